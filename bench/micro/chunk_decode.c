@@ -74,7 +74,7 @@ static void open_array(struct subject *s, uint64_t n, const char *codecs)
     zarr_context_options options = ZARR_CONTEXT_OPTIONS_INIT;
     zarr_array_spec spec = ZARR_ARRAY_SPEC_INIT;
 
-    options.n_threads = 1;
+    options.max_threads = 1;
     spec.ndim = 1;
     spec.shape = &shape;
     spec.chunk_shape = &chunk;

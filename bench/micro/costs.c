@@ -147,7 +147,7 @@ static void open_store(struct world *w)
     zarr_context_options options = ZARR_CONTEXT_OPTIONS_INIT;
     zarr_store_options store = ZARR_STORE_OPTIONS_INIT;
 
-    options.n_threads = 1;
+    options.max_threads = 1;
     options.memory_bytes = UINT64_C(256) << 20; /* not a part of the machine's */
     store.flags = ZARR_STORE_CREATE;
     must(zarr_context_create(&w->ctx, &options, &err));

@@ -119,7 +119,7 @@ static int make_context(struct cli *cli)
     opts.limits = &limits;
     opts.log = cli_log;
     opts.log_level = log_level(cli);
-    opts.n_threads = cli->n_threads;
+    opts.max_threads = cli->max_threads;
     if (cli->memory_bytes) {
         const uint64_t wave = cli->memory_bytes / 8, most = 64u << 20;
 

@@ -19,7 +19,7 @@ enum {
 const struct cli_option cli_common_options[] = {
     {"json", 0, 0, NULL, NULL,
      "write one JSON document to stdout, and errors as JSON to stderr"},
-    {"threads", 'j', 0, "N", NULL, "use at most N threads (default: all cores)"},
+    {"max-threads", 'j', 0, "N", NULL, "use at most N threads (default: all cores)"},
     {"mem", 0, 0, "SIZE", NULL,
      "limit for the memory of chunks and buffers, as 512M or 4G; a chunk that needs more "
      "is refused (default: an eighth of the machine's memory; a larger chunk is handled "
@@ -359,10 +359,10 @@ int cli_options_common(struct cli *cli)
     cli->progress = decide_progress(cli);
     cli->locking = choice_number(cli, "locks");
     cli->symlinks = choice_number(cli, "symlinks");
-    rc = cli_u64(cli, "threads", &threads);
+    rc = cli_u64(cli, "max-threads", &threads);
     if (!rc && threads > 1024)
-        rc = cli_error(cli, CLI_USAGE, NULL, "option --threads: at most 1024");
-    cli->n_threads = (unsigned)threads;
+        rc = cli_error(cli, CLI_USAGE, NULL, "option --max-threads: at most 1024");
+    cli->max_threads = (unsigned)threads;
     if (!rc)
         rc = cli_size(cli, "mem", &cli->memory_bytes);
     if (!rc)

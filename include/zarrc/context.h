@@ -73,7 +73,7 @@ typedef struct zarr_context_options {
      * how many threads work for this context at once, the caller's included; 0: one for
      * each core, zarr_core_count()
      */
-    uint32_t n_threads;
+    uint32_t max_threads;
     /**
      * bytes that buffers of all running requests may take together. A read, write, append
      * or resize fails with ZARR_ERR_LIMIT, before it changes anything, if one chunk or
@@ -143,7 +143,7 @@ typedef struct zarr_context_options {
  * registrations return ZARR_ERR_INVALID.
  *
  * Some environment variables give members of the options that are zero another default:
- * ZARRC_THREADS, ZARRC_MEMORY_BYTES (as 512M or 4G), ZARRC_DEVICE_BYTES,
+ * ZARRC_MAX_THREADS, ZARRC_MEMORY_BYTES (as 512M or 4G), ZARRC_DEVICE_BYTES,
  * ZARRC_PINNED_BYTES, ZARRC_LIMITS (a text of zarr_limits_parse()), ZARRC_ALLOCATORS,
  * ZARRC_PIPELINE, ZARRC_CODEC_PREF, ZARRC_TRUST (verified, full or none), ZARRC_LOG_LEVEL
  * (error, warn, info, debug or trace), ZARRC_PLUGIN_OPTIONS and ZARRC_MEMORY, the default
@@ -179,7 +179,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_context_create(zarr_context **out,
 /**
  * Counts the cores that this process may use. These are the cores of its affinity mask,
  * and at most the quota of its control group (Linux: cpu.max, rounded up), which is what
- * a container gets. It is the default of `zarr_context_options.n_threads`.
+ * a container gets. It is the default of `zarr_context_options.max_threads`.
  *
  * @return at least 1
  */

@@ -85,7 +85,7 @@
  * inside a call with it.
  *
  * Reads and writes use a pool of threads that belongs to the process. The pool starts
- * when it is first needed. `zarr_context_options.n_threads` limits how many of its
+ * when it is first needed. `zarr_context_options.max_threads` limits how many of its
  * threads work for a context. Handles survive a fork: the child process may go on using
  * them, except for requests that the parent had submitted.
  *

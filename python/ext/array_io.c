@@ -35,10 +35,10 @@ static uint32_t threads_of(zx_state *st)
         if (PyErr_Occurred())
             PyErr_Clear(); /* the context's threads do, too */
         else
-            atomic_store(&st->n_threads, n <= UINT16_MAX ? (uint32_t)n : 0);
+            atomic_store(&st->max_threads, n <= UINT16_MAX ? (uint32_t)n : 0);
         Py_XDECREF(found);
     }
-    return atomic_load(&st->n_threads);
+    return atomic_load(&st->max_threads);
 }
 
 int zx_io_init(struct zx_io *io, zx_state *st, PyObject *options)
@@ -55,7 +55,7 @@ int zx_io_init(struct zx_io *io, zx_state *st, PyObject *options)
     io->o.max_threads = threads_of(st);
     if (!options || options == Py_None)
         return 0;
-    if (zx_opt_u32(options, "threads", &io->o.max_threads) ||
+    if (zx_opt_u32(options, "max_threads", &io->o.max_threads) ||
         zx_opt_u32(options, "missing_chunks", &io->o.missing_chunks) ||
         zx_opt_u32(options, "empty_chunks", &io->o.empty_chunks) ||
         zx_opt_u32(options, "outside", &io->o.outside) ||

@@ -56,8 +56,8 @@ typedef struct zx_state {
     PyObject *describe;       /* (core array) -> (NumPy's data type, byte order, how) */
     PyObject *ask_threads; /* () -> threads of a call, once while `asks`; may be NULL */
     atomic_bool asks;
-    atomic_uint n_threads; /* what it said; 0: the context's */
-    PyObject *flights;     /* set of requests in flight, which own their memory */
+    atomic_uint max_threads; /* what it said; 0: the context's */
+    PyObject *flights;       /* set of requests in flight, which own their memory */
     PyTypeObject *context_type, *store_type, *array_type, *group_type, *selection_type;
     PyTypeObject *vlen_type, *request_type, *queue_type, *tensor_type, *block_type;
     PyTypeObject *service_type, *batch_type, *device_type, *lock_type;

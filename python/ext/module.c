@@ -48,7 +48,7 @@ static PyObject *ask_threads(PyObject *module, PyObject *callable)
     zx_state *st = PyModule_GetState(module);
 
     put(&st->ask_threads, callable);
-    atomic_store(&st->n_threads, 0);
+    atomic_store(&st->max_threads, 0);
     atomic_store(&st->asks, true);
     Py_RETURN_NONE;
 }

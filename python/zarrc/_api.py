@@ -470,7 +470,7 @@ def print_debug_info() -> None:
 
     rows = [("zarrc", __version__), ("libzarrc", _core.version()), ("numpy", np.__version__),
             ("python", platform.python_version()), ("platform", platform.platform()),
-            ("threads", config["threads"] or _threads.count() or _core.core_count())]
+            ("max_threads", config["max_threads"] or _threads.count() or _core.core_count())]
     rows += [(name, getattr(sys.modules[name], "__version__", "?")) for name in ("zarr", "xarray", "dask") if name in sys.modules]
     rows += [(name, os.environ[name]) for name in sorted(os.environ) if name.startswith("ZARRC_")]
     for name, value in rows:

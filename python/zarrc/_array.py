@@ -311,7 +311,7 @@ class Array(Node, _core.Array):
         _indexing.write(self, _indexing.any_key(self, key), value, fields=fields)
 
     def read(self, key: Any = ..., *, out: Any = None, fields: Any = None, packed: bool = False,
-             progress: Any = None, threads: int | None = None, device: str | None = None) -> Any:
+             progress: Any = None, max_threads: int | None = None, device: str | None = None) -> Any:
         """Reads what ``z[key]`` reads, with options.
 
         ``out`` is filled and returned: an array of NumPy with any strides and byte order, an NDBuffer
@@ -324,8 +324,8 @@ class Array(Node, _core.Array):
             if out is not None or fields or packed:
                 raise TypeError("device= makes memory for whole elements: it goes without out=, fields= and packed=")
             with reporter(progress) as options:
-                return DeviceTensor._read(self, _indexing.any_key(self, key), device, _with(options, threads))
-        if not (packed or fields or threads) and (progress is None or progress is False):  # a bar of tqdm may have no truth
+                return DeviceTensor._read(self, _indexing.any_key(self, key), device, _with(options, max_threads))
+        if not (packed or fields or max_threads) and (progress is None or progress is False):  # a bar of tqdm may have no truth
             if out is not None and self._read_into(key, out):
                 return out
             if (quick := self._key(key)) is not NotImplemented:
@@ -335,15 +335,15 @@ class Array(Node, _core.Array):
         if packed:
             out = np.empty(_packed_shape(self, selection.shape), np.uint8) if out is None else out
         with reporter(progress) as options:
-            return _indexing.read(self, selection, out=out, fields=fields or more, options=_with(options, threads))
+            return _indexing.read(self, selection, out=out, fields=fields or more, options=_with(options, max_threads))
 
     def read_many(self, keys: Iterable[Any], *, out: Any = None, progress: Any = None,
-                  threads: int | None = None, device: str | None = None) -> list[Any]:
+                  max_threads: int | None = None, device: str | None = None) -> list[Any]:
         """Reads what ``[z[key] for key in keys]`` reads, in one request: chunks are fetched together, and
         a chunk that several keys need is fetched and decoded once. So are random crops read.
 
         ``out`` has memory for each key: a list of arrays or tensors, or one array whose rows they are.
-        ``device`` gives `DeviceTensor` objects, as in `read`. ``progress`` and ``threads`` are those of `read`. Text and bytes of any length are read key by key.
+        ``device`` gives `DeviceTensor` objects, as in `read`. ``progress`` and ``max_threads`` are those of `read`. Text and bytes of any length are read key by key.
         """
         from . import _parts
         with reporter(progress) as options:
@@ -353,19 +353,19 @@ class Array(Node, _core.Array):
                 selections = tuple(_indexing.any_key(self, key) for key in keys)
                 found = [DeviceTensor._new(self, one, device) for one in selections]
                 options = found[0]._after(options) if found else options
-                self._read_many(selections, tuple(one._block for one in found), _dtypes.NATIVE, _with(options, threads))
+                self._read_many(selections, tuple(one._block for one in found), _dtypes.NATIVE, _with(options, max_threads))
                 return found
-            return _parts.read(self, keys, out, _with(options, threads))
+            return _parts.read(self, keys, out, _with(options, max_threads))
 
     def write(self, key: Any, value: Any, *, fields: Any = None, packed: bool = False, progress: Any = None,
-              threads: int | None = None) -> None:
+              max_threads: int | None = None) -> None:
         """Writes what ``z[key] = value`` writes, with the options of `read`."""
         more, key = _indexing.pop_fields(key)
         with reporter(progress) as options:
             if packed:
                 options["packed"] = 1
             _indexing.write(self, _indexing.any_key(self, key), value, fields=fields or more,
-                            options=_with(options, threads))
+                            options=_with(options, max_threads))
 
     def get_basic_selection(self, selection: Any = ..., *, out: Any = None, prototype: Any = None, fields: Any = None) -> Any:
         """Integers and slices, of any step. As in zarr-python, an NDBuffer as ``out`` is filled, and the array in it is
@@ -654,8 +654,8 @@ class Column:
         return self._of._arrow(self._selection)
 
 
-def _with(options: dict[str, Any], threads: int | None) -> dict[str, Any]:
-    return {**options, "threads": threads} if threads else options
+def _with(options: dict[str, Any], max_threads: int | None) -> dict[str, Any]:
+    return {**options, "max_threads": max_threads} if max_threads else options
 
 
 def _packed_shape(array: Array, shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -1,6 +1,6 @@
 """`zarrc.config`: what stores and arrays that are opened from now on use.
 
-Settings come from `config.set`, else from the environment (``ZARRC_THREADS`` and so on), else from
+Settings come from `config.set`, else from the environment (``ZARRC_MAX_THREADS`` and so on), else from
 the machine. The library's own variables, which docs/python.md lists, are read by the library.
 """
 from __future__ import annotations
@@ -26,7 +26,7 @@ TRUST = _numbers("ZARR_TRUST", "default verified full none")
 _LOG_LEVELS = _numbers("ZARR_LOG", "error warn info debug trace")
 
 _DEFAULTS: dict[str, Any] = {
-    "threads": None,  # how many threads work at once
+    "max_threads": None,  # how many threads work at once
     "memory": None,  # bytes that buffers may take together
     "output_cache": 256 << 20,  # bytes of freed arrays' memory that are kept for the next reads; of the process, at once
     "durability": None,  # "none", "commit", "ordered" or "each"
@@ -52,7 +52,7 @@ _DEFAULTS: dict[str, Any] = {
     "array.read_missing_chunks": True,
 }
 _SIZE = re.compile(r"(\d+)\s*([KMGT]?)(?:i?B)?\Z", re.I)
-_OF_CONTEXT = ("threads", "memory", "pipeline", "codec_preference", "plugins", "plugin_options", "allocators",
+_OF_CONTEXT = ("max_threads", "memory", "pipeline", "codec_preference", "plugins", "plugin_options", "allocators",
                "untrusted", "limits", "log_level", "trust")
 
 
@@ -92,9 +92,9 @@ def _check(name: str, value: Any) -> Any:
     words = {"durability": DURABILITY, "locks": LOCKS, "symlinks": SYMLINKS, "log_level": _LOG_LEVELS, "trust": TRUST}.get(name)
     if words is not None:
         choice(name, words, value)
-    elif name == "threads":
+    elif name == "max_threads":
         if not isinstance(value, int) or not 1 <= value <= 65535:
-            raise ValueError(f"threads: {value!r} is not a number from 1 to 65535")
+            raise ValueError(f"max_threads: {value!r} is not a number from 1 to 65535")
     elif name in ("memory", "output_cache"):
         value = size_of(value)
         if not 0 <= value < 1 << 64:
@@ -140,7 +140,7 @@ def _options_of(text: str) -> Any:
 
 # What the library reads, when a context is made. It takes it if nothing is set.
 _OF_LIBRARY: dict[str, tuple[str, Callable[[str], Any]]] = {
-    "threads": ("ZARRC_THREADS", size_of), "memory": ("ZARRC_MEMORY_BYTES", size_of), "pipeline": ("ZARRC_PIPELINE", str),
+    "max_threads": ("ZARRC_MAX_THREADS", size_of), "memory": ("ZARRC_MEMORY_BYTES", size_of), "pipeline": ("ZARRC_PIPELINE", str),
     "codec_preference": ("ZARRC_CODEC_PREF", str), "allocators": ("ZARRC_ALLOCATORS", str), "trust": ("ZARRC_TRUST", str),
     "log_level": ("ZARRC_LOG_LEVEL", str), "limits": ("ZARRC_LIMITS", _parse_limits), "plugin_options": ("ZARRC_PLUGIN_OPTIONS", _options_of)}
 
@@ -208,7 +208,7 @@ class Config:
         return iter(self._values)
 
     def set(self, values: Mapping[str, Any] | None = None, **more: Any) -> _Change:
-        """Changes settings: ``config.set({"threads": 4})``, or in a ``with`` statement for a time."""
+        """Changes settings: ``config.set({"max_threads": 4})``, or in a ``with`` statement for a time."""
         checked = {name: _check(name, value) for name, value in {**(values or {}), **more}.items()}
         with self._lock:
             before = self._values
@@ -249,7 +249,7 @@ class Config:
 
         values = self._values
         wanted: dict[str, Any] = {name: values[name] for name in _OF_CONTEXT}
-        wanted["threads"] = _threads.count(values["threads"])
+        wanted["max_threads"] = _threads.count(values["max_threads"])
         wanted["untrusted"] = int(bool(values["untrusted"]))
         wanted["limits"] = None if values["limits"] is None else _limits_text(values["limits"])
         wanted["trust"] = TRUST[values["trust"] or "default"]

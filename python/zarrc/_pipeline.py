@@ -88,7 +88,7 @@ def _settings_of_new(now: tuple[Any, ...]) -> Settings:
     """For the first batch of an array. To count cores is to read files, so a program that opens many arrays, and reads each
     once, counts them once a second."""
     global _counted
-    machine = os.sched_getaffinity(0), os.environ.get("ZARRC_THREADS"), os.environ.get("ZARRC_LOG_LEVEL")
+    machine = os.sched_getaffinity(0), os.environ.get("ZARRC_MAX_THREADS"), os.environ.get("ZARRC_LOG_LEVEL")
     at, found = time.monotonic(), _counted
     if found is None or at - found.at >= _RECENT or (found.machine, found.settings.of) != (machine, now):
         found = _counted = Counted(at, machine, Settings(now, config._context()))

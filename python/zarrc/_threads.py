@@ -1,4 +1,4 @@
-"""How many threads zarrc should use, where neither the user nor ZARRC_THREADS says it."""
+"""How many threads zarrc should use, where neither the user nor ZARRC_MAX_THREADS says it."""
 from __future__ import annotations
 
 import os
@@ -48,17 +48,17 @@ def of_worker() -> int:
     """The share of this process if it is a worker of a DataLoader; 0: it is none, or the user has
     chosen a number. Arrays that were opened before the worker began have the threads of its parent."""
     from ._config import config
-    if config["threads"] or os.environ.get("ZARRC_THREADS"):
+    if config["max_threads"] or os.environ.get("ZARRC_MAX_THREADS"):
         return 0
     return _torch_share(_core.core_count()) or 0
 
 
 def count(wanted: int | None = None) -> int:
-    """Threads for a context; 0: as ZARRC_THREADS says. At most the cores that this process may use
+    """Threads for a context; 0: as ZARRC_MAX_THREADS says. At most the cores that this process may use
     and its control group pays for, and what the program around it leaves to one process."""
     if wanted:
         return wanted
-    if os.environ.get("ZARRC_THREADS"):
+    if os.environ.get("ZARRC_MAX_THREADS"):
         return 0
     cores = _core.core_count()
     return min(cores, zarr_setting() or cores, dask_share() or cores, _torch_share(cores) or cores)

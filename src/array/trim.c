@@ -325,7 +325,7 @@ out:
 zarr_status zr_array_trim(const struct zr_trim_job *job, zarr_error *err)
 {
     const zarr_array *a = job->a;
-    const struct zr_parallel_options opts = {.max_threads = a->h.ctx->engine.n_threads,
+    const struct zr_parallel_options opts = {.max_threads = a->h.ctx->engine.max_threads,
                                              .cancel = job->cancel};
     struct zr_trim t = {.job = job, .a = a, .old = job->old, .new_shape = job->shape};
     struct zr_durable durable;

@@ -398,8 +398,8 @@ static zarr_status find_objects(struct verifying *v, zarr_error *err)
 static zarr_status verify_all(struct verifying *v, zarr_error *err)
 {
     const struct zr_parallel_options opts = {
-        .max_threads =
-            v->opts.max_threads ? v->opts.max_threads : v->array->h.ctx->engine.n_threads,
+        .max_threads = v->opts.max_threads ? v->opts.max_threads
+                                           : v->array->h.ctx->engine.max_threads,
         .cancel = v->opts.cancel};
     zarr_status st = ZARR_OK;
 

@@ -207,7 +207,7 @@ zarr_status zr_vlen_call_read(struct zr_vlen_call *c, const zarr_io_options *opt
         c->heap->heap.most = o.heap->heap.most;
     o.heap = c->heap;
     o.flags &= ~(uint32_t)ZARR_IO_AT_ONCE; /* elements of these types are never read so */
-    c->max_threads = o.max_threads ? o.max_threads : c->array->h.ctx->engine.n_threads;
+    c->max_threads = o.max_threads ? o.max_threads : c->array->h.ctx->engine.max_threads;
     st = zarr_array_read(c->array, c->selection, &c->tensor, &o, err);
 out:
     return st;

@@ -103,15 +103,15 @@ static zarr_status context_init_engine(zarr_context *ctx, const zarr_context_opt
     ctx->engine.impls = &ctx->impls;
     ctx->engine.pool = ctx->pool;
     ctx->engine.budget = &ctx->budget;
-    ctx->engine.n_threads = o->n_threads;
+    ctx->engine.max_threads = o->max_threads;
     ctx->engine.wave_bytes = o->wave_bytes;
     if (o->wave_bytes == 0) {
         ctx->engine.wave_bytes = CONTEXT_WAVE_BYTES;
         ctx->engine.device_wave_bytes = CONTEXT_DEVICE_WAVE_BYTES;
     }
     ZR_TRY(zr_engine_init(&ctx->engine, err));
-    if (o->n_threads > zr_cpu_count())
-        zr_pool_want(o->n_threads);
+    if (o->max_threads > zr_cpu_count())
+        zr_pool_want(o->max_threads);
 out:
     return st;
 }

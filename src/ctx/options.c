@@ -201,8 +201,8 @@ zarr_status zr_ctx_options_read(zarr_context_options *out, uint64_t *memory_limi
     ZR_TRY(zr_struct_read(out, sizeof *out, 2 * sizeof(uint32_t), opts, ZR_TAIL_REFUSE,
                           "zarr_context_options", err));
     ZR_TRY(check_options(out, err));
-    threads = out->n_threads;
-    ZR_TRY(env_bytes("ZARRC_THREADS", UINT16_MAX, &threads, err));
+    threads = out->max_threads;
+    ZR_TRY(env_bytes("ZARRC_MAX_THREADS", UINT16_MAX, &threads, err));
     ZR_TRY(env_bytes("ZARRC_MEMORY_BYTES", UINT64_MAX, &out->memory_bytes, err));
     ZR_TRY(env_bytes("ZARRC_DEVICE_BYTES", UINT64_MAX, &out->device_bytes, err));
     ZR_TRY(env_bytes("ZARRC_PINNED_BYTES", UINT64_MAX, &out->pinned_bytes, err));
@@ -222,7 +222,7 @@ zarr_status zr_ctx_options_read(zarr_context_options *out, uint64_t *memory_limi
 
     if (threads == 0)
         threads = zarr_core_count();
-    out->n_threads = (uint32_t)ZR_MIN(threads, (uint64_t)ZR_MAX_THREADS);
+    out->max_threads = (uint32_t)ZR_MIN(threads, (uint64_t)ZR_MAX_THREADS);
     if (out->trust == 0)
         out->trust = ZARR_TRUST_VERIFIED;
     if (out->log_level == 0)

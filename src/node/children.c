@@ -112,7 +112,7 @@ static zarr_status find_child(void *arg, uint64_t i, uint32_t worker, zarr_error
 static zarr_status block_fill(struct zr_children *k, zarr_error *err)
 {
     const struct zr_parallel_options opts = {
-        .max_threads = zr_store_context(k->store)->engine.n_threads,
+        .max_threads = zr_store_context(k->store)->engine.max_threads,
         .item_ns = zr_store_can(k->store, ZARR_STORE_CAP_FAST_GET) ? CHILDREN_FAST_NS : 0,
         .cancel = k->names.cancel,
     };

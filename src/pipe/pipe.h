@@ -76,7 +76,7 @@ struct zr_engine {
     /* a second budget, as large as the first, for the buffers of unsized chunks */
     struct zr_budget unsized_budget;
     struct zr_holders holders;
-    uint32_t n_threads;
+    uint32_t max_threads;
     uint64_t wave_bytes;
     /* chunks that a device decodes or encodes may have waves of as many bytes, and large
      * requests of more; 0: no */

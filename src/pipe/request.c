@@ -178,7 +178,7 @@ void zr_request_again(struct zarr_request *rq)
 
 uint32_t zr_io_threads(const struct zr_io *io)
 {
-    const uint32_t n = io->max_threads != 0 ? io->max_threads : io->engine->n_threads;
+    const uint32_t n = io->max_threads != 0 ? io->max_threads : io->engine->max_threads;
 
     return ZR_MIN(ZR_MAX(n, 1u), (uint32_t)ZR_MAX_THREADS);
 }

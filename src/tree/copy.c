@@ -288,7 +288,7 @@ static zarr_status copy_all(struct zr_copy *c, zarr_error *err)
     ZR_TRY(sort_keys(c, err));
     if (settle && !mirror) /* before anything changes */
         ZR_TRY(settle_surplus(c, mirror, err));
-    ZR_TRY(zr_parallel_for(c->n_chunks, threads ? threads : c->ctx->engine.n_threads,
+    ZR_TRY(zr_parallel_for(c->n_chunks, threads ? threads : c->ctx->engine.max_threads,
                            copy_chunk_item, c, err));
     if (settle && mirror)
         ZR_TRY(settle_surplus(c, mirror, err));

@@ -356,7 +356,7 @@ zarr_status zr_copy_check_source(struct zr_copy *c, zarr_error *err)
                            "keys of the source appeared or vanished while the node was "
                            "moved (at %s)",
                            now.item[i]));
-    ZR_TRY(zr_parallel_for(c->keys.n, threads ? threads : c->ctx->engine.n_threads,
+    ZR_TRY(zr_parallel_for(c->keys.n, threads ? threads : c->ctx->engine.max_threads,
                            check_mark, c, err));
 out:
     zr_names_deinit(&now);

@@ -29,7 +29,7 @@ REFUSED = {form: f"the format {form} cannot hold elements of variable length" fo
 
 @pytest.fixture(scope="module")
 def context():
-    with Context(n_threads=1) as made:
+    with Context(max_threads=1) as made:
         yield made
 
 

@@ -183,7 +183,7 @@ def test_control_characters_stay_off_the_terminal(zarrc, tmp_path):
 
 
 def test_environment_is_checked(zarrc):
-    assert "ZARRC_THREADS" in zarrc("version", env={"ZARRC_THREADS": "many"}, code=2).err
+    assert "ZARRC_MAX_THREADS" in zarrc("version", env={"ZARRC_MAX_THREADS": "many"}, code=2).err
 
 
 @pytest.mark.parametrize("command", [

@@ -10,7 +10,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support
 def context():
     """One context with the fake device; nothing may ever break the device's rules."""
     from zarrc_ctypes import Context
-    made = Context(n_threads=2)
+    made = Context(max_threads=2)
     yield made
     assert made.counters().faults == 0
 

@@ -227,7 +227,7 @@ def test_resize_of_a_stale_handle(context):
 def test_edges_over_the_limit(codecs):
     """An additional edge over the limit is refused before it is published. Existing small chunks
     can be read although others are too large."""
-    small = Context(n_threads=2, limits=Limits(chunk_bytes=1000))
+    small = Context(max_threads=2, limits=Limits(chunk_bytes=1000))
     store = small.store()
     array = store.create(document=document((10, 10), rectilinear([[4, 6], [10]]), codecs))
     array.write(numbered((10, 10)))

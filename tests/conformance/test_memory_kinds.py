@@ -23,7 +23,7 @@ MEMORIES = {"host": "host", "pinned": "pinned", "managed": "managed", DEVICE: "f
 
 @pytest.fixture(scope="module")
 def kinds():
-    made = Context(n_threads=2)
+    made = Context(max_threads=2)
     if KIND != "cuda":  # which has its own
         made.add_near()
     return made

@@ -43,8 +43,8 @@ struct world {
     zarr_store *store;
 };
 
-/* n_threads 1 makes the order of steps the same in every run. */
-void world_context(struct world *w, uint32_t n_threads);
+/* max_threads 1 makes the order of steps the same in every run. */
+void world_context(struct world *w, uint32_t max_threads);
 /* Writes two groups with filled arrays to the store; the world takes over the store. The
  * first call writes all arrays through the library. Later calls put the keys and values
  * that the first one stored, but of arrays that not every scenario needs only those that

@@ -26,7 +26,7 @@ static zarr_store *open_store(zarr_context **ctx)
     zarr_store *store = NULL;
     zarr_error err;
 
-    opts.n_threads = 2;
+    opts.max_threads = 2;
     if (zarr_context_create(ctx, &opts, &err) != ZARR_OK ||
         zarr_store_open(&store, *ctx, folder, NULL, &err) != ZARR_OK)
         abort();

@@ -72,7 +72,7 @@ void world_must(zarr_status st, const zarr_error *err, const char *what)
         fail_msg("%s: %s: %s", what, zarr_status_text(st), err->message);
 }
 
-void world_context(struct world *w, uint32_t n_threads)
+void world_context(struct world *w, uint32_t max_threads)
 {
     zarr_context_options opts = ZARR_CONTEXT_OPTIONS_INIT;
     zarr_error err;
@@ -80,7 +80,7 @@ void world_context(struct world *w, uint32_t n_threads)
     memset(w, 0, sizeof *w);
     w->alloc = (zarr_allocator){w, world_alloc, world_realloc, world_free};
     opts.allocator = &w->alloc;
-    opts.n_threads = n_threads;
+    opts.max_threads = max_threads;
     world_must(zarr_context_create(&w->ctx, &opts, &err), &err, "context");
 }
 

@@ -365,7 +365,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 
     (void)argc;
     (void)argv;
-    co.n_threads = 1;
+    co.max_threads = 1;
     for (size_t i = 0; i < sizeof fuzz_memory; i++)
         fuzz_memory[i] = (uint8_t)(i % 95 + 32); /* text, so most strings are valid */
     fuzz_memory[40] = 0xFF;

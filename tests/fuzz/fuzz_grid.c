@@ -36,7 +36,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     zarr_limits_untrusted(&limits);
     limits.chunk_bytes = 1 << 12;
     co.limits = &limits;
-    co.n_threads = 1;
+    co.max_threads = 1;
     fuzz_check(zarr_context_create(&fuzz_ctx, &co, NULL) == ZARR_OK);
     return 0;
 }

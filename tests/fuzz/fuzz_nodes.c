@@ -28,7 +28,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     (void)argv;
     zarr_limits_untrusted(&limits);
     opts.limits = &limits;
-    opts.n_threads = 1;
+    opts.max_threads = 1;
     fuzz_check(zarr_context_create(&fuzz_ctx, &opts, NULL) == ZARR_OK);
     return 0;
 }

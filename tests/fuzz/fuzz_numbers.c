@@ -34,7 +34,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 
     (void)argc;
     (void)argv;
-    co.n_threads = 1;
+    co.max_threads = 1;
     limits.chunk_bytes = 1 << 12; /* large raw elements have long fill values */
     limits.json_tokens = 1 << 12;
     co.limits = &limits;

@@ -33,7 +33,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     limits.chunk_bytes = FUZZ_MAX_BYTES;
     limits.chunks_per_shard = 4096;
     opts.limits = &limits;
-    opts.n_threads = 1;
+    opts.max_threads = 1;
     fuzz_check(zarr_context_create(&fuzz_ctx, &opts, NULL) == ZARR_OK);
     return 0;
 }

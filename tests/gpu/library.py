@@ -42,7 +42,7 @@ class Tensor(Sized):
 
 class ContextOptions(Sized):
     _fields_ = [("struct_size", c_uint32), ("flags", c_uint32), ("allocator", c_void_p), ("limits", c_void_p), ("log", c_void_p),
-                ("log_user", c_void_p), ("log_level", c_uint32), ("n_threads", c_uint32), ("memory_bytes", c_uint64),
+                ("log_user", c_void_p), ("log_level", c_uint32), ("max_threads", c_uint32), ("memory_bytes", c_uint64),
                 ("wave_bytes", c_uint64), ("pipeline", c_char_p), ("codec_preference", c_char_p), ("plugins", POINTER(c_char_p)),
                 ("device_bytes", c_uint64), ("pinned_bytes", c_uint64), ("plugin_options", c_char_p), ("allocators", c_char_p),
                 ("device_type", c_int32), ("device_id", c_int32)]

@@ -311,7 +311,7 @@ int main(int argc, char **argv)
 
     if (argc < 2)
         return 2;
-    co.n_threads = 2;
+    co.max_threads = 2;
     zarr_limits_untrusted(&limits);
     co.limits = argc > 2 && !strcmp(argv[2], "untrusted") ? &limits : NULL;
     if (zarr_context_create(&ctx, &co, &err) != ZARR_OK ||

@@ -9,6 +9,6 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support
 @pytest.fixture(scope="session")
 def context():
     from zarrc_ctypes import Context
-    made = Context(n_threads=3)
+    made = Context(max_threads=3)
     yield made
     assert made.counters().faults == 0

@@ -22,7 +22,7 @@ SEED = int(os.environ["ZARRC_SEED"])
 @pytest.fixture(scope="module")
 def plain_context():
     """Its fake device copies runs of bytes only, no boxes."""
-    made = Context(fake="plain", n_threads=3)
+    made = Context(fake="plain", max_threads=3)
     yield made
     assert made.counters().faults == 0
 

@@ -36,7 +36,7 @@ class Life(RuleBasedStateMachine):
                 seed=st.integers(0, 2**32 - 1))
     def begin(self, case, seed):
         if not CONTEXT:
-            CONTEXT.append(Context(n_threads=2))
+            CONTEXT.append(Context(max_threads=2))
         self.folder = tempfile.mkdtemp(prefix="zarrc-machine-")
         self.store = CONTEXT[0].store(self.folder)
         self.rng = np.random.default_rng(seed)

@@ -260,7 +260,7 @@ def in_child(check):
 def test_fork_while_the_pool_works(tmp_path, kind):
     """The child has a pool of its own; a request that it inherited is CANCELLED there, and
     goes on here."""
-    context = Context(n_threads=4)
+    context = Context(max_threads=4)
     store = context.store(str(tmp_path))
     data = np.random.default_rng(5).integers(0, 1000, (256, 256))
     array = make(store, KINDS[kind], data.shape, (32, 32), "parent")
@@ -296,7 +296,7 @@ def test_fork_while_the_pool_works(tmp_path, kind):
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 def test_fork_while_threads_write(tmp_path):
     """Forks again and again while other threads hold locks inside the library."""
-    context = Context(n_threads=3)
+    context = Context(max_threads=3)
     store = context.store(str(tmp_path))
     array = make(store, KINDS["shards"], (64, 64), (32, 32), "busy")
     stable = make(store, KINDS["shards"], (64, 64), (32, 32), "stable")

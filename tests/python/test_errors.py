@@ -145,16 +145,16 @@ def test_memory_is_a_limit(path):
 
 
 def test_settings(path):
-    with zarrc.config.set({"threads": 3, "memory": "64M"}, durability="each", locks="none"):
-        assert zarrc.config["memory"] == 64 << 20 and zarrc.config.get("threads") == 3
+    with zarrc.config.set({"max_threads": 3, "memory": "64M"}, durability="each", locks="none"):
+        assert zarrc.config["memory"] == 64 << 20 and zarrc.config.get("max_threads") == 3
         array = zarrc.create_array(path, data=np.arange(9), chunks=2)
         assert array[...].sum() == 36
-        assert "'threads': 3" in repr(zarrc.config) and "'locks': 'none'" in repr(zarrc.config)
-    assert zarrc.config["threads"] is None and "'threads': None" in repr(zarrc.config)
+        assert "'max_threads': 3" in repr(zarrc.config) and "'locks': 'none'" in repr(zarrc.config)
+    assert zarrc.config["max_threads"] is None and "'max_threads': None" in repr(zarrc.config)
     zarrc.config.set({"default_zarr_format": 2, "array.write_empty_chunks": True})
     assert zarrc.create_array(None, shape=1, dtype="i1").zarr_format == 2
     assert zarrc.create_array(None, shape=1, dtype="i1").config.write_empty_chunks
-    for name, value in [("threads", 0), ("memory", "much"), ("durability", "maybe"), ("locks", 1), ("array.order", "X")]:
+    for name, value in [("max_threads", 0), ("memory", "much"), ("durability", "maybe"), ("locks", 1), ("array.order", "X")]:
         with pytest.raises((ValueError, TypeError)):
             zarrc.config.set({name: value})
     with pytest.raises(KeyError, match="no setting"):
@@ -221,14 +221,14 @@ def test_environment(path):
         return subprocess.run([sys.executable, "-c", code], env={**os.environ, **environment}, capture_output=True, text=True)
 
     code = "import zarrc; print(zarrc.create_array(None, shape=1, dtype='i1')[0], zarrc.config['durability'])"
-    done = run(code, ZARRC_THREADS="2", ZARRC_DURABILITY="each", ZARRC_MEMORY_BYTES="64M")
+    done = run(code, ZARRC_MAX_THREADS="2", ZARRC_DURABILITY="each", ZARRC_MEMORY_BYTES="64M")
     assert done.stdout == "0 each\n", done.stderr
-    assert "ZARRC_THREADS" in run(code, ZARRC_THREADS="many").stderr
-    names = "[zarrc.config.get(name) for name in ('threads', 'memory', 'trust', 'plugin_options', 'pipeline')]"
-    done = run(f"import zarrc; print({names}, \"'threads': 2\" in repr(zarrc.config)); zarrc.config.set(threads=3); print(zarrc.config['threads'])",
-               ZARRC_THREADS="2", ZARRC_MEMORY_BYTES="64M", ZARRC_TRUST="none", ZARRC_PLUGIN_OPTIONS='{"a": {}}')
+    assert "ZARRC_MAX_THREADS" in run(code, ZARRC_MAX_THREADS="many").stderr
+    names = "[zarrc.config.get(name) for name in ('max_threads', 'memory', 'trust', 'plugin_options', 'pipeline')]"
+    done = run(f"import zarrc; print({names}, \"'max_threads': 2\" in repr(zarrc.config)); zarrc.config.set(max_threads=3); print(zarrc.config['max_threads'])",
+               ZARRC_MAX_THREADS="2", ZARRC_MEMORY_BYTES="64M", ZARRC_TRUST="none", ZARRC_PLUGIN_OPTIONS='{"a": {}}')
     assert done.stdout == "[2, 67108864, 'none', {'a': {}}, None] True\n3\n", done.stdout + done.stderr
-    done = run("import zarrc; print(zarrc.config['threads'], zarrc.config['memory'])", ZARRC_THREADS="many", ZARRC_MEMORY_BYTES="")
+    done = run("import zarrc; print(zarrc.config['max_threads'], zarrc.config['memory'])", ZARRC_MAX_THREADS="many", ZARRC_MEMORY_BYTES="")
     assert done.stdout == "None None\n", done.stdout + done.stderr
     assert "ZARRC_DURABILITY" in run(code, ZARRC_DURABILITY="maybe").stderr
     done = run("import zarrc, sys; print(sorted({'asyncio', 'zarr', 'ml_dtypes', 'dask', 'xarray'} & set(sys.modules)))")
@@ -257,7 +257,7 @@ def test_threads(monkeypatch):
     with monkeypatch.context() as m:
         m.setitem(sys.modules, "zarr", types.SimpleNamespace(config={"threading.max_workers": 4}))
         assert _threads.count() == 4
-    monkeypatch.setenv("ZARRC_THREADS", "2")
+    monkeypatch.setenv("ZARRC_MAX_THREADS", "2")
     assert _threads.count() == 0
 
 
@@ -271,17 +271,17 @@ def test_names():
 def test_debug_info(capsys, monkeypatch):
     zarrc.print_debug_info()
     found = capsys.readouterr().out
-    assert f"zarrc: {zarrc.__version__}" in found and f"threads: {_threads.count()}\n" in found
-    monkeypatch.setenv("ZARRC_THREADS", "2")
+    assert f"zarrc: {zarrc.__version__}" in found and f"max_threads: {_threads.count()}\n" in found
+    monkeypatch.setenv("ZARRC_MAX_THREADS", "2")
     zarrc.print_debug_info()
-    assert "threads: 2\n" in capsys.readouterr().out
+    assert "max_threads: 2\n" in capsys.readouterr().out
 
 
 def test_settings_of_others_stay():
     """A `with` statement takes back what it has set."""
-    with zarrc.config.set(threads=2):
+    with zarrc.config.set(max_threads=2):
         zarrc.config.set(memory="1G", locks="none")
         with zarrc.config.set(locks="os"):
             pass
-        assert zarrc.config["locks"] == "none" and zarrc.config["threads"] == 2
-    assert zarrc.config["memory"] == 1 << 30 and zarrc.config["threads"] is None
+        assert zarrc.config["locks"] == "none" and zarrc.config["max_threads"] == 2
+    assert zarrc.config["memory"] == 1 << 30 and zarrc.config["max_threads"] is None

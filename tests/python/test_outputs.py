@@ -283,7 +283,7 @@ def test_without_memory_what_is_kept_goes_first():
     """The address space is full of kept memory: a read of another size takes its place."""
     run("""
     import mmap
-    zarrc.config.set({"output_cache": "1G", "threads": 1})
+    zarrc.config.set({"output_cache": "1G", "max_threads": 1})
     array[:4]
     kept = [array[...] for _ in range(20)]
     with open("/proc/self/statm") as f:

@@ -136,7 +136,7 @@ def test_a_bomb_is_not_inflated(tmp_path):
                     except zarrc.errors.CorruptError:
                         pass
         print(re.search(r"VmHWM:[^0-9]*([0-9]+) kB", open("/proc/self/status").read())[1])  # ru_maxrss counts the parent's memory, too
-        """)], capture_output=True, text=True, env={**os.environ, "ZARRC_THREADS": "2"})
+        """)], capture_output=True, text=True, env={**os.environ, "ZARRC_MAX_THREADS": "2"})
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) < 400 << 10  # KiB
 
@@ -416,8 +416,8 @@ def test_codecs_without_an_implementation():
 
 def test_settings_that_are_wrong_are_told(tmp_path, monkeypatch):
     z = zarr.create_array(tmp_path / "x", shape=(4,), dtype="i4")
-    monkeypatch.setenv("ZARRC_THREADS", "many")
-    with pytest.raises(errors.InvalidError, match="ZARRC_THREADS"), zarrc.config.set(memory="65M"):
+    monkeypatch.setenv("ZARRC_MAX_THREADS", "many")
+    with pytest.raises(errors.InvalidError, match="ZARRC_MAX_THREADS"), zarrc.config.set(memory="65M"):
         z[...]
     assert zarrc.pipeline_stats()["fallback_chunks"] == 0
 
@@ -433,7 +433,7 @@ def test_options_are_not_lost():
 
     z = zarrc.create_array(None, shape=(4,), dtype="i4")
     memory = np.zeros(4, "i4")
-    for name in ("progress", "present", "field", "threads", "pipeline"):
+    for name in ("progress", "present", "field", "max_threads", "pipeline"):
         with pytest.raises(RuntimeError, match="no comparison"):
             z._read(None, memory, 0, {Evil(name): 1})
     for name in ("plugins", "python"):

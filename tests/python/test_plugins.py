@@ -622,7 +622,7 @@ def test_fork_while_locks_are_held(path):
         held.wait()
         child = os.fork()
         if child == 0:
-            zarrc.config.set(threads=2)
+            zarrc.config.set(max_threads=2)
             zarrc.open_group("memory://x")
             os._exit(7)
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))

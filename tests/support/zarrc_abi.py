@@ -82,7 +82,7 @@ LogFn = CFUNCTYPE(None, c_void_p, c_uint32, c_char_p)
 class ContextOptions(Sized):
     _fields_ = [("struct_size", c_uint32), ("flags", c_uint32), ("allocator", c_void_p),
                 ("limits", POINTER(Limits)), ("log", LogFn), ("log_user", c_void_p),
-                ("log_level", c_uint32), ("n_threads", c_uint32), ("memory_bytes", c_uint64),
+                ("log_level", c_uint32), ("max_threads", c_uint32), ("memory_bytes", c_uint64),
                 ("wave_bytes", c_uint64), ("pipeline", c_char_p), ("codec_preference", c_char_p)]
 
 

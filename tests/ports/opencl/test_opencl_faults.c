@@ -299,7 +299,7 @@ int main(void)
         cmocka_unit_test(test_reads),
         cmocka_unit_test(test_writes),
     };
-    zarr_context_options o = {.struct_size = sizeof o, .n_threads = 1};
+    zarr_context_options o = {.struct_size = sizeof o, .max_threads = 1};
     int failed;
 
     calls_left = -1;

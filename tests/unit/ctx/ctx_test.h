@@ -21,7 +21,7 @@ static zarr_error terr;
 static inline int clear_environment(void **state)
 {
     static const char *const variables[] = {
-        "ZARRC_THREADS",      "ZARRC_MEMORY_BYTES", "ZARRC_PIPELINE",
+        "ZARRC_MAX_THREADS",  "ZARRC_MEMORY_BYTES", "ZARRC_PIPELINE",
         "ZARRC_CODEC_PREF",   "ZARRC_LOG_LEVEL",    "ZARRC_DEVICE_BYTES",
         "ZARRC_PINNED_BYTES", "ZARRC_ALLOCATORS",   "ZARRC_MEMORY"};
 

@@ -34,7 +34,7 @@ static void test_defaults(void **state)
     assert_memory_equal(&limits, &usual, sizeof limits);
     assert_true(ctx->budget.total >= UINT64_C(256) << 20);
     assert_int_equal(ctx->engine.wave_bytes, 64 << 20);
-    assert_int_equal(ctx->engine.n_threads, zarr_core_count());
+    assert_int_equal(ctx->engine.max_threads, zarr_core_count());
     assert_in_range(zarr_core_count(), 1, zr_cpu_count());
     assert_string_equal(ctx->pipeline->name, "waves");
     assert_string_equal(zarr_dtype_name(ctx->uint64), "uint64");
@@ -57,7 +57,7 @@ static void test_options(void **state)
 
     (void)state;
     o.limits = &limits;
-    o.n_threads = 3;
+    o.max_threads = 3;
     o.memory_bytes = 1000;
     o.wave_bytes = 77;
     o.pipeline = "serial";
@@ -66,7 +66,7 @@ static void test_options(void **state)
     assert_int_equal(ctx->limits.rank, 3);
     assert_int_equal(ctx->limits.json_depth, 1000);
     assert_int_equal(ctx->limits.variable_chunk_bytes, 1000);
-    assert_int_equal(ctx->engine.n_threads, 3);
+    assert_int_equal(ctx->engine.max_threads, 3);
     assert_int_equal(ctx->budget.total, 1000);
     assert_int_equal(ctx->engine.wave_bytes, 77);
     assert_string_equal(ctx->pipeline->name, "serial");
@@ -102,7 +102,7 @@ static void test_environment(void **state)
 {
     zarr_context_options o = {.struct_size = sizeof o};
     static const char *const bad[][2] = {
-        {"ZARRC_THREADS", "many"},
+        {"ZARRC_MAX_THREADS", "many"},
         {"ZARRC_MEMORY_BYTES", "-1"},
         {"ZARRC_MEMORY_BYTES", "K"},
         {"ZARRC_MEMORY_BYTES", "99999999T99"},
@@ -127,7 +127,7 @@ static void test_environment(void **state)
     zarr_context *ctx = NULL;
 
     (void)state;
-    setenv("ZARRC_THREADS", "5", 1);
+    setenv("ZARRC_MAX_THREADS", "5", 1);
     setenv("ZARRC_MEMORY_BYTES", "3M", 1);
     setenv("ZARRC_PIPELINE", "serial", 1);
     setenv("ZARRC_CODEC_PREF", "gzip=x", 1);
@@ -136,19 +136,19 @@ static void test_environment(void **state)
     assert_ok(zarr_context_create(&ctx, NULL, &terr));
     assert_int_equal(ctx->device_type, ZARR_DEVICE_CUDA);
     assert_int_equal(ctx->device_id, 3);
-    assert_int_equal(ctx->engine.n_threads, 5);
+    assert_int_equal(ctx->engine.max_threads, 5);
     assert_int_equal(ctx->budget.total, 3 << 20);
     assert_string_equal(ctx->pipeline->name, "serial");
     assert_string_equal(ctx->codec_preference, "gzip=x");
     assert_int_equal(ctx->log.level, ZARR_LOG_DEBUG);
     zarr_context_free(ctx);
-    o.n_threads = 1; /* options override the environment */
+    o.max_threads = 1; /* options override the environment */
     o.log_level = ZARR_LOG_ERROR;
     o.device_type = ZARR_DEVICE_CPU;
     assert_ok(zarr_context_create(&ctx, &o, &terr));
     assert_int_equal(ctx->device_type, ZARR_DEVICE_CPU);
     assert_int_equal(ctx->device_id, 0);
-    assert_int_equal(ctx->engine.n_threads, 1);
+    assert_int_equal(ctx->engine.max_threads, 1);
     assert_int_equal(ctx->log.level, ZARR_LOG_ERROR);
     zarr_context_free(ctx);
     clear_environment(NULL);

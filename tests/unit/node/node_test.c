@@ -137,7 +137,7 @@ zarr_status world_context(struct world *w, zarr_error *err)
                                        .allocator = &w->alloc,
                                        .log = world_log,
                                        .log_user = w,
-                                       .n_threads = 2,
+                                       .max_threads = 2,
                                        .memory_bytes = UINT64_C(256) << 20};
 
     return zarr_context_create(&w->ctx, &opts, err);

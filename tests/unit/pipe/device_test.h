@@ -166,7 +166,7 @@ static bool unchecked; /* the device's codec does not check its input */
 
 static inline void open_world(struct pw *w, uint32_t threads, uint64_t wave)
 {
-    zarr_context_options opts = {.n_threads = threads,
+    zarr_context_options opts = {.max_threads = threads,
                                  .memory_bytes = context_bytes,
                                  .wave_bytes = wave,
                                  .pinned_bytes = pinned_bytes,

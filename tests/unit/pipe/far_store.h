@@ -238,7 +238,7 @@ static inline void open_stores_with(uint32_t caps, const zarr_context_options *o
 static inline void open_stores(uint32_t caps)
 {
     zarr_context_options o = {.struct_size = sizeof o,
-                              .n_threads = 2,
+                              .max_threads = 2,
                               .log = trace,
                               .log_level = ZARR_LOG_TRACE};
 

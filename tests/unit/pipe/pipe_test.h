@@ -143,7 +143,7 @@ static inline void pw_context_options(struct pw *w, zarr_context_options *opts)
 static inline void pw_context_limits(struct pw *w, uint32_t threads, uint64_t memory,
                                      uint64_t wave, const zarr_limits *limits)
 {
-    zarr_context_options opts = {.n_threads = threads,
+    zarr_context_options opts = {.max_threads = threads,
                                  .memory_bytes = memory,
                                  .wave_bytes = wave,
                                  .limits = limits};

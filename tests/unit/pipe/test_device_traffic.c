@@ -130,7 +130,7 @@ static void open_packed(struct pw *w, uint32_t threads, uint64_t wave, const cha
                                    .encode = pack,
                                    .decode = unpack};
     zarr_context_options opts = {
-        .n_threads = threads, .memory_bytes = UINT64_C(1) << 30, .wave_bytes = wave};
+        .max_threads = threads, .memory_bytes = UINT64_C(1) << 30, .wave_bytes = wave};
 
     pw_context_options(w, &opts);
     device = zarr_fakedev_create();

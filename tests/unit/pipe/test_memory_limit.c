@@ -163,7 +163,7 @@ static void test_context(void **state)
     const int64_t rows[2] = {3, N};
     const uint64_t smaller[2] = {3, 3}, at[2] = {3, 5}, n[2] = {N - 7, N - 9};
     const zarr_tensor t = pw_tensor(got, rows, 3 * N * sizeof *got);
-    zarr_context_options opts = {.n_threads = THREADS, .memory_bytes = needs - 1};
+    zarr_context_options opts = {.max_threads = THREADS, .memory_bytes = needs - 1};
     zarr_io_options o = ZARR_IO_OPTIONS_INIT;
     char setting[32];
     struct pw w;

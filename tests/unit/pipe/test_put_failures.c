@@ -94,7 +94,7 @@ static void check_parts(const zarr_io_part *part, int k)
 static void memory_is_short(void **state)
 {
     zarr_context_options options = {
-        .struct_size = sizeof options, .n_threads = 1, .allocator = &poor};
+        .struct_size = sizeof options, .max_threads = 1, .allocator = &poor};
     bool failed = true;
 
     (void)state;

@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static uint64_t n_processes = 4, n_threads = 4, n_increments = 50;
+static uint64_t n_processes = 4, max_threads = 4, n_increments = 50;
 
 /* ---- incrementing through the store ---- */
 
@@ -92,12 +92,12 @@ static int work_in_threads(zarr_store *s,
     struct worker x[64] = {{0}};
     int bad = 0;
 
-    for (uint64_t i = 0; i < n_threads; i++) {
+    for (uint64_t i = 0; i < max_threads; i++) {
         x[i].s = s;
         x[i].increment = increment;
         bad |= zr_thread_start(&x[i].thread, work, &x[i], NULL) != ZARR_OK;
     }
-    for (uint64_t i = 0; i < n_threads; i++) {
+    for (uint64_t i = 0; i < max_threads; i++) {
         zr_thread_join(&x[i].thread);
         bad |= x[i].st != ZARR_OK;
     }
@@ -180,7 +180,7 @@ static void run_processes(zarr_status (*increment)(zarr_store *, const char *),
                           bool strangers)
 {
     zarr_store_options o = {.struct_size = sizeof o, .durability = ZARR_DURABILITY_NONE};
-    uint64_t want = n_processes * n_threads * n_increments;
+    uint64_t want = n_processes * max_threads * n_increments;
     struct world w;
     zarr_store *s;
     zarr_error err;
@@ -192,7 +192,7 @@ static void run_processes(zarr_status (*increment)(zarr_store *, const char *),
     for (uint64_t p = 0; p < n_processes; p++) {
         if (fork() == 0) {
             if (strangers && p % 2 == 0) {
-                for (uint64_t i = 0; i < n_threads * n_increments; i++)
+                for (uint64_t i = 0; i < max_threads * n_increments; i++)
                     if (protocol_increment(w.dir) != 0)
                         _exit(1);
                 _exit(0);
@@ -276,7 +276,7 @@ static void with_hard_links(void **state)
         assert_int_equal(kill(linker[i], SIGKILL), 0);
         assert_int_equal(waitpid(linker[i], &status, 0), linker[i]);
     }
-    assert_int_equal(total_in(s), n_processes * n_threads * n_increments);
+    assert_int_equal(total_in(s), n_processes * max_threads * n_increments);
     assert_int_equal(pread(fd, text, sizeof text, 0), 6);
     assert_string_equal(text, "victim");
     close(fd);
@@ -304,7 +304,7 @@ static void threads_on_every_store(void **state)
         world_init(&w);
         s = open_sort(&w, cases[i].sort);
         assert_int_equal(work_in_threads(s, cases[i].increment), 0);
-        assert_int_equal(total_in(s), n_threads * n_increments);
+        assert_int_equal(total_in(s), max_threads * n_increments);
         zarr_store_free(s);
         world_free(&w);
     }
@@ -617,7 +617,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(created_if_told),
         cmocka_unit_test(waiting_makes_nothing),
     };
-    uint64_t *const number[] = {&n_processes, &n_threads, &n_increments};
+    uint64_t *const number[] = {&n_processes, &max_threads, &n_increments};
 
     for (int i = 1; i < argc && i <= 3; i++)
         *number[i - 1] = strtoull(argv[i], NULL, 10);
