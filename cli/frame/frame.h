@@ -123,8 +123,8 @@ struct cli {
     unsigned max_threads;  /* -j; 0: all cores */
     uint64_t memory_bytes; /* --mem; 0: not given */
     uint64_t lock_wait_s;  /* --lock-wait; 0: not given */
-    /* --locks, --symlinks, as ZARR_LOCKING_* and ZARR_SYMLINKS_*; 0: not given */
-    uint32_t locking, symlinks;
+    /* --locks, --symlinks, as ZARR_LOCKS_* and ZARR_SYMLINKS_*; 0: not given */
+    uint32_t locks, symlinks;
     bool untrusted;
 
     /* private to frame/; commands do not use these */

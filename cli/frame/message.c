@@ -128,7 +128,7 @@ static const char *hint_setting(const zarr_error *err)
 
     if (!err || !zarr_error_text(err, ZARR_ERROR_SETTING, name, sizeof name))
         return NULL;
-    if (strcmp(name, "locking") == 0)
+    if (strcmp(name, "locks") == 0)
         return "If nothing else writes to the store, turn locks off: --locks=none or "
                "ZARRC_LOCKS=none.";
     if (strcmp(name, "symlinks") == 0)

@@ -357,7 +357,7 @@ int cli_options_common(struct cli *cli)
     cli->color_out = decide_color(cli, STDOUT_FILENO);
     cli->color_err = decide_color(cli, STDERR_FILENO);
     cli->progress = decide_progress(cli);
-    cli->locking = choice_number(cli, "locks");
+    cli->locks = choice_number(cli, "locks");
     cli->symlinks = choice_number(cli, "symlinks");
     rc = cli_u64(cli, "max-threads", &threads);
     if (!rc && threads > 1024)

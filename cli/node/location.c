@@ -138,7 +138,7 @@ static int check_kind(struct cli *cli, unsigned flags, const struct cli_node *no
 zarr_store_options cli_store_options(const struct cli *cli)
 {
     return (zarr_store_options){.struct_size = sizeof(zarr_store_options),
-                                .locking = cli->locking,
+                                .locks = cli->locks,
                                 .symlinks = cli->symlinks,
                                 .lock_wait_ms = (uint32_t)cli->lock_wait_s * 1000};
 }

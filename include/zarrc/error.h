@@ -58,7 +58,7 @@ enum {
     ZARR_ERROR_FIELD = 3, /**< name of the field of a struct type */
     /** name of the setting that the user can change to get past the error: the limit that
      * the input exceeds (a member of `zarr_limits`, or "memory_bytes" for the member of
-     * `zarr_context_options`), or "locking" or "symlinks" (members of
+     * `zarr_context_options`), or "locks" or "symlinks" (members of
      * `zarr_store_options`) */
     ZARR_ERROR_SETTING = 4,
     ZARR_ERROR_PARTS = 5 /**< how many there are */

@@ -206,7 +206,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_read(zarr_array *array,
  * objects that it made since the last look that succeeded, and counts those that remain.
  * It does not remove:
  * - an object that replaced an older value, or that another writer has replaced since;
- * - an object in a store of a plug-in, or in a local store with ZARR_LOCKING_NONE, where
+ * - an object in a store of a plug-in, or in a local store with ZARR_LOCKS_NONE, where
  *   it cannot be sure that it made the object.
  *
  * A look that fails for another reason, such as a store that does not answer, stops a

@@ -44,17 +44,17 @@ enum {
 /** How a local store keeps two writers of one key apart. */
 enum {
     /** as the environment variable ZARRC_LOCKS says ("os" or "none"), else as
-     * ZARR_LOCKING_OS */
-    ZARR_LOCKING_DEFAULT = 0,
+     * ZARR_LOCKS_OS */
+    ZARR_LOCKS_DEFAULT = 0,
     /** by a lock on the file `<key>.__lock`, between threads and between processes. This
      * is the protocol of TensorStore: an open file description lock, or flock(2) if the
      * file system answers EINVAL, ENOSYS or EOPNOTSUPP to the former. If neither exists,
      * or the answer is ENOLCK or ENOTSUPP (524), a write fails with ZARR_ERR_UNSUPPORTED
      */
-    ZARR_LOCKING_OS = 1,
+    ZARR_LOCKS_OS = 1,
     /** not at all: values are still replaced in one step, but the application must make
      * sure that each key has one writer at a time */
-    ZARR_LOCKING_NONE = 2
+    ZARR_LOCKS_NONE = 2
 };
 
 /** Whether a local store follows symbolic links. */
@@ -71,9 +71,9 @@ enum {
 /** Options of zarr_store_open() and zarr_store_open_custom(). */
 typedef struct zarr_store_options {
     uint32_t struct_size, flags; /**< `flags`: ZARR_STORE_* */
-    /** local stores: one of ZARR_DURABILITY_*, of ZARR_LOCKING_* and of ZARR_SYMLINKS_*
+    /** local stores: one of ZARR_DURABILITY_*, of ZARR_LOCKS_* and of ZARR_SYMLINKS_*
      */
-    uint32_t durability, locking, symlinks, reserved;
+    uint32_t durability, locks, symlinks, reserved;
     /** memory stores: the memory that holds the values, as in `zarr_memory`; 0: host
      * memory. Metadata documents are in host memory always */
     int32_t device_type, device_id;

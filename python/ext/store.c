@@ -74,7 +74,7 @@ static int store_options(PyObject *dict, zarr_store_options *out)
 {
     return zx_opt_u32(dict, "flags", &out->flags) ||
                    zx_opt_u32(dict, "durability", &out->durability) ||
-                   zx_opt_u32(dict, "locking", &out->locking) ||
+                   zx_opt_u32(dict, "locks", &out->locks) ||
                    zx_opt_u32(dict, "symlinks", &out->symlinks) ||
                    zx_opt_u32(dict, "lock_wait_ms", &out->lock_wait_ms) ||
                    zx_opt_text(dict, "kind", &out->kind) ||

@@ -20,7 +20,7 @@ def _numbers(prefix: str, words: str) -> dict[str, int]:
 
 
 DURABILITY = _numbers("ZARR_DURABILITY", "default none commit ordered each")
-LOCKS = _numbers("ZARR_LOCKING", "default os none")
+LOCKS = _numbers("ZARR_LOCKS", "default os none")
 SYMLINKS = _numbers("ZARR_SYMLINKS", "default within deny follow")
 TRUST = _numbers("ZARR_TRUST", "default verified full none")
 _LOG_LEVELS = _numbers("ZARR_LOG", "error warn info debug trace")
@@ -277,7 +277,7 @@ class Config:
     def _store_options(self) -> dict[str, Any]:
         values = self._values
         wait = values["lock_wait"]
-        return {"durability": DURABILITY[values["durability"] or "default"], "locking": LOCKS[values["locks"] or "default"],
+        return {"durability": DURABILITY[values["durability"] or "default"], "locks": LOCKS[values["locks"] or "default"],
                 "symlinks": SYMLINKS[values["symlinks"] or "default"],
                 "lock_wait_ms": 0 if wait is None else max(1, round(1000 * wait))}
 

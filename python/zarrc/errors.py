@@ -223,7 +223,7 @@ def in_store(error: ZarrcError, url: str | None) -> None:
 
 _REMEDIES = {
     None: "",
-    "locking": "; if nothing else writes to the store, turn locks off: zarrc.config.set({'locks': 'none'})",
+    "locks": "; if nothing else writes to the store, turn locks off: zarrc.config.set({'locks': 'none'})",
     "symlinks": "; if you trust the store, follow its links: zarrc.config.set({'symlinks': 'follow'})",
     "memory_bytes": '; zarrc.config.set({"memory": VALUE}) allows more memory',
 }

@@ -81,7 +81,7 @@ struct zarr_context {
     char *codec_preference;             /* NULL: only priorities decide */
     char *allocators;                   /* names; or NULL */
     uint32_t trust;                     /* ZARR_TRUST_*, never 0 */
-    uint32_t locking, symlinks;         /* defaults of local stores; 0: the library's */
+    uint32_t locks, symlinks;           /* defaults of local stores; 0: the library's */
     atomic_bool trust_told;             /* the log has the warning about it */
     const zarr_dtype *uint64;           /* for shard indexes */
     char *costs_path;                   /* of the file of measured costs; or NULL */

@@ -92,11 +92,11 @@ static zarr_status env_word(const char *name, const char *const *words, uint32_t
 
 zarr_status zr_ctx_store_defaults(zarr_context *ctx, zarr_error *err)
 {
-    /* in the order of ZARR_LOCKING_* and ZARR_SYMLINKS_* */
+    /* in the order of ZARR_LOCKS_* and ZARR_SYMLINKS_* */
     static const char *const locks[] = {"os", "none"};
     static const char *const symlinks[] = {"within", "deny", "follow"};
     zarr_status st =
-        env_word("ZARRC_LOCKS", locks, ZR_COUNT(locks), "os, none", &ctx->locking, err);
+        env_word("ZARRC_LOCKS", locks, ZR_COUNT(locks), "os, none", &ctx->locks, err);
 
     if (st == ZARR_OK)
         st = env_word("ZARRC_SYMLINKS", symlinks, ZR_COUNT(symlinks),

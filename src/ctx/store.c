@@ -21,7 +21,7 @@ static struct zr_store_env store_env(zarr_context *ctx)
         .log = ctx->log,
         .limits = ctx->limits,
         .memory = &ctx->memory,
-        .locking = ctx->locking,
+        .locks = ctx->locks,
         .symlinks = ctx->symlinks,
         .ctx = ctx,
         .ctx_ref = store_ref_context,

@@ -217,16 +217,15 @@ static zarr_status local_read_options(struct zr_local *l, const struct zr_store_
     if (o->durability > ZARR_DURABILITY_EACH)
         return zr_fail(err, ZARR_ERR_INVALID, "durability %" PRIu32 " is not known",
                        o->durability);
-    if (o->locking > ZARR_LOCKING_NONE)
-        return zr_fail(err, ZARR_ERR_INVALID, "locking %" PRIu32 " is not known",
-                       o->locking);
+    if (o->locks > ZARR_LOCKS_NONE)
+        return zr_fail(err, ZARR_ERR_INVALID, "locks %" PRIu32 " is not known", o->locks);
     if (o->symlinks > ZARR_SYMLINKS_FOLLOW)
         return zr_fail(err, ZARR_ERR_INVALID, "symlinks %" PRIu32 " is not known",
                        o->symlinks);
     if (o->device_type != 0 && o->device_type != ZARR_DEVICE_CPU)
         return zr_fail(err, ZARR_ERR_INVALID, "a local store has no device type");
     l->durability = o->durability == 0 ? ZARR_DURABILITY_COMMIT : o->durability;
-    l->locking = local_choose(o->locking, env->locking, ZARR_LOCKING_OS);
+    l->locks = local_choose(o->locks, env->locks, ZARR_LOCKS_OS);
     l->symlinks = local_choose(o->symlinks, env->symlinks, ZARR_SYMLINKS_WITHIN);
     return ZARR_OK;
 }
@@ -311,7 +310,7 @@ static void local_caps(void *self, zarr_store_caps *out)
     out->flags = ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_SUFFIX | ZARR_STORE_CAP_LIST |
                  ZARR_STORE_CAP_WRITE | ZARR_STORE_CAP_ATOMIC_PUT |
                  ZARR_STORE_CAP_FAST_GET | ZARR_STORE_CAP_PUT_NEW;
-    if (l->locking == ZARR_LOCKING_OS)
+    if (l->locks == ZARR_LOCKS_OS)
         out->flags |=
             ZARR_STORE_CAP_LOCK | ZARR_STORE_CAP_CONDITIONAL | ZARR_STORE_CAP_WRITES_WAIT;
     if (l->n_device_types > 0) /* such a read takes longer, and a longer one is faster */
@@ -372,7 +371,7 @@ const zarr_store_vtable zr_local_vtable = {
 /* The lock file has the parts. */
 static bool local_has_parts(const void *self)
 {
-    return ((const struct zr_local *)self)->locking != ZARR_LOCKING_NONE;
+    return ((const struct zr_local *)self)->locks != ZARR_LOCKS_NONE;
 }
 
 const struct zr_store_native zr_local_native = {

@@ -38,7 +38,7 @@ struct zr_local {
     int root;
     atomic_uint_fast64_t device; /* for zr_local_is_elsewhere(): the root's */
     atomic_bool has_device;
-    uint32_t durability, locking, symlinks;
+    uint32_t durability, locks, symlinks;
     atomic_int remote; /* for zr_local_is_remote() */
     bool has_openat2;
     bool by_link;          /* the root's path named a symlink */

@@ -79,7 +79,7 @@ static bool debris_sweep_lock(const struct zr_local *l, int dir, const char *nam
         return false;
     os_code = zr_local_lock_try(f.fd);
     if (os_code == 0 ||
-        (l->locking == ZARR_LOCKING_NONE && zr_local_lock_is_missing(os_code)))
+        (l->locks == ZARR_LOCKS_NONE && zr_local_lock_is_missing(os_code)))
         removed = debris_remove_locked(dir, name, f.fd);
     (void)zr_lock_file_close(&f);
     return removed;

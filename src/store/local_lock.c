@@ -328,9 +328,9 @@ static zarr_status lock_failed(const struct zr_local *l, const char *key, int os
     if (zr_local_lock_is_missing(os_code)) {
         const zarr_status st =
             zr_fail_os(err, ZARR_ERR_UNSUPPORTED, os_code,
-                       "%s: this file system gives no locks (option locking)", key);
+                       "%s: this file system gives no locks (option locks)", key);
 
-        zr_error_mark_option(err, "locking");
+        zr_error_mark_option(err, "locks");
         return st;
     }
     if (os_code == ETIMEDOUT) /* lock_attempt() wrote the message */

@@ -1,8 +1,8 @@
 /*
  * store/local_write.c - PUT, ERASE and flush of the local store. A value is always
  * written under another name and renamed over the key. So every reader finds the old or
- * the new one, at any time and after any kill. With locking os the other name is the lock
- * file (local_lock.c), with locking none a temporary name.
+ * the new one, at any time and after any kill. With ZARR_LOCKS_OS the other name is
+ * the lock file (local_lock.c), with ZARR_LOCKS_NONE a temporary name.
  *
  * Durability:
  * none: the kernel writes when it likes.
@@ -460,7 +460,7 @@ void zr_local_put(struct zr_local *l, zarr_store_op *op, zarr_error *err)
         zr_op_end(op, st, 0);
     else if (op->flags & ZARR_STORE_OP_LOCKED)
         st = write_check_lock(l, op, err);
-    else if (l->locking == ZARR_LOCKING_NONE)
+    else if (l->locks == ZARR_LOCKS_NONE)
         st = put_by_temp(l, op, from, err);
     else
         st = put_with_own_lock(l, op, from, err);
@@ -561,7 +561,7 @@ void zr_local_erase(struct zr_local *l, zarr_store_op *op, zarr_error *err)
         zr_op_end(op, st, 0);
     else if (op->flags & ZARR_STORE_OP_LOCKED)
         st = write_check_lock(l, op, err);
-    else if (l->locking == ZARR_LOCKING_NONE || (op->flags & ZR_STORE_OP_GUARDED))
+    else if (l->locks == ZARR_LOCKS_NONE || (op->flags & ZR_STORE_OP_GUARDED))
         st = erase_without_lock(l, op, err);
     else
         st = erase_with_own_lock(l, op, err);

@@ -71,10 +71,10 @@ struct zr_store_env {
     struct zr_log log;
     zarr_limits limits;
     const struct zr_memory_registry *memory; /* has at least host memory */
-    uint32_t locking, symlinks; /* of local stores whose options leave them open; 0: the
+    uint32_t locks, symlinks; /* of local stores whose options leave them open; 0: the
                                    library's defaults */
-    uint64_t lock_warn_ns;      /* a longer wait for a lock is logged; 0: 10 s */
-    zarr_context *ctx;          /* opaque; may be NULL */
+    uint64_t lock_warn_ns;    /* a longer wait for a lock is logged; 0: 10 s */
+    zarr_context *ctx;        /* opaque; may be NULL */
     void (*ctx_ref)(zarr_context *ctx); /* both functions may be NULL */
     void (*ctx_unref)(zarr_context *ctx);
 };

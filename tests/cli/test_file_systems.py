@@ -53,7 +53,7 @@ def test_without_locks(tmp_path, code):
     place = tmp_path / "x.zarr"
     create = ("create", place, "--shape=10", "--dtype=int8")
     failed = run(*create, code=code)
-    assert failed.returncode == 6 and "gives no locks (option locking)" in failed.stderr
+    assert failed.returncode == 6 and "gives no locks (option locks)" in failed.stderr
     assert "--locks=none or ZARRC_LOCKS=none" in failed.stderr and "Unknown error" not in failed.stderr
     left = os.listdir(place) if place.exists() else []  # where another process may have a lock, the file stays
     assert len(left) == (code in (errno.ENOLCK, 524)) and all(name.endswith(".__lock") for name in left)
@@ -97,7 +97,7 @@ def test_files_that_are_links(tmp_path, annex):
 
 def test_words_of_a_remedy_in_a_name(zarrc, tmp_path):
     """The remedy comes from the setting that the error names, not from its words, which a name can have."""
-    for name in ("(option symlinks)", "(option locking)"):
+    for name in ("(option symlinks)", "(option locks)"):
         place = tmp_path / "x.zarr" / name
         place.mkdir(parents=True)
         (place / "zarr.json").mkdir()

@@ -68,7 +68,7 @@ static void write_array(zarr_store *store, int format, uint32_t durability)
     zarr_array_free(a);
 }
 
-static void write_all(uint32_t durability, uint32_t locking)
+static void write_all(uint32_t durability, uint32_t locks)
 {
     zarr_store_options opts = ZARR_STORE_OPTIONS_INIT;
     zarr_store *store = NULL;
@@ -79,7 +79,7 @@ static void write_all(uint32_t durability, uint32_t locking)
 
     opts.flags = ZARR_STORE_CREATE;
     opts.durability = durability;
-    opts.locking = locking;
+    opts.locks = locks;
     snprintf(path, sizeof path, "%s/deep/store", root);
     world_context(&w, 1);
     MUST(zarr_store_open(&store, w.ctx, path, &opts, &err));
@@ -109,12 +109,12 @@ static void end_tape(void)
     assert_int_equal(nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
 }
 
-static struct power_losses run(uint32_t durability, uint32_t locking)
+static struct power_losses run(uint32_t durability, uint32_t locks)
 {
     struct power_losses sum;
 
     begin_tape();
-    write_all(durability, locking);
+    write_all(durability, locks);
     power_stop();
     assert_true(power_entries() > 100);
     sum = power_losses();
@@ -126,14 +126,14 @@ static struct power_losses run(uint32_t durability, uint32_t locking)
  * any sync would find none at all. */
 static void test_durability(void **state)
 {
-    static const uint32_t locking[] = {ZARR_LOCKING_OS, ZARR_LOCKING_NONE};
+    static const uint32_t locks[] = {ZARR_LOCKS_OS, ZARR_LOCKS_NONE};
 
     (void)state;
     for (size_t i = 0; i < 2; i++) {
-        const struct power_losses none = run(ZARR_DURABILITY_NONE, locking[i]),
-                                  commit = run(ZARR_DURABILITY_COMMIT, locking[i]),
-                                  ordered = run(ZARR_DURABILITY_ORDERED, locking[i]),
-                                  each = run(ZARR_DURABILITY_EACH, locking[i]);
+        const struct power_losses none = run(ZARR_DURABILITY_NONE, locks[i]),
+                                  commit = run(ZARR_DURABILITY_COMMIT, locks[i]),
+                                  ordered = run(ZARR_DURABILITY_ORDERED, locks[i]),
+                                  each = run(ZARR_DURABILITY_EACH, locks[i]);
 
         assert_true(none.documents > 0 && none.chunks > 0);
         assert_int_equal(commit.documents, 0);
@@ -152,7 +152,7 @@ enum {
 };
 
 struct shape_case {
-    uint32_t durability, locking;
+    uint32_t durability, locks;
     int format;
     zarr_store *store;
     zarr_array *a;
@@ -173,7 +173,7 @@ static void shape_case_open(struct shape_case *c, struct world *w)
 
     opts.flags = ZARR_STORE_CREATE;
     opts.durability = c->durability;
-    opts.locking = c->locking;
+    opts.locks = c->locks;
     snprintf(path, sizeof path, "%s/deep/store", root);
     world_context(w, 2);
     world_must(zarr_store_open(&c->store, w->ctx, path, &opts, &err), &err, "open");
@@ -245,14 +245,14 @@ static void shape_case_run(struct shape_case *c)
  * they change many chunks. What they write is on the disk in time all the same. */
 static void test_alone(void **state)
 {
-    static const uint32_t locking[] = {ZARR_LOCKING_OS, ZARR_LOCKING_NONE},
+    static const uint32_t locks[] = {ZARR_LOCKS_OS, ZARR_LOCKS_NONE},
                           durability[] = {ZARR_DURABILITY_COMMIT,
                                           ZARR_DURABILITY_ORDERED};
 
     (void)state;
     for (unsigned i = 0; i < 8; i++)
         shape_case_run(&(struct shape_case){.durability = durability[i & 1],
-                                            .locking = locking[i >> 1 & 1],
+                                            .locks = locks[i >> 1 & 1],
                                             .format = i & 4 ? 2 : 3});
 }
 

@@ -250,10 +250,10 @@ static int any_debris(void *user, const zarr_store_item *item)
 }
 
 struct mode {
-    uint32_t durability, locking;
+    uint32_t durability, locks;
 };
-static const struct mode modes[] = {{ZARR_DURABILITY_EACH, ZARR_LOCKING_OS},
-                                    {ZARR_DURABILITY_COMMIT, ZARR_LOCKING_NONE}};
+static const struct mode modes[] = {{ZARR_DURABILITY_EACH, ZARR_LOCKS_OS},
+                                    {ZARR_DURABILITY_COMMIT, ZARR_LOCKS_NONE}};
 
 static char root[256];
 
@@ -273,7 +273,7 @@ static void open_world(struct world *w, const struct mode *m, const char *extra)
 
     opts.flags = ZARR_STORE_CREATE;
     opts.durability = m->durability;
-    opts.locking = m->locking;
+    opts.locks = m->locks;
     world_context(w, 1);
     if (zarr_store_open(&store, w->ctx, root, &opts, &err) != ZARR_OK)
         fail_msg("%s", err.message);
@@ -465,11 +465,11 @@ static void test_another_disk(void **state)
     assert_non_null(mkdtemp(here));
     snprintf(link, sizeof link, "%s/l", here);
     assert_int_equal(symlink(disk, link), 0);
-    for (uint32_t locking = ZARR_LOCKING_OS; locking <= ZARR_LOCKING_NONE; locking++) {
+    for (uint32_t locks = ZARR_LOCKS_OS; locks <= ZARR_LOCKS_NONE; locks++) {
         const zarr_store_options opts = {.struct_size = sizeof opts,
                                          .durability = ZARR_DURABILITY_COMMIT,
                                          .symlinks = ZARR_SYMLINKS_FOLLOW,
-                                         .locking = locking};
+                                         .locks = locks};
         char inner[600];
         struct world w;
         zarr_error err;

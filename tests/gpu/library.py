@@ -49,7 +49,7 @@ class ContextOptions(Sized):
 
 
 class StoreOptions(Sized):
-    _fields_ = [("struct_size", c_uint32), ("flags", c_uint32), ("durability", c_uint32), ("locking", c_uint32),
+    _fields_ = [("struct_size", c_uint32), ("flags", c_uint32), ("durability", c_uint32), ("locks", c_uint32),
                 ("symlinks", c_uint32), ("reserved", c_uint32), ("device_type", c_int32), ("device_id", c_int32), ("kind", c_char_p)]
     CREATE, NO_FSYNC = 2, 1
 

@@ -88,7 +88,7 @@ class ContextOptions(Sized):
 
 class StoreOptions(Sized):
     _fields_ = [("struct_size", c_uint32), ("flags", c_uint32), ("durability", c_uint32),
-                ("locking", c_uint32), ("symlinks", c_uint32), ("reserved", c_uint32),
+                ("locks", c_uint32), ("symlinks", c_uint32), ("reserved", c_uint32),
                 ("device_type", c_int32), ("device_id", c_int32), ("kind", c_char_p),
                 ("lock_wait_ms", c_uint32), ("reserved_1", c_uint32)]
 

@@ -44,12 +44,12 @@ static inline struct world *world_of(void **state)
 }
 
 static inline zarr_store *open_with(struct world *w, uint32_t flags, uint32_t durability,
-                                    uint32_t locking, uint32_t symlinks)
+                                    uint32_t locks, uint32_t symlinks)
 {
     zarr_store_options o = {.struct_size = sizeof o,
                             .flags = flags,
                             .durability = durability,
-                            .locking = locking,
+                            .locks = locks,
                             .symlinks = symlinks};
 
     return open_local(w, &o);

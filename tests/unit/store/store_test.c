@@ -389,7 +389,7 @@ zarr_store *open_sort(struct world *w, enum sort sort)
 
     opts.durability = ZARR_DURABILITY_NONE;
     if (sort == SORT_LOCAL_NO_LOCKS)
-        opts.locking = ZARR_LOCKING_NONE;
+        opts.locks = ZARR_LOCKS_NONE;
     if (sort == SORT_LOCAL || sort == SORT_LOCAL_NO_LOCKS)
         return open_local(w, &opts);
     if (sort == SORT_MEMORY)

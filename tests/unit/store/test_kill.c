@@ -63,10 +63,10 @@ static int count_rows(void *user, const zarr_store_item *item)
     return 0;
 }
 
-static void kill_writers(uint32_t locking)
+static void kill_writers(uint32_t locks)
 {
     zarr_store_options o = {
-        .struct_size = sizeof o, .durability = ZARR_DURABILITY_NONE, .locking = locking};
+        .struct_size = sizeof o, .durability = ZARR_DURABILITY_NONE, .locks = locks};
     struct world w;
     zarr_store *s;
     zarr_error err;
@@ -77,7 +77,7 @@ static void kill_writers(uint32_t locking)
     s = open_local(&w, &o);
     for (uint64_t i = 0; i < n_kills; i++) {
         pid_t pid[2];
-        int status, n_writers = locking == ZARR_LOCKING_OS ? 2 : 1;
+        int status, n_writers = locks == ZARR_LOCKS_OS ? 2 : 1;
 
         for (int p = 0; p < n_writers; p++) {
             pid[p] = fork();
@@ -107,13 +107,13 @@ static void kill_writers(uint32_t locking)
 static void with_locks(void **state)
 {
     (void)state;
-    kill_writers(ZARR_LOCKING_OS);
+    kill_writers(ZARR_LOCKS_OS);
 }
 
 static void without_locks(void **state)
 {
     (void)state;
-    kill_writers(ZARR_LOCKING_NONE);
+    kill_writers(ZARR_LOCKS_NONE);
 }
 
 int main(int argc, char **argv)

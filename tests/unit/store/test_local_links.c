@@ -86,9 +86,9 @@ static void nothing_is_known_behind_dangling_links(void **state)
     make_link(w, "in", "dir");
     make_link(w, "nowhere", "dangling");
     for (uint32_t k = 0; k < 4; k++) {
-        zarr_store *s = open_with(w, 0, ZARR_DURABILITY_NONE,
-                                  k % 2 ? ZARR_LOCKING_NONE : ZARR_LOCKING_OS,
-                                  k / 2 ? ZARR_SYMLINKS_FOLLOW : ZARR_SYMLINKS_WITHIN);
+        zarr_store *s =
+            open_with(w, 0, ZARR_DURABILITY_NONE, k % 2 ? ZARR_LOCKS_NONE : ZARR_LOCKS_OS,
+                      k / 2 ? ZARR_SYMLINKS_FOLLOW : ZARR_SYMLINKS_WITHIN);
 
         assert_status(zarr_store_erase(s, "dangling/v", &err), ZARR_ERR_IO);
         assert_int_equal(err.os_code, ENOENT);
@@ -161,8 +161,8 @@ static void refusal_names_link(void **state)
     make_link(w, "/usr/none", "out");
     make_link(w, "/usr/none", "d/file");
     for (uint32_t links = ZARR_SYMLINKS_WITHIN; links <= ZARR_SYMLINKS_DENY; links++) {
-        for (uint32_t locking = 1; locking <= ZARR_LOCKING_NONE; locking++) {
-            zarr_store *s = open_with(w, 0, ZARR_DURABILITY_NONE, locking, links);
+        for (uint32_t locks = 1; locks <= ZARR_LOCKS_NONE; locks++) {
+            zarr_store *s = open_with(w, 0, ZARR_DURABILITY_NONE, locks, links);
 
             for (size_t i = 0; i < ZR_COUNT(cases); i++) {
                 const char *key = cases[i].key;
@@ -245,12 +245,12 @@ static void defaults_of_env(void **state)
     write_file(w, "target", "1");
     make_link(w, "target", "v");
     w->env.symlinks = ZARR_SYMLINKS_DENY;
-    w->env.locking = ZARR_LOCKING_NONE;
+    w->env.locks = ZARR_LOCKS_NONE;
     s = open_with(w, 0, 0, 0, 0);
     assert_status(get_status(s, "v", NULL), ZARR_ERR_IO);
     assert_false(zr_store_can(s, ZARR_STORE_CAP_LOCK));
     zarr_store_free(s);
-    s = open_with(w, 0, 0, ZARR_LOCKING_OS, ZARR_SYMLINKS_FOLLOW);
+    s = open_with(w, 0, 0, ZARR_LOCKS_OS, ZARR_SYMLINKS_FOLLOW);
     assert_string_equal(get_text(s, "v"), "1");
     assert_true(zr_store_can(s, ZARR_STORE_CAP_LOCK));
     zarr_store_free(s);

@@ -43,8 +43,8 @@ static void modes(void **state)
     const mode_t before = umask(002);
     char path[256];
 
-    for (uint32_t locking = ZARR_LOCKING_OS; locking <= ZARR_LOCKING_NONE; locking++) {
-        zarr_store *s = open_with(w, 0, ZARR_DURABILITY_NONE, locking, 0);
+    for (uint32_t locks = ZARR_LOCKS_OS; locks <= ZARR_LOCKS_NONE; locks++) {
+        zarr_store *s = open_with(w, 0, ZARR_DURABILITY_NONE, locks, 0);
 
         for (size_t i = 0; i < ZR_COUNT(keys) * ZR_COUNT(wanted); i++) {
             const char *key = keys[i % ZR_COUNT(keys)];
@@ -74,8 +74,8 @@ static void owners(void **state)
         print_message("skipped: only root may give a file away\n");
         skip();
     }
-    for (uint32_t locking = ZARR_LOCKING_OS; locking <= ZARR_LOCKING_NONE; locking++) {
-        zarr_store *s = open_with(w, 0, ZARR_DURABILITY_NONE, locking, 0);
+    for (uint32_t locks = ZARR_LOCKS_OS; locks <= ZARR_LOCKS_NONE; locks++) {
+        zarr_store *s = open_with(w, 0, ZARR_DURABILITY_NONE, locks, 0);
         struct stat st;
 
         assert_status(put_text(s, "a/v", "1"), ZARR_OK);

@@ -60,12 +60,12 @@ static void count_warning(void *user, uint32_t level, const char *text)
 
 static int n_warnings;
 
-static zarr_store *open_warned(struct world *w, uint32_t durability, uint32_t locking)
+static zarr_store *open_warned(struct world *w, uint32_t durability, uint32_t locks)
 {
     n_warnings = 0;
     w->env.log =
         (struct zr_log){.fn = count_warning, .user = &n_warnings, .level = ZARR_LOG_WARN};
-    return open_with(w, 0, durability, locking, 0);
+    return open_with(w, 0, durability, locks, 0);
 }
 
 static const int missing[] = {EINVAL, ENOSYS};

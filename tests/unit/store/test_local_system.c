@@ -116,8 +116,8 @@ static void file_too_large(void **state)
 
     signal(SIGXFSZ, SIG_IGN);
     getrlimit(RLIMIT_FSIZE, &old);
-    for (uint32_t locking = ZARR_LOCKING_OS; locking <= ZARR_LOCKING_NONE; locking++) {
-        zarr_store *s = open_with(w, 0, 0, locking, 0);
+    for (uint32_t locks = ZARR_LOCKS_OS; locks <= ZARR_LOCKS_NONE; locks++) {
+        zarr_store *s = open_with(w, 0, 0, locks, 0);
 
         assert_status(put_text(s, "v", "old"), ZARR_OK);
         low = (struct rlimit){100000, old.rlim_max};
@@ -145,8 +145,8 @@ static void disk_full(void **state)
         print_message("skipped: a small file system needs the right to mount one\n");
         skip();
     }
-    for (uint32_t locking = ZARR_LOCKING_OS; locking <= ZARR_LOCKING_NONE; locking++) {
-        s = open_with(w, 0, 0, locking, 0);
+    for (uint32_t locks = ZARR_LOCKS_OS; locks <= ZARR_LOCKS_NONE; locks++) {
+        s = open_with(w, 0, 0, locks, 0);
         assert_status(put_text(s, "v", "old"), ZARR_OK);
         assert_status(zarr_store_put(s, "a", big, sizeof big, &err), ZARR_OK);
         assert_status(zarr_store_put(s, "b", big, sizeof big, &err), ZARR_OK);
@@ -168,9 +168,8 @@ static void durabilities(void **state)
     zarr_error err = {0};
 
     for (uint32_t d = ZARR_DURABILITY_DEFAULT; d <= ZARR_DURABILITY_EACH; d++) {
-        for (uint32_t locking = ZARR_LOCKING_OS; locking <= ZARR_LOCKING_NONE;
-             locking++) {
-            zarr_store *s = open_with(w, 0, d, locking, 0);
+        for (uint32_t locks = ZARR_LOCKS_OS; locks <= ZARR_LOCKS_NONE; locks++) {
+            zarr_store *s = open_with(w, 0, d, locks, 0);
 
             assert_status(put_text(s, "d/e/f/v", "1"), ZARR_OK);
             assert_status(put_text(s, "d/e/f/v", "2"), ZARR_OK);

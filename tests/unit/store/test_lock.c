@@ -525,13 +525,13 @@ static void created_if_told(void **state)
     zarr_error err = {0};
 
     (void)state;
-    for (uint32_t locking = ZARR_LOCKING_OS; locking <= ZARR_LOCKING_NONE; locking++) {
+    for (uint32_t locks = ZARR_LOCKS_OS; locks <= ZARR_LOCKS_NONE; locks++) {
         zarr_store_options o = ZARR_STORE_OPTIONS_INIT;
         struct world w;
         zarr_store *s;
 
         world_init(&w);
-        o.locking = locking;
+        o.locks = locks;
         s = open_local(&w, &o);
         for (int i = 0; i < 4; i++) {
             zarr_store_op put = {.verb = ZARR_STORE_PUT,
@@ -544,7 +544,7 @@ static void created_if_told(void **state)
 
             assert_status(zr_store_run_one(s, &put, &err), ZARR_OK);
             assert_int_equal((put.flags & ZR_STORE_OP_CREATED) != 0,
-                             i % 2 == 0 && locking == ZARR_LOCKING_OS);
+                             i % 2 == 0 && locks == ZARR_LOCKS_OS);
             assert_status(zr_store_run_one(s, &stat, &err), ZARR_OK);
             assert_true(zr_store_version_equal(&put.version, &stat.version));
         }

@@ -76,10 +76,10 @@ static void assert_no_locks(zarr_store *s, const char *reason)
     char setting[16];
 
     assert_status(zarr_store_put(s, "a/v", "2", 1, &err), ZARR_ERR_UNSUPPORTED);
-    assert_non_null(strstr(err.message, "gives no locks (option locking)"));
+    assert_non_null(strstr(err.message, "gives no locks (option locks)"));
     assert_int_equal(zarr_error_text(&err, ZARR_ERROR_SETTING, setting, sizeof setting),
-                     7);
-    assert_string_equal(setting, "locking");
+                     5);
+    assert_string_equal(setting, "locks");
     assert_non_null(strstr(err.message, reason));
     assert_string_equal(get_text(s, "a/v"), "1");
 }
@@ -109,7 +109,7 @@ static void no_locks(void **state)
 static void without_locking(void **state)
 {
     struct world *w = world_of(state);
-    zarr_store *s = open_with(w, 0, ZARR_DURABILITY_NONE, ZARR_LOCKING_NONE, 0);
+    zarr_store *s = open_with(w, 0, ZARR_DURABILITY_NONE, ZARR_LOCKS_NONE, 0);
     uint64_t n_removed = 0;
     zarr_error err = {0};
 

@@ -214,7 +214,7 @@ static void one_wins(void **state)
         zarr_store_options o = ZARR_STORE_OPTIONS_INIT;
         atomic_int n_won = 0;
 
-        o.locking = sort == SORT_LOCAL_NO_LOCKS ? ZARR_LOCKING_NONE : ZARR_LOCKING_OS;
+        o.locks = sort == SORT_LOCAL_NO_LOCKS ? ZARR_LOCKS_NONE : ZARR_LOCKS_OS;
         for (int i = 0; i < RACERS; i++) {
             r[i] = (struct racer){NULL, &n_won, (char)('a' + i), {0}};
             r[i].store = is_local ? open_local(w, &o) : zarr_store_ref(s);
@@ -242,10 +242,10 @@ static void foreign_writer(void **state)
     zarr_store_options o = ZARR_STORE_OPTIONS_INIT;
     zarr_error err = {0};
 
-    for (uint32_t locking = ZARR_LOCKING_OS; locking <= ZARR_LOCKING_NONE; locking++) {
+    for (uint32_t locks = ZARR_LOCKS_OS; locks <= ZARR_LOCKS_NONE; locks++) {
         zarr_store *s;
 
-        o.locking = locking;
+        o.locks = locks;
         s = open_local(w, &o);
         op.mem = zr_mem_of_host((char[]){'a'}, 1);
         op.version = none;
