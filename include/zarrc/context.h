@@ -97,7 +97,7 @@ typedef struct zarr_context_options {
      * registered name is INVALID. Copied; NULL: their priorities decide */
     const char *codec_preference;
     /** files of plug-ins to load, ended by NULL; borrowed for the call. They are loaded
-     * before those of ZARRC_PLUGIN_PATH. NULL: none */
+     * before those of ZARRC_PLUGINS. NULL: none */
     const char *const *plugins;
     /**
      * bytes that the library's buffers on each device may take, in use and idle together.
@@ -145,19 +145,19 @@ typedef struct zarr_context_options {
  * Some environment variables give members of the options that are zero another default:
  * ZARRC_MAX_THREADS, ZARRC_MEMORY_BYTES (as 512M or 4G), ZARRC_DEVICE_BYTES,
  * ZARRC_PINNED_BYTES, ZARRC_LIMITS (a text of zarr_limits_parse()), ZARRC_ALLOCATORS,
- * ZARRC_PIPELINE, ZARRC_CODEC_PREF, ZARRC_TRUST (verified, full or none), ZARRC_LOG_LEVEL
- * (error, warn, info, debug or trace), ZARRC_PLUGIN_OPTIONS and ZARRC_MEMORY, the default
- * memory: a text of zarr_memory_parse(), such as "cuda:0", which may name what a plug-in
- * of the options or of ZARRC_PLUGIN_PATH knows, such as the UUID of a GPU. ZARRC_LOCKS
- * (os or none) and ZARRC_SYMLINKS (within, deny or follow) are the defaults of local
- * stores (zarr_store_options).
+ * ZARRC_PIPELINE, ZARRC_CODEC_PREFERENCE, ZARRC_TRUST (verified, full or none),
+ * ZARRC_LOG_LEVEL (error, warn, info, debug or trace), ZARRC_PLUGIN_OPTIONS and
+ * ZARRC_MEMORY, the default memory: a text of zarr_memory_parse(), such as "cuda:0",
+ * which may name what a plug-in of the options or of ZARRC_PLUGINS knows, such as the
+ * UUID of a GPU. ZARRC_LOCKS (os or none) and ZARRC_SYMLINKS (within, deny or follow) are
+ * the defaults of local stores (zarr_store_options).
  *
- * ZARRC_PLUGIN_PATH names more plug-ins to load, separated by colons: absolute paths of
+ * ZARRC_PLUGINS names more plug-ins to load, separated by colons: absolute paths of
  * files, or of directories, from which every file with the ending .so is loaded in the
  * order of names. An empty part means nothing.
  *
  * A program that runs with raised privileges (set-user-ID) ignores ZARRC_LIMITS,
- * ZARRC_LOCKS, ZARRC_PLUGIN_OPTIONS, ZARRC_PLUGIN_PATH, ZARRC_SYMLINKS and ZARRC_TRUST.
+ * ZARRC_LOCKS, ZARRC_PLUGIN_OPTIONS, ZARRC_PLUGINS, ZARRC_SYMLINKS and ZARRC_TRUST.
  *
  * The first context keeps a shared library mapped until the process ends, also after
  * dlclose(): its threads wait for work, and do not end before the process.

@@ -61,7 +61,7 @@ int zx_io_init(struct zx_io *io, zx_state *st, PyObject *options)
         zx_opt_u32(options, "outside", &io->o.outside) ||
         zx_opt_u32(options, "inner_order", &io->o.inner_order) ||
         zx_opt_u32(options, "trust", &io->o.trust) ||
-        zx_opt_u64(options, "memory", &io->o.memory_bytes) ||
+        zx_opt_u64(options, "memory_bytes", &io->o.memory_bytes) ||
         zx_opt_u64(options, "coalesce_gap", &io->o.coalesce_gap) ||
         zx_opt_u64(options, "coalesce_bytes", &io->o.coalesce_bytes) ||
         zx_opt_text(options, "codec_preference", &io->o.codec_preference) ||

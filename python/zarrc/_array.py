@@ -585,7 +585,7 @@ class DeviceTensor:
             if "no memory backend" not in problem.reason:
                 raise  # such as a missing driver
             raise raised(UnsupportedError, f"{device}: no plug-in that is loaded has this kind of memory: open the store with "
-                         f"device={device!r}, or set zarrc.config[\"device\"], [\"plugins\"] or ZARRC_PLUGIN_PATH",
+                         f"device={device!r}, or set zarrc.config[\"device\"], [\"plugins\"] or ZARRC_PLUGINS",
                          store=problem.store, node=array.name) from problem
         return cls(block, array.dtype.newbyteorder("="))
 

@@ -27,7 +27,7 @@ _LOG_LEVELS = _numbers("ZARR_LOG", "error warn info debug trace")
 
 _DEFAULTS: dict[str, Any] = {
     "max_threads": None,  # how many threads work at once
-    "memory": None,  # bytes that buffers may take together
+    "memory_bytes": None,  # bytes that buffers may take together
     "output_cache": 256 << 20,  # bytes of freed arrays' memory that are kept for the next reads; of the process, at once
     "durability": None,  # "none", "commit", "ordered" or "each"
     "locks": None,  # "os" or "none"
@@ -52,7 +52,7 @@ _DEFAULTS: dict[str, Any] = {
     "array.read_missing_chunks": True,
 }
 _SIZE = re.compile(r"(\d+)\s*([KMGT]?)(?:i?B)?\Z", re.I)
-_OF_CONTEXT = ("max_threads", "memory", "pipeline", "codec_preference", "plugins", "plugin_options", "allocators",
+_OF_CONTEXT = ("max_threads", "memory_bytes", "pipeline", "codec_preference", "plugins", "plugin_options", "allocators",
                "untrusted", "limits", "log_level", "trust")
 
 
@@ -95,7 +95,7 @@ def _check(name: str, value: Any) -> Any:
     elif name == "max_threads":
         if not isinstance(value, int) or not 1 <= value <= 65535:
             raise ValueError(f"max_threads: {value!r} is not a number from 1 to 65535")
-    elif name in ("memory", "output_cache"):
+    elif name in ("memory_bytes", "output_cache"):
         value = size_of(value)
         if not 0 <= value < 1 << 64:
             raise ValueError(f"{name}: {value!r} is no number of bytes")
@@ -140,8 +140,8 @@ def _options_of(text: str) -> Any:
 
 # What the library reads, when a context is made. It takes it if nothing is set.
 _OF_LIBRARY: dict[str, tuple[str, Callable[[str], Any]]] = {
-    "max_threads": ("ZARRC_MAX_THREADS", size_of), "memory": ("ZARRC_MEMORY_BYTES", size_of), "pipeline": ("ZARRC_PIPELINE", str),
-    "codec_preference": ("ZARRC_CODEC_PREF", str), "allocators": ("ZARRC_ALLOCATORS", str), "trust": ("ZARRC_TRUST", str),
+    "max_threads": ("ZARRC_MAX_THREADS", size_of), "memory_bytes": ("ZARRC_MEMORY_BYTES", size_of), "pipeline": ("ZARRC_PIPELINE", str),
+    "codec_preference": ("ZARRC_CODEC_PREFERENCE", str), "allocators": ("ZARRC_ALLOCATORS", str), "trust": ("ZARRC_TRUST", str),
     "log_level": ("ZARRC_LOG_LEVEL", str), "limits": ("ZARRC_LIMITS", _parse_limits), "plugin_options": ("ZARRC_PLUGIN_OPTIONS", _options_of)}
 
 
@@ -160,7 +160,7 @@ def _environment() -> dict[str, Any]:
     """Settings that the library does not read from the environment itself."""
     found: dict[str, Any] = {}
     for name, form in _OF_ENVIRONMENT.items():
-        variable = "ZARRC_" + name.removeprefix("array.").upper()
+        variable = "ZARRC_" + name.replace(".", "_").upper()
         if text := os.environ.get(variable):
             try:
                 found[name] = _check(name, form(text))

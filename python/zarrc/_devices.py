@@ -82,7 +82,7 @@ def plugin(device: str | None, others: Iterable[str]) -> str | None:
     name = _PLUGINS.get((device or "").partition(":")[0])
     if name is None:
         return None
-    for other in (*others, *os.environ.get("ZARRC_PLUGIN_PATH", "").split(":")):
+    for other in (*others, *os.environ.get("ZARRC_PLUGINS", "").split(":")):
         if other and (os.path.basename(other) == f"{name}.so" or os.path.exists(os.path.join(other, f"{name}.so"))):
             return None
     file = os.path.join(os.path.dirname(__file__), "lib", f"{name}.so")

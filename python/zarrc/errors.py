@@ -225,7 +225,7 @@ _REMEDIES = {
     None: "",
     "locks": "; if nothing else writes to the store, turn locks off: zarrc.config.set({'locks': 'none'})",
     "symlinks": "; if you trust the store, follow its links: zarrc.config.set({'symlinks': 'follow'})",
-    "memory_bytes": '; zarrc.config.set({"memory": VALUE}) allows more memory',
+    "memory_bytes": '; zarrc.config.set({"memory_bytes": VALUE}) allows more memory',
 }
 
 

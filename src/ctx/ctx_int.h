@@ -27,7 +27,7 @@ zarr_status zr_ctx_store_defaults(zarr_context *ctx, zarr_error *err);
 zarr_status zr_ctx_default_memory(zarr_context *ctx, const zarr_context_options *o,
                                   zarr_error *err);
 
-/* Returns ZARRC_PLUGIN_PATH, or NULL; also NULL in programs with another user's rights.
+/* Returns ZARRC_PLUGINS, or NULL; also NULL in programs with another user's rights.
  */
 const char *zr_ctx_plugin_path(void);
 
@@ -36,7 +36,7 @@ const char *zr_ctx_plugin_path(void);
 void zr_plugins_init(struct zr_plugins *p, const zarr_allocator *alloc);
 /* Unloads the plug-ins. Every registry is empty by then. */
 void zr_plugins_deinit(struct zr_plugins *p, const zarr_allocator *alloc);
-/* Loads all plug-ins of a list in the form of ZARRC_PLUGIN_PATH. */
+/* Loads all plug-ins of a list in the form of ZARRC_PLUGINS. */
 zarr_status zr_plugins_load_path(zarr_context *ctx, const char *list, zarr_error *err);
 /* Gives the i-th plug-in; *info NULL: its load() failed. Returns false after the last. */
 const char *zr_plugin_name(const struct zr_plugin *p);

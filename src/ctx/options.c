@@ -166,7 +166,7 @@ static zarr_status check_options(const zarr_context_options *o, zarr_error *err)
 
 const char *zr_ctx_plugin_path(void)
 {
-    const char *text = secure_getenv("ZARRC_PLUGIN_PATH");
+    const char *text = secure_getenv("ZARRC_PLUGINS");
 
     return text && *text ? text : NULL;
 }
@@ -211,7 +211,7 @@ zarr_status zr_ctx_options_read(zarr_context_options *out, uint64_t *memory_limi
     if (!out->pipeline)
         out->pipeline = env_text("ZARRC_PIPELINE");
     if (!out->codec_preference)
-        out->codec_preference = env_text("ZARRC_CODEC_PREF");
+        out->codec_preference = env_text("ZARRC_CODEC_PREFERENCE");
 
     if (!out->allocators)
         out->allocators = env_text("ZARRC_ALLOCATORS");

@@ -5,7 +5,7 @@
  * every registry is empty, plug-ins are unloaded in reverse order. Their files stay
  * mapped until the process ends: a thread that a plug-in has given a destructor may end
  * later than the context. If a load() fails half-way, its registrations remain. No
- * directories are searched: the caller gives a path, and ZARRC_PLUGIN_PATH has absolute
+ * directories are searched: the caller gives a path, and ZARRC_PLUGINS has absolute
  * paths only.
  * Thread class: shared; the loader's lock is held while a plug-in is loaded.
  */
@@ -276,7 +276,7 @@ zarr_status zarr_context_load(zarr_context *ctx, const char *path, zarr_error *e
     return zr_prefix(err, st, "%s", path);
 }
 
-/* ---- ZARRC_PLUGIN_PATH --------------------------------------------------- */
+/* ---- ZARRC_PLUGINS --------------------------------------------------- */
 
 static int compare_files(const void *a, const void *b)
 {
@@ -293,7 +293,7 @@ static zarr_status folder_files(const char *folder, struct zr_arena *texts, char
     DIR *dir = opendir(folder);
 
     if (!dir)
-        return zr_fail_os(err, ZARR_ERR_IO, errno, "ZARRC_PLUGIN_PATH: %s", folder);
+        return zr_fail_os(err, ZARR_ERR_IO, errno, "ZARRC_PLUGINS: %s", folder);
     *out = zr_arena_alloc(texts, PLUGIN_FOLDER_MAX * sizeof **out);
     if (!*out)
         ZR_TRY(zr_fail_memory(err, PLUGIN_FOLDER_MAX * sizeof **out));
@@ -305,7 +305,7 @@ static zarr_status folder_files(const char *folder, struct zr_arena *texts, char
             continue;
         if (*n == PLUGIN_FOLDER_MAX)
             ZR_TRY(zr_fail(err, ZARR_ERR_LIMIT,
-                           "ZARRC_PLUGIN_PATH: %s has more than %d plug-ins", folder,
+                           "ZARRC_PLUGINS: %s has more than %d plug-ins", folder,
                            PLUGIN_FOLDER_MAX));
         (*out)[*n] = zr_arena_alloc(texts, room);
         if (!(*out)[*n])
@@ -331,16 +331,16 @@ static zarr_status load_part(zarr_context *ctx, struct zr_arena *texts, const ch
 
     if (part[0] != '/')
         return zr_fail(err, ZARR_ERR_INVALID,
-                       "ZARRC_PLUGIN_PATH: \"%s\" is not an absolute path", part);
+                       "ZARRC_PLUGINS: \"%s\" is not an absolute path", part);
     if (stat(part, &what) != 0)
         return zr_fail_os(
             err, errno == ENOENT || errno == ENOTDIR ? ZARR_ERR_NOT_FOUND : ZARR_ERR_IO,
-            errno, "ZARRC_PLUGIN_PATH: %s", part);
+            errno, "ZARRC_PLUGINS: %s", part);
     if (!S_ISDIR(what.st_mode))
-        return zr_prefix(err, zarr_context_load(ctx, part, err), "ZARRC_PLUGIN_PATH");
+        return zr_prefix(err, zarr_context_load(ctx, part, err), "ZARRC_PLUGINS");
     ZR_TRY(folder_files(part, texts, &file, &n, err));
     for (size_t i = 0; i < n; i++)
-        ZR_TRY(zr_prefix(err, zarr_context_load(ctx, file[i], err), "ZARRC_PLUGIN_PATH"));
+        ZR_TRY(zr_prefix(err, zarr_context_load(ctx, file[i], err), "ZARRC_PLUGINS"));
 out:
     return st;
 }

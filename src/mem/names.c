@@ -32,7 +32,7 @@ void zr_backend_missing(int32_t device_type, zarr_error *err)
     (void)zr_fail(err, ZARR_ERR_UNSUPPORTED,
                   "no memory backend for device type %" PRId32
                   "%s%s%s: no plug-in that is loaded has one; "
-                  "ZARRC_PLUGIN_PATH names plug-ins to load",
+                  "ZARRC_PLUGINS names plug-ins to load",
                   device_type, name ? " (" : "", name ? name : "", name ? ")" : "");
 }
 

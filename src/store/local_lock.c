@@ -485,7 +485,7 @@ zarr_status zr_local_wait_for_writer(void *self, const char *key,
     int os_code = 0;
     zarr_status st;
 
-    if (l->locking == ZARR_LOCKING_NONE || !has_lock_file(l, key))
+    if (l->locks == ZARR_LOCKS_NONE || !has_lock_file(l, key))
         return ZARR_OK;
     st = zr_local_lock_take(l, &lk, &wait, ZR_LOCK_MAKES_NOTHING, &os_code, &why);
     if (st == ZARR_OK)

@@ -14,7 +14,7 @@ SLOW = {"model": {"codec": 0.02}}  # GB/s
 
 
 def device(cache, *arguments, rates=None, more=(), **options):
-    env = {"ZARRC_PLUGIN_PATH": str(PLUGIN), "XDG_CACHE_HOME": str(cache), **dict(more)}
+    env = {"ZARRC_PLUGINS": str(PLUGIN), "XDG_CACHE_HOME": str(cache), **dict(more)}
     if rates:
         env["ZARRC_PLUGIN_OPTIONS"] = json.dumps(rates)
     return run(*arguments, env=env, **options)
@@ -111,7 +111,7 @@ def test_the_faster_one_does_it(slow, place, tmp_path):
 
 
 def test_a_preference_is_stronger(slow, place):
-    text = way(slow, place, more={"ZARRC_CODEC_PREF": "lz4=model.lz4"})
+    text = way(slow, place, more={"ZARRC_CODEC_PREFERENCE": "lz4=model.lz4"})
     assert "lz4@model.lz4" in text and "measured" not in text
 
 

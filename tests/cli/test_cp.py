@@ -390,7 +390,7 @@ def test_leave_consolidated(zarrc, store):
     ["cp", "g", "new"], ["mv", "g/a", "g/new"], ["mv", "g", "new"], ["rm", "g/a"], ["rm", "-r", "g"], ["resize", "g/a", "7"],
     ["append", "g/a", "n.npy"], ["reencode", "g/a", "g/new"], ["reencode", "--force", "--chunks=2", "g/b", "g/a"],
     ["migrate", "--remove-old", "g"]], ids=" ".join)
-def test_leave_consolidated_of_each_command(zarrc, tmp_path, command):
+def test_no_consolidate_of_each_command(zarrc, tmp_path, command):
     """With the option the entries stay as they are, with a warning; without it they are right, in every group above."""
     top = tmp_path / "x.zarr"
     form = 2 if command[0] == "migrate" else 3

@@ -356,7 +356,7 @@ def test_cuda_plugin():
         pytest.skip("the plug-in for CUDA is not built here")
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "round_trip", pathlib.Path(__file__).with_name("test_gpu.py")],
-        env={**os.environ, "LD_LIBRARY_PATH": str(build / "tests/fakecuda"), "ZARRC_PLUGIN_PATH": str(build / "lib/zarrc/v1/cuda.so")},
+        env={**os.environ, "LD_LIBRARY_PATH": str(build / "tests/fakecuda"), "ZARRC_PLUGINS": str(build / "lib/zarrc/v1/cuda.so")},
         capture_output=True, text=True)
     assert done.returncode == 0 and "3 passed" in done.stdout, done.stdout + done.stderr
 
@@ -422,8 +422,8 @@ def test_own_plugin_is_loaded_when_a_device_is_wanted(tmp_path):
     # The environment may want a device for all that is opened, or name a plug-in in place of the package's.
     short = "import zarrc; print(zarrc.create_array(None, data=[1, 2]).read(device='cuda:0').shape)"
     build = pathlib.Path(plugin()).parents[1]
-    for environment in ({"ZARRC_DEVICE": "cuda"}, {"ZARRC_DEVICE": "cuda", "ZARRC_PLUGIN_PATH": str(build / "lib/zarrc/v1")},
-                        {"ZARRC_DEVICE": "cuda", "ZARRC_PLUGIN_PATH": str(build / "lib/zarrc/v1/cuda.so")}):
+    for environment in ({"ZARRC_DEVICE": "cuda"}, {"ZARRC_DEVICE": "cuda", "ZARRC_PLUGINS": str(build / "lib/zarrc/v1")},
+                        {"ZARRC_DEVICE": "cuda", "ZARRC_PLUGINS": str(build / "lib/zarrc/v1/cuda.so")}):
         assert run(short, **environment) == "(2,)\n"
     with pytest.raises(TypeError, match="text"):
         zarrc.open(str(tmp_path / "x.zarr"), device=0)

@@ -131,22 +131,22 @@ def test_memory_is_a_limit(path):
     """A chunk that the setting does not permit is refused, with a value that works; the default refuses nothing."""
     data = np.arange(2 ** 18, dtype="i4")
     array = zarrc.create_array(path, data=data, chunks=data.shape)
-    with zarrc.config.set({"memory": "2M"}):
+    with zarrc.config.set({"memory_bytes": "2M"}):
         array = zarrc.open_array(path, mode="r+")
         for change in (lambda: array.__setitem__(slice(5), 0), lambda: array.append(data), lambda: array.resize((9,))):
             with pytest.raises(errors.LimitError, match="one chunk needs") as caught:
                 change()
             assert caught.value.limit == "memory_bytes" and array.shape == data.shape
-    value = int(re.search(r'zarrc.config.set\({"memory": (\d+)}\)', str(caught.value))[1])
-    with zarrc.config.set({"memory": value}):
+    value = int(re.search(r'zarrc.config.set\({"memory_bytes": (\d+)}\)', str(caught.value))[1])
+    with zarrc.config.set({"memory_bytes": value}):
         array = zarrc.open_array(path, mode="r+")
         array[:5] = 0
         assert (array[5:] == data[5:]).all() and (array[:5] == 0).all()
 
 
 def test_settings(path):
-    with zarrc.config.set({"max_threads": 3, "memory": "64M"}, durability="each", locks="none"):
-        assert zarrc.config["memory"] == 64 << 20 and zarrc.config.get("max_threads") == 3
+    with zarrc.config.set({"max_threads": 3, "memory_bytes": "64M"}, durability="each", locks="none"):
+        assert zarrc.config["memory_bytes"] == 64 << 20 and zarrc.config.get("max_threads") == 3
         array = zarrc.create_array(path, data=np.arange(9), chunks=2)
         assert array[...].sum() == 36
         assert "'max_threads': 3" in repr(zarrc.config) and "'locks': 'none'" in repr(zarrc.config)
@@ -154,7 +154,7 @@ def test_settings(path):
     zarrc.config.set({"default_zarr_format": 2, "array.write_empty_chunks": True})
     assert zarrc.create_array(None, shape=1, dtype="i1").zarr_format == 2
     assert zarrc.create_array(None, shape=1, dtype="i1").config.write_empty_chunks
-    for name, value in [("max_threads", 0), ("memory", "much"), ("durability", "maybe"), ("locks", 1), ("array.order", "X")]:
+    for name, value in [("max_threads", 0), ("memory_bytes", "much"), ("durability", "maybe"), ("locks", 1), ("array.order", "X")]:
         with pytest.raises((ValueError, TypeError)):
             zarrc.config.set({name: value})
     with pytest.raises(KeyError, match="no setting"):
@@ -224,11 +224,11 @@ def test_environment(path):
     done = run(code, ZARRC_MAX_THREADS="2", ZARRC_DURABILITY="each", ZARRC_MEMORY_BYTES="64M")
     assert done.stdout == "0 each\n", done.stderr
     assert "ZARRC_MAX_THREADS" in run(code, ZARRC_MAX_THREADS="many").stderr
-    names = "[zarrc.config.get(name) for name in ('max_threads', 'memory', 'trust', 'plugin_options', 'pipeline')]"
+    names = "[zarrc.config.get(name) for name in ('max_threads', 'memory_bytes', 'trust', 'plugin_options', 'pipeline')]"
     done = run(f"import zarrc; print({names}, \"'max_threads': 2\" in repr(zarrc.config)); zarrc.config.set(max_threads=3); print(zarrc.config['max_threads'])",
                ZARRC_MAX_THREADS="2", ZARRC_MEMORY_BYTES="64M", ZARRC_TRUST="none", ZARRC_PLUGIN_OPTIONS='{"a": {}}')
     assert done.stdout == "[2, 67108864, 'none', {'a': {}}, None] True\n3\n", done.stdout + done.stderr
-    done = run("import zarrc; print(zarrc.config['max_threads'], zarrc.config['memory'])", ZARRC_MAX_THREADS="many", ZARRC_MEMORY_BYTES="")
+    done = run("import zarrc; print(zarrc.config['max_threads'], zarrc.config['memory_bytes'])", ZARRC_MAX_THREADS="many", ZARRC_MEMORY_BYTES="")
     assert done.stdout == "None None\n", done.stdout + done.stderr
     assert "ZARRC_DURABILITY" in run(code, ZARRC_DURABILITY="maybe").stderr
     done = run("import zarrc, sys; print(sorted({'asyncio', 'zarr', 'ml_dtypes', 'dask', 'xarray'} & set(sys.modules)))")
@@ -280,8 +280,8 @@ def test_debug_info(capsys, monkeypatch):
 def test_settings_of_others_stay():
     """A `with` statement takes back what it has set."""
     with zarrc.config.set(max_threads=2):
-        zarrc.config.set(memory="1G", locks="none")
+        zarrc.config.set(memory_bytes="1G", locks="none")
         with zarrc.config.set(locks="os"):
             pass
         assert zarrc.config["locks"] == "none" and zarrc.config["max_threads"] == 2
-    assert zarrc.config["memory"] == 1 << 30 and zarrc.config["max_threads"] is None
+    assert zarrc.config["memory_bytes"] == 1 << 30 and zarrc.config["max_threads"] is None

@@ -1,5 +1,5 @@
 """Arrays on a GPU, with the libraries that are there: torch, CuPy and JAX. Each is skipped where it is missing or has
-no GPU. ZARRC_PLUGIN_PATH names the plug-in for CUDA (build/gpu/lib/zarrc/v1/cuda.so after scripts/gpu-check); without it
+no GPU. ZARRC_PLUGINS names the plug-in for CUDA (build/gpu/lib/zarrc/v1/cuda.so after scripts/gpu-check); without it
 all is skipped. What needs no such library runs over the driver without a GPU of tests/ports/cuda, too."""
 import os
 
@@ -8,8 +8,8 @@ import pytest
 
 import zarrc
 
-pytestmark = pytest.mark.skipif(not os.path.basename(os.environ.get("ZARRC_PLUGIN_PATH", "")).startswith("cuda"),
-                                reason="ZARRC_PLUGIN_PATH does not name the plug-in for CUDA")
+pytestmark = pytest.mark.skipif(not os.path.basename(os.environ.get("ZARRC_PLUGINS", "")).startswith("cuda"),
+                                reason="ZARRC_PLUGINS does not name the plug-in for CUDA")
 LZ4 = {"name": "numcodecs.lz4", "configuration": {"acceleration": 1}}
 CODECS = {"raw": None, "zstd": "zstd", "lz4": LZ4}
 

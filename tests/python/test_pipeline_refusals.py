@@ -417,7 +417,7 @@ def test_codecs_without_an_implementation():
 def test_settings_that_are_wrong_are_told(tmp_path, monkeypatch):
     z = zarr.create_array(tmp_path / "x", shape=(4,), dtype="i4")
     monkeypatch.setenv("ZARRC_MAX_THREADS", "many")
-    with pytest.raises(errors.InvalidError, match="ZARRC_MAX_THREADS"), zarrc.config.set(memory="65M"):
+    with pytest.raises(errors.InvalidError, match="ZARRC_MAX_THREADS"), zarrc.config.set(memory_bytes="65M"):
         z[...]
     assert zarrc.pipeline_stats()["fallback_chunks"] == 0
 

@@ -199,7 +199,7 @@ def test_settings_are_looked_at_once(tmp_path, monkeypatch):
     stores = [engine._last.store]
     z[...], z[1:3], z.oindex[[0, 2]]
     assert not n and engine._last.store is stores[0]
-    for config, change in ((zarr.config, {"threading.max_workers": 1}), (zarrc.config, {"memory": "64M"}),
+    for config, change in ((zarr.config, {"threading.max_workers": 1}), (zarrc.config, {"memory_bytes": "64M"}),
                            (zarrc.config, {"lock_wait": 7})):
         with config.set(change):
             same(z[...], np.arange(16).reshape(4, 4))

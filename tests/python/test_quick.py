@@ -236,7 +236,7 @@ def test_chunks_that_change(tmp_path):
 def test_settings(tmp_path, kind, monkeypatch):
     z = create(STORES[kind](tmp_path))
     ref = z[...]
-    for config, change in ((zarr.config, {"threading.max_workers": 1}), (zarrc.config, {"memory": "64M"}),
+    for config, change in ((zarr.config, {"threading.max_workers": 1}), (zarrc.config, {"memory_bytes": "64M"}),
                            (zarrc.config, {"lock_wait": 7})):
         with config.set(change):
             for wanted in (False, True):
@@ -424,7 +424,7 @@ class Later(zarr.storage.WrapperStore):
 def test_no_wait_for_memory_on_the_event_loop():
     """A read that has the memory goes on only if the event loop does."""
     big = create(MemoryStore(), shape=(32 * 65536,), chunks=(16384,), shards=(65536,))
-    with zarrc.config.set({"memory": "400K"}):
+    with zarrc.config.set({"memory_bytes": "400K"}):
         late = zarr.open_array(Later(big.store), path="a", mode="r")
         z = create(MemoryStore(), shape=(4096,), chunks=(2048,))
         wanted = z[:2048]
@@ -443,7 +443,7 @@ def test_no_wait_for_memory_on_the_event_loop():
 def test_threads_of_the_loop_are_for_stores(tmp_path):
     """A read that has the memory needs a thread of the loop's executor for its store; reads that wait for memory leave it one."""
     big = create(LocalStore(tmp_path / "x"), shape=(32 * 65536,), chunks=(16384,), shards=(65536,), compressors=None)
-    with zarrc.config.set({"memory": "140K"}):
+    with zarrc.config.set({"memory_bytes": "140K"}):
         late = zarr.open_array(Later(big.store), path="a", mode="r")
         z = create(MemoryStore(), shape=(4096 * 64,), chunks=(4096,), compressors=None)
         z[:4096]

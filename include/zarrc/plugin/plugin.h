@@ -8,7 +8,7 @@
  * link to libzarrc: everything that it calls is in the table `zarr_host`. Compile it
  * against these headers with -shared -fPIC, and load it by
  * `zarr_context_options.plugins`, zarr_context_load(), the environment variable
- * ZARRC_PLUGIN_PATH or the option --plugin of zarrc. The library looks for plug-ins
+ * ZARRC_PLUGINS or the option --plugin of zarrc. The library looks for plug-ins
  * nowhere else, and starts no other process.
  */
 #ifndef ZARRC_PLUGIN_PLUGIN_H

@@ -130,7 +130,7 @@ static void test_environment(void **state)
     setenv("ZARRC_MAX_THREADS", "5", 1);
     setenv("ZARRC_MEMORY_BYTES", "3M", 1);
     setenv("ZARRC_PIPELINE", "serial", 1);
-    setenv("ZARRC_CODEC_PREF", "gzip=x", 1);
+    setenv("ZARRC_CODEC_PREFERENCE", "gzip=x", 1);
     setenv("ZARRC_LOG_LEVEL", "debug", 1);
     setenv("ZARRC_MEMORY", "cuda:3", 1);
     assert_ok(zarr_context_create(&ctx, NULL, &terr));

@@ -236,7 +236,7 @@ static void test_dtypes_and_memory(void **state)
     assert_status(zarr_memory_alloc(ctx, ZARR_DEVICE_CUDA, 0, 1, &m, &terr),
                   ZARR_ERR_UNSUPPORTED);
     assert_non_null(strstr(terr.message, "device type 2 (cuda)"));
-    assert_non_null(strstr(terr.message, "ZARRC_PLUGIN_PATH"));
+    assert_non_null(strstr(terr.message, "ZARRC_PLUGINS"));
     zarr_context_free(ctx);
 }
 

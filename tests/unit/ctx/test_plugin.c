@@ -1,6 +1,6 @@
 /*
  * unit/ctx/test_plugin.c - loading plug-ins: what is loaded and visible, each way in
- * which a file is not a plug-in, names already in use, ZARRC_PLUGIN_PATH, the order of
+ * which a file is not a plug-in, names already in use, ZARRC_PLUGINS, the order of
  * unloading, sealing, threads, and loading with the k-th allocation failing.
  */
 #include <setjmp.h>
@@ -361,7 +361,7 @@ static void test_path(void **state)
         {"plugin_odd_0.so", ZARR_ERR_INVALID,
          "\"plugin_odd_0.so\" is not an absolute path"},
         {".", ZARR_ERR_INVALID, "\".\" is not an absolute path"},
-        {GOOD ":/none/here.so", ZARR_ERR_NOT_FOUND, "ZARRC_PLUGIN_PATH: /none/here.so"},
+        {GOOD ":/none/here.so", ZARR_ERR_NOT_FOUND, "ZARRC_PLUGINS: /none/here.so"},
         {GOOD ":" ODD(9), ZARR_ERR_EXISTS, "plugin_odd_9.so"},
         {ODD_FOLDER, ZARR_ERR_ABI, "plugin_odd_1.so"}, /* the first bad one by name */
     };
@@ -371,7 +371,7 @@ static void test_path(void **state)
 
     (void)state;
     for (size_t i = 0; i < ZR_COUNT(bad); i++) {
-        setenv("ZARRC_PLUGIN_PATH", bad[i].file, 1);
+        setenv("ZARRC_PLUGINS", bad[i].file, 1);
         if (create_with(&ctx, NULL) != bad[i].status ||
             !strstr(terr.message, bad[i].text))
             fail_msg("%s: %s", bad[i].file, terr.message);
@@ -380,15 +380,15 @@ static void test_path(void **state)
     snprintf(link_path, sizeof link_path, "%s/b.so", folder);
     assert_int_equal(symlink(GOOD, link_path), 0);
     snprintf(link_path, sizeof link_path, "::%s:%s:", folder, GOOD); /* again: allowed */
-    setenv("ZARRC_PLUGIN_PATH", link_path, 1);
+    setenv("ZARRC_PLUGINS", link_path, 1);
     assert_ok(create_with(&ctx, NULL));
     assert_ok(zarr_context_list(ctx, 0, count_row, n, &terr));
     assert_int_equal(n[1], 1);
     zarr_context_free(ctx);
-    setenv("ZARRC_PLUGIN_PATH", "", 1);
+    setenv("ZARRC_PLUGINS", "", 1);
     assert_ok(create_with(&ctx, NULL));
     zarr_context_free(ctx);
-    unsetenv("ZARRC_PLUGIN_PATH");
+    unsetenv("ZARRC_PLUGINS");
     snprintf(link_path, sizeof link_path, "%s/b.so", folder);
     unlink(link_path);
     rmdir(folder);
@@ -480,7 +480,7 @@ static void test_failing_allocations(void **state)
     static const char *const files[] = {GOOD, NULL};
 
     (void)state;
-    setenv("ZARRC_PLUGIN_PATH", GOOD, 1);
+    setenv("ZARRC_PLUGINS", GOOD, 1);
     for (int forever = 0; forever < 2; forever++)
         for (size_t k = 1;; k++) {
             struct fail_alloc f;
@@ -499,7 +499,7 @@ static void test_failing_allocations(void **state)
             }
             assert_int_equal(st, ZARR_ERR_NO_MEMORY);
         }
-    unsetenv("ZARRC_PLUGIN_PATH");
+    unsetenv("ZARRC_PLUGINS");
 }
 
 int main(void)

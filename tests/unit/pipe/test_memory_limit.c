@@ -200,7 +200,7 @@ static void test_context(void **state)
 /* A resize that removes whole chunks needs no memory for a chunk at the border. */
 static void test_whole_chunks_go(void **state)
 {
-    zarr_context_options opts = {.n_threads = THREADS, .memory_bytes = 1000};
+    zarr_context_options opts = {.max_threads = THREADS, .memory_bytes = 1000};
     const uint64_t cut[2] = {16, 33}, rows[2] = {16, N}, both[2] = {16, 32},
                    none[2] = {0, 5};
     struct pw w;
