@@ -121,7 +121,7 @@ static int copy(struct copying *c)
     opts.source_name = name;
     opts.flags = (cli_flag(cli, "force") ? ZARR_COPY_OVERWRITE : 0u) |
                  (cli_skips_equal(cli) ? ZARR_COPY_SKIP_EQUAL : 0u) |
-                 (cli_flag(cli, "leave-consolidated") ? 0u : ZARR_COPY_CONSOLIDATED);
+                 (cli_flag(cli, "no-consolidate") ? 0u : ZARR_COPY_CONSOLIDATED);
     opts.max_threads = cli->max_threads;
     opts.progress = tell_progress;
     opts.progress_user = c;

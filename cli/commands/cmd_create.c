@@ -105,7 +105,7 @@ static uint32_t spec_flags(struct cli *cli)
 {
     return (cli_flag(cli, "force") ? ZARR_SPEC_OVERWRITE : 0u) |
            (cli_flag(cli, "if-missing") ? ZARR_SPEC_IF_MISSING : 0u) |
-           (cli_flag(cli, "leave-consolidated") ? 0u : ZARR_SPEC_CONSOLIDATED);
+           (cli_flag(cli, "no-consolidate") ? 0u : ZARR_SPEC_CONSOLIDATED);
 }
 
 static int create_array(struct cli *cli, struct cli_node *node)

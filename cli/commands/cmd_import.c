@@ -104,7 +104,7 @@ static int create_target(struct import *im)
         spec.spec.flags |= ZARR_SPEC_OVERWRITE;
     spec.spec.flags |= ZARR_SPEC_CLAIM; /* until the array is complete */
     spec.spec.cancel = cli_cancel;
-    if (!cli_flag(im->cli, "leave-consolidated"))
+    if (!cli_flag(im->cli, "no-consolidate"))
         spec.spec.flags |= ZARR_SPEC_CONSOLIDATED;
     if (!rc) {
         im->node.began = true;

@@ -122,12 +122,11 @@ static int migrate(struct cli *cli, struct cli_node *node, struct migrating *m)
         cli_json_u64(cli_key(cli_json(cli), "zarr_format"), format);
         cli_json_array(cli_key(cli_json(cli), "documents"));
     }
-    given =
-        cli_format("--zarr-format=%" PRIu64 "%s%s%s%s", format,
-                   cli_flag(cli, "force") ? " --force" : "",
-                   cli_flag(cli, "remove-old") ? " --remove-old" : "",
-                   cli_flag(cli, "keep-fill") ? " --keep-fill" : "",
-                   cli_flag(cli, "leave-consolidated") ? " --leave-consolidated" : "");
+    given = cli_format("--zarr-format=%" PRIu64 "%s%s%s%s", format,
+                       cli_flag(cli, "force") ? " --force" : "",
+                       cli_flag(cli, "remove-old") ? " --remove-old" : "",
+                       cli_flag(cli, "keep-fill") ? " --keep-fill" : "",
+                       cli_flag(cli, "no-consolidate") ? " --no-consolidate" : "");
     m->resumed = has_job(node, &is_other);
     if (!cli_flag(cli, "dry-run") && !is_other)
         rc = cli_job_begin(cli, node->store, node->path, given);

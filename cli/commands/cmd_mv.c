@@ -123,7 +123,7 @@ static int move(struct cli *cli, struct cli_node *src, struct cli_node *dst,
     opts.destination_name = to;
     opts.flags = cli_flag(cli, "force") ? ZARR_COPY_OVERWRITE : 0u;
     opts.flags |= cli_skips_equal(cli) ? ZARR_COPY_SKIP_EQUAL : 0u;
-    opts.flags |= cli_flag(cli, "leave-consolidated") ? 0u : ZARR_COPY_CONSOLIDATED;
+    opts.flags |= cli_flag(cli, "no-consolidate") ? 0u : ZARR_COPY_CONSOLIDATED;
     opts.max_threads = cli->max_threads;
     opts.progress = tell_progress;
     opts.progress_user = m;

@@ -203,7 +203,7 @@ static int reencode(struct reencode *r)
         o.flags |= ZARR_REENCODE_OVERWRITE;
     if (cli_missing_is_error(r->cli))
         o.flags |= ZARR_REENCODE_MISSING_ERROR;
-    if (!cli_flag(r->cli, "leave-consolidated"))
+    if (!cli_flag(r->cli, "no-consolidate"))
         o.flags |= ZARR_REENCODE_CONSOLIDATED;
     if (cli_flag(r->cli, "verify"))
         o.flags |= ZARR_REENCODE_VERIFY;

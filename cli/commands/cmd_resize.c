@@ -71,7 +71,7 @@ static int run(struct cli *cli)
     const zarr_shape_options o = {
         .struct_size = sizeof o,
         .flags = (cli_flag(cli, "keep-chunks") ? ZARR_RESIZE_KEEP_CHUNKS : 0u) |
-                 (cli_flag(cli, "leave-consolidated") ? 0u : ZARR_RESIZE_CONSOLIDATED),
+                 (cli_flag(cli, "no-consolidate") ? 0u : ZARR_RESIZE_CONSOLIDATED),
         .cancel = cli_cancel};
     uint64_t shape[ZARR_MAX_RANK] = {0};
     struct cli_node node = {0};

@@ -87,7 +87,7 @@ static int delete_node(struct cli *cli, struct cli_node *node, uint64_t n_object
     zarr_status st;
     int rc;
 
-    opts.flags = cli_flag(cli, "leave-consolidated") ? 0u : ZARR_DELETE_CONSOLIDATED;
+    opts.flags = cli_flag(cli, "no-consolidate") ? 0u : ZARR_DELETE_CONSOLIDATED;
     opts.progress = tell_progress;
     opts.progress_user = &progress;
     opts.cancel = cli_cancel;

@@ -147,7 +147,7 @@ static const char *hint_for(struct cli *cli, zarr_status status, const zarr_erro
     const char *setting = hint_setting(err);
 
     if (err && strstr(err->message, "consolidated metadata would list"))
-        return "Nothing was deleted. --leave-consolidated leaves the consolidated "
+        return "Nothing was deleted. --no-consolidate leaves the consolidated "
                "metadata "
                "as it is; zarrc consolidate writes it anew.";
     if (setting)

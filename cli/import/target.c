@@ -80,7 +80,7 @@ int cli_import_commit(struct import *im)
     zarr_status st = zarr_store_flush(im->target_store, &err);
     int rc;
 
-    if (!cli_flag(im->cli, "leave-consolidated"))
+    if (!cli_flag(im->cli, "no-consolidate"))
         opts.flags |= ZARR_COPY_CONSOLIDATED;
     if (st)
         return cli_fail(im->cli, st, &err, "cannot finish writing %s", im->node.shown);

@@ -166,7 +166,7 @@ static char *migrate_options(const char *source)
 {
     static const char *const known[] = {"--zarr-format=2", "--zarr-format=3",
                                         "--force",         "--remove-old",
-                                        "--keep-fill",     "--leave-consolidated"};
+                                        "--keep-fill",     "--no-consolidate"};
     struct cli_string s = {0};
 
     cli_string_add(&s, "", 0);

@@ -481,7 +481,7 @@ int cli_update_after(struct cli *cli, struct cli_node *node, bool below, int rc)
 
     if (rc && !node->began)
         return rc;
-    if (cli_flag(cli, "leave-consolidated"))
+    if (cli_flag(cli, "no-consolidate"))
         warn_consolidated(cli, node, rc == CLI_OK);
     else if (zarr_group_consolidated_update(node->store, node->path, &o, NULL, &err) !=
              ZARR_OK)

@@ -89,12 +89,12 @@ bool cli_skips_equal(const struct cli *cli);
 /* The option of commands that call cli_update_after(). */
 #define CLI_CONSOLIDATED_OPTION                                                          \
     {                                                                                    \
-        "leave-consolidated", 0, 0, NULL, NULL,                                          \
+        "no-consolidate", 0, 0, NULL, NULL,                                              \
             "do not bring consolidated metadata of the groups above up to date"          \
     }
 /* After a command that may have changed a node: brings consolidated metadata of the
  * groups above it up to date; below: for all nodes below it as well. Warns if it cannot,
- * or if --leave-consolidated leaves it as it is. Then flushes the store: call it after
+ * or if --no-consolidate leaves it as it is. Then flushes the store: call it after
  * the last change. rc is the exit code of the command. If it failed, node->began alone
  * decides, because every exit code can come after a part of the change. Returns rc, or
  * how the update ended if that is CLI_OK. */

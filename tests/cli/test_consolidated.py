@@ -118,7 +118,7 @@ def test_a_repeated_import_leaves_no_staging(zarrc, hierarchy, tmp_path, place):
 
 
 def test_a_document_that_cannot_be_changed_keeps_the_node(zarrc, hierarchy, tmp_path):
-    """What would be listed wrongly is not deleted, unless --leave-consolidated says so."""
+    """What would be listed wrongly is not deleted, unless --no-consolidate says so."""
     store, zarr_format = hierarchy
     document = store / (".zmetadata" if zarr_format == 2 else "g/zarr.json")
     if zarr_format == 3:
@@ -127,7 +127,7 @@ def test_a_document_that_cannot_be_changed_keeps_the_node(zarrc, hierarchy, tmp_
     document.write_text(whole.replace('"inline"', '"elsewhere"') if zarr_format == 3 else "{")
     path = store / ("a" if zarr_format == 2 else "g/b")
     said = zarrc("rm", path, code=4 if zarr_format == 2 else 6).err
-    assert "would list a node that is gone" in said and "--leave-consolidated" in said
+    assert "would list a node that is gone" in said and "--no-consolidate" in said
     assert (zarr.open_array(path, mode="r", zarr_format=zarr_format)[:] == np.arange(1, 9)).all()
-    zarrc("rm", "--leave-consolidated", path)
+    zarrc("rm", "--no-consolidate", path)
     assert not path.exists()

@@ -331,7 +331,7 @@ def test_consolidate(zarrc, store):
     zarrc("consolidate", "--check", store)
     zarrc("resize", store / "temp", "60,200")
     zarrc("consolidate", "--check", store)
-    printed = zarrc("resize", "--leave-consolidated", store / "temp", "50,200").err
+    printed = zarrc("resize", "--no-consolidate", store / "temp", "50,200").err
     assert "consolidated" in printed
     done = zarrc("consolidate", "--check", "--json", store, code=1).json
     assert done["differences"][0]["path"] == "temp"
@@ -372,9 +372,9 @@ def test_commands_keep_consolidated_metadata_up_to_date(zarrc, tmp_path, rng):
         zarrc("rm", "-r", top)
 
 
-def test_leave_consolidated(zarrc, store):
+def test_no_consolidate(zarrc, store):
     zarrc("consolidate", store)
-    said = zarrc("attrs", "set", "--leave-consolidated", store / "temp", "a", "1").err
+    said = zarrc("attrs", "set", "--no-consolidate", store / "temp", "a", "1").err
     assert "zarrc consolidate updates it" in said
     assert zarrc("consolidate", "--check", "--json", store, code=1).json["differences"]
     # a command that fails half-way still brings what it changed up to date
@@ -401,7 +401,7 @@ def test_no_consolidate_of_each_command(zarrc, tmp_path, command):
         zarrc("consolidate", "-q", top / group)
     np.save(top / "n.npy", np.arange(4, dtype="i2"))
     shutil.copytree(top, tmp_path / "y.zarr")
-    said = zarrc(*command, "--leave-consolidated", cwd=top).err
+    said = zarrc(*command, "--no-consolidate", cwd=top).err
     assert "zarrc consolidate updates it" in said and "consolidated metadata of" in said
     if command[0] != "migrate":  # in the new format there is none
         assert zarrc("consolidate", "--check", "--json", top, code=1).json["differences"]

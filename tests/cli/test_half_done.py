@@ -64,10 +64,10 @@ def test_an_object_vanishes(zarrc, store, tmp_path, command):
     zarrc("consolidate", "--check", store)
 
 
-def test_with_leave_consolidated(zarrc, store, tmp_path):
+def test_with_no_consolidate(zarrc, store, tmp_path):
     write_objects(tmp_path / "y.zarr", [BIN], "msgpack2")
     before = (store / ".zmetadata").read_bytes()
-    said = zarrc("reencode", "--force", "--leave-consolidated", tmp_path / "y.zarr", store / "b", code=6).err
+    said = zarrc("reencode", "--force", "--no-consolidate", tmp_path / "y.zarr", store / "b", code=6).err
     assert "may be out of date; zarrc consolidate updates it" in said
     assert (store / ".zmetadata").read_bytes() == before
 

@@ -272,7 +272,7 @@ def test_killed_migrate_goes_on_with_its_options(zarrc, tmp_path):
     top = zarr.create_group(tmp_path / "x.zarr", zarr_format=2)
     for i in range(300):
         top.create_array(f"a{i}", shape=(2,), dtype="i4", fill_value=7, attributes={"_ARRAY_DIMENSIONS": ["x"]})
-    options = ["--keep-fill", "--leave-consolidated"]
+    options = ["--keep-fill", "--no-consolidate"]
     if not kill_during(["migrate", *options, tmp_path / "x.zarr"],
                        lambda: list(tmp_path.glob("x.zarr/*/zarr.json")), tmp_path):
         pytest.skip("the migration was complete before it was killed")

@@ -98,7 +98,7 @@ def options_of(zarrc, command):
 # What an option is for, as its text begins or has it: one name each, in all commands.
 THINGS = {"format": r"(output )?format( of FILE)? \(default|format of FILE", "zarr-format": "Zarr format of|format of the new metadata",
           "byte-order": "byte order of", "force": "replace an existing|replace existing|overwrite|delete the node at DEST|ignore nodes",
-          "dry-run": "change nothing", "leave-consolidated": "consolidated metadata of the groups above", "keep-fill": "_FillValue",
+          "dry-run": "change nothing", "no-consolidate": "consolidated metadata of the groups above", "keep-fill": "_FillValue",
           "dtype": "data type", "show": "show at most N", "like": "that neither|that no option gives", "shape": "lengths of the dim",
           "chunks": "chunk lengths", "shards": "shard lengths", "attributes": "attributes, a JSON object", "order": "order of the elem",
           "codec": "the next codec", "memory": "memory (of|that) the elements|memory that elements", "axis": "the dimension that",

@@ -89,7 +89,7 @@ def test_metadata(zarrc, store):
 def test_consolidated(zarrc, store):
     zarrc("consolidate", store)
     zarrc("verify", store)
-    zarrc("resize", "--leave-consolidated", store / "plain", "32,64")
+    zarrc("resize", "--no-consolidate", store / "plain", "32,64")
     found = faults(zarrc, store)
     assert len(found) == 1 and "plain" in found[0]["reason"]
 
