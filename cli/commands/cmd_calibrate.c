@@ -300,10 +300,12 @@ static uint64_t measure(const struct calibration *c, const struct subject *s,
 {
     zarr_stats stats = ZARR_STATS_INIT;
     zarr_io_options o = ZARR_IO_OPTIONS_INIT;
+    zarr_tuning tuning = ZARR_TUNING_INIT;
     const uint64_t mib = c->total >> 20;
     uint64_t best = 0, sum = 0;
 
-    o.codec_preference = w->preference;
+    tuning.codec_preference = w->preference;
+    o.tuning = &tuning;
     o.trust = ZARR_TRUST_FULL; /* it has written the chunks itself */
     o.stats = &stats;
     *st = look(s, codec, w, &o, err);

@@ -37,61 +37,12 @@ enum {
 };
 
 /**
- * Options of calls that read or write elements or chunks. Verifications, lists of chunks,
- * and chains of codecs take them, too, and say which members count.
+ * How a call divides its work and chooses between ways that give the same elements. The
+ * defaults suit nearly all programs. Members that are zero or NULL have their defaults.
  */
-typedef struct zarr_io_options {
-    uint32_t struct_size, flags; /**< `flags`: ZARR_IO_* */
-    /**
-     * threads at most for one wave, the caller's included; 0: the context's. A request
-     * that is larger than a wave has several in work at once, each with so many. 1: one
-     * wave at a time, and one thread decodes or encodes it
-     */
-    uint32_t max_threads;
-    uint32_t missing_chunks; /**< one of ZARR_MISSING_*; 0: the array's */
+typedef struct zarr_tuning {
+    uint32_t struct_size, flags; /**< `flags` must be 0 */
     uint64_t wave_bytes; /**< decoded bytes that are handled at once; 0: the context's */
-    /**
-     * a stream of the device that the tensor is on, in the form of the device's own
-     * interface (such as a CUstream), or NULL. The call touches the tensor only after the
-     * work that is on the stream at entry. It is used during the call only, also by calls
-     * that submit. All work of the call is done when it returns, or when the request is
-     * done: the application need not wait for a stream. ZARR_ERR_UNSUPPORTED: the tensor
-     * is in host memory (ZARR_DEVICE_CPU), or the tensors of parts are on several
-     * devices, or the call has no tensor
-     */
-    void *stream;
-    /** borrowed; filled at the end, also if a chunk fails; may be NULL */
-    zarr_stats *stats;
-    const char *pipeline; /**< name of a registered pipeline; NULL: the array's */
-    /**
-     * called now and then, by one thread at a time; may be NULL. It may read and write
-     * arrays, but must not append to the array that is being appended to, nor wait for
-     * its own request
-     */
-    void (*progress)(void *user, const zarr_stats *so_far);
-    void *progress_user;   /**< passed to `progress` */
-    uint32_t empty_chunks; /**< one of ZARR_EMPTY_CHUNKS_*; 0: the array's */
-    /** writes: one of ZARR_OUTSIDE_*: what elements outside of the shape become */
-    uint32_t outside;
-    /**
-     * one field of structured elements, as zarr_dtype_field_find() takes it, such as "a"
-     * or "a.b". The tensor then has the data type of the field, and the dimensions of a
-     * subarray after those of the selection. A write leaves the other fields alone. NULL:
-     * whole elements
-     */
-    const char *field;
-    /** reads of elements of variable length: receives their bytes; required for those */
-    struct zarr_heap *heap;
-    /** stops the call with ZARR_ERR_CANCELLED once it is set; may be NULL. Borrowed by a
-     * blocking call; a submitted request is an owner of it until it is freed */
-    zarr_cancel *cancel;
-    /** reads of shards: inner chunks of one shard are fetched together if the hole
-     * between them has at most this many bytes; 1: practically none. 0: 16 KiB for a
-     * store with ZARR_STORE_CAP_FAST_GET, else 1 MiB */
-    uint64_t coalesce_gap;
-    /** reads of shards: bytes at most that are fetched together; 1: each inner chunk
-     * alone. 0: 1 MiB for a store with ZARR_STORE_CAP_FAST_GET, else 16 MiB */
-    uint64_t coalesce_bytes;
     /** bytes at most that this call takes of the context's `memory_bytes`, so that it
      * leaves room for others. A call fails with ZARR_ERR_LIMIT, before it reads or writes
      * anything, if one chunk needs more; a write also if one shard does, unless the shard
@@ -103,19 +54,85 @@ typedef struct zarr_io_options {
      * do not count, and a pipeline of a plug-in may reserve more. 0: no limit of its own
      */
     uint64_t memory_bytes;
+    /** reads of shards: chunks of one shard are fetched together if the hole between them
+     * has at most this many bytes; 1: practically none. 0: 16 KiB for a store with
+     * ZARR_STORE_CAP_FAST_GET, else 1 MiB */
+    uint64_t coalesce_gap;
+    /** reads of shards: bytes at most that are fetched together; 1: each chunk alone. 0:
+     * 1 MiB for a store with ZARR_STORE_CAP_FAST_GET, else 16 MiB */
+    uint64_t coalesce_bytes;
+    const char *pipeline; /**< name of a registered pipeline; NULL: the array's */
     /** as in `zarr_context_options`; the array handle keeps what it prepared for each
      * text, so a program should use few. NULL: the array's */
     const char *codec_preference;
-    /** reads: receives a byte for each unit of writing that the selection touches, in C
-     * order of their coordinates: 1 if the store has the chunk or shard, 0 if it is
-     * missing. Borrowed; undefined after a failure; NULL: not wanted */
-    uint8_t *present;
-    uint64_t n_present; /**< bytes of `present`, at least as many as there are units */
     /** writes of shards: one of ZARR_INNER_ORDER_*. Whole and changed shards have their
-     * inner chunks in this order; the index tells where each is, so readers need not know
-     * it */
+     * chunks in this order; the index tells where each is, so readers need not know it.
+     * 0: in C order, of their coordinates, the last one fastest */
     uint32_t inner_order;
+    uint32_t reserved; /**< must be 0 */
+} zarr_tuning;
+
+#define ZARR_TUNING_INIT ZARR_SIZE_FIRST(zarr_tuning)
+
+/**
+ * Options of calls that read or write elements or chunks. Verifications, lists of chunks,
+ * and chains of codecs take them, too, and say which members count. The members are in
+ * three groups: what the call means, what it reports, and how it runs.
+ */
+typedef struct zarr_io_options {
+    uint32_t struct_size, flags; /**< `flags`: ZARR_IO_* */
+
+    uint32_t missing_chunks; /**< one of ZARR_MISSING_*; 0: the array's */
+    uint32_t empty_chunks;   /**< one of ZARR_EMPTY_CHUNKS_*; 0: the array's */
+    /** writes: one of ZARR_OUTSIDE_*: what elements outside of the shape become */
+    uint32_t outside;
     uint32_t trust; /**< reads: one of ZARR_TRUST_* of zarrc/context.h; 0: the array's */
+    /**
+     * one field of structured elements, as zarr_dtype_field_find() takes it, such as "a"
+     * or "a.b". The tensor then has the data type of the field, and the dimensions of a
+     * subarray after those of the selection. A write leaves the other fields alone. NULL:
+     * whole elements
+     */
+    const char *field;
+
+    /** borrowed; filled at the end, also if a chunk fails; may be NULL */
+    zarr_stats *stats;
+    /** reads of elements of variable length: receives their bytes; required for those */
+    struct zarr_heap *heap;
+    /** reads: receives a byte for each block that the selection touches, in C order of
+     * their coordinates: 1 if the store has the block, 0 if it is missing. Borrowed;
+     * undefined after a failure; NULL: not wanted */
+    uint8_t *present;
+    uint64_t n_present; /**< bytes of `present`, at least as many as there are blocks */
+    /**
+     * called now and then, by one thread at a time; may be NULL. It may read and write
+     * arrays, but must not append to the array that is being appended to, nor wait for
+     * its own request
+     */
+    void (*progress)(void *user, const zarr_stats *so_far);
+    void *progress_user; /**< passed to `progress` */
+
+    /**
+     * threads at most for one wave, the caller's included; 0: the context's. A request
+     * that is larger than a wave has several in work at once, each with so many. 1: one
+     * wave at a time, and one thread decodes or encodes it
+     */
+    uint32_t max_threads;
+    uint32_t reserved; /**< must be 0 */
+    /** stops the call with ZARR_ERR_CANCELLED once it is set; may be NULL. Borrowed by a
+     * blocking call; a submitted request is an owner of it until it is freed */
+    zarr_cancel *cancel;
+    /**
+     * a stream of the device that the tensor is on, in the form of the device's own
+     * interface (such as a CUstream), or NULL. The call touches the tensor only after the
+     * work that is on the stream at entry. It is used during the call only, also by calls
+     * that submit. All work of the call is done when it returns, or when the request is
+     * done: the application need not wait for a stream. ZARR_ERR_UNSUPPORTED: the tensor
+     * is in host memory (ZARR_DEVICE_CPU), or the tensors of parts are on several
+     * devices, or the call has no tensor
+     */
+    void *stream;
+    const zarr_tuning *tuning; /**< borrowed; NULL, for nearly all callers: defaults */
 } zarr_io_options;
 
 #define ZARR_IO_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_io_options)
@@ -123,7 +140,6 @@ typedef struct zarr_io_options {
 /** Flags of zarr_io_options. */
 enum {
     ZARR_IO_NO_HUGE_PAGES = 1, /**< do not ask for huge pages for the caller's memory */
-    ZARR_IO_NO_DIRECT = 2,     /**< decode into a buffer and copy, always; for tests */
     /** zarr_array_read_submit(): a small read, of at most 32 KiB of decoded chunks, whose
      * bytes are in host memory or in the page cache of a local file system is carried out
      * by the call itself, and done when the call returns. This saves an event loop two
@@ -138,7 +154,7 @@ enum {
      * larger, is not the library's own, would have to wait for memory, a disk or a
      * network, or has `progress`. The caller may then do it on another thread, without
      * the flag */
-    ZARR_IO_AT_ONCE = 4
+    ZARR_IO_AT_ONCE = 2
 };
 
 /**
@@ -176,7 +192,7 @@ enum {
  * other writers replaced a shard each time it was read
  * @retval ZARR_ERR_LIMIT a chunk is larger than `zarr_limits.chunk_bytes`, or its encoded
  * bytes are more than `zarr_limits.encoded_bytes`, or it needs more than
- * `opts->memory_bytes`
+ * `opts->tuning->memory_bytes`
  * @retval ZARR_ERR_CANCELLED `cancel` was set; with ZARR_IO_AT_ONCE: it would take long
  * @retval ZARR_ERR_IO the store failed
  * @see zarr_array_read_submit(), zarr_array_read_vlen(), zarr_array_write(),
@@ -233,7 +249,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_read(zarr_array *array,
  * @retval ZARR_ERR_CORRUPT a chunk that must be changed in part is damaged
  * @retval ZARR_ERR_LIMIT the old value of a chunk that is changed, or that reaches beyond
  * the array's shape, is larger than a limit; or a chunk or shard needs more than
- * `opts->memory_bytes`
+ * `opts->tuning->memory_bytes`
  * @retval ZARR_ERR_CONFLICT other writers changed a chunk each time it was written; or
  * another array, with other chunks, data type, codecs or fill value, has taken the place
  * of this one. Then the message says how many objects of this call remain in the new
@@ -338,8 +354,10 @@ typedef struct zarr_shard_writer zarr_shard_writer;
  * @retval ZARR_ERR_INVALID the grid has no such shard
  * @retval ZARR_ERR_UNSUPPORTED the array has no shards, or has codecs around them; or the
  * store cannot write values in parts (a local store with locks can), or
- * `opts->inner_order` is not ZARR_INNER_ORDER_C, or `opts->pipeline` is that of a plug-in
- * @retval ZARR_ERR_LIMIT a batch of one inner chunk needs more than `opts->memory_bytes`
+ * `opts->tuning->inner_order` is not ZARR_INNER_ORDER_C, or `opts->tuning->pipeline` is
+ * that of a plug-in
+ * @retval ZARR_ERR_LIMIT a batch of one inner chunk needs more than
+ * `opts->tuning->memory_bytes`
  * @retval ZARR_ERR_IO waiting for the lock took longer than the store permits
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_shard_writer_open(zarr_shard_writer **out,

@@ -44,6 +44,7 @@ static uint32_t threads_of(zx_state *st)
 int zx_io_init(struct zx_io *io, zx_state *st, PyObject *options)
 {
     static const zarr_io_options none = ZARR_IO_OPTIONS_INIT;
+    static const zarr_tuning plain = ZARR_TUNING_INIT;
 
     PyObject *field, *present;
     uint32_t at_once = 0;
@@ -55,17 +56,19 @@ int zx_io_init(struct zx_io *io, zx_state *st, PyObject *options)
     io->o.max_threads = threads_of(st);
     if (!options || options == Py_None)
         return 0;
+    io->tuning = plain;
+    io->o.tuning = &io->tuning;
     if (zx_opt_u32(options, "max_threads", &io->o.max_threads) ||
         zx_opt_u32(options, "missing_chunks", &io->o.missing_chunks) ||
         zx_opt_u32(options, "empty_chunks", &io->o.empty_chunks) ||
         zx_opt_u32(options, "outside", &io->o.outside) ||
-        zx_opt_u32(options, "inner_order", &io->o.inner_order) ||
+        zx_opt_u32(options, "inner_order", &io->tuning.inner_order) ||
         zx_opt_u32(options, "trust", &io->o.trust) ||
-        zx_opt_u64(options, "memory_bytes", &io->o.memory_bytes) ||
-        zx_opt_u64(options, "coalesce_gap", &io->o.coalesce_gap) ||
-        zx_opt_u64(options, "coalesce_bytes", &io->o.coalesce_bytes) ||
-        zx_opt_text(options, "codec_preference", &io->o.codec_preference) ||
-        zx_opt_text(options, "pipeline", &io->o.pipeline) ||
+        zx_opt_u64(options, "memory_bytes", &io->tuning.memory_bytes) ||
+        zx_opt_u64(options, "coalesce_gap", &io->tuning.coalesce_gap) ||
+        zx_opt_u64(options, "coalesce_bytes", &io->tuning.coalesce_bytes) ||
+        zx_opt_text(options, "codec_preference", &io->tuning.codec_preference) ||
+        zx_opt_text(options, "pipeline", &io->tuning.pipeline) ||
         zx_opt_u32(options, "packed", &io->is_packed) ||
         zx_opt_text(options, "field", &io->o.field) ||
         zx_opt_u32(options, "at_once", &at_once) ||

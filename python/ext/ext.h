@@ -134,6 +134,7 @@ struct zx_memory {
 /* Options of one read or write. */
 struct zx_io {
     zarr_io_options o;
+    zarr_tuning tuning; /* `o` points to it */
     PyObject *progress; /* borrowed; called with (chunks done, chunks in all) */
     PyObject *field;    /* owned text, for `o.field` */
     Py_buffer present;  /* held if `o.present` is set */

@@ -21,15 +21,27 @@ static void io_init(struct zr_io *io, const zarr_array *a)
     };
 }
 
+/* Copies the caller's tuning, which may be NULL or compiled against an older header. */
+static zarr_status tuning_read(zarr_tuning *t, const zarr_tuning *tuning, zarr_error *err)
+{
+    return zr_struct_read(t, sizeof *t, 2 * sizeof(uint32_t), tuning, ZR_TAIL_REFUSE,
+                          "zarr_tuning", err);
+}
+
 zarr_status zr_array_io(struct zr_io *io, const zarr_array *a, struct zr_array_state *s,
                         int32_t device_type, const zarr_io_options *opts, zarr_error *err)
 {
-    const struct zr_layout_key key = {.tensor = zr_ctx_memory(a->h.ctx, device_type),
-                                      .preference = opts ? opts->codec_preference : NULL,
-                                      .trust = opts ? opts->trust : 0};
+    struct zr_layout_key key = {.tensor = zr_ctx_memory(a->h.ctx, device_type),
+                                .trust = opts ? opts->trust : 0};
+    zarr_tuning tuning;
+    zarr_status st = ZARR_OK;
 
+    ZR_TRY(tuning_read(&tuning, opts ? opts->tuning : NULL, err));
+    key.preference = tuning.codec_preference;
     io_init(io, a);
-    return zr_array_layout(&io->layout, a, s, &key, err);
+    st = zr_array_layout(&io->layout, a, s, &key, err);
+out:
+    return st;
 }
 
 zarr_status zr_array_memory_check(const zarr_array *a, int32_t device_type,
@@ -55,16 +67,22 @@ static zarr_status given_io(struct zr_io_call *c, struct zr_array_state *s,
                             int32_t device_type, zarr_error *err)
 {
     const struct zr_io_given *given = c->given;
-    const struct zr_layout_key key = {zr_ctx_memory(c->array->h.ctx, device_type),
-                                      given->device_type, c->opts.codec_preference,
-                                      c->opts.trust};
+    struct zr_layout_key key = {.tensor = zr_ctx_memory(c->array->h.ctx, device_type),
+                                .lent = given->device_type,
+                                .trust = c->opts.trust};
+    zarr_tuning tuning;
+    zarr_status st = ZARR_OK;
 
+    ZR_TRY(tuning_read(&tuning, c->opts.tuning, err));
+    key.preference = tuning.codec_preference;
     io_init(&c->io, c->array);
     c->io.store = given->store;
     c->io.indexes = NULL;
     c->io.sink = given->sink;
     c->io.sink_arg = given->sink_arg;
-    return zr_array_layout(&c->io.layout, c->array, s, &key, err);
+    st = zr_array_layout(&c->io.layout, c->array, s, &key, err);
+out:
+    return st;
 }
 
 /* ---- options ------------------------------------------------------------ */
@@ -72,11 +90,16 @@ static zarr_status given_io(struct zr_io_call *c, struct zr_array_state *s,
 zarr_status zr_io_options_read(zarr_io_options *o, const zarr_io_options *opts,
                                zarr_error *err)
 {
-    const uint32_t known = ZARR_IO_NO_HUGE_PAGES | ZARR_IO_NO_DIRECT | ZARR_IO_AT_ONCE;
+    const uint32_t known = ZARR_IO_NO_HUGE_PAGES | ZARR_IO_AT_ONCE;
+    zarr_tuning tuning;
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_struct_read(o, sizeof *o, 2 * sizeof(uint32_t), opts, ZR_TAIL_REFUSE,
                           "zarr_io_options", err));
+    ZR_TRY(tuning_read(&tuning, o->tuning, err));
+    if (tuning.flags)
+        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED, "tuning: unknown flags 0x%" PRIx32,
+                       tuning.flags));
     if (o->flags & ~known)
         ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED, "io options: unknown flags 0x%" PRIx32,
                        o->flags & ~known));
@@ -86,12 +109,16 @@ zarr_status zr_io_options_read(zarr_io_options *o, const zarr_io_options *opts,
                        "io options: missing_chunks %" PRIu32 " or empty_chunks %" PRIu32
                        " is not one of its values",
                        o->missing_chunks, o->empty_chunks));
-    if (o->outside > ZARR_OUTSIDE_RESET ||
-        o->inner_order > ZARR_INNER_ORDER_COLUMN_MAJOR || o->trust > ZARR_TRUST_NONE)
+    if (o->outside > ZARR_OUTSIDE_RESET || o->trust > ZARR_TRUST_NONE || o->reserved)
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                       "io options: outside %" PRIu32 ", inner_order %" PRIu32
-                       " or trust %" PRIu32 " is not one of its values",
-                       o->outside, o->inner_order, o->trust));
+                       "io options: outside %" PRIu32 " or trust %" PRIu32
+                       " is not one of its values, or reserved is not 0",
+                       o->outside, o->trust));
+    if (tuning.inner_order > ZARR_INNER_ORDER_COLUMN_MAJOR || tuning.reserved)
+        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
+                       "tuning: inner_order %" PRIu32
+                       " is not one of its values, or reserved is not 0",
+                       tuning.inner_order));
     if (o->stats && o->stats->struct_size == 0)
         ZR_TRY(
             zr_fail(err, ZARR_ERR_ABI,
@@ -103,29 +130,34 @@ out:
 zarr_status zr_io_options_apply(struct zr_io *io, const zarr_array *a,
                                 const zarr_io_options *o, zarr_error *err)
 {
+    zarr_tuning tuning;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(tuning_read(&tuning, o->tuning, err));
     if (o->missing_chunks)
         io->missing_error = o->missing_chunks == ZARR_MISSING_ERROR;
     if (o->empty_chunks)
         io->skip_empty = o->empty_chunks == ZARR_EMPTY_CHUNKS_SKIP;
-    io->no_direct = (o->flags & ZARR_IO_NO_DIRECT) != 0;
     io->no_huge_pages = (o->flags & ZARR_IO_NO_HUGE_PAGES) != 0;
     io->at_once = (o->flags & ZARR_IO_AT_ONCE) != 0;
     io->max_threads = o->max_threads;
-    io->wave_bytes = o->wave_bytes;
+    io->wave_bytes = tuning.wave_bytes;
     io->progress = o->progress;
     io->progress_user = o->progress_user;
     io->cancel = o->cancel;
-    io->coalesce_gap = o->coalesce_gap;
-    io->coalesce_bytes = o->coalesce_bytes;
-    if (o->memory_bytes && (!io->memory_bytes || o->memory_bytes < io->memory_bytes))
-        io->memory_bytes = o->memory_bytes;
+    io->coalesce_gap = tuning.coalesce_gap;
+    io->coalesce_bytes = tuning.coalesce_bytes;
+    if (tuning.memory_bytes &&
+        (!io->memory_bytes || tuning.memory_bytes < io->memory_bytes))
+        io->memory_bytes = tuning.memory_bytes;
     io->reset_outside = o->outside == ZARR_OUTSIDE_RESET;
-    io->inner_order = o->inner_order;
+    io->inner_order = tuning.inner_order;
     io->present = o->present;
     io->n_present = o->n_present;
-    if (!o->pipeline)
-        return ZARR_OK;
-    return zr_ctx_pipeline(a->h.ctx, o->pipeline, &io->pipeline, err);
+    if (tuning.pipeline)
+        st = zr_ctx_pipeline(a->h.ctx, tuning.pipeline, &io->pipeline, err);
+out:
+    return st;
 }
 
 /* ---- tensor and selection ----------------------------------------------- */

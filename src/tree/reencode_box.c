@@ -95,7 +95,8 @@ static zarr_status fit_parts(struct zr_reencode *r, const struct zr_reencode_pai
     const uint64_t part = s->boxes.grid ? 0 : zr_array_part_bytes(pair->dst);
 
     if (part == 0 || part > limit || !chunk) {
-        const zarr_io_options o = {.struct_size = sizeof o, .memory_bytes = limit};
+        const zarr_tuning tuning = {.struct_size = sizeof tuning, .memory_bytes = limit};
+        const zarr_io_options o = {.struct_size = sizeof o, .tuning = &tuning};
         const zarr_status st =
             zr_array_memory_check(pair->dst, ZARR_DEVICE_CPU, &o, true, NULL, err);
 

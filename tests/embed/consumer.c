@@ -41,6 +41,7 @@ static int check_inits(void)
     CHECK_INIT(zarr_group_open_options, ZARR_GROUP_OPEN_OPTIONS_INIT);
     CHECK_INIT(zarr_group_spec, ZARR_GROUP_SPEC_INIT);
     CHECK_INIT(zarr_io_options, ZARR_IO_OPTIONS_INIT);
+    CHECK_INIT(zarr_tuning, ZARR_TUNING_INIT);
     CHECK_INIT(zarr_limits, ZARR_LIMITS_INIT);
     CHECK_INIT(zarr_migrate_options, ZARR_MIGRATE_OPTIONS_INIT);
     CHECK_INIT(zarr_stats, ZARR_STATS_INIT);

@@ -19,6 +19,7 @@
 
 #include <cmocka.h>
 
+#include "../tuning.h"
 #include <zarrc/plugin/plugin.h>
 #include <zarrc/zarrc.h>
 

@@ -48,7 +48,7 @@ static zarr_array *make_array(struct world *w)
 }
 
 static const zarr_io_options small_waves = {.struct_size = sizeof small_waves,
-                                            .wave_bytes = 2048};
+                                            .tuning = TUNING(.wave_bytes = 2048)};
 
 static void work_failed(struct job *j, const char *what, const zarr_error *err)
 {

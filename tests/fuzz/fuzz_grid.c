@@ -68,6 +68,7 @@ static void fuzz_values(zarr_array *a, const zarr_selection *sel)
     int64_t wanted[ZARR_MAX_RANK];
     uint8_t in[FUZZ_MOST_ITEMS], out[2][FUZZ_MOST_ITEMS];
     zarr_io_options io = ZARR_IO_OPTIONS_INIT;
+    zarr_tuning tuning = ZARR_TUNING_INIT;
     zarr_error err = {0};
     zarr_tensor t;
     zarr_status st;
@@ -84,7 +85,8 @@ static void fuzz_values(zarr_array *a, const zarr_selection *sel)
     if (st != ZARR_OK)
         return;
     for (int k = 0; k < 2; k++) {
-        io.pipeline = pipelines[k];
+        tuning.pipeline = pipelines[k];
+        io.tuning = &tuning;
         zarr_tensor_host(&t, NULL, out[k], n, ndim, wanted);
         fuzz_check(zarr_array_read(a, sel, &t, &io, &err) == ZARR_OK);
     }

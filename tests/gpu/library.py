@@ -70,12 +70,24 @@ class Stats(Sized):
         return {name: getattr(self, name) for name in self.COUNTERS if getattr(self, name)}
 
 
+class Tuning(Sized):
+    _fields_ = [("struct_size", c_uint32), ("flags", c_uint32), ("wave_bytes", c_uint64), ("memory_bytes", c_uint64),
+                ("coalesce_gap", c_uint64), ("coalesce_bytes", c_uint64), ("pipeline", c_char_p), ("codec_preference", c_char_p)]
+
+
 class IoOptions(Sized):
-    _fields_ = [("struct_size", c_uint32), ("flags", c_uint32), ("max_threads", c_uint32), ("missing_chunks", c_uint32),
-                ("wave_bytes", c_uint64), ("stream", c_void_p), ("stats", POINTER(Stats)), ("pipeline", c_char_p),
-                ("progress", c_void_p), ("progress_user", c_void_p), ("empty_chunks", c_uint32), ("outside", c_uint32),
-                ("field", c_char_p), ("heap", c_void_p), ("cancel", c_void_p), ("coalesce_gap", c_uint64),
-                ("coalesce_bytes", c_uint64), ("memory_bytes", c_uint64), ("codec_preference", c_char_p)]
+    """Members of Tuning may be given, too."""
+    _fields_ = [("struct_size", c_uint32), ("flags", c_uint32), ("missing_chunks", c_uint32), ("empty_chunks", c_uint32),
+                ("outside", c_uint32), ("trust", c_uint32), ("field", c_char_p), ("stats", POINTER(Stats)), ("heap", c_void_p),
+                ("present", c_void_p), ("n_present", c_uint64), ("progress", c_void_p), ("progress_user", c_void_p),
+                ("max_threads", c_uint32), ("reserved", c_uint32), ("cancel", c_void_p), ("stream", c_void_p),
+                ("tuning", POINTER(Tuning))]
+
+    def __init__(self, **members):
+        own = {n: members.pop(n) for n, _ in Tuning._fields_[2:] if n in members}
+        super().__init__(**members)
+        if own:
+            self.tuning = ctypes.pointer(Tuning(**own))
 
 
 def numbers(kind, values):

@@ -43,11 +43,13 @@ static void read_by(zarr_array *array, const char *pipeline, int64_t row, int64_
     const uint64_t start[] = {(uint64_t)row, 0}, count[] = {(uint64_t)rows, COLS};
     const int64_t size[] = {rows, COLS};
     zarr_io_options io = ZARR_IO_OPTIONS_INIT;
+    zarr_tuning tuning = ZARR_TUNING_INIT;
     zarr_stats stats = ZARR_STATS_INIT;
     zarr_selection *sel = NULL;
     zarr_tensor t;
 
-    io.pipeline = pipeline;
+    tuning.pipeline = pipeline;
+    io.tuning = &tuning;
     io.stats = &stats;
     memset(got, 0x55, sizeof got);
     zarr_tensor_host(&t, NULL, got, sizeof got, 2, size);
@@ -66,13 +68,15 @@ static void write_by(zarr_array *array, const char *pipeline, int64_t row, int64
     const uint64_t start[] = {(uint64_t)row, 0}, count[] = {(uint64_t)rows, COLS};
     const int64_t size[] = {rows, COLS};
     zarr_io_options io = ZARR_IO_OPTIONS_INIT;
+    zarr_tuning tuning = ZARR_TUNING_INIT;
     zarr_selection *sel = NULL;
     zarr_tensor t;
 
     for (int64_t r = row; r < row + rows; r++)
         for (int c = 0; c < COLS; c++)
             model[r][c] = (int16_t)(value < 0 ? 0 : value + (int)r * 3 + c / 7);
-    io.pipeline = pipeline;
+    tuning.pipeline = pipeline;
+    io.tuning = &tuning;
     zarr_tensor_host(&t, NULL, model[row], (uint64_t)rows * sizeof model[0], 2, size);
     CHECK(zarr_selection_box(&sel, 2, shape, start, count, &err));
     CHECK(zarr_array_write(array, sel, &t, &io, &err));

@@ -38,9 +38,8 @@ class Twins:
 
     @staticmethod
     def tuning(rng):
-        """What must not matter: the size of waves, threads, short cuts."""
-        return {"wave_bytes": int(rng.choice([0, 1, 300])), "max_threads": int(rng.choice([0, 0, 1])),
-                "flags": int(rng.choice([0, 0, 2]))}
+        """What must not matter: the size of waves, and threads."""
+        return {"wave_bytes": int(rng.choice([0, 1, 300])), "max_threads": int(rng.choice([0, 0, 1]))}
 
     def write(self, chosen, data, layout_rng, memories, broadcast):
         for array, memory, pipeline in zip(self.arrays, memories, PIPELINES):

@@ -115,15 +115,27 @@ class ArraySpec(Sized):
 ProgressFn = CFUNCTYPE(None, c_void_p, POINTER(Stats))
 
 
+class Tuning(Sized):
+    _fields_ = [("struct_size", c_uint32), ("flags", c_uint32), ("wave_bytes", c_uint64),
+                ("memory_bytes", c_uint64), ("coalesce_gap", c_uint64), ("coalesce_bytes", c_uint64),
+                ("pipeline", c_char_p), ("codec_preference", c_char_p), ("inner_order", c_uint32),
+                ("reserved", c_uint32)]
+
+
 class IoOptions(Sized):
-    _fields_ = [("struct_size", c_uint32), ("flags", c_uint32), ("max_threads", c_uint32),
-                ("missing_chunks", c_uint32), ("wave_bytes", c_uint64), ("stream", c_void_p),
-                ("stats", POINTER(Stats)), ("pipeline", c_char_p), ("progress", ProgressFn),
-                ("progress_user", c_void_p), ("empty_chunks", c_uint32), ("outside", c_uint32),
-                ("field", c_char_p), ("heap", c_void_p), ("cancel", c_void_p),
-                ("coalesce_gap", c_uint64), ("coalesce_bytes", c_uint64), ("memory_bytes", c_uint64),
-                ("codec_preference", c_char_p), ("present", POINTER(c_uint8)),
-                ("n_present", c_uint64), ("inner_order", c_uint32), ("trust", c_uint32)]
+    """Members of Tuning may be given, too."""
+    _fields_ = [("struct_size", c_uint32), ("flags", c_uint32), ("missing_chunks", c_uint32),
+                ("empty_chunks", c_uint32), ("outside", c_uint32), ("trust", c_uint32),
+                ("field", c_char_p), ("stats", POINTER(Stats)), ("heap", c_void_p),
+                ("present", POINTER(c_uint8)), ("n_present", c_uint64), ("progress", ProgressFn),
+                ("progress_user", c_void_p), ("max_threads", c_uint32), ("reserved", c_uint32),
+                ("cancel", c_void_p), ("stream", c_void_p), ("tuning", POINTER(Tuning))]
+
+    def __init__(self, **members):
+        own = {n: members.pop(n) for n, _ in Tuning._fields_[2:-1] if n in members}
+        super().__init__(**members)
+        if own:
+            self.tuning = ctypes.pointer(Tuning(**own))
 
 
 class ShapeOptions(Sized):

@@ -92,6 +92,8 @@ class Tensor:
 
 
 def io_options(stats=None, pipeline=None, progress=None, field=None, heap=None, **options):
+    if pipeline:
+        options["pipeline"] = pipeline.encode()
     opts = IoOptions(**options)
     if heap is not None:
         opts.heap = heap.pointer
@@ -99,8 +101,6 @@ def io_options(stats=None, pipeline=None, progress=None, field=None, heap=None, 
         opts.field = field.encode()
     if stats is not None:
         opts.stats = ctypes.pointer(stats)
-    if pipeline:
-        opts.pipeline = pipeline.encode()
     if progress:
         opts.progress = ProgressFn(lambda _, so_far: progress(so_far.contents))
     return opts

@@ -283,10 +283,12 @@ static void test_v2(void **state)
 static void test_blosc_on_device(void **state)
 {
     static uint8_t elements[4 * N];
+    const zarr_tuning tuning = {.struct_size = sizeof tuning,
+                                .codec_preference = "blosc=opencl.blosc_device"};
     zarr_io_options opts = ZARR_IO_OPTIONS_INIT;
 
     (void)state;
-    opts.codec_preference = "blosc=opencl.blosc_device";
+    opts.tuning = &tuning;
     for (int i = 0; i < n_kinds; i++) {
         const struct kind *k = &kinds[i];
         zarr_array *a;
@@ -358,10 +360,12 @@ static void damage_chunk(const char *name, const char *key, const zarr_io_option
 
 static void test_damage(void **state)
 {
+    const zarr_tuning tuning = {.struct_size = sizeof tuning,
+                                .codec_preference = "blosc=opencl.blosc_device"};
     zarr_io_options on_device = ZARR_IO_OPTIONS_INIT;
 
     (void)state;
-    on_device.codec_preference = "blosc=opencl.blosc_device";
+    on_device.tuning = &tuning;
     damage_chunk("blosc_lz4_blocks", "blosc_lz4_blocks/c/0/1", &on_device);
     damage_chunk("blosc_zstd", "blosc_zstd/c/0/1", trusting());
     damage_chunk("whole_lz4", "whole_lz4/c/1/1", NULL);

@@ -151,7 +151,8 @@ static void test_appended_stays(void **state)
             for (int p = 0; p < 2; p++)
                 for (int how = 0; how < 4; how++) {
                     const zarr_io_options opts = {.struct_size = sizeof opts,
-                                                  .pipeline = pipelines[p]};
+                                                  .tuning =
+                                                      TUNING(.pipeline = pipelines[p])};
                     struct world w;
 
                     world_open(&w, sort);
@@ -204,7 +205,7 @@ static void test_limit(void **state)
     for (size_t i = 0; i < 2 * (sizeof layouts / sizeof *layouts); i++) {
         const struct layout *l = &layouts[i / 2];
         const zarr_io_options opts = {.struct_size = sizeof opts,
-                                      .pipeline = pipelines[i % 2]};
+                                      .tuning = TUNING(.pipeline = pipelines[i % 2])};
         zarr_limits limits = {.struct_size = sizeof limits, .encoded_bytes = 8};
         const zarr_context_options o = {.struct_size = sizeof o, .limits = &limits};
         int32_t want[ALL], got[OLD];

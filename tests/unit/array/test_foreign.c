@@ -90,7 +90,8 @@ static void check_stored(struct world *w, const char *path, size_t i, int16_t el
 static void check_elements(zarr_array *a, const int16_t *want, const char *pipeline,
                            const char *what)
 {
-    const zarr_io_options opts = {.struct_size = sizeof opts, .pipeline = pipeline};
+    const zarr_io_options opts = {.struct_size = sizeof opts,
+                                  .tuning = TUNING(.pipeline = pipeline)};
     int16_t got[CELLS], part[30];
     const int64_t box[2] = {5, 6};
     zarr_selection *sel = NULL;
@@ -126,7 +127,8 @@ static int no_fault(void *user, const zarr_verify_item *item)
 /* Reads a missing chunk, all elements, a part, and all again from a new handle. */
 static void one_chain(struct world *w, size_t i, const char *pipeline, const char *path)
 {
-    const zarr_io_options opts = {.struct_size = sizeof opts, .pipeline = pipeline};
+    const zarr_io_options opts = {.struct_size = sizeof opts,
+                                  .tuning = TUNING(.pipeline = pipeline)};
     const int64_t box[2] = {5, 6};
     zarr_array *a = make(w, path, chains[i].codecs);
     int16_t data[CELLS], part[30];
@@ -246,7 +248,7 @@ static void test_partial(void **state)
         assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
         assert_ok(zarr_selection_box(&sel, 2, edges, from, n, &terr));
         for (int serial = 0; serial < 2; serial++) {
-            opts.pipeline = serial ? "serial" : "waves";
+            opts.tuning = TUNING(.pipeline = serial ? "serial" : "waves");
             n_partial = n_whole = 0;
             memset(got, 0, sizeof got);
             zarr_tensor_host(&t, NULL, got, sizeof(int16_t) * 15, 2, box);
@@ -257,7 +259,7 @@ static void test_partial(void **state)
             assert_int_equal(n_whole, serial);
             assert_int_equal(stats.chunks_partial, !serial);
         }
-        opts.pipeline = NULL;
+        opts.tuning = NULL;
         n_partial = 0;
         zarr_tensor_host(&t, NULL, got, sizeof got, 2, all);
         assert_ok(zarr_array_read(a, NULL, &t, &opts, &terr));

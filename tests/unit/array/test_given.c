@@ -41,8 +41,9 @@ static void compare_reads(zarr_array *stored, zarr_array *free)
 {
     for (size_t p = 0; p < 2; p++) {
         zarr_stats stats = ZARR_STATS_INIT;
-        zarr_io_options o = {
-            .struct_size = sizeof o, .pipeline = pipelines[p], .stats = &stats};
+        zarr_io_options o = {.struct_size = sizeof o,
+                             .stats = &stats,
+                             .tuning = TUNING(.pipeline = pipelines[p])};
 
         compare_read(stored, free, NULL, &o);
         assert_int_equal(stats.elements, N);
@@ -97,7 +98,8 @@ static void compare_writes(zarr_array *stored, zarr_array *free)
     int16_t v[N];
 
     for (size_t p = 0; p < 2; p++) {
-        zarr_io_options o = {.struct_size = sizeof o, .pipeline = pipelines[p]};
+        zarr_io_options o = {.struct_size = sizeof o,
+                             .tuning = TUNING(.pipeline = pipelines[p])};
 
         make_elements(v, (unsigned)p);
         compare_write(stored, free, NULL, v, &o);

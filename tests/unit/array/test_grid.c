@@ -143,7 +143,8 @@ static void change_part(zarr_array *a)
 static void check_all(zarr_array *a, const char *pipeline)
 {
     const int64_t shape[2] = {ROWS, COLS};
-    const zarr_io_options opts = {.struct_size = sizeof opts, .pipeline = pipeline};
+    const zarr_io_options opts = {.struct_size = sizeof opts,
+                                  .tuning = TUNING(.pipeline = pipeline)};
     int32_t data[ROWS * COLS];
     zarr_tensor t;
 

@@ -84,7 +84,8 @@ static void texts_of(const char *path, const char *codecs, uint64_t shard,
     const int64_t whole[] = {N};
     const uint64_t shape[] = {N};
     struct text want[N], got[N], part[N];
-    zarr_io_options opts = {.struct_size = sizeof opts, .pipeline = pipeline};
+    zarr_io_options opts = {.struct_size = sizeof opts,
+                            .tuning = TUNING(.pipeline = pipeline)};
     zarr_tensor t = tensor_of(got, sizeof got, whole);
     uint32_t seed = 5;
 

@@ -91,8 +91,9 @@ static zarr_status write_from(uint64_t first, const char *pipeline, int32_t valu
 {
     const uint64_t n = LENGTH - first;
     const int64_t shape = (int64_t)n;
-    const zarr_io_options o = {
-        .struct_size = sizeof o, .pipeline = pipeline, .max_threads = 1, .wave_bytes = 1};
+    const zarr_io_options o = {.struct_size = sizeof o,
+                               .max_threads = 1,
+                               .tuning = TUNING(.pipeline = pipeline, .wave_bytes = 1)};
     int32_t data[LENGTH];
     zarr_selection *sel = NULL;
     zarr_tensor t;

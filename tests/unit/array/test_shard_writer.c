@@ -372,7 +372,7 @@ static void in_device_memory(void **state)
 static void limited(void **state)
 {
     const uint64_t shard[2] = {0, 0};
-    zarr_io_options o = {.struct_size = sizeof o, .memory_bytes = 1000};
+    zarr_io_options o = {.struct_size = sizeof o, .tuning = TUNING(.memory_bytes = 1000)};
     zarr_shard_writer *writer = NULL;
     zarr_array *a;
     struct world w;
@@ -382,7 +382,8 @@ static void limited(void **state)
     a = make(&w, "a", chains[3]);
     assert_status(zarr_shard_writer_open(&writer, a, shard, &o, &terr), ZARR_ERR_LIMIT);
     assert_says("/a: one shard needs ");
-    o.memory_bytes = strtoull(strstr(terr.message, "needs ") + 6, NULL, 10);
+    o.tuning =
+        TUNING(.memory_bytes = strtoull(strstr(terr.message, "needs ") + 6, NULL, 10));
     assert_ok(zarr_shard_writer_open(&writer, a, shard, &o, &terr));
     zarr_shard_writer_free(writer);
     zarr_array_free(a);

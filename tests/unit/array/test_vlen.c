@@ -142,7 +142,8 @@ static void read_and_compare(zarr_array *a, const char *pipeline)
     zarr_vlen got[N];
     zarr_heap *heap = NULL;
     zarr_stats stats = ZARR_STATS_INIT;
-    zarr_io_options o = {.struct_size = sizeof o, .pipeline = pipeline, .stats = &stats};
+    zarr_io_options o = {
+        .struct_size = sizeof o, .stats = &stats, .tuning = TUNING(.pipeline = pipeline)};
     zarr_tensor t = tensor_of(got, whole);
     uint64_t sum = 0;
 
@@ -190,7 +191,7 @@ static void write_part(zarr_array *a, const char *pipeline)
     const int64_t shape[] = {3, 4};
     zarr_vlen part[12];
     zarr_selection *sel = NULL;
-    zarr_io_options o = {.struct_size = sizeof o, .pipeline = pipeline};
+    zarr_io_options o = {.struct_size = sizeof o, .tuning = TUNING(.pipeline = pipeline)};
     zarr_tensor t = tensor_of(part, shape);
 
     for (size_t i = 0; i < 12; i++) {
@@ -213,7 +214,8 @@ static void every_way(void **state)
     (void)state;
     for (size_t d = 0; d < sizeof documents / sizeof *documents; d++)
         for (size_t p = 0; p < 2; p++) {
-            const zarr_io_options o = {.struct_size = sizeof o, .pipeline = pipelines[p]};
+            const zarr_io_options o = {.struct_size = sizeof o,
+                                       .tuning = TUNING(.pipeline = pipelines[p])};
             zarr_tensor t = tensor_of(items, whole);
             zarr_array *a = NULL;
             int none = 0;

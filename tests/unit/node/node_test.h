@@ -18,6 +18,7 @@
 #include <cmocka.h>
 
 #include <zarrc/plugin/plugin.h>
+#include "tuning.h"
 #include <zarrc/zarrc.h>
 
 enum world_sort {

@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tuning.h"
 #include <zarrc/plugin/plugin.h>
 #include <zarrc/zarrc.h>
 

@@ -20,6 +20,7 @@
 #include <cmocka.h>
 
 #include "ctx/ctx.h"
+#include "tuning.h"
 #include <zarrc/plugin/plugin.h>
 #include <zarrc/zarrc.h>
 

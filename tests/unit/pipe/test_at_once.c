@@ -183,10 +183,10 @@ static void test_others(void **state)
     assert_false(reads_at_once(&s, CHUNK, o));
     assert_int_equal(stats.chunks_done, 1);
     o = asked;
-    o.pipeline = "serial";
+    o.tuning = TUNING(.pipeline = "serial");
     assert_false(reads_at_once(&s, CHUNK, o));
     o = asked;
-    o.wave_bytes = 1; /* many waves are not small, either */
+    o.tuning = TUNING(.wave_bytes = 1); /* many waves are not small, either */
     assert_false(reads_at_once(&s, UINT64_C(3) * CHUNK, o));
     zarr_array_free(s.a);
     s.a = pw_array(s.store, "large", NULL, large, large); /* chunks of 64 KiB */

@@ -187,8 +187,9 @@ static void write_all(zarr_array *a, const char *pipeline, bool fortran,
 {
     static int32_t turned[N];
     const int64_t size[2] = {ROWS, COLS}, stride[2] = {4, 4 * (int64_t)ROWS};
-    const zarr_io_options opts = {
-        .struct_size = sizeof opts, .pipeline = pipeline, .stats = stats};
+    const zarr_io_options opts = {.struct_size = sizeof opts,
+                                  .stats = stats,
+                                  .tuning = TUNING(.pipeline = pipeline)};
     zarr_tensor t = pw_tensor(data, size, sizeof data);
 
     for (int i = 0; i < N && fortran; i++)
@@ -224,7 +225,8 @@ static void write_part(struct pw *w, zarr_array *const *a, const char *what)
 {
     static const uint64_t at[2] = {1, 2}, n[2] = {9, 13};
     static int32_t part[9 * 13];
-    const zarr_io_options serial = {.struct_size = sizeof serial, .pipeline = "serial"};
+    const zarr_io_options serial = {.struct_size = sizeof serial,
+                                    .tuning = TUNING(.pipeline = "serial")};
 
     for (int i = 0; i < 9 * 13; i++)
         part[i] = data[(i / 13 + 1) * COLS + i % 13 + 2] = -2000 - i;
@@ -308,8 +310,9 @@ static void test_own_copies(void **state)
         const zarr_tensor t = pw_tensor(got, size, sizeof got);
         zarr_array *a = pw_array(w.store, pipelines[i], codecs[0], shape, chunk);
         zarr_stats stats = ZARR_STATS_INIT;
-        const zarr_io_options opts = {
-            .struct_size = sizeof opts, .pipeline = pipelines[i], .stats = &stats};
+        const zarr_io_options opts = {.struct_size = sizeof opts,
+                                      .stats = &stats,
+                                      .tuning = TUNING(.pipeline = pipelines[i])};
 
         write_all(a, pipelines[i], false, &stats);
         assert_int_equal(stats.copies_down, i == 0 ? 1 : N_CHUNKS);

@@ -36,8 +36,7 @@ static uint64_t ranges_with(zarr_array *a, uint64_t gap, uint64_t bytes)
 
     o.stats = &stats;
     o.max_threads = 1;
-    o.coalesce_gap = gap;
-    o.coalesce_bytes = bytes;
+    o.tuning = TUNING(.coalesce_gap = gap, .coalesce_bytes = bytes);
     assert_ok(zarr_selection_parse(&sel, 2, shape, "::16, ::16", &terr));
     assert_ok(zarr_array_read(a, sel, &t, &o, &terr));
     zarr_selection_free(sel);
@@ -82,8 +81,7 @@ static uint64_t peak_with(uint32_t threads, uint64_t memory, const char *pipelin
     pw_open(&w, THREADS, MEMORY, 0);
     a = pw_array(w.store, "a", "[" BYTES "," GZIP "]", large, chunk);
     o.max_threads = threads;
-    o.memory_bytes = memory;
-    o.pipeline = pipeline;
+    o.tuning = TUNING(.memory_bytes = memory, .pipeline = pipeline);
     assert_ok(pw_box(a, zero, large, data, &o, true));
     assert_ok(pw_box(a, zero, large, got, &o, false));
     assert_memory_equal(got, data, sizeof data);
@@ -126,7 +124,7 @@ static void test_memory_shared(void **state)
     pw_open(&w, THREADS, 3 * one, 0);
     a = pw_array(w.store, "a", "[" BYTES "," GZIP "]", shape, chunk);
     assert_ok(pw_box(a, zero, shape, data, NULL, true));
-    o.memory_bytes = 2 * one;
+    o.tuning = TUNING(.memory_bytes = 2 * one);
     for (int round = 0; round < 20; round++) {
         memset(into, 0, sizeof into);
         for (int i = 0; i < AT_ONCE; i++) {
@@ -218,7 +216,7 @@ static void expect_ways(zarr_array *a, const char *preference, bool write, int f
     atomic_store(&n_first, 0);
     atomic_store(&n_second, 0);
     snprintf(text, sizeof text, "%s", preference ? preference : "");
-    o.codec_preference = preference ? text : NULL;
+    o.tuning = TUNING(.codec_preference = preference ? text : NULL);
     assert_ok(pw_box(a, zero, shape, write ? data : got, &o, write));
     assert_int_equal(atomic_load(&n_first), first);
     assert_int_equal(atomic_load(&n_second), second);
@@ -255,14 +253,14 @@ static void test_preference(void **state)
         expect_ways(a, NULL, false, 4, 0);
     }
     assert_memory_equal(got, data, sizeof *data * N * N);
-    o.codec_preference = "test.same";
+    o.tuning = TUNING(.codec_preference = "test.same");
     assert_status(pw_box(a, zero, shape, got, &o, false), ZARR_ERR_INVALID);
     assert_non_null(strstr(terr.message, "codec preference"));
     {
         const zarr_tensor t = pw_tensor(got, dims, sizeof *got * N * N);
         char text[] = "test.same=cpu.second";
 
-        o.codec_preference = text;
+        o.tuning = TUNING(.codec_preference = text);
         atomic_store(&n_second, 0);
         assert_ok(zarr_array_read_submit(&rq, a, NULL, &t, &o, &terr));
         memset(text, '=', sizeof text - 1);
@@ -296,7 +294,7 @@ static void write_edge(const char *codecs, const uint64_t *chunk, uint32_t outsi
     assert_ok(pw_box(b, zero, grown, data, NULL, true));
     o.outside = outside;
     o.stats = &stats;
-    o.pipeline = pipeline;
+    o.tuning = TUNING(.pipeline = pipeline);
     assert_ok(pw_box(a, zero, edge_shape, data, &o, true));
     assert_int_equal(stats.read_modify_writes, outside == ZARR_OUTSIDE_RESET ? 0 : 1);
     assert_ok(pw_box(b, at, n, got, NULL, false));
@@ -377,8 +375,7 @@ static void check_order(uint32_t order, bool at_start, const char *pipeline,
     fill_data();
     pw_open(&w, 2, MEMORY, 0);
     a = pw_array(w.store, "a", codecs, shard_shape, shard_shape);
-    o.inner_order = order;
-    o.pipeline = pipeline;
+    o.tuning = TUNING(.inner_order = order, .pipeline = pipeline);
     assert_ok(pw_box(a, zero, shard_shape, data, &o, true));
     stored_order(a, at_start, text);
     assert_string_equal(text, want);
@@ -415,11 +412,11 @@ static void test_inner_order(void **state)
                  "[" SHARD("[8,16]", TURN "," SHARD("[4,4]", BYTES "," GZIP, "end"),
                            "end") "," GZIP "]",
                  whole, nested);
-    o.inner_order = ZARR_INNER_ORDER_MORTON;
+    o.tuning = TUNING(.inner_order = ZARR_INNER_ORDER_MORTON);
     assert_ok(pw_box(a, zero, whole, data, &o, true));
     assert_ok(pw_box(a, zero, whole, got, NULL, false));
     assert_memory_equal(got, data, sizeof *got * N * N);
-    o.inner_order = 4;
+    o.tuning = TUNING(.inner_order = 4);
     assert_status(pw_box(a, zero, whole, data, &o, true), ZARR_ERR_INVALID);
     zarr_array_free(a);
     pw_close(&w);
@@ -442,7 +439,7 @@ static void check_present(const char *codecs, const char *pipeline)
     assert_ok(pw_box(a, at, n, data, NULL, true));
     assert_ok(zarr_array_block_erase(a, gone, &terr));
     memset(present, 7, sizeof present);
-    o.pipeline = pipeline;
+    o.tuning = TUNING(.pipeline = pipeline);
     o.present = present;
     o.n_present = 16;
     assert_ok(pw_box(a, zero, shape, got, &o, false));

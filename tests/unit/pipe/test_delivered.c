@@ -139,7 +139,8 @@ static zarr_status transfer(zarr_array *a, const zarr_selection *sel, bool write
     static int32_t data[SIDE * SIDE];
     const int32_t ndim = sel ? zarr_selection_ndim(sel) : 2;
     int64_t shape[2] = {SIDE, SIDE};
-    const zarr_io_options opts = {.struct_size = sizeof opts, .pipeline = "test.lazy"};
+    const zarr_io_options opts = {.struct_size = sizeof opts,
+                                  .tuning = TUNING(.pipeline = "test.lazy")};
     zarr_tensor t;
 
     for (int32_t d = 0; sel && d < ndim; d++)
@@ -235,7 +236,8 @@ static void test_writes(void **state)
 /* The library writes for a pipeline that only reads. */
 static void test_no_write(void **state)
 {
-    zarr_io_options opts = {.struct_size = sizeof opts, .pipeline = "test.reader"};
+    zarr_io_options opts = {.struct_size = sizeof opts,
+                            .tuning = TUNING(.pipeline = "test.reader")};
     static int32_t data[SIDE * SIDE] = {1, 2, 3}, got[SIDE * SIDE];
     const int64_t shape[2] = {SIDE, SIDE};
     zarr_tensor t = pw_tensor(data, shape, sizeof data);

@@ -189,7 +189,7 @@ static uint64_t read_far(struct pw *w, zarr_array *a, uint64_t gap)
 {
     static const uint64_t all[2] = {FAR_ROWS, FAR_COLS};
     static const int64_t lengths[2] = {FAR_ROWS, 1};
-    zarr_io_options o = {.struct_size = sizeof o, .coalesce_gap = gap};
+    zarr_io_options o = {.struct_size = sizeof o, .tuning = TUNING(.coalesce_gap = gap)};
     zarr_fakedev_late_counters c;
     zarr_selection *sel = NULL;
     zarr_tensor t;
@@ -298,7 +298,7 @@ static void *user_runs(void *arg)
     zarr_io_options o = ZARR_IO_OPTIONS_INIT;
     struct user *u = arg;
 
-    o.pipeline = u->pipeline;
+    o.tuning = TUNING(.pipeline = u->pipeline);
     for (int i = 0; i < TURNS && u->st == ZARR_OK; i++)
         u->st = u->writes ? zarr_array_write(u->a, NULL, &u->t, &o, &u->err)
                           : zarr_array_read(u->a, NULL, &u->t, &o, &u->err);

@@ -317,10 +317,10 @@ static struct told explain(const struct setting *s, zarr_array *a, const char *p
                            .ndim = 2,
                            .shape = size,
                            .data_bytes = sizeof(int32_t) * ROWS * COLS};
-    const zarr_io_options opts = {.struct_size = sizeof opts,
-                                  .pipeline = pipeline,
-                                  .empty_chunks = empty,
-                                  .codec_preference = s->preference};
+    const zarr_io_options opts = {
+        .struct_size = sizeof opts,
+        .empty_chunks = empty,
+        .tuning = TUNING(.pipeline = pipeline, .codec_preference = s->preference)};
     struct told told = {0};
     zarr_explanation *e = NULL;
 
@@ -409,11 +409,11 @@ static void one_array(struct pw *w, const struct setting *s, size_t c, size_t p)
     const bool sharded = c >= FIRST_SHARD;
     const uint32_t empty = p == 1 ? ZARR_EMPTY_CHUNKS_WRITE : ZARR_EMPTY_CHUNKS_SKIP;
     zarr_stats stats = ZARR_STATS_INIT;
-    const zarr_io_options opts = {.struct_size = sizeof opts,
-                                  .pipeline = pipelines[p],
-                                  .empty_chunks = empty,
-                                  .codec_preference = s->preference,
-                                  .stats = &stats};
+    const zarr_io_options opts = {
+        .struct_size = sizeof opts,
+        .empty_chunks = empty,
+        .stats = &stats,
+        .tuning = TUNING(.pipeline = pipelines[p], .codec_preference = s->preference)};
     char path[16];
     struct told told;
     zarr_array *a;

@@ -82,8 +82,8 @@ static void fork_during(zarr_array *a, bool write)
     const zarr_tensor t = pw_tensor(write ? data : got, dims, sizeof got);
     zarr_io_options opts = {.struct_size = sizeof opts,
                             .max_threads = 4,
-                            .wave_bytes = 1024,
-                            .progress = fork_in_progress};
+                            .progress = fork_in_progress,
+                            .tuning = TUNING(.wave_bytes = 1024)};
 
     forking.child = -1;
     forking.n_callers = 0;

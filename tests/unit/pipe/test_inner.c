@@ -235,15 +235,17 @@ static void test_other_order(void **state)
     pw_open(&w, 2, UINT64_C(64) << 20, 0);
     for (size_t i = 0; i < ZR_COUNT(orders); i++) {
         zarr_stats stats = ZARR_STATS_INIT;
-        zarr_io_options o = {.struct_size = sizeof o, .inner_order = orders[i]};
+        zarr_io_options o = {.struct_size = sizeof o,
+                             .tuning = TUNING(.inner_order = orders[i])};
         char path[8];
         zarr_array *a;
 
         snprintf(path, sizeof path, "o%zu", i);
         a = pw_array(w.store, path, "[" BARE("[1,1]", BYTES) "]", shape, shape);
         assert_ok(pw_box(a, zero, shape, from, &o, true));
-        o = (zarr_io_options){
-            .struct_size = sizeof o, .stats = &stats, .coalesce_gap = 1};
+        o = (zarr_io_options){.struct_size = sizeof o,
+                              .stats = &stats,
+                              .tuning = TUNING(.coalesce_gap = 1)};
         memset(to, 0, sizeof to);
         assert_ok(pw_box(a, zero, shape, to, &o, false));
         assert_memory_equal(to, from, sizeof to);

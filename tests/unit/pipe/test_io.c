@@ -86,8 +86,10 @@ static void run_chain(const struct chain *c, uint32_t threads, unsigned seed)
     const uint64_t shape[2] = {ROWS, COLS}, zero[2] = {0, 0};
     struct pw w, s;
     zarr_array *a = NULL, *b = NULL;
-    zarr_io_options waves = {.struct_size = sizeof waves, .wave_bytes = 512},
-                    serial = {.struct_size = sizeof serial, .pipeline = "serial"};
+    zarr_io_options waves = {.struct_size = sizeof waves,
+                             .tuning = TUNING(.wave_bytes = 512)},
+                    serial = {.struct_size = sizeof serial,
+                              .tuning = TUNING(.pipeline = "serial")};
 
     pw_open(&w, threads, UINT64_C(64) << 20, 0);
     pw_open(&s, 1, UINT64_C(64) << 20, 0);
@@ -134,7 +136,8 @@ static void test_selections(void **state)
                                         "[30,2,9],4:20:5"};
     static int32_t data[ROWS * COLS], x[ROWS * COLS], y[ROWS * COLS];
     const uint64_t shape[2] = {ROWS, COLS}, zero[2] = {0, 0};
-    const zarr_io_options serial = {.struct_size = sizeof serial, .pipeline = "serial"};
+    const zarr_io_options serial = {.struct_size = sizeof serial,
+                                    .tuning = TUNING(.pipeline = "serial")};
 
     (void)state;
     for (int i = 0; i < ROWS * COLS; i++)

@@ -113,8 +113,8 @@ static uint64_t held(const struct pw *w, size_t rank)
 static void read_looking(struct pw *w, zarr_array *a, const char *pipeline,
                          uint64_t memory)
 {
-    zarr_io_options o = {
-        .struct_size = sizeof o, .pipeline = pipeline, .memory_bytes = memory};
+    zarr_io_options o = {.struct_size = sizeof o,
+                         .tuning = TUNING(.pipeline = pipeline, .memory_bytes = memory)};
     static int32_t got[N];
     zarr_tensor t;
 

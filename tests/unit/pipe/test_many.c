@@ -21,7 +21,7 @@ static void test_reads(void **state)
 
         pw_open(&w, k % 2 ? 4 : 1, UINT64_C(64) << 20, k & 8 ? 700 : 0);
         a = filled(&w, "a", k % N_KINDS);
-        o.pipeline = k / N_KINDS == 3 ? "serial" : NULL;
+        o.tuning = TUNING(.pipeline = k / N_KINDS == 3 ? "serial" : NULL);
         for (int round = 0; round < 25; round++) {
             const int n = rand_r(&seed) % (MOST + 1);
 
@@ -61,7 +61,7 @@ static void test_writes(void **state)
         pw_open(&w, k % 2 ? 4 : 1, UINT64_C(64) << 20, k & 8 ? 700 : 0);
         a = filled(&w, "a", k % N_KINDS);
         b = filled(&w, "b", k % N_KINDS);
-        o.pipeline = k / N_KINDS == 3 ? "serial" : NULL;
+        o.tuning = TUNING(.pipeline = k / N_KINDS == 3 ? "serial" : NULL);
         for (int round = 0; round < 12; round++) {
             const int n = rand_r(&seed) % (MOST + 1);
 
@@ -93,7 +93,7 @@ static void test_once(void **state)
         pw_open(&w, 2, UINT64_C(64) << 20, 0);
         a = full(&w, "a", sharded ? 4 : 1);
         o.stats = &stats;
-        o.coalesce_bytes = 1; /* each inner chunk alone */
+        o.tuning = TUNING(.coalesce_bytes = 1); /* each inner chunk alone */
         box_part(0, 0, 0, 20, 20);
         box_part(1, 5, 5, 20, 20);
         box_part(2, 5, 5, 3, 3);

@@ -62,7 +62,7 @@ static void test_failures(void **state)
             a = full(&w, "a", faults[f].kind);
             damage(a, 0, 0, faults[f].at, faults[f].n);
             read_damaged(a, &o);
-            o.pipeline = "serial";
+            o.tuning = TUNING(.pipeline = "serial");
             read_damaged(a, &o);
             zarr_array_free(a);
             pw_close(&w);

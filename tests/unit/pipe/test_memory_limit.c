@@ -62,33 +62,35 @@ static void close_place(struct pw *w, zarr_array *a)
 
 /* Refuses the call with one byte, and returns the bytes that it asks for. */
 static uint64_t refused(zarr_array *a, const uint64_t *at, const uint64_t *n,
-                        zarr_io_options *o, bool write)
+                        const char *pipeline, bool write)
 {
     zarr_stats stats = ZARR_STATS_INIT;
+    zarr_io_options o = {.struct_size = sizeof o, .stats = &stats};
     const char *needs;
     uint64_t least;
 
-    o->memory_bytes = 1;
-    o->stats = &stats;
-    assert_status(pw_box(a, at, n, got, o, write), ZARR_ERR_LIMIT);
+    o.tuning = TUNING(.memory_bytes = 1, .pipeline = pipeline);
+    assert_status(pw_box(a, at, n, got, &o, write), ZARR_ERR_LIMIT);
     needs = strstr(terr.message, " needs ");
     assert_non_null(needs);
     assert_non_null(strstr(terr.message, "/a: one "));
     least = strtoull(needs + strlen(" needs "), NULL, 10);
     assert_int_equal(stats.store_gets + stats.store_puts + stats.store_ranges, 0);
-    o->memory_bytes = least - 1;
-    assert_status(pw_box(a, at, n, got, o, write), ZARR_ERR_LIMIT);
-    o->stats = NULL;
+    o.tuning = TUNING(.memory_bytes = least - 1, .pipeline = pipeline);
+    assert_status(pw_box(a, at, n, got, &o, write), ZARR_ERR_LIMIT);
     return least;
 }
 
 /* Runs the call with a limit, and checks that it kept the limit. */
 static void kept(struct pw *w, zarr_array *a, const uint64_t *at, const uint64_t *n,
-                 zarr_io_options *o, uint64_t bytes, bool write)
+                 const char *pipeline, uint64_t bytes, bool write)
 {
-    o->memory_bytes = bytes;
+    const zarr_io_options o = {.struct_size = sizeof o,
+                               .tuning =
+                                   TUNING(.memory_bytes = bytes, .pipeline = pipeline)};
+
     w->ctx->budget.peak = 0;
-    assert_ok(pw_box(a, at, n, got, o, write));
+    assert_ok(pw_box(a, at, n, got, &o, write));
     assert_in_range(w->ctx->budget.peak, 0, bytes);
     assert_int_equal(w->ctx->budget.now, 0);
 }
@@ -96,32 +98,30 @@ static void kept(struct pw *w, zarr_array *a, const uint64_t *at, const uint64_t
 static void check(const char *codecs, enum place place, const char *pipeline)
 {
     const uint64_t at[2] = {3, 5}, n[2] = {N - 7, N - 9};
-    zarr_io_options o = ZARR_IO_OPTIONS_INIT;
     struct over over;
     struct pw w;
     zarr_array *a = open_place(&w, &over, place, codecs);
     uint64_t least, part;
 
-    o.pipeline = pipeline;
     for (int i = 0; i < N * N; i++)
         data[i] = got[i] = i / 3 + 1;
-    part = refused(a, at, n, &o, true);
-    least = refused(a, zero, unit, &o, true); /* without an old value */
+    part = refused(a, at, n, pipeline, true);
+    least = refused(a, zero, unit, pipeline, true); /* without an old value */
     assert_true(least < part);
     for (uint64_t k = 1; k <= 4; k++)
-        kept(&w, a, zero, unit, &o, least * (k + 1) / 2, true);
+        kept(&w, a, zero, unit, pipeline, least * (k + 1) / 2, true);
     least = part;
     for (uint64_t k = 1; k <= 4; k++) {
-        kept(&w, a, at, n, &o, least * (k + 1) / 2, true);
-        kept(&w, a, zero, shape, &o, least * (k + 1) / 2, true);
+        kept(&w, a, at, n, pipeline, least * (k + 1) / 2, true);
+        kept(&w, a, zero, shape, pipeline, least * (k + 1) / 2, true);
     }
     assert_ok(pw_box(a, zero, shape, data, NULL, true));
-    least = refused(a, at, n, &o, false);
+    least = refused(a, at, n, pipeline, false);
     for (uint64_t k = 1; k <= 4; k++) {
         memset(got, 0, sizeof got);
-        kept(&w, a, at, n, &o, least * (k + 1) / 2, false);
+        kept(&w, a, at, n, pipeline, least * (k + 1) / 2, false);
         memset(got, 0, sizeof got);
-        kept(&w, a, zero, shape, &o, least * (k + 1) / 2, false);
+        kept(&w, a, zero, shape, pipeline, least * (k + 1) / 2, false);
         assert_memory_equal(got, data, sizeof data);
     }
     close_place(&w, a);
@@ -148,10 +148,10 @@ static void test_append(void **state)
     zarr_array *a = open_place(&w, &over, IN_MEMORY, chains[1]);
 
     (void)state;
-    o.memory_bytes = 1000;
+    o.tuning = TUNING(.memory_bytes = 1000);
     assert_status(zarr_array_append(a, 0, &t, NULL, &o, &terr), ZARR_ERR_LIMIT);
     assert_int_equal(zarr_array_shape(a)[0], N);
-    o.memory_bytes = 200000;
+    o.tuning = TUNING(.memory_bytes = 200000);
     assert_ok(zarr_array_append(a, 0, &t, NULL, &o, &terr));
     close_place(&w, a);
 }
@@ -180,7 +180,7 @@ static void test_context(void **state)
                 zarr_error_text(&terr, ZARR_ERROR_SETTING, setting, sizeof setting) > 0);
             assert_string_equal(setting, "memory_bytes");
             assert_status(zarr_array_append(a, 0, &t, NULL, NULL, &terr), ZARR_ERR_LIMIT);
-            o.memory_bytes = 2 * needs; /* a call cannot have more */
+            o.tuning = TUNING(.memory_bytes = 2 * needs); /* a call cannot have more */
             assert_status(pw_box(a, at, n, data, &o, true), ZARR_ERR_LIMIT);
             assert_status(zarr_array_resize(a, smaller, NULL, &terr), ZARR_ERR_LIMIT);
             assert_int_equal(zarr_array_shape(a)[0], N);
@@ -231,7 +231,7 @@ static void test_other_calls(void **state)
     zarr_array *a = open_place(&w, &over, IN_MEMORY, chains[0]);
 
     (void)state;
-    o.memory_bytes = 1000;
+    o.tuning = TUNING(.memory_bytes = 1000);
     assert_status(zarr_array_read_many(a, &part, 1, &o, &terr), ZARR_ERR_LIMIT);
     assert_status(part.status, ZARR_ERR_LIMIT);
     assert_status(zarr_array_write_many(a, &part, 1, &o, &terr), ZARR_ERR_LIMIT);

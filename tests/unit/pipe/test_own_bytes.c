@@ -40,7 +40,8 @@ static void test_chunks_of_the_caller(void **state)
 
     (void)state;
     for (size_t i = 0; i < ZR_COUNT(codecs); i++) {
-        const zarr_io_options opts = {.struct_size = sizeof opts, .pipeline = "test.own"};
+        const zarr_io_options opts = {.struct_size = sizeof opts,
+                                      .tuning = TUNING(.pipeline = "test.own")};
         uint64_t at[N_CHUNKS * 2];
         zarr_memory mem[N_CHUNKS];
         const zarr_block_batch batch = {.struct_size = sizeof batch,

@@ -36,8 +36,9 @@ static zarr_stats transfer(zarr_array *a, uint64_t first, uint64_t rows, int64_t
     const uint64_t at[2] = {first, 0}, n[2] = {rows, COLS};
     zarr_tensor t = pw_tensor(data, shape, rows * COLS * (uint64_t)step);
     zarr_stats stats = ZARR_STATS_INIT;
-    zarr_io_options opts = {
-        .struct_size = sizeof opts, .stats = &stats, .pipeline = pipeline};
+    zarr_io_options opts = {.struct_size = sizeof opts,
+                            .stats = &stats,
+                            .tuning = TUNING(.pipeline = pipeline)};
     zarr_selection *sel = NULL;
 
     if (step != 1)

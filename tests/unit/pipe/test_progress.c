@@ -94,9 +94,9 @@ static void test_progress_holds_nothing(void **state)
         const uint64_t part[2] = {wide ? 30 : 14, wide ? 31 : 15};
         struct nosy nosy = {0};
         zarr_io_options opts = {.struct_size = sizeof opts,
-                                .pipeline = pipelines[i % 2],
                                 .progress = nosy_progress,
-                                .progress_user = &nosy};
+                                .progress_user = &nosy,
+                                .tuning = TUNING(.pipeline = pipelines[i % 2])};
         struct over o;
         struct pw w;
 

@@ -141,8 +141,8 @@ static void test_coalesce(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         zarr_io_options o = {.struct_size = sizeof o,
-                             .coalesce_gap = rows[i].gap,
-                             .coalesce_bytes = rows[i].bytes};
+                             .tuning = TUNING(.coalesce_gap = rows[i].gap,
+                                              .coalesce_bytes = rows[i].bytes)};
         zarr_tensor t = tensor_of(got);
         zarr_array *a = NULL;
 

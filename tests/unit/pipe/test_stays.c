@@ -116,7 +116,8 @@ static void open_world(struct pw *w, uint32_t threads, uint32_t batch)
 static void read_some(uint32_t threads, uint32_t batch, const char *codecs,
                       const char *pipeline)
 {
-    const zarr_io_options o = {.struct_size = sizeof o, .pipeline = pipeline};
+    const zarr_io_options o = {.struct_size = sizeof o,
+                               .tuning = TUNING(.pipeline = pipeline)};
     zarr_tensor t;
     zarr_array *a;
     zarr_memory mem;

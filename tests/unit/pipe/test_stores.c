@@ -140,7 +140,8 @@ static void test_file_as_parent(void **state)
     pw_context(&w, 2, UINT64_C(64) << 20, 0);
     assert_ok(zarr_store_open(&w.store, w.ctx, dir, NULL, &terr));
     for (size_t i = 0; i < ZR_COUNT(codecs) * 2; i++) {
-        zarr_io_options opts = {.struct_size = sizeof opts, .pipeline = pipelines[i % 2]};
+        zarr_io_options opts = {.struct_size = sizeof opts,
+                                .tuning = TUNING(.pipeline = pipelines[i % 2])};
         zarr_array *a = pw_array(w.store, "a", codecs[i / 2], shape, chunk);
 
         assert_ok(zarr_store_put(w.store, "a/c", "x", 1, &terr));
@@ -290,8 +291,9 @@ static void test_replaced_shard(void **state)
     (void)state;
     for (size_t i = 0; i < ZR_COUNT(pipelines); i++) {
         zarr_stats stats = ZARR_STATS_INIT;
-        zarr_io_options opts = {
-            .struct_size = sizeof opts, .pipeline = pipelines[i], .stats = &stats};
+        zarr_io_options opts = {.struct_size = sizeof opts,
+                                .stats = &stats,
+                                .tuning = TUNING(.pipeline = pipelines[i])};
         struct over o;
         struct pw w;
         zarr_array *a;
@@ -343,7 +345,7 @@ static void test_replaced_without_versions(void **state)
     (void)state;
     for (size_t i = 0; i < ZR_COUNT(pipelines) * ZR_COUNT(codecs) * 2; i++) {
         const zarr_io_options opts = {.struct_size = sizeof opts,
-                                      .pipeline = pipelines[i % 2]};
+                                      .tuning = TUNING(.pipeline = pipelines[i % 2])};
         const bool submits = i / 2 % 2;
         const int nested = i / 4 == 2;
         struct over o;

@@ -191,7 +191,7 @@ static void test_layouts(void **state)
             assert_int_equal(stats.chunks_direct, 0);
         }
         mode = TAKE;
-        opts.pipeline = "serial"; /* without short cuts */
+        opts.tuning = TUNING(.pipeline = "serial"); /* without short cuts */
         assert_ok(read_to(a, 0, COLS, 1, &opts));
         check(0, COLS, 1);
         assert_int_equal(atomic_load(&n_strided), 0);

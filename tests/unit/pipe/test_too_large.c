@@ -57,7 +57,8 @@ static uint64_t leaves_of(zarr_array *a)
 static void read_one(int kind, uint32_t threads, const char *pipeline)
 {
     zarr_stats stats = ZARR_STATS_INIT;
-    zarr_io_options o = {.struct_size = sizeof o, .stats = &stats, .pipeline = pipeline};
+    zarr_io_options o = {
+        .struct_size = sizeof o, .stats = &stats, .tuning = TUNING(.pipeline = pipeline)};
     struct pw w;
     zarr_array *a;
     zarr_tensor t;
@@ -95,7 +96,8 @@ static void test_read(void **state)
 static void write_one(int kind, uint32_t threads, const char *pipeline, const char *text)
 {
     zarr_stats stats = ZARR_STATS_INIT;
-    zarr_io_options o = {.struct_size = sizeof o, .stats = &stats, .pipeline = pipeline};
+    zarr_io_options o = {
+        .struct_size = sizeof o, .stats = &stats, .tuning = TUNING(.pipeline = pipeline)};
     static int32_t base[N];
     zarr_selection *sel = NULL;
     int64_t lengths[2];
@@ -184,7 +186,8 @@ static void test_alone(void **state)
     (void)state;
     more_codecs = device_alone;
     for (size_t i = 0; i < ZR_COUNT(pipelines); i++) {
-        zarr_io_options o = {.struct_size = sizeof o, .pipeline = pipelines[i]};
+        zarr_io_options o = {.struct_size = sizeof o,
+                             .tuning = TUNING(.pipeline = pipelines[i])};
         struct pw w;
         zarr_array *a;
         zarr_tensor t;

@@ -350,7 +350,7 @@ static void test_looks_behind_the_device(void **state)
     open_world(&w, 2, 1 << 20);
     a = chain_array(&w, &c);
     mem = tensor_new(&w, &t, sizes);
-    opts.codec_preference = "test.sum=fake;test.looks=fake";
+    opts.tuning = TUNING(.codec_preference = "test.sum=fake;test.looks=fake");
     read_data(&n, a, &t, &mem, &opts);
     assert_int_equal(n_late.calls, 2);
     assert_int_equal(n_looked, ROWS / 10 * (COLS / 10));

@@ -70,7 +70,7 @@ static zarr_status use(const struct wish_world *w, const char *preference, bool 
     zarr_io_options o = ZARR_IO_OPTIONS_INIT;
     zarr_tensor t;
 
-    o.codec_preference = preference;
+    o.tuning = TUNING(.codec_preference = preference);
     zarr_tensor_host(&t, NULL, data, sizeof data, 2, shape);
     return write ? zarr_array_write(w->array, NULL, &t, &o, &terr)
                  : zarr_array_read(w->array, NULL, &t, &o, &terr);

@@ -121,7 +121,8 @@ static zarr_array *filled(const struct pw *w, const char *path, const char *code
 static zarr_status read_all(zarr_array *a, const char *pipeline)
 {
     static const int64_t size[] = {ROWS, COLS}, strides[] = {INT64_C(8) * COLS, 4};
-    const zarr_io_options opts = {.struct_size = sizeof opts, .pipeline = pipeline};
+    const zarr_io_options opts = {.struct_size = sizeof opts,
+                                  .tuning = TUNING(.pipeline = pipeline)};
     zarr_tensor t = pw_tensor(room, size, sizeof room);
 
     t.strides = strides;
