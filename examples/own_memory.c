@@ -45,7 +45,7 @@ int main(void)
     zarr_tensor_host(&host, "uint8", text, 26, 1, dev.shape);
     if (zarr_context_create(&ctx, NULL, &err) ||
         zarr_context_register_memory(ctx, &own, NULL, "example", &err) ||
-        zarr_memory_alloc(ctx, ZARR_DEVICE_EXT, 0, 26, &mem, &err) ||
+        zarr_memory_alloc(&mem, ctx, ZARR_DEVICE_EXT, 0, 26, &err) ||
         zarr_store_open(&store, ctx, "memory:", NULL, &err) ||
         zarr_array_create(&array, store, "a", &spec, NULL, &err) ||
         zarr_array_write(array, NULL, &host, NULL, &err) ||

@@ -119,7 +119,7 @@ static void subject_open(struct subject *s, const struct test *t)
     spec.data_type = "uint8";
     spec.codecs = "[{\"name\":\"bytes\"},{\"name\":\"numcodecs.lz4\"}]";
     must(zarr_array_create(&s->array, s->store, "a", &spec, NULL, &err));
-    must(zarr_memory_alloc(s->ctx, ZARR_DEVICE_EXT, 0, mib << 20, &s->mem, &err));
+    must(zarr_memory_alloc(&s->mem, s->ctx, ZARR_DEVICE_EXT, 0, mib << 20, &err));
     s->shape[0] = (int64_t)shape[0];
     s->shape[1] = (int64_t)shape[1];
     s->tensor = (zarr_tensor)ZARR_TENSOR_INIT;

@@ -206,7 +206,7 @@ static zarr_status subject_open(struct calibration *c, struct subject *s,
     if (!st)
         st = zarr_array_write(s->array, NULL, &host, NULL, err);
     if (!st)
-        st = zarr_memory_alloc(c->cli->ctx, d->type, d->id, c->total, &s->mem, err);
+        st = zarr_memory_alloc(&s->mem, c->cli->ctx, d->type, d->id, c->total, err);
     if (!st) {
         const zarr_memory from = {
             .device_type = ZARR_DEVICE_CPU, .handle = c->elements, .bytes = c->total};

@@ -75,7 +75,7 @@ static int clean_array(struct cli *cli, const struct cli_node *node, const char 
     zarr_status st = zarr_array_open(&array, node->store, whole, NULL, &err);
 
     if (!st)
-        st = zarr_array_clear_leftovers(array, &o, &found, &err);
+        st = zarr_array_clear_leftovers(array, &found, &o, &err);
     if (st)
         rc = cli_fail(cli, st, &err, "cannot clean %s", shown);
     else if (found && cli->json)

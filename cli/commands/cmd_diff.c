@@ -90,7 +90,7 @@ static int diff(struct diff *d, zarr_diff_options *o)
     o->progress = on_progress;
     o->tell_user = o->progress_user = d;
     o->cancel = cli_cancel;
-    st = zarr_node_diff(d->a.store, d->a.path, d->b.store, d->b.path, o, &result, &err);
+    st = zarr_node_diff(d->a.store, d->a.path, d->b.store, d->b.path, &result, o, &err);
     if (d->begun)
         cli_progress_end(&d->progress, st == ZARR_OK);
     if (d->cli->out_failed)

@@ -218,8 +218,8 @@ static int reencode(struct reencode *r)
     o.buffer_bytes = r->cli->memory_bytes ? cli_buffer_bytes(r->cli) : 0;
     o.cancel = cli_cancel;
     r->dst.began = cli_copy_may_begin(r->cli, &r->dst, cli_flag(r->cli, "resume"));
-    st = zarr_node_reencode(r->src.store, r->src.path, r->dst.store, r->dst.path, &o,
-                            &r->result, &err);
+    st = zarr_node_reencode(r->src.store, r->src.path, r->dst.store, r->dst.path,
+                            &r->result, &o, &err);
     if (r->phase)
         cli_progress_end(&r->progress, st == ZARR_OK);
     free(name);

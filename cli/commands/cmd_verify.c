@@ -219,7 +219,7 @@ static int verify(struct verify *v)
     opts.progress = on_progress;
     opts.tell_user = opts.progress_user = v;
     opts.cancel = cli_cancel;
-    st = zarr_node_verify(v->node.store, v->node.path, &opts, &v->result, &err);
+    st = zarr_node_verify(v->node.store, v->node.path, &v->result, &opts, &err);
     if (v->begun)
         cli_progress_end(&v->progress, st == ZARR_OK);
     if (st)

@@ -54,7 +54,7 @@ static int read_header(struct cli *cli, struct cli_input *in)
     in->ndim = npy.ndim;
     in->data_at = npy.data_offset;
     memcpy(in->shape, npy.shape, sizeof in->shape);
-    st = zarr_dtype_find(cli->ctx, npy.fields ? npy.fields : npy.type, &in->dtype, &err);
+    st = zarr_dtype_find(&in->dtype, cli->ctx, npy.fields ? npy.fields : npy.type, &err);
     free(npy.fields);
     return st ? cli_fail(cli, st, &err, "data type of %s", in->name) : CLI_OK;
 }

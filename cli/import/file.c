@@ -134,9 +134,9 @@ static int find_padded(struct import *im)
         rc = cli_error(im->cli, CLI_UNSUPPORTED, NULL, "%s has a field without a name",
                        im->name);
     if (!rc)
-        st = zarr_dtype_find(im->cli->ctx, named, &im->padded_type, &err);
+        st = zarr_dtype_find(&im->padded_type, im->cli->ctx, named, &err);
     if (!rc && !st)
-        st = zarr_dtype_find(im->cli->ctx, unpadded, &im->type, &err);
+        st = zarr_dtype_find(&im->type, im->cli->ctx, unpadded, &err);
     if (st)
         rc = cli_fail(im->cli, st, &err, "data type of %s", im->name);
     free(named);
@@ -156,7 +156,7 @@ static int find_real_type(struct import *im)
     if (im->node.array)
         type = im->field.type;
     else if (wanted)
-        st = zarr_dtype_find(im->cli->ctx, wanted, &type, &err);
+        st = zarr_dtype_find(&type, im->cli->ctx, wanted, &err);
     if (st)
         return cli_fail(im->cli, st, &err, "option --dtype");
     if (type && !im->padded_type && cli_npy_represents(im->type, type)) {
@@ -188,7 +188,7 @@ static int find_type(struct import *im)
     if (rc)
         return rc;
     if (text && !im->padded_type) {
-        st = zarr_dtype_find(cli->ctx, text, &im->type, &err);
+        st = zarr_dtype_find(&im->type, cli->ctx, text, &err);
         if (st)
             return cli_fail(cli, st, &err, "data type of %s", im->name);
         if (*text == '>')
@@ -247,7 +247,7 @@ static int read_text(struct import *im)
     if (im->node.array)
         im->type = im->field.type;
     else
-        st = zarr_dtype_find(cli->ctx, text ? text : "string", &im->type, &err);
+        st = zarr_dtype_find(&im->type, cli->ctx, text ? text : "string", &err);
     if (st)
         return cli_fail(cli, st, &err, "data type of %s", im->name);
     im->item_bytes = (size_t)zarr_dtype_item_bytes(im->type);

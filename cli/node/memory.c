@@ -50,8 +50,8 @@ zarr_status cli_memory_tensor(struct cli *cli, const struct cli_memory *memory,
     if (memory->device_type == ZARR_DEVICE_CPU)
         return ZARR_OK;
     if (!block->handle)
-        st = zarr_memory_alloc(cli->ctx, memory->device_type, memory->device_id, bytes,
-                               block, err);
+        st = zarr_memory_alloc(block, cli->ctx, memory->device_type, memory->device_id,
+                               bytes, err);
     tensor->device_type = memory->device_type;
     tensor->device_id = memory->device_id;
     tensor->data = block->handle;

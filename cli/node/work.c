@@ -483,7 +483,7 @@ int cli_update_after(struct cli *cli, struct cli_node *node, bool below, int rc)
         return rc;
     if (cli_flag(cli, "no-consolidate"))
         warn_consolidated(cli, node, rc == CLI_OK);
-    else if (zarr_group_consolidated_update(node->store, node->path, &o, NULL, &err) !=
+    else if (zarr_group_consolidated_update(node->store, node->path, NULL, &o, &err) !=
              ZARR_OK)
         cli_warn(cli,
                  "consolidated metadata is out of date: %s; zarrc consolidate writes it "

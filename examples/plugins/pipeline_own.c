@@ -104,11 +104,11 @@ static zarr_status read_all(void *self, zarr_request *request,
     struct work w = {steps, NULL, NULL, own_key(request, steps)};
     zarr_pipeline_plan *plan = NULL;
     uint32_t kind = ZARR_WAVE_MORE, n_opens = 0, n_segments = 0;
-    zarr_status st = steps->plan_open(request, NULL, &plan, err);
+    zarr_status st = steps->plan_open(&plan, request, NULL, err);
 
     (void)self;
     if (st == ZARR_OK)
-        st = steps->wave_open(plan, &w.wave, err);
+        st = steps->wave_open(&w.wave, plan, err);
     while (st == ZARR_OK && kind == ZARR_WAVE_MORE && !steps->cancelled(request)) {
         st = steps->next(plan, w.wave, &kind, err);
         if (st != ZARR_OK || kind != ZARR_WAVE_MORE)
@@ -152,7 +152,7 @@ static zarr_status write_all(void *self, zarr_request *request,
     struct work w = {steps, NULL, NULL, -1};
     zarr_pipeline_units *units = NULL;
     uint32_t n = 1;
-    zarr_status st = steps->units_open(request, &units, err);
+    zarr_status st = steps->units_open(&units, request, err);
 
     (void)self;
     w.units = units;

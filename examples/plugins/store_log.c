@@ -64,7 +64,7 @@ static void store_run(void *self, zarr_store_op *op, zarr_error *err)
 static zarr_status store_lock(void *self, const char *key, const zarr_cancel *cancel,
                               void **lock, zarr_error *err)
 {
-    return host->store_lock(((const struct log_store *)self)->inner, key, cancel, lock,
+    return host->store_lock(lock, ((const struct log_store *)self)->inner, key, cancel,
                             err);
 }
 

@@ -314,15 +314,15 @@ ZARR_API void zarr_array_block_largest(const zarr_array *array, uint64_t *shape)
 /**
  * Selects whole blocks of an array, in a regular grid or any other. Slices and indexes
  * count blocks, as in zarr_selection_blocks().
- * @param array borrowed
  * @param out receives the selection; owned: zarr_selection_free()
+ * @param array borrowed
  * @param n_dims,dims what is selected, as for zarr_selection_dims()
  * @retval ZARR_ERR_INVALID a dimension is selected by a list, a mask or a step, or an
  * index is out of bounds
  * @see zarr_array_block_extent(), zarr_array_block_shape()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status
-zarr_array_select_blocks(const zarr_array *array, zarr_selection **out, int32_t n_dims,
+zarr_array_select_blocks(zarr_selection **out, const zarr_array *array, int32_t n_dims,
                          const zarr_dim_selection *dims, zarr_error *err);
 
 /* ---- changes in the store ------------------------------------------------ */

@@ -137,9 +137,9 @@ typedef struct zarr_verify_result {
  *
  * @param store store of the node; may be read-only
  * @param path path of the node
- * @param opts options; NULL: defaults
  * @param result filled up to its struct_size, after a failure with what was counted until
  * then; may be NULL
+ * @param opts options; NULL: defaults
  * @return ZARR_OK if everything could be checked, with or without findings
  * @retval ZARR_ERR_NOT_FOUND there is no node, nor a damaged one
  * @retval ZARR_ERR_CANCELLED `cancel` was set
@@ -148,8 +148,8 @@ typedef struct zarr_verify_result {
  * @see zarr_array_verify()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_verify(zarr_store *store, const char *path,
-                                                      const zarr_verify_options *opts,
                                                       zarr_verify_result *result,
+                                                      const zarr_verify_options *opts,
                                                       zarr_error *err);
 
 /* ---- one array ------------------------------------------------------------------ */
@@ -329,8 +329,8 @@ typedef struct zarr_diff_result {
  *
  * @param store_a,path_a store and path of the first node
  * @param store_b,path_b store and path of the second node
- * @param opts options; NULL: defaults
  * @param result filled up to its struct_size, also after a failure; may be NULL
+ * @param opts options; NULL: defaults
  * @return ZARR_OK if the nodes could be compared; `result->n_different` tells if they
  * differ
  * @retval ZARR_ERR_NOT_FOUND there is no node at one of the paths, or no such field
@@ -347,7 +347,7 @@ typedef struct zarr_diff_result {
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_diff(
     zarr_store *store_a, const char *path_a, zarr_store *store_b, const char *path_b,
-    const zarr_diff_options *opts, zarr_diff_result *result, zarr_error *err);
+    zarr_diff_result *result, const zarr_diff_options *opts, zarr_error *err);
 
 ZARR_END_DECLS
 

@@ -65,26 +65,26 @@ typedef struct zarr_vlen {
  *
  * Spec: Zarr v3 core, "Data types"; Zarr v2, "Data type encoding".
  *
+ * @param out receives the data type, borrowed from the context
  * @param ctx borrowed
  * @param name the name
- * @param out receives the data type, borrowed from the context
  * @retval ZARR_ERR_UNSUPPORTED the data type is unknown, or refused for a reason that the
  * message gives
  * @retval ZARR_ERR_INVALID the text cannot be a data type
  * @see zarr_array_dtype(), zarr_dtype_name(), zarr_dtype_from_numpy(),
  * zarr_dtype_find_order()
  */
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_dtype_find(zarr_context *ctx, const char *name,
-                                                     const zarr_dtype **out,
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_dtype_find(const zarr_dtype **out,
+                                                     zarr_context *ctx, const char *name,
                                                      zarr_error *err);
 
 /**
  * Finds a data type and the byte order that its name gives. ">i2" means int16 in
  * big-endian memory. Both go into a zarr_tensor for the memory of another program, such
  * as a NumPy array.
+ * @param out receives the data type, borrowed from the context
  * @param ctx borrowed
  * @param name as for zarr_dtype_find() or zarr_dtype_from_numpy()
- * @param out receives the data type, borrowed from the context
  * @param byte_order receives ZARR_ORDER_LITTLE or ZARR_ORDER_BIG if the name says so
  * and elements have a byte order; else ZARR_ORDER_NATIVE. For a list of fields it is the
  * order of all fields that have one
@@ -93,9 +93,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_dtype_find(zarr_context *ctx, const ch
  * @retval ZARR_ERR_INVALID the text cannot be a data type
  * @see zarr_tensor
  */
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_dtype_find_order(zarr_context *ctx,
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_dtype_find_order(const zarr_dtype **out,
+                                                           zarr_context *ctx,
                                                            const char *name,
-                                                           const zarr_dtype **out,
                                                            uint32_t *byte_order,
                                                            zarr_error *err);
 
@@ -190,17 +190,17 @@ ZARR_API int zarr_dtype_experimental(const zarr_dtype *dtype);
 
 /**
  * Finds a data type by its name in NumPy.
+ * @param out receives the data type, borrowed from the context
  * @param ctx borrowed
  * @param numpy a type string, whose byte order is ignored, or the name of a numeric type,
  * such as "float32", "bfloat16" or "datetime64[us]"; "T", "StringDType", "O" and "object"
  * are `string`
- * @param out receives the data type, borrowed from the context
  * @retval ZARR_ERR_UNSUPPORTED there is no such data type
  * @see zarr_dtype_find(), zarr_dtype_numpy()
  */
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_dtype_from_numpy(zarr_context *ctx,
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_dtype_from_numpy(const zarr_dtype **out,
+                                                           zarr_context *ctx,
                                                            const char *numpy,
-                                                           const zarr_dtype **out,
                                                            zarr_error *err);
 
 /**
@@ -220,15 +220,15 @@ ZARR_API int zarr_dtype_dlpack(const zarr_dtype *dtype, uint8_t *code, uint8_t *
 
 /**
  * Finds the data type for numbers of DLPack.
+ * @param out receives the data type, borrowed from the context
  * @param ctx borrowed
  * @param code,bits,lanes members of a DLDataType
- * @param out receives the data type, borrowed from the context
  * @retval ZARR_ERR_UNSUPPORTED there is no such data type
  */
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_dtype_from_dlpack(zarr_context *ctx,
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_dtype_from_dlpack(const zarr_dtype **out,
+                                                            zarr_context *ctx,
                                                             uint8_t code, uint8_t bits,
                                                             uint16_t lanes,
-                                                            const zarr_dtype **out,
                                                             zarr_error *err);
 /** @} */
 

@@ -415,9 +415,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_consolidate(
  *
  * @param store borrowed
  * @param path path of the node, which need not exist any more; "" is the root
- * @param opts options; NULL: defaults
  * @param n_updated becomes the number of groups with consolidated metadata that were
  * found; may be NULL
+ * @param opts options; NULL: defaults
  * @retval ZARR_ERR_CORRUPT consolidated metadata, or metadata of the node, is damaged
  * @retval ZARR_ERR_UNSUPPORTED consolidated metadata has a form that is not known
  * @retval ZARR_ERR_INVALID the store is read-only, or `key` is given
@@ -425,9 +425,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_consolidate(
  * @retval ZARR_ERR_IO the store failed
  * @see zarr_group_consolidate(), zarr_group_consolidated_check()
  */
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_consolidated_update(
-    zarr_store *store, const char *path, const zarr_consolidate_options *opts,
-    uint64_t *n_updated, zarr_error *err);
+ZARR_API ZARR_MUST_CHECK zarr_status
+zarr_group_consolidated_update(zarr_store *store, const char *path, uint64_t *n_updated,
+                               const zarr_consolidate_options *opts, zarr_error *err);
 /**
  * Compares the consolidated metadata of a group, as it is in the store now, with the
  * metadata of its nodes.

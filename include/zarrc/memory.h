@@ -175,37 +175,38 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_memory_parse(zarr_context *ctx,
  * kind (zarr_context_options.allocators). The block is aligned to 64 bytes or more. Large
  * host blocks are on huge pages.
  *
+ * @param out receives the block; owned: zarr_memory_free()
  * @param ctx borrowed
  * @param device_type kind of memory, one of ZARR_DEVICE_*
  * @param device_id number of the device
  * @param bytes length of the block
- * @param out receives the block; owned: zarr_memory_free()
  * @retval ZARR_ERR_UNSUPPORTED no memory backend has this device type
  * @retval ZARR_ERR_NO_MEMORY the device has too little memory
  * @retval ZARR_ERR_DEVICE the device or its driver failed
  */
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_memory_alloc(zarr_context *ctx,
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_memory_alloc(zarr_memory *out,
+                                                       zarr_context *ctx,
                                                        int32_t device_type,
                                                        int32_t device_id, uint64_t bytes,
-                                                       zarr_memory *out, zarr_error *err);
+                                                       zarr_error *err);
 
 /**
  * Allocates memory by the backend of a name, such as an application's pool. Its kind is
  * that of the backend.
  *
+ * @param out receives the block; owned: zarr_memory_free()
  * @param ctx borrowed
  * @param backend name of a registered memory backend, such as "host" or "cuda"
  * @param device_id number of the device
  * @param bytes length of the block
- * @param out receives the block; owned: zarr_memory_free()
  * @retval ZARR_ERR_UNSUPPORTED no memory backend has this name
  * @retval ZARR_ERR_NO_MEMORY the device has too little memory
  * @retval ZARR_ERR_DEVICE the device or its driver failed
  * @see zarr_memory_alloc(), zarr_context_register_memory()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status
-zarr_memory_alloc_from(zarr_context *ctx, const char *backend, int32_t device_id,
-                       uint64_t bytes, zarr_memory *out, zarr_error *err);
+zarr_memory_alloc_from(zarr_memory *out, zarr_context *ctx, const char *backend,
+                       int32_t device_id, uint64_t bytes, zarr_error *err);
 
 /**
  * Frees a block of zarr_memory_alloc() or zarr_memory_alloc_from() by the backend that

@@ -145,8 +145,8 @@ typedef struct zarr_reencode_result {
  *
  * @param src,src_path store and path of the node
  * @param dst,dst_path store and path of the new node; the store may be the same
- * @param opts options; NULL: defaults
  * @param result filled up to its struct_size, also after a failure; may be NULL
+ * @param opts options; NULL: defaults
  * @retval ZARR_ERR_NOT_FOUND there is no node at the source
  * @retval ZARR_ERR_EXISTS the destination is not empty; `result->found` tells what it
  * holds
@@ -165,7 +165,7 @@ typedef struct zarr_reencode_result {
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_reencode(
     zarr_store *src, const char *src_path, zarr_store *dst, const char *dst_path,
-    const zarr_reencode_options *opts, zarr_reencode_result *result, zarr_error *err);
+    zarr_reencode_result *result, const zarr_reencode_options *opts, zarr_error *err);
 
 ZARR_END_DECLS
 

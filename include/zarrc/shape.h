@@ -102,9 +102,9 @@ enum {
  * shape clears them, too.
  *
  * @param array borrowed
- * @param opts options; NULL: defaults
  * @param found becomes 1 if there was a record, else 0; may be NULL. With
  * ZARR_LEFTOVERS_LOOK it is also 1 while a resize or append is under way
+ * @param opts options; NULL: defaults
  * @retval ZARR_ERR_NOT_FOUND the array was deleted
  * @retval ZARR_ERR_UNSUPPORTED an unknown flag; or the store cannot list, and there are
  * more than 1,048,576 chunks to look for
@@ -113,7 +113,7 @@ enum {
  * @see zarr_array_resize(), zarr_node_verify(), zarr_store_clean()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_clear_leftovers(
-    zarr_array *array, const zarr_shape_options *opts, int *found, zarr_error *err);
+    zarr_array *array, int *found, const zarr_shape_options *opts, zarr_error *err);
 
 /**
  * Makes an array longer along one dimension and writes elements there. The elements are

@@ -54,7 +54,7 @@ PyObject *zx_array_select(PyObject *o, PyObject *args)
     if (dims_init(&d, self, tuple) == 0)
         status =
             is_blocks
-                ? zarr_array_select_blocks(self->a, &sel, (int32_t)d.n, d.dim, &err)
+                ? zarr_array_select_blocks(&sel, self->a, (int32_t)d.n, d.dim, &err)
                 : zarr_selection_dims(&sel, self->ndim, shape, (int32_t)d.n, d.dim, &err);
     dims_deinit(&d);
     if (PyErr_Occurred())

@@ -187,7 +187,7 @@ static PyObject *context_facts(PyObject *o, PyObject *args)
 
     if (!PyArg_ParseTuple(args, "s", &name))
         return NULL;
-    if (zarr_dtype_find(self->ctx, name, &dtype, &err))
+    if (zarr_dtype_find(&dtype, self->ctx, name, &err))
         return zx_fail(self->st, &err, NULL);
     return zx_dtype_facts(dtype);
 }
@@ -238,7 +238,7 @@ static PyObject *context_element_json(PyObject *o, PyObject *args)
 
     if (!PyArg_ParseTuple(args, "sy*", &name, &view))
         return NULL;
-    if (zarr_dtype_find(self->ctx, name, &dtype, &err))
+    if (zarr_dtype_find(&dtype, self->ctx, name, &err))
         zx_fail(self->st, &err, NULL);
     else if (zarr_dtype_variable(dtype) ||
              zarr_dtype_item_bytes(dtype) != (uint64_t)view.len)
@@ -262,7 +262,7 @@ static PyObject *context_element(PyObject *o, PyObject *args)
 
     if (!PyArg_ParseTuple(args, "ss", &name, &json))
         return NULL;
-    if (zarr_dtype_find(self->ctx, name, &dtype, &err))
+    if (zarr_dtype_find(&dtype, self->ctx, name, &err))
         return zx_fail(self->st, &err, NULL);
     if (zarr_dtype_variable(dtype))
         return PyErr_Format(PyExc_ValueError, "elements of %s have no fixed size", name);

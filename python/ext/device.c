@@ -42,7 +42,7 @@ static int allocate_own(zx_device *self, const char *where, uint64_t bytes)
     Py_BEGIN_ALLOW_THREADS status =
         zarr_memory_parse(ctx, where, &device_type, &device_id, &err);
     if (status == ZARR_OK)
-        status = zarr_memory_alloc(ctx, device_type, device_id, bytes, &self->mem, &err);
+        status = zarr_memory_alloc(&self->mem, ctx, device_type, device_id, bytes, &err);
     Py_END_ALLOW_THREADS return zx_check(self->st, status, &err, self->array->a);
 }
 

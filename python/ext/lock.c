@@ -20,7 +20,7 @@ static zarr_status take_work(void *arg, zarr_cancel *cancel, zarr_error *err)
 {
     struct taking *t = arg;
 
-    return zarr_store_lock(t->s, t->key, cancel, &t->lock, err);
+    return zarr_store_lock(&t->lock, t->s, t->key, cancel, err);
 }
 
 static void give_back(zarr_store *s, void *lock)

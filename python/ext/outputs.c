@@ -162,7 +162,7 @@ static struct block *make(uint64_t bytes)
     struct block *b = calloc(1, sizeof *b);
     zarr_error err;
 
-    if (!b || zarr_memory_alloc_from(kept.ctx, "host", 0, bytes, &b->mem, &err)) {
+    if (!b || zarr_memory_alloc_from(&b->mem, kept.ctx, "host", 0, bytes, &err)) {
         free(b);
         return NULL;
     }

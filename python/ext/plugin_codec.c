@@ -50,7 +50,7 @@ static zarr_status resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *i
     q.number = p->number;
     status = zx_ask(&q, err);
     if (status == ZARR_OK && q.dtype[0])
-        status = zarr_codec_spec_dtype(spec, q.dtype, &out->dtype, err);
+        status = zarr_codec_spec_dtype(&out->dtype, spec, q.dtype, err);
     if (status == ZARR_OK && p->kind == ZARR_CODEC_ARRAY_ARRAY && q.out) {
         if (q.out_bytes != zarr_dtype_item_bytes(out->dtype))
             status = zx_plug_fail(err, ZARR_ERR_INVALID, p->name,

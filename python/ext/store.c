@@ -465,7 +465,7 @@ static zarr_status update_work(void *arg, zarr_cancel *cancel, zarr_error *err)
 
     o.flags = e->flags;
     o.cancel = cancel;
-    return zarr_group_consolidated_update(e->s, e->path, &o, NULL, err);
+    return zarr_group_consolidated_update(e->s, e->path, NULL, &o, err);
 }
 
 /* consolidated_update(path, flags) */

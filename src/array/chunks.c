@@ -139,7 +139,7 @@ void zarr_array_block_largest(const zarr_array *array, uint64_t *shape)
     zr_array_state_free(s);
 }
 
-zarr_status zarr_array_select_blocks(const zarr_array *array, zarr_selection **out,
+zarr_status zarr_array_select_blocks(zarr_selection **out, const zarr_array *array,
                                      int32_t n_dims, const zarr_dim_selection *dims,
                                      zarr_error *err)
 {

@@ -257,8 +257,8 @@ out:
     return st;
 }
 
-zarr_status zarr_array_clear_leftovers(zarr_array *array, const zarr_shape_options *opts,
-                                       int *found, zarr_error *err)
+zarr_status zarr_array_clear_leftovers(zarr_array *array, int *found,
+                                       const zarr_shape_options *opts, zarr_error *err)
 {
     zarr_shape_options o;
     bool there = false;

@@ -48,8 +48,8 @@ const zarr_allocator *zarr_codec_spec_allocator(const zarr_codec_spec *spec)
     return spec->alloc ? spec->alloc : &plain;
 }
 
-zarr_status zarr_codec_spec_dtype(const zarr_codec_spec *spec, const char *name,
-                                  const zarr_dtype **out, zarr_error *err)
+zarr_status zarr_codec_spec_dtype(const zarr_dtype **out, const zarr_codec_spec *spec,
+                                  const char *name, zarr_error *err)
 {
     return zr_dtype_find(spec->dtypes, name, out, NULL, err);
 }

@@ -368,8 +368,8 @@ out:
 }
 
 zarr_status zarr_node_diff(zarr_store *store_a, const char *path_a, zarr_store *store_b,
-                           const char *path_b, const zarr_diff_options *opts,
-                           zarr_diff_result *result, zarr_error *err)
+                           const char *path_b, zarr_diff_result *result,
+                           const zarr_diff_options *opts, zarr_error *err)
 {
     struct zr_diff d = {.store = {store_a, store_b}, .ctx = zr_store_context(store_a)};
     const char *const paths[2] = {path_a, path_b};

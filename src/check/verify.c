@@ -170,7 +170,7 @@ static zarr_status verify_record(struct node_check *c, zarr_array *array, zarr_e
     zarr_status st = ZARR_OK;
 
     zr_str_init(&key, c->ctx->alloc);
-    ZR_TRY(zarr_array_clear_leftovers(array, &look, &found, err));
+    ZR_TRY(zarr_array_clear_leftovers(array, &found, &look, err));
     if (!found)
         goto out;
     zr_path_key(&key, zr_str_text(&c->path), ZR_DOC_LEFTOVERS);
@@ -443,7 +443,7 @@ out:
 }
 
 zarr_status zarr_node_verify(zarr_store *store, const char *path,
-                             const zarr_verify_options *opts, zarr_verify_result *result,
+                             zarr_verify_result *result, const zarr_verify_options *opts,
                              zarr_error *err)
 {
     struct node_check c = {.store = store, .ctx = zr_store_context(store)};

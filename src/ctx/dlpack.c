@@ -139,11 +139,10 @@ static zarr_status dtype_in(zarr_dlpack_view *v, zarr_context *ctx,
     zarr_tensor *t = &v->tensor;
     zarr_status st = ZARR_OK;
 
-    if (from->lanes > 1 &&
-        zarr_dtype_from_dlpack(ctx, from->code, from->bits, from->lanes, &t->dtype,
-                               NULL) == ZARR_OK)
+    if (from->lanes > 1 && zarr_dtype_from_dlpack(&t->dtype, ctx, from->code, from->bits,
+                                                  from->lanes, NULL) == ZARR_OK)
         return ZARR_OK;
-    ZR_TRY(zarr_dtype_from_dlpack(ctx, from->code, from->bits, 1, &t->dtype, err));
+    ZR_TRY(zarr_dtype_from_dlpack(&t->dtype, ctx, from->code, from->bits, 1, err));
     if (from->lanes == 1)
         return ZARR_OK;
     if (from->lanes == 0 || t->ndim == ZARR_MAX_RANK)

@@ -7,7 +7,7 @@
  */
 #include "ctx/ctx_int.h"
 
-zarr_status zarr_dtype_find(zarr_context *ctx, const char *name, const zarr_dtype **out,
+zarr_status zarr_dtype_find(const zarr_dtype **out, zarr_context *ctx, const char *name,
                             zarr_error *err)
 {
     zarr_status st;
@@ -22,9 +22,8 @@ zarr_status zarr_dtype_find(zarr_context *ctx, const char *name, const zarr_dtyp
     return st;
 }
 
-zarr_status zarr_dtype_find_order(zarr_context *ctx, const char *name,
-                                  const zarr_dtype **out, uint32_t *byte_order,
-                                  zarr_error *err)
+zarr_status zarr_dtype_find_order(const zarr_dtype **out, zarr_context *ctx,
+                                  const char *name, uint32_t *byte_order, zarr_error *err)
 {
     const bool locked = zr_ctx_look_begin(ctx);
     zarr_status st;
@@ -36,8 +35,8 @@ zarr_status zarr_dtype_find_order(zarr_context *ctx, const char *name,
     return st;
 }
 
-zarr_status zarr_dtype_from_dlpack(zarr_context *ctx, uint8_t code, uint8_t bits,
-                                   uint16_t lanes, const zarr_dtype **out,
+zarr_status zarr_dtype_from_dlpack(const zarr_dtype **out, zarr_context *ctx,
+                                   uint8_t code, uint8_t bits, uint16_t lanes,
                                    zarr_error *err)
 {
     const bool locked = zr_ctx_look_begin(ctx);
@@ -49,8 +48,8 @@ zarr_status zarr_dtype_from_dlpack(zarr_context *ctx, uint8_t code, uint8_t bits
     return st;
 }
 
-zarr_status zarr_dtype_from_numpy(zarr_context *ctx, const char *numpy,
-                                  const zarr_dtype **out, zarr_error *err)
+zarr_status zarr_dtype_from_numpy(const zarr_dtype **out, zarr_context *ctx,
+                                  const char *numpy, zarr_error *err)
 {
     const bool locked = zr_ctx_look_begin(ctx);
     zarr_status st;

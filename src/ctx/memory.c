@@ -91,8 +91,8 @@ static zarr_status alloc_from(zarr_context *ctx, const struct zr_backend *from,
 
 /* ---- door ---------------------------------------------------------------------- */
 
-zarr_status zarr_memory_alloc(zarr_context *ctx, int32_t device_type, int32_t device_id,
-                              uint64_t bytes, zarr_memory *out, zarr_error *err)
+zarr_status zarr_memory_alloc(zarr_memory *out, zarr_context *ctx, int32_t device_type,
+                              int32_t device_id, uint64_t bytes, zarr_error *err)
 {
     const struct zr_backend *backend = NULL;
     zarr_status st = ZARR_OK;
@@ -107,8 +107,8 @@ out:
     return st;
 }
 
-zarr_status zarr_memory_alloc_from(zarr_context *ctx, const char *backend,
-                                   int32_t device_id, uint64_t bytes, zarr_memory *out,
+zarr_status zarr_memory_alloc_from(zarr_memory *out, zarr_context *ctx,
+                                   const char *backend, int32_t device_id, uint64_t bytes,
                                    zarr_error *err)
 {
     const bool locked = zr_ctx_look_begin(ctx);

@@ -44,8 +44,8 @@ static void plain_free(void *user, void *block)
 static const zarr_allocator plain_allocator = {NULL, plain_alloc, plain_realloc,
                                                plain_free};
 
-static zarr_status find_for_table(const zarr_dtype_host *host, const char *text,
-                                  const zarr_dtype **out, zarr_error *err)
+static zarr_status find_for_table(const zarr_dtype **out, const zarr_dtype_host *host,
+                                  const char *text, zarr_error *err)
 {
     return zr_dtype_find(host->registry, text, out, NULL, err);
 }

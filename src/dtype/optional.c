@@ -65,7 +65,7 @@ static zarr_status optional_make(zarr_dtype_info *info, const zarr_dtype_host *h
     struct optional *self = NULL;
     zarr_status st = ZARR_OK;
 
-    st = host->find(host, text, &value, err);
+    st = host->find(&value, host, text, err);
     if (st != ZARR_OK)
         return zr_prefix(err, st, "%s", table);
     ZR_TRY(optional_depth(value, err));

@@ -50,7 +50,7 @@ static zarr_status ragged_parse(zarr_dtype_info *info, const zarr_dtype_host *ho
     }
     zr_str_append(&text, inside, n);
     ZR_TRY(zr_str_status(&text, err));
-    ZR_TRY(host->find(host, zr_str_text(&text), &item, err));
+    ZR_TRY(host->find(&item, host, zr_str_text(&text), err));
     if (zarr_dtype_variable(item) || item->info.item_bytes == 0 || !item->v2) {
         st = zr_fail(
             err, ZARR_ERR_UNSUPPORTED,

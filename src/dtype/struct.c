@@ -142,7 +142,7 @@ static zarr_status field_type(const struct zr_struct *s, struct zr_field *f,
         zr_json_write(v, 0, &text);
     }
     ZR_TRY(zr_str_status(&text, err));
-    st = host->find(host, zr_str_text(&text), &f->dtype, err);
+    st = host->find(&f->dtype, host, zr_str_text(&text), err);
     if (st != ZARR_OK) {
         zr_prefix(err, st, "struct: field \"%.64s\"", f->name);
         goto out;

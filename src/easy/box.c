@@ -130,7 +130,7 @@ static zarr_status box_types(struct box *b, const char *data_type, bool write,
         ZR_TRY(box_field(b, o.field, err));
     b->wanted = b->stored;
     if (data_type)
-        ZR_TRY(zarr_dtype_find_order(zarr_array_context(b->array), data_type, &b->wanted,
+        ZR_TRY(zarr_dtype_find_order(&b->wanted, zarr_array_context(b->array), data_type,
                                      &b->order, err));
     ZR_TRY(box_conversion(b, write, err));
 out:

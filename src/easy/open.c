@@ -155,7 +155,7 @@ static zarr_status check_existing(const zarr_array *a, const zarr_array_spec *as
     const zarr_dtype *have = zarr_array_dtype(a), *want = NULL;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zarr_dtype_find(zarr_array_context(a), asked->data_type, &want, err));
+    ZR_TRY(zarr_dtype_find(&want, zarr_array_context(a), asked->data_type, err));
     if (!zarr_dtype_equal(have, want))
         ZR_TRY(zr_fail(err, ZARR_ERR_EXISTS, "there is an array of %s already, not of %s",
                        zr_dtype_label(have), zr_dtype_label(want)));

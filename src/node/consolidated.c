@@ -359,8 +359,9 @@ zarr_status zr_consolidated_restore(zarr_store *store, const char *path,
 }
 
 zarr_status zarr_group_consolidated_update(zarr_store *store, const char *path,
+                                           uint64_t *n_updated,
                                            const zarr_consolidate_options *opts,
-                                           uint64_t *n_updated, zarr_error *err)
+                                           zarr_error *err)
 {
     struct updating u = {.store = store, .ctx = zr_store_context(store)};
     zarr_consolidate_options o;

@@ -119,8 +119,8 @@ static void step_leave_device(const zarr_pipeline_worker *worker, bool fetched)
 
 /* ---- workers ------------------------------------------------------------------- */
 
-static zarr_status step_worker_open(zarr_request *rq, uint32_t flags,
-                                    zarr_pipeline_worker **out, zarr_error *err)
+static zarr_status step_worker_open(zarr_pipeline_worker **out, zarr_request *rq,
+                                    uint32_t flags, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
     struct zarr_pipeline_worker *worker = NULL;
@@ -201,8 +201,8 @@ static void take_u64(uint64_t *to, uint64_t wish)
         *to = wish;
 }
 
-static zarr_status step_plan_open(zarr_request *rq, const zarr_pipeline_cut *wish,
-                                  zarr_pipeline_plan **out, zarr_error *err)
+static zarr_status step_plan_open(zarr_pipeline_plan **out, zarr_request *rq,
+                                  const zarr_pipeline_cut *wish, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
     struct zarr_pipeline_plan *plan = NULL;
@@ -251,7 +251,7 @@ static void step_plan_close(zarr_pipeline_plan *plan)
     zr_free(plan->rq->io.engine->alloc, plan);
 }
 
-static zarr_status step_wave_open(zarr_pipeline_plan *plan, zarr_pipeline_wave **out,
+static zarr_status step_wave_open(zarr_pipeline_wave **out, zarr_pipeline_plan *plan,
                                   zarr_error *err)
 {
     const zarr_allocator *alloc = plan->rq->io.engine->alloc;

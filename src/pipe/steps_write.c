@@ -32,7 +32,7 @@ void zr_step_units_close(zarr_pipeline_units *u)
     zr_free(u->rq->io.engine->alloc, u);
 }
 
-zarr_status zr_step_units_open(zarr_request *rq, zarr_pipeline_units **out,
+zarr_status zr_step_units_open(zarr_pipeline_units **out, zarr_request *rq,
                                zarr_error *err)
 {
     zarr_status st = ZARR_OK;

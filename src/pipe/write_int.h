@@ -287,7 +287,7 @@ struct zarr_pipeline_worker {
     struct zr_io
         *plain; /* an owned copy without short cuts; NULL: w.io is the request's */
 };
-zarr_status zr_step_units_open(zarr_request *rq, zarr_pipeline_units **out,
+zarr_status zr_step_units_open(zarr_pipeline_units **out, zarr_request *rq,
                                zarr_error *err);
 void zr_step_units_close(zarr_pipeline_units *units);
 zarr_status zr_step_units_next(zarr_pipeline_units *units, uint32_t most, uint32_t *n,

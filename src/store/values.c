@@ -184,8 +184,8 @@ zarr_status zarr_store_run(zarr_store *store, zarr_store_op *op, zarr_error *err
     return zr_store_end(store, op->key, zr_store_run_one(store, op, err), err);
 }
 
-zarr_status zarr_store_lock(zarr_store *store, const char *key, const zarr_cancel *cancel,
-                            void **lock, zarr_error *err)
+zarr_status zarr_store_lock(void **lock, zarr_store *store, const char *key,
+                            const zarr_cancel *cancel, zarr_error *err)
 {
     return zr_store_end(store, key, zr_store_lock(store, key, cancel, lock, err), err);
 }

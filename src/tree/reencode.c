@@ -220,8 +220,8 @@ out:
 }
 
 zarr_status zarr_node_reencode(zarr_store *src, const char *src_path, zarr_store *dst,
-                               const char *dst_path, const zarr_reencode_options *opts,
-                               zarr_reencode_result *result, zarr_error *err)
+                               const char *dst_path, zarr_reencode_result *result,
+                               const zarr_reencode_options *opts, zarr_error *err)
 {
     struct zr_reencode r = {.src = src, .dst = dst, .ctx = zr_store_context(src)};
     zarr_status st = ZARR_OK;

@@ -146,7 +146,7 @@ static int n_findings(zarr_store *store)
         .struct_size = sizeof opts, .tell = tell, .tell_user = &n};
     zarr_error err;
 
-    world_must(zarr_node_verify(store, "", &opts, NULL, &err), &err, "verify");
+    world_must(zarr_node_verify(store, "", NULL, &opts, &err), &err, "verify");
     return n;
 }
 

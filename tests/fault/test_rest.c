@@ -167,7 +167,7 @@ static zarr_status reencode_over(zarr_store *s, const void *arg, zarr_error *err
 
     (void)arg;
     opts.flags = ZARR_REENCODE_OVERWRITE;
-    return zarr_node_reencode(s, "s/x", s, "g/x", &opts, NULL, err);
+    return zarr_node_reencode(s, "s/x", s, "g/x", NULL, &opts, err);
 }
 
 struct call {

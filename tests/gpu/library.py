@@ -162,7 +162,7 @@ class Memory:
             self.array = np.empty(n_bytes, np.uint8)
             self.mem.handle = self.array.ctypes.data
         else:
-            library.call("memory_alloc", library.context, KINDS[kind], 0, c_uint64(n_bytes), byref(self.mem))
+            library.call("memory_alloc", byref(self.mem), library.context, KINDS[kind], 0, c_uint64(n_bytes))
 
     def at(self, offset, n_bytes):
         return Mem(device_type=self.mem.device_type, device_id=self.mem.device_id, handle=self.mem.handle,

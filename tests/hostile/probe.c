@@ -260,7 +260,7 @@ static void look_strictly(zarr_store *store)
     opts.tell = first_strict;
     opts.tell_user = text;
     begin();
-    st = zarr_node_verify(store, "a", &opts, NULL, &err);
+    st = zarr_node_verify(store, "a", NULL, &opts, &err);
     printf("strict\t%s\t0\t%s\n", zarr_status_text(st),
            st == ZARR_OK ? text : err.message);
 }

@@ -210,7 +210,7 @@ void begin_context(const char *allocators, void (*add)(void))
         give_up(PORT_LOADS_DEVICE && st == ZARR_ERR_UNSUPPORTED);
     if (add)
         add();
-    st = zarr_memory_alloc(ctx, PORT_MEMORY, 0, 64, &mem, &err);
+    st = zarr_memory_alloc(&mem, ctx, PORT_MEMORY, 0, 64, &err);
     if (st != ZARR_OK)
         give_up(st == ZARR_ERR_UNSUPPORTED);
     zarr_memory_free(ctx, &mem);

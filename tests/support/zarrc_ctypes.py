@@ -51,7 +51,7 @@ class Context(Handle):
 
     def dtype(self, name):
         out = c_void_p()
-        call("zarr_dtype_find", self.pointer, text_of(name), byref(out))
+        call("zarr_dtype_find", byref(out), self.pointer, text_of(name))
         return out.value
 
     def parse(self, dtype, value):

@@ -24,7 +24,7 @@ class Block:
 
     def __init__(self, context, size, device_type=FAKE):
         self.context, self.size, self.mem = context, size, Mem()
-        call("zarr_memory_alloc", context.pointer, device_type, 0, size, byref(self.mem))
+        call("zarr_memory_alloc", byref(self.mem), context.pointer, device_type, 0, size)
         assert self.mem.device_type == device_type
         self._free = weakref.finalize(self, lib.zarr_memory_free, context.pointer, byref(self.mem))
         self._free.atexit = False

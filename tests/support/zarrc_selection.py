@@ -93,7 +93,7 @@ class Selection(Handle):
         """Blocks of the array's own grid."""
         dims, keep = dim_selections(items)
         out = c_void_p()
-        call("zarr_array_select_blocks", array.pointer, byref(out), len(items), dims)
+        call("zarr_array_select_blocks", byref(out), array.pointer, len(items), dims)
         del keep
         return cls(out.value)
 

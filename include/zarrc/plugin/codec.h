@@ -80,14 +80,14 @@ ZARR_API int zarr_codec_spec_prefixed(const zarr_codec_spec *spec);
 ZARR_API const zarr_allocator *zarr_codec_spec_allocator(const zarr_codec_spec *spec);
 /**
  * Finds a data type, for codecs that change it.
+ * @param out receives the data type, borrowed from the context
  * @param spec borrowed
  * @param name a v3 name, a v2 string or v3 JSON, as for zarr_dtype_find()
- * @param out receives the data type, borrowed from the context
  * @return as zarr_dtype_find()
  */
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_codec_spec_dtype(const zarr_codec_spec *spec,
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_codec_spec_dtype(const zarr_dtype **out,
+                                                           const zarr_codec_spec *spec,
                                                            const char *name,
-                                                           const zarr_dtype **out,
                                                            zarr_error *err);
 
 /* ---- what a codec gets and gives --------------------------------------------------- */

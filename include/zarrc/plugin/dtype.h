@@ -114,8 +114,8 @@ typedef struct zarr_dtype_host {
     void *registry; /**< for the library */
     /** Finds a data type by a text, as zarr_dtype_find(). `host` is this struct. `*out`
      * is borrowed from the context. */
-    zarr_status (*find)(const struct zarr_dtype_host *host, const char *text,
-                        const zarr_dtype **out, zarr_error *err);
+    zarr_status (*find)(const zarr_dtype **out, const struct zarr_dtype_host *host,
+                        const char *text, zarr_error *err);
 } zarr_dtype_host;
 
 /** Which text write() writes. */

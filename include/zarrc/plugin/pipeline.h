@@ -156,8 +156,8 @@ typedef struct zarr_pipeline_steps {
     /** Returns 1 if the request was cancelled: begin nothing new and return ZARR_OK. */
     int (*cancelled)(zarr_request *request);
     /** Makes a worker; owned: worker_close(). `flags`: 0 or ZARR_PIPELINE_PLAIN. */
-    zarr_status (*worker_open)(zarr_request *request, uint32_t flags,
-                               zarr_pipeline_worker **out, zarr_error *err);
+    zarr_status (*worker_open)(zarr_pipeline_worker **out, zarr_request *request,
+                               uint32_t flags, zarr_error *err);
     /** Frees a worker, which may be NULL, and adds up its counters. */
     void (*worker_close)(zarr_pipeline_worker *worker);
     /**
@@ -185,12 +185,12 @@ typedef struct zarr_pipeline_steps {
 
     /* reads */
     /** Makes the plan of a read; owned: plan_close(). `cut` NULL: the library chooses. */
-    zarr_status (*plan_open)(zarr_request *request, const zarr_pipeline_cut *cut,
-                             zarr_pipeline_plan **out, zarr_error *err);
+    zarr_status (*plan_open)(zarr_pipeline_plan **out, zarr_request *request,
+                             const zarr_pipeline_cut *cut, zarr_error *err);
     /** Frees a plan, which may be NULL. */
     void (*plan_close)(zarr_pipeline_plan *plan);
     /** Makes an empty wave; owned: wave_close(). */
-    zarr_status (*wave_open)(zarr_pipeline_plan *plan, zarr_pipeline_wave **out,
+    zarr_status (*wave_open)(zarr_pipeline_wave **out, zarr_pipeline_plan *plan,
                              zarr_error *err);
     /** Frees a wave, which may be NULL. Free it before its plan. */
     void (*wave_close)(zarr_pipeline_wave *wave);
@@ -242,7 +242,7 @@ typedef struct zarr_pipeline_steps {
 
     /* writes */
     /** Makes the list of units of a write; owned: units_close(). */
-    zarr_status (*units_open)(zarr_request *request, zarr_pipeline_units **out,
+    zarr_status (*units_open)(zarr_pipeline_units **out, zarr_request *request,
                               zarr_error *err);
     /** Frees the list of units, which may be NULL. */
     void (*units_close)(zarr_pipeline_units *units);

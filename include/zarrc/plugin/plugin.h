@@ -116,8 +116,8 @@ typedef struct zarr_host {
     void *(*alloc)(zarr_context *ctx, size_t bytes);
     void *(*realloc)(zarr_context *ctx, void *block, size_t bytes);
     void (*free)(zarr_context *ctx, void *block);
-    zarr_status (*memory_alloc)(zarr_context *ctx, int32_t device_type, int32_t device_id,
-                                uint64_t bytes, zarr_memory *out, zarr_error *err);
+    zarr_status (*memory_alloc)(zarr_memory *out, zarr_context *ctx, int32_t device_type,
+                                int32_t device_id, uint64_t bytes, zarr_error *err);
     void (*memory_free)(zarr_context *ctx, zarr_memory *mem);
     zarr_status (*memory_copy)(zarr_context *ctx, const zarr_memory *dst,
                                const zarr_memory *src, uint64_t bytes, zarr_error *err);
@@ -154,10 +154,10 @@ typedef struct zarr_host {
                          uint64_t cap);
     const char *(*spec_member)(const zarr_codec_spec *spec, uint64_t i);
     const zarr_allocator *(*spec_allocator)(const zarr_codec_spec *spec);
-    zarr_status (*spec_dtype)(const zarr_codec_spec *spec, const char *name,
-                              const zarr_dtype **out, zarr_error *err);
+    zarr_status (*spec_dtype)(const zarr_dtype **out, const zarr_codec_spec *spec,
+                              const char *name, zarr_error *err);
 
-    zarr_status (*dtype_find)(zarr_context *ctx, const char *name, const zarr_dtype **out,
+    zarr_status (*dtype_find)(const zarr_dtype **out, zarr_context *ctx, const char *name,
                               zarr_error *err);
     const char *(*dtype_name)(const zarr_dtype *dtype);
     const char *(*dtype_v2)(const zarr_dtype *dtype);
@@ -213,8 +213,8 @@ typedef struct zarr_host {
     int (*spec_prefixed)(const zarr_codec_spec *spec);
 
     zarr_status (*store_run)(zarr_store *store, zarr_store_op *op, zarr_error *err);
-    zarr_status (*store_lock)(zarr_store *store, const char *key,
-                              const zarr_cancel *cancel, void **lock, zarr_error *err);
+    zarr_status (*store_lock)(void **lock, zarr_store *store, const char *key,
+                              const zarr_cancel *cancel, zarr_error *err);
     void (*store_unlock)(zarr_store *store, void *lock);
     void (*store_capabilities)(const zarr_store *store, zarr_store_caps *out);
     zarr_status (*store_erase_prefix)(zarr_store *store, const char *prefix,

@@ -207,17 +207,18 @@ ZARR_API zarr_status zarr_store_run(zarr_store *store, zarr_store_op *op,
  * this handle. If such a store has ZARR_STORE_CAP_CONDITIONAL, writes without the flag do
  * not wait, and the holder's write should have ZARR_STORE_OP_IF_VERSION.
  *
+ * @param lock receives the lock; owned: zarr_store_unlock()
  * @param store borrowed
  * @param key the key; copied
  * @param cancel ends the wait with ZARR_ERR_CANCELLED once it is set; NULL: nothing does
- * @param lock receives the lock; owned: zarr_store_unlock()
  * @retval ZARR_ERR_INVALID the key is not a legal one, or the store is read-only
  * @retval ZARR_ERR_UNSUPPORTED the store cannot write
  * @retval ZARR_ERR_IO the wait took longer than `lock_wait_ms`, or the store failed
  */
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_lock(zarr_store *store, const char *key,
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_lock(void **lock, zarr_store *store,
+                                                     const char *key,
                                                      const zarr_cancel *cancel,
-                                                     void **lock, zarr_error *err);
+                                                     zarr_error *err);
 /**
  * Ends what zarr_store_lock() began, in any thread.
  * @param store borrowed

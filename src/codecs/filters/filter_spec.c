@@ -516,7 +516,7 @@ static zarr_status filter_array_resolve(const zarr_codec_spec *spec,
         goto out;
     }
     filter_type_name(&f.dtype, &f.unit, name);
-    ZR_TRY(zarr_codec_spec_dtype(spec, name, &dtype, err));
+    ZR_TRY(zarr_codec_spec_dtype(&dtype, spec, name, err));
     if (!filter_views(spec, in->dtype, dtype, &f))
         ZR_TRY(zr_fail(err,
                        zarr_dtype_item_bytes(in->dtype) == zr_number_item_bytes(&f.dtype)
@@ -525,7 +525,7 @@ static zarr_status filter_array_resolve(const zarr_codec_spec *spec,
                        "%s: %s \"%s\" is not the array's, %s", form->name, form->dtype,
                        name, zr_dtype_label(in->dtype)));
     filter_type_name(&f.astype, &f.asunit, name);
-    ZR_TRY(zarr_codec_spec_dtype(spec, name, &out->dtype, err));
+    ZR_TRY(zarr_codec_spec_dtype(&out->dtype, spec, name, err));
     if (in->fill) {
         zr_numpy_cast(&f.dtype, &f.astype, in->fill, fill_out);
         out->fill = fill_out;

@@ -62,7 +62,7 @@ zarr_status zr_spec_optional_inner(const zarr_codec_spec *spec,
     *mask = *decoded;
     mask->fill = NULL;
     mask->n_bytes = n;
-    ZR_TRY(zarr_codec_spec_dtype(spec, "bool", &mask->dtype, err));
+    ZR_TRY(zarr_codec_spec_dtype(&mask->dtype, spec, "bool", err));
     *data = (zarr_chunk_spec){.struct_size = sizeof *data,
                               .ndim = 1,
                               .shape = {n},

@@ -181,7 +181,7 @@ static zarr_status packbits_array_resolve(const zarr_codec_spec *spec,
     ZR_TRY(zr_spec_needs_length(spec, in, err));
     if (zarr_dtype_kind(in->dtype) != ZARR_KIND_BOOL)
         return zr_spec_refuse_dtype(spec, in->dtype, "bool", err);
-    ZR_TRY(zarr_codec_spec_dtype(spec, "uint8", &out->dtype, err));
+    ZR_TRY(zarr_codec_spec_dtype(&out->dtype, spec, "uint8", err));
     out->ndim = 1;
     out->shape[0] = 1 + in->n_bytes / 8 + (in->n_bytes % 8 != 0);
 out:

@@ -72,8 +72,8 @@ zarr_status zr_spec_vlen_inner(const zarr_codec_spec *spec,
         .struct_size = sizeof *data,
         .ndim = 1,
         .shape = {ZR_MIN(zr_spec_most_bytes(spec), (uint64_t)ZR_UNSIZED_BYTES)}};
-    ZR_TRY(zarr_codec_spec_dtype(spec, type, &index->dtype, err));
-    ZR_TRY(zarr_codec_spec_dtype(spec, "uint8", &data->dtype, err));
+    ZR_TRY(zarr_codec_spec_dtype(&index->dtype, spec, type, err));
+    ZR_TRY(zarr_codec_spec_dtype(&data->dtype, spec, "uint8", err));
     index->n_bytes = (n + 1) * zarr_dtype_item_bytes(index->dtype);
     data->n_bytes = data->shape[0];
 out:

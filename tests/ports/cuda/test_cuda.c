@@ -156,7 +156,7 @@ static void test_arrays(void **state)
             zarr_array *a = make_array(k, elements);
             zarr_memory mem;
 
-            OK(zarr_memory_alloc(ctx, memories[m], 0, N * item_bytes(k), &mem, &err));
+            OK(zarr_memory_alloc(&mem, ctx, memories[m], 0, N * item_bytes(k), &err));
             read_all(a, k, &mem);
             read_part(a, k, &mem);
             write_all(a, k, &mem);
@@ -197,7 +197,7 @@ static void test_small_chunks(void **state)
         spec.data_type = "uint16";
         spec.codecs = kinds[k].codecs;
         OK(zarr_array_create(&a, store, "small", &spec, NULL, &err));
-        OK(zarr_memory_alloc(ctx, ZARR_DEVICE_CUDA, 0, sizeof from, &mem, &err));
+        OK(zarr_memory_alloc(&mem, ctx, ZARR_DEVICE_CUDA, 0, sizeof from, &err));
         put(&mem, (uint8_t *)from, sizeof from);
         t = tensor_of(&mem);
         t.shape = tensor_shape;
@@ -227,7 +227,7 @@ static void test_many(void **state)
 
     (void)state;
     for (int i = 0; i < MANY; i++) {
-        OK(zarr_memory_alloc(ctx, ZARR_DEVICE_CUDA, 0, bytes, &mem[i], &err));
+        OK(zarr_memory_alloc(&mem[i], ctx, ZARR_DEVICE_CUDA, 0, bytes, &err));
         t[i] = tensor_of(&mem[i]);
         OK(zarr_array_read_submit(&request[i], a, NULL, &t[i], NULL, &err));
     }
@@ -252,8 +252,8 @@ static void check_order(void *stream)
     zarr_memory mem, pinned;
     zarr_tensor t, host;
 
-    OK(zarr_memory_alloc(ctx, ZARR_DEVICE_CUDA, 0, bytes, &mem, &err));
-    OK(zarr_memory_alloc(ctx, ZARR_DEVICE_CUDA_HOST, 0, bytes, &pinned, &err));
+    OK(zarr_memory_alloc(&mem, ctx, ZARR_DEVICE_CUDA, 0, bytes, &err));
+    OK(zarr_memory_alloc(&pinned, ctx, ZARR_DEVICE_CUDA_HOST, 0, bytes, &err));
     t = tensor_of(&mem);
     opts.stream = stream;
     assert_int_equal(
@@ -312,7 +312,7 @@ static void test_capture(void **state)
     zarr_tensor t;
 
     (void)state;
-    OK(zarr_memory_alloc(ctx, ZARR_DEVICE_CUDA, 0, bytes, &mem, &err));
+    OK(zarr_memory_alloc(&mem, ctx, ZARR_DEVICE_CUDA, 0, bytes, &err));
     t = tensor_of(&mem);
     enter();
     assert_int_equal(DRIVER(stream_open_fn, "cuStreamCreate")(&stream, 1), 0);
@@ -343,8 +343,8 @@ static void test_capture_elsewhere(void **state)
     enter();
     assert_int_equal(DRIVER(stream_open_fn, "cuStreamCreate")(&stream, 1), 0);
     assert_int_equal(DRIVER(capture_fn, "cuStreamBeginCapture_v2")(stream, 0), 0);
-    OK(zarr_memory_alloc(ctx, ZARR_DEVICE_CUDA, 0, bytes, &mem, &err));
-    OK(zarr_memory_alloc(ctx, ZARR_DEVICE_CUDA_HOST, 0, bytes, &pinned, &err));
+    OK(zarr_memory_alloc(&mem, ctx, ZARR_DEVICE_CUDA, 0, bytes, &err));
+    OK(zarr_memory_alloc(&pinned, ctx, ZARR_DEVICE_CUDA_HOST, 0, bytes, &err));
     t = tensor_of(&mem);
     OK(zarr_array_read(a, NULL, &t, NULL, &err));
     fetch(got, &mem, bytes);
@@ -377,7 +377,7 @@ static void test_context_stays(void **state)
 
     (void)state;
     assert_null(current());
-    OK(zarr_memory_alloc(ctx, ZARR_DEVICE_CUDA, 0, sizeof elements, &mem, &err));
+    OK(zarr_memory_alloc(&mem, ctx, ZARR_DEVICE_CUDA, 0, sizeof elements, &err));
     t = tensor_of(&mem);
     OK(zarr_array_read(a, NULL, &t, NULL, &err));
     assert_null(current());
@@ -411,7 +411,7 @@ static void test_classify(void **state)
     for (size_t m = 0; m < 3; m++) {
         zarr_memory mem;
 
-        OK(zarr_memory_alloc(ctx, memories[m], 0, 1000, &mem, &err));
+        OK(zarr_memory_alloc(&mem, ctx, memories[m], 0, 1000, &err));
         check_kind(mem.handle, memories[m]);
         check_kind((char *)mem.handle + 999, memories[m]);
         zarr_memory_free(ctx, &mem);
@@ -441,7 +441,7 @@ static void test_second_device(void **state)
 
     (void)state;
     assert_int_equal(DRIVER(count_fn, "cuDeviceGetCount")(&n), 0);
-    assert_int_equal(zarr_memory_alloc(ctx, ZARR_DEVICE_CUDA, n, 64, &none, &err),
+    assert_int_equal(zarr_memory_alloc(&none, ctx, ZARR_DEVICE_CUDA, n, 64, &err),
                      ZARR_ERR_INVALID);
     assert_non_null(strstr(err.message, "there is no device"));
     if (n < 2) {
@@ -449,8 +449,8 @@ static void test_second_device(void **state)
         printf("there is one device only\n");
         return;
     }
-    OK(zarr_memory_alloc(ctx, ZARR_DEVICE_CUDA, 0, bytes, &first, &err));
-    OK(zarr_memory_alloc(ctx, ZARR_DEVICE_CUDA, 1, bytes, &second, &err));
+    OK(zarr_memory_alloc(&first, ctx, ZARR_DEVICE_CUDA, 0, bytes, &err));
+    OK(zarr_memory_alloc(&second, ctx, ZARR_DEVICE_CUDA, 1, bytes, &err));
     t = tensor_of(&second);
     OK(zarr_array_read(a, NULL, &t, NULL, &err));
     OK(zarr_memory_copy(ctx, &first, &second, bytes, &err));
@@ -573,7 +573,7 @@ static void test_allocator(void **state)
         zarr_array *a = make_array(&kinds[i], elements);
         zarr_memory mem;
 
-        OK(zarr_memory_alloc(ctx, ZARR_DEVICE_CUDA, 0, sizeof elements, &mem, &err));
+        OK(zarr_memory_alloc(&mem, ctx, ZARR_DEVICE_CUDA, 0, sizeof elements, &err));
         read_all(a, &kinds[i], &mem);
         write_all(a, &kinds[i], &mem);
         zarr_memory_free(ctx, &mem);
@@ -597,7 +597,7 @@ static void damage_chunk(const struct kind *k, const char *key)
     uint64_t n = sizeof data, refused = 0;
     zarr_memory mem;
 
-    OK(zarr_memory_alloc(ctx, ZARR_DEVICE_CUDA, 0, bytes, &mem, &err));
+    OK(zarr_memory_alloc(&mem, ctx, ZARR_DEVICE_CUDA, 0, bytes, &err));
     OK(zarr_store_get(store, key, 0, data, &n, NULL, &err));
     for (uint64_t at = 0; at < n; at += at < 64 ? 1 : 97) {
         zarr_tensor t = tensor_of(&mem), host;

@@ -84,7 +84,7 @@ static int one_failure(uint64_t k, int result)
     begin_context(NULL, NULL);
     a = make_array(kind, elements);
     DRIVER(fail_fn, "fakecuda_fail")(k, result);
-    st = zarr_memory_alloc(ctx, ZARR_DEVICE_CUDA, 0, bytes, &mem, &err);
+    st = zarr_memory_alloc(&mem, ctx, ZARR_DEVICE_CUDA, 0, bytes, &err);
     if (st == ZARR_OK)
         st = read_and_write(a, &mem);
     copy_failed(failed, sizeof failed);
@@ -215,8 +215,8 @@ static int part_lost(const char *argument)
     begin_context(NULL, NULL);
     after = DRIVER(number_fn, "fakecuda_after_loss");
     a = make_array(kind, elements);
-    OK(zarr_memory_alloc(ctx, type ? type : ZARR_DEVICE_CUDA, 0, N * item_bytes(kind),
-                         &mem, &err));
+    OK(zarr_memory_alloc(&mem, ctx, type ? type : ZARR_DEVICE_CUDA, 0,
+                         N * item_bytes(kind), &err));
     if (type)
         stream = application_stream();
     DRIVER(fail_fn, "fakecuda_fail")(k, error);
@@ -240,7 +240,7 @@ static int part_lost(const char *argument)
     EXPECT(after() == 0);
     EXPECT(DRIVER(number_fn, "fakecuda_depth")() == 0);
     only_plugin();
-    EXPECT(zarr_memory_alloc(ctx, ZARR_DEVICE_CUDA, 0, 64, &mem, &err) ==
+    EXPECT(zarr_memory_alloc(&mem, ctx, ZARR_DEVICE_CUDA, 0, 64, &err) ==
            ZARR_ERR_DEVICE);
     EXPECT(strstr(err.message, "is lost")); /* for other contexts, too */
     zarr_context_free(ctx);
@@ -307,7 +307,7 @@ static int part_fork(void)
 
     begin_context(NULL, NULL);
     a = make_array(kind, elements);
-    OK(zarr_memory_alloc(ctx, ZARR_DEVICE_CUDA, 0, N * item_bytes(kind), &mem, &err));
+    OK(zarr_memory_alloc(&mem, ctx, ZARR_DEVICE_CUDA, 0, N * item_bytes(kind), &err));
     t = tensor_of(&mem);
     EXPECT(zarr_array_read(a, NULL, &t, NULL, &err) == ZARR_OK);
     child = fork();
@@ -355,7 +355,7 @@ static int part_exit(void)
 
     begin_context(NULL, NULL);
     a = make_array(&kinds[6], elements);
-    OK(zarr_memory_alloc(ctx, ZARR_DEVICE_CUDA, 0, sizeof elements, &mem, &err));
+    OK(zarr_memory_alloc(&mem, ctx, ZARR_DEVICE_CUDA, 0, sizeof elements, &err));
     t = tensor_of(&mem);
     EXPECT(zarr_array_read_submit(&request, a, NULL, &t, NULL, &err) == ZARR_OK);
     EXPECT(zarr_request_wait(request, ZARR_WAIT_FOREVER, NULL, &err) == ZARR_OK);
@@ -398,13 +398,13 @@ static int part_none(const char *want)
 
     (void)snprintf(text, sizeof text, "%s", want);
     only_plugin();
-    EXPECT(zarr_memory_alloc(ctx, ZARR_DEVICE_CUDA, 0, 64, &mem, &err) ==
+    EXPECT(zarr_memory_alloc(&mem, ctx, ZARR_DEVICE_CUDA, 0, 64, &err) ==
            ZARR_ERR_UNSUPPORTED);
     EXPECT(strstr(err.message, want));
-    EXPECT(zarr_memory_alloc(ctx, ZARR_DEVICE_CUDA_HOST, 0, 64, &mem, &err) ==
+    EXPECT(zarr_memory_alloc(&mem, ctx, ZARR_DEVICE_CUDA_HOST, 0, 64, &err) ==
            ZARR_ERR_UNSUPPORTED);
     EXPECT(strstr(err.message, want));
-    EXPECT(zarr_memory_alloc(ctx, ZARR_DEVICE_CUDA_MANAGED, 0, 64, &mem, &err) ==
+    EXPECT(zarr_memory_alloc(&mem, ctx, ZARR_DEVICE_CUDA_MANAGED, 0, 64, &err) ==
            ZARR_ERR_UNSUPPORTED);
     EXPECT(strstr(err.message, want));
     EXPECT(zarr_memory_parse(ctx, "cuda:GPU-1", &type, &id, &err) ==
@@ -462,7 +462,7 @@ static int part_plain(void)
 
     begin_context(NULL, NULL);
     a = make_array(&kinds[6], elements);
-    OK(zarr_memory_alloc(ctx, ZARR_DEVICE_CUDA, 0, sizeof elements, &mem, &err));
+    OK(zarr_memory_alloc(&mem, ctx, ZARR_DEVICE_CUDA, 0, sizeof elements, &err));
     EXPECT(read_and_write(a, &mem) == ZARR_OK);
     zarr_memory_free(ctx, &mem);
     zarr_array_free(a);

@@ -154,7 +154,7 @@ static zarr_memory device_memory(void)
 {
     zarr_memory mem;
 
-    OK(zarr_memory_alloc(ctx, ZARR_DEVICE_CUDA, 0, BYTES, &mem, &err));
+    OK(zarr_memory_alloc(&mem, ctx, ZARR_DEVICE_CUDA, 0, BYTES, &err));
     return mem;
 }
 
@@ -264,7 +264,7 @@ static void test_values(void **state)
 
     (void)state;
     assert_true(a && b);
-    OK(zarr_memory_alloc(ctx, ZARR_DEVICE_CUDA, 0, room, &mem, &err));
+    OK(zarr_memory_alloc(&mem, ctx, ZARR_DEVICE_CUDA, 0, room, &err));
     for (uint64_t i = 0; i < room; i++)
         a[i] = (uint8_t)(i * 7 + i / 251);
     put(&mem, a, room);

@@ -85,7 +85,7 @@ static zarr_memory device_memory(void)
 {
     zarr_memory mem;
 
-    OK(zarr_memory_alloc(ctx, ZARR_DEVICE_CUDA, 0, sizeof elements, &mem, &err));
+    OK(zarr_memory_alloc(&mem, ctx, ZARR_DEVICE_CUDA, 0, sizeof elements, &err));
     return mem;
 }
 

@@ -126,7 +126,7 @@ static void test_waits(void **state)
         if (!by_of(k)->reader || strstr(k->name, "zstd")) /* its decoder waits */
             continue;
         a = make_array(k, elements);
-        OK(zarr_memory_alloc(ctx, ZARR_DEVICE_OPENCL, 0, N * item_bytes(k), &mem, &err));
+        OK(zarr_memory_alloc(&mem, ctx, ZARR_DEVICE_OPENCL, 0, N * item_bytes(k), &err));
         dst = tensor_of(&mem);
         opts.stats = &stats;
         before = *counts;
@@ -156,7 +156,7 @@ static void test_read(void **state)
         zarr_memory mem;
         zarr_tensor dst, host_part;
 
-        OK(zarr_memory_alloc(ctx, ZARR_DEVICE_OPENCL, 0, N * item, &mem, &err));
+        OK(zarr_memory_alloc(&mem, ctx, ZARR_DEVICE_OPENCL, 0, N * item, &err));
         dst = tensor_of(&mem);
         check_impl(a, ZARR_EXPLAIN_READ, &dst, by_of(k)->reader, trusting());
         OK(zarr_array_read(a, NULL, &dst, trusting(), &err));
@@ -187,7 +187,7 @@ static void read_both(zarr_array *a, const struct kind *k, const char *impl,
     zarr_tensor t;
     zarr_memory mem;
 
-    OK(zarr_memory_alloc(ctx, ZARR_DEVICE_OPENCL, 0, bytes, &mem, &err));
+    OK(zarr_memory_alloc(&mem, ctx, ZARR_DEVICE_OPENCL, 0, bytes, &err));
     t = tensor_of(&mem);
     check_impl(a, ZARR_EXPLAIN_READ, &t, impl, opts);
     OK(zarr_array_read(a, NULL, &t, opts, &err));
@@ -217,7 +217,7 @@ static void write_both(zarr_array *a, const struct kind *k, uint8_t *elements)
     zarr_tensor_host(&on_host, NULL, got, bytes, 2, shape);
     OK(zarr_array_write(a, NULL, &on_host, NULL, &err));
 
-    OK(zarr_memory_alloc(ctx, ZARR_DEVICE_OPENCL, 0, bytes, &mem, &err));
+    OK(zarr_memory_alloc(&mem, ctx, ZARR_DEVICE_OPENCL, 0, bytes, &err));
     OK(zarr_memory_copy(ctx, &mem, &from, bytes, &err));
     t = tensor_of(&mem);
     check_impl(a, ZARR_EXPLAIN_WRITE, &t, by_of(k)->writer, NULL);
@@ -327,7 +327,7 @@ static void damage_chunk(const char *name, const char *key, const zarr_io_option
     zarr_memory mem;
     zarr_tensor t, on_host;
 
-    OK(zarr_memory_alloc(ctx, ZARR_DEVICE_OPENCL, 0, bytes, &mem, &err));
+    OK(zarr_memory_alloc(&mem, ctx, ZARR_DEVICE_OPENCL, 0, bytes, &err));
     OK(zarr_store_get(store, key, 0, data, &n, NULL, &err));
     for (uint64_t at = 0; at < n; at += at < 64 ? 1 : 97, tried++) {
         zarr_status st;

@@ -180,7 +180,7 @@ static zarr_tensor tensor_new(zarr_memory *mem)
 {
     zarr_tensor t = ZARR_TENSOR_INIT;
 
-    OK(zarr_memory_alloc(ctx, ZARR_DEVICE_OPENCL, 0, sizeof got, mem, &err));
+    OK(zarr_memory_alloc(mem, ctx, ZARR_DEVICE_OPENCL, 0, sizeof got, &err));
     t.device_type = ZARR_DEVICE_OPENCL;
     t.ndim = 2;
     t.data = mem->handle;

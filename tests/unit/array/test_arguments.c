@@ -194,7 +194,7 @@ static void null_selection(void)
                   ZARR_ERR_INVALID);
     assert_status(zarr_selection_blocks(&s, 2, shape, NULL, 0, NULL, &terr),
                   ZARR_ERR_INVALID);
-    assert_status(zarr_array_select_blocks(array, &s, 1, NULL, &terr), ZARR_ERR_INVALID);
+    assert_status(zarr_array_select_blocks(&s, array, 1, NULL, &terr), ZARR_ERR_INVALID);
     assert_null(s);
 }
 
@@ -329,7 +329,7 @@ static void bytes_of_no_kind(int32_t kind)
     zarr_tensor t = tensor();
     zarr_chain *chain = NULL;
 
-    refused(zarr_memory_alloc(w.ctx, kind, 0, 4, &got, &terr), kind);
+    refused(zarr_memory_alloc(&got, w.ctx, kind, 0, 4, &terr), kind);
     refused(zarr_memory_copy(w.ctx, &strange, &some, 4, &terr), kind);
     refused(zarr_memory_copy(w.ctx, &some, &strange, 4, &terr), kind);
     refused(zarr_store_write(w.store, "k", &strange, NULL, NULL, &terr), kind);

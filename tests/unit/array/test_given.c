@@ -399,7 +399,7 @@ static void move_away(struct kept *k)
         if (!host.handle || host.bytes == 0)
             continue;
         assert_ok(
-            zarr_memory_alloc(w.ctx, ZARR_DEVICE_EXT, 0, host.bytes, &k->mem[i], &terr));
+            zarr_memory_alloc(&k->mem[i], w.ctx, ZARR_DEVICE_EXT, 0, host.bytes, &terr));
         assert_ok(zarr_memory_copy(w.ctx, &k->mem[i], &host, host.bytes, &terr));
     }
 }
@@ -444,7 +444,7 @@ static void test_device(void **state)
         in = batch_of(&given);
         assert_ok(zarr_array_decode(one_free, NULL, &u, &in, NULL, &terr));
         assert_memory_equal(got, v, sizeof v);
-        assert_ok(zarr_memory_alloc(w.ctx, ZARR_DEVICE_EXT, 0, sizeof v, &block, &terr));
+        assert_ok(zarr_memory_alloc(&block, w.ctx, ZARR_DEVICE_EXT, 0, sizeof v, &terr));
         d = t;
         d.device_type = ZARR_DEVICE_EXT;
         d.data = block.handle;

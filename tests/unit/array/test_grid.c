@@ -222,13 +222,13 @@ static void test_units(void **state)
     assert_int_equal(shape[0], ROWS);
     assert_int_equal(block_shape[0], 0); /* they differ */
     assert_non_null(strstr(zarr_array_chunk_grid(a), "\"test.steps\""));
-    assert_ok(zarr_array_select_blocks(a, &sel, 2, dims, &terr));
+    assert_ok(zarr_array_select_blocks(&sel, a, 2, dims, &terr));
     assert_int_equal(zarr_selection_ndim(sel), 2);
     assert_int_equal(zarr_selection_shape(sel)[0], 2 + 3);
     assert_int_equal(zarr_selection_shape(sel)[1], 1); /* the part inside the array */
     zarr_selection_free(sel);
     dims[1] = (zarr_dim_selection){.kind = ZARR_DIM_LIST, .list = list, .n_list = 2};
-    assert_status(zarr_array_select_blocks(a, &sel, 2, dims, &terr), ZARR_ERR_INVALID);
+    assert_status(zarr_array_select_blocks(&sel, a, 2, dims, &terr), ZARR_ERR_INVALID);
     assert_null(sel);
     zarr_array_free(a);
     world_close(&w);

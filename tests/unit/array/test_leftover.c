@@ -188,7 +188,7 @@ static struct seen verify(zarr_store *store)
         .struct_size = sizeof opts, .tell = see, .tell_user = &s};
     zarr_verify_result r = ZARR_VERIFY_RESULT_INIT;
 
-    assert_ok(zarr_node_verify(store, "a", &opts, &r, &terr));
+    assert_ok(zarr_node_verify(store, "a", &r, &opts, &terr));
     assert_int_equal(r.n_errors, 0);
     assert_int_equal(r.n_notes, s.n_notes);
     assert_int_equal(r.n_warnings, s.n_warnings);
@@ -223,7 +223,7 @@ static void test_without_record(void **state)
         assert_int_equal(s.n_notes,
                          2); /* chunks outside, and elements of a border chunk */
         assert_int_equal(s.n_warnings, 0);
-        assert_ok(zarr_array_clear_leftovers(mine, NULL, &found, &terr));
+        assert_ok(zarr_array_clear_leftovers(mine, &found, NULL, &terr));
         assert_int_equal(found, 0);
         assert_ok(zarr_array_resize(mine, &large, NULL, &terr));
         expect(mine, 50, 60);
@@ -282,10 +282,10 @@ static void test_keep(void **state)
     assert_false(has_record(world.store));
     assert_ok(zarr_array_resize(mine, &small, NULL, &terr));
     assert_status(zarr_array_clear_leftovers(
-                      mine,
+                      mine, NULL,
                       &(const zarr_shape_options){
                           .struct_size = sizeof(zarr_shape_options), .flags = 2},
-                      NULL, &terr),
+                      &terr),
                   ZARR_ERR_UNSUPPORTED);
     end();
 }
@@ -308,13 +308,13 @@ static void test_append_over(void **state)
     s = verify(world.store);
     assert_int_equal(s.n_warnings, 1);
     assert_ok(zarr_array_clear_leftovers(
-        mine,
+        mine, &found,
         &(const zarr_shape_options){.struct_size = sizeof(zarr_shape_options),
                                     .flags = ZARR_LEFTOVERS_LOOK},
-        &found, &terr));
+        &terr));
     assert_int_equal(found, 1);
     assert_true(has_record(world.store));
-    assert_ok(zarr_array_clear_leftovers(mine, NULL, &found, &terr));
+    assert_ok(zarr_array_clear_leftovers(mine, &found, NULL, &terr));
     assert_int_equal(found, 1);
     assert_false(has_record(world.store));
     s = verify(world.store);

@@ -409,7 +409,7 @@ static void devices(void **state)
     assert_ok(zarr_context_register_memory(w.ctx, zarr_fakedev_vtable(), device, "tests",
                                            &terr));
     assert_ok(world_store(&w, WORLD_MEMORY, &terr));
-    assert_ok(zarr_memory_alloc(w.ctx, ZARR_DEVICE_EXT, 0, 512, &mem, &terr));
+    assert_ok(zarr_memory_alloc(&mem, w.ctx, ZARR_DEVICE_EXT, 0, 512, &terr));
     for (size_t n = 0; n < sizeof chains / sizeof *chains * sizeof boxes / sizeof *boxes;
          n++) {
         const size_t type = n % (sizeof types / sizeof *types);

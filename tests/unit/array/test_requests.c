@@ -24,7 +24,7 @@ static void test_other_tensors(void **state)
     assert_status(zarr_array_read(a, NULL, &t, NULL, &terr), ZARR_ERR_INVALID);
     assert_says("/x: ");
     zarr_tensor_host(&t, NULL, data, sizeof data, 2, right);
-    assert_ok(zarr_dtype_find(w.ctx, "float32", &f, &terr));
+    assert_ok(zarr_dtype_find(&f, w.ctx, "float32", &terr));
     t.dtype = f;
     assert_status(zarr_array_read(a, NULL, &t, NULL, &terr), ZARR_ERR_INVALID);
     assert_says("float32");

@@ -351,7 +351,7 @@ static void in_device_memory(void **state)
     assert_ok(zarr_context_register_memory(w.ctx, zarr_fakedev_vtable(), device, "tests",
                                            &terr));
     assert_ok(world_store(&w, WORLD_LOCAL, &terr));
-    assert_ok(zarr_memory_alloc(w.ctx, ZARR_DEVICE_EXT, 0, 48 * 48 * 4, &mem, &terr));
+    assert_ok(zarr_memory_alloc(&mem, w.ctx, ZARR_DEVICE_EXT, 0, 48 * 48 * 4, &terr));
     a = make(&w, "a", chains[0]);
     assert_ok(zarr_shard_writer_open(&writer, a, shard, NULL, &terr));
     assert_true(zarr_shard_writer_next(writer, 1 << 20, start, count));

@@ -593,7 +593,7 @@ static void plugin_codecs(void **state)
                                                   block, 80);
     assert_non_null(block);
     zarr_codec_spec_allocator(s)->free(zarr_codec_spec_allocator(s)->user, block);
-    assert_int_equal(zarr_codec_spec_dtype(s, "int8", &dtype, NULL), ZARR_OK);
+    assert_int_equal(zarr_codec_spec_dtype(&dtype, s, "int8", NULL), ZARR_OK);
     assert_int_equal(zarr_dtype_item_bytes(dtype), 1);
     assert_int_equal(zarr_codec_spec_i64(s, "i", &i), 0);
     assert_int_equal(i, -5);

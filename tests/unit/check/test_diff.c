@@ -172,7 +172,7 @@ static void test_equal(void **state)
         world_open(&w, (enum world_sort)sort);
         make_tree(&w, "a");
         make_tree(&w, "b");
-        assert_ok(zarr_node_diff(w.store, "a", w.store, "/b/", &o, &r, &terr));
+        assert_ok(zarr_node_diff(w.store, "a", w.store, "/b/", &r, &o, &terr));
         assert_int_equal(e.n, 0);
         assert_int_equal(r.n_nodes, 5);
         assert_int_equal(r.n_different, 0);
@@ -200,7 +200,7 @@ static void test_elements(void **state)
     make_tree(&w, "b");
     set_at(&w, "b/x", 1, 2, 1005);
     set_at(&w, "b/x", 4, 5, 0);
-    assert_ok(zarr_node_diff(w.store, "a", w.store, "b", &o, &r, &terr));
+    assert_ok(zarr_node_diff(w.store, "a", w.store, "b", &r, &o, &terr));
     assert_int_equal(e.n, 2);
     t = find(&e, ZARR_DIFFERENCE_ELEMENT, "x");
     assert_int_equal(t->ndim, 2);
@@ -220,21 +220,21 @@ static void test_elements(void **state)
     o = options(&e);
     o.flags = ZARR_DIFF_TOLERANT;
     o.atol = 3;
-    assert_ok(zarr_node_diff(w.store, "a/x", w.store, "b/x", &o, &r, &terr));
+    assert_ok(zarr_node_diff(w.store, "a/x", w.store, "b/x", &r, &o, &terr));
     assert_int_equal(r.n_elements_different, 1);
     o = options(&e);
     o.max_elements = 1;
-    assert_ok(zarr_node_diff(w.store, "a/x", w.store, "b/x", &o, &r, &terr));
+    assert_ok(zarr_node_diff(w.store, "a/x", w.store, "b/x", &r, &o, &terr));
     assert_int_equal(e.n, 1);
     assert_int_equal(r.n_elements_different, 2);
     o = options(&e);
     e.stop_at = 1;
-    assert_ok(zarr_node_diff(w.store, "a", w.store, "b", &o, &r, &terr));
+    assert_ok(zarr_node_diff(w.store, "a", w.store, "b", &r, &o, &terr));
     assert_int_equal(e.n, 1);
     o = options(&e);
     o.flags = ZARR_DIFF_FIRST;
     o.buffer_bytes = 2 * 4 * 6; /* one row on each side */
-    assert_ok(zarr_node_diff(w.store, "a/x", w.store, "b/x", &o, &r, &terr));
+    assert_ok(zarr_node_diff(w.store, "a/x", w.store, "b/x", &r, &o, &terr));
     assert_int_equal(r.n_elements_different, 1);
     assert_true(r.n_elements < 30);
     world_close(&w);
@@ -256,19 +256,19 @@ static void test_regions(void **state)
         assert_ok(zarr_selection_box(&s[i], 2, shape, at[i], count, &terr));
     o.selection_a = s[0];
     o.selection_b = s[1];
-    assert_ok(zarr_node_diff(w.store, "a/x", w.store, "a/x", &o, &r, &terr));
+    assert_ok(zarr_node_diff(w.store, "a/x", w.store, "a/x", &r, &o, &terr));
     assert_int_equal(r.n_elements, 3);
     assert_int_equal(r.n_elements_different, 3);
     assert_int_equal(e.item[0].index[0], 0); /* inside the regions */
     assert_true(r.largest == 1000);
     o = options(&e);
     o.selection_a = s[0];
-    assert_ok(zarr_node_diff(w.store, "a/x", w.store, "a/x", &o, &r, &terr));
+    assert_ok(zarr_node_diff(w.store, "a/x", w.store, "a/x", &r, &o, &terr));
     assert_int_equal(find(&e, ZARR_DIFFERENCE_SHAPE, "")->shape_b[0], 5);
     assert_ok(
         zarr_selection_box(&other, 2, count, (const uint64_t[]){0, 0}, count, &terr));
     o.selection_b = other;
-    assert_status(zarr_node_diff(w.store, "a/x", w.store, "a/x", &o, &r, &terr),
+    assert_status(zarr_node_diff(w.store, "a/x", w.store, "a/x", &r, &o, &terr),
                   ZARR_ERR_INVALID);
     assert_says("another shape");
     zarr_selection_free(other);
@@ -312,7 +312,7 @@ static void test_properties(void **state)
                   "{\"u\": \"km\", \"same\": [1, {\"x\": 2}], \"new\": []}", "x");
     make_array_of(&w, "c", "float64", 2, NULL, NULL);
     o.flags = ZARR_DIFF_STORAGE;
-    assert_ok(zarr_node_diff(w.store, "a", w.store, "b", &o, &r, &terr));
+    assert_ok(zarr_node_diff(w.store, "a", w.store, "b", &r, &o, &terr));
     t = find(&e, ZARR_DIFFERENCE_FILL_VALUE, "");
     assert_string_equal(t->a, "0");
     assert_string_equal(t->b, "7");
@@ -335,7 +335,7 @@ static void test_properties(void **state)
     }
     o = options(&e);
     o.flags = ZARR_DIFF_DATA;
-    assert_ok(zarr_node_diff(w.store, "a", w.store, "c", &o, &r, &terr));
+    assert_ok(zarr_node_diff(w.store, "a", w.store, "c", &r, &o, &terr));
     assert_int_equal(e.n, 1);
     t = find(&e, ZARR_DIFFERENCE_DATA_TYPE, "");
     assert_string_equal(t->a, "int32");
@@ -364,7 +364,7 @@ static void test_nodes(void **state)
     assert_ok(zarr_group_open(&g, w.store, "b", NULL, &terr));
     assert_ok(zarr_group_attribute_set(g, "v", "2", &terr));
     zarr_group_free(g);
-    assert_ok(zarr_node_diff(w.store, "a", w.store, "b", &o, &r, &terr));
+    assert_ok(zarr_node_diff(w.store, "a", w.store, "b", &r, &o, &terr));
     assert_int_equal(e.n, 4);
     find(&e, ZARR_DIFFERENCE_ONLY_A, "s");
     find(&e, ZARR_DIFFERENCE_ONLY_B, "g/y");
@@ -387,12 +387,12 @@ static void test_failures(void **state)
     world_open(&w, WORLD_MEMORY);
     make_tree(&w, "a");
     make_tree(&w, "b");
-    assert_status(zarr_node_diff(w.store, "a", w.store, "none", &o, &r, &terr),
+    assert_status(zarr_node_diff(w.store, "a", w.store, "none", &r, &o, &terr),
                   ZARR_ERR_NOT_FOUND);
     assert_says("/none");
     o = options(&e);
     put_text(&w, "b/x/c/1/1", "");
-    assert_status(zarr_node_diff(w.store, "a", w.store, "b", &o, &r, &terr),
+    assert_status(zarr_node_diff(w.store, "a", w.store, "b", &r, &o, &terr),
                   ZARR_ERR_CORRUPT);
     assert_says("c/1/1");
     find(&e, ZARR_DIFFERENCE_UNREADABLE, "x");
@@ -400,19 +400,19 @@ static void test_failures(void **state)
     assert_int_equal(r.n_different, 0);
     o = options(&e);
     put_text(&w, "b/s/zarr.json", "{\"zarr_format\": 3, \"node_type\": \"array\"}");
-    assert_status(zarr_node_diff(w.store, "a/s", w.store, "b/s", &o, &r, &terr),
+    assert_status(zarr_node_diff(w.store, "a/s", w.store, "b/s", &r, &o, &terr),
                   ZARR_ERR_CORRUPT);
     o = options(&e);
     o.field = "pos";
-    assert_status(zarr_node_diff(w.store, "a/x", w.store, "a/x", &o, &r, &terr),
+    assert_status(zarr_node_diff(w.store, "a/x", w.store, "a/x", &r, &o, &terr),
                   ZARR_ERR_INVALID);
     o.field = NULL;
     o.atol = NAN;
-    assert_status(zarr_node_diff(w.store, "a", w.store, "b", &o, &r, &terr),
+    assert_status(zarr_node_diff(w.store, "a", w.store, "b", &r, &o, &terr),
                   ZARR_ERR_INVALID);
     o.atol = 0;
     o.flags = 1024;
-    assert_status(zarr_node_diff(w.store, "a", w.store, "b", &o, &r, &terr),
+    assert_status(zarr_node_diff(w.store, "a", w.store, "b", &r, &o, &terr),
                   ZARR_ERR_UNSUPPORTED);
     world_close(&w);
 }
@@ -429,12 +429,12 @@ static void test_cancel(void **state)
     make_tree(&w, "a");
     make_tree(&w, "b");
     zarr_cancel_set(e.cancel);
-    assert_status(zarr_node_diff(w.store, "a", w.store, "b", &o, &r, &terr),
+    assert_status(zarr_node_diff(w.store, "a", w.store, "b", &r, &o, &terr),
                   ZARR_ERR_CANCELLED);
     o = options(&e);
     o.buffer_bytes = 2 * 4 * 6;
     e.cancel_at = 3;
-    assert_status(zarr_node_diff(w.store, "a", w.store, "b", &o, &r, &terr),
+    assert_status(zarr_node_diff(w.store, "a", w.store, "b", &r, &o, &terr),
                   ZARR_ERR_CANCELLED);
     assert_true(e.last.bytes_done > 0 && e.last.bytes_done < e.last.bytes_total);
     world_close(&w);
@@ -455,7 +455,7 @@ static void test_sparse(void **state)
     zarr_array_free(make_array(&w, "b", 3, huge, huge));
     set_at(&w, "a", huge - 1, 5, 8);
     set_at(&w, "b", 7, huge - 3, 9);
-    assert_ok(zarr_node_diff(w.store, "a", w.store, "b", &o, &r, &terr));
+    assert_ok(zarr_node_diff(w.store, "a", w.store, "b", &r, &o, &terr));
     assert_int_equal(r.n_elements, huge * huge);
     assert_int_equal(r.n_elements_different, 2);
     assert_int_equal(e.item[0].index[0], 7);
@@ -487,7 +487,7 @@ static void fail_allocations(const char *a, const char *b, bool forever,
         zarr_context_trim(w.ctx);
         w.forever = forever;
         atomic_store(&w.fail_at, k);
-        st = zarr_node_diff(w.store, a, w.store, b, &o, &r, &terr);
+        st = zarr_node_diff(w.store, a, w.store, b, &r, &o, &terr);
         reached = atomic_load(&w.fail_at) == forever;
         atomic_store(&w.fail_at, 0);
         if (st != ZARR_OK)

@@ -57,7 +57,7 @@ static void compare(uint64_t n_shards, uint64_t unread, int most)
     n_gets = 0;
     hook = count_gets;
     assert_int_not_equal(
-        zarr_node_diff(world.store, "a", world.store, "b", NULL, &r, &terr), ZARR_OK);
+        zarr_node_diff(world.store, "a", world.store, "b", &r, NULL, &terr), ZARR_OK);
     unhook();
     assert_int_equal(r.n_unread, unread);
     assert_int_equal(r.n_elements, n_shards * INNER - unread);

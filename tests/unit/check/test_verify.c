@@ -141,7 +141,7 @@ static void test_valid(void **state)
 
         world_open(&w, (enum world_sort)sort);
         fill_world(&w);
-        assert_ok(zarr_node_verify(w.store, "", &o, &r, &terr));
+        assert_ok(zarr_node_verify(w.store, "", &r, &o, &terr));
         assert_int_equal(e.n, 0);
         assert_int_equal(r.n_errors + r.n_warnings, 0);
         assert_int_equal(r.n_arrays, 4);
@@ -151,7 +151,7 @@ static void test_valid(void **state)
         assert_int_equal(e.last.objects_done, 10);
         assert_int_equal(e.last.bytes_done, r.n_bytes);
         /* one array; a path that is not normalised; no callbacks */
-        assert_ok(zarr_node_verify(w.store, "/g//deep/", NULL, &r, &terr));
+        assert_ok(zarr_node_verify(w.store, "/g//deep/", &r, NULL, &terr));
         assert_int_equal(r.n_arrays, 1);
         assert_int_equal(r.n_objects, 1);
         assert_ok(zarr_node_verify(w.store, "g", NULL, NULL, &terr));
@@ -172,7 +172,7 @@ static void test_missing_chunks_are_legal(void **state)
     assert_ok(zarr_store_erase(w.store, "a/c/0/1", &terr));
     /* A whole shard is damaged. */
     assert_ok(zarr_store_erase(w.store, "b/c/0/0", &terr));
-    assert_ok(zarr_node_verify(w.store, "", &o, &r, &terr));
+    assert_ok(zarr_node_verify(w.store, "", &r, &o, &terr));
     assert_int_equal(e.n, 0);
     assert_int_equal(r.n_objects, 8);
     world_close(&w);
@@ -193,7 +193,7 @@ static void test_keys_around_chunks(void **state)
     put_text(&w, "a/c/0/0/y", "1");
     put_text(&w, "a/c/0", "1");
     put_text(&w, "a/z", "1");
-    assert_ok(zarr_node_verify(w.store, "", &o, &r, &terr));
+    assert_ok(zarr_node_verify(w.store, "", &r, &o, &terr));
     assert_int_equal(r.n_errors, 0);
     assert_int_equal(r.n_notes, 2);
     assert_non_null(strstr(find(&e, "a/z")->message, "3 objects, this one among them,"));
@@ -215,7 +215,7 @@ static void test_chunks(void **state)
     truncate_object(&w, "a/c/1/0", 3);
     put_text(&w, "v2/0.1", "");
     truncate_object(&w, "g/deep/c/0/0", 0);
-    assert_ok(zarr_node_verify(w.store, "", &o, &r, &terr));
+    assert_ok(zarr_node_verify(w.store, "", &r, &o, &terr));
     assert_int_equal(e.n, 3);
     assert_int_equal(r.n_errors, 3);
     assert_int_equal(r.n_warnings, 0);
@@ -236,11 +236,11 @@ static void test_chunks(void **state)
     /* metadata only; and only the checks that are asked for */
     o = options(&e);
     o.flags = ZARR_VERIFY_NO_DATA;
-    assert_ok(zarr_node_verify(w.store, "", &o, &r, &terr));
+    assert_ok(zarr_node_verify(w.store, "", &r, &o, &terr));
     assert_int_equal(e.n, 0);
     assert_int_equal(r.n_objects, 10);
     o = options(&e);
-    assert_ok(zarr_node_verify(w.store, "b", &o, &r, &terr));
+    assert_ok(zarr_node_verify(w.store, "b", &r, &o, &terr));
     assert_int_equal(e.n, 0);
     world_close(&w);
 }
@@ -262,11 +262,11 @@ static void test_strict(void **state)
     assert_ok(
         zarr_store_put(w.store, "odd/.zarray", document, sizeof document - 1, &terr));
     o = options(&e);
-    assert_ok(zarr_node_verify(w.store, "odd", &o, &r, &terr));
+    assert_ok(zarr_node_verify(w.store, "odd", &r, &o, &terr));
     assert_int_equal(e.n, 0);
     o = options(&e);
     o.flags = ZARR_VERIFY_STRICT;
-    assert_ok(zarr_node_verify(w.store, "odd", &o, &r, &terr));
+    assert_ok(zarr_node_verify(w.store, "odd", &r, &o, &terr));
     assert_int_equal(e.n, 1);
     assert_int_equal(r.n_warnings, 1);
     assert_int_equal(e.item[0].what, ZARR_FINDING_STRICT);
@@ -275,7 +275,7 @@ static void test_strict(void **state)
     assert_string_equal(e.item[0].path, "odd");
     assert_non_null(strstr(e.item[0].message, "compressor: zlib: level is 99"));
     o.flags = 8;
-    assert_int_equal(zarr_node_verify(w.store, "odd", &o, &r, &terr),
+    assert_int_equal(zarr_node_verify(w.store, "odd", &r, &o, &terr),
                      ZARR_ERR_UNSUPPORTED);
     world_close(&w);
 }
@@ -291,7 +291,7 @@ static void test_shards(void **state)
     world_open(&w, WORLD_MEMORY);
     fill_world(&w);
     flip(&w, "b/c/0/0", 2); /* the first inner chunk is damaged */
-    assert_ok(zarr_node_verify(w.store, "", &o, NULL, &terr));
+    assert_ok(zarr_node_verify(w.store, "", NULL, &o, &terr));
     assert_int_equal(e.n, 1);
     t = find(&e, "b/c/0/0");
     assert_non_null(strstr(t->message, "chunk [0,0]"));
@@ -299,12 +299,12 @@ static void test_shards(void **state)
     flip(&w, "b/c/0/0", 2);
     flip(&w, "b/c/0/0", -1); /* the checksum of the index is wrong */
     o = options(&e);
-    assert_ok(zarr_node_verify(w.store, "", &o, NULL, &terr));
+    assert_ok(zarr_node_verify(w.store, "", NULL, &o, &terr));
     assert_int_equal(e.n, 1);
     assert_int_equal(find(&e, "b/c/0/0")->status, ZARR_ERR_CORRUPT);
     put_text(&w, "b/c/0/0", "short");
     o = options(&e);
-    assert_ok(zarr_node_verify(w.store, "", &o, NULL, &terr));
+    assert_ok(zarr_node_verify(w.store, "", NULL, &o, &terr));
     assert_int_equal(e.n, 1);
     world_close(&w);
 }
@@ -326,7 +326,7 @@ static void test_nodes(void **state)
              "{\"chunk_shape\":[4,4]}},\"chunk_key_encoding\":{\"name\":\"default\"},"
              "\"fill_value\":-1,\"codecs\":[{\"name\":\"bytes\",\"configuration\":"
              "{\"endian\":\"little\"}},{\"name\":\"snake\"}]}");
-    assert_ok(zarr_node_verify(w.store, "", &o, &r, &terr));
+    assert_ok(zarr_node_verify(w.store, "", &r, &o, &terr));
     assert_int_equal(e.n, 2);
     assert_int_equal(find(&e, "a")->what, ZARR_FINDING_NODE);
     assert_int_equal(find(&e, "a")->kind, ZARR_NODE_NONE);
@@ -337,9 +337,9 @@ static void test_nodes(void **state)
     assert_int_equal(r.n_warnings, 1);
     /* the node itself is broken */
     o = options(&e);
-    assert_ok(zarr_node_verify(w.store, "a", &o, &r, &terr));
+    assert_ok(zarr_node_verify(w.store, "a", &r, &o, &terr));
     assert_int_equal(e.n, 1);
-    assert_status(zarr_node_verify(w.store, "none", &o, &r, &terr), ZARR_ERR_NOT_FOUND);
+    assert_status(zarr_node_verify(w.store, "none", &r, &o, &terr), ZARR_ERR_NOT_FOUND);
     assert_says("/none");
     world_close(&w);
 }
@@ -357,13 +357,13 @@ static void test_consolidated(void **state)
     world_open(&w, WORLD_MEMORY);
     fill_world(&w);
     assert_ok(consolidate_at(w.store, "", NULL, &terr));
-    assert_ok(zarr_node_verify(w.store, "", &o, &r, &terr));
+    assert_ok(zarr_node_verify(w.store, "", &r, &o, &terr));
     assert_int_equal(e.n, 0);
     assert_ok(zarr_array_open(&a, w.store, "a", NULL, &terr));
     assert_ok(zarr_array_resize(a, shape, NULL, &terr));
     zarr_array_free(a);
     o = options(&e);
-    assert_ok(zarr_node_verify(w.store, "", &o, &r, &terr));
+    assert_ok(zarr_node_verify(w.store, "", &r, &o, &terr));
     assert_int_equal(e.n, 1);
     assert_int_equal(e.item[0].what, ZARR_FINDING_CONSOLIDATED);
     assert_int_equal(e.item[0].severity, ZARR_SEVERITY_WARNING);
@@ -386,17 +386,17 @@ static void test_stop_and_cancel(void **state)
     put_text(&w, "a/c/0/0", "");
     put_text(&w, "v2/0.1", "");
     e.stop_at = 1;
-    assert_ok(zarr_node_verify(w.store, "", &o, &r, &terr));
+    assert_ok(zarr_node_verify(w.store, "", &r, &o, &terr));
     assert_int_equal(e.n, 1);
     assert_int_equal(r.n_errors, 1);
     o = options(&e);
     zarr_cancel_set(e.cancel);
-    assert_status(zarr_node_verify(w.store, "", &o, &r, &terr), ZARR_ERR_CANCELLED);
+    assert_status(zarr_node_verify(w.store, "", &r, &o, &terr), ZARR_ERR_CANCELLED);
     assert_int_equal(e.n, 0);
     o = options(&e);
     o.max_threads = 1;
     e.cancel_at = 3; /* stopped in the middle of an array */
-    assert_status(zarr_node_verify(w.store, "", &o, &r, &terr), ZARR_ERR_CANCELLED);
+    assert_status(zarr_node_verify(w.store, "", &r, &o, &terr), ZARR_ERR_CANCELLED);
     assert_true(e.last.objects_done > 0 && e.last.objects_done < e.last.objects_total);
     assert_int_equal(r.n_objects, 10); /* the counts up to there */
     world_close(&w);
@@ -411,10 +411,10 @@ static void test_wrong_options(void **state)
     world_open(&w, WORLD_MEMORY);
     fill_world(&w);
     o.flags = 64;
-    assert_status(zarr_node_verify(w.store, "", &o, NULL, &terr), ZARR_ERR_UNSUPPORTED);
+    assert_status(zarr_node_verify(w.store, "", NULL, &o, &terr), ZARR_ERR_UNSUPPORTED);
     o.flags = 0;
     o.struct_size = 4;
-    assert_status(zarr_node_verify(w.store, "", &o, NULL, &terr), ZARR_ERR_ABI);
+    assert_status(zarr_node_verify(w.store, "", NULL, &o, &terr), ZARR_ERR_ABI);
     assert_status(zarr_node_verify(w.store, "a/../b", NULL, NULL, &terr),
                   ZARR_ERR_INVALID);
     world_close(&w);
@@ -443,7 +443,7 @@ static void test_no_memory(void **state)
             zarr_context_trim(w.ctx);
             w.forever = forever;
             atomic_store(&w.fail_at, k);
-            st = zarr_node_verify(w.store, "", &o, &r, &terr);
+            st = zarr_node_verify(w.store, "", &r, &o, &terr);
             reached =
                 forever ? atomic_load(&w.fail_at) == 1 : atomic_load(&w.fail_at) == 0;
             atomic_store(&w.fail_at, 0);

@@ -183,12 +183,12 @@ static void test_orders(void **state)
 
     (void)state;
     assert_ok(zarr_context_create(&ctx, NULL, &terr));
-    assert_ok(zarr_dtype_find_order(ctx, ">i2", &big, &order, &terr));
+    assert_ok(zarr_dtype_find_order(&big, ctx, ">i2", &order, &terr));
     assert_int_equal(order, ZARR_ORDER_BIG);
-    assert_ok(zarr_dtype_find_order(ctx, "int16", &plain, &order, &terr));
+    assert_ok(zarr_dtype_find_order(&plain, ctx, "int16", &order, &terr));
     assert_int_equal(order, ZARR_ORDER_NATIVE);
     assert_ptr_equal(big, plain);
-    assert_status(zarr_dtype_find_order(ctx, "<i3", &big, &order, &terr),
+    assert_status(zarr_dtype_find_order(&big, ctx, "<i3", &order, &terr),
                   ZARR_ERR_UNSUPPORTED);
     zarr_context_free(ctx);
 }

@@ -211,7 +211,7 @@ static void empty_and_huge(void **state)
         assert_int_equal(zarr_tensor_from_dlpack(&view, ctx, &v, &terr),
                          ZARR_ERR_INVALID);
         zarr_tensor_host(&t, NULL, memory, sizeof memory, 3, shape);
-        assert_int_equal(zarr_dtype_find(ctx, "int32", &t.dtype, &terr), ZARR_OK);
+        assert_int_equal(zarr_dtype_find(&t.dtype, ctx, "int32", &terr), ZARR_OK);
         assert_int_equal(zarr_tensor_to_dlpack(&out, ctx, &t, 0, NULL, NULL, &terr),
                          ZARR_ERR_INVALID);
         assert_null(out);
@@ -231,7 +231,7 @@ static const zarr_dtype *type(const char *name)
 {
     const zarr_dtype *t = NULL;
 
-    assert_int_equal(zarr_dtype_find(ctx, name, &t, &terr), ZARR_OK);
+    assert_int_equal(zarr_dtype_find(&t, ctx, name, &terr), ZARR_OK);
     return t;
 }
 

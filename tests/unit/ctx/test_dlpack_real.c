@@ -26,7 +26,7 @@ static void there_and_back(void **state)
     (void)state;
     assert_int_equal(zarr_context_create(&ctx, NULL, &err), ZARR_OK);
     zarr_tensor_host(&t, NULL, memory, sizeof memory, 2, shape);
-    assert_int_equal(zarr_dtype_find(ctx, "int16", &t.dtype, &err), ZARR_OK);
+    assert_int_equal(zarr_dtype_find(&t.dtype, ctx, "int16", &err), ZARR_OK);
     assert_int_equal(zarr_tensor_to_dlpack_unversioned(&m, ctx, &t, NULL, NULL, &err),
                      ZARR_OK);
     assert_ptr_equal(m->dl_tensor.data, memory);

@@ -75,9 +75,9 @@ static void test_classify(void **state)
                                            "test", &terr));
     assert_ok(zarr_context_register_memory(ctx, &other, dev[1], "test", &terr));
     assert_ok(zarr_context_register_memory(ctx, &mute, dev[2], "test", &terr));
-    assert_ok(zarr_memory_alloc(ctx, ZARR_DEVICE_EXT, 3, 1000, &mem[0], &terr));
-    assert_ok(zarr_memory_alloc(ctx, ZARR_DEVICE_CUDA, 5, 1000, &mem[1], &terr));
-    assert_ok(zarr_memory_alloc(ctx, ZARR_DEVICE_OPENCL, 0, 1000, &mem[2], &terr));
+    assert_ok(zarr_memory_alloc(&mem[0], ctx, ZARR_DEVICE_EXT, 3, 1000, &terr));
+    assert_ok(zarr_memory_alloc(&mem[1], ctx, ZARR_DEVICE_CUDA, 5, 1000, &terr));
+    assert_ok(zarr_memory_alloc(&mem[2], ctx, ZARR_DEVICE_OPENCL, 0, 1000, &terr));
     assert_ok(other.host_alloc(dev[1], 5, 1000, &pinned, &terr));
     zarr_memory_classify(ctx, (char *)mem[0].handle + 999, &type, &id);
     assert_int_equal(type, ZARR_DEVICE_EXT);
@@ -148,14 +148,14 @@ static void test_allocators(void **state)
             v[i].name = i == 0 ? "fake" : i == 1 ? "pool" : "other";
             assert_ok(zarr_context_register_memory(ctx, &v[i], dev[i], "test", &terr));
         }
-        assert_status(zarr_memory_alloc_from(ctx, "none", 0, 10, &a, &terr),
+        assert_status(zarr_memory_alloc_from(&a, ctx, "none", 0, 10, &terr),
                       ZARR_ERR_UNSUPPORTED);
-        assert_status(zarr_memory_alloc_from(ctx, NULL, 0, 10, &a, &terr),
+        assert_status(zarr_memory_alloc_from(&a, ctx, NULL, 0, 10, &terr),
                       ZARR_ERR_UNSUPPORTED);
-        assert_ok(zarr_memory_alloc(ctx, ZARR_DEVICE_EXT, 0, 100, &a, &terr));
+        assert_ok(zarr_memory_alloc(&a, ctx, ZARR_DEVICE_EXT, 0, 100, &terr));
         assert_int_equal(live_blocks(dev[allocates[k]]), 1);
-        assert_ok(zarr_memory_alloc_from(ctx, "pool", 0, 100, &b, &terr));
-        assert_ok(zarr_memory_alloc_from(ctx, "fake", 0, 100, &c, &terr));
+        assert_ok(zarr_memory_alloc_from(&b, ctx, "pool", 0, 100, &terr));
+        assert_ok(zarr_memory_alloc_from(&c, ctx, "fake", 0, 100, &terr));
         assert_int_equal(live_blocks(dev[1]), allocates[k] == 1 ? 2 : 1);
         assert_int_equal(b.device_type, ZARR_DEVICE_EXT);
         zarr_memory_free(ctx, &a); /* each goes to the one that allocated it */
@@ -200,9 +200,9 @@ static void test_allocator_alone(void **state)
     assert_ok(zarr_context_register_memory(ctx, &v, dev, "test", &terr));
     assert_status(zarr_context_register_memory(ctx, &v, dev, "test", &terr),
                   ZARR_ERR_EXISTS);
-    assert_status(zarr_memory_alloc(ctx, ZARR_DEVICE_EXT, 0, 10, &m, &terr),
+    assert_status(zarr_memory_alloc(&m, ctx, ZARR_DEVICE_EXT, 0, 10, &terr),
                   ZARR_ERR_UNSUPPORTED);
-    assert_ok(zarr_memory_alloc_from(ctx, "fake-late", 0, 10, &m, &terr));
+    assert_ok(zarr_memory_alloc_from(&m, ctx, "fake-late", 0, 10, &terr));
     zarr_memory_free(ctx, &m);
     zarr_context_free(ctx);
 }
@@ -215,15 +215,15 @@ static void test_dtypes_and_memory(void **state)
 
     (void)state;
     assert_ok(zarr_context_create(&ctx, NULL, &terr));
-    assert_ok(zarr_dtype_find(ctx, "<f4", &a, &terr));
-    assert_ok(zarr_dtype_from_dlpack(ctx, 2, 32, 1, &b, &terr));
+    assert_ok(zarr_dtype_find(&a, ctx, "<f4", &terr));
+    assert_ok(zarr_dtype_from_dlpack(&b, ctx, 2, 32, 1, &terr));
     assert_ptr_equal(a, b);
-    assert_status(zarr_dtype_find(ctx, "nope", &b, &terr), ZARR_ERR_UNSUPPORTED);
+    assert_status(zarr_dtype_find(&b, ctx, "nope", &terr), ZARR_ERR_UNSUPPORTED);
     assert_null(b);
-    assert_status(zarr_dtype_find(ctx, NULL, &b, &terr), ZARR_ERR_INVALID);
+    assert_status(zarr_dtype_find(&b, ctx, NULL, &terr), ZARR_ERR_INVALID);
 
-    assert_ok(zarr_memory_alloc(ctx, ZARR_DEVICE_CPU, 0, 100, &m, &terr));
-    assert_ok(zarr_memory_alloc(ctx, 0, 0, 50, &n, &terr));
+    assert_ok(zarr_memory_alloc(&m, ctx, ZARR_DEVICE_CPU, 0, 100, &terr));
+    assert_ok(zarr_memory_alloc(&n, ctx, 0, 0, 50, &terr));
     assert_int_equal((uintptr_t)m.handle % 64, 0);
     memset(m.handle, 7, 100);
     assert_ok(zarr_memory_copy(ctx, &n, &m, 50, &terr));
@@ -233,7 +233,7 @@ static void test_dtypes_and_memory(void **state)
     assert_null(m.handle);
     zarr_memory_free(ctx, &m);
     zarr_memory_free(ctx, &n);
-    assert_status(zarr_memory_alloc(ctx, ZARR_DEVICE_CUDA, 0, 1, &m, &terr),
+    assert_status(zarr_memory_alloc(&m, ctx, ZARR_DEVICE_CUDA, 0, 1, &terr),
                   ZARR_ERR_UNSUPPORTED);
     assert_non_null(strstr(terr.message, "device type 2 (cuda)"));
     assert_non_null(strstr(terr.message, "ZARRC_PLUGINS"));

@@ -122,7 +122,7 @@ static void round_trip(zarr_context *ctx, zarr_store *s, const char *path, bool 
                       : "[\"bytes\",{\"name\":\"gzip\","
                         "\"configuration\":{\"level\":1}}]";
     check(zarr_array_create(&a, s, path, &spec, NULL, &err), &err);
-    check(zarr_memory_alloc(ctx, ZARR_DEVICE_EXT, 0, sizeof data, &mem, &err), &err);
+    check(zarr_memory_alloc(&mem, ctx, ZARR_DEVICE_EXT, 0, sizeof data, &err), &err);
     assert_int_equal(zarr_fakedev_poke(mem.handle, 0, data, sizeof data), 0);
     t.device_type = ZARR_DEVICE_EXT;
     t.ndim = 2;

@@ -40,7 +40,7 @@ static zarr_status own_type(zarr_dtype_info *info, const zarr_dtype_host *host,
     (void)json;
     info->item_bytes = 3;
     info->kind = ZARR_KIND_OTHER;
-    return host->find(host, "r24", &of, err); /* the lock is already held */
+    return host->find(&of, host, "r24", err); /* the lock is already held */
 }
 
 /* ---- the names, which the registries do not copy ---------------------------- */
@@ -94,14 +94,14 @@ static bool find_all(zarr_context *ctx, int n_types)
     zarr_error err;
 
     snprintf(raw, sizeof raw, "r%d", 8 * (1 + n_types));
-    return zarr_dtype_find(ctx, "<f4", &a, &err) == ZARR_OK &&
-           zarr_dtype_from_numpy(ctx, "float32", &b, &err) == ZARR_OK &&
-           zarr_dtype_from_dlpack(ctx, ZARR_DLPACK_FLOAT, 32, 1, &c, &err) == ZARR_OK &&
-           zarr_dtype_find(ctx, raw, &member, &err) == ZARR_OK &&
-           zarr_dtype_find(ctx, name, &last, &err) == ZARR_OK && a == b && b == c &&
+    return zarr_dtype_find(&a, ctx, "<f4", &err) == ZARR_OK &&
+           zarr_dtype_from_numpy(&b, ctx, "float32", &err) == ZARR_OK &&
+           zarr_dtype_from_dlpack(&c, ctx, ZARR_DLPACK_FLOAT, 32, 1, &err) == ZARR_OK &&
+           zarr_dtype_find(&member, ctx, raw, &err) == ZARR_OK &&
+           zarr_dtype_find(&last, ctx, name, &err) == ZARR_OK && a == b && b == c &&
            zr_streq(zarr_dtype_name(member), raw) &&
            zr_streq(zarr_dtype_name(last), name) &&
-           zarr_dtype_find(ctx, "acme.nobody", &a, &err) == ZARR_ERR_UNSUPPORTED;
+           zarr_dtype_find(&a, ctx, "acme.nobody", &err) == ZARR_ERR_UNSUPPORTED;
 }
 
 static void *find_all_the_time(void *arg)
@@ -136,7 +136,7 @@ static int see_row(void *user, const zarr_registry_item *item)
     if (item->registry == ZARR_REGISTRY_DTYPE) {
         if (!zr_streq(item->name, type_names[seen->n_types++]) ||
             !zr_streq(item->detail, "3 bytes") ||
-            zarr_dtype_find(seen->s->ctx, item->name, &found, &err) != ZARR_OK)
+            zarr_dtype_find(&found, seen->s->ctx, item->name, &err) != ZARR_OK)
             atomic_fetch_add(&seen->s->wrong, 1);
     } else if (item->registry == ZARR_REGISTRY_STORE) {
         if (!zr_streq(item->name, other_names[seen->n_stores++]))
@@ -175,7 +175,7 @@ static void test_beside_each_other(void **state)
     (void)state;
     make_names();
     assert_ok(zarr_context_create(&s.ctx, NULL, &terr));
-    assert_ok(zarr_dtype_find(s.ctx, "r72", &member, &terr));
+    assert_ok(zarr_dtype_find(&member, s.ctx, "r72", &terr));
     for (int i = 0; i <= N_FINDERS; i++)
         assert_int_equal(zr_thread_start(&t[i],
                                          i == 0 ? list_all_the_time : find_all_the_time,
@@ -186,7 +186,7 @@ static void test_beside_each_other(void **state)
     for (int i = 0; i < N_TYPES; i++) {
         register_one(s.ctx, i);
         atomic_store(&s.n_types, i + 1);
-        assert_ok(zarr_dtype_find(s.ctx, type_names[i], &before[i], &terr));
+        assert_ok(zarr_dtype_find(&before[i], s.ctx, type_names[i], &terr));
     }
     /* This call seals the context. */
     assert_ok(zarr_store_open(&store, s.ctx, "memory:", NULL, &terr));
@@ -196,11 +196,11 @@ static void test_beside_each_other(void **state)
         zr_thread_join(&t[i]);
     assert_int_equal(atomic_load(&s.wrong), 0);
     for (int i = 0; i < N_TYPES; i++) { /* the type handed out first is still the same */
-        assert_ok(zarr_dtype_find(s.ctx, type_names[i], &again, &terr));
+        assert_ok(zarr_dtype_find(&again, s.ctx, type_names[i], &terr));
         assert_ptr_equal(again, before[i]);
         assert_string_equal(zarr_dtype_name(again), type_names[i]);
     }
-    assert_ok(zarr_dtype_find(s.ctx, "r72", &again, &terr));
+    assert_ok(zarr_dtype_find(&again, s.ctx, "r72", &terr));
     assert_ptr_equal(again, member);
     zarr_store_free(store);
     zarr_context_free(s.ctx);

@@ -266,7 +266,7 @@ static int check_refused(void *user, const zarr_registry_item *item)
     assert_int_equal(item->registry, ZARR_REGISTRY_REFUSED);
     assert_true(*item->name && *item->of && *item->detail);
     if (zr_streq(item->of, "data type")) {
-        assert_status(zarr_dtype_find(ctx, item->name, &dtype, &terr),
+        assert_status(zarr_dtype_find(&dtype, ctx, item->name, &terr),
                       ZARR_ERR_UNSUPPORTED);
         assert_non_null(strstr(terr.message, item->detail));
     } else if (zr_streq(item->of, "codec")) {
@@ -336,7 +336,7 @@ static void test_refused_brought(void **state)
     assert_ok(zarr_context_register_codec_spec(ctx, &codec, "tests", &terr));
     assert_ok(zarr_context_register_grid(ctx, &grid, "tests", &terr));
     assert_ok(zarr_context_register_key_encoding(ctx, &keys, "tests", &terr));
-    assert_ok(zarr_dtype_find(ctx, "json", &found, &terr));
+    assert_ok(zarr_dtype_find(&found, ctx, "json", &terr));
     assert_string_equal(zarr_dtype_name(found), "json");
     assert_string_equal(zr_codec_spec_lookup(&ctx->codecs, "lzw")->name, "lzw");
     assert_non_null(zr_registry_find(&ctx->grids.grids, "rectangular"));

@@ -23,7 +23,7 @@ static zarr_status pair_parse(zarr_dtype_info *info, const zarr_dtype_host *host
     if (!p)
         return ZARR_ERR_NO_MEMORY;
     p = a->realloc(a->user, p, sizeof *p);
-    ZR_TRY(host->find(host, json ? "int16" : "float32", &p->of, err));
+    ZR_TRY(host->find(&p->of, host, json ? "int16" : "float32", err));
     info->kind = zr_streq(name, "pair") ? ZARR_KIND_STRUCT : 0;
     info->item_bytes = 2 * zarr_dtype_item_bytes(p->of);
     info->swap_bytes = zarr_dtype_swap_bytes(p->of);

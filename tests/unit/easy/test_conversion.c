@@ -34,7 +34,7 @@ static struct zr_number number_at(struct world *w, int i)
     const zarr_dtype *dtype = NULL;
     struct zr_number n = {0};
 
-    assert_ok(zarr_dtype_find(w->ctx, types[i], &dtype, &terr));
+    assert_ok(zarr_dtype_find(&dtype, w->ctx, types[i], &terr));
     assert_true(zr_number_of(dtype, &n));
     return n;
 }

@@ -263,7 +263,7 @@ static inline zarr_memory tensor_new(const struct pw *w, zarr_tensor *t,
 {
     zarr_memory mem;
 
-    assert_ok(zarr_memory_alloc(w->ctx, ZARR_DEVICE_EXT, 0, sizeof data, &mem, &terr));
+    assert_ok(zarr_memory_alloc(&mem, w->ctx, ZARR_DEVICE_EXT, 0, sizeof data, &terr));
     *t = (zarr_tensor)ZARR_TENSOR_INIT;
     t->device_type = ZARR_DEVICE_EXT;
     t->ndim = 2;

@@ -174,7 +174,7 @@ static inline zarr_status distant_lock(void *self, const char *key,
                                        const zarr_cancel *cancel, void **lock,
                                        zarr_error *e)
 {
-    return zarr_store_lock(((struct distant *)self)->inner, key, cancel, lock, e);
+    return zarr_store_lock(lock, ((struct distant *)self)->inner, key, cancel, e);
 }
 
 static inline void distant_unlock(void *self, void *lock)

@@ -105,11 +105,11 @@ static zarr_status own_read(void *self, zarr_request *request,
     struct own_flow f = {request, steps, NULL, NULL};
     zarr_pipeline_plan *plan = NULL;
     uint32_t kind = ZARR_WAVE_MORE, n_opens = 0, n_segments = 0;
-    zarr_status st = steps->plan_open(request, NULL, &plan, err);
+    zarr_status st = steps->plan_open(&plan, request, NULL, err);
 
     atomic_fetch_add(&((struct own_counts *)self)->reads, 1);
     if (st == ZARR_OK)
-        st = steps->wave_open(plan, &f.wave, err);
+        st = steps->wave_open(&f.wave, plan, err);
     while (st == ZARR_OK && !steps->cancelled(request)) {
         st = steps->next(plan, f.wave, &kind, err);
         if (st != ZARR_OK || kind != ZARR_WAVE_MORE)
@@ -165,7 +165,7 @@ static zarr_status own_write(void *self, zarr_request *request,
     struct own_flow f = {request, steps, NULL, NULL};
     zarr_pipeline_units *units = NULL;
     uint32_t n = 0;
-    zarr_status st = steps->units_open(request, &units, err);
+    zarr_status st = steps->units_open(&units, request, err);
 
     atomic_fetch_add(&((struct own_counts *)self)->writes, 1);
     f.units = units;

@@ -255,7 +255,7 @@ static void one_way(const struct pw *w, int kind, bool on_device)
     uint64_t n;
 
     o.stats = &stats;
-    assert_ok(zarr_memory_alloc(w->ctx, device_type, 0, sizeof data, &mem, &terr));
+    assert_ok(zarr_memory_alloc(&mem, w->ctx, device_type, 0, sizeof data, &terr));
     zarr_tensor_host(&t, NULL, mem.handle, sizeof data, 2, sizes);
     t.device_type = device_type;
     if (on_device)
@@ -333,7 +333,7 @@ static void test_no_scratch(void **state)
         open_world(&w, true);
         o.stats = &stats;
         a = pw_array(w.store, "a", kinds[k].codecs, shape, kinds[k].chunk);
-        assert_ok(zarr_memory_alloc(w.ctx, ZARR_DEVICE_EXT, 0, sizeof data, &mem, &terr));
+        assert_ok(zarr_memory_alloc(&mem, w.ctx, ZARR_DEVICE_EXT, 0, sizeof data, &terr));
         zarr_tensor_host(&t, NULL, mem.handle, sizeof data, 2, sizes);
         t.device_type = ZARR_DEVICE_EXT;
         assert_int_equal(zarr_fakedev_poke(mem.handle, 0, data, sizeof data), 0);
@@ -369,7 +369,7 @@ static void test_refused_early(void **state)
     a = pw_array(w.store, "a", kinds[2].codecs, shape, kinds[2].chunk);
     zarr_tensor_host(&t, NULL, data, sizeof data, 2, sizes);
     assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
-    assert_ok(zarr_memory_alloc(w.ctx, ZARR_DEVICE_EXT, 0, sizeof data, &mem, &terr));
+    assert_ok(zarr_memory_alloc(&mem, w.ctx, ZARR_DEVICE_EXT, 0, sizeof data, &terr));
     t.device_type = ZARR_DEVICE_EXT;
     t.data = mem.handle;
     mode = REFUSES;
@@ -401,9 +401,9 @@ static void test_errors(void **state)
             a = pw_array(w.store, "a", kinds[0].codecs, shape, kinds[0].chunk);
             zarr_tensor_host(&t, NULL, data, sizeof data, 2, sizes);
             assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
-            assert_ok(zarr_memory_alloc(w.ctx,
+            assert_ok(zarr_memory_alloc(&mem, w.ctx,
                                         on_device ? ZARR_DEVICE_EXT : ZARR_DEVICE_CPU, 0,
-                                        sizeof data, &mem, &terr));
+                                        sizeof data, &terr));
             t.device_type = mem.device_type;
             t.data = mem.handle;
             mode = (enum mode)m;

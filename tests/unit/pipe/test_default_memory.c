@@ -99,7 +99,7 @@ static void round_trip(struct far_world *w, zarr_array *a, int32_t type)
     zarr_tensor t = ZARR_TENSOR_INIT;
     zarr_memory mem;
 
-    assert_ok(zarr_memory_alloc(w->ctx, type, 0, sizeof w->data, &mem, &terr));
+    assert_ok(zarr_memory_alloc(&mem, w->ctx, type, 0, sizeof w->data, &terr));
     assert_ok(zarr_memory_copy(w->ctx, &mem, &host, sizeof w->data, &terr));
     t.ndim = 1;
     t.shape = extent;

@@ -55,9 +55,9 @@ static zarr_status lazy_read(void *self, zarr_request *request,
     (void)self;
     if (left == 0)
         return ZARR_OK; /* does not even open a plan */
-    assert_ok(s->worker_open(request, 0, &worker, err));
-    assert_ok(s->plan_open(request, NULL, &plan, err));
-    assert_ok(s->wave_open(plan, &wave, err));
+    assert_ok(s->worker_open(&worker, request, 0, err));
+    assert_ok(s->plan_open(&plan, request, NULL, err));
+    assert_ok(s->wave_open(&wave, plan, err));
     while (st == ZARR_OK) {
         st = s->next(plan, wave, &kind, err);
         if (st != ZARR_OK || kind != ZARR_WAVE_MORE)
@@ -85,8 +85,8 @@ static zarr_status lazy_write(void *self, zarr_request *request,
     zarr_status st = ZARR_OK;
 
     (void)self;
-    assert_ok(s->worker_open(request, 0, &worker, err));
-    assert_ok(s->units_open(request, &units, err));
+    assert_ok(s->worker_open(&worker, request, 0, err));
+    assert_ok(s->units_open(&units, request, err));
     while (st == ZARR_OK && n > 0 && left > 0) {
         st = s->units_next(units, 1, &n, err);
         for (uint32_t i = 0; i < n && st == ZARR_OK && left > 0; i++, left--) {

@@ -29,8 +29,8 @@ static void crops_make(const struct pw *w, struct crops *c)
     unsigned seed = 7;
 
     memset(c, 0, sizeof *c);
-    assert_ok(zarr_memory_alloc(w->ctx, ZARR_DEVICE_EXT, 0, sizeof data[0] * CROPS * CROP,
-                                &c->mem, &terr));
+    assert_ok(zarr_memory_alloc(&c->mem, w->ctx, ZARR_DEVICE_EXT, 0,
+                                sizeof data[0] * CROPS * CROP, &terr));
     for (int i = 0; i < CROPS; i++) {
         zarr_selection *sel = NULL;
 

@@ -192,7 +192,7 @@ static void test_lengths(void **state)
     zarr_context_trim(w.ctx);
     assert_ok(zarr_selection_parse(&sel, 1, all, "::2", &terr));
     length[0] = ALL / 2;
-    assert_ok(zarr_memory_alloc(w.ctx, ZARR_DEVICE_EXT, 0, sizeof in, &mem, &terr));
+    assert_ok(zarr_memory_alloc(&mem, w.ctx, ZARR_DEVICE_EXT, 0, sizeof in, &terr));
     t = (zarr_tensor)ZARR_TENSOR_INIT;
     t.device_type = ZARR_DEVICE_EXT;
     t.ndim = 1;

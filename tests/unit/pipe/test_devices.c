@@ -281,7 +281,7 @@ static zarr_status box(struct pw *w, const struct setting *s, zarr_array *a,
     zarr_memory mem = {0};
     zarr_status st;
 
-    assert_ok(zarr_memory_alloc(w->ctx, s->tensor, 0, bytes, &mem, &terr));
+    assert_ok(zarr_memory_alloc(&mem, w->ctx, s->tensor, 0, bytes, &terr));
     memset(at(&mem), 0x11, bytes);
     if (write)
         memcpy(at(&mem), data, bytes);

@@ -200,7 +200,7 @@ static void round_trip(struct world *w, int round, int32_t kind)
 
     snprintf(path, sizeof path, "a%d", ++n);
     a = pw_array(w->w.store, path, rounds[round], shape, chunk);
-    assert_ok(zarr_memory_alloc(w->w.ctx, kind, 0, sizeof data, &mem, &terr));
+    assert_ok(zarr_memory_alloc(&mem, w->w.ctx, kind, 0, sizeof data, &terr));
     before = atomic_load(&n_allocs);
     zarr_tensor_host(&t, NULL, mem.handle, mem.bytes, 2, sizes);
     t.device_type = kind;
@@ -251,7 +251,7 @@ static void read_managed(struct world *w)
 
     zarr_tensor_host(&t, NULL, data, sizeof data, 2, sizes);
     assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
-    assert_ok(zarr_memory_alloc(w->w.ctx, ZARR_DEVICE_CUDA_MANAGED, 0, sizeof data, &mem,
+    assert_ok(zarr_memory_alloc(&mem, w->w.ctx, ZARR_DEVICE_CUDA_MANAGED, 0, sizeof data,
                                 &terr));
     t.data = mem.handle;
     t.device_type = ZARR_DEVICE_CUDA_MANAGED;

@@ -195,8 +195,8 @@ static void test_memories(void **state)
             box_part(1, 5, 5, 20, 20);
             box_part(2, 0, 0, ROWS, COLS);
             for (int i = 0; i < (mixed ? 1 : 2); i++) {
-                assert_ok(zarr_memory_alloc(w.ctx, ZARR_DEVICE_EXT, 0, sizeof data,
-                                            &mem[i], &terr));
+                assert_ok(zarr_memory_alloc(&mem[i], w.ctx, ZARR_DEVICE_EXT, 0,
+                                            sizeof data, &terr));
                 part[i].t.device_type = ZARR_DEVICE_EXT;
                 part[i].t.data = mem[i].handle;
             }

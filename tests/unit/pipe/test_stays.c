@@ -127,7 +127,7 @@ static void read_some(uint32_t threads, uint32_t batch, const char *codecs,
     a = pw_array(w.store, "a", codecs, shape, chunk);
     zarr_tensor_host(&t, NULL, data, sizeof data, 2, sizes);
     assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
-    assert_ok(zarr_memory_alloc(w.ctx, ZARR_DEVICE_EXT, 0, sizeof data, &mem, &terr));
+    assert_ok(zarr_memory_alloc(&mem, w.ctx, ZARR_DEVICE_EXT, 0, sizeof data, &terr));
     zarr_tensor_host(&t, NULL, mem.handle, sizeof data, 2, sizes);
     t.device_type = ZARR_DEVICE_EXT;
     atomic_store(&n_changed, 0);

@@ -53,9 +53,9 @@ static void world_open(struct world *w, const char *codecs)
     assert_ok(zarr_store_open(&w->w.store, w->w.ctx, "memory:", NULL, &terr));
     w->a = pw_array(w->w.store, "a", codecs, shape, chunk);
     assert_ok(
-        zarr_memory_alloc(w->w.ctx, ZARR_DEVICE_EXT, 0, sizeof data, &w->mem, &terr));
+        zarr_memory_alloc(&w->mem, w->w.ctx, ZARR_DEVICE_EXT, 0, sizeof data, &terr));
     assert_ok(
-        zarr_memory_alloc(w->w.ctx, ZARR_DEVICE_EXT, 0, sizeof data, &w->other, &terr));
+        zarr_memory_alloc(&w->other, w->w.ctx, ZARR_DEVICE_EXT, 0, sizeof data, &terr));
     assert_ok(table()->stream_open(device, 0, &w->stream, &terr));
     w->t = (zarr_tensor)ZARR_TENSOR_INIT;
     w->t.device_type = ZARR_DEVICE_EXT;
@@ -469,8 +469,8 @@ static void test_decode(void **state)
         for (int k = 0; arriving && k < CHUNKS; k++) {
             const zarr_memory *from = &kept_mem[k];
 
-            assert_ok(zarr_memory_alloc(w.w.ctx, ZARR_DEVICE_EXT, 0, from->bytes,
-                                        &on_device[k], &terr));
+            assert_ok(zarr_memory_alloc(&on_device[k], w.w.ctx, ZARR_DEVICE_EXT, 0,
+                                        from->bytes, &terr));
             assert_ok(
                 table()->copy(device, &on_device[k], from, from->bytes, w.stream, &terr));
         }

@@ -118,7 +118,7 @@ static void lock_one(zarr_store *s)
                         .mem = zr_mem_of_host((char[]){'x'}, 1)};
     zarr_error err = {0};
 
-    assert_status(zarr_store_lock(s, "l/k", NULL, &op.lock, &err), ZARR_OK);
+    assert_status(zarr_store_lock(&op.lock, s, "l/k", NULL, &err), ZARR_OK);
     assert_status(zarr_store_run(s, &op, &err), ZARR_OK);
     zarr_store_unlock(s, op.lock);
     zarr_store_unlock(s, NULL);
@@ -272,7 +272,7 @@ static void over_run(void *self, zarr_store_op *op, zarr_error *err)
 static zarr_status over_lock(void *self, const char *key, const zarr_cancel *cancel,
                              void **lock, zarr_error *err)
 {
-    return zarr_store_lock(self, key, cancel, lock, err);
+    return zarr_store_lock(lock, self, key, cancel, err);
 }
 
 static void over_unlock(void *self, void *lock)

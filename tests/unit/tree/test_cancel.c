@@ -111,7 +111,7 @@ static zarr_status do_verify(zarr_store *s, zarr_cancel *c, bool again)
     (void)again;
     o.cancel = c;
     o.max_threads = 1;
-    return zarr_node_verify(s, "src", &o, NULL, &terr);
+    return zarr_node_verify(s, "src", NULL, &o, &terr);
 }
 
 static zarr_status do_diff(zarr_store *s, zarr_cancel *c, bool again)
@@ -120,7 +120,7 @@ static zarr_status do_diff(zarr_store *s, zarr_cancel *c, bool again)
 
     (void)again;
     o.cancel = c;
-    return zarr_node_diff(s, "src/a", s, "src/g/s", &o, NULL, &terr);
+    return zarr_node_diff(s, "src/a", s, "src/g/s", NULL, &o, &terr);
 }
 
 static zarr_status do_copy(zarr_store *s, zarr_cancel *c, bool again)
@@ -162,7 +162,7 @@ static zarr_status do_reencode(zarr_store *s, zarr_cancel *c, bool again)
     o.cancel = c;
     o.flags = ZARR_REENCODE_VERIFY | (again ? ZARR_REENCODE_RESUME : 0u);
     o.buffer_bytes = 256;
-    return zarr_node_reencode(s, "src", s, "dst", &o, NULL, &terr);
+    return zarr_node_reencode(s, "src", s, "dst", NULL, &o, &terr);
 }
 
 static zarr_status do_migrate(zarr_store *s, zarr_cancel *c, bool again)
@@ -207,7 +207,7 @@ static zarr_status do_consolidated_update(zarr_store *s, zarr_cancel *c, bool ag
     (void)again;
     o.cancel = c;
     o.flags = ZARR_CONSOLIDATED_BELOW;
-    return zarr_group_consolidated_update(s, "old/v", &o, NULL, &terr);
+    return zarr_group_consolidated_update(s, "old/v", NULL, &o, &terr);
 }
 
 static int ignore_node(void *user, const zarr_node_item *node)

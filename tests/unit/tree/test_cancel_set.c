@@ -185,7 +185,7 @@ static zarr_status do_clear_leftovers(zarr_array *a)
 {
     const zarr_shape_options o = {.struct_size = sizeof o, .cancel = io.cancel};
 
-    return zarr_array_clear_leftovers(a, &o, NULL, &terr);
+    return zarr_array_clear_leftovers(a, NULL, &o, &terr);
 }
 
 /* ---- columns ----------------------------------------------------------------------- */

@@ -92,7 +92,7 @@ static void check_tree(zarr_store *s, const char *top)
         assert_ok(zarr_array_count_stored(a, NULL, NULL, NULL, &terr));
         zarr_array_free(a);
     }
-    assert_ok(zarr_node_verify(s, top, NULL, &found, &terr));
+    assert_ok(zarr_node_verify(s, top, &found, NULL, &terr));
     assert_int_equal(found.n_errors, 0);
     assert_int_equal(found.n_arrays, 2);
     assert_int_equal(found.n_groups, 1);

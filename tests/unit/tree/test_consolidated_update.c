@@ -19,10 +19,10 @@ static uint64_t update(struct world *w, const char *path, uint32_t flags)
     uint64_t n = 0;
 
     assert_ok(zarr_group_consolidated_update(
-        w->store, path,
+        w->store, path, &n,
         &(const zarr_consolidate_options){.struct_size = sizeof(zarr_consolidate_options),
                                           .flags = flags},
-        &n, &terr));
+        &terr));
     return n;
 }
 
@@ -111,10 +111,10 @@ static void test_update_levels(void **state)
                   ZARR_ERR_CORRUPT);
     assert_says("/c/.zmetadata: ");
     assert_status(zarr_group_consolidated_update(
-                      w.store, "c/A",
+                      w.store, "c/A", NULL,
                       &(const zarr_consolidate_options){
                           .struct_size = sizeof(zarr_consolidate_options), .flags = 8},
-                      NULL, &terr),
+                      &terr),
                   ZARR_ERR_UNSUPPORTED);
     world_close(&w);
 }
@@ -277,7 +277,7 @@ static void test_above_the_store(void **state)
     opts.symlink_root = root;
     assert_ok(zarr_store_open(&s, w.ctx, url, &opts, &terr));
     memset(root, '?', sizeof root - 1);
-    assert_ok(zarr_group_consolidated_update(s, "inner", NULL, &n, &terr));
+    assert_ok(zarr_group_consolidated_update(s, "inner", &n, NULL, &terr));
     assert_int_equal(n, 1);
     zarr_store_free(s);
     world_close(&w);

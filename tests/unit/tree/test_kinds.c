@@ -67,7 +67,7 @@ static zarr_status kinds_list(void *self, const char *prefix, uint32_t how,
 static zarr_status kinds_lock(void *self, const char *key, const zarr_cancel *cancel,
                               void **lock, zarr_error *err)
 {
-    return zarr_store_lock(self, key, cancel, lock, err);
+    return zarr_store_lock(lock, self, key, cancel, err);
 }
 
 static void kinds_unlock(void *self, void *lock)
@@ -112,7 +112,7 @@ static void use_array(struct world *w, int kind)
     assert_int_equal(count_wrong(a, 3, 3), 0);
     zarr_array_free(a);
     assert_ok(consolidate_at(w->store, "g", NULL, &terr));
-    assert_ok(zarr_node_verify(w->store, "g", NULL, &found, &terr));
+    assert_ok(zarr_node_verify(w->store, "g", &found, NULL, &terr));
     assert_int_equal(found.n_errors, 0);
     assert_ok(zarr_node_copy(w->store, "g", w->store, "h", NULL, &terr));
     assert_ok(zarr_node_delete(w->store, "g", &terr));

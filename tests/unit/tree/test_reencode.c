@@ -94,7 +94,7 @@ static void assert_equal_trees(struct world *w, const char *a, const char *b)
 {
     zarr_diff_result r = ZARR_DIFF_RESULT_INIT;
 
-    assert_ok(zarr_node_diff(w->store, a, w->store, b, NULL, &r, &terr));
+    assert_ok(zarr_node_diff(w->store, a, w->store, b, &r, NULL, &terr));
     assert_int_equal(r.n_different, 0);
     assert_int_equal(r.n_elements, 3 * 99);
 }
@@ -138,7 +138,7 @@ static void test_hierarchy(void **state)
         world_open(&w, (enum world_sort)sort);
         make_source(&w);
         o.flags = ZARR_REENCODE_VERIFY;
-        assert_ok(zarr_node_reencode(w.store, "src", w.store, "dst", &o, &r, &terr));
+        assert_ok(zarr_node_reencode(w.store, "src", w.store, "dst", &r, &o, &terr));
         assert_int_equal(r.state, ZARR_REENCODE_NEW);
         assert_int_equal(r.n_arrays, 3);
         assert_int_equal(r.n_groups, 2);
@@ -170,32 +170,32 @@ static void test_in_the_way(void **state)
     world_open(&w, WORLD_MEMORY);
     make_source(&w);
     put_text(&w, "files/notes.txt", "keep me");
-    assert_status(zarr_node_reencode(w.store, "src", w.store, "files", &o, &r, &terr),
+    assert_status(zarr_node_reencode(w.store, "src", w.store, "files", &r, &o, &terr),
                   ZARR_ERR_EXISTS);
     assert_int_equal(r.found, ZARR_REENCODE_FOUND_FILES);
     o.flags = ZARR_REENCODE_OVERWRITE;
-    assert_status(zarr_node_reencode(w.store, "src", w.store, "files", &o, &r, &terr),
+    assert_status(zarr_node_reencode(w.store, "src", w.store, "files", &r, &o, &terr),
                   ZARR_ERR_EXISTS);
     assert_string_equal(get_text(&w, "files/notes.txt"), "keep me");
     o.flags = 0;
     zarr_array_free(make_array(&w, "there", 3, 2, 2));
-    assert_status(zarr_node_reencode(w.store, "src", w.store, "there", &o, &r, &terr),
+    assert_status(zarr_node_reencode(w.store, "src", w.store, "there", &r, &o, &terr),
                   ZARR_ERR_EXISTS);
     assert_int_equal(r.found, ZARR_REENCODE_FOUND_NODE);
     o.flags = ZARR_REENCODE_RESUME;
-    assert_status(zarr_node_reencode(w.store, "src", w.store, "there", &o, &r, &terr),
+    assert_status(zarr_node_reencode(w.store, "src", w.store, "there", &r, &o, &terr),
                   ZARR_ERR_EXISTS);
     assert_int_equal(r.found, ZARR_REENCODE_FOUND_NODE);
     o = options(&e, 3, 0);
     o.flags = ZARR_REENCODE_OVERWRITE;
-    assert_ok(zarr_node_reencode(w.store, "src", w.store, "there", &o, &r, &terr));
+    assert_ok(zarr_node_reencode(w.store, "src", w.store, "there", &r, &o, &terr));
     assert_equal_trees(&w, "src", "there");
     o = options(&e, 3, 0);
     o.flags = ZARR_REENCODE_RESUME;
-    assert_ok(zarr_node_reencode(w.store, "src", w.store, "there", &o, &r, &terr));
+    assert_ok(zarr_node_reencode(w.store, "src", w.store, "there", &r, &o, &terr));
     assert_int_equal(r.state, ZARR_REENCODE_COMPLETE);
     assert_int_equal(r.objects_written, 0);
-    assert_status(zarr_node_reencode(w.store, "src", w.store, "src/g/in", &o, &r, &terr),
+    assert_status(zarr_node_reencode(w.store, "src", w.store, "src/g/in", &r, &o, &terr),
                   ZARR_ERR_INVALID);
     assert_says("inside");
     /* found before the work, and before what is there goes */
@@ -205,7 +205,7 @@ static void test_in_the_way(void **state)
         const char *to = k ? "array/k" : "array/new";
 
         o.flags = ZARR_REENCODE_OVERWRITE;
-        assert_status(zarr_node_reencode(w.store, "src", w.store, to, &o, &r, &terr),
+        assert_status(zarr_node_reencode(w.store, "src", w.store, to, &r, &o, &terr),
                       ZARR_ERR_INVALID);
         assert_says("/array is an array");
         copy.flags = ZARR_COPY_OVERWRITE;
@@ -234,7 +234,7 @@ static void test_resume(void **state)
         make_source(&w);
         o.buffer_bytes = 2 * 4 * 4 * 4; /* two shards */
         e.cancel_at = at;
-        st = zarr_node_reencode(w.store, "src", w.store, "dst", &o, &r, &terr);
+        st = zarr_node_reencode(w.store, "src", w.store, "dst", &r, &o, &terr);
         cut = at == 0 || st == ZARR_ERR_CANCELLED;
         if (at > 0 && cut) {
             /* There is no node before everything is copied. */
@@ -242,18 +242,18 @@ static void test_resume(void **state)
             assert_non_null(get_text(&w, "dst/.zarrc-job"));
             o = options(&e, 2, 4);
             assert_status(
-                zarr_node_reencode(w.store, "src", w.store, "dst", &o, &r, &terr),
+                zarr_node_reencode(w.store, "src", w.store, "dst", &r, &o, &terr),
                 ZARR_ERR_EXISTS);
             assert_int_equal(r.found, ZARR_REENCODE_FOUND_JOB);
             o = options(&e, 3, 0);
             o.flags = ZARR_REENCODE_RESUME;
             assert_status(
-                zarr_node_reencode(w.store, "src", w.store, "dst", &o, &r, &terr),
+                zarr_node_reencode(w.store, "src", w.store, "dst", &r, &o, &terr),
                 ZARR_ERR_EXISTS);
             assert_int_equal(r.found, ZARR_REENCODE_FOUND_OTHER_JOB);
             o = options(&e, 2, 4);
             o.flags = ZARR_REENCODE_RESUME;
-            assert_ok(zarr_node_reencode(w.store, "src", w.store, "dst", &o, &r, &terr));
+            assert_ok(zarr_node_reencode(w.store, "src", w.store, "dst", &r, &o, &terr));
             assert_int_equal(r.state, ZARR_REENCODE_RESUMED);
         } else {
             assert_ok(st);
@@ -278,36 +278,36 @@ static void test_wrong(void **state)
     world_open(&w, WORLD_MEMORY);
     make_source(&w);
     e.wrong = true;
-    assert_status(zarr_node_reencode(w.store, "src", w.store, "dst", &o, &r, &terr),
+    assert_status(zarr_node_reencode(w.store, "src", w.store, "dst", &r, &o, &terr),
                   ZARR_ERR_INVALID);
     assert_says("another shape");
     o = options(&e, 3, 0);
     o.buffer_bytes = 9 * 4 - 1;
-    assert_status(zarr_node_reencode(w.store, "src", w.store, "dst", &o, &r, &terr),
+    assert_status(zarr_node_reencode(w.store, "src", w.store, "dst", &r, &o, &terr),
                   ZARR_ERR_LIMIT);
     assert_int_equal(r.unit_bytes, 9 * 4);
     o = options(&e, 3, 0);
     o.flags = ZARR_REENCODE_RESUME | ZARR_REENCODE_OVERWRITE;
-    assert_status(zarr_node_reencode(w.store, "src", w.store, "dst", &o, &r, &terr),
+    assert_status(zarr_node_reencode(w.store, "src", w.store, "dst", &r, &o, &terr),
                   ZARR_ERR_INVALID);
     o.flags = 128;
-    assert_status(zarr_node_reencode(w.store, "src", w.store, "dst", &o, &r, &terr),
+    assert_status(zarr_node_reencode(w.store, "src", w.store, "dst", &r, &o, &terr),
                   ZARR_ERR_UNSUPPORTED);
     o = options(&e, 3, 0);
     o.make = NULL;
     o.zarr_format = 2;
-    assert_status(zarr_node_reencode(w.store, "src", w.store, "dst", &o, &r, &terr),
+    assert_status(zarr_node_reencode(w.store, "src", w.store, "dst", &r, &o, &terr),
                   ZARR_ERR_UNSUPPORTED);
-    assert_status(zarr_node_reencode(w.store, "none", w.store, "dst", NULL, &r, &terr),
+    assert_status(zarr_node_reencode(w.store, "none", w.store, "dst", &r, NULL, &terr),
                   ZARR_ERR_NOT_FOUND);
     put_text(&w, "src/x/zarr.json", "{");
     o = options(&e, 3, 0);
-    assert_status(zarr_node_reencode(w.store, "src", w.store, "dst", &o, &r, &terr),
+    assert_status(zarr_node_reencode(w.store, "src", w.store, "dst", &r, &o, &terr),
                   ZARR_ERR_CORRUPT);
     assert_int_equal(n_keys(&w, "dst"), 0); /* none of these calls wrote anything */
     /* a chunk that cannot be read: finished work is kept, and RESUME goes on */
     put_text(&w, "src/g/s/c/0/0", "no shard");
-    assert_status(zarr_node_reencode(w.store, "src/g", w.store, "dst", &o, &r, &terr),
+    assert_status(zarr_node_reencode(w.store, "src/g", w.store, "dst", &r, &o, &terr),
                   ZARR_ERR_CORRUPT);
     assert_says("c/0/0");
     assert_non_null(get_text(&w, "dst/.zarrc-job"));
@@ -342,7 +342,7 @@ static void test_sparse(void **state)
     zarr_array_free(a);
     o.flags = ZARR_REENCODE_VERIFY;
     o.buffer_bytes = UINT64_C(1) << 20; /* less to look through around the one element */
-    assert_ok(zarr_node_reencode(w.store, "a", w.store, "b", &o, &r, &terr));
+    assert_ok(zarr_node_reencode(w.store, "a", w.store, "b", &r, &o, &terr));
     assert_int_equal(r.objects_written, 1);
     assert_int_equal(r.bytes, 4 * huge * huge);
     assert_true(r.bytes_empty > r.bytes / 2);
@@ -373,7 +373,7 @@ static void test_shrunk(void **state)
         o.buffer_bytes = 800;
         assert_ok(zarr_array_open(&e.victim, w.store, from[i % 2], NULL, &terr));
         assert_status(
-            zarr_node_reencode(w.store, from[i % 2], w.store, "dst", &o, &r, &terr),
+            zarr_node_reencode(w.store, from[i % 2], w.store, "dst", &r, &o, &terr),
             ZARR_ERR_CONFLICT);
         assert_says(i / 2 ? "no longer exist" : "resized it");
         zarr_array_free(e.victim);
@@ -399,14 +399,14 @@ static void test_no_memory(void **state)
         o.flags = ZARR_REENCODE_VERIFY;
         w.forever = k % 2 == 0;
         atomic_store(&w.fail_at, k);
-        st = zarr_node_reencode(w.store, "src", w.store, "dst", &o, &r, &terr);
+        st = zarr_node_reencode(w.store, "src", w.store, "dst", &r, &o, &terr);
         reached = atomic_load(&w.fail_at) == w.forever;
         atomic_store(&w.fail_at, 0);
         if (st != ZARR_OK) {
             assert_int_equal(st, ZARR_ERR_NO_MEMORY);
             o = options(&e, 3, 6);
             o.flags = ZARR_REENCODE_RESUME | ZARR_REENCODE_VERIFY;
-            assert_ok(zarr_node_reencode(w.store, "src", w.store, "dst", &o, &r, &terr));
+            assert_ok(zarr_node_reencode(w.store, "src", w.store, "dst", &r, &o, &terr));
         }
         assert_equal_trees(&w, "src", "dst");
         world_close(&w);
@@ -434,7 +434,7 @@ static void test_changes(void **state)
     changes.chunk_shape = chunk;
     changes.shard_shape = shard;
     changes.codecs = "[{\"name\":\"gzip\",\"configuration\":{\"level\":2}}]";
-    assert_ok(zarr_node_reencode(w.store, "src", w.store, "dst", &o, &r, &terr));
+    assert_ok(zarr_node_reencode(w.store, "src", w.store, "dst", &r, &o, &terr));
     assert_equal_trees(&w, "src", "dst");
     assert_non_null(strstr(get_text(&w, "dst/zarr.json"), "\"a\""));
     assert_ok(zarr_array_open(&a, w.store, "dst/g/s", NULL, &terr));
@@ -447,12 +447,12 @@ static void test_changes(void **state)
     changes = (zarr_array_spec)ZARR_ARRAY_SPEC_INIT;
     changes.flags = ZARR_SPEC_NO_SHARDS;
     changes.zarr_format = 2;
-    assert_ok(zarr_node_reencode(w.store, "src", w.store, "dst", &o, &r, &terr));
+    assert_ok(zarr_node_reencode(w.store, "src", w.store, "dst", &r, &o, &terr));
     assert_equal_trees(&w, "src", "dst");
     assert_non_null(get_text(&w, "dst/.zgroup"));
     assert_null(get_text(&w, "dst/g/zarr.json"));
     changes.flags = 0;
-    assert_status(zarr_node_reencode(w.store, "src", w.store, "dst", &o, &r, &terr),
+    assert_status(zarr_node_reencode(w.store, "src", w.store, "dst", &r, &o, &terr),
                   ZARR_ERR_UNSUPPORTED);
     assert_says("v2 arrays have no shards");
 
@@ -467,7 +467,7 @@ static void test_changes(void **state)
     changes.ndim = 2;
     changes.chunk_shape = chunk;
     changes.flags = ZARR_SPEC_NO_SHARDS;
-    assert_ok(zarr_node_reencode(w.store, "src", w.store, "dst", &o, &r, &terr));
+    assert_ok(zarr_node_reencode(w.store, "src", w.store, "dst", &r, &o, &terr));
     assert_ok(zarr_array_open(&a, w.store, "dst/line", NULL, &terr));
     assert_int_equal(zarr_array_block_shape(a)[0], 3);
     zarr_array_free(a);
@@ -507,7 +507,7 @@ static void test_wrong_changes(void **state)
         }
         if (i == 5)
             o.make = options(&e, 2, 0).make;
-        assert_status(zarr_node_reencode(w.store, "src", w.store, "dst", &o, NULL, &terr),
+        assert_status(zarr_node_reencode(w.store, "src", w.store, "dst", NULL, &o, &terr),
                       ZARR_ERR_INVALID);
         assert_says("changes");
     }
