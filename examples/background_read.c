@@ -12,7 +12,7 @@ static int32_t data[N];
 
 static zarr_status read_in_background(const char *where, zarr_error *err)
 {
-    const int64_t shape[1] = {N};
+    const uint64_t shape[1] = {N};
     zarr_array *a = NULL;
     zarr_request *request = NULL;
     zarr_stats so_far = ZARR_STATS_INIT;

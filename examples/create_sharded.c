@@ -12,7 +12,7 @@
 int main(int argc, char **argv)
 {
     const uint64_t shape[2] = {1000, 1000}, chunk[2] = {100, 100}, shard[2] = {500, 500};
-    const int64_t data_shape[2] = {1000, 1000};
+    const uint64_t data_shape[2] = {1000, 1000};
     const char *const names[2] = {"y", "x"};
     const zarr_store_options store_opts = {.struct_size = sizeof store_opts,
                                            .flags = ZARR_STORE_CREATE};

@@ -19,7 +19,7 @@ int main(int argc, char **argv)
     const zarr_store_options create = {.struct_size = sizeof create,
                                        .flags = ZARR_STORE_CREATE};
     const uint64_t shape[2] = {IMAGE, IMAGE}, chunk[2] = {64, 64}, side[2] = {SIDE, SIDE};
-    const int64_t image_shape[2] = {IMAGE, IMAGE}, crop_shape[2] = {SIDE, SIDE};
+    const uint64_t image_shape[2] = {IMAGE, IMAGE}, crop_shape[2] = {SIDE, SIDE};
     const zarr_array_spec spec = {.struct_size = sizeof spec,
                                   .ndim = 2,
                                   .shape = shape,

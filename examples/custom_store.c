@@ -41,7 +41,7 @@ static void run(void *self, zarr_store_op *op, zarr_error *err)
 int main(void)
 {
     const zarr_store_vtable made = {sizeof made, 0, "made", .caps = declare, .run = run};
-    const int64_t shape[1] = {160000};
+    const uint64_t shape[1] = {160000};
     static uint8_t data[160000];
     zarr_context *ctx = NULL;
     zarr_store *store = NULL;

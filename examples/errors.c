@@ -38,8 +38,8 @@ int main(int argc, char **argv)
     zarr_error e = {0};
 
     spec.data_type = "int8";
-    zarr_tensor_host(&three, "int8", data, 3, 1, (int64_t[]){3});
-    zarr_tensor_host(&six, "int8", data, 6, 1, (int64_t[]){6});
+    zarr_tensor_host(&three, "int8", data, 3, 1, (uint64_t[]){3});
+    zarr_tensor_host(&six, "int8", data, 6, 1, (uint64_t[]){6});
     if (zarr_context_create(&ctx, NULL, &e) ||
         zarr_store_open(&store, ctx, argc > 1 ? argv[1] : "example.zarr", &create, &e))
         return fprintf(stderr, "%s\n", e.message), 1;

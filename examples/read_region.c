@@ -10,7 +10,7 @@ static zarr_status make_one(zarr_store *store, zarr_error *err)
 {
     static int16_t data[40][30];
     const uint64_t shape[2] = {40, 30};
-    const int64_t data_shape[2] = {40, 30};
+    const uint64_t data_shape[2] = {40, 30};
     const zarr_array_spec spec = {
         .struct_size = sizeof spec, .ndim = 2, .shape = shape, .data_type = "int16"};
     zarr_array *array = NULL;
@@ -31,7 +31,7 @@ int main(int argc, char **argv)
 {
     const zarr_store_options create = {.struct_size = sizeof create,
                                        .flags = ZARR_STORE_CREATE};
-    const int64_t part_shape[2] = {5, 4};
+    const uint64_t part_shape[2] = {5, 4};
     int16_t part[5][4];
     zarr_stats stats = {.struct_size = sizeof stats};
     const zarr_io_options opts = {.struct_size = sizeof opts, .stats = &stats};

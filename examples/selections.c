@@ -9,13 +9,13 @@
 static zarr_status show(zarr_array *array, const zarr_selection *sel, zarr_error *err)
 {
     const int32_t ndim = zarr_selection_ndim(sel);
-    int64_t shape[2] = {0};
+    uint64_t shape[2] = {0};
     int32_t data[12];
     zarr_tensor tensor;
     zarr_status st;
 
     for (int32_t d = 0; d < ndim; d++)
-        shape[d] = (int64_t)zarr_selection_shape(sel)[d];
+        shape[d] = zarr_selection_shape(sel)[d];
     zarr_tensor_host(&tensor, "int32", data, sizeof data, ndim, shape);
     st = zarr_array_read(array, sel, &tensor, NULL, err);
     for (uint64_t i = 0; st == ZARR_OK && i < zarr_selection_n_items(sel); i++)
@@ -43,7 +43,7 @@ int main(void)
     zarr_tensor tensor;
     zarr_error err = {0};
 
-    zarr_tensor_host(&tensor, "int32", data, sizeof data, 2, (int64_t[]){3, 4});
+    zarr_tensor_host(&tensor, "int32", data, sizeof data, 2, (uint64_t[]){3, 4});
     if (zarr_context_create(&ctx, NULL, &err) ||
         zarr_store_open(&store, ctx, "memory:", NULL, &err) ||
         zarr_array_create(&array, store, "a", &spec, NULL, &err) ||

@@ -12,7 +12,7 @@ int main(int argc, char **argv)
 {
     static double matrix[6][8]; /* Fortran: real(8) :: matrix(8, 6) */
     const uint64_t shape[2] = {3, 5};
-    const int64_t part_shape[2] = {3, 5};
+    const uint64_t part_shape[2] = {3, 5};
     /* matrix(2:6:2, 1:5): row i is i * 2 + 1 in a column, columns are 8 apart */
     const int64_t strides[2] = {2 * sizeof(double), 8 * sizeof(double)};
     const zarr_store_options create = {.struct_size = sizeof create,

@@ -33,8 +33,8 @@ int main(int argc, char **argv)
     zarr_error err = {0};
     float kelvin[3];
 
-    zarr_tensor_host(&whole, spec.data_type, records, sizeof records, 1, (int64_t[]){3});
-    zarr_tensor_host(&field, "float32", kelvin, sizeof kelvin, 1, (int64_t[]){3});
+    zarr_tensor_host(&whole, spec.data_type, records, sizeof records, 1, (uint64_t[]){3});
+    zarr_tensor_host(&field, "float32", kelvin, sizeof kelvin, 1, (uint64_t[]){3});
     if (zarr_context_create(&ctx, NULL, &err) ||
         zarr_store_open(&store, ctx, argc > 1 ? argv[1] : "example.zarr", &create,
                         &err) ||

@@ -32,7 +32,7 @@ int main(int argc, char **argv)
     zarr_tensor tensor;
     zarr_error err = {0};
 
-    zarr_tensor_host(&tensor, "string", two, sizeof two, 1, (int64_t[]){2});
+    zarr_tensor_host(&tensor, "string", two, sizeof two, 1, (uint64_t[]){2});
     if (zarr_context_create(&ctx, NULL, &err) ||
         zarr_store_open(&store, ctx, argc > 1 ? argv[1] : "example.zarr", &create,
                         &err) ||

@@ -25,7 +25,7 @@ static void *work(void *arg)
 
     for (int i = 0; i < 250; i++)
         data[i] = (int32_t)p->start + i;
-    zarr_tensor_host(&tensor, "int32", data, sizeof data, 1, (int64_t[]){250});
+    zarr_tensor_host(&tensor, "int32", data, sizeof data, 1, (uint64_t[]){250});
     if (zarr_selection_box(&box, 1, shape, &p->start, count, &err) ||
         zarr_array_write(p->array, box, &tensor, NULL, &err) ||
         zarr_array_read(p->array, box, &tensor, NULL, &err))

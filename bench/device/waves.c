@@ -96,7 +96,7 @@ struct subject {
     zarr_array *array;
     zarr_memory mem;
     zarr_tensor tensor;
-    int64_t shape[2];
+    uint64_t shape[2];
     uint64_t chunks;
 };
 
@@ -120,8 +120,8 @@ static void subject_open(struct subject *s, const struct test *t)
     spec.codecs = "[{\"name\":\"bytes\"},{\"name\":\"numcodecs.lz4\"}]";
     must(zarr_array_create(&s->array, s->store, "a", &spec, NULL, &err));
     must(zarr_memory_alloc(&s->mem, s->ctx, ZARR_DEVICE_EXT, 0, mib << 20, &err));
-    s->shape[0] = (int64_t)shape[0];
-    s->shape[1] = (int64_t)shape[1];
+    s->shape[0] = shape[0];
+    s->shape[1] = shape[1];
     s->tensor = (zarr_tensor)ZARR_TENSOR_INIT;
     s->tensor.device_type = ZARR_DEVICE_EXT;
     s->tensor.ndim = 2;

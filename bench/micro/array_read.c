@@ -58,14 +58,14 @@ static double read_once(zarr_array *a, uint64_t edge, void **buffer, size_t byte
     const int32_t ndim = zarr_array_ndim(a);
     const uint64_t *all = zarr_array_shape(a);
     uint64_t origin[ZARR_MAX_RANK] = {0}, count[ZARR_MAX_RANK];
-    int64_t shape[ZARR_MAX_RANK];
+    uint64_t shape[ZARR_MAX_RANK];
     zarr_selection *sel = NULL;
     zarr_tensor to;
     double began = now();
 
     for (int32_t d = 0; d < ndim; d++) {
         count[d] = edge ? edge : all[d];
-        shape[d] = (int64_t)count[d];
+        shape[d] = count[d];
     }
     if (is_fresh) {
         free(*buffer);

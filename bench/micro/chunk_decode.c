@@ -61,7 +61,7 @@ struct subject {
     zarr_store *store;
     zarr_array *array;
     zarr_tensor tensor;
-    int64_t shape;
+    uint64_t shape;
     uint8_t *elements, *encoded;
     zarr_memory *bytes;
     uint64_t *chunks;
@@ -86,7 +86,7 @@ static void open_array(struct subject *s, uint64_t n, const char *codecs)
     s->elements = room((size_t)shape, 1);
     for (uint64_t i = 0; i < shape; i++)
         s->elements[i] = (uint8_t)(i % 251 + 1);
-    s->shape = (int64_t)shape;
+    s->shape = shape;
     zarr_tensor_host(&s->tensor, NULL, s->elements, (size_t)shape, 1, &s->shape);
     must(zarr_array_write(s->array, NULL, &s->tensor, NULL, &err));
 }

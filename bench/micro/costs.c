@@ -100,7 +100,7 @@ struct world {
     const struct cost_case *what;
     uint64_t n, edge;
     uint64_t shape[2];
-    int64_t tensor_shape[2];
+    uint64_t tensor_shape[2];
     const char *location;
     zarr_context *ctx;
     zarr_store *store;
@@ -135,8 +135,8 @@ static void set_elements(struct world *w)
 
 static void whole_tensor(struct world *w)
 {
-    w->tensor_shape[0] = (int64_t)w->shape[0];
-    w->tensor_shape[1] = (int64_t)w->shape[1];
+    w->tensor_shape[0] = w->shape[0];
+    w->tensor_shape[1] = w->shape[1];
     zarr_tensor_host(&w->tensor, NULL, w->elements,
                      (size_t)(w->shape[0] * w->shape[1]) * sizeof *w->elements, 2,
                      w->tensor_shape);
@@ -193,8 +193,8 @@ static void prepare_crop(struct world *w)
     n[0] = w->shape[0] - w->edge;
     n[1] = w->shape[1] - w->edge;
     must(zarr_selection_box(&w->selection, 2, w->shape, start, n, &err));
-    w->tensor_shape[0] = (int64_t)n[0];
-    w->tensor_shape[1] = (int64_t)n[1];
+    w->tensor_shape[0] = n[0];
+    w->tensor_shape[1] = n[1];
     zarr_tensor_host(&w->tensor, NULL, w->elements,
                      (size_t)(n[0] * n[1]) * sizeof *w->elements, 2, w->tensor_shape);
 }
@@ -214,7 +214,7 @@ static void prepare_points(struct world *w)
     }
     must(zarr_selection_points(&w->selection, 2, w->shape, w->n, at, 1, &w->n, &err));
     free(at);
-    w->tensor_shape[0] = (int64_t)w->n;
+    w->tensor_shape[0] = w->n;
     zarr_tensor_host(&w->tensor, NULL, w->elements, (size_t)w->n * sizeof *w->elements, 1,
                      w->tensor_shape);
 }

@@ -95,17 +95,17 @@ static zarr_io_options io_options(const struct job *job)
 }
 
 static void tensor_of(const struct job *job, const struct box *box, zarr_tensor *tensor,
-                      int64_t *shape)
+                      uint64_t *shape)
 {
     for (int d = 0; d < job->ndim; d++)
-        shape[d] = (int64_t)box->extent[d];
+        shape[d] = box->extent[d];
     zarr_tensor_host(tensor, NULL, box->data, box->bytes, job->ndim, shape);
 }
 
 static void move_box(struct job *job, struct box *box, zarr_array *array, int is_write)
 {
     const zarr_io_options options = io_options(job);
-    int64_t shape[MOST_DIMS];
+    uint64_t shape[MOST_DIMS];
     zarr_selection *selection = NULL;
     zarr_tensor tensor;
     zarr_error err = ZARR_ERROR_INIT;
@@ -136,7 +136,7 @@ static void write_box(struct job *job, struct box *box, unsigned caller)
 static void read_all(struct job *job, struct box *box)
 {
     const zarr_io_options options = io_options(job);
-    int64_t shape[MOST_DIMS];
+    uint64_t shape[MOST_DIMS];
     zarr_tensor tensor;
 
     tensor_of(job, box, &tensor, shape);
@@ -146,7 +146,7 @@ static void read_all(struct job *job, struct box *box)
 static void write_all(struct job *job, struct box *box)
 {
     const zarr_io_options options = io_options(job);
-    int64_t shape[MOST_DIMS];
+    uint64_t shape[MOST_DIMS];
     zarr_tensor tensor;
 
     tensor_of(job, box, &tensor, shape);
@@ -155,7 +155,7 @@ static void write_all(struct job *job, struct box *box)
 
 static void append(struct job *job, const struct box *box)
 {
-    int64_t shape[MOST_DIMS];
+    uint64_t shape[MOST_DIMS];
     zarr_tensor tensor;
 
     tensor_of(job, box, &tensor, shape);
@@ -165,14 +165,13 @@ static void append(struct job *job, const struct box *box)
 static void points(struct job *job, const int64_t *coordinates, char *out)
 {
     const zarr_io_options options = io_options(job);
-    const int64_t n = (int64_t)job->n;
     zarr_selection *selection = NULL;
     zarr_tensor tensor;
 
     check(zarr_selection_points(&selection, job->ndim, zarr_array_shape(z.array), job->n,
                                 coordinates, 0, NULL, &z.err),
           &z.err);
-    zarr_tensor_host(&tensor, NULL, out, job->n * job->item, 1, &n);
+    zarr_tensor_host(&tensor, NULL, out, job->n * job->item, 1, &job->n);
     check(zarr_array_read(z.array, selection, &tensor, &options, &z.err), &z.err);
     zarr_selection_free(selection);
 }

@@ -38,7 +38,8 @@ struct appending {
     const zarr_dtype
         *file_type;     /* in a .npy header that stands for the array's type, or NULL */
     uint64_t row_bytes; /* bytes of one step along the axis */
-    int64_t shape[ZARR_MAX_RANK], strides[ZARR_MAX_RANK];
+    uint64_t shape[ZARR_MAX_RANK];
+    int64_t strides[ZARR_MAX_RANK];
     uint64_t added;
     /* where the steps are now: other programs may append between pieces of a stream */
     uint64_t (*range)[2];
@@ -176,7 +177,7 @@ static int append_tensor(struct appending *a, void *data, uint64_t bytes, uint64
     for (int32_t i = 0; i < a->ndim; i++) {
         int32_t d = a->in.fortran ? i : a->ndim - 1 - i;
 
-        a->shape[d] = (int64_t)a->in.shape[d];
+        a->shape[d] = a->in.shape[d];
         a->strides[d] = (int64_t)stride;
         stride *= a->in.shape[d];
     }

@@ -173,7 +173,7 @@ struct subject {
     zarr_array *array;
     zarr_memory mem;
     zarr_tensor tensor;
-    int64_t length;
+    uint64_t length;
 };
 
 static void subject_close(struct calibration *c, struct subject *s)
@@ -193,7 +193,7 @@ static zarr_status subject_open(struct calibration *c, struct subject *s,
     zarr_tensor host;
     zarr_status st;
 
-    *s = (struct subject){.length = (int64_t)shape};
+    *s = (struct subject){.length = shape};
     spec.ndim = 1;
     spec.shape = &shape;
     spec.chunk_shape = &chunk;

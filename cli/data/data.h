@@ -60,7 +60,7 @@ int cli_elements_convert(struct cli *cli, const zarr_dtype *from, const void *da
                          struct cli_elements *out);
 /* A tensor of all elements with the given shape. It points to shape_out. */
 void cli_elements_tensor(const struct cli_elements *e, int32_t ndim,
-                         const uint64_t *shape, int64_t shape_out[ZARR_MAX_RANK],
+                         const uint64_t *shape, uint64_t shape_out[ZARR_MAX_RANK],
                          zarr_tensor *out);
 void cli_elements_free(struct cli_elements *e);
 

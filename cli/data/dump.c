@@ -286,7 +286,7 @@ struct slot {
     zarr_selection *selection;
     zarr_request *request;
     zarr_heap *heap; /* of elements of variable length, else NULL */
-    int64_t shape[ZARR_MAX_RANK];
+    uint64_t shape[ZARR_MAX_RANK];
 };
 
 struct stream {

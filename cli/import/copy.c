@@ -128,7 +128,8 @@ static zarr_status write_box(struct import *im, const struct cli_boxes *file_box
                              void *data, uint64_t bytes, zarr_error *err)
 {
     struct cli_boxes b = *file_box;
-    int64_t shape[ZARR_MAX_RANK], strides[ZARR_MAX_RANK];
+    uint64_t shape[ZARR_MAX_RANK];
+    int64_t strides[ZARR_MAX_RANK];
     int64_t stride = (int64_t)zarr_dtype_item_bytes(im->type);
     const uint64_t n = b.n_items * im->field.n_values;
     zarr_tensor tensor = {.struct_size = sizeof tensor};
@@ -147,7 +148,7 @@ static zarr_status write_box(struct import *im, const struct cli_boxes *file_box
     cli_field_tensor(&im->field, shape, &tensor);
     for (int32_t d = 0; d < b.ndim && im->header.fortran; d++) {
         strides[d] = stride;
-        stride *= shape[d];
+        stride *= (int64_t)shape[d];
     }
     if (im->header.fortran)
         tensor.strides = strides;
@@ -332,7 +333,7 @@ static int copy_boxes(struct import *im)
 
 static int write_text(struct import *im)
 {
-    int64_t shape[ZARR_MAX_RANK];
+    uint64_t shape[ZARR_MAX_RANK];
     zarr_error err = {0};
     zarr_tensor tensor;
     zarr_status st;

@@ -30,12 +30,12 @@ int cli_field_find(struct cli *cli, const struct cli_node *node, struct cli_fiel
     return CLI_OK;
 }
 
-void cli_field_tensor(const struct cli_field *field, int64_t shape[ZARR_MAX_RANK],
+void cli_field_tensor(const struct cli_field *field, uint64_t shape[ZARR_MAX_RANK],
                       zarr_tensor *tensor)
 {
     /* if there are too many, the library refuses ndim before it reads the shape */
     for (int32_t d = 0; d < field->ndim && tensor->ndim + d < ZARR_MAX_RANK; d++)
-        shape[tensor->ndim + d] = (int64_t)field->shape[d];
+        shape[tensor->ndim + d] = field->shape[d];
     tensor->ndim += field->ndim;
 }
 

@@ -231,9 +231,9 @@ zarr_status cli_boxes_select(const struct cli_boxes *boxes, const zarr_selection
 }
 
 void cli_boxes_tensor(const struct cli_boxes *boxes, void *data, uint64_t data_bytes,
-                      int64_t shape_out[ZARR_MAX_RANK], zarr_tensor *out)
+                      uint64_t shape_out[ZARR_MAX_RANK], zarr_tensor *out)
 {
     for (int32_t d = 0; d < boxes->ndim; d++)
-        shape_out[d] = (int64_t)boxes->count[d];
+        shape_out[d] = boxes->count[d];
     zarr_tensor_host(out, NULL, data, data_bytes, boxes->ndim, shape_out);
 }

@@ -129,7 +129,7 @@ zarr_status cli_boxes_select(const struct cli_boxes *boxes, const zarr_selection
 /* A C-order host tensor over data with the shape of the current box. The tensor points to
  * shape_out. */
 void cli_boxes_tensor(const struct cli_boxes *boxes, void *data, uint64_t data_bytes,
-                      int64_t shape_out[ZARR_MAX_RANK], zarr_tensor *out);
+                      uint64_t shape_out[ZARR_MAX_RANK], zarr_tensor *out);
 
 /* ---- memory that --memory names, and --trust (memory.c) ---- */
 
@@ -199,7 +199,7 @@ struct cli_field {
 int cli_field_find(struct cli *cli, const struct cli_node *node, struct cli_field *out);
 /* Appends the subarray's dimensions to a tensor that has those of the selection. shape:
  * the lengths that the tensor points to. */
-void cli_field_tensor(const struct cli_field *field, int64_t shape[ZARR_MAX_RANK],
+void cli_field_tensor(const struct cli_field *field, uint64_t shape[ZARR_MAX_RANK],
                       zarr_tensor *tensor);
 /* Swaps the bytes of n elements of a file in place to the byte order of this machine.
  * orders: '<' or '>' for each field that is not itself a struct; NULL: all are in

@@ -307,7 +307,7 @@ static int read_values(struct reading *r)
 {
     struct plot_data *out = r->out;
     const zarr_dtype *type = r->field.type;
-    int64_t shape[2] = {0, 0};
+    uint64_t shape[2] = {0, 0};
     zarr_tensor tensor;
     zarr_stats stats = {.struct_size = sizeof stats};
     zarr_error err = {0};
@@ -338,7 +338,7 @@ static int read_values(struct reading *r)
     bytes = out->n_values * zarr_dtype_item_bytes(type);
     elements = cli_alloc((size_t)bytes);
     for (int i = 0; i < r->n_axes; i++)
-        shape[i] = (int64_t)r->axis[2 - r->n_axes + i].n_samples;
+        shape[i] = (uint64_t)r->axis[2 - r->n_axes + i].n_samples;
     zarr_tensor_host(&tensor, NULL, elements, bytes, r->n_axes, shape);
     r->field.options.stats = &stats;
     st = cli_read(r->array, r->whole, &tensor, &r->field.options, &err);

@@ -126,7 +126,8 @@ static zarr_status read_chunk(struct reading *r, const struct span chunk[2],
     zarr_dim_selection dims[ZARR_MAX_RANK];
     zarr_selection *inner = NULL, *whole = NULL;
     struct span at[2] = {{0, 1}, {0, 1}};
-    int64_t *list[2] = {NULL, NULL}, shape[2], strides[2];
+    int64_t *list[2] = {NULL, NULL}, strides[2];
+    uint64_t shape[2];
     zarr_tensor tensor;
     zarr_status st;
 
@@ -142,7 +143,7 @@ static zarr_status read_chunk(struct reading *r, const struct span chunk[2],
             list[i][k - at[i].from] = (int64_t)element_of(s, k, &chunk[i]);
         dims[s->dim] = (zarr_dim_selection){
             .kind = ZARR_DIM_LIST, .list = list[i], .n_list = at[i].to - at[i].from};
-        shape[i - (2 - r->n_axes)] = (int64_t)(at[i].to - at[i].from);
+        shape[i - (2 - r->n_axes)] = (uint64_t)(at[i].to - at[i].from);
         strides[i - (2 - r->n_axes)] =
             i == 0 ? (int64_t)(r->axis[1].n_samples * bytes) : (int64_t)bytes;
     }

@@ -33,7 +33,7 @@ typedef struct zarr_dlpack_view {
     uint32_t struct_size;
     uint32_t flags;     /**< ZARR_DLPACK_*; 0 of tensors without a version */
     zarr_tensor tensor; /**< the elements; its `data` belongs to the tensor of DLPack */
-    int64_t shape[ZARR_MAX_RANK];   /**< what `tensor.shape` points to */
+    uint64_t shape[ZARR_MAX_RANK];  /**< what `tensor.shape` points to */
     int64_t strides[ZARR_MAX_RANK]; /**< what `tensor.strides` points to, unless NULL */
 } zarr_dlpack_view;
 

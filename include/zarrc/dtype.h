@@ -252,7 +252,7 @@ typedef struct zarr_dtype_field {
     uint64_t offset;         /**< bytes from the beginning of the element to the field */
     uint64_t shape[ZARR_MAX_RANK]; /**< shape of the subarray, `ndim` entries */
     /** bytes from one value to the next, `ndim` entries */
-    uint64_t stride[ZARR_MAX_RANK];
+    int64_t stride[ZARR_MAX_RANK];
 } zarr_dtype_field;
 
 #define ZARR_DTYPE_FIELD_INIT ZARR_SIZE_FIRST(zarr_dtype_field)

@@ -73,9 +73,10 @@ typedef struct zarr_tensor {
     void *data; /**< the memory; it is only read when writing to an array */
     /** data type of the elements; NULL: `data_type`, or the array's own */
     const zarr_dtype *dtype;
-    /** `ndim` lengths in elements, and `ndim` distances in bytes from one element to the
-     * next; `strides` NULL: C order without gaps */
-    const int64_t *shape, *strides;
+    const uint64_t *shape; /**< `ndim` lengths in elements */
+    /** `ndim` distances in bytes from one element to the next; NULL: C order without
+     * gaps */
+    const int64_t *strides;
     /** bytes from `data` to the first element, and bytes from `data` on that may be
      * touched, against which shape and strides are checked; `data_bytes` 0: not known */
     uint64_t byte_offset, data_bytes;
@@ -117,7 +118,7 @@ enum {
 ZARR_API void zarr_tensor_host_sized(zarr_tensor *out, uint32_t out_bytes,
                                      const char *data_type, void *data,
                                      uint64_t data_bytes, int32_t ndim,
-                                     const int64_t *shape);
+                                     const uint64_t *shape);
 /**
  * Makes `*out` describe elements in host memory, in C order and in the machine's byte
  * order. Nothing is copied or allocated. A read or write by an array of another data type
@@ -136,7 +137,7 @@ ZARR_API void zarr_tensor_host_sized(zarr_tensor *out, uint32_t out_bytes,
  */
 static inline void zarr_tensor_host(zarr_tensor *out, const char *data_type, void *data,
                                     uint64_t data_bytes, int32_t ndim,
-                                    const int64_t *shape)
+                                    const uint64_t *shape)
 {
     zarr_tensor_host_sized(out, sizeof *out, data_type, data, data_bytes, ndim, shape);
 }

@@ -118,8 +118,8 @@ static int pack(struct zx_memory *m, const zx_array *a, const zarr_selection *se
     for (int32_t d = 0; fits && d < ndim; d++) {
         const uint64_t bytes = d < ndim - 1 ? shape[d] : (shape[d] * bits + 7) / 8;
 
-        fits = (uint64_t)m->shape[d] == bytes;
-        m->shape[d] = (int64_t)shape[d];
+        fits = m->shape[d] == bytes;
+        m->shape[d] = shape[d];
     }
     if (fits) {
         m->t.flags |= ZARR_TENSOR_PACKED;
@@ -166,7 +166,7 @@ static uint64_t bytes_of(const zx_array *a, const struct zx_memory *m)
     uint64_t n = zarr_dtype_item_bytes(zarr_array_dtype(a->a));
 
     for (int32_t d = 0; d < m->t.ndim; d++) /* an estimate: it may wrap */
-        n *= (uint64_t)m->shape[d];
+        n *= m->shape[d];
     return n;
 }
 
@@ -260,7 +260,7 @@ static int read_fresh(zx_array *a, const zarr_selection *sel, PyObject *out,
     m.t.ndim = w->ndim;
     m.t.shape = m.shape;
     for (int32_t d = 0; d < w->ndim; d++)
-        m.shape[d] = (int64_t)w->shape[d];
+        m.shape[d] = w->shape[d];
     return transfer(a, sel, &m, io, true);
 }
 
@@ -354,7 +354,7 @@ static bool has_shape(const struct zx_memory *m, int32_t ndim, const uint64_t *s
     bool same = m->t.ndim == ndim;
 
     for (int32_t d = 0; same && d < ndim; d++)
-        same = (uint64_t)m->shape[d] == shape[d];
+        same = m->shape[d] == shape[d];
     return same;
 }
 

@@ -10,7 +10,8 @@ typedef struct {
     PyObject *keeper; /* owned: the application's object that has the memory, or NULL */
     zarr_memory mem;
     int32_t ndim;
-    int64_t shape[ZARR_MAX_RANK], strides[ZARR_MAX_RANK];
+    uint64_t shape[ZARR_MAX_RANK];
+    int64_t strides[ZARR_MAX_RANK];
 } zx_device;
 
 /* ---- Device: out ---------------------------------------------------------------- */
@@ -22,7 +23,7 @@ static uint64_t layout(zx_device *self, const uint64_t *length)
     bool is_empty = false;
 
     for (int32_t d = self->ndim - 1; d >= 0; d--) {
-        self->shape[d] = (int64_t)length[d];
+        self->shape[d] = length[d];
         self->strides[d] = (int64_t)bytes;
         is_empty |= length[d] == 0;
         if (length[d] && bytes > (uint64_t)PY_SSIZE_T_MAX / length[d])
@@ -199,12 +200,9 @@ static PyObject *device_pointer(PyObject *o, void *unused)
 static PyObject *device_shape(PyObject *o, void *unused)
 {
     zx_device *self = (zx_device *)o;
-    uint64_t length[ZARR_MAX_RANK];
 
     (void)unused;
-    for (int32_t d = 0; d < self->ndim; d++)
-        length[d] = (uint64_t)self->shape[d];
-    return zx_shape(self->ndim, length);
+    return zx_shape(self->ndim, self->shape);
 }
 
 void zx_memory_of_device(struct zx_memory *m, PyObject *o)
@@ -233,11 +231,11 @@ static int strides_of(struct zx_memory *m, PyObject *strides, uint64_t item_byte
     for (int32_t d = m->t.ndim - 1; d >= 0; d--) {
         if (strides == Py_None) {
             m->strides[d] = next;
-            if (m->shape[d] && next > PY_SSIZE_T_MAX / m->shape[d]) {
+            if (m->shape[d] && (uint64_t)next > (uint64_t)PY_SSIZE_T_MAX / m->shape[d]) {
                 PyErr_NoMemory();
                 return -1;
             }
-            next *= m->shape[d];
+            next *= (int64_t)m->shape[d];
         } else if ((m->strides[d] = PyLong_AsLongLong(PyTuple_GetItem(strides, d))) ==
                        -1 &&
                    PyErr_Occurred()) {
@@ -265,7 +263,7 @@ int zx_memory_of_address(struct zx_memory *m, zx_array *a, PyObject *tuple)
         return -1;
     m->t.ndim = ndim;
     for (int32_t d = 0; d < ndim; d++)
-        m->shape[d] = (int64_t)length[d];
+        m->shape[d] = length[d];
     if (strides_of(m, strides, zarr_dtype_item_bytes(zarr_array_dtype(a->a))))
         return -1;
     m->t.shape = m->shape;

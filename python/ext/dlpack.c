@@ -136,7 +136,7 @@ static PyObject *capsule_of(zx_tensor *self, Py_buffer *view, bool has_version)
     t.dtype = zarr_array_dtype(self->array->a);
     t.data = view->buf;
     t.ndim = view->ndim;
-    t.shape = (const int64_t *)view->shape;
+    t.shape = (const uint64_t *)view->shape;
     t.strides = (const int64_t *)view->strides;
     t.byte_order = self->array->order;
     return zx_capsule(self->array, &t, has_version, release_view, view);
@@ -205,7 +205,7 @@ int zx_memory_of_capsule(struct zx_memory *m, zx_array *a, PyObject *capsule,
     m->t.strides = m->strides;
     for (int32_t d = m->t.ndim - 1; d >= 0; d--) {
         const int64_t next = d + 1 < m->t.ndim
-                                 ? m->strides[d + 1] * m->shape[d + 1]
+                                 ? m->strides[d + 1] * (int64_t)m->shape[d + 1]
                                  : (int64_t)zarr_dtype_item_bytes(m->t.dtype);
 
         m->shape[d] = view.shape[d];

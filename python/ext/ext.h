@@ -125,7 +125,8 @@ typedef struct {
 /* A tensor over memory of a Python object, which it keeps alive. */
 struct zx_memory {
     zarr_tensor t;
-    int64_t shape[ZARR_MAX_RANK], strides[ZARR_MAX_RANK];
+    uint64_t shape[ZARR_MAX_RANK];
+    int64_t strides[ZARR_MAX_RANK];
     Py_buffer view;
     PyObject *owner; /* a Vlen, a capsule, ...; NULL: `view` is held */
     bool is_held;

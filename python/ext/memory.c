@@ -16,7 +16,7 @@ static int held_by_buffer(struct zx_memory *m, PyObject *object, bool is_writabl
     m->t.ndim = m->view.ndim;
     m->t.data = m->view.buf;
     for (int d = 0; d < m->view.ndim; d++) {
-        m->shape[d] = m->view.shape[d];
+        m->shape[d] = (uint64_t)m->view.shape[d];
         m->strides[d] = m->view.strides[d];
     }
     return 0;
@@ -30,7 +30,7 @@ static void held_by_vlen(struct zx_memory *m, zx_vlen *v)
     m->t.ndim = v->ndim;
     m->t.data = v->item;
     for (int32_t d = v->ndim - 1; d >= 0; d--) {
-        m->shape[d] = v->shape[d];
+        m->shape[d] = (uint64_t)v->shape[d];
         m->strides[d] = stride;
         stride *= v->shape[d] ? v->shape[d] : 1;
     }
@@ -80,7 +80,7 @@ static int does_not_fit(const struct zx_memory *m, int32_t ndim, const uint64_t 
     PyObject *a, *b;
 
     for (int32_t d = 0; d < m->t.ndim; d++)
-        own[d] = (uint64_t)m->shape[d];
+        own[d] = m->shape[d];
     a = shape_text(m->t.ndim, own);
     b = shape_text(ndim, shape);
     if (a && b)
@@ -114,15 +114,14 @@ int zx_memory_broadcast(struct zx_memory *m, int32_t ndim, const uint64_t *shape
     if (lead < 0)
         return does_not_fit(m, ndim, shape);
     for (int32_t d = m->t.ndim - 1; d >= 0; d--)
-        if ((uint64_t)m->shape[d] != shape[d + lead] && m->shape[d] != 1)
+        if (m->shape[d] != shape[d + lead] && m->shape[d] != 1)
             return does_not_fit(m, ndim, shape);
     for (int32_t d = m->t.ndim - 1; d >= 0; d--) {
-        m->strides[d + lead] =
-            (uint64_t)m->shape[d] == shape[d + lead] ? m->strides[d] : 0;
-        m->shape[d + lead] = (int64_t)shape[d + lead];
+        m->strides[d + lead] = m->shape[d] == shape[d + lead] ? m->strides[d] : 0;
+        m->shape[d + lead] = shape[d + lead];
     }
     for (int32_t d = 0; d < lead; d++) {
-        m->shape[d] = (int64_t)shape[d];
+        m->shape[d] = shape[d];
         m->strides[d] = 0;
     }
     m->t.ndim = ndim;

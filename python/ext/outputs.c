@@ -397,7 +397,7 @@ bool zx_memory_of_numpy(struct zx_memory *m, zx_state *st, PyObject *array)
     m->t.shape = m->shape;
     m->t.strides = m->strides;
     for (int d = 0; d < a->ndim; d++) {
-        m->shape[d] = a->shape[d];
+        m->shape[d] = (uint64_t)a->shape[d];
         m->strides[d] = a->strides[d];
     }
     m->owner = Py_NewRef(array);

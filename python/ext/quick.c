@@ -241,7 +241,7 @@ static bool has_shape(const struct everyday *e, const struct zx_memory *m)
     bool fits = m->t.ndim == e->n_axes;
 
     for (int32_t d = 0; fits && d < e->n_axes; d++)
-        fits = (uint64_t)m->shape[d] == e->shape[d];
+        fits = m->shape[d] == e->shape[d];
     return fits;
 }
 

@@ -43,13 +43,13 @@ static zarr_status append_boxes(struct appending *ap, zarr_error *err)
                        "axis %" PRId32 " is not one of the array's %" PRId32, axis,
                        m->ndim);
     for (int32_t d = 0; d < m->ndim; d++) {
-        if (src->shape[d] < 0 || (d != axis && (uint64_t)src->shape[d] != m->shape[d]))
+        if (d != axis && src->shape[d] != m->shape[d])
             return zr_fail(err, ZARR_ERR_INVALID,
-                           "dimension %" PRId32 " of what is appended has length %" PRId64
+                           "dimension %" PRId32 " of what is appended has length %" PRIu64
                            ", the array's %" PRIu64,
                            d, src->shape[d], m->shape[d]);
         ap->start[d] = d == axis ? m->shape[d] : 0;
-        ap->count[d] = (uint64_t)src->shape[d];
+        ap->count[d] = src->shape[d];
         if (!zr_add_u64(ap->start[d], ap->count[d], &ap->shape[d]))
             return zr_fail(err, ZARR_ERR_INVALID, "dimension %" PRId32 " would overflow",
                            d);

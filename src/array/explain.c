@@ -25,14 +25,14 @@ static bool index_is_cached(void *arg, const char *key)
 /* NULL strides mean C order without gaps; anything else is reported as strided. */
 static bool tensor_is_contiguous(const zarr_tensor *t, uint64_t item_bytes)
 {
-    int64_t expect = (int64_t)item_bytes;
+    int64_t expect = (int64_t)item_bytes, n = 0;
 
     if (!t || !t->strides || !t->shape)
         return true;
     for (int32_t d = t->ndim - 1; d >= 0; d--) {
         if (t->shape[d] > 1 && t->strides[d] != expect)
             return false;
-        if (!zr_mul_i64(expect, t->shape[d], &expect))
+        if (!zr_to_i64(t->shape[d], &n) || !zr_mul_i64(expect, n, &expect))
             return false;
     }
     return true;

@@ -33,7 +33,7 @@ zarr_status zr_io_field(struct zr_io *io, const struct zr_array_state *s,
     p->n_values = 1;
     for (int32_t d = 0; d < f.ndim; d++) {
         p->shape[d] = f.shape[d];
-        p->stride[d] = (int64_t)f.stride[d];
+        p->stride[d] = f.stride[d];
         p->n_values *= f.shape[d]; /* within an element */
     }
     *dtype = f.dtype;

@@ -82,7 +82,8 @@ struct zr_packed {
     uint32_t per_item;            /* elements in an element of `bytes` */
     zarr_selection *box;          /* owned; NULL: the caller's selection */
     zarr_tensor tensor;           /* points into this struct */
-    int64_t shape[ZARR_MAX_RANK], strides[ZARR_MAX_RANK];
+    uint64_t shape[ZARR_MAX_RANK];
+    int64_t strides[ZARR_MAX_RANK];
     /* elements with a byte each: the caller's bytes, a copy of them and the elements */
     struct zr_view view;
     uint8_t *rows, *elements; /* owned */

@@ -67,7 +67,6 @@ static zarr_status look_at_tile(struct outside_look *l, const uint64_t *start,
                                 const uint64_t *count, bool *yes, zarr_error *err)
 {
     const struct zr_array_meta *m = &l->s->meta;
-    int64_t shape[ZARR_MAX_RANK] = {0};
     zarr_tensor tensor;
     struct zr_view_want want = {
         .ndim = m->ndim, .shape = count, .role = ZR_VIEW_DESTINATION};
@@ -89,9 +88,7 @@ static zarr_status look_at_tile(struct outside_look *l, const uint64_t *start,
             ZR_TRY(zr_fail_memory(err, bytes));
         l->room = bytes;
     }
-    for (int32_t d = 0; d < m->ndim; d++)
-        shape[d] = (int64_t)count[d];
-    zarr_tensor_host(&tensor, NULL, l->block, bytes, m->ndim, shape);
+    zarr_tensor_host(&tensor, NULL, l->block, bytes, m->ndim, count);
     want.item_bytes = io.layout->item_bytes;
     want.swap_unit = io.layout->swap_unit;
     ZR_TRY(zr_view_from_tensor(&io.view, &l->a->h.ctx->memory, &tensor, &want, err));

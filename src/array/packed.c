@@ -53,9 +53,8 @@ static zarr_status packed_check(const zarr_tensor *t, const zarr_dtype *dtype, s
                        ", but packed elements are neighbours: it must be 1",
                        t->strides[t->ndim - 1]);
     for (int32_t i = 0; i < t->ndim; i++)
-        if (t->shape[i] < 0 || !zr_mul_u64(bits, (uint64_t)t->shape[i], &bits))
-            return zr_fail(err, ZARR_ERR_INVALID,
-                           "tensor: shape[%" PRId32 "] is %" PRId64, i, t->shape[i]);
+        if (!zr_mul_u64(bits, t->shape[i], &bits))
+            return zr_fail(err, ZARR_ERR_LIMIT, "tensor: too many elements");
     if (!zr_to_size(bits, n) || !zr_mul_u64(bits, width, &bits))
         return zr_fail(err, ZARR_ERR_LIMIT, "tensor: too many elements");
     if (!t->strides && t->data_bytes &&
@@ -146,7 +145,6 @@ static zarr_status rows_view(struct zr_packed *p, const zarr_tensor *t, size_t n
                                 .swap_unit = 1,
                                 .role = write ? ZR_VIEW_SOURCE : ZR_VIEW_DESTINATION};
     uint64_t shape[ZARR_MAX_RANK], bits = 0;
-    int64_t signed_shape[ZARR_MAX_RANK];
     zarr_tensor bytes = *t;
 
     p->row_elements = rows ? (size_t)t->shape[t->ndim - 1] : n;
@@ -155,12 +153,10 @@ static zarr_status rows_view(struct zr_packed *p, const zarr_tensor *t, size_t n
         return zr_fail(err, ZARR_ERR_LIMIT, "tensor: too many elements");
     p->row_bytes = (size_t)zr_ceil_div_u64(bits, 8);
     for (int32_t d = 0; d < want.ndim; d++)
-        shape[d] = d < want.ndim - 1 ? (uint64_t)t->shape[d] : p->row_bytes;
-    for (int32_t d = 0; d < want.ndim; d++)
-        signed_shape[d] = (int64_t)shape[d];
+        shape[d] = d < want.ndim - 1 ? t->shape[d] : p->row_bytes;
     want.shape = shape;
     bytes.ndim = want.ndim;
-    bytes.shape = signed_shape;
+    bytes.shape = shape;
     bytes.strides = rows ? t->strides : NULL;
     bytes.dtype = NULL;
     bytes.flags = 0;

@@ -148,13 +148,13 @@ static zarr_status fill_box(const struct zr_trim *t, const uint64_t *start,
                             const uint64_t *count, zarr_error *err)
 {
     const struct zr_array_meta *m = &t->old->meta;
-    int64_t shape[ZARR_MAX_RANK], stride[ZARR_MAX_RANK] = {0};
+    const int64_t stride[ZARR_MAX_RANK] = {0};
     const zarr_tensor tensor = {
         .struct_size = sizeof tensor,
         .device_type = ZARR_DEVICE_CPU,
         .ndim = m->ndim,
         .data = m->fill,
-        .shape = shape,
+        .shape = count,
         .strides = stride,
         .data_bytes = zarr_dtype_item_bytes(m->dtype),
     };
@@ -163,8 +163,6 @@ static zarr_status fill_box(const struct zr_trim *t, const uint64_t *start,
     struct zr_io io;
     zarr_status st = ZARR_OK;
 
-    for (int32_t d = 0; d < m->ndim; d++)
-        shape[d] = (int64_t)count[d];
     ZR_TRY(zarr_selection_box(&box, m->ndim, m->shape, start, count, err));
     ZR_TRY(zr_array_io(&io, t->a, t->old, ZARR_DEVICE_CPU, NULL, err));
     want.item_bytes = io.layout->item_bytes;

@@ -32,8 +32,7 @@ static const zarr_dtype *call_shape(struct zr_vlen_call *c)
         c->selection ? zarr_selection_shape(c->selection) : s->meta.shape;
 
     c->ndim = c->selection ? zarr_selection_ndim(c->selection) : s->meta.ndim;
-    for (int32_t d = 0; d < c->ndim; d++)
-        c->shape[d] = (int64_t)shape[d];
+    memcpy(c->shape, shape, (size_t)c->ndim * sizeof *shape);
     c->fits = zr_product_u64(shape, (size_t)c->ndim, &c->n);
     zr_array_state_free(s);
     return dtype;

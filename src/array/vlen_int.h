@@ -14,7 +14,7 @@ struct zr_vlen_call {
     const zarr_selection *selection;
     const zarr_dtype *value; /* of an optional type its values, else the type itself */
     bool optional; /* a byte after each zarr_vlen says whether there is a value */
-    int64_t shape[ZARR_MAX_RANK];
+    uint64_t shape[ZARR_MAX_RANK];
     int32_t ndim;
     bool fits; /* n fits 64 bits */
     uint64_t n;

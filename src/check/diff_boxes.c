@@ -48,15 +48,15 @@ static zarr_status compared_read(struct zr_comparing *c, int side,
     const zarr_dtype_field *f = &c->p->field[side];
     zarr_io_options io = ZARR_IO_OPTIONS_INIT;
     zarr_selection *selection = NULL;
-    int64_t shape[ZARR_MAX_RANK];
+    uint64_t shape[ZARR_MAX_RANK];
     zarr_tensor tensor;
     int32_t ndim = 0;
     zarr_status st = ZARR_OK;
 
     for (; ndim < c->ndim; ndim++)
-        shape[ndim] = (int64_t)b->count[ndim];
+        shape[ndim] = b->count[ndim];
     for (int32_t i = 0; i < f->ndim; i++)
-        shape[ndim++] = (int64_t)f->shape[i];
+        shape[ndim++] = f->shape[i];
     zarr_tensor_host(&tensor, NULL, c->data[side], b->n_items * c->item_bytes, ndim,
                      shape);
     ZR_TRY(box_selection(c, side, b, &selection, err));

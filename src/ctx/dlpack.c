@@ -51,7 +51,7 @@ static zarr_status dlpack_bad(const char *what, int32_t d, int64_t value, zarr_e
 
 /* Checks rank, shape and data. *n: the product of the lengths other than 0. A length of 0
  * does not excuse the others, so that products of some of them never overflow. */
-static zarr_status dlpack_check(const void *data, int32_t ndim, const int64_t *shape,
+static zarr_status dlpack_check(const void *data, int32_t ndim, const uint64_t *shape,
                                 uint64_t byte_offset, uint64_t *n, zarr_error *err)
 {
     bool empty = false;
@@ -64,9 +64,8 @@ static zarr_status dlpack_check(const void *data, int32_t ndim, const int64_t *s
                        ndim, shape ? "" : " without a shape", ZARR_MAX_RANK);
     for (int32_t d = 0; d < ndim; d++) {
         empty = empty || shape[d] == 0;
-        if (shape[d] < 0 || !zr_mul_u64(*n, (uint64_t)ZR_MAX(shape[d], 1), n) ||
-            *n > INT64_MAX)
-            return dlpack_bad("shape", d, shape[d], err);
+        if (!zr_mul_u64(*n, ZR_MAX(shape[d], 1), n) || *n > INT64_MAX)
+            return dlpack_bad("shape", d, (int64_t)shape[d], err);
     }
     if (!data && !empty)
         return zr_fail(err, ZARR_ERR_INVALID, "DLPack: %" PRIu64 " elements, but no data",
@@ -168,7 +167,9 @@ static zarr_status tensor_in(zarr_dlpack_view *out, zarr_context *ctx,
     if (from->device_type <= 0) /* 0 would be the context's default memory */
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "DLPack: no device has type %" PRId32,
                        from->device_type));
-    ZR_TRY(dlpack_check(from->data, from->ndim, from->shape, from->byte_offset, &n, err));
+    /* a negative length is larger than any that is accepted */
+    ZR_TRY(dlpack_check(from->data, from->ndim, (const uint64_t *)from->shape,
+                        from->byte_offset, &n, err));
     v.flags = (uint32_t)(flags & (ZARR_DLPACK_READ_ONLY | ZARR_DLPACK_COPIED));
     v.tensor = (zarr_tensor){.struct_size = sizeof v.tensor,
                              .device_type = from->device_type,
@@ -265,13 +266,13 @@ static void delete_versioned(struct DLManagedTensorVersioned *self)
         block_free(self->manager_ctx);
 }
 
-static void compact_strides(int64_t *strides, int32_t ndim, const int64_t *shape)
+static void compact_strides(int64_t *strides, int32_t ndim, const uint64_t *shape)
 {
     int64_t next = 1;
 
     for (int32_t d = ndim; d-- > 0;) {
         strides[d] = next;
-        next *= ZR_MAX(shape[d], 1);
+        next *= (int64_t)ZR_MAX(shape[d], 1);
     }
 }
 

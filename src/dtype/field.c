@@ -25,7 +25,7 @@ static zarr_status field_enter(zarr_dtype_field *out, const struct zr_field *f,
                        (int)ZARR_MAX_RANK);
     for (int32_t d = f->ndim - 1; d >= 0; d--) {
         out->shape[out->ndim + d] = f->shape[d];
-        out->stride[out->ndim + d] = stride;
+        out->stride[out->ndim + d] = (int64_t)stride;
         stride *= f->shape[d]; /* cannot overflow: checked when the type was made */
     }
     out->ndim += f->ndim;

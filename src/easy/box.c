@@ -167,21 +167,14 @@ out:
 }
 
 /* Describes elements of the array's type, or of the caller's if nothing is converted. */
-struct box_tensor {
-    zarr_tensor t;
-    int64_t shape[ZARR_MAX_RANK];
-};
-
-static void box_describe(struct box_tensor *out, const struct box *b, void *data)
+static void box_describe(zarr_tensor *out, const struct box *b, void *data)
 {
     const uint64_t item_bytes = zarr_dtype_item_bytes(b->stored);
 
-    for (int32_t d = 0; d < b->ndim; d++) /* a length of one that fits: box_room() */
-        out->shape[d] = (int64_t)b->shape[d];
-    zarr_tensor_host(&out->t, NULL, data ? data : out, b->n_items * item_bytes, b->ndim,
-                     out->shape);
-    out->t.dtype = b->stored;
-    out->t.byte_order = b->converts ? ZARR_ORDER_NATIVE : b->order;
+    zarr_tensor_host(out, NULL, data ? data : out, b->n_items * item_bytes, b->ndim,
+                     b->shape);
+    out->dtype = b->stored;
+    out->byte_order = b->converts ? ZARR_ORDER_NATIVE : b->order;
 }
 
 static size_t box_parts(const struct box *b)
@@ -195,13 +188,13 @@ static zarr_status read_elements(struct box *b, const zarr_selection *sel, void 
                                  zarr_error *err)
 {
     uint8_t *stored = data;
-    struct box_tensor tensor;
+    zarr_tensor tensor;
     zarr_status st = ZARR_OK;
 
     if (b->converts && b->n_items > 0)
         stored += b->bytes - b->n_items * zarr_dtype_item_bytes(b->stored);
     box_describe(&tensor, b, stored);
-    ZR_TRY(zarr_array_read(b->array, sel, &tensor.t, b->opts, err));
+    ZR_TRY(zarr_array_read(b->array, sel, &tensor, b->opts, err));
     if (b->converts)
         st = zr_codecs_cast(data, &b->to, stored, &b->from, box_parts(b),
                             zarr_array_context(b->array)->alloc, err);
@@ -268,7 +261,7 @@ struct box_target {
 static zarr_status write_elements(struct box *b, const struct box_memory *m,
                                   const struct box_target *to, zarr_error *err)
 {
-    struct box_tensor tensor;
+    zarr_tensor tensor;
     void *room = NULL, *elements = NULL;
     zarr_status st = box_prepare(b, m, true, err);
 
@@ -279,8 +272,8 @@ static zarr_status write_elements(struct box *b, const struct box_memory *m,
     } else {
         box_describe(&tensor, b, elements);
         st = to->append
-                 ? zarr_array_append(b->array, 0, &tensor.t, to->first, b->opts, err)
-                 : zarr_array_write(b->array, to->selection, &tensor.t, b->opts, err);
+                 ? zarr_array_append(b->array, 0, &tensor, to->first, b->opts, err)
+                 : zarr_array_write(b->array, to->selection, &tensor, b->opts, err);
     }
     zr_free(zarr_array_context(b->array)->alloc, room);
     return st;

@@ -13,7 +13,7 @@
 
 void zarr_tensor_host_sized(zarr_tensor *out, uint32_t out_bytes, const char *data_type,
                             void *data, uint64_t data_bytes, int32_t ndim,
-                            const int64_t *shape)
+                            const uint64_t *shape)
 {
     const zarr_tensor t = {.device_type = ZARR_DEVICE_CPU,
                            .data_type = data_type,
@@ -101,9 +101,9 @@ static zarr_status view_take_shape(struct zr_view *v, const zarr_tensor *t,
 {
     *empty = false;
     for (int32_t k = 0; k < v->ndim; k++) {
-        if (t->shape[k] < 0 || (uint64_t)t->shape[k] != shape[k])
+        if (t->shape[k] != shape[k])
             return zr_fail(err, ZARR_ERR_INVALID,
-                           "tensor: length %" PRId64 " of dimension %" PRId32
+                           "tensor: length %" PRIu64 " of dimension %" PRId32
                            " should be %" PRIu64,
                            t->shape[k], k, shape[k]);
         v->shape[k] = shape[k];

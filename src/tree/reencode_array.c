@@ -24,7 +24,7 @@ struct transfer {
     zarr_tensor tensor;
     zarr_io_options opts;
     zarr_stats stats;
-    int64_t shape[ZARR_MAX_RANK], strides[ZARR_MAX_RANK];
+    int64_t strides[ZARR_MAX_RANK];
     uint64_t bytes; /* bytes of a write; 0: a read */
 };
 
@@ -80,12 +80,11 @@ static zarr_status transfer_begin(struct reencode_work *w, struct transfer *t,
         return st;
     /* no overflow: all of the box is within buffer_bytes */
     for (int32_t d = b->ndim - 1; d >= 0; d--) {
-        t->shape[d] = (int64_t)box->count[d];
         t->strides[d] = (int64_t)stride;
         offset += (box->start[d] - slot->box.start[d]) * stride;
         stride *= slot->box.count[d];
     }
-    zarr_tensor_host(&t->tensor, NULL, slot->data, slot->bytes, b->ndim, t->shape);
+    zarr_tensor_host(&t->tensor, NULL, slot->data, slot->bytes, b->ndim, box->count);
     t->tensor.strides = t->strides;
     t->tensor.byte_offset = offset;
     t->stats = (zarr_stats){.struct_size = sizeof t->stats};

@@ -35,14 +35,11 @@ static zarr_status reread_side(struct rereading *c, int side, zarr_error *err)
     zarr_array *array = side ? c->pair->dst : c->pair->src;
     zarr_io_options io = ZARR_IO_OPTIONS_INIT;
     zarr_selection *selection = NULL;
-    int64_t shape[ZARR_MAX_RANK];
     zarr_tensor tensor;
     zarr_status st = ZARR_OK;
 
-    for (int32_t d = 0; d < b->ndim; d++)
-        shape[d] = (int64_t)b->count[d];
     zarr_tensor_host(&tensor, NULL, c->data[side], b->n_items * c->s.item_bytes, b->ndim,
-                     shape);
+                     b->count);
     ZR_TRY(zarr_selection_box(&selection, b->ndim, b->shape, b->start, b->count, err));
     if (zarr_dtype_variable(zarr_array_dtype(array))) {
         if (!c->heap[side])

@@ -68,7 +68,7 @@ static int check_inits(void)
 static zarr_status round_trip(zarr_store *store, zarr_array **array, zarr_error *err)
 {
     const uint64_t shape[2] = {ROWS, COLUMNS}, chunks[2] = {2, 3};
-    const int64_t extent[2] = {ROWS, COLUMNS};
+    const uint64_t extent[2] = {ROWS, COLUMNS};
     int32_t written[ROWS * COLUMNS], read[ROWS * COLUMNS];
     zarr_array_spec spec = ZARR_ARRAY_SPEC_INIT;
     zarr_io_options opts = ZARR_IO_OPTIONS_INIT;

@@ -97,7 +97,7 @@ static void check_shrink(struct world *w, bool done)
 
 static zarr_status append(struct world *w, zarr_error *err)
 {
-    const int64_t shape[2] = {3, COLS};
+    const uint64_t shape[2] = {3, COLS};
     int32_t data[3 * COLS];
     zarr_tensor t;
     zarr_array *a = NULL;
@@ -129,7 +129,7 @@ static void check_append(struct world *w, bool done)
 
 static zarr_status submit(struct world *w, zarr_error *err)
 {
-    const int64_t shape[2] = {ROWS, COLS};
+    const uint64_t shape[2] = {ROWS, COLS};
     int32_t data[CELLS];
     zarr_tensor t;
     zarr_request *rq = NULL;

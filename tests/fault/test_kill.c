@@ -59,7 +59,7 @@ static zarr_status write_turn(zarr_array *a, uint32_t t)
     const uint64_t at = (t * 7u) % 4u * INNER;
     const uint64_t start[2] = {t % 3 ? at : 0, t % 3 == 1 ? at : 0};
     const uint64_t count[2] = {t % 3 ? INNER : EDGE, t % 3 == 1 ? INNER : EDGE};
-    const int64_t shape[2] = {(int64_t)count[0], (int64_t)count[1]};
+    const uint64_t shape[2] = {(uint64_t)count[0], (uint64_t)count[1]};
     zarr_selection *sel = NULL;
     zarr_tensor tensor;
     zarr_status st;
@@ -99,7 +99,7 @@ static int tell_fault(void *user, const zarr_verify_item *item)
 static uint32_t check_array(zarr_store *store, const char *path, uint32_t last)
 {
     static uint32_t data[EDGE * EDGE];
-    const int64_t shape[2] = {EDGE, EDGE};
+    const uint64_t shape[2] = {EDGE, EDGE};
     uint32_t newest = 0;
     zarr_array *a = NULL;
     zarr_tensor tensor;

@@ -33,7 +33,7 @@ static zarr_status box_io(zarr_array *a, bool write, uint64_t rows, uint64_t col
                           int32_t *data, zarr_error *err)
 {
     const uint64_t start[2] = {0, 0}, count[2] = {rows, cols};
-    const int64_t shape[2] = {(int64_t)rows, (int64_t)cols};
+    const uint64_t shape[2] = {(uint64_t)rows, (uint64_t)cols};
     zarr_selection *sel = NULL;
     zarr_tensor t;
     zarr_status st = zarr_selection_box(&sel, 2, zarr_array_shape(a), start, count, err);
@@ -56,7 +56,7 @@ static zarr_status append_rows(zarr_array *a, uint64_t n, zarr_error *err)
 {
     static int32_t data[MOST * MOST];
     const uint64_t *have = zarr_array_shape(a);
-    const int64_t shape[2] = {(int64_t)n, (int64_t)have[1]};
+    const uint64_t shape[2] = {(uint64_t)n, (uint64_t)have[1]};
     zarr_tensor t;
 
     fill_cells(data, have[0], n, have[1]);

@@ -120,7 +120,7 @@ static void blosc_scratch(void **state)
 {
     static const uint64_t shape[1] = {BLOSC_CHUNK};
     static uint8_t data[BLOSC_CHUNK];
-    const int64_t length = BLOSC_CHUNK;
+    const uint64_t length = BLOSC_CHUNK;
     const zarr_array_spec spec = {
         .struct_size = sizeof spec,
         .ndim = 1,

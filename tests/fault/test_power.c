@@ -41,7 +41,7 @@ static void mark(uint32_t durability, bool flushed)
 static void write_array(zarr_store *store, int format, uint32_t durability)
 {
     const uint64_t shape = 16, chunk = 4, less = 6;
-    const int64_t n = 16;
+    const uint64_t n = 16;
     const zarr_array_spec spec = {.struct_size = sizeof spec,
                                   .zarr_format = format,
                                   .ndim = 1,
@@ -180,10 +180,10 @@ static void shape_case_open(struct shape_case *c, struct world *w)
     world_must(zarr_array_create(&c->a, c->store, "g/a", &spec, NULL, &err), &err, "g/a");
 }
 
-static void shape_case_append(const struct shape_case *c, int64_t rows)
+static void shape_case_append(const struct shape_case *c, uint64_t rows)
 {
     static int32_t data[MANY * ROW];
-    const int64_t shape[2] = {rows, ROW};
+    const uint64_t shape[2] = {rows, ROW};
     zarr_tensor t;
     zarr_error err;
 

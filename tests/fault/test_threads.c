@@ -64,7 +64,7 @@ static void write_part(struct job *j, uint32_t value, int part)
     const uint64_t at = (uint64_t)(value % 4) * INNER;
     const uint64_t start[2] = {part ? at : 0, part == 2 ? at : 0};
     const uint64_t count[2] = {part ? INNER : EDGE, part == 2 ? INNER : EDGE};
-    const int64_t shape[2] = {(int64_t)count[0], (int64_t)count[1]};
+    const uint64_t shape[2] = {(uint64_t)count[0], (uint64_t)count[1]};
     zarr_selection *sel = NULL;
     zarr_error err = {0};
     zarr_tensor t;
@@ -91,7 +91,7 @@ static int torn_chunks(const uint32_t *data)
 static void read_all(struct job *j)
 {
     uint32_t data[EDGE * EDGE];
-    const int64_t shape[2] = {EDGE, EDGE};
+    const uint64_t shape[2] = {EDGE, EDGE};
     zarr_error err = {0};
     zarr_tensor t;
 
@@ -147,7 +147,7 @@ static void *cancelled_work(void *arg)
 {
     struct job *j = arg;
     uint32_t data[EDGE * EDGE];
-    const int64_t shape[2] = {EDGE, EDGE};
+    const uint64_t shape[2] = {EDGE, EDGE};
     zarr_tensor t;
 
     zarr_tensor_host(&t, NULL, data, sizeof data, 2, shape);
@@ -195,7 +195,7 @@ static void *read_shards(void *arg)
 {
     struct job *j = arg;
     int32_t data[N_CELLS];
-    const int64_t shape[1] = {N_CELLS};
+    const uint64_t shape[1] = {N_CELLS};
     zarr_error err = {0};
     zarr_tensor t;
 
@@ -214,7 +214,7 @@ static void *read_shards(void *arg)
 static zarr_array *make_shards(struct world *w, const char *dir)
 {
     const uint64_t shape[1] = {N_CELLS}, chunk[1] = {5}, shard[1] = {10};
-    const int64_t n[1] = {N_CELLS};
+    const uint64_t n[1] = {N_CELLS};
     const zarr_store_options so = {.struct_size = sizeof so,
                                    .flags = ZARR_STORE_CREATE,
                                    .durability = ZARR_DURABILITY_NONE};
@@ -308,7 +308,7 @@ static void test_fork(void **state)
 {
     struct world w;
     static uint32_t data[EDGE * EDGE];
-    const int64_t shape[2] = {EDGE, EDGE};
+    const uint64_t shape[2] = {EDGE, EDGE};
     zarr_array *a;
     zarr_tensor t;
 

@@ -145,7 +145,7 @@ zarr_status world_rows_io(struct world *w, const char *path, bool write, uint64_
                           uint64_t n, int32_t *data, zarr_error *err)
 {
     const uint64_t start[2] = {first, 0}, count[2] = {n, COLS};
-    const int64_t shape[2] = {(int64_t)n, COLS};
+    const uint64_t shape[2] = {(uint64_t)n, COLS};
     zarr_array *a = NULL;
     zarr_selection *sel = NULL;
     zarr_tensor t;

@@ -166,7 +166,7 @@ static void run(zarr_array *array, const char *name, const char *selected, int w
     char text[128];
     zarr_selection *sel = NULL;
     const uint64_t *want = NULL;
-    int64_t extent[2];
+    uint64_t extent[2];
     zarr_tensor tensor;
     zarr_error err;
     zarr_status st;
@@ -174,8 +174,8 @@ static void run(zarr_array *array, const char *name, const char *selected, int w
     if (zarr_selection_parse(&sel, 2, shape, selected, &err) != ZARR_OK)
         stop(selected, &err);
     want = zarr_selection_shape(sel);
-    extent[0] = (int64_t)want[0];
-    extent[1] = (int64_t)want[1];
+    extent[0] = (uint64_t)want[0];
+    extent[1] = (uint64_t)want[1];
     zarr_tensor_host(&tensor, NULL, elements, sizeof elements, 2, extent);
     snprintf(text, sizeof text, "%s %s [%s], %s", write ? "write" : "read", name,
              selected, threads == 1 ? "1 thread" : "several threads");

@@ -143,7 +143,8 @@ static void fuzz_out(const zarr_dlpack_view *view)
 static void fuzz_dlpack(struct fuzz_input *in)
 {
     static const uint8_t bits[] = {8, 16, 32, 64, 4, 2, 6, 1, 128};
-    int64_t shape[FUZZ_RANK], strides[FUZZ_RANK];
+    uint64_t shape[FUZZ_RANK];
+    int64_t strides[FUZZ_RANK];
     DLManagedTensorVersioned v = {.version = {1, 0}};
     const struct DLManagedTensorVersioned *from = NULL;
     const DLManagedTensorVersioned *given = &v;

@@ -65,7 +65,7 @@ static void fuzz_values(zarr_array *a, const zarr_selection *sel)
     const uint64_t n = zarr_selection_n_items(sel);
     const uint64_t *shape = zarr_selection_shape(sel);
     const int32_t ndim = zarr_selection_ndim(sel);
-    int64_t wanted[ZARR_MAX_RANK];
+    uint64_t wanted[ZARR_MAX_RANK];
     uint8_t in[FUZZ_MOST_ITEMS], out[2][FUZZ_MOST_ITEMS];
     zarr_io_options io = ZARR_IO_OPTIONS_INIT;
     zarr_tuning tuning = ZARR_TUNING_INIT;
@@ -76,7 +76,7 @@ static void fuzz_values(zarr_array *a, const zarr_selection *sel)
     if (n > FUZZ_MOST_ITEMS)
         return;
     for (int32_t d = 0; d < ndim; d++)
-        wanted[d] = (int64_t)shape[d];
+        wanted[d] = (uint64_t)shape[d];
     for (uint64_t i = 0; i < n; i++)
         in[i] = (uint8_t)(i % 200 + 1);
     zarr_tensor_host(&t, NULL, in, n, ndim, wanted);

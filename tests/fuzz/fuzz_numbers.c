@@ -54,7 +54,7 @@ static void fuzz_chunk(zarr_array *a, zarr_store *store, const uint8_t *chunk,
                        size_t size)
 {
     const uint64_t item = zarr_dtype_item_bytes(zarr_array_dtype(a));
-    const int64_t shape[1] = {FUZZ_ITEMS};
+    const uint64_t shape[1] = {FUZZ_ITEMS};
     uint8_t once[FUZZ_MOST_BYTES], twice[FUZZ_MOST_BYTES];
     const uint64_t n = item * FUZZ_ITEMS;
     zarr_error err = {0};

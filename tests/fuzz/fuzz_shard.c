@@ -72,7 +72,7 @@ static zarr_status fuzz_io(zarr_array *a, int write, char *data, uint64_t bytes,
 {
     const int32_t ndim = zarr_array_ndim(a);
     uint64_t start[ZARR_MAX_RANK] = {0}, count[ZARR_MAX_RANK];
-    int64_t shape[ZARR_MAX_RANK];
+    uint64_t shape[ZARR_MAX_RANK];
     zarr_selection *sel = NULL;
     zarr_error err = {0};
     zarr_tensor t;
@@ -80,7 +80,7 @@ static zarr_status fuzz_io(zarr_array *a, int write, char *data, uint64_t bytes,
 
     for (int32_t d = 0; d < ndim; d++) {
         count[d] = one ? 1 : zarr_array_shape(a)[d];
-        shape[d] = (int64_t)count[d];
+        shape[d] = count[d];
     }
     zarr_tensor_host(&t, NULL, data, bytes, ndim, shape);
     fuzz_check(zarr_selection_box(&sel, ndim, zarr_array_shape(a), start, count, NULL) ==

@@ -36,7 +36,7 @@ class Mem(ctypes.Structure):
 
 class Tensor(Sized):
     _fields_ = [("struct_size", c_uint32), ("device_type", c_int32), ("device_id", c_int32), ("ndim", c_int32), ("data", c_void_p),
-                ("dtype", c_void_p), ("shape", POINTER(c_int64)), ("strides", POINTER(c_int64)), ("byte_offset", c_uint64),
+                ("dtype", c_void_p), ("shape", POINTER(c_uint64)), ("strides", POINTER(c_int64)), ("byte_offset", c_uint64),
                 ("data_bytes", c_uint64), ("byte_order", c_uint32), ("flags", c_uint32)]
 
 
@@ -183,7 +183,7 @@ class Memory:
         return out
 
     def tensor(self, shape):
-        return Tensor(device_type=self.mem.device_type, ndim=len(shape), data=self.mem.handle, shape=numbers(c_int64, shape),
+        return Tensor(device_type=self.mem.device_type, ndim=len(shape), data=self.mem.handle, shape=numbers(c_uint64, shape),
                       data_bytes=self.n_bytes)
 
     def free(self):

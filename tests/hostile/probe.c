@@ -97,7 +97,7 @@ static void read_box(const char *step, zarr_array *a, const uint64_t *start,
                      const uint64_t *count, uint64_t bytes)
 {
     const int32_t ndim = zarr_array_ndim(a);
-    int64_t shape[ZARR_MAX_RANK];
+    uint64_t shape[ZARR_MAX_RANK];
     char text[MAX_TEXT + 16];
     zarr_selection *sel = NULL;
     zarr_error err = {0};
@@ -107,7 +107,7 @@ static void read_box(const char *step, zarr_array *a, const uint64_t *start,
 
     begin();
     for (int32_t d = 0; d < ndim; d++)
-        shape[d] = (int64_t)count[d];
+        shape[d] = count[d];
     zarr_tensor_host(&t, NULL, data, bytes, ndim, shape);
     st = zarr_selection_box(&sel, ndim, zarr_array_shape(a), start, count, &err);
     if (st == ZARR_OK)
@@ -124,7 +124,7 @@ static void write_one(zarr_array *a)
     const uint64_t item = zarr_dtype_item_bytes(zarr_array_dtype(a));
     const int32_t ndim = zarr_array_ndim(a);
     uint64_t start[ZARR_MAX_RANK] = {0}, count[ZARR_MAX_RANK];
-    int64_t shape[ZARR_MAX_RANK];
+    uint64_t shape[ZARR_MAX_RANK];
     zarr_selection *sel = NULL;
     zarr_error err = {0};
     zarr_tensor t;

@@ -41,7 +41,7 @@ static void read_by(zarr_array *array, const char *pipeline, int64_t row, int64_
 {
     static const uint64_t shape[] = {ROWS, COLS};
     const uint64_t start[] = {(uint64_t)row, 0}, count[] = {(uint64_t)rows, COLS};
-    const int64_t size[] = {rows, COLS};
+    const uint64_t size[] = {rows, COLS};
     zarr_io_options io = ZARR_IO_OPTIONS_INIT;
     zarr_tuning tuning = ZARR_TUNING_INIT;
     zarr_stats stats = ZARR_STATS_INIT;
@@ -66,7 +66,7 @@ static void write_by(zarr_array *array, const char *pipeline, int64_t row, int64
 {
     static const uint64_t shape[] = {ROWS, COLS};
     const uint64_t start[] = {(uint64_t)row, 0}, count[] = {(uint64_t)rows, COLS};
-    const int64_t size[] = {rows, COLS};
+    const uint64_t size[] = {rows, COLS};
     zarr_io_options io = ZARR_IO_OPTIONS_INIT;
     zarr_tuning tuning = ZARR_TUNING_INIT;
     zarr_selection *sel = NULL;

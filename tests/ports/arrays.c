@@ -131,7 +131,7 @@ void make_elements(const struct kind *k, uint8_t *out)
     }
 }
 
-static const int64_t whole_shape[2] = {ROWS, COLS};
+static const uint64_t whole_shape[2] = {ROWS, COLS};
 
 zarr_array *make_array(const struct kind *k, uint8_t *elements)
 {

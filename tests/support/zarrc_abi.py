@@ -49,7 +49,7 @@ class Mem(Structure):
 class TensorStruct(Sized):
     _fields_ = [("struct_size", c_uint32), ("device_type", c_int32), ("device_id", c_int32),
                 ("ndim", c_int32), ("data", c_void_p), ("dtype", c_void_p),
-                ("shape", POINTER(c_int64)), ("strides", POINTER(c_int64)),
+                ("shape", POINTER(c_uint64)), ("strides", POINTER(c_int64)),
                 ("byte_offset", c_uint64), ("data_bytes", c_uint64), ("byte_order", c_uint32),
                 ("flags", c_uint32)]
 

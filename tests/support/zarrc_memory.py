@@ -6,7 +6,7 @@ fake device: see zarrc_abi. Then pinned and managed memory are its own, if it ha
 import ctypes
 import os
 import weakref
-from ctypes import byref, c_int64, c_void_p
+from ctypes import byref, c_int64, c_uint64, c_void_p
 
 import numpy as np
 
@@ -72,7 +72,7 @@ class Tensor:
         self.view, self.memory = view, memory
         base = base_of(view)
         offset = view.__array_interface__["data"][0] - base.ctypes.data if base.size else 0
-        self.shape = (c_int64 * max(1, view.ndim))(*view.shape)
+        self.shape = (c_uint64 * max(1, view.ndim))(*view.shape)
         self.strides = (c_int64 * max(1, view.ndim))(*view.strides)
         order = {"<": 1, ">": 2}.get(view.dtype.byteorder, 0)
         self.base, self.block = base, None

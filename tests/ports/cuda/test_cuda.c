@@ -70,7 +70,7 @@ static void read_all(zarr_array *a, const struct kind *k, const zarr_memory *mem
 
 static void read_part(zarr_array *a, const struct kind *k, const zarr_memory *mem)
 {
-    static const int64_t shape[2] = {50, 33};
+    static const uint64_t shape[2] = {50, 33};
     const uint64_t bytes = PART * item_bytes(k);
     zarr_selection *sel = NULL;
     zarr_tensor t = tensor_of(mem), host;
@@ -103,7 +103,7 @@ static void write_all(zarr_array *a, const struct kind *k, const zarr_memory *me
 /* A part of the array, whose chunks keep their other elements. */
 static void write_part(zarr_array *a, const struct kind *k, const zarr_memory *mem)
 {
-    static const int64_t shape[2] = {50, 33};
+    static const uint64_t shape[2] = {50, 33};
     const uint64_t bytes = N * item_bytes(k), part = PART * item_bytes(k);
     zarr_selection *sel = NULL;
     zarr_tensor t = tensor_of(mem), host;
@@ -176,7 +176,7 @@ static void test_small_chunks(void **state)
         EDGE = 512
     };
     static const uint64_t shape[2] = {EDGE, EDGE}, chunk[2] = {8, 8};
-    static const int64_t tensor_shape[2] = {EDGE, EDGE};
+    static const uint64_t tensor_shape[2] = {EDGE, EDGE};
     static uint16_t from[EDGE * EDGE], to[EDGE * EDGE];
 
     (void)state;

@@ -140,7 +140,7 @@ static zarr_array *make(zarr_store *s, int i)
     return a;
 }
 
-static const int64_t all[2] = {SIDE, SIDE};
+static const uint64_t all[2] = {SIDE, SIDE};
 
 static zarr_tensor on_device(const zarr_memory *mem)
 {

@@ -65,7 +65,7 @@ static const struct by *by_of(const struct kind *k)
     return &any;
 }
 
-static zarr_tensor part_of(const zarr_memory *mem, const int64_t *shape)
+static zarr_tensor part_of(const zarr_memory *mem, const uint64_t *shape)
 {
     zarr_tensor t = tensor_of(mem);
 
@@ -144,7 +144,7 @@ static void test_waits(void **state)
 
 static void test_read(void **state)
 {
-    static const int64_t part_shape[2] = {50, 33};
+    static const uint64_t part_shape[2] = {50, 33};
     static uint8_t elements[4 * N], got[4 * N], part[4 * N], want[4 * N];
 
     (void)state;
@@ -181,7 +181,7 @@ static void test_read(void **state)
 static void read_both(zarr_array *a, const struct kind *k, const char *impl,
                       const zarr_io_options *opts)
 {
-    static const int64_t shape[2] = {ROWS, COLS};
+    static const uint64_t shape[2] = {ROWS, COLS};
     static uint8_t got[4 * N], want[4 * N];
     const uint64_t bytes = N * item_bytes(k);
     zarr_tensor t;
@@ -201,7 +201,7 @@ static void read_both(zarr_array *a, const struct kind *k, const char *impl,
 /* What the device wrote is read on the host as what the host wrote. */
 static void write_both(zarr_array *a, const struct kind *k, uint8_t *elements)
 {
-    static const int64_t shape[2] = {ROWS, COLS};
+    static const uint64_t shape[2] = {ROWS, COLS};
     static uint8_t got[4 * N], want[4 * N];
     const uint64_t bytes = N * item_bytes(k);
     const zarr_memory from = {
@@ -318,7 +318,7 @@ static const struct kind *kind_of(const char *name)
 static void damage_chunk(const char *name, const char *key, const zarr_io_options *opts)
 {
     const struct kind *k = kind_of(name);
-    static const int64_t shape[2] = {ROWS, COLS};
+    static const uint64_t shape[2] = {ROWS, COLS};
     static uint8_t elements[4 * N], got[4 * N], data[65536];
     const uint64_t bytes = N * item_bytes(k);
     zarr_array *a = make_array(k, elements);

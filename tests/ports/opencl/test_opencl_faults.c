@@ -120,7 +120,7 @@ static zarr_context *ctx;
 static zarr_store *store;
 static zarr_error err;
 static int16_t elements[N], got[N];
-static const int64_t sizes[2] = {ROWS, COLS};
+static const uint64_t sizes[2] = {ROWS, COLS};
 
 #define OK(call) assert_ok((call), __LINE__)
 static void assert_ok(zarr_status st, int line)

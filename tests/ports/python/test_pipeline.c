@@ -86,7 +86,7 @@ static int32_t value_of(uint64_t row, uint64_t col)
 static void make_values(struct dict *d, const struct kind *k, int rows)
 {
     static int32_t all[GROWN][COLS];
-    const int64_t shape[RANK] = {rows, COLS};
+    const uint64_t shape[RANK] = {(uint64_t)rows, COLS};
     zarr_store *store = NULL;
     zarr_array *a = NULL;
     zarr_tensor t;
@@ -112,7 +112,7 @@ static void make_values(struct dict *d, const struct kind *k, int rows)
 struct batch {
     struct item item[DICT_KEYS];
     unsigned n;
-    int64_t shape[RANK];
+    uint64_t shape[RANK];
 };
 
 /* The part of one dimension that lies in chunk c. False: nothing. */
@@ -162,7 +162,7 @@ static void make_batch(struct batch *b, const struct kind *k, const struct slice
             b->n++;
         }
     for (int d = 0; d < RANK; d++)
-        b->shape[d] = (int64_t)b->item[b->n - 1].out[d].stop;
+        b->shape[d] = (uint64_t)b->item[b->n - 1].out[d].stop;
 }
 
 static const struct slice all_of_it[RANK] = {{0, ROWS, 1}, {0, COLS, 1}};
@@ -177,10 +177,10 @@ enum {
 static void check_elements(const int32_t *got, const struct kind *k,
                            const struct slice *s, const struct batch *b)
 {
-    for (int64_t i = 0; i < b->shape[0]; i++)
-        for (int64_t j = 0; j < b->shape[1]; j++) {
-            const uint64_t row = s[0].start + (uint64_t)i * s[0].step;
-            const uint64_t col = s[1].start + (uint64_t)j * s[1].step;
+    for (uint64_t i = 0; i < b->shape[0]; i++)
+        for (uint64_t j = 0; j < b->shape[1]; j++) {
+            const uint64_t row = s[0].start + i * s[0].step;
+            const uint64_t col = s[1].start + j * s[1].step;
             const bool gone = row / k->chunk[0] == 1 && col / k->chunk[1] == 1;
 
             assert_int_equal(got[i * b->shape[1] + j], gone ? FILL : value_of(row, col));
@@ -270,11 +270,9 @@ static void test_write(void **state)
             const struct slice *sel = selections[s];
 
             make_batch(&b, k, sel, ROWS);
-            for (int64_t e = 0; e < b.shape[0] * b.shape[1]; e++) {
-                const uint64_t r =
-                    sel[0].start + (uint64_t)(e / b.shape[1]) * sel[0].step;
-                const uint64_t c =
-                    sel[1].start + (uint64_t)(e % b.shape[1]) * sel[1].step;
+            for (uint64_t e = 0; e < b.shape[0] * b.shape[1]; e++) {
+                const uint64_t r = sel[0].start + (e / b.shape[1]) * sel[0].step;
+                const uint64_t c = sel[1].start + (e % b.shape[1]) * sel[1].step;
 
                 src[e] = want[r][c] = s == 0 ? FILL : value_of(r, c) + s * 10000;
             }

@@ -21,14 +21,14 @@ zarr_array *make_array(struct world *w, const char *path, int kind, uint64_t row
     return a;
 }
 
-static int32_t *copy_of(zarr_array *a, zarr_tensor *t, int64_t shape[2])
+static int32_t *copy_of(zarr_array *a, zarr_tensor *t, uint64_t shape[2])
 {
     const uint64_t *s = zarr_array_shape(a);
     const uint64_t bytes = s[0] * s[1] * sizeof(int32_t);
     int32_t *p = malloc(bytes + 1);
 
-    shape[0] = (int64_t)s[0];
-    shape[1] = (int64_t)s[1];
+    shape[0] = s[0];
+    shape[1] = s[1];
     assert_non_null(p);
     zarr_tensor_host(t, NULL, p, bytes, 2, shape);
     return p;
@@ -36,12 +36,12 @@ static int32_t *copy_of(zarr_array *a, zarr_tensor *t, int64_t shape[2])
 
 void fill_array(zarr_array *a)
 {
-    int64_t shape[2];
+    uint64_t shape[2];
     zarr_tensor t;
     int32_t *p = copy_of(a, &t, shape);
 
-    for (int64_t i = 0; i < shape[0]; i++)
-        for (int64_t j = 0; j < shape[1]; j++)
+    for (uint64_t i = 0; i < shape[0]; i++)
+        for (uint64_t j = 0; j < shape[1]; j++)
             p[i * shape[1] + j] = (int32_t)(i * 1000 + j);
     assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
     free(p);
@@ -50,7 +50,7 @@ void fill_array(zarr_array *a)
 int32_t read_at(zarr_array *a, uint64_t row, uint64_t col)
 {
     const uint64_t start[2] = {row, col}, count[2] = {1, 1};
-    const int64_t shape[2] = {1, 1};
+    const uint64_t shape[2] = {1, 1};
     zarr_selection *sel = NULL;
     int32_t v = 0;
     zarr_tensor t;
@@ -64,15 +64,15 @@ int32_t read_at(zarr_array *a, uint64_t row, uint64_t col)
 
 int count_wrong(zarr_array *a, uint64_t rows, uint64_t cols)
 {
-    int64_t shape[2];
+    uint64_t shape[2];
     zarr_tensor t;
     int32_t *p = copy_of(a, &t, shape);
     int wrong = 0;
 
     assert_ok(zarr_array_read(a, NULL, &t, NULL, &terr));
-    for (int64_t i = 0; i < shape[0]; i++)
-        for (int64_t j = 0; j < shape[1]; j++) {
-            const int inside = (uint64_t)i < rows && (uint64_t)j < cols;
+    for (uint64_t i = 0; i < shape[0]; i++)
+        for (uint64_t j = 0; j < shape[1]; j++) {
+            const int inside = i < rows && j < cols;
 
             wrong += p[i * shape[1] + j] != (inside ? (int32_t)(i * 1000 + j) : -1);
         }

@@ -81,7 +81,7 @@ static inline zarr_array *free_array(const zarr_array *stored)
     return a;
 }
 
-static inline zarr_tensor tensor_of(int16_t *data, const int64_t *shape)
+static inline zarr_tensor tensor_of(int16_t *data, const uint64_t *shape)
 {
     zarr_tensor t;
 
@@ -90,7 +90,7 @@ static inline zarr_tensor tensor_of(int16_t *data, const int64_t *shape)
     return t;
 }
 
-static const int64_t whole[] = {ROWS, COLS};
+static const uint64_t whole[] = {ROWS, COLS};
 
 /* ---- batches ------------------------------------------------------------ */
 
@@ -216,7 +216,7 @@ static inline void close_one(void)
 static inline zarr_status decode_one(const zarr_selection *sel,
                                      const zarr_block_batch *in, const zarr_io_options *o)
 {
-    const int64_t small[] = {5, 5};
+    const uint64_t small[] = {5, 5};
     int16_t v[N];
     zarr_tensor t = tensor_of(v, sel ? small : whole);
 

@@ -220,7 +220,7 @@ void end(void)
 zarr_status append(zarr_array *a, int32_t first, int n)
 {
     int32_t data[256];
-    const int64_t shape = n;
+    const uint64_t shape = (uint64_t)n;
     zarr_tensor t;
     zarr_error e;
 
@@ -232,7 +232,7 @@ zarr_status append(zarr_array *a, int32_t first, int n)
 
 void read_all(zarr_array *a, int32_t *data, uint64_t want)
 {
-    const int64_t shape = (int64_t)want;
+    const uint64_t shape = (uint64_t)want;
     zarr_tensor t;
 
     assert_ok(zarr_array_refresh(a, NULL, &terr));

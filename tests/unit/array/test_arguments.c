@@ -23,7 +23,7 @@ static struct world w;
 static zarr_array *array, *text;
 static zarr_group *group;
 static int32_t data[N];
-static const int64_t lengths[2] = {ROWS, COLS};
+static const uint64_t lengths[2] = {ROWS, COLS};
 static const uint64_t shape[2] = {ROWS, COLS}, first_chunk[2] = {0, 0};
 
 static void open_all(enum world_sort sort)
@@ -242,7 +242,7 @@ static void null_variable(void)
     const zarr_vlen elements[2] = {{.data = "a", .bytes = 1}, {.bytes = 1}};
     const uint64_t offsets[3] = {0, 1, 2};
     zarr_vlen_column column = {.struct_size = sizeof column, .n = 2};
-    const int64_t n = 2;
+    const uint64_t n = 2;
     zarr_tensor t;
 
     zarr_tensor_host(&t, NULL, (void *)(uintptr_t)elements, sizeof elements, 1, &n);

@@ -64,7 +64,7 @@ static zarr_array *make(struct world *w, const struct layout *l)
     return a;
 }
 
-static zarr_tensor row(int32_t *data, const int64_t *n)
+static zarr_tensor row(int32_t *data, const uint64_t *n)
 {
     zarr_tensor t;
 
@@ -77,11 +77,10 @@ static zarr_status set(zarr_array *a, uint64_t from, uint64_t to, int32_t value,
                        bool points, const zarr_io_options *opts)
 {
     const uint64_t shape[1] = {OLD}, n[1] = {to - from};
-    const int64_t sn[1] = {(int64_t)n[0]};
     int64_t at[OLD];
     int32_t data[OLD];
     zarr_selection *sel = NULL;
-    const zarr_tensor t = row(data, sn);
+    const zarr_tensor t = row(data, n);
     zarr_status st;
 
     for (uint64_t i = 0; i < n[0]; i++) {
@@ -99,7 +98,7 @@ static zarr_status set(zarr_array *a, uint64_t from, uint64_t to, int32_t value,
 
 static void append(zarr_array *a, int32_t first)
 {
-    const int64_t n[1] = {MORE};
+    const uint64_t n[1] = {MORE};
     int32_t data[MORE];
     const zarr_tensor t = row(data, n);
 
@@ -108,13 +107,13 @@ static void append(zarr_array *a, int32_t first)
     assert_ok(zarr_array_append(a, 0, &t, NULL, NULL, &terr));
 }
 
-static void expect(zarr_array *a, const int32_t *want, int64_t n, const char *what)
+static void expect(zarr_array *a, const int32_t *want, uint64_t n, const char *what)
 {
     int32_t got[ALL];
     const zarr_tensor t = row(got, &n);
 
     assert_ok(zarr_array_read(a, NULL, &t, NULL, &terr));
-    for (int64_t i = 0; i < n; i++)
+    for (uint64_t i = 0; i < n; i++)
         if (got[i] != want[i])
             fail_msg("%s: element %d is %d, not %d", what, (int)i, got[i], want[i]);
 }
@@ -209,7 +208,7 @@ static void test_limit(void **state)
         zarr_limits limits = {.struct_size = sizeof limits, .encoded_bytes = 8};
         const zarr_context_options o = {.struct_size = sizeof o, .limits = &limits};
         int32_t want[ALL], got[OLD];
-        const int64_t n[1] = {OLD};
+        const uint64_t n[1] = {OLD};
         const zarr_tensor t = row(got, n);
         zarr_array *a = NULL, *b = NULL;
         zarr_context *small = NULL;
@@ -326,9 +325,8 @@ static void *write_all(void *arg)
         data[i] = 5;
     while (!atomic_load(&j->stop)) {
         uint64_t n = zarr_array_shape(j->a)[0];
-        const int64_t sn[1] = {(int64_t)n};
         const uint64_t zero = 0;
-        zarr_tensor t = row(data, sn);
+        zarr_tensor t = row(data, &n);
         zarr_selection *sel = NULL;
         zarr_status st;
 
@@ -347,7 +345,7 @@ static void *write_all(void *arg)
 static void appends_and_writes(struct world *w, const struct layout *l)
 {
     static int32_t got[OLD + TURNS];
-    const int64_t n[1] = {OLD + TURNS}, one[1] = {1};
+    const uint64_t n[1] = {OLD + TURNS}, one[1] = {1};
     int32_t five = 5;
     const zarr_tensor t = row(got, n), o = row(&five, one);
     struct job j = {.a = make(w, l)};

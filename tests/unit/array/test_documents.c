@@ -72,7 +72,7 @@ static void test_filter_that_only_decodes(void **state)
                                    "]}";
     static const uint8_t chunk[16] = {100, 0, 0, 0, 101, 0, 0, 0, 102, 0, 0, 0, 103};
     int32_t v[4] = {0};
-    const int64_t dims[1] = {4};
+    const uint64_t dims[1] = {4};
     const zarr_tensor t = {.struct_size = sizeof t,
                            .device_type = ZARR_DEVICE_CPU,
                            .ndim = 1,
@@ -107,8 +107,8 @@ static void test_grid_shape(void **state)
     int16_t v[] = {1, 2, 3, 4}, got[4];
     zarr_array *a = NULL, *b = NULL;
     zarr_selection *sel = NULL;
-    zarr_tensor t = tensor_of(v, (const int64_t[]){2, 2});
-    zarr_tensor u = tensor_of(got, (const int64_t[]){2, 2});
+    zarr_tensor t = tensor_of(v, (const uint64_t[]){2, 2});
+    zarr_tensor u = tensor_of(got, (const uint64_t[]){2, 2});
 
     (void)state;
     for (int document = 0; document < 10; document++) {

@@ -12,7 +12,7 @@ enum {
     COLS = 10,
     CELLS = ROWS * COLS
 };
-static const int64_t all_shape[2] = {ROWS, COLS};
+static const uint64_t all_shape[2] = {ROWS, COLS};
 static const uint64_t shape[2] = {ROWS, COLS}, start[2] = {1, 2}, count[2] = {5, 6};
 
 #define LITTLE "{\"name\":\"bytes\",\"configuration\":{\"endian\":\"little\"}}"
@@ -93,7 +93,7 @@ static void check_elements(zarr_array *a, const int16_t *want, const char *pipel
     const zarr_io_options opts = {.struct_size = sizeof opts,
                                   .tuning = TUNING(.pipeline = pipeline)};
     int16_t got[CELLS], part[30];
-    const int64_t box[2] = {5, 6};
+    const uint64_t box[2] = {5, 6};
     zarr_selection *sel = NULL;
     zarr_tensor t;
 
@@ -129,7 +129,7 @@ static void one_chain(struct world *w, size_t i, const char *pipeline, const cha
 {
     const zarr_io_options opts = {.struct_size = sizeof opts,
                                   .tuning = TUNING(.pipeline = pipeline)};
-    const int64_t box[2] = {5, 6};
+    const uint64_t box[2] = {5, 6};
     zarr_array *a = make(w, path, chains[i].codecs);
     int16_t data[CELLS], part[30];
     zarr_selection *sel = NULL;
@@ -222,7 +222,7 @@ static void test_partial(void **state)
         "[" LITTLE ",\"test.turn\"]",
         "[{\"name\":\"sharding_indexed\",\"configuration\":{\"chunk_shape\":[256,256],"
         "\"codecs\":[" LITTLE ",\"test.turn\"],\"index_codecs\":[" LITTLE "]}}]"};
-    const int64_t all[2] = {EDGE, EDGE}, box[2] = {3, 5};
+    const uint64_t all[2] = {EDGE, EDGE}, box[2] = {3, 5};
     struct world w;
 
     (void)state;

@@ -140,7 +140,7 @@ static const struct {
 static void check_items(zarr_array *a, size_t i, const int16_t *want)
 {
     int16_t got[40];
-    const int64_t five = 5, two = 2;
+    const uint64_t five = 5, two = 2;
     const uint64_t n = types[i].n, five_u = 5, from = 1, count_u = 2;
     zarr_selection *sel = NULL;
     zarr_tensor t;
@@ -161,7 +161,7 @@ static void check_items(zarr_array *a, size_t i, const int16_t *want)
 static void one_type(struct world *w, size_t i, const char *path, bool sharded)
 {
     const uint64_t n = types[i].n, edge = 5, chunk = 2, inner = 1, from = 3, rest = 2;
-    const int64_t three = 3, two = 2;
+    const uint64_t three = 3, two = 2;
     const zarr_array_spec spec = {.struct_size = sizeof spec,
                                   .ndim = 1,
                                   .shape = &edge,

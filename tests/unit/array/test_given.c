@@ -26,7 +26,7 @@ static void compare_read(zarr_array *stored, zarr_array *free, const zarr_select
 {
     const zarr_block_batch in = batch_of(&given);
     const uint64_t *s = sel ? zarr_selection_shape(sel) : zarr_array_shape(stored);
-    const int64_t shape[] = {(int64_t)s[0], (int64_t)s[1]};
+    const uint64_t shape[] = {(uint64_t)s[0], (uint64_t)s[1]};
     int16_t want[N], got[N];
     zarr_tensor t = tensor_of(want, shape), u = tensor_of(got, shape);
     const size_t bytes = (size_t)(s[0] * s[1]) * sizeof *want;
@@ -83,7 +83,7 @@ static void compare_write(zarr_array *stored, zarr_array *free, const zarr_selec
     const zarr_block_batch old = batch_of(&given);
     const zarr_block_sink sink = sink_of(&kept);
     const uint64_t *s = sel ? zarr_selection_shape(sel) : zarr_array_shape(stored);
-    const int64_t shape[] = {(int64_t)s[0], (int64_t)s[1]};
+    const uint64_t shape[] = {(uint64_t)s[0], (uint64_t)s[1]};
     zarr_tensor t = tensor_of((int16_t *)(uintptr_t)v, shape);
 
     kept_clear(&kept);
@@ -130,7 +130,7 @@ static void test_same_as_store(void **state)
         compare_reads(stored, free);
         sel = part_of(stored, 0); /* some chunks are missing */
         make_elements(v, 9);
-        t = tensor_of(v, (const int64_t[]){5, 5});
+        t = tensor_of(v, (const uint64_t[]){5, 5});
         assert_ok(zarr_array_write(stored, sel, &t, NULL, &terr));
         zarr_selection_free(sel);
         keep_all(&given, stored);
@@ -248,7 +248,7 @@ static void test_encode_faults(void **state)
     zarr_block_batch old;
     zarr_selection *sel;
     int16_t v[N];
-    zarr_tensor part = tensor_of(v, (const int64_t[]){5, 5}), all = tensor_of(v, whole);
+    zarr_tensor part = tensor_of(v, (const uint64_t[]){5, 5}), all = tensor_of(v, whole);
 
     (void)state;
     for (int document = 2; document < 5; document++) {
@@ -333,7 +333,7 @@ static void test_large_grid(void **state)
     static zarr_memory mem[ROWS_TAKEN];
     zarr_block_batch in = ZARR_BLOCK_BATCH_INIT;
     int16_t v[ROWS_TAKEN][2];
-    zarr_tensor t = tensor_of(v[0], (const int64_t[]){ROWS_TAKEN, 2});
+    zarr_tensor t = tensor_of(v[0], (const uint64_t[]){ROWS_TAKEN, 2});
     const uint64_t first[] = {3000000000, 3999999998}, count[] = {ROWS_TAKEN, 2};
     zarr_selection *sel = NULL;
     zarr_array *a = NULL;

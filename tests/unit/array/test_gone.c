@@ -11,7 +11,7 @@ static const int kinds[] = {2, 3, 4};
 
 static zarr_status read_some(zarr_array *a)
 {
-    const int64_t shape[2] = {6, 7};
+    const uint64_t shape[2] = {6, 7};
     int32_t data[6 * 7];
     zarr_tensor t;
 
@@ -21,7 +21,7 @@ static zarr_status read_some(zarr_array *a)
 
 static zarr_status read_submitted(zarr_array *a)
 {
-    const int64_t shape[2] = {6, 7};
+    const uint64_t shape[2] = {6, 7};
     int32_t data[6 * 7];
     zarr_request *rq = NULL;
     zarr_status st;
@@ -37,7 +37,7 @@ static zarr_status read_submitted(zarr_array *a)
 static zarr_status write_some(zarr_array *a)
 {
     static int32_t data[6 * 7] = {1};
-    const int64_t shape[2] = {6, 7};
+    const uint64_t shape[2] = {6, 7};
     zarr_tensor t;
 
     zarr_tensor_host(&t, NULL, data, sizeof data, 2, shape);
@@ -47,7 +47,7 @@ static zarr_status write_some(zarr_array *a)
 static zarr_status append_some(zarr_array *a)
 {
     static int32_t data[2 * 7] = {1};
-    const int64_t shape[2] = {2, 7};
+    const uint64_t shape[2] = {2, 7};
     zarr_tensor t;
 
     zarr_tensor_host(&t, NULL, data, sizeof data, 2, shape);
@@ -266,7 +266,7 @@ static void count_looks(const zarr_store_op *op, int done)
 static void read_line(uint64_t n)
 {
     int32_t data[64];
-    const int64_t shape = (int64_t)n;
+    const uint64_t shape = (uint64_t)n;
     zarr_selection *sel = NULL;
     zarr_tensor t;
     const uint64_t zero = 0;
@@ -279,7 +279,7 @@ static void read_line(uint64_t n)
 
 static void write_line(uint64_t at, int32_t value)
 {
-    const int64_t shape = 1;
+    const uint64_t shape = 1;
     const uint64_t one = 1;
     zarr_selection *sel = NULL;
     zarr_tensor t;
@@ -326,7 +326,7 @@ static void delete_at_put(const zarr_store_op *op, int done)
 
 static void test_deleted_meanwhile(void **state)
 {
-    const int64_t shape = 32;
+    const uint64_t shape = 32;
     static int32_t data[32] = {1, 2, 3};
     zarr_tensor t;
 
@@ -345,7 +345,7 @@ static void test_deleted_meanwhile(void **state)
 static zarr_status read_rows(zarr_array *a, uint64_t first, int way)
 {
     const uint64_t start[2] = {first, 0}, count[2] = {2, 7};
-    const int64_t shape[2] = {2, 7};
+    const uint64_t shape[2] = {2, 7};
     const int64_t rows[2] = {(int64_t)first + 1, (int64_t)first};
     const zarr_dim_selection dims[1] = {
         {.kind = ZARR_DIM_LIST, .list = rows, .n_list = 2}};
@@ -407,7 +407,7 @@ static void test_shrunk(void **state)
 static void test_inner_chunks(void **state)
 {
     static const int32_t one[4] = {1, 2, 3, 4};
-    const int64_t shape[2] = {2, 2};
+    const uint64_t shape[2] = {2, 2};
     const uint64_t zero[2] = {0, 0}, inner[2] = {2, 2}, shard[2] = {4, 4};
     int32_t data[4 * 4];
     zarr_selection *sel = NULL;
@@ -422,7 +422,7 @@ static void test_inner_chunks(void **state)
     zarr_selection_free(sel);
     hook = count_looks;
     n_looks = 0;
-    zarr_tensor_host(&t, NULL, data, sizeof data, 2, (const int64_t[]){4, 4});
+    zarr_tensor_host(&t, NULL, data, sizeof data, 2, (const uint64_t[]){4, 4});
     assert_ok(zarr_array_read(mine, NULL, &t, NULL, &terr));
     assert_int_equal(data[5], 4);
     assert_int_equal(data[15], -1);

@@ -127,7 +127,7 @@ static int no_fault(void *user, const zarr_verify_item *item)
 static void change_part(zarr_array *a)
 {
     const uint64_t shape[2] = {ROWS, COLS}, start[2] = {2, 3}, count[2] = {5, 5};
-    const int64_t box[2] = {5, 5};
+    const uint64_t box[2] = {5, 5};
     int32_t data[25];
     zarr_selection *s = NULL;
     zarr_tensor t;
@@ -142,7 +142,7 @@ static void change_part(zarr_array *a)
 
 static void check_all(zarr_array *a, const char *pipeline)
 {
-    const int64_t shape[2] = {ROWS, COLS};
+    const uint64_t shape[2] = {ROWS, COLS};
     const zarr_io_options opts = {.struct_size = sizeof opts,
                                   .tuning = TUNING(.pipeline = pipeline)};
     int32_t data[ROWS * COLS];

@@ -339,7 +339,7 @@ static void test_text(void **state)
                                   .fill_value = "\"none\"",
                                   .data_type = "string"};
     zarr_vlen item[20];
-    const int64_t shape = 20;
+    const uint64_t shape = 20;
     zarr_tensor t;
     struct seen s;
 
@@ -418,7 +418,7 @@ static void test_lossy(void **state)
         .codecs = "[{\"name\": \"bitround\", \"configuration\": {\"keepbits\": 4}}]"};
     const zarr_shape_options keep = {.struct_size = sizeof keep,
                                      .flags = ZARR_RESIZE_KEEP_CHUNKS};
-    const int64_t shape = 12;
+    const uint64_t shape = 12;
     float data[12];
     zarr_tensor t;
 
@@ -468,7 +468,7 @@ static void test_many(void **state)
         MANY = 500 /* the store has room for 512 keys */
     };
     static int32_t data[MANY];
-    const int64_t length = MANY;
+    const uint64_t length = MANY;
     const uint64_t small = 10;
     zarr_tensor t;
 
@@ -503,7 +503,7 @@ static void test_append_field(void **state)
                      "{\"name\":\"b\",\"data_type\":\"int32\"}]}}"};
     zarr_io_options o = ZARR_IO_OPTIONS_INIT;
     int32_t data[10];
-    int64_t shape = 5;
+    uint64_t shape = 5;
     char text[4096] = "";
     uint64_t n = sizeof text;
     zarr_tensor t;

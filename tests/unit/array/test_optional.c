@@ -59,13 +59,13 @@ static zarr_array *made(const char *path, const char *type, const char *fill,
     return a;
 }
 
-static zarr_tensor tensor_of(void *data, size_t bytes, const int64_t *shape)
+static zarr_tensor tensor_of(void *data, size_t bytes, const uint64_t *shape)
 {
     return (zarr_tensor){.struct_size = sizeof(zarr_tensor),
                          .device_type = ZARR_DEVICE_CPU,
                          .ndim = 1,
                          .data = data,
-                         .shape = (int64_t *)(uintptr_t)shape,
+                         .shape = shape,
                          .data_bytes = bytes};
 }
 
@@ -81,7 +81,7 @@ static void texts_of(const char *path, const char *codecs, uint64_t shard,
 {
     static char letters[5000];
     zarr_array *a = made(path, "optional[string]", "[\"fill\"]", codecs, shard);
-    const int64_t whole[] = {N};
+    const uint64_t whole[] = {N};
     const uint64_t shape[] = {N};
     struct text want[N], got[N], part[N];
     zarr_io_options opts = {.struct_size = sizeof opts,
@@ -96,7 +96,7 @@ static void texts_of(const char *path, const char *codecs, uint64_t shard,
     for (int turn = 0; turn < 60; turn++) {
         const uint64_t at[] = {noise(&seed) % N};
         const uint64_t n[] = {1 + noise(&seed) % (N - at[0])};
-        const int64_t rows[] = {(int64_t)n[0]};
+        const uint64_t rows[] = {(uint64_t)n[0]};
         zarr_selection *sel = NULL;
         zarr_tensor some = tensor_of(part, sizeof *part * (size_t)n[0], rows);
 
@@ -159,7 +159,7 @@ static void test_text(void **state)
 static void test_nested_text(void **state)
 {
     zarr_array *a = made("n", "optional[optional[string]]", "[null]", NULL, 0);
-    const int64_t whole[] = {N};
+    const uint64_t whole[] = {N};
     struct texts items[N], got[N];
     zarr_io_options opts = {.struct_size = sizeof opts};
     zarr_tensor t = tensor_of(items, sizeof items, whole);
@@ -198,7 +198,7 @@ static void test_nested_text(void **state)
 static void test_numbers(void **state)
 {
     zarr_array *a = made("i", "optional[int32]", "null", NULL, 8);
-    const int64_t whole[] = {N};
+    const uint64_t whole[] = {N};
     uint8_t items[N][5] = {{0}}, got[N][5];
     zarr_tensor t = tensor_of(items, sizeof items, whole);
     const zarr_dtype *type = zarr_array_dtype(a);

@@ -90,7 +90,7 @@ static void close_place(void)
 static zarr_status write_from(uint64_t first, const char *pipeline, int32_t value)
 {
     const uint64_t n = LENGTH - first;
-    const int64_t shape = (int64_t)n;
+    const uint64_t shape = (uint64_t)n;
     const zarr_io_options o = {.struct_size = sizeof o,
                                .max_threads = 1,
                                .tuning = TUNING(.pipeline = pipeline, .wave_bytes = 1)};

@@ -98,7 +98,8 @@ static void put_bits(uint8_t *row, uint64_t i, uint32_t bits, uint32_t v)
 /* A box of the array, as a packed tensor in `memory`. row_bytes 0: no strides. */
 struct packed_box {
     uint64_t start[2], count[2];
-    int64_t shape[2], strides[2];
+    uint64_t shape[2];
+    int64_t strides[2];
     zarr_selection *sel;
     zarr_tensor t;
 };
@@ -112,7 +113,7 @@ static void box_open(struct packed_box *b, uint8_t *memory, size_t bytes, uint64
     for (int d = 0; d < 2; d++) {
         b->start[d] = start[d];
         b->count[d] = count[d];
-        b->shape[d] = (int64_t)count[d];
+        b->shape[d] = count[d];
     }
     assert_ok(zarr_selection_box(&b->sel, 2, whole, start, count, &terr));
     zarr_tensor_host(&b->t, NULL, memory, bytes, 2, b->shape);
@@ -142,7 +143,7 @@ static void assert_pattern(const struct packed_box *b, size_t type, uint64_t col
 static void fill_all(zarr_array *a, size_t type, uint64_t cols)
 {
     uint8_t elements[ELEMENTS];
-    const int64_t shape[2] = {ROWS, (int64_t)cols};
+    const uint64_t shape[2] = {ROWS, (uint64_t)cols};
     zarr_tensor t = ZARR_TENSOR_INIT;
 
     for (uint64_t i = 0; i < ROWS * cols; i++)
@@ -236,7 +237,7 @@ static void put_pattern(const struct packed_box *b, size_t type, uint64_t cols)
 static void assert_written(zarr_array *a, size_t type, const struct packed_box *b)
 {
     const uint8_t fill = *(const uint8_t *)zarr_array_fill_value(a);
-    const int64_t shape[2] = {ROWS, COLS};
+    const uint64_t shape[2] = {ROWS, COLS};
     uint8_t got[ELEMENTS];
     zarr_tensor t = ZARR_TENSOR_INIT;
 
@@ -322,7 +323,7 @@ static void odd_shape(void **state)
 
 static void appending(void **state)
 {
-    const int64_t shape[2] = {3, COLS};
+    const uint64_t shape[2] = {3, COLS};
     struct world w;
     uint8_t memory[512] = {0};
 

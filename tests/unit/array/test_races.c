@@ -120,7 +120,7 @@ static void test_trim_keeps_empty_chunks(void **state)
                                        .missing_chunks = ZARR_MISSING_ERROR};
     const uint64_t small = 6;
     int32_t data[8] = {1, 1, 1, 1, 0, 0, 5, 5};
-    int64_t n = 8;
+    uint64_t n = 8;
     zarr_tensor t;
 
     (void)state;

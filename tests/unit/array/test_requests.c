@@ -7,7 +7,7 @@
 static void test_other_tensors(void **state)
 {
     const uint64_t shape[2] = {5, 4};
-    const int64_t wrong[2] = {4, 5}, right[2] = {4, 4};
+    const uint64_t wrong[2] = {4, 5}, right[2] = {4, 4};
     struct world w;
     zarr_array *a = NULL;
     zarr_selection *sel = NULL;
@@ -55,7 +55,7 @@ static void test_other_tensors(void **state)
 
 static void test_submit(void **state)
 {
-    const int64_t shape[2] = {4, 4};
+    const uint64_t shape[2] = {4, 4};
     struct world w;
     zarr_array *a = NULL;
     zarr_request *rq = NULL;
@@ -144,7 +144,7 @@ static void test_explain_field(void **state)
         .data_type = "{\"name\":\"struct\",\"configuration\":{\"fields\":["
                      "{\"name\":\"a\",\"data_type\":\"int32\"},"
                      "{\"name\":\"b\",\"data_type\":\"int16\"}]}}"};
-    const int64_t shape = 16;
+    const uint64_t shape = 16;
     int32_t data[16] = {1};
     zarr_stats stats = ZARR_STATS_INIT;
     zarr_io_options o = ZARR_IO_OPTIONS_INIT;

@@ -106,7 +106,7 @@ static void test_append(void **state)
     struct world w;
     zarr_array *a = NULL, *b = NULL;
     int32_t rows[3 * 5];
-    int64_t shape[2] = {0, 5}, bad[2] = {3, 4};
+    uint64_t shape[2] = {0, 5}, bad[2] = {3, 4};
     uint64_t n = 3;
     zarr_tensor t;
 
@@ -119,9 +119,9 @@ static void test_append(void **state)
             assert_ok(zarr_array_open(&b, w.store, "x", NULL, &terr));
             n = 3;
             for (int turn = 0; turn < 5; turn++) { /* by both handles in turn */
-                shape[0] = turn % 4;
-                for (int64_t i = 0; i < shape[0] * 5; i++)
-                    rows[i] = (int32_t)(((int64_t)n + i / 5) * 1000 + i % 5);
+                shape[0] = (uint64_t)turn % 4;
+                for (uint64_t i = 0; i < shape[0] * 5; i++)
+                    rows[i] = (int32_t)((n + i / 5) * 1000 + i % 5);
                 zarr_tensor_host(&t, NULL, rows, sizeof rows, 2, shape);
                 assert_ok(zarr_array_append(turn % 2 ? a : b, 0, &t, NULL, NULL, &terr));
                 n += (uint64_t)shape[0];
@@ -145,7 +145,7 @@ static void test_append_second_axis(void **state)
 {
     struct world w;
     zarr_array *a = NULL;
-    const int64_t shape[2] = {3, 2};
+    const uint64_t shape[2] = {3, 2};
     int32_t cols[6];
     zarr_tensor t;
 
@@ -199,7 +199,7 @@ static void test_read_only(void **state)
     const uint64_t small[2] = {2, 2};
     const zarr_store_options opts = {.struct_size = sizeof opts,
                                      .flags = ZARR_STORE_READ_ONLY};
-    const int64_t one[2] = {1, 4};
+    const uint64_t one[2] = {1, 4};
     struct world w;
     zarr_store *store = NULL;
     zarr_array *a = NULL, *b = NULL;
@@ -241,7 +241,7 @@ static void test_replaced(void **state)
                                   .ndim = 1,
                                   .shape = line,
                                   .data_type = "int8"};
-    const int64_t n = 1;
+    const uint64_t n = 1;
     char data[1] = {0};
     zarr_tensor t;
     struct world w;

@@ -75,7 +75,7 @@ static void write_box(zarr_array *a, const uint64_t *start, const uint64_t *coun
                       int32_t first)
 {
     const uint64_t shape[2] = {ROWS, COLS};
-    int64_t n[2] = {(int64_t)count[0], (int64_t)count[1]};
+    uint64_t n[2] = {count[0], count[1]};
     static int32_t data[ROWS * COLS];
     zarr_selection *sel = NULL;
     zarr_tensor t;
@@ -181,7 +181,7 @@ static void copy_in_parts(zarr_array *a, zarr_array *b, uint64_t most)
         shard[1] = i % 2;
         assert_ok(zarr_shard_writer_open(&w, b, shard, NULL, &terr));
         while (zarr_shard_writer_next(w, most, start, count)) {
-            int64_t n[2] = {(int64_t)count[0], (int64_t)count[1]};
+            uint64_t n[2] = {count[0], count[1]};
             zarr_selection *sel = NULL;
             zarr_tensor t;
 
@@ -228,7 +228,7 @@ static void discarded(void **state)
     static int32_t data[48 * 48];
     uint64_t start[2], count[2];
     zarr_shard_writer *writer = NULL;
-    int64_t n[2];
+    uint64_t n[2];
     zarr_tensor t;
     struct world w;
     zarr_array *a, *b;
@@ -243,8 +243,8 @@ static void discarded(void **state)
     zarr_tensor_host(&t, "int32", data, sizeof data, 2, n);
     assert_status(zarr_shard_writer_write(writer, &t, &terr), ZARR_ERR_INVALID);
     assert_true(zarr_shard_writer_next(writer, 2000, start, count));
-    n[0] = (int64_t)count[0];
-    n[1] = (int64_t)count[1];
+    n[0] = count[0];
+    n[1] = count[1];
     zarr_tensor_host(&t, "int32", data, sizeof data, 2, n);
     assert_ok(zarr_shard_writer_write(writer, &t, &terr));
     zarr_shard_writer_free(writer);
@@ -270,7 +270,7 @@ static void packed(void **state)
     open_pair(&w, &a, &b, "int4", codecs);
     assert_ok(zarr_shard_writer_open(&writer, b, shard, NULL, &terr));
     while (zarr_shard_writer_next(writer, 500, start, count)) {
-        int64_t n[2] = {(int64_t)count[0], (int64_t)count[1]};
+        uint64_t n[2] = {count[0], count[1]};
         zarr_selection *sel = NULL;
         zarr_tensor t;
 
@@ -342,7 +342,7 @@ static void in_device_memory(void **state)
     zarr_memory mem = {0};
     zarr_array *a;
     zarr_tensor t;
-    int64_t n[2];
+    uint64_t n[2];
     struct world w;
 
     (void)state;
@@ -355,8 +355,8 @@ static void in_device_memory(void **state)
     a = make(&w, "a", chains[0]);
     assert_ok(zarr_shard_writer_open(&writer, a, shard, NULL, &terr));
     assert_true(zarr_shard_writer_next(writer, 1 << 20, start, count));
-    n[0] = (int64_t)count[0];
-    n[1] = (int64_t)count[1];
+    n[0] = count[0];
+    n[1] = count[1];
     zarr_tensor_host(&t, "int32", mem.handle, 48 * 48 * 4, 2, n);
     t.device_type = ZARR_DEVICE_EXT;
     t.byte_offset = mem.offset;
@@ -423,7 +423,7 @@ static void tight_memory(void **state)
     assert_int_equal(pthread_create(&other, NULL, write_one, a), 0);
     usleep(50000); /* enough time to wait for the lock */
     while (zarr_shard_writer_next(writer, 5000, start, count)) {
-        int64_t n[2] = {(int64_t)count[0], (int64_t)count[1]};
+        uint64_t n[2] = {count[0], count[1]};
         zarr_tensor part;
 
         zarr_tensor_host(&part, "int32", data, sizeof data, 2, n);

@@ -84,7 +84,7 @@ static void test_attributes(void **state)
 
 static void *append_rows(void *arg)
 {
-    const int64_t shape[2] = {1, 4};
+    const uint64_t shape[2] = {1, 4};
     struct job *j = arg;
     zarr_error e;
     int32_t row[4];
@@ -107,7 +107,7 @@ static void test_appends(void **state)
     struct world w;
     struct job jobs[N_THREADS] = {{0}};
     static int32_t rows[N_THREADS * N_TURNS * 4];
-    const int64_t shape[2] = {N_THREADS * N_TURNS, 4};
+    const uint64_t shape[2] = {N_THREADS * N_TURNS, 4};
     int seen[N_THREADS][N_TURNS] = {{0}};
     zarr_array *a = NULL;
     zarr_tensor t;
@@ -146,7 +146,7 @@ static void *read_all_the_time(void *arg)
 
     while (!atomic_load(j->stop)) {
         const uint64_t start[2] = {0, 0}, count[2] = {2, 2};
-        const int64_t shape[2] = {2, 2};
+        const uint64_t shape[2] = {2, 2};
         uint64_t rows[2];
         int32_t data[4] = {7, 7, 7, 7};
         zarr_selection *sel = NULL;

@@ -114,13 +114,13 @@ static void make_items(unsigned seed)
     items[7] = (zarr_vlen){.data = "a\0b", .bytes = 3};
 }
 
-static zarr_tensor tensor_of(zarr_vlen *data, const int64_t *shape)
+static zarr_tensor tensor_of(zarr_vlen *data, const uint64_t *shape)
 {
     return (zarr_tensor){.struct_size = sizeof(zarr_tensor),
                          .device_type = ZARR_DEVICE_CPU,
                          .ndim = 2,
                          .data = data,
-                         .shape = (int64_t *)(uintptr_t)shape,
+                         .shape = shape,
                          .data_bytes = (uint64_t)(shape[0] * shape[1]) * sizeof *data};
 }
 
@@ -134,7 +134,7 @@ static void same_item(const zarr_vlen *got, const zarr_vlen *want, size_t i)
                  (const char *)want->data);
 }
 
-static const int64_t whole[] = {ROWS, COLS};
+static const uint64_t whole[] = {ROWS, COLS};
 static const char *const pipelines[] = {"waves", "serial"};
 
 static void read_and_compare(zarr_array *a, const char *pipeline)
@@ -163,7 +163,7 @@ static void read_and_compare(zarr_array *a, const char *pipeline)
 static void read_part(zarr_array *a)
 {
     const uint64_t at[] = {1, 2}, n[] = {5, 7};
-    const int64_t shape[] = {5, 7};
+    const uint64_t shape[] = {5, 7};
     const int64_t strides[] = {(int64_t)sizeof(zarr_vlen),
                                5 * (int64_t)sizeof(zarr_vlen)};
     zarr_vlen got[35];
@@ -188,7 +188,7 @@ static void read_part(zarr_array *a)
 static void write_part(zarr_array *a, const char *pipeline)
 {
     const uint64_t at[] = {2, 3}, n[] = {3, 4};
-    const int64_t shape[] = {3, 4};
+    const uint64_t shape[] = {3, 4};
     zarr_vlen part[12];
     zarr_selection *sel = NULL;
     zarr_io_options o = {.struct_size = sizeof o, .tuning = TUNING(.pipeline = pipeline)};

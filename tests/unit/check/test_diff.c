@@ -147,7 +147,7 @@ static void set_at(struct world *w, const char *path, uint64_t row, uint64_t col
                    int32_t value)
 {
     const uint64_t start[2] = {row, col}, count[2] = {1, 1};
-    const int64_t shape[2] = {1, 1};
+    const uint64_t shape[2] = {1, 1};
     zarr_selection *s = NULL;
     zarr_array *a = NULL;
     zarr_tensor t;

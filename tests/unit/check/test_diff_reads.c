@@ -27,7 +27,7 @@ static void make_shard(const char *path, uint64_t n_shards)
                                   .shard_shape = &shard,
                                   .codecs = "[]",
                                   .data_type = "int8"};
-    const int64_t shape = (int64_t)length;
+    const uint64_t shape = (uint64_t)length;
     zarr_array *a = NULL;
     int8_t data[4 * INNER];
     zarr_tensor t;

@@ -31,7 +31,7 @@ static void check_parts(const zarr_error *e, const char *path, const char *key,
 static zarr_status read_whole(zarr_array *a, const zarr_io_options *opts, zarr_error *e)
 {
     static int32_t data[64];
-    const int64_t shape[2] = {6, 7};
+    const uint64_t shape[2] = {6, 7};
     zarr_tensor t = ZARR_TENSOR_INIT;
 
     t.data = data;
@@ -204,7 +204,7 @@ static void nested_chunks(void **state)
     world_open(&w, WORLD_MEMORY);
     assert_ok(zarr_array_create(&a, w.store, "z", &spec, NULL, &terr));
     memset(elements, 1, sizeof elements);
-    zarr_tensor_host(&t, NULL, elements, sizeof elements, 2, (int64_t[2]){ROWS, COLS});
+    zarr_tensor_host(&t, NULL, elements, sizeof elements, 2, (uint64_t[2]){ROWS, COLS});
     assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
     assert_ok(
         zarr_array_list_blocks(a, ZARR_BLOCKS_CHUNKS, keep_place, &next, NULL, &terr));
@@ -227,7 +227,7 @@ static void nested_chunks(void **state)
 static void fields(void **state)
 {
     const uint64_t one[1] = {1};
-    const int64_t shape[1] = {1};
+    const uint64_t shape[1] = {1};
     zarr_array_spec spec = ZARR_ARRAY_SPEC_INIT;
     zarr_io_options opts = ZARR_IO_OPTIONS_INIT;
     zarr_tensor t = ZARR_TENSOR_INIT;
@@ -355,7 +355,7 @@ static void failing_stores(void **state)
 static void cancelling(void **state)
 {
     static int32_t data[64];
-    const int64_t shape[2] = {6, 7};
+    const uint64_t shape[2] = {6, 7};
     zarr_tensor t = ZARR_TENSOR_INIT;
     zarr_request *r = NULL;
     zarr_array *a;

@@ -66,7 +66,7 @@ static int count_blocks(const uint8_t *frame, size_t bytes)
 static int blocks_of(zarr_context *ctx, int level)
 {
     const uint64_t shape[3] = {EDGE, EDGE, EDGE};
-    const int64_t dims[3] = {EDGE, EDGE, EDGE};
+    const uint64_t dims[3] = {EDGE, EDGE, EDGE};
     const zarr_tensor t = {.struct_size = sizeof t,
                            .device_type = ZARR_DEVICE_CPU,
                            .ndim = 3,

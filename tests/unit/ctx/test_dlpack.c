@@ -200,6 +200,7 @@ static void hostile(void **state)
 static void empty_and_huge(void **state)
 {
     int64_t shape[3] = {0, INT64_MAX, INT64_MAX}, strides[3] = {1, INT64_MAX, 1};
+    uint64_t own_shape[3];
     DLManagedTensorVersioned v = versioned(ZARR_DLPACK_INT, 32, 3, shape, strides), *out;
     zarr_dlpack_view view = ZARR_DLPACK_VIEW_INIT;
     zarr_tensor t = ZARR_TENSOR_INIT;
@@ -207,10 +208,10 @@ static void empty_and_huge(void **state)
     (void)state;
     for (int zero = 0; zero < 3; zero++) {
         for (int d = 0; d < 3; d++)
-            shape[d] = d == zero ? 0 : INT64_MAX;
+            own_shape[d] = (uint64_t)(shape[d] = d == zero ? 0 : INT64_MAX);
         assert_int_equal(zarr_tensor_from_dlpack(&view, ctx, &v, &terr),
                          ZARR_ERR_INVALID);
-        zarr_tensor_host(&t, NULL, memory, sizeof memory, 3, shape);
+        zarr_tensor_host(&t, NULL, memory, sizeof memory, 3, own_shape);
         assert_int_equal(zarr_dtype_find(&t.dtype, ctx, "int32", &terr), ZARR_OK);
         assert_int_equal(zarr_tensor_to_dlpack(&out, ctx, &t, 0, NULL, NULL, &terr),
                          ZARR_ERR_INVALID);
@@ -237,7 +238,8 @@ static const zarr_dtype *type(const char *name)
 
 static void out_both(void **state)
 {
-    const int64_t shape[2] = {3, 5}, strides[2] = {-24, 4};
+    const uint64_t shape[2] = {3, 5};
+    const int64_t strides[2] = {-24, 4};
     zarr_tensor t = ZARR_TENSOR_INIT;
     DLManagedTensorVersioned *v = NULL;
     DLManagedTensor *old = NULL;
@@ -278,7 +280,8 @@ static void out_both(void **state)
 
 static void out_small(void **state)
 {
-    const int64_t shape[2] = {3, 6}, strides[2] = {4, 1};
+    const uint64_t shape[2] = {3, 6};
+    const int64_t strides[2] = {4, 1};
     zarr_tensor t = ZARR_TENSOR_INIT;
     zarr_dlpack_view view = ZARR_DLPACK_VIEW_INIT;
     DLManagedTensorVersioned *v = NULL;
@@ -310,7 +313,8 @@ static void out_small(void **state)
 
 static void out_refused(void **state)
 {
-    const int64_t shape[2] = {3, 5}, strides[2] = {6, 4}, wrong[2] = {3, -5};
+    const uint64_t shape[2] = {3, 5}, wrong[2] = {3, UINT64_C(1) << 63};
+    const int64_t strides[2] = {6, 4};
     zarr_tensor good = ZARR_TENSOR_INIT;
     const bool little = *(const uint8_t *)&(const uint16_t){1} == 1;
     int released = 0;

@@ -16,7 +16,7 @@
 static void there_and_back(void **state)
 {
     static int16_t memory[6];
-    const int64_t shape[2] = {2, 3};
+    const uint64_t shape[2] = {2, 3};
     zarr_context *ctx = NULL;
     zarr_error err = {0};
     zarr_tensor t = ZARR_TENSOR_INIT;

@@ -22,7 +22,7 @@ enum {
     CHUNKS = 4
 };
 static const uint64_t shape[2] = {ROWS, COLS}, chunk[2] = {ROWS / CHUNKS, COLS};
-static const int64_t sizes[2] = {ROWS, COLS};
+static const uint64_t sizes[2] = {ROWS, COLS};
 static int32_t data[N], got[N];
 static const zarr_host *const host = &zr_host;
 static void *device;
@@ -142,7 +142,7 @@ static void round_trip(zarr_context *ctx, zarr_store *s, const char *path, bool 
         assert_int_equal(after.bytes_device - before.bytes_device, 2 * sizeof data);
     }
     check(zarr_selection_parse(&rows, 2, shape, "7:35", &err), &err);
-    t.shape = (int64_t[2]){28, COLS};
+    t.shape = (uint64_t[2]){28, COLS};
     check(zarr_array_read(a, rows, &t, NULL, &err), &err);
     peek_is_data(&mem, (uint64_t)7 * COLS, (uint64_t)28 * COLS);
     zarr_selection_free(rows);

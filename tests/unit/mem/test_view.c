@@ -40,7 +40,7 @@ static zarr_status source_of(struct zr_view *v, const zarr_tensor *t, int32_t nd
 
 static void c_order_by_default(void **state)
 {
-    const int64_t shape[] = {3, 1, 5};
+    const uint64_t shape[] = {3, 1, 5};
     const uint64_t want[] = {3, 1, 5};
     struct zr_view v;
     zarr_tensor t;
@@ -68,7 +68,7 @@ static void c_order_by_default(void **state)
 
 static void form_is_checked(void **state)
 {
-    const int64_t shape[] = {2, 2}, negative[] = {2, -2};
+    const uint64_t shape[] = {2, 2}, larger[] = {2, UINT64_MAX};
     const uint64_t want[] = {2, 2};
     struct zr_view v;
     zarr_tensor t, bad;
@@ -90,7 +90,7 @@ static void form_is_checked(void **state)
     bad.shape = NULL;
     assert_int_equal(view_of(&v, &bad, 2, want), ZARR_ERR_INVALID);
     bad = t;
-    bad.shape = negative;
+    bad.shape = larger;
     assert_int_equal(view_of(&v, &bad, 2, want), ZARR_ERR_INVALID);
     bad = t;
     bad.data = NULL;
@@ -110,7 +110,7 @@ static void form_is_checked(void **state)
 /* A longer struct of a newer caller is accepted while its new members are zero. */
 static void newer_struct(void **state)
 {
-    const int64_t shape[] = {4};
+    const uint64_t shape[] = {4};
     const uint64_t want[] = {4};
     struct {
         zarr_tensor t;
@@ -128,7 +128,7 @@ static void newer_struct(void **state)
 
 static void scalars_and_empty(void **state)
 {
-    const int64_t shape[] = {3, 0, INT64_MAX};
+    const uint64_t shape[] = {3, 0, INT64_MAX};
     const uint64_t want[] = {3, 0, INT64_MAX};
     struct zr_view v;
     zarr_tensor t;
@@ -146,7 +146,8 @@ static void scalars_and_empty(void **state)
 
 static void reversed(void **state)
 {
-    const int64_t shape[] = {10}, strides[] = {-4};
+    const uint64_t shape[] = {10};
+    const int64_t strides[] = {-4};
     const uint64_t want[] = {10};
     struct zr_view v;
     zarr_tensor t;
@@ -175,7 +176,7 @@ static void extents_in_64_bits(void **state)
 {
     static const int64_t far[] = {INT64_MAX, INT64_MIN, INT64_MAX / 4,
                                   -(INT64_C(1) << 61)};
-    const int64_t shape[] = {5}, huge[] = {INT64_MAX}, none[] = {1};
+    const uint64_t shape[] = {5}, huge[] = {INT64_MAX}, none[] = {1};
     const uint64_t want[] = {5}, want_huge[] = {INT64_MAX}, want_none[] = {1};
     struct zr_view v;
     zarr_tensor t;
@@ -210,7 +211,7 @@ static void extents_in_64_bits(void **state)
 static void byte_order(void **state)
 {
     const uint32_t other = zr_host_is_little() ? ZARR_ORDER_BIG : ZARR_ORDER_LITTLE;
-    const int64_t shape[] = {5};
+    const uint64_t shape[] = {5};
     const uint64_t want[] = {5};
     struct zr_view v;
     zarr_tensor t;
@@ -231,7 +232,8 @@ static void byte_order(void **state)
 
 struct overlap_case {
     int32_t ndim;
-    int64_t shape[4], stride[4];
+    uint64_t shape[4];
+    int64_t stride[4];
     bool ok;
 };
 
@@ -263,7 +265,7 @@ static void overlapping_destinations(void **state)
         uint64_t want[4];
 
         for (int32_t d = 0; d < c->ndim; d++)
-            want[d] = (uint64_t)c->shape[d];
+            want[d] = c->shape[d];
         zarr_tensor_host(&t, NULL, memory + 2048, 0, c->ndim, c->shape);
         t.strides = c->stride;
         assert_int_equal(view_of(&v, &t, c->ndim, want),
@@ -307,7 +309,7 @@ static void overlap_is_exact(void **state)
     for (int n = 0; n < 20000; n++) {
         const int32_t ndim = (int32_t)rnd_below(&r, 5);
         const uint32_t item = 1 + (uint32_t)rnd_below(&r, 4);
-        int64_t shape_signed[4], stride[4];
+        int64_t stride[4];
         uint64_t shape[4];
         struct zr_view_want want;
         struct zr_view v;
@@ -316,12 +318,11 @@ static void overlap_is_exact(void **state)
 
         for (int32_t k = 0; k < ndim; k++) {
             shape[k] = 1 + rnd_below(&r, 5);
-            shape_signed[k] = (int64_t)shape[k];
             stride[k] = (int64_t)rnd_below(&r, 119) - 59;
         }
         overlap = overlaps_by_marking(ndim, shape, stride, item);
         yes += overlap;
-        zarr_tensor_host(&t, NULL, memory + 2048, 0, ndim, shape_signed);
+        zarr_tensor_host(&t, NULL, memory + 2048, 0, ndim, shape);
         t.strides = stride;
         want = (struct zr_view_want){ndim, shape, item, 0, ZR_VIEW_DESTINATION};
         if (zr_view_from_tensor(&v, &registry, &t, &want, NULL) !=
@@ -336,7 +337,8 @@ static void overlap_is_exact(void **state)
 /* Strides that make the test slow: it must end with either answer. */
 static void overlap_effort_is_bounded(void **state)
 {
-    int64_t shape[24], stride[24];
+    uint64_t shape[24];
+    int64_t stride[24];
     uint64_t want[24];
     struct zr_view v;
     zarr_tensor t;

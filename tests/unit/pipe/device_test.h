@@ -17,7 +17,7 @@ enum {
     N = ROWS * COLS
 };
 static const uint64_t shape[2] = {ROWS, COLS};
-static const int64_t sizes[2] = {ROWS, COLS};
+static const uint64_t sizes[2] = {ROWS, COLS};
 static int32_t data[N];
 
 /* ---- a codec of the device: queued copies, looked at after the wait ------------- */
@@ -259,7 +259,7 @@ enum {
 
 /* A tensor of a shape on the device, with room for `data`. */
 static inline zarr_memory tensor_new(const struct pw *w, zarr_tensor *t,
-                                     const int64_t *lengths)
+                                     const uint64_t *lengths)
 {
     zarr_memory mem;
 
@@ -274,13 +274,13 @@ static inline zarr_memory tensor_new(const struct pw *w, zarr_tensor *t,
 }
 
 /* A selection of `shape`, and its lengths. */
-static inline zarr_selection *selection_of(const char *text, int64_t *lengths)
+static inline zarr_selection *selection_of(const char *text, uint64_t *lengths)
 {
     zarr_selection *sel = NULL;
 
     assert_ok(zarr_selection_parse(&sel, 2, shape, text, &terr));
     for (int d = 0; d < 2; d++)
-        lengths[d] = (int64_t)zarr_selection_shape(sel)[d];
+        lengths[d] = zarr_selection_shape(sel)[d];
     return sel;
 }
 
@@ -289,7 +289,7 @@ struct source {
     zarr_selection *sel;
     zarr_tensor t, host;
     zarr_memory mem;
-    int64_t lengths[2];
+    uint64_t lengths[2];
 };
 
 static inline void source_open(const struct pw *w, struct source *s, const char *text)
@@ -313,7 +313,7 @@ static inline void compare_read(const struct pw *w, zarr_array *a, const char *t
                                 int32_t *values)
 {
     static int32_t want[N];
-    int64_t lengths[2];
+    uint64_t lengths[2];
     zarr_selection *sel = selection_of(text, lengths);
     const uint64_t bytes = zarr_selection_n_items(sel) * sizeof data[0];
     zarr_tensor t, host;

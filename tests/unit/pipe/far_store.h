@@ -213,7 +213,7 @@ enum {
     N = 256 /* elements along a dimension */
 };
 static int32_t elements[N * N], got[N * N];
-static const int64_t whole[] = {N, N};
+static const uint64_t whole[] = {N, N};
 
 static inline zarr_tensor tensor_of(int32_t *data)
 {

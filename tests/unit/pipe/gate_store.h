@@ -93,7 +93,7 @@ struct scene {
     zarr_store *store;
     zarr_array *a;
     zarr_tensor t;
-    int64_t dims[2];
+    uint64_t dims[2];
 };
 
 static struct scene *scene_open(void)

@@ -37,7 +37,8 @@ static const struct kind {
 struct part {
     zarr_selection *sel;
     zarr_tensor t;
-    int64_t shape[2], stride[2];
+    uint64_t shape[2];
+    int64_t stride[2];
     int32_t *block; /* room for the strides */
     int32_t *first;
     zarr_error err;
@@ -90,9 +91,9 @@ static inline void part_tensor(struct part *p, unsigned *seed, bool fill)
     for (int32_t k = 0; k < ndim; k++) {
         const int32_t d = form == 1 ? k : ndim - 1 - k;
 
-        p->shape[d] = (int64_t)zarr_selection_shape(p->sel)[d];
+        p->shape[d] = zarr_selection_shape(p->sel)[d];
         p->stride[d] = form == 2 ? -step : step;
-        step *= p->shape[d];
+        step *= (int64_t)p->shape[d];
     }
     if (form == 2 && n > 0)
         p->first += n - 1;
@@ -163,8 +164,8 @@ static inline void box_part(int i, uint64_t row, uint64_t col, uint64_t rows,
 
     assert_ok(zarr_selection_box(&p->sel, 2, shape, at, n, &terr));
     p->block = NULL;
-    p->shape[0] = (int64_t)rows;
-    p->shape[1] = (int64_t)cols;
+    p->shape[0] = rows;
+    p->shape[1] = cols;
     zarr_tensor_host(&p->t, NULL, crop[i], sizeof crop[i], 2, p->shape);
     p->err = (zarr_error)ZARR_ERROR_INIT;
     ask[i] = (zarr_io_part){.selection = p->sel,

@@ -209,7 +209,7 @@ static inline zarr_array *pw_array(zarr_store *store, const char *path,
     return a;
 }
 
-static inline zarr_tensor pw_tensor(void *data, const int64_t *shape, uint64_t bytes)
+static inline zarr_tensor pw_tensor(void *data, const uint64_t *shape, uint64_t bytes)
 {
     return (zarr_tensor){.struct_size = sizeof(zarr_tensor),
                          .device_type = ZARR_DEVICE_CPU,
@@ -223,7 +223,7 @@ static inline zarr_tensor pw_tensor(void *data, const int64_t *shape, uint64_t b
 static inline zarr_status pw_box(zarr_array *a, const uint64_t *at, const uint64_t *n,
                                  int32_t *data, const zarr_io_options *opts, bool write)
 {
-    const int64_t shape[2] = {(int64_t)n[0], (int64_t)n[1]};
+    const uint64_t shape[2] = {(uint64_t)n[0], (uint64_t)n[1]};
     const zarr_tensor t = pw_tensor(data, shape, n[0] * n[1] * sizeof *data);
     zarr_selection *sel = NULL;
     zarr_status st;

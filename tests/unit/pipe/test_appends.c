@@ -20,7 +20,7 @@ static void test_append(void **state)
         AT_ONCE = 8
     };
     static int32_t rows[AT_ONCE][3 * N];
-    const int64_t dims[2] = {3, N};
+    const uint64_t dims[2] = {3, N};
     zarr_request *rq[AT_ONCE] = {NULL};
     uint64_t first[AT_ONCE], now[2] = {0, 0};
     zarr_stats stats = ZARR_STATS_INIT;
@@ -68,7 +68,7 @@ static void test_append(void **state)
 static void test_append_cancelled(void **state)
 {
     static int32_t rows[3 * N];
-    const int64_t dims[2] = {3, N};
+    const uint64_t dims[2] = {3, N};
     const zarr_tensor t = pw_tensor(rows, dims, sizeof rows);
     struct scene *s = NULL;
 
@@ -114,7 +114,7 @@ static void test_append_cancelled(void **state)
 /* Wrong arguments: of options at once, of the tensor by the wait. */
 static void test_append_wrong(void **state)
 {
-    const int64_t dims[2] = {3, N + 1};
+    const uint64_t dims[2] = {3, N + 1};
     const zarr_tensor t = pw_tensor(got, dims, sizeof got);
     zarr_io_options o = {.struct_size = sizeof o, .flags = 1u << 30};
     zarr_request *rq = (zarr_request *)(void *)got;

@@ -71,7 +71,7 @@ static void scene_close(struct scene *s)
 static bool reads_at_once(const struct scene *s, uint64_t n, zarr_io_options opts)
 {
     const uint64_t at[2] = {CHUNK, CHUNK}, count[2] = {n, n};
-    const int64_t dims[2] = {(int64_t)n, (int64_t)n};
+    const uint64_t dims[2] = {(uint64_t)n, (uint64_t)n};
     const zarr_tensor t = pw_tensor(got, dims, n * n * sizeof *got);
     zarr_selection *sel = NULL;
     zarr_stats stats = ZARR_STATS_INIT;
@@ -192,7 +192,7 @@ static void test_others(void **state)
     s.a = pw_array(s.store, "large", NULL, large, large); /* chunks of 64 KiB */
     assert_ok(pw_box(s.a, zero, shape, data, NULL, true));
     {
-        const int64_t dims[2] = {1, 1};
+        const uint64_t dims[2] = {1, 1};
         const zarr_tensor t = pw_tensor(got, dims, sizeof *got);
         const uint64_t one[2] = {1, 1};
         zarr_selection *sel = NULL;
@@ -337,7 +337,7 @@ static void test_budget(void **state)
 {
     struct scene s;
     struct zr_budget *b = NULL;
-    const int64_t dims[2] = {CHUNK, CHUNK};
+    const uint64_t dims[2] = {CHUNK, CHUNK};
     const zarr_tensor t = pw_tensor(got, dims, sizeof(int32_t) * CHUNK * CHUNK);
     const uint64_t count[2] = {CHUNK, CHUNK};
     zarr_io_options o = asked;
@@ -370,7 +370,7 @@ static zarr_status decodes_at_once(const struct scene *s, uint64_t n)
     uint64_t chunks[N / CHUNK * N / CHUNK][2];
     zarr_memory values[N / CHUNK * N / CHUNK];
     const uint64_t count[2] = {n, n};
-    const int64_t dims[2] = {(int64_t)n, (int64_t)n};
+    const uint64_t dims[2] = {(uint64_t)n, (uint64_t)n};
     const zarr_tensor t = pw_tensor(got, dims, n * n * sizeof *got);
     zarr_block_batch batch = ZARR_BLOCK_BATCH_INIT;
     zarr_io_options o = asked;
@@ -426,7 +426,7 @@ static void test_decode(void **state)
 static zarr_status read_now(const struct scene *s, uint64_t n, uint8_t *present)
 {
     const uint64_t at[2] = {CHUNK, CHUNK}, count[2] = {n, n};
-    const int64_t dims[2] = {(int64_t)n, (int64_t)n};
+    const uint64_t dims[2] = {(uint64_t)n, (uint64_t)n};
     const zarr_tensor t = pw_tensor(got, dims, n * n * sizeof *got);
     zarr_io_options opts = ZARR_IO_OPTIONS_INIT;
     zarr_selection *sel = NULL;
@@ -530,7 +530,7 @@ static void test_of_application(void **state)
 /* The result of a failure is that of the request, not of the call that submits it. */
 static void test_damage(void **state)
 {
-    const int64_t dims[2] = {N, N};
+    const uint64_t dims[2] = {N, N};
     const zarr_tensor t = pw_tensor(got, dims, sizeof got);
     const uint64_t whole[2] = {N, N};
     zarr_io_options o = asked;
@@ -556,7 +556,7 @@ static void test_damage(void **state)
 static void test_no_memory(void **state)
 {
     const uint64_t count[2] = {CHUNK, CHUNK};
-    const int64_t dims[2] = {CHUNK, CHUNK};
+    const uint64_t dims[2] = {CHUNK, CHUNK};
     const zarr_tensor t = pw_tensor(got, dims, sizeof(int32_t) * CHUNK * CHUNK);
     zarr_io_options o = asked;
     zarr_selection *sel = NULL;

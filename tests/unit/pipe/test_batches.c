@@ -186,7 +186,8 @@ static void write_all(zarr_array *a, const char *pipeline, bool fortran,
                       zarr_stats *stats)
 {
     static int32_t turned[N];
-    const int64_t size[2] = {ROWS, COLS}, stride[2] = {4, 4 * (int64_t)ROWS};
+    const uint64_t size[2] = {ROWS, COLS};
+    const int64_t stride[2] = {4, 4 * (int64_t)ROWS};
     const zarr_io_options opts = {.struct_size = sizeof opts,
                                   .stats = stats,
                                   .tuning = TUNING(.pipeline = pipeline)};
@@ -306,7 +307,7 @@ static void test_own_copies(void **state)
     (void)state;
     open_world(&w, 2);
     for (int i = 0; i < 2; i++) {
-        const int64_t size[2] = {ROWS, COLS};
+        const uint64_t size[2] = {ROWS, COLS};
         const zarr_tensor t = pw_tensor(got, size, sizeof got);
         zarr_array *a = pw_array(w.store, pipelines[i], codecs[0], shape, chunk);
         zarr_stats stats = ZARR_STATS_INIT;
@@ -401,7 +402,7 @@ static void test_padded(void **state)
                                   .chunk_shape = (const uint64_t[]){2, COLS},
                                   .data_type = "bool",
                                   .codecs = "[{\"name\":\"bytes\"}," PLUS "]"};
-    const int64_t size[2] = {ROWS, COLS};
+    const uint64_t size[2] = {ROWS, COLS};
     static uint8_t odd[N], stored[2 * COLS + 1];
     const zarr_tensor t = pw_tensor(odd, size, sizeof odd);
     struct pw w;

@@ -28,7 +28,7 @@ static void fill_data(void)
 /* One element of each second inner chunk in both dimensions: 16 chunks of one shard. */
 static uint64_t ranges_with(zarr_array *a, uint64_t gap, uint64_t bytes)
 {
-    const int64_t dims[2] = {4, 4};
+    const uint64_t dims[2] = {4, 4};
     zarr_io_options o = ZARR_IO_OPTIONS_INIT;
     zarr_stats stats = ZARR_STATS_INIT;
     const zarr_tensor t = pw_tensor(got, dims, 16 * sizeof *got);
@@ -112,7 +112,7 @@ static void test_memory_shared(void **state)
     };
     static int32_t into[AT_ONCE][N * N];
     const uint64_t one = peak_with(1, 0, NULL), chunk[2] = {32, 32};
-    const int64_t dims[2] = {N, N};
+    const uint64_t dims[2] = {N, N};
     zarr_io_options o = ZARR_IO_OPTIONS_INIT;
     struct zr_budget_stats stats;
     zarr_request *rq[AT_ONCE];
@@ -235,7 +235,7 @@ static void test_preference(void **state)
     const uint64_t chunk[2] = {32, 32};
     zarr_io_options o = ZARR_IO_OPTIONS_INIT;
     zarr_request *rq = NULL;
-    const int64_t dims[2] = {N, N};
+    const uint64_t dims[2] = {N, N};
     struct pw w;
     zarr_array *a;
 

@@ -245,7 +245,7 @@ static void check_stats(const zarr_stats *s, uint64_t n)
 
 static void one_way(const struct pw *w, int kind, bool on_device)
 {
-    const int64_t sizes[2] = {ROWS, COLS};
+    const uint64_t sizes[2] = {ROWS, COLS};
     const int device_type = on_device ? ZARR_DEVICE_EXT : ZARR_DEVICE_CPU;
     zarr_io_options o = ZARR_IO_OPTIONS_INIT;
     zarr_stats stats = ZARR_STATS_INIT;
@@ -319,7 +319,7 @@ static void test_all(void **state)
 /* A codec whose scratch memory no device has does nothing. */
 static void test_no_scratch(void **state)
 {
-    const int64_t sizes[2] = {ROWS, COLS};
+    const uint64_t sizes[2] = {ROWS, COLS};
 
     (void)state;
     for (size_t k = 0; k < ZR_COUNT(kinds); k++) {
@@ -357,7 +357,7 @@ static void test_no_scratch(void **state)
 /* Chunks that accepts() refuses are not copied to the device. */
 static void test_refused_early(void **state)
 {
-    const int64_t sizes[2] = {ROWS, COLS};
+    const uint64_t sizes[2] = {ROWS, COLS};
     zarr_fakedev_counters before, after;
     struct pw w;
     zarr_array *a;
@@ -387,7 +387,7 @@ static void test_refused_early(void **state)
 
 static void test_errors(void **state)
 {
-    const int64_t sizes[2] = {ROWS, COLS};
+    const uint64_t sizes[2] = {ROWS, COLS};
 
     (void)state;
     for (int on_device = 0; on_device <= 1; on_device++)

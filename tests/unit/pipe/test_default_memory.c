@@ -11,7 +11,7 @@ enum {
     N = 16,
     FAR = ZARR_DEVICE_EXT
 };
-static const int64_t extent[1] = {N};
+static const uint64_t extent[1] = {N};
 static const uint64_t length[1] = {N}, four[1] = {4};
 
 struct far_world {

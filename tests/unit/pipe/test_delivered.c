@@ -138,13 +138,13 @@ static zarr_status transfer(zarr_array *a, const zarr_selection *sel, bool write
 {
     static int32_t data[SIDE * SIDE];
     const int32_t ndim = sel ? zarr_selection_ndim(sel) : 2;
-    int64_t shape[2] = {SIDE, SIDE};
+    uint64_t shape[2] = {SIDE, SIDE};
     const zarr_io_options opts = {.struct_size = sizeof opts,
                                   .tuning = TUNING(.pipeline = "test.lazy")};
     zarr_tensor t;
 
     for (int32_t d = 0; sel && d < ndim; d++)
-        shape[d] = (int64_t)zarr_selection_shape(sel)[d];
+        shape[d] = zarr_selection_shape(sel)[d];
     t = pw_tensor(data, shape, sizeof data);
     t.ndim = ndim;
     for (int i = 0; i < SIDE * SIDE; i++)
@@ -239,7 +239,7 @@ static void test_no_write(void **state)
     zarr_io_options opts = {.struct_size = sizeof opts,
                             .tuning = TUNING(.pipeline = "test.reader")};
     static int32_t data[SIDE * SIDE] = {1, 2, 3}, got[SIDE * SIDE];
-    const int64_t shape[2] = {SIDE, SIDE};
+    const uint64_t shape[2] = {SIDE, SIDE};
     zarr_tensor t = pw_tensor(data, shape, sizeof data);
     zarr_array *a;
     struct pw w;

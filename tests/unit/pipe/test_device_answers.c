@@ -19,7 +19,7 @@ struct world {
     zarr_tensor t;
     zarr_memory mem;
     zarr_selection *sel;
-    int64_t lengths[2];
+    uint64_t lengths[2];
 };
 
 static void world_open(struct world *o, int kind, const char *text)

@@ -111,7 +111,7 @@ static zarr_explanation *waves_of(const struct pw *w, const char *path, uint64_t
                                   uint64_t edge)
 {
     const uint64_t lengths[2] = {rows, 512}, chunk[2] = {edge, 512};
-    const int64_t size[2] = {(int64_t)rows, 512};
+    const uint64_t size[2] = {(uint64_t)rows, 512};
     const zarr_tensor t = {.struct_size = sizeof t,
                            .device_type = ZARR_DEVICE_EXT,
                            .ndim = 2,
@@ -166,7 +166,7 @@ enum {
 static zarr_array *far_array(struct pw *w, const char *folder)
 {
     static const uint64_t all[2] = {FAR_ROWS, FAR_COLS};
-    static const int64_t lengths[2] = {FAR_ROWS, FAR_COLS};
+    static const uint64_t lengths[2] = {FAR_ROWS, FAR_COLS};
     const uint64_t bytes = sizeof(int32_t) * FAR_ROWS * FAR_COLS;
     int32_t *values = malloc(bytes);
     zarr_array *a;
@@ -188,7 +188,7 @@ static zarr_array *far_array(struct pw *w, const char *folder)
 static uint64_t read_far(struct pw *w, zarr_array *a, uint64_t gap)
 {
     static const uint64_t all[2] = {FAR_ROWS, FAR_COLS};
-    static const int64_t lengths[2] = {FAR_ROWS, 1};
+    static const uint64_t lengths[2] = {FAR_ROWS, 1};
     zarr_io_options o = {.struct_size = sizeof o, .tuning = TUNING(.coalesce_gap = gap)};
     zarr_fakedev_late_counters c;
     zarr_selection *sel = NULL;

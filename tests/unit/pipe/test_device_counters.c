@@ -62,11 +62,11 @@ static void mark(const struct pw *w, const zarr_selection *sel, bool *have)
     static const uint64_t chunk[2] = {50, 40};
     static int32_t ones[N], got[N];
     zarr_array *a = pw_array(w->store, "mark", "[" BYTES "]", shape, chunk);
-    int64_t lengths[2];
+    uint64_t lengths[2];
     zarr_tensor t;
 
     for (int d = 0; d < 2; d++)
-        lengths[d] = (int64_t)zarr_selection_shape(sel)[d];
+        lengths[d] = (uint64_t)zarr_selection_shape(sel)[d];
     for (int i = 0; i < N; i++)
         ones[i] = 1;
     zarr_tensor_host(&t, NULL, ones, sizeof ones, 2, lengths);
@@ -150,7 +150,7 @@ static void one_case(const struct variant *v)
     zarr_selection *sel[2] = {NULL};
     zarr_io_options o = ZARR_IO_OPTIONS_INIT;
     zarr_io_part part[2] = {{0}};
-    int64_t lengths[2][2];
+    uint64_t lengths[2][2];
     bool have[N] = {false};
     const int n = v->parts ? 2 : 1;
     zarr_tensor t[2];
@@ -168,7 +168,7 @@ static void one_case(const struct variant *v)
     assert_ok(zarr_selection_parse(&sel[1], 2, shape, "17:64, 11:33", &terr));
     for (int i = 0; i < n; i++) {
         for (int d = 0; d < 2; d++)
-            lengths[i][d] = (int64_t)zarr_selection_shape(sel[i])[d];
+            lengths[i][d] = zarr_selection_shape(sel[i])[d];
         mem[i] = tensor_new(&world, &t[i], lengths[i]);
         assert_int_equal(zarr_fakedev_poke(mem[i].handle, 0, data, sizeof data), 0);
         part[i] = (zarr_io_part){.selection = sel[i], .tensor = &t[i]};

@@ -24,7 +24,7 @@ struct crops {
 /* Random places, one behind the other in one block of the device. */
 static void crops_make(const struct pw *w, struct crops *c)
 {
-    static const int64_t lengths[2] = {CROP_ROWS, CROP_COLS};
+    static const uint64_t lengths[2] = {CROP_ROWS, CROP_COLS};
     static const uint64_t count[2] = {CROP_ROWS, CROP_COLS};
     unsigned seed = 7;
 
@@ -145,7 +145,7 @@ static zarr_io_part host_part[CROPS];
 /* Gives each crop elements of its own; every seventh has only the fill value. */
 static void crops_fill(const struct crops *c)
 {
-    static const int64_t lengths[2] = {CROP_ROWS, CROP_COLS};
+    static const uint64_t lengths[2] = {CROP_ROWS, CROP_COLS};
 
     for (int i = 0; i < CROPS; i++) {
         for (int k = 0; k < CROP; k++)
@@ -207,7 +207,7 @@ static void test_small_parts(void **state)
     enum {
         SMALL = 700
     };
-    static const int64_t lengths[2] = {2, 3};
+    static const uint64_t lengths[2] = {2, 3};
     static const uint64_t count[2] = {2, 3};
     static zarr_io_part part[SMALL], from_host[SMALL];
     static zarr_tensor t[SMALL], host[SMALL];
@@ -258,7 +258,7 @@ static void test_write_calls(void **state)
 
     (void)state;
     for (size_t k = 0; k < ZR_COUNT(chains); k++) {
-        static const int64_t lengths[2] = {7, 13};
+        static const uint64_t lengths[2] = {7, 13};
         static const uint64_t count[2] = {7, 13};
         enum {
             MANY = 14 * 3
@@ -418,7 +418,7 @@ static void test_repeats(void **state)
     (void)state;
     for (int k = 0; k < N_KINDS; k++)
         for (size_t i = 0; i < ZR_COUNT(texts); i++) {
-            int64_t lengths[2] = {1, 1};
+            uint64_t lengths[2] = {1, 1};
             zarr_selection *sel = NULL;
             zarr_tensor t, host;
             struct pw w;
@@ -433,7 +433,7 @@ static void test_repeats(void **state)
             else
                 sel = repeated_points();
             for (int dim = 0; dim < zarr_selection_ndim(sel); dim++)
-                lengths[dim] = (int64_t)zarr_selection_shape(sel)[dim];
+                lengths[dim] = (uint64_t)zarr_selection_shape(sel)[dim];
             mem = tensor_new(&w, &t, lengths);
             t.ndim = zarr_selection_ndim(sel);
             for (int e = 0; e < N; e++)

@@ -172,7 +172,7 @@ static void test_lengths(void **state)
         .chunk_grid = "{\"name\":\"rectilinear\",\"configuration\":{\"kind\":\"inline\","
                       "\"chunk_shapes\":[[262144,8,8,8,8,8,8,8,8,8,8,8,8,8,8,8]]}}",
         .codecs = "[" BYTES "," LATE "]"};
-    int64_t length[1] = {ALL};
+    uint64_t length[1] = {ALL};
     zarr_selection *sel = NULL;
     zarr_array *a = NULL;
     zarr_tensor t;

@@ -47,7 +47,7 @@ static void write_and_compare(const struct pw *w, int kind, const char *text)
     static int32_t want[N], part[N];
     static int n;
     zarr_array *a;
-    int64_t lengths[2];
+    uint64_t lengths[2];
     zarr_selection *sel = selection_of(text, lengths);
     char path[16], other[16];
     zarr_tensor t, host;

@@ -201,7 +201,7 @@ static void test_raw_gaps(void **state)
                                          "[" SHARD("[5,4]", BIG, "start") "," CRC "]"};
     static const char *const texts[] = {"...", "0:60, 1:39"};
     static const uint64_t chunk[2] = {20, 20};
-    static const int64_t half[2] = {ROWS / 2, COLS};
+    static const uint64_t half[2] = {ROWS / 2, COLS};
 
     (void)state;
     for (size_t i = 0; i < 4 * ZR_COUNT(codecs); i++) {

@@ -274,7 +274,7 @@ static zarr_status box(struct pw *w, const struct setting *s, zarr_array *a,
                        const uint64_t *start, const uint64_t *n, int32_t *data,
                        const zarr_io_options *opts, bool write)
 {
-    const int64_t size[2] = {(int64_t)n[0], (int64_t)n[1]};
+    const uint64_t size[2] = {(uint64_t)n[0], (uint64_t)n[1]};
     const uint64_t bytes = n[0] * n[1] * sizeof *data;
     zarr_tensor t = pw_tensor(NULL, size, bytes);
     zarr_selection *sel = NULL;
@@ -311,7 +311,7 @@ struct told {
 static struct told explain(const struct setting *s, zarr_array *a, const char *pipeline,
                            uint32_t empty, bool write)
 {
-    const int64_t size[2] = {ROWS, COLS};
+    const uint64_t size[2] = {ROWS, COLS};
     const zarr_tensor t = {.struct_size = sizeof t,
                            .device_type = s->tensor,
                            .ndim = 2,

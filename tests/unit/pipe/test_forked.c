@@ -78,7 +78,7 @@ static void wait_for_child(void)
 
 static void fork_during(zarr_array *a, bool write)
 {
-    const int64_t dims[2] = {N, N};
+    const uint64_t dims[2] = {N, N};
     const zarr_tensor t = pw_tensor(write ? data : got, dims, sizeof got);
     zarr_io_options opts = {.struct_size = sizeof opts,
                             .max_threads = 4,

@@ -29,7 +29,7 @@ static void bomb_make(struct pw *w)
                                   .data_type = "uint8",
                                   .fill_value = "1",
                                   .codecs = "[" BYTES "," GZIP "," GZIP "]"};
-    const int64_t n[1] = {(int64_t)BOMB};
+    const uint64_t n[1] = {(uint64_t)BOMB};
     uint8_t *zeros = calloc(BOMB, 1);
     zarr_tensor t = {.struct_size = sizeof t,
                      .device_type = ZARR_DEVICE_CPU,
@@ -98,7 +98,7 @@ static zarr_array *strings(struct pw *w)
 static zarr_status read_strings(struct pw *w, zarr_array *a, uint64_t first, uint64_t n,
                                 zarr_vlen *items)
 {
-    const int64_t shape[1] = {(int64_t)n};
+    const uint64_t shape[1] = {(uint64_t)n};
     const zarr_tensor t = {.struct_size = sizeof t,
                            .device_type = ZARR_DEVICE_CPU,
                            .ndim = 1,

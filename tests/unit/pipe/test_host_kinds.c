@@ -17,7 +17,7 @@ enum {
     ROCM_HOST = 11 /* DLPack's number */
 };
 static const uint64_t shape[2] = {ROWS, COLS}, chunk[2] = {16, COLS};
-static const int64_t sizes[2] = {ROWS, COLS};
+static const uint64_t sizes[2] = {ROWS, COLS};
 static int32_t data[N];
 
 /* ---- memory that the CPU may touch, whose backend counts ------------------------- */
@@ -218,7 +218,7 @@ static void round_trip(struct world *w, int round, int32_t kind)
     /* rows 3 to 60 of it, in place */
     assert_ok(zarr_selection_parse(&sel, 2, shape, "3:60", &terr));
     memset(mem.handle, 0, sizeof data);
-    t.shape = (int64_t[2]){57, COLS};
+    t.shape = (uint64_t[2]){57, COLS};
     stats = (zarr_stats)ZARR_STATS_INIT;
     assert_ok(zarr_array_read(a, sel, &t, &opts, &terr));
     assert_memory_equal(mem.handle, data + (size_t)3 * COLS, 57 * COLS * sizeof data[0]);

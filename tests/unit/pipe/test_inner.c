@@ -148,7 +148,7 @@ static void test_nested(void **state)
 static void test_any_length(void **state)
 {
     static const uint64_t shape[1] = {6};
-    static const int64_t n[1] = {6};
+    static const uint64_t n[1] = {6};
     const zarr_array_spec spec = {
         .struct_size = sizeof spec,
         .ndim = 1,

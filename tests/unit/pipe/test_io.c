@@ -151,14 +151,14 @@ static void test_selections(void **state)
         assert_ok(pw_box(a, zero, shape, data, NULL, true));
         for (size_t k = 0; k < ZR_COUNT(texts); k++) {
             zarr_selection *sel = NULL;
-            int64_t dims[2];
+            uint64_t dims[2];
             zarr_tensor t;
             uint64_t bytes;
 
             assert_ok(zarr_selection_parse(&sel, 2, shape, texts[k], &terr));
             bytes = zarr_selection_n_items(sel) * sizeof(int32_t);
             for (int32_t d = 0; d < zarr_selection_ndim(sel); d++)
-                dims[d] = (int64_t)zarr_selection_shape(sel)[d];
+                dims[d] = (uint64_t)zarr_selection_shape(sel)[d];
             memset(x, 0, sizeof x);
             memset(y, 1, sizeof y);
             t = pw_tensor(x, dims, bytes);

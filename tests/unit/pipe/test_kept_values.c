@@ -17,7 +17,7 @@ enum {
     SHARD_BYTES = 128 * 128 * 4 /* of a value, at least */
 };
 static const uint64_t shape[2] = {EDGE, EDGE}, shard[2] = {128, 128};
-static const int64_t sizes[2] = {EDGE, EDGE};
+static const uint64_t sizes[2] = {EDGE, EDGE};
 static int32_t data[N];
 
 /* ---- a codec of inner chunks that looks at the budget ------------------------------ */
@@ -513,7 +513,7 @@ static void test_fails_soon(void **state)
 {
     static int32_t row[ROW];
     static const uint64_t n[2] = {1, ROW}, chunk[2] = {1, ROW_SHARD};
-    static const int64_t n_signed[2] = {1, ROW};
+    static const uint64_t n_signed[2] = {1, ROW};
     static uint8_t object[ROW_SHARD * 5];
     uint64_t bytes = sizeof object, begun;
     zarr_array *a;

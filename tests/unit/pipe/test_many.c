@@ -246,7 +246,7 @@ static void test_field(void **state)
                      "{\"name\":\"a\",\"data_type\":\"int32\"},"
                      "{\"name\":\"b\",\"data_type\":\"int16\"}]}}"};
     zarr_io_options o = ZARR_IO_OPTIONS_INIT;
-    const int64_t size = 10;
+    const uint64_t size = 10;
     int32_t value[2][10];
     zarr_tensor t[2];
     zarr_io_part two[2] = {{0}};
@@ -294,7 +294,7 @@ static void test_text(void **state)
                                   .data_type = "string",
                                   .fill_value = "\"none\""};
     zarr_io_options o = ZARR_IO_OPTIONS_INIT;
-    const int64_t size = 4;
+    const uint64_t size = 4;
     zarr_vlen value[2][4];
     zarr_tensor t[2];
     zarr_io_part two[2] = {{0}};

@@ -140,7 +140,7 @@ static void test_kept_or_refused(void **state)
 /* An append is refused before it changes anything. */
 static void test_append(void **state)
 {
-    const int64_t rows[2] = {3, N};
+    const uint64_t rows[2] = {3, N};
     const zarr_tensor t = pw_tensor(got, rows, 3 * N * sizeof *got);
     zarr_io_options o = ZARR_IO_OPTIONS_INIT;
     struct over over;
@@ -160,7 +160,7 @@ static void test_append(void **state)
 static void test_context(void **state)
 {
     const uint64_t needs = 16 * 32 * sizeof *data * 3; /* elements, old and new bytes */
-    const int64_t rows[2] = {3, N};
+    const uint64_t rows[2] = {3, N};
     const uint64_t smaller[2] = {3, 3}, at[2] = {3, 5}, n[2] = {N - 7, N - 9};
     const zarr_tensor t = pw_tensor(got, rows, 3 * N * sizeof *got);
     zarr_context_options opts = {.max_threads = THREADS, .memory_bytes = needs - 1};
@@ -221,7 +221,7 @@ static void test_whole_chunks_go(void **state)
 /* So are calls with parts and submitted calls. */
 static void test_other_calls(void **state)
 {
-    const int64_t all[2] = {N, N};
+    const uint64_t all[2] = {N, N};
     zarr_tensor t = pw_tensor(got, all, sizeof got);
     zarr_io_part part = {.tensor = &t};
     zarr_io_options o = ZARR_IO_OPTIONS_INIT;

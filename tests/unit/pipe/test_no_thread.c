@@ -44,7 +44,7 @@ static void test_no_thread(void **state)
                                   .chunk_shape = &chunk,
                                   .data_type = "int32"};
     static int32_t data[N], back[N];
-    const int64_t n = N;
+    const uint64_t n = N;
     zarr_request *rq = NULL;
     zarr_array *a = NULL;
     pthread_t me = pthread_self();

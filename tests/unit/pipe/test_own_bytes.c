@@ -36,7 +36,7 @@ static void own_open_world(struct pw *w)
 static void test_chunks_of_the_caller(void **state)
 {
     static uint8_t bytes[N_CHUNKS][MOST_BYTES], before[N_CHUNKS][MOST_BYTES];
-    const int64_t whole[2] = {N, N};
+    const uint64_t whole[2] = {N, N};
 
     (void)state;
     for (size_t i = 0; i < ZR_COUNT(codecs); i++) {

@@ -32,7 +32,8 @@ static zarr_array *small_array(zarr_store *store, const char *path, const char *
 static zarr_stats transfer(zarr_array *a, uint64_t first, uint64_t rows, int64_t step,
                            uint8_t *data, bool write, const char *pipeline)
 {
-    const int64_t shape[2] = {(int64_t)rows, COLS}, stride[2] = {COLS * step, step};
+    const uint64_t shape[2] = {rows, COLS};
+    const int64_t stride[2] = {COLS * step, step};
     const uint64_t at[2] = {first, 0}, n[2] = {rows, COLS};
     zarr_tensor t = pw_tensor(data, shape, rows * COLS * (uint64_t)step);
     zarr_stats stats = ZARR_STATS_INIT;
@@ -184,7 +185,7 @@ static void test_slabs(void **state)
         SIDE = 1536
     };
     const uint64_t shape[2] = {SIDE, SIDE};
-    const int64_t side[2] = {SIDE, SIDE};
+    const uint64_t side[2] = {SIDE, SIDE};
     const zarr_array_spec spec = {.struct_size = sizeof spec,
                                   .ndim = 2,
                                   .shape = shape,
@@ -222,7 +223,7 @@ static void test_slabs(void **state)
 
 static void test_int4(void **state)
 {
-    const int64_t shape[2] = {ROWS, COLS};
+    const uint64_t shape[2] = {ROWS, COLS};
     zarr_tensor t = pw_tensor(bytes, shape, sizeof bytes);
     struct pw w;
     zarr_array *a;

@@ -16,7 +16,7 @@ static void count_progress(void *user, const zarr_stats *so_far)
 
 static void test_requests(void **state)
 {
-    const int64_t dims[2] = {N, N};
+    const uint64_t dims[2] = {N, N};
     const zarr_tensor t = pw_tensor(got, dims, sizeof got);
     zarr_stats last = ZARR_STATS_INIT;
     zarr_io_options opts = {.struct_size = sizeof opts,

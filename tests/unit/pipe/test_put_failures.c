@@ -51,7 +51,7 @@ static int32_t given[PARTS][EDGE * EDGE];
 /* Part i is the chunk i of the first row of chunks. */
 static void make_parts(const zarr_array *a, zarr_io_part *part, zarr_tensor *tensor)
 {
-    static const int64_t size[] = {EDGE, EDGE}; /* the tensors point to it */
+    static const uint64_t size[] = {EDGE, EDGE}; /* the tensors point to it */
 
     for (int i = 0; i < PARTS; i++) {
         const uint64_t start[] = {0, (uint64_t)i * EDGE}, count[] = {EDGE, EDGE};
@@ -137,7 +137,7 @@ static void codec_without_encoder(void **state)
         ","
         "\"attributes\":{}}";
     static uint8_t data[64];
-    const int64_t size[] = {64};
+    const uint64_t size[] = {64};
     zarr_array *a = NULL;
     zarr_tensor t;
 

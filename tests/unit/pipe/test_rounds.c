@@ -93,7 +93,7 @@ static void test_second_fetch(void **state)
         LARGE = 5 << 20
     };
     static const uint64_t shape[] = {2 * LARGE}, chunk[] = {LARGE};
-    static const int64_t all[] = {2 * LARGE};
+    static const uint64_t all[] = {2 * LARGE};
     const zarr_array_spec spec = {.struct_size = sizeof spec,
                                   .ndim = 1,
                                   .shape = shape,
@@ -162,12 +162,12 @@ static void test_coalesce(void **state)
 static void test_partial(void **state)
 {
     static int32_t crop[4][100 * 90];
-    const int64_t crop_shape[] = {100, 90};
+    const uint64_t crop_shape[] = {100, 90};
     const uint64_t n[] = {100, 90};
 
     (void)state;
     for (int kind = 0; kind < N_KINDS; kind++) {
-        const int64_t some[] = {N / 16, N / 16};
+        const uint64_t some[] = {N / 16, N / 16};
         zarr_selection *sel = NULL, *box[4];
         zarr_io_part part[4] = {{0}};
         zarr_tensor t, crops[4];

@@ -16,7 +16,7 @@ enum {
     ROUNDS = 4
 };
 static const uint64_t shape[2] = {ROWS, COLS}, chunk[2] = {4, 1000};
-static const int64_t sizes[2] = {ROWS, COLS};
+static const uint64_t sizes[2] = {ROWS, COLS};
 static int32_t data[N], got[N];
 static atomic_int n_changed, n_calls;
 

@@ -17,7 +17,7 @@ enum {
     N = ROWS * COLS
 };
 static const uint64_t shape[2] = {ROWS, COLS}, chunk[2] = {8, COLS};
-static const int64_t sizes[2] = {ROWS, COLS};
+static const uint64_t sizes[2] = {ROWS, COLS};
 static int32_t data[N], old[N], got[N];
 static void *device;
 

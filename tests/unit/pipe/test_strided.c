@@ -125,7 +125,7 @@ static int32_t data[ROWS][COLS], room[4 * ROWS * COLS];
 static zarr_status read_to(zarr_array *a, int64_t first, int64_t row, int64_t col,
                            const zarr_io_options *opts)
 {
-    static const int64_t size[] = {ROWS, COLS};
+    static const uint64_t size[] = {ROWS, COLS};
     const int64_t strides[] = {row * 4, col * 4};
     zarr_tensor t = pw_tensor(room, size, sizeof room);
 
@@ -172,7 +172,7 @@ static void test_layouts(void **state)
             pw_array(w.store, paths[k], codecs[k], shape, k == 3 ? shard : chunk);
         zarr_stats stats = ZARR_STATS_INIT;
         zarr_io_options opts = {.struct_size = sizeof opts, .stats = &stats};
-        static const int64_t size[] = {ROWS, COLS};
+        static const uint64_t size[] = {ROWS, COLS};
         const zarr_tensor t = pw_tensor(data, size, sizeof data);
 
         assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
@@ -211,7 +211,7 @@ static void test_other_order(void **state)
 {
     struct pw w;
     zarr_array *a;
-    static const int64_t size[] = {ROWS, COLS};
+    static const uint64_t size[] = {ROWS, COLS};
     const zarr_tensor t = pw_tensor(data, size, sizeof data);
 
     (void)state;
@@ -231,7 +231,7 @@ static void test_distrusted(void **state)
 {
     zarr_stats stats = ZARR_STATS_INIT;
     zarr_io_options opts = {.struct_size = sizeof opts, .stats = &stats};
-    static const int64_t size[] = {ROWS, COLS};
+    static const uint64_t size[] = {ROWS, COLS};
     const zarr_tensor t = pw_tensor(data, size, sizeof data);
     zarr_array *a;
     struct pw w;

@@ -100,7 +100,7 @@ static void write_one(int kind, uint32_t threads, const char *pipeline, const ch
         .struct_size = sizeof o, .stats = &stats, .tuning = TUNING(.pipeline = pipeline)};
     static int32_t base[N];
     zarr_selection *sel = NULL;
-    int64_t lengths[2];
+    uint64_t lengths[2];
     zarr_tensor t, host;
     zarr_array *d, *h;
     struct pw w;
@@ -113,7 +113,7 @@ static void write_one(int kind, uint32_t threads, const char *pipeline, const ch
     h = array_of(&w, "h", kind, base);
     assert_ok(zarr_selection_parse(&sel, 2, shape, text, &terr));
     for (int dim = 0; dim < 2; dim++)
-        lengths[dim] = (int64_t)zarr_selection_shape(sel)[dim];
+        lengths[dim] = (uint64_t)zarr_selection_shape(sel)[dim];
     mem = tensor_new(&w, &t, lengths);
     assert_int_equal(zarr_fakedev_poke(mem.handle, 0, data, sizeof data), 0);
     zarr_tensor_host(&host, NULL, data, sizeof data, 2, lengths);

@@ -255,7 +255,7 @@ static void submit_all(zarr_request **rq, zarr_array *a, zarr_tensor *t, bool wr
 static void many_requests(bool write, bool cancel)
 {
     const uint64_t small[2] = {4, 4}, part[2] = {2, 2};
-    static const int64_t size[2] = {4, 4};
+    static const uint64_t size[2] = {4, 4};
     static int32_t elements[REQUESTS][16];
     static zarr_request *rq[REQUESTS];
     static zarr_tensor t[REQUESTS];

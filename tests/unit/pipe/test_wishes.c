@@ -66,7 +66,7 @@ static void close_world(struct wish_world *w)
 static zarr_status use(const struct wish_world *w, const char *preference, bool write)
 {
     static int32_t data[16];
-    static const int64_t shape[2] = {4, 4};
+    static const uint64_t shape[2] = {4, 4};
     zarr_io_options o = ZARR_IO_OPTIONS_INIT;
     zarr_tensor t;
 

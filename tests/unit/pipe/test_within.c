@@ -110,7 +110,7 @@ static void open_world(struct pw *w)
 static zarr_array *filled(const struct pw *w, const char *path, const char *codecs,
                           const uint64_t *outer)
 {
-    static const int64_t size[] = {ROWS, COLS};
+    static const uint64_t size[] = {ROWS, COLS};
     const zarr_tensor t = pw_tensor(data, size, sizeof data);
     zarr_array *a = pw_array(w->store, path, codecs, shape, outer);
 
@@ -120,7 +120,8 @@ static zarr_array *filled(const struct pw *w, const char *path, const char *code
 
 static zarr_status read_all(zarr_array *a, const char *pipeline)
 {
-    static const int64_t size[] = {ROWS, COLS}, strides[] = {INT64_C(8) * COLS, 4};
+    static const uint64_t size[] = {ROWS, COLS};
+    static const int64_t strides[] = {INT64_C(8) * COLS, 4};
     const zarr_io_options opts = {.struct_size = sizeof opts,
                                   .tuning = TUNING(.pipeline = pipeline)};
     zarr_tensor t = pw_tensor(room, size, sizeof room);
@@ -180,7 +181,7 @@ static void test_reads(void **state)
 static void test_direct(void **state)
 {
     static const uint64_t rows[] = {3, COLS};
-    static const int64_t size[] = {ROWS, COLS};
+    static const uint64_t size[] = {ROWS, COLS};
     const zarr_tensor t = pw_tensor(room, size, sizeof data);
     zarr_array *a;
     struct pw w;

@@ -58,7 +58,7 @@ static zarr_selection *columns(const zarr_array *a, uint64_t first)
 }
 
 static int32_t half[N * N / 2];
-static const int64_t half_shape[] = {N, N / 2};
+static const uint64_t half_shape[] = {N, N / 2};
 
 static zarr_tensor half_tensor(void)
 {
@@ -130,7 +130,7 @@ static void test_write_mixed(void **state)
         const bool own_locks = i % 3 == 2;
         const uint32_t n_part = kind == CHUNKS ? 32 : 4;
         const uint32_t n_all = kind == CHUNKS ? 1024 : 16;
-        const int64_t size[] = {N - 3, N};
+        const uint64_t size[] = {N - 3, N};
         zarr_stats stats = ZARR_STATS_INIT;
         zarr_io_options o = {.struct_size = sizeof o, .max_threads = 2, .stats = &stats};
         zarr_tensor t, all = tensor_of(got);
@@ -229,7 +229,7 @@ static void test_two_writers(void **state)
 static void test_crossed_writers(void **state)
 {
     static int32_t rows[2][12 * N];
-    const int64_t size[] = {12, N};
+    const uint64_t size[] = {12, N};
 
     (void)state;
     alarm(60); /* instead of a deadlock */

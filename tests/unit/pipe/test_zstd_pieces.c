@@ -49,7 +49,7 @@ struct layout {
 /* Returns how many chunks were not copied from a block. */
 static zarr_status read_to(zarr_array *a, const struct layout *l, uint64_t *direct)
 {
-    static const int64_t size[] = {PLANES, ROWS, COLS};
+    static const uint64_t size[] = {PLANES, ROWS, COLS};
     const int64_t strides[] = {2 * l->stride[0], 2 * l->stride[1], 2 * l->stride[2]};
     zarr_stats stats = ZARR_STATS_INIT;
     const zarr_io_options opts = {.struct_size = sizeof opts, .stats = &stats};
@@ -108,7 +108,7 @@ static void test_layouts(void **state)
     for (size_t i = 0; i < ZR_COUNT(arrays); i++) {
         zarr_array *a = make_array(&w, arrays[i].path, arrays[i].codecs, arrays[i].chunk);
         zarr_tensor t;
-        static const int64_t size[] = {PLANES, ROWS, COLS};
+        static const uint64_t size[] = {PLANES, ROWS, COLS};
 
         zarr_tensor_host(&t, NULL, data, sizeof data, 3, size);
         assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));

@@ -84,7 +84,7 @@ zarr_array *open_array(zarr_store *s, const char *path)
 zarr_status rows_io(zarr_store *s, const char *path, zarr_cancel *cancel, int what)
 {
     static int32_t data[ROWS * COLS];
-    const int64_t shape[2] = {ROWS, COLS};
+    const uint64_t shape[2] = {ROWS, COLS};
     zarr_io_options o = ZARR_IO_OPTIONS_INIT;
     zarr_array *a = open_array(s, path);
     zarr_tensor t;
@@ -134,13 +134,13 @@ void check_elements(struct world *w)
     zarr_array *a = NULL;
     const uint64_t *size;
     zarr_tensor t;
-    int64_t shape[2];
+    uint64_t shape[2];
 
     if (zarr_array_open(&a, w->store, "src/a", NULL, NULL) != ZARR_OK)
         return;
     size = zarr_array_shape(a);
-    shape[0] = (int64_t)size[0];
-    shape[1] = (int64_t)size[1];
+    shape[0] = (uint64_t)size[0];
+    shape[1] = (uint64_t)size[1];
     zarr_tensor_host(&t, NULL, data, sizeof data, 2, shape);
     assert_ok(zarr_array_read(a, NULL, &t, NULL, &terr));
     for (uint64_t r = 0; r < size[0]; r++)

@@ -11,7 +11,7 @@
 static zarr_cancel *cancel;
 static zarr_io_options io;
 static int32_t data[ROWS * COLS];
-static const int64_t shape[2] = {ROWS, COLS};
+static const uint64_t shape[2] = {ROWS, COLS};
 
 static zarr_tensor tensor(void)
 {

@@ -115,7 +115,7 @@ static void during_append(void *user, const zarr_stats *so_far)
 static void shape_waits_end(void **state)
 {
     static int32_t data[ROWS * COLS];
-    const int64_t shape[2] = {ROWS, COLS};
+    const uint64_t shape[2] = {ROWS, COLS};
 
     (void)state;
     for (enum world_sort sort = 0; sort < N_WORLDS; sort++) {

@@ -236,7 +236,7 @@ static void refused(void **state)
     struct world w;
     struct parts p;
     int overlap = 0;
-    const int64_t shape[2] = {6, 7};
+    const uint64_t shape[2] = {6, 7};
     int32_t elements[42] = {0};
     zarr_tensor t = ZARR_TENSOR_INIT;
 

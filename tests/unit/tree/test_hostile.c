@@ -177,7 +177,7 @@ static void test_sizes(void **state)
         V3("[9223372036854775807,9223372036854775807]", "[2,2]", "");
     static const char fat[] = V3("[100000,100000]", "[80000,80000]", "");
     const uint64_t start[2] = {UINT64_C(1) << 62, 5}, one[2] = {1, 1};
-    const int64_t shape[2] = {1, 1};
+    const uint64_t shape[2] = {1, 1};
     struct world w;
     zarr_array *a = NULL;
     zarr_selection *sel = NULL;

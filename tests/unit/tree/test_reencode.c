@@ -329,7 +329,7 @@ static void test_sparse(void **state)
     a = make_array(&w, "a", 3, huge, huge);
     {
         const uint64_t start[2] = {huge - 2, 7}, count[2] = {1, 1};
-        const int64_t shape[2] = {1, 1};
+        const uint64_t shape[2] = {1, 1};
         int32_t value = 5;
         zarr_selection *s = NULL;
         zarr_tensor t;
