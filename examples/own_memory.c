@@ -35,8 +35,7 @@ int main(void)
     const zarr_array_spec spec = {sizeof spec, .ndim = 1, .shape = (uint64_t[]){26},
                                   .data_type = "uint8"};
     char text[] = "an array of any memory....";
-    zarr_tensor host,
-        dev = {sizeof dev, ZARR_DEVICE_EXT, 0, 1, .shape = (uint64_t[]){26}};
+    zarr_tensor host, dev = {sizeof dev, ZARR_DEVICE_EXT, 0, 1, .shape = spec.shape};
     zarr_context *ctx = NULL;
     zarr_store *store = NULL;
     zarr_array *array = NULL;

@@ -37,8 +37,11 @@
  * `zarr_context`, `zarr_store`, `zarr_array`, `zarr_group`, `zarr_selection`,
  * `zarr_request`, `zarr_cancel`, `zarr_heap` and `zarr_chain` are opaque. A call that
  * makes a handle stores it in `*out`, or NULL when it fails. The handle then belongs to
- * the caller, who gives it up with the matching free function. Free functions accept
- * NULL. Other calls do not: a handle must not be NULL unless the call says so.
+ * the caller, who gives it up with the matching free function.
+ *
+ * Free functions accept NULL. With NULL for a handle, a call that returns a status
+ * returns ZARR_ERR_INVALID, a getter returns NULL or 0, and any other call does nothing,
+ * unless its page says what NULL means.
  *
  * Contexts, stores, arrays and groups count their owners. zarr_array_ref() and its
  * siblings add an owner, and the object lives until its last owner frees it. An array or

@@ -265,6 +265,7 @@ zarr_status zarr_array_append(zarr_array *array, int32_t axis, const zarr_tensor
                               uint64_t *first, const zarr_io_options *opts,
                               zarr_error *err)
 {
+    ZR_NEED(array, err);
     struct appending ap = {.array = array, .axis = axis, .src = src, .first = first};
     zarr_status st = zr_io_options_read(&ap.opts, opts, err);
 
@@ -302,12 +303,13 @@ zarr_status zarr_array_append_submit(zarr_request **out, zarr_array *array, int3
                                      const zarr_tensor *src, uint64_t *first,
                                      const zarr_io_options *opts, zarr_error *err)
 {
+    *out = NULL;
+    ZR_NEED(array, err);
     const zarr_allocator *alloc = array->h.ctx->alloc;
     struct appending *ap = zr_calloc(alloc, 1, sizeof *ap);
     const struct zr_request_work work = {submitted_append, release_append, ap};
     zarr_status st = ZARR_OK;
 
-    *out = NULL;
     if (!ap)
         return zr_fail_memory(err, sizeof *ap);
     ap->array = zarr_array_ref(array);

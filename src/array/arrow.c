@@ -266,6 +266,7 @@ zarr_status zarr_array_read_arrow(zarr_array *array, const zarr_selection *selec
                                   struct ArrowArray *out, const zarr_io_options *opts,
                                   zarr_error *err)
 {
+    ZR_NEED(array, err);
     struct zr_vlen_call c = {.array = array};
     struct zarr_heap own = {.ctx = array->h.ctx};
     struct arrow_type type;
@@ -477,6 +478,7 @@ zarr_status zarr_array_write_arrow(zarr_array *array, const zarr_selection *sele
                                    const struct ArrowArray *column,
                                    const zarr_io_options *opts, zarr_error *err)
 {
+    ZR_NEED(array, err);
     struct zr_vlen_call c = {.array = array};
     struct arrow_in in = {0};
     struct arrow_type type;

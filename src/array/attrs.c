@@ -67,6 +67,7 @@ zarr_status zarr_array_attribute_get(const zarr_array *array, const char *name,
                                      char *text, size_t cap, size_t *text_bytes,
                                      zarr_error *err)
 {
+    ZR_NEED(array, err);
     const struct zr_text_out to = {text, cap, text_bytes};
     struct zr_array_state *s = zr_array_state_get(array);
     const zarr_status st = zr_attrs_get(s->meta.attributes, name, &to, s->alloc, err);
@@ -80,6 +81,7 @@ zarr_status zarr_array_attribute_set(zarr_array *array, const char *name,
 {
     struct zr_attrs_change c = {.verb = ZR_ATTRS_SET, .name = name, .json = json};
 
+    ZR_NEED(array, err);
     return change_array(array, &c, err);
 }
 
@@ -88,6 +90,7 @@ zarr_status zarr_array_attribute_delete(zarr_array *array, const char *name,
 {
     struct zr_attrs_change c = {.verb = ZR_ATTRS_DELETE, .name = name};
 
+    ZR_NEED(array, err);
     return change_array(array, &c, err);
 }
 
@@ -97,5 +100,6 @@ zarr_status zarr_array_attributes_merge(zarr_array *array, const char *json_obje
     struct zr_attrs_change c = {.verb = replace_all ? ZR_ATTRS_REPLACE : ZR_ATTRS_MERGE,
                                 .json = json_object};
 
+    ZR_NEED(array, err);
     return change_array(array, &c, err);
 }

@@ -43,6 +43,7 @@ static zarr_status block_extent(const struct zr_array_state *s, const uint64_t *
 zarr_status zarr_array_block_extent(const zarr_array *array, const uint64_t *block,
                                     uint64_t *origin, uint64_t *shape, zarr_error *err)
 {
+    ZR_NEED(array, err);
     struct zr_array_state *s = zr_array_state_get(array);
     const zarr_status st = block_extent(s, block, origin, shape, err);
 
@@ -54,6 +55,8 @@ zarr_status zarr_array_block_extent(const zarr_array *array, const uint64_t *blo
 
 void zarr_array_block_counts(const zarr_array *array, uint64_t *counts)
 {
+    if (!array)
+        return;
     struct zr_array_state *s = zr_array_state_get(array);
 
     for (int32_t d = 0; d < s->meta.ndim; d++)
@@ -65,6 +68,8 @@ void zarr_array_block_counts(const zarr_array *array, uint64_t *counts)
  * regular grid even if the shards differ in shape. */
 void zarr_array_chunk_counts(const zarr_array *array, uint64_t *counts)
 {
+    if (!array)
+        return;
     struct zr_array_state *s = zr_array_state_get(array);
 
     for (int32_t d = 0; d < s->meta.ndim; d++)
@@ -97,6 +102,7 @@ static zarr_status shard_chunk_extent(const struct zr_array_state *s,
 zarr_status zarr_array_chunk_extent(const zarr_array *array, const uint64_t *chunk,
                                     uint64_t *origin, uint64_t *shape, zarr_error *err)
 {
+    ZR_NEED(array, err);
     struct zr_array_state *s = zr_array_state_get(array);
     zarr_status st;
 
@@ -113,6 +119,7 @@ zarr_status zarr_array_chunk_extent(const zarr_array *array, const uint64_t *chu
 zarr_status zarr_array_block_locate(const zarr_array *array, const uint64_t *at,
                                     uint64_t *chunk, zarr_error *err)
 {
+    ZR_NEED(array, err);
     struct zr_array_state *s = zr_array_state_get(array);
     zarr_status st = ZARR_OK;
 
@@ -133,6 +140,8 @@ zarr_status zarr_array_block_locate(const zarr_array *array, const uint64_t *at,
 
 void zarr_array_block_largest(const zarr_array *array, uint64_t *shape)
 {
+    if (!array)
+        return;
     struct zr_array_state *s = zr_array_state_get(array);
 
     zr_grid_largest(&s->meta.grid, shape);
@@ -143,6 +152,8 @@ zarr_status zarr_array_select_blocks(zarr_selection **out, const zarr_array *arr
                                      int32_t n_dims, const zarr_dim_selection *dims,
                                      zarr_error *err)
 {
+    *out = NULL;
+    ZR_NEED(array, err);
     struct zr_array_state *s = zr_array_state_get(array);
     zarr_status st = zr_grid_select_blocks(out, &s->meta.grid, n_dims, dims, err);
 
@@ -183,6 +194,7 @@ zarr_status zarr_array_block_key(const zarr_array *array, const uint64_t *chunk,
                                  char *text, size_t cap, size_t *text_bytes,
                                  zarr_error *err)
 {
+    ZR_NEED(array, err);
     const struct zr_text_out to = {text, cap, text_bytes};
     struct zr_str key;
     zarr_status st = checked_key(array, chunk, &key, err);
@@ -196,6 +208,7 @@ zarr_status zarr_array_block_key(const zarr_array *array, const uint64_t *chunk,
 zarr_status zarr_array_block_of_key(const zarr_array *array, const char *key,
                                     uint64_t *chunk, zarr_error *err)
 {
+    ZR_NEED(array, err);
     const char *path = array->h.path;
     const size_t skip = *path ? strlen(path) + 1 : 0;
     uint64_t at[ZARR_MAX_RANK];
@@ -219,6 +232,7 @@ zarr_status zarr_array_block_of_key(const zarr_array *array, const char *key,
 zarr_status zarr_array_block_read_encoded(zarr_array *array, const uint64_t *chunk,
                                           void *data, uint64_t *bytes, zarr_error *err)
 {
+    ZR_NEED(array, err);
     const uint64_t room = *bytes;
     zarr_store_op op = {.verb = ZARR_STORE_GET,
                         .flags = ZARR_STORE_OP_CHUNK,
@@ -258,6 +272,7 @@ zarr_status zarr_array_block_write_encoded(zarr_array *array, const uint64_t *ch
                                            const void *data, uint64_t bytes,
                                            zarr_error *err)
 {
+    ZR_NEED(array, err);
     zarr_store_op op = {.verb = ZARR_STORE_PUT,
                         .flags = ZARR_STORE_OP_CHUNK,
                         .length = bytes,
@@ -280,6 +295,7 @@ zarr_status zarr_array_block_write_encoded(zarr_array *array, const uint64_t *ch
 zarr_status zarr_array_block_erase(zarr_array *array, const uint64_t *chunk,
                                    zarr_error *err)
 {
+    ZR_NEED(array, err);
     zarr_store_op op = {.verb = ZARR_STORE_ERASE, .flags = ZARR_STORE_OP_CHUNK};
     struct zr_str key;
     zarr_status st = checked_key(array, chunk, &key, err);
@@ -419,6 +435,7 @@ zarr_status zarr_array_list_blocks(zarr_array *array, uint32_t what,
                                    zarr_block_list_fn fn, void *user,
                                    const zarr_io_options *opts, zarr_error *err)
 {
+    ZR_NEED(array, err);
     struct chunk_listing l = {.array = array, .what = what, .fn = fn, .user = user};
     zarr_io_options o;
     zarr_status st = zr_io_options_read(&o, opts, err);
@@ -487,6 +504,7 @@ zarr_status zarr_array_count_stored(zarr_array *array, uint64_t *n_objects,
                                     uint64_t *n_bytes, const zarr_io_options *opts,
                                     zarr_error *err)
 {
+    ZR_NEED(array, err);
     struct zr_array_state *s = zr_array_state_get(array);
     struct zr_stored stored = {0};
     zarr_io_options o;

@@ -316,12 +316,13 @@ zarr_status zarr_array_create(zarr_array **out, zarr_store *store, const char *p
                               const zarr_array_spec *spec,
                               const zarr_array_open_options *opts, zarr_error *err)
 {
+    *out = NULL;
+    ZR_NEED(store, err);
     struct array_making m = {.ctx = zr_store_context(store), .store = store};
     zarr_array_open_options o;
     char *normal = NULL;
     zarr_status st = ZARR_OK;
 
-    *out = NULL;
     zr_str_init(&m.text, m.ctx->alloc);
     ZR_TRY(zr_array_options_read(&o, opts, 0, err));
     ZR_TRY(zr_path_normal(&normal, m.ctx->alloc, path, &m.ctx->limits, err));
@@ -355,6 +356,7 @@ out:
 
 zarr_status zarr_array_release_claim(zarr_array *array, int is_complete, zarr_error *err)
 {
+    ZR_NEED(array, err);
     return zr_handle_release_claim(&array->h, is_complete, err);
 }
 

@@ -140,6 +140,7 @@ zarr_status zarr_array_open_document(zarr_array **out, zarr_context *ctx,
     zarr_status st = ZARR_OK;
 
     *out = NULL;
+    ZR_NEED(ctx, err);
     if (!text || (store && zr_store_context(store) != ctx))
         ZR_TRY(
             zr_fail(err, ZARR_ERR_INVALID,
@@ -213,6 +214,8 @@ out:
 zarr_status zarr_array_with(zarr_array **out, zarr_array *array,
                             const zarr_array_open_options *opts, zarr_error *err)
 {
+    *out = NULL;
+    ZR_NEED(array, err);
     struct zr_array_state *s = zr_array_state_get(array), *state = NULL;
     zarr_array_open_options o;
     zarr_array *a = NULL;
@@ -220,7 +223,6 @@ zarr_status zarr_array_with(zarr_array **out, zarr_array *array,
     bool names_memory = false;
     zarr_status st = ZARR_OK;
 
-    *out = NULL;
     ZR_TRY(zr_array_options_read(&o, opts, ZARR_OPEN_GRID_SHAPE, err));
     names_memory = o.device_type != 0;
     if (o.zarr_format != 0 && o.zarr_format != s->meta.format)

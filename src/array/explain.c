@@ -110,12 +110,13 @@ zarr_status zarr_array_explain(zarr_explanation **out, zarr_array *array, uint32
                                const zarr_selection *selection, const zarr_tensor *tensor,
                                const zarr_io_options *opts, zarr_error *err)
 {
+    *out = NULL;
+    ZR_NEED(array, err);
     const zarr_allocator *alloc = array->h.ctx->alloc;
     const struct asked q = {what, selection, tensor};
     struct explained *x = zr_calloc(alloc, 1, sizeof *x);
     zarr_status st;
 
-    *out = NULL;
     if (!x)
         return zr_fail_memory(err, sizeof *x);
     zr_arena_init(&x->arena, alloc);

@@ -279,6 +279,7 @@ zarr_status zarr_array_decode(zarr_array *array, const zarr_selection *selection
                               const zarr_tensor *dst, const zarr_block_batch *in,
                               const zarr_io_options *opts, zarr_error *err)
 {
+    ZR_NEED(array, err);
     struct zr_io_call c = {.array = array, .state = zr_array_state_get(array)};
     struct zr_io_given given = {.device_type = ZARR_DEVICE_CPU};
     struct given_chunks g = {
@@ -307,6 +308,7 @@ zarr_status zarr_array_encode(zarr_array *array, const zarr_selection *selection
                               const zarr_block_sink *sink, const zarr_io_options *opts,
                               zarr_error *err)
 {
+    ZR_NEED(array, err);
     struct zr_io_call c = {.array = array, .state = zr_array_state_get(array)};
     struct given_sink to = {.to = ZARR_BLOCK_SINK_INIT, .ctx = array->h.ctx};
     struct zr_io_given given = {.sink = sink_chunk, .sink_arg = &to};

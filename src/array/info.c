@@ -102,17 +102,17 @@ const struct zr_array_facts *zr_array_facts_lend(const zarr_array *array)
 
 const uint64_t *zarr_array_shape(const zarr_array *array)
 {
-    return zr_array_facts_lend(array)->shape;
+    return array ? zr_array_facts_lend(array)->shape : NULL;
 }
 
 const uint64_t *zarr_array_block_shape(const zarr_array *array)
 {
-    return zr_array_facts_lend(array)->block_shape;
+    return array ? zr_array_facts_lend(array)->block_shape : NULL;
 }
 
 const uint64_t *zarr_array_chunk_shape(const zarr_array *array)
 {
-    return zr_array_facts_lend(array)->leaf_shape;
+    return array ? zr_array_facts_lend(array)->leaf_shape : NULL;
 }
 
 static void copy_shape(uint64_t *dst, const uint64_t *src, int32_t ndim)
@@ -124,6 +124,8 @@ static void copy_shape(uint64_t *dst, const uint64_t *src, int32_t ndim)
 void zarr_array_copy_shapes(const zarr_array *array, uint64_t *shape,
                             uint64_t *chunk_shape, uint64_t *block_shape)
 {
+    if (!array)
+        return;
     zarr_array *a = (zarr_array *)(uintptr_t)array; /* only the lock is written */
     const struct zr_array_facts *f;
     int32_t ndim;
@@ -139,6 +141,8 @@ void zarr_array_copy_shapes(const zarr_array *array, uint64_t *shape,
 
 const void *zarr_array_fill_value(const zarr_array *array)
 {
+    if (!array)
+        return NULL;
     const struct zr_array_facts *f = zr_array_facts_lend(array);
 
     return f->fill_defined ? f->fill : NULL;
@@ -146,6 +150,8 @@ const void *zarr_array_fill_value(const zarr_array *array)
 
 const void *zarr_array_missing_value(const zarr_array *array)
 {
+    if (!array)
+        return NULL;
     const struct zr_array_facts *f = zr_array_facts_lend(array);
 
     return f->has_missing ? f->missing : NULL;
@@ -158,6 +164,8 @@ const void *zr_array_fill_element(const zarr_array *array)
 
 const char *zarr_array_dimension_name(const zarr_array *array, int32_t dim)
 {
+    if (!array)
+        return NULL;
     const struct zr_array_facts *f = zr_array_facts_lend(array);
 
     if (!f->name || dim < 0 || dim >= f->ndim)
@@ -169,6 +177,8 @@ const char *zarr_array_dimension_name(const zarr_array *array, int32_t dim)
 
 int32_t zarr_array_zarr_format(const zarr_array *array)
 {
+    if (!array)
+        return 0;
     struct zr_array_state *s = zr_array_state_get(array);
     const int32_t format = s->meta.format;
 
@@ -178,6 +188,8 @@ int32_t zarr_array_zarr_format(const zarr_array *array)
 
 int32_t zarr_array_ndim(const zarr_array *array)
 {
+    if (!array)
+        return 0;
     struct zr_array_state *s = zr_array_state_get(array);
     const int32_t ndim = s->meta.ndim;
 
@@ -187,6 +199,8 @@ int32_t zarr_array_ndim(const zarr_array *array)
 
 const zarr_dtype *zarr_array_dtype(const zarr_array *array)
 {
+    if (!array)
+        return NULL;
     struct zr_array_state *s = zr_array_state_get(array);
     const zarr_dtype *dtype = s->meta.dtype; /* lives as long as the context */
 
@@ -214,16 +228,18 @@ const struct zr_grid *zr_array_grid(const zarr_array *array)
 
 const char *zarr_array_path(const zarr_array *array)
 {
-    return array->h.path;
+    return array ? array->h.path : NULL;
 }
 
 zarr_store *zarr_array_store(const zarr_array *array)
 {
-    return array->h.store;
+    return array ? array->h.store : NULL;
 }
 
 void zarr_array_memory(const zarr_array *array, int32_t *device_type, int32_t *device_id)
 {
+    if (!array)
+        return;
     const bool host =
         array->device_by_default && zarr_dtype_variable(zarr_array_dtype(array));
 
@@ -233,12 +249,12 @@ void zarr_array_memory(const zarr_array *array, int32_t *device_type, int32_t *d
 
 zarr_context *zarr_array_context(const zarr_array *array)
 {
-    return array->h.ctx;
+    return array ? array->h.ctx : NULL;
 }
 
 zarr_store *zarr_array_chunk_store(const zarr_array *array)
 {
-    return array->chunk_store;
+    return array ? array->chunk_store : NULL;
 }
 
 zarr_status zr_array_convert(struct zr_array_meta *out, const zarr_array *array,
@@ -298,6 +314,8 @@ static const char *written_text(struct zr_handle *h, const char **slot,
 
 const char *zarr_array_metadata(const zarr_array *array)
 {
+    if (!array)
+        return NULL;
     struct zr_handle *h = (struct zr_handle *)(uintptr_t)&array->h;
     struct zr_array_state *s = zr_array_state_get(array);
     const char *text =
@@ -309,6 +327,8 @@ const char *zarr_array_metadata(const zarr_array *array)
 
 const char *zarr_array_codecs(const zarr_array *array)
 {
+    if (!array)
+        return NULL;
     struct zr_handle *h = (struct zr_handle *)(uintptr_t)&array->h;
     struct zr_array_state *s = zr_array_state_get(array);
     const char *text = written_text(h, &s->codecs, &s->meta, zr_array_meta_codecs, 0);
@@ -319,6 +339,8 @@ const char *zarr_array_codecs(const zarr_array *array)
 
 const char *zarr_array_chunk_grid(const zarr_array *array)
 {
+    if (!array)
+        return NULL;
     struct zr_handle *h = (struct zr_handle *)(uintptr_t)&array->h;
     struct zr_array_state *s = zr_array_state_get(array);
     const char *text = written_text(h, &s->grid, &s->meta, zr_array_meta_grid, 0);
@@ -329,6 +351,8 @@ const char *zarr_array_chunk_grid(const zarr_array *array)
 
 const char *zarr_array_attributes(const zarr_array *array)
 {
+    if (!array)
+        return NULL;
     struct zr_handle *h = (struct zr_handle *)(uintptr_t)&array->h;
     struct zr_array_state *s = zr_array_state_get(array);
     const char *text =

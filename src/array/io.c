@@ -30,6 +30,7 @@ zarr_status zarr_array_read(zarr_array *array, const zarr_selection *selection,
                             const zarr_tensor *dst, const zarr_io_options *opts,
                             zarr_error *err)
 {
+    ZR_NEED(array, err);
     struct zr_io_call c = {.array = array, .state = zr_array_state_get(array)};
     const zarr_status st = zr_io_call_run(&c, selection, dst, opts, false, err);
 
@@ -41,6 +42,7 @@ zarr_status zarr_array_write(zarr_array *array, const zarr_selection *selection,
                              const zarr_tensor *src, const zarr_io_options *opts,
                              zarr_error *err)
 {
+    ZR_NEED(array, err);
     struct zr_io_call c = {.array = array, .state = zr_array_state_get(array)};
     const zarr_status st = zr_io_call_run(&c, selection, src, opts, true, err);
 
@@ -136,6 +138,8 @@ zarr_status zarr_array_read_submit(zarr_request **out, zarr_array *array,
                                    const zarr_tensor *dst, const zarr_io_options *opts,
                                    zarr_error *err)
 {
+    *out = NULL;
+    ZR_NEED(array, err);
     return submit_io(out, array, selection, dst, opts, false, err);
 }
 
@@ -144,5 +148,7 @@ zarr_status zarr_array_write_submit(zarr_request **out, zarr_array *array,
                                     const zarr_tensor *src, const zarr_io_options *opts,
                                     zarr_error *err)
 {
+    *out = NULL;
+    ZR_NEED(array, err);
     return submit_io(out, array, selection, src, opts, true, err);
 }

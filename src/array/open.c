@@ -167,6 +167,8 @@ out:
 zarr_status zarr_array_open(zarr_array **out, zarr_store *store, const char *path,
                             const zarr_array_open_options *opts, zarr_error *err)
 {
+    *out = NULL;
+    ZR_NEED(store, err);
     const zarr_context *ctx = zr_store_context(store);
     struct zr_array_state *state = NULL;
     zarr_array_open_options o;
@@ -174,7 +176,6 @@ zarr_status zarr_array_open(zarr_array **out, zarr_store *store, const char *pat
     char *normal = NULL;
     zarr_status st = ZARR_OK;
 
-    *out = NULL;
     ZR_TRY(zr_array_options_read(&o, opts, 0, err));
     ZR_TRY(zr_path_normal(&normal, ctx->alloc, path, &ctx->limits, err));
     ZR_TRY(zr_array_new(&a, store, normal, &o, err));
@@ -244,6 +245,8 @@ out:
 
 zarr_array *zarr_array_ref(zarr_array *array)
 {
+    if (!array)
+        return NULL;
     atomic_fetch_add_explicit(&array->h.refs, 1, memory_order_relaxed);
     return array;
 }
@@ -263,6 +266,7 @@ enum {
  * least as new as this call, which is enough. */
 zarr_status zarr_array_refresh(zarr_array *array, int *changed, zarr_error *err)
 {
+    ZR_NEED(array, err);
     struct zr_array_state *first = zr_array_state_get(array), *after = NULL;
     struct zr_array_state *before = zr_array_state_ref(first);
     bool done = false;

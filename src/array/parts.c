@@ -249,6 +249,7 @@ zarr_status zarr_array_read_many(zarr_array *array, zarr_io_part *parts, size_t 
 {
     const struct many m = {.parts = parts, .n = n_parts, .opts = opts};
 
+    ZR_NEED(array, err);
     return run_many(array, &m, err);
 }
 
@@ -257,6 +258,7 @@ zarr_status zarr_array_write_many(zarr_array *array, zarr_io_part *parts, size_t
 {
     const struct many m = {.parts = parts, .n = n_parts, .opts = opts, .write = true};
 
+    ZR_NEED(array, err);
     return run_many(array, &m, err);
 }
 
@@ -266,6 +268,8 @@ zarr_status zarr_array_read_many_submit(zarr_request **out, zarr_array *array,
 {
     const struct many m = {.parts = parts, .n = n_parts, .opts = opts};
 
+    *out = NULL;
+    ZR_NEED(array, err);
     return submit_many(out, array, &m, err);
 }
 
@@ -275,5 +279,7 @@ zarr_status zarr_array_write_many_submit(zarr_request **out, zarr_array *array,
 {
     const struct many m = {.parts = parts, .n = n_parts, .opts = opts, .write = true};
 
+    *out = NULL;
+    ZR_NEED(array, err);
     return submit_many(out, array, &m, err);
 }

@@ -264,6 +264,7 @@ out:
 
 zarr_status zarr_array_recheck(zarr_array *array, zarr_error *err)
 {
+    ZR_NEED(array, err);
     struct zr_array_state *s = zr_array_state_get(array);
     const zarr_status st = zr_array_recheck_read(array, s, NULL, err);
 

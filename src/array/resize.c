@@ -206,6 +206,7 @@ static zarr_status shape_options_read(zarr_shape_options *o,
 zarr_status zarr_array_resize(zarr_array *array, const uint64_t *shape,
                               const zarr_shape_options *opts, zarr_error *err)
 {
+    ZR_NEED(array, err);
     struct zr_resizing p = {.array = array, .shape = shape};
     zarr_shape_options o;
     void *lock = NULL;
@@ -264,6 +265,7 @@ zarr_status zarr_array_clear_leftovers(zarr_array *array, int *found,
     bool there = false;
     zarr_status st = shape_options_read(&o, opts, ZARR_LEFTOVERS_LOOK, err);
 
+    ZR_NEED(array, err);
     if (st == ZARR_OK)
         st = clear_leftovers(array, &o, &there, err);
     if (found)

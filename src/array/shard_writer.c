@@ -50,12 +50,13 @@ zarr_status zarr_shard_writer_open(zarr_shard_writer **out, zarr_array *array,
                                    const uint64_t *shard, const zarr_io_options *opts,
                                    zarr_error *err)
 {
+    *out = NULL;
+    ZR_NEED(array, err);
     const zarr_allocator *alloc = array->h.ctx->alloc;
     zarr_shard_writer *w = zr_calloc(alloc, 1, sizeof *w);
     struct zr_io io = {0};
     zarr_status st = ZARR_OK;
 
-    *out = NULL;
     if (!w)
         return zr_fail_memory(err, sizeof *w);
     w->array = zarr_array_ref(array);
@@ -77,6 +78,8 @@ out:
 int zarr_shard_writer_next(zarr_shard_writer *w, uint64_t max_bytes, uint64_t *start,
                            uint64_t *count)
 {
+    if (!w)
+        return 0;
     const size_t bytes = (size_t)w->state->meta.ndim * sizeof *start;
 
     if (w->has_box || !zr_shard_session_next(w->session, max_bytes, start, count))
@@ -90,6 +93,7 @@ int zarr_shard_writer_next(zarr_shard_writer *w, uint64_t max_bytes, uint64_t *s
 zarr_status zarr_shard_writer_write(zarr_shard_writer *w, const zarr_tensor *src,
                                     zarr_error *err)
 {
+    ZR_NEED(w, err);
     struct zr_io_call c = {.array = w->array, .state = w->state, .session = w->session};
     const struct zr_array_meta *m = &w->state->meta;
     zarr_selection *box = NULL;
@@ -108,7 +112,7 @@ zarr_status zarr_shard_writer_write(zarr_shard_writer *w, const zarr_tensor *src
 
 int zarr_shard_writer_stored(const zarr_shard_writer *w)
 {
-    return zr_shard_session_stored(w->session);
+    return w ? zr_shard_session_stored(w->session) : 0;
 }
 
 void zarr_shard_writer_free(zarr_shard_writer *w)

@@ -62,6 +62,7 @@ zarr_status zarr_chain_open(zarr_chain **out, zarr_context *ctx,
     zarr_status st = ZARR_OK;
 
     *out = NULL;
+    ZR_NEED(ctx, err);
     zr_ctx_seal(ctx);
     zr_str_init(&text, ctx->alloc);
     ZR_TRY(chain_spec(&s, spec, err));
@@ -94,12 +95,12 @@ void zarr_chain_free(zarr_chain *chain)
 
 uint64_t zarr_chain_bound(const zarr_chain *chain)
 {
-    return chain->bound;
+    return chain ? chain->bound : 0;
 }
 
 const char *zarr_chain_codecs(const zarr_chain *chain)
 {
-    return zarr_array_codecs(chain->array);
+    return chain ? zarr_array_codecs(chain->array) : NULL;
 }
 
 /* ---- one chunk ---------------------------------------------------------- */
@@ -130,6 +131,7 @@ static zarr_status put_chunk(void *user, const uint64_t *chunk, const zarr_memor
 zarr_status zarr_chain_encode(zarr_chain *chain, const zarr_tensor *src, zarr_memory *dst,
                               const zarr_io_options *opts, zarr_error *err)
 {
+    ZR_NEED(chain, err);
     struct chain_put put = {.ctx = chain->ctx, .dst = dst, .room = dst->bytes};
     const zarr_block_sink sink = {
         .struct_size = sizeof sink, .fn = put_chunk, .user = &put};

@@ -456,5 +456,6 @@ zarr_status zarr_array_verify(zarr_array *array,
 {
     const struct zr_verify_call call = {.fn = fn, .user = user};
 
+    ZR_NEED(array, err);
     return zr_array_verify(array, &call, opts, err);
 }

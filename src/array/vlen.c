@@ -216,6 +216,7 @@ zarr_status zarr_array_read_vlen(zarr_array *array, const zarr_selection *select
                                  zarr_vlen_column *out, const zarr_io_options *opts,
                                  zarr_error *err)
 {
+    ZR_NEED(array, err);
     struct zr_vlen_call c = {.array = array};
     struct zarr_heap own = {.ctx = array->h.ctx};
     zarr_status st = ZARR_OK;
@@ -256,6 +257,7 @@ zarr_status zarr_array_write_vlen(zarr_array *array, const zarr_selection *selec
                                   const zarr_vlen_column *column,
                                   const zarr_io_options *opts, zarr_error *err)
 {
+    ZR_NEED(array, err);
     struct zr_vlen_call c = {.array = array};
     zarr_vlen_column in;
     zarr_vlen *item = NULL;

@@ -31,6 +31,14 @@
             goto out;                                                                    \
     } while (0)
 
+/* In a public function that returns a status: refuses a handle that is NULL. */
+#define ZR_NEED(handle, err)                                                             \
+    do {                                                                                 \
+        if (!(handle))                                                                   \
+            return zr_fail(err, ZARR_ERR_INVALID, "%s(): %s is NULL", __func__,          \
+                           #handle);                                                     \
+    } while (0)
+
 #define ZR_COUNT(a)  (sizeof(a) / sizeof((a)[0]))
 #define ZR_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define ZR_MAX(a, b) ((a) > (b) ? (a) : (b))

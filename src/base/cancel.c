@@ -25,6 +25,8 @@ void zr_cancel_init(zarr_cancel *c, const zarr_cancel *outer)
 
 zarr_cancel *zarr_cancel_ref(zarr_cancel *cancel)
 {
+    if (!cancel)
+        return NULL;
     atomic_fetch_add(&cancel->refs, 1);
     return cancel;
 }

@@ -12,11 +12,13 @@
 
 const char *zarr_codec_spec_name(const zarr_codec_spec *spec)
 {
-    return spec->vt->name;
+    return spec ? spec->vt->name : NULL;
 }
 
 const char *zarr_codec_spec_json(const zarr_codec_spec *spec)
 {
+    if (!spec)
+        return NULL;
     return spec->json ? spec->json : "{}";
 }
 
@@ -45,29 +47,35 @@ const zarr_allocator *zarr_codec_spec_allocator(const zarr_codec_spec *spec)
                                          .realloc = link_plain_realloc,
                                          .free = link_plain_free};
 
+    if (!spec)
+        return NULL;
     return spec->alloc ? spec->alloc : &plain;
 }
 
 zarr_status zarr_codec_spec_dtype(const zarr_dtype **out, const zarr_codec_spec *spec,
                                   const char *name, zarr_error *err)
 {
+    *out = NULL;
+    ZR_NEED(spec, err);
     return zr_dtype_find(spec->dtypes, name, out, NULL, err);
 }
 
 int zarr_codec_spec_i64(const zarr_codec_spec *spec, const char *member, int64_t *out)
 {
-    return zr_json_i64(zr_json_get(spec->members, member), out) ? 0 : -1;
+    return spec && zr_json_i64(zr_json_get(spec->members, member), out) ? 0 : -1;
 }
 
 int zarr_codec_spec_f64(const zarr_codec_spec *spec, const char *member, double *out)
 {
-    return zr_json_f64(zr_json_get(spec->members, member), out) ? 0 : -1;
+    return spec && zr_json_f64(zr_json_get(spec->members, member), out) ? 0 : -1;
 }
 
 int zarr_codec_spec_bool(const zarr_codec_spec *spec, const char *member, int *out)
 {
     bool v = false;
 
+    if (!spec)
+        return -1;
     if (!zr_json_bool(zr_json_get(spec->members, member), &v))
         return -1;
     *out = v;
@@ -76,12 +84,14 @@ int zarr_codec_spec_bool(const zarr_codec_spec *spec, const char *member, int *o
 
 const char *zarr_codec_spec_text(const zarr_codec_spec *spec, const char *member)
 {
-    return zr_json_string(zr_json_get(spec->members, member));
+    return spec ? zr_json_string(zr_json_get(spec->members, member)) : NULL;
 }
 
 int64_t zarr_codec_spec_i64s(const zarr_codec_spec *spec, const char *member,
                              int64_t *out, uint64_t cap)
 {
+    if (!spec)
+        return -1;
     const struct zr_json *list = zr_json_get(spec->members, member);
     uint64_t n = 0;
 
@@ -102,6 +112,8 @@ const char *zarr_codec_spec_member(const zarr_codec_spec *spec, uint64_t i)
 {
     const struct zr_json *v = NULL;
 
+    if (!spec)
+        return NULL;
     if (!zr_json_is(spec->members, ZR_JSON_OBJECT))
         return NULL;
     for (v = spec->members->u.children.first; v && i > 0; v = v->next)
@@ -306,6 +318,8 @@ out:
 
 void zarr_codec_spec_input(const zarr_codec_spec *spec, zarr_codec_input *out)
 {
+    if (!spec)
+        return;
     zarr_codec_input input = spec->input;
     const uint32_t bytes = out->struct_size;
 
@@ -315,5 +329,5 @@ void zarr_codec_spec_input(const zarr_codec_spec *spec, zarr_codec_input *out)
 
 int zarr_codec_spec_prefixed(const zarr_codec_spec *spec)
 {
-    return spec->prefixed;
+    return spec ? spec->prefixed : 0;
 }

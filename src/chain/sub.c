@@ -100,6 +100,8 @@ zarr_status zr_sub_parse(struct zarr_codec_spec *s, struct zr_parse *p, zarr_err
 
 const char *zarr_codec_spec_chain_json(const zarr_codec_spec *spec, const char *member)
 {
+    if (!spec)
+        return NULL;
     const struct zr_sub_chain *sub = zr_spec_sub(spec, member);
 
     return sub ? sub->json : NULL;
@@ -108,7 +110,7 @@ const char *zarr_codec_spec_chain_json(const zarr_codec_spec *spec, const char *
 int64_t zarr_codec_spec_chain_codecs(const zarr_codec_spec *spec, const char *member,
                                      int *array)
 {
-    const struct zr_sub_chain *sub = zr_spec_sub(spec, member);
+    const struct zr_sub_chain *sub = spec ? zr_spec_sub(spec, member) : NULL;
 
     if (!sub)
         return -1;
@@ -120,6 +122,8 @@ int64_t zarr_codec_spec_chain_codecs(const zarr_codec_spec *spec, const char *me
 const char *zarr_codec_spec_chain_name(const zarr_codec_spec *spec, const char *member,
                                        uint64_t i)
 {
+    if (!spec)
+        return NULL;
     const struct zr_sub_chain *sub = zr_spec_sub(spec, member);
 
     return sub && i < sub->chain->n ? sub->chain->codec[i].vt->name : NULL;
@@ -145,6 +149,7 @@ zarr_status zarr_codec_spec_chain_resolve(const zarr_codec_spec *spec, const cha
                                           const zarr_chunk_spec *in, zarr_chunk_spec *out,
                                           zarr_error *err)
 {
+    ZR_NEED(spec, err);
     const struct zr_sub_chain *sub = zr_spec_sub(spec, member);
     const zarr_limits limits = {.chunk_bytes = spec->most_bytes,
                                 .chunks_per_shard = spec->most_chunks};

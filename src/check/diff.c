@@ -371,6 +371,8 @@ zarr_status zarr_node_diff(zarr_store *store_a, const char *path_a, zarr_store *
                            const char *path_b, zarr_diff_result *result,
                            const zarr_diff_options *opts, zarr_error *err)
 {
+    ZR_NEED(store_a, err);
+    ZR_NEED(store_b, err);
     struct zr_diff d = {.store = {store_a, store_b}, .ctx = zr_store_context(store_a)};
     const char *const paths[2] = {path_a, path_b};
     zarr_status st = diff_options(&d, opts, err);

@@ -446,6 +446,7 @@ zarr_status zarr_node_verify(zarr_store *store, const char *path,
                              zarr_verify_result *result, const zarr_verify_options *opts,
                              zarr_error *err)
 {
+    ZR_NEED(store, err);
     struct node_check c = {.store = store, .ctx = zr_store_context(store)};
     zarr_status st = ZARR_OK;
 

@@ -197,6 +197,8 @@ out:
 
 zarr_context *zarr_context_ref(zarr_context *ctx)
 {
+    if (!ctx)
+        return NULL;
     atomic_fetch_add_explicit(&ctx->refs, 1, memory_order_relaxed);
     return ctx;
 }
@@ -215,6 +217,8 @@ void zarr_context_limits_sized(const zarr_context *ctx, zarr_limits *out,
 
 void zarr_context_trim(zarr_context *ctx)
 {
+    if (!ctx)
+        return;
     zr_engine_trim(&ctx->engine);
 }
 

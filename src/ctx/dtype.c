@@ -14,6 +14,7 @@ zarr_status zarr_dtype_find(const zarr_dtype **out, zarr_context *ctx, const cha
     bool locked;
 
     *out = NULL;
+    ZR_NEED(ctx, err);
     if (!name)
         return zr_fail(err, ZARR_ERR_INVALID, "no data type is named");
     locked = zr_ctx_look_begin(ctx);
@@ -25,10 +26,11 @@ zarr_status zarr_dtype_find(const zarr_dtype **out, zarr_context *ctx, const cha
 zarr_status zarr_dtype_find_order(const zarr_dtype **out, zarr_context *ctx,
                                   const char *name, uint32_t *byte_order, zarr_error *err)
 {
+    *out = NULL;
+    ZR_NEED(ctx, err);
     const bool locked = zr_ctx_look_begin(ctx);
     zarr_status st;
 
-    *out = NULL;
     *byte_order = ZARR_ORDER_NATIVE;
     st = zr_dtype_find_order(&ctx->dtypes, name, out, byte_order, err);
     zr_ctx_look_end(ctx, locked);
@@ -39,10 +41,11 @@ zarr_status zarr_dtype_from_dlpack(const zarr_dtype **out, zarr_context *ctx,
                                    uint8_t code, uint8_t bits, uint16_t lanes,
                                    zarr_error *err)
 {
+    *out = NULL;
+    ZR_NEED(ctx, err);
     const bool locked = zr_ctx_look_begin(ctx);
     zarr_status st;
 
-    *out = NULL;
     st = zr_dtype_from_dlpack(&ctx->dtypes, code, bits, lanes, out, err);
     zr_ctx_look_end(ctx, locked);
     return st;
@@ -51,10 +54,11 @@ zarr_status zarr_dtype_from_dlpack(const zarr_dtype **out, zarr_context *ctx,
 zarr_status zarr_dtype_from_numpy(const zarr_dtype **out, zarr_context *ctx,
                                   const char *numpy, zarr_error *err)
 {
+    *out = NULL;
+    ZR_NEED(ctx, err);
     const bool locked = zr_ctx_look_begin(ctx);
     zarr_status st;
 
-    *out = NULL;
     st = zr_dtype_from_numpy(&ctx->dtypes, numpy, out, NULL, err);
     zr_ctx_look_end(ctx, locked);
     return st;

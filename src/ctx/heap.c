@@ -10,9 +10,10 @@
 zarr_status zarr_heap_create(zarr_heap **out, zarr_context *ctx, uint64_t max_bytes,
                              zarr_error *err)
 {
+    *out = NULL;
+    ZR_NEED(ctx, err);
     zarr_heap *h = zr_calloc(ctx->alloc, 1, sizeof *h);
 
-    *out = NULL;
     if (!h)
         return zr_fail_memory(err, sizeof *h);
     zr_heap_init(&h->heap, max_bytes ? max_bytes : ctx->budget.total, ctx->alloc);
@@ -23,6 +24,8 @@ zarr_status zarr_heap_create(zarr_heap **out, zarr_context *ctx, uint64_t max_by
 
 void zarr_heap_clear(zarr_heap *heap)
 {
+    if (!heap)
+        return;
     zr_heap_clear(&heap->heap);
 }
 
@@ -39,5 +42,5 @@ void zarr_heap_free(zarr_heap *heap)
 
 uint64_t zarr_heap_bytes(const zarr_heap *heap)
 {
-    return zr_heap_bytes(&heap->heap);
+    return heap ? zr_heap_bytes(&heap->heap) : 0;
 }

@@ -279,6 +279,7 @@ zarr_status zarr_context_list(zarr_context *ctx, uint32_t registry,
     struct list_call c = {.fn = fn, .user = user};
     zarr_status st = ZARR_OK;
 
+    ZR_NEED(ctx, err);
     if (registry > ZARR_REGISTRY_DEVICE)
         return zr_fail(err, ZARR_ERR_INVALID, "%" PRIu32 " is not a registry", registry);
     zr_str_init(&c.detail, ctx->alloc);

@@ -97,6 +97,7 @@ zarr_status zarr_memory_alloc(zarr_memory *out, zarr_context *ctx, int32_t devic
     const struct zr_backend *backend = NULL;
     zarr_status st = ZARR_OK;
 
+    ZR_NEED(ctx, err);
     *out = (zarr_memory){0};
     if (device_type == 0)
         device_type = ZARR_DEVICE_CPU;
@@ -111,6 +112,7 @@ zarr_status zarr_memory_alloc_from(zarr_memory *out, zarr_context *ctx,
                                    const char *backend, int32_t device_id, uint64_t bytes,
                                    zarr_error *err)
 {
+    ZR_NEED(ctx, err);
     const bool locked = zr_ctx_look_begin(ctx);
     const struct zr_backend *from =
         backend ? zr_backend_named(&ctx->memory, backend, strlen(backend)) : NULL;
@@ -145,6 +147,7 @@ zarr_status zarr_memory_copy(zarr_context *ctx, const zarr_memory *dst,
     const struct zr_backend *backend = NULL;
     zarr_status st = ZARR_OK;
 
+    ZR_NEED(ctx, err);
     ZR_TRY(find_backend(ctx, dst->device_type, &backend, err));
     ZR_TRY(find_backend(ctx, src->device_type, &backend, err));
     if (bytes > dst->bytes || bytes > src->bytes)
@@ -224,6 +227,8 @@ zarr_status zarr_memory_parse(zarr_context *ctx, const char *text, int32_t *devi
 void zarr_memory_classify(zarr_context *ctx, const void *pointer, int32_t *device_type,
                           int32_t *device_id)
 {
+    if (!ctx)
+        return;
     const bool locked = zr_ctx_look_begin(ctx);
 
     zr_mem_classify(&ctx->memory, pointer, device_type, device_id);

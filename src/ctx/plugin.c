@@ -259,6 +259,7 @@ zarr_status zarr_context_load(zarr_context *ctx, const char *path, zarr_error *e
     char whole[PATH_MAX];
     zarr_status st = ZARR_OK;
 
+    ZR_NEED(ctx, err);
     if (!path || !*path)
         return zr_fail(err, ZARR_ERR_INVALID, "no plug-in is named");
     if (!realpath(path, whole))

@@ -67,6 +67,7 @@ zarr_status zarr_context_register_dtype(zarr_context *ctx,
                                         const zarr_dtype_vtable *vtable,
                                         const char *origin, zarr_error *err)
 {
+    ZR_NEED(ctx, err);
     zarr_status st = register_begin(ctx, ZARR_REGISTRY_DTYPE, vtable, origin, err);
 
     if (st == ZARR_OK)
@@ -123,6 +124,7 @@ zarr_status zarr_context_register_codec_spec(zarr_context *ctx,
                                              const zarr_codec_spec_vtable *vtable,
                                              const char *origin, zarr_error *err)
 {
+    ZR_NEED(ctx, err);
     zarr_status st = register_begin(ctx, ZARR_REGISTRY_CODEC, vtable, origin, err);
 
     if (st == ZARR_OK)
@@ -138,6 +140,7 @@ zarr_status zarr_context_register_codec_impl(zarr_context *ctx,
                                              const zarr_codec_impl_vtable *vtable,
                                              const char *origin, zarr_error *err)
 {
+    ZR_NEED(ctx, err);
     zarr_status st = register_begin(ctx, ZARR_REGISTRY_CODEC_IMPL, vtable, origin, err);
 
     if (st == ZARR_OK)
@@ -152,6 +155,7 @@ zarr_status zarr_context_register_codec_impl(zarr_context *ctx,
 zarr_status zarr_context_register_grid(zarr_context *ctx, const zarr_grid_vtable *vtable,
                                        const char *origin, zarr_error *err)
 {
+    ZR_NEED(ctx, err);
     zarr_status st = register_begin(ctx, ZARR_REGISTRY_GRID, vtable, origin, err);
 
     if (st == ZARR_OK)
@@ -163,6 +167,7 @@ zarr_status zarr_context_register_key_encoding(zarr_context *ctx,
                                                const zarr_key_encoding_vtable *vtable,
                                                const char *origin, zarr_error *err)
 {
+    ZR_NEED(ctx, err);
     zarr_status st = register_begin(ctx, ZARR_REGISTRY_KEY_ENCODING, vtable, origin, err);
 
     if (st == ZARR_OK)
@@ -175,6 +180,7 @@ zarr_status zarr_context_register_store(zarr_context *ctx,
                                         const zarr_store_vtable *vtable,
                                         const char *origin, zarr_error *err)
 {
+    ZR_NEED(ctx, err);
     zarr_status st = register_begin(ctx, ZARR_REGISTRY_STORE, vtable, origin, err);
 
     if (st == ZARR_OK)
@@ -186,6 +192,7 @@ zarr_status zarr_context_register_memory(zarr_context *ctx,
                                          const zarr_memory_vtable *vtable, void *self,
                                          const char *origin, zarr_error *err)
 {
+    ZR_NEED(ctx, err);
     zarr_status st = register_begin(ctx, ZARR_REGISTRY_MEMORY, vtable, origin, err);
 
     if (st == ZARR_OK) {
@@ -200,6 +207,7 @@ zarr_status zarr_context_register_pipeline(zarr_context *ctx,
                                            const zarr_pipeline_vtable *vtable, void *self,
                                            const char *origin, zarr_error *err)
 {
+    ZR_NEED(ctx, err);
     zarr_status st = register_begin(ctx, ZARR_REGISTRY_PIPELINE, vtable, origin, err);
 
     if (st == ZARR_OK)

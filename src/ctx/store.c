@@ -32,6 +32,8 @@ static struct zr_store_env store_env(zarr_context *ctx)
 zarr_status zarr_store_open(zarr_store **out, zarr_context *ctx, const char *url,
                             const zarr_store_options *opts, zarr_error *err)
 {
+    *out = NULL;
+    ZR_NEED(ctx, err);
     const struct zr_store_env env = store_env(ctx);
 
     zr_ctx_seal(ctx);
@@ -42,6 +44,8 @@ zarr_status zarr_store_open_custom(zarr_store **out, zarr_context *ctx,
                                    const zarr_store_vtable *vtable, void *self,
                                    const zarr_store_options *opts, zarr_error *err)
 {
+    *out = NULL;
+    ZR_NEED(ctx, err);
     const struct zr_store_env env = store_env(ctx);
 
     zr_ctx_seal(ctx);
@@ -60,6 +64,8 @@ zarr_status zr_ctx_open_lent(zarr_store **out, zarr_context *ctx,
 zarr_status zarr_location_parse(zarr_location **out, zarr_context *ctx, const char *text,
                                 zarr_error *err)
 {
+    *out = NULL;
+    ZR_NEED(ctx, err);
     const struct zr_store_env env = store_env(ctx);
 
     zr_ctx_seal(ctx);

@@ -38,7 +38,7 @@ uint64_t zarr_dtype_item_bits(const zarr_dtype *dtype)
 
 uint32_t zarr_dtype_swap_bytes(const zarr_dtype *dtype)
 {
-    return dtype ? dtype->info.swap_bytes : 1;
+    return dtype ? dtype->info.swap_bytes : 0;
 }
 
 int zarr_dtype_experimental(const zarr_dtype *dtype)
@@ -87,11 +87,15 @@ const char *zarr_dtype_numpy(const zarr_dtype *dtype)
 
 const char *zarr_dtype_codec(const zarr_dtype *dtype)
 {
-    return dtype && dtype->entry->vt.codec ? dtype->entry->vt.codec : "bytes";
+    if (!dtype)
+        return NULL;
+    return dtype->entry->vt.codec ? dtype->entry->vt.codec : "bytes";
 }
 
 int zarr_dtype_compare(const zarr_dtype *dtype, const void *a, const void *b)
 {
+    if (!dtype)
+        return 0;
     if (dtype->entry->vt.compare)
         return dtype->entry->vt.compare(&dtype->info, a, b);
     return memcmp(a, b, (size_t)dtype->info.item_bytes);
@@ -100,6 +104,8 @@ int zarr_dtype_compare(const zarr_dtype *dtype, const void *a, const void *b)
 uint32_t zarr_dtype_number(const zarr_dtype *dtype, const void *element, double *out,
                            uint32_t cap)
 {
+    if (!dtype)
+        return 0;
     const uint32_t n = dtype->info.components;
     double all[ZARR_COMPONENTS_MAX];
 
@@ -136,6 +142,8 @@ static bool same_but_notes(const zarr_dtype *a, const zarr_dtype *b)
 
 int zarr_dtype_equal(const zarr_dtype *a, const zarr_dtype *b)
 {
+    if (!a || !b)
+        return 0;
     /* `optional` and `zarrs.optional` are also one type. */
     while (a != b && zarr_dtype_underlying(a) && zarr_dtype_underlying(b)) {
         a = zarr_dtype_underlying(a);

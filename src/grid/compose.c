@@ -141,6 +141,8 @@ zarr_status zarr_selection_compose(zarr_selection **out, const zarr_selection *o
     zarr_status st = ZARR_OK;
 
     *out = NULL;
+    ZR_NEED(outer, err);
+    ZR_NEED(inner, err);
     if (!zr_selection_fits(inner, outer->result_ndim, outer->result_shape)) {
         st = zr_fail(
             err, ZARR_ERR_INVALID,

@@ -391,17 +391,17 @@ out:
 
 int32_t zarr_selection_ndim(const zarr_selection *s)
 {
-    return s->result_ndim;
+    return s ? s->result_ndim : 0;
 }
 
 const uint64_t *zarr_selection_shape(const zarr_selection *s)
 {
-    return s->result_shape;
+    return s ? s->result_shape : NULL;
 }
 
 uint64_t zarr_selection_n_items(const zarr_selection *s)
 {
-    return s->n_items;
+    return s ? s->n_items : 0;
 }
 
 bool zr_selection_fits(const zarr_selection *s, int32_t ndim, const uint64_t *shape)

@@ -110,6 +110,7 @@ zarr_status zarr_group_attribute_get(const zarr_group *group, const char *name,
                                      char *text, size_t cap, size_t *text_bytes,
                                      zarr_error *err)
 {
+    ZR_NEED(group, err);
     const struct zr_text_out to = {text, cap, text_bytes};
     struct zr_group_state *s = zr_group_state_get(group);
     const zarr_status st = zr_attrs_get(s->attrs, name, &to, s->alloc, err);
@@ -123,6 +124,7 @@ zarr_status zarr_group_attribute_set(zarr_group *group, const char *name,
 {
     struct zr_attrs_change c = {.verb = ZR_ATTRS_SET, .name = name, .json = json};
 
+    ZR_NEED(group, err);
     return change_group(group, &c, err);
 }
 
@@ -131,6 +133,7 @@ zarr_status zarr_group_attribute_delete(zarr_group *group, const char *name,
 {
     struct zr_attrs_change c = {.verb = ZR_ATTRS_DELETE, .name = name};
 
+    ZR_NEED(group, err);
     return change_group(group, &c, err);
 }
 
@@ -140,5 +143,6 @@ zarr_status zarr_group_attributes_merge(zarr_group *group, const char *json_obje
     struct zr_attrs_change c = {.verb = replace_all ? ZR_ATTRS_REPLACE : ZR_ATTRS_MERGE,
                                 .json = json_object};
 
+    ZR_NEED(group, err);
     return change_group(group, &c, err);
 }

@@ -126,6 +126,8 @@ zarr_status zarr_group_create(zarr_group **out, zarr_store *store, const char *p
                               const zarr_group_spec *spec,
                               const zarr_group_open_options *opts, zarr_error *err)
 {
+    *out = NULL;
+    ZR_NEED(store, err);
     const zarr_context *ctx = zr_store_context(store);
     struct group_making m = {.store = store};
     zarr_group_open_options o;
@@ -134,7 +136,6 @@ zarr_status zarr_group_create(zarr_group **out, zarr_store *store, const char *p
     char *normal = NULL;
     zarr_status st = ZARR_OK;
 
-    *out = NULL;
     zr_json_doc_init(&attrs, ctx->alloc);
     ZR_TRY(read_group_spec(&s, spec, err));
     ZR_TRY(zr_group_options_read(&o, opts, err));
@@ -163,5 +164,6 @@ out:
 
 zarr_status zarr_group_release_claim(zarr_group *group, int is_complete, zarr_error *err)
 {
+    ZR_NEED(group, err);
     return zr_handle_release_claim(&group->h, is_complete, err);
 }

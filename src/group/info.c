@@ -6,6 +6,8 @@
 
 int32_t zarr_group_zarr_format(const zarr_group *group)
 {
+    if (!group)
+        return 0;
     struct zr_group_state *s = zr_group_state_get(group);
     const int32_t format = s->format;
 
@@ -15,7 +17,7 @@ int32_t zarr_group_zarr_format(const zarr_group *group)
 
 const char *zarr_group_path(const zarr_group *group)
 {
-    return group->h.path;
+    return group ? group->h.path : NULL;
 }
 
 struct zr_consolidated *zr_group_consolidated(const zarr_group *group)
@@ -29,6 +31,8 @@ struct zr_consolidated *zr_group_consolidated(const zarr_group *group)
 
 int zarr_group_is_consolidated(const zarr_group *group)
 {
+    if (!group)
+        return 0;
     struct zr_group_state *s = zr_group_state_get(group);
     const int is = s->cons != NULL;
 
@@ -38,6 +42,8 @@ int zarr_group_is_consolidated(const zarr_group *group)
 
 const char *zarr_group_metadata(const zarr_group *group)
 {
+    if (!group)
+        return NULL;
     struct zr_handle *h = (struct zr_handle *)(uintptr_t)&group->h;
     struct zr_group_state *s = zr_group_state_get(group);
     const char *text = zr_handle_json(h, &s->document, s->root, ZR_META_INDENT);
@@ -48,6 +54,8 @@ const char *zarr_group_metadata(const zarr_group *group)
 
 const char *zarr_group_attributes(const zarr_group *group)
 {
+    if (!group)
+        return NULL;
     struct zr_handle *h = (struct zr_handle *)(uintptr_t)&group->h;
     struct zr_group_state *s = zr_group_state_get(group);
     const char *text = zr_handle_json(h, &s->attributes, s->attrs, ZR_META_INDENT);
@@ -58,5 +66,5 @@ const char *zarr_group_attributes(const zarr_group *group)
 
 zarr_store *zarr_group_store(const zarr_group *group)
 {
-    return group->h.store;
+    return group ? group->h.store : NULL;
 }

@@ -215,6 +215,7 @@ static zarr_status walk_group(struct walk_call *call, const zarr_list_options *o
 zarr_status zarr_group_list(zarr_group *group, zarr_node_fn fn, void *user,
                             const zarr_list_options *opts, zarr_error *err)
 {
+    ZR_NEED(group, err);
     struct walk_call c = {.group = group, .fn = fn, .user = user};
 
     return walk_group(&c, opts, err);
@@ -223,6 +224,7 @@ zarr_status zarr_group_list(zarr_group *group, zarr_node_fn fn, void *user,
 zarr_status zarr_group_walk(zarr_group *group, zarr_node_fn fn, void *user,
                             const zarr_list_options *opts, zarr_error *err)
 {
+    ZR_NEED(group, err);
     struct walk_call c = {.group = group, .fn = fn, .user = user, .deep = true};
 
     return walk_group(&c, opts, err);

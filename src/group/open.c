@@ -109,6 +109,7 @@ zarr_status zarr_group_open(zarr_group **out, zarr_store *store, const char *pat
     zarr_status st = ZARR_OK;
 
     *out = NULL;
+    ZR_NEED(store, err);
     ZR_TRY(zr_group_options_read(&o, opts, err));
     ZR_TRY(group_new(&g, store, path, &o, err));
     st = load_group(g, o.zarr_format, err);
@@ -162,6 +163,8 @@ const char *zr_group_consolidated_key(const zarr_group *group)
 
 zarr_group *zarr_group_ref(zarr_group *group)
 {
+    if (!group)
+        return NULL;
     atomic_fetch_add_explicit(&group->h.refs, 1, memory_order_relaxed);
     return group;
 }
@@ -229,6 +232,7 @@ zarr_status zarr_group_open_group(zarr_group **out, zarr_group *group, const cha
     zarr_status st = ZARR_OK;
 
     *out = NULL;
+    ZR_NEED(group, err);
     ZR_TRY(zr_group_options_read(&o, opts, err));
     ZR_TRY(zr_child_find(&child, group, path, o.consolidated, err));
     if (child.entry)

@@ -140,6 +140,8 @@ zarr_status zarr_codec_runner_open(zarr_codec_runner **out, const zarr_codec_spe
                                    const char *member, const zarr_chunk_spec *decoded,
                                    zarr_error *err)
 {
+    *out = NULL;
+    ZR_NEED(spec, err);
     const struct zr_sub_chain *sub = zr_spec_sub(spec, member);
 
     return zr_runner_open_range(out, spec, member, 0, sub ? sub->chain->n : 0, decoded,
@@ -245,6 +247,7 @@ zarr_status zarr_codec_runner_decode(const zarr_codec_runner *runner,
                                      zarr_codec_exec *exec, const zarr_memory *src,
                                      zarr_memory *dst, zarr_error *err)
 {
+    ZR_NEED(runner, err);
     return runner_call(runner, false, exec, src, NULL, dst, err);
 }
 
@@ -260,6 +263,7 @@ zarr_status zarr_codec_runner_encode(const zarr_codec_runner *runner,
                                      zarr_codec_exec *exec, const zarr_memory *src,
                                      zarr_memory *dst, zarr_error *err)
 {
+    ZR_NEED(runner, err);
     return runner_call(runner, true, exec, src, NULL, dst, err);
 }
 

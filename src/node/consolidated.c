@@ -363,6 +363,7 @@ zarr_status zarr_group_consolidated_update(zarr_store *store, const char *path,
                                            const zarr_consolidate_options *opts,
                                            zarr_error *err)
 {
+    ZR_NEED(store, err);
     struct updating u = {.store = store, .ctx = zr_store_context(store)};
     zarr_consolidate_options o;
     uint64_t n = 0;

@@ -162,6 +162,7 @@ zarr_status zr_attrs_read(struct zr_parsed **out, zarr_store *store, const char 
 zarr_status zarr_node_probe(zarr_store *store, const char *path, uint32_t *kind,
                             int32_t *zarr_format, zarr_error *err)
 {
+    ZR_NEED(store, err);
     const zarr_context *ctx = zr_store_context(store);
     struct zr_find where = {.store = store};
     struct zr_found found;

@@ -56,6 +56,8 @@ static int other_look_at(void *user, const zarr_store_item *item)
 
 const char *zarr_node_other_format(zarr_store *store, const char *path)
 {
+    if (!store)
+        return NULL;
     const zarr_context *ctx = zr_store_context(store);
     struct other_look l = {0};
     const char *text = NULL;

@@ -339,6 +339,7 @@ zarr_status zarr_store_open_composite(zarr_store **out, zarr_store *metadata_sto
     struct zr_str url;
     zarr_status st = composite_check(metadata_store, chunk_store, err);
 
+    *out = NULL;
     if (st != ZARR_OK)
         return st;
     zr_str_init(&url, metadata_store->env.alloc);

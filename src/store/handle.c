@@ -269,6 +269,8 @@ out:
 
 zarr_store *zarr_store_ref(zarr_store *store)
 {
+    if (!store)
+        return NULL;
     atomic_fetch_add(&store->refs, 1);
     return store;
 }
@@ -281,7 +283,7 @@ void zarr_store_free(zarr_store *store)
 
 const char *zarr_store_url(const zarr_store *store)
 {
-    return store->url;
+    return store ? store->url : NULL;
 }
 
 const zarr_store_caps *zr_store_caps(const zarr_store *s)

@@ -89,6 +89,8 @@ zarr_status zarr_store_overlap(zarr_store *store, const char *prefix, zarr_store
     bool yes = false;
     zarr_status st = ZARR_OK;
 
+    ZR_NEED(store, err);
+    ZR_NEED(other, err);
     *overlap = 0;
     if (!prefix || !other_prefix)
         return zr_fail(err, ZARR_ERR_INVALID, "no prefix");

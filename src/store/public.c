@@ -39,6 +39,7 @@ zarr_status zarr_store_get(zarr_store *store, const char *key, uint64_t offset,
         .verb = ZARR_STORE_GET, .key = key, .offset = offset, .length = *bytes};
     zarr_status st;
 
+    ZR_NEED(store, err);
     if (offset == ZARR_STORE_SUFFIX)
         return zr_fail(err, ZARR_ERR_INVALID, "offset is too large");
     op.mem = zr_mem_of_host(data, *bytes);
@@ -56,6 +57,7 @@ zarr_status zarr_store_put(zarr_store *store, const char *key, const void *data,
 {
     zarr_store_op op = {.verb = ZARR_STORE_PUT, .key = key, .length = bytes};
 
+    ZR_NEED(store, err);
     op.mem = zr_mem_of_host((void *)(uintptr_t)data, bytes); /* a PUT only reads */
     return public_run(store, &op, err);
 }
@@ -64,6 +66,7 @@ zarr_status zarr_store_erase(zarr_store *store, const char *key, zarr_error *err
 {
     zarr_store_op op = {.verb = ZARR_STORE_ERASE, .key = key};
 
+    ZR_NEED(store, err);
     return public_run(store, &op, err);
 }
 
@@ -90,7 +93,7 @@ zarr_status zr_store_call_end(const zarr_store *s, struct zr_foreign *f, zarr_st
 
 zarr_context *zarr_store_context(const zarr_store *store)
 {
-    return store->env.ctx;
+    return store ? store->env.ctx : NULL;
 }
 
 zarr_status zarr_store_flush(zarr_store *store, zarr_error *err)
@@ -98,6 +101,7 @@ zarr_status zarr_store_flush(zarr_store *store, zarr_error *err)
     struct zr_foreign call;
     zarr_status st = ZARR_OK;
 
+    ZR_NEED(store, err);
     if (store->vt.flush && !store->read_only)
         st = zr_store_call_end(
             store, &call,
@@ -189,6 +193,7 @@ out:
 zarr_status zarr_store_list(zarr_store *store, const char *prefix, uint32_t how,
                             zarr_store_list_fn fn, void *user, zarr_error *err)
 {
+    ZR_NEED(store, err);
     zarr_status st = zr_store_list(store, prefix, how, fn, user, err);
 
     return st == ZARR_OK ? st : zr_prefix(err, st, "%s", store->url);
@@ -300,6 +305,7 @@ out:
 zarr_status zarr_store_erase_prefix(zarr_store *store, const char *prefix,
                                     zarr_error *err)
 {
+    ZR_NEED(store, err);
     zarr_status st = zr_store_erase_prefix(store, prefix, err);
 
     return st == ZARR_OK ? st : zr_prefix(err, st, "%s", store->url);
@@ -308,6 +314,7 @@ zarr_status zarr_store_erase_prefix(zarr_store *store, const char *prefix,
 zarr_status zarr_store_clean(zarr_store *store, const char *prefix, uint64_t min_age_s,
                              uint64_t *n_removed, zarr_error *err)
 {
+    ZR_NEED(store, err);
     zarr_status st = public_check_writable(store, prefix, err);
     struct zr_foreign call;
     uint64_t n = 0;

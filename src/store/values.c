@@ -56,6 +56,7 @@ static void values_give(const zarr_store_op *op, zarr_store_value *out)
 zarr_status zarr_store_stat(zarr_store *store, const char *key, zarr_store_value *out,
                             zarr_error *err)
 {
+    ZR_NEED(store, err);
     zarr_store_op op = {.verb = ZARR_STORE_STAT,
                         .flags = values_flags(store, key, out != NULL),
                         .key = key};
@@ -70,6 +71,7 @@ zarr_status zarr_store_read(zarr_store *store, const char *key, uint64_t offset,
                             uint64_t length, const zarr_memory *mem,
                             zarr_store_value *out, zarr_error *err)
 {
+    ZR_NEED(store, err);
     zarr_store_op op = {.verb = ZARR_STORE_GET,
                         .flags = values_flags(store, key, out != NULL),
                         .key = key,
@@ -133,6 +135,7 @@ zarr_status zarr_store_write(zarr_store *store, const char *key, const zarr_memo
                              const zarr_store_version *expected, zarr_store_value *out,
                              zarr_error *err)
 {
+    ZR_NEED(store, err);
     static const zarr_store_version none = {{0}};
     zarr_store_op op = {.verb = ZARR_STORE_PUT,
                         .flags = values_flags(store, key, out != NULL),
@@ -166,6 +169,7 @@ zarr_status zarr_store_put_new(zarr_store *store, const char *key, const void *d
     /* a PUT only reads */
     const zarr_memory mem = zr_mem_of_host((void *)(uintptr_t)data, bytes);
 
+    ZR_NEED(store, err);
     return zarr_store_write(store, key, &mem, &none, NULL, err);
 }
 
@@ -175,6 +179,7 @@ zarr_status zarr_store_run(zarr_store *store, zarr_store_op *op, zarr_error *err
 {
     const uint32_t ours = ZR_STORE_OP_PINNED | ZR_STORE_OP_GUARDED | ZR_STORE_OP_SYNCED;
 
+    ZR_NEED(store, err);
     if (op->flags & ours)
         return zr_op_end(op,
                          zr_fail(err, ZARR_ERR_INVALID,
@@ -187,15 +192,20 @@ zarr_status zarr_store_run(zarr_store *store, zarr_store_op *op, zarr_error *err
 zarr_status zarr_store_lock(void **lock, zarr_store *store, const char *key,
                             const zarr_cancel *cancel, zarr_error *err)
 {
+    ZR_NEED(store, err);
     return zr_store_end(store, key, zr_store_lock(store, key, cancel, lock, err), err);
 }
 
 void zarr_store_unlock(zarr_store *store, void *lock)
 {
+    if (!store)
+        return;
     zr_store_unlock(store, lock);
 }
 
 void zarr_store_capabilities(const zarr_store *store, zarr_store_caps *out)
 {
+    if (!store)
+        return;
     zr_struct_give(out, out->struct_size, &store->caps, sizeof store->caps);
 }

@@ -245,6 +245,7 @@ out:
 zarr_status zarr_group_consolidate(zarr_group *group,
                                    const zarr_consolidate_options *opts, zarr_error *err)
 {
+    ZR_NEED(group, err);
     const int32_t format = zarr_group_zarr_format(group);
     zarr_consolidate_options o;
     zarr_status st = zr_consolidate_options_read(&o, opts, 0, true, err);

@@ -116,6 +116,7 @@ zarr_status zarr_group_consolidated_check(
     zarr_group *group, int (*fn)(void *user, const char *path, const char *what),
     void *user, const zarr_consolidate_options *opts, zarr_error *err)
 {
+    ZR_NEED(group, err);
     zarr_store *store = zarr_group_store(group);
     zarr_group_open_options open = ZARR_GROUP_OPEN_OPTIONS_INIT;
     zarr_consolidate_options o;

@@ -495,6 +495,8 @@ zarr_status zarr_node_copy(zarr_store *src, const char *src_path, zarr_store *ds
                            const char *dst_path, const zarr_copy_options *opts,
                            zarr_error *err)
 {
+    ZR_NEED(src, err);
+    ZR_NEED(dst, err);
     struct zr_copy c = {.src = src, .dst = dst, .ctx = zr_store_context(src)};
     zarr_status st = copy_begin(&c, src_path, dst_path, opts, err);
 
@@ -508,6 +510,8 @@ zarr_status zarr_node_move(zarr_store *src, const char *src_path, zarr_store *ds
                            const char *dst_path, const zarr_copy_options *opts,
                            zarr_error *err)
 {
+    ZR_NEED(src, err);
+    ZR_NEED(dst, err);
     struct zr_copy c = {
         .src = src, .dst = dst, .ctx = zr_store_context(src), .is_move = true};
     zarr_status st = copy_begin(&c, src_path, dst_path, opts, err);

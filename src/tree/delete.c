@@ -40,6 +40,7 @@ out:
 zarr_status zarr_node_delete_watched(zarr_store *store, const char *path,
                                      const zarr_delete_options *opts, zarr_error *err)
 {
+    ZR_NEED(store, err);
     zarr_delete_options o;
     struct zr_erase_watch watch;
     struct zr_claim claim = {0};
@@ -83,5 +84,6 @@ out:
 
 zarr_status zarr_node_delete(zarr_store *store, const char *path, zarr_error *err)
 {
+    ZR_NEED(store, err);
     return zarr_node_delete_watched(store, path, NULL, err);
 }

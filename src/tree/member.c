@@ -9,12 +9,13 @@
 zarr_status zarr_group_open_array(zarr_array **out, zarr_group *group, const char *path,
                                   const zarr_array_open_options *opts, zarr_error *err)
 {
+    *out = NULL;
+    ZR_NEED(group, err);
     zarr_store *store = zarr_group_store(group);
     struct zr_child_path child = {0};
     zarr_array_open_options o;
     zarr_status st = ZARR_OK;
 
-    *out = NULL;
     ZR_TRY(zr_array_options_read(&o, opts, 0, err));
     ZR_TRY(zr_child_find(&child, group, path, o.consolidated, err));
     if (child.entry && (o.zarr_format == 0 || o.zarr_format == child.entry->format)) {

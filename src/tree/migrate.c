@@ -260,6 +260,7 @@ out:
 zarr_status zarr_node_migrate(zarr_store *store, const char *path,
                               const zarr_migrate_options *opts, zarr_error *err)
 {
+    ZR_NEED(store, err);
     struct zr_migration m = {.store = store, .ctx = zr_store_context(store)};
     struct zr_claim claim = {0};
     char *normal = NULL;

@@ -223,6 +223,8 @@ zarr_status zarr_node_reencode(zarr_store *src, const char *src_path, zarr_store
                                const char *dst_path, zarr_reencode_result *result,
                                const zarr_reencode_options *opts, zarr_error *err)
 {
+    ZR_NEED(src, err);
+    ZR_NEED(dst, err);
     struct zr_reencode r = {.src = src, .dst = dst, .ctx = zr_store_context(src)};
     zarr_status st = ZARR_OK;
 
