@@ -21,7 +21,7 @@ int main(int argc, char **argv)
         .ndim = 2,
         .shape = shape,
         .chunk_shape = chunk, /* the unit of reading */
-        .shard_shape = shard, /* the unit of writing, one file */
+        .shard_shape = shard, /* one file each */
         .data_type = "float32",
         .fill_value = "\"NaN\"",
         .dimension_names = names,

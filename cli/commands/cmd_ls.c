@@ -354,8 +354,9 @@ const struct cli_command cli_cmd_ls = {
         "Several operands: a list of such documents. node: the location. nodes: list "
         "of objects with path (from the store's "
         "root), name, kind (array, group, broken), zarr_format, depth (1: a child); "
-        "arrays also have shape, data_type, chunks (of the outer grid: shards if the "
-        "array is sharded). With --stored instead of nodes: stored, a list of objects "
+        "arrays also have shape, data_type, chunks (the shape of blocks: shards "
+        "if the array has them). With --stored instead of nodes: stored, a list of "
+        "objects "
         "with key, chunk (place in the grid) and bytes, and missing, the same without "
         "bytes.",
     .options = ls_options,

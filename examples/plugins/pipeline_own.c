@@ -18,7 +18,7 @@ static const zarr_host *host;
 struct work {
     const zarr_pipeline_steps *steps;
     zarr_pipeline_wave *wave;
-    const zarr_pipeline_units *units;
+    const zarr_pipeline_blocks *blocks;
     int key; /* of example.xor; -1: another chain */
 };
 
@@ -32,7 +32,7 @@ static zarr_status open_one(void *arg, uint64_t i, zarr_pipeline_worker *worker,
     return w->steps->open(worker, w->wave, (uint32_t)i, err);
 }
 
-/* Decodes all chunks of a segment. swap_bytes tells the byte order of their blocks. */
+/* Decodes all chunks of a segment. swap_bytes tells the byte order of their elements. */
 static zarr_status read_own(const struct work *w, zarr_pipeline_worker *worker,
                             uint32_t i, uint32_t n_items, zarr_error *err)
 {
@@ -54,18 +54,18 @@ static zarr_status read_own(const struct work *w, zarr_pipeline_worker *worker,
         bytes[k] ^= (unsigned char)w->key;
     for (uint32_t k = 0; k < n_items && st == ZARR_OK; k++) {
         zarr_pipeline_item item;
-        zarr_memory block = got;
+        zarr_memory elements = got;
 
         w->steps->item_get(w->wave, i, k, &item);
         if (item.bytes != ZARR_PIPELINE_WHOLE) {
-            block.offset += item.offset;
-            block.bytes = item.bytes;
+            elements.offset += item.offset;
+            elements.bytes = item.bytes;
         }
-        if (block.bytes != item.block_bytes)
+        if (elements.bytes != item.chunk_bytes)
             return host->fail(
                 err, ZARR_ERR_CORRUPT, "example.own: a chunk of %llu bytes, not %llu",
-                (unsigned long long)block.bytes, (unsigned long long)item.block_bytes);
-        st = w->steps->scatter(worker, w->wave, i, k, &block, err);
+                (unsigned long long)elements.bytes, (unsigned long long)item.chunk_bytes);
+        st = w->steps->scatter(worker, w->wave, i, k, &elements, err);
     }
     return st;
 }
@@ -132,37 +132,37 @@ static zarr_status write_one(void *arg, uint64_t i, zarr_pipeline_worker *worker
                              zarr_error *err)
 {
     const struct work *w = (const struct work *)arg;
-    zarr_pipeline_unit unit;
+    zarr_pipeline_block block;
     zarr_memory bytes;
     int empty = 0;
     zarr_status st;
 
-    w->steps->unit_get(w->units, (uint32_t)i, &unit);
-    if (!unit.simple)
-        return w->steps->write(worker, w->units, (uint32_t)i, 1, err);
-    st = w->steps->encode(worker, w->units, (uint32_t)i, &bytes, &empty, err);
-    return st != ZARR_OK
-               ? st
-               : w->steps->put(worker, w->units, (uint32_t)i, empty ? NULL : &bytes, err);
+    w->steps->block_get(w->blocks, (uint32_t)i, &block);
+    if (!block.simple)
+        return w->steps->write(worker, w->blocks, (uint32_t)i, 1, err);
+    st = w->steps->encode(worker, w->blocks, (uint32_t)i, &bytes, &empty, err);
+    return st != ZARR_OK ? st
+                         : w->steps->put(worker, w->blocks, (uint32_t)i,
+                                         empty ? NULL : &bytes, err);
 }
 
 static zarr_status write_all(void *self, zarr_request *request,
                              const zarr_pipeline_steps *steps, zarr_error *err)
 {
     struct work w = {steps, NULL, NULL, -1};
-    zarr_pipeline_units *units = NULL;
+    zarr_pipeline_blocks *blocks = NULL;
     uint32_t n = 1;
-    zarr_status st = steps->units_open(&units, request, err);
+    zarr_status st = steps->blocks_open(&blocks, request, err);
 
     (void)self;
-    w.units = units;
+    w.blocks = blocks;
     while (st == ZARR_OK && !steps->cancelled(request)) {
-        st = steps->units_next(units, 64, &n, err);
+        st = steps->blocks_next(blocks, 64, &n, err);
         if (st != ZARR_OK || n == 0)
             break;
         st = steps->parallel(request, n, write_one, &w, err);
     }
-    steps->units_close(units);
+    steps->blocks_close(blocks);
     return st;
 }
 

@@ -26,8 +26,8 @@ typedef struct zarr_array_spec {
     /** shape of a chunk in elements, the unit of reading; in sharded arrays of an inner
      * chunk. NULL: a shape of about 1 MiB is chosen */
     const uint64_t *chunk_shape;
-    /** v3: shape of a shard in elements, the unit of writing: multiples of `chunk_shape`.
-     * NULL: the array has no shards */
+    /** v3: shape of a shard in elements, multiples of `chunk_shape`. NULL: the array
+     * has no shards */
     const uint64_t *shard_shape;
     /** data type as zarr_dtype_find() takes it, such as "float32" or "<f4"; the v2
      * spelling sets the stored byte order, too */

@@ -208,9 +208,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_read(zarr_array *array,
  * Writes elements from memory of the caller to the selected elements of an array. A
  * dimension of the tensor with stride 0 repeats its element.
  *
- * A chunk or shard that the selection covers in part, or that reaches beyond the array's
+ * A block that the selection covers in part, or that reaches beyond the array's
  * shape (but see ZARR_OUTSIDE_RESET), is read, changed and written under a lock, so that
- * several threads and processes may write to one array. Whole units of writing need no
+ * several threads and processes may write to one array. Whole blocks need no
  * read; zarr_array_block_shape() tells their shape. The data is in the store when the
  * call returns, and zarr_store_flush() makes it durable. After a failure each stored
  * object is old or new.

@@ -91,8 +91,8 @@ enum {
 /** One step on the way of the bytes of one chunk. */
 typedef struct zarr_explain_step {
     uint32_t struct_size, kind; /**< `kind`: one of ZARR_STEP_* */
-    /** `flags`: ZARR_STEP_OF_INDEX or 0; `level`: 0 for objects of the store, 1 for inner
-     * chunks of shards, 2 for inner chunks of shards in shards, and so on */
+    /** `flags`: ZARR_STEP_OF_INDEX or 0; `level`: 0 for blocks, 1 for chunks of
+     * shards, 2 for chunks of shards in shards, and so on */
     uint32_t flags, level;
     /** kinds of memory before and after the step, as in `zarr_memory`; 0: the store */
     int32_t from_device, to_device;
@@ -129,9 +129,9 @@ enum {
 
 /** Flags of a zarr_explanation. */
 enum {
-    ZARR_EXPLAIN_SHARDS = 1,  /**< objects are shards, whose chunks are read alone */
-    ZARR_EXPLAIN_SMALLER = 2, /**< objects differ in shape: others are smaller */
-    ZARR_EXPLAIN_LARGER = 4,  /**< objects differ in shape: others are larger */
+    ZARR_EXPLAIN_SHARDS = 1,  /**< blocks are shards, whose chunks are read alone */
+    ZARR_EXPLAIN_SMALLER = 2, /**< blocks differ in shape: others are smaller */
+    ZARR_EXPLAIN_LARGER = 4,  /**< blocks differ in shape: others are larger */
     /** each chunk is copied to host memory once, to compare it with the fill value */
     ZARR_EXPLAIN_COMPARED = 8
 };
@@ -158,13 +158,13 @@ typedef struct zarr_explanation {
     /** the codec before sharding_indexed that makes it necessary to decode shards whole;
      * NULL: there is none */
     const char *whole_shard_codec;
-    const uint64_t *object_shape; /**< of objects of the store: chunks or shards */
-    const uint64_t *chunk_shape;  /**< of chunks, in shards of inner chunks */
-    uint64_t elements;            /**< elements that are selected */
-    uint64_t objects;             /**< objects that the request touches */
-    /** of these, objects that a read needs in part, or that a write reads and changes if
-     * they are stored; not known for more than about a million objects */
-    uint64_t objects_partial;
+    const uint64_t *block_shape; /**< of blocks: shards, or chunks without shards */
+    const uint64_t *chunk_shape; /**< of chunks, in shards of inner chunks */
+    uint64_t elements;           /**< elements that are selected */
+    uint64_t blocks;             /**< blocks that the request touches */
+    /** of these, blocks that a read needs in part, or that a write reads and changes if
+     * they are stored; not known for more than about a million blocks */
+    uint64_t blocks_partial;
     uint64_t chunks;      /**< chunks that the request touches; in shards inner chunks */
     uint64_t chunk_bytes; /**< decoded bytes of a chunk of `chunk_shape` */
     /** indexes of shards that the handle has, and those that it does not have */

@@ -126,7 +126,7 @@ typedef struct zarr_reencode_result {
 
 /**
  * Writes a node with everything below it in another encoding. The call reads and writes
- * one group of units of writing (chunks or shards) at a time, so that each chunk of the
+ * one group of blocks at a time, so that each chunk of the
  * source is decoded once if the buffers are large enough. In a huge array with few stored
  * chunks it visits only these, unless the fill value changes. The source is not changed.
  * All functions of the options are called on the caller's thread.

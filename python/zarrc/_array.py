@@ -184,12 +184,12 @@ class Array(Node, _core.Array):
 
     @property
     def write_chunk_sizes(self) -> tuple[tuple[int, ...], ...]:
-        """The same for units of writing: chunks or shards."""
+        """The same for blocks: shards, or chunks of an array without shards."""
         return self._all_sizes(self._edges)
 
     @property
     def _edges(self) -> Sequence[Any]:
-        """For each dimension the edge of all units of writing, or those of a rectilinear grid, as metadata has them."""
+        """For each dimension the edge of all blocks, or those of a rectilinear grid, as metadata has them."""
         shape = self._block_shape
         if shape is not None:
             return shape
@@ -298,7 +298,7 @@ class Array(Node, _core.Array):
 
     @property
     def blocks(self) -> _Indexer:
-        """Whole units of writing by their place in the grid: ``z.blocks[0, 1:3]``."""
+        """Whole blocks (shards, or chunks without shards) by their place in the grid: ``z.blocks[0, 1:3]``."""
         return _Indexer(self, _indexing.blocks)
 
     def _get(self, key: Any) -> Any:
@@ -412,7 +412,7 @@ class Array(Node, _core.Array):
         return found if dtype is None else found.astype(dtype, copy=False)
 
     def __iter__(self) -> Iterator[Any]:
-        """Reads one unit of writing after the other along the first dimension, each once."""
+        """Reads one block after the other along the first dimension, each once."""
         if not self.ndim:
             raise TypeError("iteration over an array without dimensions")
         start = 0

@@ -102,7 +102,7 @@ def basic(array: Array, key: Any) -> Selection:
 
 
 def blocks(array: Array, key: Any) -> Selection:
-    """Whole units of writing: chunks or shards."""
+    """Whole blocks: shards, or chunks of an array without shards."""
     items = _expand(_as_tuple(key), array.ndim)
     return array._select(tuple(_orthogonal_item(item, d) for d, item in enumerate(items)), True)
 

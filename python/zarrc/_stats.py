@@ -12,7 +12,7 @@ _OTHERS = "other causes"
 
 
 class Stats:
-    """Counts batches and their chunks. A chunk is the unit of writing, a shard in sharded arrays."""
+    """Counts batches and their chunks. A chunk is a block here: a shard in arrays with shards."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -1,4 +1,4 @@
-"""Arrays of dask over arrays of zarrc. Each task reads or writes whole units of writing (shards, or
+"""Arrays of dask over arrays of zarrc. Each task reads or writes whole blocks (shards, or
 chunks if there are no shards), so tasks of several processes never write one object at the same time.
 
     import zarrc.dask
@@ -44,8 +44,8 @@ def _aligned(length: int, edges: Sequence[int]) -> tuple[int, ...]:
 
 
 def _blocks(array: Array, chunks: Any) -> tuple[tuple[int, ...], ...]:
-    """The blocks of a dask array over an array: by default a unit of writing each, else about `chunks`, which
-    is what dask takes, moved to the borders of units."""
+    """The blocks of a dask array over an array: by default a block of the array each, else about `chunks`, which
+    is what dask takes, moved to the borders of blocks."""
     if chunks is None:
         blocks = array.write_chunk_sizes
     else:
@@ -84,7 +84,7 @@ def _edges_between(edges: Sequence[int], start: int, stop: int) -> list[int]:
 
 
 def _regular_blocks(blocks: Sequence[int], edge: int, start: int, stop: int) -> tuple[int, ...]:
-    """The blocks between two places if they end at units of one edge, else blocks that do."""
+    """The blocks between two places if they end at blocks of one edge, else blocks that do."""
     ends = [start + one for one in itertools.accumulate(blocks) if one]
     if all(end % edge == 0 or end == stop for end in ends):
         return tuple(blocks)
@@ -108,7 +108,7 @@ def _region(array: Array, region: Any) -> tuple[slice, ...]:
 
 
 def _to_units(x: da.Array, array: Array, region: tuple[slice, ...]) -> da.Array:
-    """The same dask array with blocks of whole units of writing, so that no unit has two tasks."""
+    """The same dask array with whole blocks of the array in each of its own, so that none has two tasks."""
     wanted: list[tuple[int, ...]] = []
     if array._block_shape:
         for blocks, edge, part in zip(x.chunks, array._block_shape, region):
@@ -137,7 +137,7 @@ def _write(x: da.Array, array: Array, region: Any, compute: bool) -> Any:
 
 def to_zarrc(x: da.Array, store: Any, *, name: str | None = None, region: Any = None, compute: bool = True,
              chunks: Any = None, storage_options: dict[str, Any] | None = None, **given: Any) -> Any:
-    """Writes a dask array: each task whole units of writing, without locks between them.
+    """Writes a dask array: each task whole blocks, without locks between them.
 
     ``store`` is an array of zarrc that is there, of which ``region`` (slices) is written; or what
     `zarrc.create_array` takes, with its arguments, such as ``name``, ``shards`` and ``overwrite``. The new array's

@@ -390,7 +390,7 @@ static zarr_status present_room(const struct zr_io *io, uint64_t *n, zarr_error 
     }
     if (*n > io->n_present)
         st = zr_fail(err, ZARR_ERR_INVALID,
-                     "io options: present has %" PRIu64 " bytes for %" PRIu64 " units",
+                     "io options: present has %" PRIu64 " bytes for %" PRIu64 " blocks",
                      io->n_present, *n);
 out:
     zr_project_free(p);

@@ -10,7 +10,7 @@ enum {
     STEP_UNITS_MAX = 1024
 };
 
-struct zarr_pipeline_units {
+struct zarr_pipeline_blocks {
     struct zarr_request *rq;
     struct zr_projector *projector;
     zarr_selection *all; /* used if the request has no selection */
@@ -21,7 +21,7 @@ struct zarr_pipeline_units {
     struct zr_arena lists;
 };
 
-void zr_step_units_close(zarr_pipeline_units *u)
+void zr_step_blocks_close(zarr_pipeline_blocks *u)
 {
     if (!u)
         return;
@@ -32,11 +32,11 @@ void zr_step_units_close(zarr_pipeline_units *u)
     zr_free(u->rq->io.engine->alloc, u);
 }
 
-zarr_status zr_step_units_open(zarr_pipeline_units **out, zarr_request *rq,
-                               zarr_error *err)
+zarr_status zr_step_blocks_open(zarr_pipeline_blocks **out, zarr_request *rq,
+                                zarr_error *err)
 {
     zarr_status st = ZARR_OK;
-    struct zarr_pipeline_units *u = zr_calloc(rq->io.engine->alloc, 1, sizeof *u);
+    struct zarr_pipeline_blocks *u = zr_calloc(rq->io.engine->alloc, 1, sizeof *u);
 
     *out = NULL;
     if (!u)
@@ -47,12 +47,12 @@ zarr_status zr_step_units_open(zarr_pipeline_units **out, zarr_request *rq,
     *out = u;
     u = NULL; /* moved */
 out:
-    zr_step_units_close(u);
+    zr_step_blocks_close(u);
     return st;
 }
 
-zarr_status zr_step_units_next(zarr_pipeline_units *u, uint32_t most, uint32_t *n,
-                               zarr_error *err)
+zarr_status zr_step_blocks_next(zarr_pipeline_blocks *u, uint32_t most, uint32_t *n,
+                                zarr_error *err)
 {
     zarr_status st = ZARR_OK;
     struct zr_projection proj;
@@ -87,35 +87,36 @@ static uint64_t unit_items(const struct zr_projection *unit)
     return n;
 }
 
-static bool unit_simple(const zarr_pipeline_units *u, uint32_t i)
+static bool unit_simple(const zarr_pipeline_blocks *u, uint32_t i)
 {
     return u->unit[i].full && !u->rq->io.layout->level[0].is_shard;
 }
 
-void zr_step_unit_get(const zarr_pipeline_units *u, uint32_t i, zarr_pipeline_unit *out)
+void zr_step_block_get(const zarr_pipeline_blocks *u, uint32_t i,
+                       zarr_pipeline_block *out)
 {
-    *out = (zarr_pipeline_unit){
+    *out = (zarr_pipeline_block){
         .struct_size = sizeof *out,
         .ndim = u->unit[i].ndim,
-        .chunk = u->unit[i].chunk,
+        .block = u->unit[i].chunk,
         .n_elements = unit_items(&u->unit[i]),
         .simple = unit_simple(u, i),
     };
 }
 
-static zarr_status unit_check(const zarr_pipeline_units *u, uint32_t i, bool simple,
+static zarr_status unit_check(const zarr_pipeline_blocks *u, uint32_t i, bool simple,
                               zarr_error *err)
 {
     if (i >= u->n)
         return zr_fail(err, ZARR_ERR_INVALID,
-                       "pipeline: there is no unit %" PRIu32 " among %" PRIu32, i, u->n);
+                       "pipeline: there is no block %" PRIu32 " among %" PRIu32, i, u->n);
     if (simple && !unit_simple(u, i))
         return zr_fail(err, ZARR_ERR_INVALID,
-                       "pipeline: unit %" PRIu32 " is not simple: use write()", i);
+                       "pipeline: block %" PRIu32 " is not simple: use write()", i);
     return ZARR_OK;
 }
 
-zarr_status zr_step_write(zarr_pipeline_worker *worker, const zarr_pipeline_units *u,
+zarr_status zr_step_write(zarr_pipeline_worker *worker, const zarr_pipeline_blocks *u,
                           uint32_t i, uint32_t threads, zarr_error *err)
 {
     zarr_status st = unit_check(u, i, false, err);
@@ -127,7 +128,7 @@ zarr_status zr_step_write(zarr_pipeline_worker *worker, const zarr_pipeline_unit
     return st;
 }
 
-zarr_status zr_step_encode(zarr_pipeline_worker *worker, const zarr_pipeline_units *u,
+zarr_status zr_step_encode(zarr_pipeline_worker *worker, const zarr_pipeline_blocks *u,
                            uint32_t i, zarr_memory *out, int *empty, zarr_error *err)
 {
     struct zr_leaf_write lw = {0};
@@ -148,7 +149,7 @@ out:
     return st;
 }
 
-zarr_status zr_step_put(zarr_pipeline_worker *worker, const zarr_pipeline_units *u,
+zarr_status zr_step_put(zarr_pipeline_worker *worker, const zarr_pipeline_blocks *u,
                         uint32_t i, const zarr_memory *bytes, zarr_error *err)
 {
     const struct zr_plan_args where = {.layout = u->rq->io.layout,

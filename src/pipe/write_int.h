@@ -287,18 +287,19 @@ struct zarr_pipeline_worker {
     struct zr_io
         *plain; /* an owned copy without short cuts; NULL: w.io is the request's */
 };
-zarr_status zr_step_units_open(zarr_pipeline_units **out, zarr_request *rq,
-                               zarr_error *err);
-void zr_step_units_close(zarr_pipeline_units *units);
-zarr_status zr_step_units_next(zarr_pipeline_units *units, uint32_t most, uint32_t *n,
-                               zarr_error *err);
-void zr_step_unit_get(const zarr_pipeline_units *units, uint32_t i,
-                      zarr_pipeline_unit *out);
-zarr_status zr_step_write(zarr_pipeline_worker *worker, const zarr_pipeline_units *units,
+zarr_status zr_step_blocks_open(zarr_pipeline_blocks **out, zarr_request *rq,
+                                zarr_error *err);
+void zr_step_blocks_close(zarr_pipeline_blocks *units);
+zarr_status zr_step_blocks_next(zarr_pipeline_blocks *units, uint32_t most, uint32_t *n,
+                                zarr_error *err);
+void zr_step_block_get(const zarr_pipeline_blocks *units, uint32_t i,
+                       zarr_pipeline_block *out);
+zarr_status zr_step_write(zarr_pipeline_worker *worker, const zarr_pipeline_blocks *units,
                           uint32_t i, uint32_t threads, zarr_error *err);
-zarr_status zr_step_encode(zarr_pipeline_worker *worker, const zarr_pipeline_units *units,
-                           uint32_t i, zarr_memory *out, int *empty, zarr_error *err);
-zarr_status zr_step_put(zarr_pipeline_worker *worker, const zarr_pipeline_units *units,
+zarr_status zr_step_encode(zarr_pipeline_worker *worker,
+                           const zarr_pipeline_blocks *units, uint32_t i,
+                           zarr_memory *out, int *empty, zarr_error *err);
+zarr_status zr_step_put(zarr_pipeline_worker *worker, const zarr_pipeline_blocks *units,
                         uint32_t i, const zarr_memory *bytes, zarr_error *err);
 
 #endif

@@ -28,11 +28,11 @@ static void walk_objects(const struct zr_explain_args *a, struct zr_projector *p
     struct zr_projection proj;
 
     f->indexes_cached = 0;
-    f->objects_partial = f->objects <= COUNT_MOST ? 0 : UINT64_MAX;
-    if (f->objects_partial != 0)
+    f->blocks_partial = f->blocks <= COUNT_MOST ? 0 : UINT64_MAX;
+    if (f->blocks_partial != 0)
         return;
     while (zr_project_next(p, &proj)) {
-        f->objects_partial += is_partial(a, &proj);
+        f->blocks_partial += is_partial(a, &proj);
         if (!a->index_cached || !a->plan.layout->level[0].is_shard)
             continue;
         zr_plan_key(&a->plan, proj.chunk, key);
@@ -53,7 +53,7 @@ static void count_waves(const struct zr_explain_args *a, zarr_explanation *f)
         per_wave = ZR_MAX(a->units, UINT64_C(1));
     else if (a->plan.wave_items != 0)
         per_wave = ZR_MIN(per_wave, (uint64_t)zr_wave_items_most(&a->plan, false));
-    f->waves = a->write ? f->objects : f->chunks;
+    f->waves = a->write ? f->blocks : f->chunks;
     if (f->waves != UINT64_MAX) /* else: too many to count */
         f->waves = zr_ceil_div_u64(f->waves, per_wave);
     if (!zr_mul_u64(per_wave, unit, &f->wave_bytes))
@@ -79,13 +79,13 @@ static zarr_status count_all(const struct zr_explain_args *a, zarr_explanation *
     ZR_TRY(zr_project_open(&p, alloc, l->grid, sel, err));
     ZR_TRY(zr_plan_open(&plan, &a->plan, alloc, err));
     f->elements = zarr_selection_n_items(sel);
-    f->objects = zr_project_count(p);
+    f->blocks = zr_project_count(p);
     f->chunks = zr_plan_count(plan);
     walk_objects(a, p, &key, f);
     count_waves(a, f);
     if (l->level[0].is_shard)
         f->indexes_to_fetch =
-            f->objects == UINT64_MAX ? UINT64_MAX : f->objects - f->indexes_cached;
+            f->blocks == UINT64_MAX ? UINT64_MAX : f->blocks - f->indexes_cached;
 out:
     zr_plan_free(plan);
     zr_project_free(p);
@@ -361,7 +361,7 @@ zarr_status zr_plan_explain(zarr_explanation *out, const struct zr_explain_args 
         .store = kept_text(&r, args->store_name),
         .pipeline = kept_text(&r, args->pipeline),
         .whole_shard_codec = kept_text(&r, whole ? zarr_codec_spec_name(whole) : NULL),
-        .object_shape = kept_shape(&r, l->level[0].array_shape),
+        .block_shape = kept_shape(&r, l->level[0].array_shape),
         .chunk_shape = kept_shape(&r, leaf->array_shape),
         .chunk_bytes = leaf->decoded_bytes};
     ZR_TRY(count_all(args, out, arena->alloc, err));

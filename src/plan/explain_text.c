@@ -141,12 +141,12 @@ static void print_objects(const zarr_explanation *e, struct zr_str *out)
 {
     const bool write = e->operation == ZARR_EXPLAIN_WRITE;
 
-    print_count(out, "objects:      ", e->objects);
+    print_count(out, "blocks:       ", e->blocks);
     zr_str_puts(out, " of shape ");
-    print_shape(out, e->ndim, e->object_shape);
+    print_shape(out, e->ndim, e->block_shape);
     zr_str_puts(out, others(e));
-    if (e->objects_partial != UINT64_MAX)
-        zr_str_printf(out, ", %" PRIu64 " %s", e->objects_partial,
+    if (e->blocks_partial != UINT64_MAX)
+        zr_str_printf(out, ", %" PRIu64 " %s", e->blocks_partial,
                       write ? "changed where something is stored" : "covered in part");
     print_count(out, "\nchunks:       ", e->chunks);
     zr_str_puts(out, " of shape ");
@@ -285,9 +285,9 @@ static void explain_put_numbers(struct zr_json_doc *doc, struct zr_json *o,
                                 const zarr_explanation *e)
 {
     explain_put_count(doc, o, "elements", e->elements);
-    explain_put_count(doc, o, "objects", e->objects);
-    explain_put_count(doc, o, "objects_partial", e->objects_partial);
-    explain_put_shape(doc, o, "object_shape", e, e->object_shape);
+    explain_put_count(doc, o, "blocks", e->blocks);
+    explain_put_count(doc, o, "blocks_partial", e->blocks_partial);
+    explain_put_shape(doc, o, "block_shape", e, e->block_shape);
     explain_put_flag(doc, o, "smaller", e->flags & ZARR_EXPLAIN_SMALLER);
     explain_put_flag(doc, o, "larger", e->flags & ZARR_EXPLAIN_LARGER);
     explain_put_count(doc, o, "chunks", e->chunks);

@@ -236,7 +236,7 @@ def test_counts_that_no_number_holds(zarrc, tmp_path):
         text = zarrc("explain", *way, "x.zarr", cwd=tmp_path).text
         assert text.count("more than 2^64") >= 3 and str(2 ** 64 - 1) not in text
         plan = zarrc("explain", "--json", *way, "x.zarr", cwd=tmp_path).json
-        assert plan["objects"] is None and plan["chunks"] is None and plan["waves"] is None
+        assert plan["blocks"] is None and plan["chunks"] is None and plan["waves"] is None
 
 
 def test_hint_at_zarrc_list(zarrc, tmp_path):

@@ -443,9 +443,9 @@ enum {
     ZARR_CODEC_CAN_DECODE = 1, /**< decode() works */
     ZARR_CODEC_CAN_ENCODE = 2, /**< encode() works */
     /**
-     * takes the chunks of a whole wave in one call, inner chunks included. Without it
-     * each call has one chunk, on any thread. An outer chunk that replaces its old value
-     * comes alone, and so does a shard with codecs around it
+     * takes the chunks of a whole wave in one call, those of shards included. Without it
+     * each call has one chunk, on any thread. A block that replaces its old value comes
+     * alone, and so does a shard with codecs around it
      */
     ZARR_CODEC_BATCH = 4,
     /** decode() checks all bounds: no input makes it touch memory that is not its own. An

@@ -9,13 +9,13 @@
  * indexes to the plan. The chunks of a wave are its *items*. A *segment* is a group of
  * neighbouring items in one stored object, which are fetched with one read.
  *
- * A write has *units*. A unit is one outer chunk, a chunk or a whole shard, and one
- * object of the store.
+ * A write has *blocks*. A block is one object of the store: a shard, or a chunk of an
+ * array without shards.
  *
  * The library's steps are functions of a table. read() does all the work of one segment.
  * A pipeline can do that work in parts instead, with fetch(), decode(), scatter() and
  * fill(), and replace some of these by its own functions. write() does all the work of
- * one unit, its lock included. encode() and put() do it in parts, for chunks that are
+ * one block, its lock included. encode() and put() do it in parts, for chunks that are
  * covered completely.
  *
  *     while (!failed && steps->next(plan, wave, &kind, err) == ZARR_OK && kind) {
@@ -49,8 +49,8 @@ ZARR_BEGIN_DECLS
 typedef struct zarr_pipeline_plan zarr_pipeline_plan;
 /** A batch of chunks to read. It changes only in next() and resume(). */
 typedef struct zarr_pipeline_wave zarr_pipeline_wave;
-/** A write in progress, which gives units. Thread class: solo. */
-typedef struct zarr_pipeline_units zarr_pipeline_units;
+/** A write in progress, which gives blocks. Thread class: solo. */
+typedef struct zarr_pipeline_blocks zarr_pipeline_blocks;
 /** What one thread needs: buffers, codec contexts and counters. Thread class: solo. */
 typedef struct zarr_pipeline_worker zarr_pipeline_worker;
 
@@ -91,9 +91,9 @@ typedef struct zarr_pipeline_segment {
 } zarr_pipeline_segment;
 
 /**
- * One chunk of a segment. decode() gives its block, and scatter() takes it: all elements
- * of the chunk in C order. If `swap_bytes` is more than 1, every unit of that many bytes
- * is in the other byte order than the machine's.
+ * One chunk of a segment. decode() gives its elements, and scatter() takes them: all
+ * elements of the chunk, in C order. If `swap_bytes` is more than 1, every unit of that
+ * many bytes is in the other byte order than the machine's.
  */
 typedef struct zarr_pipeline_item {
     uint32_t struct_size;
@@ -103,30 +103,30 @@ typedef struct zarr_pipeline_item {
     uint64_t offset, bytes;
     const uint64_t *chunk;       /**< coordinates in the grid of its level, `ndim` */
     uint64_t n_elements;         /**< elements of it that the request wants */
-    const uint64_t *block_shape; /**< shape of its block in elements, `ndim` lengths */
-    uint64_t block_bytes;        /**< length of its block */
+    const uint64_t *chunk_shape; /**< its shape in elements, `ndim` lengths */
+    uint64_t chunk_bytes;        /**< length of its elements */
     uint32_t swap_bytes;         /**< unit of byte order; 0 or 1: native */
     int32_t device_type;         /**< kind of the memory that scatter() takes */
 } zarr_pipeline_item;
 
-/** One unit of writing. */
-typedef struct zarr_pipeline_unit {
+/** One block of a write. */
+typedef struct zarr_pipeline_block {
     uint32_t struct_size;
     int32_t ndim;          /**< number of dimensions */
-    const uint64_t *chunk; /**< coordinates in the array's grid, `ndim` */
+    const uint64_t *block; /**< coordinates in the array's grid of blocks, `ndim` */
     uint64_t n_elements;   /**< elements that are written */
     /**
-     * 1: the request covers the whole chunk, so that no old data is needed, and the unit
-     * is not a shard: encode() and put() may be used. A chunk that reaches beyond the
+     * 1: the request covers the whole block, so that no old data is needed, and the block
+     * is not a shard: encode() and put() may be used. A block that reaches beyond the
      * array's shape is not simple, because another writer may have made the array larger
      */
     uint32_t simple, reserved;
-} zarr_pipeline_unit;
+} zarr_pipeline_block;
 
 /** Flags of a zarr_pipeline_cut and of worker_open(). */
 enum {
     /** each wave has one segment, and each segment one item; every chunk is decoded to a
-     * block and copied, without short cuts */
+     * buffer and copied, without short cuts */
     ZARR_PIPELINE_PLAIN = 1
 };
 
@@ -165,7 +165,7 @@ typedef struct zarr_pipeline_steps {
      * fetch(), decode() and encode() need them for their buffers; read() and write() take
      * them themselves. If the tensor is on a device that has a budget, this also takes
      * there what these steps need for so many chunks, one for each thread at most;
-     * scatter() and put() give the blocks back. A thread that holds bytes must not call
+     * scatter() and put() give them back. A thread that holds bytes must not call
      * reserve(), read() or write(), nor wait for a thread that calls them: that thread
      * may wait for these bytes.
      */
@@ -225,15 +225,15 @@ typedef struct zarr_pipeline_steps {
      */
     zarr_status (*fetch)(zarr_pipeline_worker *worker, const zarr_pipeline_wave *wave,
                          uint32_t i, zarr_memory *out, zarr_error *err);
-    /** Decodes an item from what fetch() gave. The block is valid until this worker's
-     * next step. */
+    /** Decodes an item from what fetch() gave. The elements are valid until this
+     * worker's next step. */
     zarr_status (*decode)(zarr_pipeline_worker *worker, const zarr_pipeline_wave *wave,
                           uint32_t i, uint32_t item, const zarr_memory *fetched,
-                          zarr_memory *block, zarr_error *err);
-    /** Copies the wanted elements of a block to the caller's tensor, with which the item
+                          zarr_memory *elements, zarr_error *err);
+    /** Copies the wanted elements of a chunk to the caller's tensor, with which the item
      * is done. */
     zarr_status (*scatter)(zarr_pipeline_worker *worker, const zarr_pipeline_wave *wave,
-                           uint32_t i, uint32_t item, const zarr_memory *block,
+                           uint32_t i, uint32_t item, const zarr_memory *elements,
                            zarr_error *err);
     /** Writes the fill value to the elements of a missing item, or returns NOT_FOUND if
      * the caller wants that (ZARR_MISSING_ERROR). */
@@ -241,30 +241,32 @@ typedef struct zarr_pipeline_steps {
                         uint32_t i, uint32_t item, zarr_error *err);
 
     /* writes */
-    /** Makes the list of units of a write; owned: units_close(). */
-    zarr_status (*units_open)(zarr_pipeline_units **out, zarr_request *request,
-                              zarr_error *err);
-    /** Frees the list of units, which may be NULL. */
-    void (*units_close)(zarr_pipeline_units *units);
-    /** Replaces the units of the list by the next ones: `most` (up to 1024) at most, in C
-     * order of chunks. `*n` becomes their number; 0: all were given out. */
-    zarr_status (*units_next)(zarr_pipeline_units *units, uint32_t most, uint32_t *n,
-                              zarr_error *err);
-    /** Fills `*out` with what unit `i` of the list is. */
-    void (*unit_get)(const zarr_pipeline_units *units, uint32_t i,
-                     zarr_pipeline_unit *out);
-    /** Encodes and stores unit `i`, and reads old data if it is needed. `threads`: how
-     * many threads may encode the inner chunks of a shard; 1: only this one. */
-    zarr_status (*write)(zarr_pipeline_worker *worker, const zarr_pipeline_units *units,
+    /** Makes the list of blocks of a write; owned: blocks_close(). */
+    zarr_status (*blocks_open)(zarr_pipeline_blocks **out, zarr_request *request,
+                               zarr_error *err);
+    /** Frees the list of blocks, which may be NULL. */
+    void (*blocks_close)(zarr_pipeline_blocks *blocks);
+    /** Replaces the blocks of the list by the next ones: `most` (up to 1024) at most, in
+     * C order. `*n` becomes their number; 0: all were given out. */
+    zarr_status (*blocks_next)(zarr_pipeline_blocks *blocks, uint32_t most, uint32_t *n,
+                               zarr_error *err);
+    /** Fills `*out` with what block `i` of the list is. */
+    void (*block_get)(const zarr_pipeline_blocks *blocks, uint32_t i,
+                      zarr_pipeline_block *out);
+    /** Encodes and stores block `i`, and reads old data if it is needed. `threads`: how
+     * many threads may encode the chunks of a shard; 1: only this one. */
+    zarr_status (*write)(zarr_pipeline_worker *worker, const zarr_pipeline_blocks *blocks,
                          uint32_t i, uint32_t threads, zarr_error *err);
-    /** Encodes a simple unit. The bytes are valid until this worker's next step. `*empty`
-     * becomes 1 if the unit has only fill values and is not stored: call put() with NULL.
+    /** Encodes a simple block. The bytes are valid until this worker's next step.
+     * `*empty` becomes 1 if the block has only fill values and is not stored: call put()
+     * with NULL.
      */
-    zarr_status (*encode)(zarr_pipeline_worker *worker, const zarr_pipeline_units *units,
-                          uint32_t i, zarr_memory *out, int *empty, zarr_error *err);
-    /** Stores the bytes of a simple unit, which are in any memory that the store takes;
+    zarr_status (*encode)(zarr_pipeline_worker *worker,
+                          const zarr_pipeline_blocks *blocks, uint32_t i,
+                          zarr_memory *out, int *empty, zarr_error *err);
+    /** Stores the bytes of a simple block, which are in any memory that the store takes;
      * NULL: erases it. */
-    zarr_status (*put)(zarr_pipeline_worker *worker, const zarr_pipeline_units *units,
+    zarr_status (*put)(zarr_pipeline_worker *worker, const zarr_pipeline_blocks *blocks,
                        uint32_t i, const zarr_memory *bytes, zarr_error *err);
 } zarr_pipeline_steps;
 

@@ -112,9 +112,9 @@ static void test_explain(void **state)
     assert_int_equal(e->flags, ZARR_EXPLAIN_SHARDS);
     assert_int_equal(e->device_type, ZARR_DEVICE_CPU);
     assert_int_equal(e->elements, 64);
-    assert_int_equal(e->objects, 4);
-    assert_int_equal(e->objects_partial, 0);
-    assert_int_equal(e->object_shape[1], 4);
+    assert_int_equal(e->blocks, 4);
+    assert_int_equal(e->blocks_partial, 0);
+    assert_int_equal(e->block_shape[1], 4);
     assert_int_equal(e->chunks, 16);
     assert_int_equal(e->chunk_shape[1], 2);
     assert_int_equal(e->chunk_bytes, 16);
@@ -163,12 +163,12 @@ static void test_explain_field(void **state)
         o.outside = outside;
         assert_ok(zarr_array_explain(&e, a, ZARR_EXPLAIN_WRITE, NULL, &t, &o, &terr));
         assert_ok(zarr_array_write(a, NULL, &t, &o, &terr));
-        assert_int_equal(e->objects_partial, 2);
+        assert_int_equal(e->blocks_partial, 2);
         assert_int_equal(stats.read_modify_writes, 2);
         zarr_explanation_free(e);
     }
     assert_ok(zarr_array_explain(&e, a, ZARR_EXPLAIN_READ, NULL, &t, &o, &terr));
-    assert_int_equal(e->objects_partial, 0);
+    assert_int_equal(e->blocks_partial, 0);
     zarr_explanation_free(e);
     zarr_array_free(a);
     world_close(&w);

@@ -7,7 +7,7 @@ struct own_flow {
     zarr_request *request;
     const zarr_pipeline_steps *steps;
     zarr_pipeline_wave *wave;
-    const zarr_pipeline_units *units;
+    const zarr_pipeline_blocks *units;
 };
 struct own_counts own_n;
 bool own_reserves;
@@ -34,7 +34,7 @@ static uint64_t segment_bytes(const struct own_flow *f, uint32_t r)
     if (!own_reserves)
         return 0;
     f->steps->item_get(f->wave, r, 0, &item);
-    return 2 * item.block_bytes + 64;
+    return 2 * item.chunk_bytes + 64;
 }
 
 static zarr_status segment_steps(const struct own_flow *f, uint32_t r,
@@ -88,7 +88,7 @@ static zarr_status segment_steps(const struct own_flow *f, uint32_t r,
         if (st != ZARR_OK)
             break;
         own_expect(block.device_type == item.device_type);
-        own_expect(block.bytes == item.block_bytes);
+        own_expect(block.bytes == item.chunk_bytes);
         if (own_reserves)
             sched_yield(); /* others want blocks, too */
         st = s->scatter(worker, f->wave, r, k, &block, err);
@@ -143,11 +143,11 @@ static zarr_status own_unit(void *arg, uint64_t i, zarr_pipeline_worker *worker,
                             zarr_error *err)
 {
     const struct own_flow *f = arg;
-    zarr_pipeline_unit unit;
+    zarr_pipeline_block unit;
     const uint64_t bytes = own_reserves ? 4096 : 0;
     zarr_status st;
 
-    f->steps->unit_get(f->units, (uint32_t)i, &unit);
+    f->steps->block_get(f->units, (uint32_t)i, &unit);
     if (!unit.simple)
         return f->steps->write(worker, f->units, (uint32_t)i, 1, err);
     atomic_fetch_add(&own_n.encoded, 1);
@@ -163,19 +163,19 @@ static zarr_status own_write(void *self, zarr_request *request,
                              const zarr_pipeline_steps *steps, zarr_error *err)
 {
     struct own_flow f = {request, steps, NULL, NULL};
-    zarr_pipeline_units *units = NULL;
+    zarr_pipeline_blocks *units = NULL;
     uint32_t n = 0;
-    zarr_status st = steps->units_open(&units, request, err);
+    zarr_status st = steps->blocks_open(&units, request, err);
 
     atomic_fetch_add(&((struct own_counts *)self)->writes, 1);
     f.units = units;
     while (st == ZARR_OK && !steps->cancelled(request)) {
-        st = steps->units_next(units, 3, &n, err);
+        st = steps->blocks_next(units, 3, &n, err);
         if (st != ZARR_OK || n == 0)
             break;
         st = steps->parallel(request, n, own_unit, &f, err);
     }
-    steps->units_close(units);
+    steps->blocks_close(units);
     return st;
 }
 

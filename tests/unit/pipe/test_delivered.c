@@ -79,22 +79,22 @@ static zarr_status lazy_write(void *self, zarr_request *request,
                               const zarr_pipeline_steps *s, zarr_error *err)
 {
     zarr_pipeline_worker *worker = NULL;
-    zarr_pipeline_units *units = NULL;
+    zarr_pipeline_blocks *units = NULL;
     uint32_t n = 1;
     int left = lazy.most;
     zarr_status st = ZARR_OK;
 
     (void)self;
     assert_ok(s->worker_open(&worker, request, 0, err));
-    assert_ok(s->units_open(&units, request, err));
+    assert_ok(s->blocks_open(&units, request, err));
     while (st == ZARR_OK && n > 0 && left > 0) {
-        st = s->units_next(units, 1, &n, err);
+        st = s->blocks_next(units, 1, &n, err);
         for (uint32_t i = 0; i < n && st == ZARR_OK && left > 0; i++, left--) {
-            zarr_pipeline_unit unit;
+            zarr_pipeline_block unit;
             zarr_memory bytes = {0};
             int empty = 0;
 
-            s->unit_get(units, i, &unit);
+            s->block_get(units, i, &unit);
             if (!lazy.parts || !unit.simple) {
                 st = s->write(worker, units, i, 1, err);
                 continue;
@@ -104,7 +104,7 @@ static zarr_status lazy_write(void *self, zarr_request *request,
                 st = s->put(worker, units, i, empty ? NULL : &bytes, err);
         }
     }
-    s->units_close(units);
+    s->blocks_close(units);
     s->worker_close(worker);
     return st;
 }

@@ -445,7 +445,7 @@ static void test_explain(void **state)
     args.plan = (struct zr_plan_args){
         .layout = env.layout, .prefix = "a", .wave_bytes = 140, .threads = 3};
     assert_true(explains(&args, &e, &arena, "read \"a\" from store memory"));
-    assert_true(explains(&args, &e, &arena, "objects:      21 of shape [6,10]"));
+    assert_true(explains(&args, &e, &arena, "blocks:       21 of shape [6,10]"));
     assert_true(explains(&args, &e, &arena, "chunks:       78 of shape [3,5]"));
     assert_true(explains(&args, &e, &arena, "waves:        8 of at most 150 bytes"));
     args.plan.wave_items = 1;
