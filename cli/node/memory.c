@@ -19,7 +19,7 @@ uint32_t cli_trust(const struct cli *cli)
     const char *text = cli_text(cli, "trust");
 
     if (!text)
-        return ZARR_TRUST_DEFAULT;
+        return 0;
     return strcmp(text, "full") == 0   ? ZARR_TRUST_FULL
            : strcmp(text, "none") == 0 ? ZARR_TRUST_NONE
                                        : ZARR_TRUST_VERIFIED;

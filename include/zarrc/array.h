@@ -22,28 +22,25 @@ ZARR_BEGIN_DECLS
  */
 typedef struct zarr_array zarr_array;
 
-/** Use of consolidated metadata. */
+/** Use of consolidated metadata. 0: if the group that is opened has it. */
 enum {
-    ZARR_CONSOLIDATED_DEFAULT = 0, /**< as ZARR_CONSOLIDATED_AUTO */
-    ZARR_CONSOLIDATED_AUTO = 1,    /**< use it if the group that is opened has it */
-    ZARR_CONSOLIDATED_MUST = 2,    /**< fail with ZARR_ERR_NOT_FOUND without it */
-    ZARR_CONSOLIDATED_NEVER = 3    /**< read the documents of the nodes */
+    ZARR_CONSOLIDATED_MUST = 1, /**< fail with ZARR_ERR_NOT_FOUND without it */
+    ZARR_CONSOLIDATED_NEVER = 2 /**< read the documents of the nodes */
 };
 
 /** What a write does with a chunk whose elements all equal the fill value, bit for bit.
- */
+ * The default of a handle is ZARR_EMPTY_CHUNKS_SKIP. */
 enum {
-    ZARR_EMPTY_CHUNKS_DEFAULT = 0, /**< as ZARR_EMPTY_CHUNKS_SKIP */
     /** erase the chunk instead of storing it. The CPU compares the elements, so a chunk
      * in memory that it cannot read is copied to the host for that */
     ZARR_EMPTY_CHUNKS_SKIP = 1,
     ZARR_EMPTY_CHUNKS_WRITE = 2 /**< store it as any other chunk, without a comparison */
 };
-/** What a read does with a chunk that the store does not have. */
+/** What a read does with a chunk that the store does not have. The default of a handle is
+ * ZARR_MISSING_FILL. */
 enum {
-    ZARR_MISSING_DEFAULT = 0, /**< as ZARR_MISSING_FILL */
-    ZARR_MISSING_FILL = 1,    /**< its elements are the fill value */
-    ZARR_MISSING_ERROR = 2    /**< the read fails with ZARR_ERR_NOT_FOUND */
+    ZARR_MISSING_FILL = 1, /**< its elements are the fill value */
+    ZARR_MISSING_ERROR = 2 /**< the read fails with ZARR_ERR_NOT_FOUND */
 };
 
 /** Flags of zarr_array_open_options. */

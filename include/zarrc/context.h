@@ -45,10 +45,10 @@ typedef void (*zarr_log_fn)(void *user, uint32_t level, const char *text);
  * Which implementations of codecs may decode, of those that do not check their input
  * (without ZARR_CODEC_SAFE): on damaged or hostile input they may crash, or change memory
  * of a device that is not theirs. Some decoders of GPUs are such. The policy is set for a
- * context, an array or a call. It does not count for encoding.
+ * context, an array or a call. It does not count for encoding. 0: as the array says, then
+ * the context, then ZARR_TRUST_VERIFIED.
  */
 enum {
-    ZARR_TRUST_DEFAULT = 0, /**< the array's, then the context's, then VERIFIED */
     /**
      * those whose input has been checked in the same read: a codec with
      * ZARR_CODEC_SPEC_CHECKSUM, such as crc32c, comes after theirs in the metadata. A

@@ -19,21 +19,18 @@
 ZARR_BEGIN_DECLS
 
 /** What a write does with elements outside of the array's shape, in chunks or shards that
- * reach beyond it and that the write covers inside of it. */
+ * reach beyond it and that the write covers inside of it. 0: it reads the old value and
+ * keeps them, because another handle may have made the array larger. */
 enum {
-    ZARR_OUTSIDE_DEFAULT = 0, /**< as ZARR_OUTSIDE_KEEP */
-    /** read the old value and keep them: another handle may have made the array larger */
-    ZARR_OUTSIDE_KEEP = 1,
     /** they become the fill value. This saves the read and the lock; only for a program
      * that knows that the array does not grow meanwhile */
-    ZARR_OUTSIDE_RESET = 2
+    ZARR_OUTSIDE_RESET = 1
 };
-/** The order in which a write puts inner chunks into a shard. */
+/** The order in which a write puts chunks into a shard. 0: C order of their coordinates,
+ * the last one fastest. */
 enum {
-    ZARR_INNER_ORDER_DEFAULT = 0,     /**< as ZARR_INNER_ORDER_C */
-    ZARR_INNER_ORDER_C = 1,           /**< of their coordinates, the last one fastest */
-    ZARR_INNER_ORDER_MORTON = 2,      /**< along the Z-order curve */
-    ZARR_INNER_ORDER_COLUMN_MAJOR = 3 /**< the first coordinate fastest */
+    ZARR_INNER_ORDER_MORTON = 1,      /**< along the Z-order curve */
+    ZARR_INNER_ORDER_COLUMN_MAJOR = 2 /**< the first coordinate fastest */
 };
 
 /**
@@ -354,7 +351,7 @@ typedef struct zarr_shard_writer zarr_shard_writer;
  * @retval ZARR_ERR_INVALID the grid has no such shard
  * @retval ZARR_ERR_UNSUPPORTED the array has no shards, or has codecs around them; or the
  * store cannot write values in parts (a local store with locks can), or
- * `opts->tuning->inner_order` is not ZARR_INNER_ORDER_C, or `opts->tuning->pipeline` is
+ * `opts->tuning->inner_order` is not 0, or `opts->tuning->pipeline` is
  * that of a plug-in
  * @retval ZARR_ERR_LIMIT a batch of one inner chunk needs more than
  * `opts->tuning->memory_bytes`

@@ -22,10 +22,10 @@ struct zarr_store_vtable; /* zarrc/plugin/store.h */
 
 /**
  * What a local store keeps through a loss of power or a crash of the system. What was
- * written survives the end of the process in any case.
+ * written survives the end of the process in any case. The default is
+ * ZARR_DURABILITY_COMMIT.
  */
 enum {
-    ZARR_DURABILITY_DEFAULT = 0, /**< as ZARR_DURABILITY_COMMIT */
     /** nothing for certain: an object may be empty or cut off */
     ZARR_DURABILITY_NONE = 1,
     /** all that was written before zarr_store_flush() returned. Of later writes, metadata
@@ -41,11 +41,9 @@ enum {
     ZARR_DURABILITY_EACH = 4
 };
 
-/** How a local store keeps two writers of one key apart. */
+/** How a local store keeps two writers of one key apart. 0: as the environment variable
+ * ZARRC_LOCKS says ("os" or "none"), else as ZARR_LOCKS_OS. */
 enum {
-    /** as the environment variable ZARRC_LOCKS says ("os" or "none"), else as
-     * ZARR_LOCKS_OS */
-    ZARR_LOCKS_DEFAULT = 0,
     /** by a lock on the file `<key>.__lock`, between threads and between processes. This
      * is the protocol of TensorStore: an open file description lock, or flock(2) if the
      * file system answers EINVAL, ENOSYS or EOPNOTSUPP to the former. If neither exists,
@@ -57,11 +55,9 @@ enum {
     ZARR_LOCKS_NONE = 2
 };
 
-/** Whether a local store follows symbolic links. */
+/** Whether a local store follows symbolic links. 0: as the environment variable
+ * ZARRC_SYMLINKS says ("within", "deny" or "follow"), else as ZARR_SYMLINKS_WITHIN. */
 enum {
-    /** as the environment variable ZARRC_SYMLINKS says ("within", "deny" or "follow"),
-     * else as ZARR_SYMLINKS_WITHIN */
-    ZARR_SYMLINKS_DEFAULT = 0,
     /** if they stay below the root of the store, or below `symlink_root` */
     ZARR_SYMLINKS_WITHIN = 1,
     ZARR_SYMLINKS_DENY = 2,  /**< never */

@@ -19,10 +19,10 @@ def _numbers(prefix: str, words: str) -> dict[str, int]:
     return {word: getattr(_core, f"{prefix}_{word.upper()}") for word in words.split()}
 
 
-DURABILITY = _numbers("ZARR_DURABILITY", "default none commit ordered each")
-LOCKS = _numbers("ZARR_LOCKS", "default os none")
-SYMLINKS = _numbers("ZARR_SYMLINKS", "default within deny follow")
-TRUST = _numbers("ZARR_TRUST", "default verified full none")
+DURABILITY = _numbers("ZARR_DURABILITY", "none commit ordered each")
+LOCKS = _numbers("ZARR_LOCKS", "os none")
+SYMLINKS = _numbers("ZARR_SYMLINKS", "within deny follow")
+TRUST = _numbers("ZARR_TRUST", "verified full none")
 _LOG_LEVELS = _numbers("ZARR_LOG", "error warn info debug trace")
 
 _DEFAULTS: dict[str, Any] = {
@@ -252,7 +252,7 @@ class Config:
         wanted["max_threads"] = _threads.count(values["max_threads"])
         wanted["untrusted"] = int(bool(values["untrusted"]))
         wanted["limits"] = None if values["limits"] is None else _limits_text(values["limits"])
-        wanted["trust"] = TRUST[values["trust"] or "default"]
+        wanted["trust"] = choice("trust", TRUST, values["trust"])
         level = values["log_level"]
         wanted["log_level"] = _LOG_LEVELS[level] if level else 0 if "ZARRC_LOG_LEVEL" in os.environ else (
             _log.library_level())
@@ -277,8 +277,8 @@ class Config:
     def _store_options(self) -> dict[str, Any]:
         values = self._values
         wait = values["lock_wait"]
-        return {"durability": DURABILITY[values["durability"] or "default"], "locks": LOCKS[values["locks"] or "default"],
-                "symlinks": SYMLINKS[values["symlinks"] or "default"],
+        return {"durability": choice("durability", DURABILITY, values["durability"]),
+                "locks": choice("locks", LOCKS, values["locks"]), "symlinks": choice("symlinks", SYMLINKS, values["symlinks"]),
                 "lock_wait_ms": 0 if wait is None else max(1, round(1000 * wait))}
 
     def __repr__(self) -> str:

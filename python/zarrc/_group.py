@@ -323,7 +323,7 @@ def opened(store: Any, path: str, *, zarr_format: int | None = None, use_consoli
            within: Any = None) -> Group:
     """Opens a group of a store, or below a group."""
     options: dict[str, Any] = {"zarr_format": zarr_format or 0,
-                               "consolidated": (_core.ZARR_CONSOLIDATED_AUTO if use_consolidated is None
+                               "consolidated": (0 if use_consolidated is None
                                                 else _core.ZARR_CONSOLIDATED_MUST if use_consolidated
                                                 else _core.ZARR_CONSOLIDATED_NEVER)}
     if isinstance(use_consolidated, str):

@@ -41,7 +41,7 @@ from ._zarr_store import ZarrcStore
 from .errors import UnsupportedError, ZarrcError, in_store, raised
 
 _log = logging.getLogger("zarrc")
-_ORDERS = {"lexicographic": _core.ZARR_INNER_ORDER_C, "unordered": _core.ZARR_INNER_ORDER_C, "morton": _core.ZARR_INNER_ORDER_MORTON,
+_ORDERS = {"lexicographic": 0, "unordered": 0, "morton": _core.ZARR_INNER_ORDER_MORTON,
            "colexicographic": _core.ZARR_INNER_ORDER_COLUMN_MAJOR}
 _HANDLES = 16  # of one array: for shapes that its chunks at the end had
 _OURS = (LocalStore, ZarrcStore)  # what the library reads and writes itself

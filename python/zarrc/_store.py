@@ -241,7 +241,7 @@ def _of_text(text: str, mode: str, options: dict[str, Any] | None) -> Place:
         if options:
             raise TypeError("storage_options are for stores of plug-ins, and for URLs that fsspec or obstore open")
         url = os.path.abspath(url)
-        if settings["symlinks"] in (SYMLINKS["default"], SYMLINKS["within"]):
+        if settings["symlinks"] in (0, SYMLINKS["within"]):
             settings |= _symlink_root(url)
         return Place(_open_url(url, settings), "")
     if not _is_registered(text.partition("://")[0]):

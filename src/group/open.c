@@ -37,7 +37,7 @@ static zarr_status group_new(zarr_group **out, zarr_store *store, const char *pa
         ZR_TRY(zr_fail_memory(err, sizeof *g));
     }
     zr_handle_init(&g->h, store, normal);
-    g->consolidated = o->consolidated ? o->consolidated : ZARR_CONSOLIDATED_AUTO;
+    g->consolidated = o->consolidated;
     if (o->consolidated_key) {
         g->consolidated_key = zr_strdup(ctx->alloc, o->consolidated_key);
         if (!g->consolidated_key)

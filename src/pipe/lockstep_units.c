@@ -458,8 +458,8 @@ static const struct zr_level *own_level(const struct zr_io *io,
 static bool objects_add(const struct objects *o, const struct zr_level *lv,
                         const struct zr_projection *proj, uint64_t *sum)
 {
-    uint64_t one = zr_unit_budget(
-        lv, proj->full && (!lv->is_shard || o->w.io->inner_order <= ZARR_INNER_ORDER_C));
+    uint64_t one =
+        zr_unit_budget(lv, proj->full && (!lv->is_shard || o->w.io->inner_order == 0));
 
     return (lv->is_shard || (zr_add_u64(one, lv->decoded_bytes, &one) &&
                              zr_add_u64(one, lv->encoded_bound, &one))) &&

@@ -19,8 +19,8 @@ bool zr_shard_can_stream(const struct zr_work *w, const struct zr_level *lv)
 
     return lv->is_shard && !lv->bytes_encode && !lv->bytes_decode && !io->sink &&
            !io->parts && !w->later && !w->old_value && !w->granted &&
-           io->inner_order <= ZARR_INNER_ORDER_C &&
-           zr_io_is_host(io, io->view.base.device_type) && zr_store_has_parts(io->store);
+           io->inner_order == 0 && zr_io_is_host(io, io->view.base.device_type) &&
+           zr_store_has_parts(io->store);
 }
 
 uint64_t zr_io_part_bytes(const struct zr_io *io)

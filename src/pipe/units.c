@@ -208,8 +208,7 @@ zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *p
     leaf = u.lv->is_shard ? &l->level[l->n_levels - 1] : u.lv;
     if (!w->granted) {
         /* another order of inner chunks needs room for them once more */
-        need.host =
-            zr_unit_budget(u.lv, proj->full && w->io->inner_order <= ZARR_INNER_ORDER_C);
+        need.host = zr_unit_budget(u.lv, proj->full && w->io->inner_order == 0);
         need.device = zr_unit_on_device(w->io, u.lv);
         u.streams = need.host > zr_io_budget(w->io) && zr_shard_can_stream(w, u.lv);
         if (u.streams)

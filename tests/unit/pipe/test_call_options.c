@@ -395,16 +395,16 @@ static void check_order(uint32_t order, bool at_start, const char *pipeline,
 
 static void test_inner_order(void **state)
 {
-    static const char *const want[] = {
-        "00 01 02 10 11 12 20 21 22 30 31 32 ", "00 01 02 10 11 12 20 21 22 30 31 32 ",
-        "00 10 01 11 20 30 21 31 02 12 22 32 ", "00 10 20 30 01 11 21 31 02 12 22 32 "};
+    static const char *const want[] = {"00 01 02 10 11 12 20 21 22 30 31 32 ",
+                                       "00 10 01 11 20 30 21 31 02 12 22 32 ",
+                                       "00 10 20 30 01 11 21 31 02 12 22 32 "};
     zarr_io_options o = ZARR_IO_OPTIONS_INIT;
     const uint64_t whole[2] = {N, N}, nested[2] = {32, 32};
     struct pw w;
     zarr_array *a;
 
     (void)state;
-    for (uint32_t order = 0; order < 4; order++)
+    for (uint32_t order = 0; order < 3; order++)
         for (int i = 0; i < 4; i++)
             check_order(order, i % 2, i / 2 ? "serial" : NULL, want[order]);
     pw_open(&w, 2, MEMORY, 0);
@@ -416,7 +416,7 @@ static void test_inner_order(void **state)
     assert_ok(pw_box(a, zero, whole, data, &o, true));
     assert_ok(pw_box(a, zero, whole, got, NULL, false));
     assert_memory_equal(got, data, sizeof *got * N * N);
-    o.tuning = TUNING(.inner_order = 4);
+    o.tuning = TUNING(.inner_order = 3);
     assert_status(pw_box(a, zero, whole, data, &o, true), ZARR_ERR_INVALID);
     zarr_array_free(a);
     pw_close(&w);

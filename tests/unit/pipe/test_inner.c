@@ -225,7 +225,7 @@ static void test_other_order(void **state)
     };
     static const uint64_t shape[2] = {EDGE, EDGE};
     static int32_t from[EDGE * EDGE], to[EDGE * EDGE];
-    static const uint32_t orders[] = {ZARR_INNER_ORDER_C, ZARR_INNER_ORDER_MORTON,
+    static const uint32_t orders[] = {0, ZARR_INNER_ORDER_MORTON,
                                       ZARR_INNER_ORDER_COLUMN_MAJOR};
     struct pw w;
 
@@ -252,7 +252,7 @@ static void test_other_order(void **state)
         /* no hole is read, but the index is */
         assert_int_equal(stats.bytes_stored, sizeof to + EDGE * EDGE * 16);
         assert_in_range(stats.store_ranges, 1, 130);
-        assert_in_range(stats.waves, 1, orders[i] == ZARR_INNER_ORDER_C ? 20 : 3);
+        assert_in_range(stats.waves, 1, orders[i] == 0 ? 20 : 3);
         zarr_array_free(a);
     }
     pw_close(&w);

@@ -167,7 +167,7 @@ static void durabilities(void **state)
     struct world *w = world_of(state);
     zarr_error err = {0};
 
-    for (uint32_t d = ZARR_DURABILITY_DEFAULT; d <= ZARR_DURABILITY_EACH; d++) {
+    for (uint32_t d = 0; d <= ZARR_DURABILITY_EACH; d++) {
         for (uint32_t locks = ZARR_LOCKS_OS; locks <= ZARR_LOCKS_NONE; locks++) {
             zarr_store *s = open_with(w, 0, d, locks, 0);
 
