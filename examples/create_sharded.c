@@ -12,21 +12,9 @@
 int main(int argc, char **argv)
 {
     const uint64_t shape[2] = {1000, 1000}, chunk[2] = {100, 100}, shard[2] = {500, 500};
-    const uint64_t data_shape[2] = {1000, 1000};
     const char *const names[2] = {"y", "x"};
-    const zarr_store_options store_opts = {.struct_size = sizeof store_opts,
-                                           .flags = ZARR_STORE_CREATE};
-    const zarr_array_spec spec = {
-        .struct_size = sizeof spec,
-        .ndim = 2,
-        .shape = shape,
-        .chunk_shape = chunk, /* the unit of reading */
-        .shard_shape = shard, /* one file each */
-        .data_type = "float32",
-        .fill_value = "\"NaN\"",
-        .dimension_names = names,
-        .attributes = "{\"units\": \"K\"}",
-    };
+    zarr_store_options store_opts = ZARR_STORE_OPTIONS_INIT;
+    zarr_array_spec spec = ZARR_ARRAY_SPEC_INIT;
     zarr_context *ctx = NULL;
     zarr_store *store = NULL;
     zarr_array *array = NULL;
@@ -35,11 +23,20 @@ int main(int argc, char **argv)
     float *data = malloc(sizeof *data * 1000 * 1000);
     int rc = 1;
 
+    spec.ndim = 2;
+    spec.shape = shape;
+    spec.chunk_shape = chunk; /* the unit of reading */
+    spec.shard_shape = shard; /* one file each */
+    spec.data_type = "float32";
+    spec.fill_value = "\"NaN\"";
+    spec.dimension_names = names;
+    spec.attributes = "{\"units\": \"K\"}";
+    store_opts.flags = ZARR_STORE_CREATE;
     if (!data)
         return 1;
     for (int i = 0; i < 1000 * 1000; i++)
         data[i] = 273.15f + (float)(i % 1000) / 50;
-    zarr_tensor_host(&tensor, "float32", data, sizeof *data * 1000 * 1000, 2, data_shape);
+    zarr_tensor_host(&tensor, "float32", data, sizeof *data * 1000 * 1000, 2, shape);
 
     if (zarr_context_create(&ctx, NULL, &err) != ZARR_OK ||
         zarr_store_open(&store, ctx, argc > 1 ? argv[1] : "example.zarr", &store_opts,

@@ -16,17 +16,11 @@ static uint8_t image[IMAGE][IMAGE], crop[CROPS][SIDE][SIDE];
 
 int main(int argc, char **argv)
 {
-    const zarr_store_options create = {.struct_size = sizeof create,
-                                       .flags = ZARR_STORE_CREATE};
+    zarr_store_options create = ZARR_STORE_OPTIONS_INIT;
     const uint64_t shape[2] = {IMAGE, IMAGE}, chunk[2] = {64, 64}, side[2] = {SIDE, SIDE};
-    const uint64_t image_shape[2] = {IMAGE, IMAGE}, crop_shape[2] = {SIDE, SIDE};
-    const zarr_array_spec spec = {.struct_size = sizeof spec,
-                                  .ndim = 2,
-                                  .shape = shape,
-                                  .chunk_shape = chunk,
-                                  .data_type = "uint8"};
+    zarr_array_spec spec = ZARR_ARRAY_SPEC_INIT;
     zarr_stats stats = ZARR_STATS_INIT;
-    const zarr_io_options opts = {.struct_size = sizeof opts, .stats = &stats};
+    zarr_io_options opts = ZARR_IO_OPTIONS_INIT;
     zarr_io_part part[CROPS];
     zarr_selection *box[CROPS] = {0};
     zarr_tensor whole, tensor[CROPS];
@@ -35,12 +29,15 @@ int main(int argc, char **argv)
     zarr_array *array = NULL;
     zarr_error err = ZARR_ERROR_INIT;
 
+    opts.stats = &stats;
+    spec.ndim = 2, spec.shape = shape, spec.chunk_shape = chunk, spec.data_type = "uint8";
+    create.flags = ZARR_STORE_CREATE;
     image[37][101] = 1;
-    zarr_tensor_host(&whole, "uint8", image, sizeof image, 2, image_shape);
+    zarr_tensor_host(&whole, "uint8", image, sizeof image, 2, shape);
     for (int i = 0; i < CROPS && !err.code; i++) {
         const uint64_t at[2] = {(unsigned)i * 37 % 224, (unsigned)i * 101 % 224};
 
-        zarr_tensor_host(&tensor[i], "uint8", crop[i], sizeof crop[i], 2, crop_shape);
+        zarr_tensor_host(&tensor[i], "uint8", crop[i], sizeof crop[i], 2, side);
         if (zarr_selection_box(&box[i], 2, shape, at, side, &err) == ZARR_OK)
             part[i] = (zarr_io_part){.selection = box[i], .tensor = &tensor[i]};
     }

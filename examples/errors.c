@@ -28,8 +28,8 @@ static zarr_status append_again(zarr_array *array, const zarr_tensor *src,
 
 int main(int argc, char **argv)
 {
-    const zarr_store_options create = {sizeof create, .flags = ZARR_STORE_CREATE};
-    zarr_array_spec spec = {sizeof spec, .ndim = 1, .shape = (uint64_t[]){3}};
+    zarr_store_options create = ZARR_STORE_OPTIONS_INIT;
+    zarr_array_spec spec = ZARR_ARRAY_SPEC_INIT;
     int8_t data[6] = {1, 2, 3};
     zarr_context *ctx = NULL;
     zarr_store *store = NULL;
@@ -37,7 +37,8 @@ int main(int argc, char **argv)
     zarr_tensor three, six;
     zarr_error e = {0};
 
-    spec.data_type = "int8";
+    spec.ndim = 1, spec.shape = (uint64_t[]){3}, spec.data_type = "int8";
+    create.flags = ZARR_STORE_CREATE;
     zarr_tensor_host(&three, "int8", data, 3, 1, (uint64_t[]){3});
     zarr_tensor_host(&six, "int8", data, 6, 1, (uint64_t[]){6});
     if (zarr_context_create(&ctx, NULL, &e) ||

@@ -25,10 +25,8 @@ static int show_fault(void *user, const zarr_verify_item *fault)
 
 int main(int argc, char **argv)
 {
-    const zarr_store_options create = {sizeof create, .flags = ZARR_STORE_CREATE};
-    const zarr_array_spec spec = {sizeof spec, .data_type = "uint8", .ndim = 1,
-                                  .shape = (uint64_t[]){6},
-                                  .chunk_shape = (uint64_t[]){2}};
+    zarr_store_options create = ZARR_STORE_OPTIONS_INIT;
+    zarr_array_spec spec = ZARR_ARRAY_SPEC_INIT;
     uint8_t data[6] = {1, 2, 0, 0, 5, 6}; /* zero is the fill value: not stored */
     char text[4000];
     zarr_explanation *plan = NULL;
@@ -39,6 +37,8 @@ int main(int argc, char **argv)
     zarr_tensor tensor;
     zarr_error err = {0};
 
+    spec.data_type = "uint8", spec.ndim = 1, spec.shape = (uint64_t[]){6};
+    spec.chunk_shape = (uint64_t[]){2}, create.flags = ZARR_STORE_CREATE;
     zarr_tensor_host(&tensor, "uint8", data, sizeof data, 1, (uint64_t[]){6});
     if (zarr_context_create(&ctx, NULL, &err) ||
         zarr_store_open(&store, ctx, argc > 1 ? argv[1] : "example.zarr", &create,

@@ -32,17 +32,18 @@ int main(void)
     const zarr_memory_vtable own = {
         sizeof own,      0, "own", ZARR_DEVICE_EXT, .alloc = own_alloc, .free = own_free,
         .copy = own_copy};
-    const zarr_array_spec spec = {sizeof spec, .ndim = 1, .shape = (uint64_t[]){26},
-                                  .data_type = "uint8"};
+    zarr_array_spec spec = ZARR_ARRAY_SPEC_INIT;
     char text[] = "an array of any memory....";
-    zarr_tensor host, dev = {sizeof dev, ZARR_DEVICE_EXT, 0, 1, .shape = spec.shape};
+    zarr_tensor host, dev = ZARR_TENSOR_INIT;
     zarr_context *ctx = NULL;
     zarr_store *store = NULL;
     zarr_array *array = NULL;
     zarr_memory mem = {0};
     zarr_error err = {0};
 
-    zarr_tensor_host(&host, "uint8", text, 26, 1, dev.shape);
+    spec.ndim = 1, spec.shape = (uint64_t[]){26}, spec.data_type = "uint8";
+    dev.device_type = ZARR_DEVICE_EXT, dev.ndim = 1, dev.shape = spec.shape;
+    zarr_tensor_host(&host, "uint8", text, 26, 1, spec.shape);
     if (zarr_context_create(&ctx, NULL, &err) ||
         zarr_context_register_memory(ctx, &own, NULL, "example", &err) ||
         zarr_memory_alloc(&mem, ctx, ZARR_DEVICE_EXT, 0, 26, &err) ||
@@ -52,8 +53,7 @@ int main(void)
         (dev.data = mem.handle, zarr_array_read(array, NULL, &dev, NULL, &err)) ||
         memcmp(mem.handle, text, 26) != 0)
         return fprintf(stderr, "%s\n", err.message), 1;
-    zarr_memory_free(ctx, &mem);
-    zarr_array_free(array);
+    zarr_memory_free(ctx, &mem), zarr_array_free(array);
     zarr_store_free(store);
     zarr_context_free(ctx);
     return 0;

@@ -10,16 +10,15 @@ static zarr_status make_one(zarr_store *store, zarr_error *err)
 {
     static int16_t data[40][30];
     const uint64_t shape[2] = {40, 30};
-    const uint64_t data_shape[2] = {40, 30};
-    const zarr_array_spec spec = {
-        .struct_size = sizeof spec, .ndim = 2, .shape = shape, .data_type = "int16"};
+    zarr_array_spec spec = ZARR_ARRAY_SPEC_INIT;
     zarr_array *array = NULL;
     zarr_tensor tensor;
     zarr_status st;
 
+    spec.ndim = 2, spec.shape = shape, spec.data_type = "int16";
     for (int i = 0; i < 40 * 30; i++)
         data[i / 30][i % 30] = (int16_t)(100 * (i / 30) + i % 30);
-    zarr_tensor_host(&tensor, "int16", data, sizeof data, 2, data_shape);
+    zarr_tensor_host(&tensor, "int16", data, sizeof data, 2, shape);
     st = zarr_array_create(&array, store, "a", &spec, NULL, err);
     if (st == ZARR_OK)
         st = zarr_array_write(array, NULL, &tensor, NULL, err);
@@ -29,12 +28,11 @@ static zarr_status make_one(zarr_store *store, zarr_error *err)
 
 int main(int argc, char **argv)
 {
-    const zarr_store_options create = {.struct_size = sizeof create,
-                                       .flags = ZARR_STORE_CREATE};
+    zarr_store_options create = ZARR_STORE_OPTIONS_INIT;
     const uint64_t part_shape[2] = {5, 4};
     int16_t part[5][4];
-    zarr_stats stats = {.struct_size = sizeof stats};
-    const zarr_io_options opts = {.struct_size = sizeof opts, .stats = &stats};
+    zarr_stats stats = ZARR_STATS_INIT;
+    zarr_io_options opts = ZARR_IO_OPTIONS_INIT;
     zarr_context *ctx = NULL;
     zarr_store *store = NULL;
     zarr_array *array = NULL;
@@ -42,6 +40,7 @@ int main(int argc, char **argv)
     zarr_tensor tensor;
     zarr_error err = {0};
 
+    opts.stats = &stats, create.flags = ZARR_STORE_CREATE;
     zarr_tensor_host(&tensor, "int16", part, sizeof part, 2, part_shape);
     if (zarr_context_create(&ctx, NULL, &err) ||
         zarr_store_open(&store, ctx, argc > 1 ? argv[1] : "example.zarr", &create,

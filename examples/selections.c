@@ -28,8 +28,7 @@ int main(void)
 {
     int32_t data[3][4] = {{0, 1, 2, 3}, {10, 11, 12, 13}, {20, 21, 22, 23}};
     const uint64_t shape[2] = {3, 4};
-    const zarr_array_spec spec = {sizeof spec, .data_type = "int32", .ndim = 2,
-                                  .shape = shape};
+    zarr_array_spec spec = ZARR_ARRAY_SPEC_INIT;
     const int64_t rows[2] = {2, 0}, points[3][2] = {{0, 0}, {1, 1}, {-1, -1}};
     const zarr_dim_selection dims[2] = {
         /* x.oindex[[2, 0], 1:] in Python */
@@ -43,6 +42,7 @@ int main(void)
     zarr_tensor tensor;
     zarr_error err = {0};
 
+    spec.data_type = "int32", spec.ndim = 2, spec.shape = shape;
     zarr_tensor_host(&tensor, "int32", data, sizeof data, 2, (uint64_t[]){3, 4});
     if (zarr_context_create(&ctx, NULL, &err) ||
         zarr_store_open(&store, ctx, "memory:", NULL, &err) ||

@@ -15,28 +15,28 @@ int main(int argc, char **argv)
     const uint64_t part_shape[2] = {3, 5};
     /* matrix(2:6:2, 1:5): row i is i * 2 + 1 in a column, columns are 8 apart */
     const int64_t strides[2] = {2 * sizeof(double), 8 * sizeof(double)};
-    const zarr_store_options create = {.struct_size = sizeof create,
-                                       .flags = ZARR_STORE_CREATE};
-    const zarr_array_spec spec = {.struct_size = sizeof spec,
-                                  .ndim = 2,
-                                  .shape = shape,
-                                  .data_type = "float64",
-                                  .order = 'F'}; /* chunks are stored column-major, too */
+    zarr_store_options create = ZARR_STORE_OPTIONS_INIT;
+    zarr_array_spec spec = ZARR_ARRAY_SPEC_INIT; /* chunks are stored column-major, too */
     unsigned char swapped[3][5][8];
     zarr_context *ctx = NULL;
     zarr_store *store = NULL;
     zarr_array *array = NULL;
-    zarr_tensor part = {.struct_size = sizeof part,
-                        .device_type = ZARR_DEVICE_CPU,
-                        .ndim = 2,
-                        .data = matrix,
-                        .shape = part_shape,
-                        .strides = strides,
-                        .byte_offset = sizeof(double), /* of the first element */
-                        .data_bytes = sizeof matrix};
+    zarr_tensor part = ZARR_TENSOR_INIT;
     zarr_tensor big;
     zarr_error err = {0};
 
+    part.device_type = ZARR_DEVICE_CPU;
+    part.ndim = 2;
+    part.data = matrix;
+    part.shape = part_shape;
+    part.strides = strides;
+    part.byte_offset = sizeof(double);
+    part.data_bytes = sizeof matrix;
+    spec.ndim = 2;
+    spec.shape = shape;
+    spec.data_type = "float64";
+    spec.order = 'F';
+    create.flags = ZARR_STORE_CREATE;
     for (int col = 0; col < 6; col++)
         for (int row = 0; row < 8; row++)
             matrix[col][row] = row + 10 * col;

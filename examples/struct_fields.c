@@ -14,16 +14,9 @@ struct record { /* as the data type below: its fields have no gaps between them 
 
 int main(int argc, char **argv)
 {
-    const zarr_store_options create = {.struct_size = sizeof create,
-                                       .flags = ZARR_STORE_CREATE};
-    const zarr_array_spec spec = {.struct_size = sizeof spec,
-                                  .data_type = "[[\"station\", \"<i4\"],"
-                                               " [\"temperature\", \"<f4\"],"
-                                               " [\"east\", \"<f4\"],"
-                                               " [\"north\", \"<f4\"]]",
-                                  .ndim = 1,
-                                  .shape = (uint64_t[]){3}};
-    const zarr_io_options opts = {.struct_size = sizeof opts, .field = "temperature"};
+    zarr_store_options create = ZARR_STORE_OPTIONS_INIT;
+    zarr_array_spec spec = ZARR_ARRAY_SPEC_INIT;
+    zarr_io_options opts = ZARR_IO_OPTIONS_INIT;
     struct record records[3] = {{7, 11.5F, 1, 2}, {8, 12.5F, 3, 4}, {9, 13.5F, 5, 6}};
     zarr_dtype_field info = ZARR_DTYPE_FIELD_INIT;
     zarr_context *ctx = NULL;
@@ -33,6 +26,14 @@ int main(int argc, char **argv)
     zarr_error err = {0};
     float kelvin[3];
 
+    opts.field = "temperature";
+    spec.data_type = "[[\"station\", \"<i4\"],"
+                     " [\"temperature\", \"<f4\"],"
+                     " [\"east\", \"<f4\"],"
+                     " [\"north\", \"<f4\"]]";
+    spec.ndim = 1;
+    spec.shape = (uint64_t[]){3};
+    create.flags = ZARR_STORE_CREATE;
     zarr_tensor_host(&whole, spec.data_type, records, sizeof records, 1, (uint64_t[]){3});
     zarr_tensor_host(&field, "float32", kelvin, sizeof kelvin, 1, (uint64_t[]){3});
     if (zarr_context_create(&ctx, NULL, &err) ||

@@ -12,16 +12,9 @@ static const uint64_t offsets[] = {0, 8, 12, 12, 18}; /* the third name is empty
 
 int main(int argc, char **argv)
 {
-    const zarr_store_options create = {.struct_size = sizeof create,
-                                       .flags = ZARR_STORE_CREATE};
-    const zarr_array_spec spec = {.struct_size = sizeof spec,
-                                  .data_type = "string",
-                                  .ndim = 1,
-                                  .shape = (uint64_t[]){4}};
-    const zarr_vlen_column names = {.struct_size = sizeof names,
-                                    .n = 4,
-                                    .offsets = offsets,
-                                    .bytes = (const uint8_t *)letters};
+    zarr_store_options create = ZARR_STORE_OPTIONS_INIT;
+    zarr_array_spec spec = ZARR_ARRAY_SPEC_INIT;
+    zarr_vlen_column names = ZARR_VLEN_COLUMN_INIT;
     zarr_vlen_column column = ZARR_VLEN_COLUMN_INIT;
     zarr_io_options opts = ZARR_IO_OPTIONS_INIT;
     zarr_context *ctx = NULL;
@@ -32,6 +25,13 @@ int main(int argc, char **argv)
     zarr_tensor tensor;
     zarr_error err = {0};
 
+    names.n = 4;
+    names.offsets = offsets;
+    names.bytes = (const uint8_t *)letters;
+    spec.data_type = "string";
+    spec.ndim = 1;
+    spec.shape = (uint64_t[]){4};
+    create.flags = ZARR_STORE_CREATE;
     zarr_tensor_host(&tensor, "string", two, sizeof two, 1, (uint64_t[]){2});
     if (zarr_context_create(&ctx, NULL, &err) ||
         zarr_store_open(&store, ctx, argc > 1 ? argv[1] : "example.zarr", &create,

@@ -1,8 +1,7 @@
 /* Introduces: zarr_array_ref(), zarr_selection_box()
  *
  * Four threads write and read regions of one array through one handle, which each of them
- * owns. All regions are in one chunk: the library locks it for each writer.
- */
+ * owns. All regions are in one chunk: the library locks it for each writer. */
 #include <pthread.h>
 #include <stdio.h>
 #include <zarrc/zarrc.h>
@@ -25,7 +24,7 @@ static void *work(void *arg)
 
     for (int i = 0; i < 250; i++)
         data[i] = (int32_t)p->start + i;
-    zarr_tensor_host(&tensor, "int32", data, sizeof data, 1, (uint64_t[]){250});
+    zarr_tensor_host(&tensor, "int32", data, sizeof data, 1, count);
     if (zarr_selection_box(&box, 1, shape, &p->start, count, &err) ||
         zarr_array_write(p->array, box, &tensor, NULL, &err) ||
         zarr_array_read(p->array, box, &tensor, NULL, &err))
@@ -38,13 +37,14 @@ static void *work(void *arg)
 
 int main(void)
 {
-    zarr_array_spec spec = {sizeof spec, .data_type = "int32", .ndim = 1, .shape = shape};
+    zarr_array_spec spec = ZARR_ARRAY_SPEC_INIT;
     struct part part[4] = {0};
     zarr_context *ctx = NULL; /* one for all threads */
     zarr_store *store = NULL;
     zarr_array *array = NULL;
     zarr_error err = {0};
 
+    spec.data_type = "int32", spec.ndim = 1, spec.shape = shape;
     if (zarr_context_create(&ctx, NULL, &err) ||
         zarr_store_open(&store, ctx, "memory:", NULL, &err) ||
         zarr_array_create(&array, store, "a", &spec, NULL, &err))

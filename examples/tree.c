@@ -13,19 +13,18 @@ static void look(zarr_store *store, const char *path)
     static const char *const kinds[] = {"nothing", "array", "group"};
     uint32_t kind = ZARR_NODE_NONE;
     int32_t format = 0;
-    zarr_error err;
+    const zarr_status st = zarr_node_probe(store, path, &kind, &format, NULL);
 
-    if (zarr_node_probe(store, path, &kind, &format, &err))
-        fprintf(stderr, "%s\n", err.message);
-    printf("%s: %s, format %d\n", path, kinds[kind], (int)format);
+    printf("%s: %s, format %d\n", path, st ? zarr_status_text(st) : kinds[kind], format);
 }
 
 static zarr_status change(zarr_store *store, zarr_error *err)
 {
-    const zarr_migrate_options v3 = {sizeof v3, .flags = ZARR_MIGRATE_REMOVE};
+    zarr_migrate_options v3 = ZARR_MIGRATE_OPTIONS_INIT;
     zarr_group *group = NULL;
     zarr_status st = zarr_node_copy(store, "old", store, "copy", NULL, err);
 
+    v3.flags = ZARR_MIGRATE_REMOVE;
     if (st == ZARR_OK) /* writes metadata; chunks stay as they are */
         st = zarr_node_migrate(store, "copy", &v3, err);
     if (st == ZARR_OK) /* one step: a reader sees the old or the new path */
@@ -40,14 +39,15 @@ static zarr_status change(zarr_store *store, zarr_error *err)
 
 int main(int argc, char **argv)
 {
-    const zarr_store_options create = {sizeof create, .flags = ZARR_STORE_CREATE};
-    const zarr_array_spec spec = {sizeof spec, .zarr_format = 2, .data_type = "int16",
-                                  .ndim = 1, .shape = (uint64_t[]){4}};
+    zarr_store_options create = ZARR_STORE_OPTIONS_INIT;
+    zarr_array_spec spec = ZARR_ARRAY_SPEC_INIT;
     zarr_context *ctx = NULL;
     zarr_store *store = NULL;
     zarr_array *array = NULL;
     zarr_error err = {0};
 
+    create.flags = ZARR_STORE_CREATE, spec.data_type = "int16";
+    spec.zarr_format = 2, spec.ndim = 1, spec.shape = (uint64_t[]){4};
     if (zarr_context_create(&ctx, NULL, &err) ||
         zarr_store_open(&store, ctx, argc > 1 ? argv[1] : "example.zarr", &create,
                         &err) ||
