@@ -13,21 +13,18 @@ SHORT = {"zarrs-mimalloc": "zarrs with mimalloc", "zarrs-system": "zarrs", "zarr
          "zarr-fused": "zarr-python, fused", "netcdf": "netCDF", "gdal": "GDAL"}
 GROUPS = (("Cubes of zarr_benchmarks", ("read/raw", "read/zstd", "read/shard", "read-", "chunks", "inner-chunks", "round/", "one-core/")),
           ("Codecs", ("read/", "write/")), ("Small chunks", ("scale/",)), ("Parts, texts, handles, other storage", ("",)))
+FRONT_CASES = ("read/raw", "read/zstd", "read/shard", "read/inner-zstd", "read/v2-raw", "write/zstd", "write/shard", "write/files")
+FRONT_PEERS = {"zarrc": "zarrc", "zarrs-mimalloc": "zarrs", "tensorstore": "TensorStore", "zarr-python": "zarr-python", "zarr-fused": "zarr-python, fused",
+               "netcdf": "netCDF-C"}
 AT_FLOOR = 1.05  # of it, at most: a better loop would gain little
 SMALL_SETS = ("files", "inner-")
 
 
 def ms(seconds):
-    """Milliseconds, or microseconds if few, to three digits."""
+    """Milliseconds, to three digits."""
     if seconds is None:
         return "no clean round"
-    if seconds < 1e-3:
-        return f"{seconds * 1e6:.3g} us"
     return f"{seconds * 1e3:.3g}" if seconds < 1 else f"{seconds * 1e3:.0f}"
-
-
-def times(found):
-    return f"{found[0]:.2f}" if found else ""
 
 
 def with_range(found):
@@ -90,29 +87,21 @@ def rows(runs):
     return sorted(found, key=lambda row: (row.record["size"], order[row.case.name], row.run))
 
 
-def title(row, sizes):
-    return row.case.title + (f", {row.record['size']}^3" if len(sizes) > 1 else "")
+def title(row):
+    """The case, with the edge of its array if that is a cube."""
+    shape = cases.sets(row.record["size"])[row.case.set].shape
+    return row.case.title + (f", {shape[0]}^3" if len(shape) == 3 and len(set(shape)) == 1 else "")
 
 
 def short_table(runs):
-    """For README.md: each case in a line."""
-    all_rows = rows(runs)
-    sizes = {row.record["size"] for row in all_rows}
-    lines = ["| case | zarrc ms | of the floor | best peer / zarrc | zarr-python / zarrc | |", "|---|---:|---:|---|---:|---|"]
-    for row in all_rows:
-        best = f"{times(row.ratios[row.best])} {SHORT.get(row.best, row.best)}" if row.best else ""
-        if row.case.writes and row.equal and row.is_equal:
-            least = min(row.equal, key=lambda name: row.equal[name][0])
-            best += f" ({times(row.equal[least])} {SHORT.get(least, least)} on equal terms)"
-        lines.append(f"| {title(row, sizes)} | {ms(row.ours)} | {times(row.to_floor)} | {best} | {times(row.ratios.get('zarr-python'))} | "
-                     f"{'short' if row.short() else ''} |")
-    n_short = sum(bool(row.short()) for row in all_rows)
+    """For README.md: a few cases, each in a line with the milliseconds of each library."""
+    found = {row.case.name: row for row in rows(runs) if row.record["size"] <= cases.SMALL}
+    lines = [f"| case, milliseconds | {' | '.join(FRONT_PEERS.values())} |", "|---|" + "---:|" * len(FRONT_PEERS)]
+    for row in (found[name] for name in FRONT_CASES if name in found):
+        cells = [ms(row.median(name)) if name in row.samples else "" for name in FRONT_PEERS]
+        lines.append(f"| {title(row)} | {' | '.join(cells)} |")
     facts = next(iter(runs.values()))["facts"]
-    missing = len(by_name()) - len({row.case.name for row in all_rows})
-    lines += ["", f"{len(all_rows)} cases, {f'{missing} more not measured, ' * (missing > 0)}{n_short} short of their target (the last column; [docs/benchmarks.md](docs/benchmarks.md) has the "
-              f"targets). Machine: {facts['cores']} cores of {facts['cpu']}, Linux {facts['kernel']}, huge pages `{facts['huge_pages']}`, "
-              f"{facts['file_system']}. Runs: {', '.join(f'[{name}](bench/results/{name}.json)' for name in runs)}."]
-    return "\n".join(lines)
+    return "\n".join([*lines, "", f"Machine: {facts['cores']} cores of {facts['cpu']}, Linux {facts['kernel']}, {facts['file_system']}."])
 
 
 def replaced(text, table):
@@ -125,16 +114,26 @@ def replaced(text, table):
 
 HEAD = """# How fast zarrc is
 
-Written by `scripts/gen-benchmarks` from the samples in `bench/results/`; `bench/peers/README.md` tells how they are measured and
-what each word means. Times are medians of clean rounds, in milliseconds unless they say us; on another machine they differ, and the
-ratios are what to compare. A ratio is the median of the ratios of the same rounds, with the interval that holds it with 90 %. Of zarrc to
-the floor, less is better; of a peer to zarrc, more. An empty cell: the peer cannot do the case, or no round was clean.
+`scripts/gen-benchmarks` writes this page from the samples in `bench/results/`.
+[bench/peers](../bench/peers/README.md) describes the method and defines each word.
 
-What differs besides the libraries: zarrs has zstd 1.5.7 inside, TensorStore its own, zarrc here Debian's 1.5.4, which encodes slower. Where
-arrays are written, zarrc-newer is zarrc built with `ZARR_NEWER_CODECS`: zstd 1.5.7 and libdeflate 1.26. zarrc, tensorstore and zarr-python
-replace files in one step; zarrs and the floor write in place. The targets of writes are meant "on equal terms": with codecs as new, and beside
-peers that replace files in one step. The floor is a set of bare loops, not a limit: where zarrc has better ones, its
-ratio is below 1.
+## How to read the tables
+
+- A time is the median of the clean rounds, in milliseconds. Times differ between machines; compare the ratios.
+- A ratio is the median of the ratios within each round, with its 90 % interval.
+- *zarrc / floor* compares zarrc with bare loops over pread, the codec and a copy of rows: lower is better. It can be below 1,
+  because the floor is a plain program and not a limit.
+- *peer / zarrc* compares a peer with zarrc: higher is better.
+- A cell is empty if the peer cannot do the case, or if no round was clean.
+
+## What differs besides the libraries
+
+- **zstd.** zarrs contains zstd 1.5.7 and TensorStore its own. zarrc uses Debian's 1.5.4, which encodes more slowly. zarrc-newer is
+  zarrc built with `ZARR_NEWER_CODECS`: zstd 1.5.7 and libdeflate 1.26. It takes part where arrays are written.
+- **Atomic writes.** zarrc, tensorstore and zarr-python replace each file in one step. zarrs and the floor write in place.
+- **Targets of writes** are "on equal terms": with codecs as new, and beside peers that replace files in one step.
+
+## The runs
 """
 
 
@@ -159,27 +158,25 @@ def machine_lines(runs):
 
 
 def case_tables(all_rows):
-    sizes = {row.record["size"] for row in all_rows}
     for group, _ in GROUPS:
         of = [row for row in all_rows if group_of(row.case.name) == group]
         if not of:
             continue
         names = [name for name in dict.fromkeys(name for row in of for name in row.samples) if name == NEWER or name not in NOT_PEERS]
         yield f"\n## {group}\n"
-        yield f"| case | floor | zarrc | zarrc / floor | {' | '.join(f'{name} / zarrc' for name in names)} | dropped |"
+        yield f"| case | floor ms | zarrc ms | zarrc / floor | {' | '.join(f'{name} / zarrc' for name in names)} | dropped |"
         yield "|---|---:|---:|---|" + "---|" * len(names) + "---:|"
         for row in of:
             cells = [with_range(row.ratio(name, "zarrc")) for name in names]
-            yield (f"| {title(row, sizes)} | {ms(row.median('floor')) if 'floor' in row.samples else ''} | {ms(row.ours)} | {with_range(row.to_floor)} | {' | '.join(cells)} | "
+            yield (f"| {title(row)} | {ms(row.median('floor')) if 'floor' in row.samples else ''} | {ms(row.ours)} | {with_range(row.to_floor)} | {' | '.join(cells)} | "
                    f"{samples.n_dirty(row.samples)} |")
 
 
 def short_list(all_rows):
-    sizes = {row.record["size"] for row in all_rows}
     yield "\n## Short of a target\n\nWhat binds these cases, by counts and profiles, and what was tried: [shortfalls-2-cores](../bench/results/shortfalls-2-cores.md).\n"
     for row in all_rows:
         for text in row.short():
-            yield f"* {title(row, sizes)}: {text} (run {row.run})"
+            yield f"* {title(row)}: {text} (run {row.run})"
 
 
 def pages_table(all_rows):
@@ -189,7 +186,7 @@ def pages_table(all_rows):
         return
     yield "\n## At equal pages\n\nzarrc with 4 KiB pages (zarrc-4k), and what peers that have no others take in comparison.\n"
     names = ("zarrs-system", "tensorstore", "zarr-zarrs", "zarr-fused")
-    yield f"| case | zarrc-4k | {' | '.join(f'{name} / zarrc-4k' for name in names)} |\n|---|---:|" + "---|" * len(names)
+    yield f"| case | zarrc-4k ms | {' | '.join(f'{name} / zarrc-4k' for name in names)} |\n|---|---:|" + "---|" * len(names)
     for row in of:
         yield f"| {row.case.title} | {ms(row.median('zarrc-4k'))} | {' | '.join(with_range(row.ratio(name, 'zarrc-4k')) for name in names)} |"
 

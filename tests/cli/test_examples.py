@@ -158,7 +158,7 @@ def test_shell(page, model, tmp_path):
             assert done.returncode == 0, (block.code, done.stderr)
         elif block.language == "console" and not block.reason:
             run_session(block.code, folder)
-    if page == "README.md":
+    if page == "docs/shell.md":
         assert (folder / "brain-side.png").read_bytes().startswith(b"\x89PNG")
         for name in ("brain", "elevation"):
             assert np.array_equal(zarr.open_array(folder / "new.zarr" / name)[...], np.load(folder / f"{name}.npy"))
@@ -175,8 +175,9 @@ def run_session(session, folder):
 # ---- the other blocks ----
 
 RUN_BY = {("README.md", "c"): "examples/readme.cmake",  # compiled and run as examples/readme.c
-          ("README.md", "console"): "test_shell",
-          ("README.md", "cmake"): "tests/embed",
+          ("README.md", "sh"): "test_shell",
+          ("docs/shell.md", "console"): "test_shell",
+          ("docs/build.md", "cmake"): "tests/embed",
           **{(page, "python"): "tests/python/test_documents.py"
              for page in PAGES if page in ("README.md", "python/README.md", "docs/python.md") or re.match(r"docs/python/[^/]+$", page)}}
 
