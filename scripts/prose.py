@@ -1,0 +1,67 @@
+"""prose - the sentences and paragraphs of a Markdown page, for scripts/check-docs.
+
+Headings, tables, code, quotations and comments are left out. An item of a list is a paragraph. A sentence
+ends with a full stop, a question mark or an exclamation mark before a blank. A code span is one word."""
+import re
+import textwrap
+
+MOST_WORDS, MOST_LINES, COLUMNS = 30, 6, 100
+MOST_ROWS, MOST_MEANING = 35, 20  # of the glossary
+COMMENT = re.compile(r"<!--.*?-->", re.S)
+FENCED = re.compile(r"^ *```.*?^ *```[^\n]*$", re.S | re.M)
+APART = re.compile(r" *(?:\||#|>|!\[|---|:::|={3,}|\[[^\]]+\]: )")
+ITEM = re.compile(r" *(?:[-*+]|\d+\.) +")
+END = re.compile(r"(?<=[.?!])[\"')*_]*\s+")
+
+
+def blank(match):
+    return "\n" * match.group().count("\n")
+
+
+def paragraphs(text):
+    """(line, text) of each paragraph."""
+    text = FENCED.sub(blank, COMMENT.sub(blank, text))
+    first, words = 0, []
+    for number, line in enumerate([*text.split("\n"), ""], 1):
+        begins = ITEM.match(line)
+        is_apart = not line.strip() or APART.match(line) or line.startswith("    ") and not words
+        if words and (is_apart or begins):
+            yield first, " ".join(words)
+            words = []
+        if not is_apart:
+            first = first if words else number
+            words.append((line[begins.end():] if begins else line).strip())
+
+
+def sentences(paragraph):
+    """The sentences of a paragraph, with one word in the place of each code span and link target."""
+    text = re.sub(r"`[^`]+`", "code", paragraph)
+    text = re.sub(r"\]\([^)]*\)", "]", text)
+    return END.split(text)
+
+
+def faults(text):
+    """(line, what) of each sentence and paragraph that is too long."""
+    for line, paragraph in paragraphs(text):
+        n_lines = len(textwrap.wrap(paragraph, COLUMNS))
+        if n_lines > MOST_LINES:
+            yield line, f"a paragraph of {n_lines} lines of {COLUMNS} columns: split it, {MOST_LINES} at most"
+        for sentence in sentences(paragraph):
+            n_words = len(re.findall(r"\S*\w\S*", sentence))
+            if n_words > MOST_WORDS:
+                yield line, f"a sentence of {n_words} words, {MOST_WORDS} at most: {sentence[:60]}..."
+
+
+def glossary_faults(text):
+    """(line, what) of each row of the glossary that is too long, and of the table."""
+    lines = text.split("\n")
+    if "## Glossary" not in lines:
+        return
+    first = lines.index("## Glossary") + 1
+    rows = [(number, line) for number, line in enumerate(lines[first:], first + 1) if line.startswith("| ")][1:]
+    if len(rows) > MOST_ROWS:
+        yield first, f"a glossary of {len(rows)} rows, {MOST_ROWS} at most"
+    for number, line in rows:
+        n_words = len(line.split("|")[2].split())
+        if n_words > MOST_MEANING:
+            yield number, f"a meaning of {n_words} words, {MOST_MEANING} at most"
