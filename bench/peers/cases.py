@@ -128,13 +128,13 @@ def cubes():
         yield Case(f"read/{name}", f"read all, {title}", "read", name, floor=1.1, best=best, is_quick=True)
         yield Case(f"read-aligned/{name}", f"read all into aligned memory, {title}", "read", name, {"out": "aligned"}, 1.1)
         yield Case(f"read-warm/{name}", f"read all into used memory, {title}", "read", name, {"out": "warm", "repeats": 3}, 1.1)
-        yield Case(f"chunks/{name}", f"chunk by chunk, {title}", "units", name, {"repeats": 2}, 1.1, 1.0)
-        yield Case(f"chunks-2/{name}", f"chunk by chunk, two callers, {title}", "units", name, {"callers": 2, "repeats": 2}, 1.1, 1.0,
+        yield Case(f"chunks/{name}", f"block by block, {title}", "units", name, {"repeats": 2}, 1.1, 1.0)
+        yield Case(f"chunks-2/{name}", f"block by block, two callers, {title}", "units", name, {"callers": 2, "repeats": 2}, 1.1, 1.0,
                    is_quick=name == "shard")
         yield Case(f"round/{name}", f"read, encode, write, {title}", "round", name, {"callers": 2}, 1.1, 1.0)
     for callers in (1, 2):
         of = ", two callers" if callers == 2 else ""
-        yield Case(f"inner-chunks-{callers}", f"inner chunk by inner chunk{of}", "units", "shard",
+        yield Case(f"inner-chunks-{callers}", f"chunk by chunk in shards{of}", "units", "shard",
                    {"callers": callers, "region": "inner", "repeats": 2}, 1.1, 1.2, is_quick=callers == 2)
     for name in ("zstd", "shard"):
         yield Case(f"one-core/{name}", f"read all on one core, {NAMES[name]}", "read", name, {"out": "warm", "repeats": 2}, 1.1, cores=1)
@@ -160,13 +160,13 @@ def small_chunks():
     yield Case("read/files", "read 10^5 files of 4 KiB", "read", "files", floor=1.2, best=1.7)
     yield Case("write/files", "write 10^5 files of 4 KiB", "write", "files")
     for name in ("zstd", "blosc", "raw"):
-        yield Case(f"read/inner-{name}", f"read 8192 inner chunks of 4 KiB, {name}", "read", f"inner-{name}", floor=1.2, best=2,
+        yield Case(f"read/inner-{name}", f"read 8192 chunks of 4 KiB in a shard, {name}", "read", f"inner-{name}", floor=1.2, best=2,
                    is_quick=name == "zstd")
     yield Case("read-warm/inner-raw", "read them into used memory, raw", "read", "inner-raw", {"out": "warm", "repeats": 5}, 1.2, 2)
     for name in ("zstd", "raw"):
-        yield Case(f"write/inner-{name}", f"write 8192 inner chunks of 4 KiB, {name}", "write", f"inner-{name}")
+        yield Case(f"write/inner-{name}", f"write 8192 chunks of 4 KiB in a shard, {name}", "write", f"inner-{name}")
     for name, title in (("1k", "1 KiB"), ("16k", "16 KiB"), ("256k", "256 KiB"), ("4m", "4 MiB")):
-        yield Case(f"scale/{name}", f"read inner chunks of {title}, raw, used memory", "read", f"scale-{name}", {"out": "warm", "repeats": 2})
+        yield Case(f"scale/{name}", f"read chunks of {title} in shards, raw, used memory", "read", f"scale-{name}", {"out": "warm", "repeats": 2})
 
 
 def parts():

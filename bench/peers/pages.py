@@ -209,7 +209,7 @@ def scale_lines(all_rows):
     if len(of) < 3:
         return
     yield "\n## What a chunk costs\n"
-    yield "The reads of inner chunks from 1 KiB to 4 MiB move the same bytes; the line through them gives the time of one chunk more.\n"
+    yield "The reads of chunks in shards, from 1 KiB to 4 MiB, move the same bytes; the line through them gives the time of one chunk more.\n"
     yield "| peer | us per chunk | ms without |\n|---|---:|---:|"
     sets = cases.sets(of[0].record["size"])
     for name in dict.fromkeys(name for row in of for name in row.samples):

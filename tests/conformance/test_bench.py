@@ -97,7 +97,7 @@ def test_only_cubes_have_an_edge():
     pages, run = of("pages"), a_run()
     run["cases"] = [{**run["cases"][0], "name": name} for name in ("crops", "tree/list", "strings", "read/inner-raw", "v2")]
     assert [pages.title(row) for row in pages.rows({"peers-a": run})] == [
-        "read 8192 inner chunks of 4 KiB, raw", "500 random boxes of 32^3, 512^3", "10^7 texts", "list a group of 10^4 arrays"]
+        "read 8192 chunks of 4 KiB in a shard, raw", "500 random boxes of 32^3, 512^3", "10^7 texts", "list a group of 10^4 arrays"]
 
 
 def test_times_have_one_unit():
