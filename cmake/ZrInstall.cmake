@@ -8,7 +8,7 @@ include(CMakePackageConfigHelpers)
 
 install(TARGETS zarrc_shared EXPORT zarrcTargets)
 install(TARGETS zarrc_static EXPORT zarrcStaticTargets)
-install(DIRECTORY include/zarrc TYPE INCLUDE FILES_MATCHING PATTERN "*.h")
+install(DIRECTORY include/zarrc TYPE INCLUDE FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 
 # The words of zarrc.pc and of zarrcConfig.cmake that name foreign libraries.
 set(ZR_PC_REQUIRES "")

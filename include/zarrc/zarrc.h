@@ -22,6 +22,9 @@
  *   zarr_array_read_box() fills memory. Both convert numbers if no value changes.
  * - zarr_array_free() frees the array.
  *
+ * Programs in C++ may include zarrc/zarrc.hpp instead: handles free themselves, and the
+ * containers of the standard library are buffers.
+ *
  * ## A program that controls everything
  *
  * - zarr_context_create() makes a context. Make one when the program starts.

@@ -178,6 +178,7 @@ RUN_BY = {("README.md", "c"): "examples/readme.cmake",  # compiled and run as ex
           ("README.md", "sh"): "test_shell",
           ("docs/shell.md", "console"): "test_shell",
           ("docs/build.md", "cmake"): "tests/embed",
+          ("docs/cpp.md", "cpp"): "tests/cxx/run",
           **{(page, "python"): "tests/python/test_documents.py"
              for page in PAGES if page in ("README.md", "python/README.md", "docs/python.md") or re.match(r"docs/python/[^/]+$", page)}}
 

@@ -1,7 +1,8 @@
 /*
  * embed/consumer.c - a program of a project that uses zarrc. It compiles as C99, C17 and
  * C++17, uses every _INIT macro (tests/embed/installed checks that), and writes and
- * reads an array, so that a static link needs the whole library.
+ * reads an array, so that a static link needs the whole library. In C++ it
+ * also includes zarrc/zarrc.hpp.
  */
 #include <stdio.h>
 #include <string.h>
@@ -9,6 +10,9 @@
 #include <zarrc/arrow.h>
 #include <zarrc/dlpack.h>
 #include <zarrc/zarrc.h>
+#ifdef __cplusplus
+#    include <zarrc/zarrc.hpp>
+#endif
 
 enum {
     ROWS = 5,
@@ -118,6 +122,10 @@ int main(void)
         st = zarr_store_open(&store, ctx, "memory:", &store_opts, &err);
     if (st == ZARR_OK)
         st = round_trip(store, &array, &err);
+#ifdef __cplusplus
+    if (st == ZARR_OK && zarr::array(zarr_array_ref(array)).n_items() != ROWS * COLUMNS)
+        return 1;
+#endif
     if (st != ZARR_OK)
         fprintf(stderr, "%s: %s\n", zarr_status_text(st), err.message);
     zarr_array_free(array);
