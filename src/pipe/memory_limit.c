@@ -28,7 +28,7 @@ static uint64_t write_least(const struct zr_io *io, bool full)
     const struct zr_work w = {.io = io};
     const struct zr_level *lv = &io->layout->level[0];
     /* another order of inner chunks needs room for them once more */
-    uint64_t need = zr_unit_budget(lv, full && io->inner_order <= ZARR_INNER_ORDER_C);
+    uint64_t need = zr_unit_budget(lv, full && io->inner_order == 0);
 
     if (zr_shard_can_stream(&w, lv))
         return ZR_MIN(need, zr_shard_stream_least(io, lv, full));
