@@ -9,6 +9,10 @@ include(CMakePackageConfigHelpers)
 install(TARGETS zarrc_shared EXPORT zarrcTargets)
 install(TARGETS zarrc_static EXPORT zarrcStaticTargets)
 install(DIRECTORY include/zarrc TYPE INCLUDE FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
+# Each Fortran compiler has module files of its own, so programs compile the module.
+set(ZR_FORTRAN_DIR "${CMAKE_INSTALL_DATADIR}/zarrc/fortran")
+install(FILES fortran/zarrc.f90 fortran/zarrc_fortran.c fortran/CMakeLists.txt
+        DESTINATION "${ZR_FORTRAN_DIR}")
 
 # The words of zarrc.pc and of zarrcConfig.cmake that name foreign libraries.
 set(ZR_PC_REQUIRES "")
@@ -30,6 +34,7 @@ set(_zr_prefix "${CMAKE_INSTALL_PREFIX}")
 file(RELATIVE_PATH ZR_PC_PREFIX "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" "${_zr_prefix}")
 string(REGEX REPLACE "/$" "" ZR_PC_PREFIX "${ZR_PC_PREFIX}")
 file(RELATIVE_PATH ZR_PC_LIBDIR "${_zr_prefix}" "${CMAKE_INSTALL_FULL_LIBDIR}")
+file(RELATIVE_PATH ZR_PC_FORTRANDIR "${_zr_prefix}" "${CMAKE_INSTALL_FULL_DATADIR}/zarrc/fortran")
 file(RELATIVE_PATH ZR_PC_INCLUDEDIR "${_zr_prefix}" "${CMAKE_INSTALL_FULL_INCLUDEDIR}")
 foreach(pc zarrc.pc libzarrc.pc)
     configure_file(cmake/${pc}.in ${pc} @ONLY)
@@ -43,7 +48,7 @@ install(FILES "${PROJECT_BINARY_DIR}/static/${_zr_archive}"
 
 set(_zr_config "${CMAKE_INSTALL_LIBDIR}/cmake/zarrc")
 configure_package_config_file(cmake/zarrcConfig.cmake.in zarrcConfig.cmake
-                              INSTALL_DESTINATION "${_zr_config}")
+                              INSTALL_DESTINATION "${_zr_config}" PATH_VARS ZR_FORTRAN_DIR)
 write_basic_package_version_file(zarrcConfigVersion.cmake COMPATIBILITY SameMajorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/zarrcConfig.cmake" "${PROJECT_BINARY_DIR}/zarrcConfigVersion.cmake"
         DESTINATION "${_zr_config}")

@@ -20,6 +20,22 @@ option(ZARR_FUZZ "Build libFuzzer programs (clang only)" OFF)
 option(ZARR_COVERAGE "Instrument for gcov" OFF)
 set(ZARR_SANITIZE "" CACHE STRING "Sanitizers, comma separated: address,undefined or thread")
 
+# The module uses descriptors of Fortran 2018, which gfortran has from version 12 on. A
+# sanitizer must be that of gfortran.
+set(_zr_fortran OFF)
+if(PROJECT_IS_TOP_LEVEL AND (ZARR_BUILD_TESTS OR ZARR_BUILD_EXAMPLES) AND
+   NOT CMAKE_CROSSCOMPILING AND (CMAKE_C_COMPILER_ID STREQUAL "GNU" OR NOT (ZARR_SANITIZE OR ZARR_FUZZ)))
+    find_program(CMAKE_Fortran_COMPILER NAMES $ENV{FC} gfortran)
+    if(CMAKE_Fortran_COMPILER MATCHES "gfortran")
+        execute_process(COMMAND "${CMAKE_Fortran_COMPILER}" -dumpversion
+                        OUTPUT_VARIABLE _zr_version OUTPUT_STRIP_TRAILING_WHITESPACE)
+        if(_zr_version VERSION_GREATER_EQUAL 12)
+            set(_zr_fortran ON)
+        endif()
+    endif()
+endif()
+option(ZARR_BUILD_FORTRAN "Build the Fortran module; its source is installed in any case" ${_zr_fortran})
+
 if(PROJECT_IS_TOP_LEVEL)
     if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
         set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Debug, RelWithDebInfo or Release" FORCE)
