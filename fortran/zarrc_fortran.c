@@ -500,6 +500,11 @@ struct node {
     ((node)->array ? zarr_array_attribute_##call((node)->array, __VA_ARGS__)             \
                    : zarr_group_attribute_##call((node)->group, __VA_ARGS__))
 
+static const char *node_path(const struct node *node)
+{
+    return node->array ? zarr_array_path(node->array) : zarr_group_path(node->group);
+}
+
 static bool is_integer(const CFI_cdesc_t *d)
 {
     return d->type == CFI_type_int32_t || d->type == CFI_type_int64_t;
@@ -516,8 +521,7 @@ static double get_real(const CFI_cdesc_t *d, size_t i)
                                       : (double)((const float *)d->base_addr)[i];
 }
 
-/* Rounds a real to the nearest value of its type. Returns false if a value is too large.
- */
+/* Rounds reals to the type of the element. Returns false if a value is too large. */
 static bool put_number(const CFI_cdesc_t *d, size_t i, int64_t integer, double real)
 {
     if (d->type == CFI_type_int64_t)
@@ -540,17 +544,22 @@ static zarr_status set_numbers(const struct node *node, const char *name,
     const size_t n = count_items(value);
     int64_t *integers = calloc(n + 1, sizeof *integers);
     double *reals = calloc(n + 1, sizeof *reals);
-    zarr_status st = integers && reals ? ZARR_OK : fail_memory(err);
+    zarr_status st = ZARR_OK;
 
-    for (size_t i = 0; st == ZARR_OK && i < n; i++)
+    if (!integers || !reals) {
+        st = fail_memory(err);
+        goto out;
+    }
+    for (size_t i = 0; i < n; i++)
         if (!get_integer(value, i, &integers[i]))
             reals[i] = get_real(value, i);
-    if (st == ZARR_OK && is_integer(value))
+    if (is_integer(value))
         st = value->rank == 0 ? ON_NODE(node, set_int64, name, *integers, err)
                               : ON_NODE(node, set_int64s, name, integers, n, err);
-    else if (st == ZARR_OK)
+    else
         st = value->rank == 0 ? ON_NODE(node, set_double, name, *reals, err)
                               : ON_NODE(node, set_doubles, name, reals, n, err);
+out:
     free(integers);
     free(reals);
     return st;
@@ -577,17 +586,20 @@ static zarr_status get_numbers(const struct node *node, const char *name,
     const size_t cap = count_items(value);
     int64_t *integers = calloc(cap + 1, sizeof *integers);
     double *reals = calloc(cap + 1, sizeof *reals);
-    zarr_status st = integers && reals ? ZARR_OK : fail_memory(err);
+    zarr_status st = ZARR_OK;
 
-    if (st == ZARR_OK && is_integer(value))
-        st = ON_NODE(node, get_int64s, name, integers, cap, n, err);
-    else if (st == ZARR_OK)
-        st = ON_NODE(node, get_doubles, name, reals, cap, n, err);
+    if (!integers || !reals) {
+        st = fail_memory(err);
+        goto out;
+    }
+    st = is_integer(value) ? ON_NODE(node, get_int64s, name, integers, cap, n, err)
+                           : ON_NODE(node, get_doubles, name, reals, cap, n, err);
     for (size_t i = 0; st == ZARR_OK && i < (n ? *n : cap); i++)
         if (!put_number(value, i, integers[i], reals[i]))
             st = fail(err, ZARR_ERR_INVALID,
-                      "attribute \"%s\": value %zu is too large for %s", name, i + 1,
-                      find_data_type(value));
+                      "/%s: attribute \"%s\": value %zu is too large for %s",
+                      node_path(node), name, i + 1, find_data_type(value));
+out:
     free(integers);
     free(reals);
     return st;
@@ -607,14 +619,14 @@ static zarr_status get_texts(const struct node *node, const char *name,
         *n = t->n;
     if (st == ZARR_OK && (n ? t->n > cap : t->n != cap))
         st = fail(err, n ? ZARR_ERR_LIMIT : ZARR_ERR_INVALID,
-                  "attribute \"%s\" has %llu texts, the argument has %zu elements", name,
-                  (unsigned long long)t->n, cap);
+                  "/%s: attribute \"%s\" has %llu texts, the argument has %zu elements",
+                  node_path(node), name, (unsigned long long)t->n, cap);
     for (size_t i = 0; st == ZARR_OK && i < t->n; i++)
         if (!put_text(to + i * bytes, bytes, t->text[i]))
             st = fail(
                 err, ZARR_ERR_LIMIT,
-                "attribute \"%s\": \"%.40s\" has %zu characters, there is room for %zu",
-                name, t->text[i], strlen(t->text[i]), bytes);
+                "/%s: attribute \"%s\": \"%.40s\" has %zu bytes, there is room for %zu",
+                node_path(node), name, t->text[i], strlen(t->text[i]), bytes);
     zarr_texts_free(t);
     return st;
 }
@@ -632,10 +644,11 @@ static zarr_status check_attribute(char *out, const struct node *node,
         st = check_extents(value, err);
     if (st == ZARR_OK && (value->rank > 1 || !(value->type == CFI_type_char ||
                                                is_integer(value) || is_real(value))))
-        st = fail(err, ZARR_ERR_INVALID,
-                  "attribute \"%s\": the value must be a scalar or a list (rank 1), of "
-                  "character, or of integer or real with 32 or 64 bits",
-                  out);
+        st = fail(
+            err, ZARR_ERR_INVALID,
+            "/%s: attribute \"%s\": the value must be a scalar or a list (rank 1), of "
+            "character, or of integer or real with 32 or 64 bits",
+            node_path(node), out);
     return st;
 }
 
