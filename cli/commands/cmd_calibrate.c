@@ -19,9 +19,8 @@ enum {
     ROUNDS = 3,      /* of a row, at most */
     CLEAR = 2,       /* one side took so many times the other: it is the slower one */
     MEMORY_PART = 4, /* of what there is, at most for the elements */
-    BUDGET_PART =
-        8,   /* of the machine's memory: the budget of buffers without --memory-bytes */
-    ITEM = 4 /* bytes of an element */
+    BUDGET_PART = 8, /* of the machine's memory: the budget of buffers without --mem */
+    ITEM = 4         /* bytes of an element */
 };
 #define SIZE_MOST (UINT64_C(1) << 30)  /* fills the streams of a device */
 #define ENOUGH_NS UINT64_C(500000000)  /* rounds of that duration together are enough */
@@ -593,7 +592,7 @@ static int default_size(struct calibration *c)
 {
     const uint64_t least = chunk_sizes[N_SIZES - 1];
     uint64_t budget = c->host_bytes / BUDGET_PART;
-    const int rc = cli_size(c->cli, "memory-bytes", &budget);
+    const int rc = cli_size(c->cli, "mem", &budget);
 
     c->total = SIZE_MOST;
     at_most(&c->total, c->host_bytes, MEMORY_PART);
@@ -651,7 +650,7 @@ static const struct cli_option calibrate_options[] = {
     {"size", 0, 0, "SIZE", NULL,
      "bytes of elements in each measurement, in steps of 4 MiB (default: 1G, or a "
      "quarter of "
-     "--memory-bytes, of the machine's memory or of a device's if that is less)"},
+     "--mem, of the machine's memory or of a device's if that is less)"},
     {NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct cli_example calibrate_examples[] = {

@@ -37,7 +37,7 @@ static const char formats_about[] =
     "as \"NaN\" (other NaNs as \"0x...\"), text as a JSON string, bytes as a base64 "
     "string, dates as an integer or \"NaT\", structs as an object of their fields. json: "
     "nested lists of such elements.\n\n"
-    "Elements are in C order. Memory does not grow with the array; --memory-bytes limits "
+    "Elements are in C order. Memory does not grow with the array; --mem limits "
     "it. "
     "--memory reads into the memory of a device, and copies from there.";
 

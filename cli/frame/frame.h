@@ -121,7 +121,7 @@ struct cli {
     bool color_out, color_err;
     int progress;          /* CLI_PROGRESS_*; "auto" is already resolved */
     unsigned max_threads;  /* -j; 0: all cores */
-    uint64_t memory_bytes; /* --memory-bytes; 0: not given */
+    uint64_t memory_bytes; /* --mem; 0: not given */
     uint64_t lock_wait_s;  /* --lock-wait; 0: not given */
     /* --locks, --symlinks, as ZARR_LOCKS_* and ZARR_SYMLINKS_*; 0: not given */
     uint32_t locks, symlinks;

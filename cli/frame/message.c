@@ -107,7 +107,7 @@ static const char *hint_invalid(const struct cli *cli, const zarr_error *err)
                : NULL;
 }
 
-/* Half of --memory-bytes is the context's memory, of which the error tells the least. */
+/* Half of --mem is the context's memory, of which the error tells the least. */
 static const char *hint_memory(const zarr_error *err)
 {
     static char text[64];
@@ -115,8 +115,8 @@ static const char *hint_memory(const zarr_error *err)
     const uint64_t bytes = needs ? strtoull(needs + strlen(" needs "), NULL, 10) : 0;
 
     if (bytes == 0)
-        return "Allow more memory with --memory-bytes=SIZE.";
-    snprintf(text, sizeof text, "Try: --memory-bytes=%" PRIu64 "M.", (bytes >> 19) + 1);
+        return "Allow more memory with --mem=SIZE.";
+    snprintf(text, sizeof text, "Try: --mem=%" PRIu64 "M.", (bytes >> 19) + 1);
     return text;
 }
 
@@ -161,7 +161,7 @@ static const char *hint_for(struct cli *cli, zarr_status status, const zarr_erro
                      "zarrc verify NODE lists all errors."
                    : "zarrc verify NODE lists all errors.";
     case ZARR_ERR_NO_MEMORY:
-        return "Try a smaller region, or a smaller --memory-bytes.";
+        return "Try a smaller region, or a smaller --mem.";
     case ZARR_ERR_EXISTS:
         return hint_exists(cli);
     case ZARR_ERR_CONFLICT:

@@ -20,7 +20,7 @@ const struct cli_option cli_common_options[] = {
     {"json", 0, 0, NULL, NULL,
      "write one JSON document to stdout, and errors as JSON to stderr"},
     {"max-threads", 'j', 0, "N", NULL, "use at most N threads (default: all cores)"},
-    {"memory-bytes", 0, 0, "SIZE", NULL,
+    {"mem", 0, 0, "SIZE", NULL,
      "limit for the memory of chunks and buffers, as 512M or 4G; a chunk that needs more "
      "is refused (default: an eighth of the machine's memory; a larger chunk is handled "
      "alone)"},
@@ -364,14 +364,14 @@ int cli_options_common(struct cli *cli)
         rc = cli_error(cli, CLI_USAGE, NULL, "option --max-threads: at most 1024");
     cli->max_threads = (unsigned)threads;
     if (!rc)
-        rc = cli_size(cli, "memory-bytes", &cli->memory_bytes);
+        rc = cli_size(cli, "mem", &cli->memory_bytes);
     if (!rc)
         rc = cli_u64(cli, "lock-wait", &cli->lock_wait_s);
     if (!rc && cli_text(cli, "lock-wait") &&
         (cli->lock_wait_s == 0 || cli->lock_wait_s > LOCK_WAIT_MAX_S))
         rc = cli_error(cli, CLI_USAGE, NULL, "option --lock-wait: 1 to %d seconds",
                        LOCK_WAIT_MAX_S);
-    if (!rc && cli_text(cli, "memory-bytes") && cli->memory_bytes < (1u << 20))
-        rc = cli_error(cli, CLI_USAGE, NULL, "option --memory-bytes: at least 1M");
+    if (!rc && cli_text(cli, "mem") && cli->memory_bytes < (1u << 20))
+        rc = cli_error(cli, CLI_USAGE, NULL, "option --mem: at least 1M");
     return rc;
 }

@@ -1,7 +1,7 @@
 /*
  * frame/util.c - allocation, growing strings, readable sizes, checked arithmetic. The
  * allocators never return NULL: a program without memory for its few strings can only
- * exit. Buffers for array data are allocated here too; --memory-bytes limits their sizes.
+ * exit. Buffers for array data are allocated here too; --mem limits their sizes.
  */
 #include "frame/frame.h"
 
@@ -11,10 +11,9 @@
 
 static void no_memory(size_t bytes)
 {
-    fprintf(
-        stderr,
-        "zarrc: cannot allocate %zu bytes\n  Try a smaller --memory-bytes or region.\n",
-        bytes);
+    fprintf(stderr,
+            "zarrc: cannot allocate %zu bytes\n  Try a smaller --mem or region.\n",
+            bytes);
     exit(CLI_CORRUPT);
 }
 

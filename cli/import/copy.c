@@ -244,11 +244,11 @@ static int refuse_pipe(struct import *im)
 
     for (int32_t d = 0; d < im->header.ndim; d++)
         bytes = cli_mul(bytes, unit[d]);
-    snprintf(hint, sizeof hint, "Try: --memory-bytes=%" PRIu64 "M, or import a file.",
+    snprintf(hint, sizeof hint, "Try: --mem=%" PRIu64 "M, or import a file.",
              (cli_mul(bytes, 8) >> 20) + 1);
     return cli_error(
         im->cli, CLI_CORRUPT, hint,
-        "one chunk or shard of %s has %s, but --memory-bytes only permits %s of a pipe",
+        "one chunk or shard of %s has %s, but --mem only permits %s of a pipe",
         im->node.shown, cli_bytes_text(bytes, need),
         cli_bytes_text(cli_buffer_bytes(im->cli), have));
 }

@@ -97,7 +97,7 @@ int cli_read_whole(struct cli *cli, const char *path, struct cli_string *out);
 
 /* ---- iterating over an array that is larger than memory ---- */
 
-/* The total size of the buffers that a command may allocate: half of --memory-bytes (the
+/* The total size of the buffers that a command may allocate: half of --mem (the
  * library uses the other half), or 256 MiB. */
 uint64_t cli_buffer_bytes(const struct cli *cli);
 /* Creates *heap for elements of variable length, or clears it if it exists. Does nothing

@@ -200,12 +200,12 @@ def test_regions_outside(zarrc, tmp_path):
 
 @pytest.mark.parametrize("form", ["raw", "npy"])
 def test_bigger_than_memory(tmp_path, rng, form):
-    """128 MiB of incompressible data through --memory-bytes=16M: the peak stays far below the array."""
+    """128 MiB of incompressible data through --mem=16M: the peak stays far below the array."""
     data = rng.integers(0, 2**32, (2048, 16384), dtype="u4")
     zarr.create_array(tmp_path / "a", shape=data.shape, chunks=(64, 1024), dtype="u4",
                       compressors=None)[...] = data
     out = tmp_path / "out"
-    used = peak("cat", f"--format={form}", "--memory-bytes=16M", "-j2", tmp_path / "a", out=out)
+    used = peak("cat", f"--format={form}", "--mem=16M", "-j2", tmp_path / "a", out=out)
     assert used < 48 * 1024  # KiB, including the program
     found = np.load(out) if form == "npy" else np.fromfile(out, "<u4").reshape(data.shape)
     assert (found == data).all()
@@ -215,7 +215,7 @@ def test_array_that_shrinks_meanwhile(zarrc, tmp_path):
     data = np.arange(1, 2**20 + 1, dtype="i4")
     made = zarr.create_array(tmp_path / "x.zarr", shape=data.shape, chunks=(2**14,), dtype="i4")
     made[...] = data
-    done = subprocess.Popen([PROGRAM, "cat", "--format=raw", "--memory-bytes=1M", tmp_path / "x.zarr"],
+    done = subprocess.Popen([PROGRAM, "cat", "--format=raw", "--mem=1M", tmp_path / "x.zarr"],
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     head = done.stdout.read(4096)  # the pipe is full, and most of the array not read yet
     zarrc("resize", tmp_path / "x.zarr", "1000000")
@@ -229,11 +229,11 @@ def test_rows_longer_than_the_buffer(zarrc, tmp_path, rng):
     """A box may end inside a row: the separators must be the same."""
     data = rng.integers(0, 1000, (3, 300000), dtype="i4")
     zarr.create_array(tmp_path / "a", data=data, chunks=(1, 30000))
-    text = zarrc("cat", "--format=csv", "--memory-bytes=1M", tmp_path / "a").text
+    text = zarrc("cat", "--format=csv", "--mem=1M", tmp_path / "a").text
     rows = text.splitlines()
     assert len(rows) == 3
     assert (np.array([r.split(",") for r in rows]).astype("i4") == data).all()
-    nested = json.loads(zarrc("cat", "--format=json", "--memory-bytes=1M", tmp_path / "a").out)
+    nested = json.loads(zarrc("cat", "--format=json", "--mem=1M", tmp_path / "a").out)
     assert (np.array(nested) == data).all()
 
 

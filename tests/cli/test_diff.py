@@ -171,7 +171,7 @@ def test_memory_is_bounded(zarrc, tmp_path, rng):
     a = make(tmp_path / "a.zarr", values, chunks=(100, 700))
     values[2999, 699] += 1
     b = make(tmp_path / "b.zarr", values, chunks=(300, 100))
-    printed = zarrc("diff", "--memory-bytes=4M", a, b, code=1).text
+    printed = zarrc("diff", "--mem=4M", a, b, code=1).text
     assert "[2999, 699]" in printed and "1 of 2100000 elements" in printed
 
 
@@ -260,7 +260,7 @@ def test_corrupt_chunks_are_passed(zarrc, tmp_path, shards, mem):
     zarrc("attrs", "set", tmp_path / "a.zarr/y", "only", "1")
     chunk = a / "c/3"
     chunk.write_bytes(chunk.read_bytes()[:7])
-    found = zarrc("diff", f"--memory-bytes={mem}", tmp_path / "a.zarr", tmp_path / "b.zarr", code=4)
+    found = zarrc("diff", f"--mem={mem}", tmp_path / "a.zarr", tmp_path / "b.zarr", code=4)
     assert "  unreadable: " in found.text and "  10 elements were not compared\n" in found.text
     assert "  2 of 90 elements differ" in found.text and "[35]" not in found.text
     assert "attribute only" in found.text and "cannot compare all of" in found.err and "c/3" in found.err

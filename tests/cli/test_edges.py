@@ -93,7 +93,7 @@ def test_reencode_in_pieces(zarrc, tmp_path):
     """With less memory than the array needs, reencode copies boxes of whole chunks."""
     edges = [1, 700, 50, 300, 2, 447]
     values = make(tmp_path / "a", (1500, 1000), ([500, 1000], [1000]), "f8")
-    zarrc("reencode", "--verify", "--memory-bytes=40M", f"--chunks={'+'.join(map(str, edges))},600+400",
+    zarrc("reencode", "--verify", "--mem=40M", f"--chunks={'+'.join(map(str, edges))},600+400",
           tmp_path / "a", tmp_path / "b")
     assert same(tmp_path / "b", values).write_chunk_sizes == (tuple(edges), (600, 400))
 

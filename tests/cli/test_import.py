@@ -192,7 +192,7 @@ def test_large_import_in_little_memory(tmp_path, rng):
     np.save(tmp_path / "a.npy", data)
     for source, options in [("a.npy", ["--chunks=512,1024"]), ("a.npy", ["--chunks=4096,64"])]:
         target = tmp_path / "x"
-        used = peak("import", "--force", "--codec=none", "--memory-bytes=16M", "-j2", *options,
+        used = peak("import", "--force", "--codec=none", "--mem=16M", "-j2", *options,
                     tmp_path / source, target)
         assert used < 48 * 1024
         assert (zarr.open_array(target)[...] == data).all()
@@ -201,9 +201,9 @@ def test_large_import_in_little_memory(tmp_path, rng):
 def test_fortran_file_larger_than_the_buffer(zarrc, tmp_path, rng):
     data = np.asfortranarray(rng.integers(0, 1000, (300, 200, 50), dtype="i4"))
     np.save(tmp_path / "a.npy", data)
-    zarrc("import", tmp_path / "a.npy", tmp_path / "x", "--memory-bytes=2M", "--chunks=64,64,16")
+    zarrc("import", tmp_path / "a.npy", tmp_path / "x", "--mem=2M", "--chunks=64,64,16")
     assert (zarr.open_array(tmp_path / "x")[...] == data).all()
-    zarrc("import", "-", tmp_path / "y", "--memory-bytes=2M", "--chunks=64,64,16", input=npy(data))
+    zarrc("import", "-", tmp_path / "y", "--mem=2M", "--chunks=64,64,16", input=npy(data))
     assert (zarr.open_array(tmp_path / "y")[...] == data).all()
 
 

@@ -1,4 +1,4 @@
-"""The limit --memory-bytes is kept, or refused before the work starts. Peak memory and bytes written are counted."""
+"""The limit --mem is kept, or refused before the work starts. Peak memory and bytes written are counted."""
 import json
 import os
 import re
@@ -40,7 +40,7 @@ def written(*arguments, limit=None):
     return int(counters["wchar"])
 
 
-IMPORT = ["import", "-q", "--memory-bytes=16M", "-j2", "-t", "uint8", "--shape=96,1024,1024"]
+IMPORT = ["import", "-q", "--mem=16M", "-j2", "-t", "uint8", "--shape=96,1024,1024"]
 ONE_SHARD = ["--shards=96,1024,1024", "--chunks=32,64,64", "-C", "none"]
 
 
@@ -55,14 +55,14 @@ def test_import_into_a_large_shard(zarrc, tmp_path, raw):
 def test_fortran_order_into_a_large_shard(zarrc, tmp_path):
     data = np.asfortranarray(np.random.default_rng(1).integers(0, 1000, (64, 96, 128), dtype="i4"))
     np.save(tmp_path / "f.npy", data)
-    zarrc("import", "-q", "--memory-bytes=1M", tmp_path / "f.npy", tmp_path / "x.zarr", "--shards=64,96,128", "--chunks=8,32,16")
+    zarrc("import", "-q", "--mem=1M", tmp_path / "f.npy", tmp_path / "x.zarr", "--shards=64,96,128", "--chunks=8,32,16")
     assert (zarr.open_array(tmp_path / "x.zarr")[:] == data).all()
 
 
 def test_reencode_into_large_shards(zarrc, tmp_path, raw):
     a, b = tmp_path / "x.zarr", tmp_path / "y.zarr"
     zarrc(*IMPORT, raw, a, "--chunks=32,64,64", "-C", "none")
-    command = ["reencode", "-q", "--memory-bytes=16M", "-j2", a, b, "--shards=96,1024,512", "--chunks=32,64,64"]
+    command = ["reencode", "-q", "--mem=16M", "-j2", a, b, "--shards=96,1024,512", "--chunks=32,64,64"]
     assert written(*command, limit=200 * MIB) < 1.05 * SIZE
     assert (zarr.open_array(b)[:].ravel() == np.fromfile(raw, "u1")).all()
     nothing = peak("version")
@@ -73,7 +73,7 @@ def test_copy_of_large_shards(zarrc, tmp_path, raw):
     a, b = tmp_path / "x.zarr", tmp_path / "y.zarr"
     zarrc(*IMPORT, raw, a, *ONE_SHARD)
     nothing = peak("version")
-    assert peak("cp", "-q", "--memory-bytes=16M", a, b) - nothing < 24 * 1024
+    assert peak("cp", "-q", "--mem=16M", a, b) - nothing < 24 * 1024
     assert (b / "c/0/0/0").read_bytes() == (a / "c/0/0/0").read_bytes()
     assert not list(b.rglob("*.__lock"))
 
@@ -85,14 +85,14 @@ def test_append_to_a_large_shard(zarrc, tmp_path, raw):
     new = np.arange(1024 * 1024, dtype="u1").reshape(1, 1024, 1024)
     np.save(tmp_path / "new.npy", new)
     nothing = peak("version")
-    assert peak("append", "-q", "--memory-bytes=16M", "-j2", a, tmp_path / "new.npy") - nothing < 48 * 1024
+    assert peak("append", "-q", "--mem=16M", "-j2", a, tmp_path / "new.npy") - nothing < 48 * 1024
     found = zarr.open_array(a)
     assert found.shape == (97, 1024, 1024) and (found[96] == new[0]).all()
     assert (found[:96].ravel() == np.fromfile(raw, "u1")).all()
 
 
 def value_that_works(failed):
-    return re.search(r"Try: (--memory-bytes=\d+M)", failed.err)[1]
+    return re.search(r"Try: (--mem=\d+M)", failed.err)[1]
 
 
 def test_refused_before_the_work(zarrc, tmp_path, raw):
@@ -101,7 +101,7 @@ def test_refused_before_the_work(zarrc, tmp_path, raw):
     failed = zarrc(*IMPORT, raw, a, "--chunks=96,1024,1024", "-C", "none", code=4)
     assert "one chunk needs " in failed.err and not a.exists()
     zarrc("import", "-q", value_that_works(failed), "-t", "uint8", "--shape=96,1024,1024", raw, a, "--chunks=96,1024,1024", "-C", "none")
-    failed = zarrc("reencode", "--memory-bytes=16M", a, b, "--chunks=96,1024,1024", code=4)
+    failed = zarrc("reencode", "--mem=16M", a, b, "--chunks=96,1024,1024", code=4)
     assert not b.exists()
     zarrc("reencode", value_that_works(failed), a, b, "--chunks=96,1024,1024")
     assert (zarr.open_array(b)[:].ravel() == np.fromfile(raw, "u1")).all()
@@ -111,14 +111,14 @@ def test_refused_of_a_pipe(zarrc, tmp_path):
     """Boxes of a pipe would write a shard several times."""
     data = os.urandom(4 * MIB)
     command = ["import", "-Fraw", "-t", "uint8", "--shape=64,256,256", "-", tmp_path / "x.zarr", "--shards=64,256,256", "--chunks=32,64,64"]
-    failed = zarrc(*command, "--memory-bytes=2M", input=data, code=4)
+    failed = zarrc(*command, "--mem=2M", input=data, code=4)
     assert "of a pipe" in failed.err and not (tmp_path / "x.zarr").exists()
     zarrc(*command, value_that_works(failed), input=data)
     assert zarr.open_array(tmp_path / "x.zarr")[:].tobytes() == data
 
 
 def test_refused_by_every_command(zarrc, tmp_path):
-    """Commands that read or write an array whose chunks --memory-bytes does not permit change nothing, and tell what they need."""
+    """Commands that read or write an array whose chunks --mem does not permit change nothing, and tell what they need."""
     a, b, rows = tmp_path / "a.zarr", tmp_path / "b.zarr", tmp_path / "rows.npy"
     data = np.arange(2 ** 19, dtype="i4").reshape(512, 1024)
     np.save(rows, data)
@@ -126,12 +126,12 @@ def test_refused_by_every_command(zarrc, tmp_path):
     zarrc("cp", a, b)
     for command in (["cat", "-Fraw", a], ["export", "--force", a, tmp_path / "o.npy"], ["append", a, rows], ["resize", a, "300,1000"],
                     ["import", rows, f"{a}[...]"], ["reencode", "--chunks=64,64", a, tmp_path / "c.zarr"]):
-        failed = zarrc(*command, "--memory-bytes=2M", code=4)
+        failed = zarrc(*command, "--mem=2M", code=4)
         assert not (tmp_path / "c.zarr").exists()
         zarrc("diff", "--data", a, b)
         if command[0] not in ("append", "resize"):
             zarrc(*command, value_that_works(failed))
-    zarrc("resize", a, "300,1000", value_that_works(zarrc("resize", a, "300,1000", "--memory-bytes=2M", code=4)))
+    zarrc("resize", a, "300,1000", value_that_works(zarrc("resize", a, "300,1000", "--mem=2M", code=4)))
     assert (zarr.open_array(a)[:] == data[:300, :1000]).all()
 
 
@@ -144,7 +144,7 @@ def test_diff_is_refused_before_the_work(zarrc, tmp_path):
     zarrc("create", tmp_path / "a.zarr/only", "-t", "int32", "--shape=9000000", "--chunks=9000000")
     zarrc("create", tmp_path / "a.zarr/other_shape", "-t", "int32", "--shape=9000000", "--chunks=9000000")
     zarrc("create", tmp_path / "b.zarr/other_shape", "-t", "int32", "--shape=9000001", "--chunks=9000001")
-    failed = zarrc("diff", "--memory-bytes=2M", tmp_path / "a.zarr", tmp_path / "b.zarr", code=4)
+    failed = zarrc("diff", "--mem=2M", tmp_path / "a.zarr", tmp_path / "b.zarr", code=4)
     assert "/large: one chunk needs" in failed.err and failed.out == b""
     done = zarrc("diff", value_that_works(failed), tmp_path / "a.zarr", tmp_path / "b.zarr", code=1)
     assert b"only" in done.out and b"unreadable" not in done.out
@@ -155,14 +155,14 @@ def test_no_file_remains_without_memory(tmp_path):
     import resource
 
     subprocess.run([PROGRAM, "create", "-q", tmp_path / "x.zarr", "-t", "float64", "--shape=400000000", "--chunks=1000000"], check=True)
-    done = subprocess.run([PROGRAM, "export", "--memory-bytes=4G", tmp_path / "x.zarr", tmp_path / "x.npy"], capture_output=True, text=True,
+    done = subprocess.run([PROGRAM, "export", "--mem=4G", tmp_path / "x.zarr", tmp_path / "x.npy"], capture_output=True, text=True,
                           preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (600 * MIB, 600 * MIB)))
     assert done.returncode != 0 and "cannot allocate" in done.stderr
     assert os.listdir(tmp_path) == ["x.zarr"]
 
 
 def test_reencode_has_a_default(zarrc, tmp_path):
-    """Without --memory-bytes, an eighth of the machine's memory counts as a limit, too."""
+    """Without --mem, an eighth of the machine's memory counts as a limit, too."""
     zarrc("create", tmp_path / "a", "--shape=2,3,200000,200000", "--chunks=1,1,250,250", "-t", "u2")
     failed = zarrc("reencode", "--limit=chunk_bytes=1T", tmp_path / "a", tmp_path / "b", "--chunks=1,3,200000,200000", code=4)
     assert "one chunk needs " in failed.err and value_that_works(failed) and not (tmp_path / "b").exists()

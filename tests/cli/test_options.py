@@ -36,8 +36,8 @@ def test_unknown_option_has_suggestion(zarrc):
     (["cat", "--json=1", "a"], "option --json takes no value"),
     (["cat", "--format=xml", "a"], '"xml" is not one of text|csv|npy|raw|elements|json'),
     (["cat", "-j", "many", "a"], '"many" is not a whole number'),
-    (["cat", "--memory-bytes=4X", "a"], '"4X" is not a size'),
-    (["cat", "--memory-bytes=1", "a"], "at least 1M"),
+    (["cat", "--mem=4X", "a"], '"4X" is not a size'),
+    (["cat", "--mem=1", "a"], "at least 1M"),
     (["create", "x.zarr", "--dtype=f4", "--shape=1,b"], '"1,b" is not a list of lengths'),
 ])
 def test_wrong_usage(zarrc, tmp_path, arguments, text):
@@ -61,7 +61,7 @@ def test_forms_of_options(zarrc, tmp_path):
 @pytest.mark.parametrize("text, code", [("4096K", 0), ("64M", 0), ("1.5GiB", 0), ("2GB", 0),
                                         ("64Q", 2), ("-1", 2), ("", 2), ("0x100000", 2)])
 def test_sizes(zarrc, text, code):
-    zarrc("version", "--memory-bytes", text, code=code)
+    zarrc("version", "--mem", text, code=code)
 
 
 def test_every_command_has_help(zarrc, commands):

@@ -265,12 +265,12 @@ def test_groups(zarrc, tmp_path):
 def test_memory_bounds_the_unit(zarrc, tmp_path, rng):
     values = rng.integers(0, 9, (1000, 1500)).astype("i2")
     make(tmp_path / "a.zarr", values, chunks=(100, 100))
-    zarrc("reencode", "--memory-bytes=2M", "--chunks=90,1500", "--verify", tmp_path / "a.zarr",
+    zarrc("reencode", "--mem=2M", "--chunks=90,1500", "--verify", tmp_path / "a.zarr",
           tmp_path / "b.zarr")
     same(tmp_path / "b.zarr", values)
-    printed = zarrc("reencode", "--memory-bytes=2M", "--chunks=1000,1500", "--force", tmp_path / "a.zarr",
+    printed = zarrc("reencode", "--mem=2M", "--chunks=1000,1500", "--force", tmp_path / "a.zarr",
                  tmp_path / "b.zarr", code=4)
-    assert "--memory-bytes" in printed.err
+    assert "--mem" in printed.err
     same(tmp_path / "b.zarr", values)  # the check comes before any deletion
 
 
@@ -435,7 +435,7 @@ def test_sparse_giants(zarrc, tmp_path, fill):
 def test_another_fill_value_is_written(zarrc, tmp_path):
     """Elements of missing chunks have the old fill value, which is written into the new array."""
     zarr.create_array(tmp_path / "a", shape=(2 ** 13, 2 ** 14), dtype="i4", chunks=(2 ** 12, 2 ** 12), fill_value=7)
-    zarrc("reencode", "--verify", "--fill=3", "--chunks=1024,1024", "--memory-bytes=512M", tmp_path / "a", tmp_path / "b")
+    zarrc("reencode", "--verify", "--fill=3", "--chunks=1024,1024", "--mem=512M", tmp_path / "a", tmp_path / "b")
     there = zarr.open_array(tmp_path / "b", mode="r")
     assert there.fill_value == 3 and (there[...] == 7).all()
 

@@ -41,7 +41,7 @@ def test_locale_changes_nothing(zarrc, array, german):
     proof = subprocess.run(["printf", "%.1f", "0"], env={**os.environ, **german},
                            stdout=subprocess.PIPE, text=True)
     commands = [["cat", array], ["cat", "-Fjson", array], ["info", "--json", array],
-                ["info", array], ["cat", "--memory-bytes=1.5M", array], ["help"]]
+                ["info", array], ["cat", "--mem=1.5M", array], ["help"]]
     for command in commands:
         assert zarrc(*command, env=german).out == zarrc(*command).out
     assert proof.returncode == 0
@@ -101,7 +101,7 @@ def wait_for_handler(process, number):
 def test_interrupt(tmp_path, number):
     """Interrupts cat of 40 GB of missing chunks."""
     zarr.create_array(tmp_path / "a", shape=(5 * 10**9,), chunks=(10**6,), dtype="f8")
-    process = subprocess.Popen([PROGRAM, "cat", "-Fraw", "--memory-bytes=64M", tmp_path / "a"],
+    process = subprocess.Popen([PROGRAM, "cat", "-Fraw", "--mem=64M", tmp_path / "a"],
                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     wait_for_handler(process, number)
     process.send_signal(number)
@@ -126,7 +126,7 @@ def test_interrupt_of_stdin(tmp_path, command, given):
 
 def test_interrupted_export_leaves_nothing(tmp_path):
     zarr.create_array(tmp_path / "a", shape=(5 * 10**9,), chunks=(10**6,), dtype="f8")
-    process = subprocess.Popen([PROGRAM, "export", "--memory-bytes=64M", tmp_path / "a", tmp_path / "o.npy"],
+    process = subprocess.Popen([PROGRAM, "export", "--mem=64M", tmp_path / "a", tmp_path / "o.npy"],
                                stderr=subprocess.PIPE)
     for _ in range(200):
         if len(os.listdir(tmp_path)) > 1:
@@ -168,7 +168,7 @@ def test_colours_on_a_terminal():
 
 def test_progress_bar_on_a_terminal(tmp_path):
     zarr.create_array(tmp_path / "a", shape=(4 * 10**7,), chunks=(10**6,), dtype="f8")
-    painted = terminal(["export", "-Fraw", "--memory-bytes=40M", "--progress=bar", str(tmp_path / "a"),
+    painted = terminal(["export", "-Fraw", "--mem=40M", "--progress=bar", str(tmp_path / "a"),
                         str(tmp_path / "out")])
     if painted:  # no bar is shown if the command takes less than half a second
         assert "\r" in painted and "%" in painted and "/s" in painted
@@ -194,13 +194,13 @@ def test_untrusted_limits(zarrc, tmp_path):
 
 
 def test_limit_of_variable_chunks(zarrc, tmp_path):
-    """A chunk of text gets no more memory than --memory-bytes allows, or --limit."""
+    """A chunk of text gets no more memory than --mem allows, or --limit."""
     words = np.array(["x" * 2000] * 4096, dtype=np.dtypes.StringDType())
     a = zarr.create_array(tmp_path / "a", shape=words.shape, chunks=words.shape, dtype="string")
     a[:] = words
-    found = zarrc("cat", "--memory-bytes=8M", f"{tmp_path}/a[0]", code=4).err
+    found = zarrc("cat", "--mem=8M", f"{tmp_path}/a[0]", code=4).err
     assert "limit variable_chunk_bytes" in found and "--limit=variable_chunk_bytes=VALUE" in found
-    for options in (["--memory-bytes=8M", "--limit", "variable_chunk_bytes=16M"], ["--memory-bytes=64M"], []):
+    for options in (["--mem=8M", "--limit", "variable_chunk_bytes=16M"], ["--mem=64M"], []):
         assert zarrc("cat", *options, f"{tmp_path}/a[0]").text.strip() == "x" * 2000
     assert "variable_chunk_bytes" in zarrc("cat", "--limit=variable_chunk_bytes=1M", f"{tmp_path}/a[0]",
                                            code=4).err

@@ -181,7 +181,7 @@ def test_import_of_one_field(zarrc, tmp_path, order):
     zarrc("import", tmp_path / "d.npy", path, "--zarr-format=2", "--chunks=2,3")
     new = np.asarray(data["k"] + 50, order=order).astype(">i1", order=order)
     np.save(tmp_path / "k.npy", new)
-    zarrc("import", "--field=k", tmp_path / "k.npy", f"{path}[...]", "--memory-bytes=1MiB")
+    zarrc("import", "--field=k", tmp_path / "k.npy", f"{path}[...]", "--mem=1MiB")
     data["k"] = new
     assert equal(load(zarrc, tmp_path, path), data)
     new = np.asarray(data["s"][1:4, ::2] - 1000, dtype=">i2", order=order)
