@@ -112,8 +112,8 @@ static void fuzz_taken(const DLManagedTensorVersioned *v, const zarr_dlpack_view
     fuzz_check(t->device_type > 0 && t->data == from->data);
     for (int32_t d = 0; d < t->ndim; d++) {
         fuzz_check(t->shape[d] ==
-                   (d < from->ndim ? from->shape[d] : (int64_t)from->dtype.lanes));
-        fuzz_check(!__builtin_mul_overflow(n, (uint64_t)t->shape[d], &n));
+                   (d < from->ndim ? (uint64_t)from->shape[d] : from->dtype.lanes));
+        fuzz_check(!__builtin_mul_overflow(n, t->shape[d], &n));
     }
     if (n > 0)
         fuzz_check(fuzz_place(from, lane * from->dtype.lanes) ==
@@ -136,15 +136,14 @@ static void fuzz_out(const zarr_dlpack_view *view)
         return;
     fuzz_check(v->dl_tensor.ndim == view->tensor.ndim);
     for (int32_t d = 0; d < v->dl_tensor.ndim; d++)
-        fuzz_check(v->dl_tensor.shape[d] == view->tensor.shape[d]);
+        fuzz_check((uint64_t)v->dl_tensor.shape[d] == view->tensor.shape[d]);
     v->deleter(v);
 }
 
 static void fuzz_dlpack(struct fuzz_input *in)
 {
     static const uint8_t bits[] = {8, 16, 32, 64, 4, 2, 6, 1, 128};
-    uint64_t shape[FUZZ_RANK];
-    int64_t strides[FUZZ_RANK];
+    int64_t shape[FUZZ_RANK], strides[FUZZ_RANK];
     DLManagedTensorVersioned v = {.version = {1, 0}};
     const struct DLManagedTensorVersioned *from = NULL;
     const DLManagedTensorVersioned *given = &v;
