@@ -419,7 +419,7 @@ class request
     friend class array;
 
     struct state {
-        std::vector<int64_t> shape;
+        dims shape;
         zarr_tensor tensor;
         detail::owned<zarr_selection> selection;
         detail::owned<zarr_request> running; /* freed first: it uses the others */

@@ -159,6 +159,7 @@ void zr_take_back(struct zarr_request *rq, zarr_error *err)
         zr_fail(err, said.code, "%s; %" PRIu64 " object%s of this call remain%s there",
                 said.message, n, n == 1 ? "" : "s", n == 1 ? "s" : "");
     memcpy(err->part, said.part, sizeof said.part);
+    err->os_code = said.os_code;
 }
 
 void zr_tell_unchecked(zarr_error *err)
@@ -170,6 +171,7 @@ void zr_tell_unchecked(zarr_error *err)
             "replaced meanwhile",
             said.message);
     memcpy(err->part, said.part, sizeof said.part);
+    err->os_code = said.os_code;
 }
 
 void zr_put_notes_free(struct zarr_request *rq)
