@@ -34,7 +34,7 @@ def facts():
             "huge_pages": huge_pages()}
 
 
-def said(*command):
+def command_output(*command):
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     return done.stdout.strip() if done.returncode == 0 else ""
 
@@ -42,13 +42,13 @@ def said(*command):
 def commit():
     """The last commit that changed the library, with a + if its files differ from it."""
     library = ("src", "include")
-    return said("git", "log", "-1", "--format=%h", "--abbrev=12", "--", *library) + ("+" if said("git", "status", "--porcelain", "-uno", *library) else "")
+    return command_output("git", "log", "-1", "--format=%h", "--abbrev=12", "--", *library) + ("+" if command_output("git", "status", "--porcelain", "-uno", *library) else "")
 
 
 def ours(build):
     """The entries of zarrc and the floor, as bench/peers/install makes those of the others."""
     version = re.search(r'VERSION_STRING "([^"]+)"', (ROOT / "include/zarrc/version.h").read_text())
-    codecs = said("dpkg-query", "-W", "-f", "${Package} ${Version}, ", *CODECS).rstrip(", ") or "the system's codecs"
+    codecs = command_output("dpkg-query", "-W", "-f", "${Package} ${Version}, ", *CODECS).rstrip(", ") or "the system's codecs"
     cache = pathlib.Path(build) / "CMakeCache.txt"
     kind = re.search(r"^CMAKE_BUILD_TYPE:\w+=(\w+)", cache.read_text(), re.M) if cache.exists() else None
     flags = kind[1] if kind else "?"

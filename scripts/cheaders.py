@@ -6,7 +6,7 @@ it or after a member. It reads a macro only if the macro has a comment. An @name
 import re
 from dataclasses import dataclass, field
 
-from csource import ROOT, bare, line_of
+from csource import ROOT, bare, line_number
 
 TOKEN = re.compile(r"/\*.*?\*/|^[ \t]*#(?:[^\n]*\\\n)*[^\n]*|[;{}]|[^;{}/#]+|.", re.S | re.M)
 CPLUSPLUS = re.compile(r"^#ifdef __cplusplus\n.*?(?=^#(?:else|endif))", re.S | re.M)
@@ -220,7 +220,7 @@ def read_header(path):
         elif token.startswith("/*") and not depth:
             pass
         elif token.lstrip().startswith("#") and not depth:
-            if item := read_macro(token, doc, path, line_of(whole, match.start())):
+            if item := read_macro(token, doc, path, line_number(whole, match.start())):
                 item.group = group
                 header.items.append(item)
                 doc = Doc()
@@ -232,7 +232,7 @@ def read_header(path):
             text = re.sub(r"^\s*ZARR_(?:BEGIN|END)_DECLS\s*", "", text + token)
             inline_end = token == "}" and not depth and "static inline" in text
             if (token == ";" and not depth) or inline_end:
-                item = read_declaration(text.rstrip(";").strip(), doc, path, line_of(whole, start))
+                item = read_declaration(text.rstrip(";").strip(), doc, path, line_number(whole, start))
                 if item:
                     item.group = group
                     header.items.append(item)

@@ -83,7 +83,7 @@ def functions(text):
             position = _body_end(text, brace) + 1
 
 
-def line_of(text, position):
+def line_number(text, position):
     return text.count("\n", 0, position) + 1
 
 

@@ -31,7 +31,7 @@ def split_text(text):
     return "\n\n".join(said), threads, spec
 
 
-def include_of(header):
+def include_path(header):
     """What a program includes for a header: zarrc/zarrc.h if that has it."""
     everything = (ROOT / "include/zarrc/zarrc.h").read_text()
     return "zarrc/zarrc.h" if f"#include <{header}>" in everything else header
@@ -39,7 +39,7 @@ def include_of(header):
 
 def write_prototypes(w, page):
     w.section("SYNOPSIS")
-    w.macro("In", include_of(page.items[0].header))
+    w.macro("In", include_path(page.items[0].header))
     for item in page.functions:
         w.macro("Ft", item.result)
         if item.params[0][1]:
@@ -67,7 +67,7 @@ def write_parameters(w, item):
     w.macro("Bl", "-tag", "-width", "Ds")
     for text, names in rows.items():
         w.lines.append(".It " + " , ".join(f"Fa {name}" for name in names))
-        w.running(sentence(text))
+        w.add_running_text(sentence(text))
     w.macro("El")
 
 
@@ -101,7 +101,7 @@ def write_type(w, manual, item):
     w.paragraphs(text)
     if threads:
         w.macro("Pp")
-        w.running("Thread class: " + sentence(threads[0]))
+        w.add_running_text("Thread class: " + sentence(threads[0]))
     if item.members:
         write_members(w, manual, item)
 
@@ -111,14 +111,14 @@ def write_constants(w, manual, page):
         if item.kind == "macro":
             w.macro("Pp")
             w.macro("Dv", item.name)
-            w.running("is " + item.doc.text.split("\n\n")[0][0].lower() +
+            w.add_running_text("is " + item.doc.text.split("\n\n")[0][0].lower() +
                       " ".join(item.doc.text.split())[1:])
             continue
         prefix = re.match(r"ZARR_[A-Z0-9]+_", item.members[-1].names).group()
         title, _, more = " ".join(item.doc.text.split()).replace("`", "").partition(". ")
         w.macro("Ss", *(title.rstrip(".") or f"{prefix}*").split(" "))
         if more:
-            w.running(more)
+            w.add_running_text(more)
         w.macro("Bl", "-tag", "-width", "Ds")
         for member in item.members:
             if not member.text:
@@ -172,7 +172,7 @@ def write_returns(w, page):
             w.lines.append(f".Fn {name}" + (" ," if after == "," else ""))
             if after == "and":
                 w.lines.append("and")
-        w.running(("return " if len(names) > 1 else "returns ") + sentence_end(text))
+        w.add_running_text(("return " if len(names) > 1 else "returns ") + sentence_end(text))
 
 
 def sentence_end(text):
@@ -200,9 +200,9 @@ def write_errors(w, page):
                 if len(fallible) > 1 and len(names) < len(fallible):
                     for name in names:
                         w.lines.append(f".Fn {name}" + (" ," if name != names[-1] else " :"))
-                    w.running(sentence_end(text))
+                    w.add_running_text(sentence_end(text))
                 else:
-                    w.running(sentence(text))
+                    w.add_running_text(sentence(text))
         w.macro("El")
         w.macro("Pp")
     w.lines += ["Codes that every call can return are in", ".Xr libzarrc 7 ."]
@@ -238,9 +238,9 @@ def write_threads(w, page):
         said += split_text(item.doc.text)[1]
     w.section("THREADS")
     if said:
-        w.running("Thread class: " + " ".join(map(sentence_end, said)))
+        w.add_running_text("Thread class: " + " ".join(map(sentence_end, said)))
     else:
-        w.running(ANY_THREAD if len(page.functions) > 1 else
+        w.add_running_text(ANY_THREAD if len(page.functions) > 1 else
                   ANY_THREAD.replace("these calls", "this call"))
 
 
@@ -265,7 +265,7 @@ def write_see_also(w, manual, page):
     if spec:
         w.section("STANDARDS")
         for i, text in enumerate(dict.fromkeys(spec)):
-            w.running(sentence_end(text))
+            w.add_running_text(sentence_end(text))
 
 
 def version():
@@ -339,7 +339,7 @@ def write_list(manual):
     w = Writer(set(), set(), manual, lambda text: problems.append(f"zarrc-api: {text}"))
     head(w, "zarrc/", "zarrc-api", 7, ["zarrc-api"], "calls and types of libzarrc")
     w.section("DESCRIPTION")
-    apart = [h.path for h in manual.headers if include_of(h.path) == h.path
+    apart = [h.path for h in manual.headers if include_path(h.path) == h.path
              and h.path != "zarrc/zarrc.h"]
     w.paragraphs("Lists all calls and public types by their header. zarrc/zarrc.h includes "
                  f"all headers but {', '.join(apart[:-1])} and {apart[-1]}.")
@@ -353,7 +353,7 @@ def write_list(manual):
         w.macro("Bl", "-tag", "-width", "Ds")
         for page in sorted(pages, key=lambda p: order.index(p.name)):
             w.lines.append(".It " + " , ".join(f"Xr {name} 3" for name in page.names))
-            w.running(sentence(page.summary()))
+            w.add_running_text(sentence(page.summary()))
         w.macro("El")
     w.section("SEE ALSO")
     w.lines.append(".Xr libzarrc 7")

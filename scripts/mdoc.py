@@ -47,12 +47,12 @@ def sentence(text):
 
 class Writer:
     """Collects the lines of a page. `own` are the names of functions on the page, `words`
-    its parameters and members; `page_of` gives the page of a name, or None."""
+    its parameters and members; `find_page` gives the page of a name, or None."""
 
-    def __init__(self, own, words, page_of, problem):
+    def __init__(self, own, words, find_page, problem):
         self.lines = []
         self.own, self.words = set(own), set(words)
-        self.page_of, self.problem = page_of, problem
+        self.find_page, self.problem = find_page, problem
         self.linked = set()
 
     def macro(self, name, *arguments, tail=()):
@@ -77,9 +77,9 @@ class Writer:
         if call in SYSTEM:
             return "Xr", [call, str(SYSTEM[call])]
         if call:
-            page = self.page_of(call)
+            page = self.find_page(call)
             if call.startswith("zarr_"):
-                if not page and not self.page_of.is_known(call):
+                if not page and not self.find_page.is_known(call):
                     self.problem(f"{call}() is not a public function")
                 if not page:
                     return "Fn", [call]
@@ -89,14 +89,14 @@ class Writer:
         if constant:
             return "Dv", [constant]
         name = kind.partition(".")[0]
-        page = self.page_of(name)
+        page = self.find_page(name)
         if page:
             self.link(page)
-        elif not self.page_of.is_known(name):
+        elif not self.find_page.is_known(name):
             self.problem(f"{kind} is not a public name")
         return "Vt", [kind]
 
-    def words_of(self, text):
+    def split_words(self, text):
         """Plain words, and (macro, arguments, tail) tuples."""
         for part in re.finditer(r"(?:`[^`]*`|\S)+", text):
             word = part.group()
@@ -116,7 +116,7 @@ class Writer:
                     self.special(match)  # reports unknown names, links pages
             yield word.replace("`", "")
 
-    def running(self, text):
+    def add_running_text(self, text):
         line = []
 
         def flush():
@@ -125,7 +125,7 @@ class Writer:
                     " ".join(line), 78, break_long_words=False, break_on_hyphens=False)]
                 line.clear()
 
-        for word in self.words_of(text):
+        for word in self.split_words(text):
             if isinstance(word, str):
                 line.append(word)
                 if re.search(r"[.!?]\"?\)?$", word) and word not in NO_END:
@@ -149,12 +149,12 @@ class Writer:
             if lead.strip():
                 if not first:
                     self.macro("Pp")
-                self.running(" ".join(lead.split()))
+                self.add_running_text(" ".join(lead.split()))
             if items:
                 self.macro("Bl", "-bullet")
                 for item in items:
                     self.macro("It")
-                    self.running(sentence(" ".join(item.split()).rstrip(";")))
+                    self.add_running_text(sentence(" ".join(item.split()).rstrip(";")))
                 self.macro("El")
             first = False
 

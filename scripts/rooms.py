@@ -49,7 +49,7 @@ def file_level(text):
     return " ".join(out)
 
 
-def declared(door):
+def find_declared(door):
     """(names that the door declares, tags that it only announces: struct x;)"""
     text = DIRECTIVE.sub("", code(door))
     top = file_level(text)
@@ -71,7 +71,7 @@ def owners(rooms):
         door = SRC / room / f"{room}.h"
         if not door.is_file():
             continue
-        names, tags = declared(door)
+        names, tags = find_declared(door)
         owner.update((n, room) for n in names if WORD.fullmatch(n))
         for tag in tags:
             announced.setdefault(tag, room)
@@ -81,25 +81,25 @@ def owners(rooms):
 
 
 @lru_cache(None)
-def included(path):
+def find_included(path):
     """All headers of src/ that this file includes, directly or not."""
     found = set()
     for name in QUOTED.findall(bare(path.read_text(), keep_strings=True)):
         for header in (SRC / name, path.parent / name):
             if header.is_file():
-                found |= {header.resolve()} | included(header.resolve())
+                found |= {header.resolve()} | find_included(header.resolve())
                 break
     return frozenset(found)
 
 
-def named(path, rooms, owner):
+def find_named(path, rooms, owner):
     """{other room: a name of it that this file contains}"""
     home, out = path.relative_to(SRC).parts[0], {}
     for name in sorted(words(path)):
         other = owner.get(name)
         if other in (None, home) or other in out:
             continue
-        if name.startswith("zarr_") and (SRC / other / f"{other}.h").resolve() not in included(path):
+        if name.startswith("zarr_") and (SRC / other / f"{other}.h").resolve() not in find_included(path):
             continue
         out[other] = name
     return out

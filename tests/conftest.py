@@ -59,13 +59,13 @@ def leave(config, items, wanted):
     items[:] = [item for item in items if wanted(item)]
 
 
-def name_of(item):
+def module_name(item):
     return item.module.__name__.rpartition(".")[2]
 
 
 def moves_through_a_device(item):
     found = vars(item.module)
-    return name_of(item) not in OF_THE_FAKE_DEVICE and (
+    return module_name(item) not in OF_THE_FAKE_DEVICE and (
         {"both_ways", "read_every_way", "write_every_way"} & set(found) or '"fake"' in inspect.getsource(item.module))
 
 
@@ -77,7 +77,7 @@ def pytest_collection_modifyitems(config, items):
         leave(config, items, moves_through_a_device)
     if (most := config.getoption("--draw")) is not None and most < len(items):
         drawn = set(random.Random(int(os.environ["ZARRC_SEED"])).sample([item.nodeid for item in items], most))
-        leave(config, items, lambda item: item.nodeid in drawn or name_of(item) in NEVER_LEFT_OUT)
+        leave(config, items, lambda item: item.nodeid in drawn or module_name(item) in NEVER_LEFT_OUT)
     for item in items:
         if not LONG and item.get_closest_marker("long"):
             item.add_marker(pytest.mark.skip(reason="long: make test-long"))

@@ -60,10 +60,12 @@ static void by_size(struct speed *s, const struct copies *all, const char *kind)
             continue;
         (void)snprintf(name, sizeof name, "up, %s, %llu KiB", kind,
                        (unsigned long long)(c.bytes >> 10));
-        row(s, &(struct row){"copies", name, "", c.n * c.bytes, timed(s, up_all, &c)});
+        row(s, &(struct row){"copies", name, "", c.n * c.bytes,
+                             median_seconds(s, up_all, &c)});
         (void)snprintf(name, sizeof name, "down, %s, %llu KiB", kind,
                        (unsigned long long)(c.bytes >> 10));
-        row(s, &(struct row){"copies", name, "", c.n * c.bytes, timed(s, down_all, &c)});
+        row(s, &(struct row){"copies", name, "", c.n * c.bytes,
+                             median_seconds(s, down_all, &c)});
     }
 }
 
@@ -113,7 +115,7 @@ void speed_copies(struct speed *s)
     for (uint64_t i = 0; i < bytes; i++)
         c.host[i] = (uint8_t)(i * 2654435761U >> 13);
     must(s, s->d.up(c.device, c.host, bytes), "up");
-    t = timed(s, copy_all, &c);
+    t = median_seconds(s, copy_all, &c);
     s->copy_rate = (double)bytes / t;
     row(s, &(struct row){"copies", "device to device, 512 MiB", "", bytes, t});
     by_size(s, &c, "pinned");

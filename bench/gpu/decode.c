@@ -99,7 +99,7 @@ static cu_place upload(struct speed *s, const struct decoded *all)
         memcpy(bytes + at, all->bytes[i % DISTINCT], all->n_bytes[i % DISTINCT]);
         at += all->n_bytes[i % DISTINCT];
     }
-    where = place_of(s, bytes, all->encoded);
+    where = place_copy(s, bytes, all->encoded);
     free(bytes);
     return where;
 }
@@ -160,7 +160,7 @@ static void lz4_case(struct speed *s, struct decoded *all)
         at += streams[i].src_bytes;
     }
     const cu_place where[] = {place(s, bytes), place(s, all->n * 4), upload(s, all),
-                              place_of(s, streams, all->n * sizeof *streams)};
+                              place_copy(s, streams, all->n * sizeof *streams)};
     const struct launch decode = {
         "k_decode", all->n * LANES, {where[0], where[2], where[3], where[1], all->n}};
     const int equal = right(s, all, &decode, 1, where);
@@ -232,7 +232,7 @@ static void blosc_case(struct speed *s, struct decoded *all)
     cu_place w[] = {place(s, bytes),
                     place(s, n * 4),
                     upload(s, all),
-                    place_of(s, chunks, n * sizeof *chunks),
+                    place_copy(s, chunks, n * sizeof *chunks),
                     place(s, n * sizeof(struct k_frame)),
                     place(s, 2 * sizeof(uint64_t)),
                     place(s, bytes),

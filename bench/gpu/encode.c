@@ -22,7 +22,7 @@ struct encoded {
     uint64_t ours, theirs; /* bytes of the distinct streams */
 };
 
-static uint64_t room_of(uint64_t n)
+static uint64_t encoded_bound(uint64_t n)
 {
     return n + n / 255 + 16;
 }
@@ -31,20 +31,20 @@ static uint64_t room_of(uint64_t n)
 static cu_place make(struct speed *s, struct encoded *all)
 {
     uint8_t *values = memory(all->stream), *bytes = memory(all->stream * all->n);
-    char *out = memory(room_of(all->stream));
+    char *out = memory(encoded_bound(all->stream));
     cu_place where;
 
     for (int i = 0; i < DISTINCT; i++) {
         all->plain[i] = memory(all->stream);
         field(values, all->stream, all->item, all->noise, (uint64_t)i + 1);
         shuffle(all->plain[i], values, all->stream, all->item);
-        all->theirs +=
-            (uint64_t)LZ4_compress_default((const char *)all->plain[i], out,
-                                           (int)all->stream, (int)room_of(all->stream));
+        all->theirs += (uint64_t)LZ4_compress_default((const char *)all->plain[i], out,
+                                                      (int)all->stream,
+                                                      (int)encoded_bound(all->stream));
     }
     for (uint64_t i = 0; i < all->n; i++)
         memcpy(bytes + i * all->stream, all->plain[i % DISTINCT], all->stream);
-    where = place_of(s, bytes, all->stream * all->n);
+    where = place_copy(s, bytes, all->stream * all->n);
     free(bytes);
     free(values);
     free(out);
@@ -55,7 +55,7 @@ static cu_place make(struct speed *s, struct encoded *all)
 static int right(struct speed *s, struct encoded *all, const struct launch *l,
                  cu_place dst, cu_place sizes)
 {
-    const uint64_t room = room_of(all->stream);
+    const uint64_t room = encoded_bound(all->stream);
     uint32_t *size = memory(all->n * sizeof *size);
     char *got = memory(all->stream), *bytes = memory(room);
     int equal = 1;
@@ -82,7 +82,7 @@ static int right(struct speed *s, struct encoded *all, const struct launch *l,
 static void encode_case(struct speed *s, struct encoded *all)
 {
     struct k_stream *streams = memory(all->n * sizeof *streams);
-    const uint64_t room = room_of(all->stream), bytes = all->stream * all->n;
+    const uint64_t room = encoded_bound(all->stream), bytes = all->stream * all->n;
     char name[100], more[200];
 
     for (uint64_t i = 0; i < all->n; i++)
@@ -93,7 +93,7 @@ static void encode_case(struct speed *s, struct encoded *all)
                                        .how = K_LZ4,
                                        .number = (uint32_t)i};
     const cu_place where[] = {place(s, room * all->n), make(s, all),
-                              place_of(s, streams, all->n * sizeof *streams),
+                              place_copy(s, streams, all->n * sizeof *streams),
                               place(s, all->n * sizeof(uint32_t))};
     const struct launch encode = {
         "k_encode", all->n * LANES, {where[0], where[1], where[2], where[3], all->n}};

@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests/gpu"))
-from gpu_trace import shown, traced  # noqa: E402
-from library import KINDS, Failed, Library, Stats  # noqa: E402
+from gpu_trace import format_trace, trace_gpu  # noqa: E402
+from library import KINDS, Failure, Library, Stats  # noqa: E402
 
 LITTLE = '{"name":"bytes","configuration":{"endian":"little"}}'
 CHAINS = {
@@ -73,7 +73,7 @@ class Bench:
             self.blocks[kind] = self.library.memory(kind, n_bytes)
         return self.blocks[kind]
 
-    def left(self):
+    def seconds_left(self):
         return self.options.seconds - (time.monotonic() - self.start)
 
     def row(self, name, n_bytes, seconds, **more):
@@ -81,10 +81,10 @@ class Bench:
                "gib_s": round(n_bytes / GIB / statistics.median(seconds), 3), **more}
         self.rows.append(row)
         print(f"{name:46} {row['gib_s']:8.2f} GiB/s  " + " ".join(f"{k}={v}" for k, v in more.items() if k not in ("stats", "trace")),
-              *shown(more.get("trace")), sep="\n", flush=True)
+              *format_trace(more.get("trace")), sep="\n", flush=True)
         self.save()
 
-    def failed(self, name, why):
+    def note_failure(self, name, why):
         self.rows.append({"name": name, "failed": str(why)})
         print(f"{name:46} failed: {why}", flush=True)
         self.save()
@@ -93,9 +93,9 @@ class Bench:
         Path(self.options.out).write_text(json.dumps({"gib": self.options.gib, "kind": self.options.kind, "cores": os.cpu_count(),
                                                       "rows": self.rows}, indent=1) + "\n")
 
-    def wanted(self, name):
+    def is_wanted(self, name):
         words = self.options.cases.split(",") if self.options.cases else []
-        return self.left() > 0 and (not words or any(word in name for word in words))
+        return self.seconds_left() > 0 and (not words or any(word in name for word in words))
 
     # ---- stores ----
 
@@ -149,13 +149,13 @@ class Bench:
 
     # ---- cases ----
 
-    def timed(self, what, repeats=REPEATS):
+    def time_runs(self, what, repeats=REPEATS):
         seconds = []
         for i in range(1 + repeats):
             start = time.perf_counter()
             what()
             seconds.append(time.perf_counter() - start)
-            if self.left() < 0 and i > 0:
+            if self.seconds_left() < 0 and i > 0:
                 break
         return seconds[1:]
 
@@ -164,9 +164,9 @@ class Bench:
         if not self.options.trace:
             return None
         try:
-            return traced(what)
+            return trace_gpu(what)
         except ImportError as why:
-            self.failed("trace", why)
+            self.note_failure("trace", why)
         return None
 
     def equal(self, memory, values):
@@ -189,9 +189,9 @@ class Bench:
                 try:
                     def read(more=more):
                         array.read(memory, shape, stats=stats, **more)
-                    seconds, trace = self.timed(read, REPEATS if not way else 3), None if way else self.trace(read)
-                except Failed as why:
-                    self.failed(name + way, why)
+                    seconds, trace = self.time_runs(read, REPEATS if not way else 3), None if way else self.trace(read)
+                except Failure as why:
+                    self.note_failure(name + way, why)
                     continue
                 self.row(name + way, n_bytes, seconds, ratio=round(n_bytes / stored, 3), equal=self.equal(memory, values),
                          up_gb_s=round(stored / 1e9 / statistics.median(seconds), 2),
@@ -210,25 +210,25 @@ class Bench:
             array.read(pinned, shape, codec_preference=CPU_ONLY)
             self.library.copy(memory, pinned, n_bytes)
         try:
-            self.row(name + ", CPU, then a copy", n_bytes, self.timed(both, 3))
-            self.row(name + ", CPU, no copy", n_bytes, self.timed(lambda: array.read(pinned, shape, codec_preference=CPU_ONLY), 3))
-        except Failed as why:
-            self.failed(name + ", CPU, then a copy", why)
+            self.row(name + ", CPU, then a copy", n_bytes, self.time_runs(both, 3))
+            self.row(name + ", CPU, no copy", n_bytes, self.time_runs(lambda: array.read(pinned, shape, codec_preference=CPU_ONLY), 3))
+        except Failure as why:
+            self.note_failure(name + ", CPU, then a copy", why)
 
     def others(self, name, path, n_bytes):
         for package, how in {"tensorstore": tensorstore_read, "zarr-python": zarr_read}.items():
             try:
                 read = how(path)
-                self.row(f"{name}, {package}", n_bytes, self.timed(read, 2 if package == "tensorstore" else 1))
+                self.row(f"{name}, {package}", n_bytes, self.time_runs(read, 2 if package == "tensorstore" else 1))
             except ImportError as why:
-                self.failed(f"{name}, {package}", f"not installed: {why}")
+                self.note_failure(f"{name}, {package}", f"not installed: {why}")
             except Exception as why:  # of another library
-                self.failed(f"{name}, {package}", f"{type(why).__name__}: {why}"[:300])
+                self.note_failure(f"{name}, {package}", f"{type(why).__name__}: {why}"[:300])
 
     def write(self, codec, dtype, size, values):
         """From the device into new files."""
         name = f"write {codec} {dtype} {size}"
-        if not self.wanted(name):
+        if not self.is_wanted(name):
             return
         shape, path = self.shape(dtype), Path(self.options.folder) / "written"
         n_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
@@ -252,31 +252,31 @@ class Bench:
             array.close()
             self.row(name, n_bytes, seconds[1:], ratio=round(n_bytes / stats.bytes_stored, 3), equal=bool(equal),
                      fallback=stats.chunks_fallback, decoded_host=stats.copies_decoded_host, stats=stats.found(), trace=trace)
-        except Failed as why:
-            self.failed(name, why)
+        except Failure as why:
+            self.note_failure(name, why)
         finally:
             shutil.rmtree(path, ignore_errors=True)
 
     def case(self, codec, dtype, size):
         name = f"{codec} {dtype} {size}"
-        writes = size == "1M" and dtype == "uint16" and self.wanted(f"write {name}")
-        if not writes and not self.wanted(name):
+        writes = size == "1M" and dtype == "uint16" and self.is_wanted(f"write {name}")
+        if not writes and not self.is_wanted(name):
             return
         values = field(dtype, self.noise(codec, dtype), DEEP[dtype], self.options.flat)
-        if self.wanted(name):
-            self.reading(name, codec, dtype, size, values)
+        if self.is_wanted(name):
+            self.read_case(name, codec, dtype, size, values)
         if writes:
             self.write(codec, dtype, size, values)
 
-    def reading(self, name, codec, dtype, size, values):
+    def read_case(self, name, codec, dtype, size, values):
         path = Path(self.options.folder) / "read"
         try:
             stored = self.store(path, codec, dtype, size, values)
             self.reads(name, path, dtype, values, stored)
-            if size == "1M" and codec in ("blosc-lz4", "zstd") and dtype == "uint16" and self.left() > 0:
+            if size == "1M" and codec in ("blosc-lz4", "zstd") and dtype == "uint16" and self.seconds_left() > 0:
                 self.others(name, path, int(np.prod(self.shape(dtype))) * np.dtype(dtype).itemsize)
-        except Failed as why:
-            self.failed(name, why)
+        except Failure as why:
+            self.note_failure(name, why)
         finally:
             shutil.rmtree(path, ignore_errors=True)
 
@@ -284,10 +284,10 @@ class Bench:
         """What the bus gives for a copy from pinned memory."""
         n_bytes = int(np.prod(self.shape("uint16"))) * 2
         device, pinned = self.block(self.options.kind, n_bytes), self.block("pinned", n_bytes)
-        up = self.timed(lambda: self.library.copy(device, pinned, n_bytes))
+        up = self.time_runs(lambda: self.library.copy(device, pinned, n_bytes))
         self.up_rate = n_bytes / 1e9 / statistics.median(up)
         self.row("copy up, pinned", n_bytes, up)
-        self.row("copy down, pinned", n_bytes, self.timed(lambda: self.library.copy(pinned, device, n_bytes)))
+        self.row("copy down, pinned", n_bytes, self.time_runs(lambda: self.library.copy(pinned, device, n_bytes)))
 
     def run(self):
         self.copies()

@@ -41,7 +41,7 @@ def summary(events):
             "rows": sorted(map(row, kinds), key=lambda row: -row["ms"])[:SHOWN]}
 
 
-def traced(what):
+def trace_gpu(what):
     """What the GPU did during what()."""
     import torch
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
@@ -53,7 +53,7 @@ def traced(what):
         return summary(json.loads(path.read_text())["traceEvents"])
 
 
-def shown(trace):
+def format_trace(trace):
     """Lines for a person; none without a trace."""
     if not trace:
         return

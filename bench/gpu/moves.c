@@ -56,7 +56,7 @@ static void boxes_once(struct speed *s, const struct room *r, const char *what,
         ready[i] = boxes[i];
         kernels_box_ready(&ready[i], fill);
     }
-    const cu_place list = place_of(s, ready, n * sizeof *ready);
+    const cu_place list = place_copy(s, ready, n * sizeof *ready);
     const uint64_t each = kernels_box_items(ready);
     const struct launch l = {fill ? "k_fill_boxes" : "k_copy_boxes",
                              n * each,
@@ -68,7 +68,7 @@ static void boxes_once(struct speed *s, const struct room *r, const char *what,
     free(ready);
 }
 
-static void boxes_of(struct speed *s, const struct room *r, uint32_t item)
+static void time_boxes(struct speed *s, const struct room *r, uint32_t item)
 {
     const uint64_t count = r->bytes / item, n = count / ((uint64_t)EDGE * EDGE * 32);
     struct k_box *boxes = memory(n * sizeof *boxes);
@@ -115,7 +115,8 @@ enum {
     PART = 128 << 10
 };
 
-static void planes_of(struct speed *s, const struct room *r, uint32_t item, uint32_t bits)
+static void time_planes(struct speed *s, const struct room *r, uint32_t item,
+                        uint32_t bits)
 {
     static const uint64_t eaches[] = {32, 256, 1024};
     const uint64_t n = r->bytes / PART;
@@ -124,7 +125,7 @@ static void planes_of(struct speed *s, const struct room *r, uint32_t item, uint
 
     for (uint64_t i = 0; i < n; i++)
         parts[i] = (struct k_planes){i * PART, i * PART, PART, item, bits};
-    list = place_of(s, parts, n * sizeof *parts);
+    list = place_copy(s, parts, n * sizeof *parts);
     for (size_t i = 0; i < 3; i++) {
         const struct launch l = {
             "k_unshuffle", n * eaches[i], {r->dst, r->src, list, n, eaches[i]}};
@@ -138,7 +139,7 @@ static void planes_of(struct speed *s, const struct room *r, uint32_t item, uint
     free(parts);
 }
 
-static void runs_of(struct speed *s, const struct room *r)
+static void time_runs(struct speed *s, const struct room *r)
 {
     const uint64_t n = r->bytes / PART, each = 1024;
     struct k_run *runs = memory(n * sizeof *runs);
@@ -146,8 +147,8 @@ static void runs_of(struct speed *s, const struct room *r)
 
     for (uint64_t i = 0; i < n; i++)
         runs[i] = (struct k_run){i * PART, i * PART, PART};
-    const cu_place w[] = {place_of(s, runs, n * sizeof *runs), place(s, n * 4),
-                          place_of(s, zeros, sizeof zeros)};
+    const cu_place w[] = {place_copy(s, runs, n * sizeof *runs), place(s, n * 4),
+                          place_copy(s, zeros, sizeof zeros)};
     const struct launch copy = {"k_copy_runs", n * each, {r->dst, r->src, w[0], n, each}};
     const struct launch differ = {
         "k_differ", n * each, {r->dst, w[2], w[0], w[1], n, each, 4}};
@@ -159,7 +160,7 @@ static void runs_of(struct speed *s, const struct room *r)
     free(runs);
 }
 
-static void sums_of(struct speed *s, const struct room *r)
+static void time_sums(struct speed *s, const struct room *r)
 {
     static const uint64_t eaches[] = {32, 256, 1024};
     const uint64_t n = r->bytes / PART;
@@ -173,7 +174,7 @@ static void sums_of(struct speed *s, const struct room *r)
                                  .kind = K_CRC32C,
                                  .number = (k_u32)i,
                                  .store = 1};
-    const cu_place w[] = {place_of(s, sums, n * sizeof *sums), place(s, n * 1024 * 8),
+    const cu_place w[] = {place_copy(s, sums, n * sizeof *sums), place(s, n * 1024 * 8),
                           place(s, n * 4)};
     for (size_t i = 0; i < 3; i++) {
         const uint64_t each = eaches[i];
@@ -188,12 +189,12 @@ static void sums_of(struct speed *s, const struct room *r)
     free(sums);
 }
 
-static void cast_of(struct speed *s, const struct room *r, const char *what,
-                    struct k_type from, struct k_type to)
+static void time_cast(struct speed *s, const struct room *r, const char *what,
+                      struct k_type from, struct k_type to)
 {
     const uint64_t count = r->bytes / (from.bytes > to.bytes ? from.bytes : to.bytes);
     const struct k_filter f = {.n = count, .from = from, .to = to, .scale = 1};
-    const cu_place list = place_of(s, &f, sizeof f);
+    const cu_place list = place_copy(s, &f, sizeof f);
     const struct launch l = {"k_cast", count, {r->dst, r->src, list, 1, count}};
 
     say(s, what, to.bytes, count * to.bytes, timed_launches(s, &l, 1));
@@ -212,15 +213,15 @@ void speed_moves(struct speed *s)
     field(bytes, r.bytes, 2, 10, 1);
     must(s, s->d.up(r.src, bytes, r.bytes), "up");
     for (uint32_t item = 1; item <= 8; item *= 2)
-        boxes_of(s, &r, item);
+        time_boxes(s, &r, item);
     for (uint32_t item = 2; item <= 8; item *= 2)
-        planes_of(s, &r, item, 0);
-    planes_of(s, &r, 2, 1);
-    planes_of(s, &r, 4, 1);
-    runs_of(s, &r);
-    sums_of(s, &r);
-    cast_of(s, &r, "cast int16 to float32", i16, f32);
-    cast_of(s, &r, "cast float64 to float32", f64, f32);
+        time_planes(s, &r, item, 0);
+    time_planes(s, &r, 2, 1);
+    time_planes(s, &r, 4, 1);
+    time_runs(s, &r);
+    time_sums(s, &r);
+    time_cast(s, &r, "cast int16 to float32", i16, f32);
+    time_cast(s, &r, "cast float64 to float32", f64, f32);
     free(bytes);
     places_free(s, (const cu_place[]){r.dst, r.src}, 2);
 }

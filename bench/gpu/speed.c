@@ -47,7 +47,7 @@ double now(void)
 /* ---- launches -------------------- */
 
 /* Work items of a group: some kernels have one stream in each. */
-static unsigned group_of(const char *kernel)
+static unsigned group_items(const char *kernel)
 {
     return strcmp(kernel, "k_decode") == 0 || strcmp(kernel, "k_encode") == 0 ? WARP
                                                                               : BLOCK;
@@ -55,7 +55,7 @@ static unsigned group_of(const char *kernel)
 
 void launch(struct speed *s, const struct launch *l)
 {
-    const unsigned group = group_of(l->kernel);
+    const unsigned group = group_items(l->kernel);
     const uint64_t blocks = (l->items + group - 1) / group;
     void *parameters[PARAMETERS_MOST];
     cu_function f;
@@ -77,7 +77,8 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-double timed(struct speed *s, void (*body)(struct speed *, const void *), const void *of)
+double median_seconds(struct speed *s, void (*body)(struct speed *, const void *),
+                      const void *of)
 {
     double all[REPEATS];
 
@@ -113,7 +114,7 @@ double timed_launches(struct speed *s, const struct launch *list, size_t n)
 {
     const struct launches all = {list, n};
 
-    return timed(s, launch_all, &all);
+    return median_seconds(s, launch_all, &all);
 }
 
 /* ---- memory -------------------- */
@@ -126,7 +127,7 @@ cu_place place(struct speed *s, uint64_t n)
     return at;
 }
 
-cu_place place_of(struct speed *s, const void *bytes, uint64_t n)
+cu_place place_copy(struct speed *s, const void *bytes, uint64_t n)
 {
     const cu_place at = place(s, n);
 
@@ -209,7 +210,7 @@ void shuffle(uint8_t *to, const uint8_t *from, uint64_t bytes, uint32_t item)
         to[i % item * (bytes / item) + i / item] = from[i];
 }
 
-static double ratio_of(uint32_t item, double noise)
+static double measure_ratio(uint32_t item, double noise)
 {
     enum {
         BYTES = 128 * 1024
@@ -230,7 +231,7 @@ double noise_for(uint32_t item, double ratio)
     for (int i = 0; i < 24; i++) {
         const double middle = sqrt(low * high);
 
-        if (ratio_of(item, middle) > ratio)
+        if (measure_ratio(item, middle) > ratio)
             low = middle;
         else
             high = middle;

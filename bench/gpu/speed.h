@@ -36,13 +36,14 @@ struct launch {
 };
 void launch(struct speed *s, const struct launch *l);
 /* The median seconds of REPEATS runs by the device's clock, after one that warms up. */
-double timed(struct speed *s, void (*body)(struct speed *, const void *), const void *of);
+double median_seconds(struct speed *s, void (*body)(struct speed *, const void *),
+                      const void *of);
 double timed_launches(struct speed *s, const struct launch *list, size_t n);
 double now(void); /* seconds of this machine's clock */
 
 /* Device memory, and the same with bytes of the host in it. */
 cu_place place(struct speed *s, uint64_t n);
-cu_place place_of(struct speed *s, const void *bytes, uint64_t n);
+cu_place place_copy(struct speed *s, const void *bytes, uint64_t n);
 void places_free(struct speed *s, const cu_place *places, size_t n);
 
 /* A row: bytes that come out, the seconds, and what they are beside a copy on the device

@@ -16,7 +16,7 @@ def blosc(cname, shuffle, clevel):
     return {"name": "blosc", "configuration": {"cname": cname, "clevel": clevel, "shuffle": shuffle, "typesize": 2, "blocksize": 0}}
 
 
-def transposed(*codecs):
+def transpose_first(*codecs):
     return ({"name": "transpose", "configuration": {"order": [2, 1, 0]}}, LITTLE, *codecs)
 
 
@@ -75,8 +75,8 @@ def sets(size):
         "blosc-lz4-shuffle": Set(small, part, (LITTLE, blosc("lz4", "shuffle", 5)), None, "blosc", data="noise"),
         "blosc-lz4-bitshuffle": Set(small, part, (LITTLE, blosc("lz4", "bitshuffle", 5)), None, "blosc", data="noise"),
         "blosc-zstd-shuffle": Set(small, part, (LITTLE, blosc("zstd", "shuffle", 3)), None, "blosc", data="noise"),
-        "transpose": Set(small, part, transposed()),
-        "transpose-zstd": Set(small, part, transposed(zstd(0))),
+        "transpose": Set(small, part, transpose_first()),
+        "transpose-zstd": Set(small, part, transpose_first(zstd(0))),
         "big-endian": Set(small, part, ({"name": "bytes", "configuration": {"endian": "big"}},), None, "big"),
         "crc32c": Set(small, part, (LITTLE, {"name": "crc32c"}), data="noise"),
         "float32": Set((*small[:2], small[2] // 2), part, (LITTLE, zstd(3)), None, "zstd", 3, "noise", "float32"),

@@ -16,7 +16,7 @@ SEED = 1
 NODES = 10_000
 
 
-def codecs_of(it):
+def case_codecs(it):
     if not it.inner:
         return list(it.codecs)
     return [{"name": "sharding_indexed", "configuration": {
@@ -28,7 +28,7 @@ def document(it):
     return {"zarr_format": 3, "node_type": "array", "shape": it.shape, "data_type": it.dtype,
             "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": it.chunks}},
             "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
-            "fill_value": fill, "codecs": codecs_of(it)}
+            "fill_value": fill, "codecs": case_codecs(it)}
 
 
 def waves(places, random, dtype):

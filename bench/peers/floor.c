@@ -125,20 +125,20 @@ static void gather(char *to, const struct box *box, const uint64_t *origin,
 
 /* ---- files ---- */
 
-static void origin_of(uint64_t i, const uint64_t *counts, const uint64_t *edge,
-                      uint64_t *out)
+static void chunk_origin(uint64_t i, const uint64_t *counts, const uint64_t *edge,
+                         uint64_t *out)
 {
     for (int d = f.ndim; d-- > 0; i /= counts[d])
         out[d] = i % counts[d] * edge[d];
 }
 
-static void key_of(char *out, size_t room, const char *place, uint64_t i)
+static void format_key(char *out, size_t room, const char *place, uint64_t i)
 {
     uint64_t part[MOST_DIMS];
     const uint64_t one[MOST_DIMS] = {1, 1, 1, 1};
     int n = snprintf(out, room, "%s/c", place);
 
-    origin_of(i, f.grid, one, part);
+    chunk_origin(i, f.grid, one, part);
     for (int d = 0; d < f.ndim; d++)
         n += snprintf(out + n, room - (size_t)n, "/%llu", (unsigned long long)part[d]);
 }
@@ -153,7 +153,7 @@ static int open_chunk(const struct job *job, uint64_t i)
 
         nanosleep(&t, NULL);
     }
-    key_of(key, sizeof key, job->place, i);
+    format_key(key, sizeof key, job->place, i);
     fd = open(key, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         fail("%s: cannot be opened", key);
@@ -191,7 +191,7 @@ static void write_file(const struct job *job, uint64_t i, const char *from, size
     char key[512];
     int fd;
 
-    key_of(key, sizeof key, job->to, i);
+    format_key(key, sizeof key, job->to, i);
     fd = open(key, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (fd < 0) {
         for (char *p = key + strlen(job->to) + 1; (p = strchr(p, '/')); *p++ = '/') {
@@ -240,8 +240,8 @@ static void inner_origin(uint64_t shard, uint64_t k, const struct job *job, uint
 {
     uint64_t base[MOST_DIMS];
 
-    origin_of(shard, f.grid, job->unit, base);
-    origin_of(k, f.inner_grid, job->inner, out);
+    chunk_origin(shard, f.grid, job->unit, base);
+    chunk_origin(k, f.inner_grid, job->inner, out);
     for (int d = 0; d < f.ndim; d++)
         out[d] += base[d];
 }
@@ -303,7 +303,7 @@ static void read_chunk_into(struct job *job, uint64_t i, const struct box *box,
     struct piece_target target = {job, box, origin};
     size_t n;
 
-    origin_of(i, f.grid, job->unit, origin);
+    chunk_origin(i, f.grid, job->unit, origin);
     if (f.kind == FLOOR_RAW) {
         const int fd = open_chunk(job, i);
 
@@ -342,7 +342,7 @@ static void read_all(struct job *job, struct box *box)
     close_shards();
 }
 
-static uint64_t number_of(const struct job *job, const uint64_t *origin)
+static uint64_t chunk_number(const struct job *job, const uint64_t *origin)
 {
     uint64_t i = 0;
 
@@ -378,7 +378,7 @@ static void read_dense(struct job *job, uint64_t i, struct box *box, struct lane
 static void read_box(struct job *job, struct box *box, unsigned caller)
 {
     struct lane *lane = &f.lane[caller];
-    const uint64_t i = number_of(job, box->origin);
+    const uint64_t i = chunk_number(job, box->origin);
     uint64_t k = 0, *place;
 
     if (box->bytes == f.chunk_bytes) {
@@ -421,8 +421,8 @@ static size_t encode_shard(struct job *job, uint64_t i, const struct box *box,
     return at + n_index + 4;
 }
 
-static void write_chunk_of(struct job *job, uint64_t i, const struct box *box,
-                           struct lane *lane)
+static void write_job_chunk(struct job *job, uint64_t i, const struct box *box,
+                            struct lane *lane)
 {
     const char *from = lane->decoded;
     uint64_t origin[MOST_DIMS];
@@ -431,7 +431,7 @@ static void write_chunk_of(struct job *job, uint64_t i, const struct box *box,
         write_file(job, i, lane->encoded, encode_shard(job, i, box, lane));
         return;
     }
-    origin_of(i, f.grid, job->unit, origin);
+    chunk_origin(i, f.grid, job->unit, origin);
     if (box->bytes == f.chunk_bytes)
         from = box->data;
     else
@@ -445,7 +445,7 @@ static void write_chunk_of(struct job *job, uint64_t i, const struct box *box,
 
 static void write_chunk(struct job *job, uint64_t i, unsigned caller)
 {
-    write_chunk_of(job, i, f.whole, &f.lane[caller]);
+    write_job_chunk(job, i, f.whole, &f.lane[caller]);
 }
 
 static void write_all(struct job *job, struct box *box)
@@ -456,7 +456,7 @@ static void write_all(struct job *job, struct box *box)
 
 static void write_box(struct job *job, struct box *box, unsigned caller)
 {
-    write_chunk_of(job, number_of(job, box->origin), box, &f.lane[caller]);
+    write_job_chunk(job, chunk_number(job, box->origin), box, &f.lane[caller]);
 }
 
 /* ---- handles ---- */

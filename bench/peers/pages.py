@@ -35,7 +35,7 @@ def by_name():
     return {case.name: case for case in cases.cases()}
 
 
-def group_of(name):
+def find_group(name):
     if any(name.split("/")[-1].startswith(part) for part in SMALL_SETS):
         return GROUPS[2][0]
     return next(title for title, starts in GROUPS if any(name.startswith(start) for start in starts))
@@ -104,7 +104,7 @@ def short_table(runs):
     return "\n".join([*lines, "", f"Machine: {facts['cores']} cores of {facts['cpu']}, Linux {facts['kernel']}, {facts['file_system']}."])
 
 
-def replaced(text, table):
+def replace_table(text, table):
     """README.md with the table between its two marks."""
     before, rest = text.split(BEGIN)
     return before + BEGIN + "\n" + table + "\n" + END + rest.split(END)[1]
@@ -159,7 +159,7 @@ def machine_lines(runs):
 
 def case_tables(all_rows):
     for group, _ in GROUPS:
-        of = [row for row in all_rows if group_of(row.case.name) == group]
+        of = [row for row in all_rows if find_group(row.case.name) == group]
         if not of:
             continue
         names = [name for name in dict.fromkeys(name for row in of for name in row.samples) if name == NEWER or name not in NOT_PEERS]
@@ -262,7 +262,7 @@ def chapters(all_rows):
     """(title, rows) of each picture."""
     found = []
     for group, _ in GROUPS:
-        of = [row for row in all_rows if group_of(row.case.name) == group and any(name in row.ratios for name in SHOWN)]
+        of = [row for row in all_rows if find_group(row.case.name) == group and any(name in row.ratios for name in SHOWN)]
         if of:
             found.append((group, of))
     return found

@@ -18,7 +18,7 @@ ENCODERS = {"zstd", "gzip", "zlib"}  # codecs that zarrc-newer has of a newer ve
 PAGES = ("read/", "read-aligned/", "chunks", "round/")  # cases where 4 KiB pages are tried, too
 
 
-def installed():
+def installed_peers():
     """name -> what bench/peers/install found."""
     table = pathlib.Path(os.environ.get("BENCH_PEERS", CACHE / "peers.json"))
     return json.loads(table.read_text()) if table.exists() else {}

@@ -307,7 +307,7 @@ class Worker:
         return self.lib.open_nodes(self.place, self.number("n", 1))
 
 
-def bytes_of(texts):
+def count_bytes(texts):
     return sum(len(text if isinstance(text, bytes) else text.encode()) for text in texts.tolist())
 
 
@@ -326,7 +326,7 @@ def main(argv):
         if i or repeats == 1:
             seconds.append(took)
     if mode == "strings":
-        total = bytes_of(worker.texts)
+        total = count_bytes(worker.texts)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     print(json.dumps({"seconds": seconds, "sum": total, "cpu": round(cpu, 4), "faults": after.ru_minflt - before.ru_minflt,
                       "peak_kb": peak}))

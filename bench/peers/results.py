@@ -34,20 +34,20 @@ def read(path):
     return {**found, "cases": [unpack(record) for record in found["cases"]]}
 
 
-def path_of(name):
+def result_path(name):
     """A name is that of a file in bench/results."""
     return pathlib.Path(name) if "/" in name else FOLDER / f"{name}.json"
 
 
 def names(name):
     """(case, size) of all that a file has."""
-    path = path_of(name)
+    path = result_path(name)
     return {(each["name"], each["size"]) for each in read(path)["cases"]} if path.exists() else set()
 
 
 def add(name, facts, record):
     """Puts a case into a file, in place of what is there of it."""
-    path = path_of(name)
+    path = result_path(name)
     found = json.loads(path.read_text()) if path.exists() else {"cases": []}
     record = pack({**record, "commit": facts["commit"], "when": time.strftime("%Y-%m-%d %H:%M")})
     kept = [each for each in found["cases"] if (each["name"], each["size"]) != (record["name"], record["size"])]

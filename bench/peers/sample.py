@@ -12,7 +12,7 @@ LIMIT = 150  # seconds
 TICK = os.sysconf("SC_CLK_TCK")
 
 
-class Failed(Exception):
+class Failure(Exception):
     pass
 
 
@@ -63,15 +63,15 @@ def take(command, cores, read_answer):
     except subprocess.TimeoutExpired:
         process.kill()
         process.communicate()
-        raise Failed(f"more than {LIMIT} s") from None
+        raise Failure(f"more than {LIMIT} s") from None
     wall = time.perf_counter() - began
     after = ticks()
     if process.returncode:
-        raise Failed(((err.strip() or out.strip()).splitlines() or [f"exit code {process.returncode}"])[-1][-200:])
+        raise Failure(((err.strip() or out.strip()).splitlines() or [f"exit code {process.returncode}"])[-1][-200:])
     try:
         row = read_answer(out)
     except (ValueError, TypeError, json.JSONDecodeError):
-        raise Failed(f"no answer: {out[-100:]}") from None
+        raise Failure(f"no answer: {out[-100:]}") from None
     used = os.times()
     row["children"] = used.children_user + used.children_system
     row["wall"] = wall

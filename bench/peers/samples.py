@@ -35,9 +35,9 @@ def ratio(over, under, what="seconds"):
     return (statistics.median(values), *interval(values)) if values else None
 
 
-def n_dirty(samples_of):
+def n_dirty(samples_by_case):
     """How many samples of a case were dropped."""
-    return sum(len(samples) - len(clean(samples)) for samples in samples_of.values())
+    return sum(len(samples) - len(clean(samples)) for samples in samples_by_case.values())
 
 
 def line(points):

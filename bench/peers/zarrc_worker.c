@@ -94,8 +94,8 @@ static zarr_io_options io_options(const struct job *job)
     return options;
 }
 
-static void tensor_of(const struct job *job, const struct box *box, zarr_tensor *tensor,
-                      uint64_t *shape)
+static void host_tensor(const struct job *job, const struct box *box, zarr_tensor *tensor,
+                        uint64_t *shape)
 {
     for (int d = 0; d < job->ndim; d++)
         shape[d] = box->extent[d];
@@ -111,7 +111,7 @@ static void move_box(struct job *job, struct box *box, zarr_array *array, int is
     zarr_error err = ZARR_ERROR_INIT;
     zarr_status status;
 
-    tensor_of(job, box, &tensor, shape);
+    host_tensor(job, box, &tensor, shape);
     status = zarr_selection_box(&selection, job->ndim, zarr_array_shape(array),
                                 box->origin, box->extent, &err);
     if (status == ZARR_OK)
@@ -139,7 +139,7 @@ static void read_all(struct job *job, struct box *box)
     uint64_t shape[MOST_DIMS];
     zarr_tensor tensor;
 
-    tensor_of(job, box, &tensor, shape);
+    host_tensor(job, box, &tensor, shape);
     check(zarr_array_read(z.array, NULL, &tensor, &options, &z.err), &z.err);
 }
 
@@ -149,7 +149,7 @@ static void write_all(struct job *job, struct box *box)
     uint64_t shape[MOST_DIMS];
     zarr_tensor tensor;
 
-    tensor_of(job, box, &tensor, shape);
+    host_tensor(job, box, &tensor, shape);
     check(zarr_array_write(z.target, NULL, &tensor, &options, &z.err), &z.err);
 }
 
@@ -158,7 +158,7 @@ static void append(struct job *job, const struct box *box)
     uint64_t shape[MOST_DIMS];
     zarr_tensor tensor;
 
-    tensor_of(job, box, &tensor, shape);
+    host_tensor(job, box, &tensor, shape);
     check(zarr_array_append(z.target, 0, &tensor, NULL, NULL, &z.err), &z.err);
 }
 

@@ -147,7 +147,7 @@ static int match(struct appending *a)
 }
 
 /* Notes where the steps are that were just appended. */
-static void landed(struct appending *a, uint64_t first, uint64_t steps)
+static void note_range(struct appending *a, uint64_t first, uint64_t steps)
 {
     const uint64_t end = first + steps;
 
@@ -190,7 +190,7 @@ static int append_tensor(struct appending *a, void *data, uint64_t bytes, uint64
     st = zarr_array_append(a->node.array, a->axis, &src, &first, &io, &err);
     if (st)
         return cli_fail(a->cli, st, &err, "cannot append to %s", a->node.shown);
-    landed(a, first, steps);
+    note_range(a, first, steps);
     return CLI_OK;
 }
 

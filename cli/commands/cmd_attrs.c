@@ -36,7 +36,7 @@ static void close_target(struct target *t)
     cli_node_close(&t->node);
 }
 
-static const char *all_of(const struct target *t)
+static const char *target_attributes(const struct target *t)
 {
     return t->group ? zarr_group_attributes(t->group)
                     : zarr_array_attributes(t->node.array);
@@ -76,7 +76,7 @@ static zarr_status merge_all(const struct target *t, const char *json, int repla
 
 static int list_all(struct cli *cli, const struct target *t)
 {
-    const char *all = all_of(t), *at, *value;
+    const char *all = target_attributes(t), *at, *value;
     size_t n = 0;
     char *key = NULL, *line;
 
@@ -105,7 +105,7 @@ static int no_attribute(struct cli *cli, const struct target *t, const char *nam
 {
     const char *names[129] = {NULL};
     char *owned[128] = {NULL}, *hint = NULL;
-    const char *near, *at = cli_json_members(all_of(t));
+    const char *near, *at = cli_json_members(target_attributes(t));
     size_t n = 0, bytes;
 
     while (n < 128 && cli_json_next(&at, &owned[n], &bytes)) {

@@ -84,7 +84,7 @@ static int add_device(void *user, const zarr_registry_item *item)
     snprintf(d->label, sizeof d->label, "%s", item->name);
     device_name(d->name, item);
     c->n_devices++;
-    return cli_cancelled();
+    return cli_is_cancelled();
 }
 
 static bool has_word(const char *words, const char *word)
@@ -115,19 +115,19 @@ static int add_impl(void *user, const zarr_registry_item *item)
     return 0;
 }
 
-static bool on_kind(const struct implementation *m, int32_t type)
+static bool is_on_kind(const struct implementation *m, int32_t type)
 {
     return type > 0 && type < 32 &&
            (m->in_kinds & m->out_kinds & (UINT32_C(1) << type)) != 0;
 }
 
 /* Whether the CPU has this codec. */
-static bool on_cpu(const struct calibration *c, const char *codec, bool encode)
+static bool is_on_cpu(const struct calibration *c, const char *codec, bool encode)
 {
     for (int i = 0; i < c->n_impls; i++)
         if (strcmp(c->impl[i].codec, codec) == 0 &&
             strncmp(c->impl[i].name, "cpu.", 4) == 0 &&
-            on_kind(&c->impl[i], ZARR_DEVICE_CPU) &&
+            is_on_kind(&c->impl[i], ZARR_DEVICE_CPU) &&
             (encode ? c->impl[i].encodes : c->impl[i].decodes))
             return true;
     return false;
@@ -280,7 +280,7 @@ static uint64_t request(const struct subject *s, struct way *w, const zarr_io_op
     took = now_ns() - begin;
     if (!*st && o->stats->chunks_fallback + o->stats->chunks_distrusted > 0)
         w->instead = cli_strdup("another implementation");
-    return *st || w->instead || cli_cancelled() ? 0 : took > 0 ? took : 1;
+    return *st || w->instead || cli_is_cancelled() ? 0 : took > 0 ? took : 1;
 }
 
 /* Whether the best round so far, if there is one, leaves no doubt who is the faster. */
@@ -443,10 +443,11 @@ static int measure_one(struct calibration *c, struct result *r, struct left_out 
         cli_note(c->cli, "%s: %s with chunks of %" PRIu64 " bytes is not measured: %s",
                  r->d->label, r->m->name, r->chunk_bytes, err.message);
     for (int encode = 0;
-         encode < 2 && s.array && st != ZARR_ERR_DEVICE && !cli_cancelled(); encode++) {
+         encode < 2 && s.array && st != ZARR_ERR_DEVICE && !cli_is_cancelled();
+         encode++) {
         r->encode = encode != 0;
         if ((encode ? !r->m->encodes : !r->m->decodes) ||
-            !on_cpu(c, r->m->codec, r->encode))
+            !is_on_cpu(c, r->m->codec, r->encode))
             continue;
         if (open)
             leave_out(l, r, err.message);
@@ -468,10 +469,10 @@ static int measure_device(struct calibration *c, const struct device *d)
         struct result r = {.d = d, .m = &c->impl[i]};
         struct left_out l = {0};
 
-        if (!on_kind(r.m, d->type) || on_kind(r.m, ZARR_DEVICE_CPU) ||
-            (!on_cpu(c, r.m->codec, false) && !on_cpu(c, r.m->codec, true)))
+        if (!is_on_kind(r.m, d->type) || is_on_kind(r.m, ZARR_DEVICE_CPU) ||
+            (!is_on_cpu(c, r.m->codec, false) && !is_on_cpu(c, r.m->codec, true)))
             continue;
-        for (size_t k = 0; k < N_SIZES && !rc && !cli_cancelled(); k++) {
+        for (size_t k = 0; k < N_SIZES && !rc && !cli_is_cancelled(); k++) {
             r.chunk_bytes = chunk_sizes[k];
             rc = measure_one(c, &r, &l);
         }
@@ -630,9 +631,9 @@ static int run_calibrate(struct cli *cli)
         rc = choose_size(&c);
     if (!rc && c.n_devices > 0)
         make_elements(&c);
-    for (int i = 0; i < c.n_devices && !rc && !cli_cancelled(); i++)
+    for (int i = 0; i < c.n_devices && !rc && !cli_is_cancelled(); i++)
         rc = measure_device(&c, &c.device[i]);
-    if (!rc && !cli_cancelled()) {
+    if (!rc && !cli_is_cancelled()) {
         text = document(&c);
         if (cli->json)
             cli_json_raw(cli_json(cli), text);

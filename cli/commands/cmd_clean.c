@@ -25,7 +25,7 @@ struct debris {
     uint64_t n_found, n_bytes;
 };
 
-static int found(void *user, const zarr_store_item *item)
+static int on_debris(void *user, const zarr_store_item *item)
 {
     struct debris *d = user;
     struct cli *cli = d->cli;
@@ -36,11 +36,11 @@ static int found(void *user, const zarr_store_item *item)
         cli_json_text(cli_json(cli), item->key);
     else if (cli_flag(cli, "dry-run") && cli_line(cli, "%s\n", item->key))
         return 1;
-    return cli_cancelled();
+    return cli_is_cancelled();
 }
 
-static void interrupted(void *user, const char *key, const char *command,
-                        const char *hint)
+static void warn_interrupted(void *user, const char *key, const char *command,
+                             const char *hint)
 {
     cli_warn(user, "%s: an interrupted %s, which clean does not remove. %s", key, command,
              hint);
@@ -71,16 +71,16 @@ static int clean_array(struct cli *cli, const struct cli_node *node, const char 
     char *shown = cli_shown_below(node, path);
     zarr_array *array = NULL;
     zarr_error err = {0};
-    int found = 0, rc = CLI_OK;
+    int on_debris = 0, rc = CLI_OK;
     zarr_status st = zarr_array_open(&array, node->store, whole, NULL, &err);
 
     if (!st)
-        st = zarr_array_clear_leftovers(array, &found, &o, &err);
+        st = zarr_array_clear_leftovers(array, &on_debris, &o, &err);
     if (st)
         rc = cli_fail(cli, st, &err, "cannot clean %s", shown);
-    else if (found && cli->json)
+    else if (on_debris && cli->json)
         cli_json_text(cli_json(cli), shown);
-    else if (found)
+    else if (on_debris)
         cli_say(cli, "%s: %s what an interrupted resize or append left", shown,
                 look ? "would clear" : "cleared");
     zarr_array_free(array);
@@ -97,7 +97,7 @@ static int clean_arrays(struct cli *cli, const struct cli_node *node)
 
     if (cli->json)
         cli_json_array(cli_key(cli_json(cli), "arrays"));
-    for (size_t i = 0; i < tree.n_items && !cli_cancelled(); i++) {
+    for (size_t i = 0; i < tree.n_items && !cli_is_cancelled(); i++) {
         int one = CLI_OK;
 
         if (tree.items[i].kind == ZARR_NODE_ARRAY)
@@ -188,7 +188,7 @@ static int note_stale(void *user, const char *path, const char *what)
 
     if (s->n++ == 0)
         s->first = cli_format("/%s %s", path, what);
-    return cli_cancelled();
+    return cli_is_cancelled();
 }
 
 /* A command that was interrupted may leave a node unlisted. */
@@ -220,7 +220,7 @@ static int tell_unfinished(struct cli *cli, const struct cli_node *node)
     struct cli_tree tree = {0};
     int rc = cli_tree_list(cli, node, &tree);
 
-    for (size_t i = 0; i < tree.n_items && !cli_cancelled(); i++) {
+    for (size_t i = 0; i < tree.n_items && !cli_is_cancelled(); i++) {
         char *path = cli_path_join(node->path, tree.items[i].path);
         char *shown = cli_shown_below(node, tree.items[i].path);
 
@@ -248,12 +248,12 @@ static int clean(struct cli *cli, struct cli_node *node, uint64_t age)
         cli_json_object(cli_json(cli));
         cli_json_array(cli_key(cli_json(cli), "found"));
     }
-    st = zarr_store_list(node->store, node->path, ZARR_LIST_DEBRIS, found, &d, &err);
+    st = zarr_store_list(node->store, node->path, ZARR_LIST_DEBRIS, on_debris, &d, &err);
     if (cli->json)
         cli_json_end(cli_json(cli));
-    if (!st && !cli_cancelled() && !cli_flag(cli, "dry-run"))
+    if (!st && !cli_is_cancelled() && !cli_flag(cli, "dry-run"))
         st = zarr_store_clean(node->store, node->path, age, &removed, &err);
-    if (st || cli_cancelled())
+    if (st || cli_is_cancelled())
         return cli_fail(cli, st, &err, "cannot clean %s", node->shown);
     rc = clean_arrays(cli, node);
     if (!rc && !cli_flag(cli, "dry-run"))
@@ -280,7 +280,7 @@ static int run(struct cli *cli)
     if (!rc)
         rc = clean(cli, &node, age);
     if (!rc)
-        rc = cli_jobs_each(cli, &node, interrupted, cli);
+        rc = cli_jobs_each(cli, &node, warn_interrupted, cli);
     if (!rc)
         rc = cli_rests_each(cli, &node, without_document, cli);
     if (!rc)

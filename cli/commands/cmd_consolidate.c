@@ -43,7 +43,7 @@ static int differs(void *user, const char *path, const char *what)
     } else if (!cli->quiet) {
         rc = cli_line(cli, "/%s: %s\n", path, what);
     }
-    return rc || cli_cancelled();
+    return rc || cli_is_cancelled();
 }
 
 /* The handle reads the nodes themselves: consolidated metadata may be damaged. */
@@ -73,7 +73,7 @@ static int check(struct cli *cli, struct cli_node *node)
     if (!st)
         st = zarr_group_consolidated_check(group, differs, &c, &o, &err);
     zarr_group_free(group);
-    if (st || cli_cancelled())
+    if (st || cli_is_cancelled())
         return cli_fail(cli, st, &err, "cannot check %s", node->shown);
     if (cli->json)
         cli_json_end(cli_json(cli));

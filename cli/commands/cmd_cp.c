@@ -75,7 +75,7 @@ static int compare_object(struct copying *c, const char *key, unsigned char *buf
             rc = cli_error(c->cli, CLI_DIFFERENT, NULL, "%s of the copy differs from %s",
                            other, key);
         offset += n;
-    } while (!rc && n == PIECE && !cli_cancelled());
+    } while (!rc && n == PIECE && !cli_is_cancelled());
     c->objects++;
     c->bytes += offset;
     cli_progress_update(&c->progress, c->bytes, c->objects);
@@ -97,9 +97,9 @@ static int compare_all(struct copying *c)
                        c->total.n_objects);
     if (st)
         rc = cli_fail(c->cli, st, &err, "cannot list %s", c->src.shown);
-    for (size_t i = 0; i < keys.n_items && !rc && !cli_cancelled(); i++)
+    for (size_t i = 0; i < keys.n_items && !rc && !cli_is_cancelled(); i++)
         rc = compare_object(c, keys.items[i], buffer);
-    if (!rc && cli_cancelled())
+    if (!rc && cli_is_cancelled())
         rc = cli_fail(c->cli, ZARR_ERR_CANCELLED, NULL, "cannot compare");
     cli_progress_end(&c->progress, rc == CLI_OK);
     c->verified = rc == CLI_OK;
@@ -134,7 +134,7 @@ static int copy(struct copying *c)
     cli_progress_end(&c->progress, st == ZARR_OK);
     free(name);
     if (st)
-        return cli_copy_failed(cli, st, &err, "copy", &c->src, &c->dst);
+        return cli_tell_copy_failure(cli, st, &err, "copy", &c->src, &c->dst);
     return cli_node_flush(cli, &c->dst);
 }
 

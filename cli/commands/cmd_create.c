@@ -15,7 +15,7 @@ static int find_file(void *user, const zarr_store_item *item)
     bool *files = user;
 
     *files |= !item->is_prefix;
-    return *files || cli_cancelled();
+    return *files || cli_is_cancelled();
 }
 
 /* A folder with nodes in it may become a group. A folder with only other files may not,
@@ -34,7 +34,7 @@ static int check_group_folder(struct cli *cli, const struct cli_node *node)
         return rc;
     st = zarr_store_list(node->store, node->path, ZARR_LIST_RECURSIVE, find_file, &files,
                          &err);
-    if (st || cli_cancelled())
+    if (st || cli_is_cancelled())
         return cli_fail(cli, st, &err, "cannot list %s", node->shown);
     if (files)
         return cli_error(cli, CLI_EXISTS,

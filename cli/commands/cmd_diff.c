@@ -95,7 +95,7 @@ static int diff(struct diff *d, zarr_diff_options *o)
         cli_progress_end(&d->progress, st == ZARR_OK);
     if (d->cli->out_failed)
         return CLI_IO;
-    if (!st || (d->begun && !cli_cancelled()))
+    if (!st || (d->begun && !cli_is_cancelled()))
         cli_diff_end(d, &result, st == ZARR_OK);
     if (st)
         return cli_fail(d->cli, st, &err, "cannot compare %s%s with %s",

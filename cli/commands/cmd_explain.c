@@ -6,8 +6,8 @@
 
 #include <stdlib.h>
 
-static char *text_of(const zarr_explanation *e, uint32_t form, zarr_status *st,
-                     zarr_error *err)
+static char *explanation_text(const zarr_explanation *e, uint32_t form, zarr_status *st,
+                              zarr_error *err)
 {
     size_t n = 0;
     char *text = NULL;
@@ -40,7 +40,8 @@ static int explain(struct cli *cli, const struct cli_node *node,
     opts.trust = cli_trust(cli);
     st = zarr_array_explain(&e, node->array, what, selection, &tensor, &opts, &err);
     if (!st)
-        text = text_of(e, cli->json ? ZARR_EXPLAIN_JSON : ZARR_EXPLAIN_TEXT, &st, &err);
+        text = explanation_text(e, cli->json ? ZARR_EXPLAIN_JSON : ZARR_EXPLAIN_TEXT, &st,
+                                &err);
     if (st)
         rc = cli_fail(cli, st, &err, "cannot explain %s", node->shown);
     else if (cli->json)

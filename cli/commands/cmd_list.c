@@ -80,7 +80,7 @@ static int item_json(void *user, const zarr_registry_item *item)
     if (*item->capabilities)
         words_json(cli_key(j, "capabilities"), item->capabilities);
     cli_json_end(j);
-    return cli_cancelled();
+    return cli_is_cancelled();
 }
 
 static zarr_status list_one(struct cli *cli, const struct registry *r, zarr_error *err)

@@ -30,7 +30,7 @@ static char *member(const char *object, const char *key)
     return value ? cli_json_line(value, n) : NULL;
 }
 
-static char *unquoted(char *json)
+static char *unquote(char *json)
 {
     char *text = json ? cli_json_unquote(json, strlen(json)) : NULL;
 
@@ -41,7 +41,7 @@ static char *unquoted(char *json)
 }
 
 /* The name of a data type, which is a string or an object with a member name. */
-static char *type_of(const char *metadata)
+static char *data_type_name(const char *metadata)
 {
     char *type = member(metadata, "data_type");
     char *name;
@@ -49,13 +49,13 @@ static char *type_of(const char *metadata)
     if (!type)
         type = member(metadata, "dtype"); /* v2 */
     if (!type || *type != '{')
-        return unquoted(type);
-    name = unquoted(member(type, "name"));
+        return unquote(type);
+    name = unquote(member(type, "name"));
     free(type);
     return name;
 }
 
-static char *chunks_of(const char *metadata)
+static char *chunks_json(const char *metadata)
 {
     char *grid = member(metadata, "chunk_grid");
     char *conf, *chunks;
@@ -87,8 +87,8 @@ static int add_entry(void *user, const zarr_node_item *item)
     e->name = cli_strdup(item->name ? item->name : item->path);
     if (item->kind == ZARR_NODE_ARRAY) {
         e->shape = member(item->metadata, "shape");
-        e->type = type_of(item->metadata);
-        e->chunks = chunks_of(item->metadata);
+        e->type = data_type_name(item->metadata);
+        e->chunks = chunks_json(item->metadata);
     }
     return ZARR_WALK_GO_ON;
 }
@@ -177,7 +177,8 @@ static void listing_json(struct cli *cli, const struct cli_node *node,
 
 /* ---- ls ---- */
 
-static const char *name_of(const struct listing *l, const struct entry *e, bool recursive)
+static const char *entry_name(const struct listing *l, const struct entry *e,
+                              bool recursive)
 {
     return recursive && strlen(e->path) >= l->skip ? e->path + l->skip : e->name;
 }
@@ -188,7 +189,7 @@ static int list_long(struct cli *cli, const struct listing *l, bool recursive)
     int rc = CLI_OK;
 
     for (size_t i = 0; i < l->n; i++) {
-        size_t n = strlen(name_of(l, &l->items[i], recursive));
+        size_t n = strlen(entry_name(l, &l->items[i], recursive));
 
         wide = n > wide ? n : wide;
     }
@@ -197,11 +198,11 @@ static int list_long(struct cli *cli, const struct listing *l, bool recursive)
 
         if (e->kind == ZARR_NODE_ARRAY)
             rc = cli_line(cli, "array v%d  %-*s  %-10s %s", (int)e->zarr_format,
-                          (int)wide, name_of(l, e, recursive), e->type ? e->type : "?",
+                          (int)wide, entry_name(l, e, recursive), e->type ? e->type : "?",
                           e->shape ? e->shape : "?");
         else
             rc = cli_line(cli, "%s v%d  %s", kind_name(e->kind), (int)e->zarr_format,
-                          name_of(l, e, recursive));
+                          entry_name(l, e, recursive));
         if (!rc && e->chunks)
             rc = cli_line(cli, " in %s", e->chunks);
         if (!rc)
@@ -217,7 +218,7 @@ static int list_short(struct cli *cli, const struct listing *l, bool recursive)
     for (size_t i = 0; i < l->n && !rc; i++) {
         const struct entry *e = &l->items[i];
 
-        rc = cli_line(cli, "%s%s\n", name_of(l, e, recursive),
+        rc = cli_line(cli, "%s%s\n", entry_name(l, e, recursive),
                       e->kind == ZARR_NODE_GROUP ? "/" : "");
     }
     return rc;

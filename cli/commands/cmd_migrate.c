@@ -138,7 +138,7 @@ static int migrate(struct cli *cli, struct cli_node *node, struct migrating *m)
         cli_job_end(cli, node->store, node->path);
     if (cli->json)
         cli_json_end(cli_json(cli));
-    if (st || cli_cancelled())
+    if (st || cli_is_cancelled())
         return cli_fail(cli, st, &err, "cannot migrate %s to v%" PRIu64, node->shown,
                         format);
     return cli_flag(cli, "dry-run") ? CLI_OK : cli_node_flush(cli, node);

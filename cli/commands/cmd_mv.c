@@ -84,8 +84,8 @@ static int not_durable(struct cli *cli, zarr_status st, const zarr_error *err,
     return rc;
 }
 
-static int move_failed(struct cli *cli, zarr_status st, const zarr_error *err,
-                       const struct cli_node *src, const struct cli_node *dst)
+static int tell_move_failure(struct cli *cli, zarr_status st, const zarr_error *err,
+                             const struct cli_node *src, const struct cli_node *dst)
 {
     const bool is_new = cli_node_is_missing(dst);
     const bool both = st != ZARR_ERR_CONFLICT && both_exist(src, dst);
@@ -98,7 +98,7 @@ static int move_failed(struct cli *cli, zarr_status st, const zarr_error *err,
             "Both are complete. When it can be deleted, the same command with "
             "--resume does it.",
             "%s was copied to %s, but cannot be deleted", src->shown, dst->shown);
-    return cli_copy_failed(cli, st, err, "move", src, dst);
+    return cli_tell_copy_failure(cli, st, err, "move", src, dst);
 }
 
 /* ---- the move ---- */
@@ -136,7 +136,7 @@ static int move(struct cli *cli, struct cli_node *src, struct cli_node *dst,
     free(from);
     free(to);
     if (st)
-        return move_failed(cli, st, &err, src, dst);
+        return tell_move_failure(cli, st, &err, src, dst);
     rc = cli_node_flush(cli, dst);
     if (!rc)
         rc = cli_node_flush(cli, src);
@@ -287,7 +287,7 @@ static int complete(struct cli *cli, struct cli_node *src, struct cli_node *dst)
                          "locations completes it.",
                          "there is nothing to move: %s is an empty folder", src->shown);
     if (!unlisted)
-        return cli_node_missing(cli, 0, src);
+        return cli_node_fail_missing(cli, 0, src);
     return cli_error(cli, CLI_NOT_FOUND,
                      "If a move was interrupted, the same command with --resume "
                      "completes it.",

@@ -143,7 +143,7 @@ static int open_one(struct cli *cli, const char *text, struct cli_node *node)
     int rc = cli_node_open(cli, text, flags | (force ? CLI_OPEN_MISSING : 0u), node);
 
     if (!rc && force && cli_node_is_missing(node) && !cli_is_empty_folder(node))
-        rc = cli_node_missing(cli, flags, node);
+        rc = cli_node_fail_missing(cli, flags, node);
     return rc;
 }
 
@@ -168,7 +168,7 @@ static int remove_one(struct cli *cli, const char *text)
     if (!rc && !is_link(&node))
         rc = check_children(cli, &node);
     if (!rc && !is_link(&node))
-        rc = cli_objects_erased(cli, &node, &objects);
+        rc = cli_objects_count_erased(cli, &node, &objects);
     if (!rc && !cli_flag(cli, "dry-run"))
         rc = delete_one(cli, &node, objects.n_objects);
     if (!rc)
@@ -183,14 +183,14 @@ static int run(struct cli *cli)
 
     if (cli->json)
         cli_json_array(cli_json(cli));
-    for (int i = 0; i < cli->n_args && !cli_cancelled(); i++) {
+    for (int i = 0; i < cli->n_args && !cli_is_cancelled(); i++) {
         int one = remove_one(cli, cli->args[i]);
 
         rc = rc ? rc : one;
     }
     if (cli->json)
         cli_json_end(cli_json(cli));
-    return rc ? rc : cli_cancelled() ? CLI_INTERRUPTED : CLI_OK;
+    return rc ? rc : cli_is_cancelled() ? CLI_INTERRUPTED : CLI_OK;
 }
 
 const struct cli_command cli_cmd_rm = {

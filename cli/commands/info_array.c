@@ -155,7 +155,7 @@ static void codecs_rows(struct cli *cli, const zarr_array *array)
         for (size_t i = 0;; i++) {
             struct cli_string text = {0};
             const char *codec = cli_json_item(list, i, &n);
-            const char *shards = codec ? cli_shards_of(codec) : NULL;
+            const char *shards = codec ? cli_sharding_config(codec) : NULL;
 
             if (!codec)
                 break;

@@ -41,7 +41,7 @@ static int put(const struct sink *s, const void *data, size_t bytes)
 {
     if (s->dump->file == stdout)
         return cli_out(s->dump->cli, data, bytes);
-    if (cli_cancelled())
+    if (cli_is_cancelled())
         return cli_error(s->dump->cli, CLI_INTERRUPTED, NULL, "interrupted");
     errno = 0;
     if (bytes && fwrite(data, 1, bytes, s->dump->file) != bytes)
@@ -405,7 +405,7 @@ static int stream(struct sink *sink, zarr_selection *selection)
     return rc;
 }
 
-static enum style style_of(const char *format)
+static enum style find_style(const char *format)
 {
     static const char *const names[] = {"text", "csv", "npy", "raw", "elements", "json"};
     enum style style = STYLE_TEXT;
@@ -417,7 +417,7 @@ static enum style style_of(const char *format)
 
 /* CSV with more than two dimensions. The hint suggests a region, which can only reduce
  * the dimensions of the array, not those of a subarray field. */
-static int csv_refused(const struct sink *s)
+static int refuse_csv(const struct sink *s)
 {
     const int32_t ndim = zarr_array_ndim(s->dump->node->array);
     const int32_t keep = 2 - s->field.ndim; /* dimensions of the array */
@@ -448,7 +448,7 @@ static int csv_refused(const struct sink *s)
 
 int cli_dump(const struct cli_dump *dump)
 {
-    struct sink s = {.dump = dump, .style = style_of(dump->format)};
+    struct sink s = {.dump = dump, .style = find_style(dump->format)};
     zarr_selection *selection = NULL;
     const struct cli_node *node = dump->node;
     int rc = cli_field_find(dump->cli, node, &s.field);
@@ -469,7 +469,7 @@ int cli_dump(const struct cli_dump *dump)
                        "%s: the format %s cannot hold elements of variable length",
                        node->shown, dump->format);
     else if (s.style == STYLE_CSV && s.ndim > 2)
-        rc = csv_refused(&s);
+        rc = refuse_csv(&s);
     else
         rc = stream(&s, selection);
     zarr_selection_free(selection);

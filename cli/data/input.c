@@ -22,10 +22,10 @@ int cli_input_read(struct cli *cli, struct cli_input *in, void *data, uint64_t *
         *(unsigned char *)data = in->first;
     in->has_first = in->has_first && !n_first;
     n = cli_read_fd(fileno(in->file), (char *)data + n_first, (size_t)*bytes - n_first);
-    if (n < 0 && !cli_cancelled())
+    if (n < 0 && !cli_is_cancelled())
         return cli_errno(cli, errno, "cannot read %s", in->name);
     *bytes = n_first + (n < 0 ? 0 : (uint64_t)n);
-    return cli_cancelled() ? CLI_INTERRUPTED : CLI_OK;
+    return cli_is_cancelled() ? CLI_INTERRUPTED : CLI_OK;
 }
 
 static int read_header(struct cli *cli, struct cli_input *in)
@@ -45,7 +45,7 @@ static int read_header(struct cli *cli, struct cli_input *in)
                          "zarrc import can write it into a region of the array.",
                          "%s has big-endian fields", in->name);
     }
-    if (cli_fields_padded(npy.fields)) {
+    if (cli_fields_have_padding(npy.fields)) {
         free(npy.fields);
         return cli_error(cli, CLI_UNSUPPORTED,
                          "zarrc import can write it into a region of the array.",
@@ -104,8 +104,8 @@ static int peek(struct cli *cli, struct cli_input *in)
     const int64_t n = cli_read_fd(fileno(in->file), &in->first, 1);
 
     if (n < 0)
-        return cli_cancelled() ? CLI_INTERRUPTED
-                               : cli_errno(cli, errno, "cannot read %s", in->name);
+        return cli_is_cancelled() ? CLI_INTERRUPTED
+                                  : cli_errno(cli, errno, "cannot read %s", in->name);
     in->is_npy = n == 1 && in->first == 0x93;
     in->has_first = n == 1 && !in->is_npy;
     if (in->is_npy)

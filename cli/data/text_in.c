@@ -288,7 +288,7 @@ static int read_all(struct cli *cli, FILE *file, const char *name, struct cli_st
     while ((n = cli_read_fd(fileno(file), piece, 1 << 16)) > 0)
         cli_string_add(out, piece, (size_t)n);
     free(piece);
-    if (cli_cancelled())
+    if (cli_is_cancelled())
         return cli_error(cli, CLI_INTERRUPTED, NULL, "interrupted");
     if (n < 0)
         return cli_errno(cli, errno, "cannot read %s", name);

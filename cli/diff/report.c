@@ -274,7 +274,7 @@ static void end_json(struct diff *d, const zarr_diff_node *n)
     }
     if (d->unreadable) {
         cli_json_end(d->unreadable);
-        cli_json_done(d->unreadable);
+        cli_json_finish(d->unreadable);
         cli_json_raw(cli_key(j, "unreadable"), d->unreadable_text.text);
         cli_json_u64(cli_key(j, "elements_unreadable"), n->n_unread);
         cli_string_free(&d->unreadable_text);

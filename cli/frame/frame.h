@@ -200,10 +200,10 @@ const char *cli_nearest(const char *word, const char *const *list);
 /* ---- interrupts ---- */
 
 /* The first SIGINT or SIGTERM sets it. Pass it as the `cancel` member of the library's
- * options. Loops poll cli_cancelled() and return CLI_INTERRUPTED. A second signal kills
- * the program. */
+ * options. Loops poll cli_is_cancelled() and return CLI_INTERRUPTED. A second signal
+ * kills the program. */
 extern zarr_cancel *cli_cancel;
-int cli_cancelled(void);
+int cli_is_cancelled(void);
 
 /* ---- progress ---- */
 
@@ -258,7 +258,7 @@ struct cli_json *cli_json(struct cli *cli);
 /* A writer into *out (NULL: stdout). one_line: without line breaks. */
 struct cli_json *cli_json_start(struct cli *cli, struct cli_string *out, bool one_line);
 /* Closes open objects and arrays, writes the rest and frees the writer. */
-int cli_json_done(struct cli_json *j);
+int cli_json_finish(struct cli_json *j);
 /* The key of the next value; only inside an object. Returns j. */
 struct cli_json *cli_key(struct cli_json *j, const char *key);
 /* Ends objects and arrays until `depth` of them are open. */

@@ -67,7 +67,7 @@ static int flush(struct cli_json *j)
     return rc;
 }
 
-int cli_json_done(struct cli_json *j)
+int cli_json_finish(struct cli_json *j)
 {
     int rc;
 
@@ -382,7 +382,7 @@ char *cli_json_line(const char *json, size_t bytes)
     struct cli_json *j = cli_json_start(NULL, &out, true);
 
     cli_json_raw(j, text);
-    cli_json_done(j);
+    cli_json_finish(j);
     free(text);
     return out.text;
 }

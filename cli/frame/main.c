@@ -16,7 +16,7 @@
 
 zarr_cancel *cli_cancel;
 
-int cli_cancelled(void)
+int cli_is_cancelled(void)
 {
     return zarr_cancel_is_set(cli_cancel);
 }
@@ -196,7 +196,7 @@ int main(int argc, char **argv)
         rc = end ? end : rc;
     if (cli.pipe_closed && (rc == CLI_IO || rc == CLI_PIPE))
         rc = CLI_PIPE;
-    if (cli_cancelled() && rc != CLI_OK)
+    if (cli_is_cancelled() && rc != CLI_OK)
         rc = CLI_INTERRUPTED;
     zarr_context_free(cli.ctx);
     cli_options_free(&cli);

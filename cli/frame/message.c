@@ -247,7 +247,7 @@ static void report_json(struct cli *cli, const struct report *r)
     cli_json_text(cli_key(j, "next"), r->next);
     cli_json_end(j);
     cli_json_end(j);
-    cli_json_done(j);
+    cli_json_finish(j);
     cli_string_add(&s, "\n", 1);
     cli_add_clean(&clean, s.text, s.n_bytes);
     write_stderr(&clean);
@@ -287,7 +287,7 @@ static int fail(struct cli *cli, zarr_status st, const zarr_error *err, const ch
     r.code = zarr_status_text(st);
     r.exit_code = cli_exit_code(st, err);
     r.why = err && err->message[0] ? err->message : r.code;
-    if (st == ZARR_ERR_CANCELLED || cli_cancelled()) {
+    if (st == ZARR_ERR_CANCELLED || cli_is_cancelled()) {
         r = (struct report){"cancelled", "interrupted", NULL, NULL, CLI_INTERRUPTED};
         if (cli->json || !cli->quiet)
             report(cli, &r);
@@ -372,7 +372,7 @@ int cli_errno(struct cli *cli, int error_number, const char *format, ...)
         r.exit_code = CLI_EXISTS;
     } else if (error_number == ENOENT) {
         r.code = "not found";
-    } else if (error_number == EINTR && cli_cancelled()) {
+    } else if (error_number == EINTR && cli_is_cancelled()) {
         r.code = "cancelled";
         r.exit_code = CLI_INTERRUPTED;
     }

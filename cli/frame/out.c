@@ -26,7 +26,7 @@ int cli_out(struct cli *cli, const void *data, size_t bytes)
 {
     if (cli->out_failed)
         return CLI_IO;
-    if (cli_cancelled())
+    if (cli_is_cancelled())
         return CLI_INTERRUPTED;
     errno = 0;
     if (bytes && fwrite(data, 1, bytes, stdout) != bytes)
@@ -126,7 +126,7 @@ int cli_out_finish(struct cli *cli)
     int rc = CLI_OK;
 
     if (cli->json_writer)
-        rc = cli_json_done(cli->json_writer);
+        rc = cli_json_finish(cli->json_writer);
     cli->json_writer = NULL;
     errno = 0;
     if (!cli->out_failed && (fflush(stdout) != 0 || ferror(stdout)))

@@ -59,7 +59,7 @@ static double rate(const struct cli_progress *p, double elapsed)
 }
 
 /* The estimated seconds that remain; negative: not known. */
-static double remaining(const struct cli_progress *p, double elapsed)
+static double remaining_seconds(const struct cli_progress *p, double elapsed)
 {
     double done = share(p);
     double per_second = rate(p, elapsed);
@@ -91,7 +91,7 @@ static void add_numbers(const struct cli_progress *p, double elapsed,
                         struct cli_string *s)
 {
     char done[16], total[16], speed[16];
-    double left = remaining(p, elapsed);
+    double left = remaining_seconds(p, elapsed);
 
     cli_bytes_text(p->done_bytes, done);
     cli_bytes_text((uint64_t)rate(p, elapsed), speed);
@@ -163,7 +163,7 @@ static void show_json(const struct cli_progress *p, double elapsed)
 {
     struct cli_string s = {0};
     struct cli_json *j = cli_json_start(p->cli, &s, true);
-    double left = remaining(p, elapsed);
+    double left = remaining_seconds(p, elapsed);
 
     cli_json_object(j);
     cli_json_text(cli_key(j, "progress"), p->what);
@@ -177,7 +177,7 @@ static void show_json(const struct cli_progress *p, double elapsed)
         cli_json_f64(cli_key(j, "left_s"), left);
     else
         cli_json_null(cli_key(j, "left_s"));
-    cli_json_done(j);
+    cli_json_finish(j);
     cli_string_add(&s, "\n", 1);
     fwrite(s.text, 1, s.n_bytes, stderr);
     free(s.text);

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct cli_option *option_of(const struct cli *cli, const char *name)
+static const struct cli_option *find_option(const struct cli *cli, const char *name)
 {
     const struct cli_option *o = cli_option_find(cli->command, name, strlen(name));
 
@@ -26,7 +26,7 @@ static const struct cli_option *option_of(const struct cli *cli, const char *nam
 
 int cli_count(const struct cli *cli, const char *name)
 {
-    const struct cli_option *o = option_of(cli, name);
+    const struct cli_option *o = find_option(cli, name);
     int n = 0;
 
     for (size_t i = 0; i < cli->values->n_items; i++)
@@ -41,7 +41,7 @@ bool cli_flag(const struct cli *cli, const char *name)
 
 const char *cli_text_at(const struct cli *cli, const char *name, int i)
 {
-    const struct cli_option *o = option_of(cli, name);
+    const struct cli_option *o = find_option(cli, name);
 
     for (size_t k = 0; k < cli->values->n_items; k++)
         if (cli->values->items[k].option == o && i-- == 0)

@@ -22,7 +22,7 @@ static void reverse(int32_t ndim, uint64_t *values)
 
 static int input_error(struct import *im, bool failed)
 {
-    if (cli_cancelled())
+    if (cli_is_cancelled())
         return cli_error(im->cli, CLI_INTERRUPTED, NULL, "interrupted");
     if (failed)
         return cli_errno(im->cli, errno, "cannot read %s", im->name);
@@ -350,7 +350,7 @@ static int check_end(struct import *im)
 
     if (im->can_seek || cli_read_fd(fileno(im->file), &byte, 1) == 0)
         return CLI_OK;
-    if (cli_cancelled())
+    if (cli_is_cancelled())
         return cli_error(im->cli, CLI_INTERRUPTED, NULL, "interrupted");
     return cli_error(im->cli, CLI_USAGE, "Check --shape and --dtype.",
                      "%s holds more than %" PRIu64 " bytes of elements", im->name,

@@ -80,7 +80,7 @@ static int skip_bytes(struct import *im, uint64_t bytes)
         const size_t n = bytes < sizeof block ? (size_t)bytes : sizeof block;
         const int64_t got = cli_read_fd(fileno(im->file), block, n);
 
-        if (cli_cancelled())
+        if (cli_is_cancelled())
             return cli_error(im->cli, CLI_INTERRUPTED, NULL, "interrupted");
         if (got < 0)
             return cli_errno(im->cli, errno, "cannot read %s", im->name);
@@ -128,7 +128,7 @@ static int find_padded(struct import *im)
     zarr_status st = ZARR_OK;
     int rc = CLI_OK;
 
-    if (!cli_fields_padded(im->header.fields))
+    if (!cli_fields_have_padding(im->header.fields))
         return CLI_OK;
     if (!cli_fields_unpad(im->header.fields, &named, &unpadded))
         rc = cli_error(im->cli, CLI_UNSUPPORTED, NULL, "%s has a field without a name",

@@ -73,7 +73,7 @@ int cli_each_node(struct cli *cli, bool blank_lines,
 
     if (list && cli->json)
         cli_json_array(cli_json(cli));
-    for (int i = 0; i < cli->n_args && !cli_cancelled() && !cli->out_failed; i++) {
+    for (int i = 0; i < cli->n_args && !cli_is_cancelled() && !cli->out_failed; i++) {
         int one = CLI_OK;
 
         if (list && skip(cli, cli->args[i]))
@@ -88,7 +88,7 @@ int cli_each_node(struct cli *cli, bool blank_lines,
     }
     if (list && cli->json)
         cli_json_end(cli_json(cli));
-    if (n == 0 && !cli_cancelled() && !cli->out_failed)
+    if (n == 0 && !cli_is_cancelled() && !cli->out_failed)
         rc = cli_error(cli, CLI_NOT_FOUND, NULL, "no operand is an array or a group");
-    return rc ? rc : cli_cancelled() ? CLI_INTERRUPTED : CLI_OK;
+    return rc ? rc : cli_is_cancelled() ? CLI_INTERRUPTED : CLI_OK;
 }

@@ -37,7 +37,7 @@ bool cli_is_sharded(const zarr_array *array)
             memcmp(chunks, units, (size_t)zarr_array_ndim(array) * sizeof *chunks) != 0);
 }
 
-const char *cli_shards_of(const char *codec)
+const char *cli_sharding_config(const char *codec)
 {
     static const char sharding[] = "\"sharding_indexed\"";
     size_t n = 0, m = 0;

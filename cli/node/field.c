@@ -138,7 +138,7 @@ char *cli_struct_orders(const char *list)
 
 /* ---- padding in files ---- */
 
-bool cli_fields_padded(const char *list)
+bool cli_fields_have_padding(const char *list)
 {
     return list && strstr(list, "[\"\",") != NULL;
 }

@@ -48,7 +48,7 @@ int64_t cli_read_fd(int fd, void *data, size_t bytes)
         struct pollfd p = {.fd = fd, .events = POLLIN};
         ssize_t n;
 
-        if (cli_cancelled()) {
+        if (cli_is_cancelled()) {
             errno = EINTR;
             return -1;
         }
@@ -79,7 +79,7 @@ int cli_read_whole(struct cli *cli, const char *path, struct cli_string *out)
     cli_string_add(out, "", 0);
     while ((n = cli_read_fd(fileno(file), block, sizeof block)) > 0)
         cli_string_add(out, block, (size_t)n);
-    if (n < 0 && cli_cancelled())
+    if (n < 0 && cli_is_cancelled())
         rc = cli_error(cli, CLI_INTERRUPTED, NULL, "interrupted");
     else if (n < 0)
         rc = cli_errno(cli, errno, "cannot read %s", is_stdin ? "standard input" : path);
@@ -139,7 +139,7 @@ static void steps_contiguous(struct cli_boxes *b, const uint64_t *unit,
         b->step[d] = 1;
 }
 
-static void steps_aligned(struct cli_boxes *b, const uint64_t *unit, uint64_t max_items)
+static void align_steps(struct cli_boxes *b, const uint64_t *unit, uint64_t max_items)
 {
     uint64_t n = 1;
 
@@ -182,7 +182,7 @@ void cli_boxes_init(struct cli_boxes *boxes, int32_t ndim, const uint64_t *shape
     if (contiguous)
         steps_contiguous(boxes, unit, max_items);
     else
-        steps_aligned(boxes, unit, max_items);
+        align_steps(boxes, unit, max_items);
 }
 
 uint64_t cli_boxes_max_items(const struct cli_boxes *boxes)

@@ -291,7 +291,7 @@ static int staged_error(struct cli *cli, const struct cli_node *node)
     return rc;
 }
 
-int cli_job_missing(struct cli *cli, const struct cli_node *node)
+int cli_job_check_missing(struct cli *cli, const struct cli_node *node)
 {
     char *path = cli_strdup(node->path);
     const char *root = cli_local_root(node);
@@ -337,7 +337,7 @@ static int add_job(void *user, const zarr_store_item *item)
     const char *slash = strrchr(item->key, '/');
     const char *name = slash ? slash + 1 : item->key;
 
-    return item->is_prefix || strcmp(name, JOB_NAME) != 0 ? cli_cancelled()
+    return item->is_prefix || strcmp(name, JOB_NAME) != 0 ? cli_is_cancelled()
                                                           : cli_keys_add(user, item);
 }
 
@@ -349,7 +349,7 @@ int cli_jobs_each(struct cli *cli, const struct cli_node *node, cli_job_fn fn, v
                                            add_job, &keys, &err);
     int rc = CLI_OK;
 
-    if ((st && !cli_is_node_fault(st, &err)) || cli_cancelled())
+    if ((st && !cli_is_node_fault(st, &err)) || cli_is_cancelled())
         rc = cli_fail(cli, st, &err, "cannot list %s", node->shown);
     for (size_t i = 0; i < keys.n_items && !rc; i++) {
         char *path = cli_strdup(keys.items[i]), *end = strrchr(path, '/'), *shown, *hint;

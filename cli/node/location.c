@@ -98,7 +98,7 @@ bool cli_node_is_missing(const struct cli_node *node)
     return node->kind == ZARR_NODE_NONE && node->zarr_format == 0;
 }
 
-int cli_node_missing(struct cli *cli, unsigned flags, const struct cli_node *node)
+int cli_node_fail_missing(struct cli *cli, unsigned flags, const struct cli_node *node)
 {
     struct cli_job job;
     int rc;
@@ -107,7 +107,7 @@ int cli_node_missing(struct cli *cli, unsigned flags, const struct cli_node *nod
         cli_job_free(&job);
         return CLI_OK;
     }
-    rc = cli_job_missing(cli, node);
+    rc = cli_job_check_missing(cli, node);
     if (rc || !cli_rest_of_array(node))
         return rc ? rc : no_node(cli, node);
     return flags & CLI_OPEN_REST ? CLI_OK : cli_rest_error(cli, CLI_NOT_FOUND, node);
@@ -119,7 +119,7 @@ static int check_kind(struct cli *cli, unsigned flags, const struct cli_node *no
         return cli_error(cli, CLI_USAGE, NULL, "%s takes no region: [%s]",
                          cli->command->name, node->region);
     if (cli_node_is_missing(node) && !(flags & (CLI_OPEN_NEW | CLI_OPEN_MISSING)))
-        return cli_node_missing(cli, flags, node);
+        return cli_node_fail_missing(cli, flags, node);
     if (!cli_node_is_missing(node) && !(flags & CLI_OPEN_REST))
         cli_job_warn(cli, node);
     if (node->kind == ZARR_NODE_GROUP && (flags & CLI_OPEN_ARRAY))

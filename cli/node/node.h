@@ -68,7 +68,7 @@ char *cli_node_above(const struct cli_node *node);
 bool cli_node_is_missing(const struct cli_node *node);
 /* The error that cli_node_open() prints for a missing node; flags: as for that call.
  * CLI_OK if CLI_OPEN_REST permits what is there. */
-int cli_node_missing(struct cli *cli, unsigned flags, const struct cli_node *node);
+int cli_node_fail_missing(struct cli *cli, unsigned flags, const struct cli_node *node);
 /* Frees all members; NULL members are permitted. */
 void cli_node_close(struct cli_node *node);
 /* Completes the writes (zarr_store_flush). Prints the error. */
@@ -178,7 +178,7 @@ char *cli_fill_text(const zarr_dtype *type, const void *fill, zarr_error *err);
 /* Whether an object holds more than one chunk. */
 bool cli_is_sharded(const zarr_array *array);
 /* The configuration of a sharding codec (codec: JSON), or NULL for any other codec. */
-const char *cli_shards_of(const char *codec);
+const char *cli_sharding_config(const char *codec);
 
 /* ---- one field of structs (field.c) ---- */
 
@@ -207,7 +207,7 @@ void cli_field_tensor(const struct cli_field *field, uint64_t shape[ZARR_MAX_RAN
 void cli_elements_swap(const zarr_dtype *type, const char *orders, uint32_t byte_order,
                        void *data, uint64_t n);
 /* Whether a list of fields has padding, which NumPy writes as a field ["","|V4"]. */
-bool cli_fields_padded(const char *list);
+bool cli_fields_have_padding(const char *list);
 /* *named: the list with generated names for the padding; *unpadded: the list without it.
  * The caller owns both. Returns false if a field that is not padding has no name. */
 bool cli_fields_unpad(const char *list, char **named, char **unpadded);

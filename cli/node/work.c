@@ -129,7 +129,7 @@ static int find_below(void *user, const zarr_store_item *item)
     const char *slash = strrchr(cli_path_below(item->key, b->path), '/');
 
     b->found |= slash && is_document(slash + 1);
-    return b->found || cli_cancelled();
+    return b->found || cli_is_cancelled();
 }
 
 int cli_has_nodes_below(struct cli *cli, const struct cli_node *node, bool *out)
@@ -140,7 +140,7 @@ int cli_has_nodes_below(struct cli *cli, const struct cli_node *node, bool *out)
                                      find_below, &b, &err);
 
     *out = b.found;
-    if (st || cli_cancelled())
+    if (st || cli_is_cancelled())
         return cli_fail(cli, st, &err, "cannot list %s", node->shown);
     return CLI_OK;
 }
@@ -180,7 +180,7 @@ static int count_object(void *user, const zarr_store_item *item)
         if (c->with_bytes)
             c->out->n_bytes += cli_object_bytes(c->store, item->key, item->bytes);
     }
-    return cli_cancelled();
+    return cli_is_cancelled();
 }
 
 static int count_objects(struct cli *cli, const struct cli_node *node, uint32_t how,
@@ -191,7 +191,7 @@ static int count_objects(struct cli *cli, const struct cli_node *node, uint32_t 
     zarr_status st =
         zarr_store_list(node->store, node->path, how, count_object, &c, &err);
 
-    if (st || cli_cancelled())
+    if (st || cli_is_cancelled())
         return cli_fail(cli, st, &err, "cannot list %s", node->shown);
     return CLI_OK;
 }
@@ -202,8 +202,8 @@ int cli_objects_count(struct cli *cli, const struct cli_node *node, bool with_by
     return count_objects(cli, node, ZARR_LIST_RECURSIVE, with_bytes, out);
 }
 
-int cli_objects_erased(struct cli *cli, const struct cli_node *node,
-                       struct cli_objects *out)
+int cli_objects_count_erased(struct cli *cli, const struct cli_node *node,
+                             struct cli_objects *out)
 {
     return count_objects(cli, node, ZARR_LIST_UNLINKED, false, out);
 }
@@ -250,7 +250,8 @@ static int find_other(void *user, const zarr_store_item *item)
     const char *name = cli_path_below(item->key, f->path);
 
     if (item->is_prefix || is_document(name))
-        return cli_cancelled(); /* another process may be creating the node right now */
+        return cli_is_cancelled(); /* another process may be creating the node right now
+                                    */
     f->name = cli_strdup(name);
     return 1;
 }
@@ -270,7 +271,7 @@ int cli_require_unused(struct cli *cli, const struct cli_node *node)
         return CLI_OK;
     st = zarr_store_list(node->store, node->path, ZARR_LIST_RECURSIVE, find_other, &f,
                          &err);
-    if (st || cli_cancelled())
+    if (st || cli_is_cancelled())
         rc = cli_fail(cli, st, &err, "cannot list %s", node->shown);
     else if (f.name)
         rc = cli_error(cli, CLI_EXISTS,
@@ -356,9 +357,9 @@ static bool still_has_node(const struct cli_node *node)
     return format != 0;
 }
 
-int cli_copy_failed(struct cli *cli, zarr_status st, const zarr_error *err,
-                    const char *verb, const struct cli_node *src,
-                    const struct cli_node *dst)
+int cli_tell_copy_failure(struct cli *cli, zarr_status st, const zarr_error *err,
+                          const char *verb, const struct cli_node *src,
+                          const struct cli_node *dst)
 {
     if (st == ZARR_ERR_EXISTS && cli_skips_equal(cli) && !cli_flag(cli, "force"))
         return cli_error(cli, CLI_EXISTS,

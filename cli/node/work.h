@@ -42,8 +42,8 @@ struct cli_objects {
 int cli_objects_count(struct cli *cli, const struct cli_node *node, bool with_bytes,
                       struct cli_objects *out);
 /* Counts what a deletion of the node removes: a symbolic link is one object. */
-int cli_objects_erased(struct cli *cli, const struct cli_node *node,
-                       struct cli_objects *out);
+int cli_objects_count_erased(struct cli *cli, const struct cli_node *node,
+                             struct cli_objects *out);
 /* The length of one object: `listed` if the listing had it (not UINT64_MAX), else as the
  * store reports it; 0 if the store does not know. */
 uint64_t cli_object_bytes(zarr_store *store, const char *key, uint64_t listed);
@@ -62,9 +62,9 @@ int cli_require_copyable(struct cli *cli, const struct cli_node *src,
 /* "; skipped 3 objects that were there", or "" for none. Owned. */
 char *cli_skipped_text(uint64_t n_objects);
 /* Prints why a copy or move failed, with what helps. */
-int cli_copy_failed(struct cli *cli, zarr_status st, const zarr_error *err,
-                    const char *verb, const struct cli_node *src,
-                    const struct cli_node *dst);
+int cli_tell_copy_failure(struct cli *cli, zarr_status st, const zarr_error *err,
+                          const char *verb, const struct cli_node *src,
+                          const struct cli_node *dst);
 
 /* Returns CLI_EXISTS for a node with broken metadata, unless --force may replace it. A
  * node with nodes below it is never replaced. */
@@ -151,13 +151,13 @@ int cli_job_refuse(struct cli *cli, const struct cli_node *node);
 #define CLI_STAGING_SUFFIX ".zarrc-import"
 /* An error if there is a job object at or above a missing node's path, or the new array
  * of an interrupted import next to it. */
-int cli_job_missing(struct cli *cli, const struct cli_node *node);
+int cli_job_check_missing(struct cli *cli, const struct cli_node *node);
 /* Warns if there is a job object at a node. */
 void cli_job_warn(struct cli *cli, const struct cli_node *node);
 /* A location as one word of a shell, without control characters. Owned. */
 char *cli_shell_word(const char *text);
 /* Whether the node is missing, and all keys at its path are chunks of an array that was
- * deleted in part, without a job object (rest.c). */
+ * deleted in part, without a job object (orphans.c). */
 bool cli_rest_of_array(const struct cli_node *node);
 /* Whether the node is missing, and --force may replace what is left there: of a delete of
  * an array, or of a new array that was interrupted before it had a document. */

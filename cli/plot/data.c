@@ -20,7 +20,7 @@ static const uint64_t budget_bytes = 384u << 20, budget_chunks = 8192;
 
 /* ---- the region ---- */
 
-static int64_t clipped(int64_t v, int64_t n, bool down)
+static int64_t clip(int64_t v, int64_t n, bool down)
 {
     v = v < 0 ? v + n : v;
     if (down)
@@ -57,7 +57,7 @@ static void read_dim(const char *at, size_t bytes, uint64_t length, struct dim_r
     if (second && cli_parse_i64(second + 1, &v) && v != 0)
         p->step = v;
     if (cli_parse_i64(item, &v))
-        p->start = clipped(v, (int64_t)length, p->step < 0);
+        p->start = clip(v, (int64_t)length, p->step < 0);
     else
         p->start = p->step < 0 ? (int64_t)length - 1 : 0;
 }
@@ -120,8 +120,8 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-static void chunks_of(struct sampling *s, const zarr_array *array,
-                      const struct dim_region *p)
+static void set_chunks(struct sampling *s, const zarr_array *array,
+                       const struct dim_region *p)
 {
     const uint64_t *chunk = zarr_array_chunk_shape(array);
     const uint64_t step =
@@ -215,7 +215,7 @@ static int choose_axes(struct reading *r)
     for (int i = 2 - r->n_axes; i < 2; i++) {
         r->axis[i].n_samples = r->n_axes == 1 ? least(r->axis[i].n, 8 * most[i])
                                               : least(r->axis[i].n, most[i]);
-        chunks_of(&r->axis[i], r->array, &r->dims[r->axis[i].array_dim]);
+        set_chunks(&r->axis[i], r->array, &r->dims[r->axis[i].array_dim]);
     }
     return CLI_OK;
 }
@@ -344,7 +344,7 @@ static int read_values(struct reading *r)
     st = cli_read(r->array, r->whole, &tensor, &r->field.options, &err);
     r->field.options.stats = NULL;
     if (!st && out->sampled && stats.chunks_missing > stats.chunks_total / 4 * 3)
-        st = cli_plot_stored(r, most_chunks(r->array), elements, &err);
+        st = cli_plot_fill_stored(r, most_chunks(r->array), elements, &err);
     if (!st)
         st = zarr_array_recheck(r->array, &err);
     if (!st) {

@@ -71,7 +71,7 @@ static bool is_equal_aspect(const struct layout *l)
 }
 
 /* The largest box in the data's aspect ratio that fits into `room`, centred. */
-static struct plot_box fitted(const struct layout *l, struct plot_box room)
+static struct plot_box fit_box(const struct layout *l, struct plot_box room)
 {
     const struct plot_axis *a = l->data->axis;
     const double ratio = (double)a[1].n * fabs((double)a[1].step) /
@@ -119,7 +119,7 @@ static void make_layout(struct layout *l)
     l->box = (struct plot_box){left, top, w - left - right, h - top - bottom};
     if (l->box.width < 8 || l->box.height < 8) /* too small: the data without axes */
         l->box = (struct plot_box){0, 0, w, h};
-    l->box = fitted(l, l->box);
+    l->box = fit_box(l, l->box);
     if (l->data->ndim == 2)
         make_ticks(l, l->box.height);
 }
@@ -134,7 +134,7 @@ static void text(struct layout *l, int x, int y, const char *what, struct plot_r
 }
 
 /* The x position in pixels of an index on the x axis. */
-static int column_of(const struct layout *l, double index)
+static int x_pixel(const struct layout *l, double index)
 {
     const struct plot_axis *a = &l->data->axis[1];
     const double i = (index - (double)a->start) / (double)a->step;
@@ -142,7 +142,7 @@ static int column_of(const struct layout *l, double index)
     return l->box.x + (int)((i + 0.5) / (double)a->n * l->box.width);
 }
 
-static int row_of(const struct layout *l, double at)
+static int y_pixel(const struct layout *l, double at)
 {
     const struct plot_axis *a = &l->data->axis[0];
     const struct plot_range r = l->style->range;
@@ -170,7 +170,7 @@ static void draw_x_axis(struct layout *l)
     each = cli_text_width(last, s) + 6 * s * 4;
     cli_plot_ticks(range, l->box.width / each > 10 ? 10 : l->box.width / each, true, t);
     for (int i = 0; i < t->n; i++) {
-        const int x = column_of(l, t->at[i]);
+        const int x = x_pixel(l, t->at[i]);
 
         cli_canvas_fill(l->c, (struct plot_box){x - s / 2, y + s, s, 3 * s}, ink);
         text(l, x - cli_text_width(t->text[i], s) / 2, y + 6 * s, t->text[i], ink);
@@ -187,7 +187,7 @@ static void draw_y_axis(struct layout *l)
     const char *name = l->data->axis[0].name;
 
     for (int i = 0; i < t->n; i++) {
-        const int y = row_of(l, t->at[i]);
+        const int y = y_pixel(l, t->at[i]);
 
         cli_canvas_fill(l->c, (struct plot_box){l->box.x - 4 * s, y - s / 2, 3 * s, s},
                         ink);
@@ -229,8 +229,8 @@ static void make_colors(const char *map, struct plot_rgb colors[COLORS])
         colors[i] = cli_plot_color(map, (double)i / (COLORS - 1));
 }
 
-static struct plot_rgb color_of(const struct plot_rgb colors[COLORS], struct plot_range r,
-                                double value)
+static struct plot_rgb pick_color(const struct plot_rgb colors[COLORS],
+                                  struct plot_range r, double value)
 {
     double share = (value - r.low) / (r.high - r.low);
 
@@ -256,7 +256,7 @@ static void draw_plane(struct layout *l)
 
             cli_canvas_set(
                 l->c, l->box.x + x, l->box.y + y,
-                color_of(colors, l->style->range, d->values[row * columns + column]));
+                pick_color(colors, l->style->range, d->values[row * columns + column]));
         }
     }
 }
@@ -301,18 +301,18 @@ static void draw_grid(struct layout *l)
     const int thin = l->scale > 1 ? l->scale / 2 : 1;
 
     for (int i = 0; i < l->ticks[0].n; i++)
-        cli_canvas_fill(
-            l->c,
-            (struct plot_box){l->box.x, row_of(l, l->ticks[0].at[i]), l->box.width, thin},
-            grid);
+        cli_canvas_fill(l->c,
+                        (struct plot_box){l->box.x, y_pixel(l, l->ticks[0].at[i]),
+                                          l->box.width, thin},
+                        grid);
     for (int i = 0; i < l->ticks[1].n; i++)
         cli_canvas_fill(l->c,
-                        (struct plot_box){column_of(l, l->ticks[1].at[i]), l->box.y, thin,
+                        (struct plot_box){x_pixel(l, l->ticks[1].at[i]), l->box.y, thin,
                                           l->box.height},
                         grid);
 }
 
-static double bounded(double y, const struct plot_box *b)
+static double clamp_y(double y, const struct plot_box *b)
 {
     const double far = 4.0 * b->height;
 
@@ -332,7 +332,7 @@ static void draw_line(struct layout *l)
         const double v = d->values[i];
         const double to_x = l->box.x + ((double)i + 0.5) / (double)n * l->box.width;
         const double to_y =
-            bounded(l->box.y + (r.high - v) / (r.high - r.low) * l->box.height, &l->box);
+            clamp_y(l->box.y + (r.high - v) / (r.high - r.low) * l->box.height, &l->box);
 
         if (!isfinite(v)) {
             pen = false;
@@ -388,7 +388,7 @@ void cli_plot_draw(struct plot_canvas *c, const struct plot_data *data,
     l.scale = l.scale < 1 ? 1 : l.scale;
     cli_canvas_fill(c, (struct plot_box){0, 0, c->width, c->height}, white);
     if (bare) {
-        l.box = fitted(&l, (struct plot_box){0, 0, c->width, c->height});
+        l.box = fit_box(&l, (struct plot_box){0, 0, c->width, c->height});
     } else {
         make_layout(&l);
         draw_x_axis(&l);

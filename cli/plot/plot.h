@@ -115,7 +115,7 @@ enum {
 /* The glyph of an ASCII character; control characters get '?' (plot/font.c). */
 const uint8_t *cli_font_ascii(char c);
 /* Draws the next character of UTF-8 text with its combining marks, and goes on behind it;
- * a box if there is no glyph (plot/font_more.c). False: the text is at its end. */
+ * a box if there is no glyph (plot/font_unicode.c). False: the text is at its end. */
 bool cli_font_next(const char **text, uint8_t glyph[PLOT_FONT_HEIGHT]);
 /* The number of glyphs of UTF-8 text. */
 int cli_font_count(const char *text);

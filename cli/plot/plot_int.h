@@ -38,7 +38,7 @@ struct reading {
 /* Replaces elements between the samples of a sparse array: each stored chunk of the
  * region gets the pixels that it covers. Of more than `most` chunks, evenly spaced ones.
  */
-zarr_status cli_plot_stored(struct reading *r, uint64_t most, char *elements,
-                            zarr_error *err);
+zarr_status cli_plot_fill_stored(struct reading *r, uint64_t most, char *elements,
+                                 zarr_error *err);
 
 #endif

@@ -25,7 +25,7 @@ static double percentile(const double *sorted, uint64_t n, double percent)
     return i + 1 < n ? sorted[i] + (sorted[i + 1] - sorted[i]) * rest : sorted[n - 1];
 }
 
-static struct plot_range widened(double low, double high)
+static struct plot_range widen_range(double low, double high)
 {
     const double more = fmax(fabs(low), 1) * 0.5;
 
@@ -51,7 +51,7 @@ struct plot_range cli_plot_stretch(const struct plot_data *data, double low, dou
     range.high = percentile(sorted, n, high);
     free(sorted);
     if (!(range.low < range.high)) /* nearly all values are equal: use all of them */
-        return widened(data->min, data->max);
+        return widen_range(data->min, data->max);
     return range;
 }
 

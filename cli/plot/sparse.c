@@ -87,17 +87,18 @@ static int add_chunk(void *user, const zarr_block_info *chunk)
     if (all->inner && !chunk->is_chunk)
         return 1;
     if (!place(all, chunk->coordinates, at))
-        return cli_cancelled();
+        return cli_is_cancelled();
     if (all->n == all->cap) {
         all->cap = all->cap ? all->cap * 2 : 64;
         all->item = cli_realloc(all->item, 2 * all->cap * sizeof *all->item);
     }
     memcpy(all->item + 2 * all->n++, at, sizeof at);
-    return cli_cancelled();
+    return cli_is_cancelled();
 }
 
 /* The element of the axis that pixel k shows if it shows one of the chunk. */
-static uint64_t element_of(const struct sampling *s, uint64_t k, const struct span *chunk)
+static uint64_t shown_element(const struct sampling *s, uint64_t k,
+                              const struct span *chunk)
 {
     const double share = ((double)k + 0.5) / (double)s->n_samples;
     const uint64_t at = (uint64_t)(share * (double)s->n);
@@ -106,7 +107,7 @@ static uint64_t element_of(const struct sampling *s, uint64_t k, const struct sp
 }
 
 /* The pixels of the axis that the chunk touches. */
-static struct span pixels_of(const struct sampling *s, const struct span *chunk)
+static struct span touched_pixels(const struct sampling *s, const struct span *chunk)
 {
     const double scale = (double)s->n_samples / (double)s->n;
     struct span out = {(uint64_t)((double)chunk->from * scale),
@@ -137,10 +138,10 @@ static zarr_status read_chunk(struct reading *r, const struct span chunk[2],
     for (int i = 2 - r->n_axes; i < 2; i++) {
         const struct sampling *s = &r->axis[i];
 
-        at[i] = pixels_of(s, &chunk[i]);
+        at[i] = touched_pixels(s, &chunk[i]);
         list[i] = cli_alloc((size_t)(at[i].to - at[i].from) * sizeof *list[i]);
         for (uint64_t k = at[i].from; k < at[i].to; k++)
-            list[i][k - at[i].from] = (int64_t)element_of(s, k, &chunk[i]);
+            list[i][k - at[i].from] = (int64_t)shown_element(s, k, &chunk[i]);
         dims[s->dim] = (zarr_dim_selection){
             .kind = ZARR_DIM_LIST, .list = list[i], .n_list = at[i].to - at[i].from};
         shape[i - (2 - r->n_axes)] = (uint64_t)(at[i].to - at[i].from);
@@ -190,8 +191,8 @@ static bool list_stored(struct stored *all, uint64_t most)
     return list_chunks(all, true) || list_chunks(all, false);
 }
 
-zarr_status cli_plot_stored(struct reading *r, uint64_t most, char *elements,
-                            zarr_error *err)
+zarr_status cli_plot_fill_stored(struct reading *r, uint64_t most, char *elements,
+                                 zarr_error *err)
 {
     struct stored all = {.r = r};
     zarr_status st = ZARR_OK;

@@ -37,23 +37,24 @@ static void add_color(struct cli_string *out, int mode, bool back, struct plot_r
                               (c.b + 25u) / 51u);
 }
 
-static double share_of(const struct plot_style *style, double v)
+static double range_share(const struct plot_style *style, double v)
 {
     const double share = (v - style->range.low) / (style->range.high - style->range.low);
 
     return share > 0 ? (share < 1 ? share : 1) : 0;
 }
 
-static struct plot_rgb color_of(const struct plot_style *style, double v)
+static struct plot_rgb value_color(const struct plot_style *style, double v)
 {
-    return isnan(v) ? cli_plot_missing : cli_plot_color(style->map, share_of(style, v));
+    return isnan(v) ? cli_plot_missing
+                    : cli_plot_color(style->map, range_share(style, v));
 }
 
-static char shade_of(const struct plot_style *style, double v)
+static char value_shade(const struct plot_style *style, double v)
 {
     static const char shades[] = " .:-=+*#%@";
 
-    return isnan(v) ? '?' : shades[(int)(share_of(style, v) * 9.999)];
+    return isnan(v) ? '?' : shades[(int)(range_share(style, v) * 9.999)];
 }
 
 /* ---- a plane ---- */
@@ -81,14 +82,14 @@ static void add_row(const struct plane *p, int mode, int y, struct cli_string *o
         const double lower = y + 1 < p->height ? value_at(p, x, y + 1) : upper;
 
         if (mode == MODE_PLAIN) {
-            const char c = shade_of(p->style, isnan(upper)   ? lower
-                                              : isnan(lower) ? upper
-                                                             : (upper + lower) / 2);
+            const char c = value_shade(p->style, isnan(upper)   ? lower
+                                                 : isnan(lower) ? upper
+                                                                : (upper + lower) / 2);
 
             cli_string_add(out, &c, 1);
         } else {
-            add_color(out, mode, false, color_of(p->style, upper));
-            add_color(out, mode, true, color_of(p->style, lower));
+            add_color(out, mode, false, value_color(p->style, upper));
+            add_color(out, mode, true, value_color(p->style, lower));
             cli_string_printf(out, "\xe2\x96\x80"); /* upper half block */
         }
     }
@@ -104,7 +105,7 @@ static void add_legend(const struct plot_style *style, int mode, int width,
     for (int i = 0; i < n; i++) {
         const double t = ((double)i + 0.5) / n;
         const double v = style->range.low + t * (style->range.high - style->range.low);
-        const char c = shade_of(style, v);
+        const char c = value_shade(style, v);
 
         if (mode == MODE_PLAIN) {
             cli_string_add(out, &c, 1);
@@ -145,7 +146,7 @@ static void add_plane(struct plane *p, int mode, struct cli_string *out)
 /* ---- a line ---- */
 
 /* The mean of the finite samples in a column; NaN if there are none. */
-static double mean_of(const struct plot_data *d, int x, int width)
+static double column_mean(const struct plot_data *d, int x, int width)
 {
     const uint64_t first = (uint64_t)x * d->n_values / (uint64_t)width;
     uint64_t last = (uint64_t)(x + 1) * d->n_values / (uint64_t)width, n = 0;
@@ -181,8 +182,8 @@ static void add_bars(const struct plot_data *d, const struct plot_style *style, 
                      y == 0 ? style->range.high : style->range.low);
         cli_string_printf(out, "%12s |", label);
         for (int x = 0; x < width; x++) {
-            const double v = mean_of(d, x, width);
-            const double level = isnan(v) ? 0 : share_of(style, v) * height * 8;
+            const double v = column_mean(d, x, width);
+            const double level = isnan(v) ? 0 : range_share(style, v) * height * 8;
             const double here = level - 8.0 * (height - 1 - y);
 
             cli_string_printf(out, "%s",

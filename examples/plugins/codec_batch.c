@@ -36,15 +36,15 @@ static const zarr_codec_spec_vtable meaning = {
     .resolve = resolve, /* no configuration: canonical is NULL */
 };
 
-static unsigned char *bytes_of(const zarr_memory *mem)
+static unsigned char *block_bytes(const zarr_memory *mem)
 {
     return (unsigned char *)mem->handle + mem->offset;
 }
 
 static void encode_one(zarr_codec_job *job)
 {
-    const unsigned char *src = bytes_of(&job->src);
-    unsigned char *dst = bytes_of(&job->dst);
+    const unsigned char *src = block_bytes(&job->src);
+    unsigned char *dst = block_bytes(&job->dst);
     uint64_t at = 0, used = 0;
 
     job->status = job->dst.bytes < 2 * job->src.bytes ? ZARR_ERR_INTERNAL : ZARR_OK;
@@ -62,7 +62,7 @@ static void encode_one(zarr_codec_job *job)
 
 static void decode_one(zarr_codec_job *job)
 {
-    const unsigned char *src = bytes_of(&job->src);
+    const unsigned char *src = block_bytes(&job->src);
     uint64_t used = 0;
 
     job->status = job->src.bytes % 2 ? ZARR_ERR_CORRUPT : ZARR_OK;
@@ -70,7 +70,7 @@ static void decode_one(zarr_codec_job *job)
         if (src[at] == 0 || src[at] > job->dst.bytes - used) /* stored bytes may lie */
             job->status = ZARR_ERR_CORRUPT;
         else
-            memset(bytes_of(&job->dst) + used, src[at + 1], src[at]);
+            memset(block_bytes(&job->dst) + used, src[at + 1], src[at]);
         used += job->status == ZARR_OK ? src[at] : 0;
     }
     job->dst_used = used;
@@ -108,7 +108,7 @@ static zarr_status run(zarr_codec_job *jobs, uint64_t n, zarr_codec_exec *exec,
                        int encode, zarr_error *err)
 {
     /* scratch() asked for this memory: nothing is allocated here. */
-    struct batch b = {(zarr_codec_job **)(void *)bytes_of(&exec->scratch), encode};
+    struct batch b = {(zarr_codec_job **)(void *)block_bytes(&exec->scratch), encode};
     zarr_status st = ZARR_OK;
 
     for (uint64_t i = 0; i < n; i++)

@@ -21,7 +21,7 @@ static const char *const chains[] = {"codecs", NULL};
 
 /* ---- specification ---- */
 
-static int64_t size_of(const zarr_codec_spec *spec, const char *member)
+static int64_t read_size(const zarr_codec_spec *spec, const char *member)
 {
     int64_t size = 0; /* not told */
 
@@ -43,8 +43,8 @@ static size_t put(const zarr_codec_spec *spec, const char *member, int64_t size,
 static zarr_status canonical(const zarr_codec_spec *raw, int format, char *text,
                              size_t cap, size_t *text_bytes, zarr_error *err)
 {
-    const int v2 = format == 2 && size_of(raw, "itemsize") != 0;
-    const int64_t size = size_of(raw, v2 ? "itemsize" : "elementsize");
+    const int v2 = format == 2 && read_size(raw, "itemsize") != 0;
+    const int64_t size = read_size(raw, v2 ? "itemsize" : "elementsize");
     int array = 0;
 
     if (host->spec_chain_codecs(raw, "codecs", &array) < 0 || array || size < 0 ||
@@ -60,7 +60,7 @@ static zarr_status chain_input(const zarr_codec_spec *spec, const char *member,
                                const zarr_chunk_spec *in, zarr_chunk_spec *out,
                                zarr_error *err)
 {
-    const int64_t size = size_of(spec, "elementsize");
+    const int64_t size = read_size(spec, "elementsize");
 
     (void)member;
     (void)err;
@@ -73,7 +73,7 @@ static zarr_status chain_input(const zarr_codec_spec *spec, const char *member,
 static zarr_status resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
                            zarr_chunk_spec *out, void *fill_out, zarr_error *err)
 {
-    const uint64_t size = (uint64_t)size_of(spec, "elementsize");
+    const uint64_t size = (uint64_t)read_size(spec, "elementsize");
     zarr_chunk_spec plane = {0}, encoded = {0};
     zarr_status st;
 
@@ -93,7 +93,7 @@ static zarr_status resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *i
 
 static int incomplete(const zarr_codec_spec *spec)
 {
-    return size_of(spec, "elementsize") == 0;
+    return read_size(spec, "elementsize") == 0;
 }
 
 static zarr_status complete(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
@@ -114,7 +114,7 @@ static zarr_status spell(const zarr_codec_spec *spec, zarr_codec_spelling *how,
     (void)err;
     *text_bytes = 0; /* as canonical() has it */
     if (how->format == 2)
-        *text_bytes = put(spec, "itemsize", size_of(spec, "elementsize"), text, cap);
+        *text_bytes = put(spec, "itemsize", read_size(spec, "elementsize"), text, cap);
     return ZARR_OK;
 }
 
@@ -156,7 +156,7 @@ static zarr_status bind(void **self, const zarr_codec_spec *spec,
 
     if (!p)
         return host->fail(err, ZARR_ERR_NO_MEMORY, "example.planes: no memory");
-    *p = (struct planes){alloc, NULL, (uint64_t)size_of(spec, "elementsize")};
+    *p = (struct planes){alloc, NULL, (uint64_t)read_size(spec, "elementsize")};
     plane.struct_size = sizeof plane;
     (void)chain_input(spec, "codecs", to->decoded, &plane, err);
     st = host->runner_open(&p->runner, spec, "codecs", &plane, err);
@@ -167,7 +167,7 @@ static zarr_status bind(void **self, const zarr_codec_spec *spec,
     return st;
 }
 
-static unsigned char *bytes_of(const zarr_memory *mem)
+static unsigned char *block_bytes(const zarr_memory *mem)
 {
     return (unsigned char *)mem->handle + mem->offset;
 }
@@ -183,7 +183,7 @@ static zarr_status encode(void *self, zarr_codec_job *job, uint64_t n,
 {
     const struct planes *p = (const struct planes *)self;
     const uint64_t items = job->src.bytes / p->size;
-    unsigned char *plane = bytes_of(&exec->scratch);
+    unsigned char *plane = block_bytes(&exec->scratch);
     zarr_memory src = exec->scratch;
 
     (void)n;
@@ -192,7 +192,7 @@ static zarr_status encode(void *self, zarr_codec_job *job, uint64_t n,
     job->dst_used = 0;
     for (uint64_t b = 0; b < p->size && job->status == ZARR_OK; b++) {
         zarr_memory dst = job->dst;
-        unsigned char *head = bytes_of(&job->dst) + job->dst_used;
+        unsigned char *head = block_bytes(&job->dst) + job->dst_used;
 
         if (job->dst.bytes - job->dst_used < HEAD) {
             job->flags |= ZARR_CODEC_JOB_NO_ROOM;
@@ -200,7 +200,7 @@ static zarr_status encode(void *self, zarr_codec_job *job, uint64_t n,
                        host->fail(err, ZARR_ERR_CORRUPT, "example.planes: room");
         }
         for (uint64_t i = 0; i < items; i++)
-            plane[i] = bytes_of(&job->src)[i * p->size + b];
+            plane[i] = block_bytes(&job->src)[i * p->size + b];
         dst.offset += job->dst_used + HEAD;
         dst.bytes -= job->dst_used + HEAD;
         job->status = host->runner_encode(p->runner, exec, &src, &dst, err);
@@ -226,7 +226,7 @@ static zarr_status decode(void *self, zarr_codec_job *job, uint64_t n,
         if (job->src.bytes - at < HEAD)
             return job->status = host->fail(err, ZARR_ERR_CORRUPT, "example.planes: cut");
         for (int i = 0; i < HEAD; i++)
-            bytes |= (uint64_t)bytes_of(&src)[at + (uint64_t)i] << 8 * i;
+            bytes |= (uint64_t)block_bytes(&src)[at + (uint64_t)i] << 8 * i;
         at += HEAD;
         if (bytes > job->src.bytes - at)
             return job->status = host->fail(err, ZARR_ERR_CORRUPT, "example.planes: cut");
@@ -239,7 +239,7 @@ static zarr_status decode(void *self, zarr_codec_job *job, uint64_t n,
             (dst.bytes != items || items > job->dst.bytes / p->size))
             job->status = host->fail(err, ZARR_ERR_CORRUPT, "example.planes: lengths");
         for (uint64_t i = 0; job->status == ZARR_OK && i < items; i++)
-            bytes_of(&job->dst)[i * p->size + b] = bytes_of(&dst)[i];
+            block_bytes(&job->dst)[i * p->size + b] = block_bytes(&dst)[i];
     }
     job->dst_used = items * p->size;
     return job->status;

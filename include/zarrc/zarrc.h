@@ -143,7 +143,7 @@
 #include <zarrc/selection.h>
 #include <zarrc/shape.h>
 #include <zarrc/store.h>
-#include <zarrc/stored.h>
+#include <zarrc/blocks.h>
 #include <zarrc/version.h>
 #include <zarrc/vlen.h>
 

@@ -71,7 +71,7 @@ static int load(void)
     return missing == NULL;
 }
 
-static int failed(const char *what, struct cufile_result r)
+static int note_failure(const char *what, struct cufile_result r)
 {
     (void)snprintf(cf.why, sizeof cf.why, "%s: error %d of cuFile", what, r.code);
     return 0;
@@ -83,18 +83,19 @@ static int open_driver(void)
     struct cufile_result r = cufile.cuFileSetParameterBool(CUFILE_ALLOW_COMPAT_MODE, 0);
 
     if (r.code != 0)
-        return failed("its compatibility mode cannot be switched off, perhaps because "
-                      "another part of the process uses cuFile",
-                      r);
+        return note_failure(
+            "its compatibility mode cannot be switched off, perhaps because "
+            "another part of the process uses cuFile",
+            r);
     r = cufile.cuFileDriverOpen();
     if (r.code != 0)
-        return failed("its driver does not open", r);
+        return note_failure("its driver does not open", r);
     r = cufile.cuFileDriverGetProperties(&p);
     if (r.code == 0 && p.nvfs.major > 0)
         return 1;
     (void)cufile.cuFileDriverClose_v2();
     if (r.code != 0)
-        return failed("properties of its driver", r);
+        return note_failure("properties of its driver", r);
     (void)snprintf(cf.why, sizeof cf.why, "no nvidia-fs: the kernel's module is missing");
     return 0;
 }

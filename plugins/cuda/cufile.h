@@ -87,7 +87,7 @@ struct cufile_handle;
  * file system or cuFile refuses. `keep`: handles for reading are kept for later. */
 zarr_status cufile_handle_take(int file, int keep, struct cufile_handle **out,
                                zarr_error *err);
-void *cufile_handle_of(const struct cufile_handle *h);
+void *cufile_raw_handle(const struct cufile_handle *h);
 void cufile_handle_give(struct cufile_handle *h);
 extern pthread_mutex_t cufile_handles_mutex;
 /* Closes all; none is in use. */

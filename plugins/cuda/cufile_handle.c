@@ -35,7 +35,7 @@ static struct {
     uint64_t clock;
 } hs;
 
-void *cufile_handle_of(const struct cufile_handle *h)
+void *cufile_raw_handle(const struct cufile_handle *h)
 {
     return h->handle;
 }

@@ -29,7 +29,7 @@ static struct {
 zarr_status device_check(struct cuda_device *d, zarr_error *err, const char *what,
                          CUresult rc)
 {
-    return rc == CUDA_SUCCESS ? ZARR_OK : device_failed(d, err, what, rc);
+    return rc == CUDA_SUCCESS ? ZARR_OK : device_fail(d, err, what, rc);
 }
 
 zarr_status device_enter(struct cuda_device *d, struct place *was, zarr_error *err)
@@ -54,7 +54,7 @@ zarr_status device_enter(struct cuda_device *d, struct place *was, zarr_error *e
     if (rc == CUDA_SUCCESS)
         return ZARR_OK;
     device_leave(was);
-    return device_failed(d, err, "context", rc);
+    return device_fail(d, err, "context", rc);
 }
 
 void device_leave(const struct place *was)
@@ -75,13 +75,14 @@ void device_give_up(struct cuda_device *d)
     (void)atomic_compare_exchange_strong(&d->lost, &none, CUDA_ERROR_LAUNCH_FAILED);
 }
 
-zarr_status device_waited(struct cuda_device *d, CUstream s, CUresult rc, zarr_error *err)
+zarr_status device_end_wait(struct cuda_device *d, CUstream s, CUresult rc,
+                            zarr_error *err)
 {
     zarr_status st;
 
     if (rc == CUDA_SUCCESS)
         return ZARR_OK;
-    st = device_failed(d, err, "wait", rc);
+    st = device_fail(d, err, "wait", rc);
     if (!atomic_load(&d->lost) && cuda.cuStreamSynchronize(s) != CUDA_SUCCESS)
         device_give_up(d);
     return st;
@@ -107,7 +108,7 @@ static zarr_status image_load(struct cuda_device *d, const void *image, zarr_err
         d->module = module;
         return ZARR_OK;
     }
-    st = device_failed(d, err, "kernels", rc);
+    st = device_fail(d, err, "kernels", rc);
     if (log[0])
         st = port_host->fail(err, st, "cuda: kernels: %s", log);
     if (module && !atomic_load(&d->lost))
@@ -212,7 +213,7 @@ static zarr_status device_begin(struct cuda_device *d, zarr_error *err)
     if (rc == CUDA_SUCCESS)
         rc = cuda.cuDevicePrimaryCtxRetain(&d->context, d->id);
     if (rc != CUDA_SUCCESS)
-        return device_failed(d, err, "context", rc);
+        return device_fail(d, err, "context", rc);
     st = device_enter(d, &was, err);
     if (st != ZARR_OK)
         return st;
@@ -344,7 +345,7 @@ zarr_status device_alloc(struct cuda_device *d, uint64_t bytes, CUdeviceptr *out
     st = device_check(d, err, "allocation",
                       cuda.cuMemAllocFromPoolAsync(out, n, d->pool, d->blocks));
     if (st == ZARR_OK) /* any stream may use it from now on */
-        st = device_waited(d, d->blocks, cuda.cuStreamSynchronize(d->blocks), err);
+        st = device_end_wait(d, d->blocks, cuda.cuStreamSynchronize(d->blocks), err);
     if (st != ZARR_OK) {
         device_free(d, *out);
         *out = 0;
@@ -368,7 +369,7 @@ void device_free(struct cuda_device *d, CUdeviceptr p)
 
 /* The text of a device's UUID, in `text`; an empty one if the driver does not tell it.
  * That of a part of a device (MIG) is its own. */
-static CUresult uuid_of(int32_t number, char text[UUID_TEXT])
+static CUresult read_uuid(int32_t number, char text[UUID_TEXT])
 {
     CUdevice id = 0;
     CUuuid uuid;
@@ -400,10 +401,10 @@ zarr_status device_find(void *self, const char *text, int32_t *number, zarr_erro
     (void)self;
     for (int32_t i = 0; *id && st == ZARR_OK && i < driver_devices(); i++) {
         char uuid[UUID_TEXT];
-        const CUresult rc = uuid_of(i, uuid);
+        const CUresult rc = read_uuid(i, uuid);
 
         if (rc != CUDA_SUCCESS)
-            st = driver_failed(err, "UUID", rc);
+            st = driver_fail(err, "UUID", rc);
         else if (strncasecmp(uuid, id, strlen(id)) == 0) {
             *number = i;
             found++;
@@ -441,10 +442,10 @@ zarr_status device_describe(int32_t number, zarr_device_facts *out, zarr_error *
     if (rc == CUDA_SUCCESS)
         rc = cuda.cuDeviceTotalMem_v2(&total, id);
     if (rc != CUDA_SUCCESS)
-        return driver_failed(err, "description", rc);
+        return driver_fail(err, "description", rc);
     out->name[79] = '\0';
     out->total_bytes = total;
-    if (uuid_of(number, uuid) == CUDA_SUCCESS && uuid[0]) {
+    if (read_uuid(number, uuid) == CUDA_SUCCESS && uuid[0]) {
         const size_t at = strlen(out->name);
 
         (void)snprintf(out->name + at, sizeof out->name - at, " (%s%s)",

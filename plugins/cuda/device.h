@@ -43,7 +43,7 @@ int driver_is_loaded(void);
 /* Whether an error has destroyed the context: all later calls fail. */
 int driver_is_sticky(CUresult rc);
 /* The status and the text for a result of the driver. */
-zarr_status driver_failed(zarr_error *err, const char *what, CUresult rc);
+zarr_status driver_fail(zarr_error *err, const char *what, CUresult rc);
 
 /* ---- device.c -------------------- */
 
@@ -104,10 +104,10 @@ zarr_status device_use(int32_t number, struct cuda_device **out, struct place *w
                        zarr_error *err);
 /* Makes what was current before current again. */
 void device_leave(const struct place *was);
-/* As driver_failed(), and marks the device lost if the result says so. */
-zarr_status device_failed(struct cuda_device *d, zarr_error *err, const char *what,
-                          CUresult rc);
-/* ZARR_OK if rc is a success, else as device_failed(). */
+/* As driver_fail(), and marks the device lost if the result says so. */
+zarr_status device_fail(struct cuda_device *d, zarr_error *err, const char *what,
+                        CUresult rc);
+/* ZARR_OK if rc is a success, else as device_fail(). */
 zarr_status device_check(struct cuda_device *d, zarr_error *err, const char *what,
                          CUresult rc);
 zarr_status device_is_lost(const struct cuda_device *d, zarr_error *err);
@@ -115,8 +115,8 @@ zarr_status device_is_lost(const struct cuda_device *d, zarr_error *err);
 void device_give_up(struct cuda_device *d);
 /* Ends a wait for a stream of the plug-in that gave `rc`: nothing is queued on it
  * afterwards, also if the wait failed. If a second one fails, the device is given up. */
-zarr_status device_waited(struct cuda_device *d, CUstream s, CUresult rc,
-                          zarr_error *err);
+zarr_status device_end_wait(struct cuda_device *d, CUstream s, CUresult rc,
+                            zarr_error *err);
 /* The device whose UUID begins so, after "GPU-" or "MIG-": an entry of the tables. */
 zarr_status device_find(void *self, const char *text, int32_t *number, zarr_error *err);
 /* A name and a UUID, and sizes. */
@@ -184,7 +184,7 @@ zarr_status foreign_wait(void *foreign, zarr_error *err);
 int memory_classify(void *self, const void *pointer, int32_t *device_type,
                     int32_t *device_id);
 
-static inline CUdeviceptr address_of(const zarr_memory *m)
+static inline CUdeviceptr device_address(const zarr_memory *m)
 {
     return (CUdeviceptr)(uintptr_t)m->handle + m->offset;
 }

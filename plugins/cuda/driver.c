@@ -58,7 +58,7 @@ static const char *result_name(CUresult rc)
     return "an unknown error";
 }
 
-zarr_status driver_failed(zarr_error *err, const char *what, CUresult rc)
+zarr_status driver_fail(zarr_error *err, const char *what, CUresult rc)
 {
     const zarr_status st =
         rc == CUDA_ERROR_OUT_OF_MEMORY ? ZARR_ERR_NO_MEMORY : ZARR_ERR_DEVICE;
@@ -70,14 +70,14 @@ zarr_status driver_failed(zarr_error *err, const char *what, CUresult rc)
     return port_host->fail(err, st, "cuda: %s: %s (%d)", what, result_name(rc), rc);
 }
 
-zarr_status device_failed(struct cuda_device *d, zarr_error *err, const char *what,
-                          CUresult rc)
+zarr_status device_fail(struct cuda_device *d, zarr_error *err, const char *what,
+                        CUresult rc)
 {
     int none = 0;
 
     if (driver_is_sticky(rc))
         (void)atomic_compare_exchange_strong(&d->lost, &none, rc);
-    return driver_failed(err, what, rc);
+    return driver_fail(err, what, rc);
 }
 
 zarr_status device_is_lost(const struct cuda_device *d, zarr_error *err)
@@ -242,7 +242,7 @@ static zarr_status no_driver(CUresult rc, zarr_error *err)
             "a fork, use spawn",
             result_name(rc));
     default:
-        return driver_failed(err, "start of the driver", rc);
+        return driver_fail(err, "start of the driver", rc);
     }
 }
 

@@ -6,11 +6,11 @@
 #include "device.h"
 
 /* `d` NULL: the context is not that of a device of the plug-in. */
-static zarr_status stream_failed(struct cuda_device *d, CUresult rc, zarr_error *err)
+static zarr_status fail_stream(struct cuda_device *d, CUresult rc, zarr_error *err)
 {
     static const char what[] = "the application's stream";
 
-    return d ? device_failed(d, err, what, rc) : driver_failed(err, what, rc);
+    return d ? device_fail(d, err, what, rc) : driver_fail(err, what, rc);
 }
 
 static zarr_status refuse_capture(struct cuda_device *d, CUstream s, zarr_error *err)
@@ -24,7 +24,7 @@ static zarr_status refuse_capture(struct cuda_device *d, CUstream s, zarr_error 
         return port_host->fail(err, ZARR_ERR_UNSUPPORTED,
                                "cuda: the application's stream is capturing a graph, "
                                "which cannot have reads and writes of arrays");
-    return rc == CUDA_SUCCESS ? ZARR_OK : stream_failed(d, rc, err);
+    return rc == CUDA_SUCCESS ? ZARR_OK : fail_stream(d, rc, err);
 }
 
 /* A default stream is that of the current context: the application's, if it has one. */
@@ -76,7 +76,7 @@ zarr_status foreign_order(struct cuda_lane *l, void *foreign, zarr_error *err)
             rc = cuda.cuStreamWaitEvent(l->stream, l->event, 0);
     }
     if (rc != CUDA_SUCCESS)
-        st = stream_failed(d, rc, err);
+        st = fail_stream(d, rc, err);
     device_leave(&was);
     return st;
 }
@@ -93,7 +93,7 @@ zarr_status foreign_wait(void *foreign, zarr_error *err)
         return st;
     rc = cuda.cuCtxGetCurrent(&now);
     if (rc != CUDA_SUCCESS)
-        return stream_failed(NULL, rc, err);
+        return fail_stream(NULL, rc, err);
     if (now) {
         d = device_of_context(now);
         if (d && atomic_load(&d->lost))
@@ -107,7 +107,7 @@ zarr_status foreign_wait(void *foreign, zarr_error *err)
     if (st == ZARR_OK) {
         rc = cuda.cuStreamSynchronize(foreign);
         if (rc != CUDA_SUCCESS)
-            st = stream_failed(d, rc, err);
+            st = fail_stream(d, rc, err);
     }
     device_leave(&was);
     return st;

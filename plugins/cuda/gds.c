@@ -52,13 +52,12 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-static void *pointer_of(CUdeviceptr p)
+static void *as_pointer(CUdeviceptr p)
 {
     return (void *)(uintptr_t)p; /* NOLINT(performance-no-int-to-ptr) */
 }
 
-static zarr_status cufile_failed(zarr_error *err, const char *what, ssize_t rc,
-                                 int os_code)
+static zarr_status fail_cufile(zarr_error *err, const char *what, ssize_t rc, int os_code)
 {
     if (rc == -1)
         return port_host->fail_os(err, ZARR_ERR_IO, os_code, "GPUDirect Storage: %s",
@@ -75,7 +74,7 @@ static void block_free(struct gds_block *b)
 
     if (b->block && driver_runs() && device_enter(b->device, &was, NULL) == ZARR_OK) {
         if (b->at && cufile_runs())
-            (void)cufile.cuFileBufDeregister(pointer_of(b->at));
+            (void)cufile.cuFileBufDeregister(as_pointer(b->at));
         (void)cuda.cuMemFree_v2(b->block);
         device_leave(&was);
     }
@@ -98,7 +97,7 @@ static zarr_status block_new(struct cuda_device *d, struct gds_block **out,
                       cuda.cuMemAlloc_v2(&b->block, GDS_BLOCK_BYTES + GDS_PAGE));
     if (st == ZARR_OK) {
         at = (b->block + GDS_PAGE - 1) / GDS_PAGE * GDS_PAGE;
-        r = cufile.cuFileBufRegister(pointer_of(at), GDS_BLOCK_BYTES, 0);
+        r = cufile.cuFileBufRegister(as_pointer(at), GDS_BLOCK_BYTES, 0);
         b->at = r.code == 0 ? at : 0;
         if (r.code != 0)
             st = port_host->fail(err, ZARR_ERR_DEVICE,
@@ -198,7 +197,7 @@ static zarr_memory part_of_block(const struct gds_block *b, uint64_t at, uint64_
 {
     return (zarr_memory){.device_type = ZARR_DEVICE_CUDA,
                          .device_id = b->device->number,
-                         .handle = pointer_of(b->at),
+                         .handle = as_pointer(b->at),
                          .offset = at,
                          .bytes = bytes};
 }
@@ -229,8 +228,8 @@ static zarr_status file_all(int file, char *host, uint64_t at, uint64_t bytes, i
 
 /* Bytes [from, mem->bytes) of memory, and the same of the file, which is `shift` behind.
  */
-static zarr_status staged(const struct gds_call *c, uint64_t shift,
-                          const zarr_memory *mem, uint64_t from, zarr_error *err)
+static zarr_status transfer_staged(const struct gds_call *c, uint64_t shift,
+                                   const zarr_memory *mem, uint64_t from, zarr_error *err)
 {
     struct pair *p = NULL;
     zarr_status st =
@@ -272,12 +271,12 @@ static zarr_status direct_read(struct gds_block *b, void *handle, uint64_t offse
         ssize_t got;
 
         errno = 0;
-        got = cufile.cuFileRead(handle, pointer_of(b->at), (size_t)(pages * GDS_PAGE),
+        got = cufile.cuFileRead(handle, as_pointer(b->at), (size_t)(pages * GDS_PAGE),
                                 (off_t)begin, 0);
         if (got == -1 && errno == EINTR)
             continue;
         if (got < 0)
-            return cufile_failed(err, "read", got, errno);
+            return fail_cufile(err, "read", got, errno);
         if ((uint64_t)got <= skip)
             return port_host->fail(err, ZARR_ERR_CONFLICT,
                                    "became shorter while it was read");
@@ -303,13 +302,13 @@ static zarr_status direct_write(struct gds_block *b, void *handle, const zarr_me
         if (st != ZARR_OK)
             break;
         errno = 0;
-        put = cufile.cuFileWrite(handle, pointer_of(b->at), (size_t)n, (off_t)done, 0);
+        put = cufile.cuFileWrite(handle, as_pointer(b->at), (size_t)n, (off_t)done, 0);
         if (put == -1 && errno == EINTR)
             continue;
         if (put < 0)
-            return cufile_failed(err, "write", put, errno);
+            return fail_cufile(err, "write", put, errno);
         if (put < GDS_PAGE || (uint64_t)put > n)
-            return cufile_failed(err, "write", -1, ENOSPC);
+            return fail_cufile(err, "write", -1, ENOSPC);
         done += (uint64_t)put / GDS_PAGE * GDS_PAGE;
         *written = done;
     }
@@ -326,11 +325,11 @@ static zarr_status read_here(const struct gds_call *c, uint64_t offset,
     if (dst->bytes >= GDS_LEAST_BYTES)
         st = cufile_handle_take(c->file, 1, &h, err);
     if (st == ZARR_ERR_UNSUPPORTED)
-        return staged(c, offset, dst, 0, err);
+        return transfer_staged(c, offset, dst, 0, err);
     if (st == ZARR_OK)
         st = block_take(c->device, &b, err);
     if (st == ZARR_OK) {
-        st = direct_read(b, cufile_handle_of(h), offset, dst, err);
+        st = direct_read(b, cufile_raw_handle(h), offset, dst, err);
         block_give(b);
     }
     if (h)
@@ -351,13 +350,13 @@ static zarr_status write_here(const struct gds_call *c, const zarr_memory *src,
     if (st == ZARR_OK)
         st = block_take(c->device, &b, err);
     if (b) {
-        st = direct_write(b, cufile_handle_of(h), src, &written, err);
+        st = direct_write(b, cufile_raw_handle(h), src, &written, err);
         block_give(b);
     }
     if (h)
         cufile_handle_give(h);
     if (st == ZARR_OK || st == ZARR_ERR_UNSUPPORTED)
-        st = staged(c, 0, src, written, err);
+        st = transfer_staged(c, 0, src, written, err);
     return st;
 }
 

@@ -92,7 +92,7 @@ static zarr_status lane_new(struct cuda_device *d, struct cuda_lane **out,
         *out = l;
         return ZARR_OK;
     }
-    st = device_failed(d, err, "stream", rc);
+    st = device_fail(d, err, "stream", rc);
     lane_free(l);
     return st;
 }
@@ -211,11 +211,11 @@ zarr_status lane_wait(struct cuda_lane *l, zarr_error *err)
     struct cuda_device *d = l->device;
     const zarr_status st = atomic_load(&d->lost)
                                ? device_is_lost(d, err)
-                               : device_waited(d, l->stream, lane_sleep(l), err);
+                               : device_end_wait(d, l->stream, lane_sleep(l), err);
 
     if (!atomic_load(&d->lost))
         lane_empty(l);
-    port_synced(&l->port, st);
+    port_finish_comparisons(&l->port, st);
     return st;
 }
 
@@ -310,9 +310,9 @@ int port_reaches(const zarr_memory *m)
     return m->device_type == ZARR_DEVICE_CUDA;
 }
 
-struct port_place port_place_of(const zarr_memory *m)
+struct port_place port_memory_place(const zarr_memory *m)
 {
-    return (struct port_place){.at = address_of(m)};
+    return (struct port_place){.at = device_address(m)};
 }
 
 uint32_t port_lanes(void)
@@ -385,7 +385,7 @@ zarr_status lane_copy(struct cuda_lane *l, const zarr_memory *dst, const zarr_me
             return st;
     }
     for (uint64_t i = 0; i < n && rc == CUDA_SUCCESS; i++) {
-        const CUdeviceptr d = address_of(&dst[i]), s = address_of(&src[i]);
+        const CUdeviceptr d = device_address(&dst[i]), s = device_address(&src[i]);
         const size_t bytes = run_bytes(dst, src, n, &i);
 
         if (bytes > 0)

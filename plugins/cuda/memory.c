@@ -89,7 +89,7 @@ static zarr_status memory_sync(void *self, void *stream, zarr_error *err)
     st = device_enter(l->device, &was, err);
     if (st != ZARR_OK && device_enter(l->device, &was, NULL) != ZARR_OK) {
         device_give_up(l->device);
-        port_synced(&l->port, st);
+        port_finish_comparisons(&l->port, st);
         return st;
     }
     waited = lane_wait(l, st == ZARR_OK ? err : NULL);

@@ -13,7 +13,7 @@ enum {
     SCRATCH_ALIGN = 256
 };
 
-static uint64_t rounded(uint64_t bytes)
+static uint64_t round_up(uint64_t bytes)
 {
     return (bytes + SCRATCH_ALIGN - 1) / SCRATCH_ALIGN * SCRATCH_ALIGN;
 }
@@ -28,8 +28,8 @@ uint64_t nvcomp_scratch(enum nvcomp_format f, int encode, uint64_t n, uint64_t m
         return 0;
     temp = nvcomp_temp(f, encode, n, most, NULL);
     if (w->align.input > 1 && n <= (UINT64_C(1) << 44) / (most_in + SCRATCH_ALIGN))
-        moved = n * rounded(most_in);
-    return rounded(temp) + moved + SCRATCH_ALIGN;
+        moved = n * round_up(most_in);
+    return round_up(temp) + moved + SCRATCH_ALIGN;
 }
 
 /* ---- lists -------------------- */
@@ -82,7 +82,7 @@ static zarr_status lists_fill(struct cuda_lane *l, const struct nvcomp_batch *b,
                                    "nvCOMP: an output begins at no multiple of %d bytes",
                                    (int)w->align.output);
         if (s->src % w->align.input) {
-            const uint64_t need = rounded(s->src_bytes);
+            const uint64_t need = round_up(s->src_bytes);
             CUresult rc;
 
             if (*scratch_end - b->scratch < need)
@@ -154,7 +154,7 @@ static zarr_status call_parts(struct cuda_lane *l, const struct nvcomp_batch *b,
                               const struct lists *x, const struct port_block *results,
                               CUdeviceptr scratch_end, zarr_error *err)
 {
-    struct part p = {.temp = rounded(b->scratch)};
+    struct part p = {.temp = round_up(b->scratch)};
     uint64_t step, need = 0;
     zarr_status st = ZARR_OK;
 

@@ -14,14 +14,14 @@ enum {
     USUAL_STREAM = 64 * 1024
 };
 
-static enum nvcomp_format nvcomp_of(enum port_format f)
+static enum nvcomp_format to_nvcomp_format(enum port_format f)
 {
     return f == PORT_ZSTD ? NVCOMP_ZSTD : NVCOMP_DEFLATE;
 }
 
 static int inner_knows(enum port_format f)
 {
-    return nvcomp_start(NULL) == ZARR_OK && nvcomp_find(nvcomp_of(f), 0) != NULL;
+    return nvcomp_start(NULL) == ZARR_OK && nvcomp_find(to_nvcomp_format(f), 0) != NULL;
 }
 
 /* For streams of a usual length. If there are more of them, they go in parts. */
@@ -37,7 +37,7 @@ static uint64_t inner_scratch(enum port_format f, uint64_t n, uint64_t max_out)
 
         if (!d || n > UINT64_MAX / each || device_enter(d, &was, NULL) != ZARR_OK)
             continue;
-        bytes = nvcomp_scratch(nvcomp_of(f), 0, n * each, most, most);
+        bytes = nvcomp_scratch(to_nvcomp_format(f), 0, n * each, most, most);
         device_leave(&was);
     }
     return bytes;
@@ -88,9 +88,9 @@ static zarr_status inner_decode(struct port_lane *l, enum port_format f,
                                 const zarr_memory *scratch, void **pending,
                                 zarr_error *err)
 {
-    struct nvcomp_batch b = {.format = nvcomp_of(f),
+    struct nvcomp_batch b = {.format = to_nvcomp_format(f),
                              .n = n,
-                             .scratch = address_of(scratch),
+                             .scratch = device_address(scratch),
                              .scratch_bytes = scratch->bytes};
     struct inner_pending *p = NULL;
     struct nvcomp_stream *list = calloc((size_t)n, sizeof *list);

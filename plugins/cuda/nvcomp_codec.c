@@ -68,8 +68,8 @@ static struct form batch_form(const zarr_codec_spec *spec)
 
 /* Bytes of scratch memory that a call for `n` chunks needs on the first device that is in
  * use. `total`: the memory of that device. */
-static uint64_t memory_of(const struct nvcomp_self *self, uint64_t n, uint64_t most_in,
-                          uint64_t *total)
+static uint64_t scratch_bytes(const struct nvcomp_self *self, uint64_t n,
+                              uint64_t most_in, uint64_t *total)
 {
     uint64_t bytes = 0;
 
@@ -94,7 +94,7 @@ static uint64_t memory_of(const struct nvcomp_self *self, uint64_t n, uint64_t m
 static int is_too_large(const struct nvcomp_self *self)
 {
     uint64_t total = 0;
-    const uint64_t bytes = memory_of(self, 1, self->decoded, &total);
+    const uint64_t bytes = scratch_bytes(self, 1, self->decoded, &total);
 
     return total > 0 && bytes > total / MEMORY_PART;
 }
@@ -217,7 +217,8 @@ static uint64_t self_scratch(void *self_ptr, uint64_t n, uint64_t most)
                         : self->encoded < most + most / 8 + 65536
                             ? self->encoded
                             : most + most / 8 + 65536;
-    return memory_of(self, n, in, NULL) + (self->encode ? n * most_out(self) + 256 : 0);
+    return scratch_bytes(self, n, in, NULL) +
+           (self->encode ? n * most_out(self) + 256 : 0);
 }
 
 /* ---- calls -------------------- */
@@ -276,8 +277,8 @@ static void call_streams(struct call *c, zarr_status *declined, zarr_error *err)
             *declined = decline(job, *declined, err);
             continue;
         }
-        *s = (struct nvcomp_stream){.src = address_of(&job->src),
-                                    .dst = address_of(&job->dst),
+        *s = (struct nvcomp_stream){.src = device_address(&job->src),
+                                    .dst = device_address(&job->dst),
                                     .src_bytes = job->src.bytes,
                                     .room = job->dst.bytes};
         if (c->self->encode) {
@@ -302,7 +303,7 @@ static zarr_status call_outputs(const struct call *c, zarr_error *err)
         const zarr_memory *dst = &c->jobs[c->pending->job[i]].dst;
         const uint64_t bytes = dst->bytes < c->output_step ? dst->bytes : c->output_step;
 
-        rc = cuda.cuMemcpyAsync(address_of(dst), c->stream[i].dst, (size_t)bytes,
+        rc = cuda.cuMemcpyAsync(device_address(dst), c->stream[i].dst, (size_t)bytes,
                                 c->lane->stream);
     }
     return device_check(c->lane->device, err, "encoded chunks", rc);
@@ -315,7 +316,7 @@ static zarr_status call_queue(struct call *c, zarr_status *declined, zarr_error 
                              .encode = c->self->encode,
                              .stream = c->stream,
                              .most = c->self->decoded,
-                             .scratch = address_of(scratch),
+                             .scratch = device_address(scratch),
                              .scratch_bytes = scratch->bytes};
     zarr_status st = ZARR_OK;
 

@@ -84,7 +84,7 @@ static void *open_library(void)
     return open_in(nv.place);
 }
 
-static any_call call_of(const char *format, const char *name)
+static any_call find_call(const char *format, const char *name)
 {
     char symbol[100];
     void *found;
@@ -96,10 +96,11 @@ static any_call call_of(const char *format, const char *name)
     return call;
 }
 
-static int align_of(const char *format, const char *name, struct nvcomp_alignments *out)
+static int find_alignments(const char *format, const char *name,
+                           struct nvcomp_alignments *out)
 {
     const struct nvcomp_options how = {{0}};
-    nvcomp_alignments_fn *fn = (nvcomp_alignments_fn *)call_of(format, name);
+    nvcomp_alignments_fn *fn = (nvcomp_alignments_fn *)find_call(format, name);
 
     return fn && fn(how, out) == 0 && out->input > 0 && out->output > 0 &&
            out->temp > 0 && out->input <= 256 && out->output <= 256 && out->temp <= 256;
@@ -108,24 +109,24 @@ static int align_of(const char *format, const char *name, struct nvcomp_alignmen
 static void bind_decoder(const char *format, int six, struct nvcomp_way *w)
 {
     if (six)
-        w->temp_6 = (nvcomp_temp_6_fn *)call_of(format, "DecompressGetTempSize");
+        w->temp_6 = (nvcomp_temp_6_fn *)find_call(format, "DecompressGetTempSize");
     else
-        w->temp_5 = (nvcomp_temp_5_fn *)call_of(format, "DecompressGetTempSizeAsync");
-    if (align_of(format, "DecompressGetRequiredAlignments", &w->align) &&
+        w->temp_5 = (nvcomp_temp_5_fn *)find_call(format, "DecompressGetTempSizeAsync");
+    if (find_alignments(format, "DecompressGetRequiredAlignments", &w->align) &&
         (w->temp_5 || w->temp_6))
-        w->decode = (nvcomp_coder *)call_of(format, "DecompressAsync");
+        w->decode = (nvcomp_coder *)find_call(format, "DecompressAsync");
 }
 
 static void bind_encoder(const char *format, int six, struct nvcomp_way *w)
 {
-    w->most = (nvcomp_most_fn *)call_of(format, "CompressGetMaxOutputChunkSize");
+    w->most = (nvcomp_most_fn *)find_call(format, "CompressGetMaxOutputChunkSize");
     if (six)
-        w->temp_6 = (nvcomp_temp_6_fn *)call_of(format, "CompressGetTempSize");
+        w->temp_6 = (nvcomp_temp_6_fn *)find_call(format, "CompressGetTempSize");
     else
-        w->temp_5 = (nvcomp_temp_5_fn *)call_of(format, "CompressGetTempSizeAsync");
-    if (align_of(format, "CompressGetRequiredAlignments", &w->align) && w->most &&
+        w->temp_5 = (nvcomp_temp_5_fn *)find_call(format, "CompressGetTempSizeAsync");
+    if (find_alignments(format, "CompressGetRequiredAlignments", &w->align) && w->most &&
         (w->temp_5 || w->temp_6))
-        w->encode = (nvcomp_encoder *)call_of(format, "CompressAsync");
+        w->encode = (nvcomp_encoder *)find_call(format, "CompressAsync");
 }
 
 static void load_locked(void)

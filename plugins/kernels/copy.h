@@ -72,7 +72,7 @@ struct k_unit {
     k_u64 at;
 };
 
-K_FUNCTION struct k_unit k_unit_of(K_GLOBAL const struct k_box *b, k_u64 u)
+K_FUNCTION struct k_unit k_unit_at(K_GLOBAL const struct k_box *b, k_u64 u)
 {
     const k_u32 last = b->ndim - 1, turn = b->turn;
     struct k_unit unit;
@@ -316,7 +316,7 @@ K_KERNEL k_copy_boxes(K_GLOBAL k_u8 *dst, K_GLOBAL const k_u8 *src,
     K_GLOBAL const struct k_box *b = &boxes[at];
 
     for (k_u64 u = first; u < b->units; u += each) {
-        struct k_unit unit = k_unit_of(b, u);
+        struct k_unit unit = k_unit_at(b, u);
 
         if (b->piece == 0) {
             k_unit_bytes(b, dst + unit.dst, unit.at, &unit.at, &end);
@@ -385,7 +385,7 @@ K_KERNEL k_fill_boxes(K_GLOBAL k_u8 *dst, K_GLOBAL const k_u8 *pattern,
     K_GLOBAL const struct k_box *b = &boxes[at];
 
     for (k_u64 u = first; u < b->units; u += each) {
-        struct k_unit unit = k_unit_of(b, u);
+        struct k_unit unit = k_unit_at(b, u);
 
         if (b->piece == 0) {
             k_unit_bytes(b, dst + unit.dst, unit.at, &unit.at, &end);

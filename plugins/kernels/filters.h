@@ -39,7 +39,7 @@ union k_float {
     k_u32 u;
 };
 
-K_FUNCTION k_u64 k_bits_of(double d)
+K_FUNCTION k_u64 k_double_bits(double d)
 {
     union k_double x;
 
@@ -47,7 +47,7 @@ K_FUNCTION k_u64 k_bits_of(double d)
     return x.u;
 }
 
-K_FUNCTION double k_double_of(k_u64 u)
+K_FUNCTION double k_double_from_bits(k_u64 u)
 {
     union k_double x;
 
@@ -84,21 +84,22 @@ K_FUNCTION double k_half_value(k_u32 h)
     const k_u32 exponent = h >> 10 & 31, fraction = h & 1023;
 
     if (exponent == 31 && fraction)
-        return k_double_of(k_nan_up(h, 2, 10));
+        return k_double_from_bits(k_nan_up(h, 2, 10));
     if (exponent == 31)
-        return k_double_of(sign | 0x7FF0000000000000UL);
+        return k_double_from_bits(sign | 0x7FF0000000000000UL);
     if (exponent == 0) { /* fraction * 2^-24 */
         const double v = (double)fraction * 5.9604644775390625e-8;
 
-        return k_double_of(k_bits_of(v) | sign);
+        return k_double_from_bits(k_double_bits(v) | sign);
     }
-    return k_double_of(sign | (k_u64)(exponent + 1008) << 52 | (k_u64)fraction << 42);
+    return k_double_from_bits(sign | (k_u64)(exponent + 1008) << 52 |
+                              (k_u64)fraction << 42);
 }
 
 /* The nearest half; ties go to the even one. */
 K_FUNCTION k_u32 k_half_bits(double d)
 {
-    const k_u64 bits = k_bits_of(d);
+    const k_u64 bits = k_double_bits(d);
     const k_u32 sign = (k_u32)(bits >> 63) << 15;
     const k_u64 exponent = bits >> 52 & 0x7FF;
     k_u64 fraction = bits & 0x000FFFFFFFFFFFFFUL, near, rest, middle;
@@ -160,9 +161,9 @@ K_FUNCTION struct k_value k_load(K_GLOBAL const k_u8 *p, const struct k_type *t)
     if (t->kind != K_FLOAT) {
         v.u = k_wrap(bits, t);
     } else if (t->bytes == 8) {
-        v.d = k_double_of(bits);
+        v.d = k_double_from_bits(bits);
     } else if (t->bytes == 4 && (bits & 0x7FFFFFFF) > 0x7F800000) {
-        v.d = k_double_of(k_nan_up(bits, 4, 23));
+        v.d = k_double_from_bits(k_nan_up(bits, 4, 23));
     } else if (t->bytes == 4) {
         union k_float x;
 
@@ -176,7 +177,7 @@ K_FUNCTION struct k_value k_load(K_GLOBAL const k_u8 *p, const struct k_type *t)
 
 K_FUNCTION void k_store(K_GLOBAL k_u8 *p, const struct k_type *t, struct k_value v)
 {
-    const k_u64 bits = k_bits_of(v.d);
+    const k_u64 bits = k_double_bits(v.d);
 
     if (t->kind != K_FLOAT) {
         k_store_bits(p, t, v.u);
@@ -201,7 +202,7 @@ K_FUNCTION double k_round(double d, k_u32 bytes)
 
     if (bytes == 2)
         return k_half_value(k_half_bits(d));
-    if (bytes == 8 || k_is_nan(k_bits_of(d)))
+    if (bytes == 8 || k_is_nan(k_double_bits(d)))
         return d;
     x.f = (float)d;
     return (double)x.f;
@@ -226,7 +227,7 @@ K_FUNCTION k_u64 k_whole(double d, const struct k_type *t)
 K_FUNCTION struct k_value k_convert(struct k_value v, const struct k_type *from,
                                     const struct k_type *to)
 {
-    const k_u64 bits = k_bits_of(v.d);
+    const k_u64 bits = k_double_bits(v.d);
 
     if (from->kind != K_FLOAT && to->kind == K_FLOAT) {
         v.d = from->kind == K_INT ? (double)(k_i64)v.u : (double)v.u;
@@ -240,7 +241,7 @@ K_FUNCTION struct k_value k_convert(struct k_value v, const struct k_type *from,
         v.u = k_wrap(k_whole(v.d, to), to);
     } else if (from->kind == K_FLOAT && from->bytes != to->bytes) {
         if (k_is_nan(bits) && from->bytes != 2 && to->bytes != 2)
-            v.d = k_double_of(bits | 0x0008000000000000UL);
+            v.d = k_double_from_bits(bits | 0x0008000000000000UL);
         else if (!k_is_nan(bits))
             v.d = k_round(v.d, to->bytes);
     } else {

@@ -20,7 +20,7 @@ K_FUNCTION k_u64 k_transpose(k_u64 x)
 }
 
 #if K_WORDS
-K_FUNCTION k_quad k_quad_of(k_u32 x, k_u32 y, k_u32 z, k_u32 w)
+K_FUNCTION k_quad k_quad_make(k_u32 x, k_u32 y, k_u32 z, k_u32 w)
 {
     k_quad q;
 
@@ -39,8 +39,8 @@ K_FUNCTION k_quad k_turn(k_u32 x, k_u32 y, k_u32 z, k_u32 w)
                 c = (z & 0x00FF00FFU) | (w & 0x00FF00FFU) << 8,
                 e = (z >> 8 & 0x00FF00FFU) | (w & 0xFF00FF00U);
 
-    return k_quad_of((a & 0xFFFF) | c << 16, (b & 0xFFFF) | e << 16,
-                     a >> 16 | (c & 0xFFFF0000U), b >> 16 | (e & 0xFFFF0000U));
+    return k_quad_make((a & 0xFFFF) | c << 16, (b & 0xFFFF) | e << 16,
+                       a >> 16 | (c & 0xFFFF0000U), b >> 16 | (e & 0xFFFF0000U));
 }
 
 /* Bytes of the low halves of two words in turns; and the even bytes of two words. */
@@ -86,10 +86,10 @@ K_FUNCTION void k_join2(K_GLOBAL k_quad *d, K_GLOBAL const k_u8 *s, k_u64 n)
 {
     const k_quad a = k_load_quad(s), b = k_load_quad(s + n);
 
-    d[0] = k_quad_of(k_zip(a.x, b.x), k_zip(a.x >> 16, b.x >> 16), k_zip(a.y, b.y),
-                     k_zip(a.y >> 16, b.y >> 16));
-    d[1] = k_quad_of(k_zip(a.z, b.z), k_zip(a.z >> 16, b.z >> 16), k_zip(a.w, b.w),
-                     k_zip(a.w >> 16, b.w >> 16));
+    d[0] = k_quad_make(k_zip(a.x, b.x), k_zip(a.x >> 16, b.x >> 16), k_zip(a.y, b.y),
+                       k_zip(a.y >> 16, b.y >> 16));
+    d[1] = k_quad_make(k_zip(a.z, b.z), k_zip(a.z >> 16, b.z >> 16), k_zip(a.w, b.w),
+                       k_zip(a.w >> 16, b.w >> 16));
 }
 
 K_FUNCTION void k_join4(K_GLOBAL k_quad *d, K_GLOBAL const k_u8 *s, k_u64 n)
@@ -106,8 +106,8 @@ K_FUNCTION void k_join4(K_GLOBAL k_quad *d, K_GLOBAL const k_u8 *s, k_u64 n)
 /* Low and high halves of four elements of eight bytes. */
 K_FUNCTION void k_put8(K_GLOBAL k_quad *d, k_quad low, k_quad high)
 {
-    d[0] = k_quad_of(low.x, high.x, low.y, high.y);
-    d[1] = k_quad_of(low.z, high.z, low.w, high.w);
+    d[0] = k_quad_make(low.x, high.x, low.y, high.y);
+    d[1] = k_quad_make(low.z, high.z, low.w, high.w);
 }
 
 K_FUNCTION void k_join8(K_GLOBAL k_quad *d, K_GLOBAL const k_u8 *s, k_u64 n)
@@ -127,21 +127,21 @@ K_FUNCTION void k_part2(K_GLOBAL k_u8 *d, K_GLOBAL const k_quad *s, k_u64 n)
 {
     const k_quad a = s[0], b = s[1];
 
-    k_store_quad(d, k_quad_of(k_even(a.x, a.y), k_even(a.z, a.w), k_even(b.x, b.y),
-                              k_even(b.z, b.w)));
+    k_store_quad(d, k_quad_make(k_even(a.x, a.y), k_even(a.z, a.w), k_even(b.x, b.y),
+                                k_even(b.z, b.w)));
     k_store_quad(d + n,
-                 k_quad_of(k_even(a.x >> 8, a.y >> 8), k_even(a.z >> 8, a.w >> 8),
-                           k_even(b.x >> 8, b.y >> 8), k_even(b.z >> 8, b.w >> 8)));
+                 k_quad_make(k_even(a.x >> 8, a.y >> 8), k_even(a.z >> 8, a.w >> 8),
+                             k_even(b.x >> 8, b.y >> 8), k_even(b.z >> 8, b.w >> 8)));
 }
 
 /* Four planes of four quads of bytes. */
 K_FUNCTION void k_spread4(K_GLOBAL k_u8 *d, k_u64 n, k_quad a, k_quad b, k_quad c,
                           k_quad e)
 {
-    k_store_quad(d, k_quad_of(a.x, b.x, c.x, e.x));
-    k_store_quad(d + n, k_quad_of(a.y, b.y, c.y, e.y));
-    k_store_quad(d + 2 * n, k_quad_of(a.z, b.z, c.z, e.z));
-    k_store_quad(d + 3 * n, k_quad_of(a.w, b.w, c.w, e.w));
+    k_store_quad(d, k_quad_make(a.x, b.x, c.x, e.x));
+    k_store_quad(d + n, k_quad_make(a.y, b.y, c.y, e.y));
+    k_store_quad(d + 2 * n, k_quad_make(a.z, b.z, c.z, e.z));
+    k_store_quad(d + 3 * n, k_quad_make(a.w, b.w, c.w, e.w));
 }
 
 K_FUNCTION void k_part4(K_GLOBAL k_u8 *d, K_GLOBAL const k_quad *s, k_u64 n)
@@ -236,8 +236,8 @@ K_FUNCTION void k_join_eight(K_GLOBAL k_quad *d, const k_u64 *x, k_u32 item)
         const k_u32 a = (k_u32)x[0], b = (k_u32)x[1], c = (k_u32)(x[0] >> 32),
                     e = (k_u32)(x[1] >> 32);
 
-        d[0] = k_quad_of(k_zip(a, b), k_zip(a >> 16, b >> 16), k_zip(c, e),
-                         k_zip(c >> 16, e >> 16));
+        d[0] = k_quad_make(k_zip(a, b), k_zip(a >> 16, b >> 16), k_zip(c, e),
+                           k_zip(c >> 16, e >> 16));
         return;
     }
     K_UNROLL for (k_u32 part = 0; part < 2; part++)

@@ -61,7 +61,7 @@ enum { /* how far a sequence could be read */
 
 /* ---- the input -------------------- */
 
-K_FUNCTION k_u32 k_word_of(const struct k_team *w, k_u32 at)
+K_FUNCTION k_u32 k_word_at(const struct k_team *w, k_u32 at)
 {
     k_u32 x = 0;
 
@@ -79,10 +79,10 @@ K_FUNCTION k_quad k_piece(const struct k_team *w, k_u32 piece)
 
     if (from >= w->s_skew && from + 16 <= w->n + w->s_skew)
         return *(K_GLOBAL const k_quad *)(w->s + (from - w->s_skew));
-    q.x = k_word_of(w, from - w->s_skew);
-    q.y = k_word_of(w, from - w->s_skew + 4);
-    q.z = k_word_of(w, from - w->s_skew + 8);
-    q.w = k_word_of(w, from - w->s_skew + 12);
+    q.x = k_word_at(w, from - w->s_skew);
+    q.y = k_word_at(w, from - w->s_skew + 4);
+    q.z = k_word_at(w, from - w->s_skew + 8);
+    q.w = k_word_at(w, from - w->s_skew + 12);
     return q;
 }
 

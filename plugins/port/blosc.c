@@ -48,12 +48,12 @@ static int foreign(uint32_t how)
     return how == K_ZLIB || how == K_ZSTD;
 }
 
-static enum port_format format_of(uint32_t how)
+static enum port_format to_port_format(uint32_t how)
 {
     return how == K_ZSTD ? PORT_ZSTD : PORT_ZLIB;
 }
 
-static int foreign_known(enum port_format f)
+static int knows_foreign(enum port_format f)
 {
     return port_decoder && port_decoder->knows && port_decoder->knows(f);
 }
@@ -70,7 +70,7 @@ static uint32_t read_header(const struct blosc_self *self, const uint8_t *p,
     const uint32_t st = k_blosc_header(p, at, f);
 
     if (st == K_UNSUPPORTED && self->foreign && f->n_blocks > 0 &&
-        foreign_known(format_of(f->how)))
+        knows_foreign(to_port_format(f->how)))
         return K_OK;
     return st;
 }
@@ -192,7 +192,7 @@ static void open_chunk(struct work *w, struct chunk *c)
     st = read_header(w->call->self, port_host_bytes(&job->src), &c->at, &c->frame);
     if (st != K_OK) {
         c->frame.n_blocks = c->frame.n_streams = 0;
-        port_found(w->call, c->item->number, st);
+        port_note_status(w->call, c->item->number, st);
         return;
     }
     if (c->frame.n_blocks > 0 && c->frame.how == K_STORED)
@@ -433,7 +433,7 @@ static zarr_status blosc_host(struct port_call *c, struct port_item *items,
                      .copy_src = malloc((size_t)c->n * sizeof *w.copy_src)};
     zarr_status st;
 
-    w.scratch = port_place_of(&c->exec->scratch);
+    w.scratch = port_memory_place(&c->exec->scratch);
     if (w.chunk && w.copy_dst && w.copy_src) {
         for (uint64_t i = 0; i < c->n; i++)
             w.chunk[i].item = &items[i];
@@ -505,7 +505,7 @@ static zarr_status foreign_bind(void **self, const zarr_codec_spec *spec,
 {
     const enum port_format f = named_format(spec);
 
-    if (f != PORT_N_FORMATS && foreign_known(f))
+    if (f != PORT_N_FORMATS && knows_foreign(f))
         return bind_any(self, to, 1, err);
     return port_host->fail(err, ZARR_ERR_UNSUPPORTED,
                            PORT_NAME ".blosc_foreign: no decoder of what is inside");

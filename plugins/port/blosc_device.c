@@ -31,7 +31,7 @@ static zarr_status stage_copy(struct port_lane *l, const void *from, uint64_t by
 /* Places for the blocks before they are unshuffled. */
 static zarr_status place_chunks(const struct work *w, zarr_error *err)
 {
-    const struct port_place scratch = port_place_of(&w->call->exec->scratch);
+    const struct port_place scratch = port_memory_place(&w->call->exec->scratch);
     const uint64_t room = w->call->exec->scratch.bytes;
     uint64_t used = 0;
 
@@ -88,7 +88,7 @@ static void number(struct work *w)
         struct k_frame *f = &w->frame[i];
 
         if (!port_blosc_fits(f, w->chunk[i].dst_bytes)) {
-            port_found(w->call, w->item[i].number, K_UNSUPPORTED);
+            port_note_status(w->call, w->item[i].number, K_UNSUPPORTED);
             f->n_blocks = f->n_streams = 0;
         }
         f->first_block = w->n_blocks;
@@ -102,7 +102,7 @@ static void number(struct work *w)
 static zarr_status decode_listed(const struct work *w, zarr_error *err)
 {
     struct port_lane *l = w->call->lane;
-    const struct port_place scratch = port_place_of(&w->call->exec->scratch);
+    const struct port_place scratch = port_memory_place(&w->call->exec->scratch);
     const struct port_place dst = w->item[0].dst, src = w->item[0].src;
     struct port_block chunks, frames = {0}, streams = {0}, planes = {0};
     zarr_status st = stage_copy(l, w->chunk, w->n * sizeof *w->chunk, &chunks, err);

@@ -235,7 +235,7 @@ static zarr_status blosc_queue(struct port_call *c, zarr_error *err)
 
     if (!chunks)
         return port_no_memory(err);
-    w.scratch = port_place_of(&c->exec->scratch);
+    w.scratch = port_memory_place(&c->exec->scratch);
     st = port_items(c, &items, err);
     if (st == ZARR_OK)
         st = describe_all(&w, items, chunks, err);

@@ -28,7 +28,7 @@ static int same_box_buffers(const struct box_item *a, const struct box_item *b)
     return a->dst.buffer == b->dst.buffer && a->src.buffer == b->src.buffer;
 }
 
-static struct k_box box_of(const struct box_item *x, int fill)
+static struct k_box describe_box(const struct box_item *x, int fill)
 {
     const zarr_box *from = x->box;
     struct k_box b = {.n = 1,
@@ -61,7 +61,7 @@ static zarr_status launch_boxes(struct port_lane *l, const struct box_item *x, u
         struct k_box *b = (struct k_box *)list.host + i;
         uint64_t items;
 
-        *b = box_of(&x[i], pattern != NULL);
+        *b = describe_box(&x[i], pattern != NULL);
         kernels_box_ready(b, pattern != NULL);
         items = kernels_box_items(b);
         each = items > each ? items : each;
@@ -135,10 +135,10 @@ static zarr_status do_boxes(const zarr_box *boxes, uint64_t n, const void *patte
     if (!x)
         return port_no_memory(err);
     for (uint64_t i = 0; i < n; i++) {
-        x[i] =
-            (struct box_item){.box = &boxes[i], .dst = port_place_of(&boxes[i].dst.mem)};
+        x[i] = (struct box_item){.box = &boxes[i],
+                                 .dst = port_memory_place(&boxes[i].dst.mem)};
         if (!pattern)
-            x[i].src = port_place_of(&boxes[i].src.mem);
+            x[i].src = port_memory_place(&boxes[i].src.mem);
     }
     st = port_begin(stream, boxes[0].dst.mem.device_id, &l, err);
     if (st == ZARR_OK)

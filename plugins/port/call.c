@@ -30,7 +30,7 @@ static zarr_status results_open(struct port_call *c, enum port_results r, zarr_e
                : port_result_open(c->lane, c->n * sizeof(k_u32), block, err);
 }
 
-void port_found(struct port_call *c, uint64_t job, uint32_t status)
+void port_note_status(struct port_call *c, uint64_t job, uint32_t status)
 {
     if (c->pending->early[job] == K_OK)
         c->pending->early[job] = status;
@@ -147,9 +147,9 @@ zarr_status port_items(struct port_call *c, struct port_item **out, zarr_error *
 
         x[i] = (struct port_item){.job = job, .number = i};
         if (port_reaches(&job->src))
-            x[i].src = port_place_of(&job->src);
+            x[i].src = port_memory_place(&job->src);
         if (port_reaches(&job->dst))
-            x[i].dst = port_place_of(&job->dst);
+            x[i].dst = port_memory_place(&job->dst);
         sorted = sorted && (i == 0 || port_same_buffers(&x[i - 1], &x[i]));
     }
     if (!sorted)

@@ -14,7 +14,7 @@ struct port_comparison {
     struct port_comparison *next;
 };
 
-void port_synced(struct port_lane *l, zarr_status st)
+void port_finish_comparisons(struct port_lane *l, zarr_status st)
 {
     while (l->comparisons) {
         struct port_comparison *c = l->comparisons;
@@ -32,7 +32,7 @@ static zarr_status launch_differ(struct port_lane *l, const struct port_comparis
                                  const zarr_memory *src, const void *pattern,
                                  uint32_t item_bytes, zarr_error *err)
 {
-    const struct port_place from = port_place_of(&src[0]);
+    const struct port_place from = port_memory_place(&src[0]);
     struct port_block runs, bytes;
     uint64_t most = 0, each;
     zarr_status st = port_stage(l, c->n * sizeof(struct k_run), &runs, err);
@@ -45,7 +45,7 @@ static zarr_status launch_differ(struct port_lane *l, const struct port_comparis
         ((uint8_t *)bytes.host)[k] = ((const uint8_t *)pattern)[k];
     for (uint64_t i = 0; i < c->n; i++) {
         ((struct k_run *)runs.host)[i] =
-            (struct k_run){.src = port_place_of(&src[i]).at, .bytes = src[i].bytes};
+            (struct k_run){.src = port_memory_place(&src[i]).at, .bytes = src[i].bytes};
         most = src[i].bytes > most ? src[i].bytes : most;
     }
     each = port_each(c->n, most);
@@ -74,7 +74,8 @@ static zarr_status compare_runs(struct port_lane *l, const zarr_memory *src, uin
         free(c);
         return st;
     }
-    c->next = l->comparisons; /* moved: a failure below leaves it to port_synced() */
+    c->next = l->comparisons; /* moved: a failure below leaves it to
+                                 port_finish_comparisons() */
     l->comparisons = c;
     st = launch_differ(l, c, src, pattern, item_bytes, err);
     return st == ZARR_OK ? port_result_fetch(l, &c->differs, err) : st;
@@ -95,9 +96,9 @@ zarr_status port_equal_list(void *self, const zarr_memory *src, uint64_t n,
     if (st != ZARR_OK)
         return st;
     for (uint64_t i = 0, k; i < n && st == ZARR_OK; i = k) {
-        const void *buffer = port_place_of(&src[i]).buffer;
+        const void *buffer = port_memory_place(&src[i]).buffer;
 
-        for (k = i + 1; k < n && port_place_of(&src[k]).buffer == buffer; k++)
+        for (k = i + 1; k < n && port_memory_place(&src[k]).buffer == buffer; k++)
             ;
         st = compare_runs(l, &src[i], k - i, pattern, item_bytes, &equal[i], err);
     }

@@ -127,7 +127,7 @@ static zarr_status launch_undelta(struct port_call *c, const struct port_item *x
                                   const struct port_block *list, uint64_t n,
                                   zarr_error *err)
 {
-    const struct port_place sums = port_place_of(&c->exec->scratch);
+    const struct port_place sums = port_memory_place(&c->exec->scratch);
     const struct port_argument first[] = {PORT_ARG_BUFFER(x[0].src),
                                           PORT_ARG_BLOCK(*list), PORT_ARG_AT(sums),
                                           PORT_ARG_U64(n), PORT_ARG_U64(DELTA_SLICES)};
@@ -159,9 +159,9 @@ static zarr_status list_filters(struct port_call *c, const struct port_item *x,
         filter.dst = x[i].dst.at;
         filter.n = job->src.bytes / filter.from.bytes;
         if (job->src.bytes % filter.from.bytes != 0)
-            port_found(c, x[i].number, K_BAD_LENGTH);
+            port_note_status(c, x[i].number, K_BAD_LENGTH);
         if (filter.n > job->dst.bytes / filter.to.bytes) {
-            port_found(c, x[i].number, K_TOO_LONG);
+            port_note_status(c, x[i].number, K_TOO_LONG);
             filter.n = 0;
         }
         job->dst_used = filter.n * filter.to.bytes;

@@ -19,7 +19,7 @@ struct work {
     uint64_t n_pieces, used, room;
 };
 
-static uint64_t pieces_of(uint64_t bytes)
+static uint64_t pieces_in(uint64_t bytes)
 {
     return bytes / PIECE_BYTES + (bytes % PIECE_BYTES != 0);
 }
@@ -37,7 +37,7 @@ uint64_t port_lz4_scratch(void *self, uint64_t n, uint64_t max_out)
     if (!self) /* decoding */
         return 0;
     if (max_out > K_ENCODE_MOST ||
-        __builtin_mul_overflow(n, pieces_of(max_out) * slot_bytes(PIECE_BYTES), &bytes))
+        __builtin_mul_overflow(n, pieces_in(max_out) * slot_bytes(PIECE_BYTES), &bytes))
         return UINT64_MAX;
     return bytes;
 }
@@ -69,7 +69,7 @@ static void list_blocks(struct work *w, const struct port_item *x, uint64_t n)
                               .dst = x[i].dst.at,
                               .dst_bytes = x[i].job->dst.bytes,
                               .first_piece = w->n_pieces,
-                              .n_pieces = pieces_of(x[i].job->src.bytes),
+                              .n_pieces = pieces_in(x[i].job->src.bytes),
                               .headed = 1,
                               .number = (k_u32)x[i].number};
         list_pieces(w, &x[i]);
@@ -103,11 +103,11 @@ static zarr_status count_pieces(const struct work *w, const struct port_item *x,
     for (uint64_t i = 0; i < n; i++) {
         const uint64_t bytes = x[i].job->src.bytes;
 
-        if (bytes > K_ENCODE_MOST || pieces_of(bytes) > left)
+        if (bytes > K_ENCODE_MOST || pieces_in(bytes) > left)
             return port_host->fail(err, ZARR_ERR_UNSUPPORTED,
                                    PORT_NAME ".lz4: a chunk that it cannot encode");
-        left -= pieces_of(bytes);
-        *n_pieces += pieces_of(bytes);
+        left -= pieces_in(bytes);
+        *n_pieces += pieces_in(bytes);
     }
     return ZARR_OK;
 }
@@ -141,7 +141,7 @@ zarr_status port_lz4_encode_group(struct port_call *c, const struct port_item *x
                                   uint64_t n, zarr_error *err)
 {
     struct work w = {.call = c,
-                     .scratch = port_place_of(&c->exec->scratch),
+                     .scratch = port_memory_place(&c->exec->scratch),
                      .room = c->exec->scratch.bytes};
     uint64_t n_pieces;
     zarr_status st = count_pieces(&w, x, n, &n_pieces, err);

@@ -128,7 +128,8 @@ static zarr_status list_packs(struct port_call *c, const struct port_item *x, ui
         p.number = (k_u32)x[i].number;
         job->dst_used = out;
         if (job->src.bytes != in || job->dst.bytes < out) {
-            port_found(c, x[i].number, job->src.bytes != in ? K_BAD_LENGTH : K_TOO_LONG);
+            port_note_status(c, x[i].number,
+                             job->src.bytes != in ? K_BAD_LENGTH : K_TOO_LONG);
             job->dst_used = 0;
             p.n = p.counted = 0;
         }

@@ -23,7 +23,8 @@ extern const zarr_host *port_host;
  * library is a lane. One thread at a time uses a lane. */
 struct port_lane {
     int32_t device_id;
-    struct port_comparison *comparisons; /* those that port_synced() must finish */
+    struct port_comparison
+        *comparisons; /* those that port_finish_comparisons() must finish */
 };
 
 /* The lane of a call: `stream`, or if that is NULL one that port_end() waits for. The
@@ -31,8 +32,8 @@ struct port_lane {
 zarr_status port_begin(void *stream, int32_t device_id, struct port_lane **out,
                        zarr_error *err);
 /* Ends what port_begin() began; not called if that failed. Without a stream it waits,
- * also if `st` is a failure, and calls port_synced(). Returns `st`, or the failure of the
- * wait. */
+ * also if `st` is a failure, and calls port_finish_comparisons(). Returns `st`, or the
+ * failure of the wait. */
 zarr_status port_end(void *stream, struct port_lane *l, zarr_status st, zarr_error *err);
 /* Waits for all work on a lane. For failures in the middle of a call: what was queued
  * still writes results. */
@@ -47,7 +48,7 @@ struct port_place {
     void *buffer;
     uint64_t at;
 };
-struct port_place port_place_of(const zarr_memory *m);
+struct port_place port_memory_place(const zarr_memory *m);
 
 /* Bytes on the host and their copy on the device, which begins at a multiple of 16. */
 struct port_block {
@@ -168,7 +169,7 @@ extern const struct port_decoder *port_decoder;
 
 /* For a plug-in's sync(): finishes the comparisons of a lane that was waited for. `st`:
  * whether the wait failed. */
-void port_synced(struct port_lane *l, zarr_status st);
+void port_finish_comparisons(struct port_lane *l, zarr_status st);
 
 /* Entries of zarr_memory_vtable; `self` is not used. Boxes with a side that kernels do
  * not reach, or with sides on two devices, are UNSUPPORTED. port_copy_run() is copy(). */

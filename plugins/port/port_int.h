@@ -64,7 +64,7 @@ zarr_status port_settle(void *self, zarr_codec_job *jobs, uint64_t n,
                         zarr_codec_exec *exec, zarr_error *err);
 
 /* A status that the host found; the first one of a job counts. */
-void port_found(struct port_call *c, uint64_t job, uint32_t status);
+void port_note_status(struct port_call *c, uint64_t job, uint32_t status);
 
 zarr_status port_no_memory(zarr_error *err);
 

@@ -35,7 +35,7 @@ static zarr_status shuffle_group(struct port_call *c, const struct port_item *x,
 
         job->dst_used = job->src.bytes;
         if (!fits)
-            port_found(c, x[i].number, K_TOO_LONG);
+            port_note_status(c, x[i].number, K_TOO_LONG);
         ((struct k_planes *)list.host)[i] =
             (struct k_planes){.src = x[i].src.at,
                               .dst = x[i].dst.at,

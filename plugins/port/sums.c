@@ -26,7 +26,7 @@ struct work {
     uint64_t n, most;
 };
 
-static uint64_t slices_of(uint64_t n)
+static uint64_t choose_slices(uint64_t n)
 {
     const uint64_t each = SLICES / n;
 
@@ -40,8 +40,8 @@ static zarr_status launch_sums(const struct work *w, struct port_place at,
                                struct port_place from, zarr_error *err)
 {
     struct port_lane *l = w->call->lane;
-    const struct port_place slices = port_place_of(&w->call->exec->scratch);
-    const uint64_t each = slices_of(w->n);
+    const struct port_place slices = port_memory_place(&w->call->exec->scratch);
+    const uint64_t each = choose_slices(w->n);
     const struct port_argument first[] = {PORT_ARG_BUFFER(from), PORT_ARG_BLOCK(w->sums),
                                           PORT_ARG_AT(slices), PORT_ARG_U64(w->n),
                                           PORT_ARG_U64(each)};
@@ -109,7 +109,8 @@ static zarr_status check_group(struct port_call *c, const struct port_item *x, u
 
         if (bytes < SUM_BYTES || bytes - SUM_BYTES > x[i].job->dst.bytes) {
             x[i].job->dst_used = 0;
-            port_found(c, x[i].number, bytes < SUM_BYTES ? K_BAD_INPUT : K_TOO_LONG);
+            port_note_status(c, x[i].number,
+                             bytes < SUM_BYTES ? K_BAD_INPUT : K_TOO_LONG);
             continue;
         }
         const struct k_run run = {.src = x[i].src.at + self->head,
@@ -217,7 +218,7 @@ static zarr_status sum_bind(void **self, const zarr_codec_spec *spec,
     return port_host->fail(err, ZARR_ERR_UNSUPPORTED, PORT_NAME ": a long prefix");
 }
 
-/* At least n * slices_of(n) slices, also for groups of fewer jobs. */
+/* At least n * choose_slices(n) slices, also for groups of fewer jobs. */
 static uint64_t sum_scratch(void *self, uint64_t n, uint64_t max_out)
 {
     const uint64_t all = n < SLICES / SLICES_LEAST ? SLICES : n * SLICES_LEAST;

@@ -105,7 +105,7 @@ static zarr_status stored_work(void *arg, zarr_cancel *cancel, zarr_error *err)
 }
 
 /* _stored(with_bytes) -> (objects, bytes) */
-PyObject *zx_array_stored(PyObject *o, PyObject *args)
+PyObject *zx_array_count_stored(PyObject *o, PyObject *args)
 {
     zx_array *self = (zx_array *)o;
     struct change c = {.a = self->a};

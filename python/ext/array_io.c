@@ -24,7 +24,7 @@ int zx_io_present(struct zx_io *io, PyObject *object)
 /* Threads of a call that names no number; 0: those of the context. Each process asks
  * once, at its first call: before that, a spawned worker does not know what it works for.
  */
-static uint32_t threads_of(zx_state *st)
+static uint32_t call_threads(zx_state *st)
 {
     PyObject *found;
     unsigned long n;
@@ -53,7 +53,7 @@ int zx_io_init(struct zx_io *io, zx_state *st, PyObject *options)
     io->o = none;
     io->progress = io->field = NULL;
     io->is_packed = 0;
-    io->o.max_threads = threads_of(st);
+    io->o.max_threads = call_threads(st);
     if (!options || options == Py_None)
         return 0;
     io->tuning = plain;
@@ -94,7 +94,7 @@ void zx_io_deinit(struct zx_io *io)
 
 /* The shape of what a call moves, of at most ZARR_MAX_RANK dimensions; returns their
  * number. */
-static int32_t result_of(const zx_array *a, const zarr_selection *sel, uint64_t *shape)
+static int32_t result_shape(const zx_array *a, const zarr_selection *sel, uint64_t *shape)
 {
     const int32_t ndim = sel ? zarr_selection_ndim(sel) : a->ndim;
 
@@ -113,7 +113,7 @@ static int pack(struct zx_memory *m, const zx_array *a, const zarr_selection *se
     bool fits = m->is_held && m->view.itemsize == 1 && bits < 8;
     int32_t ndim;
 
-    ndim = result_of(a, sel, shape);
+    ndim = result_shape(a, sel, shape);
     fits = fits && ndim > 0 && m->t.ndim == ndim && m->strides[ndim - 1] == 1;
     for (int32_t d = 0; fits && d < ndim; d++) {
         const uint64_t bytes = d < ndim - 1 ? shape[d] : (shape[d] * bits + 7) / 8;
@@ -151,7 +151,7 @@ int zx_io_memory(struct zx_io *io, struct zx_memory *m, zx_array *a, PyObject *o
     }
     if (is_read || io->o.field) /* a field may have dimensions of its own */
         return 0;
-    ndim = result_of(a, sel, shape);
+    ndim = result_shape(a, sel, shape);
     if (zx_memory_broadcast(m, ndim, shape) == 0)
         return 0;
     zx_memory_deinit(m);
@@ -161,7 +161,7 @@ int zx_io_memory(struct zx_io *io, struct zx_memory *m, zx_array *a, PyObject *o
 /* ---- one read or write ------------------------------------------------------ */
 
 /* How much a call moves, roughly. */
-static uint64_t bytes_of(const zx_array *a, const struct zx_memory *m)
+static uint64_t estimate_bytes(const zx_array *a, const struct zx_memory *m)
 {
     uint64_t n = zarr_dtype_item_bytes(zarr_array_dtype(a->a));
 
@@ -174,7 +174,7 @@ static uint64_t bytes_of(const zx_array *a, const struct zx_memory *m)
  */
 static bool takes_long(const zx_array *a, const struct zx_memory *m, bool is_read)
 {
-    return !a->store->is_fast || !is_read || bytes_of(a, m) > QUICK_BYTES;
+    return !a->store->is_fast || !is_read || estimate_bytes(a, m) > QUICK_BYTES;
 }
 
 static int transfer(zx_array *a, const zarr_selection *sel, struct zx_memory *m,
@@ -184,7 +184,7 @@ static int transfer(zx_array *a, const zarr_selection *sel, struct zx_memory *m,
     zarr_error err;
     zarr_status status;
 
-    if (!io->progress && !(zx_on_main(a->st) && takes_long(a, m, is_read))) {
+    if (!io->progress && !(zx_is_on_main(a->st) && takes_long(a, m, is_read))) {
         Py_BEGIN_ALLOW_THREADS status =
             is_read ? zarr_array_read(a->a, sel, &m->t, &io->o, &err)
                     : zarr_array_write(a->a, sel, &m->t, &io->o, &err);
@@ -215,7 +215,7 @@ static int move(zx_array *a, const zarr_selection *sel, PyObject *object, uint32
 
 static PyObject *fresh(const zx_array *a, const zarr_selection *sel, struct zx_wish *w)
 {
-    w->ndim = result_of(a, sel, w->shape);
+    w->ndim = result_shape(a, sel, w->shape);
     w->dtype = a->dtype;
     w->is_fortran = a->is_fortran;
     w->bytes = zarr_dtype_item_bytes(zarr_array_dtype(a->a));
@@ -265,7 +265,7 @@ static int read_fresh(zx_array *a, const zarr_selection *sel, PyObject *out,
 }
 
 /* What NumPy gives for x[()]: a scalar. */
-static PyObject *scalar_of(PyObject *array)
+static PyObject *as_scalar(PyObject *array)
 {
     PyObject *key = PyTuple_New(0);
     PyObject *out = key ? PyObject_GetItem(array, key) : NULL;
@@ -304,7 +304,7 @@ PyObject *zx_array_getitem(PyObject *o, PyObject *key)
     if (out && read_fresh(self, sel, out, &wish, &io))
         Py_CLEAR(out);
     zarr_selection_free(sel);
-    return out && wish.ndim == 0 ? scalar_of(out) : out;
+    return out && wish.ndim == 0 ? as_scalar(out) : out;
 }
 
 /* Whether a value is an array of NumPy with our data type. */
@@ -374,7 +374,7 @@ static int read_quick(zx_array *self, const zarr_selection *sel, PyObject *out)
         PyErr_Clear();
         return 0;
     }
-    rc = has_shape(&m, result_of(self, sel, shape), shape);
+    rc = has_shape(&m, result_shape(self, sel, shape), shape);
     m.t.byte_order = self->order;
     if (rc && transfer(self, sel, &m, &io, true))
         rc = -1;
@@ -430,7 +430,7 @@ int zx_selection_arg(zx_state *st, PyObject *object, const zarr_selection **out)
     return 0;
 }
 
-static PyObject *moved(PyObject *o, PyObject *args, bool is_read)
+static PyObject *read_or_write(PyObject *o, PyObject *args, bool is_read)
 {
     zx_array *self = (zx_array *)o;
     PyObject *selection, *object, *options = NULL;
@@ -452,13 +452,13 @@ static PyObject *moved(PyObject *o, PyObject *args, bool is_read)
 /* _read(selection, memory, order, options=None) */
 PyObject *zx_array_read(PyObject *o, PyObject *args)
 {
-    return moved(o, args, true);
+    return read_or_write(o, args, true);
 }
 
 /* _write(selection, memory, order, options=None) */
 PyObject *zx_array_write(PyObject *o, PyObject *args)
 {
-    return moved(o, args, false);
+    return read_or_write(o, args, false);
 }
 
 /* _append(memory, axis, order, options=None) -> where the elements begin */

@@ -175,7 +175,7 @@ static int wish_like(zx_state *st, PyObject *dict, struct wish *w)
     return 0;
 }
 
-static int wish_of(zx_state *st, PyObject *dict, struct wish *w)
+static int read_wish(zx_state *st, PyObject *dict, struct wish *w)
 {
     static const zarr_array_spec no_spec = ZARR_ARRAY_SPEC_INIT;
     static const zarr_array_open_options no_options = ZARR_ARRAY_OPEN_OPTIONS_INIT;
@@ -226,7 +226,7 @@ PyObject *zx_create_array(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "OO!sO!O", &type, st->store_type, &store, &path,
                           &PyDict_Type, &spec, &options) ||
         zx_writable((zx_store *)store) || zx_array_class(st, type) ||
-        wish_of(st, spec, &w) || zx_array_options(options, &w.options) ||
+        read_wish(st, spec, &w) || zx_array_options(options, &w.options) ||
         zx_opt_text(options, "device", &w.device))
         return NULL;
     w.store = ((zx_store *)store)->s;

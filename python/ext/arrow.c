@@ -41,7 +41,7 @@ static zarr_status arrow_work(void *arg, zarr_cancel *cancel, zarr_error *err)
 }
 
 /* The two structs in capsules, so that they are freed whatever happens. */
-static PyObject *pair_of(struct ArrowSchema **schema, struct ArrowArray **array)
+static PyObject *make_pair(struct ArrowSchema **schema, struct ArrowArray **array)
 {
     PyObject *first, *second, *pair = NULL;
 
@@ -76,7 +76,7 @@ PyObject *zx_array_arrow(PyObject *o, PyObject *args)
         return NULL;
     }
     e.sel = selection == Py_None ? NULL : ((zx_selection *)selection)->sel;
-    pair = pair_of(&e.schema, &e.array);
+    pair = make_pair(&e.schema, &e.array);
     if (pair && zx_call(self->st, arrow_work, &e, self->a))
         Py_CLEAR(pair);
     return pair;

@@ -83,7 +83,7 @@ PyObject *zx_array_check_codecs(PyObject *o, PyObject *is_write)
 /* ---- keys ------------------------------------------------------------------- */
 
 /* Fills the grid coordinates of a list of keys. -1: an exception. */
-static int places_of(zx_array *a, PyObject *keys, Py_ssize_t n, uint64_t *out)
+static int locate_keys(zx_array *a, PyObject *keys, Py_ssize_t n, uint64_t *out)
 {
     zarr_error err;
 
@@ -124,7 +124,7 @@ PyObject *zx_array_places(PyObject *o, PyObject *keys)
         return NULL;
     out = PyBytes_FromStringAndSize(NULL, n * self->ndim * 8);
     data = out ? PyBytes_AsString(out) : NULL;
-    if (data && places_of(self, keys, n, (uint64_t *)(void *)data))
+    if (data && locate_keys(self, keys, n, (uint64_t *)(void *)data))
         Py_CLEAR(out);
     return out;
 }
@@ -187,7 +187,7 @@ static int given_init(struct given *g, zx_array *a, PyObject *keys, PyObject *va
         PyErr_NoMemory();
         goto fail;
     }
-    if (places_of(a, keys, n, g->places))
+    if (locate_keys(a, keys, n, g->places))
         goto fail;
     for (Py_ssize_t i = 0; i < n; i++)
         if (borrow_chunk(g, PyList_GetItem(values, i), &g->bytes[i]))
@@ -295,7 +295,7 @@ PyType_Spec zx_block_spec = {"zarrc._core.Block", sizeof(zx_block), 0,
                              Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
                              block_slots};
 
-static PyObject *key_of(zx_array *a, const uint64_t *place)
+static PyObject *place_key(zx_array *a, const uint64_t *place)
 {
     char text[4096];
     size_t n = 0;
@@ -309,9 +309,9 @@ static PyObject *key_of(zx_array *a, const uint64_t *place)
 }
 
 /* (key, Block or None); the piece is moved. */
-static PyObject *row_of(zx_array *a, struct piece *p)
+static PyObject *make_row(zx_array *a, struct piece *p)
 {
-    PyObject *key = key_of(a, p->place);
+    PyObject *key = place_key(a, p->place);
     zx_block *block;
 
     if (!key || p->is_erased) {
@@ -339,7 +339,7 @@ static PyObject *harvest_list(struct harvest *h, zx_array *a)
         PyObject *row = NULL;
 
         if (list)
-            row = row_of(a, p);
+            row = make_row(a, p);
         else
             free(p);
         if (list && (!row || PyList_Append(list, row)))

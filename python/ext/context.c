@@ -14,7 +14,7 @@ struct wish {
     const char *plugins[MOST_PLUGINS + 1];
 };
 
-static int plugins_of(PyObject *dict, struct wish *w)
+static int read_plugins(PyObject *dict, struct wish *w)
 {
     PyObject *tuple;
     Py_ssize_t n;
@@ -57,7 +57,7 @@ PyObject *zx_check_limits(PyObject *module, PyObject *text)
     Py_RETURN_NONE;
 }
 
-static int wish_of(PyObject *dict, struct wish *w)
+static int read_wish(PyObject *dict, struct wish *w)
 {
     static const zarr_context_options none = ZARR_CONTEXT_OPTIONS_INIT;
     const char *limits = NULL;
@@ -77,7 +77,7 @@ static int wish_of(PyObject *dict, struct wish *w)
         zx_opt_text(dict, "allocators", &w->o.allocators) ||
         zx_opt_u32(dict, "trust", &w->o.trust) ||
         zx_opt_u32(dict, "untrusted", &untrusted) ||
-        zx_opt_text(dict, "limits", &limits) || plugins_of(dict, w))
+        zx_opt_text(dict, "limits", &limits) || read_plugins(dict, w))
         return -1;
     if (untrusted)
         zarr_limits_untrusted(&w->limits);
@@ -95,7 +95,7 @@ static PyObject *context_make(zx_state *st, PyObject *options)
     zarr_error err;
     zarr_status status;
 
-    if (wish_of(options, &w))
+    if (read_wish(options, &w))
         return NULL;
     Py_BEGIN_ALLOW_THREADS status = zarr_context_create(&ctx, &w.o, &err);
     Py_END_ALLOW_THREADS if (zx_check(st, status, &err, NULL) ||

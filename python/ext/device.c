@@ -135,7 +135,7 @@ static void device_dealloc(PyObject *o)
     zx_free(o);
 }
 
-static void tensor_of(zarr_tensor *t, const zx_device *self)
+static void device_tensor(zarr_tensor *t, const zx_device *self)
 {
     static const zarr_tensor none = ZARR_TENSOR_INIT;
 
@@ -170,7 +170,7 @@ static PyObject *device_capsule(PyObject *o, PyObject *has_version)
 
     if (wanted < 0)
         return NULL;
-    tensor_of(&t, self);
+    device_tensor(&t, self);
     Py_INCREF(o);
     return zx_capsule(self->array, &t, wanted, release_device, o);
 }
@@ -209,7 +209,7 @@ void zx_memory_of_device(struct zx_memory *m, PyObject *o)
 {
     zx_device *self = (zx_device *)o;
 
-    tensor_of(&m->t, self);
+    device_tensor(&m->t, self);
     m->owner = Py_NewRef(o);
     for (int32_t d = 0; d < self->ndim; d++) {
         m->shape[d] = self->shape[d];
@@ -219,7 +219,7 @@ void zx_memory_of_device(struct zx_memory *m, PyObject *o)
 
 /* ---- addresses: in ---------------------------------------------------------------- */
 
-static int strides_of(struct zx_memory *m, PyObject *strides, uint64_t item_bytes)
+static int read_strides(struct zx_memory *m, PyObject *strides, uint64_t item_bytes)
 {
     int64_t next = (int64_t)item_bytes;
 
@@ -264,7 +264,7 @@ int zx_memory_of_address(struct zx_memory *m, zx_array *a, PyObject *tuple)
     m->t.ndim = ndim;
     for (int32_t d = 0; d < ndim; d++)
         m->shape[d] = length[d];
-    if (strides_of(m, strides, zarr_dtype_item_bytes(zarr_array_dtype(a->a))))
+    if (read_strides(m, strides, zarr_dtype_item_bytes(zarr_array_dtype(a->a))))
         return -1;
     m->t.shape = m->shape;
     m->t.strides = m->strides;

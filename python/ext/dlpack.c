@@ -128,7 +128,7 @@ PyObject *zx_capsule(zx_array *array, const zarr_tensor *t, bool has_version,
     return capsule;
 }
 
-static PyObject *capsule_of(zx_tensor *self, Py_buffer *view, bool has_version)
+static PyObject *make_capsule(zx_tensor *self, Py_buffer *view, bool has_version)
 {
     zarr_tensor t = ZARR_TENSOR_INIT;
 
@@ -155,7 +155,7 @@ static PyObject *tensor_capsule(PyObject *o, PyObject *has_version)
         PyMem_Free(view);
         return NULL;
     }
-    return capsule_of(self, view, wanted);
+    return make_capsule(self, view, wanted);
 }
 
 static PyMethodDef tensor_methods[] = {{"capsule", tensor_capsule, METH_O, NULL},
@@ -169,8 +169,8 @@ PyType_Spec zx_tensor_spec = {"zarrc._core.Tensor", sizeof(zx_tensor), 0,
 /* ---- capsules of others: in ---------------------------------------------------- */
 
 /* Describes a tensor; `m` then borrows it from the capsule. */
-static zarr_status view_of(zarr_context *ctx, PyObject *capsule, zarr_dlpack_view *out,
-                           zarr_error *err)
+static zarr_status view_capsule(zarr_context *ctx, PyObject *capsule,
+                                zarr_dlpack_view *out, zarr_error *err)
 {
     if (PyCapsule_IsValid(capsule, versioned))
         return zarr_tensor_from_dlpack(out, ctx, PyCapsule_GetPointer(capsule, versioned),
@@ -190,7 +190,7 @@ int zx_memory_of_capsule(struct zx_memory *m, zx_array *a, PyObject *capsule,
     zarr_dlpack_view view = ZARR_DLPACK_VIEW_INIT;
     zarr_error err;
 
-    if (view_of(zarr_array_context(a->a), capsule, &view, &err)) {
+    if (view_capsule(zarr_array_context(a->a), capsule, &view, &err)) {
         zx_fail(a->st, &err, NULL);
         return -1;
     }

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static PyObject *part_of(const zarr_error *err, uint32_t part)
+static PyObject *error_part(const zarr_error *err, uint32_t part)
 {
     char text[ZARR_ERROR_MESSAGE_BYTES];
     const size_t n = zarr_error_text(err, part, text, sizeof text);
@@ -48,7 +48,7 @@ static PyObject *find_chunk(const zarr_error *err, const zarr_array *array)
     Py_RETURN_NONE;
 }
 
-static PyObject *url_of(const zarr_store *store)
+static PyObject *store_url(const zarr_store *store)
 {
     const char *url = store ? zarr_store_url(store) : NULL;
 
@@ -66,10 +66,10 @@ static PyObject *fail_as(zx_state *st, const zarr_error *err, const zarr_array *
         return NULL;
     exception = PyObject_CallFunction(
         st->make_error, "is{sNsNsNsNsNsNsNsisIsIsi}", (int)err->code, err->message,
-        "store", url_of(store), "node", part_of(err, ZARR_ERROR_PATH), "key",
-        part_of(err, ZARR_ERROR_KEY), "block", find_block(err, array), "chunk",
-        find_chunk(err, array), "field", part_of(err, ZARR_ERROR_FIELD), "setting",
-        part_of(err, ZARR_ERROR_SETTING), "os_code", (int)err->os_code, "os_domain",
+        "store", store_url(store), "node", error_part(err, ZARR_ERROR_PATH), "key",
+        error_part(err, ZARR_ERROR_KEY), "block", find_block(err, array), "chunk",
+        find_chunk(err, array), "field", error_part(err, ZARR_ERROR_FIELD), "setting",
+        error_part(err, ZARR_ERROR_SETTING), "os_code", (int)err->os_code, "os_domain",
         (unsigned)err->os_domain, "operation", (unsigned)err->operation, "is_index",
         is_index);
     if (exception)
@@ -101,7 +101,7 @@ int zx_check(zx_state *st, zarr_status status, const zarr_error *err,
     return zx_log_flush(st) || status ? -1 : 0;
 }
 
-PyObject *zx_done(zx_state *st, zarr_status status, const zarr_error *err)
+PyObject *zx_return_none(zx_state *st, zarr_status status, const zarr_error *err)
 {
     if (zx_check(st, status, err, NULL))
         return NULL;

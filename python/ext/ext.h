@@ -151,7 +151,7 @@ PyObject *zx_fail_store(zx_state *st, const zarr_error *err, const zarr_store *s
 /* The same for a selection: what is wrong with it is an IndexError. */
 PyObject *zx_fail_index(zx_state *st, const zarr_error *err);
 /* None, or NULL after a failure; hands the log over. */
-PyObject *zx_done(zx_state *st, zarr_status status, const zarr_error *err);
+PyObject *zx_return_none(zx_state *st, zarr_status status, const zarr_error *err);
 /* 0, or -1 with an exception; hands the log over. */
 int zx_check(zx_state *st, zarr_status status, const zarr_error *err,
              const zarr_array *array);
@@ -168,7 +168,7 @@ typedef zarr_status (*zx_work)(void *arg, zarr_cancel *cancel, zarr_error *err);
  * status with an exception set. */
 zarr_status zx_call(zx_state *st, zx_work work, void *arg, const zarr_array *array);
 /* Whether signals arrive on this thread. */
-bool zx_on_main(const zx_state *st);
+bool zx_is_on_main(const zx_state *st);
 /* What Ctrl-C sets, for the thread of a long call of the main thread; NULL: another one.
  */
 const zarr_cancel *zx_cancel_of_thread(void);
@@ -266,7 +266,7 @@ PyObject *zx_array_release_claim(PyObject *o, PyObject *args);
 PyObject *zx_array_attribute(PyObject *self, PyObject *args);
 PyObject *zx_array_resize(PyObject *self, PyObject *args);
 PyObject *zx_array_refresh(PyObject *self, PyObject *unused);
-PyObject *zx_array_stored(PyObject *self, PyObject *args);
+PyObject *zx_array_count_stored(PyObject *self, PyObject *args);
 PyObject *zx_array_chunks(PyObject *self, PyObject *args);
 PyObject *zx_array_select(PyObject *self, PyObject *args);
 PyObject *zx_array_select_points(PyObject *self, PyObject *args);

@@ -11,7 +11,7 @@ enum {
     LOOK_MS = 50 /* how often the main thread looks for signals */
 };
 
-bool zx_on_main(const zx_state *st)
+bool zx_is_on_main(const zx_state *st)
 {
     return PyThread_get_thread_ident() == st->main_thread;
 }
@@ -94,7 +94,8 @@ zarr_status zx_call(zx_state *st, zx_work work, void *arg, const zarr_array *arr
 
     e.status = zarr_cancel_create(&e.cancel, &e.err);
     if (e.status == ZARR_OK) {
-        is_apart = zx_on_main(st) && pthread_create(&thread, NULL, run_errand, &e) == 0;
+        is_apart =
+            zx_is_on_main(st) && pthread_create(&thread, NULL, run_errand, &e) == 0;
         if (is_apart) {
             watch(&e);
             pthread_join(thread, NULL);
@@ -127,7 +128,7 @@ static void tell(zarr_request *r, PyObject *progress)
 zarr_status zx_wait(zx_state *st, zarr_request *r, PyObject *progress,
                     const zarr_array *array)
 {
-    const bool looks = zx_on_main(st) || progress;
+    const bool looks = zx_is_on_main(st) || progress;
     zarr_status status = ZARR_OK;
     int is_done = 0;
     zarr_error err;

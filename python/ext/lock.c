@@ -75,7 +75,7 @@ static PyObject *run(zx_lock *self, zarr_store_op *op)
     zarr_store_unlock(s, op->lock);
     Py_END_ALLOW_THREADS if (status == ZARR_ERR_NOT_FOUND && op->verb == ZARR_STORE_ERASE)
         status = ZARR_OK;
-    return zx_done(self->store->st, status, &err);
+    return zx_return_none(self->store->st, status, &err);
 }
 
 /* put(data) */

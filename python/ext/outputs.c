@@ -75,14 +75,14 @@ static struct {
     uint64_t used_bytes, idle_bytes, most_bytes;
 } kept = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
-static struct block **list_of(const void *p)
+static struct block **used_list(const void *p)
 {
     return &kept.used[(uintptr_t)p / UNIT_BYTES % N_LISTS];
 }
 
 static void put_used(struct block *b)
 {
-    struct block **list = list_of(b->mem.handle);
+    struct block **list = used_list(b->mem.handle);
 
     b->next = *list;
     *list = b;
@@ -92,7 +92,7 @@ static void put_used(struct block *b)
 /* Where the list has the block of an address; NULL: it is none of ours. */
 static struct block **find_used(const void *p)
 {
-    struct block **at = list_of(p);
+    struct block **at = used_list(p);
 
     while (*at && (*at)->mem.handle != p)
         at = &(*at)->next;

@@ -36,7 +36,7 @@ static int read_parts(struct parts *p)
     zarr_error err;
     zarr_status status;
 
-    if (!p->io.progress && !zx_on_main(a->st)) {
+    if (!p->io.progress && !zx_is_on_main(a->st)) {
         Py_BEGIN_ALLOW_THREADS status =
             zarr_array_read_many(a->a, p->part, p->n, &p->io.o, &err);
         Py_END_ALLOW_THREADS return zx_check(a->st, status, &err, a->a);

@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct zx_plug *plug_of(const zarr_codec_spec *spec)
+static const struct zx_plug *find_plug(const zarr_codec_spec *spec)
 {
     return zx_plug_find(ZARR_REGISTRY_CODEC, zarr_codec_spec_name(spec));
 }
 
-static zarr_status gone(zarr_error *err, const char *name)
+static zarr_status fail_gone(zarr_error *err, const char *name)
 {
     return zx_plug_fail(err, ZARR_ERR_INTERNAL, name, "no such codec is registered");
 }
@@ -21,13 +21,13 @@ static zarr_status gone(zarr_error *err, const char *name)
 static zarr_status canonical(const zarr_codec_spec *raw, int format, char *text,
                              size_t cap, size_t *text_bytes, zarr_error *err)
 {
-    const struct zx_plug *p = plug_of(raw);
+    const struct zx_plug *p = find_plug(raw);
     struct zx_ask q = {
         .what = ZX_ASK_CANONICAL, .json = zarr_codec_spec_json(raw), .format = format};
     zarr_status status;
 
     if (!p)
-        return gone(err, zarr_codec_spec_name(raw));
+        return fail_gone(err, zarr_codec_spec_name(raw));
     q.number = p->number;
     status = zx_ask(&q, err);
     zx_ask_text(&q, text, cap, text_bytes);
@@ -37,7 +37,7 @@ static zarr_status canonical(const zarr_codec_spec *raw, int format, char *text,
 static zarr_status resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
                            zarr_chunk_spec *out, void *fill_out, zarr_error *err)
 {
-    const struct zx_plug *p = plug_of(spec);
+    const struct zx_plug *p = find_plug(spec);
     struct zx_ask q = {.what = ZX_ASK_RESOLVE,
                        .json = zarr_codec_spec_json(spec),
                        .decoded = in,
@@ -46,7 +46,7 @@ static zarr_status resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *i
     zarr_status status;
 
     if (!p)
-        return gone(err, zarr_codec_spec_name(spec));
+        return fail_gone(err, zarr_codec_spec_name(spec));
     q.number = p->number;
     status = zx_ask(&q, err);
     if (status == ZARR_OK && q.dtype[0])
@@ -66,7 +66,7 @@ static zarr_status resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *i
 
 static int lossy(const zarr_codec_spec *spec, const zarr_chunk_spec *in)
 {
-    const struct zx_plug *p = plug_of(spec);
+    const struct zx_plug *p = find_plug(spec);
 
     (void)in;
     return p && p->is_lossy;
@@ -96,13 +96,13 @@ static void keep(struct zx_chunk *out, const zarr_chunk_spec *in)
 static zarr_status bind(void **self, const zarr_codec_spec *spec,
                         const zarr_codec_binding *to, zarr_error *err)
 {
-    const struct zx_plug *p = plug_of(spec);
+    const struct zx_plug *p = find_plug(spec);
     const char *json = zarr_codec_spec_json(spec);
     const size_t n = strlen(json) + 1;
     struct bound *b;
 
     if (!p)
-        return gone(err, zarr_codec_spec_name(spec));
+        return fail_gone(err, zarr_codec_spec_name(spec));
     if ((to->decoded->dtype && zarr_dtype_variable(to->decoded->dtype)) ||
         (to->encoded->dtype && zarr_dtype_variable(to->encoded->dtype)))
         return zx_plug_fail(err, ZARR_ERR_UNSUPPORTED, p->name,

@@ -73,7 +73,7 @@ zarr_status zx_plug_fail(zarr_error *err, zarr_status status, const char *name,
 
 /* The plug-in of (registry, number, name, kind, flags, is_lossy, item_bytes, swap_bytes);
  * NULL: an exception. */
-static const struct zx_plug *plug_of(PyObject *tuple)
+static const struct zx_plug *make_plug(PyObject *tuple)
 {
     struct zx_plug made = {0}, *p;
     unsigned long long number, item_bytes;
@@ -125,7 +125,7 @@ int zx_plugs_register(zx_state *st, zarr_context *ctx, PyObject *tuple)
     const Py_ssize_t n = tuple && PyTuple_Check(tuple) ? PyTuple_Size(tuple) : 0;
 
     for (Py_ssize_t i = 0; i < n; i++) {
-        const struct zx_plug *p = plug_of(PyTuple_GetItem(tuple, i));
+        const struct zx_plug *p = make_plug(PyTuple_GetItem(tuple, i));
         zarr_error err;
         zarr_status status;
 
@@ -352,7 +352,7 @@ static PyObject *call_answer(PyObject *o, PyObject *args)
 
 /* resolved(shape or None, dtype or None, bytes, is_exact, fill or None): what a codec
  * gives */
-static PyObject *call_resolved(PyObject *o, PyObject *args)
+static PyObject *call_answer_resolve(PyObject *o, PyObject *args)
 {
     plugin_call *self = (plugin_call *)o;
     uint64_t lengths[ZARR_MAX_RANK];
@@ -405,7 +405,7 @@ static PyObject *call_resolved(PyObject *o, PyObject *args)
 }
 
 /* opened(service, number, caps, parallel): a store, whose operations go to a Service */
-static PyObject *call_opened(PyObject *o, PyObject *args)
+static PyObject *call_answer_open(PyObject *o, PyObject *args)
 {
     plugin_call *self = (plugin_call *)o;
     unsigned long long number;
@@ -496,12 +496,13 @@ static PyObject *call_chunks(PyObject *o, PyObject *list)
     Py_RETURN_NONE;
 }
 
-static PyMethodDef call_methods[] = {{"fail", call_fail, METH_VARARGS, NULL},
-                                     {"answer", call_answer, METH_VARARGS, NULL},
-                                     {"resolved", call_resolved, METH_VARARGS, NULL},
-                                     {"opened", call_opened, METH_VARARGS, NULL},
-                                     {"chunks", call_chunks, METH_O, NULL},
-                                     {NULL, NULL, 0, NULL}};
+static PyMethodDef call_methods[] = {
+    {"fail", call_fail, METH_VARARGS, NULL},
+    {"answer", call_answer, METH_VARARGS, NULL},
+    {"answer_resolve", call_answer_resolve, METH_VARARGS, NULL},
+    {"answer_open", call_answer_open, METH_VARARGS, NULL},
+    {"chunks", call_chunks, METH_O, NULL},
+    {NULL, NULL, 0, NULL}};
 static PyType_Slot call_slots[] = {
     {Py_tp_dealloc, call_dealloc}, {Py_tp_methods, call_methods}, {0, NULL}};
 PyType_Spec zx_plugin_call_spec = {"zarrc._core.PluginCall", sizeof(plugin_call), 0,

@@ -76,29 +76,29 @@ static bool is_ours(const zx_quick *q, struct everyday *e)
     e->last = PyList_GetItem(e->items, e->n - 1);
     if (!zx_quick_is_item(q, e->first) || !zx_quick_is_item(q, e->last))
         return false;
-    e->store = zx_quick_of(q, PyTuple_GetItem(e->first, 0), ZX_NAME_STORE);
+    e->store = zx_quick_attribute(q, PyTuple_GetItem(e->first, 0), ZX_NAME_STORE);
     return e->store && Py_TYPE(e->store) == q->store_type &&
            (q->bytes_type ? has((PyObject *)q->store_type, q->name, q->value)
                           : has(e->store, q->st->name[ZX_NAME_IS_OPEN], Py_True) &&
                                 has(e->store, q->name, q->value)) &&
-           equals(zx_quick_of(q, PyTuple_GetItem(e->first, 1), ZX_NAME_SHAPE),
+           equals(zx_quick_attribute(q, PyTuple_GetItem(e->first, 1), ZX_NAME_SHAPE),
                   q->chunk) &&
            (PyTuple_GetItem(e->first, 1) == PyTuple_GetItem(e->last, 1) ||
-            equals(zx_quick_of(q, PyTuple_GetItem(e->last, 1), ZX_NAME_SHAPE),
+            equals(zx_quick_attribute(q, PyTuple_GetItem(e->last, 1), ZX_NAME_SHAPE),
                    q->chunk)) &&
            has_settings(q);
 }
 
 /* The array of NumPy in a buffer; NULL: it is none, or has another data type. */
-static PyObject *memory_of(const zx_quick *q, PyObject *buffer)
+static PyObject *find_numpy_array(const zx_quick *q, PyObject *buffer)
 {
     PyObject *found = NULL;
 
     for (Py_ssize_t i = 0; !found && i < PyTuple_Size(q->buffers); i++)
         if ((PyObject *)Py_TYPE(buffer) == PyTuple_GetItem(q->buffers, i))
-            found = zx_quick_of(q, buffer, ZX_NAME_DATA);
+            found = zx_quick_attribute(q, buffer, ZX_NAME_DATA);
     if (found && (PyObject *)Py_TYPE(found) == q->st->np_array &&
-        equals(zx_quick_of(q, found, ZX_NAME_DTYPE), q->dtype))
+        equals(zx_quick_attribute(q, found, ZX_NAME_DTYPE), q->dtype))
         return found;
     Py_XDECREF(found);
     return NULL;
@@ -115,9 +115,9 @@ static bool is_there(const zx_quick *q, const char *root)
 
 /* ---- the selection ---------------------------------------------------------- */
 
-static bool place_of(const zx_quick *q, PyObject *item, uint64_t *place)
+static bool find_place(const zx_quick *q, PyObject *item, uint64_t *place)
 {
-    PyObject *path = zx_quick_of(q, PyTuple_GetItem(item, 0), ZX_NAME_PATH);
+    PyObject *path = zx_quick_attribute(q, PyTuple_GetItem(item, 0), ZX_NAME_PATH);
     const char *key = path ? PyUnicode_AsUTF8AndSize(path, NULL) : NULL;
     const bool is_chunk =
         key && zarr_array_block_of_key(q->array->a, key, place, NULL) == ZARR_OK;
@@ -127,15 +127,16 @@ static bool place_of(const zx_quick *q, PyObject *item, uint64_t *place)
 }
 
 /* A slice that selects forwards; the end may be missing. */
-static bool slice_of(PyObject *object, Py_ssize_t *start, Py_ssize_t *stop,
-                     Py_ssize_t *step)
+static bool read_slice(PyObject *object, Py_ssize_t *start, Py_ssize_t *stop,
+                       Py_ssize_t *step)
 {
     return PySlice_Check(object) && PySlice_Unpack(object, start, stop, step) == 0 &&
            *start >= 0 && *stop > *start && *step > 0;
 }
 
 /* How many chunks `count` elements meet, each `step` from the one before. */
-static uint64_t touched(uint64_t start, uint64_t step, uint64_t count, uint64_t edge)
+static uint64_t count_touched(uint64_t start, uint64_t step, uint64_t count,
+                              uint64_t edge)
 {
     return step >= edge ? count : (start + (count - 1) * step) / edge - start / edge + 1;
 }
@@ -156,10 +157,10 @@ static uint64_t along(struct everyday *e, int32_t d, uint64_t begin, uint64_t ed
         dim->start = (int64_t)begin + start;
         return start >= 0 && (uint64_t)start < edge;
     }
-    if (e->n_axes >= PyTuple_Size(from) || !slice_of(inside, &start, &stop, &step) ||
-        !slice_of(PyTuple_GetItem(from, e->n_axes), &whence, &end, &step_out) ||
+    if (e->n_axes >= PyTuple_Size(from) || !read_slice(inside, &start, &stop, &step) ||
+        !read_slice(PyTuple_GetItem(from, e->n_axes), &whence, &end, &step_out) ||
         (to != from &&
-         !slice_of(PyTuple_GetItem(to, e->n_axes), &from_last, &end, &step_out)) ||
+         !read_slice(PyTuple_GetItem(to, e->n_axes), &from_last, &end, &step_out)) ||
         whence != 0 || (uint64_t)start >= edge || end > INT64_MAX / 2 / step)
         return 0;
     at = begin + (uint64_t)start;
@@ -169,7 +170,7 @@ static uint64_t along(struct everyday *e, int32_t d, uint64_t begin, uint64_t ed
     dim->step = step;
     dim->stop = (int64_t)(at + (count - 1) * (uint64_t)step + 1);
     e->shape[e->n_axes++] = count;
-    return touched(at, (uint64_t)step, count, edge);
+    return count_touched(at, (uint64_t)step, count, edge);
 }
 
 static bool are_tuples(const struct everyday *e, int32_t ndim)
@@ -188,7 +189,7 @@ static bool reach(const zx_quick *q, struct everyday *e)
     const int32_t ndim = q->array->ndim;
     uint64_t place[ZARR_MAX_RANK], n_chunks = 1;
 
-    if (!are_tuples(e, ndim) || !place_of(q, e->first, place))
+    if (!are_tuples(e, ndim) || !find_place(q, e->first, place))
         return false;
     for (int32_t d = 0; d < ndim; d++) {
         uint64_t n = 0;
@@ -205,7 +206,8 @@ static bool reach(const zx_quick *q, struct everyday *e)
 
 /* Makes the selection; NULL: all of an array without dimensions. False: the array has no
  * such elements. */
-static bool select_of(const zx_quick *q, const struct everyday *e, zarr_selection **sel)
+static bool make_selection(const zx_quick *q, const struct everyday *e,
+                           zarr_selection **sel)
 {
     uint64_t shape[ZARR_MAX_RANK];
     bool fits;
@@ -230,7 +232,7 @@ PyObject *zx_quick_selection(const zx_quick *q, const struct everyday *e)
 {
     zarr_selection *sel;
 
-    if (!select_of(q, e, &sel))
+    if (!make_selection(q, e, &sel))
         return NULL;
     return sel ? zx_selection_wrap(q->st, sel) : Py_NewRef(Py_None);
 }
@@ -281,7 +283,7 @@ static PyObject *read_now(const zx_quick *q, struct everyday *e, PyObject *memor
     io.o.flags |= ZARR_IO_AT_ONCE;
     io.o.present = present;
     io.o.n_present = (uint64_t)e->n;
-    if (has_shape(e, &m) && select_of(q, e, &sel)) {
+    if (has_shape(e, &m) && make_selection(q, e, &sel)) {
         Py_BEGIN_ALLOW_THREADS if (is_there(q, root)) status =
             zarr_array_read(q->array->a, sel, &m.t, &io.o, NULL);
         Py_END_ALLOW_THREADS e->is_raised = zx_log_flush(q->st) != 0;
@@ -293,8 +295,8 @@ static PyObject *read_now(const zx_quick *q, struct everyday *e, PyObject *memor
 }
 
 /* A read that waits to be started; NULL: the memory does not fit, or there is none. */
-static zx_request *request_of(const zx_quick *q, const struct everyday *e,
-                              PyObject *memory)
+static zx_request *make_request(const zx_quick *q, const struct everyday *e,
+                                PyObject *memory)
 {
     zx_request *r = zx_alloc(q->st->request_type);
 
@@ -329,10 +331,10 @@ static bool start(const zx_quick *q, zx_request *r, const char *root)
 
 /* A request that the event loop has to wait for. `is_tried`: it cannot be done at once.
  */
-static PyObject *submitted(const zx_quick *q, struct everyday *e, PyObject *memory,
-                           const char *root, bool is_tried)
+static PyObject *submit_request(const zx_quick *q, struct everyday *e, PyObject *memory,
+                                const char *root, bool is_tried)
 {
-    zx_request *r = request_of(q, e, memory);
+    zx_request *r = make_request(q, e, memory);
     bool is_started;
 
     if (!r)
@@ -358,7 +360,7 @@ static PyObject *read_library(const zx_quick *q, struct everyday *e, PyObject *m
 
     if (is_tried)
         out = read_now(q, e, memory, root, &is_late);
-    return is_late ? submitted(q, e, memory, root, is_tried) : out;
+    return is_late ? submit_request(q, e, memory, root, is_tried) : out;
 }
 
 /* ---- the type --------------------------------------------------------------- */
@@ -369,10 +371,10 @@ static PyObject *read_everyday(const zx_quick *q, struct everyday *e, PyObject *
 
     if (!is_ours(q, e) || !reach(q, e))
         return NULL;
-    memory = memory_of(q, buffer);
+    memory = find_numpy_array(q, buffer);
     if (!memory)
         return NULL;
-    out = q->bytes_type ? zx_quick_gathered(q, e, memory) : read_library(q, e, memory);
+    out = q->bytes_type ? zx_quick_gather(q, e, memory) : read_library(q, e, memory);
     Py_DECREF(memory);
     return out;
 }

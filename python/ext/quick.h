@@ -36,7 +36,7 @@ struct everyday {
 };
 
 /* A new reference to an attribute; name: ZX_NAME_*. */
-static inline PyObject *zx_quick_of(const zx_quick *q, PyObject *object, int name)
+static inline PyObject *zx_quick_attribute(const zx_quick *q, PyObject *object, int name)
 {
     return PyObject_GetAttr(object, q->st->name[name]);
 }
@@ -69,7 +69,6 @@ PyObject *zx_quick_selection(const zx_quick *q, const struct everyday *e);
 
 /* [array, selection, memory, order, keys, values], for Array._decode; NULL: the store has
  * values that we do not know */
-PyObject *zx_quick_gathered(const zx_quick *q, const struct everyday *e,
-                            PyObject *memory);
+PyObject *zx_quick_gather(const zx_quick *q, const struct everyday *e, PyObject *memory);
 
 #endif

@@ -339,7 +339,7 @@ static PyObject *request_follow(PyObject *o, PyObject *queue)
         box_release(box);
         PySet_Discard(self->st->flights, o);
     }
-    return zx_done(self->st, status, &err);
+    return zx_return_none(self->st, status, &err);
 }
 
 /* leave(): cancels a request without a queue, and waits until it has stopped */

@@ -65,7 +65,7 @@ static PyObject *key_item(const struct key *k, Py_ssize_t i)
 }
 
 /* Where `...` is; -1: nowhere; -2: twice, with an exception. */
-static Py_ssize_t ellipsis_of(const struct key *k)
+static Py_ssize_t find_ellipsis(const struct key *k)
 {
     Py_ssize_t at = -1;
 
@@ -85,7 +85,7 @@ static Py_ssize_t ellipsis_of(const struct key *k)
 /* Fills `dims`; returns as zx_key(). */
 static int basic_dims(const struct key *k, int32_t ndim, zarr_dim_selection *dims)
 {
-    const Py_ssize_t ellipsis = ellipsis_of(k), n = k->n - (ellipsis >= 0);
+    const Py_ssize_t ellipsis = find_ellipsis(k), n = k->n - (ellipsis >= 0);
     Py_ssize_t at = 0;
 
     if (ellipsis == -2)

@@ -238,14 +238,14 @@ static PyObject *number_or_none(bool is_none, uint64_t n)
 }
 
 /* How many bytes a GET wants; UINT64_MAX: all. */
-static uint64_t wanted(const zarr_store_op *op)
+static uint64_t wanted_bytes(const zarr_store_op *op)
 {
     if (op->length == ZARR_STORE_TO_END || op->offset == ZARR_STORE_SUFFIX)
         return op->length;
     return op->length < op->mem.bytes ? op->length : op->mem.bytes;
 }
 
-static PyObject *key_of(const zarr_store_op *op)
+static PyObject *op_key(const zarr_store_op *op)
 {
     return PyUnicode_DecodeUTF8(op->key, (Py_ssize_t)strlen(op->key), "surrogateescape");
 }
@@ -256,7 +256,7 @@ static bool is_cancelled(const zarr_store_op *op)
 }
 
 /* The verb, or ZX_RANGE for a range of a value that is not the index of a shard. */
-static unsigned verb_of(const zarr_store_op *op)
+static unsigned op_verb(const zarr_store_op *op)
 {
     return op->verb == ZARR_STORE_GET && op->offset != ZARR_STORE_SUFFIX &&
                    op->length != ZARR_STORE_TO_END &&
@@ -283,9 +283,10 @@ static PyObject *batch_op(PyObject *o, PyObject *index)
     else if (is_cancelled(op))
         ends = zx_claim(self->box, self->l, (uint64_t)i);
     else
-        out = Py_BuildValue("(INNN)", verb_of(op), key_of(op),
-                            number_or_none(op->offset == ZARR_STORE_SUFFIX, op->offset),
-                            number_or_none(op->length == ZARR_STORE_TO_END, wanted(op)));
+        out = Py_BuildValue(
+            "(INNN)", op_verb(op), op_key(op),
+            number_or_none(op->offset == ZARR_STORE_SUFFIX, op->offset),
+            number_or_none(op->length == ZARR_STORE_TO_END, wanted_bytes(op)));
     let_go(self);
     if (!ends)
         return out;
@@ -346,7 +347,7 @@ static bool tells_enough(const zarr_store_op *op, uint64_t n, uint64_t *total)
         return n <= op->mem.bytes;
     if (n >= op->length) /* all that was asked for, or more: the memory bounds it */
         return true;
-    if (n < wanted(op) && (n > 0 || op->offset == 0)) {
+    if (n < wanted_bytes(op) && (n > 0 || op->offset == 0)) {
         *total = op->offset + n; /* the value ends there */
         return true;
     }
@@ -367,8 +368,8 @@ static int answer_get(zx_batch *self, Py_ssize_t i, PyObject *value, uint64_t to
     n = (uint64_t)view.len;
     hold(self);
     if (is_open(self, i)) {
-        if (n > wanted(op)) /* the store gave more than the range */
-            n = wanted(op);
+        if (n > wanted_bytes(op)) /* the store gave more than the range */
+            n = wanted_bytes(op);
         rc = tells_enough(op, n, &total);
         is_mine = rc && zx_claim(self->box, self->l, (uint64_t)i);
     }
@@ -490,7 +491,7 @@ static PyObject *whole_key(zx_batch *self, Py_ssize_t i, bool *is_over)
     *is_over = !is_open(self, i);
     if (!*is_over && op->verb == ZARR_STORE_GET && op->offset == 0 &&
         op->length == ZARR_STORE_TO_END && !is_cancelled(op))
-        key = key_of(op);
+        key = op_key(op);
     let_go(self);
     return key;
 }

@@ -249,7 +249,7 @@ static PyObject *store_put(PyObject *o, PyObject *args)
         is_new ? zarr_store_put_new(self->s, key, view.buf, (uint64_t)view.len, &err)
                : zarr_store_put(self->s, key, view.buf, (uint64_t)view.len, &err);
     Py_END_ALLOW_THREADS PyBuffer_Release(&view);
-    return zx_done(self->st, status, &err);
+    return zx_return_none(self->st, status, &err);
 }
 
 /* stat(key) -> length; None: there is no such key */
@@ -280,7 +280,7 @@ struct errand {
     struct zx_rows rows;
 };
 
-static PyObject *errand_done(zx_store *self, zx_work work, struct errand *e)
+static PyObject *errand_run(zx_store *self, zx_work work, struct errand *e)
 {
     if (zx_call(self->st, work, e, NULL))
         return NULL;
@@ -306,7 +306,7 @@ static PyObject *store_erase(PyObject *o, PyObject *args)
     if (zx_writable(self) || !PyArg_ParseTuple(args, "s|p", &e.path, &is_prefix))
         return NULL;
     e.how = (uint32_t)is_prefix;
-    return errand_done(self, erase_work, &e);
+    return errand_run(self, erase_work, &e);
 }
 
 struct cancelled_rows {
@@ -358,7 +358,7 @@ static PyObject *store_flush(PyObject *o, PyObject *unused)
     struct errand e = {.s = self->s};
 
     (void)unused;
-    return errand_done(self, flush_work, &e);
+    return errand_run(self, flush_work, &e);
 }
 
 /* ---- nodes ------------------------------------------------------------------ */
@@ -409,7 +409,7 @@ static PyObject *store_node_delete(PyObject *o, PyObject *args)
 
     if (zx_writable(self) || !PyArg_ParseTuple(args, "sI", &e.path, &e.flags))
         return NULL;
-    return errand_done(self, delete_work, &e);
+    return errand_run(self, delete_work, &e);
 }
 
 static zarr_status copy_work(void *arg, zarr_cancel *cancel, zarr_error *err)
@@ -437,7 +437,7 @@ static PyObject *store_node_copy(PyObject *o, PyObject *args)
         return NULL;
     e.other = ((zx_store *)other)->s;
     e.how = (uint32_t)is_move;
-    return errand_done(self, copy_work, &e);
+    return errand_run(self, copy_work, &e);
 }
 
 static zarr_status consolidate_work(void *arg, zarr_cancel *cancel, zarr_error *err)
@@ -476,7 +476,7 @@ static PyObject *store_consolidated_update(PyObject *o, PyObject *args)
 
     if (zx_writable(self) || !PyArg_ParseTuple(args, "sI", &e.path, &e.flags))
         return NULL;
-    return errand_done(self, update_work, &e);
+    return errand_run(self, update_work, &e);
 }
 
 /* consolidate(path, key=None) */
@@ -487,7 +487,7 @@ static PyObject *store_consolidate(PyObject *o, PyObject *args)
 
     if (zx_writable(self) || !PyArg_ParseTuple(args, "s|z", &e.path, &e.key))
         return NULL;
-    return errand_done(self, consolidate_work, &e);
+    return errand_run(self, consolidate_work, &e);
 }
 
 /* locate(context, text) -> (url, path) of a node: the root of its hierarchy */

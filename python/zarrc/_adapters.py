@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
-from .errors import UnsupportedError, raised
+from .errors import UnsupportedError, make_error
 
 Row = tuple[str, int | None, bool]
 
@@ -27,7 +27,7 @@ def below(prefix: str) -> str:
     return prefix + "/" if prefix else ""
 
 
-def rows_of(keys: Iterable[tuple[str, int | None]], prefix: str, is_directory: bool) -> list[Row]:
+def listing_rows(keys: Iterable[tuple[str, int | None]], prefix: str, is_directory: bool) -> list[Row]:
     """The rows of a listing, of all keys."""
     start = below(prefix)
     found = [(key, size) for key, size in keys if key.startswith(start)]
@@ -94,7 +94,7 @@ class Adapter:
     def flush(self) -> Any:
         raise NotImplementedError
 
-    def pickled(self) -> Any:
+    def picklable_source(self) -> Any:
         """What another process makes the store of."""
         return self.source
 
@@ -120,7 +120,7 @@ def _is_buffer(value: Any) -> bool:
     return _is_a(value, "zarr.core.buffer.core", "Buffer")
 
 
-def _bytes_of(value: Any) -> Any:
+def _plain_bytes(value: Any) -> Any:
     return value.as_numpy_array() if _is_buffer(value) else value
 
 
@@ -136,17 +136,17 @@ class MappingAdapter(Adapter):
         self.can_write = hasattr(source, "__setitem__")
 
     def whole(self, key: str) -> Any:
-        return _bytes_of(self.source.get(key))
+        return _plain_bytes(self.source.get(key))
 
     def get(self, key: str, offset: int | None, length: int | None) -> Any:
         try:
-            return part(_bytes_of(self.source[key]), offset, length)
+            return part(_plain_bytes(self.source[key]), offset, length)
         except KeyError:
             return None
 
     def size(self, key: str) -> int | None:
         try:
-            return memoryview(_bytes_of(self.source[key])).nbytes
+            return memoryview(_plain_bytes(self.source[key])).nbytes
         except KeyError:
             return None
 
@@ -163,14 +163,14 @@ class MappingAdapter(Adapter):
     def rows(self, prefix: str, is_directory: bool) -> list[Row]:
         if type(self.source) is dict:
             items = self.source.copy().items()
-            return rows_of([(key, memoryview(_bytes_of(value)).nbytes) for key, value in items], prefix, is_directory)
-        return rows_of([(key, None) for key in list(self.source)], prefix, is_directory)
+            return listing_rows([(key, memoryview(_plain_bytes(value)).nbytes) for key, value in items], prefix, is_directory)
+        return listing_rows([(key, None) for key in list(self.source)], prefix, is_directory)
 
 
 # ---- which one ----
 
 
-def adapter_of(source: Any, calls: Calls = Calls()) -> Adapter | None:
+def find_adapter(source: Any, calls: Calls = Calls()) -> Adapter | None:
     """The adapter of an object; None: it is no store. `calls` is for a store of zarr-python. Only exact
     classes are known: a subclass or a mock may do something else."""
     kind = type(source)
@@ -219,5 +219,5 @@ def of_url(url: str, options: dict[str, Any]) -> Adapter:
         problems.append(f"obstore: {str(problem).partition(chr(10))[0]}")
     else:
         return ObstoreAdapter(from_url(url, **options))
-    raise raised(UnsupportedError, f"{url!r}: no store is registered for this scheme, and no package here opens it. Install "
+    raise make_error(UnsupportedError, f"{url!r}: no store is registered for this scheme, and no package here opens it. Install "
                  f"fsspec with the package of the scheme (s3fs, gcsfs, adlfs, aiohttp), or obstore ({'; '.join(problems)})")

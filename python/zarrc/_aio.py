@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from . import _consolidated, _core, _dtypes, _indexing
+from . import _consolidation, _core, _dtypes, _indexing
 from ._array import Array
 from ._group import Group
 
@@ -55,7 +55,7 @@ class _Queue:
             return request.wait()
         return await self._end(request)
 
-    async def ended(self, request: _core.Request) -> None:
+    async def wait_for_end(self, request: _core.Request) -> None:
         """The same for a read that was submitted without a queue. If it is done, other tasks run first."""
         if request.is_done():
             await asyncio.sleep(0)
@@ -126,14 +126,14 @@ async def _read(array: Array, selection: _core.Selection | None, out: Any = None
         objects = None if out is None else _indexing.check_objects(out, shape)
         box = array._vlen(shape)
         await queue.run(array._submit(queue.native, _core.ZX_READ, selection, box, _dtypes.NATIVE, None))
-        return _indexing.given(_indexing.from_vlen(array, box), out, objects)
+        return _indexing.finish_read(_indexing.from_vlen(array, box), out, objects)
     if array._how == _dtypes.OTHER:
         return _indexing.read(array, selection)  # raises
     if out is not None and _indexing.is_tensor(out):
-        memory, options = _indexing.lent(out, array, is_out=True)
+        memory, options = _indexing.lend(out, array, is_out=True)
         await queue.run(array._submit(queue.native, _core.ZX_READ, selection, memory, _dtypes.NATIVE, options))
         return out
-    target = _indexing.fresh(array, shape, array.dtype) if out is None else _indexing._memory_of(out)
+    target = _indexing.fresh(array, shape, array.dtype) if out is None else _indexing._output_memory(out)
     if out is not None and _dtypes.is_swapped_struct(array.dtype, target.dtype):
         _indexing.put_structs(target, await _read(array, selection))
         return out
@@ -153,7 +153,7 @@ async def _write(array: Array, selection: _core.Selection | None, value: Any) ->
         _indexing.write(array, selection, value)  # raises
         return
     elif _indexing.is_tensor(value) and not _indexing._has_numpy(value):
-        memory, options = _indexing.lent(value, array)
+        memory, options = _indexing.lend(value, array)
         await queue.run(array._submit(queue.native, _core.ZX_WRITE, selection, memory, _dtypes.NATIVE, options))
         return
     else:
@@ -182,7 +182,7 @@ class AsyncVIndex:
         self._array = array
 
     async def getitem(self, selection: Any) -> Any:
-        return await self._array._get(_indexing.vectorised, selection, None)
+        return await self._array._get(_indexing.select_vectorised, selection, None)
 
 
 class AsyncArray:
@@ -213,7 +213,7 @@ class AsyncArray:
 
     async def _get(self, select: Callable[..., _core.Selection], key: Any, out: Any) -> Any:
         fields, key = _indexing.pop_fields(key)
-        selection, out = select(self.array, key), _indexing.unwrapped(out)
+        selection, out = select(self.array, key), _indexing.unwrap(out)
         if fields:
             return await asyncio.to_thread(_indexing.read, self.array, selection, out=out, fields=fields)
         return await _read(self.array, selection, out)
@@ -265,7 +265,7 @@ class AsyncArray:
         queue = _queue()
         memory, order = self.array._to_append(data, axis)
         await queue.run(self.array._submit(queue.native, _core.ZX_APPEND, None, memory, order, None, axis % self.array.ndim))
-        await asyncio.to_thread(_consolidated.update_above, self.array.store, self.array.path)
+        await asyncio.to_thread(_consolidation.update_above, self.array.store, self.array.path)
         return self.array.shape
 
     async def resize(self, new_shape: Any) -> None:
@@ -302,7 +302,7 @@ _PLAIN = frozenset("""attrs basename cdata_shape chunks compressor compressors c
 _PLAIN_GROUP = frozenset("attrs basename info metadata name path read_only store store_path synchronizer zarr_format".split())
 
 
-def _wrapped(node: Any) -> Any:
+def _wrap(node: Any) -> Any:
     return AsyncArray(node) if isinstance(node, Array) else AsyncGroup(node) if isinstance(node, Group) else node
 
 
@@ -310,17 +310,17 @@ def _twin(name: str) -> Callable[..., Coroutine[Any, Any, Any]]:
     """A method of `Group` as a coroutine function, which runs it on the executor of the loop."""
     async def call(self: AsyncGroup, *positional: Any, **given: Any) -> Any:
         found = await asyncio.to_thread(getattr(self.group, name), *positional, **given)
-        return tuple(map(_wrapped, found)) if isinstance(found, tuple) else _wrapped(found)
+        return tuple(map(_wrap, found)) if isinstance(found, tuple) else _wrap(found)
 
     call.__name__, call.__qualname__, call.__doc__ = name, f"AsyncGroup.{name}", f"Awaits `Group.{name}`."
     return call
 
 
-def _iterated(name: str) -> Callable[..., AsyncIterator[Any]]:
+def _make_iterator(name: str) -> Callable[..., AsyncIterator[Any]]:
     """A method of `Group` that yields names, nodes or (path, node), for ``async for``."""
     async def call(self: AsyncGroup, *positional: Any, **given: Any) -> AsyncIterator[Any]:
         for found in await asyncio.to_thread(lambda: list(getattr(self.group, name)(*positional, **given))):
-            yield (found[0], _wrapped(found[1])) if isinstance(found, tuple) else _wrapped(found)
+            yield (found[0], _wrap(found[1])) if isinstance(found, tuple) else _wrap(found)
 
     call.__name__, call.__qualname__, call.__doc__ = name, f"AsyncGroup.{name}", f"Iterates over `Group.{name}`."
     return call
@@ -346,7 +346,7 @@ class AsyncGroup:
         return cls(await asyncio.to_thread(open_group, store, **{"mode": "r+", **given}))
 
     async def getitem(self, path: str) -> AsyncArray | AsyncGroup:
-        return _wrapped(await asyncio.to_thread(self.group.__getitem__, path))  # type: ignore[no-any-return]
+        return _wrap(await asyncio.to_thread(self.group.__getitem__, path))  # type: ignore[no-any-return]
 
     async def setitem(self, name: str, value: Any) -> None:
         await asyncio.to_thread(self.group.__setitem__, name, value)
@@ -367,9 +367,9 @@ class AsyncGroup:
     empty, zeros, ones, full = _twin("empty"), _twin("zeros"), _twin("ones"), _twin("full")
     empty_like, zeros_like, ones_like, full_like = _twin("empty_like"), _twin("zeros_like"), _twin("ones_like"), _twin("full_like")
     nmembers, move, tree, info_complete = _twin("nmembers"), _twin("move"), _twin("tree"), _twin("info_complete")
-    members, keys, create_hierarchy = _iterated("members"), _iterated("keys"), _iterated("create_hierarchy")
-    arrays, array_keys, array_values = _iterated("arrays"), _iterated("array_keys"), _iterated("array_values")
-    groups, group_keys, group_values = _iterated("groups"), _iterated("group_keys"), _iterated("group_values")
+    members, keys, create_hierarchy = _make_iterator("members"), _make_iterator("keys"), _make_iterator("create_hierarchy")
+    arrays, array_keys, array_values = _make_iterator("arrays"), _make_iterator("array_keys"), _make_iterator("array_values")
+    groups, group_keys, group_values = _make_iterator("groups"), _make_iterator("group_keys"), _make_iterator("group_values")
 
     def __eq__(self, other: object) -> bool:
         return self.group == other.group if isinstance(other, AsyncGroup) else NotImplemented

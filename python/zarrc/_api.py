@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from . import _array, _consolidated, _core, _create, _devices, _group
+from . import _array, _consolidation, _core, _create, _devices, _group
 from ._array import Array
 from ._create import DEFAULT_FILL_VALUE
 from ._group import Group
 from ._info import Tree
 from ._store import Place, Store, open_place
-from .errors import ArrayNotFoundError, ExistsError, GroupNotFoundError, NodeNotFoundError, NotFoundError, as_class, raised
+from .errors import ArrayNotFoundError, ExistsError, GroupNotFoundError, NodeNotFoundError, NotFoundError, as_class, make_error
 
 _CREATING = ("a", "w", "w-", "x")
 _UNUSED = ("synchronizer", "chunk_store", "cache_attrs", "cache_metadata", "meta_array", "object_codec", "zarr_version")
@@ -69,7 +69,7 @@ def open(store: Any = None, *, mode: str | None = None, zarr_format: int | None 
             return open_group(place.store, mode=mode, path=place.path, zarr_format=zarr_format,
                               **{k: v for k, v in given.items() if k == "use_consolidated"})
         if mode in ("r", "r+"):
-            raise raised(NodeNotFoundError, f"no array or group found in store {store!r} at path {path or ''!r}"
+            raise make_error(NodeNotFoundError, f"no array or group found in store {store!r} at path {path or ''!r}"
                          + (f"; this may be {other}" if other else ""), errno=2)
     opener = open_array if wants_array else open_group
     return opener(store, mode=mode, path=path, zarr_format=zarr_format, storage_options=storage_options, **given)
@@ -99,7 +99,7 @@ def open_array(store: Any = None, *, mode: str | None = None, path: str | None =
 
     def open_node() -> Array:
         place = open_place(store, mode="r" if mode == "r" else "r+", path=path, storage_options=storage_options)
-        return _array.opened(place.store, place.path, zarr_format=zarr_format, config=config)
+        return _array.open_in_store(place.store, place.path, zarr_format=zarr_format, config=config)
 
     def create_node() -> Array:
         return create(store=store, mode=mode, path=path, zarr_format=zarr_format, storage_options=storage_options, config=config,
@@ -130,7 +130,7 @@ def open_group(store: Any = None, *, mode: str | None = None, path: str | None =
 
     def open_node() -> Group:
         place = open_place(store, mode="r" if mode == "r" else "r+", path=path, storage_options=storage_options)
-        return _group.opened(place.store, place.path, zarr_format=zarr_format, use_consolidated=use_consolidated)
+        return _group.open_in_store(place.store, place.path, zarr_format=zarr_format, use_consolidated=use_consolidated)
 
     def create_node() -> Group:
         return create_group(store, path=path, overwrite=mode == "w", zarr_format=zarr_format, attributes=attributes,
@@ -212,7 +212,7 @@ def create(shape: Any = None, *, chunks: Any = "auto", dtype: Any = "float64", c
     if dimension_separator and chunk_key_encoding is None:
         chunk_key_encoding = {"name": "v2" if zarr_format == 2 else "default", "separator": dimension_separator}
     if codecs is not None:
-        given = {**given, "filters": None, "serializer": None, "compressors": None, **_parts_of(codecs)}
+        given = {**given, "filters": None, "serializer": None, "compressors": None, **_split_codecs(codecs)}
     elif compressor != "auto":
         given.setdefault("compressors", compressor)
     if filters is not None:
@@ -224,7 +224,7 @@ def create(shape: Any = None, *, chunks: Any = "auto", dtype: Any = "float64", c
                           attributes=attributes, overwrite=overwrite, config=config, data=data, **given)
 
 
-def _parts_of(codecs: Any) -> dict[str, Any]:
+def _split_codecs(codecs: Any) -> dict[str, Any]:
     """The chain of `codecs=`, whose order says which one is the serializer."""
     listed = list(codecs)
     return {"filters": [], "serializer": listed[0], "compressors": listed[1:]} if listed else {}
@@ -383,7 +383,7 @@ def save_group(store: Any, *args: Any, zarr_format: int | None = None, path: str
     target = _group.create(place, overwrite=True, zarr_format=zarr_format, claim=True)
     is_complete = False
     try:
-        with _consolidated.join_updates():
+        with _consolidation.join_updates():
             for name, arr in {**{f"arr_{i}": arr for i, arr in enumerate(args)}, **named}.items():
                 target.create_array(name, data=np.asarray(arr))
         is_complete = True
@@ -416,7 +416,7 @@ def consolidate_metadata(store: Any, path: str | None = None, zarr_format: int |
         place.store._consolidate(place.path)
     except NotFoundError as problem:
         raise as_class(GroupNotFoundError, problem) from None
-    return _group.opened(place.store, place.path, zarr_format=zarr_format, use_consolidated=True)
+    return _group.open_in_store(place.store, place.path, zarr_format=zarr_format, use_consolidated=True)
 
 
 def tree(grp: Any, expand: bool | None = None, level: int | None = None) -> Tree:
@@ -433,7 +433,7 @@ def _if_exists(word: str) -> int:
 
 def _copy(source: Store, path: str, dest: Store, dest_path: str, if_exists: str) -> None:
     try:
-        _consolidated.copy(source, path, dest, dest_path, flags=_if_exists(if_exists))
+        _consolidation.copy(source, path, dest, dest_path, flags=_if_exists(if_exists))
     except ExistsError as error:
         error.add_note("if_exists='skip' continues an interrupted copy, if_exists='replace' begins it again")
         raise
@@ -447,12 +447,12 @@ def copy(source: Array | Group, dest: Group, name: str | None = None, *, if_exis
         raise ValueError("a name is needed for the copy of a root")
     path = _join(dest.path, name) or ""
     _copy(source.store, source.path, dest.store, path, if_exists)
-    return _array.opened(dest.store, path) if isinstance(source, Array) else _group.opened(dest.store, path)
+    return _array.open_in_store(dest.store, path) if isinstance(source, Array) else _group.open_in_store(dest.store, path)
 
 
 def copy_all(source: Group, dest: Group, *, if_exists: str = "raise") -> None:
     """Copies the members of a group into another."""
-    with _consolidated.join_updates():
+    with _consolidation.join_updates():
         for _, member in source.members():
             copy(member, dest, if_exists=if_exists)
 

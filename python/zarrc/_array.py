@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from . import _codecs, _consolidated, _core, _devices, _dtypes, _indexing, _log
+from . import _codecs, _consolidation, _core, _devices, _dtypes, _indexing, _log
 from ._info import Info, bytes_text
 from ._node import Node
 from ._progress import reporter
-from .errors import LimitError, UnsupportedError, ZarrcError, in_store, raised
+from .errors import LimitError, UnsupportedError, ZarrcError, in_store, make_error
 
 if TYPE_CHECKING:
     from ._aio import AsyncArray
@@ -216,7 +216,7 @@ class Array(Node, _core.Array):
     @property
     def nchunks_initialized(self) -> int:
         """The number of stored chunks. Shards count with all their chunks, as in zarr-python."""
-        objects = self._stored(False)[0]
+        objects = self._count_stored(False)[0]
         if not self._is_sharded:
             return objects
         return objects * math.prod(s // c for s, c in zip(self.shards or (), self.chunks))
@@ -235,7 +235,7 @@ class Array(Node, _core.Array):
         """Bytes of everything that the store has for the array, metadata included."""
         names = ("zarr.json",) if self.zarr_format == 3 else (".zarray", ".zattrs")
         documents = (self.store._stat("/".join(part for part in (self.path, name) if part)) for name in names)
-        return self._stored(True)[1] + sum(size for size in documents if size is not None)
+        return self._count_stored(True)[1] + sum(size for size in documents if size is not None)
 
     @property
     def metadata(self) -> Metadata:
@@ -294,7 +294,7 @@ class Array(Node, _core.Array):
     @property
     def vindex(self) -> _Indexer:
         """Single elements: coordinates, ``z.vindex[[1, 5], [2, 3]]``, or a mask."""
-        return _Indexer(self, _indexing.vectorised)
+        return _Indexer(self, _indexing.select_vectorised)
 
     @property
     def blocks(self) -> _Indexer:
@@ -370,7 +370,7 @@ class Array(Node, _core.Array):
     def get_basic_selection(self, selection: Any = ..., *, out: Any = None, prototype: Any = None, fields: Any = None) -> Any:
         """Integers and slices, of any step. As in zarr-python, an NDBuffer as ``out`` is filled, and the array in it is
         returned, or its element if it has no dimension. So do the methods below."""
-        memory = _indexing.unwrapped(out)
+        memory = _indexing.unwrap(out)
         found = _indexing.read(self, _indexing.basic(self, selection), out=memory, fields=fields)
         return found[()] if memory is not out and not found.shape else found
 
@@ -379,14 +379,14 @@ class Array(Node, _core.Array):
 
     def get_orthogonal_selection(self, selection: Any, *, out: Any = None, fields: Any = None, prototype: Any = None) -> Any:
         """As `oindex`."""
-        return _indexing.read(self, _indexing.orthogonal(self, selection), out=_indexing.unwrapped(out), fields=fields)
+        return _indexing.read(self, _indexing.orthogonal(self, selection), out=_indexing.unwrap(out), fields=fields)
 
     def set_orthogonal_selection(self, selection: Any, value: Any, *, fields: Any = None, prototype: Any = None) -> None:
         _indexing.write(self, _indexing.orthogonal(self, selection), value, fields=fields)
 
     def get_mask_selection(self, mask: Any, *, out: Any = None, fields: Any = None, prototype: Any = None) -> Any:
         """The elements whose place in a mask is True, in C order."""
-        return _indexing.read(self, _indexing.mask(self, mask), out=_indexing.unwrapped(out), fields=fields)
+        return _indexing.read(self, _indexing.mask(self, mask), out=_indexing.unwrap(out), fields=fields)
 
     def set_mask_selection(self, mask: Any, value: Any, *, fields: Any = None, prototype: Any = None) -> None:
         _indexing.write(self, _indexing.mask(self, mask), value, fields=fields)
@@ -400,7 +400,7 @@ class Array(Node, _core.Array):
 
     def get_block_selection(self, selection: Any, *, out: Any = None, fields: Any = None, prototype: Any = None) -> Any:
         """As `blocks`."""
-        return _indexing.read(self, _indexing.blocks(self, selection), out=_indexing.unwrapped(out), fields=fields)
+        return _indexing.read(self, _indexing.blocks(self, selection), out=_indexing.unwrap(out), fields=fields)
 
     def set_block_selection(self, selection: Any, value: Any, *, fields: Any = None, prototype: Any = None) -> None:
         _indexing.write(self, _indexing.blocks(self, selection), value, fields=fields)
@@ -435,14 +435,14 @@ class Array(Node, _core.Array):
         shape = (new_shape,) if isinstance(new_shape, (int, np.integer)) else tuple(new_shape)
         if any(operator.index(n) < 0 for n in shape):
             raise ValueError(f"a shape has no negative lengths: {shape}")
-        with _consolidated.change(self.store, self.path):
-            self._resize(tuple(operator.index(n) for n in shape), _consolidated.flag(_core.ZARR_RESIZE_CONSOLIDATED))
+        with _consolidation.change(self.store, self.path):
+            self._resize(tuple(operator.index(n) for n in shape), _consolidation.flag(_core.ZARR_RESIZE_CONSOLIDATED))
 
     def append(self, data: Any, axis: int = 0) -> tuple[int, ...]:
         """Writes elements after those that are there, and returns the new shape. Readers see all of
         them or none; appends of several processes wait for each other."""
         memory, order = self._to_append(data, axis)
-        with _consolidated.change(self.store, self.path):
+        with _consolidation.change(self.store, self.path):
             self._append(memory, axis % self.ndim, order)
         return self.shape
 
@@ -461,9 +461,9 @@ class Array(Node, _core.Array):
         if isinstance(config, Mapping):
             config = {**{name: getattr(self._config, name) for name in ArrayConfig.__dataclass_fields__}, **config}
         found = ArrayConfig.of(config)
-        return self._with(found.options())._configured(found)
+        return self._with(found.options())._configure(found)
 
-    def _configured(self, config: ArrayConfig) -> Array:
+    def _configure(self, config: ArrayConfig) -> Array:
         self._config = config
         self._is_fortran = self.order == "F"
         return self
@@ -489,7 +489,7 @@ class Array(Node, _core.Array):
 
     def info_complete(self) -> Info:
         """The same with what is stored, for which the store is listed."""
-        stored, objects = self.nbytes_stored(), self._stored(False)[0]
+        stored, objects = self.nbytes_stored(), self._count_stored(False)[0]
         rows = [*self._info_rows(), ("No. bytes stored", bytes_text(stored))]
         if stored:
             rows.append(("Storage ratio", f"{self.nbytes / stored:.1f}"))
@@ -504,7 +504,7 @@ class Array(Node, _core.Array):
     # ---- other libraries ----
 
     def __reduce__(self) -> Any:
-        return _reopened, (self.store, self.path, self.zarr_format, self._config)
+        return _reopen, (self.store, self.path, self.zarr_format, self._config)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Array):
@@ -550,7 +550,7 @@ class Tensor:
 
     def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | None = None,
                    dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
-        if stream is not None or dl_device is not None and _devices.place_of(dl_device) != HOST:
+        if stream is not None or dl_device is not None and _devices.parse_dl_device(dl_device) != HOST:
             raise BufferError("the elements are in host memory")
         memory = self.array.copy() if copy else self.array
         return self._of._tensor(memory).capsule(max_version is not None and max_version[0] >= 1)
@@ -578,13 +578,13 @@ class DeviceTensor:
             raise TypeError(f"elements of type {array.dtype} are in host memory only")
         from ._config import config
         allocate = (config["device_allocators"] or {}).get(device.partition(":")[0])
-        given = None if allocate is None else lambda n: _devices.block_of(allocate(n), n)
+        given = None if allocate is None else lambda n: _devices.allocated_block(allocate(n), n)
         try:
             block = array._device(selection.shape, device, given)
         except UnsupportedError as problem:
             if "no memory backend" not in problem.reason:
                 raise  # such as a missing driver
-            raise raised(UnsupportedError, f"{device}: no plug-in that is loaded has this kind of memory: open the store with "
+            raise make_error(UnsupportedError, f"{device}: no plug-in that is loaded has this kind of memory: open the store with "
                          f"device={device!r}, or set zarrc.config[\"device\"], [\"plugins\"] or ZARRC_PLUGINS",
                          store=problem.store, node=array.name) from problem
         return cls(block, array.dtype.newbyteorder("="))
@@ -618,7 +618,7 @@ class DeviceTensor:
 
     def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | None = None,
                    dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
-        if copy or dl_device is not None and _devices.place_of(dl_device) != self._block.place:
+        if copy or dl_device is not None and _devices.parse_dl_device(dl_device) != self._block.place:
             raise BufferError("the elements stay where they are")
         return self._block.capsule(max_version is not None and max_version[0] >= 1)
 
@@ -641,7 +641,7 @@ class DeviceTensor:
 
 
 def _is_host(device: str) -> bool:
-    return _devices.checked(device) in ("cpu", "host", "cpu:0", "host:0")
+    return _devices.check_device(device) in ("cpu", "host", "cpu:0", "host:0")
 
 
 class Column:
@@ -693,7 +693,7 @@ def _cuts(length: int, edges: Any) -> Iterator[int]:
             length -= edge
 
 
-def opened(store: Any, path: str, *, zarr_format: int | None = None, config: Any = None, within: Any = None) -> Array:
+def open_in_store(store: Any, path: str, *, zarr_format: int | None = None, config: Any = None, within: Any = None) -> Array:
     """Opens an array of a store, or of a group that may know it from consolidated metadata."""
     array = _open(store, path, zarr_format=zarr_format, config=config, within=within)
     _warn_if_unfinished(array)
@@ -707,7 +707,7 @@ def _open(store: Any, path: str, *, zarr_format: int | None, config: Any, within
     except ZarrcError as problem:
         in_store(problem, store.url)
         raise
-    return array._configured(found)
+    return array._configure(found)
 
 
 def _warn_if_unfinished(array: Array) -> None:
@@ -724,6 +724,6 @@ def _warn_if_unfinished(array: Array) -> None:
                            "`zarrc clean` names what continues or removes it")
 
 
-def _reopened(store: Store, path: str, zarr_format: int, config: ArrayConfig) -> Array:
+def _reopen(store: Store, path: str, zarr_format: int, config: ArrayConfig) -> Array:
     """The copy of a handle in another process, which may be one of those that fill a new array."""
     return _open(store, path, zarr_format=zarr_format, config=config)

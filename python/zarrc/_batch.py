@@ -14,7 +14,7 @@ Item = tuple[Any, Any, Any, Any, bool]  # byte getter, ArraySpec, selection in t
 Ints = np.ndarray[Any, Any]
 
 
-class Refused(Exception):
+class Refusal(Exception):
     """zarrc lacks what this batch needs; the text is the cause in `zarrc.pipeline_stats`. Raised only before a byte of a chunk
     is read or written."""
 
@@ -51,7 +51,7 @@ class Grid:
         edges = self._edges[d]
         return int(edges[place]) if place < len(edges) else -1  # -1: the array grew
 
-    def grown(self, batch: list[Item], places: Ints, shape: list[int]) -> tuple[list[Any], list[int] | None]:
+    def grow(self, batch: list[Item], places: Ints, shape: list[int]) -> tuple[list[Any], list[int] | None]:
         """The edges and a shape that has all places of a batch, if the given one lacks some; else None. A shape may also end
         before the edges do. The batch tells the lengths of its chunks. A new chunk that it does not meet counts as one element: what lies in the others is
         found by their places, wherever they begin. So a distance between elements of two chunks says nothing if a
@@ -71,7 +71,7 @@ class Grid:
                 longer[d] = sum(one[:top + 1])
         return edges, None if longer == list(shape) else longer
 
-    def touched(self, d: int, start: int, step: int, count: int) -> int:
+    def count_touched(self, d: int, start: int, step: int, count: int) -> int:
         """How many chunks a slice meets."""
         if count == 0:
             return 0
@@ -83,7 +83,7 @@ class Grid:
         return count if step >= edge else (start + (count - 1) * step) // edge - start // edge + 1
 
 
-class Chosen(NamedTuple):
+class SelectedPart(NamedTuple):
     """A selection of the array, and the part of the result that it fills."""
 
     key: tuple[Any, ...] | None  # for Array._select; None: points
@@ -96,7 +96,7 @@ def _flat(chosen: Any) -> Ints:
     """The indexes that a dimension of a chunk selects, from what an indexer made of them."""
     if isinstance(chosen, slice):
         if chosen.stop is None or (chosen.step or 1) < 1:
-            raise Refused("selection of an unknown kind")
+            raise Refusal("selection of an unknown kind")
         return np.arange(chosen.start or 0, chosen.stop, chosen.step or 1)
     flat = np.asarray(chosen).ravel()
     return flat.nonzero()[0] if flat.dtype == bool else flat.astype(np.int64, copy=False)
@@ -118,16 +118,16 @@ class Reader:
     def __init__(self, grid: Grid, batch: list[Item], places: Ints, drop_axes: tuple[int, ...]) -> None:
         self._grid, self._batch, self._places, self._drop = grid, batch, places, drop_axes
 
-    def chosen(self) -> Chosen:
+    def choose(self) -> SelectedPart:
         first = self._batch[0]
         if not isinstance(first[2], tuple) or len(first[2]) != self._grid.ndim:
-            raise Refused("selection of an unknown kind")
+            raise Refusal("selection of an unknown kind")
         try:
             return self._product() if isinstance(first[3], tuple) else self._points()
         except (AttributeError, IndexError, TypeError, ValueError):
-            raise Refused("selection of an unknown kind") from None
+            raise Refusal("selection of an unknown kind") from None
 
-    def _product(self) -> Chosen:
+    def _product(self) -> SelectedPart:
         first = self._batch[0]
         key: list[Any] = []
         shape: list[int] = []
@@ -139,7 +139,7 @@ class Reader:
                            + self._grid.begin(d, int(self._places[0][d])))
                 continue
             if len(shape) >= len(first[3]):
-                raise Refused("selection of an unknown kind")
+                raise Refusal("selection of an unknown kind")
             jumps = isinstance(inside, slice) and (inside.step or 1) > 1 and self._grid.has_list(d)
             if isinstance(inside, slice) and isinstance(first[3][len(shape)], slice) and not jumps:
                 one, count, n, where = self._slice(d, len(shape))
@@ -150,24 +150,24 @@ class Reader:
             part.append(where)
             n_chunks *= n
         if n_chunks != len(self._batch) or len(shape) != len(first[3]):
-            raise Refused("batch of several selections")
+            raise Refusal("batch of several selections")
         whole = all(where.start == 0 for where in part)
-        return Chosen(tuple(key), None, tuple(shape), None if whole else tuple(part))
+        return SelectedPart(tuple(key), None, tuple(shape), None if whole else tuple(part))
 
     def _slice(self, d: int, axis: int) -> tuple[Any, int, int, slice]:
         first, last = self._batch[0], self._batch[-1]
         inside, begin, end = first[2][d], first[3][axis].start or 0, last[3][axis].stop
         if end is None or inside.start is None or (step := inside.step or 1) < 1:
-            raise Refused("selection of an unknown kind")
+            raise Refusal("selection of an unknown kind")
         count = end - begin
         start = inside.start + self._grid.begin(d, int(self._places[0][d]))
         key = slice(start, start + (count - 1) * step + 1, step)
-        return key, count, self._grid.touched(d, start, step, count), slice(begin, end)
+        return key, count, self._grid.count_touched(d, start, step, count), slice(begin, end)
 
     def _list(self, d: int, axis: int) -> tuple[Any, int, int, slice]:
         """From the items whose place differs from the first one's in this dimension only."""
         if len(self._places) != len(self._batch):
-            raise Refused("selection of an unknown kind")
+            raise Refusal("selection of an unknown kind")
         others = [i for i in range(self._grid.ndim) if i != d]
         rows = np.nonzero((self._places[:, others] == self._places[0, others]).all(axis=1))[0]
         parts = [_flat(self._batch[i][2][d]) for i in rows]
@@ -178,20 +178,20 @@ class Reader:
             where = self._batch[i][3][axis]
             indexes[where if isinstance(where, slice) else _flat(where)] = one + begin
         if count == 0 or (indexes < 0).any():
-            raise Refused("selection of an unknown kind")
+            raise Refusal("selection of an unknown kind")
         return _as_key(indexes), count, len(rows), slice(0, count)
 
-    def _points(self) -> Chosen:
+    def _points(self) -> SelectedPart:
         if self._grid.ndim == 0 or len(self._places) != len(self._batch):
-            raise Refused("selection of an unknown kind")
+            raise Refusal("selection of an unknown kind")
         count = sum(item[2][0].size for item in self._batch)
         points = np.full((count, self._grid.ndim), -1, np.int64)
         for item, place in zip(self._batch, self._places):
             for d in range(self._grid.ndim):
                 points[item[3], d] = item[2][d] + self._grid.begin(d, int(place[d]))
         if (points < 0).any():
-            raise Refused("selection of an unknown kind")
-        return Chosen(None, points, (count,), None)
+            raise Refusal("selection of an unknown kind")
+        return SelectedPart(None, points, (count,), None)
 
 
 def needs_places(batch: list[Item]) -> bool:
@@ -202,7 +202,7 @@ def needs_places(batch: list[Item]) -> bool:
     return not all(isinstance(one, (int, np.integer, slice)) for one in (*first[2], *first[3]))
 
 
-def ends_of(grid: Grid, batch: list[Item], last: Ints) -> tuple[int, ...] | None:
+def find_ends(grid: Grid, batch: list[Item], last: Ints) -> tuple[int, ...] | None:
     """The shape that zarr-python has in mind if a chunk at the end of the array is written whole: its
     elements beyond that shape become the fill value. None: there is no such chunk."""
     found: dict[int, int] = {}

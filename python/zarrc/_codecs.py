@@ -72,21 +72,21 @@ def split(context: _core.Context, codecs: list[Any]) -> tuple[tuple[Codec, ...],
 # ---- as users give them ----
 
 
-def given(codec: Any, zarr_format: int) -> dict[str, Any]:
+def codec_entry(codec: Any, zarr_format: int) -> dict[str, Any]:
     """One codec: ours, zarr-python's or numcodecs', its dict, or its name."""
     if isinstance(codec, str):
         return {"name": codec} if zarr_format == 3 else {"id": codec}
     if isinstance(codec, Mapping):
-        return _spelled(dict(codec), zarr_format)
+        return _spell(dict(codec), zarr_format)
     if isinstance(codec, Codec):
         return codec.to_dict() if zarr_format == 3 else codec.get_config()
     if hasattr(codec, "to_dict"):
         entry = _json(codec.to_dict())
         for name in getattr(codec, "_tunable_attrs", ()):  # zarr-python's guesses until it knows the data type
             entry.get("configuration", {}).pop(name, None)
-        return _spelled(entry, zarr_format)
+        return _spell(entry, zarr_format)
     if hasattr(codec, "get_config"):
-        return _spelled(_json(codec.get_config()), zarr_format)
+        return _spell(_json(codec.get_config()), zarr_format)
     raise TypeError(f"{codec!r} is not a codec: give its name, a dict, or an object of zarr-python or numcodecs")
 
 
@@ -96,7 +96,7 @@ def _json(value: Any) -> dict[str, Any]:
     return out
 
 
-def _spelled(entry: dict[str, Any], zarr_format: int) -> dict[str, Any]:
+def _spell(entry: dict[str, Any], zarr_format: int) -> dict[str, Any]:
     if zarr_format == 2:
         if "id" in entry:
             return entry
@@ -117,4 +117,4 @@ def several(codecs: Any, zarr_format: int) -> list[dict[str, Any]] | None:
         return []
     if isinstance(codecs, (str, Mapping)) or not isinstance(codecs, Iterable):
         codecs = [codecs]
-    return [given(one, zarr_format) for one in codecs]
+    return [codec_entry(one, zarr_format) for one in codecs]

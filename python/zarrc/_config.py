@@ -56,7 +56,7 @@ _OF_CONTEXT = ("max_threads", "memory_bytes", "pipeline", "codec_preference", "p
                "untrusted", "limits", "log_level", "trust")
 
 
-def size_of(value: int | str) -> int:
+def parse_size(value: int | str) -> int:
     """Bytes of a number, or of a text such as "4G"."""
     if isinstance(value, int):
         return value
@@ -96,7 +96,7 @@ def _check(name: str, value: Any) -> Any:
         if not isinstance(value, int) or not 1 <= value <= 65535:
             raise ValueError(f"max_threads: {value!r} is not a number from 1 to 65535")
     elif name in ("memory_bytes", "output_cache"):
-        value = size_of(value)
+        value = parse_size(value)
         if not 0 <= value < 1 << 64:
             raise ValueError(f"{name}: {value!r} is no number of bytes")
     elif name == "limits":
@@ -105,7 +105,7 @@ def _check(name: str, value: Any) -> Any:
     elif name == "plugins":
         value = tuple(os.fspath(file) for file in ([value] if isinstance(value, (str, os.PathLike)) else value))
     elif name == "device":
-        _devices.checked(value)
+        _devices.check_device(value)
     elif name == "device_allocators":
         value = _devices.checked_allocators(value)
     elif name == "consolidate" and value not in (True, False, "end"):
@@ -129,20 +129,20 @@ def _truth_or_end(text: str) -> bool | str:
 
 
 _OF_ENVIRONMENT: dict[str, Callable[[str], Any]] = {
-    "output_cache": size_of, "durability": str, "locks": str, "symlinks": str, "untrusted": _truth, "entry_points": _truth, "device": str,
+    "output_cache": parse_size, "durability": str, "locks": str, "symlinks": str, "untrusted": _truth, "entry_points": _truth, "device": str,
     "consolidate": _truth_or_end, "default_zarr_format": int, "array.order": str, "array.write_empty_chunks": _truth, "array.read_missing_chunks": _truth}
 
 
-def _options_of(text: str) -> Any:
+def _parse_options(text: str) -> Any:
     import json
     return json.loads(text)
 
 
 # What the library reads, when a context is made. It takes it if nothing is set.
 _OF_LIBRARY: dict[str, tuple[str, Callable[[str], Any]]] = {
-    "max_threads": ("ZARRC_MAX_THREADS", size_of), "memory_bytes": ("ZARRC_MEMORY_BYTES", size_of), "pipeline": ("ZARRC_PIPELINE", str),
+    "max_threads": ("ZARRC_MAX_THREADS", parse_size), "memory_bytes": ("ZARRC_MEMORY_BYTES", parse_size), "pipeline": ("ZARRC_PIPELINE", str),
     "codec_preference": ("ZARRC_CODEC_PREFERENCE", str), "allocators": ("ZARRC_ALLOCATORS", str), "trust": ("ZARRC_TRUST", str),
-    "log_level": ("ZARRC_LOG_LEVEL", str), "limits": ("ZARRC_LIMITS", _parse_limits), "plugin_options": ("ZARRC_PLUGIN_OPTIONS", _options_of)}
+    "log_level": ("ZARRC_LOG_LEVEL", str), "limits": ("ZARRC_LIMITS", _parse_limits), "plugin_options": ("ZARRC_PLUGIN_OPTIONS", _parse_options)}
 
 
 def _of_library(name: str) -> Any:
@@ -214,7 +214,7 @@ class Config:
             before = self._values
             self._values = {**before, **checked}
             _core.keep_outputs(self._values["output_cache"])
-        self._end_of(before)
+        self._flush_at_end(before)
         return _Change(self, {name: before[name] for name in checked})
 
     def reset(self) -> None:
@@ -225,7 +225,7 @@ class Config:
         with self._lock:
             before, self._values = self._values, values
             _core.keep_outputs(values["output_cache"])
-        self._end_of(before)
+        self._flush_at_end(before)
 
     def _restore(self, values: dict[str, Any]) -> None:
         """Takes back some settings. Others may have been set meanwhile, here or by another thread."""
@@ -233,12 +233,12 @@ class Config:
             before = self._values
             self._values = {**before, **values}
             _core.keep_outputs(self._values["output_cache"])
-        self._end_of(before)
+        self._flush_at_end(before)
 
-    def _end_of(self, before: dict[str, Any]) -> None:
+    def _flush_at_end(self, before: dict[str, Any]) -> None:
         """Whatever ends the setting "end" is the end of its changes."""
         if before["consolidate"] == "end" != self._values["consolidate"]:
-            from ._consolidated import flush
+            from ._consolidation import flush
             flush()
 
     def _context(self) -> _core.Context:
@@ -256,10 +256,10 @@ class Config:
         level = values["log_level"]
         wanted["log_level"] = _LOG_LEVELS[level] if level else 0 if "ZARRC_LOG_LEVEL" in os.environ else (
             _log.library_level())
-        files, wanted["python"] = _plugins.registry.wanted(values["entry_points"])
+        files, wanted["python"] = _plugins.registry.list_registrations(values["entry_points"])
         wanted["plugins"] = (*values["plugins"], *(file for file in files if file not in values["plugins"]))
         options = values["plugin_options"]
-        if file := _devices.plugin(_devices.wanted() or values["device"], wanted["plugins"]):
+        if file := _devices.plugin(_devices.wanted_device() or values["device"], wanted["plugins"]):
             wanted["plugins"] += (file,)
             options = _devices.with_nvcomp(options)
         wanted["plugin_options"] = None if options is None else json.dumps(options)
@@ -272,7 +272,7 @@ class Config:
     def _of_now(self) -> tuple[Any, ...]:
         """What a context depends on besides the machine and the environment. It costs little."""
         from ._plugins import registry
-        return self._values, _threads.zarr_setting(), _threads.dask_share(), _log.library_level(), _devices.wanted(), *registry.known()
+        return self._values, _threads.zarr_setting(), _threads.dask_share(), _log.library_level(), _devices.wanted_device(), *registry.snapshot()
 
     def _store_options(self) -> dict[str, Any]:
         values = self._values

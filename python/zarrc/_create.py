@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from . import _codecs, _consolidated, _core, _dtypes
+from . import _codecs, _consolidation, _core, _dtypes
 from ._array import Array, ArrayConfig
 from ._attrs import to_json
 from ._config import config as settings
@@ -52,13 +52,13 @@ def open_or_create(opened: Callable[[], _Node], created: Callable[[], _Node]) ->
     raise exists
 
 
-def shape_of(shape: Any) -> tuple[int, ...]:
+def normalize_shape(shape: Any) -> tuple[int, ...]:
     if isinstance(shape, (int, np.integer)):
         return (int(shape),)
     return tuple(int(n) for n in shape)
 
 
-def _chunks_of(chunks: Any, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+def _normalize_chunks(chunks: Any, shape: tuple[int, ...]) -> tuple[int, ...] | None:
     """Chunks as zarr-python takes them; None: the library chooses."""
     if chunks is None or chunks is True or isinstance(chunks, str) and chunks == "auto":
         return None
@@ -72,12 +72,12 @@ def _chunks_of(chunks: Any, shape: tuple[int, ...]) -> tuple[int, ...] | None:
     if len(chunks) > len(shape):
         raise ValueError(f"chunks: {len(chunks)} lengths for {len(shape)} dimensions")
     if any(isinstance(n, (list, tuple)) for n in chunks):
-        return None  # a rectilinear grid: _grid_of
+        return None  # a rectilinear grid: _grid_document
     given = (*chunks, *shape[len(chunks):])
     return tuple(max(size, 1) if n is None or n == -1 else int(n) for n, size in zip(given, shape))
 
 
-def _grid_of(chunks: Any, shape: tuple[int, ...]) -> str | None:
+def _grid_document(chunks: Any, shape: tuple[int, ...]) -> str | None:
     """A grid of chunks that differ: a list of lengths for a dimension, or metadata of a grid."""
     if isinstance(chunks, Mapping):
         return json.dumps(dict(chunks))
@@ -109,7 +109,7 @@ def _key_encoding(given: Any) -> dict[str, Any]:
 
 
 def _codecs_v3(filters: Any, compressors: Any, serializer: Any) -> str | None:
-    chain = [_codecs.several(filters, 3), None if serializer == "auto" else [_codecs.given(serializer, 3)],
+    chain = [_codecs.several(filters, 3), None if serializer == "auto" else [_codecs.codec_entry(serializer, 3)],
              _codecs.several(compressors, 3)]
     if all(part is None for part in chain):
         return None
@@ -130,21 +130,21 @@ def _codecs_v2(filters: Any, compressors: Any, serializer: Any) -> str | None:
     return json.dumps({"filters": chain or None, "compressor": compressor})
 
 
-def spec_of(context: _core.Context, *, shape: Any, dtype: Any, chunks: Any = "auto", shards: Any = None, filters: Any = "auto",
+def make_spec(context: _core.Context, *, shape: Any, dtype: Any, chunks: Any = "auto", shards: Any = None, filters: Any = "auto",
             compressors: Any = "auto", serializer: Any = "auto", fill_value: Any = DEFAULT_FILL_VALUE, order: str | None = None,
             zarr_format: int | None = None, attributes: Mapping[str, Any] | None = None, chunk_key_encoding: Any = None,
             dimension_names: Any = None, checksum: bool = False) -> dict[str, Any]:
     """The members of a zarr_array_spec."""
     zarr_format = zarr_format or settings["default_zarr_format"]
-    lengths = shape_of(shape)
+    lengths = normalize_shape(shape)
     name = _dtypes.library_name(dtype)
     spec: dict[str, Any] = {"shape": lengths, "zarr_format": zarr_format, "data_type": name,
                             **_key_encoding(chunk_key_encoding)}
     if zarr_format == 2:
         spec.pop("key_encoding", None)
-    spec["chunk_grid"] = _grid_of(chunks, lengths)
+    spec["chunk_grid"] = _grid_document(chunks, lengths)
     if spec["chunk_grid"] is None:
-        spec["chunk_shape"] = _chunks_of(chunks, lengths)
+        spec["chunk_shape"] = _normalize_chunks(chunks, lengths)
     _add_shards(spec, shards, lengths, name, context)
     if fill_value is None and zarr_format == 2:
         spec["fill_value"] = "null"
@@ -180,8 +180,8 @@ def _add_shards(spec: dict[str, Any], shards: Any, shape: tuple[int, ...], dtype
         spec["shard_shape"] = _auto_shards(shape, spec["chunk_shape"])
         return
     if spec["chunk_shape"] is None:
-        spec["chunk_shape"] = _divisors(_library_chunks(context, shape, dtype), shape_of(shards))
-    spec["shard_shape"] = _chunks_of(shards, shape)
+        spec["chunk_shape"] = _divisors(_library_chunks(context, shape, dtype), normalize_shape(shards))
+    spec["shard_shape"] = _normalize_chunks(shards, shape)
 
 
 def _library_chunks(context: _core.Context, shape: tuple[int, ...], dtype: str) -> tuple[int, ...]:
@@ -211,22 +211,22 @@ def create(place: Place, *, overwrite: bool = False, config: Any = None, if_miss
         raise ValueError(f"order: {order!r} is not 'C' or 'F'")
     if order is not None:
         found = ArrayConfig.of({**{n: getattr(found, n) for n in ArrayConfig.__dataclass_fields__}, "order": order})
-    spec: dict[str, Any] = {"document": document} if document else spec_of(place.store._context, **given)
+    spec: dict[str, Any] = {"document": document} if document else make_spec(place.store._context, **given)
     writes = data is not None and write_data
     claims = (writes or claim) and place.store._can_erase  # document and elements are those of one caller
     spec["flags"] = (spec.get("flags", 0) | (_core.ZARR_SPEC_OVERWRITE if overwrite else 0) | (_core.ZARR_SPEC_IF_MISSING if if_missing else 0)
-                     | (_core.ZARR_SPEC_CLAIM if claims else 0) | _consolidated.flag(_core.ZARR_SPEC_CONSOLIDATED))
+                     | (_core.ZARR_SPEC_CLAIM if claims else 0) | _consolidation.flag(_core.ZARR_SPEC_CONSOLIDATED))
     # The library's default codecs depend on the device that the elements are for.
     options = {**found.options(), "device": place.store._options.get("device") or settings["device"]}
     try:
-        with _consolidated.change(place.store, place.path):
+        with _consolidation.change(place.store, place.path):
             array = _core.create_array(Array, place.store, place.path, spec, options)
     except ExistsError as problem:
         raise exists_error(problem, place) from None
     except ZarrcError as problem:
         in_store(problem, place.store.url)
         raise
-    array._configured(found)
+    array._configure(found)
     if writes:
         is_complete = False
         try:
@@ -242,10 +242,10 @@ def _from_data(data: Any, given: dict[str, Any]) -> dict[str, Any]:
         raise ValueError("`shape` and `dtype` are those of `data`: do not give both")
     if not hasattr(data, "shape") or not hasattr(data, "dtype"):
         data = np.asarray(data)
-    return {**given, "shape": data.shape, "dtype": _dtype_of(data)}
+    return {**given, "shape": data.shape, "dtype": _find_dtype(data)}
 
 
-def _dtype_of(data: Any) -> Any:
+def _find_dtype(data: Any) -> Any:
     """What NumPy makes of a data type, else its name: that of torch, or of what other arrays become. Raises TypeError for
     objects that are no text, before anything is created."""
     name = str(data.dtype)

@@ -17,13 +17,13 @@ ALLOCATED = ("cuda", "cuda_managed")  # kinds of memory that an application may 
 _wanted: contextvars.ContextVar[str | None] = contextvars.ContextVar("zarrc_device", default=None)
 
 
-def checked(device: Any) -> str:
+def check_device(device: Any) -> str:
     if not isinstance(device, str):
         raise TypeError(f"device: {device!r} is not a text such as 'cuda:0'")
     return device
 
 
-def place_of(dl_device: Any) -> tuple[int, int]:
+def parse_dl_device(dl_device: Any) -> tuple[int, int]:
     """A device as DLPack names it; the kind may be an enum that equals no number."""
     kind, number = dl_device
     return int(getattr(kind, "value", kind)), int(number)
@@ -34,7 +34,7 @@ def is_of_cuda(device: str | None) -> bool:
     return (device or "").partition(":")[0] in _PLUGINS
 
 
-def wanted() -> str | None:
+def wanted_device() -> str | None:
     """The device of the opening that runs in this thread or task."""
     return _wanted.get()
 
@@ -50,7 +50,7 @@ def checked_allocators(value: Any) -> dict[str, Callable[[int], Any]]:
     return found
 
 
-def block_of(made: Any, nbytes: int) -> tuple[int, Any]:
+def allocated_block(made: Any, nbytes: int) -> tuple[int, Any]:
     """(address, what keeps the memory) of what an application's allocator gave: an object with `ptr`, as RMM and CuPy have it, or
     a tensor. What the library of a tensor has queued on its own stream is then before what is on the default stream."""
     if getattr(made, "nbytes", nbytes) < nbytes:
@@ -70,7 +70,7 @@ def opening_for(device: str | None) -> Iterator[None]:
     if device is None:
         yield
         return
-    token = _wanted.set(checked(device))
+    token = _wanted.set(check_device(device))
     try:
         yield
     finally:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from .errors import UnsupportedError, raised
+from .errors import UnsupportedError, make_error
 
 NATIVE = _core.ZARR_ORDER_NATIVE
 PLAIN, VLEN = _core.ZX_PLAIN, _core.ZX_VLEN  # how elements travel
@@ -31,12 +31,12 @@ def _fields(listed: list[Any]) -> np.dtype[Any]:
     """A struct, from the list of fields of v2 metadata."""
     members = []
     for name, code, *shape in listed:
-        inner = _fields(code) if isinstance(code, list) else named(code)
+        inner = _fields(code) if isinstance(code, list) else find_dtype(code)
         members.append((name, inner, tuple(shape[0])) if shape else (name, inner))
     return np.dtype(members)
 
 
-def named(name: str) -> np.dtype[Any]:
+def find_dtype(name: str) -> np.dtype[Any]:
     """The data type of a name of NumPy or of ml_dtypes, which is imported only if it is needed."""
     try:
         return np.dtype(name)
@@ -44,7 +44,7 @@ def named(name: str) -> np.dtype[Any]:
         try:
             import ml_dtypes  # type: ignore[import-not-found,unused-ignore]
         except ImportError:
-            raise raised(UnsupportedError, f"elements of type {name} need the package ml_dtypes") from None
+            raise make_error(UnsupportedError, f"elements of type {name} need the package ml_dtypes") from None
         found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
         return found
 
@@ -53,7 +53,7 @@ def from_facts(facts: tuple[Any, ...], context: _core.Context | None = None) -> 
     """NumPy's type for a type of the library, in the machine's byte order. Types that NumPy has no
     name for are opaque bytes."""
     numpy, v2, v3, kind, size = facts
-    if plugin_types and numpy is None and v3 and (of_plugin := plugin_types.get(_name_of(v3))):
+    if plugin_types and numpy is None and v3 and (of_plugin := plugin_types.get(_type_name(v3))):
         return of_plugin
     key = (numpy, v2 if kind == _core.ZARR_KIND_STRUCT else None, v3 if kind == _core.ZARR_KIND_OPTIONAL else None, size)
     if key in _cache:
@@ -63,22 +63,22 @@ def from_facts(facts: tuple[Any, ...], context: _core.Context | None = None) -> 
     elif kind == _core.ZARR_KIND_STRUCT and v2:
         found = _fields(json.loads(v2)).newbyteorder("=")
     elif kind == _core.ZARR_KIND_OPTIONAL and context is not None:
-        found = np.dtype([("value", from_facts(context.facts(_underlying(v3)), context)), ("valid", np.bool_)])
+        found = np.dtype([("value", from_facts(context.facts(_underlying_type(v3)), context)), ("valid", np.bool_)])
     else:
         try:
-            found = named(numpy).newbyteorder("=") if numpy else np.dtype(f"V{size}")
+            found = find_dtype(numpy).newbyteorder("=") if numpy else np.dtype(f"V{size}")
         except AttributeError:  # newer than the ml_dtypes that is here
             found = np.dtype(f"V{size}")
     _cache[key] = found
     return found
 
 
-def _name_of(v3: str) -> str:
+def _type_name(v3: str) -> str:
     told = json.loads(v3)
     return str(told["name"] if isinstance(told, dict) else told)
 
 
-def _underlying(v3: str) -> str:
+def _underlying_type(v3: str) -> str:
     inner = json.loads(v3)["configuration"]
     return json.dumps(inner) if inner.get("configuration") else inner["name"]
 
@@ -114,7 +114,7 @@ def _stored_dtype(array: _core.Array) -> np.dtype[Any] | None:
         return None
 
 
-def order_of(wanted: np.dtype[Any], given: np.dtype[Any]) -> int | None:
+def find_byte_order(wanted: np.dtype[Any], given: np.dtype[Any]) -> int | None:
     """The byte order of memory whose elements are of the wanted type, except for their order; None:
     they are of another type."""
     if given == wanted and given.isnative == wanted.isnative:
@@ -154,7 +154,7 @@ def library_name(dtype: Any) -> str:
     if dtype.kind in "TO":
         return "string"
     if dtype.names:
-        return json.dumps(_listed(dtype))
+        return json.dumps(_list_fields(dtype))
     if dtype.kind == "V" and dtype.type.__module__ == "ml_dtypes" or dtype.type.__module__.startswith("ml_dtypes"):
         return str(dtype.name)
     if dtype.kind == "U" and dtype.itemsize == 0 or dtype.kind == "S" and dtype.itemsize == 0:
@@ -164,19 +164,19 @@ def library_name(dtype: Any) -> str:
     return str(dtype.str)
 
 
-def _listed(dtype: np.dtype[Any]) -> list[Any]:
+def _list_fields(dtype: np.dtype[Any]) -> list[Any]:
     """The fields of a struct as v2 metadata list them."""
     assert dtype.names is not None and dtype.fields is not None
     out = []
     for name in dtype.names:
         member = dtype.fields[name][0]
         base, shape = member.subdtype or (member, ())
-        code = _listed(base) if base.names else library_name(base)
+        code = _list_fields(base) if base.names else library_name(base)
         out.append([name, code, list(shape)] if shape else [name, code])
     return out
 
 
-def packed(dtype: np.dtype[Any]) -> np.dtype[Any]:
+def pack_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """A struct without the gaps of an aligned one, as arrays have it."""
     return np.dtype(_packed_fields(dtype)) if dtype.names else dtype
 
@@ -187,7 +187,7 @@ def _packed_fields(dtype: np.dtype[Any]) -> list[Any]:
     for name in dtype.names:
         member = dtype.fields[name][0]
         base, shape = member.subdtype or (member, ())
-        out.append((name, packed(base), shape) if shape else (name, packed(base)))
+        out.append((name, pack_dtype(base), shape) if shape else (name, pack_dtype(base)))
     return out
 
 
@@ -258,15 +258,15 @@ def _plain_context() -> _core.Context:
     return _core.new_context({})
 
 
-def element_of(dtype: Any, value: Any) -> Any:
+def parse_element(dtype: Any, value: Any) -> Any:
     """The element that metadata spell so, as they do for a data type of NumPy."""
     dtype = np.dtype(dtype).newbyteorder("=")
-    plain = packed(dtype)
+    plain = pack_dtype(dtype)
     stored = _plain_context().element(library_name(plain), json.dumps(value))
     return np.frombuffer(stored, plain)[0].astype(dtype)
 
 
-def spelling_of(dtype: Any, element: Any) -> Any:
+def spell_element(dtype: Any, element: Any) -> Any:
     """How metadata spell an element of a data type of NumPy."""
-    plain = packed(np.dtype(dtype).newbyteorder("="))
+    plain = pack_dtype(np.dtype(dtype).newbyteorder("="))
     return json.loads(_plain_context().element_json(library_name(plain), np.asarray(element).astype(plain).tobytes()))

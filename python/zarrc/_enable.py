@@ -11,14 +11,14 @@ _BUFFER = "ndbuffer"
 _BUFFER_NAME = "zarrc.ZarrcNDBuffer"
 
 
-class Enabled:
+class EnabledScope:
     """What `zarrc.enable` returns; as a context manager it takes the change of the pipeline back. The setting `ndbuffer`
     stays: a read of zarr-python's own pipeline in another thread, of a part of a shard, would fail if it changed meanwhile."""
 
     def __init__(self, before: str) -> None:
         self._before = before
 
-    def __enter__(self) -> Enabled:
+    def __enter__(self) -> EnabledScope:
         return self
 
     def __exit__(self, *unused: object) -> None:
@@ -32,7 +32,7 @@ def _default(section: str) -> Any:
     return next(one[section] for one in config.defaults if section in one)
 
 
-def enable() -> Enabled:
+def enable() -> EnabledScope:
     """Makes zarr-python use zarrc for arrays that are opened from now on, or only inside the block when used as a context
     manager. Arrays that a read returns are in memory that zarrc keeps for the next read, unless the program has changed
     zarr-python's setting ``ndbuffer``."""
@@ -50,7 +50,7 @@ def enable() -> Enabled:
     buffer: Any = ZarrcNDBuffer
     register_pipeline(pipeline)
     register_ndbuffer(buffer)
-    before = Enabled(zarr.config.get(_SETTING))
+    before = EnabledScope(zarr.config.get(_SETTING))
     zarr.config.set({_SETTING: _NAME})
     if zarr.config.get(_BUFFER) == _default(_BUFFER):
         zarr.config.set({_BUFFER: _BUFFER_NAME})

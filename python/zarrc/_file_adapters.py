@@ -52,18 +52,18 @@ class FsspecAdapter(Adapter):
             return None
 
     @staticmethod
-    def size_of(info: dict[str, Any]) -> int | None:
+    def file_size(info: dict[str, Any]) -> int | None:
         return None if info.get("type") == "directory" else int(info["size"])
 
     async def size(self, key: str) -> int | None:
         try:
-            return self.size_of(await self.fs._info(self.path(key)))
+            return self.file_size(await self.fs._info(self.path(key)))
         except (FileNotFoundError, NotADirectoryError):
             return None
 
     def size_now(self, key: str) -> int | None:
         try:
-            return self.size_of(self.fs.info(self.path(key)))
+            return self.file_size(self.fs.info(self.path(key)))
         except (FileNotFoundError, NotADirectoryError):
             return None
 
@@ -121,7 +121,7 @@ class FsspecAdapter(Adapter):
         except (FileNotFoundError, NotADirectoryError):
             return []
 
-    def pickled(self) -> Any:
+    def picklable_source(self) -> Any:
         return self
 
     def describe(self) -> str:

@@ -7,7 +7,7 @@ zarr-python, because the sessions of fsspec and others belong to the loop that m
 for its file systems; else one of this module. A coroutine answers many operations, one after the
 other, so that there is none for each of them.
 
-For the rest of the package: `store_of` (the Store of zarrc for a store of zarr-python), `open_foreign`
+For the rest of the package: `wrap_store` (the Store of zarrc for a store of zarr-python), `open_foreign`
 and `open_url`. Do not call them, or wait for what they return, on the event loop that the store
 itself needs.
 """
@@ -53,7 +53,7 @@ def _failure(key: str, problem: BaseException) -> tuple[int, str, int]:
 # ---- the answers ----
 
 
-def _missing(batch: _core.Batch, i: int, key: str) -> None:
+def _end_missing(batch: _core.Batch, i: int, key: str) -> None:
     batch.end(i, _core.ZARR_ERR_NOT_FOUND, f"{key}: there is no such key")
 
 
@@ -67,19 +67,19 @@ def _op(adapter: Adapter, batch: _core.Batch, i: int) -> Steps:
         if verb in (_core.ZARR_STORE_GET, _core.ZX_RANGE):
             value = (yield adapter.get(key, offset, length)) if length != 0 else b""
             if value is None:
-                _missing(batch, i, key)
+                _end_missing(batch, i, key)
             elif length == 0 or not batch.give(i, value):
                 size = yield adapter.size(key)
-                _missing(batch, i, key) if size is None else batch.give(i, value, size)
+                _end_missing(batch, i, key) if size is None else batch.give(i, value, size)
         elif verb == _core.ZARR_STORE_PUT:
             yield adapter.put(key, batch.data(i))
             batch.end(i)
         elif verb == _core.ZARR_STORE_ERASE:
             found = yield adapter.erase(key)
-            batch.end(i) if found else _missing(batch, i, key)
+            batch.end(i) if found else _end_missing(batch, i, key)
         else:
             size = yield adapter.size(key)
-            _missing(batch, i, key) if size is None else batch.end(i, 0, None, 0, size)
+            _end_missing(batch, i, key) if size is None else batch.end(i, 0, None, 0, size)
     except BaseException as problem:
         batch.end(i, *_failure(key, problem))
 
@@ -329,9 +329,9 @@ class _Stores(Service):
         tasks = {loop.create_task(work()) for _ in range(min(len(parts), adapter.parallel))}
         self._tasks[batch.call] = tasks
         for task in tuple(tasks):
-            task.add_done_callback(functools.partial(self._done, batch, tasks))
+            task.add_done_callback(functools.partial(self._finish, batch, tasks))
 
-    def _done(self, batch: _core.Batch, tasks: set[asyncio.Task[None]], task: asyncio.Task[None]) -> None:
+    def _finish(self, batch: _core.Batch, tasks: set[asyncio.Task[None]], task: asyncio.Task[None]) -> None:
         tasks.discard(task)
         if not task.cancelled():
             task.exception()  # operations have their answer already
@@ -392,7 +392,7 @@ _stores: weakref.WeakValueDictionary[tuple[Any, ...], Store] = weakref.WeakValue
 _stores_lock = threading.Lock()
 
 
-def caps_of(adapter: Adapter) -> int:
+def store_caps(adapter: Adapter) -> int:
     """What a store can do, as the library has it."""
     return (_core.ZARR_STORE_CAP_RANGES | _core.ZARR_STORE_CAP_SUFFIX
             | (_core.ZARR_STORE_CAP_LIST if adapter.can_list else 0)
@@ -408,9 +408,9 @@ def open_adapter(adapter: Adapter) -> Store:
     number = service().add(adapter)
     flags = 0 if adapter.can_write else _core.ZARR_STORE_READ_ONLY
     url = adapter.describe().replace("\0", "")
-    store = _core.open_foreign(Store, config._context(), service().native, url, number, caps_of(adapter), adapter.parallel, flags,
+    store = _core.open_foreign(Store, config._context(), service().native, url, number, store_caps(adapter), adapter.parallel, flags,
                                adapter.can_flush, adapter.can_erase_prefix)
-    store._options = {"flags": flags, "device": _devices.wanted()}
+    store._options = {"flags": flags, "device": _devices.wanted_device()}
     store._adapter = adapter
     return store
 
@@ -418,7 +418,7 @@ def open_adapter(adapter: Adapter) -> Store:
 def open_foreign(source: Any, calls: Calls | None = None) -> Store | None:
     """The Store of zarrc for a store of another kind; None: it is none. The same source gives the
     same Store while that is in use. `calls`: for a store of zarr-python."""
-    from ._adapters import Calls, adapter_of
+    from ._adapters import Calls, find_adapter
     from ._config import config
 
     calls = calls or Calls()
@@ -427,14 +427,14 @@ def open_foreign(source: Any, calls: Calls | None = None) -> Store | None:
         store = _stores.get(key)
         if store is not None and store._adapter is not None and store._adapter.source is source:
             return store
-        adapter = adapter_of(source, calls)
+        adapter = find_adapter(source, calls)
         if adapter is None:
             return None
         _stores[key] = store = open_adapter(adapter)
         return store
 
 
-def store_of(zarr_store: Any, calls: Calls | None = None) -> Store:
+def wrap_store(zarr_store: Any, calls: Calls | None = None) -> Store:
     """The Store of zarrc for a store of zarr-python, whose operations go through its own methods."""
     store = open_foreign(zarr_store, calls)
     if store is None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from . import _array, _consolidated, _core, _create, _dtypes
+from . import _array, _consolidation, _core, _create, _dtypes
 from ._array import Array, Metadata
 from ._attrs import to_json
 from ._info import Info, Tree
@@ -90,13 +90,13 @@ class Group(Node, _core.Group):
     def get_array(self, path: str) -> Array:
         """Opens an array below the group."""
         try:
-            return _array.opened(self.store, path.strip("/"), within=self)
+            return _array.open_in_store(self.store, path.strip("/"), within=self)
         except NotFoundError as problem:
             raise as_class(ArrayNotFoundError, problem) from None
 
     def get_group(self, path: str) -> Group:
         """Opens a group below the group."""
-        return opened(self.store, path.strip("/"), within=self)
+        return open_in_store(self.store, path.strip("/"), within=self)
 
     def __setitem__(self, name: str, value: Any) -> None:
         """Creates an array of the value, or replaces one."""
@@ -105,7 +105,7 @@ class Group(Node, _core.Group):
     def __delitem__(self, name: str) -> None:
         path = self._child(name)
         try:
-            _consolidated.delete(self.store, path)
+            _consolidation.delete(self.store, path)
         except NotFoundError as problem:
             raise KeyError(name) from problem
 
@@ -176,17 +176,17 @@ class Group(Node, _core.Group):
             raise TypeError(f"{found.name} is an array, not a group")
         if found is not None:
             return found
-        return _create.open_or_create(lambda: self._add_unlisted(opened(self.store, self._child(name), use_consolidated=False)),
+        return _create.open_or_create(lambda: self._add_unlisted(open_in_store(self.store, self._child(name), use_consolidated=False)),
                                       lambda: self.create_group(name, attributes=attributes))
 
     def _add_unlisted(self, node: _Member) -> _Member:
         """Adds to consolidated metadata a node that it does not list, perhaps because the call that created it was killed."""
         if self._is_consolidated and not self.read_only:
-            _consolidated.update_above(self.store, node.path, below=True)
+            _consolidation.update_above(self.store, node.path, below=True)
         return node
 
     def require_groups(self, *names: str) -> tuple[Group, ...]:
-        with _consolidated.join_updates():
+        with _consolidation.join_updates():
             return tuple(self.require_group(name) for name in names)
 
     def create_array(self, name: str, **given: Any) -> Array:
@@ -201,12 +201,12 @@ class Group(Node, _core.Group):
         `exact`: of one that can be cast to it."""
         found = self.get(name)
         if found is None:
-            found = _create.open_or_create(lambda: self._add_unlisted(_array.opened(self.store, self._child(name))),
+            found = _create.open_or_create(lambda: self._add_unlisted(_array.open_in_store(self.store, self._child(name))),
                                            lambda: self.create_array(name, shape=shape, dtype=dtype or "float64", **given))
         if isinstance(found, Group):
             raise TypeError(f"{found.name} is a group, not an array")
-        if found.shape != _create.shape_of(shape):
-            raise TypeError(f"{found.name} has the shape {found.shape}, not {_create.shape_of(shape)}")
+        if found.shape != _create.normalize_shape(shape):
+            raise TypeError(f"{found.name} has the shape {found.shape}, not {_create.normalize_shape(shape)}")
         if dtype is None or _dtypes.library_name(dtype) == _dtypes.library_name(found.dtype):
             return found
         if exact or not np.can_cast(found.dtype, np.dtype(dtype)):
@@ -248,11 +248,11 @@ class Group(Node, _core.Group):
 
     def move(self, source: str, dest: str) -> None:
         """Moves a member; in one step where the store can."""
-        _consolidated.copy(self.store, self._child(source), self.store, self._child(dest), is_move=True)
+        _consolidation.copy(self.store, self._child(source), self.store, self._child(dest), is_move=True)
 
     def refresh(self) -> Group:
         """Another handle of the group, which has read its metadata again."""
-        return opened(self.store, self.path, use_consolidated=self._use_consolidated)
+        return open_in_store(self.store, self.path, use_consolidated=self._use_consolidated)
 
     async def update_attributes_async(self, new_attributes: Mapping[str, Any]) -> Group:
         """`update_attributes` on the executor of the loop."""
@@ -291,7 +291,7 @@ class Group(Node, _core.Group):
         return f"<div><b>zarrc.Group</b> <code>{self.name}</code>{self.tree(level=1)._repr_html_()}</div>"
 
     def __reduce__(self) -> Any:
-        return opened, (self.store, self.path), {"_use_consolidated": self._use_consolidated}
+        return open_in_store, (self.store, self.path), {"_use_consolidated": self._use_consolidated}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -319,7 +319,7 @@ def _legacy(shape: Any, given: dict[str, Any], fill_value: Any) -> dict[str, Any
     return {**given, "shape": shape, "fill_value": given.get("fill_value", fill_value)}
 
 
-def opened(store: Any, path: str, *, zarr_format: int | None = None, use_consolidated: bool | str | None = None,
+def open_in_store(store: Any, path: str, *, zarr_format: int | None = None, use_consolidated: bool | str | None = None,
            within: Any = None) -> Group:
     """Opens a group of a store, or below a group."""
     options: dict[str, Any] = {"zarr_format": zarr_format or 0,
@@ -351,9 +351,9 @@ def create(place: Place, *, overwrite: bool = False, attributes: Mapping[str, An
     text = to_json(dict(attributes)) if attributes else None
     from ._config import config
     try:
-        with _consolidated.change(place.store, place.path):
+        with _consolidation.change(place.store, place.path):
             group = _core.create_group(Group, place.store, place.path, zarr_format or config["default_zarr_format"], text,
-                                       flags | _consolidated.flag(_core.ZARR_GROUP_CONSOLIDATED))
+                                       flags | _consolidation.flag(_core.ZARR_GROUP_CONSOLIDATED))
     except ExistsError as problem:
         raise _create.exists_error(problem, place) from None
     except ZarrcError as problem:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _core, _dtypes
-from .errors import BoundsCheckError, UnsupportedError, raised
+from .errors import BoundsCheckError, UnsupportedError, make_error
 
 if TYPE_CHECKING:
     from ._array import Array
@@ -63,7 +63,7 @@ def _indexes(item: Any, dimension: int) -> np.ndarray[Any, Any] | int:
     if array.dtype.kind not in "iu":
         raise IndexError(f"dimension {dimension}: indexes are integers or bool, not {array.dtype}")
     if array.dtype.kind == "u" and array.size and int(array.max()) > np.iinfo(np.int64).max:
-        raise raised(BoundsCheckError, f"dimension {dimension}: an index is out of bounds")
+        raise make_error(BoundsCheckError, f"dimension {dimension}: an index is out of bounds")
     if array.ndim == 0:
         return int(array)
     return np.ascontiguousarray(array, dtype=np.int64)
@@ -140,7 +140,7 @@ def points(array: Array, key: Any) -> Selection:
     return array._select_points(np.ascontiguousarray(coordinates, dtype=np.int64), shape)
 
 
-def vectorised(array: Array, key: Any) -> Selection:
+def select_vectorised(array: Array, key: Any) -> Selection:
     """What `vindex` takes: coordinates or a mask."""
     return mask(array, key) if is_mask(key, array.ndim) else points(array, key)
 
@@ -167,12 +167,12 @@ def any_key(array: Array, key: Any) -> Selection:
 # ---- elements out ----
 
 
-def unwrapped(out: Any) -> Any:
+def unwrap(out: Any) -> Any:
     """The array in an NDBuffer of zarr-python, in memory of the host or of a device; anything else as it is."""
     return out.as_ndarray_like() if hasattr(out, "as_ndarray_like") else out
 
 
-def _memory_of(out: Any) -> np.ndarray[Any, Any]:
+def _output_memory(out: Any) -> np.ndarray[Any, Any]:
     """The array behind `out=`: NumPy's, an NDBuffer of zarr-python, or anything with the buffer protocol."""
     if isinstance(out, np.ndarray):
         return out
@@ -186,14 +186,14 @@ CUDA_KINDS = (_core.ZARR_DEVICE_CUDA, _core.ZARR_DEVICE_CUDA_MANAGED)  # memory 
 DEFAULT_STREAM = 1  # what DLPack and CUDA call the legacy default stream
 
 
-def lent(tensor: Any, array: Array, options: dict[str, Any] | None = None, *, is_out: bool = False) -> tuple[Any, dict[str, Any]]:
+def lend(tensor: Any, array: Array, options: dict[str, Any] | None = None, *, is_out: bool = False) -> tuple[Any, dict[str, Any]]:
     """(memory of a tensor of another library, options of a call that uses it). Work on memory of CUDA
     that its library has queued comes first: the library orders the stream that is named here after it, and
     ours begins after what is on that stream."""
     options = options or {}
     if not hasattr(tensor, "__dlpack__"):
         return _of_interface(tensor, array, options, is_out)
-    if _device_of(tensor) in CUDA_KINDS:
+    if _device_kind(tensor) in CUDA_KINDS:
         return _capsule(tensor, stream=DEFAULT_STREAM), {**options, "stream": DEFAULT_STREAM}
     return _capsule(tensor), options
 
@@ -220,7 +220,7 @@ def _of_interface(tensor: Any, array: Array, options: dict[str, Any], is_out: bo
     return (pointer, tuple(told["shape"]), told.get("strides"), tensor), options
 
 
-def _device_of(tensor: Any) -> int:
+def _device_kind(tensor: Any) -> int:
     """DLPack's number of the kind of memory."""
     return int(tensor.__dlpack_device__()[0]) if hasattr(tensor, "__dlpack_device__") else _core.ZARR_DEVICE_CPU
 
@@ -235,7 +235,7 @@ def _check_out(out: np.ndarray[Any, Any], shape: tuple[int, ...], dtype: np.dtyp
     """The byte order of an array to fill."""
     if out.shape != shape:
         raise ValueError(f"out has the shape {out.shape}, and the selection {shape}")
-    order = _dtypes.order_of(dtype, out.dtype)
+    order = _dtypes.find_byte_order(dtype, out.dtype)
     if order is None:
         raise TypeError(f"out has the data type {out.dtype}, and the array {dtype}")
     if not out.flags.writeable:
@@ -279,11 +279,11 @@ def _read_fields(array: Array, selection: Selection | None, names: list[str], ou
     shape = array.shape if selection is None else selection.shape
     if len(names) == 1:
         base, inner = types[0].subdtype or (types[0], ())
-        found = fresh(array, (*shape, *inner), base) if out is None else _memory_of(out)
+        found = fresh(array, (*shape, *inner), base) if out is None else _output_memory(out)
         order = _check_out(found, (*shape, *inner), base)
         array._read(selection, found, order, {**options, "field": names[0]})
         return found[()] if out is None and found.ndim == 0 else found if out is None else out
-    found = fresh(array, shape, np.dtype(list(zip(names, types)))) if out is None else _memory_of(out)
+    found = fresh(array, shape, np.dtype(list(zip(names, types)))) if out is None else _output_memory(out)
     for name in names:
         _read_fields(array, selection, [name], found[name], options)
     return found[()] if out is None and found.ndim == 0 else found if out is None else out
@@ -306,7 +306,7 @@ def from_vlen(array: Array, found: _core.Vlen) -> np.ndarray[Any, Any]:
 
 def check_objects(out: Any, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
     """The array behind `out=` for elements of any length, which memory of fixed-width text would cut."""
-    target = _memory_of(out)
+    target = _output_memory(out)
     if target.shape != shape:
         raise ValueError(f"out has the shape {target.shape}, and the selection {shape}")
     if target.dtype.kind not in ("O", "T"):
@@ -315,7 +315,7 @@ def check_objects(out: Any, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
     return target
 
 
-def given(found: np.ndarray[Any, Any], out: Any, objects: np.ndarray[Any, Any] | None) -> Any:
+def finish_read(found: np.ndarray[Any, Any], out: Any, objects: np.ndarray[Any, Any] | None) -> Any:
     """What a read of elements of any length returns."""
     if objects is None:
         return found[()] if found.ndim == 0 else found
@@ -327,24 +327,24 @@ def read(array: Array, selection: Selection | None, *, out: Any = None, fields: 
          options: dict[str, Any] | None = None) -> Any:
     """Reads a selection into a new array, or into `out`."""
     options = options or {}
-    if out is not None and (inner := unwrapped(out)) is not out:
+    if out is not None and (inner := unwrap(out)) is not out:
         read(array, selection, out=inner, fields=fields, options=options)
         return out
     if fields:
         return _read_fields(array, selection, [fields] if isinstance(fields, str) else list(fields), out, options)
     shape = array.shape if selection is None else selection.shape
     if array._how == _dtypes.OTHER:
-        raise raised(UnsupportedError, f"elements of type {array._facts[2]} have no counterpart in NumPy", node=array.name)
+        raise make_error(UnsupportedError, f"elements of type {array._facts[2]} have no counterpart in NumPy", node=array.name)
     if array._how == _dtypes.VLEN:
         objects = None if out is None else check_objects(out, shape)
         box = array._vlen(shape)
         array._read(selection, box, _dtypes.NATIVE, options)
-        return given(from_vlen(array, box), out, objects)
+        return finish_read(from_vlen(array, box), out, objects)
     if out is not None and is_tensor(out):
-        memory, options = lent(out, array, options, is_out=True)
+        memory, options = lend(out, array, options, is_out=True)
         array._read(selection, memory, _dtypes.NATIVE, options)
         return out
-    target = fresh(array, shape, array.dtype) if out is None else _memory_of(out)
+    target = fresh(array, shape, array.dtype) if out is None else _output_memory(out)
     if out is not None and _is_packed(array, target, shape):
         array._read(selection, target, _dtypes.NATIVE, {**options, "packed": 1})
         return out
@@ -359,7 +359,7 @@ def read(array: Array, selection: Selection | None, *, out: Any = None, fields: 
 
 def read_points(array: Array, selection: Selection, *, out: Any, fields: Any) -> Any:
     """zarr-python's buffer for coordinates of several dimensions is flat, and the result is not."""
-    flat = unwrapped(out)
+    flat = unwrap(out)
     if flat is not out and flat.ndim == 1 and flat.size == math.prod(selection.shape):
         flat = flat.reshape(selection.shape)
     return read(array, selection, out=flat, fields=fields)
@@ -379,7 +379,7 @@ def coerce(dtype: np.dtype[Any], value: Any) -> tuple[np.ndarray[Any, Any], int]
         array = np.asarray(value)
     else:
         array = np.asarray(value, dtype=dtype)
-    order = _dtypes.order_of(dtype, array.dtype)
+    order = _dtypes.find_byte_order(dtype, array.dtype)
     if order is None:
         array = array.astype(dtype)
         order = _dtypes.NATIVE if dtype.isnative else _dtypes.SWAPPED
@@ -396,7 +396,7 @@ def to_vlen(array: Array, value: Any) -> _core.Vlen:
     """Text or bytes as the library takes them."""
     kind = array._facts[3]
     if kind == _core.ZARR_KIND_VARRAY:
-        return _ragged(array, value)
+        return _pack_lists(array, value)
     # Not NumPy's own text, which loses NULs at the end.
     given = np.asarray(value) if hasattr(value, "__array__") else np.asarray(value, object)
     if kind == _core.ZARR_KIND_STRING and given.dtype.kind not in ("O", "T", "U"):
@@ -412,7 +412,7 @@ def to_vlen(array: Array, value: Any) -> _core.Vlen:
     return array._vlen(given.shape, listed)
 
 
-def _ragged(array: Array, value: Any) -> _core.Vlen:
+def _pack_lists(array: Array, value: Any) -> _core.Vlen:
     """Lists of any length: an array of objects, each of them a list."""
     if not isinstance(value, np.ndarray) or value.dtype != object:
         one = np.empty((), object)
@@ -432,9 +432,9 @@ def write(array: Array, selection: Selection | None, value: Any, *, fields: Any 
     elif array._how == _dtypes.VLEN:
         array._write(selection, to_vlen(array, value), _dtypes.NATIVE, options)
     elif array._how == _dtypes.OTHER:
-        raise raised(UnsupportedError, f"elements of type {array._facts[2]} have no counterpart in NumPy", node=array.name)
+        raise make_error(UnsupportedError, f"elements of type {array._facts[2]} have no counterpart in NumPy", node=array.name)
     elif is_tensor(value) and not _has_numpy(value):
-        memory, options = lent(value, array, options)
+        memory, options = lend(value, array, options)
         array._write(selection, memory, _dtypes.NATIVE, options)
     elif options.get("packed"):
         array._write(selection, np.asarray(value, np.uint8), _dtypes.NATIVE, options)
@@ -445,7 +445,7 @@ def write(array: Array, selection: Selection | None, value: Any, *, fields: Any 
 
 def _has_numpy(value: Any) -> bool:
     """Whether a tensor becomes an array of NumPy; one of bfloat16 does not, nor one on a device."""
-    if not hasattr(value, "__dlpack__") or _device_of(value) not in HOST_KINDS:
+    if not hasattr(value, "__dlpack__") or _device_kind(value) not in HOST_KINDS:
         return False
     try:
         np.asarray(value)

@@ -69,7 +69,7 @@ def _in_child() -> None:
     _core.flights().clear()
     _core.ask_threads(_threads.of_worker)
     STATS.in_child()
-    for name in ("zarrc._config", "zarrc._store", "zarrc._foreign", "zarrc._pipeline", "zarrc._plugins", "zarrc._aio", "zarrc._consolidated"):
+    for name in ("zarrc._config", "zarrc._store", "zarrc._foreign", "zarrc._pipeline", "zarrc._plugins", "zarrc._aio", "zarrc._consolidation"):
         if module := sys.modules.get(name):
             module.in_child()
 

@@ -59,7 +59,7 @@ class Node:
         return self
 
     def _change_attribute(self, name: str | None, value: str | None, is_all: bool) -> None:
-        from ._consolidated import change
+        from ._consolidation import change
         with change(self.store, self.path):
             self._attribute(name, value, is_all)
 

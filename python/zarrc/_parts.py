@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ._array import Array
 
 
-def _given(out: Any, n: int) -> list[Any]:
+def _split_out(out: Any, n: int) -> list[Any]:
     """The memory for each of `n` selections: a list of it, or the rows of one array or tensor."""
     found = [out[i, ...] for i in range(len(out))] if isinstance(out, np.ndarray) else list(out)
     if len(found) != n:
@@ -27,11 +27,11 @@ def _memory(array: Array, selections: Sequence[_core.Selection], out: list[Any],
     memory, orders = [], set()
     for selection, one in zip(selections, out):
         if _indexing.is_tensor(one):
-            one, options = _indexing.lent(one, array, options, is_out=True)
+            one, options = _indexing.lend(one, array, options, is_out=True)
             memory.append(one)
             orders.add(_dtypes.NATIVE)
         else:
-            memory.append(_indexing._memory_of(one))
+            memory.append(_indexing._output_memory(one))
             orders.add(_indexing._check_out(memory[-1], selection.shape, array.dtype))
     if len(orders) > 1:
         raise ValueError("out has memory of both byte orders")
@@ -41,7 +41,7 @@ def _memory(array: Array, selections: Sequence[_core.Selection], out: list[Any],
 def read(array: Array, keys: Iterable[Any], out: Any, options: dict[str, Any]) -> list[Any]:
     """What `Array.read_many` gives."""
     selections = [_indexing.any_key(array, key) for key in keys]
-    given = None if out is None else _given(out, len(selections))
+    given = None if out is None else _split_out(out, len(selections))
     if array._how != _dtypes.PLAIN:  # text and bytes of any length have no memory that the library fills
         return [_indexing.read(array, selection, out=None if given is None else given[i], options=options)
                 for i, selection in enumerate(selections)]

@@ -33,12 +33,12 @@ from zarr.storage import LocalStore, MemoryStore, StorePath
 
 from . import _aio, _batch, _core, _devices, _dtypes, _foreign, _indexing, _quick, _store
 from ._adapters import Calls
-from ._batch import Item, Refused
+from ._batch import Item, Refusal
 from ._config import SYMLINKS, config
 from ._stats import STATS
 from ._zarr_adapters import describe_store, host_prototype
 from ._zarr_store import ZarrcStore
-from .errors import UnsupportedError, ZarrcError, in_store, raised
+from .errors import UnsupportedError, ZarrcError, in_store, make_error
 
 _log = logging.getLogger("zarrc")
 _ORDERS = {"lexicographic": 0, "unordered": 0, "morton": _core.ZARR_INNER_ORDER_MORTON,
@@ -72,7 +72,7 @@ class Settings(NamedTuple):
     context: _core.Context
 
 
-class Counted(NamedTuple):
+class CoreCount(NamedTuple):
     """The settings of the latest new array, and when its cores were counted."""
 
     at: float
@@ -81,7 +81,7 @@ class Counted(NamedTuple):
 
 
 _RECENT = 1.0  # seconds in which the quota of the control group is not read again
-_counted: Counted | None = None
+_counted: CoreCount | None = None
 
 
 def _settings_of_new(now: tuple[Any, ...]) -> Settings:
@@ -91,7 +91,7 @@ def _settings_of_new(now: tuple[Any, ...]) -> Settings:
     machine = os.sched_getaffinity(0), os.environ.get("ZARRC_MAX_THREADS"), os.environ.get("ZARRC_LOG_LEVEL")
     at, found = time.monotonic(), _counted
     if found is None or at - found.at >= _RECENT or (found.machine, found.settings.of) != (machine, now):
-        found = _counted = Counted(at, machine, Settings(now, config._context()))
+        found = _counted = CoreCount(at, machine, Settings(now, config._context()))
     return found.settings
 
 
@@ -141,12 +141,12 @@ def _check_builtin(codec: Any) -> None:
     if kind.__name__ == "V2Codec" and kind.__module__ == "zarr.codecs._v2":
         for one in (*(codec.filters or ()), codec.compressor):
             if one is not None and type(one).__module__.partition(".")[0] != "numcodecs":
-                raise Refused(f"codec {_class_name(one)}")
+                raise Refusal(f"codec {_class_name(one)}")
     elif not kind.__module__.startswith("zarr.codecs."):
-        raise Refused(f"codec {_class_name(codec)}")
+        raise Refusal(f"codec {_class_name(codec)}")
     elif kind.__name__ == "ShardingCodec":
         if any(vars(cls).get(name) is not value for cls, name, value in _OF_SHARDS):
-            raise Refused(f"codec {_class_name(codec)} with other methods")
+            raise Refusal(f"codec {_class_name(codec)} with other methods")
         for one in (*codec.codecs, *codec.index_codecs):
             _check_builtin(one)
 
@@ -162,15 +162,15 @@ def _document(metadata: Any) -> dict[str, Any]:
                 found = metadata.to_buffer_dict(cpu.buffer_prototype)
                 document = json.loads((found.get("zarr.json") or found[".zarray"]).to_bytes())
     except Exception as problem:
-        raise Refused(f"metadata without a document: {type(problem).__name__}") from None
+        raise Refusal(f"metadata without a document: {type(problem).__name__}") from None
     for name in ("attributes", "consolidated_metadata", "dimension_names"):  # no call of the library here needs them
         document.pop(name, None)
     return document
 
 
-def _lack(problem: UnsupportedError) -> Refused:
+def _lack(problem: UnsupportedError) -> Refusal:
     """What is missing, without the node: one cause counts for all arrays."""
-    return Refused(str(problem.args[0]).removeprefix(f"{problem.node or '/'}: "))
+    return Refusal(str(problem.args[0]).removeprefix(f"{problem.node or '/'}: "))
 
 
 class Engine:
@@ -201,25 +201,25 @@ class Engine:
             named = type(encoding).__name__
             if named not in ("DefaultChunkKeyEncoding", "V2ChunkKeyEncoding") or not (
                     type(encoding).__module__.startswith("zarr.core.chunk_key_encodings")):
-                raise Refused(f"chunk key encoding {_class_name(encoding)}")
+                raise Refusal(f"chunk key encoding {_class_name(encoding)}")
             self.separator = encoding.separator
             self._parts = self.ndim + 1 if named[0] == "D" else max(self.ndim, 1)
             grid = metadata.chunk_grid
             edges = getattr(grid, "chunk_shape", None) or getattr(grid, "chunk_shapes", ())
         if len(edges) != self.ndim:
-            raise Refused(f"chunk grid {_class_name(metadata.chunk_grid)}")
+            raise Refusal(f"chunk grid {_class_name(metadata.chunk_grid)}")
         self.grid = _batch.Grid(tuple(edges))
 
-    def places_of(self, keys: list[str], path: str) -> np.ndarray[Any, Any]:
+    def parse_keys(self, keys: list[str], path: str) -> np.ndarray[Any, Any]:
         """The grid coordinates of keys, also of chunks that the array did not have when it was opened."""
         start = len(path) + 1 if path else 0
         found = [key[start:].split(self.separator)[-self.ndim:] for key in keys]
         return np.array(found).astype(np.int64).reshape(len(keys), self.ndim)
 
-    def grown(self, batch: list[Item], places: np.ndarray[Any, Any]) -> Engine:
+    def grow(self, batch: list[Item], places: np.ndarray[Any, Any]) -> Engine:
         """This, or the same array with more chunks in a rectilinear grid: zarr-python adds one to each list of edges that
         the array outgrows, and leaves those that are there."""
-        edges, shape = self.grid.grown(batch, places, self._json["shape"])
+        edges, shape = self.grid.grow(batch, places, self._json["shape"])
         if shape is None:
             return self
         with self._lock:
@@ -236,7 +236,7 @@ class Engine:
                                "chunk_grid": {**grid, "configuration": {**grid["configuration"], "chunk_shapes": edges}}}
         return found
 
-    def path_of(self, key: str) -> str:
+    def array_path(self, key: str) -> str:
         """The path of the array, from the key of one of its chunks."""
         parts = key.rsplit("/", self._parts if self.separator == "/" else 1)
         return parts[0] if len(parts) > (self._parts if self.separator == "/" else 1) else ""
@@ -286,11 +286,11 @@ class Engine:
             found = _core.open_document(_core.Array, store, path, text, None, {"flags": _core.ZARR_OPEN_GRID_SHAPE if shape is None else 0})
             found._check_codecs(False)
         except (TypeError, UnicodeEncodeError) as problem:  # such as half of a surrogate pair, which Python takes for text
-            raise Refused(f"metadata without a document: {type(problem).__name__}") from None
+            raise Refusal(f"metadata without a document: {type(problem).__name__}") from None
         except UnsupportedError as problem:
             raise _lack(problem) from None
         if found._how == _dtypes.OTHER:
-            raise Refused(f"data type {document.get('data_type', document.get('dtype'))} without a counterpart in NumPy")
+            raise Refusal(f"data type {document.get('data_type', document.get('dtype'))} without a counterpart in NumPy")
         with self._lock:
             if len(self._handles) >= _HANDLES:
                 self._handles.clear()
@@ -308,11 +308,11 @@ def _engine(pipeline: Any) -> Engine:
         with _engines_lock:
             try:
                 found = Engine(state["_metadata"], tuple(pipeline), state.get("_document"))
-            except Refused as why:
+            except Refusal as why:
                 found = str(why)
             state["_engine"] = found
     if isinstance(found, str):
-        raise Refused(found)
+        raise Refusal(found)
     assert isinstance(found, Engine)
     return found
 
@@ -323,7 +323,7 @@ def in_child() -> None:
     _stores_lock, _engines_lock, _counted = threading.Lock(), threading.Lock(), None
 
 
-def made(cls: Any, metadata: Any) -> Any:
+def make_pipeline(cls: Any, metadata: Any) -> Any:
     """A pipeline for the metadata of an array, as zarr-python makes its own."""
     if metadata.zarr_format == 2:
         from zarr.codecs._v2 import V2Codec
@@ -340,7 +340,7 @@ def made(cls: Any, metadata: Any) -> Any:
     if metadata.zarr_format == 3 and hasattr(metadata.chunk_grid, "chunk_shapes"):
         try:  # now, because a setting of zarr-python that may change forbids its text
             pipeline.__dict__["_document"] = _document(metadata)
-        except Refused:
+        except Refusal:
             pass
     return pipeline
 
@@ -359,23 +359,23 @@ class Job:
                  is_write: bool) -> None:
         self.engine, self.batch, self.device, self.is_write = engine, batch, device, is_write
         self.store = batch[0][0].store
-        self.path = engine.path_of(batch[0][0].path)
+        self.path = engine.array_path(batch[0][0].path)
         self.spec = batch[0][1]
         self.prototype = self.spec.prototype if device is None else host_prototype()  # of encoded chunks
         self.is_ours = type(self.store) in _OURS
         self.array = engine.array(self._library_store(), self.path)
         if device is not None and not _knows(self.array.store._context, device):
-            raise Refused(f"memory of {device}, a device that no plug-in knows")
+            raise Refusal(f"memory of {device}, a device that no plug-in knows")
         if is_write:
             engine.check_encoders(self.array)
         if engine.grid.is_regular:
             self.places = self._places()
         else:
-            self.places = engine.places_of(self.keys(), self.path)
-            self.engine = engine.grown(batch, self.places)
+            self.places = engine.parse_keys(self.keys(), self.path)
+            self.engine = engine.grow(batch, self.places)
             self.array = self.engine.array(self.array.store, self.path)
         self._check_specs()
-        self.chosen = _batch.Reader(self.engine.grid, batch, self.places, drop_axes).chosen()
+        self.chosen = _batch.Reader(self.engine.grid, batch, self.places, drop_axes).choose()
         self.memory, self.byte_order = self._memory(memory)
         self.options: dict[str, Any] = {}
 
@@ -413,29 +413,29 @@ class Job:
         grid = self.engine.grid
         for item, place in ((self.batch[0], self.places[0]), (self.batch[-1], self.places[-1])):
             if tuple(item[1].shape) != (grid.chunk or tuple(grid.edge(d, int(p)) for d, p in enumerate(place))):
-                raise Refused("chunks of another grid")
+                raise Refusal("chunks of another grid")
 
     def _memory(self, memory: Any) -> tuple[Any, int]:
         if self.array._how == _dtypes.VLEN:
             if self.device is not None or memory.dtype.kind not in ("O", "T", "U"):
-                raise Refused(f"memory of the data type {memory.dtype}")
+                raise Refusal(f"memory of the data type {memory.dtype}")
             return memory, 0
-        order = _dtypes.order_of(self.array.dtype, memory.dtype)
+        order = _dtypes.find_byte_order(self.array.dtype, memory.dtype)
         if order is None or self.device is not None and order != _dtypes.NATIVE:
-            raise Refused(f"memory of the data type {memory.dtype}")
+            raise Refusal(f"memory of the data type {memory.dtype}")
         return memory, order
 
-    def lent(self, array: _core.Array, memory: Any, *, is_out: bool = False) -> Any:
+    def lend(self, array: _core.Array, memory: Any, *, is_out: bool = False) -> Any:
         """Memory as a call of the extension takes it. For that of a device, the call waits for what its library
         has queued there."""
         if self.device is None:
             return memory
-        found, self.options = _indexing.lent(memory, array, self.options, is_out=is_out)  # type: ignore[arg-type]
+        found, self.options = _indexing.lend(memory, array, self.options, is_out=is_out)  # type: ignore[arg-type]
         if isinstance(found, tuple):
             try:
                 array._check_address(found)
             except ValueError:
-                raise Refused(f"memory of {self.device}, a device that no plug-in knows") from None
+                raise Refusal(f"memory of {self.device}, a device that no plug-in knows") from None
         return found
 
     def selection(self, array: _core.Array) -> _core.Selection | None:
@@ -445,7 +445,7 @@ class Job:
             return None
         found = array._select(self.chosen.key, False)
         if found.shape != self.chosen.shape:
-            raise Refused("selection beyond the chunk grid")
+            raise Refusal("selection beyond the chunk grid")
         return found
 
     def part(self) -> Any:
@@ -457,14 +457,14 @@ class Job:
     def prepare_read(self) -> None:
         target = self.part()
         if target.shape != self.chosen.shape:
-            raise Refused("memory of another shape")
+            raise Refusal("memory of another shape")
         self.asks = not (self.is_ours or _is_memory(self.store)) and self.engine.is_sharded and not all(
             map(self.is_whole, self.batch))
         if self.asks:
             self.ask_store()
         self.present = self.options["present"] = bytearray(len(self.batch))
         self.given = self.selection(self.array)
-        self.elements = self.lent(self.array, target, is_out=True)
+        self.elements = self.lend(self.array, target, is_out=True)
 
     def is_whole(self, item: Item) -> bool:
         """Whether zarr-python reads all of a shard for this item."""
@@ -487,7 +487,7 @@ class Job:
         """Lets the library ask a store of another package for parts of shards, with zarr-python's rules
         for ranges that are close together."""
         if self.prototype.buffer is not host_prototype().buffer:
-            raise Refused("memory of encoded chunks of another kind")
+            raise Refusal("memory of encoded chunks of another kind")
         calls = Calls(asyncio.get_running_loop())
         gap = getattr(self.spec.config, "sharding_coalesce_max_gap_bytes", None)
         most = getattr(self.spec.config, "sharding_coalesce_max_bytes", None)
@@ -495,7 +495,7 @@ class Job:
             calls = Calls(calls.loop, gap, most)
             self.options |= {"coalesce_gap": max(gap, 1), "coalesce_bytes": max(most, 1) if gap >= 0 else 1}
         with _opening_for(self.device):
-            self.array = self.engine.array(_foreign.store_of(self.store, calls), self.path)
+            self.array = self.engine.array(_foreign.wrap_store(self.store, calls), self.path)
 
     # -- writes --
 
@@ -504,23 +504,23 @@ class Job:
         zarr-python: what is beyond the shape becomes the fill value, unless it is in a shard."""
         source = self.part() if self.memory.ndim else self.memory
         if source.shape not in ((), self.chosen.shape):
-            raise Refused("memory of another shape")
+            raise Refusal("memory of another shape")
         self.options["empty_chunks"] = _core.ZARR_EMPTY_CHUNKS_WRITE if self.spec.config.write_empty_chunks else _core.ZARR_EMPTY_CHUNKS_SKIP
         if self.engine.order:
             self.options["inner_order"] = self.engine.order
         if not self.engine.is_sharded and self.chosen.points is None:
-            shape = _batch.ends_of(self.engine.grid, self.batch, self.places[-1])
+            shape = _batch.find_ends(self.engine.grid, self.batch, self.places[-1])
             if shape is not None:
                 self.array = self.engine.array(self.array.store, self.path, shape)
                 self.options["outside"] = _core.ZARR_OUTSIDE_RESET
         self.given = self.selection(self.array)
         if self.array._how != _dtypes.VLEN:
-            self.elements = self.lent(self.array, source)
+            self.elements = self.lend(self.array, source)
             return
         try:
             self.elements = _indexing.to_vlen(self.array, np.broadcast_to(source, self.chosen.shape))  # type: ignore[arg-type]
         except (TypeError, ValueError, UnicodeError):
-            raise Refused("memory of objects that are neither text nor bytes") from None
+            raise Refusal("memory of objects that are neither text nor bytes") from None
 
     def needs_old(self, item: Item) -> bool:
         """Whether zarr-python reads the old value of a chunk before it writes this item."""
@@ -555,9 +555,9 @@ class Job:
 
 def _job(pipeline: Any, batch: list[Item], buffer: Any, drop_axes: tuple[int, ...], is_write: bool) -> Job:
     if type(batch[0][0]) is not StorePath:
-        raise Refused(f"store {_class_name(batch[0][0])}")
+        raise Refusal(f"store {_class_name(batch[0][0])}")
     memory = buffer.as_ndarray_like()
-    device = _device_of(memory)
+    device = _device_name(memory)
     if device is None:
         return Job(_engine(pipeline), batch, memory, device, drop_axes, is_write)
     with _opening_for(device):
@@ -575,17 +575,17 @@ def _opening_for(device: str | None) -> Any:
     return _devices.opening_for(None if device is None or _knows(config._context(), device) else device)
 
 
-def _device_of(memory: Any) -> str | None:
+def _device_name(memory: Any) -> str | None:
     """The device that has the elements, as `zarrc.open(device=)` names it; None: the host."""
     if isinstance(memory, np.ndarray):
         return None
     if not _indexing.is_tensor(memory):
-        raise Refused(f"memory {_class_name(memory)}")
+        raise Refusal(f"memory {_class_name(memory)}")
     if not hasattr(memory, "__dlpack_device__"):
         return "cuda"
-    kind, number = _devices.place_of(memory.__dlpack_device__())
+    kind, number = _devices.parse_dl_device(memory.__dlpack_device__())
     if kind not in _devices.KINDS:
-        raise Refused(f"memory {_class_name(memory)}")
+        raise Refusal(f"memory {_class_name(memory)}")
     return f"{_devices.KINDS[kind]}:{number}"
 
 
@@ -594,7 +594,7 @@ async def _open(store: Any) -> None:
         await (store._ensure_open() if hasattr(store, "_ensure_open") else store._open())
 
 
-async def _prepared(pipeline: Any, batch: list[Item], memory: Any, drop_axes: tuple[int, ...], is_write: bool) -> Job:
+async def _prepare(pipeline: Any, batch: list[Item], memory: Any, drop_axes: tuple[int, ...], is_write: bool) -> Job:
     """The batch, ready for the library. Refused: zarrc lacks what it needs."""
     store = getattr(batch[0][0], "store", None)
     if type(store) in _OURS:
@@ -623,17 +623,17 @@ def _array_name(pipeline: Any, place: Any) -> str:
         return str(place)
 
 
-def _leave(pipeline: Any, batch: list[Item], why: Refused) -> None:
+def _leave(pipeline: Any, batch: list[Item], why: Refusal) -> None:
     """Counts a batch that zarr-python's own pipeline does, which has no limits."""
     array = _array_name(pipeline, batch[0][0])
     if config["untrusted"]:
-        raise raised(UnsupportedError, f"{array}: zarrc does not support this: {why}. The setting untrusted excludes "
+        raise make_error(UnsupportedError, f"{array}: zarrc does not support this: {why}. The setting untrusted excludes "
                      "zarr-python's own pipeline, which has no limits; set untrusted=0 for data that you trust")
     _log.debug("zarr-python's own pipeline does %d chunks of %s: %s", len(batch), array, why)
     STATS.fallback(len(batch), str(why), array)
 
 
-class _Locked(StorePath):
+class _LockedPath(StorePath):
     """The place of a block whose lock this task holds. The library writes there, because it knows the lock: not on a thread of
     `_aio.apart`, where tasks may wait for this lock."""
 
@@ -671,7 +671,7 @@ async def _write_own(pipeline: Any, batch: list[Item], value: Any, drop_axes: tu
     for item in (item for item, is_part in zip(batch, parts) if is_part):
         lock = await _aio.apart(store._lock, item[0].path)
         try:
-            await own([(_Locked(item[0], lock), *item[1:])], value, drop_axes)
+            await own([(_LockedPath(item[0], lock), *item[1:])], value, drop_axes)
         finally:
             lock.release()
 
@@ -682,24 +682,24 @@ async def _write_own(pipeline: Any, batch: list[Item], value: Any, drop_axes: tu
 async def read(pipeline: Any, batch: list[Item], out: Any, drop_axes: tuple[int, ...],
                own: Callable[..., Awaitable[Any]], begun: Any = None) -> Any:
     """`begun`: what a Quick has done of it."""
-    if begun is not None and (told := await _quick.told(begun, len(batch))) is not None:
+    if begun is not None and (told := await _quick.finish(begun, len(batch))) is not None:
         STATS.native(len(batch))
         return told
     if not batch or "_metadata" not in pipeline.__dict__:
         return await own(batch, out, drop_axes)
     try:
-        job = await _prepared(pipeline, batch, out, drop_axes, is_write=False)
-    except Refused as why:
+        job = await _prepare(pipeline, batch, out, drop_axes, is_write=False)
+    except Refusal as why:
         _leave(pipeline, batch, why)
         return await own(batch, out, drop_axes)
-    await _done(job, _read)
+    await _carry_out(job, _read)
     STATS.native(len(batch))
     if job.last is not None or type(job.store) is ZarrcStore or _is_memory(job.store):
         _quick.keep(pipeline, job)
     return _quick.results(job.present)
 
 
-async def _done(job: Job, work: Callable[[Job], Awaitable[None]]) -> None:
+async def _carry_out(job: Job, work: Callable[[Job], Awaitable[None]]) -> None:
     """Reads or writes. What a store of another package raised is raised as it is; other failures tell the store."""
     try:
         await work(job)
@@ -754,12 +754,12 @@ async def write(pipeline: Any, batch: list[Item], value: Any, drop_axes: tuple[i
     if getattr(batch[0][0], "read_only", False):
         batch[0][0].store._check_writable()  # raises what zarr-python's own pipeline would
     try:
-        job = await _prepared(pipeline, batch, value, drop_axes, is_write=True)
-    except Refused as why:
+        job = await _prepare(pipeline, batch, value, drop_axes, is_write=True)
+    except Refusal as why:
         _leave(pipeline, batch, why)
         await _write_own(pipeline, batch, value, drop_axes, own)
         return
-    await _done(job, _write)
+    await _carry_out(job, _write)
     STATS.native(len(batch))
 
 

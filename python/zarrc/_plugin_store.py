@@ -5,7 +5,7 @@ import inspect
 from typing import Any
 
 from . import plugins
-from ._adapters import Adapter, Row, below, part, rows_of
+from ._adapters import Adapter, Row, below, part, listing_rows
 
 _METHODS = ("get", "get_part", "getsize", "set", "delete", "list_prefix", "flush")
 
@@ -48,7 +48,7 @@ class PluginAdapter(Adapter):
         return True
 
     def rows(self, prefix: str, is_directory: bool) -> list[Row]:
-        return rows_of([(key, None) for key in self.source.list_prefix(below(prefix))], prefix, is_directory)
+        return listing_rows([(key, None) for key in self.source.list_prefix(below(prefix))], prefix, is_directory)
 
     def flush(self) -> None:
         if _has(self.source, "flush"):
@@ -82,7 +82,7 @@ class PluginLoopAdapter(PluginAdapter):
 
     async def rows(self, prefix: str, is_directory: bool) -> list[Row]:  # type: ignore[override]
         keys = await self.source.list_prefix(below(prefix))
-        return rows_of([(key, None) for key in keys], prefix, is_directory)
+        return listing_rows([(key, None) for key in keys], prefix, is_directory)
 
     async def flush(self) -> None:  # type: ignore[override]
         if _has(self.source, "flush"):

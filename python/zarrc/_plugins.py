@@ -31,7 +31,7 @@ def _kind(cls: type) -> int:
             else _core.ZARR_CODEC_ARRAY_BYTES if issubclass(cls, plugins.Serializer) else _core.ZARR_CODEC_BYTES_BYTES)
 
 
-def _checked(cls: Any) -> tuple[int, str]:
+def _check_class(cls: Any) -> tuple[int, str]:
     """(registry, name) of a class; what is wrong with it is raised."""
     for registry, base, word in ((_core.ZARR_REGISTRY_CODEC, plugins.Codec, "name"), (_core.ZARR_REGISTRY_DTYPE, plugins.DataType, "name"),
                                  (_core.ZARR_REGISTRY_STORE, plugins.Store, "scheme")):
@@ -54,7 +54,7 @@ def _row(number: int, registry: int, name: str, cls: Any) -> Row:
         dtype = np.dtype(cls.dtype)
         if dtype.hasobject or dtype.kind == "T" or not 0 < dtype.itemsize <= _core.ZX_FILL_BYTES:
             raise TypeError(f"{cls.__qualname__}.dtype: {dtype} has no fixed size of at most {_core.ZX_FILL_BYTES} bytes")
-        return registry, number, name, 0, 0, False, dtype.itemsize, _swapped(dtype)
+        return registry, number, name, 0, 0, False, dtype.itemsize, _order_bytes(dtype)
     if registry == _core.ZARR_REGISTRY_STORE:
         return registry, number, name, 0, 0, False, 0, 0
     flags = (0 if 2 in cls.zarr_formats else _core.ZARR_CODEC_SPEC_V3) | (0 if 3 in cls.zarr_formats else _core.ZARR_CODEC_SPEC_V2)
@@ -63,7 +63,7 @@ def _row(number: int, registry: int, name: str, cls: Any) -> Row:
     return registry, number, name, _kind(cls), flags, bool(cls.is_lossy), 0, 0
 
 
-def _swapped(dtype: np.dtype[Any]) -> int:
+def _order_bytes(dtype: np.dtype[Any]) -> int:
     """Bytes of the unit that has a byte order."""
     if dtype.names or dtype.kind in "VSU" or dtype.byteorder == "|":
         return 1
@@ -90,7 +90,7 @@ class Registry:
             if isinstance(plugin, str):
                 self._files = self._files if plugin in self._files else (*self._files, plugin)
                 return
-            row = self._numbered(plugin)
+            row = self._number_class(plugin)
             if row in self._rows:
                 self._enter(row, plugin)
             else:
@@ -119,9 +119,9 @@ class Registry:
         if row[0] == _core.ZARR_REGISTRY_DTYPE:
             _dtypes.plugin_types[row[2]] = np.dtype(cls.dtype).newbyteorder("=")
 
-    def _numbered(self, cls: Any) -> Row:
+    def _number_class(self, cls: Any) -> Row:
         """The row of a class, which is checked against one of the same name."""
-        registry, name = _checked(cls)
+        registry, name = _check_class(cls)
         known = self._known.get((registry, name))
         if known is None:
             return _row(next(self._numbers), registry, name, cls)
@@ -134,17 +134,17 @@ class Registry:
                              "a new interpreter can register it so")
         return row
 
-    def wanted(self, entry_points: bool) -> tuple[tuple[str, ...], tuple[Row, ...]]:
+    def list_registrations(self, entry_points: bool) -> tuple[tuple[str, ...], tuple[Row, ...]]:
         """(libraries, rows of classes) for a new context."""
-        files, rows = self._discovered() if entry_points else ((), ())
+        files, rows = self._discover() if entry_points else ((), ())
         return ((*files, *(file for file in self._files if file not in files)),
                 (*rows, *(row for row in self._rows if row not in rows)))
 
-    def known(self) -> tuple[Any, ...]:
+    def snapshot(self) -> tuple[Any, ...]:
         """Other objects than before if anything was registered meanwhile."""
         return self._files, self._rows, self._found
 
-    def _discovered(self) -> tuple[tuple[str, ...], tuple[Row, ...]]:
+    def _discover(self) -> tuple[tuple[str, ...], tuple[Row, ...]]:
         """What entry points name. One that does not load is a warning, and the others are used."""
         if self._found is not None:
             return self._found
@@ -152,7 +152,7 @@ class Registry:
             return (), ()  # a plug-in that opens something at its import finds no others
         self._thread.is_loading = True
         try:
-            loaded = _loaded()  # without the lock: a thread that imports a plug-in may wait for it
+            loaded = _load_entry_points()  # without the lock: a thread that imports a plug-in may wait for it
         finally:
             self._thread.is_loading = False
         with self._lock:
@@ -182,7 +182,7 @@ class Registry:
                 _core.new_context({"plugins": (*files, one), "python": rows})
                 files = (*files, one)
             return files, rows
-        row = self._numbered(one)
+        row = self._number_class(one)
         if row in rows:
             self._enter(row, one)
             return files, rows
@@ -190,7 +190,7 @@ class Registry:
         return files, (*rows, row)
 
 
-def _loaded() -> list[tuple[Any, Any]]:
+def _load_entry_points() -> list[tuple[Any, Any]]:
     """(entry point, what it names or the exception) for each."""
     found: list[tuple[Any, Any]] = []
     for point in _entry_points():
@@ -261,7 +261,7 @@ def _text(name: str, problem: BaseException) -> str:
     return text
 
 
-def _answered(name: str, results: list[Any], usual: int) -> list[Any]:
+def _make_answers(name: str, results: list[Any], usual: int) -> list[Any]:
     """The answers for the chunks of a batch. The library reports the first failure, and its
     exception is kept."""
     answers: list[Any] = []
@@ -328,20 +328,20 @@ class _Answers(Service):
             dtype = np.dtype(found.dtype)
             fill = None if found.fill_value is None else np.asarray(found.fill_value).astype(dtype).tobytes()
             name = None if dtype == spec.dtype else _dtypes.library_name(dtype)
-            call.resolved(tuple(map(int, found.shape)), name, 0, True, fill)
+            call.answer_resolve(tuple(map(int, found.shape)), name, 0, True, fill)
         else:
             most = codec.encoded_bytes(spec)
-            call.resolved(None, None, _NO_BOUND if most is None else most, False, None)
+            call.answer_resolve(None, None, _NO_BOUND if most is None else most, False, None)
 
     def _encode(self, call: Any, cls: Any, number: int, text: str, before: Any, after: Any, chunks: list[bytes]) -> None:
         codec, spec, gives = self._codec(cls, number, text), _spec(before), _spec(after)
         results = codec.encode_batch([_array(chunk, spec) for chunk in chunks], spec)
-        call.chunks(_answered(cls.name, [_elements(one, gives) for one in results], _core.ZARR_ERR_INVALID))
+        call.chunks(_make_answers(cls.name, [_elements(one, gives) for one in results], _core.ZARR_ERR_INVALID))
 
     def _decode(self, call: Any, cls: Any, number: int, text: str, before: Any, after: Any, chunks: list[bytes]) -> None:
         codec, spec, takes = self._codec(cls, number, text), _spec(before), _spec(after)
         results = codec.decode_batch([_array(chunk, takes) for chunk in chunks], spec)
-        call.chunks(_answered(cls.name, [_sized(_elements(one, spec), spec) for one in results], _core.ZARR_ERR_CORRUPT))
+        call.chunks(_make_answers(cls.name, [_check_size(_elements(one, spec), spec) for one in results], _core.ZARR_ERR_CORRUPT))
 
     def _fill_parse(self, call: Any, cls: Any, number: int, text: str, zarr_format: int) -> None:
         dtype = np.dtype(cls.dtype).newbyteorder("=")
@@ -359,10 +359,10 @@ class _Answers(Service):
 
         adapter = _plugin_store.adapter(cls.from_url(url, **json.loads(options or "{}")))
         stores = _foreign.service()
-        call.opened(stores.native, stores.add(adapter), _foreign.caps_of(adapter), adapter.parallel)
+        call.answer_open(stores.native, stores.add(adapter), _foreign.store_caps(adapter), adapter.parallel)
 
 
-def _sized(result: Any, spec: plugins.ChunkSpec) -> Any:
+def _check_size(result: Any, spec: plugins.ChunkSpec) -> Any:
     """Decoded bytes have the length that the metadata tells."""
     if spec.shape is None and spec.is_exact and not isinstance(result, BaseException):
         n = memoryview(result).nbytes

@@ -29,7 +29,7 @@ _SMALL_CHUNKS = 8
 _SMALL_BYTES = 32 << 10  # more are not decoded on the event loop: the library need not be asked
 
 
-class Kept(NamedTuple):
+class KeptRead(NamedTuple):
     """What a Quick is of. A read that another one would do makes a new one."""
 
     array: _core.Array
@@ -72,7 +72,7 @@ def _keep(pipeline: Any, job: Any) -> None:
     values = cpu.Buffer if type(job.store) is MemoryStore else None
     pipeline.__dict__["_quick"] = _core.new_quick(array, StorePath, type(job.store), _BUFFERS, grid.chunk, dtype, job.byte_order,
                                                   where, root, rules, (PRESENT, MISSING), values)
-    pipeline.__dict__["_kept"] = Kept(array, place, settings, dtype)
+    pipeline.__dict__["_kept"] = KeptRead(array, place, settings, dtype)
 
 
 def _marks() -> tuple[tuple[Any, Any, Any], ...]:
@@ -82,7 +82,7 @@ def _marks() -> tuple[tuple[Any, Any, Any], ...]:
     if sys.modules.get("distributed") is not None:
         return ()
     found: list[tuple[Any, Any, Any]] = [(config, "_values", config._values), (sys.modules, "distributed", None),
-                                         (_devices._wanted.get, None, _devices.wanted())]
+                                         (_devices._wanted.get, None, _devices.wanted_device())]
     found += [(registry, name, getattr(registry, name)) for name in ("_files", "_rows", "_found")]
     logger: Any = _log
     while logger is not None:
@@ -103,29 +103,29 @@ def _where(job: Any) -> tuple[tuple[str, Any], tuple[bytes | None, int, int], An
     return ("_native", job.array.store), (None, 0, 0), job.array.store
 
 
-async def told(begun: Any, n: int) -> tuple[Any, ...] | None:
+async def finish(begun: Any, n: int) -> tuple[Any, ...] | None:
     """Goes on with what a Quick began, and says what zarr-python is told. None: it failed, and so will the other way,
     which knows why."""
     try:
         if isinstance(begun, _core.Request):
-            return await _ended(begun)
-        return await _decoded(begun, n)
+            return await _wait_for_end(begun)
+        return await _decode_kept(begun, n)
     except (ZarrcError, TypeError, ValueError, BufferError, IndexError) as problem:
         _log.debug("again, without haste: %s", problem)
         return None
 
 
-async def _ended(request: _core.Request) -> tuple[Any, ...]:
+async def _wait_for_end(request: _core.Request) -> tuple[Any, ...]:
     try:
         queue = _aio._queue()
     except OSError:  # no descriptor is left: nothing would tell that it has ended
         await _aio.apart(request.leave)  # other tasks need not wait for that
         raise
-    await queue.ended(request)
+    await queue.wait_for_end(request)
     return results(request.present())
 
 
-async def _decoded(begun: list[Any], n: int) -> tuple[Any, ...]:
+async def _decode_kept(begun: list[Any], n: int) -> tuple[Any, ...]:
     """Decodes chunks that Python has: on the event loop, if that takes less time than to wake a thread, and waits for nothing."""
     array, selection, memory, order, keys, values = begun
     present = bytearray(n)

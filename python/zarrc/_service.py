@@ -36,7 +36,7 @@ def remember(text: str, problem: BaseException) -> None:
     _causes.append((text, problem))
 
 
-def cause_of(message: str) -> BaseException | None:
+def take_cause(message: str) -> BaseException | None:
     """The exception that a message of the library is about; it is given once."""
     for entry in reversed(tuple(_causes)):
         if entry[0] in message:

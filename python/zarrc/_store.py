@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 from . import _core, _devices, _native
 from ._config import SYMLINKS, config
-from .errors import NodeNotFoundError, NotFoundError, ReadOnlyError, StoreError, raised
+from .errors import NodeNotFoundError, NotFoundError, ReadOnlyError, StoreError, make_error
 
 
 _memory: dict[str, Store] = {}
@@ -36,7 +36,7 @@ class Store(_core.Store):
         """The same store, which refuses writes (or not)."""
         if not read_only and self._options.get("flags", 0) & _core.ZARR_STORE_READ_ONLY:
             if self._adapter is not None:
-                raise raised(ReadOnlyError, f"{self}: the store itself is read-only")
+                raise make_error(ReadOnlyError, f"{self}: the store itself is read-only")
             return _open_url(self.url, {**self._options, "flags": self._options["flags"] & ~_core.ZARR_STORE_READ_ONLY})
         view = self._view(read_only)
         view._options, view._adapter, view._unique = self._options, self._adapter, self._unique
@@ -88,7 +88,7 @@ class Store(_core.Store):
         """The length of a value."""
         size = self._stat(key)
         if size is None:
-            raise raised(NotFoundError, f"{key}: there is no such key", key=key)
+            raise make_error(NotFoundError, f"{key}: there is no such key", key=key)
         return size
 
     def list(self) -> Iterator[str]:
@@ -120,10 +120,10 @@ class Store(_core.Store):
 
     def __reduce__(self) -> Any:
         if self._adapter is not None:
-            return _reopened_foreign, (self._adapter.pickled(), self.read_only, self._options.get("device"))
+            return _reopened_foreign, (self._adapter.picklable_source(), self.read_only, self._options.get("device"))
         if self.kind == "memory":
             raise TypeError("a store in memory cannot be pickled: another process has no access to it")
-        return _reopened, (self.url, self._options, self.read_only)
+        return _reopen, (self.url, self._options, self.read_only)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Store):
@@ -154,7 +154,7 @@ class Store(_core.Store):
         return f"<zarrc.Store {self}{' read-only' if self.read_only else ''}>"
 
 
-def _reopened(url: str, options: dict[str, Any], read_only: bool) -> Store:
+def _reopen(url: str, options: dict[str, Any], read_only: bool) -> Store:
     store = _open_url(url, options)
     return store if store.read_only == read_only else store.with_read_only(read_only)
 
@@ -169,13 +169,13 @@ def _reopened_foreign(source: Any, read_only: bool, device: str | None = None) -
 
 def _open_url(url: str, options: dict[str, Any], context: _core.Context | None = None) -> Store:
     """`context`: that of the settings of now, if it is known."""
-    if device := _devices.wanted():
+    if device := _devices.wanted_device():
         options = {**options, "device": device}
     try:
         with _devices.opening_for(options.get("device")):
             store = _core.open_store(Store, context or config._context(), url, {k: v for k, v in options.items() if k != "device"})
     except NotFoundError as problem:
-        raise raised(NodeNotFoundError, problem.reason, errno=problem.errno) from None
+        raise make_error(NodeNotFoundError, problem.reason, errno=problem.errno) from None
     store._options = options
     if store.kind == "memory":
         store._unique = os.urandom(16).hex()
@@ -203,7 +203,7 @@ def delete_memory(name: str) -> None:
     group or store uses it any more. Raises NotFoundError if there is no such store."""
     with _memory_lock:
         if _memory.pop(f"memory://{name.removeprefix('memory://').rstrip('/')}", None) is None:
-            raise raised(NotFoundError, f"memory://{name}: there is no such store in memory")
+            raise make_error(NotFoundError, f"memory://{name}: there is no such store in memory")
 
 
 def _flags(mode: str) -> int:
@@ -282,7 +282,7 @@ def open_place(store: Any, *, mode: str = "r", path: str | None = None,
     if mode == "r" and not opened.read_only:
         opened = opened.with_read_only(True)
     elif mode != "r" and opened.read_only:
-        raise raised(ReadOnlyError, f"{opened}: the store is read-only, but mode is {mode!r}")
+        raise make_error(ReadOnlyError, f"{opened}: the store is read-only, but mode is {mode!r}")
     return Place(opened, "/".join(part for part in (place.path, inner) if part))
 
 

@@ -185,14 +185,14 @@ def _open(source: Any, *, group: str | None, mode: str, consolidated: bool | str
     path = (group or "").strip("/")
     if consolidated is not False:
         try:
-            root = _group.opened(place.store, place.path, zarr_format=zarr_format, use_consolidated=consolidated)
+            root = _group.open_in_store(place.store, place.path, zarr_format=zarr_format, use_consolidated=consolidated)
         except GroupNotFoundError:
             if not path or consolidated:
                 raise
         else:
             return _below(root, path) if path else root
     full = "/".join(part for part in (place.path, path) if part)
-    return _group.opened(place.store, full, zarr_format=zarr_format, use_consolidated=False)
+    return _group.open_in_store(place.store, full, zarr_format=zarr_format, use_consolidated=False)
 
 
 def _below(root: Group, path: str) -> Group:

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from . import _native
-from ._adapters import Adapter, Calls, Row, below, part, rows_of
+from ._adapters import Adapter, Calls, Row, below, part, listing_rows
 
 _DOCUMENTS = frozenset(("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata"))
 _FEW = 256  # names of a directory that are looked up one by one
@@ -61,7 +61,7 @@ class MemoryAdapter(Adapter):
         return self.values.pop(key, None) is not None
 
     def rows(self, prefix: str, is_directory: bool) -> list[Row]:
-        return rows_of([(key, len(value)) for key, value in dict(self.values).items()], prefix, is_directory)
+        return listing_rows([(key, len(value)) for key, value in dict(self.values).items()], prefix, is_directory)
 
 
 class ZarrAdapter(Adapter):
@@ -98,7 +98,7 @@ class ZarrAdapter(Adapter):
     def describe(self) -> str:
         return describe_store(self.source)
 
-    async def opened(self) -> Any:
+    async def ensure_open(self) -> Any:
         store = self.source
         if not getattr(store, "_is_open", True):  # a mock of a store has no such attribute
             await store._ensure_open()
@@ -112,7 +112,7 @@ class ZarrAdapter(Adapter):
         return self.ranges.OffsetByteRequest(offset) if offset else None
 
     async def get(self, key: str, offset: int | None, length: int | None) -> Any:
-        store = await self.opened()
+        store = await self.ensure_open()
         try:
             value = await store.get(key, self.prototype(), self.range(offset, length))
         except FileNotFoundError:
@@ -128,7 +128,7 @@ class ZarrAdapter(Adapter):
 
     async def get_ranges(self, key: str, ranges: list[tuple[int, int]]) -> Any:
         """In one call of the store."""
-        store = await self.opened()
+        store = await self.ensure_open()
         values: list[Any] = [None] * len(ranges)
         asked = [self.range(offset, length) for offset, length in ranges]
         try:
@@ -142,40 +142,40 @@ class ZarrAdapter(Adapter):
         return values
 
     async def size(self, key: str) -> int | None:
-        store = await self.opened()
+        store = await self.ensure_open()
         try:
             return int(await store.getsize(key))
         except FileNotFoundError:
             return None
 
     async def put(self, key: str, data: bytes) -> None:
-        await (await self.opened()).set(key, self.buffer.from_bytes(data))
+        await (await self.ensure_open()).set(key, self.buffer.from_bytes(data))
 
     async def erase(self, key: str) -> bool:
-        await (await self.opened()).delete(key)
+        await (await self.ensure_open()).delete(key)
         return True
 
     async def erase_prefix(self, prefix: str) -> None:
-        store = await self.opened()
+        store = await self.ensure_open()
         await (store.delete_dir(prefix) if prefix else store.clear())
 
     async def rows(self, prefix: str, is_directory: bool) -> list[Row]:
-        store = await self.opened()
+        store = await self.ensure_open()
         start = below(prefix)
         if not is_directory:
             return [(key, None, False) async for key in store.list_prefix(start)]
         names = sorted({name.strip("/") async for name in store.list_dir(prefix)} - {""})
         open_names = [name for name in names if name not in _DOCUMENTS]
         if len(open_names) > _FEW:  # one listing costs less than as many questions
-            return rows_of([(key, None) async for key in store.list_prefix(start)], prefix, True)
-        keys = _DOCUMENTS | await self._keys_of(start, open_names)
+            return listing_rows([(key, None) async for key in store.list_prefix(start)], prefix, True)
+        keys = _DOCUMENTS | await self._find_keys(start, open_names)
         return [(start + name, None, name not in keys) for name in names]
 
     async def has(self, key: str) -> bool:
         """Whether there is a key, and not only keys below it."""
         return bool(await self.source.exists(key))
 
-    async def _keys_of(self, start: str, names: list[str]) -> set[str]:
+    async def _find_keys(self, start: str, names: list[str]) -> set[str]:
         """Which names of a directory are keys: list_dir does not tell."""
         found: set[str] = set()
         waiting = iter(names)
@@ -193,7 +193,7 @@ class FsspecStoreAdapter(ZarrAdapter):
     """zarr-python's FsspecStore, which takes directories for keys."""
 
     async def size(self, key: str) -> int | None:
-        store = await self.opened()
+        store = await self.ensure_open()
         try:
             info = await store.fs._info(f"{store.path}/{key}" if store.path else key)
         except store.allowed_exceptions:
@@ -252,12 +252,12 @@ class IcechunkAdapter(ZarrAdapter):
             del self.records[key]
 
     async def rows(self, prefix: str, is_directory: bool) -> list[Row]:
-        records = rows_of([(key, len(value)) for key, value in self.records.items()], prefix, is_directory)
+        records = listing_rows([(key, len(value)) for key, value in self.records.items()], prefix, is_directory)
         return await self._rows(prefix, is_directory) + [row for row in records if not row[2]]
 
     async def _rows(self, prefix: str, is_directory: bool) -> list[Row]:
         """icechunk lists nodes only; chunks may be listed below an array."""
-        store = await self.opened()
+        store = await self.ensure_open()
         node = prefix
         while node and not await store.exists(f"{node}/zarr.json"):
             node = node.rpartition("/")[0]
@@ -266,7 +266,7 @@ class IcechunkAdapter(ZarrAdapter):
         document = await store.get(below(node) + "zarr.json", self.prototype())
         if document is None or json.loads(document.to_bytes()).get("node_type") != "array":
             return []
-        return rows_of([(key, None) async for key in store.list_prefix(below(node))], prefix, is_directory)
+        return listing_rows([(key, None) async for key in store.list_prefix(below(node))], prefix, is_directory)
 
 
 class DrivenAdapter(ZarrAdapter):
@@ -280,16 +280,16 @@ class DrivenAdapter(ZarrAdapter):
         super().__init__(source)
         self.parallel, self.has_ranges = 1, False
         for name in ("get", "size", "put", "erase", "erase_prefix", "rows"):
-            setattr(self, name, _driven(getattr(self, name)))
+            setattr(self, name, _drive(getattr(self, name)))
 
     def loop(self) -> asyncio.AbstractEventLoop:
         raise AssertionError("no loop is needed")
 
-    async def _keys_of(self, start: str, names: list[str]) -> set[str]:
+    async def _find_keys(self, start: str, names: list[str]) -> set[str]:
         return {name for name in names if await self.has(start + name)}
 
 
-def _driven(function: Any) -> Any:
+def _drive(function: Any) -> Any:
     def call(*arguments: Any) -> Any:
         coroutine = function(*arguments)
         try:

@@ -61,9 +61,9 @@ class ZarrcStore(Store):
 
     async def _open(self) -> None:
         await super()._open()  # it raises if the store is open already
-        await self._made()
+        await self._ensure_native()
 
-    async def _made(self) -> None:
+    async def _ensure_native(self) -> None:
         """Opens the store of zarrc, which another task may be doing."""
         if self._native is None:
             await asyncio.to_thread(lambda: self.native)
@@ -80,7 +80,7 @@ class ZarrcStore(Store):
 
     def __reduce__(self) -> Any:
         given = self.native if self._given in _NAMELESS else self._given
-        return _reopened, (type(self), given, self.read_only, self._options)
+        return _reopen, (type(self), given, self.read_only, self._options)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, type(self)) or self.read_only != other.read_only:
@@ -163,7 +163,7 @@ class ZarrcStore(Store):
         """Does work here if it takes microseconds, else on a thread."""
         if not self._is_open:
             await self._open()
-        await self._made()
+        await self._ensure_native()
         return work() if is_quick and self._is_fast else await asyncio.to_thread(work)
 
     @property
@@ -227,5 +227,5 @@ class ZarrcStore(Store):
             yield name
 
 
-def _reopened(cls: type[ZarrcStore], store: Any, read_only: bool, options: dict[str, Any] | None) -> ZarrcStore:
+def _reopen(cls: type[ZarrcStore], store: Any, read_only: bool, options: dict[str, Any] | None) -> ZarrcStore:
     return cls(store, read_only=read_only, storage_options=options)

@@ -29,7 +29,7 @@ def open_array(store: Any = None, *, device: str = "cuda:0", gds: bool = True, *
     ``gds=False`` opens a path as an ordinary local store. Codecs and the default compressor of new arrays are those of
     ``device``; ``trust="full"`` lets decoders work on the GPU that do not check their input.
     """
-    if not _devices.is_of_cuda(_devices.checked(device)):
+    if not _devices.is_of_cuda(_devices.check_device(device)):
         raise ValueError(f"device: {device!r} is not one of CUDA")
     path = _local_path(os.fspath(store)) if gds and isinstance(store, (str, os.PathLike)) else None
     if path is not None and not path.startswith(("memory:", "gds:")):
@@ -101,4 +101,4 @@ class Array:
         return f"<zarrc.cupy.Array {self.array.store_path} shape={self.array.shape} dtype={self.array.dtype} device={self.device}>"
 
 
-_SELECT = {"oindex": _indexing.orthogonal, "vindex": _indexing.vectorised, "blocks": _indexing.blocks}
+_SELECT = {"oindex": _indexing.orthogonal, "vindex": _indexing.select_vectorised, "blocks": _indexing.blocks}

@@ -24,7 +24,7 @@ from .errors import LimitError
 __all__ = ["from_zarrc", "to_zarrc"]
 
 
-def _opened(source: Any, name: str | None, storage_options: dict[str, Any] | None) -> Array:
+def _as_array(source: Any, name: str | None, storage_options: dict[str, Any] | None) -> Array:
     if not isinstance(source, Array):
         return _api.open_array(source, mode="r", path=name, storage_options=storage_options)
     if name or storage_options:
@@ -32,7 +32,7 @@ def _opened(source: Any, name: str | None, storage_options: dict[str, Any] | Non
     return source
 
 
-def _aligned(length: int, edges: Sequence[int]) -> tuple[int, ...]:
+def _join_edges(length: int, edges: Sequence[int]) -> tuple[int, ...]:
     """Neighbouring edges of a grid joined to blocks of at most `length`, or of one edge that is longer."""
     blocks: list[int] = []
     for edge in edges:
@@ -56,7 +56,7 @@ def _blocks(array: Array, chunks: Any) -> tuple[tuple[int, ...], ...]:
         if shape:  # units of one edge are joined without a list of them
             blocks = tuple(tuple(_cuts(n, max(one - one % unit, unit))) for n, one, unit in zip(array.shape, lengths, shape))
         else:
-            blocks = tuple(_aligned(one, unit) for one, unit in zip(lengths, units))
+            blocks = tuple(_join_edges(one, unit) for one, unit in zip(lengths, units))
     n = math.prod(len(one) for one in blocks)
     if n > MOST_SIZES:
         raise LimitError(f"{array.store.url}/{array.path}: {n} blocks of dask, more than the limit {MOST_SIZES}: "
@@ -71,7 +71,7 @@ def from_zarrc(source: Any, *, name: str | None = None, chunks: Any = None,
     ``source`` is an array, or what `zarrc.open_array` takes, with ``name`` the path in it. Its blocks are units
     of writing, or about as large as ``chunks`` says (what dask takes, also "auto"), of whole units then.
     """
-    array = _opened(source, name, storage_options)
+    array = _as_array(source, name, storage_options)
     meta = np.empty((0,) * array.ndim, array.dtype)
     return da.from_array(array, chunks=_blocks(array, chunks), asarray=True, fancy=True, lock=False, meta=meta)
 
@@ -118,7 +118,7 @@ def _to_units(x: da.Array, array: Array, region: tuple[slice, ...]) -> da.Array:
         units = _edges_between(edges, part.start, part.stop)
         borders = set(itertools.accumulate(units))
         fits = all(one in borders for one in itertools.accumulate(blocks) if one)
-        wanted.append(tuple(blocks) if fits else _aligned(max(blocks, default=0), units))
+        wanted.append(tuple(blocks) if fits else _join_edges(max(blocks, default=0), units))
     return x.rechunk(tuple(wanted))
 
 

@@ -201,7 +201,7 @@ _BY_CODE: dict[int, type[ZarrcError]] = {
 }
 
 
-def raised(cls: type[ZarrcError], reason: str, **facts: Any) -> ZarrcError:
+def make_error(cls: type[ZarrcError], reason: str, **facts: Any) -> ZarrcError:
     """An exception of ours that the package raises itself."""
     error = cls(reason)
     _tell(error, {"reason": reason, **facts})
@@ -262,5 +262,5 @@ def from_library(code: int, message: str, facts: dict[str, Any]) -> ZarrcError:
     if isinstance(error, (NotFoundError, ExistsError)):
         error.errno = _errno.ENOENT if isinstance(error, NotFoundError) else _errno.EEXIST
     if service := _sys.modules.get("zarrc._service"):  # it has a cause only then
-        error.__cause__ = service.cause_of(message)
+        error.__cause__ = service.take_cause(message)
     return error

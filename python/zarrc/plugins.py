@@ -131,12 +131,12 @@ class DataType:
         """An element of the fill value in metadata. It raises ValueError for what is none. By default
         metadata spell it as they do for the data type of NumPy."""
         from . import _dtypes
-        return _dtypes.element_of(self.dtype, value)
+        return _dtypes.parse_element(self.dtype, value)
 
     def fill_to_json(self, element: Any, zarr_format: int) -> Any:
         """The fill value in metadata of an element, which is a scalar of NumPy."""
         from . import _dtypes
-        return _dtypes.spelling_of(self.dtype, element)
+        return _dtypes.spell_element(self.dtype, element)
 
 
 class Store:

@@ -31,7 +31,7 @@ __all__ = ["CropStream", "Crops", "Rows"]
 _Transform = Callable[[torch.Tensor], Any]
 
 
-def _opened(source: Any, storage_options: dict[str, Any] | None, device: str | None = None) -> Array:
+def _as_array(source: Any, storage_options: dict[str, Any] | None, device: str | None = None) -> Array:
     if isinstance(source, Array):
         return source
     return _api.open_array(source, mode="r", storage_options=storage_options, device=device)
@@ -73,7 +73,7 @@ class _Items(Dataset[torch.Tensor]):  # type: ignore[misc,unused-ignore]
 
     def __init__(self, source: Any, transform: _Transform | None, storage_options: dict[str, Any] | None, device: Any) -> None:
         self.device = _device(device)
-        self.array = _opened(source, storage_options, self.device)
+        self.array = _as_array(source, storage_options, self.device)
         self.transform = transform
 
     def _read(self, numbers: Sequence[int]) -> torch.Tensor:

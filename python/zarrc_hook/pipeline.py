@@ -44,7 +44,7 @@ class ZarrcCodecPipeline(Base):
     def from_array_metadata_and_store(cls, array_metadata: Any, store: Any) -> Any:
         """The pipeline of an array, made when zarr-python opens it."""
         from zarrc import _pipeline
-        return _pipeline.made(cls, array_metadata)
+        return _pipeline.make_pipeline(cls, array_metadata)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name not in ("_engine", "_quick", "_kept")}

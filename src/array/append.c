@@ -165,7 +165,7 @@ static zarr_status append_recorded(struct appending *ap, struct zr_shape_change 
         ZR_TRY(append_durably(ap, err));
     }
     ZR_TRY(zr_shape_publish(NULL, change, err));
-    if (ap->left.found && zr_leftover_within(&ap->left, ndim, ap->shape))
+    if (ap->left.found && zr_leftover_is_within(&ap->left, ndim, ap->shape))
         zr_leftover_drop(ap->array);
 out:
     return st;

@@ -12,7 +12,7 @@
 #include <zarrc/create.h>
 #include <zarrc/io.h>
 #include <zarrc/shape.h>
-#include <zarrc/stored.h>
+#include <zarrc/blocks.h>
 
 /* flags: the flags that this call knows. */
 zarr_status zr_array_options_read(zarr_array_open_options *o,

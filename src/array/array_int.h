@@ -85,9 +85,9 @@ struct zr_array_source {
 };
 /* Makes a source of whole documents. before: an earlier state of the same array, or
  * NULL. */
-struct zr_array_source zr_array_source_of(int32_t format, struct zr_parsed *parsed,
-                                          struct zr_parsed *attrs_parsed,
-                                          const struct zr_array_meta *before);
+struct zr_array_source zr_array_source_make(int32_t format, struct zr_parsed *parsed,
+                                            struct zr_parsed *attrs_parsed,
+                                            const struct zr_array_meta *before);
 /* v2: takes the attributes from a state, which may have them from consolidated
  * metadata. */
 void zr_array_source_attrs(struct zr_array_source *src, const struct zr_array_state *s);
@@ -296,7 +296,8 @@ zarr_status zr_leftover_read(struct zr_leftover *out, const zarr_array *a, int32
 /* Whether the record allows elements up to this shape. */
 bool zr_leftover_covers(const struct zr_leftover *r, int32_t ndim, const uint64_t *shape);
 /* Whether the record allows none outside of this shape. */
-bool zr_leftover_within(const struct zr_leftover *r, int32_t ndim, const uint64_t *shape);
+bool zr_leftover_is_within(const struct zr_leftover *r, int32_t ndim,
+                           const uint64_t *shape);
 /* Writes or widens the record, so that it covers the shape. *out: what it says now. */
 zarr_status zr_leftover_note(struct zr_leftover *out, const zarr_array *a, int32_t ndim,
                              const uint64_t *shape, zarr_error *err);
@@ -381,10 +382,10 @@ zarr_status zr_stored_list(struct zr_stored *out, const zarr_array *a,
 void zr_stored_deinit(struct zr_stored *s);
 /* Calls fn for each chunk of the grid that is not stored, in C order, until it fails or
  * sets *stop. `chunk` has ZARR_MAX_RANK entries. */
-zarr_status zr_stored_missing(const struct zr_stored *s, const struct zr_grid *grid,
-                              zarr_status (*fn)(void *arg, const uint64_t *chunk,
-                                                bool *stop, zarr_error *err),
-                              void *arg, zarr_error *err);
+zarr_status zr_stored_each_missing(const struct zr_stored *s, const struct zr_grid *grid,
+                                   zarr_status (*fn)(void *arg, const uint64_t *chunk,
+                                                     bool *stop, zarr_error *err),
+                                   void *arg, zarr_error *err);
 static inline const uint64_t *zr_stored_chunk(const struct zr_stored *s, size_t i)
 {
     return s->row + i * ((size_t)s->ndim + 1);
@@ -427,7 +428,7 @@ zarr_status zr_shard_walk(const struct zr_io *io, const struct zr_array_state *s
 /* Gives the state that has the same chunks as bytes: items of `item_bytes` opaque bytes
  * that hold `per_item` elements each, in the last dimension. Borrowed from s. *out NULL:
  * the chunks are not packed, or rows of a chunk do not begin at an item. */
-zarr_status zr_array_state_packed(struct zr_array_state **out, const zarr_array *a,
+zarr_status zr_array_packed_state(struct zr_array_state **out, const zarr_array *a,
                                   struct zr_array_state *s, zarr_error *err);
 /* How many elements share an item, the smallest number of whole bytes that they fill.
  * False: elements of this type cannot be packed. */

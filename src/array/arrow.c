@@ -46,8 +46,8 @@ static const char *item_format(const zarr_dtype *item)
     return NULL;
 }
 
-static zarr_status arrow_type_of(struct arrow_type *out, const zarr_dtype *value,
-                                 zarr_error *err)
+static zarr_status find_arrow_type(struct arrow_type *out, const zarr_dtype *value,
+                                   zarr_error *err)
 {
     const zarr_dtype *item = zarr_dtype_item(value);
 
@@ -281,7 +281,7 @@ zarr_status zarr_array_read_arrow(zarr_array *array, const zarr_selection *selec
         return zr_fail(err, ZARR_ERR_UNSUPPORTED, "unknown flags 0x%" PRIx32, flags);
     zr_heap_init(&own.heap, array->h.ctx->budget.total, array->h.ctx->alloc);
     ZR_TRY(zr_vlen_call_open(&c, array, selection, err));
-    ZR_TRY(arrow_type_of(&type, c.value, err));
+    ZR_TRY(find_arrow_type(&type, c.value, err));
     c.heap = &own;
     ZR_TRY(zr_vlen_call_read(&c, opts, err));
     st = column_out(schema, out, &c, &type, flags, err);
@@ -371,7 +371,7 @@ static bool is_present(const uint8_t *valid, uint64_t i)
     return valid[i / 8] >> (i % 8) & 1;
 }
 
-static bool any_null(const struct ArrowArray *a)
+static bool has_null(const struct ArrowArray *a)
 {
     const uint8_t *valid = a->null_count == 0 ? NULL : a->buffers[0];
     bool any = a->null_count > 0;
@@ -392,7 +392,7 @@ static zarr_status check_items(struct arrow_in *in, const struct ArrowArray *a,
         return zr_fail(err, ZARR_ERR_INVALID, "Arrow: a list without its items");
     if (item->dictionary)
         return zr_fail(err, ZARR_ERR_UNSUPPORTED, "Arrow: a column with a dictionary");
-    if (any_null(item))
+    if (has_null(item))
         return zr_fail(err, ZARR_ERR_INVALID, "Arrow: the items of lists cannot be null");
     in->n_items = (uint64_t)item->length;
     in->bytes = item->buffers[1];
@@ -485,7 +485,7 @@ zarr_status zarr_array_write_arrow(zarr_array *array, const zarr_selection *sele
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_vlen_call_open(&c, array, selection, err));
-    ZR_TRY(arrow_type_of(&type, c.value, err));
+    ZR_TRY(find_arrow_type(&type, c.value, err));
     ZR_TRY(check_schema(&in, &type, schema, err));
     ZR_TRY(check_column(&in, &type, column, c.n, err));
     for (uint64_t i = 0; i < c.n; i++)

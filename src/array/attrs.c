@@ -17,13 +17,13 @@ static zarr_status check_array_change(void *arg, struct zr_parsed *parsed,
 {
     struct array_changing *c = arg;
     const int32_t format = c->before->meta.format;
-    struct zr_array_source src = zr_array_source_of(format, parsed, NULL, NULL);
+    struct zr_array_source src = zr_array_source_make(format, parsed, NULL, NULL);
     zarr_status st = ZARR_OK;
 
     zr_array_state_free(c->after); /* of an attempt that met a conflict */
     c->after = NULL;
     if (format == 2) {
-        src = zr_array_source_of(format, c->before->parsed, parsed, &c->before->meta);
+        src = zr_array_source_make(format, c->before->parsed, parsed, &c->before->meta);
         src.root = c->before->root;
         /* .zattrs may be new, so only .zarray shows that there is an array */
         ZR_TRY(zr_array_recheck(c->array, c->before, err));

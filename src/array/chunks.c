@@ -410,7 +410,8 @@ static zarr_status list_chunks(struct chunk_listing *l, zarr_error *err)
         ZR_TRY(zr_path_prefix(err, st, l->array->h.path));
     l->io.cancel = l->cancel;
     if (l->what == ZARR_BLOCKS_MISSING) {
-        st = zr_stored_missing(&l->stored, &l->state->meta.grid, emit_missing, l, err);
+        st = zr_stored_each_missing(&l->stored, &l->state->meta.grid, emit_missing, l,
+                                    err);
         goto out;
     }
     for (size_t i = 0; i < l->stored.n && !l->stopped; i++) {

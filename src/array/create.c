@@ -51,8 +51,8 @@ static zarr_status make_document(struct array_making *m, zarr_error *err)
     ZR_TRY(zr_parsed_new(&m->attrs, m->ctx->alloc, err));
     ZR_TRY(zr_spec_document(m->parsed, m->attrs, &m->format, m->ctx, &m->spec,
                             m->for_device, err));
-    src =
-        zr_array_source_of(m->format, m->parsed, m->format == 2 ? m->attrs : NULL, NULL);
+    src = zr_array_source_make(m->format, m->parsed, m->format == 2 ? m->attrs : NULL,
+                               NULL);
     src.asked = true;
     src.fill_spelled = !m->spec.document;
     ZR_TRY(zr_array_state_new(&m->state, m->ctx, &src, err));
@@ -64,7 +64,7 @@ static zarr_status make_document(struct array_making *m, zarr_error *err)
     if (m->format == 2)
         zr_json_set(&m->parsed->json, m->parsed->json.root, "fill_value",
                     zr_json_copy(&m->parsed->json, zr_json_get(root, "fill_value")));
-    if (!zr_json_ok(&m->parsed->json))
+    if (!zr_json_is_ok(&m->parsed->json))
         ZR_TRY(zr_fail_memory(err, m->parsed->json.arena.used_bytes));
     zr_json_quote_tokens(m->parsed->json.root);
     zr_json_quote_tokens(m->attrs->json.root);

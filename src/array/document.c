@@ -102,7 +102,7 @@ static zarr_status state_of_text(struct zr_array_state **out, const zarr_array *
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "a zarr.json has its attributes inside"));
     if (attributes)
         ZR_TRY(parse_document(&attrs, a->h.ctx, attributes, "attributes", err));
-    src = zr_array_source_of(format, parsed, attrs, NULL);
+    src = zr_array_source_make(format, parsed, attrs, NULL);
     ZR_TRY(zr_origin_state(out, a, &src, err));
     if (a->grid_shape)
         ZR_TRY(use_grid_shape(a, out, err));
@@ -171,7 +171,7 @@ out:
 /* ---- another handle ----------------------------------------------------- */
 
 /* Takes what the options leave to defaults from the array. */
-static void options_of(zarr_array_open_options *o, const zarr_array *a)
+static void inherit_options(zarr_array_open_options *o, const zarr_array *a)
 {
     o->chunk_store = o->chunk_store ? o->chunk_store : a->chunk_store;
     o->empty_chunks = o->empty_chunks ? o->empty_chunks : a->empty_chunks;
@@ -229,7 +229,7 @@ zarr_status zarr_array_with(zarr_array **out, zarr_array *array,
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
                        "zarr_format is %" PRId32 ", asked for is %" PRId32,
                        s->meta.format, o.zarr_format));
-    options_of(&o, array);
+    inherit_options(&o, array);
     path = zr_strdup(array->h.ctx->alloc, array->h.path);
     if (!path)
         ZR_TRY(zr_fail_memory(err, strlen(array->h.path)));

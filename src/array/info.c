@@ -260,7 +260,7 @@ zarr_store *zarr_array_chunk_store(const zarr_array *array)
 zarr_status zr_array_convert(struct zr_array_meta *out, const zarr_array *array,
                              int32_t format, zarr_error *err)
 {
-    const struct zr_meta_env env = zr_meta_env_of(array->h.ctx, true);
+    const struct zr_meta_env env = zr_meta_env_make(array->h.ctx, true);
     struct zr_array_state *s = zr_array_state_get(array);
     const zarr_status st = zr_array_meta_convert(out, &env, &s->meta, format, err);
 

@@ -73,7 +73,7 @@ zarr_status zr_io_order(struct zr_stream *out, zarr_context *ctx, int32_t device
 /* ---- parts.c ---- */
 void zr_io_parts_free(struct zr_io_call *c);
 
-/* ---- packed.c ---- */
+/* ---- packed_tensor.c ---- */
 bool zr_tensor_is_packed(const zarr_tensor *tensor);
 /* What a request with a packed tensor reads or writes instead. */
 struct zr_packed {

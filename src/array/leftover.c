@@ -45,7 +45,7 @@ out:
     return st;
 }
 
-static struct zr_doc_source record_of(const zarr_array *a)
+static struct zr_doc_source record_source(const zarr_array *a)
 {
     return (struct zr_doc_source){
         .store = a->h.store, .path = a->h.path, .name = ZR_DOC_LEFTOVERS};
@@ -54,7 +54,7 @@ static struct zr_doc_source record_of(const zarr_array *a)
 zarr_status zr_leftover_read(struct zr_leftover *out, const zarr_array *a, int32_t ndim,
                              zarr_error *err)
 {
-    const struct zr_doc_source src = record_of(a);
+    const struct zr_doc_source src = record_source(a);
     struct zr_doc doc;
     zarr_error e = {0};
     zarr_status st = ZARR_OK;
@@ -87,7 +87,8 @@ bool zr_leftover_covers(const struct zr_leftover *r, int32_t ndim, const uint64_
     return covers;
 }
 
-bool zr_leftover_within(const struct zr_leftover *r, int32_t ndim, const uint64_t *shape)
+bool zr_leftover_is_within(const struct zr_leftover *r, int32_t ndim,
+                           const uint64_t *shape)
 {
     bool within = !r->found || r->known;
 
@@ -133,7 +134,7 @@ out:
 zarr_status zr_leftover_note(struct zr_leftover *out, const zarr_array *a, int32_t ndim,
                              const uint64_t *shape, zarr_error *err)
 {
-    const struct zr_doc_source src = record_of(a);
+    const struct zr_doc_source src = record_source(a);
     struct noting n = {.out = out, .a = a, .shape = shape, .ndim = ndim};
     const struct zr_doc_edit edit = {.fn = edit_record, .arg = &n, .may_be_new = true};
 

@@ -137,7 +137,7 @@ zarr_status zr_array_load(struct zr_array_state **out, const zarr_array *a,
         ZR_TRY(zr_fail(err, ZARR_ERR_NOT_FOUND, "there is a group, not an array"));
     if (found.format == 2)
         ZR_TRY(zr_attrs_read(&attrs, a->h.store, a->h.path, err));
-    src = zr_array_source_of(found.format, found.parsed, attrs, NULL);
+    src = zr_array_source_make(found.format, found.parsed, attrs, NULL);
     ZR_TRY(zr_origin_state(out, a, &src, err));
     if (found.format == 3 && format == 0)
         zr_warn_hidden(a->h.store, a->h.path);

@@ -81,7 +81,7 @@ zarr_status zr_origin_state(struct zr_array_state **out, const zarr_array *a,
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_array_state_new(out, a->h.ctx, src, err));
-    if (!a->may_probe || !zr_array_meta_shuffle_unclear(&(*out)->meta, &zero))
+    if (!a->may_probe || !zr_array_meta_shuffle_is_unclear(&(*out)->meta, &zero))
         goto out;
     ZR_TRY(zr_origin_mark_above(a->h.store, a->h.path, &again.nczarr, err));
     if (again.nczarr) {
@@ -106,7 +106,7 @@ void zr_origin_warn(const zarr_array *a, const struct zr_array_state *s)
                "/%s: fill_value is null, which data type %s does not have: missing "
                "elements are zero",
                a->h.path, zr_dtype_label(s->meta.dtype));
-    if (zr_array_meta_shuffle_unclear(&s->meta, &zero) && zero)
+    if (zr_array_meta_shuffle_is_unclear(&s->meta, &zero) && zero)
         zr_log(&a->h.ctx->log, ZARR_LOG_WARN,
                "/%s: shuffle has elementsize 0, which numcodecs does not shuffle and "
                "netCDF-C does: the elements are wrong if netCDF-C wrote them",

@@ -37,7 +37,7 @@ static bool divide_last(struct zr_json_doc *doc, struct zr_json *list, uint32_t 
     return true;
 }
 
-static struct zr_json *member_of(struct zr_json *object, const char *key)
+static struct zr_json *mutable_member(struct zr_json *object, const char *key)
 {
     return (struct zr_json *)(uintptr_t)zr_json_get(object, key);
 }
@@ -50,7 +50,7 @@ static bool rewrite_codecs(struct zr_json_doc *doc, struct zr_json *list,
     for (;;) {
         struct zr_json *first =
             zr_json_is(list, ZR_JSON_ARRAY) ? list->u.children.first : NULL;
-        struct zr_json *config = first ? member_of(first, "configuration") : NULL;
+        struct zr_json *config = first ? mutable_member(first, "configuration") : NULL;
         const struct zr_shard_spec *shard =
             chain->n > 0 && chain->a2b == 0 ? chain->codec[0].structure.shard : NULL;
 
@@ -68,9 +68,9 @@ static bool rewrite_codecs(struct zr_json_doc *doc, struct zr_json *list,
                 first->u = made->u;
             return true;
         }
-        if (!config || !divide_last(doc, member_of(config, "chunk_shape"), per_item))
+        if (!config || !divide_last(doc, mutable_member(config, "chunk_shape"), per_item))
             return false;
-        list = member_of(config, "codecs");
+        list = mutable_member(config, "codecs");
         chain = shard->inner;
     }
 }
@@ -111,8 +111,9 @@ static zarr_status packed_document(struct zr_parsed *parsed,
     if (!*fits)
         goto out;
     ZR_TRY(zr_array_meta_grid(m, doc, &grid, err));
-    *fits = divide_last(doc, member_of(member_of(grid, "configuration"), "chunk_shape"),
-                        per_item);
+    *fits = divide_last(
+        doc, mutable_member(mutable_member(grid, "configuration"), "chunk_shape"),
+        per_item);
     if (!*fits)
         goto out;
     shape = zr_json_new(doc, ZR_JSON_ARRAY);
@@ -128,7 +129,7 @@ static zarr_status packed_document(struct zr_parsed *parsed,
     zr_json_set(doc, root, "chunk_grid", grid);
     zr_json_set(doc, root, "codecs", codecs);
     doc->root = root;
-    if (!root || !zr_json_ok(doc))
+    if (!root || !zr_json_is_ok(doc))
         st = zr_fail_memory(err, sizeof *root);
 out:
     return st;
@@ -147,7 +148,7 @@ static zarr_status packed_make(struct zr_array_state **out, const zarr_array *a,
     ZR_TRY(packed_document(parsed, &s->meta, &fits, err));
     if (!fits)
         goto out;
-    src = zr_array_source_of(3, parsed, NULL, NULL);
+    src = zr_array_source_make(3, parsed, NULL, NULL);
     st = zr_array_state_new(out, a->h.ctx, &src, err);
     if (st != ZARR_OK && st != ZARR_ERR_NO_MEMORY)
         st = ZARR_OK; /* elements with a byte each work always */
@@ -156,7 +157,7 @@ out:
     return st;
 }
 
-zarr_status zr_array_state_packed(struct zr_array_state **out, const zarr_array *a,
+zarr_status zr_array_packed_state(struct zr_array_state **out, const zarr_array *a,
                                   struct zr_array_state *s, zarr_error *err)
 {
     struct zr_array_state *made = atomic_load(&s->packed), *now = NULL;

@@ -80,7 +80,7 @@ out:
 }
 
 /* Whether all tensors are in one memory of one device. */
-static bool one_memory(const struct zr_call_parts *p)
+static bool is_one_memory(const struct zr_call_parts *p)
 {
     for (uint32_t i = 1; i < p->n; i++)
         if (p->tensor[i].device_type != p->tensor[0].device_type ||
@@ -99,7 +99,7 @@ static zarr_status field_order(const struct zr_call_parts *p, zarr_error *err)
     return ZARR_OK;
 }
 
-static zarr_status part_failed(uint32_t i, zarr_status st, zarr_error *err)
+static zarr_status prefix_part(uint32_t i, zarr_status st, zarr_error *err)
 {
     if (st != ZARR_OK) {
         zr_prefix(err, st, "part %" PRIu32, i);
@@ -118,11 +118,11 @@ static zarr_status parts_views(struct zr_io_call *c, zarr_error *err)
     for (uint32_t i = 0; i < p->n; i++) {
         c->io.selection = p->selection[i];
         st = zr_io_view(c, c->state, &p->tensor[i], dtype, &p->part[i].view, err);
-        ZR_TRY(part_failed(i, st, err));
+        ZR_TRY(prefix_part(i, st, err));
     }
     c->io.selection = NULL;
     c->io.view = (struct zr_view){.base = {.device_type = ZARR_DEVICE_CPU}};
-    if (one_memory(p))
+    if (is_one_memory(p))
         c->io.view = p->part[0].view;
     if (c->io.field.on && p->n > 0) {
         ZR_TRY(field_order(p, err));
@@ -138,7 +138,7 @@ static zarr_status parts_order(struct zr_io_call *c, zarr_error *err)
 {
     const zarr_tensor *t = &c->parts->tensor[0];
 
-    if (c->opts.stream && !one_memory(c->parts))
+    if (c->opts.stream && !is_one_memory(c->parts))
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "io options: a stream is given, but the tensors of the parts are "
                        "not all on one device");
@@ -166,8 +166,8 @@ static zarr_status prepare_many(struct zr_io_call *c, const struct many *m,
                        "io options: `present` is for one selection"));
     ZR_TRY(parts_new(c, m->parts, m->n, err));
     for (uint32_t i = 0; i < c->parts->n; i++)
-        ZR_TRY(part_failed(i, part_read(c, i, err), err));
-    if (one_memory(c->parts))
+        ZR_TRY(prefix_part(i, part_read(c, i, err), err));
+    if (is_one_memory(c->parts))
         device = c->parts->tensor[0].device_type;
     if (c->parts->n > 0)
         ZR_TRY(parts_order(c, err));

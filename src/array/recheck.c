@@ -23,7 +23,7 @@ static bool seen_is_known(const zarr_store_version *v)
 /* ---- comparing ---------------------------------------------------------- */
 
 /* v2: a document without dimension_separator says nothing about the chunks' keys. */
-static bool keys_told(const struct zr_array_meta *m)
+static bool has_known_separator(const struct zr_array_meta *m)
 {
     return m->format == 3 || m->separator_given;
 }
@@ -39,8 +39,9 @@ static zarr_status first_difference(const struct zr_array_meta *a,
     static const char *const v3[] = {"data_type", "codecs", "fill_value",
                                      "chunk_key_encoding", "storage_transformers"};
     const char *const *name = a->format == 3 ? v3 : v2;
-    const size_t n =
-        a->format == 3 ? ZR_COUNT(v3) : ZR_COUNT(v2) - !(keys_told(a) && keys_told(b));
+    const size_t n = a->format == 3 ? ZR_COUNT(v3)
+                                    : ZR_COUNT(v2) - !(has_known_separator(a) &&
+                                                       has_known_separator(b));
     struct zr_json *have = NULL, *want = NULL;
     struct zr_json_doc doc;
     zarr_status st = ZARR_OK;
@@ -111,7 +112,7 @@ static zarr_status compare_stored(const zarr_array *a, const struct zr_array_sta
     if (s->meta.format == 3 &&
         !zr_json_is_text(zr_json_get(parsed->json.root, "node_type"), "array"))
         ZR_TRY(zr_fail(err, ZARR_ERR_CONFLICT, "there is a group now"));
-    src = zr_array_source_of(s->meta.format, parsed, NULL, &s->meta);
+    src = zr_array_source_make(s->meta.format, parsed, NULL, &s->meta);
     ZR_TRY(report_unknown(err, zr_array_state_new(&now, a->h.ctx, &src, err)));
     ZR_TRY(zr_array_same_chunks(s, now, err));
     memcpy(shape, now->meta.shape, sizeof now->meta.shape);
@@ -121,7 +122,7 @@ out:
     return st;
 }
 
-static zarr_status gone(zarr_error *err, const char *name)
+static zarr_status fail_gone(zarr_error *err, const char *name)
 {
     return zr_fail(err, ZARR_ERR_NOT_FOUND,
                    "%s no longer exists: the array was moved or deleted after it was "
@@ -143,7 +144,7 @@ static zarr_status read_and_compare(zarr_array *a, struct zr_array_state *s,
     if (st == ZARR_ERR_NOT_FOUND && !atomic_load(&a->has_document))
         st = ZARR_OK; /* described by consolidated metadata alone */
     else if (st == ZARR_ERR_NOT_FOUND)
-        st = gone(err, src->name);
+        st = fail_gone(err, src->name);
     else if (st == ZARR_OK)
         st = compare_stored(a, s, &doc, shape, err);
     if (st == ZARR_OK && doc.bytes > 0) {
@@ -197,7 +198,7 @@ static zarr_status find_shape(zarr_array *a, struct zr_array_state *s, uint64_t 
     if (src.want_version && seen_is_known(&seen)) {
         st = report_unread(err, stored_version(a, s, src.name, &now, err));
         if (st == ZARR_ERR_NOT_FOUND)
-            return gone(err, src.name);
+            return fail_gone(err, src.name);
         if (st != ZARR_OK || zr_store_version_equal(&seen, &now))
             return st;
     }

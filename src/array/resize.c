@@ -154,7 +154,7 @@ static zarr_status clear_old(const struct zr_resizing *p, struct zr_array_state 
 
     if (is_smaller(old, p->shape)) {
         ZR_TRY(zr_array_trim(&job, err));
-        if (zr_leftover_within(&p->left, old->meta.ndim, old->meta.shape))
+        if (zr_leftover_is_within(&p->left, old->meta.ndim, old->meta.shape))
             zr_leftover_drop(p->array);
     } else if (!is_larger(old, p->shape)) {
         ZR_TRY(zr_outside_clear(p->array, old, p->cancel, err));
@@ -182,7 +182,7 @@ static zarr_status resize_locked(struct zr_resizing *p, zarr_error *err)
     ZR_TRY(zr_resize_publish(NULL, p, &change, err));
     if (!p->keep)
         ZR_TRY(clear_old(p, old, err));
-    else if (p->left.found && zr_leftover_within(&p->left, old->meta.ndim, p->shape))
+    else if (p->left.found && zr_leftover_is_within(&p->left, old->meta.ndim, p->shape))
         zr_leftover_drop(p->array);
 out:
     zr_array_state_free(old);

@@ -31,7 +31,7 @@ static zarr_status make_other_keys(struct zr_key_encoding *out, const zarr_array
         goto out;
     zr_json_set(&doc, doc.root, "separator",
                 zr_json_new_text(&doc, *separator == '/' ? "." : "/"));
-    if (!zr_json_ok(&doc))
+    if (!zr_json_is_ok(&doc))
         ZR_TRY(zr_fail_memory(err, doc.arena.used_bytes));
     ZR_TRY(zr_key_encoding_parse(out, &a->h.ctx->grids, keys->vt->name, doc.root, err));
 out:
@@ -83,7 +83,7 @@ struct separator_search {
     bool dots, slashes;
 };
 
-static bool only_digits(const char *p)
+static bool is_only_digits(const char *p)
 {
     return *p && p[strspn(p, "0123456789")] == '\0';
 }
@@ -95,7 +95,7 @@ static int on_separator_name(void *user, const zarr_store_item *item)
     uint64_t chunk[ZARR_MAX_RANK];
 
     if (item->is_prefix)
-        f->slashes = only_digits(name);
+        f->slashes = is_only_digits(name);
     else
         f->dots = zr_key_encoding_chunk(&f->s->meta.keys, f->s->meta.ndim, name, chunk);
     return f->dots || f->slashes;

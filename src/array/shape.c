@@ -27,8 +27,8 @@ static void set_chunks(const struct zr_grid *grid, struct zr_json *list,
 
 /* Where a grid must reach for the new shape: in a dimension that grows up to a whole
  * inner chunk, so that a shard added at its end has room for it. */
-static zarr_status reach_of(uint64_t *out, const struct zr_grid *grid,
-                            const struct zr_shape_change *c, zarr_error *err)
+static zarr_status compute_reach(uint64_t *out, const struct zr_grid *grid,
+                                 const struct zr_shape_change *c, zarr_error *err)
 {
     uint64_t unit[ZARR_MAX_RANK];
     zarr_status st = ZARR_OK;
@@ -66,8 +66,8 @@ static zarr_status set_grid(const struct zr_grid *grid, const struct zr_shape_ch
         return ZARR_OK;
     zr_str_init(&text, c->array->h.ctx->alloc);
     zr_json_doc_init(&config, c->array->h.ctx->alloc);
-    ZR_TRY(reach_of(reach, grid, c, err));
-    ZR_TRY(zr_grid_resized(grid, reach, &text, err));
+    ZR_TRY(compute_reach(reach, grid, c, err));
+    ZR_TRY(zr_grid_write_resized(grid, reach, &text, err));
     ZR_TRY(zr_json_parse(&config, zr_str_text(&text), text.bytes, limits, err));
     /* the document may call it "regular" (meta/array_v3.c) */
     zr_json_set(json, v, "name", zr_json_new_text(json, zr_grid_name(grid)));
@@ -118,7 +118,7 @@ static zarr_status state_of_shape(struct zr_array_state **out,
 {
     const struct zr_array_state *before = c->before;
     struct zr_array_source src =
-        zr_array_source_of(before->meta.format, parsed, NULL, &before->meta);
+        zr_array_source_make(before->meta.format, parsed, NULL, &before->meta);
     struct zr_json_doc *json = &parsed->json;
     struct zr_json *shape = zr_json_new(json, ZR_JSON_ARRAY);
     struct zr_array_state *s = NULL;
@@ -129,7 +129,7 @@ static zarr_status state_of_shape(struct zr_array_state **out,
         zr_json_append(json, shape, zr_json_new_u64(json, c->shape[d]));
     ZR_TRY(set_grid(grid, c, json, err));
     zr_json_set(json, json->root, "shape", shape);
-    if (!zr_json_ok(json))
+    if (!zr_json_is_ok(json))
         return zr_fail_memory(err, json->arena.used_bytes);
     if (before->meta.format == 2)
         zr_array_source_attrs(&src, before);
@@ -160,7 +160,7 @@ zarr_status zr_shape_derive(struct zr_array_state **out,
     *out = NULL;
     ZR_TRY(zr_parsed_new(&parsed, change->array->h.ctx->alloc, err));
     parsed->json.root = zr_json_copy(&parsed->json, change->before->root);
-    if (!zr_json_ok(&parsed->json))
+    if (!zr_json_is_ok(&parsed->json))
         ZR_TRY(zr_fail_memory(err, parsed->json.arena.used_bytes));
     ZR_TRY(state_of_shape(out, change, parsed, &change->before->meta.grid, err));
 out:
@@ -180,7 +180,7 @@ static zarr_status check_base_shape(struct shape_publishing *p, struct zr_parsed
 {
     const struct zr_shape_change *c = p->change;
     struct zr_array_source src =
-        zr_array_source_of(c->before->meta.format, parsed, NULL, &c->before->meta);
+        zr_array_source_make(c->before->meta.format, parsed, NULL, &c->before->meta);
     struct zr_array_state *now = NULL;
     zarr_status st = ZARR_OK;
 

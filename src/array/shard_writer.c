@@ -112,7 +112,7 @@ zarr_status zarr_shard_writer_write(zarr_shard_writer *w, const zarr_tensor *src
 
 int zarr_shard_writer_stored(const zarr_shard_writer *w)
 {
-    return w ? zr_shard_session_stored(w->session) : 0;
+    return w ? zr_shard_session_is_stored(w->session) : 0;
 }
 
 void zarr_shard_writer_free(zarr_shard_writer *w)

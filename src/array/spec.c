@@ -91,7 +91,7 @@ static zarr_status spec_dtype(struct spec_work *w, zarr_error *err)
     order = (struct zr_order){w->byte_order, zr_str_text(&leaves)};
     v = w->format == 3 ? zr_dtype_write_v3(w->dtype, w->doc)
                        : zr_dtype_write_v2(w->dtype, &order, w->doc);
-    if (!v && zr_json_ok(w->doc))
+    if (!v && zr_json_is_ok(w->doc))
         ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "data type \"%s\" does not exist in v%" PRId32, w->spec->data_type,
                        w->format));
@@ -323,7 +323,7 @@ zarr_status zr_spec_document(struct zr_parsed *parsed, struct zr_parsed *attrs,
     else
         ZR_TRY(document_v2(&w, attrs, err));
 out:
-    if (st == ZARR_OK && (!zr_json_ok(&parsed->json) || !zr_json_ok(&attrs->json)))
+    if (st == ZARR_OK && (!zr_json_is_ok(&parsed->json) || !zr_json_is_ok(&attrs->json)))
         st = zr_fail_memory(err, parsed->json.arena.used_bytes);
     return st;
 }

@@ -86,7 +86,7 @@ static struct zr_json *blosc_codec(struct zr_json_doc *doc)
 }
 
 /* Whether chunks are compressed by what devices decode and encode fast. */
-static bool compressed_for_device(const struct zr_spec_codecs *c)
+static bool is_compressed_for_device(const struct zr_spec_codecs *c)
 {
     return c->for_device && zr_streq(zarr_dtype_codec(c->dtype), "bytes");
 }
@@ -205,7 +205,7 @@ static struct zr_json *complete_list(const struct zr_spec_codecs *c,
     }
     if (!has_bytes)
         zr_json_append(c->doc, list, bytes_codec(c));
-    if (zr_json_ok(c->doc))
+    if (zr_json_is_ok(c->doc))
         complete_endian(c, list, c->endian, 0);
     return list;
 }
@@ -271,15 +271,15 @@ static zarr_status chunk_codecs(struct zr_json **out, const struct zr_spec_codec
         ZR_TRY(zr_spec_json(&given, c->ctx, c->doc, c->spec->codecs, "codecs", err));
     else
         zr_json_append(c->doc, given,
-                       compressed_for_device(c) ? blosc_codec(c->doc)
-                                                : zstd_codec(c->doc));
+                       is_compressed_for_device(c) ? blosc_codec(c->doc)
+                                                   : zstd_codec(c->doc));
     if (!given)
         ZR_TRY(zr_fail_memory(err, sizeof *given));
     if (!zr_json_is(given, ZR_JSON_ARRAY))
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "codecs must be a JSON array, not a %s",
                        zr_json_type_text(given)));
     *out = complete_list(c, given);
-    if (c->spec->flags & ZARR_SPEC_CHECKSUM && zr_json_ok(c->doc))
+    if (c->spec->flags & ZARR_SPEC_CHECKSUM && zr_json_is_ok(c->doc))
         add_checksum(c, *out);
 out:
     return st;
@@ -311,7 +311,7 @@ zarr_status zr_spec_codecs_v3(struct zr_json **out, const struct zr_spec_codecs 
 
     ZR_TRY(chunk_codecs(&inner, c, err));
     *out = inner;
-    if (!zr_spec_sharded(c->spec))
+    if (!zr_spec_is_sharded(c->spec))
         goto out;
     ZR_TRY(shard_index_codecs(&index, c, err));
     config = zr_json_new(c->doc, ZR_JSON_OBJECT);
@@ -341,7 +341,7 @@ static struct zr_json *default_compressor(const struct zr_spec_codecs *c)
 {
     struct zr_json *v = zr_json_new(c->doc, ZR_JSON_OBJECT);
 
-    if (!compressed_for_device(c)) {
+    if (!is_compressed_for_device(c)) {
         zr_json_set(c->doc, v, "id", zr_json_new_text(c->doc, "zstd"));
         zr_json_set(c->doc, v, "level", zr_json_new_u64(c->doc, 0));
         return v;
@@ -415,7 +415,7 @@ zarr_status zr_spec_codecs_v2(struct zr_json *root, const struct zr_spec_codecs 
     ZR_TRY(zr_spec_fold_v2(root, c, err));
     object_filter(root, c);
 out:
-    if (st == ZARR_OK && c->spec->flags & ZARR_SPEC_CHECKSUM && zr_json_ok(c->doc))
+    if (st == ZARR_OK && c->spec->flags & ZARR_SPEC_CHECKSUM && zr_json_is_ok(c->doc))
         add_checksum_v2(c, root);
     return st;
 }

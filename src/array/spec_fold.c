@@ -127,7 +127,7 @@ static zarr_status fold_dtype(const struct fold *f, zarr_error *err)
     if (!f->endian || !zr_dtype_has_order(f->c->dtype))
         return ZARR_OK;
     v = zr_dtype_write_v2(f->c->dtype, &order, f->c->doc);
-    if (!v && zr_json_ok(f->c->doc))
+    if (!v && zr_json_is_ok(f->c->doc))
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "bytes: data type \"%s\" has no big-endian order in v2",
                        f->c->spec->data_type);

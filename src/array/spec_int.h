@@ -64,7 +64,7 @@ zarr_status zr_spec_json(struct zr_json **out, const zarr_context *ctx,
                          struct zr_json_doc *doc, const char *text, const char *member,
                          zarr_error *err);
 /* Whether the spec asks for shards. */
-static inline bool zr_spec_sharded(const zarr_array_spec *s)
+static inline bool zr_spec_is_sharded(const zarr_array_spec *s)
 {
     return s->shard_shape || (s->chunk_grid && s->chunk_shape);
 }

@@ -27,7 +27,7 @@ out:
     return st;
 }
 
-static const struct zr_array_meta *model_of(const struct zr_spec_like *l)
+static const struct zr_array_meta *model_meta(const struct zr_spec_like *l)
 {
     return &l->model->meta;
 }
@@ -37,7 +37,7 @@ static const struct zr_array_meta *model_of(const struct zr_spec_like *l)
 static zarr_status like_shape(struct zr_spec_like *l, const zarr_array_spec *changes,
                               zarr_error *err)
 {
-    const struct zr_array_meta *m = model_of(l);
+    const struct zr_array_meta *m = model_meta(l);
     const bool given = changes->shape || changes->chunk_shape || changes->shard_shape ||
                        changes->dimension_names;
 
@@ -57,7 +57,7 @@ static zarr_status like_shape(struct zr_spec_like *l, const zarr_array_spec *cha
 static zarr_status like_grid(struct zr_spec_like *l, const zarr_array_spec *changes,
                              zarr_error *err)
 {
-    const struct zr_array_meta *m = model_of(l);
+    const struct zr_array_meta *m = model_meta(l);
     const bool sharded = l->model->sharded;
     const bool keep = sharded && !(changes->flags & ZARR_SPEC_NO_SHARDS);
     struct zr_json *grid = NULL;
@@ -85,7 +85,7 @@ out:
 
 /* ---- elements --------------------------------------------------------------------- */
 
-static const char *name_of(const zarr_dtype *dtype)
+static const char *dtype_any_name(const zarr_dtype *dtype)
 {
     const char *name = zarr_dtype_name(dtype);
 
@@ -95,17 +95,17 @@ static const char *name_of(const zarr_dtype *dtype)
 /* v2 has the byte order in the data type. For a type without one, the name suffices. */
 static zarr_status like_dtype(struct zr_spec_like *l, zarr_error *err)
 {
-    const zarr_dtype *dtype = model_of(l)->dtype;
+    const zarr_dtype *dtype = model_meta(l)->dtype;
     struct zr_json *v = NULL;
 
     if (l->spec.data_type)
         return ZARR_OK;
-    l->spec.data_type = name_of(dtype);
+    l->spec.data_type = dtype_any_name(dtype);
     if (l->spec.zarr_format != 2 || !zr_dtype_has_order(dtype))
         return ZARR_OK;
     v = zr_dtype_write_v2(dtype, &l->order, &l->doc);
     if (!v) /* creating the array reports that v2 has no such type */
-        return zr_json_ok(&l->doc) ? ZARR_OK : zr_fail_memory(err, 1);
+        return zr_json_is_ok(&l->doc) ? ZARR_OK : zr_fail_memory(err, 1);
     if (zr_json_string(v)) {
         l->spec.data_type = zr_json_string(v);
         return ZARR_OK;
@@ -118,7 +118,7 @@ static zarr_status keeps_dtype(const struct zr_spec_like *l, const zarr_context 
                                const zarr_array_spec *changes, bool *keeps,
                                zarr_error *err)
 {
-    const zarr_dtype *dtype = model_of(l)->dtype;
+    const zarr_dtype *dtype = model_meta(l)->dtype;
     zarr_status st = ZARR_OK;
 
     *keeps = true;
@@ -126,7 +126,7 @@ static zarr_status keeps_dtype(const struct zr_spec_like *l, const zarr_context 
         return ZARR_OK;
     ZR_TRY(zr_dtype_find_any(&((zarr_context *)(uintptr_t)ctx)->dtypes,
                              changes->data_type, &dtype, NULL, err));
-    *keeps = zarr_dtype_equal(dtype, model_of(l)->dtype);
+    *keeps = zarr_dtype_equal(dtype, model_meta(l)->dtype);
 out:
     return st;
 }
@@ -134,7 +134,7 @@ out:
 static zarr_status like_fill(struct zr_spec_like *l, const zarr_context *ctx,
                              const zarr_array_spec *changes, zarr_error *err)
 {
-    const struct zr_array_meta *m = model_of(l);
+    const struct zr_array_meta *m = model_meta(l);
     struct zr_json *v = NULL;
     bool keeps = true;
     zarr_status st = ZARR_OK;
@@ -177,7 +177,7 @@ static zarr_status like_keys(struct zr_spec_like *l, const zarr_array_spec *chan
                             : zr_json_get(l->root, "dimension_separator"));
     const char *given = changes->key_encoding;
 
-    if (l->spec.zarr_format != model_of(l)->format)
+    if (l->spec.zarr_format != model_meta(l)->format)
         return ZARR_OK;
     if (given && !zr_streq(given, "default") && !zr_streq(given, "v2"))
         return ZARR_OK;
@@ -202,13 +202,13 @@ static zarr_status like_missing(struct zr_spec_like *l, const zarr_context *ctx,
     zarr_status st = ZARR_OK;
 
     *change = (struct zr_missing_change){.fill = NULL};
-    if (format == model_of(l)->format || changes->flags & ZARR_SPEC_KEEP_FILL ||
+    if (format == model_meta(l)->format || changes->flags & ZARR_SPEC_KEEP_FILL ||
         changes->attributes)
         return ZARR_OK;
     ZR_TRY(keeps_dtype(l, ctx, changes, &keeps, err));
     if (!keeps)
         return ZARR_OK;
-    ZR_TRY(zr_missing_plan(change, model_of(l), format, &l->doc, err));
+    ZR_TRY(zr_missing_plan(change, model_meta(l), format, &l->doc, err));
     if (format == 2 && changes->fill_value) /* the caller's, with the attribute */
         *change = (struct zr_missing_change){.fill = NULL};
     if (change->warning)
@@ -226,7 +226,7 @@ static zarr_status like_attributes(struct zr_spec_like *l, const zarr_array_spec
                                    const struct zr_missing_change *missing,
                                    zarr_error *err)
 {
-    const struct zr_array_meta *m = model_of(l);
+    const struct zr_array_meta *m = model_meta(l);
     const struct zr_json *names = zr_json_get(m->attributes, ZR_DIMENSIONS_ATTRIBUTE);
     struct zr_json *attributes = NULL;
 
@@ -272,8 +272,8 @@ zarr_status zr_spec_like_make(struct zr_spec_like *l, const zarr_context *ctx,
     l->spec.like = NULL;
     l->spec.flags &= ~(uint32_t)(ZARR_SPEC_NO_SHARDS | ZARR_SPEC_KEEP_FILL);
     if (!l->spec.zarr_format)
-        l->spec.zarr_format = model_of(l)->format;
-    ZR_TRY(zr_array_meta_write_canonical(model_of(l), &l->doc, &root, err));
+        l->spec.zarr_format = model_meta(l)->format;
+    ZR_TRY(zr_array_meta_write_canonical(model_meta(l), &l->doc, &root, err));
     l->root = root;
     ZR_TRY(like_shape(l, changes, err));
     ZR_TRY(like_grid(l, changes, err));
@@ -283,7 +283,7 @@ zarr_status zr_spec_like_make(struct zr_spec_like *l, const zarr_context *ctx,
     ZR_TRY(like_missing(l, ctx, changes, &missing, err));
     ZR_TRY(like_keys(l, changes, err));
     ZR_TRY(like_attributes(l, changes, &missing, err));
-    if (!zr_json_ok(&l->doc))
+    if (!zr_json_is_ok(&l->doc))
         st = zr_fail_memory(err, l->doc.arena.used_bytes);
 out:
     return st;

@@ -10,7 +10,7 @@
 /* ---- v3's list --------------------------------------------------------- */
 
 /* Returns the configuration of the first sharding codec in a list, or NULL. */
-static struct zr_json *shards_of(const struct zr_json *list)
+static struct zr_json *find_sharding(const struct zr_json *list)
 {
     for (struct zr_json *v = list ? list->u.children.first : NULL; v; v = v->next)
         if (zr_json_is_text(zr_json_get(v, "name"), "sharding_indexed"))
@@ -138,7 +138,7 @@ static zarr_status inner_list(struct zr_spec_like *l, const zarr_array_spec *cha
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_array_meta_codecs(&l->model->meta, &l->doc, &list, err));
-    shards = l->model->sharded ? shards_of(list) : NULL;
+    shards = l->model->sharded ? find_sharding(list) : NULL;
     if (shards && l->spec.zarr_format == 3 && !changes_shards(changes)) {
         keep_whole(l);
     } else if (shards) {
@@ -174,7 +174,7 @@ static zarr_status chain_to_v2(struct zr_spec_like *l, const zarr_context *ctx,
                                const struct zr_json *list, struct zr_v2_codecs *out,
                                zarr_error *err)
 {
-    const struct zr_meta_env env = zr_meta_env_of(ctx, false);
+    const struct zr_meta_env env = zr_meta_env_make(ctx, false);
     const struct zr_chain_parse_options how = {.format = 3, .limits = &ctx->limits};
     struct zr_chain *chain = NULL;
     zarr_chunk_spec chunk;
@@ -190,7 +190,8 @@ out:
     return st;
 }
 
-static const struct zr_json *codec_of(const struct zr_spec_like *l, const char *member)
+static const struct zr_json *codec_member(const struct zr_spec_like *l,
+                                          const char *member)
 {
     const struct zr_json *v = zr_json_get(l->root, member);
 
@@ -202,8 +203,8 @@ static zarr_status codecs_v2(struct zr_spec_like *l, const zarr_context *ctx,
 {
     const struct zr_array_meta *m = &l->model->meta;
     /* not as the model's document spells them, which may be what a new one must not */
-    struct zr_v2_codecs v2 = {.filters = codec_of(l, "filters"),
-                              .compressor = codec_of(l, "compressor"),
+    struct zr_v2_codecs v2 = {.filters = codec_member(l, "filters"),
+                              .compressor = codec_member(l, "compressor"),
                               .byte_order = m->byte_order,
                               .order = m->order};
     struct zr_json *list = NULL;

@@ -60,7 +60,8 @@ static zarr_status check_members(const zarr_array_spec *s, zarr_error *err)
         return zr_fail(err, ZARR_ERR_INVALID, "v2 arrays have no shards");
     if (s->zarr_format == 2 && s->key_encoding)
         return zr_fail(err, ZARR_ERR_INVALID, "v2 arrays have no choice of key_encoding");
-    if (!zr_spec_sharded(s) && (s->index_codecs || s->flags & ZARR_SPEC_INDEX_AT_START))
+    if (!zr_spec_is_sharded(s) &&
+        (s->index_codecs || s->flags & ZARR_SPEC_INDEX_AT_START))
         return zr_fail(err, ZARR_ERR_INVALID,
                        "an index is described, but there are no shards");
     return ZARR_OK;

@@ -83,9 +83,9 @@ out:
     return st;
 }
 
-struct zr_array_source zr_array_source_of(int32_t format, struct zr_parsed *parsed,
-                                          struct zr_parsed *attrs_parsed,
-                                          const struct zr_array_meta *before)
+struct zr_array_source zr_array_source_make(int32_t format, struct zr_parsed *parsed,
+                                            struct zr_parsed *attrs_parsed,
+                                            const struct zr_array_meta *before)
 {
     return (struct zr_array_source){
         .format = format,
@@ -106,7 +106,7 @@ void zr_array_source_attrs(struct zr_array_source *src, const struct zr_array_st
 zarr_status zr_array_state_new(struct zr_array_state **out, const zarr_context *ctx,
                                const struct zr_array_source *src, zarr_error *err)
 {
-    struct zr_meta_env env = zr_meta_env_of(ctx, !src->asked);
+    struct zr_meta_env env = zr_meta_env_make(ctx, !src->asked);
     struct zr_array_state *s = zr_calloc(ctx->alloc, 1, sizeof *s);
     zarr_status st = ZARR_OK;
 
@@ -136,7 +136,7 @@ out:
 
 zarr_status zr_array_strict(const zarr_array *array, zarr_error *err)
 {
-    struct zr_meta_env env = zr_meta_env_of(array->h.ctx, false);
+    struct zr_meta_env env = zr_meta_env_make(array->h.ctx, false);
     struct zr_array_state *s = zr_array_state_get(array);
     struct zr_array_meta meta = {0};
     zarr_status st;

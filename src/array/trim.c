@@ -40,7 +40,7 @@ static zarr_status parse_now(struct zr_trim *t, const struct zr_doc *doc, zarr_e
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_parsed_read(&parsed, doc, ctx, err));
-    src = zr_array_source_of(was->format, parsed, NULL, was);
+    src = zr_array_source_make(was->format, parsed, NULL, was);
     ZR_TRY(zr_array_state_new(&now, ctx, &src, err));
     if (!same_cuts(was, &now->meta))
         ZR_TRY(zr_fail(err, ZARR_ERR_CONFLICT, "it is another array now"));

@@ -287,7 +287,8 @@ static zarr_status tell_missing(const struct verifying *v, zarr_error *err)
     if (!v->call.missing || v->stored.n >= all || atomic_load(&v->stopped))
         return ZARR_OK;
     zr_str_init(&key, v->array->h.ctx->alloc);
-    ZR_TRY(zr_stored_missing(&v->stored, &v->state->meta.grid, keep_chunk, chunk, err));
+    ZR_TRY(
+        zr_stored_each_missing(&v->stored, &v->state->meta.grid, keep_chunk, chunk, err));
     ZR_TRY(zr_array_key(v->array, v->state, chunk, &key, err));
     v->call.missing(v->call.user, all - v->stored.n, zr_str_text(&key));
 out:

@@ -100,7 +100,7 @@ static inline zarr_status zr_pass(zarr_error *err, zarr_status status,
 }
 /*
  * Surrounds a call of a foreign function (of a plug-in or an application). The function
- * gets the result of zr_foreign_begin() as its err. If it fails, zr_foreign_failed()
+ * gets the result of zr_foreign_begin() as its err. If it fails, zr_foreign_fail()
  * copies its text to the caller's err, or says that `who` (fmt) failed if there is no
  * text. An unknown status becomes INTERNAL, and so does CANCELLED if no caller cancelled.
  * If the function succeeds, the caller's err does not change.
@@ -111,8 +111,8 @@ struct zr_foreign {
 };
 zarr_error *zr_foreign_begin(struct zr_foreign *f, zarr_error *err);
 zarr_status zr_foreign_status(zarr_status st, bool cancelled);
-zarr_status zr_foreign_failed(struct zr_foreign *f, zarr_status st, bool cancelled,
-                              const char *fmt, ...) ZARR_PRINTF(4, 5);
+zarr_status zr_foreign_fail(struct zr_foreign *f, zarr_status st, bool cancelled,
+                            const char *fmt, ...) ZARR_PRINTF(4, 5);
 /* "<who> broke its contract: <how>": a bug of a plug-in or an application. */
 #define ZR_BROKE "broke its contract"
 /* For bugs of the library only: returns INTERNAL in all builds, never aborts. */
@@ -294,7 +294,7 @@ size_t zr_coord_text(char *text, size_t cap, const uint64_t *at, int32_t ndim);
 bool zr_ends_with(const char *s, const char *suffix);
 
 /* True for well-formed UTF-8 without surrogates. */
-bool zr_utf8_valid(const char *s, size_t n);
+bool zr_utf8_is_valid(const char *s, size_t n);
 /* Base64, RFC 4648 with padding. decode accepts missing padding, but no other
  * characters. */
 void zr_base64_encode(struct zr_str *out, const void *bytes, size_t n);
@@ -393,9 +393,9 @@ struct zr_registered *zr_registry_find(const struct zr_registry *r,
                                        const char *name); /* or NULL */
 /* OK if `had` is NULL. Otherwise EXISTS, which says that `had` has the name, or the alias
  * (NULL: the name). */
-zarr_status zr_registry_taken(const struct zr_registry *r, const char *name,
-                              const char *alias, const struct zr_registered *had,
-                              zarr_error *err);
+zarr_status zr_registry_refuse_taken(const struct zr_registry *r, const char *name,
+                                     const char *alias, const struct zr_registered *had,
+                                     zarr_error *err);
 
 /* ---- arena: many small blocks, freed at once -------------------------- */
 

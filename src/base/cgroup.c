@@ -62,7 +62,7 @@ static uint32_t cgroup_numbers(const char *folder, const char *file, uint64_t ou
     return n;
 }
 
-static uint64_t cgroup_cores_of(uint64_t quota, uint64_t period)
+static uint64_t cgroup_quota_cores(uint64_t quota, uint64_t period)
 {
     if (quota == 0 || period == 0)
         return UINT64_MAX;
@@ -74,7 +74,7 @@ static uint64_t cgroup_cores_v2(const char *folder)
     uint64_t number[2];
 
     return cgroup_numbers(folder, "cpu.max", number) == 2
-               ? cgroup_cores_of(number[0], number[1])
+               ? cgroup_quota_cores(number[0], number[1])
                : UINT64_MAX;
 }
 
@@ -85,7 +85,7 @@ static uint64_t cgroup_cores_v1(const char *folder)
     if (!cgroup_numbers(folder, "cpu.cfs_quota_us", quota) ||
         !cgroup_numbers(folder, "cpu.cfs_period_us", period))
         return UINT64_MAX;
-    return cgroup_cores_of(quota[0], period[0]);
+    return cgroup_quota_cores(quota[0], period[0]);
 }
 
 static uint64_t cgroup_bytes_v2(const char *folder)

@@ -78,7 +78,7 @@ zarr_status zr_fail_limit(zarr_error *err, const char *name, uint64_t value,
     return ZARR_ERR_LIMIT;
 }
 
-static bool inside_char(char c)
+static bool is_inside_char(char c)
 {
     return ((unsigned char)c & 0xC0) == 0x80;
 }
@@ -92,9 +92,9 @@ static void cut_middle(char *text, size_t most, zarr_error_part *part)
 
     if (n <= most)
         return;
-    while (head > 0 && inside_char(text[head]))
+    while (head > 0 && is_inside_char(text[head]))
         head--;
-    while (inside_char(text[tail]))
+    while (is_inside_char(text[tail]))
         tail++;
     memmove(text + head + 3, text + tail, n - tail + 1);
     memset(text + head, '.', 3);

@@ -26,8 +26,8 @@ zarr_status zr_foreign_status(zarr_status st, bool cancelled)
     return known && (st != ZARR_ERR_CANCELLED || cancelled) ? st : ZARR_ERR_INTERNAL;
 }
 
-zarr_status zr_foreign_failed(struct zr_foreign *f, zarr_status st, bool cancelled,
-                              const char *fmt, ...)
+zarr_status zr_foreign_fail(struct zr_foreign *f, zarr_status st, bool cancelled,
+                            const char *fmt, ...)
 {
     const zarr_status answer = zr_foreign_status(st, cancelled);
     char *said = f->said.message, who[256];

@@ -231,7 +231,7 @@ bool zr_map_remove(struct zr_map *m, const char *key)
     return true;
 }
 
-static size_t map_slot_of(const struct zr_map *m, size_t index)
+static size_t map_find_slot(const struct zr_map *m, size_t index)
 {
     size_t at = (size_t)m->items[index].hash & (m->n_slots - 1);
 
@@ -266,9 +266,9 @@ bool zr_map_remove_unordered(struct zr_map *m, const char *key)
     if (!it)
         return false;
     if (m->n_slots) {
-        map_empty_slot(m, map_slot_of(m, (size_t)(it - m->items)));
+        map_empty_slot(m, map_find_slot(m, (size_t)(it - m->items)));
         if (it != m->items + last)
-            m->slots[map_slot_of(m, last)] = (uint32_t)(it - m->items + 1);
+            m->slots[map_find_slot(m, last)] = (uint32_t)(it - m->items + 1);
     }
     zr_free(m->alloc, it->key);
     map_free_value(m, it->value);

@@ -1,6 +1,6 @@
 /*
  * base/refusal.c - names that are refused on purpose, and the reason. The rooms have the
- * tables (chain/refused.c ...); this file only looks names up.
+ * tables (chain/refusals.c ...); this file only looks names up.
  * Thread class: plain functions.
  */
 #include "base/base.h"

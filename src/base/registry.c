@@ -55,9 +55,9 @@ void zr_registry_drop(const struct zr_registry *r, struct zr_registered *e)
     zr_free(r->alloc, e);
 }
 
-zarr_status zr_registry_taken(const struct zr_registry *r, const char *name,
-                              const char *alias, const struct zr_registered *had,
-                              zarr_error *err)
+zarr_status zr_registry_refuse_taken(const struct zr_registry *r, const char *name,
+                                     const char *alias, const struct zr_registered *had,
+                                     zarr_error *err)
 {
     if (!had)
         return ZARR_OK;
@@ -75,12 +75,12 @@ static zarr_status registry_check(const struct zr_registry *r, const char *name,
 
     if (name) {
         ZR_TRY(zr_check_name(r->what, name, err));
-        ZR_TRY(zr_registry_taken(r, name, NULL, zr_registry_find(r, name), err));
+        ZR_TRY(zr_registry_refuse_taken(r, name, NULL, zr_registry_find(r, name), err));
     }
     for (; aliases && *aliases; aliases++) {
         ZR_TRY(zr_check_name(r->what, *aliases, err));
-        ZR_TRY(zr_registry_taken(r, name ? name : "", *aliases,
-                                 zr_registry_find(r, *aliases), err));
+        ZR_TRY(zr_registry_refuse_taken(r, name ? name : "", *aliases,
+                                        zr_registry_find(r, *aliases), err));
     }
 out:
     return st;

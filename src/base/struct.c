@@ -16,7 +16,7 @@ enum {
     STRUCT_MAX_BYTES = 65536
 };
 
-static bool struct_all_zero(const unsigned char *p, size_t n)
+static bool struct_is_all_zero(const unsigned char *p, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (p[i])
@@ -47,7 +47,7 @@ zarr_status zr_struct_read(void *dst, size_t dst_bytes, size_t min_bytes, const 
         return zr_fail(err, ZARR_ERR_ABI, "%s.struct_size is %" PRIu32 ", expected %zu",
                        name, size, dst_bytes);
     if (size > dst_bytes && tail == ZR_TAIL_REFUSE &&
-        !struct_all_zero((const unsigned char *)src + dst_bytes, size - dst_bytes))
+        !struct_is_all_zero((const unsigned char *)src + dst_bytes, size - dst_bytes))
         return zr_fail(
             err, ZARR_ERR_UNSUPPORTED,
             "%s has members set that this version of the library does not know", name);

@@ -95,7 +95,7 @@ size_t zr_utf8_char(const char *s, size_t n)
     return len;
 }
 
-bool zr_utf8_valid(const char *s, size_t n)
+bool zr_utf8_is_valid(const char *s, size_t n)
 {
     size_t i = 0;
 

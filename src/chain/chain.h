@@ -122,7 +122,7 @@ struct zarr_codec_spec { /* one link */
     bool must_understand;          /* false only if the metadata says so */
     bool prefixed;                 /* metadata names it "numcodecs." + name */
     bool v3;                       /* in a chain of format 3 */
-    bool stored;                   /* of a store's document: see zr_conf_stored() */
+    bool stored;                   /* of a store's document: see zr_conf_is_stored() */
     bool nczarr;                   /* of an array that NCZarr wrote */
     struct zr_chain_place place;   /* for messages */
     const struct zr_codec_registry *registry; /* borrowed */
@@ -312,8 +312,8 @@ zarr_status zr_shard_index_at(const struct zr_shard_spec *s, uint64_t shard_byte
 /* Reading a raw configuration and writing its canonical text, without allocating. */
 /* INVALID for a member that is not among the NULL-terminated `known`. Documents of a
  * store may have any members in format 2. */
-zarr_status zr_conf_known(const zarr_codec_spec *raw, int format,
-                          const char *const *known, zarr_error *err);
+zarr_status zr_conf_check_members(const zarr_codec_spec *raw, int format,
+                                  const char *const *known, zarr_error *err);
 /* Gives a member of the configuration as JSON, borrowed. NULL: absent. */
 const struct zr_json *zr_conf_value(const zarr_codec_spec *raw, const char *member);
 /* Give the data type that a member names. The first function reads a name as in v3
@@ -355,9 +355,9 @@ zarr_status zr_conf_word(const zarr_codec_spec *raw, const char *member,
                          const char *const *words, int *v, zarr_error *err);
 /* Whether the configuration comes from a store. Then a member that cannot change decoded
  * elements is no reason to refuse it. In new metadata it is. */
-bool zr_conf_stored(const zarr_codec_spec *raw);
+bool zr_conf_is_stored(const zarr_codec_spec *raw);
 /* Whether NCZarr wrote the array, which understands some members differently. */
-bool zr_conf_nczarr(const zarr_codec_spec *raw);
+bool zr_conf_is_nczarr(const zarr_codec_spec *raw);
 /* The same as the three above for members that only encoding needs. In documents of a
  * store a number outside the range becomes the nearest one, and any other wrong value
  * counts as absent. */
@@ -414,7 +414,7 @@ static inline zarr_status zr_spec_refuse_dtype(const zarr_codec_spec *spec,
 zarr_status zr_spec_set_bound(zarr_chunk_spec *out, const char *codec, uint64_t n_bytes,
                               uint64_t extra, zarr_error *err);
 /* The value of a macro as text. */
-#define ZR_DIGITS(n)    ZR_DIGITS_OF(n)
-#define ZR_DIGITS_OF(n) #n
+#define ZR_DIGITS(n)      ZR_DIGITS_TEXT(n)
+#define ZR_DIGITS_TEXT(n) #n
 
 #endif

@@ -15,10 +15,10 @@ void zr_link_deinit(struct zarr_codec_spec *s);
 /* Takes canonical text (moved, also on failure). Parses it into config and the facts that
  * are often needed. */
 zarr_status zr_link_set_config(struct zarr_codec_spec *s, char *json, zarr_error *err);
-/* As zr_foreign_failed(), naming the codec. Returns INTERNAL if the codec's answer breaks
+/* As zr_foreign_fail(), naming the codec. Returns INTERNAL if the codec's answer breaks
  * its contract. */
-zarr_status zr_spec_failed(const struct zarr_codec_spec *s, struct zr_foreign *f,
-                           zarr_status st);
+zarr_status zr_spec_fail(const struct zarr_codec_spec *s, struct zr_foreign *f,
+                         zarr_status st);
 zarr_status zr_spec_broke(const struct zarr_codec_spec *s, const char *how,
                           zarr_error *err);
 /* Chooses the entry that zr_spec_ask() calls: spell() if `spelling` is set, fill_read()

@@ -103,7 +103,7 @@ static zarr_status ask_chain_input(const struct zarr_codec_spec *s, const char *
 
     *out = (zarr_chunk_spec){.struct_size = sizeof *out};
     st = s->vt->chain_input(s, member, in, out, zr_foreign_begin(&said, err));
-    return st == ZARR_OK ? ZARR_OK : zr_spec_failed(s, &said, st);
+    return st == ZARR_OK ? ZARR_OK : zr_spec_fail(s, &said, st);
 }
 
 /* Completes the nested chains, then writes the text that contains them. */

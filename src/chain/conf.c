@@ -12,8 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
-zarr_status zr_conf_known(const zarr_codec_spec *raw, int format,
-                          const char *const *known, zarr_error *err)
+zarr_status zr_conf_check_members(const zarr_codec_spec *raw, int format,
+                                  const char *const *known, zarr_error *err)
 {
     const struct zr_json *m =
         zr_json_is(raw->members, ZR_JSON_OBJECT) ? raw->members->u.children.first : NULL;
@@ -113,12 +113,12 @@ zarr_status zr_conf_word(const zarr_codec_spec *raw, const char *member,
 
 /* ---- members that only encoding needs ------------------------------------ */
 
-bool zr_conf_stored(const zarr_codec_spec *raw)
+bool zr_conf_is_stored(const zarr_codec_spec *raw)
 {
     return raw->stored;
 }
 
-bool zr_conf_nczarr(const zarr_codec_spec *raw)
+bool zr_conf_is_nczarr(const zarr_codec_spec *raw)
 {
     return raw->nczarr;
 }
@@ -251,7 +251,7 @@ zarr_status zr_conf_none(const zarr_codec_spec *raw, int format, char *text, siz
     zarr_status st = ZARR_OK;
     struct zr_conf_text t;
 
-    ZR_TRY(zr_conf_known(raw, format, known, err));
+    ZR_TRY(zr_conf_check_members(raw, format, known, err));
     zr_conf_open(&t, text, cap);
     zr_conf_close(&t, text_bytes);
 out:

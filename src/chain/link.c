@@ -208,11 +208,11 @@ out:
     return st;
 }
 
-zarr_status zr_spec_failed(const struct zarr_codec_spec *s, struct zr_foreign *f,
-                           zarr_status st)
+zarr_status zr_spec_fail(const struct zarr_codec_spec *s, struct zr_foreign *f,
+                         zarr_status st)
 {
-    return zr_foreign_failed(f, st, false, "codec \"%s\" of %s", s->vt->name,
-                             zr_codec_spec_origin(s->vt));
+    return zr_foreign_fail(f, st, false, "codec \"%s\" of %s", s->vt->name,
+                           zr_codec_spec_origin(s->vt));
 }
 
 zarr_status zr_spec_broke(const struct zarr_codec_spec *s, const char *how,
@@ -242,7 +242,7 @@ static zarr_status text_ask(const struct zarr_codec_spec *s, struct zr_spec_ques
         st = s->vt->complete(s, q->in, q->array, text, cap, need, foreign);
     else
         st = s->vt->canonical(s, q->format, text, cap, need, foreign);
-    return st == ZARR_OK ? ZARR_OK : zr_spec_failed(s, &said, st);
+    return st == ZARR_OK ? ZARR_OK : zr_spec_fail(s, &said, st);
 }
 
 zarr_status zr_spec_ask(const struct zarr_codec_spec *s, struct zr_spec_question *q,

@@ -160,7 +160,7 @@ static zarr_status link_open_v2(struct zr_json_doc *doc, const struct zr_json *i
     if (!*name)
         return zr_fail(err, ZARR_ERR_INVALID, "id is missing or not a string");
     members = zr_json_copy(doc, item);
-    if (!members || !zr_json_ok(doc))
+    if (!members || !zr_json_is_ok(doc))
         return zr_fail_memory(err, 0);
     (void)zr_json_remove(members, "id");
     *config = members;

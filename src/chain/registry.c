@@ -33,7 +33,8 @@ void zr_codec_registry_deinit(struct zr_codec_registry *r)
     zr_registry_deinit(&r->specs);
 }
 
-static const struct codec_entry *codec_entry_of(const zarr_codec_spec_vtable *registered)
+static const struct codec_entry *
+codec_entry_from_table(const zarr_codec_spec_vtable *registered)
 {
     return (const void *)((const char *)(const void *)registered -
                           offsetof(struct codec_entry, vt));
@@ -41,12 +42,12 @@ static const struct codec_entry *codec_entry_of(const zarr_codec_spec_vtable *re
 
 const char *zr_codec_spec_origin(const zarr_codec_spec_vtable *registered)
 {
-    return codec_entry_of(registered)->entry.origin;
+    return codec_entry_from_table(registered)->entry.origin;
 }
 
 enum zr_structure_kind zr_codec_spec_structure(const zarr_codec_spec_vtable *registered)
 {
-    return codec_entry_of(registered)->structure;
+    return codec_entry_from_table(registered)->structure;
 }
 
 /* Finds an entry by name, or also by alias. */
@@ -68,12 +69,12 @@ static enum zr_structure_kind codec_structure(const zarr_codec_spec_vtable *v)
                                     : ZR_STRUCTURE_NONE;
 }
 
-static zarr_status codec_taken(const struct zr_codec_registry *r,
-                               const zarr_codec_spec_vtable *v, const char *alias,
-                               const zarr_codec_spec_vtable *had, zarr_error *err)
+static zarr_status codec_refuse_taken(const struct zr_codec_registry *r,
+                                      const zarr_codec_spec_vtable *v, const char *alias,
+                                      const zarr_codec_spec_vtable *had, zarr_error *err)
 {
-    return zr_registry_taken(&r->specs, v->name, alias,
-                             had ? &codec_entry_of(had)->entry : NULL, err);
+    return zr_registry_refuse_taken(
+        &r->specs, v->name, alias, had ? &codec_entry_from_table(had)->entry : NULL, err);
 }
 
 /* Refuses a codec whose v3 name "numcodecs.<id>" is taken. Only a codec between arrays
@@ -92,7 +93,7 @@ static zarr_status codec_check_prefixed(const struct zr_codec_registry *r,
     ZR_TRY(zr_str_status(&name, err));
     had = zr_codec_spec_lookup(r, zr_str_text(&name));
     if (!had || had->kind != ZARR_CODEC_ARRAY_ARRAY || v->kind != ZARR_CODEC_BYTES_BYTES)
-        st = codec_taken(r, v, zr_str_text(&name), had, err);
+        st = codec_refuse_taken(r, v, zr_str_text(&name), had, err);
 out:
     zr_str_deinit(&name);
     return st;
@@ -108,14 +109,14 @@ static zarr_status codec_check(const struct zr_codec_registry *r,
     if (v->kind < ZARR_CODEC_ARRAY_ARRAY || v->kind > ZARR_CODEC_BYTES_BYTES)
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
                        "codec \"%s\": kind %" PRIu32 " is not known", v->name, v->kind));
-    ZR_TRY(codec_taken(r, v, NULL,
-                       v2 ? zr_codec_spec_lookup_v2(r, v->name)
-                          : zr_codec_spec_lookup(r, v->name),
-                       err));
+    ZR_TRY(codec_refuse_taken(r, v, NULL,
+                              v2 ? zr_codec_spec_lookup_v2(r, v->name)
+                                 : zr_codec_spec_lookup(r, v->name),
+                              err));
     for (size_t i = 0; v->aliases && v->aliases[i]; i++) {
         ZR_TRY(zr_check_name("alias of a codec", v->aliases[i], err));
-        ZR_TRY(codec_taken(r, v, v->aliases[i], zr_codec_spec_lookup(r, v->aliases[i]),
-                           err));
+        ZR_TRY(codec_refuse_taken(r, v, v->aliases[i],
+                                  zr_codec_spec_lookup(r, v->aliases[i]), err));
     }
     st = codec_check_prefixed(r, v, err);
 out:

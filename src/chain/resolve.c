@@ -62,7 +62,7 @@ static zarr_status rep_ask(zarr_chunk_spec *out, void *fill,
     if (!s->vt->resolve)
         return rep_default(out, s, in, err);
     st = s->vt->resolve(s, in, out, fill, zr_foreign_begin(&said, err));
-    return st == ZARR_OK ? ZARR_OK : zr_spec_failed(s, &said, st);
+    return st == ZARR_OK ? ZARR_OK : zr_spec_fail(s, &said, st);
 }
 
 static zarr_status rep_check(zarr_chunk_spec *out, const struct zarr_codec_spec *s,
@@ -133,7 +133,7 @@ out:
 
 /* Gives the bound of an encoded chunk if chunks are bounded by `base`. False: no
  * bound. */
-static bool encoded_most(uint64_t base, uint64_t *most)
+static bool find_encoded_most(uint64_t base, uint64_t *most)
 {
     return zr_mul_u64(base, ENCODED_FACTOR, most) &&
            zr_add_u64(*most, ENCODED_SLACK, most);
@@ -160,7 +160,7 @@ static void reps_bound_shard(struct zr_chain_reps *reps, uint32_t i,
         return;
     if (reps->unsized)
         out->n_bytes = ZR_MIN(out->n_bytes, limits->chunk_bytes);
-    else if (encoded_most(limits->chunk_bytes, &most) && out->n_bytes > most) {
+    else if (find_encoded_most(limits->chunk_bytes, &most) && out->n_bytes > most) {
         out->n_bytes = most;
         reps->unsized = true;
     }
@@ -220,7 +220,7 @@ static zarr_status check_encoded(const struct zr_chain *chain, struct zr_chain_r
     uint64_t most = 0;
     zarr_status st;
 
-    if (!encoded_most(base, &most))
+    if (!find_encoded_most(base, &most))
         return ZARR_OK;
     /* Codecs before a cut shard are applied to its inner chunks. */
     for (uint32_t i = cut ? chain->a2b : 0; i < chain->n; i++) {

@@ -86,7 +86,7 @@ zarr_status zr_shard_spec_parse(struct zarr_codec_spec *s, struct zr_parse *p,
     if (!shard)
         return zr_fail_memory(err, sizeof *shard);
     s->structure.shard = shard; /* the link owns it now */
-    ZR_TRY(zr_conf_known(s, 3, known, err));
+    ZR_TRY(zr_conf_check_members(s, 3, known, err));
     ZR_TRY(shard_parse_shape(shard, s, &p->limits, err));
     ZR_TRY(zr_conf_word(s, "index_location", words, &location, err));
     shard->index_at_end = location == 1;
@@ -250,7 +250,7 @@ const struct zarr_codec_spec *zr_chain_whole_shard(const struct zr_chain *chain)
 
 /* Whether a codec before the shard may change a chunk's shape in any way. The shard is
  * then decoded whole, and resolving each chunk decides which shapes fit. */
-static bool unit_unknown(const struct zr_chain *chain)
+static bool unit_is_unknown(const struct zr_chain *chain)
 {
     for (uint32_t i = 0; i < chain->a2b; i++)
         if (!(chain->codec[i].vt->flags &
@@ -271,7 +271,7 @@ zarr_status zr_chain_unit(const struct zr_chain *chain, int32_t ndim, uint64_t *
         to[d] = (uint8_t)d;
         unit[d] = 1;
     }
-    if (shard && unit_unknown(chain))
+    if (shard && unit_is_unknown(chain))
         return ZARR_OK;
     for (uint32_t c = 0; shard && c < chain->a2b; c++) {
         if (chain->codec[c].structure.n_order == 0)

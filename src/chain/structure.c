@@ -27,7 +27,7 @@ static zarr_status bytes_canonical(const zarr_codec_spec *raw, int format, char 
     struct zr_conf_text t;
     int endian = -1;
 
-    ZR_TRY(zr_conf_known(raw, format, known, err));
+    ZR_TRY(zr_conf_check_members(raw, format, known, err));
     if (format == 2 && bytes_is_mixed(leaves))
         endian = 2;
     else
@@ -149,7 +149,7 @@ static zarr_status transpose_canonical(const zarr_codec_spec *raw, int format, c
     zarr_status st = ZARR_OK;
     struct zr_conf_text t;
 
-    ZR_TRY(zr_conf_known(raw, format, known, err));
+    ZR_TRY(zr_conf_check_members(raw, format, known, err));
     zr_conf_open(&t, text, cap);
     ZR_TRY(transpose_put(&t, raw, err));
     zr_conf_close(&t, text_bytes);

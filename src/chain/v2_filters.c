@@ -26,7 +26,7 @@ zarr_status zr_spec_elements(const struct zarr_codec_spec *s, const char *in,
     *out = (zarr_codec_elements){.struct_size = sizeof *out};
     st = s->vt->elements(s, in, out, zr_foreign_begin(&said, err));
     out->takes[ZARR_ELEMENTS_NAME - 1] = out->gives[ZARR_ELEMENTS_NAME - 1] = '\0';
-    return st == ZARR_OK ? ZARR_OK : zr_spec_failed(s, &said, st);
+    return st == ZARR_OK ? ZARR_OK : zr_spec_fail(s, &said, st);
 }
 
 /* as_new: a filter of a stored document must be one that new metadata may have. */

@@ -210,7 +210,7 @@ struct zr_json *zr_chain_write(struct zr_json_doc *doc, const struct zr_chain *c
                        : i == chain->a2b ? write_bytes_v3(doc, &chain->codec[i], &run)
                                          : write_link_v3(doc, &chain->codec[i], true));
     }
-    return zr_json_ok(doc) ? out : NULL;
+    return zr_json_is_ok(doc) ? out : NULL;
 }
 
 struct zr_json *zr_chain_show(struct zr_json_doc *doc, const struct zr_chain *chain)
@@ -225,7 +225,7 @@ struct zr_json *zr_chain_show(struct zr_json_doc *doc, const struct zr_chain *ch
         zr_json_append(doc, out,
                        i == chain->a2b ? write_bytes_v3(doc, &chain->codec[i], &none)
                                        : write_link_v3(doc, &chain->codec[i], false));
-    return zr_json_ok(doc) ? out : NULL;
+    return zr_json_is_ok(doc) ? out : NULL;
 }
 
 struct zr_json *zr_shard_spec_write(struct zr_json_doc *doc,
@@ -257,7 +257,7 @@ zarr_status zr_spec_own_shard_config(struct zarr_codec_spec *s, zarr_error *err)
     zr_json_doc_init(&doc, s->alloc);
     zr_str_init(&text, s->alloc);
     config = zr_shard_spec_write(&doc, s->structure.shard);
-    if (!config || !zr_json_ok(&doc)) {
+    if (!config || !zr_json_is_ok(&doc)) {
         st = zr_fail_memory(err, 0);
         goto out;
     }

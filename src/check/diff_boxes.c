@@ -72,7 +72,7 @@ out:
 
 /* ---- boxes ------------------------------------------------------------------------ */
 
-bool zr_diff_found(const struct zr_comparing *c)
+bool zr_diff_is_decided(const struct zr_comparing *c)
 {
     const struct zr_diff *d = c->p->d;
 
@@ -143,10 +143,10 @@ static zarr_status push_parts(struct zr_comparing *c, struct box_stack *s,
     return st ? st : push_box(c, s, &first, err);
 }
 
-static void box_done(struct zr_comparing *c, const struct zr_diff_box *b, int side,
-                     zarr_status st, const zarr_error *why)
+static void finish_box(struct zr_comparing *c, const struct zr_diff_box *b, int side,
+                       zarr_status st, const zarr_error *why)
 {
-    const uint64_t items = c->done ? zr_diff_uncovered(c->done, b) : b->n_items;
+    const uint64_t items = c->done ? zr_diff_count_uncovered(c->done, b) : b->n_items;
     struct zr_diff *d = c->p->d;
     zarr_diff_node *n = &c->p->node;
 
@@ -166,7 +166,7 @@ zarr_status zr_diff_box(struct zr_comparing *c, const struct zr_diff_box *b,
     zarr_status st = ZARR_OK;
 
     ZR_TRY(push_box(c, &s, b, err));
-    while (s.n > 0 && !zr_diff_found(c)) {
+    while (s.n > 0 && !zr_diff_is_decided(c)) {
         const struct zr_diff_box now = s.item[--s.n];
         zarr_error why = {0};
         uint64_t at;
@@ -182,7 +182,7 @@ zarr_status zr_diff_box(struct zr_comparing *c, const struct zr_diff_box *b,
             ZR_TRY(push_parts(c, &s, &now, dim, at, err));
             continue;
         }
-        box_done(c, &now, side, st, &why);
+        finish_box(c, &now, side, st, &why);
         st = ZARR_OK;
     }
 out:
@@ -213,7 +213,7 @@ static zarr_status compare_all(struct zr_comparing *c, struct zr_box_walk *boxes
     struct zr_diff_box b = {.n_items = 0};
     zarr_status st = ZARR_OK;
 
-    while (st == ZARR_OK && !zr_diff_found(c) && zr_box_walk_next(boxes)) {
+    while (st == ZARR_OK && !zr_diff_is_decided(c) && zr_box_walk_next(boxes)) {
         memcpy(b.start, boxes->start, sizeof b.start);
         memcpy(b.count, boxes->count, sizeof b.count);
         b.n_items = boxes->n_items;
@@ -256,7 +256,7 @@ zarr_status zr_diff_elements(struct zr_diff_pair *p, zarr_error *err)
                                                   : NULL;
     zr_box_walk_init(&boxes, c.ndim, c.shape, unit, c.most);
     ZR_TRY(make_room(&c, ZR_MIN(zr_product_cap(c.shape, (size_t)c.ndim), c.most), err));
-    ZR_TRY(zr_diff_stored(&c, &few, err));
+    ZR_TRY(zr_diff_find_stored(&c, &few, err));
     ZR_TRY(few ? zr_diff_sparse(&c, err) : compare_all(&c, &boxes, err));
     for (int side = 0; side < 2; side++) {
         p->side = side;

@@ -63,7 +63,7 @@ void zr_diff_compare(struct zr_comparing *c, const struct zr_diff_box *b);
 zarr_status zr_diff_box(struct zr_comparing *c, const struct zr_diff_box *b,
                         zarr_error *err);
 /* Whether this array needs no more comparison. */
-bool zr_diff_found(const struct zr_comparing *c);
+bool zr_diff_is_decided(const struct zr_comparing *c);
 
 /* ---- diff_stored.c ---- */
 
@@ -71,7 +71,8 @@ bool zr_diff_found(const struct zr_comparing *c);
  * number of elements from this one to the end of its chunk, in the last dimension. */
 bool zr_diff_covers(const struct zr_diff_side *s, const uint64_t *at, uint64_t *skip);
 /* Number of elements of the box that no stored chunk of the side covers. */
-uint64_t zr_diff_uncovered(const struct zr_diff_side *s, const struct zr_diff_box *b);
+uint64_t zr_diff_count_uncovered(const struct zr_diff_side *s,
+                                 const struct zr_diff_box *b);
 /* Finds where a chunk begins inside the box, near the middle. `why`: the failure of the
  * box. False: the box is in one chunk, or in one shard that cannot be read at all. */
 bool zr_diff_cut(const struct zr_diff_side *s, const struct zr_diff_box *b,
@@ -79,7 +80,7 @@ bool zr_diff_cut(const struct zr_diff_side *s, const struct zr_diff_box *b,
 void zr_diff_side_init(struct zr_diff_side *s, const struct zr_comparing *c, int side);
 /* Finds the stored chunks of both sides. *few is true if they have so few elements that
  * these alone should be compared. */
-zarr_status zr_diff_stored(struct zr_comparing *c, bool *few, zarr_error *err);
+zarr_status zr_diff_find_stored(struct zr_comparing *c, bool *few, zarr_error *err);
 /* Compares the stored chunks, and then an element that neither array has stored, which
  * tells whether the fill values differ. */
 zarr_status zr_diff_sparse(struct zr_comparing *c, zarr_error *err);

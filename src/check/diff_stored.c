@@ -170,7 +170,8 @@ static bool box_step(const struct zr_diff_box *b, int32_t ndim, uint64_t *at, ui
     return true;
 }
 
-uint64_t zr_diff_uncovered(const struct zr_diff_side *s, const struct zr_diff_box *b)
+uint64_t zr_diff_count_uncovered(const struct zr_diff_side *s,
+                                 const struct zr_diff_box *b)
 {
     const int32_t last = s->ndim - 1;
     uint64_t at[ZARR_MAX_RANK], n = 0, skip = 1;
@@ -289,7 +290,7 @@ static zarr_status list_stored(struct zr_comparing *c, int side, uint64_t *most,
     return st;
 }
 
-zarr_status zr_diff_stored(struct zr_comparing *c, bool *few, zarr_error *err)
+zarr_status zr_diff_find_stored(struct zr_comparing *c, bool *few, zarr_error *err)
 {
     const uint64_t total = zr_product_cap(c->shape, (size_t)c->ndim);
     uint64_t most = total / DIFF_SPARSE_PART;
@@ -316,10 +317,10 @@ static zarr_status compare_chunk(struct zr_comparing *c, const struct zr_diff_bo
     struct zr_diff_box b;
     zarr_status st = ZARR_OK;
 
-    if (c->done && zr_diff_uncovered(c->done, chunk) == 0)
+    if (c->done && zr_diff_count_uncovered(c->done, chunk) == 0)
         return ZARR_OK;
     zr_box_walk_init(&boxes, c->ndim, chunk->count, NULL, c->most);
-    while (st == ZARR_OK && !zr_diff_found(c) && zr_box_walk_next(&boxes)) {
+    while (st == ZARR_OK && !zr_diff_is_decided(c) && zr_box_walk_next(&boxes)) {
         for (int32_t d = 0; d < c->ndim; d++)
             b.start[d] = chunk->start[d] + boxes.start[d];
         memcpy(b.count, boxes.count, sizeof b.count);
@@ -330,8 +331,8 @@ static zarr_status compare_chunk(struct zr_comparing *c, const struct zr_diff_bo
 }
 
 /* Finds the next element, from `at` on, that no chunk covers. */
-static bool next_missing(const struct zr_comparing *c, const struct zr_diff_box *all,
-                         uint64_t *at)
+static bool find_uncovered(const struct zr_comparing *c, const struct zr_diff_box *all,
+                           uint64_t *at)
 {
     uint64_t skip = 1;
 
@@ -360,9 +361,9 @@ static zarr_status compare_missing(struct zr_comparing *c, zarr_error *err)
     for (int32_t d = 0; d < c->ndim; d++)
         one.count[d] = 1;
     c->done = NULL;
-    for (bool more = left > 0; more && next_missing(c, &all, one.start);
-         more = each > 0 && p->n_told < p->d->opts.max_elements && !zr_diff_found(c) &&
-                box_step(&all, c->ndim, one.start, 1)) {
+    for (bool more = left > 0; more && find_uncovered(c, &all, one.start);
+         more = each > 0 && p->n_told < p->d->opts.max_elements &&
+                !zr_diff_is_decided(c) && box_step(&all, c->ndim, one.start, 1)) {
         ZR_TRY(zr_diff_box(c, &one, err));
         each = each ? each : p->node.n_different - before;
     }
@@ -378,8 +379,8 @@ out:
 }
 
 /* Whether x comes before y in C order of where they begin. */
-static bool box_before(const struct zr_diff_box *x, const struct zr_diff_box *y,
-                       int32_t ndim)
+static bool box_is_before(const struct zr_diff_box *x, const struct zr_diff_box *y,
+                          int32_t ndim)
 {
     for (int32_t d = 0; d < ndim; d++)
         if (x->start[d] != y->start[d])
@@ -394,7 +395,7 @@ zarr_status zr_diff_sparse(struct zr_comparing *c, zarr_error *err)
     bool have[2] = {false, false};
     zarr_status st = ZARR_OK;
 
-    while (!zr_diff_found(c)) {
+    while (!zr_diff_is_decided(c)) {
         int side;
 
         for (side = 0; side < 2; side++)
@@ -402,12 +403,12 @@ zarr_status zr_diff_sparse(struct zr_comparing *c, zarr_error *err)
                 have[side] = stored_box(&c->side[side], next[side]++, &box[side]);
         if (!have[0] && !have[1])
             break;
-        side = !have[0] || (have[1] && !box_before(&box[0], &box[1], c->ndim));
+        side = !have[0] || (have[1] && !box_is_before(&box[0], &box[1], c->ndim));
         c->done = side ? &c->side[0] : NULL;
         ZR_TRY(compare_chunk(c, &box[side], err));
         have[side] = false;
     }
-    if (!zr_diff_found(c))
+    if (!zr_diff_is_decided(c))
         ZR_TRY(compare_missing(c, err));
 out:
     return st;

@@ -102,7 +102,7 @@ static int chunk_fault(void *user, const zarr_verify_item *item)
 }
 
 /* Called by zr_array_verify() at its end, on the caller's thread. */
-static void outside_found(void *user, bool chunks, uint64_t n, const char *key)
+static void on_outside(void *user, bool chunks, uint64_t n, const char *key)
 {
     struct node_check *c = user;
     zarr_error text = {0};
@@ -122,7 +122,7 @@ static void outside_found(void *user, bool chunks, uint64_t n, const char *key)
     find_fault(c, &f);
 }
 
-static void missing_found(void *user, uint64_t n, const char *key)
+static void on_missing(void *user, uint64_t n, const char *key)
 {
     struct node_check *c = user;
     zarr_error text = {0};
@@ -136,7 +136,7 @@ static void missing_found(void *user, uint64_t n, const char *key)
     find_fault(c, &f);
 }
 
-static void foreign_found(void *user, bool like_chunks, uint64_t n, const char *key)
+static void on_foreign(void *user, bool like_chunks, uint64_t n, const char *key)
 {
     struct node_check *c = user;
     zarr_error text = {0};
@@ -222,7 +222,7 @@ static void tell_progress(const struct node_check *c)
     c->opts.progress(c->opts.progress_user, &p);
 }
 
-static void object_done(void *user, const zarr_stats *so_far)
+static void on_object(void *user, const zarr_stats *so_far)
 {
     struct node_check *c = user;
 
@@ -254,9 +254,9 @@ static zarr_status verify_array(struct node_check *c, zarr_error *err)
 {
     const struct zr_verify_call call = {
         .fn = chunk_fault,
-        .outside = outside_found,
-        .foreign = foreign_found,
-        .missing = c->opts.flags & ZARR_VERIFY_MISSING_ERROR ? missing_found : NULL,
+        .outside = on_outside,
+        .foreign = on_foreign,
+        .missing = c->opts.flags & ZARR_VERIFY_MISSING_ERROR ? on_missing : NULL,
         .user = c};
     zarr_io_options io = ZARR_IO_OPTIONS_INIT;
     zarr_array *array = NULL;
@@ -267,7 +267,7 @@ static zarr_status verify_array(struct node_check *c, zarr_error *err)
     if (st != ZARR_OK)
         return node_fault(c, st, &why, err);
     io.max_threads = c->opts.max_threads;
-    io.progress = object_done;
+    io.progress = on_object;
     io.progress_user = c;
     io.cancel = c->opts.cancel;
     st = verify_record(c, array, &why);

@@ -227,7 +227,7 @@ int32_t zr_ctx_memory(const zarr_context *ctx, int32_t device_type)
     if (device_type == 0 || device_type == ZARR_DEVICE_CPU)
         return ZARR_DEVICE_CPU;
     return zr_device_is_host(&ctx->memory, device_type) &&
-                   !zr_impl_of_device(&ctx->impls, device_type)
+                   !zr_impl_has_device(&ctx->impls, device_type)
                ? ZARR_DEVICE_CPU
                : device_type;
 }

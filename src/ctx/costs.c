@@ -110,12 +110,12 @@ static const char *costs_name(const struct zr_json *one, const char *key)
     return text && *text && strlen(text) < COSTS_NAME_MOST ? text : NULL;
 }
 
-static bool costs_ns(const struct zr_json *one, const char *key, uint64_t *out)
+static bool costs_read_ns(const struct zr_json *one, const char *key, uint64_t *out)
 {
     return zr_json_u64(zr_json_get(one, key), out) && *out > 0 && *out <= COSTS_NS_MOST;
 }
 
-static bool costs_one(const struct zr_json *one, struct zr_measured *out)
+static bool costs_read_one(const struct zr_json *one, struct zr_measured *out)
 {
     uint64_t type = 0;
 
@@ -127,8 +127,8 @@ static bool costs_one(const struct zr_json *one, struct zr_measured *out)
     return out->codec && out->impl &&
            zr_json_bool(zr_json_get(one, "encode"), &out->to_stored) &&
            zr_json_u64(zr_json_get(one, "chunk_bytes"), &out->chunk_bytes) &&
-           out->chunk_bytes > 0 && costs_ns(one, "device_ns", &out->device_ns) &&
-           costs_ns(one, "host_ns", &out->host_ns);
+           out->chunk_bytes > 0 && costs_read_ns(one, "device_ns", &out->device_ns) &&
+           costs_read_ns(one, "host_ns", &out->host_ns);
 }
 
 /* Takes the measurements of devices that are there. Returns what is wrong, or NULL. */
@@ -152,7 +152,7 @@ static const char *costs_parse(const zarr_context *ctx, struct zr_ctx_costs *c)
         const struct zr_json *one = zr_json_at(list, i);
         struct zr_measured m;
 
-        if (!costs_one(one, &m))
+        if (!costs_read_one(one, &m))
             return "is damaged";
         if (!before ||
             !zr_json_equal(zr_json_get(before, "device"), zr_json_get(one, "device")) ||

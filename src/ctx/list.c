@@ -128,9 +128,9 @@ static void tell_codec(const zarr_context *ctx, const zarr_codec_spec_vtable *vt
     if (!vt)
         return;
     zr_str_puts(&c->detail, kinds[vt->kind < ZR_COUNT(kinds) ? vt->kind : 0]);
-    if (zr_impl_absent(&ctx->impls, vt->name) && !zr_impl_has(&ctx->impls, vt))
+    if (zr_impl_absence_text(&ctx->impls, vt->name) && !zr_impl_has(&ctx->impls, vt))
         zr_str_printf(&c->detail, "; metadata only: %s",
-                      zr_impl_absent(&ctx->impls, vt->name));
+                      zr_impl_absence_text(&ctx->impls, vt->name));
     for (size_t i = 0; vt->aliases && vt->aliases[i]; i++)
         word_if(&c->aliases, true, vt->aliases[i]);
     if (vt->flags & ZARR_CODEC_SPEC_EXPERIMENTAL)
@@ -203,7 +203,7 @@ static void tell_row(const zarr_context *ctx, const struct zr_ctx_row *row,
         tell_impl(&zr_impl_at(&ctx->impls, row->index)->vt, c, item);
     else if (row->registry == ZARR_REGISTRY_MEMORY) {
         const struct zr_backend *be =
-            zr_backend_named(&ctx->memory, row->name, strlen(row->name));
+            zr_backend_find_by_name(&ctx->memory, row->name, strlen(row->name));
 
         zr_str_printf(&c->detail, "%sdevice type %" PRIu32,
                       be && be->vt.flags & ZARR_MEMORY_ALLOCATOR ? "allocator for " : "",

@@ -102,8 +102,8 @@ zarr_status zarr_memory_alloc(zarr_memory *out, zarr_context *ctx, int32_t devic
     if (device_type == 0)
         device_type = ZARR_DEVICE_CPU;
     ZR_TRY(find_backend(ctx, device_type, &backend, err));
-    ZR_TRY(alloc_from(ctx, zr_allocator_of(&ctx->memory, backend), backend, device_id,
-                      bytes, out, err));
+    ZR_TRY(alloc_from(ctx, zr_backend_allocator(&ctx->memory, backend), backend,
+                      device_id, bytes, out, err));
 out:
     return st;
 }
@@ -115,7 +115,7 @@ zarr_status zarr_memory_alloc_from(zarr_memory *out, zarr_context *ctx,
     ZR_NEED(ctx, err);
     const bool locked = zr_ctx_look_begin(ctx);
     const struct zr_backend *from =
-        backend ? zr_backend_named(&ctx->memory, backend, strlen(backend)) : NULL;
+        backend ? zr_backend_find_by_name(&ctx->memory, backend, strlen(backend)) : NULL;
     const struct zr_backend *usual = NULL;
 
     if (from)
@@ -169,11 +169,11 @@ static bool is_letter(char c)
 }
 
 /* The backend of a name, or of a kind of memory. */
-static const struct zr_backend *backend_called(zarr_context *ctx, const char *name,
-                                               size_t bytes)
+static const struct zr_backend *find_backend_by_name(zarr_context *ctx, const char *name,
+                                                     size_t bytes)
 {
     const bool locked = zr_ctx_look_begin(ctx);
-    const struct zr_backend *be = zr_backend_named(&ctx->memory, name, bytes);
+    const struct zr_backend *be = zr_backend_find_by_name(&ctx->memory, name, bytes);
     int32_t kind = be ? be->vt.device_type : 0;
 
     /* who allocates the memory need not know the devices */
@@ -207,7 +207,7 @@ zarr_status zarr_memory_parse(zarr_context *ctx, const char *text, int32_t *devi
     if (text && zr_device_parse(text, device_type, device_id))
         return ZARR_OK;
     if (text && ctx)
-        be = backend_called(ctx, text, n);
+        be = find_backend_by_name(ctx, text, n);
     if (be)
         *device_type = be->vt.device_type;
     if (be && (!which || zr_device_number(which, device_id)))
@@ -215,7 +215,7 @@ zarr_status zarr_memory_parse(zarr_context *ctx, const char *text, int32_t *devi
     if (be && named && be->vt.find)
         return find_device(be, which, device_id, err);
     if (!be && named && zr_kind_parse(text, n, device_type)) {
-        zr_backend_missing(*device_type, err);
+        zr_backend_fail_missing(*device_type, err);
         return ZARR_ERR_UNSUPPORTED;
     }
     *device_type = 0;

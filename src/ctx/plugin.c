@@ -122,7 +122,7 @@ static zarr_status plugin_symbol(struct zr_plugin *p, const zarr_plugin **out,
     return ZARR_OK;
 }
 
-static bool plugin_plain(const char *text)
+static bool plugin_is_plain(const char *text)
 {
     return !text || zr_is_plain_line(text);
 }
@@ -143,7 +143,7 @@ static zarr_status plugin_check(struct zr_plugin *p, const zarr_plugin *table,
         st = zr_fail(err, ZARR_ERR_INVALID, "the plug-in's table lacks its name or load");
     else if ((st = zr_check_name("plug-in", p->info.name, err)) != ZARR_OK)
         goto out;
-    else if (!plugin_plain(p->info.version) || !plugin_plain(p->info.license))
+    else if (!plugin_is_plain(p->info.version) || !plugin_is_plain(p->info.license))
         st = zr_fail(err, ZARR_ERR_INVALID,
                      "plug-in \"%s\": version and license are printable ASCII",
                      p->info.name);

@@ -73,7 +73,7 @@ zarr_status zr_plugin_options_end(zarr_context *ctx, const char *plugin, zarr_er
     return ZARR_OK;
 }
 
-static bool option_loaded(const struct zr_plugins *p, const char *name)
+static bool plugin_is_loaded(const struct zr_plugins *p, const char *name)
 {
     for (size_t i = 0; i < p->n; i++)
         if (zr_streq(zr_plugin_name(p->item[i]), name))
@@ -87,7 +87,7 @@ void zr_plugin_options_warn(zarr_context *ctx)
 
     zr_mutex_lock(&ctx->plugins.list_mutex);
     for (const struct zr_json *v = root ? root->u.children.first : NULL; v; v = v->next)
-        if (!option_loaded(&ctx->plugins, v->key))
+        if (!plugin_is_loaded(&ctx->plugins, v->key))
             zr_log(&ctx->log, ZARR_LOG_WARN,
                    "plugin_options: plug-in \"%s\" is not loaded", v->key);
     zr_mutex_unlock(&ctx->plugins.list_mutex);
@@ -112,7 +112,7 @@ static const struct zr_json *option_find(zarr_context *ctx, const char *name)
 }
 
 /* Notes that an option has another type. */
-static int option_given(zarr_context *ctx, const struct zr_json *v, bool good)
+static int check_option(zarr_context *ctx, const struct zr_json *v, bool good)
 {
     if (v && !good)
         ctx->plugins.options.wrong = v->key;
@@ -123,14 +123,14 @@ int zr_plugin_option_i64(zarr_context *ctx, const char *name, int64_t *out)
 {
     const struct zr_json *v = option_find(ctx, name);
 
-    return option_given(ctx, v, v && zr_json_i64(v, out));
+    return check_option(ctx, v, v && zr_json_i64(v, out));
 }
 
 int zr_plugin_option_f64(zarr_context *ctx, const char *name, double *out)
 {
     const struct zr_json *v = option_find(ctx, name);
 
-    return option_given(ctx, v, v && zr_json_f64(v, out));
+    return check_option(ctx, v, v && zr_json_f64(v, out));
 }
 
 int zr_plugin_option_bool(zarr_context *ctx, const char *name, int *out)
@@ -138,7 +138,7 @@ int zr_plugin_option_bool(zarr_context *ctx, const char *name, int *out)
     const struct zr_json *v = option_find(ctx, name);
     bool given = false;
 
-    if (!option_given(ctx, v, v && zr_json_bool(v, &given)))
+    if (!check_option(ctx, v, v && zr_json_bool(v, &given)))
         return 0;
     *out = given;
     return 1;
@@ -149,6 +149,6 @@ const char *zr_plugin_option_text(zarr_context *ctx, const char *name)
     const struct zr_json *v = option_find(ctx, name);
     const char *text = v ? zr_json_string(v) : NULL;
 
-    (void)option_given(ctx, v, text != NULL);
+    (void)check_option(ctx, v, text != NULL);
     return text;
 }

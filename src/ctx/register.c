@@ -271,6 +271,6 @@ void zr_ctx_seal(zarr_context *ctx)
     if (!before) {
         seal_warn(ctx);
         zr_plugin_options_warn(ctx);
-        zr_memory_missing(&ctx->memory, warn_allocator, ctx);
+        zr_memory_each_missing(&ctx->memory, warn_allocator, ctx);
     }
 }

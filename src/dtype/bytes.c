@@ -180,8 +180,9 @@ static bool padded_base64(const zarr_dtype_info *info, const struct zr_json *v,
     return false;
 }
 
-static zarr_status from_string(const zarr_dtype_info *info, int format,
-                               const struct zr_json *v, uint8_t *element, zarr_error *err)
+static zarr_status parse_string(const zarr_dtype_info *info, int format,
+                                const struct zr_json *v, uint8_t *element,
+                                zarr_error *err)
 {
     size_t room = (size_t)info->item_bytes, n = v->u.text.bytes;
     bool fits = false;
@@ -210,7 +211,7 @@ static zarr_status bytes_fill_parse(const zarr_dtype_info *info, int format,
 
     ZR_TRY(zr_value_open(&value, info, json, err));
     if (zr_json_is(value.v, ZR_JSON_STRING))
-        ZR_TRY(from_string(info, format, value.v, element, err));
+        ZR_TRY(parse_string(info, format, value.v, element, err));
     else if (zr_json_is(value.v, ZR_JSON_ARRAY))
         ZR_TRY(byte_list(info, value.v, element, err));
     else if (format == 2 && zr_json_u64(value.v, &zero) && zero == 0)

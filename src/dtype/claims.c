@@ -40,8 +40,9 @@ static const char *table_name(const zarr_dtype_vtable *vt)
     return vt->name ? vt->name : vt->v2 ? vt->v2 : "";
 }
 
-static zarr_status taken(const struct claim *c, const char *what, const char *name,
-                         const struct zr_dtype_entry *old, zarr_error *err)
+static zarr_status check_not_taken(const struct claim *c, const char *what,
+                                   const char *name, const struct zr_dtype_entry *old,
+                                   zarr_error *err)
 {
     if (!old)
         return ZARR_OK;
@@ -88,7 +89,7 @@ static const struct zr_dtype_entry *owner_of_v3(const struct zr_dtype_registry *
 {
     const struct zr_dtype_entry *old = (const void *)zr_registry_find(&r->types, name);
 
-    return old ? old : zr_family_of(r, name);
+    return old ? old : zr_family_find(r, name);
 }
 
 /* NumPy's spellings of numbers stay free of tables, so that a user gets the same type
@@ -115,7 +116,7 @@ static zarr_status check_name(const struct zr_dtype_registry *r, const struct cl
     if (!name)
         return ZARR_OK;
     old = owner_of_v3(r, name);
-    ZR_TRY(taken(c, "name", name, old ? old : owner_of_v2(r, name), err));
+    ZR_TRY(check_not_taken(c, "name", name, old ? old : owner_of_v2(r, name), err));
     ZR_TRY(check_reserved(c, "name", name, err));
     st = check_spelling(c, "name", name, err);
 out:
@@ -134,7 +135,7 @@ static zarr_status check_v2(const struct zr_dtype_registry *r, const struct clai
     if (!type || zr_is_raw_form(type))
         return ZARR_OK;
     old = owner_of_v2(r, type);
-    ZR_TRY(taken(c, "v2 type", type, old ? old : owner_of_v3(r, type), err));
+    ZR_TRY(check_not_taken(c, "v2 type", type, old ? old : owner_of_v3(r, type), err));
     if (!(c->vt->flags & ZARR_DTYPE_FAMILY)) /* a family has it before digits only */
         ZR_TRY(check_reserved(c, "v2 type", type, err));
     if (strcmp(type, "O") == 0)
@@ -165,7 +166,7 @@ static zarr_status check_numpy(struct zr_dtype_registry *r, const struct claim *
         st = zr_dtype_from_numpy(r, type, &old, NULL, NULL);
     if (st == ZARR_ERR_NO_MEMORY)
         ZR_TRY(zr_fail_memory(err, strlen(type)));
-    ZR_TRY(taken(c, "NumPy type", type, old ? old->entry : NULL, err));
+    ZR_TRY(check_not_taken(c, "NumPy type", type, old ? old->entry : NULL, err));
     if (!family)
         st = check_spelling(c, "NumPy type", type, err);
 out:
@@ -184,7 +185,7 @@ static zarr_status check_member(const struct claim *c, const char *name,
     takes = takes || (c->vt->name && zr_family_takes(c->vt, c->vt->name, name));
     for (const char *const *own = c->vt->aliases; own && *own && !takes; own++)
         takes = zr_family_takes(c->vt, *own, name);
-    return takes ? taken(c, "member", name, old, err) : ZARR_OK;
+    return takes ? check_not_taken(c, "member", name, old, err) : ZARR_OK;
 }
 
 static zarr_status check_family(const struct zr_dtype_registry *r, const struct claim *c,
@@ -218,7 +219,7 @@ static zarr_status check_dlpack(const struct zr_dtype_registry *r, const struct 
         return ZARR_OK;
     snprintf(numbers, sizeof numbers, "%u,%u,%u", t->info.dlpack_code,
              t->info.dlpack_bits, t->info.dlpack_lanes);
-    return taken(c, "DLPack type", numbers, old->entry, err);
+    return check_not_taken(c, "DLPack type", numbers, old->entry, err);
 }
 
 /* Whether the table has this name: as its own or as that of a member. */
@@ -239,7 +240,7 @@ static zarr_status not_its_own(const struct claim *c, const char *what, const ch
                                const struct zr_dtype_entry *owner, zarr_error *err)
 {
     if (owner)
-        return taken(c, what, name, owner, err);
+        return check_not_taken(c, what, name, owner, err);
     return zr_fail(err, ZARR_ERR_INTERNAL,
                    "data type \"%.64s\" of %s: its table writes the %s \"%.64s\", which "
                    "it did not register",

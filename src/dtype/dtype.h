@@ -138,7 +138,7 @@ struct zr_number {
 /* Describes the numbers of a data type, in this machine's byte order. Returns false
  * unless the type is one of the core's integers of 2 to 64 bits, floats or complex
  * types. */
-bool zr_number_of(const zarr_dtype *dtype, struct zr_number *out);
+bool zr_number_from_dtype(const zarr_dtype *dtype, struct zr_number *out);
 /* Describes a NumPy number of this kind with `bytes` bytes a part, in this machine's byte
  * order. */
 struct zr_number zr_number_make(uint32_t kind, unsigned bytes);
@@ -249,7 +249,7 @@ enum zr_cast_result {
     ZR_CAST_INFINITY,
     ZR_CAST_RANGE /* this and the two above tell why there is no value */
 };
-struct zr_scalar zr_scalar_of(const struct zr_number *n, uint64_t bits);
+struct zr_scalar zr_scalar_from_bits(const struct zr_number *n, uint64_t bits);
 /* Rounds first, to the target's digits with any exponent, then checks the range. */
 enum zr_cast_result zr_scalar_cast(const struct zr_scalar *v, const struct zr_number *to,
                                    uint32_t rounding, uint32_t out_of_range,

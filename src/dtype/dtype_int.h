@@ -102,7 +102,7 @@ zarr_status zr_config_only(const char *what, const struct zr_json *config, const
 zarr_status zr_config_length(const zarr_dtype_info *info, const char *name,
                              const char *json, uint64_t *n, zarr_error *err);
 /* For "name[<inside>]", returns true and gives the part between the brackets. */
-bool zr_bracketed(const char *name, const char **inside, size_t *n);
+bool zr_split_brackets(const char *name, const char **inside, size_t *n);
 
 /* Store and load the low n bytes (1, 2, 4 or 8) of a bit pattern, in the host's order. */
 void zr_store_low(void *element, uint64_t bits, uint64_t n);
@@ -115,7 +115,7 @@ enum {                                    /* the first rows */
     ZR_FLOATS_32,
     ZR_FLOATS_64
 };
-const struct zr_float *zr_float_named(const char *name, size_t n);
+const struct zr_float *zr_float_find(const char *name, size_t n);
 /* Gives the format of a core float, or of the parts of a core complex type. NULL: another
  * type. */
 const struct zr_float *zr_dtype_float(const zarr_dtype *dtype);
@@ -150,8 +150,8 @@ bool zr_is_typestr(const char *type);
  * family may have it as the letter of its v2 types. */
 bool zr_numpy_spelling(const char *text, const char **type);
 /* Give the family of a name with a number or brackets, or of a v2 type. NULL: none. */
-const struct zr_dtype_entry *zr_family_of(const struct zr_dtype_registry *r,
-                                          const char *name);
+const struct zr_dtype_entry *zr_family_find(const struct zr_dtype_registry *r,
+                                            const char *name);
 const struct zr_dtype_entry *zr_family_of_v2(const struct zr_dtype_registry *r,
                                              const char *bare);
 /* Whether the name is a member of this table's family: under the table's name or alias

@@ -8,7 +8,7 @@
 
 uint64_t zarr_dtype_n_fields(const zarr_dtype *dtype)
 {
-    const struct zr_struct *s = zr_struct_of(dtype);
+    const struct zr_struct *s = zr_struct_from_dtype(dtype);
 
     return s ? s->n : 0;
 }
@@ -57,7 +57,7 @@ static zarr_status give_field(zarr_dtype_field *out, const zarr_dtype_field *f,
 zarr_status zarr_dtype_field_at(const zarr_dtype *dtype, uint64_t i,
                                 zarr_dtype_field *out, zarr_error *err)
 {
-    const struct zr_struct *s = zr_struct_of(dtype);
+    const struct zr_struct *s = zr_struct_from_dtype(dtype);
     zarr_dtype_field f = {.struct_size = sizeof f};
     zarr_status st = ZARR_OK;
 
@@ -104,7 +104,7 @@ static const struct zr_field *first_field(const struct zr_struct *s, const char 
             break;
         n--;
         f = zr_map_get_n(&s->by_name, path, n);
-        if (f && !zr_struct_of(f->dtype))
+        if (f && !zr_struct_from_dtype(f->dtype))
             f = NULL;
         *rest = path + n + 1;
     }
@@ -114,7 +114,7 @@ static const struct zr_field *first_field(const struct zr_struct *s, const char 
 zarr_status zarr_dtype_field_find(const zarr_dtype *dtype, const char *path,
                                   zarr_dtype_field *out, zarr_error *err)
 {
-    const struct zr_struct *s = zr_struct_of(dtype);
+    const struct zr_struct *s = zr_struct_from_dtype(dtype);
     zarr_dtype_field f = {.struct_size = sizeof f};
     zarr_status st = ZARR_OK;
 
@@ -131,7 +131,7 @@ zarr_status zarr_dtype_field_find(const zarr_dtype *dtype, const char *path,
             goto out;
         }
         ZR_TRY(field_enter(&f, step, err));
-        s = zr_struct_of(step->dtype);
+        s = zr_struct_from_dtype(step->dtype);
     }
     st = give_field(out, &f, err);
 out:

@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static zarr_status not_known(const char *text, zarr_error *err)
+static zarr_status fail_unknown(const char *text, zarr_error *err)
 {
     const char *bare = strchr("<>|=", text[0]) && text[0] ? text + 1 : text;
 
@@ -44,7 +44,7 @@ static size_t stem_bytes(const char *name)
     size_t n = strlen(name), stem = n;
     const char *inside;
 
-    if (zr_bracketed(name, &inside, &n))
+    if (zr_split_brackets(name, &inside, &n))
         return (size_t)(inside - 1 - name);
     while (stem > 0 && name[stem - 1] >= '0' && name[stem - 1] <= '9')
         stem--;
@@ -61,8 +61,8 @@ static bool joins(const zarr_dtype_vtable *v, const char *name, size_t stem)
     return numbered == (name[stem] != '[');
 }
 
-const struct zr_dtype_entry *zr_family_of(const struct zr_dtype_registry *r,
-                                          const char *name)
+const struct zr_dtype_entry *zr_family_find(const struct zr_dtype_registry *r,
+                                            const char *name)
 {
     const size_t stem = stem_bytes(name);
     const struct zr_dtype_entry *e =
@@ -92,7 +92,7 @@ static zarr_status by_name(struct zr_dtype_registry *r, const char *name,
         e = NULL;
     if (!e &&
         !(json && strchr(name, '['))) /* brackets are the short form of a configuration */
-        e = zr_family_of(r, name);
+        e = zr_family_find(r, name);
     if (!e)
         return ZARR_OK;
     if (!e->fixed ||
@@ -107,7 +107,7 @@ static zarr_status by_name(struct zr_dtype_registry *r, const char *name,
 
 /* ---- v2 ------------------------------------------------------------------ */
 
-static uint32_t order_of(char c)
+static uint32_t order_from_mark(char c)
 {
     if (c == '<')
         return ZARR_ORDER_LITTLE;
@@ -145,7 +145,7 @@ static zarr_status by_v2(struct zr_dtype_registry *r, const char *text,
     zarr_status st = ZARR_OK;
 
     *out = NULL;
-    *byte_order = order_of(text[0]);
+    *byte_order = order_from_mark(text[0]);
     if (e && !e->fixed)
         e = NULL;                             /* a family's letter without a size */
     if (!e && (bare == text || *bare != '[')) /* a list follows no byte order */
@@ -174,7 +174,7 @@ static zarr_status struct_v2(struct zr_dtype_registry *r, const struct zr_json *
     ZR_TRY(zr_str_status(&text, err));
     ZR_TRY(by_v2(r, zr_str_text(&text), &found, byte_order, err));
     if (!found) {
-        st = not_known("struct", err);
+        st = fail_unknown("struct", err);
         goto out;
     }
     ZR_TRY(zr_dtype_v2_order(found, v, byte_order, NULL, err));
@@ -206,7 +206,7 @@ zarr_status zr_dtype_from_v2(struct zr_dtype_registry *r, const struct zr_json *
     }
     ZR_TRY(by_v2(r, text, &found, byte_order, err));
     if (!found) {
-        st = not_known(text, err);
+        st = fail_unknown(text, err);
         goto out;
     }
     if (found->info.swap_bytes <= 1)
@@ -258,7 +258,7 @@ zarr_status zr_dtype_from_v3(struct zr_dtype_registry *r, const struct zr_json *
     ZR_TRY(zr_str_status(&json, err));
     ZR_TRY(by_name(r, name, config ? zr_str_text(&json) : NULL, &found, err));
     if (!found || (found->entry->vt.flags & ZARR_DTYPE_V2_ONLY))
-        st = not_known(name, err);
+        st = fail_unknown(name, err);
     else
         *out = found;
 out:
@@ -307,7 +307,7 @@ zarr_status zr_dtype_find(struct zr_dtype_registry *r, const char *text,
             ZR_TRY(by_v2(r, text, &found, &order, err));
     }
     if (!found) {
-        st = not_known(text, err);
+        st = fail_unknown(text, err);
         goto out;
     }
     if (byte_order)
@@ -336,8 +336,9 @@ zarr_status zr_dtype_from_dlpack(const struct zr_dtype_registry *r, uint8_t code
 }
 
 /* Finds the type of one of NumPy's spellings of a number. */
-static zarr_status by_spelling(const struct zr_dtype_registry *r, const char *text,
-                               const char *type, const zarr_dtype **out, zarr_error *err)
+static zarr_status find_by_spelling(const struct zr_dtype_registry *r, const char *text,
+                                    const char *type, const zarr_dtype **out,
+                                    zarr_error *err)
 {
     const struct zr_dtype_entry *e = type ? zr_map_get(&r->v2, type) : NULL;
 
@@ -360,7 +361,7 @@ static zarr_status by_numpy_name(struct zr_dtype_registry *r, const char *text,
     char name[64];
 
     if (zr_numpy_spelling(bare, &type))
-        return by_spelling(r, text, type, out, err);
+        return find_by_spelling(r, text, type, out, err);
     if (zr_starts_with(bare, "datetime64") || zr_starts_with(bare, "timedelta64"))
         snprintf(name, sizeof name, "numpy.%.40s%s", bare,
                  strchr(bare, '[') ? "" : "[generic]");
@@ -410,8 +411,8 @@ zarr_status zr_dtype_from_numpy(struct zr_dtype_registry *r, const char *text,
     if (!found)
         ZR_TRY(by_numpy_name(r, text, &found, err));
     if (byte_order)
-        *byte_order =
-            found->info.swap_bytes > 1 ? order_of(text[0]) : (uint32_t)ZARR_ORDER_NATIVE;
+        *byte_order = found->info.swap_bytes > 1 ? order_from_mark(text[0])
+                                                 : (uint32_t)ZARR_ORDER_NATIVE;
     *out = found;
 out:
     return st;

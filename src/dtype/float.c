@@ -74,7 +74,7 @@ const struct zr_float zr_floats[] = {
     {.name = NULL},
 };
 
-const struct zr_float *zr_float_named(const char *name, size_t n)
+const struct zr_float *zr_float_find(const char *name, size_t n)
 {
     for (const struct zr_float *f = zr_floats; f->name; f++)
         if (strlen(f->name) == n && memcmp(f->name, name, n) == 0)
@@ -182,8 +182,8 @@ static uint64_t round_magnitude(const struct zr_float *f, double v, bool *tie, b
     return exponent > 0 ? kept + ((uint64_t)(exponent - 1) << f->fraction_bits) : kept;
 }
 
-static bool with_sign(const struct zr_float *f, uint64_t magnitude, bool minus,
-                      uint64_t *bits)
+static bool add_sign(const struct zr_float *f, uint64_t magnitude, bool minus,
+                     uint64_t *bits)
 {
     const bool no_minus_zero = f->nan == f->sign;
 
@@ -214,7 +214,7 @@ bool zr_float_from_f64(const struct zr_float *f, double v, uint64_t *bits)
         *bits = zr_load_low(&single, 4);
         return !isinf(single);
     }
-    return with_sign(f, v == 0 ? 0 : round_magnitude(f, fabs(v), &tie, &up), minus, bits);
+    return add_sign(f, v == 0 ? 0 : round_magnitude(f, fabs(v), &tie, &up), minus, bits);
 }
 
 /* ---- from text -------------------------------------------------------------- */
@@ -314,7 +314,7 @@ bool zr_float_from_text(const struct zr_float *f, const char *s, size_t n, uint6
         if (side > 0 && !up)
             magnitude++;
     }
-    *fits = with_sign(f, magnitude, minus, bits);
+    *fits = add_sign(f, magnitude, minus, bits);
     return true;
 }
 

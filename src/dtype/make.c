@@ -333,7 +333,7 @@ out:
     return st;
 }
 
-static uint64_t text_bytes_of(const char *text)
+static uint64_t text_size(const char *text)
 {
     return text ? strlen(text) + 1 : 0;
 }
@@ -342,10 +342,10 @@ static uint64_t text_bytes_of(const char *text)
  * everything that its parse kept. */
 static uint64_t type_bytes(const struct zarr_dtype *t)
 {
-    const struct zr_struct *s = zr_struct_of(t);
-    uint64_t bytes = sizeof *t + text_bytes_of(t->name) + text_bytes_of(t->v3_json) +
-                     text_bytes_of(t->v2) + text_bytes_of(t->numpy) +
-                     text_bytes_of(t->v3_name) + text_bytes_of(t->v3_config);
+    const struct zr_struct *s = zr_struct_from_dtype(t);
+    uint64_t bytes = sizeof *t + text_size(t->name) + text_size(t->v3_json) +
+                     text_size(t->v2) + text_size(t->numpy) + text_size(t->v3_name) +
+                     text_size(t->v3_config);
 
     if (s) /* its fields, their names with and without quotes, and the map */
         bytes += sizeof *s + s->n * (sizeof *s->field + 2 * sizeof(void *)) + bytes;

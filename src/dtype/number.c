@@ -19,7 +19,7 @@ static bool number_is_big(unsigned bytes)
 }
 
 /* Takes core types only: in a plug-in's type the same bits may mean other numbers. */
-static bool integer_of(const zarr_dtype *dtype, struct zr_number *out)
+static bool integer_from_dtype(const zarr_dtype *dtype, struct zr_number *out)
 {
     const uint32_t kind = zarr_dtype_kind(dtype);
     const uint64_t bits = zarr_dtype_item_bits(dtype);
@@ -39,7 +39,7 @@ static bool integer_of(const zarr_dtype *dtype, struct zr_number *out)
 
 /* Leaves out complex numbers with parts of less than 16 bits: no codec computes with
  * them. */
-static bool real_of(const zarr_dtype *dtype, struct zr_number *out)
+static bool real_from_dtype(const zarr_dtype *dtype, struct zr_number *out)
 {
     const struct zr_float *f = zr_dtype_float(dtype);
     const bool pair = zarr_dtype_kind(dtype) == ZARR_KIND_COMPLEX;
@@ -55,9 +55,9 @@ static bool real_of(const zarr_dtype *dtype, struct zr_number *out)
     return true;
 }
 
-bool zr_number_of(const zarr_dtype *dtype, struct zr_number *out)
+bool zr_number_from_dtype(const zarr_dtype *dtype, struct zr_number *out)
 {
-    return integer_of(dtype, out) || real_of(dtype, out);
+    return integer_from_dtype(dtype, out) || real_from_dtype(dtype, out);
 }
 
 struct zr_number zr_number_make(uint32_t kind, unsigned bytes)
@@ -140,7 +140,7 @@ void zr_number_put(const struct zr_number *n, void *p, uint64_t bits)
 
 /* ---- from a type ---------------------------------------------------------------- */
 
-static struct zr_scalar scalar_of_float(const struct zr_float *f, uint64_t bits)
+static struct zr_scalar scalar_from_float(const struct zr_float *f, uint64_t bits)
 {
     const uint64_t hidden = UINT64_C(1) << f->fraction_bits;
     const uint64_t magnitude = bits & ~f->sign;
@@ -168,12 +168,12 @@ static struct zr_scalar scalar_of_float(const struct zr_float *f, uint64_t bits)
     return v;
 }
 
-struct zr_scalar zr_scalar_of(const struct zr_number *n, uint64_t bits)
+struct zr_scalar zr_scalar_from_bits(const struct zr_number *n, uint64_t bits)
 {
     struct zr_scalar v = {.c = bits};
 
     if (n->real)
-        return scalar_of_float(n->real, bits);
+        return scalar_from_float(n->real, bits);
     if (n->kind == ZARR_KIND_INT && (bits >> (n->bits - 1) & 1)) {
         v.minus = true;
         v.c = (~bits + 1) & UINT64_MAX >> (64 - n->bits);
@@ -398,7 +398,7 @@ struct zr_scalar zr_scalar_of_f64(double d)
     uint64_t bits;
 
     memcpy(&bits, &d, sizeof bits);
-    return scalar_of_float(&zr_floats[ZR_FLOATS_64], bits);
+    return scalar_from_float(&zr_floats[ZR_FLOATS_64], bits);
 }
 
 double zr_scalar_f64(const struct zr_scalar *v)

@@ -152,7 +152,7 @@ static uint64_t numpy_bits(double d)
     return bits;
 }
 
-static double numpy_double_of(uint64_t bits)
+static double numpy_double_from_bits(uint64_t bits)
 {
     double d;
 
@@ -177,8 +177,8 @@ static double numpy_nan_up(uint64_t bits, unsigned bytes, unsigned fraction)
 {
     const uint64_t kept = bits & ((UINT64_C(1) << fraction) - 1);
 
-    return numpy_double_of(bits >> (8 * bytes - 1) << 63 | DOUBLE_INF |
-                           kept << (52 - fraction));
+    return numpy_double_from_bits(bits >> (8 * bytes - 1) << 63 | DOUBLE_INF |
+                                  kept << (52 - fraction));
 }
 
 static uint64_t numpy_half_bits(double d)
@@ -195,7 +195,7 @@ static uint64_t numpy_half_bits(double d)
 
 static double numpy_half_value(uint64_t bits)
 {
-    const struct zr_scalar v = zr_scalar_of(&numpy_half, bits & 0xffff);
+    const struct zr_scalar v = zr_scalar_from_bits(&numpy_half, bits & 0xffff);
 
     if ((bits & 0x7fff) > 0x7c00)
         return numpy_nan_up(bits & 0xffff, 2, 10);
@@ -254,7 +254,7 @@ static double numpy_convert_real(unsigned from, unsigned to, double d)
     if (from == to || (numpy_is_nan(bits) && from == 2))
         return d;
     if (numpy_is_nan(bits) && to > 2)
-        d = numpy_double_of(bits | DOUBLE_QUIET);
+        d = numpy_double_from_bits(bits | DOUBLE_QUIET);
     return zr_numpy_round(to, d);
 }
 

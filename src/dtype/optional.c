@@ -32,14 +32,14 @@ static void optional_free(zarr_dtype_info *info)
     info->self = NULL;
 }
 
-static const struct optional *optional_of(const zarr_dtype *dtype)
+static const struct optional *optional_from_dtype(const zarr_dtype *dtype)
 {
     return dtype && dtype->entry->vt.free == optional_free ? dtype->info.self : NULL;
 }
 
 const zarr_dtype *zarr_dtype_underlying(const zarr_dtype *dtype)
 {
-    const struct optional *self = optional_of(dtype);
+    const struct optional *self = optional_from_dtype(dtype);
 
     return self ? self->value : NULL;
 }
@@ -102,7 +102,7 @@ static zarr_status optional_parse_as(zarr_dtype_info *info, const zarr_dtype_hos
 
     if (json)
         return optional_make(info, host, table, json, err);
-    if (!zr_bracketed(name, &at, &n) || n == 0)
+    if (!zr_split_brackets(name, &at, &n) || n == 0)
         return zr_fail(err, ZARR_ERR_INVALID,
                        "data type %s needs a configuration with the name of the values' "
                        "type, or %s[<type>]",

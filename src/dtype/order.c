@@ -58,7 +58,7 @@ static void swap_fields(struct swap_walk *w, const struct zr_struct *s, uint8_t 
 {
     for (size_t i = 0; i < s->n; i++) {
         const struct zr_field *f = &s->field[i];
-        const struct zr_struct *below = zr_struct_of(f->dtype);
+        const struct zr_struct *below = zr_struct_from_dtype(f->dtype);
         const uint32_t unit = f->dtype->info.swap_bytes;
 
         if (below) {
@@ -104,14 +104,14 @@ void zr_struct_swap(const struct zr_struct *s, const struct zr_order *order, voi
 
 bool zr_dtype_has_order(const zarr_dtype *dtype)
 {
-    const struct zr_struct *s = zr_struct_of(dtype);
+    const struct zr_struct *s = zr_struct_from_dtype(dtype);
 
     return s ? s->n_orders > 0 : dtype->info.swap_bytes > 1;
 }
 
 bool zr_dtype_leaves_fit(const zarr_dtype *dtype, const char *leaves)
 {
-    const struct zr_struct *s = zr_struct_of(dtype);
+    const struct zr_struct *s = zr_struct_from_dtype(dtype);
 
     return s && leaves && strlen(leaves) == s->n_orders;
 }
@@ -122,7 +122,7 @@ bool zr_dtype_is_swapped(const zarr_dtype *dtype, const struct zr_order *order)
         return false;
     if (order->order == ZR_ORDER_MIXED)
         return strchr(order->leaves, swapped_letter()) != NULL;
-    if (order->order == ZARR_ORDER_NATIVE && !zr_struct_of(dtype))
+    if (order->order == ZARR_ORDER_NATIVE && !zr_struct_from_dtype(dtype))
         return false;
     return order_is_swapped(order->order);
 }
@@ -130,7 +130,7 @@ bool zr_dtype_is_swapped(const zarr_dtype *dtype, const struct zr_order *order)
 void zr_dtype_swap(const zarr_dtype *dtype, const struct zr_order *order, void *data,
                    uint64_t n)
 {
-    const struct zr_struct *s = zr_struct_of(dtype);
+    const struct zr_struct *s = zr_struct_from_dtype(dtype);
     const uint32_t unit = dtype->info.swap_bytes;
 
     if (!zr_dtype_is_swapped(dtype, order))
@@ -166,7 +166,7 @@ static zarr_status each_leaf(const struct zr_struct *s, struct zr_json *list, le
 
     for (size_t i = 0; i < s->n; i++, item = item->next) {
         const struct zr_field *f = &s->field[i];
-        const struct zr_struct *below = zr_struct_of(f->dtype);
+        const struct zr_struct *below = zr_struct_from_dtype(f->dtype);
         struct zr_json *type = zr_json_at(item, 1);
 
         if (!item || !type)
@@ -214,7 +214,7 @@ zarr_status zr_dtype_v2_order(const zarr_dtype *dtype, const struct zr_json *v,
                               uint32_t *byte_order, struct zr_str *leaves,
                               zarr_error *err)
 {
-    const struct zr_struct *s = zr_struct_of(dtype);
+    const struct zr_struct *s = zr_struct_from_dtype(dtype);
     struct leaf_orders o = {.leaves = leaves};
     zarr_status st = ZARR_OK;
 
@@ -274,7 +274,8 @@ static struct zr_json *write_struct_v2(const zarr_dtype *dtype,
     if (zr_json_parse(&text, dtype->v2, strlen(dtype->v2), NULL, NULL) == ZARR_OK)
         out = zr_json_copy(doc, text.root);
     doc->failed |= !out;
-    if (out && each_leaf(zr_struct_of(dtype), out, write_leaf, &w, NULL) != ZARR_OK)
+    if (out &&
+        each_leaf(zr_struct_from_dtype(dtype), out, write_leaf, &w, NULL) != ZARR_OK)
         doc->failed = true;
     zr_json_doc_deinit(&text);
     return w.refused ? NULL : out;
@@ -288,7 +289,7 @@ struct zr_json *zr_dtype_write_v2(const zarr_dtype *dtype, const struct zr_order
     if (!dtype->v2 || (order->order == ZARR_ORDER_BIG && dtype->info.swap_bytes > 1 &&
                        (dtype->entry->vt.flags & ZARR_DTYPE_V2_PLAIN)))
         return NULL; /* v2 has bfloat16 and the like in little-endian only */
-    if (zr_struct_of(dtype))
+    if (zr_struct_from_dtype(dtype))
         return write_struct_v2(dtype, order, doc);
     out = zr_json_new_text(doc, dtype->v2);
     if (out && order->order == ZARR_ORDER_BIG && dtype->info.swap_bytes > 1) {
@@ -296,7 +297,7 @@ struct zr_json *zr_dtype_write_v2(const zarr_dtype *dtype, const struct zr_order
 
         (void)write_leaf(&w, dtype, out, NULL);
     }
-    return zr_json_ok(doc) ? out : NULL;
+    return zr_json_is_ok(doc) ? out : NULL;
 }
 
 /* ---- fill values ----------------------------------------------------------------- */
@@ -305,7 +306,7 @@ zarr_status zr_dtype_fill_parse_v2(const zarr_dtype *dtype, const struct zr_json
                                    const struct zr_order *order, void *element,
                                    zarr_error *err)
 {
-    const struct zr_struct *s = zr_struct_of(dtype);
+    const struct zr_struct *s = zr_struct_from_dtype(dtype);
     size_t n = 0;
 
     if (s && zr_value_base64(v, element, (size_t)s->bytes, &n) && n == s->bytes) {
@@ -319,7 +320,7 @@ zarr_status zr_dtype_fill_write_v2(const zarr_dtype *dtype, const void *element,
                                    const struct zr_order *order, struct zr_json_doc *doc,
                                    struct zr_json **out, zarr_error *err)
 {
-    const struct zr_struct *s = zr_struct_of(dtype);
+    const struct zr_struct *s = zr_struct_from_dtype(dtype);
     zarr_status st = ZARR_OK;
     uint8_t *stored = NULL;
     struct zr_str text;

@@ -34,8 +34,8 @@ static bool is_word(const char *s, size_t n, const char *word)
     return n == strlen(word) && memcmp(s, word, n) == 0;
 }
 
-static bool special_bits(const struct zr_float *f, const char *s, size_t n,
-                         uint64_t *bits)
+static bool bits_from_special(const struct zr_float *f, const char *s, size_t n,
+                              uint64_t *bits)
 {
     if (is_word(s, n, "NaN"))
         *bits = f->nan;
@@ -49,7 +49,8 @@ static bool special_bits(const struct zr_float *f, const char *s, size_t n,
 }
 
 /* Reads "0x" and all hexadecimal digits of this width. */
-static bool hex_bits(const struct zr_float *f, const char *s, size_t n, uint64_t *bits)
+static bool bits_from_hex(const struct zr_float *f, const char *s, size_t n,
+                          uint64_t *bits)
 {
     if (n != 2 + 2 * (size_t)f->bytes || s[0] != '0' || (s[1] | 0x20) != 'x')
         return false;
@@ -70,7 +71,8 @@ static bool hex_bits(const struct zr_float *f, const char *s, size_t n, uint64_t
 }
 
 /* Reads base64, as TensorStore writes v2 fill values of types that NumPy lacks. */
-static bool base64_bits(const struct zr_float *f, const struct zr_json *v, uint64_t *bits)
+static bool bits_from_base64(const struct zr_float *f, const struct zr_json *v,
+                             uint64_t *bits)
 {
     uint8_t bytes[8];
     size_t n = 0;
@@ -110,10 +112,11 @@ static zarr_status parse_float(const zarr_dtype_info *info, int format,
         return zr_value_refuse(info, whole, "a number is expected", err);
     s = v->u.text.ptr;
     n = v->u.text.bytes;
-    if (special_bits(f, s, n, &bits)) {
+    if (bits_from_special(f, s, n, &bits)) {
         if (bits == 0)
             return zr_value_refuse(info, whole, "the type has no such value", err);
-    } else if (hex_bits(f, s, n, &bits) || (format == 2 && base64_bits(f, v, &bits))) {
+    } else if (bits_from_hex(f, s, n, &bits) ||
+               (format == 2 && bits_from_base64(f, v, &bits))) {
         if (bits & ~(UINT64_MAX >> (64 - f->bits)))
             return zr_value_refuse(info, whole, "out of range", err);
     } else if (parse_number(info, v, whole, &bits, err)) {
@@ -261,7 +264,7 @@ static zarr_status real_parse(zarr_dtype_info *info, const zarr_dtype_host *host
                        : zr_streq(name, "complex64")  ? "float32"
                        : zr_streq(name, "complex128") ? "float64"
                                                       : name + strlen("complex_");
-    const struct zr_float *f = zr_float_named(part, strlen(part));
+    const struct zr_float *f = zr_float_find(part, strlen(part));
 
     ZR_UNUSED(host);
     ZR_UNUSED(json);

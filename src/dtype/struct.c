@@ -40,7 +40,7 @@ static void struct_free(zarr_dtype_info *info)
     info->self = NULL;
 }
 
-const struct zr_struct *zr_struct_of(const zarr_dtype *dtype)
+const struct zr_struct *zr_struct_from_dtype(const zarr_dtype *dtype)
 {
     return dtype && dtype->entry->vt.free == struct_free ? dtype->info.self : NULL;
 }
@@ -159,7 +159,7 @@ out:
 /* Places a complete field: sets its offset and adds its size to the struct. */
 static zarr_status field_place(struct zr_struct *s, struct zr_field *f, zarr_error *err)
 {
-    const struct zr_struct *below = zr_struct_of(f->dtype);
+    const struct zr_struct *below = zr_struct_from_dtype(f->dtype);
     uint64_t bytes = 0;
 
     f->offset = s->bytes;

@@ -33,7 +33,7 @@ struct zr_struct {
     bool subarrays; /* here or in a nested struct: no v3 form */
 };
 /* Gives the struct of a type. NULL: the type is not a struct. */
-const struct zr_struct *zr_struct_of(const zarr_dtype *dtype);
+const struct zr_struct *zr_struct_from_dtype(const zarr_dtype *dtype);
 void zr_struct_free(struct zr_struct *s);
 
 /* ---- order.c ---- */

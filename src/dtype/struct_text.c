@@ -25,7 +25,7 @@ static void put_shape(struct zr_sink *s, const struct zr_field *f)
 /* Writes "<f4" as a string and a struct's v2 text as a list. */
 static void put_v2_type(struct zr_sink *s, const zarr_dtype *dtype)
 {
-    const bool list = zr_struct_of(dtype) != NULL;
+    const bool list = zr_struct_from_dtype(dtype) != NULL;
 
     zr_sink_puts(s, list ? "" : "\"");
     zr_sink_puts(s, dtype->v2);

@@ -144,7 +144,7 @@ zarr_status zr_value_refuse(const zarr_dtype_info *info, const struct zr_json *v
 
 /* Reads a decimal with fraction or exponent whose value is a whole number: "5.0", "1e3".
  * Refuses values beyond 2^53, where a double cannot tell neighbours apart. */
-static bool whole_float(const char *s, size_t n, int64_t *out)
+static bool parse_whole_float(const char *s, size_t n, int64_t *out)
 {
     double f;
 
@@ -172,7 +172,7 @@ zarr_status zr_value_integer(const zarr_dtype_info *info, const struct zr_json *
         return ZARR_OK;
     }
     is_signed = zr_parse_i64(s, n, &i);
-    if (!is_signed && !whole_float(s, n, &i))
+    if (!is_signed && !parse_whole_float(s, n, &i))
         return zr_value_refuse(info, v, "a whole number in range is expected", err);
     if (i < low || (i > 0 && (uint64_t)i > high))
         return zr_value_refuse(info, v, "out of range", err);
@@ -224,7 +224,7 @@ zarr_status zr_config_length(const zarr_dtype_info *info, const char *name,
     size_t inside_bytes = 0;
 
     zr_json_doc_init(&config, info->allocator);
-    if (!json && zr_bracketed(name, &inside, &inside_bytes)) {
+    if (!json && zr_split_brackets(name, &inside, &inside_bytes)) {
         if (!zr_parse_u64(inside, inside_bytes, n) || *n == 0)
             st = zr_fail(err, ZARR_ERR_INVALID,
                          "data type \"%.64s\": a number of bytes is expected in brackets",
@@ -241,7 +241,7 @@ out:
     return st;
 }
 
-bool zr_bracketed(const char *name, const char **inside, size_t *n)
+bool zr_split_brackets(const char *name, const char **inside, size_t *n)
 {
     const char *open = strchr(name, '[');
     size_t rest = open ? strlen(open) : 0;

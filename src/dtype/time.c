@@ -96,7 +96,7 @@ static zarr_status time_parse(zarr_dtype_info *info, uint32_t kind, const char *
     size_t n = 0;
 
     zr_json_doc_init(&config, info->allocator);
-    if (!json && zr_bracketed(name, &inside, &n)) {
+    if (!json && zr_split_brackets(name, &inside, &n)) {
         st = unit_text(info, kind, inside, n, err);
         goto out;
     }
@@ -133,7 +133,7 @@ static zarr_status time_parse_v2(zarr_dtype_info *info, const zarr_dtype_host *h
     ZR_UNUSED(host);
     if (v2[1] == '8' && v2[2] == '\0')
         return time_facts(info, kind, UNIT_GENERIC, 1);
-    if (v2[1] != '8' || v2[2] != '[' || !zr_bracketed(v2, &inside, &n))
+    if (v2[1] != '8' || v2[2] != '[' || !zr_split_brackets(v2, &inside, &n))
         return zr_fail(err, ZARR_ERR_INVALID, "dtype \"%.64s\": %c8[unit] is expected",
                        v2, v2[0]);
     return unit_text(info, kind, inside, n, err);

@@ -252,7 +252,7 @@ static zarr_status string_fill_print(const zarr_dtype_info *info, int format,
     ZR_UNUSED(format);
     ZR_TRY(item_read(info, element, &item, err));
     p = item.data;
-    if (item.bytes > SIZE_MAX / 8 || !zr_utf8_valid(p ? p : "", (size_t)item.bytes)) {
+    if (item.bytes > SIZE_MAX / 8 || !zr_utf8_is_valid(p ? p : "", (size_t)item.bytes)) {
         st = zr_fail(err, ZARR_ERR_CORRUPT, "%s: an element is not valid UTF-8",
                      info->name);
         goto out;

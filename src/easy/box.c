@@ -100,8 +100,8 @@ static zarr_status box_conversion(struct box *b, bool write, zarr_error *err)
     b->converts = !zarr_dtype_equal(source, target);
     if (!b->converts)
         return ZARR_OK;
-    if (!zr_number_of(source, &b->from) || !zr_number_of(target, &b->to) ||
-        b->from.parts != b->to.parts)
+    if (!zr_number_from_dtype(source, &b->from) ||
+        !zr_number_from_dtype(target, &b->to) || b->from.parts != b->to.parts)
         return zr_fail(err, ZARR_ERR_INVALID, "%s cannot be converted to %s",
                        zr_dtype_label(source), zr_dtype_label(target));
     if (!zr_number_holds(&b->to, &b->from))

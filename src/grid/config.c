@@ -22,11 +22,11 @@ zarr_status zr_config_check(const struct zr_json *config, const char *what,
 {
     const char *const members[] = {member, NULL};
 
-    return zr_config_known(config, what, members, err);
+    return zr_config_check_members(config, what, members, err);
 }
 
-zarr_status zr_config_known(const struct zr_json *config, const char *what,
-                            const char *const *members, zarr_error *err)
+zarr_status zr_config_check_members(const struct zr_json *config, const char *what,
+                                    const char *const *members, zarr_error *err)
 {
     if (!config)
         return ZARR_OK;

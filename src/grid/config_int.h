@@ -12,8 +12,8 @@ typedef zarr_status (*zr_canonical_fn)(const void *self, char *text, size_t cap,
 
 /* INVALID unless config is NULL or an object. UNSUPPORTED for members other than these
  * (the list ends with NULL), or other than this one. */
-zarr_status zr_config_known(const struct zr_json *config, const char *what,
-                            const char *const *members, zarr_error *err);
+zarr_status zr_config_check_members(const struct zr_json *config, const char *what,
+                                    const char *const *members, zarr_error *err);
 zarr_status zr_config_check(const struct zr_json *config, const char *what,
                             const char *member, zarr_error *err);
 zarr_status zr_config_parse(struct zr_json_doc *doc, const char *json, zarr_error *err);

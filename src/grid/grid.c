@@ -378,8 +378,8 @@ static zarr_status resized_text(const void *arg, char *text, size_t cap,
     return r->g->vt->resize(r->g->self, r->shape, text, cap, text_bytes, err);
 }
 
-zarr_status zr_grid_resized(const struct zr_grid *g, const uint64_t *shape,
-                            struct zr_str *out, zarr_error *err)
+zarr_status zr_grid_write_resized(const struct zr_grid *g, const uint64_t *shape,
+                                  struct zr_str *out, zarr_error *err)
 {
     const struct resizing r = {.g = g, .shape = shape};
 

@@ -106,8 +106,8 @@ void zr_grid_smallest(const struct zr_grid *g, uint64_t *shape);
 zarr_status zr_grid_check_unit(const struct zr_grid *g, const uint64_t *unit,
                                zarr_error *err);
 /* Appends the configuration for another shape. */
-zarr_status zr_grid_resized(const struct zr_grid *g, const uint64_t *shape,
-                            struct zr_str *out, zarr_error *err);
+zarr_status zr_grid_write_resized(const struct zr_grid *g, const uint64_t *shape,
+                                  struct zr_str *out, zarr_error *err);
 /* UNSUPPORTED unless the chunks that both grids have are at the same place with the same
  * size: otherwise the stored chunks could not be read any more. */
 zarr_status zr_grid_keeps(const struct zr_grid *old, const struct zr_grid *now,
@@ -244,7 +244,7 @@ uint64_t zr_project_count(const struct zr_projector *p);
 bool zr_project_count_box(uint64_t *n, const struct zr_grid *grid,
                           const zarr_selection *selection);
 /* Whether it walks points, which opening it sorted. */
-bool zr_project_of_points(const struct zr_projector *p);
+bool zr_project_is_of_points(const struct zr_projector *p);
 /* Returns true and fills *out (its lists are valid until the next call), or false at the
  * end. Never allocates. */
 bool zr_project_next(struct zr_projector *p, struct zr_projection *out);

@@ -51,7 +51,7 @@ out:
     return st;
 }
 
-static char separator_of(const void *self)
+static char separator_from_self(const void *self)
 {
     return (char)(uintptr_t)self;
 }
@@ -63,7 +63,7 @@ static zarr_status separator_canonical(const void *self, char *text, size_t cap,
     zarr_status st;
 
     zr_str_init(&s, NULL);
-    zr_str_printf(&s, "{\"separator\":\"%c\"}", separator_of(self));
+    zr_str_printf(&s, "{\"separator\":\"%c\"}", separator_from_self(self));
     st = zr_config_give(&s, text, cap, text_bytes, err);
     zr_str_deinit(&s);
     return st;
@@ -127,7 +127,7 @@ static size_t default_key(const void *self, int32_t ndim, const uint64_t *chunk,
 
     key[n++] = 'c';
     for (int32_t d = 0; d < ndim; d++) {
-        key[n++] = separator_of(self);
+        key[n++] = separator_from_self(self);
         n += put_digits(key + n, chunk[d]);
     }
     return give_key(key, n, text, cap);
@@ -139,7 +139,7 @@ static int default_chunk(const void *self, int32_t ndim, const char *text,
     if (*text++ != 'c')
         return -1;
     for (int32_t d = 0; d < ndim; d++)
-        if (*text++ != separator_of(self) || !take_digits(&text, &chunk[d]))
+        if (*text++ != separator_from_self(self) || !take_digits(&text, &chunk[d]))
             return -1;
     return *text ? -1 : 0;
 }
@@ -170,7 +170,7 @@ static size_t v2_key(const void *self, int32_t ndim, const uint64_t *chunk, char
 
     for (int32_t d = 0; d < ndim; d++) {
         if (d > 0)
-            key[n++] = separator_of(self);
+            key[n++] = separator_from_self(self);
         n += put_digits(key + n, chunk[d]);
     }
     if (ndim == 0)
@@ -183,7 +183,7 @@ static int v2_chunk(const void *self, int32_t ndim, const char *text, uint64_t *
     if (ndim == 0)
         return zr_streq(text, "0") ? 0 : -1;
     for (int32_t d = 0; d < ndim; d++) {
-        if (d > 0 && *text++ != separator_of(self))
+        if (d > 0 && *text++ != separator_from_self(self))
             return -1;
         if (!take_digits(&text, &chunk[d]))
             return -1;

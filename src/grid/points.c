@@ -139,7 +139,7 @@ out:
 
 /* ---- repeats -------------------------------------------------------------- */
 
-static bool strictly_ordered(const uint64_t *keys, uint64_t n, size_t words)
+static bool is_strictly_ordered(const uint64_t *keys, uint64_t n, size_t words)
 {
     for (uint64_t i = 1; i < n; i++)
         if (zr_keys_compare(keys + (i - 1) * words, keys + i * words, words) >= 0)
@@ -155,7 +155,7 @@ static bool tuples_repeat(const uint64_t *tuples, uint64_t n, size_t words)
 
     if (words == 0)
         return n > 1;
-    if (n < 2 || strictly_ordered(tuples, n, words))
+    if (n < 2 || is_strictly_ordered(tuples, n, words))
         return false;
     zr_sorter_init(&s, NULL);
     if (zr_nums_need(&s.keys, NULL, n, words, NULL) != ZARR_OK)

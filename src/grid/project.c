@@ -367,7 +367,7 @@ bool zr_project_count_box(uint64_t *n, const struct zr_grid *grid,
     return true;
 }
 
-bool zr_project_of_points(const struct zr_projector *p)
+bool zr_project_is_of_points(const struct zr_projector *p)
 {
     return !p->merged && !p->empty && p->kind == ZR_PROJ_POINTS;
 }

@@ -240,7 +240,7 @@ static zarr_status read_shapes(struct rectilinear *r, const struct zr_json *conf
     int32_t d = 0;
     char text[64];
 
-    ZR_TRY(zr_config_known(config, "chunk grid \"rectilinear\"", members, err));
+    ZR_TRY(zr_config_check_members(config, "chunk grid \"rectilinear\"", members, err));
     if (!zr_json_string(kind))
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "kind is a %s, must be \"inline\"",
                        zr_json_type_text(kind)));

@@ -48,7 +48,7 @@ static const char *item_end(const char *s, const char *e)
 
 /* True for "[...]" if its last bracket closes its first one and it contains more than
  * numbers. */
-static bool in_brackets(const char *s, const char *e)
+static bool is_in_brackets(const char *s, const char *e)
 {
     bool plain = true;
     int depth = 0;
@@ -224,7 +224,7 @@ zarr_status zarr_selection_parse(zarr_selection **out, int32_t ndim,
     *out = NULL;
     ZR_TRY(zr_check_shape(ndim, shape, err));
     trim(&s, &e);
-    if (in_brackets(s, e)) {
+    if (is_in_brackets(s, e)) {
         s++;
         e--;
         trim(&s, &e);

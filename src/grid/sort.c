@@ -51,7 +51,7 @@ int zr_keys_compare(const uint64_t *a, const uint64_t *b, size_t words)
     return 0;
 }
 
-static bool keys_in_order(const uint64_t *keys, uint64_t n, size_t words)
+static bool keys_are_in_order(const uint64_t *keys, uint64_t n, size_t words)
 {
     for (uint64_t i = 1; i < n; i++)
         if (zr_keys_compare(keys + (i - 1) * words, keys + i * words, words) > 0)
@@ -110,7 +110,7 @@ zarr_status zr_sorter_sort(struct zr_sorter *s, uint64_t n, size_t words, zarr_e
 {
     zarr_status st = ZARR_OK;
 
-    s->sorted = n < 2 || keys_in_order(s->keys.ptr, n, words);
+    s->sorted = n < 2 || keys_are_in_order(s->keys.ptr, n, words);
     if (s->sorted)
         goto out;
     ZR_TRY(zr_nums_need(&s->order, s->alloc, n, 1, err));

@@ -74,7 +74,7 @@ static zarr_status default_suffix_parse(void **self, const char *json, zarr_erro
 
     zr_json_doc_init(&doc, NULL);
     ZR_TRY(zr_config_parse(&doc, json ? json : "{}", err));
-    ZR_TRY(zr_config_known(doc.root, what, members, err));
+    ZR_TRY(zr_config_check_members(doc.root, what, members, err));
     ZR_TRY(suffix_new(&s, doc.root, what, err));
     (void)zr_json_remove(doc.root, "suffix"); /* the base parses the rest */
     ZR_TRY(base_make(s, &zr_key_default, doc.root, err));
@@ -127,7 +127,7 @@ static zarr_status base_read(struct suffix *s, const struct zr_json *v, zarr_err
                        "%s: base_encoding is %s, must be a chunk key encoding", what,
                        zr_json_excerpt(v, text, sizeof text));
     if (name != v)
-        ZR_TRY(zr_config_known(v, "base_encoding", members, err));
+        ZR_TRY(zr_config_check_members(v, "base_encoding", members, err));
     for (size_t i = 0; i < ZR_COUNT(bases); i++)
         if (zr_json_is_text(name, bases[i]->name))
             return base_make(s, bases[i], config, err);
@@ -151,7 +151,7 @@ static zarr_status suffix_parse(void **self, const char *json, zarr_error *err)
 
     zr_json_doc_init(&doc, NULL);
     ZR_TRY(zr_config_parse(&doc, json ? json : "{}", err));
-    ZR_TRY(zr_config_known(doc.root, what, members, err));
+    ZR_TRY(zr_config_check_members(doc.root, what, members, err));
     base = zr_json_get(doc.root, "base_encoding");
     if (base && zr_json_get(doc.root, "base-encoding"))
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "%s: base_encoding is given twice", what));

@@ -16,7 +16,7 @@ struct group_changing {
 static zarr_status state_with_attributes(struct group_changing *c,
                                          struct zr_parsed *parsed, zarr_error *err)
 {
-    const struct zr_meta_env env = zr_meta_env_of(c->group->h.ctx, true);
+    const struct zr_meta_env env = zr_meta_env_make(c->group->h.ctx, true);
     struct zr_group_state *b = c->before, *a = NULL;
     zarr_status st = ZARR_OK;
 

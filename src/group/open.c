@@ -73,7 +73,7 @@ static zarr_status load_group(zarr_group *g, int32_t format, zarr_error *err)
 {
     const struct zr_find where = {
         .store = g->h.store, .path = g->h.path, .format = format};
-    const struct zr_meta_env env = zr_meta_env_of(g->h.ctx, true);
+    const struct zr_meta_env env = zr_meta_env_make(g->h.ctx, true);
     struct zr_parsed *attrs = NULL;
     struct zr_found found;
     zarr_status st = ZARR_OK;
@@ -130,7 +130,7 @@ static zarr_status open_group_entry(zarr_group **out, const zarr_group *parent,
                                     const zarr_group_open_options *o, zarr_error *err)
 {
     const struct zr_entry *e = child->entry;
-    const struct zr_meta_env env = zr_meta_env_of(parent->h.ctx, true);
+    const struct zr_meta_env env = zr_meta_env_make(parent->h.ctx, true);
     struct zr_consolidated *cons = child->cons;
     zarr_group *g = NULL;
     char *prefix = NULL;

@@ -60,7 +60,7 @@ static zarr_status check_bare_group(struct zr_group_meta *out,
     for (const struct zr_json *v = root->u.children.first; v; v = v->next)
         if (!zr_streq(v->key, "consolidated_metadata"))
             zr_json_add(&doc, bare, v->key, v->key_bytes, zr_json_copy(&doc, v));
-    if (!zr_json_ok(&doc))
+    if (!zr_json_is_ok(&doc))
         ZR_TRY(zr_fail_memory(err, doc.arena.used_bytes));
     ZR_TRY(zr_group_meta_parse(out, env, 3, bare, NULL, err));
     out->attributes = out->attributes ? zr_json_get(root, "attributes") : NULL;

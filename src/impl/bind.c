@@ -61,7 +61,7 @@ static zarr_status stage_bind(struct zr_stage *s, const struct zr_place *p, uint
     ZR_TRY(zr_spec_own_shard_config(&s->spec, err));
     st = impl->vt.bind(&s->self, &s->spec, &to, zr_foreign_begin(&said, err));
     if (st != ZARR_OK)
-        st = zr_impl_failed(impl, &said, st, false);
+        st = zr_impl_fail(impl, &said, st, false);
 out:
     if (st != ZARR_OK)
         zr_spec_drop_shard_config(&s->spec);
@@ -83,7 +83,7 @@ static const struct zr_impl *stage_next_host(const struct zr_place *p, uint32_t 
         for (const struct zr_stage *s = head; s; s = s->fallback)
             taken |= s->impl == impl;
         if (!taken &&
-            zr_place_usable(p, link, impl, ZARR_DEVICE_CPU, ZARR_DEVICE_CPU, &cost) &&
+            zr_place_is_usable(p, link, impl, ZARR_DEVICE_CPU, ZARR_DEVICE_CPU, &cost) &&
             cost < best_cost) {
             best = impl;
             best_cost = cost;

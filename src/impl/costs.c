@@ -20,7 +20,7 @@ static uint64_t size_distance(uint64_t a, uint64_t b)
 }
 
 const struct zr_measured *zr_costs_find(const struct zr_costs *costs,
-                                        const struct zr_measured_of *of)
+                                        const struct zr_measured_key *of)
 {
     const struct zr_measured *best = NULL;
     uint64_t least = COSTS_NEAR + 1;

@@ -51,20 +51,20 @@ struct zr_impl_registry {
 };
 const struct zr_costs *zr_impl_costs(const struct zr_impl_registry *r);
 /* The measurement with chunks of about that size; NULL: there is none. impl NULL: any. */
-struct zr_measured_of {
+struct zr_measured_key {
     const char *codec, *impl;
     int32_t device_type;
     bool to_stored;
     uint64_t chunk_bytes;
 };
 const struct zr_measured *zr_costs_find(const struct zr_costs *costs,
-                                        const struct zr_measured_of *of);
+                                        const struct zr_measured_key *of);
 static inline size_t zr_impl_count(const struct zr_impl_registry *r)
 {
     return r->impls.n;
 }
 /* Whether an implementation that cannot work in host memory takes this kind. */
-bool zr_impl_of_device(const struct zr_impl_registry *r, int32_t device_type);
+bool zr_impl_has_device(const struct zr_impl_registry *r, int32_t device_type);
 static inline const struct zr_impl *zr_impl_at(const struct zr_impl_registry *r, size_t i)
 {
     return (const void *)r->impls.entry[i];
@@ -78,7 +78,7 @@ zarr_status zr_impl_register(struct zr_impl_registry *r, const zarr_codec_impl_v
 extern const zarr_codec_impl_vtable *const zr_impl_core[];
 /* Why this build has no implementation of this codec, and what would help. NULL if the
  * table of absences does not list the codec. */
-const char *zr_impl_absent(const struct zr_impl_registry *r, const char *codec);
+const char *zr_impl_absence_text(const struct zr_impl_registry *r, const char *codec);
 /* Whether impl implements this specification: v2 and v3 may each have one of that name.
  */
 bool zr_impl_is_for(const struct zr_impl *impl, const zarr_codec_spec_vtable *spec);
@@ -219,7 +219,7 @@ bool zr_program_is_padded_well(const struct zr_program *p, const void *elements,
  * chunk may still be in host memory, before its copy to s->in_device. */
 bool zr_stage_accepts(const struct zr_stage *s, const zarr_codec_job *job);
 /* Whether each chunk that the stage gets was accepted before it left host memory. */
-static inline bool zr_stage_looked(const struct zr_stage *s)
+static inline bool zr_stage_has_looked(const struct zr_stage *s)
 {
     return (s->impl->vt.caps & ZARR_CODEC_LOOKS) && s->in_device != ZARR_DEVICE_CPU;
 }
@@ -303,9 +303,10 @@ zarr_status zr_stage_within(const struct zr_stage *s, zarr_codec_job *job,
 bool zr_stage_strides(const struct zr_stage *s);
 /* Decodes a chunk into strided memory. UNSUPPORTED: nothing was written, and the caller
  * decodes to a block instead. */
-zarr_status zr_stage_strided(const struct zr_stage *s, zarr_codec_job *job,
-                             const zarr_codec_strided *to, struct zr_thread_states *ts,
-                             zarr_memory scratch, zarr_error *err);
+zarr_status zr_stage_decode_strided(const struct zr_stage *s, zarr_codec_job *job,
+                                    const zarr_codec_strided *to,
+                                    struct zr_thread_states *ts, zarr_memory scratch,
+                                    zarr_error *err);
 /*
  * Runs the stages of a program on host memory when sizes are not known. A decoder that
  * finds its room too small is called again with more room, up to the stage's bound. If
@@ -410,7 +411,7 @@ zarr_status zr_runner_decode_most(const zarr_codec_runner *r, zarr_codec_exec *e
                                   const zarr_memory *src, uint64_t most, zarr_memory *dst,
                                   zarr_error *err);
 /* Whether the runner's chain has a codec that does not keep every value. */
-bool zr_runner_lossy(const zarr_codec_runner *r);
+bool zr_runner_is_lossy(const zarr_codec_runner *r);
 /* *same: whether `encoded` decodes to `decoded` again. Decodes into separate memory,
  * because the elements being encoded may be in the thread's decode buffers. */
 zarr_status zr_runner_comes_back(const zarr_codec_runner *r, zarr_codec_exec *exec,

@@ -23,9 +23,9 @@ void zr_preference_tell(const struct zr_placement_options *opts,
 
 /* ---- failures (stage.c) ---------------------------------------------------------- */
 
-/* zr_foreign_failed() with the name of the implementation in the text. */
-zarr_status zr_impl_failed(const struct zr_impl *impl, struct zr_foreign *f,
-                           zarr_status st, bool cancelled);
+/* zr_foreign_fail() with the name of the implementation in the text. */
+zarr_status zr_impl_fail(const struct zr_impl *impl, struct zr_foreign *f, zarr_status st,
+                         bool cancelled);
 
 /* ---- programs of runners (program.c) ---------------------------------------------- */
 
@@ -79,16 +79,18 @@ zarr_status zr_place_path(const struct zr_place *p, struct zr_step *steps,
 uint32_t zr_place_trust(const struct zr_place *p, uint32_t link);
 /* What was measured for a link, by this implementation of the target's device (NULL: by
  * any); NULL: nothing. */
-const struct zr_measured *zr_place_measured(const struct zr_place *p, uint32_t link,
-                                            const struct zr_impl *impl);
+const struct zr_measured *zr_place_find_measurement(const struct zr_place *p,
+                                                    uint32_t link,
+                                                    const struct zr_impl *impl);
 /* Whether only the lack of trust keeps an implementation from the link. */
 bool zr_place_distrusts(const struct zr_place *p, uint32_t link,
                         const struct zr_impl *impl);
 bool zr_place_distrusts_any(const struct zr_place *p); /* some codec's decoder */
 /* Whether this implementation runs the link's codec in the wanted direction between these
  * memories. *cost: its cost. */
-bool zr_place_usable(const struct zr_place *p, uint32_t link, const struct zr_impl *impl,
-                     int32_t in_device, int32_t out_device, int64_t *cost);
+bool zr_place_is_usable(const struct zr_place *p, uint32_t link,
+                        const struct zr_impl *impl, int32_t in_device, int32_t out_device,
+                        int64_t *cost);
 
 /* ---- stages of a program (bind.c, trust.c) ------------------------------ */
 

@@ -59,20 +59,22 @@ static bool place_kind(uint32_t kinds, int32_t device)
     return device > 0 && device < 32 && (kinds & ZARR_MEMORY_BIT(device));
 }
 
-const struct zr_measured *zr_place_measured(const struct zr_place *p, uint32_t link,
-                                            const struct zr_impl *impl)
+const struct zr_measured *zr_place_find_measurement(const struct zr_place *p,
+                                                    uint32_t link,
+                                                    const struct zr_impl *impl)
 {
-    const struct zr_measured_of of = {.codec = zarr_codec_spec_name(p->links[link].spec),
-                                      .impl = impl ? impl->vt.impl : NULL,
-                                      .device_type = p->opts->target_device,
-                                      .to_stored = p->opts->encode,
-                                      .chunk_bytes = p->links[link].decoded->n_bytes};
+    const struct zr_measured_key of = {.codec = zarr_codec_spec_name(p->links[link].spec),
+                                       .impl = impl ? impl->vt.impl : NULL,
+                                       .device_type = p->opts->target_device,
+                                       .to_stored = p->opts->encode,
+                                       .chunk_bytes = p->links[link].decoded->n_bytes};
 
     return p->costs ? zr_costs_find(p->costs, &of) : NULL;
 }
 
-bool zr_place_usable(const struct zr_place *p, uint32_t link, const struct zr_impl *impl,
-                     int32_t in_device, int32_t out_device, int64_t *cost)
+bool zr_place_is_usable(const struct zr_place *p, uint32_t link,
+                        const struct zr_impl *impl, int32_t in_device, int32_t out_device,
+                        int64_t *cost)
 {
     const zarr_codec_impl_vtable *v = &impl->vt;
     const char *codec = zarr_codec_spec_name(p->links[link].spec);
@@ -89,7 +91,7 @@ bool zr_place_usable(const struct zr_place *p, uint32_t link, const struct zr_im
         -(int64_t)ZR_MAX(ZR_MIN(v->priority, PLACE_PRIORITY_MAX), -PLACE_PRIORITY_MAX);
     *cost += PLACE_PRIORITY_MAX;
     if (in_device != ZARR_DEVICE_CPU && out_device != ZARR_DEVICE_CPU) {
-        const struct zr_measured *m = zr_place_measured(p, link, impl);
+        const struct zr_measured *m = zr_place_find_measurement(p, link, impl);
 
         if (m && m->host_ns < m->device_ns)
             *cost += PLACE_SLOWER_COST;
@@ -156,7 +158,8 @@ static void place_impls(const struct zr_place *p, struct place_grid *g, uint32_t
             for (uint32_t j = 0; j < g->n; j++) {
                 int64_t cost = 0;
 
-                if (zr_place_usable(p, link, impl, g->device[i], g->device[j], &cost) &&
+                if (zr_place_is_usable(p, link, impl, g->device[i], g->device[j],
+                                       &cost) &&
                     place_is_better(to, j, i, before + cost))
                     to[j] = (struct place_node){.cost = before + cost,
                                                 .impl = impl,
@@ -171,7 +174,7 @@ static void place_impls(const struct zr_place *p, struct place_grid *g, uint32_t
 static zarr_status place_fail(const struct zr_place *p, uint32_t link, zarr_error *err)
 {
     const char *codec = zarr_codec_spec_name(p->links[link].spec);
-    const char *absent = zr_impl_absent(p->impls, codec);
+    const char *absent = zr_impl_absence_text(p->impls, codec);
     char names[160] = "none is registered";
     bool distrusts = false;
     size_t used = 0;

@@ -126,13 +126,13 @@ static bool store_reaches(const struct zr_placement_options *opts, int32_t devic
 
 /* What decided where a stage works: a measurement of its implementation, or of one that
  * the CPU was faster than. */
-static const struct zr_measured *program_measured(const struct zr_place *place,
+static const struct zr_measured *find_measurement(const struct zr_place *place,
                                                   uint32_t link, const struct zr_stage *s)
 {
     const bool on_host =
         s->in_device == ZARR_DEVICE_CPU && s->out_device == ZARR_DEVICE_CPU;
     const struct zr_measured *m =
-        zr_place_measured(place, link, on_host ? NULL : s->impl);
+        zr_place_find_measurement(place, link, on_host ? NULL : s->impl);
 
     return m && (m->host_ns < m->device_ns) == on_host ? m : NULL;
 }
@@ -177,7 +177,7 @@ static zarr_status program_fill(struct zr_program *p, struct zr_place *place,
 
             if (s->kind != ZR_STAGE_CODEC)
                 continue;
-            s->measured = program_measured(place, link++, s);
+            s->measured = find_measurement(place, link++, s);
             zr_preference_tell(place->opts, place->impls, &s->spec, s->impl);
         }
         p->fetch_device = p->stage[0].in_device;
@@ -256,7 +256,7 @@ zarr_status zr_program_make(struct zr_program **out, const struct zr_impl_regist
 
     if (opts->encode)
         ZR_TRY(zr_filters_encode(chain, reps->rep[chain->a2b].dtype, err));
-    if (reps->unsized) { /* buffers that grow are the host's (unsized.c) */
+    if (reps->unsized) { /* buffers that grow are the host's (unsized_program.c) */
         host.target_device = ZARR_DEVICE_CPU;
         host.n_store_devices = 0;
         place.opts = &host;

@@ -125,7 +125,7 @@ out:
     return st;
 }
 
-bool zr_impl_of_device(const struct zr_impl_registry *r, int32_t device_type)
+bool zr_impl_has_device(const struct zr_impl_registry *r, int32_t device_type)
 {
     const uint32_t host = ZARR_MEMORY_BIT(ZARR_DEVICE_CPU);
 
@@ -139,7 +139,7 @@ bool zr_impl_of_device(const struct zr_impl_registry *r, int32_t device_type)
     return false;
 }
 
-const char *zr_impl_absent(const struct zr_impl_registry *r, const char *codec)
+const char *zr_impl_absence_text(const struct zr_impl_registry *r, const char *codec)
 {
     for (const struct zr_impl_absence *a = r->absent; a && a->codec; a++)
         if (zr_streq(a->codec, codec))

@@ -332,7 +332,7 @@ void zr_runner_row_drop(struct zr_runner_row *row)
     row_stack(row)->top = row->top;
 }
 
-bool zr_runner_lossy(const zarr_codec_runner *r)
+bool zr_runner_is_lossy(const zarr_codec_runner *r)
 {
     return zr_chain_lossy(&r->chain, &r->reps) != NULL;
 }

@@ -208,8 +208,8 @@ out:
 
 /* CANCELLED if the caller no longer needs the result: a shard may have millions of inner
  * chunks. */
-static zarr_status shard_cancelled(uint64_t i, const zarr_codec_exec *exec,
-                                   zarr_error *err)
+static zarr_status shard_check_cancel(uint64_t i, const zarr_codec_exec *exec,
+                                      zarr_error *err)
 {
     const struct zr_thread_states *ts = exec->inner;
 
@@ -380,7 +380,7 @@ static zarr_status shard_decode_one(void *self_ptr, const struct zr_host_job *io
         return zr_too_long(err, "sharding_indexed", io->dst_bytes);
     ZR_TRY(decode_open(self, io, &pairs, &chunk, &keep, exec, err));
     for (uint64_t i = 0; i < self->n; i++) {
-        ZR_TRY(shard_cancelled(i, exec, err));
+        ZR_TRY(shard_check_cancel(i, exec, err));
         to = chunk ? chunk : io->dst + offset;
         st = decode_chunk(self, io, pairs + 2 * i, to, &keep, exec, err);
         if (st != ZARR_OK) {
@@ -461,7 +461,7 @@ static zarr_status shard_encode_one(void *self_ptr, const struct zr_host_job *io
     ZR_TRY(shard_room(self, exec, true, &pairs, &chunk, err));
     memset(pairs, 0xff, (size_t)self->n * 2 * sizeof *pairs);
     for (uint64_t i = 0; i < self->n; i++) {
-        ZR_TRY(shard_cancelled(i, exec, err));
+        ZR_TRY(shard_check_cancel(i, exec, err));
         if (chunk)
             shard_gather(self, chunk, io->src + offset);
         st = encode_chunk(self, chunk ? chunk : io->src + offset, io, &pos, pairs + 2 * i,

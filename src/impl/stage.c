@@ -34,11 +34,11 @@ uint64_t zr_stage_scratch(const struct zr_stage *s, uint64_t n)
     return s->impl->vt.scratch ? s->impl->vt.scratch(s->self, n, s->out_bytes) : 0;
 }
 
-zarr_status zr_impl_failed(const struct zr_impl *impl, struct zr_foreign *f,
-                           zarr_status st, bool cancelled)
+zarr_status zr_impl_fail(const struct zr_impl *impl, struct zr_foreign *f, zarr_status st,
+                         bool cancelled)
 {
-    return zr_foreign_failed(f, st, cancelled, "codec \"%s\": \"%s\" of %s",
-                             impl->vt.codec, impl->vt.impl, impl->entry.origin);
+    return zr_foreign_fail(f, st, cancelled, "codec \"%s\": \"%s\" of %s", impl->vt.codec,
+                           impl->vt.impl, impl->entry.origin);
 }
 
 /* INTERNAL; the text names the origin of the implementation that has the bug. */
@@ -79,7 +79,7 @@ static zarr_status stage_thread_state(const struct zr_stage *s,
         st = impl->vt.thread_open(s->self, &ts->state[impl->id],
                                   zr_foreign_begin(&call, err));
     if (st != ZARR_OK)
-        ZR_TRY(zr_impl_failed(impl, &call, st, false));
+        ZR_TRY(zr_impl_fail(impl, &call, st, false));
     *out = ts->state[impl->id];
 out:
     return st;
@@ -181,9 +181,8 @@ static void stage_check_rest(const struct zr_stage *s, const struct zr_stage_cal
 
 /* The implementation may return any status or no text. This gives every job that failed a
  * valid status, and the error a text. */
-static zarr_status stage_failed(const struct zr_stage *s,
-                                const struct zr_stage_call *call, bool encode,
-                                struct zr_foreign *said, zarr_status st)
+static zarr_status stage_fail(const struct zr_stage *s, const struct zr_stage_call *call,
+                              bool encode, struct zr_foreign *said, zarr_status st)
 {
     const bool cancelled = zr_is_cancelled(call->ts->cancel);
     uint64_t first = call->n;
@@ -193,7 +192,7 @@ static zarr_status stage_failed(const struct zr_stage *s,
             first = i;
     if (st == ZARR_OK)
         st = call->jobs[first].status;
-    st = zr_impl_failed(s->impl, said, st, cancelled);
+    st = zr_impl_fail(s->impl, said, st, cancelled);
     stage_tell(said->err, encode);
     for (uint64_t i = first; i < call->n; i++)
         if (call->jobs[i].status != ZARR_OK)
@@ -211,7 +210,7 @@ static zarr_status stage_check_all(const struct zr_stage *s,
 {
     for (uint64_t i = 0; i < call->n; i++) {
         if (call->jobs[i].status != ZARR_OK)
-            return stage_failed(s, call, encode, said, ZARR_OK);
+            return stage_fail(s, call, encode, said, ZARR_OK);
         call->jobs[i].status = stage_check_out(s, &call->jobs[i], encode, said->err);
         if (call->jobs[i].status == ZARR_OK)
             continue;
@@ -264,7 +263,7 @@ zarr_status zr_stage_run(const struct zr_stage *s, struct zr_stage_call *call,
     if (st != ZARR_OK && call->n == 1)
         call->jobs[0].flags |= exec.flags & ZARR_CODEC_JOB_NO_ROOM;
     if (st != ZARR_OK)
-        return stage_failed(s, call, encode, &said, st);
+        return stage_fail(s, call, encode, &said, st);
     if (!call->pending || !encode) /* else settle() knows how long the output is */
         st = stage_check_all(s, call, encode, &said);
 out:
@@ -288,7 +287,7 @@ zarr_status zr_stage_end(const struct zr_stage *s, struct zr_stage_call *call,
     exec.pending = NULL;
     stage_note(call, &exec);
     if (st != ZARR_OK)
-        return stage_failed(s, call, encode, &said, st);
+        return stage_fail(s, call, encode, &said, st);
     st = stage_check_all(s, call, encode, &said);
 out:
     return st;
@@ -329,7 +328,7 @@ zarr_status zr_stage_partial(const struct zr_stage *s, zarr_codec_job *job,
         s->impl->vt.partial(s->self, job, ranges, n, &exec, zr_foreign_begin(&said, err));
     ts->decode.top = top;
     if (st != ZARR_OK)
-        st = zr_impl_failed(s->impl, &said, st, zr_is_cancelled(ts->cancel));
+        st = zr_impl_fail(s->impl, &said, st, zr_is_cancelled(ts->cancel));
     else if (job->dst_used > job->dst.bytes)
         st = stage_broke(s, "says that it gave more than there was room for",
                          job->dst_used, job->dst.bytes, err);
@@ -345,7 +344,7 @@ bool zr_stage_is_within(const struct zr_stage *s)
     return s->kind == ZR_STAGE_CODEC && s->impl->vt.within;
 }
 
-static bool stage_part_of(const zarr_memory *part, const zarr_memory *all)
+static bool stage_is_part(const zarr_memory *part, const zarr_memory *all)
 {
     return part->handle == all->handle && part->device_type == all->device_type &&
            part->device_id == all->device_id && part->offset >= all->offset &&
@@ -367,8 +366,8 @@ zarr_status zr_stage_within(const struct zr_stage *s, zarr_codec_job *job,
     st = s->impl->vt.within(s->self, job, &exec, zr_foreign_begin(&said, err));
     ts->decode.top = top;
     if (st != ZARR_OK)
-        st = zr_impl_failed(s->impl, &said, st, zr_is_cancelled(ts->cancel));
-    else if (!stage_part_of(&job->dst, &job->src) || job->dst_used != job->dst.bytes)
+        st = zr_impl_fail(s->impl, &said, st, zr_is_cancelled(ts->cancel));
+    else if (!stage_is_part(&job->dst, &job->src) || job->dst_used != job->dst.bytes)
         st = stage_broke(s, "says that the decoded chunk is outside of the encoded one",
                          job->dst.bytes, job->src.bytes, err);
     else if (job->dst_used > s->out_bytes)
@@ -389,9 +388,10 @@ bool zr_stage_strides(const struct zr_stage *s)
            s->out_bytes >= s->impl->vt.strided_least;
 }
 
-zarr_status zr_stage_strided(const struct zr_stage *s, zarr_codec_job *job,
-                             const zarr_codec_strided *to, struct zr_thread_states *ts,
-                             zarr_memory scratch, zarr_error *err)
+zarr_status zr_stage_decode_strided(const struct zr_stage *s, zarr_codec_job *job,
+                                    const zarr_codec_strided *to,
+                                    struct zr_thread_states *ts, zarr_memory scratch,
+                                    zarr_error *err)
 {
     zarr_status st = ZARR_OK;
     const size_t top = ts->decode.top;
@@ -405,7 +405,7 @@ zarr_status zr_stage_strided(const struct zr_stage *s, zarr_codec_job *job,
     if (st == ZARR_OK)
         st = stage_check_out(s, job, false, err);
     else if (st != ZARR_ERR_UNSUPPORTED) /* UNSUPPORTED: the caller decodes to a block */
-        st = zr_impl_failed(s->impl, &said, st, zr_is_cancelled(ts->cancel));
+        st = zr_impl_fail(s->impl, &said, st, zr_is_cancelled(ts->cancel));
     job->status = st;
 out:
     if (st != ZARR_OK && st != ZARR_ERR_UNSUPPORTED)

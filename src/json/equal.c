@@ -20,7 +20,7 @@ struct decimal {
                   */
 };
 
-static int64_t exponent_of(const char *p, const char *end, bool *absurd)
+static int64_t parse_exponent(const char *p, const char *end, bool *absurd)
 {
     int64_t e = 0;
     bool negative = p < end && *p == '-';
@@ -33,7 +33,7 @@ static int64_t exponent_of(const char *p, const char *end, bool *absurd)
     return negative ? -e : e;
 }
 
-static struct decimal decimal_of(const struct zr_json *v)
+static struct decimal parse_decimal(const struct zr_json *v)
 {
     struct decimal d = {0};
     const char *p = v->u.text.ptr, *end = p + v->u.text.bytes;
@@ -55,7 +55,7 @@ static struct decimal decimal_of(const struct zr_json *v)
     d.power = (dot ? dot : stop) - d.first;
     d.power += d.power < 0; /* the '.' is one of the characters between */
     if (stop < end)
-        d.power += exponent_of(stop + 1, end, &d.absurd);
+        d.power += parse_exponent(stop + 1, end, &d.absurd);
     return d;
 }
 
@@ -84,8 +84,8 @@ static bool same_number(const struct zr_json *v, const struct zr_json *w)
     if (strpbrk(s, "NI") ||
         strpbrk(t, "NI")) /* NaN and Infinity tokens have one spelling each */
         return false;
-    a = decimal_of(v);
-    b = decimal_of(w);
+    a = parse_decimal(v);
+    b = parse_decimal(w);
     return !a.absurd && !b.absurd && a.negative == b.negative && a.power == b.power &&
            same_digits(&a, &b);
 }

@@ -50,7 +50,7 @@ struct zr_json_doc {
     struct zr_json *root;
     struct zr_json *spare; /* nodes allocated in advance, n_spare of them */
     size_t n_spare, slab;
-    bool failed;     /* a maker ran out of memory: zr_json_ok() */
+    bool failed;     /* a maker ran out of memory: zr_json_is_ok() */
     bool nan_tokens; /* the parsed text had bare NaN, Infinity or -Infinity: invalid JSON,
                         tolerated */
 };
@@ -67,8 +67,8 @@ zarr_status zr_json_parse(struct zr_json_doc *doc, const char *text, size_t byte
                           const zarr_limits *limits, zarr_error *err);
 
 /* Makers. They return NULL if there is no memory. All accept NULL parents and values and
- * then do nothing. So build the tree first, and check once at the end (zr_json_ok, or the
- * result). */
+ * then do nothing. So build the tree first, and check once at the end (zr_json_is_ok, or
+ * the result). */
 struct zr_json *zr_json_new(struct zr_json_doc *doc, enum zr_json_type type);
 struct zr_json *zr_json_new_string(struct zr_json_doc *doc, const char *s, size_t bytes);
 struct zr_json *zr_json_new_text(struct zr_json_doc *doc,
@@ -93,7 +93,7 @@ void zr_json_set_n(struct zr_json_doc *doc, struct zr_json *object, const char *
                    size_t key_bytes, struct zr_json *value);
 bool zr_json_remove(struct zr_json *object, const char *key);
 /* True while no maker of this doc ran out of memory. */
-bool zr_json_ok(const struct zr_json_doc *doc);
+bool zr_json_is_ok(const struct zr_json_doc *doc);
 
 /* Readers. For NULL and for values of another type they return NULL or false. */
 struct zr_json *zr_json_get_n(const struct zr_json *object, const char *key,

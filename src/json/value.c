@@ -34,7 +34,7 @@ void zr_json_doc_reset(struct zr_json_doc *doc)
     doc->failed = doc->nan_tokens = false;
 }
 
-bool zr_json_ok(const struct zr_json_doc *doc)
+bool zr_json_is_ok(const struct zr_json_doc *doc)
 {
     return !doc->failed;
 }

@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* Whether a backend declined and left the work to the library. */
-static bool declined(zarr_status st, zarr_error *err)
+static bool has_declined(zarr_status st, zarr_error *err)
 {
     if (st != ZARR_ERR_UNSUPPORTED)
         return false;
@@ -28,7 +28,7 @@ zarr_status zr_backend_copy_box(const struct zr_backend *be, const zarr_box *box
 
     if (be->vt.copy_box)
         st = be->vt.copy_box(be->self, box, stream, err);
-    *done = !declined(st, be->vt.copy_box ? err : NULL);
+    *done = !has_declined(st, be->vt.copy_box ? err : NULL);
     return *done ? st : ZARR_OK;
 }
 
@@ -40,7 +40,7 @@ zarr_status zr_backend_fill_box(const struct zr_backend *be, const zarr_box *box
 
     if (be->vt.fill_box)
         st = be->vt.fill_box(be->self, box, pattern, stream, err);
-    *done = !declined(st, be->vt.fill_box ? err : NULL);
+    *done = !has_declined(st, be->vt.fill_box ? err : NULL);
     return *done ? st : ZARR_OK;
 }
 
@@ -54,7 +54,7 @@ zarr_status zr_backend_copy_list(const struct zr_backend *be, const zarr_memory 
 
     if (be->vt.copy_list) {
         st = be->vt.copy_list(be->self, dst, src, n, stream, err);
-        if (!declined(st, err)) {
+        if (!has_declined(st, err)) {
             zr_count_call(c);
             return st;
         }
@@ -75,7 +75,7 @@ zarr_status zr_backend_copy_boxes(const struct zr_backend *be, const zarr_box *b
 
     if (be->vt.copy_boxes)
         st = be->vt.copy_boxes(be->self, boxes, n, stream, err);
-    *done = !declined(st, be->vt.copy_boxes ? err : NULL);
+    *done = !has_declined(st, be->vt.copy_boxes ? err : NULL);
     return *done ? st : ZARR_OK;
 }
 
@@ -87,7 +87,7 @@ zarr_status zr_backend_fill_boxes(const struct zr_backend *be, const zarr_box *b
 
     if (be->vt.fill_boxes)
         st = be->vt.fill_boxes(be->self, boxes, n, pattern, stream, err);
-    *done = !declined(st, be->vt.fill_boxes ? err : NULL);
+    *done = !has_declined(st, be->vt.fill_boxes ? err : NULL);
     return *done ? st : ZARR_OK;
 }
 
@@ -102,7 +102,7 @@ zarr_status zr_backend_equal_list(const struct zr_backend *be,
     if (be->vt.equal_list)
         st = be->vt.equal_list(be->self, l->src, l->n, l->pattern, l->item_bytes,
                                l->equal, stream, err);
-    *done = !declined(st, be->vt.equal_list ? err : NULL);
+    *done = !has_declined(st, be->vt.equal_list ? err : NULL);
     return *done ? st : ZARR_OK;
 }
 
@@ -197,7 +197,7 @@ zarr_status zr_backend_limit(const struct zr_memory_registry *r,
                              const struct zr_backend *be, int32_t device_id,
                              uint64_t *bytes, zarr_error *err)
 {
-    const struct zr_backend *own = zr_allocator_of(r, be);
+    const struct zr_backend *own = zr_backend_allocator(r, be);
 
     *bytes = UINT64_MAX;
     if (own->vt.limit)
@@ -221,15 +221,15 @@ zarr_status zr_backend_describe(const struct zr_backend *be, int32_t device_id,
     if (be->vt.describe)
         st = be->vt.describe(be->self, device_id, out, err);
     out->name[sizeof out->name - 1] = '\0';
-    if (!zr_utf8_valid(out->name, strlen(out->name)))
+    if (!zr_utf8_is_valid(out->name, strlen(out->name)))
         out->name[0] = '\0';
     return st;
 }
 
-const struct zr_backend *zr_backend_pinning(const struct zr_memory_registry *r,
-                                            const struct zr_backend *be)
+const struct zr_backend *zr_backend_find_pinning(const struct zr_memory_registry *r,
+                                                 const struct zr_backend *be)
 {
-    const struct zr_backend *own = zr_allocator_of(r, be);
+    const struct zr_backend *own = zr_backend_allocator(r, be);
 
     if (own->vt.host_alloc && own->vt.host_free)
         return own;

@@ -1,7 +1,7 @@
 /*
  * mem/kernel_int.h - the inner loops of strided copies, and the choice between portable
  * ones and those for this CPU. A kernel copies a plane: n1 x n0 elements of `run` bytes.
- * strided.c decides which kernel fits.
+ * strided_copy.c decides which kernel fits.
  */
 #ifndef ZR_MEM_KERNEL_INT_H
 #define ZR_MEM_KERNEL_INT_H

@@ -38,17 +38,17 @@ zarr_status zr_memory_register(struct zr_memory_registry *r, const zarr_memory_v
 zarr_status zr_backend_find(const struct zr_memory_registry *r, int32_t device_type,
                             const struct zr_backend **out, zarr_error *err);
 /* Returns the backend that allocates and frees memory of the kind of `be`. */
-const struct zr_backend *zr_allocator_of(const struct zr_memory_registry *r,
-                                         const struct zr_backend *be);
+const struct zr_backend *zr_backend_allocator(const struct zr_memory_registry *r,
+                                              const struct zr_backend *be);
 /* Returns any backend by the `bytes` bytes of its name, allocators included; or NULL. */
-const struct zr_backend *zr_backend_named(const struct zr_memory_registry *r,
-                                          const char *name, size_t bytes);
+const struct zr_backend *zr_backend_find_by_name(const struct zr_memory_registry *r,
+                                                 const char *name, size_t bytes);
 /* Chooses allocators among those that are registered later; `names` is borrowed. */
 void zr_memory_choose(struct zr_memory_registry *r, const char *names);
 /* Calls fn for each name that was to be chosen and is not registered. */
-void zr_memory_missing(const struct zr_memory_registry *r,
-                       void (*fn)(void *user, const char *name, size_t bytes),
-                       void *user);
+void zr_memory_each_missing(const struct zr_memory_registry *r,
+                            void (*fn)(void *user, const char *name, size_t bytes),
+                            void *user);
 bool zr_device_is_host(const struct zr_memory_registry *r,
                        int32_t device_type); /* the CPU may read and write it */
 
@@ -59,7 +59,7 @@ zarr_status zr_mem_host_ptr(const struct zr_memory_registry *r, const zarr_memor
 /* Prints a kind of memory: "host", "cuda", ..., or "device20". */
 void zr_device_print(struct zr_str *out, int32_t device_type);
 /* The text of UNSUPPORTED: no backend has this kind of memory, and how one is loaded. */
-void zr_backend_missing(int32_t device_type, zarr_error *err);
+void zr_backend_fail_missing(int32_t device_type, zarr_error *err);
 /* Prints the kind of a backend's memory, by the backend's name if no other is known. */
 void zr_memory_print(struct zr_str *out, const struct zr_backend *be);
 /* *n is 1 if the backend does not count its devices. */
@@ -328,7 +328,7 @@ zarr_status zr_pool_take_staging(struct zr_pool *p, int32_t device_type,
                                  int32_t device_id, uint64_t bytes, zarr_memory *out,
                                  zarr_error *err);
 /* Number of pinned blocks in use. */
-uint64_t zr_pool_pinned(const struct zr_pool *p);
+uint64_t zr_pool_count_pinned(const struct zr_pool *p);
 void zr_pool_give(struct zr_pool *p, zarr_memory *mem);
 void zr_pool_trim(struct zr_pool *p);
 

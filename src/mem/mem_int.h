@@ -171,8 +171,8 @@ zarr_status zr_backend_limit(const struct zr_memory_registry *r,
                              const struct zr_backend *be, int32_t device_id,
                              uint64_t *bytes, zarr_error *err);
 /* Returns the backend with host_alloc() for devices of `be`, or NULL. */
-const struct zr_backend *zr_backend_pinning(const struct zr_memory_registry *r,
-                                            const struct zr_backend *be);
+const struct zr_backend *zr_backend_find_pinning(const struct zr_memory_registry *r,
+                                                 const struct zr_backend *be);
 
 void zr_host_vtable(zarr_memory_vtable *out);
 

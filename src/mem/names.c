@@ -25,7 +25,7 @@ static const char *device_name(int32_t device_type)
     return NULL;
 }
 
-void zr_backend_missing(int32_t device_type, zarr_error *err)
+void zr_backend_fail_missing(int32_t device_type, zarr_error *err)
 {
     const char *name = device_name(device_type);
 

@@ -93,7 +93,7 @@ static bool pack_side(zarr_box_side *side, const zarr_box *box, const zarr_box_s
 static zarr_status pack_take(const struct pack *p, bool on_host, int32_t device_id,
                              uint64_t bytes, zarr_memory *out, zarr_error *err)
 {
-    const struct zr_backend *from = zr_allocator_of(p->r, p->be);
+    const struct zr_backend *from = zr_backend_allocator(p->r, p->be);
     void *block = NULL;
 
     if (p->s && p->s->pool)
@@ -112,7 +112,7 @@ static zarr_status pack_take(const struct pack *p, bool on_host, int32_t device_
 
 static void pack_give(const struct pack *p, zarr_memory *mem, bool on_host)
 {
-    const struct zr_backend *from = zr_allocator_of(p->r, p->be);
+    const struct zr_backend *from = zr_backend_allocator(p->r, p->be);
 
     if (!mem->handle)
         return;

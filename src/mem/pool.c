@@ -53,7 +53,8 @@ zarr_status zr_pool_budget(struct zr_pool *p, int32_t device_type, int32_t devic
 
     *bytes = UINT64_MAX;
     ZR_TRY(zr_backend_find(p->r, device_type, &be, err));
-    if (zr_device_is_host(p->r, device_type) || (pinned && !zr_backend_pinning(p->r, be)))
+    if (zr_device_is_host(p->r, device_type) ||
+        (pinned && !zr_backend_find_pinning(p->r, be)))
         return ZARR_OK;
     ZR_TRY(zr_shelf_get(p, be, device_id, pinned, &shelf, err));
     *bytes = shelf->budget;
@@ -178,7 +179,8 @@ zarr_status zr_pool_take_staging(struct zr_pool *p, int32_t device_type,
 
     *out = (zarr_memory){0};
     ZR_TRY(zr_backend_find(p->r, device_type, &be, err));
-    if (!rounded || zr_device_is_host(p->r, device_type) || !zr_backend_pinning(p->r, be))
+    if (!rounded || zr_device_is_host(p->r, device_type) ||
+        !zr_backend_find_pinning(p->r, be))
         return zr_pool_take(p, ZARR_DEVICE_CPU, 0, bytes, out, err);
     ZR_TRY(zr_shelf_get(p, be, device_id, true, &shelf, err));
     if (!zr_shelf_take(p, shelf, rounded, out, &full) && !full) {
@@ -197,7 +199,7 @@ out:
     return st;
 }
 
-uint64_t zr_pool_pinned(const struct zr_pool *p)
+uint64_t zr_pool_count_pinned(const struct zr_pool *p)
 {
     return atomic_load_explicit(&p->pinned_in_use, memory_order_relaxed);
 }

@@ -38,8 +38,8 @@ static bool wanted_next(const char **list, const char **name, size_t *bytes)
     return true;
 }
 
-const struct zr_backend *zr_backend_named(const struct zr_memory_registry *r,
-                                          const char *name, size_t bytes)
+const struct zr_backend *zr_backend_find_by_name(const struct zr_memory_registry *r,
+                                                 const char *name, size_t bytes)
 {
     for (size_t i = 0; i < r->kinds.n; i++) {
         const char *has = r->kinds.entry[i]->name;
@@ -57,7 +57,7 @@ static void registry_choose(struct zr_memory_registry *r, int32_t device_type)
     size_t bytes = 0;
 
     while (wanted_next(&list, &name, &bytes)) {
-        const struct zr_backend *be = zr_backend_named(r, name, bytes);
+        const struct zr_backend *be = zr_backend_find_by_name(r, name, bytes);
 
         if (be && be->vt.device_type == device_type) {
             r->allocator[device_type] = be;
@@ -71,19 +71,20 @@ void zr_memory_choose(struct zr_memory_registry *r, const char *names)
     r->wanted = names;
 }
 
-void zr_memory_missing(const struct zr_memory_registry *r,
-                       void (*fn)(void *user, const char *name, size_t bytes), void *user)
+void zr_memory_each_missing(const struct zr_memory_registry *r,
+                            void (*fn)(void *user, const char *name, size_t bytes),
+                            void *user)
 {
     const char *list = r->wanted, *name = NULL;
     size_t bytes = 0;
 
     while (wanted_next(&list, &name, &bytes))
-        if (!zr_backend_named(r, name, bytes))
+        if (!zr_backend_find_by_name(r, name, bytes))
             fn(user, name, bytes);
 }
 
-const struct zr_backend *zr_allocator_of(const struct zr_memory_registry *r,
-                                         const struct zr_backend *be)
+const struct zr_backend *zr_backend_allocator(const struct zr_memory_registry *r,
+                                              const struct zr_backend *be)
 {
     const struct zr_backend *chosen = r->allocator[be->vt.device_type];
 
@@ -198,7 +199,7 @@ zarr_status zr_backend_find(const struct zr_memory_registry *r, int32_t device_t
         *out = r->by_type[device_type];
     if (*out)
         return ZARR_OK;
-    zr_backend_missing(device_type, err);
+    zr_backend_fail_missing(device_type, err);
     return ZARR_ERR_UNSUPPORTED;
 }
 

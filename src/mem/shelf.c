@@ -70,7 +70,8 @@ static struct zr_pool_shelf *shelf_add_locked(struct zr_pool *p,
     shelf = zr_calloc(p->alloc, 1, sizeof *shelf);
     if (!shelf)
         return NULL;
-    shelf->be = pinned ? zr_backend_pinning(p->r, be) : zr_allocator_of(p->r, be);
+    shelf->be =
+        pinned ? zr_backend_find_pinning(p->r, be) : zr_backend_allocator(p->r, be);
     shelf->device_type = be->vt.device_type;
     shelf->device_id = id;
     shelf->pinned = pinned;
@@ -268,7 +269,7 @@ static bool pool_wait_freed(struct zr_pool *p, uint64_t *left)
     return any;
 }
 
-static uint64_t pool_left(struct zr_pool *p)
+static uint64_t pool_spare_bytes(struct zr_pool *p)
 {
     uint64_t left = 0;
 
@@ -333,7 +334,7 @@ static zarr_status pool_alloc(struct zr_pool *p, const struct zr_backend *be, in
 
     if (st != ZARR_OK) { /* idle blocks may use up the memory that is missing */
         zr_pool_trim(p);
-        left = pool_left(p);
+        left = pool_spare_bytes(p);
         st = fn(be->self, id, rounded, out, err);
     }
     for (int k = 0; k < POOL_TRIES && st == ZARR_ERR_NO_MEMORY; k++) {
@@ -390,7 +391,7 @@ zarr_status zr_shelf_host(struct zr_pool *p, const struct zr_backend *be, int32_
 {
     if (host_take(p, be->vt.device_type, id, rounded, out))
         return ZARR_OK;
-    return pool_alloc(p, zr_allocator_of(p->r, be), id, false, rounded, out, err);
+    return pool_alloc(p, zr_backend_allocator(p->r, be), id, false, rounded, out, err);
 }
 
 void zr_shelf_drop(struct zr_pool *p, struct zr_pool_shelf *shelf, zarr_memory *mem)
@@ -427,7 +428,7 @@ void zr_shelf_give(struct zr_pool *p, const struct zr_backend *be, zarr_memory *
     }
     zr_mutex_unlock(&p->locked.mutex);
     if (!b) {
-        be = zr_allocator_of(p->r, be);
+        be = zr_backend_allocator(p->r, be);
         be->vt.free(be->self, mem);
         zr_mutex_lock(&p->locked.mutex);
         pool_freed_locked(p);

@@ -382,7 +382,8 @@ out:
     return st;
 }
 
-static bool shuffle_unclear(const struct zr_json *codec, uint64_t item_bytes, bool *zero)
+static bool shuffle_is_unclear(const struct zr_json *codec, uint64_t item_bytes,
+                               bool *zero)
 {
     const struct zr_json *size = zr_json_get(codec, "elementsize");
     uint64_t bytes = 4; /* numcodecs' default */
@@ -395,7 +396,7 @@ static bool shuffle_unclear(const struct zr_json *codec, uint64_t item_bytes, bo
     return ZR_MAX(bytes, UINT64_C(1)) != item_bytes;
 }
 
-bool zr_array_meta_shuffle_unclear(const struct zr_array_meta *m, bool *zero)
+bool zr_array_meta_shuffle_is_unclear(const struct zr_array_meta *m, bool *zero)
 {
     const uint64_t item_bytes = zarr_dtype_item_bytes(m->dtype);
 
@@ -404,7 +405,7 @@ bool zr_array_meta_shuffle_unclear(const struct zr_array_meta *m, bool *zero)
         return false;
     for (const struct zr_json *f = m->filters ? m->filters->u.children.first : NULL; f;
          f = f->next)
-        if (shuffle_unclear(f, item_bytes, zero))
+        if (shuffle_is_unclear(f, item_bytes, zero))
             return true;
-    return shuffle_unclear(m->compressor, item_bytes, zero);
+    return shuffle_is_unclear(m->compressor, item_bytes, zero);
 }

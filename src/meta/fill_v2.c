@@ -11,8 +11,8 @@
 
 /* Sets m->fill_defined for a fill value that is an element: null has an element, too, but
  * means that none is defined. */
-static zarr_status spelled_defined(struct zr_array_meta *m, const struct zr_json *v,
-                                   struct zr_json_doc *doc, zarr_error *err)
+static zarr_status set_fill_defined(struct zr_array_meta *m, const struct zr_json *v,
+                                    struct zr_json_doc *doc, zarr_error *err)
 {
     struct zr_json *stored = NULL;
     zarr_status st = zr_chain_fill(m->chain, m->dtype, v, true, doc, &stored, err);
@@ -42,7 +42,7 @@ zarr_status zr_meta_fill_v2_read(struct zr_array_meta *m, const struct zr_meta_e
     ZR_TRY(zr_meta_fill(m, env, element ? element : defined ? v : NULL, err));
     m->fill_defined = defined;
     if (spelled)
-        st = spelled_defined(m, v, &doc, err);
+        st = set_fill_defined(m, v, &doc, err);
 out:
     zr_json_doc_deinit(&doc);
     return st;

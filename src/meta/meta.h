@@ -104,7 +104,7 @@ void zr_array_meta_deinit(struct zr_array_meta *m);
 void zr_array_meta_chunk(const struct zr_array_meta *m, zarr_chunk_spec *out);
 /* Whether shuffle names no size or 0 and netCDF-C and numcodecs read that differently.
  * *zero: it is 0. */
-bool zr_array_meta_shuffle_unclear(const struct zr_array_meta *m, bool *zero);
+bool zr_array_meta_shuffle_is_unclear(const struct zr_array_meta *m, bool *zero);
 /* For new arrays: completes what the chain's codecs leave to the array
  * (zr_chain_complete()). */
 zarr_status zr_array_meta_complete(struct zr_array_meta *m, zarr_error *err);
@@ -157,7 +157,7 @@ zarr_status zr_array_meta_convert(struct zr_array_meta *out,
                                   const struct zr_array_meta *in, int to_format,
                                   zarr_error *err);
 
-/* ---- missing values (missing.c) ---------------------------------------------- */
+/* ---- missing values (missing_value.c) ---------------------------------------------- */
 
 /* What a conversion changes so that xarray masks the same elements. All zero: nothing. */
 struct zr_missing_change {

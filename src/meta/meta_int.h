@@ -76,7 +76,7 @@ void zr_meta_write_others(struct zr_json_doc *doc, struct zr_json *to,
                           const struct zr_json *from, const char *const *known);
 zarr_status zr_meta_doc_status(const struct zr_json_doc *doc, zarr_error *err);
 
-/* ---- consolidated.c ---- */
+/* ---- consolidated_metadata.c ---- */
 /* Makes the value of "consolidated_metadata" around a map of documents. */
 struct zr_json *zr_meta_inline_map(struct zr_json_doc *doc, struct zr_json *map);
 

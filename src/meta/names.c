@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-static bool only_dots(const char *name, size_t n)
+static bool is_only_dots(const char *name, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (name[i] != '.')
@@ -27,11 +27,11 @@ zarr_status zr_node_name_check(const char *name, size_t bytes, const zarr_limits
         return zr_fail_limit(err, "node_name_bytes", limit, "a node name has %zu bytes",
                              bytes);
     if (memchr(name, '\0', bytes) || memchr(name, '/', bytes) ||
-        memchr(name, '\\', bytes) || !zr_utf8_valid(name, bytes))
+        memchr(name, '\\', bytes) || !zr_utf8_is_valid(name, bytes))
         return zr_fail(err, ZARR_ERR_INVALID,
                        "node name \"%.*s\" must be UTF-8 without '/', '\\' and NUL",
                        (int)ZR_MIN(bytes, (size_t)128), name);
-    if (bytes <= 2 && only_dots(name, bytes))
+    if (bytes <= 2 && is_only_dots(name, bytes))
         return zr_fail(err, ZARR_ERR_INVALID, "\"%.*s\" is not a node name", (int)bytes,
                        name);
     return ZARR_OK;
@@ -67,7 +67,7 @@ zarr_status zr_node_name_check_new(const char *name, size_t bytes, int format,
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_node_name_check(name, bytes, limits, err));
-    if (only_dots(name, bytes) ||
+    if (is_only_dots(name, bytes) ||
         (format == 3 && bytes >= 2 && memcmp(name, "__", 2) == 0))
         st = zr_fail(err, ZARR_ERR_INVALID, "node name \"%.*s\" is reserved",
                      (int)ZR_MIN(bytes, (size_t)128), name);

@@ -10,7 +10,7 @@
 
 zarr_status zr_meta_doc_status(const struct zr_json_doc *doc, zarr_error *err)
 {
-    return zr_json_ok(doc) ? ZARR_OK : zr_fail_memory(err, doc->arena.used_bytes);
+    return zr_json_is_ok(doc) ? ZARR_OK : zr_fail_memory(err, doc->arena.used_bytes);
 }
 
 static struct zr_json *new_sizes(struct zr_json_doc *doc, const uint64_t *v, int32_t n)
@@ -114,7 +114,7 @@ zarr_status zr_array_v3_write(const struct zr_array_meta *m, struct zr_json_doc 
     struct zr_json *dtype = zr_dtype_write_v3(m->dtype, doc);
     struct zr_json *grid = NULL, *keys = NULL, *fill = NULL;
 
-    if (!dtype && zr_json_ok(doc))
+    if (!dtype && zr_json_is_ok(doc))
         ZR_TRY(no_name(m, 3, err));
     ZR_TRY(zr_array_meta_grid(m, doc, &grid, err));
     ZR_TRY(new_keys(doc, m, &keys, err));
@@ -170,7 +170,7 @@ zarr_status zr_array_v2_write(const struct zr_array_meta *m, struct zr_json_doc 
     struct zr_json *fill = NULL, *separator = NULL;
     const char order[2] = {m->order, '\0'};
 
-    if (!dtype && zr_json_ok(doc))
+    if (!dtype && zr_json_is_ok(doc))
         ZR_TRY(no_name(m, 2, err));
     ZR_TRY(zr_meta_fill_v2_write(m, doc, &fill, err));
     ZR_TRY(new_separator(doc, m, &separator, err));

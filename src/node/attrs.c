@@ -155,7 +155,7 @@ static zarr_status apply_change(struct attrs_editing *e, struct zr_json *attrs,
         replace_members(json, attrs, e->value);
         break;
     }
-    if (st == ZARR_OK && !zr_json_ok(json))
+    if (st == ZARR_OK && !zr_json_is_ok(json))
         st = zr_fail_memory(err, json->arena.used_bytes);
     return st;
 }

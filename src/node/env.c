@@ -4,7 +4,7 @@
  */
 #include "node/node.h"
 
-struct zr_meta_env zr_meta_env_of(const zarr_context *ctx, bool stored)
+struct zr_meta_env zr_meta_env_make(const zarr_context *ctx, bool stored)
 {
     zarr_context *c =
         (zarr_context *)(uintptr_t)ctx; /* types are interned under a lock */

@@ -309,7 +309,7 @@ zarr_status zr_subtree_read_node(struct zr_subtree *out, zarr_store *store,
                                  const zarr_cancel *cancel, bool below, zarr_error *err);
 void zr_subtree_deinit(struct zr_subtree *g);
 
-/* ---- consolidated.c --------------------------------------------------------- */
+/* ---- consolidated_metadata.c ------------------------------------------------------- */
 
 /* Removes the entries of the node at `path`, and of all nodes below it, from consolidated
  * metadata. Call it right before the node is deleted, replaced or renamed. If it fails,
@@ -527,6 +527,6 @@ zarr_status zr_node_write(zarr_store *store, const struct zr_new_node *node,
 zarr_status zr_making_write(struct zr_making *m, const struct zr_new_node *node,
                             zarr_error *err);
 /* Returns what `meta` needs of a context. */
-struct zr_meta_env zr_meta_env_of(const zarr_context *ctx, bool stored);
+struct zr_meta_env zr_meta_env_make(const zarr_context *ctx, bool stored);
 
 #endif

@@ -276,8 +276,8 @@ zarr_status zr_fill_block(const struct zr_work *w, const struct zr_level *lv,
                        &w->worker->copies, err);
 }
 
-bool zr_target_direct(const struct zr_io *io, const struct zr_program *p,
-                      const struct zr_target *t, zarr_memory *at)
+bool zr_target_is_direct(const struct zr_io *io, const struct zr_program *p,
+                         const struct zr_target *t, zarr_memory *at)
 {
     const struct zr_view *v = zr_target_view(io, t);
     int64_t stride = (int64_t)io->layout->item_bytes, offset = 0;

@@ -43,7 +43,7 @@ struct zr_get {
     bool counted;  /* an earlier GET of the same chunk was counted already */
     bool is_index; /* the range is the index of a shard */
     /* out, for the GET of a shard's index: the shard's length; else NULL */
-    uint64_t *index_of;
+    uint64_t *shard_bytes;
 };
 zarr_status zr_get(const struct zr_work *w, const struct zr_get *g, zarr_error *err);
 /* Does a GET without a copy if the store lends its bytes: *out is their place. g->dst
@@ -143,8 +143,8 @@ zarr_status zr_vlen_fill(const struct zr_work *w, const struct zr_target *t,
                          struct zr_vlen_item *fill, zarr_error *err);
 /* Returns true if the target is the whole chunk and the view holds it in exactly the
  * program's layout; then *at is the place. */
-bool zr_target_direct(const struct zr_io *io, const struct zr_program *p,
-                      const struct zr_target *t, zarr_memory *at);
+bool zr_target_is_direct(const struct zr_io *io, const struct zr_program *p,
+                         const struct zr_target *t, zarr_memory *at);
 /* Runs one store operation and counts it. */
 zarr_status zr_store_op_run(const struct zr_work *w, zarr_store_op *op, zarr_error *err);
 

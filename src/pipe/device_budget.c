@@ -105,8 +105,8 @@ static uint64_t told_budget(const struct zr_io *io)
     return budget;
 }
 
-bool zr_too_large(const struct zr_work *w, const struct zr_level *lv, bool encode,
-                  zarr_status st)
+bool zr_is_too_large(const struct zr_work *w, const struct zr_level *lv, bool encode,
+                     zarr_status st)
 {
     return st == ZARR_ERR_NO_MEMORY && !w->on_host && w->rq->device &&
            zr_device_need(w->io, lv, encode, encode, 1) > w->rq->device->total;
@@ -246,8 +246,8 @@ void zr_device_budgets_deinit(struct zr_device_budgets *d, const zarr_allocator 
 }
 
 /* The budget of a device, or NULL. Called under the lock. */
-static struct zr_device_budget *budget_of(const struct zr_engine *e,
-                                          const zarr_memory *on)
+static struct zr_device_budget *find_device_budget(const struct zr_engine *e,
+                                                   const zarr_memory *on)
 {
     struct zr_device_budget *b = e->devices.locked.first;
 
@@ -269,7 +269,7 @@ static struct zr_device_budget *budget_add(struct zr_engine *e, const zarr_memor
     mine->device_id = on->device_id;
     zr_budget_init(&mine->bytes, budget_share(bytes));
     zr_mutex_lock(&e->devices.locked.mutex);
-    b = budget_of(e, on);
+    b = find_device_budget(e, on);
     if (!b) {
         mine->next = e->devices.locked.first;
         e->devices.locked.first = b = mine;
@@ -297,7 +297,7 @@ zarr_status zr_device_budget_find(struct zr_budget **out, struct zr_engine *e,
         bytes == UINT64_MAX)
         return ZARR_OK;
     zr_mutex_lock(&e->devices.locked.mutex);
-    b = budget_of(e, on);
+    b = find_device_budget(e, on);
     zr_mutex_unlock(&e->devices.locked.mutex);
     if (!b)
         b = budget_add(e, on, bytes);

@@ -189,7 +189,7 @@ static zarr_status get_check(const struct zr_get *g, const zarr_store_op *op,
     if (g->object_bytes == 0 || has == UINT64_MAX || has == g->object_bytes) {
         if (op->done_bytes == g->dst.bytes)
             return ZARR_OK;
-        if (g->index_of)
+        if (g->shard_bytes)
             return zr_fail(err, ZARR_ERR_CORRUPT,
                            "a shard of %" PRIu64
                            " bytes cannot hold its index of %" PRIu64,
@@ -229,8 +229,8 @@ zarr_status zr_get(const struct zr_work *w, const struct zr_get *g, zarr_error *
         zr_worker_count_bytes(w->worker, &op);
     else
         zr_worker_count(w->worker, &op);
-    if (g->index_of)
-        *g->index_of = op.object_bytes;
+    if (g->shard_bytes)
+        *g->shard_bytes = op.object_bytes;
     if (op.status == ZARR_ERR_NOT_FOUND && g->known)
         return zr_fail(err, ZARR_ERR_CONFLICT, "the %s was deleted while it was read",
                        g->known);

@@ -179,8 +179,8 @@ static struct zr_flow_call *flow_call(struct zr_flow *f, const struct zr_stage *
 }
 
 /* Notes how a call ended: results may be on their way, and jobs may be declined. */
-static zarr_status flow_called(struct zr_flow *f, struct zr_flow_call *c, zarr_status st,
-                               zarr_error *err)
+static zarr_status flow_note_call(struct zr_flow *f, struct zr_flow_call *c,
+                                  zarr_status st, zarr_error *err)
 {
     const struct zr_flow_call *failed = NULL;
     zarr_status waited = ZARR_OK;
@@ -229,14 +229,14 @@ zarr_status zr_flow_run(struct zr_flow *f, const struct zr_stage *s,
         st = zr_pool_take(engine->pool, device, zr_io_device_id(f->w.io, device), need,
                           &scratch, err);
     if (st != ZARR_OK) { /* an implementation that needs less may do the jobs */
-        st = flow_called(f, c, st, err);
+        st = flow_note_call(f, c, st, err);
         goto out;
     }
     c->call.scratch = scratch;
     f->w.worker->encodes = f->encode;
     st = zr_stage_run(s, &c->call, f->encode, err);
     f->w.worker->encodes = false;
-    st = flow_called(f, c, st, err);
+    st = flow_note_call(f, c, st, err);
     held = zr_flow_hold(f, &scratch, st == ZARR_OK ? err : NULL);
     st = st == ZARR_OK ? held : st;
 out:

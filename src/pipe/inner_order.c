@@ -14,7 +14,7 @@ struct ordered {
     uint64_t id;
 };
 
-static void coords_of(const struct zr_level *lv, uint64_t id, uint64_t *at)
+static void split_inner_id(const struct zr_level *lv, uint64_t id, uint64_t *at)
 {
     for (int32_t d = lv->ndim - 1; d >= 0; d--) {
         at[d] = id % lv->n_inner[d];
@@ -36,8 +36,8 @@ static int by_morton(const void *x, const void *y)
     uint64_t a[ZARR_MAX_RANK], b[ZARR_MAX_RANK], most = 0;
     int32_t dim = 0;
 
-    coords_of(p->lv, p->id, a);
-    coords_of(p->lv, q->id, b);
+    split_inner_id(p->lv, p->id, a);
+    split_inner_id(p->lv, q->id, b);
     for (int32_t d = 0; d < p->lv->ndim; d++)
         if (!less_bit(a[d] ^ b[d], most)) {
             most = a[d] ^ b[d];
@@ -51,8 +51,8 @@ static int by_column(const void *x, const void *y)
     const struct ordered *p = x, *q = y;
     uint64_t a[ZARR_MAX_RANK], b[ZARR_MAX_RANK];
 
-    coords_of(p->lv, p->id, a);
-    coords_of(p->lv, q->id, b);
+    split_inner_id(p->lv, p->id, a);
+    split_inner_id(p->lv, q->id, b);
     for (int32_t d = p->lv->ndim - 1; d >= 0; d--)
         if (a[d] != b[d])
             return a[d] < b[d] ? -1 : 1;

@@ -70,7 +70,7 @@ static zarr_status leaf_elements(const struct zr_work *w, const struct zr_leaf_w
 
     w->worker->stats.elements += zr_projection_items(lw->proj);
     zr_target_borrow(&t, lw->proj);
-    if (lw->proj->full && !w->on_host && zr_target_direct(w->io, p, &t, out)) {
+    if (lw->proj->full && !w->on_host && zr_target_is_direct(w->io, p, &t, out)) {
         bool as_is = true;
 
         ZR_TRY(elements_as_is(w, p, out, &as_is, err));

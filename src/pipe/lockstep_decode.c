@@ -178,7 +178,7 @@ bool zr_lock_direct(const struct zr_lockstep *l, struct zr_lock_item *it,
                     const struct zr_program *p)
 {
     it->next = it->into;
-    return it->into.handle || zr_target_direct(l->io, p, &it->item->target, &it->next);
+    return it->into.handle || zr_target_is_direct(l->io, p, &it->item->target, &it->next);
 }
 
 /* Runs one chunk through the current stage. */
@@ -225,8 +225,9 @@ static zarr_status batch_sort(struct lock_batch *b, zarr_error *err)
 
         if (it->again)
             continue;
-        if (zr_lock_skips(it, k) || (l->stage->fallback && !zr_stage_looked(l->stage) &&
-                                     !zr_stage_accepts(l->stage, &job))) {
+        if (zr_lock_skips(it, k) ||
+            (l->stage->fallback && !zr_stage_has_looked(l->stage) &&
+             !zr_stage_accepts(l->stage, &job))) {
             b->refused[b->n_refused++] = i;
             continue;
         }
@@ -244,7 +245,7 @@ static zarr_status refused_one(void *arg, uint64_t i, const struct zr_work *w,
     return single_stage(b->l, b->refused[i], w, err);
 }
 
-static zarr_status batch_refused(struct lock_batch *b, zarr_error *err)
+static zarr_status batch_decode_refused(struct lock_batch *b, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
@@ -311,7 +312,7 @@ static zarr_status batch_stage(struct zr_lockstep *l, zarr_error *err)
                                          !(l->stage->impl->vt.caps & ZARR_CODEC_SAFE)))
         ZR_TRY(zr_lock_wait(l, err));
     ZR_TRY(batch_sort(&b, err));
-    ZR_TRY(batch_refused(&b, err));
+    ZR_TRY(batch_decode_refused(&b, err));
     jobs = (struct zr_flow_jobs){.job = b.job, .of = l, .owner = b.owner, .n = b.n};
     if (b.n > 0) {
         const uint64_t before = l->flow->n_pending;

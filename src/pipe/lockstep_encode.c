@@ -34,7 +34,8 @@ static bool leaf_needs_block(const struct zr_lock_leaves *l,
     zarr_memory at;
 
     zr_target_borrow(&t, lw->proj);
-    return l->p->padded || !lw->proj->full || !zr_target_direct(l->w->io, l->p, &t, &at);
+    return l->p->padded || !lw->proj->full ||
+           !zr_target_is_direct(l->w->io, l->p, &t, &at);
 }
 
 /* A program that begins with a copy to the host uses the copy that was compared with the
@@ -232,7 +233,7 @@ static void drop_guessed(struct zr_lock_leaves *l)
 {
     uint32_t n = 0;
 
-    zr_leaves_answered(l);
+    zr_leaves_note_answers(l);
     for (uint32_t i = 0; i < l->n_left; i++)
         if (!l->leaf[i].lw->empty)
             l->leaf[n++] = l->leaf[i];
@@ -265,7 +266,7 @@ out:
 
 /* ---- leaves that were declined -------------------------------------------------- */
 
-static void leaf_declined(void *of, uint32_t owner, const struct zr_stage *s)
+static void leaf_note_declined(void *of, uint32_t owner, const struct zr_stage *s)
 {
     struct zr_lock_leaves *l = of;
     const uint32_t k = s ? stage_number(l, s) : ZR_CODING_SKIPS;
@@ -341,8 +342,9 @@ struct leaf_group {
 
 /* The leaf that failed, counted from the first of all. It is one of l->leaf, or of the
  * flow's call that failed. */
-static zarr_status leaf_named(const struct leaf_group *g, const struct zr_lock_leaves *l,
-                              zarr_status st, zarr_error *err)
+static zarr_status leaf_find_failed(const struct leaf_group *g,
+                                    const struct zr_lock_leaves *l, zarr_status st,
+                                    zarr_error *err)
 {
     if (st == ZARR_OK || !err)
         return st;
@@ -372,11 +374,11 @@ static zarr_status one_stage(struct leaf_group *g, uint32_t k, zarr_error *err)
 
         if (l->n_left == 0)
             continue;
-        ZR_TRY(leaf_named(g, l, leaf_stage_begin(l, k, err), err));
+        ZR_TRY(leaf_find_failed(g, l, leaf_stage_begin(l, k, err), err));
         batches |= takes_batches(l->stage);
     }
     if (batches)
-        ZR_TRY(leaf_named(g, g->of, zr_flow_wait(&g->flow, err), err));
+        ZR_TRY(leaf_find_failed(g, g->of, zr_flow_wait(&g->flow, err), err));
     for (uint32_t i = 0; i < g->n; i++)
         batch_end(&g->of[i]);
 out:
@@ -448,12 +450,12 @@ static zarr_status encode_left(struct leaf_group *g, zarr_error *err)
         ZR_TRY(first_stage(g, err));
     for (uint32_t k = 1; k < g->stages; k++)
         ZR_TRY(one_stage(g, k, err));
-    ZR_TRY(leaf_named(g, g->of, zr_flow_wait(&g->flow, err), err));
+    ZR_TRY(leaf_find_failed(g, g->of, zr_flow_wait(&g->flow, err), err));
     for (uint32_t i = 0; i < g->n; i++) {
         struct zr_lock_leaves *l = &g->of[i];
 
         if (g->flow.any_declined && l->n_left > 0)
-            ZR_TRY(leaf_named(g, l, each(l, l->n_left, encode_again, err), err));
+            ZR_TRY(leaf_find_failed(g, l, each(l, l->n_left, encode_again, err), err));
         for (uint32_t j = 0; j < l->n_left; j++) {
             l->leaf[j].lw->out = l->leaf[j].cur;
             g->w->worker->stats.bytes_decoded += l->leaf[j].elements.bytes;
@@ -464,9 +466,9 @@ out:
 }
 
 /* The same while l->lw are in work. */
-static zarr_status leaf_counted(const struct leaf_group *g,
-                                const struct zr_lock_leaves *l, zarr_status st,
-                                zarr_error *err)
+static zarr_status leaf_shift_item(const struct leaf_group *g,
+                                   const struct zr_lock_leaves *l, zarr_status st,
+                                   zarr_error *err)
 {
     if (st != ZARR_OK && err && err->item < l->n)
         err->item += (uint64_t)(l->lw - g->of->lw);
@@ -486,7 +488,7 @@ static zarr_status prepare_all(struct leaf_group *g, zarr_error *err)
         l->guesses = gathered && leaves_guess(l);
         ZR_TRY(element_rooms(l, err));
         if (!gathered)
-            ZR_TRY(leaf_counted(g, l, each(l, l->n, prepare_one, err), err));
+            ZR_TRY(leaf_shift_item(g, l, each(l, l->n, prepare_one, err), err));
     }
     if (gathered)
         ZR_TRY(zr_leaves_gather(g->of, g->n, err));
@@ -499,8 +501,8 @@ static zarr_status prepare_all(struct leaf_group *g, zarr_error *err)
         struct zr_lock_leaves *l = &g->of[i];
 
         if (l->equal)
-            zr_leaves_answered(l);
-        ZR_TRY(leaf_counted(g, l, zr_leaves_compare(l, err), err));
+            zr_leaves_note_answers(l);
+        ZR_TRY(leaf_shift_item(g, l, zr_leaves_compare(l, err), err));
     }
 out:
     for (uint32_t i = 0; i < g->n && st == ZARR_OK; i++)
@@ -565,7 +567,7 @@ zarr_status zr_leaves_encode(const struct zr_work *w, struct zr_leaf_write *lw,
     zr_arena_init(&g.arena, alloc);
     ZR_TRY(zr_flow_begin(&g.flow, w, w->io->view.base.device_type, &g.arena, err));
     g.flow.encode = true;
-    g.flow.declined = leaf_declined;
+    g.flow.declined = leaf_note_declined;
     ZR_TRY(group_leaves(&g, lw, n, threads, err));
     ZR_TRY(prepare_all(&g, err));
     ZR_TRY(encode_left(&g, err));

@@ -171,7 +171,8 @@ static zarr_status gather_begin(struct zr_lock_leaves *l, uint32_t i, zarr_error
         return ZARR_OK;
     stats->chunks_direct++;
     zr_target_borrow(&t, lw->proj);
-    return zr_target_direct(l->w->io, l->p, &t, &leaf->cur) ? ZARR_OK : zr_internal(err);
+    return zr_target_is_direct(l->w->io, l->p, &t, &leaf->cur) ? ZARR_OK
+                                                               : zr_internal(err);
 }
 
 /* Adds the boxes of one rank. `ranks` NULL: the leaf has elements of one part, of rank
@@ -253,8 +254,8 @@ static zarr_status copy_runs(struct zr_lock_leaves *l, const zarr_memory *dst,
                             &l->w->worker->copies, err);
 }
 
-static zarr_status runs_of(struct zr_lock_leaves *l, zarr_memory **dst, zarr_memory **src,
-                           zarr_error *err)
+static zarr_status alloc_runs(struct zr_lock_leaves *l, zarr_memory **dst,
+                              zarr_memory **src, zarr_error *err)
 {
     *dst = zr_arena_alloc(l->arena, l->n * sizeof **dst);
     *src = zr_arena_alloc(l->arena, l->n * sizeof **src);
@@ -269,7 +270,7 @@ zarr_status zr_leaves_copy(struct zr_lock_leaves *l, zarr_error *err)
     zarr_status st = ZARR_OK;
     uint32_t n = 0;
 
-    ZR_TRY(runs_of(l, &dst, &src, err));
+    ZR_TRY(alloc_runs(l, &dst, &src, err));
     for (uint32_t i = 0; i < l->n_left; i++) {
         struct zr_lock_leaf *leaf = &l->leaf[i];
 
@@ -306,7 +307,7 @@ static zarr_status copy_to_host(struct zr_lock_leaves *l, zarr_error *err)
     zarr_memory *dst = NULL, *src = NULL;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(runs_of(l, &dst, &src, err));
+    ZR_TRY(alloc_runs(l, &dst, &src, err));
     for (uint32_t i = 0; i < l->n; i++) {
         dst[i] = l->lw[i].host;
         src[i] = l->leaf[i].cur;
@@ -343,7 +344,7 @@ static zarr_status ask_device(struct zr_lock_leaves *l, const zarr_memory *runs,
                              &l->w->worker->copies, err);
 }
 
-void zr_leaves_answered(struct zr_lock_leaves *l)
+void zr_leaves_note_answers(struct zr_lock_leaves *l)
 {
     for (uint32_t i = 0; i < l->n; i++) {
         l->lw[i].empty = l->equal[i];

@@ -152,7 +152,7 @@ zarr_status zr_leaves_gather(struct zr_lock_leaves *l, uint32_t n, zarr_error *e
 /* After a wait: compares what came to the host. */
 zarr_status zr_leaves_compare(struct zr_lock_leaves *l, zarr_error *err);
 /* Notes the answers, after a wait. */
-void zr_leaves_answered(struct zr_lock_leaves *l);
+void zr_leaves_note_answers(struct zr_lock_leaves *l);
 /* Queues the copies of the current stage, from `cur` to `next`. */
 zarr_status zr_leaves_copy(struct zr_lock_leaves *l, zarr_error *err);
 

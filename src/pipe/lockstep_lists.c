@@ -145,7 +145,7 @@ out:
 }
 
 /* Notes that the chunks are where the queued copies bring them. */
-static void chunks_copied(struct zr_lockstep *l, uint32_t i)
+static void note_copied(struct zr_lockstep *l, uint32_t i)
 {
     struct zr_worker *worker = l->flow->w.worker;
 
@@ -186,7 +186,7 @@ zarr_status zr_lock_copy(struct zr_lockstep *l, uint32_t n, uint32_t i, zarr_err
                             &flow->w.worker->copies, err));
     for (uint32_t k = 0; k < n; k++)
         if (copy_at(&l[k], i) != UINT32_MAX)
-            chunks_copied(&l[k], copy_at(&l[k], i));
+            note_copied(&l[k], copy_at(&l[k], i));
 out:
     if (st != ZARR_OK && !flow->failed && err)
         err->item = UINT64_MAX;
@@ -226,7 +226,7 @@ static zarr_status fill_segment(struct zr_lockstep *l, const struct zr_segment *
     for (uint32_t k = 0; k < segment->n_items; k++) {
         const struct zr_item *item = segment->item[k];
 
-        ZR_TRY(zr_item_missing(&l->flow->w, item, err));
+        ZR_TRY(zr_item_count_missing(&l->flow->w, item, err));
         ZR_TRY(zr_box_list_fill(list, &l->io->layout->level[item->fill_level],
                                 &item->target, err));
     }

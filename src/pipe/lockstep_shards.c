@@ -39,7 +39,7 @@ static void give_subs(struct shard_group *g)
 
 /* ---- encoding ------------------------------------------------------------------- */
 
-static struct zr_inner_result result_of(const struct shard_group *g, uint32_t i)
+static struct zr_inner_result inner_result(const struct shard_group *g, uint32_t i)
 {
     if (g->sub)
         return (struct zr_inner_result){
@@ -48,13 +48,13 @@ static struct zr_inner_result result_of(const struct shard_group *g, uint32_t i)
         .out = g->leaf[i].out, .empty = g->leaf[i].empty, .filled = g->leaf[i].filled};
 }
 
-static zarr_status inner_of(struct shard_group *g, uint32_t i, zarr_error *err)
+static zarr_status make_inner(struct shard_group *g, uint32_t i, zarr_error *err)
 {
     const struct zr_shard_writer *s = &g->writer[g->owner[i]];
     zarr_memory room;
 
     if (g->sub)
-        return zr_shard_nested(s, s->w, &g->proj[i], &g->sub[i], err);
+        return zr_shard_begin_nested(s, s->w, &g->proj[i], &g->sub[i], err);
     if (g->wait || g->known)
         room = (zarr_memory){0};
     else if (!zr_mem_slice(&g->slots, i * g->slot_bytes, g->in->encoded_bound, &room))
@@ -85,7 +85,7 @@ static zarr_status late_leaf_rooms(void *arg, bool in_place, zarr_error *err)
     if (!in_place)
         ZR_TRY(take_slots(g, err));
     for (uint32_t i = 0; i < g->n && in_place; i++) {
-        const struct zr_inner_result r = result_of(g, i);
+        const struct zr_inner_result r = inner_result(g, i);
 
         g->reserves = g->owner[i];
         ZR_TRY(zr_shard_reserve(&g->writer[g->owner[i]], &g->proj[i], &r, err));
@@ -95,9 +95,10 @@ static zarr_status late_leaf_rooms(void *arg, bool in_place, zarr_error *err)
 
         if (lw->empty)
             continue;
-        if (in_place ? !zr_shard_reserved(&g->writer[g->owner[i]], &g->proj[i], &lw->room)
-                     : !zr_mem_slice(&g->slots, i * g->slot_bytes, g->in->encoded_bound,
-                                     &lw->room))
+        if (in_place
+                ? !zr_shard_find_reserved(&g->writer[g->owner[i]], &g->proj[i], &lw->room)
+                : !zr_mem_slice(&g->slots, i * g->slot_bytes, g->in->encoded_bound,
+                                &lw->room))
             return zr_internal(err);
     }
 out:
@@ -122,10 +123,10 @@ static zarr_status early_answers(struct shard_group *g, zarr_error *err)
     zarr_status st = ZARR_OK;
 
     for (uint32_t i = 0; i < g->n; i++) {
-        const struct zr_inner_result r = result_of(g, i);
+        const struct zr_inner_result r = inner_result(g, i);
 
         g->reserves = g->owner[i];
-        zr_shard_answered(&g->writer[g->owner[i]], &g->proj[i], &r);
+        zr_shard_note_answer(&g->writer[g->owner[i]], &g->proj[i], &r);
         if (i + 1 == g->n || g->owner[i + 1] != g->owner[i])
             ZR_TRY(zr_shard_close_gaps(&g->writer[g->owner[i]], err));
     }
@@ -161,7 +162,7 @@ static zarr_status encode_group(struct shard_group *g, zarr_error *err)
 
     for (uint32_t i = 0; i < g->n; i++) {
         g->failed = g->owner[i];
-        ZR_TRY(inner_of(g, i, err));
+        ZR_TRY(make_inner(g, i, err));
     }
     if (g->n == 0)
         return ZARR_OK;
@@ -170,7 +171,7 @@ static zarr_status encode_group(struct shard_group *g, zarr_error *err)
         g->failed = e.item < g->n ? g->owner[e.item] : g->reserves;
     ZR_TRY(zr_pass(err, st, &e));
     for (uint32_t i = 0; i < g->n && !g->reserved; i++) {
-        const struct zr_inner_result r = result_of(g, i);
+        const struct zr_inner_result r = inner_result(g, i);
 
         g->failed = g->owner[i];
         ZR_TRY(zr_shard_append(&g->writer[g->owner[i]], &g->proj[i], &r, err));

@@ -40,8 +40,9 @@ struct objects {
 
 /* ---- keys ----------------------------------------------------------------------- */
 
-static zarr_status key_of(const struct zr_work *w, const struct zr_projection *proj,
-                          const char **key, zarr_error *err)
+static zarr_status make_unit_key(const struct zr_work *w,
+                                 const struct zr_projection *proj, const char **key,
+                                 zarr_error *err)
 {
     const struct zr_plan_args where = {.layout = w->io->layout, .prefix = w->io->prefix};
 
@@ -51,12 +52,12 @@ static zarr_status key_of(const struct zr_work *w, const struct zr_projection *p
 }
 
 /* Fails with the error of unit i, whose key it gets. */
-static zarr_status unit_failed(const struct objects *o, uint64_t i, zarr_status st,
-                               const zarr_error *from, zarr_error *err)
+static zarr_status fail_unit(const struct objects *o, uint64_t i, zarr_status st,
+                             const zarr_error *from, zarr_error *err)
 {
     const char *key = NULL;
 
-    if (st == ZARR_OK || key_of(&o->w, o->one[i < o->n ? i : 0].proj, &key, NULL))
+    if (st == ZARR_OK || make_unit_key(&o->w, o->one[i < o->n ? i : 0].proj, &key, NULL))
         return zr_pass(err, st, from);
     return zr_prefix_key(err, zr_pass(err, st, from), key);
 }
@@ -101,7 +102,7 @@ static zarr_status put_one(void *arg, uint64_t i, const struct zr_work *w,
 
     if (!object_has_turn(o, u))
         return ZARR_OK;
-    ZR_TRY(key_of(w, u->proj, &key, err));
+    ZR_TRY(make_unit_key(w, u->proj, &key, err));
     put_op(o, u, key, &op);
     st = zr_put_unit(w, u->proj->chunk, &op, &e);
     if (o->shard)
@@ -138,7 +139,7 @@ static zarr_status put_at_once(struct objects *o, zarr_error *err)
 
             if ((u->old_value != NULL) != locked)
                 continue;
-            ZR_TRY(key_of(&o->w, u->proj, &key, err));
+            ZR_TRY(make_unit_key(&o->w, u->proj, &key, err));
             key = zr_arena_strndup(o->arena, key, strlen(key));
             if (!key)
                 return zr_fail_memory(err, 1);
@@ -196,7 +197,7 @@ static uint64_t leaf_step(uint64_t bytes)
     return (bytes + ZR_CHUNK_ALIGNMENT - 1) / ZR_CHUNK_ALIGNMENT * ZR_CHUNK_ALIGNMENT;
 }
 
-static zarr_memory old_of(const struct object *u)
+static zarr_memory object_old_value(const struct object *u)
 {
     return u->old_value ? u->old_value->old : (zarr_memory){0};
 }
@@ -249,14 +250,15 @@ static zarr_status encode_leaves(struct objects *o, zarr_error *err)
     zarr_status st = ZARR_OK;
 
     for (uint32_t i = 0; i < o->n; i++)
-        o->leaf[i] = (struct zr_leaf_write){
-            .level = o->one[i].lv, .proj = o->one[i].proj, .old = old_of(&o->one[i])};
+        o->leaf[i] = (struct zr_leaf_write){.level = o->one[i].lv,
+                                            .proj = o->one[i].proj,
+                                            .old = object_old_value(&o->one[i])};
     if (!wait)
         ZR_TRY(leaf_slab(o, false, err));
     st = zr_leaves_encode(&o->w, o->leaf, o->n, zr_io_threads(o->w.io),
                           wait ? &rooms : NULL, &e);
     if (st != ZARR_OK)
-        return unit_failed(o, e.item, st, &e, err);
+        return fail_unit(o, e.item, st, &e, err);
     for (uint32_t i = 0; i < o->n; i++) {
         o->one[i].out = o->leaf[i].out;
         o->one[i].empty = o->leaf[i].empty;
@@ -283,12 +285,12 @@ static zarr_status encode_shards(struct objects *o, zarr_error *err)
                                               .missing = o->lv,
                                               .proj = proj,
                                               .clip = clip,
-                                              .old = old_of(&o->one[i]),
+                                              .old = object_old_value(&o->one[i]),
                                               .threads = zr_io_threads(o->w.io)};
     }
     st = zr_shards_write(&o->w, o->shard, o->n, &e);
     if (st != ZARR_OK)
-        return unit_failed(o, e.item, st, &e, err);
+        return fail_unit(o, e.item, st, &e, err);
     for (uint32_t i = 0; i < o->n; i++) {
         o->one[i].out = o->shard[i].out;
         o->one[i].empty = o->shard[i].empty;
@@ -337,7 +339,7 @@ out:
 
 /* Marks the units as done, except those that another writer changed meanwhile. Those had
  * an old value, so they are not full, and no chunk of theirs was counted as direct. */
-static void objects_done(struct objects *o)
+static void objects_mark_done(struct objects *o)
 {
     for (uint32_t i = 0; i < o->n; i++) {
         const struct object *u = &o->one[i];
@@ -357,7 +359,7 @@ static bool are_left(const struct objects *o, const zarr_stats *before, zarr_sta
 {
     const struct zr_layout *l = o->w.io->layout;
 
-    if (!zr_too_large(&o->w, o->shard ? &l->level[l->n_levels - 1] : o->lv, true, st))
+    if (!zr_is_too_large(&o->w, o->shard ? &l->level[l->n_levels - 1] : o->lv, true, st))
         return false;
     zr_forget_chunks(&o->w.worker->stats, before);
     return true;
@@ -393,7 +395,7 @@ static zarr_status write_objects(struct objects *o, zarr_error *err)
     zr_worker_give(o->w.worker);
     st = left ? ZARR_OK : zr_pass(err, st, &e);
     if (st == ZARR_OK && !left)
-        objects_done(o);
+        objects_mark_done(o);
     if (o->w.io->progress)
         zr_request_report(o->w.rq);
 out:

@@ -273,9 +273,9 @@ zarr_store_op *zr_puts_add(struct zr_puts *p, struct zr_old_value *holder)
 }
 
 /* Runs the operations from `first` up to `end`. */
-static zarr_status puts_between(const struct zr_io *io, struct zarr_request *rq,
-                                struct zr_puts *p, uint32_t first, uint32_t end,
-                                struct zr_arena *arena, zarr_error *err)
+static zarr_status run_puts(const struct zr_io *io, struct zarr_request *rq,
+                            struct zr_puts *p, uint32_t first, uint32_t end,
+                            struct zr_arena *arena, zarr_error *err)
 {
     struct zr_ops_watch watch = {.holder = p->holder ? p->holder + first : NULL,
                                  .failed = UINT32_MAX};
@@ -304,9 +304,9 @@ zarr_status zr_puts_run(const struct zr_io *io, struct zarr_request *rq,
 
     if (apart)
         p->holder = NULL;
-    st = puts_between(io, rq, p, 0, apart ? p->n_locked : p->n, arena, err);
+    st = run_puts(io, rq, p, 0, apart ? p->n_locked : p->n, arena, err);
     give_locks(io, values);
     if (st == ZARR_OK && apart && (io->parts || p->failed == UINT32_MAX))
-        st = puts_between(io, rq, p, p->n_locked, p->n, arena, err);
+        st = run_puts(io, rq, p, p->n_locked, p->n, arena, err);
     return st;
 }

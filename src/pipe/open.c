@@ -88,7 +88,7 @@ static zarr_status missing_index(const struct zr_work *w, const struct zr_level 
     return zr_shard_index_make(&s->index, NULL, &none, w->io->engine->alloc, err);
 }
 
-static bool version_known(const zarr_store_version *v)
+static bool version_is_known(const zarr_store_version *v)
 {
     const zarr_store_version none = {{0, 0, 0, 0}};
 
@@ -138,10 +138,10 @@ static zarr_status fetch_index(const struct zr_work *w, const struct zr_level *l
                        .pin = pin,
                        .offset = lv->shard->index_at_end ? ZARR_STORE_SUFFIX : 0,
                        .is_index = true,
-                       .index_of = &value.shard_bytes};
+                       .shard_bytes = &value.shard_bytes};
     /* If only a GET tells the version, it cannot be compared before the next GET, so an
      * index with it is not worth caching. */
-    const bool pinned = !ahead && version_known(&pin->version);
+    const bool pinned = !ahead && version_is_known(&pin->version);
     zarr_status st = ZARR_OK;
 
     if (take_ahead(ahead, lv, &value.encoded)) {
@@ -167,12 +167,12 @@ out:
     return st;
 }
 
-static bool cached_index(const struct zr_work *w, uint64_t n, struct zr_shard *s)
+static bool find_cached_index(const struct zr_work *w, uint64_t n, struct zr_shard *s)
 {
     const struct zr_store_pin *pin = s->held;
     struct zr_shard_index *x = NULL;
 
-    if (!version_known(&pin->version))
+    if (!version_is_known(&pin->version))
         return false;
     x = zr_index_cache_get(w->io->indexes, s->key);
     if (x && x->n == n && memcmp(x->version, &pin->version, sizeof x->version) == 0) {
@@ -233,7 +233,7 @@ static zarr_status open_object(const struct zr_work *w, const struct zr_level *l
     if (st == ZARR_ERR_NOT_FOUND)
         return missing_index(w, lv, s, err);
     ZR_TRY(st);
-    if (!cached_index(w, lv->n_inner_all, s))
+    if (!find_cached_index(w, lv->n_inner_all, s))
         ZR_TRY(fetch_index(w, lv, s, ahead, err));
 out:
     return st;

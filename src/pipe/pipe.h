@@ -47,7 +47,7 @@ zarr_status zr_pipeline_register(struct zr_registry *r,
 /* Returns NULL if there is none. */
 const struct zr_pipeline *zr_pipeline_find(const struct zr_registry *r, const char *name);
 
-/* Bytes of values of shards that requests hold, by rank (holders.c). */
+/* Bytes of values of shards that requests hold, by rank (shard_memory.c). */
 enum {
     ZR_HOLDER_RANKS = 4
 };
@@ -210,7 +210,7 @@ bool zr_shard_session_next(struct zr_shard_session *x, uint64_t bytes, uint64_t 
  * written in parts. */
 uint64_t zr_io_part_bytes(const struct zr_io *io);
 /* Whether the shard is stored. */
-bool zr_shard_session_stored(const struct zr_shard_session *x);
+bool zr_shard_session_is_stored(const struct zr_shard_session *x);
 /* Discards a shard that is not stored. */
 void zr_shard_session_free(struct zr_shard_session *x);
 

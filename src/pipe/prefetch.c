@@ -47,7 +47,7 @@ static bool ops_is_left(const zarr_store_op *op)
            (op->status == ZARR_ERR_CONFLICT && conditional);
 }
 
-static void ops_done(void *arg, zarr_store_op *op, const zarr_error *err)
+static void ops_finish_one(void *arg, zarr_store_op *op, const zarr_error *err)
 {
     struct ops *g = arg;
 
@@ -80,7 +80,7 @@ static bool ops_wait(const struct zr_io *io, const struct zarr_request *rq, stru
     atomic_init(&g->left, n);
     zr_event_init(&g->all);
     zr_mutex_init(&g->mutex);
-    zr_store_submit(io->store, ptr, n, ops_done, g);
+    zr_store_submit(io->store, ptr, n, ops_finish_one, g);
     while (!zr_request_is_inherited(rq) &&
            !zr_event_wait(&g->all, zr_now_ns() + UINT64_C(20000000)))
         if (zr_is_cancelled(&rq->cancel))
@@ -426,7 +426,8 @@ zarr_status zr_prefetch_run(const struct zr_io *io, struct zarr_request *rq,
         zr_log(io->engine->log, ZARR_LOG_TRACE,
                "%s: %" PRIu32 " ranges for a device; %" PRIu64
                " blocks of pinned memory are in use",
-               *io->prefix ? io->prefix : "/", p->n, zr_pool_pinned(io->engine->pool));
+               *io->prefix ? io->prefix : "/", p->n,
+               zr_pool_count_pinned(io->engine->pool));
     ZR_TRY(zr_ops_run(io, rq, p->op, p->n, NULL, &w->arena, err));
     keep_results(io, w, p);
     point_to_buffers(io, w, p);

@@ -46,7 +46,7 @@ zarr_status zr_raw_direct(const struct zr_work *w, const struct zr_segment *segm
         p->fetch_device != zr_target_view(w->io, &item->target)->base.device_type)
         return ZARR_OK;
     g = raw_get(segment);
-    if (!zr_target_direct(w->io, p, &item->target, &g.dst))
+    if (!zr_target_is_direct(w->io, p, &item->target, &g.dst))
         return ZARR_OK;
     ZR_TRY(zr_get(w, &g, err));
     ZR_TRY(zr_block_unpad(w, p, &g.dst, err));

@@ -32,8 +32,8 @@ zarr_status zr_segment_range(const struct zr_work *w, const struct zr_segment *s
                              zarr_memory *out, zarr_error *err);
 /* Counts a missing item, whose elements become the fill value; or fails with NOT_FOUND if
  * the caller asked for that. */
-zarr_status zr_item_missing(const struct zr_work *w, const struct zr_item *item,
-                            zarr_error *err);
+zarr_status zr_item_count_missing(const struct zr_work *w, const struct zr_item *item,
+                                  zarr_error *err);
 /* The same, and writes the fill value. */
 zarr_status zr_item_fill(const struct zr_work *w, const struct zr_item *item,
                          zarr_error *err);
@@ -69,7 +69,8 @@ zarr_status zr_ops_run(const struct zr_io *io, struct zarr_request *rq, zarr_sto
 uint32_t zr_read_flights(const struct zr_io *io);
 bool zr_wants_batches(const struct zr_io *io, const struct zr_program *p);
 /* Fetches the indexes of a wave's shards at once, for stores that are not read on the
- * decoding thread (ahead.c). What could not be fetched is left to zr_open_exec(). */
+ * decoding thread (index_prefetch.c). What could not be fetched is left to
+ * zr_open_exec(). */
 zarr_status zr_opens_ahead(const struct zr_io *io, struct zarr_request *rq,
                            struct zr_wave *w, zarr_error *err);
 void zr_opens_ahead_end(const struct zr_io *io, struct zr_wave *w);

@@ -1,6 +1,6 @@
 /*
  * pipe/request.c - a read or write under way: its counters, its progress, and how it is
- * carried out on one thread. submitted.c does that as a task of the pool.
+ * carried out on one thread. submitted_requests.c does that as a task of the pool.
  * Thread class: shared.
  */
 #include "pipe/pipe_int.h"

@@ -3,7 +3,7 @@
  * decodes each of its chunks, and copies the elements to their places. Chunks that need
  * not be fetched whole or decoded take a short cut (raw.c, slabs.c). The last decoder
  * writes into the destination if the layouts agree, or if it can write with strides
- * (strided.c). `serial` turns all short cuts off.
+ * (strided_decode.c). `serial` turns all short cuts off.
  * Thread class: on the worker context.
  */
 #include "pipe/pipe_int.h"
@@ -51,8 +51,8 @@ zarr_status zr_item_prefix(const struct zr_segment *segment, const struct zr_ite
     return zr_prefix_parts(err, st, part, "%s", name);
 }
 
-zarr_status zr_item_missing(const struct zr_work *w, const struct zr_item *item,
-                            zarr_error *err)
+zarr_status zr_item_count_missing(const struct zr_work *w, const struct zr_item *item,
+                                  zarr_error *err)
 {
     if (w->io->present && item->fill_level == 0 && item->unit < w->io->n_present)
         w->io->present[item->unit] = 0;
@@ -68,7 +68,7 @@ zarr_status zr_item_fill(const struct zr_work *w, const struct zr_item *item,
                          zarr_error *err)
 {
     const struct zr_level *lv = &w->io->layout->level[item->fill_level];
-    const zarr_status st = zr_item_missing(w, item, err);
+    const zarr_status st = zr_item_count_missing(w, item, err);
 
     return st == ZARR_OK ? zr_fill_target(w, lv, &item->target, err) : st;
 }
@@ -99,7 +99,7 @@ zarr_status zr_item_decode(const struct zr_work *w, const struct zr_segment *seg
     zarr_memory at = {0};
     /* elements of variable length point into scratch until their bytes are copied */
     bool direct = p->n > 0 && !w->io->layout->variable && !w->on_host &&
-                  zr_target_direct(w->io, p, &item->target, &at);
+                  zr_target_is_direct(w->io, p, &item->target, &at);
     /* the encoded bytes are the elements */
     const bool raw = p->n == 0 && !p->unsized && !w->on_host;
     bool done = false;
@@ -204,8 +204,8 @@ out:
 
 /* ---- segments --------------------------------------------------------------------- */
 
-static zarr_status segment_missing(const struct zr_work *w,
-                                   const struct zr_segment *segment, zarr_error *err)
+static zarr_status segment_fill(const struct zr_work *w, const struct zr_segment *segment,
+                                zarr_error *err)
 {
     for (uint32_t i = 0; i < segment->n_items; i++) {
         zarr_status st = zr_item_fill(w, segment->item[i], err);
@@ -275,15 +275,15 @@ static zarr_status segment_on_host(const struct zr_work *w,
 
 /* A segment that failed because a chunk is too large for the device is read once more, in
  * host memory. */
-static zarr_status segment_failed(const struct zr_work *w,
-                                  const struct zr_segment *segment,
-                                  const zarr_memory *fetched, const struct zr_item **at,
-                                  const zarr_stats *before, zarr_status st,
-                                  zarr_error *err)
+static zarr_status segment_retry(const struct zr_work *w,
+                                 const struct zr_segment *segment,
+                                 const zarr_memory *fetched, const struct zr_item **at,
+                                 const zarr_stats *before, zarr_status st,
+                                 zarr_error *err)
 {
     struct zr_work own = *w;
 
-    if (zr_too_large(w, segment->level, false, st)) {
+    if (zr_is_too_large(w, segment->level, false, st)) {
         zr_forget_chunks(&w->worker->stats, before);
         zr_worker_leave_device(w->worker, true);
         zr_work_on_host(&own, segment->level, false);
@@ -306,7 +306,7 @@ zarr_status zr_segment_read(const struct zr_work *w, const struct zr_segment *se
     zarr_status st = ZARR_OK;
 
     if (segment->bytes == ZR_ITEM_MISSING)
-        return segment_missing(w, segment, err);
+        return segment_fill(w, segment, err);
     if (w->rq->device)
         before = w->worker->stats;
     if (!w->granted) {
@@ -332,7 +332,7 @@ zarr_status zr_segment_read(const struct zr_work *w, const struct zr_segment *se
                  : zr_internal(err);
     }
     if (st != ZARR_OK && w->rq->device)
-        st = segment_failed(w, segment, fetched, &item, &before, st, err);
+        st = segment_retry(w, segment, fetched, &item, &before, st, err);
     zr_worker_trim(w->worker);
     if (!w->granted) {
         if (need.device)

@@ -47,22 +47,23 @@ zarr_status zr_shard_leaf(const struct zr_shard_writer *s, const struct zr_work 
                           const struct zr_projection *proj, const zarr_memory *room,
                           struct zr_leaf_write *out, zarr_error *err);
 /* The same for an inner chunk that is a shard. */
-zarr_status zr_shard_nested(const struct zr_shard_writer *s, const struct zr_work *w,
-                            const struct zr_projection *proj, struct zr_shard_write *out,
-                            zarr_error *err);
+zarr_status zr_shard_begin_nested(const struct zr_shard_writer *s,
+                                  const struct zr_work *w,
+                                  const struct zr_projection *proj,
+                                  struct zr_shard_write *out, zarr_error *err);
 /* Appends an inner chunk that changed, in C order, after the untouched ones before it. */
 zarr_status zr_shard_append(struct zr_shard_writer *s, const struct zr_projection *proj,
                             const struct zr_inner_result *r, zarr_error *err);
 /* As zr_shard_append(), but the caller copies the bytes of a chunk that is not empty to
- * where zr_shard_reserved() says, once it has reserved all of a batch. */
+ * where zr_shard_find_reserved() says, once it has reserved all of a batch. */
 zarr_status zr_shard_reserve(struct zr_shard_writer *s, const struct zr_projection *proj,
                              const struct zr_inner_result *r, zarr_error *err);
-bool zr_shard_reserved(const struct zr_shard_writer *s, const struct zr_projection *proj,
-                       zarr_memory *out);
+bool zr_shard_find_reserved(const struct zr_shard_writer *s,
+                            const struct zr_projection *proj, zarr_memory *out);
 /* For chunks that were reserved before it was known whether they are empty or filled:
  * notes what r says of one, then closes the gaps that empty ones of a batch left. */
-void zr_shard_answered(struct zr_shard_writer *s, const struct zr_projection *proj,
-                       const struct zr_inner_result *r);
+void zr_shard_note_answer(struct zr_shard_writer *s, const struct zr_projection *proj,
+                          const struct zr_inner_result *r);
 zarr_status zr_shard_close_gaps(struct zr_shard_writer *s, zarr_error *err);
 /* Encodes and appends the inner chunks of sw->proj (shard_write.c). */
 zarr_status zr_shard_inners(struct zr_shard_writer *s, zarr_error *err);

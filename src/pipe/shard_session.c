@@ -251,7 +251,7 @@ zarr_status zr_shard_session_check(const struct zr_io *io, zarr_error *err)
                    io->session->stream.key, io->view.base.device_type);
 }
 
-bool zr_shard_session_stored(const struct zr_shard_session *x)
+bool zr_shard_session_is_stored(const struct zr_shard_session *x)
 {
     return x->stored;
 }

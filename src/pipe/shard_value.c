@@ -198,9 +198,10 @@ zarr_status zr_shard_leaf(const struct zr_shard_writer *s, const struct zr_work 
     return zr_shard_old_inner(s, w, proj, &out->old, err);
 }
 
-zarr_status zr_shard_nested(const struct zr_shard_writer *s, const struct zr_work *w,
-                            const struct zr_projection *proj, struct zr_shard_write *out,
-                            zarr_error *err)
+zarr_status zr_shard_begin_nested(const struct zr_shard_writer *s,
+                                  const struct zr_work *w,
+                                  const struct zr_projection *proj,
+                                  struct zr_shard_write *out, zarr_error *err)
 {
     *out = (struct zr_shard_write){.level = s->sw->level + 1,
                                    .lv = s->in,
@@ -240,8 +241,8 @@ out:
     return st;
 }
 
-bool zr_shard_reserved(const struct zr_shard_writer *s, const struct zr_projection *proj,
-                       zarr_memory *out)
+bool zr_shard_find_reserved(const struct zr_shard_writer *s,
+                            const struct zr_projection *proj, zarr_memory *out)
 {
     const uint64_t id = zr_inner_id(s->lv, proj->chunk);
 
@@ -259,8 +260,8 @@ zarr_status zr_shard_project(const struct zr_shard_writer *s, struct zr_projecto
 
 /* ---- gaps ------------------------------------------------------------------------ */
 
-void zr_shard_answered(struct zr_shard_writer *s, const struct zr_projection *proj,
-                       const struct zr_inner_result *r)
+void zr_shard_note_answer(struct zr_shard_writer *s, const struct zr_projection *proj,
+                          const struct zr_inner_result *r)
 {
     const uint64_t id = zr_inner_id(s->lv, proj->chunk);
 

@@ -34,7 +34,7 @@ static zarr_status encode_nested(const struct zr_work *w, struct inner_batch *b,
     struct zr_shard_write sub;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_shard_nested(b->s, w, &b->proj[i], &sub, err));
+    ZR_TRY(zr_shard_begin_nested(b->s, w, &b->proj[i], &sub, err));
     st = zr_shard_write(w, &sub, err);
     b->result[i] = (struct zr_inner_result){
         .out = sub.out, .empty = sub.empty, .filled = sub.filled};

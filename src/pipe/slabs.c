@@ -67,7 +67,7 @@ static bool direct(const struct zr_io *io, const struct zr_program *p,
     void *ptr = NULL;
 
     return p->fetch_device == zr_target_view(io, t)->base.device_type &&
-           zr_target_direct(io, p, t, at) &&
+           zr_target_is_direct(io, p, t, at) &&
            zr_mem_host_ptr(io->engine->memory, at, at->bytes, &ptr, NULL) == ZARR_OK &&
            (zr_cpu_features() & ZR_CPU_FSRM || (uintptr_t)ptr % 64 == 0);
 }

@@ -133,7 +133,8 @@ static void coding_choose(struct coding_step *s, const struct zr_coding *c, bool
 
     if (by->fallback && coding_skips(c))
         by = by->fallback;
-    while (!encode && by->fallback && !zr_stage_looked(by) && !zr_stage_accepts(by, &job))
+    while (!encode && by->fallback && !zr_stage_has_looked(by) &&
+           !zr_stage_accepts(by, &job))
         by = by->fallback;
     s->by = by;
 }

@@ -49,7 +49,7 @@ static const zarr_codec_spec *step_codec(zarr_request *rq, uint32_t level, uint6
     return &l->level[level].chain->codec[i];
 }
 
-static int step_cancelled(zarr_request *rq)
+static int step_is_cancelled(zarr_request *rq)
 {
     return zr_is_cancelled(&rq->cancel);
 }
@@ -295,7 +295,8 @@ static void step_wave_counts(const zarr_pipeline_wave *wave, uint32_t *n_opens,
     *n_segments = wave->wave.n_segments;
 }
 
-static zarr_status out_of(const char *what, uint32_t i, uint32_t n, zarr_error *err)
+static zarr_status fail_out_of_range(const char *what, uint32_t i, uint32_t n,
+                                     zarr_error *err)
 {
     return zr_fail(err, ZARR_ERR_INVALID,
                    "pipeline: there is no %s %" PRIu32 " among %" PRIu32, what, i, n);
@@ -307,7 +308,7 @@ static zarr_status step_open(zarr_pipeline_worker *worker, zarr_pipeline_wave *w
     struct zr_work w = worker->w;
 
     if (i >= wave->wave.n_opens)
-        return out_of("shard", i, wave->wave.n_opens, err);
+        return fail_out_of_range("shard", i, wave->wave.n_opens, err);
     w.granted = true; /* the pipeline may hold bytes, so it must not wait for more */
     return zr_parts_open(&w, &wave->wave.open[i], err);
 }
@@ -320,7 +321,8 @@ static zarr_status step_resume(zarr_pipeline_plan *plan, zarr_pipeline_wave *wav
 
 /* ---- segments and items ------------------------------------------------ */
 
-static void item_delivered(const zarr_pipeline_worker *worker, const struct zr_item *item)
+static void count_delivered(const zarr_pipeline_worker *worker,
+                            const struct zr_item *item)
 {
     atomic_fetch_add(&worker->w.rq->delivered, zr_target_items(&item->target));
 }
@@ -332,10 +334,10 @@ static zarr_status step_read(zarr_pipeline_worker *worker, zarr_pipeline_wave *w
     zarr_status st = ZARR_OK;
 
     if (i >= wave->wave.n_segments)
-        return out_of("segment", i, wave->wave.n_segments, err);
+        return fail_out_of_range("segment", i, wave->wave.n_segments, err);
     st = zr_parts_read(&worker->w, segment, NULL, err);
     for (uint32_t k = 0; st == ZARR_OK && k < segment->n_items; k++)
-        item_delivered(worker, segment->item[k]);
+        count_delivered(worker, segment->item[k]);
     return st;
 }
 
@@ -380,10 +382,11 @@ static zarr_status find_item(const zarr_pipeline_wave *wave, uint32_t i, uint32_
                              const struct zr_segment **segment, zarr_error *err)
 {
     if (i >= wave->wave.n_segments)
-        return out_of("segment", i, wave->wave.n_segments, err);
+        return fail_out_of_range("segment", i, wave->wave.n_segments, err);
     *segment = &wave->wave.segment[i];
-    return item < (*segment)->n_items ? ZARR_OK
-                                      : out_of("item", item, (*segment)->n_items, err);
+    return item < (*segment)->n_items
+               ? ZARR_OK
+               : fail_out_of_range("item", item, (*segment)->n_items, err);
 }
 
 static zarr_status step_fetch(zarr_pipeline_worker *worker,
@@ -449,7 +452,7 @@ static zarr_status step_scatter(zarr_pipeline_worker *worker,
     st = zr_item_finish(&worker->w, segment, segment->item[item], block, false, err);
     step_leave_device(worker, false);
     if (st == ZARR_OK)
-        item_delivered(worker, segment->item[item]);
+        count_delivered(worker, segment->item[item]);
     st = zr_item_prefix(segment, segment->item[item], st, err);
 out:
     return st;
@@ -464,7 +467,7 @@ static zarr_status step_fill(zarr_pipeline_worker *worker, const zarr_pipeline_w
     ZR_TRY(find_item(wave, i, item, &segment, err));
     st = zr_item_fill(&worker->w, segment->item[item], err);
     if (st == ZARR_OK)
-        item_delivered(worker, segment->item[item]);
+        count_delivered(worker, segment->item[item]);
     st = zr_item_prefix(segment, segment->item[item], st, err);
 out:
     return st;
@@ -474,7 +477,7 @@ const zarr_pipeline_steps zr_pipeline_steps = {
     .struct_size = sizeof(zarr_pipeline_steps),
     .request = step_request,
     .codec = step_codec,
-    .cancelled = step_cancelled,
+    .cancelled = step_is_cancelled,
     .worker_open = step_worker_open,
     .worker_close = step_worker_close,
     .reserve = step_reserve,

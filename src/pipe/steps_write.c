@@ -87,7 +87,7 @@ static uint64_t unit_items(const struct zr_projection *unit)
     return n;
 }
 
-static bool unit_simple(const zarr_pipeline_blocks *u, uint32_t i)
+static bool unit_is_simple(const zarr_pipeline_blocks *u, uint32_t i)
 {
     return u->unit[i].full && !u->rq->io.layout->level[0].is_shard;
 }
@@ -100,7 +100,7 @@ void zr_step_block_get(const zarr_pipeline_blocks *u, uint32_t i,
         .ndim = u->unit[i].ndim,
         .block = u->unit[i].chunk,
         .n_elements = unit_items(&u->unit[i]),
-        .simple = unit_simple(u, i),
+        .simple = unit_is_simple(u, i),
     };
 }
 
@@ -110,7 +110,7 @@ static zarr_status unit_check(const zarr_pipeline_blocks *u, uint32_t i, bool si
     if (i >= u->n)
         return zr_fail(err, ZARR_ERR_INVALID,
                        "pipeline: there is no block %" PRIu32 " among %" PRIu32, i, u->n);
-    if (simple && !unit_simple(u, i))
+    if (simple && !unit_is_simple(u, i))
         return zr_fail(err, ZARR_ERR_INVALID,
                        "pipeline: block %" PRIu32 " is not simple: use write()", i);
     return ZARR_OK;

@@ -221,7 +221,7 @@ zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *p
         const zarr_stats before = w->worker->stats;
 
         st = unit_attempt(&u, err);
-        if (zr_too_large(u.w, leaf, true, st)) {
+        if (zr_is_too_large(u.w, leaf, true, st)) {
             zr_work_on_host(&own, leaf, true);
             u.w = &own;
             zr_worker_leave_device(w->worker, true);

@@ -164,7 +164,7 @@ static void do_wave(struct reading *r, struct zr_wave *wave)
     }
     if (lockstep) {
         st = zr_lockstep_exec(w.io, rq, wave, j.fetched, &err);
-        if (wave->n_items == 1 && zr_too_large(&w, wave->segment[0].level, false, st))
+        if (wave->n_items == 1 && zr_is_too_large(&w, wave->segment[0].level, false, st))
             zr_work_on_host(&w, wave->segment[0].level, false);
         else
             ZR_TRY(st);

@@ -26,8 +26,8 @@ struct units {
     struct zr_later *later; /* by unit */
     struct zr_old_value *old_value;
     uint32_t
-        *old_value_of; /* by unit: which of them; UINT32_MAX: it needs no old value */
-    uint32_t first;    /* of the group that is being encoded */
+        *old_value_index; /* by unit: which of them; UINT32_MAX: it needs no old value */
+    uint32_t first;       /* of the group that is being encoded */
 };
 
 static zarr_status write_unit(const struct units *u, const struct zr_work *w, uint64_t i,
@@ -92,17 +92,17 @@ static zarr_status group_old_values(struct units *u, uint32_t end,
 
     *l = (struct zr_old_values){.unit = u->old_value};
     for (uint32_t i = u->first; i < end; i++) {
-        u->old_value_of[i] = UINT32_MAX;
+        u->old_value_index[i] = UINT32_MAX;
         if (u->done[i] || u->proj[i].full)
             continue;
-        u->old_value_of[i] = l->n;
+        u->old_value_index[i] = l->n;
         u->old_value[l->n++] = (struct zr_old_value){.proj = &u->proj[i], .lv = lv};
     }
     if (l->n > 0)
         ZR_TRY(zr_old_values_run(u->io, u->rq, l, &u->lists, err));
     for (uint32_t i = u->first; i < end; i++)
-        u->together[i] = !u->done[i] && (u->old_value_of[i] == UINT32_MAX ||
-                                         u->old_value[u->old_value_of[i]].ready);
+        u->together[i] = !u->done[i] && (u->old_value_index[i] == UINT32_MAX ||
+                                         u->old_value[u->old_value_index[i]].ready);
 out:
     return st;
 }
@@ -121,8 +121,8 @@ static zarr_status unit_of_group(void *arg, uint64_t at, const struct zr_work *w
     own.granted = true;
     own.later = &u->later[i];
     zr_later_count(own.later, &w->worker->stats, false);
-    if (u->old_value_of[i] != UINT32_MAX)
-        own.old_value = &u->old_value[u->old_value_of[i]];
+    if (u->old_value_index[i] != UINT32_MAX)
+        own.old_value = &u->old_value[u->old_value_index[i]];
     ZR_TRY(write_unit(u, &own, i, err));
     zr_later_count(own.later, &w->worker->stats, true);
 out:
@@ -136,7 +136,7 @@ static void group_done(struct units *u, uint32_t end)
     for (uint32_t i = u->first; i < end; i++) {
         if (!u->together[i])
             continue;
-        u->done[i] = zr_later_done(&u->later[i]);
+        u->done[i] = zr_later_is_done(&u->later[i]);
         if (!u->done[i])
             zr_later_forget(u->rq, &u->later[i]);
     }
@@ -288,9 +288,9 @@ static zarr_status units_room(struct units *u, const struct zr_io *io,
     if (!puts_together(u->io) || n < 2)
         return ZARR_OK;
     u->old_value = zr_calloc(alloc, n, sizeof *u->old_value);
-    u->old_value_of = zr_calloc(alloc, n, sizeof *u->old_value_of);
+    u->old_value_index = zr_calloc(alloc, n, sizeof *u->old_value_index);
     u->later = zr_calloc(alloc, n, sizeof *u->later);
-    if (!u->old_value || !u->old_value_of || !u->later)
+    if (!u->old_value || !u->old_value_index || !u->later)
         return zr_fail_memory(err, n * sizeof *u->later);
     return ZARR_OK;
 }
@@ -302,7 +302,7 @@ static void units_free(struct units *u)
     zr_free(alloc, u->proj);
     zr_free(alloc, u->done);
     zr_free(alloc, u->old_value);
-    zr_free(alloc, u->old_value_of);
+    zr_free(alloc, u->old_value_index);
     zr_free(alloc, u->later);
     zr_arena_deinit(&u->lists);
 }

@@ -172,7 +172,8 @@ static inline bool zr_flights_are_inherited(const struct zr_flights *f)
 struct zr_need {
     uint64_t host, device;
 };
-/* Objects that a write has stored and that no check has confirmed yet (overtaken.c). */
+/* Objects that a write has stored and that no check has confirmed yet
+ * (overtaken_write.c). */
 struct zr_put_notes {
     uint8_t *ptr;
     size_t cap, bytes;
@@ -188,7 +189,7 @@ struct zarr_request {
         bool in_progress_call;
         struct zr_need reserved; /* by a plug-in's pipeline, for a device */
         struct zr_put_notes notes;
-        /* only for submitted requests, see submitted.c */
+        /* only for submitted requests, see submitted_requests.c */
         struct zr_then *then, *last_then; /* continuations to call */
         struct zr_fd_event fd;
         zr_thread settler; /* calls the continuations, once `done` is set */
@@ -240,7 +241,7 @@ zarr_status zr_request_take(struct zarr_request *rq, struct zr_need need,
 void zr_request_give(struct zarr_request *rq, struct zr_need need);
 /* Keeps bytes of memory in place of `taken` ones (zr_budget_keep()). */
 void zr_request_keep(struct zarr_request *rq, uint64_t bytes, uint64_t taken);
-/* ---- values of shards that are held (holders.c) ----------------------------------- */
+/* ---- values of shards that are held (shard_memory.c) ------------------------------- */
 
 /* How long a request waits, once, while no other gives anything back. Not for ever: a
  * function of the application that the request calls, such as a store, may itself read,
@@ -288,7 +289,7 @@ void zr_request_total(struct zarr_request *rq, uint64_t chunks);
 /* Prepares a repetition of the same request: counters of chunks start again, those of
  * work (bytes, GETs, copies) go on. */
 void zr_request_again(struct zarr_request *rq);
-/* ---- arrays that another program replaces (overtaken.c) --------------------------- */
+/* ---- arrays that another program replaces (overtaken_write.c) ---------------------- */
 
 /* Whether io.check says that the array is gone or another one. */
 bool zr_is_overtaken(zarr_status st);
@@ -359,8 +360,8 @@ uint32_t zr_device_most(const struct zr_io *io, const struct zr_level *lv, bool 
 uint64_t zr_device_wave(const struct zr_io *io);
 /* Whether a chunk failed with this status because it alone needs more than the budget of
  * the tensor's device. Then it is done again in host memory. */
-bool zr_too_large(const struct zr_work *w, const struct zr_level *lv, bool encode,
-                  zarr_status st);
+bool zr_is_too_large(const struct zr_work *w, const struct zr_level *lv, bool encode,
+                     zarr_status st);
 /* Sets w->on_host, and logs why. */
 void zr_work_on_host(struct zr_work *w, const struct zr_level *lv, bool encode);
 /* If such a chunk fails again, its error says why the device did not do it. */

@@ -82,7 +82,7 @@ zarr_status zr_puts_run(const struct zr_io *io, struct zarr_request *rq,
                         struct zr_puts *p, struct zr_old_values *values,
                         struct zr_arena *arena, zarr_error *err);
 
-/* The PUT or ERASE of a unit, to be sent with others (later.c). */
+/* The PUT or ERASE of a unit, to be sent with others (deferred_put.c). */
 struct zr_later {
     char *key; /* owned; NULL: there is no operation */
     zarr_store_op op;
@@ -93,7 +93,7 @@ struct zr_later {
 };
 /* Whether the unit needs nothing more, after zr_later_run(). If not, its old value is not
  * the one that it was made from, or it is one of several parts. */
-static inline bool zr_later_done(const struct zr_later *l)
+static inline bool zr_later_is_done(const struct zr_later *l)
 {
     return !l->key || l->op.status == ZARR_OK ||
            (l->op.verb == ZARR_STORE_ERASE && l->op.status == ZARR_ERR_NOT_FOUND);

@@ -22,7 +22,7 @@ static int by_offset(const void *a, const void *b)
     return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
-static bool items_sorted(struct zr_item *const *item, uint32_t n)
+static bool items_are_sorted(struct zr_item *const *item, uint32_t n)
 {
     for (uint32_t i = 1; i < n; i++)
         if (item[i]->offset < item[i - 1]->offset)
@@ -52,7 +52,7 @@ static void cut_present(struct zr_wave *w, const struct zr_plan_args *a,
     struct zr_item **item = from->item;
     uint32_t n = from->n_items;
 
-    if (!items_sorted(item, n))
+    if (!items_are_sorted(item, n))
         qsort(item, n, sizeof(struct zr_item *), by_offset);
     for (uint32_t i = 0; i < n;) {
         struct zr_segment *r = &w->segment[w->n_segments++];

@@ -329,7 +329,7 @@ zarr_status zr_explanation_json(const zarr_explanation *e, struct zr_str *out,
     if (e->operation == ZARR_EXPLAIN_READ)
         explain_put_text(&doc, o, "trust", zr_trust_name(e->trust));
     explain_put_numbers(&doc, o, e);
-    if (!zr_json_ok(&doc))
+    if (!zr_json_is_ok(&doc))
         st = zr_fail_memory(err, 0);
     else
         zr_json_write(o, 2, out);

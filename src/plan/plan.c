@@ -158,7 +158,7 @@ uint64_t zr_plan_count(const struct zr_plan *p)
 
 bool zr_plan_count_sorts(const struct zr_plan *p)
 {
-    return p->n_frames > 0 && zr_project_of_points(p->outer);
+    return p->n_frames > 0 && zr_project_is_of_points(p->outer);
 }
 
 /* ---- shards ------------------------------------------------------------------- */
@@ -293,7 +293,7 @@ static zarr_status pull_leaves(struct zr_plan *p, struct zr_wave_builder *b,
     struct zr_projection proj;
     zarr_status st = ZARR_OK;
 
-    while (!zr_wave_full(p, b)) {
+    while (!zr_wave_is_full(p, b)) {
         if (!zr_project_next(f->inner, &proj)) {
             f->inner_active = false;
             f->pos++;
@@ -319,7 +319,7 @@ static zarr_status pull_shards(struct zr_plan *p, struct zr_wave_builder *b,
     while (b->w->n_opens < most) {
         uint64_t entry = 0;
 
-        if (zr_wave_full(p, b))
+        if (zr_wave_is_full(p, b))
             break;
         if (!zr_project_next(f->inner, &proj)) {
             f->inner_active = false;
@@ -385,7 +385,7 @@ static zarr_status pull_more_shards(struct zr_plan *p, struct zr_wave_builder *b
     zarr_status st = ZARR_OK;
 
     while (f->pos < f->n && b->w->n_opens < p->frame[level + 1].most &&
-           !zr_wave_full(p, b))
+           !zr_wave_is_full(p, b))
         ZR_TRY(pull_frame(p, b, level, err));
 out:
     return st;
@@ -406,7 +406,7 @@ static zarr_status pull_sharded(struct zr_plan *p, struct zr_wave_builder *b,
     zarr_status st = ZARR_OK;
     uint32_t level = 0, before = 0;
 
-    while (!zr_wave_full(p, b) && b->w->n_opens == 0) {
+    while (!zr_wave_is_full(p, b) && b->w->n_opens == 0) {
         if (!deepest_frame(p, &level)) {
             if (b->w->n_items > 0) /* deliver these first: opening takes time */
                 break;
@@ -430,7 +430,7 @@ static zarr_status pull_whole(struct zr_plan *p, struct zr_wave_builder *b,
     zarr_status st = ZARR_OK;
     struct zr_projection proj;
 
-    while (!zr_wave_full(p, b) && zr_project_next(p->outer, &proj))
+    while (!zr_wave_is_full(p, b) && zr_project_next(p->outer, &proj))
         ZR_TRY(zr_wave_add_whole(p, b, &proj, err));
 out:
     return st;

@@ -78,7 +78,7 @@ static inline uint32_t zr_wave_items_most(const struct zr_plan_args *a, bool is_
                ? a->wave_items
                : ZR_MIN(a->wave_items_in_order, a->wave_items);
 }
-bool zr_wave_full(const struct zr_plan *p, const struct zr_wave_builder *b);
+bool zr_wave_is_full(const struct zr_plan *p, const struct zr_wave_builder *b);
 zarr_status zr_wave_add_whole(struct zr_plan *p, struct zr_wave_builder *b,
                               const struct zr_projection *proj, zarr_error *err);
 /* entry: number in the shard's index; UINT64_MAX: the shard is missing. */

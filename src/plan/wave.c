@@ -237,7 +237,7 @@ zarr_status zr_wave_add_missing(struct zr_plan *p, struct zr_wave_builder *b,
     return st;
 }
 
-bool zr_wave_full(const struct zr_plan *p, const struct zr_wave_builder *b)
+bool zr_wave_is_full(const struct zr_plan *p, const struct zr_wave_builder *b)
 {
     const struct zr_wave *w = b->w;
 

@@ -70,7 +70,7 @@ static bool job_may_start(struct zr_job *job, uint64_t i)
 }
 
 /* Items that a thread takes at once if `left` have not been taken. */
-static uint64_t grain_of(const struct zr_job *job, uint64_t left)
+static uint64_t job_grain(const struct zr_job *job, uint64_t left)
 {
     const uint64_t share = left / ((uint64_t)job->max_workers * PARALLEL_LEFT_EACH);
 
@@ -88,7 +88,7 @@ static bool job_take(struct zr_job *job, uint64_t *begin, uint64_t *end)
         if (i >= job->n)
             return false;
         *begin = i;
-        *end = i + grain_of(job, job->n - i);
+        *end = i + job_grain(job, job->n - i);
     } while (!atomic_compare_exchange_weak_explicit(
         &job->next, &i, *end, memory_order_relaxed, memory_order_relaxed));
     return true;
@@ -118,7 +118,7 @@ void zr_job_work(struct zr_job *job, uint32_t worker)
     }
 }
 
-static zarr_status parallel_cancelled(zarr_error *err, bool forked)
+static zarr_status parallel_fail_cancelled(zarr_error *err, bool forked)
 {
     return zr_fail(err, ZARR_ERR_CANCELLED,
                    forked ? "inherited through fork" : "cancelled");
@@ -133,10 +133,10 @@ static zarr_status parallel_inline(uint64_t n, const zarr_cancel *cancel, zr_ite
         zarr_status st;
 
         if (zr_is_cancelled(cancel))
-            return parallel_cancelled(err, false);
+            return parallel_fail_cancelled(err, false);
         st = fn(arg, i, 0, err);
         if (zr_fork_generation() != generation)
-            return parallel_cancelled(err, true);
+            return parallel_fail_cancelled(err, true);
         if (st != ZARR_OK) {
             if (err)
                 err->item = i;
@@ -158,7 +158,7 @@ static zarr_status parallel_result(const struct zr_job *job, zarr_error *err)
         return job->locked.status;
     }
     if (atomic_load(&job->cancelled))
-        return parallel_cancelled(err, false);
+        return parallel_fail_cancelled(err, false);
     return ZARR_OK;
 }
 
@@ -195,7 +195,7 @@ zarr_status zr_parallel_run(uint64_t n, const struct zr_parallel_options *opts,
     zr_pool_open_job(&job);
     zr_job_work(&job, 0);
     if (zr_fork_generation() != job.generation)
-        return parallel_cancelled(err, true);
+        return parallel_fail_cancelled(err, true);
     zr_pool_close_job(&job);
     return parallel_result(&job, err);
 }

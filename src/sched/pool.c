@@ -119,7 +119,7 @@ void zr_pool_setup(void)
     zr_pool_unlock();
 }
 
-bool zr_pool_closed_locked(void)
+bool zr_pool_is_closed_locked(void)
 {
     return the_pool.locked.closed;
 }
@@ -131,7 +131,7 @@ void zr_pool_want_locked(uint32_t n_threads)
     p->n_wanted = ZR_MAX(p->n_wanted, ZR_MIN(n_threads, (uint32_t)ZR_MAX_THREADS));
 }
 
-uint32_t zr_pool_alive_locked(void)
+uint32_t zr_pool_count_alive_locked(void)
 {
     return the_pool.locked.n_threads - the_pool.locked.n_blocked;
 }
@@ -143,7 +143,7 @@ static bool pool_reserve_locked(struct zr_pool_starts *starts)
     struct pool_state *p = &the_pool.locked;
     uint32_t i = 0;
 
-    if (starts->n == POOL_CALL_MAX || zr_pool_alive_locked() >= p->n_wanted)
+    if (starts->n == POOL_CALL_MAX || zr_pool_count_alive_locked() >= p->n_wanted)
         return false;
     while (i < ZR_MAX_THREADS && p->threads[i].state != POOL_FREE &&
            !(p->threads[i].state == POOL_RUNNING && p->threads[i].ended))
@@ -227,7 +227,7 @@ static bool pool_wait_locked(void)
         zr_pool_lock();
     }
     while (in_time && atomic_load(&the_pool.tokens) == 0 && !p->closed) {
-        const bool surplus = zr_pool_alive_locked() > p->n_wanted;
+        const bool surplus = zr_pool_count_alive_locked() > p->n_wanted;
 
         p->n_sleeping++;
         in_time = zr_cond_wait_until(&p->idle, &the_pool.mutex,
@@ -239,7 +239,7 @@ static bool pool_wait_locked(void)
         atomic_fetch_sub(&the_pool.tokens, 1);
         return true;
     }
-    return !p->closed && zr_pool_alive_locked() <= p->n_wanted;
+    return !p->closed && zr_pool_count_alive_locked() <= p->n_wanted;
 }
 
 /* ---- work ------------------------------------------------------------------- */

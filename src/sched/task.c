@@ -16,7 +16,7 @@ zarr_status zr_task_submit(struct zr_task *t, zarr_error *err)
 
     zr_pool_setup();
     zr_pool_lock();
-    closed = zr_pool_closed_locked();
+    closed = zr_pool_is_closed_locked();
     if (!closed) {
         zr_pool_put_task_locked(t);
         zr_pool_call_locked(1, &starts);
@@ -29,7 +29,7 @@ zarr_status zr_task_submit(struct zr_task *t, zarr_error *err)
 
     if (!zr_pool_start(&starts)) {
         zr_pool_lock();
-        dropped = zr_pool_alive_locked() == 0 && zr_pool_drop_task_locked(t);
+        dropped = zr_pool_count_alive_locked() == 0 && zr_pool_drop_task_locked(t);
         zr_pool_unlock();
     }
     if (dropped)

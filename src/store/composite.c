@@ -352,7 +352,7 @@ zarr_status zarr_store_open_composite(zarr_store **out, zarr_store *metadata_sto
                             .docs = zarr_store_ref(metadata_store),
                             .chunks = zarr_store_ref(chunk_store)};
     make.self = c;
-    make.memory_of = chunk_store;
+    make.memory_source = chunk_store;
     make.read_only = metadata_store->read_only && chunk_store->read_only;
     st = zr_store_make_native(out, &metadata_store->env, &make, zr_str_text(&url), opts,
                               err);

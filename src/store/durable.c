@@ -29,7 +29,7 @@ void zr_durable_deinit(struct zr_durable *d)
 }
 
 /* Its value, and the folders that the key before it is not in. */
-static uint32_t syncs_of(const char *key, const char *before)
+static uint32_t count_syncs(const char *key, const char *before)
 {
     uint32_t n = 1;
 
@@ -44,7 +44,7 @@ bool zr_durable_add(struct zr_durable *d, const char *key)
 
     if (!d->alone)
         return false;
-    d->n_syncs += syncs_of(key, before);
+    d->n_syncs += count_syncs(key, before);
     d->last = d->keys.bytes;
     zr_str_append(&d->keys, key, strlen(key) + 1);
     d->n++;

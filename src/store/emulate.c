@@ -49,7 +49,7 @@ static bool emulate_takes_lock(const zarr_store *s, const zarr_store_op *op)
     return !(op->flags & ZARR_STORE_OP_LOCKED) || zr_store_can(s, ZARR_STORE_CAP_LOCK);
 }
 
-bool zr_emulate_needed(const zarr_store *s, const zarr_store_op *op)
+bool zr_op_needs_emulation(const zarr_store *s, const zarr_store_op *op)
 {
     switch (op->verb) {
     case ZARR_STORE_GET:
@@ -73,7 +73,7 @@ static uint32_t emulate_version_flag(const zarr_store *s)
 
 /* ---- pins ---- */
 
-bool zr_emulate_only_pin(const zarr_store *s, const zarr_store_op *op)
+bool zr_emulate_is_only_pin(const zarr_store *s, const zarr_store_op *op)
 {
     return op->verb == ZARR_STORE_GET && (op->flags & ZR_STORE_OP_PINNED) && !s->native &&
            emulate_takes_range(s, op) && emulate_takes_memory(s, &op->mem);
@@ -110,7 +110,7 @@ static bool emulate_holds_lock(const zarr_store_op *op)
     return strcmp(held->key, op->key) == 0;
 }
 
-bool zr_emulate_only_lock(const zarr_store *s, const zarr_store_op *op)
+bool zr_emulate_is_only_lock(const zarr_store *s, const zarr_store_op *op)
 {
     return (op->verb == ZARR_STORE_PUT || op->verb == ZARR_STORE_ERASE) &&
            !emulate_takes_lock(s, op) && emulate_holds_lock(op) &&
@@ -266,7 +266,7 @@ static void emulate_cut(zarr_store *s, zarr_store_op *op, const zarr_memory *who
         st = zr_internal(err);
     else
         st = zr_mem_copy_bytes(s->env.memory, &op->mem, &part, n, &counters, err);
-    zr_op_copied(op, &counters);
+    zr_op_add_copies(op, &counters);
     op->done_bytes = st == ZARR_OK ? n : 0;
     zr_op_end(op, st, 0);
 }
@@ -375,7 +375,7 @@ static void emulate_by_bounce(zarr_store *s, zarr_store_op *op, zarr_error *err)
         st = zr_mem_copy_bytes(s->env.memory, &device, &host, op->done_bytes, &counters,
                                err);
 out:
-    zr_op_copied(op, &counters);
+    zr_op_add_copies(op, &counters);
     if (st != op->status)
         zr_op_end(op, st, 0);
     zr_free(s->env.alloc, block);

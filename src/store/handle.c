@@ -229,8 +229,8 @@ zarr_status zr_store_make_native(zarr_store **out, const struct zr_store_env *en
     s->run = s->vt.run;
     s->run_self = s->self;
     s->read_only = s->read_only || make->read_only;
-    if (make->memory_of && s->options.tensor_device_type == 0)
-        zr_store_default_memory(make->memory_of, &s->options.tensor_device_type,
+    if (make->memory_source && s->options.tensor_device_type == 0)
+        zr_store_default_memory(make->memory_source, &s->options.tensor_device_type,
                                 &s->options.tensor_device_id);
     ZR_TRY(handle_read_caps(s, err));
     *out = s;

@@ -46,7 +46,7 @@ zarr_status zr_key_validate(const char *key, size_t n, zarr_error *err)
             return key_fail(err, begin, "an empty, \".\" or \"..\" component");
         begin = i + 1;
     }
-    if (!key_is_ascii(key, n) && !zr_utf8_valid(key, n))
+    if (!key_is_ascii(key, n) && !zr_utf8_is_valid(key, n))
         return key_fail(err, 0, "not UTF-8");
     return ZARR_OK;
 }

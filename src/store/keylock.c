@@ -65,7 +65,7 @@ static bool keylock_wait_locked(struct zr_keylocks *k, const struct zr_keylock *
 
     k->locked.n_waiting++;
     zr_block_begin();
-    while (is_held && !zr_lock_wait_ended(wait)) {
+    while (is_held && !zr_lock_wait_is_over(wait)) {
         (void)zr_cond_wait_until(&k->locked.given, &k->locked.mutex,
                                  zr_lock_wait_due(wait));
         if (zr_lock_wait_is_long(wait)) {

@@ -269,7 +269,7 @@ int zr_local_dir_sync(const struct zr_local_dir *d);
 /* Fails with IO if a sync that belongs to no operation failed before. */
 zarr_status zr_local_synced_well(const struct zr_local *l, zarr_error *err);
 /* Keeps that it failed now. Returns IO. */
-zarr_status zr_local_sync_failed(struct zr_local *l, int os_code, zarr_error *err);
+zarr_status zr_local_sync_fail(struct zr_local *l, int os_code, zarr_error *err);
 /* Flushes the store if it cannot sync the folders. */
 zarr_status zr_local_sync_names(void *self, const char *keys, size_t n, zarr_error *err);
 
@@ -311,7 +311,7 @@ zarr_status zr_local_rename(void *self, const char *from, const char *to,
 zarr_status zr_local_clean(void *self, const char *prefix, uint64_t min_age_s,
                            uint64_t *n_removed, zarr_error *err);
 
-/* ---- local_place.c ---- */
+/* ---- local_same_folder.c ---- */
 bool zr_local_same(void *self, void *other);
 zarr_status zr_local_overlap(void *self, const char *a, void *other, const char *b,
                              bool *overlap, zarr_error *err);

@@ -111,7 +111,7 @@ static void lock_files_make(void)
     }
 }
 
-static struct lock_files *lock_files_of(uint32_t list)
+static struct lock_files *lock_files_at(uint32_t list)
 {
     zr_call_once(&lock_files_once, lock_files_make);
     return &lock_files[list];
@@ -123,7 +123,7 @@ int zr_lock_file_open(struct zr_lock_file *f, int dir, const char *name, int fla
     int os_code = 0;
 
     f->list = (uint32_t)(zr_map_hash(name, strlen(name)) % LOCK_FILE_LISTS);
-    l = lock_files_of(f->list);
+    l = lock_files_at(f->list);
     zr_mutex_lock(&l->mutex);
     do
         f->fd = openat(dir, name, flags, 0666);
@@ -161,7 +161,7 @@ int zr_lock_file_close(struct zr_lock_file *f)
     /* Releases first: a child that is forked after the file left the list keeps a
      * descriptor without a lock. Closes last: then another file may get the number. */
     lock_release(fd);
-    l = lock_files_of(f->list);
+    l = lock_files_at(f->list);
     zr_mutex_lock(&l->mutex);
     if (f->prev)
         f->prev->next = f->next;
@@ -190,7 +190,7 @@ static int lock_wait(const struct zr_local_lock *lk, struct zr_lock_wait *wait)
         if (i < LOCK_YIELDS)
             continue;
         (void)zr_lock_wait_due(wait);
-        if (zr_lock_wait_ended(wait))
+        if (zr_lock_wait_is_over(wait))
             return zr_is_cancelled(wait->cancel) ? ECANCELED : ETIMEDOUT;
         if (zr_lock_wait_is_long(wait)) {
             zr_local_lock_holders(lk->file.fd, lk->lock_name, holder);
@@ -322,8 +322,8 @@ static int lock_attempt(struct zr_local_lock *lk, struct zr_lock_wait *wait, boo
     return os_code;
 }
 
-static zarr_status lock_failed(const struct zr_local *l, const char *key, int os_code,
-                               zarr_error *err)
+static zarr_status fail_lock(const struct zr_local *l, const char *key, int os_code,
+                             zarr_error *err)
 {
     if (zr_local_lock_is_missing(os_code)) {
         const zarr_status st =
@@ -392,7 +392,7 @@ zarr_status zr_local_lock_take(struct zr_local *l, struct zr_local_lock *lk,
     zr_local_lock_give(l, lk);
     if (!create && *os_code == ENOENT)
         return zr_fail(err, ZARR_ERR_NOT_FOUND, "%s: no such key", key);
-    st = lock_failed(l, key, *os_code, err);
+    st = fail_lock(l, key, *os_code, err);
     if (st == ZARR_ERR_CANCELLED)
         *os_code = 0;
     else if (*os_code == ZR_LOCAL_NOWHERE)

@@ -156,7 +156,7 @@ zarr_status zr_local_open_value(struct zr_local *l, zarr_store_op *op, const cha
     return status;
 }
 
-static void read_failed(zarr_store_op *op, uint64_t n, uint64_t offset, zarr_error *err)
+static void fail_read(zarr_store_op *op, uint64_t n, uint64_t offset, zarr_error *err)
 {
     int os_code = errno;
 
@@ -260,7 +260,7 @@ static void read_range(struct zr_local *l, zarr_store_op *op, int fd,
             return;
         }
         if (got < 0) {
-            read_failed(op, n - done, offset + done, err);
+            fail_read(op, n - done, offset + done, err);
             return;
         }
         if (got == 0)

@@ -20,8 +20,8 @@ static bool rename_is_for_copy(int os_code)
            os_code == EOPNOTSUPP;
 }
 
-static zarr_status rename_failed(const char *from, const char *to, int os_code,
-                                 zarr_error *err)
+static zarr_status fail_rename(const char *from, const char *to, int os_code,
+                               zarr_error *err)
 {
     zarr_status st = rename_is_for_copy(os_code) ? ZARR_ERR_UNSUPPORTED : ZARR_ERR_IO;
 
@@ -60,7 +60,7 @@ zarr_status zr_local_rename(void *self, const char *from, const char *to, zarr_e
     if (os_code == 0 && renameat(a.fd, a.name, b.fd, b.name) != 0)
         os_code = errno;
     if (os_code != 0)
-        ZR_TRY(rename_failed(from, to, os_code, err));
+        ZR_TRY(fail_rename(from, to, os_code, err));
     atomic_fetch_add(&l->n_written, 1);
     os_code = zr_local_dir_commit(l, &b, NULL);
     if (os_code == 0)

@@ -34,7 +34,7 @@ zarr_status zr_local_synced_well(const struct zr_local *l, zarr_error *err)
                       "an earlier flush failed; later writes may be lost");
 }
 
-zarr_status zr_local_sync_failed(struct zr_local *l, int os_code, zarr_error *err)
+zarr_status zr_local_sync_fail(struct zr_local *l, int os_code, zarr_error *err)
 {
     atomic_store(&l->sync_os_code, os_code);
     return zr_fail_os(err, ZARR_ERR_IO, os_code, "cannot flush to the disk");
@@ -194,5 +194,5 @@ zarr_status zr_local_sync_names(void *self, const char *keys, size_t n, zarr_err
     zr_block_end();
     if (os_code == SYNC_UNABLE)
         return zr_local_flush(l, err);
-    return os_code == 0 ? ZARR_OK : zr_local_sync_failed(l, os_code, err);
+    return os_code == 0 ? ZARR_OK : zr_local_sync_fail(l, os_code, err);
 }

@@ -227,7 +227,7 @@ static zarr_status walk_add(struct local_walk *w, int dir, size_t dir_bytes,
     /* what erases reads nothing */
     if (type == WALK_UNREADABLE && !(w->flags & ZR_LOCAL_WALK_NO_LINKS))
         zr_log(&w->l->log, ZARR_LOG_WARN, "listing: %s cannot be read", w->path.ptr);
-    if (!zr_utf8_valid(name, n)) {
+    if (!zr_utf8_is_valid(name, n)) {
         zr_log(&w->l->log, ZARR_LOG_WARN, "listing: %s cannot be a key", w->path.ptr);
         goto out;
     }

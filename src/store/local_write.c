@@ -215,8 +215,8 @@ static int write_rename(struct zr_local *l, const struct zr_local_dir *dir,
     return zr_local_syncs_each(l, device) ? zr_local_dir_sync(dir) : 0;
 }
 
-static zarr_status write_failed(const struct zr_local *l, zarr_store_op *op, int os_code,
-                                const char *what, zarr_error *err)
+static zarr_status fail_write(const struct zr_local *l, zarr_store_op *op, int os_code,
+                              const char *what, zarr_error *err)
 {
     if (os_code == WRITE_TOLD)
         return op->status;
@@ -298,7 +298,7 @@ static zarr_status write_check_lock(const struct zr_local *l, zarr_store_op *op,
             op, zr_fail(err, ZARR_ERR_INVALID, "%s: write with %s", op->key, why), 0);
     os_code = zr_local_lock_is_at_key(l, lk, &is_there);
     if (os_code != 0)
-        return write_failed(l, op, os_code, "cannot look at its lock file", err);
+        return fail_write(l, op, os_code, "cannot look at its lock file", err);
     if (is_there)
         return ZARR_OK;
     lk->is_spent = !zr_local_lock_has_one_name(lk);
@@ -328,14 +328,14 @@ static zarr_status put_into_lock(struct zr_local *l, zarr_store_op *op,
     os_code = write_value(l, op, &file, from, err);
     lk->is_dirty = true;
     if (os_code != 0)
-        return write_failed(l, op, os_code, "cannot write", err);
+        return fail_write(l, op, os_code, "cannot write", err);
     /* Another process may have removed the lock file, by no right, and a writer may have
      * made its own since: half a value, which the rename would give the key. A small
      * value is written in the time that a look takes. */
     if (value_bytes(op) >= LOOK_FROM_BYTES || must_sync(l, op, lk->device))
         os_code = zr_local_lock_look(lk, &is_named);
     if (os_code != 0)
-        return write_failed(l, op, os_code, "cannot look at its lock file", err);
+        return fail_write(l, op, os_code, "cannot look at its lock file", err);
     lk->is_lost = lk->is_spent = !is_named;
     if (lk->is_lost)
         return lock_is_gone(op, err);
@@ -346,7 +346,7 @@ static zarr_status put_into_lock(struct zr_local *l, zarr_store_op *op,
     if (os_code == EEXIST && is_new)
         return write_conflict(op, err);
     if (os_code != 0)
-        return write_failed(l, op, os_code, "cannot replace", err);
+        return fail_write(l, op, os_code, "cannot replace", err);
     if (zr_local_owner_is_shut_out(&file.owners))
         zr_local_mode_set(l, op, file.fd, file.owners.old.mode);
     /* versions of whole seconds may come back with another value */
@@ -372,7 +372,7 @@ static zarr_status put_with_new_lock(struct zr_local *l, zarr_store_op *op,
     *lost = lk.is_lost;
     os_code = zr_local_lock_give(l, &lk);
     if (st == ZARR_OK && os_code != 0)
-        st = write_failed(l, op, os_code, "cannot close", err);
+        st = fail_write(l, op, os_code, "cannot close", err);
     return st;
 }
 
@@ -445,7 +445,7 @@ static zarr_status put_by_temp(struct zr_local *l, zarr_store_op *op, const void
     if (os_code == EEXIST && is_new)
         return write_conflict(op, err);
     if (os_code != 0)
-        return write_failed(l, op, os_code, "cannot write", err);
+        return fail_write(l, op, os_code, "cannot write", err);
     return zr_op_end(op, ZARR_OK, 0);
 }
 
@@ -490,7 +490,7 @@ zarr_status zr_local_put_part(void *self, void *lock, uint64_t offset,
         zr_local_owner_set(l, &op, file.fd, &file.owners);
     lk->is_dirty = true;
     os_code = write_all(lk->file.fd, from, offset, part->bytes);
-    return os_code == 0 ? ZARR_OK : write_failed(l, &op, os_code, "cannot write", err);
+    return os_code == 0 ? ZARR_OK : fail_write(l, &op, os_code, "cannot write", err);
 }
 
 /* ---- ERASE ---- */
@@ -515,7 +515,7 @@ static zarr_status erase_in_dir(struct zr_local *l, zarr_store_op *op,
         os_code = zr_local_dir_commit(l, dir, lk ? &lk->device : NULL);
     }
     if (os_code != 0)
-        return write_failed(l, op, os_code, "cannot erase", err);
+        return fail_write(l, op, os_code, "cannot erase", err);
     op->version = (zarr_store_version){{0}};
     return zr_op_end(op, ZARR_OK, 0);
 }
@@ -546,7 +546,7 @@ static zarr_status erase_without_lock(struct zr_local *l, zarr_store_op *op,
         st = zr_op_end(op, zr_fail(err, ZARR_ERR_NOT_FOUND, "%s: no such key", op->key),
                        0);
     else if (os_code != 0)
-        st = write_failed(l, op, os_code, "cannot erase", err);
+        st = fail_write(l, op, os_code, "cannot erase", err);
     else
         st = erase_in_dir(l, op, &dir, NULL, err);
     zr_local_dir_close(&dir);
@@ -589,7 +589,7 @@ static zarr_status flush_in_turn(struct zr_local *l, zarr_error *err)
         atomic_store(&l->n_synced, n_written);
         return ZARR_OK;
     }
-    return zr_local_sync_failed(l, os_code, err);
+    return zr_local_sync_fail(l, os_code, err);
 }
 
 static void flush_in_child(void *arg)

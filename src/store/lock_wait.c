@@ -22,7 +22,7 @@ void zr_lock_rules_read(struct zr_lock_rules *out, const struct zr_store_env *en
     out->warn_ns = env->lock_warn_ns > 0 ? env->lock_warn_ns : WAIT_WARN_NS;
 }
 
-bool zr_lock_wait_ended(const struct zr_lock_wait *w)
+bool zr_lock_wait_is_over(const struct zr_lock_wait *w)
 {
     return zr_is_cancelled(w->cancel) ||
            (w->begun_ns > 0 && w->rules->limit_ns > 0 &&

@@ -49,9 +49,9 @@ static zarr_status memory_open(void **self, const struct zr_store_env *env,
     m->id = zr_random_u64();
     zr_keylocks_init(&m->keylocks, env, opts);
     ZR_TRY(zr_backend_find(env->memory, type, &m->backend, err));
-    m->backend = zr_allocator_of(env->memory, m->backend);
+    m->backend = zr_backend_allocator(env->memory, m->backend);
     ZR_TRY(zr_backend_find(env->memory, ZARR_DEVICE_CPU, &m->host, err));
-    m->host = zr_allocator_of(env->memory, m->host);
+    m->host = zr_backend_allocator(env->memory, m->host);
     /* Only where the values are: bytes that must cross are copied by the caller, who
      * copies many at once. */
     m->device_types[m->n_device_types++] = ZARR_DEVICE_CPU;
@@ -110,7 +110,7 @@ static void memory_read_value(struct memory_store *m, zarr_store_op *op,
         st = zr_internal(err);
     else if (n > 0)
         st = zr_mem_copy_bytes(m->env.memory, &op->mem, &from, n, &counters, err);
-    zr_op_copied(op, &counters);
+    zr_op_add_copies(op, &counters);
     if (st == ZARR_OK)
         op->done_bytes = n;
     zr_op_end(op, st, 0);
@@ -224,7 +224,7 @@ static void memory_put(struct memory_store *m, zarr_store_op *op, zarr_error *er
     if (op->mem.bytes > 0)
         ZR_TRY(zr_mem_copy_bytes(m->env.memory, &v->mem, &op->mem, op->mem.bytes,
                                  &counters, err));
-    zr_op_copied(op, &counters);
+    zr_op_add_copies(op, &counters);
     ZR_TRY(memory_change_with_lock(m, op, v, err));
     v = NULL; /* the table's */
     op->done_bytes = op->object_bytes = op->mem.bytes;

@@ -84,7 +84,7 @@ zarr_status zr_store_call_end(const zarr_store *s, struct zr_foreign *f, zarr_st
     if (st == ZARR_OK)
         return st;
     if (!s->native)
-        st = zr_foreign_failed(f, st, true, "the %s store", s->name);
+        st = zr_foreign_fail(f, st, true, "the %s store", s->name);
     zr_error_operation(err, operation);
     return st;
 }

@@ -30,7 +30,7 @@ void zr_op_begin(zarr_store_op *op)
     op->status = ZARR_ERR_INTERNAL; /* until the store sets it */
 }
 
-void zr_op_copied(zarr_store_op *op, const struct zr_copy_counters *c)
+void zr_op_add_copies(zarr_store_op *op, const struct zr_copy_counters *c)
 {
     op->up_bytes += c->bytes_up;
     op->down_bytes += c->bytes_down;
@@ -170,7 +170,7 @@ void zr_op_distrust(const zarr_store *s, zarr_store_op *op, zarr_error *err)
 
 #define RUN_CANCEL_NS UINT64_C(20000000) /* how often a waiter looks at `cancel` */
 
-zarr_status zr_op_failed(const zarr_store_op *op, zarr_error *err)
+zarr_status zr_op_fail(const zarr_store_op *op, zarr_error *err)
 {
     static const uint32_t operations[] = {
         [ZARR_STORE_GET] = ZARR_OPERATION_READ,
@@ -350,7 +350,7 @@ zarr_status zr_store_run_one(zarr_store *s, zarr_store_op *op, zarr_error *err)
         st = zr_cancel_check(op->cancel, err);
     if (st != ZARR_OK) {
         zr_op_end(op, st, 0);
-        return zr_op_failed(op, err);
+        return zr_op_fail(op, err);
     }
     zr_op_begin(op);
     if (!s->native)
@@ -359,12 +359,12 @@ zarr_status zr_store_run_one(zarr_store *s, zarr_store_op *op, zarr_error *err)
         st = zr_keylocks_take(&s->keylocks, &lock, &wait, err);
         if (st != ZARR_OK) {
             zr_op_end(op, st, st == ZARR_ERR_CANCELLED ? 0 : ETIMEDOUT);
-            return zr_op_failed(op, err);
+            return zr_op_fail(op, err);
         }
     }
     if (locks && run_lock_begin(s, op, &own, err) != ZARR_OK)
         return op->status;
-    if (zr_emulate_needed(s, op))
+    if (zr_op_needs_emulation(s, op))
         zr_emulate_run(s, op, err);
     else
         s->run(s->run_self, op, err);
@@ -373,7 +373,7 @@ zarr_status zr_store_run_one(zarr_store *s, zarr_store_op *op, zarr_error *err)
     if (locks)
         run_lock_end(s, op, &own);
     run_log(s, op);
-    return op->status == ZARR_OK ? ZARR_OK : zr_op_failed(op, err);
+    return op->status == ZARR_OK ? ZARR_OK : zr_op_fail(op, err);
 }
 
 /* ---- several operations ---- */

@@ -73,7 +73,7 @@ void zr_lock_rules_read(struct zr_lock_rules *out, const struct zr_store_env *en
 /* When to look again: the warning or the end of the wait is due, or it may be cancelled.
  * UINT64_MAX: never. The first call starts the clock. */
 uint64_t zr_lock_wait_due(struct zr_lock_wait *w);
-bool zr_lock_wait_ended(const struct zr_lock_wait *w);
+bool zr_lock_wait_is_over(const struct zr_lock_wait *w);
 /* Whether to warn now. */
 bool zr_lock_wait_is_long(const struct zr_lock_wait *w);
 /* A cancel object that is always set. zr_store_lock() knows it: such a wait ends at once.
@@ -160,7 +160,7 @@ struct zr_store_native_make {
     const struct zr_store_native *native;
     void *self; /* moved */
     bool read_only;
-    const zarr_store *memory_of; /* whose default memory is used; NULL: of none */
+    const zarr_store *memory_source; /* whose default memory is used; NULL: of none */
 };
 /* Makes its handle. Of the options only ZARR_STORE_READ_ONLY and the default memory may
  * be set. */
@@ -174,7 +174,7 @@ zarr_store *zr_store_of_key(const zarr_store *s, const char *key);
 /* ---- one operation ----------------------------------------------------------------- */
 
 /* Adds copies between host and device memory to op's counters. */
-void zr_op_copied(zarr_store_op *op, const struct zr_copy_counters *c);
+void zr_op_add_copies(zarr_store_op *op, const struct zr_copy_counters *c);
 /* Resets the results in op: done_bytes and the members after it. */
 void zr_op_begin(zarr_store_op *op);
 /* Sets op's status and os_code. Returns status, for use as `return zr_op_end(...)`. */
@@ -202,7 +202,7 @@ void zr_op_run_foreign(void *store, zarr_store_op *op, zarr_error *err);
 void zr_op_distrust(const zarr_store *s, zarr_store_op *op, zarr_error *err);
 
 /* Sets the key and the operation in the error of op, which failed. Returns its status. */
-zarr_status zr_op_failed(const zarr_store_op *op, zarr_error *err);
+zarr_status zr_op_fail(const zarr_store_op *op, zarr_error *err);
 
 /* Ends a call of the application for one key: the error names the store and, if the store
  * does not, the key. */
@@ -217,15 +217,15 @@ zarr_status zr_store_call_end(const zarr_store *s, struct zr_foreign *f, zarr_st
                               uint32_t operation, zarr_error *err);
 
 /* True if the store cannot do op without emulation. */
-bool zr_emulate_needed(const zarr_store *s, const zarr_store_op *op);
+bool zr_op_needs_emulation(const zarr_store *s, const zarr_store_op *op);
 /* Whether op is a GET through a pin that the store itself can do otherwise. begin() makes
  * a plain GET of it, end() makes it pinned again and checks the version. */
-bool zr_emulate_only_pin(const zarr_store *s, const zarr_store_op *op);
+bool zr_emulate_is_only_pin(const zarr_store *s, const zarr_store_op *op);
 void zr_emulate_pin_begin(const zarr_store *s, zarr_store_op *op);
 void zr_emulate_pin_end(zarr_store_op *op, zarr_error *err);
 /* Whether op is a write by the holder of a lock of this handle, which the store itself
  * can do without that lock. begin() makes it such a write, and it stays one. */
-bool zr_emulate_only_lock(const zarr_store *s, const zarr_store_op *op);
+bool zr_emulate_is_only_lock(const zarr_store *s, const zarr_store_op *op);
 void zr_emulate_lock_begin(zarr_store_op *op);
 /* Does op by other operations. UNSUPPORTED if they could not give the same guarantee. */
 void zr_emulate_run(zarr_store *s, zarr_store_op *op, zarr_error *err);

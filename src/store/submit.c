@@ -115,7 +115,7 @@ static void batch_unref(struct store_batch *b)
 
 /* ---- operations that the store does itself ---- */
 
-static void batch_native_done(void *arg, zarr_store_op *op, const zarr_error *err)
+static void batch_native_finish(void *arg, zarr_store_op *op, const zarr_error *err)
 {
     struct store_batch *b = arg;
     zr_store_done_fn done = b->done;
@@ -134,7 +134,7 @@ static void batch_native_done(void *arg, zarr_store_op *op, const zarr_error *er
         zr_keylocks_give(&b->store->keylocks, op->tag);
     op->tag = NULL;
     if (op->status != ZARR_OK)
-        (void)zr_op_failed(op, &own);
+        (void)zr_op_fail(op, &own);
     batch_unref(b); /* before done(), which may free what the batch needs */
     done(done_arg, op, op->status != ZARR_OK ? &own : NULL);
 }
@@ -208,7 +208,7 @@ static void batch_task(void *arg)
 }
 
 /* As many threads as operations that should be in flight. */
-static uint32_t batch_threads_wanted(const zarr_store *s, uint64_t n_ops)
+static uint32_t batch_count_threads(const zarr_store *s, uint64_t n_ops)
 {
     uint32_t n = s->caps.parallel != 0 ? s->caps.parallel : zr_cpu_count();
 
@@ -237,7 +237,7 @@ static void submit_start(struct store_batch *b)
     atomic_init(&b->ops_left, b->n_ops);
     batch_link(b);
     if (b->is_native)
-        s->vt.submit(s->self, b->op, b->n_ops, batch_native_done, b);
+        s->vt.submit(s->self, b->op, b->n_ops, batch_native_finish, b);
     else
         here = batch_work(b);
     if (here)
@@ -250,14 +250,14 @@ enum submit_way {
     SUBMIT_REFUSED
 };
 
-static enum submit_way submit_way_of(const zarr_store *s, const zarr_store_op *op,
-                                     zarr_error *err)
+static enum submit_way choose_submit_way(const zarr_store *s, const zarr_store_op *op,
+                                         zarr_error *err)
 {
     if (zr_op_check(s, op, err) != ZARR_OK)
         return SUBMIT_REFUSED;
     return s->vt.submit && (op->tag || !zr_op_waits(s, op)) && !zr_op_locks(s, op) &&
-                   (!zr_emulate_needed(s, op) || zr_emulate_only_pin(s, op) ||
-                    zr_emulate_only_lock(s, op))
+                   (!zr_op_needs_emulation(s, op) || zr_emulate_is_only_pin(s, op) ||
+                    zr_emulate_is_only_lock(s, op))
                ? SUBMIT_NATIVE
                : SUBMIT_TASKED;
 }
@@ -268,8 +268,7 @@ static zarr_status submit_prepare(struct store_batch **out, zarr_store *s,
                                   void *arg, zarr_error *err)
 {
     /* one of the threads is the caller's */
-    uint32_t n_tasks =
-        way == SUBMIT_NATIVE || n == 0 ? 0 : batch_threads_wanted(s, n) - 1;
+    uint32_t n_tasks = way == SUBMIT_NATIVE || n == 0 ? 0 : batch_count_threads(s, n) - 1;
     zarr_status st = n == 0 ? ZARR_OK : batch_create(out, s, n, n_tasks, err);
 
     if (st == ZARR_OK && n > 0) {
@@ -290,7 +289,7 @@ static void submit_fill(zarr_store *s, zarr_store_op **ops, uint64_t n,
 
     for (uint64_t i = 0; i < n; i++) {
         zarr_store_op *op = ops[i];
-        const enum submit_way way = submit_way_of(s, op, &err);
+        const enum submit_way way = choose_submit_way(s, op, &err);
         struct store_batch *b = way == SUBMIT_REFUSED ? NULL : batch[way];
 
         if (way != SUBMIT_REFUSED && !b) /* not counted before: a bug of ours */
@@ -302,7 +301,7 @@ static void submit_fill(zarr_store *s, zarr_store_op **ops, uint64_t n,
         zr_op_begin(op);
         if (way == SUBMIT_NATIVE && (op->flags & ZR_STORE_OP_PINNED) && !s->native)
             zr_emulate_pin_begin(s, op);
-        else if (way == SUBMIT_NATIVE && zr_emulate_only_lock(s, op))
+        else if (way == SUBMIT_NATIVE && zr_emulate_is_only_lock(s, op))
             zr_emulate_lock_begin(op);
         b->op[used[way]++] = op;
     }
@@ -325,7 +324,7 @@ static struct zr_keylock *submit_lock(zarr_store *s, zarr_store_op **ops, uint64
         locks = zr_calloc(s->env.alloc, bytes, sizeof *locks);
     for (uint64_t i = 0; locks && i < n; i++)
         if (zr_op_waits(s, ops[i]) && zr_op_check(s, ops[i], &err) == ZARR_OK &&
-            !zr_emulate_needed(s, ops[i]) &&
+            !zr_op_needs_emulation(s, ops[i]) &&
             zr_keylocks_try(&s->keylocks, &locks[i], ops[i]->key))
             ops[i]->tag = &locks[i];
     return locks;
@@ -353,7 +352,7 @@ void zr_store_submit(zarr_store *s, zarr_store_op **ops, uint64_t n,
         s); /* the last done() may free the caller's reference during this call */
     locks = submit_lock(s, ops, n);
     for (uint64_t i = 0; i < n; i++)
-        n_way[submit_way_of(s, ops[i], &err)]++;
+        n_way[choose_submit_way(s, ops[i], &err)]++;
     st = submit_prepare(&batch[SUBMIT_NATIVE], s, SUBMIT_NATIVE, n_way[SUBMIT_NATIVE],
                         done, arg, &err);
     if (st == ZARR_OK)

@@ -91,7 +91,7 @@ static zarr_status edit_consolidated_v3(void *arg, const struct zr_doc *old,
                                         struct zr_str *text, zarr_error *err)
 {
     struct consolidating *c = arg;
-    const struct zr_meta_env env = zr_meta_env_of(c->ctx, true);
+    const struct zr_meta_env env = zr_meta_env_make(c->ctx, true);
     struct zr_json_doc in, made;
     struct zr_json *root = NULL;
     struct zr_group_meta meta;
@@ -103,7 +103,7 @@ static zarr_status edit_consolidated_v3(void *arg, const struct zr_doc *old,
     ZR_TRY(zr_doc_parse(&in, old, &c->ctx->limits, err));
     zr_json_set(&in, in.root, "consolidated_metadata",
                 zr_consolidated_write_v3(&in, c->meta + 1, c->nodes.n - 1));
-    if (!zr_json_ok(&in))
+    if (!zr_json_is_ok(&in))
         ZR_TRY(zr_fail_memory(err, in.arena.used_bytes));
     ZR_TRY(zr_group_meta_parse(&meta, &env, 3, in.root, NULL, err));
     ZR_TRY(zr_group_meta_write(&meta, &made, &root, err));
@@ -146,7 +146,7 @@ static zarr_status edit_consolidated_v2(void *arg, const struct zr_doc *old,
         ZR_TRY(must_be_consolidated(c, old, err));
     ZR_TRY(read_nodes(c, err));
     root = zr_consolidated_write_v2(&made, c->meta, c->nodes.n);
-    if (!root || !zr_json_ok(&made))
+    if (!root || !zr_json_is_ok(&made))
         ZR_TRY(zr_fail_memory(err, made.arena.used_bytes));
     zr_json_write(root, 0, text);
 out:

@@ -31,7 +31,7 @@ static zarr_status depends_on_mark(const struct zr_copy *c, const char *path,
 {
     const struct zr_find where = {
         .store = c->src, .path = path, .format = 2, .array = true};
-    const struct zr_meta_env env = zr_meta_env_of(c->ctx, true);
+    const struct zr_meta_env env = zr_meta_env_make(c->ctx, true);
     struct zr_parsed *attrs = NULL;
     struct zr_array_meta meta = {0};
     struct zr_found found;
@@ -46,7 +46,7 @@ static zarr_status depends_on_mark(const struct zr_copy *c, const char *path,
     ZR_TRY(zr_attrs_read(&attrs, c->src, path, err));
     ZR_TRY(zr_array_meta_parse(&meta, &env, 2, found.parsed->json.root,
                                attrs ? attrs->json.root : NULL, err));
-    *depends = zr_array_meta_shuffle_unclear(&meta, &zero);
+    *depends = zr_array_meta_shuffle_is_unclear(&meta, &zero);
 out:
     zr_array_meta_deinit(&meta);
     zr_parsed_free(attrs);

@@ -1,10 +1,9 @@
 /*
  * tree/migrate.c - the first half of migrating a hierarchy to the other format: walks the
  * hierarchy, converts each node's documents, and has them compared with what already
- * exists (migrate_old.c). Nothing is written here. A node that the other format cannot
- * express stops the migration before it begins. Each such node is reported, not only the
- * first.
- * Thread class: plain functions.
+ * exists (migrate_compare.c). Nothing is written here. A node that the other format
+ * cannot express stops the migration before it begins. Each such node is reported, not
+ * only the first. Thread class: plain functions.
  */
 #include "array/array.h"
 #include "tree/migrate_int.h"
@@ -58,7 +57,7 @@ static zarr_status convert_array(struct zr_migration *m, struct zr_migrated *nod
     if (m->to == 2)
         node->attributes.root = made.attributes ? zr_json_copy(&m->made, made.attributes)
                                                 : zr_json_new(&m->made, ZR_JSON_OBJECT);
-    st = zr_migration_missing(m, node, array, err);
+    st = zr_migration_keep_missing(m, node, array, err);
     if (st != ZARR_OK)
         zr_path_prefix(err, st, node->path);
 out:
@@ -70,7 +69,7 @@ out:
 static zarr_status convert_group(struct zr_migration *m, struct zr_migrated *node,
                                  const struct zr_json *root, zarr_error *err)
 {
-    const struct zr_meta_env env = zr_meta_env_of(m->ctx, true);
+    const struct zr_meta_env env = zr_meta_env_make(m->ctx, true);
     struct zr_parsed *attrs = NULL;
     struct zr_group_meta meta = {0};
     zarr_status st = ZARR_OK;
@@ -109,7 +108,7 @@ static zarr_status prepare_node(struct zr_migration *m, struct zr_migrated *node
         m->from == 2 && zr_meta_other_member(root, 2, node->kind == ZARR_NODE_ARRAY);
     ZR_TRY(node->kind == ZARR_NODE_GROUP ? convert_group(m, node, root, err)
                                          : convert_array(m, node, err));
-    if (!zr_json_ok(&m->made))
+    if (!zr_json_is_ok(&m->made))
         ZR_TRY(zr_fail_memory(err, m->made.arena.used_bytes));
     if (m->to == 2) {
         ZR_TRY(zr_migration_check_kind(m, node, err));

@@ -1,6 +1,6 @@
 /*
  * tree/migrate_int.h - a migration under way. migrate.c finds and converts the nodes,
- * migrate_missing.c keeps missing values, migrate_old.c compares with what is already
+ * migrate_missing.c keeps missing values, migrate_compare.c compares with what is already
  * there, migrate_write.c writes. Only for
  * this room.
  */
@@ -63,8 +63,8 @@ zarr_status zr_migration_check_kind(const struct zr_migration *m,
                                     const struct zr_migrated *node, zarr_error *err);
 /* Changes the node's new documents so that the missing value of this array, the node
  * before the migration, stays. UNSUPPORTED: elements of missing chunks would change. */
-zarr_status zr_migration_missing(struct zr_migration *m, struct zr_migrated *node,
-                                 zarr_array *array, zarr_error *err);
+zarr_status zr_migration_keep_missing(struct zr_migration *m, struct zr_migrated *node,
+                                      zarr_array *array, zarr_error *err);
 /* Writes and deletes everything. With DRY_RUN only reports it. */
 zarr_status zr_migration_write(struct zr_migration *m, zarr_error *err);
 

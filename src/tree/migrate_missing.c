@@ -57,8 +57,8 @@ out:
     return st;
 }
 
-zarr_status zr_migration_missing(struct zr_migration *m, struct zr_migrated *node,
-                                 zarr_array *array, zarr_error *err)
+zarr_status zr_migration_keep_missing(struct zr_migration *m, struct zr_migrated *node,
+                                      zarr_array *array, zarr_error *err)
 {
     struct zr_missing_change change;
     bool all = true;

@@ -326,7 +326,7 @@ static void skip_empty(struct reencode_work *w)
     r->result.bytes_empty = zr_add_cap(r->result.bytes_empty, bytes);
 }
 
-static bool any_box(struct reencode_work *w)
+static bool has_box(struct reencode_work *w)
 {
     if (!w->sparse)
         return zr_box_walk_next(&w->s.boxes);
@@ -341,7 +341,7 @@ static bool next_box(struct reencode_work *w, struct reencode_slot *slot)
 {
     const struct zr_box_walk *b = &w->s.boxes;
 
-    while (any_box(w)) {
+    while (has_box(w)) {
         uint64_t total;
 
         memcpy(slot->box.start, b->start, sizeof b->start);

@@ -70,9 +70,9 @@ zarr_status zr_reencode_finish(struct zr_reencode *r, zarr_error *err);
 
 /* Changes the planned documents of the array `made`, at path, so that the missing value
  * of its source stays. */
-zarr_status zr_reencode_missing(struct zr_reencode *r, const zarr_array *source,
-                                const zarr_array *made, const char *path,
-                                zarr_error *err);
+zarr_status zr_reencode_keep_missing(struct zr_reencode *r, const zarr_array *source,
+                                     const zarr_array *made, const char *path,
+                                     zarr_error *err);
 
 /* Tells the caller if readers of OME-Zarr will not find the metadata of this group. */
 zarr_status zr_reencode_ome(struct zr_reencode *r, const char *attributes,

@@ -43,9 +43,9 @@ out:
 }
 
 /* Reads a planned document. *out stays NULL if there is none. */
-static zarr_status planned(struct zr_json_doc *doc, struct zr_reencode *r,
-                           const char *path, const char *name, struct zr_json **out,
-                           zarr_error *err)
+static zarr_status read_planned(struct zr_json_doc *doc, struct zr_reencode *r,
+                                const char *path, const char *name, struct zr_json **out,
+                                zarr_error *err)
 {
     const struct zr_doc_source src = {
         .store = r->target, .path = path, .name = name, .large = true};
@@ -90,13 +90,13 @@ static zarr_status change_documents(struct zr_reencode *r, const char *path,
     struct zr_json *root = NULL, *attributes = NULL;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(planned(doc, r, path, name, &root, err));
+    ZR_TRY(read_planned(doc, r, path, name, &root, err));
     if (format == 2)
-        ZR_TRY(planned(doc, r, path, ZR_DOC_ATTRS, &attributes, err));
+        ZR_TRY(read_planned(doc, r, path, ZR_DOC_ATTRS, &attributes, err));
     if (format == 2 && !attributes)
         attributes = zr_json_new(doc, ZR_JSON_OBJECT);
     zr_missing_apply(c, doc, root, attributes);
-    if (!zr_json_ok(doc))
+    if (!zr_json_is_ok(doc))
         ZR_TRY(zr_fail_memory(err, doc->arena.used_bytes));
     ZR_TRY(put(r, path, name, root, err));
     if (attributes)
@@ -105,8 +105,9 @@ out:
     return st;
 }
 
-zarr_status zr_reencode_missing(struct zr_reencode *r, const zarr_array *source,
-                                const zarr_array *made, const char *path, zarr_error *err)
+zarr_status zr_reencode_keep_missing(struct zr_reencode *r, const zarr_array *source,
+                                     const zarr_array *made, const char *path,
+                                     zarr_error *err)
 {
     const int32_t format = zarr_array_zarr_format(made);
     struct zr_missing_change change = {0};

@@ -54,8 +54,8 @@ static zarr_status spec_same(zarr_array *array, zarr_array_spec *spec, zarr_erro
 }
 
 /* Members of `changes` for arrays of another rank are ignored for this array. */
-static void spec_changed(const struct zr_reencode *r, zarr_array *array,
-                         zarr_array_spec *spec)
+static void spec_apply_changes(const struct zr_reencode *r, zarr_array *array,
+                               zarr_array_spec *spec)
 {
     *spec = r->changes;
     spec->like = array;
@@ -79,7 +79,7 @@ static zarr_status plan_like(struct zr_reencode *r, zarr_array *array,
     zarr_status st = ZARR_OK;
 
     if (r->opts.changes || other)
-        spec_changed(r, array, &spec);
+        spec_apply_changes(r, array, &spec);
     else
         ZR_TRY(spec_same(array, &spec, err));
     st = zarr_array_create(&made, r->target, dst_path, &spec, NULL, err);
@@ -113,7 +113,7 @@ static zarr_status plan_array(struct zr_reencode *r, const char *src_path,
     if (!same_elements_as(array, made))
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
                        "/%s: the new array has another shape or data type", src_path));
-    ZR_TRY(zr_reencode_missing(r, array, made, dst_path, err));
+    ZR_TRY(zr_reencode_keep_missing(r, array, made, dst_path, err));
     r->result.bytes = zr_add_cap(r->result.bytes, zr_decoded_bytes(array));
     r->result.n_arrays++;
 out:

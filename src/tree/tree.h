@@ -11,7 +11,7 @@
 #include <zarrc/group.h>
 #include <zarrc/io.h>
 #include <zarrc/node.h>
-#include <zarrc/stored.h>
+#include <zarrc/blocks.h>
 
 /* zarr_node_copy() without a job object at the destination, where the caller has one. */
 zarr_status zr_node_copy_plain(zarr_store *src, const char *src_path, zarr_store *dst,

@@ -13,10 +13,10 @@ from every_type import CHUNKS, CODECS_V2, SHAPE, TYPES, TYPES_V2, spelled_v2
 from zarrc_ctypes import Context
 
 LISTED = run("list", "--json", "dtypes").json["dtypes"]
-V2_OF = {row["v3"]: row["v2"] for row in LISTED if row["v3"] and row["v2"] and row["v2"] != "|O"}  # CODECS_V2 have these
+V2_NAMES = {row["v3"]: row["v2"] for row in LISTED if row["v3"] and row["v2"] and row["v2"] != "|O"}  # CODECS_V2 have these
 ROWS = {f"v3-{name}": (cases.document_v3(*TYPES[name][:3], SHAPE, CHUNKS), TYPES[name][3]) for name in TYPES}
-ROWS |= {f"v2-{name}": (cases.document_v2(*spelled_v2(name, V2_OF[name]), SHAPE, CHUNKS), TYPES[name][3])
-         for name in TYPES if name in V2_OF}
+ROWS |= {f"v2-{name}": (cases.document_v2(*spelled_v2(name, V2_NAMES[name]), SHAPE, CHUNKS), TYPES[name][3])
+         for name in TYPES if name in V2_NAMES}
 ROWS |= {f"v2-{name}": (cases.document_v2(dtype, fill, SHAPE, CHUNKS, filters=filters), data)
          for name, (dtype, fill, filters, data) in (CODECS_V2 | TYPES_V2).items()}
 # The error of plot for types that are not numbers.

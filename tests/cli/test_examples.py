@@ -103,7 +103,7 @@ COMMANDS = re.findall(r"^  ([a-z]+) ", run("--help").text.split("commands:")[1].
 NEW = {"create", "import", "cp", "mv", "reencode"}  # their last node must not exist
 
 
-def examples_of(command):
+def find_examples(command):
     text = run(command, "--help").text.partition("\nexamples:\n")[2]
     return re.findall(r"^  (\S.*)$", text, re.M)
 
@@ -121,7 +121,7 @@ def remove_what_is_made(command, line, folder):
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_examples_of_command(command, model, tmp_path):
-    lines = examples_of(command)
+    lines = find_examples(command)
     assert lines
     for number, line in enumerate(lines):
         if re.search(r"\| jq\b", line) and not shutil.which("jq"):
@@ -216,12 +216,12 @@ def test_manual_shows_only_examples():
             if "#include" in text:
                 assert any(text in program for program in programs), page.name
             elif not text.startswith("typedef"):
-                assert text == "ccprogram.c$(pkg-config--cflags--libszarrc)", page.name  # tests/embed/installed
+                assert text == "ccprogram.c$(pkg-config--cflags--libszarrc)", page.name  # tests/embed/run_installed
 
 
 # ---- commands that sentences mention ----
 
-def mentioned():
+def find_mentioned():
     for document in DOCUMENTS:
         for span in re.findall(r"`(zarrc [^`\n]*)`", document.read_text()):
             yield document.name, span
@@ -229,7 +229,7 @@ def mentioned():
 
 def test_mentioned_commands_exist():
     helps = {command: run(command, "--help").text for command in COMMANDS}
-    found = list(mentioned())
+    found = list(find_mentioned())
     assert len(found) > 5
     for document, span in found:
         words = span.partition("|")[0].split()[1:]

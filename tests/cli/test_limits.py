@@ -17,7 +17,7 @@ def store(tmp_path, text):
     return tmp_path / "a"
 
 
-def nested(depth):
+def nest(depth):
     value = 1
     for _ in range(depth):
         value = [value]
@@ -45,7 +45,7 @@ def test_a_limit_is_raised(zarrc, tmp_path, name):
 
 def test_defaults_take_what_zarr_python_writes(zarrc, tmp_path):
     """Nested 900 deep, an attribute and a text of 2 MB: far beyond the untrusted limits."""
-    a = store(tmp_path, document(4, attributes={"deep": nested(900), "xml": "x" * 2_000_000}))
+    a = store(tmp_path, document(4, attributes={"deep": nest(900), "xml": "x" * 2_000_000}))
     assert zarrc("cat", f"{a}[0]").text == "0\n"
     for option in ("json_depth", "string_bytes"):
         assert f"limit {option} " in zarrc("cat", "--untrusted", "--limit",

@@ -23,7 +23,7 @@ def raw(tmp_path_factory):
     return path
 
 
-def written(*arguments, limit=None):
+def count_written(*arguments, limit=None):
     """Bytes that zarrc hands to write calls. limit: RLIMIT_AS."""
     import resource
 
@@ -46,7 +46,7 @@ ONE_SHARD = ["--shards=96,1024,1024", "--chunks=32,64,64", "-C", "none"]
 
 def test_import_into_a_large_shard(zarrc, tmp_path, raw):
     a = tmp_path / "x.zarr"
-    assert written(*IMPORT, raw, a, *ONE_SHARD, limit=200 * MIB) < 1.05 * SIZE
+    assert count_written(*IMPORT, raw, a, *ONE_SHARD, limit=200 * MIB) < 1.05 * SIZE
     assert (zarr.open_array(a)[:].ravel() == np.fromfile(raw, "u1")).all()
     nothing = peak("version")
     assert peak(*IMPORT, "--force", raw, a, *ONE_SHARD) - nothing < 32 * 1024
@@ -63,7 +63,7 @@ def test_reencode_into_large_shards(zarrc, tmp_path, raw):
     a, b = tmp_path / "x.zarr", tmp_path / "y.zarr"
     zarrc(*IMPORT, raw, a, "--chunks=32,64,64", "-C", "none")
     command = ["reencode", "-q", "--mem=16M", "-j2", a, b, "--shards=96,1024,512", "--chunks=32,64,64"]
-    assert written(*command, limit=200 * MIB) < 1.05 * SIZE
+    assert count_written(*command, limit=200 * MIB) < 1.05 * SIZE
     assert (zarr.open_array(b)[:].ravel() == np.fromfile(raw, "u1")).all()
     nothing = peak("version")
     assert peak(*command, "--force", "--verify") - nothing < 40 * 1024

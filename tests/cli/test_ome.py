@@ -19,7 +19,7 @@ def make(path, form, attributes, group=""):
     image.create_group("below", attributes=attributes)
 
 
-def warnings_of(zarrc, how, path, to, form):
+def count_warnings(zarrc, how, path, to, form):
     if how == "reencode":
         return zarrc("reencode", f"--zarr-format={form}", path, to).err.count("the OME-Zarr metadata of this group")
     told = zarrc("migrate", f"--zarr-format={form}", "--json", path)
@@ -34,7 +34,7 @@ def warnings_of(zarrc, how, path, to, form):
 def test_to_v3(zarrc, tmp_path, how, name, group):
     """One warning, of the topmost group; the attributes stay."""
     make(tmp_path / "x", 2, V2[name], group)
-    assert warnings_of(zarrc, how, tmp_path / "x", tmp_path / "y", 3) == 1
+    assert count_warnings(zarrc, how, tmp_path / "x", tmp_path / "y", 3) == 1
     made = tmp_path / ("x" if how == "migrate" else "y") / group / "zarr.json"
     assert json.loads(made.read_text())["attributes"] == V2[name]
 
@@ -42,7 +42,7 @@ def test_to_v3(zarrc, tmp_path, how, name, group):
 @pytest.mark.parametrize("how", ["migrate", "reencode"])
 def test_to_v2(zarrc, tmp_path, how):
     make(tmp_path / "x", 3, {"ome": {"version": "0.5", "multiscales": MULTISCALES}})
-    assert warnings_of(zarrc, how, tmp_path / "x", tmp_path / "y", 2) == 1
+    assert count_warnings(zarrc, how, tmp_path / "x", tmp_path / "y", 2) == 1
 
 
 @pytest.mark.parametrize("how", ["migrate", "reencode"])
@@ -51,13 +51,13 @@ def test_to_v2(zarrc, tmp_path, how):
     (2, {"ome": {"version": "0.5"}}), (3, {"ome": "x"}), (3, {"multiscales": MULTISCALES})])
 def test_no_warning(zarrc, tmp_path, how, form, attributes):
     make(tmp_path / "x", form, attributes)
-    assert not warnings_of(zarrc, how, tmp_path / "x", tmp_path / "y", 5 - form)
+    assert not count_warnings(zarrc, how, tmp_path / "x", tmp_path / "y", 5 - form)
 
 
 @pytest.mark.parametrize("how", ["migrate", "reencode"])
 def test_the_list_of_labels(zarrc, tmp_path, how):
     make(tmp_path / "x", 2, {"labels": ["cells"]}, "labels")
-    assert warnings_of(zarrc, how, tmp_path / "x", tmp_path / "y", 3) == 1
+    assert count_warnings(zarrc, how, tmp_path / "x", tmp_path / "y", 3) == 1
 
 
 def test_no_change_of_the_format(zarrc, tmp_path):

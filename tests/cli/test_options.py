@@ -83,7 +83,7 @@ def test_no_letter_or_name_twice(zarrc, commands):
         assert len(names) == len(set(names)), (command, names)
 
 
-def options_of(zarrc, command):
+def find_options(zarrc, command):
     """(letter, name, value, text) of each option that the help shows."""
     text, found = zarrc("help", command).text.split("\nexamples:\n")[0], []
     for line in text.splitlines():
@@ -112,7 +112,7 @@ def test_one_name_for_one_thing(zarrc, commands):
     """An option has one letter, one kind of value and one purpose, whatever command takes it."""
     forms, letters, purposes = {}, {}, {}
     for command in commands:
-        for letter, name, value, text in options_of(zarrc, command):
+        for letter, name, value, text in find_options(zarrc, command):
             forms.setdefault(name, set()).add((letter, bool(value)))
             letters.setdefault(letter, set()).add(name)
             purposes.setdefault(name, {})[command] = text

@@ -139,7 +139,7 @@ def test_null_fill_of_text(zarrc, tmp_path):
 DATA = np.arange(1000, 1012, dtype="<i4")
 
 
-def shuffled(data):
+def shuffle(data):
     return np.frombuffer(data.tobytes(), "u1").reshape(-1, data.itemsize).T.tobytes()
 
 
@@ -150,7 +150,7 @@ def netcdf(root, mark=True, **filter_):
         (folder / ".zgroup").write_text('{"zarr_format": 2}')
     if mark:
         (root / ".zattrs").write_text('{"_NCProperties": "version=2,netcdf=4.10.0,nczarr=3.1.0"}')
-    return array_v2(root / "g/v", {"0": shuffled(DATA)}, shape=[12], chunks=[12], dtype="<i4",
+    return array_v2(root / "g/v", {"0": shuffle(DATA)}, shape=[12], chunks=[12], dtype="<i4",
                     filters=[{"id": "shuffle", "elementsize": 0, **filter_}])
 
 
@@ -165,7 +165,7 @@ def test_shuffle_of_netcdf(zarrc, tmp_path, alone):
     zarrc("attrs", "set", node, "a", "1")
     zarrc("export", "--force", node, tmp_path / "a.npy")
     assert (np.load(tmp_path / "a.npy") == np.concatenate([DATA, -DATA])).all()
-    assert (path / "1").read_bytes() == shuffled(-DATA)
+    assert (path / "1").read_bytes() == shuffle(-DATA)
     if not alone:
         zarrc("migrate", tmp_path / "x.zarr")
     zarrc("export", "--force", node, tmp_path / "a.npy")
@@ -249,7 +249,7 @@ def test_shuffle_without_mark(zarrc, tmp_path):
     """numcodecs does not shuffle with 0. No mark tells which program wrote the array, so a warning does."""
     path = netcdf(tmp_path / "x.zarr", mark=False)
     done = zarrc("export", path, tmp_path / "a.npy")
-    assert np.load(tmp_path / "a.npy").tobytes() == shuffled(DATA)
+    assert np.load(tmp_path / "a.npy").tobytes() == shuffle(DATA)
     assert done.err.count("shuffle has elementsize 0") == 1
     path = netcdf(tmp_path / "y.zarr", mark=False, elementsize=4)
     assert not zarrc("export", "--force", path, tmp_path / "a.npy").err

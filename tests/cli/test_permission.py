@@ -17,7 +17,7 @@ def without_capabilities():
 
 
 @pytest.fixture
-def refused(tmp_path):
+def run_refused(tmp_path):
     """Runs the program while the paths below x.zarr have no permission."""
     changed = {}
 
@@ -50,75 +50,75 @@ DOCUMENTS = {2: ("g/b/.zarray", "g/.zgroup"), 3: ("g/b/zarr.json", "g/zarr.json"
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("what", ["folder of an array", "folder of a group", "array document", "group document"])
-def test_nodes(refused, tmp_path, what, zarr_format):
+def test_nodes(run_refused, tmp_path, what, zarr_format):
     path = hierarchy(tmp_path / "x.zarr", zarr_format)
     array, group = DOCUMENTS[zarr_format]
     place = {"folder of an array": "g/b", "folder of a group": "g", "array document": array, "group document": group}[what]
     node = "g/b" if "array" in what else "g"
-    found = json.loads(refused("verify", "--json", path, paths=[place]).stdout)
+    found = json.loads(run_refused("verify", "--json", path, paths=[place]).stdout)
     fault, = found["faults"]
     assert (fault["node"], fault["code"]) == (node, "io") and "Permission denied" in fault["reason"]
     assert found["arrays"] == 2 and found["objects"] == 8  # a and z
-    done = refused("info", "--stats", "--json", path, paths=[place])
+    done = run_refused("info", "--stats", "--json", path, paths=[place])
     stored = json.loads(done.stdout)["stored"]
     fault, = stored["faults"]
     assert (fault["node"], fault["code"]) == (node, "io") and "Permission denied" in fault["reason"]
     assert (stored["arrays"], stored["objects"]) == (2, 8)
-    assert "Permission denied" in refused("info", "--stats", path, paths=[place]).stdout
+    assert "Permission denied" in run_refused("info", "--stats", path, paths=[place]).stdout
 
 
-def test_group_that_cannot_be_listed(refused, tmp_path):
+def test_group_that_cannot_be_listed(run_refused, tmp_path):
     """Its own document may be read, so it is a valid group. What is below it is not known."""
     path = hierarchy(tmp_path / "x.zarr")
     (path / "g").chmod(0o311)
     try:
-        fault, = json.loads(refused("verify", "--json", path, paths=["z/c/0/0"]).stdout)["faults"][:1]
+        fault, = json.loads(run_refused("verify", "--json", path, paths=["z/c/0/0"]).stdout)["faults"][:1]
         assert fault["node"] == "g" and fault["reason"] == "g: cannot list: Permission denied"
-        stored = json.loads(refused("info", "--stats", "--json", path, paths=["z/c/0/0"]).stdout)["stored"]
+        stored = json.loads(run_refused("info", "--stats", "--json", path, paths=["z/c/0/0"]).stdout)["stored"]
         assert [f["node"] for f in stored["faults"]] == ["g", "z"] and stored["arrays"] == 1 and stored["groups"] == 1
-        done = refused("reencode", path, tmp_path / "y.zarr", paths=["z/c/0/0"], code=4)
+        done = run_refused("reencode", path, tmp_path / "y.zarr", paths=["z/c/0/0"], code=4)
         assert "/g has metadata that cannot be read" in done.stderr
     finally:
         (path / "g").chmod(0o755)
 
 
-def test_folders_of_chunks(refused, tmp_path):
+def test_folders_of_chunks(run_refused, tmp_path):
     """The other chunks of the array are verified: one of them is damaged."""
     path = hierarchy(tmp_path / "x.zarr")
     (path / "a/c/1/0").write_bytes(b"short")
-    found = json.loads(refused("verify", "--json", "--missing-chunks=error", path, paths=["a/c/0", "z/c"]).stdout)
+    found = json.loads(run_refused("verify", "--json", "--missing-chunks=error", path, paths=["a/c/0", "z/c"]).stdout)
     assert [(f["node"], f["key"], f["code"]) for f in found["faults"]] == [
         ("a", "a/c/1/0", "corrupt"), ("a", "a", "io"), ("z", "z", "io")]
     assert found["faults"][1]["reason"] == "a/c/0: cannot list: Permission denied"
-    stored = json.loads(refused("info", "--json", "--stats", path, paths=[]).stdout)["stored"]
+    stored = json.loads(run_refused("info", "--json", "--stats", path, paths=[]).stdout)["stored"]
     assert [f["node"] for f in stored["faults"]] == ["a", "z"]
     assert stored["faults"][0]["reason"] == "/a: a/c/0: cannot list: Permission denied"
 
 
-def test_several_folders_of_chunks(refused, tmp_path):
+def test_several_folders_of_chunks(run_refused, tmp_path):
     path = hierarchy(tmp_path / "x.zarr")
-    fault, = json.loads(refused("verify", "--json", path, paths=["a/c/0", "a/c/1"]).stdout)["faults"]
+    fault, = json.loads(run_refused("verify", "--json", path, paths=["a/c/0", "a/c/1"]).stdout)["faults"]
     assert fault["reason"] == "2 entries cannot be read, this one first: a/c/0: cannot list: Permission denied"
 
 
-def test_objects(refused, tmp_path):
+def test_objects(run_refused, tmp_path):
     path = hierarchy(tmp_path / "x.zarr")
-    found = json.loads(refused("verify", "--json", path, paths=["a/c/0/1", "z/c/1/1"]).stdout)
+    found = json.loads(run_refused("verify", "--json", path, paths=["a/c/0/1", "z/c/1/1"]).stdout)
     assert [f["key"] for f in found["faults"]] == ["a/c/0/1", "z/c/1/1"]
 
 
-def test_folders_that_are_no_nodes(refused, tmp_path):
+def test_folders_that_are_no_nodes(run_refused, tmp_path):
     path = hierarchy(tmp_path / "x.zarr")
     (path / "plain/secret").mkdir(parents=True)
     (path / "plain/notes.txt").write_text("no part of Zarr")
-    fault, = json.loads(refused("verify", "--json", path, paths=["plain/secret"]).stdout)["faults"]
+    fault, = json.loads(run_refused("verify", "--json", path, paths=["plain/secret"]).stdout)["faults"]
     assert fault["node"] == "plain" and fault["reason"].endswith("x.zarr: plain/secret: cannot list: Permission denied")
 
 
 @pytest.mark.parametrize("command", ["consolidate", "cp", "reencode", "migrate"])
-def test_what_needs_all_ends(refused, tmp_path, command):
+def test_what_needs_all_ends(run_refused, tmp_path, command):
     path = hierarchy(tmp_path / "x.zarr", 2)
     target = [tmp_path / "y.zarr"] if command in ("cp", "reencode") else []
-    done = refused(command, path, *target, paths=["g/b"], code=4 if command == "reencode" else 3)
+    done = run_refused(command, path, *target, paths=["g/b"], code=4 if command == "reencode" else 3)
     assert "g/b" in done.stderr
     assert not (path / ".zmetadata").exists() and not (path / "zarr.json").exists()

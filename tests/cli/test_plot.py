@@ -127,7 +127,7 @@ def test_chunks_filled_in_sparse_arrays_are_found(zarrc, tmp_path, draw):
     assert len(np.unique(pixels[:, 70, 0])) == 21 and len(np.unique(pixels[:, 71:])) == 1
 
 
-def title_of(draw, path, title, width=500):
+def draw_title(draw, path, title, width=500):
     """The pixels of the title's rows, and the title in the file."""
     pixels, texts = draw(path, f"--title={title}", f"--size={width}x200", rows=24)
     return pixels, texts["Title"]
@@ -136,21 +136,21 @@ def title_of(draw, path, title, width=500):
 def test_titles_in_utf8(tmp_path, draw):
     path = make(tmp_path / "Größe.zarr", np.zeros((20, 30)))
     assert draw(path)[1]["Title"].endswith("Größe.zarr")
-    plain, _ = title_of(draw, path, "aaaaaaaaa")
+    plain, _ = draw_title(draw, path, "aaaaaaaaa")
     for text in ("Größe °C", "Ångström", "températ.", "Δσ ≤ 3 µm", "Łódź", "日本語"):
-        drawn, title = title_of(draw, path, text)
+        drawn, title = draw_title(draw, path, text)
         assert title == text
         # each character has the width of one
-        ascii, _ = title_of(draw, path, "H" * len(text))
+        ascii, _ = draw_title(draw, path, "H" * len(text))
         extent = [np.flatnonzero((p < 200).any(axis=(0, 2)))[[0, -1]] for p in (drawn, ascii)]
         assert abs(extent[0] - extent[1]).max() <= 6, text
-    composed, _ = title_of(draw, path, "\u00e9\u00fc\u00c5")
-    combining, _ = title_of(draw, path, "e\u0301u\u0308A\u030a")
+    composed, _ = draw_title(draw, path, "\u00e9\u00fc\u00c5")
+    combining, _ = draw_title(draw, path, "e\u0301u\u0308A\u030a")
     np.testing.assert_array_equal(composed, combining)
-    different = [title_of(draw, path, c)[0].tobytes() for c in "aäáàâãåāăeëαβ日?ß"]
+    different = [draw_title(draw, path, c)[0].tobytes() for c in "aäáàâãåāăeëαβ日?ß"]
     assert len(set(different)) == len(different)
-    assert title_of(draw, path, b"a\xffb".decode("utf-8", "surrogateescape"))[1] == "a?b"
-    assert (title_of(draw, path, "日本語" * 40)[0] < 200).any()
+    assert draw_title(draw, path, b"a\xffb".decode("utf-8", "surrogateescape"))[1] == "a?b"
+    assert (draw_title(draw, path, "日本語" * 40)[0] < 200).any()
     assert (plain < 200).any()
 
 
@@ -219,16 +219,16 @@ def test_regions(zarrc, tmp_path):
     values = np.arange(2 * 3 * 4 * 5).reshape(2, 3, 4, 5)
     path = make(tmp_path / "a.zarr", values)
 
-    def printed(region, *options):
+    def print_plot(region, *options):
         return zarrc("plot", "--json", *options, f"{path}{region}").json
-    assert (printed("")["min"], printed("")["region"]) == (0, "[0, 0, :, :]")
-    assert printed("[1]")["min"] == 60 and printed("[1]")["region"] == "[1, 0, :, :]"
-    assert printed("[1,:,2]")["shape"] == [3, 5] and printed("[1,:,2]")["max"] == 60 + 2 * 20 + 14
-    assert printed("[...,3]")["shape"] == [3, 4]
-    assert printed("[1,2,3]")["shape"] == [5]
-    assert printed("[:,0,0,0]")["max"] == 60
-    assert printed("[0,0,::-2,[1,3]]")["shape"] == [2, 2]
-    assert printed("", "--slice=1,1:2")["min"] == 80
+    assert (print_plot("")["min"], print_plot("")["region"]) == (0, "[0, 0, :, :]")
+    assert print_plot("[1]")["min"] == 60 and print_plot("[1]")["region"] == "[1, 0, :, :]"
+    assert print_plot("[1,:,2]")["shape"] == [3, 5] and print_plot("[1,:,2]")["max"] == 60 + 2 * 20 + 14
+    assert print_plot("[...,3]")["shape"] == [3, 4]
+    assert print_plot("[1,2,3]")["shape"] == [5]
+    assert print_plot("[:,0,0,0]")["max"] == 60
+    assert print_plot("[0,0,::-2,[1,3]]")["shape"] == [2, 2]
+    assert print_plot("", "--slice=1,1:2")["min"] == 80
     zarrc("plot", "--json", f"{path}[1]", "--slice=1", code=2)
     zarrc("plot", "--json", f"{path}[5]", code=2)
     zarrc("plot", "--json", f"{path}[0,0,0,0]", code=2)

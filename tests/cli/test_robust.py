@@ -275,7 +275,7 @@ def test_verify_bounds_its_output(zarrc, tmp_path):
     assert len(shown["faults"]) == 3 and shown["n_faults"] == 1500 and not shown["valid"]
 
 
-def colliding(n):
+def make_colliding(n):
     """Texts that are equal under hashes that multiply by 31 or 33: each is made of "Aa" and "BB", or of "a" + "b" and
     "b" + "A"."""
     pairs = [("Aa", "BB"), ("bA", "ab")]
@@ -286,7 +286,7 @@ def colliding(n):
 def test_hundred_thousand_keys(zarrc, tmp_path):
     """Names made to collide cost linear time: of attributes, which change and are compared in another order, and of
     members."""
-    keys = colliding(100_000)
+    keys = make_colliding(100_000)
     for name, order in (("a", keys), ("b", keys[::-1])):
         (tmp_path / name).mkdir()
         (tmp_path / name / "zarr.json").write_text(json.dumps(

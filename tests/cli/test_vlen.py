@@ -49,7 +49,7 @@ def test_create(zarrc, tmp_path):
 
 # ---- v2's other object codecs
 
-def ragged(folder):
+def make_ragged(folder):
     folder.mkdir()
     (folder / ".zarray").write_text(json.dumps({
         "zarr_format": 2, "shape": [3], "chunks": [2], "dtype": "|O", "compressor": None, "fill_value": 0,
@@ -59,7 +59,7 @@ def ragged(folder):
 
 
 def test_lists(zarrc, tmp_path):
-    lists = ragged(tmp_path / "l")
+    lists = make_ragged(tmp_path / "l")
     assert zarrc("cat", "--format=elements", lists).text == "[1,-2]\n[]\n[]\n"
     assert zarrc("cat", "--format=json", lists).json == [[1, -2], [], []]
     assert "[1,-2]" in zarrc("cat", lists).text
@@ -69,7 +69,7 @@ def test_lists(zarrc, tmp_path):
 
 
 def test_lists_reencode(zarrc, tmp_path):
-    lists, out = ragged(tmp_path / "l"), tmp_path / "o"
+    lists, out = make_ragged(tmp_path / "l"), tmp_path / "o"
     zarrc("reencode", lists, out, "--chunks", "3", "--verify")
     assert zarrc("cat", "--format=json", out).json == [[1, -2], [], []]
     assert zarrc("diff", lists, out).code == 0

@@ -52,7 +52,7 @@ class Rule:
     lenient: bool = False  # unknown members are passed over: numcodecs' newer versions add some
 
 
-def required(good, *bad):
+def require(good, *bad):
     return Member(good, list(bad), True)
 
 
@@ -78,31 +78,31 @@ LEVEL_WORDS = ["1", 1.5, [1], True]
 
 
 CODECS = [
-    Rule("bytes", {"endian": required(["little", "big"], "middle", "", 1, True, ["little"])}, alone=True),
-    Rule("transpose", {"order": required([[0, 1], [1, 0]], [0, 0], [0, 2], [0], [0, 1, 2], [-1, 0], [0.5, 1], "R", 1)}),
+    Rule("bytes", {"endian": require(["little", "big"], "middle", "", 1, True, ["little"])}, alone=True),
+    Rule("transpose", {"order": require([[0, 1], [1, 0]], [0, 0], [0, 2], [0], [0, 1, 2], [-1, 0], [0.5, 1], "R", 1)}),
     # The schema wants every member; files without typesize exist, and what it means is the elements' size.
-    Rule("blosc", {"cname": required(["lz4", "lz4hc", "blosclz", "zstd", "zlib"], "lz5", 1, ""),
-                   "clevel": required([0, 5, 9], -1, 10, "5", 1.5),
-                   "shuffle": required(["noshuffle", "shuffle", "bitshuffle"], "bits", True, 7),
-                   "typesize": required([1, 4, 255], 0, "4", 1.5),
-                   "blocksize": required([0, 4096], -1, "0")}),
+    Rule("blosc", {"cname": require(["lz4", "lz4hc", "blosclz", "zstd", "zlib"], "lz5", 1, ""),
+                   "clevel": require([0, 5, 9], -1, 10, "5", 1.5),
+                   "shuffle": require(["noshuffle", "shuffle", "bitshuffle"], "bits", True, 7),
+                   "typesize": require([1, 4, 255], 0, "4", 1.5),
+                   "blocksize": require([0, 4096], -1, "0")}),
     Rule("crc32c", {}, bare=True),
     # level: required by the schema, left out by old writers; what is written has one.
-    Rule("gzip", {"level": required([0, 5, 9], -1, 10, *LEVEL_WORDS)}),
+    Rule("gzip", {"level": require([0, 5, 9], -1, 10, *LEVEL_WORDS)}),
     # checksum: "should be left out if false" says the page, and zarr-python, like we, always writes it.
-    Rule("zstd", {"level": required([-131072, 0, 3, 22], -131073, 23, *LEVEL_WORDS),
+    Rule("zstd", {"level": require([-131072, 0, 3, 22], -131073, 23, *LEVEL_WORDS),
                   "checksum": optional(False, [True, False], 1, "true", [])}),
     # The schema's least chunk shape is 0, where nothing could be stored: no implementation takes it.
     Rule("sharding_indexed", {
-        "chunk_shape": required([[3, 4], [1, 2]], [0, 4], [-1, 4], [2, 4], [3], [3, 4, 1], 3, "x", [1.5, 4]),
-        "codecs": required([[LITTLE], [TRANSPOSED, LITTLE, GZIP]], [], [GZIP], {}, [1], [LITTLE, LITTLE]),
-        "index_codecs": required([[LITTLE, CRC], [BIG]], [], [LITTLE, GZIP], 1),
+        "chunk_shape": require([[3, 4], [1, 2]], [0, 4], [-1, 4], [2, 4], [3], [3, 4, 1], 3, "x", [1.5, 4]),
+        "codecs": require([[LITTLE], [TRANSPOSED, LITTLE, GZIP]], [], [GZIP], {}, [1], [LITTLE, LITTLE]),
+        "index_codecs": require([[LITTLE, CRC], [BIG]], [], [LITTLE, GZIP], 1),
         "index_location": optional("end", ["start", "end"], "middle", 1, True)}, alone=True),
     # keepbits: at least 1 for the page, 0 for the schema and numcodecs; 0 is taken.
-    Rule("bitround", {"keepbits": required([0, 1, 10, 23], -1, "3", 1.5, True)}, data_type="float32", fill=0.0),
+    Rule("bitround", {"keepbits": require([0, 1, 10, 23], -1, "3", 1.5, True)}, data_type="float32", fill=0.0),
     # out_of_range: a first edition had the word "error" for leaving it out, which is how it is written.
     Rule("cast_value", {
-        "data_type": required(["uint8", "float64", "int2"], 1, [], {"x": 1}),
+        "data_type": require(["uint8", "float64", "int2"], 1, [], {"x": 1}),
         "rounding": optional(NOTHING, ["towards-zero", "towards-positive", "towards-negative", "nearest-away"], "up", 1),
         "out_of_range": optional(NOTHING, ["clamp", "wrap"], "saturate", 1),
         "scalar_map": optional(NOTHING, [{"encode": [[1, 2]]}, {"decode": [[2, 1]]}], 1, [], {"x": []},
@@ -114,10 +114,10 @@ CODECS = [
     Rule("scale_offset", {"offset": optional(NOTHING, [1, -5], "a", [1], 1.5),
                           "scale": optional(NOTHING, [2, 3], 0, "b", {}, 1.5)}),
     # (The page shows bytes behind zstd in one edition, which no chain may have.)
-    Rule("reshape", {"shape": required(
+    Rule("reshape", {"shape": require(
         [[12], [-1], [[0, 1]], [[0], [1]], [3, [1]], [2, -1], [[0], 2, 2]],
         [5], [-1, -1], [[1], [0]], [[1, 0]], [-2], [0], ["a"], 12, [[0, 0]], [[2]], [[0], [0]], [1.5])}),
-    Rule("conditional", {"codecs": required([[GZIP], [GZIP, ZSTD]], [LITTLE], [TRANSPOSED], 1, {}),
+    Rule("conditional", {"codecs": require([[GZIP], [GZIP, ZSTD]], [LITTLE], [TRANSPOSED], 1, {}),
                          "header_bits": optional(8, [8, 16, 32], 7, 0, -8, "8", 1.5)}),
     # The schema calls them start_bit and end_bit, and "start_byte"; page and zarrs as here, and so it is
     # written. Both are read: their meaning is the same.
@@ -128,7 +128,7 @@ CODECS = [
         more=(({"start_bit": 1, "padding_encoding": "start_byte"}, {"first_bit": 1, "padding_encoding": "first_byte"}),
               ({"end_bit": 3, "padding_encoding": "end_byte"}, {"last_bit": 3, "padding_encoding": "last_byte"}),
               ({"first_bit": 4, "last_bit": 3}, "last_bit"))),
-    Rule("zfp", {"mode": required([], "fast", 1)}, alone=True, data_type="float32", fill=0.0, more=(
+    Rule("zfp", {"mode": require([], "fast", 1)}, alone=True, data_type="float32", fill=0.0, more=(
         ({"mode": "reversible"}, None),
         ({"mode": "fixed_rate", "rate": 10.5}, None), ({"mode": "fixed_rate"}, "rate"),
         ({"mode": "fixed_rate", "rate": "1"}, "rate"), ({"mode": "fixed_rate", "rate": 1, "tolerance": 1}, "tolerance"),
@@ -143,7 +143,7 @@ CODECS = [
         ({"mode": "expert", "minbits": 1, "maxbits": 13, "maxprec": 19}, "minexp"),
         ({"mode": "expert", "minbits": -1, "maxbits": 13, "maxprec": 19, "minexp": -2}, "minbits"),
         ({"mode": "reversible", "rate": 3}, "rate"))),
-    Rule("n5_default", {"codecs": required(
+    Rule("n5_default", {"codecs": require(
         [[TRANSPOSED, BIG], [TRANSPOSED, BIG, ZSTD], [TRANSPOSED, BIG, GZIP]],
         [BIG], [TRANSPOSED, LITTLE], [TRANSPOSED, BIG, GZIP, ZSTD], [], 1,
         [{"name": "transpose", "configuration": {"order": [0, 1]}}, BIG])}, alone=True),
@@ -160,10 +160,10 @@ CODECS = [
     Rule("numcodecs.adler32", {"location": optional(NOTHING, ["end"], "middle", 1)}, bare=True, lenient=True,
          more=(({"location": "start"}, {}),)),
     Rule("numcodecs.fletcher32", {}, bare=True, lenient=True),
-    Rule("numcodecs.quantize", {"digits": required([0, 3], "1"), "dtype": optional("<f4", ["<f4"], "<x4", 1),
+    Rule("numcodecs.quantize", {"digits": require([0, 3], "1"), "dtype": optional("<f4", ["<f4"], "<x4", 1),
                                 "astype": optional("<f4", ["<f4", "<f8"], "<x4", 1)},
          data_type="float32", fill=0.0, lenient=True),
-    Rule("numcodecs.fixedscaleoffset", {"offset": required([0, 1.5], "0"), "scale": required([1, 2.5], "1"),
+    Rule("numcodecs.fixedscaleoffset", {"offset": require([0, 1.5], "0"), "scale": require([1, 2.5], "1"),
                                         "dtype": optional("<i4", ["<i4"], "<x4", 1),
                                         "astype": optional("<i4", ["<i4", "|u1"], "<x4", 1)}, lenient=True),
 ]
@@ -183,11 +183,11 @@ UNITS = "Y M W D h m s ms us ns ps fs as generic".split()
 FIELD = {"name": "x", "data_type": "float32"}
 INNER = {"name": "struct", "configuration": {"fields": [FIELD, {"name": "y", "data_type": "uint8"}]}}
 # scale_factor: required there; 1 where writers left it out.
-TIME = {"unit": required(UNITS, "minute", "S", 1, ""), "scale_factor": optional(1, [1, 10, 2**31 - 1], 0, -1, 2**31, "1", 1.5)}
+TIME = {"unit": require(UNITS, "minute", "S", 1, ""), "scale_factor": optional(1, [1, 10, 2**31 - 1], 0, -1, 2**31, "1", 1.5)}
 DATA_TYPES = [
     Rule("numpy.datetime64", TIME, fill="NaT"), Rule("numpy.timedelta64", TIME, fill=7),
-    Rule("fixed_length_utf32", {"length_bytes": required([4, 48], 0, -4, 6, "4", 4.5)}, fill=""),
-    Rule("null_terminated_bytes", {"length_bytes": required([1, 7], 0, -1, "4")}, fill=""),
+    Rule("fixed_length_utf32", {"length_bytes": require([4, 48], 0, -4, 6, "4", 4.5)}, fill=""),
+    Rule("null_terminated_bytes", {"length_bytes": require([1, 7], 0, -1, "4")}, fill=""),
 ]
 # data_type, fill value: accepted; (data_type, fill value, field): refused
 STRUCTS = [
@@ -222,11 +222,11 @@ FILLS = [  # of the types' pages: (data_type, fill value, as written, or the fie
 
 GRIDS = [
     # The schema's member is called shape, a slip: the core specification says chunk_shape.
-    Rule("regular", {"chunk_shape": required([[3, 4], [6, 8], [7, 100]], [0, 4], [-1, 4], [3], [3, 4, 5], "x", 3, [1.5, 4])},
+    Rule("regular", {"chunk_shape": require([[3, 4], [6, 8], [7, 100]], [0, 4], [-1, 4], [3], [3, 4, 5], "x", 3, [1.5, 4])},
          more=(({"shape": [3, 4]}, "shape"),)),
     Rule("rectilinear", {
-        "kind": required(["inline"], "outline", 1, ""),
-        "chunk_shapes": required(
+        "kind": require(["inline"], "outline", 1, ""),
+        "chunk_shapes": require(
             [[3, 4], [[1, 2, 3], [8]], [[[2, 3]], [[4, 2]]], [[[4, 3]], 5]],
             [3], [3, 4, 5], [[1, 2], 4], [[0, 6], 4], [0, 4], [-1, 4], [[[2, 0], 6], 4], [[[2, 3, 1]], 4], [[], 4], "x",
             ["x", 4], [[1.5, 6], 4], [[[2]], 4])},
@@ -239,7 +239,7 @@ KEYS = [
     Rule("default", {"separator": optional("/", ["/", "."], "-", "", "//", 1)}, bare=True),
     Rule("v2", {"separator": optional(".", ["/", "."], "-", "", 1)}, bare=True),
     # An open registration. One of its examples spells the member with a hyphen, which is read as the same.
-    Rule("suffix", {"suffix": required([".tiff", ".shard.zip"], 1, None), "base_encoding": required(
+    Rule("suffix", {"suffix": require([".tiff", ".shard.zip"], 1, None), "base_encoding": require(
         [{"name": "v2", "configuration": {"separator": "."}}, {"name": "default", "configuration": {"separator": "/"}}],
         1, [], {"name": "nope"})},
         more=(({"suffix": ".tiff", "base-encoding": {"name": "default"}},
@@ -255,7 +255,7 @@ def base(rule):
     return {name: m.good[0] for name, m in rule.members.items() if m.required and m.good}
 
 
-def written(rule, config):
+def add_defaults(rule, config):
     """With what was left out."""
     defaults = {n: m.default for n, m in rule.members.items() if not m.required and m.default is not NOTHING}
     return {**defaults, **config}
@@ -266,13 +266,13 @@ def configurations(rule):
     start = base(rule)
     whole = all(m.good for m in rule.members.values() if m.required)
     if whole:
-        yield "least", start, written(rule, start), None
+        yield "least", start, add_defaults(rule, start), None
         if not rule.lenient:
             yield "unknown member", {**start, "acme": 1}, None, "acme"
     for name, m in rule.members.items():
         for value in m.good:
             config = {**start, name: value}
-            yield f"{name} {value}", config, written(rule, config), None
+            yield f"{name} {value}", config, add_defaults(rule, config), None
         for value in m.bad:
             yield f"bad {name} {value}", {**start, name: value}, None, name
         if m.required and whole and rule.name not in TOLERATED.get(name, ()):

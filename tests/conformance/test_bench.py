@@ -33,24 +33,24 @@ def of(name):
     return importlib.import_module(name)
 
 
-def taken(*seconds, dirty=()):
+def make_rounds(*seconds, dirty=()):
     return [{"round": n, "seconds": s, "cpu": s, "faults": 1, "peak_kb": 1024, "dirty": n in dirty} for n, s in enumerate(seconds)]
 
 
 def test_a_ratio_is_of_the_same_rounds():
     """The machine was slow in round 1, for both: the ratio does not notice."""
-    found = of("samples").ratio(taken(2, 20, 2), taken(1, 10, 1))
+    found = of("samples").ratio(make_rounds(2, 20, 2), make_rounds(1, 10, 1))
     assert found == (2, 2, 2)
 
 
 def test_dirty_samples_count_nowhere():
     samples = of("samples")
-    over, under = taken(2, 50, 2, dirty={1}), taken(1, 1, 4, dirty={2})
+    over, under = make_rounds(2, 50, 2, dirty={1}), make_rounds(1, 1, 4, dirty={2})
     assert samples.median(over) == 2
     assert samples.ratio(over, under) == (2, 2, 2)
     assert samples.n_dirty({"a": over, "b": under}) == 2
-    assert samples.ratio(over, taken(1, 1, 1, dirty={0, 2})) is None
-    assert samples.median(taken(1, dirty={0})) is None
+    assert samples.ratio(over, make_rounds(1, 1, 1, dirty={0, 2})) is None
+    assert samples.median(make_rounds(1, dirty={0})) is None
 
 
 def test_an_interval_holds_the_median_and_is_the_same_each_time():
@@ -79,8 +79,8 @@ def test_foreign_and_stolen_time_makes_a_sample_dirty():
 def a_run():
     """One case that reaches its targets and one that does not."""
     case = {"size": 512, "bytes": 2**28, "rounds": 3, "absent": {}, "commit": "0123", "when": "2026-01-01 00:00"}
-    good = {"floor": taken(1, 1, 1), "zarrc": taken(1, 1, 1), "zarrs-mimalloc": taken(2, 2, 2), "zarr-python": taken(8, 8, 8)}
-    slow = {"floor": taken(1, 1, 1), "zarrc": taken(2, 2, 2), "zarrs-mimalloc": taken(1, 1, 1)}
+    good = {"floor": make_rounds(1, 1, 1), "zarrc": make_rounds(1, 1, 1), "zarrs-mimalloc": make_rounds(2, 2, 2), "zarr-python": make_rounds(8, 8, 8)}
+    slow = {"floor": make_rounds(1, 1, 1), "zarrc": make_rounds(2, 2, 2), "zarrs-mimalloc": make_rounds(1, 1, 1)}
     facts = {"cpu": "A", "cores": 2, "kernel": "6", "huge_pages": "madvise", "file_system": "ext4", "durability": "none", "outputs": "own",
              "peers": {"zarrs-mimalloc": {"version": "1", "flags": "fast"}, "gdal": {"absent": "no package"}}}
     return {"facts": facts, "cases": [{**case, "name": "read/raw", "samples": good}, {**case, "name": "read/zstd", "samples": slow}]}
@@ -114,7 +114,7 @@ def test_the_page_names_peers_that_are_absent_and_what_is_short():
 def test_the_readme_keeps_its_other_text():
     pages = of("pages")
     text = f"before\n{pages.BEGIN}\nold\n{pages.END}\nafter\n"
-    assert pages.replaced(text, "new") == f"before\n{pages.BEGIN}\nnew\n{pages.END}\nafter\n"
+    assert pages.replace_table(text, "new") == f"before\n{pages.BEGIN}\nnew\n{pages.END}\nafter\n"
 
 
 def test_a_table_that_is_not_what_the_samples_say_is_stale(tmp_path):

@@ -49,7 +49,7 @@ def table(name):
     return values, code, sorted({value for value in values if math.isfinite(value)})
 
 
-def code_of(name, value):
+def find_code(name, value):
     code = table(name)[1]
     return code.get((float(value), math.copysign(1, value)), code.get((float(value), 1.0)))
 
@@ -90,7 +90,7 @@ def past_the_end(x, target, rounding, beyond):
     if beyond is None:
         return ERROR
     infinity = math.inf if up else -math.inf
-    return code_of(target, infinity if (infinity, math.copysign(1, infinity)) in code else float(edge))
+    return find_code(target, infinity if (infinity, math.copysign(1, infinity)) in code else float(edge))
 
 
 def to_float(x, target, rounding, beyond):
@@ -100,22 +100,22 @@ def to_float(x, target, rounding, beyond):
     if math.isinf(x):
         return code.get((x, math.copysign(1, x)), ERROR)
     if x == 0:
-        found = code_of(target, math.copysign(0.0, x))
+        found = find_code(target, math.copysign(0.0, x))
         return OPEN if found is None else found
     x = Fraction(x)
     at = bisect.bisect_left(values, x)
     if at < len(values) and values[at] == x:
-        return code_of(target, values[at])
+        return find_code(target, values[at])
     if at in (0, len(values)):
         return past_the_end(x, target, rounding, beyond)
     low, high = Fraction(values[at - 1]), Fraction(values[at])
     if target == "float8_e8m0fnu" and x - low == high - x:
         return OPEN
-    value = nearer(x, low, high, code_of(target, values[at - 1]) % 2 == 0, rounding)
-    return code_of(target, -0.0 if value == 0 and x < 0 else float(value))
+    value = nearer(x, low, high, find_code(target, values[at - 1]) % 2 == 0, rounding)
+    return find_code(target, -0.0 if value == 0 and x < 0 else float(value))
 
 
-def some_of(source, rng):
+def sample_codes(source, rng):
     """[(code, value)]: all of a small type."""
     if source in FLOATS:
         values = table(source)[0]
@@ -127,7 +127,7 @@ def some_of(source, rng):
     return [(value, value) for value in sorted(found)]
 
 
-def encoded(context, source, codes, configuration):
+def encode(context, source, codes, configuration):
     data = np.array(codes, memory(source))
     codec = {"name": "cast_value", "configuration": configuration}
     wide = np.dtype(memory(configuration["data_type"])).itemsize > 1
@@ -146,14 +146,14 @@ def test_cast(context, source, target):
     rounding = rng.choice(ROUNDINGS)
     for beyond in [None, "clamp"] + ["wrap"] * (target in INTEGERS):
         configuration = {"data_type": target, "rounding": rounding, **({"out_of_range": beyond} if beyond else {})}
-        chosen = [(code, value, convert(value, target, rounding, beyond)) for code, value in some_of(source, rng)]
+        chosen = [(code, value, convert(value, target, rounding, beyond)) for code, value in sample_codes(source, rng)]
         good = [(code, want) for code, _, want in chosen if want not in (ERROR, OPEN)]
         if any(value != 1 for _, value, want in chosen if want not in (ERROR, OPEN)):  # not the fill value alone
-            got = encoded(context, source, [code for code, _ in good], configuration)
+            got = encode(context, source, [code for code, _ in good], configuration)
             for (code, want), found in zip(good, got):
                 assert math.isnan(table(target)[0][found]) if want == NAN else found == want, (code, configuration)
         for code, value, _ in rng.sample([row for row in chosen if row[2] == ERROR],
                                          min(2, sum(row[2] == ERROR for row in chosen))):
             with pytest.raises(ZarrcError, match="cast_value"):
-                encoded(context, source, [code], configuration)
+                encode(context, source, [code], configuration)
                 pytest.fail(f"{value} was taken: {configuration}")

@@ -155,7 +155,7 @@ def both(typesize):
                  shuffle="bitshuffle" if typesize == 1 else "shuffle", blocksize=0)
 
 
-def told(data, name="zarrs.optional", mask=(1, 0)):
+def optional_codec(data, name="zarrs.optional", mask=(1, 0)):
     packed = codec("packbits", padding_encoding="none")
     return codec(name, mask_codecs=[cases.transpose(*mask), packed, both(1)], data_codecs=data)
 
@@ -165,25 +165,25 @@ TOLD_OFFSETS = {"index_codecs": [cases.transpose(0), cases.BIG, both(8)], "index
 INSIDE = {  # data type, fill value, codecs as given, codecs as written
     "optional": (codec("optional", name="float32", configuration={}), None,
                  [optional([FORTRAN, cases.LITTLE, OPEN], "optional")],
-                 [told([cases.transpose(0), cases.LITTLE, both(4)], "optional")]),
+                 [optional_codec([cases.transpose(0), cases.LITTLE, both(4)], "optional")]),
     "zarrs.optional": (MAYBE, None, [optional([FORTRAN, cases.LITTLE, OPEN])],
-                       [told([cases.transpose(0), cases.LITTLE, both(4)])]),
+                       [optional_codec([cases.transpose(0), cases.LITTLE, both(4)])]),
     "order of one byte": (codec("zarrs.optional", name="uint8", configuration={}), None,
                           [codec("zarrs.optional", mask_codecs=[cases.BIG], data_codecs=[cases.LITTLE])],
                           [codec("zarrs.optional", mask_codecs=[cases.PLAIN], data_codecs=[cases.PLAIN])]),
     "nested": (TWICE, None, [optional([optional([cases.LITTLE, OPEN])])],
-               [told([told([cases.LITTLE, both(4)], mask=(0,))])]),
+               [optional_codec([optional_codec([cases.LITTLE, both(4)], mask=(0,))])]),
     "zarrs.vlen": ("string", "", [codec("zarrs.vlen", data_codecs=[FORTRAN, cases.LITTLE, OPEN], **OFFSETS)],
                    [codec("zarrs.vlen", data_codecs=[cases.transpose(0), cases.PLAIN, both(1)], **TOLD_OFFSETS)]),
     "vlen inside": (codec("zarrs.optional", name="string", configuration={}), None,
                     [optional([codec("zarrs.vlen", data_codecs=[cases.PLAIN, OPEN], **OFFSETS)])],
-                    [told([codec("zarrs.vlen", data_codecs=[cases.PLAIN, both(1)], **TOLD_OFFSETS)])]),
+                    [optional_codec([codec("zarrs.vlen", data_codecs=[cases.PLAIN, both(1)], **TOLD_OFFSETS)])]),
     "conditional": ("int16", 0, [FORTRAN, cases.LITTLE, codec("conditional", codecs=[OPEN])],
                     [cases.transpose(1, 0), cases.LITTLE, codec("conditional", codecs=[both(2)], header_bits=8)]),
     "n5_default": ("int16", 0, [codec("n5_default", codecs=[FORTRAN, cases.BIG, OPEN])],
                    [codec("n5_default", codecs=[cases.transpose(1, 0), cases.BIG, both(2)])]),
     "in shards": (MAYBE, None, [cases.sharding((2, 1), [optional([cases.LITTLE, OPEN])])],
-                  [cases.sharding((2, 1), [told([cases.LITTLE, both(4)])])]),
+                  [cases.sharding((2, 1), [optional_codec([cases.LITTLE, both(4)])])]),
 }
 
 

@@ -65,12 +65,12 @@ def names(field):
     return {k: v for k, v in field.items() if not (k == "configuration" and not v)}
 
 
-def spelled(value):
+def normalize(value):
     """Documents that mean the same become equal: see what is_same() ignores."""
     if isinstance(value, dict):
-        return {k: spelled(v) for k, v in value.items()}
+        return {k: normalize(v) for k, v in value.items()}
     if isinstance(value, list):
-        return [spelled(v) for v in value]
+        return [normalize(v) for v in value]
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
@@ -256,15 +256,15 @@ def test_fill_value(context, name, described, fill):
     if isinstance(fill, (int, float, bool)):
         assert written["fill_value"] == fill
     elif isinstance(fill, dict):
-        assert spelled(written["fill_value"]) == spelled(fill)
+        assert normalize(written["fill_value"]) == normalize(fill)
     else:  # text and lists: as numbers, or one of the spellings of one value
-        assert meant(name, written["fill_value"]) == meant(name, fill)
+        assert parse_fill(name, written["fill_value"]) == parse_fill(name, fill)
 
 
-def meant(name, fill):
+def parse_fill(name, fill):
     """The value of a fill value that is text or a list, apart from how it is spelled."""
     if isinstance(fill, list) and name.startswith("complex"):
-        return [meant(f"float{int(name[7:]) // 2}", part) for part in fill]
+        return [parse_fill(f"float{int(name[7:]) // 2}", part) for part in fill]
     if name.startswith("float"):  # the very bits, of NaNs as well
         size = int(name[5:]) // 8
         if isinstance(fill, str) and fill.startswith("0x"):
@@ -277,7 +277,7 @@ def meant(name, fill):
 
 # ---- selections -------------------------------------------------------------------------
 
-def picked(transform):
+def pick(transform):
     """Coordinates, one row a dimension of the array, that a normal form picks in C order."""
     low, high = transform["input_inclusive_min"], transform["input_exclusive_max"]
     domain = np.meshgrid(*[np.arange(a, b) for a, b in zip(low, high)], indexing="ij")
@@ -300,7 +300,7 @@ def cases(*files):
     return rows or [pytest.param(None, id="absent")]
 
 
-def chosen(message, shape, shift):
+def make_selection(message, shape, shift):
     """The message as one of our selections of an array that begins at -shift."""
     kind = message["kind"]
     if kind == "slice":
@@ -337,7 +337,7 @@ def suits(case):
 def test_selection(context, case):
     suits(case)
     message = case["input"]
-    rows = picked(case["normalized"])
+    rows = pick(case["normalized"])
     if max((int(r.max()) for r in rows if r.size), default=0) > 1000:
         huge = context.store("memory:").create("", (2**62,), "uint8", chunks=(1,), fill_value=3)
         assert huge.read("u1", Selection.dims(huge.shape, *message["coords"])) == 3
@@ -349,7 +349,7 @@ def test_selection(context, case):
     data = np.arange(int(np.prod(shape)), dtype="i4").reshape(shape)
     stored = context.store("memory:").create("", shape, "int32", chunks=(7,) * len(shape))
     stored.write(data)
-    got = stored.read("i4", chosen(message, shape, shift)).reshape(-1)
+    got = stored.read("i4", make_selection(message, shape, shift)).reshape(-1)
     expected = data[tuple(r + s for r, s in zip(rows, shift))].reshape(-1) if rows else \
         data.reshape(-1)[:len(message["coords"]) if message["kind"] == "points" else 1]
     np.testing.assert_array_equal(got, expected)
@@ -372,7 +372,7 @@ def test_transform(context, case):
     """By points, which take any transform; and by dimensions where each has its own."""
     suits(case)
     transform = case["normalized"]
-    rows = picked(transform)
+    rows = pick(transform)
     lengths = [b - a for a, b in zip(transform["input_inclusive_min"], transform["input_exclusive_max"])]
     shape = (12,) * len(rows)
     data = np.arange(int(np.prod(shape)), dtype="i4").reshape(shape)
@@ -389,7 +389,7 @@ def test_transform(context, case):
         np.testing.assert_array_equal(got, expected)
 
 
-def sliced(message):
+def slice_text(message):
     """As text; a list that is too short is what is wrong."""
     steps = message.get("step") or [1] * len(message["start"])
     text = ",".join(f"{a}:{b}:{c}" for a, b, c in
@@ -414,11 +414,11 @@ def test_refused_selection(case):
     message = case["input"]
     if case["error"] == "bounds_out_of_order" and message["kind"] == "slice":
         # An interval from end to start picks nothing, as in NumPy; the notation refuses it.
-        assert Selection.parse(*sliced(message)).n_items == 0
+        assert Selection.parse(*slice_text(message)).n_items == 0
         return
     with pytest.raises(ZarrcError) as told:
         if message["kind"] == "slice":
-            Selection.parse(*sliced(message))
+            Selection.parse(*slice_text(message))
         elif message["kind"] == "point":
             Selection.parse((40,), str(message["coords"][0]))
         elif "shape" in message:

@@ -59,8 +59,8 @@ def test_v3(context, tmp_path, data_type, numpy_type, value, expected):
     written = json.loads(array.metadata)
     again = context.store().create(document=written)
     assert again.fill_bytes == expected and again.metadata == array.metadata
-    cases.put_document(tmp_path, peers.spoken(written))
-    able = set(peers.supporting(written)) - {peers.ZARRS}
+    cases.put_document(tmp_path, peers.translate(written))
+    able = set(peers.find_supporting(written)) - {peers.ZARRS}
     for peer in able - ({peers.PYTHON} if value in SIGNALLING else set()):
         assert peers.read(peer, tmp_path).tobytes() == whole, peer
     # Through the options of creation as well.
@@ -95,7 +95,7 @@ def test_v2(context, tmp_path, data_type, value, expected):
     assert array.read(numpy_type).tobytes() == expected * 3
     written = json.loads(array.metadata)
     cases.put_document(tmp_path, written)
-    for peer in peers.supporting(written):
+    for peer in peers.find_supporting(written):
         cases.same_bits(peers.read(peer, tmp_path), np.frombuffer(expected * 3, numpy_type))
     array.write(np.frombuffer(expected * 3, numpy_type))
     assert array.store.keys() == [".zarray"]

@@ -48,7 +48,7 @@ INNERS = {
 }
 
 
-def document_of(front, inner, fill=None):
+def make_document(front, inner, fill=None):
     codecs, own, _ = FRONTS[front]
     plain = PLAIN if front == "cast" else LITTLE
     shard = tuple(reversed(SHARD)) if front == "turned" else SHARD
@@ -63,7 +63,7 @@ BOXES = [(slice(0, 8), slice(0, 12)),  # a shard
          (slice(3, 4), slice(3, 12))]
 
 
-def filled(array, fill):
+def full_array(array, fill):
     return np.full(SHAPE, float(fill) if fill != "NaN" else np.nan)
 
 
@@ -102,7 +102,7 @@ def write_ours(store, box, data, **options):
 @pytest.mark.parametrize("inner", INNERS)
 @pytest.mark.parametrize("front", FRONTS)
 def test_both_ways(context, rng, tmp_path, front, inner):
-    document, data = document_of(front, inner), values(rng)
+    document, data = make_document(front, inner), values(rng)
     theirs, mine = tmp_path / "theirs", tmp_path / "mine"
     stores = {}
     for folder in (theirs, mine):
@@ -141,8 +141,8 @@ def test_both_ways(context, rng, tmp_path, front, inner):
 @pytest.mark.parametrize("front", FRONTS)
 def test_empty(context, rng, front, inner):
     """What has the fill value is not stored, and reads the same whether it is or not."""
-    document, data = document_of(front, inner), values(rng)
-    fill = filled(None, FRONTS[front][1])
+    document, data = make_document(front, inner), values(rng)
+    fill = full_array(None, FRONTS[front][1])
     store = context.store()
     array = store.create(document=document)
     array.write(fill)
@@ -170,7 +170,7 @@ def test_empty(context, rng, front, inner):
 
 def test_lossy_missing(context):
     """A shard whose last inner chunk goes does not turn into another value."""
-    document = document_of("fixed", "raw")  # missing in a shard: 11 / 8 + 10
+    document = make_document("fixed", "raw")  # missing in a shard: 11 / 8 + 10
     store = context.store()
     array = store.create(document=document)
     box = (slice(0, 2), slice(0, 3))
@@ -187,7 +187,7 @@ def test_lossy_missing(context):
 
 def test_device_and_ranges(context, rng):
     """Only the inner chunks that are wanted are read, on any memory."""
-    document = document_of("scale cast", "raw")
+    document = make_document("scale cast", "raw")
     store = context.store("memory:", device_type=FAKE)
     array = store.create(document=document)
     array.write(values(rng))

@@ -11,7 +11,7 @@ from test_memory_kinds import TABLE
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tests/gpu"))
-from told import summary  # noqa: E402
+from recorder import summary  # noqa: E402
 
 BUILD = pathlib.Path(os.environ["ZARRC_LIBRARY"]).resolve().parent.parent
 
@@ -50,22 +50,22 @@ def test_other():
 """
 
 
-def run_told(folder, **env):
+def run_recorded(folder, **env):
     """The summary of a run of TESTS, which ends without a word in test_kind[zstd-cuda]."""
     (folder / "test_x.py").write_text(TESTS)
-    subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "told", "-p", "no:cacheprovider", folder], check=False, capture_output=True,
-                   env={**os.environ, "PYTHONPATH": str(ROOT / "tests/gpu"), "TOLD": str(folder / "told.jsonl"), **env})
+    subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "recorder", "-p", "no:cacheprovider", folder], check=False, capture_output=True,
+                   env={**os.environ, "PYTHONPATH": str(ROOT / "tests/gpu"), "ZARRC_RECORD": str(folder / "told.jsonl"), **env})
     return summary(folder / "told.jsonl")
 
 
 def test_codecs_of_tests_that_fail_or_do_not_end(tmp_path):
     """What a report lists are codecs of which no test failed, was skipped, or did not end."""
-    told = run_told(tmp_path)
+    told = run_recorded(tmp_path)
     assert {kind: set(names) for kind, names in told["codecs"].items()} == {"host": {"bytes", "json2", "zstd"}, "cuda": {"bytes", "json2", "zfp"}}
     assert [line.partition("::")[2].partition(":")[0] for line in told["wrong"]] == ["test_kind[zfp-host]", "test_kind[zstd-cuda]"]
     assert "wrong bytes" in told["wrong"][0] and "no end" in told["wrong"][1]
 
 
 def test_no_test_begins_when_the_time_is_over(tmp_path):
-    told = run_told(tmp_path, TOLD_UNTIL="1")
+    told = run_recorded(tmp_path, ZARRC_RECORD_UNTIL="1")
     assert told == {"skipped": 15, "wrong": [], "codecs": {}}

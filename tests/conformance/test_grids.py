@@ -67,7 +67,7 @@ def document(shape, grid, codecs, dtype="int16", fill=7):
     return made
 
 
-def numbered(shape, dtype="int16"):
+def number_elements(shape, dtype="int16"):
     return np.arange(math.prod(shape)).reshape(shape).astype(dtype)
 
 
@@ -77,7 +77,7 @@ def numbered(shape, dtype="int16"):
 def test_rectilinear(context, rng, tmp_path, grid, chain):
     shape, edges = GRIDS[grid]
     both_ways.check(context, document(shape, rectilinear(edges), CHAINS[chain](len(shape))),
-                    numbered(shape), rng, tmp_path / "x")
+                    number_elements(shape), rng, tmp_path / "x")
 
 
 @needs_rectilinear
@@ -86,7 +86,7 @@ def test_rectilinear(context, rng, tmp_path, grid, chain):
 def test_rectilinear_shards(context, rng, tmp_path, grid, chain):
     shape, edges = SHARDED[grid]
     both_ways.check(context, document(shape, rectilinear(edges), SHARDS[chain](len(shape))),
-                    numbered(shape), rng, tmp_path / "x")
+                    number_elements(shape), rng, tmp_path / "x")
 
 
 @pytest.mark.parametrize("grid", GRIDS)
@@ -94,7 +94,7 @@ def test_what_it_is(context, grid):
     """Counts, extents and shapes against the edges written out."""
     shape, edges = GRIDS[grid]
     array = context.store().create(document=document(shape, rectilinear(edges), [LITTLE]))
-    listed = [peers.edges_of(e, n) for e, n in zip(edges, shape)]
+    listed = [peers.expand_edges(e, n) for e, n in zip(edges, shape)]
     assert array.chunk_counts == tuple(len(e) for e in listed)
     alike = all(len(set(e)) <= 1 for e in listed)
     assert (array.chunks is not None) == alike and (array.write_chunks is not None) == alike
@@ -119,8 +119,8 @@ def test_metadata_as_zarr_python_writes_it(context, tmp_path):
     assert array.chunk_grid == theirs
     again = store.create("b", shape, "uint8", chunk_grid=theirs)
     assert json.loads((tmp_path / "b" / "zarr.json").read_text())["chunk_grid"] == theirs
-    again.write(numbered(shape, "u1"))
-    cases.same_bits(peers.read(peers.PYTHON, tmp_path / "b"), numbered(shape, "u1"))
+    again.write(number_elements(shape, "u1"))
+    cases.same_bits(peers.read(peers.PYTHON, tmp_path / "b"), number_elements(shape, "u1"))
 
 
 @needs_rectilinear
@@ -129,10 +129,10 @@ def test_shards_by_the_spec(context, tmp_path):
     store = context.store(str(tmp_path / "x"), create=True)
     array = store.create("", (10, 6), "int32", chunks=(2, 3), chunk_grid=rectilinear([[2, 8], [[3, 2]]]))
     assert array.chunks == (2, 3) and array.write_chunks is None
-    array.write(numbered((10, 6), "i4"))
+    array.write(number_elements((10, 6), "i4"))
     theirs = peers.open_zarr(peers.PYTHON, tmp_path / "x")
     assert theirs.chunks == (2, 3) and theirs.write_chunk_sizes == ((2, 8), (3, 3))
-    cases.same_bits(theirs[...], numbered((10, 6), "i4"))
+    cases.same_bits(theirs[...], number_elements((10, 6), "i4"))
 
 
 # ---- growing and shrinking --------------------------------------------------------------------
@@ -145,7 +145,7 @@ def test_resize(context, tmp_path, to):
     places = [tmp_path / "ours", tmp_path / "theirs"]
     for place in places:
         cases.put_document(place, made)
-        peers.write(peers.PYTHON, place, numbered((10,)))
+        peers.write(peers.PYTHON, place, number_elements((10,)))
     ours = context.store(str(places[0])).open()
     ours.resize(to)
     with zarr.config.set(peers.RECTILINEAR):
@@ -155,7 +155,7 @@ def test_resize(context, tmp_path, to):
         assert both_ways.chunk_keys(p.name for p in (places[0] / "c").glob("*")) == \
             both_ways.chunk_keys(p.name for p in (places[1] / "c").glob("*"))
         kept = min(10, to[0])
-        expected = np.concatenate([numbered((10,))[:kept], np.full(to[0] - kept, 7, "i2")])
+        expected = np.concatenate([number_elements((10,))[:kept], np.full(to[0] - kept, 7, "i2")])
         cases.same_bits(ours.read("i2"), expected)
         cases.same_bits(peers.read(peers.PYTHON, places[0]), expected)
         assert ours.verify() == []
@@ -165,7 +165,7 @@ def test_resize(context, tmp_path, to):
 def test_append(context, tmp_path):
     store = context.store(str(tmp_path / "x"), create=True)
     array = store.create("", (5, 4), "int16", chunk_grid=rectilinear([[2, 3], [1, 3]]))
-    data = numbered((5, 4))
+    data = number_elements((5, 4))
     array.write(data)
     for n in (1, 4, 2):
         more = np.full((n, 4), n, "i2")
@@ -183,7 +183,7 @@ def test_growing_shards(context, tmp_path, codecs):
     """A new shard's edge is rounded up to whole inner chunks; the shape is what was asked for."""
     store = context.store(str(tmp_path / "x"), create=True)
     array = store.create(document=document((10, 4), rectilinear([[4, 8], [4]]), codecs))
-    data = numbered((10, 4))
+    data = number_elements((10, 4))
     array.write(data)
     for n, edges in ((1, [4, [8, 1]]), (3, [4, 8, 4]), (2, [4, 8, 4]), (5, [4, 8, 4, 8])):
         more = np.full((n, 4), n, "i2")
@@ -191,7 +191,7 @@ def test_growing_shards(context, tmp_path, codecs):
         data = np.concatenate([data, more])
         assert array.shape == data.shape
         told = array.chunk_grid["configuration"]["chunk_shapes"][0]
-        assert peers.edges_of(told, data.shape[0]) == peers.edges_of(edges, data.shape[0])
+        assert peers.expand_edges(told, data.shape[0]) == peers.expand_edges(edges, data.shape[0])
         cases.same_bits(array.read("i2"), data)
         cases.same_bits(store.open().read("i2"), data)
         cases.same_bits(peers.read(peers.PYTHON, tmp_path / "x"), data)
@@ -215,10 +215,10 @@ def test_resize_of_a_stale_handle(context):
     array = store.create("", (4,), "int16", chunk_grid=rectilinear([[1, 3]]), fill_value=9)
     stale = store.open()
     array.resize((6,))
-    array.write(numbered((6,)))
+    array.write(number_elements((6,)))
     stale.resize((5,))
     assert stale.chunk_grid["configuration"]["chunk_shapes"] == [[1, 3, 2]]
-    cases.same_bits(stale.read("i2"), numbered((5,)))
+    cases.same_bits(stale.read("i2"), number_elements((5,)))
     stale.resize((6,))
     cases.same_bits(stale.read("i2"), np.array([0, 1, 2, 3, 4, 9], "i2"))
 
@@ -230,13 +230,13 @@ def test_edges_over_the_limit(codecs):
     small = Context(max_threads=2, limits=Limits(chunk_bytes=1000))
     store = small.store()
     array = store.create(document=document((10, 10), rectilinear([[4, 6], [10]]), codecs))
-    array.write(numbered((10, 10)))
+    array.write(number_elements((10, 10)))
     before = store.get("zarr.json")
     for shape in ((70, 10), (10, 2000)):
         with pytest.raises(ZarrcError, match="LIMIT.*limit chunk_bytes is 1000"):
             array.resize(shape)
     with pytest.raises(ZarrcError, match="LIMIT"):
-        array.append(numbered((60, 10)))
+        array.append(number_elements((60, 10)))
     assert store.get("zarr.json") == before
     array.resize((60, 10))  # 50 rows of 20 bytes
     array.resize((10, 10))
@@ -247,7 +247,7 @@ def test_edges_over_the_limit(codecs):
     array = store.open()
     for rows in ((0, 4), (69, 75)):
         sel = Selection.dims((75, 10), slice(*rows), slice(0, 10))
-        data = numbered((rows[1] - rows[0], 10))
+        data = number_elements((rows[1] - rows[0], 10))
         array.write(data, sel)
         for pipeline in ("waves", "serial"):
             cases.same_bits(array.read("i2", sel, pipeline=pipeline), data)
@@ -262,7 +262,7 @@ def test_edges_over_the_limit(codecs):
 def test_bounded(context, rng, tmp_path):
     """No peer reads it: our own ways against each other, and the bytes of edge chunks."""
     grid = {"name": "zarrs.regular_bounded", "configuration": {"chunk_shape": [4, 4]}}
-    data = numbered((10, 7))
+    data = number_elements((10, 7))
     dump = both_ways.write_every_way(context, document((10, 7), grid, [LITTLE]), data, rng, tmp_path / "x")
     assert dump["c/2/1"] == data[8:, 4:].tobytes()
     array = context.store(str(tmp_path / "x")).open()
@@ -277,7 +277,7 @@ def test_bounded(context, rng, tmp_path):
 
 def test_bounded_shards(context, rng, tmp_path):
     grid = {"name": "zarrs.regular_bounded", "configuration": {"chunk_shape": [4, 8]}}
-    data = numbered((10, 12))
+    data = number_elements((10, 12))
     made = document((10, 12), grid, [sharding([2, 4], [LITTLE, zstd()])])
     both_ways.write_every_way(context, made, data, rng, tmp_path / "x")
     array = context.store(str(tmp_path / "x")).open()
@@ -302,8 +302,8 @@ def test_parts_and_blocks(context, codecs):
         array.write(values, Selection.dims(shape, *chosen))
         model[at] = values
         cases.same_bits(array.read("i2"), model)
-    cases.same_bits(array.read("i2", Selection.blocks_of(array, slice(1, 3), -1)), model[2:8, 10:])
-    cases.same_bits(array.read("i2", Selection.blocks_of(array, 3)), model[8:])
+    cases.same_bits(array.read("i2", Selection.select_blocks(array, slice(1, 3), -1)), model[2:8, 10:])
+    cases.same_bits(array.read("i2", Selection.select_blocks(array, 3)), model[8:])
     cases.same_bits(array.read("i2", Selection.points(shape, [(8, 11), (0, 0), (4, 4)])),
                     np.array([model[8, 11], model[0, 0], model[4, 4]]))
     assert array.verify() == []
@@ -315,7 +315,7 @@ def test_encoded_chunks(context, tmp_path):
     store = context.store(str(tmp_path / "x"), create=True)
     array = store.create("", (9,), "int16", chunk_grid=rectilinear([[2, 3, 4]]), codecs=[LITTLE],
                          fill_value=7)
-    array.write(numbered((9,)))
+    array.write(number_elements((9,)))
     assert [len(array.chunk_encoded((i,))) for i in range(3)] == [4, 6, 8]
     array.erase_chunk((1,))
     assert [row[:2] for row in array.chunk_list()] == [((0,), "c/0"), ((2,), "c/2")]
@@ -362,11 +362,11 @@ def test_keys_with_suffixes(context, encoding, keys):
     """The examples of the proposal, which no other implementation reads."""
     store = context.store()
     array = store.create("", (2, 4), "uint8", chunks=(2, 2), codecs=[cases.PLAIN], key_encoding=encoding)
-    array.write(numbered((2, 4), "u1") + 1)
+    array.write(number_elements((2, 4), "u1") + 1)
     assert both_ways.chunk_keys(store.keys()) == set(keys)
     assert [row[1] for row in array.chunk_list()] == keys
     assert store.open().verify() == []
-    cases.same_bits(store.open().read("u1"), numbered((2, 4), "u1") + 1)
+    cases.same_bits(store.open().read("u1"), number_elements((2, 4), "u1") + 1)
 
 
 # ---- refused --------------------------------------------------------------------------------------------

@@ -38,16 +38,16 @@ def case(name):
     return document(dtype, fill, codecs, *more), data
 
 
-def row_of(name):
+def row_name(name):
     return name.removesuffix(" of numbers")
 
 
-def chunks_of(store):
+def read_chunks(store):
     return {key: value for key, value in store.dump().items() if not key.startswith((".z", "zarr.json"))}
 
 
 def test_every_codec_has_a_row():
-    assert set(TABLE) == set(CODECS) | {row_of(name) for name in CODECS_V2}
+    assert set(TABLE) == set(CODECS) | {row_name(name) for name in CODECS_V2}
 
 
 @pytest.mark.parametrize("kind", MEMORIES)
@@ -63,9 +63,9 @@ def test_kind(kinds, name, kind, record_property):
     arrays = [store.create(document=made) for store in stores]
     arrays[0].write(data)
     arrays[1].write(data, memory=MEMORIES[kind])
-    assert chunks_of(stores[1]).keys() == chunks_of(stores[0]).keys() != set()
+    assert read_chunks(stores[1]).keys() == read_chunks(stores[0]).keys() != set()
     if not PLUGIN:  # whose encoders may give other bytes
-        assert chunks_of(stores[1]) == chunks_of(stores[0])
+        assert read_chunks(stores[1]) == read_chunks(stores[0])
     cases.same_bits(arrays[1].read(data.dtype), data)
     for array in arrays:
         view = np.empty(data.shape, data.dtype)
@@ -73,7 +73,7 @@ def test_kind(kinds, name, kind, record_property):
         part = array.read_into(np.empty_like(data), memory=MEMORIES[kind], pipeline="serial")
         cases.same_bits(part, data)
     said = {"pinned": "stand-in", "managed": "stand-in", "cuda": ("ran on", "not run on a GPU yet")}  # cuda: in CI without a GPU
-    assert TABLE[row_of(name)][kind].startswith(said.get(kind, "CI"))
+    assert TABLE[row_name(name)][kind].startswith(said.get(kind, "CI"))
 
 
 if OWN:

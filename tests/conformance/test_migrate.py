@@ -415,7 +415,7 @@ def test_separator_of_the_chunks(context, tmp_path):
     assert same(zarr.open_array(tmp_path, mode="r", zarr_format=3)[:], want)
 
 
-class Dying(DictStore):
+class DyingStore(DictStore):
     """Fails all writes after so many changes, as if the process was killed."""
 
     def __init__(self, values, left):
@@ -430,7 +430,7 @@ class Dying(DictStore):
         return super().run(op)
 
 
-def tree_of(values):
+def read_tree(values):
     """Everything that zarr-python reads from the store, by path."""
     store = zarr.storage.MemoryStore({k: zarr.core.buffer.cpu.Buffer.from_bytes(v) for k, v in values.items()})
     root = zarr.open_group(store, mode="r", use_consolidated=False)
@@ -459,22 +459,22 @@ def test_killed_between_documents(context, tmp_path, to):
     if to == 2:
         migrate(context, tmp_path, remove=True)
     start = {str(p.relative_to(tmp_path)): p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
-    want = tree_of(start)
+    want = read_tree(start)
     for left in range(100):
         values = dict(start)
-        with context.custom(Dying(values, left)) as store:
+        with context.custom(DyingStore(values, left)) as store:
             try:
                 store.migrate(zarr_format=to, remove=True)
                 done = True
             except ZarrcError:
                 done = False
-        assert tree_of(values) == want, left  # unchanged, in whichever format it is read
+        assert read_tree(values) == want, left  # unchanged, in whichever format it is read
         with context.custom(DictStore(values)) as store:
             assert store.group(consolidated=3).walk() and store.probe("a/b/z")
             store.migrate(zarr_format=to, remove=True)  # continues
         old = ("zarr.json",) if to == 2 else (".zarray", ".zgroup", ".zattrs", ".zmetadata")
         assert not [k for k in values if k.rsplit("/")[-1] in old]
-        assert tree_of(values) == want
+        assert read_tree(values) == want
         if done:
             break
     assert left > 15

@@ -64,7 +64,7 @@ def fills(dtype):
     return [np.array(v).astype(dtype)[()] for v in values]
 
 
-def spelled(value, dtype):
+def spell(value, dtype):
     """The attribute as xarray's FillValueCoder writes it in v3."""
     def real(v):
         return base64.b64encode(struct.pack("<d", float(v))).decode()
@@ -76,7 +76,7 @@ def spelled(value, dtype):
 WRITTEN, READ, SCRATCH = {}, {}, tempfile.TemporaryDirectory()
 
 
-def written(form, dtype, fill, stored=N, dims=True):
+def write_folder(form, dtype, fill, stored=N, dims=True):
     """The folder of an array that zarr-python wrote, without attributes."""
     key = (form, dtype, fill if fill is None or isinstance(fill, str) else np.asarray(fill).tobytes(), stored, dims)
     if key not in WRITTEN:
@@ -94,7 +94,7 @@ def write(path, form, dtype, fill, attributes, stored=N, dims=True, name="v"):
     """Adds a variable to a group. zarr-python writes arrays that differ in attributes only once."""
     if not path.exists():
         zarr.create_group(path, zarr_format=form)
-    shutil.copytree(written(form, dtype, fill, stored, dims), path / name)
+    shutil.copytree(write_folder(form, dtype, fill, stored, dims), path / name)
     if form == 2 and dims:
         attributes = attributes | {"_ARRAY_DIMENSIONS": ["x"]}
     if form == 2 and attributes:
@@ -104,15 +104,15 @@ def write(path, form, dtype, fill, attributes, stored=N, dims=True, name="v"):
         text.write_text(json.dumps(json.loads(text.read_text()) | {"attributes": attributes}))
 
 
-def opened(path):
+def open_variables(path):
     """What xarray decodes, by variable. Without dask, which takes most of the time and decodes nothing."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return {name: v.values for name, v in xarray.open_zarr(path, chunks=None, consolidated=False).variables.items()}
 
 
-def decoded(path):
-    return opened(path)["v"]
+def decode(path):
+    return open_variables(path)["v"]
 
 
 def stored_in(array):
@@ -125,8 +125,8 @@ def raw(path):
 
 
 def raw_written(*which):
-    """The same of an array that written() gives. It does not depend on attributes, so it is read once."""
-    folder = written(*which)
+    """The same of an array that write_folder() gives. It does not depend on attributes, so it is read once."""
+    folder = write_folder(*which)
     if folder not in READ:
         READ[folder] = stored_in(zarr.open_array(folder, mode="r"))
     return READ[folder]
@@ -165,7 +165,7 @@ def kinds(dtypes):
             yield pytest.param(dtype, attributes, id=f"{dtype}-{'-'.join(attributes) or 'plain'}")
 
 
-def fills_of(dtype, attributes):
+def possible_fills(dtype, attributes):
     return fills(dtype)[:2] if attributes == DATES else fills(dtype)  # others are no dates
 
 
@@ -174,18 +174,18 @@ def fills_of(dtype, attributes):
 def test_numbers_to_v3_and_back(tmp_path, how, dtype, attributes):
     v2, v3, back = (tmp_path / name for name in ("v2", "v3", "back"))
     variables = {f"v{i}-{stored}": (fill, stored) for stored in (4, N)
-                 for i, fill in enumerate([None, *fills_of(dtype, attributes)])}
+                 for i, fill in enumerate([None, *possible_fills(dtype, attributes)])}
     for name, (fill, stored) in variables.items():
         write(v2, 2, dtype, fill, attributes, stored, name=name)
-    before = opened(v2)
+    before = open_variables(v2)
     assert "warning" not in convert(how, v2, v3, 3).stderr
     run("diff", v2, v3)
     convert(how, v3, back, 2)
-    as_v3, again, stored_after = opened(v3), opened(back), raw(back)
+    as_v3, again, stored_after = open_variables(v3), open_variables(back), raw(back)
     for name, (fill, stored) in variables.items():
         stored_before = raw_written(2, dtype, fill, stored)
         assert document(v3, f"{name}/zarr.json").get("attributes", {}).get("_FillValue") == \
-            (None if fill is None else spelled(fill, dtype)), fill
+            (None if fill is None else spell(fill, dtype)), fill
         same(before[name], as_v3[name], ("v3", name, fill))
         same(before[name], again[name], ("back", name, fill))
         assert equal(stored_before[0], stored_after[name][0]), fill
@@ -199,11 +199,11 @@ def test_numbers_to_v2(tmp_path, how, dtype, attributes):
     """Each fill value with each missing value, with and without missing chunks."""
     v3, v2, refused = (tmp_path / name for name in ("v3", "v2", "refused"))
     variables, n_refused = {}, 0
-    values = fills_of(dtype, attributes)
+    values = possible_fills(dtype, attributes)
     for i, fill in enumerate(values):
         for k, missing in enumerate([None, *values]):
             for stored in (4, N):
-                extra = {} if missing is None else {"_FillValue": spelled(missing, dtype)}
+                extra = {} if missing is None else {"_FillValue": spell(missing, dtype)}
                 no = how == "migrate" and changes_missing(fill, missing, attributes) and stored < N
                 n_refused += no
                 name = f"v{i}-{k}-{stored}"
@@ -214,9 +214,9 @@ def test_numbers_to_v2(tmp_path, how, dtype, attributes):
         done = convert(how, refused, tmp_path / "to", 2, code=6)
         assert done.stderr.count("elements of missing chunks") == n_refused and "--keep-fill" in done.stderr
         assert not list((tmp_path / "to").rglob(".z*"))
-    before = opened(v3)
+    before = open_variables(v3)
     convert(how, v3, v2, 2)
-    after, stored_after = opened(v2), raw(v2)
+    after, stored_after = open_variables(v2), raw(v2)
     for name, (fill, missing, stored) in variables.items():
         if missing is None and fill != fill and attributes == PACKED:
             # xarray now knows a missing value: it computes in the array's own type
@@ -248,11 +248,11 @@ def test_types_without_a_form_in_v3(tmp_path, how, dtype):
     for i, fill in enumerate([None, *values]):
         path, to = tmp_path / f"{i}", tmp_path / f"{i}-v3"
         write(path, 2, dtype, fill, {}, 4)
-        before = decoded(path)
+        before = decode(path)
         done = convert(how, path, to, 3)
         assert ("warning" in done.stderr) == (fill is not None) and done.stderr.count("missing value") < 2
         assert "_FillValue" not in document(to).get("attributes", {})
-        after = decoded(to)
+        after = decode(to)
         if fill is None or dtype in TIMES:
             same(before, after, fill)
         else:
@@ -270,12 +270,12 @@ def test_text_and_times_to_v2(tmp_path, how, dtype):
         for stored in (4, N):
             path, to = tmp_path / f"{i}-{stored}", tmp_path / f"{i}-{stored}-v2"
             write(path, 3, dtype, fill, {}, stored)
-            before = decoded(path)
+            before = decode(path)
             if how == "migrate" and dtype in TEXTS and i and stored < N:
                 convert(how, path, to, 2, code=6)
                 continue
             convert(how, path, to, 2)
-            same(before, decoded(to), (fill, stored))
+            same(before, decode(to), (fill, stored))
 
 
 @pytest.mark.parametrize("how", ["migrate", "reencode"])
@@ -289,14 +289,14 @@ def test_plain_attributes_of_v2(tmp_path, how, dtype, plain, expected):
     for fill in (None, np.array(1).astype(dtype)[()]):
         path, to = tmp_path / f"{fill}", tmp_path / f"{fill}-v3"
         write(path, 2, dtype, fill, {"_FillValue": plain})
-        before = decoded(path)
+        before = decode(path)
         done = convert(how, path, to, 3)
-        want = expected if fill is None else spelled(fill, dtype)
+        want = expected if fill is None else spell(fill, dtype)
         assert document(to)["attributes"].get("_FillValue") == want
         assert ("warning" in done.stderr) == (want is None)
         if plain not in ([1.0, 2.0], [1.0, 0.0]):  # xarray masks several values in v2
             same(before.astype(float) if dtype == "i4" else before,
-                 decoded(to).astype(float) if dtype == "i4" else decoded(to), fill)
+                 decode(to).astype(float) if dtype == "i4" else decode(to), fill)
 
 
 @pytest.mark.parametrize("how", ["migrate", "reencode"])
@@ -330,12 +330,12 @@ def test_keep_fill(tmp_path, how):
 @pytest.mark.parametrize("dtype,attributes", list(kinds(["i2", "f4", "c8"])))
 def test_like_an_array_of_the_other_format(tmp_path, how, dtype, attributes):
     """A new array with the same elements has the same missing value, whatever format its model has."""
-    values = fills_of(dtype, attributes)[:3]
+    values = possible_fills(dtype, attributes)[:3]
     cases = [(2, fill, None) for fill in [None, *values]]
     cases += [(3, fill, missing) for fill in values for missing in [None, *values]]
     for i, (form, fill, missing) in enumerate(cases):
         path, to = tmp_path / f"{i}", tmp_path / f"{i}-to"
-        extra = {} if missing is None else {"_FillValue": spelled(missing, dtype)}
+        extra = {} if missing is None else {"_FillValue": spell(missing, dtype)}
         write(path, form, dtype, fill, attributes | extra)
         zarr.open_group(to, mode="w", zarr_format=5 - form)
         if how == "create":
@@ -344,7 +344,7 @@ def test_like_an_array_of_the_other_format(tmp_path, how, dtype, attributes):
         else:
             np.save(tmp_path / "v.npy", elements(dtype))
             run("import", "--like", path / "v", f"--zarr-format={5 - form}", tmp_path / "v.npy", to / "v")
-        before, after = decoded(path), decoded(to)
+        before, after = decode(path), decode(to)
         if form == 3 and missing is None and fill != fill and attributes == PACKED:
             assert np.allclose(before, after.real, equal_nan=True, rtol=1e-6)
         else:
@@ -381,11 +381,11 @@ def test_choices_of_the_caller_count(tmp_path):
 def test_a_migration_can_be_repeated(tmp_path):
     """With old metadata beside the new, and removed by a second call."""
     write(tmp_path / "a", 2, "f4", 1, {"units": "K"})
-    before = decoded(tmp_path / "a")
+    before = decode(tmp_path / "a")
     run("migrate", tmp_path / "a")
     assert "0 documents written" in run("migrate", "--remove-old", tmp_path / "a").stderr
     assert not list((tmp_path / "a").rglob(".z*"))
-    same(before, decoded(tmp_path / "a"), "v3")
+    same(before, decode(tmp_path / "a"), "v3")
 
 
 @pytest.mark.parametrize("form", [2, 3])

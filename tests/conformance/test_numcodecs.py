@@ -158,7 +158,7 @@ def says_items(node):
     return [size for item in node for size in says_items(item)] if isinstance(node, list) else []
 
 
-def shuffled(rng, chain, dtype, configuration):
+def shuffle_case(rng, chain, dtype, configuration):
     """The document and data of an array, and the size of the items that its shuffle gets."""
     if chain == "narrowed":
         dtype = "int64"
@@ -175,7 +175,7 @@ def shuffled(rng, chain, dtype, configuration):
 def test_shuffle_of_items(context, rng, tmp_path, chain, dtype, configuration):
     """A shuffle of v3 without elementsize has that of the array that becomes bytes, and says so
     when it is written."""
-    document, data, item = shuffled(rng, chain, dtype, configuration)
+    document, data, item = shuffle_case(rng, chain, dtype, configuration)
     context.store(str(tmp_path), create=True).create(document=document).write(data)
     assert says_items(json.loads((tmp_path / "zarr.json").read_text())) == [item]
     if chain != "conditional":  # which zarr-python does not have
@@ -195,7 +195,7 @@ def test_shuffle_of_items_in_zarr_python(context, rng, tmp_path, chain, dtype, c
     if chain == "narrowed" and not peers.ZARR_AT_LEAST_3_3:
         pytest.skip(f"zarr-python {zarr.__version__} gives a shuffle behind astype the item size of "
                     "the array, not the one that astype makes")
-    document, data, _ = shuffled(rng, chain, dtype, configuration)
+    document, data, _ = shuffle_case(rng, chain, dtype, configuration)
     context.store(str(tmp_path / "ours"), create=True).create(document=document).write(data)
     for peer in ("ours", "theirs"):
         cases.put_document(tmp_path / peer, document)

@@ -64,7 +64,7 @@ def make(context, document, chunk=None):
     return store, array
 
 
-def chunk_of(store, document):
+def read_chunk(store, document):
     return store.get("c/0" if document["zarr_format"] == 3 else "0")
 
 
@@ -93,7 +93,7 @@ def filters(draw):
     return config, spell(dtype, order), spell(astype, order)
 
 
-def document_of(config, dtype, astype, format):
+def make_document(config, dtype, astype, format):
     if format == 2:
         return cases.document_v2(dtype, 0, (N,), (N,), filters=[config])
     config = dict(config)
@@ -104,7 +104,7 @@ def document_of(config, dtype, astype, format):
                              (N,), (N,))
 
 
-def stored(config, data, format):
+def encode(config, data, format):
     encoded = quiet(numcodecs.get_codec(config).encode, data)
     return (encoded if format == 2 else cases.native(encoded)).tobytes()
 
@@ -143,19 +143,19 @@ def test_numcodecs_encodes(context, format, chosen, seed):
     if not fits(config, data, astype):
         return
     try:
-        expected = stored(config, data, format)
+        expected = encode(config, data, format)
     except (OverflowError, ValueError) as error:  # an integer out of the type's range; keepbits
-        store, array = make(context, document_of(config, dtype, astype, format))
+        store, array = make(context, make_document(config, dtype, astype, format))
         if isinstance(error, OverflowError) and config["id"] == "fixedscaleoffset":
             with pytest.raises(ZarrcError):
                 array.write(data)
         return
-    document = document_of(config, dtype, astype, format)
+    document = make_document(config, dtype, astype, format)
     store, array = make(context, document)
     document["fill_value"] = 77
     array.write(data)
     if not (cases.native(data) == 0).all():
-        assert chunk_of(store, document) == expected
+        assert read_chunk(store, document) == expected
 
 
 @pytest.mark.parametrize("format", [2, 3])
@@ -178,7 +178,7 @@ def test_numcodecs_decodes(context, format, chosen, seed):
     if config["id"] == "delta" and dtype[1:] != astype[1:] and kinds[0] in "iu":
         encoded[60:] = 0
     chunk = (encoded if format == 2 else cases.native(encoded)).tobytes()
-    document = document_of(config, dtype, astype, format)
+    document = make_document(config, dtype, astype, format)
     _, array = make(context, document, chunk)
     native = np.dtype(dtype).newbyteorder("=")
     expected = cases.native(quiet(numcodecs.get_codec(config).decode, encoded.tobytes()).view(dtype))
@@ -302,7 +302,7 @@ def test_delta_of_complex(context, rng, dtype, astype, order, format):
     document = complex_document(config, dtype, astype, format)
     store, array = make(context, document)
     array.write(data)
-    assert chunk_of(store, document) == stored(config, data, format)
+    assert read_chunk(store, document) == encode(config, data, format)
     encoded = complex_values(rng, astype)
     _, array = make(context, document, (encoded if format == 2 else cases.native(encoded)).tobytes())
     expected = cases.native(quiet(numcodecs.get_codec(config).decode, encoded.tobytes()).view(dtype))
@@ -327,7 +327,7 @@ def test_astype_of_complex(context, rng, dtype, astype, order, format):
     document = complex_document(config, dtype, astype, format)
     store, array = make(context, document)
     array.write(data)
-    assert chunk_of(store, document) == stored(config, data, format)
+    assert read_chunk(store, document) == encode(config, data, format)
     encoded = values(astype, dtype)
     _, array = make(context, document, (encoded if format == 2 else cases.native(encoded)).tobytes())
     expected = cases.native(quiet(numcodecs.get_codec(config).decode, encoded.tobytes()).view(dtype))
@@ -461,7 +461,7 @@ def test_scale_offset_inexact(context):
         array.read("i4")
 
 
-def interesting(rng, dtype):
+def interesting_values(rng, dtype):
     dtype = np.dtype(dtype)
     parts = [any_bits(rng, dtype)[:200], small(rng, dtype)[:200]]
     if dtype.kind == "f":
@@ -493,7 +493,7 @@ def test_cast_value(context, rng, source, target):
         for out_of_range in (None, "clamp", "wrap"):
             if out_of_range == "wrap" and target[0] == "f":
                 continue
-            data = quiet(interesting, rng, source)
+            data = quiet(interesting_values, rng, source)
             alone = [expected_cast(data[i:i + 1], target, rounding, out_of_range) for i in range(len(data))]
             good = np.array([v is not None for v in alone])
             config = {"data_type": v3_name(target), "rounding": rounding}
@@ -504,7 +504,7 @@ def test_cast_value(context, rng, source, target):
             store, array = make(context, document)
             array.write(data[good])
             expected = np.concatenate([v for v in alone if v is not None])
-            got = np.frombuffer(chunk_of(store, document), np.dtype(target).newbyteorder("<"))
+            got = np.frombuffer(read_chunk(store, document), np.dtype(target).newbyteorder("<"))
             same_numbers(got, expected)
             bad = data[~good]
             document["shape"] = document["chunk_grid"]["configuration"]["chunk_shape"] = [1]
@@ -543,7 +543,7 @@ def test_cast_value_map(context, rng, tmp_path, source, target, pairs):
         if str(key) not in seen:
             entries.append((numbers.get(key, key), numbers.get(value, value)))
         seen.add(str(key))
-    got = np.frombuffer(chunk_of(store, document), np.dtype(target).newbyteorder("<"))
+    got = np.frombuffer(read_chunk(store, document), np.dtype(target).newbyteorder("<"))
     same_numbers(got, expected_cast(data, target, "nearest-even", None, entries))
     again = array.read(source)
     assert np.array_equal(again, data, equal_nan=source[0] == "f") or source == "f8"
@@ -582,7 +582,7 @@ def test_bitround(context, rng, dtype, keepbits):
     store, array = make(context, document)
     array.write(data)
     expected = numcodecs.BitRound(keepbits).encode(parts)
-    assert chunk_of(store, document) == expected.tobytes()
+    assert read_chunk(store, document) == expected.tobytes()
     cases.same_bits(array.read(dtype), expected.view(dtype))
 
 
@@ -616,7 +616,7 @@ def register_unknown():
 
     for known in ("reshape", "zarrs.squeeze"):
         @dataclass(frozen=True)
-        class Carried(ArrayArrayCodec):
+        class CarriedCodec(ArrayArrayCodec):
             data: str
             name = known
             is_fixed_size = True
@@ -635,7 +635,7 @@ def register_unknown():
                 raise NotImplementedError
 
             _decode_single = _encode_single
-        register_codec(known, Carried)
+        register_codec(known, CarriedCodec)
 
 
 @pytest.mark.parametrize("codecs", [

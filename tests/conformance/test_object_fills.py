@@ -24,7 +24,7 @@ ids = {"argvalues": FILLS, "ids": [fill for fill, _ in FILLS]}
 PROGRAM = os.environ.get("ZARRC", str(pathlib.Path(__file__).parents[2] / "build/dev/bin/zarrc"))
 
 
-def codec_of(config):
+def find_codec(config):
     if config["id"] == "msgpack2":
         pytest.importorskip("msgpack", reason="numcodecs needs the module msgpack, which is not installed")
     return numcodecs.get_codec(dict(config))
@@ -49,7 +49,7 @@ def put(store, config, fill, **shapes):
 @pytest.mark.parametrize("fill,element", **ids)
 def test_missing_is_as_stored(context, config, fill, element):
     """zarr-python puts the fill value where a chunk ends before its edge does, and reads it where none is."""
-    codec = codec_of(config)
+    codec = find_codec(config)
     store = context.store()
     array = put(store, config, fill, shape=(6,))
     chunk = np.empty(2, dtype=object)
@@ -63,7 +63,7 @@ def test_missing_is_as_stored(context, config, fill, element):
 @pytest.mark.parametrize("fill,element", **ids)
 def test_life(context, config, fill, element):
     """Partial writes, fill-valued chunks, resize, attributes, other handles and copies keep the fill value."""
-    codec = codec_of(config)
+    codec = find_codec(config)
     store = context.store()
     array = put(store, config, fill)
     one = element.encode()
@@ -135,12 +135,12 @@ def test_program(tmp_path, config, fill, element):
     (tmp_path / "theirs").mkdir()
     (tmp_path / "theirs/.zarray").write_bytes(document(config, fill))
 
-    def missing(path, n=5):
+    def check_missing(path, n=5):
         assert json.loads(run("cat", path, "--format=json")) == [element] * n
         return json.loads((path / ".zarray").read_text()) if (path / ".zarray").exists() else None
     asked = json.dumps(element) if fill.startswith('"') else fill
     run("create", a, "--zarr-format=2", "--dtype=string", "--shape=5", "--chunks=2", f"--codec={codec}", f"--fill={asked}")
-    made = missing(a)
+    made = check_missing(a)
     assert made["filters"] == [config] and made["compressor"] is None  # zarr-python opens no other
     run("create", like, "--like", tmp_path / "theirs")
     run("reencode", tmp_path / "theirs", moved, "--zarr-format=2", "--chunks=3", f"--codec={other}")
@@ -148,10 +148,10 @@ def test_program(tmp_path, config, fill, element):
     run("reencode", tmp_path / "theirs", v3, "--zarr-format=3", "--codec=vlen-utf8")
     run("reencode", v3, back, "--zarr-format=2", f"--codec={codec}")
     for path in (a, like, moved, back):
-        assert missing(path) is not None and stored_fill((path / ".zarray").read_text()) == fill
+        assert check_missing(path) is not None and stored_fill((path / ".zarray").read_text()) == fill
         assert run("diff", tmp_path / "theirs", path, "--data") == ""
-    missing(text)
-    missing(v3)
+    check_missing(text)
+    check_missing(v3)
     assert json.loads((v3 / "zarr.json").read_text())["fill_value"] == element
     told = json.loads(run("info", "--json", a))["fill_value"]
     assert told is None if fill == "null" else told == element

@@ -66,19 +66,19 @@ def object_document(filters, shape, chunks, fill="", order="C", compressor=None)
     return cases.document_v2("|O", fill, shape, chunks, order, compressor, filters)
 
 
-def codec_of(config):
+def find_codec(config):
     if config["id"] == "msgpack2":
         pytest.importorskip("msgpack", reason="numcodecs needs the module msgpack, which is not installed")
     return numcodecs.get_codec(dict(config))
 
 
-def boxed(items, shape):
+def box(items, shape):
     out = np.empty(len(items), dtype=object)
     out[:] = items
     return out.reshape(shape)
 
 
-def chunks_of(data, chunks, fill):
+def cut_chunks(data, chunks, fill):
     """(key, full chunk) as zarr-python cuts them."""
     for at in np.ndindex(*(-(-n // c) for n, c in zip(data.shape, chunks))):
         chunk = np.full(chunks, fill, dtype=object)
@@ -106,19 +106,19 @@ TEXT_FILTERS = [
 @pytest.mark.parametrize("config", TEXT_FILTERS, ids=str)
 @pytest.mark.parametrize("shape,chunks", SHAPES, ids=str)
 def test_text(context, rng, config, compressor, shape, chunks):
-    codec = codec_of(config)
+    codec = find_codec(config)
     if config["id"] == "msgpack2" and not shape:
         with pytest.raises(ZarrcError, match="without dimensions"):
             context.store().create(document=object_document([config], shape, chunks))
         return
-    data = boxed(texts(rng, int(np.prod(shape))), shape)
+    data = box(texts(rng, int(np.prod(shape))), shape)
     document = object_document([config], shape, chunks, compressor=compressor)
     packer = numcodecs.get_codec(compressor) if compressor else None
     ours, theirs = context.store(), context.store()
     array = ours.create(document=document)
     array.write_vlen([v.encode() for v in data.ravel()])
     theirs.create(document=document)
-    for key, chunk in chunks_of(data, chunks, ""):
+    for key, chunk in cut_chunks(data, chunks, ""):
         encoded = codec.encode(chunk)
         if (chunk != "").any():
             stored = ours.get(key)
@@ -135,7 +135,7 @@ def test_text(context, rng, config, compressor, shape, chunks):
 @pytest.mark.parametrize("missing", [None, 0])
 def test_text_never_written(context, config, missing):
     """What zarr-python leaves in edges and holes, its fill value, is the value 0 or null and stays it."""
-    codec = codec_of(config)
+    codec = find_codec(config)
     for fill in (missing, "", "x"):
         store = context.store()
         array = store.create(document=object_document([config], (3,), (2,), fill=fill))
@@ -159,7 +159,7 @@ def same_value(a, b):
     return type(a) is type(b) and (json.dumps(a, sort_keys=True) == json.dumps(b, sort_keys=True))
 
 
-def text_of(value):
+def spell_element(value):
     """The element that stands for a value: text is itself, unless it looks like another value."""
     if not isinstance(value, str):
         return " " + json.dumps(value, separators=(",", ":"), ensure_ascii=False)
@@ -177,7 +177,7 @@ def text_of(value):
 @pytest.mark.parametrize("value", VALUES, ids=lambda v: repr(v)[:40])
 def test_values(context, config, value):
     """Any value of JSON is an element of text, and numcodecs reads the value that it wrote."""
-    codec = codec_of(config)
+    codec = find_codec(config)
     data = np.empty(3, dtype=object)
     data[0], data[1], data[2] = "a", value, "c"
     store, again = context.store(), context.store()
@@ -187,7 +187,7 @@ def test_values(context, config, value):
     items = array.read_vlen()
     assert items[0] == b"a" and items[2] == b"c"
     text = items[1].decode()
-    expected = text_of(value)
+    expected = spell_element(value)
     if isinstance(value, (dict, list)):
         assert json.loads(text) == value if "NaN" not in text else text == expected
     else:
@@ -205,7 +205,7 @@ def test_values(context, config, value):
 @pytest.mark.parametrize("config", [{"id": "json2"}, {"id": "msgpack2"}], ids=str)
 def test_values_nested(context, config):
     """In chunks of two dimensions, whose lists are no values."""
-    codec = codec_of(config)
+    codec = find_codec(config)
     data = np.empty((2, 3), dtype=object)
     for at, value in zip(np.ndindex(2, 3), ("a", 1, [1, 2], {"b": []}, None, [])):
         data[at] = value
@@ -225,7 +225,7 @@ def test_values_nested(context, config):
 @pytest.mark.parametrize("config", [{"id": "json2"}, {"id": "msgpack2"}], ids=str)
 def test_values_made_anew(context, tmp_path, config, zarr_format):
     """Shown, re-encoded into other chunks, into text of v3, and back into the same objects."""
-    codec = codec_of(config)
+    codec = find_codec(config)
     values = ["a", 1, None, {"b": [1.5, True]}, "1", " 1"]
     data = np.empty(6, dtype=object)
     data[:] = values
@@ -242,7 +242,7 @@ def test_values_made_anew(context, tmp_path, config, zarr_format):
     run("reencode", f"--zarr-format={zarr_format}", "--chunks=2", *more, tmp_path / "a", tmp_path / "b")
     with context.store(str(tmp_path / "b")) as store:
         items = store.open().read_vlen()
-    assert items == [text_of(value).encode() for value in values]
+    assert items == [spell_element(value).encode() for value in values]
     run("reencode", "--zarr-format=2", "--chunks=3", "--codec=" + json.dumps(config), "--codec=" + json.dumps(
         {"id": "zlib", "level": 1}), tmp_path / "b", tmp_path / "c")
     document = json.loads((tmp_path / "c/.zarray").read_text())
@@ -299,7 +299,7 @@ def test_values_refused(context):
 
 @pytest.mark.parametrize("config", [{"id": "json2"}, {"id": "msgpack2"}], ids=str)
 def test_text_of_other_shapes(context, config):
-    codec = codec_of(config)
+    codec = find_codec(config)
     items = [b"a", b"b", b"c", b"d", b"e", b"f"]
     flat = np.array([v.decode() for v in items], dtype=object)
     for data, good in [(flat, True), (flat.astype("U1"), True), (flat.reshape(2, 3), True),
@@ -336,7 +336,7 @@ def number_values(rng, dtype, n):
 def test_numbers(context, rng, config, dtype, shape, chunks):
     """The bytes of numcodecs, and what it reads: lists as nested as the chunk is. (zarr-python 2 writes such
     arrays; zarr-python 3 opens none of them.)"""
-    codec = codec_of(config)
+    codec = find_codec(config)
     document = cases.document_v2(dtype, 77 if dtype != "|b1" else False, shape, chunks, filters=[config])
     if config["id"] == "msgpack2" and not shape:
         with pytest.raises(ZarrcError, match="without dimensions"):
@@ -352,7 +352,7 @@ def test_numbers(context, rng, config, dtype, shape, chunks):
                 array.write(data)
         data = np.where(np.isfinite(data) & (np.abs(data) > 1e38), 3, data)
     array.write(data)
-    for key, chunk in chunks_of(data, chunks, 77 if dtype != "|b1" else False):
+    for key, chunk in cut_chunks(data, chunks, 77 if dtype != "|b1" else False):
         chunk = np.ascontiguousarray(chunk, dtype).reshape(chunk.shape)
         encoded = codec.encode(chunk)
         if (chunk != np.array(document["fill_value"]).astype(dtype)).any():
@@ -394,7 +394,7 @@ def test_categorize(context, rng, astype, dtype, order, shape, chunks):
     config = {"id": "categorize", "labels": LABELS, "dtype": dtype, "astype": astype}
     codec = numcodecs.get_codec(dict(config))
     known = LABELS + ["unknown", "re", "redd"]
-    data = boxed([known[i] for i in rng.integers(0, len(known), int(np.prod(shape)))], shape)
+    data = box([known[i] for i in rng.integers(0, len(known), int(np.prod(shape)))], shape)
     fill = "red" if dtype == "|O" else ""
     document = cases.document_v2(dtype, fill, shape, chunks, order,
                                  {"id": "zlib", "level": 1}, [config])
@@ -407,7 +407,7 @@ def test_categorize(context, rng, astype, dtype, order, shape, chunks):
     else:
         typed = data.astype(dtype)
         array.write(typed)
-    for key, chunk in chunks_of(typed, chunks, fill):
+    for key, chunk in cut_chunks(typed, chunks, fill):
         chunk = np.asarray(chunk, dtype=object if dtype == "|O" else dtype)
         encoded = codec.encode(chunk.ravel(order=order)).tobytes()
         if (chunk == chunk.dtype.type(fill) if dtype != "|O" else chunk == fill).all():
@@ -453,7 +453,7 @@ def test_categorize_refuses(context):
 ITEMS = ["<i4", ">i4", "|u1", "<f8", ">f2", "|b1", "<c16", ">i8", "|S3", "<U2", ">U2"]
 
 
-def ragged(rng, dtype, n):
+def make_ragged(rng, dtype, n):
     dtype = np.dtype(dtype)
     lists = []
     for k in rng.choice([0, 1, 2, 9, 1000], n):
@@ -475,7 +475,7 @@ def test_vlen_array(context, rng, dtype, order, shape, chunks):
     codec = numcodecs.VLenArray(dtype)
     document = object_document([config, {"id": "crc32"}], shape, chunks, 0, order, {"id": "lz4"})
     seal, pack = numcodecs.CRC32(), numcodecs.LZ4()
-    lists = ragged(rng, dtype, int(np.prod(shape)))
+    lists = make_ragged(rng, dtype, int(np.prod(shape)))
     data = np.empty(len(lists), dtype=object)
     for i, v in enumerate(lists):
         data[i] = v
@@ -487,7 +487,7 @@ def test_vlen_array(context, rng, dtype, order, shape, chunks):
     assert array.read_vlen() == [b""] * len(items)
     array.write_vlen(items)
     theirs.create(document=document)
-    for key, chunk in chunks_of(data, chunks, None):
+    for key, chunk in cut_chunks(data, chunks, None):
         flat = np.empty(chunk.size, dtype=object)
         for i, v in enumerate(chunk.ravel(order=order)):
             flat[i] = np.array([], dtype) if v is None else v

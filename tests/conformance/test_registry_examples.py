@@ -19,7 +19,7 @@ def ids(examples):
     return [e.name for e in examples]
 
 
-def opened(context, document):
+def open_document(context, document):
     store = context.store()
     store.put("zarr.json", json.dumps(document).encode())
     return store.open()
@@ -36,10 +36,10 @@ def of(document, example):
 
 @pytest.mark.parametrize("example", GOOD, ids=ids(GOOD))
 def test_accepted(context, example):
-    array = opened(context, example.document)
+    array = open_document(context, example.document)
     strict = json.loads(context.store().create(document=array.metadata).metadata)
     assert of(strict, example) == example.canonical
-    again = opened(context, strict)
+    again = open_document(context, strict)
     assert json.loads(context.store().create(document=again.metadata).metadata) == strict
     assert again.fill_bytes == array.fill_bytes or "vlen" in json.dumps(strict["codecs"])
 
@@ -60,9 +60,9 @@ def only_encoding(example):
 def test_refused(context, example):
     acts = [lambda context, document: context.store().create(document=document)]
     if only_encoding(example):
-        opened(context, example.document)
+        open_document(context, example.document)
     else:
-        acts.append(opened)
+        acts.append(open_document)
     for act in acts:
         with pytest.raises(ZarrcError) as raised:
             act(context, example.document)

@@ -14,7 +14,7 @@ import pytest
 import cases
 from cases import CRC, LITTLE, PLAIN
 from every_type import (CHUNKS, CODECS_V2, INTEGERS, NUMBERS, SHAPE, SMALL_FLOATS, TYPES, TYPES_V2, codec,
-                        spelled_v2, words_of)
+                        spelled_v2, make_words)
 from zarrc_abi import ZarrcError
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -40,7 +40,7 @@ def behind(found, dtype="int16"):
     return of(dtype, LITTLE, found)
 
 
-TEXT = {"fill": "", "data": words_of("string")}
+TEXT = {"fill": "", "data": make_words("string")}
 BOOLS = {"fill": False, "data": NUMBERS % 3 == 0}
 N5 = codec("n5_default", codecs=[cases.transpose(1, 0), cases.BIG, cases.gzip()])
 CODECS = {
@@ -59,7 +59,7 @@ CODECS = {
     "zfp": of("int32", codec("zfp", mode="reversible")),
     "n5_default": of("int16", N5, chunk_key_encoding=codec("v2", separator="/")),
     "vlen-utf8": of("string", {"name": "vlen-utf8"}, **TEXT),
-    "vlen-bytes": of("variable_length_bytes", {"name": "vlen-bytes"}, fill="", data=words_of("bytes")),
+    "vlen-bytes": of("variable_length_bytes", {"name": "vlen-bytes"}, fill="", data=make_words("bytes")),
     "zarrs.vlen": of("string", codec("zarrs.vlen", data_codecs=[PLAIN, cases.gzip()], index_codecs=[LITTLE],
                                      index_data_type="uint32", index_location="end"), **TEXT),
     "zarrs.vlen_v2": of("string", {"name": "zarrs.vlen_v2"}, **TEXT),
@@ -236,7 +236,7 @@ def bare(cell):
 STATUS = status()
 
 
-def named(title, column):
+def table_names(title, column):
     return {bare(row[column]) for row in STATUS[title]} - {""}
 
 
@@ -248,14 +248,14 @@ def aliases(title):
 
 def test_no_name_is_missing():
     """This table and docs/status hold the same names."""
-    assert named("Data types", 0) == set(TYPES)
+    assert table_names("Data types", 0) == set(TYPES)
     only_v2 = {bare(row[1]) for row in STATUS["Data types"] if not bare(row[0])}
     assert only_v2 == set(TYPES_V2)
-    assert named("Codecs", 0) == set(CODECS) | set(METADATA_ONLY)
+    assert table_names("Codecs", 0) == set(CODECS) | set(METADATA_ONLY)
     assert {bare(row[1]) for row in STATUS["Codecs"] if not bare(row[0])} == {
         name.removesuffix(" of numbers") for name in CODECS_V2}
-    assert named("Chunk grids", 0) == set(GRIDS)
-    assert named("Chunk key encodings", 0) == set(KEYS)
+    assert table_names("Chunk grids", 0) == set(GRIDS)
+    assert table_names("Chunk key encodings", 0) == set(KEYS)
     assert [(row[0], bare(row[1])) for row in STATUS["Refused on purpose"]] == list(REFUSED)
 
 
@@ -331,12 +331,12 @@ def test_codec(context, name):
     assert name in json.dumps(array.codecs)
 
 
-def renamed(value, name, alias):
+def rename(value, name, alias):
     if isinstance(value, list):
-        return [renamed(v, name, alias) for v in value]
+        return [rename(v, name, alias) for v in value]
     if not isinstance(value, dict):
         return value
-    return {k: alias if k == "name" and v == name else renamed(v, name, alias) for k, v in value.items()}
+    return {k: alias if k == "name" and v == name else rename(v, name, alias) for k, v in value.items()}
 
 
 # numcodecs' configurations are not those of the codecs that have a name of their own by now.
@@ -346,7 +346,7 @@ NUMCODECS_WAY = {"blosc": {"cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize
 @pytest.mark.parametrize("name,alias", [pair for pair in aliases("Codecs") if pair[0] not in METADATA_ONLY])
 def test_codec_by_another_name(context, name, alias):
     dtype, fill, codecs, data, *more = copy.deepcopy(CODECS[name])
-    found = renamed(codecs, name, alias)
+    found = rename(codecs, name, alias)
     assert found != codecs
     if alias.startswith("numcodecs.") and name in NUMCODECS_WAY:
         next(c for c in found if c["name"] == alias)["configuration"] = NUMCODECS_WAY[name]
@@ -361,7 +361,7 @@ def test_metadata_only(context, name, alias):
     (dtype, fill, codecs, data, _), reason = METADATA_ONLY[name]
     for other in [a for n, a in aliases("Codecs") if n == name] if alias else [name]:
         store = context.store()
-        store.put("zarr.json", json.dumps(document(dtype, fill, renamed(codecs, name, other))).encode())
+        store.put("zarr.json", json.dumps(document(dtype, fill, rename(codecs, name, other))).encode())
         array = store.open()
         assert name in json.dumps(array.codecs)
         with pytest.raises(ZarrcError, match=reason) as raised:
@@ -381,7 +381,7 @@ def test_data_type_in_v2(context, name, letters):
     if letters == "|O":  # the filter says which
         kind, filter_ = {"string": ("string", "vlen-utf8"), "variable_length_bytes": ("bytes", "vlen-bytes")}[name]
         made = cases.document_v2(letters, "", SHAPE, CHUNKS, filters=[{"id": filter_}])
-        round_trip(context, made, words_of(kind))
+        round_trip(context, made, make_words(kind))
         return
     dtype, fill = spelled_v2(name, letters)
     round_trip(context, cases.document_v2(dtype, fill, SHAPE, CHUNKS), TYPES[name][3])
@@ -399,7 +399,7 @@ def test_codec_in_v2(context, name, id_):
         made, data = cases.document_v2("<i4", 0, SHAPE, CHUNKS, compressor=compressor), NUMBERS.astype("i4")
     elif id_.startswith("vlen-"):
         made = cases.document_v2("|O", "", SHAPE, CHUNKS, filters=[{"id": id_}])
-        data = words_of("string" if id_ == "vlen-utf8" else "bytes")
+        data = make_words("string" if id_ == "vlen-utf8" else "bytes")
     else:
         dtype, _, codecs, data, *_ = CODECS[name]
         config = NUMCODECS_WAY.get(id_) or next(c for c in codecs if c["name"] == name).get("configuration", {})
@@ -438,7 +438,7 @@ def test_attributes_of_users(context, name, value):
 
 # ---- refused -----------------------------------------------------------------------------
 
-def refusing(kind, name):
+def make_refused(kind, name):
     """A document that uses the name."""
     made = document("int16", 0, [LITTLE])
     if kind == "data type":
@@ -464,7 +464,7 @@ def test_refused(context, kind, row):
         store = context.store()
         if isinstance(name, tuple):
             name, reason = name
-        made = name if isinstance(name, dict) else refusing(kind, name)
+        made = name if isinstance(name, dict) else make_refused(kind, name)
         store.put("zarr.json" if made["zarr_format"] == 3 else ".zarray", json.dumps(made).encode())
         for act in (store.open, lambda: context.store().create(document=made)):  # noqa: B023
             with pytest.raises(ZarrcError, match=reason) as raised:

@@ -46,7 +46,7 @@ def patterns(name):
     return np.arange(1 << n, dtype=np.uint16 if n == 16 else np.uint8).view(FLOATS[name])
 
 
-def numpy_of(name, count=1):
+def numpy_zeros(name, count=1):
     return np.zeros(count, FLOATS[name]).view(f"u{np.dtype(FLOATS[name]).itemsize}")
 
 
@@ -157,11 +157,11 @@ def test_integers(context, name):
                 context.parse(name, str(v))
 
 
-def pairs_of(name):
+def pair_names(name):
     return ["complex_" + name] if name != "float8_e4m3fn" else []
 
 
-@pytest.mark.parametrize("name", [c for n in FLOATS for c in pairs_of(n)])
+@pytest.mark.parametrize("name", [c for n in FLOATS for c in pair_names(n)])
 def test_pairs(context, name):
     part = name.removeprefix("complex_")
     dtype = context.dtype(name)
@@ -180,7 +180,7 @@ PADDED = {**{n: (2 if "2" in n else 4, n[0] == "i") for n in INTEGERS},
           **{n: (b, False) for n, b in BITS.items()}, "bool": (1, False)}
 
 
-def seen(name, stored):
+def read_padded(name, stored):
     bits, signed = PADDED[name]
     if name == "bool":
         return (stored != 0).astype("u1")
@@ -203,7 +203,7 @@ def test_unused_bits_in_a_store(context, tmp_path, name, memory, codecs):
     document.update(data_type=name, fill_value=fill)
     cases.put_document(tmp_path / "a", document)
     array = context.store(f"{tmp_path}/a").open()
-    expected = seen(name, stored)
+    expected = read_padded(name, stored)
     assert array.read("u1", memory=memory).tobytes() == expected.tobytes()
     assert array.read("u1", Selection.parse((16, 16), "3:14:2,5"), memory).tobytes() == expected[3:14:2, 5].tobytes()
     # ml_dtypes has zeros above a negative int4: the same value.
@@ -222,7 +222,7 @@ def test_unused_bits_in_a_store(context, tmp_path, name, memory, codecs):
 def test_packed(context, name, n):
     bits, _ = PADDED[name]
     rng = np.random.default_rng(n)
-    values = seen(name, rng.integers(0, 256, n).astype("u1"))
+    values = read_padded(name, rng.integers(0, 256, n).astype("u1"))
     stream = 0
     for i, v in enumerate(values):
         stream |= (int(v) & ((1 << bits) - 1)) << (bits * i)
@@ -263,7 +263,7 @@ V3_THERE = ["int2", "int4", "bfloat16", "float8_e3m4", "float8_e4m3b11fnuz", "fl
             "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn"]
 
 
-def typed(name):
+def find_type(name):
     return getattr(ml_dtypes, name)
 
 
@@ -275,7 +275,7 @@ def test_with_tensorstore(context, tmp_path, name, zarr_format):
     low = rng.integers(0, 256 if not wide else 65536, 40)
     if name in PADDED:
         low &= (1 << PADDED[name][0]) - 1
-    data = low.astype("u2" if wide else "u1").view(typed(name)).reshape(8, 5)
+    data = low.astype("u2" if wide else "u1").view(find_type(name)).reshape(8, 5)
     fill = 1 if name in INTEGERS else 1.0
     if zarr_format == 3:
         codec = cases.LITTLE if wide else cases.PLAIN
@@ -283,14 +283,14 @@ def test_with_tensorstore(context, tmp_path, name, zarr_format):
     else:
         document = cases.document_v2(name, fill, (8, 5), (3, 4), compressor={"id": "zlib", "level": 1})
     raw = data.view("u2" if wide else "u1")
-    ours = seen(name, raw) if name in PADDED else raw
+    ours = read_padded(name, raw) if name in PADDED else raw
     # We write, it reads.
     array = context.store(f"{tmp_path}/a", create=True).create(document=document)
     array.write(ours)
     got = peers.read(peers.TENSORSTORE, tmp_path / "a")
     assert got.dtype == data.dtype
     same = got.view(raw.dtype)
-    assert (same == raw).all() if name not in PADDED else (seen(name, same) == ours).all()
+    assert (same == raw).all() if name not in PADDED else (read_padded(name, same) == ours).all()
     # It creates and writes, we read, the fill value included.
     import tensorstore
     there = tensorstore.open(
@@ -300,7 +300,7 @@ def test_with_tensorstore(context, tmp_path, name, zarr_format):
     rows = 8 if name == "float8_e8m0fnu" else 4  # its own fill value it puts down wrong, as 2^-64
     there[:rows].write(data[:rows]).result()
     array = context.store(f"{tmp_path}/b").open()
-    one = np.array(1.0).astype(typed(name)).tobytes()
+    one = np.array(1.0).astype(find_type(name)).tobytes()
     assert array.fill_bytes == one
     expected = np.frombuffer(ours[:rows].tobytes() + one * (8 - rows) * 5, raw.dtype)
     assert array.read(raw.dtype).tobytes() == expected.tobytes()

@@ -29,7 +29,7 @@ def zarrc(*arguments, code=0):
     return done.stdout.decode()
 
 
-def document_of(folder):
+def read_document(folder):
     for name in ("zarr.json", ".zarray"):
         if (folder / name).exists():
             return json.loads((folder / name).read_text())
@@ -108,7 +108,7 @@ def label(value):
 DOCUMENTS = [document_v2(found) for found in V2 + V2_FILTERS] + [document_v3(codecs) for codecs in V3]
 
 
-def stored(context, folder, document):
+def write_document(context, folder, document):
     """The array as another program has written the document, with elements in all chunks."""
     cases.put_document(folder, document)
     with context.store(str(folder)) as store, store.open() as array:
@@ -130,9 +130,9 @@ def numcodecs_reads(folder, document):
         assert (chunk[:want.shape[0], :want.shape[1]] == want).all()
 
 
-def readers_of(document):
+def find_readers(document):
     """Those that have these codecs."""
-    found = peers.supporting(document)
+    found = peers.find_supporting(document)
     assert peers.PYTHON in found
     if document["zarr_format"] == 3:
         names = set(peers.names_in(document["codecs"]))
@@ -143,8 +143,8 @@ def readers_of(document):
 
 
 def is_read(folder, want=NUMBERS):
-    document = document_of(folder)
-    readers = readers_of(document)
+    document = read_document(folder)
+    readers = find_readers(document)
     if peers.ZARR_AT_LEAST_3_3 or "numcodecs." not in json.dumps(document):
         for peer in readers:
             assert (peers.read(peer, folder) == want).all(), (peer, document)
@@ -158,7 +158,7 @@ def is_read(folder, want=NUMBERS):
 @pytest.mark.parametrize("document", DOCUMENTS, ids=label)
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_reencode(context, tmp_path, document, zarr_format):
-    stored(context, tmp_path / "a", document)
+    write_document(context, tmp_path / "a", document)
     zarrc("reencode", f"--zarr-format={zarr_format}", *["--shards=none"][:zarr_format == 2], tmp_path / "a", tmp_path / "b")
     assert is_read(tmp_path / "b")["zarr_format"] == zarr_format
 
@@ -166,7 +166,7 @@ def test_reencode(context, tmp_path, document, zarr_format):
 @pytest.mark.parametrize("document", DOCUMENTS, ids=label)
 def test_migrate(context, tmp_path, document):
     """There, and back."""
-    stored(context, tmp_path / "a", document)
+    write_document(context, tmp_path / "a", document)
     first = document["zarr_format"]
     if "sharding_indexed" in json.dumps(document):
         zarrc("migrate", "--zarr-format=2", tmp_path / "a", code=6)
@@ -179,7 +179,7 @@ def test_migrate(context, tmp_path, document):
 @pytest.mark.parametrize("document", DOCUMENTS, ids=label)
 def test_create(context, tmp_path, document):
     """From the document, like the array, and by the codecs that `info` shows."""
-    stored(context, tmp_path / "a", document)
+    write_document(context, tmp_path / "a", document)
     (tmp_path / "d.json").write_text(json.dumps(document))
     zarrc("create", f"--document={tmp_path}/d.json", tmp_path / "document")
     zarrc("create", f"--like={tmp_path}/a", tmp_path / "like")
@@ -241,7 +241,7 @@ def odd_document(found, wrong):
         {**document_v2(found), "filters": [{**found, **wrong}]}
 
 
-def codec_of(document):
+def find_codec(document):
     return document["codecs"][1] if document["zarr_format"] == 3 else \
         document["compressor"] or document["filters"][0]
 
@@ -253,16 +253,16 @@ def odd_label(value):
 @pytest.mark.parametrize("found,wrong", ODD_V2 + ODD_V3, ids=odd_label)
 def test_only_encoding(context, tmp_path, found, wrong):
     place, odd = tmp_path / "a", odd_document(found, wrong)
-    stored(context, place, odd_document(found, {}))
+    write_document(context, place, odd_document(found, {}))
     cases.put_document(place, odd)
     with context.store(str(place)) as store, store.open() as array:
         assert (array.read("i4") == NUMBERS).all()
         assert array.verify() == []
         array.set_attribute("x", 1)  # members stay as they were found
-        assert codec_of(document_of(place)) == codec_of(odd)
+        assert find_codec(read_document(place)) == find_codec(odd)
         array.resize((6, 4))
         array.resize(SHAPE)
-        assert codec_of(document_of(place)) == codec_of(odd)
+        assert find_codec(read_document(place)) == find_codec(odd)
         array.write(NUMBERS.astype("i4"))  # what is out of range is brought into it
         assert (array.read("i4") == NUMBERS).all()
     zarrc("verify", place)
@@ -283,7 +283,7 @@ def test_only_encoding(context, tmp_path, found, wrong):
 def test_only_encoding_made_anew(context, tmp_path, found, wrong, zarr_format):
     """New documents of such an array are strict: by reencode, migrate and --like."""
     place, odd = tmp_path / "a", odd_document(found, wrong)
-    stored(context, place, odd_document(found, {}))
+    write_document(context, place, odd_document(found, {}))
     cases.put_document(place, odd)
     zarrc("reencode", f"--zarr-format={zarr_format}", place, tmp_path / "b")
     zarrc("create", f"--zarr-format={zarr_format}", f"--like={place}", tmp_path / "c")
@@ -301,7 +301,7 @@ def test_numcodecs_clamps(context, tmp_path):
     array = zarr.create_array(str(tmp_path / "a"), shape=SHAPE, chunks=CHUNKS, dtype="i4", zarr_format=2,
                               compressors=numcodecs.Zstd(level=100))
     array[...] = NUMBERS
-    document = document_of(tmp_path / "a")
+    document = read_document(tmp_path / "a")
     document["compressor"]["level"] = 100
     cases.put_document(tmp_path / "a", document)
     with context.store(str(tmp_path / "a")) as store, store.open() as ours:
@@ -322,14 +322,14 @@ UNFIT = [("<i4", {"id": "bitround", "keepbits": 3}), ("|u1", {"id": "bitround", 
          ("|V3", {"id": "astype", "encode_dtype": "<i8", "decode_dtype": "<i8"})]
 
 
-def plain_of(dtype):
+def plain_elements(dtype):
     return np.frombuffer(bytes(range(65, 65 + 12 * np.dtype(dtype).itemsize)) if "U" not in dtype else
                          np.array(["a", "bc"] * 6, dtype).tobytes(), dtype)
 
 
 @pytest.mark.parametrize("dtype,found", UNFIT, ids=str)
 def test_unfit_filter(context, tmp_path, dtype, found):
-    data = plain_of(dtype)
+    data = plain_elements(dtype)
     cases.put_document(tmp_path / "a", cases.document_v2(dtype, None, (12,), (4,), filters=[found]))
     for at in range(3):
         (tmp_path / "a" / str(at)).write_bytes(data[4 * at:4 * at + 4].tobytes())
@@ -338,7 +338,7 @@ def test_unfit_filter(context, tmp_path, dtype, found):
         assert got.astype(dtype).tobytes() == data.tobytes()
     assert "filters[0]" in zarrc("verify", "--strict", tmp_path / "a", code=1)
     with pytest.raises(ZarrcError):
-        context.store().create("w", document=document_of(tmp_path / "a"))
+        context.store().create("w", document=read_document(tmp_path / "a"))
 
 
 @pytest.mark.parametrize("dtype,found", [
@@ -399,13 +399,13 @@ def test_shuffle_size(context, tmp_path, dtype, members, attributes, size):
         assert (array.read(dtype) == data).all()
         array.set_attribute("title", "x")
         array.write(data + 1)
-        assert document_of(place)["filters"] == [{"id": "shuffle", **members}]
+        assert read_document(place)["filters"] == [{"id": "shuffle", **members}]
     raw = numcodecs.Shuffle(size).decode((place / "0").read_bytes())
     assert (np.frombuffer(bytes(np.asarray(raw)), dtype) == data[:10] + 1).all()
     for zarr_format in (2, 3):
         made = tmp_path / f"v{zarr_format}"
         zarrc("reencode", f"--zarr-format={zarr_format}", place, made)
-        assert f'"elementsize":{size}' in json.dumps(document_of(made), separators=(",", ":"))
+        assert f'"elementsize":{size}' in json.dumps(read_document(made), separators=(",", ":"))
         assert (peers.read(peers.PYTHON, made) == data + 1).all()
     zarrc("migrate", "--remove-old", place)
     assert (peers.read(peers.PYTHON, place) == data + 1).all()

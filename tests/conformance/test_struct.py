@@ -59,7 +59,7 @@ def random_struct(rng, shape, dtype):
     return out
 
 
-def fill_of(rng, dtype):
+def random_fill(rng, dtype):
     return random_struct(rng, (1,), np.dtype(dtype))
 
 
@@ -93,7 +93,7 @@ COMPRESSED = {"none": None, "zstd": {"id": "zstd", "level": 1},
 def test_v2(context, rng, tmp_path, name, compressor, order):
     """The same array by zarr-python and by us, read by both; ours by all ways."""
     stored = np.dtype(ALL[name])
-    fill = fill_of(rng, stored)
+    fill = random_fill(rng, stored)
     data = random_struct(rng, (7, 5), stored)
     data[4:, 3:] = fill[0]
     document = cases.document_v2(v2_dtype(ALL[name]), base64.b64encode(fill.tobytes()).decode(), (7, 5),
@@ -168,7 +168,7 @@ def json_value(dtype, value):
 @pytest.mark.parametrize("name", PLAIN)
 def test_v3(context, rng, tmp_path, name, chain, old):
     dtype = native(PLAIN[name])
-    fill = np.zeros(1, dtype) if name in ("bytes", "mixed", "texts") else fill_of(rng, dtype)
+    fill = np.zeros(1, dtype) if name in ("bytes", "mixed", "texts") else random_fill(rng, dtype)
     fill = np.zeros(1, dtype) if "nan" in str(fill).lower() else fill
     data = random_struct(rng, (7, 6), dtype)
     data[4:, 3:] = fill[0]
@@ -339,7 +339,7 @@ def test_tensorstore_v3(context, rng, tmp_path, chain):
 
 # ---- single fields ------------------------------------------------------------------------
 
-def field_of(data, path):
+def find_field(data, path):
     for step in path.split("."):
         data = data[step]
     return data
@@ -366,7 +366,7 @@ def view_for(rng, data, turn):
 def make_fields(context, rng, name, kind):
     """An array of this struct with some chunks missing, and its content."""
     stored = np.dtype(ALL[name])
-    fill = fill_of(rng, stored)
+    fill = random_fill(rng, stored)
     data = random_struct(rng, (7, 5), stored)
     data[4:, 3:] = fill[0]
     text = base64.b64encode(fill.tobytes()).decode()
@@ -396,7 +396,7 @@ def test_fields(context, rng, name, how, kind):
     for path in PATHS[name]:
         for turn, (memory, pipeline) in enumerate(WAYS):
             selection = make((7, 5))
-            whole = field_of(data, path)
+            whole = find_field(data, path)
             expected = np.asarray(whole[index], whole.dtype)  # 0-d texts lose their padding
             view = view_for(rng, expected, turn)
             array.read_into(view, selection, memory, pipeline=pipeline, field=path)
@@ -404,7 +404,7 @@ def test_fields(context, rng, name, how, kind):
             assert cases.gaps_intact(view)
             view[...] = random_like(rng, expected)
             array.write(view, selection, memory, pipeline=pipeline, field=path)
-            field_of(data, path)[index] = view
+            find_field(data, path)[index] = view
             same(array.read(data.dtype), data)
 
 

@@ -65,12 +65,12 @@ def frame(data, sized):
     return head + struct.pack("<I", len(data) << 3 | 1)[:3] + data
 
 
-def gzipped(data):
+def gzip(data):
     packer = zlib.compressobj(6, zlib.DEFLATED, 31)
     return packer.compress(data) + packer.flush()
 
 
-def shuffled(data, size):
+def shuffle(data, size):
     return bytes(numcodecs.Shuffle(size).encode(data))
 
 
@@ -138,7 +138,7 @@ row("7.13 the codec bytes as endian", v3(C0, codecs=[codec("endian", endian="lit
 row("7.13 a sharding without index_location",
     v3({"c/0": U2 + struct.pack("<2Q", 0, 8)}, codecs=[codec(
         "sharding_indexed", chunk_shape=[4], codecs=[LITTLE], index_codecs=[LITTLE])]), "u2", ONE)
-row("7.13 gzip without a level", v3({"c/0": gzipped(U2)}, codecs=[LITTLE, {"name": "gzip"}]), "u2", ONE)
+row("7.13 gzip without a level", v3({"c/0": gzip(U2)}, codecs=[LITTLE, {"name": "gzip"}]), "u2", ONE)
 row("7.13 blosc with numcodecs' shuffle and no typesize",
     v3({"c/0": blosc(U2)}, codecs=[LITTLE, codec("blosc", cname="lz4", clevel=5, shuffle=1, blocksize=0)]),
     "u2", ONE)
@@ -173,10 +173,10 @@ row("7.50 the draft that GDAL 3.6 writes", {"zarr.json": json.dumps({
     error=("UNSUPPORTED", "a draft of Zarr v3"))
 for _size in ({}, {"elementsize": 0}):  # by the size of the data type, whatever the member says
     for _mark in ("_NCZARR_ARRAY", "_nczarr_array"):
-        row(f"7.42 NCZarr's shuffle {_size} {_mark}", v2({"0": shuffled(U2, 2)}, filters=[{"id": "shuffle", **_size}],
+        row(f"7.42 NCZarr's shuffle {_size} {_mark}", v2({"0": shuffle(U2, 2)}, filters=[{"id": "shuffle", **_size}],
                                                       **{_mark: {}}), "u2", ONE)
         row(f"7.42 the same among attributes {_size} {_mark}", v2(
-            {"0": shuffled(U2, 2)}, filters=[{"id": "shuffle", **_size}],
+            {"0": shuffle(U2, 2)}, filters=[{"id": "shuffle", **_size}],
             attributes=json.dumps({_mark: {}}).encode()), "u2", ONE)
 row("7.42 shuffle without a size of others: numcodecs copies", v2({"0": U2}, filters=[{"id": "shuffle", "elementsize": 0}]),
     "u2", ONE)
@@ -216,9 +216,9 @@ row("7.15 zstd without the content's size", v2({"0": frame(U2, False)}, compress
 row("7.15 zstd in two frames", v2({"0": frame(U2[:3], True) + frame(U2[3:], False)}, compressor=ZSTD), "u2", ONE)
 row("7.15 zstd of nothing before it", v2({"0": frame(b"", True) + frame(U2, True)}, compressor=ZSTD), "u2", ONE)
 row("7.15 zstd that is empty", v2({"0": b""}, compressor=ZSTD), error=("CORRUPT", "0"))
-row("7.16 gzip in two members", v2({"0": gzipped(U2[:3]) + gzipped(U2[3:])}, compressor=GZIP), "u2", ONE)
+row("7.16 gzip in two members", v2({"0": gzip(U2[:3]) + gzip(U2[3:])}, compressor=GZIP), "u2", ONE)
 row("7.16 zlib is not gzip", v2({"0": zlib.compress(U2)}, compressor=GZIP), error=("CORRUPT", "gzip"))
-row("7.16 rubbish behind gzip", v2({"0": gzipped(U2) + b"rubbish"}, compressor=GZIP), error=("CORRUPT", "gzip"))
+row("7.16 rubbish behind gzip", v2({"0": gzip(U2) + b"rubbish"}, compressor=GZIP), error=("CORRUPT", "gzip"))
 BLOSC = {"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0}
 row("7.17 blosc that only copied", v2({"0": blosc(U2)}, compressor=BLOSC), "u2", ONE)
 row("7.52 a copy shorter than blosc says", v2({"0": blosc(U2[:6], 8)}, compressor=BLOSC), error=("CORRUPT", "blosc"))

@@ -40,7 +40,7 @@ def rotate(chunks):
     return transpose(*(list(range(1, len(chunks))) + [0] if chunks else []))
 
 
-def rotated(shape):
+def rotate_axes(shape):
     return list(shape[1:]) + list(shape[:1])
 
 
@@ -69,9 +69,9 @@ SHARDS = {
     "index-transposed": lambda c, b, n: [sharding(halves(c), [b, zstd()], [
         transpose(*reversed(range(len(c) + 1))), LITTLE, CRC])],
     "inner-transpose": lambda c, b, n: [sharding(halves(c), [rotate(c), b, zstd()])],
-    "outer-transpose": lambda c, b, n: [rotate(c), sharding(halves(rotated(c)), [b, gzip()])],
+    "outer-transpose": lambda c, b, n: [rotate(c), sharding(halves(rotate_axes(c)), [b, gzip()])],
     "both-transposes": lambda c, b, n: [
-        rotate(c), sharding(halves(rotated(c)), [reverse(c), b])],
+        rotate(c), sharding(halves(rotate_axes(c)), [reverse(c), b])],
     "outer-crc": lambda c, b, n: [sharding(halves(c), [b]), CRC],
     "outer-zstd": lambda c, b, n: [sharding(halves(c), [b, CRC], location="start"), zstd()],
     "one-inner": lambda c, b, n: [sharding(c, [b, blosc("lz4", "shuffle", n)])],
@@ -79,8 +79,8 @@ SHARDS = {
     "nested": lambda c, b, n: [sharding(halves(c), [sharding(halves(halves(c)), [b, zstd()])])],
     "nested-start": lambda c, b, n: [sharding(halves(c), [
         sharding(halves(halves(c)), [b], [BIG], "start")], location="start")],
-    "nested-all": lambda c, b, n: [rotate(c), sharding(halves(rotated(c)), [
-        reverse(c), sharding(list(reversed(halves(rotated(c)))), [rotate(c), b, gzip()], [BIG, CRC]), CRC],
+    "nested-all": lambda c, b, n: [rotate(c), sharding(halves(rotate_axes(c)), [
+        reverse(c), sharding(list(reversed(halves(rotate_axes(c)))), [rotate(c), b, gzip()], [BIG, CRC]), CRC],
         [LITTLE]), zstd()],
     "thrice": lambda c, b, n: [sharding(c, [sharding(halves(c), [
         sharding(halves(halves(c)), [b])])])],

@@ -15,7 +15,7 @@ PIPELINES = ["waves", "serial"]
 CASES = [(2, "C", None), (2, "F", None), (3, "C", None), (3, "F", None), (3, "C", "shards")]
 
 
-def encoded(items):
+def encode_texts(items):
     return [v.encode() if isinstance(v, str) else v for v in items]
 
 
@@ -41,7 +41,7 @@ def values(rng, kind, n):
     return ["".join(rng.choice(letters, int(k))) for k in lengths]
 
 
-def boxed(items, shape):
+def box(items, shape):
     out = np.empty(len(items), dtype=object)
     out[:] = items
     return out.reshape(shape)
@@ -60,22 +60,22 @@ def test_both_ways(context, rng, tmp_path, kind, case, shape):
     n = int(np.prod(shape))
     theirs = make(tmp_path / "theirs", kind, shape, case, fill)
     store = context.store(str(tmp_path / "theirs"))
-    assert store.open().read_vlen() == encoded([fill] * n)
+    assert store.open().read_vlen() == encode_texts([fill] * n)
     data = values(rng, kind, n)
     if shape or kind == "text":  # zarr-python cannot write a single element of bytes
-        theirs[...] = boxed(data, shape) if shape else data[0]
+        theirs[...] = box(data, shape) if shape else data[0]
         for pipeline in PIPELINES:
-            assert store.open().read_vlen(pipeline=pipeline) == encoded(data)
+            assert store.open().read_vlen(pipeline=pipeline) == encode_texts(data)
         assert store.open().verify() == []
 
     make(tmp_path / "ours", kind, shape, case, fill)
     store = context.store(str(tmp_path / "ours"))
     for pipeline in PIPELINES:
         data = values(rng, kind, n)
-        store.open().write_vlen(encoded(data), pipeline=pipeline)
+        store.open().write_vlen(encode_texts(data), pipeline=pipeline)
         back = zarr.open_array(tmp_path / "ours", mode="r")[...]
         assert list(np.asarray(back, dtype=object).ravel()) == data
-        assert store.open().read_vlen() == encoded(data)
+        assert store.open().read_vlen() == encode_texts(data)
 
 
 @pytest.mark.parametrize("data_type", ["string", "bytes"])
@@ -90,11 +90,11 @@ def test_created_here(context, rng, tmp_path, data_type, version):
     made = zarr.open_array(tmp_path / "x")
     assert list(np.asarray(made[...], dtype=object).ravel()) == ["fü" if kind == "text" else b"\0f"] * 12
     data = values(rng, kind, 12)
-    array.write_vlen(encoded(data))
+    array.write_vlen(encode_texts(data))
     assert list(np.asarray(made[...], dtype=object).ravel()) == data
-    made[1:2, 2:3] = boxed(data[:1], (1, 1))
+    made[1:2, 2:3] = box(data[:1], (1, 1))
     data[6] = data[0]
-    assert array.read_vlen() == encoded(data)
+    assert array.read_vlen() == encode_texts(data)
 
 
 @settings(max_examples=60, deadline=None)

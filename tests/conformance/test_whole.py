@@ -77,7 +77,7 @@ def values(rng, dtype, shape=SHAPE):
     return data
 
 
-def chunk_of(data, at, fill):
+def cut_chunk(data, at, fill):
     part = data[tuple(slice(a * n, (a + 1) * n) for a, n in zip(at, SHARD))]
     chunk = np.full(SHARD, fill, data.dtype)
     chunk[tuple(slice(0, n) for n in part.shape)] = part
@@ -122,7 +122,7 @@ def test_bytes(context, rng, front, inner):
     assert store.dump() == serial.dump()
     for key in keys(store):
         small = context.store()
-        made = after(chunk_of(rows, [int(n) for n in key.split("/")[1:]], 0))
+        made = after(cut_chunk(rows, [int(n) for n in key.split("/")[1:]], 0))
         small.create(document=one).write(np.ascontiguousarray(made))
         assert store.get(key) == small.get(keys(small)[0]), key
 

@@ -44,7 +44,7 @@ def inside(value):
     return excerpt(value).strip('"')
 
 
-def refused(context, document):
+def refusal(context, document):
     with pytest.raises(ZarrcError) as failed:
         context.store().create("w", document=document)
     return failed.value.message
@@ -246,7 +246,7 @@ def test_data_type(context, name):
     place = f"/w: codecs[{len(row.before)}]: "
     refuse(context, document, place, f"{name.removeprefix('numcodecs.')}", dtype, *NAMED.get(name, ()))
     rule = "is not the array's" if name in NAMED else f"codec {name} does not take data type .*, (only|whose) "
-    text = refused(context, document)
+    text = refusal(context, document)
     assert re.search(rule, text), text
 
 
@@ -381,47 +381,47 @@ for _name in ("complex_float8_e4m3fn",):  # not in the registry
     del TYPES[_name]
 
 
-def typed(name, /, **configuration):
+def type_entry(name, /, **configuration):
     return {"name": name, "configuration": configuration}
 
 
 FIELD = {"name": "a", "data_type": "uint8"}
 TYPES.update({
     "r": ("r16", [[1], [1, 2, 3], [1, 256], [1, -1], 7, "x", [1, 1.5]]),
-    "null_terminated_bytes": (typed("null_terminated_bytes", length_bytes=2), [7, "!", "YWJj", [1, 2, 3]]),
-    "fixed_length_utf32": (typed("fixed_length_utf32", length_bytes=8), [7, "abc", ["a"]]),
-    "numpy.datetime64": (typed("numpy.datetime64", unit="s", scale_factor=1), [2**63, 1.5, "x", [1]]),
-    "numpy.timedelta64": (typed("numpy.timedelta64", unit="s", scale_factor=1), [-2**63 - 1, 1.5, "x", [1]]),
-    "struct": (typed("struct", fields=[FIELD]), [{"a": 256}, {}, {"a": 1, "b": 2}, [300], 7]),
+    "null_terminated_bytes": (type_entry("null_terminated_bytes", length_bytes=2), [7, "!", "YWJj", [1, 2, 3]]),
+    "fixed_length_utf32": (type_entry("fixed_length_utf32", length_bytes=8), [7, "abc", ["a"]]),
+    "numpy.datetime64": (type_entry("numpy.datetime64", unit="s", scale_factor=1), [2**63, 1.5, "x", [1]]),
+    "numpy.timedelta64": (type_entry("numpy.timedelta64", unit="s", scale_factor=1), [-2**63 - 1, 1.5, "x", [1]]),
+    "struct": (type_entry("struct", fields=[FIELD]), [{"a": 256}, {}, {"a": 1, "b": 2}, [300], 7]),
     "string": (None, [7, ["a"], {"a": 1}]),
     "variable_length_bytes": (None, [7, "!", [256], ["a"]]),
-    "optional": (typed("optional", name="uint8"), [7, [256], [1, 2], "x", [None]]),
-    "zarrs.optional": (typed("zarrs.optional", name="uint8"), [7, [256], [1, 2], "x", {}]),
+    "optional": (type_entry("optional", name="uint8"), [7, [256], [1, 2], "x", [None]]),
+    "zarrs.optional": (type_entry("zarrs.optional", name="uint8"), [7, [256], [1, 2], "x", {}]),
 })
 CONFIGURED = {  # wrong configurations, and the words that their errors must contain
     "r": [("r12", "r12"), ("r", "r"), ("r0", "r0")],
-    "raw_bytes": [(typed("raw_bytes", length_bytes=-1), "length_bytes"),
-                  (typed("raw_bytes", length_bytes=0), "length_bytes"),
-                  (typed("raw_bytes", length_bytes=4, a=1), "raw_bytes"), ("raw_bytes", "raw_bytes")],
-    "null_terminated_bytes": [(typed("null_terminated_bytes", length_bytes="2"), "length_bytes"),
-                              (typed("null_terminated_bytes", length=2), "length_bytes"),
+    "raw_bytes": [(type_entry("raw_bytes", length_bytes=-1), "length_bytes"),
+                  (type_entry("raw_bytes", length_bytes=0), "length_bytes"),
+                  (type_entry("raw_bytes", length_bytes=4, a=1), "raw_bytes"), ("raw_bytes", "raw_bytes")],
+    "null_terminated_bytes": [(type_entry("null_terminated_bytes", length_bytes="2"), "length_bytes"),
+                              (type_entry("null_terminated_bytes", length=2), "length_bytes"),
                               ("null_terminated_bytes", "length_bytes")],
-    "fixed_length_utf32": [(typed("fixed_length_utf32", length_bytes=7), "length_bytes"),
-                           (typed("fixed_length_utf32", length_bytes=None), "length_bytes")],
-    "numpy.datetime64": [(typed("numpy.datetime64", unit="year", scale_factor=1), "unit"),
-                         (typed("numpy.datetime64", unit="s", scale_factor=0), "scale_factor"),
-                         (typed("numpy.datetime64", unit="s", scale_factor=2**31), "scale_factor"),
-                         (typed("numpy.datetime64", unit="s", scale_factor=1, zone="UTC"), "numpy.datetime64"),
+    "fixed_length_utf32": [(type_entry("fixed_length_utf32", length_bytes=7), "length_bytes"),
+                           (type_entry("fixed_length_utf32", length_bytes=None), "length_bytes")],
+    "numpy.datetime64": [(type_entry("numpy.datetime64", unit="year", scale_factor=1), "unit"),
+                         (type_entry("numpy.datetime64", unit="s", scale_factor=0), "scale_factor"),
+                         (type_entry("numpy.datetime64", unit="s", scale_factor=2**31), "scale_factor"),
+                         (type_entry("numpy.datetime64", unit="s", scale_factor=1, zone="UTC"), "numpy.datetime64"),
                          ("numpy.datetime64", "unit")],
-    "numpy.timedelta64": [(typed("numpy.timedelta64", unit=7, scale_factor=1), "unit"),
-                          (typed("numpy.timedelta64", unit="s", scale_factor="1"), "scale_factor")],
-    "struct": [(typed("struct", fields=[]), "fields"), (typed("struct", fields=7), "fields"),
-               (typed("struct", fields=[{"name": "a"}]), "data_type"),
-               (typed("struct", fields=[FIELD, FIELD]), "\"a\""),
-               (typed("struct", fields=[{"name": "a", "data_type": "float7"}]), "float7"), ("struct", "struct")],
-    "optional": [(typed("optional", name="float7"), "float7"), ("optional", "optional"),
+    "numpy.timedelta64": [(type_entry("numpy.timedelta64", unit=7, scale_factor=1), "unit"),
+                          (type_entry("numpy.timedelta64", unit="s", scale_factor="1"), "scale_factor")],
+    "struct": [(type_entry("struct", fields=[]), "fields"), (type_entry("struct", fields=7), "fields"),
+               (type_entry("struct", fields=[{"name": "a"}]), "data_type"),
+               (type_entry("struct", fields=[FIELD, FIELD]), "\"a\""),
+               (type_entry("struct", fields=[{"name": "a", "data_type": "float7"}]), "float7"), ("struct", "struct")],
+    "optional": [(type_entry("optional", name="float7"), "float7"), ("optional", "optional"),
                  ({"name": "optional", "configuration": 7}, "data_type")],
-    "int8": [(typed("int8", bits=8), "int8"), ({"name": "int8", "configuration": 7}, "configuration"), (7, "data_type"),
+    "int8": [(type_entry("int8", bits=8), "int8"), ({"name": "int8", "configuration": 7}, "configuration"), (7, "data_type"),
              ({"configuration": {}}, "data_type"), ("int9", "int9"), ("<i4", "<i4"), (None, "data_type")],
 }
 
@@ -445,7 +445,7 @@ def codecs_for(name):
 def test_fill_value(context, name, fill):
     document = type_document(TYPES[name][0] or name, fill, codecs=codecs_for(name))
     refuse(context, document, "fill_value")
-    shown = refused(context, document)
+    shown = refusal(context, document)
     assert excerpt(fill).strip('"') in shown or inside(fill) in shown or f"{len(fill)} bytes" in shown or \
         "missing" in shown or '"b"' in shown, shown
 

@@ -73,7 +73,7 @@ def zero(dtype):
 
 # ---- data types ----------------------------------------------------------------------------
 
-def fill_of(name):
+def choose_fill(name):
     if name == "float8_e8m0fnu":
         return 1.0
     return [1.0, 1.0] if name == "complex_float8_e8m0fnu" else zero(name)
@@ -98,7 +98,7 @@ def test_small(context, rng, tmp_path, name, padding):
     if padding == "bytes":
         codecs = [cases.BIG if name.endswith("bfloat16") else cases.PLAIN]
     data = small(rng, name, (8, 6))
-    made = document(name, fill_of(name), codecs, (8, 6))
+    made = document(name, choose_fill(name), codecs, (8, 6))
     if is_whole(name) and padding in ("first_byte", "last_byte"):
         zarrs_crate.create(tmp_path, made)
         zarrs_crate.write(tmp_path, data)
@@ -115,9 +115,9 @@ def test_small_behind(context, rng, tmp_path, name):
     rows = 16 if name in ("int2", "int4") else 9  # a part of a chunk has no signs
     codecs = [cases.sharding((4, 6), [cases.sharding((2, 3), inner)], [cases.LITTLE, cases.CRC], "start")]
     data = small(rng, name, (rows, 12))
-    fill = zarrs_crate.fills(name, [fill_of(name)])[0][0]
+    fill = zarrs_crate.fills(name, [choose_fill(name)])[0][0]
     data[:4, :6] = data[5:, 3:] = np.frombuffer(fill, data.dtype)[0]
-    check(context, tmp_path, document(name, fill_of(name), codecs, data.shape, (8, 12)), data, same_bytes=False,
+    check(context, tmp_path, document(name, choose_fill(name), codecs, data.shape, (8, 12)), data, same_bytes=False,
           parts=low_bits(name))
 
 
@@ -471,7 +471,7 @@ def test_bitround(context, rng, tmp_path, dtype, name, keep):
     array = ours.create(document=made)
     array.write(data)
     zarrs_crate.same(array.read(data.dtype).reshape(-1), rounded)
-    assert zarrs_crate.chunks_of(ours) == zarrs_crate.chunks_of(context.store(str(tmp_path / "t")))
+    assert zarrs_crate.read_chunks(ours) == zarrs_crate.read_chunks(context.store(str(tmp_path / "t")))
     if keep or "int" not in dtype:
         check(context, tmp_path, made, rounded)
 
@@ -578,7 +578,7 @@ def on_grid(shape, name, codecs, dtype="int16", fill=5, **configuration):
     return {**document(dtype, fill, codecs, shape, shape), "chunk_grid": codec(name, **configuration)}
 
 
-def bounded(shape, chunks, codecs):
+def on_bounded_grid(shape, chunks, codecs):
     return on_grid(shape, "zarrs.regular_bounded", codecs, chunk_shape=list(chunks))
 
 
@@ -588,12 +588,12 @@ def test_bounded(context, rng, tmp_path, shape, chunks, chain):
     chains = {"plain": [cases.LITTLE], "packed": [packbits("first_byte", 0, 12), cases.CRC],
               "transposed": [cases.transpose(*reversed(range(len(shape)))), cases.BIG]}
     data = rng.integers(0, 4000, shape).astype("i2")
-    check(context, tmp_path, bounded(shape, chunks, chains[chain]), data)
+    check(context, tmp_path, on_bounded_grid(shape, chunks, chains[chain]), data)
 
 
 def test_bounded_shards(context, rng, tmp_path):
     data = cases.random_data(rng, (10, 12), "i2")
-    made = bounded((10, 12), (4, 8), [cases.sharding((2, 4), [cases.LITTLE])])
+    made = on_bounded_grid((10, 12), (4, 8), [cases.sharding((2, 4), [cases.LITTLE])])
     check(context, tmp_path, made, data, same_bytes=False)
 
 
@@ -696,7 +696,7 @@ def test_consolidated(context, tmp_path):
         real = json.loads((tmp_path / f"ours{path}/zarr.json").read_text())
         assert doc.get("attributes", {}) == real.get("attributes", {})
     tree(context, tmp_path / "theirs")
-    with pytest.raises(zarrs_crate.Refused, match="Consolidated"):
+    with pytest.raises(zarrs_crate.Refusal, match="Consolidated"):
         zarrs_crate.run("nodes", tmp_path / "theirs")
     zarrs_crate.run("consolidate", tmp_path / "theirs")
     store = context.store(str(tmp_path / "theirs"))
@@ -736,7 +736,7 @@ LACKS = {
 @pytest.mark.parametrize("name", LACKS)
 def test_zarrs_lacks(tmp_path, name):
     """Where this fails zarrs has learned it, and the row belongs above."""
-    with pytest.raises(zarrs_crate.Refused):
+    with pytest.raises(zarrs_crate.Refusal):
         zarrs_crate.create(tmp_path, LACKS[name])
 
 

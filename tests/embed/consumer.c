@@ -1,6 +1,6 @@
 /*
  * embed/consumer.c - a program of a project that uses zarrc. It compiles as C99, C17 and
- * C++17, uses every _INIT macro (tests/embed/installed checks that), and writes and
+ * C++17, uses every _INIT macro (tests/embed/run_installed checks that), and writes and
  * reads an array, so that a static link needs the whole library. In C++ it
  * also includes zarrc/zarrc.hpp.
  */

@@ -539,7 +539,7 @@ void zarr_fakedev_fail(void *self, uint32_t calls, uint64_t k, zarr_status statu
 }
 
 /* The accessible address of a live handle's bytes, or NULL. */
-static uint8_t *real_of(const void *handle, uint64_t offset, uint64_t bytes)
+static uint8_t *find_bytes(const void *handle, uint64_t offset, uint64_t bytes)
 {
     uint8_t *p = NULL;
     const struct block *b;
@@ -558,7 +558,7 @@ static uint8_t *real_of(const void *handle, uint64_t offset, uint64_t bytes)
 
 int zarr_fakedev_peek(const void *handle, uint64_t offset, void *host, uint64_t bytes)
 {
-    const uint8_t *p = real_of(handle, offset, bytes);
+    const uint8_t *p = find_bytes(handle, offset, bytes);
 
     if (p)
         memcpy(host, p, bytes);
@@ -568,7 +568,7 @@ int zarr_fakedev_peek(const void *handle, uint64_t offset, void *host, uint64_t 
 int zarr_fakedev_poke(const void *handle, uint64_t offset, const void *host,
                       uint64_t bytes)
 {
-    uint8_t *p = real_of(handle, offset, bytes);
+    uint8_t *p = find_bytes(handle, offset, bytes);
 
     if (p)
         memcpy(p, host, bytes);

@@ -1,7 +1,7 @@
 /*
  * tests/fakedev/fakedev_int.h - what the files of the fake device share: its blocks, and
  * the work that is done at once (fakedev.c) or at the next wait (late.c).
- * Lists are in lists.c, pinned memory and budgets in pinned.c.
+ * Lists are in lists.c, pinned memory and budgets in memory_facts.c.
  */
 #ifndef ZARR_FAKEDEV_INT_H
 #define ZARR_FAKEDEV_INT_H

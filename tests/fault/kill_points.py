@@ -80,7 +80,7 @@ def zarrc(folder, *arguments):
     return run_line(folder, [PROGRAM, *arguments])
 
 
-class Stopped:
+class StoppedProgram:
     """A program that stop_at runs; it stands before its call number `point`, or has ended before that."""
 
     def __init__(self, folder, line, point):
@@ -123,7 +123,7 @@ class World:
     def find_state(self, *lines):
         folder, codes, calls = self.renew(), [], 0
         for line in lines:
-            program = Stopped(folder, line, 0)
+            program = StoppedProgram(folder, line, 0)
             codes.append(program.end()[0])
             calls = program.calls
         return check.State(store.read_nodes(folder), store.read_consolidated(folder)[0], store.files(folder), codes, calls)
@@ -164,7 +164,7 @@ def kill_trials(world, operation, is_sample, only=None):
         return
     for point in [only] if only else order_points(operation.name, after.calls, is_sample):
         folder = world.renew()
-        program = Stopped(folder, line, point)
+        program = StoppedProgram(folder, line, point)
         program.end()
         if not program.call:
             continue
@@ -186,7 +186,7 @@ def pair_trials(world, pair, is_sample, only=None):
                                    {"a": [first], "b": [second], "ab": [first, second], "ba": [second, first]}.items()}
     for point in [only] if only else order_points(" + ".join(pair), serial["a"].calls, is_sample):
         folder = world.renew()
-        program = Stopped(folder, first, point)
+        program = StoppedProgram(folder, first, point)
         if not program.call:
             program.end()
             continue

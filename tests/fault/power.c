@@ -74,7 +74,7 @@ static struct op *add_op(enum kind kind)
     return op;
 }
 
-static int file_of(ino_t inode)
+static int find_file(ino_t inode)
 {
     for (int i = 1; i <= tape.n_files; i++)
         if (tape.inode[i] == inode)
@@ -85,7 +85,7 @@ static int file_of(ino_t inode)
 /* Numbers of inodes are used again; then the old file is another one. */
 static int new_file(ino_t inode)
 {
-    const int old = file_of(inode);
+    const int old = find_file(inode);
 
     if (old)
         tape.inode[old] = 0;
@@ -103,7 +103,7 @@ static int file_of_fd(int fd)
 
     if (fstat(fd, &st) != 0)
         abort();
-    file = file_of(st.st_ino);
+    file = find_file(st.st_ino);
     return file ? file : new_file(st.st_ino);
 }
 
@@ -463,7 +463,7 @@ static bool is_document(const struct name *n)
 }
 
 /* The name in `names` that leads to a directory; NULL: none does. */
-static const struct name *name_of(int directory)
+static const struct name *find_folder_name(int directory)
 {
     for (size_t i = 0; i < names.n; i++)
         if (names.name[i].file == directory)
@@ -475,7 +475,7 @@ static const struct name *name_of(int directory)
 static bool is_reached(int directory)
 {
     for (const struct name *n; directory != TOP; directory = n->dir) {
-        n = name_of(directory);
+        n = find_folder_name(directory);
         if (!n)
             return false;
     }

@@ -57,7 +57,7 @@ static struct {
     if (!real_##name)                                                                    \
     *(void **)(&real_##name) = dlsym(RTLD_NEXT, #name)
 
-static bool trapped(enum call call)
+static bool is_trapped(enum call call)
 {
     if (trap.call != call || !fuse_burns(&trap.fuse))
         return false;
@@ -71,7 +71,7 @@ static bool trapped(enum call call)
     int name params                                                                      \
     {                                                                                    \
         REAL(int, name, params);                                                         \
-        return trapped(call) ? -1 : real_##name args;                                    \
+        return is_trapped(call) ? -1 : real_##name args;                                 \
     }
 
 PLAIN(CALL_RENAME, renameat, (int a, const char *b, int c, const char *d), (a, b, c, d))
@@ -96,7 +96,7 @@ static int sync_trapped(int fd)
 {
     struct stat st;
 
-    if (trapped(CALL_SYNC))
+    if (is_trapped(CALL_SYNC))
         return -1;
     if (n_synced < sizeof synced / sizeof *synced && fstat(fd, &st) == 0) {
         synced[n_synced].device = st.st_dev;
@@ -118,12 +118,12 @@ int fdatasync(int fd)
 int syncfs(int fd)
 {
     (void)fd;
-    return trapped(CALL_SYNC) ? -1 : 0;
+    return is_trapped(CALL_SYNC) ? -1 : 0;
 }
 
 int close(int fd)
 {
-    const bool fails = trapped(CALL_CLOSE);
+    const bool fails = is_trapped(CALL_CLOSE);
 
     REAL(int, close, (int));
     return real_close(fd) != 0 || fails ? (errno = EIO, -1) : 0;
@@ -138,7 +138,7 @@ int openat64(int dir, const char *path, int flags, ...)
     va_start(ap, flags);
     mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(ap, mode_t) : 0;
     va_end(ap);
-    return trapped(CALL_OPEN) ? -1 : real_openat64(dir, path, flags, mode);
+    return is_trapped(CALL_OPEN) ? -1 : real_openat64(dir, path, flags, mode);
 }
 
 long syscall(long n, ...)
@@ -151,7 +151,7 @@ long syscall(long n, ...)
     for (int i = 0; i < 6; i++)
         a[i] = va_arg(ap, long);
     va_end(ap);
-    if (n == SYS_openat2 && trapped(CALL_OPEN))
+    if (n == SYS_openat2 && is_trapped(CALL_OPEN))
         return -1;
     return real_syscall(n, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
@@ -166,7 +166,7 @@ int fcntl64(int fd, int what, ...)
     arg = va_arg(ap, void *);
     va_end(ap);
     if (what == F_OFD_SETLK && ((struct flock *)arg)->l_type == F_WRLCK &&
-        trapped(CALL_LOCK))
+        is_trapped(CALL_LOCK))
         return -1;
     return real_fcntl64(fd, what, arg);
 }
@@ -187,7 +187,7 @@ static size_t cut(enum call call, size_t n)
 ssize_t pread64(int fd, void *to, size_t n, off64_t at)
 {
     REAL(ssize_t, pread64, (int, void *, size_t, off64_t));
-    if (trap.how != HOW_SHORT && trapped(CALL_READ))
+    if (trap.how != HOW_SHORT && is_trapped(CALL_READ))
         return -1;
     return real_pread64(fd, to, cut(CALL_READ, n), at);
 }
@@ -195,7 +195,7 @@ ssize_t pread64(int fd, void *to, size_t n, off64_t at)
 ssize_t pwrite64(int fd, const void *from, size_t n, off64_t at)
 {
     REAL(ssize_t, pwrite64, (int, const void *, size_t, off64_t));
-    if (trap.how != HOW_SHORT && trapped(CALL_WRITE))
+    if (trap.how != HOW_SHORT && is_trapped(CALL_WRITE))
         return -1;
     return real_pwrite64(fd, from, cut(CALL_WRITE, n), at);
 }
@@ -203,7 +203,7 @@ ssize_t pwrite64(int fd, const void *from, size_t n, off64_t at)
 ssize_t getdents64(int fd, void *to, size_t n)
 {
     REAL(ssize_t, getdents64, (int, void *, size_t));
-    return trapped(CALL_READDIR) ? -1 : real_getdents64(fd, to, n);
+    return is_trapped(CALL_READDIR) ? -1 : real_getdents64(fd, to, n);
 }
 
 /* NOLINTEND(readability-inconsistent-declaration-parameter-name) */
@@ -414,7 +414,7 @@ static bool was_synced(const struct stat *st)
     return found;
 }
 
-static struct stat stat_of(const char *dir, const char *name)
+static struct stat stat_file(const char *dir, const char *name)
 {
     char path[600];
     struct stat st = {0};
@@ -427,12 +427,12 @@ static struct stat stat_of(const char *dir, const char *name)
 static void on_another_disk(zarr_store *s, const char *disk)
 {
     zarr_error err;
-    struct stat top = stat_of(disk, "."), d1, d2;
+    struct stat top = stat_file(disk, "."), d1, d2;
 
     n_synced = 0;
     assert_int_equal(zarr_store_put(s, "l/d1/d2/k", "x", 1, &err), ZARR_OK);
-    d1 = stat_of(disk, "d1");
-    d2 = stat_of(disk, "d1/d2");
+    d1 = stat_file(disk, "d1");
+    d2 = stat_file(disk, "d1/d2");
     for (int i = 0; i < 3; i++) { /* each contains a new name */
         const size_t n = n_synced;
 

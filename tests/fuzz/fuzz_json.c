@@ -45,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (zr_json_parse(&doc, text, size, NULL, &err) == ZARR_OK) {
         must(zr_json_equal(doc.root, zr_json_copy(&doc, doc.root)));
         must(zr_json_excerpt(doc.root, small, sizeof small) != NULL);
-        must(zr_utf8_valid(small, strnlen(small, sizeof small)));
+        must(zr_utf8_is_valid(small, strnlen(small, sizeof small)));
         read_again(&doc, 0);
         read_again(&doc, 2);
     }

@@ -32,7 +32,7 @@ initval location base64 NaN Infinity -Infinity NaT |O |b1 <i2 >i4 <f8 >c16 |S4 <
 |V3 [["a","<i4"],["b",">f8",[2,3]]] 0x7fc00000 true false null 18446744073709551615""".split()
 
 
-def kept(target):
+def read_corpus(target):
     folder = CORPUS / target
     return [path.read_bytes() for path in sorted(folder.iterdir())] if folder.is_dir() else []
 
@@ -48,7 +48,7 @@ def make():
     for target, texts in seeds_texts.seeds().items():
         for text in texts:
             put(target, text, "text")
-    own = {target: [*found.get(target, {}), *kept(target)] for target in seeds_derived.MAKERS}
+    own = {target: [*found.get(target, {}), *read_corpus(target)] for target in seeds_derived.MAKERS}
     for source, maker in seeds_derived.MAKERS.items():
         for data in own[source]:
             for target, made in maker(data):
@@ -64,14 +64,14 @@ def make():
     return found
 
 
-def words_of(value, out):
+def collect_words(value, out):
     if isinstance(value, dict):
         for key, member in value.items():
             out.add(key)
-            words_of(member, out)
+            collect_words(member, out)
     elif isinstance(value, list):
         for item in value:
-            words_of(item, out)
+            collect_words(item, out)
     elif isinstance(value, str):
         out.add(value)
 
@@ -79,7 +79,7 @@ def words_of(value, out):
 def dictionary():
     words = set(WORDS)
     for example in seeds_documents.examples():
-        words_of(json.loads(seeds_documents.dump(example.document)), words)
+        collect_words(json.loads(seeds_documents.dump(example.document)), words)
     return "".join('"' + "".join(f"\\x{byte:02x}" for byte in word.encode()) + '"\n'
                    for word in sorted(words) if 1 < len(word) <= 60)
 

@@ -30,7 +30,7 @@ def array_v2(**changes):
             "filters": None, "compressor": None, **changes}
 
 
-def written():
+def written_documents():
     """Documents that a person or zarr-python wrote."""
     for document in json.loads((HERE.parent / "golden/zarr-python.json").read_text()).values():
         yield dump(document)
@@ -61,7 +61,7 @@ def hostile():
 def seeds():
     """{target: [bytes]}: each document goes to every target that takes one."""
     found = {name: [] for name in ("meta_v2", "meta_v3", "consolidated", "nodes", "shard")}
-    documents = [*written(), *(dump(example.document) for example in examples())]
+    documents = [*written_documents(), *(dump(example.document) for example in examples())]
     chunks = [bytes(96) for _ in documents]
     for document, stored in hostile():
         documents.append(document)

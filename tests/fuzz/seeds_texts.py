@@ -209,7 +209,7 @@ def msgpack2():
     yield b"\3\xdc\x01\x2e" + b"\xa1a" * 300 + b"\xa2|O" + b"\x91\xcd\x01\x2c"
 
 
-def listed():
+def list_seeds():
     for head, (element, name) in LISTS_PACKED.items():
         yield bytes([head]) + b"\x9a"
         yield from in_places(bytes([head]) + b"\x9a" + element * 6, [element, element, name, b"\x91", b"\x08"])
@@ -224,6 +224,6 @@ def listed():
 
 def seeds():
     found = {"json": JSON, "dtype": dtype(), "grid": grid(), "selection": selection(), "numbers": numbers(),
-             "consolidated": NODES, "nodes": NODES, "dec_msgpack2": msgpack2(), "dec_listed": listed()}
+             "consolidated": NODES, "nodes": NODES, "dec_msgpack2": msgpack2(), "dec_listed": list_seeds()}
     return {target: [text if isinstance(text, bytes) else text.encode() for text in texts]
             for target, texts in found.items()}

@@ -13,7 +13,7 @@ import traceback
 from pathlib import Path
 
 import numpy as np
-from library import Failed, Library, Stats
+from library import Failure, Library, Stats
 
 PARTS = {1: "3::7", 2: "5:650:3, ::-1", 3: "7:45, ::-3, 1:8:2", 5: "1:, ::2, 0, 1:5, ..."}
 SEVEN = 119  # what memory has before a read
@@ -23,7 +23,7 @@ def is_metadata(path):
     return path.name in ("zarr.json", ".zarray", ".zattrs")
 
 
-def part_of(values):
+def choose_part(values):
     """The text of a selection of an array and its elements."""
     text = PARTS.get(values.ndim)
     if text is None or not values.size:
@@ -41,7 +41,7 @@ def part_of(values):
 def reads(library, array, values, kind, stats):
     """Reads all and a part; what differs."""
     wrong = []
-    for what, (text, want) in {"whole": (None, values), "part": part_of(values)}.items():
+    for what, (text, want) in {"whole": (None, values), "part": choose_part(values)}.items():
         if what == "part" and text is None:
             continue
         memory = library.memory(kind, max(1, want.nbytes))
@@ -74,7 +74,7 @@ def write(library, source, target, values, kind):
         array.close()
 
 
-def codecs_of(path):
+def find_codecs(path):
     """Names of the codecs in the document of an array."""
     if (path / ".zarray").exists():
         document = json.loads((path / ".zarray").read_text())
@@ -131,12 +131,12 @@ def run(options):
         for file in sorted(options.stores.glob("*.npy")):
             try:
                 found = one(library, file.with_suffix(""), np.load(file), kind, options.out, counts)
-            except (Failed, OSError) as why:
+            except (Failure, OSError) as why:
                 found = [str(why)]
             except Exception:
                 found = [traceback.format_exc(limit=2)]
             counts["arrays"] += 1
-            codecs[not found] |= codecs_of(file.with_suffix(""))
+            codecs[not found] |= find_codecs(file.with_suffix(""))
             said["wrong"] += [f"{kind} {file.stem}: {what}" for what in found]
         said["codecs"][kind] = sorted(codecs[True] - codecs[False])  # scripts/status reads them
         print(kind, counts, flush=True)

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from library import Failed, Library, Stats
+from library import Failure, Library, Stats
 
 EDGE = 24  # elements of a chunk along one side
 LITTLE = '{"name":"bytes","configuration":{"endian":"little"}}'
@@ -27,7 +27,7 @@ CHAINS = {
 }
 
 
-def damaged(random, value):
+def damage(random, value):
     """Some bytes changed, often in the header; or cut, or longer."""
     value, how = bytearray(value), random.integers(0, 7)
     if how == 0:
@@ -62,7 +62,7 @@ def longer(block, at, bits):
     return at, bits
 
 
-def blocks_of(chain, value):
+def find_blocks(chain, value):
     """The blocks of LZ4 in an encoded chunk."""
     if not chain.startswith("blosc"):
         return [value[4:]]
@@ -86,14 +86,14 @@ def make(library, folder, chain, random, side):
     array.close()
     for path in sorted((folder / "c").glob("*/*")):
         if random.integers(0, 4):
-            path.write_bytes(damaged(random, path.read_bytes()))
+            path.write_bytes(damage(random, path.read_bytes()))
 
 
 def read(array, memory, shape, text, stats):
     try:
         array.read(memory, shape, selection=text, stats=stats)
         return None
-    except Failed as why:
+    except Failure as why:
         return why.code
 
 
@@ -110,7 +110,7 @@ def compare(library, folder, side, kind, said):
             said["bad"] += cpu is not None
             said["fallback"] += stats.chunks_fallback
             value = (folder / "c" / str(row) / str(column)).read_bytes()
-            if cpu is None and gpu == "CORRUPT" and any(map(has_no_distance, blocks_of(folder.name, value))):
+            if cpu is None and gpu == "CORRUPT" and any(map(has_no_distance, find_blocks(folder.name, value))):
                 said["no_distance"] += 1
             elif (cpu is None) != (gpu is None):
                 said["other_verdict"].append(f"chunk {row}/{column}: CPU {cpu}, device {gpu}")

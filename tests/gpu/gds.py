@@ -17,7 +17,7 @@ from ctypes import POINTER, byref, c_bool, c_char_p, c_int, c_int32, c_longlong,
 from pathlib import Path
 
 import numpy as np
-from library import KINDS, Failed, Library, Sized, Stats
+from library import KINDS, Failure, Library, SizedStruct, Stats
 
 N, EDGE = 1536, 512
 LITTLE = '{"name":"bytes","configuration":{"endian":"little"}}'
@@ -27,7 +27,7 @@ ARRAYS = {"raw": ([LITTLE], None), "lz4": ([LITTLE, LZ4], None), "blosc-lz4": ([
           "crc32c": ([LITTLE, LZ4, '{"name":"crc32c"}'], None), "sharded": ([LITTLE, BLOSC], (N, N))}
 
 
-class Caps(Sized):
+class Caps(SizedStruct):
     _fields_ = [("struct_size", c_uint32), ("flags", c_uint32), ("device_types", POINTER(c_int32)), ("n_device_types", c_uint32),
                 ("parallel", c_uint32), ("kind", c_char_p)]
 
@@ -91,7 +91,7 @@ def run(options):
         for name in ARRAYS:
             try:
                 said["wrong"] += both_ways(library, folder, name, options.kind, said)
-            except Failed as why:
+            except Failure as why:
                 said["wrong"].append(f"{name}: {why}")
             said["arrays"] += 1
     finally:

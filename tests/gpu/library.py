@@ -11,13 +11,13 @@ STATUS = {-1: "NOT_FOUND", -3: "INVALID", -4: "UNSUPPORTED", -5: "CORRUPT", -6: 
           -12: "INTERNAL", -14: "MEMORY_KIND"}
 
 
-class Failed(Exception):
+class Failure(Exception):
     def __init__(self, code, message):
         super().__init__(f"{STATUS.get(code, code)}: {message}")
         self.code = STATUS.get(code, str(code))
 
 
-class Sized(ctypes.Structure):
+class SizedStruct(ctypes.Structure):
     """A struct that begins with its size."""
 
     def __init__(self, **members):
@@ -34,13 +34,13 @@ class Mem(ctypes.Structure):
     _fields_ = [("device_type", c_int32), ("device_id", c_int32), ("handle", c_void_p), ("offset", c_uint64), ("bytes", c_uint64)]
 
 
-class Tensor(Sized):
+class Tensor(SizedStruct):
     _fields_ = [("struct_size", c_uint32), ("device_type", c_int32), ("device_id", c_int32), ("ndim", c_int32), ("data", c_void_p),
                 ("dtype", c_void_p), ("shape", POINTER(c_uint64)), ("strides", POINTER(c_int64)), ("byte_offset", c_uint64),
                 ("data_bytes", c_uint64), ("byte_order", c_uint32), ("flags", c_uint32)]
 
 
-class ContextOptions(Sized):
+class ContextOptions(SizedStruct):
     _fields_ = [("struct_size", c_uint32), ("flags", c_uint32), ("allocator", c_void_p), ("limits", c_void_p), ("log", c_void_p),
                 ("log_user", c_void_p), ("log_level", c_uint32), ("max_threads", c_uint32), ("memory_bytes", c_uint64),
                 ("wave_bytes", c_uint64), ("pipeline", c_char_p), ("codec_preference", c_char_p), ("plugins", POINTER(c_char_p)),
@@ -48,34 +48,34 @@ class ContextOptions(Sized):
                 ("device_type", c_int32), ("device_id", c_int32)]
 
 
-class StoreOptions(Sized):
+class StoreOptions(SizedStruct):
     _fields_ = [("struct_size", c_uint32), ("flags", c_uint32), ("durability", c_uint32), ("locks", c_uint32),
                 ("symlinks", c_uint32), ("reserved", c_uint32), ("device_type", c_int32), ("device_id", c_int32), ("kind", c_char_p)]
     CREATE, NO_FSYNC = 2, 1
 
 
-class ArraySpec(Sized):
+class ArraySpec(SizedStruct):
     _fields_ = [("struct_size", c_uint32), ("flags", c_uint32), ("zarr_format", c_int32), ("ndim", c_int32),
                 ("shape", POINTER(c_uint64)), ("chunk_shape", POINTER(c_uint64)), ("shard_shape", POINTER(c_uint64)),
                 ("data_type", c_char_p), ("fill_value", c_char_p), ("codecs", c_char_p)]
 
 
-class Stats(Sized):
+class Stats(SizedStruct):
     COUNTERS = """chunks_total chunks_done chunks_missing chunks_direct chunks_partial chunks_fallback elements bytes_stored
         bytes_decoded store_gets store_puts store_erases store_ranges index_reads index_hits copies_host bytes_host copies_up
         bytes_up copies_down bytes_down copies_device bytes_device copies_decoded_host waves read_modify_writes wall_ns""".split()
     _fields_ = [("struct_size", c_uint32), ("flags", c_uint32)] + [(name, c_uint64) for name in COUNTERS]
 
-    def found(self):
+    def nonzero_counters(self):
         return {name: getattr(self, name) for name in self.COUNTERS if getattr(self, name)}
 
 
-class Tuning(Sized):
+class Tuning(SizedStruct):
     _fields_ = [("struct_size", c_uint32), ("flags", c_uint32), ("wave_bytes", c_uint64), ("memory_bytes", c_uint64),
                 ("coalesce_gap", c_uint64), ("coalesce_bytes", c_uint64), ("pipeline", c_char_p), ("codec_preference", c_char_p)]
 
 
-class IoOptions(Sized):
+class IoOptions(SizedStruct):
     """Members of Tuning may be given, too."""
     _fields_ = [("struct_size", c_uint32), ("flags", c_uint32), ("missing_chunks", c_uint32), ("empty_chunks", c_uint32),
                 ("outside", c_uint32), ("trust", c_uint32), ("field", c_char_p), ("stats", POINTER(Stats)), ("heap", c_void_p),
@@ -113,7 +113,7 @@ class Library:
         error = Error()
         code = getattr(self.lib, "zarr_" + name)(*arguments, byref(error))
         if code:
-            raise Failed(code, error.message.decode(errors="replace"))
+            raise Failure(code, error.message.decode(errors="replace"))
 
     def close(self):
         self.lib.zarr_context_free(self.context)

@@ -121,32 +121,32 @@ number("delta_chunk_short", bytes(7), [old("delta", dtype="<u2"), BYTES], "a/c/0
 BITS = {"data_type": "bool", "fill_value": False}
 
 
-def packed(name, status, word, found, **changes):
+def refuse_packed(name, status, word, found, **changes):
     add(name, lambda: v3(codecs=[found], **changes), open=(status, word))
 
 
-packed("packbits_padding", CORRUPT, "padding_encoding", codec("packbits", padding_encoding="both"))
-packed("packbits_order", CORRUPT, "last_bit", codec("packbits", first_bit=5, last_bit=2))
-packed("packbits_beyond", CORRUPT, "has 16 bits", codec("packbits", last_bit=16))
-packed("packbits_bit_64", CORRUPT, "first_bit", codec("packbits", first_bit=64))
-packed("packbits_both_names", CORRUPT, "name the same member", codec("packbits", first_bit=0, start_bit=0))
-packed("packbits_raw", UNSUPPORTED, "only bools, numbers and times", codec("packbits"), data_type="r16", fill_value=[0, 0])
+refuse_packed("packbits_padding", CORRUPT, "padding_encoding", codec("packbits", padding_encoding="both"))
+refuse_packed("packbits_order", CORRUPT, "last_bit", codec("packbits", first_bit=5, last_bit=2))
+refuse_packed("packbits_beyond", CORRUPT, "has 16 bits", codec("packbits", last_bit=16))
+refuse_packed("packbits_bit_64", CORRUPT, "first_bit", codec("packbits", first_bit=64))
+refuse_packed("packbits_both_names", CORRUPT, "name the same member", codec("packbits", first_bit=0, start_bit=0))
+refuse_packed("packbits_raw", UNSUPPORTED, "only bools, numbers and times", codec("packbits"), data_type="r16", fill_value=[0, 0])
 number("packbits_short", b"", [codec("packbits")], "a/c/0/0", **BITS)
 number("packbits_long", b"\1\1", [codec("packbits")], "a/c/0/0", **BITS)
 number("packbits_padding_lies", b"\3\1", [codec("packbits", padding_encoding="first_byte")], "padding", **BITS)
 number("packbits_padding_huge", b"\1\xff", [codec("packbits", padding_encoding="last_byte")], "padding", **BITS)
 config("old_packbits_numbers", UNSUPPORTED, "only bool", old("packbits"), codec("bytes"))
 number("old_packbits_lies", b"\x09\xf0", [old("packbits"), codec("bytes")], "packbits", **BITS)
-packed("zfp_no_mode", CORRUPT, "mode is required", codec("zfp"))
-packed("zfp_mode", CORRUPT, "mode", codec("zfp", mode="best"))
-packed("zfp_no_tolerance", CORRUPT, "tolerance is required", codec("zfp", mode="fixed_accuracy"), **FLOATS)
-packed("zfp_tolerance", CORRUPT, "tolerance", codec("zfp", mode="fixed_accuracy", tolerance=-1), **FLOATS)
-packed("zfp_rate_huge", CORRUPT, "rate", codec("zfp", mode="fixed_rate", rate=1e9), **FLOATS)
-packed("zfp_rate_zero", CORRUPT, "rate", codec("zfp", mode="fixed_rate", rate=0), **FLOATS)
-packed("zfp_expert", CORRUPT, "minbits", codec("zfp", mode="expert", minbits=9, maxbits=8, maxprec=9, minexp=0),
+refuse_packed("zfp_no_mode", CORRUPT, "mode is required", codec("zfp"))
+refuse_packed("zfp_mode", CORRUPT, "mode", codec("zfp", mode="best"))
+refuse_packed("zfp_no_tolerance", CORRUPT, "tolerance is required", codec("zfp", mode="fixed_accuracy"), **FLOATS)
+refuse_packed("zfp_tolerance", CORRUPT, "tolerance", codec("zfp", mode="fixed_accuracy", tolerance=-1), **FLOATS)
+refuse_packed("zfp_rate_huge", CORRUPT, "rate", codec("zfp", mode="fixed_rate", rate=1e9), **FLOATS)
+refuse_packed("zfp_rate_zero", CORRUPT, "rate", codec("zfp", mode="fixed_rate", rate=0), **FLOATS)
+refuse_packed("zfp_expert", CORRUPT, "minbits", codec("zfp", mode="expert", minbits=9, maxbits=8, maxprec=9, minexp=0),
        **FLOATS)
-packed("zfp_bool", UNSUPPORTED, "data type bool", codec("zfp", mode="reversible"), **BITS)
-packed("zfp_rank", UNSUPPORTED, "dimensions", codec("zfp", mode="reversible"), shape=[4] * 5,
+refuse_packed("zfp_bool", UNSUPPORTED, "data type bool", codec("zfp", mode="reversible"), **BITS)
+refuse_packed("zfp_rank", UNSUPPORTED, "dimensions", codec("zfp", mode="reversible"), shape=[4] * 5,
        chunk_grid=grid(*[2] * 5), **FLOATS)
 number("zfp_empty", b"", [codec("zfp", mode="reversible")], "a/c/0/0", **FLOATS)
 number("zfpy_rubbish", b"rubbish, rubbish, rubbish", [old("zfpy", mode=5)], "a/c/0/0", **FLOATS)

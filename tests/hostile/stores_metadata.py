@@ -11,7 +11,7 @@ def meta(name, status, word, untrusted=False, **changes):
     add(name, lambda: v3(**changes), open=(status, word), untrusted=untrusted)
 
 
-def swapped(old, new):
+def swap_text(old, new):
     """The usual document with one text replaced, for documents that json cannot write."""
     document = json.dumps(V3)
     assert old in document
@@ -25,30 +25,30 @@ meta("v3_trailing_text", CORRUPT, "zarr.json", raw=json.dumps(V3).encode() + b"{
 meta("v3_not_an_object", CORRUPT, "zarr.json", raw=b"[1, 2, 3]")
 meta("v3_deep_json", LIMIT, "json_depth", raw=b'{"a":' * 100000 + b"1" + b"}" * 100000)
 meta("v3_deep_attributes", LIMIT, "json_depth",
-     raw=swapped('"attributes": {}', '"attributes": ' + "[" * 100000 + "]" * 100000))
-meta("v3_duplicate_shape", CORRUPT, "shape", raw=swapped('"shape"', '"shape": [400, 4], "shape"'))
-meta("v3_duplicate_attribute", CORRUPT, "x", raw=swapped('"attributes": {}',
+     raw=swap_text('"attributes": {}', '"attributes": ' + "[" * 100000 + "]" * 100000))
+meta("v3_duplicate_shape", CORRUPT, "shape", raw=swap_text('"shape"', '"shape": [400, 4], "shape"'))
+meta("v3_duplicate_attribute", CORRUPT, "x", raw=swap_text('"attributes": {}',
                                                          '"attributes": {"x": 1, "x": 2}'))
 meta("v3_escaped_duplicate", CORRUPT, "shape",
-     raw=swapped('"shape"', '"sh\\u0061pe": [400, 4], "shape"'))
-meta("v3_bad_utf8", CORRUPT, "UTF-8", raw=swapped('"attributes": {}', '"attributes": {"x": "ab"}')
+     raw=swap_text('"shape"', '"sh\\u0061pe": [400, 4], "shape"'))
+meta("v3_bad_utf8", CORRUPT, "UTF-8", raw=swap_text('"attributes": {}', '"attributes": {"x": "ab"}')
      .replace(b'"ab"', b'"\xc3\x28"'))
 meta("v3_overlong_utf8", CORRUPT, "UTF-8",
-     raw=swapped('"attributes": {}', '"attributes": {"x": "ab"}').replace(b'"ab"', b'"\xc0\xaf"'))
+     raw=swap_text('"attributes": {}', '"attributes": {"x": "ab"}').replace(b'"ab"', b'"\xc0\xaf"'))
 meta("v3_lone_surrogate", CORRUPT, "surrogate",
-     raw=swapped('"attributes": {}', '"attributes": {"x": "\\ud800"}'))
+     raw=swap_text('"attributes": {}', '"attributes": {"x": "\\ud800"}'))
 meta("v3_control_character", CORRUPT, "zarr.json",
-     raw=swapped('"attributes": {}', '"attributes": {"x": "a\nb"}'))
+     raw=swap_text('"attributes": {}', '"attributes": {"x": "a\nb"}'))
 meta("v3_utf16", CORRUPT, "zarr.json", raw=json.dumps(V3).encode("utf-16"))
 meta("v3_format_4", CORRUPT, "zarr_format", zarr_format=4)
 meta("v3_format_text", CORRUPT, "zarr_format", zarr_format="3")
 meta("v3_no_shape", CORRUPT, "shape", shape=DELETE)
-meta("v3_shape_float", CORRUPT, "shape", raw=swapped("[4, 4]", "[4.5, 4]"))
+meta("v3_shape_float", CORRUPT, "shape", raw=swap_text("[4, 4]", "[4.5, 4]"))
 meta("v3_shape_negative", CORRUPT, "shape", shape=[-4, 4])
 meta("v3_shape_text", CORRUPT, "shape", shape=["4", 4])
-meta("v3_shape_1e26", CORRUPT, "shape", raw=swapped("[4, 4]", "[1e26, 4]"))
+meta("v3_shape_1e26", CORRUPT, "shape", raw=swap_text("[4, 4]", "[1e26, 4]"))
 meta("v3_shape_2_64", CORRUPT, "shape", shape=[2**64, 4])
-meta("v3_shape_huge_digits", CORRUPT, "shape", raw=swapped("[4, 4]", "[" + "9" * 100000 + ", 4]"))
+meta("v3_shape_huge_digits", CORRUPT, "shape", raw=swap_text("[4, 4]", "[" + "9" * 100000 + ", 4]"))
 meta("v3_shape_object", CORRUPT, "shape", shape={"0": 4})
 meta("v3_rank_2000", LIMIT, "rank", shape=[1] * 2000, chunk_grid=grid(*[1] * 2000))
 meta("v3_rank_1000000", LIMIT, "rank", shape=[1] * 1000000, chunk_grid=grid(1))
@@ -79,7 +79,7 @@ def fields(*types):
         {"name": f"f{n}", "data_type": kind} for n, kind in enumerate(types)]}}
 
 
-def nested(depth):
+def nest(depth):
     kind = "int32"
     for _ in range(depth):
         kind = fields(kind)
@@ -97,7 +97,7 @@ meta("v3_struct_twice", CORRUPT, "two fields", data_type={"name": "struct", "con
 meta("v3_struct_more_members", CORRUPT, "name and data_type", data_type={
     "name": "struct", "configuration": {"fields": [{"name": "x", "data_type": "int8", "offset": 4}]}})
 meta("v3_struct_unknown_inside", UNSUPPORTED, "float7", data_type=fields("int8", fields("float7")))
-meta("v3_struct_deep", LIMIT, "json_depth", data_type=nested(16))
+meta("v3_struct_deep", LIMIT, "json_depth", data_type=nest(16))
 meta("v3_struct_huge", UNSUPPORTED, "16777216", data_type=fields("r128000000", "r128000000"))
 meta("v3_struct_wide", LIMIT, "fields", data_type={"name": "struct", "configuration": {
     "fields": [[f"{_n:x}", "int8"] for _n in range(16385)]}})
@@ -227,8 +227,8 @@ add("v3_edges_beyond", lambda: v3(chunk_grid=edges([2, 2**40], 4)),
 add("v3_edges_sizes_swapped",
     lambda: v3({"c/0/0": CHUNK * 3, "c/1/0": CHUNK}, chunk_grid=edges([1, 3], 4)),
     data=(CORRUPT, "c/"), last=(CORRUPT, "c/"))
-add("v3_nan_attribute", v3(raw=swapped('"attributes": {}', '"attributes": {"x": NaN}')))
-add("v3_nan_fill", v3(raw=swapped('"fill_value": 7', '"fill_value": NaN')
+add("v3_nan_attribute", v3(raw=swap_text('"attributes": {}', '"attributes": {"x": NaN}')))
+add("v3_nan_fill", v3(raw=swap_text('"fill_value": 7', '"fill_value": NaN')
                       .replace(b"uint16", b"float32")), values={"read": '"NaN"'})
 add("v3_many_attributes",
     lambda: v3(attributes={"x": list(range(400000)), **{f"k{i}": i for i in range(50000)}}))

@@ -177,7 +177,7 @@ objects_config("msgpack2_scalar", PACK2, UNSUPPORTED, "without dimensions", shap
 LABELS = {"id": "categorize", "labels": ["a", "b"], "dtype": "|O", "astype": "|u1"}
 
 
-def labelled(**changes):
+def label(**changes):
     return {**LABELS, **changes}
 
 
@@ -185,37 +185,37 @@ add("categorize_good", lambda: v2({"0": b"\1\0"}, raw=objects_document(LABELS)),
     values={"first": '"a"', "last": '"f"'})
 objects("categorize_beyond", LABELS, b"\1\3", "element 1 has the number 3")
 objects("categorize_255", LABELS, b"\xff\1", "element 0 has the number 255")
-objects("categorize_negative", labelled(astype="<i2"), b"\1\0\xff\xff", "element 1 has the number -1")
-objects("categorize_2_63", labelled(astype=">u8"), b"\x80" + bytes(14) + b"\1", "element 0 has the number")
+objects("categorize_negative", label(astype="<i2"), b"\1\0\xff\xff", "element 1 has the number -1")
+objects("categorize_2_63", label(astype=">u8"), b"\x80" + bytes(14) + b"\1", "element 0 has the number")
 objects("categorize_empty", LABELS, b"", "a/0")
 objects("categorize_short", LABELS, b"\1", "a/0")
 objects("categorize_long", LABELS, b"\1\1\1", "a/0")
 objects_config("categorize_no_labels", {"id": "categorize", "dtype": "|O"}, CORRUPT, "labels")
-objects_config("categorize_labels_text", labelled(labels="ab"), CORRUPT, "a list of texts")
-objects_config("categorize_labels_mixed", labelled(labels=["a", None]), CORRUPT, "a list of texts")
-objects_config("categorize_too_many", labelled(labels=["x"] * 256), CORRUPT, "has numbers for 255")
-objects_config("categorize_astype_float", labelled(astype="<f4"), UNSUPPORTED, "astype")
-objects_config("categorize_astype_number", labelled(astype=1), UNSUPPORTED, "astype")
+objects_config("categorize_labels_text", label(labels="ab"), CORRUPT, "a list of texts")
+objects_config("categorize_labels_mixed", label(labels=["a", None]), CORRUPT, "a list of texts")
+objects_config("categorize_too_many", label(labels=["x"] * 256), CORRUPT, "has numbers for 255")
+objects_config("categorize_astype_float", label(astype="<f4"), UNSUPPORTED, "astype")
+objects_config("categorize_astype_number", label(astype=1), UNSUPPORTED, "astype")
 objects_config("categorize_no_dtype", {"id": "categorize", "labels": ["a"]}, CORRUPT, "dtype")
-objects_config("categorize_other_dtype", labelled(dtype="<U3"), UNSUPPORTED, "categorize")
+objects_config("categorize_other_dtype", label(dtype="<U3"), UNSUPPORTED, "categorize")
 
 RAGGED = {"id": "vlen-array", "dtype": "<i4"}
 add("vlen_array_good", lambda: v2({"0": items(struct.pack("<2i", 1, 2), b"")}, raw=objects_document(RAGGED, fill=0)),
     values={"first": "[1,2]", "last": "[]"}, write=(INVALID, "not a whole number of items of 4"))
 
 
-def ragged(name, value, word, **more):
+def refuse_ragged(name, value, word, **more):
     objects("vlen_array_" + name, RAGGED, value, word, fill=0, **more)
 
 
-ragged("empty", b"", "the count alone has 4")
-ragged("more", items(b"", b"", b""), "3 elements")
-ragged("4g_elements", items(b"", b"", count=2**32 - 1), "4294967295 elements")
-ragged("one_missing", items(b"", count=2), "element 1 is missing")
-ragged("beyond", items(b"", count=2) + struct.pack("<I", 8) + bytes(4), "element 1 ends after")
-ragged("4g_long", items(b"", count=2) + struct.pack("<I", 2**32 - 4) + bytes(4), "element 1 ends after")
-ragged("half_an_item", items(b"", bytes(6)), "element 1")
-ragged("tail", items(b"", bytes(4)) + b"tail", "4 bytes after")
+refuse_ragged("empty", b"", "the count alone has 4")
+refuse_ragged("more", items(b"", b"", b""), "3 elements")
+refuse_ragged("4g_elements", items(b"", b"", count=2**32 - 1), "4294967295 elements")
+refuse_ragged("one_missing", items(b"", count=2), "element 1 is missing")
+refuse_ragged("beyond", items(b"", count=2) + struct.pack("<I", 8) + bytes(4), "element 1 ends after")
+refuse_ragged("4g_long", items(b"", count=2) + struct.pack("<I", 2**32 - 4) + bytes(4), "element 1 ends after")
+refuse_ragged("half_an_item", items(b"", bytes(6)), "element 1")
+refuse_ragged("tail", items(b"", bytes(4)) + b"tail", "4 bytes after")
 objects_config("vlen_array_no_dtype", {"id": "vlen-array"}, CORRUPT, "dtype", fill=0)
 objects_config("vlen_array_of_objects", {"id": "vlen-array", "dtype": "|O"}, UNSUPPORTED, "dtype", fill=0)
 objects_config("vlen_array_unknown", {"id": "vlen-array", "dtype": "<q9"}, UNSUPPORTED, "<q9", fill=0)
@@ -227,7 +227,7 @@ objects_config("vlen_array_fill_range", RAGGED, CORRUPT, "fill_value", fill=[2**
 LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
 
 
-def indexed(data=({"name": "bytes"},), index=(LITTLE,), kind="uint32", **more):
+def index_codec(data=({"name": "bytes"},), index=(LITTLE,), kind="uint32", **more):
     return codec("zarrs.vlen", data_codecs=list(data), index_codecs=list(index), index_data_type=kind, **more)
 
 
@@ -238,10 +238,10 @@ def index_chunk(offsets, data, kind="I", size=None, end=False):
 
 
 def by_index(name, value, word, found=None, status=CORRUPT, **changes):
-    texts("zarrs_vlen_" + name, value, word, [found or indexed()], status, **changes)
+    texts("zarrs_vlen_" + name, value, word, [found or index_codec()], status, **changes)
 
 
-add("zarrs_vlen_good", lambda: v3({"c/0": index_chunk([0, 1, 2], b"ab")}, codecs=[indexed()], **TEXT),
+add("zarrs_vlen_good", lambda: v3({"c/0": index_chunk([0, 1, 2], b"ab")}, codecs=[index_codec()], **TEXT),
     values={"first": '"a"', "last": '"f"'})
 by_index("empty", b"", "the index's length alone has 8")
 by_index("head_cut", bytes(7), "the index's length alone has 8")
@@ -256,26 +256,26 @@ by_index("first_beyond", index_chunk([9, 2, 2], b"ab"), "the first offset is 9")
 by_index("last_beyond", index_chunk([0, 1, 3], b"ab"), "2 bytes, the index says 3")
 by_index("last_short", index_chunk([0, 1, 1], b"ab"), "2 bytes, the index says 1")
 by_index("2_63", index_chunk([0, 2**63, 2**63], b"ab", "Q"), "2 bytes, the index says 9223372036854775808",
-         indexed(kind="uint64"))
+         index_codec(kind="uint64"))
 by_index("not_utf8", index_chunk([0, 1, 3], b"a\xc3\x28"), "element 1 is not UTF-8")
-by_index("end_lies", index_chunk([0, 1, 2], b"ab", size=99, end=True), "an index of 99", indexed(index_location="end"))
-by_index("end_is_start", index_chunk([0, 1, 2], b"ab"), "index", indexed(index_location="end"))
+by_index("end_lies", index_chunk([0, 1, 2], b"ab", size=99, end=True), "an index of 99", index_codec(index_location="end"))
+by_index("end_is_start", index_chunk([0, 1, 2], b"ab"), "index", index_codec(index_location="end"))
 for _name, _found, _bomb in (
-        ("data_bomb", indexed(data=[{"name": "bytes"}, GZIP]), lambda: index_chunk([0, 1, 2**31], gzip_bomb())),
-        ("data_zstd_bomb", indexed(data=[{"name": "bytes"}, ZSTD]), lambda: index_chunk([0, 1, 2**31], zstd_bomb()))):
+        ("data_bomb", index_codec(data=[{"name": "bytes"}, GZIP]), lambda: index_chunk([0, 1, 2**31], gzip_bomb())),
+        ("data_zstd_bomb", index_codec(data=[{"name": "bytes"}, ZSTD]), lambda: index_chunk([0, 1, 2**31], zstd_bomb()))):
     add("zarrs_vlen_" + _name, lambda found=_found, bomb=_bomb: v3({"c/0": bomb()}, codecs=[found], **TEXT),
         data=(LIMIT, "chunk_bytes"), untrusted=True, mib=320)
 by_index("index_bomb", lambda: struct.pack("<Q", len(gzip_bomb())) + gzip_bomb(), "zarrs.vlen",
-         indexed(index=[LITTLE, GZIP]))
+         index_codec(index=[LITTLE, GZIP]))
 _flat = codec("transpose", order=[0])
-config("zarrs_vlen_kind", CORRUPT, "index_data_type", _flat, indexed(kind="uint16"), **TEXT)
+config("zarrs_vlen_kind", CORRUPT, "index_data_type", _flat, index_codec(kind="uint16"), **TEXT)
 config("zarrs_vlen_no_kind", CORRUPT, "index_data_type", _flat,
        codec("zarrs.vlen", data_codecs=[{"name": "bytes"}], index_codecs=[LITTLE]), **TEXT)
-config("zarrs_vlen_location", CORRUPT, "index_location", _flat, indexed(index_location="middle"), **TEXT)
-config("zarrs_vlen_data_bytes", CORRUPT, "data_codecs", _flat, indexed(data=[GZIP]), **TEXT)
-config("zarrs_vlen_no_endian", CORRUPT, "endian is required", _flat, indexed(index=[{"name": "bytes"}]), **TEXT)
-config("zarrs_vlen_member", CORRUPT, "offsets", _flat, indexed(offsets=1), **TEXT)
-config("zarrs_vlen_of_numbers", UNSUPPORTED, "of variable length", codec("transpose", order=[0, 1]), indexed())
+config("zarrs_vlen_location", CORRUPT, "index_location", _flat, index_codec(index_location="middle"), **TEXT)
+config("zarrs_vlen_data_bytes", CORRUPT, "data_codecs", _flat, index_codec(data=[GZIP]), **TEXT)
+config("zarrs_vlen_no_endian", CORRUPT, "endian is required", _flat, index_codec(index=[{"name": "bytes"}]), **TEXT)
+config("zarrs_vlen_member", CORRUPT, "offsets", _flat, index_codec(offsets=1), **TEXT)
+config("zarrs_vlen_of_numbers", UNSUPPORTED, "of variable length", codec("transpose", order=[0, 1]), index_codec())
 
 V2VLEN = [codec("zarrs.vlen_v2")]
 texts("zarrs_vlen_v2_empty", b"", "the count alone has 4", V2VLEN)
@@ -505,7 +505,7 @@ def old(name, **more):
     return codec("numcodecs." + name, **more)
 
 
-def packed(name, value, word, found, status=CORRUPT):
+def refuse_packed(name, value, word, found, status=CORRUPT):
     add(name, lambda: v3({"c/0/0": value() if callable(value) else value}, codecs=[BYTES, found]), data=(status, word))
 
 
@@ -533,21 +533,21 @@ for _name, _found, _good in (("bz2", old("bz2", level=1), bz2.compress(PLAIN)),
                              ("zlib", old("zlib", level=1), zlib.compress(PLAIN))):
     add(_name + "_good", lambda found=_found, good=_good: v3({"c/0/0": good}, codecs=[BYTES, found]),
         values={"first": "1"})
-    packed(_name + "_empty", b"", "a/c/0/0", _found)
-    packed(_name + "_rubbish", b"rubbish, rubbish", _name, _found)
-    packed(_name + "_cut", _good[:-5], _name, _found)
-    packed(_name + "_tail", _good + b"tail", "a/c/0/0", _found)
+    refuse_packed(_name + "_empty", b"", "a/c/0/0", _found)
+    refuse_packed(_name + "_rubbish", b"rubbish, rubbish", _name, _found)
+    refuse_packed(_name + "_cut", _good[:-5], _name, _found)
+    refuse_packed(_name + "_tail", _good + b"tail", "a/c/0/0", _found)
     _half = len(_good) // 2
-    packed(_name + "_flipped", _good[:_half] + bytes([_good[_half] ^ 255]) + _good[_half + 1:], "a/c/0/0", _found)
-packed("bz2_short", bz2.compress(PLAIN[:-1]), "a/c/0/0", old("bz2", level=1))
-packed("bz2_long", bz2.compress(PLAIN + b"x"), "a/c/0/0", old("bz2", level=1))
-packed("bz2_bomb", bz2_bomb, "a/c/0/0", old("bz2", level=1))
-packed("bz2_level_of_none", b"BZh0" + bz2.compress(PLAIN)[4:], "bz2", old("bz2", level=1))
-packed("lzma_short", lzma.compress(PLAIN[:-1]), "a/c/0/0", old("lzma"))
-packed("lzma_long", lzma.compress(PLAIN + b"x"), "a/c/0/0", old("lzma"))
-packed("lzma_bomb", xz_bomb, "a/c/0/0", old("lzma"))
-packed("lzma_window_4_gib", xz_of_large_window, "a/c/0/0", old("lzma"))
-packed("lzma_raw_cut", lzma.compress(PLAIN, lzma.FORMAT_RAW, filters=[{"id": 0x21, "preset": 0}])[:-2], "a/c/0/0",
+    refuse_packed(_name + "_flipped", _good[:_half] + bytes([_good[_half] ^ 255]) + _good[_half + 1:], "a/c/0/0", _found)
+refuse_packed("bz2_short", bz2.compress(PLAIN[:-1]), "a/c/0/0", old("bz2", level=1))
+refuse_packed("bz2_long", bz2.compress(PLAIN + b"x"), "a/c/0/0", old("bz2", level=1))
+refuse_packed("bz2_bomb", bz2_bomb, "a/c/0/0", old("bz2", level=1))
+refuse_packed("bz2_level_of_none", b"BZh0" + bz2.compress(PLAIN)[4:], "bz2", old("bz2", level=1))
+refuse_packed("lzma_short", lzma.compress(PLAIN[:-1]), "a/c/0/0", old("lzma"))
+refuse_packed("lzma_long", lzma.compress(PLAIN + b"x"), "a/c/0/0", old("lzma"))
+refuse_packed("lzma_bomb", xz_bomb, "a/c/0/0", old("lzma"))
+refuse_packed("lzma_window_4_gib", xz_of_large_window, "a/c/0/0", old("lzma"))
+refuse_packed("lzma_raw_cut", lzma.compress(PLAIN, lzma.FORMAT_RAW, filters=[{"id": 0x21, "preset": 0}])[:-2], "a/c/0/0",
        old("lzma", format=3, filters=[{"id": 0x21, "preset": 0}]))
 config("lzma_format", CORRUPT, "format", BYTES, old("lzma", format=9))
 config("lzma_preset", STRICT, "preset", BYTES, old("lzma", preset=11))
@@ -561,27 +561,27 @@ config("zlib_level", STRICT, "level", BYTES, old("zlib", level=-2))
 config("lz4_acceleration", STRICT, "acceleration", BYTES, old("lz4", acceleration="fast"))
 
 B64 = base64.b64encode(PLAIN)
-packed("base64_empty", b"", "a/c/0/0", old("base64"))
-packed("base64_odd", B64[:-1], "base64", old("base64"))
-packed("base64_letter", b"!" + B64[1:], "base64", old("base64"))
-packed("base64_not_ascii", b"\xff" + B64[1:], "base64", old("base64"))
-packed("base64_pad_inside", B64[:4] + b"====" + B64[8:], "base64", old("base64"))
-packed("base64_short", base64.b64encode(PLAIN[:-1]), "a/c/0/0", old("base64"))
-packed("base64_long", base64.b64encode(PLAIN + b"x"), "a/c/0/0", old("base64"))
+refuse_packed("base64_empty", b"", "a/c/0/0", old("base64"))
+refuse_packed("base64_odd", B64[:-1], "base64", old("base64"))
+refuse_packed("base64_letter", b"!" + B64[1:], "base64", old("base64"))
+refuse_packed("base64_not_ascii", b"\xff" + B64[1:], "base64", old("base64"))
+refuse_packed("base64_pad_inside", B64[:4] + b"====" + B64[8:], "base64", old("base64"))
+refuse_packed("base64_short", base64.b64encode(PLAIN[:-1]), "a/c/0/0", old("base64"))
+refuse_packed("base64_long", base64.b64encode(PLAIN + b"x"), "a/c/0/0", old("base64"))
 
 for _name, _good in (("crc32", struct.pack("<I", zlib.crc32(PLAIN)) + PLAIN),
                      ("adler32", struct.pack("<I", zlib.adler32(PLAIN)) + PLAIN)):
     add(_name + "_good", lambda name=_name, good=_good: v3({"c/0/0": good}, codecs=[BYTES, old(name)]),
         values={"first": "1"})
-    packed(_name + "_empty", b"", _name, old(_name))
-    packed(_name + "_3_bytes", b"123", _name, old(_name))
-    packed(_name + "_wrong", _good[:-1] + b"\xff", _name, old(_name))
-    packed(_name + "_other_end", _good, _name, old(_name, location="end"))
+    refuse_packed(_name + "_empty", b"", _name, old(_name))
+    refuse_packed(_name + "_3_bytes", b"123", _name, old(_name))
+    refuse_packed(_name + "_wrong", _good[:-1] + b"\xff", _name, old(_name))
+    refuse_packed(_name + "_other_end", _good, _name, old(_name, location="end"))
     config(_name + "_location", CORRUPT, "location", BYTES, old(_name, location="middle"))
 for _name in ("fletcher32", "jenkins_lookup3"):
-    packed(_name + "_empty", b"", _name, old(_name))
-    packed(_name + "_3_bytes", b"123", _name, old(_name))
-    packed(_name + "_wrong", PLAIN + b"\xff\xff\xff\xff", _name, old(_name))
+    refuse_packed(_name + "_empty", b"", _name, old(_name))
+    refuse_packed(_name + "_3_bytes", b"123", _name, old(_name))
+    refuse_packed(_name + "_wrong", PLAIN + b"\xff\xff\xff\xff", _name, old(_name))
 config("jenkins_initval", CORRUPT, "initval", BYTES, old("jenkins_lookup3", initval=-1))
 config("shuffle_elementsize_negative", CORRUPT, "elementsize", BYTES, old("shuffle", elementsize=-1))
 config("shuffle_elementsize_word", CORRUPT, "elementsize", BYTES, old("shuffle", elementsize="2"))
@@ -603,22 +603,22 @@ config("zfp_tolerance_nan", CORRUPT, "tolerance", _plain,
 config("zfpy_mode", STRICT, "mode", _plain, old("zfpy", mode=9), **FLOATS)
 
 
-def reshaped(name, word, shape, status=CORRUPT):
+def refuse_reshape(name, word, shape, status=CORRUPT):
     config("reshape_" + name, status, word, codec("reshape", shape=shape))
 
 
 config("reshape_none", CORRUPT, "shape", codec("reshape"))
-reshaped("product", "reshape", [5])
-reshaped("two_rests", "reshape", [-1, -1])
-reshaped("zero", "reshape", [0, 4])
-reshaped("negative", "reshape", [-2, 2])
-reshaped("fraction", "reshape", [2.0, 2])
-reshaped("text", "reshape", "flat")
-reshaped("dimension_outside", "reshape", [[0], [2]])
-reshaped("dimension_twice", "reshape", [[0, 1], [1]])
-reshaped("dimensions_swapped", "reshape", [[1], [0]])
-reshaped("rest_undivided", "reshape", [3, -1])
-reshaped("2_63", "reshape", [2**63, 2])
-reshaped("rank_1000", "at most 64 sizes", [1] * 1000 + [4])
+refuse_reshape("product", "reshape", [5])
+refuse_reshape("two_rests", "reshape", [-1, -1])
+refuse_reshape("zero", "reshape", [0, 4])
+refuse_reshape("negative", "reshape", [-2, 2])
+refuse_reshape("fraction", "reshape", [2.0, 2])
+refuse_reshape("text", "reshape", "flat")
+refuse_reshape("dimension_outside", "reshape", [[0], [2]])
+refuse_reshape("dimension_twice", "reshape", [[0, 1], [1]])
+refuse_reshape("dimensions_swapped", "reshape", [[1], [0]])
+refuse_reshape("rest_undivided", "reshape", [3, -1])
+refuse_reshape("2_63", "reshape", [2**63, 2])
+refuse_reshape("rank_1000", "at most 64 sizes", [1] * 1000 + [4])
 config("reshape_member", CORRUPT, "order", codec("reshape", shape=[4], order="F"))
 config("squeeze_member", CORRUPT, "axis", codec("zarrs.squeeze", axis=0))

@@ -15,45 +15,45 @@ def member(old, new):
     return document.replace(old, new, 1).encode()
 
 
-def broken(name, status, word, raw=None, **changes):
+def refuse_v2(name, status, word, raw=None, **changes):
     add(name, lambda: v2(raw=raw, **changes), open=(status, word))
 
 
 DEEP = "[" * 100000 + "]" * 100000
-broken("v2_empty_document", CORRUPT, ".zarray", raw=b"")
-broken("v2_not_an_object", CORRUPT, ".zarray", raw=b"[2]")
-broken("v2_trailing_text", CORRUPT, ".zarray", raw=json.dumps(V2).encode() + b"{}")
-broken("v2_deep_json", LIMIT, "json_depth", raw=b'{"a":' * 100000 + b"1" + b"}" * 100000)
-broken("v2_deep_unknown_member", LIMIT, "json_depth", raw=member('"order"', f'"x": {DEEP}, "order"'))
-broken("v2_deep_fill", LIMIT, "json_depth", raw=member('"fill_value": 7', f'"fill_value": {DEEP}'))
-broken("v2_deep_compressor", LIMIT, "json_depth",
+refuse_v2("v2_empty_document", CORRUPT, ".zarray", raw=b"")
+refuse_v2("v2_not_an_object", CORRUPT, ".zarray", raw=b"[2]")
+refuse_v2("v2_trailing_text", CORRUPT, ".zarray", raw=json.dumps(V2).encode() + b"{}")
+refuse_v2("v2_deep_json", LIMIT, "json_depth", raw=b'{"a":' * 100000 + b"1" + b"}" * 100000)
+refuse_v2("v2_deep_unknown_member", LIMIT, "json_depth", raw=member('"order"', f'"x": {DEEP}, "order"'))
+refuse_v2("v2_deep_fill", LIMIT, "json_depth", raw=member('"fill_value": 7', f'"fill_value": {DEEP}'))
+refuse_v2("v2_deep_compressor", LIMIT, "json_depth",
        raw=member('"compressor": null', '"compressor": {"id": "zlib", "level": ' + DEEP + "}"))
-broken("v2_duplicate_shape", CORRUPT, "shape", raw=member('"shape"', '"shape": [400, 4], "shape"'))
-broken("v2_escaped_duplicate", CORRUPT, "shape", raw=member('"shape"', '"sh\\u0061pe": [400, 4], "shape"'))
-broken("v2_duplicate_level", CORRUPT, "level",
+refuse_v2("v2_duplicate_shape", CORRUPT, "shape", raw=member('"shape"', '"shape": [400, 4], "shape"'))
+refuse_v2("v2_escaped_duplicate", CORRUPT, "shape", raw=member('"shape"', '"sh\\u0061pe": [400, 4], "shape"'))
+refuse_v2("v2_duplicate_level", CORRUPT, "level",
        raw=member('"compressor": null', '"compressor": {"id": "zlib", "level": 1, "level": 2}'))
-broken("v2_bad_utf8", CORRUPT, "UTF-8", raw=member('"order": "C"', '"order": "?"').replace(b'"?"', b'"\xc3\x28"'))
-broken("v2_overlong_utf8", CORRUPT, "UTF-8", raw=member('"order": "C"', '"order": "?"').replace(b"?", b"\xc0\xaf"))
-broken("v2_lone_surrogate", CORRUPT, "surrogate", raw=member('"order": "C"', '"order": "\\ud800"'))
-broken("v2_rank_2000", LIMIT, "rank", raw=text(V2, {"shape": [1] * 2000, "chunks": [1] * 2000}))
-broken("v2_rank_1000000", LIMIT, "rank", shape=[1] * 1000000)
-broken("v2_shape_1e26", CORRUPT, "shape", raw=member("[4, 4]", "[1e26, 4]"))
-broken("v2_shape_negative", CORRUPT, "shape", shape=[-4, 4])
-broken("v2_shape_2_64", CORRUPT, "shape", shape=[2**64, 4])
-broken("v2_shape_text", CORRUPT, "shape", shape=["4", 4])
-broken("v2_shape_object", CORRUPT, "shape", shape={"0": 4})
-broken("v2_shape_huge_digits", CORRUPT, "shape", raw=member("[4, 4]", "[" + "9" * 100000 + ", 4]"))
-broken("v2_no_shape", CORRUPT, "shape", raw=text({k: v for k, v in V2.items() if k != "shape"}, {}))
-broken("v2_rank_of_chunks", CORRUPT, "chunks", raw=text(V2, {"chunks": [2, 2, 2]}))
-broken("v2_chunks_1e26", CORRUPT, "chunks", raw=member("[2, 2]", "[1e26, 2]"))
-broken("v2_fill_list", CORRUPT, "fill_value", fill_value=[7])
-broken("v2_fill_object", CORRUPT, "fill_value", fill_value={"0": 7})
-broken("v2_fill_range", CORRUPT, "fill_value", fill_value=65536)
-broken("v2_fill_negative", CORRUPT, "fill_value", fill_value=-1)
-broken("v2_fill_list_of_text", CORRUPT, "fill_value", dtype="|S4", fill_value=["a"])
-broken("v2_compressor_list", CORRUPT, "compressor", compressor=[{"id": "zlib"}])
-broken("v2_document_over_limit", LIMIT, "metadata_bytes", raw=json.dumps(V2).encode() + b" " * (65 * MIB))
-broken("v2_million_numbers", LIMIT, "json_tokens",
+refuse_v2("v2_bad_utf8", CORRUPT, "UTF-8", raw=member('"order": "C"', '"order": "?"').replace(b'"?"', b'"\xc3\x28"'))
+refuse_v2("v2_overlong_utf8", CORRUPT, "UTF-8", raw=member('"order": "C"', '"order": "?"').replace(b"?", b"\xc0\xaf"))
+refuse_v2("v2_lone_surrogate", CORRUPT, "surrogate", raw=member('"order": "C"', '"order": "\\ud800"'))
+refuse_v2("v2_rank_2000", LIMIT, "rank", raw=text(V2, {"shape": [1] * 2000, "chunks": [1] * 2000}))
+refuse_v2("v2_rank_1000000", LIMIT, "rank", shape=[1] * 1000000)
+refuse_v2("v2_shape_1e26", CORRUPT, "shape", raw=member("[4, 4]", "[1e26, 4]"))
+refuse_v2("v2_shape_negative", CORRUPT, "shape", shape=[-4, 4])
+refuse_v2("v2_shape_2_64", CORRUPT, "shape", shape=[2**64, 4])
+refuse_v2("v2_shape_text", CORRUPT, "shape", shape=["4", 4])
+refuse_v2("v2_shape_object", CORRUPT, "shape", shape={"0": 4})
+refuse_v2("v2_shape_huge_digits", CORRUPT, "shape", raw=member("[4, 4]", "[" + "9" * 100000 + ", 4]"))
+refuse_v2("v2_no_shape", CORRUPT, "shape", raw=text({k: v for k, v in V2.items() if k != "shape"}, {}))
+refuse_v2("v2_rank_of_chunks", CORRUPT, "chunks", raw=text(V2, {"chunks": [2, 2, 2]}))
+refuse_v2("v2_chunks_1e26", CORRUPT, "chunks", raw=member("[2, 2]", "[1e26, 2]"))
+refuse_v2("v2_fill_list", CORRUPT, "fill_value", fill_value=[7])
+refuse_v2("v2_fill_object", CORRUPT, "fill_value", fill_value={"0": 7})
+refuse_v2("v2_fill_range", CORRUPT, "fill_value", fill_value=65536)
+refuse_v2("v2_fill_negative", CORRUPT, "fill_value", fill_value=-1)
+refuse_v2("v2_fill_list_of_text", CORRUPT, "fill_value", dtype="|S4", fill_value=["a"])
+refuse_v2("v2_compressor_list", CORRUPT, "compressor", compressor=[{"id": "zlib"}])
+refuse_v2("v2_document_over_limit", LIMIT, "metadata_bytes", raw=json.dumps(V2).encode() + b" " * (65 * MIB))
+refuse_v2("v2_million_numbers", LIMIT, "json_tokens",
        raw=member('"order"', '"x": [' + "1," * (4 * MIB + 100) + '1], "order"'))
 
 # ---- .zattrs --------------------------------------------------------------------------

@@ -105,7 +105,7 @@ void cuda_launch(struct cuda *c, const char *kernel, uint64_t items, uint32_t gr
     assert_true(blocks <= INT32_MAX);
     for (int i = 0; i < ARGUMENTS_MOST; i++) {
         const struct argument *a = &arguments[i];
-        const int same = a->bytes ? first_of(arguments, i) : i;
+        const int same = a->bytes ? first_argument(arguments, i) : i;
 
         if (a->bytes && same == i) {
             owned[i] = upload(c, a);

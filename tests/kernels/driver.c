@@ -8,7 +8,7 @@
 #include "text.h"
 
 /* Only when a function of the library is missing, or none of its devices can be used. */
-static const char *failed(struct driver *d, const char *why)
+static const char *give_up(struct driver *d, const char *why)
 {
     if (d->library)
         (void)dlclose(d->library);
@@ -32,17 +32,17 @@ const char *driver_open(struct driver *d)
     memset(d, 0, sizeof *d);
     d->library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!d->library)
-        return failed(d, "there is no libcuda.so.1");
+        return give_up(d, "there is no libcuda.so.1");
 #define DRIVER_FIND(member, name, parameters)                                            \
     if (!find(d, name, &d->member))                                                      \
-        return failed(d, "libcuda.so.1 has no " name);
+        return give_up(d, "libcuda.so.1 has no " name);
     DRIVER_CALLS(DRIVER_FIND)
 #undef DRIVER_FIND
     if (d->init(0) || d->device_count(&n) || n < 1)
-        return failed(d, "libcuda.so.1 finds no device");
+        return give_up(d, "libcuda.so.1 finds no device");
     if (d->device_get(&d->device, 0) || d->context_retain(&d->context, d->device) ||
         d->context_use(d->context))
-        return failed(d, "the first device cannot be used");
+        return give_up(d, "the first device cannot be used");
     return NULL;
 }
 
@@ -50,7 +50,7 @@ void driver_close(struct driver *d)
 {
     (void)d->context_use(NULL);
     (void)d->context_release(d->device);
-    (void)failed(d, NULL);
+    (void)give_up(d, NULL);
 }
 
 /* The bytes of a file, and a 0; NULL if it cannot be read. */

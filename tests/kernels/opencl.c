@@ -129,7 +129,7 @@ void opencl_launch(struct opencl *o, const char *kernel, uint64_t items, uint32_
         const cl_uint narrow = (cl_uint)a->n;
 
         if (a->bytes) {
-            const cl_uint same = (cl_uint)first_of(arguments, (int)i);
+            const cl_uint same = (cl_uint)first_argument(arguments, (int)i);
 
             if (same == i)
                 buffers[i] = upload(o, a);

@@ -68,7 +68,7 @@ void launch(const struct target *t, const char *kernel, uint64_t items, int stre
     launch(t, kernel, streams, 1, (const struct argument[ARGUMENTS_MOST]){__VA_ARGS__})
 
 /* The first argument that is the same buffer as argument i. */
-static inline int first_of(const struct argument *arguments, int i)
+static inline int first_argument(const struct argument *arguments, int i)
 {
     int k = 0;
 

@@ -236,7 +236,7 @@ static void all_equal(void **state)
 /* ---- planes -------------------- */
 
 /* Bit b of byte j of element e, of n elements, in planes of bits. */
-static unsigned bit_of(const uint8_t *planes, size_t n, size_t j, size_t b, size_t e)
+static unsigned plane_bit(const uint8_t *planes, size_t n, size_t j, size_t b, size_t e)
 {
     return planes[(j * 8 + b) * (n / 8) + e / 8] >> e % 8 & 1;
 }
@@ -247,7 +247,7 @@ static void expect_bits(const uint8_t *planes, const uint8_t *elements, size_t n
     for (size_t e = 0; e < n; e++)
         for (size_t j = 0; j < item; j++)
             for (size_t b = 0; b < 8; b++)
-                assert_int_equal(bit_of(planes, n, j, b, e),
+                assert_int_equal(plane_bit(planes, n, j, b, e),
                                  elements[e * item + j] >> b & 1);
 }
 

@@ -40,7 +40,7 @@ static size_t draw_length(uint64_t *seed)
     return below(seed, kind == 0 ? 30 : kind == 1 ? 600 : kind == 2 ? 9000 : BYTES_MOST);
 }
 
-static size_t bound(size_t n)
+static size_t encoded_bound(size_t n)
 {
     return n + n / 255 + 16;
 }
@@ -63,7 +63,7 @@ static void batch_make(struct batch *b, uint64_t *seed)
         b->streams[i] = (struct k_stream){.src = b->n,
                                           .src_bytes = n,
                                           .dst = b->m,
-                                          .dst_bytes = head + bound(n),
+                                          .dst_bytes = head + encoded_bound(n),
                                           .how = head ? K_LZ4_HEADED : K_LZ4,
                                           .number = STREAMS - 1 - i};
         b->n += n;
@@ -176,8 +176,8 @@ static void lz4_edges(void **state)
 
     for (size_t i = 0; i < 200; i++) {
         const size_t n = i < 60 ? i : 65535 + i % 7 + (i < 100 ? 4 : 40);
-        struct k_stream s = {.src_bytes = n, .dst_bytes = bound(n), .how = K_LZ4};
-        uint8_t *src = block(n), *dst = block(bound(n)), *got = block(n);
+        struct k_stream s = {.src_bytes = n, .dst_bytes = encoded_bound(n), .how = K_LZ4};
+        uint8_t *src = block(n), *dst = block(encoded_bound(n)), *got = block(n);
         uint32_t size = 0;
 
         if (i < 60) {
@@ -187,8 +187,9 @@ static void lz4_edges(void **state)
             for (size_t k = 0; k < 40; k++)
                 src[n - 1 - k] = src[39 - k];
         }
-        LAUNCH_STREAMS(*state, "k_encode", 1, BUFFER(dst, bound(n)), BUFFER(src, n),
-                       BUFFER(&s, sizeof s), BUFFER(&size, sizeof size), NUMBER(1));
+        LAUNCH_STREAMS(*state, "k_encode", 1, BUFFER(dst, encoded_bound(n)),
+                       BUFFER(src, n), BUFFER(&s, sizeof s), BUFFER(&size, sizeof size),
+                       NUMBER(1));
         assert_true(size > 0);
         assert_int_equal(
             LZ4_decompress_safe((const char *)dst, (char *)got, (int)size, (int)n), n);
@@ -212,12 +213,12 @@ static void lz4_ratio(void **state)
         batch_run(*state, &b);
         for (int i = 0; i < STREAMS; i++) {
             const struct k_stream *s = &b.streams[i];
-            uint8_t *to = block(bound(s->src_bytes));
+            uint8_t *to = block(encoded_bound(s->src_bytes));
 
             ours += b.sizes[s->number] - (s->how == K_LZ4_HEADED ? 4 : 0);
             theirs += (uint64_t)LZ4_compress_fast((const char *)b.src + s->src,
                                                   (char *)to, (int)s->src_bytes,
-                                                  (int)bound(s->src_bytes), 1);
+                                                  (int)encoded_bound(s->src_bytes), 1);
             free(to);
         }
         free(b.src);
@@ -252,7 +253,7 @@ static void cut(struct joined *j, const uint64_t *lengths, uint64_t n, uint64_t 
         *b = (struct k_joined){.src = src,
                                .bytes = lengths[i],
                                .dst = j->n_out,
-                               .dst_bytes = bound(lengths[i]) + 4,
+                               .dst_bytes = encoded_bound(lengths[i]) + 4,
                                .first_piece = j->n_pieces,
                                .headed = i % 2,
                                .number = (uint32_t)i};
@@ -263,7 +264,7 @@ static void cut(struct joined *j, const uint64_t *lengths, uint64_t n, uint64_t 
                                                         .dst = j->n_slots,
                                                         .first = (uint32_t)at,
                                                         .end = (uint32_t)end};
-            j->n_slots += bound(end - at);
+            j->n_slots += encoded_bound(end - at);
         }
         src += lengths[i];
         j->n_out += b->dst_bytes;

@@ -112,7 +112,7 @@ static const struct {
              {K_UINT, ZARR_KIND_UINT, 8},   {K_FLOAT, ZARR_KIND_FLOAT, 2},
              {K_FLOAT, ZARR_KIND_FLOAT, 4}, {K_FLOAT, ZARR_KIND_FLOAT, 8}};
 
-static struct zr_number number_of(size_t i, int big)
+static struct zr_number make_number(size_t i, int big)
 {
     struct zr_number n = zr_number_make(types[i].zarr_kind, types[i].bytes);
 
@@ -120,7 +120,7 @@ static struct zr_number number_of(size_t i, int big)
     return n;
 }
 
-static struct k_type type_of(size_t i, int big)
+static struct k_type make_type(size_t i, int big)
 {
     return (struct k_type){types[i].kind, types[i].bytes, big ? 1 : 0, 0};
 }
@@ -128,7 +128,7 @@ static struct k_type type_of(size_t i, int big)
 /* Numbers of all magnitudes, of any bits, and those next to the limits of other types. */
 static void numbers_draw(uint8_t *p, size_t i, int big, uint64_t *seed)
 {
-    const struct zr_number number = number_of(i, big);
+    const struct zr_number number = make_number(i, big);
 
     for (size_t k = 0; k < NUMBERS; k++, p += types[i].bytes) {
         const uint64_t bits = next_random(seed);
@@ -156,9 +156,10 @@ static void casts_like_numpy(void **state)
     for (size_t i = 0; i < COUNT(types); i++)
         for (size_t k = 0; k < COUNT(types); k++) {
             const int big = (int)below(&seed, 2), out_big = (int)below(&seed, 2);
-            const struct zr_number from = number_of(i, big), to = number_of(k, out_big);
+            const struct zr_number from = make_number(i, big),
+                                   to = make_number(k, out_big);
             struct k_filter f = {
-                .n = NUMBERS, .from = type_of(i, big), .to = type_of(k, out_big)};
+                .n = NUMBERS, .from = make_type(i, big), .to = make_type(k, out_big)};
             uint8_t in[NUMBERS * 8], out[sizeof in] = {0}, want[sizeof in] = {0};
 
             numbers_draw(in, i, big, &seed);
@@ -180,10 +181,10 @@ static void casts_like_numpy(void **state)
 static void delta_once(const struct target *t, size_t i, uint64_t n, uint64_t *seed)
 {
     const int big = (int)below(seed, 2);
-    const struct zr_delta delta = {number_of(i, big), number_of(i, big)};
+    const struct zr_delta delta = {make_number(i, big), make_number(i, big)};
     const size_t bytes = (size_t)n * types[i].bytes;
     const uint64_t each = 1 + below(seed, 40);
-    struct k_filter f = {.n = n, .from = type_of(i, big), .to = type_of(i, big)};
+    struct k_filter f = {.n = n, .from = make_type(i, big), .to = make_type(i, big)};
     uint8_t in[NUMBERS * 8], out[sizeof in], want[sizeof in], back[sizeof in];
     uint64_t sums[40];
 
@@ -206,10 +207,10 @@ static void delta_once(const struct target *t, size_t i, uint64_t n, uint64_t *s
 /* Floats without NaN: which NaN a sum of two has is the processor's choice. */
 static void delta_floats(const struct target *t, size_t i)
 {
-    const struct zr_number number = number_of(i, 0);
+    const struct zr_number number = make_number(i, 0);
     const struct zr_delta delta = {number, number};
     const size_t bytes = (size_t)NUMBERS * types[i].bytes;
-    struct k_filter f = {.n = NUMBERS, .from = type_of(i, 0), .to = type_of(i, 0)};
+    struct k_filter f = {.n = NUMBERS, .from = make_type(i, 0), .to = make_type(i, 0)};
     uint8_t in[NUMBERS * 8], out[sizeof in], want[sizeof in], back[sizeof in];
     uint64_t sums[9] = {0};
 
@@ -285,11 +286,11 @@ static void scales_like_the_codec(void **state)
     for (size_t k = 0; k < COUNT(cases); k++) {
         const size_t from = cases[k].from, to = cases[k].to;
         struct k_filter f = {.n = NUMBERS,
-                             .from = type_of(from, cases[k].from_big),
-                             .to = type_of(to, cases[k].to_big),
+                             .from = make_type(from, cases[k].from_big),
+                             .to = make_type(to, cases[k].to_big),
                              .scale = cases[k].scale,
                              .offset = cases[k].offset};
-        const struct zr_number number = number_of(from, cases[k].from_big);
+        const struct zr_number number = make_number(from, cases[k].from_big);
         uint8_t in[NUMBERS * 8], out[sizeof in], *want, *back;
         size_t bytes = 0, back_bytes = 0;
         char codecs[256];
@@ -312,8 +313,8 @@ static void scales_like_the_codec(void **state)
         assert_memory_equal(out, want, bytes);
         back =
             by_codec(codecs, 2, cases[k].dtype, NUMBERS, false, want, bytes, &back_bytes);
-        f.from = type_of(to, cases[k].to_big);
-        f.to = type_of(from, cases[k].from_big);
+        f.from = make_type(to, cases[k].to_big);
+        f.to = make_type(from, cases[k].from_big);
         LAUNCH(*state, "k_unscale", 60, BUFFER(out, sizeof out), BUFFER(want, bytes),
                BUFFER(&f, sizeof f), NUMBER(1), NUMBER(60));
         assert_memory_equal(out, back, back_bytes);

@@ -50,7 +50,7 @@ class Life(RuleBasedStateMachine):
         if self.fill is None:  # null in version 2: NaT or zero
             self.fill = np.int64(-2**63).tobytes() if self.case.dtype.kind in "mM" \
                 else bytes(self.case.dtype.itemsize)
-        self.model = cases.filled(self.case.shape, self.case.dtype, self.fill)
+        self.model = cases.full_array(self.case.shape, self.case.dtype, self.fill)
         cases.same_bits(self.array.read(self.case.dtype), self.model)
         self.attributes = {}
 
@@ -67,7 +67,7 @@ class Life(RuleBasedStateMachine):
     def values(self, shape):
         return cases.random_data(self.rng, shape, self.case.dtype)
 
-    def view_of(self, values):
+    def make_view(self, values):
         view = cases.layout(self.rng, values.shape, values.dtype)
         view[...] = values
         return view
@@ -77,8 +77,8 @@ class Life(RuleBasedStateMachine):
         chosen = data.draw(strategies.selections(self.shape, self.case.chunks), "selection")
         values = self.values(chosen.flat.shape)
         if fill == 0:
-            values = cases.filled(chosen.flat.shape, self.case.dtype, self.fill)
-        self.array.write(self.view_of(values), chosen.make(), memory=memory, pipeline=pipeline)
+            values = cases.full_array(chosen.flat.shape, self.case.dtype, self.fill)
+        self.array.write(self.make_view(values), chosen.make(), memory=memory, pipeline=pipeline)
         self.model = self.model.copy()
         strategies.store_into(self.model, chosen.flat, values)
 
@@ -99,7 +99,7 @@ class Life(RuleBasedStateMachine):
         try:
             change(*arguments, **more)
         except ZarrcError as error:
-            grid = json_of(self.array)["chunk_grid"]["name"]
+            grid = read_json(self.array)["chunk_grid"]["name"]
             assert (error.code, grid) in [("UNSUPPORTED", "zarrs.regular_bounded"), ("INVALID", "zarrs.regular_bounded")]
             assert error.code == "UNSUPPORTED" or "is not a multiple of the inner chunk's" in str(error)
             return False
@@ -111,7 +111,7 @@ class Life(RuleBasedStateMachine):
         shape = tuple(data.draw(st.integers(0, n + 7)) for n in self.shape)
         if not self.may_change(self.array.resize, shape):
             return
-        grown = cases.filled(shape, self.case.dtype, self.fill)
+        grown = cases.full_array(shape, self.case.dtype, self.fill)
         common = tuple(slice(0, min(a, b)) for a, b in zip(shape, self.shape))
         grown[common] = self.model[common]
         self.model = grown
@@ -126,7 +126,7 @@ class Life(RuleBasedStateMachine):
         shape = list(self.shape)
         shape[axis] = data.draw(st.integers(0, 5))
         values = self.values(tuple(shape))
-        if not self.may_change(self.array.append, self.view_of(values), axis, memory=memory):
+        if not self.may_change(self.array.append, self.make_view(values), axis, memory=memory):
             return
         self.model = np.concatenate([self.model, values], axis)
         assert self.array.shape == self.model.shape
@@ -151,12 +151,12 @@ class Life(RuleBasedStateMachine):
             assert error.code == "NOT_FOUND" and name not in self.attributes
         self.attributes.pop(name, None)
 
-    def box_of(self, chunk):
+    def chunk_box(self, chunk):
         """The elements of a chunk, by the array's document."""
-        grid = json_of(self.array).get("chunk_grid", {"name": "regular"})
+        grid = read_json(self.array).get("chunk_grid", {"name": "regular"})
         if grid["name"] != "rectilinear":
             return tuple(slice(i * c, (i + 1) * c) for i, c in zip(chunk, self.case.chunks))
-        edges = map(peers.edges_of, grid["configuration"]["chunk_shapes"], self.shape)
+        edges = map(peers.expand_edges, grid["configuration"]["chunk_shapes"], self.shape)
         return tuple(slice(sum(e[:i]), sum(e[:i + 1])) for i, e in zip(chunk, edges))
 
     @rule()
@@ -166,7 +166,7 @@ class Life(RuleBasedStateMachine):
             chunk = stored[int(self.rng.integers(0, len(stored)))][0]
             self.array.erase_chunk(chunk)
             self.model = self.model.copy()
-            self.model[self.box_of(chunk)] = np.frombuffer(self.fill, self.case.dtype)[0]
+            self.model[self.chunk_box(chunk)] = np.frombuffer(self.fill, self.case.dtype)[0]
 
     @rule()
     def reopen(self):
@@ -186,17 +186,17 @@ class Life(RuleBasedStateMachine):
 
     @rule()
     def others_read(self):
-        document = json_of(self.array)
-        if document["zarr_format"] == 3 and peers.spoken(document) is not document:
+        document = read_json(self.array)
+        if document["zarr_format"] == 3 and peers.translate(document) is not document:
             return
-        if peers.PYTHON in peers.supporting(document):
+        if peers.PYTHON in peers.find_supporting(document):
             cases.same_bits(peers.read(peers.PYTHON, pathlib.Path(self.folder, "a", "b")), self.model)
 
     @rule(data=st.data())
     def others_write(self, data):
-        document = json_of(self.array)
-        if peers.PYTHON not in peers.supporting(document) or self.model.ndim == 0 or \
-                document["zarr_format"] == 3 and peers.spoken(document) is not document:
+        document = read_json(self.array)
+        if peers.PYTHON not in peers.find_supporting(document) or self.model.ndim == 0 or \
+                document["zarr_format"] == 3 and peers.translate(document) is not document:
             return
         box = tuple(slice(*sorted([data.draw(st.integers(0, n)), data.draw(st.integers(0, n))]))
                     for n in self.shape)
@@ -220,7 +220,7 @@ class Life(RuleBasedStateMachine):
             assert keys == [], keys  # no locks or temporary files are left
 
 
-def json_of(array):
+def read_json(array):
     return json.loads(array.metadata)
 
 

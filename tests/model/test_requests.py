@@ -193,7 +193,7 @@ def test_threads_share_a_chunk(context, tmp_path, place, kind):
     two = store.open()
     rounds, failures, stop = 12, [], threading.Event()
 
-    def guarded(function, *arguments):
+    def guard(function, *arguments):
         try:
             function(*arguments)
         except BaseException as problem:
@@ -215,8 +215,8 @@ def test_threads_share_a_chunk(context, tmp_path, place, kind):
             rows = np.arange(32)[:, None] % 4
             assert (((got - rows) % 10 == 0) | (got == -1)).all()
 
-    threads = [threading.Thread(target=guarded, args=(writer, me)) for me in range(4)]
-    watcher = threading.Thread(target=guarded, args=(reader,))
+    threads = [threading.Thread(target=guard, args=(writer, me)) for me in range(4)]
+    watcher = threading.Thread(target=guard, args=(reader,))
     if place not in ("python-lock", "python-bare") or "sharding" not in str(KINDS[kind]):
         watcher.start()
     for thread in threads:

@@ -154,7 +154,7 @@ zarr_array *make_array(const struct kind *k, uint8_t *elements)
     return a;
 }
 
-zarr_tensor tensor_of(const zarr_memory *mem)
+zarr_tensor whole_tensor(const zarr_memory *mem)
 {
     zarr_tensor t = ZARR_TENSOR_INIT;
 

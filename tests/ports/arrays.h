@@ -45,7 +45,7 @@ void make_elements(const struct kind *k, uint8_t *out);
 /* Makes the array and writes `elements`, which it fills, by the CPU. */
 zarr_array *make_array(const struct kind *k, uint8_t *elements);
 /* All elements, in memory of a kind. */
-zarr_tensor tensor_of(const zarr_memory *mem);
+zarr_tensor whole_tensor(const zarr_memory *mem);
 /* Bytes of any memory on the host, and back. */
 void fetch(uint8_t *to, const zarr_memory *mem, uint64_t bytes);
 void put(const zarr_memory *mem, const uint8_t *from, uint64_t bytes);

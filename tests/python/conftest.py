@@ -49,7 +49,7 @@ def numbers():
     return np.arange(60 * 40, dtype="int32").reshape(60, 40)
 
 
-def installed(tmp_path, package=None):
+def install(tmp_path, package=None):
     """A folder with what a wheel installs: the hooks, their entry points, and the package or what is in its place."""
     source = pathlib.Path(zarrc.__file__).parents[1]
     folder = tmp_path / "site"

@@ -18,7 +18,7 @@ IS_NEW = tuple(map(int, zarr.__version__.split(".")[:2])) >= (3, 2)
 
 
 @pytest.fixture(autouse=True)
-def enabled():
+def enable_pipeline():
     """Every test begins with our pipeline, with counters at 0, and without a count of cores."""
     _pipeline._counted = None
     with zarrc.enable():
@@ -65,7 +65,7 @@ def make_array(store, dtype, form, **more):
         return zarr.create_array(store, name="a", shape=(23, 17), chunks=(5, 4), dtype=dtype, **{**FORMATS[form], **more})
 
 
-def opened(z):
+def reopen(z):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return zarr.open_array(z.store, path=z.path, mode="r+", zarr_format=z.metadata.zarr_format)

@@ -33,23 +33,23 @@ def cluster(semaphores):
                 yield client
 
 
-def sharded(path, data, **given):
+def create_sharded(path, data, **given):
     return zarrc.create_array(path, data=data, **{"chunks": (5, 5), "shards": (20, 10), **given})
 
 
 def test_blocks_are_shards(path, numbers, threads):
-    x = zd.from_zarrc(sharded(path, numbers))
+    x = zd.from_zarrc(create_sharded(path, numbers))
     assert x.chunks == ((20, 20, 20), (10, 10, 10, 10)) and x.dtype == "int32"
     assert (x.compute() == numbers).all() and (x[3:50:7, [1, 30]].sum().compute() == numbers[3:50:7][:, [1, 30]].sum())
     assert zd.from_zarrc(zarrc.open_array(path)).name == x.name
-    assert zd.from_zarrc(sharded(path.replace("x.zarr", "y.zarr"), numbers)).name != x.name
+    assert zd.from_zarrc(create_sharded(path.replace("x.zarr", "y.zarr"), numbers)).name != x.name
 
 
 @pytest.mark.parametrize("wanted, chunks", [
     ((30, 25), ((20, 20, 20), (20, 20))), ((45, -1), ((40, 20), (40,))), ((1, 1), ((20, 20, 20), (10, 10, 10, 10))),
     ("auto", ((60,), (40,)))], ids=str)
 def test_blocks_as_wished(path, numbers, wanted, chunks):
-    assert zd.from_zarrc(sharded(path, numbers), chunks=wanted).chunks == chunks
+    assert zd.from_zarrc(create_sharded(path, numbers), chunks=wanted).chunks == chunks
 
 
 def test_no_shards(path, numbers, threads):
@@ -67,12 +67,12 @@ with zarrc.config.set({"lock_wait": 0.001}):
 
 def test_no_writer_replaces_an_array_in_the_middle(path):
     """A process that replaces the array waits for the last block, here in vain."""
-    def replaced():
+    def run_replacement():
         return subprocess.run([sys.executable, "-c", REPLACES, path], stderr=subprocess.PIPE, text=True)
 
     def block(values, block_info=None):
         if block_info and block_info[0]["chunk-location"] == (2,):
-            tried.append(replaced())
+            tried.append(run_replacement())
         return values
 
     def fail(values):
@@ -86,7 +86,7 @@ def test_no_writer_replaces_an_array_in_the_middle(path):
         with pytest.raises(OSError, match="a source"):
             zd.to_zarrc(x.map_blocks(fail, dtype="i4", meta=numbers[:0]), path, overwrite=True)
     assert len(tried) == 1 and tried[0].returncode != 0 and "lock" in tried[0].stderr, tried
-    assert replaced().returncode == 0  # a call that failed keeps no right
+    assert run_replacement().returncode == 0  # a call that failed keeps no right
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (0, 3)], ids=str)
@@ -159,7 +159,7 @@ def test_blocks_of_a_region_end_at_shards(path, numbers):
     ({"region": slice(0, 3)}, ValueError, "shape"), ({"region": (slice(0, 60, 2),)}, ValueError, "slice"), ({"region": 5}, ValueError, "slice"),
     ({"name": "b"}, TypeError, "properties"), ({"chunks": (3, 3)}, TypeError, "properties")], ids=str)
 def test_wrong(path, numbers, given, error, text):
-    array = sharded(path, numbers)
+    array = create_sharded(path, numbers)
     with pytest.raises(error, match=text):
         zd.to_zarrc(da.from_array(numbers), array, **given)
     with pytest.raises(TypeError):
@@ -202,7 +202,7 @@ def threads_of_worker(path):
 
 def test_threads_of_workers(cluster, path, numbers, monkeypatch):
     """In a task, an array works with the threads of its worker, not with all cores of the machine."""
-    sharded(path, numbers)
+    create_sharded(path, numbers)
     futures = [cluster.submit(threads_of_worker, path, workers=[address], pure=False) for address in cluster.scheduler_info()["workers"]]
     found = cluster.gather(futures)
     assert len({pid for pid, _, _ in found}) == 2 and os.getpid() not in {pid for pid, _, _ in found}

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import installed
+from conftest import install
 from documents import ROOT, read_blocks
 
 import zarrc
@@ -44,7 +44,7 @@ def test_readme(tmp_path, monkeypatch, capsys):
 def test_front_page(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     block, = blocks("README.md")
-    assert set(imported(block)) == {"zarrc"}
+    assert set(find_imports(block)) == {"zarrc"}
     zarr = pytest.importorskip("zarr")
     try:
         run(block)
@@ -84,7 +84,7 @@ def test_changes_joined(tmp_path):
     assert list(zarrc.open_consolidated(tmp_path / "x.zarr")) == ["step0", "step1", "step2"]
 
 
-def imported(code):
+def find_imports(code):
     """The packages that a program imports."""
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Import):
@@ -98,14 +98,14 @@ def test_page(page, tmp_path):
     parts = blocks(page.relative_to(ROOT))
     assert parts and "assert" in parts[-1], "a page without a program, or one that checks no value"
     code = "\n".join(parts)
-    missing = sorted({name for name in imported(code) if name not in ("zarrc", "zarrc_hook") and not importlib.util.find_spec(name)})
-    if "cupy" in imported(code):  # over the driver without a GPU, also where there is one
+    missing = sorted({name for name in find_imports(code) if name not in ("zarrc", "zarrc_hook") and not importlib.util.find_spec(name)})
+    if "cupy" in find_imports(code):  # over the driver without a GPU, also where there is one
         missing.remove("cupy") if "cupy" in missing else None
     if missing:
         pytest.skip(f"{', '.join(missing)}: make test-torch installs what the tests else leave out")
     (tmp_path / "page.py").write_text(code)
-    environment = {"PYTHONPATH": installed(tmp_path)}
-    if "cupy" in imported(code):
+    environment = {"PYTHONPATH": install(tmp_path)}
+    if "cupy" in find_imports(code):
         driver = Path(os.environ.get("ZARRC_BUILD") or Path(zarrc.__file__).parents[2]) / "tests/fakecuda"
         if not driver.exists():
             pytest.skip("the driver without a GPU is not built here")

@@ -15,7 +15,7 @@ import zarrc
 from zarrc import _core, _threads, errors
 
 
-def damaged(path):
+def create_damaged(path):
     array = zarrc.create_array(path, name="g/a", shape=(4, 6), dtype="i4", chunks=(2, 3), fill_value=1)
     array[...] = np.arange(24).reshape(4, 6)
     (path_of_chunk := os.path.join(path, "g/a/c/1/0"))
@@ -25,7 +25,7 @@ def damaged(path):
 
 
 def test_facts(path):
-    array = damaged(path)
+    array = create_damaged(path)
     with pytest.raises(errors.CorruptError) as caught:
         array[...]
     error = caught.value
@@ -85,14 +85,14 @@ def test_classes(path):
                          ids=lambda cls: cls.__name__)
 def test_pickling(cls):
     """Workers of dask and multiprocessing send exceptions back."""
-    error = errors.raised(cls, "why", node="/a", chunk=(1, 2), store="file:///x")
+    error = errors.make_error(cls, "why", node="/a", chunk=(1, 2), store="file:///x")
     again = pickle.loads(pickle.dumps(error))
     assert type(again) is cls and str(again) == "why" and (again.node, again.chunk, again.store) == ("/a", (1, 2), "file:///x")
 
 
 def test_store_is_named(path):
     """The text of every error says in which store it was."""
-    array = damaged(path)
+    array = create_damaged(path)
     readonly = zarrc.open_array(path, path="g/a", mode="r")
     for cls, fails in [
             (errors.CorruptError, lambda: array[...]), (errors.ReadOnlyError, lambda: readonly.__setitem__(..., 1)),

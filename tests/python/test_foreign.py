@@ -27,7 +27,7 @@ icechunk = pytest.importorskip("icechunk")
 obstore = pytest.importorskip("obstore.store")
 
 
-class Mapping(collections.UserDict):
+class PlainMapping(collections.UserDict):
     """A mapping that is not a dict."""
 
 
@@ -41,7 +41,7 @@ class Slow(WrapperStore):
 
 KINDS = {
     "dict": lambda path: {},
-    "mapping": lambda path: Mapping(),
+    "mapping": lambda path: PlainMapping(),
     "MemoryStore": lambda path: MemoryStore(),
     "WrapperStore": lambda path: WrapperStore(MemoryStore()),
     "Slow": lambda path: Slow(MemoryStore()),
@@ -135,16 +135,16 @@ def test_keys(source):
 
 
 def test_ranges_of_archives_that_begin_after_the_end(tmp_path):
-    adapter = _adapters.adapter_of(ZipStore(tmp_path / "x.zip", mode="w"))
+    adapter = _adapters.find_adapter(ZipStore(tmp_path / "x.zip", mode="w"))
     adapter.put("a", b"0123456789")
     assert bytes(adapter.get("a", 50, 3)) == b"" and bytes(adapter.get("a", 8, 100)) == b"89" and adapter.get("b", 50, 3) is None
 
 
 def test_one_store_for_one_source():
     source = MemoryStore()
-    store = _foreign.store_of(source)
-    assert _foreign.store_of(source) is store and zarrc.open_store(source) == store
-    assert _foreign.store_of(MemoryStore()) is not store
+    store = _foreign.wrap_store(source)
+    assert _foreign.wrap_store(source) is store and zarrc.open_store(source) == store
+    assert _foreign.wrap_store(MemoryStore()) is not store
     adapters = _foreign.service().adapters
     before = len(adapters)
     del store
@@ -159,7 +159,7 @@ def test_what_is_no_store():
     with pytest.raises(TypeError, match="is not a store"):
         zarrc.open(5)
     with pytest.raises(TypeError, match="is not a store"):
-        _foreign.store_of(object())
+        _foreign.wrap_store(object())
 
 
 def test_read_only():
@@ -212,7 +212,7 @@ def test_urls_that_nothing_opens(path):
 # ---- what stores raise ----
 
 
-class Broken(MemoryStore):
+class BrokenStore(MemoryStore):
     problem: BaseException = OSError(errno.EACCES, "no entry")
 
     async def get(self, key, prototype=None, byte_range=None):
@@ -229,7 +229,7 @@ class Broken(MemoryStore):
 @pytest.mark.parametrize("problem", [OSError(errno.EACCES, "no entry"), RuntimeError("what\nis\0this" * 100), ValueError(),
                                      SystemExit(3), asyncio.CancelledError(), KeyboardInterrupt()], ids=lambda e: type(e).__name__)
 def test_exceptions(problem):
-    source = Broken()
+    source = BrokenStore()
     array = zarrc.create_array(source, name="a", shape=100, chunks=10, dtype="i4", fill_value=1)
     source.problem = problem
     with pytest.raises(zarrc.ZarrcError) as caught:
@@ -248,12 +248,12 @@ def test_exceptions(problem):
 
 
 def test_a_listing_that_fails():
-    class Unlisted(MemoryStore):
+    class UnlistedStore(MemoryStore):
         async def list_dir(self, prefix):
             raise OSError(errno.EIO, "no list")
             yield
 
-    group = zarrc.open_group(Unlisted())
+    group = zarrc.open_group(UnlistedStore())
     with pytest.raises(OSError, match="cannot list") as caught:
         list(group.keys())
     assert "no list" in str(caught.value.__cause__)
@@ -281,7 +281,7 @@ def test_a_dict_that_gives_no_bytes():
     assert isinstance(caught.value.__cause__, TypeError)
 
 
-class Stuck(MemoryStore):
+class StuckStore(MemoryStore):
     """A store whose reads of chunks never end."""
 
     async def get(self, key, prototype=None, byte_range=None):
@@ -291,7 +291,7 @@ class Stuck(MemoryStore):
 
 
 def test_a_cancelled_request_ends():
-    array = zarrc.create_array(Stuck(), name="a", shape=100, chunks=10, dtype="i4")
+    array = zarrc.create_array(StuckStore(), name="a", shape=100, chunks=10, dtype="i4")
     array[...] = 1
 
     async def work():
@@ -391,19 +391,19 @@ def test_fork(kind):
 
 
 @pytest.mark.parametrize("order", ["import zarrc, zarr", "import zarr, zarrc"])
-@pytest.mark.parametrize("kind", ["Stuck()", "zarr.storage.WrapperStore(Stuck())", "Blocked()", "zarr.storage.MemoryStore()"])
+@pytest.mark.parametrize("kind", ["StuckStore()", "zarr.storage.WrapperStore(StuckStore())", "BlockedMapping()", "zarr.storage.MemoryStore()"])
 def test_exit_with_operations_in_flight(order, kind):
     done = run("""
         import asyncio, sys, threading, time
         exec(sys.argv[1])
         from collections import UserDict
         import numpy as np
-        class Stuck(zarr.storage.MemoryStore):
+        class StuckStore(zarr.storage.MemoryStore):
             async def get(self, key, prototype=None, byte_range=None):
                 if "/c/" in key:
                     await asyncio.sleep(1000)
                 return await super().get(key, prototype, byte_range)
-        class Blocked(UserDict):
+        class BlockedMapping(UserDict):
             def __getitem__(self, key):
                 if "/c/" in key:
                     time.sleep(1)
@@ -431,12 +431,12 @@ def test_interrupt():
         import asyncio, os, signal, threading, time
         signal.signal(signal.SIGINT, signal.default_int_handler)
         import numpy as np, zarr, zarrc
-        class Stuck(zarr.storage.MemoryStore):
+        class StuckStore(zarr.storage.MemoryStore):
             async def get(self, key, prototype=None, byte_range=None):
                 if "/c/" in key:
                     await asyncio.sleep(1000)
                 return await super().get(key, prototype, byte_range)
-        array = zarrc.create_array(Stuck(), name="a", shape=(300, 300), chunks=(10, 10), dtype="i4")
+        array = zarrc.create_array(StuckStore(), name="a", shape=(300, 300), chunks=(10, 10), dtype="i4")
         array[...] = 7
         threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
         began = time.monotonic()
@@ -458,7 +458,7 @@ def test_interrupt_of_a_call_that_waits(base, call):
         from collections import UserDict
         import zarr, zarrc
         stuck = False
-        class Stuck(eval(sys.argv[1])):
+        class StuckStore(eval(sys.argv[1])):
             def __iter__(self):
                 if stuck:
                     time.sleep(1000)
@@ -479,7 +479,7 @@ def test_interrupt_of_a_call_that_waits(base, call):
                     yield name
             async def delete_dir(self, prefix):
                 await self.wait()
-        group = zarrc.open_group(Stuck())
+        group = zarrc.open_group(StuckStore())
         group.create_group("b")
         stuck = True
         threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()

@@ -33,7 +33,7 @@ except AttributeError:
     mallinfo2 = None
 
 
-def used():
+def measure_use():
     """(bytes of malloc, blocks of Python, references, resident bytes)"""
     gc.collect()
     info = mallinfo2() if mallinfo2 else Mallinfo()
@@ -224,11 +224,11 @@ def test_memory_is_bounded(tmp_path, entry):
     n = max(CALLS // WINDOWS, 1)
     for _ in range(min(CALLS, 300)):
         call(place)
-    counts = [used()]
+    counts = [measure_use()]
     for _ in range(WINDOWS):
         for _ in range(n):
             call(place)
-        counts.append(used())
+        counts.append(measure_use())
     malloc, blocks, references, resident = zip(*counts)
 
     def growth(values):

@@ -249,7 +249,7 @@ def test_stores(tmp_path, path):
         zarrc.open_store(tmp_path / "file")
 
 
-class Replaced(collections.UserDict):
+class ReplacedMapping(collections.UserDict):
     """A mapping in which another writer replaces a value after each look at it."""
 
     def __init__(self, values):
@@ -268,9 +268,9 @@ def test_values_that_are_replaced_meanwhile(part):
     start, length = (*part, 0, 1000)[:2] if len(part) != 1 else (part[0], 1000)
     for values in ([b"a" * 10, b"b" * 99], [b"a" * 10, b"b" * 99, b"c" * 200], [b"a" * 99, b"b" * 10]):
         wanted = [value[start:start + length] for value in values]
-        assert zarrc.open_store(Replaced(values)).get("k", *part) in wanted[1:]
+        assert zarrc.open_store(ReplacedMapping(values)).get("k", *part) in wanted[1:]
     with pytest.raises(errors.ConflictError, match="k: the value grew each time"):
-        zarrc.open_store(Replaced([b"a" * n for n in range(10, 1000)])).get("k")
+        zarrc.open_store(ReplacedMapping([b"a" * n for n in range(10, 1000)])).get("k")
 
 
 def test_parts_with_negative_numbers(store):
@@ -301,7 +301,7 @@ def test_blocks_and_checksum(store, numbers):
     assert g.create_array("a", shape=3, dtype="i4", checksum=True).compressors[-1].name == "crc32c"
 
 
-def annexed(base, inside):
+def annex(base, inside):
     """A store whose files are symbolic links, as git-annex and DataLad make them: into `.git` beside the store, or in it."""
     zarrc.open_group(base / "x.zarr", mode="w").create_array("a", data=np.arange(8), chunks=(4,))
     objects = (base / "x.zarr" if inside else base) / ".git" / "annex"
@@ -315,7 +315,7 @@ def annexed(base, inside):
 
 def test_links_within_the_hierarchy(tmp_path):
     """An array that is opened by its own path has links into the hierarchy around it."""
-    root = annexed(tmp_path, inside=True)
+    root = annex(tmp_path, inside=True)
     z = zarrc.open_array(root / "a", mode="r")
     assert z[:].tolist() == list(range(8)) and pickle.loads(pickle.dumps(z))[:].tolist() == list(range(8))
     assert zarrc.open_group(root, mode="r")["a"][:].tolist() == list(range(8))
@@ -324,7 +324,7 @@ def test_links_within_the_hierarchy(tmp_path):
 
 
 def test_links_out_of_the_hierarchy(tmp_path):
-    root = annexed(tmp_path, inside=False)
+    root = annex(tmp_path, inside=False)
     for place in (root, root / "a"):
         with pytest.raises(zarrc.errors.StoreError) as failed:
             zarrc.open(place, mode="r")

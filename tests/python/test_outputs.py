@@ -30,7 +30,7 @@ def nothing_kept(settings):
     zarrc.config.reset()
 
 
-def kept():
+def kept_outputs():
     gc.collect()
     return _core.outputs()[1]
 
@@ -43,11 +43,11 @@ def test_memory_of_a_freed_array_is_used_again(large):
     array, data = large
     first = array[...]
     place = address(first)
-    assert kept() == 0
+    assert kept_outputs() == 0
     del first
-    assert kept() == 8 * MIB
+    assert kept_outputs() == 8 * MIB
     again = array[...]
-    assert address(again) == place and np.array_equal(again, data) and kept() == 0
+    assert address(again) == place and np.array_equal(again, data) and kept_outputs() == 0
     other = array[...]  # while the first one lives
     assert address(other) != place and np.array_equal(other, data)
 
@@ -61,7 +61,7 @@ def test_each_way_to_read_uses_it(large, read):
     found = read(array)
     assert _core.outputs()[0] == before + 8 * MIB
     del found
-    assert kept() == 8 * MIB
+    assert kept_outputs() == 8 * MIB
 
 
 def test_arrays_are_like_all_arrays_of_numpy(large):
@@ -72,7 +72,7 @@ def test_arrays_are_like_all_arrays_of_numpy(large):
     found[0, 0] = 5
     view = found[1:]
     del found
-    assert kept() == 0 and np.array_equal(view, data[1:])
+    assert kept_outputs() == 0 and np.array_equal(view, data[1:])
     del view
     found = array[...]
     found.resize((16, data.shape[1]), refcheck=False)  # in place
@@ -91,7 +91,7 @@ def test_shrinking_a_little_keeps_the_block(large):
     found.resize((6, data.shape[1]), refcheck=False)
     assert np.array_equal(found, data[:6])
     del found
-    assert kept() == 8 * MIB
+    assert kept_outputs() == 8 * MIB
 
 
 def test_other_arrays_of_numpy_keep_their_allocator(large):
@@ -112,12 +112,12 @@ def test_the_limit(large):
     places = [address(one) for one in several]
     while several:
         del several[0]
-    assert kept() == 16 * MIB  # the oldest went
+    assert kept_outputs() == 16 * MIB  # the oldest went
     assert {address(one) for one in [array[...], array[...]]} == set(places[2:])
     with zarrc.config.set({"output_cache": 9 * MIB}):
-        assert kept() == 8 * MIB
+        assert kept_outputs() == 8 * MIB
         with zarrc.config.set({"output_cache": 0}):
-            assert kept() == 0
+            assert kept_outputs() == 0
             found = array[...]
             assert _core.outputs() == (0, 0) and np.array_equal(found, data)
     with pytest.raises(ValueError):
@@ -134,9 +134,9 @@ def test_blocks_of_other_sizes(large):
     found = array[:7]  # a little smaller: the same block
     assert address(found) == place and np.array_equal(found, data[:7])
     del found
-    assert kept() == 8 * MIB
+    assert kept_outputs() == 8 * MIB
     part = array[:5]  # much smaller: another one
-    assert kept() == 8 * MIB
+    assert kept_outputs() == 8 * MIB
     assert np.array_equal(part, data[:5])
     small = array[:1]
     assert np.array_equal(small, data[:1])
@@ -154,7 +154,7 @@ def test_fortran_order_and_dates(large):
 def test_a_failed_read_shows_nothing_and_loses_nothing(large):
     array, _ = large
     array[:]
-    assert kept() == 8 * MIB
+    assert kept_outputs() == 8 * MIB
     array.store.set("a/c/3/0", b"damage")
     with pytest.raises(zarrc.ZarrcError):
         array[...]
@@ -179,7 +179,7 @@ def test_threads(large):
     for one in threads:
         one.join()
     assert not problems
-    assert _core.outputs()[0] == 0 and kept() <= 256 * MIB
+    assert _core.outputs()[0] == 0 and kept_outputs() <= 256 * MIB
 
 
 def test_tracemalloc_sees_the_arrays(large):
@@ -205,7 +205,7 @@ def test_memory_is_bounded(large):
     before = resident()
     for i in range(200):
         array[:4 + i % 5]
-    assert resident() - before < 48 * MIB and kept() < 48 * MIB
+    assert resident() - before < 48 * MIB and kept_outputs() < 48 * MIB
 
 
 def run(code):
@@ -324,13 +324,13 @@ OWN = """
         getattr(libc, name).argtypes, getattr(libc, name).restype = types, None if name == "free" else address
     calls = []
 
-    def counted(name, kind, call):
+    def count_calls(name, kind, call):
         return kind(lambda ctx, *given: (calls.append((name, given[-1])), call(*given))[1])
 
-    functions = [counted("malloc", ctypes.CFUNCTYPE(address, address, size), libc.malloc),
-                 counted("calloc", ctypes.CFUNCTYPE(address, address, size, size), libc.calloc),
-                 counted("realloc", ctypes.CFUNCTYPE(address, address, address, size), libc.realloc),
-                 counted("free", ctypes.CFUNCTYPE(None, address, address, size), lambda p, n: libc.free(p))]
+    functions = [count_calls("malloc", ctypes.CFUNCTYPE(address, address, size), libc.malloc),
+                 count_calls("calloc", ctypes.CFUNCTYPE(address, address, size, size), libc.calloc),
+                 count_calls("realloc", ctypes.CFUNCTYPE(address, address, address, size), libc.realloc),
+                 count_calls("free", ctypes.CFUNCTYPE(None, address, address, size), lambda p, n: libc.free(p))]
     own = Handler(b"of the program", 1, Allocator(None, *(ctypes.cast(one, address) for one in functions)))
     api.PyCapsule_New.argtypes, api.PyCapsule_New.restype = [address, ctypes.c_char_p, address], ctypes.py_object
     api.PyCapsule_GetPointer.argtypes, api.PyCapsule_GetPointer.restype = [ctypes.py_object, ctypes.c_char_p], address
@@ -338,7 +338,7 @@ OWN = """
     table = ctypes.cast(api.PyCapsule_GetPointer(core._multiarray_umath._ARRAY_API, None), ctypes.POINTER(address))
     give = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(table[304])  # PyDataMem_SetHandler
     capsule = api.PyCapsule_New(ctypes.addressof(own), b"mem_handler", None)
-    name_of = core.multiarray.get_handler_name
+    handler_name = core.multiarray.get_handler_name
     """
 
 
@@ -353,15 +353,15 @@ def test_an_allocator_of_the_program_is_left_alone(is_first):
     assert _core.outputs() == (0, 0 if FIRST else 8 << 20)
     calls.clear()
     found = array[...]
-    assert np.array_equal(found, data) and name_of(found) == name_of() == "of the program", name_of(found)
+    assert np.array_equal(found, data) and handler_name(found) == handler_name() == "of the program", handler_name(found)
     assert ("malloc", 8 << 20) in calls and _core.outputs() == (0, 0 if FIRST else 8 << 20)
     del found
     assert ("free", 8 << 20) in calls
     found = array.oindex[list(range(8))]
-    assert name_of(found) == "of the program"
+    assert handler_name(found) == "of the program"
     give(usual)
     del found
-    assert array[...].shape == data.shape and name_of(array[...]) == "zarrc" and name_of() == "default_allocator"
+    assert array[...].shape == data.shape and handler_name(array[...]) == "zarrc" and handler_name() == "default_allocator"
     os._exit(0)  # else arrays that live are freed by functions of Python that are gone
     """
     body = textwrap.dedent(body).replace("FIRST", str(is_first)).replace("TAKE\n", "" if is_first else take_it)

@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 import pytest
 from pipelines import (  # noqa: F401
-    BASIC, FIXED, FORMATS, IS_NEW, LISTS, enabled, fell_back, make_array, native_only, opened, own, same, stores, values, zarr,
+    BASIC, FIXED, FORMATS, IS_NEW, LISTS, enable_pipeline, fell_back, make_array, native_only, reopen, own, same, stores, values, zarr,
 )
 from zarr.buffer.cpu import NDBuffer
 from zarr.core.indexing import oindex, oindex_set
@@ -52,7 +52,7 @@ def test_every_selection(tmp_path, kind, dtype, form):
     if z.shards and ref.dtype.fields and not IS_NEW:
         return  # zarr-python 3.1 cannot read them: it hashes the fill value
     with own():
-        same(opened(z)[...], ref)
+        same(reopen(z)[...], ref)
 
 
 @pytest.mark.parametrize("form", ["v2", "v3", "v3-shards"])
@@ -74,7 +74,7 @@ def test_elements_of_any_length(tmp_path, kind, form, dtype):
     same(z.oindex[[1, 20, 3], :], ref[[1, 20, 3]])
     native_only()
     with own():
-        same(opened(z)[...], ref)
+        same(reopen(z)[...], ref)
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -210,7 +210,7 @@ def test_missing_chunks_are_errors(tmp_path, kind):
 def test_null_as_fill_value(dtype):
     z = zarr.create(store=MemoryStore(), shape=(4,), chunks=(2,), dtype=dtype, fill_value=None, zarr_format=2)
     with own():
-        same(z[...], opened(z)[...])
+        same(z[...], reopen(z)[...])
     native_only()
 
 

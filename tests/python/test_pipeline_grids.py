@@ -3,7 +3,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from pipelines import IS_NEW, enabled, fell_back, make_array, native_only, own, same, stores, zarr  # noqa: F401
+from pipelines import IS_NEW, enable_pipeline, fell_back, make_array, native_only, own, same, stores, zarr  # noqa: F401
 from zarr.storage import MemoryStore
 
 from zarrc import _batch
@@ -93,14 +93,14 @@ def test_rectilinear_arrays_that_grew_within_their_edges(tmp_path, name, value, 
 def test_a_selection_beyond_the_grid_is_not_for_the_library(tmp_path, monkeypatch):
     """Not even a value that would be repeated to fill less."""
     z = make_array(MemoryStore(), "i4", "v3")
-    chosen = _batch.Chosen((slice(5), slice(4)), None, (6, 4), None)
+    chosen = _batch.SelectedPart((slice(5), slice(4)), None, (6, 4), None)
     monkeypatch.setattr(_batch.Reader, "chosen", lambda self: chosen)
     z[...] = 5
     same(z[...], np.full(z.shape, 5, "i4"))
     fell_back("selection beyond the chunk grid")
 
 
-def strided(rng, n):
+def draw_index(rng, n):
     """What to take of a dimension: most often a slice that jumps over chunks, else an index or a list."""
     kind = rng.integers(6)
     if kind == 0:
@@ -148,7 +148,7 @@ def test_slices_that_jump_over_new_chunks(tmp_path, rectilinear, name, seed):
         ref = np.arange(np.prod(shape), dtype="i4").reshape(shape)
         z[...] = ref
         for i in range(12):
-            key = tuple(strided(rng, n) for n in shape)
+            key = tuple(draw_index(rng, n) for n in shape)
             every = np.ix_(*(np.atleast_1d(np.arange(n)[one]) for one, n in zip(key, shape)))
             kept = tuple(0 if isinstance(one, int) else slice(None) for one in key)
             of, has_list = (z.oindex, True) if any(isinstance(one, list) for one in key) else (z, False)

@@ -11,8 +11,8 @@ import textwrap
 
 import numpy as np
 import pytest
-from conftest import installed
-from pipelines import BUFFER, NAME, OWN, OWN_BUFFER, Plain, enabled, make_array, native_only, opened, own, same, zarr  # noqa: F401
+from conftest import install
+from pipelines import BUFFER, NAME, OWN, OWN_BUFFER, Plain, enable_pipeline, make_array, native_only, reopen, own, same, zarr  # noqa: F401
 from zarr.buffer.cpu import NDBuffer
 from zarr.storage import LocalStore, MemoryStore
 
@@ -27,12 +27,12 @@ def test_pickles_and_equality(tmp_path):
     z[...] = 1
     copy = pickle.loads(pickle.dumps(z))
     assert copy == z and (copy[...] == 1).all()
-    one, two = z._async_array.codec_pipeline, opened(z)._async_array.codec_pipeline
+    one, two = z._async_array.codec_pipeline, reopen(z)._async_array.codec_pipeline
     assert type(one).__module__ + "." + type(one).__qualname__ == NAME
     assert one == two == pickle.loads(pickle.dumps(one)) and hash(one) == hash(two)
     assert one != make_array(MemoryStore(), "i4", "v3")._async_array.codec_pipeline
     with own():
-        assert one != opened(z)._async_array.codec_pipeline
+        assert one != reopen(z)._async_array.codec_pipeline
 
 
 def _sum(z):
@@ -59,7 +59,7 @@ def test_fork_while_another_thread_holds_a_lock(tmp_path):
         child = os.fork()
         if child == 0:
             signal.alarm(60)  # a lock that is never free ends the child
-            os._exit(0 if opened(files)[3, 4] == 1 and opened(other)[3, 4] == 1 else 3)
+            os._exit(0 if reopen(files)[3, 4] == 1 and reopen(other)[3, 4] == 1 else 3)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
@@ -214,7 +214,7 @@ def test_entry_point(tmp_path):
         from zarr.registry import get_ndbuffer_class
         assert get_ndbuffer_class() is zarrc.ZarrcNDBuffer
         assert zarrc.pipeline_stats()["native_chunks"] == 2
-    """, PYTHONPATH=installed(tmp_path))
+    """, PYTHONPATH=install(tmp_path))
     assert done.returncode == 0, done.stderr
 
 
@@ -245,7 +245,7 @@ def test_entry_point_is_cheap_and_never_fails(tmp_path):
             assert "libmissing" in str(problem)
         else:
             raise AssertionError
-    """, PYTHONPATH=installed(tmp_path, "raise ImportError('libmissing.so: cannot open shared object file')"))
+    """, PYTHONPATH=install(tmp_path, "raise ImportError('libmissing.so: cannot open shared object file')"))
     assert done.returncode == 0, done.stderr
 
 

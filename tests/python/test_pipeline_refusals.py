@@ -15,7 +15,7 @@ import warnings
 import numpy as np
 import pytest
 from conftest import ROOT
-from pipelines import Plain, enabled, make_array, native_only, own, same, zarr  # noqa: F401
+from pipelines import Plain, enable_pipeline, make_array, native_only, own, same, zarr  # noqa: F401
 from zarr.buffer import cpu
 from zarr.storage import LocalStore, MemoryStore, ZipStore
 
@@ -34,7 +34,7 @@ class OwnZstd(zarr.codecs.ZstdCodec):
     """A codec of another package: zarr-python's own pipeline does it."""
 
 
-def lacking(store, **more):
+def create_lacking(store, **more):
     """An array that zarrc leaves to zarr-python, of one block."""
     z = zarr.create_array(store, name="a", shape=(16,), dtype="i4", **{"chunks": (16,), "compressors": OwnZstd(), **more})
     z[...] = 1
@@ -151,7 +151,7 @@ def test_limits(tmp_path):
 
 def test_untrusted_data_does_not_fall_back(tmp_path):
     """zarr-python's own pipeline has no limits."""
-    z = lacking(tmp_path / "x")
+    z = create_lacking(tmp_path / "x")
     with zarrc.config.set(untrusted=True):
         for work in (lambda: z[...], lambda: z.__setitem__(0, 1)):
             with pytest.raises(errors.UnsupportedError, match="x/a: .*codec .*OwnZstd.*untrusted=0"):
@@ -163,7 +163,7 @@ def test_untrusted_data_does_not_fall_back(tmp_path):
 
 
 @contextlib.contextmanager
-def held(path):
+def hold_lock(path):
     """The lock of a block, as another program has it."""
     file = os.open(f"{path}.__lock", os.O_RDWR | os.O_CREAT)
     try:
@@ -181,9 +181,9 @@ LOCAL = {"LocalStore": LocalStore, "ZarrcStore": zarrc.ZarrcStore}
 @pytest.mark.parametrize("kind", LOCAL)
 def test_a_lock_that_another_holds(tmp_path, kind, form):
     zarrc.config.set({"lock_wait": 0.05})
-    z = lacking(LOCAL[kind](tmp_path / "x"), **FORMS[form])
+    z = create_lacking(LOCAL[kind](tmp_path / "x"), **FORMS[form])
     block = tmp_path / "x/a/c/0"
-    with held(block):
+    with hold_lock(block):
         with pytest.raises(OSError, match="lock") as problem:
             z[5:6] = 7
         assert isinstance(problem.value, errors.StoreError) and problem.value.operation == "lock"
@@ -199,7 +199,7 @@ def test_a_lock_that_another_holds(tmp_path, kind, form):
 @pytest.mark.parametrize("form", FORMS)
 def test_no_update_is_lost(tmp_path, form):
     """Threads write single elements of one block."""
-    z = lacking(LocalStore(tmp_path / "x"), **FORMS[form])
+    z = create_lacking(LocalStore(tmp_path / "x"), **FORMS[form])
     ready = threading.Barrier(8)
 
     def work(i):
@@ -213,7 +213,7 @@ def test_no_update_is_lost(tmp_path, form):
 
 
 def test_whole_and_part_in_one_call(tmp_path):
-    z = lacking(LocalStore(tmp_path / "x"), chunks=(4,))
+    z = create_lacking(LocalStore(tmp_path / "x"), chunks=(4,))
     value = np.arange(100, 110)
     z[3:13] = value
     z.vindex[[0, 15]] = [8, 9]
@@ -225,7 +225,7 @@ def test_whole_and_part_in_one_call(tmp_path):
 
 def test_without_locks(tmp_path, monkeypatch):
     """A file system that has none: the write is refused, unless the user has said that there is one writer."""
-    z = lacking(LocalStore(tmp_path / "x"))
+    z = create_lacking(LocalStore(tmp_path / "x"))
     folder = tmp_path / "preload"
     folder.mkdir()
     (folder / "none.c").write_text(textwrap.dedent("""
@@ -300,7 +300,7 @@ def test_a_lock_and_its_one_write(path):
 # ---- stores of other packages ----
 
 
-class Broken(Plain):
+class BrokenStore(Plain):
     """Its calls for chunks raise."""
 
     calls = ("get", "get_ranges", "set", "delete")
@@ -340,7 +340,7 @@ class OtherError(Exception):
 @pytest.mark.parametrize("shards", [None, (10, 8)])
 def test_what_a_store_raises(shards, problem):
     """It is raised as it is, with a note."""
-    store = Broken(MemoryStore())
+    store = BrokenStore(MemoryStore())
     z = make_array(store, "i4", "v3", shards=shards)
     z[...] = 1
     zarrc.pipeline_stats(reset=True)
@@ -387,7 +387,7 @@ def test_a_directory_that_is_gone(tmp_path):
 
 
 def test_reasons_name_the_cause_and_an_array(tmp_path):
-    z = lacking(tmp_path / "x")
+    z = create_lacking(tmp_path / "x")
     z[...], z[0]
     name = f"codec {OwnZstd.__module__}.OwnZstd"
     assert zarrc.pipeline_stats()["reasons"] == {name: {"chunks": 2, "example": f"file://{tmp_path / 'x'}/a"}}
@@ -405,12 +405,12 @@ def test_codecs_without_an_implementation():
                 '"codecs": [%s]}')
     store = zarrc.open_store()
 
-    def opened(*codecs):
+    def open_document(*codecs):
         return _core.open_document(_core.Array, store, "a", document % ", ".join(codecs), None, {})
 
     with pytest.raises(errors.UnsupportedError, match="pcodec"):
-        opened('{"name": "numcodecs.pcodec", "configuration": {"level": 8}}')._check_codecs(False)
-    array = opened('{"name": "bytes", "configuration": {"endian": "little"}}')
+        open_document('{"name": "numcodecs.pcodec", "configuration": {"level": 8}}')._check_codecs(False)
+    array = open_document('{"name": "bytes", "configuration": {"endian": "little"}}')
     assert array._check_codecs(False) is array._check_codecs(True) is None
 
 

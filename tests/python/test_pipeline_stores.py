@@ -7,7 +7,7 @@ import types
 
 import numpy as np
 import pytest
-from pipelines import IS_NEW, Plain, enabled, fell_back, make_array, native_only, opened, own, same, stores, zarr  # noqa: F401
+from pipelines import IS_NEW, Plain, enable_pipeline, fell_back, make_array, native_only, reopen, own, same, stores, zarr  # noqa: F401
 from zarr.storage import LocalStore, MemoryStore, ZipStore
 
 import zarrc
@@ -16,7 +16,7 @@ from zarrc import _core, _pipeline
 # ---- parts of shards, and stores of other packages ----
 
 
-class Counting(Plain):
+class CountingStore(Plain):
     """Counts what is asked for, and how many bytes come."""
 
     def __init__(self, store):
@@ -36,7 +36,7 @@ class Counting(Plain):
 
 def test_parts_of_shards_in_other_stores():
     """One read of the index and one of the inner chunks that are close together."""
-    store = Counting(MemoryStore())
+    store = CountingStore(MemoryStore())
     z = zarr.create_array(store, name="a", shape=(64, 64), chunks=(4, 4), shards=(32, 32), dtype="i4", compressors=None)
     ref = np.arange(64 * 64, dtype="i4").reshape(64, 64)
     z[...] = ref
@@ -108,11 +108,11 @@ def test_stores_of_packages(tmp_path, kind, shards):
     same(z.vindex[[22, 1, 3], [3, 9, 3]], ref[[22, 1, 3], [3, 9, 3]])
     native_only()
     with own():
-        same(opened(z)[...], ref)
+        same(reopen(z)[...], ref)
     same(zarrc.open_array(z.store, path="a", mode="r")[2:20, ::4], ref[2:20, ::4])
 
 
-class Bound(Plain):
+class BoundStore(Plain):
     """A store of one event loop, as those with connections are."""
 
     async def get(self, key, prototype, byte_range=None):
@@ -127,7 +127,7 @@ def test_parts_of_shards_on_a_loop_of_the_user():
     make_array(memory, "i4", "v3-shards")[...] = ref
 
     async def main():
-        store = Bound(memory)
+        store = BoundStore(memory)
         store.loop = asyncio.get_running_loop()
         z = await zarr.AsyncArray.open(zarr.storage.StorePath(store, "a"))
         rows = await asyncio.gather(*[z.getitem((i, slice(1, 3))) for i in range(23)])
@@ -167,7 +167,7 @@ def test_zarrc_store(tmp_path, kind, shards):
     same(z[4, ::3], ref[4, ::3])
     native_only()
     with own():
-        same(opened(z)[...], ref)
+        same(reopen(z)[...], ref)
     with pytest.raises(ValueError, match="read-only"):
         zarr.open_array(store.with_read_only(True), path="a", mode="r")[...] = 1
 

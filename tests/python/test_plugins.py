@@ -122,12 +122,12 @@ TYPES = {
 STRUCTS = {f"struct{n}": np.dtype([("a", "u1"), ("b", "c8"), ("t", "M8[D]")], align=bool(n)) for n in range(2)}
 
 
-def name_of(told):
+def scheme_name(told):
     return "test.as." + "".join(c if c.isalnum() else "-" for c in told)
 
 
 for _told in TYPES:
-    plugins.register(type("As", (plugins.DataType,), {"name": name_of(_told), "dtype": _told, "__qualname__": name_of(_told)}))
+    plugins.register(type("As", (plugins.DataType,), {"name": scheme_name(_told), "dtype": _told, "__qualname__": scheme_name(_told)}))
 for _told, _dtype in STRUCTS.items():
     plugins.register(type(_told, (plugins.DataType,), {"name": f"test.{_told}", "dtype": _dtype}))
 
@@ -206,7 +206,7 @@ class AsyncShelf(plugins.Store):
 
 
 @plugins.register
-class Raising(plugins.BytesCodec):
+class RaisingCodec(plugins.BytesCodec):
     name = "test.raising"
     problem = None
 
@@ -214,9 +214,9 @@ class Raising(plugins.BytesCodec):
         return chunk
 
     def decode_batch(self, chunks, spec):
-        if isinstance(Raising.problem, BaseException):
-            raise Raising.problem
-        return [Raising.problem(chunk) if Raising.problem else chunk for chunk in chunks]
+        if isinstance(RaisingCodec.problem, BaseException):
+            raise RaisingCodec.problem
+        return [RaisingCodec.problem(chunk) if RaisingCodec.problem else chunk for chunk in chunks]
 
 
 # ---- codecs ----
@@ -309,7 +309,7 @@ def test_wrong_configuration(store):
 def test_a_configuration_needs_its_method(path):
     """Else a document would be read with the defaults of the members."""
     @plugins.register
-    class Keyed(plugins.BytesCodec):
+    class KeyedCodec(plugins.BytesCodec):
         name = "test.keyed"
 
         def __init__(self, key=1):
@@ -329,20 +329,20 @@ class Untold(Exception):
 @pytest.mark.parametrize("problem", [ValueError("\ud800"), Untold(), SystemExit("\udfff")])
 def test_texts_that_cannot_be_told(store, problem):
     """The thread of plug-ins goes on."""
-    Raising.problem = None
+    RaisingCodec.problem = None
     array = zarrc.create_array(store, name="a", data=np.arange(6), chunks=2, compressors="test.raising")
-    Raising.problem = problem
+    RaisingCodec.problem = problem
     with pytest.raises(zarrc.ZarrcError, match=type(problem).__name__):
         array[...]
     with pytest.raises(zarrc.ZarrcError, match=type(problem).__name__):
         zarrc.open_array({"zarr.json": store.get("a/zarr.json"), "c/0": b"x"})[...]
-    Raising.problem = None
+    RaisingCodec.problem = None
     assert (array[...] == np.arange(6)).all()
 
 
 @pytest.mark.parametrize("problem", [OSError("\ud800"), Untold()])
 def test_texts_of_stores_that_cannot_be_told(problem):
-    class Broken(Shelf):
+    class BrokenShelf(Shelf):
         scheme = None
 
         def get(self, key):
@@ -350,7 +350,7 @@ def test_texts_of_stores_that_cannot_be_told(problem):
                 raise problem
             return super().get(key)
 
-    array = zarrc.create_array(Broken("broken"), shape=4, chunks=2, dtype="u1", overwrite=True)
+    array = zarrc.create_array(BrokenShelf("broken"), shape=4, chunks=2, dtype="u1", overwrite=True)
     for _ in range(20):  # more often than the pool has threads
         with pytest.raises(OSError, match=type(problem).__name__):
             array[0]
@@ -360,9 +360,9 @@ def test_texts_of_stores_that_cannot_be_told(problem):
 
 def test_the_first_failure_of_many_is_the_cause(store):
     """Also when more chunks of its wave fail than are remembered."""
-    Raising.problem = None
+    RaisingCodec.problem = None
     array = zarrc.create_array(store, name="a", data=np.arange(200), chunks=1, compressors="test.raising")
-    Raising.problem = lambda chunk: ValueError(f"chunk {chunk!r}")
+    RaisingCodec.problem = lambda chunk: ValueError(f"chunk {chunk!r}")
     with pytest.raises(zarrc.ZarrcError) as caught:
         array[...]
     assert isinstance(caught.value.__cause__, ValueError) and str(caught.value.__cause__) in str(caught.value)
@@ -454,7 +454,7 @@ def test_zarr_python_knows_its_own_codecs_only(path):
 @pytest.mark.parametrize("told", TYPES)
 def test_fill_values_as_those_of_numpy(store, told):
     value, spelled = TYPES[told]
-    zarrc.create_array(store, name="a", shape=3, dtype=name_of(told), fill_value=value)
+    zarrc.create_array(store, name="a", shape=3, dtype=scheme_name(told), fill_value=value)
     assert json.loads(store.get("a/zarr.json"))["fill_value"] == spelled
     got = zarrc.open_array(store, path="a")
     assert got.dtype == np.dtype(told)
@@ -519,7 +519,7 @@ def test_store_object(numbers, make):
 
 
 def test_a_store_is_all_coroutines_or_none():
-    class Mixed(AsyncShelf):
+    class MixedShelf(AsyncShelf):
         def get(self, key):
             return self.values.get(key)
 
@@ -527,7 +527,7 @@ def test_a_store_is_all_coroutines_or_none():
         async def set(self, key, value):
             self.values[key] = value
 
-    for source, words in ((Mixed(), "set|get_part"), (Reverse("mixed"), "set is a coroutine function, and get is not")):
+    for source, words in ((MixedShelf(), "set|get_part"), (Reverse("mixed"), "set is a coroutine function, and get is not")):
         with pytest.raises(TypeError, match=words):
             zarrc.create_array(source, shape=3, dtype="u1")
 

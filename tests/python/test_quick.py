@@ -20,7 +20,7 @@ import zarrc
 from zarrc import _core
 
 zarr = pytest.importorskip("zarr")
-from pipelines import IS_NEW, OWN, enabled  # noqa: E402, F401
+from pipelines import IS_NEW, OWN, enable_pipeline  # noqa: E402, F401
 from zarr.buffer import cpu  # noqa: E402
 from zarr.storage import LocalStore, MemoryStore  # noqa: E402
 
@@ -39,13 +39,13 @@ class Spy:
         return self.answers[-1]
 
 
-def pipeline_of(z):
+def find_pipeline(z):
     return z.async_array.codec_pipeline.__dict__ if hasattr(z, "async_array") else z._async_array.codec_pipeline.__dict__
 
 
 def quickly(z, read):
     """What a read gives, and whether it was quick."""
-    state = pipeline_of(z)
+    state = find_pipeline(z)
     spy = state["_quick"] = Spy(state["_quick"])
     try:
         found = read(z)
@@ -57,7 +57,7 @@ def quickly(z, read):
 
 def slowly(z, read):
     """The same by the way in Python."""
-    state = pipeline_of(z)
+    state = find_pipeline(z)
     kept = state.pop("_quick", None)
     try:
         return read(z)
@@ -205,7 +205,7 @@ def test_directories_that_are_made_again(tmp_path):
 def test_a_directory_that_is_made_again_meanwhile(tmp_path, monkeypatch):
     """Another thread has seen the new directory, while this one read the old."""
     z = create(LocalStore(tmp_path / "x"))
-    pipeline_of(z).pop("_quick")
+    find_pipeline(z).pop("_quick")
     keep = _quick.keep
 
     def late(pipeline, job):
@@ -253,7 +253,7 @@ def test_settings(tmp_path, kind, monkeypatch):
 def test_settings_of_others(tmp_path, monkeypatch):
     """What does not change the library's settings ends nothing."""
     z = create(LocalStore(tmp_path / "x"))
-    quick = pipeline_of(z)["_quick"]
+    quick = find_pipeline(z)["_quick"]
 
     def no_worker():
         raise ValueError("no worker found")
@@ -263,7 +263,7 @@ def test_settings_of_others(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "distributed", types.SimpleNamespace(get_worker=no_worker))
         assert quickly(z, lambda z: z[...])[1]
-    assert pipeline_of(z)["_quick"] is quick
+    assert find_pipeline(z)["_quick"] is quick
     for logger in (logging.getLogger(), logging.getLogger("zarrc")):
         before = logger.level
         logger.setLevel(logging.DEBUG)
@@ -275,16 +275,16 @@ def test_settings_of_others(tmp_path, monkeypatch):
 
 
 def test_stores_that_do_something_else(tmp_path, monkeypatch):
-    class Counting(LocalStore):
+    class CountingStore(LocalStore):
         n = 0
 
         async def get(self, *given, **named):
-            Counting.n += 1
+            CountingStore.n += 1
             return await super().get(*given, **named)
 
-    z = create(Counting(tmp_path / "x"))
+    z = create(CountingStore(tmp_path / "x"))
     z[0], z[1]
-    assert "_quick" not in pipeline_of(z) and Counting.n > 0
+    assert "_quick" not in find_pipeline(z) and CountingStore.n > 0
     z = create(MemoryStore())
     get, n = MemoryStore.get, []
 
@@ -428,7 +428,7 @@ def test_no_wait_for_memory_on_the_event_loop():
         late = zarr.open_array(Later(big.store), path="a", mode="r")
         z = create(MemoryStore(), shape=(4096,), chunks=(2048,))
         wanted = z[:2048]
-        assert pipeline_of(z)["_quick"] is not None
+        assert find_pipeline(z)["_quick"] is not None
 
         async def main():
             task = asyncio.create_task(late.async_array.getitem(slice(5, big.shape[0] - 5)))
@@ -528,7 +528,7 @@ def test_other_tasks_run_while_such_a_read_stops(monkeypatch):
 
     async def main():
         monkeypatch.setattr(_core, "new_queue", refuse)
-        task = asyncio.create_task(_quick._ended(Slow()))
+        task = asyncio.create_task(_quick._wait_for_end(Slow()))
         n = 0
         while not task.done():
             await asyncio.sleep(.01)
@@ -625,9 +625,9 @@ def test_threads(tmp_path, kind):
 def test_pickles(tmp_path):
     z = create(LocalStore(tmp_path / "x"))
     copy = pickle.loads(pickle.dumps(z))
-    assert not {"_quick", "_kept", "_engine"} & set(pipeline_of(copy))
+    assert not {"_quick", "_kept", "_engine"} & set(find_pipeline(copy))
     same(copy[...], z[...])
-    assert "_quick" not in pipeline_of(copy)  # an array that is read once needs none
+    assert "_quick" not in find_pipeline(copy)  # an array that is read once needs none
     same(copy[...], z[...])
     assert quickly(copy, lambda z: z[...])[1]
 
@@ -655,9 +655,9 @@ def test_a_warning_that_is_an_error(tmp_path):
 
 def caught(z, key):
     """The Quick of an array, and what a read hands to it."""
-    state, given = pipeline_of(z), []
+    state, given = find_pipeline(z), []
     quick = state["_quick"]
-    state["_quick"] = type("Catch", (), {"read": lambda self, *all_of: given.append(all_of)})()
+    state["_quick"] = type("Catch", (), {"read": lambda self, *arguments: given.append(arguments)})()
     z[key]
     state["_quick"] = quick
     return quick, *given[0]

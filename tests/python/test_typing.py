@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import installed
+from conftest import install
 
 ROOT = pathlib.Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples/python").glob("*.py"))
@@ -70,7 +70,7 @@ NEEDS = {"xarray_dataset": "dask", "dask_cluster": "distributed", "torch_crops":
 def test_example(tmp_path, file):
     pytest.importorskip(NEEDS.get(file.stem, "zarrc"), reason="make test-torch installs what the tests else leave out")
     done = subprocess.run([sys.executable, file, "example.zarr"], cwd=tmp_path, capture_output=True, text=True, timeout=240,
-                          env={**os.environ, "PYTHONPATH": installed(tmp_path)})
+                          env={**os.environ, "PYTHONPATH": install(tmp_path)})
     assert done.returncode == 0 and (not done.stderr or file.stem == "ray_tasks"), done.stderr
     want = file.with_suffix(".out")
     assert done.stdout == want.read_text()

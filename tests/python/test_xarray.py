@@ -11,7 +11,7 @@ import unittest.mock
 import numpy as np
 import pytest
 import zarr
-from conftest import installed
+from conftest import install
 
 import zarrc
 
@@ -59,7 +59,7 @@ def dataset(zarr_format):
                       attrs={"title": "many", "numbers": [1, 2]})
 
 
-def encoding_of(variable):
+def own_encoding(variable):
     """What does not name its engine: dask's chunks of a sharded array differ on purpose."""
     found = dict(variable.encoding)
     if found.get("shards"):
@@ -79,7 +79,7 @@ def assert_same(ours, theirs):
     xr.testing.assert_identical(ours, theirs)
     assert {**ours.encoding, "source": ""} == {**theirs.encoding, "source": ""}
     for name in theirs.variables:
-        a, b = encoding_of(ours[name].variable), encoding_of(theirs[name].variable)
+        a, b = own_encoding(ours[name].variable), own_encoding(theirs[name].variable)
         assert list(sorted(a)) == list(sorted(b)), name
         for key, value in b.items():
             assert same(a[key], value), (name, key, a[key], value)
@@ -98,7 +98,7 @@ def zarr_format(request):
 
 
 @pytest.fixture
-def written(path, zarr_format):
+def written_path(path, zarr_format):
     dataset(zarr_format).to_zarr(path, zarr_format=zarr_format, consolidated=True)
     return path
 
@@ -110,10 +110,10 @@ RAW = {"mask_and_scale": False, "decode_times": False}
                                    {"drop_variables": ["float", "time"]}, {"chunks": {}}, {"chunks": {"x": 5}}],
                          ids=lambda given: ",".join(given) or "plain")
 @pytest.mark.filterwarnings("ignore:.*separate the stored chunks:UserWarning")
-def test_same_dataset(written, given):
+def test_same_dataset(written_path, given):
     if "chunks" in given:
         pytest.importorskip("dask", reason="scripts/venv installs dask")
-    ours, theirs = both(written, **given)
+    ours, theirs = both(written_path, **given)
     assert_same(ours, theirs)
     if "chunks" in given:
         assert {name: one.chunks for name, one in ours.variables.items()} == {name: one.chunks
@@ -165,8 +165,8 @@ def test_attributes_that_json_lacks(path, zarr_format, consolidated):
 
 
 @pytest.mark.parametrize("index", INDEXES.values(), ids=INDEXES)
-def test_lazy_indexes(written, index):
-    ours, theirs = both(written)
+def test_lazy_indexes(written_path, index):
+    ours, theirs = both(written_path)
     xr.testing.assert_identical(ours[["integer", "float"]].isel(index, missing_dims="ignore"),
                                 theirs[["integer", "float"]].isel(index, missing_dims="ignore").load())
     if index is INDEXES["nothing"]:
@@ -188,27 +188,27 @@ def test_reads_only_what_is_asked_for(path):
         found["a"].load()
 
 
-def test_async_load(written):
-    ours, theirs = both(written)
+def test_async_load(written_path):
+    ours, theirs = both(written_path)
     loaded = asyncio.run(ours.load_async())
     xr.testing.assert_identical(loaded, theirs)
 
-    async def reads_of(n_loads):
+    async def count_reads(n_loads):
         with unittest.mock.patch.object(zarrc.AsyncArray, "getitem", side_effect=zarrc.AsyncArray.getitem, autospec=True) as reads:
-            one = both(written)[0]["integer"]
+            one = both(written_path)[0]["integer"]
             await asyncio.gather(*(one.load_async() for _ in range(n_loads)))
             return reads.call_count
 
     # The loads begin before the first is done, though it is so small that it is done at once.
-    assert asyncio.run(reads_of(3)) == 3 * asyncio.run(reads_of(1))
-    part = asyncio.run(both(written)[0]["integer"].isel(x=[3, 1], y=slice(1, 3)).load_async())
+    assert asyncio.run(count_reads(3)) == 3 * asyncio.run(count_reads(1))
+    part = asyncio.run(both(written_path)[0]["integer"].isel(x=[3, 1], y=slice(1, 3)).load_async())
     xr.testing.assert_identical(part, theirs["integer"].isel(x=[3, 1], y=slice(1, 3)))
 
 
-def test_round_trip_keeps_the_encoding(written, tmp_path, zarr_format):
+def test_round_trip_keeps_the_encoding(written_path, tmp_path, zarr_format):
     """`to_zarr` takes the encodings of the engine. (Those of v2's objects zarr-python refuses from both engines.)"""
     ours, theirs = (ds.drop_vars([name for name, one in ds.variables.items() if zarr_format == 2 and one.encoding["filters"]])
-                    for ds in both(written))
+                    for ds in both(written_path))
     ours.to_zarr(tmp_path / "a.zarr", zarr_format=zarr_format)
     theirs.to_zarr(tmp_path / "b.zarr", zarr_format=zarr_format)
     assert_same(*(xr.open_dataset(tmp_path / name, engine="zarr") for name in ("a.zarr", "b.zarr")))
@@ -313,13 +313,13 @@ def test_nczarr(path):
     assert ours["a"].dims == ("lat", "lon") and ours.attrs == {"title": "t"}
 
 
-def test_stores(written, zarr_format):
+def test_stores(written_path, zarr_format):
     """Whatever zarrc opens: stores of zarr-python, a Store, a mapping, a path object, a URL."""
-    wanted = xr.open_dataset(written, engine="zarr")
+    wanted = xr.open_dataset(written_path, engine="zarr")
     memory = zarr.storage.MemoryStore()
     dataset(zarr_format).to_zarr(memory, zarr_format=zarr_format)
-    for store in (zarr.storage.LocalStore(written), memory, zarrc.open_store(written), pathlib.Path(written), f"file://{written}",
-                  {file.relative_to(written).as_posix(): file.read_bytes() for file in pathlib.Path(written).rglob("*") if file.is_file()}):
+    for store in (zarr.storage.LocalStore(written_path), memory, zarrc.open_store(written_path), pathlib.Path(written_path), f"file://{written_path}",
+                  {file.relative_to(written_path).as_posix(): file.read_bytes() for file in pathlib.Path(written_path).rglob("*") if file.is_file()}):
         xr.testing.assert_identical(xr.open_dataset(store, engine=Engine), wanted)
 
 
@@ -337,7 +337,7 @@ def test_stores_without_consolidated_metadata(zarr_format):
         xr.testing.assert_identical(*both(store, consolidated=consolidated))
 
 
-def test_storage_options(written):
+def test_storage_options(written_path):
     """URLs of other schemes go to fsspec, with the options."""
     fsspec = pytest.importorskip("fsspec", reason="fsspec opens URLs of other schemes")
     from fsspec.implementations.local import LocalFileSystem
@@ -350,14 +350,14 @@ def test_storage_options(written):
             super().__init__(**given)
 
     fsspec.register_implementation("zrtest", Files, clobber=True)
-    found = xr.open_dataset(f"zrtest://{written}", engine=Engine, storage_options={"password": "abc"})
-    xr.testing.assert_identical(found, xr.open_dataset(written, engine="zarr"))
+    found = xr.open_dataset(f"zrtest://{written_path}", engine=Engine, storage_options={"password": "abc"})
+    xr.testing.assert_identical(found, xr.open_dataset(written_path, engine="zarr"))
     with pytest.raises(TypeError, match="storage_options"):
-        xr.open_dataset(written, engine=Engine, storage_options={"anon": True})
+        xr.open_dataset(written_path, engine=Engine, storage_options={"anon": True})
 
 
-def test_pickle(written):
-    ours, theirs = both(written)
+def test_pickle(written_path):
+    ours, theirs = both(written_path)
     xr.testing.assert_identical(pickle.loads(pickle.dumps(ours)), theirs)
 
 
@@ -367,9 +367,9 @@ def test_missing(path):
     assert not os.path.exists(path)
 
 
-def test_reads_only(written):
+def test_reads_only(written_path):
     with pytest.raises(ValueError, match="to_zarr"):
-        xr.open_dataset(written, engine=Engine, mode="r+")
+        xr.open_dataset(written_path, engine=Engine, mode="r+")
 
 
 def test_codecs_that_zarr_python_lacks(path):
@@ -397,7 +397,7 @@ def test_entry_point(tmp_path):
         assert xr.open_dataset("x.zarr").encoding["source"] and xr.backends.plugins.guess_engine("x.zarr") == "zarr"
         tree = xr.open_datatree("x.zarr", engine="zarrc")
         assert tree["a"].sum() == 10
-    """, installed(tmp_path))
+    """, install(tmp_path))
     assert done.returncode == 0, done.stderr
 
 
@@ -423,7 +423,7 @@ def test_entry_point_is_cheap_and_never_fails(tmp_path):
             assert "libmissing" in str(problem)
         else:
             raise AssertionError
-    """, installed(tmp_path, "raise ImportError('libmissing.so: cannot open shared object file')"))
+    """, install(tmp_path, "raise ImportError('libmissing.so: cannot open shared object file')"))
     assert done.returncode == 0, done.stderr
 
 
@@ -438,7 +438,7 @@ def test_without_zarr_python(tmp_path):
         import xarray as xr
         found = xr.open_dataset("x.zarr")
         assert found["float"].encoding["compressors"][0].name == "zstd" and int(found["integer"].sum()) == 1770
-    """, installed(tmp_path))
+    """, install(tmp_path))
     assert done.returncode == 0, done.stderr
 
 

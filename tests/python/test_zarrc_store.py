@@ -70,7 +70,7 @@ class TestMemory(Suite):
             pickle.dumps(store)
 
 
-class TestMapping(Suite):
+class TestMappingStore(Suite):
     """A store whose operations block, on threads."""
 
     @pytest.fixture

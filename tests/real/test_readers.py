@@ -23,7 +23,7 @@ def run(*command):
     return done.stdout.decode()
 
 
-def written(tmp_path, rng, dtype, *options):
+def write_array(tmp_path, rng, dtype, *options):
     """An array that zarrc wrote into x.zarr/a, and its elements."""
     data = rng.integers(0, 100, (7, 10)).astype(dtype)
     np.save(tmp_path / "a.npy", data)
@@ -36,7 +36,7 @@ def written(tmp_path, rng, dtype, *options):
 @pytest.mark.parametrize("dtype", "i1 u1 i2 u2 i4 u4 i8 u8 f4 f8".split())
 def test_netcdf(tmp_path, rng, dtype):
     """Without compression: Debian's netCDF has no plug-ins, and shows compressed bytes as numbers."""
-    data = written(tmp_path, rng, dtype, "--codec", "none")
+    data = write_array(tmp_path, rng, dtype, "--codec", "none")
     text = run("ncdump", "-p", "9,17", "-v", "a", f"file://{tmp_path}/x.zarr#mode=zarr,file")
     found = re.search(r"data:\s+a =\s(.*?);", text, re.S).group(1)
     assert [float(v) for v in found.split(",")] == data.ravel().tolist()
@@ -48,7 +48,7 @@ def test_netcdf(tmp_path, rng, dtype):
 @pytest.mark.parametrize("dtype", "u1 i2 u2 i4 u4 f4 f8 c8 c16".split())
 def test_gdal(tmp_path, rng, dtype, options):
     fill = ["--fill", "null"] if dtype[0] == "c" else []  # it takes no other for complex numbers
-    data = written(tmp_path, rng, dtype, "--codec", *options, *fill)
+    data = write_array(tmp_path, rng, dtype, "--codec", *options, *fill)
     run("gdal_translate", "-q", "-of", "ENVI", f'ZARR:"{tmp_path}/x.zarr":/a', tmp_path / "out.raw")
     header = (tmp_path / "out.hdr").read_text()
     kind = ENVI[int(re.search(r"data type = (\d+)", header).group(1))]
@@ -58,7 +58,7 @@ def test_gdal(tmp_path, rng, dtype, options):
 
 # ---- N5 ----------------------------------------------------------------------------------
 
-def described(attributes):
+def describe_n5(attributes):
     """A zarr.json over N5's blocks: dimensions as N5 counts them."""
     kind, dtype = attributes["compression"], attributes["dataType"]
     order = list(range(len(attributes["dimensions"])))[::-1]
@@ -86,6 +86,6 @@ def test_n5(tmp_path):
         for path in store.arrays():
             folder = tmp_path / store.folder.name / path
             attributes = json.loads((folder / "attributes.json").read_text())
-            (folder / "zarr.json").write_text(json.dumps(described(attributes)))
+            (folder / "zarr.json").write_text(json.dumps(describe_n5(attributes)))
             assert zarrc("cat", "--format=raw", folder).stdout == raw(store.values(path).T), below(folder, path)
             zarrc("verify", folder)

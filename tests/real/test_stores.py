@@ -71,12 +71,12 @@ def raw(values):
     return np.ascontiguousarray(values, values.dtype.newbyteorder("<")).tobytes()
 
 
-def spelled(value):
+def spell_numbers(value):
     """Numbers that JSON does not have are texts for zarrc."""
     if isinstance(value, dict):
-        return {k: spelled(v) for k, v in value.items()}
+        return {k: spell_numbers(v) for k, v in value.items()}
     if isinstance(value, list):
-        return [spelled(v) for v in value]
+        return [spell_numbers(v) for v in value]
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     return value
@@ -86,7 +86,7 @@ def below(folder, path):
     return f"{folder}:/{path}"
 
 
-def filters_of(folder, path):
+def read_filters(folder, path):
     document = folder / path / ".zarray"
     return str(json.loads(document.read_text())["filters"]) if document.exists() else ""
 
@@ -98,7 +98,7 @@ def element(value):
 
 def compare_elements(folder, store, path):
     expected = store.values(path)
-    if not isinstance(expected, list) and expected.dtype.kind in "US" and "vlen-" in filters_of(folder, path):
+    if not isinstance(expected, list) and expected.dtype.kind in "US" and "vlen-" in read_filters(folder, path):
         expected = [element(v) for v in expected.ravel().tolist()]  # of zarr-python 3.0
     if isinstance(expected, list):
         lines = zarrc("cat", "--format=elements", below(folder, path)).stdout.decode().splitlines()
@@ -122,7 +122,7 @@ def test_elements(store):
 def test_attributes(store):
     for path, node in store.nodes.items():
         info = json.loads(zarrc("info", "--json", below(store.folder, path)).stdout)
-        assert info["attributes"] == spelled(node["attributes"]), path
+        assert info["attributes"] == spell_numbers(node["attributes"]), path
         if node["kind"] == "array":
             assert info["shape"] == store.shape(path), path
             names = info["dimension_names"] or [None] * len(info["shape"])
@@ -138,7 +138,7 @@ def test_verify(store):
         assert re.search(store.refused[fault["node"]], fault["reason"]), fault
 
 
-def cleaned(store, folder):
+def copy_cleaned(store, folder):
     """A copy without what is refused."""
     shutil.copytree(store.folder, folder)
     for path in store.refused:
@@ -147,7 +147,7 @@ def cleaned(store, folder):
 
 def test_copies(store, tmp_path):
     mine = tmp_path / "mine.zarr"
-    cleaned(store, mine)
+    copy_cleaned(store, mine)
     zarrc("cp", "--verify", mine, tmp_path / "copy.zarr")
     zarrc("diff", mine, tmp_path / "copy.zarr")
     for path in store.arrays():
@@ -165,7 +165,7 @@ def test_copies(store, tmp_path):
 
 def test_migrate(store, tmp_path):
     mine = tmp_path / "mine.zarr"
-    cleaned(store, mine)
+    copy_cleaned(store, mine)
     formats = {n["zarr_format"] for n in json.loads(zarrc("tree", "--json", mine).stdout)["nodes"]}
     if 2 not in formats and not (mine / ".zgroup").exists():
         pytest.skip("it is v3 already")
@@ -187,7 +187,7 @@ def test_migrate(store, tmp_path):
 
 def read_by_zarr_python(folder, expected):
     document = json.loads((folder / "zarr.json").read_text())
-    if lacking(document):
+    if is_lacking(document):
         return
     found = np.asarray(peers.read(peers.PYTHON, folder))
     if isinstance(expected, list):
@@ -198,7 +198,7 @@ def read_by_zarr_python(folder, expected):
         assert raw(found) == raw(expected), folder
 
 
-def lacking(document):
+def is_lacking(document):
     """zarr-python has no v3 form of some of numcodecs' codecs, and does not follow changes of type
     in others."""
     names = list(peers.names_in(document["codecs"]))

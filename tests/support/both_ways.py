@@ -68,11 +68,11 @@ def write_every_way(context, document, data, rng, folder):
 
 def check(context, document, data, rng, folder, compare_keys=True):
     """Peers write, we read; we write, peers read. Returns what we stored."""
-    supporting = peers.supporting(document)
+    supporting = peers.find_supporting(document)
     peer_keys = {}
     for peer in supporting:
         place = folder / peer
-        cases.put_document(place, peers.spoken(document))
+        cases.put_document(place, peers.translate(document))
         peers.write(peer, place, data)
         cases.put_document(place, document)
         store = context.store(str(place))
@@ -82,7 +82,7 @@ def check(context, document, data, rng, folder, compare_keys=True):
     place = folder / "zarrc"
     dump = write_every_way(context, document, data, rng, place)
     if document["zarr_format"] == 3:
-        cases.put_document(place, peers.spoken(json.loads(dump["zarr.json"])))
+        cases.put_document(place, peers.translate(json.loads(dump["zarr.json"])))
     for peer in supporting:
         cases.same_bits(peers.read(peer, place), data)
     if compare_keys and peers.PYTHON in peer_keys:

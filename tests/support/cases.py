@@ -173,7 +173,7 @@ def random_data(rng, shape, dtype):
     return np.frombuffer(rng.bytes(n * dtype.itemsize), dtype).reshape(shape).copy()
 
 
-def filled(shape, dtype, fill):
+def full_array(shape, dtype, fill):
     return np.frombuffer(fill * int(np.prod(shape, dtype=object)), dtype).reshape(shape).copy()
 
 

@@ -16,7 +16,7 @@ def codec(name, **configuration):
     return {"name": name, "configuration": configuration} if configuration else {"name": name}
 
 
-def words_of(name):
+def make_words(name):
     return [w.encode() for w in WORDS] if name == "string" else [w.encode() + b"\xff" for w in WORDS]
 
 
@@ -51,8 +51,8 @@ TYPES |= {
                           NUMBERS.astype("m8[s]")),
     "struct": (codec("struct", fields=[{"name": "a", "data_type": "int16"}, {"name": "b", "data_type": "uint8"}]),
                {"a": -1, "b": 2}, [LITTLE], np.array([(n, n) for n in range(24)], "i2,u1").reshape(SHAPE)),
-    "string": ("string", "fill", [{"name": "vlen-utf8"}], words_of("string")),
-    "variable_length_bytes": ("variable_length_bytes", "AP8=", [{"name": "vlen-bytes"}], words_of("bytes")),
+    "string": ("string", "fill", [{"name": "vlen-utf8"}], make_words("string")),
+    "variable_length_bytes": ("variable_length_bytes", "AP8=", [{"name": "vlen-bytes"}], make_words("bytes")),
 }
 for _name in ("optional", "zarrs.optional"):
     TYPES[_name] = ({"name": _name, "configuration": {"name": "int16", "configuration": {}}}, None,
@@ -67,12 +67,12 @@ CODECS_V2 = {
     "bitround": ("<f4", 0, [{"id": "bitround", "keepbits": 10}], NUMBERS.astype("f4")),
     "vlen-array": TYPES_V2["vlen-array"],
     "nvcomp_batch": ("<i2", 0, [{"id": "nvcomp_batch", "algorithm": "lz4"}], NUMBERS.astype("i2")),
-    "json2": ("|O", "", [{"id": "json2"}], words_of("string")),
+    "json2": ("|O", "", [{"id": "json2"}], make_words("string")),
     "json2 of numbers": ("<f4", 1.5, [{"id": "json2"}], NUMBERS.astype("f4") / 8),
-    "msgpack2": ("|O", "", [{"id": "msgpack2"}], words_of("string")),
+    "msgpack2": ("|O", "", [{"id": "msgpack2"}], make_words("string")),
     "msgpack2 of numbers": ("<i4", 7, [{"id": "msgpack2"}], NUMBERS.astype("i4") - 9),
     "categorize": ("|O", "", [{"id": "categorize", "labels": sorted(set(WORDS) - {""}), "dtype": "|O", "astype": "|u1"}],
-                   words_of("string")),
+                   make_words("string")),
 }
 
 

@@ -149,7 +149,7 @@ ELEMENTWISE = (do_transpose, do_bitround, do_cast, do_scale, do_fixedscaleoffset
 
 # ---- array->bytes, bytes->bytes ----------------------------------------------------------
 
-def order_of(draw, at):
+def draw_order(draw, at):
     return cases.PLAIN if at.item == 1 or at.name.startswith(("complex_float", "opaque")) and at.item == 2 \
         else draw(st.sampled_from([cases.LITTLE, cases.BIG]))
 
@@ -166,7 +166,7 @@ def takes_zfp(at):
 
 
 def do_bytes(draw, at):
-    return order_of(draw, at)
+    return draw_order(draw, at)
 
 
 def do_bits(draw, at):
@@ -319,7 +319,7 @@ def cases_v3(draw):
     encoding = draw(st.sampled_from([("default", "/"), ("default", "."), ("v2", "."), ("v2", "/")]))
     document = cases.document_v3(kind.data_type, kind.fill_value, codecs, shape, chunks, *encoding)
     sharded = any(found["name"] == "sharding_indexed" for found in codecs)
-    unit = strategies.unit_of(chunks, codecs) if sharded else [1] * len(chunks)
+    unit = strategies.edge_unit(chunks, codecs) if sharded else [1] * len(chunks)
     if shape and grid == "rectilinear":
         edges = [draw(strategies.edge_lists(n, u)) for n, u in zip(shape, unit)]
         document["chunk_grid"] = {"name": grid, "configuration": {"kind": "inline", "chunk_shapes": edges}}

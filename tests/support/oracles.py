@@ -82,8 +82,8 @@ def by_zarr_python(dump, case):
     name = "zarr.json" if document["zarr_format"] == 3 else ".zarray"
     spoken = json.loads(dump[name])
     if document["zarr_format"] == 3:
-        spoken = peers.spoken(spoken)
-    if peers.PYTHON not in peers.opening(spoken) or not zarr_python_knows(spoken):
+        spoken = peers.translate(spoken)
+    if peers.PYTHON not in peers.find_opening(spoken) or not zarr_python_knows(spoken):
         return None
     values = {key: cpu.Buffer.from_bytes(value) for key, value in dump.items()}
     values[name] = cpu.Buffer.from_bytes(json.dumps(spoken).encode())
@@ -101,7 +101,7 @@ TENSORSTORE_TYPES = {*cases.V3_TYPES, "int2", "int4", "bfloat16", "float8_e3m4",
                      "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float4_e2m1fn"}
 
 
-def opened(driver, values):
+def open_values(driver, values):
     store = tensorstore.KvStore.open("memory://").result()
     for key, value in values.items():
         store[key] = value
@@ -113,9 +113,9 @@ def by_tensorstore(dump, case):
     if document["zarr_format"] == 2 or document["chunk_grid"]["name"] != "regular" or \
             not isinstance(document["data_type"], str) or document["data_type"] not in TENSORSTORE_TYPES or \
             not set(peers.names_in(document["codecs"])) <= IN_TENSORSTORE or \
-            peers.TENSORSTORE not in peers.opening({**document, "data_type": "int8"}):
+            peers.TENSORSTORE not in peers.find_opening({**document, "data_type": "int8"}):
         return None
-    found = opened("zarr3", dump)
+    found = open_values("zarr3", dump)
     return found.view(f"u{found.itemsize}") if found.dtype.kind == "V" else found
 
 
@@ -145,7 +145,7 @@ def by_n5(dump, case):
     made = {"dimensions": document["shape"], "blockSize": chunks, "dataType": document["data_type"],
             "compression": compression, "axes": [str(d) for d in range(rank)]}
     values = {key: dump[key] for key in stored}
-    return opened("n5", {**values, "attributes.json": json.dumps(made).encode()})
+    return open_values("n5", {**values, "attributes.json": json.dumps(made).encode()})
 
 
 # ---- numcodecs ---------------------------------------------------------------------------

@@ -63,7 +63,7 @@ def write(peer, folder, data):
     open_tensorstore(folder).write(data).result()
 
 
-def spoken(document):
+def translate(document):
     """The document as the peers speak it: none of them reads r<N> into elements, but zarr-python
     has the same bytes by the name raw_bytes."""
     dtype, fill = document["data_type"] if document["zarr_format"] == 3 else "", document["fill_value"]
@@ -77,7 +77,7 @@ def spoken(document):
 
 # ---- what they lack ---------------------------------------------------------------------
 
-def permuted(shape, codec):
+def permute(shape, codec):
     return [shape[d] for d in codec["configuration"]["order"]]
 
 
@@ -119,20 +119,20 @@ def zarrs_takes(document):
     if document["fill_value"] is None:
         return False
     with tempfile.TemporaryDirectory() as folder:
-        cases.put_document(pathlib.Path(folder), spoken(document))
+        cases.put_document(pathlib.Path(folder), translate(document))
         try:
             return open_zarr(ZARRS, folder).dtype.kind not in "VSUMmOT"
         except zarrs.pipeline.UnsupportedMetadataError:
             return False
 
 
-def supporting(document):
+def find_supporting(document):
     """The peers that open this document."""
-    found = opening(document)
+    found = find_opening(document)
     return [peer for peer in found if peer != ZARRS or zarrs_takes(document)]
 
 
-def opening(document):
+def find_opening(document):
     if document["zarr_format"] == 2:
         return supporting_v2(document)
     dtype, codecs = document["data_type"], document["codecs"]
@@ -158,7 +158,7 @@ def opening(document):
     return found
 
 
-def edges_of(spec, length):
+def expand_edges(spec, length):
     """Edges of one dimension of a rectilinear grid, written out: those that the array reaches."""
     if isinstance(spec, int):
         return [spec] * -(-length // spec)

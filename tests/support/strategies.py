@@ -92,7 +92,7 @@ def chains(draw, shape, one_byte, itemsize, depth=0):
 shapes = st.lists(st.one_of(st.integers(1, 9), st.integers(0, 12)), max_size=4).map(tuple)
 
 
-def unit_of(chunks, codecs):
+def edge_unit(chunks, codecs):
     """What edges of chunks must be multiples of: the outermost inner chunk's, or 1."""
     order = list(range(len(chunks)))
     for codec in codecs:
@@ -133,11 +133,11 @@ def cases_v3(draw):
     encoding = draw(st.sampled_from([("default", "/"), ("default", "."), ("v2", "."), ("v2", "/")]))
     document = cases.document_v3(data_type, fill, codecs, shape, chunks, *encoding)
     if shape and draw(st.integers(0, 2)) == 0:
-        edges = [draw(edge_lists(n, u)) for n, u in zip(shape, unit_of(chunks, codecs))]
+        edges = [draw(edge_lists(n, u)) for n, u in zip(shape, edge_unit(chunks, codecs))]
         document["chunk_grid"] = {"name": "rectilinear", "configuration": {
             "kind": "inline", "chunk_shapes": edges}}
     elif draw(st.integers(0, 9)) == 0 and all(
-            n % u == 0 for n, u in zip(shape, unit_of(chunks, codecs))):
+            n % u == 0 for n, u in zip(shape, edge_unit(chunks, codecs))):
         document["chunk_grid"]["name"] = "zarrs.regular_bounded"
     return Case(document, numpy_type, shape, chunks, tuple(inner))
 
@@ -170,7 +170,7 @@ def cases_v2(draw):
 # ---- selections -----------------------------------------------------------------------------
 
 @dataclass
-class Chosen:
+class Choice:
     make: object     # () -> Selection
     flat: np.ndarray  # flat indexes, in the result's shape
     text: str
@@ -236,19 +236,19 @@ def selections(draw, shape, chunks):
         kinds += ["points", "points"]
     kind = draw(st.sampled_from(kinds))
     if kind == "all":
-        return Chosen(lambda: Selection.all(shape), flat_indexes(shape), "all")
+        return Choice(lambda: Selection.all(shape), flat_indexes(shape), "all")
     if kind in ("basic", "orthogonal", "text"):
         items = draw(orthogonal_items(shape) if kind == "orthogonal" else basic_items(shape))
         flat = by_dimension(shape, items)
         if kind == "text":
             text = ",".join(as_text(i) for i in items) + (",..." if items else "...")
-            return Chosen(lambda: Selection.parse(shape, text), flat, f"text {text!r}")
-        return Chosen(lambda: Selection.dims(shape, *items), flat, f"{kind} {items}")
+            return Choice(lambda: Selection.parse(shape, text), flat, f"text {text!r}")
+        return Choice(lambda: Selection.dims(shape, *items), flat, f"{kind} {items}")
     if kind == "box":
         start = [draw(st.integers(0, n)) for n in shape]
         count = [draw(st.integers(0, n - s)) for n, s in zip(shape, start)]
         flat = flat_indexes(shape)[tuple(slice(s, s + c) for s, c in zip(start, count))]
-        return Chosen(lambda: Selection.box(shape, start, count), flat, f"box {start} {count}")
+        return Choice(lambda: Selection.box(shape, start, count), flat, f"box {start} {count}")
     if kind == "points":
         points = draw(st.lists(st.tuples(*[st.integers(-n, n - 1) for n in shape]), max_size=20))
         coords = np.array(points, np.int64).reshape(len(points), len(shape))
@@ -257,12 +257,12 @@ def selections(draw, shape, chunks):
         if len(points) and len(points) % 2 == 0 and draw(st.booleans()):
             result = (2, len(points) // 2)
             flat = flat.reshape(result)
-        return Chosen(lambda: Selection.points(shape, coords, result), flat, f"points {points} {result}")
+        return Choice(lambda: Selection.points(shape, coords, result), flat, f"points {points} {result}")
     if kind == "mask":
         n = int(np.prod(shape, dtype=object))
         bits = draw(st.integers(0, 2**min(n, 256) - 1)) if n else 0
         mask = np.array([bits >> (i % 256) & 1 for i in range(n)], bool).reshape(shape)
-        return Chosen(lambda: Selection.mask(shape, mask), flat_indexes(shape)[mask].reshape(-1),
+        return Choice(lambda: Selection.mask(shape, mask), flat_indexes(shape)[mask].reshape(-1),
                       f"mask {mask.tolist()}")
     items, element = [], []
     for n, c in zip(shape, chunks):
@@ -276,7 +276,7 @@ def selections(draw, shape, chunks):
             high = draw(st.integers(low, blocks))
             items.append(slice(low, high))
             element.append(slice(min(n, low * c), min(n, high * c)))
-    return Chosen(lambda: Selection.blocks(shape, chunks, *items), by_dimension(shape, element),
+    return Choice(lambda: Selection.blocks(shape, chunks, *items), by_dimension(shape, element),
                   f"blocks {items} of {chunks}")
 
 

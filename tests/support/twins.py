@@ -34,10 +34,10 @@ class Twins:
         if case.fill is not None:
             assert fill == case.fill
         if fill is not None:
-            cases.same_bits(self.model, cases.filled(case.shape, case.dtype, fill))
+            cases.same_bits(self.model, cases.full_array(case.shape, case.dtype, fill))
 
     @staticmethod
-    def tuning(rng):
+    def draw_tuning(rng):
         """What must not matter: the size of waves, and threads."""
         return {"wave_bytes": int(rng.choice([0, 1, 300])), "max_threads": int(rng.choice([0, 0, 1]))}
 
@@ -54,7 +54,7 @@ class Twins:
                 view[...] = data
             stats = Stats()
             array.write(view, chosen.make(), memory=memory, pipeline=pipeline, stats=stats,
-                        **self.tuning(layout_rng))
+                        **self.draw_tuning(layout_rng))
             assert stats.chunks_done == stats.chunks_total, stats
         strategies.store_into(self.model, chosen.flat, data)
 
@@ -67,12 +67,12 @@ class Twins:
             view = cases.layout(layout_rng, expected.shape, self.case.dtype)
             stats = Stats()
             array.read_into(view, selection, memory=memory, pipeline=pipeline, stats=stats,
-                            **self.tuning(layout_rng))
+                            **self.draw_tuning(layout_rng))
             cases.same_bits(view, expected)
             assert cases.gaps_intact(view)
             assert stats.elements == expected.size, stats
 
-    def all_of(self, array):
+    def read_all(self, array):
         return array.read(self.case.dtype)
 
     def same(self, got):
@@ -84,7 +84,7 @@ class Twins:
         assert [k for k in dumps[0] if dumps[0][k] != dumps[1][k]] == []
         for store in self.stores:
             array = store.open()
-            self.same(self.all_of(array))
+            self.same(self.read_all(array))
             assert array.verify() == []
         for name, oracle in oracles.ORACLES.items():
             theirs = oracle(dumps[0], self.case)
@@ -104,25 +104,25 @@ class TextTwins(Twins):
         self.model = np.empty(case.shape, object)
         for at in np.ndindex(self.model.shape):
             self.model[at] = case.fill
-        self.same(self.all_of(self.arrays[0]))
+        self.same(self.read_all(self.arrays[0]))
 
     def write(self, chosen, data, layout_rng, memories, broadcast):
         for array, memory, pipeline in zip(self.arrays, memories, PIPELINES):
             if memory != "host":
-                self.refused(array, "write", chosen, memory, pipeline=pipeline)
-            self.put(array, list(data.reshape(-1)), chosen.make(), pipeline=pipeline, **self.tuning(layout_rng))
+                self.check_refused(array, "write", chosen, memory, pipeline=pipeline)
+            self.put(array, list(data.reshape(-1)), chosen.make(), pipeline=pipeline, **self.draw_tuning(layout_rng))
         strategies.store_into(self.model, chosen.flat, data)
 
     def read(self, chosen, layout_rng, memories):
         expected = strategies.apply(self.model, chosen.flat)
         for array, memory, pipeline in zip(self.arrays, memories, PIPELINES):
             if memory != "host":
-                self.refused(array, "read_into", chosen, memory, pipeline=pipeline,
+                self.check_refused(array, "read_into", chosen, memory, pipeline=pipeline,
                              heap=Heap(array.context))
-            got = self.get(array, chosen.make(), pipeline=pipeline, **self.tuning(layout_rng))
+            got = self.get(array, chosen.make(), pipeline=pipeline, **self.draw_tuning(layout_rng))
             assert got == list(expected.reshape(-1))
 
-    def refused(self, array, verb, chosen, memory, **options):
+    def check_refused(self, array, verb, chosen, memory, **options):
         """Nothing is written, and nothing is put into the tensor."""
         view = np.zeros(chosen.flat.shape, f"V{16 + self.case.levels}")
         with pytest.raises(ZarrcError) as told:
@@ -136,7 +136,7 @@ class TextTwins(Twins):
     def get(self, array, selection=None, **options):
         return array.read_vlen(selection, **options)
 
-    def all_of(self, array):
+    def read_all(self, array):
         return self.get(array)
 
     def same(self, got):

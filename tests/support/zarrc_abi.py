@@ -27,7 +27,7 @@ class ZarrcError(Exception):
         self.message, self.os_code, self.item = message, os_code, item
 
 
-class Sized(Structure):
+class SizedStruct(Structure):
     """A struct that begins with its size. Members that are not named are zero."""
 
     def __init__(self, **members):
@@ -46,7 +46,7 @@ class Mem(Structure):
                 ("offset", c_uint64), ("bytes", c_uint64)]
 
 
-class TensorStruct(Sized):
+class TensorStruct(SizedStruct):
     _fields_ = [("struct_size", c_uint32), ("device_type", c_int32), ("device_id", c_int32),
                 ("ndim", c_int32), ("data", c_void_p), ("dtype", c_void_p),
                 ("shape", POINTER(c_uint64)), ("strides", POINTER(c_int64)),
@@ -54,7 +54,7 @@ class TensorStruct(Sized):
                 ("flags", c_uint32)]
 
 
-class Stats(Sized):
+class Stats(SizedStruct):
     _fields_ = [("struct_size", c_uint32), ("flags", c_uint32)] + [(name, c_uint64) for name in """
         chunks_total chunks_done chunks_missing chunks_direct chunks_partial chunks_fallback
         elements bytes_stored bytes_decoded store_gets store_puts store_erases store_ranges
@@ -65,7 +65,7 @@ class Stats(Sized):
         return " ".join(f"{n}={getattr(self, n)}" for n, _ in self._fields_[2:] if getattr(self, n))
 
 
-class Limits(Sized):
+class Limits(SizedStruct):
     _fields_ = [("struct_size", c_uint32), ("flags", c_uint32), ("metadata_bytes", c_uint64),
                 ("consolidated_bytes", c_uint64), ("json_depth", c_uint32), ("rank", c_uint32),
                 ("json_tokens", c_uint64), ("string_bytes", c_uint64), ("codecs", c_uint32),
@@ -79,21 +79,21 @@ class Limits(Sized):
 LogFn = CFUNCTYPE(None, c_void_p, c_uint32, c_char_p)
 
 
-class ContextOptions(Sized):
+class ContextOptions(SizedStruct):
     _fields_ = [("struct_size", c_uint32), ("flags", c_uint32), ("allocator", c_void_p),
                 ("limits", POINTER(Limits)), ("log", LogFn), ("log_user", c_void_p),
                 ("log_level", c_uint32), ("max_threads", c_uint32), ("memory_bytes", c_uint64),
                 ("wave_bytes", c_uint64), ("pipeline", c_char_p), ("codec_preference", c_char_p)]
 
 
-class StoreOptions(Sized):
+class StoreOptions(SizedStruct):
     _fields_ = [("struct_size", c_uint32), ("flags", c_uint32), ("durability", c_uint32),
                 ("locks", c_uint32), ("symlinks", c_uint32), ("reserved", c_uint32),
                 ("device_type", c_int32), ("device_id", c_int32), ("kind", c_char_p),
                 ("lock_wait_ms", c_uint32), ("reserved_1", c_uint32)]
 
 
-class ArrayOpenOptions(Sized):
+class ArrayOpenOptions(SizedStruct):
     _fields_ = [("struct_size", c_uint32), ("flags", c_uint32), ("zarr_format", c_int32),
                 ("consolidated", c_uint32), ("chunk_store", c_void_p), ("device_type", c_int32),
                 ("device_id", c_int32), ("codec_preference", c_char_p), ("pipeline", c_char_p),
@@ -101,7 +101,7 @@ class ArrayOpenOptions(Sized):
                 ("reserved", c_uint32)]
 
 
-class ArraySpec(Sized):
+class ArraySpec(SizedStruct):
     _fields_ = [("struct_size", c_uint32), ("flags", c_uint32), ("zarr_format", c_int32),
                 ("ndim", c_int32), ("shape", POINTER(c_uint64)), ("chunk_shape", POINTER(c_uint64)),
                 ("shard_shape", POINTER(c_uint64)), ("data_type", c_char_p),
@@ -115,14 +115,14 @@ class ArraySpec(Sized):
 ProgressFn = CFUNCTYPE(None, c_void_p, POINTER(Stats))
 
 
-class Tuning(Sized):
+class Tuning(SizedStruct):
     _fields_ = [("struct_size", c_uint32), ("flags", c_uint32), ("wave_bytes", c_uint64),
                 ("memory_bytes", c_uint64), ("coalesce_gap", c_uint64), ("coalesce_bytes", c_uint64),
                 ("pipeline", c_char_p), ("codec_preference", c_char_p), ("inner_order", c_uint32),
                 ("reserved", c_uint32)]
 
 
-class IoOptions(Sized):
+class IoOptions(SizedStruct):
     """Members of Tuning may be given, too."""
     _fields_ = [("struct_size", c_uint32), ("flags", c_uint32), ("missing_chunks", c_uint32),
                 ("empty_chunks", c_uint32), ("outside", c_uint32), ("trust", c_uint32),
@@ -138,16 +138,16 @@ class IoOptions(Sized):
             self.tuning = ctypes.pointer(Tuning(**own))
 
 
-class ShapeOptions(Sized):
+class ShapeOptions(SizedStruct):
     _fields_ = [("struct_size", c_uint32), ("flags", c_uint32), ("cancel", c_void_p)]
 
 
-class ConsolidateOptions(Sized):
+class ConsolidateOptions(SizedStruct):
     _fields_ = [("struct_size", c_uint32), ("flags", c_uint32), ("key", c_char_p),
                 ("cancel", c_void_p)]
 
 
-class VlenColumn(Sized):
+class VlenColumn(SizedStruct):
     _fields_ = [("struct_size", c_uint32), ("flags", c_uint32), ("n", c_uint64),
                 ("offsets", POINTER(c_uint64)), ("bytes", c_void_p), ("owner", c_void_p)]
 
@@ -169,12 +169,12 @@ class VerifyItem(Structure):
                 ("message", c_char_p)]
 
 
-class GroupOpenOptions(Sized):
+class GroupOpenOptions(SizedStruct):
     _fields_ = [("struct_size", c_uint32), ("flags", c_uint32), ("zarr_format", c_int32),
                 ("consolidated", c_uint32), ("consolidated_key", c_char_p)]
 
 
-class GroupSpec(Sized):
+class GroupSpec(SizedStruct):
     _fields_ = [("struct_size", c_uint32), ("flags", c_uint32), ("zarr_format", c_int32),
                 ("reserved", c_uint32), ("attributes", c_char_p)]
 
@@ -202,7 +202,7 @@ class StoreOp(Structure):
                 ("down_bytes", c_uint64), ("cancel", c_void_p)]
 
 
-class StoreCaps(Sized):
+class StoreCaps(SizedStruct):
     _fields_ = [("struct_size", c_uint32), ("flags", c_uint32), ("device_types", c_void_p),
                 ("n_device_types", c_uint32), ("parallel", c_uint32)]
 
@@ -215,7 +215,7 @@ class MigrateItem(Structure):
 MigrateFn = CFUNCTYPE(None, c_void_p, POINTER(MigrateItem))
 
 
-class MigrateOptions(Sized):
+class MigrateOptions(SizedStruct):
     _fields_ = [("struct_size", c_uint32), ("flags", c_uint32), ("zarr_format", c_int32),
                 ("reserved", c_uint32), ("tell", MigrateFn), ("user", c_void_p),
                 ("cancel", c_void_p)]
@@ -230,7 +230,7 @@ CheckFn = CFUNCTYPE(c_int, c_void_p, c_char_p, c_char_p)
 E = POINTER(Error)
 
 
-class StoreVtable(Sized):
+class StoreVtable(SizedStruct):
     _fields_ = [
         ("struct_size", c_uint32), ("flags", c_uint32), ("name", c_char_p), ("open", c_void_p),
         ("caps", CFUNCTYPE(None, c_void_p, POINTER(StoreCaps))),
@@ -386,12 +386,12 @@ def call_text(name, *arguments):
     return text.value.decode()
 
 
-def shape_of(values):
+def shape_argument(values):
     values = [int(v) for v in values]
     return (c_uint64 * max(1, len(values)))(*values)
 
 
-def text_of(value):
+def text_argument(value):
     """JSON text for the C API. Text is passed unchanged."""
     if value is None or isinstance(value, bytes):
         return value

@@ -9,7 +9,7 @@ from ctypes import byref, c_int32, c_uint32, c_uint64, c_void_p
 
 from zarrc_abi import (NUMBER, PLUGIN, U64_MAX, CheckFn, ConsolidateOptions, ContextOptions, FakeCounters,
                        GroupOpenOptions, GroupSpec, Handle, ItemFn, MigrateFn, MigrateOptions, StoreItem,
-                       StoreOptions, StoreVtable, call, call_text, fakedev, lib, text_of)
+                       StoreOptions, StoreVtable, call, call_text, fakedev, lib, text_argument)
 from zarrc_dict import LOCK
 from zarrc_memory import NEAR
 from zarrc_nodes import Array, Group, array_spec, open_options
@@ -51,14 +51,14 @@ class Context(Handle):
 
     def dtype(self, name):
         out = c_void_p()
-        call("zarr_dtype_find", byref(out), self.pointer, text_of(name))
+        call("zarr_dtype_find", byref(out), self.pointer, text_argument(name))
         return out.value
 
     def parse(self, dtype, value):
         """Bytes of one element from its JSON fill value."""
         dtype = self.dtype(dtype) if isinstance(dtype, str) else dtype
         element = ctypes.create_string_buffer(lib.zarr_dtype_item_bytes(dtype))
-        call("zarr_dtype_parse", dtype, text_of(value), element)
+        call("zarr_dtype_parse", dtype, text_argument(value), element)
         return element.raw
 
     def print(self, dtype, element):
@@ -148,7 +148,7 @@ class Store(Handle):
 
     def consolidate(self, path="", key=None):
         group = self.group(path, consolidated=3)
-        call("zarr_group_consolidate", group.pointer, byref(ConsolidateOptions(key=text_of(key))))
+        call("zarr_group_consolidate", group.pointer, byref(ConsolidateOptions(key=text_argument(key))))
 
     def consolidated_check(self, path=""):
         found, group = [], self.group(path, consolidated=3)
@@ -189,7 +189,7 @@ class Store(Handle):
 
     def create_group(self, path="", zarr_format=0, attributes=None, flags=0):
         out = c_void_p()
-        spec = GroupSpec(flags=flags, zarr_format=zarr_format, attributes=text_of(attributes))
+        spec = GroupSpec(flags=flags, zarr_format=zarr_format, attributes=text_argument(attributes))
         call("zarr_group_create", byref(out), self.pointer, path.encode(), byref(spec), None)
         return Group(out.value, self)
 

@@ -54,7 +54,7 @@ def host_block(data):
     return Mem(device_type=CPU, handle=data.ctypes.data, bytes=data.nbytes)
 
 
-def base_of(view):
+def owner_bytes(view):
     """The numpy array that owns the bytes of a view."""
     base = view
     while isinstance(base.base, np.ndarray):
@@ -70,7 +70,7 @@ class Tensor:
 
     def __init__(self, view, context=None, memory="host", dtype=None):
         self.view, self.memory = view, memory
-        base = base_of(view)
+        base = owner_bytes(view)
         offset = view.__array_interface__["data"][0] - base.ctypes.data if base.size else 0
         self.shape = (c_uint64 * max(1, view.ndim))(*view.shape)
         self.strides = (c_int64 * max(1, view.ndim))(*view.strides)

@@ -8,7 +8,7 @@ import numpy as np
 
 from zarrc_abi import (CHUNKS_OBJECTS, STATUS, U, U64_MAX, ArrayOpenOptions, ArraySpec, ChunkFn,
                        GroupOpenOptions, Handle, NodeFn, ShapeOptions, Stats, ThenFn, VerifyFn, VlenColumn,
-                       call, call_text, lib, shape_of, text_of)
+                       call, call_text, lib, shape_argument, text_argument)
 from zarrc_memory import Tensor, io_options
 
 OVERWRITE, NO_PARENTS, INDEX_AT_START, IF_MISSING = 1, 2, 4, 8
@@ -19,27 +19,27 @@ def array_spec(shape, dtype, zarr_format=0, chunks=None, shards=None, fill_value
                separator="", order="", flags=0, document=None, chunk_grid=None):
     spec = ArraySpec(flags=flags, zarr_format=zarr_format, ndim=len(shape))
     if document is not None:
-        spec.document = text_of(document)
+        spec.document = text_argument(document)
         return spec, None
-    spec.shape = shape_of(shape)
+    spec.shape = shape_argument(shape)
     if chunks is not None:
-        spec.chunk_shape = shape_of(chunks)
+        spec.chunk_shape = shape_argument(chunks)
     if shards is not None:
-        spec.shard_shape = shape_of(shards)
-    spec.data_type = text_of(dtype)
+        spec.shard_shape = shape_argument(shards)
+    spec.data_type = text_argument(dtype)
     if fill_value is not None:  # a value; bytes are its JSON text
         spec.fill_value = fill_value if isinstance(fill_value, bytes) else json.dumps(fill_value).encode()
     for name, value in [("codecs", codecs), ("index_codecs", index_codecs),
                         ("attributes", attributes)]:
         if value is not None:
-            setattr(spec, name, text_of(value))
+            setattr(spec, name, text_argument(value))
     if dimension_names is not None:
         names = [None if n is None else n.encode() for n in dimension_names]
         spec.dimension_names = (c_char_p * max(1, len(names)))(*names)
     if key_encoding:
-        spec.key_encoding = text_of(key_encoding)
+        spec.key_encoding = text_argument(key_encoding)
     if chunk_grid is not None:
-        spec.chunk_grid = text_of(chunk_grid)
+        spec.chunk_grid = text_argument(chunk_grid)
     if separator:
         spec.separator = separator.encode()
     if order:
@@ -132,7 +132,7 @@ class Array(Handle):
     def chunk_extent(self, *chunk):
         """(origin, shape)"""
         origin, shape = ((c_uint64 * max(1, self.ndim))() for _ in range(2))
-        call("zarr_array_block_extent", self.pointer, shape_of(chunk), origin, shape)
+        call("zarr_array_block_extent", self.pointer, shape_argument(chunk), origin, shape)
         return tuple(origin[:self.ndim]), tuple(shape[:self.ndim])
 
     @property
@@ -226,7 +226,7 @@ class Array(Handle):
 
     # shape and attributes
     def resize(self, shape, flags=0):
-        call("zarr_array_resize", self.pointer, shape_of(shape), byref(ShapeOptions(flags=flags)))
+        call("zarr_array_resize", self.pointer, shape_argument(shape), byref(ShapeOptions(flags=flags)))
 
     def append(self, view, axis=0, memory="host", **options):
         tensor = Tensor(np.asarray(view), self.context, memory)
@@ -266,18 +266,18 @@ class Array(Handle):
         return sorted(found)
 
     def chunk_key(self, chunk):
-        return call_text("zarr_array_block_key", self.pointer, shape_of(chunk))
+        return call_text("zarr_array_block_key", self.pointer, shape_argument(chunk))
 
     def chunk_encoded(self, chunk, room=1 << 20):
         data, size = ctypes.create_string_buffer(room), c_uint64(room)
-        call("zarr_array_block_read_encoded", self.pointer, shape_of(chunk), data, byref(size))
+        call("zarr_array_block_read_encoded", self.pointer, shape_argument(chunk), data, byref(size))
         return data.raw[:size.value]
 
     def set_chunk_encoded(self, chunk, value):
-        call("zarr_array_block_write_encoded", self.pointer, shape_of(chunk), value, len(value))
+        call("zarr_array_block_write_encoded", self.pointer, shape_argument(chunk), value, len(value))
 
     def erase_chunk(self, chunk):
-        call("zarr_array_block_erase", self.pointer, shape_of(chunk))
+        call("zarr_array_block_erase", self.pointer, shape_argument(chunk))
 
     def verify(self):
         found = []

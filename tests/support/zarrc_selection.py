@@ -3,7 +3,7 @@ from ctypes import POINTER, byref, c_int64, c_uint8, c_void_p
 
 import numpy as np
 
-from zarrc_abi import SHAPE_S, SLICE_DEFAULT, DimSelection, Handle, call, lib, shape_of
+from zarrc_abi import SHAPE_S, SLICE_DEFAULT, DimSelection, Handle, call, lib, shape_argument
 
 
 def dim_selections(items):
@@ -44,7 +44,7 @@ class Selection(Handle):
         return lib.zarr_selection_n_items(self.pointer)
 
     @classmethod
-    def _made(cls, name, *arguments):
+    def _make(cls, name, *arguments):
         out = c_void_p()
         call(name, byref(out), *arguments)
         return cls(out.value)
@@ -52,44 +52,44 @@ class Selection(Handle):
     @classmethod
     def dims(cls, shape, *items):
         dims, keep = dim_selections(items)
-        made = cls._made("zarr_selection_dims", len(shape), shape_of(shape), len(items), dims)
+        made = cls._make("zarr_selection_dims", len(shape), shape_argument(shape), len(items), dims)
         del keep
         return made
 
     @classmethod
     def all(cls, shape):
-        return cls._made("zarr_selection_all", len(shape), shape_of(shape))
+        return cls._make("zarr_selection_all", len(shape), shape_argument(shape))
 
     @classmethod
     def box(cls, shape, start, count):
-        return cls._made("zarr_selection_box", len(shape), shape_of(shape), shape_of(start),
-                         shape_of(count))
+        return cls._make("zarr_selection_box", len(shape), shape_argument(shape), shape_argument(start),
+                         shape_argument(count))
 
     @classmethod
     def points(cls, shape, coordinates, result_shape=None):
         """coordinates: (points, dimensions)."""
         coords = np.ascontiguousarray(coordinates, np.int64)
-        return cls._made("zarr_selection_points", len(shape), shape_of(shape), len(coords),
+        return cls._make("zarr_selection_points", len(shape), shape_argument(shape), len(coords),
                          coords.ctypes.data_as(SHAPE_S),
                          0 if result_shape is None else len(result_shape),
-                         None if result_shape is None else shape_of(result_shape))
+                         None if result_shape is None else shape_argument(result_shape))
 
     @classmethod
     def mask(cls, shape, mask):
         mask = np.ascontiguousarray(mask, np.uint8)
-        return cls._made("zarr_selection_mask", len(shape), shape_of(shape),
+        return cls._make("zarr_selection_mask", len(shape), shape_argument(shape),
                          mask.ctypes.data_as(POINTER(c_uint8)))
 
     @classmethod
     def blocks(cls, shape, chunks, *items):
         dims, keep = dim_selections(items)
-        made = cls._made("zarr_selection_blocks", len(shape), shape_of(shape), shape_of(chunks),
+        made = cls._make("zarr_selection_blocks", len(shape), shape_argument(shape), shape_argument(chunks),
                          len(items), dims)
         del keep
         return made
 
     @classmethod
-    def blocks_of(cls, array, *items):
+    def select_blocks(cls, array, *items):
         """Blocks of the array's own grid."""
         dims, keep = dim_selections(items)
         out = c_void_p()
@@ -99,7 +99,7 @@ class Selection(Handle):
 
     @classmethod
     def parse(cls, shape, text):
-        return cls._made("zarr_selection_parse", len(shape), shape_of(shape), text.encode())
+        return cls._make("zarr_selection_parse", len(shape), shape_argument(shape), text.encode())
 
     def compose(self, inner):
-        return self._made("zarr_selection_compose", self.pointer, inner.pointer)
+        return self._make("zarr_selection_compose", self.pointer, inner.pointer)

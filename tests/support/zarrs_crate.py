@@ -13,7 +13,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
-class Refused(Exception):
+class Refusal(Exception):
     """The stderr of the program."""
 
 
@@ -31,7 +31,7 @@ def run(*words, data=b""):
     done = subprocess.run([PROGRAM, *map(str, words)], input=data, capture_output=True)
     assert done.returncode in (0, 1) and b"panicked" not in done.stderr, done.stderr.decode()
     if done.returncode:
-        raise Refused(done.stderr.decode().strip())
+        raise Refusal(done.stderr.decode().strip())
     return done.stdout
 
 
@@ -130,7 +130,7 @@ def same(got, expected):
     assert not wrong, (len(wrong), wrong[0], got[wrong[0]].tobytes(), expected[wrong[0]].tobytes())
 
 
-def part_of(items, shape, area):
+def cut_part(items, shape, area):
     """The box of a flat list or an array."""
     box = tuple(slice(a, b) for a, b in area)
     if isinstance(items, list):
@@ -138,7 +138,7 @@ def part_of(items, shape, area):
     return items.reshape(shape)[box].copy()
 
 
-def chunks_of(store):
+def read_chunks(store):
     return {k: store.get(k) for k in store.keys() if k.rpartition("/")[2] not in (
         "zarr.json", ".zarray", ".zattrs", ".zgroup")}
 
@@ -169,26 +169,26 @@ def check(context, folder, document, items, depth=0, same_bytes=True, parts=lamb
         same(read(folder / "ours", dtype), items)
     has_box = reads and bool(shape) and all(a < b for a, b in area)
     if has_box and parts:
-        same(parts(read(folder / "ours", dtype, area)), parts(part_of(items, shape, area)))
+        same(parts(read(folder / "ours", dtype, area)), parts(cut_part(items, shape, area)))
     facts = info(folder / "ours")
     if dtype is not None and not depth:
         assert facts["fill_value"] == ours.fill_bytes == theirs.fill_bytes
     assert tuple(facts["chunk_counts"]) == ours.chunk_counts == theirs.chunk_counts
-    mine, others = chunks_of(ours_store), chunks_of(store)
+    mine, others = read_chunks(ours_store), read_chunks(store)
     assert mine.keys() == others.keys()
     if same_bytes:
         different = [k for k in mine if mine[k] != others[k]]
         assert not different, (different, mine[different[0]], others[different[0]])
     if has_box:
         back = list(reversed(items)) if isinstance(items, list) else items.reshape(-1)[::-1].reshape(shape)
-        write(folder / "ours", part_of(back, shape, area), area, depth)
-        want = _patched(items, back, shape, area)
+        write(folder / "ours", cut_part(back, shape, area), area, depth)
+        want = _patch(items, back, shape, area)
         same(read_ours(ours_store.open(), dtype), want)
         assert ours_store.open().verify() == []
     return ours
 
 
-def _patched(items, back, shape, area):
+def _patch(items, back, shape, area):
     box = tuple(slice(a, b) for a, b in area)
     if isinstance(items, list):
         where = np.zeros(shape, bool)

@@ -62,7 +62,7 @@ struct blosc_header {
     size_t n_splits; /* streams of a full block */
 };
 
-static zarr_status blosc_damaged(zarr_error *err, const char *what)
+static zarr_status blosc_fail(zarr_error *err, const char *what)
 {
     return zr_fail(err, ZARR_ERR_CORRUPT, "blosc: %s", what);
 }
@@ -76,7 +76,7 @@ static zarr_status blosc_check_kind(const struct blosc_header *h, zarr_error *er
                        ": a chunk of Blosc 2, not Blosc 1",
                        h->version, h->flags);
     if (h->version != BLOSC_VERSION_FORMAT || h->typesize == 0)
-        return blosc_damaged(err, "damaged header");
+        return blosc_fail(err, "damaged header");
     return ZARR_OK;
 }
 
@@ -121,11 +121,11 @@ static zarr_status blosc_check_block(const struct zr_host_job *io, uint32_t star
         size_t n = 0;
 
         if (at > io->src_bytes || io->src_bytes - at < 4)
-            return blosc_damaged(err, "a block begins outside the chunk");
+            return blosc_fail(err, "a block begins outside the chunk");
         n = zr_load_le32(io->src + at);
         at += 4;
         if (n == 0 || n > io->src_bytes - at)
-            return blosc_damaged(err, "a block ends outside the chunk");
+            return blosc_fail(err, "a block ends outside the chunk");
         at += n;
     }
     return ZARR_OK;
@@ -139,21 +139,21 @@ static zarr_status blosc_check_blocks(struct blosc_header *h,
 
     if (h->blocksize == 0 || h->blocksize > BLOSC_MAX_BLOCKSIZE ||
         h->blocksize > ZR_MAX(h->nbytes, BLOSC_BLOCK_ALWAYS))
-        return blosc_damaged(err, "damaged block size");
+        return blosc_fail(err, "damaged block size");
     h->n_blocks = h->nbytes / h->blocksize + (h->nbytes % h->blocksize != 0);
     h->n_splits = 1;
     if (!(h->flags & BLOSC_FLAG_NO_SPLIT) && h->typesize <= BLOSC_SPLITS_MAX &&
         h->blocksize / h->typesize >= BLOSC_SPLIT_ITEMS_MIN)
         h->n_splits = h->typesize;
     if (h->n_blocks > (io->src_bytes - BLOSC_HEADER_BYTES) / 4)
-        return blosc_damaged(err, "the table of blocks is longer than the chunk");
+        return blosc_fail(err, "the table of blocks is longer than the chunk");
     table = BLOSC_HEADER_BYTES + 4 * h->n_blocks;
     for (size_t i = 0; i < h->n_blocks; i++) {
         const uint32_t start = zr_load_le32(io->src + BLOSC_HEADER_BYTES + 4 * i);
         const bool last = i + 1 == h->n_blocks && h->nbytes % h->blocksize;
 
         if (start < table)
-            return blosc_damaged(err, "a block begins in the header");
+            return blosc_fail(err, "a block begins in the header");
         ZR_TRY(blosc_check_block(io, start, last ? 1 : h->n_splits, err));
     }
 out:
@@ -201,7 +201,7 @@ static zarr_status blosc_open(struct blosc_header *h, const struct zr_host_job *
     ZR_TRY(blosc_check_blocks(h, io, err));
     if (blosc_cbuffer_validate(io->src, io->src_bytes, &nbytes) != 0 ||
         nbytes != h->nbytes)
-        st = blosc_damaged(err, "damaged header");
+        st = blosc_fail(err, "damaged header");
 out:
     return st;
 }
@@ -226,7 +226,7 @@ static zarr_status blosc_decode_one(void *self, const struct zr_host_job *io,
     ZR_TRY(blosc_check_memory(h.blocksize, err));
     got = blosc_decompress_ctx(io->src, io->dst, h.nbytes, 1);
     if (got < 0 || (uint32_t)got != h.nbytes)
-        st = blosc_damaged(err, "damaged block");
+        st = blosc_fail(err, "damaged block");
 out:
     return st;
 }
@@ -305,7 +305,7 @@ static zarr_status blosc_some_blocks(const struct blosc_header *h,
                                       (int)(n / h->typesize), io->dst + from);
 
         if (got < 0 || (size_t)got != n)
-            return blosc_damaged(err, "damaged block");
+            return blosc_fail(err, "damaged block");
         *used += n;
     }
     return ZARR_OK;

@@ -55,8 +55,8 @@ static zarr_status blosc_canonical(const zarr_codec_spec *raw, int format, char 
     int shuffle = format == 3 ? BLOSC_WORD_AUTO : BLOSC_WORD_SHUFFLE;
     int64_t clevel = 5, blocksize = 0, typesize = 0;
 
-    ZR_TRY(zr_conf_known(raw, format, known, err));
-    ZR_TRY(zr_conf_encoder_i64(raw, "typesize", !zr_conf_stored(raw), INT32_MAX,
+    ZR_TRY(zr_conf_check_members(raw, format, known, err));
+    ZR_TRY(zr_conf_encoder_i64(raw, "typesize", !zr_conf_is_stored(raw), INT32_MAX,
                                &typesize, err));
     ZR_TRY(zr_conf_encoder_word(raw, "cname", blosc_cnames, &cname, err));
     ZR_TRY(zr_conf_encoder_i64(raw, "clevel", 0, 9, &clevel, err));

@@ -14,7 +14,7 @@ static zarr_status bz2_canonical(const zarr_codec_spec *raw, int format, char *t
     struct zr_conf_text t;
     int64_t level = 1;
 
-    ZR_TRY(zr_conf_known(raw, format, known, err));
+    ZR_TRY(zr_conf_check_members(raw, format, known, err));
     ZR_TRY(zr_conf_encoder_i64(raw, "level", 1, 9, &level, err));
     zr_conf_open(&t, text, cap);
     zr_conf_put_i64(&t, "level", level);

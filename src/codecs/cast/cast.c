@@ -21,7 +21,8 @@ static zarr_status cast_table(struct zr_cast_loop *r, zarr_error *err)
     if (!r->table)
         return zr_fail_memory(err, 256 * sizeof *r->table);
     for (uint64_t bits = 0; bits < 256; bits++) {
-        const struct zr_scalar v = zr_scalar_of(n, bits & UINT64_MAX >> (64 - n->bits));
+        const struct zr_scalar v =
+            zr_scalar_from_bits(n, bits & UINT64_MAX >> (64 - n->bits));
 
         r->table[bits] = zr_scalar_f64(&v);
     }
@@ -86,14 +87,14 @@ static bool cast_is_listed(const struct zr_cast_loop *r, const uint8_t *src, siz
     const struct zr_cast *c = &r->cast;
 
     for (size_t i = 0; c->n_map && i < n; i++)
-        if (zr_cast_mapped(c, zr_number_bits(&c->from, src + i * c->from.bytes)))
+        if (zr_cast_find_pair(c, zr_number_bits(&c->from, src + i * c->from.bytes)))
             return true;
     return false;
 }
 
 /* Whether every integer is in [least, most]. The bounds are signed if the source is. */
-static bool cast_in_range(const uint64_t *v, size_t n, bool sign, uint64_t least,
-                          uint64_t most)
+static bool cast_is_in_range(const uint64_t *v, size_t n, bool sign, uint64_t least,
+                             uint64_t most)
 {
     int out = 0;
 
@@ -131,7 +132,7 @@ static bool cast_integers(const struct zr_cast_loop *r, uint8_t *dst, const uint
     zr_block_whole(&r->cast.from, src, n, v);
     cast_limits(r, &least, &most);
     if ((r->cast.to.real || r->cast.range != ZR_RANGE_WRAP) &&
-        !cast_in_range(v, n, sign, least, most))
+        !cast_is_in_range(v, n, sign, least, most))
         return false;
     zr_block_put_whole(&r->cast.to, dst, v, n, sign);
     return true;
@@ -180,7 +181,7 @@ static void cast_round(uint32_t rounding, double *v, size_t n)
     }
 }
 
-static bool cast_reals_in(const double *v, size_t n, double least, double most)
+static bool cast_reals_are_in(const double *v, size_t n, double least, double most)
 {
     int out = 0;
 
@@ -196,10 +197,10 @@ static bool cast_to_integers(const struct zr_cast_loop *r, uint8_t *dst, double 
     const bool sign = to->kind == ZARR_KIND_INT;
     const double most = ldexp(1, ZR_MIN(to->bits, 31) - sign) - 1;
 
-    if (!cast_reals_in(v, n, -2147483647.0, 2147483647.0))
+    if (!cast_reals_are_in(v, n, -2147483647.0, 2147483647.0))
         return false;
     cast_round(r->cast.rounding, v, n);
-    if (!cast_reals_in(v, n, sign ? -most - 1 : 0, most))
+    if (!cast_reals_are_in(v, n, sign ? -most - 1 : 0, most))
         return false;
     zr_block_put_real(&r->cast.to, dst, v, n);
     return true;
@@ -215,7 +216,7 @@ static bool cast_to_floats(const struct zr_cast_loop *r, uint8_t *dst, const dou
 
     if (!wider &&
         (r->cast.to.bytes != 4 || r->cast.rounding != ZR_ROUND_EVEN ||
-         !cast_reals_in(v, n, -(double)3.402823466e+38f, (double)3.402823466e+38f)))
+         !cast_reals_are_in(v, n, -(double)3.402823466e+38f, (double)3.402823466e+38f)))
         return false;
     zr_block_put_real(&r->cast.to, dst, v, n);
     return true;

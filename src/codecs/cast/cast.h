@@ -24,7 +24,7 @@ zarr_status zr_cast_open(struct zr_cast *c, const zarr_codec_spec *spec,
                          const zarr_dtype *array, bool encode,
                          const zarr_allocator *alloc, zarr_error *err);
 void zr_cast_close(struct zr_cast *c);
-const struct zr_cast_pair *zr_cast_mapped(const struct zr_cast *c, uint64_t bits);
+const struct zr_cast_pair *zr_cast_find_pair(const struct zr_cast *c, uint64_t bits);
 enum zr_cast_result zr_cast_one(const struct zr_cast *c, uint64_t bits, uint64_t *out);
 const char *zr_cast_reason(enum zr_cast_result result); /* "NaN, which ..." */
 
@@ -38,9 +38,10 @@ zarr_status zr_affine_open(struct zr_affine *a, const zarr_codec_spec *spec,
 /* Encode or decode one element, given by its bits or as an integer. Return false if the
  * type cannot represent the result. */
 bool zr_affine_one(const struct zr_affine *a, bool encode, uint64_t bits, uint64_t *out);
-bool zr_affine_signed(const struct zr_affine *a, bool encode, int64_t v, int64_t *out);
-bool zr_affine_unsigned(const struct zr_affine *a, bool encode, uint64_t v,
-                        uint64_t *out);
+bool zr_affine_apply_signed(const struct zr_affine *a, bool encode, int64_t v,
+                            int64_t *out);
+bool zr_affine_apply_unsigned(const struct zr_affine *a, bool encode, uint64_t v,
+                              uint64_t *out);
 
 /* The units that bitround works on. An element has `parts` units of unit_bytes each. */
 struct zr_round {
@@ -49,7 +50,7 @@ struct zr_round {
      * bit on. */
     bool real;
 };
-bool zr_round_of(const zarr_dtype *dtype, struct zr_round *out);
+bool zr_round_from_dtype(const zarr_dtype *dtype, struct zr_round *out);
 /* Whether the metadata name numcodecs' codec: the filter of v2, or numcodecs.bitround. */
 bool zr_round_is_numcodecs(const zarr_codec_spec *spec);
 /* Fails with the code unless numcodecs encodes these elements: floats that have the bits.

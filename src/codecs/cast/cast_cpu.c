@@ -174,8 +174,8 @@ static size_t scale_whole(const struct zr_affine *a, bool encode, uint8_t *dst,
 
         zr_block_whole(type, src + at * type->bytes, m, v);
         for (size_t i = 0; i < m; i++) {
-            if (sign ? !zr_affine_signed(a, encode, (int64_t)v[i], &whole)
-                     : !zr_affine_unsigned(a, encode, v[i], &v[i]))
+            if (sign ? !zr_affine_apply_signed(a, encode, (int64_t)v[i], &whole)
+                     : !zr_affine_apply_unsigned(a, encode, v[i], &v[i]))
                 return at + i;
             if (sign)
                 v[i] = (uint64_t)whole;

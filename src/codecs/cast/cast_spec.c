@@ -21,7 +21,7 @@ static const char *const cast_ranges[] = {"error", "clamp", "wrap", NULL};
 static zarr_status cast_number(const zarr_codec_spec *spec, const zarr_dtype *dtype,
                                struct zr_number *out, zarr_error *err)
 {
-    if (zr_number_of(dtype, out) && out->parts == 1)
+    if (zr_number_from_dtype(dtype, out) && out->parts == 1)
         return ZARR_OK;
     return zr_spec_refuse_dtype(spec, dtype, "integers and floats", err);
 }
@@ -87,7 +87,7 @@ static zarr_status cast_canonical(const zarr_codec_spec *raw, int format, char *
     struct zr_conf_text t;
     int rounding = ZR_ROUND_EVEN, range = ZR_RANGE_ERROR;
 
-    ZR_TRY(zr_conf_known(raw, format, known, err));
+    ZR_TRY(zr_conf_check_members(raw, format, known, err));
     ZR_TRY(cast_target(raw, &dtype, &to, err));
     ZR_TRY(zr_conf_word(raw, "rounding", cast_roundings, &rounding, err));
     ZR_TRY(zr_conf_word(raw, "out_of_range", cast_ranges, &range, err));
@@ -114,7 +114,7 @@ out:
 
 uint64_t zr_number_key(const struct zr_number *n, uint64_t bits)
 {
-    const struct zr_scalar v = zr_scalar_of(n, bits);
+    const struct zr_scalar v = zr_scalar_from_bits(n, bits);
 
     if (v.kind == ZR_SCALAR_NAN)
         return UINT64_MAX;
@@ -225,7 +225,7 @@ out:
     return st;
 }
 
-const struct zr_cast_pair *zr_cast_mapped(const struct zr_cast *c, uint64_t bits)
+const struct zr_cast_pair *zr_cast_find_pair(const struct zr_cast *c, uint64_t bits)
 {
     const uint64_t key = zr_number_key(&c->from, bits);
     size_t low = 0, high = c->n_map;
@@ -243,14 +243,14 @@ const struct zr_cast_pair *zr_cast_mapped(const struct zr_cast *c, uint64_t bits
 
 enum zr_cast_result zr_cast_one(const struct zr_cast *c, uint64_t bits, uint64_t *out)
 {
-    const struct zr_cast_pair *mapped = c->n_map ? zr_cast_mapped(c, bits) : NULL;
+    const struct zr_cast_pair *mapped = c->n_map ? zr_cast_find_pair(c, bits) : NULL;
     struct zr_scalar v;
 
     if (mapped) {
         *out = mapped->value;
         return ZR_CAST_OK;
     }
-    v = zr_scalar_of(&c->from, bits);
+    v = zr_scalar_from_bits(&c->from, bits);
     return zr_scalar_cast(&v, &c->to, c->rounding, c->range, out);
 }
 

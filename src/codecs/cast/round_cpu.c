@@ -33,7 +33,7 @@ static zarr_status round_bind(void **out, const zarr_codec_spec *spec,
             if (st != ZARR_OK)
                 return st;
         }
-        if (!zr_round_of(to->decoded->dtype, &what))
+        if (!zr_round_from_dtype(to->decoded->dtype, &what))
             return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                            "bitround: elements of type %s cannot be encoded",
                            zr_dtype_label(to->decoded->dtype));

@@ -15,9 +15,9 @@ static zarr_status round_canonical(const zarr_codec_spec *raw, int format, char 
     struct zr_conf_text t;
     int64_t keepbits = -1;
 
-    ZR_TRY(zr_conf_known(raw, format, known, err));
+    ZR_TRY(zr_conf_check_members(raw, format, known, err));
     ZR_TRY(zr_conf_encoder_i64(raw, "keepbits", 0, INT32_MAX, &keepbits, err));
-    if (keepbits < 0 && zr_conf_stored(raw))
+    if (keepbits < 0 && zr_conf_is_stored(raw))
         keepbits = INT32_MAX; /* rounds nothing */
     if (keepbits < 0)
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "%s: keepbits is missing",
@@ -29,7 +29,7 @@ out:
     return st;
 }
 
-bool zr_round_of(const zarr_dtype *dtype, struct zr_round *out)
+bool zr_round_from_dtype(const zarr_dtype *dtype, struct zr_round *out)
 {
     const uint32_t kind = zarr_dtype_kind(dtype);
     struct zr_number n;
@@ -39,7 +39,7 @@ bool zr_round_of(const zarr_dtype *dtype, struct zr_round *out)
         *out = (struct zr_round){.unit_bytes = 8, .parts = 1};
         return true;
     }
-    if (!zr_number_of(dtype, &n) || n.bits < 8)
+    if (!zr_number_from_dtype(dtype, &n) || n.bits < 8)
         return false;
     if (n.real && (!zr_number_is_ieee(&n) || n.bits < 16))
         return false;
@@ -63,7 +63,7 @@ zarr_status zr_round_numcodecs(const zarr_codec_spec *spec, const zarr_dtype *dt
     int64_t keep = 0;
 
     (void)zarr_codec_spec_i64(spec, "keepbits", &keep);
-    if (zarr_dtype_kind(dtype) != ZARR_KIND_FLOAT || !zr_round_of(dtype, &round))
+    if (zarr_dtype_kind(dtype) != ZARR_KIND_FLOAT || !zr_round_from_dtype(dtype, &round))
         return zr_spec_refuse_dtype(spec, dtype,
                                     "floats of 16 to 64 bits, as in numcodecs", err);
     if (keep > round.fraction_bits)
@@ -92,11 +92,11 @@ static zarr_status round_resolve(const zarr_codec_spec *spec, const zarr_chunk_s
                        "bitround: with order F and before a codec that takes an array, "
                        "zarr-python reads other elements than it wrote");
     out->fill = in->fill;
-    if (zr_conf_stored(spec)) /* decoding changes nothing */
+    if (zr_conf_is_stored(spec)) /* decoding changes nothing */
         return ZARR_OK;
     if (zr_round_is_numcodecs(spec))
         return zr_round_numcodecs(spec, in->dtype, ZARR_ERR_INVALID, err);
-    if (!zr_round_of(in->dtype, &round))
+    if (!zr_round_from_dtype(in->dtype, &round))
         return zr_spec_refuse_dtype(spec, in->dtype,
                                     "integers, times, and floats of 16 to 64 bits", err);
     return ZARR_OK;
@@ -108,7 +108,7 @@ static int round_lossy(const zarr_codec_spec *spec, const zarr_chunk_spec *in)
     int64_t keep = 0;
 
     (void)zarr_codec_spec_i64(spec, "keepbits", &keep);
-    return !zr_round_of(in->dtype, &round) ||
+    return !zr_round_from_dtype(in->dtype, &round) ||
            keep < (round.real ? round.fraction_bits : 8 * round.unit_bytes);
 }
 
@@ -149,7 +149,7 @@ static zarr_status round_v2_resolve(const zarr_codec_spec *spec,
 
     ZR_UNUSED(out);
     ZR_UNUSED(fill_out);
-    if (!zr_conf_stored(spec) && in->exact && unit && in->n_bytes % unit)
+    if (!zr_conf_is_stored(spec) && in->exact && unit && in->n_bytes % unit)
         return zr_fail(err, ZARR_ERR_INVALID,
                        "bitround: %" PRIu64
                        " bytes are not a whole number of elements of %" PRIu32,
@@ -166,13 +166,13 @@ static zarr_status round_v2_elements(const zarr_codec_spec *spec, const char *in
     if (!in)
         return ZARR_OK;
     if (!zr_numpy_parse(in, &type) || type.kind != ZARR_KIND_FLOAT || type.big)
-        return zr_conf_stored(spec)
+        return zr_conf_is_stored(spec)
                    ? ZARR_OK
                    : zr_fail(err, ZARR_ERR_UNSUPPORTED,
                              "bitround: its input must be little-endian floats of 16 to "
                              "64 bits, as in numcodecs");
     (void)zarr_codec_spec_i64(spec, "keepbits", &keep);
-    if (keep > type.real->fraction_bits && !zr_conf_stored(spec))
+    if (keep > type.real->fraction_bits && !zr_conf_is_stored(spec))
         return zr_fail(err, ZARR_ERR_INVALID,
                        "bitround: keepbits is %" PRId64
                        ", must be at most %d for elements of type %s, as in numcodecs",

@@ -17,7 +17,7 @@ static zarr_status scale_canonical(const zarr_codec_spec *raw, int format, char 
     struct zr_conf_text t;
     char excerpt[64];
 
-    ZR_TRY(zr_conf_known(raw, format, known, err));
+    ZR_TRY(zr_conf_check_members(raw, format, known, err));
     zr_conf_open(&t, text, cap);
     for (size_t i = 0; known[i]; i++) {
         const struct zr_json *v = zr_conf_value(raw, known[i]);
@@ -64,15 +64,15 @@ zarr_status zr_affine_open(struct zr_affine *a, const zarr_codec_spec *spec,
     uint64_t offset = 0, scale = 0;
 
     *a = (struct zr_affine){0};
-    if (!zr_number_of(dtype, &a->number) || a->number.parts != 1 ||
+    if (!zr_number_from_dtype(dtype, &a->number) || a->number.parts != 1 ||
         (a->number.real && !a->number.real->sign))
         ZR_TRY(zr_spec_refuse_dtype(spec, dtype, "integers and floats with a zero", err));
     ZR_TRY(affine_member(spec, dtype, &a->number, "offset", 0, &offset, err));
     ZR_TRY(affine_member(spec, dtype, &a->number, "scale", 1, &scale, err));
-    v = zr_scalar_of(&a->number, offset);
+    v = zr_scalar_from_bits(&a->number, offset);
     a->offset = zr_scalar_f64(&v);
     a->whole_offset = v.minus ? ~v.c + 1 : v.c;
-    v = zr_scalar_of(&a->number, scale);
+    v = zr_scalar_from_bits(&a->number, scale);
     a->scale = zr_scalar_f64(&v);
     a->whole_scale = v.minus ? ~v.c + 1 : v.c;
     if (v.kind == ZR_SCALAR_FINITE && v.c == 0)
@@ -88,7 +88,8 @@ static bool affine_fits(const struct zr_number *n, int64_t v)
            (v >= -((int64_t)1 << (n->bits - 1)) && v < (int64_t)1 << (n->bits - 1));
 }
 
-bool zr_affine_signed(const struct zr_affine *a, bool encode, int64_t v, int64_t *out)
+bool zr_affine_apply_signed(const struct zr_affine *a, bool encode, int64_t v,
+                            int64_t *out)
 {
     const int64_t offset = (int64_t)a->whole_offset, scale = (int64_t)a->whole_scale;
 
@@ -102,7 +103,8 @@ bool zr_affine_signed(const struct zr_affine *a, bool encode, int64_t v, int64_t
            affine_fits(&a->number, *out);
 }
 
-bool zr_affine_unsigned(const struct zr_affine *a, bool encode, uint64_t v, uint64_t *out)
+bool zr_affine_apply_unsigned(const struct zr_affine *a, bool encode, uint64_t v,
+                              uint64_t *out)
 {
     const uint64_t most = UINT64_MAX >> (64 - a->number.bits);
 
@@ -122,7 +124,7 @@ static bool affine_round(const struct zr_number *n, double *d, uint64_t *bits)
                        zr_number_is_ieee(n) ? ZR_RANGE_CLAMP : ZR_RANGE_ERROR,
                        bits) != ZR_CAST_OK)
         return false;
-    v = zr_scalar_of(n, *bits);
+    v = zr_scalar_from_bits(n, *bits);
     *d = zr_scalar_f64(&v);
     return true;
 }
@@ -131,14 +133,15 @@ bool zr_affine_one(const struct zr_affine *a, bool encode, uint64_t bits, uint64
 {
     const struct zr_number *n = &a->number;
     const uint64_t mask = UINT64_MAX >> (64 - n->bits);
-    struct zr_scalar v = zr_scalar_of(n, bits);
+    struct zr_scalar v = zr_scalar_from_bits(n, bits);
     int64_t whole = 0;
     double d;
 
     if (n->kind == ZARR_KIND_UINT)
-        return zr_affine_unsigned(a, encode, bits, out);
+        return zr_affine_apply_unsigned(a, encode, bits, out);
     if (n->kind == ZARR_KIND_INT) {
-        if (!zr_affine_signed(a, encode, (int64_t)(v.minus ? ~v.c + 1 : v.c), &whole))
+        if (!zr_affine_apply_signed(a, encode, (int64_t)(v.minus ? ~v.c + 1 : v.c),
+                                    &whole))
             return false;
         *out = (uint64_t)whole & mask;
         return true;

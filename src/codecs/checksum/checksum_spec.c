@@ -18,7 +18,7 @@ static zarr_status checksum_location(const zarr_codec_spec *raw, int format, int
     struct zr_conf_text t;
     int location = habit;
 
-    ZR_TRY(zr_conf_known(raw, format, format == 3 ? none : known, err));
+    ZR_TRY(zr_conf_check_members(raw, format, format == 3 ? none : known, err));
     ZR_TRY(zr_conf_word(raw, "location", words, &location, err));
     zr_conf_open(&t, text, cap);
     if (location != habit)
@@ -79,7 +79,7 @@ static zarr_status jenkins_canonical(const zarr_codec_spec *raw, int format, cha
     struct zr_conf_text t;
     int64_t initval = 0;
 
-    ZR_TRY(zr_conf_known(raw, format, known, err));
+    ZR_TRY(zr_conf_check_members(raw, format, known, err));
     ZR_TRY(zr_conf_i64(raw, "initval", 0, UINT32_MAX, &initval, err));
     zr_conf_open(&t, text, cap);
     zr_conf_put_i64(&t, "initval", initval);

@@ -20,7 +20,7 @@ static zarr_status cond_canonical(const zarr_codec_spec *raw, int format, char *
     zarr_status st = ZARR_OK;
     struct zr_conf_text t;
 
-    ZR_TRY(zr_conf_known(raw, format, known, err));
+    ZR_TRY(zr_conf_check_members(raw, format, known, err));
     if (n < 0)
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "conditional: codecs are missing"));
     if (array)

@@ -14,7 +14,7 @@ static zarr_status level_canonical(const zarr_codec_spec *raw, int format, int64
     static const char *const known[] = {"level", NULL};
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_conf_known(raw, format, known, err));
+    ZR_TRY(zr_conf_check_members(raw, format, known, err));
     ZR_TRY(zr_conf_encoder_i64(raw, "level", lowest, 9, &level, err));
     zr_conf_put_i64(t, "level", level < 0 ? 6 : level);
 out:

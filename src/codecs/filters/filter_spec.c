@@ -55,7 +55,7 @@ static const struct filter_form filter_forms[] = {
      "bools, integers, floats of 16 to 64 bits or complex numbers"},
 };
 
-static bool filter_between_arrays(const zarr_codec_spec *spec)
+static bool filter_is_between_arrays(const zarr_codec_spec *spec)
 {
     return zr_starts_with(zarr_codec_spec_name(spec), "numcodecs.");
 }
@@ -180,7 +180,7 @@ static bool filter_decodes_nothing(const zarr_codec_spec *raw,
     const char *dtype = zarr_codec_spec_text(raw, form->dtype);
     const char *astype = zarr_codec_spec_text(raw, form->astype);
 
-    if (!zr_conf_stored(raw) || !dtype)
+    if (!zr_conf_is_stored(raw) || !dtype)
         return false;
     if (form->kind == ZR_FILTER_QUANTIZE && !zr_conf_has(raw, form->astype))
         return true;
@@ -213,7 +213,7 @@ static zarr_status filter_quantum(const zarr_codec_spec *raw, double *quantum,
     double exponent;
     zarr_status st = ZARR_OK;
 
-    if (!zr_conf_has(raw, "digits") && !zr_conf_stored(raw))
+    if (!zr_conf_has(raw, "digits") && !zr_conf_is_stored(raw))
         return zr_fail(err, ZARR_ERR_INVALID, "quantize: digits is missing");
     ZR_TRY(zr_conf_encoder_i64(raw, "digits", -300, 300, &digits, err));
     exponent = log10(pow(10.0, -(double)digits));
@@ -321,14 +321,14 @@ static zarr_status filter_canonical(const zarr_codec_spec *raw, int format, char
                                     size_t cap, size_t *text_bytes, zarr_error *err)
 {
     const struct filter_form *form = filter_form(zarr_codec_spec_name(raw));
-    const bool array = filter_between_arrays(raw);
+    const bool array = filter_is_between_arrays(raw);
     struct zr_filter f = {0};
     struct zr_filter_factor factor;
     zarr_status st = ZARR_OK;
     struct zr_conf_text t;
     double quantum = 0;
 
-    ZR_TRY(zr_conf_known(raw, format, form->known, err));
+    ZR_TRY(zr_conf_check_members(raw, format, form->known, err));
     if (filter_read_nothing(raw, form, &f))
         goto write;
     if (!array || form->kind == ZR_FILTER_DELTA || zr_conf_has(raw, form->dtype))
@@ -352,9 +352,9 @@ out:
 }
 
 /* Reads the types that the configuration names. The other types get kind 0. */
-static zarr_status filter_named(const zarr_codec_spec *spec,
-                                const struct filter_form *form, struct zr_filter *f,
-                                zarr_error *err)
+static zarr_status filter_read_types(const zarr_codec_spec *spec,
+                                     const struct filter_form *form, struct zr_filter *f,
+                                     zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
@@ -376,7 +376,7 @@ static zarr_status filter_spell(const zarr_codec_spec *spec, zarr_codec_spelling
                                 zarr_error *err)
 {
     const struct filter_form *form = filter_form(zarr_codec_spec_name(spec));
-    const bool array = filter_between_arrays(spec);
+    const bool array = filter_is_between_arrays(spec);
     const bool big = how->format == 2 && (how->flags & ZARR_SPELLING_BIG_ENDIAN);
     zarr_status st = ZARR_OK;
     struct zr_conf_text t;
@@ -385,7 +385,7 @@ static zarr_status filter_spell(const zarr_codec_spec *spec, zarr_codec_spelling
     *text_bytes = 0;
     if (how->format == 2 ? !array : !(how->flags & ZARR_SPELLING_BETWEEN_ARRAYS))
         return ZARR_OK;
-    ZR_TRY(filter_named(spec, form, &f, err));
+    ZR_TRY(filter_read_types(spec, form, &f, err));
     f.dtype.big = f.dtype.bytes > 1 && big;
     f.astype.big = f.astype.bytes > 1 && big;
     zr_conf_open(&t, text, cap);

@@ -13,7 +13,7 @@ static zarr_status lz4_canonical(const zarr_codec_spec *raw, int format, char *t
     struct zr_conf_text t;
     int64_t acceleration = 1;
 
-    ZR_TRY(zr_conf_known(raw, format, known, err));
+    ZR_TRY(zr_conf_check_members(raw, format, known, err));
     ZR_TRY(zr_conf_encoder_i64(raw, "acceleration", INT32_MIN, INT32_MAX, &acceleration,
                                err));
     zr_conf_open(&t, text, cap);

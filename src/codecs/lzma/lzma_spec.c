@@ -55,7 +55,7 @@ static enum lzma_family lzma_family(int64_t id)
                                                              : LZMA_FAMILY_NONE;
 }
 
-static bool lzma_preset_known(int64_t preset)
+static bool lzma_is_preset(int64_t preset)
 {
     return preset >= 0 && (preset & ~LZMA_EXTREME) <= 9;
 }
@@ -73,7 +73,7 @@ static bool lzma_member_fits(uint32_t i, enum lzma_family family, int64_t v)
 {
     return i < ZR_LZMA_MEMBERS && lzma_members[i].family == family &&
            v >= lzma_members[i].lo && v <= lzma_members[i].hi &&
-           (i != ZR_LZMA_PRESET || lzma_preset_known(v)) &&
+           (i != ZR_LZMA_PRESET || lzma_is_preset(v)) &&
            (i != ZR_LZMA_MF || v <= 4 || v >= 18);
 }
 
@@ -173,7 +173,7 @@ static zarr_status lzma_read_filters(const zarr_codec_spec *raw, int64_t format,
         goto out;
     }
     for (const struct zr_json *v = list->u.children.first; v; v = v->next) {
-        ZR_TRY(lzma_read_filter(v, *n, zr_conf_stored(raw), &f[*n], err));
+        ZR_TRY(lzma_read_filter(v, *n, zr_conf_is_stored(raw), &f[*n], err));
         (*n)++;
     }
     st = lzma_check_filters(f, *n, format, err);
@@ -187,11 +187,11 @@ static zarr_status lzma_read_encoder(const zarr_codec_spec *raw, int64_t format,
                                      struct zr_lzma_filter *f, uint32_t *n,
                                      int64_t *preset, zarr_error *err)
 {
-    const bool free = zr_conf_stored(raw) && format != LZMA_FORMAT_RAW;
+    const bool free = zr_conf_is_stored(raw) && format != LZMA_FORMAT_RAW;
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_conf_encoder_i64(raw, "preset", 0, LZMA_EXTREME | 9, preset, err));
-    if (zr_conf_stored(raw) && !lzma_preset_known(*preset))
+    if (zr_conf_is_stored(raw) && !lzma_is_preset(*preset))
         *preset = -1;
     st = lzma_read_filters(raw, format, f, n, free ? NULL : err);
     if (free && (st != ZARR_OK || *preset >= 0)) {
@@ -199,9 +199,9 @@ static zarr_status lzma_read_encoder(const zarr_codec_spec *raw, int64_t format,
         *n = 0;
     }
     ZR_TRY(st);
-    if (zr_conf_stored(raw) && *n)
+    if (zr_conf_is_stored(raw) && *n)
         *preset = -1;
-    if (*preset >= 0 && !lzma_preset_known(*preset))
+    if (*preset >= 0 && !lzma_is_preset(*preset))
         ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
                        "lzma: preset is %" PRId64
                        ", must be 0 to 9, or 2147483648 more for extreme",
@@ -265,10 +265,10 @@ static zarr_status lzma_canonical(const zarr_codec_spec *raw, int format, char *
     int64_t container = LZMA_FORMAT_XZ, check = -1, preset = -1;
     uint32_t n = 0;
 
-    ZR_TRY(zr_conf_known(raw, format, known, err));
+    ZR_TRY(zr_conf_check_members(raw, format, known, err));
     ZR_TRY(zr_conf_i64(raw, "format", LZMA_FORMAT_XZ, LZMA_FORMAT_RAW, &container, err));
     ZR_TRY(zr_conf_encoder_i64(raw, "check", -1, 10, &check, err));
-    if (zr_conf_stored(raw) && lzma_check_check(check, container, NULL) != ZARR_OK)
+    if (zr_conf_is_stored(raw) && lzma_check_check(check, container, NULL) != ZARR_OK)
         check = -1;
     ZR_TRY(lzma_check_check(check, container, err));
     ZR_TRY(lzma_read_encoder(raw, container, f, &n, &preset, err));

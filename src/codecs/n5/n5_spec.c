@@ -35,7 +35,7 @@ static zarr_status n5_canonical(const zarr_codec_spec *raw, int format, char *te
     zarr_status st = ZARR_OK;
     struct zr_conf_text t;
 
-    ZR_TRY(zr_conf_known(raw, format, known, err));
+    ZR_TRY(zr_conf_check_members(raw, format, known, err));
     ZR_TRY(n5_check_chain(raw, err));
     zr_conf_open(&t, text, cap);
     zr_conf_put_raw(&t, "\"codecs\":");
@@ -50,7 +50,7 @@ static bool n5_takes(const zarr_dtype *dtype)
 {
     struct zr_number n;
 
-    if (!zr_number_of(dtype, &n) || n.parts != 1 || n.bits != 8 * n.bytes)
+    if (!zr_number_from_dtype(dtype, &n) || n.parts != 1 || n.bits != 8 * n.bytes)
         return false;
     return n.kind != ZARR_KIND_FLOAT ||
            (zr_number_is_ieee(&n) && (n.bits == 32 || n.bits == 64));

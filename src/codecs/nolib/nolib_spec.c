@@ -28,7 +28,7 @@ static zarr_status pcodec_canonical(const zarr_codec_spec *raw, int format, char
     int64_t level = 8, order = -1, pages = 262144;
     int mode = 0, delta = 0, paging = 0;
 
-    ZR_TRY(zr_conf_known(raw, format, known, err));
+    ZR_TRY(zr_conf_check_members(raw, format, known, err));
     ZR_TRY(zr_conf_encoder_i64(raw, "level", 0, 12, &level, err));
     ZR_TRY(zr_conf_encoder_word(raw, "mode_spec", modes, &mode, err));
     ZR_TRY(zr_conf_encoder_word(raw, "delta_spec", deltas, &delta, err));
@@ -88,7 +88,7 @@ static zarr_status gdeflate_canonical(const zarr_codec_spec *raw, int format, ch
     struct zr_conf_text t;
     int64_t level = 6;
 
-    ZR_TRY(zr_conf_known(raw, format, known, err));
+    ZR_TRY(zr_conf_check_members(raw, format, known, err));
     ZR_TRY(zr_conf_encoder_i64(raw, "level", 0, 12, &level, err));
     zr_conf_open(&t, text, cap);
     zr_conf_put_i64(&t, "level", level);

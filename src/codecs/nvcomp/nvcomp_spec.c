@@ -93,7 +93,7 @@ static zarr_status nvcomp_canonical(const zarr_codec_spec *raw, int format, char
     int algorithm = 0, again = 0;
     bool header = false;
 
-    ZR_TRY(zr_conf_known(raw, format, known, err));
+    ZR_TRY(zr_conf_check_members(raw, format, known, err));
     ZR_TRY(nvcomp_algorithm(raw, &algorithm, err));
     ZR_TRY(nvcomp_read_options(raw, algorithm, &header, err));
     again = header; /* in a configuration that is canonical already */

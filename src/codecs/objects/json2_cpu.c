@@ -281,8 +281,8 @@ static zarr_status json_read(const struct zr_objects *self, struct zr_values *t,
         for (int32_t d = nest.open; d <= nest.leaf; d++) {
             v = next[d - 1];
             if (v->type != ZR_JSON_ARRAY || zr_json_count(v) != nest.dims[d])
-                return zr_objects_damaged(self, "is not in a list of the chunk's shape",
-                                          i, err);
+                return zr_objects_fail(self, "is not in a list of the chunk's shape", i,
+                                       err);
             next[d - 1] = v->next;
             next[d] = v->u.children.first;
         }

@@ -141,7 +141,7 @@ static zarr_status pack_number_item(const struct zr_objects *self, struct pack_f
     uint32_t kind = 0;
 
     if (!pack_plain(f, &kind, &v))
-        return zr_objects_damaged(self, "ends after the end of the chunk", i, err);
+        return zr_objects_fail(self, "ends after the end of the chunk", i, err);
     return zr_objects_number(self, kind, v, pack_is_text(type) ? "text" : pack_kind(type),
                              i, to, err);
 }
@@ -164,15 +164,15 @@ struct pack_value {
 
 static zarr_status pack_cut(const struct pack_value *r, zarr_error *err)
 {
-    return zr_objects_damaged(r->self, "ends after the end of the chunk", r->i, err);
+    return zr_objects_fail(r->self, "ends after the end of the chunk", r->i, err);
 }
 
 static zarr_status pack_read_text(struct pack_value *r, zarr_vlen *item, zarr_error *err)
 {
     if (!pack_text(r->f, item))
         return pack_cut(r, err);
-    if (!zr_utf8_valid(item->data, (size_t)item->bytes))
-        return zr_objects_damaged(r->self, "is not UTF-8", r->i, err);
+    if (!zr_utf8_is_valid(item->data, (size_t)item->bytes))
+        return zr_objects_fail(r->self, "is not UTF-8", r->i, err);
     return ZARR_OK;
 }
 
@@ -207,7 +207,7 @@ static zarr_status pack_read_node(struct pack_value *r, struct zr_json **out, ui
 
     *n = 0;
     if (type == 0xC1)
-        return zr_objects_damaged(r->self, "is missing or not a value", r->i, err);
+        return zr_objects_fail(r->self, "is missing or not a value", r->i, err);
     if (type == 0xC0) {
         r->f->p++;
         *out = zr_json_new(doc, ZR_JSON_NULL);
@@ -227,7 +227,7 @@ static zarr_status pack_read_node(struct pack_value *r, struct zr_json **out, ui
             ZR_TRY(zr_objects_no_json(r->self, pack_kind(type), r->i, err));
         *out = zr_value_new_number(doc, kind, v);
     }
-    if (!zr_json_ok(doc))
+    if (!zr_json_is_ok(doc))
         st = zr_fail_memory(err, 0);
 out:
     return st;
@@ -264,7 +264,7 @@ static zarr_status pack_check_keys(struct pack_value *r, const zarr_vlen *item,
     zarr_status st = zr_value_parse(&r->t->scratch, item, &is_value, err);
 
     if (st == ZARR_OK && !is_value)
-        st = zr_objects_damaged(r->self, "has a key twice", r->i, err);
+        st = zr_objects_fail(r->self, "has a key twice", r->i, err);
     return st;
 }
 
@@ -314,7 +314,7 @@ static zarr_status pack_item(const struct zr_objects *self, struct zr_values *t,
     zarr_vlen item = {0};
 
     if (type == 0xC1)
-        return zr_objects_damaged(self, "is missing or not a value", i, err);
+        return zr_objects_fail(self, "is missing or not a value", i, err);
     if (self->type.kind)
         return pack_number_item(self, f, i, to, err);
     r.self = self;
@@ -373,8 +373,8 @@ static zarr_status msgpack_read(const struct zr_objects *self, struct zr_values 
     for (uint64_t i = 0; i < self->n; i++) {
         for (int32_t d = nest.open; d <= nest.leaf; d++)
             if (!pack_list(&f, &n) || n != nest.dims[d])
-                return zr_objects_damaged(self, "is not in a list of the chunk's shape",
-                                          i, err);
+                return zr_objects_fail(self, "is not in a list of the chunk's shape", i,
+                                       err);
         ZR_TRY(pack_item(self, t, &f, i, io->dst + i * self->each, err));
         zr_nest_step(&nest);
     }

@@ -67,7 +67,7 @@ static zarr_status fill_element(struct zr_values *t, const char *json, bool resp
     if (respell)
         fill_respell(&t->doc, t->doc.root);
     ZR_TRY(zr_value_text(t, t->doc.root, item, err));
-    if (!zr_json_ok(&t->doc))
+    if (!zr_json_is_ok(&t->doc))
         st = zr_fail_memory(err, item->bytes);
 out:
     return st;

@@ -139,7 +139,7 @@ zarr_status zr_spec_json2(const zarr_codec_spec *spec, struct zr_json2 *out,
                        "json2: encoding \"%.64s\", \"utf-8\" and \"ascii\" are known",
                        encoding ? encoding : "?");
     if (zr_conf_has(spec, "separators") && !json_separators(separators, &out->comma) &&
-        !zr_conf_stored(spec))
+        !zr_conf_is_stored(spec))
         st = zr_conf_refuse(spec, "separators", "two texts, a comma in the first", err);
 out:
     return st;
@@ -154,7 +154,7 @@ static zarr_status json_canonical(const zarr_codec_spec *raw, int format, char *
     struct zr_json2 ignored;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_conf_known(raw, format, json_members, err));
+    ZR_TRY(zr_conf_check_members(raw, format, json_members, err));
     ZR_TRY(zr_spec_json2(raw, &ignored, err));
     st = object_put(raw, as_given ? json_members : json_no_separators, bools, text, cap,
                     text_bytes, err);
@@ -198,8 +198,8 @@ static zarr_status msgpack_canonical(const zarr_codec_spec *raw, int format, cha
     uint64_t zero = 0;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_conf_known(raw, format, msgpack_members, err));
-    if (!zr_conf_stored(raw) || !zr_json_u64(zr_conf_value(raw, "raw"), &zero) || zero)
+    ZR_TRY(zr_conf_check_members(raw, format, msgpack_members, err));
+    if (!zr_conf_is_stored(raw) || !zr_json_u64(zr_conf_value(raw, "raw"), &zero) || zero)
         ZR_TRY(zr_conf_bool(raw, "raw", &bytes, err));
     ZR_TRY(zr_conf_encoder_bool(raw, "use_single_float", &ignored, err));
     ZR_TRY(zr_conf_encoder_bool(raw, "use_bin_type", &ignored, err));
@@ -294,7 +294,7 @@ static zarr_status categorize_canonical(const zarr_codec_spec *raw, int format,
     struct zr_categorize ignored;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_conf_known(raw, format, known, err));
+    ZR_TRY(zr_conf_check_members(raw, format, known, err));
     ZR_TRY(zr_spec_categorize(raw, &ignored, err));
     if (!dtype)
         return zr_fail(err, ZARR_ERR_INVALID,

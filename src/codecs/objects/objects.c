@@ -52,8 +52,8 @@ void zr_objects_close(void *self)
         zr_free(((struct zr_objects *)self)->alloc, self);
 }
 
-zarr_status zr_objects_damaged(const struct zr_objects *self, const char *what,
-                               uint64_t i, zarr_error *err)
+zarr_status zr_objects_fail(const struct zr_objects *self, const char *what, uint64_t i,
+                            zarr_error *err)
 {
     return zr_fail(err, ZARR_ERR_CORRUPT, "%s: element %" PRIu64 " %s", self->codec, i,
                    what);
@@ -84,7 +84,7 @@ zarr_status zr_objects_wrong_shape(const struct zr_objects *self, zarr_error *er
 }
 
 /* Whether it is NumPy's name of objects or of text. Every element is text then. */
-static bool objects_known_type(const char *s, size_t n)
+static bool objects_is_known_type(const char *s, size_t n)
 {
     if (n && strchr("<>|=", s[0])) {
         s++;
@@ -114,7 +114,7 @@ zarr_status zr_objects_type(const struct zr_objects *self, const char *s, size_t
                        "%s: the chunk's elements are of type \"%.*s\", the array's of "
                        "\"%s\"",
                        self->codec, (int)ZR_MIN(n, (size_t)32), s, name);
-    if (objects_known_type(s, n))
+    if (objects_is_known_type(s, n))
         return ZARR_OK;
     return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                    "%s: the chunk's elements are of type \"%.*s\", only text of any "
@@ -287,7 +287,7 @@ static zarr_status objects_check(const struct zr_objects *self, const uint8_t *i
                            "%s: element %" PRIu64 " of %" PRIu64 " bytes%s", self->codec,
                            i, item.bytes,
                            item.data ? ", at most 2^32 - 1 are possible" : " at NULL");
-        if (item.bytes && !zr_utf8_valid(item.data, (size_t)item.bytes))
+        if (item.bytes && !zr_utf8_is_valid(item.data, (size_t)item.bytes))
             return zr_fail(err, ZARR_ERR_INVALID, "%s: element %" PRIu64 " is not UTF-8",
                            self->codec, i);
     }

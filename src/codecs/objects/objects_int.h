@@ -58,8 +58,8 @@ uint64_t zr_objects_size_hint(void *self, const zarr_codec_job *job, int encode)
     }
 
 /* Returns CORRUPT with the text "<codec>: element <i> <what>". */
-zarr_status zr_objects_damaged(const struct zr_objects *self, const char *what,
-                               uint64_t i, zarr_error *err);
+zarr_status zr_objects_fail(const struct zr_objects *self, const char *what, uint64_t i,
+                            zarr_error *err);
 /* Returns UNSUPPORTED with the text "<codec>: element <i> is or has <what>, ...". */
 zarr_status zr_objects_no_json(const struct zr_objects *self, const char *what,
                                uint64_t i, zarr_error *err);

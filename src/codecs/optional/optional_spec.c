@@ -36,7 +36,7 @@ static zarr_status optional_canonical(const zarr_codec_spec *raw, int format, ch
     zarr_status st = ZARR_OK;
     struct zr_conf_text t;
 
-    ZR_TRY(zr_conf_known(raw, format, known, err));
+    ZR_TRY(zr_conf_check_members(raw, format, known, err));
     ZR_TRY(optional_chain(raw, "mask_codecs", &mask, err));
     ZR_TRY(optional_chain(raw, "data_codecs", &data, err));
     zr_conf_open(&t, text, cap);

@@ -42,7 +42,7 @@ static zarr_status packbits_canonical(const zarr_codec_spec *raw, int format, ch
     int64_t first = -1, last = -1;
     int padding = 0;
 
-    ZR_TRY(zr_conf_known(raw, format, known, err));
+    ZR_TRY(zr_conf_check_members(raw, format, known, err));
     ZR_TRY(zr_conf_word(raw, "padding_encoding", packbits_paddings, &padding, err));
     ZR_TRY(packbits_bit(raw, "first_bit", "start_bit", &first, err));
     ZR_TRY(packbits_bit(raw, "last_bit", "end_bit", &last, err));

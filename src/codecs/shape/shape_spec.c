@@ -70,7 +70,7 @@ static zarr_status reshape_canonical(const zarr_codec_spec *raw, int format, cha
     zarr_status st = ZARR_OK;
     struct zr_conf_text t;
 
-    ZR_TRY(zr_conf_known(raw, format, known, err));
+    ZR_TRY(zr_conf_check_members(raw, format, known, err));
     ZR_TRY(shape_check(zr_conf_value(raw, "shape"), err));
     zr_conf_open(&t, text, cap);
     zr_conf_put_json(&t, raw, "shape");

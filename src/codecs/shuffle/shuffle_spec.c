@@ -10,7 +10,7 @@
 
 static int shuffle_incomplete(const zarr_codec_spec *s)
 {
-    return (s->v3 || zr_conf_nczarr(s)) && !zr_conf_has(s, "elementsize");
+    return (s->v3 || zr_conf_is_nczarr(s)) && !zr_conf_has(s, "elementsize");
 }
 
 static zarr_status shuffle_canonical(const zarr_codec_spec *raw, int format, char *text,
@@ -22,16 +22,16 @@ static zarr_status shuffle_canonical(const zarr_codec_spec *raw, int format, cha
     int64_t elementsize = 4;
     bool complete = !shuffle_incomplete(raw);
 
-    ZR_TRY(zr_conf_known(raw, format, known, err));
+    ZR_TRY(zr_conf_check_members(raw, format, known, err));
     ZR_TRY(zr_conf_i64(raw, "elementsize", 0, INT32_MAX, &elementsize, err));
-    if (elementsize == 0 && !zr_conf_stored(raw)) {
+    if (elementsize == 0 && !zr_conf_is_stored(raw)) {
         st = zr_fail(err, ZARR_ERR_UNSUPPORTED,
                      "shuffle: elementsize 0: NCZarr and numcodecs give it different "
                      "meanings (the data type's size, or 1)");
         goto out;
     }
     if (elementsize == 0) {
-        complete = complete && !zr_conf_nczarr(raw);
+        complete = complete && !zr_conf_is_nczarr(raw);
         elementsize = 1;
     }
     zr_conf_open(&t, text, cap);

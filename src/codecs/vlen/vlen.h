@@ -19,7 +19,7 @@ struct zr_ragged {
     const zarr_dtype *item;
     struct zr_order stored;
 };
-zarr_status zr_spec_ragged(const zarr_codec_spec *spec, struct zr_ragged *out,
-                           zarr_error *err);
+zarr_status zr_spec_read_ragged(const zarr_codec_spec *spec, struct zr_ragged *out,
+                                zarr_error *err);
 
 #endif

@@ -6,8 +6,8 @@
  */
 #include "codecs/vlen/vlen.h"
 
-zarr_status zr_spec_ragged(const zarr_codec_spec *spec, struct zr_ragged *out,
-                           zarr_error *err)
+zarr_status zr_spec_read_ragged(const zarr_codec_spec *spec, struct zr_ragged *out,
+                                zarr_error *err)
 {
     const char *text = zarr_codec_spec_text(spec, "dtype");
     uint32_t order = ZARR_ORDER_NATIVE;
@@ -37,8 +37,8 @@ static zarr_status ragged_canonical(const zarr_codec_spec *raw, int format, char
     zarr_status st = ZARR_OK;
     struct zr_conf_text t;
 
-    ZR_TRY(zr_conf_known(raw, format, known, err));
-    ZR_TRY(zr_spec_ragged(raw, &ignored, err));
+    ZR_TRY(zr_conf_check_members(raw, format, known, err));
+    ZR_TRY(zr_spec_read_ragged(raw, &ignored, err));
     zr_conf_open(&t, text, cap);
     zr_conf_put_json(&t, raw, "dtype");
     st = zr_conf_end(&t, text_bytes, err);
@@ -54,7 +54,7 @@ static zarr_status ragged_resolve(const zarr_codec_spec *spec, const zarr_chunk_
     zarr_status st = ZARR_OK;
 
     ZR_UNUSED(fill_out);
-    ZR_TRY(zr_spec_ragged(spec, &ragged, err));
+    ZR_TRY(zr_spec_read_ragged(spec, &ragged, err));
     if (!item || !zarr_dtype_equal(item, ragged.item))
         return zr_spec_refuse_dtype(spec, in->dtype, "lists of its dtype", err);
     if (in->n_bytes / sizeof(zarr_vlen) > UINT32_MAX)

@@ -64,7 +64,7 @@ static zarr_status vlen_bind(void **out, const zarr_codec_spec *spec,
     self->text = zarr_dtype_kind(to->decoded->dtype) == ZARR_KIND_STRING;
     self->each = 1;
     if (zarr_dtype_kind(to->decoded->dtype) == ZARR_KIND_VARRAY) {
-        ZR_TRY(zr_spec_ragged(spec, &self->list, err));
+        ZR_TRY(zr_spec_read_ragged(spec, &self->list, err));
         self->each = zarr_dtype_item_bytes(self->list.item);
         self->converts = zr_dtype_is_padded(self->list.item) ||
                          zr_dtype_is_swapped(self->list.item, &self->list.stored);
@@ -82,8 +82,8 @@ static void vlen_close(void *self)
         zr_free(((struct vlen_self *)self)->alloc, self);
 }
 
-static zarr_status vlen_damaged(const struct vlen_self *self, const char *what,
-                                uint64_t i, zarr_error *err)
+static zarr_status vlen_fail(const struct vlen_self *self, const char *what, uint64_t i,
+                             zarr_error *err)
 {
     return zr_fail(err, ZARR_ERR_CORRUPT, "%s: element %" PRIu64 " %s", self->codec, i,
                    what);
@@ -145,16 +145,16 @@ static zarr_status vlen_decode_one(void *self_ptr, const struct zr_host_job *io,
         zarr_vlen item = {0};
 
         if (end - p < VLEN_WORD)
-            return vlen_damaged(self, "is missing: the chunk is short", i, err);
+            return vlen_fail(self, "is missing: the chunk is short", i, err);
         item.bytes = zr_load_le32(p);
         p += VLEN_WORD;
         if (item.bytes > (uint64_t)(end - p))
-            return vlen_damaged(self, "ends after the end of the chunk", i, err);
+            return vlen_fail(self, "ends after the end of the chunk", i, err);
         item.data = p;
-        if (self->text && !zr_utf8_valid((const char *)p, (size_t)item.bytes))
-            return vlen_damaged(self, "is not UTF-8", i, err);
+        if (self->text && !zr_utf8_is_valid((const char *)p, (size_t)item.bytes))
+            return vlen_fail(self, "is not UTF-8", i, err);
         if (item.bytes % self->each)
-            return vlen_damaged(self, "is not a whole number of items", i, err);
+            return vlen_fail(self, "is not a whole number of items", i, err);
         if (converted)
             vlen_to_memory(self, &item, converted + (p - io->src));
         p += item.bytes;
@@ -199,7 +199,7 @@ static zarr_status vlen_check(const struct vlen_self *self, const zarr_vlen *ite
                        "%s: element %" PRIu64 " of %" PRIu64 " bytes%s", self->codec, i,
                        item->bytes,
                        item->data ? ", at most 2^32 - 1 are possible" : " at NULL");
-    if (self->text && item->bytes && !zr_utf8_valid(item->data, (size_t)item->bytes))
+    if (self->text && item->bytes && !zr_utf8_is_valid(item->data, (size_t)item->bytes))
         return zr_fail(err, ZARR_ERR_INVALID, "%s: element %" PRIu64 " is not UTF-8",
                        self->codec, i);
     if (item->bytes % self->each)

@@ -55,7 +55,7 @@ static zarr_status vidx_bind(void **out, const zarr_codec_spec *spec,
     self->most = data.n_bytes;
     self->wide = zarr_dtype_item_bytes(index.dtype) == 8;
     ZR_TRY(zarr_codec_runner_open(&self->index, spec, "index_codecs", &index, err));
-    self->lossy = zr_runner_lossy(self->index);
+    self->lossy = zr_runner_is_lossy(self->index);
     ZR_TRY(zarr_codec_runner_open(&self->data, spec, "data_codecs", &data, err));
     *out = self; /* moved */
     self = NULL;
@@ -119,7 +119,7 @@ static zarr_status vidx_items(const struct vidx_self *self, const uint8_t *index
                            " to %" PRIu64 " of %" PRIu64,
                            i, at, end, data->bytes);
         if (self->text && item.bytes &&
-            !zr_utf8_valid((const char *)item.data, (size_t)item.bytes))
+            !zr_utf8_is_valid((const char *)item.data, (size_t)item.bytes))
             return zr_fail(err, ZARR_ERR_CORRUPT, "zarrs.vlen: element %zu is not UTF-8",
                            i);
         memcpy(to + i * sizeof item, &item, sizeof item);
@@ -222,7 +222,7 @@ static zarr_status vidx_gather(const struct vidx_self *self, const struct zr_hos
                            item.data || !item.bytes
                                ? ": the chunk has more than its index can address"
                                : " at NULL");
-        if (self->text && item.bytes && !zr_utf8_valid(item.data, (size_t)item.bytes))
+        if (self->text && item.bytes && !zr_utf8_is_valid(item.data, (size_t)item.bytes))
             return zr_fail(err, ZARR_ERR_INVALID, "zarrs.vlen: element %zu is not UTF-8",
                            i);
     }

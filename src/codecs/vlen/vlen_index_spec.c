@@ -35,7 +35,7 @@ static zarr_status vidx_canonical(const zarr_codec_spec *raw, int format, char *
     zarr_status st = ZARR_OK;
     struct zr_conf_text t;
 
-    ZR_TRY(zr_conf_known(raw, format, known, err));
+    ZR_TRY(zr_conf_check_members(raw, format, known, err));
     ZR_TRY(vidx_chain(raw, "index_codecs", err));
     ZR_TRY(vidx_chain(raw, "data_codecs", err));
     ZR_TRY(zr_conf_word(raw, "index_data_type", vidx_types, &type, err));

@@ -135,7 +135,7 @@ static bool zfp_same_size(const zfp_field *a, const zfp_field *b)
     return a->nx == b->nx && a->ny == b->ny && a->nz == b->nz && a->nw == b->nw;
 }
 
-static uint64_t zfp_blocks_of(const zfp_field *f)
+static uint64_t zfp_count_blocks(const zfp_field *f)
 {
     const uint64_t size[] = {f->nx, ZR_MAX(f->ny, (size_t)1), ZR_MAX(f->nz, (size_t)1),
                              ZR_MAX(f->nw, (size_t)1)};
@@ -161,7 +161,8 @@ static bool zfp_set_mode(zfp_stream *s, const struct zr_zfp *z, const zfp_field 
     }
 }
 
-static zarr_status zfp_stream_of(struct zfp_thread *t, zfp_stream **out, zarr_error *err)
+static zarr_status zfp_thread_stream(struct zfp_thread *t, zfp_stream **out,
+                                     zarr_error *err)
 {
     if (!t->stream)
         t->stream = zfp_stream_open(NULL);
@@ -277,7 +278,7 @@ static zarr_status zfp_copy_in(struct zfp_thread *t, const struct zfp_self *self
 {
     const uint64_t most = zfp_stream_maximum_size(s, f);
     const uint64_t src_bits = (uint64_t)io->src_bytes * 8;
-    const uint64_t n_blocks = zfp_blocks_of(f);
+    const uint64_t n_blocks = zfp_count_blocks(f);
     uint64_t room = 0, least = 0;
     zarr_status st = ZARR_OK;
 
@@ -331,7 +332,7 @@ static zarr_status zfp_decode_field(const struct zfp_self *self, struct zfp_thre
 
     if (!io->src_bytes)
         return zr_fail(err, ZARR_ERR_CORRUPT, "%s: the chunk is empty", self->codec);
-    ZR_TRY(zfp_stream_of(t, &s, err));
+    ZR_TRY(zfp_thread_stream(t, &s, err));
     if (self->z.header) {
         const zfp_field asked = *f;
 
@@ -426,9 +427,9 @@ static zarr_status zfp_strided_one(void *places, const struct zr_host_job *io,
     return st;
 }
 
-static zarr_status zfp_strided(void *self, zarr_codec_job *job,
-                               const zarr_codec_strided *to, zarr_codec_exec *exec,
-                               zarr_error *err)
+static zarr_status zfp_decode_strided(void *self, zarr_codec_job *job,
+                                      const zarr_codec_strided *to, zarr_codec_exec *exec,
+                                      zarr_error *err)
 {
     struct zfp_places p = {.self = self};
     zarr_codec_job in = {.src = job->src, .dst = to->first};
@@ -488,7 +489,7 @@ static zarr_status zfp_encode_one(void *self_ptr, const struct zr_host_job *io,
 
     if (io->src_bytes != (size_t)self->z.n_items * self->z.item_bytes)
         return zr_internal(err);
-    ZR_TRY(zfp_stream_of(t, &s, err));
+    ZR_TRY(zfp_thread_stream(t, &s, err));
     ZR_TRY(zfp_items(t, self, io, &items, err));
     zfp_field_set(&f, &self->z, items);
     if (!zfp_set_mode(s, &self->z, &f)) {
@@ -544,7 +545,7 @@ static zarr_status zfp_encode(void *self, zarr_codec_job *jobs, uint64_t n,
         .codec = name, .impl = "cpu.libzfp", .in_kinds = ZR_HOST_KINDS,                  \
         .out_kinds = ZR_HOST_KINDS, .bind = zfp_bind, .thread_open = zfp_thread_open,    \
         .thread_close = zfp_thread_close, .encode = zfp_encode, .decode = zfp_decode,    \
-        .close = zfp_close, .strided = zfp_strided,                                      \
+        .close = zfp_close, .strided = zfp_decode_strided,                               \
     }
 const zarr_codec_impl_vtable zr_cpu_zfp = ZFP_VTABLE("zfp");
 const zarr_codec_impl_vtable zr_cpu_zfpy = ZFP_VTABLE("zfpy");

@@ -97,7 +97,7 @@ static zarr_status zfp_canonical(const zarr_codec_spec *raw, int format, char *t
     }
     ZR_TRY(zr_conf_word(raw, "mode", zfp_modes + 1, &mode, err));
     mode++;
-    ZR_TRY(zr_conf_known(raw, format, known[mode], err));
+    ZR_TRY(zr_conf_check_members(raw, format, known[mode], err));
     zr_conf_open(&t, text, cap);
     zr_conf_put_word(&t, "mode", zfp_modes[mode]);
     if (mode == ZR_ZFP_EXPERT) {
@@ -126,7 +126,7 @@ static zarr_status zfpy_number(const zarr_codec_spec *raw, const char *member,
 
     if (zr_conf_has(raw, member) &&
         (zarr_codec_spec_f64(raw, member, &v) != 0 || !isfinite(v))) {
-        if (!zr_conf_stored(raw))
+        if (!zr_conf_is_stored(raw))
             return zr_conf_refuse(raw, member, "a finite number", err);
         v = -1; /* the header of a chunk tells what decoding needs */
     }
@@ -149,10 +149,10 @@ static zarr_status zfpy_canonical(const zarr_codec_spec *raw, int format, char *
     int64_t mode = ZR_ZFP_ACCURACY;
     double rate = 0;
 
-    ZR_TRY(zr_conf_known(raw, format, known, err));
+    ZR_TRY(zr_conf_check_members(raw, format, known, err));
     ZR_TRY(
         zr_conf_encoder_i64(raw, "mode", ZR_ZFP_EXPERT, ZR_ZFP_REVERSIBLE, &mode, err));
-    if (zr_conf_stored(raw) && mode == ZR_ZFP_RATE &&
+    if (zr_conf_is_stored(raw) && mode == ZR_ZFP_RATE &&
         zarr_codec_spec_f64(raw, "rate", &rate) == 0 &&
         rate > ZFP_MAX_BITS_OF_BLOCK / 4.0)
         mode = ZR_ZFP_REVERSIBLE; /* a rate that blocks of no rank can have */
@@ -179,8 +179,8 @@ static bool zfp_gets_bits(const zarr_codec_spec *spec, const zarr_dtype *dtype)
            ((bits == 32 && input.keepbits < 23) || (bits == 64 && input.keepbits < 52));
 }
 
-static zarr_status zfp_scalar_of(const zarr_codec_spec *spec, const zarr_dtype *dtype,
-                                 struct zr_zfp *z, zarr_error *err)
+static zarr_status zfp_choose_scalar(const zarr_codec_spec *spec, const zarr_dtype *dtype,
+                                     struct zr_zfp *z, zarr_error *err)
 {
     const uint32_t kind = zarr_dtype_kind(dtype);
     const uint64_t bits = zarr_dtype_component_bits(dtype);
@@ -195,7 +195,7 @@ static zarr_status zfp_scalar_of(const zarr_codec_spec *spec, const zarr_dtype *
         z->scalar = ZR_ZFP_DOUBLE;
     } else if (kind == ZARR_KIND_FLOAT && bits == 32) {
         z->scalar = ZR_ZFP_FLOAT;
-    } else if (!z->header && kind == ZARR_KIND_FLOAT && zr_number_of(dtype, &n) &&
+    } else if (!z->header && kind == ZARR_KIND_FLOAT && zr_number_from_dtype(dtype, &n) &&
                n.bits < 32) {
         z->scalar = ZR_ZFP_FLOAT;
         z->real = n;
@@ -224,7 +224,7 @@ static zarr_status zfp_shape(const zarr_codec_spec *spec, const zarr_chunk_spec 
     const int32_t ndim = array->ndim;
     const bool no_rank = ndim > 4 || ndim == 0;
     const bool flat = z->header && ((zr_spec_input_flags(spec) & ZARR_INPUT_FLAT) ||
-                                    (no_rank && zr_conf_stored(spec)));
+                                    (no_rank && zr_conf_is_stored(spec)));
 
     if (!flat && (ndim > 4 || (z->header && ndim == 0)))
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
@@ -325,14 +325,14 @@ zarr_status zr_spec_zfp(const zarr_codec_spec *spec, const zarr_chunk_spec *arra
                          .minexp = ZFP_MIN_EXPONENT,
                          .header =
                              zr_streq(zarr_codec_spec_name(spec), zr_spec_zfpy.name)};
-    ZR_TRY(zfp_scalar_of(spec, array->dtype, z, err));
+    ZR_TRY(zfp_choose_scalar(spec, array->dtype, z, err));
     ZR_TRY(zfp_shape(spec, array, z, err));
     zfp_read_mode(spec, z);
     if (z->mode == ZR_ZFP_EXPERT && !z->header)
         zfp_expert_numbers(spec, z);
     if (z->mode == ZR_ZFP_PRECISION && z->number >= 1 && z->number < ZFP_MAX_PLANES)
         z->maxprec = (uint32_t)z->number;
-    if (z->mode == ZR_ZFP_RATE && z->header && zr_conf_stored(spec))
+    if (z->mode == ZR_ZFP_RATE && z->header && zr_conf_is_stored(spec))
         zfp_clamp_rate(z);
     if (z->mode == ZR_ZFP_RATE)
         z->minbits = z->maxbits = zfp_rate_bits(z);
@@ -366,7 +366,7 @@ uint64_t zr_zfp_block_bits(const struct zr_zfp *z)
 }
 
 /* The most bytes that a stream can have, in whole words. */
-static bool zfp_most(const struct zr_zfp *z, uint64_t *bytes)
+static bool zfp_find_most(const struct zr_zfp *z, uint64_t *bytes)
 {
     uint64_t bits = 0;
 
@@ -421,8 +421,8 @@ static zarr_status zfp_resolve(const zarr_codec_spec *spec, const zarr_chunk_spe
     flat = z.header ? zfp_flat(&other) : other;
     out->exact = 0;
     out->item_bytes_hint = 1;
-    if (!zfp_most(&z, &out->n_bytes) || !zfp_most(&other, &bytes) ||
-        !zfp_most(&flat, &flat_bytes))
+    if (!zfp_find_most(&z, &out->n_bytes) || !zfp_find_most(&other, &bytes) ||
+        !zfp_find_most(&flat, &flat_bytes))
         st = zr_fail(err, ZARR_ERR_LIMIT, "%s: a chunk of %" PRIu64 " bytes is too large",
                      zarr_codec_spec_name(spec), in->n_bytes);
     out->n_bytes = ZR_MAX(out->n_bytes, ZR_MAX(bytes, flat_bytes));

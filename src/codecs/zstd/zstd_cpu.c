@@ -279,7 +279,7 @@ static void zstd_piece_put(struct zstd_pieces *p, uint8_t *piece, size_t bytes)
     }
 }
 
-static zarr_status zstd_stream_failed(size_t got, zarr_error *err)
+static zarr_status zstd_fail_stream(size_t got, zarr_error *err)
 {
     if (ZSTD_getErrorCode(got) == ZSTD_error_memory_allocation)
         return zr_fail_memory(err, 0);
@@ -295,7 +295,7 @@ static zarr_status zstd_stream(ZSTD_DCtx *dctx, ZSTD_outBuffer *out, ZSTD_inBuff
         const size_t got = ZSTD_decompressStream(dctx, out, in);
 
         if (ZSTD_isError(got))
-            return zstd_stream_failed(got, err);
+            return zstd_fail_stream(got, err);
         if (out->pos == before && in->pos == from)
             break;
     }
@@ -345,9 +345,9 @@ out:
     return st;
 }
 
-static zarr_status zstd_strided(void *self, zarr_codec_job *job,
-                                const zarr_codec_strided *to, zarr_codec_exec *exec,
-                                zarr_error *err)
+static zarr_status zstd_decode_strided(void *self, zarr_codec_job *job,
+                                       const zarr_codec_strided *to,
+                                       zarr_codec_exec *exec, zarr_error *err)
 {
     zarr_codec_job in = {.src = job->src, .dst = to->first};
     struct zstd_pieces p;
@@ -434,6 +434,6 @@ const zarr_codec_impl_vtable zr_cpu_zstd = {
     .decode = zstd_decode,
     .close = zstd_close,
     .size_hint = zstd_size_hint,
-    .strided = zstd_strided,
+    .strided = zstd_decode_strided,
     .strided_least = PIECES_LEAST,
 };

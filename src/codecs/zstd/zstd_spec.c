@@ -15,7 +15,7 @@ static zarr_status zstd_canonical(const zarr_codec_spec *raw, int format, char *
     int64_t level = 0;
     int checksum = 0;
 
-    ZR_TRY(zr_conf_known(raw, format, known, err));
+    ZR_TRY(zr_conf_check_members(raw, format, known, err));
     ZR_TRY(zr_conf_encoder_i64(raw, "level", -131072, 22, &level, err));
     ZR_TRY(zr_conf_encoder_bool(raw, "checksum", &checksum, err));
     zr_conf_open(&t, text, cap);

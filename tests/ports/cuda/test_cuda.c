@@ -58,7 +58,7 @@ static void leave(void)
 static void read_all(zarr_array *a, const struct kind *k, const zarr_memory *mem)
 {
     const uint64_t bytes = N * item_bytes(k);
-    zarr_tensor t = tensor_of(mem);
+    zarr_tensor t = whole_tensor(mem);
 
     memset(got, 0x77, sizeof got);
     put(mem, got, bytes);
@@ -73,7 +73,7 @@ static void read_part(zarr_array *a, const struct kind *k, const zarr_memory *me
     static const uint64_t shape[2] = {50, 33};
     const uint64_t bytes = PART * item_bytes(k);
     zarr_selection *sel = NULL;
-    zarr_tensor t = tensor_of(mem), host;
+    zarr_tensor t = whole_tensor(mem), host;
 
     OK(zarr_selection_parse(&sel, 2, zarr_array_shape(a), "3:53, 10:109:3", &err));
     t.shape = shape;
@@ -88,7 +88,7 @@ static void read_part(zarr_array *a, const struct kind *k, const zarr_memory *me
 static void write_all(zarr_array *a, const struct kind *k, const zarr_memory *mem)
 {
     const uint64_t bytes = N * item_bytes(k);
-    zarr_tensor t = tensor_of(mem);
+    zarr_tensor t = whole_tensor(mem);
 
     for (uint64_t i = 0; i < bytes / 2 && !is_lossy(k);
          i++) /* other elements than those stored */
@@ -106,14 +106,14 @@ static void write_part(zarr_array *a, const struct kind *k, const zarr_memory *m
     static const uint64_t shape[2] = {50, 33};
     const uint64_t bytes = N * item_bytes(k), part = PART * item_bytes(k);
     zarr_selection *sel = NULL;
-    zarr_tensor t = tensor_of(mem), host;
+    zarr_tensor t = whole_tensor(mem), host;
 
     OK(zarr_selection_parse(&sel, 2, zarr_array_shape(a), "3:53, 10:109:3", &err));
     memset(got, 1, sizeof got);
     put(mem, got, part);
     t.shape = shape;
     OK(zarr_array_write(a, sel, &t, NULL, &err));
-    zarr_tensor_host(&host, NULL, got, sizeof got, 2, tensor_of(mem).shape);
+    zarr_tensor_host(&host, NULL, got, sizeof got, 2, whole_tensor(mem).shape);
     OK(zarr_array_read(a, NULL, &host, NULL, &err));
     for (uint64_t i = 0; i < N; i++) {
         const uint64_t row = i / COLS, col = i % COLS;
@@ -132,7 +132,7 @@ static void write_part(zarr_array *a, const struct kind *k, const zarr_memory *m
 static void write_fill(zarr_array *a, const struct kind *k, const zarr_memory *mem)
 {
     const uint64_t bytes = N * item_bytes(k);
-    zarr_tensor t = tensor_of(mem);
+    zarr_tensor t = whole_tensor(mem);
     uint64_t n = sizeof got;
     char key[64];
 
@@ -199,7 +199,7 @@ static void test_small_chunks(void **state)
         OK(zarr_array_create(&a, store, "small", &spec, NULL, &err));
         OK(zarr_memory_alloc(&mem, ctx, ZARR_DEVICE_CUDA, 0, sizeof from, &err));
         put(&mem, (uint8_t *)from, sizeof from);
-        t = tensor_of(&mem);
+        t = whole_tensor(&mem);
         t.shape = tensor_shape;
         OK(zarr_array_write(a, NULL, &t, NULL, &err));
         memset(to, 0, sizeof to);
@@ -228,7 +228,7 @@ static void test_many(void **state)
     (void)state;
     for (int i = 0; i < MANY; i++) {
         OK(zarr_memory_alloc(&mem[i], ctx, ZARR_DEVICE_CUDA, 0, bytes, &err));
-        t[i] = tensor_of(&mem[i]);
+        t[i] = whole_tensor(&mem[i]);
         OK(zarr_array_read_submit(&request[i], a, NULL, &t[i], NULL, &err));
     }
     for (int i = 0; i < MANY; i++) {
@@ -254,7 +254,7 @@ static void check_order(void *stream)
 
     OK(zarr_memory_alloc(&mem, ctx, ZARR_DEVICE_CUDA, 0, bytes, &err));
     OK(zarr_memory_alloc(&pinned, ctx, ZARR_DEVICE_CUDA_HOST, 0, bytes, &err));
-    t = tensor_of(&mem);
+    t = whole_tensor(&mem);
     opts.stream = stream;
     assert_int_equal(
         DRIVER(fill_fn, "cuMemsetD8Async")(address(&mem), 0x55, bytes, stream), 0);
@@ -278,7 +278,7 @@ static void check_order(void *stream)
     assert_int_equal(
         DRIVER(copy_fn, "cuMemcpyAsync")(address(&pinned), address(&mem), bytes, stream),
         0);
-    t = tensor_of(&pinned);
+    t = whole_tensor(&pinned);
     OK(zarr_array_write(a, NULL, &t, &opts, &err));
     memset(got, 0, sizeof got);
     OK(zarr_array_read(a, NULL, &host, NULL, &err));
@@ -313,7 +313,7 @@ static void test_capture(void **state)
 
     (void)state;
     OK(zarr_memory_alloc(&mem, ctx, ZARR_DEVICE_CUDA, 0, bytes, &err));
-    t = tensor_of(&mem);
+    t = whole_tensor(&mem);
     enter();
     assert_int_equal(DRIVER(stream_open_fn, "cuStreamCreate")(&stream, 1), 0);
     assert_int_equal(DRIVER(capture_fn, "cuStreamBeginCapture_v2")(stream, 2), 0);
@@ -345,7 +345,7 @@ static void test_capture_elsewhere(void **state)
     assert_int_equal(DRIVER(capture_fn, "cuStreamBeginCapture_v2")(stream, 0), 0);
     OK(zarr_memory_alloc(&mem, ctx, ZARR_DEVICE_CUDA, 0, bytes, &err));
     OK(zarr_memory_alloc(&pinned, ctx, ZARR_DEVICE_CUDA_HOST, 0, bytes, &err));
-    t = tensor_of(&mem);
+    t = whole_tensor(&mem);
     OK(zarr_array_read(a, NULL, &t, NULL, &err));
     fetch(got, &mem, bytes);
     assert_memory_equal(got, elements, bytes);
@@ -378,7 +378,7 @@ static void test_context_stays(void **state)
     (void)state;
     assert_null(current());
     OK(zarr_memory_alloc(&mem, ctx, ZARR_DEVICE_CUDA, 0, sizeof elements, &err));
-    t = tensor_of(&mem);
+    t = whole_tensor(&mem);
     OK(zarr_array_read(a, NULL, &t, NULL, &err));
     assert_null(current());
     enter();
@@ -451,7 +451,7 @@ static void test_second_device(void **state)
     }
     OK(zarr_memory_alloc(&first, ctx, ZARR_DEVICE_CUDA, 0, bytes, &err));
     OK(zarr_memory_alloc(&second, ctx, ZARR_DEVICE_CUDA, 1, bytes, &err));
-    t = tensor_of(&second);
+    t = whole_tensor(&second);
     OK(zarr_array_read(a, NULL, &t, NULL, &err));
     OK(zarr_memory_copy(ctx, &first, &second, bytes, &err));
     fetch(got, &first, bytes);
@@ -600,7 +600,7 @@ static void damage_chunk(const struct kind *k, const char *key)
     OK(zarr_memory_alloc(&mem, ctx, ZARR_DEVICE_CUDA, 0, bytes, &err));
     OK(zarr_store_get(store, key, 0, data, &n, NULL, &err));
     for (uint64_t at = 0; at < n; at += at < 64 ? 1 : 97) {
-        zarr_tensor t = tensor_of(&mem), host;
+        zarr_tensor t = whole_tensor(&mem), host;
         zarr_status st;
 
         data[at] ^= 0x55;

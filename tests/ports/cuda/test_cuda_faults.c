@@ -52,7 +52,7 @@ static zarr_status read_and_write_after(zarr_array *a, const zarr_memory *mem,
                                         void *stream)
 {
     zarr_io_options opts = ZARR_IO_OPTIONS_INIT;
-    zarr_tensor t = tensor_of(mem);
+    zarr_tensor t = whole_tensor(mem);
     zarr_status st;
 
     opts.stream = stream;
@@ -308,7 +308,7 @@ static int part_fork(void)
     begin_context(NULL, NULL);
     a = make_array(kind, elements);
     OK(zarr_memory_alloc(&mem, ctx, ZARR_DEVICE_CUDA, 0, N * item_bytes(kind), &err));
-    t = tensor_of(&mem);
+    t = whole_tensor(&mem);
     EXPECT(zarr_array_read(a, NULL, &t, NULL, &err) == ZARR_OK);
     child = fork();
     if (child == 0) {
@@ -356,7 +356,7 @@ static int part_exit(void)
     begin_context(NULL, NULL);
     a = make_array(&kinds[6], elements);
     OK(zarr_memory_alloc(&mem, ctx, ZARR_DEVICE_CUDA, 0, sizeof elements, &err));
-    t = tensor_of(&mem);
+    t = whole_tensor(&mem);
     EXPECT(zarr_array_read_submit(&request, a, NULL, &t, NULL, &err) == ZARR_OK);
     EXPECT(zarr_request_wait(request, ZARR_WAIT_FOREVER, NULL, &err) == ZARR_OK);
     zarr_request_free(request);

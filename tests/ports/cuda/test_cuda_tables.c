@@ -95,7 +95,7 @@ static zarr_memory block_on(int32_t device)
     return mem;
 }
 
-static zarr_memory part_of(const zarr_memory *mem, uint64_t at, uint64_t bytes)
+static zarr_memory slice_memory(const zarr_memory *mem, uint64_t at, uint64_t bytes)
 {
     zarr_memory part = *mem;
 
@@ -141,8 +141,8 @@ static void failed_batch_leaves_no_work(void **state)
                       back = {.handle = got, .bytes = BLOCK};
     zarr_memory src = block_on(0), dst = block_on(0), scratch = block_on(0);
     zarr_codec_job jobs[2] = {
-        {.src = part_of(&src, 1, 100), .dst = part_of(&dst, 0, BYTES)},
-        {.src = part_of(&src, 256, 100), .dst = part_of(&dst, 2049, BYTES)}};
+        {.src = slice_memory(&src, 1, 100), .dst = slice_memory(&dst, 0, BYTES)},
+        {.src = slice_memory(&src, 256, 100), .dst = slice_memory(&dst, 2049, BYTES)}};
     zarr_codec_exec exec = {.struct_size = sizeof exec, .scratch = scratch};
     void *self = NULL;
 

@@ -144,7 +144,7 @@ static const uint64_t all[2] = {SIDE, SIDE};
 
 static zarr_tensor on_device(const zarr_memory *mem)
 {
-    zarr_tensor t = tensor_of(mem);
+    zarr_tensor t = whole_tensor(mem);
 
     t.shape = all;
     return t;

@@ -96,7 +96,7 @@ static zarr_status read_device(zarr_array *a, const struct kind *k, uint32_t tru
     const uint64_t bytes = N * item_bytes(k);
     zarr_io_options opts = ZARR_IO_OPTIONS_INIT;
     zarr_memory mem = device_memory();
-    zarr_tensor t = tensor_of(&mem);
+    zarr_tensor t = whole_tensor(&mem);
     zarr_status st;
 
     *stats = (zarr_stats)ZARR_STATS_INIT;
@@ -177,7 +177,7 @@ static void test_write(void **state)
         const uint64_t bytes = N * item_bytes(k);
         zarr_array *a = make_array(k, elements);
         zarr_memory mem = device_memory();
-        zarr_tensor t = tensor_of(&mem);
+        zarr_tensor t = whole_tensor(&mem);
         const uint64_t before = calls();
 
         for (uint64_t j = 0; j < bytes; j++)
@@ -201,7 +201,7 @@ static void test_write_noise(void **state)
     const uint64_t bytes = N * item_bytes(k);
     zarr_array *a = make_array(k, elements);
     zarr_memory mem = device_memory();
-    zarr_tensor t = tensor_of(&mem);
+    zarr_tensor t = whole_tensor(&mem);
     uint32_t x = 1;
 
     (void)state;
@@ -256,7 +256,7 @@ static void test_kvikio(void **state)
     for (size_t i = 0; i < sizeof batches / sizeof *batches; i++) {
         char path[16];
         zarr_memory mem = device_memory();
-        zarr_tensor t = tensor_of(&mem);
+        zarr_tensor t = whole_tensor(&mem);
 
         (void)snprintf(path, sizeof path, "k%d", (int)i);
         a = batch_array(path, batches[i].algorithm);
@@ -391,7 +391,7 @@ static void test_driver_fails(void **state)
     (void)state;
     for (uint64_t k = 1; fails && k < 60; k++) {
         zarr_memory mem = device_memory();
-        zarr_tensor t = tensor_of(&mem);
+        zarr_tensor t = whole_tensor(&mem);
         zarr_io_options opts = ZARR_IO_OPTIONS_INIT;
         zarr_status st;
 

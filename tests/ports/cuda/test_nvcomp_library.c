@@ -46,7 +46,7 @@ struct wish {
     int lacks_zstd;
 };
 
-static int case_of(const struct wish *w)
+static int run_case(const struct wish *w)
 {
     const uint64_t n = 16, most = 1 << 16;
 
@@ -74,7 +74,7 @@ static void check(const struct wish *w)
     const pid_t child = fork();
 
     if (child == 0) {
-        const int rc = case_of(w);
+        const int rc = run_case(w);
 
         if (rc)
             (void)fprintf(stderr, "%s, version %s: step %d: %s\n", w->place, w->version,

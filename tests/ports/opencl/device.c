@@ -188,7 +188,7 @@ zarr_status lane_end(struct lane *l, zarr_status st, zarr_error *err)
     lane_drop_staged(l);
     if (st == ZARR_OK && rc != CL_SUCCESS)
         st = cl_failed(err, "wait", rc);
-    port_synced(&l->port, st);
+    port_finish_comparisons(&l->port, st);
     pthread_mutex_lock(&d->mutex);
     l->next = d->idle;
     d->idle = l;

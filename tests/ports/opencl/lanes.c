@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-static struct lane *lane_of(struct port_lane *l)
+static struct lane *as_lane(struct port_lane *l)
 {
     return (struct lane *)l;
 }
@@ -27,14 +27,14 @@ zarr_status port_begin(void *stream, int32_t device_id, struct port_lane **out,
 zarr_status port_end(void *stream, struct port_lane *l, zarr_status st, zarr_error *err)
 {
     if (!stream)
-        return lane_end(lane_of(l), st, err);
-    lane_drop_staged(lane_of(l));
+        return lane_end(as_lane(l), st, err);
+    lane_drop_staged(as_lane(l));
     return st;
 }
 
 zarr_status port_wait(struct port_lane *l, zarr_error *err)
 {
-    const cl_int rc = clFinish(lane_of(l)->queue);
+    const cl_int rc = clFinish(as_lane(l)->queue);
 
     count(&opencl_counts.waits);
     return rc == CL_SUCCESS ? ZARR_OK : cl_failed(err, "wait", rc);
@@ -45,7 +45,7 @@ int port_reaches(const zarr_memory *m)
     return m->device_type == ZARR_DEVICE_OPENCL;
 }
 
-struct port_place port_place_of(const zarr_memory *m)
+struct port_place port_memory_place(const zarr_memory *m)
 {
     return (struct port_place){.buffer = m->handle, .at = m->offset};
 }
@@ -74,7 +74,7 @@ void lane_drop_staged(struct lane *l)
 zarr_status port_stage(struct port_lane *l, uint64_t bytes, struct port_block *out,
                        zarr_error *err)
 {
-    struct lane *lane = lane_of(l);
+    struct lane *lane = as_lane(l);
     struct staged *s = calloc(1, sizeof *s);
 
     *out = (struct port_block){.host = malloc((size_t)bytes), .bytes = bytes, .own = s};
@@ -119,7 +119,7 @@ zarr_status port_result_open(struct port_lane *l, uint64_t bytes, struct port_bl
     *out = (struct port_block){.host = calloc(1, (size_t)bytes), .bytes = bytes};
     if (!out->host)
         return port_host->fail(err, ZARR_ERR_NO_MEMORY, "opencl: no memory for a list");
-    out->device.buffer = clCreateBuffer(device_cl(lane_of(l)->device),
+    out->device.buffer = clCreateBuffer(device_cl(as_lane(l)->device),
                                         CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR,
                                         (size_t)bytes, out->host, &rc);
     if (rc == CL_SUCCESS)
@@ -131,7 +131,7 @@ zarr_status port_result_open(struct port_lane *l, uint64_t bytes, struct port_bl
 
 zarr_status port_result_fetch(struct port_lane *l, struct port_block *b, zarr_error *err)
 {
-    const cl_int rc = clEnqueueReadBuffer(lane_of(l)->queue, b->device.buffer, CL_FALSE,
+    const cl_int rc = clEnqueueReadBuffer(as_lane(l)->queue, b->device.buffer, CL_FALSE,
                                           0, (size_t)b->bytes, b->host, 0, NULL, NULL);
 
     count(&opencl_counts.copies);
@@ -169,7 +169,7 @@ zarr_status port_launch(struct port_lane *l, enum port_kernel k,
                         const struct port_argument *a, uint32_t n_arguments,
                         uint64_t work_items, zarr_error *err)
 {
-    const struct lane *lane = lane_of(l);
+    const struct lane *lane = as_lane(l);
     const size_t local = 64, global = (size_t)((work_items + 63) / 64 * 64);
     cl_int rc = CL_SUCCESS;
 

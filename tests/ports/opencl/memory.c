@@ -93,7 +93,7 @@ static zarr_status memory_sync(void *self, void *stream, zarr_error *err)
         return ZARR_OK;
     count(&opencl_counts.waits);
     rc = clFinish(l->queue);
-    port_synced(&l->port, rc == CL_SUCCESS ? ZARR_OK : ZARR_ERR_DEVICE);
+    port_finish_comparisons(&l->port, rc == CL_SUCCESS ? ZARR_OK : ZARR_ERR_DEVICE);
     return rc == CL_SUCCESS ? ZARR_OK : cl_failed(err, "wait", rc);
 }
 

@@ -55,7 +55,7 @@ static const struct by {
     {"packed_bools", "opencl.lz4", "opencl.packbits"},
 };
 
-static const struct by *by_of(const struct kind *k)
+static const struct by *find_by(const struct kind *k)
 {
     static const struct by any;
 
@@ -65,9 +65,9 @@ static const struct by *by_of(const struct kind *k)
     return &any;
 }
 
-static zarr_tensor part_of(const zarr_memory *mem, const uint64_t *shape)
+static zarr_tensor shaped_tensor(const zarr_memory *mem, const uint64_t *shape)
 {
-    zarr_tensor t = tensor_of(mem);
+    zarr_tensor t = whole_tensor(mem);
 
     t.shape = shape;
     return t;
@@ -76,7 +76,7 @@ static zarr_tensor part_of(const zarr_memory *mem, const uint64_t *shape)
 /* ---- reading and writing -------------------- */
 
 /* Decoders of the device may decode what they do not check. */
-static const zarr_io_options *trusting(void)
+static const zarr_io_options *full_trust(void)
 {
     static zarr_io_options opts = ZARR_IO_OPTIONS_INIT;
 
@@ -123,11 +123,11 @@ static void test_waits(void **state)
         zarr_tensor dst;
         zarr_memory mem;
 
-        if (!by_of(k)->reader || strstr(k->name, "zstd")) /* its decoder waits */
+        if (!find_by(k)->reader || strstr(k->name, "zstd")) /* its decoder waits */
             continue;
         a = make_array(k, elements);
         OK(zarr_memory_alloc(&mem, ctx, ZARR_DEVICE_OPENCL, 0, N * item_bytes(k), &err));
-        dst = tensor_of(&mem);
+        dst = whole_tensor(&mem);
         opts.stats = &stats;
         before = *counts;
         OK(zarr_array_read(a, NULL, &dst, &opts, &err));
@@ -157,15 +157,15 @@ static void test_read(void **state)
         zarr_tensor dst, host_part;
 
         OK(zarr_memory_alloc(&mem, ctx, ZARR_DEVICE_OPENCL, 0, N * item, &err));
-        dst = tensor_of(&mem);
-        check_impl(a, ZARR_EXPLAIN_READ, &dst, by_of(k)->reader, trusting());
-        OK(zarr_array_read(a, NULL, &dst, trusting(), &err));
+        dst = whole_tensor(&mem);
+        check_impl(a, ZARR_EXPLAIN_READ, &dst, find_by(k)->reader, full_trust());
+        OK(zarr_array_read(a, NULL, &dst, full_trust(), &err));
         fetch(got, &mem, N * item);
         assert_memory_equal(got, elements, N * item);
 
         OK(zarr_selection_parse(&sel, 2, zarr_array_shape(a), "3:53, 10:109:3", &err));
-        dst = part_of(&mem, part_shape);
-        OK(zarr_array_read(a, sel, &dst, trusting(), &err));
+        dst = shaped_tensor(&mem, part_shape);
+        OK(zarr_array_read(a, sel, &dst, full_trust(), &err));
         fetch(part, &mem, PART * item);
         zarr_tensor_host(&host_part, NULL, want, sizeof want, 2, part_shape);
         OK(zarr_array_read(a, sel, &host_part, NULL, &err));
@@ -188,7 +188,7 @@ static void read_both(zarr_array *a, const struct kind *k, const char *impl,
     zarr_memory mem;
 
     OK(zarr_memory_alloc(&mem, ctx, ZARR_DEVICE_OPENCL, 0, bytes, &err));
-    t = tensor_of(&mem);
+    t = whole_tensor(&mem);
     check_impl(a, ZARR_EXPLAIN_READ, &t, impl, opts);
     OK(zarr_array_read(a, NULL, &t, opts, &err));
     fetch(got, &mem, bytes);
@@ -219,8 +219,8 @@ static void write_both(zarr_array *a, const struct kind *k, uint8_t *elements)
 
     OK(zarr_memory_alloc(&mem, ctx, ZARR_DEVICE_OPENCL, 0, bytes, &err));
     OK(zarr_memory_copy(ctx, &mem, &from, bytes, &err));
-    t = tensor_of(&mem);
-    check_impl(a, ZARR_EXPLAIN_WRITE, &t, by_of(k)->writer, NULL);
+    t = whole_tensor(&mem);
+    check_impl(a, ZARR_EXPLAIN_WRITE, &t, find_by(k)->writer, NULL);
     OK(zarr_array_write(a, NULL, &t, NULL, &err));
     OK(zarr_array_read(a, NULL, &on_host, NULL, &err));
     assert_memory_equal(got, want, bytes);
@@ -304,7 +304,7 @@ static void test_blosc_on_device(void **state)
 
 /* ---- damage -------------------- */
 
-static const struct kind *kind_of(const char *name)
+static const struct kind *find_kind(const char *name)
 {
     int i = 0;
 
@@ -317,7 +317,7 @@ static const struct kind *kind_of(const char *name)
  * writes elsewhere. */
 static void damage_chunk(const char *name, const char *key, const zarr_io_options *opts)
 {
-    const struct kind *k = kind_of(name);
+    const struct kind *k = find_kind(name);
     static const uint64_t shape[2] = {ROWS, COLS};
     static uint8_t elements[4 * N], got[4 * N], data[65536];
     const uint64_t bytes = N * item_bytes(k);
@@ -334,7 +334,7 @@ static void damage_chunk(const char *name, const char *key, const zarr_io_option
 
         data[at] ^= 0x55;
         OK(zarr_store_put(store, key, data, n, &err));
-        t = tensor_of(&mem);
+        t = whole_tensor(&mem);
         st = zarr_array_read(a, NULL, &t, opts, &err);
         data[at] ^= 0x55;
         if (st == ZARR_OK)
@@ -349,7 +349,7 @@ static void damage_chunk(const char *name, const char *key, const zarr_io_option
     }
     assert_in_range(refused, 4, tried);
     OK(zarr_store_put(store, key, data, n, &err));
-    t = tensor_of(&mem);
+    t = whole_tensor(&mem);
     OK(zarr_array_read(a, NULL, &t, NULL, &err));
     fetch(got, &mem, bytes);
     assert_memory_equal(got, elements, bytes);
@@ -367,7 +367,7 @@ static void test_damage(void **state)
     (void)state;
     on_device.tuning = &tuning;
     damage_chunk("blosc_lz4_blocks", "blosc_lz4_blocks/c/0/1", &on_device);
-    damage_chunk("blosc_zstd", "blosc_zstd/c/0/1", trusting());
+    damage_chunk("blosc_zstd", "blosc_zstd/c/0/1", full_trust());
     damage_chunk("whole_lz4", "whole_lz4/c/1/1", NULL);
     damage_chunk("blosc_lz4", "blosc_lz4/c/0/1", NULL);
     damage_chunk("blosc_lz4hc_bits", "blosc_lz4hc_bits/c/0/1", NULL);

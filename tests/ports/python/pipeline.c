@@ -1,7 +1,7 @@
 #include "pipeline.h"
 
 #include <zarrc/chunks.h>
-#include <zarrc/stored.h>
+#include <zarrc/blocks.h>
 
 #include <string.h>
 
@@ -24,8 +24,8 @@ void pipeline_close(struct pipeline *p)
 
 /* ---- the selection of a batch ------------------------------------------------ */
 
-static zarr_status origin_of(const struct pipeline *p, const struct item *it,
-                             uint64_t *origin, zarr_error *err)
+static zarr_status find_origin(const struct pipeline *p, const struct item *it,
+                               uint64_t *origin, zarr_error *err)
 {
     uint64_t chunk[RANK];
     zarr_status st = zarr_array_block_of_key(p->array, it->key, chunk, err);
@@ -39,7 +39,7 @@ zarr_status pipeline_selection(const struct pipeline *p, const struct item *batc
     const struct item *first = &batch[0], *last = &batch[n - 1];
     zarr_dim_selection dims[RANK] = {{0}};
     uint64_t origin[RANK];
-    zarr_status st = origin_of(p, first, origin, err);
+    zarr_status st = find_origin(p, first, origin, err);
 
     if (st)
         return st;

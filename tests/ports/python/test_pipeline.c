@@ -68,7 +68,7 @@ enum {
     N_KINDS = sizeof kinds / sizeof kinds[0]
 };
 
-static const char *document_of(const struct kind *k, int rows)
+static const char *format_document(const struct kind *k, int rows)
 {
     static char text[1024];
 
@@ -76,7 +76,7 @@ static const char *document_of(const struct kind *k, int rows)
     return text;
 }
 
-static int32_t value_of(uint64_t row, uint64_t col)
+static int32_t cell_value(uint64_t row, uint64_t col)
 {
     return (int32_t)(row * 100 + col);
 }
@@ -95,11 +95,11 @@ static void make_values(struct dict *d, const struct kind *k, int rows)
         for (uint64_t j = 0; j < COLS; j++) {
             const bool gone = i / k->chunk[0] == 1 && j / k->chunk[1] == 1;
 
-            all[i][j] = gone ? FILL : value_of(i, j);
+            all[i][j] = gone ? FILL : cell_value(i, j);
         }
     OK(zarr_store_open(&store, ctx, "memory:", NULL, &err));
-    OK(zarr_array_open_document(&a, ctx, document_of(k, rows), NULL, "/g/a", store, NULL,
-                                &err));
+    OK(zarr_array_open_document(&a, ctx, format_document(k, rows), NULL, "/g/a", store,
+                                NULL, &err));
     zarr_tensor_host(&t, NULL, all, sizeof all, RANK, shape);
     OK(zarr_array_write(a, NULL, &t, NULL, &err));
     zarr_array_free(a);
@@ -183,7 +183,8 @@ static void check_elements(const int32_t *got, const struct kind *k,
             const uint64_t col = s[1].start + j * s[1].step;
             const bool gone = row / k->chunk[0] == 1 && col / k->chunk[1] == 1;
 
-            assert_int_equal(got[i * b->shape[1] + j], gone ? FILL : value_of(row, col));
+            assert_int_equal(got[i * b->shape[1] + j],
+                             gone ? FILL : cell_value(row, col));
         }
 }
 
@@ -218,7 +219,7 @@ static void test_read(void **state)
     (void)state;
     for (int i = 0; i < N_KINDS; i++) {
         make_values(&d, &kinds[i], ROWS);
-        OK(pipeline_open(&p, ctx, document_of(&kinds[i], ROWS), "/g/a", NULL, &err));
+        OK(pipeline_open(&p, ctx, format_document(&kinds[i], ROWS), "/g/a", NULL, &err));
         for (int s = 0; s < N_SELECTIONS; s++)
             read_batch(&p, &d, &kinds[i], selections[s], ROWS);
         pipeline_close(&p);
@@ -239,7 +240,7 @@ static void test_read_appended(void **state)
     (void)state;
     for (int i = 0; i < N_KINDS; i++) {
         make_values(&d, &kinds[i], GROWN);
-        OK(pipeline_open(&p, ctx, document_of(&kinds[i], ROWS), "/g/a", NULL, &err));
+        OK(pipeline_open(&p, ctx, format_document(&kinds[i], ROWS), "/g/a", NULL, &err));
         read_batch(&p, &d, &kinds[i], rest, GROWN);
         pipeline_close(&p);
         host_lock();
@@ -265,7 +266,7 @@ static void test_write(void **state)
 
         for (int e = 0; e < ROWS * COLS; e++)
             want[e / COLS][e % COLS] = FILL;
-        OK(pipeline_open(&p, ctx, document_of(k, ROWS), "/g/a", NULL, &err));
+        OK(pipeline_open(&p, ctx, format_document(k, ROWS), "/g/a", NULL, &err));
         for (int s = N_SELECTIONS - 1; s >= 0; s--) {
             const struct slice *sel = selections[s];
 
@@ -274,7 +275,7 @@ static void test_write(void **state)
                 const uint64_t r = sel[0].start + (e / b.shape[1]) * sel[0].step;
                 const uint64_t c = sel[1].start + (e % b.shape[1]) * sel[1].step;
 
-                src[e] = want[r][c] = s == 0 ? FILL : value_of(r, c) + s * 10000;
+                src[e] = want[r][c] = s == 0 ? FILL : cell_value(r, c) + s * 10000;
             }
             zarr_tensor_host(&t, NULL, src, sizeof src, RANK, b.shape);
             host_lock();
@@ -309,7 +310,7 @@ static void test_damaged(void **state)
 
     (void)state;
     make_values(&d, &kinds[2], ROWS);
-    OK(pipeline_open(&p, ctx, document_of(&kinds[2], ROWS), "/g/a", NULL, &err));
+    OK(pipeline_open(&p, ctx, format_document(&kinds[2], ROWS), "/g/a", NULL, &err));
     make_batch(&b, &kinds[2], all_of_it, ROWS);
     zarr_tensor_host(&out, NULL, got, sizeof got, RANK, b.shape);
     host_lock();
@@ -373,7 +374,7 @@ static void soon_start(struct soon *s, const struct kind *k, const struct slice 
     s->wait = fds[0];
     s->ended = fds[1];
     s->reading = (struct reading){.then = soon_end, .user = s};
-    OK(pipeline_open(&s->p, ctx, document_of(k, ROWS), "/g/a", view, &err));
+    OK(pipeline_open(&s->p, ctx, format_document(k, ROWS), "/g/a", view, &err));
     make_batch(&s->batch, k, sel, ROWS);
     zarr_tensor_host(&s->out, NULL, s->got, sizeof s->got, RANK, s->batch.shape);
     loop_call(soon_begin, s);

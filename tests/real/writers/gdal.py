@@ -18,7 +18,7 @@ SOURCES = OUT / "sources"
 SOURCES.mkdir(exist_ok=True)
 
 
-def attributes_of(folder, path):
+def read_attributes(folder, path):
     document = pathlib.Path(folder, path, ".zattrs")
     return json.loads(document.read_text()) if document.exists() else {}
 
@@ -45,8 +45,8 @@ def rasters():
             words = [w for option in ["FORMAT=ZARR_V2", "BLOCKSIZE=32,16", *options] for w in ("-co", option)]
             subprocess.run(["gdal_translate", "-q", "-of", "ZARR", *words, raster(kind, data), folder], check=True)
             path = name.removesuffix(".zarr")
-            attributes = attributes_of(folder, path)
-            keep(name, GDAL, {"": group(attributes_of(folder, "")), path: array(
+            attributes = read_attributes(folder, path)
+            keep(name, GDAL, {"": group(read_attributes(folder, "")), path: array(
                 data, attributes, attributes.get(DIMENSIONS))})
 
 
@@ -65,9 +65,9 @@ def arrays():
         root.createGroup("g/h").createVariable("z", "f4", ("x",))[:] = values["g/h/z"] = np.arange(10, dtype="f4")
     folder = place("arrays.zarr")
     subprocess.run(["gdalmdimtranslate", "-q", "-of", "ZARR", source, folder], check=True)
-    nodes = {path: group(attributes_of(folder, path)) for path in ("", "g", "g/h")}
+    nodes = {path: group(read_attributes(folder, path)) for path in ("", "g", "g/h")}
     for path, data in values.items():
-        attributes = attributes_of(folder, path)
+        attributes = read_attributes(folder, path)
         nodes[path] = array(data, attributes, attributes.get(DIMENSIONS))
     keep("arrays.zarr", GDAL, nodes)
 

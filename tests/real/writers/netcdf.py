@@ -38,7 +38,7 @@ def fill(root, texts):
     made[:] = range(10)
 
 
-def values_of(root, path=""):
+def read_values(root, path=""):
     root.set_auto_maskandscale(False)
     root.set_auto_chartostring(False)
     found = {path: None}
@@ -48,11 +48,11 @@ def values_of(root, path=""):
             data = data.astype("S128")
         found[f"{path}/{name}".lstrip("/")] = data.reshape(data.shape or (1,))
     for name, child in root.groups.items():
-        found.update(values_of(child, f"{path}/{name}".lstrip("/")))
+        found.update(read_values(child, f"{path}/{name}".lstrip("/")))
     return found
 
 
-def nodes_of(folder, values):
+def make_nodes(folder, values):
     nodes = {}
     for path, data in values.items():
         document = pathlib.Path(folder, path, ".zattrs")
@@ -66,19 +66,19 @@ source = str(OUT / "source.nc")
 with netCDF4.Dataset(source, "w") as root:
     fill(root, texts=False)
 with netCDF4.Dataset(source) as root:
-    known = values_of(root)
+    known = read_values(root)
 
 for name, mode in MODES.items():
     folder = place(f"pypi-{name}.zarr")
     with netCDF4.Dataset(f"file://{folder}#mode={mode}", "w") as root:
         fill(root, texts=True)
     with netCDF4.Dataset(f"file://{folder}#mode={mode}") as root:
-        nodes = nodes_of(folder, {**values_of(root), "c": known["c"]})  # it misreads its own chars
+        nodes = make_nodes(folder, {**read_values(root), "c": known["c"]})  # it misreads its own chars
     del nodes["v_i4"]
     keep(f"pypi-{name}.zarr", PYPI, nodes, refused={"v_i4": "NCZarr and numcodecs differ"})
     folder = place(f"debian-{name}.zarr")
     subprocess.run(["nccopy", source, f"file://{folder}#mode={mode}"], check=True)
-    nodes, more = nodes_of(folder, known), {}
+    nodes, more = make_nodes(folder, known), {}
     if name == "plain":  # netCDF 4.9.0 calls a char <U1, and here nothing tells that it is one byte
         del nodes["c"]
         more["refused"] = {"c": "24 bytes where its shape and data type need 96"}

@@ -7,7 +7,7 @@ import numpy as np
 import tensorstore
 
 from keep import array, group, keep, place
-from numbers_of import NUMBERS, name_of, numbers
+from number_types import NUMBERS, path_name, numbers
 
 WRITER = "tensorstore 0.1.86"
 RNG = np.random.default_rng(8)
@@ -27,7 +27,7 @@ def old():
         metadata = {"dtype": dtype, "chunks": [3, 4], "order": "CF"[at % 2], "dimension_separator": "./"[at // 2 % 2],
                     "fill_value": None, "compressor": [None, {"id": "zlib", "level": 2}, {"id": "zstd", "level": 1}, {
                         "id": "blosc", "cname": "zstd", "clevel": 3, "shuffle": 2}, {"id": "bz2", "level": 1}][at % 5]}
-        nodes[name_of(at, dtype)] = write(folder, name_of(at, dtype), numbers(dtype, (7, 9), RNG), "zarr", metadata)
+        nodes[path_name(at, dtype)] = write(folder, path_name(at, dtype), numbers(dtype, (7, 9), RNG), "zarr", metadata)
     pathlib.Path(folder, ".zgroup").write_text(json.dumps({"zarr_format": 2}))
     keep("old.zarr", WRITER, {"": group({}), **nodes})
 
@@ -43,7 +43,7 @@ def new():
                 "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}]}}]]
         metadata = {"chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [6, 4]}},
                     "codecs": chains[at % 3], "dimension_names": ["y", ""] if at % 2 else ["y", "x"]}
-        nodes[name_of(at, dtype)] = write(folder, name_of(at, dtype), numbers(dtype, (7, 9), RNG), "zarr3", metadata)
+        nodes[path_name(at, dtype)] = write(folder, path_name(at, dtype), numbers(dtype, (7, 9), RNG), "zarr3", metadata)
     pathlib.Path(folder, "zarr.json").write_text(json.dumps({"zarr_format": 3, "node_type": "group"}))
     keep("new.zarr", WRITER, {"": group({}), **nodes})
 

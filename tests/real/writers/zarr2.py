@@ -8,7 +8,7 @@ import numpy as np
 import zarr
 
 from keep import array, keep, place, walk
-from numbers_of import NUMBERS, name_of, numbers
+from number_types import NUMBERS, path_name, numbers
 
 WRITER = f"zarr-python {zarr.__version__}, numcodecs {numcodecs.__version__}"
 RNG = np.random.default_rng(2)
@@ -24,7 +24,7 @@ def types():
         for at, dtype in enumerate(NUMBERS):
             order = "CF"[at % 2]
             made = root.require_group(f"g/{dtype[1]}").create_dataset(
-                name_of(at, dtype), data=numbers(dtype, (5, 7, 3), RNG), chunks=(2, 3, 3), order=order)
+                path_name(at, dtype), data=numbers(dtype, (5, 7, 3), RNG), chunks=(2, 3, 3), order=order)
             made.attrs.update(_ARRAY_DIMENSIONS=["time", "y", "x"], at=at, of=[1.5, None, True, {"a": []}])
         keep(name, WRITER, walk(root))
 
@@ -84,7 +84,7 @@ def filters():
     keep("filters.zarr", WRITER, walk(root), unmigrated="has no codec \"categorize\"")
 
 
-def boxed(items, shape):
+def box(items, shape):
     out = np.empty(len(items), object)
     out[:] = items
     return out.reshape(shape)
@@ -104,21 +104,21 @@ def objects():
     for (name, (items, codec)), order in itertools.product(rows.items(), "CF"):
         if order == "F" and name in ("json", "msgpack"):
             continue  # it reads other elements than it wrote: refused, below
-        data = boxed(items, (6, 7))
+        data = box(items, (6, 7))
         made = root.create_dataset(f"{name}/{order}", shape=(6, 7), chunks=(2, 7), dtype=object,
                                    object_codec=codec, order=order)
         made[...] = data
-    root.create_dataset("str", data=boxed(words, (42,)), dtype=str, chunks=5)
-    root.create_dataset("str-fill", shape=9, dtype=str, chunks=2, fill_value="none")[3:5] = boxed(["a", "b"], 2)
+    root.create_dataset("str", data=box(words, (42,)), dtype=str, chunks=5)
+    root.create_dataset("str-fill", shape=9, dtype=str, chunks=2, fill_value="none")[3:5] = box(["a", "b"], 2)
     # Some are encoded twice: the object codec with a filter behind it.
-    root.create_dataset("sum", data=boxed(words, 42), dtype=object, object_codec=numcodecs.VLenUTF8(),
+    root.create_dataset("sum", data=box(words, 42), dtype=object, object_codec=numcodecs.VLenUTF8(),
                         filters=[numcodecs.CRC32()], chunks=8)
     keep("objects.zarr", WRITER, walk(root), unmigrated="has no codec \"(json2|msgpack2|categorize)\"|vlen-array.* has no form in Zarr v3")
 
     root = zarr.open_group(place("refused.zarr"), "w")
-    root.create_dataset("pickle", data=boxed([1, "a", None], 3), object_codec=numcodecs.Pickle())
+    root.create_dataset("pickle", data=box([1, "a", None], 3), object_codec=numcodecs.Pickle())
     for name, codec in [("json-f", numcodecs.JSON()), ("msgpack-f", numcodecs.MsgPack())]:
-        root.create_dataset(name, data=boxed(words, (6, 7)), object_codec=codec, order="F")
+        root.create_dataset(name, data=box(words, (6, 7)), object_codec=codec, order="F")
     root.create_dataset("good", data=np.arange(3))
     refused = {"pickle": "run code from the file",
                "json-f": "other elements than it wrote", "msgpack-f": "other elements than it wrote"}
@@ -152,10 +152,10 @@ def texts_and_times():
     for order, dtype in itertools.product("CF", ("<U5", ">U5", "S7", "V3", "S1", "U1")):
         values = data.astype(dtype) if "U" in dtype else np.array([b"", b"a", b"b\0c", b"1234567", b"\xff"] * 4,
                                                                   "S7").reshape(4, 5).astype(dtype)
-        made = root.create_dataset(name_of(dtype, order), shape=(4, 5), chunks=(3, 2), order=order, dtype=dtype)
+        made = root.create_dataset(path_name(dtype, order), shape=(4, 5), chunks=(3, 2), order=order, dtype=dtype)
         made[:3] = values[:3]
         if "V" not in dtype:
-            made = root.create_dataset(name_of(dtype, order, "fill"), shape=(4, 5), chunks=(3, 2), order=order,
+            made = root.create_dataset(path_name(dtype, order, "fill"), shape=(4, 5), chunks=(3, 2), order=order,
                                        dtype=dtype, fill_value="zz" if "U" in dtype else b"zz")
             made[0] = values[0]
     for unit in "Y M W D h m s ms us ns ps fs as".split():
@@ -176,18 +176,18 @@ def fills():
                          "<c8": [0, 1 + 2j, complex(np.nan, np.inf), None], ">f8": [np.nan, 0.1]}.items():
         for at, fill in enumerate(values):
             for empty in (True, False):
-                made = root.create_dataset(name_of(kind, at, empty), shape=(5, 4), chunks=(2, 2), dtype=kind,
+                made = root.create_dataset(path_name(kind, at, empty), shape=(5, 4), chunks=(2, 2), dtype=kind,
                                            fill_value=fill, write_empty_chunks=empty)
                 made[:2] = fill if fill is not None else 0
                 made[2, 1] = 1
     nodes = {p: n for p, n in walk(root).items()}
     for path, node in nodes.items():  # what was never written is undefined: zeros for zarrc
         if node["kind"] == "array" and root[path].fill_value is None:
-            node["values"] = np.where(written(node["values"]), node["values"], 0).astype(node["values"].dtype)
+            node["values"] = np.where(written_mask(node["values"]), node["values"], 0).astype(node["values"].dtype)
     keep("fills.zarr", WRITER, nodes)
 
 
-def written(values):
+def written_mask(values):
     mask = np.zeros(values.shape, bool)
     mask[:4, :2] = mask[:2] = True
     return mask
@@ -208,7 +208,7 @@ def shapes():
     keep("shapes.zarr", WRITER, walk(root))
 
 
-def consolidated():
+def write_consolidated():
     folder = place("consolidated.zarr")
     root = zarr.open_group(folder, "w")
     root.attrs["a"] = float("nan")
@@ -227,11 +227,11 @@ def n5():
     for name, compressor in {"raw": None, "gzip": numcodecs.GZip(5), "zlib": numcodecs.Zlib(5), "bz2": numcodecs.BZ2(9),
                              "zstd": numcodecs.Zstd(3), "blosc": numcodecs.Blosc(shuffle=1)}.items():
         for dtype in ("|u1", "<i2", "<f8"):
-            path = f"{name}/{name_of(dtype)}"
+            path = f"{name}/{path_name(dtype)}"
             root.create_dataset(path, data=data.astype(dtype), chunks=(3, 5, 4), compressor=compressor)
             nodes[path] = array(root[path][...], {})
     keep("n5.n5", WRITER, nodes, n5=True)
 
 
-for make in (types, compressors, filters, objects, structs, texts_and_times, fills, shapes, consolidated, n5):
+for make in (types, compressors, filters, objects, structs, texts_and_times, fills, shapes, write_consolidated, n5):
     make()

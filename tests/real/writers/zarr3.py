@@ -10,7 +10,7 @@ import numpy as np
 import zarr
 
 from keep import keep, place, walk
-from numbers_of import NUMBERS, name_of, numbers
+from number_types import NUMBERS, path_name, numbers
 
 WRITER = f"zarr-python {zarr.__version__}, numcodecs {numcodecs.__version__}"
 VERSION = tuple(int(part) for part in zarr.__version__.split(".")[:2])
@@ -36,7 +36,7 @@ def types():
                 continue  # it cannot write its own fill value; v3 has native types only
             data = numbers(dtype, (5, 7, 3), RNG)
             more = {"dimension_names": ["time", None, "x"]} if version == 3 else {"order": "CF"[at % 2]}
-            made = create(root, f"g{at % 3}/{name_of(at, dtype)}", data, chunks=(2, 3, 3),
+            made = create(root, f"g{at % 3}/{path_name(at, dtype)}", data, chunks=(2, 3, 3),
                           compressors=None if at % 4 == 0 else "auto", attributes={"at": at}, **more)
             made.attrs["units"] = "m"
         keep(f"types-v{version}.zarr", WRITER, walk(root))
@@ -52,7 +52,7 @@ def fills():
                 continue
             for at, fill in enumerate(values):
                 for empty in (True, False):
-                    made = root.create_array(name_of(kind, at, empty), shape=(5, 4), chunks=(2, 2), dtype=kind,
+                    made = root.create_array(path_name(kind, at, empty), shape=(5, 4), chunks=(2, 2), dtype=kind,
                                              fill_value=fill, config={"write_empty_chunks": empty})
                     made[:2] = fill
                     made[2, 1] = 1
@@ -131,7 +131,7 @@ def texts():
             for kind in ("<U5", ">U3", "S6"):
                 data = words.astype(kind) if "U" in kind else np.array([b"a", b"", b"\xff\0b", b"123456", b"x"] * 4,
                                                                        kind).reshape(4, 5)
-                create(root, name_of(kind), data, chunks=(3, 2))
+                create(root, path_name(kind), data, chunks=(3, 2))
         if VERSION > (3, 0):
             if version == 3:
                 root.create_array("bytes", shape=4, chunks=3, dtype=DTYPES.VariableLengthBytes(), fill_value=b"z")[

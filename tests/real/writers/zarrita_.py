@@ -15,7 +15,7 @@ VERSION = "0.7.5"
 HERE = pathlib.Path(__file__).resolve().parent
 
 
-def values_of(node):
+def read_values(node):
     if node["dtype"] == "string":
         return np.array(node["elements"], object).reshape(node["shape"])
     items = [math.nan if v is None else int(v) if isinstance(v, str) else v for v in node["elements"]]
@@ -34,5 +34,5 @@ nodes = {}
 for path, node in json.loads(done.stdout).items():
     parents = path.strip("/").split("/")
     nodes[path.strip("/")] = group(node["attributes"]) if "dtype" not in node else array(
-        values_of(node), node["attributes"], node["dims"])
+        read_values(node), node["attributes"], node["dims"])
 keep("types.zarr", f"zarrita {VERSION}", nodes)

@@ -21,7 +21,7 @@ zarr_array *make_array(struct world *w, const char *path, int kind, uint64_t row
     return a;
 }
 
-static int32_t *copy_of(zarr_array *a, zarr_tensor *t, uint64_t shape[2])
+static int32_t *copy_elements(zarr_array *a, zarr_tensor *t, uint64_t shape[2])
 {
     const uint64_t *s = zarr_array_shape(a);
     const uint64_t bytes = s[0] * s[1] * sizeof(int32_t);
@@ -38,7 +38,7 @@ void fill_array(zarr_array *a)
 {
     uint64_t shape[2];
     zarr_tensor t;
-    int32_t *p = copy_of(a, &t, shape);
+    int32_t *p = copy_elements(a, &t, shape);
 
     for (uint64_t i = 0; i < shape[0]; i++)
         for (uint64_t j = 0; j < shape[1]; j++)
@@ -66,7 +66,7 @@ int count_wrong(zarr_array *a, uint64_t rows, uint64_t cols)
 {
     uint64_t shape[2];
     zarr_tensor t;
-    int32_t *p = copy_of(a, &t, shape);
+    int32_t *p = copy_elements(a, &t, shape);
     int wrong = 0;
 
     assert_ok(zarr_array_read(a, NULL, &t, NULL, &terr));

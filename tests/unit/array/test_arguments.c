@@ -10,7 +10,7 @@
 #include <zarrc/chunks.h>
 #include <zarrc/parts.h>
 #include <zarrc/plan.h>
-#include <zarrc/stored.h>
+#include <zarrc/blocks.h>
 #include <zarrc/vlen.h>
 
 enum {
@@ -282,7 +282,7 @@ static const int32_t no_kinds[] = {-7, -1, 5,     13,        31,       32,
                                    33, 64, 65536, INT32_MAX, INT32_MIN};
 
 /* INVALID or UNSUPPORTED, and a message that has the number. */
-static void refused(zarr_status st, int32_t kind)
+static void check_refusal(zarr_status st, int32_t kind)
 {
     char number[16];
 
@@ -301,16 +301,16 @@ static void tensor_of_no_kind(int32_t kind)
     zarr_request *rq = NULL;
 
     t.device_type = kind;
-    refused(zarr_array_read(array, NULL, &t, NULL, &terr), kind);
-    refused(zarr_array_write(array, NULL, &t, NULL, &terr), kind);
-    refused(zarr_array_append(array, 0, &t, NULL, NULL, &terr), kind);
-    refused(zarr_array_read_submit(&rq, array, NULL, &t, NULL, &terr), kind);
-    refused(zarr_array_write_submit(&rq, array, NULL, &t, NULL, &terr), kind);
-    refused(append_submitted(&t), kind);
-    refused(zarr_array_read_many(array, &part, 1, NULL, &terr), kind);
-    refused(zarr_array_write_many(array, &part, 1, NULL, &terr), kind);
-    refused(zarr_array_explain(&e, array, ZARR_EXPLAIN_READ, NULL, &t, NULL, &terr),
-            kind);
+    check_refusal(zarr_array_read(array, NULL, &t, NULL, &terr), kind);
+    check_refusal(zarr_array_write(array, NULL, &t, NULL, &terr), kind);
+    check_refusal(zarr_array_append(array, 0, &t, NULL, NULL, &terr), kind);
+    check_refusal(zarr_array_read_submit(&rq, array, NULL, &t, NULL, &terr), kind);
+    check_refusal(zarr_array_write_submit(&rq, array, NULL, &t, NULL, &terr), kind);
+    check_refusal(append_submitted(&t), kind);
+    check_refusal(zarr_array_read_many(array, &part, 1, NULL, &terr), kind);
+    check_refusal(zarr_array_write_many(array, &part, 1, NULL, &terr), kind);
+    check_refusal(zarr_array_explain(&e, array, ZARR_EXPLAIN_READ, NULL, &t, NULL, &terr),
+                  kind);
 }
 
 static void bytes_of_no_kind(int32_t kind)
@@ -329,19 +329,20 @@ static void bytes_of_no_kind(int32_t kind)
     zarr_tensor t = tensor();
     zarr_chain *chain = NULL;
 
-    refused(zarr_memory_alloc(&got, w.ctx, kind, 0, 4, &terr), kind);
-    refused(zarr_memory_copy(w.ctx, &strange, &some, 4, &terr), kind);
-    refused(zarr_memory_copy(w.ctx, &some, &strange, 4, &terr), kind);
-    refused(zarr_store_write(w.store, "k", &strange, NULL, NULL, &terr), kind);
-    refused(zarr_store_read(w.store, "x/zarr.json", 0, 4, &strange, NULL, &terr), kind);
-    refused(zarr_array_decode(array, NULL, &t, &batch, NULL, &terr), kind);
+    check_refusal(zarr_memory_alloc(&got, w.ctx, kind, 0, 4, &terr), kind);
+    check_refusal(zarr_memory_copy(w.ctx, &strange, &some, 4, &terr), kind);
+    check_refusal(zarr_memory_copy(w.ctx, &some, &strange, 4, &terr), kind);
+    check_refusal(zarr_store_write(w.store, "k", &strange, NULL, NULL, &terr), kind);
+    check_refusal(zarr_store_read(w.store, "x/zarr.json", 0, 4, &strange, NULL, &terr),
+                  kind);
+    check_refusal(zarr_array_decode(array, NULL, &t, &batch, NULL, &terr), kind);
     assert_ok(zarr_chain_open(&chain, w.ctx, &spec, &terr));
-    refused(zarr_chain_encode(chain, &t, &strange, NULL, &terr), kind);
-    refused(zarr_chain_decode(chain, &strange, &t, NULL, &terr), kind);
+    check_refusal(zarr_chain_encode(chain, &t, &strange, NULL, &terr), kind);
+    check_refusal(zarr_chain_decode(chain, &strange, &t, NULL, &terr), kind);
     strange.device_type = ZARR_DEVICE_CPU;
     t.device_type = kind;
-    refused(zarr_chain_encode(chain, &t, &strange, NULL, &terr), kind);
-    refused(zarr_chain_decode(chain, &strange, &t, NULL, &terr), kind);
+    check_refusal(zarr_chain_encode(chain, &t, &strange, NULL, &terr), kind);
+    check_refusal(zarr_chain_decode(chain, &strange, &t, NULL, &terr), kind);
     zarr_chain_free(chain);
 }
 
@@ -357,18 +358,18 @@ static void options_of_no_kind(int32_t kind)
     zarr_tensor t = tensor();
     zarr_array *a = NULL;
 
-    refused(zarr_store_open(&s, w.ctx, "memory://", &in_store, &terr), kind);
+    check_refusal(zarr_store_open(&s, w.ctx, "memory://", &in_store, &terr), kind);
     if (kind < 0) {
-        refused(zarr_store_open(&s, w.ctx, "memory://", &tensors, &terr), kind);
-        refused(zarr_array_open(&a, w.store, "x", &opts, &terr), kind);
-        refused(zarr_array_with(&a, array, &opts, &terr), kind);
+        check_refusal(zarr_store_open(&s, w.ctx, "memory://", &tensors, &terr), kind);
+        check_refusal(zarr_array_open(&a, w.store, "x", &opts, &terr), kind);
+        check_refusal(zarr_array_with(&a, array, &opts, &terr), kind);
         return;
     }
     /* a plug-in may bring it, so only a tensor that is there is refused */
     assert_ok(zarr_array_with(&a, array, &opts, &terr));
     t.device_type = 0;
-    refused(zarr_array_read(a, NULL, &t, NULL, &terr), kind);
-    refused(zarr_array_write(a, NULL, &t, NULL, &terr), kind);
+    check_refusal(zarr_array_read(a, NULL, &t, NULL, &terr), kind);
+    check_refusal(zarr_array_write(a, NULL, &t, NULL, &terr), kind);
     zarr_array_free(a);
 }
 

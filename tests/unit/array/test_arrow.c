@@ -96,7 +96,7 @@ static void column_list(struct column *c, const char *item, int64_t n_items)
     c->array.children = c->items;
 }
 
-static int64_t offset_of(const struct ArrowArray *a, bool large, int64_t i)
+static int64_t read_offset(const struct ArrowArray *a, bool large, int64_t i)
 {
     return large ? ((const int64_t *)a->buffers[1])[i]
                  : ((const int32_t *)a->buffers[1])[i];
@@ -108,7 +108,7 @@ static void assert_element(const struct ArrowArray *a, bool large, int64_t i,
 {
     const uint8_t *valid = a->buffers[0];
     const char *bytes = a->buffers[2];
-    const int64_t begin = offset_of(a, large, i), end = offset_of(a, large, i + 1);
+    const int64_t begin = read_offset(a, large, i), end = read_offset(a, large, i + 1);
 
     if (!want) {
         assert_non_null(valid);
@@ -235,7 +235,7 @@ static void lists(void **state)
     assert_int_equal(out.n_children, 1);
     assert_int_equal(out.children[0]->length, 5);
     for (int64_t i = 0; i < 6; i++)
-        assert_int_equal(offset_of(&out, false, i), ends[i]);
+        assert_int_equal(read_offset(&out, false, i), ends[i]);
     /* the child is moved out and outlives the rest */
     child = *out.children[0];
     out.children[0]->release = NULL;

@@ -2,7 +2,7 @@
  * unit/array/test_documents.c - arrays without a store, known by their text; shapes that
  * the grid bounds; second handles with other options; chains of codecs by themselves.
  */
-#include "given_test.h"
+#include "caller_chunks_test.h"
 
 #include <zarrc/chain.h>
 
@@ -15,7 +15,7 @@ static void test_documents(void **state)
     const uint64_t shape[] = {20, 20};
     zarr_array *a = NULL;
     int16_t v[N];
-    zarr_tensor t = tensor_of(v, whole);
+    zarr_tensor t = host_tensor(v, whole);
 
     (void)state;
     open_one(0);
@@ -107,8 +107,8 @@ static void test_grid_shape(void **state)
     int16_t v[] = {1, 2, 3, 4}, got[4];
     zarr_array *a = NULL, *b = NULL;
     zarr_selection *sel = NULL;
-    zarr_tensor t = tensor_of(v, (const uint64_t[]){2, 2});
-    zarr_tensor u = tensor_of(got, (const uint64_t[]){2, 2});
+    zarr_tensor t = host_tensor(v, (const uint64_t[]){2, 2});
+    zarr_tensor u = host_tensor(got, (const uint64_t[]){2, 2});
 
     (void)state;
     for (int document = 0; document < 10; document++) {
@@ -180,7 +180,7 @@ static void test_with(void **state)
     zarr_store *other = NULL;
     zarr_array *a = NULL, *b = NULL;
     int16_t v[N];
-    zarr_tensor t = tensor_of(v, whole);
+    zarr_tensor t = host_tensor(v, whole);
 
     (void)state;
     for (int document = 0; document < 10; document++) {
@@ -224,7 +224,7 @@ static void test_chain(void **state)
                             .fill_value = "4"};
     int16_t v[N], got[N];
     uint8_t room[4096];
-    zarr_tensor t = tensor_of(v, whole), u = tensor_of(got, whole);
+    zarr_tensor t = host_tensor(v, whole), u = host_tensor(got, whole);
     zarr_chain *c = NULL;
     zarr_memory m;
 

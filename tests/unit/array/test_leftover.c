@@ -575,7 +575,7 @@ static zarr_status fail_flush(zarr_error *e)
     return ZARR_ERR_IO;
 }
 
-static const char *order_of(zarr_status (*change)(void))
+static const char *record_order(zarr_status (*change)(void))
 {
     memset(order, 0, sizeof order);
     hook = note_change;
@@ -615,14 +615,14 @@ static void test_flushed(void **state)
 {
     (void)state;
     begin(0, 3, 0, 4);
-    assert_string_equal(order_of(append_50), "RcFDr");
-    assert_string_equal(order_of(append_none), "D");
-    assert_string_equal(order_of(shrink), "RDcFr");
-    assert_string_equal(order_of(grow), "D");
+    assert_string_equal(record_order(append_50), "RcFDr");
+    assert_string_equal(record_order(append_none), "D");
+    assert_string_equal(record_order(shrink), "RDcFr");
+    assert_string_equal(record_order(grow), "D");
     put_record(world.store, "{\"zarrc_leftovers\": 1, \"extent\": [90]}");
     assert_ok(shrink());
     put_record(world.store, "{\"zarrc_leftovers\": 1, \"extent\": [90]}");
-    assert_string_equal(order_of(grow), "cFrD");
+    assert_string_equal(record_order(grow), "cFrD");
     flush_hook = fail_flush;
     assert_int_equal(append(mine, 1, 50), ZARR_ERR_IO);
     unhook();

@@ -7,7 +7,7 @@
 #define ZSTD   "{\"name\":\"zstd\",\"configuration\":{\"level\":0,\"checksum\":false}}"
 #define LITTLE "{\"name\":\"bytes\",\"configuration\":{\"endian\":\"little\"}}"
 
-static const char *squeezed(const char *text)
+static const char *squeeze(const char *text)
 {
     static char out[4][4096];
     static size_t which;
@@ -162,7 +162,7 @@ static void check_case(struct world *w, size_t i)
     zarr_array_free(model);
     document =
         get_text(w, zarr_array_zarr_format(a) == 3 ? "new/zarr.json" : "new/.zarray");
-    document = squeezed(document);
+    document = squeeze(document);
     for (int k = 0; k < 4 && cases[i].has[k]; k++)
         if (!strstr(document, cases[i].has[k]))
             fail_msg("%s: no %s in %s", cases[i].label, cases[i].has[k], document);
@@ -237,8 +237,8 @@ static void test_wholes(void **state)
         spec.like = model;
         if (zarr_array_create(&a, w.store, "n", &spec, NULL, &terr) != ZARR_OK)
             fail_msg("document %zu: %s", i, terr.message);
-        assert_string_equal(squeezed(zarr_array_metadata(a)),
-                            squeezed(zarr_array_metadata(model)));
+        assert_string_equal(squeeze(zarr_array_metadata(a)),
+                            squeeze(zarr_array_metadata(model)));
         zarr_array_free(a);
         zarr_array_free(model);
         world_close(&w);

@@ -41,8 +41,9 @@ struct texts { /* optional[optional[string]] */
 };
 #pragma pack(pop)
 
-static zarr_array *made(const char *path, const char *type, const char *fill,
-                        const char *codecs, uint64_t shard)
+static zarr_array *make_optional_array(const char *path, const char *type,
+                                       const char *fill, const char *codecs,
+                                       uint64_t shard)
 {
     const uint64_t shape[] = {N}, chunk[] = {4}, shards[] = {shard};
     zarr_array_spec spec = {.struct_size = sizeof spec,
@@ -59,7 +60,7 @@ static zarr_array *made(const char *path, const char *type, const char *fill,
     return a;
 }
 
-static zarr_tensor tensor_of(void *data, size_t bytes, const uint64_t *shape)
+static zarr_tensor host_tensor(void *data, size_t bytes, const uint64_t *shape)
 {
     return (zarr_tensor){.struct_size = sizeof(zarr_tensor),
                          .device_type = ZARR_DEVICE_CPU,
@@ -76,17 +77,18 @@ static uint32_t noise(uint32_t *seed)
 }
 
 /* Writes random overlapping parts and compares with a plain copy of the array. */
-static void texts_of(const char *path, const char *codecs, uint64_t shard,
-                     const char *pipeline)
+static void check_texts(const char *path, const char *codecs, uint64_t shard,
+                        const char *pipeline)
 {
     static char letters[5000];
-    zarr_array *a = made(path, "optional[string]", "[\"fill\"]", codecs, shard);
+    zarr_array *a =
+        make_optional_array(path, "optional[string]", "[\"fill\"]", codecs, shard);
     const uint64_t whole[] = {N};
     const uint64_t shape[] = {N};
     struct text want[N], got[N], part[N];
     zarr_io_options opts = {.struct_size = sizeof opts,
                             .tuning = TUNING(.pipeline = pipeline)};
-    zarr_tensor t = tensor_of(got, sizeof got, whole);
+    zarr_tensor t = host_tensor(got, sizeof got, whole);
     uint32_t seed = 5;
 
     memset(letters, 'x', sizeof letters);
@@ -98,7 +100,7 @@ static void texts_of(const char *path, const char *codecs, uint64_t shard,
         const uint64_t n[] = {1 + noise(&seed) % (N - at[0])};
         const uint64_t rows[] = {(uint64_t)n[0]};
         zarr_selection *sel = NULL;
-        zarr_tensor some = tensor_of(part, sizeof *part * (size_t)n[0], rows);
+        zarr_tensor some = host_tensor(part, sizeof *part * (size_t)n[0], rows);
 
         for (uint64_t i = 0; i < n[0]; i++) {
             const uint32_t kind = turn == 50 ? 1 : noise(&seed) % 4;
@@ -146,23 +148,24 @@ static void texts_of(const char *path, const char *codecs, uint64_t shard,
 static void test_text(void **state)
 {
     (void)state;
-    texts_of("a", NULL, 0, "waves");
-    texts_of("b", NULL, 8, "serial");
-    texts_of("c", DATA("\"vlen-utf8\",\"zstd\""), 0, "serial");
-    texts_of("d", DATA("\"vlen-utf8\",\"zstd\",\"crc32c\""), 20, "waves");
-    texts_of("e", DATA(INDEXED), 0, "waves");
-    texts_of("f", DATA(INDEXED), 20, "serial");
-    texts_of("g", DATA(TURNED "\"vlen-utf8\""), 0, "waves");
-    texts_of("h", DATA(TURNED TURNED TURNED "\"vlen-utf8\",\"zstd\""), 20, "serial");
+    check_texts("a", NULL, 0, "waves");
+    check_texts("b", NULL, 8, "serial");
+    check_texts("c", DATA("\"vlen-utf8\",\"zstd\""), 0, "serial");
+    check_texts("d", DATA("\"vlen-utf8\",\"zstd\",\"crc32c\""), 20, "waves");
+    check_texts("e", DATA(INDEXED), 0, "waves");
+    check_texts("f", DATA(INDEXED), 20, "serial");
+    check_texts("g", DATA(TURNED "\"vlen-utf8\""), 0, "waves");
+    check_texts("h", DATA(TURNED TURNED TURNED "\"vlen-utf8\",\"zstd\""), 20, "serial");
 }
 
 static void test_nested_text(void **state)
 {
-    zarr_array *a = made("n", "optional[optional[string]]", "[null]", NULL, 0);
+    zarr_array *a =
+        make_optional_array("n", "optional[optional[string]]", "[null]", NULL, 0);
     const uint64_t whole[] = {N};
     struct texts items[N], got[N];
     zarr_io_options opts = {.struct_size = sizeof opts};
-    zarr_tensor t = tensor_of(items, sizeof items, whole);
+    zarr_tensor t = host_tensor(items, sizeof items, whole);
     zarr_vlen_column column = ZARR_VLEN_COLUMN_INIT;
 
     (void)state;
@@ -197,10 +200,10 @@ static void test_nested_text(void **state)
 
 static void test_numbers(void **state)
 {
-    zarr_array *a = made("i", "optional[int32]", "null", NULL, 8);
+    zarr_array *a = make_optional_array("i", "optional[int32]", "null", NULL, 8);
     const uint64_t whole[] = {N};
     uint8_t items[N][5] = {{0}}, got[N][5];
-    zarr_tensor t = tensor_of(items, sizeof items, whole);
+    zarr_tensor t = host_tensor(items, sizeof items, whole);
     const zarr_dtype *type = zarr_array_dtype(a);
 
     (void)state;

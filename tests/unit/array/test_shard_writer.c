@@ -221,7 +221,7 @@ static void in_boxes(void **state)
         }
 }
 
-static void discarded(void **state)
+static void discard_writer(void **state)
 {
     static const uint64_t all[4] = {0, 0, ROWS, COLS};
     const uint64_t shard[2] = {0, 0}, beyond[2] = {0, 2};
@@ -254,7 +254,7 @@ static void discarded(void **state)
 
 /* Packed elements, which other writes store as bytes, are those of the session's shard.
  */
-static void packed(void **state)
+static void write_packed(void **state)
 {
     static const char codecs[] = "[" SHARD("[8,8]", "{\"name\":\"packbits\"}", "end") "]";
     const uint64_t shape[2] = {ROWS, COLS}, shard[2] = {0, 0};
@@ -287,7 +287,7 @@ static void packed(void **state)
     close_pair(&w, a, b);
 }
 
-static void refused(void **state)
+static void refuse_boxes(void **state)
 {
     const uint64_t shard[2] = {0, 0};
     zarr_shard_writer *writer = NULL;
@@ -309,7 +309,7 @@ static void refused(void **state)
 
 /* A shard whose elements are all written replaces a damaged one, as an ordinary write
  * does; so does one that reaches beyond the array's shape. */
-static void damaged(void **state)
+static void replace_damaged(void **state)
 {
     static const uint64_t all[4] = {0, 0, ROWS, COLS};
     static const char *const keys[] = {"b/c/0/0", "b/c/1/1"};
@@ -369,7 +369,7 @@ static void in_device_memory(void **state)
 }
 
 /* A limit of memory that the writer cannot keep is refused. */
-static void limited(void **state)
+static void refuse_low_limit(void **state)
 {
     const uint64_t shard[2] = {0, 0};
     zarr_io_options o = {.struct_size = sizeof o, .tuning = TUNING(.memory_bytes = 1000)};
@@ -487,11 +487,11 @@ static void waits_for_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(same_bytes),   cmocka_unit_test(in_boxes),
-        cmocka_unit_test(discarded),    cmocka_unit_test(packed),
-        cmocka_unit_test(refused),      cmocka_unit_test(damaged),
-        cmocka_unit_test(tight_memory), cmocka_unit_test(in_device_memory),
-        cmocka_unit_test(limited),      cmocka_unit_test(waits_for_memory),
+        cmocka_unit_test(same_bytes),       cmocka_unit_test(in_boxes),
+        cmocka_unit_test(discard_writer),   cmocka_unit_test(write_packed),
+        cmocka_unit_test(refuse_boxes),     cmocka_unit_test(replace_damaged),
+        cmocka_unit_test(tight_memory),     cmocka_unit_test(in_device_memory),
+        cmocka_unit_test(refuse_low_limit), cmocka_unit_test(waits_for_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

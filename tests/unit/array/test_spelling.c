@@ -75,7 +75,7 @@ static const struct {
 };
 
 /* A document without the white space between its words. */
-static const char *squeezed(const char *text)
+static const char *squeeze(const char *text)
 {
     static char out[4096];
     size_t n = 0;
@@ -105,7 +105,7 @@ static void check_spelling(struct world *w, size_t i)
         spec.data_type = "string";
     assert_ok(zarr_array_create(&a, w->store, "a", &spec, NULL, &terr));
     zarr_array_free(a);
-    (void)snprintf(first, sizeof first, "%s", squeezed(get_text(w, "a/.zarray")));
+    (void)snprintf(first, sizeof first, "%s", squeeze(get_text(w, "a/.zarray")));
     if (!strstr(first, spellings[i].want))
         fail_msg("%s\nwanted %s", first, spellings[i].want);
     /* Its own document makes the same again, and the wish is the array that is there. */
@@ -116,7 +116,7 @@ static void check_spelling(struct world *w, size_t i)
     assert_ok(zarr_array_create(&b, w->store, "b", &spec, NULL, &terr));
     zarr_array_free(b);
     zarr_array_free(a);
-    assert_string_equal(squeezed(get_text(w, "b/.zarray")), first);
+    assert_string_equal(squeeze(get_text(w, "b/.zarray")), first);
 }
 
 static void test_spelling(void **state)
@@ -150,7 +150,7 @@ static void test_stored_spelling(void **state)
     assert_ok(zarr_array_open(&a, w.store, "a", NULL, &terr));
     assert_ok(zarr_array_resize(a, shape, NULL, &terr));
     zarr_array_free(a);
-    assert_non_null(strstr(squeezed(get_text(&w, "a/.zarray")),
+    assert_non_null(strstr(squeeze(get_text(&w, "a/.zarray")),
                            "\"compressor\":{\"level\":2,\"id\":\"zlib\",\"note\":1}"));
     world_close(&w);
 }

@@ -114,7 +114,7 @@ static void make_items(unsigned seed)
     items[7] = (zarr_vlen){.data = "a\0b", .bytes = 3};
 }
 
-static zarr_tensor tensor_of(zarr_vlen *data, const uint64_t *shape)
+static zarr_tensor host_tensor(zarr_vlen *data, const uint64_t *shape)
 {
     return (zarr_tensor){.struct_size = sizeof(zarr_tensor),
                          .device_type = ZARR_DEVICE_CPU,
@@ -144,7 +144,7 @@ static void read_and_compare(zarr_array *a, const char *pipeline)
     zarr_stats stats = ZARR_STATS_INIT;
     zarr_io_options o = {
         .struct_size = sizeof o, .stats = &stats, .tuning = TUNING(.pipeline = pipeline)};
-    zarr_tensor t = tensor_of(got, whole);
+    zarr_tensor t = host_tensor(got, whole);
     uint64_t sum = 0;
 
     assert_ok(zarr_heap_create(&heap, w.ctx, 0, &terr));
@@ -170,7 +170,7 @@ static void read_part(zarr_array *a)
     zarr_selection *sel = NULL;
     zarr_heap *heap = NULL;
     zarr_io_options o = {.struct_size = sizeof o};
-    zarr_tensor t = tensor_of(got, shape);
+    zarr_tensor t = host_tensor(got, shape);
 
     t.strides = (int64_t *)(uintptr_t)strides;
     assert_ok(zarr_selection_box(&sel, 2, zarr_array_shape(a), at, n, &terr));
@@ -192,7 +192,7 @@ static void write_part(zarr_array *a, const char *pipeline)
     zarr_vlen part[12];
     zarr_selection *sel = NULL;
     zarr_io_options o = {.struct_size = sizeof o, .tuning = TUNING(.pipeline = pipeline)};
-    zarr_tensor t = tensor_of(part, shape);
+    zarr_tensor t = host_tensor(part, shape);
 
     for (size_t i = 0; i < 12; i++) {
         part[i] = (zarr_vlen){.data = "changed elements", .bytes = i};
@@ -216,7 +216,7 @@ static void every_way(void **state)
         for (size_t p = 0; p < 2; p++) {
             const zarr_io_options o = {.struct_size = sizeof o,
                                        .tuning = TUNING(.pipeline = pipelines[p])};
-            zarr_tensor t = tensor_of(items, whole);
+            zarr_tensor t = host_tensor(items, whole);
             zarr_array *a = NULL;
             int none = 0;
 
@@ -248,7 +248,7 @@ static void fills(void **state)
     for (size_t d = 0; d < sizeof documents / sizeof *documents; d++) {
         zarr_array *a = NULL;
         zarr_vlen fill = {.data = want[d].fill, .bytes = want[d].bytes};
-        zarr_tensor t = tensor_of(items, whole);
+        zarr_tensor t = host_tensor(items, whole);
         const uint64_t small[] = {5, 6}, large[] = {7, 10};
         int before = 0;
 
@@ -404,7 +404,7 @@ static void made_by_spec(void **state)
                                 .shard_shape = kind / 3 == 1 ? shard : NULL,
                                 .data_type = types[kind % 3],
                                 .order = kind % 2 ? 'F' : 'C'};
-        zarr_tensor t = tensor_of(items, whole);
+        zarr_tensor t = host_tensor(items, whole);
         zarr_array *a = NULL;
 
         open_world();
@@ -432,7 +432,7 @@ static void refusals(void **state)
         {"[{\"id\":\"pickle\",\"protocol\":5}]", "run code from the file"},
         {"[{\"id\":\"nobody\"}]", "\"nobody\""},
     };
-    zarr_tensor t = tensor_of(items, whole);
+    zarr_tensor t = host_tensor(items, whole);
     zarr_array *a = NULL;
     zarr_vlen keep;
 
@@ -521,7 +521,7 @@ static void allocations(void **state)
     for (size_t d = 0; d < sizeof documents / sizeof *documents; d++)
         for (int k = 1;; k++) {
             zarr_vlen_column out = ZARR_VLEN_COLUMN_INIT;
-            zarr_tensor t = tensor_of(items, whole);
+            zarr_tensor t = host_tensor(items, whole);
             zarr_array *a = NULL;
             zarr_status st;
 

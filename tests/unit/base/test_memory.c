@@ -99,7 +99,7 @@ static void allocation(void **state)
     assert_int_equal(f.held, 0);
 }
 
-static void growing(void **state)
+static void grow_vector(void **state)
 {
     struct fail_alloc f;
     uint32_t *v = NULL;
@@ -245,12 +245,9 @@ static void arena_texts_and_edges(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(arithmetic_edges),
-        cmocka_unit_test(allocation),
-        cmocka_unit_test(growing),
-        cmocka_unit_test(pages),
-        cmocka_unit_test(advice_never_harms),
-        cmocka_unit_test(arenas),
+        cmocka_unit_test(arithmetic_edges),      cmocka_unit_test(allocation),
+        cmocka_unit_test(grow_vector),           cmocka_unit_test(pages),
+        cmocka_unit_test(advice_never_harms),    cmocka_unit_test(arenas),
         cmocka_unit_test(arena_texts_and_edges),
     };
 

@@ -32,7 +32,7 @@ static zarr_status add(struct zr_registry *r, const char *name, int number,
     return zr_registry_add(r, &t.entry, sizeof t, aliases, err);
 }
 
-static int number_of(const struct zr_registry *r, const char *name)
+static int find_number(const struct zr_registry *r, const char *name)
 {
     const struct thing *t = (const void *)zr_registry_find(r, name);
 
@@ -58,7 +58,7 @@ static void names_and_order(void **state)
     assert_ptr_equal(zr_registry_find(&r, "eins"), first); /* the entry did not move */
     assert_string_equal(first->name, "one");
     assert_string_equal(first->origin, "me");
-    assert_int_equal(number_of(&r, "uno"), 1);
+    assert_int_equal(find_number(&r, "uno"), 1);
     assert_int_equal(r.n, 5);
     assert_null(r.entry[4]->name);
     assert_int_equal(((struct thing *)(void *)r.entry[4])->number, 5);
@@ -71,7 +71,7 @@ static void names_and_order(void **state)
 }
 
 /* A refused entry leaves nothing behind and its close() is not called. */
-static void taken(void **state)
+static void refuse_taken(void **state)
 {
     static const char *const aliases[] = {"uno", NULL},
                              *const two[] = {"due", "uno", NULL},
@@ -92,18 +92,18 @@ static void taken(void **state)
     assert_int_equal(add(&r, "plain", 4, NULL, "core", &err), ZARR_OK);
     assert_int_equal(add(&r, "plain", 5, NULL, "me", &err), ZARR_ERR_EXISTS);
     assert_string_equal(err.message, "thing \"plain\" is registered already, by core");
-    assert_int_equal(number_of(&r, "plain"), 4); /* a core name stays the core's */
+    assert_int_equal(find_number(&r, "plain"), 4); /* a core name stays the core's */
     assert_int_equal(add(&r, "", 2, NULL, "you", &err), ZARR_ERR_INVALID);
     assert_int_equal(add(&r, "t o", 2, NULL, "you", &err), ZARR_ERR_INVALID);
     assert_int_equal(add(&r, "two", 2, bad, "you", &err), ZARR_ERR_INVALID);
     assert_int_equal(r.n, 2);
     assert_int_equal(n_closed, 0);
-    assert_int_equal(number_of(&r, "two"), -1);
-    assert_int_equal(number_of(&r, "due"), -1);
-    assert_int_equal(number_of(&r, "uno"), 1);
+    assert_int_equal(find_number(&r, "two"), -1);
+    assert_int_equal(find_number(&r, "due"), -1);
+    assert_int_equal(find_number(&r, "uno"), 1);
     assert_int_equal(add(&r, "two", 2, NULL, "you", &err), ZARR_OK);
     assert_int_equal(add(&r, "three", 3, own, "you", &err), ZARR_OK); /* its own name */
-    assert_int_equal(number_of(&r, "three"), 3);
+    assert_int_equal(find_number(&r, "three"), 3);
     zr_registry_deinit(&r);
 }
 
@@ -126,7 +126,7 @@ static void two_steps(void **state)
     assert_int_equal(zr_registry_put(&r, e, NULL, NULL), ZARR_ERR_EXISTS);
     zr_registry_drop(&r, e);
     assert_int_equal(n_closed, 1);
-    assert_int_equal(number_of(&r, "one"), 1);
+    assert_int_equal(find_number(&r, "one"), 1);
     zr_registry_deinit(&r);
 }
 
@@ -145,11 +145,11 @@ static zarr_status registry_scenario(struct fail_alloc *f)
         snprintf(name, sizeof name, "n%d", i);
         st = add(&r, name, i, i == 3 ? aliases : NULL, "me", NULL);
         put += st == ZARR_OK;
-        assert_int_equal(number_of(&r, name), st == ZARR_OK ? i : -1);
+        assert_int_equal(find_number(&r, name), st == ZARR_OK ? i : -1);
     }
     assert_int_equal(r.n, put);
-    assert_int_equal(number_of(&r, "eins"), put > 3 ? 3 : -1);
-    assert_int_equal(number_of(&r, "uno"), put > 3 ? 3 : -1);
+    assert_int_equal(find_number(&r, "eins"), put > 3 ? 3 : -1);
+    assert_int_equal(find_number(&r, "uno"), put > 3 ? 3 : -1);
     zr_registry_deinit(&r);
     assert_int_equal(n_closed, put);
     return st;
@@ -174,7 +174,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_and_order),
-        cmocka_unit_test(taken),
+        cmocka_unit_test(refuse_taken),
         cmocka_unit_test(two_steps),
         cmocka_unit_test(failing_memory),
     };

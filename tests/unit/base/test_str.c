@@ -161,7 +161,7 @@ static void utf8(void **state)
 
     (void)state;
     for (size_t i = 0; i < ZR_COUNT(cases); i++)
-        assert_int_equal(zr_utf8_valid(cases[i].text, cases[i].n), cases[i].valid);
+        assert_int_equal(zr_utf8_is_valid(cases[i].text, cases[i].n), cases[i].valid);
 }
 
 static void base64_texts(void **state)

@@ -382,7 +382,7 @@ static struct zr_number number(const char *name)
     struct zr_number n;
 
     assert_int_equal(zr_dtype_find(&env.dtypes, name, &dtype, NULL, NULL), ZARR_OK);
-    assert_true(zr_number_of(dtype, &n));
+    assert_true(zr_number_from_dtype(dtype, &n));
     return n;
 }
 
@@ -391,7 +391,8 @@ static void single_casts(void **state)
     ZR_UNUSED(state);
     for (size_t i = 0; i < ZR_COUNT(casts); i++) {
         const struct zr_number from = number(casts[i].from), to = number(casts[i].to);
-        struct zr_scalar v = zr_scalar_of(&from, zr_number_bits(&from, &casts[i].value));
+        struct zr_scalar v =
+            zr_scalar_from_bits(&from, zr_number_bits(&from, &casts[i].value));
         uint64_t bits = 0;
 
         if (zr_scalar_cast(&v, &to, casts[i].rounding, casts[i].range, &bits) !=
@@ -399,7 +400,7 @@ static void single_casts(void **state)
             fail_msg("cast %zu of %g to %s", i, casts[i].value, casts[i].to);
         if (casts[i].result != ZR_CAST_OK)
             continue;
-        v = zr_scalar_of(&to, bits);
+        v = zr_scalar_from_bits(&to, bits);
         if (zr_scalar_f64(&v) != casts[i].got) /* NOLINT */
             fail_msg("cast %zu of %g to %s: %.17g", i, casts[i].value, casts[i].to,
                      zr_scalar_f64(&v));
@@ -437,12 +438,12 @@ static void casts_come_back(void **state)
         const struct zr_number n = number(names[k]);
 
         for (uint64_t bits = 0; bits < UINT64_C(1) << n.bits; bits++) {
-            struct zr_scalar v = zr_scalar_of(&n, bits);
+            struct zr_scalar v = zr_scalar_from_bits(&n, bits);
             uint64_t there = 0, back = 0;
             uint8_t memory[8] = {0};
 
             assert_int_equal(zr_scalar_cast(&v, &wide, 0, 0, &there), ZR_CAST_OK);
-            v = zr_scalar_of(&wide, there);
+            v = zr_scalar_from_bits(&wide, there);
             assert_int_equal(zr_scalar_cast(&v, &n, 0, 0, &back), ZR_CAST_OK);
             if (zr_number_key(&n, back) != zr_number_key(&n, bits))
                 fail_msg("%s: %#x is %#x", names[k], (unsigned)bits, (unsigned)back);

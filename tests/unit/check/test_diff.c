@@ -277,8 +277,8 @@ static void test_regions(void **state)
     world_close(&w);
 }
 
-static void make_array_of(struct world *w, const char *path, const char *type,
-                          uint64_t chunk, const char *attributes, const char *name)
+static void make_typed_array(struct world *w, const char *path, const char *type,
+                             uint64_t chunk, const char *attributes, const char *name)
 {
     const uint64_t shape[1] = {4}, chunks[1] = {chunk};
     const char *names[1] = {name};
@@ -306,11 +306,11 @@ static void test_properties(void **state)
 
     (void)state;
     world_open(&w, WORLD_MEMORY);
-    make_array_of(&w, "a", "int32", 2,
-                  "{\"u\": \"m\", \"same\": [1, {\"x\": 2}], \"gone\": 1}", NULL);
-    make_array_of(&w, "b", "int32", 4,
-                  "{\"u\": \"km\", \"same\": [1, {\"x\": 2}], \"new\": []}", "x");
-    make_array_of(&w, "c", "float64", 2, NULL, NULL);
+    make_typed_array(&w, "a", "int32", 2,
+                     "{\"u\": \"m\", \"same\": [1, {\"x\": 2}], \"gone\": 1}", NULL);
+    make_typed_array(&w, "b", "int32", 4,
+                     "{\"u\": \"km\", \"same\": [1, {\"x\": 2}], \"new\": []}", "x");
+    make_typed_array(&w, "c", "float64", 2, NULL, NULL);
     o.flags = ZARR_DIFF_STORAGE;
     assert_ok(zarr_node_diff(w.store, "a", w.store, "b", &r, &o, &terr));
     t = find(&e, ZARR_DIFFERENCE_FILL_VALUE, "");
@@ -482,8 +482,8 @@ static void fail_allocations(const char *a, const char *b, bool forever,
         o.flags = ZARR_DIFF_STORAGE;
         world_open(&w, WORLD_MEMORY);
         make_tree(&w, "a");
-        make_array_of(&w, "b", "int32", 4, "{\"u\": \"km\"}", "x");
-        make_array_of(&w, "c", "int32", 2, "{\"u\": \"m\"}", NULL);
+        make_typed_array(&w, "b", "int32", 4, "{\"u\": \"km\"}", "x");
+        make_typed_array(&w, "c", "int32", 2, "{\"u\": \"m\"}", NULL);
         zarr_context_trim(w.ctx);
         w.forever = forever;
         atomic_store(&w.fail_at, k);

@@ -121,7 +121,7 @@ static zarr_array *make_gzip(struct world *w, int sharded)
     return a;
 }
 
-static void decoding(void **state)
+static void part_of_decoding(void **state)
 {
     uint64_t inner[ZARR_MAX_RANK] = {7, 7};
     static char shard[4096];
@@ -352,7 +352,7 @@ static void failing_stores(void **state)
     world_close(&w);
 }
 
-static void cancelling(void **state)
+static void part_of_cancelling(void **state)
 {
     static int32_t data[64];
     const uint64_t shape[2] = {6, 7};
@@ -443,11 +443,11 @@ static void copies_as_snprintf(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(missing_nodes),  cmocka_unit_test(damaged_chunks),
-        cmocka_unit_test(decoding),       cmocka_unit_test(nested_chunks),
-        cmocka_unit_test(fields),         cmocka_unit_test(cancelling),
-        cmocka_unit_test(failing_stores), cmocka_unit_test(local_errors),
-        cmocka_unit_test(long_keys),      cmocka_unit_test(copies_as_snprintf),
+        cmocka_unit_test(missing_nodes),    cmocka_unit_test(damaged_chunks),
+        cmocka_unit_test(part_of_decoding), cmocka_unit_test(nested_chunks),
+        cmocka_unit_test(fields),           cmocka_unit_test(part_of_cancelling),
+        cmocka_unit_test(failing_stores),   cmocka_unit_test(local_errors),
+        cmocka_unit_test(long_keys),        cmocka_unit_test(copies_as_snprintf),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -188,7 +188,7 @@ static void blosc_keeps_to_its_bound(void **state)
         }
 }
 
-static void stacked(void **state)
+static void stack_codecs(void **state)
 {
     ZR_UNUSED(state);
     round_trip(
@@ -429,7 +429,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(round_trips),
         cmocka_unit_test(every_setting),
-        cmocka_unit_test(stacked),
+        cmocka_unit_test(stack_codecs),
         cmocka_unit_test(blosc_keeps_to_its_bound),
         cmocka_unit_test(bounds_hold),
         cmocka_unit_test(every_truncation),

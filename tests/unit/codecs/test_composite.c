@@ -26,8 +26,8 @@ static int close_env(void **state)
     return 0;
 }
 
-static zarr_status chain_of(struct impl_chain *c, const char *codecs, const char *dtype,
-                            const uint64_t *dims)
+static zarr_status open_chain(struct impl_chain *c, const char *codecs, const char *dtype,
+                              const uint64_t *dims)
 {
     const struct impl_chain_args args = {
         .format = 3, .codecs = codecs, .dtype = dtype, .dims = dims};
@@ -39,7 +39,7 @@ static zarr_status chain_of(struct impl_chain *c, const char *codecs, const char
 static void must_open(struct impl_chain *c, const char *codecs, const char *dtype,
                       const uint64_t *dims)
 {
-    if (chain_of(c, codecs, dtype, dims) != ZARR_OK || !c->decode || !c->encode) {
+    if (open_chain(c, codecs, dtype, dims) != ZARR_OK || !c->decode || !c->encode) {
         fail_msg("%s", error.message);
         abort(); /* for the analyzer: fail_msg() does not return */
     }
@@ -72,13 +72,13 @@ static void must_fail(const struct zr_program *p, const void *from, size_t n,
     assert_int_equal(env.threads.decode.top + env.threads.encode.top, 0);
 }
 
-static void refused(const char *codecs, const char *dtype, const uint64_t *dims,
-                    const char *text)
+static void check_refused(const char *codecs, const char *dtype, const uint64_t *dims,
+                          const char *text)
 {
     struct impl_chain c = {0};
 
     error.message[0] = '\0';
-    if (chain_of(&c, codecs, dtype, dims) == ZARR_OK)
+    if (open_chain(&c, codecs, dtype, dims) == ZARR_OK)
         fail_msg("%s was taken", codecs);
     if (!strstr(error.message, text))
         fail_msg("\"%s\" is not in \"%s\"", text, error.message);
@@ -107,8 +107,8 @@ static void test_optional(void **state)
     struct impl_chain c;
 
     ZR_UNUSED(state);
-    assert_int_equal(chain_of(&c, OPTIONAL("\"packbits\"", "\"bytes\""),
-                              "optional[uint8]", two_by_two),
+    assert_int_equal(open_chain(&c, OPTIONAL("\"packbits\"", "\"bytes\""),
+                                "optional[uint8]", two_by_two),
                      ZARR_OK);
     must_be(c.encode, items, sizeof items, stored, sizeof stored);
     must_be(c.decode, stored, sizeof stored, items, sizeof items);
@@ -131,8 +131,8 @@ static void test_optional_nested(void **state)
     struct impl_chain c;
 
     ZR_UNUSED(state);
-    assert_int_equal(chain_of(&c, OPTIONAL("\"packbits\"", NESTED),
-                              "optional[zarrs.optional[uint8]]", two_by_two),
+    assert_int_equal(open_chain(&c, OPTIONAL("\"packbits\"", NESTED),
+                                "optional[zarrs.optional[uint8]]", two_by_two),
                      ZARR_OK);
     must_be(c.encode, items, sizeof items, stored, sizeof stored);
     must_be(c.decode, stored, sizeof stored, items, sizeof items);
@@ -194,8 +194,8 @@ static void test_optional_hostile(void **state)
     struct impl_chain c;
 
     ZR_UNUSED(state);
-    assert_int_equal(chain_of(&c, OPTIONAL("\"packbits\"", "\"bytes\""),
-                              "optional[uint8]", two_by_two),
+    assert_int_equal(open_chain(&c, OPTIONAL("\"packbits\"", "\"bytes\""),
+                                "optional[uint8]", two_by_two),
                      ZARR_OK);
     for (size_t k = 0; k < n; k++)
         must_fail(c.decode, stored, k, ZARR_ERR_CORRUPT, "optional: ");
@@ -221,24 +221,27 @@ static void test_optional_hostile(void **state)
 static void test_optional_refused(void **state)
 {
     ZR_UNUSED(state);
-    refused("[\"bytes\"]", "optional[uint8]", two_by_two, "use codec \"optional\"");
-    refused(OPTIONAL("\"packbits\"", "\"bytes\""), "uint8", two_by_two,
-            "codec optional does not take data type uint8, only optional types");
-    refused(OPTIONAL("\"packbits\"", "\"bytes\""), "optional[uint16]", two_by_two,
-            "endian is required");
-    refused(OPTIONAL("\"packbits\"", "\"bytes\""), "optional[optional[uint8]]",
-            two_by_two, "use codec");
-    refused(OPTIONAL("\"packbits\"", ""), "optional[uint8]", two_by_two, "data_codecs");
-    refused(OPTIONAL("\"zstd\"", "\"bytes\""), "optional[uint8]", two_by_two,
-            "mask_codecs");
-    refused("[\"optional\"]", "optional[uint8]", two_by_two, "mask_codecs are missing");
-    refused("[{\"name\":\"optional\",\"configuration\":{\"mask_codecs\":[\"bytes\"],"
-            "\"data_codecs\":[\"bytes\"],\"x\":1}}]",
-            "optional[uint8]", two_by_two, "unknown member \"x\"");
-    refused(OPTIONAL("\"packbits\"", "\"bytes\""), "optional[string]", two_by_two,
-            "only types of fixed size");
-    refused(OPTIONAL("\"packbits\"", "\"vlen-bytes\""), "optional[string]", two_by_two,
-            "only variable_length_bytes");
+    check_refused("[\"bytes\"]", "optional[uint8]", two_by_two, "use codec \"optional\"");
+    check_refused(OPTIONAL("\"packbits\"", "\"bytes\""), "uint8", two_by_two,
+                  "codec optional does not take data type uint8, only optional types");
+    check_refused(OPTIONAL("\"packbits\"", "\"bytes\""), "optional[uint16]", two_by_two,
+                  "endian is required");
+    check_refused(OPTIONAL("\"packbits\"", "\"bytes\""), "optional[optional[uint8]]",
+                  two_by_two, "use codec");
+    check_refused(OPTIONAL("\"packbits\"", ""), "optional[uint8]", two_by_two,
+                  "data_codecs");
+    check_refused(OPTIONAL("\"zstd\"", "\"bytes\""), "optional[uint8]", two_by_two,
+                  "mask_codecs");
+    check_refused("[\"optional\"]", "optional[uint8]", two_by_two,
+                  "mask_codecs are missing");
+    check_refused(
+        "[{\"name\":\"optional\",\"configuration\":{\"mask_codecs\":[\"bytes\"],"
+        "\"data_codecs\":[\"bytes\"],\"x\":1}}]",
+        "optional[uint8]", two_by_two, "unknown member \"x\"");
+    check_refused(OPTIONAL("\"packbits\"", "\"bytes\""), "optional[string]", two_by_two,
+                  "only types of fixed size");
+    check_refused(OPTIONAL("\"packbits\"", "\"vlen-bytes\""), "optional[string]",
+                  two_by_two, "only variable_length_bytes");
 }
 
 static void test_optional_lengths(void **state)
@@ -259,8 +262,8 @@ static void test_optional_lengths(void **state)
     for (size_t i = 0; i < ZR_COUNT(need_it); i++) {
         (void)snprintf(codecs, sizeof codecs, OPTIONAL("\"packbits\"", "%s"),
                        need_it[i][0]);
-        refused(codecs, need_it[i][1], two_by_two,
-                "whose length is known only from the chunk");
+        check_refused(codecs, need_it[i][1], two_by_two,
+                      "whose length is known only from the chunk");
     }
 }
 
@@ -338,7 +341,7 @@ static void test_nesting(void **state)
             n += (size_t)snprintf(codecs + n, sizeof codecs - n, "]}}");
         (void)snprintf(codecs + n, sizeof codecs - n, "]");
         if (depth > 8) {
-            refused(codecs, "uint8", dims, "more than 8 deep");
+            check_refused(codecs, "uint8", dims, "more than 8 deep");
         } else {
             must_open(&c, codecs, "uint8", dims);
             impl_chain_close(&c);

@@ -135,7 +135,8 @@ static void cast_block(const char *config, const char *dtype, bool encode)
     for (size_t i = 0; i < N; i++) { /* mostly near zero, so that whole blocks succeed */
         const struct zr_number small = {
             .kind = ZARR_KIND_INT, .bytes = 1, .bits = 8, .parts = 1};
-        const struct zr_scalar v = zr_scalar_of(&small, impl_random(&seed) >> 40 & 63);
+        const struct zr_scalar v =
+            zr_scalar_from_bits(&small, impl_random(&seed) >> 40 & 63);
         uint64_t bits = i > 600 && i % 97 == 0 ? impl_random(&seed) : 0;
 
         if (!bits)

@@ -309,7 +309,7 @@ static void check_refusal(const char *codec, const char *dtype, const uint64_t *
         fail_msg("%s of %s: %d, \"%s\"", codec, dtype, st, err.message);
 }
 
-static void refused(void **state)
+static void refuse_codecs(void **state)
 {
     char text[2048];
     size_t n = 0;
@@ -456,7 +456,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(as_numcodecs),      cmocka_unit_test(categorized_characters),
-        cmocka_unit_test(refused),           cmocka_unit_test(chunks_that_lie),
+        cmocka_unit_test(refuse_codecs),     cmocka_unit_test(chunks_that_lie),
         cmocka_unit_test(elements_that_lie),
     };
 

@@ -63,7 +63,7 @@ static int count_blocks(const uint8_t *frame, size_t bytes)
     return n;
 }
 
-static int blocks_of(zarr_context *ctx, int level)
+static int count_zstd_blocks(zarr_context *ctx, int level)
 {
     const uint64_t shape[3] = {EDGE, EDGE, EDGE};
     const uint64_t dims[3] = {EDGE, EDGE, EDGE};
@@ -102,7 +102,7 @@ static void test_blocks(void **state)
     make_data();
     assert_ok(zarr_context_create(&ctx, NULL, &terr));
     for (int level = 1; level < 10; level++)
-        assert_int_equal(blocks_of(ctx, level), sizeof data / BLOCK_BYTES);
+        assert_int_equal(count_zstd_blocks(ctx, level), sizeof data / BLOCK_BYTES);
     zarr_context_free(ctx);
 }
 

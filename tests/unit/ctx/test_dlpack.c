@@ -34,8 +34,8 @@ static int tear_down(void **state)
 
 static char memory[4096];
 
-static DLManagedTensorVersioned versioned(uint8_t code, uint8_t bits, int32_t ndim,
-                                          int64_t *shape, int64_t *strides)
+static DLManagedTensorVersioned make_versioned(uint8_t code, uint8_t bits, int32_t ndim,
+                                               int64_t *shape, int64_t *strides)
 {
     return (DLManagedTensorVersioned){
         .version = {1, 0},
@@ -50,7 +50,7 @@ static DLManagedTensorVersioned versioned(uint8_t code, uint8_t bits, int32_t nd
 static void in_both(void **state)
 {
     int64_t shape[2] = {3, 5}, strides[2] = {-10, 2};
-    DLManagedTensorVersioned v = versioned(ZARR_DLPACK_INT, 32, 2, shape, strides);
+    DLManagedTensorVersioned v = make_versioned(ZARR_DLPACK_INT, 32, 2, shape, strides);
     DLManagedTensor old = {.dl_tensor = v.dl_tensor};
     zarr_dlpack_view view = ZARR_DLPACK_VIEW_INIT;
 
@@ -92,7 +92,7 @@ static void in_both(void **state)
 static void lanes_and_packed(void **state)
 {
     int64_t shape[ZARR_MAX_RANK] = {3, 6}, strides[2] = {8, 1};
-    DLManagedTensorVersioned v = versioned(ZARR_DLPACK_FLOAT, 32, 2, shape, NULL);
+    DLManagedTensorVersioned v = make_versioned(ZARR_DLPACK_FLOAT, 32, 2, shape, NULL);
     zarr_dlpack_view view = ZARR_DLPACK_VIEW_INIT;
 
     (void)state;
@@ -158,7 +158,8 @@ static void lanes_and_packed(void **state)
 static void hostile(void **state)
 {
     int64_t shape[2] = {3, 5}, strides[2] = {INT64_MAX / 2, 1};
-    const DLManagedTensorVersioned good = versioned(ZARR_DLPACK_INT, 32, 2, shape, NULL);
+    const DLManagedTensorVersioned good =
+        make_versioned(ZARR_DLPACK_INT, 32, 2, shape, NULL);
     zarr_dlpack_view view = ZARR_DLPACK_VIEW_INIT;
 
     (void)state;
@@ -201,7 +202,8 @@ static void empty_and_huge(void **state)
 {
     int64_t shape[3] = {0, INT64_MAX, INT64_MAX}, strides[3] = {1, INT64_MAX, 1};
     uint64_t own_shape[3];
-    DLManagedTensorVersioned v = versioned(ZARR_DLPACK_INT, 32, 3, shape, strides), *out;
+    DLManagedTensorVersioned v = make_versioned(ZARR_DLPACK_INT, 32, 3, shape, strides),
+                             *out;
     zarr_dlpack_view view = ZARR_DLPACK_VIEW_INIT;
     zarr_tensor t = ZARR_TENSOR_INIT;
 

@@ -245,7 +245,7 @@ static void test_numcodecs(void **state)
 
 /* ---- v2 and v3 under one name -------------------------------------------- */
 
-static const struct zr_impl *impl_of(zarr_context *ctx, const char *impl)
+static const struct zr_impl *find_impl(zarr_context *ctx, const char *impl)
 {
     for (size_t i = 0; i < zr_impl_count(&ctx->impls); i++)
         if (zr_streq(zr_impl_at(&ctx->impls, i)->vt.impl, impl))
@@ -268,18 +268,18 @@ static void test_for_which(void **state)
     /* The core's name means another codec. */
     assert_false(zr_impl_has(&ctx->impls, own));
     assert_ok(add_impl(ctx, "scale_offset", "cpu.v2", ZARR_CODEC_FOR_V2));
-    assert_true(zr_impl_is_for(impl_of(ctx, "cpu.v2"), own));
-    assert_false(zr_impl_is_for(impl_of(ctx, "cpu.v2"), core));
+    assert_true(zr_impl_is_for(find_impl(ctx, "cpu.v2"), own));
+    assert_false(zr_impl_is_for(find_impl(ctx, "cpu.v2"), core));
     assert_fails(add_impl(ctx, "scale_offset", "cpu.v3", 0), ZARR_ERR_INVALID,
                  "tests: codec implementation \"cpu.v3\": Zarr v2 has a codec "
                  "\"scale_offset\" of its own: ZARR_CODEC_FOR_V2 or ");
     assert_ok(add_impl(ctx, "scale_offset", "cpu.v3", ZARR_CODEC_FOR_V3));
-    assert_false(zr_impl_is_for(impl_of(ctx, "cpu.v3"), own));
-    assert_true(zr_impl_is_for(impl_of(ctx, "cpu.v3"), core));
+    assert_false(zr_impl_is_for(find_impl(ctx, "cpu.v3"), own));
+    assert_true(zr_impl_is_for(find_impl(ctx, "cpu.v3"), core));
     assert_ok(
         add_impl(ctx, "scale_offset", "cpu.all", ZARR_CODEC_FOR_V2 | ZARR_CODEC_FOR_V3));
-    assert_true(zr_impl_is_for(impl_of(ctx, "cpu.all"), own));
-    assert_true(zr_impl_is_for(impl_of(ctx, "cpu.all"), core));
+    assert_true(zr_impl_is_for(find_impl(ctx, "cpu.all"), own));
+    assert_true(zr_impl_is_for(find_impl(ctx, "cpu.all"), core));
     /* A preference distinguishes the two by the format of the codec. */
     assert_ok(add_impl(ctx, "scale_offset", "cpu.v2", ZARR_CODEC_FOR_V3));
     assert_fails(add_impl(ctx, "scale_offset", "cpu.v2", ZARR_CODEC_FOR_V3),

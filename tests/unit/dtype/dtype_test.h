@@ -41,7 +41,7 @@ static inline int tear_down(void **state)
     return 0;
 }
 
-static inline const zarr_dtype *type_of(const char *name)
+static inline const zarr_dtype *find_type(const char *name)
 {
     const zarr_dtype *t = NULL;
     zarr_error err = {0};

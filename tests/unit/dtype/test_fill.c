@@ -15,7 +15,7 @@
 #include "unit/dtype/dtype_test.h"
 
 /* The bytes of the element in hex, most significant byte of each unit first. */
-static void hex_of(const zarr_dtype *t, const uint8_t *element, char *hex)
+static void format_hex(const zarr_dtype *t, const uint8_t *element, char *hex)
 {
     const zarr_dtype *value =
         t; /* the innermost value of nested optionals, followed by their masks */
@@ -218,7 +218,7 @@ static void tables(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ZR_COUNT(fills); i++) {
-        const zarr_dtype *t = type_of(fills[i].type);
+        const zarr_dtype *t = find_type(fills[i].type);
         struct zr_json_doc doc;
         struct zr_json *written = NULL;
         struct zr_str text;
@@ -237,7 +237,7 @@ static void tables(void **state)
             (st != ZARR_OK && st != ZARR_ERR_INVALID))
             fail_msg("%s of %s: %d %s", fills[i].json, fills[i].type, st, err.message);
         if (st == ZARR_OK) {
-            hex_of(t, element, hex);
+            format_hex(t, element, hex);
             if (strcmp(hex, fills[i].bits) != 0)
                 fail_msg("%s of %s: %s, not %s", fills[i].json, fills[i].type, hex,
                          fills[i].bits);
@@ -263,7 +263,7 @@ static void tables(void **state)
 /* Every float16: printing and parsing gives the same bits, and no shorter text does. */
 static void all_halves(void **state)
 {
-    const zarr_dtype *t = type_of("float16");
+    const zarr_dtype *t = find_type("float16");
 
     (void)state;
     for (uint32_t h = 0; h < 65536; h++) {
@@ -281,7 +281,7 @@ static void all_halves(void **state)
 
 static void random_floats(void **state)
 {
-    const zarr_dtype *single = type_of("float32"), *full = type_of("float64");
+    const zarr_dtype *single = find_type("float32"), *full = find_type("float64");
     uint64_t seed = 88172645463325252u;
 
     (void)state;
@@ -308,7 +308,7 @@ static void random_floats(void **state)
 
 static void small_buffers(void **state)
 {
-    const zarr_dtype *t = type_of("<U3");
+    const zarr_dtype *t = find_type("<U3");
     const uint32_t element[3] = {'a', 0xe9, 'c'};
     const uint32_t bad[3] = {'a', 0xd800, 0}, worse[3] = {0x110000, 0, 0};
     char text[8] = "xxxxxxx";
@@ -325,12 +325,13 @@ static void small_buffers(void **state)
                      ZARR_ERR_CORRUPT);
     assert_int_equal(zarr_dtype_print(t, worse, text, sizeof text, &n, NULL),
                      ZARR_ERR_CORRUPT);
-    assert_int_equal(zarr_dtype_parse(type_of("int8"), " 7 \t", text, NULL), ZARR_OK);
+    assert_int_equal(zarr_dtype_parse(find_type("int8"), " 7 \t", text, NULL), ZARR_OK);
     assert_int_equal(text[0], 7);
-    assert_int_equal(zarr_dtype_parse(type_of("int8"), "7 8", text, NULL),
+    assert_int_equal(zarr_dtype_parse(find_type("int8"), "7 8", text, NULL),
                      ZARR_ERR_INVALID);
-    assert_int_equal(zarr_dtype_parse(type_of("int8"), "", text, NULL), ZARR_ERR_INVALID);
-    assert_int_equal(zarr_dtype_parse(type_of("int8"), "-", text, NULL),
+    assert_int_equal(zarr_dtype_parse(find_type("int8"), "", text, NULL),
+                     ZARR_ERR_INVALID);
+    assert_int_equal(zarr_dtype_parse(find_type("int8"), "-", text, NULL),
                      ZARR_ERR_INVALID);
 }
 
@@ -340,11 +341,11 @@ static void defaults(void **state)
     char text[4] = "xxx";
 
     (void)state;
-    zr_dtype_fill_default(type_of("<M8[s]"), &v);
+    zr_dtype_fill_default(find_type("<M8[s]"), &v);
     assert_true(v == INT64_MIN);
-    zr_dtype_fill_default(type_of("int64"), &v);
+    zr_dtype_fill_default(find_type("int64"), &v);
     assert_true(v == 0);
-    zr_dtype_fill_default(type_of("|S3"), text);
+    zr_dtype_fill_default(find_type("|S3"), text);
     assert_memory_equal(text, "\0\0\0", 3);
 }
 

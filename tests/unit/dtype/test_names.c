@@ -384,16 +384,16 @@ static void name_and_configuration(void **state)
 
     (void)state;
     for (size_t i = 0; i < ZR_COUNT(rows); i++) {
-        const zarr_dtype *t = type_of(rows[i].find);
+        const zarr_dtype *t = find_type(rows[i].find);
 
         assert_text(zarr_dtype_v3_name(t), rows[i].name);
         assert_text(zarr_dtype_v3_configuration(t), rows[i].config);
     }
     assert_null(zarr_dtype_v3_name(NULL));
     assert_null(zarr_dtype_v3_configuration(NULL));
-    assert_text(zarr_dtype_numpy(type_of("string")), "T");
-    assert_text(zarr_dtype_numpy(type_of("bytes")), "O");
-    assert_text(zarr_dtype_numpy(type_of("vlen-array[int32]")), "O");
+    assert_text(zarr_dtype_numpy(find_type("string")), "T");
+    assert_text(zarr_dtype_numpy(find_type("bytes")), "O");
+    assert_text(zarr_dtype_numpy(find_type("vlen-array[int32]")), "O");
 }
 
 static const struct {

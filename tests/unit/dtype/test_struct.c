@@ -194,7 +194,7 @@ static void refusals(void **state)
 }
 
 /* As many levels as the parser allows, and one more; the same for fields. */
-static zarr_status nested(int depth, bool v2, zarr_error *err)
+static zarr_status make_nested(int depth, bool v2, zarr_error *err)
 {
     const zarr_dtype *t = NULL;
     struct zr_str text;
@@ -233,12 +233,12 @@ static void limits(void **state)
     zarr_error err = {0};
 
     (void)state;
-    assert_int_equal(nested(14, false, &err), ZARR_OK);
-    assert_int_equal(nested(16, false, &err), ZARR_ERR_LIMIT);
-    assert_int_equal(nested(1000, false, &err), ZARR_ERR_LIMIT);
-    assert_int_equal(nested(30, true, &err), ZARR_OK);
-    assert_int_equal(nested(31, true, &err), ZARR_ERR_LIMIT);
-    assert_int_equal(nested(100000, true, &err), ZARR_ERR_LIMIT);
+    assert_int_equal(make_nested(14, false, &err), ZARR_OK);
+    assert_int_equal(make_nested(16, false, &err), ZARR_ERR_LIMIT);
+    assert_int_equal(make_nested(1000, false, &err), ZARR_ERR_LIMIT);
+    assert_int_equal(make_nested(30, true, &err), ZARR_OK);
+    assert_int_equal(make_nested(31, true, &err), ZARR_ERR_LIMIT);
+    assert_int_equal(make_nested(100000, true, &err), ZARR_ERR_LIMIT);
     assert_int_equal(wide(16384, &err), ZARR_OK);
     assert_int_equal(wide(16385, &err), ZARR_ERR_LIMIT);
     assert_non_null(strstr(err.message, "16385 fields, at most 16384"));
@@ -375,7 +375,7 @@ static void v2_plain_field(void **state)
     assert_string_equal(zarr_dtype_v2(t), "[[\"a\",\"bfloat16\"],[\"b\",\"<i2\"]]");
     assert_null(zr_dtype_write_v2(t, &big, &doc));
     assert_null(zr_dtype_write_v2(t, &mixed, &doc));
-    assert_true(zr_json_ok(&doc));
+    assert_true(zr_json_is_ok(&doc));
     zr_json_doc_deinit(&doc);
 }
 
@@ -551,7 +551,7 @@ static void v2_fills(void **state)
 
 /* The memory limit for types of a registry: an existing type costs nothing, a new one is
  * refused, and existing ones stay. */
-static void bound(void **state)
+static void limit_type_memory(void **state)
 {
     struct zr_dtype_registry r;
     const zarr_dtype *first = NULL, *again = NULL, *t = NULL;
@@ -589,7 +589,7 @@ int main(void)
         cmocka_unit_test(limits),         cmocka_unit_test(fields),
         cmocka_unit_test(v2_plain_field), cmocka_unit_test(v2_orders),
         cmocka_unit_test(swaps),          cmocka_unit_test(elements),
-        cmocka_unit_test(v2_fills),       cmocka_unit_test(bound),
+        cmocka_unit_test(v2_fills),       cmocka_unit_test(limit_type_memory),
     };
 
     return cmocka_run_group_tests(tests, open_registry, close_registry);

@@ -54,7 +54,7 @@ static const struct {
     {"optional[int8]", {"[-1]", "[0]", "[3]", "null"}},
 };
 
-static int sign_of(int v)
+static int sign(int v)
 {
     return (v > 0) - (v < 0);
 }
@@ -63,7 +63,7 @@ static void compares(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ZR_COUNT(orders); i++) {
-        const zarr_dtype *t = type_of(orders[i].type);
+        const zarr_dtype *t = find_type(orders[i].type);
         _Alignas(16) uint8_t element[10][16];
         int n = 0;
 
@@ -72,8 +72,7 @@ static void compares(void **state)
                 fail_msg("%s: %s", orders[i].json[n], terr.message);
         for (int a = 0; a < n; a++)
             for (int b = 0; b < n; b++)
-                if (sign_of(zarr_dtype_compare(t, element[a], element[b])) !=
-                    sign_of(a - b))
+                if (sign(zarr_dtype_compare(t, element[a], element[b])) != sign(a - b))
                     fail_msg("%s: %s and %s", orders[i].type, orders[i].json[a],
                              orders[i].json[b]);
         for (int a = 0; a < n; a++)
@@ -116,7 +115,7 @@ static void as_numbers(void **state)
 
     (void)state;
     for (size_t i = 0; i < ZR_COUNT(numbers); i++) {
-        const zarr_dtype *t = type_of(numbers[i].type);
+        const zarr_dtype *t = find_type(numbers[i].type);
 
         out[0] = out[1] = 0;
         assert_int_equal(zarr_dtype_parse(t, numbers[i].json, element, &terr), ZARR_OK);
@@ -124,13 +123,13 @@ static void as_numbers(void **state)
             out[0] != numbers[i].want[0] || out[1] != numbers[i].want[1])
             fail_msg("%s of %s: %g %g", numbers[i].json, numbers[i].type, out[0], out[1]);
     }
-    assert_int_equal(zarr_dtype_parse(type_of("<M8[s]"), "\"NaT\"", element, &terr),
+    assert_int_equal(zarr_dtype_parse(find_type("<M8[s]"), "\"NaT\"", element, &terr),
                      ZARR_OK);
-    assert_int_equal(zarr_dtype_number(type_of("<M8[s]"), element, out, 2), 1);
+    assert_int_equal(zarr_dtype_number(find_type("<M8[s]"), element, out, 2), 1);
     assert_true(isnan(out[0]));
-    assert_int_equal(zarr_dtype_parse(type_of("float32"), "\"NaN\"", element, &terr),
+    assert_int_equal(zarr_dtype_parse(find_type("float32"), "\"NaN\"", element, &terr),
                      ZARR_OK);
-    assert_int_equal(zarr_dtype_number(type_of("float32"), element, out, 2), 1);
+    assert_int_equal(zarr_dtype_number(find_type("float32"), element, out, 2), 1);
     assert_true(isnan(out[0]));
 }
 
@@ -138,7 +137,8 @@ static void as_numbers(void **state)
 
 static void unused_bits(void **state)
 {
-    const zarr_dtype *s4 = type_of("int4"), *u2 = type_of("uint2"), *b = type_of("bool");
+    const zarr_dtype *s4 = find_type("int4"), *u2 = find_type("uint2"),
+                     *b = find_type("bool");
     /* Bits above the lowest 4 are ignored. */
     uint8_t stored[6] = {0x08, 0xf8, 0x47, 0xff, 0x00, 0x9f};
     static const uint8_t read[6] = {0xf8, 0xf8, 0x07, 0xff, 0x00, 0xff};
@@ -149,8 +149,8 @@ static void unused_bits(void **state)
     (void)state;
     assert_int_equal(zr_dtype_padded_bits(s4), 4);
     assert_int_equal(zr_dtype_padded_bits(b), 1);
-    assert_int_equal(zr_dtype_padded_bits(type_of("int8")), 0);
-    assert_int_equal(zr_dtype_padded_bits(type_of("complex64")), 0);
+    assert_int_equal(zr_dtype_padded_bits(find_type("int8")), 0);
+    assert_int_equal(zr_dtype_padded_bits(find_type("complex64")), 0);
     assert_false(zr_dtype_is_padded_well(s4, stored, 6));
     zr_dtype_unpad(s4, stored, 6);
     assert_memory_equal(stored, read, 6);
@@ -182,14 +182,14 @@ static void unused_bits_of_fields(void **state)
                                "{\"name\":\"f\",\"data_type\":\"bool\"},{\"name\":\"u\","
                                "\"data_type\":\"uint4\"}]}}}"
                                "]}}";
-    const zarr_dtype *t = type_of(text), *rows = NULL;
+    const zarr_dtype *t = find_type(text), *rows = NULL;
     uint8_t two[8] = {0xff, 0x0e, 7, 1, 0x80, 0xfe, 0, 15};
     static const uint8_t mended[8] = {0xff, 0xfe, 1, 1, 0x80, 0xfe, 0, 15};
     uint8_t many[5] = {9, 2, 0, 0, 0x40};
 
     (void)state;
     assert_true(zr_dtype_is_padded(t));
-    assert_false(zr_dtype_is_padded(type_of("[[\"a\",\"|u1\"]]")));
+    assert_false(zr_dtype_is_padded(find_type("[[\"a\",\"|u1\"]]")));
     assert_int_equal(zr_dtype_pad(t, two, 2, &terr), ZARR_OK);
     assert_memory_equal(two, mended, 8);
     assert_false(zr_dtype_is_padded_well(t, two, 2)); /* fields are ignored */
@@ -201,12 +201,12 @@ static void unused_bits_of_fields(void **state)
     assert_int_equal(zr_dtype_pad(t, two, 2, &terr), ZARR_ERR_INVALID);
     assert_says("an element is not a valid int4: ");
 
-    rows = type_of("[[\"a\",\"|u1\"],[\"b\",[[\"c\",\"|b1\"],[\"d\",\"|b1\"]],[2]]]");
+    rows = find_type("[[\"a\",\"|u1\"],[\"b\",[[\"c\",\"|b1\"],[\"d\",\"|b1\"]],[2]]]");
     zr_dtype_unpad(rows, many, 1);
     assert_memory_equal(many, "\x09\1\0\0\1", 5);
 }
 
-static void packed(void **state)
+static void pack_elements(void **state)
 {
     static const int8_t fours[5] = {-8, 7, 0, -1, 3};
     static const uint8_t fours_packed[3] = {0x78, 0xf0, 0x03};
@@ -217,24 +217,24 @@ static void packed(void **state)
 
     (void)state;
     memset(got, 0xee, sizeof got);
-    zr_packed_put(type_of("int4"), got, fours, 5);
+    zr_packed_put(find_type("int4"), got, fours, 5);
     assert_memory_equal(got, fours_packed, 3);
     assert_int_equal(got[3], 0xee);
-    zr_packed_get(type_of("int4"), got, fours_packed, 5);
+    zr_packed_get(find_type("int4"), got, fours_packed, 5);
     assert_memory_equal(got, fours, 5);
-    zr_packed_put(type_of("uint2"), got, twos, 5);
+    zr_packed_put(find_type("uint2"), got, twos, 5);
     assert_memory_equal(got, twos_packed, 2);
-    zr_packed_get(type_of("uint2"), got, twos_packed, 5);
+    zr_packed_get(find_type("uint2"), got, twos_packed, 5);
     assert_memory_equal(got, twos, 5);
     memset(got, 0xee, sizeof got);
-    zr_packed_put(type_of("bool"), got, truths, 9);
+    zr_packed_put(find_type("bool"), got, truths, 9);
     assert_memory_equal(got, truths_packed, 2);
     assert_int_equal(got[2], 0xee);
-    zr_packed_get(type_of("bool"), got, truths_packed, 9);
+    zr_packed_get(find_type("bool"), got, truths_packed, 9);
     assert_memory_equal(got, truths, 9);
     /* Eight elements end at a byte border: the bytes behind are unchanged. */
     memset(got, 0xee, sizeof got);
-    zr_packed_put(type_of("bool"), got, truths, 8);
+    zr_packed_put(find_type("bool"), got, truths, 8);
     assert_int_equal(got[0], 0x89);
     assert_int_equal(got[1], 0xee);
 }
@@ -287,7 +287,7 @@ static void values_of_any_length(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ZR_COUNT(any_length); i++) {
-        const zarr_dtype *t = type_of(any_length[i].type);
+        const zarr_dtype *t = find_type(any_length[i].type);
         struct zr_json *written = NULL;
         struct zr_json_doc doc;
         struct zr_str text;
@@ -327,7 +327,7 @@ static void values_of_any_length(void **state)
 /* Lists of items with a byte order are in the order of the machine. */
 static void lists(void **state)
 {
-    const zarr_dtype *t = type_of("vlen-array[int32]");
+    const zarr_dtype *t = find_type("vlen-array[int32]");
     const int32_t want[3] = {-1, 65536, 7};
     char text[32];
     size_t n = 0;
@@ -336,8 +336,8 @@ static void lists(void **state)
     (void)state;
     assert_string_equal(zarr_dtype_name(t), "vlen-array[int32]");
     assert_string_equal(zarr_dtype_v2(t), "|O");
-    assert_ptr_equal(zarr_dtype_item(t), type_of("int32"));
-    assert_null(zarr_dtype_item(type_of("string")));
+    assert_ptr_equal(zarr_dtype_item(t), find_type("int32"));
+    assert_null(zarr_dtype_item(find_type("string")));
     assert_null(zarr_dtype_item(NULL));
     assert_int_equal(zarr_dtype_parse(t, "[-1,65536,7]", &v, &terr), ZARR_OK);
     assert_int_equal(v.bytes, 12);
@@ -404,28 +404,28 @@ static void unprintable(void **state)
 
     (void)state;
     assert_int_equal(
-        zarr_dtype_print(type_of("string"), &bad, text, sizeof text, &n, &terr),
+        zarr_dtype_print(find_type("string"), &bad, text, sizeof text, &n, &terr),
         ZARR_ERR_CORRUPT);
     assert_says("string: an element is not valid UTF-8");
     assert_int_equal(
-        zarr_dtype_print(type_of("string"), &none, text, sizeof text, &n, &terr),
+        zarr_dtype_print(find_type("string"), &none, text, sizeof text, &n, &terr),
         ZARR_ERR_INVALID);
     assert_says("string: an element of 3 bytes at address NULL");
     assert_int_equal(
-        zarr_dtype_print(type_of("bytes"), &none, text, sizeof text, &n, &terr),
+        zarr_dtype_print(find_type("bytes"), &none, text, sizeof text, &n, &terr),
         ZARR_ERR_INVALID);
     assert_int_equal(
-        zarr_dtype_print(type_of("bytes"), &huge, text, sizeof text, &n, &terr),
+        zarr_dtype_print(find_type("bytes"), &huge, text, sizeof text, &n, &terr),
         ZARR_ERR_LIMIT);
     assert_int_equal(
-        zarr_dtype_print(type_of("string"), &huge, text, sizeof text, &n, &terr),
+        zarr_dtype_print(find_type("string"), &huge, text, sizeof text, &n, &terr),
         ZARR_ERR_CORRUPT);
 }
 
 /* TensorStore writes v2 fill values of types that NumPy lacks as the byte in base64. */
 static void base64_floats(void **state)
 {
-    const zarr_dtype *t = type_of("float4_e2m1fn");
+    const zarr_dtype *t = find_type("float4_e2m1fn");
     struct zr_json *written = NULL;
     struct zr_json_doc doc;
     uint8_t v = 0;
@@ -483,7 +483,7 @@ static void one_description(void **state)
             assert_true(zr_numpy_parse(descriptions[i].numpy, &b));
         a = b;
         if (descriptions[i].dtype)
-            assert_true(zr_number_of(type_of(descriptions[i].dtype), &a));
+            assert_true(zr_number_from_dtype(find_type(descriptions[i].dtype), &a));
         assert_int_equal(a.kind, descriptions[i].kind);
         assert_int_equal(a.bytes, descriptions[i].bytes);
         assert_int_equal(a.bits, descriptions[i].bits);
@@ -544,7 +544,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(compares),        cmocka_unit_test(as_numbers),
         cmocka_unit_test(unused_bits),     cmocka_unit_test(unused_bits_of_fields),
-        cmocka_unit_test(packed),          cmocka_unit_test(values_of_any_length),
+        cmocka_unit_test(pack_elements),   cmocka_unit_test(values_of_any_length),
         cmocka_unit_test(lists),           cmocka_unit_test(refused_lists),
         cmocka_unit_test(unprintable),     cmocka_unit_test(base64_floats),
         cmocka_unit_test(one_description), cmocka_unit_test(numbers_in_both_orders),

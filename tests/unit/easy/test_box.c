@@ -7,7 +7,7 @@
 static void test_parts(void **state)
 {
     const uint64_t shape[2] = {4, 6}, start[2] = {1, 2}, count[2] = {2, 3};
-    const uint64_t none[2] = {2, 0}, out_of[2] = {2, 5};
+    const uint64_t none[2] = {2, 0}, beyond[2] = {2, 5};
     int32_t all[4][6], part[2][3], rest[3][4];
     struct world w;
     zarr_array *a;
@@ -30,7 +30,7 @@ static void test_parts(void **state)
     assert_ok(zarr_array_read_box(a, start, none, ZARR_INT32, NULL, 0, &terr));
     assert_ok(zarr_array_write_box(a, start, none, ZARR_INT16, NULL, 0, &terr));
     assert_status(
-        zarr_array_read_box(a, start, out_of, ZARR_INT32, all, sizeof all, &terr),
+        zarr_array_read_box(a, start, beyond, ZARR_INT32, all, sizeof all, &terr),
         ZARR_ERR_INVALID);
     assert_says("a:");
     assert_status(

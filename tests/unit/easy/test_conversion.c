@@ -35,7 +35,7 @@ static struct zr_number number_at(struct world *w, int i)
     struct zr_number n = {0};
 
     assert_ok(zarr_dtype_find(&dtype, w->ctx, types[i], &terr));
-    assert_true(zr_number_of(dtype, &n));
+    assert_true(zr_number_from_dtype(dtype, &n));
     return n;
 }
 
@@ -55,11 +55,11 @@ static int same_scalar(struct zr_scalar a, struct zr_scalar b)
 static int all_values_are_in(const struct zr_number *to, const struct zr_number *from)
 {
     for (uint64_t bits = 0; bits < UINT64_C(1) << from->bits; bits++) {
-        const struct zr_scalar v = zr_scalar_of(from, bits);
+        const struct zr_scalar v = zr_scalar_from_bits(from, bits);
         uint64_t out = 0;
 
         if (zr_scalar_cast(&v, to, ZR_ROUND_EVEN, ZR_RANGE_ERROR, &out) != ZR_CAST_OK ||
-            !same_scalar(v, zr_scalar_of(to, out)))
+            !same_scalar(v, zr_scalar_from_bits(to, out)))
             return 0;
     }
     return 1;
@@ -129,8 +129,9 @@ static void compare(const struct zr_number *from, const uint8_t *a,
                     const struct zr_number *to, const uint8_t *b, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (!same_scalar(zr_scalar_of(from, zr_number_bits(from, a + i * from->bytes)),
-                         zr_scalar_of(to, zr_number_bits(to, b + i * to->bytes))))
+        if (!same_scalar(
+                zr_scalar_from_bits(from, zr_number_bits(from, a + i * from->bytes)),
+                zr_scalar_from_bits(to, zr_number_bits(to, b + i * to->bytes))))
             fail_msg("element %zu of %zu differs", i, n);
 }
 

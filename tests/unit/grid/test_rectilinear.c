@@ -189,7 +189,7 @@ static size_t random_edges(struct rng *r, uint64_t *edge, struct zr_str *text)
     return n;
 }
 
-static uint64_t sum_of(const uint64_t *edge, size_t n)
+static uint64_t add_edges(const uint64_t *edge, size_t n)
 {
     uint64_t sum = 0;
 
@@ -217,14 +217,14 @@ static void check_text(const struct zr_grid *g, const uint64_t *edge, size_t n)
 static void check_resized(const struct zr_grid *g, struct rng *r, uint64_t *edge,
                           size_t n)
 {
-    uint64_t sum = sum_of(edge, n), shape = rng_below(r, 2 * sum);
+    uint64_t sum = add_edges(edge, n), shape = rng_below(r, 2 * sum);
     struct zr_str text;
     struct zr_grid now;
 
     if (shape > sum)
         edge[n++] = shape - sum;
     zr_str_init(&text, NULL);
-    assert_int_equal(zr_grid_resized(g, &shape, &text, NULL), ZARR_OK);
+    assert_int_equal(zr_grid_write_resized(g, &shape, &text, NULL), ZARR_OK);
     make(&now, 1, &shape, "rectilinear", zr_str_text(&text));
     check_dim(&now, 0, edge, n);
     assert_int_equal(zr_grid_keeps(g, &now, NULL), ZARR_OK);
@@ -247,9 +247,9 @@ static void test_random_lists(void **state)
         running = seed + i;
         zr_str_init(&text, NULL);
         n = random_edges(&r, edge, &text);
-        shape = rng_below(&r, sum_of(edge, n) + 1);
+        shape = rng_below(&r, add_edges(edge, n) + 1);
         if (rng_chance(&r, 30))
-            shape = sum_of(edge, n);
+            shape = add_edges(edge, n);
         make(&g, 1, &shape, "rectilinear", zr_str_text(&text));
         check_dim(&g, 0, edge, n);
         check_text(&g, edge, n);

@@ -193,8 +193,8 @@ static void test_parse_of_noise(void **state)
 
 /* ---- wrong arguments ------------------------------------------------------ */
 
-static void refused(zarr_status st, zarr_selection *s, const zarr_error *err,
-                    const char *message)
+static void check_refused(zarr_status st, zarr_selection *s, const zarr_error *err,
+                          const char *message)
 {
     assert_int_equal(st, ZARR_ERR_INVALID);
     assert_null(s);
@@ -232,7 +232,7 @@ static void test_dim_errors(void **state)
         zarr_selection *s = NULL;
         zarr_error err = {0};
         zarr_status st = zarr_selection_dims(&s, 2, shape, 2, dims, &err);
-        refused(st, s, &err, bad[i].message);
+        check_refused(st, s, &err, bad[i].message);
     }
 }
 
@@ -244,16 +244,17 @@ static void test_shape_errors(void **state)
     zarr_error err = {0};
 
     (void)state;
-    refused(zarr_selection_all(&s, 2, shape, &err), s, &err,
-            "dimension 1: length 9223372036854775808, must be below 2^63");
-    refused(zarr_selection_all(&s, 65, shape, &err), s, &err, "rank 65, must be 0 to 64");
-    refused(zarr_selection_all(&s, 1, NULL, &err), s, &err, "no shape was given");
-    refused(zarr_selection_dims(&s, 1, shape, 2, dims, &err), s, &err,
-            "selection of 2 dimensions, the array has 1");
-    refused(zarr_selection_dims(&s, 1, shape, -1, dims, &err), s, &err,
-            "selection of -1 dimensions, the array has 1");
-    refused(zarr_selection_dims(&s, 1, shape, 1, NULL, &err), s, &err,
-            "no dimensions were given");
+    check_refused(zarr_selection_all(&s, 2, shape, &err), s, &err,
+                  "dimension 1: length 9223372036854775808, must be below 2^63");
+    check_refused(zarr_selection_all(&s, 65, shape, &err), s, &err,
+                  "rank 65, must be 0 to 64");
+    check_refused(zarr_selection_all(&s, 1, NULL, &err), s, &err, "no shape was given");
+    check_refused(zarr_selection_dims(&s, 1, shape, 2, dims, &err), s, &err,
+                  "selection of 2 dimensions, the array has 1");
+    check_refused(zarr_selection_dims(&s, 1, shape, -1, dims, &err), s, &err,
+                  "selection of -1 dimensions, the array has 1");
+    check_refused(zarr_selection_dims(&s, 1, shape, 1, NULL, &err), s, &err,
+                  "no dimensions were given");
 }
 
 static void test_box_errors(void **state)
@@ -264,15 +265,15 @@ static void test_box_errors(void **state)
     zarr_error err = {0};
 
     (void)state;
-    refused(zarr_selection_box(&s, 2, shape, start, count, &err), s, &err,
-            "dimension 1: box of 6 from 5 is out of bounds for length 10");
-    refused(
+    check_refused(zarr_selection_box(&s, 2, shape, start, count, &err), s, &err,
+                  "dimension 1: box of 6 from 5 is out of bounds for length 10");
+    check_refused(
         zarr_selection_box(&s, 2, shape, start, most, &err), s, &err,
         "dimension 0: box of 18446744073709551615 from 2 is out of bounds for length 10");
-    refused(zarr_selection_box(&s, 2, shape, far, start, &err), s, &err,
-            "dimension 1: box of 5 from 11 is out of bounds for length 10");
-    refused(zarr_selection_box(&s, 2, shape, start, NULL, &err), s, &err,
-            "a box needs start and count");
+    check_refused(zarr_selection_box(&s, 2, shape, far, start, &err), s, &err,
+                  "dimension 1: box of 5 from 11 is out of bounds for length 10");
+    check_refused(zarr_selection_box(&s, 2, shape, start, NULL, &err), s, &err,
+                  "a box needs start and count");
 }
 
 static void test_points_errors(void **state)
@@ -285,20 +286,20 @@ static void test_points_errors(void **state)
     zarr_error err = {0};
 
     (void)state;
-    refused(zarr_selection_points(&s, 2, shape, 3, coords, 0, NULL, &err), s, &err,
-            "point 2: dimension 1: index -21 is out of bounds for length 20");
-    refused(zarr_selection_points(&s, 2, shape, 2, coords, 2, result, &err), s, &err,
-            "result shape has not the 2 elements of the points");
-    refused(zarr_selection_points(&s, 2, shape, 2, coords, 2, endless, &err), s, &err,
-            "result shape has not the 2 elements of the points");
-    refused(zarr_selection_points(&s, 2, shape, 2, NULL, 0, NULL, &err), s, &err,
-            "no coordinates were given");
-    refused(zarr_selection_points(&s, 2, shape, 2, coords, 65, result, &err), s, &err,
-            "rank 65, must be 0 to 64");
-    refused(zarr_selection_mask(&s, 2, shape, NULL, &err), s, &err,
-            "the mask is missing, or cannot be");
-    refused(zarr_selection_mask(&s, 2, endless, (const uint8_t *)coords, &err), s, &err,
-            "the mask is missing, or cannot be");
+    check_refused(zarr_selection_points(&s, 2, shape, 3, coords, 0, NULL, &err), s, &err,
+                  "point 2: dimension 1: index -21 is out of bounds for length 20");
+    check_refused(zarr_selection_points(&s, 2, shape, 2, coords, 2, result, &err), s,
+                  &err, "result shape has not the 2 elements of the points");
+    check_refused(zarr_selection_points(&s, 2, shape, 2, coords, 2, endless, &err), s,
+                  &err, "result shape has not the 2 elements of the points");
+    check_refused(zarr_selection_points(&s, 2, shape, 2, NULL, 0, NULL, &err), s, &err,
+                  "no coordinates were given");
+    check_refused(zarr_selection_points(&s, 2, shape, 2, coords, 65, result, &err), s,
+                  &err, "rank 65, must be 0 to 64");
+    check_refused(zarr_selection_mask(&s, 2, shape, NULL, &err), s, &err,
+                  "the mask is missing, or cannot be");
+    check_refused(zarr_selection_mask(&s, 2, endless, (const uint8_t *)coords, &err), s,
+                  &err, "the mask is missing, or cannot be");
     assert_int_equal(
         zarr_selection_points(&s, 2, shape, INT64_MAX, coords, 0, NULL, &err),
         ZARR_ERR_NO_MEMORY);
@@ -317,18 +318,18 @@ static void test_blocks_errors(void **state)
     zarr_error err = {0};
 
     (void)state;
-    refused(zarr_selection_blocks(&s, 1, shape, edge, 1, &dim, &err), s, &err,
-            "dimension 0: blocks are selected by index or by slice of step 1");
+    check_refused(zarr_selection_blocks(&s, 1, shape, edge, 1, &dim, &err), s, &err,
+                  "dimension 0: blocks are selected by index or by slice of step 1");
     dim = (zarr_dim_selection){.kind = ZARR_DIM_SLICE, .stop = 4, .step = 2};
-    refused(zarr_selection_blocks(&s, 1, shape, edge, 1, &dim, &err), s, &err,
-            "dimension 0: blocks are selected by index or by slice of step 1");
+    check_refused(zarr_selection_blocks(&s, 1, shape, edge, 1, &dim, &err), s, &err,
+                  "dimension 0: blocks are selected by index or by slice of step 1");
     dim = (zarr_dim_selection){.kind = ZARR_DIM_INDEX, .start = 4};
-    refused(zarr_selection_blocks(&s, 1, shape, edge, 1, &dim, &err), s, &err,
-            "dimension 0: index 4 is out of bounds for length 4");
-    refused(zarr_selection_blocks(&s, 1, shape, none, 1, &dim, &err), s, &err,
-            "chunk_shape[0] is 0, must be 1 to 2^63 - 1");
-    refused(zarr_selection_blocks(&s, 1, shape, edge, 2, &dim, &err), s, &err,
-            "selection of 2 dimensions, the array has 1");
+    check_refused(zarr_selection_blocks(&s, 1, shape, edge, 1, &dim, &err), s, &err,
+                  "dimension 0: index 4 is out of bounds for length 4");
+    check_refused(zarr_selection_blocks(&s, 1, shape, none, 1, &dim, &err), s, &err,
+                  "chunk_shape[0] is 0, must be 1 to 2^63 - 1");
+    check_refused(zarr_selection_blocks(&s, 1, shape, edge, 2, &dim, &err), s, &err,
+                  "selection of 2 dimensions, the array has 1");
 }
 
 static void test_compose_errors(void **state)
@@ -342,8 +343,9 @@ static void test_compose_errors(void **state)
     (void)state;
     assert_int_equal(zarr_selection_all(&a, 2, shape, NULL), ZARR_OK);
     assert_int_equal(zarr_selection_all(&b, 2, other, NULL), ZARR_OK);
-    refused(zarr_selection_compose(&s, a, b, &err), s, &err,
-            "inner selection was made for another shape than the outer one's result");
+    check_refused(
+        zarr_selection_compose(&s, a, b, &err), s, &err,
+        "inner selection was made for another shape than the outer one's result");
     assert_int_equal(zr_grid_init_regular(&grid, 2, other, shape, "chunk_shape", NULL),
                      ZARR_OK);
     assert_int_equal(zr_project_open(&p, NULL, &grid, a, &err), ZARR_ERR_INVALID);

@@ -204,8 +204,9 @@ static void stores_that_reach_the_device(void **state)
     impl_env_close(&env);
 }
 
-static struct zr_program *made(const struct impl_env *env, const struct impl_chain *c,
-                               const struct zr_placement_options *opts)
+static struct zr_program *make_program(const struct impl_env *env,
+                                       const struct impl_chain *c,
+                                       const struct zr_placement_options *opts)
 {
     struct zr_program *p = NULL;
 
@@ -234,7 +235,7 @@ static void bindings(void **state)
         struct zr_program *p = NULL;
 
         opts.encode = encode;
-        p = made(&env, &c, &opts);
+        p = make_program(&env, &c, &opts);
         assert_int_equal(last_bound[encode].struct_size, sizeof(zarr_codec_binding));
         assert_int_equal(last_bound[encode].encode, encode);
         assert_int_equal(last_bound[encode].decoded_type, ZARR_DEVICE_EXT);
@@ -269,7 +270,7 @@ static void no_device_without_sizes(void **state)
         struct zr_program *p = NULL;
 
         opts.encode = encode;
-        p = made(&env, &c, &opts);
+        p = make_program(&env, &c, &opts);
         assert_true(p->unsized);
         assert_int_equal(p->n, 2);
         for (uint32_t i = 0; i < p->n; i++) {

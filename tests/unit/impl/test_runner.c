@@ -140,7 +140,7 @@ static void box_open(void)
     }
 }
 
-static struct impl_chain made(const char *codecs, uint64_t n)
+static struct impl_chain open_chain(const char *codecs, uint64_t n)
 {
     const uint64_t dims[] = {n, 0};
     const struct impl_chain_args args = {
@@ -197,7 +197,7 @@ static void test_around(void **state)
     for (size_t i = 0; i < ZR_COUNT(data); i++)
         data[i] = (uint16_t)(i / 7);
     for (size_t i = 0; i < ZR_COUNT(chains); i++) {
-        struct impl_chain c = made(chains[i], ZR_COUNT(data));
+        struct impl_chain c = open_chain(chains[i], ZR_COUNT(data));
         zarr_memory got = {0}, back = {0};
         char text[1024];
         uint8_t *stored = NULL;
@@ -442,7 +442,7 @@ static void test_binds_once_each_way(void **state)
     ZR_UNUSED(state);
     box_open();
     n_bound = 0;
-    c = made(codecs, 4);
+    c = open_chain(codecs, 4);
     assert_int_equal(n_bound, 16);
     {
         const uint16_t data[4] = {1, 2, 3, 4};

@@ -21,8 +21,8 @@
 
 static zarr_error error;
 
-static struct impl_chain made(struct impl_env *env, const char *codecs,
-                              const uint64_t *dims)
+static struct impl_chain open_chain(struct impl_env *env, const char *codecs,
+                                    const uint64_t *dims)
 {
     const struct impl_chain_args args = {
         .format = 3, .codecs = codecs, .dtype = "uint16", .dims = dims};
@@ -48,7 +48,7 @@ static void test_layout(void **state)
 
     ZR_UNUSED(state);
     assert_int_equal(impl_env_open(&env, NULL, NULL), ZARR_OK);
-    c = made(&env, codecs, dims);
+    c = open_chain(&env, codecs, dims);
     assert_int_equal(impl_run(c.encode, &env, data, sizeof data, &value, &n, &error),
                      ZARR_OK);
     assert_int_equal(n, 64 + sizeof want);
@@ -96,7 +96,7 @@ static void test_shapes(void **state)
     ZR_UNUSED(state);
     assert_int_equal(impl_env_open(&env, NULL, NULL), ZARR_OK);
     for (size_t i = 0; i < ZR_COUNT(rows); i++) {
-        struct impl_chain c = made(&env, rows[i].codecs, rows[i].dims);
+        struct impl_chain c = open_chain(&env, rows[i].codecs, rows[i].dims);
         const size_t bytes = (size_t)c.decode->decoded_bytes;
         uint8_t *data = malloc(bytes);
 
@@ -149,7 +149,7 @@ static void test_lies(void **state)
 
     ZR_UNUSED(state);
     assert_int_equal(impl_env_open(&env, NULL, NULL), ZARR_OK);
-    c = made(&env, "[" SHARD("[2]", LITTLE, LITTLE, "") "]", dims);
+    c = open_chain(&env, "[" SHARD("[2]", LITTLE, LITTLE, "") "]", dims);
     for (size_t i = 0; i < ZR_COUNT(rows); i++) {
         uint8_t value[40] = {1, 0, 2, 0, 3, 0, 4, 0}, *back = NULL;
         const size_t n = rows[i].cut ? rows[i].cut : sizeof value;
@@ -189,7 +189,7 @@ static void test_short(void **state)
 
     ZR_UNUSED(state);
     assert_int_equal(impl_env_open(&env, NULL, NULL), ZARR_OK);
-    c = made(&env, "[" SHARD("[1]", LITTLE, LITTLE, "") "]", dims);
+    c = open_chain(&env, "[" SHARD("[1]", LITTLE, LITTLE, "") "]", dims);
     env.threads.grant = &grant;
     assert_int_equal(impl_run(c.decode, &env, value, sizeof value, &back, &m, &error),
                      ZARR_ERR_CORRUPT);
@@ -211,7 +211,7 @@ static void test_cancel(void **state)
     ZR_UNUSED(state);
     zr_cancel_init(&cancel, NULL);
     assert_int_equal(impl_env_open(&env, NULL, NULL), ZARR_OK);
-    c = made(&env, "[" SHARD("[1]", LITTLE, LITTLE, "") "]", dims);
+    c = open_chain(&env, "[" SHARD("[1]", LITTLE, LITTLE, "") "]", dims);
     env.threads.cancel = &cancel;
     assert_int_equal(impl_run(c.encode, &env, data, sizeof data, &value, &n, &error),
                      ZARR_OK);

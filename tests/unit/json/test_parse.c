@@ -332,7 +332,7 @@ static void values(void **state)
     zr_json_doc_deinit(&doc);
 }
 
-static char *nested(size_t depth)
+static char *nest_arrays(size_t depth)
 {
     char *text = malloc(2 * depth);
 
@@ -359,7 +359,7 @@ static void depth_limit(void **state)
         zarr_limits limits = {.json_depth = cases[i].limit};
         struct zr_json_doc doc, copy;
         zarr_error err = {0};
-        char *text = nested(cases[i].depth);
+        char *text = nest_arrays(cases[i].depth);
         struct zr_str out;
 
         zr_json_doc_init(&doc, NULL);

@@ -14,7 +14,7 @@
 #include "json/json.h"
 #include "unit/json/fail_alloc.h"
 
-static struct zr_json *made(struct zr_json_doc *doc)
+static struct zr_json *make_object(struct zr_json_doc *doc)
 {
     struct zr_json *o = zr_json_new(doc, ZR_JSON_OBJECT);
     struct zr_json *a = zr_json_new(doc, ZR_JSON_ARRAY);
@@ -45,7 +45,7 @@ static void assert_text(const struct zr_json *v, unsigned indent, const char *wa
     zr_str_deinit(&s);
 }
 
-static void written(void **state)
+static void write_values(void **state)
 {
     struct zr_json_doc doc, back;
     struct zr_json *v;
@@ -53,8 +53,8 @@ static void written(void **state)
     (void)state;
     zr_json_doc_init(&doc, NULL);
     zr_json_doc_init(&back, NULL);
-    v = made(&doc);
-    assert_true(zr_json_ok(&doc));
+    v = make_object(&doc);
+    assert_true(zr_json_is_ok(&doc));
     assert_text(v, 0,
                 "{\"list\":[18446744073709551615,-9223372036854775808,-0.0,0.1,\"NaN\","
                 "\"-Infinity\",true,null],\"empty\":{},\"none\":[],"
@@ -71,7 +71,7 @@ static void written(void **state)
     zr_json_doc_deinit(&doc);
 }
 
-static void completed(void **state)
+static void complete_values(void **state)
 {
     static const char text[] =
         "{\"a\":[NaN,{\"b\":-Infinity},[],1],\"c\":Infinity,\"d\":2}";
@@ -98,7 +98,7 @@ static void completed(void **state)
     zr_json_doc_deinit(&doc);
 }
 
-static void changed(void **state)
+static void change_members(void **state)
 {
     struct zr_json_doc doc;
     struct zr_json *o;
@@ -178,7 +178,7 @@ static const struct {
     {"null", "null", true},
 };
 
-static void compared(void **state)
+static void compare_values(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ZR_COUNT(pairs); i++) {
@@ -201,7 +201,7 @@ static void compared(void **state)
     assert_true(zr_json_equal(NULL, NULL));
 }
 
-static const char *excerpt_of(struct zr_json_doc *doc, const char *json)
+static const char *read_excerpt(struct zr_json_doc *doc, const char *json)
 {
     static char text[64];
 
@@ -227,16 +227,17 @@ static void excerpts(void **state)
         "\"abcde...\"");
     assert_string_equal(zr_json_excerpt(zr_json_new_u64(&doc, 7), text, sizeof text),
                         "7");
-    assert_string_equal(zr_json_excerpt(made(&doc), text, sizeof text), "{\"list\"...");
-    assert_string_equal(excerpt_of(&doc, "[[1,{\"a\":[]}],{},null]"),
+    assert_string_equal(zr_json_excerpt(make_object(&doc), text, sizeof text),
+                        "{\"list\"...");
+    assert_string_equal(read_excerpt(&doc, "[[1,{\"a\":[]}],{},null]"),
                         "[[1,{\"a\":[]}],{},null]");
-    assert_string_equal(excerpt_of(&doc, "[\"a\\u0000b\",{\"\\n\":1}]"),
+    assert_string_equal(read_excerpt(&doc, "[\"a\\u0000b\",{\"\\n\":1}]"),
                         "[\"a\\u0000b\",{\"\\u000a\":1}]");
-    assert_string_equal(excerpt_of(&doc, "[[[[[[[[[1]]]]]]]],2]"),
+    assert_string_equal(read_excerpt(&doc, "[[[[[[[[[1]]]]]]]],2]"),
                         "[[[[[[[[...]]]]]]],2]");
     for (size_t cap = 8; cap < sizeof wide; cap++) {
         memset(wide, '#', sizeof wide);
-        zr_json_excerpt(made(&doc), wide, cap);
+        zr_json_excerpt(make_object(&doc), wide, cap);
         assert_true(strlen(wide) < cap);
         assert_int_equal(wide[cap], '#');
     }
@@ -265,9 +266,9 @@ static zarr_status scenario(const zarr_allocator *alloc)
     zr_str_init(&s, alloc);
     ZR_TRY(zr_json_parse(&doc, text, n, NULL, NULL));
     c = zr_json_copy(&copy, doc.root);
-    zr_json_set(&copy, c, "made", made(&copy));
+    zr_json_set(&copy, c, "made", make_object(&copy));
     zr_json_write(c, 2, &s);
-    if (!zr_json_ok(&copy) || s.failed)
+    if (!zr_json_is_ok(&copy) || s.failed)
         st = ZARR_ERR_NO_MEMORY;
 out:
     zr_str_deinit(&s);
@@ -299,7 +300,7 @@ static void deepest(void **state)
     assert_int_equal(zr_json_parse(&doc, text, sizeof text, &less, NULL), ZARR_ERR_LIMIT);
     assert_int_equal(zr_json_parse(&doc, text, sizeof text, &limits, NULL), ZARR_OK);
     copy.root = zr_json_copy(&copy, doc.root);
-    assert_true(zr_json_ok(&copy));
+    assert_true(zr_json_is_ok(&copy));
     assert_true(zr_json_equal(copy.root, doc.root));
     zr_json_keep_tokens(copy.root);
     assert_true(zr_json_equal(copy.root, doc.root)); /* the tree is as it was */
@@ -335,7 +336,7 @@ static void make_many(struct zr_json_doc *doc, uint64_t step)
 
         zr_json_add(doc, doc->root, key, (size_t)bytes, zr_json_new_u64(doc, i));
     }
-    assert_true(zr_json_ok(doc));
+    assert_true(zr_json_is_ok(doc));
 }
 
 /* A search that begins anew for each member would take minutes here. */
@@ -384,10 +385,10 @@ static void lookup_steps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(written),      cmocka_unit_test(completed),
-        cmocka_unit_test(changed),      cmocka_unit_test(compared),
-        cmocka_unit_test(excerpts),     cmocka_unit_test(deepest),
-        cmocka_unit_test(no_memory),    cmocka_unit_test(equal_in_any_order),
+        cmocka_unit_test(write_values),   cmocka_unit_test(complete_values),
+        cmocka_unit_test(change_members), cmocka_unit_test(compare_values),
+        cmocka_unit_test(excerpts),       cmocka_unit_test(deepest),
+        cmocka_unit_test(no_memory),      cmocka_unit_test(equal_in_any_order),
         cmocka_unit_test(lookup_steps),
     };
 

@@ -345,7 +345,7 @@ static void boxes_outside_are_refused(void **state)
 /* ---- where memory begins and ends ---- */
 
 /* BUFFER_BYTES between two pages that no one may touch. */
-static uint8_t *fenced(size_t page)
+static uint8_t *map_fenced(size_t page)
 {
     uint8_t *p = mmap(NULL, BUFFER_BYTES + 2 * page, PROT_NONE,
                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -377,8 +377,8 @@ static void boxes_at_the_ends_of_memory(void **state)
     struct rnd r = {rnd_seed(20261127)};
     int done = 0;
 
-    b.dst = fenced(page);
-    b.src = fenced(page);
+    b.dst = map_fenced(page);
+    b.src = map_fenced(page);
     while (done < CASES) {
         bool is_empty = false;
         zarr_box box;

@@ -247,7 +247,7 @@ static uint64_t budget(struct bench *b, bool pinned)
     return bytes;
 }
 
-static zarr_memory staging(struct bench *b, uint64_t bytes)
+static zarr_memory take_staging(struct bench *b, uint64_t bytes)
 {
     zarr_memory m;
 
@@ -331,17 +331,17 @@ static void pinned_blocks_are_reused(void **state)
 
     ZR_UNUSED(state);
     late_open(&b, 3 * 4096, 0, 0, 0);
-    m = staging(&b, 4096);
-    n = staging(&b, 8192);
+    m = take_staging(&b, 4096);
+    n = take_staging(&b, 8192);
     was = m.handle;
     zr_pool_give(b.pool, &m);
     assert_null(m.handle);
-    m = staging(&b, 4000);
+    m = take_staging(&b, 4000);
     assert_ptr_equal(m.handle, was);
     zarr_fakedev_late_count(b.dev, &c);
     assert_int_equal(c.pinned_allocs, 2);
     {
-        zarr_memory plain = staging(&b, 100); /* the budget is used up */
+        zarr_memory plain = take_staging(&b, 100); /* the budget is used up */
         int32_t type = 0, id = 0;
 
         assert_int_equal(
@@ -368,16 +368,16 @@ static void pinned_memory_may_be_missing(void **state)
 
     ZR_UNUSED(state);
     late_open(&b, 1 << 20, 0, 0, ZARR_FAKEDEV_HOST);
-    m = staging(&b, 5000);
+    m = take_staging(&b, 5000);
     zr_pool_give(b.pool, &m);
     bench_close(&b);
     late_open(&b, 1 << 20, 0, 2000, 0); /* the machine has no more */
-    m = staging(&b, 5000);
+    m = take_staging(&b, 5000);
     zarr_fakedev_late_count(b.dev, &c);
     assert_int_equal(c.pinned_allocs, 0);
     zr_pool_give(b.pool, &m);
     zarr_fakedev_fail(b.dev, ZARR_FAKEDEV_HOST, 1, ZARR_ERR_DEVICE);
-    m = staging(&b, 100); /* the second try succeeds after a trim */
+    m = take_staging(&b, 100); /* the second try succeeds after a trim */
     zarr_fakedev_late_count(b.dev, &c);
     assert_int_equal(c.pinned_allocs, 1);
     zr_pool_give(b.pool, &m);
@@ -391,12 +391,12 @@ static void pinned_memory_may_be_missing(void **state)
     zarr_fakedev_fail(b.dev, ZARR_FAKEDEV_LIMIT, 1, ZARR_ERR_DEVICE);
     assert_int_equal(zr_pool_take_staging(b.pool, ZARR_DEVICE_EXT, 0, 100, &m, &err),
                      ZARR_ERR_DEVICE);
-    m = staging(&b, 100); /* asked again */
+    m = take_staging(&b, 100); /* asked again */
     zr_pool_give(b.pool, &m);
-    m = staging(&b, 5000);
+    m = take_staging(&b, 5000);
     b.f.fail_from = 0; /* the library has no memory; a block that is idle needs none */
     zr_pool_give(b.pool, &m);
-    m = staging(&b, 5000);
+    m = take_staging(&b, 5000);
     zr_pool_give(b.pool, &m);
     bench_close(&b);
 }

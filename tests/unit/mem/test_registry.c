@@ -102,7 +102,7 @@ static void host_without_memory(void **state)
     assert_int_equal(count.live, 0);
 }
 
-static void registering(void **state)
+static void register_backends(void **state)
 {
     struct zr_memory_registry r;
     const struct zr_backend *be;
@@ -268,9 +268,12 @@ static void device_memory_is_out_of_reach(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(host_blocks),   cmocka_unit_test(host_without_memory),
-        cmocka_unit_test(registering),   cmocka_unit_test(tables_of_other_sizes),
-        cmocka_unit_test(host_pointers), cmocka_unit_test(device_memory_is_out_of_reach),
+        cmocka_unit_test(host_blocks),
+        cmocka_unit_test(host_without_memory),
+        cmocka_unit_test(register_backends),
+        cmocka_unit_test(tables_of_other_sizes),
+        cmocka_unit_test(host_pointers),
+        cmocka_unit_test(device_memory_is_out_of_reach),
     };
 
     return cmocka_run_group_tests_name("mem_registry", tests, NULL, NULL);

@@ -22,16 +22,16 @@ static int view_teardown(void **state)
 }
 
 /* A destination with items of 4 bytes, unit 4. */
-static zarr_status view_of(struct zr_view *v, const zarr_tensor *t, int32_t ndim,
-                           const uint64_t *shape)
+static zarr_status make_view(struct zr_view *v, const zarr_tensor *t, int32_t ndim,
+                             const uint64_t *shape)
 {
     const struct zr_view_want want = {ndim, shape, 4, 4, ZR_VIEW_DESTINATION};
 
     return zr_view_from_tensor(v, &registry, t, &want, NULL);
 }
 
-static zarr_status source_of(struct zr_view *v, const zarr_tensor *t, int32_t ndim,
-                             const uint64_t *shape, uint32_t item, uint32_t unit)
+static zarr_status make_source_view(struct zr_view *v, const zarr_tensor *t, int32_t ndim,
+                                    const uint64_t *shape, uint32_t item, uint32_t unit)
 {
     const struct zr_view_want want = {ndim, shape, item, unit, ZR_VIEW_SOURCE};
 
@@ -47,7 +47,7 @@ static void c_order_by_default(void **state)
 
     ZR_UNUSED(state);
     zarr_tensor_host(&t, NULL, memory, 60, 3, shape);
-    assert_int_equal(view_of(&v, &t, 3, want), ZARR_OK);
+    assert_int_equal(make_view(&v, &t, 3, want), ZARR_OK);
     assert_int_equal(v.stride[0], 20);
     assert_int_equal(v.stride[2], 4);
     assert_int_equal(v.base.offset, 0);
@@ -55,14 +55,14 @@ static void c_order_by_default(void **state)
     assert_int_equal(v.swap_bytes, 0);
     assert_true(zr_view_is_contiguous(&v));
     t.data_bytes = 59;
-    assert_int_equal(view_of(&v, &t, 3, want), ZARR_ERR_INVALID);
+    assert_int_equal(make_view(&v, &t, 3, want), ZARR_ERR_INVALID);
     t.byte_offset = 4;
     t.data_bytes = 63;
-    assert_int_equal(view_of(&v, &t, 3, want), ZARR_ERR_INVALID);
+    assert_int_equal(make_view(&v, &t, 3, want), ZARR_ERR_INVALID);
     t.data_bytes = 64;
-    assert_int_equal(view_of(&v, &t, 3, want), ZARR_OK);
+    assert_int_equal(make_view(&v, &t, 3, want), ZARR_OK);
     t.data_bytes = 0; /* 0: unknown */
-    assert_int_equal(view_of(&v, &t, 3, want), ZARR_OK);
+    assert_int_equal(make_view(&v, &t, 3, want), ZARR_OK);
     assert_int_equal(v.base.bytes, 64);
 }
 
@@ -75,36 +75,36 @@ static void form_is_checked(void **state)
 
     ZR_UNUSED(state);
     zarr_tensor_host(&t, NULL, memory, 16, 2, shape);
-    assert_int_equal(view_of(&v, NULL, 2, want), ZARR_ERR_INVALID);
-    assert_int_equal(view_of(&v, &t, 1, want), ZARR_ERR_INVALID);
+    assert_int_equal(make_view(&v, NULL, 2, want), ZARR_ERR_INVALID);
+    assert_int_equal(make_view(&v, &t, 1, want), ZARR_ERR_INVALID);
     bad = t;
     bad.struct_size = 0;
-    assert_int_equal(view_of(&v, &bad, 2, want), ZARR_ERR_ABI);
+    assert_int_equal(make_view(&v, &bad, 2, want), ZARR_ERR_ABI);
     bad = t;
     bad.flags = 1;
-    assert_int_equal(view_of(&v, &bad, 2, want), ZARR_ERR_UNSUPPORTED);
+    assert_int_equal(make_view(&v, &bad, 2, want), ZARR_ERR_UNSUPPORTED);
     bad = t;
     bad.byte_order = 3;
-    assert_int_equal(view_of(&v, &bad, 2, want), ZARR_ERR_INVALID);
+    assert_int_equal(make_view(&v, &bad, 2, want), ZARR_ERR_INVALID);
     bad = t;
     bad.shape = NULL;
-    assert_int_equal(view_of(&v, &bad, 2, want), ZARR_ERR_INVALID);
+    assert_int_equal(make_view(&v, &bad, 2, want), ZARR_ERR_INVALID);
     bad = t;
     bad.shape = larger;
-    assert_int_equal(view_of(&v, &bad, 2, want), ZARR_ERR_INVALID);
+    assert_int_equal(make_view(&v, &bad, 2, want), ZARR_ERR_INVALID);
     bad = t;
     bad.data = NULL;
-    assert_int_equal(view_of(&v, &bad, 2, want), ZARR_ERR_INVALID);
+    assert_int_equal(make_view(&v, &bad, 2, want), ZARR_ERR_INVALID);
     bad = t;
     bad.device_type = ZARR_DEVICE_CUDA;
-    assert_int_equal(view_of(&v, &bad, 2, want), ZARR_ERR_UNSUPPORTED);
+    assert_int_equal(make_view(&v, &bad, 2, want), ZARR_ERR_UNSUPPORTED);
     bad.device_type = -1;
-    assert_int_equal(view_of(&v, &bad, 2, want), ZARR_ERR_UNSUPPORTED);
+    assert_int_equal(make_view(&v, &bad, 2, want), ZARR_ERR_UNSUPPORTED);
     bad.device_type = INT32_MAX;
-    assert_int_equal(view_of(&v, &bad, 2, want), ZARR_ERR_UNSUPPORTED);
+    assert_int_equal(make_view(&v, &bad, 2, want), ZARR_ERR_UNSUPPORTED);
     bad = t;
     bad.ndim = 65;
-    assert_int_equal(view_of(&v, &bad, 65, want), ZARR_ERR_INVALID);
+    assert_int_equal(make_view(&v, &bad, 65, want), ZARR_ERR_INVALID);
 }
 
 /* A longer struct of a newer caller is accepted while its new members are zero. */
@@ -121,9 +121,9 @@ static void newer_struct(void **state)
     ZR_UNUSED(state);
     zarr_tensor_host(&newer.t, NULL, memory, 16, 1, shape);
     newer.t.struct_size = sizeof newer;
-    assert_int_equal(view_of(&v, &newer.t, 1, want), ZARR_OK);
+    assert_int_equal(make_view(&v, &newer.t, 1, want), ZARR_OK);
     newer.wish = 1;
-    assert_int_equal(view_of(&v, &newer.t, 1, want), ZARR_ERR_UNSUPPORTED);
+    assert_int_equal(make_view(&v, &newer.t, 1, want), ZARR_ERR_UNSUPPORTED);
 }
 
 static void scalars_and_empty(void **state)
@@ -135,16 +135,16 @@ static void scalars_and_empty(void **state)
 
     ZR_UNUSED(state);
     zarr_tensor_host(&t, NULL, memory, 4, 0, NULL);
-    assert_int_equal(view_of(&v, &t, 0, NULL), ZARR_OK);
+    assert_int_equal(make_view(&v, &t, 0, NULL), ZARR_OK);
     assert_true(zr_view_is_contiguous(&v));
     t.data_bytes = 3;
-    assert_int_equal(view_of(&v, &t, 0, NULL), ZARR_ERR_INVALID);
+    assert_int_equal(make_view(&v, &t, 0, NULL), ZARR_ERR_INVALID);
     zarr_tensor_host(&t, NULL, NULL, 0, 3, shape);
-    assert_int_equal(view_of(&v, &t, 3, want), ZARR_OK);
+    assert_int_equal(make_view(&v, &t, 3, want), ZARR_OK);
     assert_true(zr_view_is_contiguous(&v));
 }
 
-static void reversed(void **state)
+static void reverse_strides(void **state)
 {
     const uint64_t shape[] = {10};
     const int64_t strides[] = {-4};
@@ -156,20 +156,20 @@ static void reversed(void **state)
     zarr_tensor_host(&t, NULL, memory, 40, 1, shape);
     t.strides = strides;
     t.byte_offset = 36;
-    assert_int_equal(view_of(&v, &t, 1, want), ZARR_OK);
+    assert_int_equal(make_view(&v, &t, 1, want), ZARR_OK);
     assert_int_equal(v.base.offset, 36);
     t.byte_offset = 35;
-    assert_int_equal(view_of(&v, &t, 1, want), ZARR_ERR_INVALID);
+    assert_int_equal(make_view(&v, &t, 1, want), ZARR_ERR_INVALID);
     /* Unknown extent: data points at the first element, the others lie below it. */
     zarr_tensor_host(&t, NULL, memory + 36, 0, 1, shape);
     t.strides = strides;
-    assert_int_equal(view_of(&v, &t, 1, want), ZARR_OK);
+    assert_int_equal(make_view(&v, &t, 1, want), ZARR_OK);
     assert_ptr_equal(v.base.handle, memory);
     assert_int_equal(v.base.offset, 36);
     assert_int_equal(v.base.bytes, 40);
     assert_false(zr_view_is_contiguous(&v));
     t.data = (void *)(uintptr_t)30; /* nothing lies below zero */
-    assert_int_equal(view_of(&v, &t, 1, want), ZARR_ERR_INVALID);
+    assert_int_equal(make_view(&v, &t, 1, want), ZARR_ERR_INVALID);
 }
 
 static void extents_in_64_bits(void **state)
@@ -187,25 +187,25 @@ static void extents_in_64_bits(void **state)
             zarr_tensor_host(&t, NULL, memory, known ? UINT64_MAX : 0, 1, shape);
             t.strides = &far[k];
             t.byte_offset = k % 2 ? UINT64_C(1) << 63 : 0;
-            assert_int_equal(view_of(&v, &t, 1, want), ZARR_ERR_INVALID);
+            assert_int_equal(make_view(&v, &t, 1, want), ZARR_ERR_INVALID);
         }
         zarr_tensor_host(&t, NULL, memory, 4, 1, none);
         t.strides = &far[k]; /* the stride of a dimension of length 1 is never used */
-        assert_int_equal(view_of(&v, &t, 1, want_none), ZARR_OK);
+        assert_int_equal(make_view(&v, &t, 1, want_none), ZARR_OK);
         assert_int_equal(v.stride[0], 0);
     }
     zarr_tensor_host(&t, NULL, memory, UINT64_MAX, 1, huge);
-    assert_int_equal(view_of(&v, &t, 1, want_huge), ZARR_ERR_INVALID);
+    assert_int_equal(make_view(&v, &t, 1, want_huge), ZARR_ERR_INVALID);
     zarr_tensor_host(&t, NULL, memory, UINT64_MAX, 1, shape);
     t.byte_offset = UINT64_MAX - 8;
-    assert_int_equal(view_of(&v, &t, 1, want), ZARR_ERR_INVALID);
+    assert_int_equal(make_view(&v, &t, 1, want), ZARR_ERR_INVALID);
     /* Beyond the address space. */
     zarr_tensor_host(&t, NULL, memory, UINT64_MAX / 2, 1, shape);
     t.byte_offset = 0;
-    assert_int_equal(view_of(&v, &t, 1, want), ZARR_OK);
+    assert_int_equal(make_view(&v, &t, 1, want), ZARR_OK);
     t.data = (void *)(UINTPTR_MAX - 10);
     t.data_bytes = 0;
-    assert_int_equal(view_of(&v, &t, 1, want), ZARR_ERR_INVALID);
+    assert_int_equal(make_view(&v, &t, 1, want), ZARR_ERR_INVALID);
 }
 
 static void byte_order(void **state)
@@ -219,14 +219,14 @@ static void byte_order(void **state)
     ZR_UNUSED(state);
     zarr_tensor_host(&t, NULL, memory, 80, 1, shape);
     t.byte_order = other;
-    assert_int_equal(view_of(&v, &t, 1, want), ZARR_OK);
+    assert_int_equal(make_view(&v, &t, 1, want), ZARR_OK);
     assert_int_equal(v.swap_bytes, 4);
-    assert_int_equal(source_of(&v, &t, 1, want, 16, 8), ZARR_OK);
+    assert_int_equal(make_source_view(&v, &t, 1, want, 16, 8), ZARR_OK);
     assert_int_equal(v.swap_bytes, 8);
-    assert_int_equal(source_of(&v, &t, 1, want, 5, 1), ZARR_OK);
+    assert_int_equal(make_source_view(&v, &t, 1, want, 5, 1), ZARR_OK);
     assert_int_equal(v.swap_bytes, 0);
     t.byte_order = 3 - other;
-    assert_int_equal(view_of(&v, &t, 1, want), ZARR_OK);
+    assert_int_equal(make_view(&v, &t, 1, want), ZARR_OK);
     assert_int_equal(v.swap_bytes, 0);
 }
 
@@ -268,9 +268,9 @@ static void overlapping_destinations(void **state)
             want[d] = c->shape[d];
         zarr_tensor_host(&t, NULL, memory + 2048, 0, c->ndim, c->shape);
         t.strides = c->stride;
-        assert_int_equal(view_of(&v, &t, c->ndim, want),
+        assert_int_equal(make_view(&v, &t, c->ndim, want),
                          c->ok ? ZARR_OK : ZARR_ERR_INVALID);
-        assert_int_equal(source_of(&v, &t, c->ndim, want, 4, 4), ZARR_OK);
+        assert_int_equal(make_source_view(&v, &t, c->ndim, want, 4, 4), ZARR_OK);
     }
 }
 
@@ -351,7 +351,7 @@ static void overlap_effort_is_bounded(void **state)
     }
     zarr_tensor_host(&t, NULL, memory, INT64_MAX, 24, shape);
     t.strides = stride;
-    assert_int_equal(view_of(&v, &t, 24, want), ZARR_ERR_INVALID);
+    assert_int_equal(make_view(&v, &t, 24, want), ZARR_ERR_INVALID);
 }
 
 static void contiguous_views(void **state)
@@ -378,7 +378,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(c_order_by_default), cmocka_unit_test(form_is_checked),
         cmocka_unit_test(newer_struct),       cmocka_unit_test(scalars_and_empty),
-        cmocka_unit_test(reversed),           cmocka_unit_test(extents_in_64_bits),
+        cmocka_unit_test(reverse_strides),    cmocka_unit_test(extents_in_64_bits),
         cmocka_unit_test(byte_order),         cmocka_unit_test(overlapping_destinations),
         cmocka_unit_test(overlap_is_exact),   cmocka_unit_test(overlap_effort_is_bounded),
         cmocka_unit_test(contiguous_views),

@@ -48,7 +48,8 @@ static inline int tear_down(void **state)
 
 /* The base document with the members of an object added or replaced. A member "-name":
  * null removes `name`. */
-static inline void patched(struct zr_json_doc *doc, const char *base, const char *patch)
+static inline void patch_document(struct zr_json_doc *doc, const char *base,
+                                  const char *patch)
 {
     struct zr_json_doc over;
 

@@ -122,7 +122,7 @@ static const struct {
  * replaces it. */
 static void patched_v3(struct zr_json_doc *doc, const char *patch)
 {
-    patched(doc, base_v3, patch);
+    patch_document(doc, base_v3, patch);
     if (!strstr(patch, "chunk_key_encoding")) {
         struct zr_json *keys = zr_json_new(doc, ZR_JSON_OBJECT);
         struct zr_json *config = zr_json_new(doc, ZR_JSON_OBJECT);
@@ -134,7 +134,7 @@ static void patched_v3(struct zr_json_doc *doc, const char *patch)
     }
 }
 
-static void converted(void **state)
+static void convert_documents(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ZR_COUNT(conversions); i++) {
@@ -147,8 +147,8 @@ static void converted(void **state)
         if (from == 3)
             patched_v3(&doc, conversions[i].patch);
         else
-            patched(&doc, base_v2, conversions[i].patch);
-        patched(&attrs, conversions[i].attrs ? conversions[i].attrs : "{}", "{}");
+            patch_document(&doc, base_v2, conversions[i].patch);
+        patch_document(&attrs, conversions[i].attrs ? conversions[i].attrs : "{}", "{}");
         assert_int_equal(
             zr_array_meta_parse(&m, &world.env, from, doc.root, attrs.root, &err),
             ZARR_OK);
@@ -186,7 +186,7 @@ static void dimensions_to_v2(void **state)
     zr_array_meta_deinit(&other);
     zr_array_meta_deinit(&m);
     zr_json_doc_deinit(&doc);
-    patched(&doc, base_v2, "{}");
+    patch_document(&doc, base_v2, "{}");
     assert_int_equal(zr_array_meta_parse(&m, &world.env, 2, doc.root, NULL, NULL),
                      ZARR_OK);
     assert_int_equal(zr_array_meta_convert(&other, &world.env, &m, 2, NULL), ZARR_OK);
@@ -234,7 +234,7 @@ static void no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(converted),
+        cmocka_unit_test(convert_documents),
         cmocka_unit_test(dimensions_to_v2),
         cmocka_unit_test(no_memory),
     };

@@ -16,7 +16,7 @@ static void run_table(const char *base, int format, const struct refusal *table,
         zarr_error err = {0};
         zarr_status st;
 
-        patched(&doc, base, table[i].patch);
+        patch_document(&doc, base, table[i].patch);
         st = zr_array_meta_parse(&m, &world.env, format, doc.root, NULL, &err);
         if (st != table[i].want || (st != ZARR_OK && err.code != st))
             fail_msg("%s: %d %s", table[i].patch, st, err.message);
@@ -267,7 +267,7 @@ static void wishes(void **state)
 
     (void)state;
     env.stored = false;
-    patched(&doc, base_v3, "{\"shape\":[-1,20]}");
+    patch_document(&doc, base_v3, "{\"shape\":[-1,20]}");
     assert_int_equal(zr_array_meta_parse(&m, &env, 3, doc.root, NULL, &err),
                      ZARR_ERR_INVALID);
     assert_int_equal(err.code, ZARR_ERR_INVALID);
@@ -298,7 +298,7 @@ static void limits(void **state)
         struct zr_array_meta m;
         zarr_error err = {0};
 
-        patched(&doc, base_v3, cases[i].patch);
+        patch_document(&doc, base_v3, cases[i].patch);
         assert_int_equal(zr_array_meta_parse(&m, &env, 3, doc.root, NULL, &err),
                          ZARR_ERR_LIMIT);
         assert_non_null(strstr(err.message, cases[i].knob));
@@ -316,7 +316,7 @@ static void v2_facts(void **state)
 
     (void)state;
     zr_str_init(&text, NULL);
-    patched(
+    patch_document(
         &doc, base_v2,
         "{\"dtype\":\">i4\",\"order\":\"F\",\"-dimension_separator\":0,\"filters\":[{"
         "\"id\":"
@@ -419,7 +419,7 @@ static void group_documents(void **state)
     }
 }
 
-static void consolidated(void **state)
+static void write_consolidated(void **state)
 {
     struct zr_json_doc doc, g, a;
     struct zr_str text;
@@ -428,8 +428,8 @@ static void consolidated(void **state)
     (void)state;
     zr_str_init(&text, NULL);
     zr_json_doc_init(&doc, NULL);
-    patched(&g, "{\"zarr_format\":3,\"node_type\":\"group\"}", "{}");
-    patched(&a, "{\"zarr_format\":3,\"node_type\":\"array\"}", "{}");
+    patch_document(&g, "{\"zarr_format\":3,\"node_type\":\"group\"}", "{}");
+    patch_document(&a, "{\"zarr_format\":3,\"node_type\":\"array\"}", "{}");
     zr_json_write(
         zr_consolidated_write_v3(
             &doc, (struct zr_meta_node[]){{"g", g.root, NULL}, {"g/a", a.root, NULL}}, 2),
@@ -444,8 +444,8 @@ static void consolidated(void **state)
         "}}");
     zr_json_doc_deinit(&g);
     zr_json_doc_deinit(&a);
-    patched(&g, "{\"zarr_format\":2}", "{}");
-    patched(&a, "{\"zarr_format\":2,\"shape\":[]}", "{}");
+    patch_document(&g, "{\"zarr_format\":2}", "{}");
+    patch_document(&a, "{\"zarr_format\":2,\"shape\":[]}", "{}");
     zr_str_clear(&text);
     doc.root = zr_consolidated_write_v2(
         &doc, (struct zr_meta_node[]){{"", g.root, g.root}, {"a", a.root, NULL}}, 2);
@@ -517,7 +517,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tables),          cmocka_unit_test(wishes),
         cmocka_unit_test(v2_facts),        cmocka_unit_test(limits),
-        cmocka_unit_test(group_documents), cmocka_unit_test(consolidated),
+        cmocka_unit_test(group_documents), cmocka_unit_test(write_consolidated),
         cmocka_unit_test(names),
     };
 

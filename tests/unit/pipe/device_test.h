@@ -274,7 +274,7 @@ static inline zarr_memory tensor_new(const struct pw *w, zarr_tensor *t,
 }
 
 /* A selection of `shape`, and its lengths. */
-static inline zarr_selection *selection_of(const char *text, uint64_t *lengths)
+static inline zarr_selection *parse_selection(const char *text, uint64_t *lengths)
 {
     zarr_selection *sel = NULL;
 
@@ -295,7 +295,7 @@ struct source {
 static inline void source_open(const struct pw *w, struct source *s, const char *text)
 {
     memset(s, 0, sizeof *s);
-    s->sel = selection_of(text, s->lengths);
+    s->sel = parse_selection(text, s->lengths);
     s->mem = tensor_new(w, &s->t, s->lengths);
     assert_int_equal(zarr_fakedev_poke(s->mem.handle, 0, data, sizeof data), 0);
     zarr_tensor_host(&s->host, NULL, data, sizeof data, 2, s->lengths);
@@ -314,7 +314,7 @@ static inline void compare_read(const struct pw *w, zarr_array *a, const char *t
 {
     static int32_t want[N];
     uint64_t lengths[2];
-    zarr_selection *sel = selection_of(text, lengths);
+    zarr_selection *sel = parse_selection(text, lengths);
     const uint64_t bytes = zarr_selection_n_items(sel) * sizeof data[0];
     zarr_tensor t, host;
     zarr_memory mem = tensor_new(w, &t, lengths);
@@ -352,8 +352,8 @@ static inline void budget_set(const struct pw *w, uint64_t bytes)
 }
 
 /* Makes an array and writes these N elements. */
-static inline zarr_array *array_of(const struct pw *w, const char *path, int kind,
-                                   int32_t *values)
+static inline zarr_array *write_array(const struct pw *w, const char *path, int kind,
+                                      int32_t *values)
 {
     zarr_array *a =
         pw_array(w->store, path, kinds[kind].codecs, shape, kinds[kind].chunk);
@@ -366,7 +366,7 @@ static inline zarr_array *array_of(const struct pw *w, const char *path, int kin
 
 static inline zarr_array *filled_array(const struct pw *w, const char *path, int kind)
 {
-    return array_of(w, path, kind, data);
+    return write_array(w, path, kind, data);
 }
 
 /* A chunk of two arrays is stored alike, or missing in both. */

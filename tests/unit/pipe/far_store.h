@@ -215,7 +215,7 @@ enum {
 static int32_t elements[N * N], got[N * N];
 static const uint64_t whole[] = {N, N};
 
-static inline zarr_tensor tensor_of(int32_t *data)
+static inline zarr_tensor whole_tensor(int32_t *data)
 {
     zarr_tensor t;
 
@@ -284,7 +284,7 @@ static inline zarr_array *make_array(enum kind kind)
                             .chunk_shape = kind == NESTED ? shard : chunk,
                             .data_type = "int32"};
     zarr_array *a = NULL, *b = NULL;
-    zarr_tensor t = tensor_of(elements);
+    zarr_tensor t = whole_tensor(elements);
 
     if (kind == SHARDS || kind == SHARDS_AT_START)
         spec.shard_shape = shard;

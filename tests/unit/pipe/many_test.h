@@ -139,7 +139,7 @@ static inline void check_part(zarr_array *a, struct part *p)
     free(one);
 }
 
-static inline zarr_array *filled(struct pw *w, const char *path, size_t kind)
+static inline zarr_array *make_filled(struct pw *w, const char *path, size_t kind)
 {
     zarr_array *a =
         pw_array(w->store, path, kinds[kind].codecs, shape, kinds[kind].chunk);

@@ -19,7 +19,7 @@ static int32_t data[N], got[N];
 static atomic_int n_calls, n_jobs, most;
 static int fails_at = -1; /* fails the job that begins with this element */
 
-static uint8_t *bytes_of(const zarr_memory *m)
+static uint8_t *block_bytes(const zarr_memory *m)
 {
     return (uint8_t *)m->handle + m->offset;
 }
@@ -39,12 +39,13 @@ static zarr_status encode_one(zarr_codec_job *job, zarr_error *err)
 {
     int32_t first = 0;
 
-    memcpy(&first, bytes_of(&job->src), ZR_MIN(job->src.bytes, (uint64_t)sizeof first));
+    memcpy(&first, block_bytes(&job->src),
+           ZR_MIN(job->src.bytes, (uint64_t)sizeof first));
     if (fails_at >= 0 && first == fails_at)
         return zr_fail(err, ZARR_ERR_INVALID, "test.plus: element %d", (int)first);
     for (uint64_t i = 0; i < job->src.bytes; i++)
-        bytes_of(&job->dst)[i] = (uint8_t)(bytes_of(&job->src)[i] + 1);
-    bytes_of(&job->dst)[job->src.bytes] = '+';
+        block_bytes(&job->dst)[i] = (uint8_t)(block_bytes(&job->src)[i] + 1);
+    block_bytes(&job->dst)[job->src.bytes] = '+';
     job->dst_used = job->src.bytes + 1;
     return ZARR_OK;
 }
@@ -83,10 +84,10 @@ static zarr_status decode(void *self, zarr_codec_job *jobs, uint64_t n,
         exec->up_bytes += job->src.bytes;
 
         if (job->src.bytes == 0 || bytes > job->dst.bytes ||
-            bytes_of(&job->src)[bytes] != '+')
+            block_bytes(&job->src)[bytes] != '+')
             return job->status = zr_fail(err, ZARR_ERR_CORRUPT, "test.plus: no plus");
         for (uint64_t k = 0; k < bytes; k++)
-            bytes_of(&job->dst)[k] = (uint8_t)(bytes_of(&job->src)[k] - 1);
+            block_bytes(&job->dst)[k] = (uint8_t)(block_bytes(&job->src)[k] - 1);
         job->dst_used = bytes;
     }
     return ZARR_OK;
@@ -329,7 +330,7 @@ static void test_own_copies(void **state)
 
 /* ---- failures ------------------------------------------------------------ */
 
-static void failing(uint32_t threads, const char *chain)
+static void fail_one_chunk(uint32_t threads, const char *chain)
 {
     struct pw w;
     zarr_array *a;
@@ -353,9 +354,9 @@ static void test_failing_job(void **state)
 {
     (void)state;
     for (uint32_t threads = 1; threads <= 3; threads += 2) {
-        failing(threads, codecs[0]);
-        failing(threads, codecs[3]);
-        failing(threads, codecs[FIRST_SHARD]);
+        fail_one_chunk(threads, codecs[0]);
+        fail_one_chunk(threads, codecs[3]);
+        fail_one_chunk(threads, codecs[FIRST_SHARD]);
     }
 }
 

@@ -26,7 +26,7 @@ static void world_open(struct world *o, int kind, const char *text)
 {
     open_world(&o->w, 2, 1 << 20);
     o->a = filled_array(&o->w, "a", kind);
-    o->sel = selection_of(text, o->lengths);
+    o->sel = parse_selection(text, o->lengths);
     o->mem = tensor_new(&o->w, &o->t, o->lengths);
     declines_lists = true;
 }

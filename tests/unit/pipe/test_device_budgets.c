@@ -40,11 +40,11 @@ static void test_read(void **state)
 }
 
 /* An array with `base`. */
-static zarr_array *based(const struct pw *w, const char *path, int kind)
+static zarr_array *write_base(const struct pw *w, const char *path, int kind)
 {
     for (int i = 0; i < N; i++)
         base[i] = -5000 - i;
-    return array_of(w, path, kind, base);
+    return write_array(w, path, kind, base);
 }
 
 /* Leaves are gathered and encoded by as many as there is room for. */
@@ -60,8 +60,8 @@ static void test_write(void **state)
             struct pw w;
 
             open_world(&w, 2, 1 << 20);
-            d = based(&w, "d", k);
-            h = based(&w, "h", k);
+            d = write_base(&w, "d", k);
+            h = write_base(&w, "h", k);
             source_open(&w, &s, texts[i]);
             budget_set(&w, 20 << 10);
             assert_ok(zarr_array_write(d, s.sel, &s.t, NULL, &terr));
@@ -107,8 +107,8 @@ static void test_declined(void **state)
 
 /* ---- how large waves are ----------------------------------------------------------- */
 
-static zarr_explanation *waves_of(const struct pw *w, const char *path, uint64_t rows,
-                                  uint64_t edge)
+static zarr_explanation *explain_waves(const struct pw *w, const char *path,
+                                       uint64_t rows, uint64_t edge)
 {
     const uint64_t lengths[2] = {rows, 512}, chunk[2] = {edge, 512};
     const uint64_t size[2] = {(uint64_t)rows, 512};
@@ -145,7 +145,7 @@ static void test_wave_lengths(void **state)
 
         open_world(&w, 4, 0);
         zarr_fakedev_budget(device, cases[i].device << 30, 0);
-        e = waves_of(&w, "a", cases[i].chunks * cases[i].edge, cases[i].edge);
+        e = explain_waves(&w, "a", cases[i].chunks * cases[i].edge, cases[i].edge);
         assert_int_equal(e->chunks, cases[i].chunks);
         assert_int_equal(e->waves, cases[i].waves);
         zarr_explanation_free(e);

@@ -34,8 +34,8 @@ static bool outer_is_missing(const struct variant *v, uint64_t row, uint64_t col
     return !v->write && row / chunk[0] == 1 && col / chunk[1] == 0;
 }
 
-static struct want want_of(const struct variant *v, const zarr_selection *const *sel,
-                           int n_sel, const bool *have)
+static struct want count_wanted(const struct variant *v, const zarr_selection *const *sel,
+                                int n_sel, const bool *have)
 {
     const uint64_t *size = leaf[v->kind];
     struct want w = {0};
@@ -174,7 +174,7 @@ static void one_case(const struct variant *v)
         part[i] = (zarr_io_part){.selection = sel[i], .tensor = &t[i]};
         mark(&world, sel[i], have);
     }
-    w = want_of(v, (const zarr_selection *const *)sel, n, have);
+    w = count_wanted(v, (const zarr_selection *const *)sel, n, have);
     zarr_fakedev_decline(device, v->entries);
     declines = v->declines;
     count_begin(&c, &o);

@@ -48,7 +48,7 @@ static void write_and_compare(const struct pw *w, int kind, const char *text)
     static int n;
     zarr_array *a;
     uint64_t lengths[2];
-    zarr_selection *sel = selection_of(text, lengths);
+    zarr_selection *sel = parse_selection(text, lengths);
     char path[16], other[16];
     zarr_tensor t, host;
     zarr_memory mem;

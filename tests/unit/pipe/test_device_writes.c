@@ -23,9 +23,9 @@ static void open_writes(struct pw *w, uint32_t threads, uint64_t wave)
 }
 
 /* An array with `base`, except two chunks that are missing. */
-static zarr_array *based(const struct pw *w, const char *path, int kind)
+static zarr_array *write_base(const struct pw *w, const char *path, int kind)
 {
-    zarr_array *a = array_of(w, path, kind, base);
+    zarr_array *a = write_array(w, path, kind, base);
 
     for (uint64_t i = 0; i < 2; i++)
         assert_ok(zarr_array_block_erase(a, (uint64_t[2]){2 * i, 0}, &terr));
@@ -46,7 +46,7 @@ static void test_over_old_values(void **state)
 
                 open_writes(&w, threads, wave);
                 for (size_t i = 0; i < ZR_COUNT(texts); i++) {
-                    zarr_array *d = based(&w, "d", k), *h = based(&w, "h", k);
+                    zarr_array *d = write_base(&w, "d", k), *h = write_base(&w, "h", k);
                     struct source s;
 
                     source_open(&w, &s, texts[i]);
@@ -252,7 +252,7 @@ static void test_blended(void **state)
         zarr_array *a;
 
         open_writes(&w, 2, 1 << 20);
-        a = based(&w, "d", k);
+        a = write_base(&w, "d", k);
         source_open(&w, &s, "::2, 1::3");
         count_write(&c, a, &s);
         assert_int_equal(c.stats.waves, 1);
@@ -295,8 +295,8 @@ static void test_declined_entries(void **state)
             zarr_tensor t;
 
             open_writes(&w, 2, 1 << 20);
-            d = based(&w, "d", k);
-            h = based(&w, "h", k);
+            d = write_base(&w, "d", k);
+            h = write_base(&w, "h", k);
             source_open(&w, &s, "3:90, 5:37");
             assert_ok(zarr_array_write(h, s.sel, &s.host, NULL, &terr));
             zarr_fakedev_decline(device, entries[i]);
@@ -330,7 +330,7 @@ static void failing_calls(zarr_status status)
         zarr_tensor t;
 
         open_writes(&w, 2, 1 << 20);
-        a = based(&w, "d", kind);
+        a = write_base(&w, "d", kind);
         source_open(&w, &s, "::2, 1::3");
         for (uint64_t k = 1; !passed; k += ZR_FAIL_STEP(k)) {
             zarr_status st;

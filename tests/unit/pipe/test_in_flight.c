@@ -65,7 +65,7 @@ static const zarr_store_vtable slow_vtable = {.struct_size = sizeof slow_vtable,
                                               .run = slow_run,
                                               .list = slow_list};
 
-static int most_of(struct slow *s, zarr_array *a, int32_t *elements, bool write)
+static int count_in_flight(struct slow *s, zarr_array *a, int32_t *elements, bool write)
 {
     const zarr_io_options o = {.struct_size = sizeof o, .max_threads = 1};
 
@@ -93,9 +93,9 @@ static void test_parallel(void **state)
         slow.below = w.store;
         assert_ok(zarr_store_open_custom(&s, w.ctx, &slow_vtable, &slow, NULL, &terr));
         a = pw_array(s, "a", "[" BYTES "," GZIP "]", shape, chunk);
-        assert_int_equal(most_of(&slow, a, data, true), numbers[i]);
+        assert_int_equal(count_in_flight(&slow, a, data, true), numbers[i]);
         memset(got, 0, sizeof got);
-        assert_int_equal(most_of(&slow, a, got, false), numbers[i]);
+        assert_int_equal(count_in_flight(&slow, a, got, false), numbers[i]);
         assert_memory_equal(got, data, sizeof data);
         zarr_array_free(a);
         zarr_store_free(s);

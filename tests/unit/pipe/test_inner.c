@@ -18,7 +18,7 @@ enum {
 static const uint64_t zero[2] = {0, 0}, whole[2] = {SIDE, SIDE};
 static int32_t data[SIDE * SIDE], got[SIDE * SIDE];
 
-static zarr_array *filled(struct pw *w, const char *codecs)
+static zarr_array *make_filled(struct pw *w, const char *codecs)
 {
     zarr_array *a = pw_array(w->store, "a", codecs, whole, whole);
 
@@ -38,7 +38,7 @@ static void must_fail(zarr_array *a, const char *says)
         fail_msg("\"%s\" does not say \"%s\"", terr.message, says);
 }
 
-static uint64_t stored(struct pw *w, uint8_t *object, uint64_t cap)
+static uint64_t read_object(struct pw *w, uint8_t *object, uint64_t cap)
 {
     uint64_t n = cap;
 
@@ -70,7 +70,7 @@ static void test_too_short(void **state)
 
     (void)state;
     pw_open(&w, 2, (uint64_t)64 << 20, 0);
-    a = filled(&w, "[" BARE("[4,8]", BYTES) "]");
+    a = make_filled(&w, "[" BARE("[4,8]", BYTES) "]");
     put(&w, "12345", 5);
     must_fail(a, "a shard of 5 bytes cannot hold its index of 32");
     put(&w, "", 0);
@@ -79,7 +79,7 @@ static void test_too_short(void **state)
     pw_close(&w);
 
     pw_open(&w, 2, (uint64_t)64 << 20, 0);
-    a = filled(&w, "[" BARE("[4,8]", BYTES) "," CRC "]");
+    a = make_filled(&w, "[" BARE("[4,8]", BYTES) "," CRC "]");
     two = pw_array(w.store, "two", "[" BYTES "," CRC "]", one_by_two, one_by_two);
     assert_ok(pw_box(two, zero, one_by_two, data + 1, NULL, true));
     assert_ok(zarr_store_get(w.store, "two/c/0/0", 0, small, &n, NULL, &terr));
@@ -109,8 +109,8 @@ static void test_nested(void **state)
     (void)state;
     for (size_t i = 0; i < 4; i++) {
         pw_open(&w, 2, (uint64_t)64 << 20, 0);
-        a = filled(&w, around[i]);
-        n = stored(&w, object, sizeof object);
+        a = make_filled(&w, around[i]);
+        n = read_object(&w, object, sizeof object);
         object[n / 3] ^= 0x40; /* in the first inner shard */
         put(&w, object, n);
         if (i > 0)

@@ -81,7 +81,7 @@ static const char *const chains[] = {
     "[" SHARD("[128,128]", SHARD("[16,16]", BYTES "," LOOK, "end") "," GZIP, "end") "]",
 };
 
-static zarr_array *filled(const struct pw *w, const char *path, const char *chain)
+static zarr_array *make_filled(const struct pw *w, const char *path, const char *chain)
 {
     zarr_array *a = pw_array(w->store, path, chain, shape, shard);
     zarr_tensor t;
@@ -102,7 +102,7 @@ static uint64_t in_use(const struct pw *w)
 }
 
 /* Bytes of values that requests have waited for. */
-static uint64_t held(const struct pw *w, size_t rank)
+static uint64_t held_bytes(const struct pw *w, size_t rank)
 {
     struct zr_budget_stats s;
 
@@ -139,7 +139,7 @@ static void test_kept(void **state)
             zarr_array *a;
 
             open_looking(&w, threads[k % 3], budgets[k / 3]);
-            a = filled(&w, "a", chains[c]);
+            a = make_filled(&w, "a", chains[c]);
             assert_int_equal(in_use(&w), 0);
             read_looking(&w, a, NULL, 0);
             read_looking(&w, a, NULL, 2 << 20);
@@ -224,7 +224,7 @@ static uint64_t at_once(const char *chain, uint32_t threads, uint64_t memory)
     open_looking(&w, threads, memory);
     for (int i = 0; i < USERS; i++) {
         snprintf(path, sizeof path, "a%d", i);
-        u[i].a = filled(&w, path, chain);
+        u[i].a = make_filled(&w, path, chain);
         u[i].got = malloc(sizeof data);
         assert_non_null(u[i].got);
         memcpy(u[i].got, data, sizeof data);
@@ -243,7 +243,7 @@ static uint64_t at_once(const char *chain, uint32_t threads, uint64_t memory)
     zr_budget_stats_get(&w.ctx->budget, &s);
     assert_int_equal(s.now, 0);
     for (size_t i = 0; i < ZR_HOLDER_RANKS; i++)
-        assert_int_equal(held(&w, i), 0);
+        assert_int_equal(held_bytes(&w, i), 0);
     pw_close(&w);
     return s.peak;
 }
@@ -288,14 +288,14 @@ enum {
 
 /* Verifies with eight threads. Returns the most bytes of the budget that were in use; at
  * least so many are while a chunk is decoded. */
-static uint64_t verified(const char *chain, uint64_t memory, uint64_t chunk)
+static uint64_t verify_in_parallel(const char *chain, uint64_t memory, uint64_t chunk)
 {
     struct zr_budget_stats s;
     zarr_array *a;
     struct pw w;
 
     open_looking(&w, 8, memory);
-    a = filled(&w, "a", chain);
+    a = make_filled(&w, "a", chain);
     zr_budget_stats_get(&w.ctx->budget, &s);
     w.ctx->budget.peak = 0; /* of the write */
     atomic_store(&least, UINT64_MAX);
@@ -305,7 +305,7 @@ static uint64_t verified(const char *chain, uint64_t memory, uint64_t chunk)
     zr_budget_stats_get(&w.ctx->budget, &s);
     assert_int_equal(s.now, 0);
     for (size_t i = 0; i < ZR_HOLDER_RANKS; i++)
-        assert_int_equal(held(&w, i), 0);
+        assert_int_equal(held_bytes(&w, i), 0);
     zarr_array_free(a);
     pw_close(&w);
     return s.peak;
@@ -319,13 +319,14 @@ static void test_verify(void **state)
 
     (void)state;
     for (size_t c = 0; c < ZR_COUNT(plain_chains); c++) {
-        assert_in_range(verified(plain_chains[c], 300 << 10, 2 * (uint64_t)LEAF_BYTES), 1,
-                        300 << 10);
-        (void)verified(plain_chains[c], 1 << 10, 2 * (uint64_t)LEAF_BYTES);
+        assert_in_range(
+            verify_in_parallel(plain_chains[c], 300 << 10, 2 * (uint64_t)LEAF_BYTES), 1,
+            300 << 10);
+        (void)verify_in_parallel(plain_chains[c], 1 << 10, 2 * (uint64_t)LEAF_BYTES);
     }
     for (size_t c = 0; c < ZR_COUNT(chains); c++) {
-        assert_in_range(verified(chains[c], ROOM, SHARD_BYTES), 1, ROOM);
-        (void)verified(chains[c], 1 << 10, SHARD_BYTES);
+        assert_in_range(verify_in_parallel(chains[c], ROOM, SHARD_BYTES), 1, ROOM);
+        (void)verify_in_parallel(chains[c], 1 << 10, SHARD_BYTES);
     }
 }
 
@@ -347,7 +348,7 @@ static int hear_fault(void *user, const zarr_verify_item *item)
 
     assert_int_equal(item->status, ZARR_ERR_CORRUPT);
     for (size_t i = 0; i < ZR_HOLDER_RANKS; i++)
-        assert_int_equal(held(h->w, i), 0);
+        assert_int_equal(held_bytes(h->w, i), 0);
     return ++h->n == 40;
 }
 
@@ -362,7 +363,7 @@ static void test_faults(void **state)
         struct pw w;
 
         open_looking(&w, 1, 200 << 10);
-        a = filled(&w, "a", chains[c]);
+        a = make_filled(&w, "a", chains[c]);
         h = (struct hearer){.w = &w};
         atomic_store(&is_broken, true);
         assert_ok(zarr_array_verify(a, hear_fault, &h, NULL, &terr));
@@ -401,7 +402,7 @@ static void test_list_and_read(void **state)
         struct pw w;
 
         open_looking(&w, 2, 1 << 10);
-        l.a = filled(&w, "a", chains[c]);
+        l.a = make_filled(&w, "a", chains[c]);
         assert_ok(
             zarr_array_list_blocks(l.a, ZARR_BLOCKS_CHUNKS, read_chunk, &l, NULL, &terr));
         assert_int_equal(l.n, 40);
@@ -420,7 +421,7 @@ enum {
     PATIENCE_NS = 1000 * 1000
 };
 
-static uint32_t waiting(const struct pw *w)
+static uint32_t count_waiting(const struct pw *w)
 {
     struct zr_budget_stats s;
 
@@ -442,9 +443,9 @@ static void wait_until_waiting(const struct pw *w, uint32_t n)
 {
     const struct timespec a_while = {.tv_nsec = PATIENCE_NS};
 
-    for (int i = 0; i < 20000 && waiting(w) != n; i++)
+    for (int i = 0; i < 20000 && count_waiting(w) != n; i++)
         nanosleep(&a_while, NULL);
-    assert_int_equal(waiting(w), n);
+    assert_int_equal(count_waiting(w), n);
 }
 
 /* A request that is at its chunks has what there is of values. Others wait and can be
@@ -462,7 +463,7 @@ static void test_waiters(void **state)
         char path[16];
 
         snprintf(path, sizeof path, "a%d", i);
-        a[i] = filled(&w, path, chains[0]);
+        a[i] = make_filled(&w, path, chains[0]);
     }
     assert_ok(zarr_store_put(w.store, "a2/c/0/0", "no gzip", 7, &terr));
     atomic_store(&at_gate, 0); /* earlier tests have passed there */
@@ -473,7 +474,7 @@ static void test_waiters(void **state)
     for (int i = 1; i <= WAITERS; i++)
         r[i] = submit(a[i], got[i]);
     wait_until_waiting(&w, WAITERS);
-    assert_in_range(held(&w, 0), SHARD_BYTES, ROOM_FOR_ONE / 4);
+    assert_in_range(held_bytes(&w, 0), SHARD_BYTES, ROOM_FOR_ONE / 4);
     zarr_request_cancel(r[1]);
     assert_int_equal(zarr_request_wait(r[1], UINT64_MAX, NULL, &terr),
                      ZARR_ERR_CANCELLED);
@@ -487,7 +488,7 @@ static void test_waiters(void **state)
         zarr_request_free(r[i]);
         zarr_array_free(a[i]);
     }
-    assert_int_equal(held(&w, 0), 0);
+    assert_int_equal(held_bytes(&w, 0), 0);
     assert_int_equal(in_use(&w), 0);
     pw_close(&w);
 }
@@ -535,7 +536,7 @@ static void test_fails_soon(void **state)
     for (int i = 0; i < 8; i++)
         assert_int_equal(zarr_array_read(a, NULL, &t, NULL, &terr), ZARR_ERR_CORRUPT);
     assert_in_range(zr_now_ns() - begun, 0, UINT64_C(8000000000));
-    assert_int_equal(held(&w, 0), 0);
+    assert_int_equal(held_bytes(&w, 0), 0);
     assert_int_equal(in_use(&w), 0);
     zarr_array_free(a);
     pw_close(&w);

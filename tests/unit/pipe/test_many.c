@@ -20,7 +20,7 @@ static void test_reads(void **state)
         zarr_array *a;
 
         pw_open(&w, k % 2 ? 4 : 1, UINT64_C(64) << 20, k & 8 ? 700 : 0);
-        a = filled(&w, "a", k % N_KINDS);
+        a = make_filled(&w, "a", k % N_KINDS);
         o.tuning = TUNING(.pipeline = k / N_KINDS == 3 ? "serial" : NULL);
         for (int round = 0; round < 25; round++) {
             const int n = rand_r(&seed) % (MOST + 1);
@@ -59,8 +59,8 @@ static void test_writes(void **state)
         zarr_array *a, *b;
 
         pw_open(&w, k % 2 ? 4 : 1, UINT64_C(64) << 20, k & 8 ? 700 : 0);
-        a = filled(&w, "a", k % N_KINDS);
-        b = filled(&w, "b", k % N_KINDS);
+        a = make_filled(&w, "a", k % N_KINDS);
+        b = make_filled(&w, "b", k % N_KINDS);
         o.tuning = TUNING(.pipeline = k / N_KINDS == 3 ? "serial" : NULL);
         for (int round = 0; round < 12; round++) {
             const int n = rand_r(&seed) % (MOST + 1);

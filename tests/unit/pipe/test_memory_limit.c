@@ -61,8 +61,8 @@ static void close_place(struct pw *w, zarr_array *a)
 }
 
 /* Refuses the call with one byte, and returns the bytes that it asks for. */
-static uint64_t refused(zarr_array *a, const uint64_t *at, const uint64_t *n,
-                        const char *pipeline, bool write)
+static uint64_t needed_bytes(zarr_array *a, const uint64_t *at, const uint64_t *n,
+                             const char *pipeline, bool write)
 {
     zarr_stats stats = ZARR_STATS_INIT;
     zarr_io_options o = {.struct_size = sizeof o, .stats = &stats};
@@ -82,8 +82,9 @@ static uint64_t refused(zarr_array *a, const uint64_t *at, const uint64_t *n,
 }
 
 /* Runs the call with a limit, and checks that it kept the limit. */
-static void kept(struct pw *w, zarr_array *a, const uint64_t *at, const uint64_t *n,
-                 const char *pipeline, uint64_t bytes, bool write)
+static void check_limit(struct pw *w, zarr_array *a, const uint64_t *at,
+                        const uint64_t *n, const char *pipeline, uint64_t bytes,
+                        bool write)
 {
     const zarr_io_options o = {.struct_size = sizeof o,
                                .tuning =
@@ -105,23 +106,23 @@ static void check(const char *codecs, enum place place, const char *pipeline)
 
     for (int i = 0; i < N * N; i++)
         data[i] = got[i] = i / 3 + 1;
-    part = refused(a, at, n, pipeline, true);
-    least = refused(a, zero, unit, pipeline, true); /* without an old value */
+    part = needed_bytes(a, at, n, pipeline, true);
+    least = needed_bytes(a, zero, unit, pipeline, true); /* without an old value */
     assert_true(least < part);
     for (uint64_t k = 1; k <= 4; k++)
-        kept(&w, a, zero, unit, pipeline, least * (k + 1) / 2, true);
+        check_limit(&w, a, zero, unit, pipeline, least * (k + 1) / 2, true);
     least = part;
     for (uint64_t k = 1; k <= 4; k++) {
-        kept(&w, a, at, n, pipeline, least * (k + 1) / 2, true);
-        kept(&w, a, zero, shape, pipeline, least * (k + 1) / 2, true);
+        check_limit(&w, a, at, n, pipeline, least * (k + 1) / 2, true);
+        check_limit(&w, a, zero, shape, pipeline, least * (k + 1) / 2, true);
     }
     assert_ok(pw_box(a, zero, shape, data, NULL, true));
-    least = refused(a, at, n, pipeline, false);
+    least = needed_bytes(a, at, n, pipeline, false);
     for (uint64_t k = 1; k <= 4; k++) {
         memset(got, 0, sizeof got);
-        kept(&w, a, at, n, pipeline, least * (k + 1) / 2, false);
+        check_limit(&w, a, at, n, pipeline, least * (k + 1) / 2, false);
         memset(got, 0, sizeof got);
-        kept(&w, a, zero, shape, pipeline, least * (k + 1) / 2, false);
+        check_limit(&w, a, zero, shape, pipeline, least * (k + 1) / 2, false);
         assert_memory_equal(got, data, sizeof data);
     }
     close_place(&w, a);

@@ -69,7 +69,7 @@ static void make_parts(const zarr_array *a, zarr_io_part *part, zarr_tensor *ten
 /* Each chunk is the old one or the new one, and the new one if its part is OK. */
 static void check_parts(const zarr_io_part *part, int k)
 {
-    zarr_tensor all = tensor_of(got);
+    zarr_tensor all = whole_tensor(got);
     zarr_array *a = NULL;
 
     assert_ok(zarr_array_open(&a, memory, "a", NULL, &err));

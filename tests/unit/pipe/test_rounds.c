@@ -11,7 +11,7 @@ static const uint32_t rounds[N_KINDS] = {1, 2, 2, 3};
 static void read_whole(zarr_array *a, uint32_t threads)
 {
     zarr_io_options o = {.struct_size = sizeof o, .max_threads = threads};
-    zarr_tensor t = tensor_of(got);
+    zarr_tensor t = whole_tensor(got);
 
     memset(got, 0, sizeof got);
     d.rounds = d.n_ops = d.n_gets = 0;
@@ -60,7 +60,7 @@ static void test_blocks(void **state)
                                 .chunk_shape = chunk,
                                 .data_type = "int32",
                                 .codecs = i < 2 ? codecs[i] : NULL};
-        zarr_tensor t = tensor_of(elements);
+        zarr_tensor t = whole_tensor(elements);
         zarr_array *a = NULL, *b = NULL;
 
         open_stores(ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_SUFFIX);
@@ -143,7 +143,7 @@ static void test_coalesce(void **state)
         zarr_io_options o = {.struct_size = sizeof o,
                              .tuning = TUNING(.coalesce_gap = rows[i].gap,
                                               .coalesce_bytes = rows[i].bytes)};
-        zarr_tensor t = tensor_of(got);
+        zarr_tensor t = whole_tensor(got);
         zarr_array *a = NULL;
 
         open_stores(ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_SUFFIX);
@@ -238,7 +238,7 @@ static void test_damage(void **state)
     (void)state;
     for (int i = 0; i < 2; i++) {
         zarr_array *a = NULL, *b = NULL;
-        zarr_tensor t = tensor_of(got);
+        zarr_tensor t = whole_tensor(got);
         uint8_t bytes[32 * 1024];
         uint64_t n = sizeof bytes;
 

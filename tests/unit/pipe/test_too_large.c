@@ -42,7 +42,7 @@ static uint64_t codecs_there(int kind)
     return n;
 }
 
-static uint64_t leaves_of(zarr_array *a)
+static uint64_t count_leaves(zarr_array *a)
 {
     zarr_explanation *e = NULL;
     uint64_t n;
@@ -71,11 +71,11 @@ static void read_one(int kind, uint32_t threads, const char *pipeline)
     assert_ok(zarr_array_read(a, NULL, &t, &o, &terr));
     assert_int_equal(zarr_fakedev_peek(mem.handle, 0, got, sizeof got), 0);
     assert_memory_equal(got, data, sizeof got);
-    assert_int_equal(stats.chunks_done, leaves_of(a));
+    assert_int_equal(stats.chunks_done, count_leaves(a));
     assert_int_equal(stats.elements, N);
     if (kinds[kind].chunk[0] * kinds[kind].chunk[1] * sizeof got[0] > 1024 &&
         !strstr(kinds[kind].codecs, "sharding")) {
-        assert_int_equal(stats.chunks_fallback, leaves_of(a) * codecs_there(kind));
+        assert_int_equal(stats.chunks_fallback, count_leaves(a) * codecs_there(kind));
         assert_int_equal(atomic_load(&n_told) > 0, codecs_there(kind) > 0);
     }
     zarr_memory_free(w.ctx, &mem);
@@ -109,8 +109,8 @@ static void write_one(int kind, uint32_t threads, const char *pipeline, const ch
     open_small(&w, threads);
     for (int i = 0; i < N; i++)
         base[i] = -5000 - i;
-    d = array_of(&w, "d", kind, base);
-    h = array_of(&w, "h", kind, base);
+    d = write_array(&w, "d", kind, base);
+    h = write_array(&w, "h", kind, base);
     assert_ok(zarr_selection_parse(&sel, 2, shape, text, &terr));
     for (int dim = 0; dim < 2; dim++)
         lengths[dim] = (uint64_t)zarr_selection_shape(sel)[dim];

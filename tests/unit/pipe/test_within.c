@@ -107,8 +107,8 @@ static void open_world(struct pw *w)
         data[i / COLS][i % COLS] = 1000 + i;
 }
 
-static zarr_array *filled(const struct pw *w, const char *path, const char *codecs,
-                          const uint64_t *outer)
+static zarr_array *make_filled(const struct pw *w, const char *path, const char *codecs,
+                               const uint64_t *outer)
 {
     static const uint64_t size[] = {ROWS, COLS};
     const zarr_tensor t = pw_tensor(data, size, sizeof data);
@@ -163,8 +163,8 @@ static void test_reads(void **state)
     open_world(&w);
     for (size_t i = 0; i < ZR_COUNT(arrays); i++) {
         zarr_array *a =
-            filled(&w, arrays[i].path, arrays[i].codecs,
-                   strstr(arrays[i].codecs, "sharding_indexed") ? shard : chunk);
+            make_filled(&w, arrays[i].path, arrays[i].codecs,
+                        strstr(arrays[i].codecs, "sharding_indexed") ? shard : chunk);
 
         for (int turn = 0; turn < 4; turn++) { /* twice each: values did not change */
             assert_ok(read_all(a, turn % 2 ? "serial" : NULL));
@@ -189,7 +189,7 @@ static void test_direct(void **state)
     (void)state;
     mode = TAKE;
     open_world(&w);
-    a = filled(&w, "a", "[" BYTES "," TEST_HEAD "]", rows);
+    a = make_filled(&w, "a", "[" BYTES "," TEST_HEAD "]", rows);
     atomic_store(&n_within, 0);
     atomic_store(&n_blocks, 0);
     assert_ok(zarr_array_read(a, NULL, &t, NULL, &terr));
@@ -216,7 +216,7 @@ static void test_answers(void **state)
     (void)state;
     mode = TAKE;
     open_world(&w);
-    a = filled(&w, "a", "[" BYTES "," TEST_HEAD "]", chunk);
+    a = make_filled(&w, "a", "[" BYTES "," TEST_HEAD "]", chunk);
     for (size_t i = 0; i < ZR_COUNT(answers); i++) {
         mode = answers[i].mode;
         assert_status(read_all(a, NULL), answers[i].st);
@@ -246,7 +246,7 @@ static void test_sums(void **state)
     (void)state;
     open_world(&w);
     for (size_t i = 0; i < ZR_COUNT(codecs); i++) {
-        zarr_array *a = filled(&w, paths[i], codecs[i], chunk);
+        zarr_array *a = make_filled(&w, paths[i], codecs[i], chunk);
         char key[] = "?/c/0/0";
         uint8_t value[256];
         uint64_t n = sizeof value;

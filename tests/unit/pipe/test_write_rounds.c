@@ -12,7 +12,7 @@ static void test_write(void **state)
     (void)state;
     for (int kind = 0; kind < N_KINDS; kind++) {
         zarr_io_options o = {.struct_size = sizeof o, .max_threads = 2};
-        zarr_tensor t = tensor_of(elements);
+        zarr_tensor t = whole_tensor(elements);
         zarr_array *a = NULL, *b = NULL;
 
         open_stores(ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_SUFFIX | ZARR_STORE_CAP_WRITE);
@@ -27,7 +27,7 @@ static void test_write(void **state)
         assert_ptr_equal(zarr_store_context(far), ctx);
         assert_int_equal(d.n_ops, (kind == CHUNKS ? 1024 : 16) + 2);
         assert_ok(zarr_array_open(&b, memory, "a", NULL, &err));
-        t = tensor_of(got);
+        t = whole_tensor(got);
         assert_ok(zarr_array_read(b, NULL, &t, NULL, &err));
         assert_memory_equal(got, elements, sizeof got);
         zarr_array_free(b);
@@ -71,7 +71,7 @@ static zarr_tensor half_tensor(void)
 /* What the array has after a write of `half` to every other column. */
 static void check_half(uint64_t first)
 {
-    zarr_tensor t = tensor_of(got);
+    zarr_tensor t = whole_tensor(got);
     zarr_array *b = NULL;
 
     assert_ok(zarr_array_open(&b, memory, "a", NULL, &err));
@@ -133,7 +133,7 @@ static void test_write_mixed(void **state)
         const uint64_t size[] = {N - 3, N};
         zarr_stats stats = ZARR_STATS_INIT;
         zarr_io_options o = {.struct_size = sizeof o, .max_threads = 2, .stats = &stats};
-        zarr_tensor t, all = tensor_of(got);
+        zarr_tensor t, all = whole_tensor(got);
         zarr_selection *sel = NULL;
         zarr_array *a = NULL, *b = NULL;
 
@@ -234,7 +234,7 @@ static void test_crossed_writers(void **state)
     (void)state;
     alarm(60); /* instead of a deadlock */
     for (int round = 0; round < 9; round++) {
-        zarr_tensor all = tensor_of(got);
+        zarr_tensor all = whole_tensor(got);
         zarr_selection *sel[2];
         zarr_request *rq[2];
         zarr_array *a = NULL;

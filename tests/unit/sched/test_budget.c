@@ -233,7 +233,7 @@ static int take_while_stopped(void)
 
 /* A process that was stopped has lost no patience: who would have given something back
  * was stopped, too. */
-static void stopped(void **state)
+static void stop_keeps_patience(void **state)
 {
     int result = 0;
     pid_t child;
@@ -313,7 +313,7 @@ int main(void)
         cmocka_unit_test(kept_bytes),
         cmocka_unit_test(giving_up_in_the_line),
         cmocka_unit_test(patience),
-        cmocka_unit_test(stopped),
+        cmocka_unit_test(stop_keeps_patience),
         cmocka_unit_test(stress),
     };
 

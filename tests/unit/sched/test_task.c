@@ -229,7 +229,7 @@ static void set_event(void *arg)
     zr_event_set(arg);
 }
 
-static void withdrawing(void **state)
+static void withdraw_tasks(void **state)
 {
     enum {
         N = 5
@@ -305,7 +305,7 @@ int main(void)
         cmocka_unit_test(tasks_that_wait_for_each_other),
         cmocka_unit_test(tasks_that_run_loops),
         cmocka_unit_test(blocked_threads_are_replaced),
-        cmocka_unit_test(withdrawing),
+        cmocka_unit_test(withdraw_tasks),
         cmocka_unit_test(wanting_more_threads),
         cmocka_unit_test(each_runs_once),
     };

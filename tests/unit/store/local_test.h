@@ -38,7 +38,7 @@ static inline int teardown(void **state)
     return 0;
 }
 
-static inline struct world *world_of(void **state)
+static inline struct world *fixture_world(void **state)
 {
     return &((struct fixture *)*state)->w;
 }

@@ -34,7 +34,7 @@ static int teardown(void **state)
     return 0;
 }
 
-static zarr_store *store_of(void **state)
+static zarr_store *fixture_store(void **state)
 {
     return ((struct fixture *)*state)->s;
 }
@@ -44,7 +44,7 @@ static zarr_store *store_of(void **state)
 static void values_come_back(void **state)
 {
     uint64_t none = 0;
-    zarr_store *s = store_of(state);
+    zarr_store *s = fixture_store(state);
     zarr_error err = {0};
 
     assert_null(get_text(s, "a/b"));
@@ -80,7 +80,7 @@ static void large_values(void **state)
     const uint64_t n = (3 << 20) + 7;
     unsigned char *a = malloc(n), *b = calloc(1, n);
     uint64_t bytes = n, total = 0;
-    zarr_store *s = store_of(state);
+    zarr_store *s = fixture_store(state);
     zarr_error err;
 
     for (uint64_t i = 0; i < n; i++)
@@ -128,7 +128,7 @@ static const struct {
 
 static void ranges_and_suffixes(void **state)
 {
-    zarr_store *s = store_of(state);
+    zarr_store *s = fixture_store(state);
     zarr_error err = {0};
     char to[40];
 
@@ -157,7 +157,7 @@ static void ranges_and_suffixes(void **state)
 
 static void empty_values(void **state)
 {
-    zarr_store *s = store_of(state);
+    zarr_store *s = fixture_store(state);
     zarr_error err = {0};
     char to[4];
 
@@ -172,7 +172,7 @@ static void empty_values(void **state)
 
 static void stat_tells_sizes(void **state)
 {
-    zarr_store *s = store_of(state);
+    zarr_store *s = fixture_store(state);
     zarr_store_op op = {.verb = ZARR_STORE_STAT, .key = "a/v"};
     zarr_error err = {0};
 
@@ -211,7 +211,7 @@ static void hostile_keys_are_refused(void **state)
         "//",
         "a/../../etc/passwd",
     };
-    zarr_store *s = store_of(state);
+    zarr_store *s = fixture_store(state);
     zarr_error err = {0};
     char to[4];
     void *lock = NULL;
@@ -254,7 +254,7 @@ static void odd_keys_work(void **state)
         "x.partial",
         "x.0123456789abcdef.partial",
     };
-    zarr_store *s = store_of(state);
+    zarr_store *s = fixture_store(state);
     char deep[2048], wide[230];
 
     for (size_t i = 0; i < ZR_COUNT(good); i++) {
@@ -274,7 +274,7 @@ static void odd_keys_work(void **state)
 
 static void huge_keys_end_in_a_status(void **state)
 {
-    zarr_store *s = store_of(state);
+    zarr_store *s = fixture_store(state);
     size_t n = ZR_KEY_MAX_BYTES + 1;
     char *key = calloc(1, n + 1);
     zarr_status st;
@@ -337,7 +337,7 @@ static void listings(void **state)
 {
     static const char *const keys[] = {"zarr.json", "a/zarr.json",  "a/c/0/0",
                                        "a/c/0/1",   "ab/zarr.json", "a-b"};
-    zarr_store *s = store_of(state);
+    zarr_store *s = fixture_store(state);
     struct seen x = {.stop_after = 2};
     zarr_error err = {0};
 
@@ -416,7 +416,7 @@ static zarr_status put_if(zarr_store *s, const char *key, const char *text,
 
 static void conditions(void **state)
 {
-    zarr_store *s = store_of(state);
+    zarr_store *s = fixture_store(state);
     zarr_store_version none = {{0}}, v = {{0}}, old;
     zarr_store_op op = {.verb = ZARR_STORE_STAT, .key = "v"};
     zarr_store_op erase = {
@@ -455,7 +455,7 @@ static void conditions(void **state)
 
 static void locks(void **state)
 {
-    zarr_store *s = store_of(state);
+    zarr_store *s = fixture_store(state);
     zarr_store_op op = {
         .verb = ZARR_STORE_PUT, .flags = ZARR_STORE_OP_LOCKED, .key = "k/v"};
     void *lock = NULL, *other = NULL;
@@ -490,7 +490,7 @@ static void locks(void **state)
 
 static void pins(void **state)
 {
-    zarr_store *s = store_of(state);
+    zarr_store *s = fixture_store(state);
     struct zr_store_pin pin;
     zarr_error err = {0};
     char to[8];
@@ -555,7 +555,7 @@ static void many_done(void *arg, zarr_store_op *op, const zarr_error *err)
 
 static void many_at_once(void **state)
 {
-    zarr_store *s = store_of(state);
+    zarr_store *s = fixture_store(state);
     static zarr_store_op ops[MANY], *ptrs[MANY];
     static char keys[MANY][16], values[MANY][12];
     struct many m = {.n_done = 0};
@@ -607,7 +607,7 @@ static void many_at_once(void **state)
 
 static void nonsense_is_refused(void **state)
 {
-    zarr_store *s = store_of(state);
+    zarr_store *s = fixture_store(state);
     zarr_store_op op = {.verb = 99, .key = "k"};
     zarr_error err = {0};
 

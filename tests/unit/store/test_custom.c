@@ -53,7 +53,7 @@ static zarr_status register_named(struct world *w, const char *name)
     return zr_store_register(w->registry, &vt, "test", NULL);
 }
 
-static void registering(void **state)
+static void register_stores(void **state)
 {
     struct world *w = *state;
     zarr_store_vtable vt = null_vtable;
@@ -444,7 +444,7 @@ static void flight_end(struct flight *f, bool may_cancel)
     free(f);
 }
 
-static void cancelling(void **state)
+static void cancel_operations(void **state)
 {
     struct world *w = *state;
 
@@ -545,9 +545,9 @@ static void trying_to_lock(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(registering),   T(self_is_moved),       T(lies_are_found),
-        T(short_answers), T(an_end_is_an_end),    T(far_memory),
-        T(cancelling),    T(freeing_in_the_last), T(trying_to_lock),
+        T(register_stores),   T(self_is_moved),       T(lies_are_found),
+        T(short_answers),     T(an_end_is_an_end),    T(far_memory),
+        T(cancel_operations), T(freeing_in_the_last), T(trying_to_lock),
     };
 
     return cmocka_run_group_tests_name("custom", tests, NULL, NULL);

@@ -36,7 +36,7 @@ static void assert_line(struct lines *x, const char *want)
 
 static void lines_of_debug(void **state)
 {
-    struct world *w = world_of(state);
+    struct world *w = fixture_world(state);
     static struct lines x;
     char bytes[] = "{}";
     zarr_store_op put = document_op(ZARR_STORE_PUT, "a/zarr.json", bytes);

@@ -72,7 +72,7 @@ static zarr_status put_durably(zarr_store *s, int n, const char *pattern, zarr_e
 
 static void few_keys(void **state)
 {
-    struct world *w = world_of(state);
+    struct world *w = fixture_world(state);
     zarr_store *s = open_with(w, 0, ZARR_DURABILITY_COMMIT, 0, 0);
     zarr_error err = {0};
 
@@ -95,7 +95,7 @@ static void few_keys(void **state)
 /* Folders that the store made above its root have their names on the disk, too. */
 static void new_root(void **state)
 {
-    struct world *w = world_of(state);
+    struct world *w = fixture_world(state);
     zarr_store_options o = ZARR_STORE_OPTIONS_INIT;
     char path[PATH_MAX];
     zarr_store *s = NULL;
@@ -113,7 +113,7 @@ static void new_root(void **state)
 
 static void others_flush(void **state)
 {
-    struct world *w = world_of(state);
+    struct world *w = fixture_world(state);
     zarr_error err = {0};
 
     for (uint32_t d = ZARR_DURABILITY_NONE; d <= ZARR_DURABILITY_EACH; d++) {
@@ -131,7 +131,7 @@ static void others_flush(void **state)
 static void folders_that_fail(void **state)
 {
     static const int unable[] = {EINVAL, EBADF, ENOSYS, EOPNOTSUPP, EPERM, EACCES, EROFS};
-    struct world *w = world_of(state);
+    struct world *w = fixture_world(state);
     zarr_store *s = open_with(w, 0, ZARR_DURABILITY_COMMIT, 0, 0);
     zarr_error err = {0};
 
@@ -155,7 +155,7 @@ static void folders_that_fail(void **state)
  * one. Here the test says that it is one. */
 static void remote(void **state)
 {
-    struct world *w = world_of(state);
+    struct world *w = fixture_world(state);
     zarr_store *s = open_with(w, 0, ZARR_DURABILITY_COMMIT, 0, 0);
     zarr_error err = {0};
 
@@ -171,7 +171,7 @@ static void remote(void **state)
 /* The flag is not for stores over stores. */
 static void flag_is_ours(void **state)
 {
-    struct world *w = world_of(state);
+    struct world *w = fixture_world(state);
     zarr_store *s = open_with(w, 0, 0, 0, 0);
     zarr_store_op op = {.verb = ZARR_STORE_PUT,
                         .flags = ZR_STORE_OP_SYNCED,

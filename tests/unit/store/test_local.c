@@ -21,7 +21,7 @@ static void files_of_other_formats(void **state)
                 {"", NULL, NULL},
                 {"CDF", NULL, NULL}};
     static const char *const below[] = {"f", "f/", "f/a/b"};
-    struct world *w = world_of(state);
+    struct world *w = fixture_world(state);
     zarr_store *s = NULL;
     char path[256], file[256];
 
@@ -47,9 +47,9 @@ static void files_of_other_formats(void **state)
                   ZARR_ERR_INVALID);
 }
 
-static void opening(void **state)
+static void open_stores(void **state)
 {
-    struct world *w = world_of(state);
+    struct world *w = fixture_world(state);
     zarr_store_options o = {.struct_size = sizeof o};
     zarr_store *s = NULL;
     zarr_error err = {0};
@@ -101,7 +101,7 @@ static void opening(void **state)
 
 static void read_only(void **state)
 {
-    struct world *w = world_of(state);
+    struct world *w = fixture_world(state);
     zarr_store *s = open_with(w, ZARR_STORE_READ_ONLY, 0, 0, 0);
     zarr_error err = {0};
     void *lock = NULL;
@@ -120,7 +120,7 @@ static void read_only(void **state)
 
 static void not_a_value(void **state)
 {
-    struct world *w = world_of(state);
+    struct world *w = fixture_world(state);
     zarr_store *s = open_with(w, 0, ZARR_DURABILITY_NONE, 0, 0);
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     zarr_error err = {0};
@@ -166,7 +166,7 @@ static void reserved_names(void **state)
         "a/.zarrc-tmp-/v",
         "v.0123456789abcdef0123456789abcdef.partial",
     };
-    struct world *w = world_of(state);
+    struct world *w = fixture_world(state);
     zarr_store *s = open_with(w, 0, ZARR_DURABILITY_NONE, 0, 0);
 
     for (size_t i = 0; i < ZR_COUNT(names); i++)
@@ -177,7 +177,7 @@ static void reserved_names(void **state)
 /* The next request sees a replaced file. A pin keeps the old one. */
 static void replaced_by_others(void **state)
 {
-    struct world *w = world_of(state);
+    struct world *w = fixture_world(state);
     zarr_store *s = open_with(w, 0, ZARR_DURABILITY_NONE, 0, 0);
     zarr_store_op op;
     struct zr_store_pin pin;
@@ -213,7 +213,7 @@ static void replaced_by_others(void **state)
 static void lock_in_a_moved_folder(void **state)
 {
     static const uint32_t verbs[] = {ZARR_STORE_PUT, ZARR_STORE_ERASE};
-    struct world *w = world_of(state);
+    struct world *w = fixture_world(state);
     zarr_store *s = open_with(w, 0, ZARR_DURABILITY_NONE, 0, 0);
     zarr_error err = {0};
 
@@ -246,7 +246,7 @@ static void lock_in_a_moved_folder(void **state)
  * own. What that one has written so far is not given to the key, and its file stays. */
 static void lock_file_of_another(void **state)
 {
-    struct world *w = world_of(state);
+    struct world *w = fixture_world(state);
     zarr_store *s = open_with(w, 0, ZARR_DURABILITY_NONE, 0, 0);
     zarr_store_op op = {
         .verb = ZARR_STORE_PUT, .flags = ZARR_STORE_OP_LOCKED, .key = "a/v"};
@@ -271,7 +271,7 @@ static void lock_file_of_another(void **state)
  * rename that replaces nothing, leaves a lock file that is the value. */
 static void lock_file_that_is_the_value(void **state)
 {
-    struct world *w = world_of(state);
+    struct world *w = fixture_world(state);
     zarr_store *s = open_with(w, 0, ZARR_DURABILITY_NONE, 0, 0);
     char value[256], lock[256], kept[256];
     zarr_error err = {0};
@@ -296,7 +296,7 @@ static void lock_file_that_is_the_value(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(opening),
+        T(open_stores),
         T(files_of_other_formats),
         T(read_only),
         T(not_a_value),

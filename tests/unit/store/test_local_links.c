@@ -6,7 +6,7 @@
 
 static void links(void **state)
 {
-    struct world *w = world_of(state);
+    struct world *w = fixture_world(state);
     zarr_store *within, *deny, *follow;
     zarr_error err = {0};
     char absolute[256];
@@ -78,7 +78,7 @@ static void links(void **state)
  * known: it is neither erased nor empty. */
 static void nothing_is_known_behind_dangling_links(void **state)
 {
-    struct world *w = world_of(state);
+    struct world *w = fixture_world(state);
     zarr_error err = {0};
 
     needs_openat2(w);
@@ -115,7 +115,7 @@ static void nothing_is_known_behind_dangling_links(void **state)
  * refuses every link. */
 static void links_without_openat2(void **state)
 {
-    struct world *w = world_of(state);
+    struct world *w = fixture_world(state);
     zarr_store *s = open_with(w, 0, ZARR_DURABILITY_NONE, 0, 0), *follow;
     zarr_error err = {0};
 
@@ -151,7 +151,7 @@ static void refusal_names_link(void **state)
     static const struct {
         const char *key, *link;
     } cases[] = {{"out/v", "out"}, {"d/file", "d/file"}};
-    struct world *w = world_of(state);
+    struct world *w = fixture_world(state);
     zarr_error err = {0};
     char setting[16];
     char want[256];
@@ -195,7 +195,7 @@ static void refusal_names_link(void **state)
 /* Links of a store may lead anywhere below the directory symlink_root above it. */
 static void symlink_root(void **state)
 {
-    struct world *w = world_of(state);
+    struct world *w = fixture_world(state);
     zarr_store_options o = {.struct_size = sizeof o, .symlink_root = w->dir};
     char root[256], moved[256], dir[80];
     zarr_error err = {0};
@@ -239,7 +239,7 @@ static void symlink_root(void **state)
 /* The environment's choice counts where the options make none. */
 static void defaults_of_env(void **state)
 {
-    struct world *w = world_of(state);
+    struct world *w = fixture_world(state);
     zarr_store *s;
 
     write_file(w, "target", "1");

@@ -8,7 +8,7 @@
 
 static void listing_and_cleaning(void **state)
 {
-    struct world *w = world_of(state);
+    struct world *w = fixture_world(state);
     zarr_store *s = NULL;
     zarr_error err = {0};
     char temp[64], path[256];
@@ -77,7 +77,7 @@ static void assert_ring(zarr_store *s, const char *prefix, uint32_t how, const c
 /* Following a link to a directory above it would never end. */
 static void rings_of_links(void **state)
 {
-    struct world *w = world_of(state);
+    struct world *w = fixture_world(state);
     zarr_error err = {0};
     zarr_store *s;
     uint64_t n = 0;
@@ -143,7 +143,7 @@ static void remove_deep(const struct world *w)
 static void deep_directories(void **state)
 {
     static char key[PATH_MAX + 8];
-    struct world *w = world_of(state);
+    struct world *w = fixture_world(state);
     zarr_store *s = open_with(w, 0, ZARR_DURABILITY_NONE, 0, 0);
     zarr_error err = {0};
     int n = 0, dir, next;
@@ -175,7 +175,7 @@ static void deep_directories(void **state)
 /* 8 directories with 8 links each to the next one: 8^8 paths, but no ring. */
 static void links_that_multiply(void **state)
 {
-    struct world *w = world_of(state);
+    struct world *w = fixture_world(state);
     char to[32], name[32], text[ROWS_BYTES] = "";
     zarr_error err = {0};
     zarr_store *s;

@@ -39,7 +39,7 @@ static void modes(void **state)
 {
     static const char *const keys[] = {"a/c/0", "a/zarr.json", ".zattrs", ".zmetadata"};
     static const mode_t wanted[] = {0640, 0600, 0444, 0200, 0000, 0777, 0664};
-    struct world *w = world_of(state);
+    struct world *w = fixture_world(state);
     const mode_t before = umask(002);
     char path[256];
 
@@ -67,7 +67,7 @@ static void modes(void **state)
 /* Root gives a value back to whom it belonged. */
 static void owners(void **state)
 {
-    struct world *w = world_of(state);
+    struct world *w = fixture_world(state);
     char path[256];
 
     if (geteuid() != 0) {
@@ -94,7 +94,7 @@ static void owners(void **state)
 /* A symlink has no mode of its own: the value that replaces it is a new file. */
 static void link_at_key(void **state)
 {
-    struct world *w = world_of(state);
+    struct world *w = fixture_world(state);
     const mode_t before = umask(027);
     zarr_store *s = open_with(w, 0, ZARR_DURABILITY_NONE, 0, 0);
 

@@ -72,7 +72,7 @@ static const int missing[] = {EINVAL, ENOSYS};
 
 static void without_fdatasync(void **state)
 {
-    struct world *w = world_of(state);
+    struct world *w = fixture_world(state);
 
     for (size_t i = 0; i < 4; i++) {
         zarr_store *s = open_warned(w, ZARR_DURABILITY_EACH, 1 + (uint32_t)i % 2);
@@ -93,7 +93,7 @@ static void without_fdatasync(void **state)
 
 static void without_fsync(void **state)
 {
-    struct world *w = world_of(state);
+    struct world *w = fixture_world(state);
 
     for (size_t i = 0; i < ZR_COUNT(missing); i++) {
         zarr_store *s = open_warned(w, ZARR_DURABILITY_EACH, 0);
@@ -110,7 +110,7 @@ static void without_fsync(void **state)
 /* After the first flush each value is synced by itself, before and after the rename. */
 static void without_syncfs(void **state)
 {
-    struct world *w = world_of(state);
+    struct world *w = fixture_world(state);
     zarr_error err = {0};
 
     for (size_t i = 0; i < ZR_COUNT(missing); i++) {

@@ -17,7 +17,7 @@
 
 static void no_descriptors(void **state)
 {
-    struct world *w = world_of(state);
+    struct world *w = fixture_world(state);
     zarr_store *s = open_with(w, 0, ZARR_DURABILITY_NONE, 0, 0);
     struct rlimit old, low;
     zarr_error err = {0};
@@ -59,7 +59,7 @@ static zarr_store_op pinned_op(struct zr_store_pin *pin, char *bytes, uint64_t n
 /* More pins than descriptors: those without one compare versions. */
 static void more_pins_than_descriptors(void **state)
 {
-    struct world *w = world_of(state);
+    struct world *w = fixture_world(state);
     zarr_store *s = open_with(w, 0, ZARR_DURABILITY_NONE, 0, 0);
     const int before = count_open_fds();
     static struct zr_store_pin pin[MANY_PINS];
@@ -109,7 +109,7 @@ static void more_pins_than_descriptors(void **state)
 
 static void file_too_large(void **state)
 {
-    struct world *w = world_of(state);
+    struct world *w = fixture_world(state);
     struct rlimit old, low;
     static char big[3 << 20];
     zarr_error err = {0};
@@ -136,7 +136,7 @@ static void file_too_large(void **state)
 
 static void disk_full(void **state)
 {
-    struct world *w = world_of(state);
+    struct world *w = fixture_world(state);
     static char big[100000];
     zarr_error err = {0};
     zarr_store *s;
@@ -164,7 +164,7 @@ static void disk_full(void **state)
 
 static void durabilities(void **state)
 {
-    struct world *w = world_of(state);
+    struct world *w = fixture_world(state);
     zarr_error err = {0};
 
     for (uint32_t d = 0; d <= ZARR_DURABILITY_EACH; d++) {
@@ -187,7 +187,7 @@ static void durabilities(void **state)
  * these numbers. */
 static void low_descriptors(void **state)
 {
-    struct world *w = world_of(state);
+    struct world *w = fixture_world(state);
     int status = 0;
     pid_t pid = fork();
 
@@ -214,7 +214,7 @@ static void low_descriptors(void **state)
  * release the parent's lock. */
 static void fork_with_lock(void **state)
 {
-    struct world *w = world_of(state);
+    struct world *w = fixture_world(state);
     zarr_store *s = open_with(w, 0, ZARR_DURABILITY_NONE, 0, 0);
     zarr_store_op op = {
         .verb = ZARR_STORE_PUT, .flags = ZARR_STORE_OP_LOCKED, .key = "v"};
@@ -268,7 +268,7 @@ static void sandbox(void **state)
     enum {
         NO_FILTERS = 2
     };
-    struct world *w = world_of(state);
+    struct world *w = fixture_world(state);
     zarr_store *before = open_with(w, 0, ZARR_DURABILITY_NONE, 0, 0);
     int status = -1;
     pid_t pid;
@@ -336,7 +336,7 @@ static void *flush_it(void *arg)
 
 static void failed_flush_of_another_thread(void **state)
 {
-    struct world *w = world_of(state);
+    struct world *w = fixture_world(state);
     zarr_store *s = open_with(w, 0, ZARR_DURABILITY_COMMIT, 0, 0);
     struct flushing f[2] = {{.s = s}, {.s = s}};
     zarr_error err = {0};
@@ -395,7 +395,7 @@ int unlinkat(int dir, const char *name, int flags)
  * takes long: here because it is synced. */
 static void stolen_locks(void **state)
 {
-    struct world *w = world_of(state);
+    struct world *w = fixture_world(state);
     zarr_store *s = open_with(w, 0, ZARR_DURABILITY_ORDERED, 0, 0);
     zarr_store_op op = {.verb = ZARR_STORE_PUT,
                         .flags = ZARR_STORE_OP_LOCKED,

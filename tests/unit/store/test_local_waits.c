@@ -152,7 +152,7 @@ static void read_in_pool(zarr_store *s, const char *bytes, uint64_t n)
 
 static void waits_for_disks(void **state)
 {
-    struct world *w = world_of(state);
+    struct world *w = fixture_world(state);
     zarr_store *s = open_with(w, 0, ZARR_DURABILITY_NONE, 0, 0);
     static char bytes[BYTES];
     zarr_error err = {0};
@@ -192,7 +192,7 @@ static void waits_for_disks(void **state)
 /* A file system that does not say what is cached is asked once. */
 static void asks_once(void **state)
 {
-    struct world *w = world_of(state);
+    struct world *w = fixture_world(state);
     zarr_store *s = open_with(w, 0, ZARR_DURABILITY_NONE, 0, 0);
     zarr_error err = {0};
 
@@ -221,7 +221,7 @@ static void asks_once(void **state)
 /* Opening a file reads its directory. */
 static void waits_for_names(void **state)
 {
-    struct world *w = world_of(state);
+    struct world *w = fixture_world(state);
     zarr_store *s = open_with(w, 0, ZARR_DURABILITY_NONE, 0, 0);
     zarr_error err = {0};
 

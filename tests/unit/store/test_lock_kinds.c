@@ -47,7 +47,7 @@ static void flock_instead(void **state)
     static const int missing[] = {EINVAL, ENOSYS, EOPNOTSUPP};
     zarr_store_options o = {
         .struct_size = sizeof o, .durability = ZARR_DURABILITY_NONE, .lock_wait_ms = 20};
-    struct world *w = world_of(state);
+    struct world *w = fixture_world(state);
     zarr_store *s = open_local(w, &o), *other = open_local(w, &o);
     zarr_error err = {0};
 
@@ -86,7 +86,7 @@ static void assert_no_locks(zarr_store *s, const char *reason)
 
 static void no_locks(void **state)
 {
-    struct world *w = world_of(state);
+    struct world *w = fixture_world(state);
     zarr_store *s = open_with(w, 0, ZARR_DURABILITY_NONE, 0, 0);
 
     set_errors(0, 0);
@@ -108,7 +108,7 @@ static void no_locks(void **state)
 /* Without locks the lock files that others left are debris. */
 static void without_locking(void **state)
 {
-    struct world *w = world_of(state);
+    struct world *w = fixture_world(state);
     zarr_store *s = open_with(w, 0, ZARR_DURABILITY_NONE, ZARR_LOCKS_NONE, 0);
     uint64_t n_removed = 0;
     zarr_error err = {0};

@@ -62,7 +62,7 @@ static void in_any_order(void **state)
     zarr_store_free(s);
 }
 
-static void discarded(void **state)
+static void discard_parts(void **state)
 {
     struct world *w = *state;
     zarr_store *s = open_local(w, NULL);
@@ -154,7 +154,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(in_any_order, world_setup, world_teardown),
-        cmocka_unit_test_setup_teardown(discarded, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(discard_parts, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(after_a_kill, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(lock_file_removed, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(which_stores, world_setup, world_teardown),

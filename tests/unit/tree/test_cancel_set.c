@@ -128,7 +128,7 @@ static zarr_status do_write_many(zarr_array *a)
     return zarr_array_write_many(a, &part, 1, &io, &terr);
 }
 
-static zarr_status end_of(zarr_request *rq)
+static zarr_status wait_for_end(zarr_request *rq)
 {
     const zarr_status st = zarr_request_wait(rq, ZARR_WAIT_FOREVER, NULL, &terr);
 
@@ -142,7 +142,7 @@ static zarr_status do_read_submit(zarr_array *a)
     zarr_request *rq = NULL;
 
     assert_ok(zarr_array_read_submit(&rq, a, NULL, &t, &io, &terr));
-    return end_of(rq);
+    return wait_for_end(rq);
 }
 
 static zarr_status do_write_submit(zarr_array *a)
@@ -151,7 +151,7 @@ static zarr_status do_write_submit(zarr_array *a)
     zarr_request *rq = NULL;
 
     assert_ok(zarr_array_write_submit(&rq, a, NULL, &t, &io, &terr));
-    return end_of(rq);
+    return wait_for_end(rq);
 }
 
 static zarr_status do_read_many_submit(zarr_array *a)
@@ -161,7 +161,7 @@ static zarr_status do_read_many_submit(zarr_array *a)
     zarr_request *rq = NULL;
 
     assert_ok(zarr_array_read_many_submit(&rq, a, &part, 1, &io, &terr));
-    return end_of(rq);
+    return wait_for_end(rq);
 }
 
 static zarr_status do_write_many_submit(zarr_array *a)
@@ -171,7 +171,7 @@ static zarr_status do_write_many_submit(zarr_array *a)
     zarr_request *rq = NULL;
 
     assert_ok(zarr_array_write_many_submit(&rq, a, &part, 1, &io, &terr));
-    return end_of(rq);
+    return wait_for_end(rq);
 }
 
 /* ---- counts and leftovers --------------------------------------------------------- */

@@ -145,7 +145,7 @@ static void nodes(void **state)
     }
 }
 
-static void resizing(void **state)
+static void resize_array(void **state)
 {
     const uint64_t small[2] = {3, 3};
     struct world w;
@@ -170,7 +170,7 @@ static void resizing(void **state)
 }
 
 /* A group has no chunks, so it moves in one step; an array is copied. */
-static void renaming(void **state)
+static void rename_nodes(void **state)
 {
     struct world w;
     struct parts p;
@@ -227,7 +227,7 @@ static void listing(void **state)
     close_world(&w, &p);
 }
 
-static void refused(void **state)
+static void refuse_nodes(void **state)
 {
     zarr_store_options o = ZARR_STORE_OPTIONS_INIT;
     zarr_context *ctx = NULL;
@@ -283,8 +283,9 @@ static void refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nodes),   cmocka_unit_test(resizing), cmocka_unit_test(renaming),
-        cmocka_unit_test(listing), cmocka_unit_test(refused),
+        cmocka_unit_test(nodes),        cmocka_unit_test(resize_array),
+        cmocka_unit_test(rename_nodes), cmocka_unit_test(listing),
+        cmocka_unit_test(refuse_nodes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

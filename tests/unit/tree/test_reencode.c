@@ -116,7 +116,7 @@ static int add_object(void *user, const zarr_store_item *item)
     return 0;
 }
 
-static uint64_t sum_of(struct world *w, const char *path)
+static uint64_t sum_objects(struct world *w, const char *path)
 {
     uint64_t sum = 0;
     void *user[2] = {&sum, w};
@@ -259,8 +259,8 @@ static void test_resume(void **state)
             assert_ok(st);
         }
         if (at == 0)
-            whole = sum_of(&w, "dst");
-        assert_true(sum_of(&w, "dst") == whole);
+            whole = sum_objects(&w, "dst");
+        assert_true(sum_objects(&w, "dst") == whole);
         assert_equal_trees(&w, "src", "dst");
         world_close(&w);
         assert_true(at < 200);

@@ -39,7 +39,7 @@ fn open_slow(place: &str, delay: u64) -> Result<Array<Slow>> {
     Ok(Array::open(Arc::new(slow), "/")?)
 }
 
-fn bytes_of(array: &Local) -> usize {
+fn array_bytes(array: &Local) -> usize {
     array.subset_all().num_elements_usize() * array.data_type().fixed_size().expect("elements of one size")
 }
 
@@ -69,7 +69,7 @@ fn each(callers: usize, n: usize, f: impl Fn(usize) + Sync) {
     });
 }
 
-fn place_of(mut i: usize, counts: &[u64]) -> Vec<u64> {
+fn chunk_place(mut i: usize, counts: &[u64]) -> Vec<u64> {
     let mut place = vec![0; counts.len()];
     for d in (0..counts.len()).rev() {
         place[d] = i as u64 % counts[d];
@@ -103,7 +103,7 @@ impl<'a> Modes<'a> {
         }
         match (self.job.mode.as_str(), &self.array) {
             ("read", Some(array)) if self.job.text("out") == "warm" && self.whole.is_none() => {
-                let block = memory::map(bytes_of(array), true);
+                let block = memory::map(array_bytes(array), true);
                 block.fill(1);
                 self.whole = Some(block);
             }
@@ -168,7 +168,7 @@ impl<'a> Modes<'a> {
                 Ok(took)
             }
             "aligned" => {
-                let out = memory::map(bytes_of(array), false);
+                let out = memory::map(array_bytes(array), false);
                 read_into(array, out)?;
                 let took = start.elapsed();
                 self.sum = memory::full_sum(out);
@@ -198,7 +198,7 @@ impl<'a> Modes<'a> {
         let counts = array.chunk_grid_shape().to_vec();
         let sum = AtomicU64::new(0);
         each(self.job.number("callers", 1), counts.iter().product::<u64>() as usize, |i| {
-            let place = place_of(i, &counts);
+            let place = chunk_place(i, &counts);
             let data: ArrayBytes = array.retrieve_chunk_opt(&place, &self.options).expect("a chunk");
             let data = data.into_fixed().expect("elements of one size");
             sum.fetch_add(memory::sparse_sum(&data), Ordering::Relaxed);
@@ -215,7 +215,7 @@ impl<'a> Modes<'a> {
         let counts = array.subchunk_grid_shape().to_vec();
         let (sum, cache) = (AtomicU64::new(0), ArrayShardedReadableExtCache::new(array));
         each(self.job.number("callers", 1), counts.iter().product::<u64>() as usize, |i| {
-            let place = place_of(i, &counts);
+            let place = chunk_place(i, &counts);
             let data: ArrayBytes = array.retrieve_subchunk_opt(&cache, &place, &self.options).expect("an inner chunk");
             sum.fetch_add(memory::sparse_sum(&data.into_fixed().expect("elements of one size")), Ordering::Relaxed);
         });

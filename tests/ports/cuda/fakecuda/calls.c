@@ -264,7 +264,7 @@ CUresult cuDeviceGet(CUdevice *out, int number)
            number < n_devices() ? set_number(out, number) : 101 /* no such device */);
 }
 
-static CUresult name_of(char *name, int room, CUdevice d)
+static CUresult device_name(char *name, int room, CUdevice d)
 {
     (void)snprintf(name, (size_t)room, "Fake GPU %d%s", d,
                    fake_setting("FAKECUDA_MIG", 0) ? " MIG 1g.10gb" : "");
@@ -273,10 +273,10 @@ static CUresult name_of(char *name, int room, CUdevice d)
 
 CUresult cuDeviceGetName(char *name, int room, CUdevice d)
 {
-    GLOBAL("cuDeviceGetName", name_of(name, room, d));
+    GLOBAL("cuDeviceGetName", device_name(name, room, d));
 }
 
-static CUresult uuid_of(CUuuid *out, CUdevice d)
+static CUresult device_uuid(CUuuid *out, CUdevice d)
 {
     memset(out->bytes, 0x10 + d, sizeof out->bytes);
     return CUDA_SUCCESS;
@@ -284,7 +284,7 @@ static CUresult uuid_of(CUuuid *out, CUdevice d)
 
 CUresult cuDeviceGetUuid_v2(CUuuid *out, CUdevice d)
 {
-    GLOBAL("cuDeviceGetUuid", uuid_of(out, d));
+    GLOBAL("cuDeviceGetUuid", device_uuid(out, d));
 }
 
 static CUresult attribute(int *out, CUdevice_attribute which)
@@ -304,7 +304,7 @@ CUresult cuDeviceGetAttribute(int *out, CUdevice_attribute which, CUdevice d)
     GLOBAL("cuDeviceGetAttribute", attribute(out, which));
 }
 
-static CUresult total_of(size_t *out)
+static CUresult device_total(size_t *out)
 {
     *out = fake_setting("FAKECUDA_BYTES", 256 << 20);
     return CUDA_SUCCESS;
@@ -313,7 +313,7 @@ static CUresult total_of(size_t *out)
 CUresult cuDeviceTotalMem_v2(size_t *out, CUdevice d)
 {
     (void)d;
-    GLOBAL("cuDeviceTotalMem", total_of(out));
+    GLOBAL("cuDeviceTotalMem", device_total(out));
 }
 
 /* ---- contexts -------------------- */

@@ -51,7 +51,7 @@ static void space_open(void)
     }
 }
 
-static struct block *block_of(CUdeviceptr p, size_t bytes)
+static struct block *find_block(CUdeviceptr p, size_t bytes)
 {
     for (size_t i = n_blocks; i-- > 0;)
         if (blocks[i].bytes > 0 && p >= blocks[i].at &&
@@ -85,7 +85,7 @@ uintptr_t fake_shift(void)
 
 void *fake_device(CUdeviceptr p, size_t bytes, CUstream s)
 {
-    const struct block *b = block_of(p, bytes);
+    const struct block *b = find_block(p, bytes);
 
     if (!b || b->kind != DEVICE)
         return NULL;
@@ -96,7 +96,7 @@ void *fake_device(CUdeviceptr p, size_t bytes, CUstream s)
 
 int fake_is_pinned(CUdeviceptr p, size_t bytes)
 {
-    const struct block *b = block_of(p, bytes);
+    const struct block *b = find_block(p, bytes);
 
     return b && b->kind != DEVICE;
 }
@@ -149,7 +149,7 @@ static void device_unmap(const struct block *b)
 
 static CUresult block_free(CUdeviceptr p, int host)
 {
-    struct block *b = block_of(p, 0);
+    struct block *b = find_block(p, 0);
 
     if (!b || b->at != p || (host != 0) != (b->kind == PINNED))
         fake_fault("memory is freed that was not allocated so, or was freed before");
@@ -248,7 +248,7 @@ CUresult cuMemGetInfo_v2(size_t *left, size_t *total)
 static CUresult attributes(unsigned n, const CUpointer_attribute *which, void **values,
                            CUdeviceptr p)
 {
-    const struct block *b = block_of(p, 1);
+    const struct block *b = find_block(p, 1);
 
     for (unsigned i = 0; i < n; i++) {
         int v = 0;

@@ -345,7 +345,7 @@ CUresult cuStreamIsCapturing(CUstream s, CUstreamCaptureStatus *status)
     FAKE_CALL("cuStreamIsCapturing", s, is_capturing(s, status));
 }
 
-static CUresult context_of(CUstream s, CUcontext *out)
+static CUresult stream_context(CUstream s, CUcontext *out)
 {
     *out = fake_stream_context(s);
     return *out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -353,7 +353,7 @@ static CUresult context_of(CUstream s, CUcontext *out)
 
 CUresult cuStreamGetCtx(CUstream s, CUcontext *out)
 {
-    FAKE_CALL("cuStreamGetCtx", s, context_of(s, out));
+    FAKE_CALL("cuStreamGetCtx", s, stream_context(s, out));
 }
 
 /* ---- events -------------------- */

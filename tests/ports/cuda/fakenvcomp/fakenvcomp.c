@@ -75,7 +75,7 @@ static size_t align_in(void)
     return text ? strtoul(text, NULL, 10) : 4;
 }
 
-static size_t temp_bytes_of(size_t n, size_t total)
+static size_t count_temp_bytes(size_t n, size_t total)
 {
     return 1000 + 8 * n + total;
 }
@@ -190,7 +190,7 @@ static void run(void *arg)
 
     for (size_t i = 0; i < b->n; i++)
         total += b->encode ? b->most : room[i];
-    if (b->temp % TEMP_ALIGN || b->temp_bytes < temp_bytes_of(b->n, total))
+    if (b->temp % TEMP_ALIGN || b->temp_bytes < count_temp_bytes(b->n, total))
         fault("scratch memory is short or begins at the wrong place");
     memset(reach(b, b->temp, b->temp_bytes), 0xDD, b->temp_bytes);
     for (size_t i = 0; i < b->n; i++) {
@@ -295,7 +295,7 @@ static int begin(const struct batch *given)
         if (total < most || n == 0)                                                      \
             fault("a total that is less than its parts");                                \
         TEMP_UNUSED                                                                      \
-        *out = temp_bytes_of(n, total);                                                  \
+        *out = count_temp_bytes(n, total);                                               \
         return 0;                                                                        \
     }
 
