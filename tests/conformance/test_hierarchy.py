@@ -119,7 +119,7 @@ def test_consolidated_by_zarr_python(context, tmp_path, form):
     root.create_array("a/data", shape=(4, 5), chunks=(2, 2), dtype="i2", attributes={"k": 1})
     zarr.consolidate_metadata(str(tmp_path))
     store = context.store(str(tmp_path))
-    group = store.group(consolidated=2)
+    group = store.group(consolidated=1)
     assert group.is_consolidated and store.consolidated_check() == []
     assert [row[:3] for row in group.walk()] == [
         ("a", "group", form), ("a/b", "group", form), ("a/data", "array", form)]
@@ -129,7 +129,7 @@ def test_consolidated_by_zarr_python(context, tmp_path, form):
                 file.unlink()
     assert group.open_array("a/data").attributes == {"k": 1}
     assert group.open_group("a/b").attributes == {"deep": True}
-    never = store.group(consolidated=3)
+    never = store.group(consolidated=2)
     with pytest.raises(ZarrcError, match="NOT_FOUND"):
         never.open_array("a/data")
 

@@ -147,11 +147,11 @@ class Store(Handle):
         call("zarr_node_move", self.pointer, path.encode(), other.pointer, other_path.encode(), None)
 
     def consolidate(self, path="", key=None):
-        group = self.group(path, consolidated=3)
+        group = self.group(path, consolidated=2)
         call("zarr_group_consolidate", group.pointer, byref(ConsolidateOptions(key=text_argument(key))))
 
     def consolidated_check(self, path=""):
-        found, group = [], self.group(path, consolidated=3)
+        found, group = [], self.group(path, consolidated=2)
 
         @CheckFn
         def each(_, where, what):
