@@ -202,7 +202,7 @@ static void test_groups()
 /* ---- errors ---------------------------------------------------------------- */
 
 /* A checked array of 4 x 4 with an element of its last chunk changed in the store. */
-static zarr::array damaged(const char *path, bool is_sharded)
+static zarr::array make_damaged_array(const char *path, bool is_sharded)
 {
     const uint64_t shape[2] = {4, 4}, chunk[2] = {2, 2}, shard[2] = {2, 4};
     zarr_array_spec spec = ZARR_ARRAY_SPEC_INIT;
@@ -227,8 +227,8 @@ static zarr::array damaged(const char *path, bool is_sharded)
 
 static void test_damage()
 {
-    const zarr::array plain = damaged("t.zarr/damaged", false);
-    const zarr::array sharded = damaged("t.zarr/shards", true);
+    const zarr::array plain = make_damaged_array("t.zarr/damaged", false);
+    const zarr::array sharded = make_damaged_array("t.zarr/shards", true);
     const zarr::array other = zarr::create_array<int>("t.zarr/other", "w", {2}).value();
     std::vector<uint8_t> all(16);
     zarr::error e = plain.read(all).error();
