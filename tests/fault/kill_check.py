@@ -206,7 +206,7 @@ def while_stopped(folder, states):
 def after_pair(folder, base, serial, lines, codes, zarrc):
     for line, code in zip(lines, codes):
         # 2: the file does not fit the array that replaced the one before; the node was moved to where it is copied
-        if code not in {0, 3, 5, 7, 2 if {"import", "append", "cp"} & set(line) else 0}:
+        if code not in {0, 3, 5, 7, 2 if {"import", "append", "cp", "reencode"} & set(line) else 0}:
             return "exit code"
     if codes == (0, 0):  # one that fails after the other cannot have been the second
         states = [s for s in (serial["ab"], serial["ba"]) if s.codes == [0, 0]] or [serial["ab"], serial["ba"]]
