@@ -37,6 +37,10 @@ static int run_help(struct cli *cli)
         cli_help_program(&text);
         return put(cli, &text);
     }
+    if (strcmp(cli->args[0], "options") == 0) {
+        cli_help_options(&text);
+        return put(cli, &text);
+    }
     c = cli_command_find(cli->args[0]);
     if (!c)
         return cli_error(cli, CLI_USAGE, "zarrc help lists all commands.",
@@ -47,18 +51,19 @@ static int run_help(struct cli *cli)
 
 static const struct cli_example help_examples[] = {
     {"zarrc help", "All commands."},
-    {"zarrc help cat", "One command: options and examples."},
+    {"zarrc help cat", "One command: its options and examples."},
+    {"zarrc help options", "The options of all commands."},
     {NULL, NULL}};
 
 const struct cli_command cli_cmd_help = {
     .name = "help",
-    .summary = "show help for zarrc or one command",
-    .operands = "[COMMAND]",
+    .summary = "show help for zarrc, one command, or the options of all commands",
+    .operands = "[COMMAND|options]",
     .max_args = 1,
     .flags = CLI_CMD_NO_CONTEXT,
-    .about =
-        "Shows the list of commands, or the same help as zarrc COMMAND --help. The man "
-        "pages have the same texts and more.",
+    .about = "Shows the list of commands, the same help as zarrc COMMAND --help, or the "
+             "options "
+             "that all commands have. The man pages have the same texts and more.",
     .json = "An object with the member text.",
     .examples = help_examples,
     .run = run_help,

@@ -23,7 +23,7 @@ complete -c zarrc -n __fish_use_subcommand -f -a plot -d 'draw an array as PNG o
 complete -c zarrc -n __fish_use_subcommand -f -a list -d 'list codecs, data types, stores and the other registries'
 complete -c zarrc -n __fish_use_subcommand -f -a calibrate -d 'measure whether devices or the CPU are faster with codecs'
 complete -c zarrc -n __fish_use_subcommand -f -a version -d 'show the versions of the program and the library'
-complete -c zarrc -n __fish_use_subcommand -f -a help -d 'show help for zarrc or one command'
+complete -c zarrc -n __fish_use_subcommand -f -a help -d 'show help for zarrc, one command, or the options of all commands'
 complete -c zarrc -n __fish_use_subcommand -f -a completion -d 'write a completion script for bash, zsh or fish'
 complete -c zarrc -l json -d 'write one JSON document to stdout, and errors as JSON to stderr'
 complete -c zarrc -s j -l max-threads -x -d 'use at most N threads (default: all cores)'

@@ -9,6 +9,7 @@
 /* ---- help.c ---- */
 
 void cli_help_program(struct cli_string *out);
+void cli_help_options(struct cli_string *out); /* those of all commands */
 void cli_help_command(const struct cli_command *command, struct cli_string *out);
 /* "-c, --chunks=SHAPE" */
 void cli_help_option_name(const struct cli_option *option, struct cli_string *out);

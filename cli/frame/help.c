@@ -127,9 +127,8 @@ void cli_help_command(const struct cli_command *command, struct cli_string *out)
         add_options(command->options, out);
         cli_string_add(out, "\n", 1);
     }
-    cli_string_printf(out, "common options:\n");
-    add_options(cli_common_options, out);
-    cli_string_printf(out, "\nexamples:\n");
+    cli_string_printf(out, "zarrc help options lists the options of all commands.\n"
+                           "\nexamples:\n");
     for (const struct cli_example *e = command->examples; e && e->line; e++) {
         cli_string_printf(out, "  %s\n      ", e->line);
         add_words(out, e->what, 6, 6);
@@ -147,8 +146,6 @@ void cli_help_program(struct cli_string *out)
         if (!(cli_commands[i]->flags & CLI_CMD_HIDDEN))
             cli_string_printf(out, "  %-12s %s\n", cli_commands[i]->name,
                               cli_commands[i]->summary);
-    cli_string_printf(out, "\ncommon options:\n");
-    add_options(cli_common_options, out);
     cli_string_printf(
         out,
         "\nlocations:\n"
@@ -164,5 +161,13 @@ void cli_help_program(struct cli_string *out)
         "\nexit codes:\n");
     for (const struct cli_exit_row *r = cli_exit_rows; r->code; r++)
         cli_string_printf(out, "  %-4s %s\n", r->code, r->text);
-    cli_string_printf(out, "\nzarrc COMMAND --help shows the help of one command.\n");
+    cli_string_printf(out, "\nzarrc COMMAND --help shows the help of one command, and "
+                           "zarrc help options\nthe options of all commands.\n");
+}
+
+void cli_help_options(struct cli_string *out)
+{
+    cli_string_printf(out, "zarrc help options - the options of all commands\n\n"
+                           "They may stand before or after the command.\n\noptions:\n");
+    add_options(cli_common_options, out);
 }

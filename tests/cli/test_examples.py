@@ -99,7 +99,7 @@ def shell(command, folder):
 
 # ---- EXAMPLES of the commands ----
 
-COMMANDS = re.findall(r"^  ([a-z]+) ", run("--help").text.split("commands:")[1].split("options:")[0], re.M)
+COMMANDS = re.findall(r"^  ([a-z]+) ", run("--help").text.split("commands:\n")[1].split("\n\n")[0], re.M)
 NEW = {"create", "import", "cp", "mv", "reencode"}  # their last node must not exist
 
 
@@ -228,7 +228,8 @@ def find_mentioned():
 
 
 def test_mentioned_commands_exist():
-    helps = {command: run(command, "--help").text for command in COMMANDS}
+    options = run("help", "options").text
+    helps = {command: run(command, "--help").text + options for command in COMMANDS}
     found = list(find_mentioned())
     assert len(found) > 5
     for document, span in found:

@@ -75,9 +75,18 @@ def test_every_command_has_help(zarrc, commands):
         assert all(len(line) <= 80 for line in text.split("\nexamples:\n")[0].splitlines()[1:])
 
 
+def test_options_of_all_commands(zarrc, commands):
+    """They are listed once, not in the help of each command."""
+    text = zarrc("help", "options").text
+    assert all(len(line) <= 80 for line in text.splitlines()) and "--log-level=LEVEL" in text
+    for command in ["--help", *commands]:
+        shown = zarrc("help", *[command] * (command != "--help")).text
+        assert "--log-level=LEVEL" not in shown and "zarrc help options" in shown
+
+
 def test_no_letter_or_name_twice(zarrc, commands):
     for command in commands:
-        words = [line.split()[0:2] for line in zarrc("help", command).text.splitlines()
+        words = [line.split()[0:2] for line in (zarrc("help", command).text + zarrc("help", "options").text).splitlines()
                  if line.startswith(("  -", "      --"))]
         names = [w.split("=")[0].rstrip(",") for pair in words for w in pair if w.startswith("-")]
         assert len(names) == len(set(names)), (command, names)
@@ -111,7 +120,7 @@ SHARED = {"t": {"dtype", "text", "term"}, "l": {"like", "long"}, "m": {"metadata
 def test_one_name_for_one_thing(zarrc, commands):
     """An option has one letter, one kind of value and one purpose, whatever command takes it."""
     forms, letters, purposes = {}, {}, {}
-    for command in commands:
+    for command in [*commands, "options"]:
         for letter, name, value, text in find_options(zarrc, command):
             forms.setdefault(name, set()).add((letter, bool(value)))
             letters.setdefault(letter, set()).add(name)
