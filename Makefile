@@ -1,18 +1,22 @@
-# Front door. The work is done by CMake (presets) and by scripts/.
+# Front door. The work is done by CMake (presets) and by scripts/. Only setup, demo and the
+# tests install packages; the other targets say which are missing.
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
 JOBS := $(shell nproc)
 
-.PHONY: all setup build demo test test-long test-python-long test-torch test-unit test-asan test-tsan test-s390x lint fmt fuzz bench bench-quick docs wheel install clean
+.PHONY: all setup check-setup build demo test test-long test-python-long test-torch test-unit test-asan test-tsan test-s390x lint fmt fuzz bench bench-quick docs wheel install clean
 
 all: build
 
-build: setup
+build: check-setup
 	@cmake --preset dev --log-level=NOTICE
 	@cmake --build --preset dev -j $(JOBS)
 
 setup:
 	@scripts/setup </dev/null
+
+check-setup:
+	@scripts/setup --check
 
 demo: setup
 	@scripts/demo
@@ -41,28 +45,28 @@ test-tsan: setup
 test-s390x: setup
 	@scripts/run-tests s390x
 
-lint: setup
+lint: check-setup
 	@scripts/lint
 
-fmt: setup
+fmt: check-setup
 	@scripts/fmt
 
-fuzz: setup
+fuzz: check-setup
 	@scripts/fuzz $(FUZZ_SECONDS)
 
-bench: setup
+bench: check-setup
 	@scripts/bench
 
-bench-quick: setup
+bench-quick: check-setup
 	@scripts/bench --quick
 
-docs: setup
+docs: check-setup
 	@scripts/docs
 
-wheel: setup
+wheel: check-setup
 	@scripts/wheel
 
-install: setup
+install: check-setup
 	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX)
 	@cmake --build --preset release -j $(JOBS)
 	@cmake --install build/release
