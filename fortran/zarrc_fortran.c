@@ -253,20 +253,23 @@ void zarr_fortran_create_group(zarr_group **group, const CFI_cdesc_t *location,
 static zarr_status create_array(zarr_array **out, const struct place *p,
                                 zarr_array_spec *spec, zarr_error *err)
 {
+    const bool overwrites = strcmp(p->mode, "w") == 0;
     zarr_array *found = NULL;
-    zarr_error missing;
+    zarr_status st = ZARR_ERR_EXISTS;
 
-    if (strcmp(p->mode, "w") == 0)
+    if (overwrites)
         spec->flags = ZARR_SPEC_OVERWRITE | ZARR_SPEC_CONSOLIDATED;
-    else if (strcmp(p->mode, "a") == 0 && zarr_open_array(&found, NULL, p->location, "r",
-                                                          &missing) == ZARR_ERR_NOT_FOUND)
-        spec->flags = ZARR_SPEC_IF_MISSING; /* another program may be faster */
-    else if (strcmp(p->mode, "w-") != 0) {
-        zarr_array_free(found);
-        return zarr_create_array(out, NULL, p->location, p->mode, spec->data_type,
-                                 spec->ndim, spec->shape, err);
-    }
-    return zarr_create_array_with(out, NULL, p->location, spec, NULL, err);
+    if (overwrites || strcmp(p->mode, "w-") == 0)
+        return zarr_create_array_with(out, NULL, p->location, spec, NULL, err);
+    if (strcmp(p->mode, "a") == 0 &&
+        zarr_open_array(&found, NULL, p->location, "r", NULL) == ZARR_ERR_NOT_FOUND)
+        st = zarr_create_array_with(out, NULL, p->location, spec, NULL, err);
+    zarr_array_free(found);
+    if (st != ZARR_ERR_EXISTS)
+        return st;
+    /* an unknown mode, or the array exists, perhaps because another program was faster */
+    return zarr_create_array(out, NULL, p->location, p->mode, spec->data_type, spec->ndim,
+                             spec->shape, err);
 }
 
 /* Gives the names in the order of Zarr. Owned: free(*texts), also after a failure. */
@@ -305,6 +308,10 @@ void zarr_fortran_create_array(zarr_array **array, const CFI_cdesc_t *location,
     spec.chunk_shape = chunks ? lengths[1] : NULL;
     spec.shard_shape = shards ? lengths[2] : NULL;
     spec.dimension_names = dimensions ? names : NULL;
+    if (st == ZARR_OK && shape->dim[0].extent > ZARR_MAX_RANK)
+        st = fail(&err, ZARR_ERR_INVALID,
+                  "shape has %lld entries, at most %d are possible",
+                  (long long)shape->dim[0].extent, ZARR_MAX_RANK);
     if (st == ZARR_OK)
         st = copy_name(type, data_type, &err);
     if (st == ZARR_OK)
@@ -337,12 +344,15 @@ void zarr_fortran_close_group(zarr_group **group)
 void zarr_fortran_get_lengths(zarr_array *const *array, int64_t *lengths, int *n,
                               int *stat, CFI_cdesc_t *errmsg)
 {
+    uint64_t shape[ZARR_MAX_RANK];
     zarr_error err;
     zarr_status st = check_open(*array, &err);
 
     *n = st == ZARR_OK ? zarr_array_ndim(*array) : 0;
+    if (st == ZARR_OK)
+        zarr_array_copy_shapes(*array, shape, NULL, NULL);
     for (int i = 0; i < *n; i++)
-        lengths[i] = (int64_t)zarr_array_shape(*array)[*n - 1 - i];
+        lengths[i] = (int64_t)shape[*n - 1 - i];
     report(st, &err, stat, errmsg);
 }
 
@@ -416,12 +426,15 @@ static zarr_status get_box(struct box *b, const zarr_array *array,
 {
     zarr_status st = get_memory(b, array, data, err);
     const int32_t ndim = st == ZARR_OK ? zarr_array_ndim(array) : 0;
+    uint64_t shape[ZARR_MAX_RANK];
     bool is_whole = data->rank == ndim;
 
+    if (st == ZARR_OK)
+        zarr_array_copy_shapes(array, shape, NULL, NULL);
     for (int32_t d = 0; d < ndim; d++) {
         b->start[d] = 0;
         b->count[d] = d < data->rank ? (uint64_t)data->dim[data->rank - 1 - d].extent : 1;
-        is_whole = is_whole && b->count[d] == zarr_array_shape(array)[d];
+        is_whole = is_whole && b->count[d] == shape[d];
     }
     if (st == ZARR_OK && start)
         st = get_lengths(b->start, ndim, start, 1, "start", err);
@@ -430,7 +443,7 @@ static zarr_status get_box(struct box *b, const zarr_array *array,
     if (st == ZARR_OK && count && !has_extents(data, b->count, ndim))
         return refuse_shape(array, data, "count is", b->count, "", err);
     if (st == ZARR_OK && !count && (start ? data->rank != ndim : !is_whole))
-        return refuse_shape(array, data, "the array", zarr_array_shape(array),
+        return refuse_shape(array, data, "the array", shape,
                             start ? ": pass count for another rank"
                                   : ": pass start or count for a part",
                             err);
@@ -473,9 +486,11 @@ void zarr_fortran_append(zarr_array *const *array, const CFI_cdesc_t *data, int 
     zarr_error err;
     zarr_status st = get_memory(&b, *array, data, &err);
     const int ndim = st == ZARR_OK ? zarr_array_ndim(*array) : 0;
-    const uint64_t *shape = st == ZARR_OK ? zarr_array_shape(*array) : NULL;
+    uint64_t shape[ZARR_MAX_RANK];
     bool fits = ndim > 0 && (data->rank == ndim || data->rank == ndim - 1);
 
+    if (st == ZARR_OK)
+        zarr_array_copy_shapes(*array, shape, NULL, NULL);
     for (int i = 0; fits && i < ndim - 1; i++)
         fits = (uint64_t)data->dim[i].extent == shape[ndim - 1 - i];
     if (st == ZARR_OK && !fits)

@@ -508,6 +508,8 @@ class array : public detail::node<zarr_array>
             return why;
         for (std::size_t d = 0; d < all.size() && count.empty(); d++)
             n[d] -= std::min(first[d], n[d]);
+        if (get() && m.bytes == 0 && std::count(n.begin(), n.end(), uint64_t(0)) == 0)
+            return detail::invalid("the buffer is empty", zarr_array_path(get()));
         s->shape.assign(n.begin(), n.end());
         /* 0 bytes would mean that their number is not known */
         zarr_tensor_host(&s->tensor, m.type, m.bytes ? m.data : s.get(),

@@ -37,8 +37,12 @@ struct box {
 
 uint64_t zarr_array_n_items(const zarr_array *array)
 {
-    return array ? zr_product_cap(zarr_array_shape(array), (size_t)zarr_array_ndim(array))
-                 : 0;
+    uint64_t shape[ZARR_MAX_RANK] = {0};
+
+    if (!array)
+        return 0;
+    zarr_array_copy_shapes(array, shape, NULL, NULL);
+    return zr_product_cap(shape, (size_t)zarr_array_ndim(array));
 }
 
 zarr_status zarr_array_check_ndim(const zarr_array *array, int32_t ndim, zarr_error *err)
@@ -57,9 +61,9 @@ zarr_status zarr_array_check_ndim(const zarr_array *array, int32_t ndim, zarr_er
 static zarr_status box_select(struct box *b, const uint64_t *start, const uint64_t *count,
                               zarr_selection **out, zarr_error *err)
 {
-    const uint64_t *shape = zarr_array_shape(b->array);
-    uint64_t first[ZARR_MAX_RANK];
+    uint64_t shape[ZARR_MAX_RANK] = {0}, first[ZARR_MAX_RANK] = {0};
 
+    zarr_array_copy_shapes(b->array, shape, NULL, NULL);
     b->ndim = zarr_array_ndim(b->array);
     for (int32_t d = 0; d < b->ndim; d++) {
         first[d] = start ? start[d] : 0;
@@ -324,7 +328,7 @@ zarr_status zarr_array_append_rows_with(zarr_array *array, uint64_t n_rows,
     if (!array)
         return zr_fail(err, ZARR_ERR_INVALID, "no array is given");
     b.ndim = zarr_array_ndim(array);
-    memcpy(b.shape, zarr_array_shape(array), (size_t)b.ndim * sizeof *b.shape);
+    zarr_array_copy_shapes(array, b.shape, NULL, NULL);
     b.shape[0] = n_rows; /* an array without dimensions is refused by the append */
     return write_elements(&b, &m, &to, err);
 }

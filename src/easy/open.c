@@ -153,6 +153,7 @@ static zarr_status check_existing(const zarr_array *a, const zarr_array_spec *as
                                   zarr_error *err)
 {
     const zarr_dtype *have = zarr_array_dtype(a), *want = NULL;
+    uint64_t shape[ZARR_MAX_RANK];
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zarr_dtype_find(&want, zarr_array_context(a), asked->data_type, err));
@@ -163,12 +164,13 @@ static zarr_status check_existing(const zarr_array *a, const zarr_array_spec *as
         ZR_TRY(zr_fail(err, ZARR_ERR_EXISTS,
                        "there is an array with %d dimensions already, not with %d",
                        (int)zarr_array_ndim(a), (int)asked->ndim));
+    zarr_array_copy_shapes(a, shape, NULL, NULL);
     for (int32_t d = 0; d < asked->ndim; d++)
-        if (zarr_array_shape(a)[d] < asked->shape[d])
+        if (shape[d] < asked->shape[d])
             ZR_TRY(zr_fail(err, ZARR_ERR_EXISTS,
                            "there is an array already, whose dimension %d has length "
                            "%" PRIu64 ", not %" PRIu64,
-                           (int)d, zarr_array_shape(a)[d], asked->shape[d]));
+                           (int)d, shape[d], asked->shape[d]));
 out:
     return zr_path_prefix(err, st, zarr_array_path(a));
 }

@@ -105,6 +105,7 @@ static void test_shapes()
     zarr::array none = zarr::create_array<int>("t.zarr/none", "w", {0, 3}).value();
     zarr::array bits = zarr::create_array<flag>("t.zarr/bits", "w", {2}).value();
     std::vector<int> empty;
+    std::vector<int8_t> no_bytes;
     int8_t value[1] = {5};
     flag got[2] = {};
 
@@ -112,6 +113,7 @@ static void test_shapes()
     CHECK(value[0] == 0);
     CHECK(bool(none.read(empty)) && bool(none.write(empty)) && none.n_items() == 0);
     CHECK(bool(none.read_submit(empty).value().wait()));
+    CHECK(fails(one.read_submit(no_bytes), ZARR_ERR_INVALID, "the buffer is empty"));
     CHECK(bool(bits.write(std::array<flag, 2>{flag{1}, flag{0}})));
     CHECK(bool(bits.read(got)) && got[0] == flag{1} && got[1] == flag{0});
 }
