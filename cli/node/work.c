@@ -347,7 +347,8 @@ char *cli_skipped_text(uint64_t n_objects)
                : cli_strdup("");
 }
 
-/* The last step of a move deletes the node before what is below it. */
+/* The last step of a move deletes the node before what is below it, and another program
+ * may have moved the source away. */
 static bool still_has_node(const struct cli_node *node)
 {
     uint32_t kind = ZARR_NODE_NONE;
@@ -372,9 +373,8 @@ int cli_tell_copy_failure(struct cli *cli, zarr_status st, const zarr_error *err
                          still_has_node(src)
                              ? "The same command with --skip-equal --force copies what "
                                "differs."
-                             : "DESTINATION has all that was copied. SOURCE still has "
-                               "what other programs wrote meanwhile, and what was not "
-                               "deleted yet; zarrc rm -r deletes it.",
+                             : "SOURCE has no node any more. Compare what it still has "
+                               "with DESTINATION before you delete either.",
                          "cannot %s %s to %s: %s", verb, src->shown, dst->shown,
                          err->message);
     return cli_fail(cli, st, err, "cannot %s %s to %s", verb, src->shown, dst->shown);

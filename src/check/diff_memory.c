@@ -9,11 +9,16 @@
 
 #include <string.h>
 
-/* Whether the elements of two arrays are compared: not if their shapes differ. */
+/* Whether the elements of two arrays are compared: not if their shapes or data types
+ * differ, and not if there are none. */
 static bool are_compared(const struct zr_diff *d, zarr_array *const array[2])
 {
     const size_t ndim = (size_t)zarr_array_ndim(array[0]);
 
+    if (zr_product_cap(zarr_array_shape(array[0]), ndim) == 0 ||
+        (!d->opts.field &&
+         !zarr_dtype_equal(zarr_array_dtype(array[0]), zarr_array_dtype(array[1]))))
+        return false;
     return d->opts.selection_a || d->opts.selection_b ||
            (zarr_array_ndim(array[0]) == zarr_array_ndim(array[1]) &&
             (ndim == 0 || memcmp(zarr_array_shape(array[0]), zarr_array_shape(array[1]),

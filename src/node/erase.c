@@ -376,7 +376,8 @@ static zarr_status erase_all(struct stepwise *s, const char *path, bool *may_sta
         st = s->watch->find_source_version ? zr_store_erase_rest(store, path, s->job, err)
                                            : zr_store_erase_prefix(store, path, err);
     *may_stay = *may_stay || st == ZARR_ERR_CONFLICT; /* a repeated move keeps a change */
-    if (*may_stay)
+    /* the job of an earlier delete stays: its documents may be gone */
+    if (*may_stay && (old.delete == ZR_JOB_NO_DELETE || st == ZARR_ERR_CONFLICT))
         (void)zr_job_restore(store, path, &old, NULL);
     zr_job_found_deinit(&old);
     return st;

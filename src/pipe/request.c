@@ -334,7 +334,8 @@ static zarr_status check_after(struct zarr_request *rq, zarr_status st, bool *go
     *gone = zr_is_overtaken(now);
     if (write && *gone)
         zr_take_back(rq, &why);
-    else if (write && now != ZARR_OK)
+    else if (write && now != ZARR_OK &&
+             (!rq->io.session || zr_shard_session_is_stored(rq->io.session)))
         zr_tell_unchecked(&why);
     if (now == ZARR_OK || (st != ZARR_OK && !(odd && *gone))) {
         *gone = false;

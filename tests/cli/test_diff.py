@@ -175,6 +175,13 @@ def test_memory_is_bounded(zarrc, tmp_path, rng):
     assert "[2999, 699]" in printed and "1 of 2100000 elements" in printed
 
 
+def test_memory_of_other_data_types(zarrc, tmp_path):
+    """Arrays whose elements are not compared need no memory for a chunk."""
+    a = make(tmp_path / "a.zarr", np.zeros((1000, 700)), chunks=(1000, 700))
+    b = make(tmp_path / "b.zarr", np.zeros((1000, 700), "i4"), chunks=(1000, 700))
+    assert "data type" in zarrc("diff", "--mem=1M", a, b, code=1).text
+
+
 def test_failed_comparison(zarrc, tmp_path):
     a = make(tmp_path / "a.zarr", np.arange(100.0), chunks=(10,))
     zarrc("diff", a, tmp_path / "none.zarr", code=3)

@@ -200,7 +200,7 @@ def pair_trials(world, pair, is_sample, only=None):
             pass  # it waits for a lock of the first
         code, text = program.end("c")
         other_text = other.communicate(timeout=60)[1]
-        problem = problem or check.after_pair(folder, base, serial, (first, second), (code, other.returncode), lambda *words: zarrc(folder, *words))
+        problem = problem or check.after_pair(folder, base, serial, (first, second), (code, other.returncode), (text, other_text), lambda *words: zarrc(folder, *words))
         yield point, program.call, problem and f"{problem} [exit codes {code}, {other.returncode}] {text[-200:]} {other_text[-200:]}"
 
 
