@@ -334,7 +334,7 @@ static const struct cli_example ls_examples[] = {
     {"zarrc ls x.zarr", "The children of the root group; groups end in a slash."},
     {"zarrc ls -lR x.zarr/model",
      "Everything below a group, with shapes and data types."},
-    {"zarrc ls --stored x.zarr/temp", "Which chunks or shards of an array are stored."},
+    {"zarrc ls --stored x.zarr/temp", "Which blocks of an array are stored."},
     {"zarrc ls -R --json x.zarr | jq -r '.nodes[] | select(.kind == \"array\") | .path'",
      "The paths of all arrays."},
     {NULL, NULL}};

@@ -135,9 +135,10 @@ static void report_text(const struct verify *v)
     double s = v->seconds > 0 ? v->seconds : 1e-9;
 
     cli_say(v->cli,
-            "%s: %" PRIu64 " arrays, %" PRIu64 " groups, %" PRIu64
-            " objects, %s, %.1f s, %s/s: %s",
-            v->node.shown, r->n_arrays, r->n_groups, r->n_objects,
+            "%s: %" PRIu64 " array%s, %" PRIu64 " group%s, %" PRIu64
+            " object%s, %s, %.1f s, %s/s: %s",
+            v->node.shown, r->n_arrays, r->n_arrays == 1 ? "" : "s", r->n_groups,
+            r->n_groups == 1 ? "" : "s", r->n_objects, r->n_objects == 1 ? "" : "s",
             cli_bytes_text(r->n_bytes, size), v->seconds,
             cli_bytes_text((uint64_t)((double)r->n_bytes / s), speed),
             n             ? "NOT VALID"

@@ -219,7 +219,7 @@ void cli_man_program(struct cli_string *out)
         ".SH ENVIRONMENT\n"
         ".TP\nNO_COLOR\nIf set and not empty, output has no colours.\n"
         ".TP\nZARRC_MAX_THREADS, ZARRC_MEMORY_BYTES, ZARRC_LOG_LEVEL\n"
-        "Defaults for \\-\\-threads, \\-\\-mem and \\-\\-log\\-level.\n"
+        "Defaults for \\-\\-max\\-threads, \\-\\-mem and \\-\\-log\\-level.\n"
         ".TP\nZARRC_LIMITS\nLimits as for \\-\\-limit, separated by commas. It does not "
         "change the limits of \\-\\-untrusted. Ignored in a program with raised "
         "privileges.\n"

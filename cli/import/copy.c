@@ -177,7 +177,7 @@ static zarr_status write_box(struct import *im, const struct cli_boxes *file_box
 
 /* ---- shards that are larger than the buffer ---- */
 
-/* Whether one chunk or shard of the new array exceeds the buffer. */
+/* Whether one block of the new array exceeds the buffer. */
 static bool exceeds_buffer(const struct import *im)
 {
     const uint64_t *unit =
@@ -246,11 +246,10 @@ static int refuse_pipe(struct import *im)
         bytes = cli_mul(bytes, unit[d]);
     snprintf(hint, sizeof hint, "Try: --mem=%" PRIu64 "M, or import a file.",
              (cli_mul(bytes, 8) >> 20) + 1);
-    return cli_error(
-        im->cli, CLI_CORRUPT, hint,
-        "one chunk or shard of %s has %s, but --mem only permits %s of a pipe",
-        im->node.shown, cli_bytes_text(bytes, need),
-        cli_bytes_text(cli_buffer_bytes(im->cli), have));
+    return cli_error(im->cli, CLI_CORRUPT, hint,
+                     "one block of %s has %s, but --mem only permits %s of a pipe",
+                     im->node.shown, cli_bytes_text(bytes, need),
+                     cli_bytes_text(cli_buffer_bytes(im->cli), have));
 }
 
 /* Writes each shard in parts. If that is not possible, nothing is written, and *whole is

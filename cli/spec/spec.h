@@ -14,8 +14,8 @@
      0,                                                                                  \
      "SHAPE",                                                                            \
      NULL,                                                                               \
-     "chunk lengths, as 100,100; with shards, lengths of the inner chunks; irregular "   \
-     "chunks as 2+3*4,10: in the first dimension 2, then four times 3"},                 \
+     "chunk lengths, as 100,100; irregular chunks as 2+3*4,10: in the first dimension "  \
+     "2, then four times 3"},                                                            \
         {"shards",                                                                       \
          's',                                                                            \
          0,                                                                              \

@@ -1,7 +1,7 @@
 /*
  * tree/reencode_box.c - cuts an array into boxes for re-encoding. Two grids meet: chunks
- * of the source, each of which should be decoded once, and units of writing of the
- * destination (chunks or shards), each of which must be written once and whole, because
+ * of the source, each of which should be decoded once, and blocks of the
+ * destination (the units), each of which must be written once and whole, because
  * an object that exists counts as finished. So a box is made of whole units. If memory
  * allows, it is widened to whole chunks of the source (the least common multiple, or the
  * next multiple of the unit), then to whole rows. If units differ in shape, the steps are
@@ -104,7 +104,7 @@ static zarr_status fit_parts(struct zr_reencode *r, const struct zr_reencode_pai
         return st != ZARR_OK
                    ? st
                    : zr_fail_limit(err, "memory_bytes", limit,
-                                   "one chunk or shard needs %" PRIu64 " bytes of memory",
+                                   "one block needs %" PRIu64 " bytes of memory",
                                    r->result.unit_bytes);
     }
     s->in_parts = true;
