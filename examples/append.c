@@ -23,7 +23,7 @@ static zarr_status append_steps(const char *where, zarr_error *err)
 
 int main(void)
 {
-    zarr_error err;
+    zarr_error err = ZARR_ERROR_INIT;
 
     if (append_steps("run.zarr/series", &err) || append_steps("run.zarr/series", &err))
         return fprintf(stderr, "%s\n", err.message), 1;

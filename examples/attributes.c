@@ -36,7 +36,7 @@ int main(void)
     const char *where = "run.zarr/temp";
     double scale = 0;
     zarr_array *a = NULL;
-    zarr_error err;
+    zarr_error err = ZARR_ERROR_INIT;
 
     if (zarr_create_array(&a, NULL, where, "w", ZARR_INT16, 0, NULL, &err) ||
         zarr_array_attribute_set_text(a, "units", "K", &err) ||

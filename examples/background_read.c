@@ -37,7 +37,7 @@ int main(void)
 {
     const uint64_t shape[1] = {N};
     zarr_array *a = NULL;
-    zarr_error err;
+    zarr_error err = ZARR_ERROR_INIT;
 
     for (int i = 0; i < N; i++)
         data[i] = i;

@@ -19,13 +19,13 @@ int main(int argc, char **argv)
     zarr_store *store = NULL;
     zarr_array *array = NULL;
     zarr_tensor tensor;
-    zarr_error err;
+    zarr_error err = ZARR_ERROR_INIT;
     float *data = malloc(sizeof *data * 1000 * 1000);
     int rc = 1;
 
     spec.ndim = 2;
     spec.shape = shape;
-    spec.chunk_shape = chunk; /* the unit of reading */
+    spec.chunk_shape = chunk; /* decoded on its own */
     spec.shard_shape = shard; /* one file each */
     spec.data_type = "float32";
     spec.fill_value = "\"NaN\"";

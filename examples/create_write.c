@@ -25,7 +25,7 @@ static zarr_status create_and_write(const char *where, zarr_error *err)
 
 int main(void)
 {
-    zarr_error err;
+    zarr_error err = ZARR_ERROR_INIT;
 
     if (create_and_write("run.zarr/temp", &err) != ZARR_OK)
         return fprintf(stderr, "%s\n", err.message), 1;

@@ -1,7 +1,7 @@
 /* Introduces: zarr_array_explain(), zarr_explanation_text(), zarr_array_list_blocks(),
  * zarr_array_verify()
  *
- * Shows what a read would do, lists the stored chunks of an array, and checks that all of
+ * Shows what a read would do, lists the stored blocks of an array, and checks that all of
  * them can be decoded. Usage: inspect DIRECTORY
  */
 #include <stdio.h>

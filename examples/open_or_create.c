@@ -23,7 +23,7 @@ static zarr_status count_run(const char *where, zarr_error *err)
 
 int main(void)
 {
-    zarr_error err;
+    zarr_error err = ZARR_ERROR_INIT;
 
     if (count_run("run.zarr/runs", &err) || count_run("run.zarr/runs", &err))
         return fprintf(stderr, "%s\n", err.message), 1;

@@ -30,7 +30,7 @@ int main(void)
 {
     const int16_t data[2][3] = {{1, 2, 3}, {4, 5, 6}};
     zarr_array *a = NULL;
-    zarr_error err;
+    zarr_error err = ZARR_ERROR_INIT;
 
     if (zarr_create_array(&a, NULL, "run.zarr/temp", "w", ZARR_INT16, 2,
                           (uint64_t[]){2, 3}, &err) ||

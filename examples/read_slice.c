@@ -27,7 +27,7 @@ int main(void)
 {
     static float data[40][30];
     zarr_array *a = NULL;
-    zarr_error err;
+    zarr_error err = ZARR_ERROR_INIT;
 
     for (int row = 0; row < 40; row++)
         for (int column = 0; column < 30; column++)

@@ -15,7 +15,7 @@ static void show(const char *what, const zarr_array *array)
 int main(void)
 {
     zarr_array *array = NULL, *other = NULL;
-    zarr_error err;
+    zarr_error err = ZARR_ERROR_INIT;
 
     if (zarr_create_array(&array, NULL, "run.zarr/series", "w", ZARR_FLOAT64, 2,
                           (uint64_t[]){7, 2}, &err) ||

@@ -19,7 +19,7 @@ static void *work(void *arg)
     struct part *p = arg;
     zarr_selection *box = NULL;
     zarr_tensor tensor;
-    zarr_error err; /* each thread has its own */
+    zarr_error err = ZARR_ERROR_INIT; /* each thread has its own */
     int32_t data[250];
 
     for (int i = 0; i < 250; i++)

@@ -28,7 +28,7 @@ int main(void)
 {
     const uint64_t shape[1] = {12};
     zarr_array *a = NULL, *b = NULL;
-    zarr_error err;
+    zarr_error err = ZARR_ERROR_INIT;
 
     if (zarr_create_array(&a, NULL, "lab.zarr/run-1/signal", "w", ZARR_FLOAT64, 1, shape,
                           &err) ||

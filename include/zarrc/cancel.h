@@ -23,7 +23,7 @@ ZARR_BEGIN_DECLS
  * call stop the call at once.
  *
  * A cancelled call leaves the store in a state that the same call can leave when a
- * program is killed: each stored object is old or new, and none is damaged. Locks are
+ * program is killed: each object still holds its old or its new value. Locks are
  * given back, and temporary files are removed. What is left beyond that:
  *
  * - zarr_array_write(): some chunks are new, the others old.

@@ -40,7 +40,7 @@ enum {
 /** Subjects of findings. */
 enum {
     ZARR_FINDING_NODE = 1,         /**< a node that cannot be opened */
-    ZARR_FINDING_CHUNK = 2,        /**< a stored object, or an inner chunk of a shard */
+    ZARR_FINDING_CHUNK = 2,        /**< a stored object, or a chunk of a shard */
     ZARR_FINDING_CONSOLIDATED = 3, /**< consolidated metadata that differs from a node */
     /** with ZARR_VERIFY_STRICT: metadata of an array that is read here, and that a strict
      * reader refuses */
@@ -89,7 +89,7 @@ enum {
      * warning
      */
     ZARR_VERIFY_STRICT = 2,
-    /** a chunk that is not stored is an error, also an inner chunk of a shard */
+    /** a chunk that is not stored is an error, also in a shard */
     ZARR_VERIFY_MISSING_ERROR = 4
 };
 
@@ -116,7 +116,7 @@ typedef struct zarr_verify_result {
     uint32_t struct_size, flags;
     uint64_t n_arrays;   /**< arrays that were checked */
     uint64_t n_groups;   /**< groups that were checked */
-    uint64_t n_objects;  /**< stored chunks and shards of these arrays */
+    uint64_t n_objects;  /**< stored blocks of these arrays */
     uint64_t n_bytes;    /**< their encoded bytes */
     uint64_t n_errors;   /**< findings of ZARR_SEVERITY_ERROR */
     uint64_t n_warnings; /**< findings of ZARR_SEVERITY_WARNING */

@@ -76,8 +76,8 @@ typedef struct zarr_context_options {
     uint32_t max_threads;
     /**
      * bytes that buffers of all running requests may take together. A read, write, append
-     * or resize fails with ZARR_ERR_LIMIT, before it changes anything, if one chunk or
-     * shard needs more; `zarr_tuning.memory_bytes` says how much that is. 0: an
+     * or resize fails with ZARR_ERR_LIMIT, before it changes anything, if one block
+     * needs more; `zarr_tuning.memory_bytes` says how much that is. 0: an
      * eighth of the memory of the machine, or of the control group if that has less, at
      * least 256 MiB; this default refuses nothing, and a chunk that needs more is handled
      * alone

@@ -23,8 +23,7 @@ typedef struct zarr_array_spec {
     int32_t zarr_format;         /**< 2 or 3; 0: 3 */
     int32_t ndim;                /**< number of dimensions; 0: a single element */
     const uint64_t *shape;       /**< lengths of the dimensions in elements */
-    /** shape of a chunk in elements, the unit of reading; in sharded arrays of an inner
-     * chunk. NULL: a shape of about 1 MiB is chosen */
+    /** shape of a chunk in elements; NULL: about 1 MiB */
     const uint64_t *chunk_shape;
     /** v3: shape of a shard in elements, multiples of `chunk_shape`. NULL: the array
      * has no shards */
@@ -36,7 +35,7 @@ typedef struct zarr_array_spec {
      * For the v2 codecs json2 and msgpack2, JSON other than text is a value, which the
      * codec must be able to store. NULL: zero, or "" for text */
     const char *fill_value;
-    /** v3: JSON array of codecs; those of the inner chunks in sharded arrays. If no codec
+    /** v3: JSON array of codecs; in sharded arrays those of the chunks. If no codec
      * turns elements into bytes, `bytes` is put before them. A `bytes` without `endian`
      * gets the byte order of `data_type`, as in ">i2", or else little-endian. v2: a JSON
      * object with `filters` and `compressor`. NULL: zstd, or blosc with lz4 and shuffle
@@ -79,7 +78,7 @@ typedef struct zarr_array_spec {
      * another data type or attributes are given: it gets or loses the attribute
      * _FillValue, or v2's fill value becomes null; a type for which xarray has no missing
      * value is a warning in the log. `codecs` replaces the whole chain; in a sharded
-     * array, the chain of the inner chunks. `order` replaces the transposes before it.
+     * array, the chain of the chunks. `order` replaces the transposes before it.
      * Nested shards, and codecs around shards, are kept only if no member changes chunks,
      * shards or codecs. Excludes `document`. Borrowed for the call
      */
@@ -124,8 +123,8 @@ enum {
      * document, says that the array is not complete. An array that IF_MISSING opens is
      * not claimed */
     ZARR_SPEC_CLAIM = 128,
-    /** append crc32c, which detects a changed byte, to the codecs of each chunk; in
-     * sharded arrays to those of the inner chunks, in v2 to the filters. Codecs that have
+    /** append crc32c, which detects a changed byte, to the codecs of each chunk; in v2 to
+     * the filters. Codecs that have
      * it already stay as they are. Excludes `document` */
     ZARR_SPEC_CHECKSUM = 256,
     /** with ZARR_SPEC_OVERWRITE: first remove the nodes to delete from the consolidated

@@ -41,10 +41,10 @@ ZARR_BEGIN_DECLS
  * call; NULL means defaults. */
 typedef struct zarr_open_options {
     uint32_t struct_size, flags; /**< `flags` must be 0 */
-    /** of the store. The call adds ZARR_STORE_READ_ONLY or ZARR_STORE_CREATE */
+    /** options of the store. The call adds ZARR_STORE_READ_ONLY or ZARR_STORE_CREATE */
     const zarr_store_options *store;
-    const zarr_array_open_options *array; /**< of the handle of an array */
-    const zarr_group_open_options *group; /**< of the handle of a group */
+    const zarr_array_open_options *array; /**< options of an array's handle */
+    const zarr_group_open_options *group; /**< options of a group's handle */
 } zarr_open_options;
 
 #define ZARR_OPEN_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_open_options)
@@ -171,8 +171,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_check_ndim(const zarr_array *arr
  * A box is `count` neighbouring elements along each dimension, from `start` on. Its
  * elements are in host memory, in C order without gaps. If the memory has another data
  * type than the array, the elements are converted, but only if every value of the one
- * type is exact in the other: a read of int16 as float32 is, a read of int32 as float32
- * is not. Integers, floats and complex numbers can be converted. The
+ * type is exact in the other. A read converts int16 to float32, but not int32 to
+ * float32. Integers, floats and complex numbers can be converted. The
  * calling thread converts them, and a write needs memory for all converted elements.
  *
  * @retval ZARR_ERR_INVALID the box reaches beyond the array; `data_bytes` is less than
@@ -254,11 +254,11 @@ zarr_array_append_rows_with(zarr_array *array, uint64_t n_rows, const char *data
 
 /* ---- members of a group ---------------------------------------------------- */
 
-/** The nodes below a group, as they were when they were listed. */
+/** The nodes below a group, as they were when they were listed. Thread class: frozen. */
 typedef struct zarr_members {
     uint32_t struct_size, reserved;
     uint64_t n; /**< how many there are */
-    /** the nodes: parents before their children, siblings by name */
+    /** the nodes: parents before their children, siblings by name; NULL if `n` is 0 */
     const zarr_node_item *const *node;
 } zarr_members;
 
@@ -297,7 +297,7 @@ ZARR_API void zarr_members_free(zarr_members *members);
 
 /* ---- attributes ------------------------------------------------------------ */
 
-/** The texts of an attribute. */
+/** The texts of an attribute. Thread class: frozen. */
 typedef struct zarr_texts {
     uint32_t struct_size, reserved;
     uint64_t n;              /**< how many there are */

@@ -135,7 +135,7 @@ ZARR_API const char *zarr_status_text(zarr_status status);
 
 /**
  * Copies a part of an error's message, and ends it with a NUL.
- * @param err an error that a call has filled
+ * @param err an error that a call has filled; not NULL
  * @param part one of ZARR_ERROR_PATH, ZARR_ERROR_KEY, ZARR_ERROR_CHUNK,
  * ZARR_ERROR_FIELD and ZARR_ERROR_SETTING
  * @param text receives as much as fits; may be NULL if `cap` is 0
@@ -149,7 +149,7 @@ ZARR_API size_t zarr_error_text(const zarr_error *err, uint32_t part, char *text
 /**
  * Gives the coordinates of the chunk that an error is about. They count in the array's
  * grid of chunks, as those of zarr_array_chunk_extent() do.
- * @param err an error that a call has filled
+ * @param err an error that a call has filled; not NULL
  * @param chunk receives one coordinate for each dimension; room for ZARR_MAX_RANK
  * @return number of dimensions; 0: the error is about a whole block, or about no chunk
  */

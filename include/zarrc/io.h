@@ -18,7 +18,7 @@
 
 ZARR_BEGIN_DECLS
 
-/** What a write does with elements outside of the array's shape, in chunks or shards that
+/** What a write does with elements outside of the array's shape, in blocks that
  * reach beyond it and that the write covers inside of it. 0: it reads the old value and
  * keeps them, because another handle may have made the array larger. */
 enum {
@@ -100,9 +100,10 @@ typedef struct zarr_io_options {
      * their coordinates: 1 if the store has the block, 0 if it is missing. Borrowed;
      * undefined after a failure; NULL: not wanted */
     uint8_t *present;
-    uint64_t n_present; /**< bytes of `present`, at least as many as there are blocks */
+    uint64_t n_present; /**< bytes of `present`, at least the number of these blocks */
     /**
-     * called now and then, by one thread at a time; may be NULL. It may read and write
+     * called now and then, on any thread, also of the pool, one call at a time; may be
+     * NULL. It may read and write
      * arrays, but must not append to the array that is being appended to, nor wait for
      * its own request
      */
@@ -137,9 +138,9 @@ typedef struct zarr_io_options {
 /** Flags of zarr_io_options. */
 enum {
     ZARR_IO_NO_HUGE_PAGES = 1, /**< do not ask for huge pages for the caller's memory */
-    /** zarr_array_read_submit(): a small read, of at most 32 KiB of decoded chunks, whose
-     * bytes are in host memory or in the page cache of a local file system is carried out
-     * by the call itself, and done when the call returns. This saves an event loop two
+    /** zarr_array_read_submit(): the call itself carries out a small read: at most 32 KiB
+     * of decoded chunks, from host memory or from the page cache of a local file system.
+     * It is done when the call returns. This saves an event loop two
      * switches between threads. Such a call never waits for a disk or a network,
      * unless tmpfs was swapped out, or a local file system hides a remote one.
      * zarr_request_then() finds the request done and calls its function itself: one that
@@ -205,16 +206,16 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_read(zarr_array *array,
  * Writes elements from memory of the caller to the selected elements of an array. A
  * dimension of the tensor with stride 0 repeats its element.
  *
- * A block that the selection covers in part, or that reaches beyond the array's
- * shape (but see ZARR_OUTSIDE_RESET), is read, changed and written under a lock, so that
- * several threads and processes may write to one array. Whole blocks need no
- * read; zarr_array_block_shape() tells their shape. The data is in the store when the
- * call returns, and zarr_store_flush() makes it durable. After a failure each stored
- * object is old or new.
+ * A partial write of a block is a read, a change and a write under a lock. So is a write
+ * of a block that reaches beyond the shape (but see ZARR_OUTSIDE_RESET). Several threads
+ * and processes may therefore write to one array. Whole blocks need no read;
+ * zarr_array_block_shape() tells their shape. The data is in the store when the call
+ * returns, and zarr_store_flush() makes it durable. After a failure each object still
+ * holds its old or its new value.
  *
  * A write fails if the array was moved, deleted or replaced after it was opened. It looks
  * at the array's document before each wave of chunks and after the last one. In a local
- * store it also looks under the lock of each chunk or shard that it changes in part. If a
+ * store it also looks under the lock of each block that it changes in part. If a
  * look finds that the array is gone or another one, the write stops. Then it removes the
  * objects that it made since the last look that succeeded, and counts those that remain.
  * It does not remove:
@@ -223,9 +224,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_read(zarr_array *array,
  *   it cannot be sure that it made the object.
  *
  * A look that fails for another reason, such as a store that does not answer, stops a
- * write only before its first chunk. Later looks decide otherwise. If the last one fails
- * so, the call returns its error, although the elements are stored: it is not known
- * whether the array was replaced.
+ * write only before its first chunk. Later looks do not stop the write if they fail for
+ * another reason. If the last look fails so, the call returns its error. The elements are
+ * stored, but the array may have been replaced.
  *
  * So readers of the new array may see chunks of this write from the replacement until the
  * write's next look. They stay if the process is killed or the call is cancelled in this
@@ -245,7 +246,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_read(zarr_array *array,
  * store is read-only
  * @retval ZARR_ERR_CORRUPT a chunk that must be changed in part is damaged
  * @retval ZARR_ERR_LIMIT the old value of a chunk that is changed, or that reaches beyond
- * the array's shape, is larger than a limit; or a chunk or shard needs more than
+ * the array's shape, is larger than a limit; or a block needs more than
  * `opts->tuning->memory_bytes`
  * @retval ZARR_ERR_CONFLICT other writers changed a chunk each time it was written; or
  * another array, with other chunks, data type, codecs or fill value, has taken the place
@@ -269,7 +270,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_write(zarr_array *array,
  * These calls start what zarr_array_read() and zarr_array_write() do, and return at once.
  * The selection, the tensor with its memory, and all that the options point to stay the
  * caller's and must be valid until the request is done. The request keeps the array
- * alive.
+ * alive. It owns `cancel` itself.
  * @{
  */
 /**
@@ -335,8 +336,8 @@ typedef struct zarr_shard_writer zarr_shard_writer;
  *     }
  *     zarr_shard_writer_free(w);
  *
- * Each write encodes the inner chunks of its box and writes them to the store. Readers
- * see the old shard until the last box is written. Memory holds a few inner chunks,
+ * Each write encodes the chunks of its box and writes them to the store. Readers
+ * see the old shard until the last box is written. Memory holds a few chunks,
  * whatever the size of the shard. The writer holds the lock of the shard's key from
  * zarr_shard_writer_open() to zarr_shard_writer_free().
  * @{
@@ -345,7 +346,7 @@ typedef struct zarr_shard_writer zarr_shard_writer;
  * Begins to write a shard.
  * @param out receives the writer; owned: zarr_shard_writer_free()
  * @param array borrowed
- * @param shard coordinates of the shard in the array's grid
+ * @param shard coordinates of the shard in the grid of blocks
  * @param opts options of each write; what they point to is borrowed until the writer is
  * freed. NULL: defaults
  * @retval ZARR_ERR_INVALID the grid has no such shard
@@ -353,7 +354,7 @@ typedef struct zarr_shard_writer zarr_shard_writer;
  * store cannot write values in parts (a local store with locks can), or
  * `opts->tuning->inner_order` is not 0, or `opts->tuning->pipeline` is
  * that of a plug-in
- * @retval ZARR_ERR_LIMIT a batch of one inner chunk needs more than
+ * @retval ZARR_ERR_LIMIT a batch of one chunk needs more than
  * `opts->tuning->memory_bytes`
  * @retval ZARR_ERR_IO waiting for the lock took longer than the store permits
  */
@@ -363,10 +364,10 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_shard_writer_open(zarr_shard_writer **
                                                             const zarr_io_options *opts,
                                                             zarr_error *err);
 /**
- * Gives the next box of the shard, in coordinates of the array. It consists of inner
+ * Gives the next box of the shard, in coordinates of the array. It consists of
  * chunks, cut at the end of the array.
  * @param w borrowed
- * @param max_bytes the most bytes that elements of the box may have, unless one inner
+ * @param max_bytes the most bytes that elements of the box may have, unless one
  * chunk has more
  * @param start receives the first element, one number for each dimension
  * @param count receives the lengths, likewise

@@ -31,9 +31,9 @@ typedef struct zarr_limits {
     /** codecs in one chain, and in all its nested chains together [32] */
     uint32_t codecs;
     uint32_t shard_depth;      /**< levels of nested shards, at most 64 [4] */
-    uint64_t chunks_per_shard; /**< inner chunks of one shard [2^24] */
-    /** length of one decoded chunk; in shards of one inner chunk, or of the whole shard
-     * if codecs before the sharding need all of it at once [2 GiB, or half of
+    uint64_t chunks_per_shard; /**< chunks of one shard [2^24] */
+    /** length of one decoded chunk, or of a whole shard if codecs before the sharding
+     * need it at once [2 GiB, or half of
      * `zarr_context_options.memory_bytes` if that is more] */
     uint64_t chunk_bytes;
     /** length of one stored object [computed from the decoded length and the codecs] */

@@ -81,7 +81,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_read_many(zarr_array *array,
 /**
  * Writes several selections of an array, each from memory of its own. It does what calls
  * of zarr_array_write() one after the other do, in one request: where parts overlap, the
- * last of them counts. A chunk or shard that several parts touch is encoded and written
+ * last of them counts. A block that several parts touch is encoded and written
  * once, and is not read if boxes of parts that do not overlap cover it together.
  *
  * A chunk that fails is the failure of those parts that touch it; the others are written.

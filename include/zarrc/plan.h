@@ -17,7 +17,7 @@ ZARR_BEGIN_DECLS
  */
 typedef struct zarr_stats {
     uint32_t struct_size, flags;
-    /** chunks that the request touches; in shards the inner chunks */
+    /** chunks that the request touches */
     uint64_t chunks_total;
     uint64_t chunks_done; /**< of these, chunks that are done */
     /** read: chunks that the store does not have, which gave the fill value; write:
@@ -49,7 +49,7 @@ typedef struct zarr_stats {
      */
     uint64_t copies_decoded_host;
     uint64_t waves; /**< batches of chunks that were handled together */
-    /** chunks or shards that were read, changed and written, because the request covered
+    /** blocks that were read, changed and written, because the request covered
      * a part of them, or because they reach beyond the array's shape */
     uint64_t read_modify_writes;
     uint64_t wall_ns;    /**< duration of the request in nanoseconds */
@@ -159,13 +159,13 @@ typedef struct zarr_explanation {
      * NULL: there is none */
     const char *whole_shard_codec;
     const uint64_t *block_shape; /**< of blocks: shards, or chunks without shards */
-    const uint64_t *chunk_shape; /**< of chunks, in shards of inner chunks */
+    const uint64_t *chunk_shape; /**< of chunks */
     uint64_t elements;           /**< elements that are selected */
     uint64_t blocks;             /**< blocks that the request touches */
     /** of these, blocks that a read needs in part, or that a write reads and changes if
      * they are stored; not known for more than about a million blocks */
     uint64_t blocks_partial;
-    uint64_t chunks;      /**< chunks that the request touches; in shards inner chunks */
+    uint64_t chunks;      /**< chunks that the request touches */
     uint64_t chunk_bytes; /**< decoded bytes of a chunk of `chunk_shape` */
     /** indexes of shards that the handle has, and those that it does not have */
     uint64_t indexes_cached, indexes_to_fetch;

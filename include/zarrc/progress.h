@@ -29,8 +29,8 @@ typedef struct zarr_progress {
 /** Initial value of a zarr_progress. */
 #define ZARR_PROGRESS_INIT ZARR_SIZE_FIRST(zarr_progress)
 
-/** Receives the progress of a call; called by one thread at a time, without a lock held.
- */
+/** Receives the progress of a call. Called on any thread, also of the pool, unless the
+ * call says otherwise; one call at a time, without a lock held. */
 typedef void (*zarr_progress_fn)(void *user, const zarr_progress *so_far);
 
 ZARR_END_DECLS

@@ -117,7 +117,7 @@ typedef struct zarr_reencode_result {
     uint64_t bytes;           /**< decoded bytes of all arrays */
     uint64_t bytes_skipped;   /**< bytes of these that were finished before */
     uint64_t bytes_empty;     /**< bytes of these that are not stored */
-    uint64_t objects_written; /**< chunks and shards that were written */
+    uint64_t objects_written; /**< blocks that were written */
     uint64_t unit_bytes;      /**< with ZARR_ERR_LIMIT: the least `buffer_bytes`, or 0 */
 } zarr_reencode_result;
 

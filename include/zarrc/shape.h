@@ -47,8 +47,8 @@ typedef struct zarr_shape_options {
 
 /**
  * Changes the shape of an array. Its rank stays. A grid that lists the edges of its
- * chunks gets one more chunk where the array grows beyond the last one; the chunk reaches
- * beyond the array if that is a shard and inner chunks would not fit it otherwise.
+ * blocks gets one more block where the array grows beyond the last one; the block reaches
+ * beyond the array if that is a shard and its chunks would not fit it otherwise.
  *
  * The metadata is written first. If a
  * dimension shrinks, chunks outside of the new shape are then deleted, and the part

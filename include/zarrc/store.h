@@ -28,16 +28,16 @@ struct zarr_store_vtable; /* zarrc/plugin/store.h */
 enum {
     /** nothing for certain: an object may be empty or cut off */
     ZARR_DURABILITY_NONE = 1,
-    /** all that was written before zarr_store_flush() returned. Of later writes, metadata
-     * documents are old or new; a chunk or shard is old or new, or it is empty or cut
-     * off, which a read reports as ZARR_ERR_CORRUPT if a codec can tell. So write it
-     * again */
+    /** all that was written before zarr_store_flush() returned. After later writes, a
+     * metadata document still holds its old or its new value. A block holds its old or
+     * its new value, or it is empty or cut off. A read reports that as ZARR_ERR_CORRUPT
+     * if a codec can tell. So write it again */
     ZARR_DURABILITY_COMMIT = 2,
-    /** as ZARR_DURABILITY_COMMIT, but each object is old or new, chunks and shards too.
-     * Every write waits for the disk */
+    /** as ZARR_DURABILITY_COMMIT, but each object still holds its old or its new value,
+     * blocks too. Every write waits for the disk */
     ZARR_DURABILITY_ORDERED = 3,
-    /** all that was written before the call that wrote it returned; each object is old
-     * or new. Every write waits for the disk twice */
+    /** all that was written before the call that wrote it returned; each object still
+     * holds its old or its new value. Every write waits for the disk twice */
     ZARR_DURABILITY_EACH = 4
 };
 

@@ -160,7 +160,7 @@ class Array(Node, _core.Array):
 
     @property
     def chunks(self) -> tuple[int, ...]:
-        """The shape of a chunk; in a sharded array of an inner chunk."""
+        """The shape of a chunk."""
         shape = self._chunk_shape
         if shape is None:
             raise NotImplementedError("the chunks of this array differ in shape: see read_chunk_sizes")

@@ -47,11 +47,11 @@ zarr_status zr_origin_mark_above(zarr_store *store, const char *path, bool *foun
  * NULL. */
 const void *zr_array_fill_element(const zarr_array *array);
 
-/* Returns the grid of the units of writing. Valid until the handle is changed or
+/* Returns the grid of blocks. Valid until the handle is changed or
  * freed. */
 const struct zr_grid *zr_array_grid(const zarr_array *array);
 
-/* Whether a unit of writing is a shard with one index, not with shards inside. */
+/* Whether a block is a shard with one index, not with shards inside. */
 bool zr_array_has_one_index(const zarr_array *array);
 
 /* Checks the metadata of an open array as that of a new one is checked. INVALID,
@@ -68,7 +68,7 @@ struct zr_verify_call {
      * for those that look like chunks of another key encoding or rank, and for the
      * others. May be NULL. */
     void (*foreign)(void *user, bool like_chunks, uint64_t n, const char *key);
-    /* Called at the end for chunks or shards that are not stored: n of them, and the key
+    /* Called at the end for blocks that are not stored: n of them, and the key
      * of the first. If it is set, a shard without some inner chunks is a fault, too. May
      * be NULL. */
     void (*missing)(void *user, uint64_t n, const char *key);
@@ -77,7 +77,7 @@ struct zr_verify_call {
 zarr_status zr_array_verify(zarr_array *array, const struct zr_verify_call *call,
                             const zarr_io_options *opts, zarr_error *err);
 
-/* LIMIT if one chunk or shard needs more memory than the context or opts permit. For a
+/* LIMIT if one block needs more memory than the context or opts permit. For a
  * call that changes the array before it reads or writes. opts may be NULL; *need as for
  * zr_memory_check(). */
 zarr_status zr_array_memory_check(const zarr_array *a, int32_t device_type,

@@ -50,7 +50,7 @@ struct spec_work {
     uint32_t byte_order; /* LITTLE or BIG; v2 also MIXED */
     int32_t format;
     bool for_device;
-    uint64_t chunk[ZARR_MAX_RANK]; /* shape of the unit of reading */
+    uint64_t chunk[ZARR_MAX_RANK]; /* shape of a chunk */
 };
 
 /* In v2 each field of a struct may have its own order; v3 has one order for all. */

@@ -16,7 +16,7 @@ struct zr_diff_box {
 /* The chunks of one array. */
 struct zr_diff_side {
     const zarr_array *array;
-    const struct zr_grid *grid; /* of the array's units of writing */
+    const struct zr_grid *grid; /* of the array's blocks */
     int32_t ndim;               /* rank of what is compared */
     /* Whether what is compared is a box of the array. Else its chunks have no place. */
     bool placed;

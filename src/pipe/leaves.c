@@ -1,8 +1,8 @@
 /*
  * pipe/leaves.c - encodes one leaf chunk: makes its new elements, finds out whether they
- * all equal the fill value, and runs its program backward. Outer chunks come from
- * units.c, inner ones from shard_write.c. If the caller overwrites every element inside
- * the shape, a damaged old value is ignored.
+ * all equal the fill value, and runs its program backward. Chunks without a shard
+ * come from units.c, those of a shard from shard_write.c. If the caller overwrites every
+ * element inside the shape, a damaged old value is ignored.
  * Thread class: on the worker context.
  */
 #include "pipe/pipe_int.h"

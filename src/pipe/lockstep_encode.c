@@ -4,8 +4,8 @@
  * device. Gathering elements, comparing them with the fill value, and stages without such
  * an implementation are parallel loops over the leaves; lockstep_gather.c has what a
  * device does in lists, for raw leaves, too. Leaves that an implementation declines are
- * encoded alone at the end. Outer chunks come from lockstep_units.c, inner ones from
- * shard_write.c and lockstep_shards.c.
+ * encoded alone at the end. Chunks without a shard come from lockstep_units.c, others
+ * from shard_write.c and lockstep_shards.c.
  * Thread class: on the worker context; helpers take worker contexts.
  */
 #include "pipe/lockstep_int.h"

@@ -1,11 +1,10 @@
 /*
- * pipe/lockstep_units.c - writes outer chunks together, one object of the store each:
- * those without inner chunks by programs with an implementation that takes batches
- * (lockstep_encode.c), and all whose elements come from a device, shards included
- * (lockstep_shards.c). Of a device, units of several shapes go together. Old values that
- * units need are read together (old_values.c). What cannot take part is left to be
- * written alone (units.c). Thread class: one thread per request; helpers take worker
- * contexts.
+ * pipe/lockstep_units.c - writes blocks together: those without inner chunks by programs
+ * with an implementation that takes batches (lockstep_encode.c), and all whose elements
+ * come from a device, shards included (lockstep_shards.c). Of a device, units of several
+ * shapes go together. Old values that units need are read together (old_values.c). What
+ * cannot take part is left to be written alone (units.c). Thread class: one thread per
+ * request; helpers take worker contexts.
  */
 #include "pipe/lockstep_int.h"
 

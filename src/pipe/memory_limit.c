@@ -22,7 +22,7 @@ static uint64_t read_least(const struct zr_io *io)
     return held > 0 ? zr_mul_cap(need, 2) : need;
 }
 
-/* A write of one chunk or shard. full: no old value is needed. */
+/* A write of one block. full: no old value is needed. */
 static uint64_t write_least(const struct zr_io *io, bool full)
 {
     const struct zr_work w = {.io = io};

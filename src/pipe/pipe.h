@@ -234,7 +234,7 @@ zarr_status zr_io_run_in(zarr_request *rq, const struct zr_io *io, zarr_stats *s
 /* Sets how the request's pipeline cuts a read. For a plug-in's pipeline, assumes that it
  * cuts as `waves` does. */
 void zr_io_cut(const struct zr_io *io, struct zr_plan_args *out);
-/* Number of outer chunks that the pipeline works on at once when it writes. */
+/* Number of blocks that the pipeline works on at once when it writes. */
 uint64_t zr_io_units(const struct zr_io *io);
 /* Starts a request and returns. io is copied. zr_request_free() calls release(owner)
  * once, when nothing of io is in use. If this call fails, release is not

@@ -1,5 +1,5 @@
 /*
- * pipe/units.c - writes one unit: an outer chunk, which is one object of the store. A
+ * pipe/units.c - writes one unit: a block, which is one object of the store. A
  * unit that is covered completely needs no old data. A unit that is covered in part, or
  * that reaches beyond the array's shape (another handle may have grown the array since),
  * is read, changed and written under its lock. Lock and unlock happen inside one call on

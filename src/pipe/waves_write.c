@@ -1,5 +1,5 @@
 /*
- * pipe/waves_write.c - the writes of the pipeline `waves`. Outer chunks (units) come from
+ * pipe/waves_write.c - the writes of the pipeline `waves`. Blocks (units) come from
  * the projector. A batch of them is written by as many threads as there are units; in a
  * small batch each unit gets several threads instead. Codecs that take whole batches get
  * them first (lockstep_units.c). Of elements from a device several batches are in work at

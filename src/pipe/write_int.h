@@ -7,7 +7,7 @@
 
 #include "pipe/chunk_int.h"
 
-/* The outer chunks of one batch that `waves` writes, at most. */
+/* The blocks of one batch that `waves` writes, at most. */
 uint64_t zr_units_most(const struct zr_io *io);
 /* The batches of units that it has in work at once at most. */
 uint32_t zr_write_flights(const struct zr_io *io);
@@ -116,7 +116,7 @@ uint64_t zr_unit_budget(const struct zr_level *lv, bool full);
 /* Writes all units of a request, several at once (waves_write.c). */
 zarr_status zr_waves_write(void *self, zarr_request *rq, const zarr_pipeline_steps *steps,
                            zarr_error *err);
-/* Writes one unit (outer chunk). threads may be 1. */
+/* Writes one unit (block). threads may be 1. */
 zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *proj,
                           uint32_t threads, zarr_error *err);
 /* Takes back what an attempt that met a conflict added to the counters of chunks. */
@@ -216,7 +216,7 @@ struct zr_shard_stream {
  * budget, unless a batch of one inner chunk exceeds that. */
 uint64_t zr_shard_stream_init(struct zr_shard_stream *out, const struct zr_io *io,
                               const struct zr_level *lv, bool full);
-/* LIMIT if `need` bytes for one chunk or shard are more than io->memory_bytes. */
+/* LIMIT if `need` bytes for one block are more than io->memory_bytes. */
 zarr_status zr_memory_fits(const struct zr_io *io, uint64_t need, const char *what,
                            zarr_error *err);
 /* What a stream takes at least. */

@@ -5,7 +5,7 @@
  * shards, or one whose shard must be decoded whole. A level knows its shape in the order
  * of dimensions that its own chain is given (after the transposes of the levels above),
  * the permutation before its sharding codec, and the programs that turn bytes into
- * elements and back. If outer chunks differ in shape, level 0 fits the largest chunk, or
+ * elements and back. If blocks differ in shape, level 0 fits the largest chunk, or
  * the smallest if the largest exceeds a limit. Levels for other shapes are made when a
  * request meets them (variants.c). Inner chunks never differ in shape.
  * Thread class: frozen once made.

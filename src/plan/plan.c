@@ -1,5 +1,5 @@
 /*
- * plan/plan.c - unrolls one read lazily. The projector of the grid yields outer chunks.
+ * plan/plan.c - unrolls one read lazily. The projector of the grid yields blocks.
  * Chunks without shards become items at once. Shards need their index first: a frame
  * collects up to OPENS of them (or as many as the caller wants), of several outer shards
  * if they are nested, and gives them out as an OPEN wave. Once they are opened,

@@ -244,7 +244,7 @@ struct zr_item {
     uint64_t n_chunks;   /* 1; more if the item is a whole missing shard */
     uint32_t fill_level; /* missing: the level whose fill value the elements get; 0: the
                             whole unit is missing */
-    uint64_t unit;       /* number of the outer chunk among those of the request */
+    uint64_t unit;       /* number of the block among those of the request */
 };
 #define ZR_ITEM_MISSING (UINT64_MAX - 1)
 /* Items fetched with one request and decoded one after the other by one thread. */
@@ -343,7 +343,7 @@ void zr_wave_init(struct zr_wave *w, const zarr_allocator *alloc);
 /* Gives up the shards of a wave that is done, and leaves it empty. */
 void zr_wave_release(struct zr_wave *w);
 void zr_wave_deinit(struct zr_wave *w);
-/* Writes the key of an outer chunk into out, replacing its text: prefix, '/', key
+/* Writes the key of a block into out, replacing its text: prefix, '/', key
  * encoding. */
 void zr_plan_key(const struct zr_plan_args *args, const uint64_t *chunk,
                  struct zr_str *out);

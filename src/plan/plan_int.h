@@ -40,7 +40,7 @@ struct zr_frame {
     const struct zr_level **lv; /* level of each shard, counted */
     struct zr_shard **shard;    /* opened, counted */
     uint64_t *ordinal;
-    uint64_t *unit; /* number of the outer chunk that it is in */
+    uint64_t *unit; /* number of the block that it is in */
     uint32_t n, pos, most;
     bool waiting; /* given out as an OPEN wave, not resumed yet */
     struct zr_projector *inner;
@@ -56,7 +56,7 @@ struct zr_plan {
     struct zr_frame *frame; /* n_levels - 1 frames */
     uint32_t n_frames;
     uint64_t ordinal;
-    uint64_t unit; /* next outer chunk */
+    uint64_t unit; /* next block */
     struct zr_str key;
     zarr_selection *all; /* used if the caller gave no selection */
 };

@@ -34,10 +34,10 @@ struct zr_reencode {
  * destination's store and its document in `target`. */
 struct zr_reencode_pair {
     zarr_array *src, *dst;
-    const struct zr_grid *grid; /* the units of writing of dst */
+    const struct zr_grid *grid; /* of the blocks of dst */
     const char *path;           /* path of src */
 };
-/* Boxes that fit both sides: whole units of writing and, if memory allows, whole source
+/* Boxes that fit both sides: whole blocks of dst and, if memory allows, whole source
  * chunks. n_buffers is 1 if two buffers would exceed the limit. */
 struct zr_reencode_shape {
     struct zr_box_walk boxes;

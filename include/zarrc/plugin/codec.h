@@ -164,7 +164,7 @@ enum {
     ZARR_CODEC_SPEC_RESHAPES = 32,
     /**
      * array->array: keeps the shape and computes each element by itself, so that it can
-     * be applied to parts of a chunk. Before a sharding codec it is applied to each inner
+     * be applied to parts of a chunk. Before a sharding codec it is applied to each
      * chunk. After a codec without this flag, shards are read and written whole
      */
     ZARR_CODEC_SPEC_ELEMENTWISE = 64,

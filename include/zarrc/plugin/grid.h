@@ -59,8 +59,8 @@ typedef struct zarr_grid_vtable {
     /**
      * Writes the canonical configuration for the array with the new lengths `shape`. In
      * an array with shards, a length that grows is rounded up here to a multiple of the
-     * inner chunk's. The library refuses the resize if a chunk that exists before and
-     * after has another place or size. NULL: the configuration stays.
+     * chunk's length in the shard. The library refuses the resize if a chunk that exists
+     * before and after has another place or size. NULL: the configuration stays.
      */
     zarr_status (*resize)(const void *self, const uint64_t *shape, char *text, size_t cap,
                           size_t *text_bytes, zarr_error *err);

@@ -50,7 +50,7 @@ enum {
      * reach the disk later writes it to the disk before it replaces the old value */
     ZARR_STORE_OP_DOCUMENT = 8,
     ZARR_STORE_OP_INDEX = 16, /**< GET: the index of a shard, which is a range of it */
-    ZARR_STORE_OP_CHUNK = 24  /**< a chunk or shard, or a range of it */
+    ZARR_STORE_OP_CHUNK = 24  /**< a block, or a range of it */
 };
 
 /**
