@@ -5,10 +5,13 @@
 ! last one in Zarr's metadata. Indices begin at 1. Lengths and indices are integers of 32 or
 ! 64 bits.
 !
-! `stat` becomes 0 or one of zarr_err_*, and `errmsg` then tells what is wrong. Without
-! `stat` a failure stops the program with that message. `errmsg` is a text of any length. It
-! is declared type(*) because gfortran 12 crashes when a procedure passes on an optional
-! argument to character(*).
+! `stat` becomes zarr_ok or one of zarr_err_*. After a failure `errmsg` has the message.
+! Without `stat` a failure stops the program with that message. `errmsg` is a text of any
+! length. It is declared type(*) because gfortran 12 crashes when a procedure passes on an
+! optional argument to character(*).
+!
+! Locations, attribute names, modes and data types have at most 4095 bytes (zarr_err_limit).
+! Arrays have at most 15 dimensions, as in Fortran.
 module zarrc
     use, intrinsic :: iso_c_binding, only: c_bool, c_char, c_int, c_int64_t, c_null_ptr, c_ptr
     implicit none
@@ -26,7 +29,8 @@ module zarrc
 
     integer, parameter :: max_rank = 64 ! ZARR_MAX_RANK
 
-    ! An array or a group that is open. zarr_close() closes it; a copy is the same handle.
+    ! An array or a group that is open. A copy is the same handle: after zarr_close() all copies
+    ! are invalid. A variable that goes out of scope is not closed.
     type, bind(C), public :: zarr_array
         private
         type(c_ptr) :: handle = c_null_ptr
@@ -150,7 +154,8 @@ module zarrc
     end interface
 
     ! Gets an attribute. `n` becomes the number of its values, and `value` may then have more
-    ! elements than that; without `n` it must have exactly as many.
+    ! elements than that; without `n` it must have exactly as many. If `value` has too few, the
+    ! failure is zarr_err_limit, and `n` is the number needed.
     interface zarr_get_attribute
         subroutine zarr_fortran_get_from_array(array, name, value, n, stat, errmsg) bind(C)
             import :: zarr_array, c_char, c_int
@@ -218,7 +223,8 @@ contains
     end subroutine
 
     ! Lists the names of the arrays and groups that are direct children of a group, sorted.
-    ! After a failure there are none.
+    ! A node with damaged metadata is listed too; its is_array is false. After a failure there
+    ! are no names.
     subroutine zarr_list_members(group, names, is_array, stat, errmsg)
         type(zarr_group), intent(in) :: group
         character(len=:), allocatable, intent(out) :: names(:)
