@@ -196,7 +196,7 @@ class Bench:
                 self.row(name + way, n_bytes, seconds, ratio=round(n_bytes / stored, 3), equal=self.equal(memory, values),
                          up_gb_s=round(stored / 1e9 / statistics.median(seconds), 2),
                          of_bus=round(stored / 1e9 / statistics.median(seconds) / self.up_rate, 3), fallback=stats.chunks_fallback,
-                         decoded_host=stats.copies_decoded_host, stats=stats.found(), trace=trace)
+                         decoded_host=stats.copies_decoded_host, stats=stats.nonzero_counters(), trace=trace)
             if "1M" in name:
                 self.by_cpu(name, array, shape, n_bytes, memory)
         finally:
@@ -251,7 +251,7 @@ class Bench:
             trace = self.trace(lambda: array.write(memory, shape))
             array.close()
             self.row(name, n_bytes, seconds[1:], ratio=round(n_bytes / stats.bytes_stored, 3), equal=bool(equal),
-                     fallback=stats.chunks_fallback, decoded_host=stats.copies_decoded_host, stats=stats.found(), trace=trace)
+                     fallback=stats.chunks_fallback, decoded_host=stats.copies_decoded_host, stats=stats.nonzero_counters(), trace=trace)
         except Failure as why:
             self.note_failure(name, why)
         finally:

@@ -187,7 +187,7 @@ def test_cluster_writes_one_array_from_all_processes(cluster, path):
     """Hundreds of small shards, blocks that fit them badly: nothing is lost."""
     data = np.random.default_rng(0).integers(0, 100, (120, 130), dtype="i2")
     done = zd.to_zarrc(da.from_array(data, chunks=(11, 13)), path, chunks=(2, 2), shards=(6, 10))
-    assert (done[...] == data).all() and done._stored(False)[0] == 20 * 13
+    assert (done[...] == data).all() and done._count_stored(False)[0] == 20 * 13
 
 
 def threads_of_worker(path):

@@ -204,7 +204,7 @@ def entry_bare(p):
     array, store = p.array, p.store
     array._read(None, p.bytes, 0), array._write(None, p.bytes, 0)
     array._select((slice(1, 3), 2), False).shape, array.shape, array.dimension_names, array.path, array._facts
-    array._stored(True), array._chunks(True), array._places(["a/c/0/0"])
+    array._count_stored(True), array._chunks(True), array._places(["a/c/0/0"])
     store.set("k", b"value"), store.get("k"), store.get("none"), list(store.list()), store.delete("k"), "k" in store
     p.group.attrs.asdict(), p.group._children if hasattr(p.group, "_children") else None
     p.foreign._read(None, p.bytes, 0), p.codec._read(None, p.bytes, 0)
