@@ -31,7 +31,8 @@ def count_written(*arguments, limit=None):
         if limit:
             resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
-    process = subprocess.Popen([PROGRAM, *map(str, arguments)], preexec_fn=narrow)
+    # glibc reserves 64 MiB of addresses for the arena of each thread
+    process = subprocess.Popen([PROGRAM, *map(str, arguments)], preexec_fn=narrow, env={**os.environ, "MALLOC_ARENA_MAX": "1"})
     done = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
     with open(f"/proc/{process.pid}/io") as io:  # of a zombie, which has its counters still
         counters = dict(line.split(": ") for line in io.read().splitlines())
