@@ -155,7 +155,7 @@ static zarr_status erase_document(zarr_store *store, const char *key, const char
                         .flags = ZARR_STORE_OP_DOCUMENT,
                         .key = key,
                         .cancel = w->cancel};
-    struct node_locks l = {NULL};
+    struct node_locks l = {NULL, NULL};
     zarr_status st = ZARR_OK;
 
     expect_source_version(w, &op);

@@ -94,7 +94,7 @@ def test_a_selection_beyond_the_grid_is_not_for_the_library(tmp_path, monkeypatc
     """Not even a value that would be repeated to fill less."""
     z = make_array(MemoryStore(), "i4", "v3")
     chosen = _batch.SelectedPart((slice(5), slice(4)), None, (6, 4), None)
-    monkeypatch.setattr(_batch.Reader, "chosen", lambda self: chosen)
+    monkeypatch.setattr(_batch.Reader, "choose", lambda self: chosen)
     z[...] = 5
     same(z[...], np.full(z.shape, 5, "i4"))
     fell_back("selection beyond the chunk grid")
@@ -167,9 +167,9 @@ def test_chunks_that_a_slice_meets_are_counted_by_their_edges():
         edges = random.integers(1, 9, 7).tolist()
         grid = _batch.Grid((edges,))
         start, stop = sorted(random.choice(sum(edges) + 1, 2, replace=False).tolist())
-        assert grid.touched(0, start, 1, stop - start) == len(set(np.repeat(np.arange(7), edges)[start:stop].tolist()))
+        assert grid.count_touched(0, start, 1, stop - start) == len(set(np.repeat(np.arange(7), edges)[start:stop].tolist()))
     tracemalloc.start()
     try:
-        assert _batch.Grid(([10**12] * 4,)).touched(0, 3, 1, 3 * 10**12) == 4 and tracemalloc.get_traced_memory()[1] < 1 << 20
+        assert _batch.Grid(([10**12] * 4,)).count_touched(0, 3, 1, 3 * 10**12) == 4 and tracemalloc.get_traced_memory()[1] < 1 << 20
     finally:
         tracemalloc.stop()
