@@ -23,6 +23,12 @@ def raw(tmp_path_factory):
     return path
 
 
+def read_written():
+    """Bytes that this process and the children that it waited for have written."""
+    with open("/proc/self/io") as io:
+        return int(dict(line.split(": ") for line in io.read().splitlines())["wchar"])
+
+
 def count_written(*arguments, limit=None):
     """Bytes that zarrc hands to write calls. limit: RLIMIT_AS."""
     import resource
@@ -32,13 +38,11 @@ def count_written(*arguments, limit=None):
             resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
     # glibc reserves 64 MiB of addresses for the arena of each thread
-    process = subprocess.Popen([PROGRAM, *map(str, arguments)], preexec_fn=narrow, env={**os.environ, "MALLOC_ARENA_MAX": "1"})
-    done = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-    with open(f"/proc/{process.pid}/io") as io:  # of a zombie, which has its counters still
-        counters = dict(line.split(": ") for line in io.read().splitlines())
-    process.wait()
-    assert done.si_status == 0
-    return int(counters["wchar"])
+    before = read_written()
+    subprocess.run([PROGRAM, *map(str, arguments)], preexec_fn=narrow, env={**os.environ, "MALLOC_ARENA_MAX": "1"}, check=True)
+    n = read_written() - before
+    assert n > SIZE // 2
+    return n
 
 
 IMPORT = ["import", "-q", "--mem=16M", "-j2", "-t", "uint8", "--shape=96,1024,1024"]
