@@ -408,8 +408,8 @@ template <typename C> class node : public handle<C>
 
 /* ---- handles --------------------------------------------------------------- */
 
-/** What calls share: threads, memory, limits and plug-ins. An empty one stands for the
- * default context of the process. */
+/** What calls share: threads, memory, limits and plug-ins. An empty one means
+ * the default context of the process. */
 using context = detail::handle<zarr_context>;
 
 /** A read in the background. It keeps its array alive. The destructor cancels it if it
