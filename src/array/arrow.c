@@ -246,7 +246,7 @@ static zarr_status column_out(struct ArrowSchema *schema, struct ArrowArray *out
     ZR_TRY(plan_column(&p, c, type, flags, err));
     b = zr_malloc(ctx->alloc, p.all + ARROW_ALIGN);
     if (!b)
-        ZR_TRY(zr_fail_memory(err, p.all));
+        ZR_FAIL_MEMORY(err, p.all);
     zr_pages_advise(b, p.all + ARROW_ALIGN);
     memset(b, 0, sizeof *b);
     atomic_init(&b->refs, 1);

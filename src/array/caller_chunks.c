@@ -178,11 +178,11 @@ static zarr_status read_batch(zarr_block_batch *b, const zarr_block_batch *batch
     ZR_TRY(zr_struct_read(b, sizeof *b, ZR_SIZE_THROUGH(zarr_block_batch, status), batch,
                           ZR_TAIL_REFUSE, "zarr_block_batch", err));
     if (b->flags)
-        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED, "zarr_block_batch: unknown flags"));
+        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "zarr_block_batch: unknown flags");
     if (b->n_blocks > 0 && (!b->bytes || (!b->blocks && ndim > 0)))
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                       "zarr_block_batch: %" PRIu64 " chunks without chunks or bytes",
-                       b->n_blocks));
+        ZR_FAIL(err, ZARR_ERR_INVALID,
+                "zarr_block_batch: %" PRIu64 " chunks without chunks or bytes",
+                b->n_blocks);
 out:
     return st;
 }
@@ -261,13 +261,13 @@ static zarr_status read_sink(zarr_block_sink *s, const zarr_block_sink *sink,
     zarr_status st = ZARR_OK;
 
     if (!sink)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "no sink is given"));
+        ZR_FAIL(err, ZARR_ERR_INVALID, "no sink is given");
     ZR_TRY(zr_struct_read(s, sizeof *s, ZR_SIZE_THROUGH(zarr_block_sink, device_id), sink,
                           ZR_TAIL_REFUSE, "zarr_block_sink", err));
     if (s->flags)
-        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED, "zarr_block_sink: unknown flags"));
+        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "zarr_block_sink: unknown flags");
     if (!s->fn)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "zarr_block_sink.fn is NULL"));
+        ZR_FAIL(err, ZARR_ERR_INVALID, "zarr_block_sink.fn is NULL");
     if (s->device_type == 0)
         s->device_type = ZARR_DEVICE_CPU;
 out:

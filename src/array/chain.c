@@ -25,10 +25,9 @@ static zarr_status chain_spec(zarr_array_spec *s, const zarr_array_spec *spec,
     ZR_TRY(zr_struct_read(&copy, sizeof copy, 2 * sizeof(uint32_t), spec, ZR_TAIL_REFUSE,
                           "zarr_array_spec", err));
     if (copy.like || copy.document || copy.chunk_grid)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                       "a chain takes no like, document or chunk_grid"));
+        ZR_FAIL(err, ZARR_ERR_INVALID, "a chain takes no like, document or chunk_grid");
     if (copy.ndim > 0 && !copy.chunk_shape)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "chunk_shape is NULL"));
+        ZR_FAIL(err, ZARR_ERR_INVALID, "chunk_shape is NULL");
     copy.shape = copy.shard_shape ? copy.shard_shape : copy.chunk_shape;
     *s = copy;
 out:
@@ -69,7 +68,7 @@ zarr_status zarr_chain_open(zarr_chain **out, zarr_context *ctx,
     ZR_TRY(zr_spec_text(&text, ctx, &s, err));
     c = zr_calloc(ctx->alloc, 1, sizeof *c);
     if (!c)
-        ZR_TRY(zr_fail_memory(err, sizeof *c));
+        ZR_FAIL_MEMORY(err, sizeof *c);
     c->ctx = zarr_context_ref(ctx);
     ZR_TRY(zarr_array_open_document(&c->array, ctx, zr_str_text(&text), NULL, NULL, NULL,
                                     &o, err));

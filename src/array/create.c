@@ -65,7 +65,7 @@ static zarr_status make_document(struct array_making *m, zarr_error *err)
         zr_json_set(&m->parsed->json, m->parsed->json.root, "fill_value",
                     zr_json_copy(&m->parsed->json, zr_json_get(root, "fill_value")));
     if (!zr_json_is_ok(&m->parsed->json))
-        ZR_TRY(zr_fail_memory(err, m->parsed->json.arena.used_bytes));
+        ZR_FAIL_MEMORY(err, m->parsed->json.arena.used_bytes);
     zr_json_quote_tokens(m->parsed->json.root);
     zr_json_quote_tokens(m->attrs->json.root);
     ZR_TRY(zr_str_status(&m->text, err));
@@ -81,9 +81,9 @@ static zarr_status erase_old(const struct array_making *m, zarr_error *err)
 
     ZR_TRY(zr_node_may_go(m->store, m->path, &is_node, err));
     if (!zr_store_can(m->chunk_store, ZARR_STORE_CAP_LIST))
-        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "a %s store cannot list the chunks that are to be deleted",
-                       zr_store_name(m->chunk_store)));
+        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED,
+                "a %s store cannot list the chunks that are to be deleted",
+                zr_store_name(m->chunk_store));
     if (!is_node && m->chunk_store != m->store)
         ZR_TRY(zr_prefix_may_go(m->chunk_store, m->path, err));
     if (m->chunk_store != m->store)

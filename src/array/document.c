@@ -52,8 +52,8 @@ static zarr_status parse_document(struct zr_parsed **out, const zarr_context *ct
     zarr_status st = ZARR_OK;
 
     if (strlen(text) > ctx->limits.metadata_bytes)
-        ZR_TRY(zr_fail_limit(err, "metadata_bytes", ctx->limits.metadata_bytes,
-                             "%s: it has %zu bytes", what, strlen(text)));
+        ZR_FAIL_LIMIT(err, "metadata_bytes", ctx->limits.metadata_bytes,
+                      "%s: it has %zu bytes", what, strlen(text));
     ZR_TRY(zr_parsed_new(&parsed, ctx->alloc, err));
     st = zr_json_parse(&parsed->json, text, strlen(text), &ctx->limits, err);
     if (st == ZARR_OK && !zr_json_is(parsed->json.root, ZR_JSON_OBJECT))
@@ -99,7 +99,7 @@ static zarr_status state_of_text(struct zr_array_state **out, const zarr_array *
     ZR_TRY(parse_document(&parsed, a->h.ctx, text, "document", err));
     ZR_TRY(text_format(&format, parsed->json.root, wish, err));
     if (attributes && format == 3)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "a zarr.json has its attributes inside"));
+        ZR_FAIL(err, ZARR_ERR_INVALID, "a zarr.json has its attributes inside");
     if (attributes)
         ZR_TRY(parse_document(&attrs, a->h.ctx, attributes, "attributes", err));
     src = zr_array_source_make(format, parsed, attrs, NULL);
@@ -226,13 +226,13 @@ zarr_status zarr_array_with(zarr_array **out, zarr_array *array,
     ZR_TRY(zr_array_options_read(&o, opts, ZARR_OPEN_GRID_SHAPE, err));
     names_memory = o.device_type != 0;
     if (o.zarr_format != 0 && o.zarr_format != s->meta.format)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                       "zarr_format is %" PRId32 ", asked for is %" PRId32,
-                       s->meta.format, o.zarr_format));
+        ZR_FAIL(err, ZARR_ERR_INVALID,
+                "zarr_format is %" PRId32 ", asked for is %" PRId32, s->meta.format,
+                o.zarr_format);
     inherit_options(&o, array);
     path = zr_strdup(array->h.ctx->alloc, array->h.path);
     if (!path)
-        ZR_TRY(zr_fail_memory(err, strlen(array->h.path)));
+        ZR_FAIL_MEMORY(err, strlen(array->h.path));
     ZR_TRY(zr_array_new(&a, array->h.store, path, &o, err));
     a->device_by_default = array->device_by_default && !names_memory;
     a->may_go = array->may_go;

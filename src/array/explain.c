@@ -80,8 +80,8 @@ static zarr_status explain_to(struct explained *x, zarr_array *array,
     zarr_status st = ZARR_OK;
 
     if (q->what > ZARR_EXPLAIN_WRITE)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                       "explain: %" PRIu32 " is neither a read nor a write", q->what));
+        ZR_FAIL(err, ZARR_ERR_INVALID,
+                "explain: %" PRIu32 " is neither a read nor a write", q->what);
     zarr_array_memory(array, &device, &device_id);
     if (q->tensor && q->tensor->device_type) {
         device = q->tensor->device_type;
@@ -141,9 +141,8 @@ zarr_status zarr_explanation_text(const zarr_explanation *explanation, uint32_t 
 
     zr_str_init(&s, alloc);
     if (form > ZARR_EXPLAIN_JSON)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                       "explain: %" PRIu32 " is not one of ZARR_EXPLAIN_TEXT and _JSON",
-                       form));
+        ZR_FAIL(err, ZARR_ERR_INVALID,
+                "explain: %" PRIu32 " is not one of ZARR_EXPLAIN_TEXT and _JSON", form);
     if (form == ZARR_EXPLAIN_JSON)
         ZR_TRY(zr_explanation_json(explanation, &s, alloc, err));
     else

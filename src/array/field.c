@@ -21,10 +21,10 @@ zarr_status zr_io_field(struct zr_io *io, const struct zr_array_state *s,
         goto out;
     ZR_TRY(zarr_dtype_field_find(s->meta.dtype, path, &f, err));
     if (f.ndim > ZARR_MAX_RANK - s->meta.ndim)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                       "field \"%.64s\": its subarray and the array have more than %d "
-                       "dimensions together",
-                       path, ZARR_MAX_RANK));
+        ZR_FAIL(err, ZARR_ERR_INVALID,
+                "field \"%.64s\": its subarray and the array have more than %d "
+                "dimensions together",
+                path, ZARR_MAX_RANK);
     p->on = true;
     p->offset = f.offset;
     p->item_bytes = (uint32_t)zarr_dtype_item_bytes(f.dtype);

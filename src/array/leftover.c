@@ -190,10 +190,10 @@ static zarr_status clear_extent(const zarr_array *a, struct zr_array_state *now,
         ZR_TRY(zr_pass(err, st, &e));
     if (!job.old) {
         if (!zr_store_can(a->chunk_store, ZARR_STORE_CAP_LIST))
-            ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                           "it says that elements outside of the shape may be left over, "
-                           "but not up to where, and the store of the chunks cannot "
-                           "list"));
+            ZR_FAIL(err, ZARR_ERR_UNSUPPORTED,
+                    "it says that elements outside of the shape may be left over, "
+                    "but not up to where, and the store of the chunks cannot "
+                    "list");
         job.everything = true;
         ZR_TRY(zr_outside_state(&job.old, a, now, NULL, err));
     }

@@ -33,9 +33,9 @@ zarr_status zr_array_options_read(zarr_array_open_options *o,
     ZR_TRY(zr_struct_read(o, sizeof *o, 2 * sizeof(uint32_t), opts, ZR_TAIL_REFUSE,
                           "zarr_array_open_options", err));
     if (o->flags & ~flags)
-        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "array options: flags 0x%" PRIx32 " are not known here",
-                       o->flags & ~flags));
+        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED,
+                "array options: flags 0x%" PRIx32 " are not known here",
+                o->flags & ~flags);
     ZR_TRY(zr_format_check(o->zarr_format, err));
     ZR_TRY(check_choice(o->consolidated, ZARR_CONSOLIDATED_NEVER, "consolidated", err));
     ZR_TRY(check_choice(o->empty_chunks, ZARR_EMPTY_CHUNKS_WRITE, "empty_chunks", err));
@@ -43,10 +43,10 @@ zarr_status zr_array_options_read(zarr_array_open_options *o,
     ZR_TRY(check_choice(o->trust, ZARR_TRUST_NONE, "trust", err));
     ZR_TRY(check_choice(o->reserved, 0, "reserved", err));
     if (o->device_type < 0 || o->device_id < 0)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                       "array options: no device has the type %" PRId32
-                       " and the number %" PRId32,
-                       o->device_type, o->device_id));
+        ZR_FAIL(err, ZARR_ERR_INVALID,
+                "array options: no device has the type %" PRId32
+                " and the number %" PRId32,
+                o->device_type, o->device_id);
 out:
     return st;
 }
@@ -106,7 +106,7 @@ zarr_status zr_array_new(zarr_array **out, zarr_store *store, char *path,
     if (o->codec_preference) {
         a->codec_preference = zr_strdup(ctx->alloc, o->codec_preference);
         if (!a->codec_preference)
-            ZR_TRY(zr_fail_memory(err, strlen(o->codec_preference)));
+            ZR_FAIL_MEMORY(err, strlen(o->codec_preference));
     }
     *out = a; /* moved */
     a = NULL;
@@ -134,7 +134,7 @@ zarr_status zr_array_load(struct zr_array_state **out, const zarr_array *a,
     if (st != ZARR_OK)
         goto out;
     if (found.kind != ZARR_NODE_ARRAY)
-        ZR_TRY(zr_fail(err, ZARR_ERR_NOT_FOUND, "there is a group, not an array"));
+        ZR_FAIL(err, ZARR_ERR_NOT_FOUND, "there is a group, not an array");
     if (found.format == 2)
         ZR_TRY(zr_attrs_read(&attrs, a->h.store, a->h.path, err));
     src = zr_array_source_make(found.format, found.parsed, attrs, NULL);

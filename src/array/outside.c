@@ -79,13 +79,13 @@ static zarr_status look_at_tile(struct outside_look *l, const uint64_t *start,
     ZR_TRY(zr_array_io(&io, l->a, l->s, ZARR_DEVICE_CPU, NULL, err));
     if (!zr_product_u64(count, (size_t)m->ndim, &n) ||
         !zr_mul_u64(n, io.layout->item_bytes, &bytes) || !zr_to_size(bytes, &size))
-        ZR_TRY(zr_fail_memory(err, UINT64_MAX));
+        ZR_FAIL_MEMORY(err, UINT64_MAX);
     if (bytes > l->room) {
         zr_free(l->a->h.ctx->alloc, l->block);
         l->room = 0;
         l->block = zr_malloc(l->a->h.ctx->alloc, size);
         if (!l->block)
-            ZR_TRY(zr_fail_memory(err, bytes));
+            ZR_FAIL_MEMORY(err, bytes);
         l->room = bytes;
     }
     zarr_tensor_host(&tensor, NULL, l->block, bytes, m->ndim, count);

@@ -208,7 +208,7 @@ static zarr_status packed_as_elements(struct zr_packed *p, const zarr_tensor *t,
     p->elements = zr_malloc(alloc, ZR_MAX(n, 1));
     p->rows = zr_malloc(alloc, ZR_MAX(p->n_rows * p->row_bytes, 1));
     if (!p->elements || !p->rows)
-        ZR_TRY(zr_fail_memory(err, n));
+        ZR_FAIL_MEMORY(err, n);
     if (write) {
         ZR_TRY(copy_rows(p, true, err));
         for (size_t i = 0; i < p->n_rows; i++)

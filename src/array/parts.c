@@ -63,10 +63,10 @@ static zarr_status part_read(struct zr_io_call *c, uint32_t i, zarr_error *err)
     zarr_status st = ZARR_OK;
 
     if (from->reserved != 0)
-        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED, "zarr_io_part: unknown flags"));
+        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "zarr_io_part: unknown flags");
     if (zr_tensor_is_packed(from->tensor))
-        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "the tensor of a part cannot be packed (ZARR_TENSOR_PACKED)"));
+        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED,
+                "the tensor of a part cannot be packed (ZARR_TENSOR_PACKED)");
     ZR_TRY(zr_io_tensor(&p->tensor[i], from->tensor, c->array, err));
     ZR_TRY(zr_array_selection_check(c->state, from->selection, err));
     if (!from->selection && !p->all)
@@ -162,8 +162,7 @@ static zarr_status prepare_many(struct zr_io_call *c, const struct many *m,
 
     ZR_TRY(zr_io_options_read(&c->opts, m->opts, err));
     if (c->opts.present)
-        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "io options: `present` is for one selection"));
+        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "io options: `present` is for one selection");
     ZR_TRY(parts_new(c, m->parts, m->n, err));
     for (uint32_t i = 0; i < c->parts->n; i++)
         ZR_TRY(prefix_part(i, part_read(c, i, err), err));

@@ -98,27 +98,27 @@ zarr_status zr_io_options_read(zarr_io_options *o, const zarr_io_options *opts,
                           "zarr_io_options", err));
     ZR_TRY(tuning_read(&tuning, o->tuning, err));
     if (tuning.flags)
-        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED, "tuning: unknown flags 0x%" PRIx32,
-                       tuning.flags));
+        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "tuning: unknown flags 0x%" PRIx32,
+                tuning.flags);
     if (o->flags & ~known)
-        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED, "io options: unknown flags 0x%" PRIx32,
-                       o->flags & ~known));
+        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "io options: unknown flags 0x%" PRIx32,
+                o->flags & ~known);
     if (o->missing_chunks > ZARR_MISSING_ERROR ||
         o->empty_chunks > ZARR_EMPTY_CHUNKS_WRITE)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                       "io options: missing_chunks %" PRIu32 " or empty_chunks %" PRIu32
-                       " is not one of its values",
-                       o->missing_chunks, o->empty_chunks));
+        ZR_FAIL(err, ZARR_ERR_INVALID,
+                "io options: missing_chunks %" PRIu32 " or empty_chunks %" PRIu32
+                " is not one of its values",
+                o->missing_chunks, o->empty_chunks);
     if (o->outside > ZARR_OUTSIDE_RESET || o->trust > ZARR_TRUST_NONE || o->reserved)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                       "io options: outside %" PRIu32 " or trust %" PRIu32
-                       " is not one of its values, or reserved is not 0",
-                       o->outside, o->trust));
+        ZR_FAIL(err, ZARR_ERR_INVALID,
+                "io options: outside %" PRIu32 " or trust %" PRIu32
+                " is not one of its values, or reserved is not 0",
+                o->outside, o->trust);
     if (tuning.inner_order > ZARR_INNER_ORDER_COLUMN_MAJOR || tuning.reserved)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                       "tuning: inner_order %" PRIu32
-                       " is not one of its values, or reserved is not 0",
-                       tuning.inner_order));
+        ZR_FAIL(err, ZARR_ERR_INVALID,
+                "tuning: inner_order %" PRIu32
+                " is not one of its values, or reserved is not 0",
+                tuning.inner_order);
     if (o->stats && o->stats->struct_size == 0)
         ZR_TRY(
             zr_fail(err, ZARR_ERR_ABI,
@@ -198,8 +198,7 @@ static zarr_status find_named_type(zarr_tensor *t, zarr_context *ctx, zarr_error
     zarr_status st = ZARR_OK;
 
     if (t->dtype)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                       "tensor: dtype and data_type exclude each other"));
+        ZR_FAIL(err, ZARR_ERR_INVALID, "tensor: dtype and data_type exclude each other");
     st = zr_dtype_find_any(&ctx->dtypes, t->data_type, &t->dtype, &order, err);
     if (st != ZARR_OK)
         ZR_TRY(zr_prefix(err, st, "tensor"));
@@ -217,7 +216,7 @@ zarr_status zr_io_tensor(zarr_tensor *t, const zarr_tensor *tensor, const zarr_a
     zarr_status st = ZARR_OK;
 
     if (!tensor)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "no tensor is given"));
+        ZR_FAIL(err, ZARR_ERR_INVALID, "no tensor is given");
     ZR_TRY(zr_struct_read(t, sizeof *t, offsetof(zarr_tensor, byte_order), tensor,
                           ZR_TAIL_REFUSE, "zarr_tensor", err));
     if (t->data_type)

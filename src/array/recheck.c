@@ -111,7 +111,7 @@ static zarr_status compare_stored(const zarr_array *a, const struct zr_array_sta
         goto out;
     if (s->meta.format == 3 &&
         !zr_json_is_text(zr_json_get(parsed->json.root, "node_type"), "array"))
-        ZR_TRY(zr_fail(err, ZARR_ERR_CONFLICT, "there is a group now"));
+        ZR_FAIL(err, ZARR_ERR_CONFLICT, "there is a group now");
     src = zr_array_source_make(s->meta.format, parsed, NULL, &s->meta);
     ZR_TRY(report_unknown(err, zr_array_state_new(&now, a->h.ctx, &src, err)));
     ZR_TRY(zr_array_same_chunks(s, now, err));

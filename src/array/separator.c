@@ -32,7 +32,7 @@ static zarr_status make_other_keys(struct zr_key_encoding *out, const zarr_array
     zr_json_set(&doc, doc.root, "separator",
                 zr_json_new_text(&doc, *separator == '/' ? "." : "/"));
     if (!zr_json_is_ok(&doc))
-        ZR_TRY(zr_fail_memory(err, doc.arena.used_bytes));
+        ZR_FAIL_MEMORY(err, doc.arena.used_bytes);
     ZR_TRY(zr_key_encoding_parse(out, &a->h.ctx->grids, keys->vt->name, doc.root, err));
 out:
     zr_str_deinit(&text);

@@ -161,7 +161,7 @@ zarr_status zr_shape_derive(struct zr_array_state **out,
     ZR_TRY(zr_parsed_new(&parsed, change->array->h.ctx->alloc, err));
     parsed->json.root = zr_json_copy(&parsed->json, change->before->root);
     if (!zr_json_is_ok(&parsed->json))
-        ZR_TRY(zr_fail_memory(err, parsed->json.arena.used_bytes));
+        ZR_FAIL_MEMORY(err, parsed->json.arena.used_bytes);
     ZR_TRY(state_of_shape(out, change, parsed, &change->before->meta.grid, err));
 out:
     zr_parsed_free(parsed);

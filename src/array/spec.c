@@ -24,7 +24,7 @@ zarr_status zr_spec_json(struct zr_json **out, const zarr_context *ctx,
     }
     *out = zr_json_copy(doc, parsed.root);
     if (!*out)
-        ZR_TRY(zr_fail_memory(err, strlen(text)));
+        ZR_FAIL_MEMORY(err, strlen(text));
 out:
     zr_json_doc_deinit(&parsed);
     return st;
@@ -92,9 +92,8 @@ static zarr_status spec_dtype(struct spec_work *w, zarr_error *err)
     v = w->format == 3 ? zr_dtype_write_v3(w->dtype, w->doc)
                        : zr_dtype_write_v2(w->dtype, &order, w->doc);
     if (!v && zr_json_is_ok(w->doc))
-        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "data type \"%s\" does not exist in v%" PRId32, w->spec->data_type,
-                       w->format));
+        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "data type \"%s\" does not exist in v%" PRId32,
+                w->spec->data_type, w->format);
     zr_json_set(w->doc, w->root, w->format == 3 ? "data_type" : "dtype", v);
 out:
     zr_str_deinit(&leaves);
@@ -113,7 +112,7 @@ static zarr_status spec_fill(struct spec_work *w, zarr_error *err)
     } else {
         element = zr_calloc(w->ctx->alloc, ZR_MAX((size_t)bytes, 1), 1);
         if (!element)
-            ZR_TRY(zr_fail_memory(err, bytes));
+            ZR_FAIL_MEMORY(err, bytes);
         zr_dtype_fill_default(w->dtype, element);
         ZR_TRY(zr_dtype_fill_write(w->dtype, element, w->format, w->doc, &v, err));
     }
@@ -171,9 +170,8 @@ static zarr_status spec_attributes(struct zr_json **out, const struct spec_work 
     if (w->spec->attributes)
         ZR_TRY(zr_spec_json(out, w->ctx, doc, w->spec->attributes, "attributes", err));
     if (*out && !zr_json_is(*out, ZR_JSON_OBJECT))
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                       "attributes must be a JSON object, not a %s",
-                       zr_json_type_text(*out)));
+        ZR_FAIL(err, ZARR_ERR_INVALID, "attributes must be a JSON object, not a %s",
+                zr_json_type_text(*out));
 out:
     return st;
 }
@@ -282,16 +280,15 @@ static zarr_status given_document(struct spec_work *w, struct zr_parsed *attrs,
     if (!zr_json_is(w->doc->root, ZR_JSON_OBJECT) ||
         !zr_json_u64(zr_json_get(w->doc->root, "zarr_format"), &told) ||
         (told != 2 && told != 3))
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                       "document: it must be a JSON object with zarr_format 2 or 3"));
+        ZR_FAIL(err, ZARR_ERR_INVALID,
+                "document: it must be a JSON object with zarr_format 2 or 3");
     *format = (int32_t)told;
     if (w->spec->zarr_format && w->spec->zarr_format != *format)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                       "document: zarr_format is %" PRId32 ", asked for is %" PRId32,
-                       *format, w->spec->zarr_format));
+        ZR_FAIL(err, ZARR_ERR_INVALID,
+                "document: zarr_format is %" PRId32 ", asked for is %" PRId32, *format,
+                w->spec->zarr_format);
     if (w->spec->attributes && *format == 3)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                       "document: a zarr.json has its attributes inside"));
+        ZR_FAIL(err, ZARR_ERR_INVALID, "document: a zarr.json has its attributes inside");
     if (*format == 2)
         ZR_TRY(spec_attributes(&attrs->json.root, w, &attrs->json, err));
 out:

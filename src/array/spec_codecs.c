@@ -274,10 +274,10 @@ static zarr_status chunk_codecs(struct zr_json **out, const struct zr_spec_codec
                        is_compressed_for_device(c) ? blosc_codec(c->doc)
                                                    : zstd_codec(c->doc));
     if (!given)
-        ZR_TRY(zr_fail_memory(err, sizeof *given));
+        ZR_FAIL_MEMORY(err, sizeof *given);
     if (!zr_json_is(given, ZR_JSON_ARRAY))
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "codecs must be a JSON array, not a %s",
-                       zr_json_type_text(given)));
+        ZR_FAIL(err, ZARR_ERR_INVALID, "codecs must be a JSON array, not a %s",
+                zr_json_type_text(given));
     *out = complete_list(c, given);
     if (c->spec->flags & ZARR_SPEC_CHECKSUM && zr_json_is_ok(c->doc))
         add_checksum(c, *out);
@@ -400,16 +400,14 @@ zarr_status zr_spec_codecs_v2(struct zr_json *root, const struct zr_spec_codecs 
     }
     ZR_TRY(zr_spec_json(&given, c->ctx, c->doc, c->spec->codecs, "codecs", err));
     if (!zr_json_is(given, ZR_JSON_OBJECT))
-        ZR_TRY(zr_fail(
-            err, ZARR_ERR_INVALID,
-            "v2 codecs must be a JSON object {\"filters\": [...], \"compressor\": "
-            "{...}}, not a %s",
-            zr_json_type_text(given)));
+        ZR_FAIL(err, ZARR_ERR_INVALID,
+                "v2 codecs must be a JSON object {\"filters\": [...], \"compressor\": "
+                "{...}}, not a %s",
+                zr_json_type_text(given));
     zr_json_set(c->doc, root, "compressor", zr_json_new(c->doc, ZR_JSON_NULL));
     for (v = given->u.children.first; v; v = v->next) {
         if (!zr_streq(v->key, "filters") && !zr_streq(v->key, "compressor"))
-            ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "v2 codecs have no member \"%s\"",
-                           v->key));
+            ZR_FAIL(err, ZARR_ERR_INVALID, "v2 codecs have no member \"%s\"", v->key);
         zr_json_set(c->doc, root, v->key, zr_json_copy(c->doc, v));
     }
     ZR_TRY(zr_spec_fold_v2(root, c, err));

@@ -48,13 +48,13 @@ static zarr_status fold_bytes(struct fold *f, const struct zr_json *v, zarr_erro
 
     ZR_TRY(check_place(f, v, "bytes", "endian", err));
     if (!zr_streq(zarr_dtype_codec(f->c->dtype), "bytes"))
-        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "codec bytes does not take data type %s, only types of fixed size",
-                       f->c->spec->data_type));
+        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED,
+                "codec bytes does not take data type %s, only types of fixed size",
+                f->c->spec->data_type);
     if (endian && !zr_json_is_text(endian, "little") && !zr_json_is_text(endian, "big"))
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                       "bytes: endian is %s, must be \"little\" or \"big\"",
-                       zr_json_excerpt(endian, text, sizeof text)));
+        ZR_FAIL(err, ZARR_ERR_INVALID,
+                "bytes: endian is %s, must be \"little\" or \"big\"",
+                zr_json_excerpt(endian, text, sizeof text));
     f->bytes = true;
     f->endian = endian;
 out:
@@ -94,10 +94,10 @@ static zarr_status fold_transpose(struct fold *f, const struct zr_json *v,
 
     ZR_TRY(check_place(f, v, "transpose", "order", err));
     if (!fold_order(order, f->c->spec->ndim, &reversed))
-        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "transpose: order is %s, in Zarr v2 it must reverse all %" PRId32
-                       " dimensions or none",
-                       zr_json_excerpt(order, text, sizeof text), f->c->spec->ndim));
+        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED,
+                "transpose: order is %s, in Zarr v2 it must reverse all %" PRId32
+                " dimensions or none",
+                zr_json_excerpt(order, text, sizeof text), f->c->spec->ndim);
     if (reversed)
         f->order[0] = f->order[0] == 'F' ? 'C' : 'F';
 out:

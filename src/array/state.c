@@ -218,13 +218,13 @@ zarr_status zr_array_layout(const struct zr_layout **out, const zarr_array *a,
         return ZARR_OK;
     slot = zr_calloc(s->alloc, 1, sizeof *slot);
     if (!slot)
-        ZR_TRY(zr_fail_memory(err, sizeof *slot));
+        ZR_FAIL_MEMORY(err, sizeof *slot);
     slot->tensor = key->tensor;
     slot->lent = key->lent;
     slot->trust = key->trust;
     slot->preference = key->preference ? zr_strdup(s->alloc, key->preference) : NULL;
     if (key->preference && !slot->preference)
-        ZR_TRY(zr_fail_memory(err, strlen(key->preference)));
+        ZR_FAIL_MEMORY(err, strlen(key->preference));
     if (key->preference)
         ZR_TRY(zr_ctx_preference(a->h.ctx, key->preference, err));
     ZR_TRY(layout_make(&slot->layout, a, s, key, err));

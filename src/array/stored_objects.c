@@ -74,8 +74,8 @@ static zarr_status add_stored(struct stored_listing *l, const uint64_t *chunk,
     zarr_status st = ZARR_OK;
 
     if (out->n >= l->limit)
-        ZR_TRY(zr_fail_limit(l->err, "listing_keys", l->limit,
-                             "more than %" PRIu64 " chunks in a listing", l->limit));
+        ZR_FAIL_LIMIT(l->err, "listing_keys", l->limit,
+                      "more than %" PRIu64 " chunks in a listing", l->limit);
     ZR_TRY(zr_grow(out->alloc, &out->row, &out->cap, out->n + 1, width * sizeof *out->row,
                    l->err));
     memcpy(out->row + out->n * width, chunk, (width - 1) * sizeof *chunk);

@@ -43,7 +43,7 @@ static zarr_status parse_now(struct zr_trim *t, const struct zr_doc *doc, zarr_e
     src = zr_array_source_make(was->format, parsed, NULL, was);
     ZR_TRY(zr_array_state_new(&now, ctx, &src, err));
     if (!same_cuts(was, &now->meta))
-        ZR_TRY(zr_fail(err, ZARR_ERR_CONFLICT, "it is another array now"));
+        ZR_FAIL(err, ZARR_ERR_CONFLICT, "it is another array now");
     t->locked.known = false;
     memcpy(t->locked.shape, now->meta.shape, sizeof t->locked.shape);
     zr_str_clear(&t->locked.text);

@@ -271,9 +271,9 @@ zarr_status zarr_array_write_vlen(zarr_array *array, const zarr_selection *selec
     ZR_TRY(check_present(&c, err));
     item = (void *)c.elements;
     if (in.n != c.n || !in.offsets)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                       "the column has %" PRIu64 " elements%s, the selection %" PRIu64,
-                       in.n, in.offsets ? "" : " and no offsets", c.n));
+        ZR_FAIL(err, ZARR_ERR_INVALID,
+                "the column has %" PRIu64 " elements%s, the selection %" PRIu64, in.n,
+                in.offsets ? "" : " and no offsets", c.n);
     for (uint64_t i = 0; i < c.n; i++) {
         if (in.offsets[i + 1] < in.offsets[i] ||
             (in.offsets[i + 1] > in.offsets[i] && !in.bytes))

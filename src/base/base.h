@@ -23,13 +23,23 @@
 
 /* ---- errors ---------------------------------------------------------- */
 
-/* The only control-flow macro: assigns to `st`, jumps to `out` on failure. */
+/* The control flow of errors: these assign to `st` and jump to `out`. ZR_TRY() does if
+ * `expr` failed; ZR_FAIL() and its like always, with the status of zr_fail() and its
+ * like. */
 #define ZR_TRY(expr)                                                                     \
     do {                                                                                 \
         st = (expr);                                                                     \
         if (st != ZARR_OK)                                                               \
             goto out;                                                                    \
     } while (0)
+#define ZR_LEAVE(status)                                                                 \
+    do {                                                                                 \
+        st = (status);                                                                   \
+        goto out;                                                                        \
+    } while (0)
+#define ZR_FAIL(...)        ZR_LEAVE(zr_fail(__VA_ARGS__))
+#define ZR_FAIL_LIMIT(...)  ZR_LEAVE(zr_fail_limit(__VA_ARGS__))
+#define ZR_FAIL_MEMORY(...) ZR_LEAVE(zr_fail_memory(__VA_ARGS__))
 
 /* In a public function that returns a status: refuses a handle that is NULL. */
 #define ZR_NEED(handle, err)                                                             \

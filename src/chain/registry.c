@@ -107,8 +107,8 @@ static zarr_status codec_check(const struct zr_codec_registry *r,
 
     ZR_TRY(zr_check_name("codec", v->name, err));
     if (v->kind < ZARR_CODEC_ARRAY_ARRAY || v->kind > ZARR_CODEC_BYTES_BYTES)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                       "codec \"%s\": kind %" PRIu32 " is not known", v->name, v->kind));
+        ZR_FAIL(err, ZARR_ERR_INVALID, "codec \"%s\": kind %" PRIu32 " is not known",
+                v->name, v->kind);
     ZR_TRY(codec_refuse_taken(r, v, NULL,
                               v2 ? zr_codec_spec_lookup_v2(r, v->name)
                                  : zr_codec_spec_lookup(r, v->name),

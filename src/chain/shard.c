@@ -129,10 +129,10 @@ static zarr_status shard_index_resolve(const struct zr_shard_spec *s,
     ZR_TRY(zr_chain_resolve(&reps, s->index, table, &limits, s->index->alloc, err));
     lossy = zr_chain_lossy(s->index, &reps);
     if (lossy)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                       "index_codecs: %s loses values: the index would point to "
-                       "other chunks",
-                       zarr_codec_spec_name(lossy)));
+        ZR_FAIL(err, ZARR_ERR_INVALID,
+                "index_codecs: %s loses values: the index would point to "
+                "other chunks",
+                zarr_codec_spec_name(lossy));
     if (!reps.rep[reps.n].exact) {
         st = zr_fail(err, ZARR_ERR_INVALID,
                      "index_codecs: the size of the encoded index is not fixed");

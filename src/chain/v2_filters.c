@@ -128,14 +128,14 @@ static zarr_status filter_to_array(struct zarr_codec_spec *s, const struct zr_pa
                        s->vt->name, next);
     ZR_TRY(zr_spec_elements(s, NULL, &e, err));
     if (!e.takes[0] && *big)
-        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "\"%s\" before \"%s\" takes little-endian elements only",
-                       s->vt->name, next));
+        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED,
+                "\"%s\" before \"%s\" takes little-endian elements only", s->vt->name,
+                next);
     if ((e.takes[0] == '<' && *big) || (e.takes[0] == '>' && !*big))
-        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "\"%s\" before \"%s\" names a byte order that its elements do "
-                       "not have",
-                       s->vt->name, next));
+        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED,
+                "\"%s\" before \"%s\" names a byte order that its elements do "
+                "not have",
+                s->vt->name, next);
     if (e.takes[0])
         *big = e.gives[0] == '>';
     ZR_TRY(filter_respell(s, err));

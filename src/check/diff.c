@@ -179,9 +179,9 @@ static zarr_status diff_two_arrays(struct zr_diff_pair *p, zarr_error *err)
     if (p->node.n_differences > before || !same)
         goto out;
     if (p->ndim > ZARR_MAX_RANK)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                       "/%s: more than %d dimensions with those of the field",
-                       zr_str_text(&p->path[0]), ZARR_MAX_RANK));
+        ZR_FAIL(err, ZARR_ERR_INVALID,
+                "/%s: more than %d dimensions with those of the field",
+                zr_str_text(&p->path[0]), ZARR_MAX_RANK);
     ZR_TRY(zr_diff_elements(p, err));
 out:
     return st;
@@ -358,10 +358,10 @@ static zarr_status diff_options(struct zr_diff *d, const zarr_diff_options *opts
     ZR_TRY(zr_struct_read(&d->opts, sizeof d->opts, 2 * sizeof(uint32_t), opts,
                           ZR_TAIL_REFUSE, "zarr_diff_options", err));
     if (d->opts.flags & ~(uint32_t)DIFF_FLAGS)
-        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "diff options: unknown flags 0x%" PRIx32, d->opts.flags));
+        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "diff options: unknown flags 0x%" PRIx32,
+                d->opts.flags);
     if (!(d->opts.rtol >= 0) || !(d->opts.atol >= 0))
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "a tolerance is a number from 0 up"));
+        ZR_FAIL(err, ZARR_ERR_INVALID, "a tolerance is a number from 0 up");
     d->data_only = d->opts.flags & ZARR_DIFF_DATA || d->opts.field;
 out:
     return st;

@@ -144,12 +144,12 @@ static zarr_status context_init(zarr_context *ctx, const zarr_context_options *o
     if (o->codec_preference) {
         ctx->codec_preference = zr_strdup(ctx->alloc, o->codec_preference);
         if (!ctx->codec_preference)
-            ZR_TRY(zr_fail_memory(err, strlen(o->codec_preference)));
+            ZR_FAIL_MEMORY(err, strlen(o->codec_preference));
     }
     if (o->allocators) {
         ctx->allocators = zr_strdup(ctx->alloc, o->allocators);
         if (!ctx->allocators)
-            ZR_TRY(zr_fail_memory(err, strlen(o->allocators)));
+            ZR_FAIL_MEMORY(err, strlen(o->allocators));
         zr_memory_choose(&ctx->memory, ctx->allocators);
     }
     ZR_TRY(context_init_engine(ctx, o, err));
@@ -177,7 +177,7 @@ zarr_status zarr_context_create(zarr_context **out, const zarr_context_options *
     ZR_TRY(zr_ctx_limits_read(&limits, &o, err));
     ctx = zr_calloc(o.allocator, 1, sizeof *ctx);
     if (!ctx)
-        ZR_TRY(zr_fail_memory(err, sizeof *ctx));
+        ZR_FAIL_MEMORY(err, sizeof *ctx);
     if (o.allocator) {
         ctx->allocator_copy = *o.allocator;
         ctx->alloc = &ctx->allocator_copy;

@@ -145,9 +145,9 @@ static zarr_status dtype_in(zarr_dlpack_view *v, zarr_context *ctx,
     if (from->lanes == 1)
         return ZARR_OK;
     if (from->lanes == 0 || t->ndim == ZARR_MAX_RANK)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                       "DLPack: %u lanes in a tensor of %" PRId32 " dimensions",
-                       from->lanes, t->ndim));
+        ZR_FAIL(err, ZARR_ERR_INVALID,
+                "DLPack: %u lanes in a tensor of %" PRId32 " dimensions", from->lanes,
+                t->ndim);
     v->shape[t->ndim] = from->lanes;
     v->strides[t->ndim] =
         t->flags & ZARR_TENSOR_PACKED ? 1 : (int64_t)zarr_dtype_item_bytes(t->dtype);
@@ -165,8 +165,8 @@ static zarr_status tensor_in(zarr_dlpack_view *out, zarr_context *ctx,
     zarr_status st = ZARR_OK;
 
     if (from->device_type <= 0) /* 0 would be the context's default memory */
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "DLPack: no device has type %" PRId32,
-                       from->device_type));
+        ZR_FAIL(err, ZARR_ERR_INVALID, "DLPack: no device has type %" PRId32,
+                from->device_type);
     /* a negative length is larger than any that is accepted */
     ZR_TRY(dlpack_check(from->data, from->ndim, (const uint64_t *)from->shape,
                         from->byte_offset, &n, err));
@@ -185,7 +185,7 @@ static zarr_status tensor_in(zarr_dlpack_view *out, zarr_context *ctx,
         memcpy(v.shape, from->shape, (size_t)from->ndim * sizeof *v.shape);
     ZR_TRY(dtype_in(&v, ctx, from, err));
     if (!zr_mul_u64(n, bits, &n) || n > INT64_MAX)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "DLPack: the tensor is too large"));
+        ZR_FAIL(err, ZARR_ERR_INVALID, "DLPack: the tensor is too large");
     ZR_TRY(strides_in(&v, from, bits, err));
     *out = v;
     out->tensor.shape = out->shape;
@@ -339,7 +339,7 @@ static zarr_status tensor_out(struct dlpack_block **out, struct dlpack_tensor *t
     ZR_TRY(zr_struct_read(&t, sizeof t, offsetof(zarr_tensor, byte_order), given,
                           ZR_TAIL_REFUSE, "zarr_tensor", err));
     if (!given || !t.dtype)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "DLPack: no tensor or no data type"));
+        ZR_FAIL(err, ZARR_ERR_INVALID, "DLPack: no tensor or no data type");
     *tensor = (struct dlpack_tensor){.data = t.data,
                                      .device_type =
                                          t.device_type ? t.device_type : ZARR_DEVICE_CPU,
@@ -347,15 +347,15 @@ static zarr_status tensor_out(struct dlpack_block **out, struct dlpack_tensor *t
                                      .ndim = t.ndim,
                                      .byte_offset = t.byte_offset};
     if (zarr_dtype_dlpack(t.dtype, &tensor->code, &tensor->bits, &tensor->lanes) != 0)
-        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED, "DLPack: it has no data type %.64s",
-                       zr_dtype_label(t.dtype)));
+        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "DLPack: it has no data type %.64s",
+                zr_dtype_label(t.dtype));
     ZR_TRY(check_out(&t, tensor, err));
     *padded = tensor->bits < 8 && !(t.flags & ZARR_TENSOR_PACKED);
     bits =
         t.flags & ZARR_TENSOR_PACKED ? tensor->bits : zarr_dtype_item_bytes(t.dtype) * 8;
     b = zr_calloc(ctx->alloc, 1, sizeof *b);
     if (!b)
-        ZR_TRY(zr_fail_memory(err, sizeof *b));
+        ZR_FAIL_MEMORY(err, sizeof *b);
     ZR_TRY(strides_out(b, &t, bits, err));
     if (t.ndim > 0)
         memcpy(b->shape, t.shape, (size_t)t.ndim * sizeof *b->shape);

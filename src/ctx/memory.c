@@ -151,13 +151,11 @@ zarr_status zarr_memory_copy(zarr_context *ctx, const zarr_memory *dst,
     ZR_TRY(find_backend(ctx, dst->device_type, &backend, err));
     ZR_TRY(find_backend(ctx, src->device_type, &backend, err));
     if (bytes > dst->bytes || bytes > src->bytes)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                       "%" PRIu64 " bytes do not fit: from %" PRIu64 " to %" PRIu64
-                       " bytes",
-                       bytes, src->bytes, dst->bytes));
+        ZR_FAIL(err, ZARR_ERR_INVALID,
+                "%" PRIu64 " bytes do not fit: from %" PRIu64 " to %" PRIu64 " bytes",
+                bytes, src->bytes, dst->bytes);
     if (bytes > 0 && (!src->handle || !dst->handle))
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "a range of %" PRIu64 " bytes is NULL",
-                       bytes));
+        ZR_FAIL(err, ZARR_ERR_INVALID, "a range of %" PRIu64 " bytes is NULL", bytes);
     ZR_TRY(zr_mem_copy_bytes(&ctx->memory, dst, src, bytes, &counters, err));
 out:
     return st;

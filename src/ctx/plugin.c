@@ -237,10 +237,10 @@ static zarr_status load_locked(zarr_context *ctx, const char *path, zarr_error *
         goto out;
     p = zr_calloc(ctx->alloc, 1, sizeof *p);
     if (!p)
-        ZR_TRY(zr_fail_memory(err, sizeof *p));
+        ZR_FAIL_MEMORY(err, sizeof *p);
     p->path = zr_strdup(ctx->alloc, path);
     if (!p->path)
-        ZR_TRY(zr_fail_memory(err, strlen(path)));
+        ZR_FAIL_MEMORY(err, strlen(path));
     st = plugin_open(ctx, p, &kept, err);
     if (st == ZARR_OK || kept) {
         zr_mutex_lock(&all->list_mutex);
@@ -297,7 +297,7 @@ static zarr_status folder_files(const char *folder, struct zr_arena *texts, char
         return zr_fail_os(err, ZARR_ERR_IO, errno, "ZARRC_PLUGINS: %s", folder);
     *out = zr_arena_alloc(texts, PLUGIN_FOLDER_MAX * sizeof **out);
     if (!*out)
-        ZR_TRY(zr_fail_memory(err, PLUGIN_FOLDER_MAX * sizeof **out));
+        ZR_FAIL_MEMORY(err, PLUGIN_FOLDER_MAX * sizeof **out);
     for (const struct dirent *e; (e = readdir(dir));) {
         const size_t bytes = strlen(e->d_name), room = strlen(folder) + bytes + 2;
 
@@ -305,12 +305,11 @@ static zarr_status folder_files(const char *folder, struct zr_arena *texts, char
             strcmp(e->d_name + bytes - suffix, PLUGIN_SUFFIX) != 0)
             continue;
         if (*n == PLUGIN_FOLDER_MAX)
-            ZR_TRY(zr_fail(err, ZARR_ERR_LIMIT,
-                           "ZARRC_PLUGINS: %s has more than %d plug-ins", folder,
-                           PLUGIN_FOLDER_MAX));
+            ZR_FAIL(err, ZARR_ERR_LIMIT, "ZARRC_PLUGINS: %s has more than %d plug-ins",
+                    folder, PLUGIN_FOLDER_MAX);
         (*out)[*n] = zr_arena_alloc(texts, room);
         if (!(*out)[*n])
-            ZR_TRY(zr_fail_memory(err, room));
+            ZR_FAIL_MEMORY(err, room);
         memcpy((*out)[*n], folder, strlen(folder));
         (*out)[*n][strlen(folder)] = '/';
         memcpy((*out)[*n] + strlen(folder) + 1, e->d_name, bytes + 1);
@@ -359,7 +358,7 @@ zarr_status zr_plugins_load_path(zarr_context *ctx, const char *list, zarr_error
             const char *part = zr_arena_strndup(&texts, list, bytes);
 
             if (!part)
-                ZR_TRY(zr_fail_memory(err, bytes));
+                ZR_FAIL_MEMORY(err, bytes);
             ZR_TRY(load_part(ctx, &texts, part, err));
         }
         list += bytes + (list[bytes] == ':');

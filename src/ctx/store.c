@@ -89,7 +89,7 @@ zarr_status zr_ctx_open_above(zarr_store **out, char **path, zarr_store *store,
         goto out;
     *path = zr_strdup(ctx->alloc, at->path);
     if (!*path)
-        ZR_TRY(zr_fail_memory(err, strlen(at->path) + 1));
+        ZR_FAIL_MEMORY(err, strlen(at->path) + 1);
     opts.flags &= ~(uint32_t)ZARR_STORE_CREATE;
     st = zarr_store_open(out, ctx, at->url, &opts, err);
 out:

@@ -165,7 +165,7 @@ static zarr_status check_numpy(struct zr_dtype_registry *r, const struct claim *
     if (*type)
         st = zr_dtype_from_numpy(r, type, &old, NULL, NULL);
     if (st == ZARR_ERR_NO_MEMORY)
-        ZR_TRY(zr_fail_memory(err, strlen(type)));
+        ZR_FAIL_MEMORY(err, strlen(type));
     ZR_TRY(check_not_taken(c, "NumPy type", type, old ? old->entry : NULL, err));
     if (!family)
         st = check_spelling(c, "NumPy type", type, err);

@@ -401,7 +401,7 @@ zarr_status zr_dtype_from_numpy(struct zr_dtype_registry *r, const char *text,
     char form[32];
 
     if (!text || !*text)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "a NumPy type is needed"));
+        ZR_FAIL(err, ZARR_ERR_INVALID, "a NumPy type is needed");
     bare = in_bytes(bare, form);
     e = zr_map_get(&r->numpy, bare);
     if (e && e->fixed)

@@ -138,7 +138,7 @@ static zarr_status table_text(const struct zarr_dtype *t, uint32_t what, char **
         goto out;
     *text = zr_malloc(t->alloc, n + 1);
     if (!*text)
-        ZR_TRY(zr_fail_memory(err, n + 1));
+        ZR_FAIL_MEMORY(err, n + 1);
     st = vt->write(&t->info, what, *text, n + 1, &m, err);
 out:
     return st;

@@ -82,9 +82,9 @@ static zarr_status box_field(struct box *b, const char *name, zarr_error *err)
 
     ZR_TRY(zarr_dtype_field_find(b->stored, name, &field, err));
     if (field.ndim > ZARR_MAX_RANK - b->ndim)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                       "a box of %d dimensions and a field of %d more: at most %d",
-                       (int)b->ndim, (int)field.ndim, ZARR_MAX_RANK));
+        ZR_FAIL(err, ZARR_ERR_INVALID,
+                "a box of %d dimensions and a field of %d more: at most %d", (int)b->ndim,
+                (int)field.ndim, ZARR_MAX_RANK);
     memcpy(b->shape + b->ndim, field.shape, (size_t)field.ndim * sizeof *b->shape);
     b->ndim += field.ndim;
     b->stored = field.dtype;

@@ -82,7 +82,7 @@ zarr_status zarr_group_list_members_with(zarr_members **out, zarr_group *group,
     zr_arena_init(&b->arena, ctx->alloc);
     ZR_TRY(zarr_group_walk(group, add_member, b, opts, err));
     if (b->st != ZARR_OK)
-        ZR_TRY(zr_fail_memory(err, b->arena.used_bytes));
+        ZR_FAIL_MEMORY(err, b->arena.used_bytes);
     b->members.node = b->node;
     *out = &b->members;
     b = NULL; /* moved */

@@ -32,17 +32,17 @@ static zarr_status open_place(struct place *p, zarr_context *ctx, const char *lo
     ZR_TRY(zr_struct_read(&p->opts, sizeof p->opts, 2 * sizeof(uint32_t), opts,
                           ZR_TAIL_REFUSE, "zarr_open_options", err));
     if (p->opts.flags)
-        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "open options: unknown flags 0x%" PRIx32, p->opts.flags));
+        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "open options: unknown flags 0x%" PRIx32,
+                p->opts.flags);
     ZR_TRY(zr_struct_read(&store, sizeof store, 2 * sizeof(uint32_t), p->opts.store,
                           ZR_TAIL_REFUSE, "zarr_store_options", err));
     store.flags |= store_flag;
     ZR_TRY(zr_context_or_default(&p->ctx, ctx, err));
     ZR_TRY(zarr_location_parse(&p->at, p->ctx, location, err));
     if (p->at->selection)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                       "%s: the location has a selection, [%s]; a node is opened whole",
-                       location, p->at->selection));
+        ZR_FAIL(err, ZARR_ERR_INVALID,
+                "%s: the location has a selection, [%s]; a node is opened whole",
+                location, p->at->selection);
     ZR_TRY(zarr_store_open(&p->store, p->ctx, p->at->url, &store, err));
 out:
     if (st != ZARR_OK)
@@ -158,19 +158,19 @@ static zarr_status check_existing(const zarr_array *a, const zarr_array_spec *as
 
     ZR_TRY(zarr_dtype_find(&want, zarr_array_context(a), asked->data_type, err));
     if (!zarr_dtype_equal(have, want))
-        ZR_TRY(zr_fail(err, ZARR_ERR_EXISTS, "there is an array of %s already, not of %s",
-                       zr_dtype_label(have), zr_dtype_label(want)));
+        ZR_FAIL(err, ZARR_ERR_EXISTS, "there is an array of %s already, not of %s",
+                zr_dtype_label(have), zr_dtype_label(want));
     if (zarr_array_ndim(a) != asked->ndim)
-        ZR_TRY(zr_fail(err, ZARR_ERR_EXISTS,
-                       "there is an array with %d dimensions already, not with %d",
-                       (int)zarr_array_ndim(a), (int)asked->ndim));
+        ZR_FAIL(err, ZARR_ERR_EXISTS,
+                "there is an array with %d dimensions already, not with %d",
+                (int)zarr_array_ndim(a), (int)asked->ndim);
     zarr_array_copy_shapes(a, shape, NULL, NULL);
     for (int32_t d = 0; d < asked->ndim; d++)
         if (shape[d] < asked->shape[d])
-            ZR_TRY(zr_fail(err, ZARR_ERR_EXISTS,
-                           "there is an array already, whose dimension %d has length "
-                           "%" PRIu64 ", not %" PRIu64,
-                           (int)d, shape[d], asked->shape[d]));
+            ZR_FAIL(err, ZARR_ERR_EXISTS,
+                    "there is an array already, whose dimension %d has length "
+                    "%" PRIu64 ", not %" PRIu64,
+                    (int)d, shape[d], asked->shape[d]);
 out:
     return zr_path_prefix(err, st, zarr_array_path(a));
 }
@@ -209,8 +209,8 @@ zarr_status zarr_create_array(zarr_array **out, zarr_context *ctx, const char *l
     *out = NULL;
     ZR_TRY(find_create_mode(mode, &found, err));
     if (!data_type || (ndim > 0 && !shape))
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "no %s is given",
-                       data_type ? "shape" : "data type"));
+        ZR_FAIL(err, ZARR_ERR_INVALID, "no %s is given",
+                data_type ? "shape" : "data type");
     if (found == CREATE_OVER)
         spec.flags = ZARR_SPEC_OVERWRITE | ZARR_SPEC_CONSOLIDATED;
     if (found != CREATE_OR_OPEN)

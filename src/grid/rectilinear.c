@@ -154,8 +154,8 @@ static zarr_status add_edges(struct edges *e, int32_t dim, const struct edge_run
 
     if (!zr_mul_u64(more->edge, more->count, &all) || !zr_add_u64(e->sum, all, &sum) ||
         sum > INT64_MAX)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                       "chunk_shapes[%d]: the edges sum to 2^63 or more", (int)dim));
+        ZR_FAIL(err, ZARR_ERR_INVALID, "chunk_shapes[%d]: the edges sum to 2^63 or more",
+                (int)dim);
     if (e->n > 0 && e->run[e->n - 1].edge == more->edge) {
         e->run[e->n - 1].count += more->count;
     } else {
@@ -213,10 +213,10 @@ static zarr_status read_edges(struct edges *e, int32_t dim, const struct zr_json
     for (const struct zr_json *item = v->u.children.first; item; item = item->next)
         ZR_TRY(read_item(e, dim, item, alloc, err));
     if (e->sum < e->length)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                       "chunk_shapes[%d]: the edges sum to %" PRIu64
-                       ", the dimension has length %" PRIu64,
-                       (int)dim, e->sum, e->length));
+        ZR_FAIL(err, ZARR_ERR_INVALID,
+                "chunk_shapes[%d]: the edges sum to %" PRIu64
+                ", the dimension has length %" PRIu64,
+                (int)dim, e->sum, e->length);
     e->n_chunks = e->length == 0 ? 0 : edges_locate(e, e->length - 1) + 1;
 out:
     return st;
@@ -242,12 +242,12 @@ static zarr_status read_shapes(struct rectilinear *r, const struct zr_json *conf
 
     ZR_TRY(zr_config_check_members(config, "chunk grid \"rectilinear\"", members, err));
     if (!zr_json_string(kind))
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "kind is a %s, must be \"inline\"",
-                       zr_json_type_text(kind)));
+        ZR_FAIL(err, ZARR_ERR_INVALID, "kind is a %s, must be \"inline\"",
+                zr_json_type_text(kind));
     if (!zr_json_is_text(kind, "inline"))
-        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "chunk grid \"rectilinear\" of kind %s, only \"inline\" is known",
-                       zr_json_excerpt(kind, text, sizeof text)));
+        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED,
+                "chunk grid \"rectilinear\" of kind %s, only \"inline\" is known",
+                zr_json_excerpt(kind, text, sizeof text));
     ZR_TRY(zr_grid_check_list(list, "chunk_shapes", r->ndim, err));
     for (item = list->u.children.first; item; item = item->next, d++)
         ZR_TRY(read_edges(&r->dim[d], d, item, r->alloc, err));

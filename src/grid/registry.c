@@ -30,8 +30,8 @@ zarr_status zr_grid_register(struct zr_grid_registry *r, const zarr_grid_vtable 
     ZR_TRY(zr_struct_read(&e.vt, sizeof e.vt, offsetof(zarr_grid_vtable, n_equal), v,
                           ZR_TAIL_IGNORE, "zarr_grid_vtable", err));
     if (!e.vt.parse || !e.vt.canonical || !e.vt.n_chunks || !e.vt.locate || !e.vt.extent)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "chunk grid \"%s\" lacks a function",
-                       e.vt.name ? e.vt.name : ""));
+        ZR_FAIL(err, ZARR_ERR_INVALID, "chunk grid \"%s\" lacks a function",
+                e.vt.name ? e.vt.name : "");
     e.entry.name = e.vt.name ? e.vt.name : "";
     ZR_TRY(zr_registry_add(&r->grids, &e.entry, sizeof e, NULL, err));
 out:
@@ -52,9 +52,8 @@ zarr_status zr_key_encoding_register(struct zr_grid_registry *r,
                           ZR_SIZE_THROUGH(zarr_key_encoding_vtable, free), v,
                           ZR_TAIL_IGNORE, "zarr_key_encoding_vtable", err));
     if (!e.vt.parse || !e.vt.canonical || !e.vt.key || !e.vt.chunk)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                       "chunk key encoding \"%s\" lacks a function",
-                       e.vt.name ? e.vt.name : ""));
+        ZR_FAIL(err, ZARR_ERR_INVALID, "chunk key encoding \"%s\" lacks a function",
+                e.vt.name ? e.vt.name : "");
     e.entry.name = e.vt.name ? e.vt.name : "";
     ZR_TRY(zr_registry_add(&r->encodings, &e.entry, sizeof e, NULL, err));
 out:

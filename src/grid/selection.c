@@ -380,7 +380,7 @@ zarr_status zarr_selection_blocks(zarr_selection **out, int32_t ndim,
 
     *out = NULL;
     if (ndim > 0 && !chunk_shape)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "no shape of the chunks is given"));
+        ZR_FAIL(err, ZARR_ERR_INVALID, "no shape of the chunks is given");
     ZR_TRY(zr_grid_init_regular(&grid, ndim, shape, chunk_shape, "chunk_shape", err));
     st = zr_grid_select_blocks(out, &grid, n_dims, dims, err);
 out:

@@ -154,7 +154,7 @@ static zarr_status suffix_parse(void **self, const char *json, zarr_error *err)
     ZR_TRY(zr_config_check_members(doc.root, what, members, err));
     base = zr_json_get(doc.root, "base_encoding");
     if (base && zr_json_get(doc.root, "base-encoding"))
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "%s: base_encoding is given twice", what));
+        ZR_FAIL(err, ZARR_ERR_INVALID, "%s: base_encoding is given twice", what);
     ZR_TRY(suffix_new(&s, doc.root, what, err));
     ZR_TRY(base_read(s, base ? base : zr_json_get(doc.root, "base-encoding"), err));
     *self = s; /* moved */

@@ -30,7 +30,7 @@ static zarr_status state_with_attributes(struct group_changing *c,
         zr_free(a->alloc, a->prefix);
         a->prefix = zr_strdup(a->alloc, b->prefix);
         if (!a->prefix)
-            ZR_TRY(zr_fail_memory(err, strlen(b->prefix)));
+            ZR_FAIL_MEMORY(err, strlen(b->prefix));
         a->cons = zr_consolidated_ref(b->cons);
     } else if (b->cons) {
         ZR_TRY(zr_group_find_consolidated(a, c->group, err));

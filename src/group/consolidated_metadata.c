@@ -76,7 +76,7 @@ static zarr_status entry_of_v3(struct consolidated_parse *p, const struct zr_jso
 
     ZR_TRY(new_entry(p, v->key, &e, err));
     if (!*e->path || !zr_json_u64(zr_json_get(v, "zarr_format"), &format) || format != 3)
-        ZR_TRY(zr_fail(err, ZARR_ERR_CORRUPT, "\"%s\" is not a v3 document", v->key));
+        ZR_FAIL(err, ZARR_ERR_CORRUPT, "\"%s\" is not a v3 document", v->key);
     e->format = 3;
     e->doc = v;
     e->kind = zr_json_is_text(type, "array")   ? ZARR_NODE_ARRAY
@@ -99,7 +99,7 @@ static zarr_status entry_for_path(struct consolidated_parse *p, const char *path
         return ZARR_OK;
     copy = zr_arena_strndup(&p->c->arena, path, n);
     if (!copy)
-        ZR_TRY(zr_fail_memory(err, n));
+        ZR_FAIL_MEMORY(err, n);
     ZR_TRY(new_entry(p, copy, out, err));
     ZR_TRY(zr_map_put(&p->by_path, copy, *out, err));
 out:
@@ -118,14 +118,14 @@ static zarr_status entry_of_v2(struct consolidated_parse *p, const struct zr_jso
         return ZARR_OK;
     ZR_TRY(entry_for_path(p, v->key, zr_path_parent_bytes(v->key), &e, err));
     if (!zr_json_is(v, ZR_JSON_OBJECT))
-        ZR_TRY(zr_fail(err, ZARR_ERR_CORRUPT, "\"%s\" is not a JSON object", v->key));
+        ZR_FAIL(err, ZARR_ERR_CORRUPT, "\"%s\" is not a JSON object", v->key);
     e->format = 2;
     if (zr_streq(name, ZR_DOC_ATTRS)) {
         e->attrs = v;
         goto out;
     }
     if (e->doc)
-        ZR_TRY(zr_fail(err, ZARR_ERR_CORRUPT, "\"%s\" is both array and group", e->path));
+        ZR_FAIL(err, ZARR_ERR_CORRUPT, "\"%s\" is both array and group", e->path);
     e->doc = v;
     e->kind = zr_streq(name, ZR_DOC_ARRAY) ? ZARR_NODE_ARRAY : ZARR_NODE_GROUP;
 out:
@@ -163,10 +163,10 @@ static zarr_status fill_table(struct consolidated_parse *p,
     p->cap = zr_json_count(metadata);
     c->entry = zr_calloc(c->alloc, ZR_MAX(p->cap, 1), sizeof *c->entry);
     if (!c->entry)
-        ZR_TRY(zr_fail_memory(err, p->cap * sizeof *c->entry));
+        ZR_FAIL_MEMORY(err, p->cap * sizeof *c->entry);
     for (const struct zr_json *v = metadata->u.children.first; v; v = v->next) {
         if (strlen(v->key) != v->key_bytes)
-            ZR_TRY(zr_fail(err, ZARR_ERR_CORRUPT, "\"%s\": a path with a NUL", v->key));
+            ZR_FAIL(err, ZARR_ERR_CORRUPT, "\"%s\": a path with a NUL", v->key);
         ZR_TRY(format == 3 ? entry_of_v3(p, v, err) : entry_of_v2(p, v, err));
     }
     finish_table(c);
@@ -184,10 +184,10 @@ zarr_status zr_consolidated_parse(struct zr_consolidated **out, struct zr_parsed
     *out = NULL;
     zr_map_init(&p.by_path, parsed->alloc, NULL);
     if (!zr_json_is(metadata, ZR_JSON_OBJECT))
-        ZR_TRY(zr_fail(err, ZARR_ERR_CORRUPT, "\"metadata\" is not a JSON object"));
+        ZR_FAIL(err, ZARR_ERR_CORRUPT, "\"metadata\" is not a JSON object");
     p.c = zr_calloc(parsed->alloc, 1, sizeof *p.c);
     if (!p.c)
-        ZR_TRY(zr_fail_memory(err, sizeof *p.c));
+        ZR_FAIL_MEMORY(err, sizeof *p.c);
     atomic_init(&p.c->refs, 1);
     p.c->alloc = parsed->alloc;
     p.c->parsed = zr_parsed_ref(parsed);

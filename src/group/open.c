@@ -34,14 +34,14 @@ static zarr_status group_new(zarr_group **out, zarr_store *store, const char *pa
     g = zr_calloc(ctx->alloc, 1, sizeof *g);
     if (!g) {
         zr_free(ctx->alloc, normal);
-        ZR_TRY(zr_fail_memory(err, sizeof *g));
+        ZR_FAIL_MEMORY(err, sizeof *g);
     }
     zr_handle_init(&g->h, store, normal);
     g->consolidated = o->consolidated;
     if (o->consolidated_key) {
         g->consolidated_key = zr_strdup(ctx->alloc, o->consolidated_key);
         if (!g->consolidated_key)
-            ZR_TRY(zr_fail_memory(err, strlen(o->consolidated_key)));
+            ZR_FAIL_MEMORY(err, strlen(o->consolidated_key));
     }
     *out = g; /* moved */
     g = NULL;
@@ -59,12 +59,12 @@ zarr_status zr_group_options_read(zarr_group_open_options *o,
     ZR_TRY(zr_struct_read(o, sizeof *o, 2 * sizeof(uint32_t), opts, ZR_TAIL_REFUSE,
                           "zarr_group_open_options", err));
     if (o->flags)
-        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "group options: unknown flags 0x%" PRIx32, o->flags));
+        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "group options: unknown flags 0x%" PRIx32,
+                o->flags);
     ZR_TRY(zr_format_check(o->zarr_format, err));
     if (o->consolidated > ZARR_CONSOLIDATED_NEVER)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                       "%" PRIu32 " is not one of ZARR_CONSOLIDATED_*", o->consolidated));
+        ZR_FAIL(err, ZARR_ERR_INVALID, "%" PRIu32 " is not one of ZARR_CONSOLIDATED_*",
+                o->consolidated);
 out:
     return st;
 }
@@ -85,7 +85,7 @@ static zarr_status load_group(zarr_group *g, int32_t format, zarr_error *err)
     if (st != ZARR_OK)
         goto out;
     if (found.kind != ZARR_NODE_GROUP)
-        ZR_TRY(zr_fail(err, ZARR_ERR_NOT_FOUND, "there is an array, not a group"));
+        ZR_FAIL(err, ZARR_ERR_NOT_FOUND, "there is an array, not a group");
     ZR_TRY(zr_group_state_new(&g->state, &env, found.format, found.parsed,
                               found.parsed->json.root, err));
     if (found.format == 2) {
@@ -137,15 +137,15 @@ static zarr_status open_group_entry(zarr_group **out, const zarr_group *parent,
     zarr_status st = ZARR_OK;
 
     if (e->kind != ZARR_NODE_GROUP)
-        ZR_TRY(zr_fail(err, ZARR_ERR_NOT_FOUND, "/%s: there is an %s, not a group",
-                       child->path, zr_kind_text(e->kind)));
+        ZR_FAIL(err, ZARR_ERR_NOT_FOUND, "/%s: there is an %s, not a group", child->path,
+                zr_kind_text(e->kind));
     ZR_TRY(group_new(&g, parent->h.store, child->path, o, err));
     ZR_TRY(zr_group_state_new(&g->state, &env, e->format, cons->parsed, e->doc, err));
     if (e->format == 2)
         zr_group_state_attrs(g->state, cons->parsed, e->attrs);
     prefix = zr_strdup(parent->h.ctx->alloc, e->path);
     if (!prefix)
-        ZR_TRY(zr_fail_memory(err, strlen(e->path)));
+        ZR_FAIL_MEMORY(err, strlen(e->path));
     zr_free(parent->h.ctx->alloc, g->state->prefix);
     g->state->prefix = prefix;
     g->state->cons = zr_consolidated_ref(cons);
@@ -203,18 +203,17 @@ zarr_status zr_child_find(struct zr_child_path *out, const zarr_group *group,
         out->cons = zr_consolidated_ref(s->cons);
         out->entry = zr_consolidated_find(s->cons, zr_str_text(&inner));
         if (!out->entry && inner.bytes > 0)
-            ZR_TRY(zr_fail(err, ZARR_ERR_NOT_FOUND,
-                           "/%s: the consolidated metadata of its group has no such node",
-                           zr_str_text(&full)));
+            ZR_FAIL(err, ZARR_ERR_NOT_FOUND,
+                    "/%s: the consolidated metadata of its group has no such node",
+                    zr_str_text(&full));
     } else if (consolidated == ZARR_CONSOLIDATED_MUST) {
-        ZR_TRY(zr_fail(err, ZARR_ERR_NOT_FOUND,
-                       "/%s: its group has no consolidated metadata",
-                       zr_str_text(&full)));
+        ZR_FAIL(err, ZARR_ERR_NOT_FOUND, "/%s: its group has no consolidated metadata",
+                zr_str_text(&full));
     }
     ZR_TRY(zr_str_status(&full, err));
     out->path = full.bytes ? zr_str_take(&full) : zr_strdup(ctx->alloc, "");
     if (!out->path)
-        ZR_TRY(zr_fail_memory(err, 1));
+        ZR_FAIL_MEMORY(err, 1);
 out:
     zr_str_deinit(&full);
     zr_str_deinit(&inner);

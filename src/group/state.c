@@ -61,7 +61,7 @@ static zarr_status check_bare_group(struct zr_group_meta *out,
         if (!zr_streq(v->key, "consolidated_metadata"))
             zr_json_add(&doc, bare, v->key, v->key_bytes, zr_json_copy(&doc, v));
     if (!zr_json_is_ok(&doc))
-        ZR_TRY(zr_fail_memory(err, doc.arena.used_bytes));
+        ZR_FAIL_MEMORY(err, doc.arena.used_bytes);
     ZR_TRY(zr_group_meta_parse(out, env, 3, bare, NULL, err));
     out->attributes = out->attributes ? zr_json_get(root, "attributes") : NULL;
     out->document = root;
@@ -95,7 +95,7 @@ zarr_status zr_group_state_new(struct zr_group_state **out, const struct zr_meta
     ZR_TRY(check_group(&meta, env, format, root, err));
     s = zr_calloc(alloc, 1, sizeof *s);
     if (!s)
-        ZR_TRY(zr_fail_memory(err, sizeof *s));
+        ZR_FAIL_MEMORY(err, sizeof *s);
     atomic_init(&s->refs, 1);
     s->alloc = alloc;
     s->format = format;
@@ -104,7 +104,7 @@ zarr_status zr_group_state_new(struct zr_group_state **out, const struct zr_meta
     s->attrs = meta.attributes;
     s->prefix = zr_strdup(alloc, "");
     if (!s->prefix)
-        ZR_TRY(zr_fail_memory(err, 1));
+        ZR_FAIL_MEMORY(err, 1);
     *out = s; /* moved */
     s = NULL;
 out:

@@ -157,15 +157,15 @@ zarr_status zr_preference_check(const char *text, const struct zr_codec_registry
         snprintf(codec, sizeof codec, "%.*s", (int)ZR_MIN(w.bytes, sizeof codec), w.text);
         if (!zr_codec_spec_has(codecs, codec, false) &&
             !zr_codec_spec_has(codecs, codec, true))
-            ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                           "codec preference: there is no codec \"%s\"", codec));
+            ZR_FAIL(err, ZARR_ERR_INVALID, "codec preference: there is no codec \"%s\"",
+                    codec);
         if (pref_knows(impls, codec, &list))
             continue;
         if (!log)
-            ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                           "codec preference: no implementation of \"%s\" is named "
-                           "\"%.*s\"",
-                           codec, n, list.text));
+            ZR_FAIL(err, ZARR_ERR_INVALID,
+                    "codec preference: no implementation of \"%s\" is named "
+                    "\"%.*s\"",
+                    codec, n, list.text);
         zr_log(log, ZARR_LOG_WARN,
                "codec preference: no implementation of \"%s\" is named \"%.*s\"", codec,
                n, list.text);

@@ -90,8 +90,8 @@ static zarr_status shard_bind_runners(struct shard_self *self,
     ZR_TRY(zr_runner_open_chain(&self->index, spec, "index_codecs",
                                 spec->structure.shard->index, &parts->index, err));
     if (!zr_to_size(zr_runner_bound(self->index), &self->index_bytes))
-        ZR_TRY(zr_fail(err, ZARR_ERR_LIMIT,
-                       "a shard index does not fit this machine's addresses"));
+        ZR_FAIL(err, ZARR_ERR_LIMIT,
+                "a shard index does not fit this machine's addresses");
     if (!zr_mul_u64(self->n, zr_runner_bound(self->inner), &self->bound) ||
         !zr_add_u64(self->bound, self->index_bytes, &self->bound))
         self->bound = UINT64_MAX;
@@ -123,7 +123,7 @@ static zarr_status shard_bind(void **out, const zarr_codec_spec *spec,
     ZR_TRY(shard_bind_runners(self, spec, &parts, err));
     self->fill = zr_calloc(alloc, 1, ZR_MAX(self->item_bytes, (size_t)1));
     if (!self->fill)
-        ZR_TRY(zr_fail_memory(err, self->item_bytes));
+        ZR_FAIL_MEMORY(err, self->item_bytes);
     if (to->decoded->fill)
         memcpy(self->fill, to->decoded->fill, self->item_bytes);
     *out = self; /* moved */
@@ -272,9 +272,9 @@ static zarr_status keep_items(const struct shard_self *self, struct shard_keep *
             sum = UINT64_MAX;
     }
     if (!zr_add_u64(k->all, sum, &k->all) || k->all > self->most_bytes)
-        ZR_TRY(zr_fail_limit(err, "variable_chunk_bytes", self->most_bytes,
-                             "the shard's elements have more than %" PRIu64 " bytes",
-                             self->most_bytes));
+        ZR_FAIL_LIMIT(err, "variable_chunk_bytes", self->most_bytes,
+                      "the shard's elements have more than %" PRIu64 " bytes",
+                      self->most_bytes);
     twice = 2 * (uint64_t)ts->decode.buffer[k->block].bytes;
     if (sum > ts->decode.buffer[k->block].bytes - k->used)
         ZR_TRY(keep_grow(k, ts,

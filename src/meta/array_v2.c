@@ -320,7 +320,7 @@ static zarr_status make_chain(struct zr_array_meta *m, const struct zr_meta_env 
     l.items = zr_json_new(&l.doc, ZR_JSON_ARRAY);
     l.place = zr_calloc(m->alloc, zr_json_count(m->filters) + 3, sizeof *l.place);
     if (!l.place)
-        ZR_TRY(zr_fail_memory(err, zr_json_count(m->filters) * sizeof *l.place));
+        ZR_FAIL_MEMORY(err, zr_json_count(m->filters) * sizeof *l.place);
     if (m->order == 'F' && m->ndim > 1)
         list_add(&l, new_transpose(&l.doc, m->ndim), "order", -1);
     list_add_first(&l, m);

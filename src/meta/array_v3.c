@@ -134,9 +134,9 @@ static zarr_status read_names(struct zr_array_meta *m, const struct zr_meta_env 
             ZR_TRY(
                 zr_meta_refuse("dimension_names", "a list of names or nulls", name, err));
         if (name->u.text.bytes > limit)
-            ZR_TRY(zr_fail_limit(err, "dimension_name_bytes", limit,
-                                 "dimension_names[%" PRId32 "] has %zu bytes", d,
-                                 name->u.text.bytes));
+            ZR_FAIL_LIMIT(err, "dimension_name_bytes", limit,
+                          "dimension_names[%" PRId32 "] has %zu bytes", d,
+                          name->u.text.bytes);
     }
 out:
     return st;

@@ -58,14 +58,14 @@ static zarr_status read_array_codecs(struct zr_array_meta *m,
             continue;
         }
         if (filters)
-            ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                           "Zarr v2 cannot express a transpose after a filter"));
+            ZR_FAIL(err, ZARR_ERR_UNSUPPORTED,
+                    "Zarr v2 cannot express a transpose after a filter");
         ZR_TRY(reverse_order(&chain->codec[i], m->ndim, &m->order, err));
     }
     if (!is_codec(a2b, ZR_STRUCTURE_BYTES) && !zarr_dtype_variable(m->dtype) &&
         !(a2b->vt->flags & ZARR_CODEC_SPEC_NUMCODECS))
-        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED, "Zarr v2 cannot express codec \"%s\"",
-                       zarr_codec_spec_name(a2b)));
+        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "Zarr v2 cannot express codec \"%s\"",
+                zarr_codec_spec_name(a2b));
     m->byte_order = !zr_dtype_has_order(m->dtype)       ? (uint32_t)ZARR_ORDER_NATIVE
                     : is_codec(a2b, ZR_STRUCTURE_BYTES) ? a2b->structure.stored.order
                                                         : (uint32_t)ZARR_ORDER_LITTLE;
@@ -146,9 +146,8 @@ static zarr_status make_v2(struct zr_array_meta *fields, const struct zr_meta_en
     zarr_status st = ZARR_OK;
 
     if (!fields->grid.regular)
-        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "Zarr v2 cannot express chunk grid \"%s\"",
-                       zr_grid_name(&fields->grid)));
+        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "Zarr v2 cannot express chunk grid \"%s\"",
+                zr_grid_name(&fields->grid));
     if (!zr_streq(fields->keys.vt->name, "v2"))
         ZR_TRY(
             zr_fail(err, ZARR_ERR_UNSUPPORTED,
@@ -206,10 +205,10 @@ static zarr_status v2_attributes(const struct zr_array_meta *in, struct zr_json_
         zr_json_append(doc, names, zr_json_new_text(doc, in->dimension_names[d]));
     ZR_TRY(zr_meta_doc_status(doc, err));
     if (attribute && !zr_json_equal(attribute, names))
-        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "attributes: \"" ZR_DIMENSIONS_ATTRIBUTE
-                       "\" differs from dimension_names, and Zarr v2 has one place for "
-                       "both"));
+        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED,
+                "attributes: \"" ZR_DIMENSIONS_ATTRIBUTE
+                "\" differs from dimension_names, and Zarr v2 has one place for "
+                "both");
     zr_json_set(doc, *out, ZR_DIMENSIONS_ATTRIBUTE, names);
 out:
     return st;
@@ -261,10 +260,9 @@ static zarr_status check_fill(const struct zr_array_meta *out,
     zr_json_write(is, 0, &text[1]);
     ZR_TRY(zr_str_status(&text[0], err));
     ZR_TRY(zr_str_status(&text[1], err));
-    ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                   "fill_value: Zarr v%" PRId32
-                   " cannot express %.80s, it would become %.80s",
-                   out->format, zr_str_text(&text[0]), zr_str_text(&text[1])));
+    ZR_FAIL(err, ZARR_ERR_UNSUPPORTED,
+            "fill_value: Zarr v%" PRId32 " cannot express %.80s, it would become %.80s",
+            out->format, zr_str_text(&text[0]), zr_str_text(&text[1]));
 out:
     zr_str_deinit(&text[1]);
     zr_str_deinit(&text[0]);

@@ -40,7 +40,7 @@ zarr_status zr_attrs_get(const struct zr_json *attrs, const char *name,
 
     zr_str_init(&text, alloc);
     if (!v)
-        ZR_TRY(zr_fail(err, ZARR_ERR_NOT_FOUND, "there is no attribute \"%s\"", name));
+        ZR_FAIL(err, ZARR_ERR_NOT_FOUND, "there is no attribute \"%s\"", name);
     zr_json_write(v, 0, &text);
     ZR_TRY(zr_str_status(&text, err));
     ZR_TRY(zr_text_give(zr_str_text(&text), text.bytes, to, err));
@@ -234,7 +234,7 @@ zarr_status zr_attrs_change(zarr_store *store, const char *path,
 
     zr_json_doc_init(&value, ctx->alloc);
     if (!change->name && change->verb <= ZR_ATTRS_DELETE)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "no attribute is named"));
+        ZR_FAIL(err, ZARR_ERR_INVALID, "no attribute is named");
     ZR_TRY(parse_value(&value, change, &ctx->limits, err));
     e.value = value.root;
     ZR_TRY(zr_doc_update(&src, &edit, err));

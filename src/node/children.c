@@ -46,7 +46,7 @@ zarr_status zr_children_open(struct zr_children *k, zarr_store *store, const cha
     zr_names_init(&k->names, k->alloc);
     k->path = zr_strdup(k->alloc, path);
     if (!k->path)
-        ZR_TRY(zr_fail_memory(err, 1));
+        ZR_FAIL_MEMORY(err, 1);
     ZR_TRY(zr_cancel_check(seen->cancel, err));
     k->names.cancel = seen->cancel;
     ZR_TRY(zr_names_below(&k->names, store, path, err));
@@ -54,7 +54,7 @@ zarr_status zr_children_open(struct zr_children *k, zarr_store *store, const cha
     k->cap = ZR_MIN(k->names.n, (size_t)CHILDREN_BLOCK);
     k->block = zr_calloc(k->alloc, ZR_MAX(k->cap, 1), sizeof *k->block);
     if (!k->block)
-        ZR_TRY(zr_fail_memory(err, k->cap * sizeof *k->block));
+        ZR_FAIL_MEMORY(err, k->cap * sizeof *k->block);
 out:
     return st;
 }

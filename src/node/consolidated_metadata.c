@@ -41,7 +41,7 @@ static zarr_status make_nodes(const struct zr_subtree *g, const char *top,
     zr_str_init(&path, g->alloc);
     *nodes = zr_calloc(g->alloc, ZR_MAX(g->n, (size_t)1), sizeof **nodes);
     if (!*nodes)
-        ZR_TRY(zr_fail_memory(err, g->n * sizeof **nodes));
+        ZR_FAIL_MEMORY(err, g->n * sizeof **nodes);
     for (size_t i = 0; i < g->n; i++) {
         struct zr_meta_node *node = &(*nodes)[i];
 
@@ -49,7 +49,7 @@ static zarr_status make_nodes(const struct zr_subtree *g, const char *top,
         ZR_TRY(zr_str_status(&path, err));
         node->path = zr_arena_strndup(text, zr_str_text(&path), path.bytes);
         if (!node->path)
-            ZR_TRY(zr_fail_memory(err, path.bytes));
+            ZR_FAIL_MEMORY(err, path.bytes);
         node->document = g->node[i].parsed->json.root;
         node->attributes = g->node[i].attrs ? g->node[i].attrs->json.root : NULL;
     }
@@ -77,7 +77,7 @@ static zarr_status patch_node(const struct updating *u, const char *path, bool b
     }
     zr_consolidated_patch(doc, map, u->format, relative, below, nodes, subtree.n);
     if (!zr_json_is_ok(doc))
-        ZR_TRY(zr_fail_memory(err, doc->arena.used_bytes));
+        ZR_FAIL_MEMORY(err, doc->arena.used_bytes);
 out:
     zr_free(u->ctx->alloc, nodes);
     zr_subtree_deinit(&subtree);

@@ -165,9 +165,8 @@ zarr_status zr_doc_parse(struct zr_json_doc *json, const struct zr_doc *d,
 
     ZR_TRY(zr_json_parse(json, d->text, d->bytes, limits, err));
     if (!zr_json_is(json->root, ZR_JSON_OBJECT))
-        ZR_TRY(zr_fail(err, ZARR_ERR_CORRUPT,
-                       "the document is not a JSON object but a %s",
-                       zr_json_type_text(json->root)));
+        ZR_FAIL(err, ZARR_ERR_CORRUPT, "the document is not a JSON object but a %s",
+                zr_json_type_text(json->root));
     if (json->nan_tokens)
         zr_meta_keep_tokens(json->root);
 out:

@@ -19,8 +19,8 @@ static zarr_status doc_put(const struct zr_doc_place *place, const struct zr_str
 
     ZR_TRY(zr_str_status(text, err));
     if (text->bytes > place->limit)
-        ZR_TRY(zr_fail_limit(err, place->limit_name, place->limit,
-                             "the document has %zu bytes", text->bytes));
+        ZR_FAIL_LIMIT(err, place->limit_name, place->limit, "the document has %zu bytes",
+                      text->bytes);
     op->verb = ZARR_STORE_PUT;
     op->flags |= ZARR_STORE_OP_DOCUMENT;
     op->key = zr_str_text(&place->key);

@@ -237,7 +237,7 @@ static zarr_status note_key(struct zr_names *names, const char *key, zarr_error 
                    sizeof *names->item, err));
     copy = zr_arena_strndup(&names->arena, key, bytes);
     if (!copy)
-        ZR_TRY(zr_fail_memory(err, bytes + 1));
+        ZR_FAIL_MEMORY(err, bytes + 1);
     names->item[names->n++] = copy;
 out:
     return st;
@@ -333,9 +333,8 @@ static zarr_status prepare_erase(zarr_store *store, const char *path,
     zarr_status st = ZARR_OK;
 
     if (!zr_store_can(store, ZARR_STORE_CAP_LIST))
-        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "a %s store cannot list what is to be deleted",
-                       zr_store_name(store)));
+        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "a %s store cannot list what is to be deleted",
+                zr_store_name(store));
     ZR_TRY(zr_cancel_check(watch->cancel, err));
     ZR_TRY(zr_store_wait_for_writers(store, path, wait, err));
     if (watch->consolidated)

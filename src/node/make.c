@@ -165,7 +165,7 @@ static zarr_status find_parents(struct zr_making *m, zarr_error *err)
 
     p->path = zr_strdup(alloc, m->path);
     if (!p->path)
-        ZR_TRY(zr_fail_memory(err, end + 1));
+        ZR_FAIL_MEMORY(err, end + 1);
     while (end > 0 && missing) {
         end = zr_path_parent_bytes(p->path);
         p->path[end] = '\0';

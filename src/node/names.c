@@ -38,13 +38,13 @@ static zarr_status add_name(struct names_listing *l, const char *name)
     char *copy = NULL;
 
     if (names->n >= l->limit)
-        ZR_TRY(zr_fail_limit(l->err, "listing_keys", l->limit,
-                             "more than %" PRIu64 " names in a listing", l->limit));
+        ZR_FAIL_LIMIT(l->err, "listing_keys", l->limit,
+                      "more than %" PRIu64 " names in a listing", l->limit);
     ZR_TRY(zr_grow(names->alloc, &names->item, &names->cap, names->n + 1,
                    sizeof *names->item, l->err));
     copy = zr_arena_strndup(&names->arena, name, strlen(name));
     if (!copy)
-        ZR_TRY(zr_fail_memory(l->err, strlen(name)));
+        ZR_FAIL_MEMORY(l->err, strlen(name));
     names->item[names->n++] = copy;
 out:
     return st;

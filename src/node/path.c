@@ -38,8 +38,8 @@ zarr_status zr_path_append(struct zr_str *out, const char *path,
         p += n;
     }
     if (out->bytes > ZR_KEY_MAX_BYTES)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "the path has more than %d bytes",
-                       ZR_KEY_MAX_BYTES));
+        ZR_FAIL(err, ZARR_ERR_INVALID, "the path has more than %d bytes",
+                ZR_KEY_MAX_BYTES);
     ZR_TRY(zr_str_status(out, err));
 out:
     return st;
@@ -56,7 +56,7 @@ zarr_status zr_path_normal(char **out, const zarr_allocator *alloc, const char *
     ZR_TRY(zr_path_append(&s, path, limits, err));
     *out = s.bytes ? zr_str_take(&s) : zr_strdup(alloc, "");
     if (!*out)
-        ZR_TRY(zr_fail_memory(err, 1));
+        ZR_FAIL_MEMORY(err, 1);
 out:
     zr_str_deinit(&s);
     return st;

@@ -31,7 +31,7 @@ static zarr_status add_node(struct zr_subtree *g, const char *path,
     *node = (struct zr_subtree_node){.kind = f->kind};
     node->path = zr_arena_strndup(&g->arena, path, strlen(path));
     if (!node->path)
-        ZR_TRY(zr_fail_memory(err, strlen(path)));
+        ZR_FAIL_MEMORY(err, strlen(path));
     node->parsed = zr_parsed_ref(f->parsed);
     g->n++;
 out:

@@ -222,7 +222,7 @@ zarr_status zr_flow_run(struct zr_flow *f, const struct zr_stage *s,
     ZR_TRY(zr_flow_worker(f, err));
     c = flow_call(f, s, jobs);
     if (!c)
-        ZR_TRY(zr_fail_memory(err, sizeof *c));
+        ZR_FAIL_MEMORY(err, sizeof *c);
     if (!c->call.stream) /* it needs its input now */
         ZR_TRY(zr_flow_wait(f, err));
     if (need > 0)

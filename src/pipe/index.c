@@ -72,7 +72,7 @@ static zarr_status decode_pairs(const struct zr_work *w, const struct zr_level *
     } else {
         pairs = zr_malloc(alloc, (size_t)bytes);
         if (!pairs)
-            ZR_TRY(zr_fail_memory(err, bytes));
+            ZR_FAIL_MEMORY(err, bytes);
         index_work_view(&x, lv, pairs);
         ZR_TRY(zr_scatter_target(&x.work, p, &x.whole, &block, err));
     }

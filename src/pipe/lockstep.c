@@ -131,7 +131,7 @@ static zarr_status collect(struct lock_wave *w, zarr_error *err)
     zarr_status st = ZARR_OK;
 
     if (!item)
-        ZR_TRY(zr_fail_memory(err, wave->n_items * sizeof *item));
+        ZR_FAIL_MEMORY(err, wave->n_items * sizeof *item);
     ZR_TRY(collect_levels(w, err));
     for (uint32_t k = 0; k < w->n; k++) {
         struct zr_lockstep *l = &w->lock[k];

@@ -490,7 +490,7 @@ static zarr_status read_again(struct zr_lockstep *l, zarr_error *err)
         return ZARR_OK;
     b.refused = zr_arena_alloc(l->arena, l->n * sizeof *b.refused);
     if (!b.refused)
-        ZR_TRY(zr_fail_memory(err, l->n * sizeof *b.refused));
+        ZR_FAIL_MEMORY(err, l->n * sizeof *b.refused);
     for (uint32_t k = 0; k < l->n; k++)
         if (l->item[k].again)
             b.refused[b.n_refused++] = k;

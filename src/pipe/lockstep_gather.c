@@ -190,7 +190,7 @@ static zarr_status gather_rank(struct zr_lock_leaves *l, const struct zr_leaf_wr
             continue;
         zr_target_borrow(&t, q);
         if (!zr_target_last(&t, l->arena))
-            ZR_TRY(zr_fail_memory(err, t.n_items));
+            ZR_FAIL_MEMORY(err, t.n_items);
         ZR_TRY(zr_box_list_target(list, l->p, &t, &lw->block, err));
     }
 out:
@@ -210,7 +210,7 @@ static zarr_status gather_ranks(struct zr_lock_leaves *l, uint32_t ***ranks,
     for (uint32_t i = 0; i < l->n; i++) {
         ZR_TRY(gather_begin(l, i, err));
         if (!zr_projection_ranks(l->lw[i].proj, &(*ranks)[i], &n, l->arena))
-            ZR_TRY(zr_fail_memory(err, n));
+            ZR_FAIL_MEMORY(err, n);
         *most = ZR_MAX(*most, n);
     }
 out:
@@ -364,7 +364,7 @@ static zarr_status compare_on_device(struct zr_lock_leaves *l, zarr_error *err)
     zarr_status st = ZARR_OK;
 
     if (!runs || !equal)
-        ZR_TRY(zr_fail_memory(err, l->n * sizeof *runs));
+        ZR_FAIL_MEMORY(err, l->n * sizeof *runs);
     for (uint32_t i = 0; i < l->n; i++)
         runs[i] = l->leaf[i].cur;
     ZR_TRY(ask_device(l, runs, l->n, l->p->swap_bytes > 1 ? lv->fill_swapped : lv->fill,

@@ -177,7 +177,7 @@ zarr_status zr_lock_copy(struct zr_lockstep *l, uint32_t n, uint32_t i, zarr_err
     dst = zr_arena_alloc(l->arena, most * sizeof *dst);
     src = zr_arena_alloc(l->arena, most * sizeof *src);
     if (!dst || !src)
-        ZR_TRY(zr_fail_memory(err, most * sizeof *dst));
+        ZR_FAIL_MEMORY(err, most * sizeof *dst);
     ZR_TRY(zr_flow_worker(flow, err));
     for (uint32_t k = 0; k < n; k++)
         if (copy_at(&l[k], i) != UINT32_MAX)

@@ -198,7 +198,7 @@ static zarr_status add_shard(struct shard_group *g, uint32_t k, zarr_error *err)
         g->failed = k;
         g->owner[g->n] = k;
         if (!zr_projection_keep(&g->proj[g->n], &proj, &g->lists))
-            ZR_TRY(zr_fail_memory(err, sizeof proj));
+            ZR_FAIL_MEMORY(err, sizeof proj);
         g->n++;
     }
 out:
@@ -249,7 +249,7 @@ static zarr_status group_room(struct shard_group *g, uint32_t n_shards,
     else
         g->leaf = zr_calloc(alloc, g->most, sizeof *g->leaf);
     if (!g->writer || !g->owner || !g->proj || (!g->sub && !g->leaf))
-        ZR_TRY(zr_fail_memory(err, g->most * sizeof *g->proj));
+        ZR_FAIL_MEMORY(err, g->most * sizeof *g->proj);
     g->wait = g->leaf && zr_leaf_rooms_can_wait(g->w->io, g->in);
     g->known = g->leaf && zr_leaf_length_is_known(g->w->io, g->in);
     if (g->leaf && !g->wait && !g->known)

@@ -215,7 +215,7 @@ static zarr_status leaf_slab(struct objects *o, bool tight, zarr_error *err)
             continue;
         if (bytes > UINT64_MAX - ZR_CHUNK_ALIGNMENT ||
             !zr_add_u64(at, leaf_step(bytes), &at))
-            ZR_TRY(zr_fail(err, ZARR_ERR_LIMIT, "a batch too large for memory"));
+            ZR_FAIL(err, ZARR_ERR_LIMIT, "a batch too large for memory");
     }
     most = at;
     ZR_TRY(zr_take_slices(o->w.io, o->lv->encode->fetch_device, &most, 1, &o->slab, err));
@@ -557,7 +557,7 @@ zarr_status zr_units_lockstep(const struct zr_io *io, struct zarr_request *rq,
     lv = zr_calloc(alloc, n, sizeof(struct zr_level *));
     tried = zr_calloc(alloc, n, sizeof *tried);
     if (!lv || !tried)
-        ZR_TRY(zr_fail_memory(err, n * sizeof *tried));
+        ZR_FAIL_MEMORY(err, n * sizeof *tried);
     for (uint32_t i = 0; i < n; i++)
         lv[i] = own_level(io, &proj[i]);
     c.lv = lv;

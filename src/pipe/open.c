@@ -253,9 +253,8 @@ static zarr_status open_nested(const struct zr_work *w, const struct zr_level *l
     zarr_status st = ZARR_OK;
 
     if (lv->bytes_decode && bytes > zr_shard_most(w->io, lv)) /* decoded whole */
-        ZR_TRY(zr_fail(err, zr_excess(w->io),
-                       "an inner shard has %" PRIu64 " bytes (limit encoded_bytes)",
-                       bytes));
+        ZR_FAIL(err, zr_excess(w->io),
+                "an inner shard has %" PRIu64 " bytes (limit encoded_bytes)", bytes);
     if (s->parent->buffer.handle) {
         if (!zr_mem_slice(&s->parent->buffer, s->base, bytes, &value))
             ZR_TRY(zr_internal(err));
@@ -275,10 +274,9 @@ static zarr_status open_nested(const struct zr_work *w, const struct zr_level *l
         goto out;
     }
     if (bytes < lv->index_bytes)
-        ZR_TRY(zr_fail(err, ZARR_ERR_CORRUPT,
-                       "an inner shard of %" PRIu64
-                       " bytes cannot hold its index of %" PRIu64,
-                       bytes, lv->index_bytes));
+        ZR_FAIL(err, ZARR_ERR_CORRUPT,
+                "an inner shard of %" PRIu64 " bytes cannot hold its index of %" PRIu64,
+                bytes, lv->index_bytes);
     g.offset += lv->shard->index_at_end ? bytes - lv->index_bytes : 0;
     g.is_index = true;
     if (!take_ahead(o->ahead, lv, &index.encoded)) {

@@ -29,7 +29,7 @@ zarr_status zr_pipeline_register(struct zr_registry *r,
                           ZR_TAIL_IGNORE, "zarr_pipeline_vtable", err));
     ZR_TRY(zr_check_name("pipeline", p.vt.name, err));
     if (!p.vt.read)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "pipeline \"%s\" lacks read", p.vt.name));
+        ZR_FAIL(err, ZARR_ERR_INVALID, "pipeline \"%s\" lacks read", p.vt.name);
     p.is_waves = vtable == &zr_pipeline_waves;
     p.is_serial = vtable == &zr_pipeline_serial;
     p.checks_read = !p.is_waves && !p.is_serial;

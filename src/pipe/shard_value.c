@@ -325,7 +325,7 @@ static zarr_status value_room(struct zr_shard_writer *s, zarr_error *err)
         s->keep_most = UINT64_MAX;
     s->pairs = zr_malloc(alloc, (size_t)pairs);
     if (!s->pairs)
-        ZR_TRY(zr_fail_memory(err, pairs));
+        ZR_FAIL_MEMORY(err, pairs);
     memset(s->pairs, 0xff, (size_t)pairs);
     ZR_TRY(take_block(s,
                       stream ? stream->window

@@ -166,7 +166,7 @@ static zarr_status batch_init(struct inner_batch *b, struct zr_shard_writer *s,
     b->result = zr_calloc(alloc, b->most, sizeof *b->result);
     b->block = zr_calloc(alloc, b->most, sizeof *b->block);
     if (!b->proj || !b->result || !b->block)
-        ZR_TRY(zr_fail_memory(err, b->most * sizeof *b->proj));
+        ZR_FAIL_MEMORY(err, b->most * sizeof *b->proj);
     /* `serial`, which tests compare others with, encodes one chunk after another. So do
      * chunks with elements of several parts. */
     if (!io->no_direct && !io->parts && !in->is_shard && !s->w->on_host &&
@@ -174,13 +174,13 @@ static zarr_status batch_init(struct inner_batch *b, struct zr_shard_writer *s,
         b->most = ZR_MIN(b->most, zr_device_most(io, in, true, true, s->sw->threads));
         b->leaf = zr_calloc(alloc, b->most, sizeof *b->leaf);
         if (!b->leaf)
-            ZR_TRY(zr_fail_memory(err, b->most * sizeof *b->leaf));
+            ZR_FAIL_MEMORY(err, b->most * sizeof *b->leaf);
     }
     if (in->is_shard || in->unsized)
         return ZARR_OK;
     b->slot_bytes = in->encoded_bound;
     if (!zr_mul_u64(b->slot_bytes, b->most, &bytes))
-        ZR_TRY(zr_fail(err, ZARR_ERR_LIMIT, "the inner chunks are too large"));
+        ZR_FAIL(err, ZARR_ERR_LIMIT, "the inner chunks are too large");
     ZR_TRY(zr_pool_take(io->engine->pool, ZARR_DEVICE_CPU, 0, bytes, &b->slots, err));
 out:
     return st;
@@ -215,7 +215,7 @@ zarr_status zr_shard_inners(struct zr_shard_writer *s, zarr_error *err)
     while (more) {
         while (b.n < b.most && (more = zr_next_unit(s->w->io, p, &proj))) {
             if (!zr_projection_keep(&b.proj[b.n], &proj, &b.lists))
-                ZR_TRY(zr_fail_memory(err, sizeof proj));
+                ZR_FAIL_MEMORY(err, sizeof proj);
             b.n++;
         }
         ZR_TRY(batch_run(&b, err));

@@ -136,7 +136,7 @@ static zarr_status step_worker_open(zarr_pipeline_worker **out, zarr_request *rq
     if (flags & ZARR_PIPELINE_PLAIN) {
         worker->plain = zr_malloc(rq->io.engine->alloc, sizeof *worker->plain);
         if (!worker->plain)
-            ZR_TRY(zr_fail_memory(err, sizeof *worker->plain));
+            ZR_FAIL_MEMORY(err, sizeof *worker->plain);
         *worker->plain = rq->io;
         worker->plain->no_direct = true;
         worker->w.io = worker->plain;
@@ -213,8 +213,7 @@ static zarr_status step_plan_open(zarr_pipeline_plan **out, zarr_request *rq,
     ZR_TRY(zr_struct_read(&cut, sizeof cut, 2 * sizeof(uint32_t), wish, ZR_TAIL_REFUSE,
                           "zarr_pipeline_cut", err));
     if (cut.flags & ~(uint32_t)ZARR_PIPELINE_PLAIN)
-        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED, "plan: unknown flags 0x%" PRIx32,
-                       cut.flags));
+        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "plan: unknown flags 0x%" PRIx32, cut.flags);
     zr_waves_cut(&rq->io, &args);
     take_u64(&args.wave_bytes, cut.wave_bytes);
     take_u64(&args.segment_bytes, cut.segment_bytes);
@@ -231,7 +230,7 @@ static zarr_status step_plan_open(zarr_pipeline_plan **out, zarr_request *rq,
     }
     plan = zr_calloc(rq->io.engine->alloc, 1, sizeof *plan);
     if (!plan)
-        ZR_TRY(zr_fail_memory(err, sizeof *plan));
+        ZR_FAIL_MEMORY(err, sizeof *plan);
     plan->rq = rq;
     ZR_TRY(zr_plan_open(&plan->plan, &args, rq->io.engine->alloc, err));
     if (rq->submitted || rq->io.progress)
@@ -421,13 +420,13 @@ static zarr_status step_decode(zarr_pipeline_worker *worker,
     ZR_TRY(find_item(wave, i, item, &segment, err));
     step_item_get(wave, i, item, &at);
     if (at.bytes == ZARR_PIPELINE_MISSING)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "pipeline: a missing item is not decoded"));
+        ZR_FAIL(err, ZARR_ERR_INVALID, "pipeline: a missing item is not decoded");
     if (at.bytes != ZARR_PIPELINE_WHOLE &&
         !zr_mem_slice(fetched, at.offset, at.bytes, &encoded))
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                       "pipeline: %" PRIu64 " bytes at %" PRIu64
-                       " are not in the %" PRIu64 " given",
-                       at.bytes, at.offset, fetched->bytes));
+        ZR_FAIL(err, ZARR_ERR_INVALID,
+                "pipeline: %" PRIu64 " bytes at %" PRIu64 " are not in the %" PRIu64
+                " given",
+                at.bytes, at.offset, fetched->bytes);
     st = zr_chunk_decode(&w, segment->level->decode, &encoded, NULL, block, err);
     st = zr_item_prefix(segment, segment->item[item], st, err);
 out:
@@ -445,10 +444,9 @@ static zarr_status step_scatter(zarr_pipeline_worker *worker,
     ZR_TRY(find_item(wave, i, item, &segment, err));
     p = segment->level->decode;
     if (block->bytes < p->decoded_bytes)
-        ZR_TRY(zr_fail(err, ZARR_ERR_CORRUPT,
-                       "pipeline: a block of %" PRIu64
-                       " bytes where the chunk has %" PRIu64,
-                       block->bytes, p->decoded_bytes));
+        ZR_FAIL(err, ZARR_ERR_CORRUPT,
+                "pipeline: a block of %" PRIu64 " bytes where the chunk has %" PRIu64,
+                block->bytes, p->decoded_bytes);
     st = zr_item_finish(&worker->w, segment, segment->item[item], block, false, err);
     step_leave_device(worker, false);
     if (st == ZARR_OK)

@@ -64,7 +64,7 @@ zarr_status zr_step_blocks_next(zarr_pipeline_blocks *u, uint32_t most, uint32_t
         ZR_TRY(zr_grow(u->rq->io.engine->alloc, &u->unit, &u->cap, u->n + (size_t)1,
                        sizeof *u->unit, err));
         if (!zr_projection_keep(&u->unit[u->n], &proj, &u->lists))
-            ZR_TRY(zr_fail_memory(err, sizeof proj));
+            ZR_FAIL_MEMORY(err, sizeof proj);
         u->n++;
     }
     if (u->n > 0) {

@@ -372,7 +372,7 @@ zarr_status zr_plan_explain(zarr_explanation *out, const struct zr_explain_args 
     out->steps = r.step;
     out->n_steps = r.n;
     if (r.failed)
-        ZR_TRY(zr_fail_memory(err, sizeof **r.step));
+        ZR_FAIL_MEMORY(err, sizeof **r.step);
 out:
     return st;
 }

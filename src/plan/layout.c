@@ -136,11 +136,9 @@ static zarr_status make_index(const struct level_maker *m, struct zr_level *lv)
         zr_chain_resolve(&ix->reps, ix->chain, &spec, m->args->limits, m->alloc, m->err));
     ZR_TRY(make_leaf(m, ix, true));
     if (!ix->encode)
-        ZR_TRY(zr_fail(m->err, ZARR_ERR_UNSUPPORTED,
-                       "shard index codecs cannot be written"));
+        ZR_FAIL(m->err, ZARR_ERR_UNSUPPORTED, "shard index codecs cannot be written");
     if (!ix->decode->encoded_exact)
-        ZR_TRY(zr_fail(m->err, ZARR_ERR_INVALID,
-                       "index_codecs must have a fixed encoded size"));
+        ZR_FAIL(m->err, ZARR_ERR_INVALID, "index_codecs must have a fixed encoded size");
     lv->index_bytes = ix->decode->encoded_bound;
 out:
     return st;
@@ -419,7 +417,7 @@ zarr_status zr_layout_make(struct zr_layout **out, const struct zr_layout_args *
     l->variable = zarr_dtype_variable(args->dtype) != 0;
     l->fill = zr_calloc(alloc, 1, l->item_bytes > 0 ? l->item_bytes : 1);
     if (!l->fill)
-        ZR_TRY(zr_fail_memory(err, l->item_bytes));
+        ZR_FAIL_MEMORY(err, l->item_bytes);
     if (args->fill)
         memcpy(l->fill, args->fill, l->item_bytes);
     ZR_TRY(swap_fill(l, err));

@@ -111,7 +111,7 @@ zarr_status zr_plan_open(struct zr_plan **out, const struct zr_plan_args *args,
     if (args->layout->n_levels > 1) {
         p->frame = zr_calloc(alloc, args->layout->n_levels - 1, sizeof *p->frame);
         if (!p->frame)
-            ZR_TRY(zr_fail_memory(err, sizeof *p->frame));
+            ZR_FAIL_MEMORY(err, sizeof *p->frame);
         p->n_frames = args->layout->n_levels - 1;
         for (uint32_t i = 0; i < p->n_frames; i++)
             ZR_TRY(frame_init(&p->frame[i], opens_most(args, i), alloc, err));

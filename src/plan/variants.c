@@ -79,12 +79,12 @@ zarr_status zr_variants_make(struct zr_variants **out, const struct zr_layout_ar
     if (args->preference) {
         v->args.preference = v->preference = zr_strdup(alloc, args->preference);
         if (!v->preference)
-            ZR_TRY(zr_fail_memory(err, strlen(args->preference)));
+            ZR_FAIL_MEMORY(err, strlen(args->preference));
     }
     if (bytes > 0) {
         v->args.store_devices = v->store_devices = zr_malloc(alloc, bytes);
         if (!v->store_devices)
-            ZR_TRY(zr_fail_memory(err, bytes));
+            ZR_FAIL_MEMORY(err, bytes);
         memcpy(v->store_devices, args->store_devices, bytes);
     }
     *out = v;

@@ -257,10 +257,10 @@ static zarr_status composite_rename(void *self, const char *from, const char *to
     ZR_TRY(composite_has(c->docs, from, &docs, err));
     ZR_TRY(composite_has(c->chunks, from, &chunks, err));
     if (!docs && !chunks)
-        ZR_TRY(zr_fail(err, ZARR_ERR_NOT_FOUND, "%s: no keys below", from));
+        ZR_FAIL(err, ZARR_ERR_NOT_FOUND, "%s: no keys below", from);
     if (docs && chunks)
-        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "%s: keys in two stores cannot be renamed in one step", from));
+        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED,
+                "%s: keys in two stores cannot be renamed in one step", from);
     ZR_TRY(composite_has(docs ? c->chunks : c->docs, to, &taken, err));
     if (taken)
         ZR_TRY(
@@ -347,7 +347,7 @@ zarr_status zarr_store_open_composite(zarr_store **out, zarr_store *metadata_sto
     ZR_TRY(zr_str_status(&url, err));
     c = zr_calloc(metadata_store->env.alloc, 1, sizeof *c);
     if (!c)
-        ZR_TRY(zr_fail_memory(err, sizeof *c));
+        ZR_FAIL_MEMORY(err, sizeof *c);
     *c = (struct composite){.alloc = metadata_store->env.alloc,
                             .docs = zarr_store_ref(metadata_store),
                             .chunks = zarr_store_ref(chunk_store)};

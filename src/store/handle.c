@@ -121,9 +121,9 @@ static zarr_status handle_check_config(const char *config, bool takes, const cha
     if (st != ZARR_OK)
         ZR_TRY(zr_prefix(err, st, "zarr_store_options.config"));
     if (!zr_json_is(doc.root, ZR_JSON_OBJECT))
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                       "zarr_store_options.config is not an object but a %s",
-                       zr_json_type_text(doc.root)));
+        ZR_FAIL(err, ZARR_ERR_INVALID,
+                "zarr_store_options.config is not an object but a %s",
+                zr_json_type_text(doc.root));
     if (!takes && doc.root->u.children.first)
         st = zr_fail(err, ZARR_ERR_INVALID,
                      "zarr_store_options.config: a %s store has no option \"%s\"", kind,

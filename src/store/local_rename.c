@@ -54,7 +54,7 @@ zarr_status zr_local_rename(void *self, const char *from, const char *to, zarr_e
     if (os_code == 0)
         os_code = rename_look(&a);
     if (os_code == ENOENT)
-        ZR_TRY(zr_fail(err, ZARR_ERR_NOT_FOUND, "%s: no such folder", from));
+        ZR_FAIL(err, ZARR_ERR_NOT_FOUND, "%s: no such folder", from);
     if (os_code == 0)
         os_code = zr_local_dir_open(l, to, true, &b);
     if (os_code == 0 && renameat(a.fd, a.name, b.fd, b.name) != 0)

@@ -215,7 +215,7 @@ zarr_status zr_location_parse(zarr_location **out, const struct zr_store_registr
     if (zr_mul_size(n, 2, &bytes) && zr_add_size(bytes, sizeof *b, &bytes))
         b = zr_calloc(env->alloc, 1, bytes);
     if (!b)
-        ZR_TRY(zr_fail_memory(err, n));
+        ZR_FAIL_MEMORY(err, n);
     *b = (struct location_block){.alloc = env->alloc};
     b->location.struct_size = sizeof b->location;
     memcpy(b->text, text, n - 1);

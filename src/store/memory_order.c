@@ -103,8 +103,8 @@ static zarr_status order_row(struct zr_memory_list *x, const char *key, size_t n
     zarr_status st = ZARR_OK;
 
     if (x->n >= max_keys)
-        ZR_TRY(zr_fail_limit(err, "listing_keys", max_keys,
-                             "more than %" PRIu64 " keys in a listing", max_keys));
+        ZR_FAIL_LIMIT(err, "listing_keys", max_keys,
+                      "more than %" PRIu64 " keys in a listing", max_keys);
     ZR_TRY(zr_grow(x->text.alloc, &x->row, &x->cap, x->n + 1, sizeof *x->row, err));
     x->row[x->n++] = (struct zr_memory_row){.bytes = bytes};
     zr_str_append(&x->text, key, n);

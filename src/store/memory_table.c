@@ -251,7 +251,7 @@ zarr_status zr_memory_table_rename(struct zr_memory_table *t, const char *from,
     zr_mutex_lock(&t->locked.mutex);
     ZR_TRY(memory_copies_locked(t, from, to, &fresh, err));
     if (!fresh)
-        ZR_TRY(zr_fail(err, ZARR_ERR_NOT_FOUND, "%s: no keys below", from));
+        ZR_FAIL(err, ZARR_ERR_NOT_FOUND, "%s: no keys below", from);
     memory_drop_below_locked(t, from);
     for (; fresh; fresh = next) {
         struct zr_memory_node **slot = memory_slot_locked(t, fresh->key, fresh->hash);

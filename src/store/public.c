@@ -293,9 +293,9 @@ zarr_status zr_store_rename(zarr_store *s, const char *from, const char *to,
     ZR_TRY(public_check_writable(s, to, err));
     if (*from == '\0' || *to == '\0' || strcmp(from, to) == 0 ||
         zr_key_is_below(from, to) || zr_key_is_below(to, from))
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "%s cannot be renamed to %s", from, to));
+        ZR_FAIL(err, ZARR_ERR_INVALID, "%s cannot be renamed to %s", from, to);
     if (!s->vt.rename)
-        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED, "a %s store cannot rename", s->name));
+        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "a %s store cannot rename", s->name);
     st = s->vt.rename(s->self, from, to, zr_store_call_begin(s, &call, err));
     st = zr_store_call_end(s, &call, st, ZARR_OPERATION_RENAME, err);
 out:

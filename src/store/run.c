@@ -117,8 +117,8 @@ zarr_status zr_op_check(const zarr_store *s, const zarr_store_op *op, zarr_error
     }
     if (op->mem.bytes > 0 && !op->mem.handle && op->mem.device_type == ZARR_DEVICE_CPU &&
         (op->verb == ZARR_STORE_GET || op->verb == ZARR_STORE_PUT))
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "%s: the data of %" PRIu64 " bytes is NULL",
-                       op->key, op->mem.bytes));
+        ZR_FAIL(err, ZARR_ERR_INVALID, "%s: the data of %" PRIu64 " bytes is NULL",
+                op->key, op->mem.bytes);
     if (op->flags & ~(known | ZARR_STORE_OP_KIND))
         st = zr_fail(err, ZARR_ERR_INVALID,
                      "%s: flags %#" PRIx32 " do not fit verb %" PRIu32, op->key,

@@ -104,7 +104,7 @@ static zarr_status edit_consolidated_v3(void *arg, const struct zr_doc *old,
     zr_json_set(&in, in.root, "consolidated_metadata",
                 zr_consolidated_write_v3(&in, c->meta + 1, c->nodes.n - 1));
     if (!zr_json_is_ok(&in))
-        ZR_TRY(zr_fail_memory(err, in.arena.used_bytes));
+        ZR_FAIL_MEMORY(err, in.arena.used_bytes);
     ZR_TRY(zr_group_meta_parse(&meta, &env, 3, in.root, NULL, err));
     ZR_TRY(zr_group_meta_write(&meta, &made, &root, err));
     zr_json_write(root, ZR_META_INDENT, text);
@@ -147,7 +147,7 @@ static zarr_status edit_consolidated_v2(void *arg, const struct zr_doc *old,
     ZR_TRY(read_nodes(c, err));
     root = zr_consolidated_write_v2(&made, c->meta, c->nodes.n);
     if (!root || !zr_json_is_ok(&made))
-        ZR_TRY(zr_fail_memory(err, made.arena.used_bytes));
+        ZR_FAIL_MEMORY(err, made.arena.used_bytes);
     zr_json_write(root, 0, text);
 out:
     zr_json_doc_deinit(&made);
@@ -225,10 +225,9 @@ zarr_status zr_group_consolidate(zarr_store *store, const char *path,
         goto out;
     }
     if (key && c.format == 3)
-        ZR_TRY(zr_fail(
-            err, ZARR_ERR_INVALID,
-            "/%s: v3 has its consolidated metadata in zarr.json: no key can be given",
-            path));
+        ZR_FAIL(err, ZARR_ERR_INVALID,
+                "/%s: v3 has its consolidated metadata in zarr.json: no key can be given",
+                path);
     if (key) {
         c.own_key = !zr_streq(key, ZR_DOC_CONSOLIDATED);
         st = check_key(key, err);

@@ -100,8 +100,8 @@ static zarr_status settle_surplus(struct zr_copy *c, bool erase, zarr_error *err
         zr_path_key(&key, c->dst_path, there.item[j]);
         ZR_TRY(zr_str_status(&key, err));
         if (!erase)
-            ZR_TRY(zr_fail(err, ZARR_ERR_EXISTS, "%s exists, but the source lacks it",
-                           zr_str_text(&key)));
+            ZR_FAIL(err, ZARR_ERR_EXISTS, "%s exists, but the source lacks it",
+                    zr_str_text(&key));
         ZR_TRY(zarr_store_erase(c->dst, zr_str_text(&key), err));
     }
 out:
@@ -336,10 +336,10 @@ static zarr_status finish_move(struct zr_copy *c, bool *finished, zarr_error *er
     if (job.delete != ZR_JOB_MOVE)
         goto out;
     if (!zr_streq(zr_str_text(&job.destination), destination))
-        ZR_TRY(zr_fail(err, ZARR_ERR_NOT_FOUND,
-                       "/%s: there is only the rest of a move to \"%s\", not to \"%s\": "
-                       "repeat that move, or delete the rest with zarr_node_delete()",
-                       c->src_path, zr_str_text(&job.destination), destination));
+        ZR_FAIL(err, ZARR_ERR_NOT_FOUND,
+                "/%s: there is only the rest of a move to \"%s\", not to \"%s\": "
+                "repeat that move, or delete the rest with zarr_node_delete()",
+                c->src_path, zr_str_text(&job.destination), destination);
     ZR_TRY(check_apart(c, err));
     ZR_TRY(zarr_node_probe(c->dst, c->dst_path, &kind, &format, err));
     ZR_TRY(zr_job_find(&there, c->dst, c->dst_path, err));
@@ -450,8 +450,8 @@ static zarr_status copy_begin(struct zr_copy *c, const char *src_path,
                           ZR_TAIL_REFUSE, "zarr_copy_options", err));
     if (c->opts.flags &
         ~(uint32_t)(ZARR_COPY_OVERWRITE | ZARR_COPY_SKIP_EQUAL | ZARR_COPY_CONSOLIDATED))
-        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "copy options: unknown flags 0x%" PRIx32, c->opts.flags));
+        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "copy options: unknown flags 0x%" PRIx32,
+                c->opts.flags);
     if (c->opts.objects_skipped)
         *c->opts.objects_skipped = 0;
     if (c->opts.bytes_skipped)

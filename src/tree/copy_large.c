@@ -175,7 +175,7 @@ zarr_status zr_copy_large(struct zr_copy *c, const struct zr_copy_large *o,
     if (*o->equal)
         goto out;
     if (*o->there && !(c->opts.flags & ZARR_COPY_OVERWRITE))
-        ZR_TRY(zr_fail(err, ZARR_ERR_EXISTS, "%s exists with other bytes", o->dst_key));
+        ZR_FAIL(err, ZARR_ERR_EXISTS, "%s exists with other bytes", o->dst_key);
     ZR_TRY(each_range(&l, put_range, err));
     put.lock = l.lock;
     ZR_TRY(zr_store_run_one(c->dst, &put, err));

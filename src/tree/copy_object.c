@@ -229,7 +229,7 @@ zarr_status zr_copy_see(struct zr_copy *c, zarr_error *err)
         n += zr_copy_is_document(keys->item[i]);
     c->seen = zr_calloc(c->ctx->alloc, ZR_MAX(n, (size_t)1), sizeof *c->seen);
     if (!c->seen)
-        ZR_TRY(zr_fail_memory(err, n * sizeof *c->seen));
+        ZR_FAIL_MEMORY(err, n * sizeof *c->seen);
     for (size_t i = 0; i < keys->n; i++)
         if (zr_copy_is_document(keys->item[i]))
             ZR_TRY(see_document(c, keys->item[i], err));
@@ -352,10 +352,10 @@ zarr_status zr_copy_check_source(struct zr_copy *c, zarr_error *err)
     ZR_TRY(zr_names_keys(&now, c->src, c->src_path, err));
     for (size_t i = 0; i < now.n; i++)
         if (i >= c->keys.n || !zr_streq(now.item[i], c->keys.item[i]))
-            ZR_TRY(zr_fail(err, ZARR_ERR_CONFLICT,
-                           "keys of the source appeared or vanished while the node was "
-                           "moved (at %s)",
-                           now.item[i]));
+            ZR_FAIL(err, ZARR_ERR_CONFLICT,
+                    "keys of the source appeared or vanished while the node was "
+                    "moved (at %s)",
+                    now.item[i]);
     ZR_TRY(zr_parallel_for(c->keys.n, threads ? threads : c->ctx->engine.max_threads,
                            check_mark, c, err));
 out:

@@ -16,7 +16,7 @@ zarr_status zr_fill_text(struct zr_str *out, const zarr_dtype *type, const void 
     ZR_TRY(zarr_dtype_print(type, fill, NULL, 0, &bytes, err));
     text = zr_malloc(out->alloc, bytes + 1);
     if (!text)
-        ZR_TRY(zr_fail_memory(err, bytes + 1));
+        ZR_FAIL_MEMORY(err, bytes + 1);
     ZR_TRY(zarr_dtype_print(type, fill, text, bytes + 1, &bytes, err));
     zr_str_append(out, text, bytes);
     st = zr_str_status(out, err);

@@ -109,7 +109,7 @@ static zarr_status prepare_node(struct zr_migration *m, struct zr_migrated *node
     ZR_TRY(node->kind == ZARR_NODE_GROUP ? convert_group(m, node, root, err)
                                          : convert_array(m, node, err));
     if (!zr_json_is_ok(&m->made))
-        ZR_TRY(zr_fail_memory(err, m->made.arena.used_bytes));
+        ZR_FAIL_MEMORY(err, m->made.arena.used_bytes);
     if (m->to == 2) {
         ZR_TRY(zr_migration_check_kind(m, node, err));
         ZR_TRY(zr_migration_judge(m, node, &node->attributes, ZR_DOC_ATTRS, err));
@@ -169,7 +169,7 @@ static zarr_status migrate_add(struct zr_migration *m, const char *path,
     *node = (struct zr_migrated){.kind = found->kind};
     node->path = zr_arena_strndup(&m->made.arena, path, strlen(path));
     if (!node->path)
-        ZR_TRY(zr_fail_memory(err, strlen(path)));
+        ZR_FAIL_MEMORY(err, strlen(path));
     m->n++;
     e = *found_err;
     st = found_st;
@@ -245,13 +245,13 @@ static zarr_status migration_begin(struct zr_migration *m, const zarr_migrate_op
     ZR_TRY(zr_struct_read(&m->opts, sizeof m->opts, 2 * sizeof(uint32_t), o,
                           ZR_TAIL_REFUSE, "zarr_migrate_options", err));
     if (m->opts.flags & ~known)
-        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "migrate options: unknown flags 0x%" PRIx32, m->opts.flags));
+        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "migrate options: unknown flags 0x%" PRIx32,
+                m->opts.flags);
     ZR_TRY(zr_format_check(m->opts.zarr_format, err));
     m->to = m->opts.zarr_format ? m->opts.zarr_format : 3;
     m->from = 5 - m->to;
     if (zr_store_is_read_only(m->store) && !(m->opts.flags & ZARR_MIGRATE_DRY_RUN))
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "the store is read-only"));
+        ZR_FAIL(err, ZARR_ERR_INVALID, "the store is read-only");
 out:
     return st;
 }

@@ -66,10 +66,10 @@ zarr_status zr_migration_judge(const struct zr_migration *m, struct zr_migrated 
                          : ZARR_MIGRATED_REPLACED;
     if (doc->action == ZARR_MIGRATED_REPLACED &&
         !(m->opts.flags & ZARR_MIGRATE_OVERWRITE))
-        ZR_TRY(zr_fail(err, ZARR_ERR_EXISTS,
-                       "/%s: there is a %s already, and it says something else than the "
-                       "v%" PRId32 " metadata",
-                       node->path, name, m->from));
+        ZR_FAIL(err, ZARR_ERR_EXISTS,
+                "/%s: there is a %s already, and it says something else than the "
+                "v%" PRId32 " metadata",
+                node->path, name, m->from);
 out:
     zr_parsed_free(old);
     return st;
@@ -119,7 +119,7 @@ zarr_status zr_migration_judge_stray(struct zr_migration *m, struct zr_migrated 
     ZR_TRY(read_old(m, node->path, ZR_DOC_ATTRS, &old, &there, err));
     said = attributes_of_v3(&doc, root, old ? old->json.root : NULL);
     if (!zr_json_is_ok(&doc))
-        ZR_TRY(zr_fail_memory(err, doc.arena.used_bytes));
+        ZR_FAIL_MEMORY(err, doc.arena.used_bytes);
     node->stray = there && !(old && zr_same_attributes(old->json.root, said));
 out:
     zr_json_doc_deinit(&doc);

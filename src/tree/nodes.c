@@ -33,7 +33,7 @@ static zarr_status nodes_add(struct zr_nodes *nodes, const char *path, uint32_t 
                    sizeof *nodes->item, err));
     kept = zr_arena_strndup(&nodes->arena, path, bytes);
     if (!kept)
-        ZR_TRY(zr_fail_memory(err, bytes + 1));
+        ZR_FAIL_MEMORY(err, bytes + 1);
     nodes->item[nodes->n++] = (struct zr_node_row){kept, kind, format};
 out:
     return st;

@@ -179,17 +179,17 @@ static zarr_status reencode_changes(struct zr_reencode *r, zarr_error *err)
     ZR_TRY(zr_struct_read(&r->changes, sizeof r->changes, 2 * sizeof(uint32_t),
                           r->opts.changes, ZR_TAIL_REFUSE, "zarr_array_spec", err));
     if (r->opts.changes && r->opts.make)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                       "reencode options: `changes` and `make` exclude each other"));
+        ZR_FAIL(err, ZARR_ERR_INVALID,
+                "reencode options: `changes` and `make` exclude each other");
     if (c->shape || c->data_type || c->document || c->like || c->flags & ~flags)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                       "reencode options: `changes` may not say shape, data_type, "
-                       "document, like, or how to create"));
+        ZR_FAIL(err, ZARR_ERR_INVALID,
+                "reencode options: `changes` may not say shape, data_type, "
+                "document, like, or how to create");
     if (*format && c->zarr_format && *format != c->zarr_format)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                       "reencode options: zarr_format is %" PRId32
-                       ", that of `changes` %" PRId32,
-                       *format, c->zarr_format));
+        ZR_FAIL(err, ZARR_ERR_INVALID,
+                "reencode options: zarr_format is %" PRId32
+                ", that of `changes` %" PRId32,
+                *format, c->zarr_format);
     if (!*format)
         *format = c->zarr_format;
 out:
@@ -206,15 +206,15 @@ static zarr_status reencode_options(struct zr_reencode *r,
     ZR_TRY(zr_struct_read(&r->opts, sizeof r->opts, 2 * sizeof(uint32_t), opts,
                           ZR_TAIL_REFUSE, "zarr_reencode_options", err));
     if (r->opts.flags & ~(uint32_t)REENCODE_FLAGS)
-        ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "reencode options: unknown flags 0x%" PRIx32, r->opts.flags));
+        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "reencode options: unknown flags 0x%" PRIx32,
+                r->opts.flags);
     if ((r->opts.flags & both) == both)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                       "reencode options: RESUME and OVERWRITE exclude each other"));
+        ZR_FAIL(err, ZARR_ERR_INVALID,
+                "reencode options: RESUME and OVERWRITE exclude each other");
     ZR_TRY(reencode_changes(r, err));
     if (*format != 0 && *format != 2 && *format != 3)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "reencode options: unknown format %" PRId32,
-                       *format));
+        ZR_FAIL(err, ZARR_ERR_INVALID, "reencode options: unknown format %" PRId32,
+                *format);
 out:
     return st;
 }

@@ -447,7 +447,7 @@ static zarr_status work_begin(struct reencode_work *w, zarr_error *err)
         if (zr_to_size(w->s.buffer_bytes, &n))
             w->slots[i].data = zr_malloc(w->r->ctx->alloc, n);
         if (!w->slots[i].data)
-            ZR_TRY(zr_fail_memory(err, w->s.buffer_bytes));
+            ZR_FAIL_MEMORY(err, w->s.buffer_bytes);
     }
 out:
     return st;

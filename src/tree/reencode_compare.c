@@ -125,7 +125,7 @@ zarr_status zr_reencode_compare(struct zr_reencode *r,
         if (zr_to_size(c.s.buffer_bytes, &n))
             c.data[side] = zr_malloc(alloc, n);
         if (!c.data[side])
-            ZR_TRY(zr_fail_memory(err, c.s.buffer_bytes));
+            ZR_FAIL_MEMORY(err, c.s.buffer_bytes);
     }
     ZR_TRY(reread_boxes(&c, err));
     ZR_TRY(zarr_array_recheck(pair->src, err));

@@ -28,7 +28,7 @@ static zarr_status is_ours(const struct zr_missing_change *c, const zarr_array *
         const char *text = zarr_array_attributes(array[i]);
 
         if (!text)
-            ZR_TRY(zr_fail_memory(err, 1));
+            ZR_FAIL_MEMORY(err, 1);
         ZR_TRY(zr_json_parse(&doc[i], text, strlen(text),
                              &zr_store_context(zarr_array_store(source))->limits, err));
         zr_json_quote_tokens(doc[i].root);
@@ -97,7 +97,7 @@ static zarr_status change_documents(struct zr_reencode *r, const char *path,
         attributes = zr_json_new(doc, ZR_JSON_OBJECT);
     zr_missing_apply(c, doc, root, attributes);
     if (!zr_json_is_ok(doc))
-        ZR_TRY(zr_fail_memory(err, doc->arena.used_bytes));
+        ZR_FAIL_MEMORY(err, doc->arena.used_bytes);
     ZR_TRY(put(r, path, name, root, err));
     if (attributes)
         ZR_TRY(put(r, path, ZR_DOC_ATTRS, attributes, err));

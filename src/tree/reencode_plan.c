@@ -30,7 +30,7 @@ static zarr_status plan_group(struct zr_reencode *r, const struct zr_node_row *n
     spec.zarr_format = format;
     spec.attributes = zarr_group_attributes(group);
     if (!spec.attributes)
-        ZR_TRY(zr_fail_memory(err, 1));
+        ZR_FAIL_MEMORY(err, 1);
     if (format != node->format)
         ZR_TRY(zr_reencode_ome(r, spec.attributes, src_path, format, err));
     ZR_TRY(zarr_group_create(&made, r->target, dst_path, &spec, NULL, err));
@@ -111,8 +111,8 @@ static zarr_status plan_array(struct zr_reencode *r, const char *src_path,
         ZR_TRY(plan_like(r, array, dst_path, err));
     ZR_TRY(zarr_array_open(&made, r->target, dst_path, NULL, err));
     if (!same_elements_as(array, made))
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                       "/%s: the new array has another shape or data type", src_path));
+        ZR_FAIL(err, ZARR_ERR_INVALID,
+                "/%s: the new array has another shape or data type", src_path);
     ZR_TRY(zr_reencode_keep_missing(r, array, made, dst_path, err));
     r->result.bytes = zr_add_cap(r->result.bytes, zr_decoded_bytes(array));
     r->result.n_arrays++;
@@ -140,8 +140,8 @@ static zarr_status plan_node(struct zr_reencode *r, const struct zr_node_row *no
     else if (node->kind == ZARR_NODE_ARRAY)
         ZR_TRY(plan_array(r, zr_str_text(&src), zr_str_text(&dst), err));
     else
-        ZR_TRY(zr_fail(err, ZARR_ERR_CORRUPT, "/%s has metadata that cannot be read",
-                       zr_str_text(&src)));
+        ZR_FAIL(err, ZARR_ERR_CORRUPT, "/%s has metadata that cannot be read",
+                zr_str_text(&src));
 out:
     zr_str_deinit(&src);
     zr_str_deinit(&dst);

@@ -20,8 +20,8 @@ static zarr_status round_canonical(const zarr_codec_spec *raw, int format, char 
     if (keepbits < 0 && zr_conf_is_stored(raw))
         keepbits = INT32_MAX; /* rounds nothing */
     if (keepbits < 0)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "%s: keepbits is missing",
-                       zarr_codec_spec_name(raw)));
+        ZR_FAIL(err, ZARR_ERR_INVALID, "%s: keepbits is missing",
+                zarr_codec_spec_name(raw));
     zr_conf_open(&t, text, cap);
     zr_conf_put_i64(&t, "keepbits", keepbits);
     zr_conf_close(&t, text_bytes);

@@ -24,10 +24,10 @@ static zarr_status scale_canonical(const zarr_codec_spec *raw, int format, char 
 
         if (v && v->type != ZR_JSON_NULL && v->type != ZR_JSON_NUMBER &&
             v->type != ZR_JSON_STRING)
-            ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                           "scale_offset: %s is %s, must be a number as fill_value "
-                           "spells it",
-                           known[i], zr_json_excerpt(v, excerpt, sizeof excerpt)));
+            ZR_FAIL(err, ZARR_ERR_INVALID,
+                    "scale_offset: %s is %s, must be a number as fill_value "
+                    "spells it",
+                    known[i], zr_json_excerpt(v, excerpt, sizeof excerpt));
         zr_conf_put_json(&t, raw, known[i]);
     }
     ZR_TRY(zr_conf_end(&t, text_bytes, err));
@@ -168,11 +168,11 @@ static zarr_status scale_resolve(const zarr_codec_spec *spec, const zarr_chunk_s
     if (!in->fill)
         goto out;
     if (!zr_affine_one(&a, true, zr_number_bits(&a.number, in->fill), &bits)) {
-        ZR_TRY(zr_fail(
+        ZR_FAIL(
             err, ZARR_ERR_INVALID,
             "scale_offset: (fill_value %s - offset) * scale is not representable as %s",
             zr_dtype_fill_text(in->dtype, in->fill, text, sizeof text),
-            zr_dtype_label(in->dtype)));
+            zr_dtype_label(in->dtype));
     }
     zr_number_put(&a.number, fill_out, bits);
     out->fill = fill_out;

@@ -22,10 +22,10 @@ static zarr_status cond_canonical(const zarr_codec_spec *raw, int format, char *
 
     ZR_TRY(zr_conf_check_members(raw, format, known, err));
     if (n < 0)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "conditional: codecs are missing"));
+        ZR_FAIL(err, ZARR_ERR_INVALID, "conditional: codecs are missing");
     if (array)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                       "conditional: codecs must be bytes->bytes codecs only"));
+        ZR_FAIL(err, ZARR_ERR_INVALID,
+                "conditional: codecs must be bytes->bytes codecs only");
     ZR_TRY(zr_conf_i64(raw, "header_bits", 0, COND_BITS_MAX, &bits, err));
     if (bits % 8 || bits < n)
         ZR_TRY(zr_conf_refuse(raw, "header_bits",

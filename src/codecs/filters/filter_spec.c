@@ -454,10 +454,9 @@ static zarr_status filter_resolve(const zarr_codec_spec *spec, const zarr_chunk_
     if (f.nothing)
         goto out;
     if (in->exact && in->n_bytes % zr_number_item_bytes(&f.dtype))
-        ZR_TRY(zr_fail(
-            err, ZARR_ERR_INVALID,
-            "%s: %" PRIu64 " bytes are not a whole number of elements of %" PRIu32,
-            zarr_codec_spec_name(spec), in->n_bytes, zr_number_item_bytes(&f.dtype)));
+        ZR_FAIL(err, ZARR_ERR_INVALID,
+                "%s: %" PRIu64 " bytes are not a whole number of elements of %" PRIu32,
+                zarr_codec_spec_name(spec), in->n_bytes, zr_number_item_bytes(&f.dtype));
     out->item_bytes_hint = zr_number_item_bytes(&f.astype);
     if (!zr_mul_u64(in->n_bytes / zr_number_item_bytes(&f.dtype),
                     zr_number_item_bytes(&f.astype), &out->n_bytes))
@@ -518,12 +517,12 @@ static zarr_status filter_array_resolve(const zarr_codec_spec *spec,
     filter_type_name(&f.dtype, &f.unit, name);
     ZR_TRY(zarr_codec_spec_dtype(&dtype, spec, name, err));
     if (!filter_views(spec, in->dtype, dtype, &f))
-        ZR_TRY(zr_fail(err,
-                       zarr_dtype_item_bytes(in->dtype) == zr_number_item_bytes(&f.dtype)
-                           ? ZARR_ERR_UNSUPPORTED
-                           : ZARR_ERR_INVALID,
-                       "%s: %s \"%s\" is not the array's, %s", form->name, form->dtype,
-                       name, zr_dtype_label(in->dtype)));
+        ZR_FAIL(err,
+                zarr_dtype_item_bytes(in->dtype) == zr_number_item_bytes(&f.dtype)
+                    ? ZARR_ERR_UNSUPPORTED
+                    : ZARR_ERR_INVALID,
+                "%s: %s \"%s\" is not the array's, %s", form->name, form->dtype, name,
+                zr_dtype_label(in->dtype));
     filter_type_name(&f.astype, &f.asunit, name);
     ZR_TRY(zarr_codec_spec_dtype(&out->dtype, spec, name, err));
     if (in->fill) {

@@ -202,10 +202,10 @@ static zarr_status lzma_read_encoder(const zarr_codec_spec *raw, int64_t format,
     if (zr_conf_is_stored(raw) && *n)
         *preset = -1;
     if (*preset >= 0 && !lzma_is_preset(*preset))
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                       "lzma: preset is %" PRId64
-                       ", must be 0 to 9, or 2147483648 more for extreme",
-                       *preset));
+        ZR_FAIL(err, ZARR_ERR_INVALID,
+                "lzma: preset is %" PRId64
+                ", must be 0 to 9, or 2147483648 more for extreme",
+                *preset);
     if (*preset >= 0 && *n)
         st =
             zr_fail(err, ZARR_ERR_INVALID, "lzma: preset and filters exclude each other");

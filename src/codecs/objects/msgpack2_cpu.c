@@ -276,20 +276,19 @@ static zarr_status pack_other(struct pack_value *r, zarr_vlen *item, zarr_error 
 
     do {
         if (n_values++ == r->self->most_values)
-            ZR_TRY(zr_fail_limit(err, "variable_chunk_bytes",
-                                 r->self->most_values * sizeof(struct zr_json),
-                                 "msgpack2: element %" PRIu64
-                                 " has more values than the limit has room for",
-                                 r->i));
+            ZR_FAIL_LIMIT(err, "variable_chunk_bytes",
+                          r->self->most_values * sizeof(struct zr_json),
+                          "msgpack2: element %" PRIu64
+                          " has more values than the limit has room for",
+                          r->i);
         ZR_TRY(pack_read_next(r, &v, &n, err));
         root = root ? root : v;
         if (r->depth)
             r->around[r->depth - 1].left--;
         if (n && r->depth == ZR_VALUE_DEPTH)
-            ZR_TRY(zr_fail(err, ZARR_ERR_LIMIT,
-                           "msgpack2: element %" PRIu64
-                           " has lists and maps more than %d deep",
-                           r->i, ZR_VALUE_DEPTH));
+            ZR_FAIL(err, ZARR_ERR_LIMIT,
+                    "msgpack2: element %" PRIu64 " has lists and maps more than %d deep",
+                    r->i, ZR_VALUE_DEPTH);
         if (n) {
             r->around[r->depth].v = v;
             r->around[r->depth++].left = n;

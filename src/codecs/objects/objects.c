@@ -337,7 +337,7 @@ static zarr_status objects_encode_one(void *self_ptr, const struct zr_host_job *
     ZR_TRY(objects_check(self, io->src, err));
     self->form->put(self, &p, io->src);
     if (p.failed)
-        ZR_TRY(zr_fail_memory(err, 0));
+        ZR_FAIL_MEMORY(err, 0);
     if (p.bytes > p.room)
         return zr_too_long(err, self->codec, io->dst_bytes);
     *used = (size_t)p.bytes;

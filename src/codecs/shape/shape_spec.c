@@ -164,9 +164,9 @@ static zarr_status reshape_resolve(const zarr_codec_spec *spec, const zarr_chunk
         want = have;
     }
     if (want != have || (rest >= 0 && out->shape[rest] == 0))
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID,
-                       "reshape: shape makes %" PRIu64 " elements of a chunk of %" PRIu64,
-                       want, have));
+        ZR_FAIL(err, ZARR_ERR_INVALID,
+                "reshape: shape makes %" PRIu64 " elements of a chunk of %" PRIu64, want,
+                have);
     for (const struct zr_json *v = shape->u.children.first; v; v = v->next, i++)
         if (v->type == ZR_JSON_ARRAY && v->u.children.first)
             ZR_TRY(shape_check_place(v, i, in, out, err));

@@ -162,10 +162,9 @@ static zarr_status vidx_decode_one(void *self_ptr, const struct zr_host_job *io,
     if (offsets.bytes < word || offsets.bytes % word ||
         offsets.bytes / word - 1 > self->n ||
         (!self->varies && offsets.bytes / word - 1 != self->n))
-        ZR_TRY(zr_fail(err, ZARR_ERR_CORRUPT,
-                       "zarrs.vlen: an index of %" PRIu64 " bytes for %" PRIu64
-                       " elements",
-                       offsets.bytes, self->n));
+        ZR_FAIL(err, ZARR_ERR_CORRUPT,
+                "zarrs.vlen: an index of %" PRIu64 " bytes for %" PRIu64 " elements",
+                offsets.bytes, self->n);
     n = (size_t)(offsets.bytes / word - 1);
     if (io->dst_bytes / sizeof(zarr_vlen) < n)
         return zr_too_long(err, "zarrs.vlen", io->dst_bytes);
@@ -178,12 +177,12 @@ static zarr_status vidx_decode_one(void *self_ptr, const struct zr_host_job *io,
                            "zarrs.vlen: elements of %" PRIu64 " bytes", last);
     ZR_TRY(st);
     if (bytes.bytes != last)
-        ZR_TRY(zr_fail(err, ZARR_ERR_CORRUPT,
-                       "zarrs.vlen: %" PRIu64 " bytes, the index says %" PRIu64,
-                       bytes.bytes, last));
+        ZR_FAIL(err, ZARR_ERR_CORRUPT,
+                "zarrs.vlen: %" PRIu64 " bytes, the index says %" PRIu64, bytes.bytes,
+                last);
     if (vidx_offset(self, table, 0) > last)
-        ZR_TRY(zr_fail(err, ZARR_ERR_CORRUPT, "zarrs.vlen: the first offset is %" PRIu64,
-                       vidx_offset(self, table, 0)));
+        ZR_FAIL(err, ZARR_ERR_CORRUPT, "zarrs.vlen: the first offset is %" PRIu64,
+                vidx_offset(self, table, 0));
     ZR_TRY(vidx_items(self, table, n, &bytes, io->dst, err));
     *used = n * sizeof(zarr_vlen);
 out:

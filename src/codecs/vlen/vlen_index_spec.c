@@ -41,7 +41,7 @@ static zarr_status vidx_canonical(const zarr_codec_spec *raw, int format, char *
     ZR_TRY(zr_conf_word(raw, "index_data_type", vidx_types, &type, err));
     ZR_TRY(zr_conf_word(raw, "index_location", vidx_locations, &location, err));
     if (type < 0)
-        ZR_TRY(zr_fail(err, ZARR_ERR_INVALID, "zarrs.vlen: index_data_type is missing"));
+        ZR_FAIL(err, ZARR_ERR_INVALID, "zarrs.vlen: index_data_type is missing");
     zr_conf_open(&t, text, cap);
     zr_conf_put_raw(&t, "\"index_codecs\":");
     zr_conf_put_raw(&t, zarr_codec_spec_chain_json(raw, "index_codecs"));

@@ -338,8 +338,7 @@ static zarr_status zfp_decode_field(const struct zfp_self *self, struct zfp_thre
 
         ZR_TRY(zfp_peek(s, f, self, io, err));
         if (asked.sx && !zfp_same_size(f, &asked)) /* the strides are those of `asked` */
-            ZR_TRY(zr_fail(err, ZARR_ERR_UNSUPPORTED, "%s: the chunk is flattened",
-                           self->codec));
+            ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "%s: the chunk is flattened", self->codec);
     } else if (!zfp_set_mode(s, &self->z, f)) {
         ZR_TRY(zr_internal(err));
     }
