@@ -23,9 +23,9 @@
 
 /* ---- errors ---------------------------------------------------------- */
 
-/* The control flow of errors: these assign to `st` and jump to `out`. ZR_TRY() does if
- * `expr` failed; ZR_FAIL() and its like always, with the status of zr_fail() and its
- * like. */
+/* These assign to `st` and jump to `out`: ZR_TRY() if `expr` failed, the others always.
+ * ZR_FAIL() takes the arguments of zr_fail(); those of like names go with zr_fail_limit()
+ * and zr_fail_memory(). */
 #define ZR_TRY(expr)                                                                     \
     do {                                                                                 \
         st = (expr);                                                                     \

@@ -330,10 +330,8 @@ zarr_status zr_chain_parse_list(struct zr_chain **out, struct zr_parse *p,
         chain->codec =
             zr_calloc(p->alloc, zr_json_count(codecs) + 1, sizeof *chain->codec);
     }
-    if (!chain || !chain->codec) {
-        st = zr_fail_memory(err, sizeof *chain + sizeof *chain->codec);
-        goto out;
-    }
+    if (!chain || !chain->codec)
+        ZR_FAIL_MEMORY(err, sizeof *chain + sizeof *chain->codec);
     for (const struct zr_json *v = codecs->u.children.first; v; v = v->next) {
         struct zarr_codec_spec *s = &chain->codec[chain->n];
 

@@ -133,11 +133,9 @@ static zarr_status shard_index_resolve(const struct zr_shard_spec *s,
                 "index_codecs: %s loses values: the index would point to "
                 "other chunks",
                 zarr_codec_spec_name(lossy));
-    if (!reps.rep[reps.n].exact) {
-        st = zr_fail(err, ZARR_ERR_INVALID,
-                     "index_codecs: the size of the encoded index is not fixed");
-        goto out;
-    }
+    if (!reps.rep[reps.n].exact)
+        ZR_FAIL(err, ZARR_ERR_INVALID,
+                "index_codecs: the size of the encoded index is not fixed");
     *out = reps.rep[reps.n].n_bytes;
 out:
     zr_chain_reps_deinit(&reps);

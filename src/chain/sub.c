@@ -39,10 +39,8 @@ zarr_status zr_sub_print(struct zr_sub_chain *sub, int format,
     zr_json_doc_init(&doc, alloc);
     zr_str_init(&text, alloc);
     list = zr_chain_write(&doc, sub->chain, format);
-    if (!list) {
-        st = zr_fail_memory(err, 0);
-        goto out;
-    }
+    if (!list)
+        ZR_FAIL_MEMORY(err, 0);
     zr_json_write(list, 0, &text);
     ZR_TRY(zr_str_status(&text, err));
     zr_free(alloc, sub->json);

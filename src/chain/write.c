@@ -257,10 +257,8 @@ zarr_status zr_spec_own_shard_config(struct zarr_codec_spec *s, zarr_error *err)
     zr_json_doc_init(&doc, s->alloc);
     zr_str_init(&text, s->alloc);
     config = zr_shard_spec_write(&doc, s->structure.shard);
-    if (!config || !zr_json_is_ok(&doc)) {
-        st = zr_fail_memory(err, 0);
-        goto out;
-    }
+    if (!config || !zr_json_is_ok(&doc))
+        ZR_FAIL_MEMORY(err, 0);
     zr_json_write(config, 0, &text);
     ZR_TRY(zr_str_status(&text, err));
     json = zr_str_take(&text);

@@ -244,11 +244,9 @@ zarr_status zr_ctx_limits_read(zarr_limits *out, const zarr_context_options *opt
 
     ZR_TRY(zr_struct_read(out, sizeof *out, 2 * sizeof(uint32_t), opts->limits,
                           ZR_TAIL_REFUSE, "zarr_limits", err));
-    if (out->flags) {
-        st = zr_fail(err, ZARR_ERR_UNSUPPORTED, "limits: unknown flags 0x%" PRIx32,
-                     out->flags);
-        goto out;
-    }
+    if (out->flags)
+        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "limits: unknown flags 0x%" PRIx32,
+                out->flags);
     if (text) {
         st = zarr_limits_parse(&usual, text, err);
         ZR_TRY(zr_prefix(err, st, "environment variable ZARRC_LIMITS"));

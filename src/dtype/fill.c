@@ -33,11 +33,9 @@ zarr_status zr_dtype_fill_parse(const zarr_dtype *dtype, const struct zr_json *v
     struct zr_str text;
 
     zr_str_init(&text, dtype->alloc);
-    if (!v || (v->type == ZR_JSON_NULL && dtype->info.kind != ZARR_KIND_OPTIONAL)) {
-        st = zr_fail(err, ZARR_ERR_INVALID, "%s is not a valid %s",
-                     v ? "null" : "nothing", dtype->info.name);
-        goto out;
-    }
+    if (!v || (v->type == ZR_JSON_NULL && dtype->info.kind != ZARR_KIND_OPTIONAL))
+        ZR_FAIL(err, ZARR_ERR_INVALID, "%s is not a valid %s", v ? "null" : "nothing",
+                dtype->info.name);
     if (v->type == ZR_JSON_NUMBER) {
         st = dtype->entry->vt.fill_parse(&dtype->info, format, v->u.text.ptr, element,
                                          err);
@@ -92,10 +90,8 @@ zarr_status zr_dtype_fill_write(const zarr_dtype *dtype, const void *element, in
                                        &n, err));
     if (n >= sizeof small) {
         large = zr_malloc(dtype->alloc, n + 1);
-        if (!large) {
-            st = zr_fail_memory(err, n + 1);
-            goto out;
-        }
+        if (!large)
+            ZR_FAIL_MEMORY(err, n + 1);
         ZR_TRY(dtype->entry->vt.fill_print(&dtype->info, format, element, large, n + 1,
                                            &n, err));
     }

@@ -198,12 +198,10 @@ zarr_status zr_dtype_from_v2(struct zr_dtype_registry *r, const struct zr_json *
         goto out;
     }
     /* a struct is a list: in a text, the orders of its fields would be lost */
-    if (!text || !*text || *text == '[') {
-        st = zr_fail(err, ZARR_ERR_INVALID,
-                     "a data type must be a string such as \"<f4\", not %s",
-                     zr_json_excerpt(v, shown, sizeof shown));
-        goto out;
-    }
+    if (!text || !*text || *text == '[')
+        ZR_FAIL(err, ZARR_ERR_INVALID,
+                "a data type must be a string such as \"<f4\", not %s",
+                zr_json_excerpt(v, shown, sizeof shown));
     ZR_TRY(by_v2(r, text, &found, byte_order, err));
     if (!found) {
         st = fail_unknown(text, err);
@@ -236,22 +234,19 @@ zarr_status zr_dtype_from_v3(struct zr_dtype_registry *r, const struct zr_json *
     char shown[64];
 
     zr_str_init(&json, r->alloc);
-    if (!name || !*name || (config && !zr_json_is(config, ZR_JSON_OBJECT))) {
-        st = zr_fail(
+    if (!name || !*name || (config && !zr_json_is(config, ZR_JSON_OBJECT)))
+        ZR_FAIL(
             err, ZARR_ERR_INVALID,
             "a data type must be a name or an object with name and configuration, not %s",
             zr_json_excerpt(v, shown, sizeof shown));
-        goto out;
-    }
     for (const struct zr_json *m = zr_json_is(v, ZR_JSON_OBJECT) ? v->u.children.first
                                                                  : NULL;
          m; m = m->next) {
         if (zr_json_has_key(m, "name") || zr_json_has_key(m, "configuration") ||
             (zr_json_has_key(m, "must_understand") && m->type == ZR_JSON_TRUE))
             continue;
-        st = zr_fail(err, ZARR_ERR_INVALID, "data type %s: unknown member \"%.64s\"",
-                     name, m->key);
-        goto out;
+        ZR_FAIL(err, ZARR_ERR_INVALID, "data type %s: unknown member \"%.64s\"", name,
+                m->key);
     }
     if (config)
         zr_json_write(config, 0, &json);
@@ -295,10 +290,8 @@ zarr_status zr_dtype_find(struct zr_dtype_registry *r, const char *text,
     const zarr_dtype *found = NULL;
     uint32_t order = ZARR_ORDER_NATIVE;
 
-    if (!text || !*text) {
-        st = zr_fail(err, ZARR_ERR_INVALID, "a data type's name is needed");
-        goto out;
-    }
+    if (!text || !*text)
+        ZR_FAIL(err, ZARR_ERR_INVALID, "a data type's name is needed");
     if (*text == '{' || *text == '"' || (*text == '[' && byte_order)) {
         ZR_TRY(from_text(r, text, &found, &order, err));
     } else {

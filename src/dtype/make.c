@@ -298,10 +298,8 @@ zarr_status zr_dtype_make(struct zarr_dtype **out, struct zr_dtype_registry *r,
         .struct_size = sizeof host, .registry = r, .find = find_for_table};
     struct zarr_dtype *t = zr_calloc(r->alloc, 1, sizeof *t);
 
-    if (!t) {
-        st = zr_fail_memory(err, sizeof *t);
-        goto out;
-    }
+    if (!t)
+        ZR_FAIL_MEMORY(err, sizeof *t);
     t->entry = entry;
     t->alloc = r->alloc;
     t->info.struct_size = sizeof t->info;
@@ -320,11 +318,9 @@ zarr_status zr_dtype_make(struct zarr_dtype **out, struct zr_dtype_registry *r,
     ZR_TRY(write_v2(t, err));
     ZR_TRY(zr_dtype_check_texts(r, t, err));
     ZR_TRY(split_v3(t, err));
-    if (!t->name && !t->v2) {
-        st = zr_fail(err, ZARR_ERR_INTERNAL, "data type %s: its table gives no name",
-                     t->info.name);
-        goto out;
-    }
+    if (!t->name && !t->v2)
+        ZR_FAIL(err, ZARR_ERR_INTERNAL, "data type %s: its table gives no name",
+                t->info.name);
     t->info.name = t->name ? t->name : t->v2;
     *out = t;
     t = NULL;

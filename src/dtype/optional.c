@@ -76,10 +76,8 @@ static zarr_status optional_make(zarr_dtype_info *info, const zarr_dtype_host *h
         goto out;
     }
     self = zr_calloc(info->allocator, 1, sizeof *self);
-    if (!self) {
-        st = zr_fail_memory(err, sizeof *self);
-        goto out;
-    }
+    if (!self)
+        ZR_FAIL_MEMORY(err, sizeof *self);
     *self = (struct optional){info->allocator, value, table};
     info->kind = ZARR_KIND_OPTIONAL;
     info->item_bytes = value->info.item_bytes + 1;

@@ -329,10 +329,8 @@ zarr_status zr_dtype_fill_write_v2(const zarr_dtype *dtype, const void *element,
         return zr_dtype_fill_write(dtype, element, 2, doc, out, err);
     zr_str_init(&text, dtype->alloc);
     stored = zr_malloc(dtype->alloc, (size_t)s->bytes);
-    if (!stored) {
-        st = zr_fail_memory(err, s->bytes);
-        goto out;
-    }
+    if (!stored)
+        ZR_FAIL_MEMORY(err, s->bytes);
     memcpy(stored, element, (size_t)s->bytes);
     zr_dtype_swap(dtype, order, stored, 1);
     zr_base64_encode(&text, stored, (size_t)s->bytes);

@@ -68,27 +68,20 @@ static zarr_status field_name(struct zr_struct *s, struct zr_field *f,
         snprintf(numbered, sizeof numbered, "f%td", f - s->field);
         name = numbered;
     }
-    if (!name || !*name) {
-        st = zr_fail(err, ZARR_ERR_INVALID,
-                     "struct: a field's name must be a string, not %s",
-                     name ? "an empty one" : zr_json_type_text(v));
-        goto out;
-    }
-    if (zr_map_get(&s->by_name, name)) {
-        st = zr_fail(err, ZARR_ERR_INVALID,
-                     "struct: two fields are called \"%.64s\", "
-                     "but names must be unique",
-                     name);
-        goto out;
-    }
+    if (!name || !*name)
+        ZR_FAIL(err, ZARR_ERR_INVALID, "struct: a field's name must be a string, not %s",
+                name ? "an empty one" : zr_json_type_text(v));
+    if (zr_map_get(&s->by_name, name))
+        ZR_FAIL(err, ZARR_ERR_INVALID,
+                "struct: two fields are called \"%.64s\", "
+                "but names must be unique",
+                name);
     zr_json_write_string(&quoted, name, strlen(name));
     ZR_TRY(zr_str_status(&quoted, err));
     f->quoted = zr_str_take(&quoted);
     f->name = zr_strdup(s->alloc, name);
-    if (!f->quoted || !f->name) {
-        st = zr_fail_memory(err, strlen(name));
-        goto out;
-    }
+    if (!f->quoted || !f->name)
+        ZR_FAIL_MEMORY(err, strlen(name));
     st = zr_map_put(&s->by_name, name, f, err);
 out:
     zr_str_deinit(&quoted);
@@ -275,17 +268,13 @@ static zarr_status struct_parse(zarr_dtype_info *info, const zarr_dtype_host *ho
     struct zr_json_doc config;
 
     zr_json_doc_init(&config, info->allocator);
-    if (!json) {
-        st = zr_fail(err, ZARR_ERR_INVALID,
-                     "data type %.64s needs a configuration with fields", name);
-        goto out;
-    }
+    if (!json)
+        ZR_FAIL(err, ZARR_ERR_INVALID,
+                "data type %.64s needs a configuration with fields", name);
     ZR_TRY(struct_json(&config, json, err));
-    if (!zr_json_get(config.root, "fields")) {
-        st = zr_fail(err, ZARR_ERR_INVALID,
-                     "data type %.64s: the configuration has no fields", name);
-        goto out;
-    }
+    if (!zr_json_get(config.root, "fields"))
+        ZR_FAIL(err, ZARR_ERR_INVALID, "data type %.64s: the configuration has no fields",
+                name);
     st = zr_config_only("the configuration", config.root, "fields", NULL, err);
     if (st != ZARR_OK) {
         zr_prefix(err, st, "data type %.64s", name);

@@ -252,11 +252,8 @@ static zarr_status string_fill_print(const zarr_dtype_info *info, int format,
     ZR_UNUSED(format);
     ZR_TRY(item_read(info, element, &item, err));
     p = item.data;
-    if (item.bytes > SIZE_MAX / 8 || !zr_utf8_is_valid(p ? p : "", (size_t)item.bytes)) {
-        st = zr_fail(err, ZARR_ERR_CORRUPT, "%s: an element is not valid UTF-8",
-                     info->name);
-        goto out;
-    }
+    if (item.bytes > SIZE_MAX / 8 || !zr_utf8_is_valid(p ? p : "", (size_t)item.bytes))
+        ZR_FAIL(err, ZARR_ERR_CORRUPT, "%s: an element is not valid UTF-8", info->name);
     zr_sink_putc(&s, '"');
     for (uint64_t i = 0; i < item.bytes; i++) {
         const unsigned char c = (unsigned char)p[i];
@@ -282,11 +279,9 @@ static zarr_status vbytes_fill_print(const zarr_dtype_info *info, int format,
 
     ZR_UNUSED(format);
     ZR_TRY(item_read(info, element, &item, err));
-    if (item.bytes > SIZE_MAX / 8) {
-        st = zr_fail(err, ZARR_ERR_LIMIT, "%s: an element of %" PRIu64 " bytes",
-                     info->name, item.bytes);
-        goto out;
-    }
+    if (item.bytes > SIZE_MAX / 8)
+        ZR_FAIL(err, ZARR_ERR_LIMIT, "%s: an element of %" PRIu64 " bytes", info->name,
+                item.bytes);
     zr_sink_putc(&s, '"');
     zr_sink_base64(&s, item.data, (size_t)item.bytes);
     zr_sink_putc(&s, '"');

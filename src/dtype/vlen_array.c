@@ -34,13 +34,11 @@ static zarr_status ragged_parse(zarr_dtype_info *info, const zarr_dtype_host *ho
     size_t n = 0;
 
     zr_str_init(&text, info->allocator);
-    if (json || !zr_split_brackets(name, &inside, &n) || n == 0) {
-        st = zr_fail(err, ZARR_ERR_INVALID,
-                     "data type %.64s: the type of the items is expected in brackets, "
-                     "\"" RAGGED_NAME "[int32]\"",
-                     name);
-        goto out;
-    }
+    if (json || !zr_split_brackets(name, &inside, &n) || n == 0)
+        ZR_FAIL(err, ZARR_ERR_INVALID,
+                "data type %.64s: the type of the items is expected in brackets, "
+                "\"" RAGGED_NAME "[int32]\"",
+                name);
     /* Accepts plain items only. This also ends the recursion. */
     if (strchr("{[\"", *inside) || zr_starts_with(inside, RAGGED_NAME)) {
         st =
@@ -51,13 +49,10 @@ static zarr_status ragged_parse(zarr_dtype_info *info, const zarr_dtype_host *ho
     zr_str_append(&text, inside, n);
     ZR_TRY(zr_str_status(&text, err));
     ZR_TRY(host->find(&item, host, zr_str_text(&text), err));
-    if (zarr_dtype_variable(item) || item->info.item_bytes == 0 || !item->v2) {
-        st = zr_fail(
-            err, ZARR_ERR_UNSUPPORTED,
-            "data type %.64s: items must have a fixed length and a type that v2 has",
-            name);
-        goto out;
-    }
+    if (zarr_dtype_variable(item) || item->info.item_bytes == 0 || !item->v2)
+        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED,
+                "data type %.64s: items must have a fixed length and a type that v2 has",
+                name);
     info->kind = ZARR_KIND_VARRAY;
     info->item_bytes = sizeof(zarr_vlen);
     info->flags = ZARR_DTYPE_VARIABLE;
@@ -152,11 +147,9 @@ static zarr_status ragged_fill_print(const zarr_dtype_info *info, int format,
     zarr_vlen list;
 
     memcpy(&list, element, sizeof list);
-    if ((!list.data && list.bytes) || list.bytes % item->info.item_bytes) {
-        st = zr_fail(err, ZARR_ERR_INVALID, "%s: an element of %" PRIu64 " bytes%s",
-                     info->name, list.bytes, list.data ? "" : " at address NULL");
-        goto out;
-    }
+    if ((!list.data && list.bytes) || list.bytes % item->info.item_bytes)
+        ZR_FAIL(err, ZARR_ERR_INVALID, "%s: an element of %" PRIu64 " bytes%s",
+                info->name, list.bytes, list.data ? "" : " at address NULL");
     if (format == 2 &&
         list.bytes == 0) { /* zarr-python 2 does not take a list as fill value */
         zr_sink_putc(&s, '0');

@@ -143,12 +143,9 @@ zarr_status zarr_selection_compose(zarr_selection **out, const zarr_selection *o
     *out = NULL;
     ZR_NEED(outer, err);
     ZR_NEED(inner, err);
-    if (!zr_selection_fits(inner, outer->result_ndim, outer->result_shape)) {
-        st = zr_fail(
-            err, ZARR_ERR_INVALID,
-            "inner selection was made for another shape than the outer one's result");
-        goto out;
-    }
+    if (!zr_selection_fits(inner, outer->result_ndim, outer->result_shape))
+        ZR_FAIL(err, ZARR_ERR_INVALID,
+                "inner selection was made for another shape than the outer one's result");
     ZR_TRY(zr_selection_new(&s, outer->ndim, outer->shape, err));
     if (outer->points)
         ZR_TRY(inner->points ? points_of_points(s, outer, inner, err)

@@ -88,10 +88,8 @@ zarr_status zr_config_take(const void *self, zr_canonical_fn canonical,
     char *text = NULL;
 
     ZR_TRY(canonical(self, NULL, 0, &bytes, err));
-    if (bytes == SIZE_MAX || !(text = zr_malloc(out->alloc, bytes + 1))) {
-        st = zr_fail_memory(err, bytes);
-        goto out;
-    }
+    if (bytes == SIZE_MAX || !(text = zr_malloc(out->alloc, bytes + 1)))
+        ZR_FAIL_MEMORY(err, bytes);
     ZR_TRY(canonical(self, text, bytes + 1, &bytes, err));
     zr_str_append(out, text, strnlen(text, bytes));
     st = zr_str_status(out, err);

@@ -104,11 +104,9 @@ static zarr_status read_chunk_shape(struct zr_grid *g, const struct zr_json *con
     ZR_TRY(zr_config_check(config, "chunk grid \"regular\"", "chunk_shape", err));
     ZR_TRY(zr_grid_check_list(list, "chunk_shape", g->ndim, err));
     for (item = list->u.children.first; item; item = item->next, d++) {
-        if (!zr_json_u64(item, &g->chunk_shape[d])) {
-            st = zr_fail(err, ZARR_ERR_INVALID,
-                         "chunk_shape[%d] is not a whole number >= 1", (int)d);
-            goto out;
-        }
+        if (!zr_json_u64(item, &g->chunk_shape[d]))
+            ZR_FAIL(err, ZARR_ERR_INVALID, "chunk_shape[%d] is not a whole number >= 1",
+                    (int)d);
         g->chunk_shape[d] = chunk_length(g->chunk_shape[d], g->shape[d]);
     }
     g->regular = true;
@@ -136,10 +134,8 @@ static zarr_status regular_parse(void **self, int32_t ndim, const uint64_t *shap
     zarr_status st = ZARR_OK;
 
     zr_json_doc_init(&doc, NULL);
-    if (!g) {
-        st = zr_fail_memory(err, sizeof *g);
-        goto out;
-    }
+    if (!g)
+        ZR_FAIL_MEMORY(err, sizeof *g);
     ZR_TRY(init_shape(g, ndim, shape, err));
     ZR_TRY(zr_config_parse(&doc, json, err));
     ZR_TRY(read_chunk_shape(g, doc.root, err));

@@ -68,10 +68,8 @@ zarr_status zarr_selection_points(zarr_selection **out, int32_t ndim,
 
     *out = NULL;
     ZR_TRY(zr_selection_new(&s, ndim, shape, err));
-    if (n_points > 0 && ndim > 0 && !coords) {
-        st = zr_fail(err, ZARR_ERR_INVALID, "no coordinates were given");
-        goto out;
-    }
+    if (n_points > 0 && ndim > 0 && !coords)
+        ZR_FAIL(err, ZARR_ERR_INVALID, "no coordinates were given");
     ZR_TRY(set_result_shape(s, n_points, result_ndim, result_shape, err));
     if (ndim == 1 && s->result_ndim == 1) {
         zarr_dim_selection list = {
@@ -116,10 +114,8 @@ zarr_status zarr_selection_mask(zarr_selection **out, int32_t ndim, const uint64
 
     *out = NULL;
     ZR_TRY(zr_selection_new(&s, ndim, shape, err));
-    if (!zr_product_u64(shape, (size_t)ndim, &n) || (n > 0 && !mask)) {
-        st = zr_fail(err, ZARR_ERR_INVALID, "the mask is missing, or cannot be");
-        goto out;
-    }
+    if (!zr_product_u64(shape, (size_t)ndim, &n) || (n > 0 && !mask))
+        ZR_FAIL(err, ZARR_ERR_INVALID, "the mask is missing, or cannot be");
     if (ndim == 1) {
         zarr_dim_selection dim = {.kind = ZARR_DIM_MASK, .mask = mask, .n_list = n};
         st = zarr_selection_dims(out, 1, shape, 1, &dim, err);

@@ -122,11 +122,8 @@ zarr_status zr_project_open(struct zr_projector **out, const zarr_allocator *all
     zarr_status st = ZARR_OK;
 
     *out = NULL;
-    if (!zr_selection_fits(selection, grid->ndim, grid->shape)) {
-        st = zr_fail(err, ZARR_ERR_INVALID,
-                     "selection was made for an array of other shape");
-        goto out;
-    }
+    if (!zr_selection_fits(selection, grid->ndim, grid->shape))
+        ZR_FAIL(err, ZARR_ERR_INVALID, "selection was made for an array of other shape");
     ZR_TRY(projector_new(&p, alloc, grid->ndim, err));
     for (int32_t d = 0; d < p->ndim; d++)
         axis_begin(&p->axis[d], grid, d);
@@ -250,11 +247,9 @@ zarr_status zr_project_reopen_inner(struct zr_projector *p,
     p->empty = true;
     p->merged = false;
     p->part = outer->part;
-    if (!p->inner || outer->ndim != p->ndim) {
-        st = zr_fail(err, ZARR_ERR_INVALID, "inner chunks of rank %d cannot cut rank %d",
-                     (int)p->ndim, (int)outer->ndim);
-        goto out;
-    }
+    if (!p->inner || outer->ndim != p->ndim)
+        ZR_FAIL(err, ZARR_ERR_INVALID, "inner chunks of rank %d cannot cut rank %d",
+                (int)p->ndim, (int)outer->ndim);
     if (outer->next)
         return reopen_merged(p, outer, clip, err);
     for (int32_t d = 0; d < p->ndim; d++) {
@@ -305,12 +300,9 @@ zarr_status zr_project_open_inner(struct zr_projector **out, const zarr_allocato
     p->inner = true;
     ZR_TRY(set_order(p, order, err));
     for (int32_t d = 0; d < p->ndim; d++) {
-        if (inner_shape[d] == 0 || inner_shape[d] > INT64_MAX) {
-            st = zr_fail(err, ZARR_ERR_INVALID,
-                         "dimension %d: inner chunk edge is %" PRIu64, (int)d,
-                         inner_shape[d]);
-            goto out;
-        }
+        if (inner_shape[d] == 0 || inner_shape[d] > INT64_MAX)
+            ZR_FAIL(err, ZARR_ERR_INVALID, "dimension %d: inner chunk edge is %" PRIu64,
+                    (int)d, inner_shape[d]);
         p->axis[d].edge = inner_shape[d];
     }
     ZR_TRY(zr_project_reopen_inner(p, outer, clip, err));

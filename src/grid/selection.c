@@ -173,12 +173,10 @@ static zarr_status select_mask(struct zr_dim_sel *d, int32_t dim, uint64_t len,
     uint64_t n = 0;
     zarr_status st = ZARR_OK;
 
-    if (in->n_list != len) {
-        st = zr_fail(err, ZARR_ERR_INVALID,
-                     "dimension %d: mask has %" PRIu64 " bytes for length %" PRIu64,
-                     (int)dim, in->n_list, len);
-        goto out;
-    }
+    if (in->n_list != len)
+        ZR_FAIL(err, ZARR_ERR_INVALID,
+                "dimension %d: mask has %" PRIu64 " bytes for length %" PRIu64, (int)dim,
+                in->n_list, len);
     for (uint64_t i = 0; i < len; i++)
         n += in->mask[i] != 0;
     ZR_TRY(zr_dim_sel_alloc_list(&list, n, err));
@@ -284,18 +282,14 @@ zarr_status zarr_selection_box(zarr_selection **out, int32_t ndim, const uint64_
 
     *out = NULL;
     ZR_TRY(zr_selection_new(&s, ndim, shape, err));
-    if (ndim > 0 && (!start || !count)) {
-        st = zr_fail(err, ZARR_ERR_INVALID, "a box needs start and count");
-        goto out;
-    }
+    if (ndim > 0 && (!start || !count))
+        ZR_FAIL(err, ZARR_ERR_INVALID, "a box needs start and count");
     for (int32_t d = 0; d < ndim; d++) {
-        if (start[d] > shape[d] || count[d] > shape[d] - start[d]) {
-            st = zr_fail(err, ZARR_ERR_INVALID,
-                         "dimension %d: box of %" PRIu64 " from %" PRIu64
-                         " is out of bounds for length %" PRIu64,
-                         (int)d, count[d], start[d], shape[d]);
-            goto out;
-        }
+        if (start[d] > shape[d] || count[d] > shape[d] - start[d])
+            ZR_FAIL(err, ZARR_ERR_INVALID,
+                    "dimension %d: box of %" PRIu64 " from %" PRIu64
+                    " is out of bounds for length %" PRIu64,
+                    (int)d, count[d], start[d], shape[d]);
         zr_dim_sel_arith(&s->dim[d], count[d], start[d], 1);
     }
     zr_selection_finish(s);
@@ -315,12 +309,10 @@ static zarr_status select_blocks(struct zr_dim_sel *blocks, int32_t dim,
     zarr_status st = ZARR_OK;
 
     if (in->kind == ZARR_DIM_LIST || in->kind == ZARR_DIM_MASK ||
-        (in->kind == ZARR_DIM_SLICE && !unit)) {
-        st = zr_fail(err, ZARR_ERR_INVALID,
-                     "dimension %d: blocks are selected by index or by slice of step 1",
-                     (int)dim);
-        goto out;
-    }
+        (in->kind == ZARR_DIM_SLICE && !unit))
+        ZR_FAIL(err, ZARR_ERR_INVALID,
+                "dimension %d: blocks are selected by index or by slice of step 1",
+                (int)dim);
     ZR_TRY(select_dim(blocks, dim, n_blocks, in, err));
 out:
     return st;

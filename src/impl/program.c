@@ -151,10 +151,8 @@ static zarr_status program_fill(struct zr_program *p, struct zr_place *place,
     const zarr_chunk_spec *stored = &reps->rep[reps->n];
     uint64_t guess = 0;
 
-    if (!links || !excluded) {
-        st = zr_fail_memory(err, (uint64_t)chain->n * sizeof *links);
-        goto out;
-    }
+    if (!links || !excluded)
+        ZR_FAIL_MEMORY(err, (uint64_t)chain->n * sizeof *links);
     p->encoded_bound = zr_stage_rep_bytes(stored, p->encode);
     p->encoded_exact = stored->exact != 0;
     p->encoded_most = p->encoded_bound;

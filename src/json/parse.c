@@ -224,10 +224,8 @@ static zarr_status json_value(struct zr_json_parser *ps)
     struct zr_json *around = ps->open;
     struct zr_json *v = zr_json_node(ps->doc);
 
-    if (!v) {
-        st = zr_fail_memory(ps->err, sizeof *v);
-        goto out;
-    }
+    if (!v)
+        ZR_FAIL_MEMORY(ps->err, sizeof *v);
     if (ps->n_values++ >= ps->max_values) {
         st = json_limit_values(ps);
         goto out;
@@ -372,10 +370,8 @@ zarr_status zr_json_parse(struct zr_json_doc *doc, const char *text, size_t byte
     /* A value takes at least 2 bytes of text, 12 on average. The slabs of nodes follow
      * from that. */
     doc->slab = ZR_MAX(doc->slab, ZR_MIN(bytes / 12 + 8, (size_t)1024));
-    if (!zr_add_size(bytes, JSON_BEHIND, &room) || !(ps.base = json_room(doc, room))) {
-        st = zr_fail_memory(err, bytes);
-        goto out;
-    }
+    if (!zr_add_size(bytes, JSON_BEHIND, &room) || !(ps.base = json_room(doc, room)))
+        ZR_FAIL_MEMORY(err, bytes);
     if (bytes)
         memcpy(ps.base, text, bytes);
     memset(ps.base + bytes, 0, JSON_BEHIND);

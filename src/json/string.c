@@ -191,12 +191,10 @@ zarr_status zr_json_read_string(struct zr_json_parser *ps, const char **text,
         ZR_TRY(json_string_rest(ps, p, &to));
     *bytes = (size_t)(to - start);
     *text = start;
-    if (*bytes > ps->max_string) {
-        st = zr_fail_limit(ps->err, "string_bytes", ps->max_string,
-                           "byte %" PRIu64 ": string of %zu bytes",
-                           zr_json_position(ps, start) - 1, *bytes);
-        goto out;
-    }
+    if (*bytes > ps->max_string)
+        ZR_FAIL_LIMIT(ps->err, "string_bytes", ps->max_string,
+                      "byte %" PRIu64 ": string of %zu bytes",
+                      zr_json_position(ps, start) - 1, *bytes);
     *to = '\0';
     ps->p++;
 out:

@@ -177,10 +177,8 @@ zarr_status zr_memory_register(struct zr_memory_registry *r, const zarr_memory_v
     zarr_status st = ZARR_OK;
     zarr_memory_vtable own;
 
-    if (!v) {
-        st = zr_fail(err, ZARR_ERR_INVALID, "memory backend without a table");
-        goto out;
-    }
+    if (!v)
+        ZR_FAIL(err, ZARR_ERR_INVALID, "memory backend without a table");
     ZR_TRY(zr_struct_read(&own, sizeof own, ZR_SIZE_THROUGH(zarr_memory_vtable, close), v,
                           ZR_TAIL_IGNORE, "zarr_memory_vtable", err));
     if (own.alignment == 0)
@@ -221,20 +219,15 @@ zarr_status zr_mem_host_ptr(const struct zr_memory_registry *r, const zarr_memor
 
     *out = NULL;
     ZR_TRY(zr_backend_find(r, mem->device_type, &be, err));
-    if (!zr_device_is_host(r, mem->device_type)) {
-        st = zr_fail(err, ZARR_ERR_MEMORY_KIND, "the host cannot touch \"%s\" memory",
-                     be->vt.name);
-        goto out;
-    }
+    if (!zr_device_is_host(r, mem->device_type))
+        ZR_FAIL(err, ZARR_ERR_MEMORY_KIND, "the host cannot touch \"%s\" memory",
+                be->vt.name);
     if (bytes > mem->bytes || (bytes && !mem->handle) ||
         !zr_add_u64((uint64_t)(uintptr_t)mem->handle, mem->offset, &end) ||
-        !zr_add_u64(end, bytes, &end) || end > UINTPTR_MAX) {
-        st = zr_fail(err, ZARR_ERR_INTERNAL,
-                     "internal error: %" PRIu64 " bytes at %" PRIu64
-                     " of a run of %" PRIu64,
-                     bytes, mem->offset, mem->bytes);
-        goto out;
-    }
+        !zr_add_u64(end, bytes, &end) || end > UINTPTR_MAX)
+        ZR_FAIL(err, ZARR_ERR_INTERNAL,
+                "internal error: %" PRIu64 " bytes at %" PRIu64 " of a run of %" PRIu64,
+                bytes, mem->offset, mem->bytes);
     if (mem->handle)
         *out = zr_mem_at(mem);
 out:

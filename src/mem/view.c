@@ -243,10 +243,8 @@ zarr_status zr_view_from_tensor(struct zr_view *out, const struct zr_memory_regi
     ZR_TRY(view_take_strides(out, &t, empty, err));
     if (empty) /* no byte will be touched, so data may be NULL */
         goto out;
-    if (!t.data) {
-        st = zr_fail(err, ZARR_ERR_INVALID, "tensor: data is NULL");
-        goto out;
-    }
+    if (!t.data)
+        ZR_FAIL(err, ZARR_ERR_INVALID, "tensor: data is NULL");
     ZR_TRY(view_check_extent(out, &t, err));
     if (want->role == ZR_VIEW_DESTINATION)
         ZR_TRY(view_check_overlap(out, err));

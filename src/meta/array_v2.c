@@ -205,11 +205,9 @@ static zarr_status read_list_type(struct zr_array_meta *m, const struct zr_meta_
     struct zr_str name;
 
     zr_str_init(&name, m->alloc);
-    if (!text) {
-        st = zr_fail(err, ZARR_ERR_INVALID,
-                     OBJECT_LIST ": dtype must be a NumPy type such as \"<i4\"");
-        goto out;
-    }
+    if (!text)
+        ZR_FAIL(err, ZARR_ERR_INVALID,
+                OBJECT_LIST ": dtype must be a NumPy type such as \"<i4\"");
     st = zr_dtype_find(env->dtypes, text, &item, NULL, err);
     if (st != ZARR_OK)
         ZR_TRY(zr_prefix(err, st, OBJECT_LIST ": dtype"));

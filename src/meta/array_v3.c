@@ -118,13 +118,11 @@ static zarr_status read_names(struct zr_array_meta *m, const struct zr_meta_env 
     limit = limit ? limit : 64 << 10; /* zarrc/limits.h */
     if (!v || v->type == ZR_JSON_NULL)
         goto out;
-    if (v->type != ZR_JSON_ARRAY || zr_json_count(v) != (size_t)m->ndim) {
-        st = zr_fail(err, ZARR_ERR_INVALID,
-                     "dimension_names must be a list of %" PRId32
-                     " names or nulls, not %s of %zu",
-                     m->ndim, zr_json_type_text(v), zr_json_count(v));
-        goto out;
-    }
+    if (v->type != ZR_JSON_ARRAY || zr_json_count(v) != (size_t)m->ndim)
+        ZR_FAIL(err, ZARR_ERR_INVALID,
+                "dimension_names must be a list of %" PRId32
+                " names or nulls, not %s of %zu",
+                m->ndim, zr_json_type_text(v), zr_json_count(v));
     ZR_TRY(zr_meta_names_alloc(m, err));
     for (const struct zr_json *name = v->u.children.first; name; name = name->next, d++) {
         if (name->type == ZR_JSON_NULL)

@@ -140,11 +140,9 @@ zarr_status zr_shard_session_open(struct zr_shard_session **out, const struct zr
     ZR_TRY(session_level(x, io, err));
     zr_plan_key(&where, chunk, &x->key);
     ZR_TRY(zr_str_status(&x->key, err));
-    if (!zr_shard_can_stream(&w, x->lv)) {
-        st = zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                     "%s: this shard cannot be written in parts", zr_str_text(&x->key));
-        goto out;
-    }
+    if (!zr_shard_can_stream(&w, x->lv))
+        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "%s: this shard cannot be written in parts",
+                zr_str_text(&x->key));
     need = zr_shard_stream_init(&x->stream, io, x->lv, false);
     ZR_TRY(zr_memory_fits(io, need, "shard", err));
     ZR_TRY(session_reserve(x, io, need, err));

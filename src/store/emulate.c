@@ -360,10 +360,8 @@ static void emulate_by_bounce(zarr_store *s, zarr_store_op *op, zarr_error *err)
     zarr_status st = ZARR_OK;
     size_t n;
 
-    if (!zr_to_size(bytes, &n) || !(block = zr_malloc(s->env.alloc, n))) {
-        st = zr_fail_memory(err, bytes);
-        goto out;
-    }
+    if (!zr_to_size(bytes, &n) || !(block = zr_malloc(s->env.alloc, n)))
+        ZR_FAIL_MEMORY(err, bytes);
     host = zr_mem_of_host(block, bytes);
     if (op->verb == ZARR_STORE_PUT)
         ZR_TRY(zr_mem_copy_bytes(s->env.memory, &host, &device, bytes, &counters, err));

@@ -286,10 +286,8 @@ static zarr_status local_open(void **self, const struct zr_store_env *env,
     ZR_TRY(local_read_options(l, env, opts, err));
     if (direct && zr_starts_with(path, "gds:"))
         path += zr_starts_with(path, "gds://") ? 6 : 4;
-    if (*path == '\0') {
-        st = zr_fail(err, ZARR_ERR_INVALID, "%s: no path in it", url);
-        goto out;
-    }
+    if (*path == '\0')
+        ZR_FAIL(err, ZARR_ERR_INVALID, "%s: no path in it", url);
     ZR_TRY(local_open_root(l, path, (opts->flags & ZARR_STORE_CREATE) != 0, err));
     if (opts->symlink_root)
         ZR_TRY(local_open_symlink_root(l, path, opts->symlink_root, err));

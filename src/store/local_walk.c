@@ -231,17 +231,13 @@ static zarr_status walk_add(struct local_walk *w, int dir, size_t dir_bytes,
         zr_log(&w->l->log, ZARR_LOG_WARN, "listing: %s cannot be a key", w->path.ptr);
         goto out;
     }
-    if (w->path.bytes >= PATH_MAX) { /* left out, it would survive a deletion */
-        st = zr_fail(err, ZARR_ERR_LIMIT,
-                     "a path in a local store has at most %d bytes: %.100s...",
-                     PATH_MAX - 1, w->path.ptr);
-        goto out;
-    }
-    if (++w->n_seen > w->l->listing_keys) {
-        st = zr_fail_limit(err, "listing_keys", w->l->listing_keys,
-                           "more than %" PRIu64 " keys in a listing", w->l->listing_keys);
-        goto out;
-    }
+    if (w->path.bytes >= PATH_MAX) /* left out, it would survive a deletion */
+        ZR_FAIL(err, ZARR_ERR_LIMIT,
+                "a path in a local store has at most %d bytes: %.100s...", PATH_MAX - 1,
+                w->path.ptr);
+    if (++w->n_seen > w->l->listing_keys)
+        ZR_FAIL_LIMIT(err, "listing_keys", w->l->listing_keys,
+                      "more than %" PRIu64 " keys in a listing", w->l->listing_keys);
     ZR_TRY(zr_grow(w->l->alloc, &w->entries, &w->cap_entries, w->n_entries + 1,
                    sizeof *w->entries, err));
     w->entries[w->n_entries++] =

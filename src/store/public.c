@@ -165,10 +165,8 @@ zarr_status zr_store_list(zarr_store *s, const char *prefix, uint32_t how,
     if (!prefix || !fn || how > ZARR_LIST_FOLDERS)
         return zr_fail(err, ZARR_ERR_INVALID, "no prefix, no function, or unknown how");
     ZR_TRY(zr_key_validate_prefix(prefix, strlen(prefix), err));
-    if (!zr_store_can(s, ZARR_STORE_CAP_LIST)) {
-        st = zr_fail(err, ZARR_ERR_UNSUPPORTED, "a %s store cannot list", s->name);
-        goto out;
-    }
+    if (!zr_store_can(s, ZARR_STORE_CAP_LIST))
+        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "a %s store cannot list", s->name);
     if (s->native) {
         st = s->vt.list(s->self, prefix, how, fn, user, err);
         goto out;

@@ -116,11 +116,9 @@ zarr_status zr_store_register(struct zr_store_registry *r,
 
     ZR_TRY(zr_store_vtable_read(&vt, vtable, err));
     if (!vt.open || !vt.name || *vt.name == '\0' ||
-        registry_scheme_bytes(vt.name) != strlen(vt.name)) {
-        st = zr_fail(err, ZARR_ERR_INVALID,
-                     "a registered store needs open and a name that can be a URL scheme");
-        goto out;
-    }
+        registry_scheme_bytes(vt.name) != strlen(vt.name))
+        ZR_FAIL(err, ZARR_ERR_INVALID,
+                "a registered store needs open and a name that can be a URL scheme");
     st = registry_add(r, &vt, vt.name, NULL, origin, err);
 out:
     return st;

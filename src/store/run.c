@@ -111,9 +111,8 @@ zarr_status zr_op_check(const zarr_store *s, const zarr_store_op *op, zarr_error
         known = ZARR_STORE_OP_WANT_VERSION;
         break;
     default:
-        st = zr_fail(err, ZARR_ERR_INVALID, "%s: verb %" PRIu32 " is not known", op->key,
-                     op->verb);
-        goto out;
+        ZR_FAIL(err, ZARR_ERR_INVALID, "%s: verb %" PRIu32 " is not known", op->key,
+                op->verb);
     }
     if (op->mem.bytes > 0 && !op->mem.handle && op->mem.device_type == ZARR_DEVICE_CPU &&
         (op->verb == ZARR_STORE_GET || op->verb == ZARR_STORE_PUT))

@@ -48,10 +48,8 @@ static zarr_status cond_bind(void **out, const zarr_codec_spec *spec,
     self->head = (size_t)bits / 8;
     self->codec =
         zr_calloc(alloc, ZR_MAX(self->n, (size_t)1), sizeof(zarr_codec_runner *));
-    if (!self->codec) {
-        st = zr_fail_memory(err, self->n * sizeof(zarr_codec_runner *));
-        goto out;
-    }
+    if (!self->codec)
+        ZR_FAIL_MEMORY(err, self->n * sizeof(zarr_codec_runner *));
     for (uint32_t i = 0; i < self->n; i++) {
         ZR_TRY(zr_runner_open_range(&self->codec[i], spec, "codecs", i, 1, &plain, err));
         plain.n_bytes = ZR_MAX(plain.n_bytes, zr_runner_bound(self->codec[i]));

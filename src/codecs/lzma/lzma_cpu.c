@@ -124,10 +124,8 @@ static zarr_status lzma_bind(void **out, const zarr_codec_spec *spec,
     if (!zr_mul_u64(to->decoded->n_bytes, 2, &self->memory) ||
         !zr_add_u64(self->memory, MEMORY_ALWAYS, &self->memory))
         self->memory = UINT64_MAX;
-    if (!lzma_set_filters(self, spec)) {
-        st = zr_fail(err, ZARR_ERR_UNSUPPORTED, "lzma: this liblzma lacks a filter");
-        goto out;
-    }
+    if (!lzma_set_filters(self, spec))
+        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "lzma: this liblzma lacks a filter");
     if (self->format == LZMA_RAW)
         ZR_TRY(lzma_check_memory(self, lzma_raw_decoder_memusage(self->filter), err));
     *out = self; /* moved */

@@ -200,13 +200,11 @@ static zarr_status n5_decode_one(void *self_ptr, const struct zr_host_job *io,
             block.bytes = b.bytes;
         ZR_TRY(zarr_codec_runner_decode(self->compressor, exec, &src, &block, err));
     }
-    if (block.bytes != b.bytes) {
-        st = zr_fail(err, ZARR_ERR_CORRUPT,
-                     "n5_default: elements of %" PRIu64
-                     " bytes, the block's shape needs %" PRIu64,
-                     block.bytes, b.bytes);
-        goto out;
-    }
+    if (block.bytes != b.bytes)
+        ZR_FAIL(err, ZARR_ERR_CORRUPT,
+                "n5_default: elements of %" PRIu64
+                " bytes, the block's shape needs %" PRIu64,
+                block.bytes, b.bytes);
     for (int32_t i = 0; i < self->ndim; i++)
         if (b.shape[i] < self->shape[i]) {
             ZR_TRY(n5_fill(self, &chunk, err));

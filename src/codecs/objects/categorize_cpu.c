@@ -100,10 +100,8 @@ static zarr_status categorize_bind(void **out, const zarr_codec_spec *spec,
     self->n = (size_t)(to->decoded->n_bytes / self->item_bytes);
     self->wide = !zarr_dtype_variable(to->decoded->dtype);
     self->label = zr_calloc(alloc, (size_t)self->c.n + 1, sizeof(struct zr_json *));
-    if (!self->label) {
-        st = zr_fail_memory(err, (size_t)self->c.n * sizeof(struct zr_json *));
-        goto out;
-    }
+    if (!self->label)
+        ZR_FAIL_MEMORY(err, (size_t)self->c.n * sizeof(struct zr_json *));
     for (const struct zr_json *v = self->c.label; v; v = v->next) {
         self->label[number++] = v;
         ZR_TRY(categorize_learn(self, v, number, err));

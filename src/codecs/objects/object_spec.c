@@ -203,11 +203,9 @@ static zarr_status msgpack_canonical(const zarr_codec_spec *raw, int format, cha
         ZR_TRY(zr_conf_bool(raw, "raw", &bytes, err));
     ZR_TRY(zr_conf_encoder_bool(raw, "use_single_float", &ignored, err));
     ZR_TRY(zr_conf_encoder_bool(raw, "use_bin_type", &ignored, err));
-    if (bytes) {
-        st = zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                     "msgpack2: with raw the elements are bytes; only text is supported");
-        goto out;
-    }
+    if (bytes)
+        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED,
+                "msgpack2: with raw the elements are bytes; only text is supported");
     st = object_put(raw, msgpack_members, bools, text, cap, text_bytes, err);
 out:
     return st;

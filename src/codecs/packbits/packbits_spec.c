@@ -46,13 +46,11 @@ static zarr_status packbits_canonical(const zarr_codec_spec *raw, int format, ch
     ZR_TRY(zr_conf_word(raw, "padding_encoding", packbits_paddings, &padding, err));
     ZR_TRY(packbits_bit(raw, "first_bit", "start_bit", &first, err));
     ZR_TRY(packbits_bit(raw, "last_bit", "end_bit", &last, err));
-    if (last >= 0 && last < first) {
-        st = zr_fail(err, ZARR_ERR_INVALID,
-                     "packbits: last_bit is %" PRId64
-                     ", must not be less than first_bit, %" PRId64,
-                     last, first);
-        goto out;
-    }
+    if (last >= 0 && last < first)
+        ZR_FAIL(err, ZARR_ERR_INVALID,
+                "packbits: last_bit is %" PRId64
+                ", must not be less than first_bit, %" PRId64,
+                last, first);
     zr_conf_open(&t, text, cap);
     zr_conf_put_word(&t, "padding_encoding",
                      packbits_paddings[padding > 2 ? padding - 2 : padding]);

@@ -24,12 +24,10 @@ static zarr_status shuffle_canonical(const zarr_codec_spec *raw, int format, cha
 
     ZR_TRY(zr_conf_check_members(raw, format, known, err));
     ZR_TRY(zr_conf_i64(raw, "elementsize", 0, INT32_MAX, &elementsize, err));
-    if (elementsize == 0 && !zr_conf_is_stored(raw)) {
-        st = zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                     "shuffle: elementsize 0: NCZarr and numcodecs give it different "
-                     "meanings (the data type's size, or 1)");
-        goto out;
-    }
+    if (elementsize == 0 && !zr_conf_is_stored(raw))
+        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED,
+                "shuffle: elementsize 0: NCZarr and numcodecs give it different "
+                "meanings (the data type's size, or 1)");
     if (elementsize == 0) {
         complete = complete && !zr_conf_is_nczarr(raw);
         elementsize = 1;

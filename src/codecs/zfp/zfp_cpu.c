@@ -344,10 +344,8 @@ static zarr_status zfp_decode_field(const struct zfp_self *self, struct zfp_thre
     }
     ZR_TRY(zfp_copy_in(t, self, s, f, io, &bytes, err));
     bits = stream_open(t->words, bytes);
-    if (!bits) {
-        st = zr_fail_memory(err, 64);
-        goto out;
-    }
+    if (!bits)
+        ZR_FAIL_MEMORY(err, 64);
     zfp_stream_set_bit_stream(s, bits);
     st = zfp_decode_words(self, s, f, io, err);
 out:
@@ -491,26 +489,20 @@ static zarr_status zfp_encode_one(void *self_ptr, const struct zr_host_job *io,
     ZR_TRY(zfp_thread_stream(t, &s, err));
     ZR_TRY(zfp_items(t, self, io, &items, err));
     zfp_field_set(&f, &self->z, items);
-    if (!zfp_set_mode(s, &self->z, &f)) {
-        st = zr_fail(err, ZARR_ERR_UNSUPPORTED, "%s: mode %d cannot be written",
-                     self->codec, (int)self->z.mode);
-        goto out;
-    }
+    if (!zfp_set_mode(s, &self->z, &f))
+        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "%s: mode %d cannot be written", self->codec,
+                (int)self->z.mode);
     /* and a last word that the library may begin without need */
     most = zfp_whole_words(zfp_stream_maximum_size(s, &f)) + ZFP_HEADER_ROOM;
     ZR_TRY(zfp_room(t, self, true, most, err));
     bits = stream_open(t->words, t->words_bytes);
-    if (!bits) {
-        st = zr_fail_memory(err, 64);
-        goto out;
-    }
+    if (!bits)
+        ZR_FAIL_MEMORY(err, 64);
     zfp_stream_set_bit_stream(s, bits);
     zfp_stream_rewind(s);
-    if (self->z.header && !zfp_write_header(s, &f, ZFP_HEADER_FULL)) {
-        st = zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                     "%s: chunks of this shape or mode have no header", self->codec);
-        goto out;
-    }
+    if (self->z.header && !zfp_write_header(s, &f, ZFP_HEADER_FULL))
+        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED,
+                "%s: chunks of this shape or mode have no header", self->codec);
     got = zfp_compress(s, &f);
     *used = (size_t)zfp_whole_words(got);
     if (!got || *used > t->words_bytes)

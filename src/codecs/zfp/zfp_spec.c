@@ -91,10 +91,8 @@ static zarr_status zfp_canonical(const zarr_codec_spec *raw, int format, char *t
     int64_t precision = 0;
     int mode = 0;
 
-    if (!zr_conf_has(raw, "mode")) {
-        st = zr_fail(err, ZARR_ERR_INVALID, "zfp: mode is required");
-        goto out;
-    }
+    if (!zr_conf_has(raw, "mode"))
+        ZR_FAIL(err, ZARR_ERR_INVALID, "zfp: mode is required");
     ZR_TRY(zr_conf_word(raw, "mode", zfp_modes + 1, &mode, err));
     mode++;
     ZR_TRY(zr_conf_check_members(raw, format, known[mode], err));
