@@ -4,11 +4,10 @@
  * because the plan takes them apart. Shards come here if they follow codecs that need the
  * whole shard (reshape, numcodecs.delta ...), or if they are inside other codecs.
  * chain/shard_index.c checks the index, as for all shards. The encoder writes the same
- * bytes as pipe/shard_write.c: inner chunks in C order, without those that equal the fill
- * value.
- * Elements of variable length point into the decoder's buffer, which the next inner chunk
- * reuses. So their bytes are moved to blocks that stay.
- * Thread class: frozen; memory is the calling thread's.
+ * bytes as pipe/write/shard_write.c: inner chunks in C order, without those that equal
+ * the fill value. Elements of variable length point into the decoder's buffer, which the
+ * next inner chunk reuses. So their bytes are moved to blocks that stay. Thread class:
+ * frozen; memory is the calling thread's.
  */
 #include "impl/impl_int.h"
 

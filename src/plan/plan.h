@@ -11,7 +11,7 @@
  * whose index it does not have, it returns a wave of OPENs. The pipe fetches their
  * indexes, zr_shard_index_make() checks them, and the plan goes on. The items of a wave
  * are grouped in segments: neighbours in one source, which one thread reads with one
- * request. Writes take units directly from the projector (pipe/units.c).
+ * request. Writes take units directly from the projector (pipe/write/units.c).
  * Thread class: layouts are frozen; plans are solo (the pipeline locks them); shards are
  * frozen and counted.
  */

@@ -1,0 +1,586 @@
+/*
+ * pipe/batch/lockstep_encode.c - encodes leaves in lock step, by programs with an
+ * implementation that takes batches (ZARR_CODEC_BATCH), and for elements that come from a
+ * device. Gathering elements, comparing them with the fill value, and stages without such
+ * an implementation are parallel loops over the leaves; lockstep_gather.c has what a
+ * device does in lists, for raw leaves, too. Leaves that an implementation declines are
+ * encoded alone at the end. Chunks without a shard come from lockstep_units.c, others
+ * from shard_write.c and lockstep_shards.c.
+ * Thread class: on the worker context; helpers take worker contexts.
+ */
+#include "pipe/batch/batch_int.h"
+#include "pipe/pipe_int.h"
+
+enum {
+    GUESS_MOST = 8 /* one of so many leaves may be empty */
+};
+
+static zarr_status each(struct zr_lock_leaves *l, uint64_t n, zr_work_fn fn,
+                        zarr_error *err)
+{
+    const struct zr_parallel_options opts = {
+        .max_threads = l->threads, .grain = 1, .item_ns = 2000 + l->p->decoded_bytes};
+
+    return zr_workers_run(l->w, n, &opts, fn, l, err);
+}
+
+/* ---- elements ------------------------------------------------------------------- */
+
+/* Whether a chunk's elements must be gathered into a block instead of read from the
+ * caller's memory. */
+static bool leaf_needs_block(const struct zr_lock_leaves *l,
+                             const struct zr_leaf_write *lw)
+{
+    struct zr_target t;
+    zarr_memory at;
+
+    zr_target_borrow(&t, lw->proj);
+    return l->p->padded || !lw->proj->full ||
+           !zr_target_is_direct(l->w->io, l->p, &t, &at);
+}
+
+/* A program that begins with a copy to the host uses the copy that was compared with the
+ * fill value. */
+static bool leaves_need_host(const struct zr_lock_leaves *l)
+{
+    return l->w->io->skip_empty && l->p->n > 0 &&
+           l->p->stage[l->p->n - 1].kind == ZR_STAGE_COPY &&
+           !zr_io_is_host(l->w->io, l->p->decoded_device);
+}
+
+static zarr_status element_rooms(struct zr_lock_leaves *l, zarr_error *err)
+{
+    const uint64_t bytes = l->p->decoded_bytes;
+    uint64_t step = bytes, host_step = bytes, n = 0;
+    zarr_status st = ZARR_OK;
+
+    for (uint32_t i = 0; i < l->n && !l->p->raw; i++)
+        n += leaf_needs_block(l, &l->lw[i]);
+    if (n > 0)
+        ZR_TRY(zr_take_slices(l->w->io, l->p->decoded_device, &step, n, &l->block, err));
+    if (leaves_need_host(l))
+        ZR_TRY(
+            zr_take_slices(l->w->io, ZARR_DEVICE_CPU, &host_step, l->n, &l->host, err));
+    n = 0;
+    for (uint32_t i = 0; i < l->n; i++) {
+        struct zr_leaf_write *lw = &l->lw[i];
+
+        lw->block = lw->host = (zarr_memory){0};
+        if (l->p->raw && !zr_mem_slice(&lw->room, 0, bytes, &lw->block))
+            return zr_internal(err); /* the elements are what is stored */
+        if (l->block.handle && leaf_needs_block(l, lw) &&
+            !zr_mem_slice(&l->block, n++ * step, bytes, &lw->block))
+            return zr_internal(err);
+        if (l->host.handle && !zr_mem_slice(&l->host, i * host_step, bytes, &lw->host))
+            return zr_internal(err);
+    }
+out:
+    return st;
+}
+
+static zarr_status prepare_one(void *arg, uint64_t i, const struct zr_work *w,
+                               zarr_error *err)
+{
+    struct zr_lock_leaves *l = arg;
+    struct zr_leaf_write *lw = &l->lw[i];
+    zarr_memory elements = {0}, host = {0};
+    zarr_status st = ZARR_OK;
+
+    st = zr_leaf_prepare(w, lw, &elements, &host, err);
+    zr_worker_trim(w->worker);
+    ZR_TRY(st);
+    l->leaf[i] =
+        (struct zr_lock_leaf){.lw = lw, .cur = lw->host.handle ? host : elements};
+out:
+    return st;
+}
+
+/* ---- stages --------------------------------------------------------------------- */
+
+/* Number of the current stage, counted as encoding goes. */
+static uint32_t stage_number(const struct zr_lock_leaves *l, const struct zr_stage *s)
+{
+    return l->p->n - 1 - (uint32_t)(s - l->p->stage);
+}
+
+bool zr_leaf_rooms_can_wait(const struct zr_io *io, const struct zr_level *lv)
+{
+    const struct zr_program *p = lv->encode;
+
+    /* none: this build cannot write these codecs, and the first leaf says so */
+    return p && p->n > 1 && !p->raw && p->stage[0].kind == ZR_STAGE_COPY &&
+           zr_io_is_host(io, p->stage[0].in_device) &&
+           !zr_io_is_host(io, p->stage[0].out_device);
+}
+
+bool zr_leaf_length_is_known(const struct zr_io *io, const struct zr_level *lv)
+{
+    const struct zr_program *p = lv->encode;
+
+    return p && p->raw && p->encoded_exact && p->encoded_bound == p->decoded_bytes &&
+           zr_io_is_host(io, p->fetch_device) &&
+           !zr_io_is_host(io, io->view.base.device_type);
+}
+
+/* The leaves of n programs get their rooms. If none is to be encoded again, their lengths
+ * are known. */
+static zarr_status late_rooms(const struct zr_lock_leaves *l, uint32_t n,
+                              const struct zr_leaf_rooms *rooms, zarr_error *err)
+{
+    const bool in_place = l->p->stage[0].kind == ZR_STAGE_COPY && !l->flow->any_declined;
+
+    for (uint32_t k = 0; k < n; k++)
+        for (uint32_t i = 0; i < l[k].n_left; i++)
+            l[k].leaf[i].lw->out = l[k].leaf[i].cur;
+    return rooms->take(rooms->arg, in_place, err);
+}
+
+static zarr_status leaf_rooms(struct zr_lock_leaves *l, uint32_t k, zarr_error *err)
+{
+    const bool last = k + 1 == l->p->n;
+    zarr_memory *slab = &l->slab[k % 2];
+    uint64_t most = 0, step = 0;
+    zarr_status st = ZARR_OK;
+
+    if (l->stage->kind != ZR_STAGE_COPY)
+        most = l->stage->in_bytes;
+    for (uint32_t i = 0; i < l->n_left && l->stage->kind == ZR_STAGE_COPY; i++)
+        most = ZR_MAX(most, l->leaf[i].cur.bytes);
+    step = most;
+    if (!last) {
+        ZR_TRY(zr_flow_hold(l->flow, slab, err));
+        ZR_TRY(
+            zr_take_slices(l->w->io, l->stage->in_device, &step, l->n_left, slab, err));
+    }
+    for (uint32_t i = 0; i < l->n_left; i++) {
+        struct zr_lock_leaf *leaf = &l->leaf[i];
+
+        if (last)
+            leaf->next = leaf->lw->room;
+        else if (!zr_mem_slice(slab, i * step, most, &leaf->next))
+            return zr_internal(err);
+    }
+out:
+    return st;
+}
+
+static zarr_status single_one(void *arg, uint64_t i, const struct zr_work *w,
+                              zarr_error *err)
+{
+    struct zr_lock_leaves *l = arg;
+    struct zr_lock_leaf *leaf = &l->leaf[i];
+    const uint32_t k = stage_number(l, l->stage);
+    struct zr_coding c = {.p = l->p, .cur = leaf->cur, .done = k};
+    zarr_status st = ZARR_OK;
+
+    if (leaf->again)
+        return ZARR_OK;
+    w->worker->states.keep_empty = !w->io->skip_empty;
+    st = zr_stages_run(w, &c, k + 1, &leaf->next, err);
+    leaf->cur = c.cur;
+    return st;
+}
+
+/* What each job belongs to, and the jobs: the leaves that were not declined. */
+static zarr_status batch_of_leaves(struct zr_lock_leaves *l, zarr_codec_job **jobs,
+                                   uint32_t **owner, uint32_t *n, zarr_error *err)
+{
+    *jobs = zr_arena_alloc(l->arena, (size_t)l->n_left * sizeof **jobs);
+    *owner = zr_arena_alloc(l->arena, (size_t)l->n_left * sizeof **owner);
+    *n = 0;
+    if (!*jobs || !*owner)
+        return zr_fail_memory(err, l->n_left * (sizeof **jobs + sizeof **owner));
+    for (uint32_t i = 0; i < l->n_left; i++) {
+        if (l->leaf[i].again)
+            continue;
+        (*jobs)[*n] = (zarr_codec_job){.src = l->leaf[i].cur, .dst = l->leaf[i].next};
+        (*owner)[(*n)++] = i;
+    }
+    return ZARR_OK;
+}
+
+/* Begins to encode a batch. */
+static zarr_status batch_begin(struct zr_lock_leaves *l, zarr_error *err)
+{
+    zarr_codec_job *jobs = NULL;
+    uint32_t *owner = NULL, n = 0;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(batch_of_leaves(l, &jobs, &owner, &n, err));
+    l->w->worker->states.keep_empty = !l->w->io->skip_empty;
+    l->batch = (struct zr_flow_jobs){.job = jobs, .of = l, .owner = owner, .n = n};
+    if (n > 0)
+        ZR_TRY(zr_flow_run(l->flow, l->stage, &l->batch, err));
+out:
+    return st;
+}
+
+/* Only after a wait the lengths are known. */
+static void batch_end(struct zr_lock_leaves *l)
+{
+    for (uint32_t i = 0; i < l->batch.n; i++) {
+        struct zr_lock_leaf *leaf = &l->leaf[l->batch.owner[i]];
+
+        if (leaf->again) /* it has no output */
+            continue;
+        leaf->cur = leaf->next;
+        leaf->cur.bytes = l->batch.job[i].dst_used;
+    }
+    l->batch.n = 0;
+}
+
+/* Leaves that are empty take no part any more. */
+static void drop_guessed(struct zr_lock_leaves *l)
+{
+    uint32_t n = 0;
+
+    zr_leaves_note_answers(l);
+    for (uint32_t i = 0; i < l->n_left; i++)
+        if (!l->leaf[i].lw->empty)
+            l->leaf[n++] = l->leaf[i];
+    l->n_left = n;
+}
+
+static bool takes_batches(const struct zr_stage *s)
+{
+    return s->kind == ZR_STAGE_CODEC && (s->impl->vt.caps & ZARR_CODEC_BATCH) != 0;
+}
+
+/* Begins stage k of a program, or does it. */
+static zarr_status leaf_stage_begin(struct zr_lock_leaves *l, uint32_t k, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    l->stage = &l->p->stage[l->p->n - 1 - k];
+    if (l->stage->kind == ZR_STAGE_COPY && k == 0 && l->host.handle)
+        return ZARR_OK; /* the comparison made that copy */
+    ZR_TRY(leaf_rooms(l, k, err));
+    if (l->stage->kind == ZR_STAGE_COPY && l->flow->device != 0)
+        return zr_leaves_copy(l, err);
+    if (takes_batches(l->stage))
+        return batch_begin(l, err);
+    ZR_TRY(zr_flow_wait(l->flow, err));
+    ZR_TRY(each(l, l->n_left, single_one, err));
+out:
+    return st;
+}
+
+/* ---- leaves that were declined -------------------------------------------------- */
+
+static void leaf_note_declined(void *of, uint32_t owner, const struct zr_stage *s)
+{
+    struct zr_lock_leaves *l = of;
+    const uint32_t k = s ? stage_number(l, s) : ZR_CODING_SKIPS;
+
+    l->leaf[owner].again = true;
+    if (k < ZR_CODING_SKIPS)
+        l->leaf[owner].skip |= UINT64_C(1) << k;
+}
+
+static zarr_status encode_again(void *arg, uint64_t i, const struct zr_work *w,
+                                zarr_error *err)
+{
+    struct zr_lock_leaves *l = arg;
+    struct zr_lock_leaf *leaf = &l->leaf[i];
+    struct zr_coding c = {.p = l->p, .cur = leaf->elements, .skip = leaf->skip};
+    zarr_status st = ZARR_OK;
+
+    if (!leaf->again)
+        return ZARR_OK;
+    c.done = l->host.handle ? 1 : 0; /* its elements were copied already */
+    w->worker->states.keep_empty = !w->io->skip_empty;
+    st = zr_stages_run(w, &c, l->p->n, &leaf->lw->room, err);
+    leaf->cur = c.cur;
+    return st;
+}
+
+/* ---- door ----------------------------------------------------------------------- */
+
+/* The leaves that are encoded: those that are not empty, as far as that is known. */
+static void take_left(struct zr_lock_leaves *l)
+{
+    for (uint32_t i = 0; i < l->n; i++) {
+        if (l->lw[i].empty)
+            continue;
+        l->leaf[l->n_left] = l->leaf[i];
+        l->leaf[l->n_left].elements = l->leaf[i].cur;
+        l->n_left++;
+    }
+}
+
+/* Whether the first codec begins before the comparison has said which leaves are empty.
+ * It saves a wait, and costs the encoding of these leaves; so not once a request has met
+ * many. */
+static bool leaves_guess(const struct zr_lock_leaves *l)
+{
+    const struct zr_stage *s = l->p->n > 0 ? &l->p->stage[l->p->n - 1] : NULL;
+    struct zarr_request *rq = l->w->rq;
+    uint64_t done = l->w->worker->stats.chunks_done,
+             empty = l->w->worker->stats.chunks_missing;
+
+    if (!s || s->kind != ZR_STAGE_CODEC || !zr_stage_is_async(s) ||
+        !(s->impl->vt.caps & ZARR_CODEC_BATCH) || s->in_device != l->flow->device ||
+        !l->flow->stream.handle)
+        return false;
+    zr_request_lock(rq);
+    done += rq->locked.stats.chunks_done;
+    empty += rq->locked.stats.chunks_missing;
+    zr_request_unlock(rq);
+    return empty <= done / GUESS_MOST;
+}
+
+/* ---- leaves of several programs ------------------------------------------------- */
+
+struct leaf_group {
+    const struct zr_work *w;
+    const struct zr_leaf_rooms *rooms; /* NULL: all have room */
+    struct zr_lock_leaves *of;         /* by program: those that follow each other */
+    uint32_t n, stages;
+    struct zr_lock_leaf *leaf; /* of all */
+    struct zr_flow flow;
+    struct zr_arena arena;
+};
+
+/* The leaf that failed, counted from the first of all. It is one of l->leaf, or of the
+ * flow's call that failed. */
+static zarr_status leaf_find_failed(const struct leaf_group *g,
+                                    const struct zr_lock_leaves *l, zarr_status st,
+                                    zarr_error *err)
+{
+    if (st == ZARR_OK || !err)
+        return st;
+    if (g->flow.failed)
+        l = g->flow.failed;
+    err->item = err->item < l->n_left ? (uint64_t)(l->leaf[err->item].lw - g->of->lw)
+                                      : UINT64_MAX;
+    return st;
+}
+
+/* Stage k of all programs. Those that the device encodes wait once. */
+static zarr_status one_stage(struct leaf_group *g, uint32_t k, zarr_error *err)
+{
+    bool any = false, batches = false;
+    zarr_status st = ZARR_OK;
+
+    for (uint32_t i = 0; i < g->n; i++)
+        any |= g->of[i].n_left > 0;
+    if (any && k + 1 == g->stages && g->rooms) {
+        st = late_rooms(g->of, g->n, g->rooms, err);
+        if (st != ZARR_OK && err)
+            err->item = UINT64_MAX;
+        ZR_TRY(st);
+    }
+    for (uint32_t i = 0; i < g->n; i++) {
+        struct zr_lock_leaves *l = &g->of[i];
+
+        if (l->n_left == 0)
+            continue;
+        ZR_TRY(leaf_find_failed(g, l, leaf_stage_begin(l, k, err), err));
+        batches |= takes_batches(l->stage);
+    }
+    if (batches)
+        ZR_TRY(leaf_find_failed(g, g->of, zr_flow_wait(&g->flow, err), err));
+    for (uint32_t i = 0; i < g->n; i++)
+        batch_end(&g->of[i]);
+out:
+    return st;
+}
+
+static bool drop_empty(struct leaf_group *g)
+{
+    bool dropped = false;
+
+    g->flow.any_declined = false;
+    for (uint32_t i = 0; i < g->n; i++) {
+        struct zr_lock_leaves *l = &g->of[i];
+        const uint32_t n = l->n_left;
+
+        if (l->equal)
+            drop_guessed(l);
+        dropped |= l->n_left < n;
+        for (uint32_t j = 0; j < l->n_left; j++)
+            g->flow.any_declined |= l->leaf[j].again;
+    }
+    return dropped;
+}
+
+static void begin_again(struct leaf_group *g)
+{
+    g->flow.any_declined = false;
+    g->flow.failed = NULL;
+    for (uint32_t i = 0; i < g->n; i++) {
+        g->of[i].batch.n = 0;
+        for (uint32_t j = 0; j < g->of[i].n_left; j++) {
+            struct zr_lock_leaf *leaf = &g->of[i].leaf[j];
+
+            leaf->cur = leaf->elements;
+            leaf->again = false;
+            leaf->skip = 0;
+        }
+    }
+}
+
+/* The first stage. Where leaves guess, the comparison's answers come with the lengths of
+ * all leaves, in one wait. If that fails, perhaps it is because of leaves that need not
+ * be encoded. */
+static zarr_status first_stage(struct leaf_group *g, zarr_error *err)
+{
+    bool guesses = false;
+    zarr_error e = ZARR_ERROR_INIT;
+    zarr_status st = ZARR_OK;
+
+    for (uint32_t i = 0; i < g->n; i++)
+        guesses |= g->of[i].equal != NULL;
+    st = one_stage(g, 0, &e);
+    if (!guesses)
+        return zr_pass(err, st, &e);
+    (void)zr_flow_wait(&g->flow, NULL); /* if it failed before it waited */
+    if (g->flow.stream.failed)
+        return zr_pass(err, st, &e);
+    if (!drop_empty(g) || st == ZARR_OK)
+        return zr_pass(err, st, &e);
+    begin_again(g);
+    return one_stage(g, 0, err);
+}
+
+static zarr_status encode_left(struct leaf_group *g, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    if (g->stages > 0)
+        ZR_TRY(first_stage(g, err));
+    for (uint32_t k = 1; k < g->stages; k++)
+        ZR_TRY(one_stage(g, k, err));
+    ZR_TRY(leaf_find_failed(g, g->of, zr_flow_wait(&g->flow, err), err));
+    for (uint32_t i = 0; i < g->n; i++) {
+        struct zr_lock_leaves *l = &g->of[i];
+
+        if (g->flow.any_declined && l->n_left > 0)
+            ZR_TRY(leaf_find_failed(g, l, each(l, l->n_left, encode_again, err), err));
+        for (uint32_t j = 0; j < l->n_left; j++) {
+            l->leaf[j].lw->out = l->leaf[j].cur;
+            g->w->worker->stats.bytes_decoded += l->leaf[j].elements.bytes;
+        }
+    }
+out:
+    return st;
+}
+
+/* The same while l->lw are in work. */
+static zarr_status leaf_shift_item(const struct leaf_group *g,
+                                   const struct zr_lock_leaves *l, zarr_status st,
+                                   zarr_error *err)
+{
+    if (st != ZARR_OK && err && err->item < l->n)
+        err->item += (uint64_t)(l->lw - g->of->lw);
+    return st;
+}
+
+/* Makes the elements, and finds out which leaves are empty, unless they guess. */
+static zarr_status prepare_all(struct leaf_group *g, zarr_error *err)
+{
+    const bool gathered = zr_leaves_are_gathered(g->of);
+    bool waits = false;
+    zarr_status st = ZARR_OK;
+
+    for (uint32_t i = 0; i < g->n; i++) {
+        struct zr_lock_leaves *l = &g->of[i];
+
+        l->guesses = gathered && leaves_guess(l);
+        ZR_TRY(element_rooms(l, err));
+        if (!gathered)
+            ZR_TRY(leaf_shift_item(g, l, each(l, l->n, prepare_one, err), err));
+    }
+    if (gathered)
+        ZR_TRY(zr_leaves_gather(g->of, g->n, err));
+    for (uint32_t i = 0; i < g->n && gathered && g->w->io->skip_empty; i++)
+        waits |= !g->of[i].equal || !g->of[i].guesses;
+    if (!waits)
+        goto out;
+    ZR_TRY(zr_flow_wait(&g->flow, err));
+    for (uint32_t i = 0; i < g->n; i++) {
+        struct zr_lock_leaves *l = &g->of[i];
+
+        if (l->equal)
+            zr_leaves_note_answers(l);
+        ZR_TRY(leaf_shift_item(g, l, zr_leaves_compare(l, err), err));
+    }
+out:
+    for (uint32_t i = 0; i < g->n && st == ZARR_OK; i++)
+        take_left(&g->of[i]);
+    return st;
+}
+
+/* Makes one of the leaves of each level: they follow each other. */
+static zarr_status group_leaves(struct leaf_group *g, struct zr_leaf_write *lw,
+                                uint32_t n, uint32_t threads, zarr_error *err)
+{
+    uint32_t levels = 1;
+
+    for (uint32_t i = 1; i < n; i++)
+        levels += lw[i].level != lw[i - 1].level;
+    g->leaf = zr_calloc(g->w->io->engine->alloc, n, sizeof *g->leaf);
+    g->of = zr_arena_alloc(&g->arena, levels * sizeof *g->of);
+    if (!g->leaf || !g->of)
+        return zr_fail_memory(err, n * sizeof *g->leaf);
+    for (uint32_t i = 0; i < n; i++) {
+        if (i == 0 || lw[i].level != lw[i - 1].level)
+            g->of[g->n++] = (struct zr_lock_leaves){.w = g->w,
+                                                    .p = lw[i].level->encode,
+                                                    .lw = &lw[i],
+                                                    .threads = threads,
+                                                    .leaf = g->leaf + i,
+                                                    .flow = &g->flow,
+                                                    .arena = &g->arena};
+        g->of[g->n - 1].n++;
+    }
+    g->stages = g->of->p->n;
+    return ZARR_OK;
+}
+
+bool zr_leaves_join(const struct zr_level *a, const struct zr_level *b)
+{
+    const struct zr_program *p = a->encode, *q = b->encode;
+
+    if (a == b)
+        return true;
+    if (!p || !q || p->n != q->n || p->raw != q->raw ||
+        p->decoded_device != q->decoded_device || p->fetch_device != q->fetch_device)
+        return false;
+    for (uint32_t i = 0; i < p->n; i++)
+        if (p->stage[i].kind != q->stage[i].kind ||
+            p->stage[i].impl != q->stage[i].impl ||
+            p->stage[i].in_device != q->stage[i].in_device ||
+            p->stage[i].out_device != q->stage[i].out_device)
+            return false;
+    return true;
+}
+
+zarr_status zr_leaves_encode(const struct zr_work *w, struct zr_leaf_write *lw,
+                             uint32_t n, uint32_t threads,
+                             const struct zr_leaf_rooms *rooms, zarr_error *err)
+{
+    struct zr_pool *pool = w->io->engine->pool;
+    const zarr_allocator *alloc = w->io->engine->alloc;
+    struct leaf_group g = {.w = w, .rooms = rooms};
+    zarr_status st = ZARR_OK;
+
+    zr_arena_init(&g.arena, alloc);
+    ZR_TRY(zr_flow_begin(&g.flow, w, w->io->view.base.device_type, &g.arena, err));
+    g.flow.encode = true;
+    g.flow.declined = leaf_note_declined;
+    ZR_TRY(group_leaves(&g, lw, n, threads, err));
+    ZR_TRY(prepare_all(&g, err));
+    ZR_TRY(encode_left(&g, err));
+out:
+    zr_flow_end(&g.flow);
+    for (uint32_t i = 0; i < g.n; i++) {
+        zr_pool_give(pool, &g.of[i].block);
+        zr_pool_give(pool, &g.of[i].host);
+        zr_pool_give(pool, &g.of[i].slab[0]);
+        zr_pool_give(pool, &g.of[i].slab[1]);
+    }
+    zr_free(alloc, g.leaf);
+    zr_arena_deinit(&g.arena);
+    return st;
+}

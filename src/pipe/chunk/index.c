@@ -1,0 +1,151 @@
+/*
+ * pipe/chunk/index.c - encodes and decodes the index of a shard: a small array of uint64,
+ * which goes through its own chain like any chunk. Thread class: on the worker context.
+ */
+#include "pipe/pipe_int.h"
+
+#include <string.h>
+
+/* The index as an array in host memory, so that the steps of a chunk apply: a view of the
+ * pairs and what goes with it. */
+struct index_work {
+    struct zr_io io;
+    struct zr_layout layout;
+    struct zr_piece pieces[ZARR_MAX_RANK];
+    struct zr_target whole;
+    struct zr_work work;
+};
+
+static void index_work_init(struct index_work *x, const struct zr_work *w,
+                            const struct zr_level *lv)
+{
+    const struct zr_level *ix = lv->index;
+
+    x->io = *w->io;
+    x->io.parts = NULL;
+    x->io.field.on = false;
+    x->layout = (struct zr_layout){.item_bytes = 8, .swap_unit = 8};
+    x->io.layout = &x->layout;
+    x->work = (struct zr_work){.io = &x->io, .rq = w->rq, .worker = w->worker};
+    zr_target_whole(&x->whole, x->pieces, ix->ndim, ix->shape);
+}
+
+static void index_work_view(struct index_work *x, const struct zr_level *lv,
+                            uint64_t *pairs)
+{
+    zr_view_contiguous(&x->io.view, zr_mem_of_host(pairs, lv->n_inner_all * 16),
+                       lv->index->ndim, lv->index->shape, 8, 0);
+}
+
+/* Whether the decoded index is already in `own` as the pairs are in memory. */
+static bool is_in_place(const struct zr_program *p, const zarr_memory *block,
+                        const uint64_t *own)
+{
+    bool same = own && block->handle == own && p->swap_bytes <= 1 &&
+                block->bytes == p->decoded_bytes;
+
+    for (int32_t d = 0; d < p->ndim; d++)
+        same = same && p->order[d] == d;
+    return same;
+}
+
+/* *own: where encoded is, or NULL; it becomes *out if the pairs can be decoded there. */
+static zarr_status decode_pairs(const struct zr_work *w, const struct zr_level *lv,
+                                const zarr_memory *encoded, uint64_t **own,
+                                uint64_t **out, zarr_error *err)
+{
+    const struct zr_program *p = lv->index->decode;
+    const zarr_allocator *alloc = w->io->engine->alloc;
+    const uint64_t bytes = lv->n_inner_all * 16;
+    struct index_work x;
+    zarr_memory block = {0};
+    uint64_t *pairs = NULL;
+    zarr_status st = ZARR_OK;
+
+    index_work_init(&x, w, lv);
+    ZR_TRY(zr_chunk_decode(&x.work, p, encoded, NULL, &block, err));
+    if (is_in_place(p, &block, *own)) {
+        pairs = *own;
+        *own = NULL;
+        memmove(pairs, (const char *)pairs + block.offset, (size_t)bytes);
+    } else {
+        pairs = zr_malloc(alloc, (size_t)bytes);
+        if (!pairs)
+            ZR_FAIL_MEMORY(err, bytes);
+        index_work_view(&x, lv, pairs);
+        ZR_TRY(zr_scatter_target(&x.work, p, &x.whole, &block, err));
+    }
+    *out = pairs;
+    pairs = NULL;
+out:
+    zr_free(alloc, pairs);
+    return st;
+}
+
+zarr_status zr_index_memory(const struct zr_work *w, const struct zr_level *lv,
+                            uint64_t **own, zarr_memory *out, zarr_error *err)
+{
+    const uint64_t bytes = ZR_MAX(lv->index_bytes, lv->n_inner_all * 16);
+
+    *own = zr_malloc(w->io->engine->alloc, (size_t)bytes);
+    if (!*own)
+        return zr_fail_memory(err, bytes);
+    *out = zr_mem_of_host(*own, lv->index_bytes);
+    return ZARR_OK;
+}
+
+zarr_status zr_index_encode(const struct zr_work *w, const struct zr_level *lv,
+                            uint64_t *pairs, const zarr_memory *dst, zarr_error *err)
+{
+    const struct zr_program *p = lv->index->encode;
+    struct index_work x;
+    zarr_memory block = {0}, out = {0};
+    zarr_status st = ZARR_OK;
+
+    index_work_init(&x, w, lv);
+    index_work_view(&x, lv, pairs);
+    ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_INDEX, ZARR_DEVICE_CPU, p->decoded_bytes,
+                             &block, err));
+    ZR_TRY(zr_gather_target(&x.work, p, &x.whole, &block, err));
+    ZR_TRY(zr_chunk_encode(&x.work, p, &block, dst, &out, err));
+    if (out.bytes != lv->index_bytes)
+        ZR_TRY(zr_internal(err));
+out:
+    return st;
+}
+
+zarr_status zr_index_parse(const struct zr_work *w, const struct zr_level *lv,
+                           const struct zr_index_value *value,
+                           struct zr_shard_index **out, zarr_error *err)
+{
+    const zarr_allocator *alloc = w->io->engine->alloc;
+    struct zr_shard_pairs in = {.n = lv->n_inner_all, .shard_bytes = value->shard_bytes};
+    uint64_t *own = value->own, *pairs = NULL;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(decode_pairs(w, lv, &value->encoded, &own, &pairs, err));
+    if (!lv->shard->index_at_end || in.shard_bytes != UINT64_MAX) {
+        in.index_bytes = lv->index_bytes;
+        in.index_offset = lv->shard->index_at_end ? in.shard_bytes - lv->index_bytes : 0;
+    }
+    ZR_TRY(zr_shard_index_make(out, pairs, &in, alloc, err));
+out:
+    zr_free(alloc, own);
+    return zr_prefix(err, st, "shard index");
+}
+
+zarr_status zr_index_from_value(const struct zr_work *w, const struct zr_level *lv,
+                                const zarr_memory *value, struct zr_shard_index **out,
+                                zarr_error *err)
+{
+    struct zr_index_value index = {.shard_bytes = value->bytes};
+    uint64_t at = 0;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_shard_index_at(lv->shard, value->bytes, lv->index_bytes, &at, err));
+    if (!zr_mem_slice(value, at, lv->index_bytes, &index.encoded))
+        return zr_internal(err);
+    st = zr_index_parse(w, lv, &index, out, err);
+out:
+    return st;
+}

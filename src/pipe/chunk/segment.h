@@ -1,0 +1,97 @@
+/*
+ * pipe/chunk/segment.h - reads neighbouring chunks of one object, and the short cuts that
+ * skip a copy or a part of the bytes.
+ * Thread class: on the worker context.
+ */
+#ifndef ZR_PIPE_SEGMENT_H
+#define ZR_PIPE_SEGMENT_H
+
+#include "pipe/request/request.h"
+
+/* Reads one segment of a data wave: fetches, decodes, scatters. fetched: the bytes of the
+ * segment if they were fetched before; else handle NULL. */
+zarr_status zr_segment_read(const struct zr_work *w, const struct zr_segment *segment,
+                            const zarr_memory *fetched, zarr_error *err);
+/* Fetches the encoded bytes of a segment into a scratch block, or points to them.
+ * NOT_FOUND: missing. */
+zarr_status zr_segment_fetch(const struct zr_work *w, const struct zr_segment *segment,
+                             zarr_memory *out, zarr_error *err);
+/* The same for a range of a shard, for which the segment needs no items. */
+zarr_status zr_segment_range(const struct zr_work *w, const struct zr_segment *segment,
+                             zarr_memory *out, zarr_error *err);
+/* Counts a missing item, whose elements become the fill value; or fails with NOT_FOUND if
+ * the caller asked for that. */
+zarr_status zr_item_count_missing(const struct zr_work *w, const struct zr_item *item,
+                                  zarr_error *err);
+/* The same, and writes the fill value. */
+zarr_status zr_item_fill(const struct zr_work *w, const struct zr_item *item,
+                         zarr_error *err);
+/* The bytes of a chunk that a target needs, as ranges (ranges.c): dimensions below
+ * `split` are walked index by index, and the others are read as one range. n is a count
+ * for dimensions below `split`, an extent for the others. */
+struct zr_ranges {
+    int32_t ndim, split;
+    uint64_t lo[ZARR_MAX_RANK], n[ZARR_MAX_RANK];
+    int64_t step[ZARR_MAX_RANK];
+    uint64_t stride[ZARR_MAX_RANK];
+    uint64_t n_reads, read_bytes;
+};
+/* Chooses `split`, for at most `most` ranges. `each`: what one more range costs, in
+ * bytes. Returns the cost; UINT64_MAX if it exceeds 64 bits. The target must be
+ * arithmetic. */
+uint64_t zr_ranges_choose(const struct zr_program *p, const struct zr_target *t,
+                          uint64_t each, uint64_t most, struct zr_ranges *s);
+/* Returns the offset of the range at[], then advances at[] to the next. Begin with
+ * zeros. */
+uint64_t zr_ranges_next(const struct zr_ranges *s, uint64_t *at);
+/* Whether ranges of an uncompressed chunk cost less than the chunk; *out: which. */
+bool zr_raw_in_ranges(const struct zr_io *io, const struct zr_segment *segment,
+                      struct zr_ranges *out);
+/* Decodes only what an item needs, into its places in a scratch block, *out. Does so, and
+ * sets *done, if the program is a single codec that can decode in part and the saving is
+ * large enough. */
+zarr_status zr_chunk_decode_partial(const struct zr_work *w, const struct zr_program *p,
+                                    const struct zr_item *item,
+                                    const zarr_memory *encoded, zarr_memory *out,
+                                    bool *done, zarr_error *err);
+/* A large uncompressed chunk, read in slabs of rows (slabs.c). After open, n is 0 if the
+ * chunk cannot be read so. */
+struct zr_slabs {
+    struct zr_store_pin pin;
+    const struct zr_segment *segment;
+    int32_t dim; /* stored dimension that is cut into slabs */
+    uint64_t n, rows, row_bytes;
+    bool direct; /* from the store into the view, without scratch */
+    zarr_memory at;
+};
+bool zr_slabs_fit(const struct zr_io *io, const struct zr_segment *segment);
+zarr_status zr_slabs_open(struct zr_slabs *s, const struct zr_io *io,
+                          const struct zr_segment *segment, zarr_error *err);
+zarr_status zr_slabs_one(const struct zr_work *w, struct zr_slabs *s, uint64_t i,
+                         zarr_error *err);
+void zr_slabs_close(struct zr_slabs *s); /* also after a failed open */
+/* Short cuts for a segment on this thread: in slabs; stored elements directly into the
+ * view; only the ranges needed. *done stays false if a short cut does not apply. */
+zarr_status zr_slabs_read(const struct zr_work *w, const struct zr_segment *segment,
+                          bool *done, zarr_error *err);
+zarr_status zr_raw_direct(const struct zr_work *w, const struct zr_segment *segment,
+                          bool *done, zarr_error *err);
+zarr_status zr_raw_ranges(const struct zr_work *w, const struct zr_segment *segment,
+                          bool *done, zarr_error *err);
+/* Counts an item whose elements are in the view. */
+void zr_item_count(const struct zr_work *w, const struct zr_item *item, bool direct);
+/* Finishes an item: copies its elements from block to the view (direct: they are there
+ * already) and counts it. */
+zarr_status zr_item_finish(const struct zr_work *w, const struct zr_segment *segment,
+                           const struct zr_item *item, const zarr_memory *block,
+                           bool direct, zarr_error *err);
+/* Decodes an item that was fetched, puts its elements in their place and counts it. skip:
+ * as in struct zr_coding. */
+zarr_status zr_item_decode(const struct zr_work *w, const struct zr_segment *segment,
+                           const struct zr_item *item, const zarr_memory *encoded,
+                           uint64_t skip, zarr_error *err);
+/* Prefixes an error with the address of an item. */
+zarr_status zr_item_prefix(const struct zr_segment *segment, const struct zr_item *item,
+                           zarr_status st, zarr_error *err);
+
+#endif

@@ -1,0 +1,533 @@
+/*
+ * pipe/read/prefetch.c - batches for stores with their own concurrency. If a store is not
+ * read on the decoding thread, or if chunks go in lock step, the ranges of a whole wave
+ * are fetched at once, before its chunks are decoded. Ranges that could not be fetched
+ * are left to the worker, which handles every case. Thread class: on the thread that
+ * pulled the wave.
+ */
+#include "pipe/pipe_int.h"
+
+#include <string.h>
+
+enum {
+    PREFETCH_SLAB = 8 << 20 /* of a block for many chunks */
+};
+
+struct ops {
+    const struct zr_io *io;
+    const zarr_store_op *op; /* the first */
+    atomic_uint left;
+    struct zr_event all;
+    zr_mutex mutex; /* protects what *watch has of a failure */
+    struct zr_ops_watch *watch;
+};
+
+static void ops_note(struct ops *g, const zarr_store_op *op, const zarr_error *err)
+{
+    const uint32_t i = (uint32_t)(op - g->op);
+
+    zr_mutex_lock(&g->mutex);
+    if (i < g->watch->failed) {
+        g->watch->failed = i;
+        g->watch->error = *err;
+        g->watch->error.code = op->status;
+    }
+    zr_mutex_unlock(&g->mutex);
+}
+
+/* Whether the caller looks at the status: OK, missing, or a write that met another
+ * writer's change. A PUT without a condition that answers NOT_FOUND has failed. */
+static bool ops_is_left(const zarr_store_op *op)
+{
+    const bool conditional = (op->flags & ZARR_STORE_OP_IF_VERSION) != 0;
+
+    return op->status == ZARR_OK ||
+           (op->status == ZARR_ERR_NOT_FOUND &&
+            (op->verb != ZARR_STORE_PUT || conditional)) ||
+           (op->status == ZARR_ERR_CONFLICT && conditional);
+}
+
+static void ops_finish_one(void *arg, zarr_store_op *op, const zarr_error *err)
+{
+    struct ops *g = arg;
+
+    if (g->watch && g->watch->holder)
+        zr_old_value_unlock(g->io, g->watch->holder[op - g->op]);
+    if (g->watch && err && !ops_is_left(op))
+        ops_note(g, op, err);
+    if (atomic_fetch_sub(&g->left, 1) == 1)
+        zr_event_set(&g->all);
+}
+
+static void ops_count(const struct zr_io *io, struct zarr_request *rq,
+                      const zarr_store_op *op, uint32_t n)
+{
+    struct zr_worker *worker = NULL;
+
+    if (zr_worker_take(io->engine, &rq->cancel, &worker, NULL) != ZARR_OK)
+        return;
+    for (uint32_t i = 0; i < n; i++)
+        zr_worker_count(worker, &op[i]);
+    zr_request_merge(rq, worker);
+    zr_worker_give(worker);
+}
+
+/* Returns false in a forked child, where the operations do not end. Locks of their
+ * holders are the parent's, who may just have given them back. */
+static bool ops_wait(const struct zr_io *io, const struct zarr_request *rq, struct ops *g,
+                     zarr_store_op **ptr, uint32_t n)
+{
+    atomic_init(&g->left, n);
+    zr_event_init(&g->all);
+    zr_mutex_init(&g->mutex);
+    zr_store_submit(io->store, ptr, n, ops_finish_one, g);
+    while (!zr_request_is_inherited(rq) &&
+           !zr_event_wait(&g->all, zr_now_ns() + UINT64_C(20000000)))
+        if (zr_is_cancelled(&rq->cancel))
+            zr_store_cancel(io->store, g);
+    if (zr_request_is_inherited(rq)) {
+        for (uint32_t i = 0; g->watch && g->watch->holder && i < n; i++)
+            if (g->watch->holder[ptr[i] - g->op])
+                g->watch->holder[ptr[i] - g->op]->lock = NULL;
+        return false;
+    }
+    zr_mutex_deinit(&g->mutex);
+    zr_event_deinit(&g->all);
+    return true;
+}
+
+zarr_status zr_ops_run(const struct zr_io *io, struct zarr_request *rq, zarr_store_op *op,
+                       uint32_t n, struct zr_ops_watch *watch, struct zr_arena *arena,
+                       zarr_error *err)
+{
+    zarr_store_op **ptr =
+        zr_arena_alloc(arena, ((size_t)n + 1) * sizeof(zarr_store_op *));
+    struct ops g = {.io = io, .op = op, .watch = watch};
+    uint32_t n_run = 0;
+
+    if (!ptr)
+        return zr_fail_memory(err, n * sizeof *op);
+    for (uint32_t i = 0; i < n; i++) {
+        op[i].cancel = &rq->cancel;
+        if (op[i].status != ZARR_OK)
+            ptr[n_run++] = &op[i];
+    }
+    if (n_run > 0 && !ops_wait(io, rq, &g, ptr, n_run))
+        return zr_request_inherited(err);
+    ops_count(io, rq, op, n);
+    return zr_cancel_check(&rq->cancel, err);
+}
+
+/* ---- operations --------------------------------------------------------- */
+
+/* Whether a segment is fetched here. Others are left to the worker. */
+static bool takes_part(const struct zr_io *io, const struct zr_segment *r)
+{
+    const uint64_t slack = io->engine->wave_bytes;
+    uint64_t most = zr_program_most(io, r->level->decode);
+    struct zr_ranges ranges;
+
+    if (r->bytes == ZR_ITEM_MISSING || !r->key || r->bytes == 0)
+        return false;
+    if (r->level->decode->raw && !zr_io_is_host(io, io->view.base.device_type) &&
+        zr_raw_in_ranges(io, r, &ranges))
+        return false;
+    if (r->bytes == UINT64_MAX)
+        return true;
+    if (!zr_mul_u64(most, r->n_items, &most))
+        most = UINT64_MAX;
+    return r->bytes <= slack || r->bytes - slack <= most;
+}
+
+/* Adds a segment to the operation before it, if it is a near range of the same object.
+ * Threads share the decoding of an object, but one request fetches its range. */
+static bool op_joins(const struct zr_plan_args *cut, struct zr_prefetch *p,
+                     const struct zr_segment *r)
+{
+    zarr_store_op *op = p->n > 0 ? &p->op[p->n - 1] : NULL;
+    uint64_t gaps = cut->wave_gaps - p->gaps;
+    struct zr_range range;
+
+    if (!op || !r->shard || op->lock != zr_shard_pin(r->shard) || r->offset < op->offset)
+        return false;
+    range = (struct zr_range){op->offset, op->offset + op->length};
+    if (!zr_range_join(cut, &range, r->offset, r->bytes, &gaps))
+        return false;
+    p->gaps = cut->wave_gaps - gaps;
+    op->length = range.end - range.start;
+    p->count[p->n - 1]++;
+    return true;
+}
+
+static void make_ops(const struct zr_io *io, const struct zr_wave *w,
+                     struct zr_prefetch *p)
+{
+    struct zr_plan_args cut;
+    bool before = false; /* the segment before is in the last operation */
+
+    zr_waves_cut(io, &cut);
+    for (uint32_t i = 0; i < w->n_segments; i++) {
+        const struct zr_segment *r = &w->segment[i];
+        const bool whole_object = r->bytes == UINT64_MAX;
+        zarr_store_op *op = &p->op[p->n];
+
+        if (!takes_part(io, r)) {
+            before = false;
+            continue;
+        }
+        if (before && op_joins(&cut, p, r))
+            continue;
+        before = true;
+        *op = (zarr_store_op){.verb = ZARR_STORE_GET,
+                              .flags = ZARR_STORE_OP_CHUNK,
+                              .key = r->key,
+                              .offset = whole_object ? 0 : r->offset,
+                              .length = whole_object ? ZARR_STORE_TO_END : r->bytes,
+                              .object_bytes = UINT64_MAX,
+                              .status = ZARR_ERR_INTERNAL};
+        if (r->shard) {
+            op->flags |= ZR_STORE_OP_PINNED;
+            op->lock = zr_shard_pin(r->shard);
+        }
+        p->first[p->n] = i;
+        p->count[p->n++] = 1;
+    }
+}
+
+/* The most bytes that an operation reads. */
+static uint64_t op_room(const struct zr_wave *w, const struct zr_prefetch *p, uint32_t k)
+{
+    return p->op[k].length == ZARR_STORE_TO_END
+               ? w->segment[p->first[k]].level->decode->encoded_bound
+               : p->op[k].length;
+}
+
+/* The same in a block of several operations. A whole object has a tail, so that the next
+ * one is aligned. Ranges of shards have none: their neighbours are copied as one. */
+static uint64_t op_bytes(const struct zr_wave *w, const struct zr_prefetch *p, uint32_t k)
+{
+    const uint64_t align = ZR_CHUNK_ALIGNMENT;
+    const uint64_t bytes = op_room(w, p, k);
+
+    if (p->op[k].length != ZARR_STORE_TO_END)
+        return bytes;
+    return bytes <= UINT64_MAX - align ? (bytes + align - 1) / align * align : bytes;
+}
+
+/* Whether encoded bytes are copied to the tensor's device as they are, by the library or
+ * by a codec that reads headers on the host. */
+static bool goes_up(const struct zr_io *io, const struct zr_program *prog)
+{
+    return !zr_io_is_host(io, io->view.base.device_type) &&
+           zr_io_is_host(io, prog->fetch_device) &&
+           (prog->n == 0 || !zr_io_is_host(io, prog->stage[0].out_device));
+}
+
+/* Whether operation k still needs memory. */
+static bool op_waits(const struct zr_prefetch *p, uint32_t k)
+{
+    return p->op[k].status != ZARR_OK && !p->op[k].mem.handle;
+}
+
+/* Whether an operation shares a block with others: what goes to a device, because copies
+ * of neighbours become one, and what comes to the host with a known length, because a
+ * large block is on huge pages. Of a length that only has a bound, pages that stay
+ * untouched are worth more. */
+static bool op_shares(const struct zr_io *io, const struct zr_wave *w,
+                      const struct zr_prefetch *p, uint32_t k, bool *up)
+{
+    const struct zr_program *prog = w->segment[p->first[k]].level->decode;
+
+    *up = goes_up(io, prog);
+    return *up || (prog->fetch_device == ZARR_DEVICE_CPU &&
+                   (p->op[k].length != ZARR_STORE_TO_END || prog->encoded_exact));
+}
+
+/* Takes one block for operation k and those after it, pinned for a device if the budget
+ * has room. This saves allocations, too. */
+static zarr_status take_slab(const struct zr_io *io, const struct zr_wave *w,
+                             struct zr_prefetch *p, uint32_t k, bool up, zarr_error *err)
+{
+    const zarr_memory *tensor = &io->view.base;
+    struct zr_pool *pool = io->engine->pool;
+    uint64_t all = op_bytes(w, p, k), at = 0, next = 0;
+    bool also_up = false;
+    zarr_status st = ZARR_OK;
+    uint32_t end = k + 1;
+
+    for (; end < p->n; end++) {
+        if (!op_waits(p, end))
+            continue;
+        if (!op_shares(io, w, p, end, &also_up) || also_up != up ||
+            !zr_add_u64(all, op_bytes(w, p, end), &next) || next > PREFETCH_SLAB)
+            break;
+        all = next;
+    }
+    all = ZR_MAX(all, UINT64_C(64));
+    if (up)
+        ZR_TRY(zr_pool_take_staging(pool, tensor->device_type, tensor->device_id, all,
+                                    &p->block[k], err));
+    else
+        ZR_TRY(zr_pool_take(pool, ZARR_DEVICE_CPU, 0, all, &p->block[k], err));
+    for (uint32_t i = k; i < end; i++) {
+        zarr_store_op *op = &p->op[i];
+
+        if (!op_waits(p, i))
+            continue;
+        if (!zr_mem_slice(&p->block[k], at, op_bytes(w, p, i), &op->mem))
+            return zr_internal(err);
+        at += op->mem.bytes;
+        op->mem.bytes = op_room(w, p, i);
+    }
+out:
+    return st;
+}
+
+static zarr_status take_memory(const struct zr_io *io, const struct zr_wave *w,
+                               struct zr_prefetch *p, zarr_error *err)
+{
+    bool up = false;
+    zarr_status st = ZARR_OK;
+
+    for (uint32_t k = 0; k < p->n; k++) {
+        p->op[k].mem.device_type = w->segment[p->first[k]].level->decode->fetch_device;
+        (void)zr_store_lend(io->store, &p->op[k]);
+    }
+    for (uint32_t k = 0; k < p->n; k++) {
+        const struct zr_program *prog = w->segment[p->first[k]].level->decode;
+        zarr_store_op *op = &p->op[k];
+
+        if (!op_waits(p, k))
+            continue;
+        if (op_shares(io, w, p, k, &up)) {
+            ZR_TRY(take_slab(io, w, p, k, up, err));
+            continue;
+        }
+        ZR_TRY(zr_pool_take(io->engine->pool, prog->fetch_device,
+                            zr_io_device_id(io, prog->fetch_device),
+                            ZR_MAX(op_room(w, p, k), UINT64_C(64)), &p->block[k], err));
+        op->mem = p->block[k];
+        op->mem.bytes = op_room(w, p, k);
+    }
+out:
+    return st;
+}
+
+/* ---- results ------------------------------------------------------------ */
+
+static bool is_complete(const zarr_store_op *op)
+{
+    if (op->status != ZARR_OK)
+        return false;
+    if (op->length == ZARR_STORE_TO_END)
+        return op->object_bytes == UINT64_MAX || op->object_bytes <= op->done_bytes;
+    return op->done_bytes == op->length;
+}
+
+/* Gives back the blocks of which no value came: workers fetch those again, each into its
+ * scratch. */
+static void give_failed(const struct zr_io *io, struct zr_prefetch *p)
+{
+    uint32_t first = 0; /* of a block */
+
+    while (first < p->n) {
+        const void *const block = p->block[first].handle;
+        bool any = false;
+        uint32_t k = first;
+
+        do
+            any = any || (is_complete(&p->op[k]) && p->op[k].mem.handle == block);
+        while (++k < p->n && !p->block[k].handle);
+        if (!any)
+            zr_pool_give(io->engine->pool, &p->block[first]);
+        first = k;
+    }
+}
+
+/* Keeps what was fetched completely. The store said of a whole object that it is missing:
+ * no one asks again. Other segments are left to the worker, which handles every case. */
+static void keep_results(const struct zr_io *io, struct zr_wave *w, struct zr_prefetch *p)
+{
+    for (uint32_t k = 0; k < p->n; k++) {
+        const zarr_store_op *op = &p->op[k];
+        const bool good = is_complete(op);
+        zarr_memory bytes = op->mem;
+
+        bytes.bytes = op->done_bytes;
+        for (uint32_t i = p->first[k]; good && i < p->first[k] + p->count[k]; i++) {
+            const struct zr_segment *r = &w->segment[i];
+
+            if (r->bytes == UINT64_MAX)
+                p->mem[i] = bytes;
+            else if (!zr_mem_slice(&bytes, r->offset - op->offset, r->bytes, &p->mem[i]))
+                p->mem[i] = (zarr_memory){0};
+        }
+        if (op->status == ZARR_ERR_NOT_FOUND && op->length == ZARR_STORE_TO_END)
+            w->segment[p->first[k]].bytes = ZR_ITEM_MISSING;
+    }
+    give_failed(io, p);
+}
+
+/* Points to the bytes of chunks in shards that are in memory already, because codecs
+ * surround them, for chunks that go in lock step. Those of a wrong size are left to the
+ * worker. */
+static void point_to_buffers(const struct zr_io *io, const struct zr_wave *w,
+                             struct zr_prefetch *p)
+{
+    for (uint32_t i = 0; i < w->n_segments; i++) {
+        const struct zr_segment *r = &w->segment[i];
+        const struct zr_program *prog = r->level->decode;
+        bool good = !r->key && r->bytes < ZR_ITEM_MISSING && zr_goes_lockstep(io, prog) &&
+                    zr_io_is_host(io, prog->fetch_device);
+
+        for (uint32_t k = 0; good && k < r->n_items; k++)
+            good = r->item[k]->bytes <= zr_program_most(io, prog);
+        if (good && !zr_mem_slice(&r->shard->buffer, r->offset, r->bytes, &p->mem[i]))
+            p->mem[i] = (zarr_memory){0};
+    }
+}
+
+static zarr_status prefetch_room(struct zr_wave *w, struct zr_prefetch *p,
+                                 zarr_error *err)
+{
+    const size_t n = (size_t)w->n_segments + 1;
+
+    p->op = zr_arena_alloc(&w->arena, n * sizeof *p->op);
+    p->mem = zr_arena_alloc(&w->arena, n * sizeof *p->mem);
+    p->first = zr_arena_alloc(&w->arena, n * sizeof *p->first);
+    p->count = zr_arena_alloc(&w->arena, n * sizeof *p->count);
+    p->block = zr_arena_alloc(&w->arena, n * sizeof *p->block);
+    if (!p->op || !p->mem || !p->first || !p->count || !p->block) {
+        p->block = NULL;
+        return zr_fail_memory(err, n * sizeof *p->op);
+    }
+    memset(p->mem, 0, n * sizeof *p->mem);
+    memset(p->block, 0, n * sizeof *p->block);
+    return ZARR_OK;
+}
+
+zarr_status zr_prefetch_begin(const struct zr_io *io, struct zr_wave *w,
+                              struct zr_prefetch *p, zarr_error *err)
+{
+    const zarr_status st = prefetch_room(w, p, err);
+
+    if (st == ZARR_OK)
+        make_ops(io, w, p);
+    return st;
+}
+
+zarr_status zr_prefetch_run(const struct zr_io *io, struct zarr_request *rq,
+                            struct zr_wave *w, struct zr_prefetch *p, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(take_memory(io, w, p, err));
+    if (zr_request_wave_begin(rq) != 0 && !zr_io_is_host(io, io->view.base.device_type))
+        zr_log(io->engine->log, ZARR_LOG_TRACE,
+               "%s: %" PRIu32 " ranges for a device; %" PRIu64
+               " blocks of pinned memory are in use",
+               *io->prefix ? io->prefix : "/", p->n,
+               zr_pool_count_pinned(io->engine->pool));
+    ZR_TRY(zr_ops_run(io, rq, p->op, p->n, NULL, &w->arena, err));
+    keep_results(io, w, p);
+    point_to_buffers(io, w, p);
+out:
+    return st;
+}
+
+void zr_prefetch_end(const struct zr_io *io, const struct zr_wave *w,
+                     struct zr_prefetch *p)
+{
+    ZR_UNUSED(w);
+    for (uint32_t k = 0; p->block && k < p->n; k++)
+        zr_pool_give(io->engine->pool, &p->block[k]);
+}
+
+bool zr_wants_batches(const struct zr_io *io, const struct zr_program *p)
+{
+    return zr_goes_lockstep(io, p) || !zr_store_can(io->store, ZARR_STORE_CAP_FAST_GET);
+}
+
+uint64_t zr_wave_on_device(const struct zr_io *io, const struct zr_wave *w, uint64_t n)
+{
+    const struct zr_level *last = w->level;
+    uint64_t most = zr_device_need(io, last, false, false, n);
+
+    for (uint32_t i = 0; most > 0 && i < w->n_segments; i++) {
+        if (w->segment[i].level == last)
+            continue;
+        last = w->segment[i].level;
+        most = ZR_MAX(most, zr_device_need(io, last, false, false, n));
+    }
+    return most;
+}
+
+/* What a chunk has in host memory besides its encoded bytes: for a device, what stages
+ * leave there. */
+static uint64_t chunk_on_host(const struct zr_io *io, const struct zr_program *p,
+                              bool lockstep)
+{
+    uint64_t sum = 0;
+
+    if (!lockstep)
+        return p->decoded_bytes;
+    if (zr_io_is_host(io, io->view.base.device_type))
+        return zr_mul_cap(p->decoded_bytes, 2);
+    for (uint32_t i = 0; i < p->n; i++)
+        if (zr_io_is_host(io, p->stage[i].out_device))
+            sum = zr_add_cap(sum, ZR_MAX(p->stage[i].out_bytes, p->stage[i].in_bytes));
+    return sum;
+}
+
+uint64_t zr_chunk_on_host(const struct zr_io *io, const struct zr_level *lv)
+{
+    const struct zr_program *p = lv->decode;
+    const bool lockstep = zr_goes_lockstep(io, p);
+    uint64_t need = zr_add_cap(p->encoded_bound, chunk_on_host(io, p, lockstep));
+
+    if (lockstep && !zr_io_is_host(io, io->view.base.device_type))
+        need = zr_add_cap(need, zr_mul_cap(p->decoded_bytes, 2));
+    return need;
+}
+
+static uint64_t wave_on_host(const struct zr_io *io, const struct zr_wave *w, uint64_t n,
+                             bool lockstep)
+{
+    const uint64_t alone = ZR_MIN(n, (uint64_t)zr_io_threads(io));
+    const struct zr_level *last = w->level;
+    uint64_t most = chunk_on_host(io, last->decode, lockstep);
+    uint64_t decoded = last->decode->decoded_bytes, need;
+
+    for (uint32_t i = 0; i < w->n_segments; i++) {
+        if (w->segment[i].level == last)
+            continue;
+        last = w->segment[i].level;
+        most = ZR_MAX(most, chunk_on_host(io, last->decode, lockstep));
+        decoded = ZR_MAX(decoded, last->decode->decoded_bytes);
+    }
+    need = zr_mul_cap(n, most);
+    /* chunks that the device declines are done by the CPU */
+    if (lockstep && !zr_io_is_host(io, io->view.base.device_type))
+        need = zr_add_cap(need, zr_mul_cap(zr_mul_cap(decoded, 2), alone));
+    for (uint32_t i = 0; i < w->n_segments; i++) {
+        const struct zr_segment *r = &w->segment[i];
+
+        if (r->bytes != ZR_ITEM_MISSING && r->key &&
+            !zr_add_u64(
+                need, r->bytes == UINT64_MAX ? r->level->decode->encoded_bound : r->bytes,
+                &need))
+            return UINT64_MAX;
+    }
+    return need;
+}
+
+struct zr_need zr_prefetch_need(const struct zarr_request *rq, const struct zr_wave *w,
+                                const struct zr_prefetch *p, bool lockstep)
+{
+    const uint64_t n =
+        lockstep ? w->n_items : (uint64_t)ZR_MIN(zr_io_threads(&rq->io), w->n_segments);
+
+    return (struct zr_need){
+        .host = zr_add_cap(wave_on_host(&rq->io, w, n, lockstep), p->gaps),
+        .device = zr_wave_on_device(&rq->io, w, n)};
+}

@@ -1,0 +1,79 @@
+/*
+ * pipe/write/shard_stream.c - which shards are written in parts, and how much memory that
+ * takes. shard_value.c hands the parts to the store. A shard is written so if its value
+ * would exceed the budget of the request.
+ * Thread class: plain functions; zr_object_bytes() on the worker context.
+ */
+#include "pipe/pipe_int.h"
+#include "pipe/write/shard_int.h"
+
+enum {
+    STREAM_WINDOW_MOST = 8 << 20,
+    STREAM_WINDOW_LEAST = 2 << 10,
+    STREAM_WINDOW_PART = 8, /* of the budget */
+    STREAM_BATCH_MOST = 64
+};
+
+bool zr_shard_can_stream(const struct zr_work *w, const struct zr_level *lv)
+{
+    const struct zr_io *io = w->io;
+
+    return lv->is_shard && !lv->bytes_encode && !lv->bytes_decode && !io->sink &&
+           !io->parts && !w->later && !w->old_value && !w->granted &&
+           io->inner_order == 0 && zr_io_is_host(io, io->view.base.device_type) &&
+           zr_store_has_parts(io->store);
+}
+
+uint64_t zr_io_part_bytes(const struct zr_io *io)
+{
+    const struct zr_work w = {.io = io};
+    const struct zr_level *lv = &io->layout->level[0];
+
+    return zr_shard_can_stream(&w, lv) ? lv->decoded_bytes / lv->n_inner_all : 0;
+}
+
+uint64_t zr_shard_stream_init(struct zr_shard_stream *out, const struct zr_io *io,
+                              const struct zr_level *lv, bool full)
+{
+    const struct zr_level *in = &io->layout->level[1];
+    const uint64_t budget = zr_io_budget(io), each = zr_unit_budget(in, full);
+    /* the new index and the old one, as numbers and encoded */
+    const uint64_t index =
+        zr_mul_cap(zr_add_cap(lv->index_bytes, zr_mul_cap(16, lv->n_inner_all)), 2);
+    const uint64_t least =
+        ZR_MAX(ZR_MAX(in->encoded_bound, lv->index_bytes), (uint64_t)STREAM_WINDOW_LEAST);
+    uint64_t rest = zr_add_cap(index, each);
+
+    rest = budget > rest ? budget - rest : 0;
+    *out = (struct zr_shard_stream){
+        .window = ZR_MIN(
+            rest, ZR_MIN(budget / STREAM_WINDOW_PART, (uint64_t)STREAM_WINDOW_MOST))};
+    out->window = ZR_MAX(out->window, least);
+    rest = zr_add_cap(out->window, index);
+    rest = budget > rest ? budget - rest : 0;
+    out->batch = (uint32_t)ZR_MIN(ZR_MAX(rest / ZR_MAX(each, UINT64_C(1)), UINT64_C(1)),
+                                  (uint64_t)STREAM_BATCH_MOST);
+    return zr_add_cap(zr_add_cap(out->window, index), zr_mul_cap(each, out->batch));
+}
+
+uint64_t zr_shard_stream_least(const struct zr_io *io, const struct zr_level *lv,
+                               bool full)
+{
+    struct zr_shard_stream s;
+    struct zr_io tight = *io;
+
+    tight.memory_bytes = 1;
+    return zr_shard_stream_init(&s, &tight, lv, full);
+}
+
+zarr_status zr_object_bytes(const struct zr_work *w, const char *key, uint64_t *out,
+                            zarr_error *err)
+{
+    zarr_store_op op = {
+        .verb = ZARR_STORE_STAT, .flags = ZARR_STORE_OP_CHUNK, .key = key};
+    zarr_error why = {0};
+    const zarr_status st = zr_store_op_run(w, &op, &why);
+
+    *out = st == ZARR_OK ? op.object_bytes : 0;
+    return st == ZARR_ERR_NOT_FOUND ? ZARR_OK : zr_pass(err, st, &why);
+}

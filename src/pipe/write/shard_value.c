@@ -1,0 +1,483 @@
+/*
+ * pipe/write/shard_value.c - keeps the new value of one shard while it is made: inner
+ * chunks in C order of their coordinates, so that equal content gives equal bytes, and
+ * the index after or before them; inner_order.c puts them into another order if the
+ * caller wants it. Touched chunks are appended as they are encoded; untouched ones keep
+ * their encoded bytes. Thread class: on the worker context.
+ */
+#include "pipe/pipe_int.h"
+#include "pipe/write/shard_int.h"
+
+#include <string.h>
+
+enum {
+    BATCH_BYTES = 32 * 1024 * 1024
+};
+
+/* ---- appending --------------------------------------------------------- */
+
+/* A block for the value. Bytes that come from a device are copied there. */
+static zarr_status take_block(const struct zr_shard_writer *s, uint64_t bytes,
+                              zarr_memory *block, zarr_error *err)
+{
+    const struct zr_io *io = s->w->io;
+    const zarr_memory *tensor = &io->view.base;
+
+    if (s->in->is_shard ||
+        !(zr_leaf_rooms_can_wait(io, s->in) || zr_leaf_length_is_known(io, s->in)))
+        return zr_pool_take(io->engine->pool, ZARR_DEVICE_CPU, 0, bytes, block, err);
+    return zr_pool_take_staging(io->engine->pool, tensor->device_type, tensor->device_id,
+                                bytes, block, err);
+}
+
+/* Hands the bytes in memory to the store. */
+static zarr_status stream_out(struct zr_shard_writer *s, zarr_error *err)
+{
+    const struct zr_shard_stream *stream = s->sw->stream;
+    zarr_memory part;
+
+    if (s->pos == s->base)
+        return ZARR_OK;
+    if (!zr_mem_slice(&s->sw->block, 0, s->pos - s->base, &part))
+        return zr_internal(err);
+    s->base = s->pos;
+    return zr_store_put_part(s->w->io->store, stream->lock, stream->key,
+                             s->pos - part.bytes, &part, err);
+}
+
+static zarr_status out_room(struct zr_shard_writer *s, uint64_t more, zarr_error *err)
+{
+    struct zr_pool *pool = s->w->io->engine->pool;
+    uint64_t need = 0, want = 0, used = s->pos - s->base;
+    zarr_memory bigger = {0};
+    zarr_status st = ZARR_OK;
+
+    if (!zr_add_u64(s->pos, more, &need))
+        return zr_fail(err, ZARR_ERR_LIMIT, "the shard grows beyond 64 bits");
+    if (used + more <= s->sw->block.bytes)
+        return ZARR_OK;
+    want = ZR_MAX(need, s->sw->block.bytes + s->sw->block.bytes / 2);
+    if (s->sw->stream) {
+        ZR_TRY(stream_out(s, err));
+        used = 0;
+        want = more;
+    }
+    if (want <= s->sw->block.bytes)
+        goto out;
+    ZR_TRY(take_block(s, want, &bigger, err));
+    if (used > 0)
+        st = zr_mem_copy_bytes(s->w->io->engine->memory, &bigger, &s->sw->block, used,
+                               &s->w->worker->copies, err);
+    zr_pool_give(pool, &s->sw->block);
+    s->sw->block = bigger;
+out:
+    return st;
+}
+
+/* Makes room for the next inner chunk. */
+static zarr_status reserve_bytes(struct zr_shard_writer *s, uint64_t id, uint64_t bytes,
+                                 zarr_error *err)
+{
+    zarr_status st = out_room(s, bytes, err);
+
+    if (st != ZARR_OK)
+        return st;
+    s->pairs[2 * id] = s->pos;
+    s->pairs[2 * id + 1] = bytes;
+    s->pos += bytes;
+    s->any = true;
+    return ZARR_OK;
+}
+
+static zarr_status append_bytes(struct zr_shard_writer *s, uint64_t id,
+                                const zarr_memory *bytes, zarr_error *err)
+{
+    zarr_memory dst;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(reserve_bytes(s, id, bytes->bytes, err));
+    if (!zr_mem_slice(&s->sw->block, s->pairs[2 * id] - s->base, bytes->bytes, &dst))
+        return zr_internal(err);
+    ZR_TRY(zr_mem_copy_bytes(s->w->io->engine->memory, &dst, bytes, bytes->bytes,
+                             &s->w->worker->copies, err));
+out:
+    return st;
+}
+
+static zarr_status index_names_more(zarr_error *err)
+{
+    return zr_fail(err, ZARR_ERR_CORRUPT,
+                   "the shard's index names more bytes than its chunks can have");
+}
+
+/* Reads one old inner chunk of a shard that is streamed. */
+static zarr_status stream_old(const struct zr_shard_writer *s, const struct zr_work *w,
+                              const uint64_t entry[2], zarr_memory *out, zarr_error *err)
+{
+    struct zr_get g = {.key = s->sw->stream->key, .offset = entry[0], .known = "shard"};
+    zarr_status st = ZARR_OK;
+
+    if (entry[1] > zr_encoded_most(w->io, s->in->encoded_most, false))
+        return index_names_more(err);
+    ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_OLD, ZARR_DEVICE_CPU,
+                             ZR_MAX(entry[1], UINT64_C(64)), &g.dst, err));
+    g.dst.bytes = entry[1];
+    ZR_TRY(zr_get(w, &g, err));
+    *out = g.dst;
+out:
+    return st;
+}
+
+static zarr_status old_value(const struct zr_shard_writer *s, const struct zr_work *w,
+                             uint64_t id, zarr_memory *out, zarr_error *err)
+{
+    *out = (zarr_memory){0};
+    if (!s->old || s->old->entry[2 * id] == ZR_INDEX_MISSING)
+        return ZARR_OK;
+    if (s->sw->stream)
+        return stream_old(s, w, &s->old->entry[2 * id], out, err);
+    if (!zr_mem_slice(&s->value, s->old->entry[2 * id], s->old->entry[2 * id + 1], out))
+        return zr_internal(err);
+    return ZARR_OK;
+}
+
+/* Appends the old encoded bytes of the untouched inner chunks before `end`. */
+static zarr_status keep_until(struct zr_shard_writer *s, uint64_t end, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    for (; s->next < end; s->next++) {
+        zarr_memory bytes;
+
+        ZR_TRY(old_value(s, s->w, s->next, &bytes, err));
+        if (!bytes.handle)
+            continue;
+        /* Entries of a hostile index may share bytes; a small shard must not become a
+         * huge one. */
+        if (bytes.bytes > s->keep_most)
+            ZR_TRY(index_names_more(err));
+        s->keep_most -= bytes.bytes;
+        ZR_TRY(append_bytes(s, s->next, &bytes, err));
+    }
+out:
+    return st;
+}
+
+/* ---- inner chunks ------------------------------------------------------ */
+
+uint64_t zr_inner_id(const struct zr_level *lv, const uint64_t *chunk)
+{
+    uint64_t at = 0;
+
+    for (int32_t d = 0; d < lv->ndim; d++)
+        at = at * lv->n_inner[d] + chunk[d];
+    return at;
+}
+
+/* The level whose fill value a missing inner chunk has. */
+static const struct zr_level *missing_level(const struct zr_shard_writer *s)
+{
+    return s->old ? s->in : s->sw->missing;
+}
+
+zarr_status zr_shard_old_inner(const struct zr_shard_writer *s, const struct zr_work *w,
+                               const struct zr_projection *proj, zarr_memory *out,
+                               zarr_error *err)
+{
+    *out = (zarr_memory){0};
+    return proj->full ? ZARR_OK
+                      : old_value(s, w, zr_inner_id(s->lv, proj->chunk), out, err);
+}
+
+zarr_status zr_shard_leaf(const struct zr_shard_writer *s, const struct zr_work *w,
+                          const struct zr_projection *proj, const zarr_memory *room,
+                          struct zr_leaf_write *out, zarr_error *err)
+{
+    *out = (struct zr_leaf_write){
+        .level = s->in, .proj = proj, .missing = missing_level(s), .room = *room};
+    return zr_shard_old_inner(s, w, proj, &out->old, err);
+}
+
+zarr_status zr_shard_begin_nested(const struct zr_shard_writer *s,
+                                  const struct zr_work *w,
+                                  const struct zr_projection *proj,
+                                  struct zr_shard_write *out, zarr_error *err)
+{
+    *out = (struct zr_shard_write){.level = s->sw->level + 1,
+                                   .lv = s->in,
+                                   .missing = missing_level(s),
+                                   .proj = proj,
+                                   .threads = 1};
+    return zr_shard_old_inner(s, w, proj, &out->old, err);
+}
+
+zarr_status zr_shard_append(struct zr_shard_writer *s, const struct zr_projection *proj,
+                            const struct zr_inner_result *r, zarr_error *err)
+{
+    const uint64_t id = zr_inner_id(s->lv, proj->chunk);
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(keep_until(s, id, err));
+    if (!r->empty)
+        ZR_TRY(append_bytes(s, id, &r->out, err));
+    s->filled = s->filled && r->filled;
+    s->next = id + 1;
+out:
+    return st;
+}
+
+zarr_status zr_shard_reserve(struct zr_shard_writer *s, const struct zr_projection *proj,
+                             const struct zr_inner_result *r, zarr_error *err)
+{
+    const uint64_t id = zr_inner_id(s->lv, proj->chunk);
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(keep_until(s, id, err));
+    if (!r->empty)
+        ZR_TRY(reserve_bytes(s, id, r->out.bytes, err));
+    s->filled = s->filled && r->filled;
+    s->next = id + 1;
+out:
+    return st;
+}
+
+bool zr_shard_find_reserved(const struct zr_shard_writer *s,
+                            const struct zr_projection *proj, zarr_memory *out)
+{
+    const uint64_t id = zr_inner_id(s->lv, proj->chunk);
+
+    return zr_mem_slice(&s->sw->block, s->pairs[2 * id] - s->base, s->pairs[2 * id + 1],
+                        out);
+}
+
+zarr_status zr_shard_project(const struct zr_shard_writer *s, struct zr_projector **out,
+                             zarr_error *err)
+{
+    return zr_project_open_inner(out, s->w->io->engine->alloc, s->sw->proj,
+                                 s->lv->inner_shape,
+                                 s->lv->permuted ? s->lv->order : NULL, s->sw->clip, err);
+}
+
+/* ---- gaps ------------------------------------------------------------------------ */
+
+void zr_shard_note_answer(struct zr_shard_writer *s, const struct zr_projection *proj,
+                          const struct zr_inner_result *r)
+{
+    const uint64_t id = zr_inner_id(s->lv, proj->chunk);
+
+    s->filled = s->filled && r->filled;
+    if (!r->empty)
+        return;
+    s->gap = ZR_MIN(s->gap, s->pairs[2 * id]);
+    s->pairs[2 * id] = s->pairs[2 * id + 1] = ZR_INDEX_MISSING;
+}
+
+/* Chunks follow each other in the value as in the index. */
+zarr_status zr_shard_close_gaps(struct zr_shard_writer *s, zarr_error *err)
+{
+    unsigned char *value = NULL;
+    void *at = NULL;
+    zarr_status st = ZARR_OK;
+
+    if (s->gap == UINT64_MAX)
+        return ZARR_OK;
+    ZR_TRY(zr_mem_host_ptr(s->w->io->engine->memory, &s->sw->block, s->pos, &at, err));
+    value = at;
+    s->pos = s->gap;
+    s->any = false;
+    for (uint64_t id = 0; id < s->next; id++) {
+        uint64_t *pair = &s->pairs[2 * id];
+
+        s->any |= pair[0] != ZR_INDEX_MISSING;
+        if (pair[0] == ZR_INDEX_MISSING || pair[0] < s->gap)
+            continue;
+        memmove(value + s->pos, value + pair[0], pair[1]);
+        pair[0] = s->pos;
+        s->pos += pair[1];
+    }
+    s->gap = UINT64_MAX;
+out:
+    return st;
+}
+
+uint32_t zr_inner_batch(const struct zr_level *in, uint32_t threads, uint32_t most)
+{
+    uint64_t n = BATCH_BYTES / ZR_MAX(in->encoded_bound, UINT64_C(1));
+
+    n = ZR_MAX(n, 2 * (uint64_t)ZR_MAX(threads, 1u));
+    return (uint32_t)ZR_MIN(n, (uint64_t)most);
+}
+
+/* ---- the value --------------------------------------------------------- */
+
+static zarr_status value_room(struct zr_shard_writer *s, zarr_error *err)
+{
+    const zarr_allocator *alloc = s->w->io->engine->alloc;
+    uint64_t pairs = s->lv->n_inner_all * 2 * sizeof(uint64_t);
+    uint64_t bound = s->lv->reps.rep[s->lv->chain->a2b + 1].n_bytes;
+    const struct zr_shard_stream *stream = s->sw->stream;
+    zarr_status st = ZARR_OK;
+
+    if (s->lv->unsized) /* unsized: the limit of a chunk, not a sum of bounds */
+        bound = ZR_MIN(bound, s->w->io->engine->limits->chunk_bytes);
+    if (!zr_add_u64(zr_encoded_most(s->w->io, bound, false),
+                    stream ? stream->old_bytes : s->value.bytes, &s->keep_most))
+        s->keep_most = UINT64_MAX;
+    s->pairs = zr_malloc(alloc, (size_t)pairs);
+    if (!s->pairs)
+        ZR_FAIL_MEMORY(err, pairs);
+    memset(s->pairs, 0xff, (size_t)pairs);
+    ZR_TRY(take_block(s,
+                      stream ? stream->window
+                             : ZR_MAX(s->lv->unsized ? s->lv->encoded_bound : bound,
+                                      s->value.bytes + s->lv->index_bytes),
+                      &s->sw->block, err));
+out:
+    return st;
+}
+
+static zarr_status stream_old_index(struct zr_shard_writer *s, zarr_error *err)
+{
+    const struct zr_shard_stream *stream = s->sw->stream;
+    struct zr_get g = {.key = stream->key, .known = "shard", .is_index = true};
+    struct zr_index_value value = {.shard_bytes = stream->old_bytes};
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_shard_index_at(s->lv->shard, stream->old_bytes, s->lv->index_bytes,
+                             &g.offset, err));
+    ZR_TRY(zr_index_memory(s->w, s->lv, &value.own, &value.encoded, err));
+    g.dst = value.encoded;
+    st = zr_get(s->w, &g, err);
+    if (st != ZARR_OK)
+        zr_free(s->w->io->engine->alloc, value.own);
+    else
+        st = zr_index_parse(s->w, s->lv, &value, &s->old, err);
+out:
+    return st;
+}
+
+zarr_status zr_shard_begin(struct zr_shard_writer *s, const struct zr_work *w,
+                           struct zr_shard_write *sw, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    *s = (struct zr_shard_writer){.w = w,
+                                  .engine = w->io->engine,
+                                  .sw = sw,
+                                  .lv = sw->lv,
+                                  .in = &w->io->layout->level[sw->level + 1],
+                                  .value = sw->old,
+                                  .gap = UINT64_MAX,
+                                  .filled = true};
+    sw->block = sw->out = (zarr_memory){0};
+    if (sw->old.handle && s->lv->bytes_decode)
+        ZR_TRY(zr_body_decode(w, s->lv, &sw->old, &s->body, &s->value, err));
+    ZR_TRY(value_room(s, err));
+    if (!s->lv->shard->index_at_end)
+        s->pos = s->lv->index_bytes;
+    s->base = sw->stream ? s->pos : 0;
+    if (sw->stream && sw->stream->old_bytes)
+        ZR_TRY(stream_old_index(s, err));
+    if (s->value.handle)
+        ZR_TRY(zr_index_from_value(w, s->lv, &s->value, &s->old, err));
+out:
+    return st;
+}
+
+void zr_shard_close(struct zr_shard_writer *s)
+{
+    if (!s->engine)
+        return;
+    zr_pool_give(s->engine->pool, &s->body);
+    zr_shard_index_free(s->old);
+    zr_free(s->engine->alloc, s->pairs);
+    s->old = NULL;
+    s->pairs = NULL;
+}
+
+static zarr_status write_index(struct zr_shard_writer *s, zarr_error *err)
+{
+    zarr_memory dst;
+    bool at_end = s->lv->shard->index_at_end;
+    zarr_status st = ZARR_OK;
+
+    if (at_end)
+        ZR_TRY(out_room(s, s->lv->index_bytes, err));
+    if (!zr_mem_slice(&s->sw->block, at_end ? s->pos - s->base : 0, s->lv->index_bytes,
+                      &dst))
+        return zr_internal(err);
+    ZR_TRY(zr_index_encode(s->w, s->lv, s->pairs, &dst, err));
+    s->sw->out = s->sw->block;
+    s->sw->out.bytes = s->pos + (at_end ? s->lv->index_bytes : 0);
+out:
+    return st;
+}
+
+/* The index of a streamed shard. In front of the chunks it is the last part. */
+static zarr_status stream_index(struct zr_shard_writer *s, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    if (s->lv->shard->index_at_end) {
+        ZR_TRY(write_index(s, err));
+        s->pos = s->sw->out.bytes;
+        ZR_TRY(stream_out(s, err));
+        goto out;
+    }
+    ZR_TRY(stream_out(s, err));
+    ZR_TRY(out_room(s, s->lv->index_bytes, err));
+    ZR_TRY(write_index(s, err));
+    s->base = 0;
+    s->pos = s->lv->index_bytes;
+    ZR_TRY(stream_out(s, err));
+out:
+    return st;
+}
+
+/* Whether this shard need not be stored. Either all its inner chunks are missing and it
+ * would read the same if it were missing itself, or it is an outermost, new shard whose
+ * elements all equal the array's fill value. */
+static bool shard_is_empty(const struct zr_shard_writer *s)
+{
+    const size_t n = s->w->io->layout->item_bytes;
+
+    return (!s->any &&
+            (s->lv->fill == s->in->fill || memcmp(s->lv->fill, s->in->fill, n) == 0)) ||
+           (s->sw->level == 0 && !s->old && s->filled);
+}
+
+/* Runs the codecs around the shard. */
+static zarr_status wrap_value(struct zr_shard_writer *s, zarr_error *err)
+{
+    struct zr_pool *pool = s->w->io->engine->pool;
+    struct zr_shard_write *sw = s->sw;
+    zarr_memory wrapped = {0};
+    zarr_status st = ZARR_OK;
+
+    zr_pool_give(pool, &s->body);
+    ZR_TRY(zr_body_encode(s->w, s->lv, &sw->out, &s->body, &wrapped, err));
+    zr_pool_give(pool, &sw->block);
+    sw->block = s->body;
+    sw->out = wrapped;
+    s->body = (zarr_memory){0};
+out:
+    return st;
+}
+
+zarr_status zr_shard_end(struct zr_shard_writer *s, zarr_error *err)
+{
+    struct zr_shard_write *sw = s->sw;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(keep_until(s, s->lv->n_inner_all, err));
+    sw->empty = shard_is_empty(s);
+    sw->filled = s->filled && !s->old;
+    if (!sw->empty && s->w->io->inner_order != 0)
+        ZR_TRY(zr_shard_reorder(s->w, s->lv, s->pairs, &sw->block, s->pos, err));
+    if (!sw->empty)
+        ZR_TRY((sw->stream ? stream_index : write_index)(s, err));
+    if (!sw->empty && s->lv->bytes_encode)
+        ZR_TRY(wrap_value(s, err));
+out:
+    return st;
+}

@@ -1,0 +1,185 @@
+/*
+ * pipe/write/write.h - the door of writing: one block, its old value, its PUT; the new
+ * value of a shard; several blocks together.
+ * Thread class: on the worker context.
+ */
+#ifndef ZR_PIPE_WRITE_H
+#define ZR_PIPE_WRITE_H
+
+#include "pipe/batch/batch.h"
+#include "pipe/write/shard_session.h"
+
+/* The next unit that a write touches. A write of a field never covers a whole unit, even
+ * with all its elements. If elements outside of the shape become the fill value, a whole
+ * unit is a full one. */
+static inline bool zr_next_unit(const struct zr_io *io, struct zr_projector *p,
+                                struct zr_projection *out)
+{
+    if (!zr_project_next(p, out))
+        return false;
+    out->whole = out->whole && !io->field.on;
+    out->full = (out->full || io->reset_outside) && out->whole;
+    return true;
+}
+/* Runs and counts the PUT or ERASE of one unit, or gives the unit to io->sink. An ERASE
+ * of a missing key succeeds. */
+zarr_status zr_put_unit(const struct zr_work *w, const uint64_t *chunk, zarr_store_op *op,
+                        zarr_error *err);
+
+/* What a unit needs before it is written in part: its lock, and its old value
+ * (old_values.c). */
+struct zr_old_value {
+    const struct zr_projection *proj; /* set by the caller, as lv */
+    const struct zr_level *lv;
+    /* out: whether it has both. If not, the unit is to be written alone */
+    bool ready;
+    bool conditional; /* the new value must replace `version` */
+    zarr_store_version version;
+    zarr_memory old; /* handle NULL: there is none */
+    /* for old_values.c */
+    const char *key;
+    void *lock; /* NULL: none, or it is given back */
+    zarr_store_op *op;
+};
+struct zr_old_values {
+    struct zr_old_value *unit;
+    uint32_t n;
+    zarr_memory slab; /* has the old values */
+};
+/* The most units that are locked at once. */
+uint32_t zr_old_values_most(const struct zr_io *io);
+/* Locks the units whose lock is free, and reads their old values in one submit. */
+zarr_status zr_old_values_run(const struct zr_io *io, struct zarr_request *rq,
+                              struct zr_old_values *l, struct zr_arena *arena,
+                              zarr_error *err);
+/* Gives back all locks and old values, also after a failure. A second call does nothing.
+ */
+void zr_old_values_end(const struct zr_io *io, struct zr_old_values *l);
+/* Gives back the lock of a unit, if it still has it. */
+void zr_old_value_unlock(const struct zr_io *io, struct zr_old_value *v);
+/* Makes a PUT or ERASE that of the holder of the lock. */
+void zr_old_value_op(const struct zr_old_value *b, zarr_store_op *op);
+
+/* New values of units that are stored together: PUTs and ERASEs. Those of units with a
+ * lock come first. */
+struct zr_puts {
+    zarr_store_op *op;
+    struct zr_old_value **holder; /* by operation: who has its lock; NULL: no one */
+    uint32_t n, n_locked;
+    /* out: the operation that failed, the first in order; UINT32_MAX: none */
+    uint32_t failed;
+    zarr_error error;
+};
+/* Takes room for n operations. */
+zarr_status zr_puts_room(struct zr_puts *p, uint32_t n, struct zr_arena *arena,
+                         zarr_error *err);
+/* The next operation, and who has its lock. */
+zarr_store_op *zr_puts_add(struct zr_puts *p, struct zr_old_value *holder);
+/* Runs all operations. Afterwards no unit of `values` has a lock. */
+zarr_status zr_puts_run(const struct zr_io *io, struct zarr_request *rq,
+                        struct zr_puts *p, struct zr_old_values *values,
+                        struct zr_arena *arena, zarr_error *err);
+
+/* The PUT or ERASE of a unit, to be sent with others (deferred_put.c). */
+struct zr_later {
+    char *key; /* owned; NULL: there is no operation */
+    zarr_store_op op;
+    struct zr_old_value *old_value; /* has the unit's lock; NULL: it needs none */
+    zarr_memory block;              /* a pool block that has the bytes */
+    /* what the unit added to these counters */
+    uint64_t chunks_done, chunks_missing, chunks_direct, elements;
+};
+/* Whether the unit needs nothing more, after zr_later_run(). If not, its old value is not
+ * the one that it was made from, or it is one of several parts. */
+static inline bool zr_later_is_done(const struct zr_later *l)
+{
+    return !l->key || l->op.status == ZARR_OK ||
+           (l->op.verb == ZARR_STORE_ERASE && l->op.status == ZARR_ERR_NOT_FOUND);
+}
+zarr_status zr_put_later(const struct zr_work *w, const zarr_store_op *op,
+                         zarr_error *err);
+/* Stores what n units have. */
+zarr_status zr_later_run(const struct zr_io *io, struct zarr_request *rq,
+                         struct zr_later *l, uint32_t n, struct zr_old_values *values,
+                         struct zr_arena *arena, zarr_error *err);
+void zr_later_end(const struct zr_io *io, struct zr_later *l, uint32_t n);
+/* Called before and after the unit is encoded: notes what that adds to the counters of
+ * chunks. */
+void zr_later_count(struct zr_later *l, const zarr_stats *stats, bool encoded);
+/* Takes it back from the request: the unit will be written once more. */
+void zr_later_forget(struct zarr_request *rq, const struct zr_later *l);
+/* Bytes for one unit: its elements, its new value, and its old value if that is
+ * needed. */
+uint64_t zr_unit_budget(const struct zr_level *lv, bool full);
+/* Writes one unit (block). threads may be 1. */
+zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *proj,
+                          uint32_t threads, zarr_error *err);
+/* Writes together those of n units whose program takes batches, or whose elements come
+ * from a device. Sets done[i] for each that needs nothing more. */
+zarr_status zr_units_lockstep(const struct zr_io *io, struct zarr_request *rq,
+                              const struct zr_projection *proj, uint32_t n, bool *done,
+                              zarr_error *err);
+/* Writes the value of a shard to the store while it is made, in parts under the lock of
+ * its key (zr_store_put_part()), so that memory has a few inner chunks of it. */
+struct zr_shard_stream {
+    const char *key;
+    void *lock;
+    uint64_t window;    /* bytes of the value in memory, unless one chunk has more */
+    uint64_t old_bytes; /* of the old object, whose chunks are read one by one; 0: none */
+    uint32_t batch;     /* inner chunks that are encoded at once, at most */
+};
+/* Prepares a stream, and returns the bytes of memory that it takes: within the request's
+ * budget, unless a batch of one inner chunk exceeds that. */
+uint64_t zr_shard_stream_init(struct zr_shard_stream *out, const struct zr_io *io,
+                              const struct zr_level *lv, bool full);
+/* What a stream takes at least. */
+uint64_t zr_shard_stream_least(const struct zr_io *io, const struct zr_level *lv,
+                               bool full);
+/* Whether a shard can be written so: a host encodes its inner chunks, no codec is around
+ * it, its inner chunks stay in C order, and the store takes parts. */
+bool zr_shard_can_stream(const struct zr_work *w, const struct zr_level *lv);
+/* Length of the object of a key; 0 if no object exists. */
+zarr_status zr_object_bytes(const struct zr_work *w, const char *key, uint64_t *out,
+                            zarr_error *err);
+/* UNSUPPORTED if the elements are where io->session cannot take them. */
+zarr_status zr_shard_session_check(const struct zr_io *io, zarr_error *err);
+/* Writes a box of the shard of io->session. */
+zarr_status zr_shard_session_write(const struct zr_work *w,
+                                   const struct zr_projection *proj, uint32_t threads,
+                                   zarr_error *err);
+/* The new value of one shard, with the codecs around it. */
+struct zr_shard_write {
+    uint32_t level;
+    const struct zr_level *lv; /* the level of this shard */
+    /* the level whose fill value it has if there is no old value */
+    const struct zr_level *missing;
+    const struct zr_projection *proj;
+    const uint64_t *clip; /* extent of valid elements; NULL: all */
+    /* Its old stored bytes; handle NULL: none. If proj->whole, they are ignored if they
+     * are damaged. */
+    zarr_memory old;
+    struct zr_shard_stream *stream; /* NULL: the value stays in memory */
+    uint32_t threads;
+    /* out: the bytes to store (streamed: only their number is set), and the pool block
+     * that contains them, which the caller gives back */
+    zarr_memory out, block;
+    bool empty;  /* out: it need not be stored */
+    bool filled; /* out: all its elements equal the array's fill value */
+};
+zarr_status zr_shard_write(const struct zr_work *w, struct zr_shard_write *sw,
+                           zarr_error *err);
+/* The same for n shards of one level, whose leaves are encoded together
+ * (lockstep_shards.c). On failure err->item is the shard that failed. */
+zarr_status zr_shards_write(const struct zr_work *w, struct zr_shard_write *sw,
+                            uint32_t n, zarr_error *err);
+/* Bytes that n such shards, of the outer level `lv`, have on the device at most. */
+uint64_t zr_shards_on_device(const struct zr_io *io, const struct zr_level *lv,
+                             uint32_t n);
+/* Puts the inner chunks of a shard into another order (inner_order.c). The value is the
+ * first *used bytes of *block; pairs: the index, in host byte order. *block is replaced.
+ */
+zarr_status zr_shard_reorder(const struct zr_work *w, const struct zr_level *lv,
+                             uint64_t *pairs, zarr_memory *block, uint64_t used,
+                             zarr_error *err);
+
+#endif
