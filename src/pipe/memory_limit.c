@@ -32,7 +32,7 @@ static uint64_t write_least(const struct zr_io *io, bool full)
 
     if (zr_shard_can_stream(&w, lv))
         return ZR_MIN(need, zr_shard_stream_least(io, lv, full));
-    if (!lv->is_shard && zr_goes_lockstep(io, lv->encode)) /* between two stages */
+    if (!lv->is_shard && zr_is_batched(io, lv->encode)) /* between two stages */
         need = zr_add_cap(need, zr_add_cap(lv->decoded_bytes, lv->encoded_bound));
     return need;
 }

@@ -146,31 +146,31 @@ static void do_wave(struct reading *r, struct zr_wave *wave)
     struct zr_prefetch p = {0};
     zarr_error err = {0};
     zarr_status st = ZARR_OK;
-    bool lockstep = zr_goes_lockstep(w.io, wave->level->decode), done = false;
+    bool batched = zr_is_batched(w.io, wave->level->decode), done = false;
     struct zr_need need = {0, 0};
 
     ZR_TRY(one_in_slabs(&w, wave, &done, &err));
     if (done)
         goto out;
-    if (lockstep ||
+    if (batched ||
         (wave->n_segments > 1 && zr_wants_batches(w.io, wave->level->decode))) {
         ZR_TRY(zr_prefetch_begin(w.io, wave, &p, &err));
-        need = zr_prefetch_need(rq, wave, &p, lockstep);
+        need = zr_prefetch_need(rq, wave, &p, batched);
         st = zr_request_take(rq, need, &err);
         w.granted = st == ZARR_OK;
         ZR_TRY(st);
         ZR_TRY(fetch_wave(r, wave, &p, &err));
         j.fetched = p.mem;
     }
-    if (lockstep) {
-        st = zr_lockstep_exec(w.io, rq, wave, j.fetched, &err);
+    if (batched) {
+        st = zr_read_batch(w.io, rq, wave, j.fetched, &err);
         if (wave->n_items == 1 && zr_is_too_large(&w, wave->segment[0].level, false, st))
             zr_work_on_host(&w, wave->segment[0].level, false);
         else
             ZR_TRY(st);
         zr_error_clear(&err);
     }
-    if (!lockstep || w.on_host)
+    if (!batched || w.on_host)
         ZR_TRY(zr_workers_run(&w, wave->n_segments, &opts, segment_one, &j, &err));
 out:
     zr_prefetch_end(w.io, wave, &p);
@@ -315,7 +315,7 @@ void zr_waves_cut(const struct zr_io *io, struct zr_plan_args *out)
         out->wave_items =
             (uint32_t)ZR_MIN(ZR_MAX(share, UINT64_C(1)), (uint64_t)out->wave_items);
     }
-    if (zr_goes_lockstep(io, leaf))
+    if (zr_is_batched(io, leaf))
         out->wave_items =
             ZR_MIN(out->wave_items, zr_device_most(io, lv, false, false, flights));
 }

@@ -2,7 +2,7 @@
  * pipe/waves_write.c - the writes of the pipeline `waves`. Blocks (units) come from
  * the projector. A batch of them is written by as many threads as there are units; in a
  * small batch each unit gets several threads instead. Codecs that take whole batches get
- * them first (lockstep_units.c). Of elements from a device several batches are in work at
+ * them first (batch_units.c). Of elements from a device several batches are in work at
  * once (flights.c), so that one is encoded while others come down or are stored.
  * Thread class: one struct per batch; the projector under the lock of the flights.
  */
@@ -216,7 +216,7 @@ static zarr_status do_units(struct units *u, zarr_error *err)
     zarr_status st = ZARR_OK;
 
     memset(u->done, 0, u->most * sizeof *u->done);
-    ZR_TRY(zr_units_lockstep(u->io, u->rq, u->proj, u->n, u->done, err));
+    ZR_TRY(zr_write_batch(u->io, u->rq, u->proj, u->n, u->done, err));
     u->threads_each = u->n >= threads ? 1 : threads;
     if (u->later)
         ZR_TRY(put_together(u, &opts, err));

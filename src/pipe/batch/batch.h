@@ -1,7 +1,7 @@
 /*
- * pipe/batch/batch.h - the door of lock step: many chunks that go through each stage
+ * pipe/batch/batch.h - the door of batches: many chunks that go through each stage
  * together, on a device or by an implementation that takes batches. A wave of reads
- * (lockstep_decode.c) or a batch of leaves to write (lockstep_encode.c). Chunks of other
+ * (decode.c) or a batch of leaves to write (encode.c). Chunks of other
  * shapes have other programs; all have one flow, which is the work of a wave on a device.
  * Thread class: one wave or batch; helpers take worker contexts.
  */
@@ -99,10 +99,10 @@ zarr_status zr_box_list_block(struct zr_box_list *l, const struct zr_level *lv,
 zarr_status zr_box_list_send(struct zr_box_list *l, zarr_error *err);
 void zr_box_list_close(struct zr_box_list *l);
 
-/* ---- decoding (lockstep_decode.c, lockstep_lists.c) ---------------------------------
+/* ---- decoding (decode.c, lists.c) ---------------------------------
  */
 
-struct zr_lock_item {
+struct zr_batch_item {
     /* where it comes from and goes to; NULL: its elements go to `into` */
     const struct zr_segment *segment;
     const struct zr_item *item;
@@ -116,20 +116,20 @@ struct zr_lock_item {
     bool again;
 };
 
-struct zr_lock_kept {
-    struct zr_lock_kept *next;
+struct zr_batch_kept {
+    struct zr_batch_kept *next;
     zarr_memory block;
 };
 
 /* The chunks of one program. */
-struct zr_lockstep {
+struct zr_batch {
     const struct zr_io *io;
     struct zarr_request *rq;
     struct zr_wave *wave; /* NULL: there are only items */
     struct zr_arena *arena;
     const struct zr_level *level; /* of the wave's segments; NULL as `wave` */
     const struct zr_program *p;
-    struct zr_lock_item *item;
+    struct zr_batch_item *item;
     uint32_t n;
     struct zr_flow *flow;
     /* flow->n_waits + 1 when these last queued work, or a call of a codec that left some;
@@ -137,28 +137,28 @@ struct zr_lockstep {
     uint64_t queued, called;
     const struct zr_stage *stage; /* of the current loop */
     zarr_memory slab[2];          /* pool blocks for the outputs of stages, in turn */
-    struct zr_lock_kept *kept;    /* of these, with chunks that no stage has read yet */
+    struct zr_batch_kept *kept;   /* of these, with chunks that no stage has read yet */
     zarr_memory aligned;          /* for inputs that a decoder wants elsewhere */
     struct zr_program end; /* `p`, as if its elements were in the tensor's memory */
     bool *fills; /* missing items are still to be filled in a list; NULL: they are not */
 };
 
-/* ---- chunks of n programs (lockstep_decode.c) ------------------------------------- */
+/* ---- chunks of n programs (decode.c) ------------------------------------- */
 
 /* Takes all items through all stages, and their elements to their places. */
-zarr_status zr_lock_run(struct zr_lockstep *l, uint32_t n, zarr_error *err);
+zarr_status zr_batch_run(struct zr_batch *l, uint32_t n, zarr_error *err);
 /* A parallel loop over anything of a wave. */
-zarr_status zr_lock_parallel(const struct zr_io *io, struct zarr_request *rq, uint64_t n,
-                             zr_work_fn fn, void *arg, zarr_error *err);
-/* For zr_flow.declined; of: the struct zr_lockstep. */
-void zr_lock_declined(void *of, uint32_t owner, const struct zr_stage *s);
+zarr_status zr_batch_parallel(const struct zr_io *io, struct zarr_request *rq, uint64_t n,
+                              zr_work_fn fn, void *arg, zarr_error *err);
+/* For zr_flow.declined; of: the struct zr_batch. */
+void zr_batch_note_declined(void *of, uint32_t owner, const struct zr_stage *s);
 /* Gives the blocks back, once no queued work uses them. */
-void zr_lock_end(struct zr_lockstep *l);
+void zr_batch_end(struct zr_batch *l);
 /* Fills the elements of missing items on the device, if *l->fills, which it sets to
  * false. */
-zarr_status zr_lock_fill(struct zr_lockstep *l, zarr_error *err);
+zarr_status zr_batch_fill(struct zr_batch *l, zarr_error *err);
 
-/* ---- encoding (lockstep_encode.c, lockstep_gather.c) --------------------------------
+/* ---- encoding (encode.c, gather.c) --------------------------------
  */
 
 /* Takes n slices of one pool block, which the caller gives back as *slab. *step: bytes of

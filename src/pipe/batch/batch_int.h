@@ -6,60 +6,60 @@
 
 #include "pipe/batch/batch.h"
 
-/* ---- chunks of n programs (lockstep_decode.c) ------------------------------------- */
+/* ---- chunks of n programs (decode.c) ------------------------------------- */
 
 /* Decodes chunks of n programs into blocks of elements. Of l, `p`, `item` and `n` are
  * set, and of each item `into`, `encoded` and `cur` (the same). On failure err->item is
  * the chunk that failed, counted from the first of l. */
-zarr_status zr_lock_blocks(const struct zr_work *w, struct zr_lockstep *l, uint32_t n,
-                           struct zr_arena *arena, zarr_error *err);
+zarr_status zr_batch_blocks(const struct zr_work *w, struct zr_batch *l, uint32_t n,
+                            struct zr_arena *arena, zarr_error *err);
 /* Whether the last stage of a program can put the elements where they belong; then
  * it->next is the place. */
-bool zr_lock_direct(const struct zr_lockstep *l, struct zr_lock_item *it,
-                    const struct zr_program *p);
+bool zr_batch_is_direct(const struct zr_batch *l, struct zr_batch_item *it,
+                        const struct zr_program *p);
 /* Notes that work of these chunks was queued. */
-static inline void zr_lock_queued(struct zr_lockstep *l)
+static inline void zr_batch_note_queued(struct zr_batch *l)
 {
     l->queued = l->flow->n_waits + 1;
 }
 /* Waits for the work of these chunks, if some is queued: those of another program may
  * have waited for it. */
-zarr_status zr_lock_wait(struct zr_lockstep *l, zarr_error *err);
+zarr_status zr_batch_wait(struct zr_batch *l, zarr_error *err);
 /* Whether the codec after stage i needs each chunk at a boundary. */
-bool zr_lock_next_is_aligned(const struct zr_lockstep *l, uint32_t i);
+bool zr_batch_next_is_aligned(const struct zr_batch *l, uint32_t i);
 /* Gives back a slab once no work uses it, and takes one with room for n slices of *step
  * bytes, which is rounded up. */
-zarr_status zr_lock_slab(struct zr_lockstep *l, int32_t device, uint64_t *step,
-                         uint64_t n, zarr_memory *slab, zarr_error *err);
+zarr_status zr_batch_slab(struct zr_batch *l, int32_t device, uint64_t *step, uint64_t n,
+                          zarr_memory *slab, zarr_error *err);
 /* The segment of an item becomes the item of the error, as callers expect, and the item
  * gets into its text. It is one of l, or of the flow's call that failed. */
-zarr_status zr_lock_name(struct zr_lockstep *l, zarr_status st, zarr_error *err);
+zarr_status zr_batch_name(struct zr_batch *l, zarr_status st, zarr_error *err);
 
 /* Whether the implementation of stage k does not take an item. */
-static inline bool zr_lock_skips(const struct zr_lock_item *it, uint32_t k)
+static inline bool zr_batch_skips(const struct zr_batch_item *it, uint32_t k)
 {
     return k < ZR_CODING_SKIPS && (it->skip >> k & 1) != 0;
 }
-static inline void zr_lock_skip(struct zr_lock_item *it, uint32_t k)
+static inline void zr_batch_skip(struct zr_batch_item *it, uint32_t k)
 {
     if (k < ZR_CODING_SKIPS)
         it->skip |= UINT64_C(1) << k;
 }
 
-/* ---- lists (lockstep_lists.c), only with a device -------------------------------- */
+/* ---- lists (lists.c), only with a device -------------------------------- */
 
 /* Of the n programs whose stage i is a copy, copies what all items have to other memory,
- * or at ZR_LOCK_END elements to the device: to the caller's memory where a chunk fits it
+ * or at ZR_BATCH_END elements to the device: to the caller's memory where a chunk fits it
  * and no stage follows, else to slices of the slab. Chunks that the next codec refuses
  * stay where they are. */
-#define ZR_LOCK_END (UINT32_MAX - 1)
-zarr_status zr_lock_copy(struct zr_lockstep *l, uint32_t n, uint32_t i, zarr_error *err);
+#define ZR_BATCH_END (UINT32_MAX - 1)
+zarr_status zr_batch_copy(struct zr_batch *l, uint32_t n, uint32_t i, zarr_error *err);
 /* Puts the elements of all items of n programs into the caller's memory. */
-zarr_status zr_lock_scatter(struct zr_lockstep *l, uint32_t n, zarr_error *err);
+zarr_status zr_batch_scatter(struct zr_batch *l, uint32_t n, zarr_error *err);
 
 /* ---- writing -------------------------------------------------------------------- */
 
-struct zr_lock_leaf {
+struct zr_batch_leaf {
     struct zr_leaf_write *lw;
     zarr_memory elements; /* what encoding begins with */
     zarr_memory cur, next;
@@ -68,12 +68,12 @@ struct zr_lock_leaf {
 };
 
 /* The leaves of one program. */
-struct zr_lock_leaves {
+struct zr_batch_leaves {
     const struct zr_work *w;
     const struct zr_program *p;
     struct zr_leaf_write *lw;
     uint32_t n, threads;
-    struct zr_lock_leaf *leaf; /* first all leaves, then those that are not empty */
+    struct zr_batch_leaf *leaf; /* first all leaves, then those that are not empty */
     uint32_t n_left;
     struct zr_flow *flow;
     struct zr_arena *arena;
@@ -88,16 +88,16 @@ struct zr_lock_leaves {
 };
 
 /* Whether zr_leaves_gather() does these leaves, whose elements are on a device. */
-bool zr_leaves_are_gathered(const struct zr_lock_leaves *l);
+bool zr_leaves_are_gathered(const struct zr_batch_leaves *l);
 /* Makes the elements of the leaves of n programs, in `cur`, and queues the comparison
  * with the fill value, or the copies for it. If that fails, err->item is one of the
  * leaves that begin with l->lw. */
-zarr_status zr_leaves_gather(struct zr_lock_leaves *l, uint32_t n, zarr_error *err);
+zarr_status zr_leaves_gather(struct zr_batch_leaves *l, uint32_t n, zarr_error *err);
 /* After a wait: compares what came to the host. */
-zarr_status zr_leaves_compare(struct zr_lock_leaves *l, zarr_error *err);
+zarr_status zr_leaves_compare(struct zr_batch_leaves *l, zarr_error *err);
 /* Notes the answers, after a wait. */
-void zr_leaves_note_answers(struct zr_lock_leaves *l);
+void zr_leaves_note_answers(struct zr_batch_leaves *l);
 /* Queues the copies of the current stage, from `cur` to `next`. */
-zarr_status zr_leaves_copy(struct zr_lock_leaves *l, zarr_error *err);
+zarr_status zr_leaves_copy(struct zr_batch_leaves *l, zarr_error *err);
 
 #endif

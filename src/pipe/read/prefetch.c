@@ -1,9 +1,9 @@
 /*
  * pipe/read/prefetch.c - batches for stores with their own concurrency. If a store is not
- * read on the decoding thread, or if chunks go in lock step, the ranges of a whole wave
- * are fetched at once, before its chunks are decoded. Ranges that could not be fetched
- * are left to the worker, which handles every case. Thread class: on the thread that
- * pulled the wave.
+ * read on the decoding thread, or if chunks are decoded together, the ranges of a whole
+ * wave are fetched at once, before its chunks are decoded. Ranges that could not be
+ * fetched are left to the worker, which handles every case. Thread class: on the thread
+ * that pulled the wave.
  */
 #include "pipe/pipe_int.h"
 
@@ -369,15 +369,15 @@ static void keep_results(const struct zr_io *io, struct zr_wave *w, struct zr_pr
 }
 
 /* Points to the bytes of chunks in shards that are in memory already, because codecs
- * surround them, for chunks that go in lock step. Those of a wrong size are left to the
- * worker. */
+ * surround them, for chunks that are decoded together. Those of a wrong size are left to
+ * the worker. */
 static void point_to_buffers(const struct zr_io *io, const struct zr_wave *w,
                              struct zr_prefetch *p)
 {
     for (uint32_t i = 0; i < w->n_segments; i++) {
         const struct zr_segment *r = &w->segment[i];
         const struct zr_program *prog = r->level->decode;
-        bool good = !r->key && r->bytes < ZR_ITEM_MISSING && zr_goes_lockstep(io, prog) &&
+        bool good = !r->key && r->bytes < ZR_ITEM_MISSING && zr_is_batched(io, prog) &&
                     zr_io_is_host(io, prog->fetch_device);
 
         for (uint32_t k = 0; good && k < r->n_items; k++)
@@ -445,7 +445,7 @@ void zr_prefetch_end(const struct zr_io *io, const struct zr_wave *w,
 
 bool zr_wants_batches(const struct zr_io *io, const struct zr_program *p)
 {
-    return zr_goes_lockstep(io, p) || !zr_store_can(io->store, ZARR_STORE_CAP_FAST_GET);
+    return zr_is_batched(io, p) || !zr_store_can(io->store, ZARR_STORE_CAP_FAST_GET);
 }
 
 uint64_t zr_wave_on_device(const struct zr_io *io, const struct zr_wave *w, uint64_t n)
@@ -465,11 +465,11 @@ uint64_t zr_wave_on_device(const struct zr_io *io, const struct zr_wave *w, uint
 /* What a chunk has in host memory besides its encoded bytes: for a device, what stages
  * leave there. */
 static uint64_t chunk_on_host(const struct zr_io *io, const struct zr_program *p,
-                              bool lockstep)
+                              bool batched)
 {
     uint64_t sum = 0;
 
-    if (!lockstep)
+    if (!batched)
         return p->decoded_bytes;
     if (zr_io_is_host(io, io->view.base.device_type))
         return zr_mul_cap(p->decoded_bytes, 2);
@@ -482,32 +482,32 @@ static uint64_t chunk_on_host(const struct zr_io *io, const struct zr_program *p
 uint64_t zr_chunk_on_host(const struct zr_io *io, const struct zr_level *lv)
 {
     const struct zr_program *p = lv->decode;
-    const bool lockstep = zr_goes_lockstep(io, p);
-    uint64_t need = zr_add_cap(p->encoded_bound, chunk_on_host(io, p, lockstep));
+    const bool batched = zr_is_batched(io, p);
+    uint64_t need = zr_add_cap(p->encoded_bound, chunk_on_host(io, p, batched));
 
-    if (lockstep && !zr_io_is_host(io, io->view.base.device_type))
+    if (batched && !zr_io_is_host(io, io->view.base.device_type))
         need = zr_add_cap(need, zr_mul_cap(p->decoded_bytes, 2));
     return need;
 }
 
 static uint64_t wave_on_host(const struct zr_io *io, const struct zr_wave *w, uint64_t n,
-                             bool lockstep)
+                             bool batched)
 {
     const uint64_t alone = ZR_MIN(n, (uint64_t)zr_io_threads(io));
     const struct zr_level *last = w->level;
-    uint64_t most = chunk_on_host(io, last->decode, lockstep);
+    uint64_t most = chunk_on_host(io, last->decode, batched);
     uint64_t decoded = last->decode->decoded_bytes, need;
 
     for (uint32_t i = 0; i < w->n_segments; i++) {
         if (w->segment[i].level == last)
             continue;
         last = w->segment[i].level;
-        most = ZR_MAX(most, chunk_on_host(io, last->decode, lockstep));
+        most = ZR_MAX(most, chunk_on_host(io, last->decode, batched));
         decoded = ZR_MAX(decoded, last->decode->decoded_bytes);
     }
     need = zr_mul_cap(n, most);
     /* chunks that the device declines are done by the CPU */
-    if (lockstep && !zr_io_is_host(io, io->view.base.device_type))
+    if (batched && !zr_io_is_host(io, io->view.base.device_type))
         need = zr_add_cap(need, zr_mul_cap(zr_mul_cap(decoded, 2), alone));
     for (uint32_t i = 0; i < w->n_segments; i++) {
         const struct zr_segment *r = &w->segment[i];
@@ -522,12 +522,12 @@ static uint64_t wave_on_host(const struct zr_io *io, const struct zr_wave *w, ui
 }
 
 struct zr_need zr_prefetch_need(const struct zarr_request *rq, const struct zr_wave *w,
-                                const struct zr_prefetch *p, bool lockstep)
+                                const struct zr_prefetch *p, bool batched)
 {
     const uint64_t n =
-        lockstep ? w->n_items : (uint64_t)ZR_MIN(zr_io_threads(&rq->io), w->n_segments);
+        batched ? w->n_items : (uint64_t)ZR_MIN(zr_io_threads(&rq->io), w->n_segments);
 
-    return (struct zr_need){
-        .host = zr_add_cap(wave_on_host(&rq->io, w, n, lockstep), p->gaps),
-        .device = zr_wave_on_device(&rq->io, w, n)};
+    return (struct zr_need){.host =
+                                zr_add_cap(wave_on_host(&rq->io, w, n, batched), p->gaps),
+                            .device = zr_wave_on_device(&rq->io, w, n)};
 }

@@ -57,20 +57,20 @@ uint64_t zr_wave_on_device(const struct zr_io *io, const struct zr_wave *w, uint
 /* Bytes of host memory that a read of one chunk of this level takes. */
 uint64_t zr_chunk_on_host(const struct zr_io *io, const struct zr_level *lv);
 /* Bytes of memory for it: the encoded bytes of all its segments, and blocks of elements:
- * one chunk per worker or, in lock step, input and output of all chunks. */
+ * one chunk per worker or, decoded together, input and output of all chunks. */
 struct zr_need zr_prefetch_need(const struct zarr_request *rq, const struct zr_wave *w,
-                                const struct zr_prefetch *p, bool lockstep);
+                                const struct zr_prefetch *p, bool batched);
 zarr_status zr_prefetch_run(const struct zr_io *io, struct zarr_request *rq,
                             struct zr_wave *w, struct zr_prefetch *p, zarr_error *err);
 void zr_prefetch_end(const struct zr_io *io, const struct zr_wave *w,
                      struct zr_prefetch *p); /* also after a failure */
 /* Opens one shard of an OPEN wave and sets o->shard. */
 zarr_status zr_open_exec(const struct zr_work *w, struct zr_open *o, zarr_error *err);
-/* Carries out a whole wave in lock step: for programs with an implementation that takes
- * batches, and for elements that go to a device. fetched: by segment; handle NULL if a
- * segment was not fetched in advance. */
-zarr_status zr_lockstep_exec(const struct zr_io *io, struct zarr_request *rq,
-                             struct zr_wave *wave, const zarr_memory *fetched,
-                             zarr_error *err);
+/* Decodes the chunks of a whole wave together: for programs with an implementation that
+ * takes batches, and for elements that go to a device. fetched: by segment; handle NULL
+ * if a segment was not fetched in advance. */
+zarr_status zr_read_batch(const struct zr_io *io, struct zarr_request *rq,
+                          struct zr_wave *wave, const zarr_memory *fetched,
+                          zarr_error *err);
 
 #endif

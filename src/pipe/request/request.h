@@ -288,7 +288,7 @@ void zr_serial_cut(const struct zr_io *io, struct zr_plan_args *out);
 /* The most waves of a read that are in flight. */
 uint32_t zr_read_flights(const struct zr_io *io);
 bool zr_wants_batches(const struct zr_io *io, const struct zr_program *p);
-bool zr_goes_lockstep(const struct zr_io *io, const struct zr_program *p);
+bool zr_is_batched(const struct zr_io *io, const struct zr_program *p);
 /* The blocks of one batch that `waves` writes, at most. */
 uint64_t zr_units_most(const struct zr_io *io);
 /* The batches of units that it has in work at once at most. */

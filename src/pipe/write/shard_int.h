@@ -1,6 +1,6 @@
 /*
  * pipe/write/shard_int.h - what the files share that make the new value of a shard:
- * shard_value.c keeps one, shard_write.c and lockstep_shards.c encode its inner chunks.
+ * shard_value.c keeps one, shard_write.c and batch_shards.c encode its inner chunks.
  */
 #ifndef ZR_SHARD_INT_H
 #define ZR_SHARD_INT_H

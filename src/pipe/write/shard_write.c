@@ -2,7 +2,7 @@
  * pipe/write/shard_write.c - encodes the inner chunks of one shard that change, several
  * at a time, and has shard_value.c append them. Nested shards recurse, at most
  * limits.shard_depth deep. Shards whose elements come from a device are written together
- * (lockstep_shards.c).
+ * (batch_shards.c).
  * Thread class: on the worker context; helpers take contexts of their own.
  */
 #include "pipe/pipe_int.h"
@@ -171,7 +171,7 @@ static zarr_status batch_init(struct inner_batch *b, struct zr_shard_writer *s,
     /* `serial`, which tests compare others with, encodes one chunk after another. So do
      * chunks with elements of several parts. */
     if (!io->no_direct && !io->parts && !in->is_shard && !s->w->on_host &&
-        !s->sw->stream && zr_goes_lockstep(io, in->encode)) {
+        !s->sw->stream && zr_is_batched(io, in->encode)) {
         b->most = ZR_MIN(b->most, zr_device_most(io, in, true, true, s->sw->threads));
         b->leaf = zr_calloc(alloc, b->most, sizeof *b->leaf);
         if (!b->leaf)

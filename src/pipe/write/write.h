@@ -116,9 +116,9 @@ zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *p
                           uint32_t threads, zarr_error *err);
 /* Writes together those of n units whose program takes batches, or whose elements come
  * from a device. Sets done[i] for each that needs nothing more. */
-zarr_status zr_units_lockstep(const struct zr_io *io, struct zarr_request *rq,
-                              const struct zr_projection *proj, uint32_t n, bool *done,
-                              zarr_error *err);
+zarr_status zr_write_batch(const struct zr_io *io, struct zarr_request *rq,
+                           const struct zr_projection *proj, uint32_t n, bool *done,
+                           zarr_error *err);
 /* Writes the value of a shard to the store while it is made, in parts under the lock of
  * its key (zr_store_put_part()), so that memory has a few inner chunks of it. */
 struct zr_shard_stream {
@@ -169,7 +169,7 @@ struct zr_shard_write {
 zarr_status zr_shard_write(const struct zr_work *w, struct zr_shard_write *sw,
                            zarr_error *err);
 /* The same for n shards of one level, whose leaves are encoded together
- * (lockstep_shards.c). On failure err->item is the shard that failed. */
+ * (batch_shards.c). On failure err->item is the shard that failed. */
 zarr_status zr_shards_write(const struct zr_work *w, struct zr_shard_write *sw,
                             uint32_t n, zarr_error *err);
 /* Bytes that n such shards, of the outer level `lv`, have on the device at most. */

@@ -95,7 +95,7 @@ static void register_flip(zarr_context *ctx, bool batch)
 
 #define FLIP "{\"name\":\"test.flip\"}"
 
-static void test_lockstep(void **state)
+static void test_batches_of_codecs(void **state)
 {
     static const char *const codecs[] = {
         "[" BYTES "," FLIP "]", "[" BYTES "," GZIP "," FLIP "," CRC "]",
@@ -206,7 +206,7 @@ static void test_decoder_not_found(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lockstep),
+        cmocka_unit_test(test_batches_of_codecs),
         cmocka_unit_test(test_lost_puts),
         cmocka_unit_test(test_decoder_not_found),
     };

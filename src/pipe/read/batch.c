@@ -1,7 +1,7 @@
 /*
- * pipe/read/lockstep.c - carries out a wave in lock step, for programs with an
+ * pipe/read/batch.c - decodes the chunks of a wave together, for programs with an
  * implementation that takes batches (ZARR_CODEC_BATCH), and for elements that go to a
- * device: one level after the other (lockstep_decode.c). Segments that were not fetched
+ * device: one level after the other (batch/decode.c). Segments that were not fetched
  * in advance (missing, short, or otherwise unusual) are read one by one in the ordinary
  * way. Thread class: one wave; helpers take worker contexts.
  */
@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* Whether an implementation of the program takes batches. */
-static bool wants_lockstep(const struct zr_program *p)
+static bool program_takes_batches(const struct zr_program *p)
 {
     if (!p || p->unsized) /* only decoding tells the size of each chunk */
         return false;
@@ -21,13 +21,13 @@ static bool wants_lockstep(const struct zr_program *p)
     return false;
 }
 
-bool zr_goes_lockstep(const struct zr_io *io, const struct zr_program *p)
+bool zr_is_batched(const struct zr_io *io, const struct zr_program *p)
 {
     /* a failure must be that of single chunks; on a device, see read_parts() and
-     * zr_units_lockstep() */
+     * zr_write_batch() */
     if (io->parts && zr_io_is_host(io, io->view.base.device_type))
         return false;
-    if (wants_lockstep(p))
+    if (program_takes_batches(p))
         return true;
     if (!p || p->unsized || p->variable || p->padded ||
         zr_io_is_host(io, io->view.base.device_type))
@@ -38,27 +38,27 @@ bool zr_goes_lockstep(const struct zr_io *io, const struct zr_program *p)
 
 /* ---- who takes part ---------------------------------------------------- */
 
-struct lock_wave {
+struct batch_wave {
     const struct zr_io *io;
     struct zarr_request *rq;
     struct zr_wave *wave;
     const zarr_memory *fetched;
     struct zr_flow flow;
-    struct zr_lockstep *lock; /* of each level whose segments were fetched */
+    struct zr_batch *batch; /* of each level whose segments were fetched */
     uint32_t n;
     bool filling; /* missing items are filled in a list, */
     bool fills;   /* which is still to be done */
 };
 
-static zarr_status lock_parallel(struct lock_wave *w, zr_work_fn fn, zarr_error *err)
+static zarr_status run_segments(struct batch_wave *w, zr_work_fn fn, zarr_error *err)
 {
-    return zr_lock_parallel(w->io, w->rq, w->wave->n_segments, fn, w, err);
+    return zr_batch_parallel(w->io, w->rq, w->wave->n_segments, fn, w, err);
 }
 
 static zarr_status read_ordinary_segment(void *arg, uint64_t i, const struct zr_work *w,
                                          zarr_error *err)
 {
-    struct lock_wave *l = arg;
+    struct batch_wave *l = arg;
 
     if (l->fetched[i].handle ||
         (l->fills && l->wave->segment[i].bytes == ZR_ITEM_MISSING))
@@ -66,15 +66,14 @@ static zarr_status read_ordinary_segment(void *arg, uint64_t i, const struct zr_
     return zr_parts_read(w, &l->wave->segment[i], NULL, err);
 }
 
-static zarr_status collect_segment(struct zr_lockstep *l,
-                                   const struct zr_segment *segment,
+static zarr_status collect_segment(struct zr_batch *l, const struct zr_segment *segment,
                                    const zarr_memory *bytes, zarr_error *err)
 {
     for (uint32_t k = 0; k < segment->n_items; k++) {
-        struct zr_lock_item *it = &l->item[l->n];
+        struct zr_batch_item *it = &l->item[l->n];
         const struct zr_item *item = segment->item[k];
 
-        *it = (struct zr_lock_item){.segment = segment, .item = item, .cur = *bytes};
+        *it = (struct zr_batch_item){.segment = segment, .item = item, .cur = *bytes};
         if (segment->bytes != UINT64_MAX &&
             !zr_mem_slice(bytes, item->offset - segment->offset, item->bytes, &it->cur))
             return zr_internal(err);
@@ -86,7 +85,7 @@ static zarr_status collect_segment(struct zr_lockstep *l,
 
 /* Finds the levels of the segments that were fetched: one, unless chunks differ in
  * shape. */
-static zarr_status collect_levels(struct lock_wave *w, zarr_error *err)
+static zarr_status collect_levels(struct batch_wave *w, zarr_error *err)
 {
     struct zr_wave *wave = w->wave;
     const struct zr_level **level = zr_arena_alloc(
@@ -104,29 +103,29 @@ static zarr_status collect_levels(struct lock_wave *w, zarr_error *err)
         if (k == w->n)
             level[w->n++] = wave->segment[i].level;
     }
-    w->lock = zr_arena_alloc(&wave->arena, ((size_t)w->n + 1) * sizeof *w->lock);
-    if (!w->lock) {
+    w->batch = zr_arena_alloc(&wave->arena, ((size_t)w->n + 1) * sizeof *w->batch);
+    if (!w->batch) {
         const uint32_t n = w->n;
 
         w->n = 0;
-        return zr_fail_memory(err, (n + 1) * sizeof *w->lock);
+        return zr_fail_memory(err, (n + 1) * sizeof *w->batch);
     }
     /* without any, missing items are filled all the same */
     for (uint32_t k = 0; k <= w->n; k++)
-        w->lock[k] = (struct zr_lockstep){.io = w->io,
-                                          .rq = w->rq,
-                                          .wave = wave,
-                                          .arena = &wave->arena,
-                                          .level = k < w->n ? level[k] : NULL,
-                                          .flow = &w->flow,
-                                          .fills = &w->fills};
+        w->batch[k] = (struct zr_batch){.io = w->io,
+                                        .rq = w->rq,
+                                        .wave = wave,
+                                        .arena = &wave->arena,
+                                        .level = k < w->n ? level[k] : NULL,
+                                        .flow = &w->flow,
+                                        .fills = &w->fills};
     return ZARR_OK;
 }
 
-static zarr_status collect(struct lock_wave *w, zarr_error *err)
+static zarr_status collect(struct batch_wave *w, zarr_error *err)
 {
     struct zr_wave *wave = w->wave;
-    struct zr_lock_item *item =
+    struct zr_batch_item *item =
         zr_arena_alloc(&wave->arena, ((size_t)wave->n_items + 1) * sizeof *item);
     zarr_status st = ZARR_OK;
 
@@ -134,7 +133,7 @@ static zarr_status collect(struct lock_wave *w, zarr_error *err)
         ZR_FAIL_MEMORY(err, wave->n_items * sizeof *item);
     ZR_TRY(collect_levels(w, err));
     for (uint32_t k = 0; k < w->n; k++) {
-        struct zr_lockstep *l = &w->lock[k];
+        struct zr_batch *l = &w->batch[k];
 
         l->item = item;
         l->p = l->level->decode;
@@ -152,7 +151,8 @@ out:
 
 /* How many programs from the first one go together: for a device as many as what the wave
  * took has room for, which is all unless their codecs want much scratch memory a call. */
-static uint32_t locks_together(const struct lock_wave *w, uint32_t first, uint64_t room)
+static uint32_t batches_together(const struct batch_wave *w, uint32_t first,
+                                 uint64_t room)
 {
     uint64_t sum = 0;
     uint32_t n = 0;
@@ -160,7 +160,7 @@ static uint32_t locks_together(const struct lock_wave *w, uint32_t first, uint64
     if (w->flow.device == 0)
         return 1;
     for (; first + n < w->n; n++) {
-        const struct zr_lockstep *l = &w->lock[first + n];
+        const struct zr_batch *l = &w->batch[first + n];
 
         sum = zr_add_cap(sum, zr_device_need(w->io, l->level, false, false, l->n));
         if (n > 0 && sum > room)
@@ -169,19 +169,19 @@ static uint32_t locks_together(const struct lock_wave *w, uint32_t first, uint64
     return n;
 }
 
-static zarr_status run_levels(struct lock_wave *w, zarr_error *err)
+static zarr_status run_levels(struct batch_wave *w, zarr_error *err)
 {
     const uint64_t room = zr_wave_on_device(w->io, w->wave, w->wave->n_items);
     uint32_t n = 0;
     zarr_status st = ZARR_OK;
 
     for (uint32_t k = 0; k < w->n; k += n) {
-        n = locks_together(w, k, room);
-        ZR_TRY(zr_lock_run(&w->lock[k], n, err));
+        n = batches_together(w, k, room);
+        ZR_TRY(zr_batch_run(&w->batch[k], n, err));
         for (uint32_t i = k; i < k + n; i++)
-            zr_lock_end(&w->lock[i]);
+            zr_batch_end(&w->batch[i]);
     }
-    ZR_TRY(zr_lock_fill(&w->lock[w->n], err)); /* no chunk was there */
+    ZR_TRY(zr_batch_fill(&w->batch[w->n], err)); /* no chunk was there */
     ZR_TRY(zr_flow_wait(&w->flow, err));
 out:
     return st;
@@ -190,7 +190,7 @@ out:
 static zarr_status part_segment(void *arg, uint64_t i, const struct zr_work *w,
                                 zarr_error *err)
 {
-    struct lock_wave *l = arg;
+    struct batch_wave *l = arg;
     const struct zr_segment *segment = &l->wave->segment[i];
 
     if (l->fetched[i].handle)
@@ -202,7 +202,7 @@ static zarr_status part_segment(void *arg, uint64_t i, const struct zr_work *w,
 
 /* The wave of a request with parts. If a chunk fails, all are read again one by one, to
  * find the parts that fail with it. */
-static zarr_status read_parts(struct lock_wave *w, zarr_error *err)
+static zarr_status read_parts(struct batch_wave *w, zarr_error *err)
 {
     zarr_stats before;
     zarr_error e = ZARR_ERROR_INIT;
@@ -215,31 +215,31 @@ static zarr_status read_parts(struct lock_wave *w, zarr_error *err)
         return zr_pass(err, st, &e);
     (void)zr_flow_wait(&w->flow, NULL);
     zr_forget_chunks(&w->flow.w.worker->stats, &before);
-    st = lock_parallel(w, part_segment, err);
+    st = run_segments(w, part_segment, err);
 out:
     return st;
 }
 
-zarr_status zr_lockstep_exec(const struct zr_io *io, struct zarr_request *rq,
-                             struct zr_wave *wave, const zarr_memory *fetched,
-                             zarr_error *err)
+zarr_status zr_read_batch(const struct zr_io *io, struct zarr_request *rq,
+                          struct zr_wave *wave, const zarr_memory *fetched,
+                          zarr_error *err)
 {
     const struct zr_work w = {.io = io, .rq = rq};
-    struct lock_wave l = {.io = io, .rq = rq, .wave = wave, .fetched = fetched};
+    struct batch_wave l = {.io = io, .rq = rq, .wave = wave, .fetched = fetched};
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_flow_begin(&l.flow, &w, io->view.base.device_type, &wave->arena, err));
-    l.flow.declined = zr_lock_declined;
+    l.flow.declined = zr_batch_note_declined;
     /* else one by one, so that the first missing chunk is reported */
     l.fills = l.flow.device != 0 && !io->missing_error && !io->field.on &&
               !io->layout->variable;
     l.filling = l.fills;
-    ZR_TRY(lock_parallel(&l, read_ordinary_segment, err));
+    ZR_TRY(run_segments(&l, read_ordinary_segment, err));
     ZR_TRY(collect(&l, err));
     ZR_TRY(io->parts ? read_parts(&l, err) : run_levels(&l, err));
 out:
     zr_flow_end(&l.flow);
     for (uint32_t k = 0; k < l.n; k++)
-        zr_lock_end(&l.lock[k]);
+        zr_batch_end(&l.batch[k]);
     return st;
 }

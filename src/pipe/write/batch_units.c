@@ -1,7 +1,7 @@
 /*
- * pipe/write/lockstep_units.c - writes blocks together: those without inner chunks by
- * programs with an implementation that takes batches (lockstep_encode.c), and all whose
- * elements come from a device, shards included (lockstep_shards.c). Of a device, units of
+ * pipe/write/batch_units.c - writes blocks together: those without inner chunks by
+ * programs with an implementation that takes batches (batch/encode.c), and all whose
+ * elements come from a device, shards included (batch_shards.c). Of a device, units of
  * several shapes go together. Old values that units need are read together
  * (old_values.c). What cannot take part is left to be written alone (units.c). Thread
  * class: one thread per request; helpers take worker contexts.
@@ -430,9 +430,9 @@ static bool level_joins(const struct zr_io *io, const struct zr_level *lv)
     const struct zr_layout *l = io->layout;
 
     if (!lv->is_shard)
-        return zr_goes_lockstep(io, lv->encode);
+        return zr_is_batched(io, lv->encode);
     return !zr_io_is_host(io, io->view.base.device_type) &&
-           zr_goes_lockstep(io, l->level[l->n_levels - 1].encode);
+           zr_is_batched(io, l->level[l->n_levels - 1].encode);
 }
 
 /* The level of a unit that is written here; NULL: units.c writes it, and reports errors.
@@ -540,9 +540,9 @@ static zarr_status objects_room(struct objects *o, uint32_t n, zarr_error *err)
     return ZARR_OK;
 }
 
-zarr_status zr_units_lockstep(const struct zr_io *io, struct zarr_request *rq,
-                              const struct zr_projection *proj, uint32_t n, bool *done,
-                              zarr_error *err)
+zarr_status zr_write_batch(const struct zr_io *io, struct zarr_request *rq,
+                           const struct zr_projection *proj, uint32_t n, bool *done,
+                           zarr_error *err)
 {
     const zarr_allocator *alloc = io->engine->alloc;
     const struct zr_level **lv = NULL;

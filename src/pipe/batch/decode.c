@@ -1,5 +1,5 @@
 /*
- * pipe/batch/lockstep_decode.c - takes chunks through the stages of one program together,
+ * pipe/batch/decode.c - takes chunks through the stages of one program together,
  * and their elements to the tensor or to blocks. A stage with an implementation that
  * takes batches is called once for all chunks that it accepts; chunks that it refuses go
  * through its fallback one by one, and those that it declines later are read alone at the
@@ -44,7 +44,7 @@ zarr_status zr_take_near_slices(const struct zr_io *io, int32_t device, uint64_t
 }
 
 /* A chunk that a copy left on the host is still in the slab before. */
-static bool slab_has_chunks(const struct zr_lockstep *l, const zarr_memory *slab)
+static bool slab_has_chunks(const struct zr_batch *l, const zarr_memory *slab)
 {
     for (uint32_t k = 0; k < l->n && slab->handle; k++)
         if (!l->item[k].again && l->item[k].cur.handle == slab->handle)
@@ -52,23 +52,23 @@ static bool slab_has_chunks(const struct zr_lockstep *l, const zarr_memory *slab
     return false;
 }
 
-/* Gives back a slab once no work uses it, at the latest with zr_lock_end(). */
-static zarr_status slab_give(struct zr_lockstep *l, zarr_memory *slab, zarr_error *err)
+/* Gives back a slab once no work uses it, at the latest with zr_batch_end(). */
+static zarr_status slab_give(struct zr_batch *l, zarr_memory *slab, zarr_error *err)
 {
-    struct zr_lock_kept *kept = NULL;
+    struct zr_batch_kept *kept = NULL;
 
     if (!slab_has_chunks(l, slab))
         return zr_flow_hold(l->flow, slab, err);
     kept = zr_arena_alloc(l->arena, sizeof *kept);
     if (!kept)
         return zr_fail_memory(err, sizeof *kept);
-    *kept = (struct zr_lock_kept){.next = l->kept, .block = *slab};
+    *kept = (struct zr_batch_kept){.next = l->kept, .block = *slab};
     l->kept = kept;
     *slab = (zarr_memory){0};
     return ZARR_OK;
 }
 
-void zr_lock_end(struct zr_lockstep *l)
+void zr_batch_end(struct zr_batch *l)
 {
     struct zr_pool *pool = l->io->engine->pool;
 
@@ -79,17 +79,17 @@ void zr_lock_end(struct zr_lockstep *l)
     zr_pool_give(pool, &l->aligned);
 }
 
-zarr_status zr_lock_slab(struct zr_lockstep *l, int32_t device, uint64_t *step,
-                         uint64_t n, zarr_memory *slab, zarr_error *err)
+zarr_status zr_batch_slab(struct zr_batch *l, int32_t device, uint64_t *step, uint64_t n,
+                          zarr_memory *slab, zarr_error *err)
 {
     zarr_status st = slab_give(l, slab, err);
 
     return st == ZARR_OK ? zr_take_slices(l->io, device, step, n, slab, err) : st;
 }
 
-zarr_status zr_lock_name(struct zr_lockstep *l, zarr_status st, zarr_error *err)
+zarr_status zr_batch_name(struct zr_batch *l, zarr_status st, zarr_error *err)
 {
-    const struct zr_lock_item *it;
+    const struct zr_batch_item *it;
 
     if (st == ZARR_OK)
         return st;
@@ -105,8 +105,8 @@ zarr_status zr_lock_name(struct zr_lockstep *l, zarr_status st, zarr_error *err)
     return zr_item_prefix(it->segment, it->item, st, err);
 }
 
-zarr_status zr_lock_parallel(const struct zr_io *io, struct zarr_request *rq, uint64_t n,
-                             zr_work_fn fn, void *arg, zarr_error *err)
+zarr_status zr_batch_parallel(const struct zr_io *io, struct zarr_request *rq, uint64_t n,
+                              zr_work_fn fn, void *arg, zarr_error *err)
 {
     const struct zr_work w = {.io = io, .rq = rq, .granted = true};
     const struct zr_parallel_options opts = {.max_threads = zr_io_threads(io)};
@@ -115,19 +115,19 @@ zarr_status zr_lock_parallel(const struct zr_io *io, struct zarr_request *rq, ui
 }
 
 /* Runs a loop over the items of the wave. */
-static zarr_status parallel_items(struct zr_lockstep *l, zr_work_fn fn, zarr_error *err)
+static zarr_status parallel_items(struct zr_batch *l, zr_work_fn fn, zarr_error *err)
 {
-    return zr_lock_name(l, zr_lock_parallel(l->io, l->rq, l->n, fn, l, err), err);
+    return zr_batch_name(l, zr_batch_parallel(l->io, l->rq, l->n, fn, l, err), err);
 }
 
-zarr_status zr_lock_wait(struct zr_lockstep *l, zarr_error *err)
+zarr_status zr_batch_wait(struct zr_batch *l, zarr_error *err)
 {
     return l->queued == l->flow->n_waits + 1 ? zr_flow_wait(l->flow, err) : ZARR_OK;
 }
 
 /* ---- stages ------------------------------------------------------------ */
 
-bool zr_lock_next_is_aligned(const struct zr_lockstep *l, uint32_t i)
+bool zr_batch_next_is_aligned(const struct zr_batch *l, uint32_t i)
 {
     const struct zr_stage *next = &l->p->stage[i + 1];
 
@@ -137,18 +137,18 @@ bool zr_lock_next_is_aligned(const struct zr_lockstep *l, uint32_t i)
 
 /* Whether the outputs of this stage are copied to a device next, in runs of
  * neighbours. */
-static bool list_follows(const struct zr_lockstep *l, uint32_t i)
+static bool list_follows(const struct zr_batch *l, uint32_t i)
 {
     if (l->flow->device == 0 || !zr_io_is_host(l->io, l->p->stage[i].out_device))
         return false;
     return i + 1 == l->p->n ? l->end.decoded_device != l->p->decoded_device
                             : l->p->stage[i + 1].kind == ZR_STAGE_COPY &&
-                                  !zr_lock_next_is_aligned(l, i + 1);
+                                  !zr_batch_next_is_aligned(l, i + 1);
 }
 
 /* Assigns each chunk a place for its output: the destination itself after the last stage
  * if it fits, else a slice of a pool block. */
-static zarr_status stage_rooms(struct zr_lockstep *l, uint32_t i, zarr_error *err)
+static zarr_status stage_rooms(struct zr_batch *l, uint32_t i, zarr_error *err)
 {
     const struct zr_stage *s = &l->p->stage[i];
     zarr_memory *slab = &l->slab[i % 2];
@@ -163,9 +163,9 @@ static zarr_status stage_rooms(struct zr_lockstep *l, uint32_t i, zarr_error *er
     ZR_TRY((list_follows(l, i) ? zr_take_near_slices : zr_take_slices)(
         l->io, s->out_device, &step, l->n, slab, err));
     for (uint32_t k = 0; k < l->n; k++) {
-        struct zr_lock_item *it = &l->item[k];
+        struct zr_batch_item *it = &l->item[k];
 
-        it->direct = i + 1 == l->p->n && zr_lock_direct(l, it, l->p);
+        it->direct = i + 1 == l->p->n && zr_batch_is_direct(l, it, l->p);
         if (!it->direct &&
             !zr_mem_slice(slab, k * step, s->kind == ZR_STAGE_COPY ? it->cur.bytes : most,
                           &it->next))
@@ -175,8 +175,8 @@ out:
     return st;
 }
 
-bool zr_lock_direct(const struct zr_lockstep *l, struct zr_lock_item *it,
-                    const struct zr_program *p)
+bool zr_batch_is_direct(const struct zr_batch *l, struct zr_batch_item *it,
+                        const struct zr_program *p)
 {
     it->next = it->into;
     return it->into.handle || zr_target_is_direct(l->io, p, &it->item->target, &it->next);
@@ -186,8 +186,8 @@ bool zr_lock_direct(const struct zr_lockstep *l, struct zr_lock_item *it,
 static zarr_status single_stage(void *arg, uint64_t i, const struct zr_work *w,
                                 zarr_error *err)
 {
-    struct zr_lockstep *l = arg;
-    struct zr_lock_item *it = &l->item[i];
+    struct zr_batch *l = arg;
+    struct zr_batch_item *it = &l->item[i];
     const uint32_t k = (uint32_t)(l->stage - l->p->stage);
     struct zr_coding c = {.p = l->p, .cur = it->cur, .done = k, .skip = it->skip};
     zarr_status st = ZARR_OK;
@@ -201,16 +201,16 @@ static zarr_status single_stage(void *arg, uint64_t i, const struct zr_work *w,
 }
 
 /* A batch, and the chunks that its implementation does not take. */
-struct lock_batch {
-    struct zr_lockstep *l;
+struct stage_batch {
+    struct zr_batch *l;
     zarr_codec_job *job;
     uint32_t *owner, *refused;
     uint32_t n, n_refused;
 };
 
-static zarr_status batch_sort(struct lock_batch *b, zarr_error *err)
+static zarr_status batch_sort(struct stage_batch *b, zarr_error *err)
 {
-    struct zr_lockstep *l = b->l;
+    struct zr_batch *l = b->l;
     struct zr_arena *arena = l->arena;
     const uint32_t k = (uint32_t)(l->stage - l->p->stage);
     const size_t n = (size_t)l->n + 1;
@@ -221,12 +221,12 @@ static zarr_status batch_sort(struct lock_batch *b, zarr_error *err)
     if (!b->job || !b->owner || !b->refused)
         return zr_fail_memory(err, n * sizeof *b->job);
     for (uint32_t i = 0; i < l->n; i++) {
-        const struct zr_lock_item *it = &l->item[i];
+        const struct zr_batch_item *it = &l->item[i];
         const zarr_codec_job job = {.src = it->cur, .dst = it->next};
 
         if (it->again)
             continue;
-        if (zr_lock_skips(it, k) ||
+        if (zr_batch_skips(it, k) ||
             (l->stage->fallback && !zr_stage_has_looked(l->stage) &&
              !zr_stage_accepts(l->stage, &job))) {
             b->refused[b->n_refused++] = i;
@@ -241,19 +241,19 @@ static zarr_status batch_sort(struct lock_batch *b, zarr_error *err)
 static zarr_status refused_one(void *arg, uint64_t i, const struct zr_work *w,
                                zarr_error *err)
 {
-    const struct lock_batch *b = arg;
+    const struct stage_batch *b = arg;
 
     return single_stage(b->l, b->refused[i], w, err);
 }
 
-static zarr_status batch_decode_refused(struct lock_batch *b, zarr_error *err)
+static zarr_status batch_decode_refused(struct stage_batch *b, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
     if (b->n_refused == 0)
         return ZARR_OK;
-    ZR_TRY(zr_lock_wait(b->l, err)); /* their input may be on its way */
-    st = zr_lock_parallel(b->l->io, b->l->rq, b->n_refused, refused_one, b, err);
+    ZR_TRY(zr_batch_wait(b->l, err)); /* their input may be on its way */
+    st = zr_batch_parallel(b->l->io, b->l->rq, b->n_refused, refused_one, b, err);
     if (st != ZARR_OK && err)
         err->item = err->item < b->n_refused ? b->refused[err->item] : UINT64_MAX;
 out:
@@ -262,7 +262,7 @@ out:
 
 /* Moves inputs that do not begin where the decoder wants them: chunks of a shard, from a
  * store that reaches the device. */
-static zarr_status batch_align(struct zr_lockstep *l, zarr_error *err)
+static zarr_status batch_align(struct zr_batch *l, zarr_error *err)
 {
     zarr_memory *dst = NULL, *src = NULL;
     uint64_t step = 0;
@@ -281,7 +281,7 @@ static zarr_status batch_align(struct zr_lockstep *l, zarr_error *err)
     if (!dst || !src)
         return zr_fail_memory(err, n * sizeof *dst);
     ZR_TRY(zr_flow_worker(l->flow, err));
-    ZR_TRY(zr_lock_slab(l, l->stage->in_device, &step, n, &l->aligned, err));
+    ZR_TRY(zr_batch_slab(l, l->stage->in_device, &step, n, &l->aligned, err));
     n = 0;
     for (uint32_t k = 0; k < l->n; k++) {
         zarr_memory *cur = &l->item[k].cur;
@@ -295,14 +295,14 @@ static zarr_status batch_align(struct zr_lockstep *l, zarr_error *err)
     }
     ZR_TRY(zr_mem_copy_list(l->io->engine->memory, dst, src, n, &l->flow->stream,
                             &l->flow->w.worker->copies, err));
-    zr_lock_queued(l);
+    zr_batch_note_queued(l);
 out:
     return st;
 }
 
-static zarr_status batch_stage(struct zr_lockstep *l, zarr_error *err)
+static zarr_status batch_stage(struct zr_batch *l, zarr_error *err)
 {
-    struct lock_batch b = {.l = l};
+    struct stage_batch b = {.l = l};
     struct zr_flow_jobs jobs;
     zarr_status st = ZARR_OK;
 
@@ -311,7 +311,7 @@ static zarr_status batch_stage(struct zr_lockstep *l, zarr_error *err)
      * right if it does not check its input. Copies before it need no wait. */
     if (!zr_stage_is_async(l->stage) || (l->called == l->flow->n_waits + 1 &&
                                          !(l->stage->impl->vt.caps & ZARR_CODEC_SAFE)))
-        ZR_TRY(zr_lock_wait(l, err));
+        ZR_TRY(zr_batch_wait(l, err));
     ZR_TRY(batch_sort(&b, err));
     ZR_TRY(batch_decode_refused(&b, err));
     jobs = (struct zr_flow_jobs){.job = b.job, .of = l, .owner = b.owner, .n = b.n};
@@ -319,12 +319,12 @@ static zarr_status batch_stage(struct zr_lockstep *l, zarr_error *err)
         const uint64_t before = l->flow->n_pending;
 
         ZR_TRY(zr_flow_run(l->flow, l->stage, &jobs, err));
-        zr_lock_queued(l);
+        zr_batch_note_queued(l);
         if (l->flow->n_pending != before)
             l->called = l->queued;
     }
     for (uint32_t k = 0; k < b.n; k++) {
-        struct zr_lock_item *it = &l->item[b.owner[k]];
+        struct zr_batch_item *it = &l->item[b.owner[k]];
 
         if (it->again) /* it has no output */
             continue;
@@ -332,30 +332,30 @@ static zarr_status batch_stage(struct zr_lockstep *l, zarr_error *err)
         it->cur.bytes = b.job[k].dst_used;
     }
 out:
-    return zr_lock_name(l, st, err);
+    return zr_batch_name(l, st, err);
 }
 
-void zr_lock_declined(void *of, uint32_t owner, const struct zr_stage *s)
+void zr_batch_note_declined(void *of, uint32_t owner, const struct zr_stage *s)
 {
-    struct zr_lockstep *l = of;
+    struct zr_batch *l = of;
 
     l->item[owner].again = true;
     if (s)
-        zr_lock_skip(&l->item[owner], (uint32_t)(s - l->p->stage));
+        zr_batch_skip(&l->item[owner], (uint32_t)(s - l->p->stage));
 }
 
-static zarr_status run_stage(struct zr_lockstep *l, uint32_t i, zarr_error *err)
+static zarr_status run_stage(struct zr_batch *l, uint32_t i, zarr_error *err)
 {
     const struct zr_stage *s = &l->p->stage[i];
     zarr_status st = ZARR_OK;
 
     l->stage = s;
     if (s->kind == ZR_STAGE_COPY && l->flow->device != 0)
-        return ZARR_OK; /* zr_lock_copy() did it */
+        return ZARR_OK; /* zr_batch_copy() did it */
     ZR_TRY(stage_rooms(l, i, err));
     if (s->kind == ZR_STAGE_CODEC && (s->impl->vt.caps & ZARR_CODEC_BATCH))
         return batch_stage(l, err);
-    ZR_TRY(zr_lock_name(l, zr_lock_wait(l, err), err));
+    ZR_TRY(zr_batch_name(l, zr_batch_wait(l, err), err));
     ZR_TRY(parallel_items(l, single_stage, err));
 out:
     return st;
@@ -363,8 +363,8 @@ out:
 
 /* ---- elements ---------------------------------------------------------- */
 
-static zarr_status check_elements(const struct zr_lockstep *l,
-                                  const struct zr_lock_item *it, zarr_error *err)
+static zarr_status check_elements(const struct zr_batch *l,
+                                  const struct zr_batch_item *it, zarr_error *err)
 {
     if (it->cur.bytes == l->p->decoded_bytes)
         return ZARR_OK;
@@ -377,8 +377,8 @@ static zarr_status check_elements(const struct zr_lockstep *l,
 static zarr_status finish_one(void *arg, uint64_t i, const struct zr_work *w,
                               zarr_error *err)
 {
-    struct zr_lockstep *l = arg;
-    struct zr_lock_item *it = &l->item[i];
+    struct zr_batch *l = arg;
+    struct zr_batch_item *it = &l->item[i];
     zarr_status st = ZARR_OK;
 
     if (it->again)
@@ -394,12 +394,12 @@ out:
 }
 
 /* Whether elements go to the device in lists. */
-static bool ends_on_device(const struct zr_lockstep *l)
+static bool ends_on_device(const struct zr_batch *l)
 {
     return l->flow->device != 0 && !l->io->layout->variable && !l->p->padded;
 }
 
-static zarr_status sizes_are_right(struct zr_lockstep *l, zarr_error *err)
+static zarr_status sizes_are_right(struct zr_batch *l, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
@@ -410,13 +410,13 @@ static zarr_status sizes_are_right(struct zr_lockstep *l, zarr_error *err)
         if (st != ZARR_OK && err)
             err->item = k;
     }
-    return zr_lock_name(l, st, err);
+    return zr_batch_name(l, st, err);
 }
 
-static void lock_items_count(struct zr_lockstep *l)
+static void count_items(struct zr_batch *l)
 {
     for (uint32_t k = 0; k < l->n; k++) {
-        const struct zr_lock_item *it = &l->item[k];
+        const struct zr_batch_item *it = &l->item[k];
 
         if (it->again)
             continue;
@@ -429,7 +429,7 @@ static void lock_items_count(struct zr_lockstep *l)
 
 /* All elements go to their places. On a device that takes a few calls, and ends with one
  * wait. */
-static zarr_status finish(struct zr_lockstep *l, uint32_t n, zarr_error *err)
+static zarr_status finish(struct zr_batch *l, uint32_t n, zarr_error *err)
 {
     const bool on_device = ends_on_device(l);
     zarr_status st = ZARR_OK;
@@ -438,14 +438,14 @@ static zarr_status finish(struct zr_lockstep *l, uint32_t n, zarr_error *err)
         ZR_TRY(sizes_are_right(&l[i], err));
     if (on_device) {
         ZR_TRY(zr_flow_worker(l->flow, err));
-        ZR_TRY(zr_lock_copy(l, n, ZR_LOCK_END, err));
-        ZR_TRY(zr_lock_scatter(l, n, err));
-        ZR_TRY(zr_lock_fill(l, err));
+        ZR_TRY(zr_batch_copy(l, n, ZR_BATCH_END, err));
+        ZR_TRY(zr_batch_scatter(l, n, err));
+        ZR_TRY(zr_batch_fill(l, err));
     }
-    ZR_TRY(zr_lock_name(l, zr_flow_wait(l->flow, err), err));
+    ZR_TRY(zr_batch_name(l, zr_flow_wait(l->flow, err), err));
     for (uint32_t i = 0; i < n; i++)
         if (on_device)
-            lock_items_count(&l[i]);
+            count_items(&l[i]);
         else
             ZR_TRY(parallel_items(&l[i], finish_one, err));
 out:
@@ -456,7 +456,7 @@ out:
 
 /* Decodes a chunk into its block. */
 static zarr_status again_into(const struct zr_work *w, const struct zr_program *p,
-                              const struct zr_lock_item *it, zarr_error *err)
+                              const struct zr_batch_item *it, zarr_error *err)
 {
     struct zr_coding c = {.p = p, .cur = it->encoded, .skip = it->skip};
     zarr_status st = ZARR_OK;
@@ -473,18 +473,18 @@ out:
 static zarr_status again_one(void *arg, uint64_t i, const struct zr_work *w,
                              zarr_error *err)
 {
-    const struct lock_batch *b = arg;
-    const struct zr_lock_item *it = &b->l->item[b->refused[i]];
+    const struct stage_batch *b = arg;
+    const struct zr_batch_item *it = &b->l->item[b->refused[i]];
 
     if (!it->item)
         return again_into(w, b->l->p, it, err);
     return zr_item_decode(w, it->segment, it->item, &it->encoded, it->skip, err);
 }
 
-/* Reads the chunks alone that no implementation took in lock step. */
-static zarr_status read_again(struct zr_lockstep *l, zarr_error *err)
+/* Reads the chunks alone that no implementation took in a batch. */
+static zarr_status read_again(struct zr_batch *l, zarr_error *err)
 {
-    struct lock_batch b = {.l = l};
+    struct stage_batch b = {.l = l};
     zarr_status st = ZARR_OK;
 
     if (!l->flow->any_declined)
@@ -496,14 +496,14 @@ static zarr_status read_again(struct zr_lockstep *l, zarr_error *err)
         if (l->item[k].again)
             b.refused[b.n_refused++] = k;
     if (b.n_refused > 0)
-        st = zr_lock_parallel(l->io, l->rq, b.n_refused, again_one, &b, err);
+        st = zr_batch_parallel(l->io, l->rq, b.n_refused, again_one, &b, err);
     if (st != ZARR_OK && err)
         err->item = err->item < b.n_refused ? b.refused[err->item] : UINT64_MAX;
 out:
-    return zr_lock_name(l, st, err);
+    return zr_batch_name(l, st, err);
 }
 
-zarr_status zr_lock_run(struct zr_lockstep *l, uint32_t n, zarr_error *err)
+zarr_status zr_batch_run(struct zr_batch *l, uint32_t n, zarr_error *err)
 {
     uint32_t most = 0;
     zarr_status st = ZARR_OK;
@@ -512,7 +512,7 @@ zarr_status zr_lock_run(struct zr_lockstep *l, uint32_t n, zarr_error *err)
         most = ZR_MAX(most, l[k].p->n);
     for (uint32_t i = 0; i < most; i++) {
         if (l->flow->device != 0)
-            ZR_TRY(zr_lock_copy(l, n, i, err));
+            ZR_TRY(zr_batch_copy(l, n, i, err));
         for (uint32_t k = 0; k < n; k++)
             if (i < l[k].p->n)
                 ZR_TRY(run_stage(&l[k], i, err));
@@ -525,9 +525,9 @@ out:
 }
 
 /* The chunk that failed, counted over all programs. `item` is one of flow->failed. */
-static uint64_t item_of_all(const struct zr_lockstep *l, uint32_t n, uint64_t item)
+static uint64_t item_of_all(const struct zr_batch *l, uint32_t n, uint64_t item)
 {
-    const struct zr_lockstep *of = l->flow->failed;
+    const struct zr_batch *of = l->flow->failed;
     uint64_t before = 0;
 
     for (uint32_t k = 0; k < n; k++) {
@@ -538,8 +538,8 @@ static uint64_t item_of_all(const struct zr_lockstep *l, uint32_t n, uint64_t it
     return UINT64_MAX;
 }
 
-zarr_status zr_lock_blocks(const struct zr_work *w, struct zr_lockstep *l, uint32_t n,
-                           struct zr_arena *arena, zarr_error *err)
+zarr_status zr_batch_blocks(const struct zr_work *w, struct zr_batch *l, uint32_t n,
+                            struct zr_arena *arena, zarr_error *err)
 {
     struct zr_flow flow;
     zarr_status st = ZARR_OK;
@@ -552,13 +552,13 @@ zarr_status zr_lock_blocks(const struct zr_work *w, struct zr_lockstep *l, uint3
         l[k].flow = &flow;
     }
     ZR_TRY(zr_flow_begin(&flow, w, w->io->view.base.device_type, arena, err));
-    flow.declined = zr_lock_declined;
-    ZR_TRY(zr_lock_run(l, n, err));
+    flow.declined = zr_batch_note_declined;
+    ZR_TRY(zr_batch_run(l, n, err));
 out:
     if (st != ZARR_OK && err)
         err->item = item_of_all(l, n, err->item);
     zr_flow_end(&flow);
     for (uint32_t k = 0; k < n; k++)
-        zr_lock_end(&l[k]);
+        zr_batch_end(&l[k]);
     return st;
 }

@@ -1,5 +1,5 @@
 /*
- * pipe/batch/lockstep_gather.c - what a device does in lists when leaves are encoded: it
+ * pipe/batch/gather.c - what a device does in lists when leaves are encoded: it
  * gathers the elements of all leaves over what was there before, compares them with the
  * fill value, and copies them to the host or from there. The elements of raw leaves come
  * to the host at once, where they are stored. Only the answers of the comparison come to
@@ -9,7 +9,7 @@
 #include "pipe/batch/batch_int.h"
 #include "pipe/pipe_int.h"
 
-bool zr_leaves_are_gathered(const struct zr_lock_leaves *l)
+bool zr_leaves_are_gathered(const struct zr_batch_leaves *l)
 {
     const struct zr_program *p = l->p;
 
@@ -20,7 +20,7 @@ bool zr_leaves_are_gathered(const struct zr_lock_leaves *l)
 /* ---- what was there before ------------------------------------------------------ */
 
 /* Whether a leaf keeps elements that the caller does not write. */
-static bool keeps_some(const struct zr_lock_leaves *l, const struct zr_leaf_write *lw)
+static bool keeps_some(const struct zr_batch_leaves *l, const struct zr_leaf_write *lw)
 {
     return !zr_leaf_is_covered(lw->proj, l->p->decoded_bytes / l->p->item_bytes);
 }
@@ -28,7 +28,7 @@ static bool keeps_some(const struct zr_lock_leaves *l, const struct zr_leaf_writ
 static zarr_status old_one(void *arg, uint64_t i, const struct zr_work *w,
                            zarr_error *err)
 {
-    const struct zr_lock_leaves *l = arg;
+    const struct zr_batch_leaves *l = arg;
     const struct zr_leaf_write *lw = &l->lw[i];
 
     if (!lw->old.handle || !keeps_some(l, lw))
@@ -38,8 +38,8 @@ static zarr_status old_one(void *arg, uint64_t i, const struct zr_work *w,
 
 /* Decodes the old values one by one. So those of raw leaves are copied, and damaged ones
  * are found. */
-static zarr_status old_each(struct zr_lock_leaves *l, const struct zr_lock_leaves *first,
-                            zarr_error *err)
+static zarr_status old_each(struct zr_batch_leaves *l,
+                            const struct zr_batch_leaves *first, zarr_error *err)
 {
     const struct zr_parallel_options opts = {
         .max_threads = l->threads, .grain = 1, .item_ns = 2000 + l->p->decoded_bytes};
@@ -52,11 +52,11 @@ static zarr_status old_each(struct zr_lock_leaves *l, const struct zr_lock_leave
 }
 
 /* Whether old values are decoded together, with those of other programs. */
-static bool decodes_together(const struct zr_lock_leaves *l)
+static bool decodes_together(const struct zr_batch_leaves *l)
 {
     const struct zr_program *p = l->lw[0].level->decode;
 
-    if (p->n == 0 || !zr_goes_lockstep(l->w->io, p))
+    if (p->n == 0 || !zr_is_batched(l->w->io, p))
         return false;
     /* the value of a shard is on the host, even if the store could bring it here */
     for (uint32_t i = 0; i < l->n; i++)
@@ -66,8 +66,8 @@ static bool decodes_together(const struct zr_lock_leaves *l)
 }
 
 /* Adds the old values of one program, and to `leaf` which leaves they belong to. */
-static void old_add(const struct zr_lock_leaves *l, struct zr_lockstep *to,
-                    const struct zr_lock_leaves *first, uint32_t *leaf)
+static void old_add(const struct zr_batch_leaves *l, struct zr_batch *to,
+                    const struct zr_batch_leaves *first, uint32_t *leaf)
 {
     to->p = l->lw[0].level->decode;
     for (uint32_t i = 0; i < l->n; i++) {
@@ -77,16 +77,16 @@ static void old_add(const struct zr_lock_leaves *l, struct zr_lockstep *to,
             continue;
         leaf[to->n] = (uint32_t)(lw - first->lw);
         to->item[to->n++] =
-            (struct zr_lock_item){.into = lw->block, .encoded = lw->old, .cur = lw->old};
+            (struct zr_batch_item){.into = lw->block, .encoded = lw->old, .cur = lw->old};
     }
 }
 
 /* Decodes old values into the blocks. */
-static zarr_status old_together(struct zr_lock_leaves *l, uint32_t n, zarr_error *err)
+static zarr_status old_together(struct zr_batch_leaves *l, uint32_t n, zarr_error *err)
 {
     uint32_t all = 0, n_to = 0, n_old = 0;
-    struct zr_lockstep *to = zr_arena_alloc(l->arena, n * sizeof *to);
-    struct zr_lock_item *item = NULL;
+    struct zr_batch *to = zr_arena_alloc(l->arena, n * sizeof *to);
+    struct zr_batch_item *item = NULL;
     zarr_error e = ZARR_ERROR_INIT;
     uint32_t *leaf = NULL;
     zarr_status st = ZARR_OK;
@@ -102,14 +102,14 @@ static zarr_status old_together(struct zr_lock_leaves *l, uint32_t n, zarr_error
             ZR_TRY(old_each(&l[k], l, err));
             continue;
         }
-        to[n_to] = (struct zr_lockstep){.item = item + n_old};
+        to[n_to] = (struct zr_batch){.item = item + n_old};
         old_add(&l[k], &to[n_to], l, leaf + n_old);
         n_old += to[n_to].n;
         n_to += to[n_to].n > 0;
     }
     if (n_old == 0)
         goto out;
-    st = zr_lock_blocks(l->w, to, n_to, l->arena, &e);
+    st = zr_batch_blocks(l->w, to, n_to, l->arena, &e);
     if (st != ZARR_ERR_CORRUPT) {
         e.item = e.item < n_old ? leaf[e.item] : UINT64_MAX;
         return zr_pass(err, st, &e);
@@ -124,7 +124,7 @@ out:
 
 /* Decodes the old values into the blocks, and fills the blocks of leaves that have
  * none. */
-static zarr_status blocks_before(struct zr_lock_leaves *l, uint32_t n, zarr_error *err)
+static zarr_status blocks_before(struct zr_batch_leaves *l, uint32_t n, zarr_error *err)
 {
     struct zr_box_list list = {0};
     uint32_t n_old = 0;
@@ -157,14 +157,14 @@ out:
 /* ---- elements ------------------------------------------------------------------- */
 
 /* Counts a leaf. One that has no block is in the tensor as it is. */
-static zarr_status gather_begin(struct zr_lock_leaves *l, uint32_t i, zarr_error *err)
+static zarr_status gather_begin(struct zr_batch_leaves *l, uint32_t i, zarr_error *err)
 {
     zarr_stats *stats = &l->w->worker->stats;
     struct zr_leaf_write *lw = &l->lw[i];
-    struct zr_lock_leaf *leaf = &l->leaf[i];
+    struct zr_batch_leaf *leaf = &l->leaf[i];
     struct zr_target t;
 
-    *leaf = (struct zr_lock_leaf){.lw = lw, .cur = lw->block};
+    *leaf = (struct zr_batch_leaf){.lw = lw, .cur = lw->block};
     lw->empty = lw->filled = false;
     stats->elements += zr_projection_items(lw->proj);
     stats->chunks_done++;
@@ -178,7 +178,7 @@ static zarr_status gather_begin(struct zr_lock_leaves *l, uint32_t i, zarr_error
 
 /* Adds the boxes of one rank. `ranks` NULL: the leaf has elements of one part, of rank
  * 0. */
-static zarr_status gather_rank(struct zr_lock_leaves *l, const struct zr_leaf_write *lw,
+static zarr_status gather_rank(struct zr_batch_leaves *l, const struct zr_leaf_write *lw,
                                const uint32_t *ranks, uint32_t rank,
                                struct zr_box_list *list, zarr_error *err)
 {
@@ -199,7 +199,7 @@ out:
 }
 
 /* Counts the leaves, and finds which parts of each overlap. Returns the most ranks. */
-static zarr_status gather_ranks(struct zr_lock_leaves *l, uint32_t ***ranks,
+static zarr_status gather_ranks(struct zr_batch_leaves *l, uint32_t ***ranks,
                                 uint32_t *most, zarr_error *err)
 {
     uint32_t n = 1;
@@ -220,7 +220,7 @@ out:
 
 /* The boxes of one list do not overlap: where parts do, the later one is in a later
  * list. */
-static zarr_status gather_all(struct zr_lock_leaves *l, uint32_t n, zarr_error *err)
+static zarr_status gather_all(struct zr_batch_leaves *l, uint32_t n, zarr_error *err)
 {
     uint32_t ***ranks = zr_arena_alloc(l->arena, n * sizeof(uint32_t **));
     struct zr_box_list list = {0};
@@ -248,14 +248,14 @@ out:
 /* ---- copies --------------------------------------------------------------------- */
 
 /* Queues copies of n runs. */
-static zarr_status copy_runs(struct zr_lock_leaves *l, const zarr_memory *dst,
+static zarr_status copy_runs(struct zr_batch_leaves *l, const zarr_memory *dst,
                              const zarr_memory *src, uint32_t n, zarr_error *err)
 {
     return zr_mem_copy_list(l->w->io->engine->memory, dst, src, n, &l->flow->stream,
                             &l->w->worker->copies, err);
 }
 
-static zarr_status alloc_runs(struct zr_lock_leaves *l, zarr_memory **dst,
+static zarr_status alloc_runs(struct zr_batch_leaves *l, zarr_memory **dst,
                               zarr_memory **src, zarr_error *err)
 {
     *dst = zr_arena_alloc(l->arena, l->n * sizeof **dst);
@@ -263,7 +263,7 @@ static zarr_status alloc_runs(struct zr_lock_leaves *l, zarr_memory **dst,
     return *dst && *src ? ZARR_OK : zr_fail_memory(err, l->n * sizeof **dst);
 }
 
-zarr_status zr_leaves_copy(struct zr_lock_leaves *l, zarr_error *err)
+zarr_status zr_leaves_copy(struct zr_batch_leaves *l, zarr_error *err)
 {
     zarr_stats *stats = &l->w->worker->stats;
     const bool elements = l->stage == &l->p->stage[l->p->n - 1];
@@ -273,7 +273,7 @@ zarr_status zr_leaves_copy(struct zr_lock_leaves *l, zarr_error *err)
 
     ZR_TRY(alloc_runs(l, &dst, &src, err));
     for (uint32_t i = 0; i < l->n_left; i++) {
-        struct zr_lock_leaf *leaf = &l->leaf[i];
+        struct zr_batch_leaf *leaf = &l->leaf[i];
 
         if (leaf->again)
             continue;
@@ -297,13 +297,13 @@ out:
 static zarr_status compare_one(void *arg, uint64_t i, const struct zr_work *w,
                                zarr_error *err)
 {
-    struct zr_lock_leaves *l = arg;
+    struct zr_batch_leaves *l = arg;
 
     return zr_leaf_compare(w, &l->lw[i], &l->leaf[i].cur, err);
 }
 
 /* Copies all elements to the host, where encoding goes on. */
-static zarr_status copy_to_host(struct zr_lock_leaves *l, zarr_error *err)
+static zarr_status copy_to_host(struct zr_batch_leaves *l, zarr_error *err)
 {
     zarr_memory *dst = NULL, *src = NULL;
     zarr_status st = ZARR_OK;
@@ -320,7 +320,7 @@ out:
     return st;
 }
 
-zarr_status zr_leaves_compare(struct zr_lock_leaves *l, zarr_error *err)
+zarr_status zr_leaves_compare(struct zr_batch_leaves *l, zarr_error *err)
 {
     const struct zr_parallel_options opts = {
         .max_threads = l->threads, .grain = 1, .item_ns = l->p->decoded_bytes / 16};
@@ -331,7 +331,7 @@ zarr_status zr_leaves_compare(struct zr_lock_leaves *l, zarr_error *err)
 }
 
 /* Whether runs of elements are copies of a value, by a list on the device. */
-static zarr_status ask_device(struct zr_lock_leaves *l, const zarr_memory *runs,
+static zarr_status ask_device(struct zr_batch_leaves *l, const zarr_memory *runs,
                               uint32_t n, const void *value, uint8_t *equal,
                               zarr_error *err)
 {
@@ -345,7 +345,7 @@ static zarr_status ask_device(struct zr_lock_leaves *l, const zarr_memory *runs,
                              &l->w->worker->copies, err);
 }
 
-void zr_leaves_note_answers(struct zr_lock_leaves *l)
+void zr_leaves_note_answers(struct zr_batch_leaves *l)
 {
     for (uint32_t i = 0; i < l->n; i++) {
         l->lw[i].empty = l->equal[i];
@@ -356,7 +356,7 @@ void zr_leaves_note_answers(struct zr_lock_leaves *l)
 }
 
 /* Queues the comparison. Only the answers come to the host. */
-static zarr_status compare_on_device(struct zr_lock_leaves *l, zarr_error *err)
+static zarr_status compare_on_device(struct zr_batch_leaves *l, zarr_error *err)
 {
     const struct zr_level *lv = l->lw[0].level;
     zarr_memory *runs = zr_arena_alloc(l->arena, l->n * sizeof *runs);
@@ -378,7 +378,7 @@ out:
     return st;
 }
 
-zarr_status zr_leaves_gather(struct zr_lock_leaves *l, uint32_t n, zarr_error *err)
+zarr_status zr_leaves_gather(struct zr_batch_leaves *l, uint32_t n, zarr_error *err)
 {
     uint32_t all = 0;
     zarr_status st = ZARR_OK;

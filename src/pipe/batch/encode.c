@@ -1,11 +1,11 @@
 /*
- * pipe/batch/lockstep_encode.c - encodes leaves in lock step, by programs with an
+ * pipe/batch/encode.c - encodes leaves together, by programs with an
  * implementation that takes batches (ZARR_CODEC_BATCH), and for elements that come from a
  * device. Gathering elements, comparing them with the fill value, and stages without such
- * an implementation are parallel loops over the leaves; lockstep_gather.c has what a
+ * an implementation are parallel loops over the leaves; gather.c has what a
  * device does in lists, for raw leaves, too. Leaves that an implementation declines are
- * encoded alone at the end. Chunks without a shard come from lockstep_units.c, others
- * from shard_write.c and lockstep_shards.c.
+ * encoded alone at the end. Chunks without a shard come from batch_units.c, others
+ * from shard_write.c and batch_shards.c.
  * Thread class: on the worker context; helpers take worker contexts.
  */
 #include "pipe/batch/batch_int.h"
@@ -15,7 +15,7 @@ enum {
     GUESS_MOST = 8 /* one of so many leaves may be empty */
 };
 
-static zarr_status each(struct zr_lock_leaves *l, uint64_t n, zr_work_fn fn,
+static zarr_status each(struct zr_batch_leaves *l, uint64_t n, zr_work_fn fn,
                         zarr_error *err)
 {
     const struct zr_parallel_options opts = {
@@ -28,7 +28,7 @@ static zarr_status each(struct zr_lock_leaves *l, uint64_t n, zr_work_fn fn,
 
 /* Whether a chunk's elements must be gathered into a block instead of read from the
  * caller's memory. */
-static bool leaf_needs_block(const struct zr_lock_leaves *l,
+static bool leaf_needs_block(const struct zr_batch_leaves *l,
                              const struct zr_leaf_write *lw)
 {
     struct zr_target t;
@@ -41,14 +41,14 @@ static bool leaf_needs_block(const struct zr_lock_leaves *l,
 
 /* A program that begins with a copy to the host uses the copy that was compared with the
  * fill value. */
-static bool leaves_need_host(const struct zr_lock_leaves *l)
+static bool leaves_need_host(const struct zr_batch_leaves *l)
 {
     return l->w->io->skip_empty && l->p->n > 0 &&
            l->p->stage[l->p->n - 1].kind == ZR_STAGE_COPY &&
            !zr_io_is_host(l->w->io, l->p->decoded_device);
 }
 
-static zarr_status element_rooms(struct zr_lock_leaves *l, zarr_error *err)
+static zarr_status element_rooms(struct zr_batch_leaves *l, zarr_error *err)
 {
     const uint64_t bytes = l->p->decoded_bytes;
     uint64_t step = bytes, host_step = bytes, n = 0;
@@ -81,7 +81,7 @@ out:
 static zarr_status prepare_one(void *arg, uint64_t i, const struct zr_work *w,
                                zarr_error *err)
 {
-    struct zr_lock_leaves *l = arg;
+    struct zr_batch_leaves *l = arg;
     struct zr_leaf_write *lw = &l->lw[i];
     zarr_memory elements = {0}, host = {0};
     zarr_status st = ZARR_OK;
@@ -90,7 +90,7 @@ static zarr_status prepare_one(void *arg, uint64_t i, const struct zr_work *w,
     zr_worker_trim(w->worker);
     ZR_TRY(st);
     l->leaf[i] =
-        (struct zr_lock_leaf){.lw = lw, .cur = lw->host.handle ? host : elements};
+        (struct zr_batch_leaf){.lw = lw, .cur = lw->host.handle ? host : elements};
 out:
     return st;
 }
@@ -98,7 +98,7 @@ out:
 /* ---- stages --------------------------------------------------------------------- */
 
 /* Number of the current stage, counted as encoding goes. */
-static uint32_t stage_number(const struct zr_lock_leaves *l, const struct zr_stage *s)
+static uint32_t stage_number(const struct zr_batch_leaves *l, const struct zr_stage *s)
 {
     return l->p->n - 1 - (uint32_t)(s - l->p->stage);
 }
@@ -124,7 +124,7 @@ bool zr_leaf_length_is_known(const struct zr_io *io, const struct zr_level *lv)
 
 /* The leaves of n programs get their rooms. If none is to be encoded again, their lengths
  * are known. */
-static zarr_status late_rooms(const struct zr_lock_leaves *l, uint32_t n,
+static zarr_status late_rooms(const struct zr_batch_leaves *l, uint32_t n,
                               const struct zr_leaf_rooms *rooms, zarr_error *err)
 {
     const bool in_place = l->p->stage[0].kind == ZR_STAGE_COPY && !l->flow->any_declined;
@@ -135,7 +135,7 @@ static zarr_status late_rooms(const struct zr_lock_leaves *l, uint32_t n,
     return rooms->take(rooms->arg, in_place, err);
 }
 
-static zarr_status leaf_rooms(struct zr_lock_leaves *l, uint32_t k, zarr_error *err)
+static zarr_status leaf_rooms(struct zr_batch_leaves *l, uint32_t k, zarr_error *err)
 {
     const bool last = k + 1 == l->p->n;
     zarr_memory *slab = &l->slab[k % 2];
@@ -153,7 +153,7 @@ static zarr_status leaf_rooms(struct zr_lock_leaves *l, uint32_t k, zarr_error *
             zr_take_slices(l->w->io, l->stage->in_device, &step, l->n_left, slab, err));
     }
     for (uint32_t i = 0; i < l->n_left; i++) {
-        struct zr_lock_leaf *leaf = &l->leaf[i];
+        struct zr_batch_leaf *leaf = &l->leaf[i];
 
         if (last)
             leaf->next = leaf->lw->room;
@@ -167,8 +167,8 @@ out:
 static zarr_status single_one(void *arg, uint64_t i, const struct zr_work *w,
                               zarr_error *err)
 {
-    struct zr_lock_leaves *l = arg;
-    struct zr_lock_leaf *leaf = &l->leaf[i];
+    struct zr_batch_leaves *l = arg;
+    struct zr_batch_leaf *leaf = &l->leaf[i];
     const uint32_t k = stage_number(l, l->stage);
     struct zr_coding c = {.p = l->p, .cur = leaf->cur, .done = k};
     zarr_status st = ZARR_OK;
@@ -182,7 +182,7 @@ static zarr_status single_one(void *arg, uint64_t i, const struct zr_work *w,
 }
 
 /* What each job belongs to, and the jobs: the leaves that were not declined. */
-static zarr_status batch_of_leaves(struct zr_lock_leaves *l, zarr_codec_job **jobs,
+static zarr_status batch_of_leaves(struct zr_batch_leaves *l, zarr_codec_job **jobs,
                                    uint32_t **owner, uint32_t *n, zarr_error *err)
 {
     *jobs = zr_arena_alloc(l->arena, (size_t)l->n_left * sizeof **jobs);
@@ -200,7 +200,7 @@ static zarr_status batch_of_leaves(struct zr_lock_leaves *l, zarr_codec_job **jo
 }
 
 /* Begins to encode a batch. */
-static zarr_status batch_begin(struct zr_lock_leaves *l, zarr_error *err)
+static zarr_status batch_begin(struct zr_batch_leaves *l, zarr_error *err)
 {
     zarr_codec_job *jobs = NULL;
     uint32_t *owner = NULL, n = 0;
@@ -216,10 +216,10 @@ out:
 }
 
 /* Only after a wait the lengths are known. */
-static void batch_end(struct zr_lock_leaves *l)
+static void batch_end(struct zr_batch_leaves *l)
 {
     for (uint32_t i = 0; i < l->batch.n; i++) {
-        struct zr_lock_leaf *leaf = &l->leaf[l->batch.owner[i]];
+        struct zr_batch_leaf *leaf = &l->leaf[l->batch.owner[i]];
 
         if (leaf->again) /* it has no output */
             continue;
@@ -230,7 +230,7 @@ static void batch_end(struct zr_lock_leaves *l)
 }
 
 /* Leaves that are empty take no part any more. */
-static void drop_guessed(struct zr_lock_leaves *l)
+static void drop_guessed(struct zr_batch_leaves *l)
 {
     uint32_t n = 0;
 
@@ -247,7 +247,8 @@ static bool takes_batches(const struct zr_stage *s)
 }
 
 /* Begins stage k of a program, or does it. */
-static zarr_status leaf_stage_begin(struct zr_lock_leaves *l, uint32_t k, zarr_error *err)
+static zarr_status leaf_stage_begin(struct zr_batch_leaves *l, uint32_t k,
+                                    zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
@@ -269,7 +270,7 @@ out:
 
 static void leaf_note_declined(void *of, uint32_t owner, const struct zr_stage *s)
 {
-    struct zr_lock_leaves *l = of;
+    struct zr_batch_leaves *l = of;
     const uint32_t k = s ? stage_number(l, s) : ZR_CODING_SKIPS;
 
     l->leaf[owner].again = true;
@@ -280,8 +281,8 @@ static void leaf_note_declined(void *of, uint32_t owner, const struct zr_stage *
 static zarr_status encode_again(void *arg, uint64_t i, const struct zr_work *w,
                                 zarr_error *err)
 {
-    struct zr_lock_leaves *l = arg;
-    struct zr_lock_leaf *leaf = &l->leaf[i];
+    struct zr_batch_leaves *l = arg;
+    struct zr_batch_leaf *leaf = &l->leaf[i];
     struct zr_coding c = {.p = l->p, .cur = leaf->elements, .skip = leaf->skip};
     zarr_status st = ZARR_OK;
 
@@ -297,7 +298,7 @@ static zarr_status encode_again(void *arg, uint64_t i, const struct zr_work *w,
 /* ---- door ----------------------------------------------------------------------- */
 
 /* The leaves that are encoded: those that are not empty, as far as that is known. */
-static void take_left(struct zr_lock_leaves *l)
+static void take_left(struct zr_batch_leaves *l)
 {
     for (uint32_t i = 0; i < l->n; i++) {
         if (l->lw[i].empty)
@@ -311,7 +312,7 @@ static void take_left(struct zr_lock_leaves *l)
 /* Whether the first codec begins before the comparison has said which leaves are empty.
  * It saves a wait, and costs the encoding of these leaves; so not once a request has met
  * many. */
-static bool leaves_guess(const struct zr_lock_leaves *l)
+static bool leaves_guess(const struct zr_batch_leaves *l)
 {
     const struct zr_stage *s = l->p->n > 0 ? &l->p->stage[l->p->n - 1] : NULL;
     struct zarr_request *rq = l->w->rq;
@@ -334,9 +335,9 @@ static bool leaves_guess(const struct zr_lock_leaves *l)
 struct leaf_group {
     const struct zr_work *w;
     const struct zr_leaf_rooms *rooms; /* NULL: all have room */
-    struct zr_lock_leaves *of;         /* by program: those that follow each other */
+    struct zr_batch_leaves *of;        /* by program: those that follow each other */
     uint32_t n, stages;
-    struct zr_lock_leaf *leaf; /* of all */
+    struct zr_batch_leaf *leaf; /* of all */
     struct zr_flow flow;
     struct zr_arena arena;
 };
@@ -344,7 +345,7 @@ struct leaf_group {
 /* The leaf that failed, counted from the first of all. It is one of l->leaf, or of the
  * flow's call that failed. */
 static zarr_status leaf_find_failed(const struct leaf_group *g,
-                                    const struct zr_lock_leaves *l, zarr_status st,
+                                    const struct zr_batch_leaves *l, zarr_status st,
                                     zarr_error *err)
 {
     if (st == ZARR_OK || !err)
@@ -371,7 +372,7 @@ static zarr_status one_stage(struct leaf_group *g, uint32_t k, zarr_error *err)
         ZR_TRY(st);
     }
     for (uint32_t i = 0; i < g->n; i++) {
-        struct zr_lock_leaves *l = &g->of[i];
+        struct zr_batch_leaves *l = &g->of[i];
 
         if (l->n_left == 0)
             continue;
@@ -392,7 +393,7 @@ static bool drop_empty(struct leaf_group *g)
 
     g->flow.any_declined = false;
     for (uint32_t i = 0; i < g->n; i++) {
-        struct zr_lock_leaves *l = &g->of[i];
+        struct zr_batch_leaves *l = &g->of[i];
         const uint32_t n = l->n_left;
 
         if (l->equal)
@@ -411,7 +412,7 @@ static void begin_again(struct leaf_group *g)
     for (uint32_t i = 0; i < g->n; i++) {
         g->of[i].batch.n = 0;
         for (uint32_t j = 0; j < g->of[i].n_left; j++) {
-            struct zr_lock_leaf *leaf = &g->of[i].leaf[j];
+            struct zr_batch_leaf *leaf = &g->of[i].leaf[j];
 
             leaf->cur = leaf->elements;
             leaf->again = false;
@@ -453,7 +454,7 @@ static zarr_status encode_left(struct leaf_group *g, zarr_error *err)
         ZR_TRY(one_stage(g, k, err));
     ZR_TRY(leaf_find_failed(g, g->of, zr_flow_wait(&g->flow, err), err));
     for (uint32_t i = 0; i < g->n; i++) {
-        struct zr_lock_leaves *l = &g->of[i];
+        struct zr_batch_leaves *l = &g->of[i];
 
         if (g->flow.any_declined && l->n_left > 0)
             ZR_TRY(leaf_find_failed(g, l, each(l, l->n_left, encode_again, err), err));
@@ -468,7 +469,7 @@ out:
 
 /* The same while l->lw are in work. */
 static zarr_status leaf_shift_item(const struct leaf_group *g,
-                                   const struct zr_lock_leaves *l, zarr_status st,
+                                   const struct zr_batch_leaves *l, zarr_status st,
                                    zarr_error *err)
 {
     if (st != ZARR_OK && err && err->item < l->n)
@@ -484,7 +485,7 @@ static zarr_status prepare_all(struct leaf_group *g, zarr_error *err)
     zarr_status st = ZARR_OK;
 
     for (uint32_t i = 0; i < g->n; i++) {
-        struct zr_lock_leaves *l = &g->of[i];
+        struct zr_batch_leaves *l = &g->of[i];
 
         l->guesses = gathered && leaves_guess(l);
         ZR_TRY(element_rooms(l, err));
@@ -499,7 +500,7 @@ static zarr_status prepare_all(struct leaf_group *g, zarr_error *err)
         goto out;
     ZR_TRY(zr_flow_wait(&g->flow, err));
     for (uint32_t i = 0; i < g->n; i++) {
-        struct zr_lock_leaves *l = &g->of[i];
+        struct zr_batch_leaves *l = &g->of[i];
 
         if (l->equal)
             zr_leaves_note_answers(l);
@@ -525,13 +526,13 @@ static zarr_status group_leaves(struct leaf_group *g, struct zr_leaf_write *lw,
         return zr_fail_memory(err, n * sizeof *g->leaf);
     for (uint32_t i = 0; i < n; i++) {
         if (i == 0 || lw[i].level != lw[i - 1].level)
-            g->of[g->n++] = (struct zr_lock_leaves){.w = g->w,
-                                                    .p = lw[i].level->encode,
-                                                    .lw = &lw[i],
-                                                    .threads = threads,
-                                                    .leaf = g->leaf + i,
-                                                    .flow = &g->flow,
-                                                    .arena = &g->arena};
+            g->of[g->n++] = (struct zr_batch_leaves){.w = g->w,
+                                                     .p = lw[i].level->encode,
+                                                     .lw = &lw[i],
+                                                     .threads = threads,
+                                                     .leaf = g->leaf + i,
+                                                     .flow = &g->flow,
+                                                     .arena = &g->arena};
         g->of[g->n - 1].n++;
     }
     g->stages = g->of->p->n;

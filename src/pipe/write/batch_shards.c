@@ -1,5 +1,5 @@
 /*
- * pipe/write/lockstep_shards.c - makes the new values of several shards together. Their
+ * pipe/write/batch_shards.c - makes the new values of several shards together. Their
  * leaves are encoded in one batch, or in few if there are many, whatever shard they
  * belong to; each is then appended to its own (shard_value.c). Nested shards are one
  * group of the same kind, one level deeper, at most limits.shard_depth deep. Thread

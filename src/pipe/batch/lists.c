@@ -1,5 +1,5 @@
 /*
- * pipe/batch/lockstep_lists.c - the copies of a wave that goes to a device: one list for
+ * pipe/batch/lists.c - the copies of a wave that goes to a device: one list for
  * all encoded chunks, and one for the boxes of all elements. Chunks that were fetched in
  * one range are copied as one. Thread class: one wave.
  */
@@ -14,7 +14,7 @@ enum {
 
 /* Where the next chunk goes in a slab. */
 struct places {
-    const struct zr_lock_item *before;
+    const struct zr_batch_item *before;
     uint64_t first; /* offset of the first chunk of this run in its source */
     uint64_t at;    /* and in the slab */
     uint64_t end;   /* of all that has a place */
@@ -23,9 +23,9 @@ struct places {
 
 /* The offset of a chunk in the slab. It keeps its distance to neighbours in the same
  * block. */
-static uint64_t place_next(struct places *p, const struct zr_lock_item *it)
+static uint64_t place_next(struct places *p, const struct zr_batch_item *it)
 {
-    const struct zr_lock_item *b = p->before;
+    const struct zr_batch_item *b = p->before;
     uint64_t at;
 
     if (p->aligned || !b || b->cur.handle != it->cur.handle ||
@@ -42,13 +42,13 @@ static uint64_t place_next(struct places *p, const struct zr_lock_item *it)
 }
 
 /* Whether a chunk does not take part in the copy that leads to stage `next`. */
-static bool copy_leaves(const struct zr_lock_item *it, uint32_t next)
+static bool copy_leaves(const struct zr_batch_item *it, uint32_t next)
 {
-    return it->again || zr_lock_skips(it, next);
+    return it->again || zr_batch_skips(it, next);
 }
 
 /* Sets `next` of all items that are copied, in the caller's memory or in a new slab. */
-static zarr_status copy_rooms(struct zr_lockstep *l, uint32_t i, int32_t device,
+static zarr_status copy_rooms(struct zr_batch *l, uint32_t i, int32_t device,
                               zarr_memory *slab, bool aligned, zarr_error *err)
 {
     struct places p = {.aligned = aligned};
@@ -56,22 +56,22 @@ static zarr_status copy_rooms(struct zr_lockstep *l, uint32_t i, int32_t device,
     zarr_status st = ZARR_OK;
 
     for (uint32_t k = 0; k < l->n; k++) {
-        struct zr_lock_item *it = &l->item[k];
+        struct zr_batch_item *it = &l->item[k];
 
         if (i < l->p->n && zr_stays_on_host(l->io, l->p, i, &it->cur))
-            zr_lock_skip(it, i + 1);
+            zr_batch_skip(it, i + 1);
         if (copy_leaves(it, i + 1))
             continue;
-        it->direct = i + 1 >= l->p->n && zr_lock_direct(l, it, &l->end) &&
+        it->direct = i + 1 >= l->p->n && zr_batch_is_direct(l, it, &l->end) &&
                      it->next.bytes == it->cur.bytes;
         if (!it->direct)
             (void)place_next(&p, it);
     }
     bytes = ZR_MAX(p.end, 1u);
-    ZR_TRY(zr_lock_slab(l, device, &bytes, 1, slab, err));
+    ZR_TRY(zr_batch_slab(l, device, &bytes, 1, slab, err));
     p = (struct places){.aligned = aligned};
     for (uint32_t k = 0; k < l->n; k++) {
-        struct zr_lock_item *it = &l->item[k];
+        struct zr_batch_item *it = &l->item[k];
 
         if (!copy_leaves(it, i + 1) && !it->direct &&
             !zr_mem_slice(slab, place_next(&p, it), it->cur.bytes, &it->next))
@@ -84,7 +84,7 @@ out:
 /* Whether a run can be longer by the chunk after it: both sides go on at the same
  * distance, and nothing of the caller's is between. */
 static bool can_extend_run(const zarr_memory *dst, const zarr_memory *src,
-                           const struct zr_lock_item *it, bool direct)
+                           const struct zr_batch_item *it, bool direct)
 {
     const uint64_t end = src->offset + src->bytes;
 
@@ -93,14 +93,14 @@ static bool can_extend_run(const zarr_memory *dst, const zarr_memory *src,
            it->next.offset - dst->offset == it->cur.offset - src->offset;
 }
 
-static uint32_t make_runs(const struct zr_lockstep *l, uint32_t i, zarr_memory *dst,
+static uint32_t make_runs(const struct zr_batch *l, uint32_t i, zarr_memory *dst,
                           zarr_memory *src)
 {
     bool direct = false;
     uint32_t n = 0;
 
     for (uint32_t k = 0; k < l->n; k++) {
-        const struct zr_lock_item *it = &l->item[k];
+        const struct zr_batch_item *it = &l->item[k];
 
         if (it->cur.bytes == 0 || copy_leaves(it, i + 1))
             continue;
@@ -118,16 +118,16 @@ static uint32_t make_runs(const struct zr_lockstep *l, uint32_t i, zarr_memory *
 }
 
 /* Which copy of a program comes at stage i; UINT32_MAX: none. */
-static uint32_t copy_at(const struct zr_lockstep *l, uint32_t i)
+static uint32_t copy_at(const struct zr_batch *l, uint32_t i)
 {
-    if (i == ZR_LOCK_END)
+    if (i == ZR_BATCH_END)
         return l->n > 0 && l->end.decoded_device != l->p->decoded_device ? l->p->n
                                                                          : UINT32_MAX;
     return i < l->p->n && l->p->stage[i].kind == ZR_STAGE_COPY ? i : UINT32_MAX;
 }
 
 /* Adds the runs of a program's chunks to a list, and returns their number in *n. */
-static zarr_status add_runs(struct zr_lockstep *l, uint32_t i, zarr_memory *dst,
+static zarr_status add_runs(struct zr_batch *l, uint32_t i, zarr_memory *dst,
                             zarr_memory *src, uint32_t *n, zarr_error *err)
 {
     const int32_t device = i < l->p->n ? l->p->stage[i].out_device : l->flow->device;
@@ -136,8 +136,8 @@ static zarr_status add_runs(struct zr_lockstep *l, uint32_t i, zarr_memory *dst,
 
     /* the next codec looks at bytes that a copy brings from the device */
     if (i > 0 && i < l->p->n && l->p->stage[i - 1].kind == ZR_STAGE_COPY)
-        ZR_TRY(zr_lock_wait(l, err));
-    aligned = i < l->p->n && zr_lock_next_is_aligned(l, i);
+        ZR_TRY(zr_batch_wait(l, err));
+    aligned = i < l->p->n && zr_batch_next_is_aligned(l, i);
     ZR_TRY(copy_rooms(l, i, device, &l->slab[i % 2], aligned, err));
     *n += make_runs(l, i, dst + *n, src + *n);
 out:
@@ -145,13 +145,13 @@ out:
 }
 
 /* Notes that the chunks are where the queued copies bring them. */
-static void note_copied(struct zr_lockstep *l, uint32_t i)
+static void note_copied(struct zr_batch *l, uint32_t i)
 {
     struct zr_worker *worker = l->flow->w.worker;
 
-    zr_lock_queued(l);
+    zr_batch_note_queued(l);
     for (uint32_t k = 0; k < l->n; k++) {
-        struct zr_lock_item *it = &l->item[k];
+        struct zr_batch_item *it = &l->item[k];
 
         if (copy_leaves(it, i + 1))
             continue;
@@ -163,7 +163,7 @@ static void note_copied(struct zr_lockstep *l, uint32_t i)
     }
 }
 
-zarr_status zr_lock_copy(struct zr_lockstep *l, uint32_t n, uint32_t i, zarr_error *err)
+zarr_status zr_batch_copy(struct zr_batch *l, uint32_t n, uint32_t i, zarr_error *err)
 {
     struct zr_flow *flow = l->flow;
     zarr_memory *dst = NULL, *src = NULL;
@@ -190,12 +190,12 @@ zarr_status zr_lock_copy(struct zr_lockstep *l, uint32_t n, uint32_t i, zarr_err
 out:
     if (st != ZARR_OK && !flow->failed && err)
         err->item = UINT64_MAX;
-    return zr_lock_name(l, st, err);
+    return zr_batch_name(l, st, err);
 }
 
 /* ---- boxes ---------------------------------------------------------------------- */
 
-zarr_status zr_lock_scatter(struct zr_lockstep *l, uint32_t n, zarr_error *err)
+zarr_status zr_batch_scatter(struct zr_batch *l, uint32_t n, zarr_error *err)
 {
     struct zr_box_list list = {0};
     zarr_status st = ZARR_OK;
@@ -204,7 +204,7 @@ zarr_status zr_lock_scatter(struct zr_lockstep *l, uint32_t n, zarr_error *err)
     ZR_TRY(zr_box_list_open(&list, l->flow, false, err));
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t k = 0; k < l[i].n; k++) {
-            const struct zr_lock_item *it = &l[i].item[k];
+            const struct zr_batch_item *it = &l[i].item[k];
 
             if (!it->direct && !it->again)
                 ZR_TRY(
@@ -218,7 +218,7 @@ out:
     return st;
 }
 
-static zarr_status fill_segment(struct zr_lockstep *l, const struct zr_segment *segment,
+static zarr_status fill_segment(struct zr_batch *l, const struct zr_segment *segment,
                                 struct zr_box_list *list, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
@@ -234,7 +234,7 @@ out:
     return st;
 }
 
-zarr_status zr_lock_fill(struct zr_lockstep *l, zarr_error *err)
+zarr_status zr_batch_fill(struct zr_batch *l, zarr_error *err)
 {
     struct zr_box_list list = {0};
     zarr_status st = ZARR_OK;
