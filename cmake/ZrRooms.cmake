@@ -2,9 +2,9 @@
 # which scripts/check-layers enforces on the includes.
 set(ZR_ROOMS "")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS src/LAYERS)
-file(STRINGS "${PROJECT_SOURCE_DIR}/src/LAYERS" _zr_lines REGEX "^[a-z]+:")
+file(STRINGS "${PROJECT_SOURCE_DIR}/src/LAYERS" _zr_lines REGEX "^[a-z/]+:")
 foreach(line IN LISTS _zr_lines)
-    string(REGEX MATCH "^([a-z]+):([^|]*)" _ "${line}")
+    string(REGEX MATCH "^([a-z/]+):([^|]*)" _ "${line}")
     set(room ${CMAKE_MATCH_1})
     separate_arguments(below UNIX_COMMAND "${CMAKE_MATCH_2}")
     set(ZR_BELOW_${room} ${below}) # closed over: the rooms below are known already
@@ -16,12 +16,13 @@ foreach(line IN LISTS _zr_lines)
 endforeach()
 
 # zr_room(<name> SOURCES a.c b.c [LIBS zstd zlib ...])
-# An OBJECT library zr_<name>; without sources an empty stand-in, so that the
-# tree configures from the first day.
-function(zr_room name)
+# An OBJECT library zr_<name>, of a room in another one zr_<outer>_<name>; without sources
+# an empty stand-in, so that the tree configures from the first day.
+function(zr_room room)
+    string(REPLACE "/" "_" name "${room}")
     cmake_parse_arguments(PARSE_ARGV 1 R "" "" "SOURCES;LIBS")
     if(R_UNPARSED_ARGUMENTS)
-        message(FATAL_ERROR "zr_room(${name}): what is \"${R_UNPARSED_ARGUMENTS}\"?")
+        message(FATAL_ERROR "zr_room(${room}): what is \"${R_UNPARSED_ARGUMENTS}\"?")
     endif()
     zr_dep_targets(libs ${R_LIBS})
     if(R_SOURCES)
@@ -53,5 +54,6 @@ function(zr_link_rooms target)
     endforeach()
     list(REMOVE_DUPLICATES rooms)
     list(TRANSFORM rooms PREPEND "zr_")
+    list(TRANSFORM rooms REPLACE "/" "_")
     target_link_libraries(${target} PRIVATE zr_flags ${rooms})
 endfunction()

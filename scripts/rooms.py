@@ -1,7 +1,9 @@
 """Finds the uses between rooms, by names and by symbols, for check-layers.
 
-A door "room/room.h" declares names: macros, enum constants, functions, types. A name
-zr_x or ZR_X belongs to the room whose door declares it. A room *uses* another if
+A door "room/room.h", with the headers of the room that it includes, declares names: macros,
+enum constants, functions, types. A name zr_x or ZR_X belongs to the room whose door declares
+it. A room can be inside of another one ("pipe/chunk"): rooms outside of that one see only the
+outer room, and its door shows them what it includes of inner doors. A room *uses* another if
 
   * an object file of it needs a symbol that an object file of the other defines, or
   * a file of it contains (comments and strings apart) a name that belongs to the other, or
@@ -22,8 +24,30 @@ DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", re.M)
 QUOTED = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.M)
 
 
-def sources(room):
-    return sorted(p for p in (SRC / room).rglob("*") if p.suffix in (".c", ".h"))
+def door_of_room(room):
+    return SRC / room / f"{room.rpartition('/')[2]}.h"
+
+
+def room_of_file(path, rooms):
+    """The innermost room that has this file of src/."""
+    return max((r for r in rooms if SRC / r in path.parents), key=len, default=None)
+
+
+def seen_from(home, room):
+    """What a room is for another one: itself, or the room around it for those outside."""
+    outer = room.rpartition("/")[0]
+    return outer if outer and home != outer and not home.startswith(outer + "/") else room
+
+
+def sources(room, rooms):
+    return sorted(p for p in (SRC / room).rglob("*")
+                  if p.suffix in (".c", ".h") and room_of_file(p, rooms) == room)
+
+
+def find_door_headers(room, rooms):
+    """The door of a room, and the headers of the room that it includes."""
+    door = door_of_room(room)
+    return [door, *(h for h in find_included(door) if room_of_file(h, rooms) == room)] if door.is_file() else []
 
 
 @lru_cache(None)
@@ -68,13 +92,11 @@ def owners(rooms):
     """{name: room}; of a tag that doors only announce, the lowest that does."""
     owner, announced = {}, {}
     for room in rooms:
-        door = SRC / room / f"{room}.h"
-        if not door.is_file():
-            continue
-        names, tags = find_declared(door)
-        owner.update((n, room) for n in names if WORD.fullmatch(n))
-        for tag in tags:
-            announced.setdefault(tag, room)
+        for header in find_door_headers(room, rooms):
+            names, tags = find_declared(header)
+            owner.update((n, room) for n in names if WORD.fullmatch(n))
+            for tag in tags:
+                announced.setdefault(tag, room)
     for tag, room in announced.items():
         owner.setdefault(tag, room)
     return owner
@@ -94,12 +116,12 @@ def find_included(path):
 
 def find_named(path, rooms, owner):
     """{other room: a name of it that this file contains}"""
-    home, out = path.relative_to(SRC).parts[0], {}
+    home, out = room_of_file(path, rooms), {}
     for name in sorted(words(path)):
-        other = owner.get(name)
-        if other in (None, home) or other in out:
+        other = seen_from(home, owner.get(name, home))
+        if other == home or other in out:
             continue
-        if name.startswith("zarr_") and (SRC / other / f"{other}.h").resolve() not in find_included(path):
+        if name.startswith("zarr_") and door_of_room(other).resolve() not in find_included(path):
             continue
         out[other] = name
     return out
@@ -109,9 +131,10 @@ def objects(build, rooms):
     """{room: the object files of it that this build tree is made of}"""
     out = {room: [] for room in rooms}
     for entry in json.loads((build / "compile_commands.json").read_text()):
-        target = re.search(r"-o (\S*/zr_([a-z]+)\.dir/\S+)", entry["command"])
-        if target and target.group(2) in out:
-            out[target.group(2)].append(Path(entry["directory"]) / target.group(1))
+        target = re.search(r"-o (\S*/zr_([a-z_]+)\.dir/\S+)", entry["command"])
+        room = target and target.group(2).replace("_", "/")
+        if room in out:
+            out[room].append(Path(entry["directory"]) / target.group(1))
     return out
 
 
@@ -131,6 +154,7 @@ def symbols(build, rooms):
     out = {room: {} for room in rooms}
     for room in rooms:
         for name in sorted(needed[room]):
-            if defined.get(name, room) != room:
-                out[room].setdefault(defined[name], name)
+            other = seen_from(room, defined.get(name, room))
+            if other != room:
+                out[room].setdefault(other, name)
     return out

@@ -37,15 +37,6 @@ static uint64_t write_least(const struct zr_io *io, bool full)
     return need;
 }
 
-zarr_status zr_memory_fits(const struct zr_io *io, uint64_t need, const char *what,
-                           zarr_error *err)
-{
-    if (io->memory_bytes == 0 || need <= io->memory_bytes)
-        return ZARR_OK;
-    return zr_fail_limit(err, "memory_bytes", io->memory_bytes,
-                         "one %s needs %" PRIu64 " bytes of memory", what, need);
-}
-
 static zarr_status check_least(const struct zr_io *io, uint64_t least, zarr_error *err)
 {
     const bool is_shard = io->write && io->layout->level[0].is_shard;

@@ -42,6 +42,8 @@ zarr_status zr_io_try(const struct zr_io *io, zarr_stats *stats, zarr_error *err
  * object counts, not io's. rq NULL: zr_io_run(). */
 zarr_status zr_io_run_in(zarr_request *rq, const struct zr_io *io, zarr_stats *stats,
                          zarr_error *err);
+/* Number of blocks that the pipeline works on at once when it writes. */
+uint64_t zr_io_units(const struct zr_io *io);
 /* Starts a request and returns. io is copied. zr_request_free() calls release(owner)
  * once, when nothing of io is in use. If this call fails, release is not
  * called. */

@@ -4,7 +4,6 @@
 #ifndef ZR_PIPE_INT_H
 #define ZR_PIPE_INT_H
 
-#include "pipe/batch/batch.h"
 #include "pipe/chunk/chunk.h"
 #include "pipe/pipe.h"
 #include "pipe/read/read.h"
@@ -19,17 +18,13 @@ bool zr_attempt_takes(uint64_t chunks);
 /* Whether the decoded bytes and the shard indexes of a wave are small enough for an
  * attempt. */
 bool zr_attempt_fits(const struct zr_wave *w);
+/* Carries out rq->io on this thread. */
+zarr_status zr_request_run(struct zarr_request *rq, zarr_error *err);
+/* The blocks of one batch that `waves` writes, at most. */
+uint64_t zr_units_most(const struct zr_io *io);
 /* Writes all units of a request, several at once (waves_write.c). */
 zarr_status zr_waves_write(void *self, zarr_request *rq, const zarr_pipeline_steps *steps,
                            zarr_error *err);
-/* As zr_segment_read(), zr_open_exec() and zr_unit_write(), but a failure of some parts
- * is noted there. */
-zarr_status zr_parts_read(const struct zr_work *w, const struct zr_segment *segment,
-                          const zarr_memory *fetched, zarr_error *err);
-zarr_status zr_parts_open(const struct zr_work *w, struct zr_open *o, zarr_error *err);
-zarr_status zr_parts_write(const struct zr_work *w, const struct zr_projection *proj,
-                           uint32_t threads, zarr_error *err);
-
 /* ---- steps for pipelines of plug-ins (steps.c, steps_write.c) ------------------ */
 
 struct zarr_pipeline_worker {

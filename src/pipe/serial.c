@@ -26,20 +26,6 @@ out:
     return st;
 }
 
-/* One chunk per segment, on the caller's thread. */
-void zr_serial_cut(const struct zr_io *io, struct zr_plan_args *out)
-{
-    *out = (struct zr_plan_args){.layout = io->layout,
-                                 .prefix = io->prefix,
-                                 .selection = io->selection,
-                                 .selections = io->selections,
-                                 .n_selections = io->n_parts,
-                                 .wave_bytes = 1,
-                                 .wave_items = 1,
-                                 .threads = 1,
-                                 .plain = true};
-}
-
 static zarr_status serial_read(void *self, zarr_request *rq,
                                const zarr_pipeline_steps *steps, zarr_error *err)
 {
@@ -91,7 +77,7 @@ static zarr_status serial_write(void *self, zarr_request *rq,
          !zr_is_cancelled(&rq->cancel) && zr_next_unit(io, p, &proj); is_first = false) {
         if (!is_first)
             ZR_TRY(zr_request_check(rq, err));
-        ZR_TRY(zr_parts_write(&w, &proj, 1, err));
+        ZR_TRY(zr_parts_write(&w, &proj, 1, NULL, err));
         w.worker->stats.waves++;
         zr_request_merge(rq, w.worker);
         zr_request_report(rq);

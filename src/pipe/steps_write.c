@@ -122,7 +122,7 @@ zarr_status zr_step_write(zarr_pipeline_worker *worker, const zarr_pipeline_bloc
     zarr_status st = unit_check(u, i, false, err);
 
     if (st == ZARR_OK)
-        st = zr_parts_write(&worker->w, &u->unit[i], ZR_MAX(threads, 1u), err);
+        st = zr_parts_write(&worker->w, &u->unit[i], ZR_MAX(threads, 1u), NULL, err);
     if (st == ZARR_OK)
         atomic_fetch_add(&u->rq->delivered, unit_items(&u->unit[i]));
     return st;
@@ -167,7 +167,7 @@ zarr_status zr_step_put(zarr_pipeline_worker *worker, const zarr_pipeline_blocks
         op.mem = *bytes;
         op.length = bytes->bytes;
     }
-    st = zr_put_unit(&worker->w, u->unit[i].chunk, &op, err);
+    st = zr_put_unit(&worker->w, u->unit[i].chunk, &op, NULL, err);
     if (worker->w.rq->device)
         zr_worker_leave_device(worker->w.worker, true);
     if (st == ZARR_OK)

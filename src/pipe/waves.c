@@ -12,12 +12,6 @@
 
 #include <string.h>
 
-enum {
-    OPENS_FAR = 256, /* shards opened in one round trip */
-    WAVE_ITEMS = 4096,
-    ITEMS_EACH = 128 /* four segments of 32 items for a thread */
-};
-
 /* One read under way. */
 struct reading {
     struct zr_flights f; /* its lock is also that of the plan */
@@ -256,68 +250,6 @@ static void pull_waves(struct zr_flights *f)
         zr_wave_release(&w); /* the lock's owner may wait for its bytes */
     }
     zr_wave_deinit(&w);
-}
-
-/* What a wave has at most while its inner chunks are stored in order; 0: WAVE_ITEMS. One
- * thread plans it, and an item takes some 400 bytes. So a wave of inner chunks from a
- * fast store has as few as the threads need: it is read while the next one is planned, in
- * memory that is in the caches. An object of its own takes so long that more waves would
- * cost more than they save. */
-static uint32_t items_in_order(const struct zr_io *io, const struct zr_program *leaf)
-{
-    const uint32_t threads = ZR_MAX(zr_io_threads(io), (uint32_t)2);
-
-    if (zr_wants_batches(io, leaf) || io->layout->n_levels == 1 ||
-        threads >= WAVE_ITEMS / ITEMS_EACH)
-        return 0;
-    return threads * ITEMS_EACH;
-}
-
-void zr_waves_cut(const struct zr_io *io, struct zr_plan_args *out)
-{
-    const struct zr_level *lv = &io->layout->level[io->layout->n_levels - 1];
-    const struct zr_program *leaf = lv->decode;
-    bool fast = zr_store_can(io->store, ZARR_STORE_CAP_FAST_GET);
-    const uint32_t flights = zr_read_flights(io);
-
-    *out = (struct zr_plan_args){
-        .layout = io->layout,
-        .prefix = io->prefix,
-        .selection = io->selection,
-        .selections = io->selections,
-        .n_selections = io->n_parts,
-        .wave_bytes = zr_io_wave_bytes(io),
-        .wave_items = WAVE_ITEMS,
-        .wave_items_in_order = items_in_order(io, leaf),
-        .segment_bytes = fast ? UINT64_C(1) << 20 : UINT64_C(16) << 20,
-        .segment_gap = fast ? UINT64_C(16) << 10 : UINT64_C(1) << 20,
-        .opens = fast ? 0 : OPENS_FAR,
-        /* the next ones are opened while the chunks of these are read */
-        .held_bytes = ZR_MAX(zr_held_most(zr_io_budget(io)) / 2, UINT64_C(1)),
-        .threads = zr_io_threads(io),
-    };
-    if (io->coalesce_gap != 0)
-        out->segment_gap = io->coalesce_gap;
-    if (io->coalesce_bytes != 0)
-        out->segment_bytes = io->coalesce_bytes;
-    if (io->memory_bytes > leaf->decoded_bytes) /* a chunk of it is decoded beside it */
-        out->segment_bytes =
-            ZR_MIN(out->segment_bytes, io->memory_bytes - leaf->decoded_bytes);
-    /* a wave is in memory as a whole, and several must fit; so must the holes */
-    out->wave_gaps = ZR_MAX(zr_io_budget(io) / (flights + 1) / 4, UINT64_C(1));
-    if (zr_wants_batches(io, leaf)) {
-        uint64_t share = ZR_MAX(zr_io_budget(io) / (flights + 1), UINT64_C(1));
-
-        if (io->memory_bytes != 0) /* elements twice, encoded bytes, and holes */
-            share = ZR_MAX(share / 4, UINT64_C(1));
-        out->wave_bytes = ZR_MIN(out->wave_bytes, share);
-        share /= ZR_MAX(leaf->encoded_bound, UINT64_C(1));
-        out->wave_items =
-            (uint32_t)ZR_MIN(ZR_MAX(share, UINT64_C(1)), (uint64_t)out->wave_items);
-    }
-    if (zr_is_batched(io, leaf))
-        out->wave_items =
-            ZR_MIN(out->wave_items, zr_device_most(io, lv, false, false, flights));
 }
 
 /* Whether a request has more than one wave, about; one is not worth a helper. */

@@ -31,10 +31,10 @@ struct units {
 };
 
 static zarr_status write_unit(const struct units *u, const struct zr_work *w, uint64_t i,
-                              zarr_error *err)
+                              struct zr_later *later, zarr_error *err)
 {
     return (u->io->parts ? zr_parts_write : zr_unit_write)(w, &u->proj[i],
-                                                           u->threads_each, err);
+                                                           u->threads_each, later, err);
 }
 
 /* Writes a unit and stores it, unless that is done. */
@@ -46,7 +46,7 @@ static zarr_status unit_alone(void *arg, uint64_t i, const struct zr_work *w,
 
     if (u->done[i])
         return ZARR_OK;
-    ZR_TRY(write_unit(u, w, i, err));
+    ZR_TRY(write_unit(u, w, i, NULL, err));
     u->done[i] = true;
     if (u->io->progress) { /* the callback may write: no lock is held */
         zr_request_merge(u->rq, w->worker);
@@ -113,18 +113,18 @@ static zarr_status unit_of_group(void *arg, uint64_t at, const struct zr_work *w
 {
     const struct units *u = arg;
     const uint64_t i = u->first + at;
+    struct zr_later *later = &u->later[i];
     struct zr_work own = *w;
     zarr_status st = ZARR_OK;
 
     if (!u->together[i])
         return ZARR_OK;
     own.granted = true;
-    own.later = &u->later[i];
-    zr_later_count(own.later, &w->worker->stats, false);
+    zr_later_count(later, &w->worker->stats, false);
     if (u->old_value_index[i] != UINT32_MAX)
-        own.old_value = &u->old_value[u->old_value_index[i]];
-    ZR_TRY(write_unit(u, &own, i, err));
-    zr_later_count(own.later, &w->worker->stats, true);
+        later->old_value = &u->old_value[u->old_value_index[i]];
+    ZR_TRY(write_unit(u, &own, i, later, err));
+    zr_later_count(later, &w->worker->stats, true);
 out:
     return st;
 }
@@ -252,6 +252,11 @@ uint64_t zr_units_most(const struct zr_io *io)
     return ZR_MIN(ZR_MAX(n, least), (uint64_t)(many ? UNITS_TOGETHER : UNITS));
 }
 
+uint64_t zr_io_units(const struct zr_io *io)
+{
+    return io->pipeline->is_serial ? 1 : zr_units_most(io);
+}
+
 /* Sets chunks_total, which counts leaf chunks for writes, too. */
 static zarr_status count_written(const struct zr_io *io, struct zarr_request *rq,
                                  zarr_error *err)
@@ -369,17 +374,6 @@ static void pull_batches(struct zr_flights *f)
         zr_mutex_unlock(&f->locked.mutex);
     }
     units_free(&u);
-}
-
-/* Counters of parts that failed are taken back, and sinks get their units in order, so
- * such requests do one batch after the other. So do those whose elements are one wave. */
-uint32_t zr_write_flights(const struct zr_io *io)
-{
-    if (zr_io_is_host(io, io->view.base.device_type) || io->parts || io->sink ||
-        zr_io_threads(io) == 1 ||
-        zr_io_elements(io) <= zr_io_wave_bytes(io) / io->layout->item_bytes)
-        return 1;
-    return ZR_DEVICE_WRITES;
 }
 
 zarr_status zr_waves_write(void *self, zarr_request *rq, const zarr_pipeline_steps *steps,

@@ -3,7 +3,7 @@
  * the stream of a flow. A list is large, so its memory comes from the pool and is used
  * again. Thread class: one thread.
  */
-#include "pipe/pipe_int.h"
+#include "pipe/batch/batch_int.h"
 
 enum {
     LIST_BOXES = 1024

@@ -7,7 +7,6 @@
  * Thread class: one batch; helpers take worker contexts.
  */
 #include "pipe/batch/batch_int.h"
-#include "pipe/pipe_int.h"
 
 static zarr_status take_slices(const struct zr_io *io, int32_t device, uint64_t align,
                                uint64_t *step, uint64_t n, zarr_memory *slab,

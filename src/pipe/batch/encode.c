@@ -9,7 +9,6 @@
  * Thread class: on the worker context; helpers take worker contexts.
  */
 #include "pipe/batch/batch_int.h"
-#include "pipe/pipe_int.h"
 
 enum {
     GUESS_MOST = 8 /* one of so many leaves may be empty */

@@ -3,7 +3,7 @@
  * queued on one stream and waited for once. Blocks that queued work uses are held until
  * then, and each codec that left work is asked how it went. Thread class: one thread.
  */
-#include "pipe/pipe_int.h"
+#include "pipe/batch/batch_int.h"
 
 zarr_status zr_flow_begin(struct zr_flow *f, const struct zr_work *w, int32_t device,
                           struct zr_arena *arena, zarr_error *err)

@@ -7,7 +7,6 @@
  * Thread class: on the worker context.
  */
 #include "pipe/batch/batch_int.h"
-#include "pipe/pipe_int.h"
 
 bool zr_leaves_are_gathered(const struct zr_batch_leaves *l)
 {

@@ -4,7 +4,6 @@
  * one range are copied as one. Thread class: one wave.
  */
 #include "pipe/batch/batch_int.h"
-#include "pipe/pipe_int.h"
 
 enum {
     NEAR_BYTES = 4096 /* runs with a shorter hole between them are copied at once */

@@ -150,6 +150,23 @@ zarr_status zr_vlen_fill(const struct zr_work *w, const struct zr_target *t,
  * program's layout; then *at is the place. */
 bool zr_target_is_direct(const struct zr_io *io, const struct zr_program *p,
                          const struct zr_target *t, zarr_memory *at);
+/* What zr_ops_run() notes and does when an operation ends. */
+struct zr_ops_watch {
+    /* Called when operation i ends, on any thread. In a forked child it is called with
+     * `is_lost` for each operation: they do not end there. NULL: not wanted. */
+    void (*ended)(void *arg, uint32_t i, bool is_lost);
+    void *arg;
+    /* out: the operation that failed, the first in order, and its error; UINT32_MAX: none
+     */
+    uint32_t failed;
+    zarr_error error;
+};
+/* Runs n operations, several at once, and waits for all. Those whose status is OK already
+ * are only counted. watch NULL: the caller looks at each status. NOT_FOUND is no failure,
+ * nor is the CONFLICT of a write IF_VERSION. */
+zarr_status zr_ops_run(const struct zr_io *io, struct zarr_request *rq, zarr_store_op *op,
+                       uint32_t n, struct zr_ops_watch *watch, struct zr_arena *arena,
+                       zarr_error *err);
 /* Runs one store operation and counts it. */
 zarr_status zr_store_op_run(const struct zr_work *w, zarr_store_op *op, zarr_error *err);
 

@@ -5,7 +5,7 @@
  * memory is taken for it.
  * Thread class: on the worker context.
  */
-#include "pipe/pipe_int.h"
+#include "pipe/chunk/chunk.h"
 
 enum {
     OBJECT_SLACK = 64 * 1024
@@ -17,34 +17,6 @@ zarr_status zr_store_op_run(const struct zr_work *w, zarr_store_op *op, zarr_err
     (void)zr_store_run_one(w->io->store, op, err);
     zr_worker_count(w->worker, op);
     return op->status;
-}
-
-/* Hands the unit to the caller of zarr_array_encode(). */
-static zarr_status sink_unit(const struct zr_work *w, const uint64_t *chunk,
-                             zarr_store_op *op, zarr_error *err)
-{
-    const bool put = op->verb == ZARR_STORE_PUT;
-
-    op->status = w->io->sink(w->io->sink_arg, chunk, put ? &op->mem : NULL, err);
-    op->done_bytes = op->status == ZARR_OK ? op->mem.bytes : 0;
-    zr_worker_count(w->worker, op);
-    return op->status;
-}
-
-zarr_status zr_put_unit(const struct zr_work *w, const uint64_t *chunk, zarr_store_op *op,
-                        zarr_error *err)
-{
-    zarr_status st = ZARR_OK;
-
-    if (w->io->sink)
-        return sink_unit(w, chunk, op, err);
-    if (w->later)
-        return zr_put_later(w, op, err);
-    zr_ask_put(w->rq, op);
-    st = zr_store_op_run(w, op, err);
-    if (st == ZARR_OK)
-        st = zr_note_put(w->rq, op, err);
-    return op->verb == ZARR_STORE_ERASE && st == ZARR_ERR_NOT_FOUND ? ZARR_OK : st;
 }
 
 uint64_t zr_encoded_most(const struct zr_io *io, uint64_t encoded_bound, bool exact)

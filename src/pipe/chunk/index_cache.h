@@ -6,10 +6,12 @@
 #ifndef ZR_PIPE_INDEX_CACHE_H
 #define ZR_PIPE_INDEX_CACHE_H
 
-#include "pipe/request/io.h"
+#include "base/base.h"
+#include "plan/plan.h"
 
 /* Decoded shard indexes of one array, shared between requests, bounded in bytes. Its user
  * compares the version of the object to find out that an index is stale. */
+struct zr_index_cache;
 zarr_status zr_index_cache_create(struct zr_index_cache **out,
                                   const zarr_allocator *alloc, uint64_t max_bytes,
                                   zarr_error *err);

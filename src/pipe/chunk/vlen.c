@@ -7,7 +7,7 @@
  * encoded while its old elements still point into the decoder's. Thread class: on the
  * worker context.
  */
-#include "pipe/pipe_int.h"
+#include "pipe/chunk/chunk.h"
 
 #include <string.h>
 

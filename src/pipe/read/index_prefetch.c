@@ -5,7 +5,7 @@
  * case and reports the error. Shards that are fetched whole, because codecs follow them,
  * are left to it, too. Thread class: on the thread that holds the plan.
  */
-#include "pipe/pipe_int.h"
+#include "pipe/read/read_int.h"
 
 #include <string.h>
 

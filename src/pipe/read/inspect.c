@@ -5,7 +5,7 @@
  * it. Chunks are decoded in host memory, so no device has a part in it.
  * Thread class: any thread; each call takes a worker context.
  */
-#include "pipe/pipe_int.h"
+#include "pipe/read/read.h"
 
 #include <string.h>
 

@@ -5,7 +5,10 @@
 #ifndef ZR_PIPE_INSPECT_H
 #define ZR_PIPE_INSPECT_H
 
-#include "pipe/request/io.h"
+#include "base/base.h"
+#include "plan/plan.h"
+
+struct zr_io; /* of pipe/request */
 
 /* Fetches and checks the shard index of an object. lv is the level of this object;
  * zr_shard_open_inner() opens nested shards from it. Used by chunk lists and verify. */

@@ -6,7 +6,7 @@
  * version is unknown is not kept beyond its request. Thread class: on the worker context;
  * opened shards are counted and frozen.
  */
-#include "pipe/pipe_int.h"
+#include "pipe/read/read_int.h"
 
 #include <string.h>
 
@@ -61,6 +61,12 @@ void zr_shard_drop_value(struct zr_shard *s)
     s->release(s);
     s->release = NULL;
     s->buffer = (zarr_memory){0};
+}
+
+void zr_shard_makes_room(struct zr_shard *s)
+{
+    for (; s; s = s->parent)
+        zr_held_shrink(&s->held_bytes, 0);
 }
 
 static zarr_status shard_from_body(const struct zr_work *w, const struct zr_level *lv,

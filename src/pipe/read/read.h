@@ -21,34 +21,12 @@ struct zr_prefetch {
     uint32_t n;    /* operations */
     uint64_t gaps; /* bytes between the segments of an operation, fetched for nothing */
 };
-/* What zr_ops_run() notes and does when an operation ends. */
-struct zr_ops_watch {
-    /* by operation: its lock is given back at once; an entry NULL: it has none. NULL: no
-     * lock is given back */
-    struct zr_old_value *const *holder;
-    /* out: the operation that failed, the first in order, and its error; UINT32_MAX: none
-     */
-    uint32_t failed;
-    zarr_error error;
-};
-/* Runs n operations, several at once, and waits for all. Those whose status is OK already
- * are only counted. watch NULL: the caller looks at each status. NOT_FOUND is no failure,
- * nor is the CONFLICT of a write IF_VERSION. */
-zarr_status zr_ops_run(const struct zr_io *io, struct zarr_request *rq, zarr_store_op *op,
-                       uint32_t n, struct zr_ops_watch *watch, struct zr_arena *arena,
-                       zarr_error *err);
 /* Fetches the indexes of a wave's shards at once, for stores that are not read on the
  * decoding thread (index_prefetch.c). What could not be fetched is left to
  * zr_open_exec(). */
 zarr_status zr_opens_ahead(const struct zr_io *io, struct zarr_request *rq,
                            struct zr_wave *w, zarr_error *err);
 void zr_opens_ahead_end(const struct zr_io *io, struct zr_wave *w);
-/* An index that was fetched ahead. */
-struct zr_ahead {
-    struct zr_store_pin *pin; /* owned until zr_open_exec() takes it; nested: NULL */
-    zarr_store_op op;         /* done; its memory has the encoded index */
-    zarr_memory block;        /* a pool block that contains it */
-};
 /* Makes the operations of a wave that is fetched at once. */
 zarr_status zr_prefetch_begin(const struct zr_io *io, struct zr_wave *w,
                               struct zr_prefetch *p, zarr_error *err);
@@ -66,6 +44,11 @@ void zr_prefetch_end(const struct zr_io *io, const struct zr_wave *w,
                      struct zr_prefetch *p); /* also after a failure */
 /* Opens one shard of an OPEN wave and sets o->shard. */
 zarr_status zr_open_exec(const struct zr_work *w, struct zr_open *o, zarr_error *err);
+/* As zr_segment_read() and zr_open_exec(), but a failure of some parts
+ * is noted there. */
+zarr_status zr_parts_read(const struct zr_work *w, const struct zr_segment *segment,
+                          const zarr_memory *fetched, zarr_error *err);
+zarr_status zr_parts_open(const struct zr_work *w, struct zr_open *o, zarr_error *err);
 /* Decodes the chunks of a whole wave together: for programs with an implementation that
  * takes batches, and for elements that go to a device. fetched: by segment; handle NULL
  * if a segment was not fetched in advance. */

@@ -5,7 +5,7 @@
  * and batches are as large as the budget allows, and what they then take from the pool is
  * there. Thread class: shared.
  */
-#include "pipe/pipe_int.h"
+#include "pipe/request/request.h"
 
 /* ---- what work needs ------------------------------------------------------------ */
 

@@ -3,7 +3,7 @@
  * that grow, those of devices, idle streams, and idle worker contexts (workers.c). Thread
  * class: shared.
  */
-#include "pipe/pipe_int.h"
+#include "pipe/request/request.h"
 
 zarr_status zr_engine_init(struct zr_engine *e, zarr_error *err)
 {

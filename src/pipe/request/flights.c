@@ -9,7 +9,7 @@
  * lock, pulls no more waves, waits for no one, and leaves alone what helpers use.
  * Thread class: one struct per request, with locks inside.
  */
-#include "pipe/pipe_int.h"
+#include "pipe/request/request.h"
 
 struct flight_helper {
     struct zr_task task;

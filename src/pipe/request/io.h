@@ -167,7 +167,5 @@ struct zr_io {
 /* Sets how the request's pipeline cuts a read. For a plug-in's pipeline, assumes that it
  * cuts as `waves` does. */
 void zr_io_cut(const struct zr_io *io, struct zr_plan_args *out);
-/* Number of blocks that the pipeline works on at once when it writes. */
-uint64_t zr_io_units(const struct zr_io *io);
 
 #endif

@@ -8,7 +8,7 @@
  * last one fails the write. Thread class: the request is shared; zr_take_back(): after
  * the pipeline.
  */
-#include "pipe/pipe_int.h"
+#include "pipe/request/request.h"
 
 #include <string.h>
 

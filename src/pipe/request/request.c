@@ -3,13 +3,12 @@
  * it is carried out on one thread. submitted_requests.c does that as a task of the pool.
  * Thread class: shared.
  */
-#include "pipe/pipe_int.h"
+#include "pipe/request/request.h"
 
 #include <string.h>
 
 enum {
-    PROGRESS_NS = 50 * 1000 * 1000,
-    READ_TRIES = 3
+    PROGRESS_NS = 50 * 1000 * 1000
 };
 
 static void add_copies(struct zr_copy_counters *to, const struct zr_copy_counters *from)
@@ -236,16 +235,6 @@ void zr_request_keep(struct zarr_request *rq, uint64_t bytes, uint64_t taken)
         zr_budget_keep(&rq->own, bytes, taken);
 }
 
-void zr_io_cut(const struct zr_io *io, struct zr_plan_args *out)
-{
-    (io->pipeline->is_serial ? zr_serial_cut : zr_waves_cut)(io, out);
-}
-
-uint64_t zr_io_units(const struct zr_io *io)
-{
-    return io->pipeline->is_serial ? 1 : zr_units_most(io);
-}
-
 void zr_request_init(struct zarr_request *rq, const struct zr_io *io,
                      const zarr_cancel *cancel)
 {
@@ -264,108 +253,7 @@ void zr_request_init(struct zarr_request *rq, const struct zr_io *io,
     rq->locked.next_progress_ns = rq->begun_ns + PROGRESS_NS;
 }
 
-static uint64_t view_extent(const struct zr_view *v)
-{
-    uint64_t n = v->item_bytes;
-
-    for (int32_t d = 0; d < v->ndim; d++)
-        if (!zr_mul_u64(n, v->shape[d], &n))
-            return 0;
-    return n;
-}
-
-/* Asks for huge pages for a new destination: they are several times faster to fill than
- * small ones. */
-static void advise_view(const struct zr_io *io, const struct zr_view *v)
-{
-    uint64_t bytes = view_extent(v);
-    void *p = NULL;
-
-    if (io->write || io->no_huge_pages || bytes < (UINT64_C(4) << 20) ||
-        !zr_view_is_contiguous(v) || v->base.device_type != ZARR_DEVICE_CPU ||
-        zr_mem_host_ptr(io->engine->memory, &v->base, bytes, &p, NULL) != ZARR_OK)
-        return;
-    zr_pages_advise(p, (size_t)bytes);
-}
-
-static void advise_output(const struct zr_io *io)
-{
-    if (!io->parts)
-        advise_view(io, &io->view);
-    for (uint32_t i = 0; io->parts && i < io->n_parts; i++)
-        advise_view(io, &io->parts[i].view);
-}
-
-/* A plug-in's pipeline may return OK although it left elements of the caller unset or
- * chunks unwritten. Compares what its steps delivered with what the request wants. */
-static zarr_status check_delivered(struct zarr_request *rq, zarr_error *err)
-{
-    const struct zr_io *io = &rq->io;
-    const bool checks =
-        io->write ? io->pipeline->checks_write : io->pipeline->checks_read;
-    const uint64_t got = atomic_load(&rq->delivered), want = zr_io_elements(io);
-
-    if (!checks || got >= want)
-        return ZARR_OK;
-    return zr_fail(err, ZARR_ERR_INTERNAL,
-                   "pipeline \"%s\" returned OK, but has %s %" PRIu64 " of %" PRIu64
-                   " elements",
-                   io->pipeline->name, io->write ? "written" : "read", got, want);
-}
-
-/* An array that was moved, deleted or replaced has missing objects, chunks of other
- * codecs, or keys that lead nowhere, and a check before may have found it so. Then the
- * check's error says more than the request's. */
-static zarr_status check_after(struct zarr_request *rq, zarr_status st, bool *gone,
-                               zarr_error *err)
-{
-    const bool write = rq->io.write, odd = st == ZARR_ERR_NOT_FOUND ||
-                                           st == ZARR_ERR_CORRUPT ||
-                                           (write && st == ZARR_ERR_CONFLICT);
-    zarr_error why = {0};
-    const zarr_stats *n = &rq->locked.stats;
-    zarr_status now = ZARR_OK;
-
-    if (!rq->io.check || st == ZARR_ERR_CANCELLED || (st != ZARR_OK && !odd && !write) ||
-        (st == ZARR_OK && !write && n->chunks_missing == 0))
-        return st;
-    now = rq->io.check(rq->io.check_arg, !write && n->chunks_missing == n->chunks_done,
-                       &why);
-    *gone = zr_is_overtaken(now);
-    if (write && *gone)
-        zr_take_back(rq, &why);
-    else if (write && now != ZARR_OK &&
-             (!rq->io.session || zr_shard_session_is_stored(rq->io.session)))
-        zr_tell_unchecked(&why);
-    if (now == ZARR_OK || (st != ZARR_OK && !(odd && *gone))) {
-        *gone = false;
-        return st;
-    }
-    *gone = true;
-    *err = why;
-    return now;
-}
-
-/* What remains once the pipeline has returned st. */
-static zarr_status request_check(struct zarr_request *rq, zarr_status st, zarr_error *err)
-{
-    bool of_parts = false, gone = false;
-
-    if (st == ZARR_OK && zr_is_cancelled(&rq->cancel))
-        st = zr_fail(err, ZARR_ERR_CANCELLED, "the request was cancelled");
-    else if (st == ZARR_OK)
-        st = check_delivered(rq, err);
-    if (st == ZARR_OK) {
-        st = zr_parts_status(rq, err);
-        of_parts = st != ZARR_OK;
-    }
-    st = check_after(rq, st, &gone, err);
-    if (st != ZARR_OK && (gone || !of_parts))
-        zr_parts_fail_all(rq, st, err);
-    return st;
-}
-
-static void report_end(struct zarr_request *rq)
+void zr_request_report_end(struct zarr_request *rq)
 {
     zarr_stats now;
 
@@ -375,132 +263,6 @@ static void report_end(struct zarr_request *rq)
     publish_locked(rq, &now);
     zr_request_unlock(rq);
     call_progress(rq, &now);
-}
-
-/* Counts the units that a read touches, and checks that the caller has room for all. */
-static zarr_status present_room(const struct zr_io *io, uint64_t *n, zarr_error *err)
-{
-    struct zr_projector *p = NULL;
-    zarr_selection *all = NULL;
-    zarr_status st = ZARR_OK;
-
-    if (io->parts || !io->selection ||
-        !zr_project_count_box(n, io->layout->grid, io->selection)) {
-        ZR_TRY(zr_io_project(&p, io, &all, err));
-        *n = zr_project_count(p);
-    }
-    if (*n > io->n_present)
-        st = zr_fail(err, ZARR_ERR_INVALID,
-                     "io options: present has %" PRIu64 " bytes for %" PRIu64 " blocks",
-                     io->n_present, *n);
-out:
-    zr_project_free(p);
-    zarr_selection_free(all);
-    return st;
-}
-
-/* Waits for what the application's stream had at entry. Reads and writes touch tensors in
- * many ways (lists, single copies, the CPU), so there is one wait before all of them. */
-static zarr_status request_order(const struct zr_io *io, zarr_error *err)
-{
-    zarr_status st = ZARR_OK;
-
-    if (!io->after)
-        return ZARR_OK;
-    zr_block_begin();
-    st = zr_stream_sync(io->after, err);
-    zr_block_end();
-    return st;
-}
-
-/* *n_units: bytes of io->present that are used. */
-static zarr_status request_begin(const struct zr_io *io, uint64_t *n_units,
-                                 zarr_error *err)
-{
-    zarr_status st = request_order(io, err);
-
-    if (st == ZARR_OK)
-        st = zr_shard_session_check(io, err);
-    if (st != ZARR_OK)
-        return st;
-    if (io->present && !io->write)
-        return present_room(io, n_units, err);
-    return io->write && io->check ? io->check(io->check_arg, false, err) : ZARR_OK;
-}
-
-/* The budgets of the request alone, if it has a limit of its own. */
-static void own_budgets_init(struct zarr_request *rq)
-{
-    const uint64_t bytes = rq->io.memory_bytes;
-
-    rq->has_own = bytes != 0 && bytes < rq->io.engine->budget->total;
-    if (!rq->has_own)
-        return;
-    zr_budget_init(&rq->own, bytes);
-    if (zr_io_holds(&rq->io))
-        zr_holders_init(&rq->own_holders, bytes);
-}
-
-static void own_budgets_deinit(struct zarr_request *rq)
-{
-    if (!rq->has_own)
-        return;
-    if (zr_io_holds(&rq->io))
-        zr_holders_deinit(&rq->own_holders);
-    zr_budget_deinit(&rq->own);
-    rq->has_own = false;
-}
-
-/* Calls the pipeline itself: the depth of its call stack is bounded (count-frames). */
-zarr_status zr_request_run(struct zarr_request *rq, zarr_error *err)
-{
-    const struct zr_io *io = &rq->io;
-    const struct zr_pipeline *p = io->pipeline;
-    /* a chunk that is missing now leaves its message here, too */
-    zarr_error failed = {0};
-    zarr_status before = ZARR_OK, st = ZARR_OK;
-    uint64_t n_units = 0;
-
-    advise_output(io);
-    own_budgets_init(rq);
-    before = st = zr_device_budget_find(&rq->device, io->engine, &io->view.base, &failed);
-    if (before == ZARR_OK)
-        before = st = request_begin(io, &n_units, &failed);
-    for (int tries = 1; before == ZARR_OK; tries++) {
-        rq->last_try = io->write || tries == READ_TRIES;
-        zr_parts_begin(rq);
-        if (n_units > 0)
-            memset(io->present, 1, (size_t)n_units);
-        st = (io->write ? p->vt.write : p->vt.read)(p->self, rq, &zr_pipeline_steps,
-                                                    &failed);
-        if (zr_request_is_inherited(rq))
-            st = zr_request_inherited(&failed);
-        if (st != ZARR_ERR_CONFLICT || io->write)
-            break;
-        /* A shard was replaced between reading its index and its chunks: read everything
-         * again. */
-        zr_index_cache_drop(io->indexes, NULL);
-        zr_request_again(rq);
-        if (tries == READ_TRIES)
-            break;
-    }
-    own_budgets_deinit(rq);
-    if (before == ZARR_OK)
-        st = request_check(rq, st, &failed);
-    else
-        zr_parts_fail_all(rq, st, &failed);
-    zr_put_notes_free(rq);
-    if (st == ZARR_OK && io->finish)
-        st = io->finish(io->finish_arg, &failed);
-    if (st == ZARR_OK && io->parts) /* a chunk that parts share counts once */
-        zr_request_total(rq, rq->locked.stats.chunks_done);
-    if (st != ZARR_OK && err) {
-        *err = failed;
-        zr_error_mark_path(err, io->prefix);
-    }
-    zr_parts_tell(rq);
-    report_end(rq);
-    return st;
 }
 
 void zr_request_stats(struct zarr_request *rq, zarr_stats *out)
@@ -519,48 +281,19 @@ void zr_request_stats(struct zarr_request *rq, zarr_stats *out)
     memcpy(out, &now, ZR_MIN((size_t)bytes, sizeof now));
 }
 
-zarr_status zr_io_run(const struct zr_io *io, zarr_stats *stats, zarr_error *err)
+void zr_forget_chunks(zarr_stats *now, const zarr_stats *before)
 {
-    struct zarr_request rq;
-    zarr_status st = ZARR_OK;
-
-    zr_request_init(&rq, io, io->cancel);
-    st = zr_request_run(&rq, err);
-    zr_request_stats(&rq, stats);
-    zr_mutex_deinit(&rq.locked.mutex);
-    return st;
+    now->chunks_done = before->chunks_done;
+    now->chunks_missing = before->chunks_missing;
+    now->chunks_direct = before->chunks_direct;
+    now->elements = before->elements;
 }
 
-zarr_status zr_io_try(const struct zr_io *io, zarr_stats *stats, zarr_error *err)
+zarr_status zr_memory_fits(const struct zr_io *io, uint64_t need, const char *what,
+                           zarr_error *err)
 {
-    struct zarr_request rq;
-    zarr_status st = ZARR_OK;
-
-    if (!zr_attempt_is_worth(io) || zr_attempt_runs())
-        return zr_fail(err, ZARR_ERR_CANCELLED, "this may take long");
-    zr_request_init(&rq, io, io->cancel);
-    rq.io.max_threads = 1;
-    zr_attempt_begin();
-    st = zr_request_run(&rq, err);
-    if (zr_attempt_end())
-        zr_request_stats(&rq, stats);
-    else
-        st = zr_fail(err, ZARR_ERR_CANCELLED, "this would have to wait");
-    zr_mutex_deinit(&rq.locked.mutex);
-    return st;
-}
-
-zarr_status zr_io_run_in(struct zarr_request *rq, const struct zr_io *io,
-                         zarr_stats *stats, zarr_error *err)
-{
-    zarr_status st = ZARR_OK;
-
-    if (!rq)
-        return zr_io_run(io, stats, err);
-    zr_request_lock(rq); /* its owner may ask for its progress */
-    rq->io = *io;
-    zr_request_unlock(rq);
-    st = zr_request_run(rq, err);
-    zr_request_stats(rq, stats);
-    return st;
+    if (io->memory_bytes == 0 || need <= io->memory_bytes)
+        return ZARR_OK;
+    return zr_fail_limit(err, "memory_bytes", io->memory_bytes,
+                         "one %s needs %" PRIu64 " bytes of memory", what, need);
 }

@@ -160,8 +160,6 @@ void zr_held_shrink(struct zr_held *h, uint64_t bytes);
 
 /* The most bytes that all parts of a request may hold at once. */
 uint64_t zr_io_budget(const struct zr_io *io);
-/* Carries out rq->io on this thread. */
-zarr_status zr_request_run(struct zarr_request *rq, zarr_error *err);
 /* Copies the counters, up to out->struct_size. out may be NULL. */
 void zr_request_stats(struct zarr_request *rq, zarr_stats *out);
 /* Adds the worker's counters to the request's and sets them to zero. */
@@ -170,6 +168,8 @@ void zr_request_merge(struct zarr_request *rq, struct zr_worker *worker);
  * write, even the same chunk, so this thread must hold no lock and nothing of the
  * budget. */
 void zr_request_report(struct zarr_request *rq);
+/* Calls it, if there is one, at the end of the request. */
+void zr_request_report_end(struct zarr_request *rq);
 /* Counts one wave, or one batch of units, as done, and logs it as a trace: so many
  * segments or units, begun at begun_ns. */
 void zr_request_wave(struct zarr_request *rq, uint32_t n, uint64_t begun_ns);
@@ -268,6 +268,12 @@ void zr_parts_begin(struct zarr_request *rq);
 /* Whether a failure with this status is that of the parts which touch the chunk. If not,
  * the request fails. */
 bool zr_parts_take(const struct zarr_request *rq, zarr_status st);
+/* Notes the failure of a part, or of all parts that a projection belongs to. Of several
+ * failures of a part, that of the lowest ordinal counts. */
+void zr_part_fail(struct zarr_request *rq, uint32_t i, zarr_status st,
+                  const zarr_error *err, uint64_t ordinal);
+void zr_parts_fail(struct zarr_request *rq, const struct zr_projection *p, zarr_status st,
+                   const zarr_error *err, uint64_t ordinal);
 /* The status of the first part that failed, with its error; its number is err->item. */
 zarr_status zr_parts_status(const struct zarr_request *rq, zarr_error *err);
 /* Gives all parts that have not failed the status of the request, which failed. */
@@ -289,8 +295,6 @@ void zr_serial_cut(const struct zr_io *io, struct zr_plan_args *out);
 uint32_t zr_read_flights(const struct zr_io *io);
 bool zr_wants_batches(const struct zr_io *io, const struct zr_program *p);
 bool zr_is_batched(const struct zr_io *io, const struct zr_program *p);
-/* The blocks of one batch that `waves` writes, at most. */
-uint64_t zr_units_most(const struct zr_io *io);
 /* The batches of units that it has in work at once at most. */
 uint32_t zr_write_flights(const struct zr_io *io);
 

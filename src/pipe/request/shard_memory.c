@@ -11,7 +11,7 @@
  * only. Waves in flight hold bytes, too, but wait for none. A value larger than all bytes
  * of its rank is held alone. Thread class: shared.
  */
-#include "pipe/pipe_int.h"
+#include "pipe/request/request.h"
 
 bool zr_io_holds(const struct zr_io *io)
 {
@@ -84,12 +84,6 @@ void zr_held_shrink(struct zr_held *h, uint64_t bytes)
         if (h->of[i])
             zr_budget_give(h->of[i], h->bytes - bytes);
     h->bytes = bytes;
-}
-
-void zr_shard_makes_room(struct zr_shard *s)
-{
-    for (; s; s = s->parent)
-        zr_held_shrink(&s->held_bytes, 0);
 }
 
 void zr_opens_let_go(struct zr_open *open, uint32_t n_opens)

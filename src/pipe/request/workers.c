@@ -12,7 +12,7 @@
  * Thread class: the list of idle contexts is shared; a worker context belongs to the
  * thread that took it.
  */
-#include "pipe/pipe_int.h"
+#include "pipe/request/request.h"
 
 #include <string.h>
 

@@ -100,9 +100,6 @@ struct zr_work {
     bool own_block; /* a decoded chunk is not left inside of the encoded one */
     bool on_host;   /* chunks too large for the tensor's device are in host memory */
     bool own_bytes; /* the caller may change what is fetched: a store lends none of it */
-    struct zr_later *later; /* writes: where to keep the unit's PUT; NULL: send it */
-    /* writes: the unit's lock and old value; NULL: it takes them itself */
-    struct zr_old_value *old_value;
 };
 /* Provides at least `bytes` in the given memory kind, on the request's device of that
  * kind. Growing a block loses its contents. */

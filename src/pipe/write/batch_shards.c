@@ -5,7 +5,6 @@
  * group of the same kind, one level deeper, at most limits.shard_depth deep. Thread
  * class: on the worker context; helpers take contexts of their own.
  */
-#include "pipe/pipe_int.h"
 #include "pipe/write/shard_int.h"
 
 enum {

@@ -6,7 +6,7 @@
  * (old_values.c). What cannot take part is left to be written alone (units.c). Thread
  * class: one thread per request; helpers take worker contexts.
  */
-#include "pipe/pipe_int.h"
+#include "pipe/write/write.h"
 
 #include <string.h>
 
@@ -103,7 +103,7 @@ static zarr_status put_one(void *arg, uint64_t i, const struct zr_work *w,
         return ZARR_OK;
     ZR_TRY(make_unit_key(w, u->proj, &key, err));
     put_op(o, u, key, &op);
-    st = zr_put_unit(w, u->proj->chunk, &op, &e);
+    st = zr_put_unit(w, u->proj->chunk, &op, NULL, &e);
     if (o->shard)
         zr_index_cache_drop(w->io->indexes, key);
     u->conflict = is_conflict(u, st);

@@ -5,7 +5,7 @@
  * (old_values.c). The old values that units need come from one submit, too. Thread class:
  * a slot belongs to the thread that writes its unit; run on the request's thread.
  */
-#include "pipe/pipe_int.h"
+#include "pipe/write/write.h"
 
 /* Elements that are stored as the caller has them stay where they are. */
 static bool is_callers_memory(const struct zr_io *io, const zarr_memory *mem)
@@ -17,14 +17,12 @@ static bool is_callers_memory(const struct zr_io *io, const zarr_memory *mem)
 }
 
 zarr_status zr_put_later(const struct zr_work *w, const zarr_store_op *op,
-                         zarr_error *err)
+                         struct zr_later *l, zarr_error *err)
 {
     const zarr_allocator *alloc = w->io->engine->alloc;
-    struct zr_later *l = w->later;
     zarr_status st = ZARR_OK;
 
     l->op = *op;
-    l->old_value = w->old_value;
     l->op.cancel = &w->rq->cancel;
     l->op.status = ZARR_ERR_INTERNAL;
     l->key = zr_strdup(alloc, op->key);

@@ -16,7 +16,7 @@
  *
  * Thread class: one thread per request; zr_old_value_unlock(): any thread.
  */
-#include "pipe/pipe_int.h"
+#include "pipe/write/write.h"
 
 enum {
     LOCKS_MOST = 64, /* of a store that may have an open file for each */
@@ -272,13 +272,31 @@ zarr_store_op *zr_puts_add(struct zr_puts *p, struct zr_old_value *holder)
     return &p->op[p->n++];
 }
 
+/* Who has the locks of operations that run. */
+struct lock_holders {
+    const struct zr_io *io;
+    struct zr_old_value *const *holder; /* by operation */
+};
+
+/* Gives the lock of an operation back as soon as it ends. In a forked child the locks are
+ * the parent's, who may just have given them back. */
+static void unlock_holder(void *arg, uint32_t i, bool is_lost)
+{
+    const struct lock_holders *h = arg;
+
+    if (is_lost && h->holder[i])
+        h->holder[i]->lock = NULL;
+    zr_old_value_unlock(h->io, h->holder[i]);
+}
+
 /* Runs the operations from `first` up to `end`. */
 static zarr_status run_puts(const struct zr_io *io, struct zarr_request *rq,
                             struct zr_puts *p, uint32_t first, uint32_t end,
                             struct zr_arena *arena, zarr_error *err)
 {
-    struct zr_ops_watch watch = {.holder = p->holder ? p->holder + first : NULL,
-                                 .failed = UINT32_MAX};
+    struct lock_holders h = {.io = io, .holder = p->holder ? p->holder + first : NULL};
+    struct zr_ops_watch watch = {
+        .ended = p->holder ? unlock_holder : NULL, .arg = &h, .failed = UINT32_MAX};
     zarr_status st = ZARR_OK;
 
     if (first == end)

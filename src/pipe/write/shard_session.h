@@ -6,7 +6,9 @@
 #ifndef ZR_PIPE_SHARD_SESSION_H
 #define ZR_PIPE_SHARD_SESSION_H
 
-#include "pipe/request/io.h"
+#include "base/base.h"
+
+struct zr_io; /* of pipe/request */
 
 /*
  * A shard that several requests write, one after the other, each the inner chunks after

@@ -4,7 +4,6 @@
  * would exceed the budget of the request.
  * Thread class: plain functions; zr_object_bytes() on the worker context.
  */
-#include "pipe/pipe_int.h"
 #include "pipe/write/shard_int.h"
 
 enum {
@@ -19,9 +18,8 @@ bool zr_shard_can_stream(const struct zr_work *w, const struct zr_level *lv)
     const struct zr_io *io = w->io;
 
     return lv->is_shard && !lv->bytes_encode && !lv->bytes_decode && !io->sink &&
-           !io->parts && !w->later && !w->old_value && !w->granted &&
-           io->inner_order == 0 && zr_io_is_host(io, io->view.base.device_type) &&
-           zr_store_has_parts(io->store);
+           !io->parts && !w->granted && io->inner_order == 0 &&
+           zr_io_is_host(io, io->view.base.device_type) && zr_store_has_parts(io->store);
 }
 
 uint64_t zr_io_part_bytes(const struct zr_io *io)

@@ -5,7 +5,6 @@
  * caller wants it. Touched chunks are appended as they are encoded; untouched ones keep
  * their encoded bytes. Thread class: on the worker context.
  */
-#include "pipe/pipe_int.h"
 #include "pipe/write/shard_int.h"
 
 #include <string.h>

@@ -5,7 +5,6 @@
  * (batch_shards.c).
  * Thread class: on the worker context; helpers take contexts of their own.
  */
-#include "pipe/pipe_int.h"
 #include "pipe/write/shard_int.h"
 
 #include <string.h>

@@ -10,7 +10,7 @@
  * erased, not stored.
  * Thread class: on the worker context.
  */
-#include "pipe/pipe_int.h"
+#include "pipe/write/write.h"
 
 enum {
     CONFLICT_TRIES = 16
@@ -28,6 +28,8 @@ struct unit {
     bool streams;    /* the value is written in parts */
     struct zr_shard_stream stream;
     uint32_t threads;
+    struct zr_later *later;               /* keeps the PUT; NULL: it is sent */
+    const struct zr_old_value *old_value; /* has the lock; NULL: the unit takes it */
 };
 
 static zarr_status unit_store(struct unit *u, const zarr_memory *value, zarr_error *err)
@@ -43,9 +45,9 @@ static zarr_status unit_store(struct unit *u, const zarr_memory *value, zarr_err
         op.mem = (zarr_memory){0};
         op.flags |= ZR_STORE_OP_IN_PARTS;
     }
-    if (u->w->old_value) {
-        zr_old_value_op(u->w->old_value, &op);
-        return zr_put_unit(u->w, u->proj->chunk, &op, err);
+    if (u->old_value) {
+        zr_old_value_op(u->old_value, &op);
+        return zr_put_unit(u->w, u->proj->chunk, &op, u->later, err);
     }
     if (u->lock) {
         op.flags |= ZARR_STORE_OP_LOCKED;
@@ -55,7 +57,7 @@ static zarr_status unit_store(struct unit *u, const zarr_memory *value, zarr_err
         op.flags |= ZARR_STORE_OP_IF_VERSION;
         op.version = u->version;
     }
-    return zr_put_unit(u->w, u->proj->chunk, &op, err);
+    return zr_put_unit(u->w, u->proj->chunk, &op, u->later, err);
 }
 
 /* Whether a write that covers all elements of the array in this unit goes on although its
@@ -87,8 +89,8 @@ static zarr_status unit_old(struct unit *u, const struct zr_level *lv, zarr_erro
             !u->proj->whole || u->stream.old_bytes != 0;
         return ZARR_OK;
     }
-    if (u->w->old_value) {
-        u->old = u->w->old_value->old;
+    if (u->old_value) {
+        u->old = u->old_value->old;
         u->w->worker->stats.read_modify_writes += !u->proj->whole || u->old.handle;
         return ZARR_OK;
     }
@@ -120,14 +122,6 @@ static zarr_status unit_leaf(struct unit *u, zarr_error *err)
     ZR_TRY(unit_store(u, lw.empty ? NULL : &lw.out, err));
 out:
     return st;
-}
-
-void zr_forget_chunks(zarr_stats *now, const zarr_stats *before)
-{
-    now->chunks_done = before->chunks_done;
-    now->chunks_missing = before->chunks_missing;
-    now->chunks_direct = before->chunks_direct;
-    now->elements = before->elements;
 }
 
 static zarr_status unit_shard(struct unit *u, zarr_error *err)
@@ -163,7 +157,7 @@ static zarr_status unit_attempt(struct unit *u, zarr_error *err)
 
     u->old = (zarr_memory){0};
     u->stream.old_bytes = 0;
-    if ((!u->proj->full || u->streams) && !u->w->old_value) {
+    if ((!u->proj->full || u->streams) && !u->old_value) {
         ZR_TRY(zr_store_lock(u->w->io->store, u->key, &u->w->rq->cancel, &u->lock, err));
         ZR_TRY(zr_request_check_locked(u->w->rq, err));
     }
@@ -187,13 +181,17 @@ uint64_t zr_unit_budget(const struct zr_level *lv, bool full)
 }
 
 zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *proj,
-                          uint32_t threads, zarr_error *err)
+                          uint32_t threads, struct zr_later *later, zarr_error *err)
 {
     const struct zr_plan_args where = {.layout = w->io->layout, .prefix = w->io->prefix};
     const struct zr_layout *l = w->io->layout;
     const struct zr_level *leaf = NULL;
     struct zr_work own = *w;
-    struct unit u = {.w = w, .proj = proj, .threads = threads};
+    struct unit u = {.w = w,
+                     .proj = proj,
+                     .threads = threads,
+                     .later = later,
+                     .old_value = later ? later->old_value : NULL};
     struct zr_need need = {0, 0};
     zarr_status st = ZARR_OK;
 

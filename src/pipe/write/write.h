@@ -21,10 +21,12 @@ static inline bool zr_next_unit(const struct zr_io *io, struct zr_projector *p,
     out->full = (out->full || io->reset_outside) && out->whole;
     return true;
 }
+struct zr_later;
 /* Runs and counts the PUT or ERASE of one unit, or gives the unit to io->sink. An ERASE
- * of a missing key succeeds. */
+ * of a missing key succeeds. later: keeps it instead, to be sent with others; NULL: it is
+ * sent. */
 zarr_status zr_put_unit(const struct zr_work *w, const uint64_t *chunk, zarr_store_op *op,
-                        zarr_error *err);
+                        struct zr_later *later, zarr_error *err);
 
 /* What a unit needs before it is written in part: its lock, and its old value
  * (old_values.c). */
@@ -84,8 +86,10 @@ zarr_status zr_puts_run(const struct zr_io *io, struct zarr_request *rq,
 struct zr_later {
     char *key; /* owned; NULL: there is no operation */
     zarr_store_op op;
-    struct zr_old_value *old_value; /* has the unit's lock; NULL: it needs none */
-    zarr_memory block;              /* a pool block that has the bytes */
+    /* has the unit's lock and old value; NULL: it needs none. Set before the unit is
+     * written */
+    struct zr_old_value *old_value;
+    zarr_memory block; /* a pool block that has the bytes */
     /* what the unit added to these counters */
     uint64_t chunks_done, chunks_missing, chunks_direct, elements;
 };
@@ -97,7 +101,7 @@ static inline bool zr_later_is_done(const struct zr_later *l)
            (l->op.verb == ZARR_STORE_ERASE && l->op.status == ZARR_ERR_NOT_FOUND);
 }
 zarr_status zr_put_later(const struct zr_work *w, const zarr_store_op *op,
-                         zarr_error *err);
+                         struct zr_later *l, zarr_error *err);
 /* Stores what n units have. */
 zarr_status zr_later_run(const struct zr_io *io, struct zarr_request *rq,
                          struct zr_later *l, uint32_t n, struct zr_old_values *values,
@@ -111,9 +115,13 @@ void zr_later_forget(struct zarr_request *rq, const struct zr_later *l);
 /* Bytes for one unit: its elements, its new value, and its old value if that is
  * needed. */
 uint64_t zr_unit_budget(const struct zr_level *lv, bool full);
-/* Writes one unit (block). threads may be 1. */
+/* Writes one unit (block). threads may be 1. later: has its lock and old value, if it
+ * needs one, and keeps its PUT; NULL: the unit does all that itself. */
 zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *proj,
-                          uint32_t threads, zarr_error *err);
+                          uint32_t threads, struct zr_later *later, zarr_error *err);
+/* The same, but a failure of some parts is noted there. */
+zarr_status zr_parts_write(const struct zr_work *w, const struct zr_projection *proj,
+                           uint32_t threads, struct zr_later *later, zarr_error *err);
 /* Writes together those of n units whose program takes batches, or whose elements come
  * from a device. Sets done[i] for each that needs nothing more. */
 zarr_status zr_write_batch(const struct zr_io *io, struct zarr_request *rq,

@@ -1,0 +1,137 @@
+/*
+ * pipe/request/wave_sizes.c - how much of a request is in work at once: the waves and
+ * segments of a read, the batches of a write, and whether chunks go through their stages
+ * together. Metadata, store and device decide it; nothing is read for it.
+ * Thread class: plain functions.
+ */
+#include "pipe/request/request.h"
+
+enum {
+    OPENS_FAR = 256, /* shards opened in one round trip */
+    WAVE_ITEMS = 4096,
+    ITEMS_EACH = 128 /* four segments of 32 items for a thread */
+};
+
+/* Whether an implementation of the program takes batches. */
+static bool program_takes_batches(const struct zr_program *p)
+{
+    if (!p || p->unsized) /* only decoding tells the size of each chunk */
+        return false;
+    for (uint32_t i = 0; i < p->n; i++)
+        if (p->stage[i].kind == ZR_STAGE_CODEC &&
+            (p->stage[i].impl->vt.caps & ZARR_CODEC_BATCH) != 0)
+            return true;
+    return false;
+}
+
+bool zr_is_batched(const struct zr_io *io, const struct zr_program *p)
+{
+    /* a failure must be that of single chunks; on a device, see read_parts() and
+     * zr_write_batch() */
+    if (io->parts && zr_io_is_host(io, io->view.base.device_type))
+        return false;
+    if (program_takes_batches(p))
+        return true;
+    if (!p || p->unsized || p->variable || p->padded ||
+        zr_io_is_host(io, io->view.base.device_type))
+        return false;
+    /* raw chunks of a store that reaches the device go there without us */
+    return !p->raw || zr_io_is_host(io, p->fetch_device);
+}
+
+bool zr_wants_batches(const struct zr_io *io, const struct zr_program *p)
+{
+    return zr_is_batched(io, p) || !zr_store_can(io->store, ZARR_STORE_CAP_FAST_GET);
+}
+
+/* What a wave has at most while its inner chunks are stored in order; 0: WAVE_ITEMS. One
+ * thread plans it, and an item takes some 400 bytes. So a wave of inner chunks from a
+ * fast store has as few as the threads need: it is read while the next one is planned, in
+ * memory that is in the caches. An object of its own takes so long that more waves would
+ * cost more than they save. */
+static uint32_t items_in_order(const struct zr_io *io, const struct zr_program *leaf)
+{
+    const uint32_t threads = ZR_MAX(zr_io_threads(io), (uint32_t)2);
+
+    if (zr_wants_batches(io, leaf) || io->layout->n_levels == 1 ||
+        threads >= WAVE_ITEMS / ITEMS_EACH)
+        return 0;
+    return threads * ITEMS_EACH;
+}
+
+void zr_waves_cut(const struct zr_io *io, struct zr_plan_args *out)
+{
+    const struct zr_level *lv = &io->layout->level[io->layout->n_levels - 1];
+    const struct zr_program *leaf = lv->decode;
+    bool fast = zr_store_can(io->store, ZARR_STORE_CAP_FAST_GET);
+    const uint32_t flights = zr_read_flights(io);
+
+    *out = (struct zr_plan_args){
+        .layout = io->layout,
+        .prefix = io->prefix,
+        .selection = io->selection,
+        .selections = io->selections,
+        .n_selections = io->n_parts,
+        .wave_bytes = zr_io_wave_bytes(io),
+        .wave_items = WAVE_ITEMS,
+        .wave_items_in_order = items_in_order(io, leaf),
+        .segment_bytes = fast ? UINT64_C(1) << 20 : UINT64_C(16) << 20,
+        .segment_gap = fast ? UINT64_C(16) << 10 : UINT64_C(1) << 20,
+        .opens = fast ? 0 : OPENS_FAR,
+        /* the next ones are opened while the chunks of these are read */
+        .held_bytes = ZR_MAX(zr_held_most(zr_io_budget(io)) / 2, UINT64_C(1)),
+        .threads = zr_io_threads(io),
+    };
+    if (io->coalesce_gap != 0)
+        out->segment_gap = io->coalesce_gap;
+    if (io->coalesce_bytes != 0)
+        out->segment_bytes = io->coalesce_bytes;
+    if (io->memory_bytes > leaf->decoded_bytes) /* a chunk of it is decoded beside it */
+        out->segment_bytes =
+            ZR_MIN(out->segment_bytes, io->memory_bytes - leaf->decoded_bytes);
+    /* a wave is in memory as a whole, and several must fit; so must the holes */
+    out->wave_gaps = ZR_MAX(zr_io_budget(io) / (flights + 1) / 4, UINT64_C(1));
+    if (zr_wants_batches(io, leaf)) {
+        uint64_t share = ZR_MAX(zr_io_budget(io) / (flights + 1), UINT64_C(1));
+
+        if (io->memory_bytes != 0) /* elements twice, encoded bytes, and holes */
+            share = ZR_MAX(share / 4, UINT64_C(1));
+        out->wave_bytes = ZR_MIN(out->wave_bytes, share);
+        share /= ZR_MAX(leaf->encoded_bound, UINT64_C(1));
+        out->wave_items =
+            (uint32_t)ZR_MIN(ZR_MAX(share, UINT64_C(1)), (uint64_t)out->wave_items);
+    }
+    if (zr_is_batched(io, leaf))
+        out->wave_items =
+            ZR_MIN(out->wave_items, zr_device_most(io, lv, false, false, flights));
+}
+
+/* One chunk per segment, on the caller's thread. */
+void zr_serial_cut(const struct zr_io *io, struct zr_plan_args *out)
+{
+    *out = (struct zr_plan_args){.layout = io->layout,
+                                 .prefix = io->prefix,
+                                 .selection = io->selection,
+                                 .selections = io->selections,
+                                 .n_selections = io->n_parts,
+                                 .wave_bytes = 1,
+                                 .wave_items = 1,
+                                 .threads = 1,
+                                 .plain = true};
+}
+
+void zr_io_cut(const struct zr_io *io, struct zr_plan_args *out)
+{
+    (io->pipeline->is_serial ? zr_serial_cut : zr_waves_cut)(io, out);
+}
+
+/* Counters of parts that failed are taken back, and sinks get their units in order, so
+ * such requests do one batch after the other. So do those whose elements are one wave. */
+uint32_t zr_write_flights(const struct zr_io *io)
+{
+    if (zr_io_is_host(io, io->view.base.device_type) || io->parts || io->sink ||
+        zr_io_threads(io) == 1 ||
+        zr_io_elements(io) <= zr_io_wave_bytes(io) / io->layout->item_bytes)
+        return 1;
+    return ZR_DEVICE_WRITES;
+}
