@@ -6,6 +6,48 @@
 
 #include "pipe/batch/batch.h"
 
+/* Gives a pool block back once no queued work uses it. *block becomes empty. */
+zarr_status zr_flow_hold(struct zr_flow *f, zarr_memory *block, zarr_error *err);
+/* Jobs of chunks of one program, as in struct zr_flow_call. They live as long as the
+ * arena. */
+struct zr_flow_jobs {
+    zarr_codec_job *job;
+    void *of;
+    const uint32_t *owner;
+    uint32_t n;
+};
+/* Runs a batch of a stage on the flow's worker, on the stream if the implementation can.
+ * After a failure f->failed has the chunks whose job failed, perhaps of a call before,
+ * and err->item its owner there; UINT64_MAX if there is none. Jobs that are declined are
+ * no failure. */
+zarr_status zr_flow_run(struct zr_flow *f, const struct zr_stage *s,
+                        const struct zr_flow_jobs *jobs, zarr_error *err);
+/* Boxes of many chunks, copied in few calls. The flow has its worker. */
+struct zr_box_list {
+    struct zr_flow *flow;
+    zarr_box *box;
+    zarr_memory block; /* a pool block that has the boxes */
+    uint32_t n;
+    bool to_chunk;       /* from the view to chunks */
+    const void *pattern; /* what the boxes are filled with; NULL: copies */
+};
+zarr_status zr_box_list_open(struct zr_box_list *l, struct zr_flow *flow, bool to_chunk,
+                             zarr_error *err);
+/* Adds the boxes of a target between the view and a block of elements. */
+zarr_status zr_box_list_target(struct zr_box_list *l, const struct zr_program *p,
+                               const struct zr_target *t, const zarr_memory *block,
+                               zarr_error *err);
+/* Adds the boxes of a target to be filled with the fill value of a level. */
+zarr_status zr_box_list_fill(struct zr_box_list *l, const struct zr_level *lv,
+                             const struct zr_target *t, zarr_error *err);
+/* Adds a whole block of elements, to be filled as zr_fill_block() does. */
+zarr_status zr_box_list_block(struct zr_box_list *l, const struct zr_level *lv,
+                              const struct zr_program *p, const zarr_memory *block,
+                              zarr_error *err);
+/* Queues what was added. Before the end the list does so itself where it must. */
+zarr_status zr_box_list_send(struct zr_box_list *l, zarr_error *err);
+void zr_box_list_close(struct zr_box_list *l);
+
 /* ---- chunks of n programs (decode.c) ------------------------------------- */
 
 /* Decodes chunks of n programs into blocks of elements. Of l, `p`, `item` and `n` are

@@ -6,7 +6,7 @@
  * of some kilobytes that takes longer than the copy.
  * Thread class: on the worker context.
  */
-#include "pipe/chunk/chunk.h"
+#include "pipe/chunk/chunk_int.h"
 
 struct box_arg {
     const struct zr_work *w;

@@ -51,9 +51,6 @@ struct zr_get {
     uint64_t *shard_bytes;
 };
 zarr_status zr_get(const struct zr_work *w, const struct zr_get *g, zarr_error *err);
-/* Does a GET without a copy if the store lends its bytes: *out is their place. g->dst
- * names the kind of memory and the number of bytes. Otherwise returns false. */
-bool zr_lend_range(const struct zr_work *w, const struct zr_get *g, zarr_memory *out);
 /* Returns the pin of the object that contains a shard. */
 struct zr_store_pin *zr_shard_pin(const struct zr_shard *s);
 enum {
@@ -87,35 +84,9 @@ zarr_status zr_decode_end(const struct zr_work *w, const struct zr_program *p,
 zarr_status zr_chunk_decode(const struct zr_work *w, const struct zr_program *p,
                             const zarr_memory *src, const zarr_memory *dst,
                             zarr_memory *out, zarr_error *err);
-/* Encodes a chunk completely. dst has room for p->encoded_bound in p->fetch_device. */
-zarr_status zr_chunk_encode(const struct zr_work *w, const struct zr_program *p,
-                            const zarr_memory *src, const zarr_memory *dst,
-                            zarr_memory *out, zarr_error *err);
-/* For a whole chunk, if the last stage can write with strides: decodes directly into the
- * view and sets *done. Otherwise c goes on as usual. */
-zarr_status zr_decode_strided(const struct zr_work *w, struct zr_coding *c,
-                              const struct zr_target *t, bool *done, zarr_error *err);
-/* Copies encoded bytes to scratch if they are not in memory that s, the first stage of a
- * program, takes. Valid until the worker's next copy. */
 /* Whether a decoder takes its input where it is. */
 bool zr_stage_takes_at(const struct zr_io *io, const struct zr_stage *s,
                        const zarr_memory *encoded);
-zarr_status zr_bring_encoded(const struct zr_work *w, const struct zr_stage *s,
-                             zarr_memory *encoded, zarr_error *err);
-/* Copy the boxes of a target between a block of elements and the view. */
-zarr_status zr_scatter_target(const struct zr_work *w, const struct zr_program *p,
-                              const struct zr_target *t, const zarr_memory *block,
-                              zarr_error *err);
-zarr_status zr_gather_target(const struct zr_work *w, const struct zr_program *p,
-                             const struct zr_target *t, const zarr_memory *block,
-                             zarr_error *err);
-/* lv: the level whose fill value is used. */
-zarr_status zr_fill_target(const struct zr_work *w, const struct zr_level *lv,
-                           const struct zr_target *t, zarr_error *err);
-/* Fills a decoded block with the fill value in the byte order of the program. */
-zarr_status zr_fill_block(const struct zr_work *w, const struct zr_level *lv,
-                          const struct zr_program *p, const zarr_memory *block,
-                          zarr_error *err);
 /* The box of a whole block. */
 void zr_fill_box(zarr_box *box, const struct zr_layout *l, const struct zr_program *p,
                  const zarr_memory *block);
@@ -123,29 +94,6 @@ void zr_fill_box(zarr_box *box, const struct zr_layout *l, const struct zr_progr
  * block has any whole number of elements. */
 zarr_status zr_block_unpad(const struct zr_work *w, const struct zr_program *p,
                            const zarr_memory *block, zarr_error *err);
-/* The same for unsized programs. Decoded elements of variable length point into src or
- * the worker's decode_buffer; *out of encoding is in encode_buffer (or src). Both are
- * valid until the worker's next call. dst NULL: a buffer. */
-zarr_status zr_worker_decode_unsized(const struct zr_work *w, const struct zr_program *p,
-                                     const zarr_memory *src, const zarr_memory *dst,
-                                     zarr_memory *out, zarr_error *err);
-zarr_status zr_chunk_decode_unsized(const struct zr_work *w, const struct zr_program *p,
-                                    const zarr_memory *src, const zarr_memory *last,
-                                    zarr_memory *out, zarr_error *err);
-zarr_status zr_chunk_encode_unsized(const struct zr_work *w, const struct zr_program *p,
-                                    const zarr_memory *src, zarr_memory *out,
-                                    zarr_error *err);
-/* Copies elements of variable length to the view, and their bytes to the heap. */
-zarr_status zr_vlen_scatter(const struct zr_work *w, const struct zr_program *p,
-                            const struct zr_target *t, const zarr_memory *block,
-                            zarr_error *err);
-/* A fill value whose bytes are in the heap. */
-struct zr_vlen_item {
-    zarr_vlen item;
-    uint8_t optional[16]; /* what optional types append to it, one byte per level */
-};
-zarr_status zr_vlen_fill(const struct zr_work *w, const struct zr_target *t,
-                         struct zr_vlen_item *fill, zarr_error *err);
 /* Returns true if the target is the whole chunk and the view holds it in exactly the
  * program's layout; then *at is the place. */
 bool zr_target_is_direct(const struct zr_io *io, const struct zr_program *p,
@@ -203,5 +151,4 @@ zarr_status zr_body_encode(const struct zr_work *w, const struct zr_level *lv,
 zarr_status zr_body_decode(const struct zr_work *w, const struct zr_level *lv,
                            const zarr_memory *encoded, zarr_memory *block,
                            zarr_memory *out, zarr_error *err);
-
 #endif

@@ -5,7 +5,7 @@
  * memory is taken for it.
  * Thread class: on the worker context.
  */
-#include "pipe/chunk/chunk.h"
+#include "pipe/chunk/chunk_int.h"
 
 enum {
     OBJECT_SLACK = 64 * 1024

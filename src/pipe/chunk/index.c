@@ -2,7 +2,7 @@
  * pipe/chunk/index.c - encodes and decodes the index of a shard: a small array of uint64,
  * which goes through its own chain like any chunk. Thread class: on the worker context.
  */
-#include "pipe/chunk/chunk.h"
+#include "pipe/chunk/chunk_int.h"
 
 #include <string.h>
 

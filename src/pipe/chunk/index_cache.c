@@ -4,7 +4,7 @@
  * Entries are frozen and counted. The caller compares the object's version to learn
  * whether an entry is current. Thread class: shared (one lock).
  */
-#include "pipe/chunk/chunk.h"
+#include "pipe/chunk/chunk_int.h"
 
 #include <string.h>
 

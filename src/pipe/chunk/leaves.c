@@ -5,7 +5,7 @@
  * element inside the shape, a damaged old value is ignored.
  * Thread class: on the worker context.
  */
-#include "pipe/chunk/chunk.h"
+#include "pipe/chunk/chunk_int.h"
 
 zarr_status zr_leaf_before(const struct zr_work *w, const struct zr_leaf_write *lw,
                            const zarr_memory *block, zarr_error *err)

@@ -5,7 +5,7 @@
  * of a chunk is needed, a codec that can decode in part gets them (blosc: its blocks);
  * this file calls it. Thread class: plain functions; on the worker context.
  */
-#include "pipe/chunk/chunk.h"
+#include "pipe/chunk/chunk_int.h"
 
 enum {
     DECODE_RANGE_COST = 4 * 1024 /* a range costs a decoder as much as so many bytes */

@@ -4,7 +4,7 @@
  * cheapest set of ranges (ranges.c). For large chunks see slabs.c. Thread class: on the
  * worker context.
  */
-#include "pipe/chunk/chunk.h"
+#include "pipe/chunk/chunk_int.h"
 
 enum {
     RANGE_COST = 32 * 1024

@@ -6,7 +6,7 @@
  * strides (strided_decode.c). `serial` turns all short cuts off. Thread class: on the
  * worker context.
  */
-#include "pipe/chunk/chunk.h"
+#include "pipe/chunk/chunk_int.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -36,24 +36,9 @@ struct zr_ranges {
     uint64_t stride[ZARR_MAX_RANK];
     uint64_t n_reads, read_bytes;
 };
-/* Chooses `split`, for at most `most` ranges. `each`: what one more range costs, in
- * bytes. Returns the cost; UINT64_MAX if it exceeds 64 bits. The target must be
- * arithmetic. */
-uint64_t zr_ranges_choose(const struct zr_program *p, const struct zr_target *t,
-                          uint64_t each, uint64_t most, struct zr_ranges *s);
-/* Returns the offset of the range at[], then advances at[] to the next. Begin with
- * zeros. */
-uint64_t zr_ranges_next(const struct zr_ranges *s, uint64_t *at);
 /* Whether ranges of an uncompressed chunk cost less than the chunk; *out: which. */
 bool zr_raw_in_ranges(const struct zr_io *io, const struct zr_segment *segment,
                       struct zr_ranges *out);
-/* Decodes only what an item needs, into its places in a scratch block, *out. Does so, and
- * sets *done, if the program is a single codec that can decode in part and the saving is
- * large enough. */
-zarr_status zr_chunk_decode_partial(const struct zr_work *w, const struct zr_program *p,
-                                    const struct zr_item *item,
-                                    const zarr_memory *encoded, zarr_memory *out,
-                                    bool *done, zarr_error *err);
 /* A large uncompressed chunk, read in slabs of rows (slabs.c). After open, n is 0 if the
  * chunk cannot be read so. */
 struct zr_slabs {
@@ -70,14 +55,6 @@ zarr_status zr_slabs_open(struct zr_slabs *s, const struct zr_io *io,
 zarr_status zr_slabs_one(const struct zr_work *w, struct zr_slabs *s, uint64_t i,
                          zarr_error *err);
 void zr_slabs_close(struct zr_slabs *s); /* also after a failed open */
-/* Short cuts for a segment on this thread: in slabs; stored elements directly into the
- * view; only the ranges needed. *done stays false if a short cut does not apply. */
-zarr_status zr_slabs_read(const struct zr_work *w, const struct zr_segment *segment,
-                          bool *done, zarr_error *err);
-zarr_status zr_raw_direct(const struct zr_work *w, const struct zr_segment *segment,
-                          bool *done, zarr_error *err);
-zarr_status zr_raw_ranges(const struct zr_work *w, const struct zr_segment *segment,
-                          bool *done, zarr_error *err);
 /* Counts an item whose elements are in the view. */
 void zr_item_count(const struct zr_work *w, const struct zr_item *item, bool direct);
 /* Finishes an item: copies its elements from block to the view (direct: they are there
@@ -93,5 +70,4 @@ zarr_status zr_item_decode(const struct zr_work *w, const struct zr_segment *seg
 /* Prefixes an error with the address of an item. */
 zarr_status zr_item_prefix(const struct zr_segment *segment, const struct zr_item *item,
                            zarr_status st, zarr_error *err);
-
 #endif

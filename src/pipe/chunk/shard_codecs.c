@@ -3,7 +3,7 @@
  * it into one block. They run backward when the shard is written and forward when it is
  * decoded whole. Thread class: on the worker context.
  */
-#include "pipe/chunk/chunk.h"
+#include "pipe/chunk/chunk_int.h"
 
 zarr_status zr_body_encode(const struct zr_work *w, const struct zr_level *lv,
                            const zarr_memory *value, zarr_memory *block, zarr_memory *out,

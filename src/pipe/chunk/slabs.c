@@ -11,7 +11,7 @@
  * with FSRM, where the way through scratch takes 1.4 times as long. Other CPUs were not
  * measured. Thread class: open, then zr_slabs_one() from any threads, then close.
  */
-#include "pipe/chunk/chunk.h"
+#include "pipe/chunk/chunk_int.h"
 
 #include <string.h>
 

@@ -8,7 +8,7 @@
  * all stages in host memory.
  * Thread class: on the worker context.
  */
-#include "pipe/chunk/chunk.h"
+#include "pipe/chunk/chunk_int.h"
 
 /* One stage of one chunk. */
 struct coding_step {

@@ -3,7 +3,7 @@
  * Thread class: on the request's thread; the store may report the end of an operation on
  * any thread.
  */
-#include "pipe/chunk/chunk.h"
+#include "pipe/chunk/chunk_int.h"
 
 struct ops {
     const zarr_store_op *op; /* the first */

@@ -4,7 +4,7 @@
  * copy. A chunk that the decoder refuses takes the general way. Thread class: on the
  * worker context.
  */
-#include "pipe/chunk/chunk.h"
+#include "pipe/chunk/chunk_int.h"
 
 /* Finds the place and the strides of a whole chunk in the view. stride has ZARR_MAX_RANK
  * entries. */

@@ -7,7 +7,7 @@
  * encoded while its old elements still point into the decoder's. Thread class: on the
  * worker context.
  */
-#include "pipe/chunk/chunk.h"
+#include "pipe/chunk/chunk_int.h"
 
 #include <string.h>
 

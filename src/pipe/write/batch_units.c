@@ -6,7 +6,7 @@
  * (old_values.c). What cannot take part is left to be written alone (units.c). Thread
  * class: one thread per request; helpers take worker contexts.
  */
-#include "pipe/write/write.h"
+#include "pipe/write/write_int.h"
 
 #include <string.h>
 

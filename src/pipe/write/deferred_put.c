@@ -5,7 +5,7 @@
  * (old_values.c). The old values that units need come from one submit, too. Thread class:
  * a slot belongs to the thread that writes its unit; run on the request's thread.
  */
-#include "pipe/write/write.h"
+#include "pipe/write/write_int.h"
 
 /* Elements that are stored as the caller has them stay where they are. */
 static bool is_callers_memory(const struct zr_io *io, const zarr_memory *mem)

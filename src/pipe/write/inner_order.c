@@ -4,7 +4,7 @@
  * they are moved to the order that the caller wants. That costs a copy of the encoded
  * bytes. Thread class: on the worker context.
  */
-#include "pipe/write/write.h"
+#include "pipe/write/write_int.h"
 
 #include <stdlib.h>
 #include <string.h>

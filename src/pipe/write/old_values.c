@@ -16,7 +16,7 @@
  *
  * Thread class: one thread per request; zr_old_value_unlock(): any thread.
  */
-#include "pipe/write/write.h"
+#include "pipe/write/write_int.h"
 
 enum {
     LOCKS_MOST = 64, /* of a store that may have an open file for each */

@@ -3,7 +3,7 @@
  * be stored with others.
  * Thread class: on the worker context.
  */
-#include "pipe/write/write.h"
+#include "pipe/write/write_int.h"
 
 /* Hands the unit to the caller of zarr_array_encode(). */
 static zarr_status sink_unit(const struct zr_work *w, const uint64_t *chunk,

@@ -5,7 +5,7 @@
 #ifndef ZR_SHARD_INT_H
 #define ZR_SHARD_INT_H
 
-#include "pipe/write/write.h"
+#include "pipe/write/write_int.h"
 
 /* The new value of one shard while it is made. */
 struct zr_shard_writer {

@@ -10,7 +10,7 @@
  * erased, not stored.
  * Thread class: on the worker context.
  */
-#include "pipe/write/write.h"
+#include "pipe/write/write_int.h"
 
 enum {
     CONFLICT_TRIES = 16

@@ -1,0 +1,85 @@
+/*
+ * pipe/chunk/chunk_int.h - what the files of this room share.
+ */
+#ifndef ZR_PIPE_CHUNK_INT_H
+#define ZR_PIPE_CHUNK_INT_H
+
+#include "pipe/chunk/chunk.h"
+
+/* Does a GET without a copy if the store lends its bytes: *out is their place. g->dst
+ * names the kind of memory and the number of bytes. Otherwise returns false. */
+bool zr_lend_range(const struct zr_work *w, const struct zr_get *g, zarr_memory *out);
+/* Encodes a chunk completely. dst has room for p->encoded_bound in p->fetch_device. */
+zarr_status zr_chunk_encode(const struct zr_work *w, const struct zr_program *p,
+                            const zarr_memory *src, const zarr_memory *dst,
+                            zarr_memory *out, zarr_error *err);
+/* For a whole chunk, if the last stage can write with strides: decodes directly into the
+ * view and sets *done. Otherwise c goes on as usual. */
+zarr_status zr_decode_strided(const struct zr_work *w, struct zr_coding *c,
+                              const struct zr_target *t, bool *done, zarr_error *err);
+/* Copies encoded bytes to scratch if they are not in memory that s, the first stage of a
+ * program, takes. Valid until the worker's next copy. */
+zarr_status zr_bring_encoded(const struct zr_work *w, const struct zr_stage *s,
+                             zarr_memory *encoded, zarr_error *err);
+/* Copy the boxes of a target between a block of elements and the view. */
+zarr_status zr_scatter_target(const struct zr_work *w, const struct zr_program *p,
+                              const struct zr_target *t, const zarr_memory *block,
+                              zarr_error *err);
+zarr_status zr_gather_target(const struct zr_work *w, const struct zr_program *p,
+                             const struct zr_target *t, const zarr_memory *block,
+                             zarr_error *err);
+/* lv: the level whose fill value is used. */
+zarr_status zr_fill_target(const struct zr_work *w, const struct zr_level *lv,
+                           const struct zr_target *t, zarr_error *err);
+/* Fills a decoded block with the fill value in the byte order of the program. */
+zarr_status zr_fill_block(const struct zr_work *w, const struct zr_level *lv,
+                          const struct zr_program *p, const zarr_memory *block,
+                          zarr_error *err);
+/* The same for unsized programs. Decoded elements of variable length point into src or
+ * the worker's decode_buffer; *out of encoding is in encode_buffer (or src). Both are
+ * valid until the worker's next call. dst NULL: a buffer. */
+zarr_status zr_worker_decode_unsized(const struct zr_work *w, const struct zr_program *p,
+                                     const zarr_memory *src, const zarr_memory *dst,
+                                     zarr_memory *out, zarr_error *err);
+zarr_status zr_chunk_decode_unsized(const struct zr_work *w, const struct zr_program *p,
+                                    const zarr_memory *src, const zarr_memory *last,
+                                    zarr_memory *out, zarr_error *err);
+zarr_status zr_chunk_encode_unsized(const struct zr_work *w, const struct zr_program *p,
+                                    const zarr_memory *src, zarr_memory *out,
+                                    zarr_error *err);
+/* Copies elements of variable length to the view, and their bytes to the heap. */
+zarr_status zr_vlen_scatter(const struct zr_work *w, const struct zr_program *p,
+                            const struct zr_target *t, const zarr_memory *block,
+                            zarr_error *err);
+/* A fill value whose bytes are in the heap. */
+struct zr_vlen_item {
+    zarr_vlen item;
+    uint8_t optional[16]; /* what optional types append to it, one byte per level */
+};
+zarr_status zr_vlen_fill(const struct zr_work *w, const struct zr_target *t,
+                         struct zr_vlen_item *fill, zarr_error *err);
+/* Chooses `split`, for at most `most` ranges. `each`: what one more range costs, in
+ * bytes. Returns the cost; UINT64_MAX if it exceeds 64 bits. The target must be
+ * arithmetic. */
+uint64_t zr_ranges_choose(const struct zr_program *p, const struct zr_target *t,
+                          uint64_t each, uint64_t most, struct zr_ranges *s);
+/* Returns the offset of the range at[], then advances at[] to the next. Begin with
+ * zeros. */
+uint64_t zr_ranges_next(const struct zr_ranges *s, uint64_t *at);
+/* Decodes only what an item needs, into its places in a scratch block, *out. Does so, and
+ * sets *done, if the program is a single codec that can decode in part and the saving is
+ * large enough. */
+zarr_status zr_chunk_decode_partial(const struct zr_work *w, const struct zr_program *p,
+                                    const struct zr_item *item,
+                                    const zarr_memory *encoded, zarr_memory *out,
+                                    bool *done, zarr_error *err);
+/* Short cuts for a segment on this thread: in slabs; stored elements directly into the
+ * view; only the ranges needed. *done stays false if a short cut does not apply. */
+zarr_status zr_slabs_read(const struct zr_work *w, const struct zr_segment *segment,
+                          bool *done, zarr_error *err);
+zarr_status zr_raw_direct(const struct zr_work *w, const struct zr_segment *segment,
+                          bool *done, zarr_error *err);
+zarr_status zr_raw_ranges(const struct zr_work *w, const struct zr_segment *segment,
+                          bool *done, zarr_error *err);
+
+#endif
