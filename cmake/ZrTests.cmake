@@ -1,10 +1,10 @@
 # zr_unit_test(<room>_<name> SOURCES test_x.c [ROOMS room...] [LIBS name...] [TIMEOUT s]
 #              [THREADS | ONE_THREAD] [PLAIN])
-# A cmocka program, linked with the objects of ROOMS (default: the <room> in its
-# name) and of all rooms below these, so that a broken upper room blocks no lower
-# test. Sources not named test_* are shared by the tests of a folder and compiled
-# once. Target unit_<room> builds all programs of a room; ctest -R '^<room>_'
-# runs them. A test that asks for more time than others starts before them. Exit
+# A cmocka program, linked with the objects of ROOMS (default: the room of its folder,
+# tests/unit/<room>) and of all rooms below these, so that a broken upper room blocks no
+# lower test. In its name the "/" of a room inside of another one is "_". Sources not
+# named test_* are shared by the tests of a folder and compiled once. Target unit_<room>
+# builds all programs of a room; ctest -R '^<room>_' runs them. A test that asks for more time than others starts before them. Exit
 # code 77: skipped, with a reason on standard output. The label `threads`, for the
 # thread sanitizer, is on all tests that have the thread pool below them; THREADS is for
 # others that start threads, and ONE_THREAD for tests that use no pool. PLAIN is for tests
@@ -88,7 +88,8 @@ endfunction()
 # Sets the variable to OBJECT libraries, one for each source that is not named test_*.
 function(zr_shared_sources out rooms)
     list(FILTER ARGN EXCLUDE REGEX "^test_")
-    get_filename_component(folder "${CMAKE_CURRENT_SOURCE_DIR}" NAME)
+    file(RELATIVE_PATH folder "${PROJECT_SOURCE_DIR}/tests" "${CMAKE_CURRENT_SOURCE_DIR}")
+    string(REPLACE "/" "_" folder "${folder}")
     set(found "")
     foreach(source IN LISTS ARGN)
         get_filename_component(stem "${source}" NAME_WE)
@@ -106,9 +107,10 @@ endfunction()
 
 function(zr_unit_test name)
     cmake_parse_arguments(PARSE_ARGV 1 T "THREADS;ONE_THREAD;PLAIN" "TIMEOUT" "SOURCES;ROOMS;LIBS")
-    string(REGEX MATCH "^[a-z]+" room "${name}")
-    if(NOT room IN_LIST ZR_ROOMS)
-        message(FATAL_ERROR "zr_unit_test(${name}): \"${room}\" is no room")
+    file(RELATIVE_PATH room "${PROJECT_SOURCE_DIR}/tests/unit" "${CMAKE_CURRENT_SOURCE_DIR}")
+    string(REPLACE "/" "_" prefix "${room}")
+    if(NOT room IN_LIST ZR_ROOMS OR NOT name MATCHES "^${prefix}_")
+        message(FATAL_ERROR "zr_unit_test(${name}): tests of the room \"${room}\" are named ${prefix}_*")
     endif()
     if(NOT T_ROOMS)
         set(T_ROOMS ${room})
@@ -129,10 +131,10 @@ function(zr_unit_test name)
     zr_test_target(test_${name})
     set_target_properties(test_${name} PROPERTIES
         RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
-    if(NOT TARGET unit_${room})
-        add_custom_target(unit_${room})
+    if(NOT TARGET unit_${prefix})
+        add_custom_target(unit_${prefix})
     endif()
-    add_dependencies(unit_${room} test_${name})
+    add_dependencies(unit_${prefix} test_${name})
     set(labels unit)
     if(NOT T_PLAIN)
         zr_sanitized(test_${name} labels ${T_SOURCES})
