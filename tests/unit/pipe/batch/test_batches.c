@@ -1,6 +1,6 @@
 /*
- * unit/pipe/batch/test_batches.c - writing with a codec that encodes batches. Outer chunks,
- * and inner chunks of shards, come in one call; the stored objects equal those of
+ * unit/pipe/batch/test_batches.c - writing with a codec that encodes batches. Outer
+ * chunks, and inner chunks of shards, come in one call; the stored objects equal those of
  * `serial`, which encodes chunk by chunk; and errors name the chunk that failed.
  */
 #include "unit/pipe/pipe_test.h"

@@ -1,6 +1,6 @@
 /*
- * unit/pipe/batch/test_codecs.c - the pipeline with an application's codecs: chunks in lock
- * step, refused chunks, decoders and PUTs that answer NOT_FOUND.
+ * unit/pipe/batch/test_codecs.c - the pipeline with an application's codecs: chunks in
+ * lock step, refused chunks, decoders and PUTs that answer NOT_FOUND.
  */
 #include "unit/pipe/over_store.h"
 

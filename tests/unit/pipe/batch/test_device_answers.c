@@ -1,7 +1,7 @@
 /*
- * unit/pipe/batch/test_device_answers.c - how a device's codec answers: one call declines some
- * chunks at once and finds damage in others once its work is waited for, or fails as a
- * whole and then names a chunk. What is declined is done alone, damage names its chunk,
+ * unit/pipe/batch/test_device_answers.c - how a device's codec answers: one call declines
+ * some chunks at once and finds damage in others once its work is waited for, or fails as
+ * a whole and then names a chunk. What is declined is done alone, damage names its chunk,
  * and nothing counts as done that was not.
  */
 #include "unit/pipe/device_test.h"

@@ -1,8 +1,8 @@
 /*
- * unit/pipe/batch/test_device_counters.c - what zarr_stats says of reads and writes of a device
- * is what the device saw: for raw chunks, for those that the CPU or the device decodes,
- * and for those that the device declines; whole or in part, in shards or not, of one
- * selection or of several, and with a device that leaves entries out.
+ * unit/pipe/batch/test_device_counters.c - what zarr_stats says of reads and writes of a
+ * device is what the device saw: for raw chunks, for those that the CPU or the device
+ * decodes, and for those that the device declines; whole or in part, in shards or not, of
+ * one selection or of several, and with a device that leaves entries out.
  */
 #include "unit/pipe/device_test.h"
 

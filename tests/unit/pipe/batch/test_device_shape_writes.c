@@ -1,7 +1,7 @@
 /*
- * unit/pipe/batch/test_device_shape_writes.c - writes of a device where the chunks of a grid
- * differ in shape. A batch of units has as many waits as with one shape. Each call that
- * fails ends the write, damage names its chunk, and what is declined is done alone.
+ * unit/pipe/batch/test_device_shape_writes.c - writes of a device where the chunks of a
+ * grid differ in shape. A batch of units has as many waits as with one shape. Each call
+ * that fails ends the write, damage names its chunk, and what is declined is done alone.
  */
 #include "unit/pipe/device_shapes.h"
 

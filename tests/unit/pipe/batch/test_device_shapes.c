@@ -1,7 +1,8 @@
 /*
- * unit/pipe/batch/test_device_shapes.c - reads of a device where the chunks of a grid differ in
- * shape. Each shape has a program of its own, but a wave has one wait for all. Each call
- * that fails ends the read, damage names its chunk, and what is declined is done alone.
+ * unit/pipe/batch/test_device_shapes.c - reads of a device where the chunks of a grid
+ * differ in shape. Each shape has a program of its own, but a wave has one wait for all.
+ * Each call that fails ends the read, damage names its chunk, and what is declined is
+ * done alone.
  */
 #include "unit/pipe/device_shapes.h"
 

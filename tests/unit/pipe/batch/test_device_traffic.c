@@ -1,8 +1,8 @@
 /*
- * unit/pipe/batch/test_device_traffic.c - what crosses between host and device, and with how
- * many calls, for a codec of the device that compresses. A read moves each encoded byte
- * up once, a write moves each encoded byte down once, and nothing decoded crosses. Counts
- * only, no time.
+ * unit/pipe/batch/test_device_traffic.c - what crosses between host and device, and with
+ * how many calls, for a codec of the device that compresses. A read moves each encoded
+ * byte up once, a write moves each encoded byte down once, and nothing decoded crosses.
+ * Counts only, no time.
  */
 #include "unit/pipe/device_test.h"
 

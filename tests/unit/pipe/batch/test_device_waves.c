@@ -1,6 +1,6 @@
 /*
- * unit/pipe/batch/test_device_waves.c - reads of a device that does all work late: chunks go up
- * and elements to their places in lists, codecs of the device leave their work on a
+ * unit/pipe/batch/test_device_waves.c - reads of a device that does all work late: chunks
+ * go up and elements to their places in lists, codecs of the device leave their work on a
  * stream, and a wave waits once. Each call that fails ends the read, and damage names its
  * chunk.
  */

@@ -1,7 +1,7 @@
 /*
- * unit/pipe/batch/test_device_writes.c - writes from a device that does all work late: leaves
- * of many shards are one batch of the codec, raw chunks come down in lists, units that
- * are written in part are blended with their old elements on the device, and nothing
+ * unit/pipe/batch/test_device_writes.c - writes from a device that does all work late:
+ * leaves of many shards are one batch of the codec, raw chunks come down in lists, units
+ * that are written in part are blended with their old elements on the device, and nothing
  * decoded comes to the host unless a codec works there. Each call that fails ends the
  * write, and what is stored then is old or new. Few locks are held at a time.
  */

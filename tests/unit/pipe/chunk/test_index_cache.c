@@ -1,6 +1,6 @@
 /*
- * unit/pipe/chunk/test_index_cache.c - the cache of shard indexes: what it keeps within its
- * bytes, and that the work for one entry does not grow with their number.
+ * unit/pipe/chunk/test_index_cache.c - the cache of shard indexes: what it keeps within
+ * its bytes, and that the work for one entry does not grow with their number.
  */
 #include "unit/pipe/pipe_test.h"
 

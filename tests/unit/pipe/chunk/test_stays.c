@@ -1,7 +1,7 @@
 /*
- * unit/pipe/chunk/test_stays.c - chunks that stay on the host on their way to a device, because
- * the device's codec after a checksum refuses them: the codec of the host reads them
- * where they are, and nothing else may use that memory meanwhile.
+ * unit/pipe/chunk/test_stays.c - chunks that stay on the host on their way to a device,
+ * because the device's codec after a checksum refuses them: the codec of the host reads
+ * them where they are, and nothing else may use that memory meanwhile.
  */
 #include "unit/pipe/pipe_test.h"
 

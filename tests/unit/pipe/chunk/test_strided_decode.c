@@ -1,8 +1,8 @@
 /*
- * unit/pipe/chunk/test_strided_decode.c - decoders that write with strides: whole chunks are
- * decoded directly into views of every layout; parts of chunks, and jobs that a decoder
- * refuses, take the general way; the decoder's answers are checked; and a chunk counts as
- * distrusted whichever of its codecs is.
+ * unit/pipe/chunk/test_strided_decode.c - decoders that write with strides: whole chunks
+ * are decoded directly into views of every layout; parts of chunks, and jobs that a
+ * decoder refuses, take the general way; the decoder's answers are checked; and a chunk
+ * counts as distrusted whichever of its codecs is.
  */
 #include "unit/pipe/pipe_test.h"
 

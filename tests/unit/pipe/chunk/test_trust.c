@@ -1,9 +1,9 @@
 /*
- * unit/pipe/chunk/test_trust.c - a decoder of a device that does not check its input is used as
- * the option trust says: always, never, or where a checksum around its codec was verified
- * in this read. The option of the call overrides that of the array, which overrides that
- * of the context. Counters and explanations say when the decoder was not used, and the
- * log says it once.
+ * unit/pipe/chunk/test_trust.c - a decoder of a device that does not check its input is
+ * used as the option trust says: always, never, or where a checksum around its codec was
+ * verified in this read. The option of the call overrides that of the array, which
+ * overrides that of the context. Counters and explanations say when the decoder was not
+ * used, and the log says it once.
  */
 #include "unit/pipe/device_test.h"
 

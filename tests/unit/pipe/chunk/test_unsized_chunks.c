@@ -1,7 +1,7 @@
 /*
- * unit/pipe/chunk/test_unsized_chunks.c - unsized chunks, whose size only decoding tells: the
- * memory they grow to counts against the budget, several at once wait for each other, and
- * the process does not keep that memory afterwards.
+ * unit/pipe/chunk/test_unsized_chunks.c - unsized chunks, whose size only decoding tells:
+ * the memory they grow to counts against the budget, several at once wait for each other,
+ * and the process does not keep that memory afterwards.
  */
 #include "unit/pipe/pipe_test.h"
 

@@ -1,7 +1,7 @@
 /*
- * unit/pipe/chunk/test_unused_bits.c - elements with unused bits use the short cuts as well:
- * from the store to the caller's memory, in ranges, in slabs, and through a decoder that
- * decodes parts. On each of them unused bits are cleared.
+ * unit/pipe/chunk/test_unused_bits.c - elements with unused bits use the short cuts as
+ * well: from the store to the caller's memory, in ranges, in slabs, and through a decoder
+ * that decodes parts. On each of them unused bits are cleared.
  */
 #include "unit/pipe/pipe_test.h"
 

@@ -1,7 +1,7 @@
 /*
- * unit/pipe/chunk/test_within.c - codecs whose decoded chunk is a part of the encoded one: it
- * stays there unless it belongs in another block, the store's value is not changed, and
- * what the codec says is checked.
+ * unit/pipe/chunk/test_within.c - codecs whose decoded chunk is a part of the encoded
+ * one: it stays there unless it belongs in another block, the store's value is not
+ * changed, and what the codec says is checked.
  */
 #include "unit/pipe/pipe_test.h"
 

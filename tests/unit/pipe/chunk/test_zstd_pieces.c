@@ -1,7 +1,7 @@
 /*
- * unit/pipe/chunk/test_zstd_pieces.c - large zstd chunks are decoded in pieces into views whose
- * rows are long enough, and whole into others; streams of all kinds, and damaged ones,
- * give what the decoder of whole chunks gives.
+ * unit/pipe/chunk/test_zstd_pieces.c - large zstd chunks are decoded in pieces into views
+ * whose rows are long enough, and whole into others; streams of all kinds, and damaged
+ * ones, give what the decoder of whole chunks gives.
  */
 #include "unit/pipe/pipe_test.h"
 

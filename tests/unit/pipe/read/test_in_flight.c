@@ -1,7 +1,7 @@
 /*
- * unit/pipe/read/test_in_flight.c - how many operations a store gets at once. A store without
- * an event loop says so by `parallel`: the number does not depend on the threads of the
- * request, nor of the context.
+ * unit/pipe/read/test_in_flight.c - how many operations a store gets at once. A store
+ * without an event loop says so by `parallel`: the number does not depend on the threads
+ * of the request, nor of the context.
  */
 #include "unit/pipe/pipe_test.h"
 

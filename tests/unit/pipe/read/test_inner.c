@@ -1,6 +1,7 @@
 /*
- * unit/pipe/read/test_inner.c - nested shards: behind codecs, inside shards of the same kind,
- * and with variable-length elements; also malformed objects, and waves of inner chunks.
+ * unit/pipe/read/test_inner.c - nested shards: behind codecs, inside shards of the same
+ * kind, and with variable-length elements; also malformed objects, and waves of inner
+ * chunks.
  */
 #include "unit/pipe/pipe_test.h"
 

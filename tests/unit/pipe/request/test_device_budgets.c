@@ -1,7 +1,7 @@
 /*
- * unit/pipe/request/test_device_budgets.c - the memory that a device says it has: waves and
- * batches of units are cut so that they fit, and all requests of a context share it. Who
- * finds too little waits until others give some back, and nothing fails.
+ * unit/pipe/request/test_device_budgets.c - the memory that a device says it has: waves
+ * and batches of units are cut so that they fit, and all requests of a context share it.
+ * Who finds too little waits until others give some back, and nothing fails.
  */
 #include "unit/pipe/device_test.h"
 #include "unit/pipe/own_pipe.h"

@@ -1,7 +1,7 @@
 /*
- * unit/pipe/request/test_fork.c - a function of the application forks while a request is under
- * way, and the child returns from it: there the request ends as CANCELLED, although the
- * threads that it would wait for do not exist.
+ * unit/pipe/request/test_fork.c - a function of the application forks while a request is
+ * under way, and the child returns from it: there the request ends as CANCELLED, although
+ * the threads that it would wait for do not exist.
  */
 #include "unit/pipe/over_store.h"
 

@@ -1,9 +1,10 @@
 /*
- * unit/pipe/request/test_kept_values.c - shards with codecs around them, which are decoded whole:
- * the budget keeps the bytes of a value as long as its shard is open. No request waits
- * for them, so requests that have some and need more never wait for each other. How much
- * they may keep together has a bound, for which they wait before they open such shards.
- * Verify and lists of chunks take what they have in memory from the budget, too.
+ * unit/pipe/request/test_kept_values.c - shards with codecs around them, which are
+ * decoded whole: the budget keeps the bytes of a value as long as its shard is open. No
+ * request waits for them, so requests that have some and need more never wait for each
+ * other. How much they may keep together has a bound, for which they wait before they
+ * open such shards. Verify and lists of chunks take what they have in memory from the
+ * budget, too.
  */
 #include "unit/pipe/own_pipe.h"
 

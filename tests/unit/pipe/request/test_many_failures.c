@@ -1,7 +1,7 @@
 /*
- * unit/pipe/request/test_many_failures.c - several selections in one request: a chunk that fails
- * fails only its parts; what arguments are refused; requests that are submitted, and
- * allocations that fail.
+ * unit/pipe/request/test_many_failures.c - several selections in one request: a chunk
+ * that fails fails only its parts; what arguments are refused; requests that are
+ * submitted, and allocations that fail.
  */
 #include "unit/pipe/many_test.h"
 

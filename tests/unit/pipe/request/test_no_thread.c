@@ -1,6 +1,7 @@
 /*
- * unit/pipe/request/test_no_thread.c - the system starts no thread (its limit of processes is
- * reached): reads, writes and submitted requests go on with the caller's thread.
+ * unit/pipe/request/test_no_thread.c - the system starts no thread (its limit of
+ * processes is reached): reads, writes and submitted requests go on with the caller's
+ * thread.
  */
 #include "unit/pipe/pipe_test.h"
 

@@ -1,6 +1,6 @@
 /*
- * unit/pipe/request/test_progress.c - requests that are waited for and cancelled, their progress,
- * and what is held while it is told.
+ * unit/pipe/request/test_progress.c - requests that are waited for and cancelled, their
+ * progress, and what is held while it is told.
  */
 #include "unit/pipe/over_store.h"
 

@@ -1,7 +1,7 @@
 /*
- * unit/pipe/request/test_too_large.c - chunks that alone need more than all memory that a device
- * has: the CPU does them, which counters and the log say. If no implementation can, the
- * error names the chunk, what it needs and the budget.
+ * unit/pipe/request/test_too_large.c - chunks that alone need more than all memory that a
+ * device has: the CPU does them, which counters and the log say. If no implementation
+ * can, the error names the chunk, what it needs and the budget.
  */
 #include "unit/pipe/device_test.h"
 

@@ -1,7 +1,7 @@
 /*
- * unit/pipe/request/test_waits.c - requests that wait inside of tasks of the pool. The waits are
- * announced, so other tasks run meanwhile. Requests that fill the pool end, because none
- * needs a second thread, and so do such requests that are cancelled.
+ * unit/pipe/request/test_waits.c - requests that wait inside of tasks of the pool. The
+ * waits are announced, so other tasks run meanwhile. Requests that fill the pool end,
+ * because none needs a second thread, and so do such requests that are cancelled.
  */
 #include "unit/pipe/over_store.h"
 

@@ -1,6 +1,6 @@
 /*
- * unit/pipe/write/test_appends.c - submitted appends: several at once, cancelled ones, and
- * wrong arguments.
+ * unit/pipe/write/test_appends.c - submitted appends: several at once, cancelled ones,
+ * and wrong arguments.
  */
 #include "unit/pipe/gate_store.h"
 

@@ -1,6 +1,7 @@
 /*
- * unit/pipe/write/test_put_failures.c - chunks whose PUTs are sent together and that cannot be
- * written: memory is short when one is encoded, or the build can only read the codec.
+ * unit/pipe/write/test_put_failures.c - chunks whose PUTs are sent together and that
+ * cannot be written: memory is short when one is encoded, or the build can only read the
+ * codec.
  */
 #include "unit/pipe/far_store.h"
 
