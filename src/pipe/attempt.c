@@ -47,7 +47,7 @@ bool zr_attempt_is_worth(const struct zr_io *io)
     const struct zr_level *leaf = NULL;
 
     if (!io->at_once || io->write || io->parts || io->after || io->progress ||
-        layout->variable || !io->pipeline->is_waves)
+        layout->variable || !(io->pipeline->vt.flags & ZARR_PIPELINE_AT_ONCE))
         return false;
     leaf = &layout->level[layout->n_levels - 1];
     return leaf->decoded_bytes <= AT_ONCE_BYTES &&
@@ -58,12 +58,20 @@ bool zr_attempt_is_worth(const struct zr_io *io)
            attempt_trusts_all(layout);
 }
 
-bool zr_attempt_takes(uint64_t chunks)
+/* To plan more than a wave of a few chunks may take milliseconds. */
+zarr_status zr_count_chunks(struct zarr_request *rq, const struct zr_plan *plan,
+                            zarr_error *err)
 {
-    return chunks <= AT_ONCE_CHUNKS;
+    uint64_t n = 0;
+
+    if (!rq->submitted && !rq->io.progress && !zr_attempt_runs())
+        return ZARR_OK;
+    n = zr_plan_count(plan);
+    zr_request_total(rq, n);
+    return zr_attempt_runs() && n > AT_ONCE_CHUNKS ? zr_attempt_fail(err) : ZARR_OK;
 }
 
-bool zr_attempt_fits(const struct zr_wave *w)
+static bool attempt_fits(const struct zr_wave *w)
 {
     uint64_t index_bytes = 0;
 
@@ -71,4 +79,12 @@ bool zr_attempt_fits(const struct zr_wave *w)
         index_bytes +=
             ZR_MIN(w->open[i].lv->index_bytes, (uint64_t)AT_ONCE_INDEX_BYTES + 1);
     return index_bytes <= AT_ONCE_INDEX_BYTES && w->decoded_bytes <= AT_ONCE_BYTES;
+}
+
+zarr_status zr_next_wave(struct zr_plan *plan, struct zr_wave *w, zarr_error *err)
+{
+    const zarr_status st = zr_plan_next(plan, w, err);
+
+    return st == ZARR_OK && zr_attempt_runs() && !attempt_fits(w) ? zr_attempt_fail(err)
+                                                                  : st;
 }

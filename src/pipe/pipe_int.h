@@ -12,12 +12,13 @@
 
 /* Whether the caller that submits a read should try it (ZARR_IO_AT_ONCE). */
 bool zr_attempt_is_worth(const struct zr_io *io);
-/* Whether an attempt takes a request with so many chunks. It is asked before the first
- * wave, because to plan more may take milliseconds. */
-bool zr_attempt_takes(uint64_t chunks);
-/* Whether the decoded bytes and the shard indexes of a wave are small enough for an
- * attempt. */
-bool zr_attempt_fits(const struct zr_wave *w);
+/* Sets chunks_total of a read, if anyone sees it before the end. An attempt fails here if
+ * there are too many chunks. */
+zarr_status zr_count_chunks(struct zarr_request *rq, const struct zr_plan *plan,
+                            zarr_error *err);
+/* As zr_plan_next(). An attempt fails here if the decoded bytes or the shard indexes of
+ * the wave are too large for it. */
+zarr_status zr_next_wave(struct zr_plan *plan, struct zr_wave *w, zarr_error *err);
 /* Carries out rq->io on this thread. */
 zarr_status zr_request_run(struct zarr_request *rq, zarr_error *err);
 /* The blocks of one batch that `waves` writes, at most. */

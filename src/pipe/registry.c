@@ -30,9 +30,10 @@ zarr_status zr_pipeline_register(struct zr_registry *r,
     ZR_TRY(zr_check_name("pipeline", p.vt.name, err));
     if (!p.vt.read)
         ZR_FAIL(err, ZARR_ERR_INVALID, "pipeline \"%s\" lacks read", p.vt.name);
-    p.is_waves = vtable == &zr_pipeline_waves;
-    p.is_serial = vtable == &zr_pipeline_serial;
-    p.checks_read = !p.is_waves && !p.is_serial;
+    if (p.vt.flags & ~(uint32_t)(ZARR_PIPELINE_PLAIN | ZARR_PIPELINE_AT_ONCE))
+        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "pipeline \"%s\" has unknown flags 0x%" PRIx32,
+                p.vt.name, p.vt.flags);
+    p.checks_read = vtable != &zr_pipeline_waves && vtable != &zr_pipeline_serial;
     p.checks_write = p.checks_read && p.vt.write;
     if (!p.vt.write)
         p.vt.write = zr_pipeline_waves.write;

@@ -92,6 +92,7 @@ out:
 }
 
 const zarr_pipeline_vtable zr_pipeline_serial = {.struct_size = sizeof zr_pipeline_serial,
+                                                 .flags = ZARR_PIPELINE_PLAIN,
                                                  .name = "serial",
                                                  .read = serial_read,
                                                  .write = serial_write};

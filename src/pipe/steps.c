@@ -201,6 +201,26 @@ static void take_u64(uint64_t *to, uint64_t wish)
         *to = wish;
 }
 
+static void step_plan_close(zarr_pipeline_plan *plan)
+{
+    if (!plan)
+        return;
+    zr_plan_free(plan->plan);
+    zr_free(plan->rq->io.engine->alloc, plan);
+}
+
+static void take_wishes(struct zr_plan_args *args, const zarr_pipeline_cut *cut)
+{
+    take_u64(&args->wave_bytes, cut->wave_bytes);
+    take_u64(&args->segment_bytes, cut->segment_bytes);
+    take_u64(&args->segment_gap, cut->segment_gap);
+    if (cut->wave_items != 0) {
+        args->wave_items = cut->wave_items;
+        args->wave_items_in_order = 0;
+    }
+    args->threads = cut->threads != 0 ? cut->threads : args->threads;
+}
+
 static zarr_status step_plan_open(zarr_pipeline_plan **out, zarr_request *rq,
                                   const zarr_pipeline_cut *wish, zarr_error *err)
 {
@@ -214,40 +234,20 @@ static zarr_status step_plan_open(zarr_pipeline_plan **out, zarr_request *rq,
                           "zarr_pipeline_cut", err));
     if (cut.flags & ~(uint32_t)ZARR_PIPELINE_PLAIN)
         ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "plan: unknown flags 0x%" PRIx32, cut.flags);
-    zr_waves_cut(&rq->io, &args);
-    take_u64(&args.wave_bytes, cut.wave_bytes);
-    take_u64(&args.segment_bytes, cut.segment_bytes);
-    take_u64(&args.segment_gap, cut.segment_gap);
-    if (cut.wave_items != 0) {
-        args.wave_items = cut.wave_items;
-        args.wave_items_in_order = 0;
-    }
-    args.threads = cut.threads != 0 ? cut.threads : args.threads;
-    if (cut.flags & ZARR_PIPELINE_PLAIN) {
-        args.wave_items = args.threads = 1;
-        args.wave_bytes = 1;
-        args.plain = true;
-    }
+    (cut.flags & ZARR_PIPELINE_PLAIN ? zr_serial_cut : zr_waves_cut)(&rq->io, &args);
+    if (!args.plain)
+        take_wishes(&args, &cut);
     plan = zr_calloc(rq->io.engine->alloc, 1, sizeof *plan);
     if (!plan)
         ZR_FAIL_MEMORY(err, sizeof *plan);
     plan->rq = rq;
     ZR_TRY(zr_plan_open(&plan->plan, &args, rq->io.engine->alloc, err));
-    if (rq->submitted || rq->io.progress)
-        zr_request_total(rq, zr_plan_count(plan->plan));
+    ZR_TRY(zr_count_chunks(rq, plan->plan, err));
     *out = plan;
     plan = NULL; /* moved */
 out:
-    zr_free(rq->io.engine->alloc, plan);
+    step_plan_close(plan);
     return st;
-}
-
-static void step_plan_close(zarr_pipeline_plan *plan)
-{
-    if (!plan)
-        return;
-    zr_plan_free(plan->plan);
-    zr_free(plan->rq->io.engine->alloc, plan);
 }
 
 static zarr_status step_wave_open(zarr_pipeline_wave **out, zarr_pipeline_plan *plan,
@@ -275,7 +275,7 @@ static void step_wave_close(zarr_pipeline_wave *wave)
 static zarr_status step_next(zarr_pipeline_plan *plan, zarr_pipeline_wave *wave,
                              uint32_t *kind, zarr_error *err)
 {
-    zarr_status st = zr_plan_next(plan->plan, &wave->wave, err);
+    zarr_status st = zr_next_wave(plan->plan, &wave->wave, err);
     struct zarr_request *rq = plan->rq;
 
     *kind = ZARR_WAVE_END;

@@ -186,16 +186,6 @@ static zarr_status open_one(void *arg, uint64_t i, const struct zr_work *w,
     return (w->io->parts ? zr_parts_open : zr_open_exec)(w, &wave->open[i], err);
 }
 
-/* Plans a wave; an attempt only does small ones. */
-static zarr_status plan_wave(const struct reading *r, struct zr_wave *w, zarr_error *err)
-{
-    const zarr_status st = zr_plan_next(r->plan, w, err);
-
-    if (st == ZARR_OK && zr_attempt_runs() && !zr_attempt_fits(w))
-        return zr_attempt_fail(err);
-    return st;
-}
-
 /* Pulls waves, opening shards, until one has data. Returns false if nothing is left for
  * this thread. */
 static bool pull_wave(struct reading *r, struct zr_wave *w)
@@ -214,7 +204,7 @@ static bool pull_wave(struct reading *r, struct zr_wave *w)
             r->f.locked.closed = true;
             break;
         }
-        st = plan_wave(r, w, &err);
+        st = zr_next_wave(r->plan, w, &err);
         if (st == ZARR_OK && w->n_opens > 0) {
             st = zr_opens_hold(r->work.rq, w->open, w->n_opens, &err);
             if (st == ZARR_OK)
@@ -273,7 +263,6 @@ static zarr_status waves_read(void *self, zarr_request *rq,
     struct zr_plan_args args;
     struct reading *r = zr_calloc(NULL, 1, sizeof *r);
     zarr_status st = ZARR_OK;
-    uint64_t n_chunks = 0;
     bool many = false;
 
     ZR_UNUSED(self);
@@ -285,10 +274,7 @@ static zarr_status waves_read(void *self, zarr_request *rq,
     r->work = (struct zr_work){.io = io, .rq = rq};
     zr_waves_cut(io, &args);
     ZR_TRY(zr_plan_open(&r->plan, &args, io->engine->alloc, err));
-    if (rq->submitted || io->progress || zr_attempt_runs())
-        zr_request_total(rq, n_chunks = zr_plan_count(r->plan));
-    if (zr_attempt_runs() && !zr_attempt_takes(n_chunks))
-        ZR_TRY(zr_attempt_fail(err));
+    ZR_TRY(zr_count_chunks(rq, r->plan, err));
     many = args.threads > 1 && has_more_waves(io, &args, r->plan);
     zr_flights_start(&r->f, many ? zr_read_flights(io) : 1);
     pull_waves(&r->f);
@@ -304,6 +290,7 @@ out:
 }
 
 const zarr_pipeline_vtable zr_pipeline_waves = {.struct_size = sizeof zr_pipeline_waves,
+                                                .flags = ZARR_PIPELINE_AT_ONCE,
                                                 .name = "waves",
                                                 .read = waves_read,
                                                 .write = zr_waves_write};

@@ -254,7 +254,7 @@ uint64_t zr_units_most(const struct zr_io *io)
 
 uint64_t zr_io_units(const struct zr_io *io)
 {
-    return io->pipeline->is_serial ? 1 : zr_units_most(io);
+    return io->pipeline->vt.flags & ZARR_PIPELINE_PLAIN ? 1 : zr_units_most(io);
 }
 
 /* Sets chunks_total, which counts leaf chunks for writes, too. */

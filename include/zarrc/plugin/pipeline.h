@@ -123,11 +123,18 @@ typedef struct zarr_pipeline_block {
     uint32_t simple, reserved;
 } zarr_pipeline_block;
 
-/** Flags of a zarr_pipeline_cut and of worker_open(). */
+/** Flags of a zarr_pipeline_cut, of worker_open() and of a zarr_pipeline_vtable. */
 enum {
     /** each wave has one segment, and each segment one item; every chunk is decoded to a
-     * buffer and copied, without short cuts */
-    ZARR_PIPELINE_PLAIN = 1
+     * buffer and copied, without short cuts. Of a zarr_pipeline_vtable: the pipeline
+     * always does so, one chunk or block after the other, and zarr_array_explain() says
+     * so */
+    ZARR_PIPELINE_PLAIN = 1,
+    /** of a zarr_pipeline_vtable: read() waits for nothing outside of the steps. The
+     * library may call it for a small read on the thread that submits the request
+     * (ZARR_IO_AT_ONCE). A step that would have to wait returns ZARR_ERR_CANCELLED then;
+     * return that, and read() is called again on another thread */
+    ZARR_PIPELINE_AT_ONCE = 2
 };
 
 /** How large waves and segments are. A member that is 0 has a value that the library
@@ -283,8 +290,9 @@ typedef struct zarr_pipeline_steps {
  * `self` is what zarr_context_register_pipeline() got. Thread class of self: shared.
  */
 typedef struct zarr_pipeline_vtable {
-    uint32_t struct_size, flags; /**< `flags` must be 0 */
-    const char *name;            /**< such as "waves" */
+    uint32_t struct_size,
+        flags;        /**< `flags`: ZARR_PIPELINE_PLAIN, ZARR_PIPELINE_AT_ONCE */
+    const char *name; /**< such as "waves" */
     /** Carries out a read. */
     zarr_status (*read)(void *self, zarr_request *request,
                         const zarr_pipeline_steps *steps, zarr_error *err);

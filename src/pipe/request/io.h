@@ -27,7 +27,6 @@ struct zr_pipeline {
     const char *name; /* borrowed from the table */
     zarr_pipeline_vtable vt;
     void *self;
-    bool is_waves, is_serial;
     /* The functions are a plug-in's: what they delivered is compared with the request. */
     bool checks_read, checks_write;
 };

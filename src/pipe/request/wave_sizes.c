@@ -122,7 +122,9 @@ void zr_serial_cut(const struct zr_io *io, struct zr_plan_args *out)
 
 void zr_io_cut(const struct zr_io *io, struct zr_plan_args *out)
 {
-    (io->pipeline->is_serial ? zr_serial_cut : zr_waves_cut)(io, out);
+    const bool plain = (io->pipeline->vt.flags & ZARR_PIPELINE_PLAIN) != 0;
+
+    (plain ? zr_serial_cut : zr_waves_cut)(io, out);
 }
 
 /* Counters of parts that failed are taken back, and sinks get their units in order, so

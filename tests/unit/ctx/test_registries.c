@@ -180,6 +180,26 @@ static void test_sizes(void **state)
     }
 }
 
+/* A flag that this library does not know may change what the functions do. */
+static void test_pipeline_flags(void **state)
+{
+    zarr_pipeline_vtable pipeline = {.struct_size = sizeof pipeline,
+                                     .flags = ZARR_PIPELINE_PLAIN | 4,
+                                     .name = "test.flags",
+                                     .read = no_pipeline};
+    zarr_context *ctx = NULL;
+
+    (void)state;
+    assert_ok(zarr_context_create(&ctx, NULL, &terr));
+    assert_status(zarr_context_register_pipeline(ctx, &pipeline, NULL, "tests", &terr),
+                  ZARR_ERR_UNSUPPORTED);
+    assert_non_null(
+        strstr(terr.message, "pipeline \"test.flags\" has unknown flags 0x5"));
+    pipeline.flags = ZARR_PIPELINE_PLAIN | ZARR_PIPELINE_AT_ONCE;
+    assert_ok(zarr_context_register_pipeline(ctx, &pipeline, NULL, "tests", &terr));
+    zarr_context_free(ctx);
+}
+
 /* Work on a stream needs someone who ends it, and decoders state a power of two. */
 static void test_wrong_impls(void **state)
 {
@@ -433,6 +453,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_pipeline_flags),
         cmocka_unit_test(test_wrong_impls),
         cmocka_unit_test(test_can),
         cmocka_unit_test(test_register),

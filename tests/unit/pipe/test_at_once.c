@@ -3,7 +3,7 @@
  * (ZARR_IO_AT_ONCE): which do, which must not, and that those which would wait are done
  * by the pool with the same result.
  */
-#include "pipe_test.h"
+#include "own_pipe.h"
 
 #include "pipe/pipe_int.h"
 #include <zarrc/plugin/store.h>
@@ -32,6 +32,14 @@ struct scene {
     char dir[64];
 };
 
+static void scene_fill(struct scene *s, const char *codecs)
+{
+    s->a = pw_array(s->store, "a", codecs, shape, chunk);
+    for (int i = 0; i < N * N; i++)
+        data[i] = i + 1;
+    assert_ok(pw_box(s->a, zero, shape, data, NULL, true));
+}
+
 /* At "memory:", or in a new folder in `where`. */
 static void scene_open(struct scene *s, const char *where, const char *codecs)
 {
@@ -43,10 +51,7 @@ static void scene_open(struct scene *s, const char *where, const char *codecs)
         assert_non_null(mkdtemp(s->dir));
     assert_ok(
         zarr_store_open(&s->store, s->w.ctx, where ? s->dir : "memory:", NULL, &terr));
-    s->a = pw_array(s->store, "a", codecs, shape, chunk);
-    for (int i = 0; i < N * N; i++)
-        data[i] = i + 1;
-    assert_ok(pw_box(s->a, zero, shape, data, NULL, true));
+    scene_fill(s, codecs);
 }
 
 static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
@@ -467,6 +472,54 @@ static void test_read(void **state)
     scene_close(&s);
 }
 
+static uint64_t count_waves(const struct scene *s, const char *pipeline)
+{
+    const zarr_io_options opts = {.struct_size = sizeof opts,
+                                  .tuning = TUNING(.pipeline = pipeline)};
+    zarr_explanation *e = NULL;
+    uint64_t n;
+
+    assert_ok(zarr_array_explain(&e, s->a, ZARR_EXPLAIN_READ, NULL, NULL, &opts, &terr));
+    n = e->waves;
+    zarr_explanation_free(e);
+    return n;
+}
+
+/* Flags of a pipeline of the application: it is tried if its table says that it waits for
+ * nothing, and is explained as plain if the table says that it is. */
+static void test_pipeline_of_application(void **state)
+{
+    zarr_pipeline_vtable tried = own_pipe, plain = own_pipe;
+    zarr_io_options o = asked;
+    struct scene s;
+
+    (void)state;
+    tried.name = "test.tried";
+    tried.flags = ZARR_PIPELINE_AT_ONCE;
+    memset(&s, 0, sizeof s);
+    pw_context(&s.w, 2, UINT64_C(64) << 20, 0);
+    assert_ok(zarr_context_register_pipeline(s.w.ctx, &own_pipe, &own_n, "test", &terr));
+    assert_ok(zarr_context_register_pipeline(s.w.ctx, &tried, &own_n, "test", &terr));
+    plain.name = "test.plain";
+    plain.flags = ZARR_PIPELINE_PLAIN;
+    assert_ok(zarr_context_register_pipeline(s.w.ctx, &plain, &own_n, "test", &terr));
+    assert_ok(zarr_store_open(&s.store, s.w.ctx, "memory:", NULL, &terr));
+    scene_fill(&s, sharded);
+    o.tuning = TUNING(.pipeline = "test.own");
+    assert_false(reads_at_once(&s, CHUNK, o));
+    o.tuning = TUNING(.pipeline = "test.tried");
+    assert_true(reads_at_once(&s, CHUNK, o));
+    assert_int_equal(own_n.reads, 2);
+    /* the steps end the attempt, and the pool calls the pipeline once more */
+    assert_false(reads_at_once(&s, UINT64_C(3) * CHUNK, o));
+    assert_int_equal(own_n.reads, 4);
+    assert_int_equal(own_n.wrong, 0);
+    assert_int_equal(count_waves(&s, "test.tried"), 1);
+    assert_int_equal(count_waves(&s, "test.plain"), count_waves(&s, "serial"));
+    assert_int_equal(count_waves(&s, "test.plain"), N / 4 * (N / 4));
+    scene_close(&s);
+}
+
 /* ---- a store of the application ---- */
 
 static zarr_store *below;
@@ -601,7 +654,8 @@ int main(void)
                                        cmocka_unit_test(test_of_application),
                                        cmocka_unit_test(test_damage),
                                        cmocka_unit_test(test_no_memory),
-                                       cmocka_unit_test(test_codec_of_application)};
+                                       cmocka_unit_test(test_codec_of_application),
+                                       cmocka_unit_test(test_pipeline_of_application)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
