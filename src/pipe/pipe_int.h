@@ -21,11 +21,10 @@ zarr_status zr_count_chunks(struct zarr_request *rq, const struct zr_plan *plan,
 zarr_status zr_next_wave(struct zr_plan *plan, struct zr_wave *w, zarr_error *err);
 /* Carries out rq->io on this thread. */
 zarr_status zr_request_run(struct zarr_request *rq, zarr_error *err);
-/* The blocks of one batch that `waves` writes, at most. */
-uint64_t zr_units_most(const struct zr_io *io);
 /* Writes all units of a request, several at once (waves_write.c). */
 zarr_status zr_waves_write(void *self, zarr_request *rq, const zarr_pipeline_steps *steps,
                            zarr_error *err);
+
 /* ---- steps for pipelines of plug-ins (steps.c, steps_write.c) ------------------ */
 
 struct zarr_pipeline_worker {

@@ -241,7 +241,7 @@ static bool puts_together(const struct zr_io *io)
 }
 
 /* Each thread has a unit, of one batch or of all that are in flight. */
-uint64_t zr_units_most(const struct zr_io *io)
+static uint64_t most_units(const struct zr_io *io)
 {
     const bool many = puts_together(io) || !zr_io_is_host(io, io->view.base.device_type);
     const uint64_t n =
@@ -254,7 +254,7 @@ uint64_t zr_units_most(const struct zr_io *io)
 
 uint64_t zr_io_units(const struct zr_io *io)
 {
-    return io->pipeline->vt.flags & ZARR_PIPELINE_PLAIN ? 1 : zr_units_most(io);
+    return io->pipeline->vt.flags & ZARR_PIPELINE_PLAIN ? 1 : most_units(io);
 }
 
 /* Sets chunks_total, which counts leaf chunks for writes, too. */
@@ -280,7 +280,7 @@ static zarr_status units_room(struct units *u, const struct zr_io *io,
                               struct zarr_request *rq, zarr_error *err)
 {
     const zarr_allocator *alloc = io->engine->alloc;
-    const size_t n = zr_units_most(io);
+    const size_t n = most_units(io);
 
     *u = (struct units){.io = io, .rq = rq, .most = (uint32_t)n};
     zr_arena_init(&u->lists, alloc);

@@ -290,8 +290,8 @@ typedef struct zarr_pipeline_steps {
  * `self` is what zarr_context_register_pipeline() got. Thread class of self: shared.
  */
 typedef struct zarr_pipeline_vtable {
-    uint32_t struct_size,
-        flags;        /**< `flags`: ZARR_PIPELINE_PLAIN, ZARR_PIPELINE_AT_ONCE */
+    uint32_t struct_size;
+    uint32_t flags;   /**< ZARR_PIPELINE_PLAIN and ZARR_PIPELINE_AT_ONCE, or 0 */
     const char *name; /**< such as "waves" */
     /** Carries out a read. */
     zarr_status (*read)(void *self, zarr_request *request,

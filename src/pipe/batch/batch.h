@@ -1,8 +1,8 @@
 /*
  * pipe/batch/batch.h - the door of batches: many chunks that go through each stage
- * together, on a device or by an implementation that takes batches. A wave of reads
- * (decode.c) or a batch of leaves to write (encode.c). Chunks of other
- * shapes have other programs; all have one flow, which is the work of a wave on a device.
+ * together, on a device or by an implementation that takes batches. They are a wave of a
+ * read (decode.c), or leaves to write (encode.c). Chunks of other shapes have other
+ * programs; all have one flow, which is the work of a wave on a device.
  * Thread class: one wave or batch; helpers take worker contexts.
  */
 #ifndef ZR_PIPE_BATCH_H
@@ -57,8 +57,7 @@ zarr_status zr_flow_worker(struct zr_flow *f, zarr_error *err);
  * above. */
 zarr_status zr_flow_wait(struct zr_flow *f, zarr_error *err);
 
-/* ---- decoding (decode.c, lists.c) ---------------------------------
- */
+/* ---- decoding (decode.c, lists.c) --------------------------------------- */
 
 struct zr_batch_item {
     /* where it comes from and goes to; NULL: its elements go to `into` */
@@ -101,8 +100,6 @@ struct zr_batch {
     bool *fills; /* missing items are still to be filled in a list; NULL: they are not */
 };
 
-/* ---- chunks of n programs (decode.c) ------------------------------------- */
-
 /* Takes all items through all stages, and their elements to their places. */
 zarr_status zr_batch_run(struct zr_batch *l, uint32_t n, zarr_error *err);
 /* A parallel loop over anything of a wave. */
@@ -116,8 +113,7 @@ void zr_batch_end(struct zr_batch *l);
  * false. */
 zarr_status zr_batch_fill(struct zr_batch *l, zarr_error *err);
 
-/* ---- encoding (encode.c, gather.c) --------------------------------
- */
+/* ---- encoding (encode.c, gather.c) --------------------------------------- */
 
 /* Takes n slices of one pool block, which the caller gives back as *slab. *step: bytes of
  * each; on return the aligned distance between them. Host memory for a tensor on a device

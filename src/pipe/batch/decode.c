@@ -412,7 +412,7 @@ static zarr_status sizes_are_right(struct zr_batch *l, zarr_error *err)
     return zr_batch_name(l, st, err);
 }
 
-static void count_items(struct zr_batch *l)
+static void count_batch_items(struct zr_batch *l)
 {
     for (uint32_t k = 0; k < l->n; k++) {
         const struct zr_batch_item *it = &l->item[k];
@@ -444,7 +444,7 @@ static zarr_status finish(struct zr_batch *l, uint32_t n, zarr_error *err)
     ZR_TRY(zr_batch_name(l, zr_flow_wait(l->flow, err), err));
     for (uint32_t i = 0; i < n; i++)
         if (on_device)
-            count_items(&l[i]);
+            count_batch_items(&l[i]);
         else
             ZR_TRY(parallel_items(&l[i], finish_one, err));
 out:

@@ -21,7 +21,7 @@
 struct zr_worker; /* a worker context: codec contexts and scratch */
 
 /* A pipeline: how the work of a request is scheduled. Registered by name like codecs. The
- * core's pipelines ignore `steps` and call the functions of this room. */
+ * core's pipelines ignore `steps` and call the functions of the rooms in pipe. */
 struct zr_pipeline {
     struct zr_registered entry;
     const char *name; /* borrowed from the table */
