@@ -1,6 +1,6 @@
 /*
- * pipe/request/request.c - a read or write under way: its counters, its progress, and how
- * it is carried out on one thread. submitted_requests.c does that as a task of the pool.
+ * pipe/request/request.c - a read or write under way: its counters, its progress, and the
+ * budgets that it takes bytes from. pipe/run.c carries it out.
  * Thread class: shared.
  */
 #include "pipe/request/request.h"
