@@ -1,7 +1,7 @@
 /*
  * store/overlap.c - whether two places (each a prefix of a store) have keys in common,
  * however they are spelled. A copy asks this before it erases anything. Inside one store
- * the prefixes show it. For folders only the file system knows (local_same_folder.c). Two
+ * the prefixes show it. For folders only the file system knows (local/same_folder.c). Two
  * handles of other stores have the same keys if their functions are the same, and also
  * their `self` or the URL that they were opened with.
  * Thread class: any thread.

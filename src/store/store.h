@@ -44,7 +44,7 @@ bool zr_key_is_below(const char *key, const char *prefix);
 #define ZR_DOC_GROUP        ".zgroup"
 #define ZR_DOC_ATTRS        ".zattrs"
 #define ZR_DOC_CONSOLIDATED ".zmetadata"
-/* no documents of Zarr: array/leftover.c and node/job.c */
+/* no documents of Zarr: array/shape/leftover.c and node/job.c */
 #define ZR_DOC_LEFTOVERS ".zarrc-leftovers"
 #define ZR_DOC_JOB       ".zarrc-job"
 

@@ -1,9 +1,9 @@
 /*
  * tree/copy_mark.c - copies that would change the meaning of an array. netCDF-C marks
  * only the root of a hierarchy, and this mark decides what shuffle without a size means
- * (array/origin.c). Objects are copied byte for byte. So an array with such a shuffle is
- * copied neither out of a hierarchy of netCDF-C nor into one: its elements would come out
- * scrambled. Thread class: plain functions.
+ * (array/handle/origin.c). Objects are copied byte for byte. So an array with such a
+ * shuffle is copied neither out of a hierarchy of netCDF-C nor into one: its elements
+ * would come out scrambled. Thread class: plain functions.
  */
 #include "array/array.h"
 #include "tree/copy_int.h"

@@ -6,7 +6,7 @@
 #define ZR_LOCAL_TEST_H
 
 #include "store_test.h"
-#include "store/local_int.h"
+#include "store/local/local_int.h"
 
 #include <errno.h>
 #include <fcntl.h>

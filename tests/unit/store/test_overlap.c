@@ -4,7 +4,7 @@
  * self and URL for applications' stores.
  */
 #include "store_test.h"
-#include "store/local_int.h"
+#include "store/local/local_int.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

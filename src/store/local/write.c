@@ -1,0 +1,637 @@
+/*
+ * store/local/write.c - PUT, ERASE and flush of the local store. A value is always
+ * written under another name and renamed over the key. So every reader finds the old or
+ * the new one, at any time and after any kill. With ZARR_LOCKS_OS the other name is
+ * the lock file (local/lock.c), with ZARR_LOCKS_NONE a temporary name.
+ *
+ * Durability:
+ * none: the kernel writes when it likes.
+ * commit: a flush calls syncfs(); a metadata document is synced before its rename.
+ * ordered: as commit, and every value is synced before its rename.
+ * each: every value is synced before its rename, and its directory after it.
+ * With commit and ordered, an operation may ask for its value to be synced so
+ * (ZR_STORE_OP_SYNCED); local/sync.c then syncs the directories.
+ *
+ * syncfs() reaches only the root's disk. On another disk commit and ordered therefore
+ * work as each does, also for new directories and erased keys. Network file systems
+ * report errors of writes at fsync or close, so every value is synced there. A failed
+ * sync is final: the kernel may have dropped the pages, and another try would report
+ * success for lost bytes.
+ *
+ * The store sets the modification time itself, to the nanosecond. The kernel's time is
+ * only as fine as its timer, and inode numbers are reused soon, so two values could have
+ * one version.
+ *
+ * Thread class: any thread.
+ */
+#include "store/local/local_int.h"
+
+#include "sched/sched.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define WRITE_MAX_BYTES ((size_t)0x7ffff000)
+
+enum {
+    WRITE_TOLD = -1, /* in place of an errno: `op` and the error have been filled */
+    ALLOCATE_FROM_BYTES = 1 << 20, /* below this, delayed allocation is as good */
+    TEMP_NAME_BYTES = 64,
+    TEMP_TRIES = 16,
+    LOOK_FROM_BYTES =
+        64 << 10,  /* a last look before the rename; also at what is synced */
+    LOST_TRIES = 4 /* another process removes the lock file each time */
+};
+
+/* ---- bytes into a file; all return 0 or an errno ---- */
+
+static int write_allocate(int fd, uint64_t n)
+{
+    if (n < ALLOCATE_FROM_BYTES || fallocate(fd, 0, 0, (off_t)n) == 0)
+        return 0;
+    return errno == EFBIG || errno == ENOSPC || errno == EDQUOT || errno == EIO ? errno
+                                                                                : 0;
+}
+
+static int write_all(int fd, const unsigned char *from, uint64_t at, uint64_t n)
+{
+    uint64_t done = 0;
+
+    while (done < n) {
+        ssize_t put = pwrite(fd, from + done, (size_t)ZR_MIN(n - done, WRITE_MAX_BYTES),
+                             (off_t)(at + done));
+
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0)
+            return errno;
+        if (put == 0)
+            return ENOSPC;
+        done += (uint64_t)put;
+    }
+    return 0;
+}
+
+static int write_set_length(int fd, uint64_t n)
+{
+    int st;
+
+    do
+        st = ftruncate(fd, (off_t)n);
+    while (st != 0 && errno == EINTR);
+    return st == 0 ? 0 : errno;
+}
+
+static uint64_t value_bytes(const zarr_store_op *op)
+{
+    return op->flags & ZR_STORE_OP_IN_PARTS ? op->length : op->mem.bytes;
+}
+
+/* True if the value must be on the disk before the rename gives it its key. */
+static bool must_sync(struct zr_local *l, const zarr_store_op *op, dev_t device)
+{
+    if (zr_local_is_remote(l) || zr_local_syncs_each(l, device) ||
+        (op->flags & ZR_STORE_OP_SYNCED))
+        return true;
+    return l->durability == ZARR_DURABILITY_ORDERED ||
+           (l->durability != ZARR_DURABILITY_NONE &&
+            (op->flags & ZARR_STORE_OP_KIND) == ZARR_STORE_OP_DOCUMENT);
+}
+
+/* The file that becomes the value. */
+struct write_file {
+    int fd;
+    bool is_dirty; /* has bytes of an earlier attempt */
+    struct zr_local_owners owners;
+    dev_t device; /* 0: set when the value is written */
+    ino_t inode;
+};
+
+/* Syncs the value if it must be, and sets op's version if that is wanted. `set`: the
+ * modification time that the file was given, NULL: none. The version follows from it
+ * without an fstat() on a device whose files kept such a time before. Returns 0 or an
+ * errno. */
+static int write_finish(struct zr_local *l, zarr_store_op *op, struct write_file *f,
+                        const struct timespec *set)
+{
+    const bool wanted = (op->flags & (ZARR_STORE_OP_WANT_VERSION |
+                                      ZARR_STORE_OP_IF_VERSION | ZR_STORE_OP_TELL)) != 0;
+    /* a network file system knows the time after the sync */
+    const bool late = wanted && zr_local_is_remote(l);
+    const bool early =
+        f->device == 0 ||
+        (wanted && !late && (!set || f->device != atomic_load(&l->exact_device)));
+    struct stat st = {.st_dev = f->device, .st_ino = f->inode};
+    int os_code = 0;
+
+    if (early && fstat(f->fd, &st) != 0)
+        return errno;
+    /* a coarser time is a multiple of 10 ns, so another one is kept to the nanosecond */
+    if (early && set && set->tv_nsec % 10 != 0 && st.st_mtim.tv_sec == set->tv_sec &&
+        st.st_mtim.tv_nsec == set->tv_nsec)
+        atomic_store(&l->exact_device, st.st_dev);
+    if (wanted && !early && !late) {
+        st.st_mtim = *set;
+        st.st_size = (off_t)value_bytes(op);
+    }
+    if (must_sync(l, op, st.st_dev))
+        os_code = zr_local_sync_file(l, f->fd);
+    if (os_code != 0)
+        return os_code;
+    if (late && fstat(f->fd, &st) != 0)
+        return errno;
+    f->device = st.st_dev;
+    if (wanted)
+        zr_local_version(&st, &op->version);
+    return 0;
+}
+
+/* Parts are in the file already, perhaps over a longer value of an earlier attempt. */
+static int write_bytes(struct zr_local *l, zarr_store_op *op, const struct write_file *f,
+                       const void *from, zarr_error *err)
+{
+    const bool in_parts = op->flags & ZR_STORE_OP_IN_PARTS;
+    int os_code = 0;
+
+    if (in_parts || f->is_dirty)
+        os_code = write_set_length(f->fd, in_parts ? op->length : 0);
+    if (os_code == 0 && f->owners.replaces)
+        zr_local_owner_set(l, op, f->fd, &f->owners);
+    if (os_code != 0 || in_parts)
+        return os_code;
+    os_code = write_allocate(f->fd, op->mem.bytes);
+    if (os_code == 0 && zr_local_is_direct(l, &op->mem))
+        os_code = zr_local_write_device(l, op, f->fd, err) == ZARR_OK ? 0 : WRITE_TOLD;
+    else if (os_code == 0)
+        os_code = write_all(f->fd, from, 0, op->mem.bytes);
+    return os_code;
+}
+
+/* Writes op's value. Returns 0, an errno or WRITE_TOLD. */
+static int write_value(struct zr_local *l, zarr_store_op *op, struct write_file *f,
+                       const void *from, zarr_error *err)
+{
+    struct timespec times[2] = {{0, UTIME_OMIT}, {0, 0}};
+    const int os_code = write_bytes(l, op, f, from, err);
+    bool is_set = false;
+
+    if (os_code != 0)
+        return os_code;
+    /* for finer versions; without it the kernel's time is good enough */
+    if (clock_gettime(CLOCK_REALTIME, &times[1]) == 0)
+        is_set = futimens(f->fd, times) == 0;
+    return write_finish(l, op, f, is_set ? &times[1] : NULL);
+}
+
+/* Gives a file the name of its key, and fails with EEXIST if that name is taken, also
+ * by another program. Not every file system can rename so; link() is the same in two
+ * steps, of which the first decides. */
+static int write_rename_new(const struct zr_local_dir *dir, const char *from_name)
+{
+    if (renameat2(dir->fd, from_name, dir->fd, dir->name, RENAME_NOREPLACE) == 0)
+        return 0;
+    if (errno != EINVAL && errno != ENOSYS && errno != EPERM)
+        return errno;
+    if (linkat(dir->fd, from_name, dir->fd, dir->name, 0) != 0)
+        return errno;
+    return unlinkat(dir->fd, from_name, 0) == 0 || errno == ENOENT ? 0 : errno;
+}
+
+static int write_rename(struct zr_local *l, const struct zr_local_dir *dir,
+                        const char *from_name, dev_t device, bool is_new)
+{
+    int os_code = 0;
+
+    if (is_new)
+        os_code = write_rename_new(dir, from_name);
+    else if (renameat(dir->fd, from_name, dir->fd, dir->name) != 0)
+        os_code = errno;
+    if (os_code != 0)
+        return os_code;
+    atomic_fetch_add(&l->n_written, 1);
+    return zr_local_syncs_each(l, device) ? zr_local_dir_sync(dir) : 0;
+}
+
+static zarr_status fail_write(const struct zr_local *l, zarr_store_op *op, int os_code,
+                              const char *what, zarr_error *err)
+{
+    if (os_code == WRITE_TOLD)
+        return op->status;
+    if (os_code == ENAMETOOLONG)
+        return zr_op_end(
+            op, zr_fail_os(err, ZARR_ERR_INVALID, os_code, "%s: %s", op->key, what),
+            os_code);
+    if (os_code == ZR_LOCAL_NOWHERE)
+        return zr_op_end(
+            op,
+            zr_fail_os(err, ZARR_ERR_IO, ENOENT, "%s: " ZR_LOCAL_NOWHERE_TEXT, op->key),
+            ENOENT);
+    return zr_op_end(op, zr_local_fail(l, err, os_code, op->key, what), os_code);
+}
+
+/* ---- conditions ---- */
+
+static zarr_status write_conflict(zarr_store_op *op, zarr_error *err)
+{
+    return zr_op_end(
+        op, zr_fail(err, ZARR_ERR_CONFLICT, "%s: changed meanwhile", op->key), 0);
+}
+
+/* Call it under the lock. OK if the key still has the version op->version. */
+static zarr_status write_check_version(struct zr_local *l, zarr_store_op *op,
+                                       zarr_error *err)
+{
+    zarr_store_op now = {.verb = ZARR_STORE_STAT, .key = op->key};
+    zarr_store_version version = {{0}};
+    struct stat st;
+    int fd = -1;
+    zarr_status status;
+
+    if (!(op->flags & ZARR_STORE_OP_IF_VERSION))
+        return ZARR_OK;
+    status = zr_local_open_value(l, &now, op->key, &fd, &st, err);
+    if (status == ZARR_OK) {
+        zr_local_version(&st, &version);
+        close(fd);
+    } else if (status != ZARR_ERR_NOT_FOUND) {
+        return zr_op_end(op, status, now.os_code);
+    }
+    if (zr_store_version_equal(&version, &op->version))
+        return ZARR_OK;
+    return write_conflict(op, err);
+}
+
+static zarr_status lock_is_gone(zarr_store_op *op, zarr_error *err)
+{
+    return zr_op_end(op,
+                     zr_fail(err, ZARR_ERR_CONFLICT,
+                             "%s: its lock file is gone: the folder was moved or "
+                             "deleted, or another process removed the file",
+                             op->key),
+                     0);
+}
+
+/* Checks the lock that the caller passed. If its folder was moved, what the holder read
+ * by the key is not what the write would replace. If another process removed the lock
+ * file, its name may belong to another writer. */
+static zarr_status write_check_lock(const struct zr_local *l, zarr_store_op *op,
+                                    zarr_error *err)
+{
+    struct zr_local_lock *lk = op->lock;
+    const char *why = NULL;
+    bool is_there = false;
+    int os_code = 0;
+
+    if (lk && lk->fork_generation != zr_fork_generation())
+        why = "a lock of the parent process";
+    else if (!lk || lk->file.fd < 0)
+        why = "no lock";
+    else if (strcmp(lk->keylock.key, op->key) != 0)
+        why = "the lock of another key";
+    else if (lk->is_spent)
+        why = "a lock that an earlier write used up";
+    if (why)
+        return zr_op_end(
+            op, zr_fail(err, ZARR_ERR_INVALID, "%s: write with %s", op->key, why), 0);
+    os_code = zr_local_lock_is_at_key(l, lk, &is_there);
+    if (os_code != 0)
+        return fail_write(l, op, os_code, "cannot look at its lock file", err);
+    if (is_there)
+        return ZARR_OK;
+    lk->is_spent = !zr_local_lock_has_one_name(lk);
+    return lock_is_gone(op, err);
+}
+
+/* ---- PUT ---- */
+
+static zarr_status put_into_lock(struct zr_local *l, zarr_store_op *op,
+                                 struct zr_local_lock *lk, const void *from,
+                                 zarr_error *err)
+{
+    const bool is_new = zr_op_is_new(op);
+    struct write_file file = {.fd = lk->file.fd,
+                              .is_dirty = lk->is_dirty,
+                              .owners = {.is_first = is_new, .mine = lk->owner},
+                              .device = lk->device,
+                              .inode = lk->inode};
+    zarr_status st = write_check_version(l, op, err);
+    bool is_named = true;
+    int os_code;
+
+    if (st != ZARR_OK)
+        return st;
+    if (!is_new)
+        zr_local_owner_look(&lk->dir, &file.owners);
+    os_code = write_value(l, op, &file, from, err);
+    lk->is_dirty = true;
+    if (os_code != 0)
+        return fail_write(l, op, os_code, "cannot write", err);
+    /* Another process may have removed the lock file, by no right, and a writer may have
+     * made its own since: half a value, which the rename would give the key. A small
+     * value is written in the time that a look takes. */
+    if (value_bytes(op) >= LOOK_FROM_BYTES || must_sync(l, op, lk->device))
+        os_code = zr_local_lock_look(lk, &is_named);
+    if (os_code != 0)
+        return fail_write(l, op, os_code, "cannot look at its lock file", err);
+    lk->is_lost = lk->is_spent = !is_named;
+    if (lk->is_lost)
+        return lock_is_gone(op, err);
+    os_code = write_rename(l, &lk->dir, lk->lock_name, lk->device, is_new);
+    /* Spent also if only the directory's fsync failed, which leaves the lock file without
+     * its name, or the unlink() after a link(), which leaves it the value's name. */
+    lk->is_spent = os_code == 0 || !zr_local_lock_has_one_name(lk);
+    if (os_code == EEXIST && is_new)
+        return write_conflict(op, err);
+    if (os_code != 0)
+        return fail_write(l, op, os_code, "cannot replace", err);
+    if (zr_local_owner_is_shut_out(&file.owners))
+        zr_local_mode_set(l, op, file.fd, file.owners.old.mode);
+    /* versions of whole seconds may come back with another value */
+    if ((op->flags & ZR_STORE_OP_TELL) && file.owners.is_first &&
+        op->version.word[2] % 1000000000 != 0)
+        op->flags |= ZR_STORE_OP_CREATED;
+    return zr_op_end(op, ZARR_OK, 0);
+}
+
+static zarr_status put_with_new_lock(struct zr_local *l, zarr_store_op *op,
+                                     const void *from, bool *lost, zarr_error *err)
+{
+    struct zr_local_lock lk;
+    int os_code = 0;
+    struct zr_lock_wait wait = {.key = op->key, .cancel = op->cancel};
+    zarr_status st =
+        zr_local_lock_take(l, &lk, &wait, ZR_LOCK_MAKES_FOLDERS, &os_code, err);
+
+    *lost = false;
+    if (st != ZARR_OK)
+        return zr_op_end(op, st, os_code);
+    st = put_into_lock(l, op, &lk, from, err);
+    *lost = lk.is_lost;
+    os_code = zr_local_lock_give(l, &lk);
+    if (st == ZARR_OK && os_code != 0)
+        st = fail_write(l, op, os_code, "cannot close", err);
+    return st;
+}
+
+static zarr_status put_with_own_lock(struct zr_local *l, zarr_store_op *op,
+                                     const void *from, zarr_error *err)
+{
+    const zarr_store_version wanted = op->version;
+    bool lost = true;
+    zarr_status st = ZARR_OK;
+
+    for (int i = 0; i < LOST_TRIES && lost; i++) {
+        op->version = wanted;
+        st = put_with_new_lock(l, op, from, &lost, err);
+    }
+    return st;
+}
+
+/* Makes a temporary file in the key's directory. Returns its descriptor, or -errno. */
+static int put_open_temp(const struct zr_local_dir *dir, char name[TEMP_NAME_BYTES])
+{
+    int fd = -EEXIST;
+
+    for (int i = 0; (fd == -EEXIST || fd == -EINTR) && i < TEMP_TRIES; i++) {
+        snprintf(name, TEMP_NAME_BYTES, ZR_TEMP_PREFIX "%ld-%016" PRIx64, (long)getpid(),
+                 zr_random_u64());
+        fd = zr_local_high_fd(openat(
+            dir->fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
+    }
+    return fd;
+}
+
+static zarr_status put_by_temp(struct zr_local *l, zarr_store_op *op, const void *from,
+                               zarr_error *err)
+{
+    const bool is_new = zr_op_is_new(op);
+    struct zr_local_dir dir = {-1, false, NULL};
+    struct write_file file = {.fd = -ENOENT};
+    struct stat st;
+    char name[TEMP_NAME_BYTES];
+    int os_code;
+    zarr_status status = write_check_version(l, op, err);
+
+    if (status != ZARR_OK)
+        return status;
+    /* directories may vanish */
+    for (int i = 0; file.fd == -ENOENT && i < TEMP_TRIES; i++) {
+        zr_local_dir_close(&dir);
+        os_code = zr_local_dir_open(l, op->key, true, &dir);
+        file.fd = os_code != 0 ? -os_code : put_open_temp(&dir, name);
+        if (os_code != 0)
+            break;
+    }
+    os_code = file.fd < 0 ? -file.fd : 0;
+    if (os_code == 0) {
+        if (!is_new && fstat(file.fd, &st) == 0) {
+            zr_local_owner_read(&file.owners.mine, &st);
+            zr_local_owner_look(&dir, &file.owners);
+        }
+        os_code = write_value(l, op, &file, from, err);
+        if (os_code == 0 && zr_local_owner_is_shut_out(&file.owners))
+            zr_local_mode_set(l, op, file.fd, file.owners.old.mode);
+        if (close(file.fd) != 0 && errno != EINTR && os_code == 0)
+            os_code = errno;
+        if (os_code == 0)
+            os_code = write_rename(l, &dir, name, file.device, is_new);
+        if (os_code != 0)
+            (void)unlinkat(dir.fd, name, 0);
+    }
+    zr_local_dir_close(&dir);
+    if (os_code == EEXIST && is_new)
+        return write_conflict(op, err);
+    if (os_code != 0)
+        return fail_write(l, op, os_code, "cannot write", err);
+    return zr_op_end(op, ZARR_OK, 0);
+}
+
+void zr_local_put(struct zr_local *l, zarr_store_op *op, zarr_error *err)
+{
+    void *from = NULL;
+    zarr_status st = zr_local_key_check(op->key, err);
+
+    if (st == ZARR_OK && op->mem.bytes > 0 && !zr_local_is_direct(l, &op->mem))
+        st = zr_mem_host_ptr(l->memory, &op->mem, op->mem.bytes, &from, err);
+    if (st != ZARR_OK)
+        zr_op_end(op, st, 0);
+    else if (op->flags & ZARR_STORE_OP_LOCKED)
+        st = write_check_lock(l, op, err);
+    else if (l->locks == ZARR_LOCKS_NONE)
+        st = put_by_temp(l, op, from, err);
+    else
+        st = put_with_own_lock(l, op, from, err);
+    if (st == ZARR_OK && (op->flags & ZARR_STORE_OP_LOCKED))
+        st = put_into_lock(l, op, op->lock, from, err);
+    if (st == ZARR_OK)
+        op->done_bytes = op->object_bytes = value_bytes(op);
+}
+
+zarr_status zr_local_put_part(void *self, void *lock, uint64_t offset,
+                              const zarr_memory *part, zarr_error *err)
+{
+    struct zr_local *l = self;
+    struct zr_local_lock *lk = lock;
+    zarr_store_op op = {.verb = ZARR_STORE_PUT, .key = lk->keylock.key, .lock = lk};
+    struct write_file file = {.fd = lk->file.fd, .owners.mine = lk->owner};
+    void *from = NULL;
+    zarr_status st = write_check_lock(l, &op, err);
+    int os_code = 0;
+
+    if (st == ZARR_OK)
+        st = zr_mem_host_ptr(l->memory, part, part->bytes, &from, err);
+    if (st != ZARR_OK)
+        return st;
+    zr_local_owner_look(&lk->dir, &file.owners);
+    if (file.owners.replaces)
+        zr_local_owner_set(l, &op, file.fd, &file.owners);
+    lk->is_dirty = true;
+    os_code = write_all(lk->file.fd, from, offset, part->bytes);
+    return os_code == 0 ? ZARR_OK : fail_write(l, &op, os_code, "cannot write", err);
+}
+
+/* ---- ERASE ---- */
+
+/* lk: the lock that is held, which knows the folder's device; or NULL. */
+static zarr_status erase_in_dir(struct zr_local *l, zarr_store_op *op,
+                                const struct zr_local_dir *dir,
+                                const struct zr_local_lock *lk, zarr_error *err)
+{
+    zarr_status st = write_check_version(l, op, err);
+    int os_code = 0;
+
+    if (st != ZARR_OK)
+        return st;
+    if (unlinkat(dir->fd, dir->name, 0) != 0)
+        os_code = errno;
+    if (os_code == ENOENT)
+        return zr_op_end(op, zr_fail(err, ZARR_ERR_NOT_FOUND, "%s: no such key", op->key),
+                         0);
+    if (os_code == 0) {
+        atomic_fetch_add(&l->n_written, 1);
+        os_code = zr_local_dir_commit(l, dir, lk ? &lk->device : NULL);
+    }
+    if (os_code != 0)
+        return fail_write(l, op, os_code, "cannot erase", err);
+    op->version = (zarr_store_version){{0}};
+    return zr_op_end(op, ZARR_OK, 0);
+}
+
+static zarr_status erase_with_own_lock(struct zr_local *l, zarr_store_op *op,
+                                       zarr_error *err)
+{
+    struct zr_local_lock lk;
+    int os_code = 0;
+    struct zr_lock_wait wait = {.key = op->key, .cancel = op->cancel};
+    zarr_status st = zr_local_lock_take(l, &lk, &wait, ZR_LOCK_MAKES_FILE, &os_code, err);
+
+    if (st != ZARR_OK)
+        return zr_op_end(op, st, st == ZARR_ERR_NOT_FOUND ? 0 : os_code);
+    st = erase_in_dir(l, op, &lk.dir, &lk, err);
+    (void)zr_local_lock_give(l, &lk); /* nothing was written to its file */
+    return st;
+}
+
+static zarr_status erase_without_lock(struct zr_local *l, zarr_store_op *op,
+                                      zarr_error *err)
+{
+    struct zr_local_dir dir;
+    zarr_status st;
+    int os_code = zr_local_dir_open(l, op->key, false, &dir);
+
+    if (os_code == ENOENT)
+        st = zr_op_end(op, zr_fail(err, ZARR_ERR_NOT_FOUND, "%s: no such key", op->key),
+                       0);
+    else if (os_code != 0)
+        st = fail_write(l, op, os_code, "cannot erase", err);
+    else
+        st = erase_in_dir(l, op, &dir, NULL, err);
+    zr_local_dir_close(&dir);
+    return st;
+}
+
+void zr_local_erase(struct zr_local *l, zarr_store_op *op, zarr_error *err)
+{
+    zarr_status st = zr_local_key_check(op->key, err);
+
+    if (st != ZARR_OK)
+        zr_op_end(op, st, 0);
+    else if (op->flags & ZARR_STORE_OP_LOCKED)
+        st = write_check_lock(l, op, err);
+    else if (l->locks == ZARR_LOCKS_NONE || (op->flags & ZR_STORE_OP_GUARDED))
+        st = erase_without_lock(l, op, err);
+    else
+        st = erase_with_own_lock(l, op, err);
+    if (st == ZARR_OK && (op->flags & ZARR_STORE_OP_LOCKED))
+        (void)erase_in_dir(l, op, &((struct zr_local_lock *)op->lock)->dir, op->lock,
+                           err);
+}
+
+/* ---- flush ---- */
+
+/* The kernel tells an error of the disk to one call of syncfs() on a descriptor. So
+ * flushes run one after the other, and each looks whether an earlier one failed. */
+static zarr_status flush_in_turn(struct zr_local *l, zarr_error *err)
+{
+    const uint64_t n_written = atomic_load(&l->n_written);
+    zarr_status st = zr_local_synced_well(l, err);
+    int os_code = 0;
+
+    if (st != ZARR_OK)
+        return st;
+    if (!zr_local_flushes(l) || atomic_load(&l->n_synced) >= n_written)
+        return ZARR_OK;
+    os_code = zr_local_sync_all(l);
+    if (os_code == 0) {
+        atomic_store(&l->n_synced, n_written);
+        return ZARR_OK;
+    }
+    return zr_local_sync_fail(l, os_code, err);
+}
+
+static void flush_in_child(void *arg)
+{
+    struct zr_local *l = arg;
+
+    zr_cond_init(&l->flush.ended);
+    l->flush.runs = false;
+}
+
+void zr_local_flush_init(struct zr_local *l)
+{
+    zr_mutex_init(&l->flush.mutex);
+    zr_cond_init(&l->flush.ended);
+    l->fork = (struct zr_fork_hook){
+        .mutex = &l->flush.mutex, .child = flush_in_child, .arg = l};
+    zr_fork_hook_add(&l->fork);
+}
+
+void zr_local_flush_deinit(struct zr_local *l)
+{
+    zr_fork_hook_remove(&l->fork);
+    zr_cond_deinit(&l->flush.ended);
+    zr_mutex_deinit(&l->flush.mutex);
+}
+
+zarr_status zr_local_flush(void *self, zarr_error *err)
+{
+    struct zr_local *l = self;
+    zarr_status st;
+
+    zr_mutex_lock(&l->flush.mutex);
+    zr_block_begin();
+    while (l->flush.runs)
+        zr_cond_wait(&l->flush.ended, &l->flush.mutex);
+    l->flush.runs = true;
+    zr_mutex_unlock(&l->flush.mutex);
+    st = flush_in_turn(l, err);
+    zr_mutex_lock(&l->flush.mutex);
+    l->flush.runs = false;
+    zr_cond_broadcast(&l->flush.ended);
+    zr_block_end();
+    zr_mutex_unlock(&l->flush.mutex);
+    return st;
+}

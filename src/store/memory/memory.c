@@ -1,0 +1,311 @@
+/*
+ * store/memory/memory.c - a store in memory of one kind: host memory, or a device's, as
+ * its options say. A PUT makes a new value and replaces the old one in the table. A GET
+ * takes a reference to the value, copies without any lock, and drops the reference. So
+ * readers see the old or the new value, and a pin is only a reference. A GET can read
+ * into any registered memory kind, and a PUT can take its value from any: the room mem
+ * does the copy. Thread class: shared.
+ */
+#include "store/memory/memory_int.h"
+
+#include <string.h>
+
+struct memory_store {
+    struct zr_store_env env;
+    const struct zr_backend *backend; /* of the values' memory */
+    const struct zr_backend *host;    /* of the memory of documents */
+    int32_t device_id;
+    int32_t device_types[ZR_STORE_KINDS];
+    uint32_t n_device_types;
+    atomic_uint_fast64_t last_version;
+    uint64_t id; /* makes versions differ between stores */
+    struct zr_memory_table table;
+    struct zr_keylocks keylocks;
+};
+
+static void memory_close(void *self)
+{
+    struct memory_store *m = self;
+
+    zr_memory_table_deinit(&m->table);
+    zr_keylocks_deinit(&m->keylocks);
+    zr_free(m->env.alloc, m);
+}
+
+static zarr_status memory_open(void **self, const struct zr_store_env *env,
+                               const char *url, const zarr_store_options *opts,
+                               zarr_error *err)
+{
+    int32_t type = opts->device_type == 0 ? ZARR_DEVICE_CPU : opts->device_type;
+    struct memory_store *m = zr_calloc(env->alloc, 1, sizeof *m);
+    zarr_status st = ZARR_OK;
+
+    ZR_UNUSED(url);
+    if (!m)
+        return zr_fail_memory(err, sizeof *m);
+    m->env = *env;
+    m->device_id = opts->device_id;
+    m->id = zr_random_u64();
+    zr_keylocks_init(&m->keylocks, env, opts);
+    ZR_TRY(zr_backend_find(env->memory, type, &m->backend, err));
+    m->backend = zr_backend_allocator(env->memory, m->backend);
+    ZR_TRY(zr_backend_find(env->memory, ZARR_DEVICE_CPU, &m->host, err));
+    m->host = zr_backend_allocator(env->memory, m->host);
+    /* Only where the values are: bytes that must cross are copied by the caller, who
+     * copies many at once. */
+    m->device_types[m->n_device_types++] = ZARR_DEVICE_CPU;
+    if (type != ZARR_DEVICE_CPU)
+        m->device_types[m->n_device_types++] = type;
+    ZR_TRY(zr_memory_table_init(&m->table, env->alloc, err));
+    *self = m;
+    m = NULL;
+out:
+    if (m)
+        memory_close(m);
+    return st;
+}
+
+static void memory_caps(void *self, zarr_store_caps *out)
+{
+    struct memory_store *m = self;
+
+    out->flags = ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_SUFFIX | ZARR_STORE_CAP_LIST |
+                 ZARR_STORE_CAP_WRITE | ZARR_STORE_CAP_ATOMIC_PUT | ZARR_STORE_CAP_LOCK |
+                 ZARR_STORE_CAP_CONDITIONAL | ZARR_STORE_CAP_FAST_GET |
+                 ZARR_STORE_CAP_PUT_NEW | ZARR_STORE_CAP_WRITES_WAIT;
+    out->device_types = m->device_types;
+    out->n_device_types = m->n_device_types;
+}
+
+/* ---- reading ---- */
+
+static void memory_set_version(const struct memory_store *m, uint64_t version,
+                               zarr_store_version *out)
+{
+    *out = (zarr_store_version){{version, m->id, 0, 0}};
+}
+
+static zarr_status memory_not_found(zarr_store_op *op, zarr_error *err)
+{
+    return zr_op_end(op, zr_fail(err, ZARR_ERR_NOT_FOUND, "%s: no such key", op->key), 0);
+}
+
+static void memory_read_value(struct memory_store *m, zarr_store_op *op,
+                              const struct zr_memory_value *v, zarr_error *err)
+{
+    struct zr_copy_counters counters = {0};
+    zarr_status st = ZARR_OK;
+    uint64_t offset, n;
+    zarr_memory from;
+
+    memory_set_version(m, v->version, &op->version);
+    op->object_bytes = v->mem.bytes;
+    if (op->verb == ZARR_STORE_STAT) {
+        zr_op_end(op, ZARR_OK, 0);
+        return;
+    }
+    zr_op_range(op, v->mem.bytes, &offset, &n);
+    if (n > 0 && !zr_mem_slice(&v->mem, offset, n, &from))
+        st = zr_internal(err);
+    else if (n > 0)
+        st = zr_mem_copy_bytes(m->env.memory, &op->mem, &from, n, &counters, err);
+    zr_op_add_copies(op, &counters);
+    if (st == ZARR_OK)
+        op->done_bytes = n;
+    zr_op_end(op, st, 0);
+}
+
+static void memory_read(struct memory_store *m, zarr_store_op *op, zarr_error *err)
+{
+    struct zr_memory_value *v;
+
+    if (op->flags & ZR_STORE_OP_PINNED) {
+        const struct zr_store_pin *p = op->lock;
+
+        memory_read_value(m, op, (const struct zr_memory_value *)p->held, err);
+        return;
+    }
+    v = zr_memory_table_get(&m->table, op->key);
+    if (!v) {
+        memory_not_found(op, err);
+        return;
+    }
+    memory_read_value(m, op, v, err);
+    zr_memory_value_free(v);
+}
+
+static zarr_status memory_pin(void *self, struct zr_store_pin *p, zarr_error *err)
+{
+    struct memory_store *m = self;
+    struct zr_memory_value *v = zr_memory_table_get(&m->table, p->key);
+
+    if (!v)
+        return zr_fail(err, ZARR_ERR_NOT_FOUND, "%s: no such key", p->key);
+    memory_set_version(m, v->version, &p->version);
+    p->object_bytes = v->mem.bytes;
+    p->held = (intptr_t)v;
+    return ZARR_OK;
+}
+
+static void memory_unpin(void *self, struct zr_store_pin *p)
+{
+    ZR_UNUSED(self);
+    zr_memory_value_free((struct zr_memory_value *)p->held);
+}
+
+/* ---- writing ---- */
+
+/* Call it under the key's lock, or with a lock that the caller passed. */
+static zarr_status memory_change(struct memory_store *m, zarr_store_op *op,
+                                 struct zr_memory_value *to, zarr_error *err)
+{
+    struct zr_memory_change c = {.key = op->key, .to = to};
+    uint64_t version = to ? to->version : 0;
+    zarr_status st;
+
+    if (op->flags & ZARR_STORE_OP_IF_VERSION) {
+        /* A version of another store never matches here. */
+        bool is_ours = op->version.word[1] == m->id || op->version.word[0] == 0;
+        static const uint64_t no_version = UINT64_MAX;
+
+        c.expected = is_ours ? &op->version.word[0] : &no_version;
+    }
+    st = zr_memory_table_change(&m->table, &c, err);
+    if (st == ZARR_ERR_CONFLICT)
+        return zr_fail(err, st, "%s: changed meanwhile", op->key);
+    if (st != ZARR_OK)
+        return st;
+    if (!to && !c.found)
+        return zr_fail(err, ZARR_ERR_NOT_FOUND, "%s: no such key", op->key);
+    op->version = (zarr_store_version){{0}};
+    if (to) {
+        memory_set_version(m, version, &op->version);
+        if ((op->flags & ZR_STORE_OP_TELL) && !c.found)
+            op->flags |= ZR_STORE_OP_CREATED;
+    }
+    return ZARR_OK;
+}
+
+static zarr_status memory_change_with_lock(struct memory_store *m, zarr_store_op *op,
+                                           struct zr_memory_value *to, zarr_error *err)
+{
+    struct zr_lock_wait wait = {.key = op->key, .cancel = op->cancel};
+    struct zr_keylock lock;
+    zarr_status st;
+
+    if (op->flags & ZARR_STORE_OP_LOCKED) {
+        const struct zr_handle_lock *held = op->lock;
+
+        if (!held || strcmp(held->key, op->key) != 0)
+            return zr_fail(err, ZARR_ERR_INVALID,
+                           "%s: write with no lock, or another key's", op->key);
+        return memory_change(m, op, to, err);
+    }
+    st = zr_keylocks_take(&m->keylocks, &lock, &wait, err);
+    if (st != ZARR_OK)
+        return st;
+    st = memory_change(m, op, to, err);
+    zr_keylocks_give(&m->keylocks, &lock);
+    return st;
+}
+
+/* Metadata is read by the CPU alone, so it is in host memory in any store. */
+static void memory_put(struct memory_store *m, zarr_store_op *op, zarr_error *err)
+{
+    const bool is_document = zr_key_kind(op->key) == ZARR_STORE_OP_DOCUMENT;
+    struct zr_copy_counters counters = {0};
+    struct zr_memory_value *v = NULL;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_memory_value_create(&v, m->env.alloc, is_document ? m->host : m->backend,
+                                  is_document ? 0 : m->device_id, op->mem.bytes, err));
+    v->version = atomic_fetch_add(&m->last_version, 1) + 1;
+    if (op->mem.bytes > 0)
+        ZR_TRY(zr_mem_copy_bytes(m->env.memory, &v->mem, &op->mem, op->mem.bytes,
+                                 &counters, err));
+    zr_op_add_copies(op, &counters);
+    ZR_TRY(memory_change_with_lock(m, op, v, err));
+    v = NULL; /* the table's */
+    op->done_bytes = op->object_bytes = op->mem.bytes;
+out:
+    zr_memory_value_free(v);
+    zr_op_end(op, st, 0);
+}
+
+static void memory_run(void *self, zarr_store_op *op, zarr_error *err)
+{
+    if (op->verb == ZARR_STORE_PUT)
+        memory_put(self, op, err);
+    else if (op->verb == ZARR_STORE_ERASE)
+        zr_op_end(op, memory_change_with_lock(self, op, NULL, err), 0);
+    else
+        memory_read(self, op, err);
+}
+
+static zarr_status memory_lock(void *self, const char *key, const zarr_cancel *cancel,
+                               void **lock, zarr_error *err)
+{
+    struct memory_store *m = self;
+
+    return zr_handle_lock_take(&m->keylocks, m->env.alloc, key, cancel, lock, err);
+}
+
+static void memory_unlock(void *self, void *lock)
+{
+    struct memory_store *m = self;
+
+    zr_handle_lock_give(&m->keylocks, m->env.alloc, lock);
+}
+
+static zarr_status memory_rename(void *self, const char *from, const char *to,
+                                 zarr_error *err)
+{
+    struct memory_store *m = self;
+
+    return zr_memory_table_rename(&m->table, from, to, err);
+}
+
+/* ---- listing ---- */
+
+static zarr_status memory_list(void *self, const char *prefix, uint32_t how,
+                               zarr_store_list_fn fn, void *user, zarr_error *err)
+{
+    struct memory_store *m = self;
+    const bool deep = how != ZARR_LIST_DIRECTORY && how != ZARR_LIST_DIRECTORY_UNLINKED;
+    struct zr_memory_list all;
+    zarr_status st = ZARR_OK;
+
+    if (how == ZARR_LIST_DEBRIS)
+        return ZARR_OK;
+    st = zr_memory_table_list(&m->table, prefix, deep, m->env.limits.listing_keys, &all,
+                              err);
+    for (size_t i = 0; st == ZARR_OK && i < all.n; i++) {
+        const struct zr_memory_row *row = &all.row[i];
+        const zarr_store_item item = {
+            .key = row->key, .bytes = row->bytes, .is_prefix = row->is_prefix};
+
+        if (fn(user, &item) != 0)
+            break;
+    }
+    zr_memory_list_deinit(&all);
+    return st;
+}
+
+const zarr_store_vtable zr_memory_vtable = {
+    .struct_size = sizeof(zarr_store_vtable),
+    .name = "memory",
+    .caps = memory_caps,
+    .run = memory_run,
+    .list = memory_list,
+    .lock = memory_lock,
+    .unlock = memory_unlock,
+    .close = memory_close,
+    .rename = memory_rename,
+};
+
+const struct zr_store_native zr_memory_native = {
+    .open = memory_open,
+    .pin = memory_pin,
+    .unpin = memory_unpin,
+    .detail = "values in memory of any kind; URL: memory:",
+};
