@@ -53,6 +53,10 @@ extern const struct zr_store_native zr_local_native, zr_memory_native;
 
 /* ---- waiting for a lock ------------------------------------------------------ */
 
+/* The end of the name of a lock file, as TensorStore writes it: both exclude each other.
+ */
+#define ZR_LOCK_SUFFIX ".__lock"
+
 struct zr_lock_rules {
     struct zr_log log;
     uint64_t limit_ns; /* 0: no limit */

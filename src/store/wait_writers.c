@@ -4,7 +4,7 @@
  * Locks that are files show who is at work. Other locks are held for one write at most.
  * Thread class: any thread.
  */
-#include "store/local/local_int.h"
+#include "store/store_int.h"
 
 #include <string.h>
 

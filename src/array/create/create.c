@@ -6,6 +6,7 @@
  * array, one works at a time: from its first look at the path until the array is open.
  */
 #include "array/create/spec_int.h"
+#include "array/shape/shape_int.h"
 
 struct array_making {
     const zarr_context *ctx;

@@ -4,7 +4,7 @@
  * array. One level of the store is listed, and each prefix in which chunks can be, up to
  * its first key. Thread class: plain functions.
  */
-#include "array/array_int.h"
+#include "array/shape/shape_int.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * and makes a second handle of an open array with other options. Thread class: plain
  * functions.
  */
-#include "array/array_int.h"
+#include "array/shape/shape_int.h"
 
 #include <string.h>
 

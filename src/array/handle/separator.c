@@ -7,7 +7,7 @@
  * so a read that found no chunk looks at the first key that is stored.
  * Thread class: plain functions, before a state is shared.
  */
-#include "array/array_int.h"
+#include "array/stored/stored_int.h"
 
 #include <string.h>
 

@@ -6,6 +6,7 @@
  * function instead of the store. Thread class: plain functions.
  */
 #include "array/io/io_int.h"
+#include "array/stored/stored_int.h"
 
 #include <zarrc/chunks.h>
 

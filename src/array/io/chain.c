@@ -3,6 +3,7 @@
  * chunk without a store, whose chunk the caller has. Thread class: shared.
  */
 #include "array/create/spec_int.h"
+#include "array/stored/stored_int.h"
 
 #include <zarrc/chain.h>
 #include <zarrc/chunks.h>

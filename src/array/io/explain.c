@@ -4,7 +4,7 @@
  * only looked at.
  * Thread class: plain functions.
  */
-#include "array/array_int.h"
+#include "array/io/io_int.h"
 
 /* An explanation and all that it points to. */
 struct explained {

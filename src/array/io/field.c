@@ -4,7 +4,7 @@
  * and tensor uses. Chunks are decoded and encoded as always. Thread class: plain
  * functions.
  */
-#include "array/array_int.h"
+#include "array/io/io_int.h"
 
 #include <string.h>
 

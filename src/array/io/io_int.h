@@ -9,6 +9,34 @@
 
 #include <zarrc/parts.h>
 
+/* ---- prepare.c ---- */
+/* Makes the io of a request for the whole array on this state, in memory of the given
+ * kind. opts: their preference and trust count; may be NULL. The caller sets view and
+ * selection. */
+zarr_status zr_array_io(struct zr_io *io, const zarr_array *a, struct zr_array_state *s,
+                        int32_t device_type, const zarr_io_options *opts,
+                        zarr_error *err);
+
+zarr_status zr_io_options_read(zarr_io_options *o, const zarr_io_options *opts,
+                               zarr_error *err);
+/* Refuses a stream, for calls that use no memory of a device. */
+zarr_status zr_io_no_stream(const zarr_io_options *o, zarr_error *err);
+zarr_status zr_io_options_apply(struct zr_io *io, const zarr_array *a,
+                                const zarr_io_options *o, zarr_error *err);
+zarr_status zr_array_selection_check(const struct zr_array_state *s,
+                                     const zarr_selection *sel, zarr_error *err);
+
+/* ---- field.c ---- */
+/* Sets io->field, and the data type that the tensor must have. path NULL: whole
+ * elements. */
+zarr_status zr_io_field(struct zr_io *io, const struct zr_array_state *s,
+                        const char *path, const zarr_dtype **dtype, zarr_error *err);
+/* Makes the field's fill value. Needs io's layout and view. The caller frees *out when io
+ * is done; NULL if there is no field. */
+zarr_status zr_io_field_fill(uint8_t **out, struct zr_io *io, zarr_error *err);
+
+/* ---- calls ---- */
+
 /* Encoded chunks that the caller has, or gets. */
 struct zr_io_given {
     zarr_store *store;   /* the chunks to read */
@@ -72,6 +100,16 @@ zarr_status zr_io_order(struct zr_stream *out, zarr_context *ctx, int32_t device
 
 /* ---- parts.c ---- */
 void zr_io_parts_free(struct zr_io_call *c);
+
+/* ---- packed_state.c ---- */
+/* Gives the state that has the same chunks as bytes: items of `item_bytes` opaque bytes
+ * that hold `per_item` elements each, in the last dimension. Borrowed from s. *out NULL:
+ * the chunks are not packed, or rows of a chunk do not begin at an item. */
+zarr_status zr_array_packed_state(struct zr_array_state **out, const zarr_array *a,
+                                  struct zr_array_state *s, zarr_error *err);
+/* How many elements share an item, the smallest number of whole bytes that they fill.
+ * False: elements of this type cannot be packed. */
+bool zr_packed_item(const zarr_dtype *dtype, uint32_t *per_item, uint32_t *item_bytes);
 
 /* ---- packed_tensor.c ---- */
 bool zr_tensor_is_packed(const zarr_tensor *tensor);

@@ -6,7 +6,7 @@
  * with bytes works for them: direct reads, parts of shards, memory of devices. Thread
  * class: plain functions; states are frozen.
  */
-#include "array/array_int.h"
+#include "array/io/io_int.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,6 +3,7 @@
  * of this call and ends in one block: offsets, then bytes. A write makes elements from
  * the offsets and passes them on. Thread class: plain functions.
  */
+#include "array/io/io_int.h"
 #include "array/io/vlen_int.h"
 
 #include <zarrc/vlen.h>

@@ -8,6 +8,8 @@
  * reserved it writes there. Thread class: plain functions.
  */
 #include "array/io/io_int.h"
+#include "array/shape/shape_int.h"
+#include "array/stored/stored_int.h"
 
 enum {
     APPEND_TRIES = 64

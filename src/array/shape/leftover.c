@@ -7,7 +7,8 @@
  * these elements before a larger shape would show them. So a grow without leftovers costs
  * one look-up. Thread class: plain functions, called under the lock of the array's shape.
  */
-#include "array/array_int.h"
+#include "array/shape/shape_int.h"
+#include "array/stored/stored_int.h"
 
 #include <string.h>
 

@@ -4,7 +4,8 @@
  * whose shape is larger, and compared with the fill value bit for bit. Thread class:
  * plain functions.
  */
-#include "array/array_int.h"
+#include "array/io/io_int.h"
+#include "array/shape/shape_int.h"
 
 #include <string.h>
 

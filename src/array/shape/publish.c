@@ -4,7 +4,8 @@
  * it stay. Only "shape" is replaced (and the grid if it lists edges), and the result is
  * parsed before it is written. Thread class: changes may run from many threads.
  */
-#include "array/array_int.h"
+#include "array/shape/shape_int.h"
+#include "array/stored/stored_int.h"
 
 /* A chunk's edge may be 0 while the array's length is 0, but not once it grows. */
 static void set_chunks(const struct zr_grid *grid, struct zr_json *list,

@@ -4,7 +4,7 @@
  * change left is cleared before a larger shape would show it. A lock on a key of its own
  * keeps appends and resizes apart. Thread class: plain functions.
  */
-#include "array/array_int.h"
+#include "array/shape/shape_int.h"
 
 #define APPEND_LOCK ".zarrc-append"
 

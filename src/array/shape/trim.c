@@ -6,6 +6,7 @@
  * more. Rows of chunk coordinates are processed in parallel, several at a time.
  * Thread class: plain functions.
  */
+#include "array/io/io_int.h"
 #include "array/shape/trim_int.h"
 
 #include <string.h>

@@ -5,7 +5,8 @@
 #ifndef ZR_ARRAY_TRIM_INT_H
 #define ZR_ARRAY_TRIM_INT_H
 
-#include "array/array_int.h"
+#include "array/shape/shape_int.h"
+#include "array/stored/stored_int.h"
 
 struct zr_trim {
     const struct zr_trim_job *job;

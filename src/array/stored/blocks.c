@@ -3,7 +3,8 @@
  * lists. An object is the bytes under one key: a chunk, or a shard with many. shards.c
  * looks into shards through their indexes. Thread class: plain functions.
  */
-#include "array/array_int.h"
+#include "array/io/io_int.h"
+#include "array/stored/stored_int.h"
 
 #include <string.h>
 

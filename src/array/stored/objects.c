@@ -6,7 +6,7 @@
  * collected first, because a store need not support changes while it lists. Thread class:
  * solo.
  */
-#include "array/array_int.h"
+#include "array/stored/stored_int.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
  * level; the limit shard_depth bounds it. Missing inner chunks are skipped. Thread class:
  * plain function.
  */
-#include "array/array_int.h"
+#include "array/stored/stored_int.h"
 
 struct shard_frame {
     struct zr_shard *shard;         /* counted */

@@ -5,7 +5,9 @@
  * by one thread at a time. A store that fails as a whole ends the call, because the rest
  * is then unknown. Thread class: plain function.
  */
-#include "array/array_int.h"
+#include "array/io/io_int.h"
+#include "array/shape/shape_int.h"
+#include "array/stored/stored_int.h"
 
 #include <string.h>
 

@@ -14,8 +14,6 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-#define ZR_LOCK_SUFFIX                                                                   \
-    ".__lock" /* TensorStore's suffix, so that both exclude each other */
 #define ZR_TEMP_PREFIX ".zarrc-tmp-"
 
 /* A descriptor that may hold a lock. local/lock.c lists them, so that a forked child
