@@ -23,6 +23,7 @@
 #include "grid/grid.h"
 #include "impl/impl.h"
 #include "mem/mem.h"
+#include "select/select.h"
 #include <zarrc/plan.h>
 
 /* ---- layout ------------------------------------------------------------- */

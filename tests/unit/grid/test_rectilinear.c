@@ -1,8 +1,8 @@
 /*
  * unit/grid/test_rectilinear.c - grids of several edges: the examples of the
  * specification, random edge lists against the list written out, counts and
- * lengths far beyond memory, the text both ways, other shapes, blocks, and what
- * is refused. The bounded grid likewise, and the tests' own grid, which has no
+ * lengths far beyond memory, the text both ways, other shapes, and what is
+ * refused. The bounded grid likewise, and the tests' own grid, which has no
  * runs, for what works without them.
  *
  * A failing case prints its seed: ZR_SEED=<seed> ZR_CASES=1 runs it alone.
@@ -371,32 +371,6 @@ static void test_a_grid_without_runs(void **state)
     zr_grid_deinit(&g);
 }
 
-/* ---- blocks --------------------------------------------------------------------- */
-
-static void test_blocks(void **state)
-{
-    const uint64_t shape[] = {9, 5};
-    const zarr_dim_selection dims[] = {
-        {.kind = ZARR_DIM_SLICE, .start = 1, .stop = ZARR_SLICE_DEFAULT},
-        {.kind = ZARR_DIM_INDEX, .start = -1}};
-    uint64_t start[2], count[2];
-    zarr_selection *s = NULL;
-    struct zr_grid g;
-
-    (void)state;
-    make(&g, 2, shape, "rectilinear",
-         "{\"kind\":\"inline\",\"chunk_shapes\":[[2,3,40],[1,[2,2]]]}");
-    assert_int_equal(zr_grid_select_blocks(&s, &g, 2, dims, NULL), ZARR_OK);
-    assert_int_equal(zarr_selection_ndim(s), 2);
-    assert_true(zr_selection_is_box(s, start, count));
-    assert_int_equal(start[0], 2);
-    assert_int_equal(count[0], 7);
-    assert_int_equal(start[1], 3);
-    assert_int_equal(count[1], 2);
-    zarr_selection_free(s);
-    zr_grid_deinit(&g);
-}
-
 /* ---- refused -------------------------------------------------------------------- */
 
 static void test_refused(void **state)
@@ -489,7 +463,6 @@ int main(void)
         cmocka_unit_test(test_a_million_edges),
         cmocka_unit_test(test_bounded),
         cmocka_unit_test(test_a_grid_without_runs),
-        cmocka_unit_test(test_blocks),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_old_spellings),
     };

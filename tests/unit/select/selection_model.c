@@ -1,5 +1,5 @@
-/* unit/grid/selection_model.c - see selection_model.h. */
-#include "unit/grid/selection_model.h"
+/* unit/select/selection_model.c - see selection_model.h. */
+#include "unit/select/selection_model.h"
 
 #include <stdlib.h>
 #include <string.h>

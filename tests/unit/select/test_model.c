@@ -1,5 +1,5 @@
 /*
- * unit/grid/test_model.c - projection against brute force. A random selection
+ * unit/select/test_model.c - projection against brute force. A random selection
  * of a random small array is made twice: by the library, and as a plain map
  * from flat result position to flat array position, computed by the most naive
  * means. Then every (chunk, result) pair of every projection is checked
@@ -8,7 +8,7 @@
  *
  * A failing case prints its seed: ZR_SEED=<seed> ZR_CASES=1 runs it alone.
  */
-#include "unit/grid/selection_model.h"
+#include "unit/select/selection_model.h"
 
 #include <stdio.h>
 #include <stdlib.h>

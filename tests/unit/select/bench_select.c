@@ -1,8 +1,8 @@
 /*
- * unit/grid/bench_grid.c - measures projections and prints the times. Not a test: build
- * the target bench_grid and run it on a quiet machine.
+ * unit/select/bench_select.c - measures projections and prints the times. Not a test:
+ * build the target bench_select and run it on a quiet machine.
  */
-#include "grid/grid.h"
+#include "select/select.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,9 +1,10 @@
 /*
- * unit/grid/test_huge.c - arrays and grids far larger than memory: coordinates near
+ * unit/select/test_huge.c - arrays and grids far larger than memory: coordinates near
  * 2^63, 2^40 chunks and more, rank 64. Every pair of every projection is checked (the
  * wide arithmetic below is the oracle), and so is the order of chunks. No call may walk
  * the grid: time in proportion to it would never end.
  */
+#include "select/select.h"
 #include "unit/grid/grid_test.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /*
- * grid/project.c - the projector: an odometer over one axis per dimension, the last one
+ * select/project.c - the projector: an odometer over one axis per dimension, the last one
  * fastest, or a walk over the runs of a bucket of points. It is made from a selection and
  * a grid, or from a projection and the inner chunks of its chunk. Both fill the same
  * axes, so an inner projection can be projected again. A projector of several selections
@@ -7,7 +7,7 @@
  * bytes for each dimension plus the coordinates given. Stepping it allocates nothing and
  * cannot fail. Thread class: solo.
  */
-#include "grid/grid_int.h"
+#include "select/select_int.h"
 
 enum state {
     FRESH,

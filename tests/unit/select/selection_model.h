@@ -1,11 +1,12 @@
 /*
- * unit/grid/selection_model.h - a random selection of a small array, made twice: by the
+ * unit/select/selection_model.h - a random selection of a small array, made twice: by the
  * library, and as a plain map from flat result position to flat array position, computed
  * by the most naive means.
  */
 #ifndef ZR_SELECTION_MODEL_H
 #define ZR_SELECTION_MODEL_H
 
+#include "select/select.h"
 #include "unit/grid/grid_test.h"
 
 enum {

@@ -1,5 +1,5 @@
 /*
- * grid/select_parse.c - selections as a person types them: "0:10, ::2, -1, [3,5,7], ...".
+ * select/parse.c - selections as a person types them: "0:10, ::2, -1, [3,5,7], ...".
  * The grammar is Python's for basic and orthogonal indexing. Slices clip as in Python,
  * also for numbers that do not fit 64 bits. The text becomes zarr_dim_selection items,
  * which the ordinary constructor checks. Brackets around the whole text are dropped
@@ -7,7 +7,7 @@
  * and "[[3,5]]" are selections in brackets.
  * Thread class: solo.
  */
-#include "grid/grid_int.h"
+#include "select/select_int.h"
 
 #include <string.h>
 

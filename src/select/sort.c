@@ -1,12 +1,12 @@
 /*
- * grid/sort.c - a stable order of number tuples, for putting coordinates into chunks and
- * for finding repeats. It is a radix sort by bytes, least significant byte first, that
- * skips every byte in which all keys agree. Chunk numbers are small, so one or two passes
- * are usually enough. Coordinates that are already in order, the common case, are
+ * select/sort.c - a stable order of number tuples, for putting coordinates into chunks
+ * and for finding repeats. It is a radix sort by bytes, least significant byte first,
+ * that skips every byte in which all keys agree. Chunk numbers are small, so one or two
+ * passes are usually enough. Coordinates that are already in order, the common case, are
  * recognised and not moved.
  * Thread class: solo.
  */
-#include "grid/grid_int.h"
+#include "select/select_int.h"
 
 #include <string.h>
 

@@ -1,11 +1,11 @@
 /*
- * grid/points.c - selections by coordinate tuples, and by a mask of the array's shape,
+ * select/points.c - selections by coordinate tuples, and by a mask of the array's shape,
  * which is another form of a list of tuples. In one dimension a tuple is an index, so
  * both become an orthogonal list, which projects faster and may even be arithmetic. This
  * file also finds out whether a selection has an element twice.
  * Thread class: solo while made, then frozen.
  */
-#include "grid/grid_int.h"
+#include "select/select_int.h"
 
 #include <string.h>
 

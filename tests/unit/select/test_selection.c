@@ -1,8 +1,9 @@
 /*
- * unit/grid/test_selection.c - constructors of selections: accepted and refused
+ * unit/select/test_selection.c - constructors of selections: accepted and refused
  * arguments. Tables of text for the parser, and of wrong arguments with their messages.
  * test_model.c checks that selections contain the right elements.
  */
+#include "select/select.h"
 #include "unit/grid/grid_test.h"
 
 #include <string.h>
@@ -464,6 +465,35 @@ static void test_boxes_and_repeats(void **state)
     }
 }
 
+static void test_blocks_of_several_edges(void **state)
+{
+    const uint64_t shape[] = {9, 5};
+    const zarr_dim_selection dims[] = {
+        {.kind = ZARR_DIM_SLICE, .start = 1, .stop = ZARR_SLICE_DEFAULT},
+        {.kind = ZARR_DIM_INDEX, .start = -1}};
+    uint64_t start[2], count[2];
+    zarr_selection *s = NULL;
+    struct zr_grid_registry registry;
+    struct zr_grid g;
+
+    (void)state;
+    registry_make(&registry);
+    assert_int_equal(
+        grid_make(&g, &registry, 2, shape, "rectilinear",
+                  "{\"kind\":\"inline\",\"chunk_shapes\":[[2,3,40],[1,[2,2]]]}", NULL),
+        ZARR_OK);
+    assert_int_equal(zr_grid_select_blocks(&s, &g, 2, dims, NULL), ZARR_OK);
+    assert_int_equal(zarr_selection_ndim(s), 2);
+    assert_true(zr_selection_is_box(s, start, count));
+    assert_int_equal(start[0], 2);
+    assert_int_equal(count[0], 7);
+    assert_int_equal(start[1], 3);
+    assert_int_equal(count[1], 2);
+    zarr_selection_free(s);
+    zr_grid_deinit(&g);
+    zr_grid_registry_deinit(&registry);
+}
+
 /* Rank 0: one chunk with one element, which points may select any number of times. */
 static void test_rank_0(void **state)
 {
@@ -516,6 +546,7 @@ int main(void)
         cmocka_unit_test(test_inner_errors),
         cmocka_unit_test(test_what_stays_arithmetic),
         cmocka_unit_test(test_boxes_and_repeats),
+        cmocka_unit_test(test_blocks_of_several_edges),
         cmocka_unit_test(test_rank_0),
     };
 

@@ -1,12 +1,12 @@
 /*
- * grid/selection.c - selections with independent dimensions (basic, orthogonal, boxes and
- * blocks), and the queries that every selection answers. A dimension is start, step and
- * count, or a list of indexes. Lists and masks with a constant step become arithmetic.
- * Then everything later is cheaper, and a mask of ones is as good as a slice. Selections
- * are made without a context, so their memory comes from malloc.
- * Thread class: solo while made, then frozen.
+ * select/selection.c - selections with independent dimensions (basic, orthogonal, boxes
+ * and blocks), and the queries that every selection answers. A dimension is start, step
+ * and count, or a list of indexes. Lists and masks with a constant step become
+ * arithmetic. Then everything later is cheaper, and a mask of ones is as good as a slice.
+ * Selections are made without a context, so their memory comes from malloc. Thread class:
+ * solo while made, then frozen.
  */
-#include "grid/grid_int.h"
+#include "select/select_int.h"
 
 zarr_status zr_selection_new(zarr_selection **out, int32_t ndim, const uint64_t *shape,
                              zarr_error *err)

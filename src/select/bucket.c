@@ -1,14 +1,14 @@
 /*
- * grid/bucket.c - coordinates sorted into chunks, once. The key of a tuple is its chunk:
- * one number if the chunks can be numbered, else the tuple of chunk coordinates. The keys
- * are sorted stably, and equal keys form a run. A bucket of rank 1 serves a list
+ * select/bucket.c - coordinates sorted into chunks, once. The key of a tuple is its
+ * chunk: one number if the chunks can be numbered, else the tuple of chunk coordinates.
+ * The keys are sorted stably, and equal keys form a run. A bucket of rank 1 serves a list
  * dimension, one of the array's rank serves points. Memory depends on the coordinates
  * given, not on the grid. A run is `whole` if it names every existing element of its
  * chunk once: the count must be right, and a bitmap of the chunk shows that no element
  * comes twice.
  * Thread class: solo while filled, then frozen.
  */
-#include "grid/grid_int.h"
+#include "select/select_int.h"
 
 #include <string.h>
 

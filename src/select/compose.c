@@ -1,11 +1,10 @@
 /*
- * grid/compose.c - makes a selection of a selection's result one selection of the array,
- * so that lazy views cost arithmetic and no data. Slices of slices stay slices. A list in
- * either one gives a list, and points in either one give points, as many as the result
- * has.
- * Thread class: solo.
+ * select/compose.c - makes a selection of a selection's result one selection of the
+ * array, so that lazy views cost arithmetic and no data. Slices of slices stay slices. A
+ * list in either one gives a list, and points in either one give points, as many as the
+ * result has. Thread class: solo.
  */
-#include "grid/grid_int.h"
+#include "select/select_int.h"
 
 #include <string.h>
 

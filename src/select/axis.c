@@ -1,12 +1,12 @@
 /*
- * grid/axis.c - one dimension of a projection: the pieces that a selection has in each
+ * select/axis.c - one dimension of a projection: the pieces that a selection has in each
  * chunk it touches, in ascending chunk order. Arithmetic selections are never stored: the
  * number of its first item gives a piece by division. For steps up to a regular edge the
  * next chunk is the neighbour, so no division is needed. Lists walk the runs of their
  * bucket.
  * Thread class: solo.
  */
-#include "grid/grid_int.h"
+#include "select/select_int.h"
 
 void zr_axis_set_arith(struct zr_axis *x, uint64_t n, uint64_t a0, int64_t step,
                        uint64_t r0, int64_t r_step)

@@ -1,11 +1,12 @@
 /*
- * unit/grid/test_fault.c - every allocation of this room fails once. Selections
+ * unit/select/test_fault.c - every allocation of grid and select fails once. Selections
  * have no context and so no allocator of their own: malloc, calloc and realloc
  * are wrapped by the linker (--wrap) in this program alone. Each scenario runs
  * with its k-th allocation failing, k = 1, 2, ... until none fails any more. It
  * must say NO_MEMORY (or do without: zr_selection_repeats() does) and must leave
  * nothing behind.
  */
+#include "select/select.h"
 #include "unit/grid/grid_test.h"
 
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 /*
- * grid/merge.c - several projectors of one grid as one. A heap holds the next chunk of
+ * select/merge.c - several projectors of one grid as one. A heap holds the next chunk of
  * each; the chunk that comes first is given out once, with what each projector takes of
  * it. The memory is one projection for each projector.
  * Thread class: solo.
  */
-#include "grid/grid_int.h"
+#include "select/select_int.h"
 
 #include <string.h>
 
