@@ -14,9 +14,9 @@
 /* ---- selections ----------------------------------------------------------- */
 
 /* See zarr_selection_blocks(); works on any grid. */
-zarr_status zr_grid_select_blocks(zarr_selection **out, const struct zr_grid *g,
-                                  int32_t n_dims, const zarr_dim_selection *dims,
-                                  zarr_error *err);
+zarr_status zr_select_blocks(zarr_selection **out, const struct zr_grid *g,
+                             int32_t n_dims, const zarr_dim_selection *dims,
+                             zarr_error *err);
 
 /* True if the selection was made for this shape. */
 bool zr_selection_fits(const zarr_selection *s, int32_t ndim, const uint64_t *shape);

@@ -334,9 +334,9 @@ static void block_range(const struct zr_grid *g, int32_t dim,
     *n = last - *start + size;
 }
 
-zarr_status zr_grid_select_blocks(zarr_selection **out, const struct zr_grid *g,
-                                  int32_t n_dims, const zarr_dim_selection *dims,
-                                  zarr_error *err)
+zarr_status zr_select_blocks(zarr_selection **out, const struct zr_grid *g,
+                             int32_t n_dims, const zarr_dim_selection *dims,
+                             zarr_error *err)
 {
     const zarr_dim_selection all = {.kind = ZARR_DIM_ALL};
     zarr_selection *s = NULL;
@@ -374,7 +374,7 @@ zarr_status zarr_selection_blocks(zarr_selection **out, int32_t ndim,
     if (ndim > 0 && !chunk_shape)
         ZR_FAIL(err, ZARR_ERR_INVALID, "no shape of the chunks is given");
     ZR_TRY(zr_grid_init_regular(&grid, ndim, shape, chunk_shape, "chunk_shape", err));
-    st = zr_grid_select_blocks(out, &grid, n_dims, dims, err);
+    st = zr_select_blocks(out, &grid, n_dims, dims, err);
 out:
     return st;
 }

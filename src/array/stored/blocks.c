@@ -155,7 +155,7 @@ zarr_status zarr_array_select_blocks(zarr_selection **out, const zarr_array *arr
     *out = NULL;
     ZR_NEED(array, err);
     struct zr_array_state *s = zr_array_state_get(array);
-    zarr_status st = zr_grid_select_blocks(out, &s->meta.grid, n_dims, dims, err);
+    zarr_status st = zr_select_blocks(out, &s->meta.grid, n_dims, dims, err);
 
     if (st != ZARR_OK)
         zr_path_prefix(err, st, array->h.path);

@@ -268,7 +268,7 @@ static zarr_status scenario_irregular(size_t i, zarr_error *err)
     ZR_TRY(zr_grid_parse(&g, &r, 2, shape, "rectilinear", a.root, err));
     ZR_TRY(zr_grid_canonical(&g, &text, err));
     ZR_TRY(zr_grid_write_resized(&g, larger, &text, err));
-    ZR_TRY(zr_grid_select_blocks(&blocks, &g, 0, NULL, err));
+    ZR_TRY(zr_select_blocks(&blocks, &g, 0, NULL, err));
     ZR_TRY(zr_key_encoding_parse(&k, &r, "suffix", b.root, err));
     ZR_TRY(zr_key_encoding_canonical(&k, &text, err));
     ZR_TRY(zr_grid_rectilinear.parse(&self, 2, shape, rect, err));

@@ -482,7 +482,7 @@ static void test_blocks_of_several_edges(void **state)
         grid_make(&g, &registry, 2, shape, "rectilinear",
                   "{\"kind\":\"inline\",\"chunk_shapes\":[[2,3,40],[1,[2,2]]]}", NULL),
         ZARR_OK);
-    assert_int_equal(zr_grid_select_blocks(&s, &g, 2, dims, NULL), ZARR_OK);
+    assert_int_equal(zr_select_blocks(&s, &g, 2, dims, NULL), ZARR_OK);
     assert_int_equal(zarr_selection_ndim(s), 2);
     assert_true(zr_selection_is_box(s, start, count));
     assert_int_equal(start[0], 2);
