@@ -1,5 +1,5 @@
 /*
- * unit/ctx/test_dlpack_real.c - zarrc/dlpack.h with the real dlpack.h (Debian:
+ * unit/array/test_dlpack_real.c - zarrc/dlpack.h with the real dlpack.h (Debian:
  * libdlpack-dev), included first.
  */
 #include <dlpack/dlpack.h>

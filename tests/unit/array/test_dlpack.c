@@ -1,5 +1,5 @@
 /*
- * unit/ctx/test_dlpack.c - tensors of DLPack to zarr_tensor and back: both structs,
+ * unit/array/test_dlpack.c - tensors of DLPack to zarr_tensor and back: both structs,
  * strides, offsets, lanes, packed elements, flags, and what another program may get
  * wrong.
  */

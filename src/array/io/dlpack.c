@@ -1,11 +1,11 @@
 /*
- * ctx/dlpack.c - tensors of DLPack to and from zarr_tensor. DLPack counts strides in
+ * array/io/dlpack.c - tensors of DLPack to and from zarr_tensor. DLPack counts strides in
  * elements and has no byte order. Its structs are declared here, as DLPack 1.1 lays them
  * out, so that no foreign header is needed; test_dlpack.c compares them with dlpack.h.
  * What another program gives may be wrong: everything is checked before it is used.
  * Thread class: plain functions.
  */
-#include "ctx/ctx_int.h"
+#include "array/array_int.h"
 
 #include <zarrc/dlpack.h>
 
