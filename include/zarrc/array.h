@@ -9,18 +9,10 @@
 
 #include <zarrc/base.h>
 #include <zarrc/error.h>
-#include <zarrc/memory.h>
 #include <zarrc/selection.h>
-#include <zarrc/store.h>
+#include <zarrc/types.h>
 
 ZARR_BEGIN_DECLS
-
-/**
- * An open array. Several threads may share the handle. A call that changes the array in
- * the store, such as zarr_array_resize(), also changes what its own handle knows; another
- * handle of the array learns of it by zarr_array_refresh(). Thread class: shared.
- */
-typedef struct zarr_array zarr_array;
 
 /** Use of consolidated metadata. 0: if the group that is opened has it. */
 enum {

@@ -9,11 +9,10 @@
 #ifndef ZARRC_ARROW_H
 #define ZARRC_ARROW_H
 
-#include <zarrc/array.h>
 #include <zarrc/base.h>
 #include <zarrc/error.h>
 #include <zarrc/io.h>
-#include <zarrc/selection.h>
+#include <zarrc/types.h>
 
 ZARR_BEGIN_DECLS
 

@@ -6,10 +6,10 @@
 #ifndef ZARRC_BLOCKS_H
 #define ZARRC_BLOCKS_H
 
-#include <zarrc/array.h>
 #include <zarrc/base.h>
 #include <zarrc/error.h>
 #include <zarrc/io.h>
+#include <zarrc/types.h>
 
 ZARR_BEGIN_DECLS
 

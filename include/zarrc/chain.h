@@ -6,18 +6,14 @@
 #ifndef ZARRC_CHAIN_H
 #define ZARRC_CHAIN_H
 
-#include <zarrc/array.h>
 #include <zarrc/base.h>
-#include <zarrc/context.h>
 #include <zarrc/create.h>
 #include <zarrc/error.h>
 #include <zarrc/io.h>
 #include <zarrc/memory.h>
+#include <zarrc/types.h>
 
 ZARR_BEGIN_DECLS
-
-/** The codecs for chunks of one shape and data type. Thread class: shared. */
-typedef struct zarr_chain zarr_chain;
 
 /**
  * Makes a chain of codecs.

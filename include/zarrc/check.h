@@ -8,14 +8,12 @@
 #ifndef ZARRC_CHECK_H
 #define ZARRC_CHECK_H
 
-#include <zarrc/array.h>
 #include <zarrc/base.h>
-#include <zarrc/cancel.h>
 #include <zarrc/error.h>
 #include <zarrc/group.h>
 #include <zarrc/io.h>
 #include <zarrc/progress.h>
-#include <zarrc/store.h>
+#include <zarrc/types.h>
 
 ZARR_BEGIN_DECLS
 

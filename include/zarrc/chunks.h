@@ -13,7 +13,7 @@
 #include <zarrc/error.h>
 #include <zarrc/io.h>
 #include <zarrc/memory.h>
-#include <zarrc/selection.h>
+#include <zarrc/types.h>
 
 ZARR_BEGIN_DECLS
 

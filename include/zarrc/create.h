@@ -7,9 +7,8 @@
 
 #include <zarrc/array.h>
 #include <zarrc/base.h>
-#include <zarrc/cancel.h>
 #include <zarrc/error.h>
-#include <zarrc/store.h>
+#include <zarrc/types.h>
 
 ZARR_BEGIN_DECLS
 

@@ -11,9 +11,9 @@
 #define ZARRC_DLPACK_H
 
 #include <zarrc/base.h>
-#include <zarrc/context.h>
 #include <zarrc/error.h>
 #include <zarrc/memory.h>
+#include <zarrc/types.h>
 
 ZARR_BEGIN_DECLS
 

@@ -15,6 +15,7 @@
 #include <zarrc/base.h>
 #include <zarrc/error.h>
 #include <zarrc/memory.h>
+#include <zarrc/types.h>
 
 ZARR_BEGIN_DECLS
 

@@ -15,6 +15,7 @@
 #include <zarrc/group.h>
 #include <zarrc/io.h>
 #include <zarrc/store.h>
+#include <zarrc/types.h>
 
 ZARR_BEGIN_DECLS
 

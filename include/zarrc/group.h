@@ -8,14 +8,10 @@
 
 #include <zarrc/array.h>
 #include <zarrc/base.h>
-#include <zarrc/cancel.h>
 #include <zarrc/error.h>
-#include <zarrc/store.h>
+#include <zarrc/types.h>
 
 ZARR_BEGIN_DECLS
-
-/** An open group. Several threads may share the handle. Thread class: shared. */
-typedef struct zarr_group zarr_group;
 
 /** Kinds of nodes. */
 enum {

@@ -9,12 +9,10 @@
 
 #include <zarrc/array.h>
 #include <zarrc/base.h>
-#include <zarrc/cancel.h>
 #include <zarrc/error.h>
 #include <zarrc/memory.h>
 #include <zarrc/plan.h>
-#include <zarrc/request.h>
-#include <zarrc/selection.h>
+#include <zarrc/types.h>
 
 ZARR_BEGIN_DECLS
 
@@ -318,12 +316,6 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_explain(zarr_explanation **out,
                                                         const zarr_tensor *tensor,
                                                         const zarr_io_options *opts,
                                                         zarr_error *err);
-
-/**
- * Writes one shard in parts, for shards that do not fit in memory. Thread class: solo. It
- * keeps its array, and with it the context and the store, alive.
- */
-typedef struct zarr_shard_writer zarr_shard_writer;
 
 /**
  * @name One shard in parts

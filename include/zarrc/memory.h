@@ -8,16 +8,9 @@
 
 #include <zarrc/base.h>
 #include <zarrc/error.h>
+#include <zarrc/types.h>
 
 ZARR_BEGIN_DECLS
-
-/**
- * A data type. It belongs to its context and lives as long as the context: nothing has to
- * be freed. Thread class: frozen.
- */
-typedef struct zarr_dtype zarr_dtype;
-/** What all calls share: allocator, limits, registries and log. Thread class: shared. */
-typedef struct zarr_context zarr_context;
 
 /**
  * Kinds of memory. The numbers are those of DLPack (DLDeviceType). Other numbers are

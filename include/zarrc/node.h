@@ -6,10 +6,9 @@
 #define ZARRC_NODE_H
 
 #include <zarrc/base.h>
-#include <zarrc/cancel.h>
 #include <zarrc/error.h>
 #include <zarrc/group.h>
-#include <zarrc/store.h>
+#include <zarrc/types.h>
 
 ZARR_BEGIN_DECLS
 

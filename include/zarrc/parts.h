@@ -8,13 +8,11 @@
 #ifndef ZARRC_PARTS_H
 #define ZARRC_PARTS_H
 
-#include <zarrc/array.h>
 #include <zarrc/base.h>
 #include <zarrc/error.h>
 #include <zarrc/io.h>
 #include <zarrc/memory.h>
-#include <zarrc/request.h>
-#include <zarrc/selection.h>
+#include <zarrc/types.h>
 
 ZARR_BEGIN_DECLS
 

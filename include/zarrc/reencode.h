@@ -8,13 +8,11 @@
 #ifndef ZARRC_REENCODE_H
 #define ZARRC_REENCODE_H
 
-#include <zarrc/array.h>
 #include <zarrc/base.h>
-#include <zarrc/cancel.h>
 #include <zarrc/create.h>
 #include <zarrc/error.h>
 #include <zarrc/progress.h>
-#include <zarrc/store.h>
+#include <zarrc/types.h>
 
 ZARR_BEGIN_DECLS
 

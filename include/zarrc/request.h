@@ -11,11 +11,9 @@
 #include <zarrc/base.h>
 #include <zarrc/error.h>
 #include <zarrc/plan.h>
+#include <zarrc/types.h>
 
 ZARR_BEGIN_DECLS
-
-/** A read, write or append in progress. Thread class: shared. */
-typedef struct zarr_request zarr_request;
 
 /** A timeout that never ends. */
 #define ZARR_WAIT_FOREVER UINT64_MAX

@@ -7,17 +7,9 @@
 
 #include <zarrc/base.h>
 #include <zarrc/error.h>
-#include <zarrc/memory.h>
+#include <zarrc/types.h>
 
 ZARR_BEGIN_DECLS
-
-/**
- * A set of elements of an array, in an order. A selection is made for one shape and can
- * be used for any number of reads and writes of arrays with that shape. Its memory
- * depends on the rank and on the coordinates that were given, not on the number of
- * elements. Thread class: frozen.
- */
-typedef struct zarr_selection zarr_selection;
 
 /** How a dimension is selected. */
 enum {

@@ -12,13 +12,11 @@
 #ifndef ZARRC_SHAPE_H
 #define ZARRC_SHAPE_H
 
-#include <zarrc/array.h>
 #include <zarrc/base.h>
-#include <zarrc/cancel.h>
 #include <zarrc/error.h>
 #include <zarrc/io.h>
 #include <zarrc/memory.h>
-#include <zarrc/request.h>
+#include <zarrc/types.h>
 
 ZARR_BEGIN_DECLS
 

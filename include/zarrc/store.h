@@ -9,15 +9,10 @@
 #include <zarrc/context.h>
 #include <zarrc/error.h>
 #include <zarrc/memory.h>
+#include <zarrc/types.h>
 
 ZARR_BEGIN_DECLS
 
-/**
- * A store: values of bytes under keys. A key is a relative path such as "a/zarr.json" or
- * "a/c/0/1": parts of UTF-8 text joined by slashes, none of them empty, "." or "..".
- * Every store refuses other keys with ZARR_ERR_INVALID. Thread class: shared.
- */
-typedef struct zarr_store zarr_store;
 struct zarr_store_vtable; /* zarrc/plugin/store.h */
 
 /**

@@ -15,19 +15,12 @@
 #ifndef ZARRC_VLEN_H
 #define ZARRC_VLEN_H
 
-#include <zarrc/array.h>
 #include <zarrc/base.h>
-#include <zarrc/context.h>
-#include <zarrc/dtype.h>
 #include <zarrc/error.h>
 #include <zarrc/io.h>
-#include <zarrc/selection.h>
+#include <zarrc/types.h>
 
 ZARR_BEGIN_DECLS
-
-/** Holds the bytes of elements of variable length that were read. Thread class: shared.
- */
-typedef struct zarr_heap zarr_heap;
 
 /**
  * @name A heap for elements of variable length

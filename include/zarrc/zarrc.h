@@ -38,9 +38,9 @@
  * ## Handles
  *
  * `zarr_context`, `zarr_store`, `zarr_array`, `zarr_group`, `zarr_selection`,
- * `zarr_request`, `zarr_cancel`, `zarr_heap` and `zarr_chain` are opaque. A call that
- * makes a handle stores it in `*out`, or NULL when it fails. The handle then belongs to
- * the caller, who gives it up with the matching free function.
+ * `zarr_request`, `zarr_cancel`, `zarr_heap` and `zarr_chain` are opaque (zarrc/types.h).
+ * A call that makes a handle stores it in `*out`, or NULL when it fails. The handle then
+ * belongs to the caller, who gives it up with the matching free function.
  *
  * Free functions accept NULL. With NULL for a handle, a call that returns a status
  * returns ZARR_ERR_INVALID, a getter returns NULL or 0, and any other call does nothing,
@@ -121,6 +121,7 @@
 
 #include <zarrc/array.h>
 #include <zarrc/base.h>
+#include <zarrc/blocks.h>
 #include <zarrc/cancel.h>
 #include <zarrc/chain.h>
 #include <zarrc/check.h>
@@ -143,7 +144,7 @@
 #include <zarrc/selection.h>
 #include <zarrc/shape.h>
 #include <zarrc/store.h>
-#include <zarrc/blocks.h>
+#include <zarrc/types.h>
 #include <zarrc/version.h>
 #include <zarrc/vlen.h>
 

@@ -21,9 +21,9 @@
 
 #include <zarrc/base.h>
 #include <zarrc/context.h>
-#include <zarrc/dtype.h>
 #include <zarrc/error.h>
 #include <zarrc/memory.h>
+#include <zarrc/types.h>
 
 ZARR_BEGIN_DECLS
 

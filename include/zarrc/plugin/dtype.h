@@ -29,6 +29,7 @@
 #include <zarrc/context.h>
 #include <zarrc/dtype.h>
 #include <zarrc/error.h>
+#include <zarrc/types.h>
 
 ZARR_BEGIN_DECLS
 

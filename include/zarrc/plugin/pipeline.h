@@ -41,7 +41,7 @@
 #include <zarrc/error.h>
 #include <zarrc/memory.h>
 #include <zarrc/plugin/codec.h>
-#include <zarrc/request.h>
+#include <zarrc/types.h>
 
 ZARR_BEGIN_DECLS
 

@@ -22,6 +22,7 @@
 #include <zarrc/plugin/pipeline.h>
 #include <zarrc/plugin/store.h>
 #include <zarrc/store.h>
+#include <zarrc/types.h>
 
 ZARR_BEGIN_DECLS
 

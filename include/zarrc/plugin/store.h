@@ -17,8 +17,8 @@
 #include <zarrc/base.h>
 #include <zarrc/error.h>
 #include <zarrc/memory.h>
-#include <zarrc/cancel.h>
 #include <zarrc/store.h>
+#include <zarrc/types.h>
 
 ZARR_BEGIN_DECLS
 
