@@ -136,6 +136,7 @@
 #include <zarrc/limits.h>
 #include <zarrc/memory.h>
 #include <zarrc/node.h>
+#include <zarrc/objects.h>
 #include <zarrc/parts.h>
 #include <zarrc/plan.h>
 #include <zarrc/progress.h>

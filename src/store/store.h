@@ -19,6 +19,7 @@
 
 #include "base/base.h"
 #include "mem/mem.h"
+#include <zarrc/objects.h>
 #include <zarrc/plugin/store.h>
 #include <zarrc/store.h>
 

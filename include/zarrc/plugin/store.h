@@ -17,6 +17,7 @@
 #include <zarrc/base.h>
 #include <zarrc/error.h>
 #include <zarrc/memory.h>
+#include <zarrc/objects.h>
 #include <zarrc/store.h>
 #include <zarrc/types.h>
 

@@ -1,0 +1,296 @@
+/**
+ * @file
+ * Objects of a store: read, written, listed and erased by their keys. Programs that use
+ * arrays and groups need none of these calls.
+ */
+#ifndef ZARRC_OBJECTS_H
+#define ZARRC_OBJECTS_H
+
+#include <zarrc/base.h>
+#include <zarrc/error.h>
+#include <zarrc/memory.h>
+#include <zarrc/types.h>
+
+ZARR_BEGIN_DECLS
+
+/**
+ * Reads a value, or a part of it, into host memory.
+ *
+ * @param store borrowed
+ * @param key key of the value
+ * @param offset where the part begins, in bytes
+ * @param data receives the bytes
+ * @param bytes how many bytes `data` has room for; becomes how many were read, which is
+ * less at the end of the value
+ * @param total_bytes becomes the length of the whole value; may be NULL
+ * @retval ZARR_ERR_NOT_FOUND the store says that there is no such key
+ * @retval ZARR_ERR_INVALID the key is not a legal one
+ * @retval ZARR_ERR_IO the store failed
+ * @see zarr_store_put(), zarr_store_list()
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_get(zarr_store *store, const char *key,
+                                                    uint64_t offset, void *data,
+                                                    uint64_t *bytes,
+                                                    uint64_t *total_bytes,
+                                                    zarr_error *err);
+
+/**
+ * Writes a whole value. A reader sees the old or the new value if the store can replace
+ * values in one step, as local and memory stores can.
+ *
+ * @param store borrowed
+ * @param key key of the value
+ * @param data the bytes; borrowed for the call
+ * @param bytes how many bytes there are
+ * @retval ZARR_ERR_INVALID the key is not a legal one, or the store is read-only
+ * @retval ZARR_ERR_UNSUPPORTED the store cannot write
+ * @retval ZARR_ERR_IO the store failed
+ * @see zarr_store_get(), zarr_store_flush()
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_put(zarr_store *store, const char *key,
+                                                    const void *data, uint64_t bytes,
+                                                    zarr_error *err);
+
+/**
+ * Removes one key and its value.
+ * @param store borrowed
+ * @param key the key
+ * @retval ZARR_ERR_NOT_FOUND there is no such key
+ * @retval ZARR_ERR_INVALID the key is not a legal one, or the store is read-only
+ * @retval ZARR_ERR_UNSUPPORTED the store cannot write
+ * @retval ZARR_ERR_IO the store failed
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_erase(zarr_store *store, const char *key,
+                                                      zarr_error *err);
+
+/**
+ * Removes all keys below a prefix, children before parents. A local store removes a
+ * symbolic link itself, also if the prefix is one, and leaves alone what it leads to. To
+ * delete an array or group use zarr_node_delete().
+ *
+ * @param store borrowed
+ * @param prefix "a" means all keys that begin with "a/"; "" means all keys of the store
+ * @retval ZARR_ERR_INVALID the prefix is not a legal one, or the store is read-only
+ * @retval ZARR_ERR_UNSUPPORTED the store cannot write, or cannot list
+ * @retval ZARR_ERR_IO the store failed; some keys may be removed
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_erase_prefix(zarr_store *store,
+                                                             const char *prefix,
+                                                             zarr_error *err);
+
+/**
+ * Tells whether two prefixes have keys in common. Ask before one is overwritten with the
+ * other.
+ *
+ * Directories of local stores are compared as the file system knows them, whatever their
+ * spelling, their links and the roots of the stores. Links below the prefixes are not
+ * followed. A prefix without keys is legal. Other stores are the same store if they are
+ * one handle, if they share their functions and `self`, or if they are of one registered
+ * kind and have the same URL.
+ *
+ * @param store,prefix keys below this prefix of this store
+ * @param other,other_prefix keys below that prefix of that store, which may be the same
+ * store
+ * @param overlap becomes 1 if some keys are the same, else 0
+ * @retval ZARR_ERR_INVALID a prefix is NULL
+ * @retval ZARR_ERR_IO the file system failed
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_overlap(zarr_store *store,
+                                                        const char *prefix,
+                                                        zarr_store *other,
+                                                        const char *other_prefix,
+                                                        int *overlap, zarr_error *err);
+
+/** The version of a value. It consists of numbers of the store, such as an inode and a
+ * time, or a hash. They are compared as bytes. All zero: there is no such key. */
+typedef struct zarr_store_version {
+    uint64_t word[4]; /**< the numbers */
+} zarr_store_version;
+
+/** `offset` of a GET that wants the last `length` bytes of a value. They begin at the
+ * start of `mem`. */
+#define ZARR_STORE_SUFFIX UINT64_MAX
+/** `length` of a GET that wants all bytes from `offset` on. */
+#define ZARR_STORE_TO_END UINT64_MAX
+
+/** What zarr_store_stat(), zarr_store_read() and zarr_store_write() tell about a value.
+ */
+typedef struct zarr_store_value {
+    uint32_t struct_size;
+    uint32_t has_version; /**< 1: `version` is known; 0: the store has no versions */
+    uint64_t bytes;       /**< length of the whole value; UINT64_MAX: not told */
+    uint64_t done_bytes;  /**< bytes that were read or written */
+    /** bytes that were copied from host memory to a device (up), or back (down) */
+    uint64_t up_bytes, down_bytes;
+    zarr_store_version version; /**< the version that was seen, read or written */
+} zarr_store_value;
+
+#define ZARR_STORE_VALUE_INIT ZARR_SIZE_FIRST(zarr_store_value)
+
+/**
+ * Tells whether a key exists. Also gives the length and version of the value, and does
+ * not read it.
+ *
+ * @param store borrowed
+ * @param key the key
+ * @param out becomes what is known; may be NULL
+ * @retval ZARR_ERR_NOT_FOUND the store says that there is no such key
+ * @retval ZARR_ERR_INVALID the key is not a legal one
+ * @retval ZARR_ERR_IO the store failed
+ * @see zarr_store_read()
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_stat(zarr_store *store, const char *key,
+                                                     zarr_store_value *out,
+                                                     zarr_error *err);
+
+/**
+ * Reads a value, a range of it, or its last bytes, into memory of any kind. The library
+ * emulates what the store lacks: ranges, suffixes, and memory that it cannot reach.
+ *
+ * @param store borrowed
+ * @param key the key
+ * @param offset where the range begins, in bytes; ZARR_STORE_SUFFIX: the last `length`
+ * bytes of the value, or all if it has fewer
+ * @param length how many bytes; ZARR_STORE_TO_END: all from `offset` on
+ * @param mem receives the bytes from its beginning on. If it is shorter than the range it
+ * receives the first part of the range
+ * @param out becomes what is known, `done_bytes` above all. With it a store that has
+ * versions tells the version, which may cost it a call. May be NULL
+ * @retval ZARR_ERR_NOT_FOUND the store says that there is no such key
+ * @retval ZARR_ERR_INVALID the key is not a legal one, or `mem` is NULL
+ * @retval ZARR_ERR_MEMORY_KIND the context has no memory of this kind
+ * @retval ZARR_ERR_CONFLICT the value changed each time that it was read
+ * @retval ZARR_ERR_IO the store failed
+ * @see zarr_store_stat(), zarr_store_get()
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_read(zarr_store *store, const char *key,
+                                                     uint64_t offset, uint64_t length,
+                                                     const zarr_memory *mem,
+                                                     zarr_store_value *out,
+                                                     zarr_error *err);
+
+/**
+ * Writes a whole value from memory of any kind. With `expected` it does so only if the
+ * key still has the value that the caller knows.
+ *
+ * @param store borrowed
+ * @param key the key
+ * @param mem the value; borrowed for the call
+ * @param expected the version that the value must have, from zarr_store_stat(),
+ * zarr_store_read() or an earlier write; all zeros: the key must not exist yet, as for
+ * zarr_store_put_new(). NULL: any
+ * @param out becomes what is known; may be NULL
+ * @retval ZARR_ERR_CONFLICT the value has another version, or is gone
+ * @retval ZARR_ERR_EXISTS the key is there, and `expected` has only zeros
+ * @retval ZARR_ERR_INVALID the key is not a legal one, `mem` is NULL, or the store is
+ * read-only
+ * @retval ZARR_ERR_UNSUPPORTED the store cannot write, or has no versions to expect
+ * @retval ZARR_ERR_MEMORY_KIND the context has no memory of this kind
+ * @retval ZARR_ERR_IO the store failed
+ * @see zarr_store_put()
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_write(zarr_store *store, const char *key,
+                                                      const zarr_memory *mem,
+                                                      const zarr_store_version *expected,
+                                                      zarr_store_value *out,
+                                                      zarr_error *err);
+
+/**
+ * Writes a value under a key that does not exist yet. Of several callers with one key,
+ * one succeeds.
+ *
+ * Local and memory stores decide this in one step, against every other writer. Other
+ * stores do so with ZARR_STORE_CAP_PUT_NEW or ZARR_STORE_CAP_CONDITIONAL. Otherwise the
+ * library looks and writes while it holds the lock of the key: that excludes writers that
+ * take the lock, which without ZARR_STORE_CAP_LOCK are those of this handle.
+ *
+ * @param store borrowed
+ * @param key the key
+ * @param data the bytes; borrowed for the call
+ * @param bytes how many bytes there are
+ * @retval ZARR_ERR_EXISTS the key is there; its value did not change
+ * @retval ZARR_ERR_INVALID the key is not a legal one, or the store is read-only
+ * @retval ZARR_ERR_UNSUPPORTED the store cannot write
+ * @retval ZARR_ERR_IO the store failed
+ * @see zarr_store_put(), zarr_store_write()
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_put_new(zarr_store *store,
+                                                        const char *key, const void *data,
+                                                        uint64_t bytes, zarr_error *err);
+
+/** One row of a listing. Its text is borrowed for the call. */
+typedef struct zarr_store_item {
+    /** the whole key; of a prefix its path, without a slash at the end */
+    const char *key;
+    uint64_t bytes; /**< length of the value; UINT64_MAX: the listing does not tell */
+    /** 1: the row means all keys below a prefix */
+    uint32_t is_prefix;
+    /** 1: a symbolic link of a local store leads to the key or the prefix */
+    uint32_t is_linked;
+} zarr_store_item;
+
+/** Receives one row of a listing. A non-zero return ends the listing. */
+typedef int (*zarr_store_list_fn)(void *user, const zarr_store_item *item);
+
+/** What a listing tells. */
+enum {
+    ZARR_LIST_RECURSIVE = 0, /**< every key below the prefix */
+    ZARR_LIST_DIRECTORY = 1, /**< the keys and the prefixes one level below the prefix */
+    /** only temporary files and lock files that were left over; symbolic links are not
+     * followed */
+    ZARR_LIST_DEBRIS = 2,
+    /** as ZARR_LIST_RECURSIVE, but each symbolic link of a local store is a key. This is
+     * what zarr_store_erase_prefix() removes */
+    ZARR_LIST_UNLINKED = 3,
+    /** as ZARR_LIST_DIRECTORY, but each symbolic link of a local store is a key */
+    ZARR_LIST_DIRECTORY_UNLINKED = 4,
+    /** as ZARR_LIST_RECURSIVE, and each directory of a local store is a prefix, also an
+     * empty one */
+    ZARR_LIST_FOLDERS = 5
+};
+
+/**
+ * Lists the keys below a prefix, in an order of the store's own. Temporary files and lock
+ * files are left out. A file that a local store cannot read, such as a FIFO or a link
+ * that leads nowhere, is listed as a key; reading it fails with the reason.
+ *
+ * @param store borrowed
+ * @param prefix "a" means all keys that begin with "a/"; "" means all keys of the store
+ * @param how one of ZARR_LIST_*
+ * @param fn called for each row
+ * @param user passed to `fn`
+ * @return ZARR_OK, also when `fn` ended the listing
+ * @retval ZARR_ERR_INVALID an argument is wrong
+ * @retval ZARR_ERR_UNSUPPORTED the store cannot list
+ * @retval ZARR_ERR_LIMIT there are more keys than `zarr_limits.listing_keys`, or more
+ * directories behind symbolic links than `zarr_limits.linked_directories`
+ * @retval ZARR_ERR_IO the store failed; with `os_code` ELOOP, a symbolic link leads to a
+ * directory above it
+ * @see zarr_group_list(), zarr_array_list_blocks()
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_list(zarr_store *store,
+                                                     const char *prefix, uint32_t how,
+                                                     zarr_store_list_fn fn, void *user,
+                                                     zarr_error *err);
+
+/**
+ * Removes temporary files and lock files that a killed process left below a prefix. Files
+ * that are in use stay.
+ *
+ * @param store borrowed
+ * @param prefix as for zarr_store_list()
+ * @param min_age_s only files at least this old are removed, in seconds
+ * @param n_removed becomes the number of files that were removed; may be NULL
+ * @retval ZARR_ERR_INVALID the prefix is not a legal one, or the store is read-only
+ * @retval ZARR_ERR_IO the store failed
+ * @see zarr_store_list()
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_clean(zarr_store *store,
+                                                      const char *prefix,
+                                                      uint64_t min_age_s,
+                                                      uint64_t *n_removed,
+                                                      zarr_error *err);
+
+ZARR_END_DECLS
+
+#endif
