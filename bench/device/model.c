@@ -373,22 +373,22 @@ static zarr_status model_bind(void **self, const zarr_codec_spec *spec,
     return ZARR_ERR_UNSUPPORTED;
 }
 
-const zarr_codec_impl_vtable *model_lz4(void)
+const zarr_codec_impl_vtable *model_codec(const char *codec)
 {
-    static zarr_codec_impl_vtable table = {.struct_size = sizeof table,
-                                           .caps = ZARR_CODEC_CAN_DECODE |
-                                                   ZARR_CODEC_CAN_ENCODE |
-                                                   ZARR_CODEC_BATCH | ZARR_CODEC_ASYNC,
-                                           .codec = "lz4",
-                                           .impl = "model.lz4",
-                                           .in_kinds = ZARR_MEMORY_BIT(ZARR_DEVICE_EXT),
-                                           .out_kinds = ZARR_MEMORY_BIT(ZARR_DEVICE_EXT),
-                                           .priority = 10,
-                                           .bind = model_bind,
-                                           .encode = encode,
-                                           .decode = decode,
-                                           .settle = settle};
+    static zarr_codec_impl_vtable table = {
+        .struct_size = sizeof table,
+        .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE | ZARR_CODEC_BATCH |
+                ZARR_CODEC_ASYNC | ZARR_CODEC_FOR_V2 | ZARR_CODEC_FOR_V3,
+        .impl = "model.codec",
+        .in_kinds = ZARR_MEMORY_BIT(ZARR_DEVICE_EXT),
+        .out_kinds = ZARR_MEMORY_BIT(ZARR_DEVICE_EXT),
+        .priority = 10,
+        .bind = model_bind,
+        .encode = encode,
+        .decode = decode,
+        .settle = settle};
 
+    table.codec = codec;
     if (!(model_rates.unsafe > 0))
         table.caps |= ZARR_CODEC_SAFE;
     return &table;

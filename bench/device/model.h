@@ -35,7 +35,7 @@ extern struct model_rates model_rates;
 extern struct model_counters model_counters;
 
 const zarr_memory_vtable *model_memory(void);
-const zarr_codec_impl_vtable *model_lz4(void);
+const zarr_codec_impl_vtable *model_codec(const char *codec);
 
 /* Seconds of a clock that never goes back. */
 double model_now(void);

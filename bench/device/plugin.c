@@ -2,7 +2,7 @@
  * bench/device/plugin.c - the modelled device as a plug-in, for any program: copies to
  * and from its memory move nothing, so what is read is never what was stored. Options:
  * call_us, copy, codec, inside, ratio, most, unsafe, see model.h; all are 0 but
- * ratio, which is 2.
+ * ratio, which is 2. name: that of the codec, instead of lz4.
  */
 #include "model.h"
 
@@ -11,6 +11,7 @@
 static zarr_status load(const zarr_host *host, zarr_context *ctx, void **self,
                         zarr_error *err)
 {
+    const char *name = host->option_text(ctx, "name");
     zarr_status st;
 
     (void)self;
@@ -24,7 +25,9 @@ static zarr_status load(const zarr_host *host, zarr_context *ctx, void **self,
     if (model_rates.ratio < 1)
         return host->fail(err, ZARR_ERR_INVALID, "model: ratio is below 1");
     st = host->register_memory(ctx, model_memory(), NULL, err);
-    return st == ZARR_OK ? host->register_codec_impl(ctx, model_lz4(), err) : st;
+    if (st == ZARR_OK)
+        st = host->register_codec_impl(ctx, model_codec(name ? name : "lz4"), err);
+    return st;
 }
 
 static const zarr_plugin plugin = {.struct_size = sizeof plugin,

@@ -110,7 +110,7 @@ static void subject_open(struct subject *s, const struct test *t)
     options.memory_bytes = UINT64_C(4) << 30;
     must(zarr_context_create(&s->ctx, &options, &err));
     must(zarr_context_register_memory(s->ctx, model_memory(), NULL, "bench", &err));
-    must(zarr_context_register_codec_impl(s->ctx, model_lz4(), "bench", &err));
+    must(zarr_context_register_codec_impl(s->ctx, model_codec("lz4"), "bench", &err));
     must(zarr_store_open_custom(&s->store, s->ctx, model_store(), NULL, NULL, &err));
     spec.ndim = 2;
     spec.shape = shape;
