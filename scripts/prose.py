@@ -40,28 +40,35 @@ def sentences(paragraph):
     return END.split(text)
 
 
-def faults(text):
-    """(line, what) of each sentence and paragraph that is too long."""
+def measure(text):
+    """(line, lines of the paragraph, words of its longest sentence, that sentence) of each paragraph."""
     for line, paragraph in paragraphs(text):
-        n_lines = len(textwrap.wrap(paragraph, COLUMNS))
+        words = {sentence: len(re.findall(r"\S*\w\S*", sentence)) for sentence in sentences(paragraph)}
+        longest = max(words, key=words.get)
+        yield line, len(textwrap.wrap(paragraph, COLUMNS)), words[longest], longest
+
+
+def faults(text):
+    """(line, what) of each paragraph that is too long, or has a sentence that is."""
+    for line, n_lines, n_words, sentence in measure(text):
         if n_lines > MOST_LINES:
             yield line, f"a paragraph of {n_lines} lines of {COLUMNS} columns: split it, {MOST_LINES} at most"
-        for sentence in sentences(paragraph):
-            n_words = len(re.findall(r"\S*\w\S*", sentence))
-            if n_words > MOST_WORDS:
-                yield line, f"a sentence of {n_words} words, {MOST_WORDS} at most: {sentence[:60]}..."
+        if n_words > MOST_WORDS:
+            yield line, f"a sentence of {n_words} words, {MOST_WORDS} at most: {sentence[:60]}..."
+
+
+def glossary(text):
+    """(line, words of the meaning) of each row of the glossary."""
+    before = text.partition("## Glossary\n")[0].count("\n")
+    rows = [(number, line) for number, line in enumerate(text.split("\n"), 1) if number > before and line.startswith("| ")][1:]
+    return [(number, len(line.split("|")[2].split())) for number, line in rows]
 
 
 def glossary_faults(text):
     """(line, what) of each row of the glossary that is too long, and of the table."""
-    lines = text.split("\n")
-    if "## Glossary" not in lines:
-        return
-    first = lines.index("## Glossary") + 1
-    rows = [(number, line) for number, line in enumerate(lines[first:], first + 1) if line.startswith("| ")][1:]
+    rows = glossary(text)
     if len(rows) > MOST_ROWS:
-        yield first, f"a glossary of {len(rows)} rows, {MOST_ROWS} at most"
-    for number, line in rows:
-        n_words = len(line.split("|")[2].split())
+        yield rows[0][0], f"a glossary of {len(rows)} rows, {MOST_ROWS} at most"
+    for number, n_words in rows:
         if n_words > MOST_MEANING:
             yield number, f"a meaning of {n_words} words, {MOST_MEANING} at most"
