@@ -63,33 +63,32 @@ static zarr_status find_mode(const char *mode, const char *const *modes, const c
 
 /* ---- open ------------------------------------------------------------------ */
 
-static zarr_status open_place_for(struct place *p, zarr_context *ctx,
-                                  const char *location, const char *mode,
-                                  const zarr_open_options *opts, zarr_error *err)
+/* Opens the array if `array` is not NULL, else the group. */
+static zarr_status open_node(zarr_array **array, zarr_group **group, zarr_context *ctx,
+                             const char *location, const char *mode,
+                             const zarr_open_options *opts, zarr_error *err)
 {
     static const char *const modes[] = {"r", "r+", NULL};
+    struct place p;
     int found = 0;
-    const zarr_status st = find_mode(mode, modes, "\"r\" or \"r+\"", &found, err);
+    zarr_status st = ZARR_OK;
 
-    *p = (struct place){0};
-    if (st != ZARR_OK)
-        return st;
-    return open_place(p, ctx, location, found == 0 ? ZARR_STORE_READ_ONLY : 0, opts, err);
+    ZR_TRY(find_mode(mode, modes, "\"r\" or \"r+\"", &found, err));
+    ZR_TRY(
+        open_place(&p, ctx, location, found == 0 ? ZARR_STORE_READ_ONLY : 0, opts, err));
+    st = array ? zarr_array_open(array, p.store, p.at->path, p.opts.array, err)
+               : zarr_group_open(group, p.store, p.at->path, p.opts.group, err);
+    close_place(&p);
+out:
+    return st;
 }
 
 zarr_status zarr_open_array_with(zarr_array **out, zarr_context *ctx,
                                  const char *location, const char *mode,
                                  const zarr_open_options *opts, zarr_error *err)
 {
-    struct place p;
-    zarr_status st = ZARR_OK;
-
     *out = NULL;
-    ZR_TRY(open_place_for(&p, ctx, location, mode, opts, err));
-    st = zarr_array_open(out, p.store, p.at->path, p.opts.array, err);
-    close_place(&p);
-out:
-    return st;
+    return open_node(out, NULL, ctx, location, mode, opts, err);
 }
 
 zarr_status zarr_open_array(zarr_array **out, zarr_context *ctx, const char *location,
@@ -102,15 +101,8 @@ zarr_status zarr_open_group_with(zarr_group **out, zarr_context *ctx,
                                  const char *location, const char *mode,
                                  const zarr_open_options *opts, zarr_error *err)
 {
-    struct place p;
-    zarr_status st = ZARR_OK;
-
     *out = NULL;
-    ZR_TRY(open_place_for(&p, ctx, location, mode, opts, err));
-    st = zarr_group_open(out, p.store, p.at->path, p.opts.group, err);
-    close_place(&p);
-out:
-    return st;
+    return open_node(NULL, out, ctx, location, mode, opts, err);
 }
 
 zarr_status zarr_open_group(zarr_group **out, zarr_context *ctx, const char *location,
