@@ -108,7 +108,7 @@ def find_examples(command):
     return re.findall(r"^  (\S.*)$", text, re.M)
 
 
-def remove_what_is_made(command, line, folder):
+def remove_output(command, line, folder):
     if command == "export" and "--force" not in line:
         (folder / line.split()[-1]).unlink()
     if command not in NEW:
@@ -128,7 +128,7 @@ def test_examples_of_command(command, model, tmp_path):
             pytest.skip("jq is not installed")
         folder = tmp_path / str(number)
         shutil.copytree(model, folder)
-        remove_what_is_made(command, line, folder)
+        remove_output(command, line, folder)
         done = shell(re.sub(r"(?<= )/mnt/", "mnt/", line), folder)
         assert done.returncode == 0, (line, done.stderr, done.stdout[-2000:])
         assert "jq" not in line or "null" not in done.stdout.split(), (line, done.stdout)

@@ -79,6 +79,8 @@ zarr_status world_write_rows(struct world *w, const char *path, int seed, uint64
 /* Checks that they are as world_fill() wrote them. */
 zarr_status world_read_rows(struct world *w, const char *path, uint64_t first, uint64_t n,
                             zarr_error *err);
+/* Does a GET or STAT of a store that wraps another one. */
+zarr_status inner_get(zarr_store *inner, zarr_store_op *op, zarr_error *err);
 
 struct scenario {
     const char *name;

@@ -85,26 +85,6 @@ static void mortal_caps(void *self, zarr_store_caps *out)
                  ZARR_STORE_CAP_ATOMIC_PUT | (m->lists ? ZARR_STORE_CAP_LIST : 0);
 }
 
-static zarr_status mortal_get(struct mortal *m, zarr_store_op *op, zarr_error *err)
-{
-    char *data = (char *)op->mem.handle + op->mem.offset;
-    uint64_t none = 0, total = 0, at = op->offset, n = op->mem.bytes;
-    zarr_status st = zarr_store_get(m->inner, op->key, 0, NULL, &none, &total, err);
-
-    if (st != ZARR_OK)
-        return st;
-    op->object_bytes = total;
-    if (op->verb == ZARR_STORE_STAT)
-        return ZARR_OK;
-    if (op->offset == ZARR_STORE_SUFFIX)
-        at = total > op->length ? total - op->length : 0;
-    if (n > op->length)
-        n = op->length;
-    st = zarr_store_get(m->inner, op->key, at, data, &n, NULL, err);
-    op->done_bytes = n;
-    return st;
-}
-
 static void mortal_run(void *self, zarr_store_op *op, zarr_error *err)
 {
     struct mortal *m = self;
@@ -121,7 +101,7 @@ static void mortal_run(void *self, zarr_store_op *op, zarr_error *err)
     else if (op->verb == ZARR_STORE_ERASE)
         op->status = zarr_store_erase(m->inner, op->key, err);
     else
-        op->status = mortal_get(m, op, err);
+        op->status = inner_get(m->inner, op, err);
     if (op->verb == ZARR_STORE_PUT)
         op->done_bytes = op->mem.bytes;
     if (dies)

@@ -40,26 +40,6 @@ static void flaky_caps(void *self, zarr_store_caps *out)
                  ZARR_STORE_CAP_WRITE | ZARR_STORE_CAP_ATOMIC_PUT;
 }
 
-static zarr_status flaky_get(struct flaky *f, zarr_store_op *op, zarr_error *err)
-{
-    char *data = (char *)op->mem.handle + op->mem.offset;
-    uint64_t none = 0, total = 0, at = op->offset, n = op->mem.bytes;
-    zarr_status st = zarr_store_get(f->inner, op->key, 0, NULL, &none, &total, err);
-
-    if (st != ZARR_OK)
-        return st;
-    op->object_bytes = total;
-    if (op->verb == ZARR_STORE_STAT)
-        return ZARR_OK;
-    if (op->offset == ZARR_STORE_SUFFIX)
-        at = total > op->length ? total - op->length : 0;
-    if (n > op->length)
-        n = op->length;
-    st = zarr_store_get(f->inner, op->key, at, data, &n, NULL, err);
-    op->done_bytes = n;
-    return st;
-}
-
 static zarr_status flaky_do(struct flaky *f, zarr_store_op *op, zarr_error *err)
 {
     if (op->verb == ZARR_STORE_PUT)
@@ -68,7 +48,7 @@ static zarr_status flaky_do(struct flaky *f, zarr_store_op *op, zarr_error *err)
                               op->mem.bytes, err);
     if (op->verb == ZARR_STORE_ERASE)
         return zarr_store_erase(f->inner, op->key, err);
-    return flaky_get(f, op, err);
+    return inner_get(f->inner, op, err);
 }
 
 static void fail_op(zarr_store_op *op, zarr_error *err)

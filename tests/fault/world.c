@@ -298,3 +298,25 @@ void world_fill(struct world *w, zarr_store *store, const char *extra)
     if (is_first)
         keep_filled(w);
 }
+
+/* ---- stores that wrap another one ---- */
+
+zarr_status inner_get(zarr_store *inner, zarr_store_op *op, zarr_error *err)
+{
+    char *data = (char *)op->mem.handle + op->mem.offset;
+    uint64_t none = 0, total = 0, at = op->offset, n = op->mem.bytes;
+    zarr_status st = zarr_store_get(inner, op->key, 0, NULL, &none, &total, err);
+
+    if (st != ZARR_OK)
+        return st;
+    op->object_bytes = total;
+    if (op->verb == ZARR_STORE_STAT)
+        return ZARR_OK;
+    if (op->offset == ZARR_STORE_SUFFIX)
+        at = total > op->length ? total - op->length : 0;
+    if (n > op->length)
+        n = op->length;
+    st = zarr_store_get(inner, op->key, at, data, &n, NULL, err);
+    op->done_bytes = n;
+    return st;
+}

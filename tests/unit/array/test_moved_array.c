@@ -94,28 +94,42 @@ enum {
     N_CALLS = 9
 };
 
-static void test_deleted(void **state)
+/* Runs a check with a filled array "x" of each kind in each world. */
+static void with_each_kind(void (*check)(struct world *w, zarr_array *a))
 {
     struct world w;
-    zarr_array *a = NULL, *b = NULL;
 
-    (void)state;
     for (enum world_sort sort = 0; sort < N_WORLDS; sort++)
         for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+            zarr_array *a;
+
             world_open(&w, sort);
             a = make_array(&w, "x", kinds[k], 6, 7);
             fill_array(a);
-            assert_ok(zarr_array_open(&b, w.store, "x", NULL, &terr));
-            assert_ok(zarr_node_delete(w.store, "x", &terr));
-            for (int i = 0; i < N_CALLS; i++) {
-                assert_status(call(i, i % 2 ? a : b), ZARR_ERR_NOT_FOUND);
-                assert_non_null(strstr(terr.message, "/x: "));
-                assert_int_equal(n_keys(&w, "x"), 0);
-            }
+            check(&w, a);
             zarr_array_free(a);
-            zarr_array_free(b);
             world_close(&w);
         }
+}
+
+static void check_deleted(struct world *w, zarr_array *a)
+{
+    zarr_array *b = NULL;
+
+    assert_ok(zarr_array_open(&b, w->store, "x", NULL, &terr));
+    assert_ok(zarr_node_delete(w->store, "x", &terr));
+    for (int i = 0; i < N_CALLS; i++) {
+        assert_status(call(i, i % 2 ? a : b), ZARR_ERR_NOT_FOUND);
+        assert_non_null(strstr(terr.message, "/x: "));
+        assert_int_equal(n_keys(w, "x"), 0);
+    }
+    zarr_array_free(b);
+}
+
+static void test_deleted(void **state)
+{
+    (void)state;
+    with_each_kind(check_deleted);
 }
 
 static void test_moved(void **state)
@@ -369,38 +383,34 @@ static zarr_status read_rows(zarr_array *a, uint64_t first, int way)
 }
 
 /* Elements that another writer removed are not read as fill values. */
-static void test_shrunk(void **state)
+static void check_shrunk(struct world *w, zarr_array *a)
 {
     const uint64_t smaller[2] = {2, 7}, larger[2] = {6, 8};
-    struct world w;
-    zarr_array *a = NULL, *b = NULL;
+    zarr_array *b = NULL;
 
-    (void)state;
-    for (enum world_sort sort = 0; sort < N_WORLDS; sort++)
-        for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
-            world_open(&w, sort);
-            a = make_array(&w, "x", kinds[k], 6, 7);
-            fill_array(a);
-            assert_ok(zarr_array_open(&b, w.store, "x", NULL, &terr));
-            assert_ok(zarr_array_recheck(b, &terr));
-            assert_ok(zarr_array_resize(a, smaller, NULL, &terr));
-            for (int i = 0; i < 2; i++) { /* also when the version is known */
-                assert_status(read_some(b), ZARR_ERR_CONFLICT);
-                assert_says("dimension 0 had length 6");
-                assert_status(read_submitted(b), ZARR_ERR_CONFLICT);
-                assert_status(zarr_array_recheck(b, &terr), ZARR_ERR_CONFLICT);
-                for (int way = 0; way < 3; way++) {
-                    assert_status(read_rows(b, 1, way), ZARR_ERR_CONFLICT);
-                    assert_ok(read_rows(b, 0, way));
-                }
-            }
-            assert_ok(zarr_array_resize(a, larger, NULL, &terr));
-            assert_ok(read_some(b)); /* the elements that are there now */
-            assert_ok(zarr_array_recheck(b, &terr));
-            zarr_array_free(a);
-            zarr_array_free(b);
-            world_close(&w);
+    assert_ok(zarr_array_open(&b, w->store, "x", NULL, &terr));
+    assert_ok(zarr_array_recheck(b, &terr));
+    assert_ok(zarr_array_resize(a, smaller, NULL, &terr));
+    for (int i = 0; i < 2; i++) { /* also when the version is known */
+        assert_status(read_some(b), ZARR_ERR_CONFLICT);
+        assert_says("dimension 0 had length 6");
+        assert_status(read_submitted(b), ZARR_ERR_CONFLICT);
+        assert_status(zarr_array_recheck(b, &terr), ZARR_ERR_CONFLICT);
+        for (int way = 0; way < 3; way++) {
+            assert_status(read_rows(b, 1, way), ZARR_ERR_CONFLICT);
+            assert_ok(read_rows(b, 0, way));
         }
+    }
+    assert_ok(zarr_array_resize(a, larger, NULL, &terr));
+    assert_ok(read_some(b)); /* the elements that are there now */
+    assert_ok(zarr_array_recheck(b, &terr));
+    zarr_array_free(b);
+}
+
+static void test_shrunk(void **state)
+{
+    (void)state;
+    with_each_kind(check_shrunk);
 }
 
 /* A shrink inside of a shard leaves the object, without some of its chunks. */
@@ -433,26 +443,23 @@ static void test_inner_chunks(void **state)
 /* ---- what is never looked at --------------------------------------------- */
 
 /* An array that was opened from a text has no document to look at. */
+static void check_text(struct world *w, zarr_array *a)
+{
+    zarr_array *b = NULL;
+
+    assert_ok(zarr_array_open_document(&b, w->ctx, zarr_array_metadata(a), NULL, "x",
+                                       w->store, NULL, &terr));
+    assert_ok(zarr_node_delete(w->store, "x", &terr));
+    assert_status(read_some(a), ZARR_ERR_NOT_FOUND);
+    assert_ok(read_some(b));
+    assert_ok(write_some(b));
+    zarr_array_free(b);
+}
+
 static void test_text(void **state)
 {
-    struct world w;
-    zarr_array *a = NULL, *b = NULL;
-
     (void)state;
-    for (enum world_sort sort = 0; sort < N_WORLDS; sort++)
-        for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
-            world_open(&w, sort);
-            a = make_array(&w, "x", kinds[k], 6, 7);
-            assert_ok(zarr_array_open_document(&b, w.ctx, zarr_array_metadata(a), NULL,
-                                               "x", w.store, NULL, &terr));
-            assert_ok(zarr_node_delete(w.store, "x", &terr));
-            assert_status(read_some(a), ZARR_ERR_NOT_FOUND);
-            assert_ok(read_some(b));
-            assert_ok(write_some(b));
-            zarr_array_free(a);
-            zarr_array_free(b);
-            world_close(&w);
-        }
+    with_each_kind(check_text);
 }
 
 /* It is the store of the metadata that tells. */

@@ -2,53 +2,12 @@
  * unit/node/node_test.c - contexts and stores for tests, and a store that is minimal.
  */
 #include "node_test.h"
+#include "unit/world_alloc.h"
 
 #include <ftw.h>
 #include <unistd.h>
 
 zarr_error terr;
-
-/* ---- allocator ---------------------------------------------------------- */
-
-static int world_refuses(struct world *w)
-{
-    int_fast64_t at = atomic_load(&w->fail_at);
-
-    if (at == 0)
-        return 0;
-    if (at == 1 && w->forever)
-        return 1;
-    return atomic_fetch_sub(&w->fail_at, 1) == 1;
-}
-
-static void *world_alloc(void *user, size_t bytes)
-{
-    struct world *w = user;
-    void *p = world_refuses(w) ? NULL : malloc(bytes);
-
-    if (p)
-        atomic_fetch_add(&w->n_blocks, 1);
-    return p;
-}
-
-static void *world_realloc(void *user, void *block, size_t bytes)
-{
-    struct world *w = user;
-    void *p = world_refuses(w) ? NULL : realloc(block, bytes);
-
-    if (p && !block)
-        atomic_fetch_add(&w->n_blocks, 1);
-    return p;
-}
-
-static void world_free_block(void *user, void *block)
-{
-    struct world *w = user;
-
-    if (block)
-        atomic_fetch_sub(&w->n_blocks, 1);
-    free(block);
-}
 
 /* ---- a minimal store: one operation at a time on a memory store ---------- */
 
@@ -124,7 +83,7 @@ void world_begin(struct world *w, enum world_sort sort)
     const char *tmp = getenv("TMPDIR");
 
     memset(w, 0, sizeof *w);
-    w->alloc = (zarr_allocator){w, world_alloc, world_realloc, world_free_block};
+    w->alloc = (zarr_allocator){w, world_alloc, world_realloc, world_dealloc};
     if (sort == WORLD_LOCAL) {
         snprintf(w->dir, sizeof w->dir, "%s/zarrc-node-XXXXXX", tmp ? tmp : "/tmp");
         assert_non_null(mkdtemp(w->dir));

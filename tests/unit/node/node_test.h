@@ -21,6 +21,8 @@
 #include "tuning.h"
 #include <zarrc/zarrc.h>
 
+#include "unit/assert_call.h"
+
 enum world_sort {
     WORLD_MEMORY,
     WORLD_LOCAL,
@@ -56,19 +58,6 @@ const char *get_text(struct world *w, const char *key);
 int n_keys(struct world *w, const char *prefix);
 
 extern zarr_error terr; /* error of the last call in a macro below */
-#define assert_ok(call)                                                                  \
-    do {                                                                                 \
-        zarr_status got_ = (call);                                                       \
-        if (got_ != ZARR_OK)                                                             \
-            fail_msg("%s: %s: %s", #call, zarr_status_text(got_), terr.message);         \
-    } while (0)
-#define assert_status(call, want)                                                        \
-    do {                                                                                 \
-        zarr_status got_ = (call);                                                       \
-        if (got_ != (want))                                                              \
-            fail_msg("%s: got \"%s\", wanted \"%s\": %s", #call, zarr_status_text(got_), \
-                     zarr_status_text(want), terr.message);                              \
-    } while (0)
 /* The last message contains this text. */
 #define assert_says(text)                                                                \
     do {                                                                                 \

@@ -24,6 +24,8 @@
 #include <zarrc/plugin/plugin.h>
 #include <zarrc/zarrc.h>
 
+#include "unit/assert_call.h"
+
 struct pw {
     zarr_allocator alloc;
     atomic_int_fast64_t n_blocks, n_calls;
@@ -36,20 +38,6 @@ struct pw {
 };
 
 static zarr_error terr;
-
-#define assert_ok(call)                                                                  \
-    do {                                                                                 \
-        zarr_status got_ = (call);                                                       \
-        if (got_ != ZARR_OK)                                                             \
-            fail_msg("%s: %s: %s", #call, zarr_status_text(got_), terr.message);         \
-    } while (0)
-#define assert_status(call, want)                                                        \
-    do {                                                                                 \
-        zarr_status got_ = (call);                                                       \
-        if (got_ != (want))                                                              \
-            fail_msg("%s: got \"%s\", wanted \"%s\": %s", #call, zarr_status_text(got_), \
-                     zarr_status_text(want), terr.message);                              \
-    } while (0)
 
 /* Encodes and decodes host memory to the same bytes. */
 static inline zarr_status pw_copy_same(void *self, zarr_codec_job *jobs, uint64_t n,

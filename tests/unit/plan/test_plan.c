@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "plan/plan.h"
+#include "unit/assert_call.h"
 #include "unit/impl/impl_test.h"
 
 enum {
@@ -27,13 +28,6 @@ enum {
     ",\"codecs\":[" codecs "],\"index_codecs\":[" BYTES "]}}"
 
 static zarr_error terr;
-
-#define assert_ok(call)                                                                  \
-    do {                                                                                 \
-        zarr_status got_ = (call);                                                       \
-        if (got_ != ZARR_OK)                                                             \
-            fail_msg("%s: %s: %s", #call, zarr_status_text(got_), terr.message);         \
-    } while (0)
 
 struct env {
     struct impl_env impl;

@@ -1,51 +1,10 @@
 /* unit/store/store_test.c - see store_test.h. */
 #include "store_test.h"
+#include "unit/world_alloc.h"
 
 #include <fcntl.h>
 #include <ftw.h>
 #include <unistd.h>
-
-/* ---- allocator ---- */
-
-static bool world_refuses(struct world *w)
-{
-    int64_t at = atomic_load(&w->fail_at);
-
-    if (at == 0)
-        return false;
-    if (at == 1 && w->forever)
-        return true;
-    return atomic_fetch_sub(&w->fail_at, 1) == 1;
-}
-
-static void *world_alloc(void *user, size_t bytes)
-{
-    struct world *w = user;
-    void *p = world_refuses(w) ? NULL : malloc(bytes);
-
-    if (p)
-        atomic_fetch_add(&w->n_blocks, 1);
-    return p;
-}
-
-static void *world_realloc(void *user, void *block, size_t bytes)
-{
-    struct world *w = user;
-    void *p = world_refuses(w) ? NULL : realloc(block, bytes);
-
-    if (p && !block)
-        atomic_fetch_add(&w->n_blocks, 1);
-    return p;
-}
-
-static void world_dealloc(void *user, void *block)
-{
-    struct world *w = user;
-
-    if (block)
-        atomic_fetch_sub(&w->n_blocks, 1);
-    free(block);
-}
 
 /* ---- world ---- */
 
