@@ -108,11 +108,26 @@ zarr_status zx_foreign_open(zarr_store **out, zarr_context *ctx,
 void zx_foreign_table(zarr_store_vtable *out, const struct zx_foreign_spec *spec);
 void *zx_foreign_new(const struct zx_foreign_spec *spec, zarr_error *err);
 
-/* ---- service.c -------------------------------------------------------------- */
+/* ---- letter_service.c ------------------------------------------------------- */
 
+typedef struct zx_service zx_service;
+/* A list of objects for these letters; NULL: an exception. Letters that find no object
+ * end at once. */
+typedef PyObject *zx_letters_fn(zx_service *self, struct zx_letter *l);
+struct zx_service {
+    PyObject_HEAD zx_state *st;
+    struct zx_box *box;
+    zx_letters_fn *objects;
+};
+/* box: moved. NULL: an exception. */
+PyObject *zx_service_new(zx_state *st, PyTypeObject *type, struct zx_box *box,
+                         zx_letters_fn *objects);
 /* Waits until there are letters, without the GIL, and takes all; NULL if a box was
  * closed or its letters were taken meanwhile. */
 struct zx_letter *zx_box_wait(struct zx_box *box);
+
+/* ---- service.c -------------------------------------------------------------- */
+
 /* The box of a Service, borrowed; NULL with a TypeError for another object. */
 struct zx_box *zx_service_box(zx_state *st, PyObject *service);
 

@@ -15,11 +15,6 @@ static _Atomic(struct zx_box *) the_box;
 typedef struct {
     PyObject_HEAD zx_state *st;
     struct zx_box *box;
-} plugin_service;
-
-typedef struct {
-    PyObject_HEAD zx_state *st;
-    struct zx_box *box;
     struct zx_letter *l;
     uint32_t what;
 } plugin_call;
@@ -139,37 +134,6 @@ int zx_plugs_register(zx_state *st, zarr_context *ctx, PyObject *tuple)
 
 /* ---- PluginService ---------------------------------------------------------- */
 
-/* new_plugin_service() -> the one of the process */
-PyObject *zx_new_plugin_service(PyObject *module, PyObject *unused)
-{
-    zx_state *st = PyModule_GetState(module);
-    struct zx_box *box = atomic_load(&the_box), *none = NULL;
-    plugin_service *self;
-
-    (void)unused;
-    if (!box) {
-        box = zx_box_new();
-        if (!box)
-            return PyErr_SetFromErrno(PyExc_OSError);
-        if (!atomic_compare_exchange_strong(&the_box, &none, box)) {
-            zx_box_unref(box);
-            box = none;
-        }
-    }
-    self = zx_alloc(st->plugin_service_type);
-    if (self) {
-        self->st = st;
-        self->box = zx_box_ref(box);
-    }
-    return (PyObject *)self;
-}
-
-static void service_dealloc(PyObject *o)
-{
-    zx_box_unref(((plugin_service *)o)->box);
-    zx_free(o);
-}
-
 /* (shape or None, facts of the data type or None, bytes, whether that is exact, fill
  * value or None) */
 static PyObject *chunk_object(const zarr_chunk_spec *c)
@@ -233,7 +197,7 @@ static PyObject *question(plugin_call *call)
 }
 
 /* Letters as questions. One that finds no memory fails at once. */
-static PyObject *questions(plugin_service *self, struct zx_letter *l)
+static PyObject *list_questions(zx_service *self, struct zx_letter *l)
 {
     PyObject *list = PyList_New(0);
 
@@ -262,43 +226,24 @@ static PyObject *questions(plugin_service *self, struct zx_letter *l)
     return list;
 }
 
-/* wait() -> list of questions; waits until there is one, without the GIL. It may be
- * empty. */
-static PyObject *service_wait(PyObject *o, PyObject *unused)
+/* new_plugin_service() -> the one of the process */
+PyObject *zx_new_plugin_service(PyObject *module, PyObject *unused)
 {
-    plugin_service *self = (plugin_service *)o;
+    zx_state *st = PyModule_GetState(module);
+    struct zx_box *box = atomic_load(&the_box), *none = NULL;
 
     (void)unused;
-    return questions(self, zx_box_wait(self->box));
+    if (!box) {
+        box = zx_box_new();
+        if (!box)
+            return PyErr_SetFromErrno(PyExc_OSError);
+        if (!atomic_compare_exchange_strong(&the_box, &none, box)) {
+            zx_box_unref(box);
+            box = none;
+        }
+    }
+    return zx_service_new(st, st->plugin_service_type, zx_box_ref(box), list_questions);
 }
-
-/* close() -> list of questions that wait; from now on questions fail */
-static PyObject *service_close(PyObject *o, PyObject *unused)
-{
-    plugin_service *self = (plugin_service *)o;
-
-    (void)unused;
-    return questions(self, zx_box_close(self->box));
-}
-
-/* reset(): in the child of a fork, forgets the parent's questions */
-static PyObject *service_reset(PyObject *o, PyObject *unused)
-{
-    (void)unused;
-    if (zx_box_reset(((plugin_service *)o)->box))
-        return PyErr_SetFromErrno(PyExc_OSError);
-    Py_RETURN_NONE;
-}
-
-static PyMethodDef service_methods[] = {{"wait", service_wait, METH_NOARGS, NULL},
-                                        {"close", service_close, METH_NOARGS, NULL},
-                                        {"reset", service_reset, METH_NOARGS, NULL},
-                                        {NULL, NULL, 0, NULL}};
-static PyType_Slot service_slots[] = {
-    {Py_tp_dealloc, service_dealloc}, {Py_tp_methods, service_methods}, {0, NULL}};
-PyType_Spec zx_plugin_service_spec = {
-    "zarrc._core.PluginService", sizeof(plugin_service), 0,
-    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, service_slots};
 
 /* ---- PluginCall ------------------------------------------------------------- */
 

@@ -4,20 +4,12 @@
  * that a coroutine that dies cannot leave a caller waiting. */
 #include "foreign.h"
 
-#include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum {
     LARGE_BYTES = 1 << 17 /* a copy that is worth giving up the GIL */
 };
-
-typedef struct {
-    PyObject_HEAD zx_state *st;
-    struct zx_box *box;
-} zx_service;
 
 /* `mutex` keeps an operation from being answered, after which it is gone, while another
  * thread reads it. */
@@ -29,54 +21,8 @@ typedef struct {
 
 /* ---- Service ---------------------------------------------------------------- */
 
-PyObject *zx_new_service(PyObject *module, PyObject *unused)
-{
-    zx_state *st = PyModule_GetState(module);
-    struct zx_box *box = zx_box_new();
-    zx_service *self;
-
-    (void)unused;
-    if (!box)
-        return PyErr_SetFromErrno(PyExc_OSError);
-    self = zx_alloc(st->service_type);
-    if (!self) {
-        zx_box_unref(box);
-        return NULL;
-    }
-    self->st = st;
-    self->box = box;
-    return (PyObject *)self;
-}
-
-static void service_dealloc(PyObject *o)
-{
-    zx_box_unref(((zx_service *)o)->box);
-    zx_free(o);
-}
-
-struct zx_box *zx_service_box(zx_state *st, PyObject *service)
-{
-    if (Py_TYPE(service) == st->service_type)
-        return ((zx_service *)service)->box;
-    PyErr_SetString(PyExc_TypeError, "a Service is needed");
-    return NULL;
-}
-
-struct zx_letter *zx_box_wait(struct zx_box *box)
-{
-    struct pollfd p = {.fd = box->fd, .events = POLLIN};
-    uint64_t count;
-    ssize_t n;
-
-    Py_BEGIN_ALLOW_THREADS poll(&p, 1, -1);
-    do
-        n = read(p.fd, &count, sizeof count);
-    while (n < 0 && errno == EINTR);
-    Py_END_ALLOW_THREADS return zx_box_take(box);
-}
-
 /* Letters as Batch objects. Those that find no object end at once. */
-static PyObject *batches(zx_service *self, struct zx_letter *l)
+static PyObject *list_batches(zx_service *self, struct zx_letter *l)
 {
     PyObject *list = PyList_New(0);
 
@@ -100,43 +46,23 @@ static PyObject *batches(zx_service *self, struct zx_letter *l)
     return list;
 }
 
-/* wait() -> list of batches; waits until there is one, without the GIL. It may be empty.
- */
-static PyObject *service_wait(PyObject *o, PyObject *unused)
+PyObject *zx_new_service(PyObject *module, PyObject *unused)
 {
-    zx_service *self = (zx_service *)o;
+    zx_state *st = PyModule_GetState(module);
+    struct zx_box *box = zx_box_new();
 
     (void)unused;
-    return batches(self, zx_box_wait(self->box));
+    return box ? zx_service_new(st, st->service_type, box, list_batches)
+               : PyErr_SetFromErrno(PyExc_OSError);
 }
 
-/* close() -> list of batches that wait; from now on operations fail */
-static PyObject *service_close(PyObject *o, PyObject *unused)
+struct zx_box *zx_service_box(zx_state *st, PyObject *service)
 {
-    zx_service *self = (zx_service *)o;
-
-    (void)unused;
-    return batches(self, zx_box_close(self->box));
+    if (Py_TYPE(service) == st->service_type)
+        return ((zx_service *)service)->box;
+    PyErr_SetString(PyExc_TypeError, "a Service is needed");
+    return NULL;
 }
-
-/* reset(): in the child of a fork, forgets the parent's letters */
-static PyObject *service_reset(PyObject *o, PyObject *unused)
-{
-    (void)unused;
-    if (zx_box_reset(((zx_service *)o)->box))
-        return PyErr_SetFromErrno(PyExc_OSError);
-    Py_RETURN_NONE;
-}
-
-static PyMethodDef service_methods[] = {{"wait", service_wait, METH_NOARGS, NULL},
-                                        {"close", service_close, METH_NOARGS, NULL},
-                                        {"reset", service_reset, METH_NOARGS, NULL},
-                                        {NULL, NULL, 0, NULL}};
-static PyType_Slot service_slots[] = {
-    {Py_tp_dealloc, service_dealloc}, {Py_tp_methods, service_methods}, {0, NULL}};
-PyType_Spec zx_service_spec = {"zarrc._core.Service", sizeof(zx_service), 0,
-                               Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-                               service_slots};
 
 /* open_foreign(class, context, service, url, number, caps, parallel, flags, can_flush,
  * can_erase_prefix) */
