@@ -11,11 +11,7 @@
 #include <string.h>
 
 static const struct cli_option options[] = {
-    {"force", 'f', 0, NULL, NULL, "delete the node at DESTINATION first"},
-    CLI_RESUME_OPTION,
-    {"skip-equal", 0, 0, NULL, NULL,
-     "as --resume: skip objects that DESTINATION already has with equal bytes; with "
-     "--force, replace different objects and delete extra ones"},
+    CLI_COPY_OPTIONS,
     {"verify", 0, 0, NULL, NULL, "read both afterwards and compare all bytes"},
     CLI_CONSOLIDATED_OPTION,
     {NULL, 0, 0, NULL, NULL, NULL}};

@@ -14,13 +14,7 @@
 #include <unistd.h>
 
 static const struct cli_option options[] = {
-    {"force", 'f', 0, NULL, NULL, "delete the node at DESTINATION first"},
-    CLI_RESUME_OPTION,
-    {"skip-equal", 0, 0, NULL, NULL,
-     "as --resume: skip objects that DESTINATION already has with equal bytes; with "
-     "--force, replace different objects and delete extra ones"},
-    CLI_CONSOLIDATED_OPTION,
-    {NULL, 0, 0, NULL, NULL, NULL}};
+    CLI_COPY_OPTIONS, CLI_CONSOLIDATED_OPTION, {NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct cli_example examples[] = {
     {"zarrc mv x.zarr/temp x.zarr/old/temp", "Move an array into a group."},

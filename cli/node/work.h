@@ -81,6 +81,15 @@ void cli_remove_empty_root(const struct cli_node *node);
             "continue the same command after an interruption; start it if nothing was "  \
             "written yet, and do nothing if it is complete"                              \
     }
+/* The options of cp and mv on what is at the destination. */
+#define CLI_COPY_OPTIONS                                                                 \
+    {"force", 'f', 0, NULL, NULL, "delete the node at DESTINATION first"},               \
+        CLI_RESUME_OPTION,                                                               \
+    {                                                                                    \
+        "skip-equal", 0, 0, NULL, NULL,                                                  \
+            "as --resume: skip objects that DESTINATION already has with equal bytes; "  \
+            "with --force, replace different objects and delete extra ones"              \
+    }
 /* --force deletes what --resume would continue. */
 int cli_check_resume(struct cli *cli);
 /* Whether cp and mv keep what is equal at the destination: --resume or --skip-equal. */

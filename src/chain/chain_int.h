@@ -36,6 +36,9 @@ struct zr_spec_question {
  * none. */
 zarr_status zr_spec_ask(const struct zarr_codec_spec *s, struct zr_spec_question *q,
                         char **out, zarr_error *err);
+/* The text becomes the configuration; without one it stays as it is. */
+zarr_status zr_link_ask_config(struct zarr_codec_spec *s, struct zr_spec_question *q,
+                               zarr_error *err);
 /* Asks the vtable for the canonical form of the configuration at s->members, and stores
  * it as the link's configuration. */
 zarr_status zr_link_canonical(struct zarr_codec_spec *s, int format, zarr_error *err);

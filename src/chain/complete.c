@@ -26,16 +26,8 @@ static zarr_status complete_own(struct zarr_codec_spec *s, const zarr_chunk_spec
                                 const zarr_chunk_spec *array, zarr_error *err)
 {
     struct zr_spec_question q = {.in = in, .array = array};
-    zarr_status st = ZARR_OK;
-    char *json = NULL;
 
-    if (!s->vt->complete)
-        return ZARR_OK;
-    ZR_TRY(zr_spec_ask(s, &q, &json, err));
-    if (json)
-        st = zr_link_set_config(s, json, err);
-out:
-    return st;
+    return s->vt->complete ? zr_link_ask_config(s, &q, err) : ZARR_OK;
 }
 
 static zarr_status complete_shard(struct zarr_codec_spec *s, const zarr_chunk_spec *in,

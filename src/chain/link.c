@@ -270,6 +270,19 @@ out:
     return st;
 }
 
+zarr_status zr_link_ask_config(struct zarr_codec_spec *s, struct zr_spec_question *q,
+                               zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    char *json = NULL;
+
+    ZR_TRY(zr_spec_ask(s, q, &json, err));
+    if (json)
+        st = zr_link_set_config(s, json, err);
+out:
+    return st;
+}
+
 /* To a plug-in, whose texts end with a NUL, a name with one in it would look like the
  * part before it, perhaps a member that it knows. The getters do not find such a name. */
 static zarr_status link_check_names(const struct zarr_codec_spec *s, zarr_error *err)

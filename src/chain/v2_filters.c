@@ -102,16 +102,8 @@ static zarr_status filter_respell(struct zarr_codec_spec *s, zarr_error *err)
     zarr_codec_spelling how = {
         .struct_size = sizeof how, .format = 3, .flags = ZARR_SPELLING_BETWEEN_ARRAYS};
     struct zr_spec_question q = {.spelling = &how};
-    zarr_status st = ZARR_OK;
-    char *json = NULL;
 
-    if (!s->vt->spell)
-        return ZARR_OK;
-    ZR_TRY(zr_spec_ask(s, &q, &json, err));
-    if (json)
-        st = zr_link_set_config(s, json, err);
-out:
-    return st;
+    return s->vt->spell ? zr_link_ask_config(s, &q, err) : ZARR_OK;
 }
 
 /* Converts one filter. big: the byte order of its input, then of its output. */

@@ -274,6 +274,27 @@ out:
     return st;
 }
 
+/* A program of the codecs from `cut` on, whose decoded side is bytes. */
+static zarr_status program_make_from(struct zr_program **out, struct zr_place *place,
+                                     const struct zr_chain *chain,
+                                     const struct zr_chain_reps *reps,
+                                     struct program_cut cut, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    struct zr_program *p = NULL;
+
+    ZR_TRY(program_new(&p, place->opts, place->alloc, err));
+    p->item_bytes = 1;
+    p->decoded_bytes = zr_stage_rep_bytes(&reps->rep[cut.first], place->opts->encode);
+    p->decoded_exact = reps->rep[cut.first].exact != 0;
+    ZR_TRY(program_fill(p, place, chain, reps, cut, err));
+    *out = p; /* moved */
+    p = NULL;
+out:
+    zr_program_free(p);
+    return st;
+}
+
 zarr_status zr_program_make_bytes(struct zr_program **out,
                                   const struct zr_impl_registry *impls,
                                   const struct zr_chain *chain,
@@ -281,21 +302,10 @@ zarr_status zr_program_make_bytes(struct zr_program **out,
                                   const struct zr_placement_options *opts,
                                   const zarr_allocator *alloc, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     struct zr_place place = {.impls = impls, .opts = opts, .alloc = alloc};
-    const struct program_cut cut = {.first = chain->a2b + 1};
-    struct zr_program *p = NULL;
 
-    ZR_TRY(program_new(&p, opts, alloc, err));
-    p->item_bytes = 1;
-    p->decoded_bytes = zr_stage_rep_bytes(&reps->rep[cut.first], opts->encode);
-    p->decoded_exact = reps->rep[cut.first].exact != 0;
-    ZR_TRY(program_fill(p, &place, chain, reps, cut, err));
-    *out = p; /* moved */
-    p = NULL;
-out:
-    zr_program_free(p);
-    return st;
+    return program_make_from(out, &place, chain, reps,
+                             (struct program_cut){.first = chain->a2b + 1}, err);
 }
 
 zarr_status zr_program_make_plain(struct zr_program **out,
@@ -305,19 +315,8 @@ zarr_status zr_program_make_plain(struct zr_program **out,
                                   const struct zr_placement_options *opts,
                                   const zarr_allocator *alloc, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     struct zr_place place = {.impls = impls, .opts = opts, .alloc = alloc};
-    const struct program_cut cut = {.first = 0, .computes = true};
-    struct zr_program *p = NULL;
 
-    ZR_TRY(program_new(&p, opts, alloc, err));
-    p->item_bytes = 1;
-    p->decoded_bytes = zr_stage_rep_bytes(&reps->rep[0], opts->encode);
-    p->decoded_exact = reps->rep[0].exact != 0;
-    ZR_TRY(program_fill(p, &place, chain, reps, cut, err));
-    *out = p; /* moved */
-    p = NULL;
-out:
-    zr_program_free(p);
-    return st;
+    return program_make_from(out, &place, chain, reps,
+                             (struct program_cut){.computes = true}, err);
 }
