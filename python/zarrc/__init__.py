@@ -20,13 +20,16 @@ from ._api import (
     empty_like, from_array, full, full_like, group, load, ones, ones_like, open, open_array, open_consolidated, open_group,
     open_like, print_debug_info, save, save_array, save_group, tree, zeros, zeros_like,
 )
-from ._array import Array, ArrayConfig, DeviceTensor, Tensor
+from ._array import Array
+from ._array_config import ArrayConfig
 from ._codecs import Codec
 from ._config import config
 from ._core import version as _version
 from ._enable import disable, enable, pipeline_stats
 from ._group import Group
-from ._store import Store, delete_memory, open_store
+from ._places import delete_memory, open_store
+from ._store import Store
+from ._tensors import DeviceTensor, Tensor
 from .errors import ZarrcError, ZarrcWarning
 
 if TYPE_CHECKING:

@@ -1,7 +1,6 @@
-"""How stores of other kinds answer operations, which `_foreign` passes on: what all have in common,
-dicts and mappings, and the choice. `_zarr_adapters` has stores of zarr-python and icechunk,
-`_file_adapters` has fsspec and obstore. No package is imported unless an object of it was given, or
-`of_url` needs it."""
+"""How stores of other kinds answer operations, which `_foreign` passes on: what all have in common, and
+dicts and mappings. `_zarr_adapters` has stores of zarr-python and icechunk, `_file_adapters` has fsspec and
+obstore, `_plugin_store` has those of `zarrc.plugins`, and `_find_adapter` chooses."""
 from __future__ import annotations
 
 import asyncio
@@ -9,8 +8,6 @@ import os
 import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple
-
-from .errors import UnsupportedError, make_error
 
 Row = tuple[str, int | None, bool]
 
@@ -110,14 +107,15 @@ class Adapter:
 # ---- mappings ----
 
 
-def _is_a(source: Any, module: str, name: str) -> bool:
+def is_a(source: Any, module: str, name: str) -> bool:
+    """Whether an object is of a class of another package, which is not imported for this."""
     cls = getattr(sys.modules.get(module), name, None)
     return cls is not None and isinstance(source, cls)
 
 
 def _is_buffer(value: Any) -> bool:
     """Whether a value is a Buffer of zarr-python, which puts them into a user's dict."""
-    return _is_a(value, "zarr.core.buffer.core", "Buffer")
+    return is_a(value, "zarr.core.buffer.core", "Buffer")
 
 
 def _plain_bytes(value: Any) -> Any:
@@ -165,59 +163,3 @@ class MappingAdapter(Adapter):
             items = self.source.copy().items()
             return listing_rows([(key, memoryview(_plain_bytes(value)).nbytes) for key, value in items], prefix, is_directory)
         return listing_rows([(key, None) for key in list(self.source)], prefix, is_directory)
-
-
-# ---- which one ----
-
-
-def find_adapter(source: Any, calls: Calls = Calls()) -> Adapter | None:
-    """The adapter of an object; None: it is no store. `calls` is for a store of zarr-python. Only exact
-    classes are known: a subclass or a mock may do something else."""
-    kind = type(source)
-    if isinstance(source, Adapter):
-        return source
-    if _is_a(source, "zarrc.plugins", "Store"):
-        from ._plugin_store import adapter
-        return adapter(source)
-    if _is_a(source, "zarr.abc.store", "Store"):
-        from ._zarr_adapters import DrivenAdapter, FsspecStoreAdapter, IcechunkAdapter, MemoryAdapter, ZarrAdapter
-        name = kind.__name__ if kind.__module__.startswith("zarr.storage.") else ""
-        if name == "MemoryStore" and getattr(kind.get, "__qualname__", "") == "MemoryStore.get":  # nothing has replaced it
-            return MemoryAdapter(source)
-        if kind.__name__ == "IcechunkStore" and kind.__module__.partition(".")[0] == "icechunk":
-            return IcechunkAdapter(source, calls)
-        if name == "FsspecStore":
-            return FsspecStoreAdapter(source, calls)
-        return DrivenAdapter(source) if name == "ZipStore" else ZarrAdapter(source, calls)
-    if _is_a(source, "fsspec.mapping", "FSMap"):
-        from ._file_adapters import FsspecAdapter
-        return FsspecAdapter(source, source.fs, source.root)
-    if _is_a(source, "fsspec.spec", "AbstractFileSystem"):
-        from ._file_adapters import FsspecAdapter
-        return FsspecAdapter(source, source, "")
-    if kind.__module__.startswith("obstore"):
-        from ._file_adapters import ObstoreAdapter
-        return ObstoreAdapter(source)
-    return MappingAdapter(source) if isinstance(source, Mapping) else None
-
-
-def of_url(url: str, options: dict[str, Any]) -> Adapter:
-    """The adapter of a URL, by fsspec or obstore."""
-    from ._file_adapters import FsspecAdapter, ObstoreAdapter
-    problems = []
-    try:
-        from fsspec.core import url_to_fs
-        fs, root = url_to_fs(url, **options)
-        return FsspecAdapter(fs, fs, root)
-    except (ImportError, ValueError) as problem:
-        problems.append(f"fsspec: {problem}")
-    try:
-        from obstore import parse_scheme
-        from obstore.store import from_url
-        parse_scheme(url)
-    except Exception as problem:  # it is missing, or has no such scheme
-        problems.append(f"obstore: {str(problem).partition(chr(10))[0]}")
-    else:
-        return ObstoreAdapter(from_url(url, **options))
-    raise make_error(UnsupportedError, f"{url!r}: no store is registered for this scheme, and no package here opens it. Install "
-                 f"fsspec with the package of the scheme (s3fs, gcsfs, adlfs, aiohttp), or obstore ({'; '.join(problems)})")

@@ -1,127 +1,23 @@
 """Arrays and groups for asyncio. A read, write or append is a request of the library, which runs on
-its threads; one descriptor for each event loop tells when requests are done. What has no request
-(opening, attributes, listings) runs on a thread of the loop's executor."""
+its threads (`_requests`). What has no request (opening, attributes, listings) runs on a thread of the
+loop's executor."""
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
-import contextvars
-import functools
-import weakref
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from typing import Any, TypeVar
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from . import _consolidation, _core, _dtypes, _indexing
-from ._array import Array
-from ._group import Group
+from ._requests import find_queue
 
-_T = TypeVar("_T")
-_AT_ONCE = 16  # reads done when they were submitted, after which other tasks of the event loop run
-
-
-_n_at_once = 0
-
-
-async def rest() -> None:
-    """After work that was done at once: now and then other tasks run."""
-    global _n_at_once
-    _n_at_once += 1  # of all event loops: it need not be exact
-    if _n_at_once % _AT_ONCE == 0:
-        await asyncio.sleep(0)
-
-
-class _Queue:
-    """The ends of requests of one event loop."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.native = _core.new_queue()
-        self._futures: dict[_core.Request, asyncio.Future[None]] = {}
-        loop.add_reader(self.native.fileno(), self._take)
-
-    def _take(self) -> None:
-        for request in self.native.take():
-            future = self._futures.pop(request, None)
-            if future is not None and not future.done():
-                future.set_result(None)
-
-    async def run(self, request: _core.Request) -> int:
-        """Waits for a request. A task that is cancelled cancels it, and ends at once: the request
-        keeps its memory until it has stopped. A small read is often done before it comes here; a task that only does
-        such reads must not keep others, and its own cancellation, waiting."""
-        if request.is_done():
-            await rest()
-            return request.wait()
-        return await self._end(request)
-
-    async def wait_for_end(self, request: _core.Request) -> None:
-        """The same for a read that was submitted without a queue. If it is done, other tasks run first."""
-        if request.is_done():
-            await asyncio.sleep(0)
-            request.wait()
-            return
-        request.follow(self.native)
-        await self._end(request)
-
-    async def _end(self, request: _core.Request) -> int:
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._futures[request] = future
-        try:
-            await future
-        except BaseException:  # cancelled, or the coroutine is closed
-            request.cancel()
-            raise
-        return request.wait()
-
-    def close(self) -> bool:
-        """For a loop that is closed: lets go of the requests that have ended; whether all have."""
-        for request in self.native.take():
-            self._futures.pop(request, None)
-        return not self._futures
-
-
-_queues: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Queue] = weakref.WeakKeyDictionary()
-
-
-def _queue() -> _Queue:
-    loop = asyncio.get_running_loop()
-    found = _queues.get(loop)
-    if found is None:
-        _close_queues()
-        found = _queues[loop] = _Queue(loop)
-    return found
-
-
-def _close_queues() -> None:
-    """Loops that were closed while requests ran: no task takes the ends of these, which keep memory and a pipe."""
-    for loop, queue in list(_queues.items()):
-        if loop.is_closed() and queue.close():
-            _queues.pop(loop, None)
-
-
-_threads: concurrent.futures.ThreadPoolExecutor | None = None
-
-
-async def apart(work: Callable[..., _T], *given: Any) -> _T:
-    """Decodes or encodes on a thread of the package's own. It may wait for memory that the read of another store has, and that
-    store may need all threads of the event loop's executor."""
-    global _threads
-    if _threads is None:
-        _threads = concurrent.futures.ThreadPoolExecutor(thread_name_prefix="zarrc")
-    context = contextvars.copy_context()
-    return await asyncio.get_running_loop().run_in_executor(_threads, functools.partial(context.run, work, *given))
-
-
-def in_child() -> None:
-    """After a fork: the threads are the parent's."""
-    global _threads
-    _threads = None
+if TYPE_CHECKING:
+    from ._array import Array
+    from ._group import Group
 
 
 async def _read(array: Array, selection: _core.Selection | None, out: Any = None) -> Any:
     shape = array.shape if selection is None else selection.shape
-    queue = _queue()
+    queue = find_queue()
     if array._how == _dtypes.VLEN:
         objects = None if out is None else _indexing.check_objects(out, shape)
         box = array._vlen(shape)
@@ -145,7 +41,7 @@ async def _read(array: Array, selection: _core.Selection | None, out: Any = None
 
 
 async def _write(array: Array, selection: _core.Selection | None, value: Any) -> None:
-    queue = _queue()
+    queue = find_queue()
     if array._how == _dtypes.VLEN:
         memory: Any = _indexing.to_vlen(array, value)
         order = 0
@@ -262,7 +158,7 @@ class AsyncArray:
 
     async def append(self, data: Any, axis: int = 0) -> tuple[int, ...]:
         """Writes elements after those that are there, and returns the new shape."""
-        queue = _queue()
+        queue = find_queue()
         memory, order = self.array._to_append(data, axis)
         await queue.run(self.array._submit(queue.native, _core.ZX_APPEND, None, memory, order, None, axis % self.array.ndim))
         await asyncio.to_thread(_consolidation.update_above, self.array.store, self.array.path)
@@ -303,7 +199,10 @@ _PLAIN_GROUP = frozenset("attrs basename info metadata name path read_only store
 
 
 def _wrap(node: Any) -> Any:
-    return AsyncArray(node) if isinstance(node, Array) else AsyncGroup(node) if isinstance(node, Group) else node
+    """A node as asyncio has it; anything else as it is."""
+    if hasattr(node, "async_array"):
+        return node.async_array
+    return node.async_group if hasattr(node, "async_group") else node
 
 
 def _twin(name: str) -> Callable[..., Coroutine[Any, Any, Any]]:

@@ -11,12 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from . import _array, _consolidation, _core, _create, _devices, _group
+from . import _array, _consolidation, _core, _create, _devices, _group, _threads
 from ._array import Array
+from ._array_config import ArrayConfig
 from ._create import DEFAULT_FILL_VALUE
 from ._group import Group
 from ._info import Tree
-from ._store import Place, Store, open_place
+from ._places import join_path, open_place
+from ._settings import settings
+from ._store import Store
 from .errors import ArrayNotFoundError, ExistsError, GroupNotFoundError, NodeNotFoundError, NotFoundError, as_class, make_error
 
 _CREATING = ("a", "w", "w-", "x")
@@ -29,10 +32,6 @@ def _no_longer(given: dict[str, Any]) -> dict[str, Any]:
         if given.pop(name, None) is not None:
             raise TypeError(f"{name}= has no meaning in zarrc")
     return given
-
-
-def _join(*parts: str | None) -> str | None:
-    return "/".join(part.strip("/") for part in parts if part) or None
 
 
 # ---- open ----
@@ -95,7 +94,7 @@ def open_array(store: Any = None, *, mode: str | None = None, path: str | None =
     mode = _default_mode(store, mode)
     given = _no_longer(given)
     if trust is not None:
-        config = dataclasses.replace(_array.ArrayConfig.of(config), trust=trust)
+        config = dataclasses.replace(ArrayConfig.of(config), trust=trust)
 
     def open_node() -> Array:
         place = open_place(store, mode="r" if mode == "r" else "r+", path=path, storage_options=storage_options)
@@ -246,7 +245,7 @@ def from_array(store: Any = None, *, data: Any, write_data: bool = True, name: s
                storage_options: dict[str, Any] | None = None, overwrite: bool = False, config: Any = None) -> Array:
     """Creates an array with the elements of another, and with its properties where "keep" says so."""
     place = name
-    kept = like_arguments(data)
+    kept = _create.like_arguments(data)
     wanted = {"chunks": chunks, "shards": shards, "filters": filters, "compressors": compressors, "serializer": serializer}
     given: dict[str, Any] = {name: kept.get(name, None if name == "shards" else "auto") if isinstance(value, str) and value == "keep" else value
              for name, value in wanted.items()}
@@ -259,26 +258,6 @@ def from_array(store: Any = None, *, data: Any, write_data: bool = True, name: s
         given[name] = kept.get(name) if value is None else value
     return create_array(store, name=place, data=data, write_data=write_data, chunk_key_encoding=chunk_key_encoding,
                         storage_options=storage_options, overwrite=overwrite, config=config, **given)
-
-
-def like_arguments(like: Any) -> dict[str, Any]:
-    """The arguments of `create_array` for an array like this one."""
-    if not hasattr(like, "shape") or not hasattr(like, "dtype"):
-        like = np.asarray(like)
-    out: dict[str, Any] = {"shape": like.shape, "dtype": like.dtype}
-    if hasattr(like, "zarr_format") and hasattr(like, "attrs"):  # ours, or zarr-python's
-        out |= {"zarr_format": like.zarr_format, "chunks": like.chunks, "shards": like.shards, "filters": like.filters,
-                "compressors": like.compressors, "fill_value": like.fill_value, "attributes": dict(like.attrs),
-                "order": like.order}
-        names = getattr(like, "dimension_names", None) or getattr(like.metadata, "dimension_names", None)
-        out["dimension_names"] = names if names and any(name is not None for name in names) else None
-        if like.zarr_format == 3:
-            out["serializer"] = like.serializer
-    elif hasattr(like, "chunks") and isinstance(like.chunks, tuple) and all(isinstance(n, int) for n in like.chunks):
-        out["chunks"] = like.chunks  # h5py
-    elif hasattr(like, "chunksize"):
-        out["chunks"] = like.chunksize  # dask
-    return out
 
 
 def empty(shape: Any, **given: Any) -> Array:
@@ -302,7 +281,7 @@ def full(shape: Any, fill_value: Any, **given: Any) -> Array:
 
 
 def _like(a: Any, given: dict[str, Any], **more: Any) -> Array:
-    kept = {k: v for k, v in like_arguments(a).items() if k in ("shape", "dtype", "chunks", "order", "zarr_format")}
+    kept = {k: v for k, v in _create.like_arguments(a).items() if k in ("shape", "dtype", "chunks", "order", "zarr_format")}
     store, path = given.pop("store", None), given.pop("path", None)
     return create_array(store, name=path, **{**kept, **given, **more})
 
@@ -326,41 +305,14 @@ def full_like(a: Any, fill_value: Any = None, **given: Any) -> Array:
 
 def open_like(a: Any, path: str, **given: Any) -> Array:
     """Opens an array, which is created like `a` if it is missing."""
-    kept = {k: v for k, v in like_arguments(a).items() if k in ("shape", "dtype", "chunks", "order", "zarr_format", "fill_value")}
+    kept = {k: v for k, v in _create.like_arguments(a).items() if k in ("shape", "dtype", "chunks", "order", "zarr_format", "fill_value")}
     return open_array(path=path, **{**kept, **given})
-
-
-def _names(path: str) -> list[str]:
-    return [name for name in path.split("/") if name]
-
-
-def _groups_above(place: Place, nodes: Mapping[str, Any]) -> dict[str, Any]:
-    """Metadata of the groups that `nodes` need and do not name, where nothing is yet."""
-    out: dict[str, Any] = {}
-    named = {"/".join(_names(path)) for path in nodes}
-    for path, node in nodes.items():
-        names = _names(path)
-        zarr_format = node.get("zarr_format") if isinstance(node, Mapping) else node.zarr_format
-        for above in ("/".join(names[:n]) for n in range(len(names))):
-            if above not in named and above not in out and not place.store._probe(_join(place.path, above) or "")[0]:
-                out[above] = {"zarr_format": zarr_format, "node_type": "group"}
-    return out
 
 
 def create_hierarchy(*, store: Any, nodes: Mapping[str, Any], overwrite: bool = False) -> Iterator[tuple[str, Array | Group]]:
     """Creates several nodes from their metadata: dicts, or metadata of zarr-python. Groups above them
     that are missing are created, too. Parents come before their children."""
-    place = open_place(store, mode="a")
-    nodes = {**_groups_above(place, nodes), **nodes}
-    for path in sorted(nodes, key=lambda one: (len(_names(one)), one)):
-        document = nodes[path]
-        document = json.loads(json.dumps(document.to_dict() if hasattr(document, "to_dict") else dict(document)))
-        inner = Place(place.store, _join(place.path, path) or "")
-        if document.get("node_type", "array" if "shape" in document else "group") == "array":
-            yield path, _create.create(inner, document=json.dumps(document), overwrite=overwrite)
-        else:
-            yield path, _group.create(inner, overwrite=overwrite, attributes=document.get("attributes"),
-                                      zarr_format=document.get("zarr_format"), if_missing=not overwrite)
+    return _group.create_hierarchy(open_place(store, mode="a"), nodes, overwrite=overwrite)
 
 
 # ---- whole arrays and hierarchies ----
@@ -445,7 +397,7 @@ def copy(source: Array | Group, dest: Group, name: str | None = None, *, if_exis
     name = name or source.basename
     if not name:
         raise ValueError("a name is needed for the copy of a root")
-    path = _join(dest.path, name) or ""
+    path = join_path(dest.path, name)
     _copy(source.store, source.path, dest.store, path, if_exists)
     return _array.open_in_store(dest.store, path) if isinstance(source, Array) else _group.open_in_store(dest.store, path)
 
@@ -465,12 +417,9 @@ def copy_store(source: Any, dest: Any, *, if_exists: str = "raise") -> None:
 
 def print_debug_info() -> None:
     """Prints versions, and how many threads are used, for reports of bugs."""
-    from . import __version__, _threads
-    from ._config import config
-
-    rows = [("zarrc", __version__), ("libzarrc", _core.version()), ("numpy", np.__version__),
+    rows = [("zarrc", _core.version()), ("libzarrc", _core.version()), ("numpy", np.__version__),
             ("python", platform.python_version()), ("platform", platform.platform()),
-            ("max_threads", config["max_threads"] or _threads.count() or _core.core_count())]
+            ("max_threads", settings["max_threads"] or _threads.count() or _core.core_count())]
     rows += [(name, getattr(sys.modules[name], "__version__", "?")) for name in ("zarr", "xarray", "dask") if name in sys.modules]
     rows += [(name, os.environ[name]) for name in sorted(os.environ) if name.startswith("ZARRC_")]
     for name, value in rows:

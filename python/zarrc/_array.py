@@ -6,58 +6,22 @@ import json
 import math
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from . import _codecs, _consolidation, _core, _devices, _dtypes, _indexing, _log
+from . import _codecs, _consolidation, _core, _dtypes, _indexing, _log, _parts
+from ._array_config import ArrayConfig, Metadata
+from ._edges import MOST_SIZES, count_edges, list_edges
 from ._info import Info, bytes_text
 from ._node import Node
 from ._progress import reporter
-from .errors import LimitError, UnsupportedError, ZarrcError, in_store, make_error
+from ._store import Store
+from ._tensors import HOST, Column, DeviceTensor, Tensor, is_host
+from .errors import LimitError, ZarrcError, in_store
 
 if TYPE_CHECKING:
     from ._aio import AsyncArray
-    from ._store import Store
-
-MOST_SIZES = 2**24
-"""Lengths of chunks in one tuple, and blocks of a dask array."""
-
-
-@dataclass(frozen=True)
-class ArrayConfig:
-    """How a handle reads and writes; not part of the metadata."""
-
-    order: str = "C"
-    write_empty_chunks: bool = False
-    read_missing_chunks: bool = True
-    trust: str | None = None  # None: that of `zarrc.config` when the store was opened
-
-    @classmethod
-    def of(cls, given: ArrayConfig | Mapping[str, Any] | None) -> ArrayConfig:
-        """From a dict, zarr-python's ArrayConfig, or the settings of `zarrc.config`."""
-        from ._config import config
-
-        defaults: dict[str, Any] = {name: None if name == "trust" else config[f"array.{name}"] for name in cls.__dataclass_fields__}
-        if given is None:
-            return cls(**defaults)
-        if isinstance(given, cls):
-            return given
-        if not isinstance(given, Mapping):
-            given = {name: getattr(given, name) for name in defaults if hasattr(given, name)}
-        unknown = set(given) - set(defaults)
-        if unknown:
-            raise TypeError(f"config: unknown {', '.join(sorted(unknown))}; there are {', '.join(defaults)}")
-        return cls(**{**defaults, **given})
-
-    def options(self) -> dict[str, Any]:
-        """As the library takes it."""
-        from ._config import TRUST, choice
-
-        return {"empty_chunks": _core.ZARR_EMPTY_CHUNKS_WRITE if self.write_empty_chunks else _core.ZARR_EMPTY_CHUNKS_SKIP,
-                "missing_chunks": _core.ZARR_MISSING_FILL if self.read_missing_chunks else _core.ZARR_MISSING_ERROR,
-                "trust": choice("trust", TRUST, self.trust)}
 
 
 class Block(NamedTuple):
@@ -69,35 +33,6 @@ class Block(NamedTuple):
     """Key in the store."""
     nbytes: int
     """Stored bytes; 0 if the block is missing."""
-
-
-class Metadata(Mapping[str, Any]):
-    """The metadata document of a node, as a mapping that is read-only."""
-
-    def __init__(self, document: dict[str, Any]) -> None:
-        self._document = document
-
-    def __getitem__(self, name: str) -> Any:
-        return self._document[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._document)
-
-    def __len__(self) -> int:
-        return len(self._document)
-
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return self.__dict__["_document"][name]
-        except KeyError:
-            raise AttributeError(name) from None
-
-    def to_dict(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(json.dumps(self._document))
-        return found
-
-    def __repr__(self) -> str:
-        return f"Metadata({self._document!r})"
 
 
 class _Indexer:
@@ -197,16 +132,16 @@ class Array(Node, _core.Array):
         return edges
 
     def _all_sizes(self, edges: Sequence[Any]) -> tuple[tuple[int, ...], ...]:
-        n = sum(_n_cuts(length, one) for length, one in zip(self.shape, edges))
+        n = sum(count_edges(length, one) for length, one in zip(self.shape, edges))
         if n > MOST_SIZES:
             raise LimitError(f"{self.store.url}/{self.path}: {n} chunk lengths, more than the limit {MOST_SIZES}: "
                              "z.cdata_shape gives their number")
-        return tuple(tuple(_cuts(length, one)) for length, one in zip(self.shape, edges))
+        return tuple(tuple(list_edges(length, one)) for length, one in zip(self.shape, edges))
 
     @property
     def cdata_shape(self) -> tuple[int, ...]:
         """How many chunks there are along each dimension."""
-        return tuple(_n_cuts(n, one) for n, one in zip(self.shape, self._chunk_shape or self._edges))
+        return tuple(count_edges(n, one) for n, one in zip(self.shape, self._chunk_shape or self._edges))
 
     @property
     def nchunks(self) -> int:
@@ -242,7 +177,7 @@ class Array(Node, _core.Array):
         return Metadata(json.loads(self._metadata_text))
 
     @property
-    def _parts(self) -> tuple[tuple[_codecs.Codec, ...], _codecs.Codec | None, tuple[_codecs.Codec, ...]]:
+    def _chain(self) -> tuple[tuple[_codecs.Codec, ...], _codecs.Codec | None, tuple[_codecs.Codec, ...]]:
         document = self.metadata
         if self.zarr_format == 2:
             filters = tuple(_codecs.of_v2(one) for one in document["filters"] or ())
@@ -254,16 +189,16 @@ class Array(Node, _core.Array):
 
     @property
     def filters(self) -> tuple[_codecs.Codec, ...]:
-        return self._parts[0]
+        return self._chain[0]
 
     @property
     def serializer(self) -> _codecs.Codec | None:
         """The codec that turns elements into bytes (v3)."""
-        return self._parts[1]
+        return self._chain[1]
 
     @property
     def compressors(self) -> tuple[_codecs.Codec, ...]:
-        return self._parts[2]
+        return self._chain[2]
 
     @property
     def compressor(self) -> _codecs.Codec | None:
@@ -277,12 +212,6 @@ class Array(Node, _core.Array):
         """The same array for asyncio."""
         from ._aio import AsyncArray
         return AsyncArray(self)
-
-    @property
-    def _item_dtype(self) -> np.dtype[Any]:
-        facts = self._item_facts
-        assert facts is not None
-        return _dtypes.from_facts(facts)
 
     # ---- elements ----
 
@@ -320,11 +249,11 @@ class Array(Node, _core.Array):
         of 2 or 4 bits as uint8 with several of them a byte. ``progress`` is called with (chunks done,
         chunks in all); True shows a bar, if tqdm is installed.
         """
-        if device is not None and not _is_host(device):
+        if device is not None and not is_host(device):
             if out is not None or fields or packed:
                 raise TypeError("device= makes memory for whole elements: it goes without out=, fields= and packed=")
             with reporter(progress) as options:
-                return DeviceTensor._read(self, _indexing.any_key(self, key), device, _with(options, max_threads))
+                return DeviceTensor.read(self, _indexing.any_key(self, key), device, _with(options, max_threads))
         if not (packed or fields or max_threads) and (progress is None or progress is False):  # a bar of tqdm may have no truth
             if out is not None and self._read_into(key, out):
                 return out
@@ -345,14 +274,13 @@ class Array(Node, _core.Array):
         ``out`` has memory for each key: a list of arrays or tensors, or one array whose rows they are.
         ``device`` gives `DeviceTensor` objects, as in `read`. ``progress`` and ``max_threads`` are those of `read`. Text and bytes of any length are read key by key.
         """
-        from . import _parts
         with reporter(progress) as options:
-            if device is not None and not _is_host(device):
+            if device is not None and not is_host(device):
                 if out is not None:
                     raise TypeError("device= makes memory: it goes without out=")
                 selections = tuple(_indexing.any_key(self, key) for key in keys)
-                found = [DeviceTensor._new(self, one, device) for one in selections]
-                options = found[0]._after(options) if found else options
+                found = [DeviceTensor.make(self, one, device) for one in selections]
+                options = found[0].after_allocator(options) if found else options
                 self._read_many(selections, tuple(one._block for one in found), _dtypes.NATIVE, _with(options, max_threads))
                 return found
             return _parts.read(self, keys, out, _with(options, max_threads))
@@ -416,7 +344,7 @@ class Array(Node, _core.Array):
         if not self.ndim:
             raise TypeError("iteration over an array without dimensions")
         start = 0
-        for n in _cuts(self.shape[0], self._edges[0]):
+        for n in list_edges(self.shape[0], self._edges[0]):
             yield from self[start:start + n]
             start += n
 
@@ -471,7 +399,7 @@ class Array(Node, _core.Array):
     # ---- what people see ----
 
     def _info_rows(self) -> list[tuple[str, Any]]:
-        filters, serializer, compressors = self._parts
+        filters, serializer, compressors = self._chain
         rows: list[tuple[str, Any]] = [("Type", "Array"), ("Zarr format", self.zarr_format), ("Data type", self.dtype),
                                        ("Fill value", self.fill_value), ("Shape", self.shape)]
         if self.shards is not None:
@@ -523,8 +451,8 @@ class Array(Node, _core.Array):
         """Reads what ``z[key]`` reads, for another library: ``torch.from_dlpack(z.tensor(key))``. The
         library gets the elements without a further copy, also types that NumPy lacks, as bfloat16.
         With ``device``, such as "cuda:0", they are in memory of that device."""
-        if device is not None and not _is_host(device):
-            return DeviceTensor._read(self, _indexing.any_key(self, key), device, {})
+        if device is not None and not is_host(device):
+            return DeviceTensor.read(self, _indexing.any_key(self, key), device, {})
         return Tensor(self, np.asarray(self[key]))
 
     def column(self, key: Any = ...) -> Column:
@@ -539,121 +467,6 @@ class Array(Node, _core.Array):
         return HOST
 
 
-HOST = (_core.ZARR_DEVICE_CPU, 0)
-
-
-class Tensor:
-    """Elements in host memory for libraries that speak DLPack. ``array`` is NumPy's view of them."""
-
-    def __init__(self, of: Array, array: np.ndarray[Any, Any]) -> None:
-        self._of, self.array = of, array
-
-    def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | None = None,
-                   dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
-        if stream is not None or dl_device is not None and _devices.parse_dl_device(dl_device) != HOST:
-            raise BufferError("the elements are in host memory")
-        memory = self.array.copy() if copy else self.array
-        return self._of._tensor(memory).capsule(max_version is not None and max_version[0] >= 1)
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return HOST
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        return np.array(self.array, dtype=dtype) if copy else np.asarray(self.array, dtype=dtype)
-
-
-class DeviceTensor:
-    """Elements in memory of a device, for libraries that speak DLPack or the CUDA array interface:
-    ``torch.from_dlpack(t)``, ``cupy.from_dlpack(t)``, ``jax.dlpack.from_dlpack(t)``. They are there
-    already, so no stream has to wait. Memory is freed with the last object that uses it. It is that of the plug-in, or of
-    the function in the setting `device_allocators`."""
-
-    def __init__(self, block: _core.Device, dtype: np.dtype[Any]) -> None:
-        self._block, self.dtype = block, dtype
-
-    @classmethod
-    def _new(cls, array: Array, selection: _core.Selection, device: str) -> DeviceTensor:
-        """Memory for what a selection reads."""
-        if array._how != _dtypes.PLAIN:
-            raise TypeError(f"elements of type {array.dtype} are in host memory only")
-        from ._config import config
-        allocate = (config["device_allocators"] or {}).get(device.partition(":")[0])
-        given = None if allocate is None else lambda n: _devices.allocated_block(allocate(n), n)
-        try:
-            block = array._device(selection.shape, device, given)
-        except UnsupportedError as problem:
-            if "no memory backend" not in problem.reason:
-                raise  # such as a missing driver
-            raise make_error(UnsupportedError, f"{device}: no plug-in that is loaded has this kind of memory: open the store with "
-                         f"device={device!r}, or set zarrc.config[\"device\"], [\"plugins\"] or ZARRC_PLUGINS",
-                         store=problem.store, node=array.name) from problem
-        return cls(block, array.dtype.newbyteorder("="))
-
-    @classmethod
-    def _read(cls, array: Array, selection: _core.Selection, device: str, options: dict[str, Any]) -> DeviceTensor:
-        found = cls._new(array, selection, device)
-        array._read(selection, found._block, _dtypes.NATIVE, found._after(options))
-        return found
-
-    def _after(self, options: dict[str, Any]) -> dict[str, Any]:
-        """Options of a call that fills the memory: an allocator may give what queued work still uses."""
-        return {**options, "stream": _indexing.DEFAULT_STREAM} if self._block.is_borrowed else options
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self._block.shape
-
-    @property
-    def ndim(self) -> int:
-        return len(self._block.shape)
-
-    @property
-    def nbytes(self) -> int:
-        return math.prod(self.shape) * self.dtype.itemsize
-
-    def __len__(self) -> int:
-        if not self.shape:
-            raise TypeError("a tensor without dimensions has no length")
-        return self.shape[0]
-
-    def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | None = None,
-                   dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
-        if copy or dl_device is not None and _devices.parse_dl_device(dl_device) != self._block.place:
-            raise BufferError("the elements stay where they are")
-        return self._block.capsule(max_version is not None and max_version[0] >= 1)
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return self._block.place
-
-    @property
-    def __cuda_array_interface__(self) -> dict[str, Any]:
-        if self._block.place[0] not in _indexing.CUDA_KINDS:
-            raise AttributeError("the memory is not of CUDA")
-        return {"shape": self.shape, "typestr": self.dtype.str, "data": (self._block.pointer if self.nbytes else 0, False),
-                "strides": None, "stream": None, "version": 3}
-
-    def __array__(self, *unused: Any, **options: Any) -> Any:
-        raise TypeError("the elements are on a device: read them without device=, or copy them by the library that uses them")
-
-    def __repr__(self) -> str:
-        kind, number = self._block.place
-        return f"<DeviceTensor shape={self.shape} dtype={self.dtype} device={_devices.KINDS.get(kind, kind)}:{number}>"
-
-
-def _is_host(device: str) -> bool:
-    return _devices.check_device(device) in ("cpu", "host", "cpu:0", "host:0")
-
-
-class Column:
-    """Elements of variable length, one after the other in C order, for Arrow's PyCapsule interface."""
-
-    def __init__(self, of: Array, selection: _core.Selection) -> None:
-        self._of, self._selection = of, selection
-
-    def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
-        return self._of._arrow(self._selection)
-
-
 def _with(options: dict[str, Any], max_threads: int | None) -> dict[str, Any]:
     return {**options, "max_threads": max_threads} if max_threads else options
 
@@ -663,34 +476,6 @@ def _packed_shape(array: Array, shape: tuple[int, ...]) -> tuple[int, ...]:
     if not bits or not shape:
         raise TypeError(f"elements of type {array.dtype} are not packed")
     return (*shape[:-1], (shape[-1] * bits + 7) // 8)
-
-
-def _runs(edges: Any) -> Iterator[tuple[int, int]]:
-    """(edge, how often) of a dimension of a grid; [3, 2] in a list means two edges of 3."""
-    for edge in edges:
-        yield (edge, 1) if isinstance(edge, int) else tuple(edge)
-
-
-def _n_cuts(length: int, edges: Any) -> int:
-    """How many chunks there are along a dimension."""
-    if isinstance(edges, int):
-        return -(-length // edges) if edges else 0
-    count = 0
-    for edge, times in _runs(edges):
-        times = min(times, -(-length // edge) if edge else 0)
-        count += times
-        length -= min(length, edge * times)
-    return count
-
-
-def _cuts(length: int, edges: Any) -> Iterator[int]:
-    """Their lengths, of which the last one is cut at the end of the array."""
-    for edge, times in ((edges, _n_cuts(length, edges)),) if isinstance(edges, int) else _runs(edges):
-        for _ in range(times):
-            if length <= 0 or edge <= 0:
-                break
-            yield min(edge, length)
-            length -= edge
 
 
 def open_in_store(store: Any, path: str, *, zarr_format: int | None = None, config: Any = None, within: Any = None) -> Array:

@@ -2,17 +2,16 @@
 from __future__ import annotations
 
 import atexit
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from . import _core, _log
-from ._config import config
+from ._settings import settings
+from ._store import Store, open_url
 from .errors import ExistsError, NotFoundError, ZarrcError
-
-if TYPE_CHECKING:
-    from ._store import Store
 
 _lock = threading.Lock()
 _pending: dict[tuple[Any, ...], tuple[Store, set[str]]] = {}  # changes that the end of a block brings to consolidated metadata
@@ -21,7 +20,7 @@ _joining = threading.local()
 
 def flag(bit: int) -> int:
     """The flag with which a call that deletes, replaces or renames nodes first removes their names."""
-    return 0 if config["consolidate"] is False else bit
+    return 0 if settings["consolidate"] is False else bit
 
 
 @contextmanager
@@ -39,7 +38,7 @@ def change(store: Store, path: str, *, below: bool = False) -> Iterator[None]:
 
 def update_above(store: Store, path: str, *, below: bool = False) -> None:
     """Brings the consolidated metadata above a changed node up to date, now or at the end of the block."""
-    how = config["consolidate"]
+    how = settings["consolidate"]
     if how == "end" or getattr(_joining, "depth", 0) and how:
         with _lock:
             _pending.setdefault(_key(store), (store, set()))[1].add(path)
@@ -90,14 +89,12 @@ def join_updates() -> Iterator[None]:
         yield
     finally:
         _joining.depth -= 1
-        if not _joining.depth and config["consolidate"] != "end":
+        if not _joining.depth and settings["consolidate"] != "end":
             flush()
 
 
 def flush() -> None:
     """Consolidates each group again that has consolidated metadata and a changed node at or below it."""
-    from ._store import _open_url
-
     with _lock:
         changes = list(_pending.values())
         _pending.clear()
@@ -108,7 +105,7 @@ def flush() -> None:
             if store.kind == "local":
                 url, inner = _core.locate(store._context, f"{store.url}/{path}".rstrip("/"))
                 root = roots[("local", url)][0] if ("local", url) in roots else (
-                    store if url == store.url else _open_url(url, {**store._options, "flags": 0}))
+                    store if url == store.url else open_url(url, {**store._options, "flags": 0}))
             roots.setdefault(_key(root), (root, set()))[1].add(inner)
     for root, paths in roots.values():
         _consolidate_above(root, paths)
@@ -134,11 +131,12 @@ def _consolidate_above(root: Store, paths: set[str]) -> None:
             _warn(problem)
 
 
-atexit.register(flush)
-
-
-def in_child() -> None:
+def _in_child() -> None:
     """After a fork: the changes are the parent's, and the lock that another of its threads held is free."""
     global _lock
     _lock = threading.Lock()
     _pending.clear()
+
+
+atexit.register(flush)
+os.register_at_fork(after_in_child=_in_child)

@@ -4,8 +4,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from . import _store
-
 _S = TypeVar("_S", bound=Store)
 _A = TypeVar("_A", bound=Array)
 _G = TypeVar("_G", bound=Group)
@@ -108,7 +106,7 @@ class Array:
     @property
     def dimension_names(self) -> tuple[str | None, ...]: ...
     @property
-    def store(self) -> _store.Store: ...
+    def store(self) -> Store: ...
     _is_fortran: bool
     @property
     def _chunk_shape(self) -> tuple[int, ...] | None: ...
@@ -174,7 +172,7 @@ class Group:
     @property
     def zarr_format(self) -> int: ...
     @property
-    def store(self) -> _store.Store: ...
+    def store(self) -> Store: ...
     @property
     def _metadata_text(self) -> str: ...
     @property

@@ -9,13 +9,14 @@ from typing import Any, TypeVar
 import numpy as np
 
 from . import _codecs, _consolidation, _core, _dtypes
-from ._array import Array, ArrayConfig
-from ._attrs import to_json
-from ._config import config as settings
+from ._array import Array
+from ._array_config import ArrayConfig
 from ._indexing import check_text
-from ._store import Place
+from ._node import to_json
+from ._places import Place
+from ._settings import settings
+from ._store import Store
 from .errors import ContainsArrayError, ContainsGroupError, ExistsError, NotFoundError, ZarrcError, as_class, in_store
-
 
 _Node = TypeVar("_Node")
 
@@ -186,8 +187,6 @@ def _add_shards(spec: dict[str, Any], shards: Any, shape: tuple[int, ...], dtype
 
 def _library_chunks(context: _core.Context, shape: tuple[int, ...], dtype: str) -> tuple[int, ...]:
     """The chunks that the library chooses, from an array in memory that is thrown away."""
-    from ._store import Store
-
     store = _core.open_store(Store, context, "memory:", {})
     array = _core.create_array(Array, store, "", {"shape": shape, "data_type": dtype}, {})
     found = array._chunk_shape
@@ -261,3 +260,23 @@ def _find_dtype(data: Any) -> Any:
     if array.dtype == object:
         check_text(array.ravel().tolist())
     return array.dtype
+
+
+def like_arguments(like: Any) -> dict[str, Any]:
+    """The arguments of `create_array` for an array like this one."""
+    if not hasattr(like, "shape") or not hasattr(like, "dtype"):
+        like = np.asarray(like)
+    out: dict[str, Any] = {"shape": like.shape, "dtype": like.dtype}
+    if hasattr(like, "zarr_format") and hasattr(like, "attrs"):  # ours, or zarr-python's
+        out |= {"zarr_format": like.zarr_format, "chunks": like.chunks, "shards": like.shards, "filters": like.filters,
+                "compressors": like.compressors, "fill_value": like.fill_value, "attributes": dict(like.attrs),
+                "order": like.order}
+        names = getattr(like, "dimension_names", None) or getattr(like.metadata, "dimension_names", None)
+        out["dimension_names"] = names if names and any(name is not None for name in names) else None
+        if like.zarr_format == 3:
+            out["serializer"] = like.serializer
+    elif hasattr(like, "chunks") and isinstance(like.chunks, tuple) and all(isinstance(n, int) for n in like.chunks):
+        out["chunks"] = like.chunks  # h5py
+    elif hasattr(like, "chunksize"):
+        out["chunks"] = like.chunksize  # dask
+    return out

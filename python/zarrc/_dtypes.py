@@ -73,6 +73,13 @@ def from_facts(facts: tuple[Any, ...], context: _core.Context | None = None) -> 
     return found
 
 
+def item_dtype(array: _core.Array) -> np.dtype[Any]:
+    """The type of the items of lists, for an array whose elements are lists."""
+    facts = array._item_facts
+    assert facts is not None
+    return from_facts(facts)
+
+
 def _type_name(v3: str) -> str:
     told = json.loads(v3)
     return str(told["name"] if isinstance(told, dict) else told)

@@ -45,7 +45,9 @@ def enable() -> EnabledScope:
                                   "zarrc's own arrays need no zarr-python", name="zarr") from None
     from zarr.registry import register_ndbuffer, register_pipeline
 
-    from . import ZarrcCodecPipeline, ZarrcNDBuffer
+    from zarrc_hook.buffer import ZarrcNDBuffer
+    from zarrc_hook.pipeline import ZarrcCodecPipeline
+
     pipeline: Any = ZarrcCodecPipeline
     buffer: Any = ZarrcNDBuffer
     register_pipeline(pipeline)

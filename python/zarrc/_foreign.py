@@ -7,9 +7,7 @@ zarr-python, because the sessions of fsspec and others belong to the loop that m
 for its file systems; else one of this module. A coroutine answers many operations, one after the
 other, so that there is none for each of them.
 
-For the rest of the package: `wrap_store` (the Store of zarrc for a store of zarr-python), `open_foreign`
-and `open_url`. Do not call them, or wait for what they return, on the event loop that the store
-itself needs.
+`_store` opens such stores. Do not open one, or wait for it, on the event loop that the store itself needs.
 """
 from __future__ import annotations
 
@@ -18,16 +16,13 @@ import functools
 import itertools
 import queue
 import threading
-import weakref
 from collections.abc import Callable, Generator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from . import _core, _devices
-from ._service import ENDING, Service, Single, line, remember
-
-if TYPE_CHECKING:
-    from ._adapters import Adapter, Calls
-    from ._store import Store
+from . import _core
+from ._adapters import Adapter
+from ._causes import line, remember
+from ._service import ENDING, Service, Single
 
 Steps = Generator[Any, Any, None]
 Part = Sequence[int]
@@ -375,68 +370,9 @@ def _three(failure: tuple[int, str, int]) -> tuple[str, int, int]:
 service = Single(_Stores)
 
 
-def in_child() -> None:
-    """Locks that another thread of the parent held are free."""
-    global _stores_lock
-    _stores_lock = threading.Lock()
-    service.in_child()
-
-
-def at_exit() -> None:
-    service.at_exit()
-
-
-# ---- opening ----
-
-_stores: weakref.WeakValueDictionary[tuple[Any, ...], Store] = weakref.WeakValueDictionary()
-_stores_lock = threading.Lock()
-
-
 def store_caps(adapter: Adapter) -> int:
     """What a store can do, as the library has it."""
     return (_core.ZARR_STORE_CAP_RANGES | _core.ZARR_STORE_CAP_SUFFIX
             | (_core.ZARR_STORE_CAP_LIST if adapter.can_list else 0)
             | (_core.ZARR_STORE_CAP_WRITE if adapter.can_write else 0)
             | (_core.ZARR_STORE_CAP_ATOMIC_PUT if adapter.is_atomic else 0))
-
-
-def open_adapter(adapter: Adapter) -> Store:
-    """A Store of zarrc whose operations an adapter answers."""
-    from ._config import config
-    from ._store import Store
-
-    number = service().add(adapter)
-    flags = 0 if adapter.can_write else _core.ZARR_STORE_READ_ONLY
-    url = adapter.describe().replace("\0", "")
-    store = _core.open_foreign(Store, config._context(), service().native, url, number, store_caps(adapter), adapter.parallel, flags,
-                               adapter.can_flush, adapter.can_erase_prefix)
-    store._options = {"flags": flags, "device": _devices.wanted_device()}
-    store._adapter = adapter
-    return store
-
-
-def open_foreign(source: Any, calls: Calls | None = None) -> Store | None:
-    """The Store of zarrc for a store of another kind; None: it is none. The same source gives the
-    same Store while that is in use. `calls`: for a store of zarr-python."""
-    from ._adapters import Calls, find_adapter
-    from ._config import config
-
-    calls = calls or Calls()
-    key = (id(source), id(config._context()), id(calls.loop), *calls[1:], bool(getattr(source, "read_only", False)))
-    with _stores_lock:
-        store = _stores.get(key)
-        if store is not None and store._adapter is not None and store._adapter.source is source:
-            return store
-        adapter = find_adapter(source, calls)
-        if adapter is None:
-            return None
-        _stores[key] = store = open_adapter(adapter)
-        return store
-
-
-def wrap_store(zarr_store: Any, calls: Calls | None = None) -> Store:
-    """The Store of zarrc for a store of zarr-python, whose operations go through its own methods."""
-    store = open_foreign(zarr_store, calls)
-    if store is None:
-        raise TypeError(f"{type(zarr_store)!r} is not a store")
-    return store

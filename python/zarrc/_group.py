@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from . import _array, _consolidation, _core, _create, _dtypes
-from ._array import Array, Metadata
-from ._attrs import to_json
+from ._array import Array
+from ._array_config import Metadata
 from ._info import Info, Tree
-from ._node import Node
-from ._store import Place
+from ._node import Node, to_json
+from ._places import Place, join_path
+from ._settings import settings
 from .errors import ArrayNotFoundError, ExistsError, GroupNotFoundError, NotFoundError, ZarrcError, as_class, in_store
 
 if TYPE_CHECKING:
     from ._aio import AsyncGroup
-    from ._store import Store
 
 _Member = TypeVar("_Member", bound=Node)
 
@@ -215,8 +215,7 @@ class Group(Node, _core.Group):
 
     def create_hierarchy(self, nodes: Mapping[str, Any], *, overwrite: bool = False) -> Iterator[tuple[str, Array | Group]]:
         """Creates several nodes from their metadata."""
-        from ._api import create_hierarchy
-        return create_hierarchy(store=self, nodes=nodes, overwrite=overwrite)
+        return create_hierarchy(Place(self.store, self.path), nodes, overwrite=overwrite)
 
     def empty(self, *, name: str, shape: Any, **given: Any) -> Array:
         return self.create_array(name, **_legacy(shape, given, _create.DEFAULT_FILL_VALUE))
@@ -231,8 +230,7 @@ class Group(Node, _core.Group):
         return self.create_array(name, **_legacy(shape, given, fill_value))
 
     def _like(self, name: str, data: Any, given: dict[str, Any], **more: Any) -> Array:
-        from ._api import like_arguments
-        return self.create_array(name, **{**like_arguments(data), **given, **more})
+        return self.create_array(name, **{**_create.like_arguments(data), **given, **more})
 
     def empty_like(self, *, name: str, data: Any, **given: Any) -> Array:
         return self._like(name, data, given)
@@ -349,10 +347,9 @@ def create(place: Place, *, overwrite: bool = False, attributes: Mapping[str, An
     flags = ((_core.ZARR_GROUP_OVERWRITE if overwrite else 0) | (_core.ZARR_GROUP_IF_MISSING if if_missing else 0)
              | (_core.ZARR_GROUP_CLAIM if claim and place.store._can_erase else 0))
     text = to_json(dict(attributes)) if attributes else None
-    from ._config import config
     try:
         with _consolidation.change(place.store, place.path):
-            group = _core.create_group(Group, place.store, place.path, zarr_format or config["default_zarr_format"], text,
+            group = _core.create_group(Group, place.store, place.path, zarr_format or settings["default_zarr_format"], text,
                                        flags | _consolidation.flag(_core.ZARR_GROUP_CONSOLIDATED))
     except ExistsError as problem:
         raise _create.exists_error(problem, place) from None
@@ -363,3 +360,35 @@ def create(place: Place, *, overwrite: bool = False, attributes: Mapping[str, An
     return group
 
 
+# ---- hierarchies ----
+
+
+def _names(path: str) -> list[str]:
+    return [name for name in path.split("/") if name]
+
+
+def _groups_above(place: Place, nodes: Mapping[str, Any]) -> dict[str, Any]:
+    """Metadata of the groups that `nodes` need and do not name, where nothing is yet."""
+    out: dict[str, Any] = {}
+    named = {"/".join(_names(path)) for path in nodes}
+    for path, node in nodes.items():
+        names = _names(path)
+        zarr_format = node.get("zarr_format") if isinstance(node, Mapping) else node.zarr_format
+        for above in ("/".join(names[:n]) for n in range(len(names))):
+            if above not in named and above not in out and not place.store._probe(join_path(place.path, above))[0]:
+                out[above] = {"zarr_format": zarr_format, "node_type": "group"}
+    return out
+
+
+def create_hierarchy(place: Place, nodes: Mapping[str, Any], *, overwrite: bool = False) -> Iterator[tuple[str, Array | Group]]:
+    """What `zarrc.create_hierarchy` does below a place."""
+    nodes = {**_groups_above(place, nodes), **nodes}
+    for path in sorted(nodes, key=lambda one: (len(_names(one)), one)):
+        document = nodes[path]
+        document = json.loads(json.dumps(document.to_dict() if hasattr(document, "to_dict") else dict(document)))
+        inner = Place(place.store, join_path(place.path, path))
+        if document.get("node_type", "array" if "shape" in document else "group") == "array":
+            yield path, _create.create(inner, document=json.dumps(document), overwrite=overwrite)
+        else:
+            yield path, create(inner, overwrite=overwrite, attributes=document.get("attributes"),
+                                      zarr_format=document.get("zarr_format"), if_missing=not overwrite)

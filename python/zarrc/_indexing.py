@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from . import _core, _dtypes
 from .errors import BoundsCheckError, UnsupportedError, make_error
 
-if TYPE_CHECKING:
-    from ._array import Array
-
+Array = _core.Array
 Selection = _core.Selection
 
 
@@ -297,7 +295,7 @@ def from_vlen(array: Array, found: _core.Vlen) -> np.ndarray[Any, Any]:
         return np.array(listed, dtype=array.dtype).reshape(found.shape)
     out = np.empty(len(listed), object)
     if kind == _core.ZARR_KIND_VARRAY:
-        item = array._item_dtype
+        item = _dtypes.item_dtype(array)
         listed = [np.frombuffer(one, item).copy() for one in listed]
     for i, one in enumerate(listed):
         out[i] = one
@@ -334,7 +332,7 @@ def read(array: Array, selection: Selection | None, *, out: Any = None, fields: 
         return _read_fields(array, selection, [fields] if isinstance(fields, str) else list(fields), out, options)
     shape = array.shape if selection is None else selection.shape
     if array._how == _dtypes.OTHER:
-        raise make_error(UnsupportedError, f"elements of type {array._facts[2]} have no counterpart in NumPy", node=array.name)
+        raise make_error(UnsupportedError, f"elements of type {array._facts[2]} have no counterpart in NumPy", node=f"/{array.path}")
     if array._how == _dtypes.VLEN:
         objects = None if out is None else check_objects(out, shape)
         box = array._vlen(shape)
@@ -418,7 +416,7 @@ def _pack_lists(array: Array, value: Any) -> _core.Vlen:
         one = np.empty((), object)
         one[()] = value
         value = one
-    item = array._item_dtype
+    item = _dtypes.item_dtype(array)
     listed = [np.ascontiguousarray(one, dtype=item).tobytes() for one in value.ravel().tolist()]
     return array._vlen(value.shape, listed)
 
@@ -432,7 +430,7 @@ def write(array: Array, selection: Selection | None, value: Any, *, fields: Any 
     elif array._how == _dtypes.VLEN:
         array._write(selection, to_vlen(array, value), _dtypes.NATIVE, options)
     elif array._how == _dtypes.OTHER:
-        raise make_error(UnsupportedError, f"elements of type {array._facts[2]} have no counterpart in NumPy", node=array.name)
+        raise make_error(UnsupportedError, f"elements of type {array._facts[2]} have no counterpart in NumPy", node=f"/{array.path}")
     elif is_tensor(value) and not _has_numpy(value):
         memory, options = lend(value, array, options)
         array._write(selection, memory, _dtypes.NATIVE, options)

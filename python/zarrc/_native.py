@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from . import _core, _dtypes, _log, _threads, errors
-from ._stats import STATS
+from . import _core, _dtypes, _log, errors
+from ._settings import count_worker_threads
 
 
 def _numpy_api() -> Any:
@@ -27,7 +27,7 @@ def _numpy_api() -> Any:
 
 _core.bind(errors.from_library, _log.on_log, np.empty, np.ndarray, np.dtype, _numpy_api(), _dtypes.describe)
 _core.set_main_thread(threading.main_thread().ident or 0)
-_core.ask_threads(_threads.of_worker)  # at the first read or write: a spawned worker knows only then what it is
+_core.ask_threads(count_worker_threads)  # at the first read or write: a spawned worker knows only then what it is
 
 
 class _Obstore:
@@ -67,22 +67,15 @@ def _in_child() -> None:
     obstore.in_child()
     _core.set_main_thread(threading.get_ident())
     _core.flights().clear()
-    _core.ask_threads(_threads.of_worker)
-    STATS.in_child()
-    for name in ("zarrc._config", "zarrc._store", "zarrc._foreign", "zarrc._pipeline", "zarrc._plugins", "zarrc._aio", "zarrc._consolidation"):
-        if module := sys.modules.get(name):
-            module.in_child()
+    _core.ask_threads(count_worker_threads)
 
 
 def _at_exit() -> None:
-    """No request writes to memory of Python after the interpreter has gone."""
+    """No request writes to memory of Python after the interpreter has gone. The services of stores
+    and plug-ins, which began later, have ended before this."""
     flights = list(_core.flights())
     for request in flights:
         request.cancel()
-    if foreign := sys.modules.get("zarrc._foreign"):
-        foreign.at_exit()
-    if plugins := sys.modules.get("zarrc._plugins"):
-        plugins.at_exit()
     for request in flights:
         try:
             request.wait()

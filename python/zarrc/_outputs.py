@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from ._config import config
+from ._settings import settings
 from .errors import ZarrcError
 
 LEAST_BYTES = 4 << 20  # of an array whose memory is kept
@@ -25,7 +25,7 @@ def empty(shape: Any, dtype: Any, order: str) -> np.ndarray[Any, Any] | None:
         return None
     try:
         if _context is None:
-            _context = config._context()
+            _context = settings.context()
     except ZarrcError:  # the first read tells
         return None
     return _context._empty(shape, kind, order == "F", n_bytes)

@@ -2,15 +2,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from . import _dtypes, _indexing
-
-if TYPE_CHECKING:
-    from . import _core
-    from ._array import Array
+from . import _core, _dtypes, _indexing
 
 
 def _split_out(out: Any, n: int) -> list[Any]:
@@ -21,7 +17,7 @@ def _split_out(out: Any, n: int) -> list[Any]:
     return found
 
 
-def _memory(array: Array, selections: Sequence[_core.Selection], out: list[Any],
+def _memory(array: _core.Array, selections: Sequence[_core.Selection], out: list[Any],
             options: dict[str, Any]) -> tuple[list[Any], int, dict[str, Any]]:
     """What the extension fills, the byte order of it all, and the options of the call."""
     memory, orders = [], set()
@@ -38,7 +34,7 @@ def _memory(array: Array, selections: Sequence[_core.Selection], out: list[Any],
     return memory, orders.pop() if orders else _dtypes.NATIVE, options
 
 
-def read(array: Array, keys: Iterable[Any], out: Any, options: dict[str, Any]) -> list[Any]:
+def read(array: _core.Array, keys: Iterable[Any], out: Any, options: dict[str, Any]) -> list[Any]:
     """What `Array.read_many` gives."""
     selections = [_indexing.any_key(array, key) for key in keys]
     given = None if out is None else _split_out(out, len(selections))

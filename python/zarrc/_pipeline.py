@@ -31,10 +31,10 @@ from zarr.core.common import concurrent_map
 from zarr.core.config import config as zarr_config
 from zarr.storage import LocalStore, MemoryStore, StorePath
 
-from . import _aio, _batch, _core, _devices, _dtypes, _foreign, _indexing, _quick, _store
+from . import _batch, _core, _devices, _dtypes, _indexing, _quick, _requests, _store
 from ._adapters import Calls
 from ._batch import Item, Refusal
-from ._config import SYMLINKS, config
+from ._settings import SYMLINKS, settings
 from ._stats import STATS
 from ._zarr_adapters import describe_store, host_prototype
 from ._zarr_store import ZarrcStore
@@ -56,14 +56,14 @@ _stores_lock = threading.Lock()
 def _local(root: str, place: tuple[int, int], context: _core.Context) -> _store.Store:
     """The library's store for a directory. An open store holds its directory, so a directory that was
     deleted, made again, or moved since is another store: `place` tells."""
-    options = {**config._store_options(), "flags": 0}
-    if config["symlinks"] is None:  # as LocalStore does
+    options = {**settings.store_options(), "flags": 0}
+    if settings["symlinks"] is None:  # as LocalStore does
         options["symlinks"] = SYMLINKS["follow"]
     key = (os.path.abspath(root), *place, context, *options.values())
     with _stores_lock:
         store = _stores.get(key)
         if store is None:
-            store = _stores[key] = _store._open_url(key[0], options, context)
+            store = _stores[key] = _store.open_url(key[0], options, context)
     return store
 
 
@@ -91,7 +91,7 @@ def _settings_of_new(now: tuple[Any, ...]) -> Settings:
     machine = os.sched_getaffinity(0), os.environ.get("ZARRC_MAX_THREADS"), os.environ.get("ZARRC_LOG_LEVEL")
     at, found = time.monotonic(), _counted
     if found is None or at - found.at >= _RECENT or (found.machine, found.settings.of) != (machine, now):
-        found = _counted = CoreCount(at, machine, Settings(now, config._context()))
+        found = _counted = CoreCount(at, machine, Settings(now, settings.context()))
     return found.settings
 
 
@@ -111,7 +111,7 @@ _nowhere: dict[_core.Context, _store.Store] = {}
 def _no_store(context: _core.Context) -> _store.Store:
     """An empty store, for arrays whose chunks Python has."""
     if context not in _nowhere:
-        _nowhere[context] = _store._open_url("memory:", {})
+        _nowhere[context] = _store.open_url("memory:", {})
     return _nowhere[context]
 
 
@@ -254,11 +254,11 @@ class Engine:
     def _settings(self) -> Settings:
         """Those of now. An array keeps the cores that were there for its first batch: to count them takes 0.1 ms where the
         caches are cold."""
-        seen, now = self._seen, config._of_now()
+        seen, now = self._seen, settings.snapshot()
         if seen is None:
             seen = self._seen = _settings_of_new(now)
         elif seen.of != now:
-            seen = self._seen = Settings(now, config._context())
+            seen = self._seen = Settings(now, settings.context())
         return seen
 
     def local(self, root: Any) -> LastStore:
@@ -272,7 +272,7 @@ class Engine:
         found = self._last = LastStore(root, text, place, settings, _local(text, place, settings.context))
         return found
 
-    def array(self, store: _store.Store, path: str, shape: tuple[int, ...] | None = None) -> _core.Array:
+    def array(self, store: _core.Store, path: str, shape: tuple[int, ...] | None = None) -> _core.Array:
         """A handle. zarr-python keeps a pipeline after a resize, so its metadata may be out of date: the
         shape of the handle ends where the grid ends, unless another one is given."""
         key = (id(store), path, shape)  # of the same directory, which a path does not tell; the handle keeps it
@@ -321,6 +321,9 @@ def in_child() -> None:
     """After a fork: locks that another thread of the parent held are free."""
     global _stores_lock, _engines_lock, _counted
     _stores_lock, _engines_lock, _counted = threading.Lock(), threading.Lock(), None
+
+
+os.register_at_fork(after_in_child=in_child)
 
 
 def make_pipeline(cls: Any, metadata: Any) -> Any:
@@ -430,7 +433,7 @@ class Job:
         has queued there."""
         if self.device is None:
             return memory
-        found, self.options = _indexing.lend(memory, array, self.options, is_out=is_out)  # type: ignore[arg-type]
+        found, self.options = _indexing.lend(memory, array, self.options, is_out=is_out)
         if isinstance(found, tuple):
             try:
                 array._check_address(found)
@@ -479,7 +482,7 @@ class Job:
         if self.array._how == _dtypes.VLEN:
             box = self.array._vlen(self.chosen.shape)
             self.array._decode(self.given, box, _dtypes.NATIVE, self.keys(), chunks, self.options)
-            self.elements[...] = _indexing.from_vlen(self.array, box)  # type: ignore[arg-type]
+            self.elements[...] = _indexing.from_vlen(self.array, box)
         else:
             self.array._decode(self.given, self.elements, self.byte_order, self.keys(), chunks, self.options)
 
@@ -495,7 +498,7 @@ class Job:
             calls = Calls(calls.loop, gap, most)
             self.options |= {"coalesce_gap": max(gap, 1), "coalesce_bytes": max(most, 1) if gap >= 0 else 1}
         with _opening_for(self.device):
-            self.array = self.engine.array(_foreign.wrap_store(self.store, calls), self.path)
+            self.array = self.engine.array(_store.wrap_store(self.store, calls), self.path)
 
     # -- writes --
 
@@ -518,7 +521,7 @@ class Job:
             self.elements = self.lend(self.array, source)
             return
         try:
-            self.elements = _indexing.to_vlen(self.array, np.broadcast_to(source, self.chosen.shape))  # type: ignore[arg-type]
+            self.elements = _indexing.to_vlen(self.array, np.broadcast_to(source, self.chosen.shape))
         except (TypeError, ValueError, UnicodeError):
             raise Refusal("memory of objects that are neither text nor bytes") from None
 
@@ -572,7 +575,7 @@ def _knows(context: _core.Context, device: str) -> bool:
 def _opening_for(device: str | None) -> Any:
     """Stores that are opened in the ``with`` statement can use the device, by a plug-in that is loaded anyway, or by
     the package's own."""
-    return _devices.opening_for(None if device is None or _knows(config._context(), device) else device)
+    return _devices.opening_for(None if device is None or _knows(settings.context(), device) else device)
 
 
 def _device_name(memory: Any) -> str | None:
@@ -603,7 +606,7 @@ async def _prepare(pipeline: Any, batch: list[Item], memory: Any, drop_axes: tup
     if not is_write:
         job.prepare_read()
     elif job.array._how == _dtypes.VLEN:
-        await _aio.apart(job.prepare_write)
+        await _requests.apart(job.prepare_write)
     else:
         job.prepare_write()
     return job
@@ -626,7 +629,7 @@ def _array_name(pipeline: Any, place: Any) -> str:
 def _leave(pipeline: Any, batch: list[Item], why: Refusal) -> None:
     """Counts a batch that zarr-python's own pipeline does, which has no limits."""
     array = _array_name(pipeline, batch[0][0])
-    if config["untrusted"]:
+    if settings["untrusted"]:
         raise make_error(UnsupportedError, f"{array}: zarrc does not support this: {why}. The setting untrusted excludes "
                      "zarr-python's own pipeline, which has no limits; set untrusted=0 for data that you trust")
     _log.debug("zarr-python's own pipeline does %d chunks of %s: %s", len(batch), array, why)
@@ -635,7 +638,7 @@ def _leave(pipeline: Any, batch: list[Item], why: Refusal) -> None:
 
 class _LockedPath(StorePath):
     """The place of a block whose lock this task holds. The library writes there, because it knows the lock: not on a thread of
-    `_aio.apart`, where tasks may wait for this lock."""
+    `_requests.apart`, where tasks may wait for this lock."""
 
     def __init__(self, place: StorePath, lock: _core.Lock) -> None:
         super().__init__(place.store, place.path)
@@ -655,7 +658,7 @@ def _store_with_locks(store: Any) -> _store.Store:
     root = os.fspath(store.root)
     os.makedirs(root, exist_ok=True)
     facts = os.stat(root)
-    return _local(root, (facts.st_dev, facts.st_ino), _settings_of_new(config._of_now()).context)
+    return _local(root, (facts.st_dev, facts.st_ino), _settings_of_new(settings.snapshot()).context)
 
 
 async def _write_own(pipeline: Any, batch: list[Item], value: Any, drop_axes: tuple[int, ...],
@@ -669,7 +672,7 @@ async def _write_own(pipeline: Any, batch: list[Item], value: Any, drop_axes: tu
         return
     store = _store_with_locks(batch[0][0].store)
     for item in (item for item, is_part in zip(batch, parts) if is_part):
-        lock = await _aio.apart(store._lock, item[0].path)
+        lock = await _requests.apart(store._lock, item[0].path)
         try:
             await own([(_LockedPath(item[0], lock), *item[1:])], value, drop_axes)
         finally:
@@ -717,23 +720,23 @@ async def _read(job: Job) -> None:
     if job.is_ours or job.asks:
         await _read_store(job)
     elif _is_memory(job.store):
-        await _aio.apart(_read_memory, job)
+        await _requests.apart(_read_memory, job)
     else:
         values = await concurrent_map([(item[0],) for item in job.batch],
                                       lambda getter: job.ask(getter.path, getter.get(job.prototype)),
                                       zarr_config.get("async.concurrency"))
-        await _aio.apart(job.decode, values)
+        await _requests.apart(job.decode, values)
 
 
 async def _read_store(job: Job) -> None:
     """A request of the library, which no thread of Python waits for: the store of another package may
     need the threads, and this event loop."""
-    queue = _aio._queue()
+    queue = _requests.find_queue()
     array = job.array
     if array._how == _dtypes.VLEN:
         box = array._vlen(job.chosen.shape)
         await queue.run(array._submit(queue.native, _core.ZX_READ, job.given, box, _dtypes.NATIVE, job.options))
-        job.elements[...] = await _aio.apart(_indexing.from_vlen, array, box)
+        job.elements[...] = await _requests.apart(_indexing.from_vlen, array, box)
     else:
         await queue.run(array._submit(queue.native, _core.ZX_READ, job.given, job.elements, job.byte_order, job.options))
 
@@ -767,7 +770,7 @@ async def _write(job: Job) -> None:
     if job.is_ours:
         await _write_files(job)
     elif _is_memory(job.store):
-        await _aio.apart(_write_memory, job)
+        await _requests.apart(_write_memory, job)
     else:
         await _write_foreign(job)
 
@@ -775,9 +778,9 @@ async def _write(job: Job) -> None:
 async def _write_files(job: Job) -> None:
     array = job.array
     if array._how == _dtypes.VLEN:
-        await _aio.apart(job.write_files)
+        await _requests.apart(job.write_files)
         return
-    queue = _aio._queue()
+    queue = _requests.find_queue()
     await queue.run(array._submit(queue.native, _core.ZX_WRITE, job.given, job.elements, job.byte_order, job.options))
 
 
@@ -807,7 +810,7 @@ async def _write_foreign(job: Job) -> None:
     limit = zarr_config.get("async.concurrency")
     values = await concurrent_map([(key,) for key in old],
                                   lambda key: job.ask(key, getters[key].get(prototype=prototype)), limit)
-    made = await _aio.apart(job.encode, old, values)
+    made = await _requests.apart(job.encode, old, values)
 
     async def store(key: str, block: Any) -> None:
         place = getters[key]

@@ -4,15 +4,15 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from . import plugins
+from . import _plugin_classes
 from ._adapters import Adapter, Row, below, part, listing_rows
 
 _METHODS = ("get", "get_part", "getsize", "set", "delete", "list_prefix", "flush")
 
 
-def _has(source: plugins.Store, name: str) -> bool:
+def _has(source: _plugin_classes.Store, name: str) -> bool:
     """Whether a class has a method of its own."""
-    return getattr(type(source), name) is not getattr(plugins.Store, name)
+    return getattr(type(source), name) is not getattr(_plugin_classes.Store, name)
 
 
 class PluginAdapter(Adapter):
@@ -21,7 +21,7 @@ class PluginAdapter(Adapter):
     lane = "pool"
     can_flush = True
 
-    def __init__(self, source: plugins.Store) -> None:
+    def __init__(self, source: _plugin_classes.Store) -> None:
         super().__init__(source)
         self.parallel = max(1, int(source.parallel))
         self.can_write = not source.read_only and _has(source, "set")
@@ -89,9 +89,9 @@ class PluginLoopAdapter(PluginAdapter):
             await self.source.flush()
 
 
-def adapter(source: plugins.Store) -> Adapter:
+def adapter(source: _plugin_classes.Store) -> Adapter:
     """The adapter of a store."""
-    if not isinstance(source, plugins.Store):
+    if not isinstance(source, _plugin_classes.Store):
         raise TypeError(f"{type(source)!r} derives from no class of zarrc.plugins")
     own = [name for name in _METHODS if _has(source, name)]
     waits = [name for name in own if inspect.iscoroutinefunction(getattr(type(source), name))]

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
-from . import _core, _dtypes, _log, plugins
-from ._service import Service, Single, line, remember
+from . import _core, _dtypes, _log, _plugin_classes
+from ._causes import line, remember
+from ._service import Service, Single
 
 GROUP = "zarrc.plugins"
 _NO_BOUND = 2**64 - 1
@@ -27,20 +29,20 @@ Row = tuple[int, int, str, int, int, bool, int, int]
 
 def _kind(cls: type) -> int:
     """Which side of a codec has arrays."""
-    return (_core.ZARR_CODEC_ARRAY_ARRAY if issubclass(cls, plugins.ArrayCodec)
-            else _core.ZARR_CODEC_ARRAY_BYTES if issubclass(cls, plugins.Serializer) else _core.ZARR_CODEC_BYTES_BYTES)
+    return (_core.ZARR_CODEC_ARRAY_ARRAY if issubclass(cls, _plugin_classes.ArrayCodec)
+            else _core.ZARR_CODEC_ARRAY_BYTES if issubclass(cls, _plugin_classes.Serializer) else _core.ZARR_CODEC_BYTES_BYTES)
 
 
 def _check_class(cls: Any) -> tuple[int, str]:
     """(registry, name) of a class; what is wrong with it is raised."""
-    for registry, base, word in ((_core.ZARR_REGISTRY_CODEC, plugins.Codec, "name"), (_core.ZARR_REGISTRY_DTYPE, plugins.DataType, "name"),
-                                 (_core.ZARR_REGISTRY_STORE, plugins.Store, "scheme")):
+    for registry, base, word in ((_core.ZARR_REGISTRY_CODEC, _plugin_classes.Codec, "name"), (_core.ZARR_REGISTRY_DTYPE, _plugin_classes.DataType, "name"),
+                                 (_core.ZARR_REGISTRY_STORE, _plugin_classes.Store, "scheme")):
         if not issubclass(cls, base):
             continue
         name = getattr(cls, word, None)
         if not isinstance(name, str) or not name:
             raise TypeError(f"{cls.__qualname__} has no `{word}`")
-        if registry == _core.ZARR_REGISTRY_CODEC and not issubclass(cls, (plugins.ArrayCodec, plugins.Serializer, plugins.BytesCodec)):
+        if registry == _core.ZARR_REGISTRY_CODEC and not issubclass(cls, (_plugin_classes.ArrayCodec, _plugin_classes.Serializer, _plugin_classes.BytesCodec)):
             raise TypeError(f"{cls.__qualname__} derives from BytesCodec, ArrayCodec or Serializer")
         if registry == _core.ZARR_REGISTRY_CODEC and (not cls.zarr_formats or not set(cls.zarr_formats) <= {2, 3}):
             raise ValueError(f"{cls.__qualname__}.zarr_formats: {cls.zarr_formats!r} are not of 2 and 3")
@@ -189,13 +191,32 @@ class Registry:
         self._try({"plugins": files, "python": (*rows, row)}, row, one)
         return files, (*rows, row)
 
+    def in_child(self) -> None:
+        """After a fork: the lock that another thread of the parent held is free."""
+        self._lock = threading.RLock()
+
+
+def things(plugin: Any) -> Iterable[Any]:
+    """The classes and paths that a plug-in consists of."""
+    if isinstance(plugin, (str, os.PathLike)):
+        yield os.fspath(plugin)
+    elif isinstance(plugin, type):
+        yield plugin
+    elif isinstance(plugin, Iterable):
+        for one in plugin:
+            yield from things(one)
+    elif callable(plugin):
+        yield from things(plugin())
+    else:
+        raise TypeError(f"{plugin!r} is not a class of zarrc.plugins, a path, a list of these, or a function that gives one")
+
 
 def _load_entry_points() -> list[tuple[Any, Any]]:
     """(entry point, what it names or the exception) for each."""
     found: list[tuple[Any, Any]] = []
     for point in _entry_points():
         try:
-            found.append((point, list(plugins.things(point.load()))))
+            found.append((point, list(things(point.load()))))
         except Exception as problem:
             found.append((point, problem))
     return found
@@ -216,29 +237,30 @@ def _full_name(cls: Any) -> str:
 
 
 registry = Registry()
+os.register_at_fork(after_in_child=registry.in_child)
 
 
 # ---- answers ----
 
 
-def _spec(chunk: tuple[Any, ...] | None) -> plugins.ChunkSpec:
+def _spec(chunk: tuple[Any, ...] | None) -> _plugin_classes.ChunkSpec:
     assert chunk is not None
     shape, facts, n_bytes, is_exact, fill = chunk
     if facts is None:
-        return plugins.ChunkSpec(None, None, n_bytes, bool(is_exact))
+        return _plugin_classes.ChunkSpec(None, None, n_bytes, bool(is_exact))
     dtype = _dtypes.from_facts(facts)
     value = np.frombuffer(fill, dtype)[0] if fill is not None else np.zeros((), dtype)[()]
-    return plugins.ChunkSpec(shape, dtype, n_bytes, bool(is_exact), value)
+    return _plugin_classes.ChunkSpec(shape, dtype, n_bytes, bool(is_exact), value)
 
 
-def _array(data: bytes, spec: plugins.ChunkSpec) -> Any:
+def _array(data: bytes, spec: _plugin_classes.ChunkSpec) -> Any:
     """The bytes of a chunk as a codec takes them."""
     if spec.shape is None:
         return data
     return np.frombuffer(data, spec.dtype).reshape(spec.shape)
 
 
-def _elements(result: Any, spec: plugins.ChunkSpec) -> Any:
+def _elements(result: Any, spec: _plugin_classes.ChunkSpec) -> Any:
     """What a codec gave, as bytes; it may be a failure."""
     if isinstance(result, BaseException) or spec.shape is None:
         return result
@@ -281,7 +303,7 @@ class _Answers(Service):
     thread_name = "zarrc-plugins"
 
     def __init__(self) -> None:
-        self._codecs: dict[tuple[int, str], plugins.Codec] = {}  # by number and configuration
+        self._codecs: dict[tuple[int, str], _plugin_classes.Codec] = {}  # by number and configuration
         self._answers: dict[int, Callable[..., None]] = {
             _core.ZX_ASK_CANONICAL: self._canonical, _core.ZX_ASK_RESOLVE: self._resolve,
             _core.ZX_ASK_ENCODE: self._encode, _core.ZX_ASK_DECODE: self._decode,
@@ -303,7 +325,7 @@ class _Answers(Service):
             usual = {_core.ZX_ASK_DECODE: _core.ZARR_ERR_CORRUPT, _core.ZX_ASK_OPEN: _core.ZARR_ERR_IO}.get(what, _core.ZARR_ERR_INVALID)
             call.fail(_status(problem, usual), _text(name, problem))
 
-    def _codec(self, cls: Any, number: int, text: str) -> plugins.Codec:
+    def _codec(self, cls: Any, number: int, text: str) -> _plugin_classes.Codec:
         codec = self._codecs.get((number, text))
         if codec is None or type(codec) is not cls:
             if len(self._codecs) > 256:
@@ -314,7 +336,7 @@ class _Answers(Service):
     def _canonical(self, call: Any, cls: Any, number: int, text: str, zarr_format: int) -> None:
         given = json.loads(text)
         codec = cls(**given)
-        if given and cls.configuration is plugins.Codec.configuration:
+        if given and cls.configuration is _plugin_classes.Codec.configuration:
             raise TypeError(f"{cls.__qualname__} takes a configuration and does not define configuration(), "
                             "which gives what metadata should have")
         call.answer(json.dumps(codec.configuration(), separators=(",", ":")).encode())
@@ -322,7 +344,7 @@ class _Answers(Service):
     def _resolve(self, call: Any, cls: Any, number: int, text: str, chunk: Any) -> None:
         codec: Any = self._codec(cls, number, text)
         spec = _spec(chunk)
-        if isinstance(codec, plugins.ArrayCodec):
+        if isinstance(codec, _plugin_classes.ArrayCodec):
             found = codec.resolve(spec)
             assert found.shape is not None and found.dtype is not None
             dtype = np.dtype(found.dtype)
@@ -362,7 +384,7 @@ class _Answers(Service):
         call.answer_open(stores.native, stores.add(adapter), _foreign.store_caps(adapter), adapter.parallel)
 
 
-def _check_size(result: Any, spec: plugins.ChunkSpec) -> Any:
+def _check_size(result: Any, spec: _plugin_classes.ChunkSpec) -> Any:
     """Decoded bytes have the length that the metadata tells."""
     if spec.shape is None and spec.is_exact and not isinstance(result, BaseException):
         n = memoryview(result).nbytes
@@ -372,12 +394,3 @@ def _check_size(result: Any, spec: plugins.ChunkSpec) -> Any:
 
 
 service = Single(_Answers)
-
-
-def in_child() -> None:
-    registry._lock = threading.RLock()
-    service.in_child()
-
-
-def at_exit() -> None:
-    service.at_exit()

@@ -16,9 +16,11 @@ from zarr.core.buffer import cpu
 from zarr.core.config import config as zarr_config
 from zarr.storage import MemoryStore, StorePath
 
-from . import ZarrcNDBuffer, _aio, _core, _devices, _dtypes
-from ._config import config
+from zarrc_hook.buffer import ZarrcNDBuffer
+
+from . import _core, _devices, _dtypes, _requests
 from ._plugins import registry
+from ._settings import settings as of_process
 from .errors import ZarrcError
 
 PRESENT, MISSING = {"status": "present"}, {"status": "missing"}
@@ -66,8 +68,8 @@ def _keep(pipeline: Any, job: Any) -> None:
     if (not grid.is_regular or 0 in grid.chunk or job.device is not None or array._how != _dtypes.PLAIN
             or dtype is None or dtype.hasobject or dtype.names is not None or dtype.subdtype is not None):
         return
-    rules = (None, (), ()) if settings is None else (config._of_now, settings.of, _marks())
-    if settings is not None and config._of_now() != settings.of:  # they changed meanwhile
+    rules = (None, (), ()) if settings is None else (of_process.snapshot, settings.of, _marks())
+    if settings is not None and of_process.snapshot() != settings.of:  # they changed meanwhile
         return
     values = cpu.Buffer if type(job.store) is MemoryStore else None
     pipeline.__dict__["_quick"] = _core.new_quick(array, StorePath, type(job.store), _BUFFERS, grid.chunk, dtype, job.byte_order,
@@ -76,12 +78,12 @@ def _keep(pipeline: Any, job: Any) -> None:
 
 
 def _marks() -> tuple[tuple[Any, Any, Any], ...]:
-    """What `config._of_now` looks at, each with what is there: (object, attribute, value), (dict, key, value) or (callable,
+    """What `of_process.snapshot` looks at, each with what is there: (object, attribute, value), (dict, key, value) or (callable,
     None, what it returns). While all are so, the settings are. None of a process that may be a worker of dask, which only a
     call tells."""
     if sys.modules.get("distributed") is not None:
         return ()
-    found: list[tuple[Any, Any, Any]] = [(config, "_values", config._values), (sys.modules, "distributed", None),
+    found: list[tuple[Any, Any, Any]] = [(of_process, "values", of_process.values), (sys.modules, "distributed", None),
                                          (_devices._wanted.get, None, _devices.wanted_device())]
     found += [(registry, name, getattr(registry, name)) for name in ("_files", "_rows", "_found")]
     logger: Any = _log
@@ -117,9 +119,9 @@ async def finish(begun: Any, n: int) -> tuple[Any, ...] | None:
 
 async def _wait_for_end(request: _core.Request) -> tuple[Any, ...]:
     try:
-        queue = _aio._queue()
+        queue = _requests.find_queue()
     except OSError:  # no descriptor is left: nothing would tell that it has ended
-        await _aio.apart(request.leave)  # other tasks need not wait for that
+        await _requests.apart(request.leave)  # other tasks need not wait for that
         raise
     await queue.wait_for_end(request)
     return results(request.present())
@@ -132,7 +134,7 @@ async def _decode_kept(begun: list[Any], n: int) -> tuple[Any, ...]:
     decode = functools.partial(array._decode, selection, memory, order, keys, values)
     is_small = n <= _SMALL_CHUNKS and memory.nbytes <= _SMALL_BYTES
     if is_small and decode({"present": present, "at_once": 1}):
-        await _aio.rest()
+        await _requests.rest()
     else:
-        await _aio.apart(decode, {"present": present})
+        await _requests.apart(decode, {"present": present})
     return results(present)

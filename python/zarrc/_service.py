@@ -6,49 +6,14 @@ interpreter ends, what has no answer fails, and so does what comes later.
 """
 from __future__ import annotations
 
+import atexit
+import os
 import threading
-from collections import deque
 from collections.abc import Callable
 from typing import Any, Generic, Protocol, TypeVar
 
 _S = TypeVar("_S", bound="Service")
 ENDING = "the interpreter is ending"
-
-
-# ---- the exceptions behind failures ----
-
-_causes: deque[tuple[str, BaseException]] = deque(maxlen=16)
-
-
-def line(name: str, problem: BaseException) -> str:
-    """One line about an exception, which the library can take: a text may be none of Unicode, and
-    making it may fail."""
-    try:
-        told = str(problem)
-    except BaseException:
-        told = "(its text cannot be made)"
-    text = f"{name}: {type(problem).__name__}: {told}".replace("\n", " ").replace("\0", "")
-    return text.encode(errors="backslashreplace").decode()[:300]
-
-
-def remember(text: str, problem: BaseException) -> None:
-    """The exception becomes the cause of one of ours whose message has the text."""
-    _causes.append((text, problem))
-
-
-def take_cause(message: str) -> BaseException | None:
-    """The exception that a message of the library is about; it is given once."""
-    for entry in reversed(tuple(_causes)):
-        if entry[0] in message:
-            try:
-                _causes.remove(entry)
-            except ValueError:  # another thread was quicker
-                pass
-            return entry[1]
-    return None
-
-
-# ---- services ----
 
 
 class Box(Protocol):
@@ -117,26 +82,23 @@ class Service:
 
 
 class Single(Generic[_S]):
-    """The service of this process, made when it is first asked for."""
+    """The service of this process, made when it is first asked for. It follows the process from then on."""
 
     def __init__(self, make: Callable[[], _S]) -> None:
         self._make = make
         self._made: _S | None = None
         self.lock = threading.Lock()
+        os.register_at_fork(after_in_child=self._in_child)
 
     def __call__(self) -> _S:
         with self.lock:
             if self._made is None:
                 self._made = self._make()
+                atexit.register(self._made.close)
             return self._made
 
-    def in_child(self) -> None:
+    def _in_child(self) -> None:
         """Another thread of the parent may have held the lock."""
         self.lock = threading.Lock()
-        _causes.clear()
         if self._made is not None:
             self._made.in_child()
-
-    def at_exit(self) -> None:
-        if self._made is not None:
-            self._made.close()

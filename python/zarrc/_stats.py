@@ -1,6 +1,7 @@
 """How much of zarr-python's work the library did: `zarrc.pipeline_stats`."""
 from __future__ import annotations
 
+import os
 import threading
 from typing import Any
 
@@ -50,3 +51,4 @@ class Stats:
 
 
 STATS = Stats()
+os.register_at_fork(after_in_child=STATS.in_child)

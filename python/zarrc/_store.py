@@ -1,19 +1,18 @@
-"""Stores: what `store=` of every call may be, and the type Store."""
+"""The type Store, and the stores of other packages below it. `_places` has what `store=` of every call may be."""
 from __future__ import annotations
 
 import os
 import threading
+import weakref
 from collections.abc import Iterator
-from typing import Any, NamedTuple
-from urllib.parse import unquote, urlsplit
+from typing import TYPE_CHECKING, Any
 
 from . import _core, _devices, _native
-from ._config import SYMLINKS, config
-from .errors import NodeNotFoundError, NotFoundError, ReadOnlyError, StoreError, make_error
+from ._settings import settings
+from .errors import ExistsError, NodeNotFoundError, NotFoundError, ReadOnlyError, make_error
 
-
-_memory: dict[str, Store] = {}
-_memory_lock = threading.Lock()
+if TYPE_CHECKING:
+    from ._adapters import Adapter, Calls
 
 
 class Store(_core.Store):
@@ -37,7 +36,7 @@ class Store(_core.Store):
         if not read_only and self._options.get("flags", 0) & _core.ZARR_STORE_READ_ONLY:
             if self._adapter is not None:
                 raise make_error(ReadOnlyError, f"{self}: the store itself is read-only")
-            return _open_url(self.url, {**self._options, "flags": self._options["flags"] & ~_core.ZARR_STORE_READ_ONLY})
+            return open_url(self.url, {**self._options, "flags": self._options["flags"] & ~_core.ZARR_STORE_READ_ONLY})
         view = self._view(read_only)
         view._options, view._adapter, view._unique = self._options, self._adapter, self._unique
         return view
@@ -67,7 +66,6 @@ class Store(_core.Store):
 
     def set_if_not_exists(self, key: str, value: bytes | bytearray | memoryview) -> None:
         """Writes a value under a new key; a key that is there stays as it is."""
-        from .errors import ExistsError
         try:
             self._put(key, value, True)
         except ExistsError:
@@ -120,7 +118,7 @@ class Store(_core.Store):
 
     def __reduce__(self) -> Any:
         if self._adapter is not None:
-            return _reopened_foreign, (self._adapter.picklable_source(), self.read_only, self._options.get("device"))
+            return _reopen_foreign, (self._adapter.picklable_source(), self.read_only, self._options.get("device"))
         if self.kind == "memory":
             raise TypeError("a store in memory cannot be pickled: another process has no access to it")
         return _reopen, (self.url, self._options, self.read_only)
@@ -155,25 +153,24 @@ class Store(_core.Store):
 
 
 def _reopen(url: str, options: dict[str, Any], read_only: bool) -> Store:
-    store = _open_url(url, options)
+    store = open_url(url, options)
     return store if store.read_only == read_only else store.with_read_only(read_only)
 
 
-def _reopened_foreign(source: Any, read_only: bool, device: str | None = None) -> Store:
-    from ._foreign import open_foreign
+def _reopen_foreign(source: Any, read_only: bool, device: str | None = None) -> Store:
     with _devices.opening_for(device):
         store = open_foreign(source)
     assert store is not None
     return store if store.read_only == read_only else store.with_read_only(read_only)
 
 
-def _open_url(url: str, options: dict[str, Any], context: _core.Context | None = None) -> Store:
+def open_url(url: str, options: dict[str, Any], context: _core.Context | None = None) -> Store:
     """`context`: that of the settings of now, if it is known."""
     if device := _devices.wanted_device():
         options = {**options, "device": device}
     try:
         with _devices.opening_for(options.get("device")):
-            store = _core.open_store(Store, context or config._context(), url, {k: v for k, v in options.items() if k != "device"})
+            store = _core.open_store(Store, context or settings.context(), url, {k: v for k, v in options.items() if k != "device"})
     except NotFoundError as problem:
         raise make_error(NodeNotFoundError, problem.reason, errno=problem.errno) from None
     store._options = options
@@ -182,145 +179,61 @@ def _open_url(url: str, options: dict[str, Any], context: _core.Context | None =
     return store
 
 
-class Place(NamedTuple):
-    """Where a node is."""
+# ---- stores of other packages ----
 
-    store: Store
-    path: str
+_stores: weakref.WeakValueDictionary[tuple[Any, ...], Store] = weakref.WeakValueDictionary()
+_stores_lock = threading.Lock()
 
 
-def _named_memory(url: str) -> Store:
-    """The store in memory that has this name in the process, until delete_memory()."""
-    with _memory_lock:
-        store = _memory.get(url)
-        if store is None:
-            _memory[url] = store = _open_url("memory:", {})
+def open_adapter(adapter: Adapter) -> Store:
+    """A Store of zarrc whose operations an adapter answers."""
+    from . import _foreign
+
+    service = _foreign.service()
+    number = service.add(adapter)
+    flags = 0 if adapter.can_write else _core.ZARR_STORE_READ_ONLY
+    url = adapter.describe().replace("\0", "")
+    store = _core.open_foreign(Store, settings.context(), service.native, url, number, _foreign.store_caps(adapter), adapter.parallel, flags,
+                               adapter.can_flush, adapter.can_erase_prefix)
+    store._options = {"flags": flags, "device": _devices.wanted_device()}
+    store._adapter = adapter
+    return store
+
+
+def open_foreign(source: Any, calls: Calls | None = None) -> Store | None:
+    """The Store of zarrc for a store of another kind; None: it is none. The same source gives the
+    same Store while that is in use. `calls`: for a store of zarr-python."""
+    from ._adapters import Calls
+    from ._find_adapter import find_adapter
+
+    calls = calls or Calls()
+    key = (id(source), id(settings.context()), id(calls.loop), *calls[1:], bool(getattr(source, "read_only", False)))
+    with _stores_lock:
+        store = _stores.get(key)
+        if store is not None and store._adapter is not None and store._adapter.source is source:
+            return store
+        adapter = find_adapter(source, calls)
+        if adapter is None:
+            return None
+        _stores[key] = store = open_adapter(adapter)
         return store
 
 
-def delete_memory(name: str) -> None:
-    """Deletes the store ``memory://name``, which otherwise lives until the process ends. Its memory is freed when no array,
-    group or store uses it any more. Raises NotFoundError if there is no such store."""
-    with _memory_lock:
-        if _memory.pop(f"memory://{name.removeprefix('memory://').rstrip('/')}", None) is None:
-            raise make_error(NotFoundError, f"memory://{name}: there is no such store in memory")
+def wrap_store(zarr_store: Any, calls: Calls | None = None) -> Store:
+    """The Store of zarrc for a store of zarr-python, whose operations go through its own methods."""
+    store = open_foreign(zarr_store, calls)
+    if store is None:
+        raise TypeError(f"{type(zarr_store)!r} is not a store")
+    return store
 
 
-def _flags(mode: str) -> int:
-    if mode not in ("r", "r+", "a", "w", "w-", "x"):
-        raise ValueError(f"mode {mode!r} is not one of r, r+, a, w, w-")
-    return _core.ZARR_STORE_READ_ONLY if mode == "r" else 0 if mode == "r+" else _core.ZARR_STORE_CREATE
-
-
-def _local_path(text: str) -> str | None:
-    """The directory of a path or of a URL of files. fsspec calls them "local", too."""
-    if text.startswith(("file:", "local://")):
-        parts = urlsplit(text)
-        if parts.netloc not in ("", "localhost"):
-            raise ValueError(f"{text!r}: a file URL has no host; three slashes begin a path")
-        return unquote(parts.path)
-    return None if "://" in text else text
-
-
-def _symlink_root(path: str) -> dict[str, str]:
-    """The option with which links of a node may lead anywhere in the hierarchy around it, as in the program."""
-    root, _ = _core.locate(config._context(), path)
-    if not path.startswith(f"{root}/") or not root.isascii() and any("\ud800" <= c <= "\udfff" for c in root):
-        return {}
-    return {"symlink_root": root}
-
-
-def _of_text(text: str, mode: str, options: dict[str, Any] | None) -> Place:
-    if text == "memory:" or text.startswith("memory://"):
-        name, _, path = text.removeprefix("memory:").lstrip("/").partition("/")
-        store = _named_memory(f"memory://{name}") if name else _open_url("memory:", {})
-        return Place(store.with_read_only(True) if mode == "r" else store, path)
-    url = _local_path(text)
-    settings = {**config._store_options(), "flags": _flags(mode)}
-    if url is not None:
-        if options:
-            raise TypeError("storage_options are for stores of plug-ins, and for URLs that fsspec or obstore open")
-        url = os.path.abspath(url)
-        if settings["symlinks"] in (0, SYMLINKS["within"]):
-            settings |= _symlink_root(url)
-        return Place(_open_url(url, settings), "")
-    if not _is_registered(text.partition("://")[0]):
-        from . import _adapters, _foreign
-        return Place(_foreign.open_adapter(_adapters.of_url(text, options or {})), "")
-    if options:
-        import json
-        settings["config"] = json.dumps(options)
-    return Place(_open_url(text, settings), "")
-
-
-def _is_registered(scheme: str) -> bool:
-    """Whether the library, or a plug-in of it, has stores of this name."""
-    return any(row["name"] == scheme for row in config._context().registry(_core.ZARR_REGISTRY_STORE))
-
-
-def open_place(store: Any, *, mode: str = "r", path: str | None = None,
-               storage_options: dict[str, Any] | None = None) -> Place:
-    """Opens what a user calls a store: None (new memory), a path, a URL, a Store, a Group of zarrc, or
-    a store of zarr-python that is a local directory."""
-    from ._group import Group
-
-    _flags(mode)
-    inner = "" if path is None else path.strip("/")
-    if isinstance(store, Group):
-        place = Place(store.store, store.path)
-    elif isinstance(store, Store):
-        place = Place(store, "")
-    elif store is None:
-        place = Place(_open_url("memory:", {}), "")
-    elif isinstance(store, (str, os.PathLike)):
-        place = _of_text(os.fspath(store), mode, storage_options)
-    else:
-        place = _of_foreign(store, mode)
-    if storage_options and not isinstance(store, str):
-        raise TypeError("storage_options are for URLs")
-    opened = place.store
-    if mode == "r" and not opened.read_only:
-        opened = opened.with_read_only(True)
-    elif mode != "r" and opened.read_only:
-        raise make_error(ReadOnlyError, f"{opened}: the store is read-only, but mode is {mode!r}")
-    return Place(opened, "/".join(part for part in (place.path, inner) if part))
-
-
-def _of_foreign(store: Any, mode: str) -> Place:
-    """Stores of other packages. zarr-python's LocalStore and StorePath are known by their names."""
-    kind = type(store)
-    if kind.__module__ == "zarrc._zarr_store":
-        return Place(store.native, "")
-    if kind.__module__.startswith("zarr."):
-        if kind.__name__ == "StorePath":
-            place = open_place(store.store, mode="r" if store.store.read_only else mode)
-            return Place(place.store, "/".join(part for part in (place.path, store.path) if part))
-        if kind.__name__ == "LocalStore":
-            return _of_text(os.fspath(store.root), "r" if store.read_only else mode, None)
-    from ._foreign import open_foreign
-    found = open_foreign(store)
-    if found is None:
-        raise TypeError(f"{kind.__module__}.{kind.__qualname__} is not a store that zarrc opens: give a path, a URL, a "
-                        "zarrc.Store, a store of zarr-python or obstore, a map or file system of fsspec, or a mapping")
-    return Place(found, "")
-
-
-def open_store(store: Any = None, *, mode: str = "a", storage_options: dict[str, Any] | None = None,
-               device: str | None = None) -> Store:
-    """Opens a store: a path, a ``file:`` URL, ``memory:`` (new) or ``memory://name`` (shared in this
-    process, until `delete_memory`). With mode "r" it refuses writes; with "a" a missing directory is made. ``device``: see `open`."""
-    with _devices.opening_for(device):
-        place = open_place(store, mode=mode, storage_options=storage_options)
-    if place.path:
-        raise ValueError(f"{store!r} names a node, not a store")
-    return place.store
-
-
-__all__ = ["Place", "Store", "delete_memory", "StoreError", "open_place", "open_store"]
 _ = _native  # binds the extension
 
 
-def in_child() -> None:
+def _in_child() -> None:
     """After a fork: the lock that another thread of the parent held is free."""
-    global _memory_lock
-    _memory_lock = threading.Lock()
+    global _stores_lock
+    _stores_lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_in_child)

@@ -34,7 +34,7 @@ def dask_share() -> int | None:
         return None
 
 
-def _torch_share(cores: int) -> int | None:
+def torch_share(cores: int) -> int | None:
     """The share of one worker of a DataLoader."""
     data = sys.modules.get("torch.utils.data")
     try:
@@ -42,15 +42,6 @@ def _torch_share(cores: int) -> int | None:
         return max(1, cores // info.num_workers) if info else None
     except Exception:
         return None
-
-
-def of_worker() -> int:
-    """The share of this process if it is a worker of a DataLoader; 0: it is none, or the user has
-    chosen a number. Arrays that were opened before the worker began have the threads of its parent."""
-    from ._config import config
-    if config["max_threads"] or os.environ.get("ZARRC_MAX_THREADS"):
-        return 0
-    return _torch_share(_core.core_count()) or 0
 
 
 def count(wanted: int | None = None) -> int:
@@ -61,4 +52,4 @@ def count(wanted: int | None = None) -> int:
     if os.environ.get("ZARRC_MAX_THREADS"):
         return 0
     cores = _core.core_count()
-    return min(cores, zarr_setting() or cores, dask_share() or cores, _torch_share(cores) or cores)
+    return min(cores, zarr_setting() or cores, dask_share() or cores, torch_share(cores) or cores)

@@ -18,7 +18,7 @@ from xarray.core import indexing
 from . import _group
 from ._array import Array
 from ._group import Group
-from ._store import open_place
+from ._places import open_place
 from .errors import GroupNotFoundError, NotFoundError, as_class
 
 _DIMENSIONS = "_ARRAY_DIMENSIONS"  # what xarray calls them in v2

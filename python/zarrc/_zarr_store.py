@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from zarr.abc.store import ByteRequest, OffsetByteRequest, RangeByteRequest, Store, SuffixByteRequest
 from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
 
-from . import _core, _store
+from . import _core, _places, _store
 from .errors import ExistsError, NodeNotFoundError, NotFoundError, UnsupportedError
 
 _UNKNOWN = (1 << 64) - 1
@@ -55,7 +55,7 @@ class ZarrcStore(Store):
         mode = "r" if self.read_only else "a"
         with self._opening:  # two threads would make two stores in memory
             try:
-                return self._native or self._bind(_store.open_store(self._given, mode=mode, storage_options=self._options))
+                return self._native or self._bind(_places.open_store(self._given, mode=mode, storage_options=self._options))
             except NodeNotFoundError as problem:
                 raise FileNotFoundError(f"{self._given} does not exist") from problem
 

@@ -17,8 +17,8 @@ from typing import Any
 
 import cupy
 
-from . import _api, _array, _core, _devices, _indexing
-from ._store import _local_path
+from . import _api, _array, _core, _devices, _indexing, _tensors
+from ._places import find_local_path
 
 __all__ = ["Array", "open_array"]
 
@@ -31,7 +31,7 @@ def open_array(store: Any = None, *, device: str = "cuda:0", gds: bool = True, *
     """
     if not _devices.is_of_cuda(_devices.check_device(device)):
         raise ValueError(f"device: {device!r} is not one of CUDA")
-    path = _local_path(os.fspath(store)) if gds and isinstance(store, (str, os.PathLike)) else None
+    path = find_local_path(os.fspath(store)) if gds and isinstance(store, (str, os.PathLike)) else None
     if path is not None and not path.startswith(("memory:", "gds:")):
         store = f"gds://{os.path.abspath(path)}"
     return Array(_api.open_array(store, device=device, **given), device)
@@ -58,7 +58,7 @@ class Array:
         self.array, self.device = array, device
 
     def _read(self, selection: _core.Selection) -> cupy.ndarray:
-        return cupy.from_dlpack(_array.DeviceTensor._read(self.array, selection, self.device, {}))
+        return cupy.from_dlpack(_tensors.DeviceTensor.read(self.array, selection, self.device, {}))
 
     def __getitem__(self, key: Any) -> cupy.ndarray:
         return self._read(_indexing.any_key(self.array, key))

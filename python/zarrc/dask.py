@@ -17,8 +17,9 @@ import dask.array as da
 import numpy as np
 
 from . import _api, _create
-from ._array import MOST_SIZES, Array, _cuts
-from ._store import open_place
+from ._array import Array
+from ._edges import MOST_SIZES, list_edges
+from ._places import open_place
 from .errors import LimitError
 
 __all__ = ["from_zarrc", "to_zarrc"]
@@ -54,7 +55,7 @@ def _blocks(array: Array, chunks: Any) -> tuple[tuple[int, ...], ...]:
         wanted = da.core.normalize_chunks(chunks, shape=array.shape, dtype=array.dtype, previous_chunks=units)
         lengths = [max(one, default=0) for one in wanted]
         if shape:  # units of one edge are joined without a list of them
-            blocks = tuple(tuple(_cuts(n, max(one - one % unit, unit))) for n, one, unit in zip(array.shape, lengths, shape))
+            blocks = tuple(tuple(list_edges(n, max(one - one % unit, unit))) for n, one, unit in zip(array.shape, lengths, shape))
         else:
             blocks = tuple(_join_edges(one, unit) for one, unit in zip(lengths, units))
     n = math.prod(len(one) for one in blocks)

@@ -9,10 +9,9 @@ from __future__ import annotations
 import errno as _errno
 import os as _os
 import re as _re
-import sys as _sys
 from typing import Any
 
-from . import _core
+from . import _causes, _core
 
 __all__ = [
     "AbiError", "ArrayNotFoundError", "BoundsCheckError", "CancelledError", "ChunkNotFoundError", "ConflictError",
@@ -261,6 +260,6 @@ def from_library(code: int, message: str, facts: dict[str, Any]) -> ZarrcError:
     in_store(error, url)
     if isinstance(error, (NotFoundError, ExistsError)):
         error.errno = _errno.ENOENT if isinstance(error, NotFoundError) else _errno.EEXIST
-    if service := _sys.modules.get("zarrc._service"):  # it has a cause only then
-        error.__cause__ = service.take_cause(message)
+    if cause := _causes.take_cause(message):
+        error.__cause__ = cause
     return error

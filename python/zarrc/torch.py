@@ -24,7 +24,8 @@ import torch
 from torch.utils.data import Dataset, IterableDataset, get_worker_info
 
 from . import _api
-from ._array import Array, Tensor
+from ._array import Array
+from ._tensors import Tensor
 
 __all__ = ["CropStream", "Crops", "Rows"]
 

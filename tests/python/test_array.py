@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import zarrc
-from zarrc import _array
+from zarrc import _edges
 
 
 def test_resize_and_append(store, numbers):
@@ -317,4 +317,4 @@ def test_nothing_is_allocated_per_chunk(tmp_path):
     (3, 10, [3, 3, 3, 1]), (3, 0, []), (0, 0, []), ([1, 2, 3], 6, [1, 2, 3]), ([[2, 3], 5], 10, [2, 2, 2, 4]),
     ([[2, 10**15], 5], 7, [2, 2, 2, 1])])
 def test_cuts(edges, length, sizes):
-    assert list(_array._cuts(length, edges)) == sizes and _array._n_cuts(length, edges) == len(sizes)
+    assert list(_edges.list_edges(length, edges)) == sizes and _edges.count_edges(length, edges) == len(sizes)

@@ -20,7 +20,7 @@ from zarr.abc.store import Store as ZarrStore
 from zarr.storage import MemoryStore, WrapperStore, ZipStore
 
 import zarrc
-from zarrc import _adapters, _core, _foreign
+from zarrc import _core, _find_adapter, _foreign, _store
 
 fsspec = pytest.importorskip("fsspec")
 icechunk = pytest.importorskip("icechunk")
@@ -135,16 +135,16 @@ def test_keys(source):
 
 
 def test_ranges_of_archives_that_begin_after_the_end(tmp_path):
-    adapter = _adapters.find_adapter(ZipStore(tmp_path / "x.zip", mode="w"))
+    adapter = _find_adapter.find_adapter(ZipStore(tmp_path / "x.zip", mode="w"))
     adapter.put("a", b"0123456789")
     assert bytes(adapter.get("a", 50, 3)) == b"" and bytes(adapter.get("a", 8, 100)) == b"89" and adapter.get("b", 50, 3) is None
 
 
 def test_one_store_for_one_source():
     source = MemoryStore()
-    store = _foreign.wrap_store(source)
-    assert _foreign.wrap_store(source) is store and zarrc.open_store(source) == store
-    assert _foreign.wrap_store(MemoryStore()) is not store
+    store = _store.wrap_store(source)
+    assert _store.wrap_store(source) is store and zarrc.open_store(source) == store
+    assert _store.wrap_store(MemoryStore()) is not store
     adapters = _foreign.service().adapters
     before = len(adapters)
     del store
@@ -159,7 +159,7 @@ def test_what_is_no_store():
     with pytest.raises(TypeError, match="is not a store"):
         zarrc.open(5)
     with pytest.raises(TypeError, match="is not a store"):
-        _foreign.wrap_store(object())
+        _store.wrap_store(object())
 
 
 def test_read_only():
@@ -305,7 +305,7 @@ def test_a_cancelled_request_ends():
 def test_a_dropped_batch_answers():
     """Operations whose batch object goes away end, with an error."""
     service = _core.new_service()
-    store = _core.open_foreign(zarrc.Store, zarrc.config._context(), service, "x:", 1, 15, 4, 0, False, False)
+    store = _core.open_foreign(zarrc.Store, zarrc._settings.settings.context(), service, "x:", 1, 15, 4, 0, False, False)
     ended = []
 
     def ask():
@@ -498,7 +498,7 @@ def test_operations_that_end_while_they_are_read():
     """Threads read the operations of a batch while another one ends them all, as the end of the
     interpreter does."""
     service = _core.new_service()
-    store = _core.open_foreign(zarrc.Store, zarrc.config._context(), service, "x:", 1, 15, 64, 0, False, False)
+    store = _core.open_foreign(zarrc.Store, zarrc._settings.settings.context(), service, "x:", 1, 15, 64, 0, False, False)
 
     def ask():
         with contextlib.suppress(OSError):

@@ -404,7 +404,7 @@ def test_names(numbers):
     with pytest.raises(TypeError):
         plugins.register(5)
     assert plugins.register(Zlib) is Zlib  # twice
-    rows = {row["name"]: row for row in zarrc.config._context().registry()}
+    rows = {row["name"]: row for row in zarrc._settings.settings.context().registry()}
     assert rows["test.zlib"]["origin"] == rows["test.money"]["origin"] == rows["shelf"]["origin"] == "zarrc.plugins"
 
 
@@ -611,11 +611,11 @@ def test_fork_while_locks_are_held(path):
     done = run("""
         import os, sys, threading, warnings
         warnings.simplefilter("ignore")
-        import zarrc, zarrc._store
+        import zarrc
         zarrc.open_group("memory://x")
         held, go = threading.Event(), threading.Event()
         def hold():
-            with zarrc.config._lock, zarrc._store._memory_lock:
+            with zarrc._settings.settings._lock, zarrc._places._memory_lock:
                 held.set()
                 go.wait()
         threading.Thread(target=hold).start()
@@ -742,7 +742,7 @@ def test_an_interrupted_search_begins_again(tmp_path, path):
     done = run(textwrap.dedent("""
         import zarrc
         try:
-            zarrc.config._context()
+            zarrc._settings.settings.context()
         except KeyboardInterrupt:
             print("stopped")
     """) + textwrap.dedent(USE), path, env=environment(tmp_path))
@@ -762,7 +762,7 @@ def test_a_library_of_a_package(tmp_path, path):
     """)
     done = run("""
         import sys, zarrc
-        print([row["origin"] for row in zarrc.config._context().registry(2) if row["name"] == "example.xor"])
+        print([row["origin"] for row in zarrc._settings.settings.context().registry(2) if row["name"] == "example.xor"])
         z = zarrc.create_array(sys.argv[1], shape=4, dtype="u1", compressors={"name": "example.xor", "configuration": {"key": 5}})
         z[...] = [1, 2, 3, 4]
         print(z[...].tolist())
@@ -774,10 +774,10 @@ def test_the_search_costs_little(tmp_path):
     package(tmp_path, "acme", {"all": "acme:both"}, CLASSES)
     done = run("""
         import time, importlib.metadata, zarrc
-        zarrc.config._context()
+        zarrc._settings.settings.context()
         began = time.process_time()
         for _ in range(1000):
-            zarrc.config._context()
+            zarrc._settings.settings.context()
         print((time.process_time() - began) / 1000)
     """, env=environment(tmp_path))
     assert float(done.stdout) < 1e-3, done.stdout  # 5 us; the time of other programs does not count

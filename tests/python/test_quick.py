@@ -24,7 +24,7 @@ from pipelines import IS_NEW, OWN, enable_pipeline  # noqa: E402, F401
 from zarr.buffer import cpu  # noqa: E402
 from zarr.storage import LocalStore, MemoryStore  # noqa: E402
 
-from zarrc import _aio, _quick  # noqa: E402
+from zarrc import _quick, _requests  # noqa: E402
 from zarrc_hook.buffer import ZarrcNDBuffer  # noqa: E402
 
 
@@ -379,13 +379,13 @@ def test_what_is_small_needs_no_thread(tmp_path, monkeypatch):
     async def refuse(*unused):
         raise AssertionError("a thread")
 
-    monkeypatch.setattr(_aio, "apart", refuse)
+    monkeypatch.setattr(_requests, "apart", refuse)
     with pytest.raises(AssertionError, match="a thread"):
         z[0]
     monkeypatch.undo()
     same(z[...], wide)
     little = create(MemoryStore(), shape=(40,), chunks=(4,))
-    monkeypatch.setattr(_aio, "apart", refuse)
+    monkeypatch.setattr(_requests, "apart", refuse)
     same(little[2:20], np.arange(2, 20, dtype="<i4"))
     with pytest.raises(AssertionError, match="a thread"):
         little[...]
@@ -400,7 +400,7 @@ def test_inner_chunks_count(monkeypatch):
         raise AssertionError("a thread")
 
     z[::4096]
-    monkeypatch.setattr(_aio, "apart", refuse)
+    monkeypatch.setattr(_requests, "apart", refuse)
     with pytest.raises(AssertionError, match="a thread"):
         z[::4096]
     monkeypatch.undo()

@@ -1,0 +1,70 @@
+"""How handles of arrays read and write, and their metadata as a mapping."""
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from . import _core
+from ._settings import TRUST, choice, settings
+
+
+@dataclass(frozen=True)
+class ArrayConfig:
+    """How a handle reads and writes; not part of the metadata."""
+
+    order: str = "C"
+    write_empty_chunks: bool = False
+    read_missing_chunks: bool = True
+    trust: str | None = None  # None: that of `zarrc.config` when the store was opened
+
+    @classmethod
+    def of(cls, given: ArrayConfig | Mapping[str, Any] | None) -> ArrayConfig:
+        """From a dict, zarr-python's ArrayConfig, or the settings of `zarrc.config`."""
+        defaults: dict[str, Any] = {name: None if name == "trust" else settings[f"array.{name}"] for name in cls.__dataclass_fields__}
+        if given is None:
+            return cls(**defaults)
+        if isinstance(given, cls):
+            return given
+        if not isinstance(given, Mapping):
+            given = {name: getattr(given, name) for name in defaults if hasattr(given, name)}
+        unknown = set(given) - set(defaults)
+        if unknown:
+            raise TypeError(f"config: unknown {', '.join(sorted(unknown))}; there are {', '.join(defaults)}")
+        return cls(**{**defaults, **given})
+
+    def options(self) -> dict[str, Any]:
+        """As the library takes it."""
+        return {"empty_chunks": _core.ZARR_EMPTY_CHUNKS_WRITE if self.write_empty_chunks else _core.ZARR_EMPTY_CHUNKS_SKIP,
+                "missing_chunks": _core.ZARR_MISSING_FILL if self.read_missing_chunks else _core.ZARR_MISSING_ERROR,
+                "trust": choice("trust", TRUST, self.trust)}
+
+
+class Metadata(Mapping[str, Any]):
+    """The metadata document of a node, as a mapping that is read-only."""
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        self._document = document
+
+    def __getitem__(self, name: str) -> Any:
+        return self._document[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._document)
+
+    def __len__(self) -> int:
+        return len(self._document)
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self.__dict__["_document"][name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    def to_dict(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(json.dumps(self._document))
+        return found
+
+    def __repr__(self) -> str:
+        return f"Metadata({self._document!r})"

@@ -1,0 +1,160 @@
+"""What `store=` of every call may be, and the places that it names."""
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any, NamedTuple
+from urllib.parse import unquote, urlsplit
+
+from . import _core, _devices
+from ._settings import SYMLINKS, settings
+from ._store import Store, open_adapter, open_foreign, open_url
+from .errors import NodeNotFoundError, NotFoundError, ReadOnlyError, make_error
+
+_memory: dict[str, Store] = {}
+_memory_lock = threading.Lock()
+
+
+class Place(NamedTuple):
+    """Where a node is."""
+
+    store: Store
+    path: str
+
+
+def join_path(*parts: str | None) -> str:
+    """A path, of parts that may have slashes around them or be missing."""
+    return "/".join(part.strip("/") for part in parts if part)
+
+
+def _named_memory(url: str) -> Store:
+    """The store in memory that has this name in the process, until delete_memory()."""
+    with _memory_lock:
+        store = _memory.get(url)
+        if store is None:
+            _memory[url] = store = open_url("memory:", {})
+        return store
+
+
+def delete_memory(name: str) -> None:
+    """Deletes the store ``memory://name``, which otherwise lives until the process ends. Its memory is freed when no array,
+    group or store uses it any more. Raises NotFoundError if there is no such store."""
+    with _memory_lock:
+        if _memory.pop(f"memory://{name.removeprefix('memory://').rstrip('/')}", None) is None:
+            raise make_error(NotFoundError, f"memory://{name}: there is no such store in memory")
+
+
+def _flags(mode: str) -> int:
+    if mode not in ("r", "r+", "a", "w", "w-", "x"):
+        raise ValueError(f"mode {mode!r} is not one of r, r+, a, w, w-")
+    return _core.ZARR_STORE_READ_ONLY if mode == "r" else 0 if mode == "r+" else _core.ZARR_STORE_CREATE
+
+
+def find_local_path(text: str) -> str | None:
+    """The directory of a path or of a URL of files. fsspec calls them "local", too."""
+    if text.startswith(("file:", "local://")):
+        parts = urlsplit(text)
+        if parts.netloc not in ("", "localhost"):
+            raise ValueError(f"{text!r}: a file URL has no host; three slashes begin a path")
+        return unquote(parts.path)
+    return None if "://" in text else text
+
+
+def _symlink_root(path: str) -> dict[str, str]:
+    """The option with which links of a node may lead anywhere in the hierarchy around it, as in the program."""
+    root, _ = _core.locate(settings.context(), path)
+    if not path.startswith(f"{root}/") or not root.isascii() and any("\ud800" <= c <= "\udfff" for c in root):
+        return {}
+    return {"symlink_root": root}
+
+
+def _of_text(text: str, mode: str, options: dict[str, Any] | None) -> Place:
+    if text == "memory:" or text.startswith("memory://"):
+        name, _, path = text.removeprefix("memory:").lstrip("/").partition("/")
+        store = _named_memory(f"memory://{name}") if name else open_url("memory:", {})
+        return Place(store.with_read_only(True) if mode == "r" else store, path)
+    url = find_local_path(text)
+    wanted: dict[str, Any] = {**settings.store_options(), "flags": _flags(mode)}
+    if url is not None:
+        if options:
+            raise TypeError("storage_options are for stores of plug-ins, and for URLs that fsspec or obstore open")
+        url = os.path.abspath(url)
+        if wanted["symlinks"] in (0, SYMLINKS["within"]):
+            wanted |= _symlink_root(url)
+        return Place(open_url(url, wanted), "")
+    if not _is_registered(text.partition("://")[0]):
+        from ._find_adapter import open_url_adapter
+        return Place(open_adapter(open_url_adapter(text, options or {})), "")
+    if options:
+        import json
+        wanted["config"] = json.dumps(options)
+    return Place(open_url(text, wanted), "")
+
+
+def _is_registered(scheme: str) -> bool:
+    """Whether the library, or a plug-in of it, has stores of this name."""
+    return any(row["name"] == scheme for row in settings.context().registry(_core.ZARR_REGISTRY_STORE))
+
+
+def open_place(store: Any, *, mode: str = "r", path: str | None = None,
+               storage_options: dict[str, Any] | None = None) -> Place:
+    """Opens what a user calls a store: None (new memory), a path, a URL, a Store, a Group of zarrc, or
+    a store of zarr-python that is a local directory."""
+    _flags(mode)
+    inner = "" if path is None else path.strip("/")
+    if isinstance(store, _core.Group):
+        place = Place(store.store, store.path)  # type: ignore[arg-type]  # what opened it is a Store
+    elif isinstance(store, Store):
+        place = Place(store, "")
+    elif store is None:
+        place = Place(open_url("memory:", {}), "")
+    elif isinstance(store, (str, os.PathLike)):
+        place = _of_text(os.fspath(store), mode, storage_options)
+    else:
+        place = _of_foreign(store, mode)
+    if storage_options and not isinstance(store, str):
+        raise TypeError("storage_options are for URLs")
+    opened = place.store
+    if mode == "r" and not opened.read_only:
+        opened = opened.with_read_only(True)
+    elif mode != "r" and opened.read_only:
+        raise make_error(ReadOnlyError, f"{opened}: the store is read-only, but mode is {mode!r}")
+    return Place(opened, "/".join(part for part in (place.path, inner) if part))
+
+
+def _of_foreign(store: Any, mode: str) -> Place:
+    """Stores of other packages. zarr-python's LocalStore and StorePath are known by their names."""
+    kind = type(store)
+    if kind.__module__ == "zarrc._zarr_store":
+        return Place(store.native, "")
+    if kind.__module__.startswith("zarr."):
+        if kind.__name__ == "StorePath":
+            place = open_place(store.store, mode="r" if store.store.read_only else mode)
+            return Place(place.store, "/".join(part for part in (place.path, store.path) if part))
+        if kind.__name__ == "LocalStore":
+            return _of_text(os.fspath(store.root), "r" if store.read_only else mode, None)
+    found = open_foreign(store)
+    if found is None:
+        raise TypeError(f"{kind.__module__}.{kind.__qualname__} is not a store that zarrc opens: give a path, a URL, a "
+                        "zarrc.Store, a store of zarr-python or obstore, a map or file system of fsspec, or a mapping")
+    return Place(found, "")
+
+
+def open_store(store: Any = None, *, mode: str = "a", storage_options: dict[str, Any] | None = None,
+               device: str | None = None) -> Store:
+    """Opens a store: a path, a ``file:`` URL, ``memory:`` (new) or ``memory://name`` (shared in this
+    process, until `delete_memory`). With mode "r" it refuses writes; with "a" a missing directory is made. ``device``: see `open`."""
+    with _devices.opening_for(device):
+        place = open_place(store, mode=mode, storage_options=storage_options)
+    if place.path:
+        raise ValueError(f"{store!r} names a node, not a store")
+    return place.store
+
+
+def _in_child() -> None:
+    """After a fork: the lock that another thread of the parent held is free."""
+    global _memory_lock
+    _memory_lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_in_child)

@@ -1,0 +1,244 @@
+"""The settings of the process, and the contexts of the library for them. `_config` is what users see of it.
+
+Settings come from `zarrc.config.set`, else from the environment (``ZARRC_MAX_THREADS`` and so on), else from
+the machine. The library's own variables, which docs/python.md lists, are read by the library.
+"""
+from __future__ import annotations
+
+import json
+import os
+import re
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from . import _core, _devices, _log, _plugins, _threads
+
+
+def _numbers(prefix: str, words: str) -> dict[str, int]:
+    """The values of a setting, and the number of C that each one is."""
+    return {word: getattr(_core, f"{prefix}_{word.upper()}") for word in words.split()}
+
+
+DURABILITY = _numbers("ZARR_DURABILITY", "none commit ordered each")
+LOCKS = _numbers("ZARR_LOCKS", "os none")
+SYMLINKS = _numbers("ZARR_SYMLINKS", "within deny follow")
+TRUST = _numbers("ZARR_TRUST", "verified full none")
+_LOG_LEVELS = _numbers("ZARR_LOG", "error warn info debug trace")
+
+DEFAULTS: dict[str, Any] = {
+    "max_threads": None,  # how many threads work at once
+    "memory_bytes": None,  # bytes that buffers may take together
+    "output_cache": 256 << 20,  # bytes of freed arrays' memory that are kept for the next reads; of the process, at once
+    "durability": None,  # "none", "commit", "ordered" or "each"
+    "locks": None,  # "os" or "none"
+    "lock_wait": None,  # seconds that a write waits for the lock of its key; None: without limit
+    "symlinks": None,  # "within", "deny" or "follow"
+    "pipeline": None,
+    "codec_preference": None,
+    "plugins": (),  # files of plug-ins
+    "entry_points": True,  # whether plug-ins of installed packages are used
+    "plugin_options": None,  # a dict of dicts
+    "device": None,  # such as "cuda:0": whose plug-in is loaded
+    "device_allocators": None,  # a dict of functions by kind of memory: where reads with device= put elements
+    "allocators": None,
+    "trust": None,  # "verified", "full" or "none": decoders that do not check their input
+    "untrusted": False,  # narrow limits for data of unknown origin
+    "limits": None,  # a dict of limits by their names in zarr_limits
+    "log_level": None,  # None: what the logger "zarrc" takes
+    "consolidate": True,  # consolidated metadata follows changes of nodes: True, False, or "end" of the `with` block
+    "default_zarr_format": 3,
+    "array.order": "C",
+    "array.write_empty_chunks": False,
+    "array.read_missing_chunks": True,
+}
+_SIZE = re.compile(r"(\d+)\s*([KMGT]?)(?:i?B)?\Z", re.I)
+_OF_CONTEXT = ("max_threads", "memory_bytes", "pipeline", "codec_preference", "plugins", "plugin_options", "allocators",
+               "untrusted", "limits", "log_level", "trust")
+
+
+def parse_size(value: int | str) -> int:
+    """Bytes of a number, or of a text such as "4G"."""
+    if isinstance(value, int):
+        return value
+    match = _SIZE.match(value.strip())
+    if not match:
+        raise ValueError(f"{value!r} is not a number of bytes, such as 512M or 4G")
+    return int(match[1]) << 10 * " KMGT".index(match[2].upper() or " ")
+
+
+def choice(name: str, words: Mapping[str, int], value: str | None) -> int:
+    if value is None:
+        return 0
+    if value not in words:
+        raise ValueError(f"{name}: {value!r} is not one of {', '.join(words)}")
+    return words[value]
+
+
+def _limits_text(limits: Mapping[str, int | str]) -> str:
+    """What zarr_limits_parse() reads."""
+    return ",".join(f"{name}={value}" for name, value in limits.items())
+
+
+def _parse_limits(text: str) -> dict[str, str]:
+    return dict(part.split("=", 1) for part in text.split(",") if part)
+
+
+def check_setting(name: str, value: Any) -> Any:
+    """A setting in its final form."""
+    if name not in DEFAULTS:
+        raise KeyError(f"{name} is no setting of zarrc; there are {', '.join(DEFAULTS)}")
+    if value is None:
+        return DEFAULTS[name]
+    words = {"durability": DURABILITY, "locks": LOCKS, "symlinks": SYMLINKS, "log_level": _LOG_LEVELS, "trust": TRUST}.get(name)
+    if words is not None:
+        choice(name, words, value)
+    elif name == "max_threads":
+        if not isinstance(value, int) or not 1 <= value <= 65535:
+            raise ValueError(f"max_threads: {value!r} is not a number from 1 to 65535")
+    elif name in ("memory_bytes", "output_cache"):
+        value = parse_size(value)
+        if not 0 <= value < 1 << 64:
+            raise ValueError(f"{name}: {value!r} is no number of bytes")
+    elif name == "limits":
+        value = dict(value)
+        _core.check_limits(_limits_text(value))
+    elif name == "plugins":
+        value = tuple(os.fspath(file) for file in ([value] if isinstance(value, (str, os.PathLike)) else value))
+    elif name == "device":
+        _devices.check_device(value)
+    elif name == "device_allocators":
+        value = _devices.checked_allocators(value)
+    elif name == "consolidate" and value not in (True, False, "end"):
+        raise ValueError(f'consolidate: {value!r} is not True, False or "end"')
+    elif name == "default_zarr_format" and value not in (2, 3):
+        raise ValueError(f"default_zarr_format: {value!r} is not 2 or 3")
+    elif name == "array.order" and value not in ("C", "F"):
+        raise ValueError(f"array.order: {value!r} is not C or F")
+    return value
+
+
+def _truth(text: str) -> bool:
+    """A setting that is on or off."""
+    if text.lower() not in ("0", "1", "false", "true", "no", "yes", "off", "on"):
+        raise ValueError(f"{text!r} is not 0 or 1")
+    return text.lower() in ("1", "true", "yes", "on")
+
+
+def _truth_or_end(text: str) -> bool | str:
+    return text if text == "end" else _truth(text)
+
+
+_OF_ENVIRONMENT: dict[str, Callable[[str], Any]] = {
+    "output_cache": parse_size, "durability": str, "locks": str, "symlinks": str, "untrusted": _truth, "entry_points": _truth, "device": str,
+    "consolidate": _truth_or_end, "default_zarr_format": int, "array.order": str, "array.write_empty_chunks": _truth, "array.read_missing_chunks": _truth}
+
+
+# What the library reads, when a context is made. It takes it if nothing is set.
+_OF_LIBRARY: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "max_threads": ("ZARRC_MAX_THREADS", parse_size), "memory_bytes": ("ZARRC_MEMORY_BYTES", parse_size), "pipeline": ("ZARRC_PIPELINE", str),
+    "codec_preference": ("ZARRC_CODEC_PREFERENCE", str), "allocators": ("ZARRC_ALLOCATORS", str), "trust": ("ZARRC_TRUST", str),
+    "log_level": ("ZARRC_LOG_LEVEL", str), "limits": ("ZARRC_LIMITS", _parse_limits), "plugin_options": ("ZARRC_PLUGIN_OPTIONS", json.loads)}
+
+
+def _of_library(name: str) -> Any:
+    """What the environment says now; None: nothing, or nothing of the setting's form. What the library refuses then, it tells when
+    a context is made."""
+    variable, form = _OF_LIBRARY.get(name, ("", str))
+    text = os.environ.get(variable)
+    try:
+        return form(text) if text else None
+    except (ValueError, RecursionError):
+        return None
+
+
+def read_environment() -> dict[str, Any]:
+    """Settings that the library does not read from the environment itself."""
+    found: dict[str, Any] = {}
+    for name, form in _OF_ENVIRONMENT.items():
+        variable = "ZARRC_" + name.replace(".", "_").upper()
+        if text := os.environ.get(variable):
+            try:
+                found[name] = check_setting(name, form(text))
+            except ValueError as problem:
+                raise ValueError(f"environment variable {variable}: {problem}") from None
+    if text := os.environ.get("ZARRC_LOCK_WAIT"):
+        try:
+            found["lock_wait"] = float(text)
+        except ValueError:
+            raise ValueError(f"environment variable ZARRC_LOCK_WAIT: {text!r} is not a number of seconds") from None
+    return found
+
+
+class Settings:
+    """The values of now. Each change makes a new dict of them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.values: dict[str, Any] = {**DEFAULTS, **read_environment()}
+        self._contexts: dict[tuple[Any, ...], _core.Context] = {}
+        _core.keep_outputs(self.values["output_cache"])
+
+    def __getitem__(self, name: str) -> Any:
+        """What is set, else what the environment says; None: neither, so the default counts."""
+        value = self.values[name]
+        return _of_library(name) if value is None else value
+
+    def change(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Changes some values, or all; returns those before. Others may have been set meanwhile by another thread."""
+        with self._lock:
+            before = self.values
+            self.values = {**before, **values}
+            _core.keep_outputs(self.values["output_cache"])
+        return before
+
+    def context(self) -> _core.Context:
+        """The context for the settings of now. Equal settings share one."""
+        values = self.values
+        wanted: dict[str, Any] = {name: values[name] for name in _OF_CONTEXT}
+        wanted["max_threads"] = _threads.count(values["max_threads"])
+        wanted["untrusted"] = int(bool(values["untrusted"]))
+        wanted["limits"] = None if values["limits"] is None else _limits_text(values["limits"])
+        wanted["trust"] = choice("trust", TRUST, values["trust"])
+        level = values["log_level"]
+        wanted["log_level"] = _LOG_LEVELS[level] if level else 0 if "ZARRC_LOG_LEVEL" in os.environ else (
+            _log.library_level())
+        files, wanted["python"] = _plugins.registry.list_registrations(values["entry_points"])
+        wanted["plugins"] = (*values["plugins"], *(file for file in files if file not in values["plugins"]))
+        options = values["plugin_options"]
+        if file := _devices.plugin(_devices.wanted_device() or values["device"], wanted["plugins"]):
+            wanted["plugins"] += (file,)
+            options = _devices.with_nvcomp(options)
+        wanted["plugin_options"] = None if options is None else json.dumps(options)
+        key = tuple(wanted.values())
+        with self._lock:
+            if key not in self._contexts:
+                self._contexts[key] = _core.new_context(wanted)
+            return self._contexts[key]
+
+    def snapshot(self) -> tuple[Any, ...]:
+        """What a context depends on besides the machine and the environment. It costs little."""
+        return self.values, _threads.zarr_setting(), _threads.dask_share(), _log.library_level(), _devices.wanted_device(), *_plugins.registry.snapshot()
+
+    def store_options(self) -> dict[str, Any]:
+        values = self.values
+        wait = values["lock_wait"]
+        return {"durability": choice("durability", DURABILITY, values["durability"]),
+                "locks": choice("locks", LOCKS, values["locks"]), "symlinks": choice("symlinks", SYMLINKS, values["symlinks"]),
+                "lock_wait_ms": 0 if wait is None else max(1, round(1000 * wait))}
+
+    def in_child(self) -> None:
+        """After a fork: the lock that another thread of the parent held is free."""
+        self._lock = threading.Lock()
+
+
+settings = Settings()
+os.register_at_fork(after_in_child=settings.in_child)
+
+
+def count_worker_threads() -> int:
+    """The threads of this process if it is a worker of a DataLoader; 0: it is none, or the user has
+    chosen a number. Arrays that were opened before the worker began have the threads of its parent."""
+    if settings["max_threads"] or os.environ.get("ZARRC_MAX_THREADS"):
+        return 0
+    return _threads.torch_share(_core.core_count()) or 0
