@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from . import errors
 from ._api import (
     array, consolidate_metadata, copy, copy_all, copy_store, create, create_array, create_group, create_hierarchy, empty,
-    empty_like, from_array, full, full_like, group, load, ones, ones_like, open, open_array, open_consolidated, open_group,
+    empty_like, from_array, full, full_like, group, load, ones, ones_like, open, open_array, open_async, open_consolidated, open_group,
     open_like, print_debug_info, save, save_array, save_group, tree, zeros, zeros_like,
 )
 from ._array import Array
@@ -46,7 +46,7 @@ __all__ = [
     "ZarrcError", "ZarrcNDBuffer", "ZarrcStore", "ZarrcWarning", "__version__", "array", "config", "consolidate_metadata", "copy", "copy_all",
     "copy_store", "create", "create_array", "create_group", "create_hierarchy", "delete_memory", "disable", "empty", "empty_like", "enable",
     "errors", "from_array", "full", "full_like", "group", "load",
-    "ones", "ones_like", "open", "open_array", "open_consolidated", "open_group", "open_like", "open_store",
+    "ones", "ones_like", "open", "open_array", "open_async", "open_consolidated", "open_group", "open_like", "open_store",
     "pipeline_stats", "print_debug_info", "save", "save_array", "save_group", "tree", "zeros", "zeros_like",
 ]
 

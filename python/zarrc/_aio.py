@@ -96,11 +96,6 @@ class AsyncArray:
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *_PLAIN})
 
-    @classmethod
-    async def open(cls, store: Any, **given: Any) -> AsyncArray:
-        from ._api import open_array
-        return cls(await asyncio.to_thread(open_array, store, **{"mode": "r+", **given}))
-
     async def getitem(self, selection: Any, *, out: Any = None) -> Any:
         return await self._get(_indexing.any_key, selection, out)
 
@@ -238,11 +233,6 @@ class AsyncGroup:
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *_PLAIN_GROUP})
-
-    @classmethod
-    async def open(cls, store: Any, **given: Any) -> AsyncGroup:
-        from ._api import open_group
-        return cls(await asyncio.to_thread(open_group, store, **{"mode": "r+", **given}))
 
     async def getitem(self, path: str) -> AsyncArray | AsyncGroup:
         return _wrap(await asyncio.to_thread(self.group.__getitem__, path))  # type: ignore[no-any-return]

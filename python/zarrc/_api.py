@@ -7,7 +7,7 @@ import os
 import platform
 import sys
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from ._places import join_path, open_place
 from ._settings import settings
 from ._store import Store
 from .errors import ArrayNotFoundError, ExistsError, GroupNotFoundError, NodeNotFoundError, NotFoundError, as_class, make_error
+
+if TYPE_CHECKING:
+    from ._aio import AsyncArray, AsyncGroup
 
 _CREATING = ("a", "w", "w-", "x")
 _UNUSED = ("synchronizer", "chunk_store", "cache_attrs", "cache_metadata", "meta_array", "object_codec", "zarr_version")
@@ -161,6 +164,14 @@ def group(store: Any = None, *, overwrite: bool = False, path: str | None = None
                             storage_options=storage_options)
     return open_group(store, mode="a", path=path, zarr_format=zarr_format, attributes=attributes,
                       storage_options=storage_options)
+
+
+async def open_async(store: Any = None, **given: Any) -> AsyncArray | AsyncGroup:
+    """Opens an array or a group for asyncio, with the arguments of `open`, without blocking the event loop."""
+    import asyncio
+
+    node = await asyncio.to_thread(open, store, **given)
+    return node.async_array if isinstance(node, Array) else node.async_group
 
 
 # ---- create ----
