@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 from . import _core, _devices
 from ._settings import SYMLINKS, settings
 from ._store import Store, open_adapter, open_foreign, open_url
-from .errors import NodeNotFoundError, NotFoundError, ReadOnlyError, make_error
+from .errors import NotFoundError, ReadOnlyError, make_error
 
 _memory: dict[str, Store] = {}
 _memory_lock = threading.Lock()

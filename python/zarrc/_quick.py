@@ -19,12 +19,12 @@ from zarr.storage import MemoryStore, StorePath
 from zarrc_hook.buffer import ZarrcNDBuffer
 
 from . import _core, _devices, _dtypes, _requests
+from ._pipeline_stores import memory_get
 from ._plugins import registry
 from ._settings import settings as of_process
 from .errors import ZarrcError
 
 PRESENT, MISSING = {"status": "present"}, {"status": "missing"}
-memory_get: Any = MemoryStore.get
 _log = logging.getLogger("zarrc")
 _BUFFERS: tuple[Any, ...] = (cpu.NDBuffer, ZarrcNDBuffer)  # of elements, which have an array of NumPy
 _SMALL_CHUNKS = 8

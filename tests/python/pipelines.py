@@ -9,7 +9,7 @@ import zarrc
 zarr = pytest.importorskip("zarr")
 from zarr.storage import LocalStore, MemoryStore, WrapperStore, ZipStore  # noqa: E402
 
-from zarrc import _pipeline  # noqa: E402
+from zarrc import _pipeline_stores  # noqa: E402
 
 NAME = "zarrc.ZarrcCodecPipeline"
 OWN = "zarr.core.codec_pipeline.BatchedCodecPipeline"
@@ -20,7 +20,7 @@ IS_NEW = tuple(map(int, zarr.__version__.split(".")[:2])) >= (3, 2)
 @pytest.fixture(autouse=True)
 def enable_pipeline():
     """Every test begins with our pipeline, with counters at 0, and without a count of cores."""
-    _pipeline._counted = None
+    _pipeline_stores._counted = None
     with zarrc.enable():
         zarrc.pipeline_stats(reset=True)
         yield

@@ -17,7 +17,7 @@ from zarr.buffer.cpu import NDBuffer
 from zarr.storage import LocalStore, MemoryStore
 
 import zarrc
-from zarrc import _core, _pipeline
+from zarrc import _core
 
 # ---- objects and processes ----
 
@@ -51,11 +51,11 @@ def test_processes(tmp_path, how):
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_fork_while_another_thread_holds_a_lock(tmp_path):
-    from zarrc import _foreign, _pipeline, _stats, _store
+    from zarrc import _foreign, _pipeline_engine, _pipeline_stores, _stats, _store
     files, other = make_array(LocalStore(tmp_path / "x"), "i4", "v3"), make_array(Plain(MemoryStore()), "i4", "v3-shards")
     files[...] = other[...] = 1
     other[3, 4]
-    with _foreign.service.lock, _store._stores_lock, _pipeline._stores_lock, _pipeline._engines_lock, _stats.STATS._lock:
+    with _foreign.service.lock, _store._stores_lock, _pipeline_stores._stores_lock, _pipeline_engine._engines_lock, _stats.STATS._lock:
         child = os.fork()
         if child == 0:
             signal.alarm(60)  # a lock that is never free ends the child

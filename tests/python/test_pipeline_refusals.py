@@ -20,7 +20,7 @@ from zarr.buffer import cpu
 from zarr.storage import LocalStore, MemoryStore, ZipStore
 
 import zarrc
-from zarrc import _core, _pipeline, errors
+from zarrc import _core, errors
 
 sys.path.append(str(ROOT / "tests/hostile"))
 from every_store import CASES  # noqa: E402

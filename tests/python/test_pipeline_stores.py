@@ -11,7 +11,7 @@ from pipelines import IS_NEW, Plain, enable_pipeline, fell_back, make_array, nat
 from zarr.storage import LocalStore, MemoryStore, ZipStore
 
 import zarrc
-from zarrc import _core, _pipeline
+from zarrc import _core, _pipeline_stores
 
 # ---- parts of shards, and stores of other packages ----
 
@@ -225,8 +225,8 @@ def test_arrays_that_are_read_once_count_cores_once_a_second(tmp_path, monkeypat
     for name in "abcd":
         zarr.create_array(LocalStore(tmp_path / name), data=data, chunks=(2, 2))
     monkeypatch.setattr(_core, "core_count", lambda: n.append(1) or 4)
-    _pipeline._counted = None
-    monkeypatch.setattr(_pipeline, "_RECENT", 1e9)
+    _pipeline_stores._counted = None
+    monkeypatch.setattr(_pipeline_stores, "_RECENT", 1e9)
 
     def counts():
         n.clear()
@@ -244,10 +244,10 @@ def test_arrays_that_are_read_once_count_cores_once_a_second(tmp_path, monkeypat
     with zarrc.config.set({"lock_wait": 7}):
         assert counts() == 1
     counts()
-    monkeypatch.setattr(_pipeline, "_RECENT", 0)
+    monkeypatch.setattr(_pipeline_stores, "_RECENT", 0)
     assert counts() == 4
-    monkeypatch.setattr(_pipeline, "_RECENT", 1e9)
-    _pipeline.in_child()  # a worker of torch has a share of the cores
+    monkeypatch.setattr(_pipeline_stores, "_RECENT", 1e9)
+    _pipeline_stores.in_child()  # a worker of torch has a share of the cores
     assert counts() == 1
     native_only()
 
