@@ -139,8 +139,8 @@ typedef struct zarr_context_options {
  * The registries hold what the library has built in. The application adds its own with
  * zarr_context_register_codec_spec() and its siblings, or loads plug-ins, before it opens
  * a store. The first call that opens a store, takes a location apart, or makes an array
- * of a text or a chain of codecs seals the registries, also if that call fails. Later
- * registrations return ZARR_ERR_INVALID.
+ * of a text seals the registries, also if that call fails. Later registrations return
+ * ZARR_ERR_INVALID.
  *
  * Some environment variables give members of the options that are zero another default:
  * ZARRC_MAX_THREADS, ZARRC_MEMORY_BYTES (as 512M or 4G), ZARRC_DEVICE_BYTES,

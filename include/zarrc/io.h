@@ -70,9 +70,9 @@ typedef struct zarr_tuning {
 #define ZARR_TUNING_INIT ZARR_SIZE_FIRST(zarr_tuning)
 
 /**
- * Options of calls that read or write elements or chunks. Verifications, lists of chunks,
- * and chains of codecs take them, too, and say which members count. The members are in
- * three groups: what the call means, what it reports, and how it runs.
+ * Options of calls that read or write elements or chunks. Verifications and lists of
+ * chunks take them, too, and say which members count. The members are in three groups:
+ * what the call means, what it reports, and how it runs.
  */
 typedef struct zarr_io_options {
     uint32_t struct_size, flags; /**< `flags`: ZARR_IO_* */

@@ -64,9 +64,6 @@ typedef struct zarr_cancel zarr_cancel;
 /** Holds the bytes that elements of variable length point to. Thread class: shared. */
 typedef struct zarr_heap zarr_heap;
 
-/** The codecs for chunks of one shape and data type. Thread class: shared. */
-typedef struct zarr_chain zarr_chain;
-
 ZARR_END_DECLS
 
 #endif

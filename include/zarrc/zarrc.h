@@ -38,7 +38,7 @@
  * ## Handles
  *
  * `zarr_context`, `zarr_store`, `zarr_array`, `zarr_group`, `zarr_selection`,
- * `zarr_request`, `zarr_cancel`, `zarr_heap` and `zarr_chain` are opaque (zarrc/types.h).
+ * `zarr_request`, `zarr_cancel` and `zarr_heap` are opaque (zarrc/types.h).
  * A call that makes a handle stores it in `*out`, or NULL when it fails. The handle then
  * belongs to the caller, who gives it up with the matching free function.
  *
@@ -123,7 +123,6 @@
 #include <zarrc/base.h>
 #include <zarrc/blocks.h>
 #include <zarrc/cancel.h>
-#include <zarrc/chain.h>
 #include <zarrc/check.h>
 #include <zarrc/chunks.h>
 #include <zarrc/context.h>

@@ -359,19 +359,3 @@ zarr_status zarr_array_release_claim(zarr_array *array, int is_complete, zarr_er
     ZR_NEED(array, err);
     return zr_handle_release_claim(&array->h, is_complete, err);
 }
-
-zarr_status zr_spec_text(struct zr_str *out, const zarr_context *ctx,
-                         const zarr_array_spec *spec, zarr_error *err)
-{
-    struct array_making m = {.ctx = ctx, .path = ""};
-    zarr_status st = ZARR_OK;
-
-    zr_str_init(&m.text, ctx->alloc);
-    ZR_TRY(read_spec(&m, spec, err));
-    ZR_TRY(make_document(&m, err));
-    zr_str_puts(out, zr_str_text(&m.text));
-    ZR_TRY(zr_str_status(out, err));
-out:
-    making_deinit(&m);
-    return st;
-}

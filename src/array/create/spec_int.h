@@ -29,9 +29,6 @@ zarr_status zr_spec_like_text(struct zr_spec_like *l, const struct zr_json *v,
  * shards stay as they are. */
 zarr_status zr_spec_like_codecs(struct zr_spec_like *l, const zarr_context *ctx,
                                 const zarr_array_spec *changes, zarr_error *err);
-/* Appends the text of the document of a new array, without v2 attributes. */
-zarr_status zr_spec_text(struct zr_str *out, const zarr_context *ctx,
-                         const zarr_array_spec *spec, zarr_error *err);
 /* Makes the document that the spec asks for in `parsed`, and v2 attributes in `attrs`
  * (root NULL: none). Sets *format. With `for_device` a spec without codecs gets those
  * that devices are fast at. */

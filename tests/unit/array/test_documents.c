@@ -1,10 +1,8 @@
 /*
  * unit/array/test_documents.c - arrays without a store, known by their text; shapes that
- * the grid bounds; second handles with other options; chains of codecs by themselves.
+ * the grid bounds; second handles with other options.
  */
 #include "caller_chunks_test.h"
-
-#include <zarrc/chain.h>
 
 /* ---- arrays without a store ---------------------------------------------- */
 
@@ -206,69 +204,6 @@ static void test_with(void **state)
     }
 }
 
-/* ---- chains --------------------------------------------------------------- */
-
-static void test_chain(void **state)
-{
-    static const char *const codecs[] = {
-        NULL, "[" BIG "]",
-        "[{\"name\":\"transpose\",\"configuration\":{\"order\":[1,0]}}," LITTLE
-        ",\"zstd\",\"crc32c\"]",
-        "[" LITTLE ",{\"name\":\"blosc\"}]"};
-    const uint64_t shape[] = {ROWS, COLS}, inner[] = {3, 7};
-    const int64_t turned[] = {2, (int64_t)2 * ROWS};
-    zarr_array_spec spec = {.struct_size = sizeof spec,
-                            .ndim = 2,
-                            .chunk_shape = shape,
-                            .data_type = "int16",
-                            .fill_value = "4"};
-    int16_t v[N], got[N];
-    uint8_t room[4096];
-    zarr_tensor t = host_tensor(v, whole), u = host_tensor(got, whole);
-    zarr_chain *c = NULL;
-    zarr_memory m;
-
-    (void)state;
-    world_open(&w, WORLD_MEMORY);
-    for (size_t i = 0; i < 16; i++) {
-        spec.codecs = codecs[i % 4];
-        spec.shard_shape = i / 4 == 1 ? shape : NULL;
-        spec.chunk_shape = i / 4 == 1 ? inner : shape;
-        t.strides = i / 4 == 2 ? turned : NULL;
-        make_elements(v, (unsigned)i);
-        if (i / 4 == 3)
-            for (size_t k = 0; k < N; k++)
-                v[k] = 4; /* the fill value is encoded, too */
-        assert_ok(zarr_chain_open(&c, w.ctx, &spec, &terr));
-        assert_non_null(zarr_chain_codecs(c));
-        m = (zarr_memory){ZARR_DEVICE_CPU, 0, room, 0, 3};
-        assert_status(zarr_chain_encode(c, &t, &m, NULL, &terr), ZARR_ERR_LIMIT);
-        assert_true(m.bytes > 3 && m.bytes <= zarr_chain_bound(c));
-        assert_true(zarr_chain_bound(c) < UINT64_C(1) << 20);
-        assert_ok(zarr_chain_encode(c, &t, &m, NULL, &terr));
-        memset(got, 0, sizeof got);
-        u.strides = t.strides;
-        assert_ok(zarr_chain_decode(c, &m, &u, NULL, &terr));
-        assert_memory_equal(v, got, sizeof v);
-        m.bytes /= 2;
-        assert_status(zarr_chain_decode(c, &m, &u, NULL, &terr), ZARR_ERR_CORRUPT);
-        zarr_chain_free(c);
-    }
-    spec = (zarr_array_spec){.struct_size = sizeof spec, .data_type = "string"};
-    spec.zarr_format = 2;
-    spec.codecs = "{\"filters\":[{\"id\":\"vlen-utf8\"}],\"compressor\":null}";
-    assert_ok(zarr_chain_open(&c, w.ctx, &spec, &terr));
-    assert_true(zarr_chain_bound(c) == UINT64_MAX);
-    zarr_chain_free(c);
-    spec.codecs = "[\"nosuch\"]";
-    spec.zarr_format = 3;
-    assert_status(zarr_chain_open(&c, w.ctx, &spec, &terr), ZARR_ERR_UNSUPPORTED);
-    assert_null(c);
-    spec.document = "{}";
-    assert_status(zarr_chain_open(&c, w.ctx, &spec, &terr), ZARR_ERR_INVALID);
-    world_close(&w);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -277,7 +212,6 @@ int main(void)
         cmocka_unit_test(test_grid_shape),
         cmocka_unit_test(test_grid_shape_of_equal_edges),
         cmocka_unit_test(test_with),
-        cmocka_unit_test(test_chain),
     };
 
     return cmocka_run_group_tests_name("arrays without a store", tests, NULL, NULL);

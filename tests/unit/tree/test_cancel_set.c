@@ -69,45 +69,6 @@ static zarr_status do_encode(zarr_array *a)
     return st;
 }
 
-static zarr_chain *make_chain(zarr_array *a)
-{
-    const uint64_t chunk[] = {ROWS, COLS};
-    const zarr_array_spec spec = {.struct_size = sizeof spec,
-                                  .ndim = 2,
-                                  .chunk_shape = chunk,
-                                  .data_type = "int32"};
-    zarr_chain *c = NULL;
-
-    assert_ok(zarr_chain_open(&c, zarr_array_context(a), &spec, &terr));
-    return c;
-}
-
-static uint8_t encoded[4096];
-
-static zarr_status do_chain_encode(zarr_array *a)
-{
-    zarr_chain *c = make_chain(a);
-    const zarr_tensor t = tensor();
-    zarr_memory to = {ZARR_DEVICE_CPU, 0, encoded, 0, sizeof encoded};
-    const zarr_status st = zarr_chain_encode(c, &t, &to, &io, &terr);
-
-    zarr_chain_free(c);
-    return st;
-}
-
-static zarr_status do_chain_decode(zarr_array *a)
-{
-    zarr_chain *c = make_chain(a);
-    const zarr_tensor t = tensor();
-    zarr_memory from = {ZARR_DEVICE_CPU, 0, encoded, 0, sizeof encoded};
-    zarr_status st;
-
-    assert_ok(zarr_chain_encode(c, &t, &from, NULL, &terr));
-    st = zarr_chain_decode(c, &from, &t, &io, &terr);
-    zarr_chain_free(c);
-    return st;
-}
-
 /* ---- parts and requests ----------------------------------------------------------- */
 
 static zarr_status do_read_many(zarr_array *a)
@@ -304,7 +265,6 @@ static void every_call(void **state)
         const char *name;
         call_fn call;
     } calls[] = {CALL(do_decode),           CALL(do_encode),
-                 CALL(do_chain_encode),     CALL(do_chain_decode),
                  CALL(do_read_many),        CALL(do_write_many),
                  CALL(do_read_submit),      CALL(do_write_submit),
                  CALL(do_stored),           CALL(do_clear_leftovers),
