@@ -302,7 +302,8 @@ ZARR_API void zarr_array_block_largest(const zarr_array *array, uint64_t *shape)
 
 /**
  * Selects whole blocks of an array, in a regular grid or any other. Slices and indexes
- * count blocks, as in zarr_selection_blocks().
+ * count blocks, not elements. ZARR_DIM_ALL, ZARR_DIM_SLICE with a step of 1 and
+ * ZARR_DIM_INDEX are allowed; an index keeps its dimension.
  * @param out receives the selection; owned: zarr_selection_free()
  * @param array borrowed
  * @param n_dims,dims what is selected, as for zarr_selection_dims()

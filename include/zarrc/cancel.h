@@ -21,15 +21,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_cancel_create(zarr_cancel **out,
                                                         zarr_error *err);
 
 /**
- * Adds an owner to a cancel object. Submitted requests own the object of their options
- * until they are freed; blocking calls borrow it.
- * @param cancel borrowed
- * @return `cancel`; the caller owns it once more
- */
-ZARR_API zarr_cancel *zarr_cancel_ref(zarr_cancel *cancel);
-
-/**
- * Gives up one ownership of a cancel object. The last owner frees it.
+ * Gives up the ownership of a cancel object. Submitted requests own the object of their
+ * options, too, until they are freed; blocking calls borrow it. The last owner frees it.
  * @param cancel may be NULL
  */
 ZARR_API void zarr_cancel_free(zarr_cancel *cancel);

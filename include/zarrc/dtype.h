@@ -72,8 +72,7 @@ typedef struct zarr_vlen {
  * @retval ZARR_ERR_UNSUPPORTED the data type is unknown, or refused for a reason that the
  * message gives
  * @retval ZARR_ERR_INVALID the text cannot be a data type
- * @see zarr_array_dtype(), zarr_dtype_name(), zarr_dtype_from_numpy(),
- * zarr_dtype_find_order()
+ * @see zarr_array_dtype(), zarr_dtype_name(), zarr_dtype_find_order()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_dtype_find(const zarr_dtype **out,
                                                      zarr_context *ctx, const char *name,
@@ -85,7 +84,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_dtype_find(const zarr_dtype **out,
  * as a NumPy array.
  * @param out receives the data type, borrowed from the context
  * @param ctx borrowed
- * @param name as for zarr_dtype_find() or zarr_dtype_from_numpy()
+ * @param name as for zarr_dtype_find(), or what zarr_dtype_numpy() gives; "T",
+ * "StringDType", "O" and "object" are `string`
  * @param byte_order receives ZARR_ORDER_LITTLE or ZARR_ORDER_BIG if the name says so
  * and elements have a byte order; else ZARR_ORDER_NATIVE. For a list of fields it is the
  * order of all fields that have one
@@ -188,21 +188,6 @@ ZARR_API const zarr_dtype *zarr_dtype_underlying(const zarr_dtype *dtype);
 /** Returns 1 if Zarr's registry calls the type experimental, else 0. */
 ZARR_API int zarr_dtype_experimental(const zarr_dtype *dtype);
 /** @} */
-
-/**
- * Finds a data type by its name in NumPy.
- * @param out receives the data type, borrowed from the context
- * @param ctx borrowed
- * @param numpy a type string, whose byte order is ignored, or the name of a numeric type,
- * such as "float32", "bfloat16" or "datetime64[us]"; "T", "StringDType", "O" and "object"
- * are `string`
- * @retval ZARR_ERR_UNSUPPORTED there is no such data type
- * @see zarr_dtype_find(), zarr_dtype_numpy()
- */
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_dtype_from_numpy(const zarr_dtype **out,
-                                                           zarr_context *ctx,
-                                                           const char *numpy,
-                                                           zarr_error *err);
 
 /**
  * @name Data types of DLPack

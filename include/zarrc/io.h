@@ -380,12 +380,6 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_shard_writer_write(zarr_shard_writer *
                                                              const zarr_tensor *src,
                                                              zarr_error *err);
 /**
- * Returns whether the shard is stored.
- * @param w borrowed
- * @return 1 after the last box was written; else 0
- */
-ZARR_API int zarr_shard_writer_stored(const zarr_shard_writer *w);
-/**
  * Frees a writer. If the shard is not stored, its parts are discarded, and the old shard
  * stays.
  * @param w may be NULL

@@ -58,34 +58,19 @@ typedef struct zarr_limits {
 #define ZARR_LIMITS_INIT ZARR_SIZE_FIRST(zarr_limits)
 
 /**
- * @name Default and narrow limits
+ * @name Narrow limits
  * These functions fill a struct of limits, which zarr_context_create() takes. Change
- * members afterwards as needed.
+ * members afterwards as needed. zarr_context_limits() gives the defaults.
  * @{
  */
 /**
- * Fills the first `out_bytes` bytes of `*out` with the default limits, `struct_size`
- * included. This is zarr_limits_default() for languages other than C and C++. A program
- * that was compiled with a shorter struct gets its own members and no byte more.
- * @param out filled
- * @param out_bytes the size of the caller's struct
- */
-ZARR_API void zarr_limits_default_sized(zarr_limits *out, uint32_t out_bytes);
-/**
- * Does the same with the limits of zarr_limits_untrusted().
+ * Fills the first `out_bytes` bytes of `*out` with narrow limits, `struct_size` included.
+ * This is zarr_limits_untrusted() for languages other than C and C++. A program that was
+ * compiled with a shorter struct gets its own members and no byte more.
  * @param out filled
  * @param out_bytes the size of the caller's struct
  */
 ZARR_API void zarr_limits_untrusted_sized(zarr_limits *out, uint32_t out_bytes);
-
-/**
- * Fills `*out` with the default limits.
- * @param out filled
- */
-static inline void zarr_limits_default(zarr_limits *out)
-{
-    zarr_limits_default_sized(out, sizeof *out);
-}
 
 /**
  * Fills `*out` with narrow limits for data of unknown origin: chunks of 256 MiB, 64 MiB

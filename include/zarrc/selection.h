@@ -61,17 +61,6 @@ zarr_selection_dims(zarr_selection **out, int32_t ndim, const uint64_t *shape,
                     int32_t n_dims, const zarr_dim_selection *dims, zarr_error *err);
 
 /**
- * Selects all elements of an array. A NULL selection means the same in reads and writes.
- * @param out receives the selection; owned: zarr_selection_free()
- * @param ndim,shape rank and shape of the array in elements
- * @retval ZARR_ERR_INVALID the rank or a length is too large
- */
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_selection_all(zarr_selection **out,
-                                                        int32_t ndim,
-                                                        const uint64_t *shape,
-                                                        zarr_error *err);
-
-/**
  * Selects a box of neighbouring elements. The result has the shape `count`.
  * @param out receives the selection; owned: zarr_selection_free()
  * @param ndim,shape rank and shape of the array in elements
@@ -118,22 +107,6 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_selection_mask(zarr_selection **out,
                                                          const uint64_t *shape,
                                                          const uint8_t *mask,
                                                          zarr_error *err);
-
-/**
- * Selects whole chunks of a regular grid. Slices and indexes count chunks, not elements.
- * ZARR_DIM_ALL, ZARR_DIM_SLICE with a step of 1 and ZARR_DIM_INDEX are allowed; an index
- * keeps its dimension. zarr_array_select_blocks() does the same for the grid of an array.
- * @param out receives the selection; owned: zarr_selection_free()
- * @param ndim,shape rank and shape of the array in elements
- * @param chunk_shape shape of a chunk in elements, `ndim` entries; borrowed for the call
- * @param n_dims,dims what is selected, as for zarr_selection_dims()
- * @retval ZARR_ERR_INVALID a dimension is selected in another way, or an index is out of
- * bounds
- */
-ZARR_API ZARR_MUST_CHECK zarr_status
-zarr_selection_blocks(zarr_selection **out, int32_t ndim, const uint64_t *shape,
-                      const uint64_t *chunk_shape, int32_t n_dims,
-                      const zarr_dim_selection *dims, zarr_error *err);
 
 /**
  * Makes a selection from text. The text is a basic or orthogonal selection as Python

@@ -158,7 +158,7 @@ enum {
  *
  * Spec: Zarr v3 core, "Stores" and "Abstract store interface".
  *
- * @param out receives the store; owned: zarr_store_free() or zarr_store_close()
+ * @param out receives the store; owned: zarr_store_free()
  * @param ctx borrowed; the store keeps it alive
  * @param url path or URL
  * @param opts options; NULL: defaults
@@ -223,7 +223,7 @@ ZARR_API void zarr_location_free(zarr_location *location);
  * of functions. The library emulates or refuses what the table leaves out. The call
  * seals the registries of the context.
  *
- * @param out receives the store; owned: zarr_store_free() or zarr_store_close()
+ * @param out receives the store; owned: zarr_store_free()
  * @param ctx borrowed; the store keeps it alive
  * @param vtable the functions; copied. The library calls them from any thread
  * @param self passed to each function; moved: the function `close` of the table gets it
@@ -251,8 +251,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_open_custom(
  * do, but the locks and versions are those of the metadata's store. The URL is
  * "composite:", the two URLs, and a "+" between them; it cannot be opened.
  *
- * @param out receives the store; owned: zarr_store_free() or zarr_store_close(), which
- * flushes both
+ * @param out receives the store; owned: zarr_store_free()
  * @param metadata_store,chunk_store borrowed; the composite store keeps them alive
  * @param opts options, of which only the flag ZARR_STORE_READ_ONLY and the default memory
  * may be set; NULL: defaults
@@ -279,13 +278,6 @@ ZARR_API zarr_store *zarr_store_ref(zarr_store *store);
  * @param store may be NULL
  */
 ZARR_API void zarr_store_free(zarr_store *store);
-/**
- * Flushes a store as zarr_store_flush() does, then gives up one ownership, also if the
- * flush fails.
- * @param store may be NULL
- * @retval ZARR_ERR_IO the flush failed
- */
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_close(zarr_store *store, zarr_error *err);
 /** @} */
 
 /**

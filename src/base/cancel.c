@@ -23,7 +23,7 @@ void zr_cancel_init(zarr_cancel *c, const zarr_cancel *outer)
     c->outer = outer;
 }
 
-zarr_cancel *zarr_cancel_ref(zarr_cancel *cancel)
+zarr_cancel *zr_cancel_ref(zarr_cancel *cancel)
 {
     if (!cancel)
         return NULL;

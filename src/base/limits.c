@@ -16,9 +16,9 @@ enum {
     LIMIT_MI = 1 << 20
 };
 
-static zarr_limits limits_usual(void)
+void zr_limits_default(zarr_limits *out)
 {
-    return (zarr_limits){
+    *out = (zarr_limits){
         .struct_size = sizeof(zarr_limits),
         .metadata_bytes = 64 * (uint64_t)LIMIT_MI,
         .consolidated_bytes = 256 * (uint64_t)LIMIT_MI,
@@ -37,17 +37,11 @@ static zarr_limits limits_usual(void)
     };
 }
 
-void zarr_limits_default_sized(zarr_limits *out, uint32_t out_bytes)
-{
-    const zarr_limits all = limits_usual();
-
-    zr_struct_give(out, out_bytes, &all, sizeof all);
-}
-
 void zarr_limits_untrusted_sized(zarr_limits *out, uint32_t out_bytes)
 {
-    zarr_limits all = limits_usual();
+    zarr_limits all;
 
+    zr_limits_default(&all);
     all.metadata_bytes = 4 * (uint64_t)LIMIT_MI;
     all.json_depth = 64;
     all.string_bytes = LIMIT_MI;

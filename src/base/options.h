@@ -37,6 +37,8 @@ enum {
  * takes half of it. */
 #define ZR_CHUNK_BYTES_LEAST          (UINT64_C(2) << 30)
 #define ZR_VARIABLE_CHUNK_BYTES_LEAST (UINT64_C(256) << 20)
+/* The defaults of all members but encoded_bytes, chunk_bytes and variable_chunk_bytes. */
+void zr_limits_default(zarr_limits *out);
 /* Gives each member that is 0 the value of `from`. */
 void zr_limits_complete(zarr_limits *limits, const zarr_limits *from);
 

@@ -70,6 +70,8 @@ struct zarr_cancel {
     const struct zarr_cancel *outer; /* setting it sets this one, too; borrowed; NULL */
 };
 void zr_cancel_init(zarr_cancel *c, const zarr_cancel *outer);
+/* Adds an owner, for a request that runs on its own. NULL: NULL. */
+zarr_cancel *zr_cancel_ref(zarr_cancel *cancel);
 /* Whether the object, or one outside of it, is set. NULL: no. */
 static inline bool zr_is_cancelled(const zarr_cancel *c)
 {

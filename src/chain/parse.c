@@ -16,7 +16,7 @@ void zr_codec_limits(zarr_limits *out, const zarr_limits *limits)
 {
     zarr_limits def;
 
-    zarr_limits_default(&def);
+    zr_limits_default(&def);
     *out = limits ? *limits : def;
     if (!out->rank || out->rank > ZARR_MAX_RANK)
         out->rank = def.rank;

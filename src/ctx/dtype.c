@@ -50,16 +50,3 @@ zarr_status zarr_dtype_from_dlpack(const zarr_dtype **out, zarr_context *ctx,
     zr_ctx_look_end(ctx, locked);
     return st;
 }
-
-zarr_status zarr_dtype_from_numpy(const zarr_dtype **out, zarr_context *ctx,
-                                  const char *numpy, zarr_error *err)
-{
-    *out = NULL;
-    ZR_NEED(ctx, err);
-    const bool locked = zr_ctx_look_begin(ctx);
-    zarr_status st;
-
-    st = zr_dtype_from_numpy(&ctx->dtypes, numpy, out, NULL, err);
-    zr_ctx_look_end(ctx, locked);
-    return st;
-}

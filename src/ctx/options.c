@@ -252,7 +252,7 @@ zarr_status zr_ctx_limits_read(zarr_limits *out, const zarr_context_options *opt
         ZR_TRY(zr_prefix(err, st, "environment variable ZARRC_LIMITS"));
     }
     zr_limits_complete(out, &usual);
-    zarr_limits_default(&usual);
+    zr_limits_default(&usual);
     zr_limits_complete(out, &usual);
     if (out->chunk_bytes == 0)
         out->chunk_bytes = ZR_MAX(opts->memory_bytes / 2, ZR_CHUNK_BYTES_LEAST);

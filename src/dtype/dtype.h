@@ -80,7 +80,7 @@ zarr_status zr_dtype_from_v2(struct zr_dtype_registry *r, const struct zr_json *
 zarr_status zr_dtype_from_dlpack(const struct zr_dtype_registry *r, uint8_t code,
                                  uint8_t bits, uint16_t lanes, const zarr_dtype **out,
                                  zarr_error *err);
-/* As zarr_dtype_from_numpy(); *byte_order as in zr_dtype_find(). */
+/* Finds a type by its name in NumPy; *byte_order as in zr_dtype_find(). */
 zarr_status zr_dtype_from_numpy(struct zr_dtype_registry *r, const char *text,
                                 const zarr_dtype **out, uint32_t *byte_order,
                                 zarr_error *err);

@@ -50,7 +50,7 @@ zarr_status zr_config_parse(struct zr_json_doc *doc, const char *json, zarr_erro
 {
     zarr_limits limits;
 
-    zarr_limits_default(&limits);
+    zr_limits_default(&limits);
     return zr_json_parse(doc, json, strlen(json), &limits, err);
 }
 

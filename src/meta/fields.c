@@ -250,7 +250,7 @@ zarr_status zr_meta_check_chain(const struct zr_array_meta *m,
     if (env->limits)
         limits = *env->limits;
     else
-        zarr_limits_default(&limits);
+        zr_limits_default(&limits);
     /* no limit: looking at an array must be possible even if reading it is not */
     limits.chunk_bytes = UINT64_MAX;
     zr_array_meta_chunk(m, &chunk);

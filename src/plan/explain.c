@@ -73,7 +73,7 @@ static zarr_status count_all(const struct zr_explain_args *a, zarr_explanation *
 
     zr_str_init(&key, alloc);
     if (!sel) {
-        ZR_TRY(zarr_selection_all(&all, l->grid->ndim, l->grid->shape, err));
+        ZR_TRY(zarr_selection_dims(&all, l->grid->ndim, l->grid->shape, 0, NULL, err));
         sel = all;
     }
     ZR_TRY(zr_project_open(&p, alloc, l->grid, sel, err));

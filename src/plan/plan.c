@@ -104,7 +104,7 @@ zarr_status zr_plan_open(struct zr_plan **out, const struct zr_plan_args *args,
     p->alloc = alloc;
     zr_str_init(&p->key, alloc);
     if (!p->a.selection && !p->a.selections) {
-        ZR_TRY(zarr_selection_all(&p->all, grid->ndim, grid->shape, err));
+        ZR_TRY(zarr_selection_dims(&p->all, grid->ndim, grid->shape, 0, NULL, err));
         p->a.selection = p->all;
     }
     ZR_TRY(zr_plan_project(&p->outer, &p->a, grid, alloc, err));

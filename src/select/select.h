@@ -13,7 +13,7 @@
 
 /* ---- selections ----------------------------------------------------------- */
 
-/* See zarr_selection_blocks(); works on any grid. */
+/* See zarr_array_select_blocks(). */
 zarr_status zr_select_blocks(zarr_selection **out, const struct zr_grid *g,
                              int32_t n_dims, const zarr_dim_selection *dims,
                              zarr_error *err);

@@ -267,12 +267,6 @@ out:
     return st;
 }
 
-zarr_status zarr_selection_all(zarr_selection **out, int32_t ndim, const uint64_t *shape,
-                               zarr_error *err)
-{
-    return zarr_selection_dims(out, ndim, shape, 0, NULL, err);
-}
-
 zarr_status zarr_selection_box(zarr_selection **out, int32_t ndim, const uint64_t *shape,
                                const uint64_t *start, const uint64_t *count,
                                zarr_error *err)
@@ -359,23 +353,6 @@ zarr_status zr_select_blocks(zarr_selection **out, const struct zr_grid *g,
     s = NULL;
 out:
     zarr_selection_free(s);
-    return st;
-}
-
-zarr_status zarr_selection_blocks(zarr_selection **out, int32_t ndim,
-                                  const uint64_t *shape, const uint64_t *chunk_shape,
-                                  int32_t n_dims, const zarr_dim_selection *dims,
-                                  zarr_error *err)
-{
-    struct zr_grid grid;
-    zarr_status st = ZARR_OK;
-
-    *out = NULL;
-    if (ndim > 0 && !chunk_shape)
-        ZR_FAIL(err, ZARR_ERR_INVALID, "no shape of the chunks is given");
-    ZR_TRY(zr_grid_init_regular(&grid, ndim, shape, chunk_shape, "chunk_shape", err));
-    st = zr_select_blocks(out, &grid, n_dims, dims, err);
-out:
     return st;
 }
 

@@ -110,17 +110,6 @@ zarr_status zarr_store_flush(zarr_store *store, zarr_error *err)
     return st == ZARR_OK ? st : zr_prefix(err, st, "%s", store->url);
 }
 
-zarr_status zarr_store_close(zarr_store *store, zarr_error *err)
-{
-    zarr_status st = ZARR_OK;
-
-    if (!store)
-        return ZARR_OK;
-    st = zarr_store_flush(store, err);
-    zarr_store_free(store);
-    return st;
-}
-
 /* ---- listing ---- */
 
 struct public_listing {

@@ -67,11 +67,11 @@ static int given_structs(uint32_t bytes)
     memset(&part, 0, sizeof part);
     if (zarr_context_create(&ctx, NULL, &err) != ZARR_OK)
         return 1;
-    zarr_limits_default(&all);
-    zarr_limits_default_sized(out, bytes);
+    zarr_limits_untrusted(&all);
+    zarr_limits_untrusted_sized(out, bytes);
     memcpy(&part, out, bytes < sizeof part ? bytes : sizeof part);
     bad |= part.struct_size != bytes || part.metadata_bytes != all.metadata_bytes;
-    zarr_limits_untrusted_sized(out, bytes);
+    zarr_context_limits(ctx, &all);
     zarr_context_limits_sized(ctx, out, bytes);
     memcpy(&part, out, bytes < sizeof part ? bytes : sizeof part);
     bad |= part.struct_size != bytes || part.metadata_bytes != all.metadata_bytes;

@@ -276,8 +276,8 @@ def selections(draw, shape, chunks):
             high = draw(st.integers(low, blocks))
             items.append(slice(low, high))
             element.append(slice(min(n, low * c), min(n, high * c)))
-    return Choice(lambda: Selection.blocks(shape, chunks, *items), by_dimension(shape, element),
-                  f"blocks {items} of {chunks}")
+    return Choice(lambda: Selection.dims(shape, *element), by_dimension(shape, element),
+                  f"blocks {items} of {chunks} as slices")
 
 
 def as_text(item):

@@ -58,7 +58,7 @@ class Selection(Handle):
 
     @classmethod
     def all(cls, shape):
-        return cls._make("zarr_selection_all", len(shape), shape_argument(shape))
+        return cls.dims(shape)
 
     @classmethod
     def box(cls, shape, start, count):
@@ -79,14 +79,6 @@ class Selection(Handle):
         mask = np.ascontiguousarray(mask, np.uint8)
         return cls._make("zarr_selection_mask", len(shape), shape_argument(shape),
                          mask.ctypes.data_as(POINTER(c_uint8)))
-
-    @classmethod
-    def blocks(cls, shape, chunks, *items):
-        dims, keep = dim_selections(items)
-        made = cls._make("zarr_selection_blocks", len(shape), shape_argument(shape), shape_argument(chunks),
-                         len(items), dims)
-        del keep
-        return made
 
     @classmethod
     def select_blocks(cls, array, *items):

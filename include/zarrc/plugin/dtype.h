@@ -200,7 +200,7 @@ typedef struct zarr_dtype_vtable {
     /** Converts the components of an element to doubles, rounded to nearest. `out` has
      * room for `info->components`. NULL: elements are not numbers. */
     void (*number)(const zarr_dtype_info *info, const void *element, double *out);
-    /** more names in NumPy that zarr_dtype_from_numpy() takes as this type, ended by
+    /** more names in NumPy that zarr_dtype_find_order() takes as this type, ended by
      * NULL; NULL: none */
     const char *const *numpy_aliases;
 } zarr_dtype_vtable;

@@ -47,7 +47,7 @@ void zr_array_warn_readers(const struct zr_array_state *s, const zarr_context *c
     zarr_error why = {0};
     zarr_status st = ZARR_OK;
 
-    zarr_limits_default(&usual);
+    zr_limits_default(&usual);
     usual.chunk_bytes = ZR_CHUNK_BYTES_LEAST;
     usual.variable_chunk_bytes = ZR_VARIABLE_CHUNK_BYTES_LEAST;
     zr_json_doc_init(&doc, ctx->alloc);

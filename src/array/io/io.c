@@ -102,7 +102,7 @@ zarr_status zr_io_call_submit(zarr_request **out, struct zr_io_call *c, zarr_err
     zarr_status st = ZARR_OK;
 
     if (c->opts.cancel)
-        c->owned_cancel = zarr_cancel_ref(c->opts.cancel);
+        c->owned_cancel = zr_cancel_ref(c->opts.cancel);
     if (c->opts.stats || c->opts.progress) {
         c->io.progress = submitted_progress;
         c->io.progress_user = c;

@@ -70,7 +70,7 @@ static zarr_status part_read(struct zr_io_call *c, uint32_t i, zarr_error *err)
     ZR_TRY(zr_io_tensor(&p->tensor[i], from->tensor, c->array, err));
     ZR_TRY(zr_array_selection_check(c->state, from->selection, err));
     if (!from->selection && !p->all)
-        ZR_TRY(zarr_selection_all(&p->all, m->ndim, m->shape, err));
+        ZR_TRY(zarr_selection_dims(&p->all, m->ndim, m->shape, 0, NULL, err));
     p->selection[i] = from->selection ? from->selection : p->all;
     p->part[i].selection = p->selection[i];
     p->part[i].status_to = &p->to[i].status;

@@ -110,11 +110,6 @@ zarr_status zarr_shard_writer_write(zarr_shard_writer *w, const zarr_tensor *src
     return st;
 }
 
-int zarr_shard_writer_stored(const zarr_shard_writer *w)
-{
-    return w ? zr_shard_session_is_stored(w->session) : 0;
-}
-
 void zarr_shard_writer_free(zarr_shard_writer *w)
 {
     zarr_context *ctx = w ? zarr_context_ref(w->array->h.ctx) : NULL;

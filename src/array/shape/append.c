@@ -321,7 +321,7 @@ zarr_status zarr_array_append_submit(zarr_request **out, zarr_array *array, int3
     ZR_TRY(zr_io_options_read(&ap->opts, opts, err));
     ZR_TRY(append_order(ap, err));
     if (ap->opts.cancel)
-        ap->owned_cancel = zarr_cancel_ref(ap->opts.cancel);
+        ap->owned_cancel = zr_cancel_ref(ap->opts.cancel);
     ZR_TRY(zr_request_create(out, alloc, ap->owned_cancel, &work, err));
     ap = NULL; /* moved */
 out:

@@ -32,7 +32,7 @@ zarr_status zr_io_project(struct zr_projector **out, const struct zr_io *io,
     zarr_status st = ZARR_OK;
 
     if (!io->parts && !io->selection) {
-        ZR_TRY(zarr_selection_all(all, grid->ndim, grid->shape, err));
+        ZR_TRY(zarr_selection_dims(all, grid->ndim, grid->shape, 0, NULL, err));
         args.selection = *all;
     }
     ZR_TRY(zr_plan_project(out, &args, grid, io->engine->alloc, err));

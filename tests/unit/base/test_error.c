@@ -354,7 +354,7 @@ static void limits_and_version(void **state)
     char text[32];
 
     (void)state;
-    zarr_limits_default(&a);
+    zr_limits_default(&a);
     zarr_limits_untrusted(&b);
     assert_int_equal(a.struct_size, sizeof a);
     assert_int_equal(a.metadata_bytes, 64 << 20);

@@ -24,7 +24,7 @@ static void test_defaults(void **state)
     (void)state;
     assert_ok(zarr_context_create(&ctx, NULL, &terr));
     zarr_context_limits(ctx, &limits);
-    zarr_limits_default(&usual);
+    zr_limits_default(&usual);
     assert_int_equal(limits.chunk_bytes,
                      ZR_MAX(ctx->budget.total / 2, UINT64_C(2) << 30));
     assert_int_equal(limits.variable_chunk_bytes,

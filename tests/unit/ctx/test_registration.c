@@ -91,11 +91,12 @@ static bool find_all(zarr_context *ctx, int n_types)
     const zarr_dtype *a = NULL, *b = NULL, *c = NULL, *member = NULL, *last = NULL;
     const char *name = n_types > 0 ? type_names[n_types - 1] : "int8";
     char raw[NAME_BYTES];
+    uint32_t order;
     zarr_error err;
 
     snprintf(raw, sizeof raw, "r%d", 8 * (1 + n_types));
     return zarr_dtype_find(&a, ctx, "<f4", &err) == ZARR_OK &&
-           zarr_dtype_from_numpy(&b, ctx, "float32", &err) == ZARR_OK &&
+           zarr_dtype_find_order(&b, ctx, "float32", &order, &err) == ZARR_OK &&
            zarr_dtype_from_dlpack(&c, ctx, ZARR_DLPACK_FLOAT, 32, 1, &err) == ZARR_OK &&
            zarr_dtype_find(&member, ctx, raw, &err) == ZARR_OK &&
            zarr_dtype_find(&last, ctx, name, &err) == ZARR_OK && a == b && b == c &&

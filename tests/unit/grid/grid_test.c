@@ -85,7 +85,7 @@ static zarr_status rect_parse(void **self, int32_t ndim, const uint64_t *shape,
     zarr_status st = ZARR_OK;
     int32_t d = 0;
 
-    zarr_limits_default(&limits);
+    zr_limits_default(&limits);
     zr_json_doc_init(&doc, NULL);
     if (!g) {
         st = zr_fail_memory(err, sizeof *g);
@@ -186,7 +186,7 @@ zarr_status grid_make(struct zr_grid *g, const struct zr_grid_registry *r, int32
     zarr_limits limits;
     zarr_status st = ZARR_OK;
 
-    zarr_limits_default(&limits);
+    zr_limits_default(&limits);
     *g = (struct zr_grid){0};
     zr_json_doc_init(&doc, NULL);
     if (config)

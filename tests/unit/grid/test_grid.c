@@ -264,7 +264,7 @@ static zarr_status key_make(struct zr_key_encoding *k, const char *name,
     zarr_status st = ZARR_OK;
 
     *k = (struct zr_key_encoding){0};
-    zarr_limits_default(&limits);
+    zr_limits_default(&limits);
     zr_json_doc_init(&doc, NULL);
     if (config)
         ZR_TRY(zr_json_parse(&doc, config, strlen(config), &limits, err));

@@ -323,8 +323,7 @@ static void random_blocks(struct rng *r, struct both *b, int32_t ndim,
                  e < (blocks.index[i] + 1) * edge[d] && e < shape[d]; e++)
                 c[d].index[c[d].n++] = e;
     }
-    assert_int_equal(zarr_selection_blocks(&b->sel, ndim, shape, edge, ndim, dims, NULL),
-                     ZARR_OK);
+    assert_int_equal(grid_blocks(&b->sel, ndim, shape, edge, ndim, dims, NULL), ZARR_OK);
     map_dims(b, ndim, shape, c);
     free(c);
 }

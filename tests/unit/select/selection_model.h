@@ -6,8 +6,7 @@
 #ifndef ZR_SELECTION_MODEL_H
 #define ZR_SELECTION_MODEL_H
 
-#include "select/select.h"
-#include "unit/grid/grid_test.h"
+#include "unit/select/select_test.h"
 
 enum {
     MAX_ITEMS = 4096

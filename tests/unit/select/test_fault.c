@@ -6,8 +6,7 @@
  * must say NO_MEMORY (or do without: zr_selection_repeats() does) and must leave
  * nothing behind.
  */
-#include "select/select.h"
-#include "unit/grid/grid_test.h"
+#include "unit/select/select_test.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -100,7 +99,7 @@ static zarr_status make_blocks(zarr_selection **s, zarr_error *err)
 {
     const uint64_t edge[] = {5, 5};
 
-    return zarr_selection_blocks(s, 2, shape, edge, 0, NULL, err);
+    return grid_blocks(s, 2, shape, edge, 0, NULL, err);
 }
 
 static zarr_status make_parsed(zarr_selection **s, zarr_error *err)
@@ -210,7 +209,7 @@ static zarr_status parse_text(struct zr_json_doc *doc, const char *text, zarr_er
 {
     zarr_limits limits;
 
-    zarr_limits_default(&limits);
+    zr_limits_default(&limits);
     return zr_json_parse(doc, text, strlen(text), &limits, err);
 }
 

@@ -3,8 +3,7 @@
  * arguments. Tables of text for the parser, and of wrong arguments with their messages.
  * test_model.c checks that selections contain the right elements.
  */
-#include "select/select.h"
-#include "unit/grid/grid_test.h"
+#include "unit/select/select_test.h"
 
 #include <string.h>
 
@@ -245,11 +244,12 @@ static void test_shape_errors(void **state)
     zarr_error err = {0};
 
     (void)state;
-    check_refused(zarr_selection_all(&s, 2, shape, &err), s, &err,
+    check_refused(zarr_selection_dims(&s, 2, shape, 0, NULL, &err), s, &err,
                   "dimension 1: length 9223372036854775808, must be below 2^63");
-    check_refused(zarr_selection_all(&s, 65, shape, &err), s, &err,
+    check_refused(zarr_selection_dims(&s, 65, shape, 0, NULL, &err), s, &err,
                   "rank 65, must be 0 to 64");
-    check_refused(zarr_selection_all(&s, 1, NULL, &err), s, &err, "no shape was given");
+    check_refused(zarr_selection_dims(&s, 1, NULL, 0, NULL, &err), s, &err,
+                  "no shape was given");
     check_refused(zarr_selection_dims(&s, 1, shape, 2, dims, &err), s, &err,
                   "selection of 2 dimensions, the array has 1");
     check_refused(zarr_selection_dims(&s, 1, shape, -1, dims, &err), s, &err,
@@ -319,17 +319,17 @@ static void test_blocks_errors(void **state)
     zarr_error err = {0};
 
     (void)state;
-    check_refused(zarr_selection_blocks(&s, 1, shape, edge, 1, &dim, &err), s, &err,
+    check_refused(grid_blocks(&s, 1, shape, edge, 1, &dim, &err), s, &err,
                   "dimension 0: blocks are selected by index or by slice of step 1");
     dim = (zarr_dim_selection){.kind = ZARR_DIM_SLICE, .stop = 4, .step = 2};
-    check_refused(zarr_selection_blocks(&s, 1, shape, edge, 1, &dim, &err), s, &err,
+    check_refused(grid_blocks(&s, 1, shape, edge, 1, &dim, &err), s, &err,
                   "dimension 0: blocks are selected by index or by slice of step 1");
     dim = (zarr_dim_selection){.kind = ZARR_DIM_INDEX, .start = 4};
-    check_refused(zarr_selection_blocks(&s, 1, shape, edge, 1, &dim, &err), s, &err,
+    check_refused(grid_blocks(&s, 1, shape, edge, 1, &dim, &err), s, &err,
                   "dimension 0: index 4 is out of bounds for length 4");
-    check_refused(zarr_selection_blocks(&s, 1, shape, none, 1, &dim, &err), s, &err,
+    check_refused(grid_blocks(&s, 1, shape, none, 1, &dim, &err), s, &err,
                   "chunk_shape[0] is 0, must be 1 to 2^63 - 1");
-    check_refused(zarr_selection_blocks(&s, 1, shape, edge, 2, &dim, &err), s, &err,
+    check_refused(grid_blocks(&s, 1, shape, edge, 2, &dim, &err), s, &err,
                   "selection of 2 dimensions, the array has 1");
 }
 
@@ -342,8 +342,8 @@ static void test_compose_errors(void **state)
     zarr_error err = {0};
 
     (void)state;
-    assert_int_equal(zarr_selection_all(&a, 2, shape, NULL), ZARR_OK);
-    assert_int_equal(zarr_selection_all(&b, 2, other, NULL), ZARR_OK);
+    assert_int_equal(zarr_selection_dims(&a, 2, shape, 0, NULL, NULL), ZARR_OK);
+    assert_int_equal(zarr_selection_dims(&b, 2, other, 0, NULL, NULL), ZARR_OK);
     check_refused(
         zarr_selection_compose(&s, a, b, &err), s, &err,
         "inner selection was made for another shape than the outer one's result");
@@ -369,7 +369,7 @@ static void test_inner_errors(void **state)
     zarr_error err = {0};
 
     (void)state;
-    assert_int_equal(zarr_selection_all(&a, 2, shape, NULL), ZARR_OK);
+    assert_int_equal(zarr_selection_dims(&a, 2, shape, 0, NULL, NULL), ZARR_OK);
     assert_int_equal(zr_grid_init_regular(&grid, 2, shape, shape, "chunk_shape", NULL),
                      ZARR_OK);
     assert_int_equal(zr_project_open(&p, NULL, &grid, a, NULL), ZARR_OK);
@@ -506,7 +506,7 @@ static void test_rank_0(void **state)
     (void)state;
     assert_int_equal(zr_grid_init_regular(&grid, 0, NULL, NULL, "chunk_shape", NULL),
                      ZARR_OK);
-    assert_int_equal(zarr_selection_all(&s, 0, NULL, NULL), ZARR_OK);
+    assert_int_equal(zarr_selection_dims(&s, 0, NULL, 0, NULL, NULL), ZARR_OK);
     assert_int_equal(zarr_selection_ndim(s), 0);
     assert_int_equal(zarr_selection_n_items(s), 1);
     assert_int_equal(zr_project_open(&p, NULL, &grid, s, NULL), ZARR_OK);

@@ -35,7 +35,7 @@ void world_init(struct world *w)
                                    .ctx = (zarr_context *)(void *)w,
                                    .ctx_ref = world_ref,
                                    .ctx_unref = world_unref};
-    zarr_limits_default(&w->env.limits);
+    zr_limits_default(&w->env.limits);
 }
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)

@@ -157,7 +157,8 @@ static void disk_full(void **state)
         assert_string_equal(rows(s, "", ZARR_LIST_DEBRIS), "");
         assert_status(zarr_store_erase_prefix(s, "", &err), ZARR_OK);
         assert_status(zarr_store_put(s, "v", big, sizeof big, &err), ZARR_OK);
-        assert_status(zarr_store_close(s, &err), ZARR_OK);
+        assert_status(zarr_store_flush(s, &err), ZARR_OK);
+        zarr_store_free(s);
     }
     assert_int_equal(umount(w->dir), 0);
 }
@@ -178,7 +179,8 @@ static void durabilities(void **state)
             assert_status(zarr_store_flush(s, &err), ZARR_OK);
             assert_status(zarr_store_flush(s, &err), ZARR_OK);
             assert_status(zarr_store_erase_prefix(s, "", &err), ZARR_OK);
-            assert_status(zarr_store_close(s, &err), ZARR_OK);
+            assert_status(zarr_store_flush(s, &err), ZARR_OK);
+            zarr_store_free(s);
         }
     }
 }

@@ -84,7 +84,7 @@ static void test_append_cancelled(void **state)
         o.cancel = c;
         gate_set(true);
         assert_ok(zarr_array_append_submit(&rq, s->a, 0, &t, &first, &o, &terr));
-        zarr_cancel_free(zarr_cancel_ref(c));
+        zarr_cancel_free(zr_cancel_ref(c));
         if (how == 0)
             zarr_request_cancel(rq);
         else if (how == 1)
