@@ -118,19 +118,6 @@ size_t zr_format_binary(char *out, size_t cap, bool minus, uint64_t c, int q,
     return format_out(out, cap, text, (size_t)(to - text));
 }
 
-/* Formats a number from its fraction bits and exponent field. bias: the exponent that
- * makes the fraction an integer. */
-static size_t format_fields(char *out, size_t cap, bool minus, uint64_t exponent,
-                            uint64_t fraction, int fraction_bits, int bias)
-{
-    const uint64_t hidden = UINT64_C(1) << fraction_bits;
-    const uint64_t c = exponent ? fraction | hidden : fraction;
-    const int q = (exponent ? (int)exponent : 1) - bias;
-
-    return zr_format_binary(out, cap, minus, c, q, fraction == 0 && exponent > 1,
-                            (fraction & 1) == 0);
-}
-
 /* No caller does this; the output is still not garbage. */
 static size_t format_special(char *out, size_t cap, bool nan, bool minus)
 {
@@ -141,22 +128,16 @@ static size_t format_special(char *out, size_t cap, bool nan, bool minus)
 
 size_t zr_format_f64(char *out, size_t cap, double v)
 {
-    uint64_t bits;
+    const uint64_t hidden = UINT64_C(1) << 52;
+    uint64_t bits, fraction;
+    int exponent;
 
     memcpy(&bits, &v, sizeof bits);
     if (!isfinite(v))
         return format_special(out, cap, isnan(v), v < 0);
-    return format_fields(out, cap, bits >> 63, bits >> 52 & 0x7ff,
-                         bits & ((UINT64_C(1) << 52) - 1), 52, 1075);
-}
-
-size_t zr_format_f32(char *out, size_t cap, float v)
-{
-    uint32_t bits;
-
-    memcpy(&bits, &v, sizeof bits);
-    if (!isfinite(v))
-        return format_special(out, cap, isnan(v), v < 0);
-    return format_fields(out, cap, bits >> 31, bits >> 23 & 0xff, bits & 0x7fffff, 23,
-                         150);
+    fraction = bits & (hidden - 1);
+    exponent = (int)(bits >> 52 & 0x7ff);
+    return zr_format_binary(out, cap, bits >> 63, exponent ? fraction | hidden : fraction,
+                            (exponent ? exponent : 1) - 1075,
+                            fraction == 0 && exponent > 1, (fraction & 1) == 0);
 }

@@ -70,37 +70,30 @@ void zr_str_putc(struct zr_str *s, char c)
     zr_str_append(s, &c, 1);
 }
 
-void zr_str_vprintf(struct zr_str *s, const char *fmt, va_list ap)
+void zr_str_printf(struct zr_str *s, const char *fmt, ...)
 {
     const size_t room = s->cap - s->bytes; /* 0 while ptr is NULL */
-    va_list again;
+    va_list ap;
     char *to;
     int n;
 
     if (s->failed)
         return;
-    va_copy(again, ap);
+    va_start(ap, fmt);
     n = vsnprintf(room ? s->ptr + s->bytes : NULL, room, fmt, ap);
+    va_end(ap);
     if (n < 0) {
         s->failed = true;
     } else if ((size_t)n < room) {
         s->bytes += (size_t)n;
     } else if ((to = str_reserve(s, (size_t)n))) {
-        vsnprintf(to, (size_t)n + 1, fmt, again);
+        va_start(ap, fmt);
+        vsnprintf(to, (size_t)n + 1, fmt, ap);
+        va_end(ap);
         s->bytes += (size_t)n;
     }
     if (s->failed && s->ptr)
         s->ptr[s->bytes] = '\0'; /* the first try may have written some bytes */
-    va_end(again);
-}
-
-void zr_str_printf(struct zr_str *s, const char *fmt, ...)
-{
-    va_list ap;
-
-    va_start(ap, fmt);
-    zr_str_vprintf(s, fmt, ap);
-    va_end(ap);
 }
 
 void zr_str_u64(struct zr_str *s, uint64_t v)

@@ -79,7 +79,9 @@ static size_t utf8_lead(uint8_t lead, uint8_t *lo, uint8_t *hi)
     return 4;
 }
 
-size_t zr_utf8_char(const char *s, size_t n)
+/* The length of the well-formed character at s, within n bytes; 0: there is none. n >
+ * 0. */
+static size_t utf8_char_bytes(const char *s, size_t n)
 {
     const uint8_t *b = (const uint8_t *)s;
     uint8_t lo, hi;
@@ -109,7 +111,7 @@ bool zr_utf8_is_valid(const char *s, size_t n)
                 continue;
             }
         }
-        const size_t len = zr_utf8_char(s + i, n - i);
+        const size_t len = utf8_char_bytes(s + i, n - i);
         if (len == 0)
             return false;
         i += len;
@@ -137,7 +139,7 @@ static void text_make_safe(char *s, size_t n, bool cut)
 
     while (i < n) {
         const uint8_t c = (uint8_t)s[i];
-        const size_t len = zr_utf8_char(s + i, n - i);
+        const size_t len = utf8_char_bytes(s + i, n - i);
         uint8_t lo, hi;
 
         if (len == 0 && cut && i + utf8_lead(c, &lo, &hi) > n) {

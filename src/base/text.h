@@ -30,7 +30,6 @@ void zr_str_append(struct zr_str *s, const void *bytes, size_t n);
 void zr_str_puts(struct zr_str *s, const char *text);
 void zr_str_putc(struct zr_str *s, char c);
 void zr_str_printf(struct zr_str *s, const char *fmt, ...) ZARR_PRINTF(2, 3);
-void zr_str_vprintf(struct zr_str *s, const char *fmt, va_list ap);
 void zr_str_u64(struct zr_str *s, uint64_t v);   /* decimal, fast: chunk keys */
 const char *zr_str_text(const struct zr_str *s); /* "" when empty */
 zarr_status zr_str_status(const struct zr_str *s, zarr_error *err);
@@ -70,7 +69,6 @@ bool zr_parse_f32(const char *s, size_t n, float *out);
  * as Python's repr() does: it always has '.' or 'e'. Others give NaN, Infinity,
  * -Infinity. Returns the length; cap >= 40. */
 size_t zr_format_f64(char *out, size_t cap, double v);
-size_t zr_format_f32(char *out, size_t cap, float v);
 /* The same for c * 2^q of any binary format, c < 2^53, -1074 <= q <= 971. narrow_below:
  * the next smaller number is half as far away as the next larger one (c is a power of two
  * and its exponent not the least). even: ties are rounded to this number. */

@@ -9,8 +9,5 @@
 /* Formats into out (cap >= 8): one line of valid UTF-8, terminated, cut between
  * characters; control characters and malformed bytes become '?'. */
 void zr_text_line(char *out, size_t cap, const char *fmt, va_list ap) ZARR_PRINTF(3, 0);
-/* The length of the well-formed character at s, within n bytes; 0: there is none. n >
- * 0. */
-size_t zr_utf8_char(const char *s, size_t n);
 
 #endif

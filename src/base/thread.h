@@ -54,13 +54,6 @@ static inline void zr_cpu_relax(void) /* call it inside a short spin loop */
 #endif
 }
 
-/* A small number of the calling thread, unique among the threads that use the library. It
- * is free again when the thread ends. For caches in arrays. ZR_THREAD_NO_SLOT: too many
- * threads; do without a cache. */
-#define ZR_THREAD_SLOTS   1024
-#define ZR_THREAD_NO_SLOT UINT32_MAX
-uint32_t zr_thread_slot(void);
-
 /* ---- cancellation ------------------------------------------------------- */
 
 /* The public object; a request has one of its own, whose `outer` is the caller's. */

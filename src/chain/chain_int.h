@@ -105,8 +105,6 @@ zarr_status zr_chain_parse_list(struct zr_chain **out, struct zr_parse *p,
 zarr_status zr_shard_spec_parse(struct zarr_codec_spec *s, struct zr_parse *p,
                                 zarr_error *err);
 void zr_shard_spec_free(struct zr_shard_spec *shard, const zarr_allocator *alloc);
-struct zr_json *zr_shard_spec_write(struct zr_json_doc *doc,
-                                    const struct zr_shard_spec *shard);
 /* Computes rep[i + 1] from rep[i] of `around`, and whether it is unsized. */
 zarr_status zr_shard_spec_resolve(const struct zarr_codec_spec *s,
                                   struct zr_chain_reps *around, uint32_t i,

@@ -40,6 +40,22 @@ static struct zr_json *write_spelled(struct zr_json_doc *doc,
     return out;
 }
 
+static struct zr_json *write_shard_spec(struct zr_json_doc *doc,
+                                        const struct zr_shard_spec *shard)
+{
+    struct zr_json *out = zr_json_new(doc, ZR_JSON_OBJECT);
+    struct zr_json *shape = zr_json_new(doc, ZR_JSON_ARRAY);
+
+    for (int32_t i = 0; i < shard->ndim; i++)
+        zr_json_append(doc, shape, zr_json_new_u64(doc, shard->chunk_shape[i]));
+    zr_json_set(doc, out, "chunk_shape", shape);
+    zr_json_set(doc, out, "codecs", zr_chain_write(doc, shard->inner, 3));
+    zr_json_set(doc, out, "index_codecs", zr_chain_write(doc, shard->index, 3));
+    zr_json_set(doc, out, "index_location",
+                zr_json_new_text(doc, shard->index_at_end ? "end" : "start"));
+    return out;
+}
+
 /* Gives the configuration of a codec in this spelling, nested chains included. */
 static struct zr_json *write_members(struct zr_json_doc *doc,
                                      const struct zarr_codec_spec *s,
@@ -48,7 +64,7 @@ static struct zr_json *write_members(struct zr_json_doc *doc,
     struct zr_json *out = NULL;
 
     if (s->structure.shard)
-        return zr_shard_spec_write(doc, s->structure.shard);
+        return write_shard_spec(doc, s->structure.shard);
     if (s->vt->spell)
         out = write_spelled(doc, s, how);
     if (!out)
@@ -228,22 +244,6 @@ struct zr_json *zr_chain_show(struct zr_json_doc *doc, const struct zr_chain *ch
     return zr_json_is_ok(doc) ? out : NULL;
 }
 
-struct zr_json *zr_shard_spec_write(struct zr_json_doc *doc,
-                                    const struct zr_shard_spec *shard)
-{
-    struct zr_json *out = zr_json_new(doc, ZR_JSON_OBJECT);
-    struct zr_json *shape = zr_json_new(doc, ZR_JSON_ARRAY);
-
-    for (int32_t i = 0; i < shard->ndim; i++)
-        zr_json_append(doc, shape, zr_json_new_u64(doc, shard->chunk_shape[i]));
-    zr_json_set(doc, out, "chunk_shape", shape);
-    zr_json_set(doc, out, "codecs", zr_chain_write(doc, shard->inner, 3));
-    zr_json_set(doc, out, "index_codecs", zr_chain_write(doc, shard->index, 3));
-    zr_json_set(doc, out, "index_location",
-                zr_json_new_text(doc, shard->index_at_end ? "end" : "start"));
-    return out;
-}
-
 zarr_status zr_spec_own_shard_config(struct zarr_codec_spec *s, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
@@ -256,7 +256,7 @@ zarr_status zr_spec_own_shard_config(struct zarr_codec_spec *s, zarr_error *err)
         return ZARR_OK;
     zr_json_doc_init(&doc, s->alloc);
     zr_str_init(&text, s->alloc);
-    config = zr_shard_spec_write(&doc, s->structure.shard);
+    config = write_shard_spec(&doc, s->structure.shard);
     if (!config || !zr_json_is_ok(&doc))
         ZR_FAIL_MEMORY(err, 0);
     zr_json_write(config, 0, &text);

@@ -53,8 +53,6 @@ void zr_diff_note_fault(struct zr_diff *d, zarr_status st, const zarr_error *why
 /* The same, and reports it. */
 void zr_diff_tell_fault(struct zr_diff_pair *p, zarr_difference *difference, int side,
                         zarr_status st, const zarr_error *why);
-/* Whether the caller wants no more differences. */
-bool zr_diff_has_enough(const struct zr_diff *d);
 void zr_diff_progress(const struct zr_diff *d, const char *path);
 
 /* ---- diff_memory.c ---- */

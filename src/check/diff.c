@@ -48,7 +48,8 @@ void zr_diff_tell_fault(struct zr_diff_pair *p, zarr_difference *difference, int
         p->d->stopped = p->d->opts.tell(p->d->opts.tell_user, difference) != 0;
 }
 
-bool zr_diff_has_enough(const struct zr_diff *d)
+/* Whether the caller wants no more differences. */
+static bool has_enough_differences(const struct zr_diff *d)
 {
     return d->stopped || (d->opts.flags & ZARR_DIFF_FIRST && d->result.n_different > 0);
 }
@@ -284,7 +285,7 @@ static zarr_status diff_lists(struct zr_diff *d, const struct zr_nodes *a,
     size_t i = 0, k = 0;
     zarr_status st = ZARR_OK;
 
-    while (!zr_diff_has_enough(d) && (i < a->n || k < b->n)) {
+    while (!has_enough_differences(d) && (i < a->n || k < b->n)) {
         const int order = zr_diff_next(a, i, b, k);
 
         if (order == 0)
@@ -380,7 +381,7 @@ zarr_status zarr_node_diff(zarr_store *store_a, const char *path_a, zarr_store *
     d.result.largest = -1;
     if (st == ZARR_OK)
         st = diff_run(&d, paths, err);
-    if (st == ZARR_OK && !zr_diff_has_enough(&d))
+    if (st == ZARR_OK && !has_enough_differences(&d))
         st = zr_pass(err, d.fault, &d.why);
     if (result)
         zr_struct_give(result, result->struct_size, &d.result, sizeof d.result);

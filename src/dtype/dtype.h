@@ -177,7 +177,7 @@ struct zr_numpy_value { /* the type says which member is used */
 /* Load, store and convert one element of any alignment, or one part of a complex number.
  * zr_numpy_cast() converts a whole element in memory. Conversions follow NumPy's
  * astype(). A float that does not fit an integer type gives the result of x86 on every
- * machine (zr_numpy_whole()). */
+ * machine. */
 struct zr_numpy_value zr_numpy_load(const struct zr_number *n, const void *p);
 void zr_numpy_store(const struct zr_number *n, void *p, struct zr_numpy_value v);
 struct zr_numpy_value zr_numpy_convert(const struct zr_number *from,
@@ -187,11 +187,6 @@ void zr_numpy_cast(const struct zr_number *from, const struct zr_number *to,
                    const void *src, void *dst);
 /* Cuts u to the type's width and keeps the sign. */
 uint64_t zr_numpy_wrap(const struct zr_number *n, uint64_t u);
-/* Converts to a whole number of that type, as C does if it fits. NaN, infinities and
- * numbers out of range give the lowest integer of 32 bits for types up to int32, and of
- * 64 bits for others; zr_numpy_wrap() cuts it to the type's width. For uint64, numbers
- * above the range give 0. */
-uint64_t zr_numpy_whole(const struct zr_number *n, double d);
 /* Rounds to the digits of a float of so many bytes, half to even. */
 double zr_numpy_round(unsigned float_bytes, double d);
 

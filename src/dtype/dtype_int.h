@@ -129,9 +129,6 @@ bool zr_float_from_text(const struct zr_float *f, const char *s, size_t n, uint6
                         bool *fits);
 /* Writes a finite number as text. cap >= 40. */
 size_t zr_float_format(const struct zr_float *f, uint64_t bits, char *text, size_t cap);
-zarr_status zr_real_fill_print(const zarr_dtype_info *info, int format,
-                               const void *element, char *text, size_t cap,
-                               size_t *text_bytes, zarr_error *err);
 
 /* ---- vlen.c ---- */
 /* Compares byte by byte. */

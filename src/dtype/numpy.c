@@ -108,11 +108,12 @@ uint64_t zr_numpy_wrap(const struct zr_number *n, uint64_t u)
     return (uint64_t)((int64_t)(u << spare) >> spare);
 }
 
-/* Gives the result of x86 for numbers that do not fit. Its instructions give the lowest
- * integer of 32 or 64 bits. NumPy uses the ones of 32 bits for all types up to int32. For
- * uint32 NumPy's choice depends on the number of elements; this function always uses 64
- * bits. */
-uint64_t zr_numpy_whole(const struct zr_number *n, double d)
+/* Converts to a whole number of that type, as C does if it fits. Other numbers give what
+ * x86 gives: the lowest integer of 32 or 64 bits, and for uint64 0 if they are above the
+ * range. NumPy uses 32 bits for all types up to int32. For uint32 its choice depends on
+ * the number of elements; this function always uses 64 bits. zr_numpy_wrap() cuts the
+ * result to the type's width. */
+static uint64_t convert_to_whole(const struct zr_number *n, double d)
 {
     const double two63 = 9223372036854775808.0;
 
@@ -265,7 +266,7 @@ struct zr_numpy_value zr_numpy_convert(const struct zr_number *from,
     const bool real = from->real != NULL, sign = from->kind == ZARR_KIND_INT;
 
     if (!to->real)
-        v.u = zr_numpy_wrap(to, real ? zr_numpy_whole(to, v.d) : v.u);
+        v.u = zr_numpy_wrap(to, real ? convert_to_whole(to, v.d) : v.u);
     else if (real)
         v.d = numpy_convert_real(from->bytes, to->bytes, v.d);
     else if (to->bytes == 8)

@@ -17,16 +17,6 @@ static const struct zr_float *real_form(const zarr_dtype_info *info)
     return &zr_floats[info->param[0]];
 }
 
-const struct zr_float *zr_dtype_float(const zarr_dtype *dtype)
-{
-    const bool real =
-        dtype->info.kind == ZARR_KIND_FLOAT || dtype->info.kind == ZARR_KIND_COMPLEX;
-
-    return real && dtype->entry->vt.fill_print == zr_real_fill_print
-               ? real_form(&dtype->info)
-               : NULL;
-}
-
 /* ---- in ------------------------------------------------------------------- */
 
 static bool is_word(const char *s, size_t n, const char *word)
@@ -196,9 +186,9 @@ static void print_float(struct zr_sink *s, const struct zr_float *f, int format,
     }
 }
 
-zarr_status zr_real_fill_print(const zarr_dtype_info *info, int format,
-                               const void *element, char *text, size_t cap,
-                               size_t *text_bytes, zarr_error *err)
+static zarr_status real_fill_print(const zarr_dtype_info *info, int format,
+                                   const void *element, char *text, size_t cap,
+                                   size_t *text_bytes, zarr_error *err)
 {
     struct zr_sink s = {text, cap, 0};
     const struct zr_float *f = real_form(info);
@@ -214,6 +204,16 @@ zarr_status zr_real_fill_print(const zarr_dtype_info *info, int format,
         print_float(&s, f, format, element);
     }
     return zr_sink_end(&s, text_bytes);
+}
+
+const struct zr_float *zr_dtype_float(const zarr_dtype *dtype)
+{
+    const bool real =
+        dtype->info.kind == ZARR_KIND_FLOAT || dtype->info.kind == ZARR_KIND_COMPLEX;
+
+    return real && dtype->entry->vt.fill_print == real_fill_print
+               ? real_form(&dtype->info)
+               : NULL;
 }
 
 /* ---- values ---------------------------------------------------------------- */
@@ -291,7 +291,7 @@ static zarr_status real_parse(zarr_dtype_info *info, const zarr_dtype_host *host
     {                                                                                    \
         .struct_size = sizeof(zarr_dtype_vtable), .name = v3_name, .v2 = v2_type,        \
         .parse = real_parse, .fill_parse = real_fill_parse,                              \
-        .fill_print = zr_real_fill_print, .numpy = numpy_type, .compare = real_compare,  \
+        .fill_print = real_fill_print, .numpy = numpy_type, .compare = real_compare,     \
         .number = real_number                                                            \
     }
 /* Types that NumPy itself lacks, under their names in ml_dtypes. For some of them,
@@ -301,8 +301,8 @@ static zarr_status real_parse(zarr_dtype_info *info, const zarr_dtype_host *host
     {                                                                                    \
         .struct_size = sizeof(zarr_dtype_vtable), .flags = ZARR_DTYPE_V2_PLAIN,          \
         .name = v3_name, .v2 = v3_name, .parse = real_parse,                             \
-        .fill_parse = real_fill_parse, .fill_print = zr_real_fill_print,                 \
-        .numpy = v3_name, .compare = real_compare, .number = real_number                 \
+        .fill_parse = real_fill_parse, .fill_print = real_fill_print, .numpy = v3_name,  \
+        .compare = real_compare, .number = real_number                                   \
     }
 
 static const char *const complex64_aliases[] = {"complex_float32", NULL};
@@ -312,8 +312,8 @@ static const char *const complex128_aliases[] = {"complex_float64", NULL};
     {                                                                                    \
         .struct_size = sizeof(zarr_dtype_vtable), .name = v3_name,                       \
         .aliases = other_names, .v2 = v2_type, .parse = real_parse,                      \
-        .fill_parse = real_fill_parse, .fill_print = zr_real_fill_print,                 \
-        .numpy = v2_type, .compare = real_compare, .number = real_number                 \
+        .fill_parse = real_fill_parse, .fill_print = real_fill_print, .numpy = v2_type,  \
+        .compare = real_compare, .number = real_number                                   \
     }
 
 const zarr_dtype_vtable zr_dtype_reals[ZR_DTYPE_REALS] = {

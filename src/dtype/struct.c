@@ -20,7 +20,7 @@ static const zarr_limits struct_limits = {
     .json_tokens = 8 * ZR_STRUCT_FIELDS_MAX + 64, /* per level: each parses a tree */
     .string_bytes = 1 << 20};
 
-void zr_struct_free(struct zr_struct *s)
+static void free_fields(struct zr_struct *s)
 {
     if (!s)
         return;
@@ -36,7 +36,7 @@ void zr_struct_free(struct zr_struct *s)
 
 static void struct_free(zarr_dtype_info *info)
 {
-    zr_struct_free(info->self);
+    free_fields(info->self);
     info->self = NULL;
 }
 
@@ -247,7 +247,7 @@ static zarr_status struct_make(zarr_dtype_info *info, const zarr_dtype_host *hos
     info->self = s;
     s = NULL;
 out:
-    zr_struct_free(s);
+    free_fields(s);
     return st;
 }
 

@@ -34,7 +34,6 @@ struct zr_struct {
 };
 /* Gives the struct of a type. NULL: the type is not a struct. */
 const struct zr_struct *zr_struct_from_dtype(const zarr_dtype *dtype);
-void zr_struct_free(struct zr_struct *s);
 
 /* ---- order.c ---- */
 /* As zr_dtype_swap(). */

@@ -44,11 +44,6 @@ void zr_box_walk_init(struct zr_box_walk *b, int32_t ndim, const uint64_t *shape
         choose_steps(b, unit, ZR_MAX(max_items, 1));
 }
 
-uint64_t zr_box_walk_max_items(const struct zr_box_walk *b)
-{
-    return b->done && !b->begun ? 0 : zr_product_cap(b->step, (size_t)b->ndim);
-}
-
 /* The length of a step. It ends where the chunk begins that the step would divide, unless
  * that chunk begins with the box. */
 static uint64_t box_length(const struct zr_box_walk *b, int32_t d)

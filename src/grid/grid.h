@@ -154,8 +154,6 @@ bool zr_box_walk_next(struct zr_box_walk *b);
 /* Makes the box with this number along each dimension the current one. Only without a
  * grid. */
 void zr_box_walk_at(struct zr_box_walk *b, const uint64_t *number);
-/* The number of elements of the largest box; 0: there is no box. */
-uint64_t zr_box_walk_max_items(const struct zr_box_walk *b);
 
 /* A set of coordinates. */
 struct zr_coord_set {

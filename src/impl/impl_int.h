@@ -13,8 +13,6 @@ extern const zarr_codec_impl_vtable zr_cpu_bytes, zr_cpu_transpose, zr_cpu_shard
 /* Index of this implementation in its codec's list; the length of the list if it is not
  * in it. */
 uint32_t zr_preference_rank(const char *text, const char *codec, const char *impl);
-
-uint32_t zr_preference_length(const char *text, const char *codec);
 /* A warning in the log if the preference has a list for a codec, and the implementation
  * that was chosen is not in it. */
 void zr_preference_tell(const struct zr_placement_options *opts,

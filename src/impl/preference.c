@@ -187,18 +187,13 @@ void zr_preference_tell(const struct zr_placement_options *opts,
     if (!pref_list(opts->preference, codec, &list))
         return;
     caps = pref_caps(impls, spec, &list);
-    if (caps && zr_preference_rank(opts->preference, codec, chosen->vt.impl) >=
-                    zr_preference_length(opts->preference, codec))
+    if (caps && zr_preference_rank(opts->preference, codec, chosen->vt.impl) ==
+                    zr_preference_rank(opts->preference, codec, "")) /* not in the list */
         zr_log(opts->log, caps & able ? ZARR_LOG_WARN : ZARR_LOG_INFO,
                "codec preference: \"%.*s\" cannot %s \"%s\" here, for its memory, its "
                "chunks or its direction; \"%s\" is used",
                (int)ZR_MIN(list.bytes, (size_t)100), list.text, verb, codec,
                chosen->vt.impl);
-}
-
-uint32_t zr_preference_length(const char *text, const char *codec)
-{
-    return zr_preference_rank(text, codec, "");
 }
 
 uint32_t zr_preference_rank(const char *text, const char *codec, const char *impl)

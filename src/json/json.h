@@ -88,9 +88,6 @@ void zr_json_add(struct zr_json_doc *doc, struct zr_json *object, const char *ke
 /* Adds or replaces in place; the key is copied. O(members). */
 void zr_json_set(struct zr_json_doc *doc, struct zr_json *object, const char *key,
                  struct zr_json *value);
-/* The same for a key that may hold NUL. */
-void zr_json_set_n(struct zr_json_doc *doc, struct zr_json *object, const char *key,
-                   size_t key_bytes, struct zr_json *value);
 bool zr_json_remove(struct zr_json *object, const char *key);
 /* True while no maker of this doc ran out of memory. */
 bool zr_json_is_ok(const struct zr_json_doc *doc);

@@ -183,12 +183,7 @@ static struct zr_json **find_link(struct zr_json *object, const char *key, size_
 void zr_json_set(struct zr_json_doc *doc, struct zr_json *object, const char *key,
                  struct zr_json *value)
 {
-    zr_json_set_n(doc, object, key, strlen(key), value);
-}
-
-void zr_json_set_n(struct zr_json_doc *doc, struct zr_json *object, const char *key,
-                   size_t key_bytes, struct zr_json *value)
-{
+    const size_t key_bytes = strlen(key);
     struct zr_json *before = NULL, *old;
     struct zr_json **link = find_link(object, key, key_bytes, &before);
 

@@ -247,9 +247,6 @@ zarr_status zr_consolidated_map(const struct zr_json **out, int format,
  * "..", well-formed UTF-8, at most node_name_bytes. */
 zarr_status zr_node_name_check(const char *name, size_t bytes, const zarr_limits *limits,
                                zarr_error *err);
-/* Checks a path: such names separated by single '/'; "" is the root. */
-zarr_status zr_node_path_check(const char *path, size_t bytes, const zarr_limits *limits,
-                               zarr_error *err);
 /* Checks a name for a new node. It must also not be one that a format reserves (only
  * dots, "__..." in v3, names of documents). */
 zarr_status zr_node_name_check_new(const char *name, size_t bytes, int format,

@@ -37,26 +37,6 @@ zarr_status zr_node_name_check(const char *name, size_t bytes, const zarr_limits
     return ZARR_OK;
 }
 
-zarr_status zr_node_path_check(const char *path, size_t bytes, const zarr_limits *limits,
-                               zarr_error *err)
-{
-    zarr_status st = ZARR_OK;
-    size_t from = 0;
-
-    if (bytes == 0)
-        return ZARR_OK;
-    for (size_t i = 0; i <= bytes; i++) {
-        if (i < bytes && path[i] != '/')
-            continue;
-        ZR_TRY(zr_node_name_check(path + from, i - from, limits, err));
-        from = i + 1;
-    }
-out:
-    return st == ZARR_OK ? st
-                         : zr_prefix(err, st, "path \"%.*s\"",
-                                     (int)ZR_MIN(bytes, (size_t)256), path);
-}
-
 zarr_status zr_node_name_check_new(const char *name, size_t bytes, int format,
                                    const zarr_limits *limits, zarr_error *err)
 {

@@ -150,8 +150,6 @@ struct zr_making {
  * zr_making_end(). EXISTS: there is a node, and `overwrite` is not set. INVALID: a parent
  * is an array. */
 zarr_status zr_making_begin(struct zr_making *m, zarr_error *err);
-/* Makes groups of those parents that have no metadata. */
-zarr_status zr_making_parents(struct zr_making *m, zarr_error *err);
 void zr_making_end(struct zr_making *m); /* zeroed storage is allowed */
 /* Writes groups of this format for those parents of path that have no metadata. INVALID
  * if a parent is an array. */
@@ -218,11 +216,6 @@ struct zr_new_node {
     int32_t format;
     const struct zr_json *attrs; /* v2: written to .zattrs; may be NULL */
 };
-/* Writes the document and, for v2, the attributes with it: an existing .zattrs is
- * replaced, or erased if there are no attributes. If several threads make one node, one
- * wins, with its attributes. EXISTS if the document exists. */
-zarr_status zr_node_write(zarr_store *store, const struct zr_new_node *node,
-                          zarr_error *err);
 /* Makes the parents, then the node. If the caller fills it, a job object is there before
  * the document, so that no reader takes the node for complete. EXISTS: another call was
  * faster. */

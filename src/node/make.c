@@ -74,8 +74,11 @@ static zarr_status commit_new_node(void *arg, zarr_error *err)
                                                                : ZARR_OK;
 }
 
-zarr_status zr_node_write(zarr_store *store, const struct zr_new_node *node,
-                          zarr_error *err)
+/* Writes the document and, for v2, the attributes with it: an existing .zattrs is
+ * replaced, or erased if there are no attributes. If several threads make one node, one
+ * wins, with its attributes. EXISTS if the document exists. */
+static zarr_status write_new_node(zarr_store *store, const struct zr_new_node *node,
+                                  zarr_error *err)
 {
     struct node_writing w = {store, node};
     const struct zr_doc_edit edit = {.fn = edit_new_node,
@@ -123,7 +126,7 @@ static zarr_status put_parent(zarr_store *store, const char *path, int32_t forma
 
     zr_str_init(&text, zr_store_context(store)->alloc);
     ZR_TRY(zr_group_text(&text, format, NULL, zr_store_context(store)->alloc, err));
-    st = zr_node_write(store, &node, &e);
+    st = write_new_node(store, &node, &e);
     if (st == ZARR_ERR_EXISTS) /* a writer without locks was faster */
         st = parent_is_missing(store, path, &missing, err);
     else
@@ -216,7 +219,8 @@ out:
     return st;
 }
 
-zarr_status zr_making_parents(struct zr_making *m, zarr_error *err)
+/* Makes groups of those parents that have no metadata. */
+static zarr_status make_parents(struct zr_making *m, zarr_error *err)
 {
     struct zr_parents *p = &m->missing;
     zarr_status st = ZARR_OK;
@@ -238,11 +242,11 @@ zarr_status zr_making_write(struct zr_making *m, const struct zr_new_node *node,
     const struct zr_job_note job = {.command = "create"};
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_making_parents(m, err));
+    ZR_TRY(make_parents(m, err));
     if (m->is_filled)
         ZR_TRY(zr_job_put(m->store, m->path, &job, true, err));
     m->claim.has_job = m->is_filled;
-    st = zr_node_write(m->store, node, err);
+    st = write_new_node(m->store, node, err);
     if (st != ZARR_OK && m->is_filled &&
         (st != ZARR_ERR_EXISTS || zr_job_is_exclusive(m->store)))
         (void)zr_job_erase(m->store, m->path, NULL);
@@ -276,7 +280,7 @@ zarr_status zr_parents_create(zarr_store *store, const char *path, int32_t forma
     zarr_status st = find_parents(&m, err);
 
     if (st == ZARR_OK)
-        st = zr_making_parents(&m, err);
+        st = make_parents(&m, err);
     zr_making_end(&m);
     return st;
 }

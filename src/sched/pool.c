@@ -124,7 +124,7 @@ bool zr_pool_is_closed_locked(void)
     return the_pool.locked.closed;
 }
 
-void zr_pool_want_locked(uint32_t n_threads)
+static void want_threads_locked(uint32_t n_threads)
 {
     struct pool_state *p = &the_pool.locked;
 
@@ -402,7 +402,7 @@ void zr_pool_open_job(struct zr_job *job)
 
     zr_pool_setup();
     zr_pool_lock();
-    zr_pool_want_locked(job->max_workers);
+    want_threads_locked(job->max_workers);
     job->locked.prev = p->last_job;
     if (p->last_job)
         p->last_job->locked.next = job;
@@ -499,7 +499,7 @@ void zr_pool_want(uint32_t n_threads)
 {
     zr_pool_setup();
     zr_pool_lock();
-    zr_pool_want_locked(n_threads);
+    want_threads_locked(n_threads);
     zr_pool_unlock();
 }
 

@@ -5,8 +5,8 @@
  * grows up to what its callers ask for. The caller of a parallel loop always takes part,
  * so a loop inside a loop, or beside a busy pool, can be slow but never gets stuck. In a
  * forked child the pool is empty and starts again when needed; tasks and loops of the
- * parent's other threads do not exist there. zr_fork_generation() and zr_thread_slot()
- * are in base/base.h.
+ * parent's other threads do not exist there. zr_fork_generation() is in
+ * base/base.h.
  * Thread class: shared, unless an object says otherwise.
  */
 #ifndef ZR_SCHED_H

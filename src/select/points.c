@@ -1,8 +1,7 @@
 /*
  * select/points.c - selections by coordinate tuples, and by a mask of the array's shape,
  * which is another form of a list of tuples. In one dimension a tuple is an index, so
- * both become an orthogonal list, which projects faster and may even be arithmetic. This
- * file also finds out whether a selection has an element twice.
+ * both become an orthogonal list, which projects faster and may even be arithmetic.
  * Thread class: solo while made, then frozen.
  */
 #include "select/select_int.h"
@@ -131,51 +130,4 @@ zarr_status zarr_selection_mask(zarr_selection **out, int32_t ndim, const uint64
 out:
     zarr_selection_free(s);
     return st;
-}
-
-/* ---- repeats -------------------------------------------------------------- */
-
-static bool is_strictly_ordered(const uint64_t *keys, uint64_t n, size_t words)
-{
-    for (uint64_t i = 1; i < n; i++)
-        if (zr_keys_compare(keys + (i - 1) * words, keys + i * words, words) >= 0)
-            return false;
-    return true;
-}
-
-/* True if two of n tuples are equal, or if there is no memory to find out. */
-static bool tuples_repeat(const uint64_t *tuples, uint64_t n, size_t words)
-{
-    struct zr_sorter s;
-    bool repeat = true;
-
-    if (words == 0)
-        return n > 1;
-    if (n < 2 || is_strictly_ordered(tuples, n, words))
-        return false;
-    zr_sorter_init(&s, NULL);
-    if (zr_nums_need(&s.keys, NULL, n, words, NULL) != ZARR_OK)
-        goto out;
-    memcpy(s.keys.ptr, tuples, (size_t)n * words * sizeof *tuples);
-    if (zr_sorter_sort(&s, n, words, NULL) != ZARR_OK)
-        goto out;
-    repeat = false;
-    for (uint64_t i = 1; i < n && !repeat; i++)
-        repeat = zr_keys_compare(tuples + zr_sorter_item(&s, i - 1) * words,
-                                 tuples + zr_sorter_item(&s, i) * words, words) == 0;
-out:
-    zr_sorter_deinit(&s);
-    return repeat;
-}
-
-bool zr_selection_repeats(const zarr_selection *s)
-{
-    if (s->n_items == 0)
-        return false;
-    if (s->points)
-        return tuples_repeat(s->coords, s->n_points, (size_t)s->ndim);
-    for (int32_t d = 0; d < s->ndim; d++)
-        if (s->dim[d].list && tuples_repeat(s->dim[d].list, s->dim[d].n, 1))
-            return true;
-    return false;
 }

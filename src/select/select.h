@@ -22,10 +22,6 @@ zarr_status zr_select_blocks(zarr_selection **out, const struct zr_grid *g,
 bool zr_selection_fits(const zarr_selection *s, int32_t ndim, const uint64_t *shape);
 /* True if this shape has every selected element. */
 bool zr_selection_is_within(const zarr_selection *s, const uint64_t *shape);
-/* True if some element is selected twice. Then a parallel write must keep the order: the
- * last value wins. Lists and points are sorted for it. Also true if there is no memory
- * for that. */
-bool zr_selection_repeats(const zarr_selection *s);
 /* True for selections that are a start and a count in each array dimension: arithmetic,
  * step 1. The count of dropped dimensions is 1. Lists and masks that are such ranges
  * qualify. */

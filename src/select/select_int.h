@@ -78,9 +78,6 @@ void zr_dim_sel_arith(struct zr_dim_sel *d, uint64_t n, uint64_t start, int64_t 
 /* Moves a list in. A list with a constant step becomes arithmetic and is freed. */
 void zr_dim_sel_list(struct zr_dim_sel *d, uint64_t n, uint64_t *list);
 zarr_status zr_dim_sel_alloc_list(uint64_t **list, uint64_t n, zarr_error *err);
-/* Clips start:stop:step to len items, as Python's slice.indices() does. */
-void zr_dim_sel_slice(struct zr_dim_sel *d, uint64_t len, int64_t start, int64_t stop,
-                      int64_t step);
 /* One index; a negative one counts from the end. False if out of bounds. */
 bool zr_fix_index(int64_t index, uint64_t len, uint64_t *out);
 

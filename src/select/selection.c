@@ -107,7 +107,8 @@ static int64_t slice_end(int64_t v, int64_t len, int64_t lo, int64_t hi)
     return v < lo ? lo : v > hi ? hi : v;
 }
 
-void zr_dim_sel_slice(struct zr_dim_sel *d, uint64_t len, int64_t start, int64_t stop,
+/* Clips start:stop:step to len items, as Python's slice.indices() does. */
+static void set_slice(struct zr_dim_sel *d, uint64_t len, int64_t start, int64_t stop,
                       int64_t step)
 {
     int64_t n_all = (int64_t)len, lo, hi;
@@ -214,7 +215,7 @@ static zarr_status select_dim(struct zr_dim_sel *d, int32_t dim, uint64_t len,
         return st;
     switch (in->kind) {
     case ZARR_DIM_SLICE:
-        zr_dim_sel_slice(d, len, in->start, in->stop, in->step);
+        set_slice(d, len, in->start, in->stop, in->step);
         return ZARR_OK;
     case ZARR_DIM_INDEX:
         if (!zr_fix_index(in->start, len, &at))

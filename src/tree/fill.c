@@ -6,9 +6,10 @@
 #include "array/array.h"
 #include "tree/tree.h"
 
-zarr_status zr_fill_text(struct zr_str *out, const zarr_dtype *type, const void *fill,
-                         zarr_error *err)
+zarr_status zr_array_fill_text(struct zr_str *out, const zarr_array *array,
+                               const zarr_dtype *type, zarr_error *err)
 {
+    const void *fill = zr_array_fill_element(array);
     size_t bytes = 0;
     char *text = NULL;
     zarr_status st = ZARR_OK;
@@ -23,12 +24,6 @@ zarr_status zr_fill_text(struct zr_str *out, const zarr_dtype *type, const void 
 out:
     zr_free(out->alloc, text);
     return st;
-}
-
-zarr_status zr_array_fill_text(struct zr_str *out, const zarr_array *array,
-                               const zarr_dtype *type, zarr_error *err)
-{
-    return zr_fill_text(out, type, zr_array_fill_element(array), err);
 }
 
 zarr_status zr_same_fill(const zarr_array *a, const zarr_array *b, bool *same,

@@ -42,11 +42,8 @@ uint64_t zr_decoded_bytes(const zarr_array *array);
 
 /* ---- fill.c ---- */
 
-/* Appends a fill value as JSON text. */
-zarr_status zr_fill_text(struct zr_str *out, const zarr_dtype *type, const void *fill,
-                         zarr_error *err);
-/* The same for an array's fill value, and for null the value that missing chunks read as.
- * type: its data type, or an equal one. */
+/* Appends an array's fill value as JSON text; for null the value that missing chunks read
+ * as. type: its data type, or an equal one. */
 zarr_status zr_array_fill_text(struct zr_str *out, const zarr_array *array,
                                const zarr_dtype *type, zarr_error *err);
 /* Finds out whether missing chunks of both arrays read as the same elements. */

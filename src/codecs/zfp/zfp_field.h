@@ -48,7 +48,5 @@ zarr_status zr_spec_zfp(const zarr_codec_spec *spec, const zarr_chunk_spec *arra
                         struct zr_zfp *out, zarr_error *err);
 /* The number of blocks of 4^dims items that cover a field of this size. */
 uint64_t zr_zfp_blocks(const uint64_t *size, uint32_t dims);
-/* The most bits that a block can have. */
-uint64_t zr_zfp_block_bits(const struct zr_zfp *z);
 
 #endif

@@ -343,7 +343,8 @@ out:
     return st;
 }
 
-uint64_t zr_zfp_block_bits(const struct zr_zfp *z)
+/* The most bits that a block can have. */
+static uint64_t most_block_bits(const struct zr_zfp *z)
 {
     /* bits before the bit planes of a block: in other modes, in reversible mode */
     static const uint8_t front[][2] = {[ZR_ZFP_INT32] = {0, 5},
@@ -368,7 +369,7 @@ static bool zfp_find_most(const struct zr_zfp *z, uint64_t *bytes)
 {
     uint64_t bits = 0;
 
-    if (!zr_mul_u64(z->n_blocks, zr_zfp_block_bits(z), &bits) ||
+    if (!zr_mul_u64(z->n_blocks, most_block_bits(z), &bits) ||
         !zr_add_u64(bits, ZFP_HEADER_BITS + 63, &bits))
         return false;
     *bytes = bits / 64 * 8;

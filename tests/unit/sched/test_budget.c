@@ -256,7 +256,8 @@ static void stop_keeps_patience(void **state)
 static void *take_and_give(void *arg)
 {
     struct stress *s = arg;
-    uint64_t seed = zr_thread_slot() + 1;
+    static atomic_uint n_threads;
+    uint64_t seed = atomic_fetch_add(&n_threads, 1) + 1;
 
     for (int i = 0; i < 3000; i++) {
         uint64_t bytes, now;

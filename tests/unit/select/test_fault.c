@@ -3,8 +3,7 @@
  * have no context and so no allocator of their own: malloc, calloc and realloc
  * are wrapped by the linker (--wrap) in this program alone. Each scenario runs
  * with its k-th allocation failing, k = 1, 2, ... until none fails any more. It
- * must say NO_MEMORY (or do without: zr_selection_repeats() does) and must leave
- * nothing behind.
+ * must say NO_MEMORY and must leave nothing behind.
  */
 #include "unit/select/select_test.h"
 
@@ -144,7 +143,6 @@ static zarr_status scenario_select(size_t i, zarr_error *err)
     zarr_status st = ZARR_OK;
 
     ZR_TRY(makers[i](&s, err));
-    (void)zr_selection_repeats(s); /* a failure here may only make it return true */
     ZR_TRY(project_all(s, err));
 out:
     zarr_selection_free(s);
@@ -337,23 +335,6 @@ static void test_irregular_grids(void **state)
     fail_each(scenario_irregular, 0);
 }
 
-static void test_repeats_says_yes_without_memory(void **state)
-{
-    const int64_t distinct[] = {4, 1, 2};
-    zarr_dim_selection dim = {.kind = ZARR_DIM_LIST, .list = distinct, .n_list = 3};
-    zarr_selection *s = NULL;
-
-    (void)state;
-    assert_int_equal(zarr_selection_dims(&s, 1, shape, 1, &dim, NULL), ZARR_OK);
-    assert_false(zr_selection_repeats(s));
-    for (long k = 1; k <= 3; k++) {
-        countdown = k;
-        assert_true(zr_selection_repeats(s));
-        countdown = 0;
-    }
-    zarr_selection_free(s);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -361,7 +342,6 @@ int main(void)
         cmocka_unit_test(test_compositions),
         cmocka_unit_test(test_registry),
         cmocka_unit_test(test_irregular_grids),
-        cmocka_unit_test(test_repeats_says_yes_without_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

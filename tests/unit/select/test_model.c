@@ -340,17 +340,6 @@ static void walk(struct example *x, struct level *levels, int depth,
 
 /* ---- cases ---------------------------------------------------------------- */
 
-static bool map_repeats(const struct example *x)
-{
-    uint8_t *seen = must_alloc(product(x->shape, x->ndim), 1);
-    bool repeats = false;
-
-    for (uint64_t i = 0; i < x->both.n; i++)
-        repeats |= seen[x->both.map[i]]++ != 0;
-    free(seen);
-    return repeats;
-}
-
 /* A box has the start and count that it reports, and no other selection reports to be
  * one. */
 static void check_box(const struct example *x)
@@ -392,7 +381,6 @@ static void run_case(const struct zr_grid_registry *registry, uint64_t seed)
     else
         random_regular(&x);
     random_selection(&x.rng, &x.both, x.ndim, x.shape);
-    assert_int_equal(zr_selection_repeats(x.both.sel), map_repeats(&x));
     check_box(&x);
     x.stamp = must_alloc(x.both.n, sizeof *x.stamp);
     for (int32_t d = 0; d < x.ndim; d++) {

@@ -438,16 +438,15 @@ static void test_what_stays_arithmetic(void **state)
 
 struct box_case {
     const char *text;
-    bool box, repeats;
+    bool box;
 };
 
-static void test_boxes_and_repeats(void **state)
+static void test_boxes(void **state)
 {
     static const struct box_case cases[] = {
-        {"", true, false},          {"1:3,4:9", true, false}, {"[2,3,4],5", true, false},
-        {"::2", false, false},      {"::-1", false, false},   {"9::5", true, false},
-        {"[1,3,2]", false, false},  {"[1,3,1]", false, true}, {"[2,2]", false, true},
-        {"[2,2],[]", false, false}, {"3:3", true, false},
+        {"", true},       {"1:3,4:9", true},   {"[2,3,4],5", true}, {"::2", false},
+        {"::-1", false},  {"9::5", true},      {"[1,3,2]", false},  {"[1,3,1]", false},
+        {"[2,2]", false}, {"[2,2],[]", false}, {"3:3", true},
     };
     const uint64_t shape[] = {10, 10};
     uint64_t start[2], count[2];
@@ -458,7 +457,6 @@ static void test_boxes_and_repeats(void **state)
         assert_int_equal(zarr_selection_parse(&s, 2, shape, cases[i].text, NULL),
                          ZARR_OK);
         assert_int_equal(zr_selection_is_box(s, start, count), cases[i].box);
-        assert_int_equal(zr_selection_repeats(s), cases[i].repeats);
         assert_true(zr_selection_fits(s, 2, shape));
         assert_false(zr_selection_fits(s, 1, shape));
         zarr_selection_free(s);
@@ -523,7 +521,6 @@ static void test_rank_0(void **state)
     zr_project_free(p);
     zarr_selection_free(s);
     assert_int_equal(zarr_selection_points(&s, 0, NULL, 2, NULL, 0, NULL, NULL), ZARR_OK);
-    assert_true(zr_selection_repeats(s));
     assert_int_equal(zr_project_open(&p, NULL, &grid, s, NULL), ZARR_OK);
     assert_true(zr_project_next(p, &q));
     assert_true(!q.whole && q.n_points == 2 && q.r_points[1] == 1);
@@ -545,7 +542,7 @@ int main(void)
         cmocka_unit_test(test_compose_errors),
         cmocka_unit_test(test_inner_errors),
         cmocka_unit_test(test_what_stays_arithmetic),
-        cmocka_unit_test(test_boxes_and_repeats),
+        cmocka_unit_test(test_boxes),
         cmocka_unit_test(test_blocks_of_several_edges),
         cmocka_unit_test(test_rank_0),
     };
