@@ -162,9 +162,6 @@ static zarr_status erase_document(zarr_store *store, const char *key, const char
     if (attrs)
         ZR_TRY(lock_node(&l, store, &op, attrs, w, err));
     st = zr_store_run_one(store, &op, err);
-    if (st == ZARR_ERR_CONFLICT &&
-        zarr_store_stat(store, key, NULL, NULL) == ZARR_ERR_NOT_FOUND)
-        st = ZARR_ERR_NOT_FOUND;
 out:
     zr_store_unlock(store, l.attributes);
     zr_store_unlock(store, l.document);

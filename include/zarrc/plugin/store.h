@@ -36,8 +36,11 @@ enum {
 /** Flags of a zarr_store_op. */
 enum {
     /** PUT, ERASE: do it only if the value still has the version `version`, else fail
-     * with ZARR_ERR_CONFLICT. Needs ZARR_STORE_CAP_CONDITIONAL. A PUT with a version of
-     * zeros, which makes a new key, needs only ZARR_STORE_CAP_PUT_NEW */
+     * with ZARR_ERR_CONFLICT. A version of zeros is that of a key that does not exist: a
+     * PUT makes a new key, and an ERASE fails if the key exists. The ERASE of a key that
+     * does not exist is ZARR_ERR_NOT_FOUND, whatever version is expected. Needs
+     * ZARR_STORE_CAP_CONDITIONAL; a PUT that makes a new key needs only
+     * ZARR_STORE_CAP_PUT_NEW */
     ZARR_STORE_OP_IF_VERSION = 1,
     ZARR_STORE_OP_LOCKED = 2, /**< PUT, ERASE: the caller holds `lock` for this key */
     /** GET, PUT, STAT: set `version`, which may cost a call. Without this flag `version`

@@ -240,6 +240,11 @@ static zarr_status write_conflict(zarr_store_op *op, zarr_error *err)
         op, zr_fail(err, ZARR_ERR_CONFLICT, "%s: changed meanwhile", op->key), 0);
 }
 
+static zarr_status erase_missing(zarr_store_op *op, zarr_error *err)
+{
+    return zr_op_end(op, zr_fail(err, ZARR_ERR_NOT_FOUND, "%s: no such key", op->key), 0);
+}
+
 /* Call it under the lock. OK if the key still has the version op->version. */
 static zarr_status write_check_version(struct zr_local *l, zarr_store_op *op,
                                        zarr_error *err)
@@ -258,6 +263,8 @@ static zarr_status write_check_version(struct zr_local *l, zarr_store_op *op,
         close(fd);
     } else if (status != ZARR_ERR_NOT_FOUND) {
         return zr_op_end(op, status, now.os_code);
+    } else if (op->verb == ZARR_STORE_ERASE) {
+        return erase_missing(op, err);
     }
     if (zr_store_version_equal(&version, &op->version))
         return ZARR_OK;
@@ -508,8 +515,7 @@ static zarr_status erase_in_dir(struct zr_local *l, zarr_store_op *op,
     if (unlinkat(dir->fd, dir->name, 0) != 0)
         os_code = errno;
     if (os_code == ENOENT)
-        return zr_op_end(op, zr_fail(err, ZARR_ERR_NOT_FOUND, "%s: no such key", op->key),
-                         0);
+        return erase_missing(op, err);
     if (os_code == 0) {
         atomic_fetch_add(&l->n_written, 1);
         os_code = zr_local_dir_commit(l, dir, lk ? &lk->device : NULL);
@@ -543,8 +549,7 @@ static zarr_status erase_without_lock(struct zr_local *l, zarr_store_op *op,
     int os_code = zr_local_dir_open(l, op->key, false, &dir);
 
     if (os_code == ENOENT)
-        st = zr_op_end(op, zr_fail(err, ZARR_ERR_NOT_FOUND, "%s: no such key", op->key),
-                       0);
+        st = erase_missing(op, err);
     else if (os_code != 0)
         st = fail_write(l, op, os_code, "cannot erase", err);
     else

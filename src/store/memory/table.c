@@ -175,7 +175,8 @@ zarr_status zr_memory_table_change(struct zr_memory_table *t, struct zr_memory_c
     slot = memory_slot_locked(t, c->key, hash);
     node = *slot;
     c->found = node != NULL;
-    if (c->expected && *c->expected != (node ? node->value->version : 0)) {
+    if (c->expected && (node || c->to) &&
+        *c->expected != (node ? node->value->version : 0)) {
         st = ZARR_ERR_CONFLICT;
     } else if (!c->to && node) {
         old = node->value;

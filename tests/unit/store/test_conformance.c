@@ -414,13 +414,22 @@ static zarr_status put_if(zarr_store *s, const char *key, const char *text,
     return st;
 }
 
+static zarr_status erase_if(zarr_store *s, const char *key,
+                            const zarr_store_version *version)
+{
+    zarr_store_op op = {.verb = ZARR_STORE_ERASE,
+                        .flags = ZARR_STORE_OP_IF_VERSION,
+                        .key = key,
+                        .version = *version};
+
+    return zr_store_run_one(s, &op, NULL);
+}
+
 static void conditions(void **state)
 {
     zarr_store *s = fixture_store(state);
     zarr_store_version none = {{0}}, v = {{0}}, old;
     zarr_store_op op = {.verb = ZARR_STORE_STAT, .key = "v"};
-    zarr_store_op erase = {
-        .verb = ZARR_STORE_ERASE, .flags = ZARR_STORE_OP_IF_VERSION, .key = "v"};
     zarr_error err = {0};
 
     if (!zr_store_can(s, ZARR_STORE_CAP_CONDITIONAL)) {
@@ -445,10 +454,12 @@ static void conditions(void **state)
         assert_false(zr_store_version_equal(&old, &v));
         assert_status(put_if(s, "v", "x", &old), ZARR_ERR_CONFLICT);
     }
-    erase.version = old;
-    assert_status(zr_store_run_one(s, &erase, &err), ZARR_ERR_CONFLICT);
-    erase.version = v;
-    assert_status(zr_store_run_one(s, &erase, &err), ZARR_OK);
+    assert_status(erase_if(s, "v", &old), ZARR_ERR_CONFLICT);
+    assert_status(erase_if(s, "v", &none), ZARR_ERR_CONFLICT);
+    assert_status(erase_if(s, "v", &v), ZARR_OK);
+    assert_status(erase_if(s, "v", &v), ZARR_ERR_NOT_FOUND);
+    assert_status(erase_if(s, "v", &none), ZARR_ERR_NOT_FOUND);
+    assert_status(erase_if(s, "no/folder", &v), ZARR_ERR_NOT_FOUND);
     assert_status(put_if(s, "v", "3", &v), ZARR_ERR_CONFLICT);
     assert_status(put_if(s, "v", "3", &none), ZARR_OK);
 }
