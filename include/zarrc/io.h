@@ -266,9 +266,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_write(zarr_array *array,
 /**
  * @name Read and write in the background
  * These calls start what zarr_array_read() and zarr_array_write() do, and return at once.
- * The selection, the tensor with its memory, and all that the options point to stay the
- * caller's and must be valid until the request is done. The request keeps the array
- * alive. It owns `cancel` itself.
+ * The selection, the tensor with its memory, and what the options point to stay the
+ * caller's and must be valid until the request is done. The call copies `tuning` and
+ * texts. The request keeps the array alive. It owns `cancel` itself.
  * @{
  */
 /**

@@ -110,10 +110,11 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_write_many(zarr_array *array,
 /**
  * @name Several selections in the background
  * These calls start what zarr_array_read_many() and zarr_array_write_many() do, and
- * return at once. The array of parts with all that it points to, and all that the options
- * point to, stay the caller's and must be valid until the request is done. Then `status`
- * and `error` of the parts are set, before functions of zarr_request_then() are called.
- * The request keeps the array alive.
+ * return at once. The array of parts with all that it points to, and what the options
+ * point to, stay the caller's and must be valid until the request is done. The call
+ * copies `tuning` and texts. When the request is done, `status` and `error` of the parts
+ * are set, before functions of zarr_request_then() are called. The request keeps the
+ * array alive.
  * @{
  */
 /**

@@ -155,9 +155,10 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_append(zarr_array *array, int32_
 
 /**
  * Starts what zarr_array_append() does in the background, and returns at once. The tensor
- * with its memory, `first`, and all that the options point to stay the caller's and must
- * be valid until the request is done. The request keeps the array alive. Appends of one
- * array that are submitted one after another may be carried out in another order.
+ * with its memory, `first`, and what the options point to stay the caller's and must be
+ * valid until the request is done. The call copies `tuning` and texts. The request keeps
+ * the array alive. Appends of one array that are submitted one after another may be
+ * carried out in another order.
  *
  * @param out receives the request; owned: zarr_request_free()
  * @param array,axis,src,first,opts as for zarr_array_append(); `first` is set before the

@@ -67,6 +67,11 @@ zarr_status zr_io_prepare(struct zr_io_call *c, const zarr_selection *sel,
                           const zarr_tensor *tensor, const zarr_io_options *opts,
                           bool write, zarr_error *err);
 
+/* Copies the tuning and the texts that the options point to, for a call that reads them
+ * after it returned. */
+zarr_status zr_io_options_keep(zarr_io_options *o, zarr_tuning *tuning,
+                               struct zr_arena *texts, zarr_error *err);
+
 /* Copies the caller's tensor, which may be compiled against an older header, and sets its
  * kind of memory. */
 zarr_status zr_io_tensor(zarr_tensor *t, const zarr_tensor *tensor, const zarr_array *a,

@@ -127,6 +127,26 @@ out:
     return st;
 }
 
+zarr_status zr_io_options_keep(zarr_io_options *o, zarr_tuning *tuning,
+                               struct zr_arena *texts, zarr_error *err)
+{
+    const char **const text[] = {&o->field, &tuning->pipeline, &tuning->codec_preference};
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(tuning_read(tuning, o->tuning, err));
+    o->tuning = o->tuning ? tuning : NULL;
+    for (size_t i = 0; i < ZR_COUNT(text); i++) {
+        const char *from = *text[i];
+
+        if (from)
+            *text[i] = zr_arena_strndup(texts, from, strlen(from));
+        if (from && !*text[i])
+            ZR_FAIL_MEMORY(err, strlen(from));
+    }
+out:
+    return st;
+}
+
 zarr_status zr_io_options_apply(struct zr_io *io, const zarr_array *a,
                                 const zarr_io_options *o, zarr_error *err)
 {

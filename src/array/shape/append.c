@@ -19,10 +19,14 @@ struct appending {
     zarr_array *array;
     int32_t axis;
     const zarr_tensor *src;
-    uint64_t *first;           /* out; may be NULL */
-    zarr_io_options opts;      /* read; its cancel is the request's, if there is one */
-    zarr_request *rq;          /* NULL: a blocking call */
-    zarr_cancel *owned_cancel; /* counted: the caller's, for a submitted append */
+    uint64_t *first;      /* out; may be NULL */
+    zarr_io_options opts; /* read; its cancel is the request's, if there is one */
+    zarr_request *rq;     /* NULL: a blocking call */
+    /* for a submitted append: the caller's cancel object, counted; and copies of what
+     * opts points to */
+    zarr_cancel *owned_cancel;
+    zarr_tuning tuning;
+    struct zr_arena texts;
     struct zr_array_state *base, *larger; /* counted */
     struct zr_leftover left;              /* the record that covers the new shape */
     uint64_t start[ZARR_MAX_RANK], count[ZARR_MAX_RANK], shape[ZARR_MAX_RANK];
@@ -297,6 +301,7 @@ static void release_append(void *owner)
 
     zr_stream_give(&array->h.ctx->engine.streams, &ap->after);
     zarr_cancel_free(ap->owned_cancel);
+    zr_arena_deinit(&ap->texts);
     zr_free(array->h.ctx->alloc, ap);
     zarr_array_free(array);
 }
@@ -318,7 +323,9 @@ zarr_status zarr_array_append_submit(zarr_request **out, zarr_array *array, int3
     ap->axis = axis;
     ap->src = src;
     ap->first = first;
+    zr_arena_init(&ap->texts, alloc);
     ZR_TRY(zr_io_options_read(&ap->opts, opts, err));
+    ZR_TRY(zr_io_options_keep(&ap->opts, &ap->tuning, &ap->texts, err));
     ZR_TRY(append_order(ap, err));
     if (ap->opts.cancel)
         ap->owned_cancel = zr_cancel_ref(ap->opts.cancel);

@@ -4,6 +4,9 @@
  */
 #include "array_test.h"
 
+#include <zarrc/parts.h>
+#include <zarrc/plugin/store.h>
+
 static void test_other_tensors(void **state)
 {
     const uint64_t shape[2] = {5, 4};
@@ -82,6 +85,74 @@ static void test_submit(void **state)
     assert_ok(zarr_request_wait(rq, ZARR_WAIT_FOREVER, NULL, &terr));
     zarr_request_free(rq);
     assert_memory_equal(data, back, sizeof data);
+    world_close(&w);
+}
+
+enum {
+    SUBMIT_READ,
+    SUBMIT_WRITE,
+    SUBMIT_READ_MANY,
+    SUBMIT_WRITE_MANY,
+    SUBMIT_APPEND,
+    SUBMIT_CALLS
+};
+
+struct submit_options {
+    char pipeline[8], preference[16];
+    zarr_tuning tuning;
+    zarr_io_options o;
+};
+
+static zarr_request *submit(int call, zarr_array *a, const zarr_tensor *t,
+                            zarr_io_part *part, const zarr_io_options *o)
+{
+    zarr_request *rq = NULL;
+
+    if (call == SUBMIT_READ)
+        assert_ok(zarr_array_read_submit(&rq, a, NULL, t, o, &terr));
+    else if (call == SUBMIT_WRITE)
+        assert_ok(zarr_array_write_submit(&rq, a, NULL, t, o, &terr));
+    else if (call == SUBMIT_READ_MANY)
+        assert_ok(zarr_array_read_many_submit(&rq, a, part, 1, o, &terr));
+    else if (call == SUBMIT_WRITE_MANY)
+        assert_ok(zarr_array_write_many_submit(&rq, a, part, 1, o, &terr));
+    else
+        assert_ok(zarr_array_append_submit(&rq, a, 0, t, NULL, o, &terr));
+    return rq;
+}
+
+/* The caller overwrites the options once the call has returned. The append waits for its
+ * lock until then. */
+static void test_submit_copies_options(void **state)
+{
+    const uint64_t shape[2] = {4, 4};
+    struct world w;
+    zarr_array *a = NULL;
+    int32_t data[16] = {0};
+    zarr_tensor t;
+    zarr_io_part part = {.tensor = &t};
+    void *lock = NULL;
+
+    (void)state;
+    world_open(&w, WORLD_LOCAL);
+    a = make_array(&w, "x", 4, 4, 4);
+    zarr_tensor_host(&t, NULL, data, sizeof data, 2, shape);
+    for (int call = 0; call < SUBMIT_CALLS; call++) {
+        struct submit_options s = {"serial", "zstd=cpu", ZARR_TUNING_INIT,
+                                   ZARR_IO_OPTIONS_INIT};
+        zarr_request *rq;
+
+        s.tuning.pipeline = s.pipeline;
+        s.tuning.codec_preference = s.preference;
+        s.o.tuning = &s.tuning;
+        assert_ok(zarr_store_lock(&lock, w.store, "x/.zarrc-append", NULL, &terr));
+        rq = submit(call, a, &t, &part, &s.o);
+        memset(&s, 0xff, sizeof s);
+        zarr_store_unlock(w.store, lock);
+        assert_ok(zarr_request_wait(rq, ZARR_WAIT_FOREVER, NULL, &terr));
+        zarr_request_free(rq);
+    }
+    zarr_array_free(a);
     world_close(&w);
 }
 
@@ -177,9 +248,8 @@ static void test_explain_field(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_other_tensors),
-        cmocka_unit_test(test_submit),
-        cmocka_unit_test(test_explain),
+        cmocka_unit_test(test_other_tensors),         cmocka_unit_test(test_submit),
+        cmocka_unit_test(test_submit_copies_options), cmocka_unit_test(test_explain),
         cmocka_unit_test(test_explain_field),
     };
 
