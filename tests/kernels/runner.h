@@ -119,7 +119,7 @@ static inline int draws(int n)
 /* Of a target: fibers are slow. */
 static inline int draws_on(const struct target *t, int n)
 {
-    return t->team ? draws(n / 8 + 1) : draws(n);
+    return t->team ? draws(n > 8 ? n / 8 : 1) : draws(n);
 }
 /* A block of n bytes and not more, for the address sanitizer; n may be 0. */
 static inline void *block(size_t n)
