@@ -15,12 +15,12 @@
 
 /* Removes the entries of the node at `path`, and of all nodes below it, from consolidated
  * metadata. Call it right before the node is deleted, replaced or renamed. If it fails,
- * the node must stay. */
+ * the entries are as before, and the node must stay. */
 zarr_status zr_consolidated_remove(zarr_store *store, const char *path,
                                    const zarr_cancel *cancel, zarr_error *err);
-/* Adds these entries again, of the nodes that are there: what was to follow failed. */
-zarr_status zr_consolidated_restore(zarr_store *store, const char *path,
-                                    const zarr_cancel *cancel, zarr_error *err);
+/* Adds these entries again, of the nodes that are there: what was to follow failed, or
+ * was cancelled. */
+zarr_status zr_consolidated_restore(zarr_store *store, const char *path, zarr_error *err);
 /* Reads the options of calls for consolidated metadata. flags: those that are known. */
 zarr_status zr_consolidate_options_read(zarr_consolidate_options *o,
                                         const zarr_consolidate_options *opts,

@@ -18,6 +18,7 @@ struct updating {
     const char *group; /* path of the group whose consolidated metadata is updated */
     int32_t format;
     bool below, remove; /* remove: the entries go, and no node is read */
+    uint64_t most;      /* restores what a removal took from so many groups; 0: all */
     const zarr_cancel *cancel;
 };
 
@@ -237,8 +238,11 @@ static zarr_status update_group(const struct updating *u, uint64_t *n_updated,
         .large = true,
     };
     bool has = false;
-    zarr_status st = has_entries(u, &src, &has, err);
+    zarr_status st = ZARR_OK;
 
+    if (u->most > 0 && *n_updated == u->most)
+        return ZARR_OK;
+    st = has_entries(u, &src, &has, err);
     if (st == ZARR_OK && has)
         st = zr_doc_update(&src, &edit, err);
     if (st == ZARR_ERR_IO && is_up_to_date(u, &src)) /* in a store that is read-only */
@@ -256,7 +260,7 @@ static zarr_status update_both(struct updating *u, uint64_t *n_updated, zarr_err
     const bool itself = zr_streq(u->group, u->path);
     zarr_status st = ZARR_OK;
 
-    if (itself && u->remove) /* its own metadata goes or moves with it */
+    if (itself && (u->remove || u->most > 0)) /* its own metadata goes with it */
         return ZARR_OK;
     if (!itself) {
         u->format = 3;
@@ -328,6 +332,19 @@ out:
     return st;
 }
 
+static zarr_status restore_entries(zarr_store *store, const char *path, uint64_t most,
+                                   zarr_error *err)
+{
+    struct updating u = {.store = store,
+                         .ctx = zr_store_context(store),
+                         .path = path,
+                         .below = true,
+                         .most = most};
+    uint64_t n = 0;
+
+    return update_all(&u, &n, err);
+}
+
 zarr_status zr_consolidated_remove(zarr_store *store, const char *path,
                                    const zarr_cancel *cancel, zarr_error *err)
 {
@@ -340,22 +357,16 @@ zarr_status zr_consolidated_remove(zarr_store *store, const char *path,
     uint64_t n = 0;
     const zarr_status st = update_all(&u, &n, err);
 
+    if (st != ZARR_OK && n > 0)
+        (void)restore_entries(store, path, n, NULL);
     if (st != ZARR_OK)
         zr_prefix(err, st, "consolidated metadata would list a node that is gone");
     return st;
 }
 
-zarr_status zr_consolidated_restore(zarr_store *store, const char *path,
-                                    const zarr_cancel *cancel, zarr_error *err)
+zarr_status zr_consolidated_restore(zarr_store *store, const char *path, zarr_error *err)
 {
-    struct updating u = {.store = store,
-                         .ctx = zr_store_context(store),
-                         .path = path,
-                         .below = true,
-                         .cancel = cancel};
-    uint64_t n = 0;
-
-    return update_all(&u, &n, err);
+    return restore_entries(store, path, 0, err);
 }
 
 zarr_status zarr_group_consolidated_update(zarr_store *store, const char *path,

@@ -397,7 +397,7 @@ zarr_status zr_node_erase_watched(zarr_store *store, const char *path,
     if (st == ZARR_OK && !link)
         st = erase_all(&s, path, &may_stay, err);
     if (st != ZARR_OK && may_stay && watch->consolidated)
-        (void)zr_consolidated_restore(store, path, watch->cancel, NULL);
+        (void)zr_consolidated_restore(store, path, NULL);
 out:
     zr_str_deinit(&job);
     zr_names_deinit(&s.folders);

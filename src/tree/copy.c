@@ -150,12 +150,11 @@ static zarr_status try_rename(struct zr_copy *c, bool *moved, zarr_error *err)
     st = zr_store_rename(c->src, c->src_path, c->dst_path, &e);
     *moved = st == ZARR_OK;
     if (st == ZARR_ERR_UNSUPPORTED) {
-        st = is_consolidated(c)
-                 ? zr_consolidated_restore(c->src, c->src_path, c->opts.cancel, err)
-                 : ZARR_OK;
+        st = is_consolidated(c) ? zr_consolidated_restore(c->src, c->src_path, err)
+                                : ZARR_OK;
     } else if (st != ZARR_OK) {
         if (is_consolidated(c))
-            (void)zr_consolidated_restore(c->src, c->src_path, c->opts.cancel, NULL);
+            (void)zr_consolidated_restore(c->src, c->src_path, NULL);
         zr_pass(err, st, &e);
     }
 out:
@@ -245,15 +244,18 @@ out:
 static zarr_status begin_job(struct zr_copy *c, zarr_error *err)
 {
     const bool replaces = (c->opts.flags & ZARR_COPY_OVERWRITE) != 0;
+    const bool removes = replaces && is_consolidated(c);
     zarr_status st = ZARR_OK;
 
     if (!replaces)
         ZR_TRY(zr_copy_must_not_mix(c, err));
     ZR_TRY(copy_job(c, err));
-    if (replaces && is_consolidated(c))
+    if (removes)
         ZR_TRY(zr_consolidated_remove(c->dst, c->dst_path, c->opts.cancel, err));
     if (replaces)
-        ZR_TRY(zr_copy_clear_documents(c, err));
+        st = zr_copy_clear_documents(c, err);
+    if (removes && st != ZARR_OK)
+        (void)zr_consolidated_restore(c->dst, c->dst_path, NULL);
 out:
     return st;
 }

@@ -121,6 +121,8 @@ out:
 
 zarr_status zr_migration_write(struct zr_migration *m, zarr_error *err)
 {
+    const bool unlists =
+        !is_dry(m) && m->opts.flags & ZARR_MIGRATE_CONSOLIDATED && m->n > 0;
     bool changes = false;
     zarr_status st = ZARR_OK;
 
@@ -143,10 +145,12 @@ zarr_status zr_migration_write(struct zr_migration *m, zarr_error *err)
         goto out;
     if (!is_dry(m)) /* make the new documents durable before the old ones go */
         ZR_TRY(zarr_store_flush(m->store, err));
-    if (!is_dry(m) && m->opts.flags & ZARR_MIGRATE_CONSOLIDATED && m->n > 0)
+    if (unlists)
         ZR_TRY(zr_consolidated_remove(m->store, m->node[0].path, m->opts.cancel, err));
-    for (size_t i = 0; i < m->n; i++)
-        ZR_TRY(remove_old(m, &m->node[i], err));
+    for (size_t i = 0; i < m->n && st == ZARR_OK; i++)
+        st = remove_old(m, &m->node[i], err);
+    if (st != ZARR_OK && unlists)
+        (void)zr_consolidated_restore(m->store, m->node[0].path, NULL);
 out:
     return st;
 }

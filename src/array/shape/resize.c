@@ -111,6 +111,7 @@ static zarr_status do_work(struct zr_resizing *p, zarr_error *err)
     if (p->consolidated)
         ZR_TRY(
             zr_consolidated_remove(p->array->h.store, p->array->h.path, p->cancel, err));
+    p->unlisted = p->consolidated;
     st = zr_leftover_note(&p->left, p->array, m->ndim, m->shape, err);
     p->noted = st == ZARR_OK;
 out:
@@ -221,6 +222,8 @@ zarr_status zarr_array_resize(zarr_array *array, const uint64_t *shape,
         st = resize_locked(&p, err);
     }
     zr_store_unlock(array->h.store, lock);
+    if (st != ZARR_OK && p.unlisted)
+        (void)zr_consolidated_restore(array->h.store, array->h.path, NULL);
     return st == ZARR_OK ? st : zr_path_prefix(err, st, array->h.path);
 }
 

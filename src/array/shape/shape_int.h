@@ -112,6 +112,7 @@ struct zr_resizing {
     const uint64_t *shape;
     bool keep;         /* ZARR_RESIZE_KEEP_CHUNKS */
     bool consolidated; /* ZARR_RESIZE_CONSOLIDATED */
+    bool unlisted;     /* entries of consolidated metadata were removed */
     bool noted;        /* the record is of this call */
     bool clear, note;  /* what is missing */
     const zarr_cancel *cancel;
