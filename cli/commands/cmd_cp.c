@@ -110,11 +110,9 @@ static int copy(struct copying *c)
 {
     struct cli *cli = c->cli;
     zarr_copy_options opts = {.struct_size = sizeof opts};
-    char *name = cli_job_name(&c->src);
     zarr_error err = {0};
     zarr_status st;
 
-    opts.source_name = name;
     opts.flags = (cli_flag(cli, "force") ? ZARR_COPY_OVERWRITE : 0u) |
                  (cli_skips_equal(cli) ? ZARR_COPY_SKIP_EQUAL : 0u) |
                  (cli_flag(cli, "no-consolidate") ? 0u : ZARR_COPY_CONSOLIDATED);
@@ -128,7 +126,6 @@ static int copy(struct copying *c)
     st =
         zarr_node_copy(c->src.store, c->src.path, c->dst.store, c->dst.path, &opts, &err);
     cli_progress_end(&c->progress, st == ZARR_OK);
-    free(name);
     if (st)
         return cli_tell_copy_failure(cli, st, &err, "copy", &c->src, &c->dst);
     return cli_node_flush(cli, &c->dst);

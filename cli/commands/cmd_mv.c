@@ -104,17 +104,12 @@ static int move(struct cli *cli, struct cli_node *src, struct cli_node *dst,
     struct cli_objects total = {0};
     zarr_error err = {0};
     zarr_status st;
-    char *from, *to;
     int rc = CLI_OK;
 
     if (!cli_same_store(src, dst)) /* else this is a rename, most likely */
         rc = cli_objects_count(cli, src, cli->progress != CLI_PROGRESS_NONE, &total);
     if (rc)
         return rc;
-    from = cli_job_name(src);
-    to = cli_job_name(dst);
-    opts.source_name = from;
-    opts.destination_name = to;
     opts.flags = cli_flag(cli, "force") ? ZARR_COPY_OVERWRITE : 0u;
     opts.flags |= cli_skips_equal(cli) ? ZARR_COPY_SKIP_EQUAL : 0u;
     opts.flags |= cli_flag(cli, "no-consolidate") ? 0u : ZARR_COPY_CONSOLIDATED;
@@ -127,8 +122,6 @@ static int move(struct cli *cli, struct cli_node *src, struct cli_node *dst,
     cli_progress_begin(&m->progress, cli, "move", total.n_bytes, total.n_objects);
     st = zarr_node_move(src->store, src->path, dst->store, dst->path, &opts, &err);
     cli_progress_end(&m->progress, st == ZARR_OK);
-    free(from);
-    free(to);
     if (st)
         return tell_move_failure(cli, st, &err, src, dst);
     rc = cli_node_flush(cli, dst);

@@ -188,9 +188,6 @@ static int report_failure(const struct reencode *r, zarr_status st, const zarr_e
 static int reencode(struct reencode *r)
 {
     const double began = cli_seconds();
-    const char *url = zarr_store_url(r->src.store);
-    char *real = realpath(cli_local_root(&r->src), NULL);
-    char *name = cli_format("%s:/%s", real ? real : url, r->src.path);
     zarr_reencode_options o = ZARR_REENCODE_OPTIONS_INIT;
     const char *format = cli_text(r->cli, "zarr-format");
     zarr_error err = {0};
@@ -214,7 +211,6 @@ static int reencode(struct reencode *r)
     o.progress = on_progress;
     o.warn = on_warning;
     o.make_user = o.progress_user = o.warn_user = r;
-    o.source_name = name;
     o.buffer_bytes = r->cli->memory_bytes ? cli_buffer_bytes(r->cli) : 0;
     o.cancel = cli_cancel;
     r->dst.began = cli_copy_may_begin(r->cli, &r->dst, cli_flag(r->cli, "resume"));
@@ -222,8 +218,6 @@ static int reencode(struct reencode *r)
                             &r->result, &o, &err);
     if (r->phase)
         cli_progress_end(&r->progress, st == ZARR_OK);
-    free(name);
-    free(real);
     if (st)
         rc = report_failure(r, st, &err);
     else if (r->cli->json)

@@ -100,10 +100,14 @@ void cli_job_end(struct cli *cli, zarr_store *store, const char *path)
 
 char *cli_job_name(const struct cli_node *node)
 {
-    char *real = realpath(cli_local_root(node), NULL);
-    const char *root = real ? real : zarr_store_url(node->store);
-    char *name = *node->path ? cli_format("%s:/%s", root, node->path) : cli_strdup(root);
+    const char *root = cli_local_root(node);
+    char *joined = cli_path_join(root, node->path), *name = realpath(joined, NULL);
+    char *real = name ? NULL : realpath(root, NULL);
 
+    if (!name)
+        name = real ? cli_path_join(real, node->path)
+                    : cli_format("%s:/%s", zarr_store_url(node->store), node->path);
+    free(joined);
     free(real);
     return name;
 }

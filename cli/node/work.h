@@ -146,7 +146,7 @@ bool cli_job_deletes(const struct cli_job *job);
 int cli_job_begin(struct cli *cli, zarr_store *store, const char *path,
                   const char *source);
 void cli_job_end(struct cli *cli, zarr_store *store, const char *path);
-/* The node's name in a job object, whatever the current folder. Owned. */
+/* The node's name in a job object of the library, whatever the current folder. Owned. */
 char *cli_job_name(const struct cli_node *node);
 /* The commands that continue or remove it. Owned. */
 char *cli_job_hint(const struct cli_job *job, const char *shown);

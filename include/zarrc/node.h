@@ -123,14 +123,9 @@ typedef struct zarr_copy_options {
     void *progress_user; /**< passed to `progress` */
     /** stops the call with ZARR_ERR_CANCELLED once it is set; borrowed; may be NULL */
     zarr_cancel *cancel;
-    /** name of the source in the object `.zarrc-job`; NULL: URL and path. Borrowed */
-    const char *source_name;
     /** receive the objects that ZARR_COPY_SKIP_EQUAL did not write, and their bytes, also
      * if the call fails; `progress` counts them. Borrowed for the call; may be NULL */
     uint64_t *objects_skipped, *bytes_skipped;
-    /** name of the destination in the object `.zarrc-job` of a move; NULL: URL and path.
-     * A call that completes an interrupted move must give the same. Borrowed */
-    const char *destination_name;
 } zarr_copy_options;
 
 #define ZARR_COPY_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_copy_options)

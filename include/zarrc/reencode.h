@@ -71,9 +71,6 @@ typedef struct zarr_reencode_options {
     zarr_status (*make)(void *user, zarr_array *source, zarr_store *target,
                         const char *path, zarr_error *err);
     void *make_user; /**< passed to `make` */
-    /** name of the source, by which ZARR_REENCODE_RESUME finds that it is the same; NULL:
-     * the URL of its store, and its path */
-    const char *source_name;
     /** bytes for buffers, not counted in the context's budget. A larger shard of the
      * destination is written in parts (zarr_shard_writer_open()). If a chunk is larger,
      * or a shard that cannot be written in parts, the call fails with ZARR_ERR_LIMIT

@@ -3,11 +3,14 @@
  * however they are spelled. A copy asks this before it erases anything. Inside one store
  * the prefixes show it. For folders only the file system knows (local/same_folder.c). Two
  * handles of other stores have the same keys if their functions are the same, and also
- * their `self` or the URL that they were opened with.
+ * their `self` or the URL that they were opened with. zr_store_place() names a place, for
+ * another process to compare.
  * Thread class: any thread.
  */
 #include "store/store_int.h"
 
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool overlap_texts(const char *a, const char *b)
@@ -81,6 +84,34 @@ zarr_status zr_store_overlap(zarr_store *s, const char *a, zarr_store *t, const 
             ZR_TRY(overlap_plain(x[i], a, y[k], b, overlap, err));
 out:
     return st;
+}
+
+/* Resolves links also below the root, unless the prefix does not exist. */
+static bool overlap_real_path(const zarr_store *s, const char *prefix, char *real)
+{
+    const char *folder = s->url + zr_url_of_files(s->url);
+    struct zr_str joined;
+    bool found = false;
+
+    if (s->native != &zr_local_native)
+        return false;
+    zr_str_init(&joined, s->env.alloc);
+    zr_str_printf(&joined, "%s/%s", folder, prefix);
+    found = !joined.failed && realpath(zr_str_text(&joined), real) != NULL;
+    zr_str_deinit(&joined);
+    return found;
+}
+
+void zr_store_place(struct zr_str *out, const zarr_store *s, const char *prefix)
+{
+    char real[PATH_MAX];
+
+    if (overlap_real_path(s, prefix, real))
+        zr_str_puts(out, real);
+    else if (overlap_real_path(s, "", real))
+        zr_str_printf(out, "%s/%s", real, prefix);
+    else
+        zr_str_printf(out, "%s:/%s", s->url, prefix);
 }
 
 zarr_status zarr_store_overlap(zarr_store *store, const char *prefix, zarr_store *other,

@@ -354,6 +354,10 @@ zarr_status zr_store_erase_prefix(zarr_store *s, const char *prefix, zarr_error 
  * files, and the key `last` after them. CONFLICT if there is another key, which stays. */
 zarr_status zr_store_erase_rest(zarr_store *s, const char *prefix, const char *last,
                                 zarr_error *err);
+/* Appends a name of a prefix that does not depend on the current folder, on how the URL
+ * was spelled, or on where in a hierarchy the store begins: of a local store its path
+ * without links, of others the URL and the prefix. */
+void zr_store_place(struct zr_str *out, const zarr_store *s, const char *prefix);
 /* See `rename` in zarr_store_vtable. UNSUPPORTED if the store has none. */
 zarr_status zr_store_rename(zarr_store *s, const char *from, const char *to,
                             zarr_error *err);

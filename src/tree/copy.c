@@ -202,16 +202,6 @@ out:
     return st;
 }
 
-/* name: what the caller calls the place; NULL: URL and path. */
-static void put_place(struct zr_str *out, const char *name, const zarr_store *store,
-                      const char *path)
-{
-    if (name)
-        zr_str_puts(out, name);
-    else
-        zr_str_printf(out, "%s:/%s", zarr_store_url(store), path);
-}
-
 /* Says at the destination what is at work there. Of two calls with one destination the
  * second fails: objects of both would be a node that is a copy of neither. */
 static zarr_status copy_job(struct zr_copy *c, zarr_error *err)
@@ -222,7 +212,7 @@ static zarr_status copy_job(struct zr_copy *c, zarr_error *err)
     zarr_status st = ZARR_OK;
 
     zr_str_init(&place, c->ctx->alloc);
-    put_place(&place, c->opts.source_name, c->src, c->src_path);
+    zr_store_place(&place, c->src, c->src_path);
     ZR_TRY(zr_str_status(&place, err));
     job.source = zr_str_text(&place);
     if (c->opts.flags & ZARR_COPY_SKIP_EQUAL)
@@ -460,7 +450,7 @@ static zarr_status copy_begin(struct zr_copy *c, const char *src_path,
         *c->opts.bytes_skipped = 0;
     ZR_TRY(zr_path_normal(&c->src_path, c->ctx->alloc, src_path, limits, err));
     ZR_TRY(zr_path_normal(&c->dst_path, c->ctx->alloc, dst_path, limits, err));
-    put_place(&c->destination, c->opts.destination_name, c->dst, c->dst_path);
+    zr_store_place(&c->destination, c->dst, c->dst_path);
     st = zr_str_status(&c->destination, err);
 out:
     return st;

@@ -210,12 +210,8 @@ static void add_source(struct zr_reencode *r)
 {
     struct zr_str place;
 
-    if (r->opts.source_name) {
-        add_string(&r->job, "{\"zarrc_job\": 1, \"source\": ", r->opts.source_name);
-        return;
-    }
     zr_str_init(&place, r->ctx->alloc);
-    zr_str_printf(&place, "%s:/%s", zarr_store_url(r->src), r->src_path);
+    zr_store_place(&place, r->src, r->src_path);
     add_string(&r->job, "{\"zarrc_job\": 1, \"source\": ", zr_str_text(&place));
     r->job.failed = r->job.failed || place.failed;
     zr_str_deinit(&place);

@@ -178,6 +178,20 @@ def test_mv_continues_the_delete_of_its_source(zarrc, store, tmp_path, option):
     assert files(tmp_path / "y.zarr") == before and not (store / "temp").exists()
 
 
+@pytest.mark.parametrize("spelling", ["temp", ":/temp", "../s.zarr/./temp", "link"])
+def test_resume_takes_any_spelling(zarrc, store, tmp_path, spelling):
+    """The library names a place by its real path, whatever the URL and the path of its caller."""
+    before = files(store / "temp")
+    (store / "link").symlink_to("temp")
+    source = f"{store}{spelling}" if spelling[0] == ":" else f"{store}/{spelling.replace('s.zarr', store.name)}"
+    zarrc("cp", store / "temp", tmp_path / "y.zarr")
+    (tmp_path / "y.zarr/zarr.json").unlink()
+    job = {"zarrc_job": 1, "command": "cp", "source": str((store / "temp").resolve())}
+    (tmp_path / "y.zarr/.zarrc-job").write_text(json.dumps(job))
+    zarrc("cp", "--resume", source, tmp_path / "y.zarr")
+    assert files(tmp_path / "y.zarr") == before
+
+
 def test_mv_of_an_empty_folder(zarrc, store, tmp_path):
     """Only --resume takes it for what an interrupted move left."""
     zarrc("cp", store / "temp", tmp_path / "y.zarr")

@@ -7,7 +7,9 @@
 #include "store/store.h"
 #include "unit/array/array_test.h"
 
+#include <limits.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 
 #define JOB   "{\"zarrc_job\": 1, \"command\": \"create\"}\n"
@@ -290,35 +292,53 @@ static void test_mark_survives_a_kill(void **state)
     world_close(&w);
 }
 
-/* The job object of the last step names the destination. */
+/* Leaves what a move was killed at, after the source's document was deleted. */
+static void leave_rest(struct world *w, const char *destination)
+{
+    struct zr_str job;
+
+    zr_str_init(&job, NULL);
+    zr_str_puts(&job, "{\"zarrc_job\": 1, \"command\": \"mv\", \"destination\": ");
+    zr_json_write_string(&job, destination, strlen(destination));
+    zr_str_puts(&job, ", \"before\": \"{}\"}");
+    put_text(w, "src/.zarrc-job", zr_str_text(&job));
+    zr_str_deinit(&job);
+    (void)!zarr_store_erase(w->store, "src/.zgroup", NULL);
+}
+
+/* The job object of the last step names the destination. Two stores have it: one by
+ * another spelling, one that begins further down. */
 static void test_other_destination(void **state)
 {
-    zarr_copy_options opts = {.struct_size = sizeof opts,
-                              .flags = ZARR_COPY_SKIP_EQUAL,
-                              .destination_name = "y.zarr"};
-    zarr_store *memory = NULL;
+    const zarr_copy_options opts = {.struct_size = sizeof opts,
+                                    .flags = ZARR_COPY_SKIP_EQUAL};
+    static const char *const urls[] = {"%s/d/../d/g", "%s/d"};
+    static const char *const paths[] = {"dst", "g/dst"};
+    char url[300], name[PATH_MAX + 16];
     struct world w;
 
     (void)state;
-    world_open(&w, WORLD_LOCAL);
-    make_source(&w);
-    assert_ok(zarr_store_open(&memory, w.ctx, "memory:", NULL, &terr));
-    assert_ok(zarr_node_copy(w.store, "src", memory, "dst", NULL, &terr));
-    put_text(&w, "src/.zarrc-job",
-             "{\"zarrc_job\": 1, \"command\": \"mv\", \"destination\": \"x.zarr\"}");
-    assert_ok(zarr_store_erase(w.store, "src/.zgroup", &terr));
-    assert_status(zarr_node_move(w.store, "src", memory, "dst", &opts, &terr),
-                  ZARR_ERR_NOT_FOUND);
-    assert_says("a move to \"x.zarr\", not to \"y.zarr\"");
-    opts.destination_name = "x.zarr";
-    put_text(&w, "src/.zarrc-job",
-             "{\"zarrc_job\": 1, \"command\": \"mv\", \"destination\": \"x.zarr\", "
-             "\"before\": \"{}\"}");
-    assert_ok(zarr_store_put(memory, "dst/.zarrc-job", "{}", 2, &terr));
-    assert_ok(zarr_node_move(w.store, "src", memory, "dst", &opts, &terr));
-    assert_int_equal(n_keys(&w, "src"), 0);
-    zarr_store_free(memory);
-    world_close(&w);
+    for (int i = 0; i < 2; i++) {
+        zarr_store *s = NULL;
+
+        world_open(&w, WORLD_LOCAL);
+        make_source(&w);
+        assert_non_null(realpath(zarr_store_url(w.store), name));
+        assert_ok(zarr_node_copy(w.store, "src", w.store, "d/g/dst", NULL, &terr));
+        put_text(&w, "d/g/dst/.zarrc-job", "{}");
+        snprintf(url, sizeof url, urls[i], zarr_store_url(w.store));
+        assert_ok(zarr_store_open(&s, w.ctx, url, NULL, &terr));
+        leave_rest(&w, "/elsewhere");
+        assert_status(zarr_node_move(w.store, "src", s, paths[i], &opts, &terr),
+                      ZARR_ERR_NOT_FOUND);
+        assert_says("a move to \"/elsewhere\", not to \"");
+        strncat(name, "/d/g/dst", sizeof name - strlen(name) - 1);
+        leave_rest(&w, name);
+        assert_ok(zarr_node_move(w.store, "src", s, paths[i], &opts, &terr));
+        assert_int_equal(n_keys(&w, "src"), 0);
+        zarr_store_free(s);
+        world_close(&w);
+    }
 }
 
 int main(void)
