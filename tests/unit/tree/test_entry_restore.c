@@ -1,5 +1,5 @@
 /*
- * unit/tree/test_unlisted.c - a call that takes a node's entries out of consolidated
+ * unit/tree/test_entry_restore.c - a call that takes a node's entries out of consolidated
  * metadata, and is cancelled or fails before it changes the node, puts them back.
  */
 #include "cancel_test.h"
