@@ -9,6 +9,8 @@
  */
 #include "pipe/pipe_int.h"
 
+#include <string.h>
+
 struct zr_then {
     struct zr_then *next;
     zarr_request_fn fn;
@@ -141,8 +143,7 @@ static bool request_attempt(struct zarr_request *rq)
     if (done || zr_request_is_inherited(rq))
         return true;
     zr_request_again(rq);
-    rq->locked.stats = (zarr_stats){0};
-    rq->locked.copies = (struct zr_copy_counters){0};
+    memset(rq->locked.counter, 0, sizeof rq->locked.counter);
     return false;
 }
 

@@ -11,44 +11,6 @@ enum {
     PROGRESS_NS = 50 * 1000 * 1000
 };
 
-static void add_copies(struct zr_copy_counters *to, const struct zr_copy_counters *from)
-{
-    to->copies_host += from->copies_host;
-    to->bytes_host += from->bytes_host;
-    to->copies_up += from->copies_up;
-    to->bytes_up += from->bytes_up;
-    to->copies_down += from->copies_down;
-    to->bytes_down += from->bytes_down;
-    to->copies_device += from->copies_device;
-    to->bytes_device += from->bytes_device;
-    to->staged += from->staged;
-    to->detours += from->detours;
-    to->calls += from->calls;
-}
-
-static void add_stats(zarr_stats *to, const zarr_stats *from)
-{
-    to->chunks_done += from->chunks_done;
-    to->chunks_missing += from->chunks_missing;
-    to->chunks_direct += from->chunks_direct;
-    to->chunks_partial += from->chunks_partial;
-    to->chunks_fallback += from->chunks_fallback;
-    to->chunks_distrusted += from->chunks_distrusted;
-    to->elements += from->elements;
-    to->bytes_stored += from->bytes_stored;
-    to->bytes_decoded += from->bytes_decoded;
-    to->store_gets += from->store_gets;
-    to->store_puts += from->store_puts;
-    to->store_erases += from->store_erases;
-    to->store_ranges += from->store_ranges;
-    to->index_reads += from->index_reads;
-    to->index_hits += from->index_hits;
-    to->copies_decoded_host += from->copies_decoded_host;
-    to->waves += from->waves;
-    to->read_modify_writes += from->read_modify_writes;
-    to->bytes_heap += from->bytes_heap;
-}
-
 void zr_request_lock(struct zarr_request *rq)
 {
     if (!zr_request_is_inherited(rq))
@@ -89,11 +51,10 @@ static void publish_locked(const struct zarr_request *rq, zarr_stats *out)
 void zr_request_merge(struct zarr_request *rq, struct zr_worker *worker)
 {
     zr_request_lock(rq);
-    add_stats(&rq->locked.stats, &worker->stats);
-    add_copies(&rq->locked.copies, &worker->copies);
+    for (size_t i = 0; i < ZR_COUNTERS; i++)
+        rq->locked.counter[i] += worker->counter[i];
     zr_request_unlock(rq);
-    worker->stats = (zarr_stats){0};
-    worker->copies = (struct zr_copy_counters){0};
+    memset(worker->counter, 0, sizeof worker->counter);
 }
 
 static void call_progress(const struct zarr_request *rq, const zarr_stats *now)

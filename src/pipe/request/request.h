@@ -74,8 +74,13 @@ struct zarr_request {
     struct zr_io io; /* a copy */
     struct {
         zr_mutex mutex;
-        zarr_stats stats;
-        struct zr_copy_counters copies;
+        union {
+            struct {
+                zarr_stats stats;
+                struct zr_copy_counters copies;
+            };
+            uint64_t counter[ZR_COUNTERS];
+        };
         uint64_t next_progress_ns;
         bool in_progress_call;
         struct zr_need reserved; /* by a plug-in's pipeline, for a device */

@@ -24,6 +24,13 @@ enum zr_scratch_slot {
     ZR_SCRATCH_BRING, /* encoded bytes, copied to the memory of the first stage */
     ZR_SCRATCH_SLOTS
 };
+/* What a worker and a request count: both structs, as one array that a loop adds up. */
+enum {
+    ZR_COUNTERS =
+        (sizeof(zarr_stats) + sizeof(struct zr_copy_counters)) / sizeof(uint64_t)
+};
+_Static_assert(offsetof(zarr_stats, chunks_total) == sizeof(uint64_t),
+               "all members but the first two, which stay 0, are 64-bit counters");
 /* How the last chunk lay in the tensor: others lie the same way, and only their places
  * differ (boxes.c). */
 enum {
@@ -62,8 +69,13 @@ struct zr_worker {
     /* encoding: nothing is counted, because sizes follow from the caller's elements */
     bool encodes;
     bool starved; /* a buffer found no room in the budget */
-    zarr_stats stats;
-    struct zr_copy_counters copies;
+    union {
+        struct {
+            zarr_stats stats;
+            struct zr_copy_counters copies;
+        };
+        uint64_t counter[ZR_COUNTERS];
+    };
     struct zr_str key;
     struct zr_alike alike; /* valid for the request that has this context */
     struct zr_worker *next;
