@@ -18,7 +18,7 @@ class Why(logging.Handler):
     """Appends to a file what the package notes about a batch that it leaves to zarr-python, with the test."""
 
     def emit(self, record):
-        if record.module == "_pipeline":
+        if record.module.startswith("_pipeline"):
             with open(os.environ["ZARR_SUITE_WHY"], "a") as file:
                 file.write(f"{os.environ.get('PYTEST_CURRENT_TEST', '')}\t{record.getMessage()}\n")
 
