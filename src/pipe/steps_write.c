@@ -119,13 +119,14 @@ static zarr_status unit_check(const zarr_pipeline_blocks *u, uint32_t i, bool si
 zarr_status zr_step_write(zarr_pipeline_worker *worker, const zarr_pipeline_blocks *u,
                           uint32_t i, uint32_t threads, zarr_error *err)
 {
-    zarr_status st = unit_check(u, i, false, err);
+    zarr_error e = ZARR_ERROR_INIT;
+    zarr_status st = unit_check(u, i, false, &e);
 
     if (st == ZARR_OK)
-        st = zr_parts_write(&worker->w, &u->unit[i], ZR_MAX(threads, 1u), NULL, err);
+        st = zr_unit_write(&worker->w, &u->unit[i], ZR_MAX(threads, 1u), NULL, &e);
     if (st == ZARR_OK)
         atomic_fetch_add(&u->rq->delivered, unit_items(&u->unit[i]));
-    return st;
+    return zr_pass(err, st, &e);
 }
 
 zarr_status zr_step_encode(zarr_pipeline_worker *worker, const zarr_pipeline_blocks *u,

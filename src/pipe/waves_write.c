@@ -1,10 +1,11 @@
 /*
  * pipe/waves_write.c - the writes of the pipeline `waves`. Blocks (units) come from
  * the projector. A batch of them is written by as many threads as there are units; in a
- * small batch each unit gets several threads instead. Codecs that take whole batches get
- * them first (batch_units.c). Of elements from a device several batches are in work at
- * once (flights.c), so that one is encoded while others come down or are stored.
- * Thread class: one struct per batch; the projector under the lock of the flights.
+ * batch of fewer shards, several threads write one after the other. Codecs that take
+ * whole batches get them first (batch_units.c). Of elements from a device several batches
+ * are in work at once (flights.c), so that one is encoded while others come down or are
+ * stored. Thread class: one struct per batch; the projector under the lock of the
+ * flights.
  */
 #include "pipe/pipe_int.h"
 
@@ -30,13 +31,6 @@ struct units {
     uint32_t first;       /* of the group that is being encoded */
 };
 
-static zarr_status write_unit(const struct units *u, const struct zr_work *w, uint64_t i,
-                              struct zr_later *later, zarr_error *err)
-{
-    return (u->io->parts ? zr_parts_write : zr_unit_write)(w, &u->proj[i],
-                                                           u->threads_each, later, err);
-}
-
 /* Writes a unit and stores it, unless that is done. */
 static zarr_status unit_alone(void *arg, uint64_t i, const struct zr_work *w,
                               zarr_error *err)
@@ -46,7 +40,7 @@ static zarr_status unit_alone(void *arg, uint64_t i, const struct zr_work *w,
 
     if (u->done[i])
         return ZARR_OK;
-    ZR_TRY(write_unit(u, w, i, NULL, err));
+    ZR_TRY(zr_unit_write(w, &u->proj[i], u->threads_each, NULL, err));
     u->done[i] = true;
     if (u->io->progress) { /* the callback may write: no lock is held */
         zr_request_merge(u->rq, w->worker);
@@ -123,7 +117,7 @@ static zarr_status unit_of_group(void *arg, uint64_t at, const struct zr_work *w
     zr_later_count(later, &w->worker->stats, false);
     if (u->old_value_index[i] != UINT32_MAX)
         later->old_value = &u->old_value[u->old_value_index[i]];
-    ZR_TRY(write_unit(u, &own, i, later, err));
+    ZR_TRY(zr_unit_write(&own, &u->proj[i], u->threads_each, later, err));
     zr_later_count(later, &w->worker->stats, true);
 out:
     return st;
@@ -204,24 +198,31 @@ out:
     return st;
 }
 
-static zarr_status do_units(struct units *u, zarr_error *err)
+/* Sets which of two loops is parallel: the one over the units if there are as many as
+ * threads, or if they have no chunks inside, else the one over the chunks of each shard.
+ */
+static void choose_loop(struct units *u, struct zr_parallel_options *opts)
 {
-    const struct zr_work w = {.io = u->io, .rq = u->rq};
+    const struct zr_level *lv = &u->io->layout->level[0];
     const uint32_t threads = zr_io_threads(u->io);
-    const uint64_t begun_ns = zr_request_wave_begin(u->rq);
-    const struct zr_parallel_options opts = {
-        .max_threads = threads,
-        .grain = 1,
-        .item_ns = 20000 + u->io->layout->level[0].decoded_bytes};
+    const bool over_units = u->n >= threads || !lv->is_shard;
+
+    u->threads_each = over_units ? 1 : threads;
+    *opts = (struct zr_parallel_options){.max_threads = over_units ? threads : 1,
+                                         .grain = 1,
+                                         .item_ns = 20000 + lv->decoded_bytes};
+}
+
+/* Writes the units that are encoded or stored together. */
+static zarr_status write_together(struct units *u, const struct zr_parallel_options *opts,
+                                  zarr_error *err)
+{
     zarr_status st = ZARR_OK;
 
     memset(u->done, 0, u->most * sizeof *u->done);
     ZR_TRY(zr_write_batch(u->io, u->rq, u->proj, u->n, u->done, err));
-    u->threads_each = u->n >= threads ? 1 : threads;
     if (u->later)
-        ZR_TRY(put_together(u, &opts, err));
-    st = zr_workers_run(&w, u->n, &opts, unit_alone, u, err);
-    zr_request_wave(u->rq, u->n, begun_ns);
+        st = put_together(u, opts, err);
 out:
     return st;
 }
@@ -358,16 +359,25 @@ static bool pull_units(struct writing *w, struct units *u, uint64_t *first)
 static void pull_batches(struct zr_flights *f)
 {
     struct writing *w = (struct writing *)f;
+    const struct zr_work work = {.io = w->io, .rq = w->rq};
+    struct zr_parallel_options opts;
     zarr_error err = ZARR_ERROR_INIT;
     struct units u;
     uint64_t first = 0;
     zarr_status st = units_room(&u, w->io, w->rq, &err);
 
     while (st == ZARR_OK && pull_units(w, &u, &first)) {
+        const uint64_t begun_ns = zr_request_wave_begin(w->rq);
+
         if (first > 0) /* the request made a check before the first wave */
             st = zr_request_check(w->rq, &err);
+        choose_loop(&u, &opts);
         if (st == ZARR_OK)
-            st = do_units(&u, &err);
+            st = write_together(&u, &opts, &err);
+        if (st != ZARR_OK)
+            break;
+        st = zr_workers_run(&work, u.n, &opts, unit_alone, &u, &err);
+        zr_request_wave(w->rq, u.n, begun_ns);
     }
     if (st != ZARR_OK && zr_flights_lock(f)) {
         zr_flights_fail(f, st, &err, first);

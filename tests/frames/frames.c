@@ -190,7 +190,7 @@ static void run(zarr_array *array, const char *name, const char *selected, int w
 
 static void run_kind(zarr_store *store, const struct kind *k)
 {
-    static const char *const selected[] = {"...", "10:70,3:100"};
+    static const char *const selected[] = {"...", "10:70,3:100", "10:1000,3:1000"};
     zarr_array *array = make(store, k);
 
     for (size_t i = 0; i < sizeof selected / sizeof *selected; i++)

@@ -58,45 +58,61 @@ bool zr_leaf_is_covered(const struct zr_projection *proj, uint64_t n)
     return proj->full;
 }
 
-/* Finds the chunk's elements as they are stored: the caller's memory if it has them so,
- * else a block. */
-static zarr_status leaf_elements(const struct zr_work *w, const struct zr_leaf_write *lw,
-                                 zarr_memory *out, zarr_error *err)
+/* Where the elements of a leaf are as they are stored. */
+struct leaf_elements {
+    zarr_memory at;
+    bool is_callers; /* in the caller's memory; else in a block, which is to be filled */
+    bool needs_old;  /* the block gets the old elements before those of the caller */
+};
+
+static zarr_status find_elements(const struct zr_work *w, const struct zr_leaf_write *lw,
+                                 struct leaf_elements *e, zarr_error *err)
 {
     const struct zr_program *p = lw->level->encode;
     struct zr_target t;
-    const bool full = zr_leaf_is_covered(lw->proj, p->decoded_bytes / p->item_bytes);
     zarr_status st = ZARR_OK;
 
+    *e = (struct leaf_elements){.is_callers = false};
+    if (!p)
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "this build can read these codecs, not write them");
+    w->worker->states.keep_empty = !w->io->skip_empty;
     w->worker->stats.elements += zr_projection_items(lw->proj);
     zr_target_borrow(&t, lw->proj);
-    if (lw->proj->full && !w->on_host && zr_target_is_direct(w->io, p, &t, out)) {
-        bool as_is = true;
-
-        ZR_TRY(elements_as_is(w, p, out, &as_is, err));
-        if (as_is) {
-            w->worker->stats.chunks_direct++;
-            return ZARR_OK;
-        }
-    }
-    *out = lw->block;
-    if (!out->handle)
+    if (lw->proj->full && !w->on_host && zr_target_is_direct(w->io, p, &t, &e->at))
+        ZR_TRY(elements_as_is(w, p, &e->at, &e->is_callers, err));
+    w->worker->stats.chunks_direct += e->is_callers;
+    if (e->is_callers)
+        goto out;
+    e->needs_old = !zr_leaf_is_covered(lw->proj, p->decoded_bytes / p->item_bytes);
+    e->at = lw->block;
+    if (!e->at.handle)
         ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_BLOCK,
                                  w->on_host ? ZARR_DEVICE_CPU : p->decoded_device,
-                                 p->decoded_bytes, out, err));
-    if (!full)
-        ZR_TRY(zr_leaf_before(w, lw, out, err));
+                                 p->decoded_bytes, &e->at, err));
+out:
+    return st;
+}
+
+/* Copies the caller's elements to the block. */
+static zarr_status gather_elements(const struct zr_work *w,
+                                   const struct zr_leaf_write *lw,
+                                   const zarr_memory *block, zarr_error *err)
+{
+    const struct zr_program *p = lw->level->encode;
+    struct zr_target t;
+    void *elements = NULL;
+    zarr_status st = ZARR_OK;
+
     for (const struct zr_projection *q = lw->proj; q; q = q->next) {
         zr_target_borrow(&t, q); /* where parts overlap, the last one counts */
-        ZR_TRY(zr_gather_target(w, p, &t, out, err));
+        ZR_TRY(zr_gather_target(w, p, &t, block, err));
     }
-    if (p->padded) {
-        void *elements = NULL;
-
-        ZR_TRY(zr_mem_host_ptr(w->io->engine->memory, out, p->decoded_bytes, &elements,
-                               err));
-        ZR_TRY(zr_program_pad(p, elements, p->decoded_bytes, err));
-    }
+    if (!p->padded)
+        return ZARR_OK;
+    ZR_TRY(
+        zr_mem_host_ptr(w->io->engine->memory, block, p->decoded_bytes, &elements, err));
+    ZR_TRY(zr_program_pad(p, elements, p->decoded_bytes, err));
 out:
     return st;
 }
@@ -122,28 +138,31 @@ out:
     return st;
 }
 
-/* Compares the elements with the fill value. Copies elements that the CPU cannot read to
- * *host, where encoding may continue. */
-static zarr_status is_empty(const struct zr_work *w, struct zr_leaf_write *lw,
-                            const zarr_memory *elements, zarr_memory *host,
-                            zarr_error *err)
+/* Fills the block, if there is one, and compares the elements with the fill value. Copies
+ * elements that the CPU cannot read to *host, where encoding may continue. */
+static zarr_status take_elements(const struct zr_work *w, struct zr_leaf_write *lw,
+                                 const struct leaf_elements *e, zarr_memory *host,
+                                 zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
+    if (!e->is_callers)
+        ZR_TRY(gather_elements(w, lw, &e->at, err));
     lw->empty = lw->filled = false;
-    *host = *elements;
-    if (!w->io->skip_empty)
-        return ZARR_OK;
-    if (!zr_device_is_host(w->io->engine->memory, elements->device_type)) {
+    *host = e->at;
+    if (w->io->skip_empty &&
+        !zr_device_is_host(w->io->engine->memory, e->at.device_type)) {
         *host = lw->host;
         if (!host->handle)
-            ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_A, ZARR_DEVICE_CPU, elements->bytes,
-                                     host, err));
+            ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_A, ZARR_DEVICE_CPU, e->at.bytes, host,
+                                     err));
         w->worker->stats.copies_decoded_host++;
-        ZR_TRY(zr_mem_copy_bytes(w->io->engine->memory, host, elements, elements->bytes,
+        ZR_TRY(zr_mem_copy_bytes(w->io->engine->memory, host, &e->at, e->at.bytes,
                                  &w->worker->copies, err));
     }
-    ZR_TRY(zr_leaf_compare(w, lw, host, err));
+    if (w->io->skip_empty)
+        ZR_TRY(zr_leaf_compare(w, lw, host, err));
+    w->worker->stats.chunks_done++;
 out:
     return st;
 }
@@ -151,40 +170,44 @@ out:
 zarr_status zr_leaf_prepare(const struct zr_work *w, struct zr_leaf_write *lw,
                             zarr_memory *elements, zarr_memory *host, zarr_error *err)
 {
+    struct leaf_elements e;
     zarr_status st = ZARR_OK;
 
-    if (!lw->level->encode)
-        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "this build can read these codecs, not write them");
-    w->worker->states.keep_empty = !w->io->skip_empty;
-    ZR_TRY(leaf_elements(w, lw, elements, err));
-    ZR_TRY(is_empty(w, lw, elements, host, err));
-    w->worker->stats.chunks_done++;
+    ZR_TRY(find_elements(w, lw, &e, err));
+    *elements = e.at;
+    if (e.needs_old)
+        ZR_TRY(zr_leaf_before(w, lw, elements, err));
+    ZR_TRY(take_elements(w, lw, &e, host, err));
 out:
     return st;
 }
 
+/* Begins as zr_leaf_prepare(), which would be one more frame above a decoder. */
 zarr_status zr_leaf_encode(const struct zr_work *w, struct zr_leaf_write *lw,
                            zarr_error *err)
 {
     const struct zr_program *p = lw->level->encode;
-    zarr_memory elements = {0}, host = {0};
+    struct leaf_elements e;
+    zarr_memory host = {0};
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_leaf_prepare(w, lw, &elements, &host, err));
+    ZR_TRY(find_elements(w, lw, &e, err));
+    if (e.needs_old)
+        ZR_TRY(zr_leaf_before(w, lw, &e.at, err));
+    ZR_TRY(take_elements(w, lw, &e, &host, err));
     if (lw->empty)
         goto out;
-    if (p->n == 0 && zr_store_device_direct(w->io->store, elements.device_type)) {
-        lw->out = elements; /* stored unchanged */
-        w->worker->stats.bytes_decoded += elements.bytes;
+    if (p->n == 0 && zr_store_device_direct(w->io->store, e.at.device_type)) {
+        lw->out = e.at; /* stored unchanged */
+        w->worker->stats.bytes_decoded += e.at.bytes;
         goto out;
     }
     if (p->n == 0 || p->stage[p->n - 1].kind == ZR_STAGE_COPY)
-        elements = host; /* encoding starts from that copy */
+        e.at = host; /* encoding starts from that copy */
     if (p->unsized)
-        ZR_TRY(zr_chunk_encode_unsized(w, p, &elements, &lw->out, err));
+        ZR_TRY(zr_chunk_encode_unsized(w, p, &e.at, &lw->out, err));
     else
-        ZR_TRY(zr_chunk_encode(w, p, &elements, &lw->room, &lw->out, err));
+        ZR_TRY(zr_chunk_encode(w, p, &e.at, &lw->room, &lw->out, err));
 out:
     return st;
 }

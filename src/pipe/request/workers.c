@@ -237,6 +237,9 @@ out:
     return st;
 }
 
+/* A loop that needs one thread runs here, so that a loop inside of another adds no
+ * frames.
+ */
 zarr_status zr_workers_run(const struct zr_work *w, uint64_t n,
                            const struct zr_parallel_options *opts, zr_work_fn fn,
                            void *arg, zarr_error *err)
@@ -244,6 +247,7 @@ zarr_status zr_workers_run(const struct zr_work *w, uint64_t n,
     struct zr_parallel_options own = *opts;
     const uint32_t n_workers = zr_parallel_workers(n, opts);
     struct work_loop l;
+    struct zr_work one = *w;
     zarr_status st = ZARR_OK;
 
     own.cancel = &w->rq->cancel;
@@ -251,7 +255,20 @@ zarr_status zr_workers_run(const struct zr_work *w, uint64_t n,
     l.fn = fn;
     l.arg = arg;
     memset(l.worker, 0, n_workers * sizeof(struct zr_worker *));
-    st = zr_parallel_run(n, &own, work_item, &l, err);
+    if (n_workers > 1) {
+        st = zr_parallel_run(n, &own, work_item, &l, err);
+    } else if (n > 0 && !w->worker) {
+        ZR_TRY(zr_worker_take(w->io->engine, own.cancel, &l.worker[0], err));
+        one.worker = l.worker[0];
+    }
+    for (uint64_t i = 0; n_workers == 1 && st == ZARR_OK && i < n; i++) {
+        st = zr_is_cancelled(own.cancel) ? zr_fail(err, ZARR_ERR_CANCELLED, "cancelled")
+                                         : fn(arg, i, &one, err);
+        if (zr_request_is_inherited(w->rq))
+            return zr_request_inherited(err);
+        if (st != ZARR_OK && err)
+            err->item = i;
+    }
     if (zr_request_is_inherited(w->rq)) /* threads of the parent were using contexts */
         return st;
     for (uint32_t i = 0; i < n_workers; i++)
@@ -259,5 +276,6 @@ zarr_status zr_workers_run(const struct zr_work *w, uint64_t n,
             zr_request_merge(w->rq, l.worker[i]);
             zr_worker_give(l.worker[i]);
         }
+out:
     return st;
 }

@@ -129,24 +129,6 @@ static void batch_release(struct inner_batch *b)
     zr_arena_reset(&b->lists);
 }
 
-static zarr_status batch_run(struct inner_batch *b, zarr_error *err)
-{
-    const struct zr_parallel_options opts = {.max_threads = b->s->sw->threads,
-                                             .grain = 1,
-                                             .item_ns = 2000 + b->s->in->decoded_bytes};
-    zarr_status st = ZARR_OK;
-
-    if (b->leaf && b->n > 0)
-        ZR_TRY(encode_together(b, err));
-    else
-        ZR_TRY(zr_workers_run(b->s->w, b->n, &opts, encode_inner, b, err));
-    for (uint32_t i = 0; i < b->n; i++)
-        ZR_TRY(zr_shard_append(b->s, &b->proj[i], &b->result[i], err));
-    batch_release(b);
-out:
-    return st;
-}
-
 static zarr_status batch_init(struct inner_batch *b, struct zr_shard_writer *s,
                               zarr_error *err)
 {
@@ -202,23 +184,41 @@ static void batch_deinit(struct inner_batch *b)
 
 /* ---- the shard --------------------------------------------------------- */
 
+/* Collects the next inner chunks. */
+static zarr_status fill_batch(struct inner_batch *b, struct zr_projector *p,
+                              zarr_error *err)
+{
+    struct zr_projection proj;
+
+    while (b->n < b->most && zr_next_unit(b->s->w->io, p, &proj)) {
+        if (!zr_projection_keep(&b->proj[b->n], &proj, &b->lists))
+            return zr_fail_memory(err, sizeof proj);
+        b->n++;
+    }
+    return ZARR_OK;
+}
+
 zarr_status zr_shard_inners(struct zr_shard_writer *s, zarr_error *err)
 {
+    const struct zr_parallel_options opts = {.max_threads = s->sw->threads,
+                                             .grain = 1,
+                                             .item_ns = 2000 + s->in->decoded_bytes};
     struct zr_projector *p = NULL;
-    struct zr_projection proj;
     struct inner_batch b;
     bool more = true;
     zarr_status st = ZARR_OK;
 
     ZR_TRY(batch_init(&b, s, err));
     ZR_TRY(zr_shard_project(s, &p, err));
-    while (more) {
-        while (b.n < b.most && (more = zr_next_unit(s->w->io, p, &proj))) {
-            if (!zr_projection_keep(&b.proj[b.n], &proj, &b.lists))
-                ZR_FAIL_MEMORY(err, sizeof proj);
-            b.n++;
-        }
-        ZR_TRY(batch_run(&b, err));
+    for (; more; batch_release(&b)) {
+        ZR_TRY(fill_batch(&b, p, err));
+        more = b.n == b.most;
+        if (b.leaf && b.n > 0)
+            ZR_TRY(encode_together(&b, err));
+        else
+            ZR_TRY(zr_workers_run(s->w, b.n, &opts, encode_inner, &b, err));
+        for (uint32_t i = 0; i < b.n; i++)
+            ZR_TRY(zr_shard_append(s, &b.proj[i], &b.result[i], err));
     }
 out:
     zr_project_free(p);
@@ -226,37 +226,37 @@ out:
     return st;
 }
 
-static zarr_status shard_attempt(const struct zr_work *w, struct zr_shard_write *sw,
-                                 zarr_error *err)
+/* Whether the shard can be made without its old value, which is damaged: gives back what
+ * was made of it. */
+static bool drop_old(const struct zr_work *w, struct zr_shard_write *sw,
+                     const zarr_stats *before)
 {
-    struct zr_shard_writer s;
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(zr_shard_begin(&s, w, sw, err));
-    ZR_TRY(zr_shard_inners(&s, err));
-    ZR_TRY(zr_shard_end(&s, err));
-out:
-    zr_shard_close(&s);
-    return st;
+    if (!sw->proj->whole || !(sw->old.handle || (sw->stream && sw->stream->old_bytes)))
+        return false;
+    zr_pool_give(w->io->engine->pool, &sw->block);
+    zr_forget_chunks(&w->worker->stats, before);
+    sw->old = (zarr_memory){0};
+    if (sw->stream)
+        sw->stream->old_bytes = 0;
+    return true;
 }
 
 zarr_status zr_shard_write(const struct zr_work *w, struct zr_shard_write *sw,
                            zarr_error *err)
 {
     const zarr_stats before = w->worker->stats;
-    zarr_error e = {0};
-    zarr_status st = shard_attempt(w, sw, &e);
+    struct zr_shard_writer s;
+    zarr_error e;
+    zarr_status st = ZARR_OK;
 
-    if (st == ZARR_ERR_CORRUPT && sw->proj->whole &&
-        (sw->old.handle || (sw->stream && sw->stream->old_bytes))) {
-        zr_pool_give(w->io->engine->pool, &sw->block);
-        zr_forget_chunks(&w->worker->stats, &before);
-        sw->old = (zarr_memory){0};
-        if (sw->stream)
-            sw->stream->old_bytes = 0;
-        return shard_attempt(w, sw, err);
-    }
-    if (st != ZARR_OK && err)
-        *err = e;
-    return st;
+    do {
+        e = (zarr_error){0};
+        st = zr_shard_begin(&s, w, sw, &e);
+        if (st == ZARR_OK)
+            st = zr_shard_inners(&s, &e);
+        if (st == ZARR_OK)
+            st = zr_shard_end(&s, &e);
+        zr_shard_close(&s);
+    } while (st == ZARR_ERR_CORRUPT && drop_old(w, sw, &before));
+    return zr_pass(err, st, &e);
 }

@@ -7,8 +7,8 @@
  * wait for each other through the pool. If several units are written together,
  * old_values.c has locked and read them. If every element inside this handle's shape is
  * overwritten, a damaged old value is ignored. A chunk that equals the fill value is
- * erased, not stored.
- * Thread class: on the worker context.
+ * erased, not stored. The value is stored, handed to the caller, or kept to be stored
+ * with others. Thread class: on the worker context.
  */
 #include "pipe/write/write_int.h"
 
@@ -16,21 +16,62 @@ enum {
     CONFLICT_TRIES = 16
 };
 
+/* The new value, by what the unit is. */
+union unit_value {
+    struct zr_leaf_write chunk;
+    struct {
+        struct zr_shard_write shard;
+        uint64_t clip[ZARR_MAX_RANK];
+    };
+};
 struct unit {
     const struct zr_work *w;
     const struct zr_projection *proj;
-    const struct zr_level *lv; /* the level of this chunk */
+    const struct zr_level *lv;   /* the level of this chunk */
+    const struct zr_level *leaf; /* and of the innermost ones */
     const char *key;
     void *lock;
     bool conditional;
     zarr_store_version version;
-    zarr_memory old; /* old stored bytes, in scratch */
-    bool streams;    /* the value is written in parts */
+    struct zr_need need; /* bytes of the budgets */
+    zarr_memory old;     /* old stored bytes, in scratch */
+    bool streams;        /* the value is written in parts */
     struct zr_shard_stream stream;
     uint32_t threads;
     struct zr_later *later;               /* keeps the PUT; NULL: it is sent */
     const struct zr_old_value *old_value; /* has the lock; NULL: the unit takes it */
+    union unit_value *made;
 };
+
+/* ---- storing -------------------------------------------------------------------- */
+
+/* Hands the unit to the caller of zarr_array_encode(). */
+static zarr_status sink_unit(const struct zr_work *w, const uint64_t *chunk,
+                             zarr_store_op *op, zarr_error *err)
+{
+    const bool put = op->verb == ZARR_STORE_PUT;
+
+    op->status = w->io->sink(w->io->sink_arg, chunk, put ? &op->mem : NULL, err);
+    op->done_bytes = op->status == ZARR_OK ? op->mem.bytes : 0;
+    zr_worker_count(w->worker, op);
+    return op->status;
+}
+
+zarr_status zr_put_unit(const struct zr_work *w, const uint64_t *chunk, zarr_store_op *op,
+                        struct zr_later *later, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    if (w->io->sink)
+        return sink_unit(w, chunk, op, err);
+    if (later)
+        return zr_put_later(w, op, later, err);
+    zr_ask_put(w->rq, op);
+    st = zr_store_op_run(w, op, err);
+    if (st == ZARR_OK)
+        st = zr_note_put(w->rq, op, err);
+    return op->verb == ZARR_STORE_ERASE && st == ZARR_ERR_NOT_FOUND ? ZARR_OK : st;
+}
 
 static zarr_status unit_store(struct unit *u, const zarr_memory *value, zarr_error *err)
 {
@@ -60,6 +101,8 @@ static zarr_status unit_store(struct unit *u, const zarr_memory *value, zarr_err
     return zr_put_unit(u->w, u->proj->chunk, &op, u->later, err);
 }
 
+/* ---- reading and making ---------------------------------------------------------- */
+
 /* Whether a write that covers all elements of the array in this unit goes on although its
  * old value has this fault. The old values that a caller of zarr_array_encode() gives
  * need not have such a unit. */
@@ -68,8 +111,9 @@ static bool old_may_be_bad(const struct zr_io *io, zarr_status st)
     return st == ZARR_ERR_CORRUPT || (io->sink && st == ZARR_ERR_INVALID);
 }
 
-static zarr_status unit_old(struct unit *u, const struct zr_level *lv, zarr_error *err)
+static zarr_status unit_old(struct unit *u, zarr_error *err)
 {
+    const struct zr_level *lv = u->lv;
     const struct zr_program *p = lv->decode; /* NULL for shards */
     struct zr_fetch f = {.key = u->key,
                          .slot = ZR_SCRATCH_OLD,
@@ -109,61 +153,67 @@ out:
     return st;
 }
 
-static zarr_status unit_leaf(struct unit *u, zarr_error *err)
+/* Sets what the new value is made from. */
+static zarr_status unit_prepare(struct unit *u, zarr_error *err)
 {
-    const struct zr_level *lv = u->lv;
-    struct zr_leaf_write lw = {.level = lv, .proj = u->proj};
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(unit_old(u, lv, err));
-    lw.old = u->old;
-    ZR_TRY(zr_leaf_room(u->w, lv, &lw.room, err));
-    ZR_TRY(zr_leaf_encode(u->w, &lw, err));
-    ZR_TRY(unit_store(u, lw.empty ? NULL : &lw.out, err));
-out:
-    return st;
-}
-
-static zarr_status unit_shard(struct unit *u, zarr_error *err)
-{
-    const struct zr_level *lv = u->lv;
     const struct zr_grid *grid = u->w->io->layout->grid;
-    uint64_t clip[ZARR_MAX_RANK];
-    struct zr_shard_write sw = {
-        .lv = lv, .missing = lv, .proj = u->proj, .clip = clip, .threads = u->threads};
-    zarr_status st = ZARR_OK;
+    const struct zr_level *lv = u->lv;
+    union unit_value *v = u->made;
 
+    if (!lv->is_shard) {
+        v->chunk = (struct zr_leaf_write){.level = lv, .proj = u->proj, .old = u->old};
+        return zr_leaf_room(u->w, lv, &v->chunk.room, err);
+    }
     for (int32_t d = 0; d < grid->ndim; d++)
-        clip[d] = ZR_MIN(lv->shape[d], grid->shape[d] - u->proj->origin[d]);
-    ZR_TRY(unit_old(u, lv, err));
-    sw.old = u->old;
+        v->clip[d] = ZR_MIN(lv->shape[d], grid->shape[d] - u->proj->origin[d]);
+    v->shard = (struct zr_shard_write){.lv = lv,
+                                       .missing = lv,
+                                       .proj = u->proj,
+                                       .clip = v->clip,
+                                       .old = u->old,
+                                       .threads = u->threads};
     if (u->streams) {
         u->stream.key = u->key;
         u->stream.lock = u->lock;
-        sw.stream = &u->stream;
-        sw.threads = ZR_MIN(u->threads, u->stream.batch);
+        v->shard.stream = &u->stream;
+        v->shard.threads = ZR_MIN(u->threads, u->stream.batch);
     }
-    ZR_TRY(zr_shard_write(u->w, &sw, err));
-    ZR_TRY(unit_store(u, sw.empty ? NULL : &sw.out, err));
-out:
-    zr_pool_give(u->w->io->engine->pool, &sw.block);
-    zr_index_cache_drop(u->w->io->indexes, u->key);
-    return st;
+    return ZARR_OK;
 }
 
-static zarr_status unit_attempt(struct unit *u, zarr_error *err)
+/* Takes the lock and reads the old value, unless the unit needs none. */
+static zarr_status unit_begin(struct unit *u, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
     u->old = (zarr_memory){0};
     u->stream.old_bytes = 0;
+    u->made->shard.block = (zarr_memory){0};
     if ((!u->proj->full || u->streams) && !u->old_value) {
         ZR_TRY(zr_store_lock(u->w->io->store, u->key, &u->w->rq->cancel, &u->lock, err));
         ZR_TRY(zr_request_check_locked(u->w->rq, err));
     }
-    st = u->lv->is_shard ? unit_shard(u, err) : unit_leaf(u, err);
+    ZR_TRY(unit_old(u, err));
+    ZR_TRY(unit_prepare(u, err));
 out:
-    zr_store_unlock(u->w->io->store, u->lock);
+    return st;
+}
+
+/* Stores the new value, which was made with status st, and gives the lock back. */
+static zarr_status unit_end(struct unit *u, zarr_status st, zarr_error *err)
+{
+    const struct zr_io *io = u->w->io;
+    union unit_value *v = u->made;
+
+    if (st == ZARR_OK && u->lv->is_shard)
+        st = unit_store(u, v->shard.empty ? NULL : &v->shard.out, err);
+    else if (st == ZARR_OK)
+        st = unit_store(u, v->chunk.empty ? NULL : &v->chunk.out, err);
+    if (u->lv->is_shard) {
+        zr_pool_give(io->engine->pool, &v->shard.block);
+        zr_index_cache_drop(io->indexes, u->key);
+    }
+    zr_store_unlock(io->store, u->lock);
     u->lock = NULL;
     return st;
 }
@@ -180,47 +230,80 @@ uint64_t zr_unit_budget(const struct zr_level *lv, bool full)
     return sum;
 }
 
+/* Finds the unit's key and level, and how it is read and stored. */
+static zarr_status unit_open(struct unit *u, const struct zr_work *w, zarr_error *err)
+{
+    const struct zr_layout *l = w->io->layout;
+    const struct zr_plan_args where = {.layout = l, .prefix = w->io->prefix};
+    const struct zr_projection *proj = u->proj;
+    zarr_status st = ZARR_OK;
+
+    zr_plan_key(&where, proj->chunk, &w->worker->key);
+    ZR_TRY(zr_str_status(&w->worker->key, err));
+    u->key = zr_str_text(&w->worker->key);
+    st = zr_layout_outer(l, proj->shape, &u->lv, err);
+    if (st != ZARR_OK)
+        return zr_prefix_key(err, st, u->key);
+    u->leaf = u->lv->is_shard ? &l->level[l->n_levels - 1] : u->lv;
+    if (!w->granted) {
+        /* another order of inner chunks needs room for them once more */
+        u->need.host = zr_unit_budget(u->lv, proj->full && w->io->inner_order == 0);
+        u->need.device = zr_unit_on_device(w->io, u->lv);
+        u->streams = u->need.host > zr_io_budget(w->io) && zr_shard_can_stream(w, u->lv);
+        if (u->streams)
+            u->need.host = zr_shard_stream_init(&u->stream, w->io, u->lv, proj->full);
+    }
+    u->conditional = !proj->full && !zr_store_can(w->io->store, ZARR_STORE_CAP_LOCK) &&
+                     zr_store_can(w->io->store, ZARR_STORE_CAP_CONDITIONAL);
+out:
+    return st;
+}
+
+/* In a request with parts, a unit that fails is the failure of the parts that touch it,
+ * and the request goes on. */
+static zarr_status unit_fail(const struct zr_work *w, const struct zr_projection *proj,
+                             zarr_status st, const zarr_error *e)
+{
+    const struct zr_grid *grid = w->io->layout->grid;
+    uint64_t ordinal = 0;
+
+    for (int32_t d = 0; d < grid->ndim; d++)
+        if (!zr_mul_u64(ordinal, zr_grid_n_chunks(grid, d), &ordinal) ||
+            !zr_add_u64(ordinal, proj->chunk[d], &ordinal))
+            ordinal = UINT64_MAX - 1;
+    zr_parts_fail(w->rq, proj, st, e, ordinal);
+    return ZARR_OK;
+}
+
 zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *proj,
                           uint32_t threads, struct zr_later *later, zarr_error *err)
 {
-    const struct zr_plan_args where = {.layout = w->io->layout, .prefix = w->io->prefix};
-    const struct zr_layout *l = w->io->layout;
-    const struct zr_level *leaf = NULL;
     struct zr_work own = *w;
+    union unit_value made;
     struct unit u = {.w = w,
                      .proj = proj,
                      .threads = threads,
                      .later = later,
-                     .old_value = later ? later->old_value : NULL};
-    struct zr_need need = {0, 0};
+                     .old_value = later ? later->old_value : NULL,
+                     .made = &made};
     zarr_status st = ZARR_OK;
 
     if (w->io->session)
         return zr_shard_session_write(w, proj, threads, err);
-    zr_plan_key(&where, proj->chunk, &w->worker->key);
-    ZR_TRY(zr_str_status(&w->worker->key, err));
-    u.key = zr_str_text(&w->worker->key);
-    st = zr_layout_outer(w->io->layout, proj->shape, &u.lv, err);
-    if (st != ZARR_OK)
-        return zr_prefix_key(err, st, u.key);
-    leaf = u.lv->is_shard ? &l->level[l->n_levels - 1] : u.lv;
-    if (!w->granted) {
-        /* another order of inner chunks needs room for them once more */
-        need.host = zr_unit_budget(u.lv, proj->full && w->io->inner_order == 0);
-        need.device = zr_unit_on_device(w->io, u.lv);
-        u.streams = need.host > zr_io_budget(w->io) && zr_shard_can_stream(w, u.lv);
-        if (u.streams)
-            need.host = zr_shard_stream_init(&u.stream, w->io, u.lv, proj->full);
-    }
-    u.conditional = !proj->full && !zr_store_can(w->io->store, ZARR_STORE_CAP_LOCK) &&
-                    zr_store_can(w->io->store, ZARR_STORE_CAP_CONDITIONAL);
-    ZR_TRY(zr_request_take(w->rq, need, err));
+    if (w->io->parts) /* err may have the failure of another unit */
+        zr_error_clear(err);
+    ZR_TRY(unit_open(&u, w, err));
+    ZR_TRY(zr_request_take(w->rq, u.need, err));
     for (int tries = 0; tries < CONFLICT_TRIES; tries++) {
         const zarr_stats before = w->worker->stats;
 
-        st = unit_attempt(&u, err);
-        if (zr_is_too_large(u.w, leaf, true, st)) {
-            zr_work_on_host(&own, leaf, true);
+        st = unit_begin(&u, err);
+        if (st == ZARR_OK)
+            st = u.lv->is_shard ? zr_shard_write(u.w, &made.shard, err)
+                                : zr_leaf_encode(u.w, &made.chunk, err);
+        st = unit_end(&u, st, err);
+        if (zr_is_too_large(u.w, u.leaf, true, st)) {
+            zr_work_on_host(&own, u.leaf, true);
             u.w = &own;
             zr_worker_leave_device(w->worker, true);
         } else if (st != ZARR_ERR_CONFLICT || !u.conditional) {
@@ -228,13 +311,13 @@ zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *p
         }
         zr_forget_chunks(&w->worker->stats, &before);
     }
-    st = zr_too_large_tell(u.w, leaf, true, st, err);
+    st = zr_too_large_tell(u.w, u.leaf, true, st, err);
     zr_worker_trim(w->worker);
-    if (need.device)
+    if (u.need.device)
         zr_worker_leave_device(w->worker, true);
-    zr_request_give(w->rq, need);
+    zr_request_give(w->rq, u.need);
     st = zr_prefix_key(err, st, u.key);
 out:
     zr_level_give(u.lv);
-    return st;
+    return zr_parts_take(w->rq, st) ? unit_fail(w, proj, st, err) : st;
 }

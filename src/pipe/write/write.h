@@ -91,12 +91,10 @@ void zr_later_forget(struct zarr_request *rq, const struct zr_later *l);
  * needed. */
 uint64_t zr_unit_budget(const struct zr_level *lv, bool full);
 /* Writes one unit (block). threads may be 1. later: has its lock and old value, if it
- * needs one, and keeps its PUT; NULL: the unit does all that itself. */
+ * needs one, and keeps its PUT; NULL: the unit does all that itself. In a request with
+ * parts a failure is noted there, and OK returned; err is not NULL. */
 zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *proj,
                           uint32_t threads, struct zr_later *later, zarr_error *err);
-/* The same, but a failure of some parts is noted there. */
-zarr_status zr_parts_write(const struct zr_work *w, const struct zr_projection *proj,
-                           uint32_t threads, struct zr_later *later, zarr_error *err);
 /* Writes together those of n units whose program takes batches, or whose elements come
  * from a device. Sets done[i] for each that needs nothing more. */
 zarr_status zr_write_batch(const struct zr_io *io, struct zarr_request *rq,
