@@ -23,7 +23,7 @@ struct units {
     struct zr_arena lists;
     bool *done, *together; /* by unit */
     uint32_t n, most, threads_each;
-    /* if units are put together; else NULL */
+    /* NULL until units are put together */
     struct zr_later *later; /* by unit */
     struct zr_old_value *old_value;
     uint32_t
@@ -179,6 +179,31 @@ out:
     return st;
 }
 
+/* Whether units can be put together: they are of one size that metadata bounds. */
+static bool can_put_together(const struct zr_io *io)
+{
+    return !io->sink && !io->layout->variants && !io->layout->level[0].unsized;
+}
+
+/* Whether all are: the store is not written on the encoding thread. */
+static bool puts_all_together(const struct zr_io *io)
+{
+    return can_put_together(io) && !zr_store_can(io->store, ZARR_STORE_CAP_FAST_GET);
+}
+
+static zarr_status together_room(struct units *u, zarr_error *err)
+{
+    const zarr_allocator *alloc = u->io->engine->alloc;
+
+    if (u->later)
+        return ZARR_OK;
+    u->old_value = zr_calloc(alloc, u->most, sizeof *u->old_value);
+    u->old_value_index = zr_calloc(alloc, u->most, sizeof *u->old_value_index);
+    if (u->old_value && u->old_value_index)
+        u->later = zr_calloc(alloc, u->most, sizeof *u->later);
+    return u->later ? ZARR_OK : zr_fail_memory(err, u->most * sizeof *u->later);
+}
+
 /* Writes the units in groups: reads the old values of a group in one submit, and stores
  * the new ones in one. */
 static zarr_status put_together(struct units *u, const struct zr_parallel_options *opts,
@@ -188,6 +213,7 @@ static zarr_status put_together(struct units *u, const struct zr_parallel_option
     uint64_t need = 0;
     uint32_t end = 0;
 
+    ZR_TRY(together_room(u, err));
     for (; u->first < u->n; u->first = ZR_MAX(end, u->first + 1)) {
         end = group_end(u, u->first, opts->max_threads, &need);
         if (end > u->first + 1)
@@ -213,7 +239,8 @@ static void choose_loop(struct units *u, struct zr_parallel_options *opts)
                                          .item_ns = 20000 + lv->decoded_bytes};
 }
 
-/* Writes the units that are encoded or stored together. */
+/* Writes the units that are encoded or stored together. If the loop over units is not
+ * parallel, their fetches and PUTs still are. */
 static zarr_status write_together(struct units *u, const struct zr_parallel_options *opts,
                                   zarr_error *err)
 {
@@ -221,7 +248,8 @@ static zarr_status write_together(struct units *u, const struct zr_parallel_opti
 
     memset(u->done, 0, u->most * sizeof *u->done);
     ZR_TRY(zr_write_batch(u->io, u->rq, u->proj, u->n, u->done, err));
-    if (u->later)
+    if (u->n > 1 &&
+        (u->threads_each > 1 ? can_put_together(u->io) : puts_all_together(u->io)))
         st = put_together(u, opts, err);
 out:
     return st;
@@ -233,18 +261,11 @@ static bool keep_unit(struct units *u, const struct zr_projection *from)
     return zr_projection_keep(&u->proj[u->n], from, &u->lists);
 }
 
-/* Whether units are put together: the store is not written on the encoding thread, and
- * units are of one size that metadata bounds. */
-static bool puts_together(const struct zr_io *io)
-{
-    return !io->sink && !io->layout->variants && !io->layout->level[0].unsized &&
-           !zr_store_can(io->store, ZARR_STORE_CAP_FAST_GET);
-}
-
 /* Each thread has a unit, of one batch or of all that are in flight. */
 static uint64_t most_units(const struct zr_io *io)
 {
-    const bool many = puts_together(io) || !zr_io_is_host(io, io->view.base.device_type);
+    const bool many =
+        puts_all_together(io) || !zr_io_is_host(io, io->view.base.device_type);
     const uint64_t n =
         zr_io_wave_bytes(io) / ZR_MAX(io->layout->level[0].decoded_bytes, UINT64_C(1));
     const uint32_t flights = zr_write_flights(io);
@@ -291,13 +312,6 @@ static zarr_status units_room(struct units *u, const struct zr_io *io,
     if (!u->proj || !u->done)
         return zr_fail_memory(err, n * sizeof *u->proj);
     u->together = u->done + n;
-    if (!puts_together(u->io) || n < 2)
-        return ZARR_OK;
-    u->old_value = zr_calloc(alloc, n, sizeof *u->old_value);
-    u->old_value_index = zr_calloc(alloc, n, sizeof *u->old_value_index);
-    u->later = zr_calloc(alloc, n, sizeof *u->later);
-    if (!u->old_value || !u->old_value_index || !u->later)
-        return zr_fail_memory(err, n * sizeof *u->later);
     return ZARR_OK;
 }
 

@@ -29,7 +29,7 @@ zarr_status zr_put_later(const struct zr_work *w, const zarr_store_op *op,
     if (!l->key)
         return zr_fail_memory(err, 1);
     l->op.key = l->key;
-    if (op->mem.bytes == 0 || is_callers_memory(w->io, &op->mem))
+    if (op->mem.bytes == 0 || l->block.handle || is_callers_memory(w->io, &op->mem))
         return ZARR_OK;
     ZR_TRY(zr_pool_take(w->io->engine->pool, op->mem.device_type,
                         zr_io_device_id(w->io, op->mem.device_type),
@@ -49,6 +49,8 @@ out:
 void zr_later_end(const struct zr_io *io, struct zr_later *l, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
+        if (l[i].key) /* a reader may have cached the old index until the PUT */
+            zr_index_cache_drop(io->indexes, l[i].key);
         zr_pool_give(io->engine->pool, &l[i].block);
         zr_free(io->engine->alloc, l[i].key);
         l[i] = (struct zr_later){.key = NULL};

@@ -205,6 +205,11 @@ static zarr_status unit_end(struct unit *u, zarr_status st, zarr_error *err)
     const struct zr_io *io = u->w->io;
     union unit_value *v = u->made;
 
+    if (st == ZARR_OK && u->lv->is_shard && u->later) { /* instead of a copy */
+        zr_pool_give(io->engine->pool, &u->later->block);
+        u->later->block = v->shard.block;
+        v->shard.block = (zarr_memory){0};
+    }
     if (st == ZARR_OK && u->lv->is_shard)
         st = unit_store(u, v->shard.empty ? NULL : &v->shard.out, err);
     else if (st == ZARR_OK)

@@ -66,7 +66,7 @@ struct zr_later {
     /* has the unit's lock and old value; NULL: it needs none. Set before the unit is
      * written */
     struct zr_old_value *old_value;
-    zarr_memory block; /* a pool block that has the bytes */
+    zarr_memory block; /* a pool block that has the bytes; a shard brings its own */
     /* what the unit added to these counters */
     uint64_t chunks_done, chunks_missing, chunks_direct, elements;
 };

@@ -36,6 +36,40 @@ static void test_write(void **state)
     }
 }
 
+/* Shards that are fewer than the threads are encoded one after the other, also for a
+ * store that is written on the encoding thread. Their fetches and PUTs still overlap. */
+static void test_few_shards(void **state)
+{
+    (void)state;
+    for (int part = 0; part < 2; part++) {
+        const uint64_t start[2] = {(uint64_t)part, 0}, count[2] = {N - start[0], N};
+        zarr_io_options o = {.struct_size = sizeof o, .max_threads = 17};
+        zarr_tensor t = whole_tensor(elements);
+        zarr_selection *sel = NULL;
+        zarr_array *a = NULL, *b = NULL;
+
+        open_stores(ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_SUFFIX | ZARR_STORE_CAP_WRITE |
+                    ZARR_STORE_CAP_FAST_GET);
+        a = make_array(SHARDS);
+        for (size_t i = 0; i < (size_t)N * N; i++)
+            elements[i] = -(int32_t)i;
+        zarr_tensor_host(&t, NULL, elements, sizeof elements, 2, count);
+        assert_ok(zarr_selection_box(&sel, 2, zarr_array_shape(a), start, count, &err));
+        assert_ok(zarr_array_write(a, sel, &t, &o, &err));
+        assert_int_equal(d.rounds, part ? 4 : 3);
+        assert_ok(zarr_array_open(&b, memory, "a", NULL, &err));
+        t = whole_tensor(got);
+        assert_ok(zarr_array_read(b, NULL, &t, NULL, &err));
+        assert_int_equal(got[0], part ? 1 : 0);
+        assert_memory_equal(&got[start[0] * N], elements,
+                            count[0] * N * sizeof *elements);
+        zarr_selection_free(sel);
+        zarr_array_free(b);
+        zarr_array_free(a);
+        close_stores();
+    }
+}
+
 /* ---- units that are written in part ----------------------------------------------- */
 
 /* The last has locks of its own. */
@@ -306,7 +340,7 @@ int main(void)
         cmocka_unit_test(test_write),       cmocka_unit_test(test_write_part),
         cmocka_unit_test(test_write_mixed), cmocka_unit_test(test_conflict),
         cmocka_unit_test(test_two_writers), cmocka_unit_test(test_crossed_writers),
-        cmocka_unit_test(test_damaged_old),
+        cmocka_unit_test(test_damaged_old), cmocka_unit_test(test_few_shards),
     };
 
     return cmocka_run_group_tests_name("round trips of writes", tests, NULL, NULL);
