@@ -1,6 +1,7 @@
 /* constants.c - the numbers of C that the package uses. Each has the name that the
  * headers give it; no file of Python repeats one. */
 #include "plugin.h"
+#include "quick.h"
 #include "request.h"
 
 #define N(name)                                                                          \
@@ -129,11 +130,13 @@ static const struct {
                N(ZX_ASK_FILL_PRINT),
                N(ZX_ASK_OPEN),
                N(ZX_ASK_RESOLVE),
+               N(ZX_AT_ONCE),
                N(ZX_CANCEL),
                N(ZX_CLOSE),
                N(ZX_ERASE_PREFIX),
                N(ZX_FILL_BYTES),
                N(ZX_LIST),
+               N(ZX_MOST_AT_ONCE),
                N(ZX_OPS),
                N(ZX_OTHER),
                N(ZX_PLAIN),

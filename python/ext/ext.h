@@ -288,6 +288,7 @@ PyObject *zx_array_submit(PyObject *self, PyObject *args);
 
 int zx_quick_init(zx_state *st); /* -1: an exception */
 void zx_quick_deinit(zx_state *st);
+PyObject *zx_select_slice(PyObject *module, PyObject *args);
 PyObject *zx_new_quick(PyObject *module, PyObject *args);
 PyObject *zx_quick_counts(PyObject *module, PyObject *is_reset);
 

@@ -91,6 +91,7 @@ static PyMethodDef functions[] = {
     {"create_group", zx_create_group, METH_VARARGS, NULL},
     {"open_document", zx_open_document, METH_VARARGS, NULL},
     {"new_queue", zx_new_queue, METH_NOARGS, NULL},
+    {"select_slice", zx_select_slice, METH_VARARGS, NULL},
     {"new_quick", zx_new_quick, METH_VARARGS, NULL},
     {"quick_counts", zx_quick_counts, METH_O, NULL},
     {"core_count", core_count, METH_NOARGS, NULL},

@@ -9,11 +9,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum {
-    AT_ONCE = 16,    /* reads done at once, after which other tasks run */
-    MOST_AT_ONCE = 8 /* chunks of one of them: the library does no more at once */
-};
-
 /* Whether an attribute is this object. */
 static bool has(PyObject *object, PyObject *name, const PyObject *wanted)
 {
@@ -126,51 +121,33 @@ static bool find_place(const zx_quick *q, PyObject *item, uint64_t *place)
     return is_chunk;
 }
 
-/* A slice that selects forwards; the end may be missing. */
-static bool read_slice(PyObject *object, Py_ssize_t *start, Py_ssize_t *stop,
-                       Py_ssize_t *step)
-{
-    return PySlice_Check(object) && PySlice_Unpack(object, start, stop, step) == 0 &&
-           *start >= 0 && *stop > *start && *step > 0;
-}
-
-/* How many chunks `count` elements meet, each `step` from the one before. */
-static uint64_t count_touched(uint64_t start, uint64_t step, uint64_t count,
-                              uint64_t edge)
-{
-    return step >= edge ? count : (start + (count - 1) * step) / edge - start / edge + 1;
-}
-
 /* What the items select along a dimension; returns how many chunks that are, 0: it is
  * nothing that we know. `begin`: where the first item's chunk begins. */
 static uint64_t along(struct everyday *e, int32_t d, uint64_t begin, uint64_t edge)
 {
     PyObject *inside = PyTuple_GetItem(PyTuple_GetItem(e->first, 2), d);
     PyObject *from = PyTuple_GetItem(e->first, 3), *to = PyTuple_GetItem(e->last, 3);
-    Py_ssize_t start, stop, step, whence, end, from_last, step_out;
     zarr_dim_selection *dim = &e->dim[d];
-    uint64_t at, count;
+    struct zx_slice s;
 
     if (PyLong_CheckExact(inside)) {
-        start = PyLong_AsSsize_t(inside);
+        const Py_ssize_t at = PyLong_AsSsize_t(inside);
+
         dim->kind = ZARR_DIM_INDEX;
-        dim->start = (int64_t)begin + start;
-        return start >= 0 && (uint64_t)start < edge;
+        dim->start = (int64_t)begin + at;
+        return at >= 0 && (uint64_t)at < edge;
     }
-    if (e->n_axes >= PyTuple_Size(from) || !read_slice(inside, &start, &stop, &step) ||
-        !read_slice(PyTuple_GetItem(from, e->n_axes), &whence, &end, &step_out) ||
-        (to != from &&
-         !read_slice(PyTuple_GetItem(to, e->n_axes), &from_last, &end, &step_out)) ||
-        whence != 0 || (uint64_t)start >= edge || end > INT64_MAX / 2 / step)
+    if (e->n_axes >= PyTuple_Size(from) ||
+        !zx_slice_init(&s, inside, PyTuple_GetItem(from, e->n_axes),
+                       PyTuple_GetItem(to, e->n_axes), begin, edge) ||
+        s.first != 0)
         return 0;
-    at = begin + (uint64_t)start;
-    count = (uint64_t)end;
     dim->kind = ZARR_DIM_SLICE;
-    dim->start = (int64_t)at;
-    dim->step = step;
-    dim->stop = (int64_t)(at + (count - 1) * (uint64_t)step + 1);
-    e->shape[e->n_axes++] = count;
-    return count_touched(at, (uint64_t)step, count, edge);
+    dim->start = s.start;
+    dim->step = s.step;
+    dim->stop = s.stop;
+    e->shape[e->n_axes++] = s.count;
+    return s.n_chunks;
 }
 
 static bool are_tuples(const struct everyday *e, int32_t ndim)
@@ -269,7 +246,7 @@ static PyObject *results(const zx_quick *q, const uint8_t *present, Py_ssize_t n
 static PyObject *read_now(const zx_quick *q, struct everyday *e, PyObject *memory,
                           const char *root, bool *is_late)
 {
-    uint8_t present[MOST_AT_ONCE] = {0};
+    uint8_t present[ZX_MOST_AT_ONCE] = {0};
     struct zx_io io;
     struct zx_memory m;
     zarr_selection *sel = NULL;
@@ -354,7 +331,7 @@ static PyObject *read_library(const zx_quick *q, struct everyday *e, PyObject *m
 {
     static _Thread_local unsigned n_small;
     const char *root = q->root == Py_None ? NULL : PyBytes_AsString(q->root);
-    const bool is_tried = e->n <= MOST_AT_ONCE && ++n_small % AT_ONCE != 0;
+    const bool is_tried = e->n <= ZX_MOST_AT_ONCE && ++n_small % ZX_AT_ONCE != 0;
     bool is_late = true;
     PyObject *out = NULL;
 

@@ -1,11 +1,16 @@
 /*
- * quick.h - what the files of a Quick share: quick.c, and quick_values.c for stores whose
- * values are in memory.
+ * quick.h - what the files of a Quick share: quick.c, batch.c for what items select, and
+ * quick_values.c for stores whose values are in memory.
  */
 #ifndef ZARRC_PYTHON_QUICK_H
 #define ZARRC_PYTHON_QUICK_H
 
 #include "ext.h"
+
+enum {
+    ZX_AT_ONCE = 16,    /* reads done at once, after which other tasks run */
+    ZX_MOST_AT_ONCE = 8 /* chunks of one of them: the library does no more at once */
+};
 
 typedef struct {
     PyObject_HEAD zx_state *st;
@@ -59,6 +64,21 @@ static inline bool zx_quick_is_item(const zx_quick *q, PyObject *item)
     return PyTuple_CheckExact(item) && PyTuple_Size(item) == 5 &&
            Py_TYPE(PyTuple_GetItem(item, 0)) == q->place_type;
 }
+
+/* ---- batch.c ---------------------------------------------------------------- */
+
+/* What the items of a batch select along a dimension where each has a slice. */
+struct zx_slice {
+    int64_t start, stop, step; /* of the array */
+    uint64_t count, first;     /* elements, and where they begin in the result */
+    uint64_t n_chunks;         /* that they meet */
+};
+
+/* From the slice in the first item's chunk, which begins at `begin` and is `edge` long,
+ * and the slices of the first and of the last item in the result. False, without an
+ * exception: they do not select forwards, or do not say where they end. */
+bool zx_slice_init(struct zx_slice *s, PyObject *inside, PyObject *from, PyObject *to,
+                   uint64_t begin, uint64_t edge);
 
 /* ---- quick.c ---------------------------------------------------------------- */
 

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from . import _core
+
 Item = tuple[Any, Any, Any, Any, bool]  # byte getter, ArraySpec, selection in the chunk, in the result, is whole
 Ints = np.ndarray[Any, Any]
 
@@ -34,6 +36,13 @@ class Grid:
         if ends is None:
             return place * int(self._edges[d])
         return int(ends[place - 1]) if place else 0
+
+    def span(self, d: int, place: int) -> tuple[int, int]:
+        """Where a chunk begins, and its length."""
+        if self._ends[d] is None:
+            edge = int(self._edges[d])
+            return place * edge, edge
+        return self.begin(d, place), self.edge(d, place)
 
     def begins(self, d: int, places: Ints) -> Ints:
         ends = self._ends[d]
@@ -71,16 +80,12 @@ class Grid:
                 longer[d] = sum(one[:top + 1])
         return edges, None if longer == list(shape) else longer
 
-    def count_touched(self, d: int, start: int, step: int, count: int) -> int:
-        """How many chunks a slice meets."""
-        if count == 0:
-            return 0
+    def count_met(self, d: int, start: int, count: int) -> int:
+        """How many chunks of a list of lengths meet elements that follow each other."""
         ends = self._ends[d]
-        if ends is not None:  # the step is 1: `_list` has the others
-            first, last = np.searchsorted(ends, (start, start + count - 1), side="right")
-            return int(last - first) + 1
-        edge = int(self._edges[d])
-        return count if step >= edge else (start + (count - 1) * step) // edge - start // edge + 1
+        assert ends is not None
+        first, last = np.searchsorted(ends, (start, start + count - 1), side="right")
+        return int(last - first) + 1
 
 
 class SelectedPart(NamedTuple):
@@ -124,7 +129,7 @@ class Reader:
             raise Refusal("selection of an unknown kind")
         try:
             return self._product() if isinstance(first[3], tuple) else self._points()
-        except (AttributeError, IndexError, TypeError, ValueError):
+        except (AttributeError, IndexError, OverflowError, TypeError, ValueError):
             raise Refusal("selection of an unknown kind") from None
 
     def _product(self) -> SelectedPart:
@@ -155,14 +160,15 @@ class Reader:
         return SelectedPart(tuple(key), None, tuple(shape), None if whole else tuple(part))
 
     def _slice(self, d: int, axis: int) -> tuple[Any, int, int, slice]:
+        """By the rule that a Quick follows, too (`python/ext/batch.c`)."""
         first, last = self._batch[0], self._batch[-1]
-        inside, begin, end = first[2][d], first[3][axis].start or 0, last[3][axis].stop
-        if end is None or inside.start is None or (step := inside.step or 1) < 1:
+        found = _core.select_slice(first[2][d], first[3][axis], last[3][axis], *self._grid.span(d, int(self._places[0][d])))
+        if found is None:
             raise Refusal("selection of an unknown kind")
-        count = end - begin
-        start = inside.start + self._grid.begin(d, int(self._places[0][d]))
-        key = slice(start, start + (count - 1) * step + 1, step)
-        return key, count, self._grid.count_touched(d, start, step, count), slice(begin, end)
+        start, stop, step, count, begin, n = found
+        if self._grid.has_list(d):
+            n = self._grid.count_met(d, start, count)
+        return slice(start, stop, step), count, n, slice(begin, begin + count)
 
     def _list(self, d: int, axis: int) -> tuple[Any, int, int, slice]:
         """From the items whose place differs from the first one's in this dimension only."""

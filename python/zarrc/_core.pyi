@@ -199,6 +199,7 @@ def open_group(cls: type[_G], store: Store | Group, path: str, options: _Options
 def create_group(cls: type[_G], store: Store, path: str, zarr_format: int, attributes: str | None, flags: int, /) -> _G: ...
 def open_document(cls: type[_A], store: Store, path: str, text: str, attributes: str | None, options: _Options, /) -> _A: ...
 def new_queue() -> Queue: ...
+def select_slice(inside: slice, first: slice, last: slice, begin: int, edge: int, /) -> tuple[int, int, int, int, int, int] | None: ...
 def new_quick(array: Array, place: type, store: type, buffers: tuple[type, ...], chunk: tuple[int, ...], dtype: np.dtype[Any],
               order: int, where: tuple[str, Any], root: tuple[bytes | None, int, int],
               settings: tuple[Callable[[], tuple[Any, ...]] | None, tuple[Any, ...], tuple[tuple[Any, Any, Any], ...]],
@@ -372,11 +373,13 @@ ZX_ASK_FILL_PARSE: int
 ZX_ASK_FILL_PRINT: int
 ZX_ASK_OPEN: int
 ZX_ASK_RESOLVE: int
+ZX_AT_ONCE: int
 ZX_CANCEL: int
 ZX_CLOSE: int
 ZX_ERASE_PREFIX: int
 ZX_FILL_BYTES: int
 ZX_LIST: int
+ZX_MOST_AT_ONCE: int
 ZX_OPS: int
 ZX_OTHER: int
 ZX_PLAIN: int

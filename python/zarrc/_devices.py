@@ -39,6 +39,11 @@ def wanted_device() -> str | None:
     return _wanted.get()
 
 
+def mark_wanted() -> tuple[Any, Any, Any]:
+    """Where `wanted_device` looks, and what is there: see `Settings.marks`."""
+    return _wanted.get, None, _wanted.get()
+
+
 def checked_allocators(value: Any) -> dict[str, Callable[[int], Any]]:
     """The setting `device_allocators`."""
     found = dict(value)

@@ -6,6 +6,7 @@ import logging
 import os
 import sys
 import warnings
+from typing import Any
 
 from . import _core
 from .errors import ZarrcWarning
@@ -38,3 +39,13 @@ def library_level() -> int:
     if level <= logging.DEBUG:
         return _core.ZARR_LOG_DEBUG
     return _core.ZARR_LOG_INFO if level <= logging.INFO else _core.ZARR_LOG_WARN
+
+
+def marks() -> list[tuple[Any, Any, Any]]:
+    """Where `library_level` looks, and what is there: see `Settings.marks`."""
+    found: list[tuple[Any, Any, Any]] = []
+    one: logging.Logger | None = logger
+    while one is not None:
+        found += [(one, "level", one.level), (one, "parent", one.parent)]
+        one = None if one.level else one.parent
+    return found

@@ -26,10 +26,9 @@ from ._batch import Item, Refusal
 from ._pipeline_engine import make_document
 from ._pipeline_fallback import leave_to_zarr, write_own
 from ._pipeline_job import Job, make_job
-from ._pipeline_stores import OURS, is_memory
+from ._pipeline_stores import OURS
 from ._stats import STATS
 from ._zarr_adapters import describe_store
-from ._zarr_store import ZarrcStore
 from .errors import ZarrcError, in_store
 
 
@@ -93,7 +92,7 @@ async def read(pipeline: Any, batch: list[Item], out: Any, drop_axes: tuple[int,
         return await own(batch, out, drop_axes)
     await _carry_out(job, _read)
     STATS.native(len(batch))
-    if job.last is not None or type(job.store) is ZarrcStore or is_memory(job.store):
+    if job.is_ours or job.is_memory:
         _quick.keep(pipeline, job)
     return _quick.results(job.present)
 
@@ -115,7 +114,7 @@ async def _carry_out(job: Job, work: Callable[[Job], Awaitable[None]]) -> None:
 async def _read(job: Job) -> None:
     if job.is_ours or job.asks:
         await _read_store(job)
-    elif is_memory(job.store):
+    elif job.is_memory:
         await _requests.apart(_read_memory, job)
     else:
         values = await concurrent_map([(item[0],) for item in job.batch],
@@ -165,7 +164,7 @@ async def write(pipeline: Any, batch: list[Item], value: Any, drop_axes: tuple[i
 async def _write(job: Job) -> None:
     if job.is_ours:
         await _write_files(job)
-    elif is_memory(job.store):
+    elif job.is_memory:
         await _requests.apart(_write_memory, job)
     else:
         await _write_foreign(job)

@@ -33,6 +33,7 @@ class Job:
         self.spec = batch[0][1]
         self.prototype = self.spec.prototype if device is None else host_prototype()  # of encoded chunks
         self.is_ours = type(self.store) in OURS
+        self.is_memory = not self.is_ours and is_memory(self.store)
         self.array = engine.array(self._library_store(), self.path)
         if device is not None and not knows_device(self.array.store._context, device):
             raise Refusal(f"memory of {device}, a device that no plug-in knows")
@@ -128,7 +129,7 @@ class Job:
         target = self.part()
         if target.shape != self.chosen.shape:
             raise Refusal("memory of another shape")
-        self.asks = not (self.is_ours or is_memory(self.store)) and self.engine.is_sharded and not all(
+        self.asks = not (self.is_ours or self.is_memory) and self.engine.is_sharded and not all(
             map(self.is_whole, self.batch))
         if self.asks:
             self.ask_store()

@@ -86,6 +86,23 @@ def is_memory(store: Any) -> bool:
     return type(store) is MemoryStore and MemoryStore.get is memory_get
 
 
+class StoreMark(NamedTuple):
+    """What tells a Quick that a store is the one of the read before."""
+
+    attribute: tuple[str, Any]  # of the store, and its value; of the class of a store in memory
+    directory: tuple[bytes | None, int, int]  # None: it has none; device and inode, as in LastStore
+    owner: Any  # of the attribute: the same object means the same store
+
+
+def find_mark(store: Any, last: LastStore | None, array: _core.Array) -> StoreMark | None:
+    """The mark of the store of a batch. None: a Quick does not read this store."""
+    if last is not None:
+        return StoreMark(("root", last.root), (os.fsencode(last.text), *last.place), last)
+    if type(store) is ZarrcStore:
+        return StoreMark(("_native", array.store), (None, 0, 0), array.store)
+    return StoreMark(("get", memory_get), (None, 0, 0), MemoryStore) if is_memory(store) else None
+
+
 # ---- devices ----
 
 

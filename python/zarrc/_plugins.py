@@ -146,6 +146,10 @@ class Registry:
         """Other objects than before if anything was registered meanwhile."""
         return self._files, self._rows, self._found
 
+    def marks(self) -> list[tuple[Any, Any, Any]]:
+        """Where `snapshot` looks, and what is there: see `Settings.marks`."""
+        return [(self, "_files", self._files), (self, "_rows", self._rows), (self, "_found", self._found)]
+
     def _discover(self) -> tuple[tuple[str, ...], tuple[Row, ...]]:
         """What entry points name. One that does not load is a warning, and the others are used."""
         if self._found is not None:

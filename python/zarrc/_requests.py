@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 from . import _core
 
 _T = TypeVar("_T")
-_AT_ONCE = 16  # reads done when they were submitted, after which other tasks of the event loop run
 _n_at_once = 0
 
 
@@ -21,7 +20,7 @@ async def rest() -> None:
     """After work that was done at once: now and then other tasks run."""
     global _n_at_once
     _n_at_once += 1  # of all event loops: it need not be exact
-    if _n_at_once % _AT_ONCE == 0:
+    if _n_at_once % _core.ZX_AT_ONCE == 0:
         await asyncio.sleep(0)
 
 

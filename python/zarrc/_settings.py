@@ -220,6 +220,13 @@ class Settings:
         """What a context depends on besides the machine and the environment. It costs little."""
         return self.values, _threads.zarr_setting(), _threads.dask_share(), _log.library_level(), _devices.wanted_device(), *_plugins.registry.snapshot()
 
+    def marks(self) -> tuple[_threads.Mark, ...]:
+        """What `snapshot` looks at, each with what is there. While all are so, a snapshot is the same. Empty: only a call tells."""
+        of_threads = _threads.marks()
+        if of_threads is None:
+            return ()
+        return ((self, "values", self.values), *of_threads, *_log.marks(), _devices.mark_wanted(), *_plugins.registry.marks())
+
     def store_options(self) -> dict[str, Any]:
         values = self.values
         wait = values["lock_wait"]

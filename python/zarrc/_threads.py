@@ -8,6 +8,10 @@ from typing import Any
 from . import _core
 
 
+Mark = tuple[Any, Any, Any]
+"""(object, attribute, value), (dict, key, value or None) or (callable, None, what it returns)."""
+
+
 def _positive(value: Any) -> int | None:
     return value if isinstance(value, int) and value > 0 else None
 
@@ -32,6 +36,16 @@ def dask_share() -> int | None:
         return _positive(distributed.get_worker().state.nthreads) if distributed else None
     except Exception:  # this process is no worker
         return None
+
+
+def marks() -> tuple[Mark, ...] | None:
+    """Where `zarr_setting` and `dask_share` look, and what is there. None: this may be a worker of dask, which only a call tells."""
+    if sys.modules.get("distributed") is not None:
+        return None
+    config = sys.modules["zarr"].config
+    limits = config.config["threading"]
+    return ((sys.modules, "distributed", None), (config, "config", config.config), (config.config, "threading", limits),
+            (limits, "max_workers", limits["max_workers"]))
 
 
 def torch_share(cores: int) -> int | None:

@@ -6,7 +6,7 @@ import pytest
 from pipelines import IS_NEW, enable_pipeline, fell_back, make_array, native_only, own, same, stores, zarr  # noqa: F401
 from zarr.storage import MemoryStore
 
-from zarrc import _batch
+from zarrc import _batch, _core
 
 
 @pytest.mark.skipif(not IS_NEW, reason="new in zarr-python 3.2")
@@ -167,9 +167,30 @@ def test_chunks_that_a_slice_meets_are_counted_by_their_edges():
         edges = random.integers(1, 9, 7).tolist()
         grid = _batch.Grid((edges,))
         start, stop = sorted(random.choice(sum(edges) + 1, 2, replace=False).tolist())
-        assert grid.count_touched(0, start, 1, stop - start) == len(set(np.repeat(np.arange(7), edges)[start:stop].tolist()))
+        assert grid.count_met(0, start, stop - start) == len(set(np.repeat(np.arange(7), edges)[start:stop].tolist()))
     tracemalloc.start()
     try:
-        assert _batch.Grid(([10**12] * 4,)).count_touched(0, 3, 1, 3 * 10**12) == 4 and tracemalloc.get_traced_memory()[1] < 1 << 20
+        assert _batch.Grid(([10**12] * 4,)).count_met(0, 3, 3 * 10**12) == 4 and tracemalloc.get_traced_memory()[1] < 1 << 20
     finally:
         tracemalloc.stop()
+
+
+def test_what_a_slice_selects_has_one_rule():
+    """The pipeline and a Quick call it: elements, their place in the result, and the chunks that they meet."""
+    for edge in range(1, 7):
+        for start in range(2 * edge):
+            for step in range(1, 2 * edge + 1):
+                for count in range(1, 6):
+                    elements = range(start, start + (count - 1) * step + 1, step)
+                    inside, where = slice(start % edge, edge, step), slice(3, 3 + count)
+                    found = _core.select_slice(inside, where, where, start - start % edge, edge)
+                    assert found == (start, elements.stop, step, count, 3, len({one // edge for one in elements}))
+
+
+@pytest.mark.parametrize("inside, where", [
+    (slice(0, 4, -1), slice(0, 4)), (slice(4, 2), slice(0, 4)), (slice(-2, None), slice(0, 2)), (slice(10, 11), slice(0, 1)),
+    (slice(0, 4), slice(0, 4, 2)), (slice(0, 4), slice(0, None)), (slice(0, 4), slice(4, 4)), (slice("a", "b"), slice(0, 4)),
+    (slice(0, 4, 2**62), slice(0, 4)), (2, slice(0, 1)), (slice(0, 4), 2)])
+def test_slices_that_the_rule_refuses(inside, where):
+    assert _core.select_slice(inside, where, where, 0, 10) is None
+    assert _core.select_slice(slice(0, 4), slice(0, 4), slice(0, 4), 2**62, 10) is None
