@@ -41,14 +41,50 @@ def _no_longer(given: dict[str, Any]) -> dict[str, Any]:
 
 def open(store: Any = None, *, mode: str | None = None, zarr_format: int | None = None, path: str | None = None,
          storage_options: dict[str, Any] | None = None, device: str | None = None, **given: Any) -> Array | Group:
-    """Opens an array or a group. With a mode that creates, and ``shape=`` (or ``data=``), a missing
-    node becomes an array, else a group.
+    """Opens an array or a group.
 
-    Modes: "r" reads; "r+" reads and writes what exists; "a" (the default) also creates; "w" replaces;
-    "w-" creates and fails if there is something.
+    With a mode that creates, a missing node becomes an array if ``shape=`` or ``data=`` is given, else a group.
 
-    ``device``, such as "cuda:0", lets arrays of what is opened by a path, a URL or a store of another package use
-    memory of the device, in ``read(device=)``, ``out=`` and as values: the package's plug-in for it is loaded.
+    Parameters
+    ----------
+    store : str, path, Store, Group, mapping, store of another package, or None
+        Where the node is: a path, a URL, an open store or group, or a new store in memory (None).
+    mode : {"r", "r+", "a", "w", "w-"}, optional
+        "r" reads; "r+" reads and writes what exists; "a" also creates; "w" replaces; "w-" creates, and fails if a node exists.
+        The default is "a", and "r" for a store that is read-only.
+    zarr_format : {2, 3}, optional
+        Format of the metadata. By default that of the node, or the setting ``default_zarr_format`` for a new one.
+    path : str, optional
+        Path of the node in the store. By default the root.
+    storage_options : dict, optional
+        Options of a plug-in's store, or of fsspec or obstore, which open a URL with another scheme.
+    device : str, optional
+        A device such as "cuda:0", whose memory ``read(device=)``, ``out=`` and values may then use. Loads the plug-in for it.
+    **given
+        Arguments of `open_array` for an array, of `open_group` for a group.
+
+    Returns
+    -------
+    Array or Group
+        The node.
+
+    Raises
+    ------
+    NodeNotFoundError
+        There is no node, and the mode does not create one.
+    ContainsArrayError, ContainsGroupError
+        A node exists, and the mode is "w-".
+    ReadOnlyError
+        The store is read-only, and the mode writes.
+    ValueError
+        The mode is unknown.
+
+    Examples
+    --------
+    >>> z = zarrc.open("x.zarr", mode="w", shape=(4, 3), chunks=(2, 3), dtype="int32")
+    >>> z[0] = 7
+    >>> zarrc.open("x.zarr", mode="r")[0]
+    array([7, 7, 7], dtype=int32)
     """
     if device is not None:
         with _devices.opening_for(device):
@@ -87,8 +123,53 @@ def _default_mode(store: Any, mode: str | None) -> str:
 def open_array(store: Any = None, *, mode: str | None = None, path: str | None = None, zarr_format: int | None = None,
                storage_options: dict[str, Any] | None = None, config: Any = None, trust: str | None = None,
                device: str | None = None, **given: Any) -> Array:
-    """Opens an array; with a mode that creates, and ``shape=``, a missing one is created. ``trust``
-    ("verified", "full", "none") tells which decoders that do not check their input may be used. ``device``: see `open`."""
+    """Opens an array. With a mode that creates, and ``shape=`` or ``data=``, a missing one is created.
+
+    Parameters
+    ----------
+    store : str, path, Store, Group, mapping, store of another package, or None
+        Where the node is: a path, a URL, an open store or group, or a new store in memory (None).
+    mode : {"r", "r+", "a", "w", "w-"}, optional
+        "r" reads; "r+" reads and writes what exists; "a" also creates; "w" replaces; "w-" creates, and fails if a node exists.
+        The default is "a", and "r" for a store that is read-only.
+    path : str, optional
+        Path of the node in the store. By default the root.
+    zarr_format : {2, 3}, optional
+        Format of the metadata. By default that of the node, or the setting ``default_zarr_format`` for a new one.
+    storage_options : dict, optional
+        Options of a plug-in's store, or of fsspec or obstore, which open a URL with another scheme.
+    config : ArrayConfig or dict, optional
+        Run-time options of the handle: ``order``, ``write_empty_chunks``, ``read_missing_chunks``, ``trust``.
+    trust : {"verified", "full", "none"}, optional
+        Which decoders that do not check their input may be used.
+    device : str, optional
+        A device such as "cuda:0", whose memory ``read(device=)``, ``out=`` and values may then use. Loads the plug-in for it.
+    **given
+        Arguments of `create` for a new array.
+
+    Returns
+    -------
+    Array
+        The array.
+
+    Raises
+    ------
+    ArrayNotFoundError
+        There is no array, and the mode does not create one.
+    ContainsArrayError, ContainsGroupError
+        A node exists, and the mode is "w-".
+    UnsupportedError
+        The array needs a codec or a data type that zarrc lacks.
+    TypeError
+        An argument has no meaning in zarrc, such as ``synchronizer``.
+
+    Examples
+    --------
+    >>> z = zarrc.open_array("x.zarr", mode="w", shape=6, chunks=3, dtype="float64")
+    >>> z[:2] = [1.5, 2.5]
+    >>> zarrc.open_array("x.zarr", mode="r")[:3]
+    array([1.5, 2.5, 0. ])
+    """
     if device is not None:
         with _devices.opening_for(device):
             return open_array(store, mode=mode, path=path, zarr_format=zarr_format, storage_options=storage_options,
@@ -119,7 +200,55 @@ def open_array(store: Any = None, *, mode: str | None = None, path: str | None =
 def open_group(store: Any = None, *, mode: str | None = None, path: str | None = None, zarr_format: int | None = None,
                storage_options: dict[str, Any] | None = None, attributes: Mapping[str, Any] | None = None,
                use_consolidated: bool | str | None = None, device: str | None = None, **given: Any) -> Group:
-    """Opens a group; with a mode that creates a missing one is created. ``device``: see `open`."""
+    """Opens a group. With a mode that creates, a missing one is created.
+
+    Parameters
+    ----------
+    store : str, path, Store, Group, mapping, store of another package, or None
+        Where the node is: a path, a URL, an open store or group, or a new store in memory (None).
+    mode : {"r", "r+", "a", "w", "w-"}, optional
+        "r" reads; "r+" reads and writes what exists; "a" also creates; "w" replaces; "w-" creates, and fails if a node exists.
+        The default is "a", and "r" for a store that is read-only.
+    zarr_format : {2, 3}, optional
+        Format of the metadata. By default that of the node, or the setting ``default_zarr_format`` for a new one.
+    path : str, optional
+        Path of the node in the store. By default the root.
+    storage_options : dict, optional
+        Options of a plug-in's store, or of fsspec or obstore, which open a URL with another scheme.
+    attributes : mapping, optional
+        Attributes of a new group. They must be JSON.
+    use_consolidated : bool or str, optional
+        Whether consolidated metadata answers for the members: True needs it, False ignores it, a str is the key of its document
+        (format 2). By default it is used if it is there.
+    device : str, optional
+        A device such as "cuda:0", whose memory ``read(device=)``, ``out=`` and values may then use. Loads the plug-in for it.
+    **given
+        Arguments of old versions of zarr-python, which are refused unless they are None.
+
+    Returns
+    -------
+    Group
+        The group.
+
+    Raises
+    ------
+    GroupNotFoundError
+        There is no group, and the mode does not create one.
+    ContainsArrayError, ContainsGroupError
+        A node exists, and the mode is "w-".
+    ValueError
+        ``use_consolidated`` is True, and there is no consolidated metadata.
+    TypeError
+        An argument has no meaning in zarrc.
+
+    Examples
+    --------
+    >>> root = zarrc.open_group("x.zarr", mode="w", attributes={"run": 12})
+    >>> z = root.create_array("temp", data=np.arange(3.0))
+    >>> root = zarrc.open_group("x.zarr", mode="r")
+    >>> list(root), root.attrs["run"]
+    (['temp'], 12)
+    """
     if device is not None:
         with _devices.opening_for(device):
             return open_group(store, mode=mode, path=path, zarr_format=zarr_format, storage_options=storage_options,
@@ -178,7 +307,41 @@ async def open_async(store: Any = None, **given: Any) -> AsyncArray | AsyncGroup
 
 def create_group(store: Any = None, *, path: str | None = None, zarr_format: int | None = None, overwrite: bool = False,
                  attributes: Mapping[str, Any] | None = None, storage_options: dict[str, Any] | None = None) -> Group:
-    """Creates a group."""
+    """Creates a group.
+
+    Parameters
+    ----------
+    store : str, path, Store, Group, mapping, store of another package, or None
+        Where the node is: a path, a URL, an open store or group, or a new store in memory (None).
+    path : str, optional
+        Path of the node in the store. By default the root.
+    zarr_format : {2, 3}, optional
+        Format of the metadata. By default that of the node, or the setting ``default_zarr_format`` for a new one.
+    overwrite : bool, default False
+        Replaces what is there, with all below it.
+    attributes : mapping, optional
+        Attributes of a new group. They must be JSON.
+    storage_options : dict, optional
+        Options of a plug-in's store, or of fsspec or obstore, which open a URL with another scheme.
+
+    Returns
+    -------
+    Group
+        The new group.
+
+    Raises
+    ------
+    ContainsArrayError, ContainsGroupError
+        A node exists at the path.
+    ReadOnlyError
+        The store is read-only.
+
+    Examples
+    --------
+    >>> root = zarrc.create_group("x.zarr", attributes={"title": "run"})
+    >>> root.create_group("raw").path
+    'raw'
+    """
     place = open_place(store, mode="a", path=path, storage_options=storage_options)
     return _group.create(place, overwrite=overwrite, attributes=attributes, zarr_format=zarr_format)
 
@@ -191,10 +354,78 @@ def create_array(store: Any = None, *, name: str | None = None, shape: Any = Non
                  write_data: bool = True, if_missing: bool = False, checksum: bool = False) -> Array:
     """Creates an array.
 
-    ``shape`` and ``dtype``, or ``data``, are needed. ``chunks`` and ``shards`` are shapes, or "auto".
-    Codecs are names, dicts of metadata, `zarrc.Codec`, or objects of zarr-python or numcodecs.
-    ``if_missing`` opens an array with equal metadata that exists. ``checksum`` appends crc32c to the codecs of each chunk.
-    Without it, a changed byte may decode to wrong elements without an error.
+    Either ``shape`` and ``dtype`` or ``data`` is required.
+
+    Parameters
+    ----------
+    store : str, path, Store, Group, mapping, store of another package, or None
+        Where the node is: a path, a URL, an open store or group, or a new store in memory (None).
+    name : str, optional
+        Path of the array in the store. By default the root.
+    shape : int or sequence of int, optional
+        Length of each dimension.
+    dtype : str, dtype or type, optional
+        Data type of the elements: a type of NumPy or ml_dtypes, or a name of the Zarr specification.
+    data : array_like, optional
+        Elements of the new array, which also give its shape and data type.
+    chunks : int, sequence of int, dict or "auto", default "auto"
+        Shape of a chunk. A list of lengths for a dimension, or a dict of metadata, makes a grid of chunks that differ.
+    shards : int, sequence of int, dict or "auto", optional
+        Shape of a shard. By default there are none.
+    filters, compressors : codec, list of codecs, "auto" or None, default "auto"
+        Codecs before and after the serializer. A codec is a name, a dict of metadata, a `Codec`, or an object of zarr-python or
+        numcodecs.
+    serializer : codec or "auto", default "auto"
+        The codec that turns elements into bytes. Only format 3 has one.
+    fill_value : scalar or None, optional
+        The value of elements that are not stored. By default that of the data type. None means null, in format 2.
+    order : {"C", "F"}, optional
+        Order of elements in the arrays that reads return. In format 2 also the order in the chunks.
+    zarr_format : {2, 3}, optional
+        Format of the metadata. By default that of the node, or the setting ``default_zarr_format`` for a new one.
+    attributes : mapping, optional
+        Attributes of a new array. They must be JSON.
+    chunk_key_encoding : str or dict, optional
+        How keys of chunks are formed, such as "v2" or ``{"name": "default", "separator": "."}``.
+    dimension_names : sequence of str or None, optional
+        A name for each dimension (format 3).
+    storage_options : dict, optional
+        Options of a plug-in's store, or of fsspec or obstore, which open a URL with another scheme.
+    overwrite : bool, default False
+        Replaces what is there, with all below it.
+    config : ArrayConfig or dict, optional
+        Run-time options of the handle: ``order``, ``write_empty_chunks``, ``read_missing_chunks``, ``trust``.
+    write_data : bool, default True
+        Whether the elements of ``data`` are written.
+    if_missing : bool, default False
+        Opens an array with equal metadata if one exists.
+    checksum : bool, default False
+        Appends crc32c to the codecs of each chunk. Without it, a changed byte may decode to wrong elements without an error.
+
+    Returns
+    -------
+    Array
+        The new array.
+
+    Raises
+    ------
+    ContainsArrayError, ContainsGroupError
+        A node exists at the path.
+    InvalidError
+        The metadata is invalid: a chunk does not divide its shard, a configuration is wrong.
+    UnsupportedError
+        zarrc lacks a codec or a data type.
+    ValueError
+        Neither ``shape`` and ``dtype`` nor ``data`` is given, or both are.
+
+    Examples
+    --------
+    >>> z = zarrc.create_array("x.zarr", shape=(100, 100), dtype="float32", chunks=(10, 10), shards=(50, 50), checksum=True)
+    >>> z[:2, :2] = 1
+    >>> z[0, :3]
+    array([1., 1., 0.], dtype=float32)
+    >>> zarrc.create_array("y.zarr", data=np.arange(6), compressors=None).shape
+    (6,)
     """
     place = open_place(store, mode="a", path=name, storage_options=storage_options)
     if data is None and (shape is None or dtype is None):
@@ -253,7 +484,65 @@ def from_array(store: Any = None, *, data: Any, write_data: bool = True, name: s
                fill_value: Any = DEFAULT_FILL_VALUE, order: str | None = None, zarr_format: int | None = None,
                attributes: Mapping[str, Any] | None = None, chunk_key_encoding: Any = None, dimension_names: Any = None,
                storage_options: dict[str, Any] | None = None, overwrite: bool = False, config: Any = None) -> Array:
-    """Creates an array with the elements of another, and with its properties where "keep" says so."""
+    """Creates an array with the elements of another, and with its properties where "keep" is given.
+
+    Parameters
+    ----------
+    store : str, path, Store, Group, mapping, store of another package, or None
+        Where the node is: a path, a URL, an open store or group, or a new store in memory (None).
+    data : array_like
+        The elements, and the properties to keep: an array of zarrc, zarr-python, h5py, dask or NumPy.
+    write_data : bool, default True
+        Whether the elements of ``data`` are written.
+    name : str, optional
+        Path of the array in the store. By default the root.
+    chunks : int, sequence of int, dict, "auto" or "keep", default "keep"
+        Shape of a chunk, as in `create_array`.
+    shards : int, sequence of int, dict, "auto", "keep" or None, default "keep"
+        Shape of a shard, as in `create_array`.
+    filters, compressors : codec, list of codecs, "auto" or None, default "keep"
+        Codecs before and after the serializer. A codec is a name, a dict of metadata, a `Codec`, or an object of zarr-python or
+        numcodecs.
+    serializer : codec or "auto", default "keep"
+        The codec that turns elements into bytes. Only format 3 has one.
+    fill_value : scalar or None, optional
+        The value of elements that are not stored. By default that of ``data``. None means null, in format 2.
+    order : {"C", "F"}, optional
+        Order of elements in the arrays that reads return. In format 2 also the order in the chunks.
+    zarr_format : {2, 3}, optional
+        Format of the metadata. By default that of the node, or the setting ``default_zarr_format`` for a new one.
+    attributes : mapping, optional
+        Attributes of a new array. By default those of ``data``.
+    chunk_key_encoding : str or dict, optional
+        How keys of chunks are formed, such as "v2" or ``{"name": "default", "separator": "."}``.
+    dimension_names : sequence of str or None, optional
+        A name for each dimension (format 3).
+    storage_options : dict, optional
+        Options of a plug-in's store, or of fsspec or obstore, which open a URL with another scheme.
+    overwrite : bool, default False
+        Replaces what is there, with all below it.
+    config : ArrayConfig or dict, optional
+        Run-time options of the handle: ``order``, ``write_empty_chunks``, ``read_missing_chunks``, ``trust``.
+
+    Returns
+    -------
+    Array
+        The new array.
+
+    Raises
+    ------
+    ContainsArrayError, ContainsGroupError
+        A node exists at the path.
+    UnsupportedError
+        zarrc lacks a codec or a data type.
+
+    Examples
+    --------
+    >>> z = zarrc.create_array("x.zarr", data=np.arange(6), chunks=2, attributes={"unit": "m"})
+    >>> copied = zarrc.from_array("y.zarr", data=z, chunks=3)
+    >>> copied.chunks, copied.attrs["unit"], int(copied[4])
+    ((3,), 'm', 4)
+    """
     place = name
     kept = _create.like_arguments(data)
     wanted = {"chunks": chunks, "shards": shards, "filters": filters, "compressors": compressors, "serializer": serializer}
@@ -372,7 +661,36 @@ def load(store: Any, path: str | None = None, zarr_format: int | None = None) ->
 
 
 def consolidate_metadata(store: Any, path: str | None = None, zarr_format: int | None = None) -> Group:
-    """Writes the metadata of all nodes below a group into one document, and opens the group from it."""
+    """Writes the metadata of all nodes below a group into one document, and opens the group from it.
+
+    Parameters
+    ----------
+    store : str, path, Store, Group, mapping, store of another package
+        Where the node is: a path, a URL, or an open store or group.
+    path : str, optional
+        Path of the group in the store. By default the root.
+    zarr_format : {2, 3}, optional
+        Format of the metadata. By default that of the node.
+
+    Returns
+    -------
+    Group
+        The group, whose members are those of the document.
+
+    Raises
+    ------
+    GroupNotFoundError
+        There is no group at the path.
+    ReadOnlyError
+        The store is read-only.
+
+    Examples
+    --------
+    >>> root = zarrc.create_group("x.zarr")
+    >>> z = root.create_array("a", shape=3, dtype="int8")
+    >>> list(zarrc.consolidate_metadata("x.zarr"))
+    ['a']
+    """
     place = open_place(store, mode="r+", path=path)
     try:
         place.store._consolidate(place.path)

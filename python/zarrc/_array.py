@@ -53,12 +53,34 @@ class _Indexer:
 
 
 class Array(Node, _core.Array):
-    """A Zarr array.
+    """A Zarr array. `open_array` and `create_array` make one.
 
-    ``z[...]`` reads into new arrays of NumPy and writes from them, as arrays of zarr-python do:
-    slices with any step, integers, lists and masks. ``oindex``, ``vindex`` and ``blocks`` select
-    otherwise. Threads may share the object; the GIL is released while the library works, and Ctrl-C
-    cancels. `zarrc.open_array` and `zarrc.create_array` make one.
+    ``z[...]`` reads into new arrays of NumPy and writes from them, as arrays of zarr-python do: slices with any step, integers,
+    lists and masks. ``oindex``, ``vindex`` and ``blocks`` select in other ways. Threads may share the object. The GIL is released
+    while the library works, and Ctrl-C cancels.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Length of each dimension.
+    dtype : numpy.dtype
+        Data type of the elements.
+    chunks : tuple of int
+        Shape of a chunk.
+    shards : tuple of int or None
+        Shape of a shard. None: there are none.
+    attrs : Attributes
+        The attributes. A change is written at once.
+
+    Examples
+    --------
+    >>> z = zarrc.create_array("x.zarr", data=np.arange(12).reshape(3, 4), chunks=(2, 2))
+    >>> z[1, ::2]
+    array([4, 6])
+    >>> z.oindex[[0, 2], 1]
+    array([1, 9])
+    >>> z[0] = -1
+    >>> z.attrs["unit"] = "m"
     """
 
     _config: ArrayConfig
@@ -243,11 +265,52 @@ class Array(Node, _core.Array):
              progress: Any = None, max_threads: int | None = None, device: str | None = None) -> Any:
         """Reads what ``z[key]`` reads, with options.
 
-        ``out`` is filled and returned: an array of NumPy with any strides and byte order, an NDBuffer
-        of zarr-python, or a tensor of another library, in host memory or on a device. ``device``, such
-        as "cuda:0", gives a `DeviceTensor` instead of an array of NumPy. ``packed=True`` gives elements
-        of 2 or 4 bits as uint8 with several of them a byte. ``progress`` is called with (chunks done,
-        chunks in all); True shows a bar, if tqdm is installed.
+        Parameters
+        ----------
+        key : int, slice, list, array, field name, or tuple of these, default ...
+            What ``z[key]`` takes.
+        out : array or tensor, optional
+            Memory to fill: an array of NumPy with any strides and byte order, an NDBuffer of zarr-python, or a tensor of another
+            library, in host memory or on a device.
+        fields : str or list of str, optional
+            Fields of a struct type to read.
+        packed : bool, default False
+            Returns elements of 2 or 4 bits as uint8, with several of them in a byte.
+        progress : callable, tqdm bar or True, optional
+            Is called with the number of chunks that are done, and of all chunks. True shows a bar of tqdm.
+        max_threads : int, optional
+            How many threads the call uses at most. By default the setting ``max_threads``.
+        device : str, optional
+            A device such as "cuda:0", in whose memory the elements are returned.
+
+        Returns
+        -------
+        numpy.ndarray, scalar or DeviceTensor
+            The elements; ``out`` if it is given; a `DeviceTensor` with ``device``.
+
+        Raises
+        ------
+        BoundsCheckError
+            An index is outside of the array.
+        CorruptError
+            A stored chunk is damaged.
+        ChunkNotFoundError
+            A chunk is missing, and the array was opened with ``read_missing_chunks=False``.
+        StoreError
+            The store fails.
+        ValueError
+            ``out`` has another shape.
+        TypeError
+            The options exclude each other.
+
+        Examples
+        --------
+        >>> z = zarrc.create_array("x.zarr", data=np.arange(6.0))
+        >>> out = np.empty(3)
+        >>> z.read(slice(3), out=out) is out
+        True
+        >>> out
+        array([0., 1., 2.])
         """
         if device is not None and not is_host(device):
             if out is not None or fields or packed:
@@ -268,11 +331,45 @@ class Array(Node, _core.Array):
 
     def read_many(self, keys: Iterable[Any], *, out: Any = None, progress: Any = None,
                   max_threads: int | None = None, device: str | None = None) -> list[Any]:
-        """Reads what ``[z[key] for key in keys]`` reads, in one request: chunks are fetched together, and
-        a chunk that several keys need is fetched and decoded once. So are random crops read.
+        """Reads what ``[z[key] for key in keys]`` reads, in one request.
 
-        ``out`` has memory for each key: a list of arrays or tensors, or one array whose rows they are.
-        ``device`` gives `DeviceTensor` objects, as in `read`. ``progress`` and ``max_threads`` are those of `read`. Text and bytes of any length are read key by key.
+        Chunks are fetched together, and a chunk that several keys need is fetched and decoded once. Text and bytes of any length are
+        read key by key.
+
+        Parameters
+        ----------
+        keys : iterable
+            Keys that ``z[key]`` takes.
+        out : list of arrays or tensors, or array, optional
+            Memory for each key, or one array whose rows these are.
+        progress : callable, tqdm bar or True, optional
+            Is called with the number of chunks that are done, and of all chunks. True shows a bar of tqdm.
+        max_threads : int, optional
+            How many threads the call uses at most. By default the setting ``max_threads``.
+        device : str, optional
+            A device such as "cuda:0", in whose memory the elements are returned.
+
+        Returns
+        -------
+        list
+            An array of NumPy for each key; the memory of ``out``; `DeviceTensor` objects with ``device``.
+
+        Raises
+        ------
+        BoundsCheckError
+            An index is outside of the array.
+        CorruptError
+            A stored chunk is damaged.
+        StoreError
+            The store fails.
+        TypeError
+            Both ``out`` and ``device`` are given.
+
+        Examples
+        --------
+        >>> z = zarrc.create_array("x.zarr", data=np.arange(6), chunks=3)
+        >>> z.read_many([slice(0, 2), slice(1, 3)])
+        [array([0, 1]), array([1, 2])]
         """
         with reporter(progress) as options:
             if device is not None and not is_host(device):
@@ -287,7 +384,41 @@ class Array(Node, _core.Array):
 
     def write(self, key: Any, value: Any, *, fields: Any = None, packed: bool = False, progress: Any = None,
               max_threads: int | None = None) -> None:
-        """Writes what ``z[key] = value`` writes, with the options of `read`."""
+        """Writes what ``z[key] = value`` writes, with options.
+
+        Parameters
+        ----------
+        key : int, slice, list, array, field name, or tuple of these
+            What ``z[key]`` takes.
+        value : array_like or tensor
+            The elements, of the selection's shape or of a shape that NumPy broadcasts to it.
+        fields : str or list of str, optional
+            Fields of a struct type to write.
+        packed : bool, default False
+            Takes elements of 2 or 4 bits as uint8, with several of them in a byte.
+        progress : callable, tqdm bar or True, optional
+            Is called with the number of chunks that are done, and of all chunks. True shows a bar of tqdm.
+        max_threads : int, optional
+            How many threads the call uses at most. By default the setting ``max_threads``.
+
+        Raises
+        ------
+        BoundsCheckError
+            An index is outside of the array.
+        ReadOnlyError
+            The store is read-only.
+        StoreError
+            The store fails.
+        ValueError
+            The value cannot be broadcast to the selection.
+
+        Examples
+        --------
+        >>> z = zarrc.create_array("x.zarr", shape=4, dtype="int8")
+        >>> z.write(slice(2), [1, 2], max_threads=1)
+        >>> z[...]
+        array([1, 2, 0, 0], dtype=int8)
+        """
         more, key = _indexing.pop_fields(key)
         with reporter(progress) as options:
             if packed:
@@ -359,7 +490,27 @@ class Array(Node, _core.Array):
     # ---- changes ----
 
     def resize(self, new_shape: int | Iterable[int]) -> None:
-        """Changes the shape. What lies outside of a smaller shape is deleted."""
+        """Changes the shape. Elements outside of a smaller shape are deleted.
+
+        Parameters
+        ----------
+        new_shape : int or iterable of int
+            Length of each dimension.
+
+        Raises
+        ------
+        ValueError
+            A length is negative, or the number of dimensions differs.
+        ReadOnlyError
+            The store is read-only.
+
+        Examples
+        --------
+        >>> z = zarrc.create_array("x.zarr", data=np.arange(4))
+        >>> z.resize(6)
+        >>> z[...]
+        array([0, 1, 2, 3, 0, 0])
+        """
         shape = (new_shape,) if isinstance(new_shape, (int, np.integer)) else tuple(new_shape)
         if any(operator.index(n) < 0 for n in shape):
             raise ValueError(f"a shape has no negative lengths: {shape}")
@@ -367,8 +518,35 @@ class Array(Node, _core.Array):
             self._resize(tuple(operator.index(n) for n in shape), _consolidation.flag(_core.ZARR_RESIZE_CONSOLIDATED))
 
     def append(self, data: Any, axis: int = 0) -> tuple[int, ...]:
-        """Writes elements after those that are there, and returns the new shape. Readers see all of
-        them or none; appends of several processes wait for each other."""
+        """Writes elements after those that are there. Readers see all of them or none, and appends of several processes wait for each other.
+
+        Parameters
+        ----------
+        data : array_like or tensor
+            The elements. Their shape is that of the array, except along ``axis``.
+        axis : int, default 0
+            The dimension that grows.
+
+        Returns
+        -------
+        tuple of int
+            The new shape.
+
+        Raises
+        ------
+        ValueError
+            The elements have another number of dimensions, or other lengths.
+        IndexError
+            There is no such axis.
+        ReadOnlyError
+            The store is read-only.
+
+        Examples
+        --------
+        >>> z = zarrc.create_array("x.zarr", shape=(0, 2), dtype="int8", chunks=(4, 2))
+        >>> z.append([[1, 2], [3, 4]])
+        (2, 2)
+        """
         memory, order = self._to_append(data, axis)
         with _consolidation.change(self.store, self.path):
             self._append(memory, axis % self.ndim, order)

@@ -43,7 +43,38 @@ class Config:
         return iter(settings.values)
 
     def set(self, values: Mapping[str, Any] | None = None, **more: Any) -> _Change:
-        """Changes settings: ``config.set({"max_threads": 4})``, or in a ``with`` statement for a time."""
+        """Changes settings, or changes them inside the block when used as a context manager.
+
+        Arrays and stores that are open keep the settings of the time when they were opened.
+
+        Parameters
+        ----------
+        values : mapping, optional
+            New values by the names of the settings. None sets the default.
+        **more
+            The same, for settings whose names are identifiers.
+
+        Returns
+        -------
+        context manager
+            Its exit restores the settings.
+
+        Raises
+        ------
+        KeyError
+            There is no setting of this name.
+        ValueError
+            The setting does not take this value.
+
+        Examples
+        --------
+        >>> with zarrc.config.set({"max_threads": 2, "array.order": "F"}):
+        ...     zarrc.config["max_threads"]
+        2
+        >>> zarrc.config.set(max_threads=0)
+        Traceback (most recent call last):
+        ValueError: max_threads: 0 is not a number from 1 to 65535
+        """
         checked = {name: check_setting(name, value) for name, value in {**(values or {}), **more}.items()}
         before = _change(checked)
         return _Change(self, {name: before[name] for name in checked})

@@ -33,9 +33,30 @@ def _default(section: str) -> Any:
 
 
 def enable() -> EnabledScope:
-    """Makes zarr-python use zarrc for arrays that are opened from now on, or only inside the block when used as a context
-    manager. Arrays that a read returns are in memory that zarrc keeps for the next read, unless the program has changed
-    zarr-python's setting ``ndbuffer``."""
+    """Makes zarr-python use zarrc for arrays that are opened afterwards, or only inside the block when used as a context manager.
+
+    Arrays that a read returns are in memory that zarrc keeps for the next read, unless the program has changed zarr-python's
+    setting ``ndbuffer``.
+
+    Returns
+    -------
+    EnabledScope
+        A context manager, whose exit restores the pipeline. A program that does not use it calls `disable`.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        zarr-python is not installed.
+
+    Examples
+    --------
+    >>> import zarr
+    >>> with zarrc.enable():
+    ...     z = zarr.create_array("x.zarr", shape=(100, 100), chunks=(10, 10), dtype="float32")
+    ...     z[...] = 1
+    >>> float(z[5, 5])
+    1.0
+    """
     try:
         import zarr
     except ModuleNotFoundError as problem:
@@ -60,7 +81,23 @@ def enable() -> EnabledScope:
 
 
 def disable() -> None:
-    """Lets arrays that zarr-python opens from now on use its own default pipeline."""
+    """Makes zarr-python use its own default pipeline for arrays that are opened afterwards.
+
+    Settings of zarr-python that name another pipeline or buffer stay.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        zarr-python is not installed.
+
+    Examples
+    --------
+    >>> import zarr
+    >>> scope = zarrc.enable()
+    >>> zarrc.disable()
+    >>> zarr.config.get("codec_pipeline.path").startswith("zarrc")
+    False
+    """
     import zarr
     if zarr.config.get(_SETTING) == _NAME:
         zarr.config.set({_SETTING: _default("codec_pipeline")["path"]})
@@ -69,7 +106,27 @@ def disable() -> None:
 
 
 def pipeline_stats(*, reset: bool = False) -> dict[str, Any]:
-    """What pipelines did in this process: ``batches``; ``native_chunks``, which the library read or
-    wrote; ``fallback_chunks``, which zarr-python's own pipeline did; and ``reasons``, the number of these chunks and one
-    array as an example for each of at most 100 causes, such as a codec that zarrc lacks. ``reset=True`` sets all counts to zero."""
+    """Counts what the pipelines of `enable` did in this process.
+
+    Parameters
+    ----------
+    reset : bool, default False
+        Sets all counts to zero afterwards.
+
+    Returns
+    -------
+    dict
+        ``batches``; ``native_chunks``, which the library read or wrote; ``fallback_chunks``, which zarr-python's own pipeline
+        did; and ``reasons``. For each of at most 100 causes of a fallback, such as a codec that zarrc lacks, ``reasons`` has the
+        number of chunks and one array as an example.
+
+    Examples
+    --------
+    >>> import zarr
+    >>> unused = zarrc.pipeline_stats(reset=True)
+    >>> with zarrc.enable():
+    ...     zarr.create_array({}, shape=4, chunks=2, dtype="int8")[...] = 1
+    >>> zarrc.pipeline_stats()
+    {'batches': 1, 'native_chunks': 2, 'fallback_chunks': 0, 'reasons': {}}
+    """
     return STATS.tell(reset)

@@ -30,10 +30,29 @@ def _levels(max_depth: int | None) -> int:
 
 
 class Group(Node, _core.Group):
-    """A Zarr group: arrays and groups by their names, and attributes.
+    """A Zarr group: arrays and groups by their names, and attributes. `open_group` and `create_group` make one.
 
     ``g["a/b"]`` opens a member. A group with consolidated metadata answers from it.
-    `zarrc.open_group` and `zarrc.create_group` make one.
+
+    Attributes
+    ----------
+    path : str
+        Path of the group in its store.
+    attrs : Attributes
+        The attributes. A change is written at once.
+    store : Store
+        The store of the group.
+
+    Examples
+    --------
+    >>> root = zarrc.create_group("x.zarr")
+    >>> z = root.create_array("raw/temp", shape=4, dtype="int8")
+    >>> root["raw/temp"].shape
+    (4,)
+    >>> [name for name, node in root.members(max_depth=None)]
+    ['raw', 'raw/temp']
+    >>> "raw" in root, "clean" in root
+    (True, False)
     """
 
     _use_consolidated: bool | str | None

@@ -142,8 +142,44 @@ def _of_foreign(store: Any, mode: str) -> Place:
 
 def open_store(store: Any = None, *, mode: str = "a", storage_options: dict[str, Any] | None = None,
                device: str | None = None) -> Store:
-    """Opens a store: a path, a ``file:`` URL, ``memory:`` (new) or ``memory://name`` (shared in this
-    process, until `delete_memory`). With mode "r" it refuses writes; with "a" a missing directory is made. ``device``: see `open`."""
+    """Opens a store, to which several nodes or other calls have access.
+
+    Parameters
+    ----------
+    store : str, path, Store, Group, mapping, store of another package, or None
+        A path, a ``file:`` URL, ``memory:`` or None (new), ``memory://name`` (shared in this process, until `delete_memory`), or
+        a store of another package.
+    mode : {"r", "r+", "a"}, default "a"
+        "r" refuses writes; "r+" needs the directory; "a" creates a missing directory.
+    storage_options : dict, optional
+        Options of a plug-in's store, or of fsspec or obstore, which open a URL with another scheme.
+    device : str, optional
+        A device such as "cuda:0", whose memory ``read(device=)``, ``out=`` and values may then use. Loads the plug-in for it.
+
+    Returns
+    -------
+    Store
+        The store.
+
+    Raises
+    ------
+    NotFoundError
+        The directory is missing, and the mode does not create it.
+    ReadOnlyError
+        The store is read-only, and the mode writes.
+    ValueError
+        The mode is unknown, or the URL names a node in a store.
+    TypeError
+        No adapter knows the object.
+
+    Examples
+    --------
+    >>> store = zarrc.open_store("memory://run1")
+    >>> store.set("a/b", b"bytes")
+    >>> zarrc.open_store("memory://run1", mode="r").get("a/b")
+    b'bytes'
+    >>> zarrc.delete_memory("run1")
+    """
     with _devices.opening_for(device):
         place = open_place(store, mode=mode, storage_options=storage_options)
     if place.path:

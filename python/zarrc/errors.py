@@ -29,9 +29,29 @@ class ZarrcWarning(UserWarning):
 
 
 class ZarrcError(Exception):
-    """What failed, and where. A fact that is not known is None.
+    """What failed, and where. All exceptions of the library derive from it. A fact that is not known is None.
 
-    ``str()`` is one line with all of it; ``reason`` is the same line.
+    Each subclass also derives from the builtin that zarr-python's exception for this failure derives from. ``str()`` is one line
+    with all facts; ``reason`` is the same line.
+
+    Attributes
+    ----------
+    code : int
+        The error code of the library.
+    store, node, key : str or None
+        URL of the store, path of the node, key of the object.
+    block, chunk : tuple of int or None
+        Coordinates of the stored object, and of the chunk.
+    reason : str
+        The message.
+
+    Examples
+    --------
+    >>> try:
+    ...     zarrc.open_array("missing.zarr", mode="r")
+    ... except zarrc.ZarrcError as problem:
+    ...     isinstance(problem, FileNotFoundError), type(problem).__name__
+    (True, 'ArrayNotFoundError')
     """
 
     code: int = 0

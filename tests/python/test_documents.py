@@ -1,6 +1,7 @@
 """The blocks of Python in the documents run. Those of a page in docs/python are one program, in its order."""
 import ast
 import asyncio
+import doctest
 import importlib.util
 import os
 import re
@@ -137,7 +138,32 @@ def test_docstrings(code, tmp_path):
 def test_docstrings_are_found():
     assert {name for name, _ in EXAMPLES} >= {"__init__.py", "plugins.py"}
     sources = "".join(path.read_text() for path in (ROOT / "python").glob("zarrc*/**/*.py"))
-    assert ">>>" not in sources  # doctest's form, which nothing here runs
+    assert sources.count(">>>") == sum(len(one.examples) for one in DOCTESTS.values())  # every one runs
+
+
+def find_doctests():
+    """{name: doctest} of the docstrings that have examples for the prompt of Python."""
+    found = {}
+    for path in sorted((ROOT / "python").glob("zarrc/*.py")):
+        module = path.stem
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and ">>>" in (text := ast.get_docstring(node) or ""):
+                name = f"{module}.{node.name}"
+                found[name] = doctest.DocTestParser().get_doctest(text, {"zarrc": zarrc, "np": np}, name, str(path), node.lineno)
+    return found
+
+
+DOCTESTS = find_doctests()
+
+
+@pytest.mark.parametrize("example", DOCTESTS.values(), ids=DOCTESTS)
+def test_examples_of_functions(example, tmp_path, monkeypatch):
+    if "import zarr\n" in example.docstring:
+        pytest.importorskip("zarr")
+    monkeypatch.chdir(tmp_path)
+    told = []
+    failed, _ = doctest.DocTestRunner().run(example, out=told.append)
+    assert not failed, "".join(told)
 
 
 def test_reference_has_every_name():
