@@ -4,7 +4,7 @@ loop's executor."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from . import _consolidation, _core, _dtypes, _indexing
@@ -13,6 +13,7 @@ from ._requests import find_queue
 if TYPE_CHECKING:
     from ._array import Array
     from ._group import Group
+    from ._types import ArrayLike, ConfigLike, Key, Memory
 
 
 async def _read(array: Array, selection: _core.Selection | None, out: Any = None) -> Any:
@@ -65,7 +66,7 @@ class AsyncOIndex:
     def __init__(self, array: AsyncArray) -> None:
         self._array = array
 
-    async def getitem(self, selection: Any) -> Any:
+    async def getitem(self, selection: Key) -> Any:
         return await self._array._get(_indexing.orthogonal, selection, None)
 
 
@@ -77,7 +78,7 @@ class AsyncVIndex:
     def __init__(self, array: AsyncArray) -> None:
         self._array = array
 
-    async def getitem(self, selection: Any) -> Any:
+    async def getitem(self, selection: Key) -> Any:
         return await self._array._get(_indexing.select_vectorised, selection, None)
 
 
@@ -96,10 +97,10 @@ class AsyncArray:
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *_PLAIN})
 
-    async def getitem(self, selection: Any, *, out: Any = None) -> Any:
+    async def getitem(self, selection: Key, *, out: Memory | None = None) -> Any:
         return await self._get(_indexing.any_key, selection, out)
 
-    async def setitem(self, selection: Any, value: Any) -> None:
+    async def setitem(self, selection: Key, value: ArrayLike) -> None:
         await self._set(_indexing.any_key, selection, value)
 
     async def _get(self, select: Callable[..., _core.Selection], key: Any, out: Any) -> Any:
@@ -117,25 +118,25 @@ class AsyncArray:
         else:
             await _write(self.array, selection, value)
 
-    async def get_basic_selection(self, selection: Any = ..., *, out: Any = None) -> Any:
+    async def get_basic_selection(self, selection: Key = ..., *, out: Memory | None = None) -> Any:
         return await self._get(_indexing.basic, selection, out)
 
-    async def get_orthogonal_selection(self, selection: Any, *, out: Any = None) -> Any:
+    async def get_orthogonal_selection(self, selection: Key, *, out: Memory | None = None) -> Any:
         return await self._get(_indexing.orthogonal, selection, out)
 
-    async def get_coordinate_selection(self, selection: Any, *, out: Any = None) -> Any:
+    async def get_coordinate_selection(self, selection: Key, *, out: Memory | None = None) -> Any:
         return await self._get(_indexing.points, selection, out)
 
-    async def get_mask_selection(self, mask: Any, *, out: Any = None) -> Any:
+    async def get_mask_selection(self, mask: ArrayLike, *, out: Memory | None = None) -> Any:
         return await self._get(_indexing.mask, mask, out)
 
-    async def get_block_selection(self, selection: Any, *, out: Any = None) -> Any:
+    async def get_block_selection(self, selection: Key, *, out: Memory | None = None) -> Any:
         return await self._get(_indexing.blocks, selection, out)
 
-    async def set_orthogonal_selection(self, selection: Any, value: Any) -> None:
+    async def set_orthogonal_selection(self, selection: Key, value: ArrayLike) -> None:
         await self._set(_indexing.orthogonal, selection, value)
 
-    async def set_coordinate_selection(self, selection: Any, value: Any) -> None:
+    async def set_coordinate_selection(self, selection: Key, value: ArrayLike) -> None:
         await self._set(_indexing.points, selection, value)
 
     @property
@@ -148,10 +149,10 @@ class AsyncArray:
         """Single elements, or a mask: ``await a.vindex.getitem(([1, 5], [2, 3]))``."""
         return AsyncVIndex(self)
 
-    def with_config(self, config: Any) -> AsyncArray:
+    def with_config(self, config: ConfigLike) -> AsyncArray:
         return AsyncArray(self.array.with_config(config))
 
-    async def append(self, data: Any, axis: int = 0) -> tuple[int, ...]:
+    async def append(self, data: ArrayLike, axis: int = 0) -> tuple[int, ...]:
         """Writes elements after those that are there, and returns the new shape."""
         queue = find_queue()
         memory, order = self.array._to_append(data, axis)
@@ -159,7 +160,7 @@ class AsyncArray:
         await asyncio.to_thread(_consolidation.update_above, self.array.store, self.array.path)
         return self.array.shape
 
-    async def resize(self, new_shape: Any) -> None:
+    async def resize(self, new_shape: int | Iterable[int]) -> None:
         await asyncio.to_thread(self.array.resize, new_shape)
 
     async def update_attributes(self, new_attributes: Mapping[str, Any]) -> AsyncArray:
@@ -237,7 +238,7 @@ class AsyncGroup:
     async def getitem(self, path: str) -> AsyncArray | AsyncGroup:
         return _wrap(await asyncio.to_thread(self.group.__getitem__, path))  # type: ignore[no-any-return]
 
-    async def setitem(self, name: str, value: Any) -> None:
+    async def setitem(self, name: str, value: ArrayLike) -> None:
         await asyncio.to_thread(self.group.__setitem__, name, value)
 
     async def delitem(self, path: str) -> None:

@@ -23,6 +23,9 @@ from .errors import ArrayNotFoundError, ExistsError, GroupNotFoundError, NodeNot
 
 if TYPE_CHECKING:
     from ._aio import AsyncArray, AsyncGroup
+    from ._types import (
+        ArrayLike, ChunksLike, CodecLike, CodecsLike, ConfigLike, DimensionNames, DTypeLike, FillValue, KeyEncoding, ShapeLike, StoreLike,
+    )
 
 _CREATING = ("a", "w", "w-", "x")
 _UNUSED = ("synchronizer", "chunk_store", "cache_attrs", "cache_metadata", "meta_array", "object_codec", "zarr_version")
@@ -39,7 +42,7 @@ def _no_longer(given: dict[str, Any]) -> dict[str, Any]:
 # ---- open ----
 
 
-def open(store: Any = None, *, mode: str | None = None, zarr_format: int | None = None, path: str | None = None,
+def open(store: StoreLike = None, *, mode: str | None = None, zarr_format: int | None = None, path: str | None = None,
          storage_options: dict[str, Any] | None = None, device: str | None = None, **given: Any) -> Array | Group:
     """Opens an array or a group.
 
@@ -120,8 +123,8 @@ def _default_mode(store: Any, mode: str | None) -> str:
     return "r" if getattr(store, "read_only", False) else "a"
 
 
-def open_array(store: Any = None, *, mode: str | None = None, path: str | None = None, zarr_format: int | None = None,
-               storage_options: dict[str, Any] | None = None, config: Any = None, trust: str | None = None,
+def open_array(store: StoreLike = None, *, mode: str | None = None, path: str | None = None, zarr_format: int | None = None,
+               storage_options: dict[str, Any] | None = None, config: ConfigLike = None, trust: str | None = None,
                device: str | None = None, **given: Any) -> Array:
     """Opens an array. With a mode that creates, and ``shape=`` or ``data=``, a missing one is created.
 
@@ -197,7 +200,7 @@ def open_array(store: Any = None, *, mode: str | None = None, path: str | None =
         raise as_class(ArrayNotFoundError, problem) from None
 
 
-def open_group(store: Any = None, *, mode: str | None = None, path: str | None = None, zarr_format: int | None = None,
+def open_group(store: StoreLike = None, *, mode: str | None = None, path: str | None = None, zarr_format: int | None = None,
                storage_options: dict[str, Any] | None = None, attributes: Mapping[str, Any] | None = None,
                use_consolidated: bool | str | None = None, device: str | None = None, **given: Any) -> Group:
     """Opens a group. With a mode that creates, a missing one is created.
@@ -276,14 +279,14 @@ def open_group(store: Any = None, *, mode: str | None = None, path: str | None =
         raise as_class(GroupNotFoundError, problem) from None
 
 
-def open_consolidated(*args: Any, use_consolidated: bool | str = True, **given: Any) -> Group:
+def open_consolidated(store: StoreLike = None, *, use_consolidated: bool | str = True, **given: Any) -> Group:
     """Opens a group that must have consolidated metadata."""
     if use_consolidated is False:
         raise TypeError("use_consolidated=False contradicts open_consolidated()")
-    return open_group(*args, use_consolidated=use_consolidated, **given)
+    return open_group(store, use_consolidated=use_consolidated, **given)
 
 
-def group(store: Any = None, *, overwrite: bool = False, path: str | None = None, zarr_format: int | None = None,
+def group(store: StoreLike = None, *, overwrite: bool = False, path: str | None = None, zarr_format: int | None = None,
           attributes: Mapping[str, Any] | None = None, storage_options: dict[str, Any] | None = None, **given: Any) -> Group:
     """Opens or creates a group."""
     _no_longer(given)
@@ -294,7 +297,7 @@ def group(store: Any = None, *, overwrite: bool = False, path: str | None = None
                       storage_options=storage_options)
 
 
-async def open_async(store: Any = None, **given: Any) -> AsyncArray | AsyncGroup:
+async def open_async(store: StoreLike = None, **given: Any) -> AsyncArray | AsyncGroup:
     """Opens an array or a group for asyncio, with the arguments of `open`, without blocking the event loop."""
     import asyncio
 
@@ -305,7 +308,7 @@ async def open_async(store: Any = None, **given: Any) -> AsyncArray | AsyncGroup
 # ---- create ----
 
 
-def create_group(store: Any = None, *, path: str | None = None, zarr_format: int | None = None, overwrite: bool = False,
+def create_group(store: StoreLike = None, *, path: str | None = None, zarr_format: int | None = None, overwrite: bool = False,
                  attributes: Mapping[str, Any] | None = None, storage_options: dict[str, Any] | None = None) -> Group:
     """Creates a group.
 
@@ -346,11 +349,12 @@ def create_group(store: Any = None, *, path: str | None = None, zarr_format: int
     return _group.create(place, overwrite=overwrite, attributes=attributes, zarr_format=zarr_format)
 
 
-def create_array(store: Any = None, *, name: str | None = None, shape: Any = None, dtype: Any = None, data: Any = None,
-                 chunks: Any = "auto", shards: Any = None, filters: Any = "auto", compressors: Any = "auto",
-                 serializer: Any = "auto", fill_value: Any = DEFAULT_FILL_VALUE, order: str | None = None, zarr_format: int | None = None,
-                 attributes: Mapping[str, Any] | None = None, chunk_key_encoding: Any = None, dimension_names: Any = None,
-                 storage_options: dict[str, Any] | None = None, overwrite: bool = False, config: Any = None,
+def create_array(store: StoreLike = None, *, name: str | None = None, shape: ShapeLike | None = None, dtype: DTypeLike = None,
+                 data: ArrayLike | None = None, chunks: ChunksLike = "auto", shards: ChunksLike = None, filters: CodecsLike = "auto",
+                 compressors: CodecsLike = "auto", serializer: CodecLike = "auto", fill_value: FillValue = DEFAULT_FILL_VALUE,
+                 order: str | None = None, zarr_format: int | None = None, attributes: Mapping[str, Any] | None = None,
+                 chunk_key_encoding: KeyEncoding = None, dimension_names: DimensionNames = None,
+                 storage_options: dict[str, Any] | None = None, overwrite: bool = False, config: ConfigLike = None,
                  write_data: bool = True, if_missing: bool = False, checksum: bool = False) -> Array:
     """Creates an array.
 
@@ -437,18 +441,19 @@ def create_array(store: Any = None, *, name: str | None = None, shape: Any = Non
                           if_missing=if_missing, checksum=checksum)
 
 
-def create(shape: Any = None, *, chunks: Any = "auto", dtype: Any = "float64", compressor: Any = "auto", fill_value: Any = DEFAULT_FILL_VALUE,
-           order: str | None = None, store: Any = None, overwrite: bool = False, path: str | None = None, filters: Any = None,
-           dimension_separator: str | None = None, zarr_format: int | None = None, chunk_shape: Any = None,
-           chunk_key_encoding: Any = None, codecs: Any = None, dimension_names: Any = None,
+def create(shape: ShapeLike | None = None, *, chunks: ChunksLike = "auto", dtype: DTypeLike = "float64", compressor: CodecsLike = "auto",
+           fill_value: FillValue = DEFAULT_FILL_VALUE, order: str | None = None, store: StoreLike = None,
+           overwrite: bool = False, path: str | None = None, filters: CodecsLike = None,
+           dimension_separator: str | None = None, zarr_format: int | None = None, chunk_shape: ChunksLike = None,
+           chunk_key_encoding: KeyEncoding = None, codecs: CodecsLike = None, dimension_names: DimensionNames = None,
            attributes: Mapping[str, Any] | None = None, storage_options: dict[str, Any] | None = None, mode: str = "a",
-           write_empty_chunks: bool | None = None, config: Any = None, **given: Any) -> Array:
+           write_empty_chunks: bool | None = None, config: ConfigLike = None, **given: Any) -> Array:
     """Creates an array, with the arguments that zarr-python had before `create_array`."""
     given = _no_longer(given)
     data = given.pop("data", None)
     place = open_place(store, mode=mode if mode in _CREATING else "a", path=path, storage_options=storage_options)
     if write_empty_chunks is not None:
-        config = {**(config or {}), "write_empty_chunks": write_empty_chunks}
+        config = dataclasses.replace(ArrayConfig.of(config), write_empty_chunks=write_empty_chunks)
     if dimension_separator and chunk_key_encoding is None:
         chunk_key_encoding = {"name": "v2" if zarr_format == 2 else "default", "separator": dimension_separator}
     if codecs is not None:
@@ -470,7 +475,7 @@ def _split_codecs(codecs: Any) -> dict[str, Any]:
     return {"filters": [], "serializer": listed[0], "compressors": listed[1:]} if listed else {}
 
 
-def array(data: Any, **given: Any) -> Array:
+def array(data: ArrayLike, **given: Any) -> Array:
     """Creates an array of the elements of `data`."""
     if not hasattr(data, "shape") or not hasattr(data, "dtype"):
         data = np.asarray(data, dtype=given.pop("dtype", None))
@@ -479,11 +484,11 @@ def array(data: Any, **given: Any) -> Array:
     return create(data=data, **given)
 
 
-def from_array(store: Any = None, *, data: Any, write_data: bool = True, name: str | None = None, chunks: Any = "keep",
-               shards: Any = "keep", filters: Any = "keep", compressors: Any = "keep", serializer: Any = "keep",
-               fill_value: Any = DEFAULT_FILL_VALUE, order: str | None = None, zarr_format: int | None = None,
-               attributes: Mapping[str, Any] | None = None, chunk_key_encoding: Any = None, dimension_names: Any = None,
-               storage_options: dict[str, Any] | None = None, overwrite: bool = False, config: Any = None) -> Array:
+def from_array(store: StoreLike = None, *, data: ArrayLike, write_data: bool = True, name: str | None = None, chunks: ChunksLike = "keep",
+               shards: ChunksLike = "keep", filters: CodecsLike = "keep", compressors: CodecsLike = "keep", serializer: CodecLike = "keep",
+               fill_value: FillValue = DEFAULT_FILL_VALUE, order: str | None = None, zarr_format: int | None = None,
+               attributes: Mapping[str, Any] | None = None, chunk_key_encoding: KeyEncoding = None, dimension_names: DimensionNames = None,
+               storage_options: dict[str, Any] | None = None, overwrite: bool = False, config: ConfigLike = None) -> Array:
     """Creates an array with the elements of another, and with its properties where "keep" is given.
 
     Parameters
@@ -559,22 +564,22 @@ def from_array(store: Any = None, *, data: Any, write_data: bool = True, name: s
                         storage_options=storage_options, overwrite=overwrite, config=config, **given)
 
 
-def empty(shape: Any, **given: Any) -> Array:
+def empty(shape: ShapeLike, **given: Any) -> Array:
     """Creates an array whose elements have no value of note: they read as zero."""
     return create(shape, **given)
 
 
-def zeros(shape: Any, **given: Any) -> Array:
+def zeros(shape: ShapeLike, **given: Any) -> Array:
     """Creates an array of zeros."""
     return create(shape, **{**given, "fill_value": 0})
 
 
-def ones(shape: Any, **given: Any) -> Array:
+def ones(shape: ShapeLike, **given: Any) -> Array:
     """Creates an array of ones."""
     return create(shape, **{**given, "fill_value": 1})
 
 
-def full(shape: Any, fill_value: Any, **given: Any) -> Array:
+def full(shape: ShapeLike, fill_value: FillValue, **given: Any) -> Array:
     """Creates an array of one value."""
     return create(shape, **{**given, "fill_value": fill_value})
 
@@ -585,30 +590,30 @@ def _like(a: Any, given: dict[str, Any], **more: Any) -> Array:
     return create_array(store, name=path, **{**kept, **given, **more})
 
 
-def empty_like(a: Any, **given: Any) -> Array:
+def empty_like(a: ArrayLike, **given: Any) -> Array:
     """Creates an array with the shape, type and chunks of another."""
     return _like(a, given)
 
 
-def zeros_like(a: Any, **given: Any) -> Array:
+def zeros_like(a: ArrayLike, **given: Any) -> Array:
     return _like(a, given, fill_value=0)
 
 
-def ones_like(a: Any, **given: Any) -> Array:
+def ones_like(a: ArrayLike, **given: Any) -> Array:
     return _like(a, given, fill_value=1)
 
 
-def full_like(a: Any, fill_value: Any = None, **given: Any) -> Array:
+def full_like(a: ArrayLike, fill_value: FillValue = None, **given: Any) -> Array:
     return _like(a, given, fill_value=getattr(a, "fill_value", DEFAULT_FILL_VALUE) if fill_value is None else fill_value)
 
 
-def open_like(a: Any, path: str, **given: Any) -> Array:
+def open_like(a: ArrayLike, path: str, **given: Any) -> Array:
     """Opens an array, which is created like `a` if it is missing."""
     kept = {k: v for k, v in _create.like_arguments(a).items() if k in ("shape", "dtype", "chunks", "order", "zarr_format", "fill_value")}
     return open_array(path=path, **{**kept, **given})
 
 
-def create_hierarchy(*, store: Any, nodes: Mapping[str, Any], overwrite: bool = False) -> Iterator[tuple[str, Array | Group]]:
+def create_hierarchy(*, store: StoreLike, nodes: Mapping[str, Any], overwrite: bool = False) -> Iterator[tuple[str, Array | Group]]:
     """Creates several nodes from their metadata: dicts, or metadata of zarr-python. Groups above them
     that are missing are created, too. Parents come before their children."""
     return _group.create_hierarchy(open_place(store, mode="a"), nodes, overwrite=overwrite)
@@ -617,7 +622,7 @@ def create_hierarchy(*, store: Any, nodes: Mapping[str, Any], overwrite: bool = 
 # ---- whole arrays and hierarchies ----
 
 
-def save_array(store: Any, arr: Any, *, zarr_format: int | None = None, path: str | None = None,
+def save_array(store: StoreLike, arr: ArrayLike, *, zarr_format: int | None = None, path: str | None = None,
                storage_options: dict[str, Any] | None = None, **given: Any) -> None:
     """Stores an array, in place of what is there."""
     given.pop("mode", None)
@@ -625,8 +630,8 @@ def save_array(store: Any, arr: Any, *, zarr_format: int | None = None, path: st
                  **{"overwrite": True, **given})
 
 
-def save_group(store: Any, *args: Any, zarr_format: int | None = None, path: str | None = None,
-               storage_options: dict[str, Any] | None = None, **named: Any) -> None:
+def save_group(store: StoreLike, *args: ArrayLike, zarr_format: int | None = None, path: str | None = None,
+               storage_options: dict[str, Any] | None = None, **named: ArrayLike) -> None:
     """Stores arrays in a group: by their names, or as arr_0 and so on."""
     if not args and not named:
         raise ValueError("at least one array is needed")
@@ -642,17 +647,18 @@ def save_group(store: Any, *args: Any, zarr_format: int | None = None, path: str
         target._release_claim(is_complete)
 
 
-def save(store: Any, *args: Any, zarr_format: int | None = None, path: str | None = None, **named: Any) -> None:
+def save(store: StoreLike, *args: ArrayLike, zarr_format: int | None = None, path: str | None = None, **named: ArrayLike) -> None:
     """Stores one array, or several as a group."""
     if not args and not named:
         raise ValueError("at least one array is needed")
     if len(args) == 1 and not named:
         save_array(store, args[0], zarr_format=zarr_format, path=path)
     else:
-        save_group(store, *args, zarr_format=zarr_format, path=path, **named)
+        more: dict[str, Any] = {**named}
+        save_group(store, *args, zarr_format=zarr_format, path=path, **more)
 
 
-def load(store: Any, path: str | None = None, zarr_format: int | None = None) -> Any:
+def load(store: StoreLike, path: str | None = None, zarr_format: int | None = None) -> Any:
     """Reads an array, or the arrays of a group as a dict."""
     node = open(store, mode="r", path=path, zarr_format=zarr_format)
     if isinstance(node, Array):
@@ -660,7 +666,7 @@ def load(store: Any, path: str | None = None, zarr_format: int | None = None) ->
     return {name: member[()] for name, member in node.arrays()}
 
 
-def consolidate_metadata(store: Any, path: str | None = None, zarr_format: int | None = None) -> Group:
+def consolidate_metadata(store: StoreLike, path: str | None = None, zarr_format: int | None = None) -> Group:
     """Writes the metadata of all nodes below a group into one document, and opens the group from it.
 
     Parameters
@@ -699,7 +705,7 @@ def consolidate_metadata(store: Any, path: str | None = None, zarr_format: int |
     return _group.open_in_store(place.store, place.path, zarr_format=zarr_format, use_consolidated=True)
 
 
-def tree(grp: Any, expand: bool | None = None, level: int | None = None) -> Tree:
+def tree(grp: StoreLike, expand: bool | None = None, level: int | None = None) -> Tree:
     """The hierarchy below a group, or of a store."""
     return (grp if isinstance(grp, Group) else open_group(grp, mode="r")).tree(expand=expand, level=level)
 
@@ -737,7 +743,7 @@ def copy_all(source: Group, dest: Group, *, if_exists: str = "raise") -> None:
             copy(member, dest, if_exists=if_exists)
 
 
-def copy_store(source: Any, dest: Any, *, if_exists: str = "raise") -> None:
+def copy_store(source: StoreLike, dest: StoreLike, *, if_exists: str = "raise") -> None:
     """Copies the root of a store, and all below it, to another store."""
     here, there = open_place(source, mode="r"), open_place(dest, mode="a")
     _copy(here.store, here.path, there.store, there.path, if_exists)

@@ -22,6 +22,7 @@ from .errors import LimitError, ZarrcError, in_store
 
 if TYPE_CHECKING:
     from ._aio import AsyncArray
+    from ._types import ArrayLike, ConfigLike, Fields, Key, Memory, Progress
 
 
 class Block(NamedTuple):
@@ -43,11 +44,11 @@ class _Indexer:
     def __init__(self, array: Array, select: Callable[[Array, Any], _core.Selection]) -> None:
         self._array, self._select = array, select
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: Key) -> Any:
         fields, key = _indexing.pop_fields(key)
         return _indexing.read(self._array, self._select(self._array, key), fields=fields)
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key: Key, value: ArrayLike) -> None:
         fields, key = _indexing.pop_fields(key)
         _indexing.write(self._array, self._select(self._array, key), value, fields=fields)
 
@@ -84,6 +85,10 @@ class Array(Node, _core.Array):
     """
 
     _config: ArrayConfig
+
+    if TYPE_CHECKING:
+        def __getitem__(self, key: Key, /) -> Any: ...
+        def __setitem__(self, key: Key, value: ArrayLike, /) -> None: ...
 
     # ---- what it is ----
 
@@ -261,8 +266,8 @@ class Array(Node, _core.Array):
         fields, key = _indexing.pop_fields(key)
         _indexing.write(self, _indexing.any_key(self, key), value, fields=fields)
 
-    def read(self, key: Any = ..., *, out: Any = None, fields: Any = None, packed: bool = False,
-             progress: Any = None, max_threads: int | None = None, device: str | None = None) -> Any:
+    def read(self, key: Key = ..., *, out: Memory | None = None, fields: Fields = None, packed: bool = False,
+             progress: Progress = None, max_threads: int | None = None, device: str | None = None) -> Any:
         """Reads what ``z[key]`` reads, with options.
 
         Parameters
@@ -329,7 +334,7 @@ class Array(Node, _core.Array):
         with reporter(progress) as options:
             return _indexing.read(self, selection, out=out, fields=fields or more, options=_with(options, max_threads))
 
-    def read_many(self, keys: Iterable[Any], *, out: Any = None, progress: Any = None,
+    def read_many(self, keys: Iterable[Key], *, out: Memory | Sequence[Memory] | None = None, progress: Progress = None,
                   max_threads: int | None = None, device: str | None = None) -> list[Any]:
         """Reads what ``[z[key] for key in keys]`` reads, in one request.
 
@@ -382,7 +387,7 @@ class Array(Node, _core.Array):
                 return found
             return _parts.read(self, keys, out, _with(options, max_threads))
 
-    def write(self, key: Any, value: Any, *, fields: Any = None, packed: bool = False, progress: Any = None,
+    def write(self, key: Key, value: ArrayLike, *, fields: Fields = None, packed: bool = False, progress: Progress = None,
               max_threads: int | None = None) -> None:
         """Writes what ``z[key] = value`` writes, with options.
 
@@ -426,42 +431,42 @@ class Array(Node, _core.Array):
             _indexing.write(self, _indexing.any_key(self, key), value, fields=fields or more,
                             options=_with(options, max_threads))
 
-    def get_basic_selection(self, selection: Any = ..., *, out: Any = None, prototype: Any = None, fields: Any = None) -> Any:
+    def get_basic_selection(self, selection: Key = ..., *, out: Memory | None = None, prototype: object = None, fields: Fields = None) -> Any:
         """Integers and slices, of any step. As in zarr-python, an NDBuffer as ``out`` is filled, and the array in it is
         returned, or its element if it has no dimension. So do the methods below."""
         memory = _indexing.unwrap(out)
         found = _indexing.read(self, _indexing.basic(self, selection), out=memory, fields=fields)
         return found[()] if memory is not out and not found.shape else found
 
-    def set_basic_selection(self, selection: Any, value: Any, *, fields: Any = None, prototype: Any = None) -> None:
+    def set_basic_selection(self, selection: Key, value: ArrayLike, *, fields: Fields = None, prototype: object = None) -> None:
         _indexing.write(self, _indexing.basic(self, selection), value, fields=fields)
 
-    def get_orthogonal_selection(self, selection: Any, *, out: Any = None, fields: Any = None, prototype: Any = None) -> Any:
+    def get_orthogonal_selection(self, selection: Key, *, out: Memory | None = None, fields: Fields = None, prototype: object = None) -> Any:
         """As `oindex`."""
         return _indexing.read(self, _indexing.orthogonal(self, selection), out=_indexing.unwrap(out), fields=fields)
 
-    def set_orthogonal_selection(self, selection: Any, value: Any, *, fields: Any = None, prototype: Any = None) -> None:
+    def set_orthogonal_selection(self, selection: Key, value: ArrayLike, *, fields: Fields = None, prototype: object = None) -> None:
         _indexing.write(self, _indexing.orthogonal(self, selection), value, fields=fields)
 
-    def get_mask_selection(self, mask: Any, *, out: Any = None, fields: Any = None, prototype: Any = None) -> Any:
+    def get_mask_selection(self, mask: ArrayLike, *, out: Memory | None = None, fields: Fields = None, prototype: object = None) -> Any:
         """The elements whose place in a mask is True, in C order."""
         return _indexing.read(self, _indexing.mask(self, mask), out=_indexing.unwrap(out), fields=fields)
 
-    def set_mask_selection(self, mask: Any, value: Any, *, fields: Any = None, prototype: Any = None) -> None:
+    def set_mask_selection(self, mask: ArrayLike, value: ArrayLike, *, fields: Fields = None, prototype: object = None) -> None:
         _indexing.write(self, _indexing.mask(self, mask), value, fields=fields)
 
-    def get_coordinate_selection(self, selection: Any, *, out: Any = None, fields: Any = None, prototype: Any = None) -> Any:
+    def get_coordinate_selection(self, selection: Key, *, out: Memory | None = None, fields: Fields = None, prototype: object = None) -> Any:
         """As `vindex` with coordinates."""
         return _indexing.read_points(self, _indexing.points(self, selection), out=out, fields=fields)
 
-    def set_coordinate_selection(self, selection: Any, value: Any, *, fields: Any = None, prototype: Any = None) -> None:
+    def set_coordinate_selection(self, selection: Key, value: ArrayLike, *, fields: Fields = None, prototype: object = None) -> None:
         _indexing.write(self, _indexing.points(self, selection), value, fields=fields)
 
-    def get_block_selection(self, selection: Any, *, out: Any = None, fields: Any = None, prototype: Any = None) -> Any:
+    def get_block_selection(self, selection: Key, *, out: Memory | None = None, fields: Fields = None, prototype: object = None) -> Any:
         """As `blocks`."""
         return _indexing.read(self, _indexing.blocks(self, selection), out=_indexing.unwrap(out), fields=fields)
 
-    def set_block_selection(self, selection: Any, value: Any, *, fields: Any = None, prototype: Any = None) -> None:
+    def set_block_selection(self, selection: Key, value: ArrayLike, *, fields: Fields = None, prototype: object = None) -> None:
         _indexing.write(self, _indexing.blocks(self, selection), value, fields=fields)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
@@ -517,7 +522,7 @@ class Array(Node, _core.Array):
         with _consolidation.change(self.store, self.path):
             self._resize(tuple(operator.index(n) for n in shape), _consolidation.flag(_core.ZARR_RESIZE_CONSOLIDATED))
 
-    def append(self, data: Any, axis: int = 0) -> tuple[int, ...]:
+    def append(self, data: ArrayLike, axis: int = 0) -> tuple[int, ...]:
         """Writes elements after those that are there. Readers see all of them or none, and appends of several processes wait for each other.
 
         Parameters
@@ -562,7 +567,7 @@ class Array(Node, _core.Array):
             raise ValueError(f"data to append has {given.ndim} dimensions, and the array {self.ndim}")
         return given, order
 
-    def with_config(self, config: ArrayConfig | Mapping[str, Any]) -> Array:
+    def with_config(self, config: ConfigLike) -> Array:
         """The same array, read and written in another way."""
         if isinstance(config, Mapping):
             config = {**{name: getattr(self._config, name) for name in ArrayConfig.__dataclass_fields__}, **config}
@@ -625,7 +630,7 @@ class Array(Node, _core.Array):
         digest = hashlib.sha256(self._metadata_text.encode()).hexdigest()
         return "zarrc.Array", self.store._token(), self.path, digest, self._config
 
-    def tensor(self, key: Any = ..., *, device: str | None = None) -> Tensor | DeviceTensor:
+    def tensor(self, key: Key = ..., *, device: str | None = None) -> Tensor | DeviceTensor:
         """Reads what ``z[key]`` reads, for another library: ``torch.from_dlpack(z.tensor(key))``. The
         library gets the elements without a further copy, also types that NumPy lacks, as bfloat16.
         With ``device``, such as "cuda:0", they are in memory of that device."""
@@ -633,7 +638,7 @@ class Array(Node, _core.Array):
             return DeviceTensor.read(self, _indexing.any_key(self, key), device, {})
         return Tensor(self, np.asarray(self[key]))
 
-    def column(self, key: Any = ...) -> Column:
+    def column(self, key: Key = ...) -> Column:
         """Text, bytes or lists of any length for a library that speaks Arrow: ``pyarrow.array(z.column())``,
         ``polars.Series(z.column(slice(10)))``. It is read when the library asks."""
         return Column(self, _indexing.any_key(self, key))

@@ -4,10 +4,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _core
 from ._settings import TRUST, choice, settings
+
+if TYPE_CHECKING:
+    from ._types import ConfigLike
 
 
 @dataclass(frozen=True)
@@ -20,7 +23,7 @@ class ArrayConfig:
     trust: str | None = None  # None: that of `zarrc.config` when the store was opened
 
     @classmethod
-    def of(cls, given: ArrayConfig | Mapping[str, Any] | None) -> ArrayConfig:
+    def of(cls, given: ConfigLike) -> ArrayConfig:
         """From a dict, zarr-python's ArrayConfig, or the settings of `zarrc.config`."""
         defaults: dict[str, Any] = {name: None if name == "trust" else settings[f"array.{name}"] for name in cls.__dataclass_fields__}
         if given is None:

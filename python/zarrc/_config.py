@@ -32,7 +32,7 @@ def _change(values: Mapping[str, Any]) -> dict[str, Any]:
 class Config:
     """Settings, by name. Arrays and stores keep what was set when they were opened."""
 
-    def get(self, name: str, default: Any = None) -> Any:
+    def get(self, name: str, default: object = None) -> Any:
         return self[name] if name in settings.values else default
 
     def __getitem__(self, name: str) -> Any:
@@ -42,7 +42,7 @@ class Config:
     def __iter__(self) -> Iterator[str]:
         return iter(settings.values)
 
-    def set(self, values: Mapping[str, Any] | None = None, **more: Any) -> _Change:
+    def set(self, values: Mapping[str, Any] | None = None, **more: object) -> _Change:
         """Changes settings, or changes them inside the block when used as a context manager.
 
         Arrays and stores that are open keep the settings of the time when they were opened.

@@ -28,7 +28,7 @@ class _Default:
         return "<the data type's default>"
 
 
-DEFAULT_FILL_VALUE = _Default()
+DEFAULT_FILL_VALUE: Any = _Default()
 
 
 def exists_error(problem: ExistsError, place: Place) -> ExistsError:

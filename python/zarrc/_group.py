@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 
@@ -18,8 +18,10 @@ from .errors import ArrayNotFoundError, ExistsError, GroupNotFoundError, NotFoun
 
 if TYPE_CHECKING:
     from ._aio import AsyncGroup
+    from ._types import ArrayLike, DTypeLike, FillValue, ShapeLike
 
 _Member = TypeVar("_Member", bound=Node)
+_Default = TypeVar("_Default")
 
 
 def _levels(max_depth: int | None) -> int:
@@ -99,7 +101,11 @@ class Group(Node, _core.Group):
         except NotFoundError as problem:
             raise KeyError(path) from problem
 
-    def get(self, path: str, default: Any = None) -> Array | Group | Any:
+    @overload
+    def get(self, path: str) -> Array | Group | None: ...
+    @overload
+    def get(self, path: str, default: _Default) -> Array | Group | _Default: ...
+    def get(self, path: str, default: Any = None) -> Any:
         """A member, or `default`."""
         try:
             return self._node(path)
@@ -117,7 +123,7 @@ class Group(Node, _core.Group):
         """Opens a group below the group."""
         return open_in_store(self.store, path.strip("/"), within=self)
 
-    def __setitem__(self, name: str, value: Any) -> None:
+    def __setitem__(self, name: str, value: ArrayLike) -> None:
         """Creates an array of the value, or replaces one."""
         self.create_array(name, data=np.asarray(value), overwrite=True)
 
@@ -215,7 +221,7 @@ class Group(Node, _core.Group):
 
     create = create_array
 
-    def require_array(self, name: str, *, shape: Any, dtype: Any = None, exact: bool = False, **given: Any) -> Array:
+    def require_array(self, name: str, *, shape: ShapeLike, dtype: DTypeLike = None, exact: bool = False, **given: Any) -> Array:
         """Opens an array of this shape, which is created if it is missing. Its elements must be of the type, or not
         `exact`: of one that can be cast to it."""
         found = self.get(name)
@@ -228,7 +234,8 @@ class Group(Node, _core.Group):
             raise TypeError(f"{found.name} has the shape {found.shape}, not {_create.normalize_shape(shape)}")
         if dtype is None or _dtypes.library_name(dtype) == _dtypes.library_name(found.dtype):
             return found
-        if exact or not np.can_cast(found.dtype, np.dtype(dtype)):
+        wanted: Any = dtype
+        if exact or not np.can_cast(found.dtype, np.dtype(wanted)):
             raise TypeError(f"{found.name} has the data type {found.dtype}, not {dtype}")
         return found
 
@@ -236,31 +243,31 @@ class Group(Node, _core.Group):
         """Creates several nodes from their metadata."""
         return create_hierarchy(Place(self.store, self.path), nodes, overwrite=overwrite)
 
-    def empty(self, *, name: str, shape: Any, **given: Any) -> Array:
+    def empty(self, *, name: str, shape: ShapeLike, **given: Any) -> Array:
         return self.create_array(name, **_legacy(shape, given, _create.DEFAULT_FILL_VALUE))
 
-    def zeros(self, *, name: str, shape: Any, **given: Any) -> Array:
+    def zeros(self, *, name: str, shape: ShapeLike, **given: Any) -> Array:
         return self.create_array(name, **_legacy(shape, given, 0))
 
-    def ones(self, *, name: str, shape: Any, **given: Any) -> Array:
+    def ones(self, *, name: str, shape: ShapeLike, **given: Any) -> Array:
         return self.create_array(name, **_legacy(shape, given, 1))
 
-    def full(self, *, name: str, shape: Any, fill_value: Any, **given: Any) -> Array:
+    def full(self, *, name: str, shape: ShapeLike, fill_value: FillValue, **given: Any) -> Array:
         return self.create_array(name, **_legacy(shape, given, fill_value))
 
     def _like(self, name: str, data: Any, given: dict[str, Any], **more: Any) -> Array:
         return self.create_array(name, **{**_create.like_arguments(data), **given, **more})
 
-    def empty_like(self, *, name: str, data: Any, **given: Any) -> Array:
+    def empty_like(self, *, name: str, data: ArrayLike, **given: Any) -> Array:
         return self._like(name, data, given)
 
-    def zeros_like(self, *, name: str, data: Any, **given: Any) -> Array:
+    def zeros_like(self, *, name: str, data: ArrayLike, **given: Any) -> Array:
         return self._like(name, data, given, fill_value=0)
 
-    def ones_like(self, *, name: str, data: Any, **given: Any) -> Array:
+    def ones_like(self, *, name: str, data: ArrayLike, **given: Any) -> Array:
         return self._like(name, data, given, fill_value=1)
 
-    def full_like(self, *, name: str, data: Any, fill_value: Any, **given: Any) -> Array:
+    def full_like(self, *, name: str, data: ArrayLike, fill_value: FillValue, **given: Any) -> Array:
         return self._like(name, data, given, fill_value=fill_value)
 
     def move(self, source: str, dest: str) -> None:

@@ -80,7 +80,7 @@ class Attributes(MutableMapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         return self.asdict()[name]
 
-    def __setitem__(self, name: str, value: Any) -> None:
+    def __setitem__(self, name: str, value: object) -> None:
         self._change(name, to_json(value))
 
     def __delitem__(self, name: str) -> None:
@@ -98,7 +98,7 @@ class Attributes(MutableMapping[str, Any]):
         """Replaces all attributes."""
         self._change(None, to_json(dict(values)), True)
 
-    def update(self, *args: Any, **kwargs: Any) -> None:
+    def update(self, *args: Any, **kwargs: object) -> None:
         """Sets several attributes in one step."""
         values = dict(*args, **kwargs)
         if values:

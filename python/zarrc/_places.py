@@ -3,13 +3,16 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from . import _core, _devices
 from ._settings import SYMLINKS, settings
 from ._store import Store, open_adapter, open_foreign, open_url
 from .errors import NotFoundError, ReadOnlyError, make_error
+
+if TYPE_CHECKING:
+    from ._types import StoreLike
 
 _memory: dict[str, Store] = {}
 _memory_lock = threading.Lock()
@@ -140,7 +143,7 @@ def _of_foreign(store: Any, mode: str) -> Place:
     return Place(found, "")
 
 
-def open_store(store: Any = None, *, mode: str = "a", storage_options: dict[str, Any] | None = None,
+def open_store(store: StoreLike = None, *, mode: str = "a", storage_options: dict[str, Any] | None = None,
                device: str | None = None) -> Store:
     """Opens a store, to which several nodes or other calls have access.
 

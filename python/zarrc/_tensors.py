@@ -19,7 +19,7 @@ class Tensor:
     def __init__(self, of: _core.Array, array: np.ndarray[Any, Any]) -> None:
         self._of, self.array = of, array
 
-    def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | None = None,
+    def __dlpack__(self, *, stream: object = None, max_version: tuple[int, int] | None = None,
                    dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
         if stream is not None or dl_device is not None and _devices.parse_dl_device(dl_device) != HOST:
             raise BufferError("the elements are in host memory")
@@ -86,7 +86,7 @@ class DeviceTensor:
             raise TypeError("a tensor without dimensions has no length")
         return self.shape[0]
 
-    def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | None = None,
+    def __dlpack__(self, *, stream: object = None, max_version: tuple[int, int] | None = None,
                    dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
         if copy or dl_device is not None and _devices.parse_dl_device(dl_device) != self._block.place:
             raise BufferError("the elements stay where they are")
@@ -120,5 +120,5 @@ class Column:
     def __init__(self, of: _core.Array, selection: _core.Selection) -> None:
         self._of, self._selection = of, selection
 
-    def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[Any, Any]:
         return self._of._arrow(self._selection)

@@ -4,13 +4,16 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Iterable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from zarr.abc.store import ByteRequest, OffsetByteRequest, RangeByteRequest, Store, SuffixByteRequest
 from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
 
 from . import _core, _places, _store
 from .errors import ExistsError, NodeNotFoundError, NotFoundError, UnsupportedError
+
+if TYPE_CHECKING:
+    from ._types import StoreLike
 
 _UNKNOWN = (1 << 64) - 1
 _NAMELESS = (None, "memory:")
@@ -30,7 +33,7 @@ class ZarrcStore(Store):
     supports_deletes: bool = True
     supports_listing: bool = True
 
-    def __init__(self, store: Any = None, *, read_only: bool = False,
+    def __init__(self, store: StoreLike = None, *, read_only: bool = False,
                  storage_options: dict[str, Any] | None = None) -> None:
         super().__init__(read_only=read_only)
         self._given, self._options = store, storage_options

@@ -13,17 +13,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cupy
 
 from . import _api, _array, _core, _devices, _indexing, _tensors
 from ._places import find_local_path
 
+if TYPE_CHECKING:
+    from ._types import ArrayLike, Key, StoreLike
+
 __all__ = ["Array", "open_array"]
 
 
-def open_array(store: Any = None, *, device: str = "cuda:0", gds: bool = True, **given: Any) -> Array:
+def open_array(store: StoreLike = None, *, device: str = "cuda:0", gds: bool = True, **given: Any) -> Array:
     """Opens an array, or creates one, as `zarrc.open_array` does with the same arguments, for a GPU.
 
     ``gds=False`` opens a path as an ordinary local store. Codecs and the default compressor of new arrays are those of
@@ -43,10 +46,10 @@ class _Indexer:
     def __init__(self, of: Array, name: str) -> None:
         self._of, self._name = of, name
 
-    def __getitem__(self, key: Any) -> cupy.ndarray:
+    def __getitem__(self, key: Key) -> cupy.ndarray:
         return self._of._read(_SELECT[self._name](self._of.array, key))
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key: Key, value: ArrayLike) -> None:
         getattr(self._of.array, self._name)[key] = value
 
 
@@ -60,13 +63,13 @@ class Array:
     def _read(self, selection: _core.Selection) -> cupy.ndarray:
         return cupy.from_dlpack(_tensors.DeviceTensor.read(self.array, selection, self.device, {}))
 
-    def __getitem__(self, key: Any) -> cupy.ndarray:
+    def __getitem__(self, key: Key) -> cupy.ndarray:
         return self._read(_indexing.any_key(self.array, key))
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key: Key, value: ArrayLike) -> None:
         self.array[key] = value
 
-    def read_many(self, keys: Iterable[Any], **given: Any) -> list[cupy.ndarray]:
+    def read_many(self, keys: Iterable[Key], **given: Any) -> list[cupy.ndarray]:
         """What ``[z[key] for key in keys]`` reads, by one request."""
         return [cupy.from_dlpack(one) for one in self.array.read_many(keys, device=self.device, **given)]
 

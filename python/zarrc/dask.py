@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dask.array as da
 import numpy as np
@@ -22,10 +22,13 @@ from ._edges import MOST_SIZES, list_edges
 from ._places import open_place
 from .errors import LimitError
 
+if TYPE_CHECKING:
+    from ._types import ChunksLike, StoreLike
+
 __all__ = ["from_zarrc", "to_zarrc"]
 
 
-def _as_array(source: Any, name: str | None, storage_options: dict[str, Any] | None) -> Array:
+def _as_array(source: Array | StoreLike, name: str | None, storage_options: dict[str, Any] | None) -> Array:
     if not isinstance(source, Array):
         return _api.open_array(source, mode="r", path=name, storage_options=storage_options)
     if name or storage_options:
@@ -65,7 +68,7 @@ def _blocks(array: Array, chunks: Any) -> tuple[tuple[int, ...], ...]:
     return tuple(one or (0,) for one in blocks)
 
 
-def from_zarrc(source: Any, *, name: str | None = None, chunks: Any = None,
+def from_zarrc(source: Array | StoreLike, *, name: str | None = None, chunks: ChunksLike = None,
                storage_options: dict[str, Any] | None = None) -> da.Array:
     """A dask array over an array of zarrc, which is read when dask computes.
 
@@ -136,8 +139,8 @@ def _write(x: da.Array, array: Array, region: Any, compute: bool) -> Any:
     return array if compute else done
 
 
-def to_zarrc(x: da.Array, store: Any, *, name: str | None = None, region: Any = None, compute: bool = True,
-             chunks: Any = None, storage_options: dict[str, Any] | None = None, **given: Any) -> Any:
+def to_zarrc(x: da.Array, store: Array | StoreLike, *, name: str | None = None,
+             region: slice | tuple[slice, ...] | None = None, compute: bool = True, chunks: ChunksLike = None, storage_options: dict[str, Any] | None = None, **given: Any) -> Any:
     """Writes a dask array: each task whole blocks, without locks between them.
 
     ``store`` is an array of zarrc that is there, of which ``region`` (slices) is written; or what

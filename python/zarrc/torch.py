@@ -17,7 +17,7 @@ arrays need no workers: the library has threads of its own. A worker that uses t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import torch
@@ -27,18 +27,22 @@ from . import _api
 from ._array import Array
 from ._tensors import Tensor
 
+if TYPE_CHECKING:
+    from ._types import StoreLike
+
 __all__ = ["CropStream", "Crops", "Rows"]
 
 _Transform = Callable[[torch.Tensor], Any]
+_Device: TypeAlias = "str | int | torch.device | None"
 
 
-def _as_array(source: Any, storage_options: dict[str, Any] | None, device: str | None = None) -> Array:
+def _as_array(source: Array | StoreLike, storage_options: dict[str, Any] | None, device: str | None = None) -> Array:
     if isinstance(source, Array):
         return source
     return _api.open_array(source, mode="r", storage_options=storage_options, device=device)
 
 
-def _device(given: Any) -> str | None:
+def _device(given: _Device) -> str | None:
     """The device of tensors as `zarrc.open(device=)` names it; None: the host."""
     if given is None or (kind := torch.device(given).type) == "cpu":
         return None
@@ -72,7 +76,8 @@ def _tensor(array: Array, memory: Any) -> torch.Tensor:
 class _Items(Dataset[torch.Tensor]):  # type: ignore[misc,unused-ignore]
     """Items by number. A DataLoader asks for those of a batch at once, by `__getitems__`."""
 
-    def __init__(self, source: Any, transform: _Transform | None, storage_options: dict[str, Any] | None, device: Any) -> None:
+    def __init__(self, source: Array | StoreLike, transform: _Transform | None, storage_options: dict[str, Any] | None,
+                 device: _Device) -> None:
         self.device = _device(device)
         self.array = _as_array(source, storage_options, self.device)
         self.transform = transform
@@ -102,8 +107,8 @@ class Rows(_Items):
     tensors are, such as "cuda:0"; an array that is given must be opened for it.
     """
 
-    def __init__(self, source: Any, *, transform: _Transform | None = None,
-                 storage_options: dict[str, Any] | None = None, device: Any = None) -> None:
+    def __init__(self, source: Array | StoreLike, *, transform: _Transform | None = None,
+                 storage_options: dict[str, Any] | None = None, device: _Device = None) -> None:
         super().__init__(source, transform, storage_options, device)
         if not self.array.ndim:
             raise ValueError("an array without dimensions has no rows")
@@ -148,8 +153,8 @@ class Crops(_Items):
     ``device``: where tensors are, as in `Rows`.
     """
 
-    def __init__(self, source: Any, size: Sequence[int], n: int, *, seed: int = 0, transform: _Transform | None = None,
-                 storage_options: dict[str, Any] | None = None, device: Any = None) -> None:
+    def __init__(self, source: Array | StoreLike, size: Sequence[int], n: int, *, seed: int = 0, transform: _Transform | None = None,
+                 storage_options: dict[str, Any] | None = None, device: _Device = None) -> None:
         super().__init__(source, transform, storage_options, device)
         self._places = _Places(self.array, size)
         self.n, self.seed, self.epoch = n, seed, 0
@@ -176,8 +181,8 @@ class CropStream(IterableDataset[torch.Tensor]):  # type: ignore[misc,unused-ign
     one tensor on the GPU.
     """
 
-    def __init__(self, source: Any, size: Sequence[int], n: int, batch_size: int, *, seed: int = 0,
-                 transform: _Transform | None = None, storage_options: dict[str, Any] | None = None, device: Any = None) -> None:
+    def __init__(self, source: Array | StoreLike, size: Sequence[int], n: int, batch_size: int, *, seed: int = 0,
+                 transform: _Transform | None = None, storage_options: dict[str, Any] | None = None, device: _Device = None) -> None:
         if batch_size < 1:
             raise ValueError(f"a batch of {batch_size} crops")
         self._crops = Crops(source, size, n, seed=seed, storage_options=storage_options, device=device)

@@ -127,6 +127,13 @@ def test_chunks_as_given(given, expected):
     assert zarrc.create_array(None, shape=(10, 20), dtype="i1", chunks=given).chunks == expected
 
 
+@pytest.mark.parametrize("config", [{"order": "F"}, zarrc.ArrayConfig(order="F")])
+def test_write_empty_chunks_beside_config(config):
+    """Both forms of a config keep their other options."""
+    found = zarrc.create(3, write_empty_chunks=True, config=config).config
+    assert found.write_empty_chunks and found.order == "F"
+
+
 def test_config(path, numbers):
     array = zarrc.create_array(path, shape=(4,), dtype="i4", chunks=2, config={"write_empty_chunks": True})
     array[:] = 0

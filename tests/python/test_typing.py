@@ -23,6 +23,12 @@ def test_package_and_examples(tmp_path):
     strict(tmp_path, "zarrc", "zarrc_hook", *EXAMPLES)
 
 
+def test_arguments(tmp_path):
+    """What users give is of the types of the parameters, and what they must not give is not."""
+    pytest.importorskip("zarr", minversion="3.2", reason="older ones have other types")
+    strict(tmp_path, ROOT / "tests/python/typed_calls.py")
+
+
 def test_pyright():
     """Another checker finds nothing in the examples: what they use of the package is typed."""
     pytest.importorskip("pyright", reason="make test-torch installs pyright")
