@@ -7,7 +7,6 @@
 #include "data/data.h"
 #include "node/work.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,7 +74,7 @@ static int match_npy(struct appending *a)
     }
     if (!zarr_dtype_equal(in->dtype, zarr_array_dtype(a->node.array)))
         return cli_error(a->cli, CLI_USAGE, NULL, "%s has data type %s, the array has %s",
-                         in->name, cli_type_name(in->dtype),
+                         in->source.name, cli_type_name(in->dtype),
                          cli_type_name(zarr_array_dtype(a->node.array)));
     if (in->ndim == a->ndim - 1) {
         memmove(&in->shape[a->axis + 1], &in->shape[a->axis],
@@ -91,8 +90,8 @@ static int match_npy(struct appending *a)
         char *needs = cli_shape_text(a->ndim, want);
 
         cli_error(a->cli, CLI_USAGE, NULL,
-                  "%s has shape %s, which does not fit %s along axis %d", in->name, has,
-                  needs, (int)a->axis);
+                  "%s has shape %s, which does not fit %s along axis %d", in->source.name,
+                  has, needs, (int)a->axis);
         free(has);
         free(needs);
     }
@@ -115,7 +114,7 @@ static int match_raw(struct appending *a)
         return cli_error(a->cli, CLI_USAGE, NULL,
                          "%s has %" PRIu64 " bytes, not a multiple of the %" PRIu64
                          " of one step along axis %d",
-                         in->name, in->data_bytes, a->row_bytes, (int)a->axis);
+                         in->source.name, in->data_bytes, a->row_bytes, (int)a->axis);
     in->shape[a->axis] = in->data_bytes / a->row_bytes;
     return CLI_OK;
 }
@@ -171,7 +170,7 @@ static int append_tensor(struct appending *a, void *data, uint64_t bytes, uint64
 
     if (a->file_type && !cli_npy_fits(a->file_type, a->in.dtype, data, bytes / stride))
         return cli_error(a->cli, CLI_CORRUPT, NULL,
-                         "%s has a value that is not a valid %s", a->in.name,
+                         "%s has a value that is not a valid %s", a->in.source.name,
                          cli_type_name(a->in.dtype));
     a->in.shape[a->axis] = steps;
     for (int32_t i = 0; i < a->ndim; i++) {
@@ -224,18 +223,19 @@ static int append_stream(struct appending *a)
                          "a stream can only be appended along axis 0, in C order");
     cli_progress_begin(&progress, a->cli, "append", 0, 0);
     while (!rc && left > 0) {
-        uint64_t steps = piece_steps(a), bytes;
+        uint64_t steps = piece_steps(a);
+        size_t bytes;
 
         steps = steps < left ? steps : left;
         buffer = cli_realloc(buffer, (size_t)(steps * a->row_bytes));
         bytes = steps * a->row_bytes;
-        rc = cli_input_read(a->cli, &a->in, buffer, &bytes);
+        rc = cli_source_read(a->cli, &a->in.source, buffer, &bytes);
         if (bytes >= a->row_bytes && !rc)
             rc = append_tensor(a, buffer, bytes - bytes % a->row_bytes,
                                bytes / a->row_bytes);
         if (!rc && bytes % a->row_bytes)
             rc = cli_error(a->cli, CLI_CORRUPT, "The complete steps were appended.",
-                           "%s ends inside a step", a->in.name);
+                           "%s ends inside a step", a->in.source.name);
         cli_progress_update(&progress, a->added * a->row_bytes, 0);
         left -= left == UINT64_MAX ? 0 : steps;
         if (bytes < steps * a->row_bytes)
@@ -244,7 +244,7 @@ static int append_stream(struct appending *a)
     cli_progress_end(&progress, rc == CLI_OK);
     if (!rc && left > 0 && left != UINT64_MAX)
         rc = cli_error(a->cli, CLI_CORRUPT, "The steps before were appended.",
-                       "%s ends before its last step", a->in.name);
+                       "%s ends before its last step", a->in.source.name);
     free(buffer);
     return rc;
 }
@@ -297,20 +297,17 @@ static int append_text(struct appending *a, const char *format)
 {
     struct cli *cli = a->cli;
     struct cli_elements e = {0};
-    const bool is_stdin = strcmp(cli->args[1], "-") == 0;
-    int rc = CLI_OK;
+    int rc = cli_source_open(cli, cli->args[1], &a->in.source);
 
-    a->in.name = is_stdin ? "standard input" : cli->args[1];
-    a->in.file = is_stdin ? stdin : fopen(cli->args[1], "rbe");
-    if (!a->in.file)
-        return cli_errno(cli, errno, "cannot open %s", a->in.name);
+    if (rc)
+        return rc;
     a->in.dtype = zarr_array_dtype(a->node.array);
     a->in.byte_order = ZARR_ORDER_NATIVE;
     if (a->ndim == 0)
         rc = cli_error(cli, CLI_USAGE, NULL, "%s is a scalar and cannot grow",
                        a->node.shown);
     if (!rc)
-        rc = cli_elements_read(cli, a->in.file, a->in.name, format, a->in.dtype, -1, &e);
+        rc = cli_elements_read(cli, &a->in.source, format, a->in.dtype, -1, &e);
     a->in.ndim = e.ndim;
     memcpy(a->in.shape, e.shape, sizeof e.shape);
     if (!rc)

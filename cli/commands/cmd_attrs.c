@@ -223,7 +223,7 @@ static int merge(struct cli *cli, const struct target *t)
     int rc = CLI_OK;
 
     if (*word == '@' || strcmp(word, "-") == 0)
-        rc = cli_read_whole(cli, *word == '@' ? word + 1 : word, &json);
+        rc = cli_read_text(cli, *word == '@' ? word + 1 : word, &json);
     else
         cli_string_printf(&json, "%s", word);
     if (!rc)

@@ -118,7 +118,7 @@ static int create_array(struct cli *cli, struct cli_node *node)
     zarr_status st;
     int rc;
 
-    rc = path ? cli_read_whole(cli, path, &document) : describe(cli, &model, &spec);
+    rc = path ? cli_read_text(cli, path, &document) : describe(cli, &model, &spec);
     if (rc)
         goto out;
     if (path)

@@ -11,6 +11,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- the target array ---- */
 
@@ -72,8 +73,8 @@ static int open_target(struct import *im)
             cli, CLI_EXISTS,
             "Nothing was changed. --force replaces it; ARRAY[...] writes into it.",
             "%s already exists", node->shown);
-    else if (!im->is_stdin)
-        rc = cli_require_outside(cli, im->name, node);
+    else if (im->source.fd != STDIN_FILENO)
+        rc = cli_require_outside(cli, im->source.name, node);
     return rc ? rc
               : cli_import_target(im, !cli_node_is_missing(node) ||
                                           cli_can_replace_rest(node));
@@ -90,7 +91,7 @@ static int create_target(struct import *im)
         cli_spec_like(&spec, im->model.array);
         if (spec.spec.ndim != im->header.ndim)
             return cli_error(im->cli, CLI_USAGE, NULL, "%s has %d dimensions, %s has %d",
-                             im->name, (int)im->header.ndim, im->model.shown,
+                             im->source.name, (int)im->header.ndim, im->model.shown,
                              (int)spec.spec.ndim);
     }
     memcpy(spec.shape, im->header.shape, sizeof spec.shape);
@@ -115,7 +116,8 @@ static int create_target(struct import *im)
         else
             im->created = true;
         if (im->created)
-            rc = cli_job_begin(im->cli, im->target_store, im->target_path, im->name);
+            rc = cli_job_begin(im->cli, im->target_store, im->target_path,
+                               im->source.name);
     }
     cli_spec_free(&spec);
     return rc;
@@ -130,15 +132,16 @@ static int check_shape(struct import *im)
 
     if (im->header.fortran && im->field.ndim > 0)
         return cli_error(im->cli, CLI_UNSUPPORTED, "Write it in C order.",
-                         "%s is in Fortran order, but field %s is a subarray", im->name,
-                         im->field.options.field);
+                         "%s is in Fortran order, but field %s is a subarray",
+                         im->source.name, im->field.options.field);
     if (ndim == im->header.ndim &&
         memcmp(shape, im->header.shape, (size_t)ndim * sizeof *shape) == 0)
         return CLI_OK;
     have = cli_shape_text(im->header.ndim, im->header.shape);
     want = cli_shape_text(ndim, shape);
-    rc = cli_error(im->cli, CLI_USAGE, NULL, "%s has shape %s, the %s has %s", im->name,
-                   have, im->field.ndim > 0 ? "field of the region" : "region", want);
+    rc = cli_error(im->cli, CLI_USAGE, NULL, "%s has shape %s, the %s has %s",
+                   im->source.name, have,
+                   im->field.ndim > 0 ? "field of the region" : "region", want);
     free(have);
     free(want);
     return rc;
@@ -214,8 +217,7 @@ static int run_import(struct cli *cli)
     cli_import_free(&im);
     cli_node_close(&im.model);
     cli_node_close(&im.node);
-    if (im.file && !im.is_stdin)
-        fclose(im.file);
+    cli_source_close(&im.source);
     return rc;
 }
 

@@ -49,9 +49,9 @@ bool cli_is_text_format(const char *format); /* NULL: false */
 /* The format that the extension of a file's name stands for, one of CLI_DUMP_FORMATS, for
  * import and export; NULL: unknown. */
 const char *cli_format_of_name(const char *path);
-/* Reads a whole file of one of these formats. ndim: the rank of the array, or -1 if it is
- * not known; it is needed if elements are themselves lists. Always free *out. */
-int cli_elements_read(struct cli *cli, FILE *file, const char *name, const char *format,
+/* Reads all of a source in one of these formats. ndim: the rank of the array, or -1 if it
+ * is not known; it is needed if elements are themselves lists. Always free *out. */
+int cli_elements_read(struct cli *cli, struct cli_source *source, const char *format,
                       const zarr_dtype *type, int32_t ndim, struct cli_elements *out);
 /* Converts n elements in native byte order to another type through their JSON, such as
  * text of fixed length to `string`. Always free *out. */
@@ -85,16 +85,15 @@ bool cli_npy_represents(const zarr_dtype *file, const zarr_dtype *type);
  * int4. */
 bool cli_npy_fits(const zarr_dtype *file, const zarr_dtype *type, const void *elements,
                   uint64_t n);
-/* Reads the header (versions 1, 2, 3) at the beginning of a file. name: for messages. */
-int cli_npy_read(struct cli *cli, FILE *file, const char *name, struct cli_npy *out);
+/* Reads the header (versions 1, 2, 3) and nothing after it. */
+int cli_npy_read(struct cli *cli, struct cli_source *source, struct cli_npy *out);
 
 /* ---- input.c: files of elements ---- */
 
 /* A .npy or raw file: a regular file is mapped, a stream is read in pieces. Zero it
  * before use. */
 struct cli_input {
-    const char *name; /* borrowed */
-    FILE *file;
+    struct cli_source source;
     bool is_npy, fortran;
     uint32_t byte_order; /* ZARR_ORDER_* */
     const zarr_dtype *dtype;
@@ -103,14 +102,10 @@ struct cli_input {
     uint64_t data_at, data_bytes; /* data_bytes: UINT64_MAX if it is not known */
     void *map;                    /* NULL for a stream */
     uint64_t map_bytes;
-    bool has_first; /* `first` is the first byte of a raw stream, already read */
-    unsigned char first;
 };
 /* format: "npy", "raw", or NULL: npy if the file begins like one, else raw. */
 int cli_input_open(struct cli *cli, const char *name, const char *format,
                    struct cli_input *in);
-/* Reads *bytes of a stream, fewer only at its end, and sets *bytes. */
-int cli_input_read(struct cli *cli, struct cli_input *in, void *data, uint64_t *bytes);
 void cli_input_close(struct cli_input *in);
 
 #endif

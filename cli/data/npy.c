@@ -299,7 +299,7 @@ static char *read_fields(const char *at, bool latin1)
         if (*at == '(' || *at == '[') {
             cli_string_add(&out, "[", 1);
             depth++;
-        } else if (*at == ')' || *at == ']') {
+        } else if (depth > 0 && (*at == ')' || *at == ']')) {
             if (out.text[out.n_bytes - 1] == ',') /* as in (3,) */
                 out.n_bytes--;
             cli_string_add(&out, "]", 1);
@@ -390,33 +390,56 @@ static int refuse_other(struct cli *cli, const char *name)
                : CLI_OK;
 }
 
-int cli_npy_read(struct cli *cli, FILE *file, const char *name, struct cli_npy *out)
+/* Reads `bytes` of the header, which must have as many. */
+static int read_part(struct cli *cli, struct cli_source *source, void *data, size_t bytes)
+{
+    size_t n = bytes;
+    const int rc = cli_source_read(cli, source, data, &n);
+
+    return !rc && n < bytes ? wrong(cli, source->name, "it ends inside the header") : rc;
+}
+
+/* Reads magic and version. */
+static int read_magic(struct cli *cli, struct cli_source *source, unsigned char head[8])
+{
+    size_t n = 8;
+    int rc = cli_source_read(cli, source, head, &n);
+
+    if (rc)
+        return rc;
+    if (n < 8 || memcmp(head, magic, MAGIC_BYTES) != 0) {
+        rc = refuse_other(cli, source->name);
+        return rc ? rc : wrong(cli, source->name, "it does not begin with \\x93NUMPY");
+    }
+    if (head[6] < 1 || head[6] > 3)
+        return cli_error(cli, CLI_UNSUPPORTED, NULL, "%s: unknown .npy version %d",
+                         source->name, head[6]);
+    return CLI_OK;
+}
+
+int cli_npy_read(struct cli *cli, struct cli_source *source, struct cli_npy *out)
 {
     unsigned char head[12];
     size_t n_length, bytes = 0;
     char *dict;
-    int rc;
+    int rc = read_magic(cli, source, head);
 
     *out = (struct cli_npy){.ndim = 0};
-    if (fread(head, 1, 8, file) != 8 || memcmp(head, magic, MAGIC_BYTES) != 0) {
-        rc = refuse_other(cli, name);
-        return rc ? rc : wrong(cli, name, "it does not begin with \\x93NUMPY");
-    }
-    if (head[6] < 1 || head[6] > 3)
-        return cli_error(cli, CLI_UNSUPPORTED, NULL, "%s: unknown .npy version %d", name,
-                         head[6]);
+    if (rc)
+        return rc;
     n_length = head[6] == 1 ? 2 : 4;
-    if (fread(head + 8, 1, n_length, file) != n_length)
-        return wrong(cli, name, "it ends inside the header");
+    rc = read_part(cli, source, head + 8, n_length);
+    if (rc)
+        return rc;
     for (size_t i = n_length; i-- > 0;)
         bytes = bytes << 8 | head[8 + i];
     if (bytes > MAX_HEADER)
         return cli_error(cli, CLI_CORRUPT, NULL,
-                         "%s: the header has %zu bytes, over 1 MiB", name, bytes);
+                         "%s: the header has %zu bytes, over 1 MiB", source->name, bytes);
     dict = cli_alloc(bytes + 1);
-    rc = fread(dict, 1, bytes, file) == bytes
-             ? parse_dict(cli, name, dict, head[6] < 3, out)
-             : wrong(cli, name, "it ends inside the header");
+    rc = read_part(cli, source, dict, bytes);
+    if (!rc)
+        rc = parse_dict(cli, source->name, dict, head[6] < 3, out);
     out->data_offset = 8 + n_length + bytes;
     free(dict);
     return rc;

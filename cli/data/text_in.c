@@ -6,7 +6,6 @@
  */
 #include "data/data.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -279,38 +278,19 @@ static int read_nested(struct cli *cli, struct cli_elements *e, const char *name
 
 /* ---- whole files ---- */
 
-static int read_all(struct cli *cli, FILE *file, const char *name, struct cli_string *out)
-{
-    char *piece = cli_alloc(1 << 16);
-    int64_t n = 0;
-
-    cli_string_add(out, "", 0);
-    while ((n = cli_read_fd(fileno(file), piece, 1 << 16)) > 0)
-        cli_string_add(out, piece, (size_t)n);
-    free(piece);
-    if (cli_is_cancelled())
-        return cli_error(cli, CLI_INTERRUPTED, NULL, "interrupted");
-    if (n < 0)
-        return cli_errno(cli, errno, "cannot read %s", name);
-    if (memchr(out->text, 0, out->n_bytes))
-        return cli_error(cli, CLI_CORRUPT, NULL, "%s is not text: it contains a NUL byte",
-                         name);
-    return CLI_OK;
-}
-
-int cli_elements_read(struct cli *cli, FILE *file, const char *name, const char *format,
+int cli_elements_read(struct cli *cli, struct cli_source *source, const char *format,
                       const zarr_dtype *type, int32_t ndim, struct cli_elements *out)
 {
     struct cli_string text = {0};
     int rc;
 
     elements_init(out, type);
-    rc = read_all(cli, file, name, &text);
+    rc = cli_source_text(cli, source, &text);
     out->text_bytes = text.n_bytes;
     if (!rc && *format == 'j')
-        rc = read_nested(cli, out, name, &text, ndim);
+        rc = read_nested(cli, out, source->name, &text, ndim);
     else if (!rc)
-        rc = read_lines(cli, out, name, &text, *format == 'l');
+        rc = read_lines(cli, out, source->name, &text, *format == 'l');
     cli_string_free(&text);
     return rc;
 }

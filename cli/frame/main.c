@@ -21,10 +21,17 @@ int cli_is_cancelled(void)
     return zarr_cancel_is_set(cli_cancel);
 }
 
+/* SIGALRM repeats the signal, because one just before a call that waits has no effect on
+ * the call. */
 static void on_signal(int number)
 {
+    struct sigaction a = {.sa_handler = on_signal};
+
     zarr_cancel_set(cli_cancel);
-    (void)number; /* SA_RESETHAND: the next signal kills the program */
+    sigemptyset(&a.sa_mask);
+    sigaction(SIGALRM, &a, NULL);
+    alarm(1);
+    (void)number; /* SA_RESETHAND: the next SIGINT or SIGTERM kills the program */
 }
 
 /* Otherwise a file that the program opens gets the number of a closed standard stream,
@@ -52,7 +59,7 @@ static void watch_signals(void)
     struct sigaction a = {0};
 
     a.sa_handler = on_signal;
-    a.sa_flags = (int)SA_RESETHAND; /* no SA_RESTART: a signal must end reads of stdin */
+    a.sa_flags = (int)SA_RESETHAND; /* no SA_RESTART: a signal must end a wait */
     sigemptyset(&a.sa_mask);
     watch_signal(SIGINT, &a);
     watch_signal(SIGTERM, &a);

@@ -20,17 +20,6 @@ static void reverse(int32_t ndim, uint64_t *values)
     }
 }
 
-static int input_error(struct import *im, bool failed)
-{
-    if (cli_is_cancelled())
-        return cli_error(im->cli, CLI_INTERRUPTED, NULL, "interrupted");
-    if (failed)
-        return cli_errno(im->cli, errno, "cannot read %s", im->name);
-    return cli_error(im->cli, CLI_CORRUPT, NULL,
-                     "%s is too short: %" PRIu64 " bytes of elements were expected",
-                     im->name, cli_import_bytes(im));
-}
-
 /* The size of an element in the file; of a subarray field, of all its values. */
 static size_t element_bytes(const struct import *im)
 {
@@ -44,14 +33,18 @@ static const zarr_io_options *write_options(const struct import *im)
 
 static int read_at(struct import *im, uint64_t item, void *to, size_t bytes)
 {
-    const int fd = fileno(im->file);
     const uint64_t at = im->header.data_offset + item * element_bytes(im);
-    int64_t n;
+    size_t n = bytes;
+    int rc;
 
-    if (im->can_seek && lseek(fd, (off_t)at, SEEK_SET) < 0)
-        return cli_errno(im->cli, errno, "cannot read %s", im->name);
-    n = cli_read_fd(fd, to, bytes);
-    return n == (int64_t)bytes ? CLI_OK : input_error(im, n < 0);
+    if (im->can_seek && lseek(im->source.fd, (off_t)at, SEEK_SET) < 0)
+        return cli_errno(im->cli, errno, "cannot read %s", im->source.name);
+    rc = cli_source_read(im->cli, &im->source, to, &n);
+    if (!rc && n < bytes)
+        rc = cli_error(im->cli, CLI_CORRUPT, NULL,
+                       "%s is too short: %" PRIu64 " bytes of elements were expected",
+                       im->source.name, cli_import_bytes(im));
+    return rc;
 }
 
 /* Reads the current box of `b`, whose dimensions are in the file's order. Elements that
@@ -108,8 +101,8 @@ static zarr_status write_converted(struct import *im, const zarr_selection *sele
     zarr_tensor tensor = *from;
     zarr_status st = ZARR_ERR_INVALID;
 
-    im->reported = cli_elements_convert(im->cli, im->type, from->data, n, im->name, type,
-                                        &elements) != CLI_OK;
+    im->reported = cli_elements_convert(im->cli, im->type, from->data, n, im->source.name,
+                                        type, &elements) != CLI_OK;
     for (int32_t d = 0; d < from->ndim && from->strides; d++)
         strides[d] = from->strides[d] / (int64_t)im->item_bytes * bytes;
     if (from->strides)
@@ -165,7 +158,7 @@ static zarr_status write_box(struct import *im, const struct cli_boxes *file_box
         im->reported = true;
         st = ZARR_ERR_INVALID;
         cli_error(im->cli, CLI_CORRUPT, NULL, "%s has a value that is not a valid %s",
-                  im->name, cli_type_name(im->type));
+                  im->source.name, cli_type_name(im->type));
     } else if (im->convert) {
         st = write_converted(im, selection, &tensor, n, err);
     } else {
@@ -345,14 +338,14 @@ static int write_text(struct import *im)
 /* A pipe must end after the last element. */
 static int check_end(struct import *im)
 {
-    char byte;
+    int byte = -1, rc = CLI_OK;
 
-    if (im->can_seek || cli_read_fd(fileno(im->file), &byte, 1) == 0)
-        return CLI_OK;
-    if (cli_is_cancelled())
-        return cli_error(im->cli, CLI_INTERRUPTED, NULL, "interrupted");
+    if (!im->can_seek)
+        rc = cli_source_peek(im->cli, &im->source, &byte);
+    if (rc || byte < 0)
+        return rc;
     return cli_error(im->cli, CLI_USAGE, "Check --shape and --dtype.",
-                     "%s holds more than %" PRIu64 " bytes of elements", im->name,
+                     "%s holds more than %" PRIu64 " bytes of elements", im->source.name,
                      cli_import_bytes(im));
 }
 

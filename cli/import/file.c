@@ -4,29 +4,21 @@
  */
 #include "import/import.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 int cli_import_open(struct import *im)
 {
     struct cli *cli = im->cli;
     struct stat st;
+    int rc = cli_source_open(cli, cli->args[0], &im->source);
 
-    im->name = cli->args[0];
-    im->is_stdin = strcmp(im->name, "-") == 0;
-    im->file = im->is_stdin ? stdin : fopen(im->name, "rb");
-    if (!im->file)
-        return cli_errno(cli, errno, "cannot open %s", im->name);
-    if (im->is_stdin)
-        im->name = "standard input";
-    setvbuf(im->file, NULL, _IONBF, 0); /* elements are read from the descriptor */
-    if (fstat(fileno(im->file), &st) == 0 && S_ISDIR(st.st_mode))
-        return cli_errno(cli, EISDIR, "cannot read %s", im->name);
-    im->can_seek = !im->is_stdin && S_ISREG(st.st_mode);
-    return CLI_OK;
+    im->can_seek = !rc && im->source.fd != STDIN_FILENO &&
+                   fstat(im->source.fd, &st) == 0 && S_ISREG(st.st_mode);
+    return rc;
 }
 
 int32_t cli_import_region(const struct import *im, uint64_t shape[ZARR_MAX_RANK])
@@ -43,7 +35,8 @@ int32_t cli_import_region(const struct import *im, uint64_t shape[ZARR_MAX_RANK]
 static int find_format(struct import *im)
 {
     const char *given = cli_text(im->cli, "format");
-    const char *named = im->is_stdin ? NULL : cli_format_of_name(im->name);
+    const char *named =
+        im->source.fd == STDIN_FILENO ? NULL : cli_format_of_name(im->source.name);
 
     if (given && strcmp(given, "auto") != 0)
         im->format = given;
@@ -58,7 +51,7 @@ static int find_format(struct import *im)
                          "Use --format if the file has another format. zarrc export can "
                          "write json and elements, which import reads.",
                          "%s has the extension of format %s, which import cannot read",
-                         im->name, im->format);
+                         im->source.name, im->format);
     return CLI_OK;
 }
 
@@ -78,15 +71,14 @@ static int skip_bytes(struct import *im, uint64_t bytes)
 
     while (bytes > 0) {
         const size_t n = bytes < sizeof block ? (size_t)bytes : sizeof block;
-        const int64_t got = cli_read_fd(fileno(im->file), block, n);
+        size_t got = n;
+        const int rc = cli_source_read(im->cli, &im->source, block, &got);
 
-        if (cli_is_cancelled())
-            return cli_error(im->cli, CLI_INTERRUPTED, NULL, "interrupted");
-        if (got < 0)
-            return cli_errno(im->cli, errno, "cannot read %s", im->name);
-        if ((size_t)got < n)
+        if (rc)
+            return rc;
+        if (got < n)
             return cli_error(im->cli, CLI_CORRUPT, NULL, "%s is shorter than --offset",
-                             im->name);
+                             im->source.name);
         bytes -= n;
     }
     return CLI_OK;
@@ -132,13 +124,13 @@ static int find_padded(struct import *im)
         return CLI_OK;
     if (!cli_fields_unpad(im->header.fields, &named, &unpadded))
         rc = cli_error(im->cli, CLI_UNSUPPORTED, NULL, "%s has a field without a name",
-                       im->name);
+                       im->source.name);
     if (!rc)
         st = zarr_dtype_find(&im->padded_type, im->cli->ctx, named, &err);
     if (!rc && !st)
         st = zarr_dtype_find(&im->type, im->cli->ctx, unpadded, &err);
     if (st)
-        rc = cli_fail(im->cli, st, &err, "data type of %s", im->name);
+        rc = cli_fail(im->cli, st, &err, "data type of %s", im->source.name);
     free(named);
     free(unpadded);
     return rc;
@@ -168,7 +160,7 @@ static int find_real_type(struct import *im)
     else if (given && !im->node.array && !zarr_dtype_equal(type, im->type))
         return cli_error(im->cli, CLI_USAGE,
                          "Without --dtype the array gets the data type of the file.",
-                         "--dtype=%s is not the data type of %s", given, im->name);
+                         "--dtype=%s is not the data type of %s", given, im->source.name);
     return CLI_OK;
 }
 
@@ -190,7 +182,7 @@ static int find_type(struct import *im)
     if (text && !im->padded_type) {
         st = zarr_dtype_find(&im->type, cli->ctx, text, &err);
         if (st)
-            return cli_fail(cli, st, &err, "data type of %s", im->name);
+            return cli_fail(cli, st, &err, "data type of %s", im->source.name);
         if (*text == '>')
             im->byte_order = ZARR_ORDER_BIG;
     } else if (!text && im->node.array) {
@@ -213,7 +205,7 @@ static int find_type(struct import *im)
         return cli_error(cli, CLI_UNSUPPORTED, NULL,
                          "%s: elements of variable length cannot be read from a file of "
                          "raw elements",
-                         im->name);
+                         im->source.name);
     return CLI_OK;
 }
 
@@ -249,9 +241,9 @@ static int read_text(struct import *im)
     else
         st = zarr_dtype_find(&im->type, cli->ctx, text ? text : "string", &err);
     if (st)
-        return cli_fail(cli, st, &err, "data type of %s", im->name);
+        return cli_fail(cli, st, &err, "data type of %s", im->source.name);
     im->item_bytes = (size_t)zarr_dtype_item_bytes(im->type);
-    rc = cli_elements_read(cli, im->file, im->name, format, im->type,
+    rc = cli_elements_read(cli, &im->source, format, im->type,
                            im->selection
                                ? zarr_selection_ndim(im->selection) + im->field.ndim
                            : given ? im->header.ndim
@@ -266,7 +258,7 @@ static int read_text(struct import *im)
         memcpy(im->header.shape, im->elements.shape, sizeof im->header.shape);
     } else if (!rc && cli_product(im->header.ndim, im->header.shape) != im->elements.n) {
         rc = cli_error(cli, CLI_USAGE, NULL,
-                       "%s holds %" PRIu64 " elements, not %" PRIu64, im->name,
+                       "%s holds %" PRIu64 " elements, not %" PRIu64, im->source.name,
                        im->elements.n, cli_product(im->header.ndim, im->header.shape));
     }
     return rc;
@@ -284,15 +276,15 @@ static int check_length(struct import *im)
     struct stat st;
     uint64_t want = cli_import_bytes(im), have;
 
-    if (!im->can_seek || fstat(fileno(im->file), &st) != 0)
+    if (!im->can_seek || fstat(im->source.fd, &st) != 0)
         return CLI_OK;
     have = (uint64_t)st.st_size;
     have = have > im->header.data_offset ? have - im->header.data_offset : 0;
     if (have < want || (im->raw && have > want))
         return cli_error(im->cli, im->raw ? CLI_USAGE : CLI_CORRUPT,
                          im->raw ? "Check --shape, --dtype and --offset." : NULL,
-                         "%s holds %" PRIu64 " bytes of elements, not %" PRIu64, im->name,
-                         have, want);
+                         "%s holds %" PRIu64 " bytes of elements, not %" PRIu64,
+                         im->source.name, have, want);
     return CLI_OK;
 }
 
@@ -304,8 +296,7 @@ int cli_import_describe(struct import *im)
         return rc;
     if (im->text)
         return read_text(im);
-    rc = im->raw ? describe_raw(im)
-                 : cli_npy_read(im->cli, im->file, im->name, &im->header);
+    rc = im->raw ? describe_raw(im) : cli_npy_read(im->cli, &im->source, &im->header);
     if (!rc)
         rc = find_type(im);
     if (!rc && !im->raw)

@@ -12,10 +12,9 @@ struct import {
     struct cli *cli;
     struct cli_node node;
     struct cli_node model; /* --like; its array is NULL without it */
-    FILE *file;
-    const char *name;
+    struct cli_source source;
     const char *format; /* "npy", "raw", or a text format */
-    bool is_stdin, can_seek, raw;
+    bool can_seek, raw;
     struct cli_npy header;         /* of a raw file: filled from the options */
     const zarr_dtype *type;        /* of the elements, without padding */
     const zarr_dtype *padded_type; /* with the file's padding between fields, or NULL */

@@ -6,10 +6,7 @@
  */
 #include "node/node.h"
 
-#include <errno.h>
-#include <poll.h>
 #include <string.h>
-#include <unistd.h>
 
 static zarr_io_options with_cancel(const zarr_io_options *opts)
 {
@@ -36,59 +33,6 @@ zarr_status cli_write(zarr_array *array, const zarr_selection *selection,
     const zarr_io_options o = with_cancel(opts);
 
     return zarr_array_write(array, selection, src, &o, err);
-}
-
-/* poll() with a timeout: a signal between the test and a blocking read(2)
- * would have no effect. */
-int64_t cli_read_fd(int fd, void *data, size_t bytes)
-{
-    size_t done = 0;
-
-    while (done < bytes) {
-        struct pollfd p = {.fd = fd, .events = POLLIN};
-        ssize_t n;
-
-        if (cli_is_cancelled()) {
-            errno = EINTR;
-            return -1;
-        }
-        if (poll(&p, 1, 100) <= 0) /* timeout or EINTR: look again */
-            continue;
-        n = read(fd, (char *)data + done, bytes - done);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -1;
-        if (n == 0)
-            break;
-        done += (size_t)n;
-    }
-    return (int64_t)done;
-}
-
-int cli_read_whole(struct cli *cli, const char *path, struct cli_string *out)
-{
-    const bool is_stdin = strcmp(path, "-") == 0;
-    FILE *file = is_stdin ? stdin : fopen(path, "rbe");
-    char block[4096];
-    int64_t n;
-    int rc = CLI_OK;
-
-    if (!file)
-        return cli_errno(cli, errno, "cannot open %s", path);
-    cli_string_add(out, "", 0);
-    while ((n = cli_read_fd(fileno(file), block, sizeof block)) > 0)
-        cli_string_add(out, block, (size_t)n);
-    if (n < 0 && cli_is_cancelled())
-        rc = cli_error(cli, CLI_INTERRUPTED, NULL, "interrupted");
-    else if (n < 0)
-        rc = cli_errno(cli, errno, "cannot read %s", is_stdin ? "standard input" : path);
-    else if (memchr(out->text, 0, out->n_bytes))
-        rc = cli_error(cli, CLI_CORRUPT, NULL, "%s is not text: it contains a NUL byte",
-                       is_stdin ? "standard input" : path);
-    if (!is_stdin)
-        fclose(file);
-    return rc;
 }
 
 zarr_status cli_heap(const struct cli *cli, const zarr_dtype *type, zarr_heap **heap,

@@ -88,12 +88,29 @@ zarr_status cli_write(zarr_array *array, const zarr_selection *selection,
                       const zarr_tensor *src, const zarr_io_options *opts,
                       zarr_error *err);
 
-/* Repeats read(2) until `bytes` are read or the file ends. Returns the bytes read, or -1
- * with errno. An interrupt ends it, also while it waits, with EINTR. */
-int64_t cli_read_fd(int fd, void *data, size_t bytes);
-/* Adds a whole file, or standard input if path is "-", to *out, whose text is not NULL
- * then. Prints the error. */
-int cli_read_whole(struct cli *cli, const char *path, struct cli_string *out);
+/* ---- source.c: files and standard input ---- */
+
+/* Bytes in their order. Its functions print their errors, and an interrupt ends them,
+ * also while they wait (CLI_INTERRUPTED). Zero: standard input, which close() leaves
+ * open. */
+struct cli_source {
+    const char *name; /* for messages; borrowed */
+    int fd;
+    bool has_peeked;
+    unsigned char peeked; /* the next byte */
+};
+/* Path "-": standard input. Refuses a folder. Always close *out. */
+int cli_source_open(struct cli *cli, const char *path, struct cli_source *out);
+/* Reads *bytes, fewer only at the end, and sets *bytes. */
+int cli_source_read(struct cli *cli, struct cli_source *source, void *data,
+                    size_t *bytes);
+/* Sets *byte to the next byte, which stays the next one; -1: the end. */
+int cli_source_peek(struct cli *cli, struct cli_source *source, int *byte);
+/* Adds all the rest, which must be text, to *out. out->text is not NULL then. */
+int cli_source_text(struct cli *cli, struct cli_source *source, struct cli_string *out);
+void cli_source_close(struct cli_source *source);
+/* The same for a whole file, or standard input if path is "-". */
+int cli_read_text(struct cli *cli, const char *path, struct cli_string *out);
 
 /* ---- iterating over an array that is larger than memory ---- */
 

@@ -2,6 +2,7 @@
 import json
 import os
 import resource
+import select
 import shutil
 import signal
 import subprocess
@@ -122,6 +123,51 @@ def test_interrupt_of_stdin(tmp_path, command, given):
     process.send_signal(signal.SIGINT)
     assert process.wait(20) == 130, process.stderr.read()
     process.stdin.close()
+
+
+def test_signal_just_before_a_wait(tmp_path):
+    """A signal whose handler has returned before the program waits still ends the wait."""
+    library = tmp_path / "signal_first.so"
+    compiler = subprocess.run(["cc", "-shared", "-fPIC", "-o", library, Path(__file__).with_name("signal_first.c"), "-ldl"])
+    assert compiler.returncode == 0
+    zarr.create_array(tmp_path / "a", shape=(8, 8), chunks=(4, 4), dtype="u1")
+    zarr.create_array(tmp_path / "large", shape=(300000,), chunks=(300000,), dtype="u1")
+    fifos = [f"fifo{i}" for i in range(5)]
+    for name in fifos:
+        os.mkfifo(tmp_path / name)
+    full = os.pipe()
+    os.set_blocking(full[1], False)
+    while select.select([], [full[1]], [], 0)[1]:
+        os.write(full[1], bytes(4096))
+    os.set_blocking(full[1], True)
+    started = []
+    for given, *command in ((b"", "append", "a", "-"), (b"\x93NUMPY", "append", "a", "-"),
+                            (b"[[1,", "append", "--format=json", "a", "-"), (b"", "append", "a", fifos[0]),
+                            (b"\x93NUMPY\1\0", "import", "-", "b"), (b"", "import", fifos[1], "b"),
+                            (b"{", "attrs", "merge", "a", "-"), (b"{", "attrs", "merge", "a", "@" + fifos[2]),
+                            (b"", "export", "-Fraw", "a", fifos[3]), (b"", "plot", "-o", fifos[4], "a"),
+                            (None, "cat", "a"), (None, "cat", "-Fraw", "large"), (None, "info", "a")):
+        process = subprocess.Popen([PROGRAM, *command], cwd=tmp_path, env={**os.environ, "LD_PRELOAD": str(library)},
+                                   stdin=subprocess.DEVNULL if given is None else subprocess.PIPE,
+                                   stdout=full[1] if given is None else None, stderr=subprocess.PIPE)
+        started.append((process, command))
+        if given:
+            process.stdin.write(given)
+            process.stdin.flush()
+    try:
+        for process, command in started:
+            assert process.wait(20) == 130, (command, process.stderr.read())
+            assert process.stderr.read().lower().count(b"interrupted") == 1, command
+    finally:
+        for process, _ in started:
+            process.kill()
+            process.wait()
+            process.stderr.close()
+            if process.stdin:
+                process.stdin.close()
+        os.close(full[0])
+        os.close(full[1])
+    assert sorted(os.listdir(tmp_path)) == ["a", *fifos, "large", library.name]
 
 
 def test_interrupted_export_leaves_nothing(tmp_path):
