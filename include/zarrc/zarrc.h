@@ -125,6 +125,7 @@
 #include <zarrc/cancel.h>
 #include <zarrc/check.h>
 #include <zarrc/chunks.h>
+#include <zarrc/consolidate.h>
 #include <zarrc/context.h>
 #include <zarrc/create.h>
 #include <zarrc/dtype.h>

@@ -8,7 +8,7 @@
 #include "meta/meta.h"
 #include "node/document.h"
 #include "node/handle.h"
-#include <zarrc/group.h>
+#include <zarrc/consolidate.h>
 #include <zarrc/node.h>
 
 /* ---- consolidated_metadata.c ------------------------------------------------------- */

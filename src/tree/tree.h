@@ -7,6 +7,7 @@
 
 #include "node/node.h"
 #include <zarrc/array.h>
+#include <zarrc/consolidate.h>
 #include <zarrc/create.h>
 #include <zarrc/group.h>
 #include <zarrc/io.h>
