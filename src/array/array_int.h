@@ -106,8 +106,6 @@ void zr_array_state_free(struct zr_array_state *s);
 struct zr_array_state *zr_array_state_get(const zarr_array *array); /* counted */
 zarr_status zr_array_facts_make(struct zr_array_facts **out,
                                 const struct zr_array_state *s, zarr_error *err);
-/* Returns what the array is at this moment. Valid as long as the handle. */
-const struct zr_array_facts *zr_array_facts_lend(const zarr_array *array);
 /* The document of a state that a change has written. v3 has one document, which is
  * both. */
 enum zr_state_part {

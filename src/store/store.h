@@ -179,9 +179,6 @@ zarr_status zr_store_run_one(zarr_store *s, zarr_store_op *op, zarr_error *err);
 /* Does a GET, and a STAT if the GET did not tell the length. Messages begin with the URL
  * of the store. */
 zarr_status zr_store_get(zarr_store *s, zarr_store_op *op, zarr_error *err);
-/* Does a PUT of a key that does not exist yet; see zarr_store_put_new(). The caller sets
- * the members of op for a plain PUT. */
-zarr_status zr_store_put_new(zarr_store *s, zarr_store_op *op, zarr_error *err);
 /*
  * Does n operations before it returns; each has its own status. All have one `cancel`.
  * Returns the status of the first item that is neither OK nor NOT_FOUND, and sets

@@ -118,7 +118,9 @@ static zarr_status put_new_locked(zarr_store *s, zarr_store_op *op, zarr_error *
     return st;
 }
 
-zarr_status zr_store_put_new(zarr_store *s, zarr_store_op *op, zarr_error *err)
+/* Does a PUT of a key that does not exist yet. The caller sets the members of op for a
+ * plain PUT. */
+static zarr_status put_new(zarr_store *s, zarr_store_op *op, zarr_error *err)
 {
     zarr_status st;
 
@@ -147,7 +149,7 @@ zarr_status zarr_store_write(zarr_store *store, const char *key, const zarr_memo
     op.mem = *mem;
     op.length = mem->bytes;
     if (expected && zr_store_version_equal(expected, &none)) {
-        st = zr_store_put_new(store, &op, err);
+        st = put_new(store, &op, err);
     } else {
         if (expected) {
             op.flags |= ZARR_STORE_OP_IF_VERSION;

@@ -88,7 +88,8 @@ zarr_status zr_array_facts_make(struct zr_array_facts **out,
     return ZARR_OK;
 }
 
-const struct zr_array_facts *zr_array_facts_lend(const zarr_array *array)
+/* Returns what the array is at this moment. Valid as long as the handle. */
+static const struct zr_array_facts *lend_facts(const zarr_array *array)
 {
     zarr_array *a = (zarr_array *)(uintptr_t)array; /* only the lock is written */
     struct zr_array_facts *f;
@@ -102,17 +103,17 @@ const struct zr_array_facts *zr_array_facts_lend(const zarr_array *array)
 
 const uint64_t *zarr_array_shape(const zarr_array *array)
 {
-    return array ? zr_array_facts_lend(array)->shape : NULL;
+    return array ? lend_facts(array)->shape : NULL;
 }
 
 const uint64_t *zarr_array_block_shape(const zarr_array *array)
 {
-    return array ? zr_array_facts_lend(array)->block_shape : NULL;
+    return array ? lend_facts(array)->block_shape : NULL;
 }
 
 const uint64_t *zarr_array_chunk_shape(const zarr_array *array)
 {
-    return array ? zr_array_facts_lend(array)->leaf_shape : NULL;
+    return array ? lend_facts(array)->leaf_shape : NULL;
 }
 
 static void copy_shape(uint64_t *dst, const uint64_t *src, int32_t ndim)
@@ -143,7 +144,7 @@ const void *zarr_array_fill_value(const zarr_array *array)
 {
     if (!array)
         return NULL;
-    const struct zr_array_facts *f = zr_array_facts_lend(array);
+    const struct zr_array_facts *f = lend_facts(array);
 
     return f->fill_defined ? f->fill : NULL;
 }
@@ -152,21 +153,21 @@ const void *zarr_array_missing_value(const zarr_array *array)
 {
     if (!array)
         return NULL;
-    const struct zr_array_facts *f = zr_array_facts_lend(array);
+    const struct zr_array_facts *f = lend_facts(array);
 
     return f->has_missing ? f->missing : NULL;
 }
 
 const void *zr_array_fill_element(const zarr_array *array)
 {
-    return zr_array_facts_lend(array)->fill;
+    return lend_facts(array)->fill;
 }
 
 const char *zarr_array_dimension_name(const zarr_array *array, int32_t dim)
 {
     if (!array)
         return NULL;
-    const struct zr_array_facts *f = zr_array_facts_lend(array);
+    const struct zr_array_facts *f = lend_facts(array);
 
     if (!f->name || dim < 0 || dim >= f->ndim)
         return NULL;

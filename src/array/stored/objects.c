@@ -235,7 +235,9 @@ static int on_stored_key(void *user, const zarr_store_item *item)
     return l->st != ZARR_OK;
 }
 
-zarr_status zr_stored_check(const struct zr_stored *s, zarr_store *store, zarr_error *err)
+/* Fails if a file hides chunks. */
+static zarr_status check_stored(const struct zr_stored *s, zarr_store *store,
+                                zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
@@ -348,7 +350,7 @@ zarr_status zr_stored_list(struct zr_stored *out, const zarr_array *a,
 {
     zarr_status st = zr_stored_find(out, a, s, inside, cancel, err);
 
-    return st == ZARR_OK ? zr_stored_check(out, a->chunk_store, err) : st;
+    return st == ZARR_OK ? check_stored(out, a->chunk_store, err) : st;
 }
 
 zarr_status zr_stored_each_missing(const struct zr_stored *s, const struct zr_grid *grid,

@@ -44,16 +44,13 @@ struct zr_stored {
 zarr_status zr_stored_find(struct zr_stored *out, const zarr_array *a,
                            const struct zr_array_state *s, const uint64_t *inside,
                            const zarr_cancel *cancel, zarr_error *err);
-/* Counts the keys of a suspect that is no fault as foreign. */
-zarr_status zr_stored_acquit(struct zr_stored *s, const struct zr_suspect *suspect,
-                             zarr_error *err);
-/* Fails if a file hides chunks. */
-zarr_status zr_stored_check(const struct zr_stored *s, zarr_store *store,
-                            zarr_error *err);
-/* zr_stored_find() and zr_stored_check(). */
+/* The same, and fails if a file hides chunks. */
 zarr_status zr_stored_list(struct zr_stored *out, const zarr_array *a,
                            const struct zr_array_state *s, const uint64_t *inside,
                            const zarr_cancel *cancel, zarr_error *err);
+/* Counts the keys of a suspect that is no fault as foreign. */
+zarr_status zr_stored_acquit(struct zr_stored *s, const struct zr_suspect *suspect,
+                             zarr_error *err);
 void zr_stored_deinit(struct zr_stored *s);
 /* Calls fn for each chunk of the grid that is not stored, in C order, until it fails or
  * sets *stop. `chunk` has ZARR_MAX_RANK entries. */
