@@ -1,5 +1,6 @@
-/* Introduces: zarr_memory_vtable: memory that only its own functions can use, such as a
- * device's */
+/* Introduces: zarr_memory_vtable, zarr_array_memory()
+ *
+ * Memory that only its own functions can use, such as a device's */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,8 +34,9 @@ int main(void)
         sizeof own,      0, "own", ZARR_DEVICE_EXT, .alloc = own_alloc, .free = own_free,
         .copy = own_copy};
     zarr_array_spec spec = ZARR_ARRAY_SPEC_INIT;
+    zarr_array_open_options opts = ZARR_ARRAY_OPEN_OPTIONS_INIT;
     char text[] = "an array of any memory....";
-    zarr_tensor host, dev = ZARR_TENSOR_INIT;
+    zarr_tensor dev = ZARR_TENSOR_INIT;
     zarr_context *ctx = NULL;
     zarr_store *store = NULL;
     zarr_array *array = NULL;
@@ -42,19 +44,17 @@ int main(void)
     zarr_error err = {0};
 
     spec.ndim = 1, spec.shape = (uint64_t[]){26}, spec.data_type = "uint8";
-    dev.device_type = ZARR_DEVICE_EXT, dev.ndim = 1, dev.shape = spec.shape;
-    zarr_tensor_host(&host, "uint8", text, 26, 1, spec.shape);
+    opts.device_type = ZARR_DEVICE_EXT, dev.ndim = 1, dev.shape = spec.shape;
     if (zarr_context_create(&ctx, NULL, &err) ||
         zarr_context_register_memory(ctx, &own, NULL, "example", &err) ||
-        zarr_memory_alloc(&mem, ctx, ZARR_DEVICE_EXT, 0, 26, &err) ||
         zarr_store_open(&store, ctx, "memory:", NULL, &err) ||
-        zarr_array_create(&array, store, "a", &spec, NULL, &err) ||
-        zarr_array_write(array, NULL, &host, NULL, &err) ||
+        zarr_array_create(&array, store, "a", &spec, &opts, &err) ||
+        (zarr_array_memory(array, &mem.device_type, &mem.device_id), /* dev names none */
+         zarr_memory_alloc(&mem, ctx, mem.device_type, mem.device_id, 26, &err)) ||
+        zarr_array_write_box(array, NULL, NULL, ZARR_UINT8, text, 26, &err) ||
         (dev.data = mem.handle, zarr_array_read(array, NULL, &dev, NULL, &err)) ||
         memcmp(mem.handle, text, 26) != 0)
         return fprintf(stderr, "%s\n", err.message), 1;
-    zarr_memory_free(ctx, &mem), zarr_array_free(array);
-    zarr_store_free(store);
-    zarr_context_free(ctx);
-    return 0;
+    zarr_memory_free(ctx, &mem), zarr_array_free(array), zarr_store_free(store);
+    return zarr_context_free(ctx), 0;
 }

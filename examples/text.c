@@ -1,4 +1,5 @@
-/* Introduces: zarr_array_write_vlen(), zarr_array_read_vlen(), zarr_heap_create()
+/* Introduces: zarr_array_write_vlen(), zarr_array_read_vlen(), zarr_heap_create(),
+ * zarr_heap_bytes()
  *
  * Text of any length: writes four names, reads all of them as one column of offsets and
  * bytes, and two of them as a tensor, whose bytes are in a heap. Usage: text DIRECTORY
@@ -49,11 +50,11 @@ int main(int argc, char **argv)
     for (int i = 0; i < 2; i++)
         printf("%.*s has %d bytes\n", (int)two[i].bytes, (const char *)two[i].data,
                (int)two[i].bytes);
+    printf("the heap has %d bytes\n", (int)zarr_heap_bytes(opts.heap));
     zarr_vlen_column_free(&column);
     zarr_heap_free(opts.heap); /* frees the text of `two` */
     zarr_selection_free(odd);
-    zarr_array_free(array);
-    zarr_store_free(store);
+    zarr_array_free(array), zarr_store_free(store);
     zarr_context_free(ctx);
     return 0;
 }
