@@ -72,8 +72,8 @@ def from_zarrc(source: Array | StoreLike, *, name: str | None = None, chunks: Ch
                storage_options: dict[str, Any] | None = None) -> da.Array:
     """A dask array over an array of zarrc, which is read when dask computes.
 
-    ``source`` is an array, or what `zarrc.open_array` takes, with ``name`` the path in it. Its blocks are units
-    of writing, or about as large as ``chunks`` says (what dask takes, also "auto"), of whole units then.
+    ``source`` is an array, or what `zarrc.open_array` takes, with ``name`` the path in it. The blocks of
+    dask are those of the array, or whole numbers of these, about as large as ``chunks`` says (what dask takes, also "auto").
     """
     array = _as_array(source, name, storage_options)
     meta = np.empty((0,) * array.ndim, array.dtype)
@@ -146,7 +146,7 @@ def to_zarrc(x: da.Array, store: Array | StoreLike, *, name: str | None = None,
     ``store`` is an array of zarrc that is there, of which ``region`` (slices) is written; or what
     `zarrc.create_array` takes, with its arguments, such as ``name``, ``shards`` and ``overwrite``. The new array's
     ``chunks`` are dask's blocks by default, unless there are ``shards``. Returns the array; with ``compute=False`` a delayed object that
-    writes when it is computed. Blocks of dask that cut units are joined or cut before.
+    writes when it is computed. Blocks of dask that cut those of the array are joined or cut before.
 
     Another call that replaces a new array waits until this one has written all blocks. With ``compute=False`` it does not wait: do not
     replace an array before its delayed object was computed.

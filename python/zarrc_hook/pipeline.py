@@ -34,7 +34,7 @@ class ZarrcCodecPipeline(Base):
 
     @classmethod
     def from_codecs(cls, codecs: Iterable[Any], **given: Any) -> Any:
-        """A pipeline of codecs alone, as zarr-python makes it for the inner chunks of its shards."""
+        """A pipeline of codecs alone, as zarr-python makes it for the chunks of its shards."""
         if Base is object:
             raise ImportError("zarrc does not know this version of zarr-python: it has no BatchedCodecPipeline")
         from zarrc import _pipeline  # noqa: F401 - fails here, where zarrc was chosen

@@ -161,9 +161,9 @@ static zarr_status shard_grid(const struct zr_shard_spec *s, const zarr_chunk_sp
     }
     if (!zr_product_u64(out->grid, (size_t)s->ndim, &out->n_chunks) ||
         out->n_chunks > most)
-        return zr_fail_limit(
-            err, "chunks_per_shard", most,
-            "sharding_indexed: more than %" PRIu64 " inner chunks in a shard", most);
+        return zr_fail_limit(err, "chunks_per_shard", most,
+                             "sharding_indexed: more than %" PRIu64 " chunks in a shard",
+                             most);
     return ZARR_OK;
 }
 

@@ -349,8 +349,8 @@ zarr_status zr_grid_check_unit(const struct zr_grid *g, const uint64_t *unit,
             zr_grid_extent(g, d, i, &origin, &size);
             if (size % unit[d] != 0)
                 return zr_fail(err, ZARR_ERR_INVALID,
-                               "the edge %" PRIu64 " of chunk %" PRIu64
-                               " in dimension %d is not a multiple of the inner chunk's "
+                               "the edge %" PRIu64 " of shard %" PRIu64
+                               " in dimension %d is not a multiple of the chunk's "
                                "%" PRIu64,
                                size, i, (int)d, unit[d]);
             i += zr_grid_n_equal(g, d, i);

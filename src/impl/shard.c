@@ -221,7 +221,7 @@ static zarr_status shard_prefix(const struct shard_self *self, const uint64_t *a
     char text[160];
 
     zr_coord_text(text, sizeof text, at, self->ndim);
-    return zr_prefix(err, st, "inner chunk [%s]", text);
+    return zr_prefix(err, st, "chunk [%s] of the shard", text);
 }
 
 /* ---- decoding -------------------------------------------------------------------- */

@@ -153,8 +153,8 @@ static zarr_status shard_shape(const struct level_maker *m, struct zr_level *lv)
 
         if (inner == 0 || outer % inner != 0)
             return zr_fail(m->err, ZARR_ERR_INVALID,
-                           "inner chunk edge %" PRIu64
-                           " does not divide the shard's %" PRIu64 " in dimension %d",
+                           "chunk edge %" PRIu64 " does not divide the shard's %" PRIu64
+                           " in dimension %d",
                            inner, outer, (int)d);
         lv->inner_shape[d] = inner;
         lv->n_inner[d] = outer / inner;

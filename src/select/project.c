@@ -248,7 +248,7 @@ zarr_status zr_project_reopen_inner(struct zr_projector *p,
     p->merged = false;
     p->part = outer->part;
     if (!p->inner || outer->ndim != p->ndim)
-        ZR_FAIL(err, ZARR_ERR_INVALID, "inner chunks of rank %d cannot cut rank %d",
+        ZR_FAIL(err, ZARR_ERR_INVALID, "chunks of rank %d cannot cut a shard of rank %d",
                 (int)p->ndim, (int)outer->ndim);
     if (outer->next)
         return reopen_merged(p, outer, clip, err);
@@ -301,8 +301,8 @@ zarr_status zr_project_open_inner(struct zr_projector **out, const zarr_allocato
     ZR_TRY(set_order(p, order, err));
     for (int32_t d = 0; d < p->ndim; d++) {
         if (inner_shape[d] == 0 || inner_shape[d] > INT64_MAX)
-            ZR_FAIL(err, ZARR_ERR_INVALID, "dimension %d: inner chunk edge is %" PRIu64,
-                    (int)d, inner_shape[d]);
+            ZR_FAIL(err, ZARR_ERR_INVALID, "dimension %d: chunk edge is %" PRIu64, (int)d,
+                    inner_shape[d]);
         p->axis[d].edge = inner_shape[d];
     }
     ZR_TRY(zr_project_reopen_inner(p, outer, clip, err));

@@ -205,7 +205,7 @@ def test_growing_shards(context, tmp_path, codecs):
     grown[3:], grown[:, 1:] = 7, 7
     cases.same_bits(array.read("i2"), grown)
     assert array.verify() == []
-    with pytest.raises(ZarrcError, match="is not a multiple of the inner chunk's"):  # edges that are given are as given
+    with pytest.raises(ZarrcError, match="is not a multiple of the chunk's"):  # edges that are given are as given
         context.store().create(document=document((10, 4), rectilinear([[4, 6], [4]]), codecs))
 
 
@@ -284,7 +284,7 @@ def test_bounded_shards(context, rng, tmp_path):
     both_ways.read_every_way(array, data, rng)
     assert len(array.chunk_list(CHUNKS_INNER)) == 15
     made["shape"] = [9, 12]
-    with pytest.raises(ZarrcError, match="edge 1 of chunk 2 in dimension 0 is not a multiple"):
+    with pytest.raises(ZarrcError, match="edge 1 of shard 2 in dimension 0 is not a multiple"):
         context.store().create(document=made)
 
 
@@ -372,7 +372,7 @@ def test_keys_with_suffixes(context, encoding, keys):
 # ---- refused --------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("grid, codecs, text", [
-    (rectilinear([[4, 5], [[3, 4]]]), [sharding([2, 3], [LITTLE])], "edge 5 of chunk 1 in dimension 0"),
+    (rectilinear([[4, 5], [[3, 4]]]), [sharding([2, 3], [LITTLE])], "edge 5 of shard 1 in dimension 0"),
     (rectilinear([[4, 4], [[3, 4]]]), [LITTLE], "sum to 8, the dimension has length 9"),
     (rectilinear([[4, 0, 5], 3]), [LITTLE], "edge 0"),
     (rectilinear([[[2**62, 2**62]], 3]), [LITTLE], "2\\^63 or more"),

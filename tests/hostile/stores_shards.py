@@ -77,8 +77,8 @@ wholes("whole_length_beyond", lambda: shard(CHUNK, (0, 5 + 36 + 4), (4, 4)))
 wholes("whole_entry_meets_index", lambda: shard(CHUNK, (6, 4), (0, 4)))
 wholes("whole_entry_in_first_index",
        lambda: shard(CHUNK, (0, 4), (36, 4), index_first=True), codecs=shard_codecs(where="start"))
-wholes("whole_inner_short", lambda: shard(CHUNK, (0, 3), (4, 4)), "inner chunk [0,0]")
-wholes("whole_inner_bomb", lambda: shard(zstd_bomb(), MISSING, (0, len(zstd_bomb()))), "inner chunk [1,0]",
+wholes("whole_inner_short", lambda: shard(CHUNK, (0, 3), (4, 4)), "chunk [0,0] of the shard")
+wholes("whole_inner_bomb", lambda: shard(zstd_bomb(), MISSING, (0, len(zstd_bomb()))), "chunk [1,0] of the shard",
        codecs=shard_codecs([BYTES, ZSTD]), before="delta")
 wholes("whole_same_bytes_twice", lambda: shard(CHUNK[:4], (0, 4), (0, 4)), status=None, more={"first": "1"})
 wholes("whole_all_missing", lambda: shard(b"", MISSING, MISSING), status=None, more={"first": "7"})

@@ -260,7 +260,7 @@ static zarr_status open_nested(const struct zr_work *w, const struct zr_level *l
 
     if (lv->bytes_decode && bytes > zr_shard_most(w->io, lv)) /* decoded whole */
         ZR_FAIL(err, zr_excess(w->io),
-                "an inner shard has %" PRIu64 " bytes (limit encoded_bytes)", bytes);
+                "a nested shard has %" PRIu64 " bytes (limit encoded_bytes)", bytes);
     if (s->parent->buffer.handle) {
         if (!zr_mem_slice(&s->parent->buffer, s->base, bytes, &value))
             ZR_TRY(zr_internal(err));
@@ -281,7 +281,7 @@ static zarr_status open_nested(const struct zr_work *w, const struct zr_level *l
     }
     if (bytes < lv->index_bytes)
         ZR_FAIL(err, ZARR_ERR_CORRUPT,
-                "an inner shard of %" PRIu64 " bytes cannot hold its index of %" PRIu64,
+                "a nested shard of %" PRIu64 " bytes cannot hold its index of %" PRIu64,
                 bytes, lv->index_bytes);
     g.offset += lv->shard->index_at_end ? bytes - lv->index_bytes : 0;
     g.is_index = true;

@@ -113,7 +113,7 @@ void zr_request_wave(struct zarr_request *rq, uint32_t n, uint64_t begun_ns)
            " us; so far %" PRIu64 " chunks, %" PRIu64 " bytes stored, %" PRIu64
            " decoded, %" PRIu64 " GETs, %" PRIu64 " PUTs",
            path, now.waves, rq->io.write ? "write" : "read", n,
-           rq->io.write ? "units" : "segments", (zr_now_ns() - begun_ns) / 1000,
+           rq->io.write ? "blocks" : "segments", (zr_now_ns() - begun_ns) / 1000,
            now.chunks_done, now.bytes_stored, now.bytes_decoded, now.store_gets,
            now.store_puts);
 }

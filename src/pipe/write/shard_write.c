@@ -162,7 +162,7 @@ static zarr_status batch_init(struct inner_batch *b, struct zr_shard_writer *s,
         return ZARR_OK;
     b->slot_bytes = in->encoded_bound;
     if (!zr_mul_u64(b->slot_bytes, b->most, &bytes))
-        ZR_FAIL(err, ZARR_ERR_LIMIT, "the inner chunks are too large");
+        ZR_FAIL(err, ZARR_ERR_LIMIT, "the chunks are too large");
     ZR_TRY(zr_pool_take(io->engine->pool, ZARR_DEVICE_CPU, 0, bytes, &b->slots, err));
 out:
     return st;

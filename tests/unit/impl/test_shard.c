@@ -138,9 +138,9 @@ static void test_lies(void **state)
         {{GONE, 4, 4, 4}, 0, "lies outside"},
         {{0, GONE, 4, 4}, 0, "lies outside"},
         {{6, 4, 4, 4}, 0, "overlaps the index"},
-        {{0, 8, 4, 4}, 0, "inner chunk [0]"},
-        {{0, 4, 4, 3}, 0, "inner chunk [1]"},
-        {{0, 0, 4, 4}, 0, "inner chunk [0]"},
+        {{0, 8, 4, 4}, 0, "chunk [0] of the shard"},
+        {{0, 4, 4, 3}, 0, "chunk [1] of the shard"},
+        {{0, 0, 4, 4}, 0, "chunk [0] of the shard"},
         {{0, 4, 0, 4}, 0, NULL}, /* entries may share bytes */
         {{GONE, GONE, GONE, GONE}, 0, NULL},
     };

@@ -376,7 +376,7 @@ static void test_inner_errors(void **state)
     assert_true(zr_project_next(p, &q));
     assert_int_equal(zr_project_open_inner(&in, NULL, &q, zero, NULL, NULL, &err),
                      ZARR_ERR_INVALID);
-    assert_string_equal(err.message, "dimension 1: inner chunk edge is 0");
+    assert_string_equal(err.message, "dimension 1: chunk edge is 0");
     assert_int_equal(zr_project_open_inner(&in, NULL, &q, large, NULL, NULL, &err),
                      ZARR_ERR_INVALID);
     assert_int_equal(zr_project_open_inner(&in, NULL, &q, one, twice, NULL, &err),
@@ -391,7 +391,7 @@ static void test_inner_errors(void **state)
     flat = q;
     flat.ndim = 1;
     assert_int_equal(zr_project_reopen_inner(in, &flat, NULL, &err), ZARR_ERR_INVALID);
-    assert_string_equal(err.message, "inner chunks of rank 2 cannot cut rank 1");
+    assert_string_equal(err.message, "chunks of rank 2 cannot cut a shard of rank 1");
     assert_int_equal(zr_project_count(in), 0);
     assert_false(zr_project_next(in, &flat));
     assert_int_equal(zr_project_reopen_inner(in, &q, NULL, NULL), ZARR_OK);

@@ -123,7 +123,7 @@ static void test_nested(void **state)
             memcpy(&inner_bytes, object + n - INDEX + 8, sizeof inner_bytes);
             set_entry(object, n, 0, 3);
             put(&w, object, n);
-            must_fail(a, "an inner shard of 3 bytes cannot hold its index of 32");
+            must_fail(a, "a nested shard of 3 bytes cannot hold its index of 32");
             /* Larger than any encoder's output: without an index at its end it is
              * refused; with one it is valid, because unreferenced bytes are allowed. */
             memmove(object + sizeof object - INDEX, object + n - INDEX, INDEX);
