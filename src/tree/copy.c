@@ -294,16 +294,26 @@ out:
     return st;
 }
 
+/* Call it once the destination is there: if it was a link, the copy replaced it. */
+static zarr_status put_destination(struct zr_copy *c, zarr_error *err)
+{
+    zr_str_clear(&c->destination);
+    zr_store_place(&c->destination, c->dst, c->dst_path);
+    return zr_str_status(&c->destination, err);
+}
+
 /* The last step of a move. */
 static zarr_status erase_source(struct zr_copy *c, zarr_error *err)
 {
+    zarr_status st = put_destination(c, err);
     const struct zr_erase_watch watch = {.consolidated = is_consolidated(c),
                                          .find_source_version =
                                              zr_copy_find_source_version,
                                          .move = c,
                                          .destination = zr_str_text(&c->destination)};
-    zarr_status st = zr_node_erase_watched(c->src, c->src_path, &watch, err);
 
+    if (st == ZARR_OK)
+        st = zr_node_erase_watched(c->src, c->src_path, &watch, err);
     if (st != ZARR_OK)
         zr_path_prefix(err, st, c->src_path);
     return st;
@@ -313,7 +323,7 @@ static zarr_status erase_source(struct zr_copy *c, zarr_error *err)
  * now. */
 static zarr_status finish_move(struct zr_copy *c, bool *finished, zarr_error *err)
 {
-    const char *destination = zr_str_text(&c->destination);
+    const char *destination;
     struct zr_job_found job, there;
     uint32_t kind = ZARR_NODE_NONE;
     int32_t format = 0;
@@ -327,6 +337,8 @@ static zarr_status finish_move(struct zr_copy *c, bool *finished, zarr_error *er
     ZR_TRY(zr_job_find(&job, c->src, c->src_path, err));
     if (job.delete != ZR_JOB_MOVE)
         goto out;
+    ZR_TRY(put_destination(c, err));
+    destination = zr_str_text(&c->destination);
     if (!zr_streq(zr_str_text(&job.destination), destination))
         ZR_FAIL(err, ZARR_ERR_NOT_FOUND,
                 "/%s: there is only the rest of a move to \"%s\", not to \"%s\": "
@@ -450,8 +462,6 @@ static zarr_status copy_begin(struct zr_copy *c, const char *src_path,
         *c->opts.bytes_skipped = 0;
     ZR_TRY(zr_path_normal(&c->src_path, c->ctx->alloc, src_path, limits, err));
     ZR_TRY(zr_path_normal(&c->dst_path, c->ctx->alloc, dst_path, limits, err));
-    zr_store_place(&c->destination, c->dst, c->dst_path);
-    st = zr_str_status(&c->destination, err);
 out:
     return st;
 }

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define JOB   "{\"zarrc_job\": 1, \"command\": \"create\"}\n"
 #define ATTRS "src/k2/.zattrs"
@@ -341,6 +342,40 @@ static void test_other_destination(void **state)
     }
 }
 
+/* A move names the destination only when it is there: links in its path lead on by then,
+ * and one in its place is a folder. */
+static void test_linked_destination(void **state)
+{
+    zarr_copy_options opts = {.struct_size = sizeof opts};
+    static const char *const paths[] = {"link/dst", "link"};
+    char url[300];
+    struct world w;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        zarr_store *s = NULL;
+
+        world_open(&w, WORLD_LOCAL);
+        make_source(&w);
+        put_text(&w, "d/.zgroup", "{\"zarr_format\": 2}");
+        snprintf(url, sizeof url, "%s/link", zarr_store_url(w.store));
+        assert_int_equal(symlink("d", url), 0);
+        s = open_front(&w);
+        front.failing = "src/.zarrc-job"; /* the last one */
+        opts.flags = ZARR_COPY_OVERWRITE;
+        assert_status(zarr_node_move(s, "src", w.store, paths[i], &opts, &terr),
+                      ZARR_ERR_IO);
+        assert_status(zarr_store_stat(w.store, "src/.zgroup", NULL, NULL),
+                      ZARR_ERR_NOT_FOUND);
+        front.failing = NULL;
+        opts.flags = ZARR_COPY_SKIP_EQUAL;
+        assert_ok(zarr_node_move(s, "src", w.store, paths[i], &opts, &terr));
+        assert_int_equal(n_keys(&w, "src"), 0);
+        zarr_store_free(s);
+        world_close(&w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -350,6 +385,7 @@ int main(void)
         cmocka_unit_test(test_failed_move),
         cmocka_unit_test(test_mark_survives_a_kill),
         cmocka_unit_test(test_other_destination),
+        cmocka_unit_test(test_linked_destination),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
