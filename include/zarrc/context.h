@@ -1,6 +1,7 @@
 /**
  * @file
- * The context: what all calls share. Thread class of a context: shared.
+ * The context: memory, limits, threads, plug-ins and log, which all calls share. Thread
+ * class of a context: shared.
  */
 #ifndef ZARRC_CONTEXT_H
 #define ZARRC_CONTEXT_H
@@ -13,8 +14,8 @@
 ZARR_BEGIN_DECLS
 
 /**
- * Where the library takes host memory from. All three functions are required, and the
- * library calls them from any thread. Large blocks for chunks come from `alloc`, too.
+ * Functions that allocate host memory for the library, also the large buffers for chunks.
+ * All three functions are required, and the library calls them from any thread.
  */
 typedef struct zarr_allocator {
     void *user;                               /**< passed to each function */
@@ -42,17 +43,17 @@ enum {
 typedef void (*zarr_log_fn)(void *user, uint32_t level, const char *text);
 
 /**
- * Which implementations of codecs may decode, of those that do not check their input
- * (without ZARR_CODEC_SAFE): on damaged or hostile input they may crash, or change memory
- * of a device that is not theirs. Some decoders of GPUs are such. The policy is set for a
- * context, an array or a call. It does not count for encoding. 0: as the array says, then
- * the context, then ZARR_TRUST_VERIFIED.
+ * Which unsafe decoders may run. A decoder is unsafe if it does not check its input (it
+ * is an implementation of a codec without ZARR_CODEC_SAFE), as some decoders of GPUs. On
+ * damaged or hostile input it may crash, or change memory of a device that is not its
+ * own. A call, an array or a context sets the policy. 0: the array decides, then the
+ * context, then ZARR_TRUST_VERIFIED. The policy does not affect encoding.
  */
 enum {
     /**
-     * those whose input has been checked in the same read: a codec with
-     * ZARR_CODEC_SPEC_CHECKSUM, such as crc32c, comes after theirs in the metadata. A
-     * checksum finds damage. It does not stop an attacker, who can write one that fits
+     * those whose input has passed a checksum in the same read: in the metadata, a codec
+     * with ZARR_CODEC_SPEC_CHECKSUM, such as crc32c, follows the codec of the decoder. A
+     * checksum finds damage. It does not stop an attacker, who can write a valid one
      */
     ZARR_TRUST_VERIFIED = 1,
     ZARR_TRUST_FULL = 2, /**< all: for data that the application trusts */
@@ -75,54 +76,55 @@ typedef struct zarr_context_options {
      */
     uint32_t max_threads;
     /**
-     * bytes that buffers of all running requests may take together. A read, write, append
-     * or resize fails with ZARR_ERR_LIMIT, before it changes anything, if one block
-     * needs more; `zarr_tuning.memory_bytes` says how much that is. 0: an
-     * eighth of the memory of the machine, or of the control group if that has less, at
-     * least 256 MiB; this default refuses nothing, and a chunk that needs more is handled
-     * alone
+     * bytes that buffers of all running requests may take together. If one block needs
+     * more, a read, write, append or resize fails with ZARR_ERR_LIMIT before it changes
+     * anything; `zarr_tuning.memory_bytes` says how much a block needs. 0: an eighth of
+     * the memory of the machine, or of the control group if that has less, at least 256
+     * MiB. With this default no block is refused: one that needs more is handled alone
      */
     uint64_t memory_bytes;
-    /** decoded bytes that a request handles at once; 0: 64 MiB, and more for a request
-     * whose codecs work on a device */
+    /** decoded bytes that a request handles in one step (a wave); 0: 64 MiB, and more for
+     * a request whose codecs work on a device */
     uint64_t wave_bytes;
     /** how requests are carried out: "waves", "serial" or a registered pipeline; copied;
      * NULL: "waves" */
     const char *pipeline;
-    /** implementations of codecs to prefer, best first, as
-     * "zstd=cuda.nvcomp,cpu.libzstd;gzip=cpu"; "cpu" is each name that begins with
-     * "cpu.". A codec that is not registered is INVALID. The log gets a warning if no
-     * name for a codec is registered, because the plug-in may be missing on this machine,
-     * or if none can be used. In the options of an array or a call a list without a
-     * registered name is INVALID. Copied; NULL: their priorities decide */
+    /** implementations of codecs to prefer, best first, such as
+     * "zstd=cuda.nvcomp,cpu.libzstd;gzip=cpu"; "cpu" means each name that begins with
+     * "cpu.". An unknown codec is ZARR_ERR_INVALID. If no implementation in the list of a
+     * codec is registered or can be used, the log gets a warning: a plug-in may be
+     * missing on this machine. In the options of an array or a call, a list without a
+     * registered implementation is ZARR_ERR_INVALID. Copied; NULL: their priorities
+     * decide */
     const char *codec_preference;
     /** files of plug-ins to load, ended by NULL; borrowed for the call. They are loaded
      * before those of ZARRC_PLUGINS. NULL: none */
     const char *const *plugins;
     /**
-     * bytes that the library's buffers on each device may take, in use and idle together.
-     * All requests share them, and wait for each other if need be. 0: what the device's
-     * memory backend allows
+     * bytes that the library's buffers on each device may take, used and idle ones
+     * together. All requests share them, and wait for each other if necessary. 0: what
+     * the memory backend of the device allows; a memory backend is the code of a plug-in
+     * or of the library for one kind of memory
      */
     uint64_t device_bytes;
     /**
-     * bytes of pinned host memory for copies to and from each device, in use and idle
-     * together; when they are used up, ordinary host memory is used. 0: a quarter of
-     * `memory_bytes`, at most 4 GiB and at most `device_bytes`
+     * bytes of pinned host memory for copies to and from each device, used and idle ones
+     * together. If they are not enough, the library uses ordinary host memory. 0: a
+     * quarter of `memory_bytes`, at most 4 GiB and at most `device_bytes`
      */
     uint64_t pinned_bytes;
     /** options for plug-ins: the text of a JSON object with an object for each plug-in,
      * such as {"acme": {"device": 1}}; copied. An option that the plug-in does not have
      * is an error, also in zarr_context_load(). NULL: none */
     const char *plugin_options;
-    /** names of memory backends that allocate memory of their kind for the library and
-     * zarr_memory_alloc(), separated by ";"; of two for one kind, the first. Copied.
-     * Other kinds are allocated by the backend that copies them. A name that is not
-     * registered when the first store is opened gives a warning in the log. NULL: none */
+    /** names of memory backends, separated by ";". Each allocates the memory of its kind
+     * for the library and zarr_memory_alloc(); of two for one kind, the first does. For
+     * other kinds, the backend that copies them allocates. If a name is not registered
+     * when the first store is opened, the log gets a warning. Copied; NULL: none */
     const char *allocators;
-    /** default memory, as in `zarr_memory`: where tensors are that name no memory. A
-     * store or an array may have another one. Elements of variable length are in host
-     * memory always, and so is metadata. 0: host memory */
+    /** default memory, as in `zarr_memory`, of tensors that name no memory. A store or an
+     * array may have another default. Elements of variable length and metadata are always
+     * in host memory. 0: host memory */
     int32_t device_type, device_id;
     uint32_t trust;    /**< one of ZARR_TRUST_*: what may decode unchecked input */
     uint32_t reserved; /**< must be 0 */
@@ -136,31 +138,34 @@ typedef struct zarr_context_options {
  * Make one context when the program starts, and pass it on. A process can have several;
  * they share its pool of threads.
  *
- * The registries hold what the library has built in. The application adds its own with
- * zarr_context_register_codec_spec() and its siblings, or loads plug-ins, before it opens
- * a store. The first call that opens a store, takes a location apart, or makes an array
- * of a text seals the registries, also if that call fails. Later registrations return
- * ZARR_ERR_INVALID.
+ * The registries contain what the library has built in. The application adds its own
+ * entries with zarr_context_register_codec_spec() and its siblings, or loads plug-ins,
+ * before it opens a store. Three kinds of calls seal the registries, even if they fail:
+ * those that open a store, parse a location, or make an array from a text. Afterwards, a
+ * registration returns ZARR_ERR_INVALID.
  *
- * Some environment variables give members of the options that are zero another default:
- * ZARRC_MAX_THREADS, ZARRC_MEMORY_BYTES (as 512M or 4G), ZARRC_DEVICE_BYTES,
- * ZARRC_PINNED_BYTES, ZARRC_LIMITS (a text of zarr_limits_parse()), ZARRC_ALLOCATORS,
- * ZARRC_PIPELINE, ZARRC_CODEC_PREFERENCE, ZARRC_TRUST (verified, full or none),
- * ZARRC_LOG_LEVEL (error, warn, info, debug or trace), ZARRC_PLUGIN_OPTIONS and
- * ZARRC_MEMORY, the default memory: a text of zarr_memory_parse(), such as "cuda:0",
- * which may name what a plug-in of the options or of ZARRC_PLUGINS knows, such as the
- * UUID of a GPU. ZARRC_LOCKS (os or none) and ZARRC_SYMLINKS (within, deny or follow) are
- * the defaults of local stores (zarr_store_options).
+ * If a member of the options is zero, an environment variable can set its default:
  *
- * ZARRC_PLUGINS names more plug-ins to load, separated by colons: absolute paths of
- * files, or of directories, from which every file with the ending .so is loaded in the
- * order of names. An empty part means nothing.
+ * - ZARRC_MAX_THREADS, ZARRC_MEMORY_BYTES (such as 512M or 4G), ZARRC_DEVICE_BYTES,
+ *   ZARRC_PINNED_BYTES, ZARRC_ALLOCATORS, ZARRC_PIPELINE, ZARRC_CODEC_PREFERENCE,
+ *   ZARRC_PLUGIN_OPTIONS: as the member of that name;
+ * - ZARRC_LIMITS: a text for zarr_limits_parse();
+ * - ZARRC_TRUST: verified, full or none;
+ * - ZARRC_LOG_LEVEL: error, warn, info, debug or trace;
+ * - ZARRC_MEMORY: the default memory, a text for zarr_memory_parse(), such as "cuda:0".
+ *   It may be a name that only a loaded plug-in knows, such as the UUID of a GPU;
+ * - ZARRC_LOCKS (os or none), ZARRC_SYMLINKS (within, deny or follow): defaults of local
+ *   stores (zarr_store_options).
+ *
+ * ZARRC_PLUGINS names more plug-ins to load: absolute paths, separated by colons. From a
+ * directory, every file whose name ends in .so is loaded, in the order of names. Empty
+ * parts are ignored.
  *
  * A program that runs with raised privileges (set-user-ID) ignores ZARRC_LIMITS,
  * ZARRC_LOCKS, ZARRC_PLUGIN_OPTIONS, ZARRC_PLUGINS, ZARRC_SYMLINKS and ZARRC_TRUST.
  *
- * The first context keeps a shared library mapped until the process ends, also after
- * dlclose(): its threads wait for work, and do not end before the process.
+ * The first context keeps the shared library mapped until the process ends, even after
+ * dlclose(), because the threads of the pool live until then.
  *
  * @param out receives the context; owned: zarr_context_free()
  * @param opts options; NULL: defaults
@@ -177,9 +182,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_context_create(zarr_context **out,
                                                          zarr_error *err);
 
 /**
- * Counts the cores that this process may use. These are the cores of its affinity mask,
- * and at most the quota of its control group (Linux: cpu.max, rounded up), which is what
- * a container gets. It is the default of `zarr_context_options.max_threads`.
+ * Counts the cores that this process may use: those of its affinity mask, but at most the
+ * quota of its control group, such as that of a container (Linux: cpu.max, rounded up).
+ * The result is the default of `zarr_context_options.max_threads`.
  *
  * @return at least 1
  */
@@ -198,7 +203,7 @@ ZARR_API zarr_context *zarr_context_ref(zarr_context *ctx);
 
 /**
  * Gives up one ownership of a context. The last owner frees it. Stores, arrays and groups
- * own their context themselves, so the order of frees does not matter.
+ * own their context, too, so the program may free all of them in any order.
  * @param ctx may be NULL
  */
 ZARR_API void zarr_context_free(zarr_context *ctx);
@@ -230,9 +235,8 @@ static inline void zarr_context_limits(const zarr_context *ctx, zarr_limits *out
 /** @} */
 
 /**
- * Frees memory that a context keeps for later calls. These are cached buffers, contexts
- * of codecs, streams of devices, and idle memory of pools. Results do not change; the
- * next calls are slower.
+ * Frees what a context keeps for later calls: cached buffers, contexts of codecs, streams
+ * of devices, and idle memory of pools. Results do not change; the next calls are slower.
  * @param ctx borrowed
  */
 ZARR_API void zarr_context_trim(zarr_context *ctx);
@@ -251,8 +255,8 @@ enum {
     ZARR_REGISTRY_REFUSED = 9,
     /** plug-ins that are loaded; `origin` is the file */
     ZARR_REGISTRY_PLUGIN = 10,
-    /** devices of the kinds of memory, as their backends tell when they are listed. A
-     * backend that fails has one row, whose `detail` is the reason */
+    /** devices, which the memory backends look up when the list is made. A backend that
+     * fails has one row, whose `detail` is the reason */
     ZARR_REGISTRY_DEVICE = 11
 };
 
@@ -260,7 +264,7 @@ enum {
 enum {
     /** not in Zarr's registry, or marked there as unstable */
     ZARR_ITEM_EXPERIMENTAL = 1,
-    ZARR_ITEM_FAMILY = 2, /**< data type: its members differ by configuration */
+    ZARR_ITEM_FAMILY = 2, /**< data type: several, which differ by configuration */
     ZARR_ITEM_DEFAULT = 4 /**< pipeline: the one that the context uses */
 };
 
@@ -274,12 +278,12 @@ typedef struct zarr_registry_item {
     uint32_t flags, reserved; /**< ZARR_ITEM_* */
     const char *v3;           /**< name in Zarr v3 metadata; "" if there is none */
     const char *v2;           /**< name in Zarr v2 metadata; "" if there is none */
-    const char *aliases;      /**< more names that are read, separated by blanks */
+    const char *aliases;      /**< other names that reads accept, with blanks between */
     /** implementation: its codec; refused name: what it names, such as "codec"; device:
      * its memory backend; else "" */
     const char *of;
-    /** implementation: words separated by blanks, out of decode, encode, batch, partial,
-     * strided, within, safe and deterministic; else "" */
+    /** implementation: some of these words, separated by blanks: decode, encode, batch,
+     * partial, strided, within, safe, deterministic; else "" */
     const char *capabilities;
     /** implementation: kinds of memory of the encoded and of the decoded side, bit d for
      * the device type d; else 0 */
@@ -287,7 +291,7 @@ typedef struct zarr_registry_item {
     /** implementation: its priority; memory and device: its device type; else 0 */
     int32_t priority, device_type;
     int32_t device_id, reserved_1; /**< device: its number; else 0 */
-    /** device: size of its memory and what is free of it now; 0: not known */
+    /** device: size of its memory, and how much is free now; 0: not known */
     uint64_t total_bytes, free_bytes;
 } zarr_registry_item;
 

@@ -1,9 +1,9 @@
 /**
  * @file
- * Short calls for everyday work: open and create nodes by their location, read and write
- * boxes of elements, append rows, list members, and attributes of plain C types. They are
- * built on the calls of the other headers, and both kinds can be mixed. A call whose name
- * ends in _with takes options.
+ * Short calls for everyday work. They open and create nodes (arrays and groups) by their
+ * location, read and write boxes of elements, append rows, list the members of a group,
+ * and get and set attributes of plain C types. A program can mix them with the calls of
+ * the other headers. A call whose name ends in _with takes options.
  */
 #ifndef ZARRC_EASY_H
 #define ZARRC_EASY_H
@@ -38,8 +38,8 @@ ZARR_BEGIN_DECLS
 
 /* ---- open and create ------------------------------------------------------- */
 
-/** Options of calls that open or create a node by its location. All are borrowed for the
- * call; NULL means defaults. */
+/** Options of calls that open or create a node by its location. The call borrows them.
+ * NULL means defaults. */
 typedef struct zarr_open_options {
     uint32_t struct_size, flags; /**< `flags` must be 0 */
     /** options of the store. The call adds ZARR_STORE_READ_ONLY or ZARR_STORE_CREATE */
@@ -52,14 +52,14 @@ typedef struct zarr_open_options {
 
 /**
  * @name Open a node by its location
- * `location` is a text such as "run.zarr/temp" or "run.zarr:/temp", which
- * zarr_location_parse() takes apart, without a selection. Each call opens a store of its
+ * `location` is a text such as "run.zarr/temp" or "run.zarr:/temp". zarr_location_parse()
+ * describes its form; here it must not have a selection. Each call opens a store of its
  * own, which lives as long as the node. `mode` is "r" for a read-only store, or "r+" to
  * read and write. `opts` may be NULL.
  *
- * `ctx` may be NULL: then the call uses the default context. The process makes it with
- * default options when it is first needed, and keeps it until it ends. Any thread, and a
- * child process after fork(), may use it.
+ * `ctx` may be NULL: then the call uses the default context. The first call that needs
+ * this context makes it with default options, and it lives until the process ends. Any
+ * thread, and a child process after fork(), may use it.
  *
  * @retval ZARR_ERR_NOT_FOUND there is no such node; the message tells what is there
  * @retval ZARR_ERR_INVALID the mode is unknown, or the location is empty or has a
@@ -83,7 +83,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_open_array(zarr_array **out, zarr_cont
 ZARR_API ZARR_MUST_CHECK zarr_status
 zarr_open_array_with(zarr_array **out, zarr_context *ctx, const char *location,
                      const char *mode, const zarr_open_options *opts, zarr_error *err);
-/** Opens a group, which zarr_group_free() frees, in the same way. */
+/** Opens a group in the same way; owned: zarr_group_free(). */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_open_group(zarr_group **out, zarr_context *ctx,
                                                      const char *location,
                                                      const char *mode, zarr_error *err);
@@ -95,16 +95,17 @@ zarr_open_group_with(zarr_group **out, zarr_context *ctx, const char *location,
 
 /**
  * @name Create a node at a location
- * `location` and `ctx` are as for zarr_open_array(). The directory of the store and
- * parent groups are made if they are missing. `mode` is one of those of zarr-python:
+ * `location` and `ctx` are as for zarr_open_array(). The call creates the directory of
+ * the store and the parent groups if they are missing. `mode` has the values of
+ * zarr-python:
  *
- * - "w-": fail with ZARR_ERR_EXISTS if there is a node;
- * - "w": first delete the node that is there, with everything below it, and remove it
- *   from the consolidated metadata of the groups above;
- * - "a": open the node if it exists. An array must have the data type and the rank that
- *   are asked for, and no dimension may be shorter than asked.
+ * - "w-": fail with ZARR_ERR_EXISTS if the node exists;
+ * - "w": replace an existing node. The call first deletes it with everything below it,
+ *   and removes it from the consolidated metadata of the groups above;
+ * - "a": open the node if it exists. An array must then have the requested data type and
+ *   number of dimensions, and no dimension may be shorter than requested.
  *
- * @retval ZARR_ERR_EXISTS something is there, and the mode does not allow it
+ * @retval ZARR_ERR_EXISTS a node exists that the mode does not replace or open
  * @retval ZARR_ERR_INVALID an argument is wrong, or the location has a selection
  * @retval ZARR_ERR_UNSUPPORTED the data type is unknown, or the store cannot write
  * @{
@@ -126,7 +127,7 @@ zarr_create_array(zarr_array **out, zarr_context *ctx, const char *location,
                   const char *mode, const char *data_type, int32_t ndim,
                   const uint64_t *shape, zarr_error *err);
 /**
- * Creates an array that a spec describes. Flags of the spec take the place of a mode.
+ * Creates an array from a spec. The flags of the spec replace the mode.
  * @param out,ctx,location as for zarr_create_array()
  * @param spec describes the array
  * @param opts options; NULL: defaults
@@ -135,13 +136,13 @@ zarr_create_array(zarr_array **out, zarr_context *ctx, const char *location,
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_create_array_with(
     zarr_array **out, zarr_context *ctx, const char *location,
     const zarr_array_spec *spec, const zarr_open_options *opts, zarr_error *err);
-/** Creates a group, which zarr_group_free() frees, or opens one that exists. */
+/** Creates a group, or opens one that exists; owned: zarr_group_free(). */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_create_group(zarr_group **out,
                                                        zarr_context *ctx,
                                                        const char *location,
                                                        const char *mode, zarr_error *err);
-/** Creates a group that a spec describes. Flags of `spec` take the place of a mode; NULL:
- * a group of format 3 without attributes. `opts` may be NULL. */
+/** Creates a group from a spec. The flags of `spec` replace the mode. `spec` NULL: a
+ * group of format 3 without attributes. `opts` may be NULL. */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_create_group_with(
     zarr_group **out, zarr_context *ctx, const char *location,
     const zarr_group_spec *spec, const zarr_open_options *opts, zarr_error *err);
@@ -150,15 +151,15 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_create_group_with(
 /* ---- elements -------------------------------------------------------------- */
 
 /**
- * Returns how many elements an array has; UINT64_MAX if there are more than that.
- * @param array borrowed; NULL: 0
+ * Returns how many elements an array has, at most UINT64_MAX.
+ * @param array borrowed; NULL: the call returns 0
  */
 ZARR_API uint64_t zarr_array_n_items(const zarr_array *array);
 
 /**
- * Checks the number of dimensions. A program that passes coordinates of a fixed number of
- * dimensions calls it first: calls that take coordinates read as many as the stored array
- * has.
+ * Checks the number of dimensions. A call that takes coordinates reads one for each
+ * dimension of the stored array. So a program whose coordinates have a fixed length makes
+ * this check first.
  * @param array borrowed
  * @param ndim how many dimensions the program expects
  * @retval ZARR_ERR_INVALID the array has another number of dimensions
@@ -170,15 +171,15 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_check_ndim(const zarr_array *arr
 /**
  * @name Read and write a box of elements
  * A box is `count` neighbouring elements along each dimension, from `start` on. Its
- * elements are in host memory, in C order without gaps. If the memory has another data
- * type than the array, the elements are converted, but only if every value of the one
- * type is exact in the other. A read converts int16 to float32, but not int32 to
- * float32. Integers, floats and complex numbers can be converted. The
- * calling thread converts them, and a write needs memory for all converted elements.
+ * elements are in host memory, in C order without gaps. If the memory and the array have
+ * different data types, the call converts integers, floats and complex numbers. It does
+ * so only if the target type can hold every value of the source type exactly. A read
+ * converts int16 to float32, but not int32 to float32. The calling thread converts, and a
+ * write allocates memory for all converted elements.
  *
  * @retval ZARR_ERR_INVALID the box reaches beyond the array; `data_bytes` is less than
- * the box needs; a value of one data type may have no equal in the other; or the store is
- * read-only
+ * the box needs; the target type cannot hold every value of the source type; or the store
+ * is read-only
  * @retval ZARR_ERR_CORRUPT a chunk or a shard index is damaged
  * @retval ZARR_ERR_UNSUPPORTED the data type is unknown
  * @retval ZARR_ERR_IO the store failed
@@ -189,11 +190,11 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_check_ndim(const zarr_array *arr
  * @param array borrowed
  * @param start first index along each dimension; NULL: 0
  * @param count how many elements along each dimension; NULL: all from `start` on. `start`
- * and `count` have as many entries as the array has dimensions (zarr_array_check_ndim())
+ * and `count` have one entry for each dimension of the array (zarr_array_check_ndim())
  * @param data_type data type in memory, such as ZARR_FLOAT32 or ">i2"; NULL: the array's
  * @param data memory for the elements; after a failure its content is undefined
- * @param data_bytes bytes of memory at `data`: nothing beyond them is touched, whatever
- * the stored shape is
+ * @param data_bytes bytes of memory at `data`. The call never touches memory beyond them,
+ * whatever the stored shape is
  * @see zarr_array_n_items(), zarr_array_read(), zarr_array_read_submit()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_read_box(
@@ -202,8 +203,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_read_box(
 /**
  * Reads a box with options.
  * @param array,start,count,data_type,data,data_bytes as for zarr_array_read_box()
- * @param opts as for zarr_array_read(). If `zarr_io_options.field` names a field, the
- * memory has its data type, and the dimensions of a subarray after those of the box
+ * @param opts as for zarr_array_read(). If `zarr_io_options.field` names a field, `data`
+ * has the field's data type. If the field is a subarray, its dimensions follow those of
+ * the box
  */
 ZARR_API ZARR_MUST_CHECK zarr_status
 /* NOLINT(function-size): what zarr_array_read_box() takes, and options */
@@ -230,8 +232,8 @@ zarr_array_write_box_with(zarr_array *array, const uint64_t *start, const uint64
                           const char *data_type, const void *data, uint64_t data_bytes,
                           const zarr_io_options *opts, zarr_error *err);
 /**
- * Makes an array longer along dimension 0, and writes rows there, as zarr_array_append()
- * does. A row is all elements with one index along dimension 0.
+ * Appends rows: makes an array longer along dimension 0 and writes there, as
+ * zarr_array_append() does. A row is all elements with one index along dimension 0.
  * @param array borrowed
  * @param n_rows how many rows are appended
  * @param data_type,data,data_bytes the elements, as for zarr_array_write_box()
@@ -255,7 +257,7 @@ zarr_array_append_rows_with(zarr_array *array, uint64_t n_rows, const char *data
 
 /* ---- members of a group ---------------------------------------------------- */
 
-/** The nodes below a group, as they were when they were listed. Thread class: frozen. */
+/** The nodes below a group at the time of the listing. Thread class: frozen. */
 typedef struct zarr_members {
     uint32_t struct_size, reserved;
     uint64_t n; /**< how many there are */
@@ -265,8 +267,8 @@ typedef struct zarr_members {
 
 /**
  * @name List the members of a group
- * The list is a copy: the program may change, delete and create nodes while it walks
- * through it. A node whose metadata is damaged has the kind ZARR_NODE_NONE.
+ * The list is a copy, so the program may change, delete and create nodes while it uses
+ * the list. A node whose metadata is damaged has the kind ZARR_NODE_NONE.
  * @retval ZARR_ERR_INVALID `max_depth` is negative
  * @retval ZARR_ERR_UNSUPPORTED the store cannot list
  * @retval ZARR_ERR_LIMIT there are more names than `zarr_limits.listing_keys`
@@ -277,7 +279,8 @@ typedef struct zarr_members {
  * Lists the nodes below a group.
  * @param out receives the list; owned: zarr_members_free()
  * @param group borrowed
- * @param max_depth 1: direct children only; 0: all nodes below the group
+ * @param max_depth 1: direct children only; 2: also their children, and so on; 0: all
+ * nodes below the group
  * @see zarr_group_open_array(), zarr_group_walk()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_list_members(zarr_members **out,
@@ -308,37 +311,38 @@ typedef struct zarr_texts {
 /**
  * @name Attributes as plain C types
  * zarr_array_attribute_get() and zarr_array_attribute_set() handle any JSON value; these
- * calls handle numbers, texts and lists of them. `name` is the attribute's. Calls for a
- * list also get a single value, as a list of one, and calls for a single value get a list
- * of one. NaN and infinities are stored as the texts "NaN", "Infinity" and "-Infinity",
- * because JSON has no such numbers.
+ * calls handle numbers, texts and lists of them. `name` is the name of the attribute.
+ * Calls that get a list accept a single value, as a list of one. Calls that get a single
+ * value accept a list of one. NaN and infinities are stored as the texts "NaN",
+ * "Infinity" and "-Infinity", because JSON has no such numbers.
  *
- * - A list of numbers goes to `values`, which has room for `cap` of them, and their
- * number to `n`. If `values` is NULL, the call only tells the number.
- * - A text goes to `text`, which has room for `cap` bytes, and its length without the NUL
- *   to `text_bytes`, which may be NULL. If `text` is NULL, the call only tells the
- * length.
- * - A list of texts is allocated; owned: zarr_texts_free().
- * - A list that is set has `n` members, borrowed for the call.
+ * - Getting a list of numbers stores the numbers in `values`, which has room for `cap` of
+ *   them, and their count in `n`. If `values` is NULL, it stores only the count.
+ * - Getting a text stores it in `text`, which has room for `cap` bytes. Its length
+ *   without the NUL goes to `text_bytes`, which may be NULL. If `text` is NULL, the call
+ *   stores only the length.
+ * - Getting a list of texts allocates it; owned: zarr_texts_free().
+ * - Setting a list takes `n` members, borrowed for the call.
  *
  * @retval ZARR_ERR_NOT_FOUND there is no such attribute
  * @retval ZARR_ERR_INVALID the attribute has another type; or a number is not exact in
  * the C type; or a text has a NUL inside, or is not UTF-8; or the store is read-only
- * @retval ZARR_ERR_LIMIT the value does not fit in the memory of the caller, which stays
- * as it was; `n` or `text_bytes` tells what is needed
+ * @retval ZARR_ERR_LIMIT the value does not fit in the memory of the caller, which does
+ * not change; `n` or `text_bytes` tells how much is needed
  * @{
  */
 /** Gets a number, and stores it in `value`. */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_attribute_get_double(
     const zarr_array *array, const char *name, double *value, zarr_error *err);
-/** Gets a whole number, and stores it in `value`; 3.0 is one as well. */
+/** Gets a whole number, and stores it in `value`; 3.0 counts as a whole number. */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_attribute_get_int64(
     const zarr_array *array, const char *name, int64_t *value, zarr_error *err);
 /** Gets a text. */
 ZARR_API ZARR_MUST_CHECK zarr_status
 zarr_array_attribute_get_text(const zarr_array *array, const char *name, char *text,
                               size_t cap, size_t *text_bytes, zarr_error *err);
-/** Gets a list of numbers. `n` may be NULL: exactly `cap` numbers are wanted. */
+/** Gets a list of numbers. If `n` is NULL, a list that does not have exactly `cap`
+ * numbers is ZARR_ERR_INVALID. */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_attribute_get_doubles(
     const zarr_array *array, const char *name, double *values, uint64_t cap, uint64_t *n,
     zarr_error *err);
