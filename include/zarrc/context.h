@@ -182,9 +182,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_context_create(zarr_context **out,
                                                          zarr_error *err);
 
 /**
- * Counts the cores that this process may use: those of its affinity mask, but at most the
- * quota of its control group, such as that of a container (Linux: cpu.max, rounded up).
- * The result is the default of `zarr_context_options.max_threads`.
+ * Counts the cores that this process may use. They are those of its affinity mask, but at
+ * most the quota of its control group, such as a container's (Linux: cpu.max, rounded
+ * up). The result is the default of `zarr_context_options.max_threads`.
  *
  * @return at least 1
  */
@@ -235,8 +235,9 @@ static inline void zarr_context_limits(const zarr_context *ctx, zarr_limits *out
 /** @} */
 
 /**
- * Frees what a context keeps for later calls: cached buffers, contexts of codecs, streams
- * of devices, and idle memory of pools. Results do not change; the next calls are slower.
+ * Frees what a context keeps for later calls. It keeps cached buffers, contexts of
+ * codecs, streams of devices, and idle memory of pools. Results do not change; the next
+ * calls are slower.
  * @param ctx borrowed
  */
 ZARR_API void zarr_context_trim(zarr_context *ctx);

@@ -1,13 +1,14 @@
 /**
  * @file
- * Data types. A zarr_dtype knows its names in both formats, the size of its elements, and
- * how they are swapped, printed, parsed and compared. Byte order is not part of it: in
- * memory the tensor has it, in the store the codec. Thread class: frozen.
+ * Data types. A zarr_dtype knows its names in both formats (v2 and v3), the size of its
+ * elements, and how to swap their bytes, print, parse and compare them. It does not know
+ * their byte order: for memory the tensor has it, for stored chunks a codec. Thread
+ * class: frozen.
  *
  * A zarr_dtype belongs to its context and lives as long as the context: nothing has to be
  * freed. Equal types of a context are the same object. All types of a context together
- * take at most `zarr_limits.dtype_bytes` of memory. A program that runs for years and
- * meets new structs all the time needs a new context from time to time.
+ * take at most `zarr_limits.dtype_bytes` of memory. A long-running program that always
+ * meets new struct types must make a new context from time to time.
  */
 #ifndef ZARRC_DTYPE_H
 #define ZARRC_DTYPE_H
@@ -22,7 +23,8 @@ ZARR_BEGIN_DECLS
 /** How many numbers an element has at most; complex numbers have 2. */
 #define ZARR_COMPONENTS_MAX 64
 
-/** What elements are. New kinds may come: treat an unknown kind as opaque bytes. */
+/** Kinds of elements. Later versions may add kinds: treat an unknown kind as opaque
+ * bytes. <N> is a number of bits, <n> one of bytes or characters. */
 enum {
     ZARR_KIND_BOOL = 1,    /**< one byte, 0 or 1 */
     ZARR_KIND_INT = 2,     /**< signed integer */
@@ -32,22 +34,23 @@ enum {
     ZARR_KIND_RAW = 6,     /**< opaque bytes: v3 r<N>, v2 V<n> */
     ZARR_KIND_BYTES = 7,   /**< text of fixed length in bytes, padded with NUL: v2 S<n> */
     ZARR_KIND_UTF32 = 8, /**< text of fixed length in UCS-4, padded with zero: v2 U<n> */
-    ZARR_KIND_DATETIME = 9,   /**< int64 of a unit since 1970; INT64_MIN is NaT */
-    ZARR_KIND_TIMEDELTA = 10, /**< int64 of a unit; INT64_MIN is NaT */
+    ZARR_KIND_DATETIME = 9,   /**< int64: units since 1970; INT64_MIN is NaT, no time */
+    ZARR_KIND_TIMEDELTA = 10, /**< int64: a number of units; INT64_MIN is NaT */
     ZARR_KIND_STRUCT = 11, /**< named fields without gaps, in the machine's byte order */
     ZARR_KIND_STRING = 12, /**< UTF-8 text of any length: a zarr_vlen */
     ZARR_KIND_VBYTES = 13, /**< bytes of any length: a zarr_vlen */
     ZARR_KIND_OPTIONAL = 14, /**< a value, then one byte: 1, or 0 if the value is
-                                missing, whose bytes are zero then */
+                                missing; the bytes of a missing value are zero */
     ZARR_KIND_VARRAY = 15,   /**< lists of any length, whose elements have the type of
                                 zarr_dtype_item(): a zarr_vlen */
     ZARR_KIND_OTHER = 255 /**< a type of a plug-in: zarr_dtype_print() shows elements */
 };
 
 /**
- * One element of variable length in host memory. Text has no NUL at its end and may have
- * some inside: the length counts. After a read the bytes belong to a zarr_heap. In a
- * write they belong to the caller, until the call or request is done.
+ * One element of variable length in host memory. Text does not end with a NUL and may
+ * contain NULs: only `bytes` tells its length. After a read, a zarr_heap owns the bytes.
+ * For a write, the caller owns them and keeps them valid until the call or request is
+ * done.
  */
 typedef struct zarr_vlen {
     const void *data; /**< the bytes; may be NULL if there are none */
@@ -69,8 +72,8 @@ typedef struct zarr_vlen {
  * @param out receives the data type, borrowed from the context
  * @param ctx borrowed
  * @param name the name
- * @retval ZARR_ERR_UNSUPPORTED the data type is unknown, or refused for a reason that the
- * message gives
+ * @retval ZARR_ERR_UNSUPPORTED the data type is unknown, or the library refuses it; the
+ * message gives the reason
  * @retval ZARR_ERR_INVALID the text cannot be a data type
  * @see zarr_array_dtype(), zarr_dtype_name(), zarr_dtype_find_order()
  */
@@ -79,9 +82,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_dtype_find(const zarr_dtype **out,
                                                      zarr_error *err);
 
 /**
- * Finds a data type and the byte order that its name gives. ">i2" means int16 in
- * big-endian memory. Both go into a zarr_tensor for the memory of another program, such
- * as a NumPy array.
+ * Finds a data type and the byte order in its name. ">i2" means int16 in big-endian
+ * order. Put both into a zarr_tensor to describe the memory of another library, such as a
+ * NumPy array.
  * @param out receives the data type, borrowed from the context
  * @param ctx borrowed
  * @param name as for zarr_dtype_find(), or what zarr_dtype_numpy() gives; "T",
@@ -126,21 +129,22 @@ ZARR_API const char *zarr_dtype_v3(const zarr_dtype *dtype);
 ZARR_API const char *zarr_dtype_v3_name(const zarr_dtype *dtype);
 
 /** Returns the configuration in v3 metadata as the JSON text of an object, such as
- * {"unit":"us","scale_factor":10}; NULL if the type has none. v2 strings have no
- * configuration apart. */
+ * {"unit":"us","scale_factor":10}; NULL if the type has none. v2 has no separate
+ * configuration: the v2 string has everything. */
 ZARR_API const char *zarr_dtype_v3_configuration(const zarr_dtype *dtype);
 
 /**
- * Returns the name in NumPy: a type string in little-endian spelling, such as "<f4",
- * "|V3" or "<M8[ns]", or the name that ml_dtypes of Python gives it, such as "bfloat16"
- * or "int4"; "T" (StringDType) for text of any length, which "O" also names, and "O"
- * (objects) for other types of any length; "3B" for three unsigned bytes; NULL if there
- * is none.
+ * Returns the name in NumPy, or NULL if there is none. It is one of:
+ * - a type string in little-endian spelling, such as "<f4", "|V3" or "<M8[ns]";
+ * - the name in the Python package ml_dtypes, such as "bfloat16" or "int4";
+ * - "T" (StringDType) for text of any length, for which "O" is a name, too;
+ * - "O" (objects) for other types of any length;
+ * - "3B" for three unsigned bytes.
  */
 ZARR_API const char *zarr_dtype_numpy(const zarr_dtype *dtype);
 
-/** Returns the name of the codec that turns elements into bytes in arrays that are
- * created without codecs: "bytes", "vlen-utf8" and so on. */
+/** Returns the name of the default codec that turns elements into bytes: "bytes",
+ * "vlen-utf8" and so on. Arrays that are created without codecs have it. */
 ZARR_API const char *zarr_dtype_codec(const zarr_dtype *dtype);
 /** @} */
 
@@ -148,15 +152,15 @@ ZARR_API const char *zarr_dtype_codec(const zarr_dtype *dtype);
  * @name What the elements of a data type are
  * @{
  */
-/** Returns what elements are, one of ZARR_KIND_*. */
+/** Returns the kind of the elements, one of ZARR_KIND_*. */
 ZARR_API uint32_t zarr_dtype_kind(const zarr_dtype *dtype);
 
-/** Returns how many bytes an element has in memory. An element of variable length has the
- * bytes of a zarr_vlen. */
+/** Returns how many bytes an element has in memory; for elements of variable length, the
+ * size of a zarr_vlen. */
 ZARR_API uint64_t zarr_dtype_item_bytes(const zarr_dtype *dtype);
 
-/** Returns 1 if elements have no fixed length, so that each is a zarr_vlen or, in
- * optional types, begins with one; else 0. */
+/** Returns 1 if elements have variable length, else 0. Each such element is a zarr_vlen;
+ * in optional types it begins with one. */
 ZARR_API int zarr_dtype_variable(const zarr_dtype *dtype);
 
 /** Returns how many bits of an element are significant: 8 for bool, 4 for int4. */
@@ -179,9 +183,8 @@ ZARR_API uint64_t zarr_dtype_component_bits(const zarr_dtype *dtype);
 ZARR_API const zarr_dtype *zarr_dtype_item(const zarr_dtype *dtype);
 
 /**
- * Returns the type of the values of an optional type, which may be optional itself; NULL
- * for other types. An element is a value and then a byte: 1, or 0 if the value is
- * missing, whose bytes are zero then.
+ * Returns the type of the values of an optional type; NULL for other types. The type of
+ * the values may be optional, too. ZARR_KIND_OPTIONAL describes an element.
  */
 ZARR_API const zarr_dtype *zarr_dtype_underlying(const zarr_dtype *dtype);
 
@@ -194,9 +197,10 @@ ZARR_API int zarr_dtype_experimental(const zarr_dtype *dtype);
  * @{
  */
 /**
- * Tells the numbers that DLPack has for a data type. An element of less than 8 bits, such
- * as int4, takes a whole byte in memory: set DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED
- * in the DLManagedTensorVersioned, or use a tensor with ZARR_TENSOR_PACKED.
+ * Gets the numbers by which DLPack names a data type. An element of less than 8 bits,
+ * such as int4, takes a whole byte in memory: set
+ * DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED in the DLManagedTensorVersioned, or use a
+ * tensor with ZARR_TENSOR_PACKED.
  * @param dtype borrowed
  * @param code,bits,lanes filled, as members of a DLDataType
  * @return 0; -1 if DLPack has no such type
@@ -205,7 +209,7 @@ ZARR_API int zarr_dtype_dlpack(const zarr_dtype *dtype, uint8_t *code, uint8_t *
                                uint16_t *lanes);
 
 /**
- * Finds the data type for numbers of DLPack.
+ * Finds the data type that numbers of DLPack name.
  * @param out receives the data type, borrowed from the context
  * @param ctx borrowed
  * @param code,bits,lanes members of a DLDataType
@@ -221,9 +225,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_dtype_from_dlpack(const zarr_dtype **o
 /**
  * Compares two data types.
  * @param a,b borrowed; they may belong to different contexts
- * @return 1 if both have the same name and configuration, however that is spelled, as
- * "r24" and "raw_bytes[3]", without members of a plug-in's configuration that do not
- * matter (ZARR_DTYPE_ANY_CONFIGURATION); else 0
+ * @return 1 if both have the same name and configuration, else 0. Different spellings are
+ * equal, such as "r24" and "raw_bytes[3]". Members of a plug-in's configuration may not
+ * count (ZARR_DTYPE_ANY_CONFIGURATION)
  */
 ZARR_API int zarr_dtype_equal(const zarr_dtype *a, const zarr_dtype *b);
 
@@ -288,8 +292,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_dtype_field_find(const zarr_dtype *dty
 
 /**
  * @name Elements as JSON text
- * Elements are spelled as fill values of v3 metadata. In memory they are in the machine's
- * byte order.
+ * The text of an element is the one that a fill value has in v3 metadata. In memory,
+ * elements are in the machine's byte order.
  *
  * Spec: Zarr v3 core, "Array metadata", `fill_value`.
  * @{
@@ -330,21 +334,25 @@ ZARR_API void zarr_dtype_release(const zarr_dtype *dtype, void *element);
 /** @} */
 
 /**
- * Orders two elements. Numbers are ordered by value, with -0 before 0 and NaN after all
- * others, complex numbers by their real part first. A plug-in's type orders its own
- * elements. Text is ordered by characters. NaT comes after all other times. Other
- * elements are ordered by bytes.
+ * Compares two elements, for sorting. The order depends on the type:
+ * - numbers: by value, with -0 before 0 and NaN after all others;
+ * - complex numbers: by the real part first;
+ * - text: by characters;
+ * - times: by value, with NaT after all others;
+ * - types of plug-ins: as the plug-in says;
+ * - other elements: by bytes.
  * @param dtype borrowed
  * @param a,b elements in the machine's byte order
- * @return a number below, equal to or above 0, if `a` comes before `b`, is the same
- * element or comes after it. NaN with another payload is another element
+ * @return a number below 0 if `a` comes before `b`, 0 if they are the same element, and a
+ * number above 0 if `a` comes after `b`. Two NaNs with different payloads are different
+ * elements
  */
 ZARR_API int zarr_dtype_compare(const zarr_dtype *dtype, const void *a, const void *b);
 
 /**
  * Converts one element to doubles, one for each number in it. The conversion is exact,
  * except that 64-bit integers beyond 2^53 are rounded to the nearest double. A time
- * becomes its count of units; NaT becomes NaN.
+ * becomes its number of units; NaT becomes NaN.
  * @param dtype borrowed
  * @param element an element in the machine's byte order; may be NULL if `cap` is 0
  * @param out,cap filled with the first `cap` numbers; ZARR_COMPONENTS_MAX are enough for

@@ -21,7 +21,7 @@ enum {
     ZARR_ERR_NOT_FOUND = -1, /**< there is no such node, key, attribute or file */
     /** something exists already, and the caller did not ask to overwrite it */
     ZARR_ERR_EXISTS = -2,
-    ZARR_ERR_INVALID = -3, /**< an argument, an option or the wanted metadata is wrong */
+    ZARR_ERR_INVALID = -3, /**< an argument, an option or metadata to write is wrong */
     /** the request is legal, but this build cannot do it; the message names the codec,
      * data type or other extension that is missing */
     ZARR_ERR_UNSUPPORTED = -4,
@@ -37,7 +37,7 @@ enum {
     ZARR_ERR_CANCELLED = -10,
     ZARR_ERR_ABI = -11,      /**< a `struct_size` or an ABI number does not fit */
     ZARR_ERR_INTERNAL = -12, /**< the library has a bug */
-    /** another writer changed the object: read it again, then retry */
+    /** another writer changed the same node or key: read it again, then retry */
     ZARR_ERR_CONFLICT = -13,
     /** this memory cannot be used here: pass memory of another kind */
     ZARR_ERR_MEMORY_KIND = -14
@@ -47,26 +47,25 @@ enum {
     ZARR_ERROR_MESSAGE_BYTES = 484
 };
 
-/** What a part of a message is: an index of `zarr_error.part`. */
+/** The parts of an error: indexes of `zarr_error.part`. */
 enum {
-    /** path of the node. In the message it may lack the slash before it; the text that
-     * zarr_error_text() gives has it: "/a/b". For the root it may be absent */
+    /** path of the node. The text from zarr_error_text() begins with a slash: "/a/b". In
+     * the message the slash may be missing. For the root the part may be absent */
     ZARR_ERROR_PATH = 0,
     ZARR_ERROR_KEY = 1, /**< key in the store: "a/b/c/0/1" */
     /** coordinates of a chunk of a shard in the array's grid of chunks: "0,3" */
     ZARR_ERROR_CHUNK = 2,
     ZARR_ERROR_FIELD = 3, /**< name of the field of a struct type */
-    /** name of the setting that the user can change to get past the error: the limit that
-     * the input exceeds (a member of `zarr_limits`, or "memory_bytes" for the member of
-     * `zarr_context_options`), or "locks" or "symlinks" (members of
-     * `zarr_store_options`) */
+    /** name of the setting that the user can change to avoid the error: a limit that the
+     * input exceeds (a member of `zarr_limits`), "memory_bytes" (a member of
+     * `zarr_context_options`), "locks" or "symlinks" (members of `zarr_store_options`) */
     ZARR_ERROR_SETTING = 4,
-    ZARR_ERROR_PARTS = 5 /**< how many there are */
+    ZARR_ERROR_PARTS = 5 /**< how many parts there are */
 };
 
 /** Where a part is in `zarr_error.message`. */
 typedef struct zarr_error_part {
-    uint16_t offset, bytes; /**< `bytes` 0: the message does not have it */
+    uint16_t offset, bytes; /**< `bytes` 0: the error does not have this part */
 } zarr_error_part;
 
 /** What failed: the operation on a store, or the work on a chunk. */
@@ -87,13 +86,12 @@ enum {
 /**
  * Tells why a call failed. The caller owns the struct, usually on its stack, and passes
  * its address as the last argument of a call. A call that fails fills it; a call that
- * succeeds leaves it as it was. It has 528 bytes, and its layout never changes.
+ * succeeds does not change it. It has 528 bytes, and its layout never changes.
  *
- * Besides the text it has the facts that a program may need: the node, the key and so on
- * are parts of `message`, which zarr_error_text() copies. A fact that the failing code
- * does not know is absent; so is a part that a long message lost when it was cut.
- * zarr_array_block_of_key() turns the key of a block into its place in the grid of
- * blocks.
+ * A program can get the node, the key and so on as parts of `message`, which
+ * zarr_error_text() copies. A part is absent if the failing code does not know it, or if
+ * a long message was cut before it. zarr_array_block_of_key() turns the key of a block
+ * into the coordinates of the block in the grid of blocks.
  * @see zarr_status_text()
  */
 typedef struct zarr_error {
@@ -102,12 +100,12 @@ typedef struct zarr_error {
                        * none */
     uint32_t os_domain;                     /**< what `os_code` is, one of ZARR_OS_* */
     uint32_t operation;                     /**< what failed, one of ZARR_OPERATION_* */
-    uint64_t item;                          /**< the first item of a batch that failed */
+    uint64_t item;                          /**< index of the first failed item of a batch */
     zarr_error_part part[ZARR_ERROR_PARTS]; /**< at the index ZARR_ERROR_PATH and so on */
     char message[ZARR_ERROR_MESSAGE_BYTES]; /**< one line of UTF-8 text, terminated */
 } zarr_error;
 
-/** No error yet. A call that fails sets all members, so this is not required. */
+/** Initialiser: no error. It is optional, because a call that fails sets all members. */
 #define ZARR_ERROR_INIT                                                                  \
     {                                                                                    \
         ZARR_OK, 0, 0, 0, 0, {{0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}},                   \

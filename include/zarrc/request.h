@@ -1,9 +1,8 @@
 /**
  * @file
- * Requests: reads, writes and appends that run while the caller does something else. The
- * blocking calls are carried out in the same way. A program learns of the end of a
- * request by waiting, by a function that is called, or by a descriptor for its event
- * loop.
+ * Requests: reads, writes and appends that run in the background. A program learns of the
+ * end of a request in one of three ways: it waits, the library calls a function of the
+ * program, or a file descriptor for the event loop becomes readable.
  */
 #ifndef ZARRC_REQUEST_H
 #define ZARRC_REQUEST_H
@@ -19,15 +18,16 @@ ZARR_BEGIN_DECLS
 #define ZARR_WAIT_FOREVER UINT64_MAX
 
 /**
- * Waits until a request is done, or until a time has passed. It may be called again, also
- * after the request is done, and from several threads.
+ * Waits until a request is done, or until a time has passed. The program may call it
+ * again, even after the request is done, and from several threads.
  *
  * @param request from a call that submits: zarr_array_read_submit(),
  * zarr_array_write_submit(), zarr_array_append_submit(), zarr_array_read_many_submit() or
  * zarr_array_write_many_submit()
  * @param timeout_ns nanoseconds to wait at most; 0: only ask; ZARR_WAIT_FOREVER: no limit
  * @param done becomes 1 if the request is done, else 0; may be NULL
- * @return ZARR_OK while the request runs; the status of the call when it is done
+ * @return ZARR_OK while the request runs; afterwards the status of the request, as the
+ * blocking call would return it
  * @retval ZARR_ERR_CANCELLED the request was cancelled, or the parent of this process
  * submitted it
  * @retval ZARR_ERR_INVALID `request` is NULL
@@ -47,22 +47,24 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_request_wait(zarr_request *request,
 typedef void (*zarr_request_fn)(void *user, zarr_status status, const zarr_error *err);
 
 /**
- * Has a function called when a request is done. It is called exactly once, with no lock
- * held, and may do what it likes: submit another request, wait for another one, free this
- * one, or take its time.
+ * Adds a function that the library calls when a request is done. The library calls it
+ * exactly once, and holds no lock meanwhile. The function may do anything: submit another
+ * request, wait for another one, free this one, or run for long.
  *
- * Functions of one request are called one after another, in the order in which they were
- * added, on the thread that ends the request: a thread of the pool, or the submitting
- * thread inside its call if the system has no thread to start. If the request is done and
- * all its functions have returned, the function is called at once on the calling thread,
- * before this call returns. zarr_request_wait() may return before the functions are
- * called; zarr_request_free() returns after the last one has returned, unless one of them
- * calls it. Then the handle is gone for the program, and the functions that are left are
- * still called.
+ * The library calls the functions of one request one after another, in the order in which
+ * they were added. They run on the thread that ends the request. This is a thread of the
+ * pool, or the submitting thread inside its call if the system cannot start a thread. If
+ * the request is done and all earlier functions have returned, this call itself calls the
+ * function before it returns.
  *
- * After a fork, functions that were added before are called in the parent process only.
- * In the child, a function that is added to a request of the parent is called at once,
- * with ZARR_ERR_CANCELLED.
+ * zarr_request_wait() may return before the library calls the functions.
+ * zarr_request_free() returns after the last function has returned, unless a function
+ * calls it. In that case the program must not use the handle any more, and the library
+ * still calls the remaining functions.
+ *
+ * After a fork, functions that were added before it run in the parent process only. If
+ * the child adds a function to a request of the parent, it is called at once, with
+ * ZARR_ERR_CANCELLED.
  *
  * @param request borrowed
  * @param fn called with `user`, the status and the error of the request
@@ -76,13 +78,15 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_request_then(zarr_request *request,
                                                        zarr_error *err);
 
 /**
- * Gives a file descriptor that becomes readable when a request is done. It stays
- * readable, and zarr_request_wait() then returns at once. It works in poll(), epoll,
- * kqueue, and the add_reader() of Python's asyncio. The descriptor is the same at each
- * call. The program must not read from it, write to it or close it; zarr_request_free()
- * closes it, so the event loop must forget it before. It is closed on exec.
+ * Gets a file descriptor that becomes readable when a request is done, and stays
+ * readable. zarr_request_wait() then returns at once. The descriptor works in poll(),
+ * epoll, kqueue, and add_reader() of Python's asyncio. Each call returns the same
+ * descriptor. The program must not read from it, write to it or close it.
+ * zarr_request_free() closes it, so remove it from the event loop before. It is closed on
+ * exec.
  *
- * A descriptor that a child process inherited through fork tells of the parent's request.
+ * In a child process, a descriptor that was inherited through fork still reports the end
+ * of the parent's request.
  *
  * @param request borrowed
  * @param fd becomes the descriptor, owned by the request; -1 after a failure
@@ -95,10 +99,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_request_fd(zarr_request *request, int 
                                                      zarr_error *err);
 
 /**
- * Asks a request to stop. Chunks in progress are finished, and no new ones begin.
- * The call returns at once. Wait for the request afterwards: until it is done, it uses
- * the memory of its tensor.
- * The object `cancel` of its options does the same.
+ * Asks a request to stop. It finishes chunks in progress and begins no others. The call
+ * returns at once. Wait for the request afterwards: until it is done, it uses the memory
+ * of its tensor. Setting the object `cancel` of its options does the same.
  * @param request may be NULL
  * @see zarr_request_wait(), zarr_request_free(), zarr_cancel_set()
  */
@@ -115,10 +118,10 @@ ZARR_API void zarr_request_cancel(zarr_request *request);
 ZARR_API void zarr_request_progress(zarr_request *request, zarr_stats *out);
 
 /**
- * Frees a request. A request that still runs is cancelled first, and the call waits for
- * its end and for the functions of zarr_request_then(). Afterwards the memory of its
- * tensor is free. A function of zarr_request_then() may free its own request; then the
- * call returns at once.
+ * Frees a request. If it still runs, the call cancels it first, and waits for its end and
+ * for the functions of zarr_request_then(). Afterwards the request no longer uses the
+ * memory of its tensor. A function of zarr_request_then() may free its own request; then
+ * the call returns at once.
  *
  * Thread class: solo; no other thread may use the request any more.
  * @param request may be NULL

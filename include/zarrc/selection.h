@@ -1,6 +1,6 @@
 /**
  * @file
- * Which elements of an array a read or write means.
+ * Selections: which elements of an array a call reads or writes.
  */
 #ifndef ZARRC_SELECTION_H
 #define ZARRC_SELECTION_H
@@ -14,28 +14,29 @@ ZARR_BEGIN_DECLS
 /** How a dimension is selected. */
 enum {
     ZARR_DIM_ALL = 0, /**< the whole dimension */
-    /** from `start` up to but not including `stop`, by `step`, as a slice of Python:
-     * values beyond the ends are clipped, and `step` may be negative */
+    /** from `start` up to but not including `stop`, in steps of `step`, as a slice of
+     * Python: values beyond the ends are clipped, and `step` may be negative */
     ZARR_DIM_SLICE = 1,
-    /** the index `start`, which drops the dimension; a negative one counts from the end
-     */
+    /** the index `start`. The result does not have this dimension. A negative index
+     * counts from the end */
     ZARR_DIM_INDEX = 2,
-    /** the `n_list` indexes of `list`, in any order; a negative one counts from the end.
-     * Indexes may repeat; a write stores the last element for a repeated index */
+    /** the `n_list` indexes of `list`, in any order. A negative index counts from the
+     * end. Indexes may repeat; a write then stores the last of the elements for that
+     * index */
     ZARR_DIM_LIST = 3,
     /** the indexes whose byte in `mask` is not zero; `n_list` is the dimension's length
      */
     ZARR_DIM_MASK = 4
 };
 
-/** The value of `start`, `stop` or `step` that is not given, as in x[::2] of Python. */
+/** In place of `start`, `stop` or `step`: leaves it out, as x[::2] of Python does. */
 #define ZARR_SLICE_DEFAULT INT64_MIN
 
 /** What is selected of one dimension. `list` and `mask` are borrowed for the call. */
 typedef struct zarr_dim_selection {
     uint32_t kind, reserved; /**< `kind`: one of ZARR_DIM_* */
-    /** slice or index; `step` 0 means 1; `stop` 0 means 0 and not the end, for which
-     * there is ZARR_SLICE_DEFAULT */
+    /** slice or index. `step` 0 means 1. `stop` 0 means the index 0; ZARR_SLICE_DEFAULT
+     * means the end */
     int64_t start, stop, step;
     const int64_t *list; /**< indexes */
     const uint8_t *mask; /**< one byte for each index of the dimension */
@@ -43,15 +44,16 @@ typedef struct zarr_dim_selection {
 } zarr_dim_selection;
 
 /**
- * Selects each dimension on its own. This is basic selection by slices and indexes as in
- * NumPy, and orthogonal selection by lists and masks as `oindex` of zarr-python. The
- * result has the dimensions of the array, less those selected by ZARR_DIM_INDEX.
+ * Selects along each dimension independently. Slices and indexes work as in NumPy (basic
+ * selection). Lists and masks work as `oindex` of zarr-python (orthogonal selection). The
+ * result has the dimensions of the array except those with ZARR_DIM_INDEX.
  *
  * @param out receives the selection; owned: zarr_selection_free()
- * @param ndim rank of the array
+ * @param ndim rank of the array: its number of dimensions
  * @param shape shape of the array in elements, `ndim` entries, each below 2^63
- * @param n_dims how many entries `dims` has, at most `ndim`; further dimensions are whole
- * @param dims what is selected of each dimension
+ * @param n_dims how many entries `dims` has, at most `ndim`. The call selects all of each
+ * further dimension
+ * @param dims what to select along each dimension
  * @retval ZARR_ERR_INVALID a rank, index or mask length is wrong; the message names the
  * dimension
  * @see zarr_selection_parse(), zarr_selection_box()
@@ -75,16 +77,16 @@ zarr_selection_box(zarr_selection **out, int32_t ndim, const uint64_t *shape,
                    const uint64_t *start, const uint64_t *count, zarr_error *err);
 
 /**
- * Selects single elements by their coordinates, as `vindex` of zarr-python. A write
- * stores the last element for a repeated point.
+ * Selects single elements (points) by their coordinates, as `vindex` of zarr-python. If a
+ * point repeats, a write stores the last of its elements.
  * @param out receives the selection; owned: zarr_selection_free()
  * @param ndim,shape rank and shape of the array in elements
  * @param n_points how many points there are
  * @param coords coordinates of all points, one point after the other: `coords`[p * `ndim`
- * + d] is the index of point p along dimension d. A negative one counts from the end.
+ * + d] is the index of point p along dimension d. A negative index counts from the end.
  * Borrowed for the call
- * @param result_ndim,result_shape shape of the result, whose product is `n_points`;
- * `result_ndim` 0: one dimension of length `n_points`
+ * @param result_ndim,result_shape rank and shape of the result, which must have
+ * `n_points` elements; `result_ndim` 0: one dimension of length `n_points`
  * @retval ZARR_ERR_INVALID a coordinate is outside of the array, or the shape of the
  * result does not fit
  */
@@ -109,11 +111,11 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_selection_mask(zarr_selection **out,
                                                          zarr_error *err);
 
 /**
- * Makes a selection from text. The text is a basic or orthogonal selection as Python
- * writes it, such as "0:10, ::2, -1, [3,5,7], ...". Brackets around the whole text are
- * allowed. "", "()" and "..." select all elements. Brackets with numbers only are a list:
- * "[3,5]" selects two indexes of the first dimension, while "3,5" and "[3,5,...]" select
- * one index of each of two dimensions.
+ * Makes a selection from text. The text is a basic or orthogonal selection in the syntax
+ * of Python, such as "0:10, ::2, -1, [3,5,7], ...". "", "()" and "..." select all
+ * elements. The whole text may be in brackets, unless it has only numbers: "[3,5]" is a
+ * list of two indexes of the first dimension. "3,5" and "[3,5,...]" select one index
+ * along each of two dimensions.
  * @param out receives the selection; owned: zarr_selection_free()
  * @param ndim,shape rank and shape of the array in elements
  * @param text the selection
@@ -132,7 +134,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_selection_parse(zarr_selection **out,
  * becomes one selection of the array x.
  * @param out receives the selection; owned: zarr_selection_free()
  * @param outer a selection of the array
- * @param inner a selection made for the shape of the result of `outer`
+ * @param inner a selection that was made for the shape of the result of `outer`
  * @retval ZARR_ERR_INVALID `inner` was made for another shape
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_selection_compose(zarr_selection **out,
@@ -142,8 +144,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_selection_compose(zarr_selection **out
 
 /**
  * @name The result of a selection
- * The result is what a read of the selection fills and a write of it takes. The tensor of
- * the call must have its shape.
+ * The result is the array of elements that a read of the selection returns and a write of
+ * it takes. The tensor of such a call must have the shape of the result.
  * @{
  */
 /** Returns the rank of the result. */

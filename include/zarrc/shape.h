@@ -2,12 +2,13 @@
  * @file
  * The shape of an array: resize and append.
  *
- * While chunks and shape disagree, a resize that shrinks and an append keep a record
- * under the key `.zarrc-leftovers` next to the array's metadata: the JSON object
- * `{"zarrc_leftovers": 1, "extent": [...]}`, where `extent` is the shape outside of which
- * nothing can be left over. Other programs ignore the key. If the call is interrupted, by
- * kill -9 or by a store that fails, the record stays. The next resize without
- * ZARR_RESIZE_KEEP_CHUNKS finds it and first clears what the interrupted call left.
+ * Leftovers are stored elements outside of the shape. A resize that shrinks and an append
+ * keep a record while there may be leftovers. Its key is `.zarrc-leftovers`, next to the
+ * array's metadata. Its value is the JSON object
+ * `{"zarrc_leftovers": 1, "extent": [...]}`; no leftovers are outside of the shape
+ * `extent`. Other programs ignore the key. If the call is interrupted, by kill -9 or by a
+ * store that fails, the record stays. The next resize without ZARR_RESIZE_KEEP_CHUNKS
+ * finds the record, and first clears the leftovers.
  */
 #ifndef ZARRC_SHAPE_H
 #define ZARRC_SHAPE_H
@@ -23,13 +24,13 @@ ZARR_BEGIN_DECLS
 /** Flags of zarr_array_resize(), in zarr_shape_options. */
 enum {
     /** change no chunk: chunks outside of the new shape stay in the store, and their
-     * elements can be read again when the array grows. What an interrupted resize or
-     * append left can be read, too, if no dimension shrinks; otherwise it is cleared
-     * first */
+     * elements become readable again when the array grows. So do leftovers of an
+     * interrupted resize or append if no dimension shrinks. If one shrinks, the call
+     * clears such leftovers first */
     ZARR_RESIZE_KEEP_CHUNKS = 1,
     /** before chunks are deleted, remove the array from the consolidated metadata of the
-     * groups above (ZARR_CONSOLIDATED_REMOVE). Otherwise readers of the old shape there
-     * read fill values in place of the deleted chunks. Call
+     * groups above (ZARR_CONSOLIDATED_REMOVE). Otherwise a reader that finds the old
+     * shape there reads fill values in place of the deleted chunks. Call
      * zarr_group_consolidated_update() afterwards to add the array again */
     ZARR_RESIZE_CONSOLIDATED = 2
 };
@@ -44,27 +45,27 @@ typedef struct zarr_shape_options {
 #define ZARR_SHAPE_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_shape_options)
 
 /**
- * Changes the shape of an array. Its rank stays. A grid that lists the edges of its
- * blocks gets one more block where the array grows beyond the last one; the block reaches
- * beyond the array if that is a shard and its chunks would not fit it otherwise.
+ * Changes the shape of an array, but not its rank. A rectilinear grid lists the lengths
+ * of its blocks. If the array grows beyond the last block, this grid gets one more. If
+ * that block is a shard, it may reach beyond the array, so that whole chunks fit in it.
  *
- * The metadata is written first. If a
- * dimension shrinks, chunks outside of the new shape are then deleted, and the part
- * outside of chunks at the border becomes the fill value. Elements that a larger shape
- * adds read as the fill value. The handle has the new shape when the call returns;
- * selections that were made for the old shape no longer fit.
+ * The call writes the metadata first. If a dimension shrinks, it then deletes chunks
+ * outside of the new shape. In chunks at the border it sets elements outside to the fill
+ * value. Elements that a larger shape adds read as the fill value. The handle has the new
+ * shape when the call returns. Selections that were made for the old shape do not fit the
+ * new one.
  *
- * What an interrupted call left, see above, is cleared first, so that it does not come
- * back. A resize to a larger shape looks only for the record: elements that other
- * programs left outside of the shape, and those that ZARR_RESIZE_KEEP_CHUNKS left, can be
- * read again. A resize to the shape that the array has lists the chunks and clears
- * everything outside. In that case, chunks at the border of the shape stay as they are if
- * their codecs lose values, because writing them again would change elements inside. If
- * such a chunk has other elements outside than the fill value, the log gets a warning.
+ * The call clears leftovers of an interrupted call (see zarrc/shape.h) first, so that
+ * they do not become readable. A resize to a larger shape looks only for the record. So
+ * leftovers of other programs and of ZARR_RESIZE_KEEP_CHUNKS become readable again. A
+ * resize to the current shape lists the chunks and clears all leftovers, with one
+ * exception: if the codecs of a chunk at the border lose values, writing the chunk again
+ * would change elements inside the shape. Such a chunk stays as it is. If it has
+ * leftovers that are not the fill value, the log gets a warning.
  *
- * Resizes and appends of one array wait for each other, across handles, and across
- * processes if the store can lock. A program that resizes without this lock while chunks
- * are being deleted can lose its own writes to such a chunk.
+ * Resizes and appends of one array take a lock, and so wait for each other: across
+ * handles, and across processes if the store can lock. A program that resizes without
+ * this lock while chunks are being deleted can lose its own writes to such a chunk.
  *
  * Spec: Zarr v3 core, "Resizing".
  *
@@ -76,8 +77,8 @@ typedef struct zarr_shape_options {
  * cannot write; or it cannot list, and there are more than 1,048,576 chunks to look for
  * @retval ZARR_ERR_LIMIT the shape needs a chunk beyond `zarr_limits.chunk_bytes`
  * @retval ZARR_ERR_CONFLICT another writer changed the rank of the array, or deleted it
- * @retval ZARR_ERR_CANCELLED `cancel` was set. The array has its old shape, or the new
- * one and a record of what is left to clear; the message tells
+ * @retval ZARR_ERR_CANCELLED `cancel` was set. The array has its old shape, or it has the
+ * new shape and a record of leftovers; the message tells which
  * @retval ZARR_ERR_IO the store failed; the message tells if the array has its new shape
  * @see zarr_array_append(), zarr_array_clear_leftovers(), zarr_array_refresh(),
  * zarr_array_shape()
@@ -89,15 +90,14 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_resize(zarr_array *array,
 
 /** Flags of zarr_array_clear_leftovers(), in zarr_shape_options. */
 enum {
-    ZARR_LEFTOVERS_LOOK = 1 /**< only look: clear nothing, wait for no other call */
+    ZARR_LEFTOVERS_LOOK = 1 /**< only look: do not clear, and wait for no other call */
 };
 
 /**
- * Clears what an interrupted resize or append left outside of the shape. It does so if
- * zarr_array_resize() or zarr_array_append() left their record, and waits for resizes and
- * appends as these wait for each other. Elements that other programs or
- * ZARR_RESIZE_KEEP_CHUNKS left without a record stay; zarr_array_resize() to the same
- * shape clears them, too.
+ * Clears the leftovers of an interrupted resize or append. It needs the record that
+ * zarr_array_resize() or zarr_array_append() left. It waits for running resizes and
+ * appends of the array. Leftovers without a record, such as those of other programs or of
+ * ZARR_RESIZE_KEEP_CHUNKS, stay. zarr_array_resize() to the current shape clears them.
  *
  * @param array borrowed
  * @param found becomes 1 if there was a record, else 0; may be NULL. With
@@ -114,29 +114,30 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_clear_leftovers(
     zarr_array *array, int *found, const zarr_shape_options *opts, zarr_error *err);
 
 /**
- * Makes an array longer along one dimension and writes elements there. The elements are
- * written first and made durable, as by zarr_store_flush(), and the metadata is written
- * last, so that readers see all of them or none, also after a loss of power. A local
- * store syncs only the chunks of the append if they are few, and does not wait for what
- * other programs write to the same disk. Appends of one array wait for each other, across
- * handles, and across processes if the store can lock. The call starts from the shape
- * that the array has in the store, and the handle has the new shape when the call
- * returns.
+ * Makes an array longer along one dimension and writes elements there. The call first
+ * writes the elements and makes them durable, as zarr_store_flush() does. It writes the
+ * metadata last. So readers see all new elements or none, even after a loss of power. If
+ * the append has few chunks, a local store syncs only these, and does not wait for what
+ * other programs write to the same disk.
  *
- * In a store that has versions of its values but no locks, the metadata is written first,
- * which reserves the place. No append is lost then, but readers can see fill values until
- * the elements are written, and an append that fails leaves the fill values. In a store
- * that has neither, only appends through one store handle wait for each other.
+ * Appends of one array wait for each other: across handles, and across processes if the
+ * store can lock. The call starts from the shape that the array has in the store. The
+ * handle has the new shape when the call returns.
  *
- * An append that writes its elements first and is interrupted or cancelled leaves them
- * outside of the shape, with the record.
+ * In a store that has versions of its values but no locks, the call writes the metadata
+ * first, which reserves the place. No append is lost then. But readers can see fill
+ * values until the elements are written, and an append that fails leaves the fill values.
+ * In a store that has neither, only appends through one store handle wait for each other.
+ *
+ * If an append that writes its elements first is interrupted or cancelled, it leaves them
+ * outside of the shape, with the record (zarr_array_clear_leftovers()).
  *
  * @param array borrowed
  * @param axis the dimension that grows, counted from 0
- * @param src the elements; it has the rank of the array and, along the other dimensions,
- * its lengths. Its length along `axis` may be 0
- * @param first becomes the index along `axis` at which the elements are: the array's
- * length there before the append. Unchanged after a failure; may be NULL
+ * @param src the elements. It has the rank of the array, and the array's lengths along
+ * all dimensions except `axis`. Its length along `axis` may be 0
+ * @param first becomes the index along `axis` of the first new element: the length of the
+ * array there before the append. Unchanged after a failure; may be NULL
  * @param opts options; NULL: defaults
  * @retval ZARR_ERR_INVALID `axis` or the shape of `src` does not fit, or the store is
  * read-only
@@ -154,9 +155,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_append(zarr_array *array, int32_
                                                        zarr_error *err);
 
 /**
- * Starts what zarr_array_append() does in the background, and returns at once. The tensor
- * with its memory, `first`, and what the options point to stay the caller's and must be
- * valid until the request is done. The call copies `tuning` and texts. The request keeps
+ * Starts an append in the background, and returns at once. The caller keeps the tensor
+ * with its memory, `first`, and what the options point to; these must be valid until the
+ * request is done. The call copies `tuning` and texts. The request keeps
  * the array alive. Appends of one array that are submitted one after another may be
  * carried out in another order.
  *

@@ -1,7 +1,9 @@
 /**
  * @file
- * Stores: open them, and ask what they can do. zarrc/objects.h has the calls for their
- * keys and values. Thread class of a store: shared.
+ * Stores, which keep values under keys: open a store, and ask what it can do.
+ * zarrc/objects.h has the calls for keys and values. A block is a value that holds
+ * elements: a shard, or a chunk of an array without shards. Thread class of a store:
+ * shared.
  */
 #ifndef ZARRC_STORE_H
 #define ZARRC_STORE_H
@@ -17,42 +19,40 @@ ZARR_BEGIN_DECLS
 struct zarr_store_vtable; /* zarrc/plugin/store.h */
 
 /**
- * What a local store keeps through a loss of power or a crash of the system. What was
- * written survives the end of the process in any case. The default is
- * ZARR_DURABILITY_COMMIT.
+ * What a local store keeps after a loss of power or a crash of the system. Written data
+ * always survives the end of the process. The default is ZARR_DURABILITY_COMMIT.
  */
 enum {
     /** nothing for certain: an object may be empty or cut off */
     ZARR_DURABILITY_NONE = 1,
-    /** all that was written before zarr_store_flush() returned. After later writes, a
-     * metadata document still holds its old or its new value. A block holds its old or
-     * its new value, or it is empty or cut off. A read reports that as ZARR_ERR_CORRUPT
-     * if a codec can tell. So write it again */
+    /** everything that was written before the last zarr_store_flush(). Of later writes, a
+     * metadata document holds its old or its new value. A block holds its old or its new
+     * value, or it is empty or cut off: write such a block again. A read of it fails with
+     * ZARR_ERR_CORRUPT if a codec can detect the damage */
     ZARR_DURABILITY_COMMIT = 2,
-    /** as ZARR_DURABILITY_COMMIT, but each object still holds its old or its new value,
-     * blocks too. Every write waits for the disk */
+    /** as ZARR_DURABILITY_COMMIT, but blocks, too, hold their old or their new value.
+     * Every write waits for the disk */
     ZARR_DURABILITY_ORDERED = 3,
-    /** all that was written before the call that wrote it returned; each object still
-     * holds its old or its new value. Every write waits for the disk twice */
+    /** everything that a call wrote, once the call has returned. Each object holds its
+     * old or its new value. Every write waits for the disk twice */
     ZARR_DURABILITY_EACH = 4
 };
 
-/** How a local store keeps two writers of one key apart. 0: as the environment variable
- * ZARRC_LOCKS says ("os" or "none"), else as ZARR_LOCKS_OS. */
+/** How a local store makes two writers of one key take turns. 0: as the environment
+ * variable ZARRC_LOCKS says ("os" or "none"), else ZARR_LOCKS_OS. */
 enum {
-    /** by a lock on the file `<key>.__lock`, between threads and between processes. This
-     * is the protocol of TensorStore: an open file description lock, or flock(2) if the
-     * file system answers EINVAL, ENOSYS or EOPNOTSUPP to the former. If neither exists,
-     * or the answer is ENOLCK or ENOTSUPP (524), a write fails with ZARR_ERR_UNSUPPORTED
-     */
+    /** by a lock on the file `<key>.__lock`, between threads and between processes, as
+     * TensorStore does. It is an open file description lock, or flock(2) if the file
+     * system answers EINVAL, ENOSYS or EOPNOTSUPP to that. If neither works, or the
+     * answer is ENOLCK or ENOTSUPP (524), a write fails with ZARR_ERR_UNSUPPORTED */
     ZARR_LOCKS_OS = 1,
-    /** not at all: values are still replaced in one step, but the application must make
-     * sure that each key has one writer at a time */
+    /** not at all: the application must make sure that each key has one writer at a time.
+     * The store still replaces values in one step */
     ZARR_LOCKS_NONE = 2
 };
 
 /** Whether a local store follows symbolic links. 0: as the environment variable
- * ZARRC_SYMLINKS says ("within", "deny" or "follow"), else as ZARR_SYMLINKS_WITHIN. */
+ * ZARRC_SYMLINKS says ("within", "deny" or "follow"), else ZARR_SYMLINKS_WITHIN. */
 enum {
     /** if they stay below the root of the store, or below `symlink_root` */
     ZARR_SYMLINKS_WITHIN = 1,
@@ -69,28 +69,27 @@ typedef struct zarr_store_options {
     /** memory stores: the memory that holds the values, as in `zarr_memory`; 0: host
      * memory. Metadata documents are in host memory always */
     int32_t device_type, device_id;
-    /** name of the registered store; NULL: the URL decides */
+    /** name of the kind of store, as it was registered; NULL: the URL decides */
     const char *kind;
     /** how long a write waits for the lock of its key, in milliseconds. Then it fails
      * with ZARR_ERR_IO and `os_code` ETIMEDOUT. 0: without limit. A wait of 10 s logs a
-     * warning that names the key and, where /proc tells, the processes that have the lock
-     * file open. Stores with locks of their own may ignore it */
+     * warning that names the key and, if /proc shows them, the processes that have the
+     * lock file open. Stores with locks of their own may ignore this member */
     uint32_t lock_wait_ms, reserved_1;
     /** the text of a JSON object with options of one kind of store, such as headers or
-     * credentials; borrowed for the call. A registered store gets the text as it is in
-     * its function `open`. The library's own stores, and a store of functions of the
-     * application, have no such options and refuse every member by its name. NULL: none
-     */
+     * credentials; borrowed for the call. The function `open` of a registered store gets
+     * the unchanged text. The library's own stores and those of zarr_store_open_custom()
+     * have no such options: a member is an error that names it. NULL: none */
     const char *config;
     /** default memory for arrays whose chunks are in this store, as in
-     * `zarr_context_options`; 0: the context's; for a composite store that of the store
-     * of the chunks */
+     * `zarr_context_options`; 0: the default of the context, or, in a composite store, of
+     * the store of the chunks */
     int32_t tensor_device_type, tensor_device_id;
-    /** local stores: a directory above the root, below which links may lead with
-     * ZARR_SYMLINKS_WITHIN; NULL: the root. It is the URL's path, cut at a "/". For
-     * example, an array is opened as a store of its own, and its links lead to
-     * objects of the hierarchy around it, which zarr_location_parse() finds. Borrowed for
-     * the call */
+    /** local stores: with ZARR_SYMLINKS_WITHIN, links may lead to any place below this
+     * directory. It is the root of the store or a directory above it: the path of the
+     * URL, cut at a "/". For example, a program opens an array as a store of its own, and
+     * its links lead to objects of the hierarchy around it. zarr_location_parse() finds
+     * the root of that hierarchy. Borrowed for the call; NULL: the root of the store */
     const char *symlink_root;
 } zarr_store_options;
 
@@ -102,7 +101,7 @@ enum {
     ZARR_STORE_CAP_SUFFIX = 2, /**< GET of the last bytes in one operation */
     ZARR_STORE_CAP_LIST = 4,   /**< list() */
     ZARR_STORE_CAP_WRITE = 8,  /**< PUT and ERASE */
-    /** a reader sees the old or the new value, never a mix */
+    /** a reader sees the old or the new value of a key, never a mix */
     ZARR_STORE_CAP_ATOMIC_PUT = 16,
     /** lock() and unlock() exclude all other writers that use them */
     ZARR_STORE_CAP_LOCK = 32,
@@ -110,8 +109,8 @@ enum {
     ZARR_STORE_CAP_CONDITIONAL = 64,
     /** a GET takes microseconds: the thread that decodes does it itself */
     ZARR_STORE_CAP_FAST_GET = 128,
-    /** no value changes or goes while the store is open: the library does not check
-     * whether an open array was moved or deleted */
+    /** no value changes or disappears while the store is open, so the library does not
+     * check whether an open array was moved or deleted */
     ZARR_STORE_CAP_IMMUTABLE = 256,
     /** a PUT with ZARR_STORE_OP_IF_VERSION and a version of zeros: it fails if the key is
      * there. ZARR_STORE_CAP_CONDITIONAL means this as well */
@@ -139,22 +138,22 @@ typedef struct zarr_store_caps {
 /** Flags of zarr_store_options. */
 enum {
     ZARR_STORE_READ_ONLY = 1, /**< refuse to write, with ZARR_ERR_INVALID */
-    ZARR_STORE_CREATE = 2 /**< local stores: make the root directory if it is missing */
+    ZARR_STORE_CREATE = 2 /**< local stores: create the root directory if it is missing */
 };
 
 /**
  * Opens a store by its URL. A path, "file://path" or "local://path" is a local directory,
  * in which each key is a file. "memory:" is a new, empty store in memory. Other schemes
- * are names of registered stores. The call seals the registries of the context.
+ * are names of registered stores. The call seals the registries of the context
+ * (zarr_context_create()).
  *
- * "gds:path" is the same directory, whose chunks are read and written by memory of
- * devices without a way through the host, where a plug-in can do that. Where it cannot,
- * the store is as any local store, and the log has a warning that says why. The
- * `device_types` of zarr_store_capabilities() show which it is. `kind` "gds" does the
- * same for a path.
+ * "gds:path", or `kind` "gds" with a path, is a local directory, too. If a plug-in can do
+ * it, chunks move directly between files and memory of devices, without a copy in host
+ * memory. Otherwise it is an ordinary local store, and the log gets a warning with the
+ * reason. The `device_types` of zarr_store_capabilities() show which of the two it is.
  *
  * A reader of a local store finds the old value of a key or the new one, never a mix,
- * also after the writer was killed. `durability` says what a loss of power leaves.
+ * even if the writer was killed. `durability` says what remains after a loss of power.
  *
  * Spec: Zarr v3 core, "Stores" and "Abstract store interface".
  *
@@ -166,8 +165,8 @@ enum {
  * set
  * @retval ZARR_ERR_INVALID the path is a file, or an option is wrong
  * @retval ZARR_ERR_UNSUPPORTED no store is registered for the scheme or for `kind`; or
- * the path is a file of another format, and the message says what it is and what reads it
- * @retval ZARR_ERR_IO the directory cannot be opened or made
+ * the path is a file of another format; the message names the format and a program for it
+ * @retval ZARR_ERR_IO the directory cannot be opened or created
  * @see zarr_array_open(), zarr_group_open(), zarr_store_flush(), zarr_store_list()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_open(zarr_store **out, zarr_context *ctx,
@@ -175,7 +174,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_open(zarr_store **out, zarr_cont
                                                      const zarr_store_options *opts,
                                                      zarr_error *err);
 
-/** A text that names a node, taken apart. */
+/** The parts of a text that names a node. */
 typedef struct zarr_location {
     uint32_t struct_size;
     uint32_t is_local;     /**< 1: `url` is the path of a local directory */
@@ -185,22 +184,24 @@ typedef struct zarr_location {
 } zarr_location;
 
 /**
- * Takes apart a text that names a store, a node and a selection. The operands of zarrc
- * are such texts:
+ * Parses a location: a text that names a store, a node and a selection. The operands of
+ * the program zarrc are locations:
  *
  *     PATH | file://PATH | STORE:/NODE | SCHEME:REST, each optionally with [SELECTION]
  *
- * The last ":/" separates a store from a node, as in "x.zarr:/a/b[0:10]". Without one,
- * the root of the store is searched on the path: the topmost folder of the unbroken chain
- * of nodes above the deepest folder that is a node. If there is no node on the path, it
- * is the first folder called "*.zarr", else the path itself.
+ * The last ":/" separates a store from a node, as in "x.zarr:/a/b[0:10]". Without ":/",
+ * the call searches the path for the root of the store. It takes the deepest folder on
+ * the path that is a node, and goes up while the folder above is a node, too. If no
+ * folder on the path is a node, the root is the first folder called "*.zarr", else the
+ * path itself.
  *
  * SCHEME is the name of a store that a plug-in or the application has registered; REST
  * may end in ":/NODE". If a file called SCHEME exists, "SCHEME:/..." means STORE:/NODE;
- * "SCHEME://..." always means the registered store. A file whose name ends in brackets
- * comes before a selection.
+ * "SCHEME://..." always means the registered store. If the text with its
+ * brackets names a file, it has no selection.
  *
- * The call looks for files and opens none. It seals the registries of the context.
+ * The call checks whether files exist, and opens none. It seals the registries of the
+ * context.
  *
  * @param out receives the location; owned: zarr_location_free()
  * @param ctx borrowed; the location keeps it alive
@@ -219,9 +220,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_location_parse(zarr_location **out,
 ZARR_API void zarr_location_free(zarr_location *location);
 
 /**
- * Makes a store of functions of the application. zarrc/plugin/store.h describes the table
- * of functions. The library emulates or refuses what the table leaves out. The call
- * seals the registries of the context.
+ * Makes a store from functions of the application. zarrc/plugin/store.h describes the
+ * table of functions. If the table lacks an optional function, the library emulates it,
+ * or refuses calls that need it. The call seals the registries of the context.
  *
  * @param out receives the store; owned: zarr_store_free()
  * @param ctx borrowed; the store keeps it alive
@@ -238,18 +239,18 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_open_custom(
     void *self, const zarr_store_options *opts, zarr_error *err);
 
 /**
- * Makes one store of two: metadata in one, chunks in the other. For example, documents
- * are on a local disk and chunks in a bucket. The name of a key decides: "zarr.json",
- * ".zarray", ".zgroup", ".zattrs" and ".zmetadata" are documents, and also the library's
- * own records about a node. All other keys are in the store of the chunks. The same key
- * in the other store is never seen.
+ * Makes a composite store from two stores: one for metadata, one for chunks. For example,
+ * metadata documents are on a local disk and chunks in a bucket. The name of a key
+ * decides. "zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata" and the library's
+ * own records about a node are in the metadata store. All other keys are in the chunk
+ * store. A key that is in the wrong store is ignored.
  *
  * A listing has the keys of both stores. Erasing a prefix erases it in both, documents
  * first. A node moves in one step only if all its keys are in one of the two stores;
  * otherwise it is copied and deleted. Arrays use the locks, the memory kinds and the
- * concurrency of the chunks' store. zarr_store_capabilities() gives what both stores can
- * do, but the locks and versions are those of the metadata's store. The URL is
- * "composite:", the two URLs, and a "+" between them; it cannot be opened.
+ * concurrency of the chunk store. zarr_store_capabilities() returns what both stores can
+ * do, but the locks and versions of the metadata store. The URL is "composite:", the two
+ * URLs, and a "+" between them; it cannot be opened.
  *
  * @param out receives the store; owned: zarr_store_free()
  * @param metadata_store,chunk_store borrowed; the composite store keeps them alive
@@ -281,10 +282,11 @@ ZARR_API void zarr_store_free(zarr_store *store);
 /** @} */
 
 /**
- * Makes what was written through a store survive a loss of power. A local store does so
- * with ZARR_DURABILITY_COMMIT, the default, and ZARR_DURABILITY_ORDERED; with
- * ZARR_DURABILITY_EACH every write has done so already, and with ZARR_DURABILITY_NONE the
- * call does nothing. Errors of delayed writes are reported here.
+ * Makes everything that was written through a store survive a loss of power. In a local
+ * store, the durability decides: ZARR_DURABILITY_COMMIT, the default, and
+ * ZARR_DURABILITY_ORDERED need this call. With ZARR_DURABILITY_EACH every write has done
+ * it already, and with ZARR_DURABILITY_NONE the call does nothing. The call reports
+ * errors of delayed writes.
  * @param store borrowed
  * @retval ZARR_ERR_IO the data could not be made durable
  */
@@ -305,7 +307,7 @@ ZARR_API zarr_context *zarr_store_context(const zarr_store *store);
 ZARR_API const char *zarr_store_url(const zarr_store *store);
 
 /**
- * Tells what a store can do itself. The library emulates the rest if it can.
+ * Tells what a store itself can do. The library emulates other abilities if it can.
  *
  * @param store borrowed
  * @param out becomes the capabilities, without ZARR_STORE_CAP_WRITE if the store is open
