@@ -24,7 +24,7 @@ ZARR_BEGIN_DECLS
 #define ZARR_COMPONENTS_MAX 64
 
 /** Kinds of elements. Later versions may add kinds: treat an unknown kind as opaque
- * bytes. <N> is a number of bits, <n> one of bytes or characters. */
+ * bytes. `<N>` is a number of bits, `<n>` one of bytes or characters. */
 enum {
     ZARR_KIND_BOOL = 1,    /**< one byte, 0 or 1 */
     ZARR_KIND_INT = 2,     /**< signed integer */
