@@ -62,29 +62,20 @@ bool zr_attempt_is_worth(const struct zr_io *io)
 zarr_status zr_count_chunks(struct zarr_request *rq, const struct zr_plan *plan,
                             zarr_error *err)
 {
-    uint64_t n = 0;
+    const uint64_t n = zr_plan_count(plan);
 
-    if (!rq->submitted && !rq->io.progress && !zr_attempt_runs())
-        return ZARR_OK;
-    n = zr_plan_count(plan);
     zr_request_total(rq, n);
     return zr_attempt_runs() && n > AT_ONCE_CHUNKS ? zr_attempt_fail(err) : ZARR_OK;
 }
 
-static bool attempt_fits(const struct zr_wave *w)
+zarr_status zr_attempt_check(const struct zr_wave *w, zarr_error *err)
 {
     uint64_t index_bytes = 0;
 
     for (uint32_t i = 0; i < w->n_opens && index_bytes <= AT_ONCE_INDEX_BYTES; i++)
         index_bytes +=
             ZR_MIN(w->open[i].lv->index_bytes, (uint64_t)AT_ONCE_INDEX_BYTES + 1);
-    return index_bytes <= AT_ONCE_INDEX_BYTES && w->decoded_bytes <= AT_ONCE_BYTES;
-}
-
-zarr_status zr_next_wave(struct zr_plan *plan, struct zr_wave *w, zarr_error *err)
-{
-    const zarr_status st = zr_plan_next(plan, w, err);
-
-    return st == ZARR_OK && zr_attempt_runs() && !attempt_fits(w) ? zr_attempt_fail(err)
-                                                                  : st;
+    return index_bytes <= AT_ONCE_INDEX_BYTES && w->decoded_bytes <= AT_ONCE_BYTES
+               ? ZARR_OK
+               : zr_attempt_fail(err);
 }

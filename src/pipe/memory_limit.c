@@ -79,7 +79,7 @@ zarr_status zr_request_memory_check(const struct zr_io *io, zarr_error *err)
     bool full = false;
     zarr_status st = ZARR_OK;
 
-    if (io->memory_bytes == 0 || io->session) /* it has its own check */
+    if (io->session) /* it has its own check */
         return ZARR_OK;
     if (!io->write || write_least(io, false) <= io->memory_bytes)
         return zr_memory_check(io, NULL, err);

@@ -29,8 +29,8 @@ const struct zr_pipeline *zr_pipeline_find(const struct zr_registry *r, const ch
  * For the caller of a request, before it does any I/O. *need: bytes that the request
  * needs at least; out: the same, or more for the chunk. It may be NULL. */
 zarr_status zr_memory_check(const struct zr_io *io, uint64_t *need, zarr_error *err);
-/* The same for a request whose selection is known: a write that covers its units needs no
- * old value. */
+/* The same for a request with a limit whose selection is known: a write that covers its
+ * units needs no old value. */
 zarr_status zr_request_memory_check(const struct zr_io *io, zarr_error *err);
 /* Carries the request out on this thread (and helpers) and returns when it is done. stats
  * may be NULL. */

@@ -12,13 +12,12 @@
 
 /* Whether the caller that submits a read should try it (ZARR_IO_AT_ONCE). */
 bool zr_attempt_is_worth(const struct zr_io *io);
-/* Sets chunks_total of a read, if anyone sees it before the end. An attempt fails here if
- * there are too many chunks. */
+/* Sets chunks_total of a read. An attempt fails here if there are too many chunks. */
 zarr_status zr_count_chunks(struct zarr_request *rq, const struct zr_plan *plan,
                             zarr_error *err);
-/* As zr_plan_next(). An attempt fails here if the decoded bytes or the shard indexes of
- * the wave are too large for it. */
-zarr_status zr_next_wave(struct zr_plan *plan, struct zr_wave *w, zarr_error *err);
+/* Fails if the decoded bytes or the shard indexes of a wave are too large for an attempt.
+ */
+zarr_status zr_attempt_check(const struct zr_wave *w, zarr_error *err);
 /* Carries out rq->io on this thread. */
 zarr_status zr_request_run(struct zarr_request *rq, zarr_error *err);
 /* Writes all units of a request, several at once (waves_write.c). */

@@ -12,25 +12,17 @@ enum {
     READ_TRIES = 3
 };
 
-static uint64_t view_extent(const struct zr_view *v)
-{
-    uint64_t n = v->item_bytes;
-
-    for (int32_t d = 0; d < v->ndim; d++)
-        if (!zr_mul_u64(n, v->shape[d], &n))
-            return 0;
-    return n;
-}
-
 /* Asks for huge pages for a new destination: they are several times faster to fill than
  * small ones. */
 static void advise_view(const struct zr_io *io, const struct zr_view *v)
 {
-    uint64_t bytes = view_extent(v);
+    uint64_t bytes = v->item_bytes;
     void *p = NULL;
 
-    if (io->write || io->no_huge_pages || bytes < (UINT64_C(4) << 20) ||
-        !zr_view_is_contiguous(v) || v->base.device_type != ZARR_DEVICE_CPU ||
+    for (int32_t d = 0; d < v->ndim; d++)
+        bytes = zr_mul_cap(bytes, v->shape[d]);
+    if (bytes < (UINT64_C(4) << 20) || !zr_view_is_contiguous(v) ||
+        v->base.device_type != ZARR_DEVICE_CPU ||
         zr_mem_host_ptr(io->engine->memory, &v->base, bytes, &p, NULL) != ZARR_OK)
         return;
     zr_pages_advise(p, (size_t)bytes);
@@ -49,11 +41,9 @@ static void advise_output(const struct zr_io *io)
 static zarr_status check_delivered(struct zarr_request *rq, zarr_error *err)
 {
     const struct zr_io *io = &rq->io;
-    const bool checks =
-        io->write ? io->pipeline->checks_write : io->pipeline->checks_read;
     const uint64_t got = atomic_load(&rq->delivered), want = zr_io_elements(io);
 
-    if (!checks || got >= want)
+    if (got >= want)
         return ZARR_OK;
     return zr_fail(err, ZARR_ERR_INTERNAL,
                    "pipeline \"%s\" returned OK, but has %s %" PRIu64 " of %" PRIu64
@@ -74,7 +64,7 @@ static zarr_status check_after(struct zarr_request *rq, zarr_status st, bool *go
     const zarr_stats *n = &rq->locked.stats;
     zarr_status now = ZARR_OK;
 
-    if (!rq->io.check || st == ZARR_ERR_CANCELLED || (st != ZARR_OK && !odd && !write) ||
+    if (st == ZARR_ERR_CANCELLED || (st != ZARR_OK && !odd && !write) ||
         (st == ZARR_OK && !write && n->chunks_missing == 0))
         return st;
     now = rq->io.check(rq->io.check_arg, !write && n->chunks_missing == n->chunks_done,
@@ -97,17 +87,19 @@ static zarr_status check_after(struct zarr_request *rq, zarr_status st, bool *go
 /* What remains once the pipeline has returned st. */
 static zarr_status request_check(struct zarr_request *rq, zarr_status st, zarr_error *err)
 {
+    const struct zr_pipeline *p = rq->io.pipeline;
     bool of_parts = false, gone = false;
 
     if (st == ZARR_OK && zr_is_cancelled(&rq->cancel))
         st = zr_fail(err, ZARR_ERR_CANCELLED, "the request was cancelled");
-    else if (st == ZARR_OK)
+    else if (st == ZARR_OK && (rq->io.write ? p->checks_write : p->checks_read))
         st = check_delivered(rq, err);
-    if (st == ZARR_OK) {
+    if (st == ZARR_OK && rq->io.parts) {
         st = zr_parts_status(rq, err);
         of_parts = st != ZARR_OK;
     }
-    st = check_after(rq, st, &gone, err);
+    if (rq->io.check)
+        st = check_after(rq, st, &gone, err);
     if (st != ZARR_OK && (gone || !of_parts))
         zr_parts_fail_all(rq, st, err);
     return st;
@@ -141,8 +133,6 @@ static zarr_status request_order(const struct zr_io *io, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
-    if (!io->after)
-        return ZARR_OK;
     zr_block_begin();
     st = zr_stream_sync(io->after, err);
     zr_block_end();
@@ -153,15 +143,18 @@ static zarr_status request_order(const struct zr_io *io, zarr_error *err)
 static zarr_status request_begin(const struct zr_io *io, uint64_t *n_units,
                                  zarr_error *err)
 {
-    zarr_status st = request_order(io, err);
+    zarr_status st = ZARR_OK;
 
-    if (st == ZARR_OK)
-        st = zr_shard_session_check(io, err);
-    if (st != ZARR_OK)
-        return st;
+    if (io->after)
+        ZR_TRY(request_order(io, err));
+    if (io->session)
+        ZR_TRY(zr_shard_session_check(io, err));
     if (io->present && !io->write)
-        return present_room(io, n_units, err);
-    return io->write && io->check ? io->check(io->check_arg, false, err) : ZARR_OK;
+        ZR_TRY(present_room(io, n_units, err));
+    if (io->write && io->check)
+        ZR_TRY(io->check(io->check_arg, false, err));
+out:
+    return st;
 }
 
 /* The budgets of the request alone, if it has a limit of its own. */
@@ -169,9 +162,6 @@ static void own_budgets_init(struct zarr_request *rq)
 {
     const uint64_t bytes = rq->io.memory_bytes;
 
-    rq->has_own = bytes != 0 && bytes < rq->io.engine->budget->total;
-    if (!rq->has_own)
-        return;
     zr_budget_init(&rq->own, bytes);
     if (zr_io_holds(&rq->io))
         zr_holders_init(&rq->own_holders, bytes);
@@ -179,8 +169,6 @@ static void own_budgets_init(struct zarr_request *rq)
 
 static void own_budgets_deinit(struct zarr_request *rq)
 {
-    if (!rq->has_own)
-        return;
     if (zr_io_holds(&rq->io))
         zr_holders_deinit(&rq->own_holders);
     zr_budget_deinit(&rq->own);
@@ -197,14 +185,21 @@ zarr_status zr_request_run(struct zarr_request *rq, zarr_error *err)
     zarr_status before = ZARR_OK, st = ZARR_OK;
     uint64_t n_units = 0;
 
-    advise_output(io);
-    own_budgets_init(rq);
-    before = st = zr_device_budget_find(&rq->device, io->engine, &io->view.base, &failed);
+    if (!io->write && !io->no_huge_pages)
+        advise_output(io);
+    rq->has_own = io->memory_bytes != 0 && io->memory_bytes < io->engine->budget->total;
+    if (rq->has_own)
+        own_budgets_init(rq);
+    rq->device = NULL;
+    if (!zr_io_is_host(io, io->view.base.device_type))
+        before = st =
+            zr_device_budget_find(&rq->device, io->engine, &io->view.base, &failed);
     if (before == ZARR_OK)
         before = st = request_begin(io, &n_units, &failed);
     for (int tries = 1; before == ZARR_OK; tries++) {
         rq->last_try = io->write || tries == READ_TRIES;
-        zr_parts_begin(rq);
+        if (io->parts)
+            zr_parts_begin(rq);
         if (n_units > 0)
             memset(io->present, 1, (size_t)n_units);
         st = (io->write ? p->vt.write : p->vt.read)(p->self, rq, &zr_pipeline_steps,
@@ -220,12 +215,14 @@ zarr_status zr_request_run(struct zarr_request *rq, zarr_error *err)
         if (tries == READ_TRIES)
             break;
     }
-    own_budgets_deinit(rq);
+    if (rq->has_own)
+        own_budgets_deinit(rq);
     if (before == ZARR_OK)
         st = request_check(rq, st, &failed);
     else
         zr_parts_fail_all(rq, st, &failed);
-    zr_put_notes_free(rq);
+    if (io->write)
+        zr_put_notes_free(rq);
     if (st == ZARR_OK && io->finish)
         st = io->finish(io->finish_arg, &failed);
     if (st == ZARR_OK && io->parts) /* a chunk that parts share counts once */
@@ -234,8 +231,10 @@ zarr_status zr_request_run(struct zarr_request *rq, zarr_error *err)
         *err = failed;
         zr_error_mark_path(err, io->prefix);
     }
-    zr_parts_tell(rq);
-    zr_request_report_end(rq);
+    if (io->parts)
+        zr_parts_tell(rq);
+    if (io->progress)
+        zr_request_report_end(rq);
     return st;
 }
 

@@ -242,7 +242,8 @@ static zarr_status step_plan_open(zarr_pipeline_plan **out, zarr_request *rq,
         ZR_FAIL_MEMORY(err, sizeof *plan);
     plan->rq = rq;
     ZR_TRY(zr_plan_open(&plan->plan, &args, rq->io.engine->alloc, err));
-    ZR_TRY(zr_count_chunks(rq, plan->plan, err));
+    if (rq->submitted || rq->io.progress || zr_attempt_runs())
+        ZR_TRY(zr_count_chunks(rq, plan->plan, err));
     *out = plan;
     plan = NULL; /* moved */
 out:
@@ -275,9 +276,11 @@ static void step_wave_close(zarr_pipeline_wave *wave)
 static zarr_status step_next(zarr_pipeline_plan *plan, zarr_pipeline_wave *wave,
                              uint32_t *kind, zarr_error *err)
 {
-    zarr_status st = zr_next_wave(plan->plan, &wave->wave, err);
+    zarr_status st = zr_plan_next(plan->plan, &wave->wave, err);
     struct zarr_request *rq = plan->rq;
 
+    if (st == ZARR_OK && zr_attempt_runs())
+        st = zr_attempt_check(&wave->wave, err);
     *kind = ZARR_WAVE_END;
     if (st != ZARR_OK || (wave->wave.kind == ZR_WAVE_END && wave->wave.n_segments == 0))
         return st;

@@ -36,9 +36,8 @@ static zarr_status segment_one(void *arg, uint64_t i, const struct zr_work *w,
 
     if (j->fetched && j->fetched[i].handle)
         fetched = &j->fetched[i];
-    if (w->io->parts)
-        return zr_parts_read(w, &j->wave->segment[i], fetched, err);
-    return zr_segment_read(w, &j->wave->segment[i], fetched, err);
+    return (w->io->parts ? zr_parts_read : zr_segment_read)(w, &j->wave->segment[i],
+                                                            fetched, err);
 }
 
 /* About how long a segment takes: decoding runs at some 2 GB/s per core. */
@@ -167,7 +166,8 @@ static void do_wave(struct reading *r, struct zr_wave *wave)
     if (!batched || w.on_host)
         ZR_TRY(zr_workers_run(&w, wave->n_segments, &opts, segment_one, &j, &err));
 out:
-    zr_prefetch_end(w.io, wave, &p);
+    if (p.block)
+        zr_prefetch_end(w.io, &p);
     if (w.granted)
         zr_request_give(rq, need);
     zr_request_wave(rq, wave->n_segments, begun_ns);
@@ -204,7 +204,9 @@ static bool pull_wave(struct reading *r, struct zr_wave *w)
             r->f.locked.closed = true;
             break;
         }
-        st = zr_next_wave(r->plan, w, &err);
+        st = zr_plan_next(r->plan, w, &err);
+        if (st == ZARR_OK && zr_attempt_runs())
+            st = zr_attempt_check(w, &err);
         if (st == ZARR_OK && w->n_opens > 0) {
             st = zr_opens_hold(r->work.rq, w->open, w->n_opens, &err);
             if (st == ZARR_OK)
@@ -274,7 +276,8 @@ static zarr_status waves_read(void *self, zarr_request *rq,
     r->work = (struct zr_work){.io = io, .rq = rq};
     zr_waves_cut(io, &args);
     ZR_TRY(zr_plan_open(&r->plan, &args, io->engine->alloc, err));
-    ZR_TRY(zr_count_chunks(rq, r->plan, err));
+    if (rq->submitted || io->progress || zr_attempt_runs())
+        ZR_TRY(zr_count_chunks(rq, r->plan, err));
     many = args.threads > 1 && has_more_waves(io, &args, r->plan);
     zr_flights_start(&r->f, many ? zr_read_flights(io) : 1);
     pull_waves(&r->f);

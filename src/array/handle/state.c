@@ -255,7 +255,8 @@ struct zr_array_state *zr_array_state_get(const zarr_array *array)
     struct zr_array_state *s;
 
     zr_mutex_lock(&a->h.mutex);
-    s = zr_array_state_ref(a->state);
+    s = a->state;
+    atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
     zr_mutex_unlock(&a->h.mutex);
     return s;
 }

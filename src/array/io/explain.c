@@ -91,8 +91,8 @@ static zarr_status explain_to(struct explained *x, zarr_array *array,
     ZR_TRY(zr_io_options_read(&o, opts, err));
     ZR_TRY(zr_array_selection_check(s, q->selection, err));
     ZR_TRY(zr_array_io(&io, array, s, device, &o, err));
-    ZR_TRY(zr_io_options_apply(&io, array, &o, err));
-    ZR_TRY(zr_io_field(&io, s, o.field, &dtype, err));
+    if (o.field)
+        ZR_TRY(zr_io_field(&io, s, o.field, &dtype, err));
     io.selection = q->selection;
     io.view.base.device_type = device; /* its budgets decide how large waves are */
     io.view.base.device_id = device_id;

@@ -15,10 +15,6 @@ zarr_status zr_io_field(struct zr_io *io, const struct zr_array_state *s,
     zarr_dtype_field f = ZARR_DTYPE_FIELD_INIT;
     zarr_status st = ZARR_OK;
 
-    *dtype = s->meta.dtype;
-    *p = (struct zr_field_view){.on = false};
-    if (!path)
-        goto out;
     ZR_TRY(zarr_dtype_field_find(s->meta.dtype, path, &f, err));
     if (f.ndim > ZARR_MAX_RANK - s->meta.ndim)
         ZR_FAIL(err, ZARR_ERR_INVALID,
@@ -59,9 +55,6 @@ zarr_status zr_io_field_fill(uint8_t **out, struct zr_io *io, zarr_error *err)
     const zarr_allocator *alloc = io->engine->alloc;
     const uint64_t bytes = p->n_values * p->item_bytes;
 
-    *out = NULL;
-    if (!p->on)
-        return ZARR_OK;
     *out = zr_malloc(alloc, (size_t)bytes);
     if (!*out)
         return zr_fail_memory(err, bytes);

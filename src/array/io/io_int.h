@@ -11,8 +11,7 @@
 
 /* ---- prepare.c ---- */
 /* Makes the io of a request for the whole array on this state, in memory of the given
- * kind. opts: their preference and trust count; may be NULL. The caller sets view and
- * selection. */
+ * kind, as opts want it; NULL: as the handle is. The caller sets view and selection. */
 zarr_status zr_array_io(struct zr_io *io, const zarr_array *a, struct zr_array_state *s,
                         int32_t device_type, const zarr_io_options *opts,
                         zarr_error *err);
@@ -21,18 +20,16 @@ zarr_status zr_io_options_read(zarr_io_options *o, const zarr_io_options *opts,
                                zarr_error *err);
 /* Refuses a stream, for calls that use no memory of a device. */
 zarr_status zr_io_no_stream(const zarr_io_options *o, zarr_error *err);
-zarr_status zr_io_options_apply(struct zr_io *io, const zarr_array *a,
-                                const zarr_io_options *o, zarr_error *err);
 zarr_status zr_array_selection_check(const struct zr_array_state *s,
                                      const zarr_selection *sel, zarr_error *err);
+bool zr_tensor_is_packed(const zarr_tensor *tensor);
 
 /* ---- field.c ---- */
-/* Sets io->field, and the data type that the tensor must have. path NULL: whole
- * elements. */
+/* Sets io->field, and the data type that the tensor must have. */
 zarr_status zr_io_field(struct zr_io *io, const struct zr_array_state *s,
                         const char *path, const zarr_dtype **dtype, zarr_error *err);
-/* Makes the field's fill value. Needs io's layout and view. The caller frees *out when io
- * is done; NULL if there is no field. */
+/* Makes the fill value of io->field. Needs io's layout and view. The caller frees *out
+ * when io is done. */
 zarr_status zr_io_field_fill(uint8_t **out, struct zr_io *io, zarr_error *err);
 
 /* ---- calls ---- */
@@ -117,7 +114,6 @@ zarr_status zr_array_packed_state(struct zr_array_state **out, const zarr_array 
 bool zr_packed_item(const zarr_dtype *dtype, uint32_t *per_item, uint32_t *item_bytes);
 
 /* ---- packed_tensor.c ---- */
-bool zr_tensor_is_packed(const zarr_tensor *tensor);
 /* What a request with a packed tensor reads or writes instead. */
 struct zr_packed {
     struct zr_io_call *call;

@@ -10,19 +10,10 @@
 
 #include <string.h>
 
-bool zr_tensor_is_packed(const zarr_tensor *tensor)
-{
-    return tensor &&
-           tensor->struct_size >= offsetof(zarr_tensor, flags) + sizeof tensor->flags &&
-           (tensor->flags & ZARR_TENSOR_PACKED);
-}
-
 void zr_packed_free(struct zr_packed *p)
 {
-    const zarr_allocator *alloc = p ? p->call->array->h.ctx->alloc : NULL;
+    const zarr_allocator *alloc = p->call->array->h.ctx->alloc;
 
-    if (!p)
-        return;
     zarr_selection_free(p->box);
     zr_free(alloc, p->rows);
     zr_free(alloc, p->elements);

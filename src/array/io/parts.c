@@ -21,8 +21,6 @@ void zr_io_parts_free(struct zr_io_call *c)
 {
     const zarr_allocator *alloc = c->array->h.ctx->alloc;
 
-    if (!c->parts)
-        return;
     zarr_selection_free(c->parts->all);
     zr_free(alloc, c->parts->part);
     zr_free(alloc, c->parts->selection);
@@ -111,10 +109,11 @@ static zarr_status prefix_part(uint32_t i, zarr_status st, zarr_error *err)
 static zarr_status parts_views(struct zr_io_call *c, zarr_error *err)
 {
     struct zr_call_parts *p = c->parts;
-    const zarr_dtype *dtype = NULL;
+    const zarr_dtype *dtype = c->state->meta.dtype;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_io_field(&c->io, c->state, c->opts.field, &dtype, err));
+    if (c->opts.field)
+        ZR_TRY(zr_io_field(&c->io, c->state, c->opts.field, &dtype, err));
     for (uint32_t i = 0; i < p->n; i++) {
         c->io.selection = p->selection[i];
         st = zr_io_view(c, c->state, &p->tensor[i], dtype, &p->part[i].view, err);
@@ -128,7 +127,8 @@ static zarr_status parts_views(struct zr_io_call *c, zarr_error *err)
         ZR_TRY(field_order(p, err));
         c->io.view.swap_bytes = p->part[0].view.swap_bytes;
     }
-    ZR_TRY(zr_io_field_fill(&c->field_fill, &c->io, err));
+    if (c->io.field.on)
+        ZR_TRY(zr_io_field_fill(&c->field_fill, &c->io, err));
 out:
     return st;
 }
@@ -171,7 +171,6 @@ static zarr_status prepare_many(struct zr_io_call *c, const struct many *m,
     if (c->parts->n > 0)
         ZR_TRY(parts_order(c, err));
     ZR_TRY(zr_array_io(&c->io, c->array, c->state, device, &c->opts, err));
-    ZR_TRY(zr_io_options_apply(&c->io, c->array, &c->opts, err));
     c->io.write = m->write;
     ZR_TRY(parts_views(c, err));
     c->io.after = c->after.queued ? &c->after : NULL;
@@ -180,7 +179,8 @@ static zarr_status prepare_many(struct zr_io_call *c, const struct many *m,
     c->io.parts = c->parts->part;
     c->io.selections = c->parts->selection;
     c->io.n_parts = c->parts->n;
-    st = zr_request_memory_check(&c->io, err);
+    if (c->io.memory_bytes != 0)
+        st = zr_request_memory_check(&c->io, err);
 out:
     return st;
 }

@@ -7,8 +7,59 @@
 
 #include <string.h>
 
-static void io_init(struct zr_io *io, const zarr_array *a)
+/* Copies the caller's tuning, which may be NULL or compiled against an older header. */
+static zarr_status tuning_read(zarr_tuning *t, const zarr_tuning *tuning, zarr_error *err)
 {
+    return zr_struct_read(t, sizeof *t, 2 * sizeof(uint32_t), tuning, ZR_TAIL_REFUSE,
+                          "zarr_tuning", err);
+}
+
+/* Applies what the caller asks for to the io of a handle. */
+static zarr_status apply_options(struct zr_io *io, const zarr_array *a,
+                                 const zarr_io_options *o, const zarr_tuning *tuning,
+                                 zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    if (o->missing_chunks)
+        io->missing_error = o->missing_chunks == ZARR_MISSING_ERROR;
+    if (o->empty_chunks)
+        io->skip_empty = o->empty_chunks == ZARR_EMPTY_CHUNKS_SKIP;
+    io->no_huge_pages = (o->flags & ZARR_IO_NO_HUGE_PAGES) != 0;
+    io->at_once = (o->flags & ZARR_IO_AT_ONCE) != 0;
+    io->max_threads = o->max_threads;
+    io->wave_bytes = tuning->wave_bytes;
+    io->progress = o->progress;
+    io->progress_user = o->progress_user;
+    io->cancel = o->cancel;
+    io->coalesce_gap = tuning->coalesce_gap;
+    io->coalesce_bytes = tuning->coalesce_bytes;
+    if (tuning->memory_bytes &&
+        (!io->memory_bytes || tuning->memory_bytes < io->memory_bytes))
+        io->memory_bytes = tuning->memory_bytes;
+    io->reset_outside = o->outside == ZARR_OUTSIDE_RESET;
+    io->inner_order = tuning->inner_order;
+    io->present = o->present;
+    io->n_present = o->n_present;
+    if (tuning->pipeline)
+        st = zr_ctx_pipeline(a->h.ctx, tuning->pipeline, &io->pipeline, err);
+    return st;
+}
+
+/* Makes the io of a call on this state. lent: the memory of chunks that the caller has,
+ * as in zr_layout_key. opts may be NULL. */
+static zarr_status make_io(struct zr_io *io, const zarr_array *a,
+                           struct zr_array_state *s, int32_t device_type, int32_t lent,
+                           const zarr_io_options *opts, zarr_error *err)
+{
+    struct zr_layout_key key = {.tensor = zr_ctx_memory(a->h.ctx, device_type),
+                                .lent = lent,
+                                .trust = opts ? opts->trust : 0};
+    zarr_tuning tuning;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(tuning_read(&tuning, opts ? opts->tuning : NULL, err));
+    key.preference = tuning.codec_preference;
     *io = (struct zr_io){
         .engine = &a->h.ctx->engine,
         .pipeline = a->pipeline,
@@ -19,29 +70,17 @@ static void io_init(struct zr_io *io, const zarr_array *a)
         .skip_empty = a->empty_chunks == ZARR_EMPTY_CHUNKS_SKIP,
         .missing_error = a->missing_chunks == ZARR_MISSING_ERROR,
     };
-}
-
-/* Copies the caller's tuning, which may be NULL or compiled against an older header. */
-static zarr_status tuning_read(zarr_tuning *t, const zarr_tuning *tuning, zarr_error *err)
-{
-    return zr_struct_read(t, sizeof *t, 2 * sizeof(uint32_t), tuning, ZR_TAIL_REFUSE,
-                          "zarr_tuning", err);
+    ZR_TRY(zr_array_layout(&io->layout, a, s, &key, err));
+    if (opts)
+        ZR_TRY(apply_options(io, a, opts, &tuning, err));
+out:
+    return st;
 }
 
 zarr_status zr_array_io(struct zr_io *io, const zarr_array *a, struct zr_array_state *s,
                         int32_t device_type, const zarr_io_options *opts, zarr_error *err)
 {
-    struct zr_layout_key key = {.tensor = zr_ctx_memory(a->h.ctx, device_type),
-                                .trust = opts ? opts->trust : 0};
-    zarr_tuning tuning;
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(tuning_read(&tuning, opts ? opts->tuning : NULL, err));
-    key.preference = tuning.codec_preference;
-    io_init(io, a);
-    st = zr_array_layout(&io->layout, a, s, &key, err);
-out:
-    return st;
+    return make_io(io, a, s, device_type, 0, opts, err);
 }
 
 zarr_status zr_array_memory_check(const zarr_array *a, int32_t device_type,
@@ -53,7 +92,6 @@ zarr_status zr_array_memory_check(const zarr_array *a, int32_t device_type,
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_array_io(&io, a, s, device_type, opts, err));
-    ZR_TRY(opts ? zr_io_options_apply(&io, a, opts, err) : ZARR_OK);
     io.view.base.device_type = zr_ctx_memory(a->h.ctx, device_type);
     io.write = write;
     st = zr_memory_check(&io, need, err);
@@ -63,26 +101,12 @@ out:
 }
 
 /* The chunks that the caller has replace those of the chunk store. */
-static zarr_status given_io(struct zr_io_call *c, struct zr_array_state *s,
-                            int32_t device_type, zarr_error *err)
+static void take_given(struct zr_io *io, const struct zr_io_given *given)
 {
-    const struct zr_io_given *given = c->given;
-    struct zr_layout_key key = {.tensor = zr_ctx_memory(c->array->h.ctx, device_type),
-                                .lent = given->device_type,
-                                .trust = c->opts.trust};
-    zarr_tuning tuning;
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(tuning_read(&tuning, c->opts.tuning, err));
-    key.preference = tuning.codec_preference;
-    io_init(&c->io, c->array);
-    c->io.store = given->store;
-    c->io.indexes = NULL;
-    c->io.sink = given->sink;
-    c->io.sink_arg = given->sink_arg;
-    st = zr_array_layout(&c->io.layout, c->array, s, &key, err);
-out:
-    return st;
+    io->store = given->store;
+    io->indexes = NULL;
+    io->sink = given->sink;
+    io->sink_arg = given->sink_arg;
 }
 
 /* ---- options ------------------------------------------------------------ */
@@ -147,39 +171,6 @@ out:
     return st;
 }
 
-zarr_status zr_io_options_apply(struct zr_io *io, const zarr_array *a,
-                                const zarr_io_options *o, zarr_error *err)
-{
-    zarr_tuning tuning;
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(tuning_read(&tuning, o->tuning, err));
-    if (o->missing_chunks)
-        io->missing_error = o->missing_chunks == ZARR_MISSING_ERROR;
-    if (o->empty_chunks)
-        io->skip_empty = o->empty_chunks == ZARR_EMPTY_CHUNKS_SKIP;
-    io->no_huge_pages = (o->flags & ZARR_IO_NO_HUGE_PAGES) != 0;
-    io->at_once = (o->flags & ZARR_IO_AT_ONCE) != 0;
-    io->max_threads = o->max_threads;
-    io->wave_bytes = tuning.wave_bytes;
-    io->progress = o->progress;
-    io->progress_user = o->progress_user;
-    io->cancel = o->cancel;
-    io->coalesce_gap = tuning.coalesce_gap;
-    io->coalesce_bytes = tuning.coalesce_bytes;
-    if (tuning.memory_bytes &&
-        (!io->memory_bytes || tuning.memory_bytes < io->memory_bytes))
-        io->memory_bytes = tuning.memory_bytes;
-    io->reset_outside = o->outside == ZARR_OUTSIDE_RESET;
-    io->inner_order = tuning.inner_order;
-    io->present = o->present;
-    io->n_present = o->n_present;
-    if (tuning.pipeline)
-        st = zr_ctx_pipeline(a->h.ctx, tuning.pipeline, &io->pipeline, err);
-out:
-    return st;
-}
-
 /* ---- tensor and selection ----------------------------------------------- */
 
 zarr_status zr_array_selection_check(const struct zr_array_state *s,
@@ -201,7 +192,7 @@ static zarr_status check_tensor_dtype(const zarr_tensor *t, const zarr_dtype *dt
         t->byte_order != ZARR_ORDER_NATIVE && t->byte_order != host)
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "tensor: structs have this machine's byte order in memory");
-    if (!t->dtype || t->dtype == dtype || zarr_dtype_equal(t->dtype, dtype))
+    if (!t->dtype || zarr_dtype_equal(t->dtype, dtype))
         return ZARR_OK;
     have =
         zarr_dtype_name(t->dtype) ? zarr_dtype_name(t->dtype) : zarr_dtype_v2(t->dtype);
@@ -209,6 +200,13 @@ static zarr_status check_tensor_dtype(const zarr_tensor *t, const zarr_dtype *dt
     return zr_fail(err, ZARR_ERR_INVALID, "the tensor is %.200s, the array %.200s",
                    have ? have : "of another type",
                    want ? want : "of a type without a name");
+}
+
+bool zr_tensor_is_packed(const zarr_tensor *tensor)
+{
+    return tensor &&
+           tensor->struct_size >= offsetof(zarr_tensor, flags) + sizeof tensor->flags &&
+           (tensor->flags & ZARR_TENSOR_PACKED);
 }
 
 /* Replaces the name of a data type by the type. */
@@ -253,8 +251,6 @@ static zarr_status want_shape(struct zr_view_want *want,
                               const struct zr_field_view *field, uint64_t *room,
                               zarr_error *err)
 {
-    if (field->ndim == 0)
-        return ZARR_OK;
     if (want->ndim > ZARR_MAX_RANK - field->ndim)
         return zr_fail(err, ZARR_ERR_INVALID,
                        "a result of %d dimensions and a field of %d more: at most %d",
@@ -271,8 +267,6 @@ static zarr_status want_shape(struct zr_view_want *want,
 static zarr_status check_variable(struct zr_io_call *c, int32_t device_type, bool write,
                                   zarr_error *err)
 {
-    if (!c->io.layout->variable)
-        return ZARR_OK;
     if (device_type != ZARR_DEVICE_CPU)
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "elements of variable length are in host memory only, not in "
@@ -299,9 +293,12 @@ zarr_status zr_io_call_check(void *arg, bool found_none, zarr_error *err)
 void zr_io_call_deinit(struct zr_io_call *c)
 {
     zr_free(c->array->h.ctx->alloc, c->field_fill);
-    zr_packed_free(c->packed);
-    zr_io_parts_free(c);
-    zr_stream_give(&c->array->h.ctx->engine.streams, &c->after);
+    if (c->packed)
+        zr_packed_free(c->packed);
+    if (c->parts)
+        zr_io_parts_free(c);
+    if (c->after.be)
+        zr_stream_give(&c->array->h.ctx->engine.streams, &c->after);
 }
 
 zarr_status zr_io_view(struct zr_io_call *c, const struct zr_array_state *s,
@@ -309,6 +306,7 @@ zarr_status zr_io_view(struct zr_io_call *c, const struct zr_array_state *s,
                        zarr_error *err)
 {
     const zarr_selection *sel = c->io.selection;
+    const struct zr_field_view *field = &c->io.field;
     struct zr_view_want want = {.role =
                                     c->io.write ? ZR_VIEW_SOURCE : ZR_VIEW_DESTINATION};
     uint64_t room[ZARR_MAX_RANK];
@@ -316,17 +314,20 @@ zarr_status zr_io_view(struct zr_io_call *c, const struct zr_array_state *s,
 
     want.ndim = sel ? zarr_selection_ndim(sel) : s->meta.ndim;
     want.shape = sel ? zarr_selection_shape(sel) : s->meta.shape;
-    ZR_TRY(check_tensor_dtype(t, dtype, err));
-    want.item_bytes = (uint32_t)zarr_dtype_item_bytes(dtype);
-    want.swap_unit = zarr_dtype_swap_bytes(dtype);
-    ZR_TRY(want_shape(&want, &c->io.field, room, err));
+    if ((t->dtype && t->dtype != dtype) || t->byte_order != ZARR_ORDER_NATIVE)
+        ZR_TRY(check_tensor_dtype(t, dtype, err));
+    want.item_bytes = field->on ? field->item_bytes : c->io.layout->item_bytes;
+    want.swap_unit = field->on ? field->swap_unit : c->io.layout->swap_unit;
+    if (field->ndim > 0)
+        ZR_TRY(want_shape(&want, field, room, err));
     ZR_TRY(zr_view_from_tensor(out, &c->array->h.ctx->memory, t, &want, err));
     if (zr_ctx_memory(c->array->h.ctx, t->device_type) != t->device_type) {
         out->base.device_type = ZARR_DEVICE_CPU;
         out->base.device_id = 0;
         c->io.no_huge_pages = true; /* its backend chose the pages */
     }
-    ZR_TRY(check_variable(c, out->base.device_type, c->io.write, err));
+    if (c->io.layout->variable)
+        ZR_TRY(check_variable(c, out->base.device_type, c->io.write, err));
 out:
     return st;
 }
@@ -338,8 +339,6 @@ static zarr_status prepare_order(struct zr_io_call *c, const zarr_tensor *tensor
     zarr_tensor t;
     zarr_status st = ZARR_OK;
 
-    if (!c->opts.stream)
-        return ZARR_OK;
     ZR_TRY(zr_io_tensor(&t, tensor, c->array, err));
     ZR_TRY(zr_io_order(&c->after, c->array->h.ctx, t.device_type, t.device_id,
                        c->opts.stream, err));
@@ -358,7 +357,8 @@ zarr_status zr_io_prepare(struct zr_io_call *c, const zarr_selection *sel,
 
     ZR_TRY(zr_io_options_read(&c->opts, opts, err));
     if (zr_tensor_is_packed(tensor)) {
-        ZR_TRY(prepare_order(c, tensor, err));
+        if (c->opts.stream)
+            ZR_TRY(prepare_order(c, tensor, err));
         ZR_TRY(zr_stream_sync(&c->after, err)); /* it unpacks elements at once */
         ZR_TRY(zr_packed_begin(c, sel, tensor, write, err));
         tensor = &c->packed->tensor;
@@ -367,19 +367,21 @@ zarr_status zr_io_prepare(struct zr_io_call *c, const zarr_selection *sel,
     }
     ZR_TRY(zr_io_tensor(&t, tensor, c->array, err));
     ZR_TRY(zr_array_selection_check(s, sel, err));
-    if (!c->packed)
+    if (c->opts.stream && !c->packed)
         ZR_TRY(prepare_order(c, &t, err));
+    ZR_TRY(make_io(&c->io, c->array, s, t.device_type,
+                   c->given ? c->given->device_type : 0, &c->opts, err));
     if (c->given)
-        ZR_TRY(given_io(c, s, t.device_type, err));
-    else
-        ZR_TRY(zr_array_io(&c->io, c->array, s, t.device_type, &c->opts, err));
-    ZR_TRY(zr_io_options_apply(&c->io, c->array, &c->opts, err));
-    ZR_TRY(zr_io_field(&c->io, s, c->opts.field, &dtype, err));
+        take_given(&c->io, c->given);
+    dtype = s->meta.dtype;
+    if (c->opts.field)
+        ZR_TRY(zr_io_field(&c->io, s, c->opts.field, &dtype, err));
     c->io.selection = sel;
     c->io.write = write;
     c->io.session = c->session;
     ZR_TRY(zr_io_view(c, s, &t, dtype, &c->io.view, err));
-    ZR_TRY(zr_io_field_fill(&c->field_fill, &c->io, err));
+    if (c->io.field.on)
+        ZR_TRY(zr_io_field_fill(&c->field_fill, &c->io, err));
     c->io.after = c->after.queued ? &c->after : NULL;
     if (c->packed)
         c->io.elements_each = c->packed->per_item;
@@ -389,7 +391,8 @@ zarr_status zr_io_prepare(struct zr_io_call *c, const zarr_selection *sel,
     }
     c->io.check = c->given ? NULL : zr_io_call_check;
     c->io.check_arg = c;
-    st = zr_request_memory_check(&c->io, err);
+    if (c->io.memory_bytes != 0)
+        st = zr_request_memory_check(&c->io, err);
 out:
     return st;
 }

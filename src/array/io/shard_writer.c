@@ -63,7 +63,6 @@ zarr_status zarr_shard_writer_open(zarr_shard_writer **out, zarr_array *array,
     w->state = zr_array_state_get(array);
     ZR_TRY(zr_io_options_read(&w->opts, opts, err));
     ZR_TRY(zr_array_io(&io, array, w->state, ZARR_DEVICE_CPU, &w->opts, err));
-    ZR_TRY(zr_io_options_apply(&io, array, &w->opts, err));
     io.view.base.device_type = ZARR_DEVICE_CPU;
     io.write = true;
     ZR_TRY(writer_check(w->state, &io, shard, err));

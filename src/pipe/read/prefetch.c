@@ -330,11 +330,9 @@ out:
     return st;
 }
 
-void zr_prefetch_end(const struct zr_io *io, const struct zr_wave *w,
-                     struct zr_prefetch *p)
+void zr_prefetch_end(const struct zr_io *io, struct zr_prefetch *p)
 {
-    ZR_UNUSED(w);
-    for (uint32_t k = 0; p->block && k < p->n; k++)
+    for (uint32_t k = 0; k < p->n; k++)
         zr_pool_give(io->engine->pool, &p->block[k]);
 }
 

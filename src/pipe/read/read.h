@@ -40,8 +40,8 @@ struct zr_need zr_prefetch_need(const struct zarr_request *rq, const struct zr_w
                                 const struct zr_prefetch *p, bool batched);
 zarr_status zr_prefetch_run(const struct zr_io *io, struct zarr_request *rq,
                             struct zr_wave *w, struct zr_prefetch *p, zarr_error *err);
-void zr_prefetch_end(const struct zr_io *io, const struct zr_wave *w,
-                     struct zr_prefetch *p); /* also after a failure */
+/* Gives back the memory, if p->block is set. */
+void zr_prefetch_end(const struct zr_io *io, struct zr_prefetch *p);
 /* Opens one shard of an OPEN wave and sets o->shard. */
 zarr_status zr_open_exec(const struct zr_work *w, struct zr_open *o, zarr_error *err);
 /* As zr_segment_read() and zr_open_exec(), but a failure of some parts

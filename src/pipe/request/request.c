@@ -218,7 +218,7 @@ void zr_request_report_end(struct zarr_request *rq)
 {
     zarr_stats now;
 
-    if (!rq->io.progress || zr_request_is_inherited(rq))
+    if (zr_request_is_inherited(rq))
         return;
     zr_request_lock(rq);
     publish_locked(rq, &now);

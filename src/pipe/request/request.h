@@ -173,7 +173,7 @@ void zr_request_merge(struct zarr_request *rq, struct zr_worker *worker);
  * write, even the same chunk, so this thread must hold no lock and nothing of the
  * budget. */
 void zr_request_report(struct zarr_request *rq);
-/* Calls it, if there is one, at the end of the request. */
+/* Calls it, which the request has, at the end of the request. */
 void zr_request_report_end(struct zarr_request *rq);
 /* Counts one wave, or one batch of units, as done, and logs it as a trace: so many
  * segments or units, begun at begun_ns. */

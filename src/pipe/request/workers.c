@@ -54,6 +54,7 @@ static zarr_status grant_take(void *arg, uint64_t bytes, zarr_error *err)
     struct zr_worker *worker = arg;
     struct zr_budget *budget = &worker->engine->unsized_budget;
 
+    worker->has_large = true;
     if (worker->encodes || worker->alone)
         return ZARR_OK;
     if (!zr_budget_try(budget, bytes)) {
@@ -67,9 +68,11 @@ static zarr_status grant_take(void *arg, uint64_t bytes, zarr_error *err)
 
 void zr_worker_trim(struct zr_worker *worker)
 {
-    for (size_t i = 0; i < ZR_COUNT(worker->decode_buffer); i++)
-        zr_buffer_trim(&worker->decode_buffer[i], &worker->states);
-    zr_thread_states_trim(&worker->states, false);
+    if (worker->has_large) {
+        for (size_t i = 0; i < ZR_COUNT(worker->decode_buffer); i++)
+            zr_buffer_trim(&worker->decode_buffer[i], &worker->states);
+        zr_thread_states_trim(&worker->states, false);
+    }
     if (worker->granted > 0)
         zr_budget_give(&worker->engine->unsized_budget, worker->granted);
     worker->granted = 0;
@@ -172,14 +175,19 @@ void zr_worker_give(struct zr_worker *worker)
     e = worker->engine;
     worker->states.cancel = NULL;
     zr_worker_trim(worker);
-    for (size_t i = 0; i < ZR_COUNT(worker->encode_buffer); i++)
-        zr_buffer_trim(&worker->encode_buffer[i], &worker->states);
-    zr_thread_states_trim(&worker->states, true);
-    /* Large blocks go back to the pool, which keeps a bounded number of bytes. */
+    if (worker->has_large) {
+        for (size_t i = 0; i < ZR_COUNT(worker->encode_buffer); i++)
+            zr_buffer_trim(&worker->encode_buffer[i], &worker->states);
+        zr_thread_states_trim(&worker->states, true);
+        worker->has_large = false;
+    }
+    /* Large blocks go back to the pool, which keeps a bounded number of bytes, and so do
+     * those on devices. */
     for (uint32_t i = 0; i < ZR_SCRATCH_SLOTS; i++)
-        if (worker->scratch[i].bytes > WORKER_KEEPS_BYTES)
+        if (worker->scratch[i].handle &&
+            (worker->scratch[i].bytes > WORKER_KEEPS_BYTES ||
+             !zr_device_is_host(e->memory, worker->scratch[i].device_type)))
             zr_pool_give(e->pool, &worker->scratch[i]);
-    zr_worker_leave_device(worker, true);
     zr_mutex_lock(&e->workers.mutex);
     worker->next = e->workers.free;
     e->workers.free = worker;

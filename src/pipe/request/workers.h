@@ -66,6 +66,7 @@ struct zr_worker {
     uint64_t granted; /* bytes taken from engine->unsized_budget */
     /* it has the whole unsized_budget, however much this chunk takes */
     bool alone;
+    bool has_large; /* a buffer is or was larger than ZR_BUFFER_KEEPS */
     /* encoding: nothing is counted, because sizes follow from the caller's elements */
     bool encodes;
     bool starved; /* a buffer found no room in the budget */
