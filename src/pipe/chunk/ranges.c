@@ -1,7 +1,7 @@
 /*
  * pipe/chunk/ranges.c - which bytes of a chunk a target needs, as ranges: outer
  * dimensions are walked index by index; inner ones are taken as one range with the bytes
- * between. For uncompressed chunks the store reads these ranges (raw.c). If at most half
+ * between. For uncompressed chunks the store reads these ranges (direct.c). If at most half
  * of a chunk is needed, a codec that can decode in part gets them (blosc: its blocks);
  * this file calls it. Thread class: plain functions; on the worker context.
  */

@@ -1,7 +1,7 @@
 /*
  * pipe/chunk/segment.c - reads one segment of a data wave on one thread: fetches its
  * range, decodes each of its chunks, and copies the elements to their places. Chunks that
- * need not be fetched whole or decoded take a short cut (raw.c, slabs.c). The last
+ * need not be fetched whole or decoded take a short cut (direct.c, slabs.c). The last
  * decoder writes into the destination if the layouts agree, or if it can write with
  * strides (strided_decode.c). `serial` turns all short cuts off. Thread class: on the
  * worker context.

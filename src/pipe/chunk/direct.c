@@ -1,5 +1,5 @@
 /*
- * pipe/chunk/raw.c - short cuts for uncompressed chunks. Stored elements that need no
+ * pipe/chunk/direct.c - short cuts for uncompressed chunks. Stored elements that need no
  * change go from the store into the caller's memory. A part of a chunk is read as the
  * cheapest set of ranges (ranges.c). For large chunks see slabs.c. Thread class: on the
  * worker context.
