@@ -65,9 +65,7 @@ static zarr_status one_in_slabs(const struct zr_work *w, const struct zr_wave *w
     struct zr_slabs s;
     zarr_status st = ZARR_OK;
 
-    *done = false;
-    if (wave->n_segments != 1 || opts.max_threads == 1 ||
-        !zr_slabs_fit(w->io, &wave->segment[0]))
+    if (opts.max_threads == 1 || !zr_slabs_fit(w->io, &wave->segment[0]))
         return ZARR_OK;
     /* The common way repeats a failed read and reports its error, because it knows what
      * is missing. */
@@ -142,7 +140,8 @@ static void do_wave(struct reading *r, struct zr_wave *wave)
     bool batched = zr_is_batched(w.io, wave->level->decode), done = false;
     struct zr_need need = {0, 0};
 
-    ZR_TRY(one_in_slabs(&w, wave, &done, &err));
+    if (wave->n_segments == 1 && wave->segment[0].level->decode->raw)
+        ZR_TRY(one_in_slabs(&w, wave, &done, &err));
     if (done)
         goto out;
     if (batched ||

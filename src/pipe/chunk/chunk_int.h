@@ -13,10 +13,6 @@ bool zr_lend_range(const struct zr_work *w, const struct zr_get *g, zarr_memory 
 zarr_status zr_chunk_encode(const struct zr_work *w, const struct zr_program *p,
                             const zarr_memory *src, const zarr_memory *dst,
                             zarr_memory *out, zarr_error *err);
-/* For a whole chunk, if the last stage can write with strides: decodes directly into the
- * view and sets *done. Otherwise c goes on as usual. */
-zarr_status zr_decode_strided(const struct zr_work *w, struct zr_coding *c,
-                              const struct zr_target *t, bool *done, zarr_error *err);
 /* Copies encoded bytes to scratch if they are not in memory that s, the first stage of a
  * program, takes. Valid until the worker's next copy. */
 zarr_status zr_bring_encoded(const struct zr_work *w, const struct zr_stage *s,
@@ -66,20 +62,33 @@ uint64_t zr_ranges_choose(const struct zr_program *p, const struct zr_target *t,
 /* Returns the offset of the range at[], then advances at[] to the next. Begin with
  * zeros. */
 uint64_t zr_ranges_next(const struct zr_ranges *s, uint64_t *at);
-/* Decodes only what an item needs, into its places in a scratch block, *out. Does so, and
- * sets *done, if the program is a single codec that can decode in part and the saving is
- * large enough. */
-zarr_status zr_chunk_decode_partial(const struct zr_work *w, const struct zr_program *p,
-                                    const struct zr_item *item,
-                                    const zarr_memory *encoded, zarr_memory *out,
-                                    bool *done, zarr_error *err);
-/* Short cuts for a segment on this thread: in slabs; stored elements directly into the
- * view; only the ranges needed. *done stays false if a short cut does not apply. */
-zarr_status zr_slabs_read(const struct zr_work *w, const struct zr_segment *segment,
-                          bool *done, zarr_error *err);
-zarr_status zr_raw_direct(const struct zr_work *w, const struct zr_segment *segment,
-                          bool *done, zarr_error *err);
-zarr_status zr_raw_ranges(const struct zr_work *w, const struct zr_segment *segment,
-                          bool *done, zarr_error *err);
+
+/* ---- direct routes ---------------------------------------------------------------- */
+
+/* A chunk that a direct route may read. */
+struct zr_direct {
+    const struct zr_segment *segment;
+    const struct zr_item *item;
+    /* its encoded bytes, or NULL if they have not been fetched */
+    struct zr_coding *coding;
+    zarr_memory at; /* its place in the view, for a route that needs one */
+    /* out, with coding: the elements are in the view; otherwise in coding->cur */
+    bool placed;
+};
+struct zr_direct_route {
+    bool encoded; /* it takes encoded bytes; otherwise it reads the store */
+    bool (*applies)(const struct zr_work *w, struct zr_direct *d);
+    /* Sets *done if it has read the chunk. Otherwise the next route that applies, or the
+     * general way, goes on from coding. Without coding, it also counts the chunk. */
+    zarr_status (*read)(const struct zr_work *w, struct zr_direct *d, bool *done,
+                        zarr_error *err);
+};
+/* Reads the chunk by the first route that applies and can, and sets *done. *done stays
+ * false if there is none. */
+zarr_status zr_read_direct(const struct zr_work *w, struct zr_direct *d, bool *done,
+                           zarr_error *err);
+extern const struct zr_direct_route zr_route_slabs;   /* large uncompressed chunks */
+extern const struct zr_direct_route zr_route_partial; /* a codec that decodes in part */
+extern const struct zr_direct_route zr_route_strided; /* a codec that writes strides */
 
 #endif

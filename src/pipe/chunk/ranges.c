@@ -1,9 +1,9 @@
 /*
  * pipe/chunk/ranges.c - which bytes of a chunk a target needs, as ranges: outer
  * dimensions are walked index by index; inner ones are taken as one range with the bytes
- * between. For uncompressed chunks the store reads these ranges (direct.c). If at most half
- * of a chunk is needed, a codec that can decode in part gets them (blosc: its blocks);
- * this file calls it. Thread class: plain functions; on the worker context.
+ * between. For uncompressed chunks the store reads these ranges (direct.c). If at most
+ * half of a chunk is needed, a codec that can decode in part gets them (blosc: its
+ * blocks); this file calls it. Thread class: plain functions; on the worker context.
  */
 #include "pipe/chunk/chunk_int.h"
 
@@ -71,27 +71,31 @@ uint64_t zr_ranges_next(const struct zr_ranges *s, uint64_t *at)
 
 /* ---- decoding in part -------------------------------------------------------------- */
 
-static bool partial_fits(const struct zr_work *w, const struct zr_program *p,
-                         const struct zr_target *t)
+static bool partial_applies(const struct zr_work *w, struct zr_direct *d)
 {
+    const struct zr_program *p = d->coding->p;
+    const struct zr_target *t = &d->item->target;
+
     return !w->io->no_direct && !t->many && p->n == 1 &&
            zr_stage_is_partial(&p->stage[0]) && p->decoded_device == ZARR_DEVICE_CPU &&
            t->kind == ZR_PROJ_DIMS && t->arithmetic &&
            t->n_items * 2 <= p->decoded_bytes / p->item_bytes;
 }
 
-static zarr_status decode_partial(const struct zr_work *w, const struct zr_program *p,
-                                  const struct zr_item *item, const zarr_memory *encoded,
-                                  zarr_memory *out, bool *done, zarr_error *err)
+/* Decodes only what the item needs, into its places in a scratch block, if that saves
+ * half of the bytes. */
+static zarr_status partial_read(const struct zr_work *w, struct zr_direct *d, bool *done,
+                                zarr_error *err)
 {
+    const struct zr_program *p = d->coding->p;
     struct zr_ranges s = {0};
     uint64_t at[ZARR_MAX_RANK] = {0}, bytes = 0;
-    zarr_codec_job job = {.src = *encoded};
+    zarr_codec_job job = {.src = d->coding->cur};
     zarr_codec_range *ranges = NULL;
     zarr_memory block = {0}, list = {0}, scratch = {0};
     zarr_status st = ZARR_OK;
 
-    if (zr_ranges_choose(p, &item->target, DECODE_RANGE_COST, UINT64_MAX, &s) >
+    if (zr_ranges_choose(p, &d->item->target, DECODE_RANGE_COST, UINT64_MAX, &s) >
             p->decoded_bytes / 2 ||
         !zr_mul_u64(s.n_reads, sizeof *ranges, &bytes))
         return ZARR_OK;
@@ -129,19 +133,9 @@ static zarr_status decode_partial(const struct zr_work *w, const struct zr_progr
     w->worker->stats.bytes_decoded += job.dst_used;
     w->worker->stats.chunks_distrusted += p->distrusts;
     block.bytes = p->decoded_bytes;
-    *out = block;
+    d->coding->cur = block;
 out:
     return st;
 }
 
-/* Most chunks end here, before the ranges need their kilobytes of stack. */
-zarr_status zr_chunk_decode_partial(const struct zr_work *w, const struct zr_program *p,
-                                    const struct zr_item *item,
-                                    const zarr_memory *encoded, zarr_memory *out,
-                                    bool *done, zarr_error *err)
-{
-    *done = false;
-    if (!partial_fits(w, p, &item->target))
-        return ZARR_OK;
-    return decode_partial(w, p, item, encoded, out, done, err);
-}
+const struct zr_direct_route zr_route_partial = {true, partial_applies, partial_read};

@@ -1,10 +1,9 @@
 /*
  * pipe/chunk/segment.c - reads one segment of a data wave on one thread: fetches its
  * range, decodes each of its chunks, and copies the elements to their places. Chunks that
- * need not be fetched whole or decoded take a short cut (direct.c, slabs.c). The last
- * decoder writes into the destination if the layouts agree, or if it can write with
- * strides (strided_decode.c). `serial` turns all short cuts off. Thread class: on the
- * worker context.
+ * need not be fetched whole, decoded or copied take a direct route (direct.c). The last
+ * decoder writes into the destination if the layouts agree. `serial` turns all of this
+ * off. Thread class: on the worker context.
  */
 #include "pipe/chunk/chunk_int.h"
 
@@ -96,29 +95,23 @@ zarr_status zr_item_decode(const struct zr_work *w, const struct zr_segment *seg
 {
     const struct zr_program *p = segment->level->decode;
     struct zr_coding c = {.p = p, .cur = *encoded, .skip = skip};
-    zarr_memory at = {0};
-    /* elements of variable length point into scratch until their bytes are copied */
-    bool direct = p->n > 0 && !w->io->layout->variable && !w->on_host &&
-                  zr_target_is_direct(w->io, p, &item->target, &at);
-    /* the encoded bytes are the elements */
-    const bool raw = p->n == 0 && !p->unsized && !w->on_host;
+    struct zr_direct d = {.segment = segment, .item = item, .coding = &c};
     bool done = false;
     zarr_status st = ZARR_OK;
 
-    if (!direct && !raw && !p->unsized && !skip && !w->on_host)
-        ZR_TRY(zr_chunk_decode_partial(w, p, item, encoded, &c.cur, &done, err));
-    if (!direct && !raw && !done && !skip && !w->on_host) {
-        ZR_TRY(zr_decode_strided(w, &c, &item->target, &direct, err));
-        done = direct;
-    }
+    /* elements of variable length point into scratch until their bytes are copied */
+    d.placed = p->n > 0 && !w->io->layout->variable && !w->on_host &&
+               zr_target_is_direct(w->io, p, &item->target, &d.at);
+    if (!d.placed && p->n > 0 && !p->unsized && !skip && !w->on_host)
+        ZR_TRY(zr_read_direct(w, &d, &done, err));
     if (!done) {
         if (p->unsized)
-            ZR_TRY(zr_chunk_decode_unsized(w, p, encoded, &at, &c.cur, err));
-        else if (!raw)
-            ZR_TRY(zr_stages_run(w, &c, p->n, &at, err));
+            ZR_TRY(zr_chunk_decode_unsized(w, p, encoded, &d.at, &c.cur, err));
+        else if (p->n > 0)
+            ZR_TRY(zr_stages_run(w, &c, p->n, &d.at, err));
         ZR_TRY(zr_decode_end(w, p, encoded, &c.cur, err));
     }
-    ZR_TRY(zr_item_finish(w, segment, item, &c.cur, direct, err));
+    ZR_TRY(zr_item_finish(w, segment, item, &c.cur, d.placed, err));
 out:
     return st;
 }
@@ -228,15 +221,6 @@ static struct zr_need segment_need(const struct zr_io *io,
     return need;
 }
 
-/* Each sets *done if it applies to the segment; otherwise it changes nothing. */
-static zarr_status (*const short_cuts[])(const struct zr_work *w,
-                                         const struct zr_segment *segment, bool *done,
-                                         zarr_error *err) = {
-    zr_slabs_read,
-    zr_raw_direct,
-    zr_raw_ranges,
-};
-
 /* Sets *out to the encoded bytes of an item of a segment. */
 static bool item_bytes(const struct zr_segment *segment, const struct zr_item *item,
                        const zarr_memory *range, zarr_memory *out)
@@ -301,6 +285,7 @@ zarr_status zr_segment_read(const struct zr_work *w, const struct zr_segment *se
     struct zr_need need = {0, 0};
     const struct zr_item *item = segment->item[0];
     zarr_memory range = fetched ? *fetched : (zarr_memory){0}, encoded = {0};
+    struct zr_direct direct = {.segment = segment, .item = item};
     zarr_stats before; /* only for a device */
     bool done = false;
     zarr_status st = ZARR_OK;
@@ -314,9 +299,8 @@ zarr_status zr_segment_read(const struct zr_work *w, const struct zr_segment *se
         ZR_TRY(zr_request_take(w->rq, need, err));
     }
     st = check_segment_bytes(w, segment, &item, err);
-    for (size_t k = 0; !fetched && k < ZR_COUNT(short_cuts); k++)
-        if (st == ZARR_OK && !done)
-            st = short_cuts[k](w, segment, &done, err);
+    if (!fetched && st == ZARR_OK && segment->level->decode->raw)
+        st = zr_read_direct(w, &direct, &done, err);
     if (!fetched && st == ZARR_OK && !done)
         st = whole_object ? fetch_object(w, segment, &range, err)
                           : zr_segment_range(w, segment, &range, err);

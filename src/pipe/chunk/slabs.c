@@ -49,7 +49,7 @@ bool zr_slabs_fit(const struct zr_io *io, const struct zr_segment *segment)
     if (!p->raw || t->many || io->no_direct || p->decoded_bytes < SLABS_LEAST ||
         segment->n_items != 1 || segment->bytes != UINT64_MAX || segment->shard ||
         !segment->key || t->kind != ZR_PROJ_DIMS || !t->arithmetic ||
-        t->n_items * 2 <= p->decoded_bytes / p->item_bytes || /* ranges may be cheaper */
+        t->n_items * 2 <= p->decoded_bytes / p->item_bytes ||
         !zr_device_is_host(io->engine->memory, p->fetch_device) ||
         !zr_device_is_host(io->engine->memory, zr_target_view(io, t)->base.device_type) ||
         !zr_store_can(io->store, ZARR_STORE_CAP_FAST_GET) ||
@@ -151,15 +151,18 @@ out:
     return st;
 }
 
-zarr_status zr_slabs_read(const struct zr_work *w, const struct zr_segment *segment,
-                          bool *done, zarr_error *err)
+static bool slabs_apply(const struct zr_work *w, struct zr_direct *d)
+{
+    return zr_slabs_fit(w->io, d->segment);
+}
+
+static zarr_status slabs_read(const struct zr_work *w, struct zr_direct *d, bool *done,
+                              zarr_error *err)
 {
     struct zr_slabs s;
     zarr_status st = ZARR_OK;
 
-    if (!zr_slabs_fit(w->io, segment))
-        return ZARR_OK;
-    ZR_TRY(zr_slabs_open(&s, w->io, segment, err));
+    ZR_TRY(zr_slabs_open(&s, w->io, d->segment, err));
     for (uint64_t i = 0; i < s.n; i++)
         ZR_TRY(zr_slabs_one(w, &s, i, err));
     *done = s.n > 0;
@@ -167,3 +170,5 @@ out:
     zr_slabs_close(&s);
     return st;
 }
+
+const struct zr_direct_route zr_route_slabs = {false, slabs_apply, slabs_read};

@@ -40,8 +40,7 @@ static bool places(const struct zr_io *io, const struct zr_program *p,
     return true;
 }
 
-/* Runs the last stage from c->cur with strides. *done false: the ordinary entry must do
- * it. */
+/* Runs the last stage from c->cur with strides. */
 static zarr_status last_stage(const struct zr_work *w, const struct zr_coding *c,
                               const zarr_codec_strided *to, bool *done, zarr_error *err)
 {
@@ -51,7 +50,6 @@ static zarr_status last_stage(const struct zr_work *w, const struct zr_coding *c
     zarr_memory scratch = {0};
     zarr_status st = ZARR_OK;
 
-    *done = false;
     if (!zr_stage_accepts(s, &job))
         return ZARR_OK;
     if (need > 0)
@@ -69,23 +67,32 @@ out:
     return st;
 }
 
-zarr_status zr_decode_strided(const struct zr_work *w, struct zr_coding *c,
-                              const struct zr_target *t, bool *done, zarr_error *err)
+static bool strided_applies(const struct zr_work *w, struct zr_direct *d)
 {
+    const struct zr_program *p = d->coding->p;
+
+    ZR_UNUSED(w);
+    return !p->padded && zr_stage_strides(&p->stage[p->n - 1]);
+}
+
+static zarr_status strided_read(const struct zr_work *w, struct zr_direct *d, bool *done,
+                                zarr_error *err)
+{
+    struct zr_coding *c = d->coding;
     const struct zr_program *p = c->p;
-    const struct zr_stage *s = p->n > 0 ? &p->stage[p->n - 1] : NULL;
     int64_t stride[ZARR_MAX_RANK];
     zarr_codec_strided to;
     zarr_status st = ZARR_OK;
 
-    *done = false;
-    if (!s || p->unsized || p->padded || !zr_stage_strides(s) ||
-        !places(w->io, p, t, &to, stride))
+    if (!places(w->io, p, &d->item->target, &to, stride))
         return ZARR_OK;
     ZR_TRY(zr_stages_run(w, c, p->n - 1, NULL, err));
     if (c->done == 0)
-        ZR_TRY(zr_bring_encoded(w, s, &c->cur, err));
+        ZR_TRY(zr_bring_encoded(w, &p->stage[0], &c->cur, err));
     ZR_TRY(last_stage(w, c, &to, done, err));
+    d->placed = *done;
 out:
     return st;
 }
+
+const struct zr_direct_route zr_route_strided = {true, strided_applies, strided_read};
