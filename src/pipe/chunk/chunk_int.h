@@ -78,15 +78,14 @@ struct zr_direct {
 struct zr_direct_route {
     bool encoded; /* it takes encoded bytes; otherwise it reads the store */
     bool (*applies)(const struct zr_work *w, struct zr_direct *d);
-    /* Sets *done if it has read the chunk. Otherwise the next route that applies, or the
-     * general way, goes on from coding. Without coding, it also counts the chunk. */
+    /* Sets *done if it has read the chunk. Otherwise the general way goes on from
+     * coding. Without coding, it also counts the chunk. */
     zarr_status (*read)(const struct zr_work *w, struct zr_direct *d, bool *done,
                         zarr_error *err);
 };
-/* Reads the chunk by the first route that applies and can, and sets *done. *done stays
- * false if there is none. */
-zarr_status zr_read_direct(const struct zr_work *w, struct zr_direct *d, bool *done,
-                           zarr_error *err);
+/* Returns the first route that applies; NULL: none. The caller calls its read(), which
+ * saves a frame on the stack. */
+const struct zr_direct_route *zr_find_route(const struct zr_work *w, struct zr_direct *d);
 extern const struct zr_direct_route zr_route_slabs;   /* large uncompressed chunks */
 extern const struct zr_direct_route zr_route_partial; /* a codec that decodes in part */
 extern const struct zr_direct_route zr_route_strided; /* a codec that writes strides */

@@ -156,13 +156,10 @@ static const struct zr_direct_route *const routes[] = {
     &zr_route_slabs, &raw_whole, &raw_ranges, &zr_route_partial, &zr_route_strided,
 };
 
-zarr_status zr_read_direct(const struct zr_work *w, struct zr_direct *d, bool *done,
-                           zarr_error *err)
+const struct zr_direct_route *zr_find_route(const struct zr_work *w, struct zr_direct *d)
 {
-    zarr_status st = ZARR_OK;
-
-    for (size_t k = 0; k < ZR_COUNT(routes) && st == ZARR_OK && !*done; k++)
+    for (size_t k = 0; k < ZR_COUNT(routes); k++)
         if (routes[k]->encoded == (d->coding != NULL) && routes[k]->applies(w, d))
-            st = routes[k]->read(w, d, done, err);
-    return st;
+            return routes[k];
+    return NULL;
 }

@@ -96,6 +96,7 @@ zarr_status zr_item_decode(const struct zr_work *w, const struct zr_segment *seg
     const struct zr_program *p = segment->level->decode;
     struct zr_coding c = {.p = p, .cur = *encoded, .skip = skip};
     struct zr_direct d = {.segment = segment, .item = item, .coding = &c};
+    const struct zr_direct_route *route = NULL;
     bool done = false;
     zarr_status st = ZARR_OK;
 
@@ -103,7 +104,9 @@ zarr_status zr_item_decode(const struct zr_work *w, const struct zr_segment *seg
     d.placed = p->n > 0 && !w->io->layout->variable && !w->on_host &&
                zr_target_is_direct(w->io, p, &item->target, &d.at);
     if (!d.placed && p->n > 0 && !p->unsized && !skip && !w->on_host)
-        ZR_TRY(zr_read_direct(w, &d, &done, err));
+        route = zr_find_route(w, &d);
+    if (route)
+        ZR_TRY(route->read(w, &d, &done, err));
     if (!done) {
         if (p->unsized)
             ZR_TRY(zr_chunk_decode_unsized(w, p, encoded, &d.at, &c.cur, err));
@@ -286,6 +289,7 @@ zarr_status zr_segment_read(const struct zr_work *w, const struct zr_segment *se
     const struct zr_item *item = segment->item[0];
     zarr_memory range = fetched ? *fetched : (zarr_memory){0}, encoded = {0};
     struct zr_direct direct = {.segment = segment, .item = item};
+    const struct zr_direct_route *route = NULL;
     zarr_stats before; /* only for a device */
     bool done = false;
     zarr_status st = ZARR_OK;
@@ -300,7 +304,9 @@ zarr_status zr_segment_read(const struct zr_work *w, const struct zr_segment *se
     }
     st = check_segment_bytes(w, segment, &item, err);
     if (!fetched && st == ZARR_OK && segment->level->decode->raw)
-        st = zr_read_direct(w, &direct, &done, err);
+        route = zr_find_route(w, &direct);
+    if (route)
+        st = route->read(w, &direct, &done, err);
     if (!fetched && st == ZARR_OK && !done)
         st = whole_object ? fetch_object(w, segment, &range, err)
                           : zr_segment_range(w, segment, &range, err);
