@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from . import _core, _dtypes, _log, errors
+from ._service import close_services
 from ._settings import count_worker_threads
 
 
@@ -71,11 +72,12 @@ def _in_child() -> None:
 
 
 def _at_exit() -> None:
-    """No request writes to memory of Python after the interpreter has gone. The services of stores
-    and plug-ins, which began later, have ended before this."""
+    """No request writes to memory of Python after the interpreter has gone. What the program registers
+    after this module is imported runs before, and may still read and write."""
     flights = list(_core.flights())
     for request in flights:
         request.cancel()
+    close_services()
     for request in flights:
         try:
             request.wait()

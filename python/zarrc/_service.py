@@ -6,7 +6,6 @@ interpreter ends, what has no answer fails, and so does what comes later.
 """
 from __future__ import annotations
 
-import atexit
 import os
 import threading
 from collections.abc import Callable
@@ -81,6 +80,15 @@ class Service:
         self._fail_taken(ENDING)
 
 
+_services: list[Service] = []  # those of this process
+
+
+def close_services() -> None:
+    """At the end of the interpreter."""
+    for service in _services:
+        service.close()
+
+
 class Single(Generic[_S]):
     """The service of this process, made when it is first asked for. It follows the process from then on."""
 
@@ -94,7 +102,7 @@ class Single(Generic[_S]):
         with self.lock:
             if self._made is None:
                 self._made = self._make()
-                atexit.register(self._made.close)
+                _services.append(self._made)
             return self._made
 
     def _in_child(self) -> None:

@@ -390,6 +390,27 @@ def test_fork(kind):
     assert done.stdout == "ok\n", done.stdout + done.stderr
 
 
+def test_write_at_exit():
+    """What a program registers before its first read of such a store can still write to it, and so can the last
+    consolidation."""
+    done = run("""
+        import atexit
+        import zarrc, zarr
+        store = zarr.storage.MemoryStore()
+        def save():
+            array[...] = 5
+            print(array[0])
+        atexit.register(save)
+        group = zarrc.create_group(store)
+        zarrc.consolidate_metadata(store)
+        zarrc.config.set({"consolidate": "end"})
+        array = group.create_array("a", shape=4, chunks=2, dtype="i4")
+        atexit._run_exitfuncs()
+        print('"a"' in store._store_dict["zarr.json"].to_bytes().decode())
+    """)
+    assert done.stdout == "5\nTrue\n" and done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("order", ["import zarrc, zarr", "import zarr, zarrc"])
 @pytest.mark.parametrize("kind", ["StuckStore()", "zarr.storage.WrapperStore(StuckStore())", "BlockedMapping()", "zarr.storage.MemoryStore()"])
 def test_exit_with_operations_in_flight(order, kind):
