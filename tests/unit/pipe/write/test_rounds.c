@@ -22,7 +22,7 @@ static void test_write(void **state)
         assert_ok(zarr_array_write(a, NULL, &t, &o, &err));
         assert_int_equal(d.rounds, 3);
         assert_non_null(strstr(traced, "a: wave 1 of a write: "));
-        assert_non_null(strstr(traced, kind == CHUNKS ? " 1024 units" : " 16 units"));
+        assert_non_null(strstr(traced, kind == CHUNKS ? " 1024 blocks" : " 16 blocks"));
         assert_ptr_equal(zarr_array_context(a), ctx);
         assert_ptr_equal(zarr_store_context(far), ctx);
         assert_int_equal(d.n_ops, (kind == CHUNKS ? 1024 : 16) + 2);
