@@ -336,7 +336,8 @@ const struct cli_command cli_cmd_mv = {
         "below them are not.\n\n"
         "Inside one store this is one step. Otherwise SOURCE is deleted after all of it "
         "was copied, unless another program wrote into it meanwhile. If the command is "
-        "interrupted, the same command with --resume continues.\n\n"
+        "interrupted, the same command with --resume continues. It fails if the move was "
+        "complete, because SOURCE is gone then.\n\n"
         "If SOURCE is a link to a store, the link is moved, and the store stays where it "
         "is. A relative link becomes an absolute one if it would lead elsewhere.",
     .json = "source, destination: locations. objects, bytes: copied; 0 if the store "
