@@ -140,11 +140,15 @@ static zarr_status request_order(const struct zr_io *io, zarr_error *err)
 }
 
 /* *n_units: bytes of io->present that are used. */
-static zarr_status request_begin(const struct zr_io *io, uint64_t *n_units,
+static zarr_status request_begin(struct zarr_request *rq, uint64_t *n_units,
                                  zarr_error *err)
 {
+    const struct zr_io *io = &rq->io;
     zarr_status st = ZARR_OK;
 
+    rq->device = NULL;
+    if (!zr_io_is_host(io, io->view.base.device_type))
+        ZR_TRY(zr_device_budget_find(&rq->device, io->engine, &io->view.base, err));
     if (io->after)
         ZR_TRY(request_order(io, err));
     if (io->session)
@@ -153,6 +157,8 @@ static zarr_status request_begin(const struct zr_io *io, uint64_t *n_units,
         ZR_TRY(present_room(io, n_units, err));
     if (io->write && io->check)
         ZR_TRY(io->check(io->check_arg, false, err));
+    if (!io->write && !io->no_huge_pages)
+        advise_output(io);
 out:
     return st;
 }
@@ -175,6 +181,17 @@ static void own_budgets_deinit(struct zarr_request *rq)
     rq->has_own = false;
 }
 
+/* Tells the caller how the request and its parts ended. */
+static void request_tell(struct zarr_request *rq, zarr_status st)
+{
+    if (rq->io.parts && st == ZARR_OK) /* a chunk that parts share counts once */
+        zr_request_total(rq, rq->locked.stats.chunks_done);
+    if (rq->io.parts)
+        zr_parts_tell(rq);
+    if (rq->io.progress)
+        zr_request_report_end(rq);
+}
+
 /* Calls the pipeline itself: the depth of its call stack is bounded (count-frames). */
 zarr_status zr_request_run(struct zarr_request *rq, zarr_error *err)
 {
@@ -185,17 +202,10 @@ zarr_status zr_request_run(struct zarr_request *rq, zarr_error *err)
     zarr_status before = ZARR_OK, st = ZARR_OK;
     uint64_t n_units = 0;
 
-    if (!io->write && !io->no_huge_pages)
-        advise_output(io);
     rq->has_own = io->memory_bytes != 0 && io->memory_bytes < io->engine->budget->total;
     if (rq->has_own)
         own_budgets_init(rq);
-    rq->device = NULL;
-    if (!zr_io_is_host(io, io->view.base.device_type))
-        before = st =
-            zr_device_budget_find(&rq->device, io->engine, &io->view.base, &failed);
-    if (before == ZARR_OK)
-        before = st = request_begin(io, &n_units, &failed);
+    before = st = request_begin(rq, &n_units, &failed);
     for (int tries = 1; before == ZARR_OK; tries++) {
         rq->last_try = io->write || tries == READ_TRIES;
         if (io->parts)
@@ -225,16 +235,11 @@ zarr_status zr_request_run(struct zarr_request *rq, zarr_error *err)
         zr_put_notes_free(rq);
     if (st == ZARR_OK && io->finish)
         st = io->finish(io->finish_arg, &failed);
-    if (st == ZARR_OK && io->parts) /* a chunk that parts share counts once */
-        zr_request_total(rq, rq->locked.stats.chunks_done);
     if (st != ZARR_OK && err) {
         *err = failed;
         zr_error_mark_path(err, io->prefix);
     }
-    if (io->parts)
-        zr_parts_tell(rq);
-    if (io->progress)
-        zr_request_report_end(rq);
+    request_tell(rq, st);
     return st;
 }
 

@@ -185,12 +185,25 @@ static zarr_status open_one(void *arg, uint64_t i, const struct zr_work *w,
     return (w->io->parts ? zr_parts_open : zr_open_exec)(w, &wave->open[i], err);
 }
 
+static zarr_status open_shards(struct reading *r, struct zr_wave *w, zarr_error *err)
+{
+    const struct zr_parallel_options opts = {.max_threads = zr_io_threads(r->work.io),
+                                             .item_ns = 20000};
+    zarr_status st = zr_opens_hold(r->work.rq, w->open, w->n_opens, err);
+
+    if (st == ZARR_OK)
+        st = zr_opens_ahead(r->work.io, r->work.rq, w, err);
+    if (st == ZARR_OK)
+        st = zr_workers_run(&r->work, w->n_opens, &opts, open_one, w, err);
+    zr_opens_ahead_end(r->work.io, w);
+    zr_opens_let_go(w->open, w->n_opens);
+    return st == ZARR_OK ? zr_plan_resume(r->plan, w, err) : st;
+}
+
 /* Pulls waves, opening shards, until one has data. Returns false if nothing is left for
  * this thread. */
 static bool pull_wave(struct reading *r, struct zr_wave *w)
 {
-    const struct zr_parallel_options opts = {.max_threads = zr_io_threads(r->work.io),
-                                             .item_ns = 20000};
     bool have = false;
 
     if (!zr_flights_lock(&r->f))
@@ -206,17 +219,8 @@ static bool pull_wave(struct reading *r, struct zr_wave *w)
         st = zr_plan_next(r->plan, w, &err);
         if (st == ZARR_OK && zr_attempt_runs())
             st = zr_attempt_check(w, &err);
-        if (st == ZARR_OK && w->n_opens > 0) {
-            st = zr_opens_hold(r->work.rq, w->open, w->n_opens, &err);
-            if (st == ZARR_OK)
-                st = zr_opens_ahead(r->work.io, r->work.rq, w, &err);
-            if (st == ZARR_OK)
-                st = zr_workers_run(&r->work, w->n_opens, &opts, open_one, w, &err);
-            zr_opens_ahead_end(r->work.io, w);
-            zr_opens_let_go(w->open, w->n_opens);
-            if (st == ZARR_OK)
-                st = zr_plan_resume(r->plan, w, &err);
-        }
+        if (st == ZARR_OK && w->n_opens > 0)
+            st = open_shards(r, w, &err);
         if (st != ZARR_OK)
             zr_flights_fail(&r->f, st, &err,
                             err.item < w->n_opens ? w->open[err.item].ordinal
