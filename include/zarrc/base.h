@@ -68,7 +68,7 @@ template <typename T> ZARR_CONSTEXPR T zarr_size_first()
         }
 #endif
 
-/** The highest rank of an array. DLPack and NumPy 2 allow 64 as well. */
+/** The most dimensions of an array. DLPack and NumPy 2 allow 64 as well. */
 #define ZARR_MAX_RANK 64
 
 #endif

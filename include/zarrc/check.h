@@ -49,9 +49,9 @@ enum {
      * notes count the chunks and have the key of one */
     ZARR_FINDING_OUTSIDE = 5,
     /** objects below an array that are neither chunks nor documents of it: a NOTE about
-     * those that look like chunks of another key encoding or rank, and one about all
-     * others. They count the objects and have the key of one. Metadata that names a wrong
-     * key encoding makes all chunks such objects */
+     * those that look like chunks of another key encoding or number of dimensions, and
+     * one about all others. They count the objects and have the key of one. If the
+     * metadata names a wrong key encoding, all chunks are such objects */
     ZARR_FINDING_FOREIGN = 6,
     /** with ZARR_VERIFY_MISSING_ERROR: chunks, or whole shards, that are not stored. Each
      * array has one such finding, with their number and the key of the first */
@@ -161,7 +161,7 @@ typedef struct zarr_verify_item {
     const uint64_t *block; /**< grid coordinates of the block; `ndim` entries */
     /** first element of the faulty chunk or block; `ndim` entries */
     const uint64_t *origin;
-    int32_t ndim, reserved; /**< `ndim`: rank of the array */
+    int32_t ndim, reserved; /**< `ndim`: dimensions of the array */
 } zarr_verify_item;
 
 /**
@@ -229,8 +229,8 @@ typedef struct zarr_difference {
     /** SHAPE, FIELD_SHAPE, CHUNKS, SHARDS: in a; NULL: there is none, as chunks differ */
     const uint64_t *shape_a;
     const uint64_t *shape_b; /**< in b, likewise */
-    int32_t ndim_a;          /**< rank of `shape_a` */
-    int32_t ndim_b;          /**< rank of `shape_b` */
+    int32_t ndim_a;          /**< length of `shape_a` */
+    int32_t ndim_b;          /**< length of `shape_b` */
     /** ELEMENT: its index in the region, then that in the subarray of a field.
      * UNREADABLE: the first element that was not compared; NULL: the node cannot be read
      */

@@ -24,9 +24,9 @@ ZARR_BEGIN_DECLS
 typedef struct zarr_block_batch {
     uint32_t struct_size, flags; /**< `flags` must be 0 */
     uint64_t n_blocks;           /**< number of blocks */
-    /** grid coordinates of all blocks, one block after the other: `n_blocks` times the
-     * rank numbers. The blocks may have any order, and each must occur once. NULL only
-     * for an array without dimensions */
+    /** grid coordinates of all blocks, one block after the other: for each block one
+     * number per dimension. The blocks may have any order, and each must occur once. NULL
+     * only for an array without dimensions */
     const uint64_t *blocks;
     /** `n_blocks` encoded blocks, in memory of any kind; `handle` NULL: the block is
      * missing */

@@ -49,13 +49,13 @@ typedef struct zarr_dim_selection {
  * result has the dimensions of the array except those with ZARR_DIM_INDEX.
  *
  * @param out receives the selection; owned: zarr_selection_free()
- * @param ndim rank of the array: its number of dimensions
+ * @param ndim number of dimensions of the array
  * @param shape shape of the array in elements, `ndim` entries, each below 2^63
  * @param n_dims how many entries `dims` has, at most `ndim`. The call selects all of each
  * further dimension
  * @param dims what to select along each dimension
- * @retval ZARR_ERR_INVALID a rank, index or mask length is wrong; the message names the
- * dimension
+ * @retval ZARR_ERR_INVALID the number of dimensions, an index or the length of a mask is
+ * wrong; the message names the dimension
  * @see zarr_selection_parse(), zarr_selection_box()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status
@@ -65,7 +65,7 @@ zarr_selection_dims(zarr_selection **out, int32_t ndim, const uint64_t *shape,
 /**
  * Selects a box of neighbouring elements. The result has the shape `count`.
  * @param out receives the selection; owned: zarr_selection_free()
- * @param ndim,shape rank and shape of the array in elements
+ * @param ndim,shape number of dimensions, and shape of the array in elements
  * @param start first index along each dimension, `ndim` entries
  * @param count how many elements along each dimension, `ndim` entries
  * @retval ZARR_ERR_INVALID the box reaches beyond the array; the message names the
@@ -80,13 +80,13 @@ zarr_selection_box(zarr_selection **out, int32_t ndim, const uint64_t *shape,
  * Selects single elements (points) by their coordinates, as `vindex` of zarr-python. If a
  * point repeats, a write stores the last of its elements.
  * @param out receives the selection; owned: zarr_selection_free()
- * @param ndim,shape rank and shape of the array in elements
+ * @param ndim,shape number of dimensions, and shape of the array in elements
  * @param n_points how many points there are
  * @param coords coordinates of all points, one point after the other: `coords`[p * `ndim`
  * + d] is the index of point p along dimension d. A negative index counts from the end.
  * Borrowed for the call
- * @param result_ndim,result_shape rank and shape of the result, which must have
- * `n_points` elements; `result_ndim` 0: one dimension of length `n_points`
+ * @param result_ndim,result_shape number of dimensions and shape of the result, which
+ * must have `n_points` elements; `result_ndim` 0: one dimension of length `n_points`
  * @retval ZARR_ERR_INVALID a coordinate is outside of the array, or the shape of the
  * result does not fit
  */
@@ -100,7 +100,7 @@ zarr_selection_points(zarr_selection **out, int32_t ndim, const uint64_t *shape,
  * Selects the elements whose byte in a mask is not zero. The result has one dimension,
  * with the selected elements in C order.
  * @param out receives the selection; owned: zarr_selection_free()
- * @param ndim,shape rank and shape of the array in elements
+ * @param ndim,shape number of dimensions, and shape of the array in elements
  * @param mask one byte for each element of the array, in C order; borrowed for the call
  * @retval ZARR_ERR_INVALID `mask` is NULL, or the array has too many elements
  */
@@ -117,7 +117,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_selection_mask(zarr_selection **out,
  * list of two indexes of the first dimension. "3,5" and "[3,5,...]" select one index
  * along each of two dimensions.
  * @param out receives the selection; owned: zarr_selection_free()
- * @param ndim,shape rank and shape of the array in elements
+ * @param ndim,shape number of dimensions, and shape of the array in elements
  * @param text the selection
  * @retval ZARR_ERR_INVALID the text is wrong, or does not fit the shape; the message
  * names the dimension and the part of the text
@@ -148,7 +148,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_selection_compose(zarr_selection **out
  * it takes. The tensor of such a call must have the shape of the result.
  * @{
  */
-/** Returns the rank of the result. */
+/** Returns the number of dimensions of the result. */
 ZARR_API int32_t zarr_selection_ndim(const zarr_selection *selection);
 /** Returns the shape of the result in elements, borrowed from the selection. */
 ZARR_API const uint64_t *zarr_selection_shape(const zarr_selection *selection);

@@ -45,9 +45,10 @@ typedef struct zarr_shape_options {
 #define ZARR_SHAPE_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_shape_options)
 
 /**
- * Changes the shape of an array, but not its rank. A rectilinear grid lists the lengths
- * of its blocks. If the array grows beyond the last block, this grid gets one more. If
- * that block is a shard, it may reach beyond the array, so that whole chunks fit in it.
+ * Changes the shape of an array, but not its number of dimensions. A rectilinear grid
+ * lists the lengths of its blocks. If the array grows beyond the last block, this grid
+ * gets one more. If that block is a shard, it may reach beyond the array, so that whole
+ * chunks fit in it.
  *
  * The call writes the metadata first. If a dimension shrinks, it then deletes chunks
  * outside of the new shape. In chunks at the border it sets elements outside to the fill
@@ -76,7 +77,8 @@ typedef struct zarr_shape_options {
  * @retval ZARR_ERR_UNSUPPORTED the chunk grid would move chunks that exist; or the store
  * cannot write; or it cannot list, and there are more than 1,048,576 chunks to look for
  * @retval ZARR_ERR_LIMIT the shape needs a chunk beyond `zarr_limits.chunk_bytes`
- * @retval ZARR_ERR_CONFLICT another writer changed the rank of the array, or deleted it
+ * @retval ZARR_ERR_CONFLICT another writer changed the number of dimensions of the array,
+ * or deleted it
  * @retval ZARR_ERR_CANCELLED `cancel` was set. The array has its old shape, or it has the
  * new shape and a record of leftovers; the message tells which
  * @retval ZARR_ERR_IO the store failed; the message tells if the array has its new shape
@@ -134,8 +136,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_clear_leftovers(
  *
  * @param array borrowed
  * @param axis the dimension that grows, counted from 0
- * @param src the elements. It has the rank of the array, and the array's lengths along
- * all dimensions except `axis`. Its length along `axis` may be 0
+ * @param src the elements. It has as many dimensions as the array, and the array's
+ * lengths along all dimensions except `axis`. Its length along `axis` may be 0
  * @param first becomes the index along `axis` of the first new element: the length of the
  * array there before the append. Unchanged after a failure; may be NULL
  * @param opts options; NULL: defaults

@@ -39,8 +39,8 @@ typedef struct zarr_dtype zarr_dtype;
 /**
  * A set of elements of an array, in an order. A selection is made for one shape and can
  * be used for any number of reads and writes of arrays with that shape. Its memory
- * depends on the rank and on the coordinates that were given, not on the number of
- * elements. Thread class: frozen.
+ * depends on the number of dimensions and of coordinates that were given, not on the
+ * number of elements. Thread class: frozen.
  */
 typedef struct zarr_selection zarr_selection;
 

@@ -101,7 +101,7 @@
  * ## Shapes, elements and units
  *
  * Shapes, coordinates and counts of elements are uint64_t. Dimension 0 varies slowest (C
- * order). The rank of an array is its number of dimensions. Sizes of memory and of stored
+ * order). `ndim` in names means number of dimensions. Sizes of memory and of stored
  * objects are in bytes. A `zarr_tensor` describes memory of the caller. Its strides are
  * in bytes and may be negative or zero, and its byte order may differ from the machine's.
  * A `zarr_selection` says which elements a call reads or writes.

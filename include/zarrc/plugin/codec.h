@@ -241,12 +241,12 @@ typedef struct zarr_codec_spec_vtable {
     /**
      * Tells what the codec gives if it gets `in`. `*out` arrives as a copy of `*in` with
      * `fill` NULL; the function sets the members that differ. For an array the library
-     * computes `n_bytes`. For bytes, UINT64_MAX in
-     * `n_bytes` means that the metadata gives no bound; `zarr_limits.chunk_bytes` is the
-     * bound then. `fill_out` has room for one element of the output data type (512
-     * bytes), all zero, that `out->fill` may point to. The library calls the function
-     * once for each chain and chunk shape. An input that the codec does not take (rank,
-     * data type) is INVALID or UNSUPPORTED.
+     * computes `n_bytes`. For bytes, UINT64_MAX in `n_bytes` means that the metadata
+     * gives no bound; `zarr_limits.chunk_bytes` is the bound then. `fill_out` has room
+     * for one element of the output data type (512 bytes), all zero, that `out->fill`
+     * may point to. The library calls the function once for each chain and chunk shape.
+     * An input that the codec does not take, because of its number of dimensions or data
+     * type, is INVALID or UNSUPPORTED.
      *
      * NULL: an array->array codec changes nothing; other codecs give at most `n_bytes` +
      * `n_bytes` / 8 + 64 KiB.

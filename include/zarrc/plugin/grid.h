@@ -34,7 +34,7 @@ typedef struct zarr_grid_vtable {
     /**
      * Makes in `*self` the grid of an array with `ndim` dimensions of the lengths
      * `shape`. `json` is the JSON text of the member `configuration`. The library has
-     * checked the rank and nothing else. It calls the function again after a resize. A
+     * checked `ndim` and nothing else. It calls the function again after a resize. A
      * configuration that is wrong or does not fit the array is INVALID.
      */
     zarr_status (*parse)(void **self, int32_t ndim, const uint64_t *shape,
@@ -81,7 +81,7 @@ typedef struct zarr_key_encoding_vtable {
     size_t (*key)(const void *self, int32_t ndim, const uint64_t *chunk, char *text,
                   size_t cap);
     /** The inverse of key(): stores the `ndim` coordinates of a key in `chunk`. Returns
-     * 0, or -1 if the text is not a key of this encoding and rank. */
+     * 0, or -1 if the text is not a key of this encoding with `ndim` coordinates. */
     int (*chunk)(const void *self, int32_t ndim, const char *text, uint64_t *chunk);
     /** Frees what parse() made; cannot fail. NULL: nothing to free. */
     void (*free)(void *self);
