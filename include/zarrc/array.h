@@ -1,6 +1,6 @@
 /**
  * @file
- * Arrays: open them, and ask what they are; their grid of chunks and their attributes.
+ * Arrays: open them, and get their shape, data type, grids and attributes.
  * zarrc/create.h creates arrays, zarrc/io.h reads and writes elements, and zarrc/shape.h
  * resizes and appends.
  */
@@ -14,7 +14,7 @@
 
 ZARR_BEGIN_DECLS
 
-/** Use of consolidated metadata. 0: if the group that is opened has it. */
+/** Use of consolidated metadata. 0: use it if the group that is opened has it. */
 enum {
     ZARR_CONSOLIDATED_MUST = 1, /**< fail with ZARR_ERR_NOT_FOUND without it */
     ZARR_CONSOLIDATED_NEVER = 2 /**< read the documents of the nodes */
@@ -97,10 +97,10 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_open(zarr_array **out, zarr_stor
                                                      zarr_error *err);
 
 /**
- * Opens an array from the text of its metadata, without I/O (but see `store`). For
- * programs that have the metadata already, and for zarr_array_decode() and
- * zarr_array_encode(), which need no store. Requests do not check whether the store still
- * has the array.
+ * Opens an array from the text of its metadata, without I/O (but see `store`). This is
+ * for programs that have the metadata already, and for zarr_array_decode() and
+ * zarr_array_encode(), which need no store. Reads and writes of this handle do not check
+ * whether the store still has the array.
  *
  * Spec: Zarr v3 core, "Array metadata"; Zarr v2, "Arrays".
  *
@@ -129,12 +129,12 @@ zarr_array_open_document(zarr_array **out, zarr_context *ctx, const char *text,
                          const zarr_array_open_options *opts, zarr_error *err);
 
 /**
- * Opens an array once more, with other options and without I/O. Both handles are of the
- * same array; a change through one of them is not seen by the other before
- * zarr_array_refresh().
+ * Makes another handle of an array, with other options and without I/O. If one handle
+ * changes the metadata, the other has the change only after zarr_array_refresh().
  * @param out receives the array; owned: zarr_array_free()
  * @param array borrowed
- * @param opts options; members that are NULL or zero are as for `array`. NULL: all are
+ * @param opts options; a member that is NULL or zero is as for `array`. NULL: all members
+ * are
  * @retval ZARR_ERR_INVALID an option is wrong, or asks for another format
  * @see zarr_array_open()
  */
@@ -200,16 +200,16 @@ ZARR_API const char *zarr_array_metadata(const zarr_array *array);
 ZARR_API const char *zarr_array_attributes(const zarr_array *array);
 /**
  * Returns the codecs as the JSON text of an array. For a v2 array this is the chain that
- * its filters and compressor make. Filters that v3 has no name for follow `bytes`; a new
- * v2 array can be created with such a chain.
+ * its filters and compressor make. In this chain, filters without a v3 name come after
+ * `bytes`. A v2 array can be created with such a chain, too.
  */
 ZARR_API const char *zarr_array_codecs(const zarr_array *array);
 /** Returns the context, borrowed from the array. */
 ZARR_API zarr_context *zarr_array_context(const zarr_array *array);
-/** Stores in `device_type` and `device_id` the memory of tensors that name none: that of
- * the options of the handle, or else of its store of chunks, or else of the context. A
- * binding allocates its results there. Elements of variable length have host memory
- * unless the handle's options say otherwise. */
+/** Stores in `device_type` and `device_id` the default memory of tensors: that of the
+ * options of the handle, or else of its store of chunks, or else of the context. A
+ * binding for another language allocates its results there. For elements of variable
+ * length it is host memory, unless the handle's options say otherwise. */
 ZARR_API void zarr_array_memory(const zarr_array *array, int32_t *device_type,
                                 int32_t *device_id);
 /** Returns the store of the metadata, owned by the array. */
@@ -241,9 +241,10 @@ ZARR_API const uint64_t *zarr_array_chunk_shape(const zarr_array *array);
  */
 ZARR_API const uint64_t *zarr_array_block_shape(const zarr_array *array);
 /**
- * Copies the shapes that the array has at this moment, one entry for each dimension. The
- * handle keeps what zarr_array_shape() has returned, also after the array is resized. It
- * keeps nothing of this call, which suits a handle that is open while its array grows.
+ * Copies the shapes that the array has at this moment, one entry for each dimension. A
+ * shape that zarr_array_shape() has returned stays in memory as long as the handle, also
+ * after the array is resized. This call leaves nothing in memory, which suits a handle
+ * that is open while its array grows.
  * @param shape receives the shape in elements; NULL: not wanted
  * @param chunk_shape receives the shape of a chunk; NULL: not wanted
  * @param block_shape receives the shape of a block; NULL: not wanted. If blocks differ in
@@ -256,7 +257,7 @@ ZARR_API void zarr_array_copy_shapes(const zarr_array *array, uint64_t *shape,
 ZARR_API const char *zarr_array_chunk_grid(const zarr_array *array);
 /**
  * Stores in `counts` how many chunks there are along each dimension. In a regular grid,
- * and in a grid of shards of any shapes, this is shape / chunk shape, rounded up.
+ * and in an array with shards of any shapes, this is shape / chunk shape, rounded up.
  */
 ZARR_API void zarr_array_chunk_counts(const zarr_array *array, uint64_t *counts);
 /**
@@ -350,9 +351,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_recheck(zarr_array *array,
 /**
  * @name Attributes of an array
  * Attributes are members of a JSON object. They are read from the handle. A change reads
- * the document in the store, changes it and writes it, under its lock: changes of others
- * are kept, and the handle has them afterwards. zarr_array_attributes() returns all
- * attributes at once.
+ * the document in the store, changes it and writes it, under its lock. So changes by
+ * other handles are kept, and this handle has them afterwards. zarr_array_attributes()
+ * returns all attributes at once.
  *
  * Spec: Zarr v3 core, "Array metadata"; Zarr v2, "Attributes".
  * @{

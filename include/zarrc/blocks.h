@@ -1,7 +1,7 @@
 /**
  * @file
- * The stored objects of an array: lists of its blocks and chunks, counts, and encoded
- * blocks.
+ * The stored blocks of an array: lists of blocks and chunks, numbers of objects, and the
+ * encoded bytes of blocks. zarrc/array.h defines blocks.
  */
 #ifndef ZARRC_BLOCKS_H
 #define ZARRC_BLOCKS_H
@@ -20,7 +20,7 @@ typedef struct zarr_block_info {
     /** coordinates in the grid of blocks, or of chunks if `is_chunk` is 1 */
     const uint64_t *coordinates;
     const char *key;        /**< key of the object in the chunk store */
-    uint64_t offset, bytes; /**< place in the object; `bytes` UINT64_MAX: not known */
+    uint64_t offset, bytes; /**< range in the object; `bytes` UINT64_MAX: not known */
     uint32_t is_chunk;      /**< 1: a chunk of a shard; 0: a block */
     uint32_t reserved;
 } zarr_block_info;
@@ -67,8 +67,8 @@ zarr_array_list_blocks(zarr_array *array, uint32_t what, zarr_block_list_fn fn,
  *
  * @param array borrowed
  * @param n_objects becomes the number of objects; may be NULL
- * @param n_bytes becomes the sum of their bytes. A store whose listing has no lengths is
- * asked for each object. May be NULL
+ * @param n_bytes becomes the sum of their bytes. If the listing of the store has no
+ * lengths, the call asks the store for the length of each object. May be NULL
  * @param opts `cancel` is used; NULL: defaults
  * @retval ZARR_ERR_UNSUPPORTED the store cannot list
  * @retval ZARR_ERR_LIMIT there are more objects than `zarr_limits.listing_keys`
@@ -99,7 +99,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_count_stored(zarr_array *array,
  * @param array borrowed
  * @param block grid coordinates
  * @param data receives the bytes
- * @param bytes how many bytes `data` has room for; becomes how many there are
+ * @param bytes the size of `data` in bytes; becomes the number of bytes that were read
  * @retval ZARR_ERR_NOT_FOUND the store does not have the block
  * @retval ZARR_ERR_LIMIT `data` is too small; `*bytes` is the length that is needed
  * @retval ZARR_ERR_IO the store failed
@@ -155,8 +155,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_block_key(const zarr_array *arra
  * @param array borrowed
  * @param key a key of the chunk store
  * @param block receives one coordinate for each dimension
- * @retval ZARR_ERR_INVALID the key is not that of a block of this array; its document has
- * no place in the grid
+ * @retval ZARR_ERR_INVALID the array has no block with this key; its document is not a
+ * block
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_block_of_key(const zarr_array *array,
                                                              const char *key,

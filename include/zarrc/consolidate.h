@@ -14,8 +14,8 @@ ZARR_BEGIN_DECLS
 /**
  * @name Consolidated metadata
  * Consolidated metadata is a copy of the metadata of all nodes below a group, in one
- * document of the group. A reader opens all of them with one read. Nothing keeps the copy
- * up to date by itself: a program that changes nodes consolidates again, or calls
+ * document of the group. A reader opens all of them with one read. Other calls do not
+ * update the copy: a program that changes nodes consolidates again, or calls
  * zarr_group_consolidated_update(). In v2 the copy is in the document .zmetadata, in v3
  * in the member `consolidated_metadata` of the group's zarr.json, as zarr-python writes
  * it.
@@ -49,12 +49,12 @@ typedef struct zarr_consolidate_options {
 #define ZARR_CONSOLIDATE_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_consolidate_options)
 
 /**
- * Writes the consolidated metadata of a group, in one step. It holds all nodes that the
- * store has below the group, also if the handle answers from consolidated metadata. NaN
- * and Infinity without quotes, which are not JSON, become the strings "NaN" and
- * "Infinity", except in fill values of the v2 codecs json2 and msgpack2, where the string
- * is another value. The handle does not change: open the group again to use what was
- * written.
+ * Writes the consolidated metadata of a group, in one step. It contains all nodes that
+ * the store has below the group, also if the handle answers from older consolidated
+ * metadata. NaN and Infinity without quotes, which are not JSON, become the strings "NaN"
+ * and "Infinity". Fill values of the v2 codecs json2 and msgpack2 keep them, because the
+ * string is another value there. The handle does not change: open the group again to use
+ * the new consolidated metadata.
  *
  * @param group borrowed
  * @param opts options; NULL: defaults
@@ -71,18 +71,19 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_consolidate(
     zarr_group *group, const zarr_consolidate_options *opts, zarr_error *err);
 /**
  * Brings consolidated metadata up to date after a node was created, changed or deleted.
- * Each group above the node that has consolidated metadata gets the node's documents as
- * the store has them now, or loses its entry. Parents of the node that have no entry get
- * one, too. Other entries stay as they are. Groups without consolidated metadata do not
- * get any. A group's own ".zmetadata" (v2) counts, because it has an entry of the group
- * itself. In a local store, groups above its root count as well, up to the root that
- * zarr_location_parse() finds. Nodes change without this call, so a program that changes
- * many of them calls it once at the end, or zarr_group_consolidate().
+ * Each group above the node may have consolidated metadata. There the entry of the node
+ * is replaced by the documents that the store has now, or removed if there are none.
+ * Parents of the node that have no entry get one, too. Other entries stay as they are.
+ * Groups without consolidated metadata do not get any. If the node is a v2 group with
+ * its own ".zmetadata", that document is updated, too, because it has an entry of the
+ * group itself. In a local store, this includes groups above the root of the store, up
+ * to the root that zarr_location_parse() finds. A program that changes many nodes calls
+ * this once at the end (ZARR_CONSOLIDATED_BELOW), or calls zarr_group_consolidate().
  *
  * A program that deletes, replaces or renames a node removes its entries first
  * (ZARR_CONSOLIDATED_REMOVE). Otherwise readers of consolidated metadata read fill values
- * in place of the missing chunks until this call, and forever if the program ends before
- * it.
+ * in place of the missing chunks until this call. If the program ends before this call,
+ * they continue to read fill values.
  *
  * @param store borrowed
  * @param path path of the node, which need not exist any more; "" is the root
@@ -90,7 +91,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_consolidate(
  * found; may be NULL
  * @param opts options; NULL: defaults
  * @retval ZARR_ERR_CORRUPT consolidated metadata, or metadata of the node, is damaged
- * @retval ZARR_ERR_UNSUPPORTED consolidated metadata has a form that is not known
+ * @retval ZARR_ERR_UNSUPPORTED consolidated metadata has an unknown form
  * @retval ZARR_ERR_INVALID the store is read-only, or `key` is given
  * @retval ZARR_ERR_CANCELLED `cancel` was set; some groups may be up to date
  * @retval ZARR_ERR_IO the store failed

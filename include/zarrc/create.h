@@ -1,6 +1,6 @@
 /**
  * @file
- * New arrays: what they are, and how they are created.
+ * New arrays: how a program describes and creates them.
  */
 #ifndef ZARRC_CREATE_H
 #define ZARRC_CREATE_H
@@ -13,9 +13,9 @@
 ZARR_BEGIN_DECLS
 
 /**
- * Describes a new array. `data_type` and, unless `ndim` is 0, `shape` are required,
- * except with `like` or `document`. Another member that is NULL or zero means the default
- * that is stated. Pointers are borrowed for the call.
+ * Describes a new array. `data_type` is required, and so is `shape` unless `ndim` is 0.
+ * With `like` or `document`, neither is. If another member is NULL or zero, it means the
+ * default that its comment states. Pointers are borrowed for the call.
  */
 typedef struct zarr_array_spec {
     uint32_t struct_size, flags; /**< `flags`: ZARR_SPEC_* */
@@ -34,13 +34,15 @@ typedef struct zarr_array_spec {
      * For the v2 codecs json2 and msgpack2, JSON other than text is a value, which the
      * codec must be able to store. NULL: zero, or "" for text */
     const char *fill_value;
-    /** v3: JSON array of codecs; in sharded arrays those of the chunks. If no codec
+    /** v3: JSON array of codecs; in sharded arrays the codecs of the chunks. If no codec
      * turns elements into bytes, `bytes` is put before them. A `bytes` without `endian`
      * gets the byte order of `data_type`, as in ">i2", or else little-endian. v2: a JSON
-     * object with `filters` and `compressor`. NULL: zstd, or blosc with lz4 and shuffle
-     * if the options' or the default memory is a CUDA device's, pinned or managed and
-     * elements have a fixed size. Neither has a checksum: a changed byte may decode to
-     * wrong elements without an error (ZARR_SPEC_CHECKSUM) */
+     * object with `filters` and `compressor`.
+     *
+     * NULL: zstd; or blosc with lz4 and shuffle, if elements have a fixed size and the
+     * memory of the options, or else the default memory, is of the kind CUDA, CUDA pinned
+     * or CUDA managed. Neither has a checksum: a changed byte may
+     * decode to wrong elements without an error (see ZARR_SPEC_CHECKSUM) */
     const char *codecs;
     const char *index_codecs; /**< codecs of the shard index; NULL: bytes and crc32c */
     const char *attributes;   /**< JSON object; NULL: none */
@@ -68,18 +70,20 @@ typedef struct zarr_array_spec {
     /**
      * a model: an array that the new array is like. Each member that is NULL or zero,
      * shape and data type included, is taken from the model. Elements are not copied.
-     * NULL: the defaults stated above.
+     * NULL: the defaults stated above. Excludes `document`. Borrowed for the call.
      *
-     * Shapes and names need `ndim`, which must be the model's. `chunk_grid` replaces
-     * chunks and shards. Another data type gets its own default fill value, another
-     * `zarr_format` its default chunk keys. In the other format, an array whose
-     * dimensions have names keeps its missing value, as zarr_node_migrate() does, unless
-     * another data type or attributes are given: it gets or loses the attribute
-     * _FillValue, or v2's fill value becomes null; a type for which xarray has no missing
-     * value is a warning in the log. `codecs` replaces the whole chain; in a sharded
-     * array, the chain of the chunks. `order` replaces the transposes before it.
-     * Nested shards, and codecs around shards, are kept only if no member changes chunks,
-     * shards or codecs. Excludes `document`. Borrowed for the call
+     * - If shapes or names are given, `ndim` is required, and must be the model's.
+     * - `chunk_grid` replaces chunks and shards.
+     * - Another data type gets its own default fill value.
+     * - Another `zarr_format` gets its default chunk keys. If all dimensions have names,
+     *   the array keeps its missing value, as zarr_node_migrate() does: it gets or loses
+     *   the attribute _FillValue, or v2's fill value becomes null. If xarray has no
+     *   missing value for the data type, the log gets a warning. None of this happens if
+     *   another data type or attributes are given.
+     * - `codecs` replaces the whole chain; in a sharded array, the chain of the chunks.
+     * - `order` replaces the transposes at the beginning of the chain.
+     * - Nested shards, and codecs around shards, are kept only if no member changes
+     *   chunks, shards or codecs
      */
     struct zarr_array *like;
     /** once it is set, ends the wait for another call that creates, copies, deletes or
@@ -103,9 +107,9 @@ enum {
     ZARR_SPEC_OVERWRITE = 1,
     ZARR_SPEC_NO_PARENTS = 2,     /**< do not create parent groups that are missing */
     ZARR_SPEC_INDEX_AT_START = 4, /**< store the index of a shard before its chunks */
-    /** open an array that exists, if its metadata is equal; attributes may differ, and
-     * the array may have grown: no dimension is shorter than `shape`. Otherwise
-     * ZARR_ERR_EXISTS names what differs */
+    /** if an array exists, open it if its metadata is equal. Attributes may differ, and
+     * dimensions may be longer than in `shape`. If something else differs, the call fails
+     * with ZARR_ERR_EXISTS, and the message names it */
     ZARR_SPEC_IF_MISSING = 8,
     /** with `like`: the new array has no shards, even if the model has */
     ZARR_SPEC_NO_SHARDS = 16,
@@ -113,18 +117,17 @@ enum {
      * Without it they are refused. Excludes ZARR_SPEC_OVERWRITE */
     ZARR_SPEC_KEEP_CHUNKS = 32,
     /** with `like` of the other format: fill value and attribute _FillValue are those of
-     * the model, even if xarray then knows another missing value */
+     * the model, even if xarray then takes other elements for missing ones */
     ZARR_SPEC_KEEP_FILL = 64,
     /** the handle keeps the right to replace the node until zarr_array_release_claim(),
      * so that an array and its first elements come from one caller. Until then, calls
      * that create, copy, delete or re-encode a node at the path wait or fail with
-     * ZARR_ERR_CONFLICT, and an object `.zarrc-job`, which is written before the array's
-     * document, says that the array is not complete. An array that IF_MISSING opens is
-     * not claimed */
+     * ZARR_ERR_CONFLICT. An object `.zarrc-job`, which is written before the array's
+     * document, says that the array is not complete. If ZARR_SPEC_IF_MISSING opens an
+     * array that exists, the handle has no claim */
     ZARR_SPEC_CLAIM = 128,
     /** append crc32c, which detects a changed byte, to the codecs of each chunk; in v2 to
-     * the filters. Codecs that have
-     * it already stay as they are. Excludes `document` */
+     * the filters. Codecs that have it already stay as they are. Excludes `document` */
     ZARR_SPEC_CHECKSUM = 256,
     /** with ZARR_SPEC_OVERWRITE: first remove the nodes to delete from the consolidated
      * metadata of the groups above (ZARR_CONSOLIDATED_REMOVE). Call

@@ -68,15 +68,15 @@ typedef struct zarr_group_spec {
 
 #define ZARR_GROUP_SPEC_INIT ZARR_SIZE_FIRST(zarr_group_spec)
 
-/** Flags of zarr_group_spec. What an interrupted delete or copy left at the path is
- * ZARR_ERR_EXISTS without ZARR_GROUP_OVERWRITE. */
+/** Flags of zarr_group_spec. If an interrupted delete or copy left objects at the path,
+ * the call fails with ZARR_ERR_EXISTS, unless ZARR_GROUP_OVERWRITE is set. */
 enum {
     /** delete a node at the path first, with everything below it, as ZARR_SPEC_OVERWRITE
      */
     ZARR_GROUP_OVERWRITE = 1,
     ZARR_GROUP_NO_PARENTS = 2, /**< do not create parent groups that are missing */
-    /** open a group that exists, whatever its attributes; a `zarr_format` that is not 0
-     * must be the group's */
+    /** if a group exists, open it, whatever its attributes. If `zarr_format` is not 0, it
+     * must be the group's format */
     ZARR_GROUP_IF_MISSING = 8,
     /** as ZARR_SPEC_CLAIM, until zarr_group_release_claim(), so that a group and its
      * first members come from one caller. Does not claim the members */
@@ -159,9 +159,10 @@ ZARR_API zarr_store *zarr_group_store(const zarr_group *group);
 
 /**
  * @name Open a node below a group
- * The path is relative to the group and may have several parts. A group with consolidated
- * metadata opens nodes from it, without a read, and knows no other nodes. The options can
- * forbid or demand that.
+ * The path is relative to the group and may have several parts. A handle that answers
+ * from consolidated metadata (zarr_group_is_consolidated()) opens nodes from it, without
+ * a read, and finds no other nodes. The options of the new handle can forbid or demand
+ * this (ZARR_CONSOLIDATED_NEVER, ZARR_CONSOLIDATED_MUST).
  * @{
  */
 /**
@@ -170,8 +171,8 @@ ZARR_API zarr_store *zarr_group_store(const zarr_group *group);
  * @param group borrowed
  * @param path path below the group
  * @param opts options of the array handle; NULL: defaults
- * @retval ZARR_ERR_NOT_FOUND there is no array; or its options demand consolidated
- * metadata, and the group has none
+ * @retval ZARR_ERR_NOT_FOUND there is no array; or `opts` demands consolidated metadata,
+ * and the group has none
  * @retval ZARR_ERR_CORRUPT the metadata breaks the rules of the format
  * @retval ZARR_ERR_UNSUPPORTED this build lacks something that the metadata names
  * @see zarr_array_open()
@@ -185,8 +186,8 @@ zarr_group_open_array(zarr_array **out, zarr_group *group, const char *path,
  * @param group borrowed
  * @param path path below the group
  * @param opts options of the new handle; NULL: defaults
- * @retval ZARR_ERR_NOT_FOUND there is no group; or its options demand consolidated
- * metadata, and the parent has none
+ * @retval ZARR_ERR_NOT_FOUND there is no group; or `opts` demands consolidated metadata,
+ * and the group above has none
  * @retval ZARR_ERR_CORRUPT the metadata breaks the rules of the format
  * @see zarr_group_open()
  */
@@ -198,9 +199,9 @@ zarr_group_open_group(zarr_group **out, zarr_group *group, const char *path,
 /**
  * @name Attributes of a group
  * Attributes are members of a JSON object. They are read from the handle. A change reads
- * the document in the store, changes it and writes it, under its lock: changes of others
- * are kept, and the handle has them afterwards. Consolidated metadata is not changed with
- * it. zarr_group_attributes() returns all attributes at once.
+ * the document in the store, changes it and writes it, under its lock. So changes by
+ * other handles are kept, and this handle has them afterwards. Consolidated metadata does
+ * not change. zarr_group_attributes() returns all attributes at once.
  *
  * Spec: Zarr v3 core, "Group metadata"; Zarr v2, "Attributes".
  * @{
@@ -277,10 +278,10 @@ enum {
 
 /** Bits of `zarr_list_options.flags`. */
 enum {
-    /** a node or a group that alone cannot be read, because a permission is missing or a
-     * block of the disk is bad, has the kind ZARR_NODE_NONE and does not end the call. A
-     * group whose members cannot be listed is reported twice: as a group, then with that
-     * kind */
+    /** if a single node cannot be read, because a permission is missing or a block of the
+     * disk is bad, report it with the kind ZARR_NODE_NONE and go on. A group whose
+     * members cannot be listed is reported twice: as a group, then with the kind
+     * ZARR_NODE_NONE. Without this flag the call fails */
     ZARR_MEMBERS_GO_ON = 1
 };
 
@@ -297,8 +298,8 @@ typedef struct zarr_list_options {
 /**
  * Lists the direct children of a group, sorted by name. A directory without metadata is
  * not a node and is left out. A node whose metadata is damaged has the kind
- * ZARR_NODE_NONE. A group with consolidated metadata lists the nodes in it, without a
- * read.
+ * ZARR_NODE_NONE. A handle that answers from consolidated metadata lists the nodes in it,
+ * without a read.
  *
  * @param group borrowed
  * @param fn called for each child

@@ -16,11 +16,12 @@
 
 ZARR_BEGIN_DECLS
 
-/** What a write does with elements outside of the array's shape, in blocks that
- * reach beyond it and that the write covers inside of it. 0: it reads the old value and
- * keeps them, because another handle may have made the array larger. */
+/** A block at the border may reach beyond the array's shape. If a write covers all of
+ * such a block inside the shape, this says what happens to the elements outside. 0: the
+ * write reads the old value and keeps them, because another handle may have made the
+ * array larger. */
 enum {
-    /** they become the fill value. This saves the read and the lock; only for a program
+    /** they become the fill value. This saves the read and the lock. Only for a program
      * that knows that the array does not grow meanwhile */
     ZARR_OUTSIDE_RESET = 1
 };
@@ -37,17 +38,19 @@ enum {
  */
 typedef struct zarr_tuning {
     uint32_t struct_size, flags; /**< `flags` must be 0 */
-    uint64_t wave_bytes; /**< decoded bytes that are handled at once; 0: the context's */
+    /** a call handles its chunks in waves. Decoded bytes of one wave at most; 0: the
+     * context's */
+    uint64_t wave_bytes;
     /** bytes at most that this call takes of the context's `memory_bytes`, so that it
-     * leaves room for others. A call fails with ZARR_ERR_LIMIT, before it reads or writes
-     * anything, if one chunk needs more; a write also if one shard does, unless the shard
-     * is written in parts, as in a local store with locks. The message names the bytes
-     * that are needed. A read counts the elements of a chunk and its stored bytes. A
-     * write also counts the old stored bytes. Both count buffers that a raw chunk or a
-     * whole write may not need. Buffers of chunks whose size the metadata
-     * does not bound count in the context's budget only. Indexes of shards that are read
-     * do not count, and a pipeline of a plug-in may reserve more. 0: no limit of its own
-     */
+     * leaves room for other calls. A call fails with ZARR_ERR_LIMIT, before it reads or
+     * writes anything, if one chunk needs more. So does a write if one shard needs more,
+     * unless the shard is written in parts, as in a local store with locks. The message
+     * names the bytes that are needed. A read counts the elements of a chunk and its
+     * stored bytes. A write also counts the old stored bytes. Both count buffers that an
+     * uncompressed chunk or a whole write may not need. If the metadata does not bound
+     * the size of a chunk, its buffers count in the context's budget only. Indexes of
+     * shards that are read do not count, and a pipeline of a plug-in may reserve more. 0:
+     * no limit of its own */
     uint64_t memory_bytes;
     /** reads of shards: chunks of one shard are fetched together if the hole between them
      * has at most this many bytes; 1: practically none. 0: 16 KiB for a store with
@@ -60,9 +63,9 @@ typedef struct zarr_tuning {
     /** as in `zarr_context_options`; the array handle keeps what it prepared for each
      * text, so a program should use few. NULL: the array's */
     const char *codec_preference;
-    /** writes of shards: one of ZARR_INNER_ORDER_*. Whole and changed shards have their
-     * chunks in this order; the index tells where each is, so readers need not know it.
-     * 0: in C order, of their coordinates, the last one fastest */
+    /** writes of shards: one of ZARR_INNER_ORDER_*. A shard that is written or changed
+     * has all its chunks in this order. The index tells where each chunk is, so readers
+     * need not know the order. 0: C order of their coordinates, the last one fastest */
     uint32_t inner_order;
     uint32_t reserved; /**< must be 0 */
 } zarr_tuning;
@@ -70,9 +73,9 @@ typedef struct zarr_tuning {
 #define ZARR_TUNING_INIT ZARR_SIZE_FIRST(zarr_tuning)
 
 /**
- * Options of calls that read or write elements or chunks. Verifications and lists of
- * chunks take them, too, and say which members count. The members are in three groups:
- * what the call means, what it reports, and how it runs.
+ * Options of calls that read or write elements or chunks. Other calls, such as
+ * zarr_array_list_blocks(), take them, too, and say which members they use. The members
+ * are in three groups: what the call means, what it reports, and how it runs.
  */
 typedef struct zarr_io_options {
     uint32_t struct_size, flags; /**< `flags`: ZARR_IO_* */
@@ -100,18 +103,17 @@ typedef struct zarr_io_options {
     uint8_t *present;
     uint64_t n_present; /**< bytes of `present`, at least the number of these blocks */
     /**
-     * called now and then, on any thread, also of the pool, one call at a time; may be
-     * NULL. It may read and write
-     * arrays, but must not append to the array that is being appended to, nor wait for
-     * its own request
+     * called now and then during the call, by one thread at a time, which may be a thread
+     * of the library; may be NULL. It may read and write arrays. It must not append to an
+     * array to which the call appends, nor wait for its own request
      */
     void (*progress)(void *user, const zarr_stats *so_far);
     void *progress_user; /**< passed to `progress` */
 
     /**
-     * threads at most for one wave, the caller's included; 0: the context's. A request
-     * that is larger than a wave has several in work at once, each with so many. 1: one
-     * wave at a time, and one thread decodes or encodes it
+     * threads at most for one wave, the caller's included; 0: the context's. A call with
+     * several waves works on some of them at once, each with up to this many threads. 1:
+     * one wave at a time, and one thread decodes or encodes it
      */
     uint32_t max_threads;
     uint32_t reserved; /**< must be 0 */
@@ -120,12 +122,12 @@ typedef struct zarr_io_options {
     zarr_cancel *cancel;
     /**
      * a stream of the device that the tensor is on, in the form of the device's own
-     * interface (such as a CUstream), or NULL. The call touches the tensor only after the
-     * work that is on the stream at entry. It is used during the call only, also by calls
-     * that submit. All work of the call is done when it returns, or when the request is
-     * done: the application need not wait for a stream. ZARR_ERR_UNSUPPORTED: the tensor
-     * is in host memory (ZARR_DEVICE_CPU), or the tensors of parts are on several
-     * devices, or the call has no tensor
+     * interface (such as a CUstream), or NULL. The library accesses the tensor only after
+     * the work that is on the stream at entry. It uses the stream only until the call
+     * returns, also in calls that submit. When the call returns, or its request is done,
+     * all work is done: the application need not wait for a stream.
+     * ZARR_ERR_UNSUPPORTED: the tensor is in host memory (ZARR_DEVICE_CPU), or the
+     * tensors of parts are on several devices, or the call has no tensor
      */
     void *stream;
     const zarr_tuning *tuning; /**< borrowed; NULL, for nearly all callers: defaults */
@@ -136,20 +138,20 @@ typedef struct zarr_io_options {
 /** Flags of zarr_io_options. */
 enum {
     ZARR_IO_NO_HUGE_PAGES = 1, /**< do not ask for huge pages for the caller's memory */
-    /** zarr_array_read_submit(): the call itself carries out a small read: at most 32 KiB
-     * of decoded chunks, from host memory or from the page cache of a local file system.
-     * It is done when the call returns. This saves an event loop two
-     * switches between threads. Such a call never waits for a disk or a network,
-     * unless tmpfs was swapped out, or a local file system hides a remote one.
-     * zarr_request_then() finds the request done and calls its function itself: one that
-     * submits the next read runs inside of the one before. Ignored by other calls, for
-     * other stores, for codecs of the application or of plug-ins, and with `stats` or
-     * `progress`.
+    /** zarr_array_read_submit(): if the read is small, the call itself carries it out,
+     * and the request is done when the call returns. This saves an event loop two
+     * switches between threads. A small read has at most 32 KiB of decoded chunks, which
+     * are in host memory or in the page cache of a local file system. The call never
+     * waits for a disk or a network, unless tmpfs was swapped out, or a local file system
+     * hides a remote one. zarr_request_then() then calls its function at once, on the
+     * thread of the caller: if this function submits the next read, calls nest. The flag
+     * has no effect in other calls, for other stores, for codecs of the application or of
+     * plug-ins, and with `stats` or `progress`.
      *
-     * zarr_array_read(), zarr_array_decode(): return ZARR_ERR_CANCELLED where the work is
-     * larger, is not the library's own, would have to wait for memory, a disk or a
-     * network, or has `progress`. The caller may then do it on another thread, without
-     * the flag */
+     * zarr_array_read(), zarr_array_decode(): return ZARR_ERR_CANCELLED if the read is
+     * not small, uses code that is not the library's own, has `progress`, or would wait
+     * for memory, a disk or a network. The caller may repeat the call on another thread,
+     * without the flag */
     ZARR_IO_AT_ONCE = 2
 };
 
@@ -159,17 +161,18 @@ enum {
  * parallel. After a failure the content of the tensor is undefined.
  *
  * A chunk reads as the fill value only if it is missing and the stored array still has
- * all selected elements: a read that met a missing chunk reads the document once, at its
- * end. There is no such check in a store with ZARR_STORE_CAP_IMMUTABLE, nor for an array
- * that only consolidated metadata describes. A border chunk that the shrink of another
- * writer cut in part is not missing: only zarr_array_recheck() notices that.
+ * all selected elements. To check this, a read that met a missing chunk reads the
+ * document once, at its end. There is no such check in a store with
+ * ZARR_STORE_CAP_IMMUTABLE, nor for an array that only consolidated metadata describes.
+ * If another writer shrinks the array and cuts a border chunk in part, this chunk is not
+ * missing: only zarr_array_recheck() notices the change.
  *
- * All elements of a chunk are from one of its stored values, whatever other writers do,
- * in a store that replaces values in one step (ZARR_STORE_CAP_ATOMIC_PUT). An exception
- * are shards in stores of an application without ZARR_STORE_CAP_CONDITIONAL: if one is
- * replaced during the read by one of the same length, its elements may be wrong, or
- * ZARR_ERR_CORRUPT if a codec can tell. One of another length is noticed if the store
- * tells the length in each operation.
+ * In a store that replaces values in one step (ZARR_STORE_CAP_ATOMIC_PUT), all elements
+ * of a chunk are from one of its stored values, whatever other writers do. There is one
+ * exception: shards in a store of an application without ZARR_STORE_CAP_CONDITIONAL. If
+ * a shard is replaced during the read, the read notices another length, if the store
+ * tells the length in each operation. It does not notice a new value of the same length:
+ * elements may be wrong, or the read fails with ZARR_ERR_CORRUPT if a codec can tell.
  *
  * Spec: Zarr v3 core, "Chunk encoding"; Zarr v2, "Chunks".
  *
@@ -189,7 +192,8 @@ enum {
  * @retval ZARR_ERR_LIMIT a chunk is larger than `zarr_limits.chunk_bytes`, or its encoded
  * bytes are more than `zarr_limits.encoded_bytes`, or it needs more than
  * `opts->tuning->memory_bytes`
- * @retval ZARR_ERR_CANCELLED `cancel` was set; with ZARR_IO_AT_ONCE: it would take long
+ * @retval ZARR_ERR_CANCELLED `cancel` was set; or the flag ZARR_IO_AT_ONCE was set, and
+ * the read is not small
  * @retval ZARR_ERR_IO the store failed
  * @see zarr_array_read_submit(), zarr_array_read_vlen(), zarr_array_write(),
  * zarr_tensor_host(), zarr_selection_parse()
@@ -213,24 +217,24 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_read(zarr_array *array,
  *
  * A write fails if the array was moved, deleted or replaced after it was opened. It looks
  * at the array's document before each wave of chunks and after the last one. In a local
- * store it also looks under the lock of each block that it changes in part. If a
- * look finds that the array is gone or another one, the write stops. Then it removes the
- * objects that it made since the last look that succeeded, and counts those that remain.
+ * store it also looks under the lock of each block that it changes in part. If a look
+ * finds no array, or another one, the write stops. Then it removes the objects that it
+ * made since the last look that succeeded, and counts those that remain.
  * It does not remove:
  * - an object that replaced an older value, or that another writer has replaced since;
  * - an object in a store of a plug-in, or in a local store with ZARR_LOCKS_NONE, where
  *   it cannot be sure that it made the object.
  *
- * A look that fails for another reason, such as a store that does not answer, stops a
- * write only before its first chunk. Later looks do not stop the write if they fail for
- * another reason. If the last look fails so, the call returns its error. The elements are
- * stored, but the array may have been replaced.
+ * A look can also fail for another reason, such as a store that does not answer. Before
+ * the first chunk this stops the write; later looks that fail like this do not. If the
+ * last look fails like this, the call returns its error: the elements are stored, but the
+ * array may have been replaced.
  *
- * So readers of the new array may see chunks of this write from the replacement until the
- * write's next look. They stay if the process is killed or the call is cancelled in this
- * time, and chunks that the write erased in this time stay erased. A write does not
- * notice an array that is moved or deleted after its last look, nor one that was replaced
- * by an array with equal metadata. The exceptions of zarr_array_read() hold here as well.
+ * From the replacement of an array until the write's next look, readers of the new array
+ * may see chunks of this write. If the process is killed or the call is cancelled in this
+ * time, these chunks stay. Chunks that the write erased in this time stay erased. A write
+ * does not notice that the array is moved or deleted after its last look, or replaced by
+ * an array with equal metadata. The exceptions of zarr_array_read() hold here as well.
  *
  * Spec: Zarr v3 core, "Chunk encoding"; Zarr v2, "Chunks".
  *
@@ -265,10 +269,10 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_write(zarr_array *array,
 
 /**
  * @name Read and write in the background
- * These calls start what zarr_array_read() and zarr_array_write() do, and return at once.
- * The selection, the tensor with its memory, and what the options point to stay the
- * caller's and must be valid until the request is done. The call copies `tuning` and
- * texts. The request keeps the array alive. It owns `cancel` itself.
+ * These calls start a read or a write, and return without waiting for it. The caller
+ * keeps the selection, the tensor with its memory, and what the options point to valid
+ * until the request is done. Exceptions: the call copies `tuning` and texts, and the
+ * request is an owner of the array and of `cancel`.
  * @{
  */
 /**
@@ -295,9 +299,10 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_write_submit(
 /** @} */
 
 /**
- * Explains what a read or write would do. It tells which chunks the call would touch,
- * which implementations of codecs it would use, and which copies it would make. Nothing
- * is executed, and no data is touched. zarr_stats counts what a call did.
+ * Explains what a read or write would do. The explanation tells how many chunks the call
+ * would touch, which implementations of codecs it would use, and which copies it would
+ * make. No element is read, written, decoded or copied. zarr_stats counts what a call
+ * did.
  *
  * @param out receives the explanation; owned: zarr_explanation_free()
  * @param array borrowed; the explanation does not need it any more
@@ -319,7 +324,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_explain(zarr_explanation **out,
 
 /**
  * @name One shard in parts
- * A program that has the elements of a shard one box at a time writes it like this:
+ * A program can write a shard one box at a time. A box is a range along each dimension.
+ * The program writes the shard like this:
  *
  *     zarr_shard_writer_open(&w, array, shard, NULL, &err);
  *     while (zarr_shard_writer_next(w, buffer_bytes, start, count)) {

@@ -29,9 +29,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_probe(zarr_store *store, const ch
                                                      zarr_error *err);
 
 /**
- * Tells what another format a folder seems to have, for a message that there is no node.
- * The names in the folder decide; nothing is read. Messages of zarr_array_open() and
- * zarr_group_open() contain the text.
+ * Tells which format other than Zarr a folder seems to have. This is for a message that
+ * there is no node. The names in the folder decide; no file is read. Messages of
+ * zarr_array_open() and zarr_group_open() contain the text.
  *
  * @param store borrowed
  * @param path path of the folder; "" is the root of the store
@@ -42,8 +42,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_probe(zarr_store *store, const ch
 ZARR_API const char *zarr_node_other_format(zarr_store *store, const char *path);
 
 /**
- * Deletes a node and everything below it, also if it is damaged. A symbolic link to a
- * node is removed itself, and the node stays. After a failure the call can be made again.
+ * Deletes a node and everything below it, also if it is damaged. If the path is a
+ * symbolic link to a node, only the link is deleted. After a failure the call can be
+ * repeated.
  * Consolidated metadata of parents is not changed (see ZARR_DELETE_CONSOLIDATED). The
  * call waits for writers of the node before it begins.
  *
@@ -51,7 +52,8 @@ ZARR_API const char *zarr_node_other_format(zarr_store *store, const char *path)
  *
  * @param store borrowed
  * @param path path of the node; "" is the root of the store
- * @retval ZARR_ERR_NOT_FOUND there is no node, nor the rest of a delete that failed
+ * @retval ZARR_ERR_NOT_FOUND there is no node, and no objects that an interrupted delete
+ * left
  * @retval ZARR_ERR_INVALID the store is read-only
  * @retval ZARR_ERR_CONFLICT another call copies, re-encodes or deletes at the path
  * (`os_code` EBUSY); nothing was changed. Stores without locks do not see calls of other
@@ -83,14 +85,14 @@ typedef struct zarr_delete_options {
 #define ZARR_DELETE_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_delete_options)
 
 /**
- * The same as zarr_node_delete(), with progress and cancel. Both put an object
- * `.zarrc-job` at the path first, and delete it last: if the call is interrupted, it
- * tells that a delete was at work.
+ * The same as zarr_node_delete(), with progress and cancel. Both calls put an object
+ * `.zarrc-job` at the path first, and delete it last. If the call is interrupted, this
+ * object stays, and tells other calls that a delete was at work.
  *
  * @param store,path as for zarr_node_delete()
  * @param opts options; NULL: defaults
- * @retval ZARR_ERR_CANCELLED `cancel` was set; the rest is no node any more, and
- * the call can be made again
+ * @retval ZARR_ERR_CANCELLED `cancel` was set; the objects that remain are no node any
+ * more, and the call can be repeated
  * @see zarr_node_delete()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status
@@ -101,15 +103,15 @@ zarr_node_delete_watched(zarr_store *store, const char *path,
 enum {
     /** delete what is at the destination first */
     ZARR_COPY_OVERWRITE = 1,
-    /** keep objects at the destination that have equal bytes, to resume a copy. An object
-     * with other bytes, or one that the source does not have (if the store can list),
-     * fails the call with ZARR_ERR_EXISTS. With ZARR_COPY_OVERWRITE the one is replaced
-     * and the other deleted */
+    /** keep objects at the destination that have equal bytes, to resume a copy. If the
+     * destination has an object with other bytes, or one that the source does not have
+     * (checked if the store can list), the call fails with ZARR_ERR_EXISTS. With
+     * ZARR_COPY_OVERWRITE as well, it replaces the former and deletes the latter */
     ZARR_COPY_SKIP_EQUAL = 2,
-    /** right before the first node is deleted or renamed, remove these nodes (the source
-     * of a move, and nodes that ZARR_COPY_OVERWRITE replaces) from the consolidated
-     * metadata of the groups above (ZARR_CONSOLIDATED_REMOVE). Call
-     * zarr_group_consolidated_update() afterwards to add the new nodes */
+    /** remove nodes that the call deletes or renames from the consolidated metadata of
+     * the groups above (ZARR_CONSOLIDATED_REMOVE), right before it deletes or renames the
+     * first one. These nodes are the source of a move, and nodes that ZARR_COPY_OVERWRITE
+     * replaces. Call zarr_group_consolidated_update() afterwards to add the new nodes */
     ZARR_COPY_CONSOLIDATED = 4
 };
 
@@ -117,14 +119,14 @@ enum {
 typedef struct zarr_copy_options {
     uint32_t struct_size, flags;    /**< `flags`: ZARR_COPY_* */
     uint32_t max_threads, reserved; /**< threads at most; 0: as many as the context has */
-    /** called by one thread at a time with rising numbers, not after each object; may be
-     * NULL */
+    /** called now and then, by one thread at a time, with rising numbers; may be NULL */
     void (*progress)(void *user, uint64_t objects_done, uint64_t bytes_done);
     void *progress_user; /**< passed to `progress` */
     /** stops the call with ZARR_ERR_CANCELLED once it is set; borrowed; may be NULL */
     zarr_cancel *cancel;
-    /** receive the objects that ZARR_COPY_SKIP_EQUAL did not write, and their bytes, also
-     * if the call fails; `progress` counts them. Borrowed for the call; may be NULL */
+    /** receive the number of objects that ZARR_COPY_SKIP_EQUAL did not write, and of
+     * their bytes, also if the call fails; `progress` counts them, too. Borrowed for the
+     * call; may be NULL */
     uint64_t *objects_skipped, *bytes_skipped;
 } zarr_copy_options;
 
@@ -135,9 +137,9 @@ typedef struct zarr_copy_options {
  * copied byte for byte. Chunks are copied first, in parallel, and metadata last, so that
  * an incomplete copy is not a node. Parent groups that are missing are created. While the
  * call is at work, the destination has an object `.zarrc-job`, a JSON object with
- * "command" ("cp" or "mv") and "source". An interrupted call leaves it, and the same call
- * with ZARR_COPY_SKIP_EQUAL continues. If the source has such an object of another call,
- * which was interrupted, the copy gets it at the end.
+ * "command" ("cp" or "mv") and "source". An interrupted call leaves it. To continue, make
+ * the same call with ZARR_COPY_SKIP_EQUAL. If the source itself has a `.zarrc-job`, which
+ * another interrupted call left, it is copied at the end.
  *
  * @param src,src_path store and path of the node
  * @param dst,dst_path store and path of the copy; the store may be the same
@@ -169,16 +171,18 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_copy(zarr_store *src, const char 
  *
  * Inside of a local store or a memory store a move is one step: a reader finds the whole
  * node at the old or at the new path. Symbolic links below it move as they are, and
- * `progress` is not called. Between stores or disks, or if something is at the
- * destination already, the node is copied, and the source is deleted once the copy is
- * complete. Before that, the call looks whether the source is still what was copied. In
- * stores with versions it deletes an object that it listed only if that is so; what
- * another caller creates below the source during the last step is deleted with it.
+ * `progress` is not called.
  *
- * A node that is a symbolic link inside of a store is copied from what the link leads to,
- * and only the link is deleted. The root of a store that was opened by the name of a
- * symbolic link is not moved, because the store would be emptied and the link would stay:
- * open the store by its own path, or move the link with rename().
+ * Between stores or disks, or if something is at the destination already, the node is
+ * copied. Once the copy is complete, the call checks that the source has not changed, and
+ * deletes it. In stores with versions, it deletes an object that it copied only if this
+ * object is unchanged. Objects that another caller creates below the source during this
+ * last step are deleted, too.
+ *
+ * If the node is a symbolic link inside of a store, the call copies the node that the
+ * link leads to, and deletes only the link. If a store was opened by the path of a
+ * symbolic link, its root is not moved: the store would be emptied, and the link would
+ * stay. Open the store by its own path, or move the link with rename().
  *
  * @param src,src_path store and path of the node
  * @param dst,dst_path store and new path; the store may be the same
@@ -275,50 +279,58 @@ typedef struct zarr_migrate_options {
  * describe the stored chunks as they are. If a node has documents in both formats, those
  * of v3 count. Nothing else may change the metadata during the call.
  *
- * From v2 to v3, the key encoding becomes "v2", the order F a transpose codec, filters
- * and compressor become codecs, and the byte order moves from the data type to the codec
- * `bytes`. A fill value null becomes the default of the data type. The attribute
- * _ARRAY_DIMENSIONS becomes the dimension names. NaN and Infinity without quotes in
- * attributes, which are not JSON, become the strings "NaN" and "Infinity".
+ * From v2 to v3, the key encoding becomes "v2", and the order F becomes a transpose
+ * codec. Filters and compressor become codecs, and the byte order moves from the data
+ * type to the codec `bytes`. A fill value null becomes the default of the data type. The
+ * attribute _ARRAY_DIMENSIONS becomes the dimension names. NaN and Infinity without
+ * quotes in attributes, which are not JSON, become the strings "NaN" and "Infinity".
  *
- * From v3 to v2, v2 must be able to describe the array: no shards, a regular grid, the
- * key encoding "v2", a fill value that v2 can spell bit for bit, and names for all
+ * From v3 to v2, the array must be one that v2 can describe: no shards, a regular grid,
+ * the key encoding "v2", a fill value that v2 can spell bit for bit, and names for all
  * dimensions or for none. Dimension names become the attribute _ARRAY_DIMENSIONS, which
  * must not exist with another value. An array without dimensions gets an empty list,
  * because xarray needs it. An attribute _ARRAY_DIMENSIONS of an array without dimension
  * names stays, and readers of v2 take it for the names.
  *
  * Arrays with dimension names are variables for xarray and other readers that follow the
- * CF conventions. In v2 these take the fill value for the missing value, unless it is
- * null, else the attribute `_FillValue`, a plain number; in v3 they take the attribute
- * alone, in which floating-point numbers are base64 of the 8 little-endian bytes of a
- * double, and complex numbers a list of two such texts. The missing value stays the same:
+ * CF conventions. Such readers show elements equal to a *missing value* as missing:
+ *
+ * - In v2 it is the fill value. If that is null, it is the attribute `_FillValue`, a
+ *   plain number.
+ * - In v3 it is the attribute `_FillValue` alone. There a floating-point number is base64
+ *   of the 8 little-endian bytes of a double, and a complex number a list of two such
+ *   texts.
+ *
+ * The missing value stays the same:
  *
  * - To v3, the attribute `_FillValue` is set. For times, text and other types that xarray
- *   cannot read so, there is none in v3, and ZARR_MIGRATED_WARNED tells it.
- * - To v2, an attribute equal to the fill value is dropped. Else a fill value zero
- * becomes null, and the attribute a plain number. Without the attribute NaN stays, and
- * other fill values become null. If the elements of missing chunks would change by this,
- * the array is refused, unless all its chunks are stored. zarr_node_reencode() converts
- * it.
+ *   cannot read like this, v3 has no missing value, and ZARR_MIGRATED_WARNED reports it.
+ * - To v2, an attribute equal to the fill value is removed. If the attribute differs and
+ *   the fill value is zero, the fill value becomes null, and the attribute becomes a
+ *   plain number. NaN is no plain number: it is removed, unless the elements are scaled
+ *   (`scale_factor`, `add_offset`). In most other cases the fill value becomes the
+ *   missing value, and the attribute is removed. If there is no attribute, a fill value
+ *   NaN stays, and other fill values become null. If elements of missing chunks would
+ *   change, the array is refused, unless all its chunks are stored. zarr_node_reencode()
+ *   converts such an array.
  *
  * ZARR_MIGRATE_KEEP_FILL leaves fill values and attributes as they are.
  *
  * Metadata of OME-Zarr stays where it is, although readers look for it in another place:
- * 0.4 is for v2 and at the top of a group's attributes, 0.5 is for v3 and in the
- * attribute `ome`. ZARR_MIGRATED_WARNED tells it once, of the topmost group, and says
- * what to do.
+ * OME-Zarr 0.4 is for v2, and at the top of a group's attributes. OME-Zarr 0.5 is for v3,
+ * and in the attribute `ome`. ZARR_MIGRATED_WARNED reports it once, for the topmost
+ * group, and says what to do.
  *
  * A group that has consolidated metadata in the old format gets it in the new one.
  * Members of a v3 document that neither format knows are copied to v2. Members of a v2
- * document that v3 has no place for are not; ZARR_MIGRATE_REMOVE then leaves that
- * document and its attributes. If a node had the new format before, it also leaves
- * .zmetadata, and a .zattrs that differs.
+ * document that v3 has no place for are not copied; then ZARR_MIGRATE_REMOVE keeps this
+ * document and its attributes. If a node already had a document of the new format,
+ * ZARR_MIGRATE_REMOVE also keeps .zmetadata, and a .zattrs that differs.
  *
  * The whole tree is converted and checked before the first document is written. Children
  * are written before their parents, each document in one step. Documents of the old
- * format are deleted last. If the call is stopped at any moment, the tree can be read,
- * and the same call goes on where it stopped.
+ * format are deleted last. If the call is interrupted at any moment, the tree can still
+ * be read, and the same call continues.
  *
  * Spec: Zarr v3 core, "Array metadata" and "Group metadata"; Zarr v2, "Metadata".
  *

@@ -1,6 +1,7 @@
 /**
  * @file
- * Counters: what a request did. zarr_array_explain() tells what it would do.
+ * Counters, which tell what a request did (zarr_stats), and explanations, which tell what
+ * it would do (zarr_explanation, which zarr_array_explain() makes).
  */
 #ifndef ZARRC_PLAN_H
 #define ZARRC_PLAN_H
@@ -27,8 +28,8 @@ typedef struct zarr_stats {
     /** chunks decoded into the caller's memory, or encoded from it, without a buffer */
     uint64_t chunks_direct;
     uint64_t chunks_partial; /**< chunks that were decoded only in part */
-    /** chunks that an implementation did not accept, or could not do, so that another one
-     * did them on the CPU */
+    /** chunks that an implementation refused, or failed to decode or encode, so that
+     * another one did it on the CPU */
     uint64_t chunks_fallback;
     uint64_t elements;      /**< elements read or written */
     uint64_t bytes_stored;  /**< encoded bytes read from or written to the store */
@@ -48,15 +49,15 @@ typedef struct zarr_stats {
      * to or from another memory
      */
     uint64_t copies_decoded_host;
-    uint64_t waves; /**< batches of chunks that were handled together */
+    uint64_t waves; /**< groups of chunks that were handled together */
     /** blocks that were read, changed and written, because the request covered
      * a part of them, or because they reach beyond the array's shape */
     uint64_t read_modify_writes;
     uint64_t wall_ns;    /**< duration of the request in nanoseconds */
     uint64_t bytes_heap; /**< bytes of elements of variable length, put into the caller's
                             heap */
-    /** chunks that an implementation would have decoded if it were trusted
-     * (ZARR_TRUST_*), so that another one did */
+    /** chunks that another implementation decoded, because the preferred one does not
+     * check its input and was not trusted (ZARR_TRUST_*) */
     uint64_t chunks_distrusted;
 } zarr_stats;
 
@@ -79,8 +80,8 @@ enum {
     /** byte order changes, while elements are copied to the tensor or from it */
     ZARR_STEP_SWAP = 5,
     ZARR_STEP_TRANSPOSE = 6, /**< dimensions change their order, in the same copy */
-    /** elements get from the chunk to the tensor or back; `zarr_explanation.copy` tells
-     * how */
+    /** elements are moved from the chunk to the tensor or back; `zarr_explanation.copy`
+     * tells how */
     ZARR_STEP_TENSOR = 7
 };
 /** Flags of a zarr_explain_step. */
@@ -88,7 +89,7 @@ enum {
     ZARR_STEP_OF_INDEX = 1 /**< the step works on the index of a shard, not on a chunk */
 };
 
-/** One step on the way of the bytes of one chunk. */
+/** One step between the stored bytes of a chunk and the tensor. */
 typedef struct zarr_explain_step {
     uint32_t struct_size, kind; /**< `kind`: one of ZARR_STEP_* */
     /** `flags`: ZARR_STEP_OF_INDEX or 0; `level`: 0 for blocks, 1 for chunks of
@@ -97,14 +98,14 @@ typedef struct zarr_explain_step {
     /** kinds of memory before and after the step, as in `zarr_memory`; 0: the store */
     int32_t from_device, to_device;
     const char *codec; /**< ZARR_STEP_CODEC: name of the codec; else NULL */
-    /** ZARR_STEP_CODEC: names of implementations. The first is used; each other one is
-     * for chunks that those before it do not accept. Else NULL */
+    /** ZARR_STEP_CODEC: names of implementations. The first is used. Each further one is
+     * used for chunks that all before it refuse. Else NULL */
     const char *const *implementations;
     uint32_t n_implementations; /**< how many `implementations` there are */
     uint32_t swap_bytes;   /**< ZARR_STEP_SWAP: bytes of the units that are reversed */
     uint64_t index_chunks; /**< ZARR_STEP_INDEX: chunks that the index has room for */
-    /** ZARR_STEP_TRANSPOSE: for each stored dimension the array's; `ndim` entries, else
-     * NULL */
+    /** ZARR_STEP_TRANSPOSE: for each stored dimension, the number of the array's
+     * dimension that it holds; `ndim` entries. Else NULL */
     const int32_t *order;
     /** ZARR_STEP_CODEC: name of the implementation that would decode in place of the
      * first one if it were trusted; NULL: there is none */
@@ -114,7 +115,7 @@ typedef struct zarr_explain_step {
     const char *measured;
 } zarr_explain_step;
 
-/** How elements of a whole chunk get to the tensor or back. */
+/** How elements of a whole chunk are moved to the tensor or back. */
 enum {
     ZARR_EXPLAIN_COPY_NONE = 0, /**< not at all: this build cannot write the array */
     /** a strided copy of each chunk between two kinds of memory */
@@ -149,8 +150,8 @@ typedef struct zarr_explanation {
     int32_t ndim;                /**< number of dimensions of the array */
     uint32_t threads;            /**< at most for one wave, the caller's included */
     uint32_t n_steps;            /**< how many `steps` there are; 0: it is not possible */
-    /** the way of the bytes of a chunk: a read begins at the store and ends at the
-     * tensor, a write the other way round */
+    /** the steps for one chunk, in order: a read begins at the store and ends at the
+     * tensor, a write begins at the tensor and ends at the store */
     const zarr_explain_step *const *steps;
     const char *path;     /**< path of the array */
     const char *store;    /**< kind of the store of the chunks, such as "local" */
@@ -169,8 +170,8 @@ typedef struct zarr_explanation {
     uint64_t chunk_bytes; /**< decoded bytes of a chunk of `chunk_shape` */
     /** indexes of shards that the handle has, and those that it does not have */
     uint64_t indexes_cached, indexes_to_fetch;
-    uint64_t waves;      /**< batches of chunks that are handled together */
-    uint64_t wave_bytes; /**< decoded bytes of a batch at most */
+    uint64_t waves;      /**< groups of chunks that are handled together */
+    uint64_t wave_bytes; /**< decoded bytes of a wave at most */
     uint32_t trust;      /**< one of ZARR_TRUST_* of zarrc/context.h, never 0 */
     uint32_t reserved;
 } zarr_explanation;

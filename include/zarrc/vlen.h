@@ -7,10 +7,10 @@
  * host memory, with any strides and selections. The bytes of elements that were read are
  * in a heap of the caller's, `zarr_io_options.heap`.
  *
- * As a column, which Apache Arrow has, too: zarr_array_read_vlen() and
+ * As a column, the layout of Apache Arrow: zarr_array_read_vlen() and
  * zarr_array_write_vlen() take the bytes of all elements one after the other, and offsets
- * into them. `zarrc/arrow.h` has such columns as Arrow's C data interface, with nulls for
- * optional types.
+ * into them. `zarrc/arrow.h` exchanges such columns by Arrow's C data interface, also
+ * with nulls, for optional types.
  */
 #ifndef ZARRC_VLEN_H
 #define ZARRC_VLEN_H
@@ -36,8 +36,8 @@ ZARR_BEGIN_DECLS
  * Makes an empty heap.
  * @param out receives the heap; owned: zarr_heap_free()
  * @param ctx borrowed; the heap keeps it alive
- * @param max_bytes bytes that all elements together may have; 0: as many as
- * `zarr_context_options.memory_bytes`. A read beyond it fails with ZARR_ERR_LIMIT
+ * @param max_bytes bytes that all elements together may have; 0:
+ * `zarr_context_options.memory_bytes`. A read that needs more fails with ZARR_ERR_LIMIT
  * @retval ZARR_ERR_NO_MEMORY there is no memory for the heap itself
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_heap_create(zarr_heap **out, zarr_context *ctx,
@@ -60,8 +60,9 @@ ZARR_API uint64_t zarr_heap_bytes(const zarr_heap *heap);
 typedef struct zarr_vlen_column {
     uint32_t struct_size, flags; /**< `flags` must be 0 */
     uint64_t n;                  /**< number of elements */
-    const uint64_t *offsets; /**< `n` + 1 offsets, which must not fall; the first is 0 */
-    const uint8_t *bytes;    /**< `offsets`[`n`] bytes; may be NULL if there are none */
+    /** `n` + 1 offsets: the first is 0, and none is less than the one before */
+    const uint64_t *offsets;
+    const uint8_t *bytes; /**< `offsets`[`n`] bytes; may be NULL if there are none */
     void *owner; /**< memory of the library; NULL in a column that the caller made */
 } zarr_vlen_column;
 
@@ -101,8 +102,8 @@ ZARR_API void zarr_vlen_column_free(zarr_vlen_column *column);
  * @param column borrowed; it has as many elements as the selection
  * @param opts as for zarr_array_write()
  * @return as zarr_array_write()
- * @retval ZARR_ERR_INVALID the column has another number of elements, its offsets fall,
- * or elements have a fixed length or are optional
+ * @retval ZARR_ERR_INVALID the column has another number of elements, or an offset that
+ * is less than the one before; or elements have a fixed length or are optional
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_write_vlen(
     zarr_array *array, const zarr_selection *selection, const zarr_vlen_column *column,

@@ -1,13 +1,14 @@
 /**
  * @file
- * How to make a store. For extenders: stable for each plug-in ABI number, not for a major
- * version.
+ * How to make a store, for authors of plug-ins and applications. This header is stable
+ * for each plug-in ABI number, not for a major version.
  *
- * A store gets operations: reads, writes and deletions of values under keys. A store that
- * does one operation at a time has run(); the library calls it from several of its
- * threads at once. A store with concurrency of its own, such as an event loop, has
- * submit(), which gets many operations at once. A store tells what it can do by its
- * capabilities. The library emulates the rest if it can, and refuses it otherwise.
+ * The library passes operations to a store: it reads (GET), writes (PUT) and erases
+ * (ERASE) values under keys. There are two ways to receive them. run() does one operation
+ * before it returns; the library calls it from several of its threads at once. submit()
+ * starts many operations, for a store with its own concurrency, such as an event loop. A
+ * store tells what it can do by its capabilities (ZARR_STORE_CAP_*). The library emulates
+ * the rest if it can; otherwise a call that needs it fails.
  *
  * Spec: Zarr v3 core, "Abstract store interface".
  */
@@ -27,28 +28,29 @@ ZARR_BEGIN_DECLS
 enum {
     ZARR_STORE_GET = 1,   /**< reads a value or a range of it */
     ZARR_STORE_PUT = 2,   /**< writes a whole value */
-    ZARR_STORE_ERASE = 3, /**< removes a key and its value */
-    /** tells the length of a value in `object_bytes`, and its version. A store without it
-     * ends it with ZARR_ERR_UNSUPPORTED, and gets a GET of 0 bytes instead */
+    ZARR_STORE_ERASE = 3, /**< erases a key and its value */
+    /** sets `object_bytes` to the length of a value, and `version` to its version. A
+     * store that cannot do this ends the operation with ZARR_ERR_UNSUPPORTED; then the
+     * library sends a GET of 0 bytes instead */
     ZARR_STORE_STAT = 4
 };
 
 /** Flags of a zarr_store_op. */
 enum {
     /** PUT, ERASE: do it only if the value still has the version `version`, else fail
-     * with ZARR_ERR_CONFLICT. A version of zeros is that of a key that does not exist: a
-     * PUT makes a new key, and an ERASE fails if the key exists. The ERASE of a key that
-     * does not exist is ZARR_ERR_NOT_FOUND, whatever version is expected. Needs
-     * ZARR_STORE_CAP_CONDITIONAL; a PUT that makes a new key needs only
-     * ZARR_STORE_CAP_PUT_NEW */
+     * with ZARR_ERR_CONFLICT. A `version` of zeros stands for a key that does not exist:
+     * a PUT succeeds only if it makes a new key, and an ERASE fails if the key exists.
+     * The ERASE of a key that does not exist fails with ZARR_ERR_NOT_FOUND, whatever
+     * `version` is. Needs ZARR_STORE_CAP_CONDITIONAL; for a PUT that makes a new key,
+     * ZARR_STORE_CAP_PUT_NEW is enough */
     ZARR_STORE_OP_IF_VERSION = 1,
     ZARR_STORE_OP_LOCKED = 2, /**< PUT, ERASE: the caller holds `lock` for this key */
-    /** GET, PUT, STAT: set `version`, which may cost a call. Without this flag `version`
-     * stays as it is */
+    /** GET, PUT, STAT: set `version`, for which a store may need another call. Without
+     * this flag `version` stays as it is */
     ZARR_STORE_OP_WANT_VERSION = 4,
-    /** all verbs: the bits that tell what is under the key, as one of the next three. If
-     * both bits are 0, the object is none of these, or the library does not know, as when
-     * it erases all keys below a prefix one by one */
+    /** all verbs: a mask of two bits that tell what kind of object the key has: one of
+     * the next three. If both bits are 0, the object is none of these, or the library
+     * does not know it, for example when it erases all keys below a prefix one by one */
     ZARR_STORE_OP_KIND = 24,
     /** a metadata document, or a record of the library about a node. A store whose writes
      * reach the disk later writes it to the disk before it replaces the old value */
@@ -61,23 +63,25 @@ enum {
  * One operation. The library sets the members up to `lock`, `tag` and `cancel`; the store
  * sets the others, and `version` if asked. The layout never changes within an ABI number.
  *
- * A GET reads min(`length`, `mem.bytes`) bytes at `offset` into `mem`, or as many of them
- * as the value has, and sets `done_bytes` to how many it read. It must set `object_bytes`
- * to the length of the whole value if it read less than `length`, or if the value goes on
- * after `mem`; otherwise it may leave UINT64_MAX there. A range that begins after the end
- * of the value has 0 bytes. A key that does not exist is ZARR_ERR_NOT_FOUND. Fewer bytes
- * than the value has are an error, which the library reports as ZARR_ERR_IO if
- * `object_bytes` tells it.
+ * A GET reads min(`length`, `mem.bytes`) bytes at `offset` into `mem`, or fewer if the
+ * value ends before, and sets `done_bytes` to the number of bytes that it read. If this
+ * is less than `length`, or if the value continues after the bytes in `mem`, it must set
+ * `object_bytes` to the length of the whole value; otherwise it may leave UINT64_MAX
+ * there. A range that begins after the end of the value has 0 bytes. If the key does not
+ * exist, the status is ZARR_ERR_NOT_FOUND. A GET must not read fewer bytes than the range
+ * has in the value. The library notices this if `object_bytes` is set, and reports
+ * ZARR_ERR_IO.
  *
  * In a GET of a suffix, `offset` is ZARR_STORE_SUFFIX, and `length` is the number of
- * bytes to read from the end of the value. They begin at the start of `mem`. If `length`
- * exceeds the value, the suffix is the whole value. Such a GET must set `object_bytes`.
- * Only a store with ZARR_STORE_CAP_SUFFIX gets it. Of other stores the library asks the
- * length first.
+ * bytes to read from the end of the value. The first of them goes to the start of `mem`.
+ * If `length` exceeds the value, the suffix is the whole value. Such a GET must set
+ * `object_bytes`. Only a store with ZARR_STORE_CAP_SUFFIX gets it. From other stores the
+ * library requests the length first.
  *
- * The library reads a shard in several GETs. Versions tell it that the value was replaced
- * in between. A store without ZARR_STORE_CAP_CONDITIONAL should set `object_bytes` in
- * every GET: a shard of another length is noticed by it. One of the same length is not.
+ * The library reads a shard in several GETs. By versions it notices that the value was
+ * replaced in between. A store without ZARR_STORE_CAP_CONDITIONAL has no versions. It
+ * should set `object_bytes` in every GET: then the library notices a shard of another
+ * length, but not one of the same length.
  */
 typedef struct zarr_store_op {
     uint32_t verb;           /**< one of ZARR_STORE_GET and so on */
@@ -94,7 +98,7 @@ typedef struct zarr_store_op {
     uint64_t object_bytes; /**< length of the whole value; UINT64_MAX: not told */
     zarr_status status;    /**< how the operation ended */
     int32_t os_code;       /**< as `zarr_error.os_code`; 0: none */
-    void *tag;             /**< for the library; the store leaves it alone */
+    void *tag;             /**< for the library; the store does not change it */
     /** bytes of `mem` that the store itself copied from host memory (up) or to host
      * memory (down); the library counts its own copies */
     uint64_t up_bytes, down_bytes;
@@ -113,9 +117,9 @@ typedef struct zarr_store_op {
  * made, or what zarr_store_open_custom() got. Functions that fail fill `err` with one
  * line of text.
  *
- * A write looks at the document of its array before each wave of chunks and at its end.
- * A look is one STAT if the store has ZARR_STORE_CAP_CONDITIONAL and the document is the
- * one that the array handle has seen, else one GET of the document.
+ * Each write of an array checks the array's document before each wave of chunks and at
+ * its end. If the store has ZARR_STORE_CAP_CONDITIONAL and the document is the one that
+ * the array handle has seen, a check is one STAT. Otherwise it is one GET.
  */
 typedef struct zarr_store_vtable {
     uint32_t struct_size, flags; /**< `flags` must be 0 */
@@ -146,14 +150,17 @@ typedef struct zarr_store_vtable {
     zarr_status (*list)(void *self, const char *prefix, uint32_t how,
                         zarr_store_list_fn fn, void *user, zarr_error *err);
     /** Waits until the caller alone may change a key, and sets `*lock`. Once `cancel`
-     * (may be NULL) is set, it ends the wait soon with ZARR_ERR_CANCELLED. Between the
-     * holder's GET and its PUT or ERASE no one else may write the key. So other writes,
-     * such as those of whole chunks, need the lock as well: either the store makes them
-     * wait itself (ZARR_STORE_CAP_WRITES_WAIT) while it does other operations, or the
-     * library takes the lock around each PUT and ERASE and sets ZARR_STORE_OP_LOCKED. It
-     * does so one by one, on several threads, also if the store has submit(). The
-     * library takes locks of other keys while it holds one, so the locks of two keys must
-     * not exclude each other. */
+     * (may be NULL) is set, it ends the wait soon with ZARR_ERR_CANCELLED.
+     *
+     * Between the holder's GET and its PUT or ERASE no other caller may write the key. So
+     * PUTs and ERASEs without ZARR_STORE_OP_LOCKED, such as those of whole chunks, must
+     * wait, too. With ZARR_STORE_CAP_WRITES_WAIT, the store makes them wait itself, and
+     * does other operations meanwhile. Without it, the library takes the lock around each
+     * PUT and ERASE and sets ZARR_STORE_OP_LOCKED. It does so one by one, on several
+     * threads, also if the store has submit().
+     *
+     * The library takes locks of other keys while it holds one, so the locks of two keys
+     * must not exclude each other. */
     zarr_status (*lock)(void *self, const char *key, const zarr_cancel *cancel,
                         void **lock, zarr_error *err);
     /** Ends what lock() began, possibly in another thread; cannot fail. */
@@ -161,10 +168,10 @@ typedef struct zarr_store_vtable {
     /** Flushes as zarr_store_flush(). Each append calls it, too, and each resize that
      * clears elements. NULL: there is nothing to flush. */
     zarr_status (*flush)(void *self, zarr_error *err);
-    /** Removes all keys below a prefix. NULL: the library lists and erases them. */
+    /** Erases all keys below a prefix. NULL: the library lists and erases them. */
     zarr_status (*erase_prefix)(void *self, const char *prefix, zarr_error *err);
-    /** Removes what killed processes left, as zarr_store_clean(). NULL: there is nothing
-     * to clean. */
+    /** Erases the files or keys that killed processes left, as zarr_store_clean() does.
+     * NULL: there are none. */
     zarr_status (*clean)(void *self, const char *prefix, uint64_t min_age_s,
                          uint64_t *n_removed, zarr_error *err);
     /** Frees self; cannot fail. NULL: nothing to free. */
@@ -181,9 +188,9 @@ typedef struct zarr_store_vtable {
 } zarr_store_vtable;
 
 /**
- * Does one operation on a store, also one with another store's operation: a store that
- * wraps others passes on what it gets, with its flags, versions and memory of any kind.
- * The library emulates what the inner store lacks. `up_bytes` and `down_bytes` become the
+ * Does one operation on a store. A store that wraps another one can pass on an operation
+ * that it got, with its flags, versions and memory of any kind. The library emulates what
+ * the inner store lacks. `up_bytes` and `down_bytes` become the
  * bytes that were copied between host memory and a device, by the store or the library.
  *
  * @param store borrowed
@@ -205,11 +212,12 @@ ZARR_API zarr_status zarr_store_run(zarr_store *store, zarr_store_op *op,
  */
 /**
  * Waits until the caller alone may change a key, for a read and a write that belong
- * together. The holder does GETs and one PUT or ERASE with ZARR_STORE_OP_LOCKED. A PUT or
- * ERASE of the key without that flag waits until the lock is given back, for ever if the
- * holder makes it. Without ZARR_STORE_CAP_LOCK the lock excludes only other callers on
- * this handle. If such a store has ZARR_STORE_CAP_CONDITIONAL, writes without the flag do
- * not wait, and the holder's write should have ZARR_STORE_OP_IF_VERSION.
+ * together. The holder does GETs and one PUT or ERASE with ZARR_STORE_OP_LOCKED. A PUT
+ * or ERASE of the key without that flag waits until the lock is released. If the holder
+ * itself makes such a call, it waits for ever. Without ZARR_STORE_CAP_LOCK the lock
+ * excludes only other callers on this handle. If such a store has
+ * ZARR_STORE_CAP_CONDITIONAL, writes without the flag do not wait, and the holder's
+ * write should have ZARR_STORE_OP_IF_VERSION.
  *
  * @param lock receives the lock; owned: zarr_store_unlock()
  * @param store borrowed
