@@ -141,8 +141,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_create_group(zarr_group **out,
                                                        zarr_context *ctx,
                                                        const char *location,
                                                        const char *mode, zarr_error *err);
-/** Creates a group from a spec. The flags of `spec` replace the mode. `spec` NULL: a
- * group of format 3 without attributes. `opts` may be NULL. */
+/** Creates a group from a spec. The flags of `spec` replace the mode. `spec` NULL: a v3
+ * group without attributes. `opts` may be NULL. */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_create_group_with(
     zarr_group **out, zarr_context *ctx, const char *location,
     const zarr_group_spec *spec, const zarr_open_options *opts, zarr_error *err);

@@ -95,7 +95,7 @@ enum {
  * @param out receives the group; owned: zarr_group_free()
  * @param store borrowed; the group keeps it alive
  * @param path path of the group, such as "a/b"; "" is the root of the store
- * @param spec describes the group; NULL: a group of format 3 without attributes
+ * @param spec describes the group; NULL: a v3 group without attributes
  * @param opts options of the handle; its format is that of `spec`. NULL: defaults
  * @retval ZARR_ERR_EXISTS there is something at the path, and no flag allows that
  * @retval ZARR_ERR_INVALID the path, the format, the attributes or an option is wrong, or
