@@ -112,8 +112,10 @@ static void loop_run_one(const struct call *c)
     c->fn(c->arg);
     ns = now_ns() - begin;
     host_unlock();
+    pthread_mutex_lock(&loop.mutex);
     if (ns > loop.slowest)
         loop.slowest = ns;
+    pthread_mutex_unlock(&loop.mutex);
 }
 
 static void loop_wait(void)
@@ -212,5 +214,10 @@ bool loop_here(void)
 
 uint64_t loop_slowest(void)
 {
-    return loop.slowest;
+    uint64_t ns;
+
+    pthread_mutex_lock(&loop.mutex);
+    ns = loop.slowest;
+    pthread_mutex_unlock(&loop.mutex);
+    return ns;
 }
