@@ -11,7 +11,7 @@
 #include <string.h>
 
 static const struct cli_option options[] = {
-    CLI_COPY_OPTIONS,
+    CLI_COPY_OPTIONS(CLI_RESUME_DOES_NOTHING),
     {"verify", 0, 0, NULL, NULL, "read both afterwards and compare all bytes"},
     CLI_CONSOLIDATED_OPTION,
     {NULL, 0, 0, NULL, NULL, NULL}};

@@ -16,7 +16,7 @@ static const struct cli_option options[] = {
     {"remove-old", 0, 0, NULL, NULL, "delete the metadata of the old format at the end"},
     {"keep-fill", 0, 0, NULL, NULL,
      "leave fill values and attributes _FillValue, even if missing values change"},
-    CLI_RESUME_OPTION,
+    CLI_RESUME_OPTION(CLI_RESUME_DOES_NOTHING),
     CLI_CONSOLIDATED_OPTION,
     {NULL, 0, 0, NULL, NULL, NULL}};
 

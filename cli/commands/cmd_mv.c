@@ -14,7 +14,9 @@
 #include <unistd.h>
 
 static const struct cli_option options[] = {
-    CLI_COPY_OPTIONS, CLI_CONSOLIDATED_OPTION, {NULL, 0, 0, NULL, NULL, NULL}};
+    CLI_COPY_OPTIONS("fail if it is complete, because SOURCE is gone then"),
+    CLI_CONSOLIDATED_OPTION,
+    {NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct cli_example examples[] = {
     {"zarrc mv x.zarr/temp x.zarr/old/temp", "Move an array into a group."},
@@ -336,8 +338,7 @@ const struct cli_command cli_cmd_mv = {
         "below them are not.\n\n"
         "Inside one store this is one step. Otherwise SOURCE is deleted after all of it "
         "was copied, unless another program wrote into it meanwhile. If the command is "
-        "interrupted, the same command with --resume continues. It fails if the move was "
-        "complete, because SOURCE is gone then.\n\n"
+        "interrupted, the same command with --resume continues.\n\n"
         "If SOURCE is a link to a store, the link is moved, and the store stays where it "
         "is. A relative link becomes an absolute one if it would lead elsewhere.",
     .json = "source, destination: locations. objects, bytes: copied; 0 if the store "

@@ -12,7 +12,7 @@
 
 static const struct cli_option options[] = {
     CLI_SPEC_OPTIONS,
-    CLI_RESUME_OPTION,
+    CLI_RESUME_OPTION(CLI_RESUME_DOES_NOTHING),
     {"force", 'f', 0, NULL, NULL, "delete the node at DESTINATION first"},
     {"verify", 0, 0, NULL, NULL, "read both afterwards and compare every bit"},
     {"keep-fill", 0, 0, NULL, NULL,

@@ -114,7 +114,7 @@ complete -c zarrc -n '__fish_seen_subcommand_from cp' -l skip-equal -d 'as --res
 complete -c zarrc -n '__fish_seen_subcommand_from cp' -l verify -d 'read both afterwards and compare all bytes'
 complete -c zarrc -n '__fish_seen_subcommand_from cp' -l no-consolidate -d 'do not bring consolidated metadata of the groups above up to date'
 complete -c zarrc -n '__fish_seen_subcommand_from mv' -s f -l force -d 'delete the node at DESTINATION first'
-complete -c zarrc -n '__fish_seen_subcommand_from mv' -l resume -d 'continue the same command after an interruption; start it if nothing was written yet, and do nothing if it is complete'
+complete -c zarrc -n '__fish_seen_subcommand_from mv' -l resume -d 'continue the same command after an interruption; start it if nothing was written yet, and fail if it is complete, because SOURCE is gone then'
 complete -c zarrc -n '__fish_seen_subcommand_from mv' -l skip-equal -d 'as --resume: skip objects that DESTINATION already has with equal bytes; with --force, replace different objects and delete extra ones'
 complete -c zarrc -n '__fish_seen_subcommand_from mv' -l no-consolidate -d 'do not bring consolidated metadata of the groups above up to date'
 complete -c zarrc -n '__fish_seen_subcommand_from rm' -s r -l recursive -d 'delete groups with everything below them'

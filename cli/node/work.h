@@ -74,17 +74,18 @@ int cli_refuse_broken(struct cli *cli, const struct cli_node *node, bool may_rep
 void cli_remove_empty_root(const struct cli_node *node);
 
 /* The option of commands that an interruption leaves incomplete, and that the same
- * command continues. */
-#define CLI_RESUME_OPTION                                                                \
+ * command continues. complete: what it does if the command was complete. */
+#define CLI_RESUME_OPTION(complete)                                                      \
     {                                                                                    \
         "resume", 0, 0, NULL, NULL,                                                      \
             "continue the same command after an interruption; start it if nothing was "  \
-            "written yet, and do nothing if it is complete"                              \
+            "written yet, and " complete                                                 \
     }
+#define CLI_RESUME_DOES_NOTHING "do nothing if it is complete"
 /* The options of cp and mv on what is at the destination. */
-#define CLI_COPY_OPTIONS                                                                 \
+#define CLI_COPY_OPTIONS(complete)                                                       \
     {"force", 'f', 0, NULL, NULL, "delete the node at DESTINATION first"},               \
-        CLI_RESUME_OPTION,                                                               \
+        CLI_RESUME_OPTION(complete),                                                     \
     {                                                                                    \
         "skip-equal", 0, 0, NULL, NULL,                                                  \
             "as --resume: skip objects that DESTINATION already has with equal bytes; "  \
