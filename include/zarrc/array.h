@@ -201,7 +201,7 @@ ZARR_API const char *zarr_array_attributes(const zarr_array *array);
 /**
  * Returns the codecs as the JSON text of an array. For a v2 array this is the chain that
  * its filters and compressor make. In this chain, filters without a v3 name come after
- * `bytes`. A v2 array can be created with such a chain, too.
+ * `bytes`. zarr_array_spec takes `filters` and `compressor` instead.
  */
 ZARR_API const char *zarr_array_codecs(const zarr_array *array);
 /** Returns the context, borrowed from the array. */

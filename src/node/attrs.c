@@ -192,7 +192,8 @@ static zarr_status parse_text(struct zr_json_doc *doc, const char *text, bool ob
     if (st == ZARR_ERR_CORRUPT)
         st = zr_prefix(err, ZARR_ERR_INVALID, "the JSON text of the attributes");
     if (st == ZARR_OK && object && !zr_json_is(doc->root, ZR_JSON_OBJECT))
-        st = zr_fail(err, ZARR_ERR_INVALID, "attributes must be a JSON object, not a %s",
+        st = zr_fail(err, ZARR_ERR_INVALID,
+                     "attributes must be a JSON object, but have type %s",
                      zr_json_type_text(doc->root));
     return st;
 }

@@ -170,7 +170,8 @@ static zarr_status spec_attributes(struct zr_json **out, const struct spec_work 
     if (w->spec->attributes)
         ZR_TRY(zr_spec_json(out, w->ctx, doc, w->spec->attributes, "attributes", err));
     if (*out && !zr_json_is(*out, ZR_JSON_OBJECT))
-        ZR_FAIL(err, ZARR_ERR_INVALID, "attributes must be a JSON object, not a %s",
+        ZR_FAIL(err, ZARR_ERR_INVALID,
+                "attributes must be a JSON object, but have type %s",
                 zr_json_type_text(*out));
 out:
     return st;

@@ -276,7 +276,7 @@ static zarr_status chunk_codecs(struct zr_json **out, const struct zr_spec_codec
     if (!given)
         ZR_FAIL_MEMORY(err, sizeof *given);
     if (!zr_json_is(given, ZR_JSON_ARRAY))
-        ZR_FAIL(err, ZARR_ERR_INVALID, "codecs must be a JSON array, not a %s",
+        ZR_FAIL(err, ZARR_ERR_INVALID, "codecs must be a JSON array, but have type %s",
                 zr_json_type_text(given));
     *out = complete_list(c, given);
     if (c->spec->flags & ZARR_SPEC_CHECKSUM && zr_json_is_ok(c->doc))
@@ -402,7 +402,7 @@ zarr_status zr_spec_codecs_v2(struct zr_json *root, const struct zr_spec_codecs 
     if (!zr_json_is(given, ZR_JSON_OBJECT))
         ZR_FAIL(err, ZARR_ERR_INVALID,
                 "v2 codecs must be a JSON object {\"filters\": [...], \"compressor\": "
-                "{...}}, not a %s",
+                "{...}}, but have type %s",
                 zr_json_type_text(given));
     zr_json_set(c->doc, root, "compressor", zr_json_new(c->doc, ZR_JSON_NULL));
     for (v = given->u.children.first; v; v = v->next) {
