@@ -119,8 +119,8 @@ ZARR_API void zarr_request_progress(zarr_request *request, zarr_stats *out);
 
 /**
  * Frees a request. If it still runs, the call cancels it first, and waits for its end and
- * for the functions of zarr_request_then(). Afterwards the request no longer uses the
- * memory of its tensor. A function of zarr_request_then() may free its own request; then
+ * for the functions of zarr_request_then(). Afterwards the memory of its tensor is
+ * the caller's alone. A function of zarr_request_then() may free its own request; then
  * the call returns at once.
  *
  * Thread class: solo; no other thread may use the request any more.

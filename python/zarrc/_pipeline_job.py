@@ -58,7 +58,7 @@ class Job:
         if self.is_ours:
             try:
                 self.last = self.engine.local(self.store.root)
-            except FileNotFoundError:  # the directory has gone: a write makes it anew, as LocalStore does
+            except FileNotFoundError:  # the directory is gone: a write makes it again, as LocalStore does
                 if self.is_write:
                     os.makedirs(self.store.root, exist_ok=True)
                     self.last = self.engine.local(self.store.root)

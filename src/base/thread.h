@@ -83,7 +83,7 @@ zarr_status zr_cancel_check(const zarr_cancel *cancel, zarr_error *err);
 uint64_t zr_fork_generation(void);
 /* Keeps a long-lived object usable in a forked child. The fork holds `mutex`, so the
  * object is consistent in the child. There, before the mutex is released, child(arg)
- * resets what belonged to threads that no longer exist. (child may be NULL. It
+ * resets what belonged to threads that only the parent has. (child may be NULL. It
  * initializes its conditions again and does not destroy them.) If two such locks are
  * nested, the outer one has the higher rank. The caller owns the memory. Add and remove
  * with no lock held. Adding twice is allowed. */

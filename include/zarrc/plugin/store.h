@@ -38,7 +38,7 @@ enum {
 /** Flags of a zarr_store_op. */
 enum {
     /** PUT, ERASE: do it only if the value still has the version `version`, else fail
-     * with ZARR_ERR_CONFLICT. A `version` of zeros stands for a key that does not exist:
+     * with ZARR_ERR_CONFLICT. A `version` of zeros means that the key does not exist:
      * a PUT succeeds only if it makes a new key, and an ERASE fails if the key exists.
      * The ERASE of a key that does not exist fails with ZARR_ERR_NOT_FOUND, whatever
      * `version` is. Needs ZARR_STORE_CAP_CONDITIONAL; for a PUT that makes a new key,

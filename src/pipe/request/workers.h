@@ -94,8 +94,8 @@ void zr_worker_count(struct zr_worker *worker, const zarr_store_op *op);
 void zr_worker_count_bytes(struct zr_worker *worker, const zarr_store_op *op);
 /* Counts what an implementation copied itself in a call, and clears it there. */
 void zr_worker_count_call(struct zr_worker *worker, struct zr_stage_call *call);
-/* Frees the buffers of unsized chunks, which are no longer needed. A worker calls it
- * before it waits for anything but the room for such buffers. */
+/* Frees the buffers of unsized chunks. A worker calls it before it waits for anything
+ * except room for such buffers. */
 void zr_worker_trim(struct zr_worker *worker);
 /* Gives scratch blocks on devices back to the pool, for other requests. fetched: also the
  * one with fetched bytes. */
