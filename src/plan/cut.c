@@ -30,40 +30,27 @@ static bool items_are_sorted(struct zr_item *const *item, uint32_t n)
     return true;
 }
 
-/* Returns how many of the sorted items, from the first on, make one segment. *end_out:
- * the end of the range that covers them; *gaps: bytes of holes that are left. */
-static uint32_t segment_length(const struct zr_plan_args *a, struct zr_item *const *item,
-                               uint32_t n, uint32_t most, uint64_t *end_out,
-                               uint64_t *gaps)
-{
-    struct zr_range r = {item[0]->offset, item[0]->offset + item[0]->bytes};
-    uint32_t k = 1;
-
-    while (k < n && k < most &&
-           zr_range_join(a, &r, item[k]->offset, item[k]->bytes, gaps))
-        k++;
-    *end_out = r.end;
-    return k;
-}
-
+/* *gaps: bytes of holes that are left. */
 static void cut_present(struct zr_wave *w, const struct zr_plan_args *a,
                         const struct zr_segment *from, uint32_t most, uint64_t *gaps)
 {
     struct zr_item **item = from->item;
-    uint32_t n = from->n_items;
+    uint32_t n = from->n_items, i = 0, k;
 
     if (!items_are_sorted(item, n))
         qsort(item, n, sizeof(struct zr_item *), by_offset);
-    for (uint32_t i = 0; i < n;) {
-        struct zr_segment *r = &w->segment[w->n_segments++];
-        uint64_t end = 0;
+    for (; i < n; i = k) {
+        struct zr_segment *s = &w->segment[w->n_segments++];
+        struct zr_range r = {item[i]->offset, item[i]->offset + item[i]->bytes};
 
-        *r = *from;
-        r->item = item + i;
-        r->n_items = segment_length(a, item + i, n - i, most, &end, gaps);
-        r->offset = item[i]->offset;
-        r->bytes = end - r->offset;
-        i += r->n_items;
+        for (k = i + 1; k < n && k - i < most; k++)
+            if (!zr_range_join(a, &r, item[k]->offset, item[k]->bytes, gaps))
+                break;
+        *s = *from;
+        s->item = item + i;
+        s->n_items = k - i;
+        s->offset = r.start;
+        s->bytes = r.end - r.start;
     }
 }
 

@@ -367,16 +367,6 @@ out:
 
 /* ---- the pull ------------------------------------------------------------------ */
 
-static struct zr_frame *deepest_frame(struct zr_plan *p, uint32_t *level)
-{
-    for (uint32_t i = p->n_frames; i > 0; i--)
-        if (p->frame[i - 1].pos < p->frame[i - 1].n) {
-            *level = i - 1;
-            return &p->frame[i - 1];
-        }
-    return NULL;
-}
-
 /* Adds nested shards of the next shards of frame `level` to a wave that has some. */
 static zarr_status pull_more_shards(struct zr_plan *p, struct zr_wave_builder *b,
                                     uint32_t level, zarr_error *err)
@@ -407,7 +397,10 @@ static zarr_status pull_sharded(struct zr_plan *p, struct zr_wave_builder *b,
     uint32_t level = 0, before = 0;
 
     while (!zr_wave_is_full(p, b) && b->w->n_opens == 0) {
-        if (!deepest_frame(p, &level)) {
+        level = p->n_frames;
+        while (level > 0 && p->frame[level - 1].pos >= p->frame[level - 1].n)
+            level--;
+        if (level-- == 0) {
             if (b->w->n_items > 0) /* deliver these first: opening takes time */
                 break;
             return open_outer(p, b->w, err);

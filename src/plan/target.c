@@ -95,27 +95,14 @@ bool zr_target_pack(struct zr_target *out, const struct zr_projection *p,
     return true;
 }
 
+/* Copies only the dimensions that there are: all that a projection has room for is
+ * 6 KiB. */
 static bool keep_one(struct zr_projection *to, const struct zr_projection *from,
                      struct zr_arena *arena)
 {
-    struct zr_target packed;
-
-    if (from->kind == ZR_PROJ_DIMS && from->arithmetic)
-        return true;
-    if (!pack_one(&packed, from, arena))
-        return false;
-    to->c_points = packed.c_points;
-    to->r_points = packed.r_points;
-    if (from->kind == ZR_PROJ_DIMS)
-        memcpy(to->dim, packed.dim, (size_t)from->ndim * sizeof *to->dim);
-    return true;
-}
-
-/* Only the dimensions that there are: all that a projection has room for is 6 KiB. */
-static void copy_projection(struct zr_projection *to, const struct zr_projection *from)
-{
     const size_t n = (size_t)from->ndim, head = offsetof(struct zr_projection, chunk),
                  tail = offsetof(struct zr_projection, n_points);
+    struct zr_target packed;
 
     memcpy(to, from, head);
     memcpy(to->chunk, from->chunk, n * sizeof *to->chunk);
@@ -124,23 +111,28 @@ static void copy_projection(struct zr_projection *to, const struct zr_projection
     memcpy(to->valid, from->valid, n * sizeof *to->valid);
     memcpy(to->dim, from->dim, n * sizeof *to->dim);
     memcpy((char *)to + tail, (const char *)from + tail, sizeof *to - tail);
+    if (from->kind == ZR_PROJ_DIMS && from->arithmetic)
+        return true;
+    if (!pack_one(&packed, from, arena))
+        return false;
+    to->c_points = packed.c_points;
+    to->r_points = packed.r_points;
+    if (from->kind == ZR_PROJ_DIMS)
+        memcpy(to->dim, packed.dim, n * sizeof *to->dim);
+    return true;
 }
 
 bool zr_projection_keep(struct zr_projection *to, const struct zr_projection *from,
                         struct zr_arena *arena)
 {
-    copy_projection(to, from);
     if (!keep_one(to, from, arena))
         return false;
     for (from = from->next; from; from = from->next) {
         struct zr_projection *next = zr_arena_alloc(arena, sizeof *next);
 
-        if (!next)
+        if (!next || !keep_one(next, from, arena))
             return false;
-        copy_projection(next, from);
         to->next = next;
-        if (!keep_one(next, from, arena))
-            return false;
         to = next;
     }
     return true;
@@ -216,22 +208,8 @@ static zarr_status emit(struct walk *w)
     return st;
 }
 
-static void begin_box(struct walk *w)
-{
-    const struct zr_program *p = w->b->program;
-    uint32_t unit = w->b->swap_unit;
-    bool stored_swapped = p && p->swap_bytes > 1;
-    bool view_swapped = w->b->view->swap_bytes > 1;
-
-    w->box.struct_size = sizeof w->box;
-    w->box.ndim = 0;
-    w->box.item_bytes = w->b->item_bytes;
-    w->box.swap_bytes = p && stored_swapped != view_swapped ? unit : 0;
-}
-
 static zarr_status walk_arithmetic(struct walk *w, const struct zr_target *t)
 {
-    begin_box(w);
     for (int32_t d = 0; d < t->ndim; d++) {
         const struct zr_piece *p = &t->dim[d];
         int64_t vs = view_stride(w, p->result_dim);
@@ -295,7 +273,6 @@ static zarr_status walk_lists(struct walk *w, const struct zr_target *t)
     int64_t chunk0 = 0, view0 = 0;
     zarr_status st = ZARR_OK;
 
-    begin_box(w);
     for (int32_t d = 0; d < t->ndim; d++) {
         const struct zr_piece *p = &t->dim[d];
         int64_t vs = view_stride(w, p->result_dim);
@@ -358,7 +335,6 @@ static zarr_status walk_points(struct walk *w, const struct zr_target *t)
 {
     zarr_status st = ZARR_OK;
 
-    begin_box(w);
     for (uint64_t i = 0; i < t->n_points && st == ZARR_OK;) {
         int64_t c0 = point_chunk_offset(w, t, i),
                 v0 = point_view_offset(w, t->r_points[i]);
@@ -392,6 +368,8 @@ static zarr_status walk_points(struct walk *w, const struct zr_target *t)
 zarr_status zr_target_boxes(const struct zr_boxes *b, const struct zr_target *t,
                             zr_box_fn fn, void *arg, zarr_error *err)
 {
+    const struct zr_program *p = b->program;
+    const bool view_swapped = b->view->swap_bytes > 1;
     struct walk w;
 
     memset(w.chunk_stride, 0, sizeof w.chunk_stride);
@@ -402,6 +380,10 @@ zarr_status zr_target_boxes(const struct zr_boxes *b, const struct zr_target *t,
     w.view_at = w.chunk_at = 0;
     if (t->n_items == 0)
         return ZARR_OK;
+    w.box.struct_size = sizeof w.box;
+    w.box.ndim = 0;
+    w.box.item_bytes = b->item_bytes;
+    w.box.swap_bytes = p && (p->swap_bytes > 1) != view_swapped ? b->swap_unit : 0;
     chunk_strides(&w, t->ndim);
     if (t->kind == ZR_PROJ_POINTS)
         return walk_points(&w, t);

@@ -45,7 +45,7 @@ static zarr_status projector_new(struct zr_projector **out, const zarr_allocator
     p->ndim = ndim;
     p->empty = true;
     p->state = DONE;
-    zr_sorter_init(&p->sorter, alloc);
+    p->sorter.alloc = alloc;
     *out = p;
     return ZARR_OK;
 }
@@ -315,13 +315,6 @@ out:
 
 /* ---- walking -------------------------------------------------------------- */
 
-static void fill_whole(struct zr_projection *out, bool whole)
-{
-    out->whole = out->full = whole;
-    for (int32_t d = 0; d < out->ndim; d++)
-        out->full = out->full && out->valid[d] == out->shape[d];
-}
-
 uint64_t zr_project_count(const struct zr_projector *p)
 {
     uint64_t n = 1;
@@ -379,9 +372,9 @@ void zr_project_rewind(struct zr_projector *p)
 static void fill_dims(const struct zr_projector *p, struct zr_projection *out)
 {
     uint64_t n_items = 1;
-    bool whole = true;
 
     out->kind = ZR_PROJ_DIMS;
+    out->whole = true;
     for (int32_t d = 0; d < p->ndim; d++) {
         const struct zr_axis *x = &p->axis[d];
         out->chunk[d] = x->chunk;
@@ -390,10 +383,9 @@ static void fill_dims(const struct zr_projector *p, struct zr_projection *out)
         out->valid[d] = x->valid;
         out->dim[d] = x->piece;
         n_items = zr_mul_cap(n_items, x->piece.n);
-        whole = whole && x->whole;
+        out->whole = out->whole && x->whole;
     }
     out->n_items = n_items;
-    fill_whole(out, whole);
     out->n_points = 0;
     out->c_points = NULL;
     out->r_points = NULL;
@@ -409,35 +401,26 @@ static void fill_points(const struct zr_projector *p, struct zr_projection *out)
         const struct zr_axis *x = &p->axis[d];
         uint64_t chunk = b->chunk.ptr[k * rank + (uint64_t)d];
         out->chunk[d] = chunk;
-        if (x->edge) {
-            out->origin[d] = chunk * x->edge;
-            out->shape[d] = x->edge;
-        } else {
-            zr_grid_extent(x->grid, x->dim, chunk, &out->origin[d], &out->shape[d]);
-        }
-        out->valid[d] = zr_axis_valid(x, out->origin[d], out->shape[d]);
+        out->valid[d] = zr_axis_extent(x, chunk, &out->origin[d], &out->shape[d]);
     }
     out->n_points = b->start.ptr[k + 1] - start;
     out->c_points = b->c.ptr + start * rank;
     out->r_points = b->r.ptr + start;
     out->n_items = out->n_points;
-    fill_whole(out, b->whole.ptr[k] != 0);
+    out->whole = b->whole.ptr[k] != 0;
 }
 
-/* Moves the odometer by one; false if it was at its end. */
-static bool advance_dims(struct zr_projector *p)
+/* Moves to the next run, or the odometer by one; false at the end. */
+static bool advance(struct zr_projector *p)
 {
+    if (p->kind == ZR_PROJ_POINTS)
+        return ++p->run < p->points.n_runs;
     for (int32_t d = p->ndim - 1; d >= 0; d--) {
         if (zr_axis_next(&p->axis[d]))
             return true;
         zr_axis_first(&p->axis[d]);
     }
     return false;
-}
-
-static bool advance(struct zr_projector *p)
-{
-    return p->kind == ZR_PROJ_POINTS ? ++p->run < p->points.n_runs : advance_dims(p);
 }
 
 bool zr_project_next(struct zr_projector *p, struct zr_projection *out)
@@ -457,5 +440,8 @@ bool zr_project_next(struct zr_projector *p, struct zr_projection *out)
         fill_points(p, out);
     else
         fill_dims(p, out);
+    out->full = out->whole;
+    for (int32_t d = 0; d < out->ndim; d++)
+        out->full = out->full && out->valid[d] == out->shape[d];
     return true;
 }

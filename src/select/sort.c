@@ -30,11 +30,6 @@ void zr_nums_deinit(struct zr_nums *v, const zarr_allocator *alloc)
     *v = (struct zr_nums){0};
 }
 
-void zr_sorter_init(struct zr_sorter *s, const zarr_allocator *alloc)
-{
-    *s = (struct zr_sorter){.alloc = alloc};
-}
-
 void zr_sorter_deinit(struct zr_sorter *s)
 {
     zr_nums_deinit(&s->keys, s->alloc);
