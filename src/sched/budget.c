@@ -4,7 +4,7 @@
  * that gives bytes back makes the grant under the lock, so no wake-up is lost and no
  * waiter is overtaken. A request above the total would wait for ever, so it is granted
  * alone, when nothing else is in use but bytes that are kept. A waiter that gives up
- * (deadline, cancel) leaves the queue, and those after it may go on. Fork: the fork holds
+ * (patience, cancel) leaves the queue, and those after it may go on. Fork: the fork holds
  * the lock; in the child nothing is in use and no thread waits. Thread class: shared.
  */
 #include "sched/sched.h"
@@ -46,15 +46,14 @@ void zr_budget_deinit(struct zr_budget *b)
     zr_mutex_deinit(&b->mutex);
 }
 
-static bool budget_fits_locked(const struct zr_budget *b, uint64_t bytes)
+/* Adds the bytes if they fit. */
+static bool budget_add_locked(struct zr_budget *b, uint64_t bytes)
 {
-    return b->now == b->kept || (b->now <= b->total && bytes <= b->total - b->now);
-}
-
-static void budget_add_locked(struct zr_budget *b, uint64_t bytes)
-{
+    if (b->now != b->kept && (b->now > b->total || bytes > b->total - b->now))
+        return false;
     b->now += bytes;
     b->peak = ZR_MAX(b->peak, b->now);
+    return true;
 }
 
 static void budget_unlink_locked(struct zr_budget *b, struct zr_budget_waiter *w)
@@ -73,8 +72,7 @@ static void budget_grant_locked(struct zr_budget *b)
 {
     struct zr_budget_waiter *w;
 
-    while ((w = b->first) && budget_fits_locked(b, w->bytes)) {
-        budget_add_locked(b, w->bytes);
+    while ((w = b->first) && budget_add_locked(b, w->bytes)) {
         budget_unlink_locked(b, w);
         w->granted = true;
         zr_cond_signal(&w->cond);
@@ -83,39 +81,24 @@ static void budget_grant_locked(struct zr_budget *b)
 
 /* 0 bytes are there at once: who holds all that the first waiter waits for may take them.
  */
-static bool budget_try_locked(struct zr_budget *b, uint64_t bytes)
-{
-    const bool fits = bytes == 0 || (!b->first && budget_fits_locked(b, bytes));
-
-    if (fits)
-        budget_add_locked(b, bytes);
-    return fits;
-}
-
 bool zr_budget_try(struct zr_budget *b, uint64_t bytes)
 {
     bool fits;
 
     zr_mutex_lock(&b->mutex);
-    fits = budget_try_locked(b, bytes);
+    fits = bytes == 0 || (!b->first && budget_add_locked(b, bytes));
     zr_mutex_unlock(&b->mutex);
     return fits;
 }
 
-/* When a waiter gives up. */
-struct budget_limit {
-    uint64_t deadline_ns, patience_ns; /* UINT64_MAX: never */
-    const zarr_cancel *cancel;
-};
-
 /* Waits in the queue until granted, cancelled or too late. Of the time between two looks
  * little counts for the patience: the whole process may have been stopped, and then no
  * other request could give bytes back. */
-static bool budget_queue_locked(struct zr_budget *b, uint64_t bytes,
-                                const struct budget_limit *l)
+static bool budget_queue_locked(struct zr_budget *b, uint64_t bytes, uint64_t patience_ns,
+                                const zarr_cancel *cancel)
 {
     struct zr_budget_waiter w = {.prev = b->last, .bytes = bytes};
-    const bool looks = l->cancel || l->patience_ns < UINT64_MAX;
+    const bool looks = cancel || patience_ns < UINT64_MAX;
     uint64_t now_ns = zr_now_ns(), n_gives = b->n_gives, idle_ns = 0;
 
     zr_cond_init(&w.cond);
@@ -124,13 +107,12 @@ static bool budget_queue_locked(struct zr_budget *b, uint64_t bytes,
     else
         b->first = &w;
     b->last = &w;
-    while (!w.granted && now_ns < l->deadline_ns && idle_ns < l->patience_ns &&
-           !zr_is_cancelled(l->cancel)) {
-        const uint64_t before_ns = now_ns;
+    budget_grant_locked(b);
+    while (!w.granted && idle_ns < patience_ns && !zr_is_cancelled(cancel)) {
+        const uint64_t before_ns = now_ns,
+                       look_ns = ZR_MIN(BUDGET_LOOK_NS, patience_ns - idle_ns);
 
-        zr_cond_wait_until(
-            &w.cond, &b->mutex,
-            ZR_MIN(l->deadline_ns, looks ? now_ns + BUDGET_LOOK_NS : UINT64_MAX));
+        zr_cond_wait_until(&w.cond, &b->mutex, looks ? now_ns + look_ns : UINT64_MAX);
         now_ns = zr_now_ns();
         idle_ns += ZR_MIN(now_ns - before_ns, 4 * BUDGET_LOOK_NS);
         if (b->n_gives != n_gives)
@@ -145,12 +127,12 @@ static bool budget_queue_locked(struct zr_budget *b, uint64_t bytes,
     return w.granted;
 }
 
-static zarr_status budget_take(struct zr_budget *b, uint64_t bytes,
-                               const struct budget_limit *l, zarr_error *err)
+zarr_status zr_budget_take(struct zr_budget *b, uint64_t bytes, uint64_t patience_ns,
+                           const zarr_cancel *cancel, zarr_error *err)
 {
     bool granted;
 
-    if (zr_is_cancelled(l->cancel))
+    if (zr_is_cancelled(cancel))
         return zr_fail(err, ZARR_ERR_CANCELLED, "cancelled");
     if (zr_budget_try(b, bytes))
         return ZARR_OK;
@@ -159,33 +141,16 @@ static zarr_status budget_take(struct zr_budget *b, uint64_t bytes,
 
     zr_block_begin();
     zr_mutex_lock(&b->mutex);
-    granted = budget_try_locked(b, bytes) || budget_queue_locked(b, bytes, l);
+    granted = budget_queue_locked(b, bytes, patience_ns, cancel);
     zr_mutex_unlock(&b->mutex);
     zr_block_end();
     if (granted)
         return ZARR_OK;
-    if (zr_is_cancelled(l->cancel))
+    if (zr_is_cancelled(cancel))
         return zr_fail(err, ZARR_ERR_CANCELLED, "cancelled while waiting for memory");
     return zr_fail_limit(err, "memory_bytes", b->total,
                          "no %" PRIu64 " bytes came free in time in the memory budget",
                          bytes);
-}
-
-zarr_status zr_budget_take(struct zr_budget *b, uint64_t bytes, uint64_t deadline_ns,
-                           const zarr_cancel *cancel, zarr_error *err)
-{
-    const struct budget_limit l = {deadline_ns, UINT64_MAX, cancel};
-
-    return budget_take(b, bytes, &l, err);
-}
-
-zarr_status zr_budget_take_patient(struct zr_budget *b, uint64_t bytes,
-                                   uint64_t patience_ns, const zarr_cancel *cancel,
-                                   zarr_error *err)
-{
-    const struct budget_limit l = {UINT64_MAX, patience_ns, cancel};
-
-    return budget_take(b, bytes, &l, err);
 }
 
 void zr_budget_give(struct zr_budget *b, uint64_t bytes)
@@ -201,7 +166,8 @@ void zr_budget_keep(struct zr_budget *b, uint64_t bytes, uint64_t taken)
 {
     zr_mutex_lock(&b->mutex);
     b->now -= ZR_MIN(taken, b->now);
-    budget_add_locked(b, bytes);
+    b->now += bytes;
+    b->peak = ZR_MAX(b->peak, b->now);
     b->kept += bytes;
     budget_grant_locked(b);
     zr_mutex_unlock(&b->mutex);

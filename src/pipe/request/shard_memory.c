@@ -64,7 +64,7 @@ zarr_status zr_opens_hold(struct zarr_request *rq, struct zr_open *open, uint32_
         zarr_status st = ZARR_ERR_LIMIT;
 
         if (b && !rq->has_waited)
-            st = zr_budget_take_patient(b, all, ZR_HOLD_WAIT_NS, &rq->cancel, err);
+            st = zr_budget_take(b, all, ZR_HOLD_WAIT_NS, &rq->cancel, err);
         if (b && st == ZARR_ERR_LIMIT)
             rq->has_waited = true;
         for (uint32_t i = 0; i < n_opens && st == ZARR_OK; i++)

@@ -95,7 +95,7 @@ zarr_status zr_worker_alone(struct zr_worker *worker, const zarr_cancel *cancel,
     zarr_status st = ZARR_OK;
 
     zr_worker_trim(worker);
-    ZR_TRY(zr_budget_take(budget, all, zr_now_ns() + WORKER_ALONE_NS, cancel, err));
+    ZR_TRY(zr_budget_take(budget, all, WORKER_ALONE_NS, cancel, err));
     worker->granted = all;
     worker->alone = true;
 out:

@@ -108,8 +108,7 @@ static zarr_status session_reserve(struct zr_shard_session *x, const struct zr_i
 {
     struct zr_budget *b = x->engine->budget;
     zarr_error e = {0};
-    const zarr_status st =
-        zr_budget_take_patient(b, bytes, ZR_HOLD_WAIT_NS, io->cancel, &e);
+    const zarr_status st = zr_budget_take(b, bytes, ZR_HOLD_WAIT_NS, io->cancel, &e);
 
     if (st != ZARR_OK && st != ZARR_ERR_LIMIT)
         return zr_pass(err, st, &e);
