@@ -9,21 +9,6 @@
 
 #include <string.h>
 
-static bool key_is_ascii(const char *key, size_t n)
-{
-    unsigned char all = 0;
-
-    for (size_t i = 0; i < n; i++)
-        all |= (unsigned char)key[i];
-    return all < 0x80;
-}
-
-/* "", "." and ".." would be a second spelling of another key. */
-static bool key_component_is_bad(const char *s, size_t n)
-{
-    return n == 0 || (s[0] == '.' && (n == 1 || (n == 2 && s[1] == '.')));
-}
-
 static zarr_status key_fail(zarr_error *err, size_t at, const char *why)
 {
     return zr_fail(err, ZARR_ERR_INVALID, "bad key: %s at byte %zu", why, at);
@@ -31,6 +16,7 @@ static zarr_status key_fail(zarr_error *err, size_t at, const char *why)
 
 zarr_status zr_key_validate(const char *key, size_t n, zarr_error *err)
 {
+    unsigned char all = 0;
     size_t begin = 0;
 
     if (!key || n == 0)
@@ -38,15 +24,20 @@ zarr_status zr_key_validate(const char *key, size_t n, zarr_error *err)
     if (n > ZR_KEY_MAX_BYTES)
         return key_fail(err, ZR_KEY_MAX_BYTES, "it is too long");
     for (size_t i = 0; i <= n; i++) {
+        const char *s = key + begin;
+        const size_t length = i - begin;
+
         if (i < n && key[i] == '\0')
             return key_fail(err, i, "a NUL");
+        all |= i < n ? (unsigned char)key[i] : 0;
         if (i < n && key[i] != '/')
             continue;
-        if (key_component_is_bad(key + begin, i - begin))
+        /* these would be a second spelling of another key */
+        if (length == 0 || (s[0] == '.' && (length == 1 || (length == 2 && s[1] == '.'))))
             return key_fail(err, begin, "an empty, \".\" or \"..\" component");
         begin = i + 1;
     }
-    if (!key_is_ascii(key, n) && !zr_utf8_is_valid(key, n))
+    if (all >= 0x80 && !zr_utf8_is_valid(key, n))
         return key_fail(err, 0, "not UTF-8");
     return ZARR_OK;
 }

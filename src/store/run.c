@@ -276,23 +276,19 @@ void zr_op_run_foreign(void *store, zarr_store_op *op, zarr_error *err)
         *err = own;
 }
 
-static bool run_is_unlocked_write(const zarr_store_op *op)
+enum zr_lock_kind zr_op_lock_kind(const zarr_store *s, const zarr_store_op *op)
 {
-    return (op->verb == ZARR_STORE_PUT || op->verb == ZARR_STORE_ERASE) &&
-           !(op->flags & ZARR_STORE_OP_LOCKED);
-}
+    const uint32_t caps = s->caps.flags;
 
-bool zr_op_waits(const zarr_store *s, const zarr_store_op *op)
-{
-    return run_is_unlocked_write(op) &&
-           !(s->caps.flags & (ZARR_STORE_CAP_LOCK | ZARR_STORE_CAP_CONDITIONAL));
-}
-
-bool zr_op_locks(const zarr_store *s, const zarr_store_op *op)
-{
-    return run_is_unlocked_write(op) && !s->native &&
-           (s->caps.flags & (ZARR_STORE_CAP_LOCK | ZARR_STORE_CAP_WRITES_WAIT)) ==
-               ZARR_STORE_CAP_LOCK;
+    if ((op->verb != ZARR_STORE_PUT && op->verb != ZARR_STORE_ERASE) ||
+        (op->flags & ZARR_STORE_OP_LOCKED))
+        return ZR_LOCK_NONE;
+    if (!(caps & (ZARR_STORE_CAP_LOCK | ZARR_STORE_CAP_CONDITIONAL)))
+        return ZR_LOCK_HANDLE;
+    return !s->native && (caps & ZARR_STORE_CAP_LOCK) &&
+                   !(caps & ZARR_STORE_CAP_WRITES_WAIT)
+               ? ZR_LOCK_STORE
+               : ZR_LOCK_NONE;
 }
 
 /* The lock of the store that a write without a lock takes, and what its op had. */
@@ -340,7 +336,7 @@ static void run_log(const zarr_store *s, const zarr_store_op *op)
 zarr_status zr_store_run_one(zarr_store *s, zarr_store_op *op, zarr_error *err)
 {
     zarr_status st = zr_op_check(s, op, err);
-    const bool waits = zr_op_waits(s, op), locks = zr_op_locks(s, op);
+    const enum zr_lock_kind kind = zr_op_lock_kind(s, op);
     struct zr_lock_wait wait = {.key = op->key, .cancel = op->cancel};
     struct zr_keylock lock;
     struct run_lock own;
@@ -354,22 +350,22 @@ zarr_status zr_store_run_one(zarr_store *s, zarr_store_op *op, zarr_error *err)
     zr_op_begin(op);
     if (!s->native)
         op->flags &= ~ZR_STORE_OP_GUARDED;
-    if (waits) {
+    if (kind == ZR_LOCK_HANDLE) {
         st = zr_keylocks_take(&s->keylocks, &lock, &wait, err);
         if (st != ZARR_OK) {
             zr_op_end(op, st, st == ZARR_ERR_CANCELLED ? 0 : ETIMEDOUT);
             return zr_op_fail(op, err);
         }
     }
-    if (locks && run_lock_begin(s, op, &own, err) != ZARR_OK)
+    if (kind == ZR_LOCK_STORE && run_lock_begin(s, op, &own, err) != ZARR_OK)
         return op->status;
     if (zr_op_needs_emulation(s, op))
         zr_emulate_run(s, op, err);
     else
         s->run(s->run_self, op, err);
-    if (waits)
+    if (kind == ZR_LOCK_HANDLE)
         zr_keylocks_give(&s->keylocks, &lock);
-    if (locks)
+    if (kind == ZR_LOCK_STORE)
         run_lock_end(s, op, &own);
     run_log(s, op);
     return op->status == ZARR_OK ? ZARR_OK : zr_op_fail(op, err);

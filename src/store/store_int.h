@@ -192,13 +192,14 @@ void zr_op_range(const zarr_store_op *op, uint64_t object_bytes, uint64_t *offse
 /* Makes every check that does not need the store: key, verb, flags, permissions. */
 zarr_status zr_op_check(const zarr_store *s, const zarr_store_op *op, zarr_error *err);
 
-/* True for an unlocked write that must wait for the holder of the key's lock in this
- * handle, because the store has neither locks nor versions. Otherwise the write could
- * come between the holder's GET and PUT. */
-bool zr_op_waits(const zarr_store *s, const zarr_store_op *op);
-/* True for an unlocked write to a store of an application that has locks, but does not
- * itself make such writes wait for their holder: the write needs the lock of its key. */
-bool zr_op_locks(const zarr_store *s, const zarr_store_op *op);
+/* The lock of its key that an unlocked write takes: without it the write could come
+ * between the GET and the PUT of the holder. */
+enum zr_lock_kind {
+    ZR_LOCK_NONE,
+    ZR_LOCK_HANDLE, /* the store has neither locks nor versions */
+    ZR_LOCK_STORE   /* an application's store has locks, but its writes do not wait */
+};
+enum zr_lock_kind zr_op_lock_kind(const zarr_store *s, const zarr_store_op *op);
 /* Calls run() of a foreign store, or submit() and waits, and checks the results. */
 void zr_op_run_foreign(void *store, zarr_store_op *op, zarr_error *err);
 /* Checks the results of a foreign store before they are used. Fills err if the store

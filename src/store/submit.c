@@ -253,9 +253,12 @@ enum submit_way {
 static enum submit_way choose_submit_way(const zarr_store *s, const zarr_store_op *op,
                                          zarr_error *err)
 {
+    const enum zr_lock_kind kind = zr_op_lock_kind(s, op);
+
     if (zr_op_check(s, op, err) != ZARR_OK)
         return SUBMIT_REFUSED;
-    return s->vt.submit && (op->tag || !zr_op_waits(s, op)) && !zr_op_locks(s, op) &&
+    return s->vt.submit &&
+                   (kind == ZR_LOCK_NONE || (kind == ZR_LOCK_HANDLE && op->tag)) &&
                    (!zr_op_needs_emulation(s, op) || zr_emulate_is_only_pin(s, op) ||
                     zr_emulate_is_only_lock(s, op))
                ? SUBMIT_NATIVE
@@ -318,12 +321,13 @@ static struct zr_keylock *submit_lock(zarr_store *s, zarr_store_op **ops, uint64
 
     for (uint64_t i = 0; i < n; i++) {
         ops[i]->tag = NULL;
-        wanted = wanted || zr_op_waits(s, ops[i]);
+        wanted = wanted || zr_op_lock_kind(s, ops[i]) == ZR_LOCK_HANDLE;
     }
     if (wanted && s->vt.submit && zr_to_size(n, &bytes))
         locks = zr_calloc(s->env.alloc, bytes, sizeof *locks);
     for (uint64_t i = 0; locks && i < n; i++)
-        if (zr_op_waits(s, ops[i]) && zr_op_check(s, ops[i], &err) == ZARR_OK &&
+        if (zr_op_lock_kind(s, ops[i]) == ZR_LOCK_HANDLE &&
+            zr_op_check(s, ops[i], &err) == ZARR_OK &&
             !zr_op_needs_emulation(s, ops[i]) &&
             zr_keylocks_try(&s->keylocks, &locks[i], ops[i]->key))
             ops[i]->tag = &locks[i];

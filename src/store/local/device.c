@@ -47,16 +47,6 @@ void zr_local_find_devices(struct zr_local *l, const char *url)
            why.message);
 }
 
-bool zr_local_is_direct(const struct zr_local *l, const zarr_memory *mem)
-{
-    if (l->n_device_types == 0 || zr_device_is_host(l->memory, mem->device_type))
-        return false;
-    for (uint32_t i = 0; i < l->n_device_types; i++)
-        if (l->device_types[i] == mem->device_type)
-            return true;
-    return false;
-}
-
 /* Ends an operation with what a backend said. */
 static zarr_status device_end(zarr_store_op *op, zarr_status st, zarr_error *own,
                               zarr_error *err)

@@ -237,7 +237,6 @@ void zr_local_unlock(void *self, void *lock);
 
 /* Fills l->device_types, or logs why chunks go through host memory. */
 void zr_local_find_devices(struct zr_local *l, const char *url);
-bool zr_local_is_direct(const struct zr_local *l, const zarr_memory *mem);
 /* Reads n bytes at `offset` into op's memory, or writes op's value. */
 zarr_status zr_local_read_device(const struct zr_local *l, zarr_store_op *op, int fd,
                                  uint64_t offset, uint64_t n, zarr_error *err);

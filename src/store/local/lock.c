@@ -39,15 +39,6 @@ enum {
     LOCK_FILE_LISTS = 16
 };
 
-static struct flock lock_whole_file(short type)
-{
-    struct flock fl = {0};
-
-    fl.l_type = type;
-    fl.l_whence = SEEK_SET;
-    return fl;
-}
-
 /* These say that a kind of lock does not exist on this file system, which is the same for
  * every process. Other errors, such as ENOLCK of a server whose lock service is down, may
  * pass. Who then took the other kind would not exclude those that have the first. */
@@ -63,7 +54,7 @@ bool zr_local_lock_is_missing(int os_code)
 
 int zr_local_lock_try(int fd)
 {
-    struct flock fl = lock_whole_file(F_WRLCK);
+    struct flock fl = {.l_type = F_WRLCK, .l_whence = SEEK_SET}; /* the whole file */
 
     if (fcntl(fd, F_OFD_SETLK, &fl) == 0)
         return 0;
@@ -143,16 +134,9 @@ int zr_lock_file_open(struct zr_lock_file *f, int dir, const char *name, int fla
     return os_code;
 }
 
-static void lock_release(int fd)
-{
-    struct flock fl = lock_whole_file(F_UNLCK);
-
-    if (fcntl(fd, F_OFD_SETLK, &fl) != 0)
-        (void)flock(fd, LOCK_UN);
-}
-
 int zr_lock_file_close(struct zr_lock_file *f)
 {
+    struct flock fl = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
     const int fd = f->fd;
     struct lock_files *l = NULL;
 
@@ -160,7 +144,8 @@ int zr_lock_file_close(struct zr_lock_file *f)
         return 0;
     /* Releases first: a child that is forked after the file left the list keeps a
      * descriptor without a lock. Closes last: then another file may get the number. */
-    lock_release(fd);
+    if (fcntl(fd, F_OFD_SETLK, &fl) != 0)
+        (void)flock(fd, LOCK_UN);
     l = lock_files_at(f->list);
     zr_mutex_lock(&l->mutex);
     if (f->prev)
@@ -201,16 +186,6 @@ static int lock_wait(const struct zr_local_lock *lk, struct zr_lock_wait *wait)
         zr_block_end();
         pause.tv_nsec = ZR_MIN(pause.tv_nsec * 2, (long)LOCK_PAUSE_MAX_NS);
     }
-}
-
-/* Opens or makes the lock file. Returns 0 or an errno: ENOENT if its directory vanished
- * meanwhile, or if it is not to be made. */
-static int lock_open(struct zr_local_lock *lk)
-{
-    const int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC |
-                      (lk->makes == ZR_LOCK_MAKES_NOTHING ? 0 : O_CREAT);
-
-    return zr_lock_file_open(&lk->file, lk->dir.fd, lk->lock_name, flags);
 }
 
 /* Sets *n_names to how many names the locked file has, 0 if `name` does not lead to it.
@@ -297,13 +272,16 @@ static int lock_is_current(struct zr_local_lock *lk, bool *same)
     return os_code;
 }
 
-/* Does steps 1 to 3 once. Returns 0 and *same, or an errno. Closes the lock file unless
- * *same. */
+/* Does steps 1 to 3 once. Returns 0 and *same, or an errno: ENOENT if the directory of
+ * the lock file vanished meanwhile, or if the file is not to be made. Closes the lock
+ * file unless *same. */
 static int lock_attempt(struct zr_local_lock *lk, struct zr_lock_wait *wait, bool *same,
                         zarr_error *err)
 {
+    const int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC |
+                      (lk->makes == ZR_LOCK_MAKES_NOTHING ? 0 : O_CREAT);
     char holder[ZR_LOCK_HOLDER_BYTES];
-    int os_code = lock_open(lk);
+    int os_code = zr_lock_file_open(&lk->file, lk->dir.fd, lk->lock_name, flags);
 
     *same = false;
     if (os_code != 0)
@@ -344,17 +322,6 @@ static zarr_status fail_lock(const struct zr_local *l, const char *key, int os_c
     return zr_local_fail(l, err, os_code, key, "cannot lock for writing");
 }
 
-static int lock_set_name(struct zr_local_lock *lk)
-{
-    size_t n = strlen(lk->dir.name);
-
-    if (n + sizeof ZR_LOCK_SUFFIX > sizeof lk->lock_name)
-        return ENAMETOOLONG;
-    memcpy(lk->lock_name, lk->dir.name, n);
-    memcpy(lk->lock_name + n, ZR_LOCK_SUFFIX, sizeof ZR_LOCK_SUFFIX);
-    return 0;
-}
-
 zarr_status zr_local_lock_take(struct zr_local *l, struct zr_local_lock *lk,
                                struct zr_lock_wait *wait, enum zr_lock_makes makes,
                                int *os_code, zarr_error *err)
@@ -376,8 +343,10 @@ zarr_status zr_local_lock_take(struct zr_local *l, struct zr_local_lock *lk,
     do {
         zr_local_dir_close(&lk->dir);
         *os_code = zr_local_dir_open(l, key, create, &lk->dir);
-        if (*os_code == 0)
-            *os_code = lock_set_name(lk);
+        if (*os_code == 0 &&
+            (size_t)snprintf(lk->lock_name, sizeof lk->lock_name, "%s" ZR_LOCK_SUFFIX,
+                             lk->dir.name) >= sizeof lk->lock_name)
+            *os_code = ENAMETOOLONG;
         if (*os_code == 0)
             *os_code = lock_attempt(lk, wait, &same, err);
         else if (*os_code == ENOENT && (!create || ++n_parents > LOCK_PARENTS_TRIES))
@@ -400,22 +369,15 @@ zarr_status zr_local_lock_take(struct zr_local *l, struct zr_local_lock *lk,
     return st;
 }
 
-/* Whether there is a lock file to remove. Another process may have removed it, and its
- * name may belong to another writer. */
-static bool lock_file_is_left(const struct zr_local_lock *lk)
-{
-    bool is_named = false;
-
-    return lk->file.fd >= 0 && !lk->is_spent &&
-           (zr_local_lock_look(lk, &is_named) != 0 || is_named);
-}
-
 int zr_local_lock_give(struct zr_local *l, struct zr_local_lock *lk)
 {
-    bool is_mine = lk->fork_generation == zr_fork_generation();
+    bool is_mine = lk->fork_generation == zr_fork_generation(), is_named = false;
     int os_code = 0, left_over = 0;
 
-    if (is_mine && lock_file_is_left(lk) && unlinkat(lk->dir.fd, lk->lock_name, 0) != 0)
+    /* another process may have removed the file, and another writer may have the name */
+    if (is_mine && lk->file.fd >= 0 && !lk->is_spent &&
+        (zr_local_lock_look(lk, &is_named) != 0 || is_named) &&
+        unlinkat(lk->dir.fd, lk->lock_name, 0) != 0)
         left_over = errno;
     os_code = zr_lock_file_close(&lk->file);
     zr_local_dir_close(&lk->dir);

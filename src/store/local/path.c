@@ -75,24 +75,21 @@ static int path_openat(int dir, const char *path, int flags)
     return zr_local_high_fd(fd);
 }
 
-/* True if the component itself is a symlink. */
-static bool path_is_link(int dir, const char *component)
-{
-    struct stat st;
-
-    return fstatat(dir, component, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
-}
-
 /* Opens one component and follows no symlink. A symlink is ELOOP unless the caller wants
  * the link itself. */
 static int path_open_component(int dir, const char *component, int flags)
 {
-    int fd;
+    const bool takes_link = (flags & (O_PATH | O_NOFOLLOW)) == O_PATH;
+    const int fd = path_openat(dir, component, flags | O_NOFOLLOW);
+    struct stat st;
 
-    if ((flags & O_PATH) && !(flags & O_NOFOLLOW) && path_is_link(dir, component))
-        return -ELOOP; /* O_PATH would open the link */
-    fd = path_openat(dir, component, flags | O_NOFOLLOW);
-    return fd == -ENOTDIR && path_is_link(dir, component) ? -ELOOP : fd;
+    if (fd != -ENOTDIR && (fd < 0 || !takes_link)) /* O_PATH opens the link itself */
+        return fd;
+    if (fstatat(dir, component, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISLNK(st.st_mode))
+        return fd;
+    if (fd >= 0)
+        close(fd);
+    return -ELOOP;
 }
 
 /* Opens path without openat2(), component by component; refuses symlinks. */

@@ -240,7 +240,7 @@ static void read_range(struct zr_local *l, zarr_store_op *op, int fd,
 
     op->object_bytes = object_bytes;
     zr_op_range(op, object_bytes, &offset, &n);
-    if (n > 0 && zr_local_is_direct(l, &op->mem)) {
+    if (n > 0 && !zr_device_is_host(l->memory, op->mem.device_type)) {
         st = zr_local_read_device(l, op, fd, offset, n, err);
         op->done_bytes = st == ZARR_OK ? n : 0;
         zr_op_end(op, st, op->os_code);

@@ -163,7 +163,7 @@ static int write_bytes(struct zr_local *l, zarr_store_op *op, const struct write
     if (os_code != 0 || in_parts)
         return os_code;
     os_code = write_allocate(f->fd, op->mem.bytes);
-    if (os_code == 0 && zr_local_is_direct(l, &op->mem))
+    if (os_code == 0 && !from && op->mem.bytes > 0)
         os_code = zr_local_write_device(l, op, f->fd, err) == ZARR_OK ? 0 : WRITE_TOLD;
     else if (os_code == 0)
         os_code = write_all(f->fd, from, 0, op->mem.bytes);
@@ -461,7 +461,8 @@ void zr_local_put(struct zr_local *l, zarr_store_op *op, zarr_error *err)
     void *from = NULL;
     zarr_status st = zr_local_key_check(op->key, err);
 
-    if (st == ZARR_OK && op->mem.bytes > 0 && !zr_local_is_direct(l, &op->mem))
+    if (st == ZARR_OK && op->mem.bytes > 0 &&
+        zr_device_is_host(l->memory, op->mem.device_type))
         st = zr_mem_host_ptr(l->memory, &op->mem, op->mem.bytes, &from, err);
     if (st != ZARR_OK)
         zr_op_end(op, st, 0);
