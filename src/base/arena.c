@@ -62,47 +62,24 @@ void zr_arena_reset(struct zr_arena *a)
     a->used_bytes = 0;
 }
 
-static char *arena_payload(struct zr_arena_block *b)
+/* Adds a block with room for `bytes` (a multiple of 16). NULL: no memory. */
+static struct zr_arena_block *arena_add(struct zr_arena *a, size_t bytes)
 {
-    char *p = (char *)(b + 1);
-
-    return p + (ARENA_ALIGN - (uintptr_t)p % ARENA_ALIGN) % ARENA_ALIGN;
-}
-
-static struct zr_arena_block *arena_block(struct zr_arena *a, size_t bytes)
-{
-    struct zr_arena_block *b;
+    const bool is_own = a->head && bytes > a->next_bytes / 4; /* placed after the head */
+    struct zr_arena_block *b, **place = is_own ? &a->head->next : &a->head;
     size_t total;
 
+    if (!is_own)
+        bytes = ZR_MAX(a->next_bytes, bytes);
     if (!zr_add_size(bytes, sizeof *b + ARENA_ALIGN - 1, &total))
         return NULL;
     b = zr_malloc(a->alloc, total);
-    if (b)
-        *b = (struct zr_arena_block){.bytes = bytes};
-    return b;
-}
-
-/* Adds a block with room for `bytes` (a multiple of 16). NULL: no memory. */
-static struct zr_arena_block *arena_block_for(struct zr_arena *a, size_t bytes)
-{
-    struct zr_arena_block *b = a->head;
-
-    if (b && b->bytes - b->used >= bytes)
-        return b;
-    if (b && bytes > a->next_bytes / 4) { /* its own block, placed after the head */
-        b = arena_block(a, bytes);
-        if (b) {
-            b->next = a->head->next;
-            a->head->next = b;
-        }
-        return b;
-    }
-    b = arena_block(a, ZR_MAX(a->next_bytes, bytes));
-    if (b) {
-        b->next = a->head;
-        a->head = b;
+    if (!b)
+        return NULL;
+    *b = (struct zr_arena_block){.next = *place, .bytes = bytes};
+    *place = b;
+    if (!is_own)
         a->next_bytes = ZR_MIN(a->next_bytes * 2, (size_t)ARENA_MAX_BYTES);
-    }
     return b;
 }
 
@@ -114,17 +91,19 @@ void zr_arena_expect(struct zr_arena *a, size_t bytes)
 
 void *zr_arena_alloc(struct zr_arena *a, size_t bytes)
 {
-    struct zr_arena_block *b;
+    struct zr_arena_block *b = a->head;
     size_t rounded;
     char *p;
 
     if (!zr_add_size(ZR_MAX(bytes, (size_t)1), ARENA_ALIGN - 1, &rounded))
         return NULL;
     rounded -= rounded % ARENA_ALIGN;
-    b = arena_block_for(a, rounded);
+    if (!b || b->bytes - b->used < rounded)
+        b = arena_add(a, rounded);
     if (!b)
         return NULL;
-    p = arena_payload(b) + b->used;
+    p = (char *)(b + 1);
+    p += (ARENA_ALIGN - (uintptr_t)p % ARENA_ALIGN) % ARENA_ALIGN + b->used;
     b->used += rounded;
     a->used_bytes += rounded;
     return p;

@@ -96,8 +96,10 @@ static zarr_status view_check_form(const zarr_tensor *t, int32_t ndim, zarr_erro
     return ZARR_OK;
 }
 
-static zarr_status view_take_shape(struct zr_view *v, const zarr_tensor *t,
-                                   const uint64_t *shape, bool *empty, zarr_error *err)
+/* Strides of lengths 0 and 1 become 0: they are never used, so the caller may pass
+ * anything. */
+static zarr_status view_take_dims(struct zr_view *v, const zarr_tensor *t,
+                                  const uint64_t *shape, bool *empty, zarr_error *err)
 {
     *empty = false;
     for (int32_t k = 0; k < v->ndim; k++) {
@@ -107,23 +109,11 @@ static zarr_status view_take_shape(struct zr_view *v, const zarr_tensor *t,
                            " should be %" PRIu64,
                            t->shape[k], k, shape[k]);
         v->shape[k] = shape[k];
+        v->stride[k] = t->strides && shape[k] > 1 ? t->strides[k] : 0;
         *empty = *empty || shape[k] == 0;
     }
-    return ZARR_OK;
-}
-
-/* Strides of lengths 0 and 1 become 0: they are never used, so the caller may pass
- * anything. */
-static zarr_status view_take_strides(struct zr_view *v, const zarr_tensor *t, bool empty,
-                                     zarr_error *err)
-{
-    if (!t->strides) {
-        if (!view_strides(v->stride, v->ndim, v->shape, v->item_bytes) && !empty)
-            return zr_fail(err, ZARR_ERR_INVALID, "tensor is too large for any memory");
-        return ZARR_OK;
-    }
-    for (int32_t k = 0; k < v->ndim; k++)
-        v->stride[k] = v->shape[k] > 1 ? t->strides[k] : 0;
+    if (!t->strides && !view_strides(v->stride, v->ndim, shape, v->item_bytes) && !*empty)
+        return zr_fail(err, ZARR_ERR_INVALID, "tensor is too large for any memory");
     return ZARR_OK;
 }
 
@@ -206,17 +196,11 @@ static zarr_status view_check_overlap(const struct zr_view *v, zarr_error *err)
         "tensor: strides of the destination are too irregular to rule out overlap");
 }
 
-static uint32_t view_swap(uint32_t byte_order, uint32_t unit)
-{
-    const uint32_t host = zr_host_is_little() ? ZARR_ORDER_LITTLE : ZARR_ORDER_BIG;
-
-    return byte_order == ZARR_ORDER_NATIVE || byte_order == host || unit < 2 ? 0 : unit;
-}
-
 zarr_status zr_view_from_tensor(struct zr_view *out, const struct zr_memory_registry *r,
                                 const zarr_tensor *tensor,
                                 const struct zr_view_want *want, zarr_error *err)
 {
+    const uint32_t foreign = zr_host_is_little() ? ZARR_ORDER_BIG : ZARR_ORDER_LITTLE;
     zarr_status st = ZARR_OK;
     const struct zr_backend *be;
     zarr_tensor t;
@@ -238,9 +222,9 @@ zarr_status zr_view_from_tensor(struct zr_view *out, const struct zr_memory_regi
                               .bytes = t.data_bytes};
     out->ndim = want->ndim;
     out->item_bytes = want->item_bytes;
-    out->swap_bytes = view_swap(t.byte_order, want->swap_unit);
-    ZR_TRY(view_take_shape(out, &t, want->shape, &empty, err));
-    ZR_TRY(view_take_strides(out, &t, empty, err));
+    out->swap_bytes =
+        t.byte_order == foreign && want->swap_unit > 1 ? want->swap_unit : 0;
+    ZR_TRY(view_take_dims(out, &t, want->shape, &empty, err));
     if (empty) /* no byte will be touched, so data may be NULL */
         goto out;
     if (!t.data)
