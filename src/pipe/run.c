@@ -12,28 +12,22 @@ enum {
     READ_TRIES = 3
 };
 
-/* Asks for huge pages for a new destination: they are several times faster to fill than
+/* Asks for huge pages for new destinations: they are several times faster to fill than
  * small ones. */
-static void advise_view(const struct zr_io *io, const struct zr_view *v)
-{
-    uint64_t bytes = v->item_bytes;
-    void *p = NULL;
-
-    for (int32_t d = 0; d < v->ndim; d++)
-        bytes = zr_mul_cap(bytes, v->shape[d]);
-    if (bytes < (UINT64_C(4) << 20) || !zr_view_is_contiguous(v) ||
-        v->base.device_type != ZARR_DEVICE_CPU ||
-        zr_mem_host_ptr(io->engine->memory, &v->base, bytes, &p, NULL) != ZARR_OK)
-        return;
-    zr_pages_advise(p, (size_t)bytes);
-}
-
 static void advise_output(const struct zr_io *io)
 {
-    if (!io->parts)
-        advise_view(io, &io->view);
-    for (uint32_t i = 0; io->parts && i < io->n_parts; i++)
-        advise_view(io, &io->parts[i].view);
+    for (uint32_t i = 0; i < (io->parts ? io->n_parts : 1); i++) {
+        const struct zr_view *v = io->parts ? &io->parts[i].view : &io->view;
+        uint64_t bytes = v->item_bytes;
+        void *p = NULL;
+
+        for (int32_t d = 0; d < v->ndim; d++)
+            bytes = zr_mul_cap(bytes, v->shape[d]);
+        if (bytes >= (UINT64_C(4) << 20) && zr_view_is_contiguous(v) &&
+            v->base.device_type == ZARR_DEVICE_CPU &&
+            zr_mem_host_ptr(io->engine->memory, &v->base, bytes, &p, NULL) == ZARR_OK)
+            zr_pages_advise(p, (size_t)bytes);
+    }
 }
 
 /* A plug-in's pipeline may return OK although it left elements of the caller unset or

@@ -40,14 +40,6 @@ static zarr_status segment_one(void *arg, uint64_t i, const struct zr_work *w,
                                                             fetched, err);
 }
 
-/* About how long a segment takes: decoding runs at some 2 GB/s per core. */
-static uint64_t segment_ns(const struct zr_wave *w)
-{
-    uint64_t bytes = w->n_segments == 0 ? 0 : w->decoded_bytes / w->n_segments;
-
-    return 2000 + bytes / 2;
-}
-
 static zarr_status slab_one(void *arg, uint64_t i, const struct zr_work *w,
                             zarr_error *err)
 {
@@ -128,8 +120,10 @@ static void fail_wave(struct reading *r, struct zr_wave *wave, zarr_status st,
 
 static void do_wave(struct reading *r, struct zr_wave *wave)
 {
-    const struct zr_parallel_options opts = {.max_threads = zr_io_threads(r->work.io),
-                                             .item_ns = segment_ns(wave)};
+    /* decoding runs at some 2 GB/s per core */
+    const struct zr_parallel_options opts = {
+        .max_threads = zr_io_threads(r->work.io),
+        .item_ns = 2000 + wave->decoded_bytes / ZR_MAX(wave->n_segments, 1u) / 2};
     struct zarr_request *rq = r->work.rq;
     const uint64_t begun_ns = zr_request_wave_begin(rq);
     struct zr_work w = r->work;
@@ -282,7 +276,8 @@ static zarr_status waves_read(void *self, zarr_request *rq,
     if (rq->submitted || io->progress || zr_attempt_runs())
         ZR_TRY(zr_count_chunks(rq, r->plan, err));
     many = args.threads > 1 && has_more_waves(io, &args, r->plan);
-    zr_flights_start(&r->f, many ? zr_read_flights(io) : 1);
+    if (many)
+        zr_flights_start(&r->f, zr_read_flights(io));
     pull_waves(&r->f);
     st = zr_flights_end(&r->f, err);
     if (zr_flights_are_inherited(&r->f))

@@ -420,7 +420,8 @@ zarr_status zr_waves_write(void *self, zarr_request *rq, const zarr_pipeline_ste
     ZR_TRY(zr_io_project(&w->p, io, &all, err));
     if (rq->submitted || io->progress)
         ZR_TRY(count_written(io, rq, err));
-    zr_flights_start(&w->f, n);
+    if (n > 1)
+        zr_flights_start(&w->f, n);
     pull_batches(&w->f);
     st = zr_flights_end(&w->f, err);
     if (zr_flights_are_inherited(&w->f))

@@ -99,7 +99,7 @@ static void start_helper(struct zr_flights *f)
 
 void zr_flights_start(struct zr_flights *f, uint32_t n)
 {
-    for (uint32_t i = 1; i < n && !f->is_callers; i++)
+    for (uint32_t i = 1; i < n; i++)
         start_helper(f);
 }
 

@@ -12,28 +12,19 @@ enum {
     ITEMS_EACH = 128 /* four segments of 32 items for a thread */
 };
 
-/* Whether an implementation of the program takes batches. */
-static bool program_takes_batches(const struct zr_program *p)
+bool zr_is_batched(const struct zr_io *io, const struct zr_program *p)
 {
-    if (!p || p->unsized) /* only decoding tells the size of each chunk */
+    const bool host = zr_io_is_host(io, io->view.base.device_type);
+
+    /* only decoding tells the size of each unsized chunk; a failure of parts must be that
+     * of single chunks (on a device, see read_parts() and zr_write_batch()) */
+    if (!p || p->unsized || (io->parts && host))
         return false;
     for (uint32_t i = 0; i < p->n; i++)
         if (p->stage[i].kind == ZR_STAGE_CODEC &&
             (p->stage[i].impl->vt.caps & ZARR_CODEC_BATCH) != 0)
-            return true;
-    return false;
-}
-
-bool zr_is_batched(const struct zr_io *io, const struct zr_program *p)
-{
-    /* a failure must be that of single chunks; on a device, see read_parts() and
-     * zr_write_batch() */
-    if (io->parts && zr_io_is_host(io, io->view.base.device_type))
-        return false;
-    if (program_takes_batches(p))
-        return true;
-    if (!p || p->unsized || p->variable || p->padded ||
-        zr_io_is_host(io, io->view.base.device_type))
+            return true; /* an implementation takes batches */
+    if (p->variable || p->padded || host)
         return false;
     /* raw chunks of a store that reaches the device go there without us */
     return !p->raw || zr_io_is_host(io, p->fetch_device);
