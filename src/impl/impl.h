@@ -281,10 +281,7 @@ zarr_status zr_stage_run(const struct zr_stage *s, struct zr_stage_call *call,
 zarr_status zr_stage_end(const struct zr_stage *s, struct zr_stage_call *call,
                          bool encode, zarr_error *err);
 /* Whether a stage may leave work on a stream. */
-static inline bool zr_stage_is_async(const struct zr_stage *s)
-{
-    return s->kind == ZR_STAGE_CODEC && (s->impl->vt.caps & ZARR_CODEC_ASYNC);
-}
+bool zr_stage_is_async(const struct zr_stage *s);
 /* Whether a stage can decode parts of a chunk, if it also accepts the chunk. */
 bool zr_stage_is_partial(const struct zr_stage *s);
 /* Decodes n ranges of a chunk. job->dst has the exact size of the decoded chunk. */
@@ -292,9 +289,6 @@ zarr_status zr_stage_partial(const struct zr_stage *s, zarr_codec_job *job,
                              const zarr_codec_range *ranges, uint64_t n,
                              struct zr_thread_states *ts, zarr_memory scratch,
                              zarr_error *err);
-/* Whether a stage finds the decoded chunk inside of the encoded one, if it also accepts
- * the chunk. */
-bool zr_stage_is_within(const struct zr_stage *s);
 /* Checks the chunk and sets job->dst to a part of job->src. */
 zarr_status zr_stage_within(const struct zr_stage *s, zarr_codec_job *job,
                             struct zr_thread_states *ts, zarr_memory scratch,

@@ -14,6 +14,11 @@ bool zr_stage_accepts(const struct zr_stage *s, const zarr_codec_job *job)
     return !s->impl->vt.accepts || s->impl->vt.accepts(s->self, job);
 }
 
+bool zr_stage_is_async(const struct zr_stage *s)
+{
+    return s->kind == ZR_STAGE_CODEC && (s->impl->vt.caps & ZARR_CODEC_ASYNC);
+}
+
 bool zr_stage_declines(const struct zr_stage *s, zarr_status st)
 {
     return s->fallback && (st == ZARR_ERR_UNSUPPORTED || st == ZARR_ERR_NO_MEMORY ||
@@ -337,11 +342,6 @@ out:
     if (st != ZARR_OK)
         stage_tell(err, false);
     return st;
-}
-
-bool zr_stage_is_within(const struct zr_stage *s)
-{
-    return s->kind == ZR_STAGE_CODEC && s->impl->vt.within;
 }
 
 static bool stage_is_part(const zarr_memory *part, const zarr_memory *all)

@@ -142,17 +142,12 @@ void zr_host_vtable(zarr_memory_vtable *out)
 
 /* ---- with pointers ------------------------------------------------------------ */
 
-static bool host_is_big(const zarr_memory *mem)
-{
-    return mem->bytes >= ZR_NT_EXTENT_BYTES;
-}
-
 void zr_host_box_copy(const zarr_box *box)
 {
     struct zr_strided s;
 
     if (zr_strided_init(&s, box, zr_mem_at(&box->dst.mem), zr_mem_at(&box->src.mem))) {
-        s.nt = host_is_big(&box->dst.mem);
+        s.nt = box->dst.mem.bytes >= ZR_NT_EXTENT_BYTES;
         zr_strided_copy(&s);
     }
 }
@@ -162,7 +157,7 @@ void zr_host_box_fill(const zarr_box *box, const void *pattern)
     struct zr_strided s;
 
     if (zr_strided_init(&s, box, zr_mem_at(&box->dst.mem), NULL)) {
-        s.nt = host_is_big(&box->dst.mem);
+        s.nt = box->dst.mem.bytes >= ZR_NT_EXTENT_BYTES;
         zr_strided_fill(&s, pattern, box->item_bytes);
     }
 }

@@ -133,16 +133,18 @@ bool zr_route_repeats(const zarr_box *box)
  * returns false. */
 static bool route_last_ones(zarr_box *out, const zarr_box *box)
 {
-    if (!zr_route_repeats(box))
-        return false;
-    *out = *box;
+    bool repeats = false;
+
     for (int32_t k = 0; k < box->ndim; k++) {
         if (box->dst.stride[k] != 0 || box->shape[k] < 2)
             continue;
+        if (!repeats)
+            *out = *box;
+        repeats = true;
         out->src.mem.offset += (box->shape[k] - 1) * (uint64_t)box->src.stride[k];
         out->shape[k] = 1;
     }
-    return true;
+    return repeats;
 }
 
 /* Copies a checked box of `bytes` bytes for which the host alone is not enough. */

@@ -138,31 +138,6 @@ struct zr_pool_block *zr_pool_node_locked(struct zr_pool *p)
     return b;
 }
 
-static struct zr_pool_block **pool_head(const struct zr_pool_block *b)
-{
-    return &b->shelf->classes[pool_class(b->mem.bytes)];
-}
-
-static void pool_link_locked(struct zr_pool_block *b)
-{
-    struct zr_pool_ages *ages = b->shelf->ages;
-    struct zr_pool_block **head = pool_head(b);
-
-    b->newer = NULL;
-    b->older = *head;
-    if (b->older)
-        b->older->newer = b;
-    *head = b;
-    b->prev = NULL;
-    b->next = ages->newest;
-    if (b->next)
-        b->next->prev = b;
-    else
-        ages->oldest = b;
-    ages->newest = b;
-    ages->kept_bytes += b->mem.bytes;
-}
-
 static void pool_unlink_locked(struct zr_pool_block *b)
 {
     struct zr_pool_ages *ages = b->shelf->ages;
@@ -170,7 +145,7 @@ static void pool_unlink_locked(struct zr_pool_block *b)
     if (b->newer)
         b->newer->older = b->older;
     else
-        *pool_head(b) = b->older;
+        b->shelf->classes[pool_class(b->mem.bytes)] = b->older;
     if (b->older)
         b->older->newer = b->newer;
     if (b->prev)
@@ -191,11 +166,13 @@ static void shelf_unuse_locked(struct zr_pool_shelf *shelf, uint64_t bytes)
 }
 
 /* Takes the oldest blocks out until at most keep_bytes are left, and puts them in front
- * of a list by next. */
-static struct zr_pool_block *ages_evict_locked(struct zr_pool_ages *ages,
+ * of a list by next. The caller passes the list to zr_pool_release(). */
+static struct zr_pool_block *pool_evict_locked(struct zr_pool *p,
+                                               struct zr_pool_ages *ages,
                                                uint64_t keep_bytes,
                                                struct zr_pool_block *out)
 {
+    const bool is_first = !out;
     struct zr_pool_block *b;
 
     while (ages->kept_bytes > keep_bytes && (b = ages->oldest)) {
@@ -204,24 +181,30 @@ static struct zr_pool_block *ages_evict_locked(struct zr_pool_ages *ages,
         b->next = out;
         out = b;
     }
+    p->locked.leaving += is_first && out;
     return out;
-}
-
-/* The same for one list, which zr_pool_release() frees. */
-static struct zr_pool_block *
-pool_evict_locked(struct zr_pool *p, struct zr_pool_ages *ages, uint64_t keep_bytes)
-{
-    struct zr_pool_block *list = ages_evict_locked(ages, keep_bytes, NULL);
-
-    p->locked.leaving += list != NULL;
-    return list;
 }
 
 struct zr_pool_block *zr_shelf_keep_locked(struct zr_pool *p, struct zr_pool_block *b)
 {
-    pool_link_locked(b);
+    struct zr_pool_ages *ages = b->shelf->ages;
+    struct zr_pool_block **head = &b->shelf->classes[pool_class(b->mem.bytes)];
+
+    b->newer = NULL;
+    b->older = *head;
+    if (b->older)
+        b->older->newer = b;
+    *head = b;
+    b->prev = NULL;
+    b->next = ages->newest;
+    if (b->next)
+        b->next->prev = b;
+    else
+        ages->oldest = b;
+    ages->newest = b;
+    ages->kept_bytes += b->mem.bytes;
     return b->shelf->budget == UINT64_MAX
-               ? pool_evict_locked(p, b->shelf->ages, p->keep_bytes)
+               ? pool_evict_locked(p, ages, p->keep_bytes, NULL)
                : NULL;
 }
 
@@ -284,10 +267,9 @@ void zr_pool_trim(struct zr_pool *p)
     struct zr_pool_block *list;
 
     zr_mutex_lock(&p->locked.mutex);
-    list = ages_evict_locked(&p->locked.ages, 0, NULL);
+    list = pool_evict_locked(p, &p->locked.ages, 0, NULL);
     for (struct zr_pool_shelf *s = p->locked.shelves; s; s = s->next)
-        list = ages_evict_locked(&s->own, 0, list);
-    p->locked.leaving += list != NULL;
+        list = pool_evict_locked(p, &s->own, 0, list);
     zr_mutex_unlock(&p->locked.mutex);
     zr_pool_release(p, list);
 }
@@ -314,7 +296,7 @@ bool zr_shelf_take(struct zr_pool *p, struct zr_pool_shelf *shelf, uint64_t roun
         *full = rounded > shelf->budget || busy > shelf->budget - rounded;
         if (!*full) {
             idle_most = shelf->budget - rounded - busy;
-            evicted = pool_evict_locked(p, &shelf->own, idle_most);
+            evicted = pool_evict_locked(p, &shelf->own, idle_most, NULL);
             shelf->used_bytes += rounded;
         }
     }
@@ -365,15 +347,14 @@ zarr_status zr_shelf_alloc(struct zr_pool *p, struct zr_pool_shelf *shelf,
     return st;
 }
 
-/* Host memory has no budget, so its shelf need not exist before a block is kept. */
-static bool host_take(struct zr_pool *p, int32_t type, int32_t id, uint64_t rounded,
-                      zarr_memory *out)
+zarr_status zr_shelf_host(struct zr_pool *p, const struct zr_backend *be, int32_t id,
+                          uint64_t rounded, zarr_memory *out, zarr_error *err)
 {
     struct zr_pool_shelf *shelf;
     struct zr_pool_block *b = NULL;
 
     zr_mutex_lock(&p->locked.mutex);
-    shelf = shelf_find_locked(p, type, id, false);
+    shelf = shelf_find_locked(p, be->vt.device_type, id, false);
     if (shelf)
         b = shelf->classes[pool_class(rounded)];
     if (b) {
@@ -383,13 +364,7 @@ static bool host_take(struct zr_pool *p, int32_t type, int32_t id, uint64_t roun
         p->locked.spare = b;
     }
     zr_mutex_unlock(&p->locked.mutex);
-    return b != NULL;
-}
-
-zarr_status zr_shelf_host(struct zr_pool *p, const struct zr_backend *be, int32_t id,
-                          uint64_t rounded, zarr_memory *out, zarr_error *err)
-{
-    if (host_take(p, be->vt.device_type, id, rounded, out))
+    if (b)
         return ZARR_OK;
     return pool_alloc(p, zr_backend_allocator(p->r, be), id, false, rounded, out, err);
 }

@@ -207,17 +207,6 @@ static void plane_copy_in_tiles(const struct zr_plane *p)
     plane_tiles(&turned, TILE_LEAST, TILE_ITEMS * TILE_ITEMS / TILE_LEAST);
 }
 
-/* Returns the fastest dimension of the source. */
-static uint32_t source_inner(const struct zr_strided *s)
-{
-    uint32_t best = 0;
-
-    for (uint32_t k = 1; k < s->ndim; k++)
-        if (s->ss[k] != 0 && stride_size(s->ss[k]) < stride_size(s->ss[best]))
-            best = k;
-    return best;
-}
-
 /* Makes dimension k the second one; the others keep their order. */
 static void dims_second(struct zr_strided *s, uint32_t k)
 {
@@ -280,9 +269,12 @@ static bool rows_need_fetch(const struct zr_strided *s)
 
 static zr_plane_fn plane_choose(struct zr_strided *s)
 {
-    const uint32_t inner = source_inner(s);
     const bool is_large = s->nt;
+    uint32_t inner = 0; /* the fastest dimension of the source */
 
+    for (uint32_t k = 1; k < s->ndim; k++)
+        if (s->ss[k] != 0 && stride_size(s->ss[k]) < stride_size(s->ss[inner]))
+            inner = k;
     s->nt = rows_contain_lines(s);
     if (inner == 0 || s->run >= NT_LINE_BYTES)
         return is_large && !s->nt && rows_need_fetch(s)

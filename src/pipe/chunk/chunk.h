@@ -25,8 +25,10 @@ struct zr_fetch {
 };
 zarr_status zr_fetch_object(const struct zr_work *w, const struct zr_fetch *f,
                             zarr_memory *out, zarr_error *err);
-/* Returns the most bytes that an encoded object of this level may have. */
-uint64_t zr_encoded_most(const struct zr_io *io, uint64_t encoded_bound, bool exact);
+/* Returns the most bytes that an encoded object of this level may have. gaps: it may have
+ * dead bytes, up to chunk_bytes in all, because it is fetched whole. */
+uint64_t zr_encoded_most(const struct zr_io *io, uint64_t encoded_bound, bool exact,
+                         bool gaps);
 /* The same for a shard that is fetched whole, which may have dead bytes between its
  * chunks if no codec follows it; and for the output of a program. */
 uint64_t zr_shard_most(const struct zr_io *io, const struct zr_level *lv);

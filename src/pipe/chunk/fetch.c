@@ -19,38 +19,27 @@ zarr_status zr_store_op_run(const struct zr_work *w, zarr_store_op *op, zarr_err
     return op->status;
 }
 
-uint64_t zr_encoded_most(const struct zr_io *io, uint64_t encoded_bound, bool exact)
+uint64_t zr_encoded_most(const struct zr_io *io, uint64_t encoded_bound, bool exact,
+                         bool gaps)
 {
+    const zarr_limits *limits = io->engine->limits;
     uint64_t most = encoded_bound, slack = encoded_bound / 10 + OBJECT_SLACK;
 
-    if (io->engine->limits->encoded_bytes != 0)
-        return io->engine->limits->encoded_bytes;
-    if (exact)
-        return most;
-    return zr_add_u64(most, slack, &most) ? most : UINT64_MAX;
-}
-
-/* Dead bytes are legal, but an object that is fetched whole is in memory, so its size is
- * limited. */
-static uint64_t most_with_gaps(const struct zr_io *io, uint64_t most)
-{
-    if (io->engine->limits->encoded_bytes != 0)
-        return most;
-    return ZR_MAX(most, io->engine->limits->chunk_bytes);
+    if (limits->encoded_bytes != 0)
+        return limits->encoded_bytes;
+    if (!exact && !zr_add_u64(most, slack, &most))
+        most = UINT64_MAX;
+    return gaps ? ZR_MAX(most, limits->chunk_bytes) : most;
 }
 
 uint64_t zr_shard_most(const struct zr_io *io, const struct zr_level *lv)
 {
-    const uint64_t most = zr_encoded_most(io, lv->encoded_most, false);
-
-    return !lv->bytes_decode ? most_with_gaps(io, most) : most;
+    return zr_encoded_most(io, lv->encoded_most, false, !lv->bytes_decode);
 }
 
 uint64_t zr_program_most(const struct zr_io *io, const struct zr_program *p)
 {
-    const uint64_t most = zr_encoded_most(io, p->encoded_most, p->encoded_exact);
-
-    return p->gaps ? most_with_gaps(io, most) : most;
+    return zr_encoded_most(io, p->encoded_most, p->encoded_exact, p->gaps);
 }
 
 zarr_status zr_excess(const struct zr_io *io)

@@ -220,20 +220,6 @@ bool zr_stays_on_host(const struct zr_io *io, const struct zr_program *p, uint32
            zr_io_is_host(io, encoded->device_type) && !zr_stage_accepts(next, &job);
 }
 
-static bool coding_copies(const struct zr_coding *c)
-{
-    const struct zr_program *p = c->p;
-
-    return p->stage[p->encode ? p->n - 1 - c->done : c->done].kind == ZR_STAGE_COPY;
-}
-
-/* Whether the next stage is a copy to a device whose codec refuses the chunk. */
-static bool coding_stays(const struct zr_io *io, const struct zr_coding *c)
-{
-    return !c->p->encode && c->p->stage[c->done].kind == ZR_STAGE_COPY &&
-           zr_stays_on_host(io, c->p, c->done, &c->cur);
-}
-
 /* Decodes the next stage where its input is, if the stage can. */
 static zarr_status coding_within(const struct zr_work *w, struct zr_coding *c, bool *done,
                                  zarr_error *err)
@@ -274,7 +260,8 @@ static bool coding_stays_inside(const struct zr_work *w, const struct zr_coding 
     const struct zr_program *p = c->p;
     const struct zr_stage *s = &p->stage[c->done];
 
-    if (p->encode || w->io->no_direct || !zr_stage_is_within(s) || coding_skips(c))
+    if (p->encode || w->io->no_direct || s->kind != ZR_STAGE_CODEC ||
+        !s->impl->vt.within || coding_skips(c))
         return false;
     if (s->in_device != s->out_device || !zr_io_is_host(w->io, s->out_device) ||
         !zr_io_is_host(w->io, c->cur.device_type))
@@ -293,12 +280,15 @@ zarr_status zr_stages_run(const struct zr_work *w, struct zr_coding *c, uint32_t
     zarr_status st = ZARR_OK;
 
     for (; c->done < until; c->done++) {
-        if (w->on_host && coding_copies(c)) {
-            c->n_stayed++;
-            continue;
-        }
-        if (coding_stays(w->io, c)) {
+        const bool copy =
+            c->p->stage[encode ? c->p->n - 1 - c->done : c->done].kind == ZR_STAGE_COPY;
+        /* a copy to a device whose codec refuses the chunk */
+        const bool stays =
+            copy && !w->on_host && zr_stays_on_host(w->io, c->p, c->done, &c->cur);
+
+        if (stays)
             c->skip |= UINT64_C(1) << (c->done + 1);
+        if (stays || (copy && w->on_host)) {
             c->n_stayed++;
             continue;
         }
@@ -308,7 +298,7 @@ zarr_status zr_stages_run(const struct zr_work *w, struct zr_coding *c, uint32_t
                 continue;
         }
         ZR_TRY(coding_open(&s, w, c, c->done + 1 == until ? dst : NULL, err));
-        if (s.stage->kind == ZR_STAGE_COPY) {
+        if (copy) {
             ZR_TRY(run_copy(w, &s.src, &s.dst, s.elements, err));
             s.used = s.src.bytes;
         } else {

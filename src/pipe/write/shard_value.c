@@ -116,7 +116,7 @@ static zarr_status stream_old(const struct zr_shard_writer *s, const struct zr_w
     struct zr_get g = {.key = s->sw->stream->key, .offset = entry[0], .known = "shard"};
     zarr_status st = ZARR_OK;
 
-    if (entry[1] > zr_encoded_most(w->io, s->in->encoded_most, false))
+    if (entry[1] > zr_encoded_most(w->io, s->in->encoded_most, false, false))
         return index_names_more(err);
     ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_OLD, ZARR_DEVICE_CPU,
                              ZR_MAX(entry[1], UINT64_C(64)), &g.dst, err));
@@ -319,7 +319,7 @@ static zarr_status value_room(struct zr_shard_writer *s, zarr_error *err)
 
     if (s->lv->unsized) /* unsized: the limit of a chunk, not a sum of bounds */
         bound = ZR_MIN(bound, s->w->io->engine->limits->chunk_bytes);
-    if (!zr_add_u64(zr_encoded_most(s->w->io, bound, false),
+    if (!zr_add_u64(zr_encoded_most(s->w->io, bound, false, false),
                     stream ? stream->old_bytes : s->value.bytes, &s->keep_most))
         s->keep_most = UINT64_MAX;
     s->pairs = zr_malloc(alloc, (size_t)pairs);
