@@ -240,8 +240,8 @@ static bool error_part_fits(size_t offset, size_t bytes, size_t n)
 }
 
 zarr_status zr_prefix_parts(zarr_error *err, zarr_status status,
-                            const zarr_error_part part[ZARR_ERROR_PARTS], const char *fmt,
-                            ...)
+                            const struct zr_text_part part[ZARR_ERROR_PARTS],
+                            const char *fmt, ...)
 {
     char prefix[ERROR_LINE];
     struct error_text address = {.text = prefix};
@@ -254,24 +254,18 @@ zarr_status zr_prefix_parts(zarr_error *err, zarr_status status,
     va_end(ap);
     for (size_t i = 0; i < ZARR_ERROR_PARTS; i++)
         if (error_part_fits(part[i].offset, part[i].bytes, strlen(prefix)))
-            address.part[i] = part[i];
+            address.part[i] =
+                (zarr_error_part){(uint16_t)part[i].offset, (uint16_t)part[i].bytes};
     error_prefix(err, status, &address);
     return status;
 }
 
 zarr_status zr_prefix_key(zarr_error *err, zarr_status status, const char *key)
 {
-    zarr_error_part part[ZARR_ERROR_PARTS] = {{0, 0}};
+    const struct zr_text_part part[ZARR_ERROR_PARTS] = {
+        [ZARR_ERROR_KEY] = {0, strlen(key)}};
 
-    zr_part_set(part, ZARR_ERROR_KEY, 0, strlen(key));
     return zr_prefix_parts(err, status, part, "%s", key);
-}
-
-void zr_part_set(zarr_error_part part[ZARR_ERROR_PARTS], uint32_t which, size_t offset,
-                 size_t bytes)
-{
-    if (offset <= UINT16_MAX && bytes <= UINT16_MAX)
-        part[which] = (zarr_error_part){(uint16_t)offset, (uint16_t)bytes};
 }
 
 void zr_error_mark(zarr_error *err, uint32_t which, size_t offset, const char *text)
@@ -282,7 +276,7 @@ void zr_error_mark(zarr_error *err, uint32_t which, size_t offset, const char *t
         !error_part_fits(offset, n, strlen(err->message)) ||
         memcmp(err->message + offset, text, n) != 0)
         return;
-    zr_part_set(err->part, which, offset, n);
+    err->part[which] = (zarr_error_part){(uint16_t)offset, (uint16_t)n};
 }
 
 void zr_error_mark_option(zarr_error *err, const char *name)
@@ -301,7 +295,7 @@ void zr_error_mark_path(zarr_error *err, const char *path)
 
     if (n < key.bytes && memcmp(err->message + key.offset, path, n) == 0 &&
         !err->part[ZARR_ERROR_PATH].bytes)
-        zr_part_set(err->part, ZARR_ERROR_PATH, key.offset, n);
+        err->part[ZARR_ERROR_PATH] = (zarr_error_part){key.offset, (uint16_t)n};
 }
 
 void zr_error_operation(zarr_error *err, uint32_t operation)

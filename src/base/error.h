@@ -63,14 +63,14 @@ zarr_status zr_prefix(zarr_error *err, zarr_status status, const char *fmt, ...)
     ZARR_PRINTF(3, 4);
 /* The same, and says which parts the text has; the offsets count from its beginning. A
  * part that the message has already stays. */
+struct zr_text_part {
+    size_t offset, bytes;
+};
 zarr_status zr_prefix_parts(zarr_error *err, zarr_status status,
-                            const zarr_error_part part[ZARR_ERROR_PARTS], const char *fmt,
-                            ...) ZARR_PRINTF(4, 5);
+                            const struct zr_text_part part[ZARR_ERROR_PARTS],
+                            const char *fmt, ...) ZARR_PRINTF(4, 5);
 /* The prefix is the key. */
 zarr_status zr_prefix_key(zarr_error *err, zarr_status status, const char *key);
-/* Sets one of ZARR_ERROR_PATH and so on, unless the numbers are too large. */
-void zr_part_set(zarr_error_part part[ZARR_ERROR_PARTS], uint32_t which, size_t offset,
-                 size_t bytes);
 /* Says that the message of err (may be NULL) has this part at the offset. Does nothing if
  * the part is known already, or if another text is there, because the message was cut. */
 void zr_error_mark(zarr_error *err, uint32_t which, size_t offset, const char *text);

@@ -130,9 +130,9 @@ int zr_path_compare(const char *a, const char *b)
 
 zarr_status zr_path_prefix(zarr_error *err, zarr_status st, const char *path)
 {
-    zarr_error_part part[ZARR_ERROR_PARTS] = {{0, 0}};
+    const struct zr_text_part part[ZARR_ERROR_PARTS] = {
+        [ZARR_ERROR_PATH] = {0, 1 + strlen(path)}};
 
-    zr_part_set(part, ZARR_ERROR_PATH, 0, 1 + strlen(path));
     return zr_prefix_parts(err, st, part, "/%s", path);
 }
 
@@ -140,9 +140,8 @@ zarr_status zr_doc_prefix(zarr_error *err, zarr_status st, const char *path,
                           const char *name)
 {
     const size_t n = strlen(path), slash = n > 0;
-    zarr_error_part part[ZARR_ERROR_PARTS] = {{0, 0}};
+    const struct zr_text_part part[ZARR_ERROR_PARTS] = {
+        [ZARR_ERROR_PATH] = {0, 1 + n}, [ZARR_ERROR_KEY] = {1, n + slash + strlen(name)}};
 
-    zr_part_set(part, ZARR_ERROR_PATH, 0, 1 + n);
-    zr_part_set(part, ZARR_ERROR_KEY, 1, n + slash + strlen(name));
     return zr_prefix_parts(err, st, part, "/%s%s%s", path, slash ? "/" : "", name);
 }

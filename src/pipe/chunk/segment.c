@@ -31,7 +31,7 @@ zarr_status zr_item_prefix(const struct zr_segment *segment, const struct zr_ite
                            zarr_status st, zarr_error *err)
 {
     const char *name = segment->key ? segment->key : "";
-    zarr_error_part part[ZARR_ERROR_PARTS] = {{0, 0}};
+    struct zr_text_part part[ZARR_ERROR_PARTS] = {{0, 0}};
     char at[160] = "";
     size_t n = 0;
 
@@ -42,9 +42,10 @@ zarr_status zr_item_prefix(const struct zr_segment *segment, const struct zr_ite
     if (segment->shard && item) {
         name = segment->shard->key;
         n = chunk_text(at, sizeof at, segment, item);
-        zr_part_set(part, ZARR_ERROR_CHUNK, strlen(name) + strlen(" chunk ["), n);
+        part[ZARR_ERROR_CHUNK] =
+            (struct zr_text_part){strlen(name) + strlen(" chunk ["), n};
     }
-    zr_part_set(part, ZARR_ERROR_KEY, 0, strlen(name));
+    part[ZARR_ERROR_KEY] = (struct zr_text_part){0, strlen(name)};
     if (n > 0)
         return zr_prefix_parts(err, st, part, "%s chunk [%s]", name, at);
     return zr_prefix_parts(err, st, part, "%s", name);
