@@ -28,6 +28,11 @@ uint64_t zr_fork_generation(void)
     return atomic_load_explicit(&fork_count, memory_order_relaxed);
 }
 
+bool zr_has_forked(uint64_t generation)
+{
+    return generation != atomic_load_explicit(&fork_count, memory_order_relaxed);
+}
+
 void zr_fork_hook_add(struct zr_fork_hook *hook)
 {
     struct zr_fork_hook *before = NULL, *after;

@@ -1,10 +1,16 @@
 /*
- * base/thread.c - threads, locks and conditions: the only file that calls pthread_*. It
- * is thin on purpose, because a port to another system replaces it. Condition variables
- * wait on the monotonic clock, so a step of the wall clock neither ends nor prolongs a
- * wait. A mutex call can only fail because of a bug of ours, so results are not returned.
- * Threads started here block every signal except those that a fault in them raises: the
- * application's handlers run on the application's threads.
+ * base/thread.c - threads, locks, conditions, cancellation, the time, and random numbers.
+ * It is the only file that calls pthread_*, and thin on purpose, because a port to
+ * another system replaces it.
+ * - Condition variables wait on the monotonic clock, so a step of the wall clock neither
+ *   ends nor prolongs a wait. The wall clock is for time stamps that people read.
+ * - A mutex call can only fail because of a bug of ours, so results are not returned.
+ * - Threads started here block every signal except those that a fault in them raises: the
+ *   application's handlers run on the application's threads.
+ * - Setting a cancel object is one atomic store, so that a signal handler may do it;
+ * calls look at it between their steps.
+ * - Random numbers are for names of temporary files and keys of hash tables, not for
+ *   secrets.
  * Thread class: shared.
  */
 #include "base/base.h"
@@ -13,6 +19,9 @@
 #include <signal.h>
 #include <time.h>
 #include <unistd.h>
+#ifdef __linux__
+#    include <sys/random.h>
+#endif
 
 #define THREAD_NS_PER_S UINT64_C(1000000000)
 
@@ -164,4 +173,110 @@ uint32_t zr_cpu_count(void)
 #endif
     n = sysconf(_SC_NPROCESSORS_ONLN);
     return n > 0 ? (uint32_t)n : 1;
+}
+
+/* ---- cancellation ---- */
+
+zarr_status zarr_cancel_create(zarr_cancel **out, zarr_error *err)
+{
+    zarr_cancel *c = zr_calloc(NULL, 1, sizeof *c);
+
+    *out = c;
+    if (!c)
+        return zr_fail_memory(err, sizeof *c);
+    zr_cancel_init(c, NULL);
+    return ZARR_OK;
+}
+
+void zr_cancel_init(zarr_cancel *c, const zarr_cancel *outer)
+{
+    atomic_init(&c->set, false);
+    atomic_init(&c->refs, 1);
+    c->outer = outer;
+}
+
+zarr_cancel *zr_cancel_ref(zarr_cancel *cancel)
+{
+    if (!cancel)
+        return NULL;
+    atomic_fetch_add(&cancel->refs, 1);
+    return cancel;
+}
+
+void zarr_cancel_free(zarr_cancel *cancel)
+{
+    if (cancel && atomic_fetch_sub(&cancel->refs, 1) == 1)
+        zr_free(NULL, cancel);
+}
+
+void zarr_cancel_set(zarr_cancel *cancel)
+{
+    if (cancel)
+        atomic_store(&cancel->set, true);
+}
+
+void zarr_cancel_reset(zarr_cancel *cancel)
+{
+    if (cancel)
+        atomic_store(&cancel->set, false);
+}
+
+bool zr_is_cancelled(const zarr_cancel *c)
+{
+    for (; c; c = c->outer)
+        if (atomic_load_explicit(&c->set, memory_order_relaxed))
+            return true;
+    return false;
+}
+
+int zarr_cancel_is_set(const zarr_cancel *cancel)
+{
+    return zr_is_cancelled(cancel);
+}
+
+zarr_status zr_cancel_check(const zarr_cancel *cancel, zarr_error *err)
+{
+    if (!zr_is_cancelled(cancel))
+        return ZARR_OK;
+    return zr_fail(err, ZARR_ERR_CANCELLED, "the call was cancelled");
+}
+
+/* ---- the time, and random numbers ---- */
+
+uint64_t zr_now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+int64_t zr_wall_seconds(void)
+{
+    return (int64_t)time(NULL);
+}
+
+/* The finaliser of SplitMix64: every input bit moves every output bit. */
+static uint64_t clock_stir(uint64_t v)
+{
+    v += UINT64_C(0x9E3779B97F4A7C15);
+    v = (v ^ v >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+    v = (v ^ v >> 27) * UINT64_C(0x94D049BB133111EB);
+    return v ^ v >> 31;
+}
+
+/* If the kernel has no number ready, one is mixed from clock, process, address and a
+ * counter, so that two processes, or a parent and its forked child, still differ. */
+uint64_t zr_random_u64(void)
+{
+    static atomic_uint_fast64_t counter;
+    uint64_t v = 0;
+
+#ifdef __linux__
+    if (getrandom(&v, sizeof v, GRND_NONBLOCK) == (ssize_t)sizeof v)
+        return v;
+#endif
+    v = clock_stir(zr_now_ns() ^ (uint64_t)getpid() << 40);
+    v = clock_stir(v ^ (uint64_t)(uintptr_t)&v);
+    return clock_stir(v + atomic_fetch_add_explicit(&counter, 1, memory_order_relaxed));
 }

@@ -66,13 +66,7 @@ void zr_cancel_init(zarr_cancel *c, const zarr_cancel *outer);
 /* Adds an owner, for a request that runs on its own. NULL: NULL. */
 zarr_cancel *zr_cancel_ref(zarr_cancel *cancel);
 /* Whether the object, or one outside of it, is set. NULL: no. */
-static inline bool zr_is_cancelled(const zarr_cancel *c)
-{
-    for (; c; c = c->outer)
-        if (atomic_load_explicit(&c->set, memory_order_relaxed))
-            return true;
-    return false;
-}
+bool zr_is_cancelled(const zarr_cancel *c);
 /* CANCELLED if it is. */
 zarr_status zr_cancel_check(const zarr_cancel *cancel, zarr_error *err);
 
@@ -81,6 +75,8 @@ zarr_status zr_cancel_check(const zarr_cancel *cancel, zarr_error *err);
 /* The number of forks since the library was loaded: one more in a forked child than in
  * its parent. An object that stores the number can detect that it was inherited. */
 uint64_t zr_fork_generation(void);
+/* Whether this process was forked after zr_fork_generation() returned `generation`. */
+bool zr_has_forked(uint64_t generation);
 /* Keeps a long-lived object usable in a forked child. The fork holds `mutex`, so the
  * object is consistent in the child. There, before the mutex is released, child(arg)
  * resets what belonged to threads that only the parent has. (child may be NULL. It
