@@ -87,7 +87,7 @@ void zr_streams_deinit(struct zr_streams *p)
 
 static bool stream_is_of_parent(const struct zr_stream *s)
 {
-    return s->be && s->fork_generation != zr_fork_generation();
+    return s->be && zr_has_forked(s->fork_generation);
 }
 
 void zr_streams_trim(struct zr_streams *p)

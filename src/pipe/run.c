@@ -208,7 +208,7 @@ zarr_status zr_request_run(struct zarr_request *rq, zarr_error *err)
             memset(io->present, 1, (size_t)n_units);
         st = (io->write ? p->vt.write : p->vt.read)(p->self, rq, &zr_pipeline_steps,
                                                     &failed);
-        if (zr_request_is_inherited(rq))
+        if (zr_has_forked(rq->fork_generation))
             st = zr_request_inherited(&failed);
         if (st != ZARR_ERR_CONFLICT || io->write)
             break;

@@ -30,7 +30,7 @@ static void request_destroy(struct zarr_request *rq)
         rq->locked.then = t->next;
         zr_free(rq->alloc, t);
     }
-    if (!zr_request_is_inherited(rq)) {
+    if (!zr_has_forked(rq->fork_generation)) {
         zr_event_deinit(&rq->done);
         zr_event_deinit(&rq->settled);
         zr_mutex_deinit(&rq->locked.mutex);
@@ -53,7 +53,7 @@ static void request_settle(struct zarr_request *rq)
     struct zr_then *t = NULL;
     bool freed = false;
 
-    if (zr_request_is_inherited(rq)) /* the work forked, and this is the child */
+    if (zr_has_forked(rq->fork_generation)) /* the work forked, and this is the child */
         return;
     zr_mutex_lock(&rq->locked.mutex);
     rq->locked.done = true;
@@ -66,7 +66,8 @@ static void request_settle(struct zarr_request *rq)
         zr_mutex_unlock(&rq->locked.mutex);
         call_then(t, rq->status, &rq->error);
         zr_free(rq->alloc, t);
-        if (zr_request_is_inherited(rq)) /* the function forked, and this is the child */
+        /* the function forked, and this is the child */
+        if (zr_has_forked(rq->fork_generation))
             return;
         zr_mutex_lock(&rq->locked.mutex);
     }
@@ -140,7 +141,7 @@ static bool request_attempt(struct zarr_request *rq)
     request_work(rq);
     done = zr_attempt_end();
     rq->io.max_threads = max_threads;
-    if (done || zr_request_is_inherited(rq))
+    if (done || zr_has_forked(rq->fork_generation))
         return true;
     zr_request_again(rq);
     memset(rq->locked.counter, 0, sizeof rq->locked.counter);
@@ -197,7 +198,7 @@ zarr_status zarr_request_wait(zarr_request *rq, uint64_t timeout_ns, int *done,
 
     if (!rq)
         return zr_fail(err, ZARR_ERR_INVALID, "request is NULL");
-    if (zr_request_is_inherited(rq)) {
+    if (zr_has_forked(rq->fork_generation)) {
         if (done)
             *done = 1;
         return fail_from_parent(err);
@@ -227,7 +228,7 @@ zarr_status zarr_request_then(zarr_request *rq, zarr_request_fn fn, void *user,
 
     if (!rq || !fn)
         return zr_fail(err, ZARR_ERR_INVALID, "request or function is NULL");
-    if (zr_request_is_inherited(rq)) {
+    if (zr_has_forked(rq->fork_generation)) {
         st = fail_from_parent(&why);
         call_then(&now, st, &why);
         return ZARR_OK;
@@ -262,7 +263,7 @@ zarr_status zarr_request_fd(zarr_request *rq, int *fd, zarr_error *err)
     *fd = -1;
     if (!rq)
         return zr_fail(err, ZARR_ERR_INVALID, "request is NULL");
-    if (zr_request_is_inherited(rq))
+    if (zr_has_forked(rq->fork_generation))
         return fail_from_parent(err);
     zr_mutex_lock(&rq->locked.mutex);
     if (!zr_fd_event_is_open(&rq->locked.fd)) {
@@ -284,7 +285,7 @@ void zarr_request_cancel(zarr_request *rq)
 
 void zarr_request_progress(zarr_request *rq, zarr_stats *out)
 {
-    if (rq && !zr_request_is_inherited(rq))
+    if (rq && !zr_has_forked(rq->fork_generation))
         zr_request_stats(rq, out);
 }
 
@@ -294,7 +295,7 @@ void zarr_request_free(zarr_request *rq)
 
     if (!rq)
         return;
-    if (!zr_request_is_inherited(rq)) {
+    if (!zr_has_forked(rq->fork_generation)) {
         zarr_request_cancel(rq);
         zr_mutex_lock(&rq->locked.mutex);
         later = rq->locked.done && !rq->locked.settled &&

@@ -280,7 +280,7 @@ static zarr_status waves_read(void *self, zarr_request *rq,
         zr_flights_start(&r->f, zr_read_flights(io));
     pull_waves(&r->f);
     st = zr_flights_end(&r->f, err);
-    if (zr_flights_are_inherited(&r->f))
+    if (zr_has_forked(r->f.fork_generation))
         return st;
 out:
     zr_mutex_deinit(&r->turn);

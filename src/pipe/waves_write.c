@@ -424,7 +424,7 @@ zarr_status zr_waves_write(void *self, zarr_request *rq, const zarr_pipeline_ste
         zr_flights_start(&w->f, n);
     pull_batches(&w->f);
     st = zr_flights_end(&w->f, err);
-    if (zr_flights_are_inherited(&w->f))
+    if (zr_has_forked(w->f.fork_generation))
         return st;
 out:
     zr_project_free(w->p);

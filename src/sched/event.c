@@ -20,14 +20,9 @@ void zr_event_init(struct zr_event *e)
     e->generation = zr_fork_generation();
 }
 
-static bool event_is_inherited(uint64_t generation)
-{
-    return generation != zr_fork_generation();
-}
-
 void zr_event_deinit(struct zr_event *e)
 {
-    if (event_is_inherited(e->generation))
+    if (zr_has_forked(e->generation))
         return; /* the count includes waiters that vanished in the fork */
     zr_cond_deinit(&e->cond);
     zr_mutex_deinit(&e->mutex);
@@ -35,7 +30,7 @@ void zr_event_deinit(struct zr_event *e)
 
 void zr_event_set(struct zr_event *e)
 {
-    if (event_is_inherited(e->generation)) {
+    if (zr_has_forked(e->generation)) {
         atomic_store(&e->set, true);
         return;
     }
@@ -49,7 +44,7 @@ bool zr_event_is_set(struct zr_event *e)
 {
     if (!atomic_load(&e->set))
         return false;
-    if (!event_is_inherited(e->generation)) {
+    if (!zr_has_forked(e->generation)) {
         zr_mutex_lock(&e->mutex); /* until the setter has left the lock */
         zr_mutex_unlock(&e->mutex);
     }
@@ -69,7 +64,7 @@ bool zr_event_wait(struct zr_event *e, uint64_t deadline_ns)
 {
     bool in_time = true, set;
 
-    if (zr_event_is_set(e) || deadline_ns == 0 || event_is_inherited(e->generation))
+    if (zr_event_is_set(e) || deadline_ns == 0 || zr_has_forked(e->generation))
         return zr_event_is_set(e);
     event_spin(&e->set, deadline_ns);
     if (zr_event_is_set(e))

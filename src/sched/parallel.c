@@ -107,7 +107,7 @@ void zr_job_work(struct zr_job *job, uint32_t worker)
             return;
         err.code = ZARR_OK;
         st = job->fn(job->arg, i, worker, job->want_text ? &err : NULL);
-        if (zr_fork_generation() != job->generation)
+        if (zr_has_forked(job->generation))
             return; /* this is the child of an item that forked */
         if (st != ZARR_OK) {
             if (err.code == ZARR_OK) /* the item gave no text */
@@ -135,7 +135,7 @@ static zarr_status parallel_inline(uint64_t n, const zarr_cancel *cancel, zr_ite
         if (zr_is_cancelled(cancel))
             return parallel_fail_cancelled(err, false);
         st = fn(arg, i, 0, err);
-        if (zr_fork_generation() != generation)
+        if (zr_has_forked(generation))
             return parallel_fail_cancelled(err, true);
         if (st != ZARR_OK) {
             if (err)
@@ -194,7 +194,7 @@ zarr_status zr_parallel_run(uint64_t n, const struct zr_parallel_options *opts,
 
     zr_pool_open_job(&job);
     zr_job_work(&job, 0);
-    if (zr_fork_generation() != job.generation)
+    if (zr_has_forked(job.generation))
         return parallel_fail_cancelled(err, true);
     zr_pool_close_job(&job);
     return parallel_result(&job, err);

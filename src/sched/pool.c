@@ -317,7 +317,7 @@ static bool pool_run_task(const struct zr_task *t, uint64_t generation)
 {
     zr_pool_unlock();
     t->fn(t->arg);
-    if (zr_fork_generation() != generation)
+    if (zr_has_forked(generation))
         return false;
     zr_pool_lock();
     return true;
@@ -333,7 +333,7 @@ static bool pool_run_job(struct zr_job *job, uint64_t generation)
     zr_pool_unlock();
     zr_pool_start(&starts);
     zr_job_work(job, worker);
-    if (zr_fork_generation() != generation)
+    if (zr_has_forked(generation))
         return false;
     zr_pool_lock();
     pool_leave_job_locked(job);

@@ -232,7 +232,7 @@ static bool run_wait(const zarr_store *s, struct zr_event *event,
 
     while (!zr_event_wait(event,
                           cancel && !asked ? zr_now_ns() + RUN_CANCEL_NS : UINT64_MAX)) {
-        if (event->generation != zr_fork_generation())
+        if (zr_has_forked(event->generation))
             return false;
         asked = zr_is_cancelled(cancel);
         if (asked && s->vt.cancel)
@@ -423,7 +423,7 @@ static bool run_many_wait(zarr_store *s, struct run_many *m, const zarr_cancel *
 
     while (!zr_event_wait(&m->event,
                           cancel && !asked ? zr_now_ns() + RUN_CANCEL_NS : UINT64_MAX)) {
-        if (m->event.generation != zr_fork_generation())
+        if (zr_has_forked(m->event.generation))
             return false;
         asked = zr_is_cancelled(cancel);
         if (asked)

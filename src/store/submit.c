@@ -150,11 +150,11 @@ static bool batch_run_one(struct store_batch *b, zarr_store_op *op)
         zr_op_end(op, zr_fail(&err, ZARR_ERR_CANCELLED, "%s: cancelled", op->key), 0);
     else
         (void)zr_store_run_one(b->store, op, &err);
-    if (zr_fork_generation() != b->generation)
+    if (zr_has_forked(b->generation))
         return false;
     if (atomic_fetch_sub(&b->ops_left, 1) > 1) {
         b->done(b->arg, op, op->status != ZARR_OK ? &err : NULL);
-        return zr_fork_generation() == b->generation;
+        return !zr_has_forked(b->generation);
     }
     b->last_op = op;
     if (op->status != ZARR_OK)

@@ -71,11 +71,11 @@ static bool ops_wait(const struct zr_io *io, const struct zarr_request *rq, stru
     zr_event_init(&g->all);
     zr_mutex_init(&g->mutex);
     zr_store_submit(io->store, ptr, n, ops_finish_one, g);
-    while (!zr_request_is_inherited(rq) &&
+    while (!zr_has_forked(rq->fork_generation) &&
            !zr_event_wait(&g->all, zr_now_ns() + UINT64_C(20000000)))
         if (zr_is_cancelled(&rq->cancel))
             zr_store_cancel(io->store, g);
-    if (zr_request_is_inherited(rq)) {
+    if (zr_has_forked(rq->fork_generation)) {
         for (uint32_t i = 0; g->watch && g->watch->ended && i < n; i++)
             g->watch->ended(g->watch->arg, (uint32_t)(ptr[i] - g->op), true);
         return false;

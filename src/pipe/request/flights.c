@@ -39,7 +39,7 @@ void zr_flights_unref(struct zr_flights *f)
  * the pool. */
 bool zr_flights_lock(struct zr_flights *f)
 {
-    if (zr_flights_are_inherited(f))
+    if (zr_has_forked(f->fork_generation))
         return false;
     if (zr_mutex_try(&f->locked.mutex))
         return true;

@@ -39,7 +39,7 @@ zarr_status zr_note_put(struct zarr_request *rq, const zarr_store_op *op, zarr_e
     zarr_status st = ZARR_OK;
 
     if (op->verb != ZARR_STORE_PUT || op->status != ZARR_OK || !rq->io.check ||
-        zr_request_is_inherited(rq))
+        zr_has_forked(rq->fork_generation))
         return ZARR_OK;
     zr_request_lock(rq);
     st = zr_grow(rq->io.engine->alloc, &notes->ptr, &notes->cap,
@@ -53,23 +53,6 @@ zarr_status zr_note_put(struct zarr_request *rq, const zarr_store_op *op, zarr_e
     return st;
 }
 
-/* Drops the notes of objects that were stored before a check began that passed. end: the
- * notes' total length then. */
-static void drop_notes(struct zarr_request *rq, uint64_t end)
-{
-    struct zr_put_notes *notes = &rq->locked.notes;
-
-    zr_request_lock(rq);
-    if (end > notes->dropped) { /* else another check dropped them */
-        const size_t n = (size_t)(end - notes->dropped);
-
-        notes->bytes -= n;
-        memmove(notes->ptr, notes->ptr + n, notes->bytes);
-        notes->dropped = end;
-    }
-    zr_request_unlock(rq);
-}
-
 bool zr_is_overtaken(zarr_status st)
 {
     return st == ZARR_ERR_NOT_FOUND || st == ZARR_ERR_CONFLICT;
@@ -77,6 +60,7 @@ bool zr_is_overtaken(zarr_status st)
 
 zarr_status zr_request_check(struct zarr_request *rq, zarr_error *err)
 {
+    struct zr_put_notes *notes = &rq->locked.notes;
     zarr_error why = {0};
     zarr_status st = ZARR_OK;
     uint64_t end = 0;
@@ -84,11 +68,19 @@ zarr_status zr_request_check(struct zarr_request *rq, zarr_error *err)
     if (!rq->io.check)
         return ZARR_OK;
     zr_request_lock(rq);
-    end = rq->locked.notes.dropped + rq->locked.notes.bytes;
+    end = notes->dropped + notes->bytes;
     zr_request_unlock(rq);
     st = rq->io.check(rq->io.check_arg, false, &why);
-    if (st == ZARR_OK)
-        drop_notes(rq, end);
+    zr_request_lock(rq);
+    /* drops the notes of objects that were stored before, unless another check did */
+    if (st == ZARR_OK && end > notes->dropped) {
+        const size_t n = (size_t)(end - notes->dropped);
+
+        notes->bytes -= n;
+        memmove(notes->ptr, notes->ptr + n, notes->bytes);
+        notes->dropped = end;
+    }
+    zr_request_unlock(rq);
     return zr_is_overtaken(st) ? zr_pass(err, st, &why) : ZARR_OK;
 }
 
@@ -177,7 +169,8 @@ void zr_tell_unchecked(zarr_error *err)
 
 void zr_put_notes_free(struct zarr_request *rq)
 {
-    if (!zr_request_is_inherited(rq)) /* else a thread of the parent may be growing it */
+    if (!zr_has_forked(
+            rq->fork_generation)) /* else a thread of the parent may be growing it */
         zr_free(rq->io.engine->alloc, rq->locked.notes.ptr);
     rq->locked.notes = (struct zr_put_notes){.ptr = NULL};
 }

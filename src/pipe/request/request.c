@@ -13,13 +13,13 @@ enum {
 
 void zr_request_lock(struct zarr_request *rq)
 {
-    if (!zr_request_is_inherited(rq))
+    if (!zr_has_forked(rq->fork_generation))
         zr_mutex_lock(&rq->locked.mutex);
 }
 
 void zr_request_unlock(struct zarr_request *rq)
 {
-    if (!zr_request_is_inherited(rq))
+    if (!zr_has_forked(rq->fork_generation))
         zr_mutex_unlock(&rq->locked.mutex);
 }
 
@@ -80,7 +80,8 @@ void zr_request_report(struct zarr_request *rq)
     if (!call)
         return;
     call_progress(rq, &now);
-    if (zr_request_is_inherited(rq)) { /* this is a child that the function forked */
+    if (zr_has_forked(
+            rq->fork_generation)) { /* this is a child that the function forked */
         zarr_cancel_set(&rq->cancel);
         return;
     }
@@ -218,7 +219,7 @@ void zr_request_report_end(struct zarr_request *rq)
 {
     zarr_stats now;
 
-    if (zr_request_is_inherited(rq))
+    if (zr_has_forked(rq->fork_generation))
         return;
     zr_request_lock(rq);
     publish_locked(rq, &now);

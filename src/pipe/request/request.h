@@ -52,10 +52,6 @@ void zr_flights_fail(struct zr_flights *f, zarr_status st, const zarr_error *err
  * been changing it. */
 void zr_flights_start(struct zr_flights *f, uint32_t n);
 zarr_status zr_flights_end(struct zr_flights *f, zarr_error *err);
-static inline bool zr_flights_are_inherited(const struct zr_flights *f)
-{
-    return f->fork_generation != zr_fork_generation();
-}
 
 /* ---- requests ------------------------------------------------------------------ */
 
@@ -118,12 +114,8 @@ struct zarr_request {
 /* Makes a request; io: copied, or NULL. The caller deinits locked.mutex. */
 void zr_request_init(struct zarr_request *rq, const struct zr_io *io,
                      const zarr_cancel *cancel);
-/* Whether this is a child that was forked since. Of the request's threads it has one at
- * most, and that one ends the request as CANCELLED. */
-static inline bool zr_request_is_inherited(const struct zarr_request *rq)
-{
-    return rq->fork_generation != zr_fork_generation();
-}
+/* The error of a request that a forked child inherited: the child has one of its threads
+ * at most, and that one ends the request as CANCELLED. */
 zarr_status zr_request_inherited(zarr_error *err);
 /* Before and after access to rq->locked. They do nothing in a forked child, where another
  * thread of the parent may hold the lock for ever. Between them no function is called

@@ -272,12 +272,13 @@ zarr_status zr_workers_run(const struct zr_work *w, uint64_t n,
     for (uint64_t i = 0; n_workers == 1 && st == ZARR_OK && i < n; i++) {
         st = zr_is_cancelled(own.cancel) ? zr_fail(err, ZARR_ERR_CANCELLED, "cancelled")
                                          : fn(arg, i, &one, err);
-        if (zr_request_is_inherited(w->rq))
+        if (zr_has_forked(w->rq->fork_generation))
             return zr_request_inherited(err);
         if (st != ZARR_OK && err)
             err->item = i;
     }
-    if (zr_request_is_inherited(w->rq)) /* threads of the parent were using contexts */
+    if (zr_has_forked(
+            w->rq->fork_generation)) /* threads of the parent were using contexts */
         return st;
     for (uint32_t i = 0; i < n_workers; i++)
         if (l.worker[i]) {

@@ -371,7 +371,7 @@ zarr_status zr_local_lock_take(struct zr_local *l, struct zr_local_lock *lk,
 
 int zr_local_lock_give(struct zr_local *l, struct zr_local_lock *lk)
 {
-    bool is_mine = lk->fork_generation == zr_fork_generation(), is_named = false;
+    bool is_mine = !zr_has_forked(lk->fork_generation), is_named = false;
     int os_code = 0, left_over = 0;
 
     /* another process may have removed the file, and another writer may have the name */

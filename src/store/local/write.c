@@ -292,7 +292,7 @@ static zarr_status write_check_lock(const struct zr_local *l, zarr_store_op *op,
     bool is_there = false;
     int os_code = 0;
 
-    if (lk && lk->fork_generation != zr_fork_generation())
+    if (lk && zr_has_forked(lk->fork_generation))
         why = "a lock of the parent process";
     else if (!lk || lk->file.fd < 0)
         why = "no lock";
@@ -363,36 +363,25 @@ static zarr_status put_into_lock(struct zr_local *l, zarr_store_op *op,
     return zr_op_end(op, ZARR_OK, 0);
 }
 
-static zarr_status put_with_new_lock(struct zr_local *l, zarr_store_op *op,
-                                     const void *from, bool *lost, zarr_error *err)
-{
-    struct zr_local_lock lk;
-    int os_code = 0;
-    struct zr_lock_wait wait = {.key = op->key, .cancel = op->cancel};
-    zarr_status st =
-        zr_local_lock_take(l, &lk, &wait, ZR_LOCK_MAKES_FOLDERS, &os_code, err);
-
-    *lost = false;
-    if (st != ZARR_OK)
-        return zr_op_end(op, st, os_code);
-    st = put_into_lock(l, op, &lk, from, err);
-    *lost = lk.is_lost;
-    os_code = zr_local_lock_give(l, &lk);
-    if (st == ZARR_OK && os_code != 0)
-        st = fail_write(l, op, os_code, "cannot close", err);
-    return st;
-}
-
 static zarr_status put_with_own_lock(struct zr_local *l, zarr_store_op *op,
                                      const void *from, zarr_error *err)
 {
     const zarr_store_version wanted = op->version;
-    bool lost = true;
+    struct zr_local_lock lk = {.is_lost = true};
     zarr_status st = ZARR_OK;
 
-    for (int i = 0; i < LOST_TRIES && lost; i++) {
+    for (int i = 0; i < LOST_TRIES && lk.is_lost; i++) {
+        struct zr_lock_wait wait = {.key = op->key, .cancel = op->cancel};
+        int os_code = 0;
+
         op->version = wanted;
-        st = put_with_new_lock(l, op, from, &lost, err);
+        st = zr_local_lock_take(l, &lk, &wait, ZR_LOCK_MAKES_FOLDERS, &os_code, err);
+        if (st != ZARR_OK)
+            return zr_op_end(op, st, os_code);
+        st = put_into_lock(l, op, &lk, from, err);
+        os_code = zr_local_lock_give(l, &lk);
+        if (st == ZARR_OK && os_code != 0)
+            st = fail_write(l, op, os_code, "cannot close", err);
     }
     return st;
 }

@@ -29,7 +29,7 @@ static void in_child(int (*fn)(void))
 
 static int child_of_child(void)
 {
-    return zr_fork_generation() != 2;
+    return zr_has_forked(2);
 }
 
 static int child_generation(void)
@@ -37,7 +37,7 @@ static int child_generation(void)
     int status = 0;
     pid_t pid;
 
-    if (zr_fork_generation() != 1)
+    if (zr_has_forked(1))
         return 1;
     pid = fork();
     if (pid == 0)
