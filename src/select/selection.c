@@ -376,7 +376,7 @@ uint64_t zarr_selection_n_items(const zarr_selection *s)
 
 bool zr_selection_fits(const zarr_selection *s, int32_t ndim, const uint64_t *shape)
 {
-    return s->ndim == ndim && zr_keys_compare(s->shape, shape, (size_t)ndim) == 0;
+    return s->ndim == ndim && memcmp(s->shape, shape, (size_t)ndim * sizeof *shape) == 0;
 }
 
 static bool dim_is_within(const struct zr_dim_sel *d, uint64_t length)

@@ -13,13 +13,6 @@
 
 #include <string.h>
 
-static bool seen_is_known(const zarr_store_version *v)
-{
-    const zarr_store_version none = {{0}};
-
-    return !zr_store_version_equal(v, &none);
-}
-
 /* ---- comparing ---------------------------------------------------------- */
 
 /* v2: a document without dimension_separator says nothing about the chunks' keys. */
@@ -122,29 +115,39 @@ out:
     return st;
 }
 
-static zarr_status fail_gone(zarr_error *err, const char *name)
+static const char *document_name(const struct zr_array_state *s)
+{
+    return zr_doc_name(ZARR_NODE_ARRAY, s->meta.format);
+}
+
+static zarr_status fail_gone(const struct zr_array_state *s, zarr_error *err)
 {
     return zr_fail(err, ZARR_ERR_NOT_FOUND,
                    "%s no longer exists: the array was moved or deleted after it was "
                    "opened, or migrated to the other format",
-                   name);
+                   document_name(s));
 }
 
 /* Reads the document and compares it with the state. Sets shape to the stored one. */
 static zarr_status read_and_compare(zarr_array *a, struct zr_array_state *s,
-                                    const struct zr_doc_source *src, uint64_t *shape,
-                                    zarr_error *err)
+                                    uint64_t *shape, zarr_error *err)
 {
+    const struct zr_doc_source src = {
+        .store = a->h.store,
+        .path = a->h.path,
+        .name = document_name(s),
+        .want_version = zr_store_can(a->h.store, ZARR_STORE_CAP_CONDITIONAL),
+    };
     struct zr_doc doc;
     zarr_status st = ZARR_OK;
 
     zr_doc_init(&doc, a->h.ctx->alloc);
     memcpy(shape, s->meta.shape, sizeof s->meta.shape);
-    st = report_unread(err, zr_doc_get(&doc, src, err));
+    st = report_unread(err, zr_doc_get(&doc, &src, err));
     if (st == ZARR_ERR_NOT_FOUND && !atomic_load(&a->has_document))
         st = ZARR_OK; /* described by consolidated metadata alone */
     else if (st == ZARR_ERR_NOT_FOUND)
-        st = fail_gone(err, src->name);
+        st = fail_gone(s, err);
     else if (st == ZARR_OK)
         st = compare_stored(a, s, &doc, shape, err);
     if (st == ZARR_OK && doc.bytes > 0) {
@@ -161,8 +164,7 @@ static zarr_status read_and_compare(zarr_array *a, struct zr_array_state *s,
 /* Gets the version of the stored document. The key is made once: a write looks under the
  * lock of each unit that it changes in part. */
 static zarr_status stored_version(zarr_array *a, struct zr_array_state *s,
-                                  const char *name, zarr_store_version *out,
-                                  zarr_error *err)
+                                  zarr_store_version *out, zarr_error *err)
 {
     struct zr_str key;
     zarr_status st = ZARR_OK;
@@ -170,7 +172,7 @@ static zarr_status stored_version(zarr_array *a, struct zr_array_state *s,
     zr_mutex_lock(&a->h.mutex);
     if (!s->document_key) {
         zr_str_init(&key, s->alloc);
-        zr_path_key(&key, a->h.path, name);
+        zr_path_key(&key, a->h.path, document_name(s));
         st = zr_str_status(&key, err);
         s->document_key = zr_str_take(&key);
     }
@@ -182,27 +184,23 @@ static zarr_status stored_version(zarr_array *a, struct zr_array_state *s,
 static zarr_status find_shape(zarr_array *a, struct zr_array_state *s, uint64_t *shape,
                               zarr_error *err)
 {
-    const struct zr_doc_source src = {
-        .store = a->h.store,
-        .path = a->h.path,
-        .name = zr_doc_name(ZARR_NODE_ARRAY, s->meta.format),
-        .want_version = zr_store_can(a->h.store, ZARR_STORE_CAP_CONDITIONAL),
-    };
-    zarr_store_version seen, now = {{0}};
+    const zarr_store_version none = {{0}};
+    zarr_store_version seen, now = none;
     zarr_status st = ZARR_OK;
 
     zr_mutex_lock(&a->h.mutex);
     seen = s->seen;
     memcpy(shape, s->seen_shape, sizeof s->seen_shape);
     zr_mutex_unlock(&a->h.mutex);
-    if (src.want_version && seen_is_known(&seen)) {
-        st = report_unread(err, stored_version(a, s, src.name, &now, err));
+    if (zr_store_can(a->h.store, ZARR_STORE_CAP_CONDITIONAL) &&
+        !zr_store_version_equal(&seen, &none)) {
+        st = report_unread(err, stored_version(a, s, &now, err));
         if (st == ZARR_ERR_NOT_FOUND)
-            return fail_gone(err, src.name);
+            return fail_gone(s, err);
         if (st != ZARR_OK || zr_store_version_equal(&seen, &now))
             return st;
     }
-    return read_and_compare(a, s, &src, shape, err);
+    return read_and_compare(a, s, shape, err);
 }
 
 zarr_status zr_array_recheck(zarr_array *a, struct zr_array_state *s, zarr_error *err)

@@ -287,7 +287,7 @@ zarr_status zr_io_call_check(void *arg, bool found_none, zarr_error *err)
 
     if (st == ZARR_OK && found_none)
         st = zr_separator_check(c->array, c->state, err);
-    return zr_path_prefix(err, st, c->array->h.path);
+    return st == ZARR_OK ? st : zr_path_prefix(err, st, c->array->h.path);
 }
 
 void zr_io_call_deinit(struct zr_io_call *c)
