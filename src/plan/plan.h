@@ -120,27 +120,12 @@ uint64_t zr_body_bytes(const struct zr_level *lv);
 /* Shape of the innermost chunk in array order of dimensions. If chunks differ in shape
  * and have no inner chunks, the shape of level[0]. */
 const uint64_t *zr_layout_leaf_shape(const struct zr_layout *l);
-/* Gives the outermost level for chunks of this stored shape, counted. It is made at its
- * first use and kept for later chunks of that shape; the number of shapes kept is
- * bounded. Only for layouts with variants. Thread class: shared. */
-zarr_status zr_variant_take(const struct zr_layout *l, const uint64_t *shape,
+/* Gives the outermost level for chunks of this stored shape, counted: release it with
+ * zr_level_give(). With variants it is made at its first use and kept for later chunks of
+ * that shape; the number of shapes kept is bounded. Thread class: shared. */
+zarr_status zr_layout_outer(const struct zr_layout *l, const uint64_t *shape,
                             const struct zr_level **out, zarr_error *err);
-void zr_variant_give(const struct zr_level *lv);
-/* The outermost level for a chunk of this shape. Release it with zr_level_give(). */
-static inline zarr_status zr_layout_outer(const struct zr_layout *l,
-                                          const uint64_t *shape,
-                                          const struct zr_level **out, zarr_error *err)
-{
-    if (l->variants)
-        return zr_variant_take(l, shape, out, err);
-    *out = &l->level[0];
-    return ZARR_OK;
-}
-static inline void zr_level_give(const struct zr_level *lv)
-{
-    if (lv && lv->variant)
-        zr_variant_give(lv);
-}
+void zr_level_give(const struct zr_level *lv); /* lv may be NULL */
 
 /* ---- shards --------------------------------------------------------------- */
 
@@ -226,14 +211,7 @@ struct zr_target {
     const struct zr_target *next;
 };
 /* Elements of a target and of those after it. */
-static inline uint64_t zr_target_items(const struct zr_target *t)
-{
-    uint64_t n = 0;
-
-    for (; t; t = t->next)
-        n += t->n_items;
-    return n;
-}
+uint64_t zr_target_items(const struct zr_target *t);
 struct zr_item {
     struct zr_target target;
     /* Range in the source. bytes = UINT64_MAX: the whole object. bytes = ZR_ITEM_MISSING:

@@ -48,9 +48,10 @@ static void variant_unref(struct zr_variant *v)
     zr_free(v->alloc, v);
 }
 
-void zr_variant_give(const struct zr_level *lv)
+void zr_level_give(const struct zr_level *lv)
 {
-    variant_unref(lv->variant);
+    if (lv && lv->variant)
+        variant_unref(lv->variant);
 }
 
 static uint32_t variants_most(uint64_t item_bytes)
@@ -182,7 +183,7 @@ out:
     return st;
 }
 
-zarr_status zr_variant_take(const struct zr_layout *l, const uint64_t *shape,
+zarr_status zr_layout_outer(const struct zr_layout *l, const uint64_t *shape,
                             const struct zr_level **out, zarr_error *err)
 {
     struct zr_variants *v = l->variants;
@@ -191,7 +192,7 @@ zarr_status zr_variant_take(const struct zr_layout *l, const uint64_t *shape,
     zarr_status st = ZARR_OK;
 
     *out = &l->level[0];
-    if (same_shape(&l->level[0], shape))
+    if (!v || same_shape(&l->level[0], shape))
         return ZARR_OK;
     hash = shape_hash(shape, l->grid->ndim);
     zr_mutex_lock(&v->locked.mutex);

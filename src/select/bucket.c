@@ -187,6 +187,7 @@ zarr_status zr_bucket_fill(struct zr_bucket *b, struct zr_sorter *s,
     zarr_status st = ZARR_OK;
 
     b->n_runs = 0;
+    s->has_sorted = true;
     ZR_TRY(bucket_keys(s, axes, in, &words, err));
     ZR_TRY(zr_sorter_sort(s, in->n, words, err));
     ZR_TRY(bucket_alloc(b, s->alloc, in->n, (uint64_t)in->rank,

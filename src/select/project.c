@@ -54,11 +54,14 @@ void zr_project_free(struct zr_projector *p)
 {
     if (!p)
         return;
-    for (int32_t d = 0; d < p->ndim; d++)
+    for (int32_t d = 0; d < p->ndim && p->sorter.has_sorted; d++)
         zr_bucket_deinit(&p->axis[d].list, p->alloc);
-    zr_bucket_deinit(&p->points, p->alloc);
-    zr_sorter_deinit(&p->sorter);
-    zr_merge_free(p->merge);
+    if (p->sorter.has_sorted) {
+        zr_bucket_deinit(&p->points, p->alloc);
+        zr_sorter_deinit(&p->sorter);
+    }
+    if (p->merge)
+        zr_merge_free(p->merge);
     zr_free(p->alloc, p);
 }
 
@@ -132,7 +135,8 @@ zarr_status zr_project_open(struct zr_projector **out, const zarr_allocator *all
     if (!p->empty)
         ZR_TRY(selection->points ? load_selected_points(p, selection, err)
                                  : load_selected_dims(p, selection, err));
-    zr_sorter_deinit(&p->sorter);
+    if (p->sorter.has_sorted)
+        zr_sorter_deinit(&p->sorter);
     zr_project_rewind(p);
     *out = p; /* moved */
     p = NULL;

@@ -24,7 +24,8 @@ void zr_nums_deinit(struct zr_nums *v, const zarr_allocator *alloc);
 /* Scratch for sorting: keys in, order out. */
 struct zr_sorter {
     const zarr_allocator *alloc;
-    bool sorted; /* the keys were in order: `order` is not used */
+    bool has_sorted; /* some bucket has memory */
+    bool sorted;     /* the keys were in order: `order` is not used */
     struct zr_nums keys, order, scratch, bits;
 };
 void zr_sorter_deinit(struct zr_sorter *s);

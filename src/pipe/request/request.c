@@ -137,6 +137,26 @@ void zr_request_again(struct zarr_request *rq)
     zr_request_unlock(rq);
 }
 
+bool zr_io_is_host(const struct zr_io *io, int32_t device_type)
+{
+    return zr_device_is_host(io->engine->memory, device_type);
+}
+
+int32_t zr_io_device_id(const struct zr_io *io, int32_t device_type)
+{
+    return zr_io_is_host(io, device_type) ? 0 : io->view.base.device_id;
+}
+
+const struct zr_view *zr_target_view(const struct zr_io *io, const struct zr_target *t)
+{
+    return io->parts ? &io->parts[t->part].view : &io->view;
+}
+
+uint64_t zr_held_most(uint64_t total)
+{
+    return total / 4;
+}
+
 uint32_t zr_io_threads(const struct zr_io *io)
 {
     const uint32_t n = io->max_threads != 0 ? io->max_threads : io->engine->max_threads;

@@ -141,10 +141,7 @@ bool zr_io_holds(const struct zr_io *io);
 void zr_holders_init(struct zr_holders *h, uint64_t total);
 void zr_holders_deinit(struct zr_holders *h);
 /* Of a budget: what values of rank 0 may have at once. All ranks have less than half. */
-static inline uint64_t zr_held_most(uint64_t total)
-{
-    return total / 4;
-}
+uint64_t zr_held_most(uint64_t total);
 /* Before shards of one level are opened: waits for the bytes of their values. The thread
  * has nothing of the budgets but shards that this one is in. CANCELLED: as the request.
  */
@@ -201,23 +198,13 @@ void zr_put_notes_free(struct zarr_request *rq);
 uint32_t zr_io_threads(const struct zr_io *io); /* at least 1 */
 uint64_t zr_io_wave_bytes(const struct zr_io *io);
 
-static inline bool zr_io_is_host(const struct zr_io *io, int32_t device_type)
-{
-    return zr_device_is_host(io->engine->memory, device_type);
-}
+bool zr_io_is_host(const struct zr_io *io, int32_t device_type);
 /* The number of the device that a request's blocks of this memory kind are on: that of
  * the tensor. */
-static inline int32_t zr_io_device_id(const struct zr_io *io, int32_t device_type)
-{
-    return zr_io_is_host(io, device_type) ? 0 : io->view.base.device_id;
-}
+int32_t zr_io_device_id(const struct zr_io *io, int32_t device_type);
 
 /* The caller's tensor that a target belongs to. */
-static inline const struct zr_view *zr_target_view(const struct zr_io *io,
-                                                   const struct zr_target *t)
-{
-    return io->parts ? &io->parts[t->part].view : &io->view;
-}
+const struct zr_view *zr_target_view(const struct zr_io *io, const struct zr_target *t);
 /* Number of elements that the request reads or writes; UINT64_MAX: more. */
 uint64_t zr_io_elements(const struct zr_io *io);
 /* The request's selections, for a plan or a projector. all: room for one that takes
