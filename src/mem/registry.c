@@ -229,7 +229,7 @@ zarr_status zr_mem_host_ptr(const struct zr_memory_registry *r, const zarr_memor
                 "internal error: %" PRIu64 " bytes at %" PRIu64 " of a run of %" PRIu64,
                 bytes, mem->offset, mem->bytes);
     if (mem->handle)
-        *out = zr_mem_at(mem);
+        *out = (uint8_t *)mem->handle + mem->offset;
 out:
     return st;
 }

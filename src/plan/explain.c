@@ -52,7 +52,9 @@ static void count_waves(const struct zr_explain_args *a, zarr_explanation *f)
     if (a->write)
         per_wave = ZR_MAX(a->units, UINT64_C(1));
     else if (a->plan.wave_items != 0)
-        per_wave = ZR_MIN(per_wave, (uint64_t)zr_wave_items_most(&a->plan, false));
+        per_wave = ZR_MIN(per_wave, (uint64_t)a->plan.wave_items);
+    if (!a->write && a->plan.wave_items_in_order != 0)
+        per_wave = ZR_MIN(per_wave, (uint64_t)a->plan.wave_items_in_order);
     f->waves = a->write ? f->blocks : f->chunks;
     if (f->waves != UINT64_MAX) /* else: too many to count */
         f->waves = zr_ceil_div_u64(f->waves, per_wave);

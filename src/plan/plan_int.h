@@ -71,8 +71,6 @@ struct zr_wave_builder {
     bool is_scattered;
 };
 
-/* What a wave has at most. */
-uint32_t zr_wave_items_most(const struct zr_plan_args *a, bool is_scattered);
 bool zr_wave_is_full(const struct zr_plan *p, const struct zr_wave_builder *b);
 zarr_status zr_wave_add_whole(struct zr_plan *p, struct zr_wave_builder *b,
                               const struct zr_projection *proj, zarr_error *err);

@@ -138,15 +138,6 @@ bool zr_projection_keep(struct zr_projection *to, const struct zr_projection *fr
     return true;
 }
 
-uint64_t zr_target_items(const struct zr_target *t)
-{
-    uint64_t n = 0;
-
-    for (; t; t = t->next)
-        n += t->n_items;
-    return n;
-}
-
 /* A walk over one target. */
 struct walk {
     const struct zr_boxes *b;

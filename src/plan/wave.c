@@ -237,18 +237,13 @@ zarr_status zr_wave_add_missing(struct zr_plan *p, struct zr_wave_builder *b,
     return st;
 }
 
-uint32_t zr_wave_items_most(const struct zr_plan_args *a, bool is_scattered)
-{
-    return a->wave_items_in_order == 0 || is_scattered
-               ? a->wave_items
-               : ZR_MIN(a->wave_items_in_order, a->wave_items);
-}
-
 bool zr_wave_is_full(const struct zr_plan *p, const struct zr_wave_builder *b)
 {
     const struct zr_wave *w = b->w;
+    uint32_t most = p->a.wave_items;
 
-    return w->decoded_bytes >= p->a.wave_bytes ||
-           w->n_items >= zr_wave_items_most(&p->a, b->is_scattered) ||
+    if (p->a.wave_items_in_order != 0 && !b->is_scattered)
+        most = ZR_MIN(most, p->a.wave_items_in_order);
+    return w->decoded_bytes >= p->a.wave_bytes || w->n_items >= most ||
            (p->a.plain && w->n_items > 0);
 }

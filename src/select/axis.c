@@ -28,32 +28,17 @@ void zr_axis_set_arith(struct zr_axis *x, uint64_t n, uint64_t a0, int64_t step,
     x->r_step = r_step;
 }
 
-uint64_t zr_axis_locate(const struct zr_axis *x, uint64_t at)
-{
-    return x->edge ? at / x->edge : zr_grid_locate(x->grid, x->dim, at);
-}
-
-uint64_t zr_axis_extent(const struct zr_axis *x, uint64_t chunk, uint64_t *origin,
-                        uint64_t *size)
-{
-    *origin = chunk * x->edge;
-    *size = x->edge;
-    if (!x->edge)
-        zr_grid_extent(x->grid, x->dim, chunk, origin, size);
-    return *origin >= x->extent ? 0 : ZR_MIN(*size, x->extent - *origin);
-}
-
-/* Fills the piece that begins with item i, at `at` in the chunk already set. */
+/* Fills the piece that begins with item i, in the chunk already set. */
 static void axis_fill(struct zr_axis *x, uint64_t i, uint64_t at)
 {
-    uint64_t c0, room, n;
+    uint64_t c0 = at - x->origin;
+    uint64_t room =
+        x->size > c0 ? x->size - c0 : 1; /* otherwise the grid's answers are wrong */
+    uint64_t n = x->step == 1 ? room : (room - 1) / x->step + 1;
 
-    x->valid = zr_axis_extent(x, x->chunk, &x->origin, &x->size);
-    c0 = at - x->origin;
-    room = x->size > c0 ? x->size - c0 : 1; /* otherwise the grid's answers are wrong */
-    n = x->step == 1 ? room : (room - 1) / x->step + 1;
     n = ZR_MIN(n, x->n - i);
     x->next = i + n;
+    x->valid = zr_axis_valid(x, x->origin, x->size);
     x->whole = n == x->valid; /* distinct, so the count is equal only if these are all */
     x->piece.n = n;
     x->piece.c0 = c0;
@@ -71,7 +56,13 @@ static void axis_load_run(struct zr_axis *x, uint64_t run)
 
     x->next = run + 1;
     x->chunk = b->chunk.ptr[run];
-    x->valid = zr_axis_extent(x, x->chunk, &x->origin, &x->size);
+    if (x->edge) {
+        x->origin = x->chunk * x->edge;
+        x->size = x->edge;
+    } else {
+        zr_grid_extent(x->grid, x->dim, x->chunk, &x->origin, &x->size);
+    }
+    x->valid = zr_axis_valid(x, x->origin, x->size);
     x->whole = b->whole.ptr[run] != 0;
     x->piece.n = b->start.ptr[run + 1] - start;
     x->piece.c_list = b->c.ptr + start;
@@ -89,7 +80,7 @@ void zr_axis_first(struct zr_axis *x)
         axis_load_run(x, 0);
         return;
     }
-    x->chunk = zr_axis_locate(x, x->a0);
+    zr_axis_cut(x, x->a0, &x->chunk, &x->origin, &x->size);
     axis_fill(x, 0, x->a0);
 }
 
@@ -107,8 +98,12 @@ bool zr_axis_next(struct zr_axis *x)
     if (i == x->n)
         return false;
     at = x->a0 + x->step * i;
-    /* steps up to an edge skip no chunk */
-    x->chunk = x->edge >= x->step ? x->chunk + 1 : zr_axis_locate(x, at);
+    if (x->edge >= x->step && x->edge) { /* the steps skip no chunk */
+        x->chunk++;
+        x->origin += x->edge;
+    } else {
+        zr_axis_cut(x, at, &x->chunk, &x->origin, &x->size);
+    }
     axis_fill(x, i, at);
     return true;
 }

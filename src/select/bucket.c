@@ -56,7 +56,7 @@ static zarr_status bucket_keys(struct zr_sorter *s, const struct zr_axis *axes,
         for (int32_t d = 0; d < in->rank; d++) {
             uint64_t at = coord_at(in, i, d);
             const struct zr_axis *x = &axes[d];
-            uint64_t chunk = zr_axis_locate(x, at);
+            uint64_t chunk = x->edge ? at / x->edge : zr_grid_locate(x->grid, x->dim, at);
             if (numbered)
                 key[0] = key[0] * x->n_cuts + chunk;
             else
@@ -99,8 +99,8 @@ static void run_locate(struct run *r, const struct zr_axis *axes,
 {
     for (int32_t d = 0; d < r->rank; d++) {
         uint64_t size = 0;
-        chunk[d] = zr_axis_locate(&axes[d], coord_at(in, i, d));
-        r->valid[d] = zr_axis_extent(&axes[d], chunk[d], &r->origin[d], &size);
+        zr_axis_cut(&axes[d], coord_at(in, i, d), &chunk[d], &r->origin[d], &size);
+        r->valid[d] = zr_axis_valid(&axes[d], r->origin[d], size);
     }
 }
 

@@ -405,7 +405,13 @@ static void fill_points(const struct zr_projector *p, struct zr_projection *out)
         const struct zr_axis *x = &p->axis[d];
         uint64_t chunk = b->chunk.ptr[k * rank + (uint64_t)d];
         out->chunk[d] = chunk;
-        out->valid[d] = zr_axis_extent(x, chunk, &out->origin[d], &out->shape[d]);
+        if (x->edge) {
+            out->origin[d] = chunk * x->edge;
+            out->shape[d] = x->edge;
+        } else {
+            zr_grid_extent(x->grid, x->dim, chunk, &out->origin[d], &out->shape[d]);
+        }
+        out->valid[d] = zr_axis_valid(x, out->origin[d], out->shape[d]);
     }
     out->n_points = b->start.ptr[k + 1] - start;
     out->c_points = b->c.ptr + start * rank;

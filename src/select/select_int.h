@@ -134,11 +134,26 @@ struct zr_axis {
     struct zr_bucket list;
 };
 
-/* Sets the place and the length of a chunk. Returns how many of its elements exist. */
-uint64_t zr_axis_extent(const struct zr_axis *x, uint64_t chunk, uint64_t *origin,
-                        uint64_t *size);
-/* The chunk around coordinate `at`. */
-uint64_t zr_axis_locate(const struct zr_axis *x, uint64_t at);
+/* Finds the chunk around coordinate `at`. */
+static inline void zr_axis_cut(const struct zr_axis *x, uint64_t at, uint64_t *chunk,
+                               uint64_t *origin, uint64_t *size)
+{
+    if (x->edge) {
+        *chunk = at / x->edge;
+        *origin = *chunk * x->edge;
+        *size = x->edge;
+    } else {
+        *chunk = zr_grid_locate(x->grid, x->dim, at);
+        zr_grid_extent(x->grid, x->dim, *chunk, origin, size);
+    }
+}
+/* The number of elements of a chunk that exist. */
+static inline uint64_t zr_axis_valid(const struct zr_axis *x, uint64_t origin,
+                                     uint64_t size)
+{
+    return origin >= x->extent ? 0 : ZR_MIN(size, x->extent - origin);
+}
+
 void zr_axis_set_arith(struct zr_axis *x, uint64_t n, uint64_t a0, int64_t step,
                        uint64_t r0, int64_t r_step);
 void zr_axis_first(struct zr_axis *x);
