@@ -105,7 +105,7 @@ static void scatter(const char *name, uint64_t n, uint64_t inner, int how)
             for (uint64_t j = 0; j < side; j += n)
                 for (uint64_t k = 0; k < side; k += inner) {
                     big->mem.offset = ((i * side + j) * side + k) * 2 + shift;
-                    must(zr_box_copy(&registry, &box, NULL, NULL));
+                    must(zr_box_copy(&registry, &box, NULL, NULL, NULL));
                 }
         seconds[round] = (double)(zr_now_ns() - from) / 1e9;
     }
@@ -128,7 +128,7 @@ static void repeat(const char *name, const zarr_box *box, uint64_t bytes)
         const uint64_t from = zr_now_ns();
 
         for (uint64_t k = 0; k < turns; k++)
-            must(zr_box_copy(&registry, box, NULL, NULL));
+            must(zr_box_copy(&registry, box, NULL, NULL, NULL));
         seconds[round] = (double)(zr_now_ns() - from) / 1e9;
     }
     report(name, bytes * turns, seconds, MAX_ROUNDS);
@@ -212,7 +212,7 @@ static void fill(const char *name, uint64_t bytes, uint32_t item, const void *pa
         const uint64_t from = zr_now_ns();
 
         for (uint64_t k = 0; k < turns; k++)
-            must(zr_box_fill(&registry, &box, pattern, NULL, NULL));
+            must(zr_box_fill(&registry, &box, pattern, NULL, NULL, NULL));
         seconds[round] = (double)(zr_now_ns() - from) / 1e9;
     }
     report(name, bytes * turns, seconds, MAX_ROUNDS);
@@ -254,7 +254,7 @@ static void call_cost(void)
     for (int k = 0, line = 2; k < 3; k++, line *= 2 * (k + 1))
         box.dst.stride[2 - k] = box.src.stride[2 - k] = k == 0 ? 2 : k == 1 ? 8 : 20;
     for (uint64_t k = 0; k < turns; k++)
-        must(zr_box_copy(&registry, &box, NULL, NULL));
+        must(zr_box_copy(&registry, &box, NULL, NULL, NULL));
     printf("%-44s %8.1f ns a call\n", "tiny box",
            (double)(zr_now_ns() - from) / (double)turns);
 }

@@ -9,11 +9,6 @@
  */
 #include "chain/chain_int.h"
 
-static bool ranges_overlap(uint64_t a, uint64_t a_bytes, uint64_t b, uint64_t b_bytes)
-{
-    return a_bytes != 0 && b_bytes != 0 && a < b + b_bytes && b < a + a_bytes;
-}
-
 static zarr_status check_entry(const struct zr_shard_pairs *in, uint64_t i,
                                zarr_error *err)
 {
@@ -30,7 +25,8 @@ static zarr_status check_entry(const struct zr_shard_pairs *in, uint64_t i,
                        " bytes) lies outside the shard of %" PRIu64 " bytes",
                        i, offset, bytes, in->shard_bytes);
     /* If the place of the index is unknown (index_bytes 0), nothing can overlap it. */
-    if (ranges_overlap(offset, bytes, in->index_offset, in->index_bytes))
+    if (bytes != 0 && in->index_bytes != 0 &&
+        offset < in->index_offset + in->index_bytes && in->index_offset < end)
         return zr_fail(err, ZARR_ERR_CORRUPT,
                        "shard index entry %" PRIu64 " (offset %" PRIu64 ", %" PRIu64
                        " bytes) overlaps the index",

@@ -166,7 +166,7 @@ static zarr_status boxes_copy(const struct zr_memory_registry *r, const zarr_box
         goto out;
     }
     for (uint64_t i = 0; i < n; i++)
-        ZR_TRY(zr_route_box(r, &boxes[i], s, c, err));
+        ZR_TRY(zr_box_copy(r, &boxes[i], s, c, err));
 out:
     return st;
 }
@@ -228,7 +228,7 @@ zarr_status zr_box_fill_list(const struct zr_memory_registry *r, const zarr_box 
             continue;
         }
         for (uint64_t k = i; k < i + step; k++)
-            ZR_TRY(zr_route_fill(r, &boxes[k], pattern, s, c, err));
+            ZR_TRY(zr_box_fill(r, &boxes[k], pattern, s, c, err));
     }
 out:
     return st;

@@ -158,16 +158,17 @@ bool zr_view_is_contiguous(const struct zr_view *v);
  */
 void zr_box_side_init(zarr_box_side *out, const zarr_memory *run, int64_t at);
 
+struct zr_stream;
 /*
  * Copies box->shape elements from src to dst, in any memories with any strides, and
  * reverses units of swap_bytes. It merges and sorts dimensions, then chooses: memcpy of
  * long runs, non-temporal rows, fused byte swap, blocked transposes (the fastest
  * dimensions of both sides differ), generic loop. For other memories it uses the
  * backend's copy_box if there is one, and otherwise packs through host memory (counted).
- * It allocates nothing if both sides are host memory.
+ * It allocates nothing if both sides are host memory. The stream may be NULL.
  */
 zarr_status zr_box_copy(const struct zr_memory_registry *r, const zarr_box *box,
-                        struct zr_copy_counters *c, zarr_error *err);
+                        struct zr_stream *s, struct zr_copy_counters *c, zarr_error *err);
 /* The same, if both sides are host memory. */
 void zr_host_box_copy(const zarr_box *box);
 /*
@@ -202,7 +203,8 @@ bool zr_box_form_copy(const struct zr_box_form *f, const zarr_memory *dst,
 /* Fills box->dst with a pattern of item_bytes (host memory, already in the destination's
  * byte order). */
 zarr_status zr_box_fill(const struct zr_memory_registry *r, const zarr_box *box,
-                        const void *pattern, struct zr_copy_counters *c, zarr_error *err);
+                        const void *pattern, struct zr_stream *s,
+                        struct zr_copy_counters *c, zarr_error *err);
 /* True if all n elements equal the pattern bit for bit. Host memory only; vectorised;
  * stops at the first difference. */
 bool zr_all_equal(const void *data, uint64_t n, const void *pattern, uint32_t item_bytes);

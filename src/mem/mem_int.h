@@ -88,13 +88,6 @@ zarr_status zr_route_check(const zarr_box *box, bool fill, uint64_t *bytes,
  * of each counts. A device may copy in any order, so a copy of all could leave another
  * one there; such a box never goes to a device as it is. */
 bool zr_route_repeats(const zarr_box *box);
-/* zr_box_copy() and zr_box_fill() on a stream, which may be NULL. */
-zarr_status zr_route_box(const struct zr_memory_registry *r, const zarr_box *box,
-                         struct zr_stream *s, struct zr_copy_counters *c,
-                         zarr_error *err);
-zarr_status zr_route_fill(const struct zr_memory_registry *r, const zarr_box *box,
-                          const void *pattern, struct zr_stream *s,
-                          struct zr_copy_counters *c, zarr_error *err);
 
 /* ---- boxes through the host (stage.c) ---- */
 

@@ -185,8 +185,8 @@ out:
     return st;
 }
 
-zarr_status zr_route_box(const struct zr_memory_registry *r, const zarr_box *box,
-                         struct zr_stream *s, struct zr_copy_counters *c, zarr_error *err)
+zarr_status zr_box_copy(const struct zr_memory_registry *r, const zarr_box *box,
+                        struct zr_stream *s, struct zr_copy_counters *c, zarr_error *err)
 {
     zarr_box last;
     zarr_status st = ZARR_OK;
@@ -213,15 +213,9 @@ out:
     return st;
 }
 
-zarr_status zr_box_copy(const struct zr_memory_registry *r, const zarr_box *box,
+zarr_status zr_box_fill(const struct zr_memory_registry *r, const zarr_box *box,
+                        const void *pattern, struct zr_stream *s,
                         struct zr_copy_counters *c, zarr_error *err)
-{
-    return zr_route_box(r, box, NULL, c, err);
-}
-
-zarr_status zr_route_fill(const struct zr_memory_registry *r, const zarr_box *box,
-                          const void *pattern, struct zr_stream *s,
-                          struct zr_copy_counters *c, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
     const struct zr_backend *be;
@@ -250,12 +244,6 @@ zarr_status zr_route_fill(const struct zr_memory_registry *r, const zarr_box *bo
     }
 out:
     return st;
-}
-
-zarr_status zr_box_fill(const struct zr_memory_registry *r, const zarr_box *box,
-                        const void *pattern, struct zr_copy_counters *c, zarr_error *err)
-{
-    return zr_route_fill(r, box, pattern, NULL, c, err);
 }
 
 /* ---- runs --------------------------------------------------------------------- */

@@ -115,7 +115,7 @@ zarr_status zr_doc_read_at(struct zr_doc *d, const struct zr_doc_place *place,
     zarr_error e = {0};
     const zarr_status st = doc_read(d, place, flags, &e);
 
-    return st == ZARR_ERR_NOT_FOUND ? st : zr_pass(err, st, &e);
+    return st == ZARR_OK || st == ZARR_ERR_NOT_FOUND ? st : zr_pass(err, st, &e);
 }
 
 zarr_status zr_doc_get(struct zr_doc *d, const struct zr_doc_source *src, zarr_error *err)

@@ -185,12 +185,6 @@ static bool can_put_together(const struct zr_io *io)
     return !io->sink && !io->layout->variants && !io->layout->level[0].unsized;
 }
 
-/* Whether all are: the store is not written on the encoding thread. */
-static bool puts_all_together(const struct zr_io *io)
-{
-    return can_put_together(io) && !zr_store_can(io->store, ZARR_STORE_CAP_FAST_GET);
-}
-
 static zarr_status together_room(struct units *u, zarr_error *err)
 {
     const zarr_allocator *alloc = u->io->engine->alloc;
@@ -248,24 +242,19 @@ static zarr_status write_together(struct units *u, const struct zr_parallel_opti
 
     memset(u->done, 0, u->most * sizeof *u->done);
     ZR_TRY(zr_write_batch(u->io, u->rq, u->proj, u->n, u->done, err));
-    if (u->n > 1 &&
-        (u->threads_each > 1 ? can_put_together(u->io) : puts_all_together(u->io)))
+    if (u->n > 1 && can_put_together(u->io) &&
+        (u->threads_each > 1 || !zr_store_can(u->io->store, ZARR_STORE_CAP_FAST_GET)))
         st = put_together(u, opts, err);
 out:
     return st;
-}
-
-/* Copies a projection so that it outlives the projector's next step. */
-static bool keep_unit(struct units *u, const struct zr_projection *from)
-{
-    return zr_projection_keep(&u->proj[u->n], from, &u->lists);
 }
 
 /* Each thread has a unit, of one batch or of all that are in flight. */
 static uint64_t most_units(const struct zr_io *io)
 {
     const bool many =
-        puts_all_together(io) || !zr_io_is_host(io, io->view.base.device_type);
+        !zr_io_is_host(io, io->view.base.device_type) ||
+        (can_put_together(io) && !zr_store_can(io->store, ZARR_STORE_CAP_FAST_GET));
     const uint64_t n =
         zr_io_wave_bytes(io) / ZR_MAX(io->layout->level[0].decoded_bytes, UINT64_C(1));
     const uint32_t flights = zr_write_flights(io);
@@ -356,7 +345,7 @@ static bool pull_units(struct writing *w, struct units *u, uint64_t *first)
             w->f.locked.closed = true;
             break;
         }
-        fits = keep_unit(u, &proj);
+        fits = zr_projection_keep(&u->proj[u->n], &proj, &u->lists);
         if (!fits) {
             zarr_error err = ZARR_ERROR_INIT;
 

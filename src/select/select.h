@@ -77,14 +77,7 @@ struct zr_projection {
     const struct zr_projection *next;
 };
 /* Elements of a projection and of those after it. */
-static inline uint64_t zr_projection_items(const struct zr_projection *p)
-{
-    uint64_t n = 0;
-
-    for (; p; p = p->next)
-        n += p->n_items;
-    return n;
-}
+uint64_t zr_projection_items(const struct zr_projection *p);
 
 /*
  * Iterates over the chunks that a selection touches, each once, in C order of chunk

@@ -92,8 +92,8 @@ static void box_by_library(const struct zr_memory_registry *r, const struct k_bo
         box.dst.stride[d] = b->dst[d];
         box.src.stride[d] = b->src[d];
     }
-    assert_int_equal(pattern ? zr_box_fill(r, &box, pattern, NULL, NULL)
-                             : zr_box_copy(r, &box, NULL, NULL),
+    assert_int_equal(pattern ? zr_box_fill(r, &box, pattern, NULL, NULL, NULL)
+                             : zr_box_copy(r, &box, NULL, NULL, NULL),
                      ZARR_OK);
 }
 

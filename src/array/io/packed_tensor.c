@@ -176,7 +176,7 @@ static zarr_status copy_rows(struct zr_packed *p, bool write, zarr_error *err)
     }
     other->mem = p->view.base;
     memcpy(other->stride, p->view.stride, sizeof other->stride);
-    return zr_box_copy(&p->call->array->h.ctx->memory, &box, NULL, err);
+    return zr_box_copy(&p->call->array->h.ctx->memory, &box, NULL, NULL, err);
 }
 
 zarr_status zr_packed_finish(void *packed, zarr_error *err)

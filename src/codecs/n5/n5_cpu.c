@@ -114,7 +114,7 @@ static zarr_status n5_copy(const struct n5_self *self, const struct n5_block *b,
         of_chunk->stride[i] = step;
         step *= (int64_t)self->shape[i];
     }
-    return zr_box_copy(&self->memory, &box, NULL, err);
+    return zr_box_copy(&self->memory, &box, NULL, NULL, err);
 }
 
 static zarr_status n5_fill(const struct n5_self *self, const zarr_memory *chunk,
@@ -127,7 +127,7 @@ static zarr_status n5_fill(const struct n5_self *self, const zarr_memory *chunk,
 
     zr_box_side_init(&box.dst, chunk, 0);
     box.dst.stride[0] = self->item_bytes;
-    return zr_box_fill(&self->memory, &box, self->fill, NULL, err);
+    return zr_box_fill(&self->memory, &box, self->fill, NULL, NULL, err);
 }
 
 /* ---- decoding ------------------------------------------------------------------ */

@@ -20,15 +20,15 @@ static zarr_status copy_one(void *arg, const zarr_box *box, zarr_error *err)
 
     if (a->crossing)
         a->w->worker->stats.copies_decoded_host++;
-    return zr_box_copy(a->w->io->engine->memory, box, &a->w->worker->copies, err);
+    return zr_box_copy(a->w->io->engine->memory, box, NULL, &a->w->worker->copies, err);
 }
 
 static zarr_status fill_one(void *arg, const zarr_box *box, zarr_error *err)
 {
     const struct box_arg *a = arg;
 
-    return zr_box_fill(a->w->io->engine->memory, box, a->pattern, &a->w->worker->copies,
-                       err);
+    return zr_box_fill(a->w->io->engine->memory, box, a->pattern, NULL,
+                       &a->w->worker->copies, err);
 }
 
 /* ---- chunks that lie alike -------------------------------------------------------- */
@@ -272,7 +272,7 @@ zarr_status zr_fill_block(const struct zr_work *w, const struct zr_level *lv,
     zarr_box box;
 
     zr_fill_box(&box, w->io->layout, p, block);
-    return zr_box_fill(w->io->engine->memory, &box, pattern_for(lv, p->swap_bytes),
+    return zr_box_fill(w->io->engine->memory, &box, pattern_for(lv, p->swap_bytes), NULL,
                        &w->worker->copies, err);
 }
 

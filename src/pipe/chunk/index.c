@@ -16,8 +16,9 @@ struct index_work {
     struct zr_work work;
 };
 
+/* pairs: may be set later, in x->io.view. */
 static void index_work_init(struct index_work *x, const struct zr_work *w,
-                            const struct zr_level *lv)
+                            const struct zr_level *lv, uint64_t *pairs)
 {
     const struct zr_level *ix = lv->index;
 
@@ -28,13 +29,8 @@ static void index_work_init(struct index_work *x, const struct zr_work *w,
     x->io.layout = &x->layout;
     x->work = (struct zr_work){.io = &x->io, .rq = w->rq, .worker = w->worker};
     zr_target_whole(&x->whole, x->pieces, ix->ndim, ix->shape);
-}
-
-static void index_work_view(struct index_work *x, const struct zr_level *lv,
-                            uint64_t *pairs)
-{
-    zr_view_contiguous(&x->io.view, zr_mem_of_host(pairs, lv->n_inner_all * 16),
-                       lv->index->ndim, lv->index->shape, 8, 0);
+    zr_view_contiguous(&x->io.view, zr_mem_of_host(pairs, lv->n_inner_all * 16), ix->ndim,
+                       ix->shape, 8, 0);
 }
 
 /* Whether the decoded index is already in `own` as the pairs are in memory. */
@@ -62,7 +58,7 @@ static zarr_status decode_pairs(const struct zr_work *w, const struct zr_level *
     uint64_t *pairs = NULL;
     zarr_status st = ZARR_OK;
 
-    index_work_init(&x, w, lv);
+    index_work_init(&x, w, lv, NULL);
     ZR_TRY(zr_chunk_decode(&x.work, p, encoded, NULL, &block, err));
     if (is_in_place(p, &block, *own)) {
         pairs = *own;
@@ -72,7 +68,7 @@ static zarr_status decode_pairs(const struct zr_work *w, const struct zr_level *
         pairs = zr_malloc(alloc, (size_t)bytes);
         if (!pairs)
             ZR_FAIL_MEMORY(err, bytes);
-        index_work_view(&x, lv, pairs);
+        x.io.view.base.handle = pairs;
         ZR_TRY(zr_scatter_target(&x.work, p, &x.whole, &block, err));
     }
     *out = pairs;
@@ -102,8 +98,7 @@ zarr_status zr_index_encode(const struct zr_work *w, const struct zr_level *lv,
     zarr_memory block = {0}, out = {0};
     zarr_status st = ZARR_OK;
 
-    index_work_init(&x, w, lv);
-    index_work_view(&x, lv, pairs);
+    index_work_init(&x, w, lv, pairs);
     ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_INDEX, ZARR_DEVICE_CPU, p->decoded_bytes,
                              &block, err));
     ZR_TRY(zr_gather_target(&x.work, p, &x.whole, &block, err));

@@ -102,19 +102,14 @@ static void lock_files_make(void)
     }
 }
 
-static struct lock_files *lock_files_at(uint32_t list)
-{
-    zr_call_once(&lock_files_once, lock_files_make);
-    return &lock_files[list];
-}
-
 int zr_lock_file_open(struct zr_lock_file *f, int dir, const char *name, int flags)
 {
     struct lock_files *l = NULL;
     int os_code = 0;
 
+    zr_call_once(&lock_files_once, lock_files_make);
     f->list = (uint32_t)(zr_map_hash(name, strlen(name)) % LOCK_FILE_LISTS);
-    l = lock_files_at(f->list);
+    l = &lock_files[f->list];
     zr_mutex_lock(&l->mutex);
     do
         f->fd = openat(dir, name, flags, 0666);
@@ -146,7 +141,7 @@ int zr_lock_file_close(struct zr_lock_file *f)
      * descriptor without a lock. Closes last: then another file may get the number. */
     if (fcntl(fd, F_OFD_SETLK, &fl) != 0)
         (void)flock(fd, LOCK_UN);
-    l = lock_files_at(f->list);
+    l = &lock_files[f->list];
     zr_mutex_lock(&l->mutex);
     if (f->prev)
         f->prev->next = f->next;

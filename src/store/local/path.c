@@ -305,7 +305,7 @@ bool zr_local_syncs_each(struct zr_local *l, dev_t device)
         return true;
     /* syncfs() misses a directory that is mounted or linked in from another file
      * system. */
-    return zr_local_flushes(l) && zr_local_is_elsewhere(l, device);
+    return l->durability != ZARR_DURABILITY_NONE && zr_local_is_elsewhere(l, device);
 }
 
 bool zr_local_flushes(const struct zr_local *l)

@@ -48,14 +48,6 @@ enum {
 
 /* ---- bytes into a file; all return 0 or an errno ---- */
 
-static int write_allocate(int fd, uint64_t n)
-{
-    if (n < ALLOCATE_FROM_BYTES || fallocate(fd, 0, 0, (off_t)n) == 0)
-        return 0;
-    return errno == EFBIG || errno == ENOSPC || errno == EDQUOT || errno == EIO ? errno
-                                                                                : 0;
-}
-
 static int write_all(int fd, const unsigned char *from, uint64_t at, uint64_t n)
 {
     uint64_t done = 0;
@@ -162,12 +154,13 @@ static int write_bytes(struct zr_local *l, zarr_store_op *op, const struct write
         zr_local_owner_set(l, op, f->fd, &f->owners);
     if (os_code != 0 || in_parts)
         return os_code;
-    os_code = write_allocate(f->fd, op->mem.bytes);
-    if (os_code == 0 && !from && op->mem.bytes > 0)
-        os_code = zr_local_write_device(l, op, f->fd, err) == ZARR_OK ? 0 : WRITE_TOLD;
-    else if (os_code == 0)
-        os_code = write_all(f->fd, from, 0, op->mem.bytes);
-    return os_code;
+    if (op->mem.bytes >= ALLOCATE_FROM_BYTES &&
+        fallocate(f->fd, 0, 0, (off_t)op->mem.bytes) != 0 &&
+        (errno == EFBIG || errno == ENOSPC || errno == EDQUOT || errno == EIO))
+        return errno;
+    if (!from && op->mem.bytes > 0) /* the memory of a device */
+        return zr_local_write_device(l, op, f->fd, err) == ZARR_OK ? 0 : WRITE_TOLD;
+    return write_all(f->fd, from, 0, op->mem.bytes);
 }
 
 /* Writes op's value. Returns 0, an errno or WRITE_TOLD. */

@@ -149,7 +149,7 @@ static void copies_equal_reference(void **state)
         bytes = box_reach(&box, &box.dst);
         memcpy(b->want, b->dst, bytes);
         reference_copy(&box, b->want, b->src, NULL);
-        assert_int_equal(zr_box_copy(&b->registry, &box, NULL, NULL), ZARR_OK);
+        assert_int_equal(zr_box_copy(&b->registry, &box, NULL, NULL, NULL), ZARR_OK);
         compare(b, bytes, seed, n);
     }
 }
@@ -236,7 +236,8 @@ static void fills_equal_reference(void **state)
         bytes = box_reach(&box, &box.dst);
         memcpy(b->want, b->dst, bytes);
         reference_copy(&box, b->want, NULL, pattern);
-        assert_int_equal(zr_box_fill(&b->registry, &box, pattern, NULL, NULL), ZARR_OK);
+        assert_int_equal(zr_box_fill(&b->registry, &box, pattern, NULL, NULL, NULL),
+                         ZARR_OK);
         compare(b, bytes, seed, n);
     }
 }
@@ -275,7 +276,7 @@ static void transposes_equal_reference(void **state)
             memset(b->want, 0, (size_t)line);
             memset(b->dst, 0, (size_t)line);
             reference_copy(&box, b->want, b->src, NULL);
-            assert_int_equal(zr_box_copy(&b->registry, &box, NULL, NULL), ZARR_OK);
+            assert_int_equal(zr_box_copy(&b->registry, &box, NULL, NULL, NULL), ZARR_OK);
             compare(b, (size_t)line, f, (int)c);
         }
     }
@@ -303,7 +304,7 @@ static void last_of_repeated_elements_stays(void **state)
         box.src.stride[1] = step;
         box.dst.stride[0] = rows ? 0 : 1;
         box.dst.stride[1] = rows ? 1 : 0;
-        assert_int_equal(zr_box_copy(&b->registry, &box, NULL, NULL), ZARR_OK);
+        assert_int_equal(zr_box_copy(&b->registry, &box, NULL, NULL, NULL), ZARR_OK);
         for (int i = 0; i < (rows ? 4 : 3); i++) {
             const int at = rows ? 8 + i : 4 * i + 3;
 
@@ -321,25 +322,31 @@ static void boxes_outside_are_refused(void **state)
     box.dst.mem = zr_mem_of_host(b->dst, 40);
     box.src.mem = zr_mem_of_host(b->src, 40);
     box.dst.stride[0] = box.src.stride[0] = 4;
-    assert_int_equal(zr_box_copy(&b->registry, &box, NULL, &err), ZARR_OK);
+    assert_int_equal(zr_box_copy(&b->registry, &box, NULL, NULL, &err), ZARR_OK);
     box.dst.mem.bytes = 39;
-    assert_int_equal(zr_box_copy(&b->registry, &box, NULL, &err), ZARR_ERR_INTERNAL);
+    assert_int_equal(zr_box_copy(&b->registry, &box, NULL, NULL, &err),
+                     ZARR_ERR_INTERNAL);
     box.dst.mem.bytes = 40;
     box.src.stride[0] = -4;
-    assert_int_equal(zr_box_copy(&b->registry, &box, NULL, &err), ZARR_ERR_INTERNAL);
+    assert_int_equal(zr_box_copy(&b->registry, &box, NULL, NULL, &err),
+                     ZARR_ERR_INTERNAL);
     box.src.mem.offset = 36;
-    assert_int_equal(zr_box_copy(&b->registry, &box, NULL, &err), ZARR_OK);
+    assert_int_equal(zr_box_copy(&b->registry, &box, NULL, NULL, &err), ZARR_OK);
     box.src.mem.offset = UINT64_MAX;
-    assert_int_equal(zr_box_copy(&b->registry, &box, NULL, &err), ZARR_ERR_INTERNAL);
+    assert_int_equal(zr_box_copy(&b->registry, &box, NULL, NULL, &err),
+                     ZARR_ERR_INTERNAL);
     box.shape[0] = UINT64_MAX;
-    assert_int_equal(zr_box_copy(&b->registry, &box, NULL, &err), ZARR_ERR_INTERNAL);
+    assert_int_equal(zr_box_copy(&b->registry, &box, NULL, NULL, &err),
+                     ZARR_ERR_INTERNAL);
     box.shape[0] = 0;
-    assert_int_equal(zr_box_copy(&b->registry, &box, NULL, &err), ZARR_OK);
+    assert_int_equal(zr_box_copy(&b->registry, &box, NULL, NULL, &err), ZARR_OK);
     box.swap_bytes = 3;
-    assert_int_equal(zr_box_copy(&b->registry, &box, NULL, &err), ZARR_ERR_INTERNAL);
+    assert_int_equal(zr_box_copy(&b->registry, &box, NULL, NULL, &err),
+                     ZARR_ERR_INTERNAL);
     box.swap_bytes = 0;
     box.ndim = 65;
-    assert_int_equal(zr_box_copy(&b->registry, &box, NULL, &err), ZARR_ERR_INTERNAL);
+    assert_int_equal(zr_box_copy(&b->registry, &box, NULL, NULL, &err),
+                     ZARR_ERR_INTERNAL);
 }
 
 /* ---- where memory begins and ends ---- */
@@ -391,7 +398,7 @@ static void boxes_at_the_ends_of_memory(void **state)
             continue;
         put_at_end(&box.dst, &box, rnd_below(&r, 2));
         put_at_end(&box.src, &box, rnd_below(&r, 2));
-        assert_int_equal(zr_box_copy(&b.registry, &box, NULL, NULL), ZARR_OK);
+        assert_int_equal(zr_box_copy(&b.registry, &box, NULL, NULL, NULL), ZARR_OK);
         done++;
     }
     munmap(b.dst - page, BUFFER_BYTES + 2 * page);
@@ -446,8 +453,8 @@ static void contiguous_copy_is_counted(void **state)
     box.src.mem = zr_mem_of_host(b->src, 30);
     box.dst.stride[0] = box.src.stride[0] = 10;
     box.dst.stride[1] = box.src.stride[1] = 2;
-    assert_int_equal(zr_box_copy(&b->registry, &box, &c, NULL), ZARR_OK);
-    assert_int_equal(zr_box_fill(&b->registry, &box, "ab", &c, NULL), ZARR_OK);
+    assert_int_equal(zr_box_copy(&b->registry, &box, NULL, &c, NULL), ZARR_OK);
+    assert_int_equal(zr_box_fill(&b->registry, &box, "ab", NULL, &c, NULL), ZARR_OK);
     assert_int_equal(c.copies_host, 2);
     assert_int_equal(c.bytes_host, 60);
     assert_int_equal(c.copies_up + c.copies_down + c.copies_device + c.staged, 0);

@@ -159,11 +159,11 @@ static void random_boxes(bool plain)
         place(&box.src, from);
         if (rnd_below(&r, 4)) {
             reference_copy(&box, b.want, b.src, NULL);
-            assert_int_equal(zr_box_copy(&b.r, &box, NULL, NULL), ZARR_OK);
+            assert_int_equal(zr_box_copy(&b.r, &box, NULL, NULL, NULL), ZARR_OK);
         } else {
             reference_copy(&box, b.want, NULL, b.src);
             memset(&box.src, 0xff, sizeof box.src); /* ignored */
-            assert_int_equal(zr_box_fill(&b.r, &box, b.src, NULL, NULL), ZARR_OK);
+            assert_int_equal(zr_box_fill(&b.r, &box, b.src, NULL, NULL, NULL), ZARR_OK);
         }
         block_read(to, b.got);
         if (memcmp(b.got, b.want, BYTES) != 0) {
@@ -216,10 +216,10 @@ static void large_boxes_are_cut(void **state)
     box.src.mem = zr_mem_of_host(data, bytes);
     box.dst.stride[0] = box.src.stride[0] = ROW_BYTES;
     box.dst.stride[1] = box.src.stride[1] = 2;
-    assert_int_equal(zr_box_copy(&b.r, &box, NULL, NULL), ZARR_OK);
+    assert_int_equal(zr_box_copy(&b.r, &box, NULL, NULL, NULL), ZARR_OK);
     box.src.mem = big;
     box.dst.mem = zr_mem_of_host(back, bytes);
-    assert_int_equal(zr_box_copy(&b.r, &box, NULL, NULL), ZARR_OK);
+    assert_int_equal(zr_box_copy(&b.r, &box, NULL, NULL, NULL), ZARR_OK);
     for (size_t i = 0; i < ROWS; i++)
         assert_memory_equal(data + i * ROW_BYTES, back + i * ROW_BYTES, COLUMNS * 2);
     assert_int_equal(zarr_fakedev_peek(big.handle, 0, back, bytes), 0);
@@ -280,21 +280,21 @@ static void boxes_are_counted(void **state)
     box.dst.mem = b.dev_mem;
     box.src.mem = b.host_mem;
     memset(b.host_mem.handle, 1, BYTES);
-    assert_int_equal(zr_box_copy(&b.r, &box, &c, NULL), ZARR_OK);
+    assert_int_equal(zr_box_copy(&b.r, &box, NULL, &c, NULL), ZARR_OK);
     assert_int_equal(c.copies_up, 1);
     assert_int_equal(c.bytes_up, 256);
     box.src.mem = b.dev_mem2;
-    assert_int_equal(zr_box_copy(&b.r, &box, &c, NULL), ZARR_OK);
-    assert_int_equal(zr_box_fill(&b.r, &box, "abcd", &c, NULL), ZARR_OK);
+    assert_int_equal(zr_box_copy(&b.r, &box, NULL, &c, NULL), ZARR_OK);
+    assert_int_equal(zr_box_fill(&b.r, &box, "abcd", NULL, &c, NULL), ZARR_OK);
     assert_int_equal(c.copies_device, 2);
     assert_int_equal(c.staged, 0);
     box.dst.mem = b.other_mem;
-    assert_int_equal(zr_box_copy(&b.r, &box, &c, NULL), ZARR_OK);
+    assert_int_equal(zr_box_copy(&b.r, &box, NULL, &c, NULL), ZARR_OK);
     assert_int_equal(c.staged, 1);
     assert_int_equal(c.copies_down, 1);
     assert_int_equal(c.copies_up, 2);
     box.shape[1] = 0;
-    assert_int_equal(zr_box_copy(&b.r, &box, &c, NULL), ZARR_OK);
+    assert_int_equal(zr_box_copy(&b.r, &box, NULL, &c, NULL), ZARR_OK);
     assert_int_equal(c.copies_up, 2); /* nothing was copied */
     bench_close(&b);
 }
@@ -317,11 +317,11 @@ static void failures_come_back(void **state)
         zarr_status st;
 
         zarr_fakedev_fail(b.dev, ZARR_FAKEDEV_COPY, k, ZARR_ERR_DEVICE);
-        st = zr_box_copy(&b.r, &box, NULL, &err);
+        st = zr_box_copy(&b.r, &box, NULL, NULL, &err);
         assert_int_equal(st, k <= 5 ? ZARR_ERR_DEVICE : ZARR_OK);
         zarr_fakedev_fail(b.dev, 0, 0, ZARR_OK);
         zarr_fakedev_fail(b.other, ZARR_FAKEDEV_COPY, k, ZARR_ERR_DEVICE);
-        st = zr_box_copy(&b.r, &box, NULL, &err);
+        st = zr_box_copy(&b.r, &box, NULL, NULL, &err);
         assert_int_equal(st, k <= 5 ? ZARR_ERR_DEVICE : ZARR_OK);
         if (st != ZARR_OK)
             assert_string_equal(err.message, "fake device: injected failure");
