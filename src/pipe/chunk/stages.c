@@ -125,20 +125,6 @@ out:
     return st;
 }
 
-/* Chooses the implementation: the stage's, or the first fallback that takes the chunk. */
-static void coding_choose(struct coding_step *s, const struct zr_coding *c, bool encode)
-{
-    const zarr_codec_job job = {.src = s->src, .dst = s->dst};
-    const struct zr_stage *by = s->stage;
-
-    if (by->fallback && coding_skips(c))
-        by = by->fallback;
-    while (!encode && by->fallback && !zr_stage_has_looked(by) &&
-           !zr_stage_accepts(by, &job))
-        by = by->fallback;
-    s->by = by;
-}
-
 /* Goes on to the first implementation that works in host memory. */
 static zarr_status coding_choose_host(struct coding_step *s, const struct zr_work *w,
                                       zarr_error *err)
@@ -153,6 +139,22 @@ static zarr_status coding_choose_host(struct coding_step *s, const struct zr_wor
     return zr_fail(err, ZARR_ERR_NO_MEMORY,
                    "codec \"%s\" has no implementation for the CPU",
                    zarr_codec_spec_name(&s->stage->spec));
+}
+
+/* Chooses the implementation: the stage's, or the first fallback that takes the chunk. */
+static zarr_status coding_choose(struct coding_step *s, const struct zr_work *w,
+                                 const struct zr_coding *c, zarr_error *err)
+{
+    const zarr_codec_job job = {.src = s->src, .dst = s->dst};
+    const struct zr_stage *by = s->stage;
+
+    if (by->fallback && coding_skips(c))
+        by = by->fallback;
+    while (!c->p->encode && by->fallback && !zr_stage_has_looked(by) &&
+           !zr_stage_accepts(by, &job))
+        by = by->fallback;
+    s->by = by;
+    return w->on_host ? coding_choose_host(s, w, err) : ZARR_OK;
 }
 
 /* Takes the memory that the implementation needs. */
@@ -302,9 +304,7 @@ zarr_status zr_stages_run(const struct zr_work *w, struct zr_coding *c, uint32_t
             ZR_TRY(run_copy(w, &s.src, &s.dst, s.elements, err));
             s.used = s.src.bytes;
         } else {
-            coding_choose(&s, c, encode);
-            if (w->on_host)
-                ZR_TRY(coding_choose_host(&s, w, err));
+            ZR_TRY(coding_choose(&s, w, c, err));
             do {
                 st = coding_begin(&s, w, encode, err);
                 if (st == ZARR_OK)
