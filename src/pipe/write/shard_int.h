@@ -35,13 +35,6 @@ zarr_status zr_shard_begin(struct zr_shard_writer *s, const struct zr_work *w,
 /* The projector of the inner chunks that change, which the caller frees. */
 zarr_status zr_shard_project(const struct zr_shard_writer *s, struct zr_projector **out,
                              zarr_error *err);
-/* The number of an inner chunk in C order. */
-uint64_t zr_inner_id(const struct zr_level *lv, const uint64_t *chunk);
-/* The old encoded bytes of an inner chunk; handle NULL: none. If the shard is streamed,
- * they are in the scratch ZR_SCRATCH_OLD of the worker of w. */
-zarr_status zr_shard_old_inner(const struct zr_shard_writer *s, const struct zr_work *w,
-                               const struct zr_projection *proj, zarr_memory *out,
-                               zarr_error *err);
 /* A leaf of the shard, to be encoded to `room`. */
 zarr_status zr_shard_leaf(const struct zr_shard_writer *s, const struct zr_work *w,
                           const struct zr_projection *proj, const zarr_memory *room,

@@ -164,7 +164,8 @@ out:
 
 /* ---- inner chunks ------------------------------------------------------ */
 
-uint64_t zr_inner_id(const struct zr_level *lv, const uint64_t *chunk)
+/* The number of an inner chunk in C order. */
+static uint64_t inner_id(const struct zr_level *lv, const uint64_t *chunk)
 {
     uint64_t at = 0;
 
@@ -179,13 +180,15 @@ static const struct zr_level *missing_level(const struct zr_shard_writer *s)
     return s->old ? s->in : s->sw->missing;
 }
 
-zarr_status zr_shard_old_inner(const struct zr_shard_writer *s, const struct zr_work *w,
-                               const struct zr_projection *proj, zarr_memory *out,
-                               zarr_error *err)
+/* The old encoded bytes of an inner chunk; handle NULL: none. If the shard is streamed,
+ * they are in the scratch ZR_SCRATCH_OLD of the worker of w. */
+static zarr_status find_old_inner(const struct zr_shard_writer *s,
+                                  const struct zr_work *w,
+                                  const struct zr_projection *proj, zarr_memory *out,
+                                  zarr_error *err)
 {
     *out = (zarr_memory){0};
-    return proj->full ? ZARR_OK
-                      : old_value(s, w, zr_inner_id(s->lv, proj->chunk), out, err);
+    return proj->full ? ZARR_OK : old_value(s, w, inner_id(s->lv, proj->chunk), out, err);
 }
 
 zarr_status zr_shard_leaf(const struct zr_shard_writer *s, const struct zr_work *w,
@@ -194,7 +197,7 @@ zarr_status zr_shard_leaf(const struct zr_shard_writer *s, const struct zr_work 
 {
     *out = (struct zr_leaf_write){
         .level = s->in, .proj = proj, .missing = missing_level(s), .room = *room};
-    return zr_shard_old_inner(s, w, proj, &out->old, err);
+    return find_old_inner(s, w, proj, &out->old, err);
 }
 
 zarr_status zr_shard_begin_nested(const struct zr_shard_writer *s,
@@ -207,13 +210,13 @@ zarr_status zr_shard_begin_nested(const struct zr_shard_writer *s,
                                    .missing = missing_level(s),
                                    .proj = proj,
                                    .threads = 1};
-    return zr_shard_old_inner(s, w, proj, &out->old, err);
+    return find_old_inner(s, w, proj, &out->old, err);
 }
 
 zarr_status zr_shard_append(struct zr_shard_writer *s, const struct zr_projection *proj,
                             const struct zr_inner_result *r, zarr_error *err)
 {
-    const uint64_t id = zr_inner_id(s->lv, proj->chunk);
+    const uint64_t id = inner_id(s->lv, proj->chunk);
     zarr_status st = ZARR_OK;
 
     ZR_TRY(keep_until(s, id, err));
@@ -228,7 +231,7 @@ out:
 zarr_status zr_shard_reserve(struct zr_shard_writer *s, const struct zr_projection *proj,
                              const struct zr_inner_result *r, zarr_error *err)
 {
-    const uint64_t id = zr_inner_id(s->lv, proj->chunk);
+    const uint64_t id = inner_id(s->lv, proj->chunk);
     zarr_status st = ZARR_OK;
 
     ZR_TRY(keep_until(s, id, err));
@@ -243,7 +246,7 @@ out:
 bool zr_shard_find_reserved(const struct zr_shard_writer *s,
                             const struct zr_projection *proj, zarr_memory *out)
 {
-    const uint64_t id = zr_inner_id(s->lv, proj->chunk);
+    const uint64_t id = inner_id(s->lv, proj->chunk);
 
     return zr_mem_slice(&s->sw->block, s->pairs[2 * id] - s->base, s->pairs[2 * id + 1],
                         out);
@@ -262,7 +265,7 @@ zarr_status zr_shard_project(const struct zr_shard_writer *s, struct zr_projecto
 void zr_shard_note_answer(struct zr_shard_writer *s, const struct zr_projection *proj,
                           const struct zr_inner_result *r)
 {
-    const uint64_t id = zr_inner_id(s->lv, proj->chunk);
+    const uint64_t id = inner_id(s->lv, proj->chunk);
 
     s->filled = s->filled && r->filled;
     if (!r->empty)
