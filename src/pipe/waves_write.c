@@ -288,10 +288,9 @@ static zarr_status count_written(const struct zr_io *io, struct zarr_request *rq
 }
 
 static zarr_status units_room(struct units *u, const struct zr_io *io,
-                              struct zarr_request *rq, zarr_error *err)
+                              struct zarr_request *rq, size_t n, zarr_error *err)
 {
     const zarr_allocator *alloc = io->engine->alloc;
-    const size_t n = most_units(io);
 
     *u = (struct units){.io = io, .rq = rq, .most = (uint32_t)n};
     zr_arena_init(&u->lists, alloc);
@@ -325,6 +324,7 @@ struct writing {
     struct zarr_request *rq;
     struct zr_projector *p;
     uint64_t n_units; /* taken from the projector */
+    uint64_t most;    /* units of a batch */
 };
 
 /* Takes the next batch. Returns false if nothing is left for this thread. */
@@ -367,7 +367,7 @@ static void pull_batches(struct zr_flights *f)
     zarr_error err = ZARR_ERROR_INIT;
     struct units u;
     uint64_t first = 0;
-    zarr_status st = units_room(&u, w->io, w->rq, &err);
+    zarr_status st = units_room(&u, w->io, w->rq, (size_t)w->most, &err);
 
     while (st == ZARR_OK && pull_units(w, &u, &first)) {
         const uint64_t begun_ns = zr_request_wave_begin(w->rq);
@@ -407,6 +407,7 @@ zarr_status zr_waves_write(void *self, zarr_request *rq, const zarr_pipeline_ste
     w->io = io;
     w->rq = rq;
     ZR_TRY(zr_io_project(&w->p, io, &all, err));
+    w->most = ZR_MIN(most_units(io), ZR_MAX(zr_project_count(w->p), UINT64_C(1)));
     if (rq->submitted || io->progress)
         ZR_TRY(count_written(io, rq, err));
     if (n > 1)
