@@ -5,7 +5,7 @@
  * an implementation are parallel loops over the leaves; gather.c has what a
  * device does in lists, for raw leaves, too. Leaves that an implementation declines are
  * encoded alone at the end. Chunks without a shard come from batch_units.c, others
- * from shard_write.c and batch_shards.c.
+ * from shard_write.c.
  * Thread class: on the worker context; helpers take worker contexts.
  */
 #include "pipe/batch/batch_int.h"

@@ -212,6 +212,26 @@ out:
     return st;
 }
 
+zarr_status zr_leaf_keep(const struct zr_work *w, struct zr_leaf_write *lw,
+                         zarr_error *err)
+{
+    const zarr_memory from = lw->out;
+    zarr_status st = ZARR_OK;
+
+    if (lw->empty || (!lw->level->unsized &&
+                      from.handle != w->worker->scratch[ZR_SCRATCH_BLOCK].handle))
+        return ZARR_OK;
+    if (lw->level->unsized)
+        ZR_TRY(zr_pool_take(w->io->engine->pool, ZARR_DEVICE_CPU, 0,
+                            ZR_MAX(from.bytes, UINT64_C(64)), &lw->kept, err));
+    lw->out = lw->level->unsized ? lw->kept : lw->room;
+    lw->out.bytes = from.bytes;
+    st = zr_mem_copy_bytes(w->io->engine->memory, &lw->out, &from, from.bytes,
+                           &w->worker->copies, err);
+out:
+    return st;
+}
+
 zarr_status zr_leaf_room(const struct zr_work *w, const struct zr_level *lv,
                          zarr_memory *out, zarr_error *err)
 {

@@ -1,7 +1,7 @@
 /*
  * pipe/write/batch_units.c - writes blocks together: those without inner chunks by
  * programs with an implementation that takes batches (batch/encode.c), and all whose
- * elements come from a device, shards included (batch_shards.c). Of a device, units of
+ * elements come from a device, shards included (shard_write.c). Of a device, units of
  * several shapes go together. Old values that units need are read together
  * (old_values.c). What cannot take part is left to be written alone (units.c). Thread
  * class: one thread per request; helpers take worker contexts.
@@ -284,10 +284,9 @@ static zarr_status encode_shards(struct objects *o, zarr_error *err)
                                               .missing = o->lv,
                                               .proj = proj,
                                               .clip = clip,
-                                              .old = object_old_value(&o->one[i]),
-                                              .threads = zr_io_threads(o->w.io)};
+                                              .old = object_old_value(&o->one[i])};
     }
-    st = zr_shards_write(&o->w, o->shard, o->n, &e);
+    st = zr_shards_write(&o->w, o->shard, o->n, zr_io_threads(o->w.io), &e);
     if (st != ZARR_OK)
         return fail_unit(o, e.item, st, &e, err);
     for (uint32_t i = 0; i < o->n; i++) {

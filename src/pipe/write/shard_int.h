@@ -1,6 +1,6 @@
 /*
  * pipe/write/shard_int.h - what the files share that make the new value of a shard:
- * shard_value.c keeps one, shard_write.c and batch_shards.c encode its inner chunks.
+ * shard_value.c keeps one, shard_write.c encodes its inner chunks.
  */
 #ifndef ZR_SHARD_INT_H
 #define ZR_SHARD_INT_H
@@ -21,7 +21,8 @@ struct zr_shard_writer {
     uint64_t keep_most; /* bytes of untouched chunks that may still be kept */
     uint64_t gap;       /* where bytes begin that were reserved and not used */
     bool any;
-    bool filled; /* everything written so far equals the array's fill value */
+    bool filled;         /* everything written so far equals the array's fill value */
+    uint32_t first, end; /* its inner chunks in the batch of shard_write.c */
 };
 /* One inner chunk, encoded. */
 struct zr_inner_result {
@@ -59,7 +60,7 @@ void zr_shard_note_answer(struct zr_shard_writer *s, const struct zr_projection 
                           const struct zr_inner_result *r);
 zarr_status zr_shard_close_gaps(struct zr_shard_writer *s, zarr_error *err);
 /* Encodes and appends the inner chunks of sw->proj (shard_write.c). */
-zarr_status zr_shard_inners(struct zr_shard_writer *s, zarr_error *err);
+zarr_status zr_shard_inners(struct zr_shard_writer *s, uint32_t threads, zarr_error *err);
 /* Appends what is left and the index, and runs the codecs around the shard. Sets what
  * struct zr_shard_write returns. */
 zarr_status zr_shard_end(struct zr_shard_writer *s, zarr_error *err);

@@ -174,7 +174,7 @@ static zarr_status session_begin(struct zr_shard_session *x, const struct zr_wor
         return zr_shard_begin(&x->s, w, &x->sw, err);
     ZR_TRY(zr_object_bytes(w, x->stream.key, &x->stream.old_bytes, err));
     st = zr_shard_begin(&x->s, w, &x->sw, &why);
-    if (st == ZARR_ERR_CORRUPT && x->stream.old_bytes != 0) { /* as zr_shard_write() */
+    if (st == ZARR_ERR_CORRUPT && x->stream.old_bytes != 0) { /* as zr_shards_write() */
         zr_shard_close(&x->s);
         zr_pool_give(x->engine->pool, &x->sw.block);
         x->stream.old_bytes = 0;
@@ -222,12 +222,11 @@ zarr_status zr_shard_session_write(const struct zr_work *w,
                        x->stream.key);
     x->failed = true;
     x->sw.proj = proj;
-    x->sw.threads = ZR_MIN(threads, x->stream.batch);
     if (!x->s.engine)
         st = session_begin(x, w, err);
     x->s.w = w;
     if (st == ZARR_OK)
-        st = zr_shard_inners(&x->s, err);
+        st = zr_shard_inners(&x->s, threads, err);
     if (st == ZARR_OK && x->at_end)
         st = session_store(x, w, err);
     x->failed = st != ZARR_OK;

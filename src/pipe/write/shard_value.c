@@ -208,8 +208,7 @@ zarr_status zr_shard_begin_nested(const struct zr_shard_writer *s,
     *out = (struct zr_shard_write){.level = s->sw->level + 1,
                                    .lv = s->in,
                                    .missing = missing_level(s),
-                                   .proj = proj,
-                                   .threads = 1};
+                                   .proj = proj};
     return find_old_inner(s, w, proj, &out->old, err);
 }
 

@@ -1,262 +1,477 @@
 /*
- * pipe/write/shard_write.c - encodes the inner chunks of one shard that change, several
- * at a time, and has shard_value.c append them. Nested shards recurse, at most
- * limits.shard_depth deep. Shards whose elements come from a device are written together
- * (batch_shards.c).
- * Thread class: on the worker context; helpers take contexts of their own.
+ * pipe/write/shard_write.c - makes the new values of shards of one level. Their inner
+ * chunks that change are encoded a batch at a time, whatever shard they belong to: stage
+ * by stage if their program does that (batch/encode.c), else in a parallel loop. Each is
+ * then appended to its own shard (shard_value.c). Nested shards are a group of the same
+ * kind, one level deeper, at most limits.shard_depth deep. So no loop is inside of
+ * another. Thread class: on the worker context; helpers take contexts of their own.
  */
 #include "pipe/write/shard_int.h"
 
-#include <string.h>
-
 enum {
-    BATCH = 64
+    INNERS_MOST = 64,  /* that a loop encodes at once */
+    LEAVES_MOST = 4096 /* of a device that are encoded at once */
 };
 
-/* Inner chunks that are encoded at once. */
-struct inner_batch {
-    struct zr_shard_writer *s;
+/* Inner chunks of several shards that are encoded at once. */
+struct shard_group {
+    const struct zr_work *w;
+    const struct zr_level *in; /* level of the inner chunks */
+    struct zr_shard_write *sw; /* by shard, as `writer` */
+    struct zr_shard_writer *writer, one;
+    uint32_t n_shards, threads;
+    struct zr_projector *projector; /* of shard number `next`; NULL: not open */
+    uint32_t next;
+    uint32_t *owner; /* by inner chunk: the shard */
     struct zr_projection *proj;
-    struct zr_inner_result *result;
-    zarr_memory *block;         /* pool blocks that results are in, to be given back */
-    struct zr_leaf_write *leaf; /* set if chunks are encoded together, else NULL */
+    struct zr_leaf_write *leaf; /* one of these */
+    struct zr_shard_write *sub;
     uint32_t n, most;
-    zarr_memory slots;
-    uint64_t slot_bytes;
+    bool together;       /* leaves are encoded stage by stage */
+    bool wait;           /* leaves get their rooms late, in their shards if possible */
+    bool known;          /* leaves have their rooms in their shards from the beginning */
+    bool reserved;       /* those of this batch have them in their shards */
+    zarr_memory slots;   /* rooms outside of shards */
+    uint64_t slot_bytes; /* distance between two */
     struct zr_arena lists;
+    uint64_t failed;   /* the shard */
+    uint32_t reserves; /* the shard that was given rooms last */
 };
 
-/* ---- encoding ---------------------------------------------------------- */
+/* ---- one inner chunk ------------------------------------------------------------ */
 
-static zarr_status encode_nested(const struct zr_work *w, struct inner_batch *b,
-                                 uint32_t i, zarr_error *err)
+static struct zr_inner_result inner_result(const struct shard_group *g, uint32_t i)
 {
-    struct zr_shard_write sub;
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(zr_shard_begin_nested(b->s, w, &b->proj[i], &sub, err));
-    st = zr_shard_write(w, &sub, err);
-    b->result[i] = (struct zr_inner_result){
-        .out = sub.out, .empty = sub.empty, .filled = sub.filled};
-    b->block[i] = sub.block;
-out:
-    return st;
+    if (g->sub)
+        return (struct zr_inner_result){
+            .out = g->sub[i].out, .empty = g->sub[i].empty, .filled = g->sub[i].filled};
+    return (struct zr_inner_result){
+        .out = g->leaf[i].out, .empty = g->leaf[i].empty, .filled = g->leaf[i].filled};
 }
 
-static zarr_status batch_leaf(const struct zr_work *w, const struct inner_batch *b,
-                              uint32_t i, struct zr_leaf_write *lw, zarr_error *err)
+static zarr_status make_inner(const struct shard_group *g, const struct zr_work *w,
+                              uint32_t i, zarr_error *err)
 {
+    const struct zr_shard_writer *s = &g->writer[g->owner[i]];
     zarr_memory room = {0};
 
-    if (b->slots.handle &&
-        !zr_mem_slice(&b->slots, i * b->slot_bytes, b->slot_bytes, &room))
+    if (g->sub)
+        return zr_shard_begin_nested(s, w, &g->proj[i], &g->sub[i], err);
+    if (g->slots.handle &&
+        !zr_mem_slice(&g->slots, i * g->slot_bytes, g->in->encoded_bound, &room))
         return zr_internal(err);
-    return zr_shard_leaf(b->s, w, &b->proj[i], &room, lw, err);
+    return zr_shard_leaf(s, w, &g->proj[i], &room, &g->leaf[i], err);
 }
 
-/* The bytes of an unsized chunk are in the worker's buffer: copies them to a block. */
-static zarr_status keep_unsized(const struct zr_work *w, struct inner_batch *b,
-                                uint32_t i, const zarr_memory *bytes, zarr_error *err)
-{
-    zarr_memory *block = &b->block[i];
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(zr_pool_take(w->io->engine->pool, ZARR_DEVICE_CPU, 0,
-                        ZR_MAX(bytes->bytes, UINT64_C(64)), block, err));
-    b->result[i].out = *block;
-    b->result[i].out.bytes = bytes->bytes;
-    ZR_TRY(zr_mem_copy_bytes(w->io->engine->memory, &b->result[i].out, bytes,
-                             bytes->bytes, &w->worker->copies, err));
-out:
-    return st;
-}
-
-static zarr_status encode_inner(void *arg, uint64_t at, const struct zr_work *w,
+/* Of a parallel loop over the leaves. */
+static zarr_status encode_inner(void *arg, uint64_t i, const struct zr_work *w,
                                 zarr_error *err)
 {
-    struct inner_batch *b = arg;
-    const uint32_t i = (uint32_t)at;
-    struct zr_leaf_write lw;
+    struct shard_group *g = arg;
+    struct zr_leaf_write *lw = &g->leaf[i];
     zarr_status st = ZARR_OK;
 
-    if (b->s->in->is_shard)
-        return encode_nested(w, b, i, err);
-    ZR_TRY(batch_leaf(w, b, i, &lw, err));
-    ZR_TRY(zr_leaf_encode(w, &lw, err));
-    b->result[i] =
-        (struct zr_inner_result){.out = lw.out, .empty = lw.empty, .filled = lw.filled};
-    if (lw.empty)
-        goto out;
-    if (b->s->in->unsized) {
-        ZR_TRY(keep_unsized(w, b, i, &lw.out, err));
-        goto out;
-    }
-    /* Elements stored unchanged may be in the worker's block, which the next chunk
-     * overwrites. */
-    if (lw.out.handle == w->worker->scratch[ZR_SCRATCH_BLOCK].handle) {
-        lw.room.bytes = lw.out.bytes;
-        ZR_TRY(zr_mem_copy_bytes(w->io->engine->memory, &lw.room, &lw.out, lw.out.bytes,
-                                 &w->worker->copies, err));
-        b->result[i].out = lw.room;
-    }
+    ZR_TRY(make_inner(g, w, (uint32_t)i, err));
+    ZR_TRY(zr_leaf_encode(w, lw, err));
+    ZR_TRY(zr_leaf_keep(w, lw, err));
 out:
     zr_worker_trim(w->worker);
     return st;
 }
 
-static zarr_status encode_together(struct inner_batch *b, zarr_error *err)
+/* ---- leaves that are encoded together ------------------------------------------- */
+
+static zarr_status take_slots(struct shard_group *g, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
-    for (uint32_t i = 0; i < b->n; i++)
-        ZR_TRY(batch_leaf(b->s->w, b, i, &b->leaf[i], err));
-    ZR_TRY(zr_leaves_encode(b->s->w, b->leaf, b->n, b->s->sw->threads, NULL, err));
-    for (uint32_t i = 0; i < b->n; i++)
-        b->result[i] = (struct zr_inner_result){.out = b->leaf[i].out,
-                                                .empty = b->leaf[i].empty,
-                                                .filled = b->leaf[i].filled};
-out:
-    return st;
-}
-
-/* ---- batches ------------------------------------------------------------ */
-
-static void batch_release(struct inner_batch *b)
-{
-    for (uint32_t i = 0; i < b->n; i++)
-        zr_pool_give(b->s->w->io->engine->pool, &b->block[i]);
-    b->n = 0;
-    zr_arena_reset(&b->lists);
-}
-
-static zarr_status batch_init(struct inner_batch *b, struct zr_shard_writer *s,
-                              zarr_error *err)
-{
-    const struct zr_io *io = s->w->io;
-    const zarr_allocator *alloc = io->engine->alloc;
-    const struct zr_level *in = s->in;
+    const struct zr_io *io = g->w->io;
     uint64_t bytes = 0;
+
+    if (g->slots.handle || g->in->unsized)
+        return ZARR_OK;
+    g->slot_bytes = g->in->encoded_bound;
+    if (g->together)
+        return zr_take_slices(io, g->in->encode->fetch_device, &g->slot_bytes, g->most,
+                              &g->slots, err);
+    if (!zr_mul_u64(g->slot_bytes, g->most, &bytes))
+        return zr_fail(err, ZARR_ERR_LIMIT, "the chunks are too large");
+    return zr_pool_take(io->engine->pool, ZARR_DEVICE_CPU, 0, bytes, &g->slots, err);
+}
+
+/* For struct zr_leaf_rooms: in the shards if the lengths are known, else in slots. */
+static zarr_status late_leaf_rooms(void *arg, bool in_place, zarr_error *err)
+{
+    struct shard_group *g = arg;
     zarr_status st = ZARR_OK;
 
-    *b = (struct inner_batch){.s = s};
-    zr_arena_init(&b->lists, alloc);
-    b->most = (uint32_t)ZR_MIN((uint64_t)zr_inner_batch(in, s->sw->threads, BATCH),
-                               s->lv->n_inner_all);
-    if (s->sw->stream)
-        b->most = ZR_MIN(b->most, s->sw->stream->batch);
-    b->proj = zr_malloc(alloc, b->most * sizeof *b->proj);
-    b->result = zr_calloc(alloc, b->most, sizeof *b->result);
-    b->block = zr_calloc(alloc, b->most, sizeof *b->block);
-    if (!b->proj || !b->result || !b->block)
-        ZR_FAIL_MEMORY(err, b->most * sizeof *b->proj);
-    /* `serial`, which tests compare others with, encodes one chunk after another. So do
-     * chunks with elements of several parts. */
-    if (!io->no_direct && !io->parts && !in->is_shard && !s->w->on_host &&
-        !s->sw->stream && zr_is_batched(io, in->encode)) {
-        b->most = ZR_MIN(b->most, zr_device_most(io, in, true, true, s->sw->threads));
-        b->leaf = zr_calloc(alloc, b->most, sizeof *b->leaf);
-        if (!b->leaf)
-            ZR_FAIL_MEMORY(err, b->most * sizeof *b->leaf);
+    g->reserved = in_place;
+    if (!in_place)
+        ZR_TRY(take_slots(g, err));
+    for (uint32_t i = 0; i < g->n && in_place; i++) {
+        const struct zr_inner_result r = inner_result(g, i);
+
+        g->reserves = g->owner[i];
+        ZR_TRY(zr_shard_reserve(&g->writer[g->owner[i]], &g->proj[i], &r, err));
     }
-    if (in->is_shard || in->unsized)
-        return ZARR_OK;
-    b->slot_bytes = in->encoded_bound;
-    if (!zr_mul_u64(b->slot_bytes, b->most, &bytes))
-        ZR_FAIL(err, ZARR_ERR_LIMIT, "the chunks are too large");
-    ZR_TRY(zr_pool_take(io->engine->pool, ZARR_DEVICE_CPU, 0, bytes, &b->slots, err));
+    for (uint32_t i = 0; i < g->n; i++) {
+        struct zr_leaf_write *lw = &g->leaf[i];
+
+        if (lw->empty)
+            continue;
+        if (in_place
+                ? !zr_shard_find_reserved(&g->writer[g->owner[i]], &g->proj[i], &lw->room)
+                : !zr_mem_slice(&g->slots, i * g->slot_bytes, g->in->encoded_bound,
+                                &lw->room))
+            return zr_internal(err);
+    }
+out:
+    if (st != ZARR_OK && err)
+        err->item = UINT64_MAX;
+    return st;
+}
+
+/* Leaves whose lengths are known have rooms in their shards, as if none were empty. */
+static zarr_status early_leaf_rooms(struct shard_group *g, zarr_error *err)
+{
+    for (uint32_t i = 0; i < g->n; i++) {
+        g->leaf[i].out.bytes = g->in->encoded_bound;
+        g->leaf[i].filled = true;
+    }
+    return late_leaf_rooms(g, true, err);
+}
+
+/* Takes back the rooms of the leaves that turned out to be empty. */
+static zarr_status early_answers(struct shard_group *g, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    for (uint32_t i = 0; i < g->n; i++) {
+        const struct zr_inner_result r = inner_result(g, i);
+
+        g->reserves = g->owner[i];
+        zr_shard_note_answer(&g->writer[g->owner[i]], &g->proj[i], &r);
+        if (i + 1 == g->n || g->owner[i + 1] != g->owner[i])
+            ZR_TRY(zr_shard_close_gaps(&g->writer[g->owner[i]], err));
+    }
+out:
+    if (st != ZARR_OK && err)
+        err->item = UINT64_MAX;
+    return st;
+}
+
+static zarr_status encode_leaves_together(struct shard_group *g, zarr_error *err)
+{
+    const struct zr_leaf_rooms rooms = {.take = late_leaf_rooms, .arg = g};
+    zarr_status st = ZARR_OK;
+
+    if (g->known)
+        ZR_TRY(early_leaf_rooms(g, err));
+    ZR_TRY(
+        zr_leaves_encode(g->w, g->leaf, g->n, g->threads, g->wait ? &rooms : NULL, err));
+    if (g->known)
+        ZR_TRY(early_answers(g, err));
 out:
     return st;
 }
 
-static void batch_deinit(struct inner_batch *b)
-{
-    const struct zr_engine *engine = b->s->w->io->engine;
+/* ---- batches -------------------------------------------------------------------- */
 
-    if (b->block)
-        batch_release(b);
-    zr_pool_give(engine->pool, &b->slots);
-    zr_free(engine->alloc, b->proj);
-    zr_free(engine->alloc, b->result);
-    zr_free(engine->alloc, b->block);
-    zr_free(engine->alloc, b->leaf);
-    zr_arena_deinit(&b->lists);
+/* Calls fn for each shard, in parallel. err is not NULL. */
+static zarr_status each_shard(struct shard_group *g, zr_work_fn fn, zarr_error *err)
+{
+    const struct zr_level *lv = g->sw->lv;
+    const struct zr_parallel_options opts = {
+        .max_threads = g->threads,
+        .grain = 1,
+        .item_ns = lv->bytes_encode ? lv->encoded_bound : lv->encoded_bound / 8};
+    zarr_status st = ZARR_OK;
+
+    if (g->n_shards == 1)
+        return fn(g, 0, g->w, err);
+    st = zr_workers_run(g->w, g->n_shards, &opts, fn, g, err);
+    if (st != ZARR_OK)
+        g->failed = err->item;
+    return st;
 }
 
-/* ---- the shard --------------------------------------------------------- */
+/* Appends the inner chunks of the batch that belong to shard k. */
+static zarr_status append_inners(void *arg, uint64_t k, const struct zr_work *w,
+                                 zarr_error *err)
+{
+    const struct shard_group *g = arg;
+    struct zr_shard_writer *s = &g->writer[k];
+    zarr_status st = ZARR_OK;
 
-/* Collects the next inner chunks. */
-static zarr_status fill_batch(struct inner_batch *b, struct zr_projector *p,
-                              zarr_error *err)
+    s->w = w;
+    for (uint32_t i = s->first; i < s->end; i++) {
+        const struct zr_inner_result r = inner_result(g, i);
+
+        ZR_TRY(zr_shard_append(s, &g->proj[i], &r, err));
+    }
+out:
+    s->w = g->w;
+    return st;
+}
+
+static void release_batch(struct shard_group *g)
+{
+    struct zr_pool *pool = g->w->io->engine->pool;
+
+    for (uint32_t i = 0; i < g->n; i++)
+        zr_pool_give(pool, g->sub ? &g->sub[i].block : &g->leaf[i].kept);
+    g->n = 0;
+    zr_arena_reset(&g->lists);
+}
+
+/* Collects the next inner chunks that change, of one shard after the other. */
+static zarr_status fill_batch(struct shard_group *g, zarr_error *err)
 {
     struct zr_projection proj;
-
-    while (b->n < b->most && zr_next_unit(b->s->w->io, p, &proj)) {
-        if (!zr_projection_keep(&b->proj[b->n], &proj, &b->lists))
-            return zr_fail_memory(err, sizeof proj);
-        b->n++;
-    }
-    return ZARR_OK;
-}
-
-zarr_status zr_shard_inners(struct zr_shard_writer *s, zarr_error *err)
-{
-    const struct zr_parallel_options opts = {.max_threads = s->sw->threads,
-                                             .grain = 1,
-                                             .item_ns = 2000 + s->in->decoded_bytes};
-    struct zr_projector *p = NULL;
-    struct inner_batch b;
-    bool more = true;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(batch_init(&b, s, err));
-    ZR_TRY(zr_shard_project(s, &p, err));
-    for (; more; batch_release(&b)) {
-        ZR_TRY(fill_batch(&b, p, err));
-        more = b.n == b.most;
-        if (b.leaf && b.n > 0)
-            ZR_TRY(encode_together(&b, err));
-        else
-            ZR_TRY(zr_workers_run(s->w, b.n, &opts, encode_inner, &b, err));
-        for (uint32_t i = 0; i < b.n; i++)
-            ZR_TRY(zr_shard_append(s, &b.proj[i], &b.result[i], err));
+    for (uint32_t k = 0; k < g->n_shards; k++)
+        g->writer[k].first = g->writer[k].end = 0;
+    while (g->n < g->most && g->next < g->n_shards) {
+        struct zr_shard_writer *s = &g->writer[g->next];
+
+        g->failed = g->next;
+        if (!g->projector)
+            ZR_TRY(zr_shard_project(s, &g->projector, err));
+        if (!zr_next_unit(g->w->io, g->projector, &proj)) {
+            zr_project_free(g->projector);
+            g->projector = NULL;
+            g->next++;
+            continue;
+        }
+        if (!zr_projection_keep(&g->proj[g->n], &proj, &g->lists))
+            ZR_FAIL_MEMORY(err, sizeof proj);
+        if (s->end == 0)
+            s->first = g->n;
+        g->owner[g->n++] = g->next;
+        s->end = g->n;
     }
 out:
-    zr_project_free(p);
-    batch_deinit(&b);
     return st;
 }
 
-/* Whether the shard can be made without its old value, which is damaged: gives back what
- * was made of it. */
-static bool drop_old(const struct zr_work *w, struct zr_shard_write *sw,
-                     const zarr_stats *before)
+/* Encodes the next inner chunks and appends them. err is not NULL. */
+static zarr_status write_batch(struct shard_group *g, zarr_error *err)
 {
-    if (!sw->proj->whole || !(sw->old.handle || (sw->stream && sw->stream->old_bytes)))
-        return false;
-    zr_pool_give(w->io->engine->pool, &sw->block);
-    zr_forget_chunks(&w->worker->stats, before);
-    sw->old = (zarr_memory){0};
-    if (sw->stream)
-        sw->stream->old_bytes = 0;
-    return true;
-}
-
-zarr_status zr_shard_write(const struct zr_work *w, struct zr_shard_write *sw,
-                           zarr_error *err)
-{
-    const zarr_stats before = w->worker->stats;
-    struct zr_shard_writer s;
-    zarr_error e;
+    const struct zr_parallel_options opts = {
+        .max_threads = g->threads, .grain = 1, .item_ns = 2000 + g->in->decoded_bytes};
+    const bool each = g->leaf && !g->together;
     zarr_status st = ZARR_OK;
 
-    do {
-        e = (zarr_error){0};
-        st = zr_shard_begin(&s, w, sw, &e);
-        if (st == ZARR_OK)
-            st = zr_shard_inners(&s, &e);
-        if (st == ZARR_OK)
-            st = zr_shard_end(&s, &e);
-        zr_shard_close(&s);
-    } while (st == ZARR_ERR_CORRUPT && drop_old(w, sw, &before));
+    ZR_TRY(fill_batch(g, err));
+    if (g->n == 0)
+        goto out;
+    g->reserved = false;
+    g->reserves = g->owner[0];
+    for (uint32_t i = 0; i < g->n && !each; i++) {
+        g->failed = g->owner[i];
+        ZR_TRY(make_inner(g, g->w, i, err));
+    }
+    if (each)
+        st = zr_workers_run(g->w, g->n, &opts, encode_inner, g, err);
+    else if (g->leaf)
+        st = encode_leaves_together(g, err);
+    else
+        st = zr_shards_write(g->w, g->sub, g->n, g->threads, err);
+    if (st != ZARR_OK)
+        g->failed = err->item < g->n ? g->owner[err->item] : g->reserves;
+    ZR_TRY(st);
+    if (!g->reserved)
+        ZR_TRY(each_shard(g, append_inners, err));
+    release_batch(g);
+out:
+    return st;
+}
+
+/* ---- the group ------------------------------------------------------------------ */
+
+/* How many of all inner chunks of a device are encoded at once. */
+static uint32_t most_of_device(const struct zr_io *io, const struct zr_level *in,
+                               uint64_t all)
+{
+    const uint32_t threads = zr_io_threads(io);
+    const uint64_t wave = zr_io_wave_bytes(io) / ZR_MAX(in->decoded_bytes, UINT64_C(1));
+    uint64_t most = ZR_MIN(ZR_MAX(wave, (uint64_t)threads), (uint64_t)LEAVES_MOST);
+
+    most = ZR_MIN(most, (uint64_t)(in->is_shard ? zr_inner_batch(in, threads, LEAVES_MOST)
+                                                : zr_device_most(io, in, true, true,
+                                                                 zr_write_flights(io))));
+    return (uint32_t)ZR_MIN(all, most);
+}
+
+uint64_t zr_shards_on_device(const struct zr_io *io, const struct zr_level *lv,
+                             uint32_t n)
+{
+    const struct zr_layout *l = io->layout;
+    const struct zr_level *leaf = &l->level[l->n_levels - 1];
+    uint64_t all = zr_mul_cap(lv->n_inner_all, n);
+
+    for (uint32_t i = 1; i + 1 < l->n_levels; i++)
+        all = zr_mul_cap(all, l->level[i].n_inner_all);
+    return zr_device_need(io, leaf, true, true, most_of_device(io, leaf, all));
+}
+
+static uint32_t group_most(const struct shard_group *g)
+{
+    const struct zr_io *io = g->w->io;
+    const struct zr_shard_stream *stream = g->sw->stream;
+    const uint64_t all = zr_mul_cap(g->sw->lv->n_inner_all, g->n_shards);
+    uint32_t most = 0;
+
+    if (g->together && !zr_io_is_host(io, io->view.base.device_type))
+        return most_of_device(io, g->in, all);
+    most = zr_inner_batch(g->in, g->threads, INNERS_MOST);
+    if (stream)
+        most = ZR_MIN(most, stream->batch);
+    if (stream && stream->old_bytes && g->in->is_shard)
+        most = 1; /* old ones are read to the worker's scratch */
+    return (uint32_t)ZR_MIN(all, (uint64_t)most);
+}
+
+/* Takes memory. `writer` is set if the caller has the only one. */
+static zarr_status group_open(struct shard_group *g, zarr_error *err)
+{
+    const struct zr_io *io = g->w->io;
+    const struct zr_layout *l = io->layout;
+    const zarr_allocator *alloc = io->engine->alloc;
+    zarr_status st = ZARR_OK;
+
+    zr_arena_init(&g->lists, alloc);
+    g->in = &l->level[g->sw->level + 1];
+    /* `serial`, which tests compare others with, encodes one chunk after another */
+    g->together = !io->no_direct && !g->w->on_host && !g->sw->stream &&
+                  zr_is_batched(io, l->level[l->n_levels - 1].encode);
+    g->most = group_most(g);
+    g->proj = zr_malloc(alloc, g->most * sizeof *g->proj);
+    g->owner = zr_calloc(alloc, g->most, sizeof *g->owner);
+    if (!g->writer)
+        g->writer =
+            g->n_shards == 1 ? &g->one : zr_calloc(alloc, g->n_shards, sizeof *g->writer);
+    if (g->in->is_shard)
+        g->sub = zr_calloc(alloc, g->most, sizeof *g->sub);
+    else
+        g->leaf = zr_calloc(alloc, g->most, sizeof *g->leaf);
+    if (!g->writer || !g->owner || !g->proj || (!g->sub && !g->leaf))
+        ZR_FAIL_MEMORY(err, g->most * sizeof *g->proj);
+    g->wait = g->leaf && g->together && zr_leaf_rooms_can_wait(io, g->in);
+    g->known = g->leaf && g->together && zr_leaf_length_is_known(io, g->in);
+    if (g->leaf && !g->wait && !g->known)
+        ZR_TRY(take_slots(g, err));
+out:
+    return st;
+}
+
+static void group_close(struct shard_group *g)
+{
+    const struct zr_engine *engine = g->w->io->engine;
+
+    release_batch(g);
+    zr_project_free(g->projector);
+    zr_pool_give(engine->pool, &g->slots);
+    zr_free(engine->alloc, g->owner);
+    zr_free(engine->alloc, g->proj);
+    zr_free(engine->alloc, g->leaf);
+    zr_free(engine->alloc, g->sub);
+    zr_arena_deinit(&g->lists);
+}
+
+zarr_status zr_shard_inners(struct zr_shard_writer *s, uint32_t threads, zarr_error *err)
+{
+    struct shard_group g = {
+        .w = s->w, .sw = s->sw, .writer = s, .n_shards = 1, .threads = threads};
+    zarr_error e = ZARR_ERROR_INIT;
+    zarr_status st = group_open(&g, &e);
+
+    while (st == ZARR_OK && g.next < g.n_shards)
+        st = write_batch(&g, &e);
+    group_close(&g);
+    return zr_pass(err, st, &e);
+}
+
+/* ---- shards --------------------------------------------------------------------- */
+
+static zarr_status begin_shard(void *arg, uint64_t k, const struct zr_work *w,
+                               zarr_error *err)
+{
+    struct shard_group *g = arg;
+    const zarr_status st = zr_shard_begin(&g->writer[k], w, &g->sw[k], err);
+
+    g->writer[k].w = g->w;
+    return st;
+}
+
+static zarr_status end_shard(void *arg, uint64_t k, const struct zr_work *w,
+                             zarr_error *err)
+{
+    struct shard_group *g = arg;
+
+    g->writer[k].w = w;
+    return zr_shard_end(&g->writer[k], err);
+}
+
+/* Whether one of n shards can be made without its old value, which may be damaged: gives
+ * back what was made of all. */
+static bool can_drop_old(const struct zr_work *w, struct zr_shard_write *sw, uint32_t n,
+                         const zarr_stats *before)
+{
+    bool can = false;
+
+    for (uint32_t k = 0; k < n; k++)
+        can |= sw[k].proj->whole &&
+               (sw[k].old.handle || (sw[k].stream && sw[k].stream->old_bytes));
+    for (uint32_t k = 0; can && k < n; k++)
+        zr_pool_give(w->io->engine->pool, &sw[k].block);
+    if (can)
+        zr_forget_chunks(&w->worker->stats, before);
+    return can;
+}
+
+/* After an old value was damaged: writes the only shard without it, and several one by
+ * one. */
+static zarr_status write_again(const struct zr_work *w, struct zr_shard_write *sw,
+                               uint32_t n, uint32_t threads, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    if (n == 1) {
+        sw->old = (zarr_memory){0};
+        if (sw->stream)
+            sw->stream->old_bytes = 0;
+    }
+    for (uint32_t k = 0; k < n; k++) {
+        st = zr_shards_write(w, &sw[k], 1, threads, err);
+        if (st != ZARR_OK && err)
+            err->item = k;
+        ZR_TRY(st);
+    }
+out:
+    return st;
+}
+
+zarr_status zr_shards_write(const struct zr_work *w, struct zr_shard_write *sw,
+                            uint32_t n, uint32_t threads, zarr_error *err)
+{
+    const zarr_stats before = w->worker->stats;
+    struct shard_group g = {.w = w, .sw = sw, .n_shards = n, .threads = threads};
+    zarr_error e = ZARR_ERROR_INIT;
+    zarr_status st = group_open(&g, &e);
+
+    if (st == ZARR_OK)
+        st = each_shard(&g, begin_shard, &e);
+    while (st == ZARR_OK && g.next < n)
+        st = write_batch(&g, &e);
+    if (st == ZARR_OK)
+        st = each_shard(&g, end_shard, &e);
+    for (uint32_t k = 0; g.writer && k < n; k++)
+        zr_shard_close(&g.writer[k]);
+    if (g.writer != &g.one)
+        zr_free(w->io->engine->alloc, g.writer);
+    group_close(&g);
+    if (st == ZARR_ERR_CORRUPT && can_drop_old(w, sw, n, &before))
+        return write_again(w, sw, n, threads, err);
+    e.item = g.failed;
     return zr_pass(err, st, &e);
 }

@@ -37,7 +37,6 @@ struct unit {
     zarr_memory old;     /* old stored bytes, in scratch */
     bool streams;        /* the value is written in parts */
     struct zr_shard_stream stream;
-    uint32_t threads;
     struct zr_later *later;               /* keeps the PUT; NULL: it is sent */
     const struct zr_old_value *old_value; /* has the lock; NULL: the unit takes it */
     union unit_value *made;
@@ -166,17 +165,12 @@ static zarr_status unit_prepare(struct unit *u, zarr_error *err)
     }
     for (int32_t d = 0; d < grid->ndim; d++)
         v->clip[d] = ZR_MIN(lv->shape[d], grid->shape[d] - u->proj->origin[d]);
-    v->shard = (struct zr_shard_write){.lv = lv,
-                                       .missing = lv,
-                                       .proj = u->proj,
-                                       .clip = v->clip,
-                                       .old = u->old,
-                                       .threads = u->threads};
+    v->shard = (struct zr_shard_write){
+        .lv = lv, .missing = lv, .proj = u->proj, .clip = v->clip, .old = u->old};
     if (u->streams) {
         u->stream.key = u->key;
         u->stream.lock = u->lock;
         v->shard.stream = &u->stream;
-        v->shard.threads = ZR_MIN(u->threads, u->stream.batch);
     }
     return ZARR_OK;
 }
@@ -287,7 +281,6 @@ zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *p
     union unit_value made;
     struct unit u = {.w = w,
                      .proj = proj,
-                     .threads = threads,
                      .later = later,
                      .old_value = later ? later->old_value : NULL,
                      .made = &made};
@@ -304,7 +297,7 @@ zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *p
 
         st = unit_begin(&u, err);
         if (st == ZARR_OK)
-            st = u.lv->is_shard ? zr_shard_write(u.w, &made.shard, err)
+            st = u.lv->is_shard ? zr_shards_write(u.w, &made.shard, 1, threads, err)
                                 : zr_leaf_encode(u.w, &made.chunk, err);
         st = unit_end(&u, st, err);
         if (zr_is_too_large(u.w, u.leaf, true, st)) {

@@ -63,19 +63,17 @@ struct zr_shard_write {
      * are damaged. */
     zarr_memory old;
     struct zr_shard_stream *stream; /* NULL: the value stays in memory */
-    uint32_t threads;
     /* out: the bytes to store (streamed: only their number is set), and the pool block
      * that contains them, which the caller gives back */
     zarr_memory out, block;
     bool empty;  /* out: it need not be stored */
     bool filled; /* out: all its elements equal the array's fill value */
 };
-zarr_status zr_shard_write(const struct zr_work *w, struct zr_shard_write *sw,
-                           zarr_error *err);
-/* The same for n shards of one level, whose leaves are encoded together
- * (batch_shards.c). On failure err->item is the shard that failed. */
+/* Makes the values of n shards of one level, whose inner chunks are encoded together
+ * (shard_write.c). One that is streamed is alone. On failure err->item is the shard that
+ * failed. */
 zarr_status zr_shards_write(const struct zr_work *w, struct zr_shard_write *sw,
-                            uint32_t n, zarr_error *err);
+                            uint32_t n, uint32_t threads, zarr_error *err);
 /* Bytes that n such shards, of the outer level `lv`, have on the device at most. */
 uint64_t zr_shards_on_device(const struct zr_io *io, const struct zr_level *lv,
                              uint32_t n);
