@@ -77,7 +77,7 @@ static zarr_status serial_write(void *self, zarr_request *rq,
          !zr_is_cancelled(&rq->cancel) && zr_next_unit(io, p, &proj); is_first = false) {
         if (!is_first)
             ZR_TRY(zr_request_check(rq, err));
-        ZR_TRY(zr_unit_write(&w, &proj, 1, NULL, err));
+        ZR_TRY(zr_unit_write(&w, &proj, 1, err));
         w.worker->stats.waves++;
         zr_request_merge(rq, w.worker);
         zr_request_report(rq);

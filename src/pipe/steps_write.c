@@ -123,7 +123,7 @@ zarr_status zr_step_write(zarr_pipeline_worker *worker, const zarr_pipeline_bloc
     zarr_status st = unit_check(u, i, false, &e);
 
     if (st == ZARR_OK)
-        st = zr_unit_write(&worker->w, &u->unit[i], ZR_MAX(threads, 1u), NULL, &e);
+        st = zr_unit_write(&worker->w, &u->unit[i], ZR_MAX(threads, 1u), &e);
     if (st == ZARR_OK)
         atomic_fetch_add(&u->rq->delivered, unit_items(&u->unit[i]));
     return zr_pass(err, st, &e);
@@ -168,7 +168,7 @@ zarr_status zr_step_put(zarr_pipeline_worker *worker, const zarr_pipeline_blocks
         op.mem = *bytes;
         op.length = bytes->bytes;
     }
-    st = zr_put_unit(&worker->w, u->unit[i].chunk, &op, NULL, err);
+    st = zr_put_unit(&worker->w, u->unit[i].chunk, &op, err);
     if (worker->w.rq->device)
         zr_worker_leave_device(worker->w.worker, true);
     if (st == ZARR_OK)

@@ -65,7 +65,7 @@ struct leaf_elements {
     bool needs_old;  /* the block gets the old elements before those of the caller */
 };
 
-static zarr_status find_elements(const struct zr_work *w, const struct zr_leaf_write *lw,
+static zarr_status find_elements(const struct zr_work *w, struct zr_leaf_write *lw,
                                  struct leaf_elements *e, zarr_error *err)
 {
     const struct zr_program *p = lw->level->encode;
@@ -82,6 +82,7 @@ static zarr_status find_elements(const struct zr_work *w, const struct zr_leaf_w
     if (lw->proj->full && !w->on_host && zr_target_is_direct(w->io, p, &t, &e->at))
         ZR_TRY(elements_as_is(w, p, &e->at, &e->is_callers, err));
     w->worker->stats.chunks_direct += e->is_callers;
+    lw->direct = e->is_callers;
     if (e->is_callers)
         goto out;
     e->needs_old = !zr_leaf_is_covered(lw->proj, p->decoded_bytes / p->item_bytes);
@@ -215,16 +216,18 @@ out:
 zarr_status zr_leaf_keep(const struct zr_work *w, struct zr_leaf_write *lw,
                          zarr_error *err)
 {
-    const zarr_memory from = lw->out;
+    const zarr_memory *scratch = w->worker->scratch, from = lw->out;
+    const bool to_pool = lw->level->unsized || !lw->room.handle;
     zarr_status st = ZARR_OK;
 
-    if (lw->empty || (!lw->level->unsized &&
-                      from.handle != w->worker->scratch[ZR_SCRATCH_BLOCK].handle))
+    if (lw->empty ||
+        (!lw->level->unsized && from.handle != scratch[ZR_SCRATCH_BLOCK].handle &&
+         from.handle != scratch[ZR_SCRATCH_BODY].handle))
         return ZARR_OK;
-    if (lw->level->unsized)
+    if (to_pool)
         ZR_TRY(zr_pool_take(w->io->engine->pool, ZARR_DEVICE_CPU, 0,
                             ZR_MAX(from.bytes, UINT64_C(64)), &lw->kept, err));
-    lw->out = lw->level->unsized ? lw->kept : lw->room;
+    lw->out = to_pool ? lw->kept : lw->room;
     lw->out.bytes = from.bytes;
     st = zr_mem_copy_bytes(w->io->engine->memory, &lw->out, &from, from.bytes,
                            &w->worker->copies, err);

@@ -26,13 +26,15 @@ struct zr_leaf_write {
     /* out: it equals the fill value of its level, and such chunks are not stored */
     bool empty;
     bool filled; /* out: it equals the array's fill value */
+    bool direct; /* out: its elements were not copied (only zr_leaf_prepare() and
+                    zr_leaf_encode() set it) */
     /* a pool block that the caller gives back; handle NULL: none */
     zarr_memory kept;
 };
 zarr_status zr_leaf_encode(const struct zr_work *w, struct zr_leaf_write *lw,
                            zarr_error *err);
 /* After zr_leaf_encode(): moves bytes out of the worker's memory, which its next chunk
- * uses, to `room`, or to `kept` if buffers grow. */
+ * uses, to `room`, or to `kept` if there is no room or if buffers grow. */
 zarr_status zr_leaf_keep(const struct zr_work *w, struct zr_leaf_write *lw,
                          zarr_error *err);
 /* Whether the caller has each of the n elements of a chunk, those outside of the array's

@@ -1,10 +1,18 @@
 /*
- * pipe/write/batch_units.c - writes blocks together: those without inner chunks by
- * programs with an implementation that takes batches (batch/encode.c), and all whose
- * elements come from a device, shards included (shard_write.c). Of a device, units of
- * several shapes go together. Old values that units need are read together
- * (old_values.c). What cannot take part is left to be written alone (units.c). Thread
- * class: one thread per request; helpers take worker contexts.
+ * pipe/write/batch_units.c - writes blocks together:
+ *
+ * - those without inner chunks whose program has an implementation that takes batches
+ *   (batch/encode.c), and all whose elements come from a device, shards included
+ *   (shard_write.c). Of a device, units of several shapes go together.
+ * - those of a store that is not written on the encoding thread, and shards that are
+ *   fewer than the threads. They are encoded in a parallel loop: over the units if there
+ *   are as many as threads, or if they have no chunks inside, else over the chunks of
+ *   all shards. Their bytes are kept until all are encoded, and their PUTs are one
+ *   submit.
+ *
+ * Old values that units need are read together (old_values.c). What cannot take part is
+ * left to be written alone (units.c). Thread class: one thread per request; helpers take
+ * worker contexts.
  */
 #include "pipe/write/write_int.h"
 
@@ -18,7 +26,10 @@ struct object {
     bool *done;
     zarr_memory out; /* its encoded bytes */
     bool empty;
-    bool conflict; /* another writer was faster */
+    /* It is left to be written alone: another writer was faster, or its PUT failed in a
+     * request with parts. */
+    bool is_left;
+    struct zr_chunk_counts counts;
 };
 
 /* Units that are written together: of one level, or of the levels of several shapes, each
@@ -26,6 +37,7 @@ struct object {
 struct objects {
     struct zr_work w;
     const struct zr_level *lv; /* of the first */
+    bool is_batched;           /* as level_is_batched() */
     struct object *one;
     uint32_t n;
     struct zr_old_values old_values;
@@ -33,6 +45,7 @@ struct objects {
     struct zr_shard_write *shard; /* has room for all units */
     zarr_memory slab;             /* the encoded bytes of leaves */
     struct zr_need need;          /* bytes of the budgets */
+    uint64_t kept;                /* of these, what is kept until the PUTs */
     bool locked;                  /* which units are being stored: those with a lock */
     struct zr_arena *arena;
 };
@@ -56,7 +69,8 @@ static zarr_status fail_unit(const struct objects *o, uint64_t i, zarr_status st
 {
     const char *key = NULL;
 
-    if (st == ZARR_OK || make_unit_key(&o->w, o->one[i < o->n ? i : 0].proj, &key, NULL))
+    if (st == ZARR_OK || st == ZARR_ERR_CANCELLED ||
+        make_unit_key(&o->w, o->one[i < o->n ? i : 0].proj, &key, NULL))
         return zr_pass(err, st, from);
     return zr_prefix_key(err, zr_pass(err, st, from), key);
 }
@@ -89,6 +103,11 @@ static bool is_conflict(const struct object *u, zarr_status st)
            u->old_value && u->old_value->conditional;
 }
 
+static bool put_is_done(const struct object *u, zarr_status st)
+{
+    return st == ZARR_OK || (st == ZARR_ERR_NOT_FOUND && u->empty);
+}
+
 static zarr_status put_one(void *arg, uint64_t i, const struct zr_work *w,
                            zarr_error *err)
 {
@@ -103,11 +122,11 @@ static zarr_status put_one(void *arg, uint64_t i, const struct zr_work *w,
         return ZARR_OK;
     ZR_TRY(make_unit_key(w, u->proj, &key, err));
     put_op(o, u, key, &op);
-    st = zr_put_unit(w, u->proj->chunk, &op, NULL, &e);
+    st = zr_put_unit(w, u->proj->chunk, &op, &e);
     if (o->shard)
         zr_index_cache_drop(w->io->indexes, key);
-    u->conflict = is_conflict(u, st);
-    if (u->conflict)
+    u->is_left = is_conflict(u, st);
+    if (u->is_left)
         return ZARR_OK;
     st = zr_prefix_key(err, zr_pass(err, st, &e), key);
 out:
@@ -126,6 +145,7 @@ static zarr_status put_each(struct objects *o, zarr_error *err)
 
 static zarr_status put_at_once(struct objects *o, zarr_error *err)
 {
+    const bool leaves_failed = o->w.io->parts && !o->is_batched;
     struct zr_puts puts;
     const char *key = NULL;
     uint32_t k = 0;
@@ -151,13 +171,14 @@ static zarr_status put_at_once(struct objects *o, zarr_error *err)
 
             if ((u->old_value != NULL) != locked)
                 continue;
-            u->conflict = is_conflict(u, puts.op[k].status);
+            u->is_left = is_conflict(u, puts.op[k].status) ||
+                         (leaves_failed && !put_is_done(u, puts.op[k].status));
             if (o->shard)
                 zr_index_cache_drop(o->w.io->indexes, puts.op[k].key);
             k++;
         }
     ZR_TRY(st);
-    if (puts.failed != UINT32_MAX)
+    if (puts.failed != UINT32_MAX && !leaves_failed)
         st = zr_prefix_key(err, zr_pass(err, puts.error.code, &puts.error),
                            puts.op[puts.failed].key);
 out:
@@ -183,7 +204,8 @@ static zarr_status put_in_turns(struct objects *o, zarr_error *err)
 static zarr_status put_all(struct objects *o, zarr_error *err)
 {
     const bool each =
-        o->w.io->sink || zr_store_can(o->w.io->store, ZARR_STORE_CAP_FAST_GET);
+        o->w.io->sink ||
+        (o->is_batched && zr_store_can(o->w.io->store, ZARR_STORE_CAP_FAST_GET));
 
     return each ? put_in_turns(o, err) : put_at_once(o, err);
 }
@@ -241,6 +263,40 @@ static zarr_status late_slab(void *arg, bool in_place, zarr_error *err)
     return leaf_slab(arg, in_place, err);
 }
 
+/* Encodes a leaf to a block of its own, unless its elements are stored as the caller has
+ * them. */
+static zarr_status encode_one_leaf(void *arg, uint64_t i, const struct zr_work *w,
+                                   zarr_error *err)
+{
+    struct zr_leaf_write *lw = &((struct objects *)arg)->leaf[i];
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_leaf_room(w, lw->level, &lw->room, err));
+    ZR_TRY(zr_leaf_encode(w, lw, err));
+    lw->room = (zarr_memory){0};
+    ZR_TRY(zr_leaf_keep(w, lw, err));
+out:
+    zr_worker_trim(w->worker);
+    return st;
+}
+
+static zarr_status encode_one_shard(void *arg, uint64_t i, const struct zr_work *w,
+                                    zarr_error *err)
+{
+    return zr_shards_write(w, &((struct objects *)arg)->shard[i], 1, 1, err);
+}
+
+/* In a parallel loop over the units. */
+static zarr_status encode_each(struct objects *o, zarr_error *err)
+{
+    const struct zr_parallel_options opts = {.max_threads = zr_io_threads(o->w.io),
+                                             .grain = 1,
+                                             .item_ns = 20000 + o->lv->decoded_bytes};
+
+    return zr_workers_run(&o->w, o->n, &opts,
+                          o->shard ? encode_one_shard : encode_one_leaf, o, err);
+}
+
 static zarr_status encode_leaves(struct objects *o, zarr_error *err)
 {
     const struct zr_leaf_rooms rooms = {.take = late_slab, .arg = o};
@@ -252,15 +308,21 @@ static zarr_status encode_leaves(struct objects *o, zarr_error *err)
         o->leaf[i] = (struct zr_leaf_write){.level = o->one[i].lv,
                                             .proj = o->one[i].proj,
                                             .old = object_old_value(&o->one[i])};
-    if (!wait)
+    if (o->is_batched && !wait)
         ZR_TRY(leaf_slab(o, false, err));
-    st = zr_leaves_encode(&o->w, o->leaf, o->n, zr_io_threads(o->w.io),
-                          wait ? &rooms : NULL, &e);
+    st = o->is_batched ? zr_leaves_encode(&o->w, o->leaf, o->n, zr_io_threads(o->w.io),
+                                          wait ? &rooms : NULL, &e)
+                       : encode_each(o, &e);
     if (st != ZARR_OK)
         return fail_unit(o, e.item, st, &e, err);
     for (uint32_t i = 0; i < o->n; i++) {
         o->one[i].out = o->leaf[i].out;
         o->one[i].empty = o->leaf[i].empty;
+        o->one[i].counts =
+            (struct zr_chunk_counts){.chunks_done = 1,
+                                     .chunks_missing = o->leaf[i].empty,
+                                     .chunks_direct = o->leaf[i].direct,
+                                     .elements = zr_projection_items(o->leaf[i].proj)};
     }
 out:
     return st;
@@ -269,6 +331,7 @@ out:
 static zarr_status encode_shards(struct objects *o, zarr_error *err)
 {
     const struct zr_grid *grid = o->w.io->layout->grid;
+    const uint32_t threads = zr_io_threads(o->w.io);
     zarr_error e = ZARR_ERROR_INIT;
     zarr_status st = ZARR_OK;
 
@@ -286,12 +349,15 @@ static zarr_status encode_shards(struct objects *o, zarr_error *err)
                                               .clip = clip,
                                               .old = object_old_value(&o->one[i])};
     }
-    st = zr_shards_write(&o->w, o->shard, o->n, zr_io_threads(o->w.io), &e);
+    st = o->is_batched || o->n < threads
+             ? zr_shards_write(&o->w, o->shard, o->n, threads, &e)
+             : encode_each(o, &e);
     if (st != ZARR_OK)
         return fail_unit(o, e.item, st, &e, err);
     for (uint32_t i = 0; i < o->n; i++) {
         o->one[i].out = o->shard[i].out;
         o->one[i].empty = o->shard[i].empty;
+        o->one[i].counts = o->shard[i].counts;
     }
     return ZARR_OK;
 }
@@ -335,20 +401,34 @@ out:
     return st;
 }
 
-/* Marks the units as done, except those that another writer changed meanwhile. Those had
- * an old value, so they are not full, and no chunk of theirs was counted as direct. */
+/* Marks the units as done, except those that are left: takes their chunks back from the
+ * counters. */
 static void objects_mark_done(struct objects *o)
 {
+    zarr_stats *stats = &o->w.rq->locked.stats;
+
+    zr_request_lock(o->w.rq);
     for (uint32_t i = 0; i < o->n; i++) {
         const struct object *u = &o->one[i];
-        const struct zr_later counted = {.chunks_done = 1,
-                                         .chunks_missing = u->empty,
-                                         .elements = zr_projection_items(u->proj)};
 
-        *u->done = !u->conflict;
-        if (u->conflict)
-            zr_later_forget(o->w.rq, &counted);
+        *u->done = !u->is_left;
+        if (*u->done)
+            continue;
+        stats->chunks_done -= u->counts.chunks_done;
+        stats->chunks_missing -= u->counts.chunks_missing;
+        stats->chunks_direct -= u->counts.chunks_direct;
+        stats->elements -= u->counts.elements;
     }
+    zr_request_unlock(o->w.rq);
+}
+
+static void give_blocks(struct objects *o)
+{
+    struct zr_pool *pool = o->w.io->engine->pool;
+
+    for (uint32_t i = 0; i < o->n; i++)
+        zr_pool_give(pool, o->shard ? &o->shard[i].block : &o->leaf[i].kept);
+    zr_pool_give(pool, &o->slab);
 }
 
 /* Whether the units are left to be written alone, because their chunks are too large for
@@ -382,9 +462,7 @@ static zarr_status write_objects(struct objects *o, zarr_error *err)
         left = are_left(o, &before, st);
         if (st == ZARR_OK && o->n > 0)
             st = put_all(o, &e);
-        for (uint32_t i = 0; o->shard && i < o->n; i++)
-            zr_pool_give(engine->pool, &o->shard[i].block);
-        zr_pool_give(engine->pool, &o->slab);
+        give_blocks(o);
         zr_old_values_end(o->w.io, &o->old_values);
         zr_worker_leave_device(o->w.worker, true);
         zr_request_give(o->w.rq, need);
@@ -423,8 +501,7 @@ static zarr_status write_parts(struct objects *o, zarr_error *err)
 
 /* ---- groups --------------------------------------------------------------------- */
 
-/* Whether units of this level are written here. */
-static bool level_joins(const struct zr_io *io, const struct zr_level *lv)
+static bool level_is_batched(const struct zr_io *io, const struct zr_level *lv)
 {
     const struct zr_layout *l = io->layout;
 
@@ -434,11 +511,32 @@ static bool level_joins(const struct zr_io *io, const struct zr_level *lv)
            zr_is_batched(io, l->level[l->n_levels - 1].encode);
 }
 
+/* Whether units can be encoded in a loop and put together. */
+static bool can_put_together(const struct zr_io *io)
+{
+    return !io->sink && !io->layout->variants && !io->layout->level[0].unsized &&
+           zr_io_is_host(io, io->view.base.device_type);
+}
+
+bool zr_puts_together(const struct zr_io *io)
+{
+    return can_put_together(io) && !zr_store_can(io->store, ZARR_STORE_CAP_FAST_GET);
+}
+
+/* Whether n units of this level are written here. */
+static bool level_joins(const struct zr_io *io, const struct zr_level *lv, uint32_t n)
+{
+    if (level_is_batched(io, lv))
+        return true;
+    return n > 1 && (lv->is_shard && n < zr_io_threads(io) ? can_put_together(io)
+                                                           : zr_puts_together(io));
+}
+
 /* The level of a unit that is written here; NULL: units.c writes it, and reports errors.
- * So do shards whose PUT may meet a conflict: only there are their chunks counted
- * apart. */
+ * So do shards of a device whose PUT may meet a conflict: only there are their chunks
+ * counted apart. */
 static const struct zr_level *own_level(const struct zr_io *io,
-                                        const struct zr_projection *proj)
+                                        const struct zr_projection *proj, uint32_t n)
 {
     const bool conditional = !zr_store_can(io->store, ZARR_STORE_CAP_LOCK) &&
                              zr_store_can(io->store, ZARR_STORE_CAP_CONDITIONAL);
@@ -446,21 +544,46 @@ static const struct zr_level *own_level(const struct zr_io *io,
 
     if (zr_layout_outer(io->layout, proj->shape, &lv, NULL) != ZARR_OK)
         return NULL;
-    if (level_joins(io, lv) && (proj->full || !lv->is_shard || !conditional))
+    if (level_joins(io, lv, n) &&
+        (proj->full || !lv->is_shard || !conditional || !level_is_batched(io, lv)))
         return lv;
     zr_level_give(lv);
     return NULL;
 }
 
+/* The most bytes of memory that units take. */
+static uint64_t most_bytes(const struct objects *o)
+{
+    return zr_io_budget(o->w.io) / (o->is_batched ? zr_write_flights(o->w.io) : 2);
+}
+
+/* Adds a unit that is encoded in a loop to those that are kept until the PUTs, with its
+ * old value. Returns the bytes of all, and what the threads need to encode. */
+static uint64_t add_to_loop(struct objects *o, const struct zr_level *lv,
+                            const struct zr_projection *proj)
+{
+    const uint64_t each = zr_unit_budget(lv, o->w.io->inner_order == 0);
+    const uint64_t n = ZR_MIN(o->n + (uint64_t)1, (uint64_t)zr_io_threads(o->w.io));
+
+    o->kept = zr_add_cap(o->kept, zr_mul_cap(lv->encoded_bound, proj->full ? 1 : 2));
+    if (lv->bytes_decode) /* the values before the codecs around them */
+        o->kept = zr_add_cap(o->kept, zr_mul_cap(zr_body_bytes(lv), proj->full ? 1 : 2));
+    return zr_add_cap(o->kept, zr_mul_cap(n, each));
+}
+
 /* Adds the bytes that a unit needs: elements and encoded bytes, both once more between
  * two stages, and the old value. A shard needs its elements a batch at a time, and in
  * another order of inner chunks its value twice. */
-static bool objects_add(const struct objects *o, const struct zr_level *lv,
+static bool objects_add(struct objects *o, const struct zr_level *lv,
                         const struct zr_projection *proj, uint64_t *sum)
 {
     uint64_t one =
         zr_unit_budget(lv, proj->full && (!lv->is_shard || o->w.io->inner_order == 0));
 
+    if (!o->is_batched) {
+        *sum = add_to_loop(o, lv, proj);
+        return true;
+    }
     return (lv->is_shard || (zr_add_u64(one, lv->decoded_bytes, &one) &&
                              zr_add_u64(one, lv->encoded_bound, &one))) &&
            zr_add_u64(*sum, one, sum);
@@ -476,12 +599,12 @@ struct collecting {
 };
 
 /* Collects the units of one level, as many as the budgets have room for beside those that
- * are there; at least one of all. Returns false if there is no room for more. */
+ * are there; at least one of all that are batched. Returns false if there is no room for
+ * more. */
 static bool collect_level(struct objects *o, struct collecting *c,
                           const struct zr_level *lv)
 {
-    const uint32_t flights = zr_write_flights(o->w.io);
-    const uint64_t room = zr_device_room(o->w.io, flights);
+    const uint64_t room = zr_device_room(o->w.io, zr_write_flights(o->w.io));
     const uint64_t before = o->need.device;
     uint32_t n = 0;
 
@@ -498,8 +621,8 @@ static bool collect_level(struct objects *o, struct collecting *c,
                      : zr_add_cap(before, zr_device_need(o->w.io, lv, true, true, n + 1));
         if (!objects_add(o, lv, &c->proj[k], &need.host))
             need.host = UINT64_MAX;
-        if (o->n > 0 && (need.host > zr_io_budget(o->w.io) / flights ||
-                         (!o->shard && need.device > room)))
+        if ((o->n > 0 || !o->is_batched) &&
+            (need.host > most_bytes(o) || (!o->shard && need.device > room)))
             return false; /* belongs to the next round */
         o->need = need;
         c->tried[k] = true;
@@ -536,6 +659,8 @@ static zarr_status objects_room(struct objects *o, uint32_t n, zarr_error *err)
         return zr_fail_memory(err, n * sizeof *o->one);
     if (o->shard)
         memset(o->shard, 0, n * sizeof *o->shard);
+    else
+        memset(o->leaf, 0, n * sizeof *o->leaf);
     return ZARR_OK;
 }
 
@@ -550,7 +675,7 @@ zarr_status zr_write_batch(const struct zr_io *io, struct zarr_request *rq,
     bool *tried = NULL;
     zarr_status st = ZARR_OK;
 
-    if (io->session || !level_joins(io, &io->layout->level[0]))
+    if (io->session || !level_joins(io, &io->layout->level[0], n))
         return ZARR_OK;
     zr_arena_init(&arena, alloc);
     lv = zr_calloc(alloc, n, sizeof(struct zr_level *));
@@ -558,7 +683,7 @@ zarr_status zr_write_batch(const struct zr_io *io, struct zarr_request *rq,
     if (!lv || !tried)
         ZR_FAIL_MEMORY(err, n * sizeof *tried);
     for (uint32_t i = 0; i < n; i++)
-        lv[i] = own_level(io, &proj[i]);
+        lv[i] = own_level(io, &proj[i], n);
     c.lv = lv;
     c.tried = tried;
     for (uint32_t i = 0; i < n; i++) {
@@ -569,7 +694,10 @@ zarr_status zr_write_batch(const struct zr_io *io, struct zarr_request *rq,
         zr_arena_reset(&arena);
         ZR_TRY(objects_room(&o, n, err));
         c.locks = zr_old_values_most(io);
+        o.is_batched = level_is_batched(io, lv[i]);
         objects_collect(&o, &c);
+        if (o.n < 2 && !o.is_batched)
+            break; /* too large: each is written alone */
         ZR_TRY(io->parts ? write_parts(&o, err) : write_objects(&o, err));
     }
 out:

@@ -200,7 +200,7 @@ static zarr_status session_store(struct zr_shard_session *x, const struct zr_wor
         op.flags |= ZR_STORE_OP_IN_PARTS;
         op.length = x->sw.out.bytes;
     }
-    ZR_TRY(zr_put_unit(w, x->chunk, &op, NULL, err));
+    ZR_TRY(zr_put_unit(w, x->chunk, &op, err));
     x->stored = true;
     zr_store_unlock(x->store, x->lock); /* the request may have to remove its object */
     x->lock = NULL;

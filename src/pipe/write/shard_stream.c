@@ -18,7 +18,7 @@ bool zr_shard_can_stream(const struct zr_work *w, const struct zr_level *lv)
     const struct zr_io *io = w->io;
 
     return lv->is_shard && !lv->bytes_encode && !lv->bytes_decode && !io->sink &&
-           !io->parts && !w->granted && io->inner_order == 0 &&
+           !io->parts && io->inner_order == 0 &&
            zr_io_is_host(io, io->view.base.device_type) && zr_store_has_parts(io->store);
 }
 

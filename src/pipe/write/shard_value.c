@@ -371,6 +371,7 @@ zarr_status zr_shard_begin(struct zr_shard_writer *s, const struct zr_work *w,
                                   .gap = UINT64_MAX,
                                   .filled = true};
     sw->block = sw->out = (zarr_memory){0};
+    sw->counts = (struct zr_chunk_counts){0};
     if (sw->old.handle && s->lv->bytes_decode)
         ZR_TRY(zr_body_decode(w, s->lv, &sw->old, &s->body, &s->value, err));
     ZR_TRY(value_room(s, err));

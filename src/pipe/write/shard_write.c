@@ -43,10 +43,18 @@ struct shard_group {
 static struct zr_inner_result inner_result(const struct shard_group *g, uint32_t i)
 {
     if (g->sub)
-        return (struct zr_inner_result){
-            .out = g->sub[i].out, .empty = g->sub[i].empty, .filled = g->sub[i].filled};
+        return (struct zr_inner_result){.out = g->sub[i].out,
+                                        .empty = g->sub[i].empty,
+                                        .filled = g->sub[i].filled,
+                                        .counts = g->sub[i].counts};
     return (struct zr_inner_result){
-        .out = g->leaf[i].out, .empty = g->leaf[i].empty, .filled = g->leaf[i].filled};
+        .out = g->leaf[i].out,
+        .empty = g->leaf[i].empty,
+        .filled = g->leaf[i].filled,
+        .counts = {.chunks_done = 1,
+                   .chunks_missing = g->leaf[i].empty,
+                   .chunks_direct = g->leaf[i].direct,
+                   .elements = zr_projection_items(&g->proj[i])}};
 }
 
 static zarr_status make_inner(const struct shard_group *g, const struct zr_work *w,
@@ -199,6 +207,7 @@ static zarr_status append_inners(void *arg, uint64_t k, const struct zr_work *w,
 {
     const struct shard_group *g = arg;
     struct zr_shard_writer *s = &g->writer[k];
+    struct zr_chunk_counts *sum = &g->sw[k].counts;
     zarr_status st = ZARR_OK;
 
     s->w = w;
@@ -206,6 +215,10 @@ static zarr_status append_inners(void *arg, uint64_t k, const struct zr_work *w,
         const struct zr_inner_result r = inner_result(g, i);
 
         ZR_TRY(zr_shard_append(s, &g->proj[i], &r, err));
+        sum->chunks_done += r.counts.chunks_done;
+        sum->chunks_missing += r.counts.chunks_missing;
+        sum->chunks_direct += r.counts.chunks_direct;
+        sum->elements += r.counts.elements;
     }
 out:
     s->w = g->w;

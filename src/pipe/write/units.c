@@ -4,11 +4,11 @@
  * that reaches beyond the array's shape (another handle may have grown the array since),
  * is read, changed and written under its lock. Lock and unlock happen inside one call on
  * one thread. That thread may get help but never waits for another unit, so locks cannot
- * wait for each other through the pool. If several units are written together,
- * old_values.c has locked and read them. If every element inside this handle's shape is
+ * wait for each other through the pool. Several units are written together by
+ * batch_units.c. If every element inside this handle's shape is
  * overwritten, a damaged old value is ignored. A chunk that equals the fill value is
- * erased, not stored. The value is stored, handed to the caller, or kept to be stored
- * with others. Thread class: on the worker context.
+ * erased, not stored. The value is stored or handed to the caller. Thread class: on the
+ * worker context.
  */
 #include "pipe/write/write_int.h"
 
@@ -37,8 +37,6 @@ struct unit {
     zarr_memory old;     /* old stored bytes, in scratch */
     bool streams;        /* the value is written in parts */
     struct zr_shard_stream stream;
-    struct zr_later *later;               /* keeps the PUT; NULL: it is sent */
-    const struct zr_old_value *old_value; /* has the lock; NULL: the unit takes it */
     union unit_value *made;
 };
 
@@ -57,14 +55,12 @@ static zarr_status sink_unit(const struct zr_work *w, const uint64_t *chunk,
 }
 
 zarr_status zr_put_unit(const struct zr_work *w, const uint64_t *chunk, zarr_store_op *op,
-                        struct zr_later *later, zarr_error *err)
+                        zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
     if (w->io->sink)
         return sink_unit(w, chunk, op, err);
-    if (later)
-        return zr_put_later(w, op, later, err);
     zr_ask_put(w->rq, op);
     st = zr_store_op_run(w, op, err);
     if (st == ZARR_OK)
@@ -85,10 +81,6 @@ static zarr_status unit_store(struct unit *u, const zarr_memory *value, zarr_err
         op.mem = (zarr_memory){0};
         op.flags |= ZR_STORE_OP_IN_PARTS;
     }
-    if (u->old_value) {
-        zr_old_value_op(u->old_value, &op);
-        return zr_put_unit(u->w, u->proj->chunk, &op, u->later, err);
-    }
     if (u->lock) {
         op.flags |= ZARR_STORE_OP_LOCKED;
         op.lock = u->lock;
@@ -97,7 +89,7 @@ static zarr_status unit_store(struct unit *u, const zarr_memory *value, zarr_err
         op.flags |= ZARR_STORE_OP_IF_VERSION;
         op.version = u->version;
     }
-    return zr_put_unit(u->w, u->proj->chunk, &op, u->later, err);
+    return zr_put_unit(u->w, u->proj->chunk, &op, err);
 }
 
 /* ---- reading and making ---------------------------------------------------------- */
@@ -130,11 +122,6 @@ static zarr_status unit_old(struct unit *u, zarr_error *err)
         ZR_TRY(zr_object_bytes(u->w, u->key, &u->stream.old_bytes, err));
         u->w->worker->stats.read_modify_writes +=
             !u->proj->whole || u->stream.old_bytes != 0;
-        return ZARR_OK;
-    }
-    if (u->old_value) {
-        u->old = u->old_value->old;
-        u->w->worker->stats.read_modify_writes += !u->proj->whole || u->old.handle;
         return ZARR_OK;
     }
     if (u->conditional)
@@ -183,7 +170,7 @@ static zarr_status unit_begin(struct unit *u, zarr_error *err)
     u->old = (zarr_memory){0};
     u->stream.old_bytes = 0;
     u->made->shard.block = (zarr_memory){0};
-    if ((!u->proj->full || u->streams) && !u->old_value) {
+    if (!u->proj->full || u->streams) {
         ZR_TRY(zr_store_lock(u->w->io->store, u->key, &u->w->rq->cancel, &u->lock, err));
         ZR_TRY(zr_request_check_locked(u->w->rq, err));
     }
@@ -199,11 +186,6 @@ static zarr_status unit_end(struct unit *u, zarr_status st, zarr_error *err)
     const struct zr_io *io = u->w->io;
     union unit_value *v = u->made;
 
-    if (st == ZARR_OK && u->lv->is_shard && u->later) { /* instead of a copy */
-        zr_pool_give(io->engine->pool, &u->later->block);
-        u->later->block = v->shard.block;
-        v->shard.block = (zarr_memory){0};
-    }
     if (st == ZARR_OK && u->lv->is_shard)
         st = unit_store(u, v->shard.empty ? NULL : &v->shard.out, err);
     else if (st == ZARR_OK)
@@ -244,14 +226,12 @@ static zarr_status unit_open(struct unit *u, const struct zr_work *w, zarr_error
     if (st != ZARR_OK)
         return zr_prefix_key(err, st, u->key);
     u->leaf = u->lv->is_shard ? &l->level[l->n_levels - 1] : u->lv;
-    if (!w->granted) {
-        /* another order of inner chunks needs room for them once more */
-        u->need.host = zr_unit_budget(u->lv, proj->full && w->io->inner_order == 0);
-        u->need.device = zr_unit_on_device(w->io, u->lv);
-        u->streams = u->need.host > zr_io_budget(w->io) && zr_shard_can_stream(w, u->lv);
-        if (u->streams)
-            u->need.host = zr_shard_stream_init(&u->stream, w->io, u->lv, proj->full);
-    }
+    /* another order of inner chunks needs room for them once more */
+    u->need.host = zr_unit_budget(u->lv, proj->full && w->io->inner_order == 0);
+    u->need.device = zr_unit_on_device(w->io, u->lv);
+    u->streams = u->need.host > zr_io_budget(w->io) && zr_shard_can_stream(w, u->lv);
+    if (u->streams)
+        u->need.host = zr_shard_stream_init(&u->stream, w->io, u->lv, proj->full);
     u->conditional = !proj->full && !zr_store_can(w->io->store, ZARR_STORE_CAP_LOCK) &&
                      zr_store_can(w->io->store, ZARR_STORE_CAP_CONDITIONAL);
 out:
@@ -275,15 +255,11 @@ static zarr_status unit_fail(const struct zr_work *w, const struct zr_projection
 }
 
 zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *proj,
-                          uint32_t threads, struct zr_later *later, zarr_error *err)
+                          uint32_t threads, zarr_error *err)
 {
     struct zr_work own = *w;
     union unit_value made;
-    struct unit u = {.w = w,
-                     .proj = proj,
-                     .later = later,
-                     .old_value = later ? later->old_value : NULL,
-                     .made = &made};
+    struct unit u = {.w = w, .proj = proj, .made = &made};
     zarr_status st = ZARR_OK;
 
     if (w->io->session)

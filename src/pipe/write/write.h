@@ -21,13 +21,11 @@ static inline bool zr_next_unit(const struct zr_io *io, struct zr_projector *p,
     out->full = (out->full || io->reset_outside) && out->whole;
     return true;
 }
-struct zr_later;
 struct zr_shard_stream;
 /* Runs and counts the PUT or ERASE of one unit, or gives the unit to io->sink. An ERASE
- * of a missing key succeeds. later: keeps it instead, to be sent with others; NULL: it is
- * sent. */
+ * of a missing key succeeds. */
 zarr_status zr_put_unit(const struct zr_work *w, const uint64_t *chunk, zarr_store_op *op,
-                        struct zr_later *later, zarr_error *err);
+                        zarr_error *err);
 
 /* What a unit needs before it is written in part: its lock, and its old value
  * (old_values.c). */
@@ -59,44 +57,19 @@ zarr_status zr_old_values_run(const struct zr_io *io, struct zarr_request *rq,
  */
 void zr_old_values_end(const struct zr_io *io, struct zr_old_values *l);
 
-/* The PUT or ERASE of a unit, to be sent with others (deferred_put.c). */
-struct zr_later {
-    char *key; /* owned; NULL: there is no operation */
-    zarr_store_op op;
-    /* has the unit's lock and old value; NULL: it needs none. Set before the unit is
-     * written */
-    struct zr_old_value *old_value;
-    zarr_memory block; /* a pool block that has the bytes; a shard brings its own */
-    /* what the unit added to these counters */
-    uint64_t chunks_done, chunks_missing, chunks_direct, elements;
-};
-/* Whether the unit needs nothing more, after zr_later_run(). If not, its old value is not
- * the one that it was made from, or it is one of several parts. */
-static inline bool zr_later_is_done(const struct zr_later *l)
-{
-    return !l->key || l->op.status == ZARR_OK ||
-           (l->op.verb == ZARR_STORE_ERASE && l->op.status == ZARR_ERR_NOT_FOUND);
-}
-/* Stores what n units have. */
-zarr_status zr_later_run(const struct zr_io *io, struct zarr_request *rq,
-                         struct zr_later *l, uint32_t n, struct zr_old_values *values,
-                         struct zr_arena *arena, zarr_error *err);
-void zr_later_end(const struct zr_io *io, struct zr_later *l, uint32_t n);
-/* Called before and after the unit is encoded: notes what that adds to the counters of
- * chunks. */
-void zr_later_count(struct zr_later *l, const zarr_stats *stats, bool encoded);
-/* Takes it back from the request: the unit will be written once more. */
-void zr_later_forget(struct zarr_request *rq, const struct zr_later *l);
 /* Bytes for one unit: its elements, its new value, and its old value if that is
  * needed. */
 uint64_t zr_unit_budget(const struct zr_level *lv, bool full);
-/* Writes one unit (block). threads may be 1. later: has its lock and old value, if it
- * needs one, and keeps its PUT; NULL: the unit does all that itself. In a request with
- * parts a failure is noted there, and OK returned; err is not NULL. */
+/* Writes one unit (block). threads may be 1. In a request with parts a failure is noted
+ * there, and OK returned; err is not NULL. */
 zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *proj,
-                          uint32_t threads, struct zr_later *later, zarr_error *err);
-/* Writes together those of n units whose program takes batches, or whose elements come
- * from a device. Sets done[i] for each that needs nothing more. */
+                          uint32_t threads, zarr_error *err);
+/* Whether the old values and the PUTs of all units go together: the store is not written
+ * on the encoding thread, and the units are of one size that metadata bounds. */
+bool zr_puts_together(const struct zr_io *io);
+/* Writes together those of n units whose program takes batches, whose elements come from
+ * a device, or whose PUTs go together; also shards that are fewer than the threads. Sets
+ * done[i] for each that needs nothing more. */
 zarr_status zr_write_batch(const struct zr_io *io, struct zarr_request *rq,
                            const struct zr_projection *proj, uint32_t n, bool *done,
                            zarr_error *err);

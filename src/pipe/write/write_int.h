@@ -29,8 +29,6 @@ zarr_store_op *zr_puts_add(struct zr_puts *p, struct zr_old_value *holder);
 zarr_status zr_puts_run(const struct zr_io *io, struct zarr_request *rq,
                         struct zr_puts *p, struct zr_old_values *values,
                         struct zr_arena *arena, zarr_error *err);
-zarr_status zr_put_later(const struct zr_work *w, const zarr_store_op *op,
-                         struct zr_later *l, zarr_error *err);
 /* Writes the value of a shard to the store while it is made, in parts under the lock of
  * its key (zr_store_put_part()), so that memory has a few inner chunks of it. */
 struct zr_shard_stream {
@@ -51,6 +49,10 @@ zarr_status zr_object_bytes(const struct zr_work *w, const char *key, uint64_t *
 zarr_status zr_shard_session_write(const struct zr_work *w,
                                    const struct zr_projection *proj, uint32_t threads,
                                    zarr_error *err);
+/* What a unit added to the request's counters. */
+struct zr_chunk_counts {
+    uint64_t chunks_done, chunks_missing, chunks_direct, elements;
+};
 /* The new value of one shard, with the codecs around it. */
 struct zr_shard_write {
     uint32_t level;
@@ -68,6 +70,7 @@ struct zr_shard_write {
     zarr_memory out, block;
     bool empty;  /* out: it need not be stored */
     bool filled; /* out: all its elements equal the array's fill value */
+    struct zr_chunk_counts counts; /* out: unless its elements come from a device */
 };
 /* Makes the values of n shards of one level, whose inner chunks are encoded together
  * (shard_write.c). One that is streamed is alone. On failure err->item is the shard that

@@ -36,8 +36,9 @@ static void test_write(void **state)
     }
 }
 
-/* Shards that are fewer than the threads are encoded one after the other, also for a
- * store that is written on the encoding thread. Their fetches and PUTs still overlap. */
+/* The chunks of shards that are fewer than the threads are encoded in one loop, also for
+ * a store that is written on the encoding thread. Their fetches and PUTs are one submit.
+ */
 static void test_few_shards(void **state)
 {
     (void)state;
