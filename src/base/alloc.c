@@ -31,7 +31,7 @@ void *zr_calloc(const zarr_allocator *a, size_t n, size_t bytes)
     size_t total;
     void *p;
 
-    if (!zr_mul_size(n, bytes, &total) || total > PTRDIFF_MAX)
+    if (!zr_mul(n, bytes, &total) || total > PTRDIFF_MAX)
         return NULL;
     total += total == 0;
     if (!a && total > SMALL_BYTES)
@@ -85,12 +85,12 @@ zarr_status zr_grow(const zarr_allocator *a, void *p_ptr, size_t *cap, size_t ne
 
     if (need <= *cap)
         return ZARR_OK;
-    if (!zr_mul_size(*cap, 2, &new_cap) || new_cap < need)
+    if (!zr_mul(*cap, 2, &new_cap) || new_cap < need)
         new_cap = need;
     new_cap = ZR_MAX(new_cap, (size_t)8);
-    if (!zr_mul_size(new_cap, item_bytes, &bytes)) {
+    if (!zr_mul(new_cap, item_bytes, &bytes)) {
         new_cap = need;
-        if (!zr_mul_size(new_cap, item_bytes, &bytes))
+        if (!zr_mul(new_cap, item_bytes, &bytes))
             return zr_fail_memory(err, UINT64_MAX);
     }
 

@@ -71,7 +71,7 @@ static struct zr_arena_block *arena_add(struct zr_arena *a, size_t bytes)
 
     if (!is_own)
         bytes = ZR_MAX(a->next_bytes, bytes);
-    if (!zr_add_size(bytes, sizeof *b + ARENA_ALIGN - 1, &total))
+    if (!zr_add(bytes, sizeof *b + ARENA_ALIGN - 1, &total))
         return NULL;
     b = zr_malloc(a->alloc, total);
     if (!b)
@@ -95,7 +95,7 @@ void *zr_arena_alloc(struct zr_arena *a, size_t bytes)
     size_t rounded;
     char *p;
 
-    if (!zr_add_size(ZR_MAX(bytes, (size_t)1), ARENA_ALIGN - 1, &rounded))
+    if (!zr_add(ZR_MAX(bytes, (size_t)1), ARENA_ALIGN - 1, &rounded))
         return NULL;
     rounded -= rounded % ARENA_ALIGN;
     if (!b || b->bytes - b->used < rounded)

@@ -17,7 +17,7 @@ bool zr_product_u64(const uint64_t *v, size_t n, uint64_t *r)
             *r = 0;
             return true;
         }
-        fits = fits && zr_mul_u64(product, v[i], &product);
+        fits = fits && zr_mul(product, v[i], &product);
     }
     if (fits)
         *r = product;

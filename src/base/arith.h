@@ -14,56 +14,27 @@
 #define ZR_MAX(a, b) ((a) > (b) ? (a) : (b))
 #define ZR_UNUSED(x) ((void)(x))
 
+#define ZR_HOST_IS_LITTLE (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
+
 /* ---- checked arithmetic: true when the result fits ------------------- */
 
-static inline bool zr_add_u64(uint64_t a, uint64_t b, uint64_t *r)
-{
-    return !__builtin_add_overflow(a, b, r);
-}
-static inline bool zr_sub_u64(uint64_t a, uint64_t b, uint64_t *r)
-{
-    return !__builtin_sub_overflow(a, b, r);
-}
-static inline bool zr_mul_u64(uint64_t a, uint64_t b, uint64_t *r)
-{
-    return !__builtin_mul_overflow(a, b, r);
-}
-static inline bool zr_add_i64(int64_t a, int64_t b, int64_t *r)
-{
-    return !__builtin_add_overflow(a, b, r);
-}
-static inline bool zr_mul_i64(int64_t a, int64_t b, int64_t *r)
-{
-    return !__builtin_mul_overflow(a, b, r);
-}
-static inline bool zr_add_size(size_t a, size_t b, size_t *r)
-{
-    return !__builtin_add_overflow(a, b, r);
-}
-static inline bool zr_mul_size(size_t a, size_t b, size_t *r)
-{
-    return !__builtin_mul_overflow(a, b, r);
-}
-static inline bool zr_to_size(uint64_t a, size_t *r)
-{
-    return !__builtin_add_overflow(a, (uint64_t)0, r);
-}
-static inline bool zr_to_i64(uint64_t a, int64_t *r)
-{
-    return !__builtin_add_overflow(a, (uint64_t)0, r);
-}
+/* Integers of any types: *r gets the result, and says which type that is. */
+#define zr_add(a, b, r) (!__builtin_add_overflow(a, b, r))
+#define zr_sub(a, b, r) (!__builtin_sub_overflow(a, b, r))
+#define zr_mul(a, b, r) (!__builtin_mul_overflow(a, b, r))
+#define zr_fits(a, r)   (!__builtin_add_overflow(a, 0, r))
 /* The same, but UINT64_MAX if the result does not fit: for totals of progress. */
 static inline uint64_t zr_add_cap(uint64_t a, uint64_t b)
 {
     uint64_t r;
 
-    return zr_add_u64(a, b, &r) ? r : UINT64_MAX;
+    return zr_add(a, b, &r) ? r : UINT64_MAX;
 }
 static inline uint64_t zr_mul_cap(uint64_t a, uint64_t b)
 {
     uint64_t r;
 
-    return zr_mul_u64(a, b, &r) ? r : UINT64_MAX;
+    return zr_mul(a, b, &r) ? r : UINT64_MAX;
 }
 /* Product of n factors; 1 for n = 0; a zero factor gives 0 even if the rest would
  * overflow. */
@@ -104,11 +75,6 @@ static inline void zr_store_le64(void *p, uint64_t v)
 {
     zr_store_le32(p, (uint32_t)v);
     zr_store_le32((uint8_t *)p + 4, (uint32_t)(v >> 32));
-}
-static inline bool zr_host_is_little(void)
-{
-    const uint16_t one = 1;
-    return *(const uint8_t *)&one == 1;
 }
 /* Reverses every unit of unit_bytes (1, 2, 4, 8, 16) in place or from src to dst (same or
  * disjoint; need not be aligned). */

@@ -40,8 +40,8 @@ bool zr_parse_u64(const char *s, size_t n, uint64_t *out)
     if (n == 0)
         return false;
     for (size_t i = 0; i < n; i++)
-        if (!number_is_digit(s[i]) || !zr_mul_u64(v, 10, &v) ||
-            !zr_add_u64(v, (uint64_t)(s[i] - '0'), &v))
+        if (!number_is_digit(s[i]) || !zr_mul(v, 10, &v) ||
+            !zr_add(v, (uint64_t)(s[i] - '0'), &v))
             return false;
     *out = v;
     return true;
@@ -54,7 +54,7 @@ bool zr_parse_bytes(const char *s, size_t n, uint64_t *out)
     const unsigned shift = unit ? 10 * (unsigned)(unit - units + 1) : 0;
 
     return zr_parse_u64(s, unit ? n - 1 : n, out) &&
-           zr_mul_u64(*out, UINT64_C(1) << shift, out);
+           zr_mul(*out, UINT64_C(1) << shift, out);
 }
 
 bool zr_parse_i64(const char *s, size_t n, int64_t *out)

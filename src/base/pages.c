@@ -25,7 +25,7 @@ static bool pages_round(size_t bytes, size_t *rounded)
     size_t sum;
 
     bytes += bytes == 0;
-    if (!zr_add_size(bytes, unit - 1, &sum))
+    if (!zr_add(bytes, unit - 1, &sum))
         return false;
     *rounded = sum / unit * unit;
     return true;
@@ -53,7 +53,7 @@ static void *pages_map_aligned(size_t bytes)
     if (!p || pages_gap(p) == 0)
         return p;
     munmap(p, bytes);
-    if (!zr_add_size(bytes, PAGES_HUGE_BYTES, &with_slack))
+    if (!zr_add(bytes, PAGES_HUGE_BYTES, &with_slack))
         return NULL;
     p = pages_map(with_slack);
     if (!p)

@@ -39,7 +39,7 @@ static char *str_reserve(struct zr_str *s, size_t n)
 
     if (s->failed)
         return NULL;
-    if (!zr_add_size(s->bytes, n, &need) || !zr_add_size(need, 1, &need) ||
+    if (!zr_add(s->bytes, n, &need) || !zr_add(need, 1, &need) ||
         zr_grow(s->alloc, &s->ptr, &s->cap, ZR_MAX(need, (size_t)32), 1, NULL) !=
             ZARR_OK) {
         s->failed = true;

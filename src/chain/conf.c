@@ -290,7 +290,7 @@ void zr_spec_fail_dtype(const zarr_codec_spec *spec, const zarr_dtype *dtype,
 zarr_status zr_spec_set_bound(zarr_chunk_spec *out, const char *codec, uint64_t n_bytes,
                               uint64_t extra, zarr_error *err)
 {
-    if (!zr_add_u64(n_bytes, extra, &out->n_bytes))
+    if (!zr_add(n_bytes, extra, &out->n_bytes))
         return zr_fail(err, ZARR_ERR_LIMIT,
                        "%s: a chunk of %" PRIu64 " bytes is too large", codec, n_bytes);
     return ZARR_OK;

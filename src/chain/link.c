@@ -256,7 +256,7 @@ zarr_status zr_spec_ask(const struct zarr_codec_spec *s, struct zr_spec_question
     ZR_TRY(text_ask(s, q, small, sizeof small, &need, err));
     if (need == 0)
         goto out;
-    if (!zr_add_size(need, 1, &cap) || !(json = zr_malloc(s->alloc, cap)))
+    if (!zr_add(need, 1, &cap) || !(json = zr_malloc(s->alloc, cap)))
         ZR_FAIL_MEMORY(err, need);
     if (need < sizeof small)
         memcpy(json, small, cap);

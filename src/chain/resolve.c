@@ -31,7 +31,7 @@ static zarr_status rep_measure(zarr_chunk_spec *rep, bool varies, zarr_error *er
     const uint64_t item_bytes = zarr_dtype_item_bytes(rep->dtype);
 
     if (!zr_product_u64(rep->shape, (size_t)rep->ndim, &rep->n_bytes) ||
-        !zr_mul_u64(rep->n_bytes, item_bytes, &rep->n_bytes))
+        !zr_mul(rep->n_bytes, item_bytes, &rep->n_bytes))
         return zr_fail(err, ZARR_ERR_LIMIT, "a chunk's bytes do not fit 64 bits");
     rep->exact = !varies;
     rep->item_bytes_hint =
@@ -112,7 +112,7 @@ static zarr_status reps_open(struct zr_chain_reps *out, uint32_t n,
 
     out->n = n;
     out->fill_bytes = ZR_MAX(item_bytes, (uint64_t)ZR_FILL_BYTES);
-    if (zr_mul_size((size_t)n + 1, sizeof *out->rep, &rep_bytes))
+    if (zr_mul((size_t)n + 1, sizeof *out->rep, &rep_bytes))
         out->rep =
             zr_malloc(out->alloc, rep_bytes); /* each is copied from the one before */
     out->fills = zr_calloc(out->alloc, (size_t)n + 1, (size_t)out->fill_bytes);
@@ -135,8 +135,7 @@ out:
  * bound. */
 static bool find_encoded_most(uint64_t base, uint64_t *most)
 {
-    return zr_mul_u64(base, ENCODED_FACTOR, most) &&
-           zr_add_u64(*most, ENCODED_SLACK, most);
+    return zr_mul(base, ENCODED_FACTOR, most) && zr_add(*most, ENCODED_SLACK, most);
 }
 
 /* Whether codec i is a shard whose inner chunks are read alone: no stage gets all of it

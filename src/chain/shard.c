@@ -207,8 +207,8 @@ zarr_status zr_shard_spec_resolve(const struct zarr_codec_spec *s,
     out->exact = 0;
     out->item_bytes_hint = 1;
     around->unsized |= reps.unsized;
-    if (!zr_mul_u64(parts.n_chunks, reps.rep[reps.n].n_bytes, &out->n_bytes) ||
-        !zr_add_u64(out->n_bytes, index_bytes, &out->n_bytes))
+    if (!zr_mul(parts.n_chunks, reps.rep[reps.n].n_bytes, &out->n_bytes) ||
+        !zr_add(out->n_bytes, index_bytes, &out->n_bytes))
         st = zr_fail(err, ZARR_ERR_LIMIT, "sharding_indexed: the shard is too large");
 out:
     zr_chain_reps_deinit(&reps);

@@ -18,7 +18,7 @@ static zarr_status check_entry(const struct zr_shard_pairs *in, uint64_t i,
         return ZARR_OK;
     /* An entry with only one half of the mark is corrupt and not missing, even if the
      * value's length is unknown. */
-    if (offset == ZR_INDEX_MISSING || !zr_add_u64(offset, bytes, &end) ||
+    if (offset == ZR_INDEX_MISSING || !zr_add(offset, bytes, &end) ||
         end > in->shard_bytes)
         return zr_fail(err, ZARR_ERR_CORRUPT,
                        "shard index entry %" PRIu64 " (offset %" PRIu64 ", %" PRIu64

@@ -197,7 +197,7 @@ static zarr_status make_room(struct zr_comparing *c, uint64_t items, zarr_error 
     uint64_t bytes = 0;
     size_t n = 0;
 
-    if (!zr_mul_u64(items, c->item_bytes, &bytes) || !zr_to_size(bytes, &n))
+    if (!zr_mul(items, c->item_bytes, &bytes) || !zr_fits(bytes, &n))
         return zr_fail_memory(err, UINT64_MAX);
     for (int side = 0; side < 2; side++) {
         c->data[side] = zr_malloc(c->p->d->ctx->alloc, n);

@@ -126,7 +126,7 @@ static uint64_t machine_memory_bytes(void)
     const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     uint64_t bytes = 0;
 
-    if (pages <= 0 || page <= 0 || !zr_mul_u64((uint64_t)pages, (uint64_t)page, &bytes))
+    if (pages <= 0 || page <= 0 || !zr_mul((uint64_t)pages, (uint64_t)page, &bytes))
         return 0;
     return ZR_MIN(bytes, zr_cgroup_bytes(NULL));
 }

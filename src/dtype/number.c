@@ -15,7 +15,7 @@
  * first. */
 static bool number_is_big(unsigned bytes)
 {
-    return bytes > 1 && !zr_host_is_little();
+    return bytes > 1 && !ZR_HOST_IS_LITTLE;
 }
 
 /* Takes core types only: in a plug-in's type the same bits may mean other numbers. */
@@ -87,7 +87,7 @@ struct zr_number zr_number_part(const struct zr_number *n)
 
 bool zr_number_is_swapped(const struct zr_number *n)
 {
-    return n->bytes > 1 && n->big == zr_host_is_little();
+    return n->bytes > 1 && n->big == ZR_HOST_IS_LITTLE;
 }
 
 bool zr_number_is_ieee(const struct zr_number *n)

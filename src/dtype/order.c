@@ -75,14 +75,14 @@ static void swap_fields(struct swap_walk *w, const struct zr_struct *s, uint8_t 
 
 static char swapped_letter(void)
 {
-    return zr_host_is_little() ? '>' : '<';
+    return ZR_HOST_IS_LITTLE ? '>' : '<';
 }
 
 /* NATIVE means "not given": a type of one byte, or an old struct, which is
  * little-endian. */
 static bool order_is_swapped(uint32_t order)
 {
-    return (order == ZARR_ORDER_BIG) == zr_host_is_little();
+    return (order == ZARR_ORDER_BIG) == ZR_HOST_IS_LITTLE;
 }
 
 void zr_struct_swap(const struct zr_struct *s, const struct zr_order *order, void *data,

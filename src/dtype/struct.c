@@ -156,8 +156,8 @@ static zarr_status field_place(struct zr_struct *s, struct zr_field *f, zarr_err
     uint64_t bytes = 0;
 
     f->offset = s->bytes;
-    if (!zr_mul_u64(f->n_items, f->dtype->info.item_bytes, &bytes) ||
-        !zr_add_u64(s->bytes, bytes, &s->bytes) || s->bytes > ZR_ITEM_BYTES_MAX)
+    if (!zr_mul(f->n_items, f->dtype->info.item_bytes, &bytes) ||
+        !zr_add(s->bytes, bytes, &s->bytes) || s->bytes > ZR_ITEM_BYTES_MAX)
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "struct: elements have more than %" PRIu64 " bytes, the supported "
                        "maximum",

@@ -44,7 +44,7 @@ static zarr_status utf32_parse_v2(zarr_dtype_info *info, const zarr_dtype_host *
     uint64_t n = 0, bytes = 0;
 
     ZR_UNUSED(host);
-    if (!zr_parse_u64(v2 + 1, strlen(v2 + 1), &n) || !zr_mul_u64(n, 4, &bytes))
+    if (!zr_parse_u64(v2 + 1, strlen(v2 + 1), &n) || !zr_mul(n, 4, &bytes))
         return zr_fail(err, ZARR_ERR_INVALID,
                        "dtype \"%.64s\": a number of characters is expected", v2);
     return utf32_facts(info, bytes, err);

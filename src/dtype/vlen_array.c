@@ -96,7 +96,7 @@ static zarr_status ragged_from_list(const zarr_dtype_info *info, int format,
 
     if (n == 0)
         return ZARR_OK;
-    if (!zr_mul_size(n, each, &bytes))
+    if (!zr_mul(n, each, &bytes))
         return zr_fail(err, ZARR_ERR_LIMIT, "%s: %zu items are too many", info->name, n);
     data = zr_malloc(info->allocator, bytes);
     if (!data)

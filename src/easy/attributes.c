@@ -256,8 +256,7 @@ static zarr_status give_texts(zarr_texts **out, const struct zr_attribute *a,
     struct texts_block *b = NULL;
     size_t bytes = 0;
 
-    if (zr_mul_size((size_t)n, sizeof *b->text, &bytes) &&
-        zr_add_size(bytes, sizeof *b, &bytes))
+    if (zr_mul((size_t)n, sizeof *b->text, &bytes) && zr_add(bytes, sizeof *b, &bytes))
         b = zr_calloc(ctx->alloc, 1, bytes);
     if (!b)
         return zr_fail_memory(err, bytes);

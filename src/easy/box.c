@@ -149,7 +149,7 @@ static zarr_status box_room(struct box *b, const struct box_memory *m, zarr_erro
     const uint64_t n = zr_product_cap(b->shape, (size_t)b->ndim);
 
     b->bytes = zr_mul_cap(n, item_bytes);
-    if (b->bytes > m->bytes || !zr_to_size(n, &b->n_items) || n > INT64_MAX)
+    if (b->bytes > m->bytes || !zr_fits(n, &b->n_items) || n > INT64_MAX)
         return zr_fail(err, ZARR_ERR_INVALID,
                        "%" PRIu64 " elements of %s need %" PRIu64
                        " bytes, data_bytes is %" PRIu64,
@@ -248,7 +248,7 @@ static zarr_status convert_source(struct box *b, const void *data, void **room,
     *out = (void *)(uintptr_t)data;
     if (!b->converts || b->n_items == 0)
         return ZARR_OK;
-    if (zr_mul_size(b->n_items, (size_t)zarr_dtype_item_bytes(b->stored), &bytes))
+    if (zr_mul(b->n_items, (size_t)zarr_dtype_item_bytes(b->stored), &bytes))
         *out = *room = zr_malloc(alloc, bytes);
     if (!*room)
         return zr_fail_memory(err, bytes);

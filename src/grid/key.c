@@ -103,7 +103,7 @@ static bool take_digits(const char **text, uint64_t *out)
     if (*s < '0' || *s > '9' || (*s == '0' && s[1] >= '0' && s[1] <= '9'))
         return false;
     for (; *s >= '0' && *s <= '9'; s++)
-        if (!zr_mul_u64(v, 10, &v) || !zr_add_u64(v, (uint64_t)(*s - '0'), &v))
+        if (!zr_mul(v, 10, &v) || !zr_add(v, (uint64_t)(*s - '0'), &v))
             return false;
     *text = s;
     *out = v;

@@ -152,7 +152,7 @@ static zarr_status add_edges(struct edges *e, int32_t dim, const struct edge_run
     uint64_t all = 0, sum = 0;
     zarr_status st = ZARR_OK;
 
-    if (!zr_mul_u64(more->edge, more->count, &all) || !zr_add_u64(e->sum, all, &sum) ||
+    if (!zr_mul(more->edge, more->count, &all) || !zr_add(e->sum, all, &sum) ||
         sum > INT64_MAX)
         ZR_FAIL(err, ZARR_ERR_INVALID, "chunk_shapes[%d]: the edges sum to 2^63 or more",
                 (int)dim);

@@ -13,7 +13,7 @@ uint64_t zr_stage_rep_bytes(const zarr_chunk_spec *rep, bool encode)
 
     if (rep->exact || encode)
         return room;
-    if (!zr_add_u64(room, room / 8 + 65536, &room))
+    if (!zr_add(room, room / 8 + 65536, &room))
         room = UINT64_MAX;
     return room;
 }

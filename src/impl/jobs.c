@@ -27,8 +27,8 @@ static zarr_status job_open(const zarr_codec_job *job, struct zr_host_job *io,
                        "a codec of the CPU got memory of device type %" PRId32,
                        job_is_host(&job->src) ? job->dst.device_type
                                               : job->src.device_type);
-    if (!zr_to_size(job->src.bytes, &io->src_bytes) ||
-        !zr_to_size(job->dst.bytes, &io->dst_bytes))
+    if (!zr_fits(job->src.bytes, &io->src_bytes) ||
+        !zr_fits(job->dst.bytes, &io->dst_bytes))
         return zr_fail(err, ZARR_ERR_LIMIT,
                        "a chunk does not fit this machine's addresses");
     io->src = io->src_bytes ? (const uint8_t *)job->src.handle + job->src.offset : idle;

@@ -49,7 +49,7 @@ static uint32_t program_swap(const struct zarr_codec_spec *s, const zarr_dtype *
     if (!codec_is(s, ZR_STRUCTURE_BYTES) ||
         s->structure.stored.order == ZARR_ORDER_NATIVE || unit < 2)
         return 0;
-    return big == zr_host_is_little() ? unit : 0;
+    return big == ZR_HOST_IS_LITTLE ? unit : 0;
 }
 
 /* The copy at the end can swap elements of one unit, but not the fields of a struct, and
@@ -159,8 +159,7 @@ static zarr_status program_fill(struct zr_program *p, struct zr_place *place,
     p->unsized = reps->unsized;
     p->variable = zarr_dtype_variable(reps->rep[0].dtype) != 0;
     p->gaps = chain->n && chain->codec[chain->n - 1].structure.shard;
-    if (p->unsized && zr_mul_u64(p->decoded_bytes, 2, &guess) &&
-        zr_add_u64(guess, 4096, &guess))
+    if (p->unsized && zr_mul(p->decoded_bytes, 2, &guess) && zr_add(guess, 4096, &guess))
         p->encoded_bound = ZR_MIN(guess, p->encoded_most);
     if (place->opts->target_device != ZARR_DEVICE_CPU)
         place->costs = zr_impl_costs(place->impls);

@@ -57,8 +57,8 @@ static zarr_status shard_measure(struct shard_self *self, const zarr_chunk_spec 
     size_t step = 0;
     bool whole = true;
 
-    if (!zr_to_size(shard->n_bytes, &self->bytes) ||
-        !zr_to_size(zarr_dtype_item_bytes(shard->dtype), &step))
+    if (!zr_fits(shard->n_bytes, &self->bytes) ||
+        !zr_fits(zarr_dtype_item_bytes(shard->dtype), &step))
         return zr_fail(err, ZARR_ERR_LIMIT,
                        "a chunk does not fit this machine's addresses");
     self->item_bytes = self->row = self->chunk_bytes = step;
@@ -88,11 +88,11 @@ static zarr_status shard_bind_runners(struct shard_self *self,
                                 spec->structure.shard->inner, &parts->chunk, err));
     ZR_TRY(zr_runner_open_chain(&self->index, spec, "index_codecs",
                                 spec->structure.shard->index, &parts->index, err));
-    if (!zr_to_size(zr_runner_bound(self->index), &self->index_bytes))
+    if (!zr_fits(zr_runner_bound(self->index), &self->index_bytes))
         ZR_FAIL(err, ZARR_ERR_LIMIT,
                 "a shard index does not fit this machine's addresses");
-    if (!zr_mul_u64(self->n, zr_runner_bound(self->inner), &self->bound) ||
-        !zr_add_u64(self->bound, self->index_bytes, &self->bound))
+    if (!zr_mul(self->n, zr_runner_bound(self->inner), &self->bound) ||
+        !zr_add(self->bound, self->index_bytes, &self->bound))
         self->bound = UINT64_MAX;
 out:
     return st;
@@ -267,10 +267,10 @@ static zarr_status keep_items(const struct shard_self *self, struct shard_keep *
 
     for (size_t at = 0; at < self->chunk_bytes; at += self->item_bytes) {
         memcpy(&item, items + at, sizeof item);
-        if (!zr_add_u64(sum, item.bytes, &sum))
+        if (!zr_add(sum, item.bytes, &sum))
             sum = UINT64_MAX;
     }
-    if (!zr_add_u64(k->all, sum, &k->all) || k->all > self->most_bytes)
+    if (!zr_add(k->all, sum, &k->all) || k->all > self->most_bytes)
         ZR_FAIL_LIMIT(err, "variable_chunk_bytes", self->most_bytes,
                       "the shard's elements have more than %" PRIu64 " bytes",
                       self->most_bytes);
@@ -490,8 +490,7 @@ static uint64_t shard_pointed_at(const zarr_codec_job *job)
     zarr_vlen item;
 
     for (uint64_t at = 0; at + sizeof item <= job->src.bytes; at += sizeof item)
-        if (!zr_job_peek(job, at, &item, sizeof item) ||
-            !zr_add_u64(sum, item.bytes, &sum))
+        if (!zr_job_peek(job, at, &item, sizeof item) || !zr_add(sum, item.bytes, &sum))
             return 0;
     return sum;
 }
@@ -506,11 +505,11 @@ static uint64_t shard_size_hint(void *self_ptr, const zarr_codec_job *job, int e
 
     if (!encode)
         return self->bytes;
-    if (!zr_mul_u64(self->n, 16, &room) || !zr_add_u64(room, self->index_bytes, &room) ||
-        !zr_add_u64(room, job->src.bytes, &room))
+    if (!zr_mul(self->n, 16, &room) || !zr_add(room, self->index_bytes, &room) ||
+        !zr_add(room, job->src.bytes, &room))
         room = UINT64_MAX;
     if (self->variable && self->item_bytes == sizeof(zarr_vlen) &&
-        !zr_add_u64(room, shard_pointed_at(job), &room))
+        !zr_add(room, shard_pointed_at(job), &room))
         room = UINT64_MAX;
     return ZR_MIN(room, ZR_MIN(self->bound, self->most_bytes));
 }

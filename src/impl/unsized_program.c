@@ -38,7 +38,7 @@ zarr_status zr_buffer_need(struct zr_buffer *b, uint64_t bytes,
 
     if (bytes <= b->bytes && b->p)
         return ZARR_OK;
-    if (!zr_to_size(ZR_MAX(bytes, (uint64_t)GROW_LEAST), &want))
+    if (!zr_fits(ZR_MAX(bytes, (uint64_t)GROW_LEAST), &want))
         return zr_fail(err, ZARR_ERR_LIMIT,
                        "a chunk does not fit this machine's addresses");
     zr_buffer_free(b, ts);
@@ -115,7 +115,7 @@ static uint64_t times(uint64_t n, uint64_t factor)
 {
     uint64_t out = 0;
 
-    return zr_mul_u64(n, factor, &out) ? out : UINT64_MAX;
+    return zr_mul(n, factor, &out) ? out : UINT64_MAX;
 }
 
 static const char *limit_name(const struct zr_program *p)

@@ -370,7 +370,7 @@ zarr_status zr_json_parse(struct zr_json_doc *doc, const char *text, size_t byte
     /* A value takes at least 2 bytes of text, 12 on average. The slabs of nodes follow
      * from that. */
     doc->slab = ZR_MAX(doc->slab, ZR_MIN(bytes / 12 + 8, (size_t)1024));
-    if (!zr_add_size(bytes, JSON_BEHIND, &room) || !(ps.base = json_room(doc, room)))
+    if (!zr_add(bytes, JSON_BEHIND, &room) || !(ps.base = json_room(doc, room)))
         ZR_FAIL_MEMORY(err, bytes);
     if (bytes)
         memcpy(ps.base, text, bytes);

@@ -28,7 +28,7 @@ void *zr_json_stack_push(struct zr_json_stack *s)
         size_t bytes, cap;
         void *big;
 
-        if (!zr_mul_size(s->cap, 2, &cap) || !zr_mul_size(cap, s->width, &bytes))
+        if (!zr_mul(s->cap, 2, &cap) || !zr_mul(cap, s->width, &bytes))
             return NULL;
         big = zr_realloc(s->alloc, s->big, bytes);
         if (!big)

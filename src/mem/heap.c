@@ -84,7 +84,7 @@ static bool slab_size(uint64_t room, size_t first, bool *from_pages, size_t *siz
     const size_t huge = (size_t)ZR_HOST_HUGE_BYTES;
     size_t least = 0, whole = 0;
 
-    if (!zr_to_size(room, size) || !zr_add_size(*size, HEAP_HEADER + huge - 1, size))
+    if (!zr_fits(room, size) || !zr_add(*size, HEAP_HEADER + huge - 1, size))
         return false;
     *size -= huge - 1;
     least = first + HEAP_HEADER;
@@ -179,7 +179,7 @@ static zarr_status heap_count(struct zr_heap *h, uint64_t bytes, uint64_t *all,
     uint64_t before = atomic_load_explicit(&h->bytes, memory_order_relaxed);
 
     do {
-        if (!zr_add_u64(before, bytes, all) || *all > h->most)
+        if (!zr_add(before, bytes, all) || *all > h->most)
             return zr_fail(err, ZARR_ERR_LIMIT,
                            "the heap has %" PRIu64 " bytes and gets %" PRIu64
                            " more, its limit is %" PRIu64,
@@ -198,7 +198,7 @@ zarr_status zr_heap_alloc(struct zr_heap *h, uint64_t bytes, void **out, zarr_er
 
     *out = NULL;
     ZR_TRY(heap_count(h, bytes, &all, err));
-    again = zr_to_size(bytes, &size) && zr_add_size(size, HEAP_ALIGN - 1, &size);
+    again = zr_fits(bytes, &size) && zr_add(size, HEAP_ALIGN - 1, &size);
     size = size / HEAP_ALIGN * HEAP_ALIGN;
     while (again) {
         cur = atomic_load_explicit(&h->current, memory_order_acquire);

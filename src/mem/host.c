@@ -26,7 +26,7 @@ static void *host_alloc_aligned(const zarr_allocator *alloc, size_t bytes)
     size_t total;
     uint8_t *raw, *block;
 
-    if (!zr_add_size(bytes, align + sizeof raw, &total))
+    if (!zr_add(bytes, align + sizeof raw, &total))
         return NULL;
     raw = zr_malloc(alloc, total);
     if (!raw)
@@ -46,7 +46,7 @@ static zarr_status host_alloc(void *self, int32_t device_id, uint64_t bytes,
     size_t n;
     void *p = NULL;
 
-    if (zr_to_size(bytes, &n))
+    if (zr_fits(bytes, &n))
         p = host_from_pages(alloc, bytes) ? zr_pages_alloc(n)
                                           : host_alloc_aligned(alloc, n);
     if (!p)

@@ -23,9 +23,8 @@ static zarr_status runs_check(const struct zr_memory_registry *r, const zarr_mem
 
     for (uint64_t i = 0; i < n; i++) {
         ZR_TRY(zr_route_find(&way, r, dst[i].device_type, src[i].device_type, err));
-        if (dst[i].bytes != src[i].bytes ||
-            !zr_add_u64(dst[i].offset, dst[i].bytes, &end) ||
-            !zr_add_u64(src[i].offset, src[i].bytes, &end))
+        if (dst[i].bytes != src[i].bytes || !zr_add(dst[i].offset, dst[i].bytes, &end) ||
+            !zr_add(src[i].offset, src[i].bytes, &end))
             return zr_fail(err, ZARR_ERR_INVALID,
                            "copy of %" PRIu64 " bytes to a run of %" PRIu64 " bytes",
                            src[i].bytes, dst[i].bytes);
@@ -277,7 +276,7 @@ zarr_status zr_mem_equal_list(const struct zr_memory_registry *r,
     for (uint64_t i = 0; i < l->n; i++) {
         ZR_TRY(zr_backend_find(r, src[i].device_type, &be, err));
         if (l->item_bytes == 0 || src[i].bytes % l->item_bytes ||
-            !zr_add_u64(src[i].offset, src[i].bytes, &end))
+            !zr_add(src[i].offset, src[i].bytes, &end))
             return zr_internal(err);
         l->equal[i] = 1; /* also the answer for an empty run */
     }

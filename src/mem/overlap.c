@@ -27,10 +27,10 @@ bool zr_extent(int32_t ndim, const uint64_t *shape, const int64_t *stride,
 
         if (shape[k] == 1)
             continue; /* such a stride is never used, and may be anything */
-        if (!zr_to_i64(shape[k] - 1, &last) || !zr_mul_i64(last, stride[k], &reach))
+        if (!zr_fits(shape[k] - 1, &last) || !zr_mul(last, stride[k], &reach))
             return false;
         side = reach < 0 ? low : high;
-        if (!zr_add_i64(*side, reach, side))
+        if (!zr_add(*side, reach, side))
             return false;
     }
     return *low >= -REACH_BYTES && *high <= REACH_BYTES;

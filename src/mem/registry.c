@@ -223,8 +223,8 @@ zarr_status zr_mem_host_ptr(const struct zr_memory_registry *r, const zarr_memor
         ZR_FAIL(err, ZARR_ERR_MEMORY_KIND, "the host cannot touch \"%s\" memory",
                 be->vt.name);
     if (bytes > mem->bytes || (bytes && !mem->handle) ||
-        !zr_add_u64((uint64_t)(uintptr_t)mem->handle, mem->offset, &end) ||
-        !zr_add_u64(end, bytes, &end) || end > UINTPTR_MAX)
+        !zr_add((uint64_t)(uintptr_t)mem->handle, mem->offset, &end) ||
+        !zr_add(end, bytes, &end) || end > UINTPTR_MAX)
         ZR_FAIL(err, ZARR_ERR_INTERNAL,
                 "internal error: %" PRIu64 " bytes at %" PRIu64 " of a run of %" PRIu64,
                 bytes, mem->offset, mem->bytes);
@@ -245,8 +245,8 @@ bool zr_mem_slice(const zarr_memory *mem, uint64_t offset, uint64_t bytes,
     zarr_memory part = *mem;
     uint64_t end;
 
-    if (!zr_add_u64(offset, bytes, &end) || end > mem->bytes ||
-        !zr_add_u64(mem->offset, offset, &part.offset))
+    if (!zr_add(offset, bytes, &end) || end > mem->bytes ||
+        !zr_add(mem->offset, offset, &part.offset))
         return false;
     part.bytes = bytes;
     *out = part;

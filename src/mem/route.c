@@ -99,7 +99,7 @@ static bool route_side_fits(const zarr_box *box, const zarr_box_side *side)
     uint64_t end;
 
     return zr_extent(box->ndim, box->shape, side->stride, box->item_bytes, &low, &high) &&
-           (uint64_t)-low <= m->offset && zr_add_u64(m->offset, (uint64_t)high, &end) &&
+           (uint64_t)-low <= m->offset && zr_add(m->offset, (uint64_t)high, &end) &&
            end <= m->bytes;
 }
 
@@ -111,7 +111,7 @@ zarr_status zr_route_check(const zarr_box *box, bool fill, uint64_t *bytes,
         (box->swap_bytes > 1 && box->item_bytes % box->swap_bytes))
         return zr_internal(err);
     if (!zr_product_u64(box->shape, (size_t)box->ndim, bytes) ||
-        !zr_mul_u64(*bytes, box->item_bytes, bytes))
+        !zr_mul(*bytes, box->item_bytes, bytes))
         return zr_internal(err);
     if (*bytes &&
         (!route_side_fits(box, &box->dst) || (!fill && !route_side_fits(box, &box->src))))
@@ -258,8 +258,8 @@ zarr_status zr_mem_copy_bytes(const struct zr_memory_registry *r, const zarr_mem
     uint64_t end;
 
     ZR_TRY(zr_route_find(&way, r, dst->device_type, src->device_type, err));
-    if (bytes > dst->bytes || bytes > src->bytes ||
-        !zr_add_u64(dst->offset, bytes, &end) || !zr_add_u64(src->offset, bytes, &end))
+    if (bytes > dst->bytes || bytes > src->bytes || !zr_add(dst->offset, bytes, &end) ||
+        !zr_add(src->offset, bytes, &end))
         return zr_fail(err, ZARR_ERR_INVALID,
                        "copy of %" PRIu64 " bytes from a run of %" PRIu64
                        " to one of %" PRIu64,

@@ -59,7 +59,7 @@ static void dims_merge(struct zr_strided *s)
     for (uint32_t k = 1; k < s->ndim; k++) {
         int64_t n = (int64_t)s->n[last], dline, sline;
 
-        if (zr_mul_i64(s->ds[last], n, &dline) && zr_mul_i64(s->ss[last], n, &sline) &&
+        if (zr_mul(s->ds[last], n, &dline) && zr_mul(s->ss[last], n, &sline) &&
             dline == s->ds[k] && sline == s->ss[k]) {
             s->n[last] *= s->n[k];
             continue;

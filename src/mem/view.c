@@ -36,7 +36,7 @@ static bool view_strides(int64_t *stride, int32_t ndim, const uint64_t *shape,
         if (shape[k] <= 1)
             continue;
         stride[k] = line;
-        if (!zr_to_i64(shape[k], &n) || !zr_mul_i64(line, n, &line))
+        if (!zr_fits(shape[k], &n) || !zr_mul(line, n, &line))
             return false;
     }
     return true;
@@ -141,7 +141,7 @@ static zarr_status view_span(struct zr_view *v, int64_t low, int64_t high,
         if (!view_handle_is_pointer(v->base.device_type))
             return zr_fail(err, ZARR_ERR_INVALID,
                            "tensor: elements begin before the memory object");
-        if (!zr_add_u64(at, v->base.offset, &place) || place < back)
+        if (!zr_add(at, v->base.offset, &place) || place < back)
             return zr_fail(err, ZARR_ERR_INVALID,
                            "tensor: strides reach below address zero");
         v->base.handle = (uint8_t *)v->base.handle - (back - v->base.offset);
@@ -160,7 +160,7 @@ static zarr_status view_check_extent(struct zr_view *v, const zarr_tensor *t,
 
     if (!zr_extent(v->ndim, v->shape, v->stride, v->item_bytes, &low, &high))
         return zr_fail(err, ZARR_ERR_INVALID, "tensor: strides reach too far");
-    if (!zr_add_u64(t->byte_offset, (uint64_t)high, &end) || end > INT64_MAX)
+    if (!zr_add(t->byte_offset, (uint64_t)high, &end) || end > INT64_MAX)
         return zr_fail(err, ZARR_ERR_INVALID,
                        "tensor: byte_offset %" PRIu64 " is out of range", t->byte_offset);
     if (t->data_bytes == 0) {
@@ -200,7 +200,7 @@ zarr_status zr_view_from_tensor(struct zr_view *out, const struct zr_memory_regi
                                 const zarr_tensor *tensor,
                                 const struct zr_view_want *want, zarr_error *err)
 {
-    const uint32_t foreign = zr_host_is_little() ? ZARR_ORDER_BIG : ZARR_ORDER_LITTLE;
+    const uint32_t foreign = ZR_HOST_IS_LITTLE ? ZARR_ORDER_BIG : ZARR_ORDER_LITTLE;
     zarr_status st = ZARR_OK;
     const struct zr_backend *be;
     zarr_tensor t;

@@ -209,7 +209,7 @@ zarr_status zr_meta_fill(struct zr_array_meta *m, const struct zr_meta_env *env,
     size_t bytes = 0;
     zarr_status st = ZARR_OK;
 
-    if (!zr_to_size(zarr_dtype_item_bytes(m->dtype), &bytes) ||
+    if (!zr_fits(zarr_dtype_item_bytes(m->dtype), &bytes) ||
         !(m->fill = zr_calloc(m->alloc, 1, ZR_MAX(bytes, (size_t)1))))
         return zr_fail_memory(err, zarr_dtype_item_bytes(m->dtype));
     if (!v) {

@@ -51,7 +51,7 @@ static zarr_status doc_room(struct zr_doc *d, uint64_t need,
     if (need > place->limit)
         return zr_fail_limit(err, place->limit_name, place->limit,
                              "the document has %" PRIu64 " bytes", need);
-    if (!zr_to_size(need, &bytes) || !zr_add_size(bytes, 1, &bytes))
+    if (!zr_fits(need, &bytes) || !zr_add(bytes, 1, &bytes))
         return zr_fail_memory(err, need);
     p = zr_realloc(d->alloc, d->big, bytes);
     if (!p)

@@ -203,8 +203,7 @@ zarr_status zarr_request_wait(zarr_request *rq, uint64_t timeout_ns, int *done,
             *done = 1;
         return fail_from_parent(err);
     }
-    if (timeout_ns != ZARR_WAIT_FOREVER &&
-        !zr_add_u64(zr_now_ns(), timeout_ns, &deadline))
+    if (timeout_ns != ZARR_WAIT_FOREVER && !zr_add(zr_now_ns(), timeout_ns, &deadline))
         deadline = UINT64_MAX;
     if (!zr_event_wait(&rq->done, deadline)) {
         if (done)

@@ -58,7 +58,7 @@ static void count_waves(const struct zr_explain_args *a, zarr_explanation *f)
     f->waves = a->write ? f->blocks : f->chunks;
     if (f->waves != UINT64_MAX) /* else: too many to count */
         f->waves = zr_ceil_div_u64(f->waves, per_wave);
-    if (!zr_mul_u64(per_wave, unit, &f->wave_bytes))
+    if (!zr_mul(per_wave, unit, &f->wave_bytes))
         f->wave_bytes = UINT64_MAX;
 }
 

@@ -128,7 +128,7 @@ static zarr_status make_index(const struct level_maker *m, struct zr_level *lv)
     spec.ndim = ix->ndim;
     memcpy(spec.shape, ix->shape, sizeof spec.shape);
     spec.dtype = m->args->index_dtype;
-    if (!zr_mul_u64(lv->n_inner_all, 2 * sizeof(uint64_t), &spec.n_bytes))
+    if (!zr_mul(lv->n_inner_all, 2 * sizeof(uint64_t), &spec.n_bytes))
         return zr_fail(m->err, ZARR_ERR_LIMIT, "a shard index of %" PRIu64 " chunks",
                        lv->n_inner_all);
     spec.exact = 1;
@@ -158,7 +158,7 @@ static zarr_status shard_shape(const struct level_maker *m, struct zr_level *lv)
                            inner, outer, (int)d);
         lv->inner_shape[d] = inner;
         lv->n_inner[d] = outer / inner;
-        if (!zr_mul_u64(n, lv->n_inner[d], &n) || n > m->args->limits->chunks_per_shard)
+        if (!zr_mul(n, lv->n_inner[d], &n) || n > m->args->limits->chunks_per_shard)
             return zr_fail_limit(m->err, "chunks_per_shard",
                                  m->args->limits->chunks_per_shard,
                                  "a shard of more than %" PRIu64 " chunks",
@@ -204,8 +204,8 @@ static zarr_status make_shard(const struct level_maker *m, struct zr_level *lv)
     if (lv->unsized) {
         uint64_t guess = 0;
 
-        if (zr_mul_u64(lv->decoded_bytes, 2, &guess) &&
-            zr_add_u64(guess, lv->index_bytes + 65536, &guess))
+        if (zr_mul(lv->decoded_bytes, 2, &guess) &&
+            zr_add(guess, lv->index_bytes + 65536, &guess))
             lv->encoded_bound = ZR_MIN(guess, lv->encoded_most);
     }
 out:
@@ -240,7 +240,7 @@ static zarr_status make_level(const struct level_maker *m, struct zr_level *lv)
     spec.fill = m->layout->fill;
     spec.exact = 1;
     if (!zr_product_u64(lv->shape, (size_t)lv->ndim, &elements) ||
-        !zr_mul_u64(elements, m->layout->item_bytes, &spec.n_bytes))
+        !zr_mul(elements, m->layout->item_bytes, &spec.n_bytes))
         return zr_fail(m->err, ZARR_ERR_LIMIT,
                        "the chunk shape overflows 64 bits of bytes");
     ZR_TRY(

@@ -29,7 +29,7 @@ static uint32_t opens_most(const struct zr_plan_args *a, uint32_t level)
 
     if (a->plain)
         return 1;
-    if (lv->bytes_decode && !zr_add_u64(each, lv->decoded_bytes, &each))
+    if (lv->bytes_decode && !zr_add(each, lv->decoded_bytes, &each))
         return 1;
     most = a->wave_bytes / ZR_MAX(each, UINT64_C(1));
     for (uint32_t i = 0; i < level; i++)

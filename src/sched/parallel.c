@@ -29,7 +29,7 @@ uint32_t zr_parallel_workers(uint64_t n, const struct zr_parallel_options *opts)
     uint64_t work_ns;
 
     workers = ZR_MIN(workers, (uint64_t)ZR_MAX_THREADS);
-    if (opts && opts->item_ns && zr_mul_u64(n, opts->item_ns, &work_ns))
+    if (opts && opts->item_ns && zr_mul(n, opts->item_ns, &work_ns))
         workers = ZR_MIN(workers, work_ns / PARALLEL_WAKE_NS);
     workers = ZR_MIN(workers, n);
     return (uint32_t)ZR_MAX(workers, (uint64_t)1);

@@ -35,7 +35,7 @@ static bool chunks_have_numbers(const struct zr_axis *axes, int32_t rank)
     uint64_t n = 1;
 
     for (int32_t d = 0; d < rank; d++)
-        if (!zr_mul_u64(n, axes[d].n_cuts, &n))
+        if (!zr_mul(n, axes[d].n_cuts, &n))
             return false;
     return true;
 }

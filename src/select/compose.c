@@ -18,7 +18,7 @@ static zarr_status compose_dim(struct zr_dim_sel *to, const struct zr_dim_sel *o
     if (!outer->list && !inner->list) {
         int64_t step = 1;
         /* With two or more items the product is a distance inside the array. */
-        if (inner->n > 1 && !zr_mul_i64(outer->step, inner->step, &step))
+        if (inner->n > 1 && !zr_mul(outer->step, inner->step, &step))
             return zr_internal(err);
         zr_dim_sel_arith(to, inner->n, zr_dim_sel_at(outer, inner->start), step);
         return ZARR_OK;

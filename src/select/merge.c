@@ -136,7 +136,7 @@ uint64_t zr_merge_count(const struct zr_merge *m)
     uint64_t n = 0;
 
     for (uint32_t i = 0; i < m->n; i++)
-        if (!zr_add_u64(n, zr_project_count(m->source[i].p), &n))
+        if (!zr_add(n, zr_project_count(m->source[i].p), &n))
             return UINT64_MAX;
     return n;
 }
@@ -176,7 +176,7 @@ static bool cover_together(const struct zr_merge *m)
     for (int32_t d = 0; d < first->ndim; d++)
         want = zr_mul_cap(want, first->valid[d]);
     for (uint32_t i = 0; i < m->n_taken; i++)
-        if (!zr_add_u64(have, m->source[m->taken[i]].at.n_items, &have))
+        if (!zr_add(have, m->source[m->taken[i]].at.n_items, &have))
             return false;
     if (have != want || want == UINT64_MAX)
         return false;

@@ -80,7 +80,7 @@ static bool take_number(const char *s, const char *e, int64_t *out)
     for (; s < e; s++) {
         if (*s < '0' || *s > '9')
             return false;
-        if (!zr_mul_i64(v, 10, &v) || !zr_add_i64(v, *s - '0', &v))
+        if (!zr_mul(v, 10, &v) || !zr_add(v, *s - '0', &v))
             v = INT64_MAX;
     }
     *out = negative ? -v : v;

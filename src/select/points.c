@@ -12,7 +12,7 @@ zarr_status zr_selection_new_coords(zarr_selection *s, uint64_t n, zarr_error *e
 {
     uint64_t all = 0;
 
-    if (!zr_mul_u64(n, (uint64_t)s->ndim, &all))
+    if (!zr_mul(n, (uint64_t)s->ndim, &all))
         return zr_fail_memory(err, UINT64_MAX);
     s->points = true;
     s->n_points = n;

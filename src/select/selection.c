@@ -73,7 +73,7 @@ zarr_status zr_dim_sel_alloc_list(uint64_t **list, uint64_t n, zarr_error *err)
 {
     size_t items = 0;
 
-    if (!zr_to_size(n, &items) || items > SIZE_MAX / sizeof **list)
+    if (!zr_fits(n, &items) || items > SIZE_MAX / sizeof **list)
         return zr_fail_memory(err, UINT64_MAX);
     *list = zr_malloc(NULL, items * sizeof **list);
     return *list ? ZARR_OK : zr_fail_memory(err, items * sizeof **list);

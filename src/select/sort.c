@@ -16,8 +16,7 @@ zarr_status zr_nums_need(struct zr_nums *v, const zarr_allocator *alloc, uint64_
     uint64_t all = 0;
     size_t need = 0;
 
-    if (!zr_mul_u64(n, per, &all) || !zr_to_size(all, &need) ||
-        need > SIZE_MAX / sizeof *v->ptr)
+    if (!zr_mul(n, per, &all) || !zr_fits(all, &need) || need > SIZE_MAX / sizeof *v->ptr)
         return zr_fail_memory(err, UINT64_MAX);
     if (need <= v->cap)
         return ZARR_OK;

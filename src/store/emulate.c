@@ -283,8 +283,7 @@ static bool emulate_whole_once(zarr_store *s, zarr_store_op *op, uint64_t *bytes
     size_t n;
     bool is_done = true;
 
-    if (st == ZARR_OK &&
-        (!zr_to_size(*bytes, &n) || !(block = zr_malloc(s->env.alloc, n))))
+    if (st == ZARR_OK && (!zr_fits(*bytes, &n) || !(block = zr_malloc(s->env.alloc, n))))
         st = zr_fail_memory(err, *bytes);
     if (st != ZARR_OK) {
         zr_op_end(op, st, 0);
@@ -360,7 +359,7 @@ static void emulate_by_bounce(zarr_store *s, zarr_store_op *op, zarr_error *err)
     zarr_status st = ZARR_OK;
     size_t n;
 
-    if (!zr_to_size(bytes, &n) || !(block = zr_malloc(s->env.alloc, n)))
+    if (!zr_fits(bytes, &n) || !(block = zr_malloc(s->env.alloc, n)))
         ZR_FAIL_MEMORY(err, bytes);
     host = zr_mem_of_host(block, bytes);
     if (op->verb == ZARR_STORE_PUT)

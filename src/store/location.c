@@ -212,7 +212,7 @@ zarr_status zr_location_parse(zarr_location **out, const struct zr_store_registr
         return zr_fail(err, ZARR_ERR_INVALID, "no location");
     n = strlen(text) + 2;
     zr_str_init(&l.name, env->alloc);
-    if (zr_mul_size(n, 2, &bytes) && zr_add_size(bytes, sizeof *b, &bytes))
+    if (zr_mul(n, 2, &bytes) && zr_add(bytes, sizeof *b, &bytes))
         b = zr_calloc(env->alloc, 1, bytes);
     if (!b)
         ZR_FAIL_MEMORY(err, n);

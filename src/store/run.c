@@ -441,7 +441,7 @@ static zarr_status run_many_submitted(zarr_store *s, zarr_store_op *ops, uint64_
     zarr_status st = ZARR_OK;
     uint64_t bytes;
 
-    if (zr_mul_u64(n, sizeof *ptrs, &bytes))
+    if (zr_mul(n, sizeof *ptrs, &bytes))
         ptrs = zr_malloc(s->env.alloc, (size_t)bytes);
     if (!ptrs)
         return zr_fail_memory(err, n);

@@ -55,8 +55,8 @@ static zarr_status batch_create(struct store_batch **out, zarr_store *s, uint64_
     uint64_t ops_bytes = 0, bytes = 0, tasks_bytes = n_tasks * sizeof(struct zr_task);
     struct store_batch *b = NULL;
 
-    if (zr_mul_u64(n_ops, sizeof b->op[0], &ops_bytes) &&
-        zr_add_u64(ops_bytes, sizeof *b + tasks_bytes, &bytes))
+    if (zr_mul(n_ops, sizeof b->op[0], &ops_bytes) &&
+        zr_add(ops_bytes, sizeof *b + tasks_bytes, &bytes))
         b = zr_malloc(s->env.alloc, (size_t)bytes);
     if (!b)
         return zr_fail_memory(err, bytes);
@@ -323,7 +323,7 @@ static struct zr_keylock *submit_lock(zarr_store *s, zarr_store_op **ops, uint64
         ops[i]->tag = NULL;
         wanted = wanted || zr_op_lock_kind(s, ops[i]) == ZR_LOCK_HANDLE;
     }
-    if (wanted && s->vt.submit && zr_to_size(n, &bytes))
+    if (wanted && s->vt.submit && zr_fits(n, &bytes))
         locks = zr_calloc(s->env.alloc, bytes, sizeof *locks);
     for (uint64_t i = 0; locks && i < n; i++)
         if (zr_op_lock_kind(s, ops[i]) == ZR_LOCK_HANDLE &&

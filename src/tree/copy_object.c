@@ -110,7 +110,7 @@ static zarr_status object_reserve(struct zr_copy *c, struct copied_object *o, bo
     uint64_t need = one;
     zarr_status st = ZARR_OK;
 
-    if (both && !zr_mul_u64(one, 2, &need))
+    if (both && !zr_mul(one, 2, &need))
         return zr_fail_memory(err, one);
     ZR_TRY(zr_budget_take(&c->ctx->budget, need, UINT64_MAX, NULL, err));
     o->taken = need;

@@ -444,7 +444,7 @@ static zarr_status work_begin(struct reencode_work *w, zarr_error *err)
     for (int i = 0; i < w->s.n_buffers; i++) {
         size_t n = 0;
 
-        if (zr_to_size(w->s.buffer_bytes, &n))
+        if (zr_fits(w->s.buffer_bytes, &n))
             w->slots[i].data = zr_malloc(w->r->ctx->alloc, n);
         if (!w->slots[i].data)
             ZR_FAIL_MEMORY(err, w->s.buffer_bytes);

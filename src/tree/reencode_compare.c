@@ -122,7 +122,7 @@ zarr_status zr_reencode_compare(struct zr_reencode *r,
     for (int side = 0; side < 2; side++) {
         size_t n = 0;
 
-        if (zr_to_size(c.s.buffer_bytes, &n))
+        if (zr_fits(c.s.buffer_bytes, &n))
             c.data[side] = zr_malloc(alloc, n);
         if (!c.data[side])
             ZR_FAIL_MEMORY(err, c.s.buffer_bytes);

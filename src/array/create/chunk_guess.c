@@ -26,7 +26,7 @@ static bool fits_guess(const uint64_t *edge, int32_t ndim, uint64_t item_bytes)
     uint64_t n = 0;
 
     return zr_product_u64(edge, (size_t)ndim, &n) &&
-           zr_mul_u64(n, ZR_MAX(item_bytes, 1), &n) && n <= GUESS_BYTES;
+           zr_mul(n, ZR_MAX(item_bytes, 1), &n) && n <= GUESS_BYTES;
 }
 
 void zr_chunk_guess(uint64_t *chunk, int32_t ndim, const uint64_t *shape,

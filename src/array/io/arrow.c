@@ -125,8 +125,8 @@ static bool plan_part(size_t *at, size_t *all, uint64_t bytes)
     uint64_t end = 0;
 
     *at = (*all + ARROW_ALIGN - 1) / ARROW_ALIGN * ARROW_ALIGN;
-    return zr_add_u64(*at, bytes, &end) && end <= (uint64_t)PTRDIFF_MAX - ARROW_ALIGN &&
-           zr_to_size(end, all);
+    return zr_add(*at, bytes, &end) && end <= (uint64_t)PTRDIFF_MAX - ARROW_ALIGN &&
+           zr_fits(end, all);
 }
 
 static zarr_status plan_column(struct arrow_plan *p, const struct zr_vlen_call *c,
@@ -140,12 +140,11 @@ static zarr_status plan_column(struct arrow_plan *p, const struct zr_vlen_call *
     for (uint64_t i = 0; i < c->n; i++) {
         if (!zr_vlen_call_get(c, i, &item))
             p->n_null++;
-        else if (item.bytes % type->item_bytes ||
-                 !zr_add_u64(p->sum, item.bytes, &p->sum))
+        else if (item.bytes % type->item_bytes || !zr_add(p->sum, item.bytes, &p->sum))
             return zr_internal(err);
     }
     p->large = (flags & ZARR_ARROW_LARGE) || p->sum / type->item_bytes > INT32_MAX;
-    if (c->n >= INT64_MAX || !zr_mul_u64(c->n + 1, p->large ? 8 : 4, &offsets) ||
+    if (c->n >= INT64_MAX || !zr_mul(c->n + 1, p->large ? 8 : 4, &offsets) ||
         !plan_part(&p->valid, &p->all, p->n_null ? c->n / 8 + 1 : 0) ||
         !plan_part(&p->offsets, &p->all, offsets) ||
         !plan_part(&p->bytes, &p->all, p->sum))
@@ -349,7 +348,7 @@ static bool fits_behind(const void *p, uint64_t n, uint64_t item_bytes)
 {
     uint64_t bytes = 0;
 
-    return zr_mul_u64(n, item_bytes, &bytes) && bytes <= space_behind(p);
+    return zr_mul(n, item_bytes, &bytes) && bytes <= space_behind(p);
 }
 
 /* Checks what a column and the items of lists have in common. item_bytes: of buffer 1,
@@ -459,7 +458,7 @@ static zarr_status set_element(struct zr_vlen_call *c, const struct arrow_in *in
     if (!present)
         return ZARR_OK; /* its bytes are zero already */
     if (begin < 0 || end < begin || (uint64_t)end > in->n_items ||
-        !zr_mul_u64((uint64_t)(end - begin), in->item_bytes, &item.bytes) ||
+        !zr_mul((uint64_t)(end - begin), in->item_bytes, &item.bytes) ||
         (item.bytes && !in->bytes))
         return zr_fail(err, ZARR_ERR_INVALID,
                        "Arrow: element %" PRIu64 " goes from %" PRId64 " to %" PRId64

@@ -115,15 +115,15 @@ static zarr_status given_room(struct given_chunks *g, uint64_t n_chunks, zarr_er
     g->is_grid = true;
     for (int32_t d = 0; d < m->ndim; d++) {
         g->extent[d] = zr_grid_n_chunks(&m->grid, d);
-        g->is_grid &= zr_mul_u64(all, g->extent[d], &all);
+        g->is_grid &= zr_mul(all, g->extent[d], &all);
     }
     g->is_grid &= all <= n_chunks * GIVEN_SPARSE;
     for (g->n_slots = 2; !g->is_grid && g->n_slots < 2 * n_chunks;)
         g->n_slots *= 2;
     if (g->is_grid)
         g->n_slots = ZR_MAX(all, UINT64_C(1));
-    if (!zr_to_size(n_chunks, &n) || !zr_mul_size(n, sizeof *g->value, &bytes) ||
-        !zr_to_size(g->n_slots, &n_slots))
+    if (!zr_fits(n_chunks, &n) || !zr_mul(n, sizeof *g->value, &bytes) ||
+        !zr_fits(g->n_slots, &n_slots))
         return zr_fail_memory(err, n_chunks);
     g->value = zr_malloc(g->alloc, bytes);
     g->slot = zr_calloc(g->alloc, n_slots, sizeof *g->slot);

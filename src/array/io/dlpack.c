@@ -64,7 +64,7 @@ static zarr_status dlpack_check(const void *data, int32_t ndim, const uint64_t *
                        ndim, shape ? "" : " without a shape", ZARR_MAX_RANK);
     for (int32_t d = 0; d < ndim; d++) {
         empty = empty || shape[d] == 0;
-        if (!zr_mul_u64(*n, ZR_MAX(shape[d], 1), n) || *n > INT64_MAX)
+        if (!zr_mul(*n, ZR_MAX(shape[d], 1), n) || *n > INT64_MAX)
             return dlpack_bad("shape", d, (int64_t)shape[d], err);
     }
     if (!data && !empty)
@@ -116,12 +116,12 @@ static zarr_status strides_in(zarr_dlpack_view *v, const struct dlpack_tensor *f
         }
         if (from->shape[d] == 1)
             continue;
-        if (!zr_mul_i64(from->strides[d], (int64_t)item_bits, &bits))
+        if (!zr_mul(from->strides[d], (int64_t)item_bits, &bits))
             return dlpack_bad("strides", d, from->strides[d], err);
         if (bits % 8 != 0)
             goto no_byte;
         v->strides[d] = bits / 8;
-        if (!zr_mul_i64(v->strides[d], from->shape[d], &bits))
+        if (!zr_mul(v->strides[d], from->shape[d], &bits))
             return dlpack_bad("strides", d, from->strides[d], err);
     }
     v->tensor.strides = v->strides;
@@ -184,7 +184,7 @@ static zarr_status tensor_in(zarr_dlpack_view *out, zarr_context *ctx,
     if (from->ndim > 0)
         memcpy(v.shape, from->shape, (size_t)from->ndim * sizeof *v.shape);
     ZR_TRY(dtype_in(&v, ctx, from, err));
-    if (!zr_mul_u64(n, bits, &n) || n > INT64_MAX)
+    if (!zr_mul(n, bits, &n) || n > INT64_MAX)
         ZR_FAIL(err, ZARR_ERR_INVALID, "DLPack: the tensor is too large");
     ZR_TRY(strides_in(&v, from, bits, err));
     *out = v;
@@ -288,7 +288,7 @@ static zarr_status strides_out(struct dlpack_block *b, const zarr_tensor *t,
 
         if (packed && d == t->ndim - 1)
             continue;
-        if (!zr_mul_i64(t->strides[d], 8, &stride))
+        if (!zr_mul(t->strides[d], 8, &stride))
             return dlpack_bad("strides", d, t->strides[d], err);
         if (t->shape[d] > 1 && stride % (int64_t)bits != 0)
             return zr_fail(err, ZARR_ERR_UNSUPPORTED,
@@ -304,7 +304,7 @@ static zarr_status strides_out(struct dlpack_block *b, const zarr_tensor *t,
 static zarr_status check_out(const zarr_tensor *t, const struct dlpack_tensor *out,
                              zarr_error *err)
 {
-    const uint32_t host = zr_host_is_little() ? ZARR_ORDER_LITTLE : ZARR_ORDER_BIG;
+    const uint32_t host = ZR_HOST_IS_LITTLE ? ZARR_ORDER_LITTLE : ZARR_ORDER_BIG;
     uint64_t n = 0;
 
     if (t->byte_order != ZARR_ORDER_NATIVE && t->byte_order != host &&

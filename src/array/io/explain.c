@@ -32,7 +32,7 @@ static bool tensor_is_contiguous(const zarr_tensor *t, uint64_t item_bytes)
     for (int32_t d = t->ndim - 1; d >= 0; d--) {
         if (t->shape[d] > 1 && t->strides[d] != expect)
             return false;
-        if (!zr_to_i64(t->shape[d], &n) || !zr_mul_i64(expect, n, &expect))
+        if (!zr_fits(t->shape[d], &n) || !zr_mul(expect, n, &expect))
             return false;
     }
     return true;

@@ -44,9 +44,9 @@ static zarr_status packed_check(const zarr_tensor *t, const zarr_dtype *dtype, s
                        ", but packed elements are neighbours: it must be 1",
                        t->strides[t->ndim - 1]);
     for (int32_t i = 0; i < t->ndim; i++)
-        if (!zr_mul_u64(bits, t->shape[i], &bits))
+        if (!zr_mul(bits, t->shape[i], &bits))
             return zr_fail(err, ZARR_ERR_LIMIT, "tensor: too many elements");
-    if (!zr_to_size(bits, n) || !zr_mul_u64(bits, width, &bits))
+    if (!zr_fits(bits, n) || !zr_mul(bits, width, &bits))
         return zr_fail(err, ZARR_ERR_LIMIT, "tensor: too many elements");
     if (!t->strides && t->data_bytes &&
         (t->byte_offset > t->data_bytes ||
@@ -140,7 +140,7 @@ static zarr_status rows_view(struct zr_packed *p, const zarr_tensor *t, size_t n
 
     p->row_elements = rows ? (size_t)t->shape[t->ndim - 1] : n;
     p->n_rows = p->row_elements ? n / p->row_elements : 0;
-    if (!zr_mul_u64(p->row_elements, width, &bits))
+    if (!zr_mul(p->row_elements, width, &bits))
         return zr_fail(err, ZARR_ERR_LIMIT, "tensor: too many elements");
     p->row_bytes = (size_t)zr_ceil_div_u64(bits, 8);
     for (int32_t d = 0; d < want.ndim; d++)

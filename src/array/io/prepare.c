@@ -185,7 +185,7 @@ zarr_status zr_array_selection_check(const struct zr_array_state *s,
 static zarr_status check_tensor_dtype(const zarr_tensor *t, const zarr_dtype *dtype,
                                       zarr_error *err)
 {
-    const uint32_t host = zr_host_is_little() ? ZARR_ORDER_LITTLE : ZARR_ORDER_BIG;
+    const uint32_t host = ZR_HOST_IS_LITTLE ? ZARR_ORDER_LITTLE : ZARR_ORDER_BIG;
     const char *have = NULL, *want = NULL;
 
     if (zarr_dtype_kind(dtype) == ZARR_KIND_STRUCT && zr_dtype_has_order(dtype) &&

@@ -54,8 +54,7 @@ zarr_status zr_vlen_call_open(struct zr_vlen_call *c, zarr_array *array,
     c->optional = c->value != NULL;
     if (!c->value)
         c->value = dtype;
-    if (!c->fits || !zr_to_size(c->n, &bytes) ||
-        !zr_mul_size(bytes, c->item_bytes, &bytes))
+    if (!c->fits || !zr_fits(c->n, &bytes) || !zr_mul(bytes, c->item_bytes, &bytes))
         return zr_fail(err, ZARR_ERR_LIMIT,
                        "the selection does not fit this machine's addresses");
     c->elements = zr_calloc(array->h.ctx->alloc, ZR_MAX((size_t)c->n, 1), c->item_bytes);
@@ -102,7 +101,7 @@ static zarr_status column_sum(void *arg, uint64_t i, uint32_t worker, zarr_error
 
     ZR_UNUSED(worker);
     for (uint64_t k = i * w->each; k < end; k++)
-        if (!zr_add_u64(sum, w->item[k].bytes, &sum))
+        if (!zr_add(sum, w->item[k].bytes, &sum))
             return zr_internal(err);
     w->sum[i] = sum;
     return ZARR_OK;
@@ -145,9 +144,9 @@ static zarr_status column_block(struct vlen_column_block **out, struct column_wo
     uint64_t all = 0;
     size_t size = 0;
 
-    if (!zr_add_u64(w->n, 1, &all) || !zr_mul_u64(all, sizeof *w->offsets, &all) ||
-        !zr_add_u64(all, sum, &all) || !zr_add_u64(all, sizeof *block, &all) ||
-        !zr_to_size(all, &size))
+    if (!zr_add(w->n, 1, &all) || !zr_mul(all, sizeof *w->offsets, &all) ||
+        !zr_add(all, sum, &all) || !zr_add(all, sizeof *block, &all) ||
+        !zr_fits(all, &size))
         return zr_fail(err, ZARR_ERR_LIMIT,
                        "the elements do not fit this machine's addresses");
     block = zr_malloc(ctx->alloc, size);
@@ -178,7 +177,7 @@ static zarr_status column_make(zarr_vlen_column *out, const struct zr_vlen_call 
     ZR_TRY(zr_parallel_run(n_ranges, &opts, column_sum, &w, err));
     for (uint64_t i = 0; i < n_ranges; i++) {
         w.first[i] = sum;
-        if (!zr_add_u64(sum, w.sum[i], &sum))
+        if (!zr_add(sum, w.sum[i], &sum))
             return zr_internal(err);
     }
     ZR_TRY(column_block(&block, &w, c->array->h.ctx, sum, err));

@@ -56,7 +56,7 @@ static zarr_status append_boxes(struct appending *ap, zarr_error *err)
         ap->start[d] = d == axis ? m->shape[d] : 0;
         ap->count[d] = src->shape[d];
         if (ap->count[d] > INT64_MAX ||
-            !zr_add_u64(ap->start[d], ap->count[d], &ap->shape[d]))
+            !zr_add(ap->start[d], ap->count[d], &ap->shape[d]))
             return zr_fail(err, ZARR_ERR_INVALID, "dimension %" PRId32 " would overflow",
                            d);
     }

@@ -18,7 +18,7 @@ static uint64_t chunks_end(const struct zr_grid *grid, int32_t d)
     if (n == 0)
         return grid->shape[d];
     zr_grid_extent(grid, d, n - 1, &origin, &size);
-    if (!zr_add_u64(origin, size, &end) || end > INT64_MAX)
+    if (!zr_add(origin, size, &end) || end > INT64_MAX)
         return grid->shape[d];
     return ZR_MAX(end, grid->shape[d]);
 }
@@ -79,7 +79,7 @@ static zarr_status look_at_tile(struct outside_look *l, const uint64_t *start,
 
     ZR_TRY(zr_array_io(&io, l->a, l->s, ZARR_DEVICE_CPU, NULL, err));
     if (!zr_product_u64(count, (size_t)m->ndim, &n) ||
-        !zr_mul_u64(n, io.layout->item_bytes, &bytes) || !zr_to_size(bytes, &size))
+        !zr_mul(n, io.layout->item_bytes, &bytes) || !zr_fits(bytes, &size))
         ZR_FAIL_MEMORY(err, UINT64_MAX);
     if (bytes > l->room) {
         zr_free(l->a->h.ctx->alloc, l->block);

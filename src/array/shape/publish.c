@@ -38,7 +38,7 @@ static zarr_status compute_reach(uint64_t *out, const struct zr_grid *grid,
         uint64_t n = zr_ceil_div_u64(c->shape[d], unit[d]);
 
         out[d] = c->shape[d];
-        if (c->shape[d] > grid->shape[d] && zr_mul_u64(n, unit[d], &n) && n <= INT64_MAX)
+        if (c->shape[d] > grid->shape[d] && zr_mul(n, unit[d], &n) && n <= INT64_MAX)
             out[d] = n;
     }
 out:
@@ -84,7 +84,7 @@ uint64_t zr_largest_chunk_bytes(const struct zr_grid *grid, const zarr_dtype *dt
 
     zr_grid_largest(grid, shape);
     return zr_product_u64(shape, (size_t)grid->ndim, &bytes) &&
-                   zr_mul_u64(bytes, zarr_dtype_item_bytes(dtype), &bytes)
+                   zr_mul(bytes, zarr_dtype_item_bytes(dtype), &bytes)
                ? bytes
                : UINT64_MAX;
 }

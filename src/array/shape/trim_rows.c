@@ -22,7 +22,7 @@ void zr_trim_range(const struct zr_array_state *s, int32_t d, uint64_t chunk,
         return;
     }
     zr_grid_extent(&s->meta.grid, d, chunk, low, &size);
-    if (!zr_add_u64(*low, size, high))
+    if (!zr_add(*low, size, high))
         *high = UINT64_MAX;
     *high = ZR_MIN(*high, s->meta.shape[d]);
 }
@@ -61,7 +61,7 @@ static uint64_t count_candidates(const struct zr_trim *t)
             n[e] = e < d ? t->keep[e] : zr_grid_n_chunks(grid, e);
         n[d] -= t->keep[d];
         if (!zr_product_u64(n, (size_t)grid->ndim, &product) ||
-            !zr_add_u64(total, product, &total))
+            !zr_add(total, product, &total))
             return UINT64_MAX;
     }
     return total;

@@ -11,7 +11,7 @@ static zarr_status base64_resolve(const zarr_codec_spec *spec, const zarr_chunk_
 
     ZR_UNUSED(fill_out);
     out->item_bytes_hint = 1;
-    if (!zr_mul_u64(groups, 4, &out->n_bytes))
+    if (!zr_mul(groups, 4, &out->n_bytes))
         return zr_fail(err, ZARR_ERR_LIMIT,
                        "%s: a chunk of %" PRIu64 " bytes is too large",
                        zarr_codec_spec_name(spec), in->n_bytes);

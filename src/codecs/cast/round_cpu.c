@@ -51,7 +51,7 @@ static zarr_status round_bind(void **out, const zarr_codec_spec *spec,
     *self = (struct round_self){.alloc = alloc,
                                 .what = what,
                                 .keep = (uint32_t)keep,
-                                .swap = !to->decoded->dtype && !zr_host_is_little()};
+                                .swap = !to->decoded->dtype && !ZR_HOST_IS_LITTLE};
     *out = self;
     return ZARR_OK;
 }

@@ -109,10 +109,10 @@ bool zr_affine_apply_unsigned(const struct zr_affine *a, bool encode, uint64_t v
     const uint64_t most = UINT64_MAX >> (64 - a->number.bits);
 
     if (encode)
-        return v >= a->whole_offset &&
-               zr_mul_u64(v - a->whole_offset, a->whole_scale, out) && *out <= most;
-    return v % a->whole_scale == 0 &&
-           zr_add_u64(v / a->whole_scale, a->whole_offset, out) && *out <= most;
+        return v >= a->whole_offset && zr_mul(v - a->whole_offset, a->whole_scale, out) &&
+               *out <= most;
+    return v % a->whole_scale == 0 && zr_add(v / a->whole_scale, a->whole_offset, out) &&
+           *out <= most;
 }
 
 /* Rounds to the type's precision. Returns false if the type has no such number. */

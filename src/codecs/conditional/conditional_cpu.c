@@ -186,7 +186,7 @@ static uint64_t cond_size_hint(void *self, const zarr_codec_job *job, int encode
 
     if (!encode)
         return 0;
-    return zr_add_u64(job->src.bytes, ((const struct cond_self *)self)->head, &room)
+    return zr_add(job->src.bytes, ((const struct cond_self *)self)->head, &room)
                ? room
                : UINT64_MAX;
 }

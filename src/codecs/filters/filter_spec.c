@@ -227,7 +227,7 @@ zarr_status zr_filter_read(const zarr_codec_spec *spec, const zarr_dtype *array,
                            struct zr_filter *out, zarr_error *err)
 {
     const struct filter_form *form = filter_form(zarr_codec_spec_name(spec));
-    const bool big = !zr_host_is_little();
+    const bool big = !ZR_HOST_IS_LITTLE;
     zarr_status st = ZARR_OK;
 
     *out = (struct zr_filter){0};
@@ -458,8 +458,8 @@ static zarr_status filter_resolve(const zarr_codec_spec *spec, const zarr_chunk_
                 "%s: %" PRIu64 " bytes are not a whole number of elements of %" PRIu32,
                 zarr_codec_spec_name(spec), in->n_bytes, zr_number_item_bytes(&f.dtype));
     out->item_bytes_hint = zr_number_item_bytes(&f.astype);
-    if (!zr_mul_u64(in->n_bytes / zr_number_item_bytes(&f.dtype),
-                    zr_number_item_bytes(&f.astype), &out->n_bytes))
+    if (!zr_mul(in->n_bytes / zr_number_item_bytes(&f.dtype),
+                zr_number_item_bytes(&f.astype), &out->n_bytes))
         st = zr_fail(err, ZARR_ERR_LIMIT, "%s: a chunk of %" PRIu64 " bytes is too large",
                      zarr_codec_spec_name(spec), in->n_bytes);
 out:

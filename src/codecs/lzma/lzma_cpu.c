@@ -121,8 +121,8 @@ static zarr_status lzma_bind(void **out, const zarr_codec_spec *spec,
     self->format = (int)format;
     self->preset = (uint32_t)preset;
     self->check = check < 0 ? LZMA_CHECK_CRC64 : (lzma_check)check;
-    if (!zr_mul_u64(to->decoded->n_bytes, 2, &self->memory) ||
-        !zr_add_u64(self->memory, MEMORY_ALWAYS, &self->memory))
+    if (!zr_mul(to->decoded->n_bytes, 2, &self->memory) ||
+        !zr_add(self->memory, MEMORY_ALWAYS, &self->memory))
         self->memory = UINT64_MAX;
     if (!lzma_set_filters(self, spec))
         ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "lzma: this liblzma lacks a filter");

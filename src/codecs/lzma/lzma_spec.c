@@ -295,7 +295,7 @@ static zarr_status lzma_resolve(const zarr_codec_spec *spec, const zarr_chunk_sp
 
     ZR_UNUSED(fill_out);
     (void)zarr_codec_spec_i64(spec, "format", &container);
-    if (container != LZMA_FORMAT_XZ && !zr_add_u64(extra, in->n_bytes, &extra))
+    if (container != LZMA_FORMAT_XZ && !zr_add(extra, in->n_bytes, &extra))
         extra = UINT64_MAX;
     out->exact = 0;
     out->item_bytes_hint = 1;

@@ -53,7 +53,7 @@ static zarr_status n5_bind(void **out, const zarr_codec_spec *spec,
     self->item_bytes = (uint32_t)zarr_dtype_item_bytes(to->decoded->dtype);
     if (self->item_bytes > sizeof self->fill)
         ZR_TRY(zr_internal(err));
-    if (zr_host_is_little() && self->item_bytes > 1)
+    if (ZR_HOST_IS_LITTLE && self->item_bytes > 1)
         self->swap_bytes = self->item_bytes;
     memcpy(self->shape, to->decoded->shape, sizeof self->shape);
     self->bytes = to->decoded->n_bytes;
@@ -172,7 +172,7 @@ static zarr_status n5_head(const struct n5_self *self, const struct zr_host_job 
                            "n5_default: dimension %" PRId32 " of a block is 0", i);
     }
     if (!zr_product_u64(b->shape, (size_t)self->ndim, &b->bytes) ||
-        !zr_mul_u64(b->bytes, self->item_bytes, &b->bytes) || b->bytes > self->most)
+        !zr_mul(b->bytes, self->item_bytes, &b->bytes) || b->bytes > self->most)
         return zr_fail_limit(
             err, "chunk_bytes", self->most,
             "n5_default: a block says it has more than %" PRIu64 " bytes", self->most);

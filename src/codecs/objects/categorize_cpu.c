@@ -70,7 +70,7 @@ static zarr_status categorize_learn(struct categorize_self *self,
     zarr_status st = ZARR_OK;
 
     if (self->wide) {
-        if (!zr_mul_size(bytes, 4, &bytes))
+        if (!zr_mul(bytes, 4, &bytes))
             return zr_fail_memory(err, bytes);
         wide = zr_malloc(self->alloc, ZR_MAX(bytes, (size_t)1));
         if (!wide)

@@ -177,8 +177,8 @@ static zarr_status json_parse_chunk(const struct zr_objects *self, struct zr_val
                           .string_bytes = ZR_MAX(io->src_bytes, (size_t)1)};
     zarr_status st = ZARR_OK;
 
-    if (!zr_mul_u64(self->n, (uint64_t)self->ndim + 1, &tokens) ||
-        !zr_add_u64(tokens, 4 + (uint64_t)self->ndim, &tokens))
+    if (!zr_mul(self->n, (uint64_t)self->ndim + 1, &tokens) ||
+        !zr_add(tokens, 4 + (uint64_t)self->ndim, &tokens))
         tokens = UINT64_MAX;
     limits.json_tokens = text ? ZR_MAX(tokens, self->most_values) : tokens;
     st = zr_json_parse(&t->doc, (const char *)io->src, io->src_bytes, &limits, err);

@@ -343,7 +343,7 @@ static zarr_status categorize_resolve(const zarr_codec_spec *spec,
     ZR_TRY(zr_spec_categorize(spec, &c, err));
     ZR_TRY(categorize_type(spec, in->dtype, err));
     out->item_bytes_hint = c.astype.bytes;
-    if (!each || !zr_mul_u64(in->n_bytes / each, c.astype.bytes, &out->n_bytes))
+    if (!each || !zr_mul(in->n_bytes / each, c.astype.bytes, &out->n_bytes))
         st =
             zr_fail(err, ZARR_ERR_LIMIT,
                     "categorize: a chunk of %" PRIu64 " bytes is too large", in->n_bytes);

@@ -27,7 +27,7 @@ zarr_status zr_objects_bind(void **out, const struct zr_objects_form *form,
     self->each = sizeof(zarr_vlen);
     if (zr_object_number(to->decoded->dtype, &self->type)) {
         self->each = self->type.bytes;
-        self->type.big = self->each > 1 && !zr_host_is_little();
+        self->type.big = self->each > 1 && !ZR_HOST_IS_LITTLE;
     }
     self->n = to->decoded->n_bytes / self->each;
     self->ndim = to->decoded->ndim;
@@ -174,7 +174,7 @@ void zr_put_bytes(struct zr_put *p, const void *from, uint64_t n)
 {
     if (n && p->bytes <= p->room && n <= p->room - p->bytes)
         memcpy(p->to + p->bytes, from, (size_t)n);
-    if (!zr_add_u64(p->bytes, n, &p->bytes))
+    if (!zr_add(p->bytes, n, &p->bytes))
         p->bytes = UINT64_MAX;
 }
 

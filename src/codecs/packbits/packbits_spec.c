@@ -130,7 +130,7 @@ static zarr_status packbits_resolve(const zarr_codec_spec *spec,
     ZR_TRY(zr_spec_packbits(spec, in->dtype, &p, err));
     out->exact = in->exact;
     out->item_bytes_hint = 1;
-    if (!zr_mul_u64(in->n_bytes / p.bytes, p.kept, &bits))
+    if (!zr_mul(in->n_bytes / p.bytes, p.kept, &bits))
         st = zr_fail(err, ZARR_ERR_LIMIT,
                      "packbits: a chunk of %" PRIu64 " bytes is too large", in->n_bytes);
     out->n_bytes = bits / 8 + (bits % 8 != 0) + (p.padding_first || p.padding_last);

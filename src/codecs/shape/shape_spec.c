@@ -113,7 +113,7 @@ static zarr_status shape_read(const struct zr_json *shape, const zarr_chunk_spec
                                "reshape: shape[%" PRId32 "] names dimension %" PRId64
                                " of an array of %" PRId32,
                                i, size, in->ndim);
-            if (!zr_mul_u64(out->shape[i], in->shape[size], &out->shape[i]))
+            if (!zr_mul(out->shape[i], in->shape[size], &out->shape[i]))
                 return shape_too_large(err);
         }
     }

@@ -260,8 +260,8 @@ static uint64_t vlen_size_hint(void *self, const zarr_codec_job *job, int encode
          at += sizeof(zarr_vlen)) {
         zarr_vlen item;
 
-        if (!zr_job_peek(job, at, &item, sizeof item) ||
-            !zr_add_u64(sum, VLEN_WORD, &sum) || !zr_add_u64(sum, item.bytes, &sum))
+        if (!zr_job_peek(job, at, &item, sizeof item) || !zr_add(sum, VLEN_WORD, &sum) ||
+            !zr_add(sum, item.bytes, &sum))
             return UINT64_MAX;
     }
     return encode ? sum : 0;

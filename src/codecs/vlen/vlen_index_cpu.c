@@ -213,8 +213,7 @@ static zarr_status vidx_gather(const struct vidx_self *self, const struct zr_hos
         zarr_vlen item;
 
         memcpy(&item, io->src + i * sizeof item, sizeof item);
-        if ((item.bytes && !item.data) || !zr_add_u64(sum, item.bytes, &sum) ||
-            sum > most)
+        if ((item.bytes && !item.data) || !zr_add(sum, item.bytes, &sum) || sum > most)
             return zr_fail(err, ZARR_ERR_INVALID,
                            "zarrs.vlen: element %zu of %" PRIu64 " bytes%s", i,
                            item.bytes,
@@ -225,7 +224,7 @@ static zarr_status vidx_gather(const struct vidx_self *self, const struct zr_hos
             return zr_fail(err, ZARR_ERR_INVALID, "zarrs.vlen: element %zu is not UTF-8",
                            i);
     }
-    if (!zr_add_u64(sum, ((uint64_t)n + 1) * word, &all))
+    if (!zr_add(sum, ((uint64_t)n + 1) * word, &all))
         return zr_fail(err, ZARR_ERR_LIMIT,
                        "zarrs.vlen: elements of more than 2^64 bytes");
     ZR_TRY(zr_exec_room(exec, true, all, &room, err));
@@ -319,8 +318,8 @@ static uint64_t vidx_size_hint(void *self, const zarr_codec_job *job, int encode
          at += sizeof(zarr_vlen)) {
         zarr_vlen item;
 
-        if (!zr_job_peek(job, at, &item, sizeof item) || !zr_add_u64(sum, 8, &sum) ||
-            !zr_add_u64(sum, item.bytes, &sum))
+        if (!zr_job_peek(job, at, &item, sizeof item) || !zr_add(sum, 8, &sum) ||
+            !zr_add(sum, item.bytes, &sum))
             return UINT64_MAX;
     }
     return encode ? sum : 0;

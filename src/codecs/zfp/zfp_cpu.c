@@ -96,7 +96,7 @@ static zarr_status zfp_room(struct zfp_thread *t, const struct zfp_self *self, b
         t->alloc = self->alloc;
     zr_free(t->alloc, *buffer);
     *have = 0;
-    *buffer = zr_to_size(need, &bytes) ? zr_malloc(t->alloc, bytes) : NULL;
+    *buffer = zr_fits(need, &bytes) ? zr_malloc(t->alloc, bytes) : NULL;
     if (!*buffer)
         return zr_fail_memory(err, need);
     *have = bytes;
@@ -178,10 +178,9 @@ static uint64_t zfp_whole_words(uint64_t bytes)
 /* Swaps the bytes of the words in memory on big-endian machines. */
 static void zfp_order_words(void *words, size_t bytes)
 {
-    const size_t word = stream_word_bits / 8;
-
-    if (!zr_host_is_little() && word > 1)
-        zr_byteswap(words, words, bytes / word, (uint32_t)word);
+    if (!ZR_HOST_IS_LITTLE && stream_word_bits > 8)
+        zr_byteswap(words, words, bytes / (stream_word_bits / 8),
+                    (uint32_t)stream_word_bits / 8);
 }
 
 /* The float type of the same width. */
@@ -282,11 +281,11 @@ static zarr_status zfp_copy_in(struct zfp_thread *t, const struct zfp_self *self
     uint64_t room = 0, least = 0;
     zarr_status st = ZARR_OK;
 
-    if (!zr_mul_u64(n_blocks, s->minbits, &least) || least > src_bits + 63)
+    if (!zr_mul(n_blocks, s->minbits, &least) || least > src_bits + 63)
         return zr_fail(err, ZARR_ERR_CORRUPT, "%s: truncated stream: %zu bytes",
                        self->codec, io->src_bytes);
     /* a block of a damaged stream can be one bit longer than any encoder writes it */
-    if (!zr_add_u64(ZR_MAX(most, (uint64_t)io->src_bytes), n_blocks / 8 + 64, &room))
+    if (!zr_add(ZR_MAX(most, (uint64_t)io->src_bytes), n_blocks / 8 + 64, &room))
         return zr_internal(err);
     room -= room % ZFP_WORD;
     ZR_TRY(zfp_room(t, self, true, room, err));

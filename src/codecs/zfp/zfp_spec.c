@@ -369,8 +369,8 @@ static bool zfp_find_most(const struct zr_zfp *z, uint64_t *bytes)
 {
     uint64_t bits = 0;
 
-    if (!zr_mul_u64(z->n_blocks, most_block_bits(z), &bits) ||
-        !zr_add_u64(bits, ZFP_HEADER_BITS + 63, &bits))
+    if (!zr_mul(z->n_blocks, most_block_bits(z), &bits) ||
+        !zr_add(bits, ZFP_HEADER_BITS + 63, &bits))
         return false;
     *bytes = bits / 64 * 8;
     return true;

@@ -101,7 +101,7 @@ static uint64_t zstd_frame_most(const uint8_t *p, size_t frame)
     const unsigned long long says = ZSTD_getFrameContentSize(p, frame);
     uint64_t most = 0;
 
-    if (!zr_mul_u64(frame / 4 + 1, ZSTD_BLOCKSIZE_MAX, &most))
+    if (!zr_mul(frame / 4 + 1, ZSTD_BLOCKSIZE_MAX, &most))
         most = UINT64_MAX;
     return says == ZSTD_CONTENTSIZE_UNKNOWN || says == ZSTD_CONTENTSIZE_ERROR
                ? most
@@ -126,7 +126,7 @@ static zarr_status zstd_check_frames(const uint8_t *p, size_t n, uint64_t *most,
         frame = ZSTD_findFrameCompressedSize(p, n);
         if (ZSTD_isError(frame) || frame == 0 || frame > n)
             return zr_fail(err, ZARR_ERR_CORRUPT, "zstd: truncated or damaged frame");
-        if (!zr_add_u64(*most, zstd_frame_most(p, frame), most))
+        if (!zr_add(*most, zstd_frame_most(p, frame), most))
             *most = UINT64_MAX;
         p += frame;
         n -= frame;

@@ -15,10 +15,10 @@ static zarr_status take_slices(const struct zr_io *io, int32_t device, uint64_t 
     const zarr_memory *tensor = &io->view.base;
     uint64_t all = 0;
 
-    if (!zr_add_u64(*step, align - 1, step))
+    if (!zr_add(*step, align - 1, step))
         return zr_fail(err, ZARR_ERR_LIMIT, "a wave too large for memory");
     *step = *step / align * align;
-    if (!zr_mul_u64(*step, n, &all))
+    if (!zr_mul(*step, n, &all))
         return zr_fail(err, ZARR_ERR_LIMIT, "a wave too large for memory");
     zr_pool_give(io->engine->pool, slab);
     *slab = (zarr_memory){0};

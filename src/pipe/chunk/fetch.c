@@ -27,7 +27,7 @@ uint64_t zr_encoded_most(const struct zr_io *io, uint64_t encoded_bound, bool ex
 
     if (limits->encoded_bytes != 0)
         return limits->encoded_bytes;
-    if (!exact && !zr_add_u64(most, slack, &most))
+    if (!exact && !zr_add(most, slack, &most))
         most = UINT64_MAX;
     return gaps ? ZR_MAX(most, limits->chunk_bytes) : most;
 }

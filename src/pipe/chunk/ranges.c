@@ -41,8 +41,8 @@ uint64_t zr_ranges_choose(const struct zr_program *p, const struct zr_target *t,
 
         for (int32_t i = k; i < s->ndim; i++)
             bytes += (extent[i] - 1) * s->stride[i];
-        if (!zr_add_u64(bytes, each, &cost) || !zr_mul_u64(cost, reads, &cost) ||
-            !zr_mul_u64(bytes, reads, &all))
+        if (!zr_add(bytes, each, &cost) || !zr_mul(cost, reads, &cost) ||
+            !zr_mul(bytes, reads, &all))
             break;
         if (cost < best) {
             best = cost;
@@ -50,7 +50,7 @@ uint64_t zr_ranges_choose(const struct zr_program *p, const struct zr_target *t,
             s->n_reads = reads;
             s->read_bytes = bytes;
         }
-        if (k < s->ndim && (!zr_mul_u64(reads, s->n[k], &reads) || reads > most))
+        if (k < s->ndim && (!zr_mul(reads, s->n[k], &reads) || reads > most))
             break;
     }
     return best;
@@ -97,7 +97,7 @@ static zarr_status partial_read(const struct zr_work *w, struct zr_direct *d, bo
 
     if (zr_ranges_choose(p, &d->item->target, DECODE_RANGE_COST, UINT64_MAX, &s) >
             p->decoded_bytes / 2 ||
-        !zr_mul_u64(s.n_reads, sizeof *ranges, &bytes))
+        !zr_mul(s.n_reads, sizeof *ranges, &bytes))
         return ZARR_OK;
     ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_A, ZARR_DEVICE_CPU, p->decoded_bytes, &block,
                              err));

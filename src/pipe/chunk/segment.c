@@ -220,7 +220,7 @@ static struct zr_need segment_need(const struct zr_io *io,
     uint64_t fetch = segment->bytes == UINT64_MAX ? p->encoded_bound : segment->bytes;
     struct zr_need need = {.device = zr_device_need(io, segment->level, false, false, 1)};
 
-    if (!zr_add_u64(fetch, p->decoded_bytes, &need.host))
+    if (!zr_add(fetch, p->decoded_bytes, &need.host))
         need.host = UINT64_MAX;
     return need;
 }

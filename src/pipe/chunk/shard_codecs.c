@@ -22,7 +22,7 @@ zarr_status zr_body_encode(const struct zr_work *w, const struct zr_level *lv,
 
         /* A shard that kept another writer's bytes may be longer than the bound, so the
          * room follows from its actual size. */
-        if (!zr_add_u64(c.cur.bytes, c.cur.bytes / 8 + 65536, &room))
+        if (!zr_add(c.cur.bytes, c.cur.bytes / 8 + 65536, &room))
             ZR_FAIL(err, ZARR_ERR_LIMIT, "the shard grows beyond 64 bits");
         if (p->unsized)
             ZR_TRY(zr_spec_bound(&s->spec, c.cur.bytes, &room, err));

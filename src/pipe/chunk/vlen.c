@@ -91,7 +91,7 @@ static zarr_status vlen_one(struct vlen_boxes *v, uint8_t *dst, const uint8_t *s
 
     memcpy(&item, src, sizeof item);
     if (!v->to)
-        return zr_add_u64(v->bytes, item.bytes, &v->bytes)
+        return zr_add(v->bytes, item.bytes, &v->bytes)
                    ? ZARR_OK
                    : zr_fail(err, ZARR_ERR_LIMIT, "elements of more than 2^64 bytes");
     if (item.bytes > (uint64_t)(v->end - v->to))

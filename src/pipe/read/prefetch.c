@@ -29,7 +29,7 @@ static bool takes_part(const struct zr_io *io, const struct zr_segment *r)
         return false;
     if (r->bytes == UINT64_MAX)
         return true;
-    if (!zr_mul_u64(most, r->n_items, &most))
+    if (!zr_mul(most, r->n_items, &most))
         most = UINT64_MAX;
     return r->bytes <= slack || r->bytes - slack <= most;
 }
@@ -154,7 +154,7 @@ static zarr_status take_slab(const struct zr_io *io, const struct zr_wave *w,
         if (!op_waits(p, end))
             continue;
         if (!op_shares(io, w, p, end, &also_up) || also_up != up ||
-            !zr_add_u64(all, op_bytes(w, p, end), &next) || next > PREFETCH_SLAB)
+            !zr_add(all, op_bytes(w, p, end), &next) || next > PREFETCH_SLAB)
             break;
         all = next;
     }
@@ -401,9 +401,9 @@ static uint64_t wave_on_host(const struct zr_io *io, const struct zr_wave *w, ui
         const struct zr_segment *r = &w->segment[i];
 
         if (r->bytes != ZR_ITEM_MISSING && r->key &&
-            !zr_add_u64(
-                need, r->bytes == UINT64_MAX ? r->level->decode->encoded_bound : r->bytes,
-                &need))
+            !zr_add(need,
+                    r->bytes == UINT64_MAX ? r->level->decode->encoded_bound : r->bytes,
+                    &need))
             return UINT64_MAX;
     }
     return need;

@@ -25,7 +25,7 @@ static void chunk_adds(const struct zr_io *io, int32_t device, uint64_t bytes,
 {
     if (zr_io_is_host(io, device))
         return;
-    if (!zr_add_u64(bytes, ZR_CHUNK_ALIGNMENT, &bytes) || !zr_add_u64(*sum, bytes, sum))
+    if (!zr_add(bytes, ZR_CHUNK_ALIGNMENT, &bytes) || !zr_add(*sum, bytes, sum))
         *sum = UINT64_MAX;
 }
 
@@ -50,13 +50,13 @@ static uint64_t chunks_on_device(const struct zr_io *io, const struct zr_program
                    &each);
         if (s->kind == ZR_STAGE_CODEC &&
             !zr_io_is_host(io, p->encode ? s->in_device : s->out_device) &&
-            !zr_add_u64(scratch, zr_stage_scratch(s, n), &scratch))
+            !zr_add(scratch, zr_stage_scratch(s, n), &scratch))
             return UINT64_MAX;
     }
     /* elements that a list copies up, or that a list of boxes gathers */
     if (p->encode || zr_io_is_host(io, p->decoded_device))
         chunk_adds(io, io->view.base.device_type, p->decoded_bytes, &each);
-    return zr_mul_u64(each, n, &sum) && zr_add_u64(sum, scratch, &sum) ? sum : UINT64_MAX;
+    return zr_mul(each, n, &sum) && zr_add(sum, scratch, &sum) ? sum : UINT64_MAX;
 }
 
 uint64_t zr_device_need(const struct zr_io *io, const struct zr_level *lv, bool encode,

@@ -235,8 +235,7 @@ static zarr_status leaf_slab(struct objects *o, bool tight, zarr_error *err)
 
         if (tight && lw->empty)
             continue;
-        if (bytes > UINT64_MAX - ZR_CHUNK_ALIGNMENT ||
-            !zr_add_u64(at, leaf_step(bytes), &at))
+        if (bytes > UINT64_MAX - ZR_CHUNK_ALIGNMENT || !zr_add(at, leaf_step(bytes), &at))
             ZR_FAIL(err, ZARR_ERR_LIMIT, "a batch too large for memory");
     }
     most = at;
@@ -584,9 +583,9 @@ static bool objects_add(struct objects *o, const struct zr_level *lv,
         *sum = add_to_loop(o, lv, proj);
         return true;
     }
-    return (lv->is_shard || (zr_add_u64(one, lv->decoded_bytes, &one) &&
-                             zr_add_u64(one, lv->encoded_bound, &one))) &&
-           zr_add_u64(*sum, one, sum);
+    return (lv->is_shard || (zr_add(one, lv->decoded_bytes, &one) &&
+                             zr_add(one, lv->encoded_bound, &one))) &&
+           zr_add(*sum, one, sum);
 }
 
 /* Which units are collected, and what is known of all. */

@@ -123,7 +123,7 @@ static bool old_value_room(const struct zr_io *io, const struct zr_old_value *b,
         old_value_goes_up(io, b) ? (uint64_t)ZR_NEAR_ALIGNMENT : ZR_CHUNK_ALIGNMENT;
 
     *bytes = ZR_MIN(b->lv->encoded_bound, old_value_most(io, b));
-    if (!zr_add_u64(*bytes, align - 1, step))
+    if (!zr_add(*bytes, align - 1, step))
         return false;
     *step = *step / align * align;
     return true;
@@ -140,8 +140,7 @@ static zarr_status old_value_memory(const struct zr_io *io, struct zr_old_values
 
     for (uint32_t i = 0; i < l->n; i++)
         if (l->unit[i].op && l->unit[i].op->status != ZARR_OK &&
-            (!old_value_room(io, &l->unit[i], &bytes, &step) ||
-             !zr_add_u64(all, step, &all)))
+            (!old_value_room(io, &l->unit[i], &bytes, &step) || !zr_add(all, step, &all)))
             return zr_fail(err, ZARR_ERR_LIMIT, "a batch too large for memory");
     if (all == 0)
         return ZARR_OK;

@@ -51,7 +51,7 @@ static zarr_status out_room(struct zr_shard_writer *s, uint64_t more, zarr_error
     zarr_memory bigger = {0};
     zarr_status st = ZARR_OK;
 
-    if (!zr_add_u64(s->pos, more, &need))
+    if (!zr_add(s->pos, more, &need))
         return zr_fail(err, ZARR_ERR_LIMIT, "the shard grows beyond 64 bits");
     if (used + more <= s->sw->block.bytes)
         return ZARR_OK;
@@ -321,8 +321,8 @@ static zarr_status value_room(struct zr_shard_writer *s, zarr_error *err)
 
     if (s->lv->unsized) /* unsized: the limit of a chunk, not a sum of bounds */
         bound = ZR_MIN(bound, s->w->io->engine->limits->chunk_bytes);
-    if (!zr_add_u64(zr_encoded_most(s->w->io, bound, false, false),
-                    stream ? stream->old_bytes : s->value.bytes, &s->keep_most))
+    if (!zr_add(zr_encoded_most(s->w->io, bound, false, false),
+                stream ? stream->old_bytes : s->value.bytes, &s->keep_most))
         s->keep_most = UINT64_MAX;
     s->pairs = zr_malloc(alloc, (size_t)pairs);
     if (!s->pairs)

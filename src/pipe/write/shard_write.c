@@ -100,7 +100,7 @@ static zarr_status take_slots(struct shard_group *g, zarr_error *err)
     if (g->together)
         return zr_take_slices(io, g->in->encode->fetch_device, &g->slot_bytes, g->most,
                               &g->slots, err);
-    if (!zr_mul_u64(g->slot_bytes, g->most, &bytes))
+    if (!zr_mul(g->slot_bytes, g->most, &bytes))
         return zr_fail(err, ZARR_ERR_LIMIT, "the chunks are too large");
     return zr_pool_take(io->engine->pool, ZARR_DEVICE_CPU, 0, bytes, &g->slots, err);
 }

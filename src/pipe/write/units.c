@@ -203,8 +203,8 @@ uint64_t zr_unit_budget(const struct zr_level *lv, bool full)
 {
     uint64_t sum = 0;
 
-    if (!zr_add_u64(lv->decoded_bytes, lv->encoded_bound, &sum) ||
-        (!full && !zr_add_u64(sum, lv->encoded_bound, &sum)))
+    if (!zr_add(lv->decoded_bytes, lv->encoded_bound, &sum) ||
+        (!full && !zr_add(sum, lv->encoded_bound, &sum)))
         return UINT64_MAX;
     if (lv->bytes_decode) /* the values, new and old, before the codecs around them */
         sum = zr_add_cap(sum, zr_mul_cap(zr_body_bytes(lv), full ? 1 : 2));
@@ -247,8 +247,8 @@ static zarr_status unit_fail(const struct zr_work *w, const struct zr_projection
     uint64_t ordinal = 0;
 
     for (int32_t d = 0; d < grid->ndim; d++)
-        if (!zr_mul_u64(ordinal, zr_grid_n_chunks(grid, d), &ordinal) ||
-            !zr_add_u64(ordinal, proj->chunk[d], &ordinal))
+        if (!zr_mul(ordinal, zr_grid_n_chunks(grid, d), &ordinal) ||
+            !zr_add(ordinal, proj->chunk[d], &ordinal))
             ordinal = UINT64_MAX - 1;
     zr_parts_fail(w->rq, proj, st, e, ordinal);
     return ZARR_OK;

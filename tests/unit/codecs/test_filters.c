@@ -108,7 +108,7 @@ static const struct {
 static void sample(size_t i, int format)
 {
     const uint32_t unit = (uint32_t)(samples[i].dtype[2] - '0');
-    const bool swap = format == 3 && !zr_host_is_little();
+    const bool swap = format == 3 && !ZR_HOST_IS_LITTLE;
     uint8_t plain[32], stored[32], back[32];
     const size_t n = from_hex(plain, samples[i].plain);
     const size_t n_stored = from_hex(stored, samples[i].stored);

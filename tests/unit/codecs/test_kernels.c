@@ -135,7 +135,7 @@ static void check_delta(const char *dtype, const char *astype, const void *a,
 
     delta_types(&t, dtype, astype);
     if (dtype[0] == '=') /* arrays in native byte order */
-        t.dtype.big = t.astype.big = !zr_host_is_little();
+        t.dtype.big = t.astype.big = !ZR_HOST_IS_LITTLE;
     zr_delta_apply(&t, true, got, a, n);
     assert_memory_equal(got, e, n * zr_number_item_bytes(&t.astype));
     zr_delta_apply(&t, false, got, e, n);

@@ -189,7 +189,7 @@ static void zfp_items(uint8_t *p, const char *dtype, size_t n_bytes, uint64_t *s
     for (size_t i = 0; zr_streq(dtype, "float64") && i < n_bytes / 8; i++)
         ((double *)(void *)p)[i] = (double)(int64_t)(impl_random(seed) >> 20) / 128.0;
     for (size_t i = 0; zr_streq(dtype, "uint64") && i < n_bytes / 8; i++)
-        p[8 * i + (zr_host_is_little() ? 7 : 0)] &= 0x7F;
+        p[8 * i + (ZR_HOST_IS_LITTLE ? 7 : 0)] &= 0x7F;
 }
 
 static void zfp_one(const char *codec, const char *dtype, const uint64_t *dims,

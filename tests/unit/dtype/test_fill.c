@@ -25,7 +25,7 @@ static void format_hex(const zarr_dtype *t, const uint8_t *element, char *hex)
     while (zarr_dtype_underlying(value))
         value = zarr_dtype_underlying(value);
     unit = zarr_dtype_swap_bytes(value);
-    ordered = zr_host_is_little() ? zarr_dtype_item_bytes(value) : 0;
+    ordered = ZR_HOST_IS_LITTLE ? zarr_dtype_item_bytes(value) : 0;
     for (uint64_t i = 0; i < n; i++) {
         uint64_t at = i < ordered ? i / unit * unit + (unit - 1 - i % unit) : i;
 

@@ -391,7 +391,7 @@ static void check_swap(const char *text, uint32_t order, const char *leaves,
     char turned[8] = "";
 
     assert_non_null(data);
-    if (!zr_host_is_little()) {
+    if (!ZR_HOST_IS_LITTLE) {
         for (size_t i = 0; leaves && leaves[i]; i++)
             turned[i] = leaves[i] == '<' ? '>' : '<';
         o.leaves = leaves ? turned : NULL;

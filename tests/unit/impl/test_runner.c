@@ -211,7 +211,7 @@ static void test_around(void **state)
         assert_int_equal(back.bytes, sizeof data);
         if (i == 0) { /* only the byte order changes */
             assert_int_equal(((uint8_t *)back.handle)[0], 0);
-            assert_int_equal(c.decode->swap_bytes, zr_host_is_little() ? 2 : 0);
+            assert_int_equal(c.decode->swap_bytes, ZR_HOST_IS_LITTLE ? 2 : 0);
         }
         assert_memory_equal(back.handle, data, sizeof data);
         free(stored);

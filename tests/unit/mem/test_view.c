@@ -210,7 +210,7 @@ static void extents_in_64_bits(void **state)
 
 static void byte_order(void **state)
 {
-    const uint32_t other = zr_host_is_little() ? ZARR_ORDER_BIG : ZARR_ORDER_LITTLE;
+    const uint32_t other = ZR_HOST_IS_LITTLE ? ZARR_ORDER_BIG : ZARR_ORDER_LITTLE;
     const uint64_t shape[] = {5};
     const uint64_t want[] = {5};
     struct zr_view v;
