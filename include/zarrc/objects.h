@@ -158,7 +158,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_stat(zarr_store *store, const ch
  * versions tells the version, which may cost it a call. May be NULL
  * @retval ZARR_ERR_NOT_FOUND the store says that there is no such key
  * @retval ZARR_ERR_INVALID the key is not a legal one, or `mem` is NULL
- * @retval ZARR_ERR_MEMORY_KIND the context has no memory of this kind
+ * @retval ZARR_ERR_UNSUPPORTED no memory backend has this kind of memory
  * @retval ZARR_ERR_CONFLICT the value changed each time that it was read
  * @retval ZARR_ERR_IO the store failed
  * @see zarr_store_stat(), zarr_store_get()
@@ -184,8 +184,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_read(zarr_store *store, const ch
  * @retval ZARR_ERR_EXISTS the key is there, and `expected` has only zeros
  * @retval ZARR_ERR_INVALID the key is not a legal one, `mem` is NULL, or the store is
  * read-only
- * @retval ZARR_ERR_UNSUPPORTED the store cannot write, or has no versions to expect
- * @retval ZARR_ERR_MEMORY_KIND the context has no memory of this kind
+ * @retval ZARR_ERR_UNSUPPORTED the store cannot write, or has no versions to expect; or
+ * no memory backend has this kind of memory
  * @retval ZARR_ERR_IO the store failed
  * @see zarr_store_put()
  */
