@@ -1,16 +1,16 @@
 /**
  * @file
- * How to make a codec. A codec has two sides, which are registered apart. For extenders:
- * stable for each plug-in ABI number.
+ * How to make a codec. A codec has two parts, which are registered separately. For
+ * extenders: stable for each plug-in ABI number.
  *
  * A codec specification tells what the codec means: it checks a configuration, writes it
  * in its canonical form, and tells how shape, data type, fill value and size pass through
  * the codec. It knows no memory and no compression library.
  *
  * A codec implementation encodes and decodes. It is registered for the name of a
- * specification, with the kinds of memory that it takes and gives, and a priority. The
- * library chooses one implementation for each codec of a chain; zarr_array_explain()
- * shows which. An implementation reads the configuration by the calls below.
+ * specification, with its kinds of input and output memory, and a priority. The library
+ * chooses one implementation for each codec of a chain; zarr_array_explain() shows which.
+ * An implementation reads the configuration with the calls below.
  *
  * "Before" and "after" mean the order of encoding, which is the order of the metadata.
  *
@@ -68,8 +68,8 @@ ZARR_API const char *zarr_codec_spec_text(const zarr_codec_spec *spec,
 ZARR_API int64_t zarr_codec_spec_i64s(const zarr_codec_spec *spec, const char *member,
                                       int64_t *out, uint64_t cap);
 /** Returns the name of member number `i`, counted from 0; NULL after the last one. A
- * specification finds unknown members with it, to refuse them. The library itself refuses
- * names with a NUL in them. */
+ * specification uses it to find and refuse unknown members. The library itself refuses
+ * names that contain a NUL. */
 ZARR_API const char *zarr_codec_spec_member(const zarr_codec_spec *spec, uint64_t i);
 /** Returns 1 if the metadata names the codec with the prefix "numcodecs.", else 0. */
 ZARR_API int zarr_codec_spec_prefixed(const zarr_codec_spec *spec);
@@ -100,8 +100,8 @@ enum {
 };
 
 /**
- * Describes a chunk before or after a codec: an array, in which all members are set, or
- * bytes, in which `dtype` is NULL and `n_bytes`, `exact` and `item_bytes_hint` are set.
+ * Describes a chunk before or after a codec. For an array, all members are set. For
+ * bytes, `dtype` is NULL, and `n_bytes`, `exact` and `item_bytes_hint` are set.
  */
 typedef struct zarr_chunk_spec {
     uint32_t struct_size;
@@ -112,8 +112,8 @@ typedef struct zarr_chunk_spec {
     /** length in bytes; of an array the number of elements times their size */
     uint64_t n_bytes;
     uint32_t exact; /**< 1: every chunk has `n_bytes`; 0: `n_bytes` is an upper bound */
-    /** bytes: size of an element of the array that they were made of, as blosc needs it
-     * for its typesize; 1: not known */
+    /** bytes: element size of the array that they come from, which blosc needs as its
+     * typesize; 1: not known */
     uint32_t item_bytes_hint;
 } zarr_chunk_spec;
 
@@ -123,17 +123,17 @@ enum {
     ZARR_INPUT_TRANSPOSED = 2, /**< dimensions were permuted; in v2 also by order F */
     /** v2: elements of types with a byte order are big-endian */
     ZARR_INPUT_BIG_ENDIAN = 4,
-    ZARR_INPUT_FLAT = 8 /**< numcodecs hands the array on with one dimension */
+    ZARR_INPUT_FLAT = 8 /**< numcodecs passes the array with one dimension */
 };
 
 /**
- * What a codec gets, as far as shape and data type do not tell it: the traces that the
- * codecs before it left. Array->bytes codecs of numcodecs store some of these facts.
+ * Facts about the input of a codec that its shape and data type do not tell: what the
+ * codecs before it did. Array->bytes codecs of numcodecs store some of these facts.
  */
 typedef struct zarr_codec_input {
     uint32_t struct_size, flags; /**< `flags`: ZARR_INPUT_* */
-    /** bits that a rounding codec just before this one kept, if it hands on floats as
-     * integers with the same bits; -1: there is no such codec */
+    /** bits that a rounding codec directly before this one kept, if its output is
+     * integers with the bits of the floats; -1: there is no such codec */
     int32_t keepbits;
     uint32_t reserved;
 } zarr_codec_input;
@@ -148,8 +148,9 @@ ZARR_API void zarr_codec_spec_input(const zarr_codec_spec *spec, zarr_codec_inpu
 enum {
     /**
      * a codec of numcodecs: `name` is its v2 id, and v3 metadata names it "numcodecs."
-     * and `name`, without an alias. If an array->array codec is registered under that v3
-     * name already, as the v3 form of a v2 filter on bytes, the name stays with it
+     * and `name`, without an alias. If an array->array codec is already registered under
+     * that v3 name, as the v3 form of a v2 filter on bytes, the name keeps meaning that
+     * codec
      */
     ZARR_CODEC_SPEC_NUMCODECS = 1,
     ZARR_CODEC_SPEC_V3 = 2,           /**< v2 metadata cannot name the codec */
@@ -157,7 +158,8 @@ enum {
     /** only for v2 metadata; the name may have another meaning in v3. Implementations
      * need ZARR_CODEC_FOR_V2 */
     ZARR_CODEC_SPEC_V2 = 8,
-    /** decoding changes nothing: both sides have the same shape, data type and bytes */
+    /** decoding changes nothing: input and output have the same shape, data type and
+     * bytes */
     ZARR_CODEC_SPEC_DECODES_NOTHING = 16,
     /** array->array: changes only the shape; elements stay in C order. No implementation
      * is needed */
@@ -176,8 +178,8 @@ enum {
      * codec is written, because other readers know no other name */
     ZARR_CODEC_SPEC_KEEPS_PREFIX = 256,
     /** bytes->bytes: adds a checksum, and decoding fails with CORRUPT if the bytes are
-     * not those that were encoded. Implementations without ZARR_CODEC_SAFE may decode
-     * what comes out of it; see ZARR_TRUST_VERIFIED */
+     * not those that were encoded. Implementations without ZARR_CODEC_SAFE may decode its
+     * output; see ZARR_TRUST_VERIFIED */
     ZARR_CODEC_SPEC_CHECKSUM = 512
 };
 
@@ -242,11 +244,11 @@ typedef struct zarr_codec_spec_vtable {
      * Tells what the codec gives if it gets `in`. `*out` arrives as a copy of `*in` with
      * `fill` NULL; the function sets the members that differ. For an array the library
      * computes `n_bytes`. For bytes, UINT64_MAX in `n_bytes` means that the metadata
-     * gives no bound; `zarr_limits.chunk_bytes` is the bound then. `fill_out` has room
-     * for one element of the output data type (512 bytes), all zero, that `out->fill`
-     * may point to. The library calls the function once for each chain and chunk shape.
-     * An input that the codec does not take, because of its number of dimensions or data
-     * type, is INVALID or UNSUPPORTED.
+     * gives no bound; `zarr_limits.chunk_bytes` is the bound then. `fill_out` has zeroed
+     * room for one element of the output data type (512 bytes); `out->fill` may point to
+     * it. The library calls the function once for each chain and chunk shape. An input
+     * that the codec does not take, because of its number of dimensions or data type, is
+     * INVALID or UNSUPPORTED.
      *
      * NULL: an array->array codec changes nothing; other codecs give at most `n_bytes` +
      * `n_bytes` / 8 + 64 KiB.
@@ -255,16 +257,16 @@ typedef struct zarr_codec_spec_vtable {
                            zarr_chunk_spec *out, void *fill_out, zarr_error *err);
     /**
      * Members of the configuration that are lists of codecs, ended by NULL. Each list is
-     * a whole chain, or has bytes->bytes codecs only. They are parsed before canonical(),
+     * a whole chain, or has only bytes->bytes codecs. They are parsed before canonical(),
      * which gets their text from zarr_codec_spec_chain_json(). All nested codecs count
      * for `zarr_limits.codecs`. NULL: there are no such members.
      */
     const char *const *chains;
     /**
-     * Returns 1 if an array such as `in` can come back with other values after encoding
-     * and decoding, else 0; values that encode() refuses do not count. A shard index,
-     * whose values are offsets, must not use such a codec. The library calls it after
-     * resolve(), for the same `in`. NULL: all values come back.
+     * Returns 1 if encoding and then decoding an array such as `in` can change values,
+     * else 0; values that encode() refuses do not count. A shard index, whose values are
+     * offsets, must not use such a codec. The library calls the function after resolve(),
+     * for the same `in`. NULL: no value changes.
      */
     int (*lossy)(const zarr_codec_spec *spec, const zarr_chunk_spec *in);
     /**
@@ -377,13 +379,13 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_codec_spec_chain_resolve(
 /* ---- implementations --------------------------------------------------------------- */
 
 /**
- * One chunk to encode or decode. Both blocks of memory are borrowed for the call. Jobs
- * are elements of arrays and have no size member, so a job never gets more members.
+ * One chunk to encode or decode. Both blocks of memory are borrowed for the call. The
+ * struct is used in arrays and has no size member, so it never gets more members.
  */
 typedef struct zarr_codec_job {
     zarr_memory src; /**< the input; `src.bytes` is its exact length */
-    /** the output; `dst.bytes` is the room for it. A decoder gives exactly the length
-     * that the metadata tells, never more */
+    /** the output; `dst.bytes` is the room for it. A decoder writes exactly the length
+     * that the metadata gives, never more */
     zarr_memory dst;
     uint64_t dst_used;     /**< set by the codec: bytes of output */
     const uint64_t *chunk; /**< reserved for chunk coordinates: NULL now */
@@ -431,7 +433,7 @@ typedef struct zarr_codec_exec {
     const uint64_t *chunk_shape;
     void *inner; /**< for runners; not for the implementation */
     /** set by encode() and decode(), only with `stream`: what settle() needs. NULL: all
-     * is done, and settle() is not called */
+     * work is complete, and settle() is not called */
     void *pending;
     /** bytes that the implementation itself copied from host memory (up) or to host
      * memory (down), and how often; the library counts its own copies */
@@ -443,8 +445,8 @@ enum {
     ZARR_CODEC_CAN_DECODE = 1, /**< decode() works */
     ZARR_CODEC_CAN_ENCODE = 2, /**< encode() works */
     /**
-     * takes the chunks of a whole wave in one call, those of shards included. Without it
-     * each call has one chunk, on any thread. A block that replaces its old value comes
+     * one call gets all chunks of a wave, including those in shards. Without this flag
+     * each call gets one chunk, on any thread. A block that replaces its old value comes
      * alone, and so does a shard with codecs around it
      */
     ZARR_CODEC_BATCH = 4,
@@ -472,17 +474,17 @@ enum {
      */
     ZARR_CODEC_ASYNC = 128,
     /**
-     * accepts() must see the encoded bytes in host memory. The library decodes with it
-     * only what it copies from host memory right before, and asks accepts() there, and
-     * not again. For decoders of a device that fail badly on some valid streams
+     * accepts() must get the encoded bytes in host memory. The library uses such a
+     * decoder only for chunks that it copies from host memory, and calls accepts() once,
+     * before the copy. For device decoders that fail badly on some valid streams
      */
     ZARR_CODEC_LOOKS = 256
 };
 
 /**
- * What an instance of an implementation is for: one codec, chunks of one shape, one
- * direction, and the kinds of memory on both sides. The number of a device is in the
- * memory of each job. Borrowed for the call of bind().
+ * The task of an instance of an implementation: one codec, chunks of one shape, one
+ * direction, and the kinds of memory of input and output. The number of a device is in
+ * the memory of each job. Borrowed for the call of bind().
  */
 typedef struct zarr_codec_binding {
     uint32_t struct_size;
@@ -502,8 +504,8 @@ typedef struct zarr_codec_binding {
  * encode() or decode() with its capability. Any other entry may be NULL or 0, which has
  * the meaning that its comment gives.
  *
- * The library calls the functions from any thread. `self`, what bind() made, is shared by
- * threads and must not change; `exec->thread_state` and `exec->scratch` belong to one
+ * The library calls the functions from any thread. Threads share `self`, which bind()
+ * makes, so it must not change; `exec->thread_state` and `exec->scratch` belong to one
  * call. Functions that fail fill `err` with one line of text.
  */
 typedef struct zarr_codec_impl_vtable {
@@ -514,40 +516,40 @@ typedef struct zarr_codec_impl_vtable {
      * of ZARR_MEMORY_BIT() of each */
     uint32_t in_kinds, out_kinds;
     int32_t priority; /**< the highest wins; the library's own CPU ones have 0 */
-    /** decoding: where input that is not in host memory begins, at multiples of so many
-     * bytes of its block (a power of two up to 256); 0: anywhere. Input in host memory
-     * begins anywhere. Output that is not in host memory begins at a multiple of 256
-     * bytes of its block, or at an element of the caller's tensor. The memory backend
-     * aligns blocks */
+    /** decoding: alignment in bytes, within its block, of input that is not in host
+     * memory (a power of two up to 256); 0: none. Input in host memory has no alignment.
+     * Output that is not in host memory begins at a multiple of 256 bytes in its block,
+     * or at an element of the caller's tensor. The memory backend aligns blocks */
     uint32_t alignment;
     /**
-     * Makes an instance in `*self`. UNSUPPORTED: it cannot serve this codec, these chunks
-     * or these memories, and the next implementation is asked. After a failure there is
-     * nothing to close. NULL: `self` is NULL in all calls.
+     * Makes an instance in `*self`. UNSUPPORTED: it cannot handle this codec, these
+     * chunks or these kinds of memory, and the library tries the next implementation.
+     * After a failure there is nothing to close. NULL: `self` is NULL in all calls.
      */
     zarr_status (*bind)(void **self, const zarr_codec_spec *spec,
                         const zarr_codec_binding *to, zarr_error *err);
-    /** Returns 1 if this instance can decode `job->src`, else 0; the next implementation
-     * decodes it then. Encoded bytes that are in host memory are shown there, before
-     * their copy to the memory that bind() was told; `job->dst` may then be empty. NULL:
-     * it can decode all. */
+    /** Returns 1 if this instance can decode `job->src`, else 0; then the next
+     * implementation decodes it. If the encoded bytes are in host memory, the library
+     * calls this before it copies them to the kind of memory that bind() got; `job->dst`
+     * may then be empty. NULL: it can decode all. */
     int (*accepts)(void *self, const zarr_codec_job *job);
     /** Returns how many bytes of scratch memory a call with `n` chunks of at most
      * `max_out` decoded bytes each needs. If there is no room for them, the next
      * implementation of the codec gets the chunks. NULL: 0. */
     uint64_t (*scratch)(void *self, uint64_t n, uint64_t max_out);
-    /** Makes in `*state` what one thread uses at a time, such as a context of a
+    /** Makes in `*state` what only one thread at a time can use, such as a context of a
      * compression library. All instances of the implementation share it; `self` is the
-     * one that needs it first. NULL: there is no such state. */
+     * first one that needs it. NULL: there is no such state. */
     zarr_status (*thread_open)(void *self, void **state, zarr_error *err);
-    /** Frees such a state, which is not NULL; cannot fail. NULL: nothing to free. */
+    /** Frees a state of thread_open(), which is not NULL; cannot fail. NULL: nothing to
+     * free. */
     void (*thread_close)(void *state);
     /**
      * Encodes `n` chunks. The function sets `status` and `dst_used` of each job, and
      * returns the first status that is not ZARR_OK, whose text is in `err`. A job whose
-     * status is UNSUPPORTED, NO_MEMORY or DEVICE goes to the next implementation of the
-     * codec, if there is one; so do all jobs if the function returns one of these and no
-     * job has a status. Other failures end the read or write. NULL: only without
+     * status is UNSUPPORTED, NO_MEMORY or DEVICE falls back to the next implementation of
+     * the codec, if there is one. So do all jobs if the function returns one of these and
+     * no job has a status. Other failures end the read or write. NULL: only without
      * ZARR_CODEC_CAN_ENCODE.
      */
     zarr_status (*encode)(void *self, zarr_codec_job *jobs, uint64_t n,
@@ -559,18 +561,19 @@ typedef struct zarr_codec_impl_vtable {
     /** Frees what bind() made, which is not NULL; cannot fail. NULL: nothing to free. */
     void (*close)(void *self);
     /**
-     * Returns how many bytes of output `job->src` will give, if that is cheap to tell; 0
-     * if it is not. `encode` 0: the length that the header of the chunk has, for which
-     * the library reserves memory within limits. `encode` 1: an upper bound. NULL: 0.
+     * Returns the number of output bytes for `job->src` if it is fast to find, else 0.
+     * `encode` 0: the length in the header of the chunk, for which the library reserves
+     * memory within limits. `encode` 1: an upper bound. NULL: 0.
      */
     uint64_t (*size_hint)(void *self, const zarr_codec_job *job, int encode);
     /**
      * Decodes parts of one chunk, for reads that need little of it. `job->src` is the
-     * whole encoded chunk, and `job->dst` has room for exactly the decoded chunk. The
-     * `n` ranges rise, do not overlap and lie inside of the decoded chunk. The function
-     * writes the bytes of each range at their offset in `job->dst`; other bytes of
-     * `job->dst` may have any value. It sets `job->dst_used` to the bytes that it
-     * decoded. It may miss damage elsewhere in the chunk. NULL: chunks are decoded whole.
+     * whole encoded chunk, and `job->dst` has room for exactly the decoded chunk. The `n`
+     * ranges are in ascending order, do not overlap, and are inside the decoded chunk.
+     * The function writes the bytes of each range at their offset in `job->dst`; other
+     * bytes of `job->dst` may have any value. It sets `job->dst_used` to the bytes that
+     * it decoded. It may miss damage elsewhere in the chunk. NULL: chunks are decoded
+     * whole.
      */
     zarr_status (*partial)(void *self, zarr_codec_job *job,
                            const zarr_codec_range *ranges, uint64_t n,
@@ -585,23 +588,23 @@ typedef struct zarr_codec_impl_vtable {
     zarr_status (*strided)(void *self, zarr_codec_job *job, const zarr_codec_strided *to,
                            zarr_codec_exec *exec, zarr_error *err);
     /**
-     * Ends a call of encode() or decode() that left work on a stream, also one that
-     * failed: the library has waited for the stream, also if that failed. The function
-     * sets `status` of each job that failed, leaves that of jobs that failed before, and
-     * frees what `exec->pending` has. It returns the first status that is not ZARR_OK,
-     * whose text is in `err`. If it returns a status that no job has, all jobs failed.
-     * Required with ZARR_CODEC_ASYNC.
+     * Ends a call of encode() or decode() that left work on a stream, even if the call
+     * failed. The library has already waited for the stream, and the wait may have
+     * failed. The function sets `status` of each job that failed now, does not change
+     * that of jobs that failed earlier, and frees what `exec->pending` has. It returns
+     * the first status that is not ZARR_OK, whose text is in `err`. If it returns a
+     * status that no job has, all jobs failed. Required with ZARR_CODEC_ASYNC.
      */
     zarr_status (*settle)(void *self, zarr_codec_job *jobs, uint64_t n,
                           zarr_codec_exec *exec, zarr_error *err);
     /** strided() is not called for chunks that decode to fewer bytes */
     uint64_t strided_least;
     /**
-     * Checks one encoded chunk that contains the decoded one as it is, as checksums do,
-     * and sets `job->dst` to that part of `job->src`, which stays where it is, and
-     * `job->dst_used` to its length. The library calls it instead of decode() for chunks
-     * in host memory, unless the decoded chunk belongs in another block. UNSUPPORTED: the
-     * library calls decode(). NULL: decode() copies.
+     * Checks one encoded chunk that contains the decoded one unchanged, as with
+     * checksums. The function sets `job->dst` to that part of `job->src`, without a copy,
+     * and `job->dst_used` to its length. The library calls it instead of decode() for
+     * chunks in host memory, unless the decoded chunk belongs in another block.
+     * UNSUPPORTED: the library calls decode(). NULL: decode() copies.
      */
     zarr_status (*within)(void *self, zarr_codec_job *job, zarr_codec_exec *exec,
                           zarr_error *err);
@@ -614,9 +617,9 @@ typedef struct zarr_codec_impl_vtable {
  * encode() and decode(), and closes it in close(). If the metadata does not tell a
  * length, buffers grow up to `zarr_limits.chunk_bytes`.
  *
- * A call takes codec contexts and buffers from `exec`. The chain may have the same codec
- * again: an implementation must not be in the middle of using its thread state when it
- * calls a runner. Thread class: frozen.
+ * A call takes codec contexts and buffers from `exec`. The chain may contain the same
+ * codec, so an implementation must not call a runner while it uses its own thread state.
+ * Thread class: frozen.
  */
 typedef struct zarr_codec_runner zarr_codec_runner;
 
@@ -645,8 +648,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_codec_runner_open(
  * `dst->bytes` bytes of output. If it is NULL, it becomes memory of this thread that is
  * valid until the implementation's encode() or decode() returns, or `src` itself if the
  * chain changes nothing. `dst->bytes` becomes the length of the output
- * @retval ZARR_ERR_CORRUPT the bytes are damaged, or the room is too small; the library
- * then marks the implementation's own job with ZARR_CODEC_JOB_NO_ROOM if it fails
+ * @retval ZARR_ERR_CORRUPT the bytes are damaged, or the room is too small; if the
+ * implementation's own job then fails, the library marks it with ZARR_CODEC_JOB_NO_ROOM
  * @retval ZARR_ERR_LIMIT the output exceeds `zarr_limits.chunk_bytes`
  */
 ZARR_API ZARR_MUST_CHECK zarr_status
