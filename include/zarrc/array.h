@@ -23,8 +23,8 @@ enum {
 /** What a write does with a chunk whose elements all equal the fill value, bit for bit.
  * The default of a handle is ZARR_EMPTY_CHUNKS_SKIP. */
 enum {
-    /** erase the chunk instead of storing it. The CPU compares the elements, so a chunk
-     * in memory that it cannot read is copied to the host for that */
+    /** erase the chunk instead of storing it. The CPU compares the elements; it first
+     * copies a chunk to host memory if it cannot read the chunk's memory */
     ZARR_EMPTY_CHUNKS_SKIP = 1,
     ZARR_EMPTY_CHUNKS_WRITE = 2 /**< store it as any other chunk, without a comparison */
 };
@@ -38,11 +38,11 @@ enum {
 /** Flags of zarr_array_open_options. */
 enum {
     /**
-     * zarr_array_open_document() and zarr_array_with(): the shape of the handle ends
-     * where its chunk grid ends, not where the document says. A regular grid has no end:
-     * each length is the largest multiple of the chunk's length below 2^62. This is for
-     * documents whose shape is out of date, because the array may have grown. Calls that
-     * read the metadata again or change it fail with ZARR_ERR_INVALID
+     * zarr_array_open_document() and zarr_array_with(): the handle has the shape of its
+     * chunk grid, not that of the document. A regular grid has no end: each length is the
+     * largest multiple of the chunk's length below 2^62. Use this flag if the array may
+     * have grown, so that the shape in the document may be out of date. Calls that read
+     * the metadata again or change it fail with ZARR_ERR_INVALID
      */
     ZARR_OPEN_GRID_SHAPE = 1
 };
@@ -57,8 +57,8 @@ typedef struct zarr_array_open_options {
     /** store of the chunks, which the array keeps alive; NULL: the store of the metadata
      */
     zarr_store *chunk_store;
-    /** memory of tensors that name none, as in `zarr_memory`; 0: the default memory of
-     * the store of the chunks, or else of the context */
+    /** default memory of tensors that name no memory, as in `zarr_memory`; 0: the default
+     * memory of the store of the chunks, or else of the context */
     int32_t device_type, device_id;
     /** as in `zarr_context_options`; copied; NULL: the context's */
     const char *codec_preference;
@@ -133,8 +133,8 @@ zarr_array_open_document(zarr_array **out, zarr_context *ctx, const char *text,
  * changes the metadata, the other has the change only after zarr_array_refresh().
  * @param out receives the array; owned: zarr_array_free()
  * @param array borrowed
- * @param opts options; a member that is NULL or zero is as for `array`. NULL: all members
- * are
+ * @param opts options; members that are NULL or zero keep the values of `array`. NULL:
+ * all keep them
  * @retval ZARR_ERR_INVALID an option is wrong, or asks for another format
  * @see zarr_array_open()
  */
@@ -165,8 +165,8 @@ ZARR_API void zarr_array_free(zarr_array *array);
 /**
  * @name What an array is
  * These calls ask the handle, not the store. What they return is borrowed and lives as
- * long as the handle, also if the array is resized or changed meanwhile. JSON text is
- * made when it is first asked for, and is NULL if there is no memory for it.
+ * long as the handle, even if the array is resized or changed. A call that returns JSON
+ * text makes it at its first use, and returns NULL if there is no memory for it.
  * @{
  */
 /** Returns the shape in elements, one entry for each dimension. */
@@ -242,9 +242,9 @@ ZARR_API const uint64_t *zarr_array_chunk_shape(const zarr_array *array);
 ZARR_API const uint64_t *zarr_array_block_shape(const zarr_array *array);
 /**
  * Copies the shapes that the array has at this moment, one entry for each dimension. A
- * shape that zarr_array_shape() has returned stays in memory as long as the handle, also
- * after the array is resized. This call leaves nothing in memory, which suits a handle
- * that is open while its array grows.
+ * shape that zarr_array_shape() has returned stays in memory until the handle is freed,
+ * even after the array is resized. This call keeps nothing in memory: use it for a handle
+ * that stays open while its array grows.
  * @param shape receives the shape in elements; NULL: not wanted
  * @param chunk_shape receives the shape of a chunk; NULL: not wanted
  * @param block_shape receives the shape of a block; NULL: not wanted. If blocks differ in
@@ -295,8 +295,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_block_locate(const zarr_array *a
                                                              zarr_error *err);
 /**
  * Stores in `shape` the shape of the largest block, for buffers; 1 along a dimension
- * without blocks. If the grid of a plug-in cannot count equal blocks, the call looks at
- * the first 65536 along each dimension.
+ * without blocks. If the grid of a plug-in cannot count equal blocks, the call examines
+ * only the first 65536 along each dimension.
  */
 ZARR_API void zarr_array_block_largest(const zarr_array *array, uint64_t *shape);
 /** @} */
@@ -335,10 +335,10 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_refresh(zarr_array *array, int *
  * Checks whether the stored array still has all elements of this handle. A program that
  * copies an array by several reads calls it after the last one. If it succeeds, the copy
  * has no fill value in place of an element that another writer removed. A single read
- * that meets a missing chunk makes the same check of its selection. If a shrink cuts a
- * border chunk in part, that chunk is not missing, and only this call notices the change.
- * If the store has versions and the document is unchanged, the call costs one STAT. The
- * handle keeps its shape.
+ * that finds a missing chunk makes the same check for its selection. If another writer
+ * shrinks the array and cuts off a part of a border chunk, that chunk is not missing, and
+ * only this call notices the change. If the store has versions and the document is
+ * unchanged, the call costs one STAT. The handle keeps its shape.
  * @param array borrowed
  * @retval ZARR_ERR_NOT_FOUND the array was moved or deleted
  * @retval ZARR_ERR_CONFLICT the stored array is smaller, or another array with other
@@ -350,10 +350,10 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_recheck(zarr_array *array,
 
 /**
  * @name Attributes of an array
- * Attributes are members of a JSON object. They are read from the handle. A change reads
- * the document in the store, changes it and writes it, under its lock. So changes by
- * other handles are kept, and this handle has them afterwards. zarr_array_attributes()
- * returns all attributes at once.
+ * Attributes are members of a JSON object. Calls that get an attribute read the handle.
+ * Calls that change one read the document in the store, change it and write it, under its
+ * lock. So changes by other handles are kept, and this handle has them afterwards.
+ * zarr_array_attributes() returns all attributes at once.
  *
  * Spec: Zarr v3 core, "Array metadata"; Zarr v2, "Attributes".
  * @{

@@ -94,7 +94,7 @@ enum {
 /** Options of zarr_node_verify(). */
 typedef struct zarr_verify_options {
     uint32_t struct_size, flags;    /**< `flags`: ZARR_VERIFY_* */
-    uint32_t max_threads, reserved; /**< threads at most; 0: as many as the context has */
+    uint32_t max_threads, reserved; /**< maximum threads; 0: as many as the context has */
     /** receives each finding, on one thread at a time and without a lock held. If it
      * returns non-zero, the call stops and returns ZARR_OK. NULL: findings are counted */
     int (*tell)(void *user, const zarr_finding *finding);

@@ -14,8 +14,8 @@
 ZARR_BEGIN_DECLS
 
 /**
- * Functions that allocate host memory for the library, also the large buffers for chunks.
- * All three functions are required, and the library calls them from any thread.
+ * Functions that allocate host memory for the library, including the large buffers for
+ * chunks. All three functions are required, and the library calls them from any thread.
  */
 typedef struct zarr_allocator {
     void *user;                               /**< passed to each function */
@@ -43,17 +43,17 @@ enum {
 typedef void (*zarr_log_fn)(void *user, uint32_t level, const char *text);
 
 /**
- * Which unsafe decoders may run. A decoder is unsafe if it does not check its input (it
- * is an implementation of a codec without ZARR_CODEC_SAFE), as some decoders of GPUs. On
- * damaged or hostile input it may crash, or change memory of a device that is not its
- * own. A call, an array or a context sets the policy. 0: the array decides, then the
- * context, then ZARR_TRUST_VERIFIED. The policy does not affect encoding.
+ * Which unsafe decoders may run. A decoder is unsafe if it does not check its input, as
+ * some GPU decoders. Its codec implementation then lacks ZARR_CODEC_SAFE. On damaged or
+ * hostile input it may crash, or overwrite device memory that does not belong to it. A
+ * call, an array or a context sets the policy. 0: the array decides, then the context,
+ * then ZARR_TRUST_VERIFIED. The policy does not affect encoding.
  */
 enum {
     /**
      * those whose input has passed a checksum in the same read: in the metadata, a codec
      * with ZARR_CODEC_SPEC_CHECKSUM, such as crc32c, follows the codec of the decoder. A
-     * checksum finds damage. It does not stop an attacker, who can write a valid one
+     * checksum detects damage. It does not stop an attacker, who can write a valid one
      */
     ZARR_TRUST_VERIFIED = 1,
     ZARR_TRUST_FULL = 2, /**< all: for data that the application trusts */
@@ -71,12 +71,12 @@ typedef struct zarr_context_options {
     void *log_user;            /**< passed to `log` */
     uint32_t log_level;        /**< one of ZARR_LOG_*; 0: ZARR_LOG_WARN */
     /**
-     * how many threads work for this context at once, the caller's included; 0: one for
-     * each core, zarr_core_count()
+     * maximum number of threads that work for this context at once, including the
+     * caller's; 0: one for each core, zarr_core_count()
      */
     uint32_t max_threads;
     /**
-     * bytes that buffers of all running requests may take together. If one block needs
+     * maximum bytes of the buffers of all running requests together. If one block needs
      * more, a read, write, append or resize fails with ZARR_ERR_LIMIT before it changes
      * anything; `zarr_tuning.memory_bytes` says how much a block needs. 0: an eighth of
      * the memory of the machine, or of the control group if that has less, at least 256
@@ -89,8 +89,8 @@ typedef struct zarr_context_options {
     /** how requests are carried out: "waves", "serial" or a registered pipeline; copied;
      * NULL: "waves" */
     const char *pipeline;
-    /** implementations of codecs to prefer, best first, such as
-     * "zstd=cuda.nvcomp,cpu.libzstd;gzip=cpu"; "cpu" means each name that begins with
+    /** preferred implementations of codecs, best first, such as
+     * "zstd=cuda.nvcomp,cpu.libzstd;gzip=cpu"; "cpu" means every name that begins with
      * "cpu.". An unknown codec is ZARR_ERR_INVALID. If no implementation in the list of a
      * codec is registered or can be used, the log gets a warning: a plug-in may be
      * missing on this machine. In the options of an array or a call, a list without a
@@ -101,16 +101,16 @@ typedef struct zarr_context_options {
      * before those of ZARRC_PLUGINS. NULL: none */
     const char *const *plugins;
     /**
-     * bytes that the library's buffers on each device may take, used and idle ones
-     * together. All requests share them, and wait for each other if necessary. 0: what
-     * the memory backend of the device allows; a memory backend is the code of a plug-in
-     * or of the library for one kind of memory
+     * maximum bytes of the library's buffers on each device, used and idle ones together.
+     * All requests share them, and wait for each other if necessary. 0: what the memory
+     * backend of the device allows; a memory backend is the code of a plug-in or of the
+     * library for one kind of memory
      */
     uint64_t device_bytes;
     /**
-     * bytes of pinned host memory for copies to and from each device, used and idle ones
-     * together. If they are not enough, the library uses ordinary host memory. 0: a
-     * quarter of `memory_bytes`, at most 4 GiB and at most `device_bytes`
+     * maximum bytes of pinned host memory for copies to and from each device, used and
+     * idle ones together. If this is not enough, the library uses ordinary host memory.
+     * 0: a quarter of `memory_bytes`, at most 4 GiB and at most `device_bytes`
      */
     uint64_t pinned_bytes;
     /** options for plug-ins: the text of a JSON object with an object for each plug-in,
@@ -118,15 +118,16 @@ typedef struct zarr_context_options {
      * is an error, also in zarr_context_load(). NULL: none */
     const char *plugin_options;
     /** names of memory backends, separated by ";". Each allocates the memory of its kind
-     * for the library and zarr_memory_alloc(); of two for one kind, the first does. For
-     * other kinds, the backend that copies them allocates. If a name is not registered
-     * when the first store is opened, the log gets a warning. Copied; NULL: none */
+     * for the library and for zarr_memory_alloc(). If two have the same kind, the first
+     * allocates. Memory of other kinds is allocated by the backend that copies it. If a
+     * name is not registered when the first store is opened, the log gets a warning.
+     * Copied; NULL: none */
     const char *allocators;
     /** default memory, as in `zarr_memory`, of tensors that name no memory. A store or an
      * array may have another default. Elements of variable length and metadata are always
      * in host memory. 0: host memory */
     int32_t device_type, device_id;
-    uint32_t trust;    /**< one of ZARR_TRUST_*: what may decode unchecked input */
+    uint32_t trust;    /**< one of ZARR_TRUST_*: which unsafe decoders may run */
     uint32_t reserved; /**< must be 0 */
 } zarr_context_options;
 
@@ -235,9 +236,9 @@ static inline void zarr_context_limits(const zarr_context *ctx, zarr_limits *out
 /** @} */
 
 /**
- * Frees what a context keeps for later calls. It keeps cached buffers, contexts of
- * codecs, streams of devices, and idle memory of pools. Results do not change; the next
- * calls are slower.
+ * Frees what a context caches for later calls. These are buffers, contexts of codecs,
+ * streams of devices, and idle memory of pools. Results do not change; the next calls are
+ * slower.
  * @param ctx borrowed
  */
 ZARR_API void zarr_context_trim(zarr_context *ctx);
@@ -256,8 +257,8 @@ enum {
     ZARR_REGISTRY_REFUSED = 9,
     /** plug-ins that are loaded; `origin` is the file */
     ZARR_REGISTRY_PLUGIN = 10,
-    /** devices, which the memory backends look up when the list is made. A backend that
-     * fails has one row, whose `detail` is the reason */
+    /** devices, which the memory backends look up for each listing. A backend that fails
+     * has one row, whose `detail` is the reason */
     ZARR_REGISTRY_DEVICE = 11
 };
 
@@ -279,7 +280,7 @@ typedef struct zarr_registry_item {
     uint32_t flags, reserved; /**< ZARR_ITEM_* */
     const char *v3;           /**< name in Zarr v3 metadata; "" if there is none */
     const char *v2;           /**< name in Zarr v2 metadata; "" if there is none */
-    const char *aliases;      /**< other names that reads accept, with blanks between */
+    const char *aliases;      /**< other names that reads accept, separated by blanks */
     /** implementation: its codec; refused name: what it names, such as "codec"; device:
      * its memory backend; else "" */
     const char *of;

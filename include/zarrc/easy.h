@@ -158,8 +158,8 @@ ZARR_API uint64_t zarr_array_n_items(const zarr_array *array);
 
 /**
  * Checks the number of dimensions. A call that takes coordinates reads one for each
- * dimension of the stored array. So a program whose coordinates have a fixed length makes
- * this check first.
+ * dimension of the stored array. So a program with coordinates of a fixed length must
+ * check first.
  * @param array borrowed
  * @param ndim how many dimensions the program expects
  * @retval ZARR_ERR_INVALID the array has another number of dimensions
@@ -193,8 +193,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_check_ndim(const zarr_array *arr
  * and `count` have one entry for each dimension of the array (zarr_array_check_ndim())
  * @param data_type data type in memory, such as ZARR_FLOAT32 or ">i2"; NULL: the array's
  * @param data memory for the elements; after a failure its content is undefined
- * @param data_bytes bytes of memory at `data`. The call never touches memory beyond them,
- * whatever the stored shape is
+ * @param data_bytes bytes of memory at `data`. The call never accesses memory beyond
+ * them, whatever the stored shape is
  * @see zarr_array_n_items(), zarr_array_read(), zarr_array_read_submit()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_read_box(

@@ -21,8 +21,8 @@ ZARR_BEGIN_DECLS
  * write reads the old value and keeps them, because another handle may have made the
  * array larger. */
 enum {
-    /** they become the fill value. This saves the read and the lock. Only for a program
-     * that knows that the array does not grow meanwhile */
+    /** they become the fill value. This saves the read and the lock. Use it only if the
+     * array does not grow during the write */
     ZARR_OUTSIDE_RESET = 1
 };
 /** The order in which a write puts chunks into a shard. 0: C order of their coordinates,
@@ -33,35 +33,36 @@ enum {
 };
 
 /**
- * How a call divides its work and chooses between ways that give the same elements. The
- * defaults suit nearly all programs. Members that are zero or NULL have their defaults.
+ * Performance options of a call, which do not change the elements that it reads or
+ * writes. The defaults suit nearly all programs. Members that are zero or NULL have their
+ * defaults.
  */
 typedef struct zarr_tuning {
     uint32_t struct_size, flags; /**< `flags` must be 0 */
-    /** a call handles its chunks in waves. Decoded bytes of one wave at most; 0: the
+    /** a call handles its chunks in waves. Maximum decoded bytes of one wave; 0: the
      * context's */
     uint64_t wave_bytes;
-    /** bytes at most that this call takes of the context's `memory_bytes`, so that it
-     * leaves room for other calls. A call fails with ZARR_ERR_LIMIT, before it reads or
-     * writes anything, if one chunk needs more. So does a write if one shard needs more,
-     * unless the shard is written in parts, as in a local store with locks. The message
-     * names the bytes that are needed. A read counts the elements of a chunk and its
-     * stored bytes. A write also counts the old stored bytes. Both count buffers that an
+    /** maximum bytes that this call takes from the context's `memory_bytes`, so that
+     * other calls have room. A call fails with ZARR_ERR_LIMIT, before it reads or writes
+     * anything, if one chunk needs more. So does a write if one shard needs more, unless
+     * the shard is written in parts, as in a local store with locks. The message names
+     * the bytes that are needed. A read counts the elements of a chunk and its stored
+     * bytes. A write also counts the old stored bytes. Both count buffers that an
      * uncompressed chunk or a whole write may not need. If the metadata does not bound
      * the size of a chunk, its buffers count in the context's budget only. Indexes of
      * shards that are read do not count, and a pipeline of a plug-in may reserve more. 0:
      * no limit of its own */
     uint64_t memory_bytes;
-    /** reads of shards: chunks of one shard are fetched together if the hole between them
-     * has at most this many bytes; 1: practically none. 0: 16 KiB for a store with
-     * ZARR_STORE_CAP_FAST_GET, else 1 MiB */
+    /** reads of shards: chunks of one shard are fetched together if the gap between them
+     * has at most this many bytes; 1: in practice, only adjacent chunks. 0: 16 KiB for a
+     * store with ZARR_STORE_CAP_FAST_GET, else 1 MiB */
     uint64_t coalesce_gap;
-    /** reads of shards: bytes at most that are fetched together; 1: each chunk alone. 0:
+    /** reads of shards: maximum bytes that are fetched together; 1: each chunk alone. 0:
      * 1 MiB for a store with ZARR_STORE_CAP_FAST_GET, else 16 MiB */
     uint64_t coalesce_bytes;
     const char *pipeline; /**< name of a registered pipeline; NULL: the array's */
-    /** as in `zarr_context_options`; the array handle keeps what it prepared for each
-     * text, so a program should use few. NULL: the array's */
+    /** as in `zarr_context_options`; the array handle caches what it prepares for each
+     * text, so use only a few texts. NULL: the array's */
     const char *codec_preference;
     /** writes of shards: one of ZARR_INNER_ORDER_*. A shard that is written or changed
      * has all its chunks in this order. The index tells where each chunk is, so readers
@@ -103,17 +104,17 @@ typedef struct zarr_io_options {
     uint8_t *present;
     uint64_t n_present; /**< bytes of `present`, at least the number of these blocks */
     /**
-     * called now and then during the call, by one thread at a time, which may be a thread
+     * called repeatedly during the call, by one thread at a time, which may be a thread
      * of the library; may be NULL. It may read and write arrays. It must not append to an
-     * array to which the call appends, nor wait for its own request
+     * array to which the call appends, or wait for its own request
      */
     void (*progress)(void *user, const zarr_stats *so_far);
     void *progress_user; /**< passed to `progress` */
 
     /**
-     * threads at most for one wave, the caller's included; 0: the context's. A call with
-     * several waves works on some of them at once, each with up to this many threads. 1:
-     * one wave at a time, and one thread decodes or encodes it
+     * maximum number of threads for one wave, including the caller's; 0: the context's. A
+     * call with several waves works on some of them at once, each with up to this many
+     * threads. 1: one wave at a time, and one thread decodes or encodes it
      */
     uint32_t max_threads;
     uint32_t reserved; /**< must be 0 */
@@ -124,13 +125,13 @@ typedef struct zarr_io_options {
      * a stream of the device that the tensor is on, in the form of the device's own
      * interface (such as a CUstream), or NULL. The library accesses the tensor only after
      * the work that is on the stream at entry. It uses the stream only until the call
-     * returns, also in calls that submit. When the call returns, or its request is done,
-     * all work is done: the application need not wait for a stream.
+     * returns, also in calls that submit. When the call returns or its request is done,
+     * all work is complete: the application need not wait for a stream.
      * ZARR_ERR_UNSUPPORTED: the tensor is in host memory (ZARR_DEVICE_CPU), or the
      * tensors of parts are on several devices, or the call has no tensor
      */
     void *stream;
-    const zarr_tuning *tuning; /**< borrowed; NULL, for nearly all callers: defaults */
+    const zarr_tuning *tuning; /**< borrowed; NULL: defaults */
 } zarr_io_options;
 
 #define ZARR_IO_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_io_options)
@@ -142,11 +143,11 @@ enum {
      * and the request is done when the call returns. This saves an event loop two
      * switches between threads. A small read has at most 32 KiB of decoded chunks, which
      * are in host memory or in the page cache of a local file system. The call never
-     * waits for a disk or a network, unless tmpfs was swapped out, or a local file system
-     * hides a remote one. zarr_request_then() then calls its function at once, on the
-     * thread of the caller: if this function submits the next read, calls nest. The flag
-     * has no effect in other calls, for other stores, for codecs of the application or of
-     * plug-ins, and with `stats` or `progress`.
+     * waits for a disk or a network, unless a tmpfs is swapped out, or a file system
+     * seems local but is remote. zarr_request_then() then calls its function at once, on
+     * the thread of the caller: if this function submits the next read, calls nest. The
+     * flag has no effect in other calls, for other stores, for codecs of the application
+     * or of plug-ins, or with `stats` or `progress`.
      *
      * zarr_array_read(), zarr_array_decode(): return ZARR_ERR_CANCELLED if the read is
      * not small, uses code that is not the library's own, has `progress`, or would wait
@@ -161,18 +162,19 @@ enum {
  * parallel. After a failure the content of the tensor is undefined.
  *
  * A chunk reads as the fill value only if it is missing and the stored array still has
- * all selected elements. To check this, a read that met a missing chunk reads the
+ * all selected elements. To check this, a read that found a missing chunk reads the
  * document once, at its end. There is no such check in a store with
- * ZARR_STORE_CAP_IMMUTABLE, nor for an array that only consolidated metadata describes.
- * If another writer shrinks the array and cuts a border chunk in part, this chunk is not
- * missing: only zarr_array_recheck() notices the change.
+ * ZARR_STORE_CAP_IMMUTABLE, or for an array that only consolidated metadata describes. If
+ * another writer shrinks the array and cuts off a part of a border chunk, this chunk is
+ * not missing: only zarr_array_recheck() notices the change.
  *
- * In a store that replaces values in one step (ZARR_STORE_CAP_ATOMIC_PUT), all elements
- * of a chunk are from one of its stored values, whatever other writers do. There is one
+ * In a store that replaces values atomically (ZARR_STORE_CAP_ATOMIC_PUT), all elements of
+ * a chunk are from one of its stored values, whatever other writers do. There is one
  * exception: shards in a store of an application without ZARR_STORE_CAP_CONDITIONAL. If
- * a shard is replaced during the read, the read notices another length, if the store
- * tells the length in each operation. It does not notice a new value of the same length:
- * elements may be wrong, or the read fails with ZARR_ERR_CORRUPT if a codec can tell.
+ * such a shard is replaced during the read, the read detects a different length, if the
+ * store reports the length in each operation. It does not detect a new value of the same
+ * length: elements may be wrong, or the read fails with ZARR_ERR_CORRUPT if a codec
+ * detects the damage.
  *
  * Spec: Zarr v3 core, "Chunk encoding"; Zarr v2, "Chunks".
  *
@@ -215,26 +217,26 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_read(zarr_array *array,
  * returns, and zarr_store_flush() makes it durable. After a failure each object still
  * holds its old or its new value.
  *
- * A write fails if the array was moved, deleted or replaced after it was opened. It looks
- * at the array's document before each wave of chunks and after the last one. In a local
- * store it also looks under the lock of each block that it changes in part. If a look
- * finds no array, or another one, the write stops. Then it removes the objects that it
- * made since the last look that succeeded, and counts those that remain.
+ * A write fails if the array was moved, deleted or replaced after it was opened. It
+ * checks the array's document before each wave of chunks and after the last one. In a
+ * local store it also checks the document under the lock of each block that it changes in
+ * part. If a check finds no array, or another one, the write stops. Then it removes the
+ * objects that it created since the last successful check, and counts those that remain.
  * It does not remove:
  * - an object that replaced an older value, or that another writer has replaced since;
- * - an object in a store of a plug-in, or in a local store with ZARR_LOCKS_NONE, where
- *   it cannot be sure that it made the object.
+ * - an object in a store of a plug-in, or in a local store with ZARR_LOCKS_NONE, where it
+ *   cannot be sure that it created the object.
  *
- * A look can also fail for another reason, such as a store that does not answer. Before
- * the first chunk this stops the write; later looks that fail like this do not. If the
- * last look fails like this, the call returns its error: the elements are stored, but the
- * array may have been replaced.
+ * A check can also fail for another reason, such as a store that does not answer. If the
+ * first check fails like this, the write stops; if a later one does, it goes on. If the
+ * last check fails like this, the call returns its error: the elements are stored, but
+ * the array may have been replaced.
  *
- * From the replacement of an array until the write's next look, readers of the new array
+ * From the replacement of an array until the write's next check, readers of the new array
  * may see chunks of this write. If the process is killed or the call is cancelled in this
  * time, these chunks stay. Chunks that the write erased in this time stay erased. A write
- * does not notice that the array is moved or deleted after its last look, or replaced by
- * an array with equal metadata. The exceptions of zarr_array_read() hold here as well.
+ * does not notice that the array is moved or deleted after its last check, or replaced by
+ * an array with equal metadata. The exceptions of zarr_array_read() also apply here.
  *
  * Spec: Zarr v3 core, "Chunk encoding"; Zarr v2, "Chunks".
  *
@@ -247,8 +249,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_read(zarr_array *array,
  * @retval ZARR_ERR_INVALID the tensor or the selection does not fit the array, or the
  * store is read-only
  * @retval ZARR_ERR_CORRUPT a chunk that must be changed in part is damaged
- * @retval ZARR_ERR_LIMIT the old value of a chunk that is changed, or that reaches beyond
- * the array's shape, is larger than a limit; or a block needs more than
+ * @retval ZARR_ERR_LIMIT the old value of a chunk that is changed in part, or that
+ * reaches beyond the array's shape, is larger than a limit; or a block needs more than
  * `opts->tuning->memory_bytes`
  * @retval ZARR_ERR_CONFLICT other writers changed a chunk each time it was written; or
  * another array, with other chunks, data type, codecs or fill value, has taken the place
@@ -299,17 +301,16 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_write_submit(
 /** @} */
 
 /**
- * Explains what a read or write would do. The explanation tells how many chunks the call
- * would touch, which implementations of codecs it would use, and which copies it would
- * make. No element is read, written, decoded or copied. zarr_stats counts what a call
- * did.
+ * Explains what a read or write would do. It tells how many chunks the call would touch,
+ * which implementations of codecs it would use, and which copies it would make. No
+ * element is read, written, decoded or copied. zarr_stats counts what a call did.
  *
  * @param out receives the explanation; owned: zarr_explanation_free()
  * @param array borrowed; the explanation does not need it any more
  * @param what ZARR_EXPLAIN_READ or ZARR_EXPLAIN_WRITE
  * @param selection as for zarr_array_read(); NULL: all elements
- * @param tensor as for zarr_array_read(), of which only the kind of memory and the
- * strides count; NULL: the default memory, in C order
+ * @param tensor as for zarr_array_read(); only its kind of memory and its strides matter.
+ * NULL: the default memory, in C order
  * @param opts options; NULL: defaults
  * @retval ZARR_ERR_INVALID an argument is wrong
  * @retval ZARR_ERR_UNSUPPORTED no memory backend has the tensor's kind of memory
@@ -362,11 +363,10 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_shard_writer_open(zarr_shard_writer **
                                                             const zarr_io_options *opts,
                                                             zarr_error *err);
 /**
- * Gives the next box of the shard, in coordinates of the array. It consists of
- * chunks, cut at the end of the array.
+ * Returns the next box of the shard, in coordinates of the array. The box consists of
+ * chunks, and ends at the edge of the array.
  * @param w borrowed
- * @param max_bytes the most bytes that elements of the box may have, unless one
- * chunk has more
+ * @param max_bytes maximum bytes of the elements of the box, unless one chunk has more
  * @param start receives the first element, one number for each dimension
  * @param count receives the lengths, likewise
  * @return 1; 0 after the last box, or if the previous box was not written
@@ -374,8 +374,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_shard_writer_open(zarr_shard_writer **
 ZARR_API int zarr_shard_writer_next(zarr_shard_writer *w, uint64_t max_bytes,
                                     uint64_t *start, uint64_t *count);
 /**
- * Writes the box that zarr_shard_writer_next() gave. Writing the last box stores the
- * shard in one step. After a failure the writer can only be freed.
+ * Writes the box that zarr_shard_writer_next() returned. Writing the last box stores the
+ * shard atomically. After a failure the writer can only be freed.
  * @param w borrowed
  * @param src tensor of the box, as for zarr_array_write()
  * @retval ZARR_ERR_INVALID there is no box to write, or the tensor does not fit it

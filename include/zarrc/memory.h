@@ -26,14 +26,14 @@ enum {
 };
 
 /**
- * A range of bytes in memory of any kind. It is an element of arrays and has no size
+ * A range of bytes in memory of any kind. The struct is used in arrays and has no size
  * member, so it never gets more members.
  */
 typedef struct zarr_memory {
     int32_t device_type; /**< kind of memory, one of ZARR_DEVICE_* */
     int32_t device_id;   /**< number of the device */
     /** the memory: a pointer, or an object of the backend such as a cl_mem. The library
-     * never follows it, except in host memory */
+     * dereferences it only in host memory */
     void *handle;
     uint64_t offset; /**< bytes from `handle` to the range */
     uint64_t bytes;  /**< length of the range */
@@ -70,8 +70,8 @@ typedef struct zarr_tensor {
     /** `ndim` distances in bytes from one element to the next; NULL: C order without
      * gaps */
     const int64_t *strides;
-    /** bytes from `data` to the first element, and bytes from `data` on that may be
-     * touched, against which shape and strides are checked; `data_bytes` 0: not known */
+    /** `byte_offset`: bytes from `data` to the first element. `data_bytes`: bytes of
+     * memory at `data`, against which shape and strides are checked; 0: not known */
     uint64_t byte_offset, data_bytes;
     uint32_t byte_order, flags; /**< one of ZARR_ORDER_*; ZARR_TENSOR_* */
     /** data type of the elements by name, as for zarr_dtype_find_order(), in calls that
@@ -83,13 +83,13 @@ typedef struct zarr_tensor {
 /** Flags of a zarr_tensor. */
 enum {
     /**
-     * several elements share a byte, for data types of 2, 4 and 6 bits. Element i has
-     * the bits from i * width on, counted from the lowest bit of the first byte, as
-     * DLPack packs them. `shape` counts elements, `data_bytes` bytes. With `strides`
-     * each row along the last dimension begins at a byte, and the last stride is 1; bits
-     * after a row that ends inside a byte become zero. All calls that read, write or
-     * append elements accept it. Boxes of whole bytes go without a copy if chunks are
-     * packed alike (codec packbits, no transpose before it) and their rows are whole
+     * several elements share a byte, for data types of 2, 4 and 6 bits. Element i has the
+     * bits from i * width on, counted from the lowest bit of the first byte, as DLPack
+     * packs them. `shape` counts elements, `data_bytes` bytes. With `strides` each row
+     * along the last dimension begins at a byte, and the last stride is 1; bits after a
+     * row that ends inside a byte become zero. All calls that read, write or append
+     * elements accept it. Boxes of whole bytes need no extra copy if chunks are packed in
+     * the same way (codec packbits, no transpose before it) and their rows are whole
      * bytes. Other requests use one more byte for each element until they are done.
      */
     ZARR_TENSOR_PACKED = 1
@@ -138,11 +138,11 @@ static inline void zarr_tensor_host(zarr_tensor *out, const char *data_type, voi
 
 /**
  * @name Memory of a device
- * Programs that use host memory only need none of these calls.
+ * Programs that use only host memory do not need these calls.
  * @{
  */
 /**
- * Tells which memory a text names, such as "cuda:0": a kind, and after a colon the device
+ * Tells which memory a text such as "cuda:0" names: a kind, and after a colon the device
  * (number 0 if it is missing). A kind is one of host, cpu, cuda, cuda_host, cuda_managed,
  * opencl and ext, the name of a memory backend of the context, or a number of DLPack. A
  * device is a number, or a name that the backend of the kind finds: the UUID of a GPU, as
@@ -186,8 +186,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_memory_alloc(zarr_memory *out,
                                                        zarr_error *err);
 
 /**
- * Allocates memory by the backend of a name, such as an application's pool. Its kind is
- * that of the backend.
+ * Allocates memory through the backend with a given name, such as an application's pool.
+ * Its kind is that of the backend.
  *
  * @param out receives the block; owned: zarr_memory_free()
  * @param ctx borrowed
@@ -204,15 +204,16 @@ zarr_memory_alloc_from(zarr_memory *out, zarr_context *ctx, const char *backend,
                        int32_t device_id, uint64_t bytes, zarr_error *err);
 
 /**
- * Frees a block of zarr_memory_alloc() or zarr_memory_alloc_from() by the backend that
- * allocated it, and makes `*mem` empty. An empty `*mem` is left as it is.
+ * Frees a block of zarr_memory_alloc() or zarr_memory_alloc_from() through the backend
+ * that allocated it, and makes `*mem` empty. An empty `*mem` does not change.
  * @param ctx the context that allocated the block
  * @param mem the block
  */
 ZARR_API void zarr_memory_free(zarr_context *ctx, zarr_memory *mem);
 
 /**
- * Copies bytes between any two memories, through host memory if there is no direct way.
+ * Copies bytes between memory of any two kinds, through host memory if there is no direct
+ * copy.
  * @param ctx borrowed
  * @param dst,src the two ranges; each has at least `bytes` bytes
  * @param bytes how many bytes are copied
@@ -226,10 +227,10 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_memory_copy(zarr_context *ctx,
                                                       uint64_t bytes, zarr_error *err);
 
 /**
- * Tells which memory a pointer is: asks each memory backend of the context in the order
- * of registration. If no backend knows the pointer, it is host memory (ZARR_DEVICE_CPU).
- * The pointer is not followed. Handles that are no addresses, such as a cl_mem, are not
- * recognised.
+ * Tells to which memory a pointer belongs. The call asks each memory backend of the
+ * context in the order of registration. If no backend knows the pointer, it is host
+ * memory (ZARR_DEVICE_CPU). The pointer is not dereferenced. Handles that are not
+ * addresses, such as a cl_mem, are not recognised.
  * @param ctx borrowed
  * @param pointer any address; NULL is host memory
  * @param device_type receives the kind of memory, one of ZARR_DEVICE_*

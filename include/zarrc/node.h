@@ -29,8 +29,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_probe(zarr_store *store, const ch
                                                      zarr_error *err);
 
 /**
- * Tells which format other than Zarr a folder seems to have. This is for a message that
- * there is no node. The names in the folder decide; no file is read. Messages of
+ * Guesses which format other than Zarr a folder has, for a message that there is no node.
+ * The call uses only the names in the folder, and reads no file. Messages of
  * zarr_array_open() and zarr_group_open() contain the text.
  *
  * @param store borrowed
@@ -42,11 +42,10 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_probe(zarr_store *store, const ch
 ZARR_API const char *zarr_node_other_format(zarr_store *store, const char *path);
 
 /**
- * Deletes a node and everything below it, also if it is damaged. If the path is a
+ * Deletes a node and everything below it, even if it is damaged. If the path is a
  * symbolic link to a node, only the link is deleted. After a failure the call can be
- * repeated.
- * Consolidated metadata of parents is not changed (see ZARR_DELETE_CONSOLIDATED). The
- * call waits for writers of the node before it begins.
+ * repeated. Consolidated metadata of parents is not changed (see
+ * ZARR_DELETE_CONSOLIDATED). The call waits for writers of the node before it begins.
  *
  * Spec: Zarr v3 core, "Storage", "Operations".
  *
@@ -75,7 +74,7 @@ enum {
 /** Options of zarr_node_delete_watched(). */
 typedef struct zarr_delete_options {
     uint32_t struct_size, flags; /**< `flags`: ZARR_DELETE_CONSOLIDATED or 0 */
-    /** called with the rising number of objects that are deleted; may be NULL */
+    /** called with the number of objects deleted so far; may be NULL */
     void (*progress)(void *user, uint64_t objects_done);
     void *progress_user; /**< passed to `progress` */
     /** stops the call with ZARR_ERR_CANCELLED once it is set; borrowed; may be NULL */
@@ -87,7 +86,7 @@ typedef struct zarr_delete_options {
 /**
  * The same as zarr_node_delete(), with progress and cancel. Both calls put an object
  * `.zarrc-job` at the path first, and delete it last. If the call is interrupted, this
- * object stays, and tells other calls that a delete was at work.
+ * object stays, and tells other calls that a delete was interrupted.
  *
  * @param store,path as for zarr_node_delete()
  * @param opts options; NULL: defaults
@@ -118,14 +117,15 @@ enum {
 /** Options of zarr_node_copy() and zarr_node_move(). */
 typedef struct zarr_copy_options {
     uint32_t struct_size, flags;    /**< `flags`: ZARR_COPY_* */
-    uint32_t max_threads, reserved; /**< threads at most; 0: as many as the context has */
-    /** called now and then, by one thread at a time, with rising numbers; may be NULL */
+    uint32_t max_threads, reserved; /**< maximum threads; 0: as many as the context has */
+    /** called repeatedly, by one thread at a time, with the numbers so far; may be NULL
+     */
     void (*progress)(void *user, uint64_t objects_done, uint64_t bytes_done);
     void *progress_user; /**< passed to `progress` */
     /** stops the call with ZARR_ERR_CANCELLED once it is set; borrowed; may be NULL */
     zarr_cancel *cancel;
     /** receive the number of objects that ZARR_COPY_SKIP_EQUAL did not write, and of
-     * their bytes, also if the call fails; `progress` counts them, too. Borrowed for the
+     * their bytes, even if the call fails. `progress` also counts them. Borrowed for the
      * call; may be NULL */
     uint64_t *objects_skipped, *bytes_skipped;
 } zarr_copy_options;
@@ -135,11 +135,11 @@ typedef struct zarr_copy_options {
 /**
  * Copies a node with everything below it, in a store or between two stores. Objects are
  * copied byte for byte. Chunks are copied first, in parallel, and metadata last, so that
- * an incomplete copy is not a node. Parent groups that are missing are created. While the
- * call is at work, the destination has an object `.zarrc-job`, a JSON object with
- * "command" ("cp" or "mv") and "source". An interrupted call leaves it. To continue, make
- * the same call with ZARR_COPY_SKIP_EQUAL. If the source itself has a `.zarrc-job`, which
- * another interrupted call left, it is copied at the end.
+ * an incomplete copy is not a node. Parent groups that are missing are created. During
+ * the call, the destination has an object `.zarrc-job`, a JSON object with "command"
+ * ("cp" or "mv") and "source". An interrupted call leaves it. To continue, make the same
+ * call with ZARR_COPY_SKIP_EQUAL. If the source itself has a `.zarrc-job`, which another
+ * interrupted call left, it is copied at the end.
  *
  * @param src,src_path store and path of the node
  * @param dst,dst_path store and path of the copy; the store may be the same
@@ -147,9 +147,8 @@ typedef struct zarr_copy_options {
  * @retval ZARR_ERR_NOT_FOUND there is no node at the source
  * @retval ZARR_ERR_EXISTS there is a node at the destination, or keys that would be
  * mixed with the copy, such as chunks of a node that was deleted in part
- * @retval ZARR_ERR_INVALID source and destination are one place, or one is inside the
- * other, as zarr_store_overlap() tells; nothing was changed. Or the destination is
- * read-only
+ * @retval ZARR_ERR_INVALID source and destination are the same, or one is inside the
+ * other (zarr_store_overlap()); nothing was changed. Or the destination is read-only
  * @retval ZARR_ERR_CONFLICT an object, or the metadata of a node, changed while it was
  * copied. With ZARR_COPY_SKIP_EQUAL and ZARR_COPY_OVERWRITE the call copies what differs.
  * Or, with `os_code` EBUSY, another call copies, re-encodes or deletes at the
@@ -169,9 +168,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_copy(zarr_store *src, const char 
  * Moves a node with everything below it. Nothing else may write below the source during
  * the call. Consolidated metadata of parents is not changed.
  *
- * Inside of a local store or a memory store a move is one step: a reader finds the whole
- * node at the old or at the new path. Symbolic links below it move as they are, and
- * `progress` is not called.
+ * Inside a local store or a memory store a move is atomic: a reader finds the whole node
+ * at the old or at the new path. Symbolic links below it do not change, and `progress` is
+ * not called.
  *
  * Between stores or disks, or if something is at the destination already, the node is
  * copied. Once the copy is complete, the call checks that the source has not changed, and
@@ -179,9 +178,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_copy(zarr_store *src, const char 
  * object is unchanged. Objects that another caller creates below the source during this
  * last step are deleted, too.
  *
- * If the node is a symbolic link inside of a store, the call copies the node that the
- * link leads to, and deletes only the link. If a store was opened by the path of a
- * symbolic link, its root is not moved: the store would be emptied, and the link would
+ * If the node is a symbolic link inside a store, the call copies the node that the link
+ * leads to, and deletes only the link. If a store was opened by the path of a symbolic
+ * link, the call does not move its root: the store would be emptied, and the link would
  * stay. Open the store by its own path, or move the link with rename().
  *
  * @param src,src_path store and path of the node
@@ -190,17 +189,17 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_copy(zarr_store *src, const char 
  * @retval ZARR_ERR_NOT_FOUND there is no node at the source
  * @retval ZARR_ERR_EXISTS there is a node at the destination, or keys that would be
  * mixed with the copy, such as chunks of a node that was deleted in part
- * @retval ZARR_ERR_INVALID source and destination are one place, or one is inside the
+ * @retval ZARR_ERR_INVALID source and destination are the same, or one is inside the
  * other, or a store is read-only, or the source is the root of a store that was opened by
  * a symbolic link; nothing was changed
  * @retval ZARR_ERR_CONFLICT an object, the keys or the metadata of the source changed
- * meanwhile; the source is complete, unless the change came after its first document was
- * deleted: then the object that changed stays. With ZARR_COPY_SKIP_EQUAL and
- * ZARR_COPY_OVERWRITE the call copies what differs. Or, with `os_code` EBUSY, another
- * call creates, copies, moves, re-encodes, migrates or deletes at the source or the
- * destination; stores without locks do not see calls of other handles
- * @retval ZARR_ERR_UNSUPPORTED an array would lose what its shuffle depends on, as
- * zarr_node_copy() tells; nothing was changed
+ * during the call. The source is complete, unless its first document was already deleted:
+ * then the changed object stays. With ZARR_COPY_SKIP_EQUAL and ZARR_COPY_OVERWRITE the
+ * call copies what differs. Or, with `os_code` EBUSY, another call creates, copies,
+ * moves, re-encodes, migrates or deletes at the source or the destination; stores without
+ * locks do not see calls of other handles
+ * @retval ZARR_ERR_UNSUPPORTED an array would lose the attribute that its shuffle depends
+ * on, as in zarr_node_copy(); nothing was changed
  * @retval ZARR_ERR_CANCELLED `cancel` was set; the source is complete
  * @retval ZARR_ERR_IO a store failed
  * @see zarr_node_copy(), zarr_group_consolidate()
@@ -221,7 +220,7 @@ enum {
     /** delete the documents of the old format afterwards */
     ZARR_MIGRATE_REMOVE = 4,
     /** leave fill values and attributes `_FillValue` as they are, even if readers then
-     * take other elements for missing ones */
+     * treat other elements as missing */
     ZARR_MIGRATE_KEEP_FILL = 8,
     /** with ZARR_MIGRATE_REMOVE: before the first document is deleted, remove the nodes
      * from the consolidated metadata of the groups above (ZARR_CONSOLIDATED_REMOVE). Call
@@ -254,8 +253,8 @@ typedef struct zarr_migrate_item {
     uint32_t reserved;
     const char *path; /**< path of the node from the root of the store */
     const char *key;  /**< key of the document; NULL for a node that was refused */
-    /** the document that was written or that replaced another; the reason why it was
-     * refused or left; the warning; else NULL */
+    /** the new document; the reason why the node was refused or the old document was not
+     * deleted; the warning; else NULL */
     const char *text;
 } zarr_migrate_item;
 
@@ -275,9 +274,9 @@ typedef struct zarr_migrate_options {
 
 /**
  * Writes the metadata of a node, and of all nodes below it, in the other format. The new
- * documents are beside those that exist. No chunk is read or written: the new documents
+ * documents are beside the existing ones. No chunk is read or written: the new documents
  * describe the stored chunks as they are. If a node has documents in both formats, those
- * of v3 count. Nothing else may change the metadata during the call.
+ * of v3 are used. Nothing else may change the metadata during the call.
  *
  * From v2 to v3, the key encoding becomes "v2", and the order F becomes a transpose
  * codec. Filters and compressor become codecs, and the byte order moves from the data
@@ -285,15 +284,15 @@ typedef struct zarr_migrate_options {
  * attribute _ARRAY_DIMENSIONS becomes the dimension names. NaN and Infinity without
  * quotes in attributes, which are not JSON, become the strings "NaN" and "Infinity".
  *
- * From v3 to v2, the array must be one that v2 can describe: no shards, a regular grid,
- * the key encoding "v2", a fill value that v2 can spell bit for bit, and names for all
+ * From v3 to v2, v2 must be able to describe the array: no shards, a regular grid, the
+ * key encoding "v2", a fill value that v2 can represent bit for bit, and names for all
  * dimensions or for none. Dimension names become the attribute _ARRAY_DIMENSIONS, which
  * must not exist with another value. An array without dimensions gets an empty list,
  * because xarray needs it. An attribute _ARRAY_DIMENSIONS of an array without dimension
- * names stays, and readers of v2 take it for the names.
+ * names stays, and readers of v2 use it as the names.
  *
- * Arrays with dimension names are variables for xarray and other readers that follow the
- * CF conventions. Such readers show elements equal to a *missing value* as missing:
+ * xarray and other readers that follow the CF conventions treat arrays with dimension
+ * names as variables. They show elements equal to a *missing value* as missing:
  *
  * - In v2 it is the fill value. If that is null, it is the attribute `_FillValue`, a
  *   plain number.
@@ -316,10 +315,10 @@ typedef struct zarr_migrate_options {
  *
  * ZARR_MIGRATE_KEEP_FILL leaves fill values and attributes as they are.
  *
- * Metadata of OME-Zarr stays where it is, although readers look for it in another place:
- * OME-Zarr 0.4 is for v2, and at the top of a group's attributes. OME-Zarr 0.5 is for v3,
- * and in the attribute `ome`. ZARR_MIGRATED_WARNED reports it once, for the topmost
- * group, and says what to do.
+ * Metadata of OME-Zarr is not moved, although readers of the new format look for it in
+ * another place. OME-Zarr 0.4 is for v2, at the top level of a group's attributes.
+ * OME-Zarr 0.5 is for v3, in the attribute `ome`. ZARR_MIGRATED_WARNED reports this once,
+ * for the topmost group, and says what to do.
  *
  * A group that has consolidated metadata in the old format gets it in the new one.
  * Members of a v3 document that neither format knows are copied to v2. Members of a v2
@@ -338,7 +337,7 @@ typedef struct zarr_migrate_options {
  * @param path path of the node; "" is the root of the store
  * @param opts options; NULL: defaults
  * @retval ZARR_ERR_NOT_FOUND there is no node
- * @retval ZARR_ERR_UNSUPPORTED the other format cannot describe a node, or not without
+ * @retval ZARR_ERR_UNSUPPORTED the other format cannot describe a node, or only by
  * changing elements of missing chunks; the message names node, member and rule, and
  * nothing was written
  * @retval ZARR_ERR_EXISTS a document of the new format exists with another meaning;

@@ -20,11 +20,11 @@ ZARR_BEGIN_DECLS
  * @param key key of the value
  * @param offset where the part begins, in bytes
  * @param data receives the bytes
- * @param bytes how many bytes `data` has room for; becomes how many were read, which is
- * less at the end of the value
+ * @param bytes size of `data`; becomes the number of bytes that were read, which is less
+ * at the end of the value
  * @param total_bytes becomes the length of the whole value; may be NULL
  * @retval ZARR_ERR_NOT_FOUND the store says that there is no such key
- * @retval ZARR_ERR_INVALID the key is not a legal one
+ * @retval ZARR_ERR_INVALID the key is invalid
  * @retval ZARR_ERR_IO the store failed
  * @see zarr_store_put(), zarr_store_list()
  */
@@ -35,14 +35,14 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_get(zarr_store *store, const cha
                                                     zarr_error *err);
 
 /**
- * Writes a whole value. A reader sees the old or the new value if the store can replace
- * values in one step, as local and memory stores can.
+ * Writes a whole value. A reader sees the old or the new value if the store replaces
+ * values atomically, as local and memory stores do.
  *
  * @param store borrowed
  * @param key key of the value
  * @param data the bytes; borrowed for the call
  * @param bytes how many bytes there are
- * @retval ZARR_ERR_INVALID the key is not a legal one, or the store is read-only
+ * @retval ZARR_ERR_INVALID the key is invalid, or the store is read-only
  * @retval ZARR_ERR_UNSUPPORTED the store cannot write
  * @retval ZARR_ERR_IO the store failed
  * @see zarr_store_get(), zarr_store_flush()
@@ -56,7 +56,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_put(zarr_store *store, const cha
  * @param store borrowed
  * @param key the key
  * @retval ZARR_ERR_NOT_FOUND there is no such key
- * @retval ZARR_ERR_INVALID the key is not a legal one, or the store is read-only
+ * @retval ZARR_ERR_INVALID the key is invalid, or the store is read-only
  * @retval ZARR_ERR_UNSUPPORTED the store cannot write
  * @retval ZARR_ERR_IO the store failed
  */
@@ -65,12 +65,12 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_erase(zarr_store *store, const c
 
 /**
  * Removes all keys below a prefix, children before parents. A local store removes a
- * symbolic link itself, also if the prefix is one, and leaves alone what it leads to. To
- * delete an array or group use zarr_node_delete().
+ * symbolic link, even if the prefix is one, but not what it leads to. To delete an array
+ * or group use zarr_node_delete().
  *
  * @param store borrowed
  * @param prefix "a" means all keys that begin with "a/"; "" means all keys of the store
- * @retval ZARR_ERR_INVALID the prefix is not a legal one, or the store is read-only
+ * @retval ZARR_ERR_INVALID the prefix is invalid, or the store is read-only
  * @retval ZARR_ERR_UNSUPPORTED the store cannot write, or cannot list
  * @retval ZARR_ERR_IO the store failed; some keys may be removed
  */
@@ -79,18 +79,17 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_erase_prefix(zarr_store *store,
                                                              zarr_error *err);
 
 /**
- * Tells whether two prefixes have keys in common. Ask before one is overwritten with the
+ * Tells whether two prefixes have keys in common. Call it before overwriting one with the
  * other.
  *
- * Directories of local stores are compared as the file system knows them, whatever their
- * spelling, their links and the roots of the stores. Links below the prefixes are not
- * followed. A prefix without keys is legal. Other stores are the same store if they are
+ * The call compares the identity of directories of local stores, so their spelling, their
+ * links and the roots of the stores do not matter. It does not follow links below the
+ * prefixes. A prefix without keys is valid. Other stores are the same store if they are
  * one handle, if they share their functions and `self`, or if they are of one registered
  * kind and have the same URL.
  *
- * @param store,prefix keys below this prefix of this store
- * @param other,other_prefix keys below that prefix of that store, which may be the same
- * store
+ * @param store,prefix the first store and its prefix
+ * @param other,other_prefix the second store, which may be the same, and its prefix
  * @param overlap becomes 1 if some keys are the same, else 0
  * @retval ZARR_ERR_INVALID a prefix is NULL
  * @retval ZARR_ERR_IO the file system failed
@@ -101,8 +100,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_overlap(zarr_store *store,
                                                         const char *other_prefix,
                                                         int *overlap, zarr_error *err);
 
-/** The version of a value. It consists of numbers of the store, such as an inode and a
- * time, or a hash. They are compared as bytes. All zero: there is no such key. */
+/** The version of a value. The store chooses its numbers, such as an inode and a time, or
+ * a hash. Versions are compared as bytes. All zero: there is no such key. */
 typedef struct zarr_store_version {
     uint64_t word[4]; /**< the numbers */
 } zarr_store_version;
@@ -128,14 +127,14 @@ typedef struct zarr_store_value {
 #define ZARR_STORE_VALUE_INIT ZARR_SIZE_FIRST(zarr_store_value)
 
 /**
- * Tells whether a key exists. Also gives the length and version of the value, and does
- * not read it.
+ * Tells whether a key exists. Also gives the length and the version of its value, without
+ * reading it.
  *
  * @param store borrowed
  * @param key the key
- * @param out becomes what is known; may be NULL
+ * @param out receives what is known; may be NULL
  * @retval ZARR_ERR_NOT_FOUND the store says that there is no such key
- * @retval ZARR_ERR_INVALID the key is not a legal one
+ * @retval ZARR_ERR_INVALID the key is invalid
  * @retval ZARR_ERR_IO the store failed
  * @see zarr_store_read()
  */
@@ -152,12 +151,13 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_stat(zarr_store *store, const ch
  * @param offset where the range begins, in bytes; ZARR_STORE_SUFFIX: the last `length`
  * bytes of the value, or all if it has fewer
  * @param length how many bytes; ZARR_STORE_TO_END: all from `offset` on
- * @param mem receives the bytes from its beginning on. If it is shorter than the range it
- * receives the first part of the range
- * @param out becomes what is known, `done_bytes` above all. With it a store that has
- * versions tells the version, which may cost it a call. May be NULL
+ * @param mem receives the bytes. If it is shorter than the range, it receives the first
+ * part of the range
+ * @param out receives what is known, in particular `done_bytes`. If it is not NULL, a
+ * store with versions also reports the version, which may need one more operation. May be
+ * NULL
  * @retval ZARR_ERR_NOT_FOUND the store says that there is no such key
- * @retval ZARR_ERR_INVALID the key is not a legal one, or `mem` is NULL
+ * @retval ZARR_ERR_INVALID the key is invalid, or `mem` is NULL
  * @retval ZARR_ERR_UNSUPPORTED no memory backend has this kind of memory
  * @retval ZARR_ERR_CONFLICT the value changed each time that it was read
  * @retval ZARR_ERR_IO the store failed
@@ -170,8 +170,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_read(zarr_store *store, const ch
                                                      zarr_error *err);
 
 /**
- * Writes a whole value from memory of any kind. With `expected` it does so only if the
- * key still has the value that the caller knows.
+ * Writes a whole value from memory of any kind. With `expected` it writes only if the
+ * value still has this version.
  *
  * @param store borrowed
  * @param key the key
@@ -179,10 +179,10 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_read(zarr_store *store, const ch
  * @param expected the version that the value must have, from zarr_store_stat(),
  * zarr_store_read() or an earlier write; all zeros: the key must not exist yet, as for
  * zarr_store_put_new(). NULL: any
- * @param out becomes what is known; may be NULL
+ * @param out receives what is known; may be NULL
  * @retval ZARR_ERR_CONFLICT the value has another version, or is gone
  * @retval ZARR_ERR_EXISTS the key is there, and `expected` has only zeros
- * @retval ZARR_ERR_INVALID the key is not a legal one, `mem` is NULL, or the store is
+ * @retval ZARR_ERR_INVALID the key is invalid, `mem` is NULL, or the store is
  * read-only
  * @retval ZARR_ERR_UNSUPPORTED the store cannot write, or has no versions to expect; or
  * no memory backend has this kind of memory
@@ -199,17 +199,18 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_write(zarr_store *store, const c
  * Writes a value under a key that does not exist yet. Of several callers with one key,
  * one succeeds.
  *
- * Local and memory stores decide this in one step, against every other writer. Other
- * stores do so with ZARR_STORE_CAP_PUT_NEW or ZARR_STORE_CAP_CONDITIONAL. Otherwise the
- * library looks and writes while it holds the lock of the key: that excludes writers that
- * take the lock, which without ZARR_STORE_CAP_LOCK are those of this handle.
+ * In local and memory stores, and in stores with ZARR_STORE_CAP_PUT_NEW or
+ * ZARR_STORE_CAP_CONDITIONAL, the check and the write are one atomic operation. In other
+ * stores the library checks and writes while it holds the lock of the key. This excludes
+ * only writers that take the lock; without ZARR_STORE_CAP_LOCK, these are the writers of
+ * this handle.
  *
  * @param store borrowed
  * @param key the key
  * @param data the bytes; borrowed for the call
  * @param bytes how many bytes there are
  * @retval ZARR_ERR_EXISTS the key is there; its value did not change
- * @retval ZARR_ERR_INVALID the key is not a legal one, or the store is read-only
+ * @retval ZARR_ERR_INVALID the key is invalid, or the store is read-only
  * @retval ZARR_ERR_UNSUPPORTED the store cannot write
  * @retval ZARR_ERR_IO the store failed
  * @see zarr_store_put(), zarr_store_write()
@@ -236,8 +237,8 @@ typedef int (*zarr_store_list_fn)(void *user, const zarr_store_item *item);
 enum {
     ZARR_LIST_RECURSIVE = 0, /**< every key below the prefix */
     ZARR_LIST_DIRECTORY = 1, /**< the keys and the prefixes one level below the prefix */
-    /** only temporary files and lock files that were left over; symbolic links are not
-     * followed */
+    /** only temporary files and lock files that killed processes left; symbolic links are
+     * not followed */
     ZARR_LIST_DEBRIS = 2,
     /** as ZARR_LIST_RECURSIVE, but each symbolic link of a local store is a key. This is
      * what zarr_store_erase_prefix() removes */
@@ -250,9 +251,9 @@ enum {
 };
 
 /**
- * Lists the keys below a prefix, in an order of the store's own. Temporary files and lock
- * files are left out. A file that a local store cannot read, such as a FIFO or a link
- * that leads nowhere, is listed as a key; reading it fails with the reason.
+ * Lists the keys below a prefix, in any order. Temporary files and lock files are left
+ * out. A file that a local store cannot read, such as a FIFO or a link that leads
+ * nowhere, is listed as a key; reading it fails with the reason.
  *
  * @param store borrowed
  * @param prefix "a" means all keys that begin with "a/"; "" means all keys of the store
@@ -281,7 +282,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_list(zarr_store *store,
  * @param prefix as for zarr_store_list()
  * @param min_age_s only files at least this old are removed, in seconds
  * @param n_removed becomes the number of files that were removed; may be NULL
- * @retval ZARR_ERR_INVALID the prefix is not a legal one, or the store is read-only
+ * @retval ZARR_ERR_INVALID the prefix is invalid, or the store is read-only
  * @retval ZARR_ERR_IO the store failed
  * @see zarr_store_list()
  */

@@ -23,14 +23,14 @@ struct zarr_store_vtable; /* zarrc/plugin/store.h */
  * always survives the end of the process. The default is ZARR_DURABILITY_COMMIT.
  */
 enum {
-    /** nothing for certain: an object may be empty or cut off */
+    /** nothing is guaranteed: an object may be empty or truncated */
     ZARR_DURABILITY_NONE = 1,
-    /** everything that was written before the last zarr_store_flush(). Of later writes, a
-     * metadata document holds its old or its new value. A block holds its old or its new
-     * value, or it is empty or cut off: write such a block again. A read of it fails with
-     * ZARR_ERR_CORRUPT if a codec can detect the damage */
+    /** everything that was written before the last zarr_store_flush(). After later
+     * writes, a metadata document holds its old or its new value. A block holds its old
+     * or its new value, or it is empty or truncated: write such a block again. A read of
+     * it fails with ZARR_ERR_CORRUPT if a codec can detect the damage */
     ZARR_DURABILITY_COMMIT = 2,
-    /** as ZARR_DURABILITY_COMMIT, but blocks, too, hold their old or their new value.
+    /** as ZARR_DURABILITY_COMMIT, but blocks also hold their old or their new value.
      * Every write waits for the disk */
     ZARR_DURABILITY_ORDERED = 3,
     /** everything that a call wrote, once the call has returned. Each object holds its
@@ -38,16 +38,16 @@ enum {
     ZARR_DURABILITY_EACH = 4
 };
 
-/** How a local store makes two writers of one key take turns. 0: as the environment
- * variable ZARRC_LOCKS says ("os" or "none"), else ZARR_LOCKS_OS. */
+/** How a local store locks a key that is written. 0: as the environment variable
+ * ZARRC_LOCKS says ("os" or "none"), else ZARR_LOCKS_OS. */
 enum {
-    /** by a lock on the file `<key>.__lock`, between threads and between processes, as
+    /** with a lock on the file `<key>.__lock`, between threads and between processes, as
      * TensorStore does. It is an open file description lock, or flock(2) if the file
      * system answers EINVAL, ENOSYS or EOPNOTSUPP to that. If neither works, or the
      * answer is ENOLCK or ENOTSUPP (524), a write fails with ZARR_ERR_UNSUPPORTED */
     ZARR_LOCKS_OS = 1,
     /** not at all: the application must make sure that each key has one writer at a time.
-     * The store still replaces values in one step */
+     * The store still replaces values atomically */
     ZARR_LOCKS_NONE = 2
 };
 
@@ -71,15 +71,16 @@ typedef struct zarr_store_options {
     int32_t device_type, device_id;
     /** name of the kind of store, as it was registered; NULL: the URL decides */
     const char *kind;
-    /** how long a write waits for the lock of its key, in milliseconds. Then it fails
-     * with ZARR_ERR_IO and `os_code` ETIMEDOUT. 0: without limit. A wait of 10 s logs a
+    /** maximum time that a write waits for the lock of its key, in milliseconds; then it
+     * fails with ZARR_ERR_IO and `os_code` ETIMEDOUT. 0: no limit. A wait of 10 s logs a
      * warning that names the key and, if /proc shows them, the processes that have the
-     * lock file open. Stores with locks of their own may ignore this member */
+     * lock file open. Stores with their own locks may ignore this member */
     uint32_t lock_wait_ms, reserved_1;
     /** the text of a JSON object with options of one kind of store, such as headers or
      * credentials; borrowed for the call. The function `open` of a registered store gets
      * the unchanged text. The library's own stores and those of zarr_store_open_custom()
-     * have no such options: a member is an error that names it. NULL: none */
+     * have no such options, and refuse every member with an error that names it. NULL:
+     * none */
     const char *config;
     /** default memory for arrays whose chunks are in this store, as in
      * `zarr_context_options`; 0: the default of the context, or, in a composite store, of
@@ -107,7 +108,7 @@ enum {
     ZARR_STORE_CAP_LOCK = 32,
     /** ZARR_STORE_OP_IF_VERSION, and versions of values */
     ZARR_STORE_CAP_CONDITIONAL = 64,
-    /** a GET takes microseconds: the thread that decodes does it itself */
+    /** a GET takes microseconds: the thread that decodes a chunk also fetches it */
     ZARR_STORE_CAP_FAST_GET = 128,
     /** no value changes or disappears while the store is open, so the library does not
      * check whether an open array was moved or deleted */
@@ -120,14 +121,14 @@ enum {
     ZARR_STORE_CAP_WRITES_WAIT = 1024
 };
 
-/** What a store can do, as zarr_store_capabilities() and the table of a store tell. */
+/** What a store can do, as zarr_store_capabilities() and the table of a store report. */
 typedef struct zarr_store_caps {
     uint32_t struct_size, flags; /**< `flags`: ZARR_STORE_CAP_* */
-    /** kinds of memory that operations can use, one of ZARR_DEVICE_* each; NULL: only
+    /** kinds of memory that operations can use, each one of ZARR_DEVICE_*; NULL: only
      * host memory */
     const int32_t *device_types;
     uint32_t n_device_types; /**< how many `device_types` there are */
-    uint32_t parallel;       /**< operations worth doing at once; 0: one for each core */
+    uint32_t parallel;       /**< operations to run at once; 0: one for each core */
     /** name of the store's kind, such as "local". Only the library sets it: the functions
      * of a store leave it alone */
     const char *kind;
@@ -147,10 +148,11 @@ enum {
  * are names of registered stores. The call seals the registries of the context
  * (zarr_context_create()).
  *
- * "gds:path", or `kind` "gds" with a path, is a local directory, too. If a plug-in can do
- * it, chunks move directly between files and memory of devices, without a copy in host
- * memory. Otherwise it is an ordinary local store, and the log gets a warning with the
- * reason. The `device_types` of zarr_store_capabilities() show which of the two it is.
+ * "gds:path", or `kind` "gds" with a path, is a local directory, too. If a plug-in
+ * supports it, chunks move directly between files and memory of devices, without a copy
+ * in host memory. Otherwise it is an ordinary local store, and the log gets a warning
+ * with the reason. The `device_types` of zarr_store_capabilities() show which of the two
+ * it is.
  *
  * A reader of a local store finds the old value of a key or the new one, never a mix,
  * even if the writer was killed. `durability` says what remains after a loss of power.
@@ -190,8 +192,8 @@ typedef struct zarr_location {
  *     PATH | file://PATH | STORE:/NODE | SCHEME:REST, each optionally with [SELECTION]
  *
  * The last ":/" separates a store from a node, as in "x.zarr:/a/b[0:10]". Without ":/",
- * the call searches the path for the root of the store. It takes the deepest folder on
- * the path that is a node, and goes up while the folder above is a node, too. If no
+ * the call searches the path for the root of the store. It begins with the deepest folder
+ * on the path that is a node, and goes up while the folder above is also a node. If no
  * folder on the path is a node, the root is the first folder called "*.zarr", else the
  * path itself.
  *
@@ -246,11 +248,11 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_open_custom(
  * store. A key that is in the wrong store is ignored.
  *
  * A listing has the keys of both stores. Erasing a prefix erases it in both, documents
- * first. A node moves in one step only if all its keys are in one of the two stores;
+ * first. Moving a node is atomic only if all its keys are in one of the two stores;
  * otherwise it is copied and deleted. Arrays use the locks, the memory kinds and the
  * concurrency of the chunk store. zarr_store_capabilities() returns what both stores can
- * do, but the locks and versions of the metadata store. The URL is "composite:", the two
- * URLs, and a "+" between them; it cannot be opened.
+ * do, except for locks and versions: those are the metadata store's. The URL is
+ * "composite:", the two URLs, and a "+" between them; it cannot be opened.
  *
  * @param out receives the store; owned: zarr_store_free()
  * @param metadata_store,chunk_store borrowed; the composite store keeps them alive
@@ -282,11 +284,11 @@ ZARR_API void zarr_store_free(zarr_store *store);
 /** @} */
 
 /**
- * Makes everything that was written through a store survive a loss of power. In a local
- * store, the durability decides: ZARR_DURABILITY_COMMIT, the default, and
- * ZARR_DURABILITY_ORDERED need this call. With ZARR_DURABILITY_EACH every write has done
- * it already, and with ZARR_DURABILITY_NONE the call does nothing. The call reports
- * errors of delayed writes.
+ * Makes everything that was written through a store survive a loss of power. A local
+ * store needs this call with ZARR_DURABILITY_COMMIT, the default, and with
+ * ZARR_DURABILITY_ORDERED. With ZARR_DURABILITY_EACH every write has done it already, and
+ * with ZARR_DURABILITY_NONE the call does nothing. The call reports errors of delayed
+ * writes.
  * @param store borrowed
  * @retval ZARR_ERR_IO the data could not be made durable
  */
@@ -307,10 +309,10 @@ ZARR_API zarr_context *zarr_store_context(const zarr_store *store);
 ZARR_API const char *zarr_store_url(const zarr_store *store);
 
 /**
- * Tells what a store itself can do. The library emulates other abilities if it can.
+ * Tells what a store itself can do. The library emulates other abilities where possible.
  *
  * @param store borrowed
- * @param out becomes the capabilities, without ZARR_STORE_CAP_WRITE if the store is open
+ * @param out receives the capabilities, without ZARR_STORE_CAP_WRITE if the store is open
  * read-only. Its pointers live as long as the store. The caller sets `out->struct_size`
  * @see zarr_store_url()
  */

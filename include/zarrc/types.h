@@ -14,16 +14,17 @@ ZARR_BEGIN_DECLS
 typedef struct zarr_context zarr_context;
 
 /**
- * A store: values of bytes under keys. A key is a relative path such as "a/zarr.json" or
- * "a/c/0/1": parts of UTF-8 text joined by slashes, none of them empty, "." or "..".
- * Every store refuses other keys with ZARR_ERR_INVALID. Thread class: shared.
+ * A store, which keeps byte values under keys. A key is a relative path such as
+ * "a/zarr.json" or "a/c/0/1": parts of UTF-8 text joined by slashes, none of them empty,
+ * "." or "..". Every store refuses other keys with ZARR_ERR_INVALID. Thread class:
+ * shared.
  */
 typedef struct zarr_store zarr_store;
 
 /**
  * An open array. Several threads may share the handle. A call that changes the array in
- * the store, such as zarr_array_resize(), also changes what its own handle knows; another
- * handle of the array learns of it by zarr_array_refresh(). Thread class: shared.
+ * the store, such as zarr_array_resize(), also updates its own handle. Other handles of
+ * the array see the change after zarr_array_refresh(). Thread class: shared.
  */
 typedef struct zarr_array zarr_array;
 
@@ -37,10 +38,10 @@ typedef struct zarr_group zarr_group;
 typedef struct zarr_dtype zarr_dtype;
 
 /**
- * A set of elements of an array, in an order. A selection is made for one shape and can
- * be used for any number of reads and writes of arrays with that shape. Its memory
- * depends on the number of dimensions and of coordinates that were given, not on the
- * number of elements. Thread class: frozen.
+ * A set of elements of an array, in an order. A selection is made for one shape, and can
+ * be used for any number of reads and writes of arrays with that shape. Its size depends
+ * on the number of dimensions and of given coordinates, not on the number of elements.
+ * Thread class: frozen.
  */
 typedef struct zarr_selection zarr_selection;
 
@@ -48,16 +49,15 @@ typedef struct zarr_selection zarr_selection;
 typedef struct zarr_request zarr_request;
 
 /**
- * Writes one shard in parts, for shards that do not fit in memory. Thread class: solo. It
- * keeps its array, and with it the context and the store, alive.
+ * Writes one shard in parts, for shards that do not fit in memory. It keeps its array,
+ * the context and the store alive. Thread class: solo.
  */
 typedef struct zarr_shard_writer zarr_shard_writer;
 
 /**
- * Asks calls to stop, as zarr_cancel_set() says. A program passes it in the options of
- * calls, as the member `cancel`, and sets it from any thread or from a signal handler.
- * One object may serve many calls, one after another or at the same time. Thread class:
- * shared.
+ * Asks calls to stop (zarr_cancel_set()). A program passes it in the options of calls, as
+ * the member `cancel`, and sets it from any thread or from a signal handler. One object
+ * may serve many calls, one after another or at the same time. Thread class: shared.
  */
 typedef struct zarr_cancel zarr_cancel;
 

@@ -57,7 +57,7 @@ typedef struct zarr_pipeline_worker zarr_pipeline_worker;
 /** What a request is. Pointers are borrowed until the request is done. */
 typedef struct zarr_pipeline_request {
     uint32_t struct_size, write; /**< `write`: 1 for a write, 0 for a read */
-    uint32_t threads;            /**< threads at most, the caller's included */
+    uint32_t threads;            /**< maximum threads, the caller's included */
     int32_t ndim;                /**< number of dimensions of the array */
     uint64_t wave_bytes;         /**< decoded bytes of a wave that the caller wants */
     const char *prefix;          /**< path of the array, "" for the root */
