@@ -29,14 +29,18 @@ static uint64_t coord_at(const struct zr_coords *in, uint64_t i, int32_t d)
     return in->at[i * (uint64_t)in->rank + (uint64_t)col];
 }
 
-/* Whether chunks can be numbered: their count fits 64 bits. */
-static bool chunks_have_numbers(const struct zr_axis *axes, int32_t rank)
+/* Counts the chunks along each dimension. False: the count of all does not fit 64 bits,
+ * so chunks cannot be numbered. */
+static bool count_chunks(const struct zr_axis *axes, int32_t rank, uint64_t *n)
 {
-    uint64_t n = 1;
+    uint64_t all = 1;
 
-    for (int32_t d = 0; d < rank; d++)
-        if (!zr_mul(n, axes[d].n_cuts, &n))
+    for (int32_t d = 0; d < rank; d++) {
+        n[d] = axes[d].edge ? zr_ceil_div_u64(axes[d].extent, axes[d].edge)
+                            : zr_grid_n_chunks(axes[d].grid, axes[d].dim);
+        if (!zr_mul(all, n[d], &all))
             return false;
+    }
     return true;
 }
 
@@ -44,7 +48,8 @@ static bool chunks_have_numbers(const struct zr_axis *axes, int32_t rank)
 static zarr_status bucket_keys(struct zr_sorter *s, const struct zr_axis *axes,
                                const struct zr_coords *in, size_t *words, zarr_error *err)
 {
-    bool numbered = chunks_have_numbers(axes, in->rank);
+    uint64_t n_chunks[ZARR_MAX_RANK];
+    const bool numbered = count_chunks(axes, in->rank, n_chunks);
     zarr_status st = ZARR_OK;
     uint64_t *key;
 
@@ -58,7 +63,7 @@ static zarr_status bucket_keys(struct zr_sorter *s, const struct zr_axis *axes,
             const struct zr_axis *x = &axes[d];
             uint64_t chunk = x->edge ? at / x->edge : zr_grid_locate(x->grid, x->dim, at);
             if (numbered)
-                key[0] = key[0] * x->n_cuts + chunk;
+                key[0] = key[0] * n_chunks[d] + chunk;
             else
                 key[d] = chunk;
         }

@@ -114,7 +114,6 @@ static void axis_begin(struct zr_axis *x, const struct zr_grid *grid, int32_t d)
     x->dim = d;
     x->edge = grid->regular ? grid->chunk_shape[d] : 0;
     x->extent = grid->shape[d];
-    x->n_cuts = zr_grid_n_chunks(grid, d);
 }
 
 zarr_status zr_project_open(struct zr_projector **out, const zarr_allocator *alloc,
@@ -261,7 +260,6 @@ zarr_status zr_project_reopen_inner(struct zr_projector *p,
         uint64_t shape = outer->shape[p->order[d]];
         uint64_t valid = clip ? clip[p->order[d]] : outer->valid[p->order[d]];
         x->extent = ZR_MIN(shape, valid);
-        x->n_cuts = zr_ceil_div_u64(shape, x->edge);
     }
     p->arithmetic = true;
     if (outer->n_items > 0) {

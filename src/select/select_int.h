@@ -123,7 +123,6 @@ struct zr_axis {
     int32_t dim, result_dim;
     uint64_t edge;   /* regular cuts; 0: ask the grid */
     uint64_t extent; /* elements that exist */
-    uint64_t n_cuts;
     bool listed;
     bool whole; /* the piece covers the existing elements of its chunk, each once */
     uint64_t n, a0, r0, step;
