@@ -161,6 +161,9 @@ struct zr_program {
     bool gaps;      /* the stored value is a shard, which may have unused bytes */
     bool raw;       /* n == 0: the stored bytes are the elements; ranges can be read */
     bool distrusts; /* a stage has an implementation that is not trusted */
+    /* What stages can do with chunks that they accept: the only one decodes ranges, or
+     * the last one decodes into strided memory. Not set for bytes around a shard. */
+    bool decodes_ranges, decodes_strided;
     /* Type of elements whose unused bits stores may hold anything in; NULL: no such
      * elements. The caller applies zr_program_unpad() after decoding or reading and
      * zr_program_pad() before encoding. Host memory only. */
@@ -282,8 +285,6 @@ zarr_status zr_stage_end(const struct zr_stage *s, struct zr_stage_call *call,
                          bool encode, zarr_error *err);
 /* Whether a stage may leave work on a stream. */
 bool zr_stage_is_async(const struct zr_stage *s);
-/* Whether a stage can decode parts of a chunk, if it also accepts the chunk. */
-bool zr_stage_is_partial(const struct zr_stage *s);
 /* Decodes n ranges of a chunk. job->dst has the exact size of the decoded chunk. */
 zarr_status zr_stage_partial(const struct zr_stage *s, zarr_codec_job *job,
                              const zarr_codec_range *ranges, uint64_t n,
@@ -293,8 +294,6 @@ zarr_status zr_stage_partial(const struct zr_stage *s, zarr_codec_job *job,
 zarr_status zr_stage_within(const struct zr_stage *s, zarr_codec_job *job,
                             struct zr_thread_states *ts, zarr_memory scratch,
                             zarr_error *err);
-/* Whether a stage can decode into strided memory, if it also accepts the chunk. */
-bool zr_stage_strides(const struct zr_stage *s);
 /* Decodes a chunk into strided memory. UNSUPPORTED: nothing was written, and the caller
  * decodes to a block instead. */
 zarr_status zr_stage_decode_strided(const struct zr_stage *s, zarr_codec_job *job,

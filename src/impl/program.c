@@ -221,6 +221,17 @@ static bool device_is_hosts(int32_t device)
     return device > 0 && device < 32 && (ZARR_MEMORY_BIT(device) & ZR_HOST_KINDS);
 }
 
+static void find_direct_routes(struct zr_program *p)
+{
+    const struct zr_stage *last = p->n > 0 ? &p->stage[p->n - 1] : NULL;
+    const bool can =
+        last && last->kind == ZR_STAGE_CODEC && last->out_exact && !p->unsized;
+
+    p->decodes_ranges = can && p->n == 1 && last->impl->vt.partial;
+    p->decodes_strided = can && !p->padded && last->impl->vt.strided &&
+                         last->out_bytes >= last->impl->vt.strided_least;
+}
+
 static zarr_status program_try(struct zr_program **out, struct zr_place *place,
                                const struct zr_chain *chain,
                                const struct zr_chain_reps *reps, struct program_cut cut,
@@ -232,6 +243,8 @@ static zarr_status program_try(struct zr_program **out, struct zr_place *place,
     ZR_TRY(program_new(&p, place->opts, place->alloc, err));
     ZR_TRY(program_shape(p, chain, reps, cut, err));
     ZR_TRY(program_fill(p, place, chain, reps, cut, err));
+    if (!p->encode)
+        find_direct_routes(p);
     *out = p; /* moved */
     p = NULL;
 out:

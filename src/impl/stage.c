@@ -313,11 +313,6 @@ static zarr_status stage_alone(const struct zr_stage *s, zarr_codec_job *job,
     return st == ZARR_OK ? stage_check_in(s, job, false, err) : st;
 }
 
-bool zr_stage_is_partial(const struct zr_stage *s)
-{
-    return s->kind == ZR_STAGE_CODEC && s->impl->vt.partial && s->out_exact;
-}
-
 zarr_status zr_stage_partial(const struct zr_stage *s, zarr_codec_job *job,
                              const zarr_codec_range *ranges, uint64_t n,
                              struct zr_thread_states *ts, zarr_memory scratch,
@@ -380,12 +375,6 @@ out:
     if (st != ZARR_OK)
         stage_tell(err, false);
     return st;
-}
-
-bool zr_stage_strides(const struct zr_stage *s)
-{
-    return s->kind == ZR_STAGE_CODEC && s->impl->vt.strided && s->out_exact &&
-           s->out_bytes >= s->impl->vt.strided_least;
 }
 
 zarr_status zr_stage_decode_strided(const struct zr_stage *s, zarr_codec_job *job,

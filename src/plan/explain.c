@@ -300,8 +300,7 @@ static uint32_t tensor_copy(const struct zr_explain_args *a)
         return ZARR_EXPLAIN_COPY_NONE;
     if (p->decoded_device != a->tensor_device)
         return ZARR_EXPLAIN_COPY_BETWEEN;
-    if (!a->write && p->n > 0 && !p->unsized && p->swap_bytes <= 1 &&
-        zr_stage_strides(&p->stage[p->n - 1]))
+    if (p->decodes_strided && p->swap_bytes <= 1)
         return ZARR_EXPLAIN_COPY_DECODER;
     if (is_permuted(p) || p->swap_bytes > 1 || !a->tensor_contiguous)
         return ZARR_EXPLAIN_COPY_STRIDED;

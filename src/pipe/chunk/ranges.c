@@ -76,10 +76,9 @@ static bool partial_applies(const struct zr_work *w, struct zr_direct *d)
     const struct zr_program *p = d->coding->p;
     const struct zr_target *t = &d->item->target;
 
-    return !w->io->no_direct && !t->many && p->n == 1 &&
-           zr_stage_is_partial(&p->stage[0]) && p->decoded_device == ZARR_DEVICE_CPU &&
-           t->kind == ZR_PROJ_DIMS && t->arithmetic &&
-           t->n_items * 2 <= p->decoded_bytes / p->item_bytes;
+    return p->decodes_ranges && !w->io->no_direct && !t->many &&
+           p->decoded_device == ZARR_DEVICE_CPU && t->kind == ZR_PROJ_DIMS &&
+           t->arithmetic && t->n_items * 2 <= p->decoded_bytes / p->item_bytes;
 }
 
 /* Decodes only what the item needs, into its places in a scratch block, if that saves

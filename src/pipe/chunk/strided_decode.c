@@ -69,10 +69,8 @@ out:
 
 static bool strided_applies(const struct zr_work *w, struct zr_direct *d)
 {
-    const struct zr_program *p = d->coding->p;
-
     ZR_UNUSED(w);
-    return !p->padded && zr_stage_strides(&p->stage[p->n - 1]);
+    return d->coding->p->decodes_strided;
 }
 
 static zarr_status strided_read(const struct zr_work *w, struct zr_direct *d, bool *done,
