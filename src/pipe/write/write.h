@@ -12,15 +12,8 @@
 /* The next unit that a write touches. A write of a field never covers a whole unit, even
  * with all its elements. If elements outside of the shape become the fill value, a whole
  * unit is a full one. */
-static inline bool zr_next_unit(const struct zr_io *io, struct zr_projector *p,
-                                struct zr_projection *out)
-{
-    if (!zr_project_next(p, out))
-        return false;
-    out->whole = out->whole && !io->field.on;
-    out->full = (out->full || io->reset_outside) && out->whole;
-    return true;
-}
+bool zr_next_unit(const struct zr_io *io, struct zr_projector *p,
+                  struct zr_projection *out);
 struct zr_shard_stream;
 /* Runs and counts the PUT or ERASE of one unit, or gives the unit to io->sink. An ERASE
  * of a missing key succeeds. */
