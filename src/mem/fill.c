@@ -1,9 +1,8 @@
 /*
- * mem/fill.c - fills a strided box with the pattern of one element, and checks whether a
- * buffer contains only that pattern. A fill writes rows from a small block that contains
- * the pattern many times. A pattern of equal bytes, as most fill values have, is a
- * memset. The block stays in the first-level cache, so both run at the speed of the
- * stores.
+ * mem/fill.c - fills a strided box with the pattern of one element. It writes rows from a
+ * small block that contains the pattern many times. A pattern of equal bytes, as most
+ * fill values have, is a memset. The block stays in the first-level cache, so both run at
+ * the speed of the stores.
  * Thread class: plain functions.
  */
 #include "mem/kernel_int.h"
@@ -148,21 +147,4 @@ void zr_strided_fill(struct zr_strided *s, const void *pattern, uint32_t item_by
     fill_rows(&f, s);
     if (f.nt)
         zr_kernels()->fence();
-}
-
-bool zr_all_equal(const void *data, uint64_t n, const void *pattern, uint32_t item_bytes)
-{
-    const uint8_t *bytes = data;
-    uint8_t pattern64[64];
-
-    if (n == 0 || item_bytes == 0)
-        return true;
-    if (zr_log2_small(item_bytes) <= 4) {
-        for (size_t at = 0; at < sizeof pattern64; at += item_bytes)
-            memcpy(pattern64 + at, pattern, item_bytes);
-        return zr_kernels()->equal(bytes, (size_t)n * item_bytes, pattern64);
-    }
-    /* Checks that each element equals the first, and the first the pattern. */
-    return memcmp(bytes, pattern, item_bytes) == 0 &&
-           memcmp(bytes, bytes + item_bytes, (size_t)(n - 1) * item_bytes) == 0;
 }

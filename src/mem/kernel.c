@@ -1,11 +1,12 @@
 /*
- * mem/kernel.c - the portable inner loops of strided copies, and the choice of better
- * ones by what the CPU offers. Loads and stores are memcpy of a fixed size, which
- * compilers turn into one instruction, so elements need no alignment. Wide loops for x86
- * are in x86_sse2.c and x86_avx2.c.
- * Thread class: plain functions.
+ * mem/kernel.c - the portable inner loops of strided copies and of the comparison with a
+ * pattern, and the choice of better ones by what the CPU offers. Loads and stores are
+ * memcpy of a fixed size, which compilers turn into one instruction, so elements need no
+ * alignment. Wide loops for x86 are in x86_sse2.c and x86_avx2.c. Thread class: plain
+ * functions.
  */
 #include "mem/kernel_int.h"
+#include "mem/mem.h"
 
 /* A plane of elements, each copied by one statement on d and s. */
 #define PLANE(name, copy)                                                                \
@@ -122,6 +123,23 @@ static bool equal_words(const uint8_t *data, size_t bytes, const uint8_t *patter
     return memcmp(data + i, pattern64, bytes - i) == 0;
 }
 
+bool zr_all_equal(const void *data, uint64_t n, const void *pattern, uint32_t item_bytes)
+{
+    const uint8_t *bytes = data;
+    uint8_t pattern64[64];
+
+    if (n == 0 || item_bytes == 0)
+        return true;
+    if (zr_log2_small(item_bytes) <= 4) {
+        for (size_t at = 0; at < sizeof pattern64; at += item_bytes)
+            memcpy(pattern64 + at, pattern, item_bytes);
+        return zr_kernels()->equal(bytes, (size_t)n * item_bytes, pattern64);
+    }
+    /* Checks that each element equals the first, and the first the pattern. */
+    return memcmp(bytes, pattern, item_bytes) == 0 &&
+           memcmp(bytes, bytes + item_bytes, (size_t)(n - 1) * item_bytes) == 0;
+}
+
 /* ---- choice ---------------------------------------------------------------- */
 
 #define SWAP_PLANES                                                                      \
@@ -184,6 +202,11 @@ const struct zr_kernels *zr_kernels(void)
 }
 
 #endif
+
+uint32_t zr_log2_small(size_t v)
+{
+    return v == 1 ? 0 : v == 2 ? 1 : v == 4 ? 2 : v == 8 ? 3 : v == 16 ? 4 : 5;
+}
 
 static zr_plane_fn plane_plain(size_t run, bool nt)
 {

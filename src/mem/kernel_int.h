@@ -68,10 +68,7 @@ void zr_plane_transpose(const struct zr_plane *p);
 uint64_t zr_transpose_min(size_t run);
 
 /* Log2 of 1, 2, 4, 8, 16; 5 for any other number. */
-static inline uint32_t zr_log2_small(size_t v)
-{
-    return v == 1 ? 0 : v == 2 ? 1 : v == 4 ? 2 : v == 8 ? 3 : v == 16 ? 4 : 5;
-}
+uint32_t zr_log2_small(size_t v);
 
 /* ---- words of unaligned memory ---------------------------------------- */
 

@@ -57,6 +57,8 @@ enum zr_overlap {
 enum zr_overlap zr_strides_overlap(int32_t ndim, const uint64_t *shape,
                                    const int64_t *stride, uint32_t item_bytes);
 
+/* The host pointer of a run. */
+uint8_t *zr_mem_at(const zarr_memory *m);
 /* The destination's pointer is a host pointer. */
 void zr_host_box_fill(const zarr_box *box, const void *pattern);
 void zr_host_copy(void *dst, const void *src, size_t bytes);
@@ -168,10 +170,5 @@ const struct zr_backend *zr_backend_find_pinning(const struct zr_memory_registry
                                                  const struct zr_backend *be);
 
 void zr_host_vtable(zarr_memory_vtable *out);
-
-static inline uint8_t *zr_mem_at(const zarr_memory *m)
-{
-    return (uint8_t *)m->handle + m->offset;
-}
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * mem/overlap.c - how far strided elements reach, and whether two of them share a byte.
+ * mem/overlap.c - whether two of the elements with given strides share a byte.
  * Nearly all views are nested: sorted by stride, each stride exceeds the reach of all
  * smaller ones, so nothing overlaps. Others (interleaved by hand) are decided exactly:
  * two elements overlap if some difference of their indices, not all zero, gives less than
@@ -11,30 +11,6 @@
 
 /* About 10 ms at worst. Views that need more do not occur in practice. */
 #define OVERLAP_STEPS (1 << 20)
-/* Larger than any memory, and small enough that sums of reaches fit. */
-#define REACH_BYTES ((int64_t)1 << 60)
-
-bool zr_extent(int32_t ndim, const uint64_t *shape, const int64_t *stride,
-               uint32_t item_bytes, int64_t *low, int64_t *high)
-{
-    *low = *high = 0;
-    for (int32_t k = 0; k < ndim; k++)
-        if (shape[k] == 0)
-            return true;
-    *high = item_bytes;
-    for (int32_t k = 0; k < ndim; k++) {
-        int64_t last, reach, *side;
-
-        if (shape[k] == 1)
-            continue; /* such a stride is never used, and may be anything */
-        if (!zr_fits(shape[k] - 1, &last) || !zr_mul(last, stride[k], &reach))
-            return false;
-        side = reach < 0 ? low : high;
-        if (!zr_add(*side, reach, side))
-            return false;
-    }
-    return *low >= -REACH_BYTES && *high <= REACH_BYTES;
-}
 
 struct overlap_dims {
     uint32_t n_dims;

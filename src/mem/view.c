@@ -1,15 +1,18 @@
 /*
  * mem/view.c - makes a checked view of the caller's tensor. Later code does not check a
  * view again: rank, shape, strides, byte order and the range in memory are right, and
- * elements of a destination do not share bytes. The library must trust the caller for the
- * pointer and data_bytes. A tensor that does not say how far its memory reaches gets the
- * range that its strides span. If that begins before its first element (a reversed
- * array), the handle moves there: offsets are never negative.
- * Thread class: plain functions.
+ * elements of a destination do not share bytes (overlap.c). The library must trust the
+ * caller for the pointer and data_bytes. A tensor that does not say how far its memory
+ * reaches gets the range that its strides span. If that begins before its first element
+ * (a reversed array), the handle moves there: offsets are never negative. Thread class:
+ * plain functions.
  */
 #include "mem/mem_int.h"
 
 #include <string.h>
+
+/* Larger than any memory, and small enough that sums of reaches fit. */
+#define REACH_BYTES ((int64_t)1 << 60)
 
 void zarr_tensor_host_sized(zarr_tensor *out, uint32_t out_bytes, const char *data_type,
                             void *data, uint64_t data_bytes, int32_t ndim,
@@ -150,6 +153,28 @@ static zarr_status view_span(struct zr_view *v, int64_t low, int64_t high,
     v->base.offset = start;
     v->base.bytes = start + (uint64_t)high;
     return ZARR_OK;
+}
+
+bool zr_extent(int32_t ndim, const uint64_t *shape, const int64_t *stride,
+               uint32_t item_bytes, int64_t *low, int64_t *high)
+{
+    *low = *high = 0;
+    for (int32_t k = 0; k < ndim; k++)
+        if (shape[k] == 0)
+            return true;
+    *high = item_bytes;
+    for (int32_t k = 0; k < ndim; k++) {
+        int64_t last, reach, *side;
+
+        if (shape[k] == 1)
+            continue; /* such a stride is never used, and may be anything */
+        if (!zr_fits(shape[k] - 1, &last) || !zr_mul(last, stride[k], &reach))
+            return false;
+        side = reach < 0 ? low : high;
+        if (!zr_add(*side, reach, side))
+            return false;
+    }
+    return *low >= -REACH_BYTES && *high <= REACH_BYTES;
 }
 
 static zarr_status view_check_extent(struct zr_view *v, const zarr_tensor *t,
