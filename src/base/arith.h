@@ -18,6 +18,9 @@
 
 /* ---- checked arithmetic: true when the result fits ------------------- */
 
+/* All sizes that come from metadata go through these: a product that wraps would give a
+ * small buffer a large index. */
+
 /* Integers of any types: *r gets the result, and says which type that is. */
 #define zr_add(a, b, r) (!__builtin_add_overflow(a, b, r))
 #define zr_sub(a, b, r) (!__builtin_sub_overflow(a, b, r))
@@ -37,8 +40,23 @@ static inline uint64_t zr_mul_cap(uint64_t a, uint64_t b)
     return zr_mul(a, b, &r) ? r : UINT64_MAX;
 }
 /* Product of n factors; 1 for n = 0; a zero factor gives 0 even if the rest would
- * overflow. */
-bool zr_product_u64(const uint64_t *v, size_t n, uint64_t *r);
+ * overflow: an empty array may have enormous other lengths. */
+static inline bool zr_product_u64(const uint64_t *v, size_t n, uint64_t *r)
+{
+    uint64_t product = 1;
+    bool fits = true;
+
+    for (size_t i = 0; i < n; i++) {
+        if (v[i] == 0) {
+            *r = 0;
+            return true;
+        }
+        fits = fits && zr_mul(product, v[i], &product);
+    }
+    if (fits)
+        *r = product;
+    return fits;
+}
 static inline uint64_t zr_product_cap(const uint64_t *v, size_t n)
 {
     uint64_t r;
