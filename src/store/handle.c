@@ -1,7 +1,8 @@
 /*
- * store/handle.c - the handle of a store: opens it, counts its references, and says what
- * the store can do. Options are read once, here; a store only gets a full struct. The
- * opening checks what a store declares for contradictions, so later calls need no checks.
+ * store/handle.c - the handle of a store: opens it, counts its references, says what the
+ * store can do, and takes what its functions report. Options are read once, here; a store
+ * only gets a full struct. The opening checks what a store declares for contradictions,
+ * so later calls need no checks.
  * Thread class: frozen.
  */
 #include "json/json.h"
@@ -296,6 +297,16 @@ bool zr_store_can(const zarr_store *s, uint32_t caps)
     return (s->caps.flags & caps) == caps;
 }
 
+bool zr_store_lends(const zarr_store *s)
+{
+    return s->native && s->native->lend;
+}
+
+bool zr_store_lend(zarr_store *s, zarr_store_op *op)
+{
+    return zr_store_lends(s) && s->native->lend(s->self, op);
+}
+
 bool zr_store_default_memory(const zarr_store *s, int32_t *device_type,
                              int32_t *device_id)
 {
@@ -347,4 +358,23 @@ bool zr_store_is_read_only(const zarr_store *s)
 zarr_context *zr_store_context(const zarr_store *s)
 {
     return s->env.ctx;
+}
+
+/* ---- calls of a store's functions ---- */
+
+zarr_error *zr_store_call_begin(const zarr_store *s, struct zr_foreign *f,
+                                zarr_error *err)
+{
+    return s->native ? err : zr_foreign_begin(f, err);
+}
+
+zarr_status zr_store_call_end(const zarr_store *s, struct zr_foreign *f, zarr_status st,
+                              uint32_t operation, zarr_error *err)
+{
+    if (st == ZARR_OK)
+        return st;
+    if (!s->native)
+        st = zr_foreign_fail(f, st, true, "the %s store", s->name);
+    zr_error_operation(err, operation);
+    return st;
 }

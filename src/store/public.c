@@ -70,25 +70,6 @@ zarr_status zarr_store_erase(zarr_store *store, const char *key, zarr_error *err
     return public_run(store, &op, err);
 }
 
-/* ---- calls of a store's functions ---- */
-
-zarr_error *zr_store_call_begin(const zarr_store *s, struct zr_foreign *f,
-                                zarr_error *err)
-{
-    return s->native ? err : zr_foreign_begin(f, err);
-}
-
-zarr_status zr_store_call_end(const zarr_store *s, struct zr_foreign *f, zarr_status st,
-                              uint32_t operation, zarr_error *err)
-{
-    if (st == ZARR_OK)
-        return st;
-    if (!s->native)
-        st = zr_foreign_fail(f, st, true, "the %s store", s->name);
-    zr_error_operation(err, operation);
-    return st;
-}
-
 /* ---- the whole store ---- */
 
 zarr_context *zarr_store_context(const zarr_store *store)

@@ -189,13 +189,3 @@ zarr_status zr_store_open_lent(zarr_store **out, const struct zr_store_env *env,
     lent_kinds(l);
     return zr_store_make_native(out, env, &make, lent_vtable.name, NULL, err);
 }
-
-bool zr_store_lends(const zarr_store *s)
-{
-    return s->native && s->native->lend;
-}
-
-bool zr_store_lend(zarr_store *s, zarr_store_op *op)
-{
-    return zr_store_lends(s) && s->native->lend(s->self, op);
-}
