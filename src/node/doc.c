@@ -145,19 +145,6 @@ out:
     return st;
 }
 
-zarr_status zr_doc_version(zarr_store_version *out, zarr_store *store, const char *key,
-                           zarr_error *err)
-{
-    zarr_store_op op = {.verb = ZARR_STORE_STAT,
-                        .flags = ZARR_STORE_OP_WANT_VERSION | ZARR_STORE_OP_DOCUMENT,
-                        .key = key};
-    zarr_error e = {0};
-    const zarr_status st = zr_store_run_one(store, &op, &e);
-
-    *out = op.version;
-    return st == ZARR_ERR_NOT_FOUND ? st : zr_pass(err, st, &e);
-}
-
 zarr_status zr_doc_parse(struct zr_json_doc *json, const struct zr_doc *d,
                          const zarr_limits *limits, zarr_error *err)
 {

@@ -69,10 +69,6 @@ zarr_status zr_doc_get(struct zr_doc *d, const struct zr_doc_source *src,
  * folder was renamed, and then writes into the renamed folder. */
 zarr_status zr_doc_wait_for_writer(zarr_store *store, const char *path, const char *name,
                                    const zarr_cancel *cancel, zarr_error *err);
-/* Asks for the version of the document under a key. Fails with NOT_FOUND (err is not set)
- * or the store's error. All zero: the store has no versions. */
-zarr_status zr_doc_version(zarr_store_version *out, zarr_store *store, const char *key,
-                           zarr_error *err);
 /* Parses the document into json->root, which is an object. */
 zarr_status zr_doc_parse(struct zr_json_doc *json, const struct zr_doc *d,
                          const zarr_limits *limits, zarr_error *err);

@@ -161,11 +161,13 @@ static zarr_status read_and_compare(zarr_array *a, struct zr_array_state *s,
     return st;
 }
 
-/* Gets the version of the stored document. The key is made once: a write looks under the
- * lock of each unit that it changes in part. */
+/* Gets the version of the stored document. All zero: the store has no versions. The key
+ * is made once: a write looks under the lock of each unit that it changes in part. */
 static zarr_status stored_version(zarr_array *a, struct zr_array_state *s,
                                   zarr_store_version *out, zarr_error *err)
 {
+    zarr_store_op op = {.verb = ZARR_STORE_STAT,
+                        .flags = ZARR_STORE_OP_WANT_VERSION | ZARR_STORE_OP_DOCUMENT};
     struct zr_str key;
     zarr_status st = ZARR_OK;
 
@@ -177,7 +179,12 @@ static zarr_status stored_version(zarr_array *a, struct zr_array_state *s,
         s->document_key = zr_str_take(&key);
     }
     zr_mutex_unlock(&a->h.mutex);
-    return st == ZARR_OK ? zr_doc_version(out, a->h.store, s->document_key, err) : st;
+    if (st != ZARR_OK)
+        return st;
+    op.key = s->document_key;
+    st = zr_store_run_one(a->h.store, &op, err);
+    *out = op.version;
+    return st;
 }
 
 /* As zr_array_recheck(). Sets shape to that of the stored array. */
