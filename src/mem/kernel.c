@@ -2,8 +2,8 @@
  * mem/kernel.c - the portable inner loops of strided copies and of the comparison with a
  * pattern, and the choice of better ones by what the CPU offers. Loads and stores are
  * memcpy of a fixed size, which compilers turn into one instruction, so elements need no
- * alignment. Wide loops for x86 are in x86_sse2.c and x86_avx2.c. Thread class: plain
- * functions.
+ * alignment. Wide loops for x86 are in x86_sse2.c and x86_avx2.c.
+ * Thread class: plain functions.
  */
 #include "mem/kernel_int.h"
 #include "mem/mem.h"

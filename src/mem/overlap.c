@@ -1,7 +1,7 @@
 /*
- * mem/overlap.c - whether two of the elements with given strides share a byte.
- * Nearly all views are nested: sorted by stride, each stride exceeds the reach of all
- * smaller ones, so nothing overlaps. Others (interleaved by hand) are decided exactly:
+ * mem/overlap.c - whether two elements of a strided view share a byte. Nearly all views
+ * are nested: sorted by stride, each stride exceeds the reach of all smaller ones, so
+ * nothing overlaps. Others (interleaved by hand) are decided exactly:
  * two elements overlap if some difference of their indices, not all zero, gives less than
  * an element's length. The search begins with the longest stride, where the shorter
  * lengths leave few differences open. It stops after a fixed effort.
