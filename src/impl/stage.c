@@ -123,15 +123,13 @@ void zr_thread_states_trim(struct zr_thread_states *ts, bool encode)
 static zarr_status stage_check_in(const struct zr_stage *s, zarr_codec_job *job,
                                   bool encode, zarr_error *err)
 {
-    const char *codec = zarr_codec_spec_name(&s->spec);
-
     if (encode)
         return s->out_exact && job->src.bytes != s->out_bytes ? zr_internal(err)
                                                               : ZARR_OK;
     if (s->in_exact && job->src.bytes != s->in_bytes)
         return zr_fail(err, ZARR_ERR_CORRUPT,
-                       "%s: %" PRIu64 " encoded bytes, expected %" PRIu64, codec,
-                       job->src.bytes, s->in_bytes);
+                       "%s: %" PRIu64 " encoded bytes, expected %" PRIu64,
+                       zarr_codec_spec_name(&s->spec), job->src.bytes, s->in_bytes);
     if (s->out_exact && job->dst.bytes < s->out_bytes)
         return zr_internal(err);
     job->dst.bytes = ZR_MIN(job->dst.bytes, s->out_bytes);
@@ -141,8 +139,6 @@ static zarr_status stage_check_in(const struct zr_stage *s, zarr_codec_job *job,
 static zarr_status stage_check_out(const struct zr_stage *s, const zarr_codec_job *job,
                                    bool encode, zarr_error *err)
 {
-    const char *codec = zarr_codec_spec_name(&s->spec);
-
     if (job->dst_used > job->dst.bytes)
         return stage_broke(s, "says that it gave more than there was room for",
                            job->dst_used, job->dst.bytes, err);
@@ -151,7 +147,7 @@ static zarr_status stage_check_out(const struct zr_stage *s, const zarr_codec_jo
                            job->dst_used, s->in_bytes, err);
     if (!encode && s->out_exact && job->dst_used != s->out_bytes)
         return zr_fail(err, ZARR_ERR_CORRUPT, "%s: %" PRIu64 " bytes, expected %" PRIu64,
-                       codec, job->dst_used, s->out_bytes);
+                       zarr_codec_spec_name(&s->spec), job->dst_used, s->out_bytes);
     return ZARR_OK;
 }
 
