@@ -268,6 +268,13 @@ zarr_status zr_prefix_key(zarr_error *err, zarr_status status, const char *key)
     return zr_prefix_parts(err, status, part, "%s", key);
 }
 
+zarr_status zr_pass(zarr_error *err, zarr_status status, const zarr_error *said)
+{
+    if (err && status != ZARR_OK)
+        *err = *said;
+    return status;
+}
+
 void zr_error_mark(zarr_error *err, uint32_t which, size_t offset, const char *text)
 {
     const size_t n = strlen(text);

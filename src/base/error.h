@@ -86,13 +86,7 @@ void zr_error_clear(zarr_error *err);
 void zr_error_distrust(zarr_error *err);
 /* Copies `said` to err (may be NULL) unless status is OK; returns status. For calls some
  * of whose failures are expected and must not change err. */
-static inline zarr_status zr_pass(zarr_error *err, zarr_status status,
-                                  const zarr_error *said)
-{
-    if (err && status != ZARR_OK)
-        *err = *said;
-    return status;
-}
+zarr_status zr_pass(zarr_error *err, zarr_status status, const zarr_error *said);
 /*
  * Surrounds a call of a foreign function (of a plug-in or an application). The function
  * gets the result of zr_foreign_begin() as its err. If it fails, zr_foreign_fail()
