@@ -22,24 +22,6 @@ uint64_t zr_io_elements(const struct zr_io *io)
     return zr_product_u64(grid->shape, (size_t)grid->ndim, &n) ? n : UINT64_MAX;
 }
 
-zarr_status zr_io_project(struct zr_projector **out, const struct zr_io *io,
-                          zarr_selection **all, zarr_error *err)
-{
-    const struct zr_grid *grid = io->layout->grid;
-    struct zr_plan_args args = {.selection = io->selection,
-                                .selections = io->selections,
-                                .n_selections = io->n_parts};
-    zarr_status st = ZARR_OK;
-
-    if (!io->parts && !io->selection) {
-        ZR_TRY(zarr_selection_dims(all, grid->ndim, grid->shape, 0, NULL, err));
-        args.selection = *all;
-    }
-    ZR_TRY(zr_plan_project(out, &args, grid, io->engine->alloc, err));
-out:
-    return st;
-}
-
 /* ---- failures -------------------------------------------------------------- */
 
 void zr_parts_begin(struct zarr_request *rq)
@@ -51,7 +33,7 @@ void zr_parts_begin(struct zarr_request *rq)
 /* A shard that was replaced meanwhile makes the whole read begin again, a few times. */
 bool zr_parts_take(const struct zarr_request *rq, zarr_status st)
 {
-    return rq->io.parts && st != ZARR_OK && st != ZARR_ERR_CANCELLED &&
+    return rq->io.parts && st != ZARR_ERR_CANCELLED &&
            (st != ZARR_ERR_CONFLICT || rq->last_try);
 }
 

@@ -152,6 +152,24 @@ const struct zr_view *zr_target_view(const struct zr_io *io, const struct zr_tar
     return io->parts ? &io->parts[t->part].view : &io->view;
 }
 
+zarr_status zr_io_project(struct zr_projector **out, const struct zr_io *io,
+                          zarr_selection **all, zarr_error *err)
+{
+    const struct zr_grid *grid = io->layout->grid;
+    struct zr_plan_args args = {.selection = io->selection,
+                                .selections = io->selections,
+                                .n_selections = io->n_parts};
+    zarr_status st = ZARR_OK;
+
+    if (!io->parts && !io->selection) {
+        ZR_TRY(zarr_selection_dims(all, grid->ndim, grid->shape, 0, NULL, err));
+        args.selection = *all;
+    }
+    ZR_TRY(zr_plan_project(out, &args, grid, io->engine->alloc, err));
+out:
+    return st;
+}
+
 uint64_t zr_held_most(uint64_t total)
 {
     return total / 4;

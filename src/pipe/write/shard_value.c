@@ -22,7 +22,7 @@ static zarr_status take_block(const struct zr_shard_writer *s, uint64_t bytes,
     const struct zr_io *io = s->w->io;
     const zarr_memory *tensor = &io->view.base;
 
-    if (s->in->is_shard ||
+    if (s->in->is_shard || zr_io_is_host(io, tensor->device_type) ||
         !(zr_leaf_rooms_can_wait(io, s->in) || zr_leaf_length_is_known(io, s->in)))
         return zr_pool_take(io->engine->pool, ZARR_DEVICE_CPU, 0, bytes, block, err);
     return zr_pool_take_staging(io->engine->pool, tensor->device_type, tensor->device_id,

@@ -295,13 +295,13 @@ zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *p
         }
         zr_forget_chunks(&w->worker->stats, &before);
     }
-    st = zr_too_large_tell(u.w, u.leaf, true, st, err);
     zr_worker_trim(w->worker);
     if (u.need.device)
         zr_worker_leave_device(w->worker, true);
     zr_request_give(w->rq, u.need);
-    st = zr_prefix_key(err, st, u.key);
+    if (st != ZARR_OK)
+        st = zr_prefix_key(err, zr_too_large_tell(u.w, u.leaf, true, st, err), u.key);
 out:
     zr_level_give(u.lv);
-    return zr_parts_take(w->rq, st) ? unit_fail(w, proj, st, err) : st;
+    return st != ZARR_OK && zr_parts_take(w->rq, st) ? unit_fail(w, proj, st, err) : st;
 }
