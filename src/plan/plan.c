@@ -81,16 +81,6 @@ static void frame_deinit(struct zr_frame *f, const zarr_allocator *alloc)
     zr_free(alloc, f->unit);
 }
 
-zarr_status zr_plan_project(struct zr_projector **out, const struct zr_plan_args *args,
-                            const struct zr_grid *grid, const zarr_allocator *alloc,
-                            zarr_error *err)
-{
-    if (!args->selections)
-        return zr_project_open(out, alloc, grid, args->selection, err);
-    return zr_project_open_many(out, alloc, grid, args->selections, args->n_selections,
-                                err);
-}
-
 zarr_status zr_plan_open(struct zr_plan **out, const struct zr_plan_args *args,
                          const zarr_allocator *alloc, zarr_error *err)
 {

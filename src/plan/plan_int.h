@@ -22,6 +22,10 @@ zarr_status zr_level_inner_fill(const struct zr_layout *l,
 zarr_status zr_variants_make(struct zr_variants **out, const struct zr_layout_args *args,
                              const zarr_allocator *alloc, zarr_error *err);
 void zr_variants_free(struct zr_variants *v);
+/* As zr_layout_outer(), for a shape that level[0] does not have. */
+zarr_status zr_variants_find(const struct zr_layout *l, const uint64_t *shape,
+                             const struct zr_level **out, zarr_error *err);
+void zr_variant_unref(struct zr_variant *v); /* v may be NULL */
 
 /* Copies a projection into an arena, lists and points included. Returns false if memory
  * is out. */

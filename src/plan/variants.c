@@ -40,18 +40,12 @@ struct zr_variants {
     } locked;
 };
 
-static void variant_unref(struct zr_variant *v)
+void zr_variant_unref(struct zr_variant *v)
 {
     if (!v || atomic_fetch_sub_explicit(&v->refs, 1, memory_order_acq_rel) != 1)
         return;
     zr_level_deinit(&v->level, v->alloc);
     zr_free(v->alloc, v);
-}
-
-void zr_level_give(const struct zr_level *lv)
-{
-    if (lv && lv->variant)
-        variant_unref(lv->variant);
 }
 
 static uint32_t variants_most(uint64_t item_bytes)
@@ -100,7 +94,7 @@ void zr_variants_free(struct zr_variants *v)
     if (!v)
         return;
     for (uint32_t i = 0; i < v->locked.n; i++)
-        variant_unref(v->locked.slot[i].variant);
+        zr_variant_unref(v->locked.slot[i].variant);
     zr_fork_hook_remove(&v->fork);
     zr_mutex_deinit(&v->locked.mutex);
     zr_free(v->alloc, v->preference);
@@ -179,22 +173,18 @@ static zarr_status variant_make(struct zr_variant **out, const struct zr_layout 
     *out = made;
     made = NULL;
 out:
-    variant_unref(made);
+    zr_variant_unref(made);
     return st;
 }
 
-zarr_status zr_layout_outer(const struct zr_layout *l, const uint64_t *shape,
-                            const struct zr_level **out, zarr_error *err)
+zarr_status zr_variants_find(const struct zr_layout *l, const uint64_t *shape,
+                             const struct zr_level **out, zarr_error *err)
 {
     struct zr_variants *v = l->variants;
     struct zr_variant *there = NULL, *made = NULL, *gone = NULL;
-    uint64_t hash = 0;
+    const uint64_t hash = shape_hash(shape, l->grid->ndim);
     zarr_status st = ZARR_OK;
 
-    *out = &l->level[0];
-    if (!v || same_shape(&l->level[0], shape))
-        return ZARR_OK;
-    hash = shape_hash(shape, l->grid->ndim);
     zr_mutex_lock(&v->locked.mutex);
     there = find_locked(v, shape, hash);
     zr_mutex_unlock(&v->locked.mutex);
@@ -211,7 +201,7 @@ zarr_status zr_layout_outer(const struct zr_layout *l, const uint64_t *shape,
     }
     *out = &there->level;
 out:
-    variant_unref(made);
-    variant_unref(gone);
+    zr_variant_unref(made);
+    zr_variant_unref(gone);
     return st;
 }

@@ -1,6 +1,6 @@
 /*
  * plan/wave.c - builds a wave: items with their targets, grouped by source, all in the
- * arena of the wave; and the keys of objects. cut.c cuts the groups into segments.
+ * arena of the wave. cut.c cuts the groups into segments.
  * Thread class: solo; the pipeline holds a lock around it.
  */
 #include "plan/plan_int.h"
@@ -37,16 +37,6 @@ void zr_wave_deinit(struct zr_wave *w)
 {
     zr_wave_release(w);
     zr_arena_deinit(&w->arena);
-}
-
-void zr_plan_key(const struct zr_plan_args *a, const uint64_t *chunk, struct zr_str *out)
-{
-    zr_str_clear(out);
-    if (a->prefix[0] != '\0') {
-        zr_str_puts(out, a->prefix);
-        zr_str_putc(out, '/');
-    }
-    zr_key_encoding_key(a->layout->keys, a->layout->grid->ndim, chunk, out);
 }
 
 static bool arena_grow(struct zr_arena *arena, void *ptr_ptr, uint32_t *cap, uint32_t n,
