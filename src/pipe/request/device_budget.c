@@ -198,24 +198,6 @@ uint64_t zr_device_wave(const struct zr_io *io)
     return all <= least ? all : ZR_MIN(all, ZR_MAX(least, large_wave(io)));
 }
 
-/* A device needs long for the streams of one wave, and has room for those of several. */
-uint32_t zr_read_flights(const struct zr_io *io)
-{
-    enum {
-        CHUNKS = 1536, /* at once; more only share the device's caches */
-        LEAST = 6
-    };
-    const struct zr_level *leaf = &io->layout->level[io->layout->n_levels - 1];
-    uint64_t wave;
-
-    if (zr_io_is_host(io, io->view.base.device_type))
-        return ZR_FLIGHTS;
-    wave = zr_io_wave_bytes(io) / ZR_MAX(leaf->decoded_bytes, UINT64_C(1));
-    return (uint32_t)ZR_MIN(
-        ZR_MAX(CHUNKS / ZR_MAX(wave, UINT64_C(1)), UINT64_C(1) * LEAST),
-        UINT64_C(1) * ZR_DEVICE_FLIGHTS);
-}
-
 /* ---- the budgets ---------------------------------------------------------------- */
 
 struct zr_device_budget {

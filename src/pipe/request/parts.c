@@ -7,23 +7,6 @@
  */
 #include "pipe/request/request.h"
 
-uint64_t zr_io_elements(const struct zr_io *io)
-{
-    const struct zr_grid *grid = io->layout->grid;
-    uint64_t n = 0;
-
-    for (uint32_t i = 0; i < io->n_parts; i++)
-        if (!zr_add(n, zarr_selection_n_items(io->parts[i].selection), &n))
-            return UINT64_MAX;
-    if (io->parts)
-        return n;
-    if (io->selection)
-        return zarr_selection_n_items(io->selection);
-    return zr_product_u64(grid->shape, (size_t)grid->ndim, &n) ? n : UINT64_MAX;
-}
-
-/* ---- failures -------------------------------------------------------------- */
-
 void zr_parts_begin(struct zarr_request *rq)
 {
     for (uint32_t i = 0; i < rq->io.n_parts; i++)

@@ -137,65 +137,9 @@ void zr_request_again(struct zarr_request *rq)
     zr_request_unlock(rq);
 }
 
-bool zr_io_is_host(const struct zr_io *io, int32_t device_type)
-{
-    return zr_device_is_host(io->engine->memory, device_type);
-}
-
-int32_t zr_io_device_id(const struct zr_io *io, int32_t device_type)
-{
-    return zr_io_is_host(io, device_type) ? 0 : io->view.base.device_id;
-}
-
-const struct zr_view *zr_target_view(const struct zr_io *io, const struct zr_target *t)
-{
-    return io->parts ? &io->parts[t->part].view : &io->view;
-}
-
-zarr_status zr_io_project(struct zr_projector **out, const struct zr_io *io,
-                          zarr_selection **all, zarr_error *err)
-{
-    const struct zr_grid *grid = io->layout->grid;
-    struct zr_plan_args args = {.selection = io->selection,
-                                .selections = io->selections,
-                                .n_selections = io->n_parts};
-    zarr_status st = ZARR_OK;
-
-    if (!io->parts && !io->selection) {
-        ZR_TRY(zarr_selection_dims(all, grid->ndim, grid->shape, 0, NULL, err));
-        args.selection = *all;
-    }
-    ZR_TRY(zr_plan_project(out, &args, grid, io->engine->alloc, err));
-out:
-    return st;
-}
-
 uint64_t zr_held_most(uint64_t total)
 {
     return total / 4;
-}
-
-uint32_t zr_io_threads(const struct zr_io *io)
-{
-    const uint32_t n = io->max_threads != 0 ? io->max_threads : io->engine->max_threads;
-
-    return ZR_MIN(ZR_MAX(n, 1u), (uint32_t)ZR_MAX_THREADS);
-}
-
-uint64_t zr_io_budget(const struct zr_io *io)
-{
-    const uint64_t total = io->engine->budget->total;
-
-    return io->memory_bytes != 0 ? ZR_MIN(io->memory_bytes, total) : total;
-}
-
-uint64_t zr_io_wave_bytes(const struct zr_io *io)
-{
-    const uint64_t bytes = io->wave_bytes != 0
-                               ? io->wave_bytes
-                               : ZR_MAX(io->engine->wave_bytes, zr_device_wave(io));
-
-    return io->memory_bytes != 0 ? ZR_MIN(bytes, io->memory_bytes) : bytes;
 }
 
 /* The budgets in one order: a holder of bytes of one waits for those after it alone. */

@@ -211,6 +211,11 @@ uint64_t zr_io_elements(const struct zr_io *io);
  * everything, which the caller frees. */
 zarr_status zr_io_project(struct zr_projector **out, const struct zr_io *io,
                           zarr_selection **all, zarr_error *err);
+/* The next unit that a write touches. A write of a field never covers a whole unit, even
+ * with all its elements. If elements outside of the shape become the fill value, a whole
+ * unit is a full one. */
+bool zr_next_unit(const struct zr_io *io, struct zr_projector *p,
+                  struct zr_projection *out);
 /* ---- memory of devices (device_budget.c) ------------------------------------------ */
 
 void zr_device_budgets_init(struct zr_device_budgets *d);

@@ -40,16 +40,6 @@ struct unit {
     union unit_value *made;
 };
 
-bool zr_next_unit(const struct zr_io *io, struct zr_projector *p,
-                  struct zr_projection *out)
-{
-    if (!zr_project_next(p, out))
-        return false;
-    out->whole = out->whole && !io->field.on;
-    out->full = (out->full || io->reset_outside) && out->whole;
-    return true;
-}
-
 /* ---- storing -------------------------------------------------------------------- */
 
 /* Hands the unit to the caller of zarr_array_encode(). */

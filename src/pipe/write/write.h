@@ -9,11 +9,6 @@
 #include "pipe/batch/batch.h"
 #include "pipe/write/shard_session.h"
 
-/* The next unit that a write touches. A write of a field never covers a whole unit, even
- * with all its elements. If elements outside of the shape become the fill value, a whole
- * unit is a full one. */
-bool zr_next_unit(const struct zr_io *io, struct zr_projector *p,
-                  struct zr_projection *out);
 struct zr_shard_stream;
 /* Runs and counts the PUT or ERASE of one unit, or gives the unit to io->sink. An ERASE
  * of a missing key succeeds. */

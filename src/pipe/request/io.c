@@ -1,6 +1,7 @@
 /*
- * pipe/request/wave_sizes.c - how much of a request is in work at once: the waves and
- * segments of a read, the batches of a write, and whether chunks go through their stages
+ * pipe/request/io.c - what follows from the parameters of a request: its memory, its
+ * threads and its selections; how much of it is in work at once (the waves and segments
+ * of a read, the batches of a write); and whether chunks go through their stages
  * together. Metadata, store and device decide it; nothing is read for it.
  * Thread class: plain functions.
  */
@@ -11,6 +12,93 @@ enum {
     WAVE_ITEMS = 4096,
     ITEMS_EACH = 128 /* four segments of 32 items for a thread */
 };
+
+/* ---- memory and threads ------------------------------------------------------------ */
+
+bool zr_io_is_host(const struct zr_io *io, int32_t device_type)
+{
+    return zr_device_is_host(io->engine->memory, device_type);
+}
+
+int32_t zr_io_device_id(const struct zr_io *io, int32_t device_type)
+{
+    return zr_io_is_host(io, device_type) ? 0 : io->view.base.device_id;
+}
+
+const struct zr_view *zr_target_view(const struct zr_io *io, const struct zr_target *t)
+{
+    return io->parts ? &io->parts[t->part].view : &io->view;
+}
+
+uint32_t zr_io_threads(const struct zr_io *io)
+{
+    const uint32_t n = io->max_threads != 0 ? io->max_threads : io->engine->max_threads;
+
+    return ZR_MIN(ZR_MAX(n, 1u), (uint32_t)ZR_MAX_THREADS);
+}
+
+uint64_t zr_io_budget(const struct zr_io *io)
+{
+    const uint64_t total = io->engine->budget->total;
+
+    return io->memory_bytes != 0 ? ZR_MIN(io->memory_bytes, total) : total;
+}
+
+uint64_t zr_io_wave_bytes(const struct zr_io *io)
+{
+    const uint64_t bytes = io->wave_bytes != 0
+                               ? io->wave_bytes
+                               : ZR_MAX(io->engine->wave_bytes, zr_device_wave(io));
+
+    return io->memory_bytes != 0 ? ZR_MIN(bytes, io->memory_bytes) : bytes;
+}
+
+/* ---- selections -------------------------------------------------------------------- */
+
+uint64_t zr_io_elements(const struct zr_io *io)
+{
+    const struct zr_grid *grid = io->layout->grid;
+    uint64_t n = 0;
+
+    for (uint32_t i = 0; i < io->n_parts; i++)
+        if (!zr_add(n, zarr_selection_n_items(io->parts[i].selection), &n))
+            return UINT64_MAX;
+    if (io->parts)
+        return n;
+    if (io->selection)
+        return zarr_selection_n_items(io->selection);
+    return zr_product_u64(grid->shape, (size_t)grid->ndim, &n) ? n : UINT64_MAX;
+}
+
+zarr_status zr_io_project(struct zr_projector **out, const struct zr_io *io,
+                          zarr_selection **all, zarr_error *err)
+{
+    const struct zr_grid *grid = io->layout->grid;
+    struct zr_plan_args args = {.selection = io->selection,
+                                .selections = io->selections,
+                                .n_selections = io->n_parts};
+    zarr_status st = ZARR_OK;
+
+    if (!io->parts && !io->selection) {
+        ZR_TRY(zarr_selection_dims(all, grid->ndim, grid->shape, 0, NULL, err));
+        args.selection = *all;
+    }
+    ZR_TRY(zr_plan_project(out, &args, grid, io->engine->alloc, err));
+out:
+    return st;
+}
+
+bool zr_next_unit(const struct zr_io *io, struct zr_projector *p,
+                  struct zr_projection *out)
+{
+    if (!zr_project_next(p, out))
+        return false;
+    out->whole = out->whole && !io->field.on;
+    out->full = (out->full || io->reset_outside) && out->whole;
+    return true;
+}
+
+/* ---- waves and batches ------------------------------------------------------------- */
 
 bool zr_is_batched(const struct zr_io *io, const struct zr_program *p)
 {
@@ -116,6 +204,24 @@ void zr_io_cut(const struct zr_io *io, struct zr_plan_args *out)
     const bool plain = (io->pipeline->vt.flags & ZARR_PIPELINE_PLAIN) != 0;
 
     (plain ? zr_serial_cut : zr_waves_cut)(io, out);
+}
+
+/* A device needs long for the streams of one wave, and has room for those of several. */
+uint32_t zr_read_flights(const struct zr_io *io)
+{
+    enum {
+        CHUNKS = 1536, /* at once; more only share the device's caches */
+        LEAST = 6
+    };
+    const struct zr_level *leaf = &io->layout->level[io->layout->n_levels - 1];
+    uint64_t wave;
+
+    if (zr_io_is_host(io, io->view.base.device_type))
+        return ZR_FLIGHTS;
+    wave = zr_io_wave_bytes(io) / ZR_MAX(leaf->decoded_bytes, UINT64_C(1));
+    return (uint32_t)ZR_MIN(
+        ZR_MAX(CHUNKS / ZR_MAX(wave, UINT64_C(1)), UINT64_C(1) * LEAST),
+        UINT64_C(1) * ZR_DEVICE_FLIGHTS);
 }
 
 /* Counters of parts that failed are taken back, and sinks get their units in order, so
