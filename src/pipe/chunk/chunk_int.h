@@ -86,8 +86,6 @@ struct zr_direct_route {
 /* Returns the first route that applies; NULL: none. The caller calls its read(), which
  * saves a frame on the stack. */
 const struct zr_direct_route *zr_find_route(const struct zr_work *w, struct zr_direct *d);
-extern const struct zr_direct_route zr_route_slabs;   /* large uncompressed chunks */
-extern const struct zr_direct_route zr_route_partial; /* a codec that decodes in part */
-extern const struct zr_direct_route zr_route_strided; /* a codec that writes strides */
+extern const struct zr_direct_route zr_route_slabs; /* large uncompressed chunks */
 
 #endif

@@ -2,14 +2,17 @@
  * pipe/chunk/direct.c - the table of direct routes, which read a chunk without a fetch of
  * all its bytes, without a block or without a copy. The first route that applies reads
  * the chunk. No route knows another. A chunk for which none applies takes the general way
- * (segment.c). Also the routes for uncompressed chunks that fit into one block. Thread
+ * (segment.c). Also all routes except that of large uncompressed chunks (slabs.c). Thread
  * class: on the worker context.
  */
 #include "pipe/chunk/chunk_int.h"
 
 enum {
-    RANGE_COST = 32 * 1024
-}; /* a request costs as much as reading so many bytes */
+    RANGE_COST = 32 * 1024,      /* a request costs as much as reading so many bytes */
+    DECODE_RANGE_COST = 4 * 1024 /* and a range costs a decoder as much as so many */
+};
+
+/* ---- uncompressed chunks ----------------------------------------------------------- */
 
 /* A chunk whose length contradicts the metadata takes the general way, which reports the
  * error. */
@@ -147,13 +150,174 @@ out:
     return st;
 }
 
+/* ---- decoding in part -------------------------------------------------------------- */
+
+/* If at most half of a chunk is needed: by a codec that decodes ranges (blosc: its
+ * blocks). */
+static bool partial_applies(const struct zr_work *w, struct zr_direct *d)
+{
+    const struct zr_program *p = d->coding->p;
+    const struct zr_target *t = &d->item->target;
+
+    return p->decodes_ranges && !w->io->no_direct && !t->many &&
+           p->decoded_device == ZARR_DEVICE_CPU && t->kind == ZR_PROJ_DIMS &&
+           t->arithmetic && t->n_items * 2 <= p->decoded_bytes / p->item_bytes;
+}
+
+/* Decodes only what the item needs, into its places in a scratch block, if that saves
+ * half of the bytes. */
+static zarr_status partial_read(const struct zr_work *w, struct zr_direct *d, bool *done,
+                                zarr_error *err)
+{
+    const struct zr_program *p = d->coding->p;
+    struct zr_ranges s = {0};
+    uint64_t at[ZARR_MAX_RANK] = {0}, bytes = 0;
+    zarr_codec_job job = {.src = d->coding->cur};
+    zarr_codec_range *ranges = NULL;
+    zarr_memory block = {0}, list = {0}, scratch = {0};
+    zarr_status st = ZARR_OK;
+
+    if (zr_ranges_choose(p, &d->item->target, DECODE_RANGE_COST, UINT64_MAX, &s) >
+            p->decoded_bytes / 2 ||
+        !zr_mul(s.n_reads, sizeof *ranges, &bytes))
+        return ZARR_OK;
+    ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_A, ZARR_DEVICE_CPU, p->decoded_bytes, &block,
+                             err));
+    ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_B, ZARR_DEVICE_CPU, bytes, &list, err));
+    bytes = zr_stage_scratch(&p->stage[0], 1);
+    if (bytes)
+        ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_CODEC, ZARR_DEVICE_CPU, bytes, &scratch,
+                                 err));
+    ranges = (zarr_codec_range *)((uintptr_t)list.handle + list.offset);
+    for (uint64_t r = 0; r < s.n_reads; r++)
+        ranges[r] = (zarr_codec_range){zr_ranges_next(&s, at), s.read_bytes};
+    ZR_TRY(zr_bring_encoded(w, &p->stage[0], &job.src, err));
+    job.dst = block;
+    job.dst.bytes = p->decoded_bytes;
+    if (!zr_stage_accepts(&p->stage[0], &job))
+        goto out;
+    st = zr_stage_partial(&p->stage[0], &job, ranges, s.n_reads, &w->worker->states,
+                          scratch, err);
+    if (zr_stage_declines(&p->stage[0], st))
+        st = ZARR_OK;
+    else
+        *done = st == ZARR_OK;
+    if (!*done)
+        goto out;
+    for (uint64_t r = 0; r < s.n_reads && p->padded; r++) {
+        zarr_memory part;
+
+        if (!zr_mem_slice(&job.dst, ranges[r].offset, ranges[r].bytes, &part))
+            ZR_TRY(zr_internal(err));
+        ZR_TRY(zr_block_unpad(w, p, &part, err));
+    }
+    w->worker->stats.chunks_partial++;
+    w->worker->stats.bytes_decoded += job.dst_used;
+    w->worker->stats.chunks_distrusted += p->distrusts;
+    block.bytes = p->decoded_bytes;
+    d->coding->cur = block;
+out:
+    return st;
+}
+
+/* ---- decoding to strides ----------------------------------------------------------- */
+
+/* Finds the place and the strides of a whole chunk in the view. stride has ZARR_MAX_RANK
+ * entries. */
+static bool places(const struct zr_io *io, const struct zr_program *p,
+                   const struct zr_target *t, zarr_codec_strided *to, int64_t *stride)
+{
+    const struct zr_view *v = zr_target_view(io, t);
+    int64_t offset = 0;
+
+    if (io->no_direct || t->many || io->field.on || io->layout->variable ||
+        t->kind != ZR_PROJ_DIMS || !t->arithmetic ||
+        v->base.device_type != p->decoded_device ||
+        (p->swap_bytes > 1) != (v->swap_bytes > 1))
+        return false;
+    for (int32_t s = 0; s < p->ndim; s++) {
+        const struct zr_piece *piece = &t->dim[p->order[s]];
+        const int64_t vs = piece->result_dim < 0 ? 0 : v->stride[piece->result_dim];
+
+        if (piece->n != p->stored_shape[s] || piece->c0 != 0 ||
+            (piece->n > 1 && (piece->c_step != 1 || vs == 0)))
+            return false;
+        stride[s] = piece->n > 1 ? piece->r_step * vs : (int64_t)io->layout->item_bytes;
+        offset += (int64_t)piece->r0 * vs;
+    }
+    *to = (zarr_codec_strided){.struct_size = sizeof *to,
+                               .ndim = p->ndim,
+                               .item_bytes = io->layout->item_bytes,
+                               .first = v->base,
+                               .shape = p->stored_shape,
+                               .stride = stride};
+    to->first.offset += (uint64_t)offset;
+    to->first.bytes = to->item_bytes;
+    return true;
+}
+
+/* Runs the last stage from c->cur with strides. */
+static zarr_status last_stage(const struct zr_work *w, const struct zr_coding *c,
+                              const zarr_codec_strided *to, bool *done, zarr_error *err)
+{
+    const struct zr_stage *s = &c->p->stage[c->p->n - 1];
+    const uint64_t need = zr_stage_scratch(s, 1);
+    zarr_codec_job job = {.src = c->cur};
+    zarr_memory scratch = {0};
+    zarr_status st = ZARR_OK;
+
+    if (!zr_stage_accepts(s, &job))
+        return ZARR_OK;
+    if (need > 0)
+        ZR_TRY(
+            zr_worker_scratch(w, ZR_SCRATCH_CODEC, s->out_device, need, &scratch, err));
+    st = zr_stage_decode_strided(s, &job, to, &w->worker->states, scratch, err);
+    *done = st == ZARR_OK;
+    if (*done) {
+        w->worker->stats.bytes_decoded += job.dst_used;
+        w->worker->stats.chunks_distrusted += c->p->distrusts;
+    }
+    if (st == ZARR_ERR_UNSUPPORTED || zr_stage_declines(s, st))
+        st = ZARR_OK;
+out:
+    return st;
+}
+
+static bool strided_applies(const struct zr_work *w, struct zr_direct *d)
+{
+    ZR_UNUSED(w);
+    return d->coding->p->decodes_strided;
+}
+
+static zarr_status strided_read(const struct zr_work *w, struct zr_direct *d, bool *done,
+                                zarr_error *err)
+{
+    struct zr_coding *c = d->coding;
+    const struct zr_program *p = c->p;
+    int64_t stride[ZARR_MAX_RANK];
+    zarr_codec_strided to;
+    zarr_status st = ZARR_OK;
+
+    if (!places(w->io, p, &d->item->target, &to, stride))
+        return ZARR_OK;
+    ZR_TRY(zr_stages_run(w, c, p->n - 1, NULL, err));
+    if (c->done == 0)
+        ZR_TRY(zr_bring_encoded(w, &p->stage[0], &c->cur, err));
+    ZR_TRY(last_stage(w, c, &to, done, err));
+    d->placed = *done;
+out:
+    return st;
+}
+
 /* ---- the table -------------------------------------------------------------------- */
 
 static const struct zr_direct_route raw_whole = {false, whole_applies, whole_read};
 static const struct zr_direct_route raw_ranges = {false, ranges_apply, ranges_read};
+static const struct zr_direct_route by_parts = {true, partial_applies, partial_read};
+static const struct zr_direct_route by_strides = {true, strided_applies, strided_read};
 
 static const struct zr_direct_route *const routes[] = {
-    &zr_route_slabs, &raw_whole, &raw_ranges, &zr_route_partial, &zr_route_strided,
+    &zr_route_slabs, &raw_whole, &raw_ranges, &by_parts, &by_strides,
 };
 
 const struct zr_direct_route *zr_find_route(const struct zr_work *w, struct zr_direct *d)
