@@ -183,14 +183,21 @@ static zarr_status open_shards(struct reading *r, struct zr_wave *w, zarr_error 
 {
     const struct zr_parallel_options opts = {.max_threads = zr_io_threads(r->work.io),
                                              .item_ns = 20000};
-    zarr_status st = zr_opens_hold(r->work.rq, w->open, w->n_opens, err);
+    const bool holds = w->open->lv->bytes_decode != NULL;
+    const bool ahead =
+        w->n_opens > 1 && !zr_store_can(r->work.io->store, ZARR_STORE_CAP_FAST_GET);
+    zarr_status st = ZARR_OK;
 
-    if (st == ZARR_OK)
+    if (holds)
+        st = zr_opens_hold(r->work.rq, w->open, w->n_opens, err);
+    if (st == ZARR_OK && ahead)
         st = zr_opens_ahead(r->work.io, r->work.rq, w, err);
     if (st == ZARR_OK)
         st = zr_workers_run(&r->work, w->n_opens, &opts, open_one, w, err);
-    zr_opens_ahead_end(r->work.io, w);
-    zr_opens_let_go(w->open, w->n_opens);
+    if (ahead)
+        zr_opens_ahead_end(r->work.io, w);
+    if (holds)
+        zr_opens_let_go(w->open, w->n_opens);
     return st == ZARR_OK ? zr_plan_resume(r->plan, w, err) : st;
 }
 

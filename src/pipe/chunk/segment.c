@@ -218,8 +218,10 @@ static struct zr_need segment_need(const struct zr_io *io,
 {
     const struct zr_program *p = segment->level->decode;
     uint64_t fetch = segment->bytes == UINT64_MAX ? p->encoded_bound : segment->bytes;
-    struct zr_need need = {.device = zr_device_need(io, segment->level, false, false, 1)};
+    struct zr_need need = {0, 0};
 
+    if (!zr_io_is_host(io, io->view.base.device_type))
+        need.device = zr_device_need(io, segment->level, false, false, 1);
     if (!zr_add(fetch, p->decoded_bytes, &need.host))
         need.host = UINT64_MAX;
     return need;

@@ -103,8 +103,6 @@ zarr_status zr_opens_ahead(const struct zr_io *io, struct zarr_request *rq,
     uint32_t n = 0;
     zarr_status st = ZARR_OK;
 
-    if (w->n_opens < 2 || zr_store_can(io->store, ZARR_STORE_CAP_FAST_GET))
-        return ZARR_OK;
     all = zr_arena_alloc(&w->arena, room * sizeof *all);
     op = zr_arena_alloc(&w->arena, room * sizeof *op);
     if (!all || !op)

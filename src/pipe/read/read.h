@@ -23,7 +23,7 @@ struct zr_prefetch {
 };
 /* Fetches the indexes of a wave's shards at once, for stores that are not read on the
  * decoding thread (index_prefetch.c). What could not be fetched is left to
- * zr_open_exec(). */
+ * zr_open_exec(). The second function also comes after a failure of the first. */
 zarr_status zr_opens_ahead(const struct zr_io *io, struct zarr_request *rq,
                            struct zr_wave *w, zarr_error *err);
 void zr_opens_ahead_end(const struct zr_io *io, struct zr_wave *w);

@@ -189,7 +189,7 @@ uint64_t zr_device_wave(const struct zr_io *io)
     const uint64_t least = io->engine->device_wave_bytes;
     uint64_t all;
 
-    if (least == 0 || zr_io_is_host(io, io->view.base.device_type) ||
+    if (least == 0 ||
         (!works_on_device(io, leaf->decode) && !works_on_device(io, leaf->encode)))
         return 0;
     all = ZR_MIN(zr_mul_cap(leaf->decoded_bytes, WAVE_CHUNKS),

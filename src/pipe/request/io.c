@@ -46,9 +46,12 @@ uint64_t zr_io_budget(const struct zr_io *io)
 
 uint64_t zr_io_wave_bytes(const struct zr_io *io)
 {
-    const uint64_t bytes = io->wave_bytes != 0
-                               ? io->wave_bytes
-                               : ZR_MAX(io->engine->wave_bytes, zr_device_wave(io));
+    uint64_t bytes = io->wave_bytes;
+
+    if (bytes == 0)
+        bytes = io->engine->wave_bytes;
+    if (io->wave_bytes == 0 && !zr_io_is_host(io, io->view.base.device_type))
+        bytes = ZR_MAX(bytes, zr_device_wave(io));
 
     return io->memory_bytes != 0 ? ZR_MIN(bytes, io->memory_bytes) : bytes;
 }

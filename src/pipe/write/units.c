@@ -228,7 +228,8 @@ static zarr_status unit_open(struct unit *u, const struct zr_work *w, zarr_error
     u->leaf = u->lv->is_shard ? &l->level[l->n_levels - 1] : u->lv;
     /* another order of inner chunks needs room for them once more */
     u->need.host = zr_unit_budget(u->lv, proj->full && w->io->inner_order == 0);
-    u->need.device = zr_unit_on_device(w->io, u->lv);
+    if (!zr_io_is_host(w->io, w->io->view.base.device_type))
+        u->need.device = zr_unit_on_device(w->io, u->lv);
     u->streams = u->need.host > zr_io_budget(w->io) && zr_shard_can_stream(w, u->lv);
     if (u->streams)
         u->need.host = zr_shard_stream_init(&u->stream, w->io, u->lv, proj->full);
@@ -276,6 +277,8 @@ zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *p
             st = u.lv->is_shard ? zr_shards_write(u.w, &made.shard, 1, threads, err)
                                 : zr_leaf_encode(u.w, &made.chunk, err);
         st = unit_end(&u, st, err);
+        if (st == ZARR_OK)
+            break;
         if (zr_is_too_large(u.w, u.leaf, true, st)) {
             zr_work_on_host(&own, u.leaf, true);
             u.w = &own;
