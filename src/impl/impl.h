@@ -14,6 +14,7 @@
 #include "base/base.h"
 #include "chain/chain.h"
 #include "mem/mem.h"
+#include <zarrc/plugin/codec_impl.h>
 
 enum {
     ZR_CHUNK_ALIGNMENT =

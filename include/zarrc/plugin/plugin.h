@@ -16,6 +16,7 @@
 
 #include <zarrc/context.h>
 #include <zarrc/plugin/codec.h>
+#include <zarrc/plugin/codec_impl.h>
 #include <zarrc/plugin/dtype.h>
 #include <zarrc/plugin/grid.h>
 #include <zarrc/plugin/memory.h>
@@ -47,7 +48,7 @@ zarr_context_register_dtype(zarr_context *ctx, const zarr_dtype_vtable *vtable,
 ZARR_API ZARR_MUST_CHECK zarr_status
 zarr_context_register_codec_spec(zarr_context *ctx, const zarr_codec_spec_vtable *vtable,
                                  const char *origin, zarr_error *err);
-/** Registers an implementation of a codec (zarrc/plugin/codec.h). */
+/** Registers an implementation of a codec (zarrc/plugin/codec_impl.h). */
 ZARR_API ZARR_MUST_CHECK zarr_status
 zarr_context_register_codec_impl(zarr_context *ctx, const zarr_codec_impl_vtable *vtable,
                                  const char *origin, zarr_error *err);
