@@ -203,8 +203,8 @@ def _wrap(node: Any) -> Any:
 
 def _twin(name: str) -> Callable[..., Coroutine[Any, Any, Any]]:
     """A method of `Group` as a coroutine function, which runs it on the executor of the loop."""
-    async def call(self: AsyncGroup, *positional: Any, **given: Any) -> Any:
-        found = await asyncio.to_thread(getattr(self.group, name), *positional, **given)
+    async def call(self: AsyncGroup, *args: Any, **kwargs: Any) -> Any:
+        found = await asyncio.to_thread(getattr(self.group, name), *args, **kwargs)
         return tuple(map(_wrap, found)) if isinstance(found, tuple) else _wrap(found)
 
     call.__name__, call.__qualname__, call.__doc__ = name, f"AsyncGroup.{name}", f"Awaits `Group.{name}`."
@@ -213,8 +213,8 @@ def _twin(name: str) -> Callable[..., Coroutine[Any, Any, Any]]:
 
 def _make_iterator(name: str) -> Callable[..., AsyncIterator[Any]]:
     """A method of `Group` that yields names, nodes or (path, node), for ``async for``."""
-    async def call(self: AsyncGroup, *positional: Any, **given: Any) -> AsyncIterator[Any]:
-        for found in await asyncio.to_thread(lambda: list(getattr(self.group, name)(*positional, **given))):
+    async def call(self: AsyncGroup, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+        for found in await asyncio.to_thread(lambda: list(getattr(self.group, name)(*args, **kwargs))):
             yield (found[0], _wrap(found[1])) if isinstance(found, tuple) else _wrap(found)
 
     call.__name__, call.__qualname__, call.__doc__ = name, f"AsyncGroup.{name}", f"Iterates over `Group.{name}`."

@@ -22,6 +22,9 @@ from ._store import Store
 from .errors import ArrayNotFoundError, ExistsError, GroupNotFoundError, NodeNotFoundError, NotFoundError, as_class, make_error
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
+    from . import _arguments
     from ._aio import AsyncArray, AsyncGroup
     from ._types import (
         ArrayLike, ChunksLike, CodecLike, CodecsLike, ConfigLike, DimensionNames, DTypeLike, FillValue, KeyEncoding, ShapeLike, StoreLike,
@@ -31,19 +34,19 @@ _CREATING = ("a", "w", "w-", "x")
 _UNUSED = ("synchronizer", "chunk_store", "cache_attrs", "cache_metadata", "meta_array", "object_codec", "zarr_version")
 
 
-def _no_longer(given: dict[str, Any]) -> dict[str, Any]:
-    """Arguments of old versions of zarr-python are errors rather than ignored."""
+def _refuse_old(kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """The other arguments. Those of old versions of zarr-python are errors rather than ignored."""
     for name in _UNUSED:
-        if given.pop(name, None) is not None:
+        if kwargs.get(name) is not None:
             raise TypeError(f"{name}= has no meaning in zarrc")
-    return given
+    return {name: value for name, value in kwargs.items() if name not in _UNUSED}
 
 
 # ---- open ----
 
 
 def open(store: StoreLike = None, *, mode: str | None = None, zarr_format: int | None = None, path: str | None = None,
-         storage_options: dict[str, Any] | None = None, device: str | None = None, **given: Any) -> Array | Group:
+         storage_options: dict[str, Any] | None = None, device: str | None = None, **kwargs: Unpack[_arguments.Open]) -> Array | Group:
     """Opens an array or a group.
 
     With a mode that creates, a missing node becomes an array if ``shape=`` or ``data=`` is given, else a group.
@@ -63,7 +66,7 @@ def open(store: StoreLike = None, *, mode: str | None = None, zarr_format: int |
         Options of a plug-in's store, or of fsspec or obstore, which open a URL with another scheme.
     device : str, optional
         A device such as "cuda:0", whose memory ``read(device=)``, ``out=`` and values may then use. Loads the plug-in for it.
-    **given
+    **kwargs
         Arguments of `open_array` for an array, of `open_group` for a group.
 
     Returns
@@ -91,8 +94,9 @@ def open(store: StoreLike = None, *, mode: str | None = None, zarr_format: int |
     """
     if device is not None:
         with _devices.opening_for(device):
-            return open(store, mode=mode, zarr_format=zarr_format, path=path, storage_options=storage_options, **given)
+            return open(store, mode=mode, zarr_format=zarr_format, path=path, storage_options=storage_options, **kwargs)
     mode = _default_mode(store, mode)
+    given: dict[str, Any] = {**kwargs}
     wants_array = "shape" in given or "data" in given
     if mode not in ("w", "w-", "x"):
         other = None
@@ -125,7 +129,7 @@ def _default_mode(store: Any, mode: str | None) -> str:
 
 def open_array(store: StoreLike = None, *, mode: str | None = None, path: str | None = None, zarr_format: int | None = None,
                storage_options: dict[str, Any] | None = None, config: ConfigLike = None, trust: str | None = None,
-               device: str | None = None, **given: Any) -> Array:
+               device: str | None = None, **kwargs: Unpack[_arguments.OpenArray]) -> Array:
     """Opens an array. With a mode that creates, and ``shape=`` or ``data=``, a missing one is created.
 
     Parameters
@@ -147,7 +151,7 @@ def open_array(store: StoreLike = None, *, mode: str | None = None, path: str | 
         Which decoders that do not check their input may be used.
     device : str, optional
         A device such as "cuda:0", whose memory ``read(device=)``, ``out=`` and values may then use. Loads the plug-in for it.
-    **given
+    **kwargs
         Arguments of `create` for a new array.
 
     Returns
@@ -176,9 +180,9 @@ def open_array(store: StoreLike = None, *, mode: str | None = None, path: str | 
     if device is not None:
         with _devices.opening_for(device):
             return open_array(store, mode=mode, path=path, zarr_format=zarr_format, storage_options=storage_options,
-                              config=config, trust=trust, **given)
+                              config=config, trust=trust, **kwargs)
     mode = _default_mode(store, mode)
-    given = _no_longer(given)
+    given = _refuse_old(kwargs)
     if trust is not None:
         config = dataclasses.replace(ArrayConfig.of(config), trust=trust)
 
@@ -202,7 +206,7 @@ def open_array(store: StoreLike = None, *, mode: str | None = None, path: str | 
 
 def open_group(store: StoreLike = None, *, mode: str | None = None, path: str | None = None, zarr_format: int | None = None,
                storage_options: dict[str, Any] | None = None, attributes: Mapping[str, Any] | None = None,
-               use_consolidated: bool | str | None = None, device: str | None = None, **given: Any) -> Group:
+               use_consolidated: bool | str | None = None, device: str | None = None, **kwargs: Unpack[_arguments.Old]) -> Group:
     """Opens a group. With a mode that creates, a missing one is created.
 
     Parameters
@@ -225,7 +229,7 @@ def open_group(store: StoreLike = None, *, mode: str | None = None, path: str | 
         (format 2). By default it is used if it is there.
     device : str, optional
         A device such as "cuda:0", whose memory ``read(device=)``, ``out=`` and values may then use. Loads the plug-in for it.
-    **given
+    **kwargs
         Arguments of old versions of zarr-python, which are refused unless they are None.
 
     Returns
@@ -255,10 +259,10 @@ def open_group(store: StoreLike = None, *, mode: str | None = None, path: str | 
     if device is not None:
         with _devices.opening_for(device):
             return open_group(store, mode=mode, path=path, zarr_format=zarr_format, storage_options=storage_options,
-                              attributes=attributes, use_consolidated=use_consolidated, **given)
-    _no_longer(given)
-    if given:
-        raise TypeError(f"open_group() has no argument {', '.join(given)}")
+                              attributes=attributes, use_consolidated=use_consolidated, **kwargs)
+    unknown = _refuse_old(kwargs)
+    if unknown:
+        raise TypeError(f"open_group() has no argument {', '.join(unknown)}")
     mode = _default_mode(store, mode)
 
     def open_node() -> Group:
@@ -279,17 +283,17 @@ def open_group(store: StoreLike = None, *, mode: str | None = None, path: str | 
         raise as_class(GroupNotFoundError, problem) from None
 
 
-def open_consolidated(store: StoreLike = None, *, use_consolidated: bool | str = True, **given: Any) -> Group:
+def open_consolidated(store: StoreLike = None, *, use_consolidated: bool | str = True, **kwargs: Unpack[_arguments.OpenConsolidated]) -> Group:
     """Opens a group that must have consolidated metadata."""
     if use_consolidated is False:
         raise TypeError("use_consolidated=False contradicts open_consolidated()")
-    return open_group(store, use_consolidated=use_consolidated, **given)
+    return open_group(store, use_consolidated=use_consolidated, **kwargs)
 
 
 def group(store: StoreLike = None, *, overwrite: bool = False, path: str | None = None, zarr_format: int | None = None,
-          attributes: Mapping[str, Any] | None = None, storage_options: dict[str, Any] | None = None, **given: Any) -> Group:
+          attributes: Mapping[str, Any] | None = None, storage_options: dict[str, Any] | None = None, **kwargs: Unpack[_arguments.Old]) -> Group:
     """Opens or creates a group."""
-    _no_longer(given)
+    _refuse_old(kwargs)
     if overwrite:
         return create_group(store, path=path, overwrite=True, zarr_format=zarr_format, attributes=attributes,
                             storage_options=storage_options)
@@ -297,11 +301,11 @@ def group(store: StoreLike = None, *, overwrite: bool = False, path: str | None 
                       storage_options=storage_options)
 
 
-async def open_async(store: StoreLike = None, **given: Any) -> AsyncArray | AsyncGroup:
+async def open_async(store: StoreLike = None, **kwargs: Unpack[_arguments.OpenAsync]) -> AsyncArray | AsyncGroup:
     """Opens an array or a group for asyncio, with the arguments of `open`, without blocking the event loop."""
     import asyncio
 
-    node = await asyncio.to_thread(open, store, **given)
+    node = await asyncio.to_thread(open, store, **kwargs)
     return node.async_array if isinstance(node, Array) else node.async_group
 
 
@@ -447,9 +451,9 @@ def create(shape: ShapeLike | None = None, *, chunks: ChunksLike = "auto", dtype
            dimension_separator: str | None = None, zarr_format: int | None = None, chunk_shape: ChunksLike = None,
            chunk_key_encoding: KeyEncoding = None, codecs: CodecsLike = None, dimension_names: DimensionNames = None,
            attributes: Mapping[str, Any] | None = None, storage_options: dict[str, Any] | None = None, mode: str = "a",
-           write_empty_chunks: bool | None = None, config: ConfigLike = None, **given: Any) -> Array:
+           write_empty_chunks: bool | None = None, config: ConfigLike = None, **kwargs: Unpack[_arguments.Create]) -> Array:
     """Creates an array, with the arguments that zarr-python had before `create_array`."""
-    given = _no_longer(given)
+    given = _refuse_old(kwargs)
     data = given.pop("data", None)
     place = open_place(store, mode=mode if mode in _CREATING else "a", path=path, storage_options=storage_options)
     if write_empty_chunks is not None:
@@ -475,8 +479,9 @@ def _split_codecs(codecs: Any) -> dict[str, Any]:
     return {"filters": [], "serializer": listed[0], "compressors": listed[1:]} if listed else {}
 
 
-def array(data: ArrayLike, **given: Any) -> Array:
+def array(data: ArrayLike, **kwargs: Unpack[_arguments.Array]) -> Array:
     """Creates an array of the elements of `data`."""
+    given: dict[str, Any] = {**kwargs}
     if not hasattr(data, "shape") or not hasattr(data, "dtype"):
         data = np.asarray(data, dtype=given.pop("dtype", None))
     elif given.get("dtype") is not None:
@@ -564,53 +569,54 @@ def from_array(store: StoreLike = None, *, data: ArrayLike, write_data: bool = T
                         storage_options=storage_options, overwrite=overwrite, config=config, **given)
 
 
-def empty(shape: ShapeLike, **given: Any) -> Array:
+def empty(shape: ShapeLike, **kwargs: Unpack[_arguments.Full]) -> Array:
     """Creates an array whose elements have no value of note: they read as zero."""
-    return create(shape, **given)
+    return create(shape, **kwargs)
 
 
-def zeros(shape: ShapeLike, **given: Any) -> Array:
+def zeros(shape: ShapeLike, **kwargs: Unpack[_arguments.Full]) -> Array:
     """Creates an array of zeros."""
-    return create(shape, **{**given, "fill_value": 0})
+    return create(shape, fill_value=0, **kwargs)
 
 
-def ones(shape: ShapeLike, **given: Any) -> Array:
+def ones(shape: ShapeLike, **kwargs: Unpack[_arguments.Full]) -> Array:
     """Creates an array of ones."""
-    return create(shape, **{**given, "fill_value": 1})
+    return create(shape, fill_value=1, **kwargs)
 
 
-def full(shape: ShapeLike, fill_value: FillValue, **given: Any) -> Array:
+def full(shape: ShapeLike, fill_value: FillValue, **kwargs: Unpack[_arguments.Full]) -> Array:
     """Creates an array of one value."""
-    return create(shape, **{**given, "fill_value": fill_value})
+    return create(shape, fill_value=fill_value, **kwargs)
 
 
-def _like(a: Any, given: dict[str, Any], **more: Any) -> Array:
+def _like(a: Any, kwargs: Mapping[str, Any], **more: Any) -> Array:
     kept = {k: v for k, v in _create.like_arguments(a).items() if k in ("shape", "dtype", "chunks", "order", "zarr_format")}
+    given = {**kept, **kwargs, **more}
     store, path = given.pop("store", None), given.pop("path", None)
-    return create_array(store, name=path, **{**kept, **given, **more})
+    return create_array(store, name=path, **given)
 
 
-def empty_like(a: ArrayLike, **given: Any) -> Array:
+def empty_like(a: ArrayLike, **kwargs: Unpack[_arguments.Like]) -> Array:
     """Creates an array with the shape, type and chunks of another."""
-    return _like(a, given)
+    return _like(a, kwargs)
 
 
-def zeros_like(a: ArrayLike, **given: Any) -> Array:
-    return _like(a, given, fill_value=0)
+def zeros_like(a: ArrayLike, **kwargs: Unpack[_arguments.Like]) -> Array:
+    return _like(a, kwargs, fill_value=0)
 
 
-def ones_like(a: ArrayLike, **given: Any) -> Array:
-    return _like(a, given, fill_value=1)
+def ones_like(a: ArrayLike, **kwargs: Unpack[_arguments.Like]) -> Array:
+    return _like(a, kwargs, fill_value=1)
 
 
-def full_like(a: ArrayLike, fill_value: FillValue = None, **given: Any) -> Array:
-    return _like(a, given, fill_value=getattr(a, "fill_value", DEFAULT_FILL_VALUE) if fill_value is None else fill_value)
+def full_like(a: ArrayLike, fill_value: FillValue = None, **kwargs: Unpack[_arguments.Like]) -> Array:
+    return _like(a, kwargs, fill_value=getattr(a, "fill_value", DEFAULT_FILL_VALUE) if fill_value is None else fill_value)
 
 
-def open_like(a: ArrayLike, path: str, **given: Any) -> Array:
+def open_like(a: ArrayLike, path: str, **kwargs: Unpack[_arguments.OpenLike]) -> Array:
     """Opens an array, which is created like `a` if it is missing."""
     kept = {k: v for k, v in _create.like_arguments(a).items() if k in ("shape", "dtype", "chunks", "order", "zarr_format", "fill_value")}
-    return open_array(path=path, **{**kept, **given})
+    return open_array(path=path, **{**kept, **kwargs})
 
 
 def create_hierarchy(*, store: StoreLike, nodes: Mapping[str, Any], overwrite: bool = False) -> Iterator[tuple[str, Array | Group]]:
@@ -623,11 +629,11 @@ def create_hierarchy(*, store: StoreLike, nodes: Mapping[str, Any], overwrite: b
 
 
 def save_array(store: StoreLike, arr: ArrayLike, *, zarr_format: int | None = None, path: str | None = None,
-               storage_options: dict[str, Any] | None = None, **given: Any) -> None:
+               storage_options: dict[str, Any] | None = None, **kwargs: Unpack[_arguments.SaveArray]) -> None:
     """Stores an array, in place of what is there."""
+    given: dict[str, Any] = {"overwrite": True, **kwargs}
     given.pop("mode", None)
-    create_array(store, name=path, data=np.asarray(arr), zarr_format=zarr_format, storage_options=storage_options,
-                 **{"overwrite": True, **given})
+    create_array(store, name=path, data=np.asarray(arr), zarr_format=zarr_format, storage_options=storage_options, **given)
 
 
 def save_group(store: StoreLike, *args: ArrayLike, zarr_format: int | None = None, path: str | None = None,

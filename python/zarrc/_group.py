@@ -17,6 +17,9 @@ from ._settings import settings
 from .errors import ArrayNotFoundError, ExistsError, GroupNotFoundError, NotFoundError, ZarrcError, as_class, in_store
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
+    from . import _arguments
     from ._aio import AsyncGroup
     from ._types import ArrayLike, DTypeLike, FillValue, ShapeLike
 
@@ -214,20 +217,20 @@ class Group(Node, _core.Group):
         with _consolidation.join_updates():
             return tuple(self.require_group(name) for name in names)
 
-    def create_array(self, name: str, **given: Any) -> Array:
+    def create_array(self, name: str, **kwargs: Unpack[_arguments.CreateArray]) -> Array:
         """Creates an array below the group; the arguments are those of `zarrc.create_array`."""
-        given.setdefault("zarr_format", self.zarr_format)
-        return _create.create(self._place(name), **given)
+        kwargs.setdefault("zarr_format", self.zarr_format)
+        return _create.create(self._place(name), **kwargs)
 
     create = create_array
 
-    def require_array(self, name: str, *, shape: ShapeLike, dtype: DTypeLike = None, exact: bool = False, **given: Any) -> Array:
+    def require_array(self, name: str, *, shape: ShapeLike, dtype: DTypeLike = None, exact: bool = False, **kwargs: Unpack[_arguments.RequireArray]) -> Array:
         """Opens an array of this shape, which is created if it is missing. Its elements must be of the type, or not
         `exact`: of one that can be cast to it."""
         found = self.get(name)
         if found is None:
             found = _create.open_or_create(lambda: self._add_unlisted(_array.open_in_store(self.store, self._child(name))),
-                                           lambda: self.create_array(name, shape=shape, dtype=dtype or "float64", **given))
+                                           lambda: self.create_array(name, shape=shape, dtype=dtype or "float64", **kwargs))
         if isinstance(found, Group):
             raise TypeError(f"{found.name} is a group, not an array")
         if found.shape != _create.normalize_shape(shape):
@@ -243,32 +246,32 @@ class Group(Node, _core.Group):
         """Creates several nodes from their metadata."""
         return create_hierarchy(Place(self.store, self.path), nodes, overwrite=overwrite)
 
-    def empty(self, *, name: str, shape: ShapeLike, **given: Any) -> Array:
-        return self.create_array(name, **_legacy(shape, given, _create.DEFAULT_FILL_VALUE))
+    def empty(self, *, name: str, shape: ShapeLike, **kwargs: Unpack[_arguments.GroupFull]) -> Array:
+        return self.create_array(name, **_legacy(shape, kwargs, _create.DEFAULT_FILL_VALUE))
 
-    def zeros(self, *, name: str, shape: ShapeLike, **given: Any) -> Array:
-        return self.create_array(name, **_legacy(shape, given, 0))
+    def zeros(self, *, name: str, shape: ShapeLike, **kwargs: Unpack[_arguments.GroupFull]) -> Array:
+        return self.create_array(name, **_legacy(shape, kwargs, 0))
 
-    def ones(self, *, name: str, shape: ShapeLike, **given: Any) -> Array:
-        return self.create_array(name, **_legacy(shape, given, 1))
+    def ones(self, *, name: str, shape: ShapeLike, **kwargs: Unpack[_arguments.GroupFull]) -> Array:
+        return self.create_array(name, **_legacy(shape, kwargs, 1))
 
-    def full(self, *, name: str, shape: ShapeLike, fill_value: FillValue, **given: Any) -> Array:
-        return self.create_array(name, **_legacy(shape, given, fill_value))
+    def full(self, *, name: str, shape: ShapeLike, fill_value: FillValue, **kwargs: Unpack[_arguments.GroupFull]) -> Array:
+        return self.create_array(name, **_legacy(shape, kwargs, fill_value))
 
-    def _like(self, name: str, data: Any, given: dict[str, Any], **more: Any) -> Array:
-        return self.create_array(name, **{**_create.like_arguments(data), **given, **more})
+    def _like(self, name: str, data: Any, kwargs: Mapping[str, Any], **more: Any) -> Array:
+        return self.create_array(name, **{**_create.like_arguments(data), **kwargs, **more})
 
-    def empty_like(self, *, name: str, data: ArrayLike, **given: Any) -> Array:
-        return self._like(name, data, given)
+    def empty_like(self, *, name: str, data: ArrayLike, **kwargs: Unpack[_arguments.GroupLike]) -> Array:
+        return self._like(name, data, kwargs)
 
-    def zeros_like(self, *, name: str, data: ArrayLike, **given: Any) -> Array:
-        return self._like(name, data, given, fill_value=0)
+    def zeros_like(self, *, name: str, data: ArrayLike, **kwargs: Unpack[_arguments.GroupLike]) -> Array:
+        return self._like(name, data, kwargs, fill_value=0)
 
-    def ones_like(self, *, name: str, data: ArrayLike, **given: Any) -> Array:
-        return self._like(name, data, given, fill_value=1)
+    def ones_like(self, *, name: str, data: ArrayLike, **kwargs: Unpack[_arguments.GroupLike]) -> Array:
+        return self._like(name, data, kwargs, fill_value=1)
 
-    def full_like(self, *, name: str, data: ArrayLike, fill_value: FillValue, **given: Any) -> Array:
-        return self._like(name, data, given, fill_value=fill_value)
+    def full_like(self, *, name: str, data: ArrayLike, fill_value: FillValue, **kwargs: Unpack[_arguments.GroupLike]) -> Array:
+        return self._like(name, data, kwargs, fill_value=fill_value)
 
     def move(self, source: str, dest: str) -> None:
         """Moves a member; in one step where the store can."""
@@ -338,9 +341,8 @@ def _tree_text(kind: int, document: str | None) -> str:
     return f" {tuple(found['shape'])} {dtype['name'] if isinstance(dtype, dict) else dtype}"
 
 
-def _legacy(shape: Any, given: dict[str, Any], fill_value: Any) -> dict[str, Any]:
-    given.setdefault("dtype", "float64")
-    return {**given, "shape": shape, "fill_value": given.get("fill_value", fill_value)}
+def _legacy(shape: Any, kwargs: Mapping[str, Any], fill_value: Any) -> dict[str, Any]:
+    return {"dtype": "float64", "fill_value": fill_value, **kwargs, "shape": shape}
 
 
 def open_in_store(store: Any, path: str, *, zarr_format: int | None = None, use_consolidated: bool | str | None = None,

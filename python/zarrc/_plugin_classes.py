@@ -32,7 +32,7 @@ class Codec:
     is_lossy: ClassVar[bool] = False
     """Whether decoding can give other elements than those that were encoded."""
 
-    def __init__(self, **configuration: Any) -> None:
+    def __init__(self, **configuration: object) -> None:
         """Takes the configuration of the metadata, and raises what is wrong with it."""
         if configuration:
             raise TypeError(f"the codec {self.name} has no member {', '.join(configuration)}")

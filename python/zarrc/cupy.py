@@ -21,12 +21,16 @@ from . import _api, _array, _core, _devices, _indexing, _tensors
 from ._places import find_local_path
 
 if TYPE_CHECKING:
-    from ._types import ArrayLike, Key, StoreLike
+    from collections.abc import Sequence
+    from typing import Unpack
+
+    from . import _arguments
+    from ._types import ArrayLike, Key, Memory, Progress, StoreLike
 
 __all__ = ["Array", "open_array"]
 
 
-def open_array(store: StoreLike = None, *, device: str = "cuda:0", gds: bool = True, **given: Any) -> Array:
+def open_array(store: StoreLike = None, *, device: str = "cuda:0", gds: bool = True, **kwargs: Unpack[_arguments.CupyOpenArray]) -> Array:
     """Opens an array, or creates one, as `zarrc.open_array` does with the same arguments, for a GPU.
 
     ``gds=False`` opens a path as an ordinary local store. Codecs and the default compressor of new arrays are those of
@@ -37,7 +41,7 @@ def open_array(store: StoreLike = None, *, device: str = "cuda:0", gds: bool = T
     path = find_local_path(os.fspath(store)) if gds and isinstance(store, (str, os.PathLike)) else None
     if path is not None and not path.startswith(("memory:", "gds:")):
         store = f"gds://{os.path.abspath(path)}"
-    return Array(_api.open_array(store, device=device, **given), device)
+    return Array(_api.open_array(store, device=device, **kwargs), device)
 
 
 class _Indexer:
@@ -69,9 +73,10 @@ class Array:
     def __setitem__(self, key: Key, value: ArrayLike) -> None:
         self.array[key] = value
 
-    def read_many(self, keys: Iterable[Key], **given: Any) -> list[cupy.ndarray]:
+    def read_many(self, keys: Iterable[Key], *, out: Memory | Sequence[Memory] | None = None, progress: Progress = None,
+                  max_threads: int | None = None) -> list[cupy.ndarray]:
         """What ``[z[key] for key in keys]`` reads, by one request."""
-        return [cupy.from_dlpack(one) for one in self.array.read_many(keys, device=self.device, **given)]
+        return [cupy.from_dlpack(one) for one in self.array.read_many(keys, out=out, progress=progress, max_threads=max_threads, device=self.device)]
 
     @property
     def oindex(self) -> _Indexer:

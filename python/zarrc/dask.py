@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import dask.array as da
@@ -23,6 +23,9 @@ from ._places import open_place
 from .errors import LimitError
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
+    from . import _arguments
     from ._types import ChunksLike, StoreLike
 
 __all__ = ["from_zarrc", "to_zarrc"]
@@ -126,8 +129,8 @@ def _to_units(x: da.Array, array: Array, region: tuple[slice, ...]) -> da.Array:
     return x.rechunk(tuple(wanted))
 
 
-def _new_chunks(x: da.Array, given: dict[str, Any]) -> Any:
-    return "auto" if given.get("shards") is not None else tuple(max(1, n) for n in x.chunksize)
+def _new_chunks(x: da.Array, kwargs: Mapping[str, Any]) -> Any:
+    return "auto" if kwargs.get("shards") is not None else tuple(max(1, n) for n in x.chunksize)
 
 
 def _write(x: da.Array, array: Array, region: Any, compute: bool) -> Any:
@@ -140,7 +143,7 @@ def _write(x: da.Array, array: Array, region: Any, compute: bool) -> Any:
 
 
 def to_zarrc(x: da.Array, store: Array | StoreLike, *, name: str | None = None,
-             region: slice | tuple[slice, ...] | None = None, compute: bool = True, chunks: ChunksLike = None, storage_options: dict[str, Any] | None = None, **given: Any) -> Any:
+             region: slice | tuple[slice, ...] | None = None, compute: bool = True, chunks: ChunksLike = None, storage_options: dict[str, Any] | None = None, **kwargs: Unpack[_arguments.ToZarrc]) -> Any:
     """Writes a dask array: each task whole blocks, without locks between them.
 
     ``store`` is an array of zarrc that is there, of which ``region`` (slices) is written; or what
@@ -154,13 +157,13 @@ def to_zarrc(x: da.Array, store: Array | StoreLike, *, name: str | None = None,
     if any(np.isnan(one) for blocks in x.chunks for one in blocks):
         raise ValueError("the lengths of the dask array's blocks are not known: x.compute_chunk_sizes() finds them")
     if isinstance(store, Array):
-        if name or chunks is not None or storage_options or given:
+        if name or chunks is not None or storage_options or kwargs:
             raise TypeError("an array that is there keeps its properties: only region= and compute= apply")
         return _write(x, store, region, compute)
     if region is not None:
         raise TypeError("region= is for an array that is there")
     array = _create.create(open_place(store, mode="a", path=name, storage_options=storage_options), claim=compute, shape=x.shape,
-                           dtype=x.dtype, chunks=_new_chunks(x, given) if chunks is None else chunks, **given)
+                           dtype=x.dtype, chunks=_new_chunks(x, kwargs) if chunks is None else chunks, **kwargs)
     if not compute:
         return _write(x, array, None, compute)
     is_complete = False

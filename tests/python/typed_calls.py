@@ -33,6 +33,19 @@ zarrc.create_array("j", shape="three", dtype="i4")  # type: ignore[arg-type]
 zarrc.create_array("k", shape=3, dtype="i4", chunks=1.5)  # type: ignore[arg-type]
 zarrc.create_array("l", shape=3, dtype="i4", compressors=9)  # type: ignore[arg-type]
 zarrc.zeros((3, 4), store="z", dtype="i4")
+zarrc.zeros(3, chunk=2)  # type: ignore[call-arg]
+zarrc.full(3, 1.5, store="z", compressors="zstd", shards=2, overwrite=True)
+zarrc.open("z", mode="w", shape=3, dtype="i4", checksum=True, synchronizer=None)
+zarrc.open_array("z", mode="w", shape=3, chunks=1.5)  # type: ignore[arg-type]
+zarrc.open_group("z", synchronizer=3)  # type: ignore[arg-type]
+zarrc.save_array("z", np.arange(3), chunks=2, compressors=None)
+zarrc.zeros_like(np.arange(3), store="z", path="a", shards=2)
+group = zarrc.create_group()
+group.create_array("a", shape=3, dtype="i4", chunks=2, compressors="zstd")
+group.create_array("a", shape=3, dtype="i4", compressor="zstd")  # type: ignore[call-arg]
+group.require_array("a", shape=3, dtype="i4", fill_value=1)
+group.full(name="a", shape=3, fill_value=1, dtype="i4", zarr_format=2)
+group.zeros_like(name="a", data=np.arange(3), shape=4)
 zarrc.save("s", np.arange(3), more=[1, 2])
 z = zarrc.from_array("m", data=zarrc.open_array("a"), chunks=(3,), compressors="keep")
 

@@ -1,0 +1,166 @@
+"""The keyword arguments that public functions hand on, for `Unpack`. Only type checkers import this module.
+
+A function's own parameters may not be in the class of its ``**kwargs``, so the classes differ by them."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypedDict
+
+from ._types import ArrayLike, ChunksLike, CodecLike, CodecsLike, ConfigLike, DimensionNames, DTypeLike, FillValue, KeyEncoding, ShapeLike, StoreLike
+
+
+class Old(TypedDict, total=False):
+    """Arguments of old versions of zarr-python, which are refused unless they are None."""
+
+    synchronizer: None
+    chunk_store: None
+    cache_attrs: None
+    cache_metadata: None
+    meta_array: None
+    object_codec: None
+    zarr_version: None
+
+
+class OpenConsolidated(Old, total=False):
+    mode: str | None
+    path: str | None
+    zarr_format: int | None
+    storage_options: dict[str, Any] | None
+    attributes: Mapping[str, Any] | None
+    device: str | None
+
+
+# ---- create_array ----
+
+
+class _Codecs(TypedDict, total=False):
+    shards: ChunksLike
+    compressors: CodecsLike
+    serializer: CodecLike
+    write_data: bool
+    if_missing: bool
+    checksum: bool
+
+
+class _Properties(_Codecs, total=False):
+    filters: CodecsLike
+    order: str | None
+    attributes: Mapping[str, Any] | None
+    chunk_key_encoding: KeyEncoding
+    dimension_names: DimensionNames
+
+
+class ToZarrc(_Properties, total=False):
+    overwrite: bool
+    config: ConfigLike
+    zarr_format: int | None
+    fill_value: FillValue
+
+
+class _NewArray(_Properties, total=False):
+    overwrite: bool
+    config: ConfigLike
+    chunks: ChunksLike
+    fill_value: FillValue
+
+
+class SaveArray(_NewArray, total=False):
+    mode: str | None
+
+
+class RequireArray(_NewArray, total=False):
+    zarr_format: int | None
+
+
+class CreateArray(RequireArray, total=False):
+    shape: ShapeLike | None
+    dtype: DTypeLike
+    data: ArrayLike | None
+
+
+class GroupFull(_Properties, total=False):
+    overwrite: bool
+    config: ConfigLike
+    chunks: ChunksLike
+    zarr_format: int | None
+    dtype: DTypeLike
+
+
+class GroupLike(GroupFull, total=False):
+    shape: ShapeLike
+
+
+class Like(GroupLike, total=False):
+    store: StoreLike
+    path: str | None
+    storage_options: dict[str, Any] | None
+
+
+# ---- create ----
+
+
+class Create(_Codecs, Old, total=False):
+    data: ArrayLike | None
+
+
+class _Classic(_Properties, Old, total=False):
+    chunks: ChunksLike
+    dtype: DTypeLike
+    compressor: CodecsLike
+    dimension_separator: str | None
+    chunk_shape: ChunksLike
+    codecs: CodecsLike
+    write_empty_chunks: bool | None
+
+
+class Full(_Classic, total=False):
+    store: StoreLike
+    path: str | None
+    mode: str
+    overwrite: bool
+    zarr_format: int | None
+    storage_options: dict[str, Any] | None
+    config: ConfigLike
+
+
+class Array(Full, total=False):
+    fill_value: FillValue
+
+
+class OpenArray(_Classic, total=False):
+    shape: ShapeLike | None
+    data: ArrayLike | None
+    fill_value: FillValue
+
+
+class Open(OpenArray, total=False):
+    config: ConfigLike
+    trust: str | None
+    use_consolidated: bool | str | None
+
+
+class OpenAsync(Open, total=False):
+    mode: str | None
+    path: str | None
+    zarr_format: int | None
+    storage_options: dict[str, Any] | None
+    device: str | None
+
+
+class OpenLike(OpenArray, total=False):
+    store: StoreLike
+    mode: str | None
+    zarr_format: int | None
+    storage_options: dict[str, Any] | None
+    config: ConfigLike
+    trust: str | None
+    device: str | None
+
+
+class CupyOpenArray(OpenArray, total=False):
+    mode: str | None
+    path: str | None
+    zarr_format: int | None
+    storage_options: dict[str, Any] | None
+    config: ConfigLike
+    trust: str | None
