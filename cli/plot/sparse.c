@@ -177,7 +177,7 @@ static bool list_chunks(struct stored *all, bool inner)
                                   add_chunk, all, &io, NULL) == ZARR_OK;
 }
 
-/* Inner chunks only of few shards: their indexes must be read. */
+/* Chunks only of few shards: their indexes must be read. */
 static bool list_stored(struct stored *all, uint64_t most)
 {
     const uint64_t *inner = zarr_array_chunk_shape(all->r->array);

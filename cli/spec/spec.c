@@ -146,7 +146,7 @@ static int read_lengths(struct cli *cli, const char *option, struct cli_spec *s,
     return CLI_OK;
 }
 
-/* Reads --chunks. With shards these are the inner chunks, whose grid must be regular. */
+/* Reads --chunks. With shards, the grid of chunks must be regular. */
 static int read_chunks(struct cli *cli, struct cli_spec *s)
 {
     const char *text = cli_text(cli, "chunks"), *shards = cli_text(cli, "shards");

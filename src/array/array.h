@@ -69,7 +69,7 @@ struct zr_verify_call {
      * others. May be NULL. */
     void (*foreign)(void *user, bool like_chunks, uint64_t n, const char *key);
     /* Called at the end for blocks that are not stored: n of them, and the key
-     * of the first. If it is set, a shard without some inner chunks is a fault, too. May
+     * of the first. If it is set, a shard without some of its chunks is a fault, too. May
      * be NULL. */
     void (*missing)(void *user, uint64_t n, const char *key);
     void *user;
@@ -84,7 +84,7 @@ zarr_status zr_array_memory_check(const zarr_array *a, int32_t device_type,
                                   const zarr_io_options *opts, bool write, uint64_t *need,
                                   zarr_error *err);
 
-/* Bytes of the elements of one inner chunk of the array's largest shard, if its shards
+/* Bytes of the elements of one chunk of the array's largest shard, if its shards
  * can be written in parts (zarr_shard_writer_open()); else 0. */
 uint64_t zr_array_part_bytes(const zarr_array *array);
 

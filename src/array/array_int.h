@@ -34,7 +34,7 @@ struct zr_array_state {
     struct zr_array_meta meta;
     zarr_limits limits; /* chunk_bytes: the limit for chunks of this array */
     uint64_t leaf_shape[ZARR_MAX_RANK]; /* 0: chunks differ in shape */
-    bool sharded;                       /* inner chunks can be read alone */
+    bool sharded;                       /* chunks of a shard can be read alone */
     uint32_t n_shard_levels;            /* more than 1: shards inside of shards */
     bool nested; /* v2: keys use '/' although the metadata does not say so */
     _Atomic(struct zr_layout_slot *) layouts; /* a list */

@@ -65,7 +65,7 @@ struct zr_chain;
 /* The configuration of `sharding_indexed`, parsed. */
 struct zr_shard_spec {
     int32_t ndim;
-    uint64_t chunk_shape[ZARR_MAX_RANK]; /* inner chunks, in the order of dimensions that
+    uint64_t chunk_shape[ZARR_MAX_RANK]; /* of its chunks, in the order of dimensions that
                                             the codec sees */
     struct zr_chain *inner;              /* owned */
     struct zr_chain *index;              /* owned; fixed size */
@@ -160,12 +160,13 @@ struct zr_chain {
  * Gives the codec that forces the shards of this chain to be decoded and encoded whole:
  * the first codec before the shards that neither permutes dimensions nor works element
  * by element. An implementation of sharding_indexed then runs like any other
- * array->bytes codec. NULL: inner chunks can be read and written alone, or the chain has
+ * array->bytes codec. NULL: its chunks can be read and written alone, or the chain has
  * no shards.
  */
 const struct zarr_codec_spec *zr_chain_whole_shard(const struct zr_chain *chain);
-/* Gives the number that each edge of a chunk must be a multiple of: the inner chunk's
- * edge for a shard, else 1. It holds also if codecs before the shard change the shape. */
+/* Gives the number that each edge of a chunk must be a multiple of: for a shard
+ * the edge of its chunks, else 1. It holds also if codecs before the shard change the
+ * shape. */
 zarr_status zr_chain_unit(const struct zr_chain *chain, int32_t ndim, uint64_t *unit,
                           zarr_error *err);
 
@@ -283,7 +284,7 @@ struct zr_shard_inner_specs {
     zarr_chunk_spec chunk, index; /* inputs of the two chains, without sizes */
     uint64_t grid[ZARR_MAX_RANK], n_chunks;
 };
-/* Returns INVALID if inner chunks do not fit the shard, LIMIT if there are more than
+/* Returns INVALID if the chunks do not fit the shard, LIMIT if there are more than
  * `most`. */
 zarr_status zr_shard_inner_specs(const struct zr_shard_spec *s,
                                  const zarr_chunk_spec *shard, uint64_t most,

@@ -2,7 +2,7 @@
  * chain/resolve.c - computes how a chunk passes through a chain: shape, data type, fill
  * value and size of every representation. This is checked once for each chunk shape, and
  * the rooms above rely on it. All sizes are products checked in 64 bits. A decoded chunk
- * over limits.chunk_bytes is refused here. If a shard's inner chunks are read alone, they
+ * over limits.chunk_bytes is refused here. If a shard's chunks are read alone, they
  * are measured instead of the shard.
  * Thread class: plain functions; the result belongs to the caller.
  */
@@ -138,7 +138,7 @@ static bool find_encoded_most(uint64_t base, uint64_t *most)
     return zr_mul(base, ENCODED_FACTOR, most) && zr_add(*most, ENCODED_SLACK, most);
 }
 
-/* Whether codec i is a shard whose inner chunks are read alone: no stage gets all of it
+/* Whether codec i is a shard whose chunks are read alone: no stage gets all of it
  * at once. */
 static bool shard_is_cut(const struct zr_chain *chain, uint32_t i)
 {
@@ -147,7 +147,7 @@ static bool shard_is_cut(const struct zr_chain *chain, uint32_t i)
 }
 
 /* Bounds a shard that is decoded whole, or is inside other codecs, like a chunk. The sum
- * of the bounds of many small inner chunks may be many times their real size: do not
+ * of the bounds of many small chunks may be many times their real size: do not
  * allocate by it. */
 static void reps_bound_shard(struct zr_chain_reps *reps, uint32_t i,
                              const struct zr_chain *chain, const zarr_limits *limits)
@@ -221,7 +221,7 @@ static zarr_status check_encoded(const struct zr_chain *chain, struct zr_chain_r
 
     if (!find_encoded_most(base, &most))
         return ZARR_OK;
-    /* Codecs before a cut shard are applied to its inner chunks. */
+    /* Codecs before a cut shard are applied to its chunks. */
     for (uint32_t i = cut ? chain->a2b : 0; i < chain->n; i++) {
         zarr_chunk_spec *rep = &reps->rep[i + 1];
 

@@ -1,10 +1,10 @@
 /*
- * chain/shard.c - the specification of `sharding_indexed`: a grid of inner chunks in one
+ * chain/shard.c - the specification of `sharding_indexed`: a grid of chunks in one
  * value, with an index of (offset, length) pairs before or after them. The configuration
- * contains two chains, so this file parses it instead of a flat canonical(). The inner
- * chunk shape refers to the array as this codec sees it, after any transpose, and must
+ * contains two chains, so this file parses it instead of a flat canonical(). The shape
+ * of the chunks refers to the array as this codec sees it, after any transpose, and must
  * divide its shape.
- * The index has an entry of 16 bytes for each inner chunk and goes through its own chain.
+ * The index has an entry of 16 bytes for each chunk and goes through its own chain.
  * The output of that chain must have a fixed size, because the index is read before its
  * length could be known. Thread class: frozen once parsed.
  */
@@ -101,7 +101,7 @@ out:
 
 /* ---- sizes ------------------------------------------------------------------------- */
 
-/* Describes the index of a grid of inner chunks as a chunk. */
+/* Describes the index of a grid of chunks as a chunk of its own. */
 static zarr_status shard_table(const struct zr_shard_spec *s, const uint64_t *grid,
                                zarr_chunk_spec *out, zarr_error *err)
 {

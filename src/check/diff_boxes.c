@@ -2,7 +2,7 @@
  * check/diff_boxes.c - reads and compares the elements of two arrays, box by box in
  * bounded memory. If a chunk cannot be read, its box is cut at chunks until only the
  * elements of that chunk are left out. If the index of a shard cannot be read, these are
- * the elements of the shard: its inner chunks are not tried one by one.
+ * the elements of the shard: its chunks are not tried one by one.
  * Thread class: plain functions.
  */
 #include "check/diff_int.h"

@@ -23,9 +23,9 @@ struct zr_diff_side {
     int32_t dim[ZARR_MAX_RANK];     /* dimension of the box -> dimension of the array */
     uint64_t base[ZARR_MAX_RANK];   /* where the box begins in the array */
     uint64_t extent[ZARR_MAX_RANK]; /* how long it is; both: dimensions of the array */
-    uint64_t inner[ZARR_MAX_RANK];  /* shape of the inner chunks */
+    uint64_t inner[ZARR_MAX_RANK];  /* shape of the chunks in a shard */
     bool has_inner;
-    /* If a shard fails and the error names no inner chunk, no chunk of it can be read. */
+    /* If a shard fails and the error names no chunk, no chunk of it can be read. */
     bool has_one_index;
     /* Chunks that are stored; in units of `inner` if `is_inner` is true. */
     struct zr_coord_set stored;

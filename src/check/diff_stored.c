@@ -270,7 +270,7 @@ static zarr_status list_side(struct zr_comparing *c, int side, bool is_inner,
     return l.st;
 }
 
-/* Lists inner chunks if the shards alone have too many elements for one box. */
+/* Lists the chunks of shards if the shards alone have too many elements for one box. */
 static zarr_status list_stored(struct zr_comparing *c, int side, uint64_t *most,
                                bool *few, zarr_error *err)
 {

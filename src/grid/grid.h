@@ -99,7 +99,7 @@ uint64_t zr_grid_n_equal(const struct zr_grid *g, int32_t dim, uint64_t chunk);
 void zr_grid_largest(const struct zr_grid *g, uint64_t *shape);
 /* The same for the smallest edges. */
 void zr_grid_smallest(const struct zr_grid *g, uint64_t *shape);
-/* INVALID unless every chunk's edges are multiples of these (inner chunks). Walks as
+/* INVALID unless every block's edges are multiples of these (chunks of a shard). Walks as
  * above. */
 zarr_status zr_grid_check_unit(const struct zr_grid *g, const uint64_t *unit,
                                zarr_error *err);

@@ -192,7 +192,7 @@ struct zr_placement_options {
 };
 /* Chooses implementations for the codecs of `chain` that follow its leading permutations.
  * sharding_indexed is a stage like any other here, because the plan already takes apart
- * the shards whose inner chunks can be read alone. reps: resolved for this chunk shape.
+ * the shards whose chunks can be read alone. reps: resolved for this chunk shape.
  */
 zarr_status zr_program_make(struct zr_program **out, const struct zr_impl_registry *impls,
                             const struct zr_chain *chain,
@@ -258,7 +258,7 @@ struct zr_thread_states {
     size_t n;
     struct zr_buffer_stack decode, encode;
     const struct zr_grant *grant; /* NULL: not counted */
-    bool keep_empty; /* encoders of shards also write inner chunks of only fill value */
+    bool keep_empty; /* encoders of shards also write chunks of only fill value */
     const zarr_cancel *cancel; /* set: the caller no longer needs the result; or NULL */
     const zarr_allocator *alloc;
 };

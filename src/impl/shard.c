@@ -1,12 +1,12 @@
 /*
  * impl/shard.c - `sharding_indexed` as a codec like any other: it encodes a whole array
- * to the value of a shard. Shards whose inner chunks can be read alone never come here,
+ * to the value of a shard. Shards whose chunks can be read alone never come here,
  * because the plan takes them apart. Shards come here if they follow codecs that need the
  * whole shard (reshape, numcodecs.delta ...), or if they are inside other codecs.
  * chain/shard_index.c checks the index, as for all shards. The encoder writes the same
- * bytes as pipe/write/shard_write.c: inner chunks in C order, without those that equal
+ * bytes as pipe/write/shard_write.c: chunks in C order, without those that equal
  * the fill value. Elements of variable length point into the decoder's buffer, which the
- * next inner chunk reuses. So their bytes are moved to blocks that stay. Thread class:
+ * next chunk reuses. So their bytes are moved to blocks that stay. Thread class:
  * frozen; memory is the calling thread's.
  */
 #include "impl/impl_int.h"
@@ -15,7 +15,7 @@
 #include <string.h>
 
 enum {
-    SHARD_CANCEL_EVERY = 256 /* inner chunks between two checks for cancellation */
+    SHARD_CANCEL_EVERY = 256 /* chunks between two checks for cancellation */
 };
 
 struct shard_self {
@@ -23,12 +23,12 @@ struct shard_self {
     const struct zr_shard_spec *spec; /* borrowed */
     zarr_codec_runner *inner, *index;
     int32_t ndim;
-    uint64_t grid[ZARR_MAX_RANK], n; /* inner chunks */
-    /* An inner chunk in the shard: rows of `row` bytes each, n_rows[d] of them in
+    uint64_t grid[ZARR_MAX_RANK], n; /* chunks */
+    /* A chunk in the shard: rows of `row` bytes each, n_rows[d] of them in
      * dimension d, step[d] bytes apart. */
     uint64_t n_rows[ZARR_MAX_RANK];
     size_t step[ZARR_MAX_RANK], row;
-    size_t origin[ZARR_MAX_RANK]; /* from one inner chunk to the next */
+    size_t origin[ZARR_MAX_RANK]; /* from one chunk to the next */
     size_t item_bytes, chunk_bytes, bytes, index_bytes;
     uint64_t bound, most_bytes;
     bool variable;
@@ -49,7 +49,7 @@ static void shard_close(void *self_ptr)
 
 /* ---- binding --------------------------------------------------------------------- */
 
-/* The trailing dimensions in which an inner chunk is as long as the shard join the row.
+/* The trailing dimensions in which a chunk is as long as the shard join the row.
  * No product here exceeds the bytes of the shard, which the chain has checked. */
 static zarr_status shard_measure(struct shard_self *self, const zarr_chunk_spec *shard,
                                  const zarr_chunk_spec *chunk, zarr_error *err)
@@ -113,7 +113,7 @@ static zarr_status shard_bind(void **out, const zarr_codec_spec *spec,
     self->ndim = to->decoded->ndim;
     self->variable = zarr_dtype_variable(to->decoded->dtype) != 0;
     self->most_bytes = spec->most_bytes;
-    /* the chain has checked the number of inner chunks */
+    /* the chain has checked the number of chunks */
     ZR_TRY(zr_shard_inner_specs(spec->structure.shard, to->decoded, UINT64_MAX, &parts,
                                 err));
     self->n = parts.n_chunks;
@@ -148,7 +148,7 @@ static bool shard_next(int32_t ndim, const uint64_t *n, const size_t *step, uint
     return false;
 }
 
-/* Whether an inner chunk is contiguous in the shard. */
+/* Whether a chunk is contiguous in the shard. */
 static bool shard_is_one_row(const struct shard_self *self)
 {
     return self->row == self->chunk_bytes;
@@ -185,7 +185,7 @@ static void shard_fill(const struct shard_self *self, uint8_t *to, size_t bytes)
         memcpy(to + have, to, ZR_MIN(have, bytes - have));
 }
 
-/* *pairs: room for the index. *chunk: room for one inner chunk; NULL if inner chunks are
+/* *pairs: room for the index. *chunk: room for one chunk; NULL if chunks are
  * contiguous in the shard. */
 static zarr_status shard_room(const struct shard_self *self, zarr_codec_exec *exec,
                               bool encode, uint64_t **pairs, uint8_t **chunk,
@@ -337,7 +337,7 @@ out:
     return st;
 }
 
-/* Decodes and checks the index, and makes room for inner chunks and for the bytes of
+/* Decodes and checks the index, and makes room for chunks and for the bytes of
  * elements of variable length. */
 static zarr_status decode_open(const struct shard_self *self,
                                const struct zr_host_job *io, uint64_t **pairs,
@@ -496,7 +496,7 @@ static uint64_t shard_pointed_at(const zarr_codec_job *job)
 }
 
 /* When encoding, the hint is the size of the elements and the index, with 16 bytes for
- * what codecs add to each inner chunk. The bounds of many small inner chunks would add up
+ * what codecs add to each chunk. The bounds of many small chunks would add up
  * to much more. A longer result gets more room later. */
 static uint64_t shard_size_hint(void *self_ptr, const zarr_codec_job *job, int encode)
 {

@@ -1,7 +1,7 @@
 /*
  * plan/elementwise.c - codecs that compute before a shard. A codec that works element by
- * element commutes with cutting the shard into inner chunks: the chain of the inner chunk
- * becomes these codecs followed by its own, and an inner chunk is read and written alone
+ * element commutes with cutting the shard into chunks: the chain of the chunk
+ * becomes these codecs followed by its own, and a chunk is read and written alone
  * like any other. A chunk that is missing inside a stored shard has the fill value as
  * these codecs encoded it. Decoded, this may differ from the array's fill value, which is
  * the value of a missing shard.

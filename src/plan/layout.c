@@ -1,13 +1,13 @@
 /*
  * plan/layout.c - prepares an array for one kind of memory: takes its chain apart into
- * levels. Level 0 is the chunk of the grid. If its array->bytes codec is
- * sharding_indexed, level 1 is the inner chunk, and so on down to a leaf: a chunk without
- * shards, or one whose shard must be decoded whole. A level knows its shape in the order
+ * levels. Level 0 is the block of the grid. If its array->bytes codec is
+ * sharding_indexed, level 1 is what the shard holds, and so on down to the chunk. A shard
+ * that must be decoded whole is a chunk. A level knows its shape in the order
  * of dimensions that its own chain is given (after the transposes of the levels above),
  * the permutation before its sharding codec, and the programs that turn bytes into
  * elements and back. If blocks differ in shape, level 0 fits the largest chunk, or
  * the smallest if the largest exceeds a limit. Levels for other shapes are made when a
- * request meets them (variants.c). Inner chunks never differ in shape.
+ * request meets them (variants.c). Levels inside of a shard never differ in shape.
  * Thread class: frozen once made.
  */
 #include "plan/plan_int.h"
@@ -27,7 +27,7 @@ struct level_maker {
 
 /*
  * Composes the transposes before the sharding codec. Elementwise codecs there belong to
- * the inner chunks (elementwise.c). zr_chain_whole_shard() excludes any other codec.
+ * the chunks (elementwise.c). zr_chain_whole_shard() excludes any other codec.
  */
 static zarr_status level_order(struct zr_level *lv, zarr_error *err)
 {
@@ -53,7 +53,7 @@ out:
 }
 
 /* Whether chunks of this chain are shards with a level inside. A shard that is decoded
- * whole is a leaf, and sharding_indexed a stage of its program. */
+ * whole is a chunk, and sharding_indexed a stage of its program. */
 static bool inner_levels(const struct zr_chain *chain)
 {
     return chain->codec[chain->a2b].structure.shard && !zr_chain_whole_shard(chain);
@@ -439,7 +439,7 @@ void zr_level_deinit(struct zr_level *lv, const zarr_allocator *alloc)
     zr_free(alloc, lv->own.codec);
     zr_free(alloc, lv->own_fill);
     if (lv->index) {
-        /* the index is a leaf, so recursion ends there */
+        /* the index has no shards, so recursion ends there */
         zr_level_deinit(lv->index, alloc);
         zr_free(alloc, lv->index);
     }

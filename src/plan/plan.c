@@ -1,8 +1,8 @@
 /*
  * plan/plan.c - unrolls one read lazily. The projector of the grid yields blocks.
  * Chunks without shards become items at once. Shards need their index first: a frame
- * collects up to OPENS of them (or as many as the caller wants), of several outer shards
- * if they are nested, and gives them out as an OPEN wave. Once they are opened,
+ * collects up to OPENS of them (or as many as the caller wants), of several outer
+ * shards if they are nested, and gives them out as an OPEN wave. Once they are opened,
  * the plan projects the shards of the frame on their inner grids one by one, which yields
  * items or, one level deeper, the next frame. So memory is bounded by depth x OPENS for a
  * request of any size.
@@ -233,7 +233,7 @@ static zarr_status begin_opens(struct zr_plan *p, struct zr_wave *w, uint32_t le
 }
 
 /*
- * Adds the next outer shards of the grid. Leaves w->kind at END if there are none.
+ * Adds the next shards of the grid. Leaves w->kind at END if there are none.
  */
 static zarr_status open_outer(struct zr_plan *p, struct zr_wave *w, zarr_error *err)
 {
@@ -274,7 +274,7 @@ static zarr_status start_inner(struct zr_plan *p, struct zr_frame *f, uint32_t l
     return st;
 }
 
-/* Makes items from the current shard of frame `level`, whose inner chunks are leaves. */
+/* Makes items from the chunks of the current shard of frame `level`. */
 static zarr_status pull_leaves(struct zr_plan *p, struct zr_wave_builder *b,
                                uint32_t level, zarr_error *err)
 {

@@ -2,9 +2,9 @@
  * plan/plan.h - the door of planning: decides, without I/O and without threads, what a
  * request fetches and decodes and where it puts the elements. It has two nouns.
  *
- * A *layout* is an array prepared for one kind of memory: its levels (the chunk, inside a
- * shard the inner chunk, and so on), each with its chain taken apart into permutation,
- * programs and facts of the index. It is made once and then frozen.
+ * A *layout* is an array prepared for one kind of memory: its levels (the block, inside a
+ * shard what it holds, and so on down to the chunk), each with its chain taken apart into
+ * permutation, programs and facts of the index. It is made once and then frozen.
  *
  * A *plan* is one read, unrolled lazily over a layout. The caller pulls waves from it:
  * batches of chunks, limited in decoded bytes and in items. When the plan meets shards
@@ -54,18 +54,18 @@ struct zr_level {
     /* dimension i of the level is dimension to_array[i] of the array */
     uint8_t to_array[ZARR_MAX_RANK];
     bool is_shard;
-    /* only leaves */
+    /* only the level of chunks */
     struct zr_program *decode, *encode;
     /* only shards, down to bytes_encode */
     const struct zr_shard_spec *shard;
-    /* The transposes before the sharding codec: dimension i of the inner chunks is
+    /* The transposes before the sharding codec: dimension i inside of the shard is
      * dimension order[i] of this level. */
     uint8_t order[ZARR_MAX_RANK];
     bool permuted;
     /* in the order of `order` */
     uint64_t inner_shape[ZARR_MAX_RANK], n_inner[ZARR_MAX_RANK];
     uint64_t n_inner_all, index_bytes;
-    /* the index, a leaf level of shape [n_inner..., 2] and type uint64 */
+    /* the index, a level of shape [n_inner..., 2] and type uint64 */
     struct zr_level *index;
     /* programs of the bytes->bytes codecs around the shard, on the host; NULL: none */
     struct zr_program *bytes_decode, *bytes_encode;
@@ -117,8 +117,8 @@ void zr_layout_free(struct zr_layout *l);
 /* The most bytes that a shard has inside of the codecs around it; unsized: an estimate.
  */
 uint64_t zr_body_bytes(const struct zr_level *lv);
-/* Shape of the innermost chunk in array order of dimensions. If chunks differ in shape
- * and have no inner chunks, the shape of level[0]. */
+/* Shape of a chunk in array order of dimensions. If chunks differ in shape, the shape of
+ * level[0]. */
 const uint64_t *zr_layout_leaf_shape(const struct zr_layout *l);
 /* Gives the outermost level for chunks of this stored shape, counted: release it with
  * zr_level_give(). With variants it is made at its first use and kept for later chunks of
@@ -130,12 +130,12 @@ void zr_level_give(const struct zr_level *lv); /* lv may be NULL */
 /* ---- shards --------------------------------------------------------------- */
 
 /* A checked index: n pairs (offset, bytes). Offsets count from the first byte of the
- * shard. A pair of all ones means that the inner chunk is missing. Frozen, counted, may
+ * shard. A pair of all ones means that the entry is missing. Frozen, counted, may
  * be cached. */
 struct zr_shard_index {
     atomic_uint refs;
-    bool missing;         /* the object is missing, so every inner chunk is */
-    uint64_t n;           /* inner chunks */
+    bool missing;         /* the object is missing, so every entry is */
+    uint64_t n;           /* entries: chunks, or shards */
     uint64_t shard_bytes; /* length of the shard's value; UINT64_MAX: unknown */
     /* of the object that the index was read from; all zero: unknown */
     uint64_t version[4];
@@ -148,7 +148,7 @@ struct zr_shard_index {
 zarr_status zr_shard_index_make(struct zr_shard_index **out, uint64_t *pairs,
                                 const struct zr_shard_pairs *in,
                                 const zarr_allocator *alloc, zarr_error *err);
-/* Whether inner chunk i is not stored. */
+/* Whether entry i is not stored. */
 static inline bool zr_shard_index_lacks(const struct zr_shard_index *x, uint64_t i)
 {
     return x->missing || x->entry[2 * i] == ZR_INDEX_MISSING;
@@ -228,7 +228,7 @@ struct zr_item {
 #define ZR_ITEM_MISSING (UINT64_MAX - 1)
 /* Items fetched with one request and decoded one after the other by one thread. */
 struct zr_segment {
-    const struct zr_level *level; /* the leaf level of its items */
+    const struct zr_level *level; /* the level of its items */
     /* key of the object; NULL: the bytes are in shard->buffer */
     const char *key;
     struct zr_shard *shard; /* NULL: chunks without a shard */
@@ -258,7 +258,7 @@ enum zr_wave_kind {
 struct zr_wave {
     enum zr_wave_kind kind;
     struct zr_arena arena;
-    /* DATA: the leaf level; if chunks differ in shape, the layout's */
+    /* DATA: the level of chunks; if these differ in shape, the layout's */
     const struct zr_level *level;
     struct zr_segment *segment;
     uint32_t n_segments, n_items;
@@ -277,7 +277,7 @@ struct zr_plan_args {
     uint32_t n_selections;
     uint64_t wave_bytes;
     uint32_t wave_items;
-    /* at most, while the inner chunks of a wave are stored in the order in which they
+    /* at most, while the chunks of a wave are stored in the order in which they
      * come; 0: wave_items. Others would make more and smaller reads in small waves. */
     uint32_t wave_items_in_order;
     uint64_t segment_bytes, segment_gap; /* longest joined range, longest hole in it */
@@ -326,7 +326,7 @@ void zr_wave_deinit(struct zr_wave *w);
  * encoding. */
 void zr_plan_key(const struct zr_plan_args *args, const uint64_t *chunk,
                  struct zr_str *out);
-/* Number of leaf chunks that the request touches, as far as it is known without indexes.
+/* Number of chunks that the request touches, as far as it is known without indexes.
  * Saturates at UINT64_MAX. */
 uint64_t zr_plan_count(const struct zr_plan *p);
 /* Whether zr_plan_count() sorts all points of the request once more. */

@@ -49,7 +49,7 @@ struct zr_frame {
     bool waiting; /* given out as an OPEN wave, not resumed yet */
     struct zr_projector *inner;
     bool inner_active;
-    struct zr_projector *leaves; /* counts the leaves of missing shards */
+    struct zr_projector *leaves; /* counts the chunks of missing shards */
     struct zr_arena lists;       /* copies of list pieces and points of proj */
 };
 
@@ -70,8 +70,8 @@ struct zr_wave_builder {
     struct zr_wave *w;
     uint64_t unit; /* of the items that are added */
     uint32_t group_cap, item_cap, hold_cap;
-    uint64_t end; /* of the inner chunk that was added last, in its shard; 0: none yet */
-    /* Some inner chunk of a shard is not stored right behind the one before it. */
+    uint64_t end; /* of the chunk that was added last, in its shard; 0: none yet */
+    /* Some chunk of a shard is not stored right behind the one before it. */
     bool is_scattered;
 };
 

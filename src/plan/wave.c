@@ -20,7 +20,7 @@ void zr_wave_init(struct zr_wave *w, const zarr_allocator *alloc)
 void zr_wave_release(struct zr_wave *w)
 {
     for (uint32_t i = 0; i < w->n_segments; i++)
-        /* the level of inner chunks is the layout's: not counted */
+        /* the level of chunks in shards is the layout's: not counted */
         if (!w->segment[i].shard)
             zr_level_give(w->segment[i].level);
     for (uint32_t i = 0; i < w->n_hold; i++)
@@ -133,7 +133,7 @@ static struct zr_segment *shard_group(struct zr_wave_builder *b, struct zr_shard
     return group;
 }
 
-/* Notes whether an inner chunk continues the one before it, up to a hole that is read. */
+/* Notes whether a chunk continues the one before it, up to a hole that is read. */
 static void note_order(struct zr_wave_builder *b, const struct zr_plan_args *a,
                        const struct zr_item *item)
 {
@@ -190,7 +190,7 @@ static uint64_t count_once(struct zr_projector *p, bool several)
     return n;
 }
 
-/* Number of leaf chunks that a projection on a shard of level `level` touches; 1 if it
+/* Number of chunks that a projection on a shard of level `level` touches; 1 if it
  * cannot be determined. */
 static uint64_t count_leaves(struct zr_plan *p, uint32_t level,
                              const struct zr_projection *proj)

@@ -1,7 +1,7 @@
 /*
  * select/project.c - the projector: an odometer over one axis per dimension, the last one
  * fastest, or a walk over the runs of a bucket of points. It is made from a selection and
- * a grid, or from a projection and the inner chunks of its chunk. Both fill the same
+ * a grid, or from a projection and the grid inside of its chunk. Both fill the same
  * axes, so an inner projection can be projected again. A projector of several selections
  * has one projector for each, and merges them (merge.c). Its memory is a few hundred
  * bytes for each dimension plus the coordinates given. Stepping it allocates nothing and
@@ -207,7 +207,7 @@ static zarr_status load_outer_points(struct zr_projector *p,
     return zr_bucket_fill(&p->points, &p->sorter, p->axis, &in, err);
 }
 
-/* Opens a projector for each selection that touches the outer chunk. */
+/* Opens a projector for each selection that touches `outer`. */
 static zarr_status reopen_merged(struct zr_projector *p,
                                  const struct zr_projection *outer, const uint64_t *clip,
                                  zarr_error *err)

@@ -64,7 +64,7 @@ struct zr_projection {
     uint64_t origin[ZARR_MAX_RANK]; /* first array coordinate of the chunk */
     uint64_t shape[ZARR_MAX_RANK];  /* stored shape of the chunk */
     uint64_t
-        valid[ZARR_MAX_RANK]; /* the part inside the array: the clip of inner chunks */
+        valid[ZARR_MAX_RANK]; /* the part inside the array: the clip of what is inside */
     struct zr_piece dim[ZARR_MAX_RANK];
     uint64_t n_points; /* POINTS */
     const uint64_t
@@ -82,7 +82,7 @@ uint64_t zr_projection_items(const struct zr_projection *p);
 /*
  * Iterates over the chunks that a selection touches, each once, in C order of chunk
  * coordinates. It works on any separable grid, and also inside a chunk:
- * zr_project_open_inner() projects one chunk's pieces on the grid of its inner chunks
+ * zr_project_open_inner() projects one chunk's pieces on the grid inside of it
  * (shards, nested shards), after an optional permutation of dimensions (if a transpose
  * codec comes before: inner dim i is chunk dim order[i]).
  */
@@ -99,11 +99,11 @@ zarr_status zr_project_open_many(struct zr_projector **out, const zarr_allocator
                                  const zarr_selection *const *selections, uint32_t n,
                                  zarr_error *err);
 /*
- * inner_shape: edges of the inner chunks, in permuted order. order NULL: identity. clip:
- * the extent of valid elements inside the outer chunk, in unpermuted order. Elements
+ * inner_shape: edges of the inner grid, in permuted order. order NULL: identity. clip:
+ * the extent of valid elements inside `outer`, in unpermuted order. Elements
  * beyond it are outside the array; so `whole` is exact for edge shards. NULL:
  * outer->valid, which has the same meaning. The projection's origin is then relative to
- * the outer chunk (permuted order), and chunk is the inner grid coordinates. The call
+ * `outer` (permuted order), and chunk is the inner grid coordinates. The call
  * borrows its arguments only while it runs. The inner projection is a valid `outer` of
  * the next level.
  */
@@ -111,7 +111,7 @@ zarr_status zr_project_open_inner(struct zr_projector **out, const zarr_allocato
                                   const struct zr_projection *outer,
                                   const uint64_t *inner_shape, const uint8_t *order,
                                   const uint64_t *clip, zarr_error *err);
-/* Reuses a projector's memory for another outer chunk with the same inner edges and
+/* Reuses a projector's memory for another `outer` with the same inner edges and
  * order. After a failure it yields nothing and can be opened again. */
 zarr_status zr_project_reopen_inner(struct zr_projector *p,
                                     const struct zr_projection *outer,

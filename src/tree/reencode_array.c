@@ -364,7 +364,7 @@ static zarr_status write_box(struct reencode_work *w, struct reencode_slot *slot
     return start_write(w, &slot->write, &slot->box, slot, err);
 }
 
-/* Re-encodes a shard that is larger than the buffers, some inner chunks at a time. */
+/* Re-encodes a shard that is larger than the buffers, some chunks at a time. */
 static zarr_status stream_unit(struct reencode_work *w, struct reencode_slot *slot,
                                zarr_error *err)
 {

@@ -43,7 +43,7 @@ struct zr_spec_codecs {
     const zarr_array_spec *spec;
     const zarr_dtype *dtype;
     const char *endian;          /* "little" or "big" */
-    const uint64_t *chunk_shape; /* with shards: shape of the inner chunks */
+    const uint64_t *chunk_shape; /* of chunks, not of shards */
     bool for_device;
 };
 /* v3: makes the whole list, shards included. *out belongs to doc. */

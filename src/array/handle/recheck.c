@@ -4,7 +4,7 @@
  * keys, so a read through an old handle would give fill values, and a write would store
  * chunks that no array has. Nor has an array that another writer shrank the chunks that
  * it lost. A read checks after it met a missing chunk; a write checks before each wave,
- * under the locks of units that it changes in part, and after its last object. If the
+ * under the locks of blocks that it changes in part, and after its last object. If the
  * store has versions, a check costs one STAT while the document stays the same. NOT_FOUND
  * and CONFLICT say that the array is gone or another one; any other failure is one of the
  * check. Thread class: shared.
@@ -162,7 +162,7 @@ static zarr_status read_and_compare(zarr_array *a, struct zr_array_state *s,
 }
 
 /* Gets the version of the stored document. All zero: the store has no versions. The key
- * is made once: a write looks under the lock of each unit that it changes in part. */
+ * is made once: a write looks under the lock of each block that it changes in part. */
 static zarr_status stored_version(zarr_array *a, struct zr_array_state *s,
                                   zarr_store_version *out, zarr_error *err)
 {

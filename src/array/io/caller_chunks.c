@@ -2,8 +2,8 @@
  * array/io/caller_chunks.c - reads and writes with encoded chunks of the caller. The
  * batch becomes a store of lent values (store/memory/lent_values.c), which finds them by
  * the keys that the chunks have in a store, so errors name them. The chunks take the same
- * way as those of a store; the pipe reads them in place. Encoded units go to the caller's
- * function instead of the store. Thread class: plain functions.
+ * way as those of a store; the pipe reads them in place. Encoded blocks go to the
+ * caller's function instead of the store. Thread class: plain functions.
  */
 #include "array/io/io_int.h"
 #include "array/stored/stored_int.h"

@@ -49,7 +49,7 @@ struct zr_io_call {
     struct zr_array_state *state;    /* counted */
     const struct zr_io_given *given; /* NULL: the chunk store has the chunks */
     struct zr_io io;
-    struct zr_shard_session *session; /* NULL: the call writes or reads whole units */
+    struct zr_shard_session *session; /* NULL: the call writes or reads whole blocks */
     zarr_io_options opts;
     uint8_t *field_fill;         /* owned; io points into it */
     struct zr_packed *packed;    /* owned; NULL: the tensor is not packed */

@@ -107,8 +107,8 @@ out:
     return st;
 }
 
-/* Cuts the box [low, high) into tiles, so that each leaf is decoded once and no more than
- * one leaf is in memory. Leaves that differ in shape are one tile. */
+/* Cuts the box [low, high) into tiles, so that each chunk is decoded once and no more
+ * than one is in memory. Chunks that differ in shape are one tile. */
 static zarr_status look_at_box(struct outside_look *l, const uint64_t *low,
                                const uint64_t *high, bool *yes, zarr_error *err)
 {

@@ -26,7 +26,7 @@ static void set_chunks(const struct zr_grid *grid, struct zr_json *list,
 }
 
 /* Where a grid must reach for the new shape: in a dimension that grows up to a whole
- * inner chunk, so that a shard added at its end has room for it. */
+ * chunk, so that a shard added at its end has room for it. */
 static zarr_status compute_reach(uint64_t *out, const struct zr_grid *grid,
                                  const struct zr_shape_change *c, zarr_error *err)
 {

@@ -1,8 +1,7 @@
 /*
- * array/stored/shards.c - walks the inner chunks of one stored shard, at the innermost
- * level, in order, through nested shards. No recursion: a stack has one opened shard per
- * level; the limit shard_depth bounds it. Missing inner chunks are skipped. Thread class:
- * plain function.
+ * array/stored/shards.c - walks the chunks of one stored shard in order, through nested
+ * shards. No recursion: a stack has one opened shard per level; the limit shard_depth
+ * bounds it. Missing chunks are skipped. Thread class: plain function.
  */
 #include "array/stored/stored_int.h"
 

@@ -1,6 +1,6 @@
 /*
  * array/stored/stored_int.h - the stored objects of an array: their keys, the store's
- * listing of them, and the inner chunks of one shard.
+ * listing of them, and the chunks of one shard.
  */
 #ifndef ZR_ARRAY_STORED_INT_H
 #define ZR_ARRAY_STORED_INT_H
@@ -69,7 +69,7 @@ void zr_array_key_append(const zarr_array *a, const struct zr_array_state *s,
 zarr_status zr_array_key(const zarr_array *a, const struct zr_array_state *s,
                          const uint64_t *chunk, struct zr_str *out, zarr_error *err);
 
-/* One stored inner chunk of a shard, at the innermost level. */
+/* One stored chunk of a shard, at the innermost level. */
 struct zr_inner_chunk {
     struct zr_shard *shard; /* the shard whose entry it is */
     uint64_t entry;
@@ -90,7 +90,7 @@ struct zr_inner_use {
     zarr_status (*fault)(void *arg, const uint64_t *origin, zarr_status st,
                          const zarr_error *why, zarr_error *err);
 };
-/* Calls fn for each stored inner chunk of the shard `chunk`, in order. Stops when fn
+/* Calls fn for each stored chunk of the shard `chunk`, in order. Stops when fn
  * fails. */
 zarr_status zr_shard_walk(const struct zr_io *io, const struct zr_array_state *s,
                           const uint64_t *chunk, const char *key,

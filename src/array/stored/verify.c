@@ -35,9 +35,9 @@ struct verified_object {
     struct verifying *v;
     const char *key;
     const uint64_t *chunk;
-    /* first element of the chunk, or of the current inner chunk */
+    /* first element of the block, or of the current chunk in a shard */
     uint64_t origin[ZARR_MAX_RANK];
-    struct zr_check check; /* its n_sound: the next inner chunks that are sound */
+    struct zr_check check; /* its n_sound: the next chunks that are sound */
     zarr_status failed;    /* of the one after them; OK: not checked */
     zarr_error why;        /* of `failed` */
 };
