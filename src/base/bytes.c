@@ -90,8 +90,7 @@ void zr_byteswap(void *dst, const void *src, size_t n_units, uint32_t unit_bytes
     const uint8_t *from = (const uint8_t *)src;
 
 #ifdef BYTES_HAVE_AVX2
-    if (unit_bytes > 1 && n_units >= 32 / unit_bytes &&
-        (zr_cpu_features() & ZR_CPU_AVX2)) {
+    if (unit_bytes > 1 && n_units >= 32 / unit_bytes && (zr_cpu_features & ZR_CPU_AVX2)) {
         const size_t done = bytes_swap_avx2(to, from, n_units * unit_bytes, unit_bytes);
 
         to += done;

@@ -5,12 +5,14 @@
  * for testing the portable paths on a good CPU. Names are separated by commas: sse42,
  * ssse3, avx2, pclmul, fsrm, all. Intel has had FSRM and GFNI since Ice Lake, and
  * compilers know only the second. Zen 3 has FSRM, too, but slow at some addresses.
- * Thread class: shared; the answer is made once and never changes.
+ * Thread class: frozen once the library is loaded.
  */
 #include "base/base.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+uint32_t zr_cpu_features;
 
 static bool cpu_name_is(const char *name, size_t n, const char *known)
 {
@@ -55,14 +57,7 @@ static uint32_t cpu_detect(void)
     return bits & ~cpu_parse_names(getenv("ZARRC_DISABLE_CPU"));
 }
 
-uint32_t zr_cpu_features(void)
+__attribute__((constructor)) static void cpu_install(void)
 {
-    static _Atomic uint32_t cached; /* the top bit is set when the answer is known */
-    uint32_t bits = atomic_load_explicit(&cached, memory_order_relaxed);
-
-    if (!bits) {
-        bits = cpu_detect() | UINT32_C(1) << 31;
-        atomic_store_explicit(&cached, bits, memory_order_relaxed);
-    }
-    return bits & ~(UINT32_C(1) << 31);
+    zr_cpu_features = cpu_detect();
 }

@@ -17,8 +17,8 @@ enum {
     ZR_CPU_FSRM = 16 /* kernels copy fast to any address */
 };
 /* The features of this CPU, without those named in ZARRC_DISABLE_CPU=avx2,... (or "all").
- * The variable is read once. */
-uint32_t zr_cpu_features(void);
+ * Set when the library is loaded, and frozen then. */
+extern uint32_t zr_cpu_features;
 
 uint32_t zr_cpu_count(void); /* CPUs that this process may use (affinity), at least 1 */
 /* Where the kernel tells of control groups; tests have their own files. */

@@ -180,7 +180,7 @@ static const struct zr_kernels kernels_avx2 = {
 
 const struct zr_kernels *zr_kernels(void)
 {
-    return zr_cpu_features() & ZR_CPU_AVX2 ? &kernels_avx2 : &kernels_sse2;
+    return zr_cpu_features & ZR_CPU_AVX2 ? &kernels_avx2 : &kernels_sse2;
 }
 
 #else

@@ -28,7 +28,7 @@ uint32_t zr_crc32c_table(uint32_t crc, const uint8_t *p, size_t n)
 uint32_t zr_crc32c(uint32_t crc, const void *bytes, size_t n)
 {
 #if defined(__x86_64__)
-    const uint32_t cpu = zr_cpu_features();
+    const uint32_t cpu = zr_cpu_features;
 
     if ((cpu & ZR_CPU_SSE42) && (cpu & ZR_CPU_PCLMUL))
         return zr_crc32c_pclmul(crc, bytes, n);

@@ -69,7 +69,7 @@ static bool direct(const struct zr_io *io, const struct zr_program *p,
     return p->fetch_device == zr_target_view(io, t)->base.device_type &&
            zr_target_is_direct(io, p, t, at) &&
            zr_mem_host_ptr(io->engine->memory, at, at->bytes, &ptr, NULL) == ZARR_OK &&
-           (zr_cpu_features() & ZR_CPU_FSRM || (uintptr_t)ptr % 64 == 0);
+           (zr_cpu_features & ZR_CPU_FSRM || (uintptr_t)ptr % 64 == 0);
 }
 
 zarr_status zr_slabs_open(struct zr_slabs *s, const struct zr_io *io,

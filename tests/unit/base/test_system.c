@@ -120,8 +120,7 @@ static void byteswaps(void **state)
 static void cpu(void **state)
 {
     (void)state;
-    assert_int_equal(zr_cpu_features() & ~UINT32_C(0x1F), 0);
-    assert_int_equal(zr_cpu_features(), zr_cpu_features());
+    assert_int_equal(zr_cpu_features & ~UINT32_C(0x1F), 0);
     assert_in_range(zr_cpu_count(), 1, 65536);
 }
 

@@ -207,7 +207,7 @@ static void test_slabs(void **state)
         const zarr_tensor t = pw_tensor(room + off, side, n);
         zarr_stats stats = ZARR_STATS_INIT;
         const zarr_io_options opts = {.struct_size = sizeof opts, .stats = &stats};
-        const bool is_direct = off == 0 || zr_cpu_features() & ZR_CPU_FSRM;
+        const bool is_direct = off == 0 || zr_cpu_features & ZR_CPU_FSRM;
 
         memset(room, 9, n + 64);
         assert_ok(zarr_array_read(a, NULL, &t, &opts, &terr));
