@@ -27,23 +27,20 @@ static uint64_t map_seed(void)
     return atomic_compare_exchange_strong(&seed, &none, s) ? s : none;
 }
 
-static inline uint64_t map_rotl(uint64_t v, unsigned by)
-{
-    return v << by | v >> (64 - by);
-}
+#define MAP_ROTL(v, by) ((v) << (by) | (v) >> (64 - (by)))
 
 static inline void map_sip_round(uint64_t v[4])
 {
     v[0] += v[1];
-    v[1] = map_rotl(v[1], 13) ^ v[0];
-    v[0] = map_rotl(v[0], 32);
+    v[1] = MAP_ROTL(v[1], 13) ^ v[0];
+    v[0] = MAP_ROTL(v[0], 32);
     v[2] += v[3];
-    v[3] = map_rotl(v[3], 16) ^ v[2];
+    v[3] = MAP_ROTL(v[3], 16) ^ v[2];
     v[0] += v[3];
-    v[3] = map_rotl(v[3], 21) ^ v[0];
+    v[3] = MAP_ROTL(v[3], 21) ^ v[0];
     v[2] += v[1];
-    v[1] = map_rotl(v[1], 17) ^ v[2];
-    v[2] = map_rotl(v[2], 32);
+    v[1] = MAP_ROTL(v[1], 17) ^ v[2];
+    v[2] = MAP_ROTL(v[2], 32);
 }
 
 static inline void map_sip_word(uint64_t v[4], uint64_t word)
