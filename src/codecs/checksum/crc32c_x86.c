@@ -14,7 +14,6 @@
 #if defined(__x86_64__)
 
 #    include <nmmintrin.h>
-#    include <string.h>
 #    include <wmmintrin.h>
 
 enum {
@@ -26,14 +25,6 @@ enum {
 #    define CRC_SHORT_1 0xb9e02b86 /* 256 */
 #    define CRC_SHORT_2 0xdd7e3b0c /* 512 */
 
-static inline uint64_t crc_load64(const uint8_t *p)
-{
-    uint64_t v;
-
-    memcpy(&v, p, sizeof v);
-    return v;
-}
-
 /* Processes one stream. The register is not inverted. */
 __attribute__((target("sse4.2"))) static uint32_t crc_stream(uint32_t c, const uint8_t *p,
                                                              size_t n)
@@ -41,7 +32,7 @@ __attribute__((target("sse4.2"))) static uint32_t crc_stream(uint32_t c, const u
     uint64_t sum = c;
 
     for (; n >= 8; n -= 8, p += 8)
-        sum = _mm_crc32_u64(sum, crc_load64(p));
+        sum = _mm_crc32_u64(sum, zr_load_le64(p));
     c = (uint32_t)sum;
     for (; n > 0; n--, p++)
         c = _mm_crc32_u8(c, *p);
@@ -71,9 +62,9 @@ crc_triple(uint32_t c, const uint8_t *p, size_t n, uint32_t by1, uint32_t by2)
     uint64_t c0 = c, c1 = 0, c2 = 0;
 
     for (size_t i = 0; i < n; i += 8) {
-        c0 = _mm_crc32_u64(c0, crc_load64(p + i));
-        c1 = _mm_crc32_u64(c1, crc_load64(p + n + i));
-        c2 = _mm_crc32_u64(c2, crc_load64(p + 2 * n + i));
+        c0 = _mm_crc32_u64(c0, zr_load_le64(p + i));
+        c1 = _mm_crc32_u64(c1, zr_load_le64(p + n + i));
+        c2 = _mm_crc32_u64(c2, zr_load_le64(p + 2 * n + i));
     }
     return crc_shift((uint32_t)c0, by2) ^ crc_shift((uint32_t)c1, by1) ^ (uint32_t)c2;
 }
