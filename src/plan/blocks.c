@@ -1,21 +1,11 @@
 /*
- * plan/blocks.c - the blocks of a request, for plans of reads and for writes: which
- * blocks it touches, the key of a block, and the level for a block of its shape.
+ * plan/blocks.c - one block, for plans of reads and for writes: its key, and the level
+ * for a block of its shape.
  * Thread class: plain functions.
  */
 #include "plan/plan_int.h"
 
 #include <string.h>
-
-zarr_status zr_plan_project(struct zr_projector **out, const struct zr_plan_args *args,
-                            const struct zr_grid *grid, const zarr_allocator *alloc,
-                            zarr_error *err)
-{
-    if (!args->selections)
-        return zr_project_open(out, alloc, grid, args->selection, err);
-    return zr_project_open_many(out, alloc, grid, args->selections, args->n_selections,
-                                err);
-}
 
 void zr_plan_key(const struct zr_plan_args *a, const uint64_t *chunk, struct zr_str *out)
 {

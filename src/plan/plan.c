@@ -81,6 +81,17 @@ static void frame_deinit(struct zr_frame *f, const zarr_allocator *alloc)
     zr_free(alloc, f->unit);
 }
 
+static zarr_status plan_project(struct zr_projector **out,
+                                const struct zr_plan_args *args,
+                                const struct zr_grid *grid, const zarr_allocator *alloc,
+                                zarr_error *err)
+{
+    if (!args->selections)
+        return zr_project_open(out, alloc, grid, args->selection, err);
+    return zr_project_open_many(out, alloc, grid, args->selections, args->n_selections,
+                                err);
+}
+
 zarr_status zr_plan_open(struct zr_plan **out, const struct zr_plan_args *args,
                          const zarr_allocator *alloc, zarr_error *err)
 {
@@ -97,7 +108,7 @@ zarr_status zr_plan_open(struct zr_plan **out, const struct zr_plan_args *args,
         ZR_TRY(zarr_selection_dims(&p->all, grid->ndim, grid->shape, 0, NULL, err));
         p->a.selection = p->all;
     }
-    ZR_TRY(zr_plan_project(&p->outer, &p->a, grid, alloc, err));
+    ZR_TRY(plan_project(&p->outer, &p->a, grid, alloc, err));
     if (args->layout->n_levels > 1) {
         p->frame = zr_calloc(alloc, args->layout->n_levels - 1, sizeof *p->frame);
         if (!p->frame)
@@ -139,7 +150,7 @@ uint64_t zr_plan_count(const struct zr_plan *p)
                              zr_layout_leaf_shape(p->a.layout), "chunk_shape",
                              NULL) != ZARR_OK)
         return 0;
-    if (zr_plan_project(&proj, &p->a, &leaf, p->alloc, NULL) == ZARR_OK)
+    if (plan_project(&proj, &p->a, &leaf, p->alloc, NULL) == ZARR_OK)
         n = zr_project_count(proj);
     zr_project_free(proj);
     zr_grid_deinit(&leaf);

@@ -402,10 +402,6 @@ bool zr_target_last(struct zr_target *t, struct zr_arena *arena);
  * the highest rank and one. False: no memory. */
 bool zr_projection_ranks(const struct zr_projection *p, uint32_t **ranks, uint32_t *n,
                          struct zr_arena *arena);
-/* Opens a projector on a grid for all that the arguments select. */
-zarr_status zr_plan_project(struct zr_projector **out, const struct zr_plan_args *args,
-                            const struct zr_grid *grid, const zarr_allocator *alloc,
-                            zarr_error *err);
 /* Makes a target for all elements of a block and a view of the same shape. pieces has
  * room for ndim. */
 void zr_target_whole(struct zr_target *out, struct zr_piece *pieces, int32_t ndim,

@@ -149,22 +149,6 @@ struct walk {
     zarr_box box;
 };
 
-static void chunk_strides(struct walk *w, int32_t ndim)
-{
-    const struct zr_program *p = w->b->program;
-    int64_t stride = 0;
-
-    for (int32_t d = 0; d < ndim; d++)
-        w->chunk_stride[d] = 0;
-    if (!p)
-        return;
-    stride = (int64_t)(w->b->field ? p->item_bytes : w->b->item_bytes);
-    for (int32_t s = ndim - 1; s >= 0; s--) {
-        w->chunk_stride[p->order[s]] = stride;
-        stride *= (int64_t)p->stored_shape[s];
-    }
-}
-
 static int64_t view_stride(const struct walk *w, int32_t result_dim)
 {
     return result_dim < 0 ? 0 : w->b->view->stride[result_dim];
@@ -370,6 +354,7 @@ zarr_status zr_target_boxes(const struct zr_boxes *b, const struct zr_target *t,
 {
     const struct zr_program *p = b->program;
     const bool view_swapped = b->view->swap_bytes > 1;
+    int64_t stride = (int64_t)(p && b->field ? p->item_bytes : b->item_bytes);
     struct walk w;
 
     memset(w.chunk_stride, 0, sizeof w.chunk_stride);
@@ -384,7 +369,10 @@ zarr_status zr_target_boxes(const struct zr_boxes *b, const struct zr_target *t,
     w.box.ndim = 0;
     w.box.item_bytes = b->item_bytes;
     w.box.swap_bytes = p && (p->swap_bytes > 1) != view_swapped ? b->swap_unit : 0;
-    chunk_strides(&w, t->ndim);
+    for (int32_t s = p ? t->ndim - 1 : -1; s >= 0; s--) {
+        w.chunk_stride[p->order[s]] = stride;
+        stride *= (int64_t)p->stored_shape[s];
+    }
     if (t->kind == ZR_PROJ_POINTS)
         return walk_points(&w, t);
     return t->arithmetic ? walk_arithmetic(&w, t) : walk_lists(&w, t);

@@ -77,16 +77,15 @@ zarr_status zr_io_project(struct zr_projector **out, const struct zr_io *io,
                           zarr_selection **all, zarr_error *err)
 {
     const struct zr_grid *grid = io->layout->grid;
-    struct zr_plan_args args = {.selection = io->selection,
-                                .selections = io->selections,
-                                .n_selections = io->n_parts};
+    const zarr_allocator *alloc = io->engine->alloc;
     zarr_status st = ZARR_OK;
 
-    if (!io->parts && !io->selection) {
-        ZR_TRY(zarr_selection_dims(all, grid->ndim, grid->shape, 0, NULL, err));
-        args.selection = *all;
-    }
-    ZR_TRY(zr_plan_project(out, &args, grid, io->engine->alloc, err));
+    if (io->parts)
+        return zr_project_open_many(out, alloc, grid, io->selections, io->n_parts, err);
+    if (io->selection)
+        return zr_project_open(out, alloc, grid, io->selection, err);
+    ZR_TRY(zarr_selection_dims(all, grid->ndim, grid->shape, 0, NULL, err));
+    ZR_TRY(zr_project_open(out, alloc, grid, *all, err));
 out:
     return st;
 }
