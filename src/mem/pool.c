@@ -147,8 +147,6 @@ static bool pinned_give(struct zr_pool *p, const zarr_memory *mem)
 {
     struct zr_pool_block **list = pinned_list(p, mem), *b = NULL, *evicted = NULL;
 
-    if (atomic_load_explicit(&p->pinned_in_use, memory_order_relaxed) == 0)
-        return false;
     zr_mutex_lock(&p->locked.mutex);
     for (b = *list; b && b->mem.handle != mem->handle; b = b->next)
         ;
@@ -210,7 +208,9 @@ void zr_pool_give(struct zr_pool *p, zarr_memory *mem)
 
     if (!mem->handle || zr_backend_find(p->r, mem->device_type, &be, NULL) != ZARR_OK)
         return;
-    if (mem->device_type != ZARR_DEVICE_CPU || !pinned_give(p, mem))
+    if (mem->device_type != ZARR_DEVICE_CPU ||
+        atomic_load_explicit(&p->pinned_in_use, memory_order_relaxed) == 0 ||
+        !pinned_give(p, mem))
         zr_shelf_give(p, be, mem);
     *mem = (zarr_memory){0};
 }

@@ -253,7 +253,7 @@ zarr_status zr_mem_copy_bytes(const struct zr_memory_registry *r, const zarr_mem
                               struct zr_copy_counters *c, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
-    const struct zr_backend *be;
+    const struct zr_backend *be = NULL;
     struct zr_route way;
     uint64_t end;
 
@@ -266,11 +266,10 @@ zarr_status zr_mem_copy_bytes(const struct zr_memory_registry *r, const zarr_mem
                        bytes, src->bytes, dst->bytes);
     if (bytes == 0)
         goto out;
-    be = zr_route_backend(&way);
     if (way.kind == ZR_ROUTE_HOST) {
         zr_host_copy(zr_mem_at(dst), zr_mem_at(src), (size_t)bytes);
         zr_route_count(c, ZR_ROUTE_HOST, 1, bytes);
-    } else if (be) {
+    } else if ((be = zr_route_backend(&way)) != NULL) {
         ZR_TRY(be->vt.copy(be->self, dst, src, bytes, NULL, err));
         zr_count_call(c);
         zr_route_count(c, way.kind, 1, bytes);

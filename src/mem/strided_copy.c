@@ -250,13 +250,6 @@ static bool rows_begin_at_lines(const struct zr_strided *s)
     return places % NT_LINE_BYTES == 0;
 }
 
-/* Whether rows contain whole lines, wherever they begin. */
-static bool rows_contain_lines(const struct zr_strided *s)
-{
-    return s->nt && s->run >= NT_LINES * NT_LINE_BYTES &&
-           (rows_begin_at_lines(s) || s->run >= (NT_LINES + 1) * NT_LINE_BYTES);
-}
-
 /* Whether the lines of rows should be fetched before they are written: those of a large
  * output are in memory, and the rows lie too far apart for the CPU to foresee them. A
  * line that is written whole, one for each row, gains nothing. */
@@ -275,7 +268,9 @@ static zr_plane_fn plane_choose(struct zr_strided *s)
     for (uint32_t k = 1; k < s->ndim; k++)
         if (s->ss[k] != 0 && stride_size(s->ss[k]) < stride_size(s->ss[inner]))
             inner = k;
-    s->nt = rows_contain_lines(s);
+    /* whether rows contain whole lines, wherever they begin */
+    s->nt = is_large && s->run >= NT_LINES * NT_LINE_BYTES &&
+            (rows_begin_at_lines(s) || s->run >= (NT_LINES + 1) * NT_LINE_BYTES);
     if (inner == 0 || s->run >= NT_LINE_BYTES)
         return is_large && !s->nt && rows_need_fetch(s)
                    ? zr_kernels()->rows_ahead
