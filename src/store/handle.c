@@ -304,7 +304,7 @@ bool zr_store_lends(const zarr_store *s)
 
 bool zr_store_lend(zarr_store *s, zarr_store_op *op)
 {
-    return zr_store_lends(s) && s->native->lend(s->self, op);
+    return s->native && s->native->lend && s->native->lend(s->self, op);
 }
 
 bool zr_store_default_memory(const zarr_store *s, int32_t *device_type,

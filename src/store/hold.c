@@ -33,8 +33,9 @@ static zarr_status hold_lock(zarr_store *s, const char *key, const zarr_cancel *
     zr_block_begin(); /* the holder may need a thread of the pool */
     st = s->vt.lock(s->self, key, cancel, lock, zr_store_call_begin(s, &call, err));
     zr_block_end();
-    if (st != ZARR_OK)
-        *lock = NULL; /* whatever a foreign store left there */
+    if (st == ZARR_OK)
+        return ZARR_OK;
+    *lock = NULL; /* whatever a foreign store left there */
     return zr_store_call_end(s, &call, st, ZARR_OPERATION_LOCK, err);
 }
 
@@ -48,10 +49,8 @@ static zarr_status lock_check(zarr_store *s, const char *key, const zarr_cancel 
     return st == ZARR_OK ? zr_cancel_check(cancel, err) : st;
 }
 
-static void lock_name(const char *key, zarr_status st, zarr_error *err)
+static void lock_name(const char *key, zarr_error *err)
 {
-    if (st == ZARR_OK || !err)
-        return;
     zr_error_mark(err, ZARR_ERROR_KEY, 0, key);
     zr_error_operation(err, ZARR_OPERATION_LOCK);
 }
@@ -81,7 +80,8 @@ zarr_status zr_store_lock(zarr_store *s, const char *key, const zarr_cancel *can
         return st;
     st = at_once ? lock_at_once(s, key, NULL, lock, err)
                  : hold_lock(s, key, cancel, lock, err);
-    lock_name(key, st, err);
+    if (st != ZARR_OK)
+        lock_name(key, err);
     return st;
 }
 
@@ -99,7 +99,8 @@ zarr_status zr_store_lock_try(zarr_store *s, const char *key, const zarr_cancel 
         st = ZARR_ERR_CONFLICT;
         why.os_code = EBUSY; /* the text says it better than strerror() */
     }
-    lock_name(key, st, &why);
+    if (st != ZARR_OK)
+        lock_name(key, &why);
     return zr_pass(err, st, &why);
 }
 

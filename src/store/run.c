@@ -324,9 +324,8 @@ static void run_log(const zarr_store *s, const zarr_store_op *op)
 {
     static const char *const verbs[] = {"?", "GET", "PUT", "ERASE", "STAT"};
 
-    if (s->env.log.level < ZARR_LOG_DEBUG ||
-        ((op->flags & ZARR_STORE_OP_KIND) != ZARR_STORE_OP_DOCUMENT &&
-         (op->status == ZARR_OK || op->status == ZARR_ERR_NOT_FOUND)))
+    if ((op->flags & ZARR_STORE_OP_KIND) != ZARR_STORE_OP_DOCUMENT &&
+        (op->status == ZARR_OK || op->status == ZARR_ERR_NOT_FOUND))
         return;
     zr_log(&s->env.log, ZARR_LOG_DEBUG, "%s %s: %s",
            verbs[op->verb <= ZARR_STORE_STAT ? op->verb : 0], op->key,
@@ -367,7 +366,8 @@ zarr_status zr_store_run_one(zarr_store *s, zarr_store_op *op, zarr_error *err)
         zr_keylocks_give(&s->keylocks, &lock);
     if (kind == ZR_LOCK_STORE)
         run_lock_end(s, op, &own);
-    run_log(s, op);
+    if (s->env.log.level >= ZARR_LOG_DEBUG)
+        run_log(s, op);
     return op->status == ZARR_OK ? ZARR_OK : zr_op_fail(op, err);
 }
 
