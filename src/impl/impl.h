@@ -272,8 +272,8 @@ struct zr_stage_call {
     uint64_t n;
     struct zr_thread_states *ts;
     zarr_memory scratch;
-    /* a stream of the device side; NULL, or an implementation without ASYNC: all work is
-     * done on return */
+    /* a stream of the device side, only for a stage that zr_stage_is_async(); NULL: all
+     * work is done on return */
     void *stream;
     void *pending; /* out: not NULL if zr_stage_end() must be called */
     uint64_t up_bytes, up_copies, down_bytes, down_copies; /* out: by the codec itself */

@@ -239,7 +239,7 @@ zarr_status zr_stage_run(const struct zr_stage *s, struct zr_stage_call *call,
     const size_t top = stack->top;
     struct zr_foreign said;
     zarr_codec_exec exec = {.struct_size = sizeof exec,
-                            .stream = zr_stage_is_async(s) ? call->stream : NULL,
+                            .stream = call->stream,
                             .scratch = call->scratch,
                             .inner = call->ts};
 
