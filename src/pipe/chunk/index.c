@@ -130,7 +130,7 @@ zarr_status zr_index_parse(const struct zr_work *w, const struct zr_level *lv,
     ZR_TRY(zr_shard_index_make(out, pairs, &in, alloc, err));
 out:
     zr_free(alloc, own);
-    return zr_prefix(err, st, "shard index");
+    return st == ZARR_OK ? st : zr_prefix(err, st, "shard index");
 }
 
 zarr_status zr_index_from_value(const struct zr_work *w, const struct zr_level *lv,

@@ -188,7 +188,9 @@ static bool coding_again(struct coding_step *s, const struct zr_work *w, zarr_st
     struct zr_worker *worker = w->worker;
 
     worker->encodes = false;
-    if (*st != ZARR_OK && worker->starved) {
+    if (*st == ZARR_OK)
+        return false;
+    if (worker->starved) {
         *st = zr_worker_alone(worker, &w->rq->cancel, err);
         return *st == ZARR_OK;
     }
@@ -208,7 +210,7 @@ static zarr_status coding_end(struct coding_step *s, const struct zr_work *w, bo
         s->job.dst.bytes = s->used;
         st = run_copy(w, &s->job.dst, &s->dst, !encode && s->elements, err);
     }
-    return zr_stage_tell_tried(s->stage, s->by, st, err);
+    return st == ZARR_OK ? st : zr_stage_tell_tried(s->stage, s->by, st, err);
 }
 
 bool zr_stays_on_host(const struct zr_io *io, const struct zr_program *p, uint32_t copy,
