@@ -15,6 +15,7 @@ struct zr_shard_writer {
     const struct zr_level *lv, *in; /* level of the shard, level of the inner chunks */
     zarr_memory value, body;        /* the old value, its outer codecs decoded */
     struct zr_shard_index *old;     /* NULL: no old value */
+    const struct zr_level *missing; /* missing inner chunks have the fill value of this */
     uint64_t *pairs;                /* the new index, in host byte order */
     uint64_t pos, next; /* end of the bytes appended; first inner chunk not handled yet */
     uint64_t base;      /* streamed: where the bytes in memory begin; else 0 */
@@ -34,18 +35,11 @@ struct zr_inner_result {
 /* Begins with the old value, if there is one. */
 zarr_status zr_shard_begin(struct zr_shard_writer *s, const struct zr_work *w,
                            struct zr_shard_write *sw, zarr_error *err);
-/* The projector of the inner chunks that change, which the caller frees. */
-zarr_status zr_shard_project(const struct zr_shard_writer *s, struct zr_projector **out,
-                             zarr_error *err);
-/* A leaf of the shard, to be encoded to `room`. */
-zarr_status zr_shard_leaf(const struct zr_shard_writer *s, const struct zr_work *w,
-                          const struct zr_projection *proj, const zarr_memory *room,
-                          struct zr_leaf_write *out, zarr_error *err);
-/* The same for an inner chunk that is a shard. */
-zarr_status zr_shard_begin_nested(const struct zr_shard_writer *s,
-                                  const struct zr_work *w,
-                                  const struct zr_projection *proj,
-                                  struct zr_shard_write *out, zarr_error *err);
+/* The old encoded bytes of an inner chunk; handle NULL: none, or none is needed. If the
+ * shard is streamed, they are in the scratch ZR_SCRATCH_OLD of the worker of w. */
+zarr_status zr_shard_old_inner(const struct zr_shard_writer *s, const struct zr_work *w,
+                               const struct zr_projection *proj, zarr_memory *out,
+                               zarr_error *err);
 /* Appends an inner chunk that changed, in C order, after the untouched ones before it. */
 zarr_status zr_shard_append(struct zr_shard_writer *s, const struct zr_projection *proj,
                             const struct zr_inner_result *r, zarr_error *err);

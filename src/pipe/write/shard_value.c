@@ -174,42 +174,12 @@ static uint64_t inner_id(const struct zr_level *lv, const uint64_t *chunk)
     return at;
 }
 
-/* The level whose fill value a missing inner chunk has. */
-static const struct zr_level *missing_level(const struct zr_shard_writer *s)
-{
-    return s->old ? s->in : s->sw->missing;
-}
-
-/* The old encoded bytes of an inner chunk; handle NULL: none. If the shard is streamed,
- * they are in the scratch ZR_SCRATCH_OLD of the worker of w. */
-static zarr_status find_old_inner(const struct zr_shard_writer *s,
-                                  const struct zr_work *w,
-                                  const struct zr_projection *proj, zarr_memory *out,
-                                  zarr_error *err)
+zarr_status zr_shard_old_inner(const struct zr_shard_writer *s, const struct zr_work *w,
+                               const struct zr_projection *proj, zarr_memory *out,
+                               zarr_error *err)
 {
     *out = (zarr_memory){0};
     return proj->full ? ZARR_OK : old_value(s, w, inner_id(s->lv, proj->chunk), out, err);
-}
-
-zarr_status zr_shard_leaf(const struct zr_shard_writer *s, const struct zr_work *w,
-                          const struct zr_projection *proj, const zarr_memory *room,
-                          struct zr_leaf_write *out, zarr_error *err)
-{
-    *out = (struct zr_leaf_write){
-        .level = s->in, .proj = proj, .missing = missing_level(s), .room = *room};
-    return find_old_inner(s, w, proj, &out->old, err);
-}
-
-zarr_status zr_shard_begin_nested(const struct zr_shard_writer *s,
-                                  const struct zr_work *w,
-                                  const struct zr_projection *proj,
-                                  struct zr_shard_write *out, zarr_error *err)
-{
-    *out = (struct zr_shard_write){.level = s->sw->level + 1,
-                                   .lv = s->in,
-                                   .missing = missing_level(s),
-                                   .proj = proj};
-    return find_old_inner(s, w, proj, &out->old, err);
 }
 
 zarr_status zr_shard_append(struct zr_shard_writer *s, const struct zr_projection *proj,
@@ -249,14 +219,6 @@ bool zr_shard_find_reserved(const struct zr_shard_writer *s,
 
     return zr_mem_slice(&s->sw->block, s->pairs[2 * id] - s->base, s->pairs[2 * id + 1],
                         out);
-}
-
-zarr_status zr_shard_project(const struct zr_shard_writer *s, struct zr_projector **out,
-                             zarr_error *err)
-{
-    return zr_project_open_inner(out, s->w->io->engine->alloc, s->sw->proj,
-                                 s->lv->inner_shape,
-                                 s->lv->permuted ? s->lv->order : NULL, s->sw->clip, err);
 }
 
 /* ---- gaps ------------------------------------------------------------------------ */
@@ -382,6 +344,7 @@ zarr_status zr_shard_begin(struct zr_shard_writer *s, const struct zr_work *w,
         ZR_TRY(stream_old_index(s, err));
     if (s->value.handle)
         ZR_TRY(zr_index_from_value(w, s->lv, &s->value, &s->old, err));
+    s->missing = s->old ? s->in : sw->missing;
 out:
     return st;
 }

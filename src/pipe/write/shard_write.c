@@ -61,14 +61,20 @@ static zarr_status make_inner(const struct shard_group *g, const struct zr_work 
                               uint32_t i, zarr_error *err)
 {
     const struct zr_shard_writer *s = &g->writer[g->owner[i]];
+    const struct zr_projection *proj = &g->proj[i];
     zarr_memory room = {0};
 
-    if (g->sub)
-        return zr_shard_begin_nested(s, w, &g->proj[i], &g->sub[i], err);
+    if (g->sub) {
+        g->sub[i] = (struct zr_shard_write){
+            .level = s->sw->level + 1, .lv = s->in, .missing = s->missing, .proj = proj};
+        return zr_shard_old_inner(s, w, proj, &g->sub[i].old, err);
+    }
     if (g->slots.handle &&
         !zr_mem_slice(&g->slots, i * g->slot_bytes, g->in->encoded_bound, &room))
         return zr_internal(err);
-    return zr_shard_leaf(s, w, &g->proj[i], &room, &g->leaf[i], err);
+    g->leaf[i] = (struct zr_leaf_write){
+        .level = s->in, .proj = proj, .missing = s->missing, .room = room};
+    return zr_shard_old_inner(s, w, proj, &g->leaf[i].old, err);
 }
 
 /* Of a parallel loop over the leaves. */
@@ -248,7 +254,9 @@ static zarr_status fill_batch(struct shard_group *g, zarr_error *err)
 
         g->failed = g->next;
         if (!g->projector)
-            ZR_TRY(zr_shard_project(s, &g->projector, err));
+            ZR_TRY(zr_project_open_inner(
+                &g->projector, g->w->io->engine->alloc, s->sw->proj, s->lv->inner_shape,
+                s->lv->permuted ? s->lv->order : NULL, s->sw->clip, err));
         if (!zr_next_unit(g->w->io, g->projector, &proj)) {
             zr_project_free(g->projector);
             g->projector = NULL;
