@@ -63,13 +63,14 @@ static zarr_status check_after(struct zarr_request *rq, zarr_status st, bool *go
         return st;
     now = rq->io.check(rq->io.check_arg, !write && n->chunks_missing == n->chunks_done,
                        &why);
+    if (now == ZARR_OK)
+        return st;
     *gone = zr_is_overtaken(now);
     if (write && *gone)
         zr_take_back(rq, &why);
-    else if (write && now != ZARR_OK &&
-             (!rq->io.session || zr_shard_session_is_stored(rq->io.session)))
+    else if (write && (!rq->io.session || zr_shard_session_is_stored(rq->io.session)))
         zr_tell_unchecked(&why);
-    if (now == ZARR_OK || (st != ZARR_OK && !(odd && *gone))) {
+    if (st != ZARR_OK && !(odd && *gone)) {
         *gone = false;
         return st;
     }

@@ -44,21 +44,6 @@ out:
     return st;
 }
 
-/* Sets which of two loops is parallel: the one over the units if there are as many as
- * threads, or if they have no chunks inside, else the one over the chunks of each shard.
- */
-static void choose_loop(struct units *u, struct zr_parallel_options *opts)
-{
-    const struct zr_level *lv = &u->io->layout->level[0];
-    const uint32_t threads = zr_io_threads(u->io);
-    const bool over_units = u->n >= threads || !lv->is_shard;
-
-    u->threads_each = over_units ? 1 : threads;
-    *opts = (struct zr_parallel_options){.max_threads = over_units ? threads : 1,
-                                         .grain = 1,
-                                         .item_ns = 20000 + lv->decoded_bytes};
-}
-
 /* Each thread has a unit, of one batch or of all that are in flight. */
 static uint64_t most_units(const struct zr_io *io)
 {
@@ -109,15 +94,6 @@ static zarr_status units_room(struct units *u, const struct zr_io *io,
     return u->proj && u->done ? ZARR_OK : zr_fail_memory(err, n * sizeof *u->proj);
 }
 
-static void units_free(struct units *u)
-{
-    const zarr_allocator *alloc = u->io->engine->alloc;
-
-    zr_free(alloc, u->proj);
-    zr_free(alloc, u->done);
-    zr_arena_deinit(&u->lists);
-}
-
 /* ---- batches -------------------------------------------------------------------- */
 
 /* One write under way. */
@@ -166,7 +142,8 @@ static void pull_batches(struct zr_flights *f)
 {
     struct writing *w = (struct writing *)f;
     const struct zr_work work = {.io = w->io, .rq = w->rq};
-    struct zr_parallel_options opts;
+    const struct zr_level *lv = &w->io->layout->level[0];
+    const uint32_t threads = zr_io_threads(w->io);
     zarr_error err = ZARR_ERROR_INIT;
     struct units u;
     uint64_t first = 0;
@@ -174,10 +151,17 @@ static void pull_batches(struct zr_flights *f)
 
     while (st == ZARR_OK && pull_units(w, &u, &first)) {
         const uint64_t begun_ns = zr_request_wave_begin(w->rq);
+        /* One of two loops is parallel: that over the units if there are as many as
+         * threads, or if they have no chunks inside, else that over the chunks of each
+         * shard. */
+        const bool over_units = u.n >= threads || !lv->is_shard;
+        const struct zr_parallel_options opts = {.max_threads = over_units ? threads : 1,
+                                                 .grain = 1,
+                                                 .item_ns = 20000 + lv->decoded_bytes};
 
+        u.threads_each = over_units ? 1 : threads;
         if (first > 0) /* the request made a check before the first wave */
             st = zr_request_check(w->rq, &err);
-        choose_loop(&u, &opts);
         memset(u.done, 0, u.most * sizeof *u.done);
         if (st == ZARR_OK)
             st = zr_write_batch(w->io, w->rq, u.proj, u.n, u.done, &err);
@@ -190,7 +174,9 @@ static void pull_batches(struct zr_flights *f)
         zr_flights_fail(f, st, &err, first);
         zr_mutex_unlock(&f->locked.mutex);
     }
-    units_free(&u);
+    zr_free(w->io->engine->alloc, u.proj);
+    zr_free(w->io->engine->alloc, u.done);
+    zr_arena_deinit(&u.lists);
 }
 
 zarr_status zr_waves_write(void *self, zarr_request *rq, const zarr_pipeline_steps *steps,

@@ -71,9 +71,11 @@ zarr_status zr_request_check(struct zarr_request *rq, zarr_error *err)
     end = notes->dropped + notes->bytes;
     zr_request_unlock(rq);
     st = rq->io.check(rq->io.check_arg, false, &why);
+    if (st != ZARR_OK)
+        return zr_is_overtaken(st) ? zr_pass(err, st, &why) : ZARR_OK;
     zr_request_lock(rq);
     /* drops the notes of objects that were stored before, unless another check did */
-    if (st == ZARR_OK && end > notes->dropped) {
+    if (end > notes->dropped) {
         const size_t n = (size_t)(end - notes->dropped);
 
         notes->bytes -= n;
@@ -81,7 +83,7 @@ zarr_status zr_request_check(struct zarr_request *rq, zarr_error *err)
         notes->dropped = end;
     }
     zr_request_unlock(rq);
-    return zr_is_overtaken(st) ? zr_pass(err, st, &why) : ZARR_OK;
+    return ZARR_OK;
 }
 
 zarr_status zr_request_check_locked(struct zarr_request *rq, zarr_error *err)

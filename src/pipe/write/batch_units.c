@@ -519,7 +519,7 @@ static bool can_put_together(const struct zr_io *io)
 
 bool zr_puts_together(const struct zr_io *io)
 {
-    return can_put_together(io) && !zr_store_can(io->store, ZARR_STORE_CAP_FAST_GET);
+    return !zr_store_can(io->store, ZARR_STORE_CAP_FAST_GET) && can_put_together(io);
 }
 
 /* Whether n units of this level are written here. */

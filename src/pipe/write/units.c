@@ -116,8 +116,6 @@ static zarr_status unit_old(struct unit *u, zarr_error *err)
     zarr_error e = {0};
     zarr_status st = ZARR_OK;
 
-    if (u->proj->full)
-        return ZARR_OK;
     if (u->streams) {
         ZR_TRY(zr_object_bytes(u->w, u->key, &u->stream.old_bytes, err));
         u->w->worker->stats.read_modify_writes +=
@@ -174,7 +172,8 @@ static zarr_status unit_begin(struct unit *u, zarr_error *err)
         ZR_TRY(zr_store_lock(u->w->io->store, u->key, &u->w->rq->cancel, &u->lock, err));
         ZR_TRY(zr_request_check_locked(u->w->rq, err));
     }
-    ZR_TRY(unit_old(u, err));
+    if (!u->proj->full)
+        ZR_TRY(unit_old(u, err));
     ZR_TRY(unit_prepare(u, err));
 out:
     return st;
