@@ -201,11 +201,13 @@ static zarr_status find_shape(zarr_array *a, struct zr_array_state *s, uint64_t 
     zr_mutex_unlock(&a->h.mutex);
     if (zr_store_can(a->h.store, ZARR_STORE_CAP_CONDITIONAL) &&
         !zr_store_version_equal(&seen, &none)) {
-        st = report_unread(err, stored_version(a, s, &now, err));
+        st = stored_version(a, s, &now, err);
         if (st == ZARR_ERR_NOT_FOUND)
             return fail_gone(s, err);
-        if (st != ZARR_OK || zr_store_version_equal(&seen, &now))
-            return st;
+        if (st != ZARR_OK)
+            return report_unread(err, st);
+        if (zr_store_version_equal(&seen, &now))
+            return ZARR_OK;
     }
     return read_and_compare(a, s, shape, err);
 }
