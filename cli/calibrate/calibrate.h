@@ -56,6 +56,8 @@ struct cli_measurement {
     uint64_t chunk_bytes, device_ns, host_ns; /* nanoseconds for a MiB of elements */
 };
 
+/* The data type of the elements. */
+#define CLI_MEASURING_TYPE "uint32"
 /* The largest chunk that is measured. */
 #define CLI_MEASURING_STEP (UINT64_C(4) << 20)
 

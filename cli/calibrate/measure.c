@@ -63,7 +63,7 @@ static zarr_status subject_open(const struct cli_measuring *c, struct subject *s
     spec.ndim = 1;
     spec.shape = &shape;
     spec.chunk_shape = &chunk;
-    spec.data_type = "uint32";
+    spec.data_type = CLI_MEASURING_TYPE;
     spec.codecs = m->impl->chain;
     spec.zarr_format = m->impl->zarr_format;
     st = zarr_store_open(&s->store, c->cli->ctx, "memory:", NULL, err);

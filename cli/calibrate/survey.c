@@ -77,13 +77,8 @@ static char *make_chain(const zarr_registry_item *codec)
 {
     static const char bytes[] =
         "{\"name\": \"bytes\", \"configuration\": {\"endian\": \"little\"}}";
-    /* Devices have implementations for lz4 in blosc, rather than for the default, zstd.
-     */
-    const char *configuration =
-        strcmp(codec->v3, "blosc") == 0 ? "\"cname\": \"lz4\"" : "";
     char *name = cli_json_quote(codec->v3), *chain,
-         *own =
-             cli_format("{\"name\": %s, \"configuration\": {%s}}", name, configuration);
+         *own = cli_format("{\"name\": %s, \"configuration\": {}}", name);
 
     if (strstr(codec->detail, "array to array") == codec->detail)
         chain = cli_format("[%s, %s]", own, bytes);
@@ -113,6 +108,41 @@ static int set_chain(void *user, const zarr_registry_item *codec)
     return is_v3;
 }
 
+/* The codecs of new arrays for devices say more than a default configuration, such as
+ * which compressor inside of a codec devices have. Implementations of a codec among them
+ * are measured with all of them. */
+static zarr_status prefer_device_codecs(struct cli *cli, struct cli_survey *s,
+                                        zarr_error *err)
+{
+    const uint64_t length = 1;
+    zarr_array_spec spec = ZARR_ARRAY_SPEC_INIT;
+    zarr_array_open_options opts = ZARR_ARRAY_OPEN_OPTIONS_INIT;
+    zarr_store *store = NULL;
+    zarr_array *array = NULL;
+    zarr_status st = zarr_store_open(&store, cli->ctx, "memory:", NULL, err);
+
+    spec.ndim = 1;
+    spec.shape = &length;
+    spec.data_type = CLI_MEASURING_TYPE;
+    spec.zarr_format = 3;
+    opts.device_type = ZARR_DEVICE_CUDA; /* one need not be there */
+    if (!st)
+        st = zarr_array_create(&array, store, "", &spec, &opts, err);
+    for (int i = 0; i < s->n_impls && !st; i++) {
+        struct cli_implementation *m = &s->impl[i];
+        char *name = cli_format("{\"name\":\"%s\"", m->codec);
+
+        if (m->chain && m->zarr_format == 3 && strstr(zarr_array_codecs(array), name)) {
+            free(m->chain);
+            m->chain = cli_strdup(zarr_array_codecs(array));
+        }
+        free(name);
+    }
+    zarr_array_free(array);
+    zarr_store_free(store);
+    return st;
+}
+
 int cli_survey_init(struct cli *cli, struct cli_survey *s)
 {
     zarr_error err = ZARR_ERROR_INIT;
@@ -125,6 +155,8 @@ int cli_survey_init(struct cli *cli, struct cli_survey *s)
     for (int i = 0; i < s->n_impls && !st; i++)
         st = zarr_context_list(cli->ctx, ZARR_REGISTRY_CODEC, set_chain, &s->impl[i],
                                &err);
+    if (!st)
+        st = prefer_device_codecs(cli, s, &err);
     return st ? cli_fail(cli, st, &err, "cannot list the devices") : CLI_OK;
 }
 
