@@ -220,10 +220,11 @@ zarr_status zarr_array_resize(zarr_array *array, const uint64_t *shape,
         p.consolidated = (o.flags & ZARR_RESIZE_CONSOLIDATED) != 0;
         p.cancel = o.cancel;
         st = resize_locked(&p, err);
+        /* under the lock: the next resize may take these entries out */
+        if (st != ZARR_OK && p.unlisted)
+            (void)zr_consolidated_restore(array->h.store, array->h.path, NULL);
     }
     zr_store_unlock(array->h.store, lock);
-    if (st != ZARR_OK && p.unlisted)
-        (void)zr_consolidated_restore(array->h.store, array->h.path, NULL);
     return st == ZARR_OK ? st : zr_path_prefix(err, st, array->h.path);
 }
 

@@ -160,11 +160,83 @@ static void test_second_group_fails(void **state)
     }
 }
 
+/* ---- the lock of a resize ---------------------------------------------------- */
+
+static atomic_int held, n_restored, n_unlocked;
+
+static zarr_status lock_key(void *self, const char *key, const zarr_cancel *cancel,
+                            void **lock, zarr_error *err)
+{
+    const char *name = strrchr(key, '/');
+    const bool is_of_array = name && strcmp(name, "/.zarrc-append") == 0;
+
+    (void)self, (void)cancel, (void)err;
+    atomic_fetch_add(&held, is_of_array);
+    *lock = is_of_array ? (void *)&held : (void *)&trap;
+    return ZARR_OK;
+}
+
+static void unlock_key(void *self, void *lock)
+{
+    (void)self;
+    if (lock == &held)
+        atomic_fetch_sub(&held, 1);
+}
+
+static void lock_caps(void *self, zarr_store_caps *out)
+{
+    trap_caps(self, out);
+    out->flags |= ZARR_STORE_CAP_LOCK;
+}
+
+/* Counts the groups' documents that are written after the call was cancelled. */
+static void lock_run(void *self, zarr_store_op *op, zarr_error *err)
+{
+    if (op->verb == ZARR_STORE_PUT && zarr_cancel_is_set(trap.cancel) &&
+        (strcmp(op->key, "src/g/zarr.json") == 0 ||
+         strcmp(op->key, "src/zarr.json") == 0)) {
+        atomic_fetch_add(&n_restored, 1);
+        if (atomic_load(&held) == 0)
+            atomic_fetch_add(&n_unlocked, 1);
+    }
+    trap_run(self, op, err);
+}
+
+/* Else a restore could list the old shape, which another resize has just taken out and
+ * replaced. */
+static void test_resize_restores_under_its_lock(void **state)
+{
+    zarr_store_vtable table = trap_vtable;
+
+    (void)state;
+    table.caps = lock_caps;
+    table.run = lock_run;
+    table.lock = lock_key;
+    table.unlock = unlock_key;
+    for (int k = 0, more = 1; more; k++) {
+        zarr_cancel *c = fresh_cancel();
+        zarr_store *s = NULL;
+        struct world w;
+
+        open_trap(&w, &s, c, -1);
+        zarr_store_free(s);
+        assert_ok(zarr_store_open_custom(&s, w.ctx, &table, NULL, NULL, &terr));
+        consolidate_groups(&w);
+        atomic_store(&trap.left, k);
+        more = shrink_node(s, c) == ZARR_ERR_CANCELLED || atomic_load(&trap.left) < 0;
+        zarr_store_free(s);
+        world_close(&w);
+    }
+    assert_true(atomic_load(&n_restored) > 0);
+    assert_int_equal(atomic_load(&n_unlocked), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cancelled),
         cmocka_unit_test(test_second_group_fails),
+        cmocka_unit_test(test_resize_restores_under_its_lock),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
