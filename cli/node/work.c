@@ -384,9 +384,13 @@ int cli_tell_copy_failure(struct cli *cli, zarr_status st, const zarr_error *err
 
 const char *cli_local_root(const struct cli_node *node)
 {
+    static const char *const schemes[] = {"file://", "gds://", "gds:"};
     const char *url = node->store ? zarr_store_url(node->store) : "";
 
-    return strncmp(url, "file://", 7) == 0 ? url + 7 : url;
+    for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++)
+        if (strncmp(url, schemes[i], strlen(schemes[i])) == 0)
+            return url + strlen(schemes[i]);
+    return url;
 }
 
 void cli_remove_empty_root(const struct cli_node *node)

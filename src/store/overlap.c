@@ -89,14 +89,13 @@ out:
 /* Resolves links also below the root, unless the prefix does not exist. */
 static bool overlap_real_path(const zarr_store *s, const char *prefix, char *real)
 {
-    const char *folder = s->url + zr_url_of_files(s->url);
     struct zr_str joined;
     bool found = false;
 
     if (s->native != &zr_local_native)
         return false;
     zr_str_init(&joined, s->env.alloc);
-    zr_str_printf(&joined, "%s/%s", folder, prefix);
+    zr_str_printf(&joined, "%s/%s", zr_url_folder(s->url), prefix);
     found = !joined.failed && realpath(zr_str_text(&joined), real) != NULL;
     zr_str_deinit(&joined);
     return found;

@@ -149,6 +149,13 @@ size_t zr_url_of_files(const char *url)
     return 0;
 }
 
+const char *zr_url_folder(const char *url)
+{
+    if (zr_starts_with(url, "gds:"))
+        return url + (zr_starts_with(url, "gds://") ? 6 : 4);
+    return url + zr_url_of_files(url);
+}
+
 zarr_status zr_store_registry_for_url(const struct zr_store_registry *r, const char *url,
                                       const char *kind, const struct zr_store_row **out,
                                       zarr_error *err)

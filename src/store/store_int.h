@@ -246,5 +246,7 @@ zarr_status zr_pin_check(struct zr_store_pin *p, const zarr_store_op *op,
 /* The length of "file://" or "local://" at the beginning of a URL: a path follows. 0:
  * there is neither. */
 size_t zr_url_of_files(const char *url);
+/* The path in a URL of a local store, of any scheme. */
+const char *zr_url_folder(const char *url);
 
 #endif

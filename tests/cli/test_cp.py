@@ -178,12 +178,15 @@ def test_mv_continues_the_delete_of_its_source(zarrc, store, tmp_path, option):
     assert files(tmp_path / "y.zarr") == before and not (store / "temp").exists()
 
 
-@pytest.mark.parametrize("spelling", ["temp", ":/temp", "../s.zarr/./temp", "link"])
+@pytest.mark.parametrize("spelling", ["temp", ":/temp", "../s.zarr/./temp", "link", "gds:", "gds://"])
 def test_resume_takes_any_spelling(zarrc, store, tmp_path, spelling):
     """The library names a place by its real path, whatever the URL and the path of its caller."""
     before = files(store / "temp")
     (store / "link").symlink_to("temp")
-    source = f"{store}{spelling}" if spelling[0] == ":" else f"{store}/{spelling.replace('s.zarr', store.name)}"
+    if spelling.startswith("gds:"):
+        source = f"{spelling}{store}:/temp"
+    else:
+        source = f"{store}{spelling}" if spelling[0] == ":" else f"{store}/{spelling.replace('s.zarr', store.name)}"
     zarrc("cp", store / "temp", tmp_path / "y.zarr")
     (tmp_path / "y.zarr/zarr.json").unlink()
     job = {"zarrc_job": 1, "command": "cp", "source": str((store / "temp").resolve())}

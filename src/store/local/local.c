@@ -267,7 +267,7 @@ static zarr_status local_open(void **self, const struct zr_store_env *env,
                               zarr_error *err)
 {
     struct zr_local *l = zr_calloc(env->alloc, 1, sizeof *l);
-    const char *path = url + zr_url_of_files(url);
+    const char *path = zr_url_folder(url);
     const bool direct =
         opts->kind ? zr_streq(opts->kind, "gds") : zr_starts_with(url, "gds:");
     zarr_status st = ZARR_OK;
@@ -283,8 +283,6 @@ static zarr_status local_open(void **self, const struct zr_store_env *env,
     zr_keylocks_init(&l->keylocks, env, opts);
     zr_local_flush_init(l);
     ZR_TRY(local_read_options(l, env, opts, err));
-    if (direct && zr_starts_with(path, "gds:"))
-        path += zr_starts_with(path, "gds://") ? 6 : 4;
     if (*path == '\0')
         ZR_FAIL(err, ZARR_ERR_INVALID, "%s: no path in it", url);
     ZR_TRY(local_open_root(l, path, (opts->flags & ZARR_STORE_CREATE) != 0, err));

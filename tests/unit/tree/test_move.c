@@ -307,19 +307,19 @@ static void leave_rest(struct world *w, const char *destination)
     (void)!zarr_store_erase(w->store, "src/.zgroup", NULL);
 }
 
-/* The job object of the last step names the destination. Two stores have it: one by
- * another spelling, one that begins further down. */
+/* The job object of the last step names the destination. Other stores have it: by another
+ * spelling, beginning further down, and by another scheme. */
 static void test_other_destination(void **state)
 {
     const zarr_copy_options opts = {.struct_size = sizeof opts,
                                     .flags = ZARR_COPY_SKIP_EQUAL};
-    static const char *const urls[] = {"%s/d/../d/g", "%s/d"};
-    static const char *const paths[] = {"dst", "g/dst"};
+    static const char *const urls[] = {"%s/d/../d/g", "%s/d", "gds:%s/d"};
+    static const char *const paths[] = {"dst", "g/dst", "g/dst"};
     char url[300], name[PATH_MAX + 16];
     struct world w;
 
     (void)state;
-    for (int i = 0; i < 2; i++) {
+    for (size_t i = 0; i < ZR_COUNT(urls); i++) {
         zarr_store *s = NULL;
 
         world_open(&w, WORLD_LOCAL);
