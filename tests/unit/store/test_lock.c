@@ -363,7 +363,7 @@ static void erases_are_not_lost(void **state)
     s = open_sort(&w, SORT_LOCAL);
     for (size_t i = 0; i < ZR_COUNT(counter); i++)
         assert_status(zr_thread_start(&counter[i], count_up, &x, NULL), ZARR_OK);
-    for (uint64_t i = 0; i < 40 * n_increments; i++) {
+    for (uint64_t i = 0; i < 10 * n_increments; i++) {
         const uint64_t before = atomic_load(&x.n_done);
         const zarr_status st = zarr_store_erase(s, "a/b/counter", &err);
 

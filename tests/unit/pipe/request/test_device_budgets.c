@@ -278,7 +278,7 @@ static void test_batches(void **state)
 
 enum {
     USERS = 6,
-    TURNS = 12
+    TURNS = 6
 };
 
 /* A thread with an array and a tensor of its own. */
