@@ -245,6 +245,19 @@ out:
     return st;
 }
 
+/* Adds what a helper counted to the caller's context, which may still forget it
+ * (zr_forget_chunks()), or to the request if the caller has none. */
+static void merge_helper(const struct zr_work *w, struct zr_worker *helper)
+{
+    if (!w->worker) {
+        zr_request_merge(w->rq, helper);
+        return;
+    }
+    for (size_t i = 0; i < ZR_COUNTERS; i++)
+        w->worker->counter[i] += helper->counter[i];
+    memset(helper->counter, 0, sizeof helper->counter);
+}
+
 /* A loop that needs one thread runs here, so that a loop inside of another adds no
  * frames.
  */
@@ -282,7 +295,7 @@ zarr_status zr_workers_run(const struct zr_work *w, uint64_t n,
         return st;
     for (uint32_t i = 0; i < n_workers; i++)
         if (l.worker[i]) {
-            zr_request_merge(w->rq, l.worker[i]);
+            merge_helper(w, l.worker[i]);
             zr_worker_give(l.worker[i]);
         }
 out:

@@ -121,7 +121,8 @@ zarr_status zr_worker_scratch(const struct zr_work *w, enum zr_scratch_slot slot
                               zarr_error *err);
 /* Calls fn for i = 0 .. n-1 as zr_parallel_run() does. Each thread takes a worker context
  * when it first needs one; the caller's thread uses w->worker if it is set. Counters are
- * merged into the request. opts->cancel must be the request's. */
+ * added to those of w->worker, or of the request if it is not set. opts->cancel must be
+ * the request's. */
 typedef zarr_status (*zr_work_fn)(void *arg, uint64_t i, const struct zr_work *w,
                                   zarr_error *err);
 zarr_status zr_workers_run(const struct zr_work *w, uint64_t n,

@@ -1,7 +1,8 @@
 /*
  * unit/pipe/write/test_one_loop.c - the chunks of few shards are encoded in one parallel
  * loop: two shards of two chunks each keep four threads busy, and so do nested ones. The
- * encoder waits until four chunks are in work, so the test hangs if they never are.
+ * encoder waits until four chunks are in work, so the test hangs if they never are. What
+ * the four threads count is taken back if another writer was faster.
  */
 #include "unit/pipe/pipe_test.h"
 
@@ -13,6 +14,8 @@ enum {
 };
 
 static pthread_barrier_t all_inside;
+static zarr_store *below;
+static int n_conflicts; /* so many conditional PUTs find another version */
 static int32_t data[THREADS * COLS], got[THREADS * COLS];
 
 static zarr_status copy_each(void *self, zarr_codec_job *jobs, uint64_t n,
@@ -94,11 +97,76 @@ static void test_nested_shards(void **state)
     check_write("[" SHARD("[2,32768]", INNER, "end") "]", 4);
 }
 
+/* ---- conflicts ------------------------------------------------------------------ */
+
+static void conditional_caps(void *self, zarr_store_caps *out)
+{
+    (void)self;
+    *out = (zarr_store_caps){.struct_size = sizeof *out,
+                             .flags = ZARR_STORE_CAP_CONDITIONAL | ZARR_STORE_CAP_WRITE |
+                                      ZARR_STORE_CAP_ATOMIC_PUT};
+}
+
+static void conditional_run(void *self, zarr_store_op *op, zarr_error *err)
+{
+    (void)self;
+    if (op->verb == ZARR_STORE_PUT && (op->flags & ZARR_STORE_OP_IF_VERSION) &&
+        n_conflicts-- > 0)
+        op->status = zr_fail(err, ZARR_ERR_CONFLICT, "another writer was faster");
+    else
+        (void)zr_store_run_one(below, op, err);
+}
+
+static void conditional_close(void *self)
+{
+    (void)self;
+    zarr_store_free(below);
+}
+
+static void check_conflicts(const char *codecs)
+{
+    const zarr_store_vtable vt = {.struct_size = sizeof vt,
+                                  .name = "conditional",
+                                  .caps = conditional_caps,
+                                  .run = conditional_run,
+                                  .close = conditional_close};
+    const uint64_t shape[] = {THREADS, COLS}, zero[] = {0, 0},
+                   part[] = {THREADS, COLS - 1};
+    zarr_stats stats = ZARR_STATS_INIT;
+    zarr_io_options opts = {.struct_size = sizeof opts, .stats = &stats};
+    zarr_array *a = NULL;
+    struct pw w;
+
+    open_world(&w);
+    below = w.store;
+    assert_ok(zarr_store_open_custom(&w.store, w.ctx, &vt, &below, NULL, &terr));
+    assert_int_equal(pthread_barrier_init(&all_inside, NULL, THREADS), 0);
+    a = pw_array(w.store, "a", codecs, shape, shape);
+    assert_ok(pw_box(a, zero, shape, data, NULL, true));
+    n_conflicts = 3;
+    assert_ok(pw_box(a, zero, part, data, &opts, true));
+    assert_true(n_conflicts < 0);
+    assert_int_equal(stats.read_modify_writes, 4);
+    assert_int_equal(stats.chunks_done, THREADS);
+    assert_int_equal(stats.elements, part[0] * part[1]);
+    pthread_barrier_destroy(&all_inside);
+    zarr_array_free(a);
+    pw_close(&w);
+}
+
+static void test_conflicts(void **state)
+{
+    (void)state;
+    check_conflicts("[" INNER "]");
+    check_conflicts("[" SHARD("[2,32768]", INNER, "end") "]");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_few_shards),
         cmocka_unit_test(test_nested_shards),
+        cmocka_unit_test(test_conflicts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
