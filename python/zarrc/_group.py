@@ -224,7 +224,8 @@ class Group(Node, _core.Group):
 
     create = create_array
 
-    def require_array(self, name: str, *, shape: ShapeLike, dtype: DTypeLike = None, exact: bool = False, **kwargs: Unpack[_arguments.RequireArray]) -> Array:
+    def require_array(self, name: str, *, shape: ShapeLike, dtype: DTypeLike = None, exact: bool = False,
+                      **kwargs: Unpack[_arguments.RequireArray]) -> Array:
         """Opens an array of this shape, which is created if it is missing. Its elements must be of the type, or not
         `exact`: of one that can be cast to it."""
         found = self.get(name)

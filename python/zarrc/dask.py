@@ -143,7 +143,8 @@ def _write(x: da.Array, array: Array, region: Any, compute: bool) -> Any:
 
 
 def to_zarrc(x: da.Array, store: Array | StoreLike, *, name: str | None = None,
-             region: slice | tuple[slice, ...] | None = None, compute: bool = True, chunks: ChunksLike = None, storage_options: dict[str, Any] | None = None, **kwargs: Unpack[_arguments.ToZarrc]) -> Any:
+             region: slice | tuple[slice, ...] | None = None, compute: bool = True, chunks: ChunksLike = None,
+             storage_options: dict[str, Any] | None = None, **kwargs: Unpack[_arguments.ToZarrc]) -> Any:
     """Writes a dask array: each task whole blocks, without locks between them.
 
     ``store`` is an array of zarrc that is there, of which ``region`` (slices) is written; or what
