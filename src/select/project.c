@@ -418,15 +418,6 @@ static void fill_points(const struct zr_projector *p, struct zr_projection *out)
     out->whole = b->whole.ptr[k] != 0;
 }
 
-uint64_t zr_projection_items(const struct zr_projection *p)
-{
-    uint64_t n = 0;
-
-    for (; p; p = p->next)
-        n += p->n_items;
-    return n;
-}
-
 /* Moves to the next run, or the odometer by one; false at the end. */
 static bool advance(struct zr_projector *p)
 {

@@ -77,7 +77,14 @@ struct zr_projection {
     const struct zr_projection *next;
 };
 /* Elements of a projection and of those after it. */
-uint64_t zr_projection_items(const struct zr_projection *p);
+static inline uint64_t zr_projection_items(const struct zr_projection *p)
+{
+    uint64_t n = 0;
+
+    for (; p; p = p->next)
+        n += p->n_items;
+    return n;
+}
 
 /*
  * Iterates over the chunks that a selection touches, each once, in C order of chunk

@@ -216,14 +216,18 @@ out:
 zarr_status zr_leaf_keep(const struct zr_work *w, struct zr_leaf_write *lw,
                          zarr_error *err)
 {
-    const zarr_memory *scratch = w->worker->scratch, from = lw->out;
-    const bool to_pool = lw->level->unsized || !lw->room.handle;
+    const zarr_memory *scratch = w->worker->scratch;
+    const void *at = lw->out.handle;
+    zarr_memory from;
+    bool to_pool = false;
     zarr_status st = ZARR_OK;
 
     if (lw->empty ||
-        (!lw->level->unsized && from.handle != scratch[ZR_SCRATCH_BLOCK].handle &&
-         from.handle != scratch[ZR_SCRATCH_BODY].handle))
+        (!lw->level->unsized && at != scratch[ZR_SCRATCH_BLOCK].handle &&
+         at != scratch[ZR_SCRATCH_BODY].handle))
         return ZARR_OK;
+    from = lw->out;
+    to_pool = lw->level->unsized || !lw->room.handle;
     if (to_pool)
         ZR_TRY(zr_pool_take(w->io->engine->pool, ZARR_DEVICE_CPU, 0,
                             ZR_MAX(from.bytes, UINT64_C(64)), &lw->kept, err));
