@@ -16,7 +16,7 @@ void zr_parts_begin(struct zarr_request *rq)
 /* A shard that was replaced meanwhile makes the whole read begin again, a few times. */
 bool zr_parts_take(const struct zarr_request *rq, zarr_status st)
 {
-    return rq->io.parts && st != ZARR_ERR_CANCELLED &&
+    return rq->io.parts && st != ZARR_OK && st != ZARR_ERR_CANCELLED &&
            (st != ZARR_ERR_CONFLICT || rq->last_try);
 }
 
