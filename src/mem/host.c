@@ -142,11 +142,6 @@ void zr_host_vtable(zarr_memory_vtable *out)
 
 /* ---- with pointers ------------------------------------------------------------ */
 
-uint8_t *zr_mem_at(const zarr_memory *m)
-{
-    return (uint8_t *)m->handle + m->offset;
-}
-
 void zr_host_box_copy(const zarr_box *box)
 {
     struct zr_strided s;

@@ -58,7 +58,10 @@ enum zr_overlap zr_strides_overlap(int32_t ndim, const uint64_t *shape,
                                    const int64_t *stride, uint32_t item_bytes);
 
 /* The host pointer of a run. */
-uint8_t *zr_mem_at(const zarr_memory *m);
+static inline uint8_t *zr_mem_at(const zarr_memory *m)
+{
+    return (uint8_t *)m->handle + m->offset;
+}
 /* The destination's pointer is a host pointer. */
 void zr_host_box_fill(const zarr_box *box, const void *pattern);
 void zr_host_copy(void *dst, const void *src, size_t bytes);

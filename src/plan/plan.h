@@ -211,7 +211,14 @@ struct zr_target {
     const struct zr_target *next;
 };
 /* Elements of a target and of those after it. */
-uint64_t zr_target_items(const struct zr_target *t);
+static inline uint64_t zr_target_items(const struct zr_target *t)
+{
+    uint64_t n = 0;
+
+    for (; t; t = t->next)
+        n += t->n_items;
+    return n;
+}
 struct zr_item {
     struct zr_target target;
     /* Range in the source. bytes = UINT64_MAX: the whole object. bytes = ZR_ITEM_MISSING:

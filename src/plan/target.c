@@ -393,15 +393,6 @@ void zr_target_borrow(struct zr_target *out, const struct zr_projection *p)
                               .many = p->next != NULL};
 }
 
-uint64_t zr_target_items(const struct zr_target *t)
-{
-    uint64_t n = 0;
-
-    for (; t; t = t->next)
-        n += t->n_items;
-    return n;
-}
-
 void zr_target_whole(struct zr_target *out, struct zr_piece *pieces, int32_t ndim,
                      const uint64_t *shape)
 {
