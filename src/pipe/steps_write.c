@@ -153,27 +153,11 @@ out:
 zarr_status zr_step_put(zarr_pipeline_worker *worker, const zarr_pipeline_blocks *u,
                         uint32_t i, const zarr_memory *bytes, zarr_error *err)
 {
-    const struct zr_plan_args where = {.layout = u->rq->io.layout,
-                                       .prefix = u->rq->io.prefix};
-    zarr_store_op op = {.verb = bytes ? ZARR_STORE_PUT : ZARR_STORE_ERASE,
-                        .flags = ZARR_STORE_OP_CHUNK | u->rq->io.unit_flags};
-    struct zr_str *key = &worker->w.worker->key;
     zarr_status st = ZARR_OK;
 
     ZR_TRY(unit_check(u, i, true, err));
-    zr_plan_key(&where, u->unit[i].chunk, key);
-    ZR_TRY(zr_str_status(key, err));
-    op.key = zr_str_text(key);
-    if (bytes) {
-        op.mem = *bytes;
-        op.length = bytes->bytes;
-    }
-    st = zr_put_unit(&worker->w, u->unit[i].chunk, &op, err);
-    if (worker->w.rq->device)
-        zr_worker_leave_device(worker->w.worker, true);
-    if (st == ZARR_OK)
-        atomic_fetch_add(&u->rq->delivered, unit_items(&u->unit[i]));
-    st = zr_prefix_key(err, st, op.key);
+    ZR_TRY(zr_unit_put(&worker->w, &u->unit[i], bytes, err));
+    atomic_fetch_add(&u->rq->delivered, unit_items(&u->unit[i]));
 out:
     return st;
 }

@@ -226,6 +226,38 @@ uint32_t zr_read_flights(const struct zr_io *io)
         UINT64_C(1) * ZR_DEVICE_FLIGHTS);
 }
 
+bool zr_level_is_batched(const struct zr_io *io, const struct zr_level *lv)
+{
+    const struct zr_layout *l = io->layout;
+
+    if (!lv->is_shard)
+        return zr_is_batched(io, lv->encode);
+    return !zr_io_is_host(io, io->view.base.device_type) &&
+           zr_is_batched(io, l->level[l->n_levels - 1].encode);
+}
+
+/* Whether units can be encoded in a loop and put together. */
+static bool can_put_together(const struct zr_io *io)
+{
+    return !io->sink && !io->layout->variants && !io->layout->level[0].unsized &&
+           zr_io_is_host(io, io->view.base.device_type);
+}
+
+bool zr_puts_together(const struct zr_io *io)
+{
+    return !zr_store_can(io->store, ZARR_STORE_CAP_FAST_GET) && can_put_together(io);
+}
+
+bool zr_units_join(const struct zr_io *io, const struct zr_level *lv, uint32_t n)
+{
+    if (io->session)
+        return false;
+    if (zr_level_is_batched(io, lv))
+        return true;
+    return n > 1 && (lv->is_shard && n < zr_io_threads(io) ? can_put_together(io)
+                                                           : zr_puts_together(io));
+}
+
 /* Counters of parts that failed are taken back, and sinks get their units in order, so
  * such requests do one batch after the other. So do those whose elements are one wave. */
 uint32_t zr_write_flights(const struct zr_io *io)

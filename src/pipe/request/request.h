@@ -284,6 +284,15 @@ void zr_serial_cut(const struct zr_io *io, struct zr_plan_args *out);
 uint32_t zr_read_flights(const struct zr_io *io);
 bool zr_wants_batches(const struct zr_io *io, const struct zr_program *p);
 bool zr_is_batched(const struct zr_io *io, const struct zr_program *p);
+/* Whether units of this level are encoded together: their program takes batches, or their
+ * elements come from a device. */
+bool zr_level_is_batched(const struct zr_io *io, const struct zr_level *lv);
+/* Whether the old values and the PUTs of all units go together: the store is not written
+ * on the encoding thread, and the units are of one size that metadata bounds. */
+bool zr_puts_together(const struct zr_io *io);
+/* Whether n units of this level are a batch: they are encoded or stored together, or they
+ * are shards that are fewer than the threads. */
+bool zr_units_join(const struct zr_io *io, const struct zr_level *lv, uint32_t n);
 /* The batches of units that it has in work at once at most. */
 uint32_t zr_write_flights(const struct zr_io *io);
 

@@ -29,7 +29,6 @@ struct zr_shard_writer {
 struct zr_inner_result {
     zarr_memory out;
     bool empty, filled;
-    struct zr_chunk_counts counts;
 };
 
 /* Begins with the old value, if there is one. */

@@ -188,21 +188,17 @@ out:
 static zarr_status session_store(struct zr_shard_session *x, const struct zr_work *w,
                                  zarr_error *err)
 {
-    zarr_store_op op = {.flags = ZARR_STORE_OP_CHUNK | ZARR_STORE_OP_LOCKED |
-                                 w->io->unit_flags,
+    struct zr_unit u = {.proj = x->sw.proj,
                         .key = x->stream.key,
-                        .lock = x->lock};
+                        .lock = x->lock,
+                        .shard = &x->sw,
+                        .stream = &x->stream};
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_shard_end(&x->s, err));
-    op.verb = x->sw.empty ? ZARR_STORE_ERASE : ZARR_STORE_PUT;
-    if (!x->sw.empty) {
-        op.flags |= ZR_STORE_OP_IN_PARTS;
-        op.length = x->sw.out.bytes;
-    }
-    ZR_TRY(zr_put_unit(w, x->chunk, &op, err));
+    ZR_TRY(zr_unit_store(w, &u, err));
     x->stored = true;
-    zr_store_unlock(x->store, x->lock); /* the request may have to remove its object */
+    zr_unit_unlock(w->io, &u); /* the request may have to remove its object */
     x->lock = NULL;
 out:
     zr_index_cache_drop(x->indexes, x->stream.key);

@@ -43,18 +43,10 @@ struct shard_group {
 static struct zr_inner_result inner_result(const struct shard_group *g, uint32_t i)
 {
     if (g->sub)
-        return (struct zr_inner_result){.out = g->sub[i].out,
-                                        .empty = g->sub[i].empty,
-                                        .filled = g->sub[i].filled,
-                                        .counts = g->sub[i].counts};
+        return (struct zr_inner_result){
+            .out = g->sub[i].out, .empty = g->sub[i].empty, .filled = g->sub[i].filled};
     return (struct zr_inner_result){
-        .out = g->leaf[i].out,
-        .empty = g->leaf[i].empty,
-        .filled = g->leaf[i].filled,
-        .counts = {.chunks_done = 1,
-                   .chunks_missing = g->leaf[i].empty,
-                   .chunks_direct = g->leaf[i].direct,
-                   .elements = zr_projection_items(&g->proj[i])}};
+        .out = g->leaf[i].out, .empty = g->leaf[i].empty, .filled = g->leaf[i].filled};
 }
 
 static zarr_status make_inner(const struct shard_group *g, const struct zr_work *w,
@@ -221,11 +213,17 @@ static zarr_status append_inners(void *arg, uint64_t k, const struct zr_work *w,
         const struct zr_inner_result r = inner_result(g, i);
 
         ZR_TRY(zr_shard_append(s, &g->proj[i], &r, err));
-        sum->chunks_done += r.counts.chunks_done;
-        sum->chunks_missing += r.counts.chunks_missing;
-        sum->chunks_direct += r.counts.chunks_direct;
-        sum->elements += r.counts.elements;
+        if (g->leaf) {
+            sum->chunks_missing += r.empty;
+            sum->chunks_direct += g->leaf[i].direct;
+            continue;
+        }
+        sum->chunks_done += g->sub[i].counts.chunks_done;
+        sum->chunks_missing += g->sub[i].counts.chunks_missing;
+        sum->chunks_direct += g->sub[i].counts.chunks_direct;
     }
+    if (g->leaf)
+        sum->chunks_done += s->end - s->first;
 out:
     s->w = g->w;
     return st;

@@ -1,14 +1,14 @@
 /*
- * pipe/write/units.c - writes one unit: a block, which is one object of the store. A
- * unit that is covered completely needs no old data. A unit that is covered in part, or
- * that reaches beyond the array's shape (another handle may have grown the array since),
- * is read, changed and written under its lock. Lock and unlock happen inside one call on
- * one thread. That thread may get help but never waits for another unit, so locks cannot
- * wait for each other through the pool. Several units are written together by
- * batch_units.c. If every element inside this handle's shape is
- * overwritten, a damaged old value is ignored. A chunk that equals the fill value is
- * erased, not stored. The value is stored or handed to the caller. Thread class: on the
- * worker context.
+ * pipe/write/units.c - one unit: a block, which is one object of the store. It has a key,
+ * a lock and an old value if it needs them, and a new value. This file writes one alone;
+ * batch_units.c writes several together. A unit that is covered completely needs no old
+ * data. A unit that is covered in part, or that reaches beyond the array's shape (another
+ * handle may have grown the array since), is read, changed and written under its lock.
+ * Lock and unlock happen inside one call on one thread. That thread may get help but
+ * never waits for another unit, so locks cannot wait for each other through the pool. If
+ * every element inside this handle's shape is overwritten, a damaged old value is
+ * ignored. A chunk that equals the fill value is erased, not stored.
+ * Thread class: on the worker context.
  */
 #include "pipe/write/write_int.h"
 
@@ -16,186 +16,45 @@ enum {
     CONFLICT_TRIES = 16
 };
 
-/* The new value, by what the unit is. */
-union unit_value {
-    struct zr_leaf_write chunk;
-    struct {
-        struct zr_shard_write shard;
-        uint64_t clip[ZARR_MAX_RANK];
-    };
-};
-struct unit {
-    const struct zr_work *w;
-    const struct zr_projection *proj;
-    const struct zr_level *lv;   /* the level of this chunk */
-    const struct zr_level *leaf; /* and of the innermost ones */
-    const char *key;
-    void *lock;
-    bool conditional;
-    zarr_store_version version;
-    struct zr_need need; /* bytes of the budgets */
-    zarr_memory old;     /* old stored bytes, in scratch */
-    bool streams;        /* the value is written in parts */
-    struct zr_shard_stream stream;
-    union unit_value *made;
-};
+/* ---- key and value --------------------------------------------------------------- */
 
-/* ---- storing -------------------------------------------------------------------- */
-
-/* Hands the unit to the caller of zarr_array_encode(). */
-static zarr_status sink_unit(const struct zr_work *w, const uint64_t *chunk,
-                             zarr_store_op *op, zarr_error *err)
+zarr_status zr_unit_key(const struct zr_work *w, const struct zr_projection *proj,
+                        const char **out, zarr_error *err)
 {
-    const bool put = op->verb == ZARR_STORE_PUT;
+    const struct zr_plan_args where = {.layout = w->io->layout, .prefix = w->io->prefix};
 
-    op->status = w->io->sink(w->io->sink_arg, chunk, put ? &op->mem : NULL, err);
-    op->done_bytes = op->status == ZARR_OK ? op->mem.bytes : 0;
-    zr_worker_count(w->worker, op);
-    return op->status;
+    zr_plan_key(&where, proj->chunk, &w->worker->key);
+    *out = zr_str_text(&w->worker->key);
+    return zr_str_status(&w->worker->key, err);
 }
 
-zarr_status zr_put_unit(const struct zr_work *w, const uint64_t *chunk, zarr_store_op *op,
-                        zarr_error *err)
+bool zr_unit_is_conditional(const struct zr_io *io, const struct zr_projection *proj)
 {
-    zarr_status st = ZARR_OK;
-
-    if (w->io->sink)
-        return sink_unit(w, chunk, op, err);
-    zr_ask_put(w->rq, op);
-    st = zr_store_op_run(w, op, err);
-    if (st == ZARR_OK)
-        st = zr_note_put(w->rq, op, err);
-    return op->verb == ZARR_STORE_ERASE && st == ZARR_ERR_NOT_FOUND ? ZARR_OK : st;
+    return !proj->full && !zr_store_can(io->store, ZARR_STORE_CAP_LOCK) &&
+           zr_store_can(io->store, ZARR_STORE_CAP_CONDITIONAL);
 }
 
-static zarr_status unit_store(struct unit *u, const zarr_memory *value, zarr_error *err)
+void zr_unit_prepare(const struct zr_io *io, const struct zr_unit *u)
 {
-    zarr_store_op op = {.verb = value ? ZARR_STORE_PUT : ZARR_STORE_ERASE,
-                        .flags = ZARR_STORE_OP_CHUNK | u->w->io->unit_flags,
-                        .key = u->key};
+    const struct zr_grid *grid = io->layout->grid;
 
-    if (value)
-        op.mem = *value;
-    op.length = op.mem.bytes;
-    if (value && u->streams) {
-        op.mem = (zarr_memory){0};
-        op.flags |= ZR_STORE_OP_IN_PARTS;
-    }
-    if (u->lock) {
-        op.flags |= ZARR_STORE_OP_LOCKED;
-        op.lock = u->lock;
-    }
-    if (u->conditional) {
-        op.flags |= ZARR_STORE_OP_IF_VERSION;
-        op.version = u->version;
-    }
-    return zr_put_unit(u->w, u->proj->chunk, &op, err);
-}
-
-/* ---- reading and making ---------------------------------------------------------- */
-
-/* Whether a write that covers all elements of the array in this unit goes on although its
- * old value has this fault. The old values that a caller of zarr_array_encode() gives
- * need not have such a unit. */
-static bool old_may_be_bad(const struct zr_io *io, zarr_status st)
-{
-    return st == ZARR_ERR_CORRUPT || (io->sink && st == ZARR_ERR_INVALID);
-}
-
-static zarr_status unit_old(struct unit *u, zarr_error *err)
-{
-    const struct zr_level *lv = u->lv;
-    const struct zr_program *p = lv->decode; /* NULL for shards */
-    struct zr_fetch f = {.key = u->key,
-                         .slot = ZR_SCRATCH_OLD,
-                         .device_type = p && !u->w->on_host ? p->fetch_device : 0,
-                         .expect = lv->encoded_bound,
-                         .most = p ? zr_program_most(u->w->io, p)
-                                   : zr_shard_most(u->w->io, lv),
-                         .gaps = p ? p->gaps : lv->bytes_decode == NULL};
-    zarr_error e = {0};
-    zarr_status st = ZARR_OK;
-
-    if (u->streams) {
-        ZR_TRY(zr_object_bytes(u->w, u->key, &u->stream.old_bytes, err));
-        u->w->worker->stats.read_modify_writes +=
-            !u->proj->whole || u->stream.old_bytes != 0;
-        return ZARR_OK;
-    }
-    if (u->conditional)
-        f.version = &u->version;
-    u->version = (zarr_store_version){{0}};
-    st = zr_fetch_object(u->w, &f, &u->old, &e);
-    u->w->worker->stats.read_modify_writes += !u->proj->whole || st == ZARR_OK;
-    if (st == ZARR_ERR_NOT_FOUND || (u->proj->whole && old_may_be_bad(u->w->io, st))) {
-        u->old = (zarr_memory){0};
-        return ZARR_OK;
-    }
-    if (st != ZARR_OK && err)
-        *err = e;
-out:
-    return st;
-}
-
-/* Sets what the new value is made from. */
-static zarr_status unit_prepare(struct unit *u, zarr_error *err)
-{
-    const struct zr_grid *grid = u->w->io->layout->grid;
-    const struct zr_level *lv = u->lv;
-    union unit_value *v = u->made;
-
-    if (!lv->is_shard) {
-        v->chunk = (struct zr_leaf_write){.level = lv, .proj = u->proj, .old = u->old};
-        return zr_leaf_room(u->w, lv, &v->chunk.room, err);
+    if (u->leaf) {
+        *u->leaf = (struct zr_leaf_write){.level = u->lv, .proj = u->proj, .old = u->old};
+        return;
     }
     for (int32_t d = 0; d < grid->ndim; d++)
-        v->clip[d] = ZR_MIN(lv->shape[d], grid->shape[d] - u->proj->origin[d]);
-    v->shard = (struct zr_shard_write){
-        .lv = lv, .missing = lv, .proj = u->proj, .clip = v->clip, .old = u->old};
-    if (u->streams) {
-        u->stream.key = u->key;
-        u->stream.lock = u->lock;
-        v->shard.stream = &u->stream;
-    }
-    return ZARR_OK;
+        u->clip[d] = ZR_MIN(u->lv->shape[d], grid->shape[d] - u->proj->origin[d]);
+    *u->shard = (struct zr_shard_write){.lv = u->lv,
+                                        .missing = u->lv,
+                                        .proj = u->proj,
+                                        .clip = u->clip,
+                                        .old = u->old,
+                                        .stream = u->stream};
 }
 
-/* Takes the lock and reads the old value, unless the unit needs none. */
-static zarr_status unit_begin(struct unit *u, zarr_error *err)
+bool zr_unit_is_empty(const struct zr_unit *u)
 {
-    zarr_status st = ZARR_OK;
-
-    u->old = (zarr_memory){0};
-    u->stream.old_bytes = 0;
-    u->made->shard.block = (zarr_memory){0};
-    if (!u->proj->full || u->streams) {
-        ZR_TRY(zr_store_lock(u->w->io->store, u->key, &u->w->rq->cancel, &u->lock, err));
-        ZR_TRY(zr_request_check_locked(u->w->rq, err));
-    }
-    if (!u->proj->full)
-        ZR_TRY(unit_old(u, err));
-    ZR_TRY(unit_prepare(u, err));
-out:
-    return st;
-}
-
-/* Stores the new value, which was made with status st, and gives the lock back. */
-static zarr_status unit_end(struct unit *u, zarr_status st, zarr_error *err)
-{
-    const struct zr_io *io = u->w->io;
-    union unit_value *v = u->made;
-
-    if (st == ZARR_OK && u->lv->is_shard)
-        st = unit_store(u, v->shard.empty ? NULL : &v->shard.out, err);
-    else if (st == ZARR_OK)
-        st = unit_store(u, v->chunk.empty ? NULL : &v->chunk.out, err);
-    if (u->lv->is_shard) {
-        zr_pool_give(io->engine->pool, &v->shard.block);
-        zr_index_cache_drop(io->indexes, u->key);
-    }
-    zr_store_unlock(io->store, u->lock);
-    u->lock = NULL;
-    return st;
+    return u->leaf ? u->leaf->empty : u->shard->empty;
 }
 
 uint64_t zr_unit_budget(const struct zr_level *lv, bool full)
@@ -210,30 +69,213 @@ uint64_t zr_unit_budget(const struct zr_level *lv, bool full)
     return sum;
 }
 
-/* Finds the unit's key and level, and how it is read and stored. */
-static zarr_status unit_open(struct unit *u, const struct zr_work *w, zarr_error *err)
+/* ---- storing -------------------------------------------------------------------- */
+
+void zr_unit_op(const struct zr_io *io, const struct zr_unit *u, zarr_store_op *op)
 {
-    const struct zr_layout *l = w->io->layout;
-    const struct zr_plan_args where = {.layout = l, .prefix = w->io->prefix};
-    const struct zr_projection *proj = u->proj;
+    const bool empty = zr_unit_is_empty(u);
+
+    *op = (zarr_store_op){.verb = empty ? ZARR_STORE_ERASE : ZARR_STORE_PUT,
+                          .flags = ZARR_STORE_OP_CHUNK | io->unit_flags,
+                          .key = u->key,
+                          .lock = u->lock,
+                          .status = ZARR_ERR_INTERNAL};
+    if (!empty)
+        op->mem = u->leaf ? u->leaf->out : u->shard->out;
+    op->length = op->mem.bytes;
+    if (!empty && u->stream) {
+        op->mem = (zarr_memory){0};
+        op->flags |= ZR_STORE_OP_IN_PARTS;
+    }
+    if (u->lock)
+        op->flags |= ZARR_STORE_OP_LOCKED;
+    if (u->conditional) {
+        op->flags |= ZARR_STORE_OP_IF_VERSION;
+        op->version = u->version;
+    }
+}
+
+/* Hands the unit to the caller of zarr_array_encode(). */
+static zarr_status sink_unit(const struct zr_work *w, const uint64_t *chunk,
+                             zarr_store_op *op, zarr_error *err)
+{
+    const bool put = op->verb == ZARR_STORE_PUT;
+
+    op->status = w->io->sink(w->io->sink_arg, chunk, put ? &op->mem : NULL, err);
+    op->done_bytes = op->status == ZARR_OK ? op->mem.bytes : 0;
+    zr_worker_count(w->worker, op);
+    return op->status;
+}
+
+zarr_status zr_unit_store(const struct zr_work *w, const struct zr_unit *u,
+                          zarr_error *err)
+{
+    zarr_store_op op;
     zarr_status st = ZARR_OK;
 
-    zr_plan_key(&where, proj->chunk, &w->worker->key);
-    ZR_TRY(zr_str_status(&w->worker->key, err));
-    u->key = zr_str_text(&w->worker->key);
-    st = zr_layout_outer(l, proj->shape, &u->lv, err);
+    zr_unit_op(w->io, u, &op);
+    if (w->io->sink)
+        return sink_unit(w, u->proj->chunk, &op, err);
+    zr_ask_put(w->rq, &op);
+    st = zr_store_op_run(w, &op, err);
+    if (st == ZARR_OK)
+        st = zr_note_put(w->rq, &op, err);
+    return op.verb == ZARR_STORE_ERASE && st == ZARR_ERR_NOT_FOUND ? ZARR_OK : st;
+}
+
+zarr_status zr_unit_put(const struct zr_work *w, const struct zr_projection *proj,
+                        const zarr_memory *bytes, zarr_error *err)
+{
+    struct zr_leaf_write value = {.empty = !bytes};
+    struct zr_unit u = {.proj = proj, .leaf = &value};
+    zarr_status st = ZARR_OK;
+
+    if (bytes)
+        value.out = *bytes;
+    ZR_TRY(zr_unit_key(w, proj, &u.key, err));
+    st = zr_unit_store(w, &u, err);
+    if (w->rq->device)
+        zr_worker_leave_device(w->worker, true);
+    st = zr_prefix_key(err, st, u.key);
+out:
+    return st;
+}
+
+void zr_unit_unlock(const struct zr_io *io, struct zr_unit *u)
+{
+    zr_store_unlock(io->store, u->lock);
+    u->lock = NULL;
+}
+
+/* ---- one unit alone -------------------------------------------------------------- */
+
+/* The new value, by what the unit is. */
+union unit_value {
+    struct zr_leaf_write leaf;
+    struct {
+        struct zr_shard_write shard;
+        uint64_t clip[ZARR_MAX_RANK];
+    };
+};
+struct lone_unit {
+    struct zr_unit u;
+    const struct zr_work *w;
+    const struct zr_level *leaf; /* the level of the innermost chunks */
+    struct zr_need need;         /* bytes of the budgets */
+    struct zr_shard_stream stream;
+};
+
+/* Whether a write that covers all elements of the array in this unit goes on although its
+ * old value has this fault. The old values that a caller of zarr_array_encode() gives
+ * need not have such a unit. */
+static bool old_may_be_bad(const struct zr_io *io, zarr_status st)
+{
+    return st == ZARR_ERR_CORRUPT || (io->sink && st == ZARR_ERR_INVALID);
+}
+
+/* Reads the old value; of one that is stored in parts, its length. */
+static zarr_status unit_old(struct lone_unit *x, zarr_error *err)
+{
+    struct zr_unit *u = &x->u;
+    const struct zr_work *w = x->w;
+    const struct zr_level *lv = u->lv;
+    const struct zr_program *p = lv->decode; /* NULL for shards */
+    struct zr_fetch f = {.key = u->key,
+                         .slot = ZR_SCRATCH_OLD,
+                         .device_type = p && !w->on_host ? p->fetch_device : 0,
+                         .expect = lv->encoded_bound,
+                         .most = p ? zr_program_most(w->io, p) : zr_shard_most(w->io, lv),
+                         .gaps = p ? p->gaps : lv->bytes_decode == NULL,
+                         .version = u->conditional ? &u->version : NULL};
+    zarr_error e = {0};
+    zarr_status st = ZARR_OK;
+
+    if (u->stream) {
+        ZR_TRY(zr_object_bytes(w, u->key, &x->stream.old_bytes, err));
+        w->worker->stats.read_modify_writes +=
+            !u->proj->whole || x->stream.old_bytes != 0;
+        goto out;
+    }
+    u->version = (zarr_store_version){{0}};
+    st = zr_fetch_object(w, &f, &u->old, &e);
+    w->worker->stats.read_modify_writes += !u->proj->whole || st == ZARR_OK;
+    if (st == ZARR_ERR_NOT_FOUND || (u->proj->whole && old_may_be_bad(w->io, st))) {
+        u->old = (zarr_memory){0};
+        return ZARR_OK;
+    }
+    if (st != ZARR_OK && err)
+        *err = e;
+out:
+    return st;
+}
+
+/* Takes the lock and reads the old value, unless the unit needs none. */
+static zarr_status unit_begin(struct lone_unit *x, zarr_error *err)
+{
+    struct zr_unit *u = &x->u;
+    const struct zr_work *w = x->w;
+    zarr_status st = ZARR_OK;
+
+    u->old = (zarr_memory){0};
+    x->stream.old_bytes = 0;
+    if (u->shard)
+        u->shard->block = (zarr_memory){0};
+    if (!u->proj->full || u->stream) {
+        ZR_TRY(zr_store_lock(w->io->store, u->key, &w->rq->cancel, &u->lock, err));
+        ZR_TRY(zr_request_check_locked(w->rq, err));
+    }
+    x->stream.key = u->key;
+    x->stream.lock = u->lock;
+    if (!u->proj->full)
+        ZR_TRY(unit_old(x, err));
+    zr_unit_prepare(w->io, u);
+    if (u->leaf)
+        ZR_TRY(zr_leaf_room(w, u->lv, &u->leaf->room, err));
+out:
+    return st;
+}
+
+/* Stores the new value, which was made with status st, and gives the lock back. */
+static zarr_status unit_end(struct lone_unit *x, zarr_status st, zarr_error *err)
+{
+    const struct zr_io *io = x->w->io;
+
+    if (st == ZARR_OK)
+        st = zr_unit_store(x->w, &x->u, err);
+    if (x->u.shard) {
+        zr_pool_give(io->engine->pool, &x->u.shard->block);
+        zr_index_cache_drop(io->indexes, x->u.key);
+    }
+    zr_unit_unlock(io, &x->u);
+    return st;
+}
+
+/* Finds the unit's key and level, and how it is read and stored. */
+static zarr_status unit_open(struct lone_unit *x, union unit_value *value,
+                             zarr_error *err)
+{
+    const struct zr_io *io = x->w->io;
+    const struct zr_layout *l = io->layout;
+    struct zr_unit *u = &x->u;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_unit_key(x->w, u->proj, &u->key, err));
+    st = zr_layout_outer(l, u->proj->shape, &u->lv, err);
     if (st != ZARR_OK)
         return zr_prefix_key(err, st, u->key);
-    u->leaf = u->lv->is_shard ? &l->level[l->n_levels - 1] : u->lv;
+    x->leaf = u->lv->is_shard ? &l->level[l->n_levels - 1] : u->lv;
+    u->leaf = u->lv->is_shard ? NULL : &value->leaf;
+    u->shard = u->lv->is_shard ? &value->shard : NULL;
+    u->clip = value->clip;
+    u->conditional = zr_unit_is_conditional(io, u->proj);
     /* another order of inner chunks needs room for them once more */
-    u->need.host = zr_unit_budget(u->lv, proj->full && w->io->inner_order == 0);
-    if (!zr_io_is_host(w->io, w->io->view.base.device_type))
-        u->need.device = zr_unit_on_device(w->io, u->lv);
-    u->streams = u->need.host > zr_io_budget(w->io) && zr_shard_can_stream(w, u->lv);
-    if (u->streams)
-        u->need.host = zr_shard_stream_init(&u->stream, w->io, u->lv, proj->full);
-    u->conditional = !proj->full && !zr_store_can(w->io->store, ZARR_STORE_CAP_LOCK) &&
-                     zr_store_can(w->io->store, ZARR_STORE_CAP_CONDITIONAL);
+    x->need.host = zr_unit_budget(u->lv, u->proj->full && io->inner_order == 0);
+    if (!zr_io_is_host(io, io->view.base.device_type))
+        x->need.device = zr_unit_on_device(io, u->lv);
+    if (x->need.host > zr_io_budget(io) && zr_shard_can_stream(x->w, u->lv)) {
+        u->stream = &x->stream;
+        x->need.host = zr_shard_stream_init(&x->stream, io, u->lv, u->proj->full);
+    }
 out:
     return st;
 }
@@ -258,42 +300,43 @@ zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *p
                           uint32_t threads, zarr_error *err)
 {
     struct zr_work own = *w;
-    union unit_value made;
-    struct unit u = {.w = w, .proj = proj, .made = &made};
+    union unit_value value;
+    struct lone_unit x = {.w = w, .u = {.proj = proj}};
     zarr_status st = ZARR_OK;
 
     if (w->io->session)
         return zr_shard_session_write(w, proj, threads, err);
     if (w->io->parts) /* err may have the failure of another unit */
         zr_error_clear(err);
-    ZR_TRY(unit_open(&u, w, err));
-    ZR_TRY(zr_request_take(w->rq, u.need, err));
+    ZR_TRY(unit_open(&x, &value, err));
+    ZR_TRY(zr_request_take(w->rq, x.need, err));
     for (int tries = 0; tries < CONFLICT_TRIES; tries++) {
         const zarr_stats before = w->worker->stats;
 
-        st = unit_begin(&u, err);
+        st = unit_begin(&x, err);
         if (st == ZARR_OK)
-            st = u.lv->is_shard ? zr_shards_write(u.w, &made.shard, 1, threads, err)
-                                : zr_leaf_encode(u.w, &made.chunk, err);
-        st = unit_end(&u, st, err);
+            st = x.u.shard ? zr_shards_write(x.w, &value.shard, 1, threads, err)
+                           : zr_leaf_encode(x.w, &value.leaf, err);
+        st = unit_end(&x, st, err);
         if (st == ZARR_OK)
             break;
-        if (zr_is_too_large(u.w, u.leaf, true, st)) {
-            zr_work_on_host(&own, u.leaf, true);
-            u.w = &own;
+        if (zr_is_too_large(x.w, x.leaf, true, st)) {
+            zr_work_on_host(&own, x.leaf, true);
+            x.w = &own;
             zr_worker_leave_device(w->worker, true);
-        } else if (st != ZARR_ERR_CONFLICT || !u.conditional) {
+        } else if (st != ZARR_ERR_CONFLICT || !x.u.conditional) {
             break;
         }
         zr_forget_chunks(&w->worker->stats, &before);
     }
-    zr_worker_trim(w->worker);
-    if (u.need.device)
-        zr_worker_leave_device(w->worker, true);
-    zr_request_give(w->rq, u.need);
     if (st != ZARR_OK)
-        st = zr_prefix_key(err, zr_too_large_tell(u.w, u.leaf, true, st, err), u.key);
+        st = zr_too_large_tell(x.w, x.leaf, true, st, err);
+    zr_worker_trim(w->worker);
+    if (x.need.device)
+        zr_worker_leave_device(w->worker, true);
+    zr_request_give(w->rq, x.need);
+    st = zr_prefix_key(err, st, x.u.key);
 out:
-    zr_level_give(u.lv);
+    zr_level_give(x.u.lv);
     return st != ZARR_OK && zr_parts_take(w->rq, st) ? unit_fail(w, proj, st, err) : st;
 }

@@ -6,29 +6,92 @@
 
 #include "pipe/write/write.h"
 
-/* Gives back the lock of a unit, if it still has it. */
-void zr_old_value_unlock(const struct zr_io *io, struct zr_old_value *v);
-/* Makes a PUT or ERASE that of the holder of the lock. */
-void zr_old_value_op(const struct zr_old_value *b, zarr_store_op *op);
-/* New values of units that are stored together: PUTs and ERASEs. Those of units with a
- * lock come first. */
-struct zr_puts {
-    zarr_store_op *op;
-    struct zr_old_value **holder; /* by operation: who has its lock; NULL: no one */
-    uint32_t n, n_locked;
-    /* out: the operation that failed, the first in order; UINT32_MAX: none */
-    uint32_t failed;
-    zarr_error error;
+/* ---- units ---------------------------------------------------------------------- */
+
+struct zr_shard_write;
+struct zr_shard_stream;
+/* A unit (block) while it is written, alone (units.c) or in a batch (batch_units.c). */
+struct zr_unit {
+    const struct zr_projection *proj;
+    const struct zr_level *lv;
+    const char *key;
+    /* if it is written in part, or in parts */
+    void *lock;       /* NULL: none, or it is given back */
+    bool conditional; /* the new value must replace `version` */
+    zarr_store_version version;
+    zarr_memory old; /* its old stored bytes; handle NULL: none */
+    /* the new value: one of these */
+    struct zr_leaf_write *leaf;
+    struct zr_shard_write *shard;
+    uint64_t *clip;                 /* for shard->clip: room for an extent */
+    struct zr_shard_stream *stream; /* the value is stored in parts; NULL: at once */
+    /* in a batch */
+    bool *done;
+    /* It is left to be written alone: another writer was faster, or its PUT failed in a
+     * request with parts. */
+    bool is_left;
 };
-/* Takes room for n operations. */
-zarr_status zr_puts_room(struct zr_puts *p, uint32_t n, struct zr_arena *arena,
-                         zarr_error *err);
-/* The next operation, and who has its lock. */
-zarr_store_op *zr_puts_add(struct zr_puts *p, struct zr_old_value *holder);
-/* Runs all operations. Afterwards no unit of `values` has a lock. */
-zarr_status zr_puts_run(const struct zr_io *io, struct zarr_request *rq,
-                        struct zr_puts *p, struct zr_old_values *values,
-                        struct zr_arena *arena, zarr_error *err);
+/* The key of a unit. Valid until the worker makes another one. */
+zarr_status zr_unit_key(const struct zr_work *w, const struct zr_projection *proj,
+                        const char **out, zarr_error *err);
+/* Whether the new value must replace the version that was read, as the store has no
+ * locks. */
+bool zr_unit_is_conditional(const struct zr_io *io, const struct zr_projection *proj);
+/* Sets *u->leaf or *u->shard: what the new value is made from. */
+void zr_unit_prepare(const struct zr_io *io, const struct zr_unit *u);
+/* Whether the new value is the fill value, which is not stored. */
+bool zr_unit_is_empty(const struct zr_unit *u);
+/* The operation that stores the new value. */
+void zr_unit_op(const struct zr_io *io, const struct zr_unit *u, zarr_store_op *op);
+/* Stores the new value and counts that, or gives it to io->sink. An object that is to be
+ * removed may be missing. */
+zarr_status zr_unit_store(const struct zr_work *w, const struct zr_unit *u,
+                          zarr_error *err);
+/* Gives back the lock, if there is one. */
+void zr_unit_unlock(const struct zr_io *io, struct zr_unit *u);
+
+/* ---- batches of units ------------------------------------------------------------ */
+
+/* Units that are written together: of one level, or of the levels of several shapes, each
+ * after the other. */
+struct zr_unit_batch {
+    struct zr_work w;
+    const struct zr_level *lv; /* of the first */
+    bool is_batched;           /* as zr_level_is_batched() */
+    struct zr_unit *unit;
+    uint32_t n, n_partial; /* of these, how many need their old value */
+    /* one of these, by unit */
+    struct zr_leaf_write *leaf;
+    struct zr_shard_write *shard;
+    zarr_memory old_values, values; /* blocks: old values, and encoded bytes of leaves */
+    struct zr_need need;            /* bytes of the budgets */
+    uint64_t kept;                  /* of these, what is kept until the PUTs */
+    struct zr_arena *arena;
+};
+/* Operations of a batch that the store gets together. */
+struct zr_unit_ops {
+    zarr_store_op *op;
+    struct zr_unit **unit; /* by operation */
+    uint32_t n;
+};
+/* Takes room for operations of all units. */
+zarr_status zr_unit_ops_room(struct zr_unit_ops *x, const struct zr_unit_batch *b,
+                             zarr_error *err);
+/* The most units that are locked at once. */
+uint32_t zr_old_values_most(const struct zr_io *io);
+/* Locks the units that are written in part and whose lock is free, and reads their old
+ * values in one submit. Units that cannot have theirs leave the batch. */
+zarr_status zr_old_values_run(struct zr_unit_batch *b, zarr_error *err);
+/* Gives back all locks and old values, also after a failure. A second call does
+ * nothing. */
+void zr_old_values_end(struct zr_unit_batch *b);
+/* Makes the new values (encode_units.c). */
+zarr_status zr_units_encode(struct zr_unit_batch *b, zarr_error *err);
+/* Stores them (put_units.c). Sets is_left of units that met another writer. */
+zarr_status zr_units_put(struct zr_unit_batch *b, zarr_error *err);
+
+/* ---- shards ---------------------------------------------------------------------- */
+
 /* Writes the value of a shard to the store while it is made, in parts under the lock of
  * its key (zr_store_put_part()), so that memory has a few inner chunks of it. */
 struct zr_shard_stream {
@@ -49,9 +112,9 @@ zarr_status zr_object_bytes(const struct zr_work *w, const char *key, uint64_t *
 zarr_status zr_shard_session_write(const struct zr_work *w,
                                    const struct zr_projection *proj, uint32_t threads,
                                    zarr_error *err);
-/* What a unit added to the request's counters. */
+/* What the chunks of a unit added to the request's counters. */
 struct zr_chunk_counts {
-    uint64_t chunks_done, chunks_missing, chunks_direct, elements;
+    uint64_t chunks_done, chunks_missing, chunks_direct;
 };
 /* The new value of one shard, with the codecs around it. */
 struct zr_shard_write {
