@@ -129,6 +129,18 @@ struct zr_batch_leaves {
     bool guesses; /* encoding begins before the answers are here */
 };
 
+/* Calls fn for n leaves in parallel. */
+zarr_status zr_leaves_each(struct zr_batch_leaves *l, uint64_t n, zr_work_fn fn,
+                           zarr_error *err);
+bool zr_stage_takes_batches(const struct zr_stage *s);
+/* Begins stage k of the program, counted as encoding goes, or does it. The second
+ * function comes after a wait: only then the lengths of a batch are known. */
+zarr_status zr_leaf_stage_begin(struct zr_batch_leaves *l, uint32_t k, zarr_error *err);
+void zr_leaf_stage_end(struct zr_batch_leaves *l);
+/* For zr_flow.declined; of: the struct zr_batch_leaves. */
+void zr_leaf_note_declined(void *of, uint32_t owner, const struct zr_stage *s);
+/* Encodes the leaves that were declined, each alone. */
+zarr_status zr_leaves_again(struct zr_batch_leaves *l, zarr_error *err);
 /* Whether zr_leaves_gather() does these leaves, whose elements are on a device. */
 bool zr_leaves_are_gathered(const struct zr_batch_leaves *l);
 /* Makes the elements of the leaves of n programs, in `cur`, and queues the comparison

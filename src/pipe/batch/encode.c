@@ -1,11 +1,10 @@
 /*
- * pipe/batch/encode.c - encodes leaves together, by programs with an
- * implementation that takes batches (ZARR_CODEC_BATCH), and for elements that come from a
- * device. Gathering elements, comparing them with the fill value, and stages without such
- * an implementation are parallel loops over the leaves; gather.c has what a
- * device does in lists, for raw leaves, too. Leaves that an implementation declines are
- * encoded alone at the end. Chunks without a shard come from batch_units.c, others
- * from shard_write.c.
+ * pipe/batch/encode.c - encodes leaves together, by programs with an implementation that
+ * takes batches (ZARR_CODEC_BATCH), and for elements that come from a device. Gathering
+ * elements and comparing them with the fill value are parallel loops over the leaves;
+ * gather.c has what a device does in lists, for raw leaves, too. encode_stages.c has the
+ * stages. Chunks without a shard come from write/encode_units.c, others from
+ * write/shard_leaves.c.
  * Thread class: on the worker context; helpers take worker contexts.
  */
 #include "pipe/batch/batch_int.h"
@@ -13,15 +12,6 @@
 enum {
     GUESS_MOST = 8 /* one of so many leaves may be empty */
 };
-
-static zarr_status each(struct zr_batch_leaves *l, uint64_t n, zr_work_fn fn,
-                        zarr_error *err)
-{
-    const struct zr_parallel_options opts = {
-        .max_threads = l->threads, .grain = 1, .item_ns = 2000 + l->p->decoded_bytes};
-
-    return zr_workers_run(l->w, n, &opts, fn, l, err);
-}
 
 /* ---- elements ------------------------------------------------------------------- */
 
@@ -94,13 +84,7 @@ out:
     return st;
 }
 
-/* ---- stages --------------------------------------------------------------------- */
-
-/* Number of the current stage, counted as encoding goes. */
-static uint32_t stage_number(const struct zr_batch_leaves *l, const struct zr_stage *s)
-{
-    return l->p->n - 1 - (uint32_t)(s - l->p->stage);
-}
+/* ---- rooms ----------------------------------------------------------------------- */
 
 bool zr_leaf_rooms_can_wait(const struct zr_io *io, const struct zr_level *lv)
 {
@@ -134,167 +118,7 @@ static zarr_status late_rooms(const struct zr_batch_leaves *l, uint32_t n,
     return rooms->take(rooms->arg, in_place, err);
 }
 
-static zarr_status leaf_rooms(struct zr_batch_leaves *l, uint32_t k, zarr_error *err)
-{
-    const bool last = k + 1 == l->p->n;
-    zarr_memory *slab = &l->slab[k % 2];
-    uint64_t most = 0, step = 0;
-    zarr_status st = ZARR_OK;
-
-    if (l->stage->kind != ZR_STAGE_COPY)
-        most = l->stage->in_bytes;
-    for (uint32_t i = 0; i < l->n_left && l->stage->kind == ZR_STAGE_COPY; i++)
-        most = ZR_MAX(most, l->leaf[i].cur.bytes);
-    step = most;
-    if (!last) {
-        ZR_TRY(zr_flow_hold(l->flow, slab, err));
-        ZR_TRY(
-            zr_take_slices(l->w->io, l->stage->in_device, &step, l->n_left, slab, err));
-    }
-    for (uint32_t i = 0; i < l->n_left; i++) {
-        struct zr_batch_leaf *leaf = &l->leaf[i];
-
-        if (last)
-            leaf->next = leaf->lw->room;
-        else if (!zr_mem_slice(slab, i * step, most, &leaf->next))
-            return zr_internal(err);
-    }
-out:
-    return st;
-}
-
-static zarr_status single_one(void *arg, uint64_t i, const struct zr_work *w,
-                              zarr_error *err)
-{
-    struct zr_batch_leaves *l = arg;
-    struct zr_batch_leaf *leaf = &l->leaf[i];
-    const uint32_t k = stage_number(l, l->stage);
-    struct zr_coding c = {.p = l->p, .cur = leaf->cur, .done = k};
-    zarr_status st = ZARR_OK;
-
-    if (leaf->again)
-        return ZARR_OK;
-    w->worker->states.keep_empty = !w->io->skip_empty;
-    st = zr_stages_run(w, &c, k + 1, &leaf->next, err);
-    leaf->cur = c.cur;
-    return st;
-}
-
-/* What each job belongs to, and the jobs: the leaves that were not declined. */
-static zarr_status batch_of_leaves(struct zr_batch_leaves *l, zarr_codec_job **jobs,
-                                   uint32_t **owner, uint32_t *n, zarr_error *err)
-{
-    *jobs = zr_arena_alloc(l->arena, (size_t)l->n_left * sizeof **jobs);
-    *owner = zr_arena_alloc(l->arena, (size_t)l->n_left * sizeof **owner);
-    *n = 0;
-    if (!*jobs || !*owner)
-        return zr_fail_memory(err, l->n_left * (sizeof **jobs + sizeof **owner));
-    for (uint32_t i = 0; i < l->n_left; i++) {
-        if (l->leaf[i].again)
-            continue;
-        (*jobs)[*n] = (zarr_codec_job){.src = l->leaf[i].cur, .dst = l->leaf[i].next};
-        (*owner)[(*n)++] = i;
-    }
-    return ZARR_OK;
-}
-
-/* Begins to encode a batch. */
-static zarr_status batch_begin(struct zr_batch_leaves *l, zarr_error *err)
-{
-    zarr_codec_job *jobs = NULL;
-    uint32_t *owner = NULL, n = 0;
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(batch_of_leaves(l, &jobs, &owner, &n, err));
-    l->w->worker->states.keep_empty = !l->w->io->skip_empty;
-    l->batch = (struct zr_flow_jobs){.job = jobs, .of = l, .owner = owner, .n = n};
-    if (n > 0)
-        ZR_TRY(zr_flow_run(l->flow, l->stage, &l->batch, err));
-out:
-    return st;
-}
-
-/* Only after a wait the lengths are known. */
-static void batch_end(struct zr_batch_leaves *l)
-{
-    for (uint32_t i = 0; i < l->batch.n; i++) {
-        struct zr_batch_leaf *leaf = &l->leaf[l->batch.owner[i]];
-
-        if (leaf->again) /* it has no output */
-            continue;
-        leaf->cur = leaf->next;
-        leaf->cur.bytes = l->batch.job[i].dst_used;
-    }
-    l->batch.n = 0;
-}
-
-/* Leaves that are empty take no part any more. */
-static void drop_guessed(struct zr_batch_leaves *l)
-{
-    uint32_t n = 0;
-
-    zr_leaves_note_answers(l);
-    for (uint32_t i = 0; i < l->n_left; i++)
-        if (!l->leaf[i].lw->empty)
-            l->leaf[n++] = l->leaf[i];
-    l->n_left = n;
-}
-
-static bool takes_batches(const struct zr_stage *s)
-{
-    return s->kind == ZR_STAGE_CODEC && (s->impl->vt.caps & ZARR_CODEC_BATCH) != 0;
-}
-
-/* Begins stage k of a program, or does it. */
-static zarr_status leaf_stage_begin(struct zr_batch_leaves *l, uint32_t k,
-                                    zarr_error *err)
-{
-    zarr_status st = ZARR_OK;
-
-    l->stage = &l->p->stage[l->p->n - 1 - k];
-    if (l->stage->kind == ZR_STAGE_COPY && k == 0 && l->host.handle)
-        return ZARR_OK; /* the comparison made that copy */
-    ZR_TRY(leaf_rooms(l, k, err));
-    if (l->stage->kind == ZR_STAGE_COPY && l->flow->device != 0)
-        return zr_leaves_copy(l, err);
-    if (takes_batches(l->stage))
-        return batch_begin(l, err);
-    ZR_TRY(zr_flow_wait(l->flow, err));
-    ZR_TRY(each(l, l->n_left, single_one, err));
-out:
-    return st;
-}
-
-/* ---- leaves that were declined -------------------------------------------------- */
-
-static void leaf_note_declined(void *of, uint32_t owner, const struct zr_stage *s)
-{
-    struct zr_batch_leaves *l = of;
-    const uint32_t k = s ? stage_number(l, s) : ZR_CODING_SKIPS;
-
-    l->leaf[owner].again = true;
-    if (k < ZR_CODING_SKIPS)
-        l->leaf[owner].skip |= UINT64_C(1) << k;
-}
-
-static zarr_status encode_again(void *arg, uint64_t i, const struct zr_work *w,
-                                zarr_error *err)
-{
-    struct zr_batch_leaves *l = arg;
-    struct zr_batch_leaf *leaf = &l->leaf[i];
-    struct zr_coding c = {.p = l->p, .cur = leaf->elements, .skip = leaf->skip};
-    zarr_status st = ZARR_OK;
-
-    if (!leaf->again)
-        return ZARR_OK;
-    c.done = l->host.handle ? 1 : 0; /* its elements were copied already */
-    w->worker->states.keep_empty = !w->io->skip_empty;
-    st = zr_stages_run(w, &c, l->p->n, &leaf->lw->room, err);
-    leaf->cur = c.cur;
-    return st;
-}
-
-/* ---- door ----------------------------------------------------------------------- */
+/* ---- which leaves are encoded ----------------------------------------------------- */
 
 /* The leaves that are encoded: those that are not empty, as far as that is known. */
 static void take_left(struct zr_batch_leaves *l)
@@ -327,6 +151,18 @@ static bool leaves_guess(const struct zr_batch_leaves *l)
     empty += rq->locked.stats.chunks_missing;
     zr_request_unlock(rq);
     return empty <= done / GUESS_MOST;
+}
+
+/* Leaves that are empty take no part any more. */
+static void drop_guessed(struct zr_batch_leaves *l)
+{
+    uint32_t n = 0;
+
+    zr_leaves_note_answers(l);
+    for (uint32_t i = 0; i < l->n_left; i++)
+        if (!l->leaf[i].lw->empty)
+            l->leaf[n++] = l->leaf[i];
+    l->n_left = n;
 }
 
 /* ---- leaves of several programs ------------------------------------------------- */
@@ -375,13 +211,13 @@ static zarr_status one_stage(struct leaf_group *g, uint32_t k, zarr_error *err)
 
         if (l->n_left == 0)
             continue;
-        ZR_TRY(leaf_find_failed(g, l, leaf_stage_begin(l, k, err), err));
-        batches |= takes_batches(l->stage);
+        ZR_TRY(leaf_find_failed(g, l, zr_leaf_stage_begin(l, k, err), err));
+        batches |= zr_stage_takes_batches(l->stage);
     }
     if (batches)
         ZR_TRY(leaf_find_failed(g, g->of, zr_flow_wait(&g->flow, err), err));
     for (uint32_t i = 0; i < g->n; i++)
-        batch_end(&g->of[i]);
+        zr_leaf_stage_end(&g->of[i]);
 out:
     return st;
 }
@@ -456,7 +292,7 @@ static zarr_status encode_left(struct leaf_group *g, zarr_error *err)
         struct zr_batch_leaves *l = &g->of[i];
 
         if (g->flow.any_declined && l->n_left > 0)
-            ZR_TRY(leaf_find_failed(g, l, each(l, l->n_left, encode_again, err), err));
+            ZR_TRY(leaf_find_failed(g, l, zr_leaves_again(l, err), err));
         for (uint32_t j = 0; j < l->n_left; j++) {
             l->leaf[j].lw->out = l->leaf[j].cur;
             g->w->worker->stats.bytes_decoded += l->leaf[j].elements.bytes;
@@ -489,7 +325,7 @@ static zarr_status prepare_all(struct leaf_group *g, zarr_error *err)
         l->guesses = gathered && leaves_guess(l);
         ZR_TRY(element_rooms(l, err));
         if (!gathered)
-            ZR_TRY(leaf_shift_item(g, l, each(l, l->n, prepare_one, err), err));
+            ZR_TRY(leaf_shift_item(g, l, zr_leaves_each(l, l->n, prepare_one, err), err));
     }
     if (gathered)
         ZR_TRY(zr_leaves_gather(g->of, g->n, err));
@@ -568,7 +404,7 @@ zarr_status zr_leaves_encode(const struct zr_work *w, struct zr_leaf_write *lw,
     zr_arena_init(&g.arena, alloc);
     ZR_TRY(zr_flow_begin(&g.flow, w, w->io->view.base.device_type, &g.arena, err));
     g.flow.encode = true;
-    g.flow.declined = leaf_note_declined;
+    g.flow.declined = zr_leaf_note_declined;
     ZR_TRY(group_leaves(&g, lw, n, threads, err));
     ZR_TRY(prepare_all(&g, err));
     ZR_TRY(encode_left(&g, err));
