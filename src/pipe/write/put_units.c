@@ -68,8 +68,7 @@ static zarr_status put_in_turns(struct zr_unit_batch *b, zarr_error *err)
     return st;
 }
 
-/* ---- at once ------------------------------------------------------------------------
- */
+/* ---- at once -------------------------------------------------------------------- */
 
 /* PUTs and ERASEs of a batch, those of units with a lock first. */
 struct unit_puts {

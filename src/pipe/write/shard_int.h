@@ -25,12 +25,6 @@ struct zr_shard_writer {
     bool filled;         /* everything written so far equals the array's fill value */
     uint32_t first, end; /* its inner chunks in the batch of shard_write.c */
 };
-/* One inner chunk, encoded. */
-struct zr_inner_result {
-    zarr_memory out;
-    bool empty, filled;
-};
-
 /* Begins with the old value, if there is one. */
 zarr_status zr_shard_begin(struct zr_shard_writer *s, const struct zr_work *w,
                            struct zr_shard_write *sw, zarr_error *err);
@@ -39,20 +33,19 @@ zarr_status zr_shard_begin(struct zr_shard_writer *s, const struct zr_work *w,
 zarr_status zr_shard_old_inner(const struct zr_shard_writer *s, const struct zr_work *w,
                                const struct zr_projection *proj, zarr_memory *out,
                                zarr_error *err);
-/* Appends an inner chunk that changed, in C order, after the untouched ones before it. */
+/* Appends an inner chunk that changed, in C order, after the untouched ones before it.
+ * bytes NULL: it is empty. filled: it equals the array's fill value. */
 zarr_status zr_shard_append(struct zr_shard_writer *s, const struct zr_projection *proj,
-                            const struct zr_inner_result *r, zarr_error *err);
-/* As zr_shard_append(), but the caller copies the bytes of a chunk that is not empty to
- * where zr_shard_find_reserved() says, once it has reserved all of a batch. */
-zarr_status zr_shard_reserve(struct zr_shard_writer *s, const struct zr_projection *proj,
-                             const struct zr_inner_result *r, zarr_error *err);
-bool zr_shard_find_reserved(const struct zr_shard_writer *s,
-                            const struct zr_projection *proj, zarr_memory *out);
-/* For chunks that were reserved before it was known whether they are empty or filled:
- * notes what r says of one, then closes the gaps that empty ones of a batch left. */
-void zr_shard_note_answer(struct zr_shard_writer *s, const struct zr_projection *proj,
-                          const struct zr_inner_result *r);
-zarr_status zr_shard_close_gaps(struct zr_shard_writer *s, zarr_error *err);
+                            const zarr_memory *bytes, bool filled, zarr_error *err);
+/* As zr_shard_append(), but the caller copies the bytes of a leaf that is not empty to
+ * the room that zr_shard_find_reserved() gives it, once it has reserved all of a batch.
+ */
+zarr_status zr_shard_reserve(struct zr_shard_writer *s, const struct zr_leaf_write *lw,
+                             zarr_error *err);
+bool zr_shard_find_reserved(const struct zr_shard_writer *s, struct zr_leaf_write *lw);
+/* For leaves that were reserved before it was known whether they are empty or filled:
+ * notes what is known of one. */
+void zr_shard_note_answer(struct zr_shard_writer *s, const struct zr_leaf_write *lw);
 /* Encodes and appends the inner chunks of sw->proj (shard_write.c). */
 zarr_status zr_shard_inners(struct zr_shard_writer *s, uint32_t threads, zarr_error *err);
 /* Appends what is left and the index, and runs the codecs around the shard. Sets what
@@ -60,8 +53,37 @@ zarr_status zr_shard_inners(struct zr_shard_writer *s, uint32_t threads, zarr_er
 zarr_status zr_shard_end(struct zr_shard_writer *s, zarr_error *err);
 /* Also after a failure. sw->block is left to the caller. */
 void zr_shard_close(struct zr_shard_writer *s);
-/* Number of inner chunks encoded before they are appended: at least two per thread, and
- * beyond that no more than fit a few MiB, `most` at most. */
-uint32_t zr_inner_batch(const struct zr_level *in, uint32_t threads, uint32_t most);
+/* Inner chunks of several shards that are encoded at once. */
+struct zr_shard_group {
+    const struct zr_work *w;
+    const struct zr_level *in; /* level of the inner chunks */
+    struct zr_shard_write *sw; /* by shard, as `writer` */
+    struct zr_shard_writer *writer, one;
+    uint32_t n_shards, threads;
+    struct zr_projector *projector; /* of shard number `next`; NULL: not open */
+    uint32_t next;
+    uint32_t *owner; /* by inner chunk: the shard */
+    struct zr_projection *proj;
+    struct zr_leaf_write *leaf; /* one of these */
+    struct zr_shard_write *sub;
+    uint32_t n, most;
+    bool together;       /* leaves are encoded stage by stage */
+    bool wait;           /* leaves get their rooms late, in their shards if possible */
+    bool known;          /* leaves have their rooms in their shards from the beginning */
+    bool reserved;       /* those of this batch have them in their shards */
+    zarr_memory slots;   /* rooms outside of shards */
+    uint64_t slot_bytes; /* distance between two */
+    struct zr_arena lists;
+    uint64_t failed;   /* the shard */
+    uint32_t reserves; /* the shard that was given rooms last */
+};
+/* Takes the rooms of the inner chunks that are not in their shards. */
+zarr_status zr_group_slots(struct zr_shard_group *g, zarr_error *err);
+/* Encodes the leaves of a batch stage by stage (shard_leaves.c). Sets g->reserved. */
+zarr_status zr_group_encode_leaves(struct zr_shard_group *g, zarr_error *err);
+/* Hands the bytes in memory to the store, and reads the index of the old value
+ * (shard_stream.c). */
+zarr_status zr_stream_out(struct zr_shard_writer *s, zarr_error *err);
+zarr_status zr_stream_old_index(struct zr_shard_writer *s, zarr_error *err);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * pipe/write/shard_stream.c - which shards are written in parts, and how much memory that
- * takes. shard_value.c hands the parts to the store. A shard is written so if its value
- * would exceed the budget of the request.
- * Thread class: plain functions; zr_object_bytes() on the worker context.
+ * pipe/write/shard_stream.c - which shards are written in parts, how much memory that
+ * takes, and what goes to the store and comes from it meanwhile. A shard is written so if
+ * its value would exceed the budget of the request.
+ * Thread class: plain functions; those with struct zr_work on the worker context.
  */
 #include "pipe/write/shard_int.h"
 
@@ -74,4 +74,38 @@ zarr_status zr_object_bytes(const struct zr_work *w, const char *key, uint64_t *
 
     *out = st == ZARR_OK ? op.object_bytes : 0;
     return st == ZARR_ERR_NOT_FOUND ? ZARR_OK : zr_pass(err, st, &why);
+}
+
+zarr_status zr_stream_out(struct zr_shard_writer *s, zarr_error *err)
+{
+    const struct zr_shard_stream *stream = s->sw->stream;
+    zarr_memory part;
+
+    if (s->pos == s->base)
+        return ZARR_OK;
+    if (!zr_mem_slice(&s->sw->block, 0, s->pos - s->base, &part))
+        return zr_internal(err);
+    s->base = s->pos;
+    return zr_store_put_part(s->w->io->store, stream->lock, stream->key,
+                             s->pos - part.bytes, &part, err);
+}
+
+zarr_status zr_stream_old_index(struct zr_shard_writer *s, zarr_error *err)
+{
+    const struct zr_shard_stream *stream = s->sw->stream;
+    struct zr_get g = {.key = stream->key, .known = "shard", .is_index = true};
+    struct zr_index_value value = {.shard_bytes = stream->old_bytes};
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_shard_index_at(s->lv->shard, stream->old_bytes, s->lv->index_bytes,
+                             &g.offset, err));
+    ZR_TRY(zr_index_memory(s->w, s->lv, &value.own, &value.encoded, err));
+    g.dst = value.encoded;
+    st = zr_get(s->w, &g, err);
+    if (st != ZARR_OK)
+        zr_free(s->w->io->engine->alloc, value.own);
+    else
+        st = zr_index_parse(s->w, s->lv, &value, &s->old, err);
+out:
+    return st;
 }

@@ -9,10 +9,6 @@
 
 #include <string.h>
 
-enum {
-    BATCH_BYTES = 32 * 1024 * 1024
-};
-
 /* ---- appending --------------------------------------------------------- */
 
 /* A block for the value. Bytes that come from a device are copied there. */
@@ -29,21 +25,6 @@ static zarr_status take_block(const struct zr_shard_writer *s, uint64_t bytes,
                                 bytes, block, err);
 }
 
-/* Hands the bytes in memory to the store. */
-static zarr_status stream_out(struct zr_shard_writer *s, zarr_error *err)
-{
-    const struct zr_shard_stream *stream = s->sw->stream;
-    zarr_memory part;
-
-    if (s->pos == s->base)
-        return ZARR_OK;
-    if (!zr_mem_slice(&s->sw->block, 0, s->pos - s->base, &part))
-        return zr_internal(err);
-    s->base = s->pos;
-    return zr_store_put_part(s->w->io->store, stream->lock, stream->key,
-                             s->pos - part.bytes, &part, err);
-}
-
 static zarr_status out_room(struct zr_shard_writer *s, uint64_t more, zarr_error *err)
 {
     struct zr_pool *pool = s->w->io->engine->pool;
@@ -57,7 +38,7 @@ static zarr_status out_room(struct zr_shard_writer *s, uint64_t more, zarr_error
         return ZARR_OK;
     want = ZR_MAX(need, s->sw->block.bytes + s->sw->block.bytes / 2);
     if (s->sw->stream) {
-        ZR_TRY(stream_out(s, err));
+        ZR_TRY(zr_stream_out(s, err));
         used = 0;
         want = more;
     }
@@ -183,92 +164,52 @@ zarr_status zr_shard_old_inner(const struct zr_shard_writer *s, const struct zr_
 }
 
 zarr_status zr_shard_append(struct zr_shard_writer *s, const struct zr_projection *proj,
-                            const struct zr_inner_result *r, zarr_error *err)
+                            const zarr_memory *bytes, bool filled, zarr_error *err)
 {
     const uint64_t id = inner_id(s->lv, proj->chunk);
     zarr_status st = ZARR_OK;
 
     ZR_TRY(keep_until(s, id, err));
-    if (!r->empty)
-        ZR_TRY(append_bytes(s, id, &r->out, err));
-    s->filled = s->filled && r->filled;
+    if (bytes)
+        ZR_TRY(append_bytes(s, id, bytes, err));
+    s->filled = s->filled && filled;
     s->next = id + 1;
 out:
     return st;
 }
 
-zarr_status zr_shard_reserve(struct zr_shard_writer *s, const struct zr_projection *proj,
-                             const struct zr_inner_result *r, zarr_error *err)
+zarr_status zr_shard_reserve(struct zr_shard_writer *s, const struct zr_leaf_write *lw,
+                             zarr_error *err)
 {
-    const uint64_t id = inner_id(s->lv, proj->chunk);
+    const uint64_t id = inner_id(s->lv, lw->proj->chunk);
     zarr_status st = ZARR_OK;
 
     ZR_TRY(keep_until(s, id, err));
-    if (!r->empty)
-        ZR_TRY(reserve_bytes(s, id, r->out.bytes, err));
-    s->filled = s->filled && r->filled;
+    if (!lw->empty)
+        ZR_TRY(reserve_bytes(s, id, lw->out.bytes, err));
+    s->filled = s->filled && lw->filled;
     s->next = id + 1;
 out:
     return st;
 }
 
-bool zr_shard_find_reserved(const struct zr_shard_writer *s,
-                            const struct zr_projection *proj, zarr_memory *out)
+bool zr_shard_find_reserved(const struct zr_shard_writer *s, struct zr_leaf_write *lw)
 {
-    const uint64_t id = inner_id(s->lv, proj->chunk);
+    const uint64_t id = inner_id(s->lv, lw->proj->chunk);
 
     return zr_mem_slice(&s->sw->block, s->pairs[2 * id] - s->base, s->pairs[2 * id + 1],
-                        out);
+                        &lw->room);
 }
 
-/* ---- gaps ------------------------------------------------------------------------ */
-
-void zr_shard_note_answer(struct zr_shard_writer *s, const struct zr_projection *proj,
-                          const struct zr_inner_result *r)
+void zr_shard_note_answer(struct zr_shard_writer *s, const struct zr_leaf_write *lw)
 {
-    const uint64_t id = inner_id(s->lv, proj->chunk);
+    const uint64_t id = inner_id(s->lv, lw->proj->chunk);
 
-    s->filled = s->filled && r->filled;
-    if (!r->empty)
+    s->filled = s->filled && lw->filled;
+    if (!lw->empty)
         return;
     s->gap = ZR_MIN(s->gap, s->pairs[2 * id]);
     s->pairs[2 * id] = s->pairs[2 * id + 1] = ZR_INDEX_MISSING;
-}
-
-/* Chunks follow each other in the value as in the index. */
-zarr_status zr_shard_close_gaps(struct zr_shard_writer *s, zarr_error *err)
-{
-    unsigned char *value = NULL;
-    void *at = NULL;
-    zarr_status st = ZARR_OK;
-
-    if (s->gap == UINT64_MAX)
-        return ZARR_OK;
-    ZR_TRY(zr_mem_host_ptr(s->w->io->engine->memory, &s->sw->block, s->pos, &at, err));
-    value = at;
-    s->pos = s->gap;
-    s->any = false;
-    for (uint64_t id = 0; id < s->next; id++) {
-        uint64_t *pair = &s->pairs[2 * id];
-
-        s->any |= pair[0] != ZR_INDEX_MISSING;
-        if (pair[0] == ZR_INDEX_MISSING || pair[0] < s->gap)
-            continue;
-        memmove(value + s->pos, value + pair[0], pair[1]);
-        pair[0] = s->pos;
-        s->pos += pair[1];
-    }
-    s->gap = UINT64_MAX;
-out:
-    return st;
-}
-
-uint32_t zr_inner_batch(const struct zr_level *in, uint32_t threads, uint32_t most)
-{
-    uint64_t n = BATCH_BYTES / ZR_MAX(in->encoded_bound, UINT64_C(1));
-
-    n = ZR_MAX(n, 2 * (uint64_t)ZR_MAX(threads, 1u));
-    return (uint32_t)ZR_MIN(n, (uint64_t)most);
 }
 
 /* ---- the value --------------------------------------------------------- */
@@ -299,26 +240,6 @@ out:
     return st;
 }
 
-static zarr_status stream_old_index(struct zr_shard_writer *s, zarr_error *err)
-{
-    const struct zr_shard_stream *stream = s->sw->stream;
-    struct zr_get g = {.key = stream->key, .known = "shard", .is_index = true};
-    struct zr_index_value value = {.shard_bytes = stream->old_bytes};
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(zr_shard_index_at(s->lv->shard, stream->old_bytes, s->lv->index_bytes,
-                             &g.offset, err));
-    ZR_TRY(zr_index_memory(s->w, s->lv, &value.own, &value.encoded, err));
-    g.dst = value.encoded;
-    st = zr_get(s->w, &g, err);
-    if (st != ZARR_OK)
-        zr_free(s->w->io->engine->alloc, value.own);
-    else
-        st = zr_index_parse(s->w, s->lv, &value, &s->old, err);
-out:
-    return st;
-}
-
 zarr_status zr_shard_begin(struct zr_shard_writer *s, const struct zr_work *w,
                            struct zr_shard_write *sw, zarr_error *err)
 {
@@ -341,7 +262,7 @@ zarr_status zr_shard_begin(struct zr_shard_writer *s, const struct zr_work *w,
         s->pos = s->lv->index_bytes;
     s->base = sw->stream ? s->pos : 0;
     if (sw->stream && sw->stream->old_bytes)
-        ZR_TRY(stream_old_index(s, err));
+        ZR_TRY(zr_stream_old_index(s, err));
     if (s->value.handle)
         ZR_TRY(zr_index_from_value(w, s->lv, &s->value, &s->old, err));
     s->missing = s->old ? s->in : sw->missing;
@@ -386,15 +307,15 @@ static zarr_status stream_index(struct zr_shard_writer *s, zarr_error *err)
     if (s->lv->shard->index_at_end) {
         ZR_TRY(write_index(s, err));
         s->pos = s->sw->out.bytes;
-        ZR_TRY(stream_out(s, err));
+        ZR_TRY(zr_stream_out(s, err));
         goto out;
     }
-    ZR_TRY(stream_out(s, err));
+    ZR_TRY(zr_stream_out(s, err));
     ZR_TRY(out_room(s, s->lv->index_bytes, err));
     ZR_TRY(write_index(s, err));
     s->base = 0;
     s->pos = s->lv->index_bytes;
-    ZR_TRY(stream_out(s, err));
+    ZR_TRY(zr_stream_out(s, err));
 out:
     return st;
 }

@@ -9,47 +9,30 @@
 #include "pipe/write/shard_int.h"
 
 enum {
+    BATCH_BYTES = 32 * 1024 * 1024,
     INNERS_MOST = 64,  /* that a loop encodes at once */
     LEAVES_MOST = 4096 /* of a device that are encoded at once */
 };
 
-/* Inner chunks of several shards that are encoded at once. */
-struct shard_group {
-    const struct zr_work *w;
-    const struct zr_level *in; /* level of the inner chunks */
-    struct zr_shard_write *sw; /* by shard, as `writer` */
-    struct zr_shard_writer *writer, one;
-    uint32_t n_shards, threads;
-    struct zr_projector *projector; /* of shard number `next`; NULL: not open */
-    uint32_t next;
-    uint32_t *owner; /* by inner chunk: the shard */
-    struct zr_projection *proj;
-    struct zr_leaf_write *leaf; /* one of these */
-    struct zr_shard_write *sub;
-    uint32_t n, most;
-    bool together;       /* leaves are encoded stage by stage */
-    bool wait;           /* leaves get their rooms late, in their shards if possible */
-    bool known;          /* leaves have their rooms in their shards from the beginning */
-    bool reserved;       /* those of this batch have them in their shards */
-    zarr_memory slots;   /* rooms outside of shards */
-    uint64_t slot_bytes; /* distance between two */
-    struct zr_arena lists;
-    uint64_t failed;   /* the shard */
-    uint32_t reserves; /* the shard that was given rooms last */
-};
-
 /* ---- one inner chunk ------------------------------------------------------------ */
 
-static struct zr_inner_result inner_result(const struct shard_group *g, uint32_t i)
+zarr_status zr_group_slots(struct zr_shard_group *g, zarr_error *err)
 {
-    if (g->sub)
-        return (struct zr_inner_result){
-            .out = g->sub[i].out, .empty = g->sub[i].empty, .filled = g->sub[i].filled};
-    return (struct zr_inner_result){
-        .out = g->leaf[i].out, .empty = g->leaf[i].empty, .filled = g->leaf[i].filled};
+    const struct zr_io *io = g->w->io;
+    uint64_t bytes = 0;
+
+    if (g->slots.handle || g->in->unsized)
+        return ZARR_OK;
+    g->slot_bytes = g->in->encoded_bound;
+    if (g->together)
+        return zr_take_slices(io, g->in->encode->fetch_device, &g->slot_bytes, g->most,
+                              &g->slots, err);
+    if (!zr_mul(g->slot_bytes, g->most, &bytes))
+        return zr_fail(err, ZARR_ERR_LIMIT, "the chunks are too large");
+    return zr_pool_take(io->engine->pool, ZARR_DEVICE_CPU, 0, bytes, &g->slots, err);
 }
 
-static zarr_status make_inner(const struct shard_group *g, const struct zr_work *w,
+static zarr_status make_inner(const struct zr_shard_group *g, const struct zr_work *w,
                               uint32_t i, zarr_error *err)
 {
     const struct zr_shard_writer *s = &g->writer[g->owner[i]];
@@ -73,7 +56,7 @@ static zarr_status make_inner(const struct shard_group *g, const struct zr_work 
 static zarr_status encode_inner(void *arg, uint64_t i, const struct zr_work *w,
                                 zarr_error *err)
 {
-    struct shard_group *g = arg;
+    struct zr_shard_group *g = arg;
     struct zr_leaf_write *lw = &g->leaf[i];
     zarr_status st = ZARR_OK;
 
@@ -85,104 +68,10 @@ out:
     return st;
 }
 
-/* ---- leaves that are encoded together ------------------------------------------- */
-
-static zarr_status take_slots(struct shard_group *g, zarr_error *err)
-{
-    const struct zr_io *io = g->w->io;
-    uint64_t bytes = 0;
-
-    if (g->slots.handle || g->in->unsized)
-        return ZARR_OK;
-    g->slot_bytes = g->in->encoded_bound;
-    if (g->together)
-        return zr_take_slices(io, g->in->encode->fetch_device, &g->slot_bytes, g->most,
-                              &g->slots, err);
-    if (!zr_mul(g->slot_bytes, g->most, &bytes))
-        return zr_fail(err, ZARR_ERR_LIMIT, "the chunks are too large");
-    return zr_pool_take(io->engine->pool, ZARR_DEVICE_CPU, 0, bytes, &g->slots, err);
-}
-
-/* For struct zr_leaf_rooms: in the shards if the lengths are known, else in slots. */
-static zarr_status late_leaf_rooms(void *arg, bool in_place, zarr_error *err)
-{
-    struct shard_group *g = arg;
-    zarr_status st = ZARR_OK;
-
-    g->reserved = in_place;
-    if (!in_place)
-        ZR_TRY(take_slots(g, err));
-    for (uint32_t i = 0; i < g->n && in_place; i++) {
-        const struct zr_inner_result r = inner_result(g, i);
-
-        g->reserves = g->owner[i];
-        ZR_TRY(zr_shard_reserve(&g->writer[g->owner[i]], &g->proj[i], &r, err));
-    }
-    for (uint32_t i = 0; i < g->n; i++) {
-        struct zr_leaf_write *lw = &g->leaf[i];
-
-        if (lw->empty)
-            continue;
-        if (in_place
-                ? !zr_shard_find_reserved(&g->writer[g->owner[i]], &g->proj[i], &lw->room)
-                : !zr_mem_slice(&g->slots, i * g->slot_bytes, g->in->encoded_bound,
-                                &lw->room))
-            return zr_internal(err);
-    }
-out:
-    if (st != ZARR_OK && err)
-        err->item = UINT64_MAX;
-    return st;
-}
-
-/* Leaves whose lengths are known have rooms in their shards, as if none were empty. */
-static zarr_status early_leaf_rooms(struct shard_group *g, zarr_error *err)
-{
-    for (uint32_t i = 0; i < g->n; i++) {
-        g->leaf[i].out.bytes = g->in->encoded_bound;
-        g->leaf[i].filled = true;
-    }
-    return late_leaf_rooms(g, true, err);
-}
-
-/* Takes back the rooms of the leaves that turned out to be empty. */
-static zarr_status early_answers(struct shard_group *g, zarr_error *err)
-{
-    zarr_status st = ZARR_OK;
-
-    for (uint32_t i = 0; i < g->n; i++) {
-        const struct zr_inner_result r = inner_result(g, i);
-
-        g->reserves = g->owner[i];
-        zr_shard_note_answer(&g->writer[g->owner[i]], &g->proj[i], &r);
-        if (i + 1 == g->n || g->owner[i + 1] != g->owner[i])
-            ZR_TRY(zr_shard_close_gaps(&g->writer[g->owner[i]], err));
-    }
-out:
-    if (st != ZARR_OK && err)
-        err->item = UINT64_MAX;
-    return st;
-}
-
-static zarr_status encode_leaves_together(struct shard_group *g, zarr_error *err)
-{
-    const struct zr_leaf_rooms rooms = {.take = late_leaf_rooms, .arg = g};
-    zarr_status st = ZARR_OK;
-
-    if (g->known)
-        ZR_TRY(early_leaf_rooms(g, err));
-    ZR_TRY(
-        zr_leaves_encode(g->w, g->leaf, g->n, g->threads, g->wait ? &rooms : NULL, err));
-    if (g->known)
-        ZR_TRY(early_answers(g, err));
-out:
-    return st;
-}
-
 /* ---- batches -------------------------------------------------------------------- */
 
 /* Calls fn for each shard, in parallel. err is not NULL. */
-static zarr_status each_shard(struct shard_group *g, zr_work_fn fn, zarr_error *err)
+static zarr_status each_shard(struct zr_shard_group *g, zr_work_fn fn, zarr_error *err)
 {
     const struct zr_level *lv = g->sw->lv;
     const struct zr_parallel_options opts = {
@@ -203,24 +92,29 @@ static zarr_status each_shard(struct shard_group *g, zr_work_fn fn, zarr_error *
 static zarr_status append_inners(void *arg, uint64_t k, const struct zr_work *w,
                                  zarr_error *err)
 {
-    const struct shard_group *g = arg;
+    const struct zr_shard_group *g = arg;
     struct zr_shard_writer *s = &g->writer[k];
     struct zr_chunk_counts *sum = &g->sw[k].counts;
     zarr_status st = ZARR_OK;
 
     s->w = w;
     for (uint32_t i = s->first; i < s->end; i++) {
-        const struct zr_inner_result r = inner_result(g, i);
-
-        ZR_TRY(zr_shard_append(s, &g->proj[i], &r, err));
         if (g->leaf) {
-            sum->chunks_missing += r.empty;
-            sum->chunks_direct += g->leaf[i].direct;
-            continue;
+            const struct zr_leaf_write *lw = &g->leaf[i];
+
+            ZR_TRY(zr_shard_append(s, lw->proj, lw->empty ? NULL : &lw->out, lw->filled,
+                                   err));
+            sum->chunks_missing += lw->empty;
+            sum->chunks_direct += lw->direct;
+        } else {
+            const struct zr_shard_write *sub = &g->sub[i];
+
+            ZR_TRY(zr_shard_append(s, sub->proj, sub->empty ? NULL : &sub->out,
+                                   sub->filled, err));
+            sum->chunks_done += sub->counts.chunks_done;
+            sum->chunks_missing += sub->counts.chunks_missing;
+            sum->chunks_direct += sub->counts.chunks_direct;
         }
-        sum->chunks_done += g->sub[i].counts.chunks_done;
-        sum->chunks_missing += g->sub[i].counts.chunks_missing;
-        sum->chunks_direct += g->sub[i].counts.chunks_direct;
     }
     if (g->leaf)
         sum->chunks_done += s->end - s->first;
@@ -229,7 +123,7 @@ out:
     return st;
 }
 
-static void release_batch(struct shard_group *g)
+static void release_batch(struct zr_shard_group *g)
 {
     struct zr_pool *pool = g->w->io->engine->pool;
 
@@ -240,7 +134,7 @@ static void release_batch(struct shard_group *g)
 }
 
 /* Collects the next inner chunks that change, of one shard after the other. */
-static zarr_status fill_batch(struct shard_group *g, zarr_error *err)
+static zarr_status fill_batch(struct zr_shard_group *g, zarr_error *err)
 {
     struct zr_projection proj;
     zarr_status st = ZARR_OK;
@@ -273,7 +167,7 @@ out:
 }
 
 /* Encodes the next inner chunks and appends them. err is not NULL. */
-static zarr_status write_batch(struct shard_group *g, zarr_error *err)
+static zarr_status write_batch(struct zr_shard_group *g, zarr_error *err)
 {
     const struct zr_parallel_options opts = {
         .max_threads = g->threads, .grain = 1, .item_ns = 2000 + g->in->decoded_bytes};
@@ -292,7 +186,7 @@ static zarr_status write_batch(struct shard_group *g, zarr_error *err)
     if (each)
         st = zr_workers_run(g->w, g->n, &opts, encode_inner, g, err);
     else if (g->leaf)
-        st = encode_leaves_together(g, err);
+        st = zr_group_encode_leaves(g, err);
     else
         st = zr_shards_write(g->w, g->sub, g->n, g->threads, err);
     if (st != ZARR_OK)
@@ -307,6 +201,16 @@ out:
 
 /* ---- the group ------------------------------------------------------------------ */
 
+/* Number of inner chunks encoded before they are appended: at least two per thread, and
+ * beyond that no more than fit a few MiB, `most` at most. */
+static uint32_t inner_batch(const struct zr_level *in, uint32_t threads, uint32_t most)
+{
+    uint64_t n = BATCH_BYTES / ZR_MAX(in->encoded_bound, UINT64_C(1));
+
+    n = ZR_MAX(n, 2 * (uint64_t)ZR_MAX(threads, 1u));
+    return (uint32_t)ZR_MIN(n, (uint64_t)most);
+}
+
 /* How many of all inner chunks of a device are encoded at once. */
 static uint32_t most_of_device(const struct zr_io *io, const struct zr_level *in,
                                uint64_t all)
@@ -315,7 +219,7 @@ static uint32_t most_of_device(const struct zr_io *io, const struct zr_level *in
     const uint64_t wave = zr_io_wave_bytes(io) / ZR_MAX(in->decoded_bytes, UINT64_C(1));
     uint64_t most = ZR_MIN(ZR_MAX(wave, (uint64_t)threads), (uint64_t)LEAVES_MOST);
 
-    most = ZR_MIN(most, (uint64_t)(in->is_shard ? zr_inner_batch(in, threads, LEAVES_MOST)
+    most = ZR_MIN(most, (uint64_t)(in->is_shard ? inner_batch(in, threads, LEAVES_MOST)
                                                 : zr_device_most(io, in, true, true,
                                                                  zr_write_flights(io))));
     return (uint32_t)ZR_MIN(all, most);
@@ -333,7 +237,7 @@ uint64_t zr_shards_on_device(const struct zr_io *io, const struct zr_level *lv,
     return zr_device_need(io, leaf, true, true, most_of_device(io, leaf, all));
 }
 
-static uint32_t group_most(const struct shard_group *g)
+static uint32_t group_most(const struct zr_shard_group *g)
 {
     const struct zr_io *io = g->w->io;
     const struct zr_shard_stream *stream = g->sw->stream;
@@ -342,7 +246,7 @@ static uint32_t group_most(const struct shard_group *g)
 
     if (g->together && !zr_io_is_host(io, io->view.base.device_type))
         return most_of_device(io, g->in, all);
-    most = zr_inner_batch(g->in, g->threads, INNERS_MOST);
+    most = inner_batch(g->in, g->threads, INNERS_MOST);
     if (stream)
         most = ZR_MIN(most, stream->batch);
     if (stream && stream->old_bytes && g->in->is_shard)
@@ -351,7 +255,7 @@ static uint32_t group_most(const struct shard_group *g)
 }
 
 /* Takes memory. `writer` is set if the caller has the only one. */
-static zarr_status group_open(struct shard_group *g, zarr_error *err)
+static zarr_status group_open(struct zr_shard_group *g, zarr_error *err)
 {
     const struct zr_io *io = g->w->io;
     const struct zr_layout *l = io->layout;
@@ -378,12 +282,12 @@ static zarr_status group_open(struct shard_group *g, zarr_error *err)
     g->wait = g->leaf && g->together && zr_leaf_rooms_can_wait(io, g->in);
     g->known = g->leaf && g->together && zr_leaf_length_is_known(io, g->in);
     if (g->leaf && !g->wait && !g->known)
-        ZR_TRY(take_slots(g, err));
+        ZR_TRY(zr_group_slots(g, err));
 out:
     return st;
 }
 
-static void group_close(struct shard_group *g)
+static void group_close(struct zr_shard_group *g)
 {
     const struct zr_engine *engine = g->w->io->engine;
 
@@ -399,7 +303,7 @@ static void group_close(struct shard_group *g)
 
 zarr_status zr_shard_inners(struct zr_shard_writer *s, uint32_t threads, zarr_error *err)
 {
-    struct shard_group g = {
+    struct zr_shard_group g = {
         .w = s->w, .sw = s->sw, .writer = s, .n_shards = 1, .threads = threads};
     zarr_error e = ZARR_ERROR_INIT;
     zarr_status st = group_open(&g, &e);
@@ -415,7 +319,7 @@ zarr_status zr_shard_inners(struct zr_shard_writer *s, uint32_t threads, zarr_er
 static zarr_status begin_shard(void *arg, uint64_t k, const struct zr_work *w,
                                zarr_error *err)
 {
-    struct shard_group *g = arg;
+    struct zr_shard_group *g = arg;
     const zarr_status st = zr_shard_begin(&g->writer[k], w, &g->sw[k], err);
 
     g->writer[k].w = g->w;
@@ -425,7 +329,7 @@ static zarr_status begin_shard(void *arg, uint64_t k, const struct zr_work *w,
 static zarr_status end_shard(void *arg, uint64_t k, const struct zr_work *w,
                              zarr_error *err)
 {
-    struct shard_group *g = arg;
+    struct zr_shard_group *g = arg;
 
     g->writer[k].w = w;
     return zr_shard_end(&g->writer[k], err);
@@ -474,7 +378,7 @@ zarr_status zr_shards_write(const struct zr_work *w, struct zr_shard_write *sw,
                             uint32_t n, uint32_t threads, zarr_error *err)
 {
     const zarr_stats before = w->worker->stats;
-    struct shard_group g = {.w = w, .sw = sw, .n_shards = n, .threads = threads};
+    struct zr_shard_group g = {.w = w, .sw = sw, .n_shards = n, .threads = threads};
     zarr_error e = ZARR_ERROR_INIT;
     zarr_status st = group_open(&g, &e);
 
