@@ -218,7 +218,7 @@ static zarr_status unit_begin(struct lone_unit *x, zarr_error *err)
 
     u->old = (zarr_memory){0};
     x->stream.old_bytes = 0;
-    if (u->shard)
+    if (!u->leaf)
         u->shard->block = (zarr_memory){0};
     if (!u->proj->full || u->stream) {
         ZR_TRY(zr_store_lock(w->io->store, u->key, &w->rq->cancel, &u->lock, err));
@@ -242,7 +242,7 @@ static zarr_status unit_end(struct lone_unit *x, zarr_status st, zarr_error *err
 
     if (st == ZARR_OK)
         st = zr_unit_store(x->w, &x->u, err);
-    if (x->u.shard) {
+    if (!x->u.leaf) {
         zr_pool_give(io->engine->pool, &x->u.shard->block);
         zr_index_cache_drop(io->indexes, x->u.key);
     }
