@@ -163,8 +163,9 @@ struct zr_program {
     bool raw;       /* n == 0: the stored bytes are the elements; ranges can be read */
     bool distrusts; /* a stage has an implementation that is not trusted */
     /* What stages can do with chunks that they accept: the only one decodes ranges, or
-     * the last one decodes into strided memory. Not set for bytes around a shard. */
-    bool decodes_ranges, decodes_strided;
+     * the last one decodes into strided memory; whether there is one of the two. Not set
+     * for bytes around a shard. */
+    bool decodes_ranges, decodes_strided, has_routes;
     /* Type of elements whose unused bits stores may hold anything in; NULL: no such
      * elements. The caller applies zr_program_unpad() after decoding or reading and
      * zr_program_pad() before encoding. Host memory only. */

@@ -230,6 +230,7 @@ static void find_direct_routes(struct zr_program *p)
     p->decodes_ranges = can && p->n == 1 && last->impl->vt.partial;
     p->decodes_strided = can && !p->padded && last->impl->vt.strided &&
                          last->out_bytes >= last->impl->vt.strided_least;
+    p->has_routes = p->decodes_ranges || p->decodes_strided;
 }
 
 static zarr_status program_try(struct zr_program **out, struct zr_place *place,

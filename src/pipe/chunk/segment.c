@@ -104,7 +104,7 @@ zarr_status zr_item_decode(const struct zr_work *w, const struct zr_segment *seg
     /* elements of variable length point into scratch until their bytes are copied */
     d.placed = p->n > 0 && !w->io->layout->variable && !w->on_host &&
                zr_target_is_direct(w->io, p, &item->target, &d.at);
-    if (!d.placed && (p->decodes_ranges || p->decodes_strided) && !skip && !w->on_host)
+    if (p->has_routes && !d.placed && !skip && !w->on_host)
         route = zr_find_route(w, &d);
     if (route)
         ZR_TRY(route->read(w, &d, &done, err));
