@@ -329,13 +329,12 @@ zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *p
         }
         zr_forget_chunks(&w->worker->stats, &before);
     }
-    if (st != ZARR_OK)
-        st = zr_too_large_tell(x.w, x.leaf, true, st, err);
     zr_worker_trim(w->worker);
     if (x.need.device)
         zr_worker_leave_device(w->worker, true);
     zr_request_give(w->rq, x.need);
-    st = zr_prefix_key(err, st, x.u.key);
+    if (st != ZARR_OK)
+        st = zr_prefix_key(err, zr_too_large_tell(x.w, x.leaf, true, st, err), x.u.key);
 out:
     zr_level_give(x.u.lv);
     return st != ZARR_OK && zr_parts_take(w->rq, st) ? unit_fail(w, proj, st, err) : st;
