@@ -151,7 +151,7 @@ void zr_leaf_note_declined(void *of, uint32_t owner, const struct zr_stage *s)
 }
 
 static zarr_status encode_again(void *arg, uint64_t i, const struct zr_work *w,
-                             zarr_error *err)
+                                zarr_error *err)
 {
     struct zr_batch_leaves *l = arg;
     struct zr_batch_leaf *leaf = &l->leaf[i];

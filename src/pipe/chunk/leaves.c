@@ -222,9 +222,8 @@ zarr_status zr_leaf_keep(const struct zr_work *w, struct zr_leaf_write *lw,
     bool to_pool = false;
     zarr_status st = ZARR_OK;
 
-    if (lw->empty ||
-        (!lw->level->unsized && at != scratch[ZR_SCRATCH_BLOCK].handle &&
-         at != scratch[ZR_SCRATCH_BODY].handle))
+    if (lw->empty || (!lw->level->unsized && at != scratch[ZR_SCRATCH_BLOCK].handle &&
+                      at != scratch[ZR_SCRATCH_BODY].handle))
         return ZARR_OK;
     from = lw->out;
     to_pool = lw->level->unsized || !lw->room.handle;

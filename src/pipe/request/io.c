@@ -63,7 +63,7 @@ uint64_t zr_io_elements(const struct zr_io *io)
     const struct zr_grid *grid = io->layout->grid;
     uint64_t n = 0;
 
-    for (uint32_t i = 0; i < io->n_parts; i++)
+    for (uint32_t i = 0; io->parts && i < io->n_parts; i++)
         if (!zr_add(n, zarr_selection_n_items(io->parts[i].selection), &n))
             return UINT64_MAX;
     if (io->parts)
