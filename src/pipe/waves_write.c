@@ -163,7 +163,7 @@ static void pull_batches(struct zr_flights *f)
         if (first > 0) /* the request made a check before the first wave */
             st = zr_request_check(w->rq, &err);
         memset(u.done, 0, u.most * sizeof *u.done);
-        if (st == ZARR_OK && zr_units_join(w->io, &w->io->layout->level[0], u.n))
+        if (st == ZARR_OK && zr_units_join(w->io, lv, u.n))
             st = zr_write_batch(w->io, w->rq, u.proj, u.n, u.done, &err);
         if (st != ZARR_OK)
             break;

@@ -140,8 +140,6 @@ uint64_t zr_unit_on_device(const struct zr_io *io, const struct zr_level *lv)
     const struct zr_level *leaf = &l->level[l->n_levels - 1];
     uint64_t n = 1;
 
-    if (zr_io_is_host(io, io->view.base.device_type))
-        return 0;
     if (!lv->is_shard)
         return zr_device_need(io, lv, true, true, 1);
     n = lv->n_inner_all;

@@ -247,7 +247,8 @@ void zr_work_on_host(struct zr_work *w, const struct zr_level *lv, bool encode);
 /* If such a chunk fails again, its error says why the device did not do it. */
 zarr_status zr_too_large_tell(const struct zr_work *w, const struct zr_level *lv,
                               bool encode, zarr_status st, zarr_error *err);
-/* Bytes that one unit has on the device at most while it is written alone. */
+/* Bytes that one unit has on the device at most while it is written alone, if its
+ * elements come from a device. */
 uint64_t zr_unit_on_device(const struct zr_io *io, const struct zr_level *lv);
 
 /* ---- parts (parts.c) ------------------------------------------------------------ */
