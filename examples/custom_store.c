@@ -47,7 +47,7 @@ int main(void)
     zarr_store *store = NULL;
     zarr_array *array = NULL;
     zarr_tensor tensor;
-    zarr_error err = {0};
+    zarr_error err = ZARR_ERROR_INIT;
 
     zarr_tensor_host(&tensor, "uint8", data, sizeof data, 1, shape);
     if (zarr_context_create(&ctx, NULL, &err) ||

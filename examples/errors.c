@@ -35,7 +35,7 @@ int main(int argc, char **argv)
     zarr_store *store = NULL;
     zarr_array *array = NULL;
     zarr_tensor three, six;
-    zarr_error e = {0};
+    zarr_error e = ZARR_ERROR_INIT;
 
     spec.ndim = 1, spec.shape = (uint64_t[]){3}, spec.data_type = "int8";
     create.flags = ZARR_STORE_CREATE;

@@ -35,7 +35,7 @@ int main(int argc, char **argv)
     zarr_store *store = NULL;
     zarr_array *array = NULL;
     zarr_tensor tensor;
-    zarr_error err = {0};
+    zarr_error err = ZARR_ERROR_INIT;
 
     spec.data_type = "uint8", spec.ndim = 1, spec.shape = (uint64_t[]){6};
     spec.chunk_shape = (uint64_t[]){2}, create.flags = ZARR_STORE_CREATE;

@@ -41,7 +41,7 @@ int main(void)
     zarr_store *store = NULL;
     zarr_array *array = NULL;
     zarr_memory mem = {0};
-    zarr_error err = {0};
+    zarr_error err = ZARR_ERROR_INIT;
 
     spec.ndim = 1, spec.shape = (uint64_t[]){26}, spec.data_type = "uint8";
     opts.device_type = ZARR_DEVICE_EXT, dev.ndim = 1, dev.shape = spec.shape;

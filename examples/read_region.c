@@ -38,7 +38,7 @@ int main(int argc, char **argv)
     zarr_array *array = NULL;
     zarr_selection *sel = NULL;
     zarr_tensor tensor;
-    zarr_error err = {0};
+    zarr_error err = ZARR_ERROR_INIT;
 
     opts.stats = &stats, create.flags = ZARR_STORE_CREATE;
     zarr_tensor_host(&tensor, "int16", part, sizeof part, 2, part_shape);

@@ -40,7 +40,7 @@ int main(void)
     zarr_array *array = NULL;
     zarr_selection *sel[3] = {NULL};
     zarr_tensor tensor;
-    zarr_error err = {0};
+    zarr_error err = ZARR_ERROR_INIT;
 
     spec.data_type = "int32", spec.ndim = 2, spec.shape = shape;
     zarr_tensor_host(&tensor, "int32", data, sizeof data, 2, (uint64_t[]){3, 4});

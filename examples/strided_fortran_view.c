@@ -23,7 +23,7 @@ int main(int argc, char **argv)
     zarr_array *array = NULL;
     zarr_tensor part = ZARR_TENSOR_INIT;
     zarr_tensor big;
-    zarr_error err = {0};
+    zarr_error err = ZARR_ERROR_INIT;
 
     part.device_type = ZARR_DEVICE_CPU;
     part.ndim = 2;

@@ -23,7 +23,7 @@ int main(int argc, char **argv)
     zarr_store *store = NULL;
     zarr_array *array = NULL;
     zarr_tensor whole, field;
-    zarr_error err = {0};
+    zarr_error err = ZARR_ERROR_INIT;
     float kelvin[3];
 
     opts.field = "temperature";

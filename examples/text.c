@@ -24,7 +24,7 @@ int main(int argc, char **argv)
     zarr_selection *odd = NULL;
     zarr_vlen two[2];
     zarr_tensor tensor;
-    zarr_error err = {0};
+    zarr_error err = ZARR_ERROR_INIT;
 
     names.n = 4;
     names.offsets = offsets;

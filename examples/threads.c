@@ -42,7 +42,7 @@ int main(void)
     zarr_context *ctx = NULL; /* one for all threads */
     zarr_store *store = NULL;
     zarr_array *array = NULL;
-    zarr_error err = {0};
+    zarr_error err = ZARR_ERROR_INIT;
 
     spec.data_type = "int32", spec.ndim = 1, spec.shape = shape;
     if (zarr_context_create(&ctx, NULL, &err) ||

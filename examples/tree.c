@@ -44,7 +44,7 @@ int main(int argc, char **argv)
     zarr_context *ctx = NULL;
     zarr_store *store = NULL;
     zarr_array *array = NULL;
-    zarr_error err = {0};
+    zarr_error err = ZARR_ERROR_INIT;
 
     create.flags = ZARR_STORE_CREATE, spec.data_type = "int16";
     spec.zarr_format = 2, spec.ndim = 1, spec.shape = (uint64_t[]){4};
