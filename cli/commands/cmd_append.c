@@ -188,7 +188,8 @@ static int append_tensor(struct appending *a, void *data, uint64_t bytes, uint64
     a->node.began = true;
     st = zarr_array_append(a->node.array, a->axis, &src, &first, &io, &err);
     if (st)
-        return cli_fail(a->cli, st, &err, "cannot append to %s", a->node.shown);
+        return cli_fail_array(a->cli, a->node.array, st, &err, "cannot append to %s",
+                              a->node.shown);
     note_range(a, first, steps);
     return CLI_OK;
 }

@@ -87,7 +87,7 @@ static int run(struct cli *cli)
     before = cli_shape_text(zarr_array_ndim(node.array), zarr_array_shape(node.array));
     node.began = true;
     st = zarr_array_resize(node.array, shape, &o, &err);
-    rc = st ? cli_fail(cli, st, &err, "cannot resize %s", node.shown)
+    rc = st ? cli_fail_array(cli, node.array, st, &err, "cannot resize %s", node.shown)
             : cli_node_flush(cli, &node);
     if (!rc)
         report(cli, &node, before);

@@ -69,6 +69,7 @@ static int on_finding(void *user, const zarr_finding *f)
         cli_json_object(j);
         cli_json_text(cli_key(j, "node"), f->path);
         cli_json_text(cli_key(j, "key"), f->key);
+        cli_json_shape(cli_key(j, "block"), f->ndim, f->block);
         cli_json_text(cli_key(j, "code"), zarr_status_text(f->status));
         cli_json_text(cli_key(j, "reason"), f->message);
         cli_json_text(cli_key(j, "severity"), severity_text(f->severity));
@@ -298,11 +299,11 @@ const struct cli_command cli_cmd_verify = {
         "compression level out of range, or members that v2 does not know. --strict "
         "reports the first fault of this kind in each array, as other readers may refuse "
         "it. zarrc-reencode(1) writes metadata without such faults.",
-    .json =
-        "node. faults: objects with node, key, code, reason, severity (error, warning, "
-        "limit or note). valid (null: no fault, but something is above the limits); "
-        "n_faults, n_limits and n_notes (not only those in faults); arrays; "
-        "groups; objects; bytes (stored); seconds.",
+    .json = "node. faults: objects with node, key, block (coordinates in the grid of "
+            "blocks, or null), code, reason, severity (error, warning, limit or note). "
+            "valid (null: no fault, but something is above the limits); n_faults, "
+            "n_limits and n_notes (not only those in faults); arrays; groups; objects; "
+            "bytes (stored); seconds.",
     .options = options,
     .examples = examples,
     .see_also = "zarrc-clean zarrc-diff",

@@ -373,7 +373,8 @@ static int stream_all(struct stream *s)
     if (!st && !rc) /* a shrink may have cut border chunks, which are not missing */
         st = zarr_array_recheck(s->sink->dump->node->array, &err);
     cli_progress_end(&progress, !st && !rc);
-    return st ? cli_fail(cli, st, &err, "cannot read %s", s->sink->dump->node->shown)
+    return st ? cli_fail_array(cli, s->sink->dump->node->array, st, &err,
+                               "cannot read %s", s->sink->dump->node->shown)
               : rc;
 }
 

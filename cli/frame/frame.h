@@ -173,11 +173,15 @@ int cli_exit_code(zarr_status status, const zarr_error *err);
 int cli_fail(struct cli *cli, zarr_status st, const zarr_error *err, const char *format,
              ...) ZARR_PRINTF(4, 5);
 
-/* The same with a hint of the caller's. */
+/* The same after work on an array: --json has the block that failed, too. */
+int cli_fail_array(struct cli *cli, const zarr_array *array, zarr_status st,
+                   const zarr_error *err, const char *format, ...) ZARR_PRINTF(5, 6);
+
+/* cli_fail() with a hint of the caller's. */
 int cli_fail_hint(struct cli *cli, zarr_status st, const zarr_error *err,
                   const char *hint, const char *format, ...) ZARR_PRINTF(5, 6);
 
-/* The same for an error that the program itself detects: one line and, unless NULL, a
+/* cli_fail() for an error that the program itself detects: one line and, unless NULL, a
  * hint (a sentence or "Try: ..."). Returns exit_code. */
 int cli_error(struct cli *cli, int exit_code, const char *hint, const char *format, ...)
     ZARR_PRINTF(4, 5);

@@ -4,6 +4,7 @@
  * the failed operation before it and a hint after it. With --json an error is one JSON
  * object on one line:
  *     {"error": {"code": "corrupt", "exit": 4, "what": ..., "why": ..., "next": ...}}
+ * and, if they are known, the node, the key, the block and the chunk.
  * Colours are used only on a terminal without NO_COLOR, or with --color=always.
  */
 #include "frame/frame_int.h"
@@ -211,6 +212,8 @@ static void write_stderr(struct cli_string *s)
 struct report {
     const char *code, *what, *why, *next;
     int exit_code;
+    const zarr_error *error; /* of the library, or NULL */
+    const zarr_array *array; /* which has the error's block, or NULL */
 };
 
 static void report_text(const struct cli *cli, const struct report *r)
@@ -233,6 +236,32 @@ static void report_text(const struct cli *cli, const struct report *r)
     write_stderr(&s);
 }
 
+static void add_part(struct cli_json *j, const char *name, const zarr_error *err,
+                     uint32_t part)
+{
+    char text[ZARR_ERROR_MESSAGE_BYTES];
+
+    if (zarr_error_text(err, part, text, sizeof text))
+        cli_json_text(cli_key(j, name), text);
+}
+
+/* Where the error is, as far as it is known. */
+static void add_place(struct cli_json *j, const struct report *r)
+{
+    char key[ZARR_ERROR_MESSAGE_BYTES];
+    uint64_t at[ZARR_MAX_RANK];
+    int32_t ndim;
+
+    add_part(j, "node", r->error, ZARR_ERROR_PATH);
+    add_part(j, "key", r->error, ZARR_ERROR_KEY);
+    if (r->array && zarr_error_text(r->error, ZARR_ERROR_KEY, key, sizeof key) &&
+        zarr_array_block_of_key(r->array, key, at, NULL) == ZARR_OK)
+        cli_json_shape(cli_key(j, "block"), zarr_array_ndim(r->array), at);
+    ndim = zarr_error_chunk(r->error, at);
+    if (ndim > 0)
+        cli_json_shape(cli_key(j, "chunk"), ndim, at);
+}
+
 static void report_json(struct cli *cli, const struct report *r)
 {
     struct cli_string s = {0}, clean = {0};
@@ -245,6 +274,8 @@ static void report_json(struct cli *cli, const struct report *r)
     cli_json_text(cli_key(j, "what"), r->what);
     cli_json_text(cli_key(j, "why"), r->why);
     cli_json_text(cli_key(j, "next"), r->next);
+    if (r->error)
+        add_place(j, r);
     cli_json_end(j);
     cli_json_end(j);
     cli_json_finish(j);
@@ -279,51 +310,66 @@ static char *vformat(const char *format, va_list args)
     return text;
 }
 
-static int fail(struct cli *cli, zarr_status st, const zarr_error *err, const char *hint,
-                const char *what)
+/* r has the hint, the error and the array. */
+ZARR_PRINTF(4, 0)
+static int fail(struct cli *cli, zarr_status st, struct report r, const char *format,
+                va_list args)
 {
-    struct report r = {.what = what, .next = hint};
+    char *what = vformat(format, args);
 
+    r.what = what;
     r.code = zarr_status_text(st);
-    r.exit_code = cli_exit_code(st, err);
-    r.why = err && err->message[0] ? err->message : r.code;
+    r.exit_code = cli_exit_code(st, r.error);
+    r.why = r.error && r.error->message[0] ? r.error->message : r.code;
     if (st == ZARR_ERR_CANCELLED || cli_is_cancelled()) {
-        r = (struct report){"cancelled", "interrupted", NULL, NULL, CLI_INTERRUPTED};
+        r = (struct report){
+            .code = "cancelled", .what = "interrupted", .exit_code = CLI_INTERRUPTED};
         if (cli->json || !cli->quiet)
             report(cli, &r);
     } else {
         report(cli, &r);
     }
+    free(what);
     return r.exit_code;
 }
 
 int cli_fail(struct cli *cli, zarr_status st, const zarr_error *err, const char *format,
              ...)
 {
+    const struct report r = {.next = hint_for(cli, st, err), .error = err};
     va_list args;
-    char *what;
     int rc;
 
     va_start(args, format);
-    what = vformat(format, args);
+    rc = fail(cli, st, r, format, args);
     va_end(args);
-    rc = fail(cli, st, err, hint_for(cli, st, err), what);
-    free(what);
+    return rc;
+}
+
+int cli_fail_array(struct cli *cli, const zarr_array *array, zarr_status st,
+                   const zarr_error *err, const char *format, ...)
+{
+    const struct report r = {
+        .next = hint_for(cli, st, err), .error = err, .array = array};
+    va_list args;
+    int rc;
+
+    va_start(args, format);
+    rc = fail(cli, st, r, format, args);
+    va_end(args);
     return rc;
 }
 
 int cli_fail_hint(struct cli *cli, zarr_status st, const zarr_error *err,
                   const char *hint, const char *format, ...)
 {
+    const struct report r = {.next = hint, .error = err};
     va_list args;
-    char *what;
     int rc;
 
     va_start(args, format);
-    what = vformat(format, args);
+    rc = fail(cli, st, r, format, args);
     va_end(args);
-    rc = fail(cli, st, err, hint, what);
-    free(what);
     return rc;
 }
 

@@ -271,7 +271,9 @@ static int copy_shards(struct import *im, bool *whole)
     *whole = st == ZARR_ERR_UNSUPPORTED && im->copied == 0;
     if (*whole)
         return CLI_OK;
-    return st ? cli_fail(im->cli, st, &err, "cannot write %s", im->node.shown) : rc;
+    return st ? cli_fail_array(im->cli, im->node.array, st, &err, "cannot write %s",
+                               im->node.shown)
+              : rc;
 }
 
 /* ---- boxes ---- */
@@ -320,7 +322,9 @@ static int copy_boxes(struct import *im)
     free(data);
     if (im->reported)
         return CLI_CORRUPT;
-    return st ? cli_fail(im->cli, st, &err, "cannot write %s", im->node.shown) : rc;
+    return st ? cli_fail_array(im->cli, im->node.array, st, &err, "cannot write %s",
+                               im->node.shown)
+              : rc;
 }
 
 static int write_text(struct import *im)
@@ -332,7 +336,9 @@ static int write_text(struct import *im)
 
     cli_elements_tensor(&im->elements, im->header.ndim, im->header.shape, shape, &tensor);
     st = cli_write(im->node.array, im->selection, &tensor, write_options(im), &err);
-    return st ? cli_fail(im->cli, st, &err, "cannot write %s", im->node.shown) : CLI_OK;
+    return st ? cli_fail_array(im->cli, im->node.array, st, &err, "cannot write %s",
+                               im->node.shown)
+              : CLI_OK;
 }
 
 /* A pipe must end after the last element. */

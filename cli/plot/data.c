@@ -352,7 +352,8 @@ static int read_values(struct reading *r)
         convert(r, elements);
     }
     free(elements);
-    return st ? cli_fail(r->q->cli, st, &err, "cannot read %s", r->q->node->shown)
+    return st ? cli_fail_array(r->q->cli, r->array, st, &err, "cannot read %s",
+                               r->q->node->shown)
               : CLI_OK;
 }
 

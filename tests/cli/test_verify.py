@@ -61,8 +61,21 @@ def test_damage(zarrc, store, key, at, reason):
     found = faults(zarrc, store)
     assert {f["key"] for f in found} == {key} and found[0]["code"] == "corrupt"
     assert any(reason in f["reason"] for f in found)
+    assert all(f["block"] == [int(i) for i in key.split("/")[-2:]] for f in found)
     printed = zarrc("verify", store, code=1)
     assert printed.text.startswith(f"{key}: ") and "NOT VALID" in printed.err
+
+
+@pytest.mark.parametrize("key, chunk", [("sums/c/0/1", None), ("sharded/c/1/0", [4, 0])])
+def test_error_of_a_read(zarrc, store, key, chunk):
+    """It has the coordinates of the block, and those of the chunk in the array, not in its shard."""
+    damage(store / key, 3)
+    node = key.split("/")[0]
+    error = zarrc("cat", "--json", store / node, code=4).error
+    assert error["node"] == f"/{node}" and error["key"] == key
+    assert error["block"] == [int(i) for i in key.split("/")[-2:]] and error.get("chunk") == chunk
+    absent = zarrc("cat", "--json", store / "absent", code=3).error
+    assert not {"key", "block", "chunk"} & set(absent)
 
 
 @pytest.mark.parametrize("key", ["plain/c/1/2", "sums/c/0/1", "sharded/c/1/0"])
