@@ -1,10 +1,10 @@
-# Front door. The work is done by CMake (presets) and by scripts/. Only setup, demo and the
-# tests install packages; the other targets say which are missing.
+# Front door. The work is done by CMake (presets) and by scripts/. Only setup, demo, test and test-*
+# install packages; every other target says what is missing, and the command that installs it.
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
 JOBS := $(shell nproc)
 
-.PHONY: all setup check-setup build demo test test-long test-python-long test-torch test-unit test-asan test-tsan test-s390x lint fmt fuzz bench bench-quick docs wheel install clean
+.PHONY: all setup packages check-setup build demo test test-long test-python-long test-torch test-unit test-asan test-tsan test-s390x test-wheel lint fmt fuzz bench bench-quick docs install clean
 
 all: build
 
@@ -12,38 +12,44 @@ build: check-setup
 	@cmake --preset dev --log-level=NOTICE
 	@cmake --build --preset dev -j $(JOBS)
 
-setup:
+setup: packages
+	@scripts/venv --docs </dev/null >/dev/null
+
+packages:
 	@scripts/setup </dev/null
 
 check-setup:
 	@scripts/setup --check
 
-demo: setup
+demo: packages
 	@scripts/demo
 
-test: setup
+test: packages
 	@scripts/run-tests
 
-test-long: setup
+test-long: packages
 	@scripts/run-tests --long
 
-test-python-long: setup
+test-python-long: packages
 	@scripts/run-tests python-long
 
-test-torch: setup
+test-torch: packages
 	@scripts/run-tests torch
 
-test-unit: setup
+test-unit: packages
 	@scripts/run-tests dev
 
-test-asan: setup
+test-asan: packages
 	@scripts/run-tests asan
 
-test-tsan: setup
+test-tsan: packages
 	@scripts/run-tests tsan
 
-test-s390x: setup
+test-s390x: packages
 	@scripts/run-tests s390x
+
+test-wheel: packages
+	@scripts/wheel
 
 lint: check-setup
 	@scripts/lint
@@ -62,9 +68,6 @@ bench-quick: check-setup
 
 docs: check-setup
 	@scripts/docs
-
-wheel: check-setup
-	@scripts/wheel
 
 install: check-setup
 	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX)
