@@ -20,13 +20,13 @@ from ._api import (
     empty_like, from_array, full, full_like, group, load, ones, ones_like, open, open_array, open_async, open_consolidated, open_group,
     open_like, print_debug_info, save, save_array, save_group, tree, zeros, zeros_like,
 )
-from ._array import Array
+from ._array import Array, AsyncArray
 from ._array_config import ArrayConfig
 from ._codecs import Codec
 from ._config import config
 from ._core import version as _version
 from ._enable import disable, enable, pipeline_stats
-from ._group import Group
+from ._group import AsyncGroup, Group
 from ._places import delete_memory, open_store
 from ._store import Store
 from ._tensors import DeviceTensor, Tensor
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from zarrc_hook.buffer import ZarrcNDBuffer
     from zarrc_hook.pipeline import ZarrcCodecPipeline
 
-    from ._aio import AsyncArray, AsyncGroup
     from ._zarr_store import ZarrcStore
 
 __version__: str = _version()
@@ -57,16 +56,13 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    """asyncio and zarr-python are imported only by programs that use them."""
+    """zarr-python is imported only by programs that use them."""
     if name == "ZarrcCodecPipeline":
         from zarrc_hook.pipeline import ZarrcCodecPipeline
         return ZarrcCodecPipeline
     if name == "ZarrcNDBuffer":
         from zarrc_hook.buffer import ZarrcNDBuffer
         return ZarrcNDBuffer
-    if name in ("AsyncArray", "AsyncGroup"):
-        from . import _aio
-        return getattr(_aio, name)
     if name == "ZarrcStore":
         from ._zarr_store import ZarrcStore
         return ZarrcStore

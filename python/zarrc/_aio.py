@@ -1,24 +1,37 @@
 """Arrays and groups for asyncio. A read, write or append is a request of the library, which runs on
 its threads (`_requests`). What has no request (opening, attributes, listings) runs on a thread of the
-loop's executor."""
+loop's executor. `AsyncArray` and `AsyncGroup` stand beside `Array` and `Group` and say which class their node
+has; the rest of them is here. The first call imports asyncio."""
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import _consolidation, _core, _dtypes, _indexing
-from ._requests import find_queue
 
 if TYPE_CHECKING:
-    from ._array import Array
-    from ._group import Group
-    from ._types import ArrayLike, ConfigLike, Key, Memory
+    from typing import Self
+
+    from ._requests import Queue
+    from ._types import ArrayLike, Key, Memory
+
+_T = TypeVar("_T")
 
 
-async def _read(array: Array, selection: _core.Selection | None, out: Any = None) -> Any:
+def _find_queue() -> Queue:
+    from ._requests import find_queue
+    return find_queue()
+
+
+async def run_on_thread(work: Callable[..., _T], *args: Any, **kwargs: Any) -> _T:
+    """Runs a function on a thread of the loop's executor."""
+    import asyncio
+    return await asyncio.to_thread(work, *args, **kwargs)
+
+
+async def _read(array: _core.Array, selection: _core.Selection | None, out: Any = None) -> Any:
     shape = array.shape if selection is None else selection.shape
-    queue = find_queue()
+    queue = _find_queue()
     if array._how == _dtypes.VLEN:
         objects = None if out is None else _indexing.check_objects(out, shape)
         box = array._vlen(shape)
@@ -41,8 +54,8 @@ async def _read(array: Array, selection: _core.Selection | None, out: Any = None
     return target[()] if target.ndim == 0 else target
 
 
-async def _write(array: Array, selection: _core.Selection | None, value: Any) -> None:
-    queue = find_queue()
+async def _write(array: _core.Array, selection: _core.Selection | None, value: Any) -> None:
+    queue = _find_queue()
     if array._how == _dtypes.VLEN:
         memory: Any = _indexing.to_vlen(array, value)
         order = 0
@@ -63,7 +76,7 @@ class AsyncOIndex:
 
     __slots__ = ("_array",)
 
-    def __init__(self, array: AsyncArray) -> None:
+    def __init__(self, array: AsyncArrayBase) -> None:
         self._array = array
 
     async def getitem(self, selection: Key) -> Any:
@@ -75,19 +88,17 @@ class AsyncVIndex:
 
     __slots__ = ("_array",)
 
-    def __init__(self, array: AsyncArray) -> None:
+    def __init__(self, array: AsyncArrayBase) -> None:
         self._array = array
 
     async def getitem(self, selection: Key) -> Any:
         return await self._array._get(_indexing.select_vectorised, selection, None)
 
 
-class AsyncArray:
-    """An array whose reads and writes are awaited: ``await a.getitem((slice(0, 10), 3))``. What needs
-    no I/O, such as ``shape``, is as in `Array`, which is ``array``."""
+class AsyncArrayBase:
+    """What `AsyncArray` does with its array."""
 
-    def __init__(self, array: Array) -> None:
-        self.array = array
+    array: Any
 
     def __getattr__(self, name: str) -> Any:
         if name in _PLAIN:
@@ -107,14 +118,14 @@ class AsyncArray:
         fields, key = _indexing.pop_fields(key)
         selection, out = select(self.array, key), _indexing.unwrap(out)
         if fields:
-            return await asyncio.to_thread(_indexing.read, self.array, selection, out=out, fields=fields)
+            return await run_on_thread(_indexing.read, self.array, selection, out=out, fields=fields)
         return await _read(self.array, selection, out)
 
     async def _set(self, select: Callable[..., _core.Selection], key: Any, value: Any) -> None:
         fields, key = _indexing.pop_fields(key)
         selection = select(self.array, key)
         if fields:
-            await asyncio.to_thread(_indexing.write, self.array, selection, value, fields=fields)
+            await run_on_thread(_indexing.write, self.array, selection, value, fields=fields)
         else:
             await _write(self.array, selection, value)
 
@@ -149,40 +160,38 @@ class AsyncArray:
         """Single elements, or a mask: ``await a.vindex.getitem(([1, 5], [2, 3]))``."""
         return AsyncVIndex(self)
 
-    def with_config(self, config: ConfigLike) -> AsyncArray:
-        return AsyncArray(self.array.with_config(config))
-
     async def append(self, data: ArrayLike, axis: int = 0) -> tuple[int, ...]:
         """Writes elements after those that are there, and returns the new shape."""
-        queue = find_queue()
+        queue = _find_queue()
         memory, order = self.array._to_append(data, axis)
         await queue.run(self.array._submit(queue.native, _core.ZX_APPEND, None, memory, order, None, axis % self.array.ndim))
-        await asyncio.to_thread(_consolidation.update_above, self.array.store, self.array.path)
-        return self.array.shape
+        await run_on_thread(_consolidation.update_above, self.array.store, self.array.path)
+        shape: tuple[int, ...] = self.array.shape
+        return shape
 
     async def resize(self, new_shape: int | Iterable[int]) -> None:
-        await asyncio.to_thread(self.array.resize, new_shape)
+        await run_on_thread(self.array.resize, new_shape)
 
-    async def update_attributes(self, new_attributes: Mapping[str, Any]) -> AsyncArray:
-        await asyncio.to_thread(self.array.update_attributes, new_attributes)
+    async def update_attributes(self, new_attributes: Mapping[str, Any]) -> Self:
+        await run_on_thread(self.array.update_attributes, new_attributes)
         return self
 
     async def info_complete(self) -> Any:
-        return await asyncio.to_thread(self.array.info_complete)
+        return await run_on_thread(self.array.info_complete)
 
     async def nchunks_initialized(self) -> int:
-        return await asyncio.to_thread(lambda: self.array.nchunks_initialized)
+        return await run_on_thread(lambda: self.array.nchunks_initialized)
 
     async def nbytes_stored(self) -> int:
-        return await asyncio.to_thread(self.array.nbytes_stored)
+        return await run_on_thread(self.array.nbytes_stored)
 
     def __eq__(self, other: object) -> bool:
-        return self.array == other.array if isinstance(other, AsyncArray) else NotImplemented
+        return self.array == other.array if isinstance(other, AsyncArrayBase) else NotImplemented
 
     __hash__ = None  # type: ignore[assignment]
 
     def __reduce__(self) -> Any:
-        return AsyncArray, (self.array,)
+        return type(self), (self.array,)
 
     def __repr__(self) -> str:
         return f"<AsyncArray {self.array.store_path} shape={self.array.shape} dtype={self.array.dtype}>"
@@ -194,7 +203,7 @@ _PLAIN = frozenset("""attrs basename cdata_shape chunks compressor compressors c
 _PLAIN_GROUP = frozenset("attrs basename info metadata name path read_only store store_path synchronizer zarr_format".split())
 
 
-def _wrap(node: Any) -> Any:
+def wrap(node: Any) -> Any:
     """A node as asyncio has it; anything else as it is."""
     if hasattr(node, "async_array"):
         return node.async_array
@@ -203,9 +212,9 @@ def _wrap(node: Any) -> Any:
 
 def _twin(name: str) -> Callable[..., Coroutine[Any, Any, Any]]:
     """A method of `Group` as a coroutine function, which runs it on the executor of the loop."""
-    async def call(self: AsyncGroup, *args: Any, **kwargs: Any) -> Any:
-        found = await asyncio.to_thread(getattr(self.group, name), *args, **kwargs)
-        return tuple(map(_wrap, found)) if isinstance(found, tuple) else _wrap(found)
+    async def call(self: AsyncGroupBase, *args: Any, **kwargs: Any) -> Any:
+        found = await run_on_thread(getattr(self.group, name), *args, **kwargs)
+        return tuple(map(wrap, found)) if isinstance(found, tuple) else wrap(found)
 
     call.__name__, call.__qualname__, call.__doc__ = name, f"AsyncGroup.{name}", f"Awaits `Group.{name}`."
     return call
@@ -213,19 +222,18 @@ def _twin(name: str) -> Callable[..., Coroutine[Any, Any, Any]]:
 
 def _make_iterator(name: str) -> Callable[..., AsyncIterator[Any]]:
     """A method of `Group` that yields names, nodes or (path, node), for ``async for``."""
-    async def call(self: AsyncGroup, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
-        for found in await asyncio.to_thread(lambda: list(getattr(self.group, name)(*args, **kwargs))):
-            yield (found[0], _wrap(found[1])) if isinstance(found, tuple) else _wrap(found)
+    async def call(self: AsyncGroupBase, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+        for found in await run_on_thread(lambda: list(getattr(self.group, name)(*args, **kwargs))):
+            yield (found[0], wrap(found[1])) if isinstance(found, tuple) else wrap(found)
 
     call.__name__, call.__qualname__, call.__doc__ = name, f"AsyncGroup.{name}", f"Iterates over `Group.{name}`."
     return call
 
 
-class AsyncGroup:
-    """A group whose members are opened without blocking the event loop."""
+class AsyncGroupBase:
+    """What `AsyncGroup` does with its group."""
 
-    def __init__(self, group: Group) -> None:
-        self.group = group
+    group: Any
 
     def __getattr__(self, name: str) -> Any:
         if name in _PLAIN_GROUP:
@@ -235,20 +243,17 @@ class AsyncGroup:
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *_PLAIN_GROUP})
 
-    async def getitem(self, path: str) -> AsyncArray | AsyncGroup:
-        return _wrap(await asyncio.to_thread(self.group.__getitem__, path))  # type: ignore[no-any-return]
-
     async def setitem(self, name: str, value: ArrayLike) -> None:
-        await asyncio.to_thread(self.group.__setitem__, name, value)
+        await run_on_thread(self.group.__setitem__, name, value)
 
     async def delitem(self, path: str) -> None:
-        await asyncio.to_thread(self.group.__delitem__, path)
+        await run_on_thread(self.group.__delitem__, path)
 
     async def contains(self, path: str) -> bool:
-        return await asyncio.to_thread(self.group.__contains__, path)
+        return await run_on_thread(self.group.__contains__, path)
 
-    async def update_attributes(self, new_attributes: Mapping[str, Any]) -> AsyncGroup:
-        await asyncio.to_thread(self.group.update_attributes, new_attributes)
+    async def update_attributes(self, new_attributes: Mapping[str, Any]) -> Self:
+        await run_on_thread(self.group.update_attributes, new_attributes)
         return self
 
     get, get_array, get_group = _twin("get"), _twin("get_array"), _twin("get_group")
@@ -262,12 +267,12 @@ class AsyncGroup:
     groups, group_keys, group_values = _make_iterator("groups"), _make_iterator("group_keys"), _make_iterator("group_values")
 
     def __eq__(self, other: object) -> bool:
-        return self.group == other.group if isinstance(other, AsyncGroup) else NotImplemented
+        return self.group == other.group if isinstance(other, AsyncGroupBase) else NotImplemented
 
     __hash__ = None  # type: ignore[assignment]
 
     def __reduce__(self) -> Any:
-        return AsyncGroup, (self.group,)
+        return type(self), (self.group,)
 
     def __repr__(self) -> str:
         return f"<AsyncGroup {self.group.store_path}>"

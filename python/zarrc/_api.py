@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _array, _consolidation, _core, _create, _devices, _group, _threads
-from ._array import Array
+from ._array import Array, AsyncArray
 from ._array_config import ArrayConfig
 from ._create import DEFAULT_FILL_VALUE
-from ._group import Group
+from ._group import AsyncGroup, Group
 from ._info import Tree
 from ._places import join_path, open_place
 from ._settings import settings
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from . import _arguments
-    from ._aio import AsyncArray, AsyncGroup
     from ._types import (
         ArrayLike, ChunksLike, CodecLike, CodecsLike, ConfigLike, DimensionNames, DTypeLike, FillValue, KeyEncoding, ShapeLike, StoreLike,
     )

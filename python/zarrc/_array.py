@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from . import _codecs, _consolidation, _core, _dtypes, _indexing, _log, _parts
+from ._aio import AsyncArrayBase
 from ._array_config import ArrayConfig, Metadata
 from ._edges import MOST_SIZES, count_edges, list_edges
 from ._info import Info, bytes_text
@@ -21,7 +22,6 @@ from ._tensors import HOST, Column, DeviceTensor, Tensor, is_host
 from .errors import LimitError, ZarrcError, in_store
 
 if TYPE_CHECKING:
-    from ._aio import AsyncArray
     from ._types import ArrayLike, ConfigLike, Fields, Key, Memory, Progress
 
 
@@ -237,7 +237,6 @@ class Array(Node, _core.Array):
     @property
     def async_array(self) -> AsyncArray:
         """The same array for asyncio."""
-        from ._aio import AsyncArray
         return AsyncArray(self)
 
     # ---- elements ----
@@ -648,6 +647,19 @@ class Array(Node, _core.Array):
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return HOST
+
+
+class AsyncArray(AsyncArrayBase):
+    """An array whose reads and writes are awaited: ``await a.getitem((slice(0, 10), 3))``. What needs
+    no I/O, such as ``shape``, is as in `Array`, which is ``array``."""
+
+    array: Array
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+
+    def with_config(self, config: ConfigLike) -> AsyncArray:
+        return AsyncArray(self.array.with_config(config))
 
 
 def _with(options: dict[str, Any], max_threads: int | None) -> dict[str, Any]:

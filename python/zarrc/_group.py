@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 import numpy as np
 
 from . import _array, _consolidation, _core, _create, _dtypes
-from ._array import Array
+from ._aio import AsyncGroupBase, run_on_thread, wrap
+from ._array import Array, AsyncArray
 from ._array_config import Metadata
 from ._info import Info, Tree
 from ._node import Node, to_json
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from . import _arguments
-    from ._aio import AsyncGroup
     from ._types import ArrayLike, DTypeLike, FillValue, ShapeLike
 
 _Member = TypeVar("_Member", bound=Node)
@@ -76,7 +76,6 @@ class Group(Node, _core.Group):
     @property
     def async_group(self) -> AsyncGroup:
         """The same group for asyncio."""
-        from ._aio import AsyncGroup
         return AsyncGroup(self)
 
     # ---- members ----
@@ -284,8 +283,7 @@ class Group(Node, _core.Group):
 
     async def update_attributes_async(self, new_attributes: Mapping[str, Any]) -> Group:
         """`update_attributes` on the executor of the loop."""
-        import asyncio
-        return await asyncio.to_thread(self.update_attributes, new_attributes)
+        return await run_on_thread(self.update_attributes, new_attributes)
 
     # ---- what people see ----
 
@@ -330,6 +328,18 @@ class Group(Node, _core.Group):
         return self.store == other.store and self.path == other.path and self._metadata_text == other._metadata_text
 
     __hash__ = None  # type: ignore[assignment]
+
+
+class AsyncGroup(AsyncGroupBase):
+    """A group whose members are opened without blocking the event loop."""
+
+    group: Group
+
+    def __init__(self, group: Group) -> None:
+        self.group = group
+
+    async def getitem(self, path: str) -> AsyncArray | AsyncGroup:
+        return wrap(await run_on_thread(self.group.__getitem__, path))  # type: ignore[no-any-return]
 
 
 def _tree_text(kind: int, document: str | None) -> str:
