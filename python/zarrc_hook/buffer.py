@@ -8,10 +8,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from typing import Literal, Self
+
+    import numpy as np
+    import numpy.typing as npt
+
     class Base:
-        def __init__(self, array: Any) -> None: ...
+        def __init__(self, array: np.ndarray[Any, Any]) -> None: ...
         @classmethod
-        def empty(cls, shape: Any, dtype: Any, order: Any = "C") -> Any: ...
+        def empty(cls, shape: tuple[int, ...], dtype: npt.DTypeLike, order: Literal["C", "F"] = "C") -> Self: ...
 else:
     try:
         from zarr.core.buffer.cpu import NDBuffer as Base
@@ -41,11 +46,11 @@ class ZarrcNDBuffer(Base, metaclass=_EqualsBase):
     `output_cache` of `zarrc.config` is its limit.
     """
 
-    def __init__(self, array: Any) -> None:
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
         self._data = array
 
     @classmethod
-    def empty(cls, shape: Any, dtype: Any, order: Any = "C") -> Any:
+    def empty(cls, shape: tuple[int, ...], dtype: npt.DTypeLike, order: Literal["C", "F"] = "C") -> Self:
         global _small
         if _small is None:
             from zarrc import _core

@@ -11,12 +11,16 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from typing import Self
+
+    from zarrc._types import AsyncStore, NDBuffer, SupportsToDict
+
     class Base:
         def __getattr__(self, name: str) -> Any: ...
         @classmethod
-        def from_codecs(cls, codecs: Iterable[Any], **given: Any) -> Any: ...
-        async def read(self, batch_info: Iterable[Any], out: Any, drop_axes: tuple[int, ...] = ()) -> Any: ...
-        async def write(self, batch_info: Iterable[Any], value: Any, drop_axes: tuple[int, ...] = ()) -> None: ...
+        def from_codecs(cls, codecs: Iterable[SupportsToDict], **given: Any) -> Self: ...
+        async def read(self, batch_info: Iterable[tuple[Any, ...]], out: NDBuffer, drop_axes: tuple[int, ...] = ()) -> Any: ...
+        async def write(self, batch_info: Iterable[tuple[Any, ...]], value: NDBuffer, drop_axes: tuple[int, ...] = ()) -> None: ...
 else:
     try:
         from zarr.core.codec_pipeline import BatchedCodecPipeline as Base
@@ -33,7 +37,7 @@ class ZarrcCodecPipeline(Base):
     """
 
     @classmethod
-    def from_codecs(cls, codecs: Iterable[Any], **given: Any) -> Any:
+    def from_codecs(cls, codecs: Iterable[SupportsToDict], **given: Any) -> Self:
         """A pipeline of codecs alone, as zarr-python makes it for the chunks of its shards."""
         if Base is object:
             raise ImportError("zarrc does not know this version of zarr-python: it has no BatchedCodecPipeline")
@@ -41,15 +45,16 @@ class ZarrcCodecPipeline(Base):
         return super().from_codecs(list(codecs), **given)  # zarr-python 3.1.6 walks through them twice
 
     @classmethod
-    def from_array_metadata_and_store(cls, array_metadata: Any, store: Any) -> Any:
+    def from_array_metadata_and_store(cls, array_metadata: SupportsToDict, store: AsyncStore) -> Self:
         """The pipeline of an array, made when zarr-python opens it."""
         from zarrc import _pipeline
-        return _pipeline.make_pipeline(cls, array_metadata)
+        pipeline: Self = _pipeline.make_pipeline(cls, array_metadata)
+        return pipeline
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name not in ("_engine", "_quick", "_kept")}
 
-    async def read(self, batch_info: Iterable[Any], out: Any, drop_axes: tuple[int, ...] = ()) -> Any:
+    async def read(self, batch_info: Iterable[tuple[Any, ...]], out: NDBuffer, drop_axes: tuple[int, ...] = ()) -> Any:
         """Reads a batch into `out`, and tells of each chunk whether the store has it."""
         quick = self.__dict__.get("_quick")  # of a read before, that left the next one little to do
         begun = None if quick is None else quick.read(batch_info, out, drop_axes)
@@ -59,18 +64,18 @@ class ZarrcCodecPipeline(Base):
         batch = batch_info if isinstance(batch_info, list) else list(batch_info)
         return await _pipeline.read(self, batch, out, drop_axes, super().read, begun)
 
-    async def write(self, batch_info: Iterable[Any], value: Any, drop_axes: tuple[int, ...] = ()) -> None:
+    async def write(self, batch_info: Iterable[tuple[Any, ...]], value: NDBuffer, drop_axes: tuple[int, ...] = ()) -> None:
         """Writes a batch from `value`."""
         from zarrc import _pipeline
         await _pipeline.write(self, list(batch_info), value, drop_axes, super().write)
 
-    def read_sync(self, batch_info: Iterable[Any], out: Any, drop_axes: tuple[int, ...] = (),
+    def read_sync(self, batch_info: Iterable[tuple[Any, ...]], out: NDBuffer, drop_axes: tuple[int, ...] = (),
                   max_workers: int = 1) -> Any:
         """The same for a thread without an event loop, as zarr-python's fused pipeline has it."""
         from zarr.core.sync import sync
         return sync(self.read(batch_info, out, drop_axes))
 
-    def write_sync(self, batch_info: Iterable[Any], value: Any, drop_axes: tuple[int, ...] = (),
+    def write_sync(self, batch_info: Iterable[tuple[Any, ...]], value: NDBuffer, drop_axes: tuple[int, ...] = (),
                    max_workers: int = 1) -> None:
         """The same for a thread without an event loop."""
         from zarr.core.sync import sync
