@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
 JOBS := $(shell nproc)
 
-.PHONY: all setup packages check-setup build demo test test-long test-python-long test-torch test-unit test-asan test-tsan test-s390x test-wheel lint fmt fuzz bench bench-quick docs install clean
+.PHONY: all setup check-setup build demo test test-long test-python-long test-torch test-unit test-asan test-tsan test-s390x test-wheel lint fmt fuzz bench bench-quick docs install clean
 
 all: build
 
@@ -12,43 +12,40 @@ build: check-setup
 	@cmake --preset dev --log-level=NOTICE
 	@cmake --build --preset dev -j $(JOBS)
 
-setup: packages
-	@scripts/venv --docs </dev/null >/dev/null
-
-packages:
+setup:
 	@scripts/setup </dev/null
 
 check-setup:
 	@scripts/setup --check
 
-demo: packages
+demo: setup
 	@scripts/demo
 
-test: packages
+test: setup
 	@scripts/run-tests
 
-test-long: packages
+test-long: setup
 	@scripts/run-tests --long
 
-test-python-long: packages
+test-python-long: setup
 	@scripts/run-tests python-long
 
-test-torch: packages
+test-torch: setup
 	@scripts/run-tests torch
 
-test-unit: packages
+test-unit: setup
 	@scripts/run-tests dev
 
-test-asan: packages
+test-asan: setup
 	@scripts/run-tests asan
 
-test-tsan: packages
+test-tsan: setup
 	@scripts/run-tests tsan
 
-test-s390x: packages
+test-s390x: setup
 	@scripts/run-tests s390x
 
-test-wheel: packages
+test-wheel: setup
 	@scripts/wheel
 
 lint: check-setup
