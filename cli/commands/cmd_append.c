@@ -303,7 +303,7 @@ static int append_text(struct appending *a, const char *format)
     if (rc)
         return rc;
     a->in.dtype = zarr_array_dtype(a->node.array);
-    a->in.byte_order = ZARR_ORDER_NATIVE;
+    a->in.byte_order = 0;
     if (a->ndim == 0)
         rc = cli_error(cli, CLI_USAGE, NULL, "%s is a scalar and cannot grow",
                        a->node.shown);

@@ -110,7 +110,7 @@ static zarr_status write_converted(struct import *im, const zarr_selection *sele
     tensor.data = elements.data;
     tensor.data_bytes = elements.n * elements.item_bytes;
     tensor.dtype = type;
-    tensor.byte_order = ZARR_ORDER_NATIVE;
+    tensor.byte_order = 0;
     if (!im->reported)
         st = write_tensor(im, selection, &tensor, err);
     cli_elements_free(&elements);
@@ -151,7 +151,7 @@ static zarr_status write_box(struct import *im, const struct cli_boxes *file_box
                           im->byte_order, data, n);
         if (im->padded_type)
             cli_struct_pack(im->padded_type, im->type, data, n);
-        tensor.byte_order = ZARR_ORDER_NATIVE;
+        tensor.byte_order = 0;
     }
     tensor.dtype = im->type;
     if (im->file_type && !cli_npy_fits(im->file_type, im->type, data, n)) {

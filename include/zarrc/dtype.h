@@ -90,7 +90,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_dtype_find(const zarr_dtype **out,
  * @param name as for zarr_dtype_find(), or what zarr_dtype_numpy() gives; "T",
  * "StringDType", "O" and "object" are `string`
  * @param byte_order receives ZARR_ORDER_LITTLE or ZARR_ORDER_BIG if the name says so
- * and elements have a byte order; else ZARR_ORDER_NATIVE. For a list of fields it is the
+ * and elements have a byte order; else 0. For a list of fields it is the
  * order of all fields that have one
  * @retval ZARR_ERR_UNSUPPORTED the data type is unknown; or it is a struct whose fields
  * have different byte orders

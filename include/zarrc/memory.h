@@ -39,9 +39,8 @@ typedef struct zarr_memory {
     uint64_t bytes;  /**< length of the range */
 } zarr_memory;
 
-/** Byte orders. */
+/** Byte orders. 0, which has no name, is the order of the machine. */
 enum {
-    ZARR_ORDER_NATIVE = 0, /**< the machine's byte order */
     ZARR_ORDER_LITTLE = 1, /**< little-endian */
     ZARR_ORDER_BIG = 2     /**< big-endian */
 };
@@ -73,10 +72,11 @@ typedef struct zarr_tensor {
     /** `byte_offset`: bytes from `data` to the first element. `data_bytes`: bytes of
      * memory at `data`, against which shape and strides are checked; 0: not known */
     uint64_t byte_offset, data_bytes;
-    uint32_t byte_order, flags; /**< one of ZARR_ORDER_*; ZARR_TENSOR_* */
+    /** `byte_order`: one of ZARR_ORDER_*; 0: that in `data_type`, or the machine's.
+     * `flags`: ZARR_TENSOR_* */
+    uint32_t byte_order, flags;
     /** data type of the elements by name, as for zarr_dtype_find_order(), in calls that
-     * have an array. Its byte order counts if `byte_order` is 0. NULL: `dtype`. Only one
-     * of the two may be set */
+     * have an array. NULL: `dtype`. Only one of the two may be set */
     const char *data_type;
 } zarr_tensor;
 

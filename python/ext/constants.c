@@ -91,7 +91,6 @@ static const struct {
                N(ZARR_OPERATION_WRITE),
                N(ZARR_ORDER_BIG),
                N(ZARR_ORDER_LITTLE),
-               N(ZARR_ORDER_NATIVE),
                N(ZARR_OS_ERRNO),
                N(ZARR_OUTSIDE_RESET),
                N(ZARR_REGISTRY_CODEC),

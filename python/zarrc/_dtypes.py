@@ -12,7 +12,7 @@ import numpy as np
 from . import _core
 from .errors import UnsupportedError, make_error
 
-NATIVE = _core.ZARR_ORDER_NATIVE
+NATIVE = 0  # the byte order of the machine, beside ZARR_ORDER_LITTLE and ZARR_ORDER_BIG
 PLAIN, VLEN = _core.ZX_PLAIN, _core.ZX_VLEN  # how elements travel
 OTHER, VIEWED = _core.ZX_OTHER, _core.ZX_VIEWED
 SWAPPED = _core.ZARR_ORDER_BIG if sys.byteorder == "little" else _core.ZARR_ORDER_LITTLE

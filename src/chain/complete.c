@@ -182,7 +182,7 @@ zarr_status zr_chain_complete_order(struct zr_chain *chain, const zarr_dtype *dt
     if (s->structure.shard) {
         st = zr_chain_complete_order(s->structure.shard->inner, dtype, err);
     } else if (s->structure.kind == ZR_STRUCTURE_BYTES &&
-               s->structure.stored.order == ZARR_ORDER_NATIVE &&
+               s->structure.stored.order == ZR_ORDER_NATIVE &&
                zr_dtype_has_order(dtype)) {
         json = zr_strdup(s->alloc, "{\"endian\":\"little\"}");
         st = json ? zr_link_set_config(s, json, err) : zr_fail_memory(err, 20);

@@ -152,7 +152,7 @@ static void link_read_bytes(struct zarr_codec_spec *s)
 {
     const char *text = zarr_codec_spec_text(s, "endian");
 
-    s->structure.stored.order = !text                          ? ZARR_ORDER_NATIVE
+    s->structure.stored.order = !text                          ? ZR_ORDER_NATIVE
                                 : *text == '<' || *text == '>' ? ZR_ORDER_MIXED
                                 : zr_streq(text, "big")        ? ZARR_ORDER_BIG
                                                                : ZARR_ORDER_LITTLE;

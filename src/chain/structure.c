@@ -55,8 +55,7 @@ static zarr_status bytes_resolve(const zarr_codec_spec *spec, const zarr_chunk_s
                        name ? name : "?", zarr_dtype_codec(in->dtype));
     if (zarr_dtype_variable(in->dtype))
         return zr_spec_refuse_dtype(spec, in->dtype, "types of fixed size", err);
-    if (spec->structure.stored.order == ZARR_ORDER_NATIVE &&
-        zr_dtype_has_order(in->dtype))
+    if (spec->structure.stored.order == ZR_ORDER_NATIVE && zr_dtype_has_order(in->dtype))
         return zr_fail(err, ZARR_ERR_INVALID, "bytes: endian is required for type %s",
                        name ? name : "?");
     if (spec->structure.stored.order == ZR_ORDER_MIXED &&

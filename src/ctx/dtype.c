@@ -31,7 +31,7 @@ zarr_status zarr_dtype_find_order(const zarr_dtype **out, zarr_context *ctx,
     const bool locked = zr_ctx_look_begin(ctx);
     zarr_status st;
 
-    *byte_order = ZARR_ORDER_NATIVE;
+    *byte_order = ZR_ORDER_NATIVE;
     st = zr_dtype_find_order(&ctx->dtypes, name, out, byte_order, err);
     zr_ctx_look_end(ctx, locked);
     return st;

@@ -56,7 +56,7 @@ bool zr_dtype_row(const struct zr_dtype_registry *r, size_t i, struct zr_dtype_r
 
 /* Takes a v3 name, v3 JSON, or a v2 string. *byte_order (may be NULL): the order that "<"
  * or ">" gives in a v2 string, for a list of fields as in zr_dtype_from_v2(), else
- * ZARR_ORDER_NATIVE. */
+ * ZR_ORDER_NATIVE. */
 zarr_status zr_dtype_find(struct zr_dtype_registry *r, const char *text,
                           const zarr_dtype **out, uint32_t *byte_order, zarr_error *err);
 /* The same for names that users write, as zarr_dtype_find(): also takes NumPy's other
@@ -282,11 +282,12 @@ void zr_block_put_real(const struct zr_number *number, uint8_t *dst, const doubl
  * machine's order, so the type has none (swap_bytes 1). In v2 files each field may have
  * its own.
  */
-enum {
-    ZR_ORDER_MIXED = 3 /* beside ZARR_ORDER_* */
+enum {                   /* beside ZARR_ORDER_* */
+    ZR_ORDER_NATIVE = 0, /* the machine's; or elements have none */
+    ZR_ORDER_MIXED = 3
 };
 struct zr_order {
-    uint32_t order;     /* ZARR_ORDER_LITTLE, _BIG, _NATIVE, or MIXED */
+    uint32_t order;     /* ZARR_ORDER_LITTLE, _BIG, or ZR_ORDER_* */
     const char *leaves; /* MIXED: '<' or '>' for each field that has a byte order, nested
                            fields in place, subarrays once */
 };

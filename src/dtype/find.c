@@ -111,7 +111,7 @@ static uint32_t order_from_mark(char c)
 {
     if (c == '<')
         return ZARR_ORDER_LITTLE;
-    return c == '>' ? ZARR_ORDER_BIG : ZARR_ORDER_NATIVE;
+    return c == '>' ? ZARR_ORDER_BIG : ZR_ORDER_NATIVE;
 }
 
 /* Whether the text begins as a member of a family: "[" for structs, else a letter and a
@@ -208,10 +208,10 @@ zarr_status zr_dtype_from_v2(struct zr_dtype_registry *r, const struct zr_json *
         goto out;
     }
     if (found->info.swap_bytes <= 1)
-        *byte_order = ZARR_ORDER_NATIVE;
+        *byte_order = ZR_ORDER_NATIVE;
     else if (found->entry->vt.flags & ZARR_DTYPE_V2_PLAIN)
         *byte_order = *byte_order == ZARR_ORDER_BIG ? ZARR_ORDER_BIG : ZARR_ORDER_LITTLE;
-    else if (*byte_order == ZARR_ORDER_NATIVE) {
+    else if (*byte_order == ZR_ORDER_NATIVE) {
         st = zr_v2_no_order(text, err);
         goto out;
     }
@@ -288,7 +288,7 @@ zarr_status zr_dtype_find(struct zr_dtype_registry *r, const char *text,
 {
     zarr_status st = ZARR_OK;
     const zarr_dtype *found = NULL;
-    uint32_t order = ZARR_ORDER_NATIVE;
+    uint32_t order = ZR_ORDER_NATIVE;
 
     if (!text || !*text)
         ZR_FAIL(err, ZARR_ERR_INVALID, "a data type's name is needed");
@@ -304,7 +304,7 @@ zarr_status zr_dtype_find(struct zr_dtype_registry *r, const char *text,
         goto out;
     }
     if (byte_order)
-        *byte_order = zr_dtype_has_order(found) ? order : (uint32_t)ZARR_ORDER_NATIVE;
+        *byte_order = zr_dtype_has_order(found) ? order : (uint32_t)ZR_ORDER_NATIVE;
     *out = found;
 out:
     return st;
@@ -390,7 +390,7 @@ zarr_status zr_dtype_from_numpy(struct zr_dtype_registry *r, const char *text,
     const char *bare = text && text[0] && strchr("<>|=", text[0]) ? text + 1 : text;
     const zarr_dtype *found = NULL;
     const struct zr_dtype_entry *e;
-    uint32_t order = ZARR_ORDER_NATIVE;
+    uint32_t order = ZR_ORDER_NATIVE;
     char form[32];
 
     if (!text || !*text)
@@ -405,7 +405,7 @@ zarr_status zr_dtype_from_numpy(struct zr_dtype_registry *r, const char *text,
         ZR_TRY(by_numpy_name(r, text, &found, err));
     if (byte_order)
         *byte_order = found->info.swap_bytes > 1 ? order_from_mark(text[0])
-                                                 : (uint32_t)ZARR_ORDER_NATIVE;
+                                                 : (uint32_t)ZR_ORDER_NATIVE;
     *out = found;
 out:
     return st;

@@ -122,7 +122,7 @@ bool zr_dtype_is_swapped(const zarr_dtype *dtype, const struct zr_order *order)
         return false;
     if (order->order == ZR_ORDER_MIXED)
         return strchr(order->leaves, swapped_letter()) != NULL;
-    if (order->order == ZARR_ORDER_NATIVE && !zr_struct_from_dtype(dtype))
+    if (order->order == ZR_ORDER_NATIVE && !zr_struct_from_dtype(dtype))
         return false;
     return order_is_swapped(order->order);
 }
@@ -224,7 +224,7 @@ zarr_status zr_dtype_v2_order(const zarr_dtype *dtype, const struct zr_json *v,
     *byte_order = o.little && o.big ? (uint32_t)ZR_ORDER_MIXED
                   : o.big           ? (uint32_t)ZARR_ORDER_BIG
                   : o.little        ? (uint32_t)ZARR_ORDER_LITTLE
-                                    : (uint32_t)ZARR_ORDER_NATIVE;
+                                    : (uint32_t)ZR_ORDER_NATIVE;
     if (leaves)
         st = zr_str_status(leaves, err);
 out:

@@ -116,7 +116,7 @@ static zarr_status box_conversion(struct box *b, bool write, zarr_error *err)
     b->n_parts = b->from.parts;
     b->from = zr_number_part(&b->from);
     b->to = zr_number_part(&b->to);
-    if (b->order != ZARR_ORDER_NATIVE)
+    if (b->order != ZR_ORDER_NATIVE)
         memory->big = memory->bytes > 1 && b->order == ZARR_ORDER_BIG;
     return ZARR_OK;
 }
@@ -178,7 +178,7 @@ static void box_describe(zarr_tensor *out, const struct box *b, void *data)
     zarr_tensor_host(out, NULL, data ? data : out, b->n_items * item_bytes, b->ndim,
                      b->shape);
     out->dtype = b->stored;
-    out->byte_order = b->converts ? ZARR_ORDER_NATIVE : b->order;
+    out->byte_order = b->converts ? ZR_ORDER_NATIVE : b->order;
 }
 
 static size_t box_parts(const struct box *b)

@@ -47,7 +47,7 @@ static uint32_t program_swap(const struct zarr_codec_spec *s, const zarr_dtype *
     const uint32_t unit = zarr_dtype_swap_bytes(dtype);
 
     if (!codec_is(s, ZR_STRUCTURE_BYTES) ||
-        s->structure.stored.order == ZARR_ORDER_NATIVE || unit < 2)
+        s->structure.stored.order == ZR_ORDER_NATIVE || unit < 2)
         return 0;
     return big == ZR_HOST_IS_LITTLE ? unit : 0;
 }

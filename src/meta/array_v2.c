@@ -90,7 +90,7 @@ static struct zr_json *new_bytes(struct zr_json_doc *doc, const struct zr_array_
     struct zr_json *v = zr_json_new(doc, ZR_JSON_OBJECT);
 
     zr_json_set(doc, v, "id", zr_json_new_text(doc, "bytes"));
-    if (m->byte_order != ZARR_ORDER_NATIVE)
+    if (m->byte_order != ZR_ORDER_NATIVE)
         zr_json_set(doc, v, "endian",
                     zr_json_new_text(doc, m->byte_order == ZR_ORDER_MIXED   ? m->leaves
                                           : m->byte_order == ZARR_ORDER_BIG ? "big"
@@ -235,7 +235,7 @@ static zarr_status read_dtype(struct zr_array_meta *m, const struct zr_meta_env 
         return read_plain(m, env, v, err);
     name = object_type(codec);
     id = zr_json_string(zr_json_get(codec, "id"));
-    m->byte_order = ZARR_ORDER_NATIVE;
+    m->byte_order = ZR_ORDER_NATIVE;
     if (name) {
         m->object_codec = codec;
         if (zr_streq(name, OBJECT_LIST)) {

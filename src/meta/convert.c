@@ -66,7 +66,7 @@ static zarr_status read_array_codecs(struct zr_array_meta *m,
         !(a2b->vt->flags & ZARR_CODEC_SPEC_NUMCODECS))
         ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "Zarr v2 cannot express codec \"%s\"",
                 zarr_codec_spec_name(a2b));
-    m->byte_order = !zr_dtype_has_order(m->dtype)       ? (uint32_t)ZARR_ORDER_NATIVE
+    m->byte_order = !zr_dtype_has_order(m->dtype)       ? (uint32_t)ZR_ORDER_NATIVE
                     : is_codec(a2b, ZR_STRUCTURE_BYTES) ? a2b->structure.stored.order
                                                         : (uint32_t)ZARR_ORDER_LITTLE;
 out:

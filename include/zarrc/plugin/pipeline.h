@@ -157,8 +157,8 @@ typedef struct zarr_pipeline_steps {
     uint32_t struct_size, reserved;
     /** Fills `*out` with what a request is. */
     void (*request)(zarr_request *request, zarr_pipeline_request *out);
-    /** Returns codec number `i` of a level, NULL after the last one. Level 0 is the chunk
-     * or shard of the array. Borrowed until the request is done. */
+    /** Returns codec number `i` of a level, NULL after the last one. Level 0 is the block
+     * of the array. Borrowed until the request is done. */
     const zarr_codec_spec *(*codec)(zarr_request *request, uint32_t level, uint64_t i);
     /** Returns 1 if the request was cancelled: begin nothing new and return ZARR_OK. */
     int (*cancelled)(zarr_request *request);

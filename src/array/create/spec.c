@@ -86,7 +86,7 @@ static zarr_status spec_dtype(struct spec_work *w, zarr_error *err)
     ZR_TRY(zr_dtype_find_any(&ctx->dtypes, w->spec->data_type, &w->dtype, &w->byte_order,
                              err));
     ZR_TRY(spec_order(w, &w->byte_order, &leaves, err));
-    if (w->byte_order == ZARR_ORDER_NATIVE)
+    if (w->byte_order == ZR_ORDER_NATIVE)
         w->byte_order = ZARR_ORDER_LITTLE;
     order = (struct zr_order){w->byte_order, zr_str_text(&leaves)};
     v = w->format == 3 ? zr_dtype_write_v3(w->dtype, w->doc)

@@ -307,7 +307,7 @@ static zarr_status check_out(const zarr_tensor *t, const struct dlpack_tensor *o
     const uint32_t host = ZR_HOST_IS_LITTLE ? ZARR_ORDER_LITTLE : ZARR_ORDER_BIG;
     uint64_t n = 0;
 
-    if (t->byte_order != ZARR_ORDER_NATIVE && t->byte_order != host &&
+    if (t->byte_order != ZR_ORDER_NATIVE && t->byte_order != host &&
         zarr_dtype_swap_bytes(t->dtype) > 1)
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "DLPack: it has no byte order, and these elements do not have "

@@ -110,7 +110,7 @@ static zarr_status packed_as_bytes(struct zr_packed *p, const zarr_selection *se
     p->tensor = *t;
     p->tensor.flags = 0;
     p->tensor.dtype = NULL;
-    p->tensor.byte_order = ZARR_ORDER_NATIVE;
+    p->tensor.byte_order = ZR_ORDER_NATIVE;
     memcpy(p->shape, t->shape, (size_t)t->ndim * sizeof *p->shape);
     p->shape[last] /= per_item;
     p->tensor.shape = p->shape;
@@ -151,7 +151,7 @@ static zarr_status rows_view(struct zr_packed *p, const zarr_tensor *t, size_t n
     bytes.strides = rows ? t->strides : NULL;
     bytes.dtype = NULL;
     bytes.flags = 0;
-    bytes.byte_order = ZARR_ORDER_NATIVE;
+    bytes.byte_order = ZR_ORDER_NATIVE;
     return zr_view_from_tensor(&p->view, &p->call->array->h.ctx->memory, &bytes, &want,
                                err);
 }

@@ -189,7 +189,7 @@ static zarr_status check_tensor_dtype(const zarr_tensor *t, const zarr_dtype *dt
     const char *have = NULL, *want = NULL;
 
     if (zarr_dtype_kind(dtype) == ZARR_KIND_STRUCT && zr_dtype_has_order(dtype) &&
-        t->byte_order != ZARR_ORDER_NATIVE && t->byte_order != host)
+        t->byte_order != ZR_ORDER_NATIVE && t->byte_order != host)
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "tensor: structs have this machine's byte order in memory");
     if (!t->dtype || zarr_dtype_equal(t->dtype, dtype))
@@ -212,7 +212,7 @@ bool zr_tensor_is_packed(const zarr_tensor *tensor)
 /* Replaces the name of a data type by the type. */
 static zarr_status find_named_type(zarr_tensor *t, zarr_context *ctx, zarr_error *err)
 {
-    uint32_t order = ZARR_ORDER_NATIVE;
+    uint32_t order = ZR_ORDER_NATIVE;
     zarr_status st = ZARR_OK;
 
     if (t->dtype)
@@ -220,7 +220,7 @@ static zarr_status find_named_type(zarr_tensor *t, zarr_context *ctx, zarr_error
     st = zr_dtype_find_any(&ctx->dtypes, t->data_type, &t->dtype, &order, err);
     if (st != ZARR_OK)
         ZR_TRY(zr_prefix(err, st, "tensor"));
-    if (t->byte_order == ZARR_ORDER_NATIVE && order <= ZARR_ORDER_BIG &&
+    if (t->byte_order == ZR_ORDER_NATIVE && order <= ZARR_ORDER_BIG &&
         zarr_dtype_kind(t->dtype) != ZARR_KIND_STRUCT)
         t->byte_order = order;
     t->data_type = NULL;
@@ -314,7 +314,7 @@ zarr_status zr_io_view(struct zr_io_call *c, const struct zr_array_state *s,
 
     want.ndim = sel ? zarr_selection_ndim(sel) : s->meta.ndim;
     want.shape = sel ? zarr_selection_shape(sel) : s->meta.shape;
-    if ((t->dtype && t->dtype != dtype) || t->byte_order != ZARR_ORDER_NATIVE)
+    if ((t->dtype && t->dtype != dtype) || t->byte_order != ZR_ORDER_NATIVE)
         ZR_TRY(check_tensor_dtype(t, dtype, err));
     want.item_bytes = field->on ? field->item_bytes : c->io.layout->item_bytes;
     want.swap_unit = field->on ? field->swap_unit : c->io.layout->swap_unit;

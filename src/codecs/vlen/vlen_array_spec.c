@@ -10,7 +10,7 @@ zarr_status zr_spec_read_ragged(const zarr_codec_spec *spec, struct zr_ragged *o
                                 zarr_error *err)
 {
     const char *text = zarr_codec_spec_text(spec, "dtype");
-    uint32_t order = ZARR_ORDER_NATIVE;
+    uint32_t order = ZR_ORDER_NATIVE;
     zarr_status st = ZARR_OK;
 
     *out = (struct zr_ragged){0};

@@ -186,7 +186,7 @@ static void test_orders(void **state)
     assert_ok(zarr_dtype_find_order(&big, ctx, ">i2", &order, &terr));
     assert_int_equal(order, ZARR_ORDER_BIG);
     assert_ok(zarr_dtype_find_order(&plain, ctx, "int16", &order, &terr));
-    assert_int_equal(order, ZARR_ORDER_NATIVE);
+    assert_int_equal(order, ZR_ORDER_NATIVE);
     assert_ptr_equal(big, plain);
     assert_status(zarr_dtype_find_order(&big, ctx, "<i3", &order, &terr),
                   ZARR_ERR_UNSUPPORTED);

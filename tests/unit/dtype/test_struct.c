@@ -316,7 +316,7 @@ static const struct {
 } orders[] = {
     {"[[\"a\",\"<i4\"],[\"b\",\"|u1\"]]", ZARR_ORDER_LITTLE, "<", ZARR_OK},
     {"[[\"a\",\">i4\"],[\"b\",\">u1\"]]", ZARR_ORDER_BIG, ">", ZARR_OK},
-    {"[[\"a\",\"|S4\"],[\"b\",\"<u1\"]]", ZARR_ORDER_NATIVE, "", ZARR_OK},
+    {"[[\"a\",\"|S4\"],[\"b\",\"<u1\"]]", ZR_ORDER_NATIVE, "", ZARR_OK},
     {"[[\"a\",\">i4\"],[\"b\",\"|u1\"],[\"c\",\"<f2\",[3]]]", ZR_ORDER_MIXED, "><",
      ZARR_OK},
     {"[[\"n\",[[\"x\",\"<f8\"],[\"y\",\">f8\"]],[2]],[\"u\",\">U1\"]]", ZR_ORDER_MIXED,
@@ -397,8 +397,7 @@ static void check_swap(const char *text, uint32_t order, const char *leaves,
         o.leaves = leaves ? turned : NULL;
         if (order == ZARR_ORDER_BIG)
             o.order = ZARR_ORDER_LITTLE;
-        else if (order == ZARR_ORDER_LITTLE ||
-                 (order == ZARR_ORDER_NATIVE && *text == '['))
+        else if (order == ZARR_ORDER_LITTLE || (order == ZR_ORDER_NATIVE && *text == '['))
             o.order = ZARR_ORDER_BIG; /* structs without a byte order are little-endian */
     }
     for (size_t i = 0; i < n * bytes; i++)
@@ -433,9 +432,9 @@ static void swaps(void **state)
     check_swap("[[\"n\",[[\"x\",\"<i2\"],[\"y\",\"|u1\"]],[3]]]", ZARR_ORDER_BIG, NULL,
                "bacedfhgi");
     check_swap("[[\"a\",\"|S3\"]]", ZARR_ORDER_BIG, NULL, "-");
-    check_swap("[[\"a\",\"<i2\"]]", ZARR_ORDER_NATIVE, NULL, "-");
+    check_swap("[[\"a\",\"<i2\"]]", ZR_ORDER_NATIVE, NULL, "-");
     check_swap("<i4", ZARR_ORDER_BIG, NULL, "dcba");
-    check_swap("<i4", ZARR_ORDER_NATIVE, NULL, "-");
+    check_swap("<i4", ZR_ORDER_NATIVE, NULL, "-");
 }
 
 /* ---- elements as text ------------------------------------------------------------- */
