@@ -33,8 +33,8 @@ zarr_status zr_pipeline_register(struct zr_registry *r,
     if (p.vt.flags & ~(uint32_t)(ZARR_PIPELINE_PLAIN | ZARR_PIPELINE_AT_ONCE))
         ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "pipeline \"%s\" has unknown flags 0x%" PRIx32,
                 p.vt.name, p.vt.flags);
-    p.checks_read = vtable != &zr_pipeline_waves && vtable != &zr_pipeline_serial;
-    p.checks_write = p.checks_read && p.vt.write;
+    p.is_foreign = !zr_streq(origin, "core");
+    p.has_foreign_write = p.is_foreign && p.vt.write;
     if (!p.vt.write)
         p.vt.write = zr_pipeline_waves.write;
     p.name = p.vt.name;

@@ -87,7 +87,7 @@ static zarr_status request_check(struct zarr_request *rq, zarr_status st, zarr_e
 
     if (st == ZARR_OK && zr_is_cancelled(&rq->cancel))
         st = zr_fail(err, ZARR_ERR_CANCELLED, "the request was cancelled");
-    else if (st == ZARR_OK && (rq->io.write ? p->checks_write : p->checks_read))
+    else if (st == ZARR_OK && (rq->io.write ? p->has_foreign_write : p->is_foreign))
         st = check_delivered(rq, err);
     if (st == ZARR_OK && rq->io.parts) {
         st = zr_parts_status(rq, err);

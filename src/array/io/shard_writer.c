@@ -39,7 +39,7 @@ static zarr_status writer_check(const struct zr_array_state *s, const struct zr_
                            "shard %" PRIu64 " in dimension %" PRId32
                            ": the grid has %" PRIu64,
                            shard[d], d, zr_grid_n_chunks(&s->meta.grid, d));
-    if (!zr_streq(io->pipeline->name, "waves") && !zr_streq(io->pipeline->name, "serial"))
+    if (io->pipeline->is_foreign)
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "the pipeline \"%s\" does not write shards in parts",
                        io->pipeline->name);

@@ -27,8 +27,9 @@ struct zr_pipeline {
     const char *name; /* borrowed from the table */
     zarr_pipeline_vtable vt;
     void *self;
-    /* The functions are a plug-in's: what they delivered is compared with the request. */
-    bool checks_read, checks_write;
+    /* Not the core's: what its read, and its write if it has one, delivered is compared
+     * with the request. */
+    bool is_foreign, has_foreign_write;
 };
 
 /* Bytes of values of shards that requests hold, by rank (shard_memory.c). */
