@@ -1,10 +1,22 @@
-/* Introduces: zarr_open_group(), zarr_group_list_members()
+/* Introduces: zarr_open_group(), zarr_group_list_members(), zarr_group_store()
  *
- * Walks through everything below a group.
+ * Walks through everything below a group. Calls that take a store and a path get them
+ * from the group.
  */
 #include <stdio.h>
 
 #include <zarrc/zarrc.h>
+
+static zarr_status delete_run(const char *where, const char *path, zarr_error *err)
+{
+    zarr_group *group = NULL;
+    zarr_status st = zarr_open_group(&group, NULL, where, "r+", err);
+
+    if (st == ZARR_OK)
+        st = zarr_node_delete(zarr_group_store(group), path, err);
+    zarr_group_free(group);
+    return st;
+}
 
 static zarr_status walk_group(const char *where, zarr_error *err)
 {
@@ -34,7 +46,7 @@ int main(void)
                           &err) ||
         zarr_create_array(&b, NULL, "lab.zarr/run-2/signal", "w", ZARR_FLOAT64, 1, shape,
                           &err) ||
-        walk_group("lab.zarr", &err))
+        delete_run("lab.zarr", "run-1", &err) || walk_group("lab.zarr", &err))
         return fprintf(stderr, "%s\n", err.message), 1;
     zarr_array_free(a);
     zarr_array_free(b);

@@ -108,8 +108,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_create(
     const zarr_group_open_options *opts, zarr_error *err);
 
 /**
- * Releases the claim of ZARR_GROUP_CLAIM. Freeing the last owner of the group does it,
- * too, and leaves `.zarrc-job`.
+ * Releases the claim of ZARR_GROUP_CLAIM. Freeing the group does it, too, and leaves
+ * `.zarrc-job`.
  * @param group may have no claim
  * @param is_complete 1: the group has its members, and `.zarrc-job` is deleted; 0: it
  * stays
@@ -120,21 +120,10 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_release_claim(zarr_group *group,
                                                               zarr_error *err);
 
 /**
- * @name Owners of a group
- * @{
- */
-/**
- * Adds an owner to a group.
- * @param group borrowed
- * @return `group`; the caller owns it once more
- */
-ZARR_API zarr_group *zarr_group_ref(zarr_group *group);
-/**
- * Gives up one ownership of a group. The last owner frees the handle.
+ * Frees a group.
  * @param group may be NULL
  */
 ZARR_API void zarr_group_free(zarr_group *group);
-/** @} */
 
 /**
  * @name What a group is

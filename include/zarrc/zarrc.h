@@ -48,8 +48,8 @@
  * unless their page says what NULL means: a call that returns a status returns
  * ZARR_ERR_INVALID, a getter returns NULL or 0, and any other call does nothing.
  *
- * Contexts, stores, arrays and groups count their owners. zarr_array_ref() and its
- * siblings add an owner, and the object lives until its last owner frees it. An array or
+ * Contexts, stores and arrays count their owners. zarr_array_ref() and its siblings add
+ * an owner, and the object lives until its last owner frees it. An array or
  * group keeps its store alive, and a store keeps its context alive.
  *
  * ## Errors

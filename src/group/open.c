@@ -11,15 +11,19 @@
 
 /* ---- opening ------------------------------------------------------------ */
 
-static void group_destroy(zarr_group *g)
+void zarr_group_free(zarr_group *group)
 {
-    const zarr_allocator copy = g->h.ctx->allocator_copy;
-    const zarr_allocator *alloc = g->h.ctx->alloc ? &copy : NULL;
+    zarr_allocator copy;
+    const zarr_allocator *alloc;
 
-    zr_group_state_free(g->state);
-    zr_free(alloc, g->consolidated_key);
-    zr_handle_deinit(&g->h);
-    zr_free(alloc, g);
+    if (!group)
+        return;
+    copy = group->h.ctx->allocator_copy;
+    alloc = group->h.ctx->alloc ? &copy : NULL;
+    zr_group_state_free(group->state);
+    zr_free(alloc, group->consolidated_key);
+    zr_handle_deinit(&group->h);
+    zr_free(alloc, group);
 }
 
 static zarr_status group_new(zarr_group **out, zarr_store *store, const char *path,
@@ -46,8 +50,7 @@ static zarr_status group_new(zarr_group **out, zarr_store *store, const char *pa
     *out = g; /* moved */
     g = NULL;
 out:
-    if (g)
-        group_destroy(g);
+    zarr_group_free(g);
     return st;
 }
 
@@ -159,20 +162,6 @@ out:
 const char *zr_group_consolidated_key(const zarr_group *group)
 {
     return group->consolidated_key;
-}
-
-zarr_group *zarr_group_ref(zarr_group *group)
-{
-    if (!group)
-        return NULL;
-    atomic_fetch_add_explicit(&group->h.refs, 1, memory_order_relaxed);
-    return group;
-}
-
-void zarr_group_free(zarr_group *group)
-{
-    if (group && atomic_fetch_sub_explicit(&group->h.refs, 1, memory_order_acq_rel) == 1)
-        group_destroy(group);
 }
 
 /* ---- children ----------------------------------------------------------- */

@@ -24,7 +24,7 @@ struct zr_claim {
 };
 /* First member of zarr_array and zarr_group. */
 struct zr_handle {
-    atomic_uint refs;
+    atomic_uint refs; /* owners of an array; a group has one */
     zarr_context *ctx;
     zarr_store *store;
     char *path;     /* normalised */

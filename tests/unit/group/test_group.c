@@ -27,7 +27,6 @@ static void test_create(void **state)
             assert_non_null(get_text(&w, format == 3 ? "zarr.json" : ".zgroup"));
             assert_non_null(get_text(&w, format == 3 ? "a/zarr.json" : "a/.zgroup"));
             assert_true((get_text(&w, "a/b/.zattrs") != NULL) == (format == 2));
-            zarr_group_free(zarr_group_ref(g));
             zarr_group_free(g);
             assert_status(group_create(&g, w.store, "a/b", format, NULL, 0, &terr),
                           ZARR_ERR_EXISTS);
