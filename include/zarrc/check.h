@@ -22,13 +22,13 @@ ZARR_BEGIN_DECLS
 /** Severities of findings. */
 enum {
     /** nothing is lost: consolidated metadata is out of date, an interrupted resize or
-     * append left elements outside of the shape, only strict readers refuse the metadata,
-     * or this build cannot decode something and did not check it */
+     * append left elements outside of the shape, or only strict readers refuse the
+     * metadata. Or this build cannot decode something and did not check it */
     ZARR_SEVERITY_WARNING = 1,
     ZARR_SEVERITY_ERROR = 2, /**< data or metadata cannot be read */
     /** nothing is wrong: elements are stored outside of the shape, where other programs
-     * or ZARR_RESIZE_KEEP_CHUNKS leave them, and a larger shape would show them; or there
-     * are objects below an array that are no part of it */
+     * or ZARR_RESIZE_KEEP_CHUNKS leave them. A larger shape would show them. Or there are
+     * objects below an array that are no part of it */
     ZARR_SEVERITY_NOTE = 3,
     /** not checked, because the data exceeds a limit of this context. A context with a
      * higher limit can check it. The message names the limit */
@@ -43,14 +43,14 @@ enum {
     /** with ZARR_VERIFY_STRICT: metadata of an array that is read here, and that a strict
      * reader refuses */
     ZARR_FINDING_STRICT = 4,
-    /** elements stored outside of the array's shape, see zarr_array_resize(): a WARNING
-     * about the record of an interrupted call, a NOTE about chunks outside of the shape,
-     * and one about border chunks with elements outside that are not the fill value. The
-     * notes count the chunks and have the key of one */
+    /** elements stored outside of the array's shape, see zarr_array_resize(). A WARNING
+     * is about the record of an interrupted call. A NOTE is about chunks outside of the
+     * shape, another about border chunks with elements outside that are not the fill
+     * value. The notes count the chunks and have the key of one */
     ZARR_FINDING_OUTSIDE = 5,
-    /** objects below an array that are neither chunks nor documents of it: a NOTE about
-     * those that look like chunks of another key encoding or number of dimensions, and
-     * one about all others. They count the objects and have the key of one. If the
+    /** objects below an array that are neither chunks nor documents of it. A NOTE is
+     * about those that look like chunks of another key encoding or number of dimensions,
+     * and one about all others. They count the objects and have the key of one. If the
      * metadata names a wrong key encoding, all chunks are such objects */
     ZARR_FINDING_FOREIGN = 6,
     /** with ZARR_VERIFY_MISSING_ERROR: chunks, or whole shards, that are not stored. Each

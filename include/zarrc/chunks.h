@@ -100,7 +100,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_decode(
  * block. A block at the border may have elements outside the array's shape. If the
  * selection covers all its elements inside, those outside keep their old value if `old`
  * has the block, and become the fill value otherwise. The call does not use other blocks
- * of `old`, and takes no lock: the caller makes sure that a block does not change between
+ * of `old`, and takes no lock. The caller makes sure that a block does not change between
  * the fetch of its old value and the store of its new one.
  *
  * Spec: Zarr v3 core, "Chunk encoding"; Zarr v2, "Chunks".

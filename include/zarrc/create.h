@@ -39,9 +39,9 @@ typedef struct zarr_array_spec {
      * gets the byte order of `data_type`, as in ">i2", or else little-endian. v2: a JSON
      * object with `filters` and `compressor`.
      *
-     * NULL: zstd; or blosc with lz4 and shuffle, if elements have a fixed size and the
-     * memory of the options, or else the default memory, is of the kind CUDA, CUDA pinned
-     * or CUDA managed. Neither has a checksum: a changed byte may
+     * NULL: zstd. It is blosc with lz4 and shuffle if elements have a fixed size and the
+     * memory is of the kind CUDA, CUDA pinned or CUDA managed. The memory is that of the
+     * options, or else the default memory. Neither has a checksum: a changed byte may
      * decode to wrong elements without an error (see ZARR_SPEC_CHECKSUM) */
     const char *codecs;
     const char *index_codecs; /**< codecs of the shard index; NULL: bytes and crc32c */
@@ -87,7 +87,7 @@ typedef struct zarr_array_spec {
      */
     struct zarr_array *like;
     /** once it is set, ends the wait for another call that creates, copies, deletes or
-     * re-encodes a node at the path, or writes to the node that is replaced; may be NULL.
+     * re-encodes a node at the path, or writes to the replaced node. May be NULL.
      * Borrowed for the call. Each wait also ends after `zarr_store_options.lock_wait_ms`
      */
     const zarr_cancel *cancel;

@@ -1,9 +1,9 @@
 /**
  * @file
  * Short calls for everyday work. They open and create nodes (arrays and groups) by their
- * location, read and write boxes of elements, append rows, list the members of a group,
- * and get and set attributes of plain C types. A program can mix them with the calls of
- * the other headers. A call whose name ends in _with takes options.
+ * location, read and write boxes of elements, and append rows. They list the members of a
+ * group, and get and set attributes of plain C types. A program can mix them with the
+ * calls of the other headers. A call whose name ends in _with takes options.
  */
 #ifndef ZARRC_EASY_H
 #define ZARRC_EASY_H

@@ -56,9 +56,10 @@ enum {
     /** coordinates of a chunk of a shard in the array's grid of chunks: "0,3" */
     ZARR_ERROR_CHUNK = 2,
     ZARR_ERROR_FIELD = 3, /**< name of the field of a struct type */
-    /** name of the setting that the user can change to avoid the error: a limit that the
-     * input exceeds (a member of `zarr_limits`), "memory_bytes" (a member of
-     * `zarr_context_options`), "locks" or "symlinks" (members of `zarr_store_options`) */
+    /** name of the setting that the user can change to avoid the error. It is a limit
+     * that the input exceeds (a member of `zarr_limits`) or "memory_bytes" (a member of
+     * `zarr_context_options`). Or it is "locks" or "symlinks" (members of
+     * `zarr_store_options`) */
     ZARR_ERROR_SETTING = 4,
     ZARR_ERROR_PARTS = 5 /**< how many parts there are */
 };

@@ -60,7 +60,7 @@ typedef struct zarr_group_spec {
     uint32_t reserved;
     const char *attributes; /**< JSON object; NULL: none */
     /** once it is set, ends the wait for another call that creates, copies, deletes or
-     * re-encodes a node at the path, or writes to the node that is replaced; may be NULL.
+     * re-encodes a node at the path, or writes to the replaced node. May be NULL.
      * Borrowed for the call. Each wait also ends after `zarr_store_options.lock_wait_ms`
      */
     const zarr_cancel *cancel;

@@ -46,9 +46,9 @@ typedef struct zarr_limits {
      * context has met and keeps until its end [128 MiB] */
     uint64_t dtype_bytes;
     /** as `chunk_bytes`, for arrays whose elements have variable length: the elements of
-     * one chunk, 16 bytes or more each, and apart from them the bytes that they point to
-     * [half of `zarr_context_options.memory_bytes`, but at least 256 MiB, or all of it if
-     * that is less; at most `chunk_bytes`] */
+     * one chunk, 16 bytes or more each. The bytes that they point to have the same limit
+     * of their own. [half of `zarr_context_options.memory_bytes`, but at least 256 MiB,
+     * or all of it if that is less; at most `chunk_bytes`] */
     uint64_t variable_chunk_bytes;
     /** directories that one listing, or one walk through a hierarchy, finds behind
      * symbolic links; each counts once for each path that leads to it [64 Ki] */
@@ -73,11 +73,11 @@ typedef struct zarr_limits {
 ZARR_API void zarr_limits_untrusted_sized(zarr_limits *out, uint32_t out_bytes);
 
 /**
- * Fills `*out` with narrow limits for data of unknown origin: chunks of 256 MiB, 64 MiB
- * if their elements have variable length, metadata of 4 MiB, JSON strings of 1 MiB, 64
- * levels of JSON, listings of 1 Mi keys, 4 Ki directories behind symbolic links, data
- * types of 32 MiB. All members but `encoded_bytes` are set, so ZARRC_LIMITS does not
- * change them.
+ * Fills `*out` with narrow limits for data of unknown origin. A chunk has at most 256
+ * MiB, or 64 MiB if its elements have variable length. Metadata has at most 4 MiB, a JSON
+ * string 1 MiB, and JSON 64 levels. A listing has at most 1 Mi keys and 4 Ki directories
+ * behind symbolic links, a data type 32 MiB. All members but `encoded_bytes` are set, so
+ * ZARRC_LIMITS does not change them.
  * @param out filled
  */
 static inline void zarr_limits_untrusted(zarr_limits *out)

@@ -284,12 +284,12 @@ typedef struct zarr_migrate_options {
  * attribute _ARRAY_DIMENSIONS becomes the dimension names. NaN and Infinity without
  * quotes in attributes, which are not JSON, become the strings "NaN" and "Infinity".
  *
- * From v3 to v2, v2 must be able to describe the array: no shards, a regular grid, the
- * key encoding "v2", a fill value that v2 can represent bit for bit, and names for all
- * dimensions or for none. Dimension names become the attribute _ARRAY_DIMENSIONS, which
- * must not exist with another value. An array without dimensions gets an empty list,
- * because xarray needs it. An attribute _ARRAY_DIMENSIONS of an array without dimension
- * names stays, and readers of v2 use it as the names.
+ * From v3 to v2, v2 must be able to describe the array: no shards, a regular grid and the
+ * key encoding "v2". It also needs a fill value that v2 can represent bit for bit, and
+ * names for all dimensions or for none. Dimension names become the attribute
+ * _ARRAY_DIMENSIONS, which must not exist with another value. An array without dimensions
+ * gets an empty list, because xarray needs it. An attribute _ARRAY_DIMENSIONS of an array
+ * without dimension names stays, and readers of v2 use it as the names.
  *
  * xarray and other readers that follow the CF conventions treat arrays with dimension
  * names as variables. They show elements equal to a *missing value* as missing:

@@ -85,8 +85,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_erase_prefix(zarr_store *store,
  * The call compares the identity of directories of local stores, so their spelling, their
  * links and the roots of the stores do not matter. It does not follow links below the
  * prefixes. A prefix without keys is valid. Other stores are the same store if they are
- * one handle, if they share their functions and `self`, or if they are of one registered
- * kind and have the same URL.
+ * one handle, or share their functions and `self`. So are stores of one registered kind
+ * with the same URL.
  *
  * @param store,prefix the first store and its prefix
  * @param other,other_prefix the second store, which may be the same, and its prefix

@@ -37,7 +37,7 @@ typedef struct zarr_io_part {
 
 /**
  * Reads several selections of an array, each into memory of its own. It gives what
- * zarr_array_read() gives for each of them, in one request: a chunk, or the index of a
+ * zarr_array_read() gives for each of them, in one request. A chunk, or the index of a
  * shard, that several parts need is fetched and decoded once, and chunks of all parts are
  * fetched together.
  *

@@ -89,10 +89,10 @@ typedef struct zarr_reencode_options {
      * the call; excludes `make`
      */
     const zarr_array_spec *changes;
-    /** called before anything is written for each array whose missing value the new
-     * format cannot keep, and for the topmost group whose OME-Zarr metadata readers of
-     * the new format do not find; `path` is that of the source, and `text` says in one
-     * line what is lost. May be NULL */
+    /** called before anything is written, for each array whose missing value the new
+     * format cannot keep. Called, too, for the topmost group whose OME-Zarr metadata
+     * readers of the new format do not find. `path` is that of the source, and `text`
+     * says in one line what is lost. May be NULL */
     void (*warn)(void *user, const char *path, const char *text);
     void *warn_user; /**< passed to `warn` */
 } zarr_reencode_options;

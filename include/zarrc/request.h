@@ -1,7 +1,7 @@
 /**
  * @file
  * Requests: reads, writes and appends that run in the background. A program learns of the
- * end of a request in one of three ways: it waits, the library calls a function of the
+ * end of a request in one of three ways. It waits, the library calls a function of the
  * program, or a file descriptor for the event loop becomes readable.
  */
 #ifndef ZARRC_REQUEST_H

@@ -60,7 +60,7 @@ typedef struct zarr_shape_options {
  * they do not become readable. A resize to a larger shape looks only for the record. So
  * leftovers of other programs and of ZARR_RESIZE_KEEP_CHUNKS become readable again. A
  * resize to the current shape lists the chunks and clears all leftovers, with one
- * exception: if the codecs of a chunk at the border lose values, writing the chunk again
+ * exception. If the codecs of a chunk at the border lose values, writing the chunk again
  * would change elements inside the shape. Such a chunk stays as it is. If it has
  * leftovers that are not the fill value, the log gets a warning.
  *

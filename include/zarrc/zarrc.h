@@ -45,7 +45,7 @@
  * The caller owns the handle and gives it up with the matching free function.
  *
  * Free functions accept NULL. Other calls treat NULL in place of a handle as follows,
- * unless their page says what NULL means: a call that returns a status returns
+ * unless their page says what NULL means. A call that returns a status returns
  * ZARR_ERR_INVALID, a getter returns NULL or 0, and any other call does nothing.
  *
  * Contexts, stores and arrays count their owners. zarr_array_ref() and its siblings add

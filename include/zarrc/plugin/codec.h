@@ -4,7 +4,7 @@
  * specification, and an implementation (zarrc/plugin/codec_impl.h). For extenders: stable
  * for each plug-in ABI number.
  *
- * A codec specification tells what the codec means: it checks a configuration, writes it
+ * A codec specification tells what the codec means. It checks a configuration, writes it
  * in its canonical form, and tells how shape, data type, fill value and size pass through
  * the codec. It knows no memory and no compression library.
  *
@@ -213,8 +213,8 @@ typedef struct zarr_codec_spelling {
  * 0, which has the meaning that its comment gives.
  *
  * The library calls the functions from any thread. Functions that write text do so as
- * snprintf(): they write at most `cap` bytes with the NUL and store the length without
- * the NUL in `*text_bytes`, even if it exceeds the buffer; `text` may be NULL if `cap` is
+ * snprintf(). They write at most `cap` bytes with the NUL and store the length without
+ * the NUL in `*text_bytes`, even if it exceeds the buffer. `text` may be NULL if `cap` is
  * 0. Functions that fail fill `err` with one line of text.
  */
 typedef struct zarr_codec_spec_vtable {
@@ -315,9 +315,9 @@ typedef struct zarr_codec_spec_vtable {
      * this codec has it, with `keepbits` -1. NULL: nothing changes. */
     void (*pass)(const zarr_codec_spec *spec, zarr_codec_input *input);
     /**
-     * array->bytes, for elements of less than a byte: returns 1 if the encoded bytes are
+     * array->bytes, for elements of less than a byte. Returns 1 if the encoded bytes are
      * the elements of `in` one after the other, packed as ZARR_TENSOR_PACKED has them,
-     * and nothing else; else 0. Packed tensors are then read and written without
+     * and nothing else. Else returns 0. Packed tensors are then read and written without
      * unpacking. NULL: 0
      */
     int (*packs)(const zarr_codec_spec *spec, const zarr_chunk_spec *in);

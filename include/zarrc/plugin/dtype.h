@@ -8,9 +8,9 @@
  * told to all other functions. Fill values are JSON text. Elements are bytes in native
  * byte order, at any alignment.
  *
- * Functions that write text do so as snprintf(): they write at most `cap` bytes with the
+ * Functions that write text do so as snprintf(). They write at most `cap` bytes with the
  * NUL and store the length without the NUL in `*text_bytes`, even if it exceeds the
- * buffer; `text` may be NULL if `cap` is 0. Text that is wrong is ZARR_ERR_INVALID; if it
+ * buffer. `text` may be NULL if `cap` is 0. Text that is wrong is ZARR_ERR_INVALID; if it
  * comes from a stored document, the library makes ZARR_ERR_CORRUPT of that. Functions
  * that fail fill `err` with one line of text.
  *
@@ -138,10 +138,10 @@ enum {
  * `name`, `aliases`, `v2`, `numpy` and `numpy_aliases` are printable ASCII without
  * blanks, quotes and backslashes, and do not begin with <, >, |, =, [ or {; else the
  * registration fails with ZARR_ERR_INVALID. It fails with ZARR_ERR_EXISTS if a look-up
- * takes a name for another type, in any of its spellings ("f4", "<f4", "float32"), or for
- * a number of NumPy's ("f", "half"), which only a family may have as its v2 letter; with
- * ZARR_ERR_INTERNAL if parse() tells a wrong fact. The message names the entry or fact,
- * and its value.
+ * takes a name for another type, in any of its spellings ("f4", "<f4", "float32"). The
+ * same holds for a number of NumPy's ("f", "half"), which only a family may have as its
+ * v2 letter. It fails with ZARR_ERR_INTERNAL if parse() tells a wrong fact. The message
+ * names the entry or fact, and its value.
  */
 typedef struct zarr_dtype_vtable {
     uint32_t struct_size, flags; /**< `flags`: ZARR_DTYPE_FAMILY and so on */
@@ -185,11 +185,11 @@ typedef struct zarr_dtype_vtable {
     void (*free)(zarr_dtype_info *info);
     /**
      * type string of NumPy without byte order, such as "f4", or the name that ml_dtypes
-     * gives the type, such as "bfloat16"; of a family its letter in v2, and each member
+     * gives the type, such as "bfloat16". Of a family its letter in v2, and each member
      * then has its v2 text. NULL: NumPy does not have the type. Any number of types and
-     * families may share these forms, which no look-up takes as theirs: "V" (opaque bytes
-     * of the element's size; "V4" if it is 4), "B" (that many unsigned bytes, "4B") and
-     * "O" (Python objects)
+     * families may share these forms, which no look-up takes as theirs. They are "V"
+     * (opaque bytes of the element's size; "V4" if it is 4), "B" (that many unsigned
+     * bytes, "4B") and "O" (Python objects)
      */
     const char *numpy;
     /** array->bytes codec of arrays that are created without codecs; NULL: "bytes" */

@@ -10,7 +10,7 @@
  * The library calls the functions from any thread, several at once. `self`, which parse()
  * makes, must not change until free(). Functions that write text do so as snprintf():
  * they write at most `cap` bytes with the NUL, and tell the length without the NUL even
- * if it exceeds the buffer; `text` may be NULL if `cap` is 0. Functions that fail fill
+ * if it exceeds the buffer. `text` may be NULL if `cap` is 0. Functions that fail fill
  * `err` with one line of text.
  *
  * Spec: Zarr v3 core, "Chunk grids" and "Chunk key encoding".

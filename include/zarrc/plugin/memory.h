@@ -101,7 +101,7 @@ typedef struct zarr_memory_vtable {
                         uint64_t bytes, void *stream, zarr_error *err);
     /** Copies a box of elements, between the same memories as copy(). UNSUPPORTED, NULL:
      * if the host is one side, the library packs the elements in a block of the device,
-     * by boxes inside of the device, and copies the block; if that is UNSUPPORTED, too,
+     * by boxes inside of the device, and copies the block. If that is UNSUPPORTED, too,
      * it packs them on the host and copies rows. Nothing was queued. */
     zarr_status (*copy_box)(void *self, const zarr_box *box, void *stream,
                             zarr_error *err);

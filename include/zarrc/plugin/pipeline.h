@@ -171,7 +171,7 @@ typedef struct zarr_pipeline_steps {
      * Waits until the context's budget has `bytes` bytes for the request, and takes them.
      * fetch(), decode() and encode() need them for their buffers; read() and write() take
      * them themselves. If the tensor is on a device that has a budget, this also takes
-     * there what these steps need for so many chunks, one for each thread at most;
+     * there what these steps need for so many chunks, one for each thread at most.
      * scatter() and put() give them back. A thread that holds bytes must not call
      * reserve(), read() or write(), nor wait for a thread that calls them: that thread
      * may wait for these bytes.

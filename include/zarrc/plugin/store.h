@@ -50,7 +50,8 @@ enum {
     ZARR_STORE_OP_WANT_VERSION = 4,
     /** all verbs: a mask of two bits that tell what kind of object the key has: one of
      * the next three. If both bits are 0, the object is none of these, or the library
-     * does not know it, for example when it erases all keys below a prefix one by one */
+     * does not know it. An example is when it erases all keys below a prefix one by one
+     */
     ZARR_STORE_OP_KIND = 24,
     /** a metadata document, or a record of the library about a node. A store whose writes
      * reach the disk later writes it to the disk before it replaces the old value */
@@ -66,7 +67,7 @@ enum {
  * A GET reads min(`length`, `mem.bytes`) bytes at `offset` into `mem`, or fewer if the
  * value ends before, and sets `done_bytes` to the number of bytes that it read. If this
  * is less than `length`, or if the value continues after the bytes in `mem`, it must set
- * `object_bytes` to the length of the whole value; otherwise it may leave UINT64_MAX
+ * `object_bytes` to the length of the whole value. Otherwise it may leave UINT64_MAX
  * there. A range that begins after the end of the value has 0 bytes. If the key does not
  * exist, the status is ZARR_ERR_NOT_FOUND. A GET must not read fewer bytes than the range
  * has in the value. The library notices this if `object_bytes` is set, and reports
@@ -177,8 +178,8 @@ typedef struct zarr_store_vtable {
     /** Frees self; cannot fail. NULL: nothing to free. */
     void (*close)(void *self);
     /**
-     * Moves every key below the prefix `from` to the same place below `to`, in one step:
-     * at any moment a reader finds all keys at the old or all at the new place. The
+     * Moves every key below the prefix `from` to the same place below `to`, in one step.
+     * At any moment a reader finds all keys at the old or all at the new place. The
      * prefixes are not empty, and neither is below the other. NOT_FOUND: there is no key
      * below `from`. UNSUPPORTED: this move cannot be one step, for example because there
      * are keys below `to`, or `to` is on another disk; nothing was changed, and the
