@@ -1,4 +1,5 @@
-"""prose - the sentences and paragraphs of a Markdown page, for scripts/check-docs.
+"""prose - the sentences and paragraphs of a Markdown page, for scripts/check-docs, and the sentences of a comment,
+for scripts/check-headers.
 
 Headings, tables, code, quotations and comments are left out. An item of a list is a paragraph. A sentence
 ends with a full stop, a question mark or an exclamation mark before a blank. A code span is one word."""
@@ -55,6 +56,16 @@ def faults(text):
             yield line, f"a paragraph of {n_lines} lines of {COLUMNS} columns: split it, {MOST_LINES} at most"
         if n_words > MOST_WORDS:
             yield line, f"a sentence of {n_words} words, {MOST_WORDS} at most: {sentence[:60]}..."
+
+
+def comment_faults(text):
+    """What is too long in a Doxygen comment. Conditions of an error, after @retval, are a list, which may be longer."""
+    text = re.sub(r"^@retval\s.*?(?=^@|^$|\Z)", "", text, flags=re.S | re.M)
+    text = re.sub(r"^@(?:file|name)\b.*|^@[{}]", "", text, flags=re.M)
+    text = re.sub(r"^@(?:param\s+\S+|return|see|mainpage)\s+", "\n\n", text, flags=re.M)
+    for _, _, n_words, sentence in measure(text):
+        if n_words > MOST_WORDS:
+            yield f"a sentence of {n_words} words, {MOST_WORDS} at most: {sentence[:60]}..."
 
 
 def glossary(text):
