@@ -7,6 +7,7 @@
 zarr_status zarr_array_attribute_get_double(const zarr_array *array, const char *name,
                                             double *value, zarr_error *err)
 {
+    ZR_NEED(array, err);
     const struct zr_attribute a = {.array = array, .name = name};
 
     return zr_attribute_get_numbers(&a, ZR_TYPE_DOUBLE, value, 1, NULL, err);
@@ -16,6 +17,7 @@ zarr_status zarr_array_attribute_get_doubles(const zarr_array *array, const char
                                              double *values, uint64_t cap, uint64_t *n,
                                              zarr_error *err)
 {
+    ZR_NEED(array, err);
     const struct zr_attribute a = {.array = array, .name = name};
 
     return zr_attribute_get_numbers(&a, ZR_TYPE_DOUBLE, values, cap, n, err);
@@ -24,6 +26,7 @@ zarr_status zarr_array_attribute_get_doubles(const zarr_array *array, const char
 zarr_status zarr_array_attribute_get_int64(const zarr_array *array, const char *name,
                                            int64_t *value, zarr_error *err)
 {
+    ZR_NEED(array, err);
     const struct zr_attribute a = {.array = array, .name = name};
 
     return zr_attribute_get_numbers(&a, ZR_TYPE_INT64, value, 1, NULL, err);
@@ -33,6 +36,7 @@ zarr_status zarr_array_attribute_get_int64s(const zarr_array *array, const char 
                                             int64_t *values, uint64_t cap, uint64_t *n,
                                             zarr_error *err)
 {
+    ZR_NEED(array, err);
     const struct zr_attribute a = {.array = array, .name = name};
 
     return zr_attribute_get_numbers(&a, ZR_TYPE_INT64, values, cap, n, err);
@@ -42,6 +46,7 @@ zarr_status zarr_array_attribute_get_text(const zarr_array *array, const char *n
                                           char *text, size_t cap, size_t *text_bytes,
                                           zarr_error *err)
 {
+    ZR_NEED(array, err);
     const struct zr_attribute a = {.array = array, .name = name};
 
     return zr_attribute_get_text(&a, text, cap, text_bytes, err);
@@ -50,6 +55,8 @@ zarr_status zarr_array_attribute_get_text(const zarr_array *array, const char *n
 zarr_status zarr_array_attribute_get_texts(zarr_texts **out, const zarr_array *array,
                                            const char *name, zarr_error *err)
 {
+    *out = NULL;
+    ZR_NEED(array, err);
     const struct zr_attribute a = {.array = array, .name = name};
 
     return zr_attribute_get_texts(out, &a, err);
@@ -58,6 +65,7 @@ zarr_status zarr_array_attribute_get_texts(zarr_texts **out, const zarr_array *a
 zarr_status zarr_array_attribute_set_double(zarr_array *array, const char *name,
                                             double value, zarr_error *err)
 {
+    ZR_NEED(array, err);
     const struct zr_attribute_value v = {.doubles = &value, .n = 1};
 
     return zr_attribute_set(array, NULL, name, &v, err);
@@ -67,6 +75,7 @@ zarr_status zarr_array_attribute_set_doubles(zarr_array *array, const char *name
                                              const double *values, uint64_t n,
                                              zarr_error *err)
 {
+    ZR_NEED(array, err);
     const struct zr_attribute_value v = {.doubles = values, .n = n, .is_list = true};
 
     return zr_attribute_set(array, NULL, name, &v, err);
@@ -75,6 +84,7 @@ zarr_status zarr_array_attribute_set_doubles(zarr_array *array, const char *name
 zarr_status zarr_array_attribute_set_int64(zarr_array *array, const char *name,
                                            int64_t value, zarr_error *err)
 {
+    ZR_NEED(array, err);
     const struct zr_attribute_value v = {.int64s = &value, .n = 1};
 
     return zr_attribute_set(array, NULL, name, &v, err);
@@ -84,6 +94,7 @@ zarr_status zarr_array_attribute_set_int64s(zarr_array *array, const char *name,
                                             const int64_t *values, uint64_t n,
                                             zarr_error *err)
 {
+    ZR_NEED(array, err);
     const struct zr_attribute_value v = {.int64s = values, .n = n, .is_list = true};
 
     return zr_attribute_set(array, NULL, name, &v, err);
@@ -92,6 +103,7 @@ zarr_status zarr_array_attribute_set_int64s(zarr_array *array, const char *name,
 zarr_status zarr_array_attribute_set_text(zarr_array *array, const char *name,
                                           const char *text, zarr_error *err)
 {
+    ZR_NEED(array, err);
     const struct zr_attribute_value v = {.texts = text ? &text : NULL, .n = 1};
 
     return zr_attribute_set(array, NULL, name, &v, err);
@@ -101,6 +113,7 @@ zarr_status zarr_array_attribute_set_texts(zarr_array *array, const char *name,
                                            const char *const *texts, uint64_t n,
                                            zarr_error *err)
 {
+    ZR_NEED(array, err);
     const struct zr_attribute_value v = {.texts = texts, .n = n, .is_list = true};
 
     return zr_attribute_set(array, NULL, name, &v, err);

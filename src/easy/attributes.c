@@ -20,8 +20,6 @@ static zarr_context *attribute_context(const struct zr_attribute *a)
 
 static zarr_status attribute_check(const struct zr_attribute *a, zarr_error *err)
 {
-    if (!a->array && !a->group)
-        return zr_fail(err, ZARR_ERR_INVALID, "no array or group is given");
     if (!a->name)
         return zr_fail(err, ZARR_ERR_INVALID, "no attribute is named");
     return ZARR_OK;
@@ -281,7 +279,6 @@ zarr_status zr_attribute_get_texts(zarr_texts **out, const struct zr_attribute *
     struct zr_json_doc doc;
     zarr_status st = open_attribute(a, &doc, err);
 
-    *out = NULL;
     if (st == ZARR_OK) {
         st = give_texts(out, a, &doc, err);
         zr_path_prefix(err, st, attribute_path(a));

@@ -47,8 +47,7 @@ uint64_t zarr_array_n_items(const zarr_array *array)
 
 zarr_status zarr_array_check_ndim(const zarr_array *array, int32_t ndim, zarr_error *err)
 {
-    if (!array)
-        return zr_fail(err, ZARR_ERR_INVALID, "no array is given");
+    ZR_NEED(array, err);
     if (zarr_array_ndim(array) == ndim)
         return ZARR_OK;
     zr_fail(err, ZARR_ERR_INVALID, "the array has %d dimensions, the program expects %d",
@@ -217,8 +216,7 @@ zarr_status zarr_array_read_box_with(zarr_array *array, const uint64_t *start,
     zarr_selection *sel = NULL;
     zarr_status st = ZARR_OK;
 
-    if (!array)
-        return zr_fail(err, ZARR_ERR_INVALID, "no array is given");
+    ZR_NEED(array, err);
     st = box_select(&b, start, count, &sel, err);
     if (st == ZARR_OK)
         st = box_prepare(&b, &m, false, err);
@@ -295,8 +293,7 @@ zarr_status zarr_array_write_box_with(zarr_array *array, const uint64_t *start,
     zarr_selection *sel = NULL;
     zarr_status st = ZARR_OK;
 
-    if (!array)
-        return zr_fail(err, ZARR_ERR_INVALID, "no array is given");
+    ZR_NEED(array, err);
     st = box_select(&b, start, count, &sel, err);
     to.selection = sel;
     if (st == ZARR_OK)
@@ -325,8 +322,7 @@ zarr_status zarr_array_append_rows_with(zarr_array *array, uint64_t n_rows,
     const struct box_target to = {.append = true, .first = first};
     struct box b = {.array = array, .opts = opts};
 
-    if (!array)
-        return zr_fail(err, ZARR_ERR_INVALID, "no array is given");
+    ZR_NEED(array, err);
     b.ndim = zarr_array_ndim(array);
     zarr_array_copy_shapes(array, b.shape, NULL, NULL);
     b.shape[0] = n_rows; /* an array without dimensions is refused by the append */

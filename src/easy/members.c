@@ -69,9 +69,9 @@ zarr_status zarr_group_list_members_with(zarr_members **out, zarr_group *group,
     zarr_status st = ZARR_OK;
 
     *out = NULL;
-    if (!group || max_depth < 0)
-        return zr_fail(err, ZARR_ERR_INVALID,
-                       group ? "max_depth is negative" : "no group is given");
+    ZR_NEED(group, err);
+    if (max_depth < 0)
+        return zr_fail(err, ZARR_ERR_INVALID, "max_depth is negative");
     ctx = zr_store_context(zarr_group_store(group));
     b = zr_calloc(ctx->alloc, 1, sizeof *b);
     if (!b)
