@@ -40,18 +40,18 @@ enum {
     ZARR_FINDING_NODE = 1,         /**< a node that cannot be opened */
     ZARR_FINDING_CHUNK = 2,        /**< a stored object, or a chunk of a shard */
     ZARR_FINDING_CONSOLIDATED = 3, /**< consolidated metadata that differs from a node */
-    /** with ZARR_VERIFY_STRICT: metadata of an array that is read here, and that a strict
+    /** with ZARR_VERIFY_STRICT: metadata of an array that zarrc reads, but a strict
      * reader refuses */
     ZARR_FINDING_STRICT = 4,
     /** elements stored outside of the array's shape, see zarr_array_resize(). A WARNING
-     * is about the record of an interrupted call. A NOTE is about chunks outside of the
-     * shape, another about border chunks with elements outside that are not the fill
-     * value. The notes count the chunks and have the key of one */
+     * is about the record of an interrupted call. One NOTE is about chunks outside of the
+     * shape. Another is about border chunks whose elements outside are not all the fill
+     * value. Each counts its chunks and has the key of one */
     ZARR_FINDING_OUTSIDE = 5,
-    /** objects below an array that are neither chunks nor documents of it. A NOTE is
-     * about those that look like chunks of another key encoding or number of dimensions,
-     * and one about all others. They count the objects and have the key of one. If the
-     * metadata names a wrong key encoding, all chunks are such objects */
+    /** objects below an array that are neither chunks nor documents of it. One NOTE is
+     * about objects that look like chunks of another key encoding or number of
+     * dimensions, and another about the rest. Each counts its objects and has the key of
+     * one. If the metadata names a wrong key encoding, all chunks are such objects */
     ZARR_FINDING_FOREIGN = 6,
     /** with ZARR_VERIFY_MISSING_ERROR: chunks, or whole shards, that are not stored. Each
      * array has one such finding, with their number and the key of the first */
@@ -81,10 +81,10 @@ typedef struct zarr_finding {
 enum {
     ZARR_VERIFY_NO_DATA = 1, /**< check metadata only: decode no chunk */
     /**
-     * check the metadata of arrays as if it were new. A stored array is opened in spite
-     * of what cannot change its elements, such as a compression level out of range, and a
-     * new one is not created with it. The first such fault of each array is reported as a
-     * warning
+     * check the metadata of arrays as if it were new. A fault that cannot change
+     * elements, such as a compression level out of range, does not prevent opening an
+     * array, but prevents creating one. The first such fault of each array is reported as
+     * a warning
      */
     ZARR_VERIFY_STRICT = 2,
     /** a chunk that is not stored is an error, also in a shard */
@@ -211,8 +211,8 @@ enum {
     ZARR_DIFFERENCE_UNREADABLE = 16,
     /** the missing value, as JSON: what readers such as xarray show as NaN. In v2 it is
      * the fill value, or if that is null the attribute `_FillValue`, in v3 the attribute.
-     * Only for arrays with dimension names, if not both have it in the same place; the
-     * attribute is then not compared by itself */
+     * Only if both arrays have dimension names and their formats differ. The attribute is
+     * then not compared on its own */
     ZARR_DIFFERENCE_MISSING_VALUE = 17
 };
 
@@ -226,7 +226,8 @@ typedef struct zarr_difference {
     uint32_t is_json; /**< 1: `a` and `b` are JSON; 0: plain text */
     const char *a;    /**< value in a, if it is no shape or element; NULL: it has none */
     const char *b;    /**< value in b, likewise */
-    /** SHAPE, FIELD_SHAPE, CHUNKS, SHARDS: in a; NULL: there is none, as chunks differ */
+    /** SHAPE, FIELD_SHAPE, CHUNKS, SHARDS: the shape in a; NULL: chunks differ in shape
+     */
     const uint64_t *shape_a;
     const uint64_t *shape_b; /**< in b, likewise */
     int32_t ndim_a;          /**< length of `shape_a` */
@@ -248,7 +249,7 @@ typedef struct zarr_diff_node {
     uint32_t kind;          /**< ZARR_NODE_* in a */
     const char *path;       /**< below both */
     uint64_t n_differences; /**< those other than elements */
-    uint64_t n_elements;    /**< elements compared; in subarrays of a field each value */
+    uint64_t n_elements;    /**< elements compared; each value of a field's subarrays */
     uint64_t n_different;   /**< elements that differ */
     int32_t ndim, reserved; /**< length of the indexes that follow */
     /** index of the first element that differs, in the order of comparison (chunk by
@@ -262,8 +263,8 @@ typedef struct zarr_diff_node {
 
 /** Flags of zarr_diff_options. */
 enum {
-    ZARR_DIFF_STORAGE = 1, /**< also compare chunks, shards, codecs and format */
-    ZARR_DIFF_DATA = 2,    /**< compare only elements, and kind, shape and data type */
+    ZARR_DIFF_STORAGE = 1,     /**< also compare chunks, shards, codecs and format */
+    ZARR_DIFF_DATA = 2,        /**< compare only kind, shape, data type and elements */
     ZARR_DIFF_NAN_DIFFERS = 4, /**< NaN is equal to nothing; default: NaN equals NaN */
     ZARR_DIFF_TOLERANT = 8,    /**< compare with `rtol` and `atol`, also if both are 0 */
     ZARR_DIFF_FIRST = 16,      /**< stop after the first node or box that differs */
@@ -277,8 +278,8 @@ typedef struct zarr_diff_options {
     uint32_t struct_size, flags; /**< `flags`: ZARR_DIFF_* */
     double rtol; /**< with ZARR_DIFF_TOLERANT: equal if |a - b| <= atol + rtol * |b| */
     double atol; /**< see `rtol`. Without the flag: equal bits, or both are NaN */
-    /** how many elements of an array `tell` gets at most; all are counted. Likewise the
-     * chunks that cannot be read, but at least one */
+    /** maximum number of elements of an array that `tell` receives; all are counted. It
+     * also limits the chunks that cannot be read, of which at least one is reported */
     uint64_t max_elements;
     /** bytes for buffers, beside the context's budget; 0: half of the context's
      * memory_bytes, at most 128 MiB */
@@ -305,7 +306,7 @@ typedef struct zarr_diff_options {
 /** What zarr_node_diff() compared and found. */
 typedef struct zarr_diff_result {
     uint32_t struct_size, flags;
-    uint64_t n_nodes;              /**< nodes that were compared, or only one has */
+    uint64_t n_nodes;              /**< nodes compared, and nodes in only a or only b */
     uint64_t n_different;          /**< nodes that differ */
     uint64_t n_elements;           /**< elements that were compared, of all arrays */
     uint64_t n_elements_different; /**< elements that differ */
