@@ -23,8 +23,8 @@ enum {
 /** What a write does with a chunk whose elements all equal the fill value, bit for bit.
  * The default of a handle is ZARR_EMPTY_CHUNKS_SKIP. */
 enum {
-    /** erase the chunk instead of storing it. The CPU compares the elements; it first
-     * copies a chunk to host memory if it cannot read the chunk's memory */
+    /** erase the chunk instead of storing it. The CPU compares the elements. A chunk in
+     * memory that it cannot read is first copied to host memory */
     ZARR_EMPTY_CHUNKS_SKIP = 1,
     ZARR_EMPTY_CHUNKS_WRITE = 2 /**< store it as any other chunk, without a comparison */
 };
@@ -175,9 +175,9 @@ ZARR_API const uint64_t *zarr_array_shape(const zarr_array *array);
 ZARR_API int32_t zarr_array_ndim(const zarr_array *array);
 /** Returns the data type. It lives as long as the context. */
 ZARR_API const zarr_dtype *zarr_array_dtype(const zarr_array *array);
-/** Returns the fill value: one element in the machine's byte order. NULL if the metadata
- * has null (in v2, and for numbers in v3). Missing elements then read as zero, times as
- * NaT, values of the codecs json2 and msgpack2 as null. */
+/** Returns the fill value: one element in the machine's byte order. NULL if the fill
+ * value in the metadata is null (in v2, or for numbers in v3). Missing elements then read
+ * as zero, times as NaT, values of the codecs json2 and msgpack2 as null. */
 ZARR_API const void *zarr_array_fill_value(const zarr_array *array);
 /** Returns the missing value, which xarray shows as NaN: one element in the machine's
  * byte order. It is the attribute `_FillValue` in v3. In v2 it is the fill value, or this
@@ -351,9 +351,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_recheck(zarr_array *array,
 /**
  * @name Attributes of an array
  * Attributes are members of a JSON object. Calls that get an attribute read the handle.
- * Calls that change one read the document in the store, change it and write it, under its
- * lock. So changes by other handles are kept, and this handle has them afterwards.
- * zarr_array_attributes() returns all attributes at once.
+ * A call that changes an attribute reads the document in the store, changes it and writes
+ * it, under its lock. So changes by other handles are kept, and this handle has them
+ * afterwards. zarr_array_attributes() returns all attributes at once.
  *
  * Spec: Zarr v3 core, "Array metadata"; Zarr v2, "Attributes".
  * @{

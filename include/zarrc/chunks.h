@@ -98,10 +98,10 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_decode(
  *
  * If the selection covers only a part of a block, `old` must have the old value of the
  * block. A block at the border may have elements outside the array's shape. If the
- * selection covers all its elements inside, those outside keep their old value if `old`
- * has the block, and become the fill value otherwise. The call does not use other blocks
- * of `old`, and takes no lock. The caller makes sure that a block does not change between
- * the fetch of its old value and the store of its new one.
+ * selection covers all elements of such a block inside the shape, those outside keep
+ * their old value if `old` has it, or else become the fill value. The call does not use
+ * other blocks of `old`, and takes no lock. The caller must make sure that a block does
+ * not change after its old value is fetched and before its new value is stored.
  *
  * Spec: Zarr v3 core, "Chunk encoding"; Zarr v2, "Chunks".
  *

@@ -86,10 +86,9 @@ typedef struct zarr_array_spec {
      *   chunks, shards or codecs
      */
     struct zarr_array *like;
-    /** once it is set, ends the wait for another call that creates, copies, deletes or
-     * re-encodes a node at the path, or writes to the replaced node. May be NULL.
-     * Borrowed for the call. Each wait also ends after `zarr_store_options.lock_wait_ms`
-     */
+    /** the call waits while another one creates, copies, deletes or re-encodes a node at
+     * the path, or writes to the replaced node. Each wait ends once `cancel` is set, or
+     * after `zarr_store_options.lock_wait_ms`. Borrowed for the call; may be NULL */
     const zarr_cancel *cancel;
 } zarr_array_spec;
 
@@ -98,11 +97,11 @@ typedef struct zarr_array_spec {
 /** Flags of zarr_array_spec. */
 enum {
     /**
-     * delete a node at the path first, with everything below it, also if it is damaged,
-     * and chunks that an array left there. If there is no node but other keys, such as a
-     * directory with files, the call fails with ZARR_ERR_EXISTS and deletes nothing;
-     * zarr_node_delete() deletes those. Nothing is deleted either if a parent is an array
-     * or has damaged metadata
+     * first delete what is at the path: a node, even a damaged one, with everything below
+     * it, and chunks that an array left there. If there is no node but other keys, such
+     * as a directory with files, the call fails with ZARR_ERR_EXISTS and deletes nothing;
+     * zarr_node_delete() deletes those. The call also deletes nothing if a parent is an
+     * array or has damaged metadata
      */
     ZARR_SPEC_OVERWRITE = 1,
     ZARR_SPEC_NO_PARENTS = 2,     /**< do not create parent groups that are missing */
@@ -113,11 +112,11 @@ enum {
     ZARR_SPEC_IF_MISSING = 8,
     /** with `like`: the new array has no shards, even if the model has */
     ZARR_SPEC_NO_SHARDS = 16,
-    /** chunks that are stored at the path already become elements of the new array.
-     * Without it they are refused. Excludes ZARR_SPEC_OVERWRITE */
+    /** chunks that are already stored at the path become chunks of the new array. By
+     * default the call fails with ZARR_ERR_EXISTS. Excludes ZARR_SPEC_OVERWRITE */
     ZARR_SPEC_KEEP_CHUNKS = 32,
-    /** with `like` of the other format: fill value and attribute _FillValue are those of
-     * the model, even if xarray then takes other elements for missing ones */
+    /** with `like` of the other format: keep the model's fill value and attribute
+     * _FillValue, even if xarray then treats other elements as missing */
     ZARR_SPEC_KEEP_FILL = 64,
     /** the handle keeps the right to replace the node until zarr_array_release_claim(),
      * so that an array and its first elements come from one caller. Until then, calls
@@ -141,16 +140,16 @@ enum {
  * fill value at first.
  *
  * If chunks are stored at the path already, as after a delete that was interrupted, the
- * call fails with ZARR_ERR_EXISTS: the elements of a deleted array do not come back. It
- * lists one level of the store below the path to see them. In a store that cannot list
- * it sees only the object `.zarrc-job` of an interrupted call. ZARR_SPEC_OVERWRITE and
- * zarr_node_delete() delete such chunks.
+ * call fails with ZARR_ERR_EXISTS: the elements of a deleted array do not come back. To
+ * find such chunks, the call lists one level of the store below the path. In a store that
+ * cannot list, it finds only the object `.zarrc-job` of an interrupted call.
+ * ZARR_SPEC_OVERWRITE and zarr_node_delete() delete such chunks.
  *
  * If several threads or processes create an array or a group at one path, one call works
  * at a time, and the others wait: `zarr_store_options.lock_wait_ms` and `cancel` limit
  * the wait. The first call succeeds. The others return ZARR_ERR_EXISTS or, with
  * ZARR_SPEC_IF_MISSING, open what the first one made. With ZARR_SPEC_OVERWRITE all
- * succeed, one after the other, and the array is completely that of the last. In a store
+ * succeed, one after the other, and the array of the last call remains. In a store
  * without locks, such as most object stores, the call that writes the document first
  * succeeds.
  *

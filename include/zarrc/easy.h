@@ -341,8 +341,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_attribute_get_int64(
 ZARR_API ZARR_MUST_CHECK zarr_status
 zarr_array_attribute_get_text(const zarr_array *array, const char *name, char *text,
                               size_t cap, size_t *text_bytes, zarr_error *err);
-/** Gets a list of numbers. If `n` is NULL, a list that does not have exactly `cap`
- * numbers is ZARR_ERR_INVALID. */
+/** Gets a list of numbers. If `n` is NULL and the list does not have exactly `cap`
+ * numbers, the call fails with ZARR_ERR_INVALID. */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_attribute_get_doubles(
     const zarr_array *array, const char *name, double *values, uint64_t cap, uint64_t *n,
     zarr_error *err);

@@ -59,10 +59,9 @@ typedef struct zarr_group_spec {
     int32_t zarr_format;         /**< 2 or 3; 0: 3 */
     uint32_t reserved;
     const char *attributes; /**< JSON object; NULL: none */
-    /** once it is set, ends the wait for another call that creates, copies, deletes or
-     * re-encodes a node at the path, or writes to the replaced node. May be NULL.
-     * Borrowed for the call. Each wait also ends after `zarr_store_options.lock_wait_ms`
-     */
+    /** the call waits while another one creates, copies, deletes or re-encodes a node at
+     * the path, or writes to the replaced node. Each wait ends once `cancel` is set, or
+     * after `zarr_store_options.lock_wait_ms`. Borrowed for the call; may be NULL */
     const zarr_cancel *cancel;
 } zarr_group_spec;
 
@@ -187,10 +186,11 @@ zarr_group_open_group(zarr_group **out, zarr_group *group, const char *path,
 
 /**
  * @name Attributes of a group
- * Attributes are members of a JSON object. They are read from the handle. A change reads
- * the document in the store, changes it and writes it, under its lock. So changes by
- * other handles are kept, and this handle has them afterwards. Consolidated metadata does
- * not change. zarr_group_attributes() returns all attributes at once.
+ * Attributes are members of a JSON object. They are read from the handle. A call that
+ * changes an attribute reads the document in the store, changes it and writes it, under
+ * its lock. So changes by other handles are kept, and this handle has them afterwards.
+ * Consolidated metadata does not change. zarr_group_attributes() returns all attributes
+ * at once.
  *
  * Spec: Zarr v3 core, "Group metadata"; Zarr v2, "Attributes".
  * @{

@@ -1,8 +1,8 @@
 /**
  * @file
- * Elements: read and write an array, at once or in the background; the options of these
- * calls, and what a call would do. zarrc/parts.h reads and writes several selections at
- * once, zarrc/chunks.h chunks that the caller has.
+ * Elements: calls that read and write an array, blocking or in the background; their
+ * options; and what a call would do. zarrc/parts.h reads and writes several selections in
+ * one call. zarrc/chunks.h handles chunks that the caller has.
  */
 #ifndef ZARRC_IO_H
 #define ZARRC_IO_H
@@ -16,9 +16,9 @@
 
 ZARR_BEGIN_DECLS
 
-/** A block at the border may reach beyond the array's shape. If a write covers all of
- * such a block inside the shape, this says what happens to the elements outside. 0: the
- * write reads the old value and keeps them, because another handle may have made the
+/** A block at the border may reach beyond the array's shape. If a write covers all
+ * elements of such a block inside the shape, this says what happens to those outside. 0:
+ * the write reads the old value and keeps them, because another handle may have made the
  * array larger. */
 enum {
     /** they become the fill value. This saves the read and the lock. Use it only if the
@@ -171,9 +171,9 @@ enum {
  * In a store that replaces values atomically (ZARR_STORE_CAP_ATOMIC_PUT), all elements of
  * a chunk are from one of its stored values, whatever other writers do. There is one
  * exception: shards in a store of an application without ZARR_STORE_CAP_CONDITIONAL. If
- * such a shard is replaced during the read, the read detects a different length, if the
- * store reports the length in each operation. It does not detect a new value of the same
- * length: elements may be wrong, or the read fails with ZARR_ERR_CORRUPT if a codec
+ * such a shard is replaced during the read, the read detects a new length, provided that
+ * the store reports the length in each operation. It does not detect a new value of the
+ * same length: elements may be wrong, or the read fails with ZARR_ERR_CORRUPT if a codec
  * detects the damage.
  *
  * Spec: Zarr v3 core, "Chunk encoding"; Zarr v2, "Chunks".
@@ -271,10 +271,10 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_write(zarr_array *array,
 
 /**
  * @name Read and write in the background
- * These calls start a read or a write, and return without waiting for it. The caller
- * keeps the selection, the tensor with its memory, and what the options point to valid
- * until the request is done. Exceptions: the call copies `tuning` and texts, and the
- * request is an owner of the array and of `cancel`.
+ * These calls start a read or a write, and return without waiting for it. The selection,
+ * the tensor with its memory, and what the options point to must stay valid until the
+ * request is done. Exceptions: the call copies `tuning` and texts, and the request is an
+ * owner of the array and of `cancel`.
  * @{
  */
 /**

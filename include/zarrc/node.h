@@ -29,9 +29,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_probe(zarr_store *store, const ch
                                                      zarr_error *err);
 
 /**
- * Guesses which format other than Zarr a folder has, for a message that there is no node.
- * The call uses only the names in the folder, and reads no file. Messages of
- * zarr_array_open() and zarr_group_open() contain the text.
+ * Guesses the format of a folder that is not a Zarr node, for an error message. The call
+ * uses only the names in the folder, and reads no file. Messages of zarr_array_open() and
+ * zarr_group_open() contain the text.
  *
  * @param store borrowed
  * @param path path of the folder; "" is the root of the store
@@ -124,9 +124,9 @@ typedef struct zarr_copy_options {
     void *progress_user; /**< passed to `progress` */
     /** stops the call with ZARR_ERR_CANCELLED once it is set; borrowed; may be NULL */
     zarr_cancel *cancel;
-    /** receive the number of objects that ZARR_COPY_SKIP_EQUAL did not write, and of
-     * their bytes, even if the call fails. `progress` also counts them. Borrowed for the
-     * call; may be NULL */
+    /** receive how many objects ZARR_COPY_SKIP_EQUAL did not write, and their bytes, even
+     * if the call fails. `progress` also counts them. Borrowed for the call; may be NULL
+     */
     uint64_t *objects_skipped, *bytes_skipped;
 } zarr_copy_options;
 

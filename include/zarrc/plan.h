@@ -139,8 +139,8 @@ enum {
 
 /**
  * What a read or write would do, from zarr_array_explain(). Counts that are not known, or
- * that no number of 64 bits holds, are UINT64_MAX. All that it points to lives as long as
- * it does.
+ * that do not fit in 64 bits, are UINT64_MAX. All that it points to lives as long as it
+ * does.
  */
 typedef struct zarr_explanation {
     uint32_t struct_size, flags; /**< `flags`: ZARR_EXPLAIN_SHARDS and its siblings */
@@ -149,7 +149,7 @@ typedef struct zarr_explanation {
     int32_t device_type;         /**< kind of memory of the tensor */
     int32_t ndim;                /**< number of dimensions of the array */
     uint32_t threads;            /**< at most for one wave, the caller's included */
-    uint32_t n_steps;            /**< how many `steps` there are; 0: it is not possible */
+    uint32_t n_steps;            /**< how many `steps` there are; 0: not possible */
     /** the steps for one chunk, in order: a read begins at the store and ends at the
      * tensor, a write begins at the tensor and ends at the store */
     const zarr_explain_step *const *steps;

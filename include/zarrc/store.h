@@ -87,10 +87,10 @@ typedef struct zarr_store_options {
      * the store of the chunks */
     int32_t tensor_device_type, tensor_device_id;
     /** local stores: with ZARR_SYMLINKS_WITHIN, links may lead to any place below this
-     * directory. It is the root of the store or a directory above it: the path of the
-     * URL, cut at a "/". For example, a program opens an array as a store of its own, and
-     * its links lead to objects of the hierarchy around it. zarr_location_parse() finds
-     * the root of that hierarchy. Borrowed for the call; NULL: the root of the store */
+     * directory. It is the path of the URL, or the part of that path before one of its
+     * slashes. For example, a program opens an array as a store of its own, and its links
+     * lead to objects of the hierarchy around it. zarr_location_parse() finds the root of
+     * that hierarchy. Borrowed for the call; NULL: the root of the store */
     const char *symlink_root;
 } zarr_store_options;
 
@@ -113,11 +113,12 @@ enum {
     /** no value changes or disappears while the store is open, so the library does not
      * check whether an open array was moved or deleted */
     ZARR_STORE_CAP_IMMUTABLE = 256,
-    /** a PUT with ZARR_STORE_OP_IF_VERSION and a version of zeros: it fails if the key is
-     * there. ZARR_STORE_CAP_CONDITIONAL means this as well */
+    /** a PUT with ZARR_STORE_OP_IF_VERSION and a version of zeros, which fails if the key
+     * exists. ZARR_STORE_CAP_CONDITIONAL includes this */
     ZARR_STORE_CAP_PUT_NEW = 512,
     /** with ZARR_STORE_CAP_LOCK: a PUT or ERASE without ZARR_STORE_OP_LOCKED waits for
-     * the holder of its key's lock. Without this the library takes the lock for it */
+     * the holder of its key's lock. Without this flag the library itself takes the lock
+     */
     ZARR_STORE_CAP_WRITES_WAIT = 1024
 };
 
