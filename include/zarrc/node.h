@@ -42,17 +42,18 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_probe(zarr_store *store, const ch
 ZARR_API const char *zarr_node_other_format(zarr_store *store, const char *path);
 
 /**
- * Deletes a node and everything below it, even if it is damaged. If the path is a
- * symbolic link to a node, only the link is deleted. After a failure the call can be
- * repeated. Consolidated metadata of parents is not changed (see
+ * Deletes a node and everything below it, even if it is damaged. If there is no node, the
+ * call deletes all objects below the path, such as those that an interrupted delete left.
+ * If the path is a symbolic link to a node, only the link is deleted. After a failure the
+ * call can be repeated. Consolidated metadata of parents is not changed (see
  * ZARR_DELETE_CONSOLIDATED). The call waits for writers of the node before it begins.
  *
  * Spec: Zarr v3 core, "Storage", "Operations".
  *
  * @param store borrowed
  * @param path path of the node; "" is the root of the store
- * @retval ZARR_ERR_NOT_FOUND there is no node, and no objects that an interrupted delete
- * left
+ * @retval ZARR_ERR_NOT_FOUND there is no node and no object below the path; or there is
+ * no node, and the path is inside an array
  * @retval ZARR_ERR_INVALID the store is read-only
  * @retval ZARR_ERR_CONFLICT another call copies, re-encodes or deletes at the path
  * (`os_code` EBUSY); nothing was changed. Stores without locks do not see calls of other
