@@ -135,8 +135,8 @@ typedef struct zarr_verify_result {
  *
  * @param store store of the node; may be read-only
  * @param path path of the node
- * @param result filled up to its struct_size, after a failure with what was counted until
- * then; may be NULL
+ * @param result filled up to its struct_size; after a failure it has the counts until
+ * then. May be NULL
  * @param opts options; NULL: defaults
  * @return ZARR_OK if everything could be checked, with or without findings
  * @retval ZARR_ERR_NOT_FOUND there is no node, nor a damaged one
@@ -321,10 +321,10 @@ typedef struct zarr_diff_result {
 /**
  * Compares two nodes with everything below them. The call compares kind, shape, data
  * type, fill value, missing value, names of dimensions, attributes, and every element.
- * Elements are compared box by box. If little is stored, only the stored chunks of both
- * arrays are read, and one element that neither has stored. A node or chunk that cannot
- * be read is reported, and everything else is compared. All functions of the options are
- * called on the caller's thread.
+ * Elements are compared box by box. If little is stored, the call reads only the stored
+ * chunks of both arrays, and one of the elements that neither array has stored. A node or
+ * chunk that cannot be read is reported, and everything else is compared. All functions
+ * of the options are called on the caller's thread.
  *
  * @param store_a,path_a store and path of the first node
  * @param store_b,path_b store and path of the second node

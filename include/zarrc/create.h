@@ -39,7 +39,7 @@ typedef struct zarr_array_spec {
      * gets the byte order of `data_type`, as in ">i2", or else little-endian. v2: a JSON
      * object with `filters` and `compressor`.
      *
-     * NULL: zstd. It is blosc with lz4 and shuffle if elements have a fixed size and the
+     * NULL: zstd; or blosc with lz4 and shuffle, if elements have a fixed size and the
      * memory is of the kind CUDA, CUDA pinned or CUDA managed. The memory is that of the
      * options, or else the default memory. Neither has a checksum: a changed byte may
      * decode to wrong elements without an error (see ZARR_SPEC_CHECKSUM) */
@@ -128,8 +128,8 @@ enum {
     /** append crc32c, which detects a changed byte, to the codecs of each chunk; in v2 to
      * the filters. Codecs that have it already stay as they are. Excludes `document` */
     ZARR_SPEC_CHECKSUM = 256,
-    /** with ZARR_SPEC_OVERWRITE: first remove the nodes to delete from the consolidated
-     * metadata of the groups above (ZARR_CONSOLIDATED_REMOVE). Call
+    /** with ZARR_SPEC_OVERWRITE: before nodes are deleted, remove them from the
+     * consolidated metadata of the groups above (ZARR_CONSOLIDATED_REMOVE). Call
      * zarr_group_consolidated_update() afterwards to add the array */
     ZARR_SPEC_CONSOLIDATED = 512
 };

@@ -106,7 +106,8 @@ enum {
     /** keep objects at the destination that have equal bytes, to resume a copy. If the
      * destination has an object with other bytes, or one that the source does not have
      * (checked if the store can list), the call fails with ZARR_ERR_EXISTS. With
-     * ZARR_COPY_OVERWRITE as well, it replaces the former and deletes the latter */
+     * ZARR_COPY_OVERWRITE as well, it replaces objects that differ, and deletes those
+     * that the source does not have */
     ZARR_COPY_SKIP_EQUAL = 2,
     /** remove nodes that the call deletes or renames from the consolidated metadata of
      * the groups above (ZARR_CONSOLIDATED_REMOVE), right before it deletes or renames the

@@ -131,8 +131,8 @@ enum {
 /** Flags of a zarr_explanation. */
 enum {
     ZARR_EXPLAIN_SHARDS = 1,  /**< blocks are shards, whose chunks are read alone */
-    ZARR_EXPLAIN_SMALLER = 2, /**< blocks differ in shape: others are smaller */
-    ZARR_EXPLAIN_LARGER = 4,  /**< blocks differ in shape: others are larger */
+    ZARR_EXPLAIN_SMALLER = 2, /**< some blocks are smaller than `block_shape` */
+    ZARR_EXPLAIN_LARGER = 4,  /**< some blocks are larger than `block_shape` */
     /** each chunk is copied to host memory once, to compare it with the fill value */
     ZARR_EXPLAIN_COMPARED = 8
 };

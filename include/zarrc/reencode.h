@@ -29,7 +29,7 @@ enum {
     /** the call fails with ZARR_ERR_NOT_FOUND if the source lacks a chunk. Default: its
      * elements have the fill value */
     ZARR_REENCODE_MISSING_ERROR = 16,
-    /** with ZARR_REENCODE_OVERWRITE: first remove the nodes to delete from the
+    /** with ZARR_REENCODE_OVERWRITE: before nodes are deleted, remove them from the
      * consolidated metadata of the groups above (ZARR_CONSOLIDATED_REMOVE). Call
      * zarr_group_consolidated_update() afterwards to add the new nodes */
     ZARR_REENCODE_CONSOLIDATED = 32

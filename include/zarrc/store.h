@@ -87,10 +87,10 @@ typedef struct zarr_store_options {
      * the store of the chunks */
     int32_t tensor_device_type, tensor_device_id;
     /** local stores: with ZARR_SYMLINKS_WITHIN, links may lead to any place below this
-     * directory. It is the path of the URL, or the part of that path before one of its
-     * slashes. For example, a program opens an array as a store of its own, and its links
-     * lead to objects of the hierarchy around it. zarr_location_parse() finds the root of
-     * that hierarchy. Borrowed for the call; NULL: the root of the store */
+     * directory. It is the path of the URL, or that path up to one of its slashes. For
+     * example, a program opens an array as a store of its own, and the array's links lead
+     * to objects of the hierarchy around it. zarr_location_parse() finds the root of that
+     * hierarchy. Borrowed for the call; NULL: the root of the store */
     const char *symlink_root;
 } zarr_store_options;
 
