@@ -249,7 +249,7 @@ typedef struct zarr_diff_node {
     uint32_t kind;          /**< ZARR_NODE_* in a */
     const char *path;       /**< below both */
     uint64_t n_differences; /**< those other than elements */
-    uint64_t n_elements;    /**< elements compared; each value of a field's subarrays */
+    uint64_t n_elements;    /**< elements compared; in subarrays of a field, each value */
     uint64_t n_different;   /**< elements that differ */
     int32_t ndim, reserved; /**< length of the indexes that follow */
     /** index of the first element that differs, in the order of comparison (chunk by
@@ -279,7 +279,7 @@ typedef struct zarr_diff_options {
     double rtol; /**< with ZARR_DIFF_TOLERANT: equal if |a - b| <= atol + rtol * |b| */
     double atol; /**< see `rtol`. Without the flag: equal bits, or both are NaN */
     /** maximum number of elements of an array that `tell` receives; all are counted. It
-     * also limits the chunks that cannot be read, of which at least one is reported */
+     * also limits how many unreadable chunks `tell` receives, but not to less than 1 */
     uint64_t max_elements;
     /** bytes for buffers, beside the context's budget; 0: half of the context's
      * memory_bytes, at most 128 MiB */
@@ -322,9 +322,9 @@ typedef struct zarr_diff_result {
  * Compares two nodes with everything below them. The call compares kind, shape, data
  * type, fill value, missing value, names of dimensions, attributes, and every element.
  * Elements are compared box by box. If little is stored, the call reads only the stored
- * chunks of both arrays, and one of the elements that neither array has stored. A node or
- * chunk that cannot be read is reported, and everything else is compared. All functions
- * of the options are called on the caller's thread.
+ * chunks of both arrays. Of all elements that neither has stored, it reads only one. A
+ * node or chunk that cannot be read is reported, and everything else is compared. All
+ * functions of the options are called on the caller's thread.
  *
  * @param store_a,path_a store and path of the first node
  * @param store_b,path_b store and path of the second node

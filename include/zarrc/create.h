@@ -41,8 +41,8 @@ typedef struct zarr_array_spec {
      *
      * NULL: zstd; or blosc with lz4 and shuffle, if elements have a fixed size and the
      * memory is of the kind CUDA, CUDA pinned or CUDA managed. The memory is that of the
-     * options, or else the default memory. Neither has a checksum: a changed byte may
-     * decode to wrong elements without an error (see ZARR_SPEC_CHECKSUM) */
+     * options, or else the default memory. Neither codec gets a checksum: a changed
+     * byte may decode to wrong elements without an error (see ZARR_SPEC_CHECKSUM) */
     const char *codecs;
     const char *index_codecs; /**< codecs of the shard index; NULL: bytes and crc32c */
     const char *attributes;   /**< JSON object; NULL: none */
