@@ -23,7 +23,6 @@
 
 /* Integers of any types: *r gets the result, and says which type that is. */
 #define zr_add(a, b, r) (!__builtin_add_overflow(a, b, r))
-#define zr_sub(a, b, r) (!__builtin_sub_overflow(a, b, r))
 #define zr_mul(a, b, r) (!__builtin_mul_overflow(a, b, r))
 #define zr_fits(a, r)   (!__builtin_add_overflow(a, 0, r))
 /* The same, but UINT64_MAX if the result does not fit: for totals of progress. */
