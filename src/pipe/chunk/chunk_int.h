@@ -13,6 +13,10 @@ bool zr_lend_range(const struct zr_work *w, const struct zr_get *g, zarr_memory 
 zarr_status zr_chunk_encode(const struct zr_work *w, const struct zr_program *p,
                             const zarr_memory *src, const zarr_memory *dst,
                             zarr_memory *out, zarr_error *err);
+/* Takes what a stage needs for one chunk from the worker's scratch memory. Leaves *out as
+ * it is if the stage needs none. */
+zarr_status zr_take_stage_scratch(const struct zr_work *w, const struct zr_stage *s,
+                                  int32_t device, zarr_memory *out, zarr_error *err);
 /* Copies encoded bytes to scratch if they are not in memory that s, the first stage of a
  * program, takes. Valid until the worker's next copy. */
 zarr_status zr_bring_encoded(const struct zr_work *w, const struct zr_stage *s,

@@ -184,10 +184,7 @@ static zarr_status partial_read(const struct zr_work *w, struct zr_direct *d, bo
     ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_A, ZARR_DEVICE_CPU, p->decoded_bytes, &block,
                              err));
     ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_B, ZARR_DEVICE_CPU, bytes, &list, err));
-    bytes = zr_stage_scratch(&p->stage[0], 1);
-    if (bytes)
-        ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_CODEC, ZARR_DEVICE_CPU, bytes, &scratch,
-                                 err));
+    ZR_TRY(zr_take_stage_scratch(w, &p->stage[0], ZARR_DEVICE_CPU, &scratch, err));
     ranges = (zarr_codec_range *)((uintptr_t)list.handle + list.offset);
     for (uint64_t r = 0; r < s.n_reads; r++)
         ranges[r] = (zarr_codec_range){zr_ranges_next(&s, at), s.read_bytes};
@@ -261,16 +258,13 @@ static zarr_status last_stage(const struct zr_work *w, const struct zr_coding *c
                               const zarr_codec_strided *to, bool *done, zarr_error *err)
 {
     const struct zr_stage *s = &c->p->stage[c->p->n - 1];
-    const uint64_t need = zr_stage_scratch(s, 1);
     zarr_codec_job job = {.src = c->cur};
     zarr_memory scratch = {0};
     zarr_status st = ZARR_OK;
 
     if (!zr_stage_accepts(s, &job))
         return ZARR_OK;
-    if (need > 0)
-        ZR_TRY(
-            zr_worker_scratch(w, ZR_SCRATCH_CODEC, s->out_device, need, &scratch, err));
+    ZR_TRY(zr_take_stage_scratch(w, s, s->out_device, &scratch, err));
     st = zr_stage_decode_strided(s, &job, to, &w->worker->states, scratch, err);
     *done = st == ZARR_OK;
     if (*done) {

@@ -157,6 +157,15 @@ static zarr_status coding_choose(struct coding_step *s, const struct zr_work *w,
     return w->on_host ? coding_choose_host(s, w, err) : ZARR_OK;
 }
 
+zarr_status zr_take_stage_scratch(const struct zr_work *w, const struct zr_stage *s,
+                                  int32_t device, zarr_memory *out, zarr_error *err)
+{
+    const uint64_t bytes = zr_stage_scratch(s, 1);
+
+    return bytes > 0 ? zr_worker_scratch(w, ZR_SCRATCH_CODEC, device, bytes, out, err)
+                     : ZARR_OK;
+}
+
 /* Takes the memory that the implementation needs. */
 static zarr_status coding_begin(struct coding_step *s, const struct zr_work *w,
                                 bool encode, zarr_error *err)
@@ -164,7 +173,6 @@ static zarr_status coding_begin(struct coding_step *s, const struct zr_work *w,
     const struct zr_stage *by = s->by;
     struct zr_worker *worker = w->worker;
     const int32_t device = encode ? by->in_device : by->out_device;
-    const uint64_t need = zr_stage_scratch(by, 1);
     zarr_status st = ZARR_OK;
 
     worker->starved = false;
@@ -172,9 +180,7 @@ static zarr_status coding_begin(struct coding_step *s, const struct zr_work *w,
     s->call = (struct zr_stage_call){.jobs = &s->job, .n = 1, .ts = &worker->states};
     if (by != s->stage)
         ZR_TRY(coding_to_host(s, w, encode, err));
-    if (need > 0)
-        ZR_TRY(
-            zr_worker_scratch(w, ZR_SCRATCH_CODEC, device, need, &s->call.scratch, err));
+    ZR_TRY(zr_take_stage_scratch(w, by, device, &s->call.scratch, err));
     worker->encodes = encode;
 out:
     return st;
@@ -229,7 +235,6 @@ static zarr_status coding_within(const struct zr_work *w, struct zr_coding *c, b
                                  zarr_error *err)
 {
     const struct zr_stage *stage = &c->p->stage[c->done];
-    const uint64_t need = zr_stage_scratch(stage, 1);
     zarr_codec_job job = {.src = c->cur};
     zarr_memory scratch = {0};
     zarr_status st = ZARR_OK;
@@ -239,9 +244,7 @@ static zarr_status coding_within(const struct zr_work *w, struct zr_coding *c, b
         return ZARR_OK;
     if (c->done == 0)
         ZR_TRY(zr_bring_encoded(w, stage, &job.src, err));
-    if (need > 0)
-        ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_CODEC, stage->out_device, need, &scratch,
-                                 err));
+    ZR_TRY(zr_take_stage_scratch(w, stage, stage->out_device, &scratch, err));
     st = zr_stage_within(stage, &job, &w->worker->states, scratch, err);
     *done = st == ZARR_OK;
     if (*done) {
