@@ -249,26 +249,20 @@ void zr_local_put(struct zr_local *l, zarr_store_op *op, zarr_error *err);
 zarr_status zr_local_put_part(void *self, void *lock, uint64_t offset,
                               const zarr_memory *part, zarr_error *err);
 void zr_local_erase(struct zr_local *l, zarr_store_op *op, zarr_error *err);
-void zr_local_flush_init(struct zr_local *l);
-void zr_local_flush_deinit(struct zr_local *l);
-zarr_status zr_local_flush(void *self, zarr_error *err);
 
-/* ---- local/sync.c: makes files and names durable ------------------------ */
+/* ---- local/sync.c: makes files, names and the store durable ------------- */
 
 /* Syncs the bytes of a file. Returns 0, also if the file system cannot do that (the log
  * has a warning then), or an errno. */
 int zr_local_sync_file(struct zr_local *l, int fd);
-/* Syncs everything that was written to the root's disk. Returns 0 or an errno. */
-int zr_local_sync_all(struct zr_local *l);
 /* Syncs the names in a directory, if its file system can. Returns 0 or an errno. */
 int zr_local_dir_sync(const struct zr_local_dir *d);
 
-/* Fails with IO if a sync that belongs to no operation failed before. */
-zarr_status zr_local_synced_well(const struct zr_local *l, zarr_error *err);
-/* Keeps that it failed now. Returns IO. */
-zarr_status zr_local_sync_fail(struct zr_local *l, int os_code, zarr_error *err);
 /* Flushes the store if it cannot sync the folders. */
 zarr_status zr_local_sync_names(void *self, const char *keys, size_t n, zarr_error *err);
+void zr_local_flush_init(struct zr_local *l);
+void zr_local_flush_deinit(struct zr_local *l);
+zarr_status zr_local_flush(void *self, zarr_error *err);
 
 /* ---- local/walk.c, local/list.c: directories --------------------------- */
 

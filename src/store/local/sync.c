@@ -24,7 +24,8 @@ enum {
     SYNC_UNABLE = -1 /* in place of an errno: a flush must do it */
 };
 
-zarr_status zr_local_synced_well(const struct zr_local *l, zarr_error *err)
+/* Fails with IO if a sync that belongs to no operation failed before. */
+static zarr_status sync_check_past(const struct zr_local *l, zarr_error *err)
 {
     const int os_code = atomic_load(&l->sync_os_code);
 
@@ -34,7 +35,8 @@ zarr_status zr_local_synced_well(const struct zr_local *l, zarr_error *err)
                       "an earlier flush failed; later writes may be lost");
 }
 
-zarr_status zr_local_sync_fail(struct zr_local *l, int os_code, zarr_error *err)
+/* Keeps that a sync failed now. Returns IO. */
+static zarr_status sync_fail(struct zr_local *l, int os_code, zarr_error *err)
 {
     atomic_store(&l->sync_os_code, os_code);
     return zr_fail_os(err, ZARR_ERR_IO, os_code, "cannot flush to the disk");
@@ -74,7 +76,8 @@ int zr_local_sync_file(struct zr_local *l, int fd)
     return 0;
 }
 
-int zr_local_sync_all(struct zr_local *l)
+/* Syncs everything that was written to the root's disk. Returns 0 or an errno. */
+static int sync_all(struct zr_local *l)
 {
     int os_code = sync_by(syncfs, l->root);
 
@@ -177,7 +180,7 @@ zarr_status zr_local_sync_names(void *self, const char *keys, size_t n, zarr_err
 {
     struct zr_local *l = self;
     const char *key = keys, *before = NULL;
-    zarr_status st = zr_local_synced_well(l, err);
+    zarr_status st = sync_check_past(l, err);
     int os_code = 0;
 
     if (st != ZARR_OK)
@@ -194,5 +197,71 @@ zarr_status zr_local_sync_names(void *self, const char *keys, size_t n, zarr_err
     zr_block_end();
     if (os_code == SYNC_UNABLE)
         return zr_local_flush(l, err);
-    return os_code == 0 ? ZARR_OK : zr_local_sync_fail(l, os_code, err);
+    return os_code == 0 ? ZARR_OK : sync_fail(l, os_code, err);
+}
+
+/* ---- flush ---- */
+
+/* The kernel tells an error of the disk to one call of syncfs() on a descriptor. So
+ * flushes run one after the other, and each looks whether an earlier one failed. */
+static zarr_status flush_in_turn(struct zr_local *l, zarr_error *err)
+{
+    const uint64_t n_written = atomic_load(&l->n_written);
+    zarr_status st = sync_check_past(l, err);
+    int os_code = 0;
+
+    if (st != ZARR_OK)
+        return st;
+    if (!zr_local_flushes(l) || atomic_load(&l->n_synced) >= n_written)
+        return ZARR_OK;
+    os_code = sync_all(l);
+    if (os_code == 0) {
+        atomic_store(&l->n_synced, n_written);
+        return ZARR_OK;
+    }
+    return sync_fail(l, os_code, err);
+}
+
+static void flush_in_child(void *arg)
+{
+    struct zr_local *l = arg;
+
+    zr_cond_init(&l->flush.ended);
+    l->flush.runs = false;
+}
+
+void zr_local_flush_init(struct zr_local *l)
+{
+    zr_mutex_init(&l->flush.mutex);
+    zr_cond_init(&l->flush.ended);
+    l->fork = (struct zr_fork_hook){
+        .mutex = &l->flush.mutex, .child = flush_in_child, .arg = l};
+    zr_fork_hook_add(&l->fork);
+}
+
+void zr_local_flush_deinit(struct zr_local *l)
+{
+    zr_fork_hook_remove(&l->fork);
+    zr_cond_deinit(&l->flush.ended);
+    zr_mutex_deinit(&l->flush.mutex);
+}
+
+zarr_status zr_local_flush(void *self, zarr_error *err)
+{
+    struct zr_local *l = self;
+    zarr_status st;
+
+    zr_mutex_lock(&l->flush.mutex);
+    zr_block_begin();
+    while (l->flush.runs)
+        zr_cond_wait(&l->flush.ended, &l->flush.mutex);
+    l->flush.runs = true;
+    zr_mutex_unlock(&l->flush.mutex);
+    st = flush_in_turn(l, err);
+    zr_mutex_lock(&l->flush.mutex);
+    l->flush.runs = false;
+    zr_cond_broadcast(&l->flush.ended);
+    zr_block_end();
+    zr_mutex_unlock(&l->flush.mutex);
+    return st;
 }

@@ -1,5 +1,5 @@
 /*
- * store/local/write.c - PUT, ERASE and flush of the local store. A value is always
+ * store/local/write.c - PUT and ERASE of the local store. A value is always
  * written under another name and renamed over the key. So every reader finds the old or
  * the new one, at any time and after any kill. With ZARR_LOCKS_OS the other name is
  * the lock file (local/lock.c), with ZARR_LOCKS_NONE a temporary name.
@@ -25,8 +25,6 @@
  * Thread class: any thread.
  */
 #include "store/local/local_int.h"
-
-#include "sched/sched.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -556,70 +554,4 @@ void zr_local_erase(struct zr_local *l, zarr_store_op *op, zarr_error *err)
     if (st == ZARR_OK && (op->flags & ZARR_STORE_OP_LOCKED))
         (void)erase_in_dir(l, op, &((struct zr_local_lock *)op->lock)->dir, op->lock,
                            err);
-}
-
-/* ---- flush ---- */
-
-/* The kernel tells an error of the disk to one call of syncfs() on a descriptor. So
- * flushes run one after the other, and each looks whether an earlier one failed. */
-static zarr_status flush_in_turn(struct zr_local *l, zarr_error *err)
-{
-    const uint64_t n_written = atomic_load(&l->n_written);
-    zarr_status st = zr_local_synced_well(l, err);
-    int os_code = 0;
-
-    if (st != ZARR_OK)
-        return st;
-    if (!zr_local_flushes(l) || atomic_load(&l->n_synced) >= n_written)
-        return ZARR_OK;
-    os_code = zr_local_sync_all(l);
-    if (os_code == 0) {
-        atomic_store(&l->n_synced, n_written);
-        return ZARR_OK;
-    }
-    return zr_local_sync_fail(l, os_code, err);
-}
-
-static void flush_in_child(void *arg)
-{
-    struct zr_local *l = arg;
-
-    zr_cond_init(&l->flush.ended);
-    l->flush.runs = false;
-}
-
-void zr_local_flush_init(struct zr_local *l)
-{
-    zr_mutex_init(&l->flush.mutex);
-    zr_cond_init(&l->flush.ended);
-    l->fork = (struct zr_fork_hook){
-        .mutex = &l->flush.mutex, .child = flush_in_child, .arg = l};
-    zr_fork_hook_add(&l->fork);
-}
-
-void zr_local_flush_deinit(struct zr_local *l)
-{
-    zr_fork_hook_remove(&l->fork);
-    zr_cond_deinit(&l->flush.ended);
-    zr_mutex_deinit(&l->flush.mutex);
-}
-
-zarr_status zr_local_flush(void *self, zarr_error *err)
-{
-    struct zr_local *l = self;
-    zarr_status st;
-
-    zr_mutex_lock(&l->flush.mutex);
-    zr_block_begin();
-    while (l->flush.runs)
-        zr_cond_wait(&l->flush.ended, &l->flush.mutex);
-    l->flush.runs = true;
-    zr_mutex_unlock(&l->flush.mutex);
-    st = flush_in_turn(l, err);
-    zr_mutex_lock(&l->flush.mutex);
-    l->flush.runs = false;
-    zr_cond_broadcast(&l->flush.ended);
-    zr_block_end();
-    zr_mutex_unlock(&l->flush.mutex);
-    return st;
 }
