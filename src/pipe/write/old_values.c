@@ -4,9 +4,13 @@
  *
  * A lock that another writer holds is not waited for, because a holder of locks must not
  * wait. Such a unit leaves the batch, to be written alone (units.c), and so does one
- * whose old value could not be read or is longer than expected. The locks are tried in
- * the order of the units, which is the same for all requests: a store of a plug-in may
- * wait all the same. put_units.c gives the locks back.
+ * whose old value could not be read or is longer than expected. put_units.c gives the
+ * locks back.
+ *
+ * A store of a plug-in that ignores the cancel object of lock() waits all the same. The
+ * locks are tried in the order of the units, which is the same for all requests if blocks
+ * do not differ in shape. If they do, the elements are on a device, and two requests
+ * write the same blocks, such a store can make both wait for ever.
  *
  * Thread class: one thread per request.
  */
