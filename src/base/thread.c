@@ -8,7 +8,7 @@
  * - Threads started here block every signal except those that a fault in them raises: the
  *   application's handlers run on the application's threads.
  * - Setting a cancel object is one atomic store, so that a signal handler may do it;
- * calls look at it between their steps.
+ *   calls look at it between their steps.
  * - Random numbers are for names of temporary files and keys of hash tables, not for
  *   secrets.
  * Thread class: shared.
