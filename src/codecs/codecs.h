@@ -21,6 +21,15 @@ extern const struct zr_impl_absence zr_codecs_absent[];
  * Static. NULL: it has none, or is the library's own. */
 const char *zr_codecs_library_version(const char *impl);
 
+/* The two compressions of members of zip archives, and their checksum. The room that
+ * reads archives has no other way to the libraries. Each decodes all of src to exactly
+ * dst_bytes, else CORRUPT. Any thread. */
+zarr_status zr_codecs_inflate(uint8_t *dst, size_t dst_bytes, const uint8_t *src,
+                              size_t src_bytes, zarr_error *err); /* deflate, no header */
+zarr_status zr_codecs_unzstd(uint8_t *dst, size_t dst_bytes, const uint8_t *src,
+                             size_t src_bytes, zarr_error *err);
+uint32_t zr_codecs_crc32(const void *bytes, size_t n);
+
 /* Converts n numbers, parts of complex numbers one by one, as the codec cast_value does.
  * dst may overlap src if no number of dst ends behind the one that it is made from.
  * INVALID: a number has no equal in the type `to`. */

@@ -165,6 +165,25 @@ static zarr_status zstd_decode(void *self, zarr_codec_job *jobs, uint64_t n,
     return zr_jobs_each(zstd_decode_one, self, jobs, n, exec, err);
 }
 
+zarr_status zr_codecs_unzstd(uint8_t *dst, size_t dst_bytes, const uint8_t *src,
+                             size_t src_bytes, zarr_error *err)
+{
+    uint64_t most = 0;
+    const zarr_status st = zstd_check_frames(src, src_bytes, &most, err);
+    size_t got = 0;
+
+    if (st != ZARR_OK)
+        return st;
+    got = ZSTD_decompress(dst, dst_bytes, src, src_bytes);
+    if (ZSTD_isError(got) && ZSTD_getErrorCode(got) == ZSTD_error_memory_allocation)
+        return zr_fail_memory(err, 0);
+    if (ZSTD_isError(got))
+        return zr_fail(err, ZARR_ERR_CORRUPT, "zstd: %s", ZSTD_getErrorName(got));
+    return got == dst_bytes ? ZARR_OK
+                            : zr_fail(err, ZARR_ERR_CORRUPT,
+                                      "zstd: the frames end after %zu bytes", got);
+}
+
 /* ---- in pieces -------------------------------------------------------------------- */
 
 /*
