@@ -247,6 +247,14 @@ zarr_status zr_store_open_custom(zarr_store **out, const struct zr_store_env *en
                                  const zarr_store_vtable *vtable, void *self,
                                  const zarr_store_options *opts, zarr_error *err)
 {
+    return zr_store_open_custom_url(out, env, vtable, self, NULL, opts, err);
+}
+
+zarr_status zr_store_open_custom_url(zarr_store **out, const struct zr_store_env *env,
+                                     const zarr_store_vtable *vtable, void *self,
+                                     const char *url, const zarr_store_options *opts,
+                                     zarr_error *err)
+{
     zarr_store_vtable vt = {0};
     zarr_store_options o;
     zarr_store *s = NULL;
@@ -255,7 +263,9 @@ zarr_status zr_store_open_custom(zarr_store **out, const struct zr_store_env *en
     ZR_TRY(zr_store_vtable_read(&vt, vtable, err));
     ZR_TRY(handle_read_options(&o, opts, err));
     ZR_TRY(handle_check_config(o.config, false, vt.name ? vt.name : "custom", env, err));
-    ZR_TRY(handle_create(&s, env, &vt, vt.name ? vt.name : "custom:", &o, err));
+    if (!url)
+        url = vt.name ? vt.name : "custom:";
+    ZR_TRY(handle_create(&s, env, &vt, url, &o, err));
     s->self = self;
     self = NULL; /* the handle owns it now */
     ZR_TRY(handle_read_caps(s, err));

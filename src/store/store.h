@@ -106,11 +106,22 @@ zarr_status zr_store_open(zarr_store **out, const struct zr_store_registry *r,
 zarr_status zr_location_parse(zarr_location **out, const struct zr_store_registry *r,
                               const struct zr_store_env *env, const char *text,
                               zarr_error *err);
+/* Splits the URL of an archive, without "zip:", into the URL of the store that holds it
+ * and its key there. Both texts are owned by the caller. */
+zarr_status zr_archive_split(const zarr_allocator *alloc, const char *url, char **store,
+                             char **key, zarr_error *err);
+/* The store by whose name "zip:" an archive is opened, and paths of archives. */
+#define ZR_STORE_ZIP "zip"
 /* Opens a store of the application. self is moved: it is closed with the store, or at
  * once if this call fails. */
 zarr_status zr_store_open_custom(zarr_store **out, const struct zr_store_env *env,
                                  const zarr_store_vtable *vtable, void *self,
                                  const zarr_store_options *opts, zarr_error *err);
+/* The same for a store that has a URL. */
+zarr_status zr_store_open_custom_url(zarr_store **out, const struct zr_store_env *env,
+                                     const zarr_store_vtable *vtable, void *self,
+                                     const char *url, const zarr_store_options *opts,
+                                     zarr_error *err);
 /* This room also implements the public zarr_store_ref, _free, _close, _flush, _url, _get,
  * _put, ... */
 

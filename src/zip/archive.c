@@ -1,0 +1,132 @@
+/*
+ * zip/archive.c - the archive as a run of bytes: ranges of one value of the store below.
+ * Each read compares the version of the value, or its length if the store has no
+ * versions. So all reads are of the archive whose directory was read, or fail.
+ * Thread class: shared; windows are solo.
+ */
+#include "zip/zip_int.h"
+
+#include <string.h>
+
+/* Reads are not repeated: the directory that is in memory stays wrong. */
+static zarr_status fail_changed(const struct zr_zip_archive *a, zarr_error *err)
+{
+    return zr_fail(err, ZARR_ERR_IO,
+                   "%s: the archive changed after it was opened: open it again", a->key);
+}
+
+static bool has_versions(const struct zr_zip_archive *a)
+{
+    return (a->caps.flags & ZARR_STORE_CAP_CONDITIONAL) != 0;
+}
+
+/* Checks an operation that succeeded. */
+static zarr_status check_version(const struct zr_zip_archive *a, const zarr_store_op *op,
+                                 zarr_error *err)
+{
+    if (has_versions(a) && memcmp(&op->version, &a->version, sizeof op->version) != 0)
+        return fail_changed(a, err);
+    if (op->object_bytes != UINT64_MAX && op->object_bytes != a->bytes)
+        return fail_changed(a, err);
+    return ZARR_OK;
+}
+
+zarr_status zr_zip_read(const struct zr_zip_archive *a, uint64_t at, uint64_t n,
+                        const zarr_memory *mem, const struct zr_zip_caller *caller,
+                        zarr_error *err)
+{
+    zarr_store_op op = {.verb = ZARR_STORE_GET,
+                        .flags = caller->kind,
+                        .key = a->key,
+                        .offset = at,
+                        .length = n,
+                        .mem = *mem,
+                        .cancel = caller->cancel};
+    zarr_status st = ZARR_OK;
+
+    if (has_versions(a))
+        op.flags |= ZARR_STORE_OP_WANT_VERSION;
+    ZR_TRY(zarr_store_run(a->store, &op, err));
+    ZR_TRY(check_version(a, &op, err));
+    if (op.done_bytes != n)
+        st = zr_fail(err, ZARR_ERR_IO, "%s: %" PRIu64 " bytes of %" PRIu64 " at %" PRIu64,
+                     a->key, op.done_bytes, n, at);
+out:
+    if (st == ZARR_ERR_NOT_FOUND) /* never let a member read as missing */
+        st = zr_fail(err, ZARR_ERR_IO, "%s: the archive disappeared", a->key);
+    return st;
+}
+
+zarr_status zr_zip_read_host(const struct zr_zip_archive *a, uint64_t at, size_t n,
+                             void *to, zarr_error *err)
+{
+    const struct zr_zip_caller none = {0};
+    const zarr_memory mem = {.device_type = ZARR_DEVICE_CPU, .handle = to, .bytes = n};
+
+    return zr_zip_read(a, at, n, &mem, &none, err);
+}
+
+zarr_status zr_zip_read_tail(struct zr_zip_archive *a, void *to, size_t n, size_t *got,
+                             zarr_error *err)
+{
+    zarr_store_op op = {
+        .verb = ZARR_STORE_GET,
+        .flags = has_versions(a) ? (uint32_t)ZARR_STORE_OP_WANT_VERSION : 0,
+        .key = a->key,
+        .offset = ZARR_STORE_SUFFIX,
+        .length = n,
+        .mem = {.device_type = ZARR_DEVICE_CPU, .handle = to, .bytes = n}};
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zarr_store_run(a->store, &op, err));
+    if (op.object_bytes == UINT64_MAX)
+        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "%s: the store does not tell its length",
+                a->key);
+    *got = (size_t)ZR_MIN(op.object_bytes, (uint64_t)n);
+    if (op.done_bytes != *got)
+        ZR_FAIL(err, ZARR_ERR_IO, "%s: %" PRIu64 " of the last %zu bytes", a->key,
+                op.done_bytes, *got);
+    a->bytes = op.object_bytes;
+    if (has_versions(a))
+        a->version = op.version;
+out:
+    return st;
+}
+
+/* ---- windows ---- */
+
+/* Bytes that the tail has are copied, not read. */
+static zarr_status window_fill(struct zr_zip_window *w, uint64_t at, size_t n,
+                               zarr_error *err)
+{
+    const uint64_t tail_at = w->archive->bytes - w->tail_bytes;
+    const size_t from_store =
+        at < tail_at ? (size_t)ZR_MIN((uint64_t)n, tail_at - at) : 0;
+    zarr_status st = ZARR_OK;
+
+    w->n = 0;
+    if (from_store > 0)
+        ZR_TRY(zr_zip_read_host(w->archive, at, from_store, w->bytes, err));
+    if (n > from_store)
+        memcpy(w->bytes + from_store, w->tail + (at + from_store - tail_at),
+               n - from_store);
+    w->at = at;
+    w->n = n;
+out:
+    return st;
+}
+
+zarr_status zr_zip_window_get(struct zr_zip_window *w, uint64_t at, size_t n,
+                              uint64_t end, const uint8_t **out, zarr_error *err)
+{
+    const size_t want = (size_t)ZR_MIN((uint64_t)w->most, end - at);
+    zarr_status st = ZARR_OK;
+
+    if (at < w->at || at - w->at > w->n || w->n - (at - w->at) < n) {
+        ZR_TRY(zr_grow(w->archive->env.alloc, &w->bytes, &w->cap, want, 1, err));
+        ZR_TRY(window_fill(w, at, want, err));
+    }
+    *out = w->bytes + (at - w->at);
+out:
+    return st;
+}

@@ -1,0 +1,145 @@
+/*
+ * zip/list.c - lists the keys of an archive. The first listing sorts them, so that a
+ * prefix is a range of the order.
+ * Thread class: shared. Two first listings at once both sort; one result stays.
+ */
+#include "zip/zip_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct sort_item {
+    const char *key;
+    uint32_t i;
+};
+
+static int by_key(const void *a, const void *b)
+{
+    return strcmp(((const struct sort_item *)a)->key, ((const struct sort_item *)b)->key);
+}
+
+static void fill_items(const struct zr_zip_table *t, struct sort_item *item, bool *sorted)
+{
+    size_t n = 0;
+
+    *sorted = true;
+    for (size_t i = 0; i < t->n; i++) {
+        if (!(t->member[i].flags & ZR_ZIP_HAS_KEY))
+            continue;
+        item[n] = (struct sort_item){zr_zip_table_key(t, &t->member[i]), (uint32_t)i};
+        if (n > 0 && *sorted && by_key(&item[n - 1], &item[n]) > 0)
+            *sorted = false;
+        n++;
+    }
+}
+
+static zarr_status sort_keys(struct zr_zip_table *t, const uint32_t **out,
+                             zarr_error *err)
+{
+    uint32_t *order = atomic_load(&t->sorted), *none = NULL;
+    struct sort_item *item = NULL;
+    bool sorted = false;
+    zarr_status st = ZARR_OK;
+
+    if (order)
+        goto out;
+    item = zr_calloc(t->alloc, t->n_keys, sizeof *item);
+    order = zr_calloc(t->alloc, t->n_keys, sizeof *order);
+    if (!item || !order) {
+        zr_free(t->alloc, order);
+        order = NULL;
+        ZR_FAIL_MEMORY(err, t->n_keys * sizeof *item);
+    }
+    fill_items(t, item, &sorted);
+    if (!sorted)
+        qsort(item, t->n_keys, sizeof *item, by_key);
+    for (size_t i = 0; i < t->n_keys; i++)
+        order[i] = item[i].i;
+    if (!atomic_compare_exchange_strong(&t->sorted, &none, order)) {
+        zr_free(t->alloc, order);
+        order = none; /* of the other thread */
+    }
+out:
+    zr_free(t->alloc, item);
+    *out = order;
+    return st;
+}
+
+static const char *key_at(const struct zr_zip_table *t, const uint32_t *order, size_t i)
+{
+    return zr_zip_table_key(t, &t->member[order[i]]);
+}
+
+/* The first key from `from` on that is not before text. */
+static size_t find_bound(const struct zr_zip_table *t, const uint32_t *order, size_t from,
+                         const char *text)
+{
+    size_t to = t->n_keys;
+
+    while (from < to) {
+        const size_t mid = from + (to - from) / 2;
+
+        if (strcmp(key_at(t, order, mid), text) < 0)
+            from = mid + 1;
+        else
+            to = mid;
+    }
+    return from;
+}
+
+struct listing {
+    struct zr_zip_table *t;
+    const uint32_t *order;
+    size_t i, next;            /* a key, and the first key after its row */
+    struct zr_str start, text; /* the prefix with its slash; the row's prefix */
+    bool deep;
+    zarr_store_item item;
+};
+
+/* Makes the row of key i: the key, or the prefix one level below `start` that it has. */
+static zarr_status make_row(struct listing *l, zarr_error *err)
+{
+    const struct zr_zip_member *m = &l->t->member[l->order[l->i]];
+    const char *key = key_at(l->t, l->order, l->i);
+    const char *slash = l->deep ? NULL : strchr(key + l->start.bytes, '/');
+
+    l->item = (zarr_store_item){.key = key, .bytes = m->bytes};
+    l->next = l->i + 1;
+    if (!slash)
+        return ZARR_OK;
+    zr_str_clear(&l->text);
+    zr_str_append(&l->text, key, (size_t)(slash - key));
+    zr_str_putc(&l->text, '/' + 1); /* comes after all keys below the prefix */
+    if (l->text.failed)
+        return zr_str_status(&l->text, err);
+    l->next = find_bound(l->t, l->order, l->i, l->text.ptr);
+    l->text.ptr[l->text.bytes - 1] = '\0';
+    l->item = (zarr_store_item){.key = l->text.ptr, .bytes = UINT64_MAX, .is_prefix = 1};
+    return ZARR_OK;
+}
+
+zarr_status zr_zip_table_list(struct zr_zip_table *t, const char *prefix, bool deep,
+                              zarr_store_list_fn fn, void *user, zarr_error *err)
+{
+    struct listing l = {.t = t, .deep = deep};
+    zarr_status st = ZARR_OK;
+
+    zr_str_init(&l.start, t->alloc);
+    zr_str_init(&l.text, t->alloc);
+    ZR_TRY(sort_keys(t, &l.order, err));
+    if (*prefix)
+        zr_str_printf(&l.start, "%s/", prefix);
+    ZR_TRY(zr_str_status(&l.start, err));
+    for (l.i = find_bound(t, l.order, 0, zr_str_text(&l.start));
+         l.i < t->n_keys &&
+         zr_starts_with(key_at(t, l.order, l.i), zr_str_text(&l.start));
+         l.i = l.next) {
+        ZR_TRY(make_row(&l, err));
+        if (fn(user, &l.item) != 0)
+            break;
+    }
+out:
+    zr_str_deinit(&l.start);
+    zr_str_deinit(&l.text);
+    return st;
+}

@@ -1,0 +1,325 @@
+/*
+ * zip/member.c - reads a member. A stored member is a range of the archive, which goes
+ * straight to the caller's memory. A compressed one is decoded whole: to the caller's
+ * memory if the caller wants all of it, else to a value that is kept for a while.
+ *
+ * If the layout does not tell where the data begins, the first read of the member reads
+ * its local header, and the data with it if the member is small. A whole value is checked
+ * against the CRC-32 of the directory.
+ * Thread class: shared.
+ */
+#include "zip/zip_int.h"
+
+#include "codecs/codecs.h"
+#include "mem/mem.h"
+
+#include <string.h>
+
+enum {
+    TOGETHER_MOST = 256 << 10, /* data that is read with its header */
+    EXTRA_GUESS = 256,         /* extra fields of the header */
+    DEFLATE_MOST = 1032        /* deflate makes at most so many bytes of one */
+};
+
+struct reading {
+    struct zr_zip_store *z;
+    struct zr_zip_member *m;
+    struct zr_zip_caller caller;
+    const char *key;
+};
+
+/* ---- errors ---- */
+
+static zarr_status fail_member(const struct reading *r, zarr_status st, zarr_error *err,
+                               const char *what)
+{
+    return zr_fail(err, st, "%s: member of %s: %s", r->key, r->z->archive.key, what);
+}
+
+static const char *method_name(uint16_t method)
+{
+    static const struct {
+        uint16_t method;
+        const char *name;
+    } known[] = {{9, "deflate64"}, {12, "bzip2"}, {14, "LZMA"}, {20, "an old zstd"},
+                 {95, "xz"},       {98, "PPMd"},  {99, "AES"}};
+
+    for (size_t i = 0; i < ZR_COUNT(known); i++)
+        if (known[i].method == method)
+            return known[i].name;
+    return "an unknown method";
+}
+
+/* Whether the member can be read at all. */
+static zarr_status check_member(const struct reading *r, zarr_error *err)
+{
+    const struct zr_zip_member *m = r->m;
+
+    if (m->flags & ZR_ZIP_IS_ENCRYPTED)
+        return fail_member(r, ZARR_ERR_UNSUPPORTED, err, "it is encrypted");
+    if (m->flags & ZR_ZIP_IS_LINK)
+        return fail_member(r, ZARR_ERR_UNSUPPORTED, err, "it is a symbolic link");
+    if (m->method != ZR_ZIP_STORED && m->method != ZR_ZIP_DEFLATED &&
+        m->method != ZR_ZIP_ZSTD)
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "%s: member of %s: it is compressed by %s (method %u); stored, "
+                       "deflate and zstd can be read",
+                       r->key, r->z->archive.key, method_name(m->method),
+                       (unsigned)m->method);
+    if (m->flags & ZR_ZIP_IS_BAD)
+        return fail_member(r, ZARR_ERR_CORRUPT, err,
+                           "its record in the directory contradicts itself");
+    if (m->flags & ZR_ZIP_IS_OUTSIDE)
+        return fail_member(r, ZARR_ERR_CORRUPT, err,
+                           "its bytes are not between the begin of the archive and the "
+                           "directory");
+    if (m->flags & ZR_ZIP_OVERLAPS)
+        return fail_member(r, ZARR_ERR_CORRUPT, err, "it overlaps with another member");
+    return ZARR_OK;
+}
+
+static zarr_status check_sum(const struct reading *r, const void *bytes, size_t n,
+                             zarr_error *err)
+{
+    if (zr_codecs_crc32(bytes, n) == r->m->crc)
+        return ZARR_OK;
+    return fail_member(r, ZARR_ERR_CORRUPT, err,
+                       "its CRC-32 is not that of the directory");
+}
+
+/* ---- the local header ---- */
+
+/* p: ZR_ZIP_LOCAL_BYTES and then the name, n bytes in all. Notes where the data is. */
+static zarr_status take_header(const struct reading *r, const uint8_t *p, uint32_t *lead,
+                               zarr_error *err)
+{
+    const struct zr_zip_member *m = r->m;
+    const char *name = zr_zip_table_name(&r->z->table, m);
+    uint64_t end = 0;
+
+    if (zr_load_le32(p) != ZR_ZIP_SIG_LOCAL || zr_zip_u16(p + 8) != m->method ||
+        (zr_zip_u16(p + 6) & ZR_ZIP_FLAG_ENCRYPTED) ||
+        (!(m->flags & ZR_ZIP_IS_CONVERTED) &&
+         (zr_zip_u16(p + 26) != m->name_bytes ||
+          memcmp(p + ZR_ZIP_LOCAL_BYTES, name, m->name_bytes) != 0)))
+        return fail_member(r, ZARR_ERR_CORRUPT, err,
+                           "its local header is not that of the directory");
+    *lead = (uint32_t)ZR_ZIP_LOCAL_BYTES + zr_zip_u16(p + 26) + zr_zip_u16(p + 28);
+    if (!zr_add(m->header_at, *lead, &end) || !zr_add(end, m->stored_bytes, &end) ||
+        end > r->z->table.directory_at)
+        return fail_member(r, ZARR_ERR_CORRUPT, err,
+                           "its local header says that it does not end before the "
+                           "directory");
+    atomic_store_explicit(&r->m->lead, *lead, memory_order_relaxed);
+    return ZARR_OK;
+}
+
+/* Reads the local header, and up to `more` bytes after the shortest header. *got becomes
+ * the length of the block. */
+static zarr_status read_header(const struct reading *r, uint64_t more, uint32_t *lead,
+                               uint8_t **block, size_t *got, zarr_error *err)
+{
+    const struct zr_zip_archive *a = &r->z->archive;
+    const size_t head = (size_t)ZR_ZIP_LOCAL_BYTES + r->m->name_bytes;
+    /* settle_member() found that the header is before the directory */
+    const uint64_t room = r->z->table.directory_at - r->m->header_at;
+    zarr_memory mem = {.device_type = ZARR_DEVICE_CPU};
+    zarr_status st = ZARR_OK;
+
+    *got = (size_t)ZR_MIN(room, head + more);
+    *block = zr_calloc(a->env.alloc, 1, ZR_MAX(*got, head));
+    if (!*block)
+        return zr_fail_memory(err, *got);
+    mem.handle = *block;
+    mem.bytes = *got;
+    ZR_TRY(zr_zip_read(a, r->m->header_at, *got, &mem, &r->caller, err));
+    st = take_header(r, *block, lead, err);
+out:
+    return st;
+}
+
+/* Finds where the data begins, counted from the local header. */
+static zarr_status find_lead(const struct reading *r, uint32_t *lead, zarr_error *err)
+{
+    uint8_t *block = NULL;
+    size_t got = 0;
+    zarr_status st = ZARR_OK;
+
+    *lead = atomic_load_explicit(&r->m->lead, memory_order_relaxed);
+    if (*lead == 0)
+        st = read_header(r, 0, lead, &block, &got, err);
+    zr_free(r->z->archive.env.alloc, block);
+    return st;
+}
+
+/* Reads n bytes of the stored data at `from` to the beginning of mem. */
+static zarr_status read_stored(const struct reading *r, uint64_t from, uint64_t n,
+                               const zarr_memory *mem, zarr_error *err)
+{
+    uint32_t lead = 0;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(find_lead(r, &lead, err));
+    st = zr_zip_read(&r->z->archive, r->m->header_at + lead + from, n, mem, &r->caller,
+                     err);
+out:
+    return st;
+}
+
+/* Reads all stored bytes to host memory, with the local header if it must be read. */
+static zarr_status read_all(const struct reading *r, uint8_t *to, zarr_error *err)
+{
+    const uint64_t n = r->m->stored_bytes;
+    const zarr_memory mem = {.device_type = ZARR_DEVICE_CPU, .handle = to, .bytes = n};
+    uint8_t *block = NULL;
+    uint32_t lead = 0;
+    size_t got = 0;
+    zarr_status st = ZARR_OK;
+
+    if (n == 0)
+        return ZARR_OK;
+    if (n > TOGETHER_MOST || atomic_load_explicit(&r->m->lead, memory_order_relaxed) != 0)
+        return read_stored(r, 0, n, &mem, err);
+    ZR_TRY(read_header(r, n + EXTRA_GUESS, &lead, &block, &got, err));
+    if (lead + n <= got)
+        memcpy(to, block + lead, (size_t)n);
+    else
+        st = read_stored(r, 0, n, &mem, err);
+out:
+    zr_free(r->z->archive.env.alloc, block);
+    return st;
+}
+
+/* ---- compressed members ---- */
+
+static zarr_status check_sizes(const struct reading *r, zarr_error *err)
+{
+    const uint64_t most = r->z->archive.env.limits.chunk_bytes;
+    const uint64_t larger = ZR_MAX(r->m->bytes, r->m->stored_bytes);
+
+    if (larger > most)
+        return zr_fail_limit(err, "chunk_bytes", most,
+                             "%s: member of %s: it is compressed, and has %" PRIu64
+                             " bytes",
+                             r->key, r->z->archive.key, larger);
+    if (r->m->method == ZR_ZIP_DEFLATED &&
+        r->m->bytes / DEFLATE_MOST > r->m->stored_bytes)
+        return fail_member(r, ZARR_ERR_CORRUPT, err,
+                           "deflate cannot make so many bytes of so few");
+    return ZARR_OK;
+}
+
+static zarr_status decode_to(const struct reading *r, uint8_t *to, zarr_error *err)
+{
+    const zarr_allocator *alloc = r->z->archive.env.alloc;
+    const size_t stored = (size_t)r->m->stored_bytes, n = (size_t)r->m->bytes;
+    uint8_t *from = zr_malloc(alloc, stored);
+    zarr_status st = ZARR_OK;
+
+    if (!from)
+        return zr_fail_memory(err, stored);
+    ZR_TRY(read_all(r, from, err));
+    st = r->m->method == ZR_ZIP_DEFLATED ? zr_codecs_inflate(to, n, from, stored, err)
+                                         : zr_codecs_unzstd(to, n, from, stored, err);
+    if (st != ZARR_OK)
+        ZR_LEAVE(zr_prefix(err, st, "%s: member of %s", r->key, r->z->archive.key));
+    st = check_sum(r, to, n, err);
+out:
+    zr_free(alloc, from);
+    return st;
+}
+
+static zarr_status make_value(const struct reading *r, struct zr_zip_value **out,
+                              zarr_error *err)
+{
+    const zarr_allocator *alloc = r->z->archive.env.alloc;
+    struct zr_zip_value *value = NULL;
+    size_t bytes = 0;
+    zarr_status st = ZARR_OK;
+
+    if (zr_add(r->m->bytes, sizeof *value, &bytes))
+        value = zr_malloc(alloc, bytes);
+    if (!value)
+        return zr_fail_memory(err, r->m->bytes);
+    atomic_init(&value->refs, 1);
+    value->bytes = (size_t)r->m->bytes;
+    ZR_TRY(decode_to(r, value->data, err));
+    *out = value;
+    value = NULL;
+out:
+    zr_zip_value_free(alloc, value);
+    return st;
+}
+
+/* ---- a GET ---- */
+
+/* to: the memory of the operation, which the host can reach. */
+static zarr_status get_decoded(const struct reading *r, uint64_t from, uint64_t n,
+                               uint8_t *to, zarr_error *err)
+{
+    struct zr_zip_value *value = NULL;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(check_sizes(r, err));
+    if (n == r->m->bytes)
+        return decode_to(r, to, err);
+    value = zr_zip_values_get(&r->z->values, r->m);
+    if (!value) {
+        st = make_value(r, &value, err);
+        zr_zip_values_put(&r->z->values, r->m, value);
+    }
+    if (value)
+        memcpy(to, value->data + from, (size_t)n);
+    zr_zip_value_free(r->z->archive.env.alloc, value);
+out:
+    return st;
+}
+
+static zarr_status get_range(const struct reading *r, const zarr_store_op *op,
+                             uint64_t from, uint64_t n, zarr_error *err)
+{
+    const zarr_memory mem = {.device_type = op->mem.device_type,
+                             .device_id = op->mem.device_id,
+                             .handle = op->mem.handle,
+                             .offset = op->mem.offset,
+                             .bytes = n};
+    void *host = NULL;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(check_member(r, err));
+    if (n == 0)
+        return r->m->bytes == 0 ? check_sum(r, "", 0, err) : ZARR_OK;
+    ZR_TRY(zr_mem_host_ptr(r->z->archive.env.memory, &mem, n, &host, err));
+    if (r->m->method != ZR_ZIP_STORED)
+        return get_decoded(r, from, n, host, err);
+    if (n < r->m->bytes)
+        return read_stored(r, from, n, &mem, err);
+    ZR_TRY(read_all(r, host, err));
+    st = check_sum(r, host, (size_t)n, err);
+out:
+    return st;
+}
+
+zarr_status zr_zip_get(struct zr_zip_store *z, struct zr_zip_member *m, zarr_store_op *op,
+                       zarr_error *err)
+{
+    const struct reading r = {
+        .z = z,
+        .m = m,
+        .caller = {.kind = op->flags & ZARR_STORE_OP_KIND, .cancel = op->cancel},
+        .key = op->key};
+    uint64_t n = ZR_MIN(op->length, op->mem.bytes), from = 0;
+    zarr_status st;
+
+    if (op->offset == ZARR_STORE_SUFFIX) {
+        from = m->bytes - ZR_MIN(op->length, m->bytes);
+        n = ZR_MIN(n, m->bytes);
+    } else {
+        from = ZR_MIN(op->offset, m->bytes);
+        n = ZR_MIN(n, m->bytes - from);
+    }
+    op->object_bytes = m->bytes;
+    st = get_range(&r, op, from, n, err);
+    op->done_bytes = st == ZARR_OK ? n : 0;
+    return st;
+}

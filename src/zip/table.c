@@ -1,0 +1,312 @@
+/*
+ * zip/table.c - the members of an archive, in the order of its directory: 40 bytes each,
+ * their names in one block, and 8 bytes for a hash table. No member has an allocation of
+ * its own. A writer finds here what a new directory needs: dead and ignored members stay.
+ *
+ * The table also derives from the layout where the data of a member begins. If the bytes
+ * from one local header to the next are exactly what a header by the usual rules and the
+ * data take, no local header has to be read.
+ * Thread class: solo while it is filled, then shared.
+ */
+#include "zip/zip_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    NAME_BYTES = 256 /* which all members may have on average */
+};
+
+void zr_zip_table_init(struct zr_zip_table *t, const struct zr_store_env *env)
+{
+    *t = (struct zr_zip_table){.alloc = env->alloc,
+                               .limit = ZR_MIN(env->limits.listing_keys, UINT32_MAX - 1)};
+    zr_str_init(&t->names, env->alloc);
+}
+
+void zr_zip_table_deinit(struct zr_zip_table *t)
+{
+    zr_str_deinit(&t->names);
+    zr_free(t->alloc, t->member);
+    zr_free(t->alloc, t->slot);
+    zr_free(t->alloc, atomic_load(&t->sorted));
+}
+
+void zr_zip_table_clear(struct zr_zip_table *t)
+{
+    zr_str_clear(&t->names);
+    t->n = t->n_ignored = t->common = 0;
+    t->has_first = false;
+}
+
+const char *zr_zip_table_name(const struct zr_zip_table *t, const struct zr_zip_member *m)
+{
+    return t->names.ptr + m->name_at;
+}
+
+const char *zr_zip_table_key(const struct zr_zip_table *t, const struct zr_zip_member *m)
+{
+    return zr_zip_table_name(t, m) + t->root;
+}
+
+/* ---- filling ---- */
+
+/* Keeps how many bytes, up to a slash, all names have in common. The folder that macOS
+ * adds does not count. */
+static void note_common(struct zr_zip_table *t, const char *name, size_t n)
+{
+    static const char apple[] = "__MACOSX/";
+    const char *first = t->names.ptr + t->member[t->first].name_at;
+    size_t same = 0;
+
+    if (zr_starts_with(name, apple))
+        return;
+    if (!t->has_first) {
+        t->first = t->n;
+        t->has_first = true;
+        t->common = n;
+        first = name;
+    }
+    if (t->common <= n && memcmp(first, name, t->common) == 0)
+        same = t->common;
+    else
+        while (same < t->common && same < n && first[same] == name[same])
+            same++;
+    while (same > 0 && name[same - 1] != '/')
+        same--;
+    t->common = same;
+}
+
+static uint16_t member_flags(const struct zr_zip_central *c, bool converted, bool is_key)
+{
+    unsigned flags = converted ? ZR_ZIP_IS_CONVERTED : 0;
+
+    if (is_key)
+        flags |= ZR_ZIP_HAS_KEY;
+    if (c->flags & ZR_ZIP_FLAG_ENCRYPTED)
+        flags |= ZR_ZIP_IS_ENCRYPTED;
+    if (c->flags & ZR_ZIP_FLAG_DESCRIPTOR)
+        flags |= ZR_ZIP_HAS_DESCRIPTOR;
+    if (c->is_link)
+        flags |= ZR_ZIP_IS_LINK;
+    if (c->is_bad || (c->method == ZR_ZIP_STORED && c->stored_bytes != c->bytes &&
+                      !(c->flags & ZR_ZIP_FLAG_ENCRYPTED)))
+        flags |= ZR_ZIP_IS_BAD;
+    return (uint16_t)flags;
+}
+
+zarr_status zr_zip_table_add(struct zr_zip_table *t, const struct zr_zip_central *c,
+                             zarr_error *err)
+{
+    const size_t at = t->names.bytes;
+    struct zr_zip_member *m = NULL;
+    bool converted = false, is_key = false, is_folder = false;
+    size_t n = 0;
+    zarr_status st = ZARR_OK;
+
+    if (t->n >= t->limit)
+        ZR_FAIL_LIMIT(err, "listing_keys", t->limit, "more than %" PRIu64 " members",
+                      t->limit);
+    ZR_TRY(zr_grow(t->alloc, &t->member, &t->cap, t->n + 1, sizeof *t->member, err));
+    zr_zip_name(&t->names, c, &converted);
+    ZR_TRY(zr_str_status(&t->names, err));
+    n = t->names.bytes - at;
+    if (t->names.bytes / NAME_BYTES > t->limit || t->names.bytes >= UINT32_MAX)
+        ZR_FAIL_LIMIT(err, "listing_keys", t->limit,
+                      "names of more than %d bytes for each of %" PRIu64 " members",
+                      NAME_BYTES, t->limit);
+    is_folder = n > 0 && t->names.ptr[at + n - 1] == '/';
+    is_key = !is_folder && zr_zip_name_is_key(t->names.ptr + at, n);
+    m = &t->member[t->n];
+    *m = (struct zr_zip_member){.header_at = c->header_at,
+                                .stored_bytes = c->stored_bytes,
+                                .bytes = c->bytes,
+                                .crc = c->crc,
+                                .name_at = (uint32_t)at,
+                                .name_bytes = (uint16_t)ZR_MIN(n, (size_t)UINT16_MAX),
+                                .method = c->method,
+                                .flags = member_flags(c, converted, is_key)};
+    atomic_init(&m->lead, zr_zip_usual_local_bytes(c));
+    if (!zr_add(m->header_at, t->base, &m->header_at))
+        m->flags |= ZR_ZIP_IS_BAD;
+    zr_str_append(&t->names, "", 1);
+    ZR_TRY(zr_str_status(&t->names, err));
+    if (is_key)
+        note_common(t, t->names.ptr + at, n);
+    else if (!is_folder && t->n_ignored++ == 0)
+        t->ignored = t->n;
+    t->n++;
+out:
+    return st;
+}
+
+/* ---- the layout ---- */
+
+/* Decides whether the data of a member begins where it should: the next local header, or
+ * the directory, is at next_at. */
+static void settle_member(const struct zr_zip_table *t, struct zr_zip_member *m,
+                          uint64_t next_at)
+{
+    const uint32_t usual = atomic_load_explicit(&m->lead, memory_order_relaxed);
+    const uint32_t least =
+        ZR_ZIP_LOCAL_BYTES + (m->flags & ZR_ZIP_IS_CONVERTED ? 0u : m->name_bytes);
+    uint32_t lead = 0;
+    uint64_t end = 0, gap = 0;
+
+    if (!zr_add(m->header_at, least, &end) || !zr_add(end, m->stored_bytes, &end) ||
+        end > t->directory_at)
+        m->flags |= ZR_ZIP_IS_OUTSIDE;
+    else if (end > next_at)
+        m->flags |= ZR_ZIP_OVERLAPS;
+    else if (!(m->flags & (ZR_ZIP_HAS_DESCRIPTOR | ZR_ZIP_IS_CONVERTED))) {
+        gap = next_at - m->header_at - m->stored_bytes;
+        lead = gap == usual || gap == least ? (uint32_t)gap : 0;
+    }
+    atomic_store_explicit(&m->lead, lead, memory_order_relaxed);
+}
+
+struct place {
+    uint64_t at;
+    uint32_t i;
+};
+
+static int by_header(const void *a, const void *b)
+{
+    const struct place *x = a, *y = b;
+
+    if (x->at != y->at)
+        return x->at < y->at ? -1 : 1;
+    return x->i < y->i ? -1 : x->i > y->i;
+}
+
+static bool is_in_order(const struct zr_zip_table *t)
+{
+    for (size_t i = 1; i < t->n; i++)
+        if (t->member[i - 1].header_at >= t->member[i].header_at)
+            return false;
+    return true;
+}
+
+static zarr_status settle_members(struct zr_zip_table *t, zarr_error *err)
+{
+    struct place *place = NULL;
+
+    if (is_in_order(t)) {
+        for (size_t i = 0; i < t->n; i++)
+            settle_member(t, &t->member[i],
+                          i + 1 < t->n ? t->member[i + 1].header_at : t->directory_at);
+        return ZARR_OK;
+    }
+    place = zr_calloc(t->alloc, t->n, sizeof *place);
+    if (!place)
+        return zr_fail_memory(err, t->n * sizeof *place);
+    for (size_t i = 0; i < t->n; i++)
+        place[i] = (struct place){t->member[i].header_at, (uint32_t)i};
+    qsort(place, t->n, sizeof *place, by_header);
+    for (size_t i = 0; i < t->n; i++)
+        settle_member(t, &t->member[place[i].i],
+                      i + 1 < t->n ? place[i + 1].at : t->directory_at);
+    zr_free(t->alloc, place);
+    return ZARR_OK;
+}
+
+/* ---- the folder above the root ---- */
+
+/* The length of the folder's name, with its slash, if the name is that of a document of
+ * a node; SIZE_MAX if it is not. */
+static size_t document_folder(const char *name, size_t n)
+{
+    static const char *const documents[] = {ZR_DOC_V3, ZR_DOC_GROUP, ZR_DOC_ARRAY,
+                                            ZR_DOC_CONSOLIDATED};
+    size_t at = n;
+
+    while (at > 0 && name[at - 1] != '/')
+        at--;
+    for (size_t i = 0; i < ZR_COUNT(documents); i++)
+        if (strcmp(name + at, documents[i]) == 0)
+            return at;
+    return SIZE_MAX;
+}
+
+/* The root is the first folder that holds a document, if all members are below it. */
+static void find_root(struct zr_zip_table *t)
+{
+    size_t root = SIZE_MAX;
+
+    for (size_t i = 0; t->common > 0 && i < t->n; i++) {
+        const struct zr_zip_member *m = &t->member[i];
+
+        if (m->flags & ZR_ZIP_HAS_KEY)
+            root = ZR_MIN(root, document_folder(zr_zip_table_name(t, m), m->name_bytes));
+    }
+    t->root = root <= t->common ? root : 0;
+}
+
+/* ---- finding ---- */
+
+static uint32_t *find_slot(const struct zr_zip_table *t, const char *key, size_t n)
+{
+    size_t i = (size_t)zr_map_hash(key, n) & (t->n_slots - 1);
+
+    for (; t->slot[i] != 0; i = (i + 1) & (t->n_slots - 1)) {
+        const struct zr_zip_member *m = &t->member[t->slot[i] - 1];
+
+        if (m->name_bytes == n + t->root &&
+            memcmp(zr_zip_table_name(t, m) + t->root, key, n) == 0)
+            break;
+    }
+    return &t->slot[i];
+}
+
+static zarr_status index_keys(struct zr_zip_table *t, zarr_error *err)
+{
+    const char *prefix = t->root > 0 ? zr_zip_table_name(t, &t->member[t->first]) : "";
+    size_t n_slots = 16;
+
+    while (n_slots / 2 < t->n)
+        n_slots *= 2;
+    t->slot = zr_calloc(t->alloc, n_slots, sizeof *t->slot);
+    if (!t->slot)
+        return zr_fail_memory(err, n_slots * sizeof *t->slot);
+    t->n_slots = n_slots;
+    for (size_t i = 0; i < t->n; i++) {
+        struct zr_zip_member *m = &t->member[i];
+        const char *name = zr_zip_table_name(t, m);
+        uint32_t *slot;
+
+        if (!(m->flags & ZR_ZIP_HAS_KEY))
+            continue;
+        if (memcmp(name, prefix, ZR_MIN(t->root, (size_t)m->name_bytes)) != 0 ||
+            m->name_bytes <= t->root) {
+            m->flags &= (uint16_t)~ZR_ZIP_HAS_KEY; /* beside the root */
+            continue;
+        }
+        slot = find_slot(t, name + t->root, m->name_bytes - t->root);
+        if (*slot != 0) { /* the last one wins */
+            struct zr_zip_member *old = &t->member[*slot - 1];
+
+            old->flags = (uint16_t)((old->flags & ~ZR_ZIP_HAS_KEY) | ZR_ZIP_REPLACED);
+            t->n_keys--;
+        }
+        *slot = (uint32_t)i + 1;
+        t->n_keys++;
+    }
+    return ZARR_OK;
+}
+
+zarr_status zr_zip_table_finish(struct zr_zip_table *t, zarr_error *err)
+{
+    const zarr_status st = settle_members(t, err);
+
+    if (st != ZARR_OK)
+        return st;
+    find_root(t);
+    return index_keys(t, err);
+}
+
+struct zr_zip_member *zr_zip_table_find(const struct zr_zip_table *t, const char *key)
+{
+    const uint32_t i = *find_slot(t, key, strlen(key));
+
+    return i == 0 ? NULL : &t->member[i - 1];
+}

@@ -1,0 +1,121 @@
+/*
+ * zip/zip.c - the functions of the store, and its opening. No value changes while the
+ * store is open: an archive that changed fails each read.
+ * Thread class: shared.
+ */
+#include "zip/zip_int.h"
+
+#include <string.h>
+
+/* The end record with the longest comment, and the zip64 records before it. */
+enum {
+    TAIL_BYTES = 65536 + 128
+};
+
+static void zip_close(void *self)
+{
+    struct zr_zip_store *z = self;
+    const zarr_allocator *alloc = z->archive.env.alloc;
+
+    zr_zip_values_deinit(&z->values);
+    zr_zip_table_deinit(&z->table);
+    zarr_store_free(z->archive.store);
+    zr_free(alloc, z->archive.key);
+    zr_free(alloc, z);
+}
+
+static void zip_caps(void *self, zarr_store_caps *out)
+{
+    const struct zr_zip_store *z = self;
+
+    out->flags = ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_SUFFIX | ZARR_STORE_CAP_LIST |
+                 ZARR_STORE_CAP_IMMUTABLE |
+                 (z->archive.caps.flags & ZARR_STORE_CAP_FAST_GET);
+    out->parallel = z->archive.caps.parallel;
+}
+
+static zarr_status run_one(struct zr_zip_store *z, zarr_store_op *op, zarr_error *err)
+{
+    struct zr_zip_member *m = NULL;
+
+    if (op->verb != ZARR_STORE_GET && op->verb != ZARR_STORE_STAT)
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "%s: a zip store writes nothing",
+                       op->key);
+    m = zr_zip_table_find(&z->table, op->key);
+    if (!m)
+        return zr_fail(err, ZARR_ERR_NOT_FOUND, "%s: no such key", op->key);
+    if (op->verb == ZARR_STORE_GET)
+        return zr_zip_get(z, m, op, err);
+    op->object_bytes = m->bytes;
+    return ZARR_OK;
+}
+
+static void zip_run(void *self, zarr_store_op *op, zarr_error *err)
+{
+    op->status = run_one(self, op, err);
+    op->os_code = op->status != ZARR_OK && err ? err->os_code : 0;
+}
+
+static zarr_status zip_list(void *self, const char *prefix, uint32_t how,
+                            zarr_store_list_fn fn, void *user, zarr_error *err)
+{
+    struct zr_zip_store *z = self;
+
+    if (how == ZARR_LIST_DEBRIS)
+        return ZARR_OK;
+    return zr_zip_table_list(&z->table, prefix, how != ZARR_LIST_DIRECTORY, fn, user,
+                             err);
+}
+
+const zarr_store_vtable zr_zip_vtable = {
+    .struct_size = sizeof(zarr_store_vtable),
+    .name = "zip",
+    .caps = zip_caps,
+    .run = zip_run,
+    .list = zip_list,
+    .close = zip_close,
+};
+
+static void log_ignored(const struct zr_zip_store *z)
+{
+    const struct zr_zip_table *t = &z->table;
+
+    if (t->n_ignored > 0)
+        zr_log(&z->archive.env.log, ZARR_LOG_WARN,
+               "%s: %zu members are ignored, because their names are no keys: \"%s\" is "
+               "the first of them",
+               z->archive.key, t->n_ignored,
+               zr_zip_table_name(t, &t->member[t->ignored]));
+}
+
+zarr_status zr_zip_open(void **self, const struct zr_store_env *env, zarr_store *store,
+                        const char *key, zarr_error *err)
+{
+    struct zr_zip_store *z = zr_calloc(env->alloc, 1, sizeof *z);
+    uint8_t *tail = NULL;
+    size_t n = 0;
+    zarr_status st = ZARR_OK;
+
+    if (!z)
+        return zr_fail_memory(err, sizeof *z);
+    z->archive.env = *env;
+    z->archive.store = zarr_store_ref(store);
+    z->archive.caps.struct_size = sizeof z->archive.caps;
+    zarr_store_capabilities(store, &z->archive.caps);
+    zr_zip_table_init(&z->table, env);
+    zr_zip_values_init(&z->values, env->alloc);
+    z->archive.key = zr_strdup(env->alloc, key);
+    tail = zr_malloc(env->alloc, TAIL_BYTES);
+    if (!z->archive.key || !tail)
+        ZR_FAIL_MEMORY(err, TAIL_BYTES);
+    ZR_TRY(zr_zip_read_tail(&z->archive, tail, TAIL_BYTES, &n, err));
+    ZR_TRY(zr_zip_directory_read(&z->archive, &z->table, tail, n, err));
+    log_ignored(z);
+    *self = z;
+    z = NULL;
+out:
+    zr_free(env->alloc, tail);
+    if (z)
+        zip_close(z);
+    return st;
+}

@@ -1,0 +1,331 @@
+/* unit/zip/zip_test.c - see zip_test.h. */
+#include "zip_test.h"
+#include "unit/world_alloc.h"
+
+#include <libdeflate.h>
+#include <zstd.h>
+
+#include "codecs/codecs.h"
+
+/* ---- the store that counts ---- */
+
+static void counting_caps(void *self, zarr_store_caps *out)
+{
+    struct world *w = self;
+
+    zarr_store_capabilities(w->memory_store, out);
+    out->flags &= (uint32_t) ~(ZARR_STORE_CAP_WRITE | ZARR_STORE_CAP_LOCK |
+                               ZARR_STORE_CAP_WRITES_WAIT | ZARR_STORE_CAP_LIST);
+    out->device_types = NULL;
+    out->n_device_types = 0;
+}
+
+static void counting_run(void *self, zarr_store_op *op, zarr_error *err)
+{
+    struct world *w = self;
+
+    (void)zarr_store_run(w->memory_store, op, err);
+    if (op->verb == ZARR_STORE_GET) {
+        atomic_fetch_add(&w->n_gets, 1);
+        atomic_fetch_add(&w->got_bytes, op->done_bytes);
+    }
+}
+
+static void world_log(void *user, uint32_t level, const char *text)
+{
+    struct world *w = user;
+
+    (void)level;
+    snprintf(w->log, sizeof w->log, "%s", text);
+}
+
+int world_setup(void **state)
+{
+    static const zarr_store_vtable counting = {.struct_size = sizeof counting,
+                                               .name = "counting",
+                                               .caps = counting_caps,
+                                               .run = counting_run};
+    struct world *w = calloc(1, sizeof *w);
+    zarr_error err;
+
+    assert_non_null(w);
+    w->alloc = (zarr_allocator){w, world_alloc, world_realloc, world_dealloc};
+    assert_status(zr_memory_registry_init(&w->memory, &w->alloc, &err), ZARR_OK);
+    assert_status(zr_store_registry_create(&w->registry, &w->alloc, &err), ZARR_OK);
+    assert_status(zr_store_registry_add_core(w->registry, &err), ZARR_OK);
+    w->env = (struct zr_store_env){
+        .alloc = &w->alloc, .memory = &w->memory, .log = {world_log, w, ZARR_LOG_WARN}};
+    zr_limits_default(&w->env.limits);
+    w->env.limits.chunk_bytes = 1 << 20; /* a context sets it */
+    assert_status(
+        zr_store_open(&w->memory_store, w->registry, &w->env, "memory:", NULL, &err),
+        ZARR_OK);
+    assert_status(zr_store_open_custom(&w->store, &w->env, &counting, w, NULL, &err),
+                  ZARR_OK);
+    *state = w;
+    return 0;
+}
+
+int world_teardown(void **state)
+{
+    struct world *w = *state;
+
+    zarr_store_free(w->store);
+    zarr_store_free(w->memory_store);
+    zr_store_registry_free(w->registry);
+    zr_memory_registry_deinit(&w->memory);
+    assert_int_equal(w->n_blocks, 0);
+    free(w);
+    return 0;
+}
+
+/* ---- archives ---- */
+
+void make_free(struct maker *k)
+{
+    free(k->bytes);
+    *k = (struct maker){0};
+}
+
+void make_bytes(struct maker *k, const void *bytes, size_t n)
+{
+    if (k->n + n > k->cap) {
+        k->cap = 2 * (k->n + n);
+        k->bytes = realloc(k->bytes, k->cap);
+        assert_non_null(k->bytes);
+    }
+    if (n > 0)
+        memcpy(k->bytes + k->n, bytes, n);
+    k->n += n;
+}
+
+void make_u16(struct maker *k, size_t at, uint16_t v)
+{
+    k->bytes[at] = (uint8_t)v;
+    k->bytes[at + 1] = (uint8_t)(v >> 8);
+}
+
+void make_u32(struct maker *k, size_t at, uint32_t v)
+{
+    zr_store_le32(k->bytes + at, v);
+}
+
+static void add_number(struct maker *k, uint64_t v, size_t bytes)
+{
+    uint8_t p[8];
+
+    zr_store_le64(p, v);
+    make_bytes(k, p, bytes);
+}
+
+static void add_numbers(struct maker *k, const uint32_t *v, const char *bytes)
+{
+    for (size_t i = 0; bytes[i]; i++)
+        add_number(k, v[i], (size_t)(bytes[i] - '0'));
+}
+
+static void add_extra(struct maker *k, const struct made_member *m, bool local)
+{
+    const size_t unknown = local ? m->local_extra : m->central_extra;
+    static const uint8_t zeros[64] = {0};
+
+    if (m->times) {
+        add_numbers(k, (const uint32_t[]){0x5455, local ? 9 : 5, 3, 1}, "2214");
+        if (local)
+            add_number(k, 2, 4);
+    }
+    if (unknown > 0) {
+        add_numbers(k, (const uint32_t[]){0x7777, (uint32_t)unknown - 4}, "22");
+        make_bytes(k, zeros, unknown - 4);
+    }
+    if (local && m->local_zip64) {
+        add_numbers(k, (const uint32_t[]){1, 16}, "22");
+        add_number(k, m->bytes, 8);
+        add_number(k, m->bytes, 8);
+    }
+}
+
+static size_t compress_member(const struct made_member *m, uint8_t **out)
+{
+    const size_t room = m->bytes + m->bytes / 8 + 1024;
+    struct libdeflate_compressor *c;
+    size_t n = m->bytes;
+
+    *out = malloc(room);
+    assert_non_null(*out);
+    if (m->method == 8) {
+        c = libdeflate_alloc_compressor(6);
+        n = libdeflate_deflate_compress(c, m->data, m->bytes, *out, room);
+        libdeflate_free_compressor(c);
+    } else if (m->method == 93) {
+        n = ZSTD_compress(*out, room, m->data, m->bytes, 3);
+    } else if (n > 0) {
+        memcpy(*out, m->data, n);
+    }
+    return n;
+}
+
+void make_member(struct maker *k, const struct made_member *m)
+{
+    const size_t i = k->n_members++;
+    const size_t name = m->name_bytes ? m->name_bytes : strlen(m->name);
+    uint8_t *data = NULL;
+    const size_t n = compress_member(m, &data);
+    const uint32_t crc = zr_codecs_crc32(m->data, m->bytes);
+    const bool late = m->descriptor;
+    const uint16_t flags = (uint16_t)(m->flags | (late ? 8 : 0));
+
+    assert_true(i < MADE_MEMBERS);
+    k->member[i].m = *m;
+    k->member[i].m.name_bytes = name;
+    k->member[i].m.flags = flags;
+    k->member[i].header_at = k->n;
+    k->member[i].stored = n;
+    k->member[i].crc = crc;
+    add_numbers(k,
+                (const uint32_t[]){0x04034b50, 20, flags, m->method, 0, 33,
+                                   late ? 0 : crc, late ? 0 : (uint32_t)n,
+                                   late ? 0 : (uint32_t)m->bytes, (uint32_t)name, 0},
+                "42222244422");
+    make_bytes(k, m->name, name);
+    add_extra(k, m, true);
+    make_u16(k, k->member[i].header_at + 28,
+             (uint16_t)(k->n - k->member[i].header_at - 30 - name));
+    k->member[i].data_at = k->n;
+    make_bytes(k, data, n);
+    if (late)
+        add_numbers(k,
+                    (const uint32_t[]){0x08074b50, crc, (uint32_t)n, (uint32_t)m->bytes},
+                    "4444");
+    free(data);
+}
+
+void make_text(struct maker *k, const char *name, const char *text)
+{
+    make_member(k,
+                &(struct made_member){.name = name, .data = text, .bytes = strlen(text)});
+}
+
+static void add_central(struct maker *k, size_t i)
+{
+    const struct made_member *m = &k->member[i].m;
+    const size_t at = k->n;
+
+    k->member[i].central_at = at;
+    add_numbers(k,
+                (const uint32_t[]){0x02014b50, 0x314, 20, m->flags, m->method, 0, 33,
+                                   k->member[i].crc, (uint32_t)k->member[i].stored,
+                                   (uint32_t)m->bytes, (uint32_t)m->name_bytes, 0, 0, 0,
+                                   0, m->is_link ? 0xa1ff0000u : 0x81a40000u,
+                                   (uint32_t)(k->member[i].header_at - k->base)},
+                "42222224442222244");
+    make_bytes(k, m->name, m->name_bytes);
+    add_extra(k, m, false);
+    make_u16(k, at + 30, (uint16_t)(k->n - at - 46 - m->name_bytes));
+}
+
+void make_end(struct maker *k, size_t first, const void *comment, size_t n, bool zip64)
+{
+    const uint32_t count = (uint32_t)(k->n_members - first);
+    size_t bytes;
+
+    k->directory_at = k->n;
+    for (size_t i = first; i < k->n_members; i++)
+        add_central(k, i);
+    bytes = k->n - k->directory_at;
+    if (zip64) {
+        const size_t at = k->n;
+
+        add_number(k, 0x06064b50, 4);
+        add_number(k, 44, 8);
+        add_numbers(k, (const uint32_t[]){45, 45, 0, 0}, "2244");
+        add_number(k, count, 8);
+        add_number(k, count, 8);
+        add_number(k, bytes, 8);
+        add_number(k, k->directory_at - k->base, 8);
+        add_numbers(k, (const uint32_t[]){0x07064b50, 0}, "44");
+        add_number(k, at - k->base, 8);
+        add_number(k, 1, 4);
+    }
+    k->end_at = k->n;
+    add_numbers(
+        k,
+        (const uint32_t[]){0x06054b50, 0, 0, zip64 ? 0xffff : count,
+                           zip64 ? 0xffff : count, zip64 ? UINT32_MAX : (uint32_t)bytes,
+                           zip64 ? UINT32_MAX : (uint32_t)(k->directory_at - k->base),
+                           (uint32_t)n},
+        "42222442");
+    make_bytes(k, comment, n);
+}
+
+/* ---- opening and reading ---- */
+
+void put_archive(struct world *w, const void *bytes, size_t n)
+{
+    assert_status(zarr_store_put(w->memory_store, "x.zip", bytes, n, NULL), ZARR_OK);
+}
+
+zarr_status open_archive(zarr_store **out, struct world *w, zarr_error *err)
+{
+    void *self = NULL;
+    zarr_status st;
+
+    *out = NULL;
+    w->n_gets = 0;
+    w->got_bytes = 0;
+    st = zr_zip_open(&self, &w->env, w->store, "x.zip", err);
+    if (st != ZARR_OK)
+        return st;
+    return zr_store_open_custom_url(out, &w->env, &zr_zip_vtable, self, "zip:x.zip", NULL,
+                                    err);
+}
+
+zarr_store *need_archive(struct world *w, const struct maker *k)
+{
+    zarr_store *s = NULL;
+    zarr_error err;
+
+    put_archive(w, k->bytes, k->n);
+    if (open_archive(&s, w, &err) != ZARR_OK)
+        fail_msg("%s", err.message);
+    return s;
+}
+
+zarr_status read_whole(zarr_store *s, const char *key, void *to, size_t room, size_t *n,
+                       zarr_error *err)
+{
+    uint64_t bytes = room;
+    const zarr_status st = zarr_store_get(s, key, 0, to, &bytes, NULL, err);
+
+    *n = st == ZARR_OK ? (size_t)bytes : 0;
+    return st;
+}
+
+void assert_text(zarr_store *s, const char *key, const char *text)
+{
+    char to[4096];
+    size_t n = 0;
+    zarr_error err;
+
+    if (read_whole(s, key, to, sizeof to, &n, &err) != ZARR_OK)
+        fail_msg("%s: %s", key, err.message);
+    assert_int_equal(n, strlen(text));
+    assert_memory_equal(to, text, n);
+}
+
+void assert_absent(zarr_store *s, const char *key)
+{
+    assert_status(zarr_store_stat(s, key, NULL, NULL), ZARR_ERR_NOT_FOUND);
+}
+
+void assert_fails(zarr_store *s, const char *key, zarr_status st, const char *text)
+{
+    char to[4096];
+    size_t n = 0;
+    zarr_error err = {0};
+
+    assert_status(read_whole(s, key, to, sizeof to, &n, &err), st);
+    if (!strstr(err.message, text) || !strstr(err.message, key) ||
+        !strstr(err.message, "x.zip"))
+        fail_msg("%s has no \"%s\"", err.message, text);
+}

@@ -1,0 +1,94 @@
+/*
+ * unit/zip/zip_test.h - helpers of the zip tests: archives made in memory, with any
+ * header wrong, in a store that counts and changes its operations.
+ */
+#ifndef ZR_ZIP_TEST_H
+#define ZR_ZIP_TEST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "zip/zip.h"
+
+struct world {
+    zarr_allocator alloc;
+    atomic_int_fast64_t n_blocks, fail_at;
+    bool forever;
+    struct zr_memory_registry memory;
+    struct zr_store_registry *registry;
+    struct zr_store_env env;
+    char log[512];                    /* the last line */
+    zarr_store *memory_store, *store; /* store: counts the operations on memory_store */
+    atomic_int n_gets;                /* of the archive since the last reset */
+    atomic_uint_fast64_t got_bytes;
+};
+int world_setup(void **state);
+int world_teardown(void **state);
+
+/* ---- archives ---- */
+
+struct made_member {
+    const char *name;
+    size_t name_bytes; /* 0: strlen */
+    const void *data;  /* what the member decodes to */
+    size_t bytes;
+    uint16_t method, flags;
+    size_t local_extra, central_extra; /* bytes of an unknown extra field */
+    bool local_zip64;                  /* a zip64 field in the local header, forced */
+    bool times;                        /* Info-ZIP's field of times: 13 and 9 bytes */
+    bool descriptor;                   /* sizes after the data, not before them */
+    bool is_link;
+};
+enum {
+    MADE_MEMBERS = 32
+};
+struct maker {
+    uint8_t *bytes;
+    size_t n, cap;
+    size_t base; /* bytes before the archive, which its offsets do not count */
+    size_t directory_at, end_at;
+    struct {
+        struct made_member m;
+        size_t header_at, data_at, stored, central_at;
+        uint32_t crc;
+    } member[MADE_MEMBERS];
+    size_t n_members;
+};
+void make_free(struct maker *k);
+void make_bytes(struct maker *k, const void *bytes, size_t n);
+void make_u16(struct maker *k, size_t at, uint16_t v); /* overwrites */
+void make_u32(struct maker *k, size_t at, uint32_t v);
+void make_member(struct maker *k, const struct made_member *m);
+void make_text(struct maker *k, const char *name, const char *text); /* stored */
+/* The directory of the members from `first` on, and the end record. */
+void make_end(struct maker *k, size_t first, const void *comment, size_t n, bool zip64);
+
+/* Puts the archive under the key "x.zip". */
+void put_archive(struct world *w, const void *bytes, size_t n);
+zarr_status open_archive(zarr_store **out, struct world *w, zarr_error *err);
+/* Opens it, or fails the test. */
+zarr_store *need_archive(struct world *w, const struct maker *k);
+/* The whole value; -1: not found. Other failures give their status. */
+zarr_status read_whole(zarr_store *s, const char *key, void *to, size_t room, size_t *n,
+                       zarr_error *err);
+void assert_text(zarr_store *s, const char *key, const char *text);
+void assert_absent(zarr_store *s, const char *key);
+/* Reading the key fails so, and the message has this text. */
+void assert_fails(zarr_store *s, const char *key, zarr_status st, const char *text);
+
+#define assert_status(got, want)                                                         \
+    do {                                                                                 \
+        const zarr_status status_ = (got);                                               \
+        if (status_ != (want))                                                           \
+            fail_msg("%s: %s, not %s", #got, zarr_status_text(status_),                  \
+                     zarr_status_text(want));                                            \
+    } while (0)
+
+#endif
