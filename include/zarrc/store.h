@@ -155,6 +155,10 @@ enum {
  * with the reason. The `device_types` of zarr_store_capabilities() show which of the two
  * it is.
  *
+ * A path that ends in ".zip" or ".ozx" and is no directory is a zip archive, and so is
+ * the file of "zip:path": a read-only store of its members. zarr_store_open_zip() says
+ * more.
+ *
  * A reader of a local store finds the old value of a key or the new one, never a mix,
  * even if the writer was killed. `durability` says what remains after a loss of power.
  *
@@ -180,7 +184,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_open(zarr_store **out, zarr_cont
 /** The parts of a text that names a node. */
 typedef struct zarr_location {
     uint32_t struct_size;
-    uint32_t is_local;     /**< 1: `url` is the path of a local directory */
+    uint32_t is_local;     /**< 1: `url` is the path of a local directory, no archive */
     const char *url;       /**< of the store, for zarr_store_open() */
     const char *path;      /**< of the node in the store; "": the root */
     const char *selection; /**< for zarr_selection_parse(); NULL: there is none */
@@ -197,6 +201,10 @@ typedef struct zarr_location {
  * on the path that is a node, and goes up while the folder above is also a node. If no
  * folder on the path is a node, the root is the first folder called "*.zarr", else the
  * path itself.
+ *
+ * A part of the path that ends in ".zip" or ".ozx" and is no directory is the root:
+ * "x.zip" in "x.zip/a/b". In "zip:PATH" the root is the first part of PATH that is a
+ * file.
  *
  * SCHEME is the name of a store that a plug-in or the application has registered; REST
  * may end in ":/NODE". If a file called SCHEME exists, "SCHEME:/..." means STORE:/NODE;
@@ -266,6 +274,44 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_open_custom(
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_open_composite(
     zarr_store **out, zarr_store *metadata_store, zarr_store *chunk_store,
     const zarr_store_options *opts, zarr_error *err);
+
+/**
+ * Opens a zip archive that is the value of one key of a store, as a store of its members.
+ * zarr_store_open() opens an archive in a file.
+ *
+ * The call reads the directory of the archive. If all members are below one folder that
+ * holds a metadata document, that folder is the root of the store. Of two members with
+ * one name the last is read. A member is ignored, and the log gets a warning, if its name
+ * has a part "." or "..", an empty part, or a backslash.
+ *
+ * Stored members have ranges, and their bytes go straight to the memory of a read.
+ * Members that deflate or zstd compressed are decoded whole, and kept for a while if only
+ * a part was read. A read of a whole member checks its CRC-32. A member that is encrypted
+ * or compressed otherwise, or whose headers are wrong, fails alone.
+ *
+ * The store is read-only. If the archive changes while it is open, reads fail with
+ * ZARR_ERR_IO. If the archive does not end with a directory, because a program that
+ * appended to it was killed, the last complete directory is used, and the log gets a
+ * warning.
+ *
+ * @param out receives the store of the members; owned: zarr_store_free()
+ * @param store borrowed; the new store keeps it alive
+ * @param key key of the archive; copied
+ * @param opts options, of which only flags and the default memory may be set; NULL:
+ * defaults
+ * @retval ZARR_ERR_NOT_FOUND there is no such key
+ * @retval ZARR_ERR_CORRUPT the value is no zip archive, or its directory is damaged
+ * @retval ZARR_ERR_UNSUPPORTED the archive has several parts, or the key does not exist
+ * and ZARR_STORE_CREATE is set
+ * @retval ZARR_ERR_LIMIT there are more members than `zarr_limits.listing_keys`
+ * @retval ZARR_ERR_IO the store failed
+ * @see zarr_store_open()
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_open_zip(zarr_store **out,
+                                                         zarr_store *store,
+                                                         const char *key,
+                                                         const zarr_store_options *opts,
+                                                         zarr_error *err);
 
 /**
  * @name Owners of a store

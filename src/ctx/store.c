@@ -5,7 +5,7 @@
  * does not see the context.
  * Thread class: shared.
  */
-#include "ctx/ctx.h"
+#include "ctx/ctx_int.h"
 
 #include <string.h>
 
@@ -14,7 +14,7 @@ static void store_ref_context(zarr_context *ctx)
     zarr_context_ref(ctx);
 }
 
-static struct zr_store_env store_env(zarr_context *ctx)
+struct zr_store_env zr_ctx_store_env(zarr_context *ctx)
 {
     return (struct zr_store_env){
         .alloc = ctx->alloc,
@@ -34,7 +34,7 @@ zarr_status zarr_store_open(zarr_store **out, zarr_context *ctx, const char *url
 {
     *out = NULL;
     ZR_NEED(ctx, err);
-    const struct zr_store_env env = store_env(ctx);
+    const struct zr_store_env env = zr_ctx_store_env(ctx);
 
     zr_ctx_seal(ctx);
     return zr_store_open(out, ctx->stores, &env, url, opts, err);
@@ -46,7 +46,7 @@ zarr_status zarr_store_open_custom(zarr_store **out, zarr_context *ctx,
 {
     *out = NULL;
     ZR_NEED(ctx, err);
-    const struct zr_store_env env = store_env(ctx);
+    const struct zr_store_env env = zr_ctx_store_env(ctx);
 
     zr_ctx_seal(ctx);
     return zr_store_open_custom(out, &env, vtable, self, opts, err);
@@ -55,7 +55,7 @@ zarr_status zarr_store_open_custom(zarr_store **out, zarr_context *ctx,
 zarr_status zr_ctx_open_lent(zarr_store **out, zarr_context *ctx,
                              const struct zr_lent *lent, zarr_error *err)
 {
-    const struct zr_store_env env = store_env(ctx);
+    const struct zr_store_env env = zr_ctx_store_env(ctx);
 
     zr_ctx_seal(ctx);
     return zr_store_open_lent(out, &env, lent, err);
@@ -66,7 +66,7 @@ zarr_status zarr_location_parse(zarr_location **out, zarr_context *ctx, const ch
 {
     *out = NULL;
     ZR_NEED(ctx, err);
-    const struct zr_store_env env = store_env(ctx);
+    const struct zr_store_env env = zr_ctx_store_env(ctx);
 
     zr_ctx_seal(ctx);
     return zr_location_parse(out, ctx->stores, &env, text, err);

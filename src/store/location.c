@@ -47,6 +47,14 @@ static bool location_exists(struct locating *l, const char *a, size_t n, const c
     return !l->name.failed && stat(zr_str_text(&l->name), &st) == 0;
 }
 
+static bool location_is_file(struct locating *l, const char *path, size_t n)
+{
+    struct stat st;
+
+    return location_exists(l, path, n, "") && stat(zr_str_text(&l->name), &st) == 0 &&
+           S_ISREG(st.st_mode);
+}
+
 static bool location_is_node(struct locating *l, struct folder f)
 {
     static const char *const documents[] = {"/" ZR_DOC_V3, "/" ZR_DOC_GROUP,
@@ -144,6 +152,19 @@ static struct folder location_new_root(const char *path)
     return (struct folder){path, strlen(path)};
 }
 
+/* The first part of the path after "zip:" that is a file; else all of it. */
+static struct folder location_zip_root(struct locating *l, const char *text)
+{
+    const size_t colon = strlen(ZR_STORE_ZIP ":");
+    const size_t scheme = colon + (zr_starts_with(text + colon, "//") ? 2 : 0);
+
+    for (size_t n = scheme + strcspn(text + scheme, "/"); text[n] != '\0';
+         n += 1 + strcspn(text + n + 1, "/"))
+        if (n > scheme && location_is_file(l, text + scheme, n - scheme))
+            return (struct folder){text, n};
+    return (struct folder){text, strlen(text)};
+}
+
 static struct folder location_root(struct locating *l, const char *path)
 {
     struct folder at = {path, strlen(path)}, up;
@@ -169,6 +190,24 @@ static const char *location_rest(const char *path, struct folder root)
 
 /* ---- all together ---- */
 
+/* Finds the root on the path when no ":/" separates it from a node. */
+static struct folder location_search(struct locating *l, const char *start,
+                                     const char *scheme, zarr_location *out)
+{
+    const bool is_zip = scheme && zr_starts_with(start, ZR_STORE_ZIP ":");
+    struct folder root = {start, strlen(start)};
+    const size_t archive = out->is_local ? zr_path_find_archive(start) : 0;
+
+    if (archive > 0)
+        root.n = archive;
+    else if (out->is_local)
+        root = location_root(l, start);
+    else if (is_zip)
+        root = location_zip_root(l, start);
+    out->path = out->is_local || is_zip ? location_rest(start, root) : "";
+    return root;
+}
+
 static void location_fill(struct locating *l, char *start, zarr_location *out, char *url)
 {
     const char *const scheme = location_plugin(l, start);
@@ -189,12 +228,11 @@ static void location_fill(struct locating *l, char *start, zarr_location *out, c
     root = (struct folder){start, strlen(start)};
     if (split)
         out->path = split + 1 + strspn(split + 1, "/");
-    else if (scheme || !out->is_local)
-        out->path = "";
     else
-        out->path = location_rest(start, root = location_root(l, start));
+        root = location_search(l, start, scheme, out);
     memcpy(url, root.at, root.n);
     url[root.n] = '\0';
+    out->is_local = out->is_local && !zr_path_is_archive(url);
     out->url = url;
 }
 

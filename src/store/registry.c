@@ -136,7 +136,12 @@ void zr_store_registry_item(const struct zr_store_registry *r, size_t i,
 
     *name = row->entry.name;
     *origin = row->entry.origin;
-    *detail = row->native ? row->native->detail : "";
+    *detail = row->native ? row->native->detail
+              : zr_streq(row->entry.name, ZR_STORE_ZIP)
+                  ? "a zip archive, read-only; URL: "
+                    "a path that ends in .zip or "
+                    ".ozx, or zip:path"
+                  : "";
 }
 
 size_t zr_url_of_files(const char *url)
@@ -160,7 +165,8 @@ zarr_status zr_store_registry_for_url(const struct zr_store_registry *r, const c
                                       const char *kind, const struct zr_store_row **out,
                                       zarr_error *err)
 {
-    size_t n = registry_scheme_bytes(url);
+    const size_t n = registry_scheme_bytes(url), files = zr_url_of_files(url);
+    const struct zr_store_row *archive = NULL;
 
     if (kind) {
         *out = registry_find(r, kind, strlen(kind));
@@ -169,11 +175,16 @@ zarr_status zr_store_registry_for_url(const struct zr_store_registry *r, const c
         return zr_fail(err, ZARR_ERR_UNSUPPORTED, "no store is named %s", kind);
     }
     *out = n > 0 && url[n] == ':' ? registry_find(r, url, n) : NULL;
-    if (*out)
+    if (*out && files == 0)
         return ZARR_OK;
-    if (n > 0 && zr_starts_with(url + n, "://"))
+    if (files == 0 && n > 0 && zr_starts_with(url + n, "://"))
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "no store for URLs that begin with %.*s://", (int)n, url);
-    *out = registry_find(r, "local", 5);
+    if (zr_path_is_archive(url + files))
+        archive = registry_find(r, ZR_STORE_ZIP, strlen(ZR_STORE_ZIP));
+    if (archive)
+        *out = archive;
+    else if (!*out)
+        *out = registry_find(r, "local", 5);
     return *out ? ZARR_OK : zr_fail(err, ZARR_ERR_UNSUPPORTED, "no local store");
 }

@@ -248,5 +248,9 @@ zarr_status zr_pin_check(struct zr_store_pin *p, const zarr_store_op *op,
 size_t zr_url_of_files(const char *url);
 /* The path in a URL of a local store, of any scheme. */
 const char *zr_url_folder(const char *url);
+/* The length of the first part of a path that names an archive, as "a/x.zip" in
+ * "a/x.zip/temp". 0: none does. */
+size_t zr_path_find_archive(const char *path);
+bool zr_path_is_archive(const char *path); /* the whole path */
 
 #endif

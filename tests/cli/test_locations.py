@@ -296,7 +296,7 @@ def test_strange_files_beside_chunks(zarrc, tmp_path):
 FOREIGN = {
     "netCDF": (b"CDF\x02\0\0\0\0", "ncdump"), "netCDF 5": (b"CDF\x05\0\0\0\0", "xarray"),
     "HDF5": (b"\x89HDF\r\n\x1a\n", "h5dump"), "HDF5 at 512": (bytes(512) + b"\x89HDF\r\n\x1a\n", "h5py"),
-    "zip": (b"PK\x03\x04", "unzip"), "TIFF": (b"II*\0", "tifffile"), "TIFF big": (b"MM\0+", "bioformats2raw"),
+    "zip": (b"PK\x03\x04", "zip:PATH"), "TIFF": (b"II*\0", "tifffile"), "TIFF big": (b"MM\0+", "bioformats2raw"),
     "GRIB": (b"GRIB", "cfgrib"), "FITS": (b"SIMPLE  =", "astropy"), "gzip": (b"\x1f\x8b", "unpack"),
     "tar": (bytes(257) + b"ustar", "unpack"), "NumPy": (b"\x93NUMPY", "zarrc import"),
     "references": (b'{"version": 1, "refs": {}}', "kerchunk"),

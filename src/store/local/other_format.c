@@ -20,7 +20,7 @@ static const char reads_hdf5[] = "ncdump -h and h5dump -H show it; xarray "
                                  "(open_dataset, to_zarr) and h5py read it";
 static const char reads_netcdf[] = "ncdump -h shows it; xarray (open_dataset, to_zarr) "
                                    "converts it, and nccopy writes NCZarr";
-static const char reads_zip[] = "zarr-python's ZipStore reads it; unzip it for zarrc";
+static const char reads_zip[] = "zip:PATH opens it, and so does a name that ends in .zip";
 static const char reads_tiff[] =
     "tiffinfo and gdalinfo show it; tifffile, bioformats2raw "
     "and GDAL convert it";

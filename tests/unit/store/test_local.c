@@ -14,7 +14,7 @@ static void files_of_other_formats(void **state)
         const char *text, *name, *reader;
     } rows[] = {{"CDF\001", "a netCDF file", "xarray"},
                 {"\x89HDF\r\n\x1a\n", "an HDF5 or netCDF-4 file", "h5py"},
-                {"PK\003\004", "a zip file", "ZipStore"},
+                {"PK\003\004", "a zip file", "zip:PATH"},
                 {"\n{ \"refs\": {}}", "a kerchunk file of references", "fsspec"},
                 {"{", NULL, NULL},
                 {"{\"a\": 1}", NULL, NULL},

@@ -49,11 +49,14 @@ static int setup(void **state)
                                            .open = plug_open,
                                            .caps = plug_caps,
                                            .run = plug_run};
+    zarr_store_vtable zip = plug;
     struct world *w;
 
     world_setup(state);
     w = *state;
     assert_status(zr_store_register(w->registry, &plug, "test", NULL), ZARR_OK);
+    zip.name = "zip"; /* which a context registers */
+    assert_status(zr_store_register(w->registry, &zip, "test", NULL), ZARR_OK);
     assert_non_null(getcwd(old_folder, sizeof old_folder));
     assert_int_equal(chdir(w->dir), 0);
     assert_int_equal(mkdir("h.zarr", 0777), 0);
@@ -66,6 +69,11 @@ static int setup(void **state)
     make_file("h.zarr/a/b/.zarray");
     make_file("plain/x/.zgroup");
     make_file("odd[1]");
+    make_file("plain/h.zarr.zip");
+    make_file("plain/odd");
+    assert_int_equal(mkdir("folder.zip", 0777), 0);
+    assert_int_equal(mkdir("folder.zip/a", 0777), 0);
+    make_file("folder.zip/a/zarr.json");
     return 0;
 }
 
@@ -108,6 +116,22 @@ static const struct {
     {"plug:rest/of/it", "plug:rest/of/it", "", NULL, 0},
     {"plug:/abs:/n/m[2]", "plug:/abs", "n/m", "2", 0},
     {"plug://host/x:/n", "plug://host/x", "n", NULL, 0},
+    {"plain/h.zarr.zip", "plain/h.zarr.zip", "", NULL, 0},
+    {"plain/h.zarr.zip/", "plain/h.zarr.zip", "", NULL, 0},
+    {"plain/h.zarr.zip/a/b[1]", "plain/h.zarr.zip", "a/b", "1", 0},
+    {"plain/h.zarr.zip:/a/b[1]", "plain/h.zarr.zip", "a/b", "1", 0},
+    {"plain/h.zarr.zip/x.zip", "plain/h.zarr.zip", "x.zip", NULL, 0},
+    {"file://plain/h.zarr.zip/a", "plain/h.zarr.zip", "a", NULL, 0},
+    {"new.ozx/a", "new.ozx", "a", NULL, 0},
+    {"new.ozx", "new.ozx", "", NULL, 0},
+    {".zip", ".zip", "", NULL, 1},
+    {"folder.zip/a", "folder.zip/a", "", NULL, 1},
+    {"folder.zip", "folder.zip", "", NULL, 1},
+    {"zip:plain/odd/a[1]", "zip:plain/odd", "a", "1", 0},
+    {"zip:plain/odd:/a", "zip:plain/odd", "a", NULL, 0},
+    {"zip:plain/h.zarr.zip", "zip:plain/h.zarr.zip", "", NULL, 0},
+    {"zip://plain/odd/a", "zip://plain/odd", "a", NULL, 0},
+    {"zip:none/a", "zip:none/a", "", NULL, 0},
 };
 
 static void parses(void **state)
