@@ -16,7 +16,7 @@ from ._array_config import ArrayConfig
 from ._create import DEFAULT_FILL_VALUE
 from ._group import AsyncGroup, Group
 from ._info import Tree
-from ._places import join_path, open_place
+from ._places import find_archive, join_path, open_place
 from ._settings import settings
 from ._store import Store
 from .errors import ArrayNotFoundError, ExistsError, GroupNotFoundError, NodeNotFoundError, NotFoundError, as_class, make_error
@@ -123,7 +123,8 @@ def _default_mode(store: Any, mode: str | None) -> str:
         if mode not in (*_CREATING, "r", "r+"):
             raise ValueError(f"mode {mode!r} is not one of r, r+, a, w, w-")
         return mode
-    return "r" if getattr(store, "read_only", False) else "a"
+    is_archive = isinstance(store, (str, os.PathLike)) and find_archive(os.fspath(store)) is not None
+    return "r" if is_archive or getattr(store, "read_only", False) else "a"
 
 
 def open_array(store: StoreLike = None, *, mode: str | None = None, path: str | None = None, zarr_format: int | None = None,

@@ -63,6 +63,16 @@ def find_local_path(text: str) -> str | None:
     return None if "://" in text else text
 
 
+def find_archive(text: str) -> tuple[str, str] | None:
+    """The URL of a zip archive, and the path of a node in it; None: the text names no archive. "zip://" is fsspec's."""
+    scheme = "zip:" if text.startswith("zip:") and not text.startswith("zip://") else ""
+    path = find_local_path(text.removeprefix(scheme))
+    if path is None or not scheme and ".zip" not in path and ".ozx" not in path:
+        return None
+    url, node = _core.locate(settings.context(), f"{scheme}{os.path.abspath(path)}/")  # the slash: brackets are no selection
+    return (url, node) if scheme or url.endswith((".zip", ".ozx")) and not os.path.isdir(url) else None
+
+
 def _symlink_root(path: str) -> dict[str, str]:
     """The option with which links of a node may lead anywhere in the hierarchy around it, as in the program."""
     root, _ = _core.locate(settings.context(), path)
@@ -81,11 +91,13 @@ def _of_text(text: str, mode: str, options: dict[str, Any] | None) -> Place:
     if url is not None:
         if options:
             raise TypeError("storage_options are for stores of plug-ins, and for URLs that fsspec or obstore open")
+        if archive := find_archive(text):
+            return Place(open_url(archive[0], wanted), archive[1])
         url = os.path.abspath(url)
         if wanted["symlinks"] in (0, SYMLINKS["within"]):
             wanted |= _symlink_root(url)
         return Place(open_url(url, wanted), "")
-    if not _is_registered(text.partition("://")[0]):
+    if text.startswith("zip://") or not _is_registered(text.partition("://")[0]):
         from ._find_adapter import open_url_adapter
         return Place(open_adapter(open_url_adapter(text, options or {})), "")
     if options:
@@ -150,7 +162,7 @@ def open_store(store: StoreLike = None, *, mode: str = "a", storage_options: dic
     Parameters
     ----------
     store : str, path, Store, Group, mapping, store of another package, or None
-        A path, a ``file:`` URL, ``memory:`` or None (new), ``memory://name`` (shared in this process, until `delete_memory`), or
+        A path, also of a zip archive, ``zip:PATH``, a ``file:`` URL, ``memory:`` or None (new), ``memory://name`` (shared in this process, until `delete_memory`), or
         a store of another package.
     mode : {"r", "r+", "a"}, default "a"
         "r" refuses writes; "r+" needs the directory; "a" creates a missing directory.

@@ -146,7 +146,7 @@ class Store(_core.Store):
         if self._adapter is not None:
             return str(self._adapter.describe())
         return f"memory://{self._identity}" if self.kind == "memory" else (
-            f"file://{self.url}" if "://" not in self.url else self.url)
+            self.url if "://" in self.url or self.url.startswith("zip:") else f"file://{self.url}")
 
     def __repr__(self) -> str:
         return f"<zarrc.Store {self}{' read-only' if self.read_only else ''}>"
