@@ -1,8 +1,8 @@
 /*
- * zip/name.c - names of members. A name is UTF-8 if a flag says so, or if the extra field
- * of Info-ZIP has it so. Any other name that is not ASCII is in code page 437, as for
- * Python's zipfile, which zarr-python uses.
- * Thread class: plain functions.
+ * zip/name.c - names of members. A name is UTF-8 if a flag says so, and also if it is
+ * valid UTF-8: Info-ZIP stores it so without the flag. Then comes the extra field in
+ * which other programs have a name in UTF-8. Any other name is in code page 437. Thread
+ * class: plain functions.
  */
 #include "zip/zip_int.h"
 
@@ -47,16 +47,7 @@ static void append_437(struct zr_str *out, const uint8_t *name, size_t n)
     }
 }
 
-static bool is_ascii(const uint8_t *p, size_t n)
-{
-    uint8_t all = 0;
-
-    for (size_t i = 0; i < n; i++)
-        all |= p[i];
-    return all < 0x80;
-}
-
-/* The name that Info-ZIP adds in UTF-8. It counts only for the name that it was made
+/* The name that some programs add in UTF-8. It counts only for the name that it was made
  * from: another program may have changed that. */
 static bool append_unicode(struct zr_str *out, const struct zr_zip_central *c)
 {
@@ -73,7 +64,8 @@ static bool append_unicode(struct zr_str *out, const struct zr_zip_central *c)
 void zr_zip_name(struct zr_str *out, const struct zr_zip_central *c, bool *converted)
 {
     *converted = false;
-    if ((c->flags & ZR_ZIP_FLAG_UTF8) || is_ascii(c->name, c->name_bytes)) {
+    if ((c->flags & ZR_ZIP_FLAG_UTF8) ||
+        zr_utf8_is_valid((const char *)c->name, c->name_bytes)) {
         zr_str_append(out, c->name, c->name_bytes);
         return;
     }
