@@ -177,6 +177,7 @@ def run_session(session, folder):
 RUN_BY = {("README.md", "c"): "examples/readme.cmake",  # compiled and run as examples/readme.c
           ("README.md", "sh"): "test_shell",
           ("docs/shell.md", "console"): "test_shell",
+          ("docs/stores.md", "console"): "test_shell",
           ("docs/build.md", "cmake"): "tests/embed",
           ("docs/cpp.md", "cpp"): "tests/cxx/run",
           **{("docs/fortran.md", language): "tests/embed" for language in ("fortran", "bash", "cmake")},
