@@ -5,10 +5,11 @@
  *
  *   costs <case> <n> <directory>
  *
- * n is the number of chunks, files, arrays or points. The operation runs twice before it
- * is counted, so that worker contexts, buffers and pages exist. Everything runs on one
- * thread. Prints one line: allocations, their bytes, minor page faults, and by how many
- * bytes the peak of resident memory rose, all of the counted run alone.
+ * n is the number of chunks, files, arrays, points, or hundreds of members of an archive.
+ * The operation runs twice before it is counted, so that worker contexts, buffers and
+ * pages exist. Everything runs on one thread. Prints one line: allocations, their bytes,
+ * minor page faults, and by how many bytes the peak of resident memory rose, all of the
+ * counted run alone.
  *
  * Callgrind counts inside counted_step(), strace between two calls of getpgid(0).
  */
@@ -272,6 +273,83 @@ static void prepare_text(struct world *w)
     free(bytes);
 }
 
+/* ---- a zip archive of many members -------------------------------------------- */
+
+enum {
+    ZIP_MEMBERS = 100, /* for each n */
+    ZIP_DATA = 8       /* bytes of each member */
+};
+
+static void put_number(uint8_t **p, uint64_t value, int bytes)
+{
+    for (int i = 0; i < bytes; i++)
+        *(*p)++ = (uint8_t)(value >> 8 * i);
+}
+
+/* What a local header and a header of the directory have in common, for a stored member:
+ * version, flags, method, time, date, CRC-32, two lengths, those of name and fields. */
+static void put_zip_header(uint8_t **p, size_t name_bytes)
+{
+    put_number(p, 20, 2);
+    put_number(p, 0, 6);
+    put_number(p, 0, 2);
+    put_number(p, 0, 4);
+    put_number(p, ZIP_DATA, 4);
+    put_number(p, ZIP_DATA, 4);
+    put_number(p, name_bytes, 2);
+    put_number(p, 0, 2);
+}
+
+static size_t print_zip_name(char name[32], uint64_t i)
+{
+    return (size_t)snprintf(name, 32, "temp/c/%llu/%llu", (unsigned long long)(i / 100),
+                            (unsigned long long)(i % 100));
+}
+
+/* A directory of members that are never read, so their data is one run of zeros. */
+static void prepare_zip(struct world *w)
+{
+    const uint64_t n = w->n * ZIP_MEMBERS;
+    const size_t room = (size_t)n * 160 + 64;
+    uint8_t *const bytes = calloc(1, room), *p = bytes, *directory;
+    uint64_t at = 0;
+    char name[32];
+
+    if (!bytes)
+        exit(1);
+    for (uint64_t i = 0; i < n; i++) {
+        const size_t name_bytes = print_zip_name(name, i);
+
+        put_number(&p, 0x04034b50, 4);
+        put_zip_header(&p, name_bytes);
+        memcpy(p, name, name_bytes);
+        p += name_bytes + ZIP_DATA;
+    }
+    directory = p;
+    for (uint64_t i = 0; i < n; i++) {
+        const size_t name_bytes = print_zip_name(name, i);
+
+        put_number(&p, 0x02014b50, 4);
+        put_number(&p, 20, 2);
+        put_zip_header(&p, name_bytes);
+        put_number(&p, 0, 10); /* comment, disk, attributes */
+        put_number(&p, at, 4);
+        memcpy(p, name, name_bytes);
+        p += name_bytes;
+        at += 30 + name_bytes + ZIP_DATA;
+    }
+    at = (uint64_t)(p - directory);
+    put_number(&p, 0x06054b50, 8);
+    put_number(&p, n & 0xffff, 2);
+    put_number(&p, n & 0xffff, 2);
+    put_number(&p, at, 4);
+    put_number(&p, (uint64_t)(directory - bytes), 4);
+    put_number(&p, 0, 2);
+    open_store(w);
+    must(zarr_store_put(w->store, "x.zip", bytes, (uint64_t)(p - bytes), &err));
+    free(bytes);
+}
+
 static void read_step(struct world *w)
 {
     must(zarr_array_read(w->array, w->selection, &w->tensor, NULL, &err));
@@ -302,6 +380,16 @@ static void open_step(struct world *w)
         zarr_array_free(array);
         zarr_store_free(store);
     }
+}
+
+/* Opens an archive of n * ZIP_MEMBERS members. */
+static void open_zip_step(struct world *w)
+{
+    zarr_store *store = NULL;
+
+    must(zarr_store_open_zip(&store, w->store, "x.zip", NULL, &err));
+    must(zarr_store_stat(store, "temp/c/0/0", NULL, &err));
+    zarr_store_free(store);
 }
 
 static int one_more(void *user, const zarr_node_item *node)
@@ -340,6 +428,7 @@ static void list_step(struct world *w)
 static const struct cost_case cases[] = {
     {"open raw", prepare_array, open_step, RAW, 8, 0, 0},
     {"open sharded", prepare_array, open_step, ZSTD, 8, 2, 0},
+    {"open zip", prepare_zip, open_zip_step, NULL, 0, 0, 1},
     {"list", prepare_group, list_step, NULL, 0, 0, 0},
     {"read raw", prepare_array, read_step, RAW, 0, 0, 0},
     {"read zstd", prepare_array, read_step, ZSTD, 0, 0, 0},
