@@ -24,7 +24,7 @@ enum {
     CANDIDATE_COST = 4096
 };
 
-struct finding {
+struct zip_finding {
     const struct zr_zip_archive *archive;
     struct zr_zip_table *table;
     struct zr_zip_window window;
@@ -34,12 +34,12 @@ struct finding {
     bool recovers; /* searches backwards */
 };
 
-struct end_record {
+struct zip_end_record {
     uint64_t at, directory_bytes, directory_at, n;
     bool is_zip64;
 };
 
-static zarr_status fail_end(const struct finding *f, const struct end_record *e,
+static zarr_status fail_end(const struct zip_finding *f, const struct zip_end_record *e,
                             const char *what, zarr_error *err)
 {
     return zr_fail(err, ZARR_ERR_CORRUPT, "%s: the end record at byte %" PRIu64 " %s",
@@ -48,7 +48,8 @@ static zarr_status fail_end(const struct finding *f, const struct end_record *e,
 
 /* Reads the zip64 record, of which the locator before the end record tells the place. It
  * is directly before the locator, unless it has parts that no program writes. */
-static zarr_status read_end64(struct finding *f, struct end_record *e, zarr_error *err)
+static zarr_status read_end64(struct zip_finding *f, struct zip_end_record *e,
+                              zarr_error *err)
 {
     const size_t both = ZR_ZIP_END64_BYTES + ZR_ZIP_LOCATOR_BYTES;
     const uint64_t end = e->at;
@@ -84,8 +85,8 @@ out:
 }
 
 /* p: the end record, without its comment. */
-static zarr_status read_end(struct finding *f, const uint8_t *p, struct end_record *e,
-                            zarr_error *err)
+static zarr_status read_end(struct zip_finding *f, const uint8_t *p,
+                            struct zip_end_record *e, zarr_error *err)
 {
     const uint16_t disk = zr_zip_u16(p + 4), start = zr_zip_u16(p + 6);
     zarr_status st = ZARR_OK;
@@ -104,7 +105,7 @@ out:
 }
 
 /* Where the directory begins in the value, and how many bytes are before the archive. */
-static zarr_status place_directory(struct finding *f, const struct end_record *e,
+static zarr_status place_directory(struct zip_finding *f, const struct zip_end_record *e,
                                    zarr_error *err)
 {
     struct zr_zip_table *t = f->table;
@@ -119,7 +120,7 @@ static zarr_status place_directory(struct finding *f, const struct end_record *e
     return ZARR_OK;
 }
 
-static zarr_status read_members(struct finding *f, const struct end_record *e,
+static zarr_status read_members(struct zip_finding *f, const struct zip_end_record *e,
                                 zarr_error *err)
 {
     const uint64_t end = f->table->directory_at + f->table->directory_bytes;
@@ -159,10 +160,10 @@ out:
 }
 
 /* Reads the directory of the end record p at `at`. */
-static zarr_status try_end(struct finding *f, const uint8_t *p, uint64_t at,
+static zarr_status try_end(struct zip_finding *f, const uint8_t *p, uint64_t at,
                            zarr_error *err)
 {
-    struct end_record e = {.at = at};
+    struct zip_end_record e = {.at = at};
     uint64_t cost = 0;
     zarr_status st = ZARR_OK;
 
@@ -193,7 +194,7 @@ static bool is_end(const uint8_t *p)
 
 /* Looks for an end record whose comment ends with the archive. A comment may contain what
  * looks like one, so the next ones are tried if the last is wrong. */
-static zarr_status find_at_end(struct finding *f, bool *found, zarr_error *err)
+static zarr_status find_at_end(struct zip_finding *f, bool *found, zarr_error *err)
 {
     const uint8_t *tail = f->window.tail;
     const size_t n = f->window.tail_bytes;
@@ -218,7 +219,7 @@ static zarr_status find_at_end(struct finding *f, bool *found, zarr_error *err)
 }
 
 /* Looks at the end records of bytes[0, n), which are at `at`, from the last one on. */
-static zarr_status try_block(struct finding *f, const uint8_t *bytes, size_t n,
+static zarr_status try_block(struct zip_finding *f, const uint8_t *bytes, size_t n,
                              uint64_t at, bool *found, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
@@ -236,7 +237,7 @@ static zarr_status try_block(struct finding *f, const uint8_t *bytes, size_t n,
 }
 
 /* Searches the last complete directory in the whole archive. */
-static zarr_status recover(struct finding *f, bool *found, zarr_error *err)
+static zarr_status recover(struct zip_finding *f, bool *found, zarr_error *err)
 {
     const zarr_allocator *alloc = f->archive->env.alloc;
     const size_t room = SEARCH_BYTES + ZR_ZIP_END_BYTES - 1;
@@ -263,7 +264,7 @@ out:
     return st;
 }
 
-static zarr_status fail_no_directory(const struct finding *f, zarr_error *err)
+static zarr_status fail_no_directory(const struct zip_finding *f, zarr_error *err)
 {
     return zr_fail(
         err, ZARR_ERR_CORRUPT,
@@ -275,10 +276,11 @@ static zarr_status fail_no_directory(const struct finding *f, zarr_error *err)
 zarr_status zr_zip_directory_read(const struct zr_zip_archive *a, struct zr_zip_table *t,
                                   const uint8_t *tail, size_t tail_bytes, zarr_error *err)
 {
-    struct finding f = {.archive = a,
-                        .table = t,
-                        .window = {.archive = a, .tail = tail, .tail_bytes = tail_bytes},
-                        .budget = zr_add_cap(a->bytes, SEARCH_BYTES)};
+    struct zip_finding f = {
+        .archive = a,
+        .table = t,
+        .window = {.archive = a, .tail = tail, .tail_bytes = tail_bytes},
+        .budget = zr_add_cap(a->bytes, SEARCH_BYTES)};
     bool found = false;
     zarr_status st = ZARR_OK;
 

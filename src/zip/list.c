@@ -8,17 +8,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct sort_item {
+struct zip_sort_item {
     const char *key;
     uint32_t i;
 };
 
 static int by_key(const void *a, const void *b)
 {
-    return strcmp(((const struct sort_item *)a)->key, ((const struct sort_item *)b)->key);
+    return strcmp(((const struct zip_sort_item *)a)->key,
+                  ((const struct zip_sort_item *)b)->key);
 }
 
-static void fill_items(const struct zr_zip_table *t, struct sort_item *item, bool *sorted)
+static void fill_sort_items(const struct zr_zip_table *t, struct zip_sort_item *item,
+                            bool *sorted)
 {
     size_t n = 0;
 
@@ -26,18 +28,18 @@ static void fill_items(const struct zr_zip_table *t, struct sort_item *item, boo
     for (size_t i = 0; i < t->n; i++) {
         if (!(t->member[i].flags & ZR_ZIP_HAS_KEY))
             continue;
-        item[n] = (struct sort_item){zr_zip_table_key(t, &t->member[i]), (uint32_t)i};
+        item[n] = (struct zip_sort_item){zr_zip_table_key(t, &t->member[i]), (uint32_t)i};
         if (n > 0 && *sorted && by_key(&item[n - 1], &item[n]) > 0)
             *sorted = false;
         n++;
     }
 }
 
-static zarr_status sort_keys(struct zr_zip_table *t, const uint32_t **out,
-                             zarr_error *err)
+static zarr_status sort_by_key(struct zr_zip_table *t, const uint32_t **out,
+                               zarr_error *err)
 {
     uint32_t *order = atomic_load(&t->sorted), *none = NULL;
-    struct sort_item *item = NULL;
+    struct zip_sort_item *item = NULL;
     bool sorted = false;
     zarr_status st = ZARR_OK;
 
@@ -50,7 +52,7 @@ static zarr_status sort_keys(struct zr_zip_table *t, const uint32_t **out,
         order = NULL;
         ZR_FAIL_MEMORY(err, t->n_keys * sizeof *item);
     }
-    fill_items(t, item, &sorted);
+    fill_sort_items(t, item, &sorted);
     if (!sorted)
         qsort(item, t->n_keys, sizeof *item, by_key);
     for (size_t i = 0; i < t->n_keys; i++)
@@ -87,7 +89,7 @@ static size_t find_bound(const struct zr_zip_table *t, const uint32_t *order, si
     return from;
 }
 
-struct listing {
+struct zip_listing {
     struct zr_zip_table *t;
     const uint32_t *order;
     size_t i, next;            /* a key, and the first key after its row */
@@ -97,7 +99,7 @@ struct listing {
 };
 
 /* Makes the row of key i: the key, or the prefix one level below `start` that it has. */
-static zarr_status make_row(struct listing *l, zarr_error *err)
+static zarr_status make_row(struct zip_listing *l, zarr_error *err)
 {
     const struct zr_zip_member *m = &l->t->member[l->order[l->i]];
     const char *key = key_at(l->t, l->order, l->i);
@@ -121,12 +123,12 @@ static zarr_status make_row(struct listing *l, zarr_error *err)
 zarr_status zr_zip_table_list(struct zr_zip_table *t, const char *prefix, bool deep,
                               zarr_store_list_fn fn, void *user, zarr_error *err)
 {
-    struct listing l = {.t = t, .deep = deep};
+    struct zip_listing l = {.t = t, .deep = deep};
     zarr_status st = ZARR_OK;
 
     zr_str_init(&l.start, t->alloc);
     zr_str_init(&l.text, t->alloc);
-    ZR_TRY(sort_keys(t, &l.order, err));
+    ZR_TRY(sort_by_key(t, &l.order, err));
     if (*prefix)
         zr_str_printf(&l.start, "%s/", prefix);
     ZR_TRY(zr_str_status(&l.start, err));

@@ -21,7 +21,7 @@ enum {
     DEFLATE_MOST = 1032        /* deflate makes at most so many bytes of one */
 };
 
-struct reading {
+struct zip_reading {
     struct zr_zip_store *z;
     struct zr_zip_member *m;
     struct zr_zip_caller caller;
@@ -30,8 +30,8 @@ struct reading {
 
 /* ---- errors ---- */
 
-static zarr_status fail_member(const struct reading *r, zarr_status st, zarr_error *err,
-                               const char *what)
+static zarr_status fail_member(const struct zip_reading *r, zarr_status st,
+                               zarr_error *err, const char *what)
 {
     return zr_fail(err, st, "%s: member of %s: %s", r->key, r->z->archive.key, what);
 }
@@ -51,7 +51,7 @@ static const char *method_name(uint16_t method)
 }
 
 /* Whether the member can be read at all. */
-static zarr_status check_member(const struct reading *r, zarr_error *err)
+static zarr_status check_readable(const struct zip_reading *r, zarr_error *err)
 {
     const struct zr_zip_member *m = r->m;
 
@@ -78,7 +78,7 @@ static zarr_status check_member(const struct reading *r, zarr_error *err)
     return ZARR_OK;
 }
 
-static zarr_status check_sum(const struct reading *r, const void *bytes, size_t n,
+static zarr_status check_sum(const struct zip_reading *r, const void *bytes, size_t n,
                              zarr_error *err)
 {
     if (zr_codecs_crc32(bytes, n) == r->m->crc)
@@ -90,8 +90,8 @@ static zarr_status check_sum(const struct reading *r, const void *bytes, size_t 
 /* ---- the local header ---- */
 
 /* p: ZR_ZIP_LOCAL_BYTES and then the name, n bytes in all. Notes where the data is. */
-static zarr_status take_header(const struct reading *r, const uint8_t *p, uint32_t *lead,
-                               zarr_error *err)
+static zarr_status take_header(const struct zip_reading *r, const uint8_t *p,
+                               uint32_t *lead, zarr_error *err)
 {
     const struct zr_zip_member *m = r->m;
     const char *name = zr_zip_table_name(&r->z->table, m);
@@ -116,7 +116,7 @@ static zarr_status take_header(const struct reading *r, const uint8_t *p, uint32
 
 /* Reads the local header, and up to `more` bytes after the shortest header. *got becomes
  * the length of the block. */
-static zarr_status read_header(const struct reading *r, uint64_t more, uint32_t *lead,
+static zarr_status read_header(const struct zip_reading *r, uint64_t more, uint32_t *lead,
                                uint8_t **block, size_t *got, zarr_error *err)
 {
     const struct zr_zip_archive *a = &r->z->archive;
@@ -139,7 +139,7 @@ out:
 }
 
 /* Finds where the data begins, counted from the local header. */
-static zarr_status find_lead(const struct reading *r, uint32_t *lead, zarr_error *err)
+static zarr_status find_lead(const struct zip_reading *r, uint32_t *lead, zarr_error *err)
 {
     uint8_t *block = NULL;
     size_t got = 0;
@@ -153,7 +153,7 @@ static zarr_status find_lead(const struct reading *r, uint32_t *lead, zarr_error
 }
 
 /* Reads n bytes of the stored data at `from` to the beginning of mem. */
-static zarr_status read_stored(const struct reading *r, uint64_t from, uint64_t n,
+static zarr_status read_stored(const struct zip_reading *r, uint64_t from, uint64_t n,
                                const zarr_memory *mem, zarr_error *err)
 {
     uint32_t lead = 0;
@@ -167,7 +167,7 @@ out:
 }
 
 /* Reads all stored bytes to host memory, with the local header if it must be read. */
-static zarr_status read_all(const struct reading *r, uint8_t *to, zarr_error *err)
+static zarr_status read_all(const struct zip_reading *r, uint8_t *to, zarr_error *err)
 {
     const uint64_t n = r->m->stored_bytes;
     const zarr_memory mem = {.device_type = ZARR_DEVICE_CPU, .handle = to, .bytes = n};
@@ -192,7 +192,7 @@ out:
 
 /* ---- compressed members ---- */
 
-static zarr_status check_sizes(const struct reading *r, zarr_error *err)
+static zarr_status check_sizes(const struct zip_reading *r, zarr_error *err)
 {
     const uint64_t most = r->z->archive.env.limits.chunk_bytes;
     const uint64_t larger = ZR_MAX(r->m->bytes, r->m->stored_bytes);
@@ -209,7 +209,7 @@ static zarr_status check_sizes(const struct reading *r, zarr_error *err)
     return ZARR_OK;
 }
 
-static zarr_status decode_to(const struct reading *r, uint8_t *to, zarr_error *err)
+static zarr_status decode_to(const struct zip_reading *r, uint8_t *to, zarr_error *err)
 {
     const zarr_allocator *alloc = r->z->archive.env.alloc;
     const size_t stored = (size_t)r->m->stored_bytes, n = (size_t)r->m->bytes;
@@ -229,7 +229,7 @@ out:
     return st;
 }
 
-static zarr_status make_value(const struct reading *r, struct zr_zip_value **out,
+static zarr_status make_value(const struct zip_reading *r, struct zr_zip_value **out,
                               zarr_error *err)
 {
     const zarr_allocator *alloc = r->z->archive.env.alloc;
@@ -254,7 +254,7 @@ out:
 /* ---- a GET ---- */
 
 /* to: the memory of the operation, which the host can reach. */
-static zarr_status get_decoded(const struct reading *r, uint64_t from, uint64_t n,
+static zarr_status get_decoded(const struct zip_reading *r, uint64_t from, uint64_t n,
                                uint8_t *to, zarr_error *err)
 {
     struct zr_zip_value *value = NULL;
@@ -275,8 +275,8 @@ out:
     return st;
 }
 
-static zarr_status get_range(const struct reading *r, const zarr_store_op *op,
-                             uint64_t from, uint64_t n, zarr_error *err)
+static zarr_status get_member_range(const struct zip_reading *r, const zarr_store_op *op,
+                                    uint64_t from, uint64_t n, zarr_error *err)
 {
     const zarr_memory mem = {.device_type = op->mem.device_type,
                              .device_id = op->mem.device_id,
@@ -286,7 +286,7 @@ static zarr_status get_range(const struct reading *r, const zarr_store_op *op,
     void *host = NULL;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(check_member(r, err));
+    ZR_TRY(check_readable(r, err));
     if (n == 0)
         return r->m->bytes == 0 ? check_sum(r, "", 0, err) : ZARR_OK;
     ZR_TRY(zr_mem_host_ptr(r->z->archive.env.memory, &mem, n, &host, err));
@@ -303,7 +303,7 @@ out:
 zarr_status zr_zip_get(struct zr_zip_store *z, struct zr_zip_member *m, zarr_store_op *op,
                        zarr_error *err)
 {
-    const struct reading r = {
+    const struct zip_reading r = {
         .z = z,
         .m = m,
         .caller = {.kind = op->flags & ZARR_STORE_OP_KIND, .cancel = op->cancel},
@@ -319,7 +319,7 @@ zarr_status zr_zip_get(struct zr_zip_store *z, struct zr_zip_member *m, zarr_sto
         n = ZR_MIN(n, m->bytes - from);
     }
     op->object_bytes = m->bytes;
-    st = get_range(&r, op, from, n, err);
+    st = get_member_range(&r, op, from, n, err);
     op->done_bytes = st == ZARR_OK ? n : 0;
     return st;
 }

@@ -165,14 +165,14 @@ static void settle_member(const struct zr_zip_table *t, struct zr_zip_member *m,
     atomic_store_explicit(&m->lead, lead, memory_order_relaxed);
 }
 
-struct place {
+struct zip_place {
     uint64_t at;
     uint32_t i;
 };
 
 static int by_header(const void *a, const void *b)
 {
-    const struct place *x = a, *y = b;
+    const struct zip_place *x = a, *y = b;
 
     if (x->at != y->at)
         return x->at < y->at ? -1 : 1;
@@ -189,7 +189,7 @@ static bool is_in_order(const struct zr_zip_table *t)
 
 static zarr_status settle_members(struct zr_zip_table *t, zarr_error *err)
 {
-    struct place *place = NULL;
+    struct zip_place *place = NULL;
 
     if (is_in_order(t)) {
         for (size_t i = 0; i < t->n; i++)
@@ -201,7 +201,7 @@ static zarr_status settle_members(struct zr_zip_table *t, zarr_error *err)
     if (!place)
         return zr_fail_memory(err, t->n * sizeof *place);
     for (size_t i = 0; i < t->n; i++)
-        place[i] = (struct place){t->member[i].header_at, (uint32_t)i};
+        place[i] = (struct zip_place){t->member[i].header_at, (uint32_t)i};
     qsort(place, t->n, sizeof *place, by_header);
     for (size_t i = 0; i < t->n; i++)
         settle_member(t, &t->member[place[i].i],

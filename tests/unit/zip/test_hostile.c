@@ -119,6 +119,8 @@ static void test_killed_append(void **state)
 /* The old directory is far from the end, and what is after it looks like end records. */
 static void test_far_directory(void **state)
 {
+    static const uint8_t wrong[22] = {'P', 'K', 5, 6,  0, 0, 0, 0, 1,
+                                      0,   1,   0, 64, 0, 0, 0, 1};
     static uint8_t junk[3 << 20];
     struct world *w = *state;
     struct maker k = {0};
@@ -127,7 +129,7 @@ static void test_far_directory(void **state)
     make_text(&k, "a", "old");
     make_end(&k, 0, NULL, 0, true);
     for (size_t i = 0; i + 64 < sizeof junk; i += 8191)
-        memcpy(junk + i, "PK\5\6\0\0\0\0\1\0\1\0\x40\0\0\0\1\0\0\0\0\0", 22);
+        memcpy(junk + i, wrong, sizeof wrong);
     make_bytes(&k, junk, sizeof junk);
     s = need_archive(w, &k);
     assert_text(s, "a", "old");

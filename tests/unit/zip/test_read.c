@@ -125,11 +125,12 @@ static void test_reads(void **state)
 
 static void test_comments_and_prefixes(void **state)
 {
+    static const uint8_t no_end[] = {'P', 'K', 5, 6, 0, 0, 0, 0, 1, 0, 1, 0};
     static char comment[65535], prefix[1000];
     struct world *w = *state;
 
     memset(comment, 'c', sizeof comment);
-    memcpy(comment + 100, "PK\5\6\0\0\0\0\1\0\1\0", 12); /* no end record */
+    memcpy(comment + 100, no_end, sizeof no_end);
     for (int i = 0; i < 16; i++) {
         struct maker k = {0};
         zarr_store *s;
