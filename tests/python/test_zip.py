@@ -20,7 +20,7 @@ def archive(tmp_path):
     return path
 
 
-def expected():
+def all_values():
     return np.arange(600, dtype="i4").reshape(20, 30)
 
 
@@ -30,15 +30,15 @@ def test_places(archive, monkeypatch):
     shutil.copy(archive, "plain")
     for root in (archive, str(archive), f"file://{archive}", "x.zarr.zip", "odd name [1].ozx", "zip:plain", f"zip:{archive}"):
         assert zarrc.open_group(root).attrs["a"] == 1
-        assert np.array_equal(zarrc.open_group(root)["g/temp"][:], expected())
-        assert np.array_equal(zarrc.open(root, path="g/temp")[3:7], expected()[3:7])
-        assert np.array_equal(zarrc.open_array(f"{root}/g/temp")[:], expected())
+        assert np.array_equal(zarrc.open_group(root)["g/temp"][:], all_values())
+        assert np.array_equal(zarrc.open(root, path="g/temp")[3:7], all_values()[3:7])
+        assert np.array_equal(zarrc.open_array(f"{root}/g/temp")[:], all_values())
     store = zarrc.open_store(archive, mode="r")
     assert store.kind == "zip" and store.read_only and str(store) == f"file://{archive}"
     assert sorted(store.list_dir("")) == ["g", "zarr.json"]
     assert store.getsize("zarr.json") == len(store.get("zarr.json")) and store.get("none") is None
     assert str(zarrc.open_store("zip:plain", mode="r")) == f"zip:{archive.parent}/plain"
-    assert np.array_equal(zarrc.open_array(str(zarrc.open_store("zip:plain", mode="r")), path="g/temp")[:], expected())
+    assert np.array_equal(zarrc.open_array(str(zarrc.open_store("zip:plain", mode="r")), path="g/temp")[:], all_values())
 
 
 def test_folder_named_zip(tmp_path):
@@ -66,7 +66,7 @@ def test_refusals(archive, tmp_path):
 
 
 def test_fsspec_has_its_own_scheme(archive):
-    assert np.array_equal(zarrc.open_array(f"zip://::file://{archive}", path="g/temp")[:], expected())
+    assert np.array_equal(zarrc.open_array(f"zip://::file://{archive}", path="g/temp")[:], all_values())
 
 
 def _sum(array):
@@ -75,14 +75,14 @@ def _sum(array):
 
 def test_pickle_and_fork(archive):
     array = zarrc.open_array(f"{archive}/g/temp")
-    assert np.array_equal(pickle.loads(pickle.dumps(array))[:], expected())
+    assert np.array_equal(pickle.loads(pickle.dumps(array))[:], all_values())
     array[0]
     with multiprocessing.get_context("fork").Pool(3) as pool:
-        assert pool.map(_sum, [array] * 8) == [int(expected().sum())] * 8
+        assert pool.map(_sum, [array] * 8) == [int(all_values().sum())] * 8
     pid = os.fork()
     if pid == 0:
-        os._exit(0 if np.array_equal(array[:], expected()) else 1)
-    assert np.array_equal(array[:], expected())
+        os._exit(0 if np.array_equal(array[:], all_values()) else 1)
+    assert np.array_equal(array[:], all_values())
     assert os.waitpid(pid, 0)[1] == 0
 
 
@@ -94,4 +94,4 @@ def test_compressed_members_of_a_shard(archive, tmp_path):
             new.writestr(info.filename, old.read(info))
     array = zarrc.open_array(f"{packed}/g/temp")
     for row in range(20):
-        assert np.array_equal(array[row, 5:25], expected()[row, 5:25])
+        assert np.array_equal(array[row, 5:25], all_values()[row, 5:25])
