@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Makes the seeds of the fuzz targets from files of the tree, so that the seeds are not in git: from texts
-(seeds_texts.py), from the documents of other tests (seeds_documents.py), and from inputs of other targets,
+(seeds_texts.py), of zip archives (seeds_zip.py), from the documents of other tests (seeds_documents.py), and from inputs of other targets,
 tests/fuzz/corpus included (seeds_derived.py).
 
     seeds.py FOLDER                       FOLDER/<target>.seeds, one file a target, for CTest's replay
@@ -19,6 +19,7 @@ sys.dont_write_bytecode = True
 import seeds_derived  # noqa: E402
 import seeds_documents  # noqa: E402
 import seeds_texts  # noqa: E402
+import seeds_zip  # noqa: E402
 
 CORPUS = pathlib.Path(__file__).resolve().parent / "corpus"
 # Members and words of v2 and of the core that the examples of the registry do not have.
@@ -48,6 +49,8 @@ def make():
     for target, texts in seeds_texts.seeds().items():
         for text in texts:
             put(target, text, "text")
+    for archive in seeds_zip.seeds():
+        put("zip", archive, "archive")
     own = {target: [*found.get(target, {}), *read_corpus(target)] for target in seeds_derived.MAKERS}
     for source, maker in seeds_derived.MAKERS.items():
         for data in own[source]:
