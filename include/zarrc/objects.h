@@ -100,10 +100,16 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_overlap(zarr_store *store,
                                                         const char *other_prefix,
                                                         int *overlap, zarr_error *err);
 
-/** The version of a value. The store chooses its numbers, such as an inode and a time, or
- * a hash. Versions are compared as bytes. All zero: there is no such key. */
+/**
+ * The version of a value, such as the ETag that a server gave, or an inode and a time. It
+ * is opaque: only the store knows what the bytes mean. All 64 bytes are compared. A store
+ * whose versions are longer than 63 bytes puts a hash here, and keeps the versions by it
+ * in a table of bounded size.
+ */
 typedef struct zarr_store_version {
-    uint64_t word[4]; /**< the numbers */
+    /** the length of the version, at most 63; then the version; then zeros. A length of
+     * 0, and so 64 zeros: there is no such key */
+    unsigned char bytes[64];
 } zarr_store_version;
 
 /** `offset` of a GET that wants the last `length` bytes of a value. They begin at the

@@ -103,13 +103,6 @@ static void expect_source_version(const struct zr_erase_watch *w, zarr_store_op 
         op->flags |= ZARR_STORE_OP_IF_VERSION;
 }
 
-static bool is_some_version(const zarr_store_version *v)
-{
-    static const zarr_store_version none;
-
-    return !zr_store_version_equal(v, &none);
-}
-
 /* The locks of a v2 node's document and of its attributes. */
 struct node_locks {
     void *document, *attributes;
@@ -130,7 +123,7 @@ static zarr_status lock_node(struct node_locks *l, zarr_store *store, zarr_store
     zarr_error e = {0};
     zarr_status st = ZARR_OK;
 
-    if (!is_some_version(&op->version) ||
+    if (zr_store_version_is_none(&op->version) ||
         !w->find_source_version(w->move, attrs, &copied))
         return ZARR_OK;
     ZR_TRY(zr_store_lock(store, op->key, w->cancel, &l->document, err));

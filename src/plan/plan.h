@@ -138,7 +138,7 @@ struct zr_shard_index {
     uint64_t n;           /* entries: chunks, or shards */
     uint64_t shard_bytes; /* length of the shard's value; UINT64_MAX: unknown */
     /* of the object that the index was read from; all zero: unknown */
-    uint64_t version[4];
+    unsigned char version[64];
     uint64_t *entry;
     const zarr_allocator *alloc;
 };

@@ -55,12 +55,31 @@ bool zr_store_version_equal(const zarr_store_version *a, const zarr_store_versio
     return memcmp(a, b, sizeof *a) == 0;
 }
 
+bool zr_store_version_is_none(const zarr_store_version *v)
+{
+    return v->bytes[0] == 0;
+}
+
+void zr_store_version_make(zarr_store_version *out, const uint64_t *number, size_t n)
+{
+    memset(out, 0, sizeof *out);
+    out->bytes[0] = (unsigned char)(n * sizeof *number);
+    memcpy(out->bytes + 1, number, n * sizeof *number);
+}
+
+uint64_t zr_store_version_number(const zarr_store_version *v, size_t n, size_t i)
+{
+    uint64_t number = 0;
+
+    if (v->bytes[0] == n * sizeof number)
+        memcpy(&number, v->bytes + 1 + i * sizeof number, sizeof number);
+    return number;
+}
+
 bool zr_op_is_new(const zarr_store_op *op)
 {
-    static const zarr_store_version none = {{0}};
-
     return op->verb == ZARR_STORE_PUT && (op->flags & ZARR_STORE_OP_IF_VERSION) &&
-           zr_store_version_equal(&op->version, &none);
+           zr_store_version_is_none(&op->version);
 }
 
 /* ---- checks before the store is called ---- */
@@ -157,6 +176,11 @@ void zr_op_distrust(const zarr_store *s, zarr_store_op *op, zarr_error *err)
         op->status = zr_fail(err, ZARR_ERR_IO,
                              "%s: the %s store kept %" PRIu64 " of %" PRIu64 " bytes",
                              op->key, s->name, op->done_bytes, op->mem.bytes);
+    if (op->status == ZARR_OK && op->version.bytes[0] >= sizeof op->version.bytes)
+        op->status = zr_fail(err, ZARR_ERR_INTERNAL,
+                             "%s: the %s store gave a version of %d bytes, at most %zu fit",
+                             op->key, s->name, op->version.bytes[0],
+                             sizeof op->version.bytes - 1);
     if (op->status == ZARR_OK)
         return;
     op->done_bytes = 0;

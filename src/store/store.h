@@ -278,7 +278,7 @@ zarr_status zr_store_wait_for_writer(zarr_store *s, const char *key,
 struct zr_store_pin {
     zarr_store *store;
     const char *key;
-    zarr_store_version version; /* all zero: not known yet */
+    zarr_store_version version; /* none: not known yet */
     uint64_t object_bytes;      /* UINT64_MAX: not known */
     intptr_t held; /* for the store: descriptor + 1 (0: compares versions), or a value */
     uint64_t told_bytes; /* a store without versions: the length that a GET told first */
@@ -292,6 +292,12 @@ zarr_status zr_store_pin_init(struct zr_store_pin *p, zarr_store *s, const char 
                               zarr_error *err);
 void zr_store_pin_deinit(struct zr_store_pin *p); /* zeroed storage is allowed */
 bool zr_store_version_equal(const zarr_store_version *a, const zarr_store_version *b);
+/* True for the version of a key that does not exist. */
+bool zr_store_version_is_none(const zarr_store_version *v);
+/* Makes a version of n <= 7 numbers. */
+void zr_store_version_make(zarr_store_version *out, const uint64_t *number, size_t n);
+/* Number i of a version that consists of n numbers; 0 if this one does not. */
+uint64_t zr_store_version_number(const zarr_store_version *v, size_t n, size_t i);
 
 /* ---- lent values: a store of bytes that the caller has -------------------------- */
 

@@ -138,7 +138,6 @@ zarr_status zarr_store_write(zarr_store *store, const char *key, const zarr_memo
                              zarr_error *err)
 {
     ZR_NEED(store, err);
-    static const zarr_store_version none = {{0}};
     zarr_store_op op = {.verb = ZARR_STORE_PUT,
                         .flags = values_flags(store, key, out != NULL),
                         .key = key};
@@ -148,7 +147,7 @@ zarr_status zarr_store_write(zarr_store *store, const char *key, const zarr_memo
         return zr_fail(err, ZARR_ERR_INVALID, "no memory to write from");
     op.mem = *mem;
     op.length = mem->bytes;
-    if (expected && zr_store_version_equal(expected, &none)) {
+    if (expected && zr_store_version_is_none(expected)) {
         st = put_new(store, &op, err);
     } else {
         if (expected) {

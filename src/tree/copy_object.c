@@ -292,10 +292,8 @@ static void mark_copied(struct zr_copy *c, const char *name,
 static bool is_marked(const struct zr_copy_mark *mark, uint64_t bytes,
                       const zarr_store_version *version)
 {
-    static const zarr_store_version none;
-
-    return bytes == mark->bytes && (zr_store_version_equal(version, &none) ||
-                                    zr_store_version_equal(&mark->version, &none) ||
+    return bytes == mark->bytes && (zr_store_version_is_none(version) ||
+                                    zr_store_version_is_none(&mark->version) ||
                                     zr_store_version_equal(version, &mark->version));
 }
 
@@ -311,7 +309,7 @@ bool zr_copy_find_source_version(const void *copy, const char *key,
         return false;
     mark = find_copy_mark(c, name);
     *version = mark ? mark->version : none;
-    return !mark || (mark->known && !zr_store_version_equal(version, &none));
+    return !mark || (mark->known && !zr_store_version_is_none(version));
 }
 
 static zarr_status check_mark(void *arg, uint64_t i, uint32_t worker, zarr_error *err)

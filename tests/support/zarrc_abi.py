@@ -5,7 +5,7 @@ import ctypes
 import json
 import os
 from ctypes import (CFUNCTYPE, POINTER, Structure, byref, c_char, c_char_p, c_int, c_int32, c_int64, c_size_t,
-                    c_uint8, c_uint32, c_uint64, c_void_p, sizeof)
+                    c_ubyte, c_uint8, c_uint32, c_uint64, c_void_p, sizeof)
 
 STATUS = {0: "OK", -1: "NOT_FOUND", -2: "EXISTS", -3: "INVALID", -4: "UNSUPPORTED", -5: "CORRUPT",
           -6: "IO", -7: "NO_MEMORY", -8: "LIMIT", -9: "DEVICE", -10: "CANCELLED", -11: "ABI",
@@ -191,7 +191,7 @@ class StoreItem(Structure):
 
 
 class StoreVersion(Structure):
-    _fields_ = [("word", c_uint64 * 4)]
+    _fields_ = [("bytes", c_ubyte * 64)]
 
 
 class StoreOp(Structure):

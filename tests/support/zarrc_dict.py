@@ -22,6 +22,11 @@ class DictStore:
         self.numbers = itertools.count(1)
         self.versions = dict.fromkeys(self.values, 0)
 
+    def version(self, key):
+        """The bytes of the version of the value: a text, as an ETag is."""
+        text = f"v{self.versions.get(key, 0)}".encode() if key in self.values else b""
+        return bytes([len(text)]) + text.ljust(63, b"\0")
+
     def run(self, op):
         key = op.key.decode()
         with self.mutex:
@@ -29,14 +34,13 @@ class DictStore:
             value = self.values.get(key)
             if op.flags & OP_IF_VERSION:
                 assert self.caps & CONDITIONAL, "a condition that was not offered"
-                now = 0 if value is None else self.versions.get(key, 0) + 1
-                if op.version.word[0] != now:
+                if bytes(op.version.bytes) != self.version(key):
                     return NUMBER["CONFLICT"], "another version"
             if op.verb in (STORE_GET, STORE_STAT):
                 if value is None:
                     return NUMBER["NOT_FOUND"], "no such key"
                 if self.caps & CONDITIONAL:
-                    op.version.word[0] = self.versions.get(key, 0) + 1
+                    op.version.bytes[:] = self.version(key)
                 op.object_bytes = len(value)
                 if op.verb == STORE_STAT:
                     return 0, ""
@@ -58,7 +62,7 @@ class DictStore:
                     if op.mem.bytes else b""
                 self.versions[key] = next(self.numbers)
                 if op.flags & OP_WANT_VERSION:
-                    op.version.word[0] = self.versions[key] + 1
+                    op.version.bytes[:] = self.version(key)
                 return 0, ""
             if self.values.pop(key, None) is None:
                 return NUMBER["NOT_FOUND"], "no such key"

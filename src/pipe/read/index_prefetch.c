@@ -51,14 +51,13 @@ out:
 static zarr_status pin_object(const struct zr_io *io, const struct zr_open *o,
                               struct zr_store_pin **out, bool *ok, zarr_error *err)
 {
-    static const zarr_store_version none;
     struct zr_store_pin *pin = zr_calloc(io->engine->alloc, 1, sizeof *pin);
 
     *ok = false;
     if (!pin)
         return zr_fail_memory(err, sizeof *pin);
     if (zr_store_pin_init(pin, io->store, o->key, NULL) == ZARR_OK &&
-        zr_store_version_equal(&pin->version, &none)) {
+        zr_store_version_is_none(&pin->version)) {
         *out = pin;
         *ok = true;
         return ZARR_OK;

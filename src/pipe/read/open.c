@@ -94,13 +94,6 @@ static zarr_status missing_index(const struct zr_work *w, const struct zr_level 
     return zr_shard_index_make(&s->index, NULL, &none, w->io->engine->alloc, err);
 }
 
-static bool version_is_known(const zarr_store_version *v)
-{
-    const zarr_store_version none = {{0, 0, 0, 0}};
-
-    return memcmp(v, &none, sizeof none) != 0;
-}
-
 /* Checks the GET of an index that was fetched ahead, as zr_get() does. Returns false if
  * it must be done again, which reports the error. */
 static bool take_ahead(const struct zr_ahead *a, const struct zr_level *lv,
@@ -147,7 +140,7 @@ static zarr_status fetch_index(const struct zr_work *w, const struct zr_level *l
                        .shard_bytes = &value.shard_bytes};
     /* If only a GET tells the version, it cannot be compared before the next GET, so an
      * index with it is not worth caching. */
-    const bool pinned = !ahead && version_is_known(&pin->version);
+    const bool pinned = !ahead && !zr_store_version_is_none(&pin->version);
     zarr_status st = ZARR_OK;
 
     if (take_ahead(ahead, lv, &value.encoded)) {
@@ -166,22 +159,25 @@ static zarr_status fetch_index(const struct zr_work *w, const struct zr_level *l
         value.shard_bytes = pin->object_bytes;
     ZR_TRY(zr_index_parse(w, lv, &value, &s->index, err));
     if (pinned) {
-        memcpy(s->index->version, &pin->version, sizeof s->index->version);
+        memcpy(s->index->version, pin->version.bytes, sizeof s->index->version);
         zr_index_cache_put(w->io->indexes, s->key, s->index);
     }
 out:
     return st;
 }
 
+_Static_assert(sizeof((struct zr_shard_index *)0)->version == sizeof(zarr_store_version),
+               "an index keeps the whole version of its object");
+
 static bool find_cached_index(const struct zr_work *w, uint64_t n, struct zr_shard *s)
 {
     const struct zr_store_pin *pin = s->held;
     struct zr_shard_index *x = NULL;
 
-    if (!version_is_known(&pin->version))
+    if (zr_store_version_is_none(&pin->version))
         return false;
     x = zr_index_cache_get(w->io->indexes, s->key);
-    if (x && x->n == n && memcmp(x->version, &pin->version, sizeof x->version) == 0) {
+    if (x && x->n == n && memcmp(x->version, pin->version.bytes, sizeof x->version) == 0) {
         w->worker->stats.index_hits++;
         s->index = x;
         return true;

@@ -136,6 +136,14 @@ zarr_status zr_local_key_check(const char *key, zarr_error *err);
 
 /* ---- local/read.c ------------------------------------------------------------------ */
 
+/* The numbers of a version. */
+enum {
+    ZR_LOCAL_DEVICE,
+    ZR_LOCAL_INODE,
+    ZR_LOCAL_TIME, /* of the modification, in nanoseconds */
+    ZR_LOCAL_BYTES,
+    ZR_LOCAL_NUMBERS /* how many there are */
+};
 void zr_local_version(const struct stat *st, zarr_store_version *out);
 /* Opens a key's file and checks that it is a regular file. NOT_FOUND if it does not
  * exist; other errors name the cause. The caller closes *fd. */

@@ -44,11 +44,15 @@ static atomic_uint_fast64_t untold = UINT64_MAX; /* at first: none */
 
 void zr_local_version(const struct stat *st, zarr_store_version *out)
 {
-    out->word[0] = (uint64_t)st->st_dev;
-    out->word[1] = (uint64_t)st->st_ino;
-    out->word[2] = (uint64_t)st->st_mtim.tv_sec * UINT64_C(1000000000) +
-                   (uint64_t)st->st_mtim.tv_nsec;
-    out->word[3] = (uint64_t)st->st_size;
+    const uint64_t numbers[ZR_LOCAL_NUMBERS] = {
+        [ZR_LOCAL_DEVICE] = (uint64_t)st->st_dev,
+        [ZR_LOCAL_INODE] = (uint64_t)st->st_ino,
+        [ZR_LOCAL_TIME] = (uint64_t)st->st_mtim.tv_sec * UINT64_C(1000000000) +
+                          (uint64_t)st->st_mtim.tv_nsec,
+        [ZR_LOCAL_BYTES] = (uint64_t)st->st_size,
+    };
+
+    zr_store_version_make(out, numbers, ZR_LOCAL_NUMBERS);
 }
 
 static zarr_status read_open_failed(const struct zr_local *l, zarr_store_op *op,
@@ -166,6 +170,12 @@ static void fail_read(zarr_store_op *op, uint64_t n, uint64_t offset, zarr_error
               os_code);
 }
 
+/* Of the file that op reads, whose version is set. */
+static uint64_t op_device(const zarr_store_op *op)
+{
+    return zr_store_version_number(&op->version, ZR_LOCAL_NUMBERS, ZR_LOCAL_DEVICE);
+}
+
 /* Reads at most n bytes that are in the page cache. -1: none of them are, or the file
  * system does not say. *sleeps: whether pread() may wait for a disk or a network. Other
  * errors are left to pread(), and so is a 0: Linux 5.9 and 5.10 give it in place of
@@ -174,7 +184,7 @@ __attribute__((always_inline)) static inline ssize_t
 read_cached(const zarr_store_op *op, int fd, const struct iovec *part, off_t offset,
             bool *sleeps)
 {
-    const uint64_t device = op->version.word[0];
+    const uint64_t device = op_device(op);
     const uint64_t silent = atomic_load_explicit(&untold, memory_order_relaxed);
     ssize_t got = -1;
 
@@ -200,7 +210,7 @@ read_cached(const zarr_store_op *op, int fd, const struct iovec *part, off_t off
 static bool is_in_memory(const zarr_store_op *op)
 {
     return atomic_load_explicit(&untold, memory_order_relaxed) ==
-           (uint64_t)op->version.word[0] << 1;
+           op_device(op) << 1;
 }
 
 /* Like pread(); EAGAIN: an attempt would wait. While this thread waits for a disk, the

@@ -349,7 +349,9 @@ static zarr_status put_into_lock(struct zr_local *l, zarr_store_op *op,
         zr_local_mode_set(l, op, file.fd, file.owners.old.mode);
     /* versions of whole seconds may come back with another value */
     if ((op->flags & ZR_STORE_OP_TELL) && file.owners.is_first &&
-        op->version.word[2] % 1000000000 != 0)
+        zr_store_version_number(&op->version, ZR_LOCAL_NUMBERS, ZR_LOCAL_TIME) %
+                1000000000 !=
+            0)
         op->flags |= ZR_STORE_OP_CREATED;
     return zr_op_end(op, ZARR_OK, 0);
 }

@@ -79,10 +79,20 @@ static void memory_caps(void *self, zarr_store_caps *out)
 
 /* ---- reading ---- */
 
+/* The numbers of a version. */
+enum {
+    MEMORY_VERSION,
+    MEMORY_STORE, /* so that a version of another store never matches */
+    MEMORY_NUMBERS
+};
+
 static void memory_set_version(const struct memory_store *m, uint64_t version,
                                zarr_store_version *out)
 {
-    *out = (zarr_store_version){{version, m->id, 0, 0}};
+    const uint64_t numbers[MEMORY_NUMBERS] = {
+        [MEMORY_VERSION] = version, [MEMORY_STORE] = m->id};
+
+    zr_store_version_make(out, numbers, MEMORY_NUMBERS);
 }
 
 static zarr_status memory_not_found(zarr_store_op *op, zarr_error *err)
@@ -155,21 +165,28 @@ static void memory_unpin(void *self, struct zr_store_pin *p)
 
 /* ---- writing ---- */
 
+/* The version of a value that has this version; 0: there is no such key. */
+static uint64_t memory_expected(const struct memory_store *m, const zarr_store_version *v)
+{
+    if (zr_store_version_is_none(v))
+        return 0;
+    return zr_store_version_number(v, MEMORY_NUMBERS, MEMORY_STORE) == m->id
+               ? zr_store_version_number(v, MEMORY_NUMBERS, MEMORY_VERSION)
+               : UINT64_MAX;
+}
+
 /* Call it under the key's lock, or with a lock that the caller passed. */
 static zarr_status memory_change(struct memory_store *m, zarr_store_op *op,
                                  struct zr_memory_value *to, zarr_error *err)
 {
-    struct zr_memory_change c = {.key = op->key, .to = to};
+    const uint64_t expected = memory_expected(m, &op->version);
+    struct zr_memory_change c = {
+        .key = op->key,
+        .expected = op->flags & ZARR_STORE_OP_IF_VERSION ? &expected : NULL,
+        .to = to};
     uint64_t version = to ? to->version : 0;
     zarr_status st;
 
-    if (op->flags & ZARR_STORE_OP_IF_VERSION) {
-        /* A version of another store never matches here. */
-        bool is_ours = op->version.word[1] == m->id || op->version.word[0] == 0;
-        static const uint64_t no_version = UINT64_MAX;
-
-        c.expected = is_ours ? &op->version.word[0] : &no_version;
-    }
     st = zr_memory_table_change(&m->table, &c, err);
     if (st == ZARR_ERR_CONFLICT)
         return zr_fail(err, st, "%s: changed meanwhile", op->key);

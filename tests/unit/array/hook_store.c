@@ -46,16 +46,29 @@ static int find_row(const char *key)
     return free_row;
 }
 
+/* None, if the row is free. */
+static zarr_store_version row_version(int i)
+{
+    zarr_store_version v = {{0}};
+
+    if (table.row[i].version) {
+        v.bytes[0] = sizeof table.row[i].version;
+        memcpy(v.bytes + 1, &table.row[i].version, sizeof table.row[i].version);
+    }
+    return v;
+}
+
 static void do_op(zarr_store_op *op)
 {
     const int i = find_row(op->key);
     unsigned char *mem = (unsigned char *)op->mem.handle + op->mem.offset;
+    const zarr_store_version now = row_version(i);
 
     op->status = ZARR_OK;
     op->done_bytes = 0;
     op->object_bytes = UINT64_MAX;
     if ((op->flags & ZARR_STORE_OP_IF_VERSION) &&
-        op->version.word[0] != table.row[i].version) {
+        memcmp(&op->version, &now, sizeof now) != 0) {
         op->status = ZARR_ERR_CONFLICT;
     } else if (op->verb == ZARR_STORE_PUT) {
         snprintf(table.row[i].key, sizeof table.row[i].key, "%s", op->key);
@@ -75,7 +88,7 @@ static void do_op(zarr_store_op *op)
                 memcpy(mem, table.row[i].value, op->done_bytes);
         }
     }
-    op->version = (zarr_store_version){{table.row[i].version}};
+    op->version = row_version(i);
 }
 
 static void table_run(void *self, zarr_store_op *op, zarr_error *err)

@@ -436,7 +436,7 @@ static void conditions(void **state)
         assert_status(put_if(s, "v", "1", &v), zr_store_can(s, ZARR_STORE_CAP_PUT_NEW)
                                                    ? ZARR_OK
                                                    : ZARR_ERR_UNSUPPORTED);
-        v.word[0] = 1;
+        v.bytes[0] = 1;
         assert_status(put_if(s, "v", "1", &v), ZARR_ERR_UNSUPPORTED);
         return;
     }

@@ -140,8 +140,10 @@ static void lying_run(void *self, zarr_store_op *op, zarr_error *err)
     (void)err;
     op->status =
         zr_streq(op->key, "never") ? op->status : ZARR_OK; /* does not set the status */
-    op->done_bytes = op->mem.bytes + 1;
+    op->done_bytes = op->mem.bytes + !zr_streq(op->key, "long version");
     op->object_bytes = 1000;
+    if (zr_streq(op->key, "long version"))
+        op->version.bytes[0] = sizeof op->version.bytes;
 }
 
 static zarr_status lying_list(void *self, const char *prefix, uint32_t how,
@@ -182,6 +184,9 @@ static void lies_are_found(void **state)
     assert_int_equal(op.done_bytes, 0);
     op.key = "never";
     assert_true(zr_store_run_one(s, &op, &err) != ZARR_OK);
+    op.key = "long version";
+    assert_status(zr_store_run_one(s, &op, &err), ZARR_ERR_INTERNAL);
+    assert_non_null(strstr(err.message, "a version of 64 bytes, at most 63 fit"));
     assert_status(zarr_store_list(s, "", 0, lying_row, &n_rows, &err), ZARR_ERR_CORRUPT);
     assert_status(zarr_store_list(s, "a", 0, lying_row, &n_rows, &err), ZARR_ERR_CORRUPT);
     assert_int_equal(n_rows, 0);

@@ -74,7 +74,7 @@ static void write_by_version(zarr_store *s)
 
     assert_status(zarr_store_stat(s, "a/k", &v, &err), ZARR_OK);
     if (!has_versions(s)) {
-        v.version.word[0] = 1;
+        v.version.bytes[0] = 1;
         assert_status(zarr_store_write(s, "a/k", &mem, &v.version, NULL, &err),
                       ZARR_ERR_UNSUPPORTED);
         return;
