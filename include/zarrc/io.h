@@ -170,7 +170,7 @@ enum {
  *
  * In a store that replaces values atomically (ZARR_STORE_CAP_ATOMIC_PUT), all elements of
  * a chunk are from one of its stored values, whatever other writers do. There is one
- * exception: shards in a store of an application without ZARR_STORE_CAP_CONDITIONAL. If
+ * exception: shards in a store of an application without ZARR_STORE_CAP_VERSIONS. If
  * such a shard is replaced during the read, the read detects a new length, provided that
  * the store reports the length in each operation. It does not detect a new value of the
  * same length: elements may be wrong, or the read fails with ZARR_ERR_CORRUPT if a codec

@@ -190,8 +190,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_read(zarr_store *store, const ch
  * @retval ZARR_ERR_EXISTS the key is there, and `expected` has only zeros
  * @retval ZARR_ERR_INVALID the key is invalid, `mem` is NULL, or the store is
  * read-only
- * @retval ZARR_ERR_UNSUPPORTED the store cannot write, or has no versions to expect; or
- * no memory backend has this kind of memory
+ * @retval ZARR_ERR_UNSUPPORTED the store cannot write, or not under this condition; or no
+ * memory backend has this kind of memory
  * @retval ZARR_ERR_IO the store failed
  * @see zarr_store_put()
  */
@@ -205,11 +205,10 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_write(zarr_store *store, const c
  * Writes a value under a key that does not exist yet. Of several callers with one key,
  * one succeeds.
  *
- * In local and memory stores, and in stores with ZARR_STORE_CAP_PUT_NEW or
- * ZARR_STORE_CAP_CONDITIONAL, the check and the write are one atomic operation. In other
- * stores the library checks and writes while it holds the lock of the key. This excludes
- * only writers that take the lock; without ZARR_STORE_CAP_LOCK, these are the writers of
- * this handle.
+ * In local and memory stores, and in stores with ZARR_STORE_CAP_PUT_NEW, the check and
+ * the write are one atomic operation. In other stores the library checks and writes while
+ * it holds the lock of the key. This excludes only writers that take the lock; without
+ * ZARR_STORE_CAP_LOCK, these are the writers of this handle.
  *
  * @param store borrowed
  * @param key the key

@@ -106,20 +106,27 @@ enum {
     ZARR_STORE_CAP_ATOMIC_PUT = 16,
     /** lock() and unlock() exclude all other writers that use them */
     ZARR_STORE_CAP_LOCK = 32,
-    /** ZARR_STORE_OP_IF_VERSION, and versions of values */
-    ZARR_STORE_CAP_CONDITIONAL = 64,
+    /** values have versions, and a GET obeys ZARR_STORE_OP_IF_VERSION */
+    ZARR_STORE_CAP_VERSIONS = 64,
     /** a GET takes microseconds: the thread that decodes a chunk also fetches it */
     ZARR_STORE_CAP_FAST_GET = 128,
     /** no value changes or disappears while the store is open, so the library does not
      * check whether an open array was moved or deleted */
     ZARR_STORE_CAP_IMMUTABLE = 256,
-    /** a PUT with ZARR_STORE_OP_IF_VERSION and a version of zeros, which fails if the key
-     * exists. ZARR_STORE_CAP_CONDITIONAL includes this */
+    /** a PUT with ZARR_STORE_OP_IF_VERSION and a version of zeros: it fails if the key is
+     * there */
     ZARR_STORE_CAP_PUT_NEW = 512,
     /** with ZARR_STORE_CAP_LOCK: a PUT or ERASE without ZARR_STORE_OP_LOCKED waits for
-     * the holder of its key's lock. Without this flag the library itself takes the lock
-     */
-    ZARR_STORE_CAP_WRITES_WAIT = 1024
+     * the holder of its key's lock. Without this the library takes the lock for it */
+    ZARR_STORE_CAP_WRITES_WAIT = 1024,
+    /** a PUT with ZARR_STORE_OP_IF_VERSION. Needs ZARR_STORE_CAP_VERSIONS and
+     * ZARR_STORE_CAP_PUT_NEW. A store that has it and no ZARR_STORE_CAP_LOCK is written
+     * without locks: a write that finds another version than it read is repeated */
+    ZARR_STORE_CAP_PUT_IF_VERSION = 2048,
+    /** an ERASE with ZARR_STORE_OP_IF_VERSION. Needs ZARR_STORE_CAP_VERSIONS. Without it
+     * a block whose elements all become the fill value is stored, and not erased, if only
+     * its version keeps two writers apart */
+    ZARR_STORE_CAP_ERASE_IF_VERSION = 4096
 };
 
 /** What a store can do, as zarr_store_capabilities() and the table of a store report. */
@@ -133,6 +140,9 @@ typedef struct zarr_store_caps {
     /** name of the store's kind, such as "local". Only the library sets it: the functions
      * of a store leave it alone */
     const char *kind;
+    /** the ZARR_STORE_CAP_* that hold for metadata, and those for chunks: of a composite
+     * store those of its two parts, of others `flags`. Only the library sets them */
+    uint32_t metadata_flags, chunk_flags;
 } zarr_store_caps;
 
 #define ZARR_STORE_CAPS_INIT ZARR_SIZE_FIRST(zarr_store_caps)
@@ -259,8 +269,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_open_custom(
  * A listing has the keys of both stores. Erasing a prefix erases it in both, documents
  * first. Moving a node is atomic only if all its keys are in one of the two stores;
  * otherwise it is copied and deleted. Arrays use the locks, the memory kinds and the
- * concurrency of the chunk store. zarr_store_capabilities() returns what both stores can
- * do, except for locks and versions: those are the metadata store's. The URL is
+ * concurrency of the chunk store. The `flags` of zarr_store_capabilities() are what both
+ * stores can do, except for locks, versions and conditions: those are the metadata
+ * store's. `metadata_flags` and `chunk_flags` are the flags of each store. The URL is
  * "composite:", the two URLs, and a "+" between them; it cannot be opened.
  *
  * @param out receives the store; owned: zarr_store_free()

@@ -21,7 +21,8 @@ static zarr_status doc_put(const struct zr_doc_place *place, const struct zr_str
     if (text->bytes > place->limit)
         ZR_FAIL_LIMIT(err, place->limit_name, place->limit, "the document has %zu bytes",
                       text->bytes);
-    op->verb = ZARR_STORE_PUT;
+    if (op->verb != ZARR_STORE_ERASE)
+        op->verb = ZARR_STORE_PUT;
     op->flags |= ZARR_STORE_OP_DOCUMENT;
     op->key = zr_str_text(&place->key);
     /* The store only reads the source of a PUT. */
@@ -31,16 +32,10 @@ out:
     return st;
 }
 
-bool zr_doc_by_version(const zarr_store *s)
-{
-    return !zr_store_can(s, ZARR_STORE_CAP_LOCK) &&
-           zr_store_can(s, ZARR_STORE_CAP_CONDITIONAL);
-}
-
 bool zr_doc_new_by_put(const zarr_store *s)
 {
-    return zr_doc_by_version(s) || (!zr_store_can(s, ZARR_STORE_CAP_LOCK) &&
-                                    zr_store_can(s, ZARR_STORE_CAP_PUT_NEW));
+    return !zr_store_can(s, ZARR_STORE_CAP_LOCK) &&
+           zr_store_can(s, ZARR_STORE_CAP_PUT_NEW);
 }
 
 static zarr_status update_once(const struct zr_doc_place *place,
@@ -49,7 +44,7 @@ static zarr_status update_once(const struct zr_doc_place *place,
 {
     const zarr_allocator *alloc = zr_store_context(place->src->store)->alloc;
     /* also with a lock: the document may have been moved away meanwhile */
-    const bool versions = zr_store_can(place->src->store, ZARR_STORE_CAP_CONDITIONAL);
+    const bool versions = zr_store_can(place->src->store, ZARR_STORE_CAP_PUT_IF_VERSION);
     const char *key = zr_str_text(&place->key);
     zarr_store_op op = {.lock = lock, .flags = ZARR_STORE_OP_LOCKED};
     zarr_status st = ZARR_OK;
@@ -65,6 +60,8 @@ static zarr_status update_once(const struct zr_doc_place *place,
         st = zr_fail(err, ZARR_ERR_EXISTS, "%s exists already", key);
     else if (st == ZARR_OK)
         old.found = true;
+    if (old.found && zr_store_is_by_version(place->src->store))
+        st = zr_store_check_version(place->src->store, key, &old.version, err);
     if (st != ZARR_OK)
         goto out;
     ZR_TRY(edit->fn(edit->arg, old.found ? &old : NULL, &text, err));
@@ -74,6 +71,10 @@ static zarr_status update_once(const struct zr_doc_place *place,
         op.flags |= ZARR_STORE_OP_IF_VERSION;
         op.version = old.version;
     }
+    if (edit->erase && *edit->erase &&
+        (!(op.flags & ZARR_STORE_OP_IF_VERSION) ||
+         zr_store_can(place->src->store, ZARR_STORE_CAP_ERASE_IF_VERSION)))
+        op.verb = ZARR_STORE_ERASE;
     ZR_TRY(doc_put(place, &text, &op, err));
     if (edit->commit)
         st = edit->commit(edit->arg, err);

@@ -81,6 +81,9 @@ struct zr_doc_edit {
     void *arg;
     bool may_be_new, must_be_new;
     const bool *give_up; /* set by fn: its CONFLICT is final; may be NULL */
+    /* Set by fn: the text says the same as no document, which is erased if the store can
+     * do that under the condition of the update. May be NULL. */
+    const bool *erase;
     /* Called once the text is written, before another update can begin through this store
      * handle. Its status becomes that of the update. May be NULL. */
     zarr_status (*commit)(void *arg, zarr_error *err);
@@ -89,9 +92,6 @@ struct zr_doc_edit {
 /* Reads, edits and writes the document so that no other update is lost. */
 zarr_status zr_doc_update(const struct zr_doc_source *src, const struct zr_doc_edit *edit,
                           zarr_error *err);
-/* Returns true if only versions, and no lock, keep apart two handles that change one
- * document. */
-bool zr_doc_by_version(const zarr_store *s);
 /* Returns true if the store has no locks, but a PUT of a new document there fails if
  * another writer made it first. */
 bool zr_doc_new_by_put(const zarr_store *s);

@@ -49,6 +49,13 @@ static bool emulate_takes_lock(const zarr_store *s, const zarr_store_op *op)
     return !(op->flags & ZARR_STORE_OP_LOCKED) || zr_store_can(s, ZARR_STORE_CAP_LOCK);
 }
 
+/* True for an ERASE of a key that must not exist, on a store without such a condition. */
+static bool emulate_looks_instead(const zarr_store *s, const zarr_store_op *op)
+{
+    return zr_op_erases_nothing(op) &&
+           !zr_store_can_key(s, op->key, ZARR_STORE_CAP_ERASE_IF_VERSION);
+}
+
 bool zr_op_needs_emulation(const zarr_store *s, const zarr_store_op *op)
 {
     switch (op->verb) {
@@ -59,7 +66,7 @@ bool zr_op_needs_emulation(const zarr_store *s, const zarr_store_op *op)
     case ZARR_STORE_PUT:
         return !emulate_takes_memory(s, &op->mem) || !emulate_takes_lock(s, op);
     case ZARR_STORE_ERASE:
-        return !emulate_takes_lock(s, op);
+        return !emulate_takes_lock(s, op) || emulate_looks_instead(s, op);
     default:
         return s->native == NULL; /* not every foreign store has STAT */
     }
@@ -68,7 +75,7 @@ bool zr_op_needs_emulation(const zarr_store *s, const zarr_store_op *op)
 /* The flag that asks for the version of the value, if the store has versions. */
 static uint32_t emulate_version_flag(const zarr_store *s)
 {
-    return zr_store_can(s, ZARR_STORE_CAP_CONDITIONAL) ? ZARR_STORE_OP_WANT_VERSION : 0;
+    return zr_store_can(s, ZARR_STORE_CAP_VERSIONS) ? ZARR_STORE_OP_WANT_VERSION : 0;
 }
 
 /* ---- pins ---- */
@@ -85,6 +92,8 @@ void zr_emulate_pin_begin(const zarr_store *s, zarr_store_op *op)
     op->lock = NULL;
     op->flags &= ~ZR_STORE_OP_PINNED;
     op->flags |= emulate_version_flag(s);
+    if (zr_pin_version(op->tag, &op->version))
+        op->flags |= ZARR_STORE_OP_IF_VERSION;
 }
 
 void zr_emulate_pin_end(zarr_store_op *op, zarr_error *err)
@@ -94,7 +103,7 @@ void zr_emulate_pin_end(zarr_store_op *op, zarr_error *err)
     op->lock = op->tag;
     op->tag = NULL;
     op->flags |= ZR_STORE_OP_PINNED;
-    op->flags &= ~(uint32_t)ZARR_STORE_OP_WANT_VERSION;
+    op->flags &= ~(uint32_t)(ZARR_STORE_OP_WANT_VERSION | ZARR_STORE_OP_IF_VERSION);
     if (op->status == ZARR_OK)
         st = zr_pin_check(op->lock, op, err);
     if (st != ZARR_OK)
@@ -114,6 +123,7 @@ bool zr_emulate_is_only_lock(const zarr_store *s, const zarr_store_op *op)
 {
     return (op->verb == ZARR_STORE_PUT || op->verb == ZARR_STORE_ERASE) &&
            !emulate_takes_lock(s, op) && emulate_holds_lock(op) &&
+           !emulate_looks_instead(s, op) &&
            (op->verb == ZARR_STORE_ERASE || emulate_takes_memory(s, &op->mem));
 }
 
@@ -163,6 +173,25 @@ static void emulate_stat(zarr_store *s, zarr_store_op *op, zarr_error *err)
     zr_op_end(op, get.status, get.os_code);
 }
 
+static void emulate_conflict(zarr_store_op *op, zarr_error *err)
+{
+    zr_op_end(op, zr_fail(err, ZARR_ERR_CONFLICT, "%s: changed meanwhile", op->key), 0);
+}
+
+/* The ERASE of a key that must not exist is a look. */
+static void emulate_erase_nothing(zarr_store *s, zarr_store_op *op, zarr_error *err)
+{
+    zarr_store_op stat = {.verb = ZARR_STORE_STAT,
+                          .flags = op->flags & ZARR_STORE_OP_KIND,
+                          .key = op->key,
+                          .cancel = op->cancel};
+
+    if (zr_store_run_one(s, &stat, err) == ZARR_OK)
+        emulate_conflict(op, err);
+    else
+        zr_op_end(op, stat.status, stat.os_code);
+}
+
 /* ---- ranges; the store takes the memory ---- */
 
 /* A GET, without emulation, of `length` bytes at `offset` into mem. */
@@ -170,10 +199,12 @@ static void emulate_get(zarr_store *s, zarr_store_op *get, const zarr_store_op *
                         uint64_t offset, uint64_t length, zarr_memory mem,
                         zarr_error *err)
 {
+    const uint32_t passed = ZARR_STORE_OP_KIND | ZARR_STORE_OP_IF_VERSION;
+
     *get = (zarr_store_op){.verb = ZARR_STORE_GET,
-                           .flags =
-                               emulate_version_flag(s) | (op->flags & ZARR_STORE_OP_KIND),
+                           .flags = emulate_version_flag(s) | (op->flags & passed),
                            .key = op->key,
+                           .version = op->version,
                            .offset = offset,
                            .length = length,
                            .mem = mem,
@@ -200,10 +231,17 @@ static void emulate_gave_up(zarr_store_op *op, zarr_error *err)
         0);
 }
 
+/* Whether a read found another version than op expects. A store may not have looked. */
+static bool emulate_is_other(const zarr_store_op *op, const zarr_store_op *read)
+{
+    return (op->flags & ZARR_STORE_OP_IF_VERSION) &&
+           !zr_store_version_equal(&op->version, &read->version);
+}
+
 /* Asks for the size, then for the range that ends there. */
 static void emulate_suffix(zarr_store *s, zarr_store_op *op, zarr_error *err)
 {
-    zarr_store_op stat, get;
+    zarr_store_op stat, get, part;
     uint64_t offset, n;
 
     for (int i = 0; i < EMULATE_TRIES; i++) {
@@ -217,21 +255,28 @@ static void emulate_suffix(zarr_store *s, zarr_store_op *op, zarr_error *err)
             emulate_take_result(op, &stat);
             return;
         }
+        if (emulate_is_other(op, &stat)) {
+            emulate_conflict(op, err);
+            return;
+        }
         zr_op_range(op, stat.object_bytes, &offset, &n);
         if (n == 0) {
             emulate_take_result(op, &stat);
             op->done_bytes = 0;
             return;
         }
-        emulate_get(s, &get, op, offset, n, op->mem, err);
-        if (get.status == ZARR_ERR_NOT_FOUND) /* deleted between the two */
-            continue;
+        part = *op;
+        part.version = stat.version;
+        if (zr_store_can(s, ZARR_STORE_CAP_VERSIONS))
+            part.flags |= ZARR_STORE_OP_IF_VERSION;
+        emulate_get(s, &get, &part, offset, n, op->mem, err);
+        if (get.status == ZARR_ERR_NOT_FOUND || get.status == ZARR_ERR_CONFLICT)
+            continue; /* deleted or replaced between the two */
         if (get.status == ZARR_OK &&
             (get.done_bytes != n ||
              (get.object_bytes != UINT64_MAX && get.object_bytes != stat.object_bytes) ||
-             (zr_store_can(s, ZARR_STORE_CAP_CONDITIONAL) &&
-              !zr_store_version_equal(&get.version, &stat.version))))
-            continue; /* replaced between the two */
+             emulate_is_other(&part, &get)))
+            continue;
         emulate_take_result(op, &get);
         op->object_bytes = stat.object_bytes;
         return;
@@ -420,6 +465,10 @@ void zr_emulate_run(zarr_store *s, zarr_store_op *op, zarr_error *err)
         emulate_stat(s, op, err);
         return;
     }
+    if (emulate_looks_instead(s, op)) {
+        emulate_erase_nothing(s, op, err);
+        return;
+    }
     if (!emulate_takes_lock(s, op)) {
         if (!emulate_holds_lock(op)) {
             zr_op_end(op,
@@ -433,6 +482,8 @@ void zr_emulate_run(zarr_store *s, zarr_store_op *op, zarr_error *err)
     if ((flags & ZR_STORE_OP_PINNED) && !s->native) {
         op->flags &= ~ZR_STORE_OP_PINNED;
         op->flags |= emulate_version_flag(s);
+        if (zr_pin_version(lock, &op->version))
+            op->flags |= ZARR_STORE_OP_IF_VERSION;
         op->lock = NULL;
     }
     emulate_memory(s, op, err);

@@ -73,6 +73,30 @@ static zarr_status handle_create(zarr_store **out, const struct zr_store_env *en
     return ZARR_OK;
 }
 
+static zarr_status handle_check_conditions(const zarr_store *s, zarr_error *err)
+{
+    static const struct {
+        uint32_t cap, needs;
+        const char *names[2];
+    } rules[] = {
+        {ZARR_STORE_CAP_PUT_IF_VERSION,
+         ZARR_STORE_CAP_VERSIONS,
+         {"PUT_IF_VERSION", "VERSIONS"}},
+        {ZARR_STORE_CAP_PUT_IF_VERSION,
+         ZARR_STORE_CAP_PUT_NEW,
+         {"PUT_IF_VERSION", "PUT_NEW"}},
+        {ZARR_STORE_CAP_ERASE_IF_VERSION,
+         ZARR_STORE_CAP_VERSIONS,
+         {"ERASE_IF_VERSION", "VERSIONS"}},
+    };
+
+    for (size_t i = 0; i < ZR_COUNT(rules); i++)
+        if ((s->caps.flags & rules[i].cap) && !(s->caps.flags & rules[i].needs))
+            return zr_fail(err, ZARR_ERR_INVALID, "store %s: says %s but not %s", s->name,
+                           rules[i].names[0], rules[i].names[1]);
+    return ZARR_OK;
+}
+
 /* Asks the opened store what it can do, and refuses contradictions. A store that was
  * compiled with a longer struct may assign all of it, so there is room for more. */
 static zarr_status handle_read_caps(zarr_store *s, zarr_error *err)
@@ -81,6 +105,7 @@ static zarr_status handle_read_caps(zarr_store *s, zarr_error *err)
         zarr_store_caps caps;
         unsigned char room[CAPS_ROOM];
     } u = {.room = {0}};
+    zarr_status st = ZARR_OK;
 
     u.caps.struct_size = sizeof u.caps;
     s->vt.caps(s->self, &u.caps);
@@ -93,6 +118,7 @@ static zarr_status handle_read_caps(zarr_store *s, zarr_error *err)
     if ((s->caps.flags & ZARR_STORE_CAP_LOCK) && !s->vt.lock)
         return zr_fail(err, ZARR_ERR_INVALID, "store %s: says LOCK but has no lock",
                        s->name);
+    ZR_TRY(handle_check_conditions(s, err));
     if (!s->caps.device_types)
         s->caps.n_device_types = 0;
     if (s->caps.n_device_types > ZR_COUNT(s->device_types))
@@ -101,9 +127,15 @@ static zarr_status handle_read_caps(zarr_store *s, zarr_error *err)
     for (uint32_t i = 0; i < s->caps.n_device_types; i++)
         s->device_types[i] = s->caps.device_types[i];
     s->caps.device_types = s->caps.n_device_types > 0 ? s->device_types : NULL;
-    if (s->read_only)
+    if (!s->native || !s->native->part)
+        s->caps.metadata_flags = s->caps.chunk_flags = s->caps.flags;
+    if (s->read_only) {
         s->caps.flags &= ~(uint32_t)ZARR_STORE_CAP_WRITE;
-    return ZARR_OK;
+        s->caps.metadata_flags &= ~(uint32_t)ZARR_STORE_CAP_WRITE;
+        s->caps.chunk_flags &= ~(uint32_t)ZARR_STORE_CAP_WRITE;
+    }
+out:
+    return st;
 }
 
 /* Checks that the text is a JSON object. takes: whether the store may have members. */
@@ -315,6 +347,20 @@ bool zr_store_lends(const zarr_store *s)
 bool zr_store_lend(zarr_store *s, zarr_store_op *op)
 {
     return s->native && s->native->lend && s->native->lend(s->self, op);
+}
+
+bool zr_store_can_key(const zarr_store *s, const char *key, uint32_t caps)
+{
+    const bool is_document = zr_key_kind(key) == ZARR_STORE_OP_DOCUMENT;
+    const uint32_t flags = is_document ? s->caps.metadata_flags : s->caps.chunk_flags;
+
+    return (flags & caps) == caps;
+}
+
+bool zr_store_is_by_version(const zarr_store *s)
+{
+    return (s->caps.flags & (ZARR_STORE_CAP_LOCK | ZARR_STORE_CAP_PUT_IF_VERSION)) ==
+           ZARR_STORE_CAP_PUT_IF_VERSION;
 }
 
 bool zr_store_default_memory(const zarr_store *s, int32_t *device_type,

@@ -171,7 +171,7 @@ zarr_status zr_store_pin_init(struct zr_store_pin *p, zarr_store *s, const char 
 bool zr_store_pins(const zarr_store *s, const char *key)
 {
     s = zr_store_of_key(s, key);
-    return s->native || zr_store_can(s, ZARR_STORE_CAP_CONDITIONAL) ||
+    return s->native || zr_store_can(s, ZARR_STORE_CAP_VERSIONS) ||
            zr_store_can(s, ZARR_STORE_CAP_IMMUTABLE);
 }
 
@@ -182,9 +182,19 @@ void zr_store_pin_deinit(struct zr_store_pin *p)
     p->store = NULL;
 }
 
+bool zr_pin_version(const struct zr_store_pin *p, zarr_store_version *out)
+{
+    if (!zr_store_can(p->store, ZARR_STORE_CAP_VERSIONS) ||
+        atomic_load(&p->state) != PIN_HAS_VERSION ||
+        zr_store_version_is_none(&p->version))
+        return false;
+    *out = p->version;
+    return true;
+}
+
 zarr_status zr_pin_check(struct zr_store_pin *p, const zarr_store_op *op, zarr_error *err)
 {
-    const bool versions = zr_store_can(p->store, ZARR_STORE_CAP_CONDITIONAL);
+    const bool versions = zr_store_can(p->store, ZARR_STORE_CAP_VERSIONS);
     int state = PIN_NO_VERSION;
 
     if (!versions && op->object_bytes == UINT64_MAX)

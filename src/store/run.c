@@ -60,20 +60,15 @@ bool zr_store_version_is_none(const zarr_store_version *v)
     return v->bytes[0] == 0;
 }
 
-void zr_store_version_make(zarr_store_version *out, const uint64_t *number, size_t n)
+zarr_status zr_store_check_version(const zarr_store *s, const char *key,
+                                   const zarr_store_version *v, zarr_error *err)
 {
-    memset(out, 0, sizeof *out);
-    out->bytes[0] = (unsigned char)(n * sizeof *number);
-    memcpy(out->bytes + 1, number, n * sizeof *number);
-}
-
-uint64_t zr_store_version_number(const zarr_store_version *v, size_t n, size_t i)
-{
-    uint64_t number = 0;
-
-    if (v->bytes[0] == n * sizeof number)
-        memcpy(&number, v->bytes + 1 + i * sizeof number, sizeof number);
-    return number;
+    if (!zr_store_version_is_none(v))
+        return ZARR_OK;
+    return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                   "%s: the %s store does not tell the version of this value, so it "
+                   "cannot be changed safely",
+                   key, s->name);
 }
 
 bool zr_op_is_new(const zarr_store_op *op)
@@ -82,7 +77,33 @@ bool zr_op_is_new(const zarr_store_op *op)
            zr_store_version_is_none(&op->version);
 }
 
+bool zr_op_erases_nothing(const zarr_store_op *op)
+{
+    return op->verb == ZARR_STORE_ERASE && (op->flags & ZARR_STORE_OP_IF_VERSION) &&
+           zr_store_version_is_none(&op->version);
+}
+
 /* ---- checks before the store is called ---- */
+
+/* Refuses the condition of a GET, PUT or ERASE if the store cannot keep it. */
+static zarr_status run_check_condition(const zarr_store *s, const zarr_store_op *op,
+                                       zarr_error *err)
+{
+    static const struct {
+        uint32_t cap;
+        const char *verb;
+    } needs[] = {
+        [ZARR_STORE_GET] = {ZARR_STORE_CAP_VERSIONS, "read"},
+        [ZARR_STORE_PUT] = {ZARR_STORE_CAP_PUT_IF_VERSION, "write"},
+        [ZARR_STORE_ERASE] = {ZARR_STORE_CAP_ERASE_IF_VERSION, "erase"},
+    };
+
+    if (zr_store_can_key(s, op->key, needs[op->verb].cap) || zr_op_erases_nothing(op) ||
+        (zr_op_is_new(op) && zr_store_can_key(s, op->key, ZARR_STORE_CAP_PUT_NEW)))
+        return ZARR_OK;
+    return zr_fail(err, ZARR_ERR_UNSUPPORTED, "%s: a %s store cannot %s conditionally",
+                   op->key, s->name, needs[op->verb].verb);
+}
 
 static zarr_status run_check_write(const zarr_store *s, const zarr_store_op *op,
                                    zarr_error *err)
@@ -92,11 +113,6 @@ static zarr_status run_check_write(const zarr_store *s, const zarr_store_op *op,
     if (!zr_store_can(s, ZARR_STORE_CAP_WRITE))
         return zr_fail(err, ZARR_ERR_UNSUPPORTED, "%s: a %s store cannot write", op->key,
                        s->name);
-    if ((op->flags & ZARR_STORE_OP_IF_VERSION) &&
-        !zr_store_can(s, ZARR_STORE_CAP_CONDITIONAL) &&
-        !(zr_store_can(s, ZARR_STORE_CAP_PUT_NEW) && zr_op_is_new(op)))
-        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "%s: a %s store cannot write conditionally", op->key, s->name);
     if ((op->flags & ZARR_STORE_OP_LOCKED) && !op->lock)
         return zr_fail(err, ZARR_ERR_INVALID, "%s: locked write without a lock", op->key);
     return ZARR_OK;
@@ -112,7 +128,9 @@ zarr_status zr_op_check(const zarr_store *s, const zarr_store_op *op, zarr_error
     ZR_TRY(zr_key_validate(op->key, strlen(op->key), err));
     switch (op->verb) {
     case ZARR_STORE_GET:
-        known = ZR_STORE_OP_PINNED | ZARR_STORE_OP_WANT_VERSION;
+        known = op->flags & ZR_STORE_OP_PINNED
+                    ? ZR_STORE_OP_PINNED | ZARR_STORE_OP_WANT_VERSION
+                    : ZARR_STORE_OP_IF_VERSION | ZARR_STORE_OP_WANT_VERSION;
         break;
     case ZARR_STORE_PUT:
     case ZARR_STORE_ERASE:
@@ -141,6 +159,8 @@ zarr_status zr_op_check(const zarr_store *s, const zarr_store_op *op, zarr_error
         st = zr_fail(err, ZARR_ERR_INVALID,
                      "%s: flags %#" PRIx32 " do not fit verb %" PRIu32, op->key,
                      op->flags, op->verb);
+    else if (op->flags & ZARR_STORE_OP_IF_VERSION)
+        st = run_check_condition(s, op, err);
 out:
     return st;
 }
@@ -177,10 +197,10 @@ void zr_op_distrust(const zarr_store *s, zarr_store_op *op, zarr_error *err)
                              "%s: the %s store kept %" PRIu64 " of %" PRIu64 " bytes",
                              op->key, s->name, op->done_bytes, op->mem.bytes);
     if (op->status == ZARR_OK && op->version.bytes[0] >= sizeof op->version.bytes)
-        op->status = zr_fail(err, ZARR_ERR_INTERNAL,
-                             "%s: the %s store gave a version of %d bytes, at most %zu fit",
-                             op->key, s->name, op->version.bytes[0],
-                             sizeof op->version.bytes - 1);
+        op->status =
+            zr_fail(err, ZARR_ERR_INTERNAL,
+                    "%s: the %s store gave a version of %d bytes, at most %zu fit",
+                    op->key, s->name, op->version.bytes[0], sizeof op->version.bytes - 1);
     if (op->status == ZARR_OK)
         return;
     op->done_bytes = 0;
@@ -307,7 +327,7 @@ enum zr_lock_kind zr_op_lock_kind(const zarr_store *s, const zarr_store_op *op)
     if ((op->verb != ZARR_STORE_PUT && op->verb != ZARR_STORE_ERASE) ||
         (op->flags & ZARR_STORE_OP_LOCKED))
         return ZR_LOCK_NONE;
-    if (!(caps & (ZARR_STORE_CAP_LOCK | ZARR_STORE_CAP_CONDITIONAL)))
+    if (!(caps & (ZARR_STORE_CAP_LOCK | ZARR_STORE_CAP_PUT_IF_VERSION)))
         return ZR_LOCK_HANDLE;
     return !s->native && (caps & ZARR_STORE_CAP_LOCK) &&
                    !(caps & ZARR_STORE_CAP_WRITES_WAIT)

@@ -23,6 +23,8 @@
 #include <zarrc/plugin/store.h>
 #include <zarrc/store.h>
 
+#include <string.h>
+
 /* ---- keys ---------------------------------------------------------------- */
 
 enum {
@@ -132,6 +134,11 @@ zarr_status zr_store_open_custom_url(zarr_store **out, const struct zr_store_env
 const zarr_store_caps *zr_store_caps(const zarr_store *s);
 /* True if the store itself has all of ZARR_STORE_CAP_* in `caps`, without emulation. */
 bool zr_store_can(const zarr_store *s, uint32_t caps);
+/* As zr_store_can(), for what a composite store can do with this key. */
+bool zr_store_can_key(const zarr_store *s, const char *key, uint32_t caps);
+/* Whether only versions, and no locks, keep writers on two handles apart: a read and a
+ * write that belong together are conditional, and repeated after a conflict. */
+bool zr_store_is_by_version(const zarr_store *s);
 /* The default memory of arrays with chunks in this store. False: it has none. */
 bool zr_store_default_memory(const zarr_store *s, int32_t *device_type,
                              int32_t *device_id);
@@ -157,9 +164,10 @@ zarr_status zr_store_overlap(zarr_store *s, const char *a, zarr_store *t, const 
 /*
  * An internal flag for GET, besides the public ones: op->lock points to the pin (struct
  * zr_store_pin) of op->key. zarrc/plugin/store.h documents each verb. This room validates
- * keys. mem may be of any registered kind. Ranges and suffixes work on every store.
- * IF_VERSION without CAP_CONDITIONAL and PUT without CAP_WRITE are UNSUPPORTED, because
- * emulation could not give the same guarantee. Writes through a read-only handle are
+ * keys. mem may be of any registered kind. Ranges and suffixes work on every store, and
+ * so does an ERASE with IF_VERSION that expects no value. IF_VERSION without the
+ * capability for the verb and PUT without CAP_WRITE are UNSUPPORTED, because emulation
+ * could not give the same guarantee. Writes through a read-only handle are
  * INVALID.
  */
 #define ZR_STORE_OP_PINNED UINT32_C(0x80000000)
@@ -228,7 +236,7 @@ void zr_store_cancel(zarr_store *s, void *arg);
  * TensorStore. Writes without the flag wait too: the store sees to it (CAP_WRITES_WAIT),
  * or this room takes the lock for them. Without CAP_LOCK only other callers of
  * zr_store_lock() on this handle are
- * excluded. If the store has CAP_CONDITIONAL, use IF_VERSION there. If it has neither,
+ * excluded. If the store has CAP_PUT_IF_VERSION, use IF_VERSION there. If it has neither,
  * writes of this handle without the flag wait too.
  *
  * The wait ends with CANCELLED once cancel (may be NULL) is set.
@@ -271,7 +279,7 @@ zarr_status zr_store_wait_for_writer(zarr_store *s, const char *key,
  * costs one pread. Memory: a reference.) A GET fails with CONFLICT if the value was
  * replaced and the store can only compare versions. The local store does so if this
  * process has no descriptors left for pins. On a store that can do neither (no
- * CAP_CONDITIONAL) a GET reads the current value, and fails with CONFLICT if the store
+ * CAP_VERSIONS) a GET reads the current value, and fails with CONFLICT if the store
  * tells another length of it than before. The caller owns the struct; key is borrowed
  * until deinit.
  */
@@ -291,13 +299,31 @@ bool zr_store_pins(const zarr_store *s, const char *key);
 zarr_status zr_store_pin_init(struct zr_store_pin *p, zarr_store *s, const char *key,
                               zarr_error *err);
 void zr_store_pin_deinit(struct zr_store_pin *p); /* zeroed storage is allowed */
+/* Refuses the version of a value that a conditional write cannot replace, because the
+ * store does not tell it: zeros would mean that there is no value. */
+zarr_status zr_store_check_version(const zarr_store *s, const char *key,
+                                   const zarr_store_version *v, zarr_error *err);
 bool zr_store_version_equal(const zarr_store_version *a, const zarr_store_version *b);
 /* True for the version of a key that does not exist. */
 bool zr_store_version_is_none(const zarr_store_version *v);
-/* Makes a version of n <= 7 numbers. */
-void zr_store_version_make(zarr_store_version *out, const uint64_t *number, size_t n);
+/* Makes a version of n <= 7 numbers. Inline, because each GET of a file does it. */
+static inline void zr_store_version_make(zarr_store_version *out, const uint64_t *number,
+                                         size_t n)
+{
+    memset(out, 0, sizeof *out);
+    out->bytes[0] = (unsigned char)(n * sizeof *number);
+    memcpy(out->bytes + 1, number, n * sizeof *number);
+}
 /* Number i of a version that consists of n numbers; 0 if this one does not. */
-uint64_t zr_store_version_number(const zarr_store_version *v, size_t n, size_t i);
+static inline uint64_t zr_store_version_number(const zarr_store_version *v, size_t n,
+                                               size_t i)
+{
+    uint64_t number = 0;
+
+    if (v->bytes[0] == n * sizeof number)
+        memcpy(&number, v->bytes + 1 + i * sizeof number, sizeof number);
+    return number;
+}
 
 /* ---- lent values: a store of bytes that the caller has -------------------------- */
 

@@ -185,6 +185,8 @@ void zr_op_begin(zarr_store_op *op);
 zarr_status zr_op_end(zarr_store_op *op, zarr_status status, int os_code);
 /* True for a PUT that must make a new key. */
 bool zr_op_is_new(const zarr_store_op *op);
+/* True for an ERASE of a key that must not exist. */
+bool zr_op_erases_nothing(const zarr_store_op *op);
 /* Computes which bytes of a value of object_bytes a GET reads: [*offset, *offset +
  * *n). */
 void zr_op_range(const zarr_store_op *op, uint64_t object_bytes, uint64_t *offset,
@@ -238,6 +240,9 @@ void zr_emulate_run(zarr_store *s, zarr_store_op *op, zarr_error *err);
 zarr_status zr_store_fail_new_key(const char *key, zarr_error *err);
 zarr_status zr_emulate_erase_prefix(zarr_store *s, const char *prefix, zarr_error *err);
 
+/* Sets the version that the pin of a store without pins saw first, if the store has
+ * versions. False: none yet. */
+bool zr_pin_version(const struct zr_store_pin *p, zarr_store_version *out);
 /* Checks a GET through a pin on a store without pins: its version must be the one that
  * the first GET saw. Without versions that is the length, where the store tells it. */
 zarr_status zr_pin_check(struct zr_store_pin *p, const zarr_store_op *op,

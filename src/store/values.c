@@ -20,18 +20,11 @@ zarr_status zr_store_end(const zarr_store *store, const char *key, zarr_status s
     return zr_prefix(err, st, "%s", store->url);
 }
 
-/* Whether the store can do this for a key itself. A composite store hands the operation
- * to one of its parts, which may be able to do less. */
-static bool values_can(const zarr_store *s, const char *key, uint32_t cap)
-{
-    return zr_store_can(s, cap) && zr_store_can(zr_store_of_key(s, key), cap);
-}
-
 static uint32_t values_flags(const zarr_store *store, const char *key, bool want_version)
 {
     uint32_t flags = key ? zr_key_kind(key) : 0;
 
-    if (want_version && key && values_can(store, key, ZARR_STORE_CAP_CONDITIONAL))
+    if (want_version && key && zr_store_can_key(store, key, ZARR_STORE_CAP_VERSIONS))
         flags |= ZARR_STORE_OP_WANT_VERSION;
     return flags;
 }
@@ -124,8 +117,7 @@ static zarr_status put_new(zarr_store *s, zarr_store_op *op, zarr_error *err)
 {
     zarr_status st;
 
-    if (op->key && !values_can(s, op->key, ZARR_STORE_CAP_PUT_NEW) &&
-        !values_can(s, op->key, ZARR_STORE_CAP_CONDITIONAL))
+    if (op->key && !zr_store_can_key(s, op->key, ZARR_STORE_CAP_PUT_NEW))
         return put_new_locked(s, op, err);
     op->flags |= ZARR_STORE_OP_IF_VERSION;
     op->version = (zarr_store_version){{0}};

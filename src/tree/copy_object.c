@@ -305,7 +305,7 @@ bool zr_copy_find_source_version(const void *copy, const char *key,
     const char *name = key + (*c->src_path ? strlen(c->src_path) + 1 : 0);
     const struct zr_copy_mark *mark = NULL;
 
-    if (!c->mark || !zr_store_can(c->src, ZARR_STORE_CAP_CONDITIONAL))
+    if (!c->mark || !zr_store_can_key(c->src, key, ZARR_STORE_CAP_ERASE_IF_VERSION))
         return false;
     mark = find_copy_mark(c, name);
     *version = mark ? mark->version : none;

@@ -15,9 +15,10 @@ static zarr_status fail_changed(const struct zr_zip_archive *a, zarr_error *err)
                    "%s: the archive changed after it was opened: open it again", a->key);
 }
 
+/* An archive is no metadata document, so of a composite store it is with the chunks. */
 static bool has_versions(const struct zr_zip_archive *a)
 {
-    return (a->caps.flags & ZARR_STORE_CAP_CONDITIONAL) != 0;
+    return (a->caps.chunk_flags & ZARR_STORE_CAP_VERSIONS) != 0;
 }
 
 /* Checks an operation that succeeded. */
@@ -46,7 +47,14 @@ zarr_status zr_zip_read(const struct zr_zip_archive *a, uint64_t at, uint64_t n,
 
     if (has_versions(a))
         op.flags |= ZARR_STORE_OP_WANT_VERSION;
-    ZR_TRY(zarr_store_run(a->store, &op, err));
+    if (a->version.bytes[0] > 0) { /* a server need not send bytes of another version */
+        op.flags |= ZARR_STORE_OP_IF_VERSION;
+        op.version = a->version;
+    }
+    st = zarr_store_run(a->store, &op, err);
+    if (st == ZARR_ERR_CONFLICT)
+        st = fail_changed(a, err);
+    ZR_TRY(st);
     ZR_TRY(check_version(a, &op, err));
     if (op.done_bytes != n)
         st = zr_fail(err, ZARR_ERR_IO, "%s: %" PRIu64 " bytes of %" PRIu64 " at %" PRIu64,

@@ -55,15 +55,19 @@ static zarr_status put_new(struct world *w, zarr_error *err)
     const zarr_memory mem = {
         .device_type = ZARR_DEVICE_CPU, .handle = text, .bytes = sizeof text};
     zarr_store_value v = ZARR_STORE_VALUE_INIT;
+    zarr_store_caps caps = ZARR_STORE_CAPS_INIT;
     zarr_status st = zarr_store_put_new(w->store, "fresh", text, sizeof text, err);
 
     if (st == ZARR_OK)
         st = zarr_store_stat(w->store, "fresh", &v, err);
     if (st == ZARR_OK)
         st = zarr_store_read(w->store, "fresh", ZARR_STORE_SUFFIX, 2, &mem, &v, err);
+    zarr_store_capabilities(w->store, &caps);
     if (st == ZARR_OK)
-        st = zarr_store_write(w->store, "fresh", &mem, v.has_version ? &v.version : NULL,
-                              &v, err);
+        st = zarr_store_write(
+            w->store, "fresh", &mem,
+            caps.chunk_flags & ZARR_STORE_CAP_PUT_IF_VERSION ? &v.version : NULL, &v,
+            err);
     return st;
 }
 

@@ -5,10 +5,12 @@ import threading
 
 from zarrc_abi import CPU, NUMBER, U64_MAX
 
-RANGES, SUFFIX, LIST, WRITE, ATOMIC_PUT, LOCK, CONDITIONAL, FAST_GET, IMMUTABLE = (
-    1 << i for i in range(9))
+RANGES, SUFFIX, LIST, WRITE, ATOMIC_PUT, LOCK, VERSIONS = (1 << i for i in range(7))
+PUT_NEW, PUT_IF_VERSION, ERASE_IF_VERSION = 512, 2048, 4096
+CONDITIONAL = VERSIONS | PUT_NEW | PUT_IF_VERSION | ERASE_IF_VERSION
 STORE_GET, STORE_PUT, STORE_ERASE, STORE_STAT = 1, 2, 3, 4
 OP_IF_VERSION, OP_LOCKED, OP_WANT_VERSION = 1, 2, 4
+CONDITION = {STORE_GET: VERSIONS, STORE_PUT: PUT_IF_VERSION, STORE_ERASE: ERASE_IF_VERSION}
 
 
 class DictStore:
@@ -32,14 +34,14 @@ class DictStore:
         with self.mutex:
             self.calls.append((op.verb, key, op.offset, op.length))
             value = self.values.get(key)
+            if value is None and op.verb != STORE_PUT:
+                return NUMBER["NOT_FOUND"], "no such key"
             if op.flags & OP_IF_VERSION:
-                assert self.caps & CONDITIONAL, "a condition that was not offered"
+                assert self.caps & CONDITION[op.verb], "a condition that was not offered"
                 if bytes(op.version.bytes) != self.version(key):
                     return NUMBER["CONFLICT"], "another version"
             if op.verb in (STORE_GET, STORE_STAT):
-                if value is None:
-                    return NUMBER["NOT_FOUND"], "no such key"
-                if self.caps & CONDITIONAL:
+                if self.caps & VERSIONS:
                     op.version.bytes[:] = self.version(key)
                 op.object_bytes = len(value)
                 if op.verb == STORE_STAT:
@@ -64,8 +66,7 @@ class DictStore:
                 if op.flags & OP_WANT_VERSION:
                     op.version.bytes[:] = self.version(key)
                 return 0, ""
-            if self.values.pop(key, None) is None:
-                return NUMBER["NOT_FOUND"], "no such key"
+            del self.values[key]
             return 0, ""
 
     def list(self, prefix, how):

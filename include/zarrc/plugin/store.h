@@ -37,12 +37,14 @@ enum {
 
 /** Flags of a zarr_store_op. */
 enum {
-    /** PUT, ERASE: do it only if the value still has the version `version`, else fail
-     * with ZARR_ERR_CONFLICT. A `version` of zeros means that the key does not exist:
-     * a PUT succeeds only if it makes a new key, and an ERASE fails if the key exists.
-     * The ERASE of a key that does not exist fails with ZARR_ERR_NOT_FOUND, whatever
-     * `version` is. Needs ZARR_STORE_CAP_CONDITIONAL; for a PUT that makes a new key,
-     * ZARR_STORE_CAP_PUT_NEW is enough */
+    /** GET, PUT, ERASE: do it only if the value still has the version `version`, else
+     * fail with ZARR_ERR_CONFLICT. A `version` of zeros means that the key does not
+     * exist: a PUT succeeds only if it makes a new key. A GET or ERASE of a key that does
+     * not exist fails with ZARR_ERR_NOT_FOUND, whatever `version` is. A store gets this
+     * flag only with ZARR_STORE_CAP_VERSIONS (GET), ZARR_STORE_CAP_PUT_IF_VERSION,
+     * ZARR_STORE_CAP_PUT_NEW (PUT with zeros) and ZARR_STORE_CAP_ERASE_IF_VERSION. The
+     * library itself does an ERASE with zeros, which erases nothing, on a store that
+     * lacks the last one */
     ZARR_STORE_OP_IF_VERSION = 1,
     ZARR_STORE_OP_LOCKED = 2, /**< PUT, ERASE: the caller holds `lock` for this key */
     /** GET, PUT, STAT: set `version`, for which a store may need another call. Without
@@ -79,10 +81,10 @@ enum {
  * `object_bytes`. Only a store with ZARR_STORE_CAP_SUFFIX gets it. From other stores the
  * library requests the length first.
  *
- * The library reads a shard in several GETs. By versions it notices that the value was
- * replaced in between. A store without ZARR_STORE_CAP_CONDITIONAL has no versions. It
- * should set `object_bytes` in every GET: then the library notices a shard of another
- * length, but not one of the same length.
+ * The library reads a shard in several GETs. With ZARR_STORE_CAP_VERSIONS all but the
+ * first are conditional, and one that finds another version fails. A store without
+ * versions should set `object_bytes` in every GET: then the library notices a shard of
+ * another length, but not one of the same length.
  */
 typedef struct zarr_store_op {
     uint32_t verb;           /**< one of ZARR_STORE_GET and so on */
@@ -119,7 +121,7 @@ typedef struct zarr_store_op {
  * line of text.
  *
  * Each write of an array checks the array's document before each wave of chunks and at
- * its end. If the store has ZARR_STORE_CAP_CONDITIONAL and the document is the one that
+ * its end. If the store has ZARR_STORE_CAP_VERSIONS and the document is the one that
  * the array handle has seen, a check is one STAT. Otherwise it is one GET.
  */
 typedef struct zarr_store_vtable {
@@ -217,7 +219,7 @@ ZARR_API zarr_status zarr_store_run(zarr_store *store, zarr_store_op *op,
  * or ERASE of the key without that flag waits until the lock is released. If the holder
  * itself makes such a call, it waits for ever. Without ZARR_STORE_CAP_LOCK the lock
  * excludes only other callers on this handle. If such a store has
- * ZARR_STORE_CAP_CONDITIONAL, writes without the flag do not wait, and the holder's
+ * ZARR_STORE_CAP_PUT_IF_VERSION, writes without the flag do not wait, and the holder's
  * write should have ZARR_STORE_OP_IF_VERSION.
  *
  * @param lock receives the lock; owned: zarr_store_unlock()

@@ -136,7 +136,7 @@ static zarr_status read_and_compare(zarr_array *a, struct zr_array_state *s,
         .store = a->h.store,
         .path = a->h.path,
         .name = document_name(s),
-        .want_version = zr_store_can(a->h.store, ZARR_STORE_CAP_CONDITIONAL),
+        .want_version = zr_store_can(a->h.store, ZARR_STORE_CAP_VERSIONS),
     };
     struct zr_doc doc;
     zarr_status st = ZARR_OK;
@@ -198,7 +198,7 @@ static zarr_status find_shape(zarr_array *a, struct zr_array_state *s, uint64_t 
     seen = s->seen;
     memcpy(shape, s->seen_shape, sizeof s->seen_shape);
     zr_mutex_unlock(&a->h.mutex);
-    if (zr_store_can(a->h.store, ZARR_STORE_CAP_CONDITIONAL) &&
+    if (zr_store_can(a->h.store, ZARR_STORE_CAP_VERSIONS) &&
         !zr_store_version_is_none(&seen)) {
         st = stored_version(a, s, &now, err);
         if (st == ZARR_ERR_NOT_FOUND)

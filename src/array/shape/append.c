@@ -74,7 +74,7 @@ static zarr_status append_write(struct appending *ap, uint32_t unit_flags,
     ZR_TRY(zarr_selection_box(&box, ap->base->meta.ndim, ap->shape, ap->start, ap->count,
                               err));
     ZR_TRY(zr_io_prepare(&c, box, ap->src, &ap->opts, true, err));
-    if (!zr_doc_by_version(ap->array->h.store))
+    if (!zr_store_is_by_version(ap->array->h.store))
         c.io.check = NULL; /* the append reads the document before and after */
     c.io.unit_flags = unit_flags;
     ZR_TRY(zr_io_run_in(ap->rq, &c.io, c.opts.stats, err));
@@ -172,7 +172,7 @@ static zarr_status append_recorded(struct appending *ap, struct zr_shape_change 
     }
     ZR_TRY(zr_shape_publish(NULL, change, err));
     if (ap->left.found && zr_leftover_is_within(&ap->left, ndim, ap->shape))
-        zr_leftover_drop(ap->array);
+        zr_leftover_drop(ap->array, &ap->left, ndim);
 out:
     return st;
 }
@@ -195,7 +195,7 @@ static zarr_status append_once(struct appending *ap, bool *again, zarr_error *er
     ZR_TRY(append_boxes(ap, err));
     change.before = ap->base;
     ap->n = ap->count[ap->axis];
-    if (zr_doc_by_version(ap->array->h.store))
+    if (zr_store_is_by_version(ap->array->h.store))
         st = append_reserved(ap, &change, again, err);
     else
         st = append_recorded(ap, &change, err);

@@ -23,6 +23,7 @@ static zarr_status parse_record(struct zr_leftover *out, const zarr_array *a,
                                 const struct zr_doc *doc, int32_t ndim, zarr_error *err)
 {
     uint64_t version = 0;
+    bool some = ndim == 0;
     const struct zr_json *v = NULL;
     struct zr_json_doc json;
     zarr_error e = {0};
@@ -38,8 +39,12 @@ static zarr_status parse_record(struct zr_leftover *out, const zarr_array *a,
                  version == RECORD_VERSION && zr_json_is(v, ZR_JSON_ARRAY) &&
                  zr_json_count(v) == (size_t)ndim;
     v = out->known ? v->u.children.first : NULL;
-    for (int32_t d = 0; v && d < ndim; d++, v = v->next)
+    for (int32_t d = 0; v && d < ndim; d++, v = v->next) {
         out->known = zr_json_u64(v, &out->extent[d]) && out->known;
+        some = some || out->extent[d] > 0;
+    }
+    if (out->known && !some) /* drop_record() could not erase it */
+        *out = (struct zr_leftover){0};
     st = ZARR_OK;
 out:
     zr_json_doc_deinit(&json);
@@ -107,6 +112,15 @@ struct noting {
     int32_t ndim;
 };
 
+static void print_record(struct zr_str *text, const uint64_t *extent, int32_t ndim)
+{
+    zr_str_printf(text, "{\"%s\": %d, \"%s\": [", version_member, RECORD_VERSION,
+                  extent_member);
+    for (int32_t d = 0; d < ndim; d++)
+        zr_str_printf(text, "%s%" PRIu64, d > 0 ? ", " : "", extent[d]);
+    zr_str_puts(text, "]}\n");
+}
+
 /* A record that cannot be read stays: it allows all elements. */
 static zarr_status edit_record(void *arg, const struct zr_doc *old, struct zr_str *text,
                                zarr_error *err)
@@ -121,13 +135,9 @@ static zarr_status edit_record(void *arg, const struct zr_doc *old, struct zr_st
     if (zr_leftover_covers(r, n->ndim, n->shape))
         goto out;
     r->found = r->known = true;
-    zr_str_printf(text, "{\"%s\": %d, \"%s\": [", version_member, RECORD_VERSION,
-                  extent_member);
-    for (int32_t d = 0; d < n->ndim; d++) {
+    for (int32_t d = 0; d < n->ndim; d++)
         r->extent[d] = ZR_MAX(r->extent[d], n->shape[d]);
-        zr_str_printf(text, "%s%" PRIu64, d > 0 ? ", " : "", r->extent[d]);
-    }
-    zr_str_puts(text, "]}\n");
+    print_record(text, r->extent, n->ndim);
 out:
     return st;
 }
@@ -142,11 +152,56 @@ zarr_status zr_leftover_note(struct zr_leftover *out, const zarr_array *a, int32
     return zr_doc_update(&src, &edit, err);
 }
 
-void zr_leftover_drop(const zarr_array *a)
+struct dropping {
+    const zarr_array *a;
+    const struct zr_leftover *done;
+    int32_t ndim;
+    bool erase;
+};
+
+/* A record that says more than what was done is of another call. */
+static zarr_status edit_drop(void *arg, const struct zr_doc *old, struct zr_str *text,
+                             zarr_error *err)
+{
+    static const uint64_t nothing[ZARR_MAX_RANK];
+    struct dropping *x = arg;
+    struct zr_leftover now;
+    zarr_status st = ZARR_OK;
+
+    x->erase = false;
+    if (!old)
+        return ZARR_OK;
+    now = (struct zr_leftover){.found = true};
+    ZR_TRY(parse_record(&now, x->a, old, x->ndim, err));
+    x->erase = now.found && (now.known && x->done->known
+                                 ? zr_leftover_is_within(&now, x->ndim, x->done->extent)
+                                 : now.known == x->done->known);
+    if (x->erase)
+        print_record(text, nothing, x->ndim);
+out:
+    return st;
+}
+
+/* Removes the record after what it allows was done. If only versions keep two calls
+ * apart, the record of another call, which came meanwhile, stays. */
+static zarr_status drop_record(const zarr_array *a, const struct zr_leftover *done,
+                               int32_t ndim, zarr_error *err)
+{
+    const struct zr_doc_source src = record_source(a);
+    struct dropping x = {.a = a, .done = done, .ndim = ndim};
+    const struct zr_doc_edit edit = {
+        .fn = edit_drop, .arg = &x, .may_be_new = true, .erase = &x.erase};
+
+    if (!zr_store_is_by_version(a->h.store))
+        return zr_doc_erase(a->h.store, a->h.path, ZR_DOC_LEFTOVERS, true, err);
+    return zr_doc_update(&src, &edit, err);
+}
+
+void zr_leftover_drop(const zarr_array *a, const struct zr_leftover *done, int32_t ndim)
 {
     zarr_error e = {0};
 
-    if (zr_doc_erase(a->h.store, a->h.path, ZR_DOC_LEFTOVERS, true, &e) != ZARR_OK)
+    if (drop_record(a, done, ndim, &e) != ZARR_OK)
         zr_log(&a->h.ctx->log, ZARR_LOG_WARN, "/%s: %s is not needed, but stays: %s",
                a->h.path, ZR_DOC_LEFTOVERS, e.message);
 }
@@ -215,7 +270,7 @@ zarr_status zr_leftover_clear(const zarr_array *a, struct zr_array_state *now,
     if (st == ZARR_OK)
         st = zarr_store_flush(a->chunk_store, err);
     if (st == ZARR_OK)
-        st = zr_doc_erase(a->h.store, a->h.path, ZR_DOC_LEFTOVERS, true, err);
+        st = drop_record(a, r, now->meta.ndim, err);
     if (st != ZARR_OK)
         zr_prefix(err, st,
                   "%s: clearing what an interrupted resize or append left failed",

@@ -155,7 +155,7 @@ static zarr_status clear_old(const struct zr_resizing *p, struct zr_array_state 
     if (is_smaller(old, p->shape)) {
         ZR_TRY(zr_array_trim(&job, err));
         if (zr_leftover_is_within(&p->left, old->meta.ndim, old->meta.shape))
-            zr_leftover_drop(p->array);
+            zr_leftover_drop(p->array, &p->left, old->meta.ndim);
     } else if (!is_larger(old, p->shape)) {
         ZR_TRY(zr_outside_clear(p->array, old, p->cancel, err));
     }
@@ -183,7 +183,7 @@ static zarr_status resize_locked(struct zr_resizing *p, zarr_error *err)
     if (!p->keep)
         ZR_TRY(clear_old(p, old, err));
     else if (p->left.found && zr_leftover_is_within(&p->left, old->meta.ndim, p->shape))
-        zr_leftover_drop(p->array);
+        zr_leftover_drop(p->array, &p->left, old->meta.ndim);
 out:
     zr_array_state_free(old);
     zr_array_state_free(before);

@@ -101,9 +101,10 @@ zarr_status zr_leftover_note(struct zr_leftover *out, const zarr_array *a, int32
 zarr_status zr_leftover_clear(const zarr_array *a, struct zr_array_state *now,
                               const struct zr_leftover *r, const zarr_cancel *cancel,
                               zarr_error *err);
-/* Removes a record that is not needed any more. Failures are logged: the record does no
- * harm. */
-void zr_leftover_drop(const zarr_array *a);
+/* Removes the record `done`, which is not needed any more. Failures are logged: the
+ * record does no harm. */
+void zr_leftover_drop(const zarr_array *a, const struct zr_leftover *done, int32_t ndim);
+
 /* ---- resize.c ---- */
 
 /* A resize: the new shape, and what the stored array needs before it gets that shape. */

@@ -347,7 +347,7 @@ static zarr_status ask_device(struct zr_batch_leaves *l, const zarr_memory *runs
 void zr_leaves_note_answers(struct zr_batch_leaves *l)
 {
     for (uint32_t i = 0; i < l->n; i++) {
-        l->lw[i].empty = l->equal[i];
+        l->lw[i].empty = l->equal[i] && !l->lw[i].must_stay;
         l->lw[i].filled = l->filled[i];
         l->w->worker->stats.chunks_missing += l->lw[i].empty;
     }

@@ -134,6 +134,7 @@ zarr_status zr_leaf_compare(const struct zr_work *w, struct zr_leaf_write *lw,
     lw->filled = lw->empty;
     if (lv->own_fill) /* the programs of such levels end in native order */
         lw->filled = zr_all_equal(ptr, n, l->fill, p->item_bytes);
+    lw->empty = lw->empty && !lw->must_stay;
     w->worker->stats.chunks_missing += lw->empty;
 out:
     return st;

@@ -23,6 +23,7 @@ struct zr_leaf_write {
     zarr_memory block, host;
     /* out: in room, or the caller's own memory if it can be stored unchanged */
     zarr_memory out;
+    bool must_stay; /* it is stored also if it equals the fill value */
     /* out: it equals the fill value of its level, and such chunks are not stored */
     bool empty;
     bool filled; /* out: it equals the array's fill value */

@@ -177,7 +177,8 @@ static bool find_cached_index(const struct zr_work *w, uint64_t n, struct zr_sha
     if (zr_store_version_is_none(&pin->version))
         return false;
     x = zr_index_cache_get(w->io->indexes, s->key);
-    if (x && x->n == n && memcmp(x->version, pin->version.bytes, sizeof x->version) == 0) {
+    if (x && x->n == n &&
+        memcmp(x->version, pin->version.bytes, sizeof x->version) == 0) {
         w->worker->stats.index_hits++;
         s->index = x;
         return true;

@@ -160,7 +160,8 @@ static bool old_value_keep(const struct zr_io *io, struct zr_unit *u,
         return true;
     if (op->status != ZARR_OK ||
         (op->object_bytes != UINT64_MAX && op->object_bytes > op->done_bytes) ||
-        op->done_bytes > old_value_most(io, u))
+        op->done_bytes > old_value_most(io, u) ||
+        (u->conditional && zr_store_version_is_none(&op->version)))
         return false;
     u->old = op->mem;
     u->old.bytes = op->done_bytes;

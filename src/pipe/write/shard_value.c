@@ -356,7 +356,7 @@ zarr_status zr_shard_end(struct zr_shard_writer *s, zarr_error *err)
     zarr_status st = ZARR_OK;
 
     ZR_TRY(keep_until(s, s->lv->n_inner_all, err));
-    sw->empty = shard_is_empty(s);
+    sw->empty = !sw->must_stay && shard_is_empty(s);
     sw->filled = s->filled && !s->old;
     if (!sw->empty && s->w->io->inner_order != 0)
         ZR_TRY(zr_shard_reorder(s->w, s->lv, s->pairs, &sw->block, s->pos, err));

@@ -30,16 +30,25 @@ zarr_status zr_unit_key(const struct zr_work *w, const struct zr_projection *pro
 
 bool zr_unit_is_conditional(const struct zr_io *io, const struct zr_projection *proj)
 {
-    return !proj->full && !zr_store_can(io->store, ZARR_STORE_CAP_LOCK) &&
-           zr_store_can(io->store, ZARR_STORE_CAP_CONDITIONAL);
+    return !proj->full && zr_store_is_by_version(io->store);
+}
+
+/* Whether the new value is stored even if all its elements are the fill value: it
+ * replaces a version, and the store cannot erase under that condition. */
+static bool unit_must_stay(const struct zr_io *io, const struct zr_unit *u)
+{
+    return u->conditional && !zr_store_version_is_none(&u->version) &&
+           !zr_store_can(io->store, ZARR_STORE_CAP_ERASE_IF_VERSION);
 }
 
 void zr_unit_prepare(const struct zr_io *io, const struct zr_unit *u)
 {
     const struct zr_grid *grid = io->layout->grid;
+    const bool stays = unit_must_stay(io, u);
 
     if (u->leaf) {
-        *u->leaf = (struct zr_leaf_write){.level = u->lv, .proj = u->proj, .old = u->old};
+        *u->leaf = (struct zr_leaf_write){
+            .level = u->lv, .proj = u->proj, .old = u->old, .must_stay = stays};
         return;
     }
     for (int32_t d = 0; d < grid->ndim; d++)
@@ -49,6 +58,7 @@ void zr_unit_prepare(const struct zr_io *io, const struct zr_unit *u)
                                         .proj = u->proj,
                                         .clip = u->clip,
                                         .old = u->old,
+                                        .must_stay = stays,
                                         .stream = u->stream};
 }
 
@@ -199,6 +209,8 @@ static zarr_status unit_old(struct lone_unit *x, zarr_error *err)
     u->version = (zarr_store_version){{0}};
     st = zr_fetch_object(w, &f, &u->old, &e);
     w->worker->stats.read_modify_writes += !u->proj->whole || st == ZARR_OK;
+    if (st == ZARR_OK && u->conditional)
+        ZR_TRY(zr_store_check_version(w->io->store, u->key, &u->version, err));
     if (st == ZARR_ERR_NOT_FOUND || (u->proj->whole && old_may_be_bad(w->io, st))) {
         u->old = (zarr_memory){0};
         return ZARR_OK;

@@ -127,6 +127,7 @@ struct zr_shard_write {
     /* Its old stored bytes; handle NULL: none. If proj->whole, they are ignored if they
      * are damaged. */
     zarr_memory old;
+    bool must_stay;                 /* it is stored also if it is empty */
     struct zr_shard_stream *stream; /* NULL: the value stays in memory */
     /* out: the bytes to store (streamed: only their number is set), and the pool block
      * that contains them, which the caller gives back */

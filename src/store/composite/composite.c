@@ -6,8 +6,8 @@
  *
  * Arrays ask zr_store_of_chunks() and then use the store of the chunks directly: its
  * locks, versions, memory kinds and concurrency are those of the chunks. The capabilities
- * of the composite itself are those that both parts have, except that locks and versions
- * are those of the documents.
+ * of the composite itself are those that both parts have, except that locks, versions
+ * and conditions are those of the documents.
  * Thread class: shared, as the parts.
  */
 #include "store/store_int.h"
@@ -35,13 +35,17 @@ static void composite_close(void *self)
 
 static void composite_caps(void *self, zarr_store_caps *out)
 {
-    const uint32_t of_docs =
-        ZARR_STORE_CAP_LOCK | ZARR_STORE_CAP_CONDITIONAL | ZARR_STORE_CAP_WRITES_WAIT;
+    const uint32_t of_docs = ZARR_STORE_CAP_LOCK | ZARR_STORE_CAP_WRITES_WAIT |
+                             ZARR_STORE_CAP_VERSIONS | ZARR_STORE_CAP_PUT_NEW |
+                             ZARR_STORE_CAP_PUT_IF_VERSION |
+                             ZARR_STORE_CAP_ERASE_IF_VERSION;
     const struct composite *c = self;
     const zarr_store_caps *docs = zr_store_caps(c->docs),
                           *chunks = zr_store_caps(c->chunks);
 
     out->flags = (docs->flags & chunks->flags & ~of_docs) | (docs->flags & of_docs);
+    out->metadata_flags = docs->flags;
+    out->chunk_flags = chunks->flags;
     out->device_types = chunks->device_types;
     out->n_device_types = chunks->n_device_types;
     out->parallel = chunks->parallel;
@@ -114,7 +118,7 @@ static void composite_run(void *self, zarr_store_op *op, zarr_error *err)
     }
     if (l)
         op->lock = l->lock;
-    if (!zr_store_can(part, ZARR_STORE_CAP_CONDITIONAL))
+    if (!zr_store_can(part, ZARR_STORE_CAP_VERSIONS))
         op->flags &= ~(uint32_t)ZARR_STORE_OP_WANT_VERSION;
     (void)zr_store_run_one(part, op, err);
     op->lock = lock;

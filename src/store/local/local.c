@@ -304,10 +304,11 @@ static void local_caps(void *self, zarr_store_caps *out)
 
     out->flags = ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_SUFFIX | ZARR_STORE_CAP_LIST |
                  ZARR_STORE_CAP_WRITE | ZARR_STORE_CAP_ATOMIC_PUT |
-                 ZARR_STORE_CAP_FAST_GET | ZARR_STORE_CAP_PUT_NEW;
+                 ZARR_STORE_CAP_FAST_GET | ZARR_STORE_CAP_PUT_NEW |
+                 ZARR_STORE_CAP_VERSIONS;
     if (l->locks == ZARR_LOCKS_OS)
-        out->flags |=
-            ZARR_STORE_CAP_LOCK | ZARR_STORE_CAP_CONDITIONAL | ZARR_STORE_CAP_WRITES_WAIT;
+        out->flags |= ZARR_STORE_CAP_LOCK | ZARR_STORE_CAP_WRITES_WAIT |
+                      ZARR_STORE_CAP_PUT_IF_VERSION | ZARR_STORE_CAP_ERASE_IF_VERSION;
     if (l->n_device_types > 0) /* such a read takes longer, and a longer one is faster */
         out->flags &= ~(uint32_t)ZARR_STORE_CAP_FAST_GET;
     out->device_types = l->device_types;

@@ -253,6 +253,8 @@ zarr_status zr_local_write_device(const struct zr_local *l, zarr_store_op *op, i
 
 /* ---- local/write.c ----------------------------------------------------- */
 
+/* Ends an operation whose value has another version. */
+zarr_status zr_local_conflict(zarr_store_op *op, zarr_error *err);
 void zr_local_put(struct zr_local *l, zarr_store_op *op, zarr_error *err);
 zarr_status zr_local_put_part(void *self, void *lock, uint64_t offset,
                               const zarr_memory *part, zarr_error *err);

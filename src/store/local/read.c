@@ -209,8 +209,7 @@ read_cached(const zarr_store_op *op, int fd, const struct iovec *part, off_t off
 /* Whether the file is known to be in tmpfs or its like. */
 static bool is_in_memory(const zarr_store_op *op)
 {
-    return atomic_load_explicit(&untold, memory_order_relaxed) ==
-           op_device(op) << 1;
+    return atomic_load_explicit(&untold, memory_order_relaxed) == op_device(op) << 1;
 }
 
 /* Like pread(); EAGAIN: an attempt would wait. While this thread waits for a disk, the
@@ -305,8 +304,20 @@ static void read_same(struct zr_local *l, zarr_store_op *op, const struct zr_sto
         close(fd);
 }
 
+/* Whether a file has the version that op expects, if it expects one. */
+static bool is_expected(const zarr_store_op *op, const struct stat *st)
+{
+    zarr_store_version now;
+
+    if (!(op->flags & ZARR_STORE_OP_IF_VERSION))
+        return true;
+    zr_local_version(st, &now);
+    return zr_store_version_equal(&now, &op->version);
+}
+
 void zr_local_get(struct zr_local *l, zarr_store_op *op, zarr_error *err)
 {
+    bool is_same = false;
     struct stat st;
     int fd;
 
@@ -323,8 +334,12 @@ void zr_local_get(struct zr_local *l, zarr_store_op *op, zarr_error *err)
     }
     if (zr_local_open_value(l, op, op->key, &fd, &st, err) != ZARR_OK)
         return;
+    is_same = is_expected(op, &st);
     zr_local_version(&st, &op->version);
-    read_range(l, op, fd, (uint64_t)st.st_size, err);
+    if (is_same)
+        read_range(l, op, fd, (uint64_t)st.st_size, err);
+    else
+        zr_local_conflict(op, err);
     close(fd); /* opened for reading: close() loses nothing */
 }
 

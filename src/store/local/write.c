@@ -225,7 +225,7 @@ static zarr_status fail_write(const struct zr_local *l, zarr_store_op *op, int o
 
 /* ---- conditions ---- */
 
-static zarr_status write_conflict(zarr_store_op *op, zarr_error *err)
+zarr_status zr_local_conflict(zarr_store_op *op, zarr_error *err)
 {
     return zr_op_end(
         op, zr_fail(err, ZARR_ERR_CONFLICT, "%s: changed meanwhile", op->key), 0);
@@ -259,7 +259,7 @@ static zarr_status write_check_version(struct zr_local *l, zarr_store_op *op,
     }
     if (zr_store_version_equal(&version, &op->version))
         return ZARR_OK;
-    return write_conflict(op, err);
+    return zr_local_conflict(op, err);
 }
 
 static zarr_status lock_is_gone(zarr_store_op *op, zarr_error *err)
@@ -342,7 +342,7 @@ static zarr_status put_into_lock(struct zr_local *l, zarr_store_op *op,
      * its name, or the unlink() after a link(), which leaves it the value's name. */
     lk->is_spent = os_code == 0 || !zr_local_lock_has_one_name(lk);
     if (os_code == EEXIST && is_new)
-        return write_conflict(op, err);
+        return zr_local_conflict(op, err);
     if (os_code != 0)
         return fail_write(l, op, os_code, "cannot replace", err);
     if (zr_local_owner_is_shut_out(&file.owners))
@@ -432,7 +432,7 @@ static zarr_status put_by_temp(struct zr_local *l, zarr_store_op *op, const void
     }
     zr_local_dir_close(&dir);
     if (os_code == EEXIST && is_new)
-        return write_conflict(op, err);
+        return zr_local_conflict(op, err);
     if (os_code != 0)
         return fail_write(l, op, os_code, "cannot write", err);
     return zr_op_end(op, ZARR_OK, 0);

@@ -71,8 +71,9 @@ static void memory_caps(void *self, zarr_store_caps *out)
 
     out->flags = ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_SUFFIX | ZARR_STORE_CAP_LIST |
                  ZARR_STORE_CAP_WRITE | ZARR_STORE_CAP_ATOMIC_PUT | ZARR_STORE_CAP_LOCK |
-                 ZARR_STORE_CAP_CONDITIONAL | ZARR_STORE_CAP_FAST_GET |
-                 ZARR_STORE_CAP_PUT_NEW | ZARR_STORE_CAP_WRITES_WAIT;
+                 ZARR_STORE_CAP_FAST_GET | ZARR_STORE_CAP_WRITES_WAIT |
+                 ZARR_STORE_CAP_VERSIONS | ZARR_STORE_CAP_PUT_NEW |
+                 ZARR_STORE_CAP_PUT_IF_VERSION | ZARR_STORE_CAP_ERASE_IF_VERSION;
     out->device_types = m->device_types;
     out->n_device_types = m->n_device_types;
 }
@@ -95,6 +96,21 @@ static void memory_set_version(const struct memory_store *m, uint64_t version,
     zr_store_version_make(out, numbers, MEMORY_NUMBERS);
 }
 
+/* The version of a value that has this version; 0: there is no such key. */
+static uint64_t memory_expected(const struct memory_store *m, const zarr_store_version *v)
+{
+    if (zr_store_version_is_none(v))
+        return 0;
+    return zr_store_version_number(v, MEMORY_NUMBERS, MEMORY_STORE) == m->id
+               ? zr_store_version_number(v, MEMORY_NUMBERS, MEMORY_VERSION)
+               : UINT64_MAX;
+}
+
+static zarr_status memory_conflict(const zarr_store_op *op, zarr_error *err)
+{
+    return zr_fail(err, ZARR_ERR_CONFLICT, "%s: changed meanwhile", op->key);
+}
+
 static zarr_status memory_not_found(zarr_store_op *op, zarr_error *err)
 {
     return zr_op_end(op, zr_fail(err, ZARR_ERR_NOT_FOUND, "%s: no such key", op->key), 0);
@@ -108,6 +124,11 @@ static void memory_read_value(struct memory_store *m, zarr_store_op *op,
     uint64_t offset, n;
     zarr_memory from;
 
+    if ((op->flags & ZARR_STORE_OP_IF_VERSION) &&
+        memory_expected(m, &op->version) != v->version) {
+        zr_op_end(op, memory_conflict(op, err), 0);
+        return;
+    }
     memory_set_version(m, v->version, &op->version);
     op->object_bytes = v->mem.bytes;
     if (op->verb == ZARR_STORE_STAT) {
@@ -165,16 +186,6 @@ static void memory_unpin(void *self, struct zr_store_pin *p)
 
 /* ---- writing ---- */
 
-/* The version of a value that has this version; 0: there is no such key. */
-static uint64_t memory_expected(const struct memory_store *m, const zarr_store_version *v)
-{
-    if (zr_store_version_is_none(v))
-        return 0;
-    return zr_store_version_number(v, MEMORY_NUMBERS, MEMORY_STORE) == m->id
-               ? zr_store_version_number(v, MEMORY_NUMBERS, MEMORY_VERSION)
-               : UINT64_MAX;
-}
-
 /* Call it under the key's lock, or with a lock that the caller passed. */
 static zarr_status memory_change(struct memory_store *m, zarr_store_op *op,
                                  struct zr_memory_value *to, zarr_error *err)
@@ -189,7 +200,7 @@ static zarr_status memory_change(struct memory_store *m, zarr_store_op *op,
 
     st = zr_memory_table_change(&m->table, &c, err);
     if (st == ZARR_ERR_CONFLICT)
-        return zr_fail(err, st, "%s: changed meanwhile", op->key);
+        return memory_conflict(op, err);
     if (st != ZARR_OK)
         return st;
     if (!to && !c.found)

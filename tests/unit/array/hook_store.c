@@ -67,16 +67,16 @@ static void do_op(zarr_store_op *op)
     op->status = ZARR_OK;
     op->done_bytes = 0;
     op->object_bytes = UINT64_MAX;
-    if ((op->flags & ZARR_STORE_OP_IF_VERSION) &&
-        memcmp(&op->version, &now, sizeof now) != 0) {
+    if (!table.row[i].version && op->verb != ZARR_STORE_PUT) {
+        op->status = ZARR_ERR_NOT_FOUND;
+    } else if ((op->flags & ZARR_STORE_OP_IF_VERSION) &&
+               memcmp(&op->version, &now, sizeof now) != 0) {
         op->status = ZARR_ERR_CONFLICT;
     } else if (op->verb == ZARR_STORE_PUT) {
         snprintf(table.row[i].key, sizeof table.row[i].key, "%s", op->key);
         memcpy(table.row[i].value, mem, op->mem.bytes);
         table.row[i].bytes = op->done_bytes = op->mem.bytes;
         table.row[i].version = ++table.last;
-    } else if (!table.row[i].version) {
-        op->status = ZARR_ERR_NOT_FOUND;
     } else if (op->verb == ZARR_STORE_ERASE) {
         table.row[i].version = 0;
     } else {

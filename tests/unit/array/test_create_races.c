@@ -3,6 +3,7 @@
  * call that creates one there. Calls wait for each other where the store or the handle
  * has locks: a call whose cancel object is set shows that, because it does not wait.
  */
+#include "unit/conditional_caps.h"
 #include "hook_store.h"
 
 #include <pthread.h>
@@ -114,7 +115,7 @@ static void test_replace_without_locks(void **state)
         const int format = i & 2 ? 2 : 3;
         char key[32];
 
-        begin(ZARR_STORE_CAP_CONDITIONAL, 0, 0, 0);
+        begin(CAPS_CONDITIONAL, 0, 0, 0);
         assert_ok(create(world.store, "a", false, 3, 0, NULL, NULL));
         snprintf(key, sizeof key, "a/%s", document(group, format));
         rival.key = key;
@@ -159,7 +160,7 @@ static void test_parents(void **state)
         assert_int_equal(their_status, ZARR_ERR_CANCELLED);
         end();
     }
-    begin(ZARR_STORE_CAP_CONDITIONAL, 0, 0, 0);
+    begin(CAPS_CONDITIONAL, 0, 0, 0);
     rival.key = "p/zarr.json";
     rival.store = other;
     rival.group = false;

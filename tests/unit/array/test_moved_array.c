@@ -5,6 +5,7 @@
  * that another writer removed. Arrays that are still there cost one look at the document
  * for each call that meets a missing chunk.
  */
+#include "unit/conditional_caps.h"
 #include "hook_store.h"
 
 static const int kinds[] = {2, 3, 4};
@@ -306,8 +307,7 @@ static void write_line(uint64_t at, int32_t value)
 
 static void test_looks(void **state)
 {
-    static const uint32_t caps[] = {0, ZARR_STORE_CAP_CONDITIONAL,
-                                    ZARR_STORE_CAP_IMMUTABLE};
+    static const uint32_t caps[] = {0, CAPS_CONDITIONAL, ZARR_STORE_CAP_IMMUTABLE};
 
     (void)state;
     for (int i = 0; i < 3; i++) {

@@ -5,6 +5,7 @@
  * that another writer has replaced since, and says how many objects of its own remain. A
  * look at the document that fails for another reason does not stop a write.
  */
+#include "unit/conditional_caps.h"
 #include "hook_store.h"
 
 enum {
@@ -63,7 +64,7 @@ static void open_place(enum chunk_place place)
 {
     zarr_array_open_options opts = {.struct_size = sizeof opts};
 
-    begin(ZARR_STORE_CAP_CONDITIONAL, 3, LENGTH, CHUNK);
+    begin(CAPS_CONDITIONAL, 3, LENGTH, CHUNK);
     world_begin(&disk, WORLD_LOCAL);
     if (place != IN_PLUGIN) {
         assert_ok(zarr_store_open(

@@ -3,6 +3,7 @@
  * resize or append. Where a lock of the library excludes this order, threads try to
  * reach it.
  */
+#include "unit/conditional_caps.h"
 #include "hook_store.h"
 
 #include <pthread.h>
@@ -175,7 +176,7 @@ static void test_appends_by_version(void **state)
     (void)state;
     for (uint64_t chunk = 2; chunk <= 16; chunk *= 2)
         for (int order = 0; order < 2; order++) {
-            begin(ZARR_STORE_CAP_CONDITIONAL, 3, 0, chunk);
+            begin(CAPS_CONDITIONAL, 3, 0, chunk);
             assert_ok(append(mine, 500, 4));
             assert_ok(zarr_array_open(&theirs, other, "a", NULL, &terr));
             hook = order ? append_between : append_before_reserving;
@@ -207,7 +208,7 @@ static void test_consolidate_and_update(void **state)
     uint64_t n = sizeof text - 1;
 
     (void)state;
-    begin(ZARR_STORE_CAP_CONDITIONAL, 3, 4, 4);
+    begin(CAPS_CONDITIONAL, 3, 4, 4);
     assert_ok(consolidate_at(world.store, "", NULL, &terr));
     hook = set_when_read;
     assert_ok(consolidate_at(world.store, "", NULL, &terr));
@@ -240,7 +241,7 @@ static void test_two_copies(void **state)
 {
     (void)state;
     for (int late = 0; late < 2; late++) {
-        begin(ZARR_STORE_CAP_CONDITIONAL, 3, 0, 4);
+        begin(CAPS_CONDITIONAL, 3, 0, 4);
         assert_ok(append(mine, 1, 20));
         copy_verb = late ? ZARR_STORE_PUT : ZARR_STORE_GET;
         copy_when = late ? "d/.zarrc-job" : "d/zarr.json";
@@ -277,7 +278,7 @@ static void test_copy_while_growing(void **state)
     int32_t data[30];
 
     (void)state;
-    begin(ZARR_STORE_CAP_CONDITIONAL, 3, 0, 4);
+    begin(CAPS_CONDITIONAL, 3, 0, 4);
     assert_ok(append(mine, 1, 20));
     hook = append_while_copying;
     assert_status(copy_to_d(world.store), ZARR_ERR_CONFLICT);
@@ -312,7 +313,7 @@ static void test_copy_while_erasing(void **state)
     int32_t data[20];
 
     (void)state;
-    begin(ZARR_STORE_CAP_CONDITIONAL, 3, 0, 4);
+    begin(CAPS_CONDITIONAL, 3, 0, 4);
     assert_ok(append(mine, 1, 20));
     hook = erase_while_copying;
     opts.max_threads = 1;

@@ -3,6 +3,7 @@
  * objects that are cut off, errors that are not missing chunks, conditional writes that
  * conflict, shards that are replaced.
  */
+#include "unit/conditional_caps.h"
 #include "over_store.h"
 
 #include <unistd.h>
@@ -58,8 +59,7 @@ static void test_missing_part(void **state)
     (void)state;
     pw_open(&w, 2, UINT64_C(64) << 20, 0);
     over_open(&w, &o, &over_runs,
-              ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_FAST_GET |
-                  ZARR_STORE_CAP_CONDITIONAL);
+              ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_FAST_GET | CAPS_CONDITIONAL);
     a = pw_array(w.store, "a", "[" BYTES "]", big, big);
     assert_ok(pw_box(a, at, part, got, NULL, false));
     for (int i = 0; i < 4; i++)
@@ -85,7 +85,7 @@ static void test_ranges_without_versions(void **state)
     static const struct {
         uint32_t caps;
         int gets;
-    } stores[] = {{0, 1}, {ZARR_STORE_CAP_CONDITIONAL, 2}, {ZARR_STORE_CAP_IMMUTABLE, 2}};
+    } stores[] = {{0, 1}, {CAPS_CONDITIONAL, 2}, {ZARR_STORE_CAP_IMMUTABLE, 2}};
     static const char *const codecs[] = {"[" BYTES "]",
                                          "[" SHARD("[3,16384]", BYTES, "end") "]"};
     const uint64_t big[2] = {3, 16384}, part[2] = {2, 2};
@@ -263,7 +263,7 @@ static void test_conflicts(void **state)
 
     (void)state;
     pw_open(&w, 2, UINT64_C(64) << 20, 0);
-    over_open(&w, &o, &over_runs, ZARR_STORE_CAP_CONDITIONAL | ZARR_STORE_CAP_FAST_GET);
+    over_open(&w, &o, &over_runs, CAPS_CONDITIONAL | ZARR_STORE_CAP_FAST_GET);
     a = pw_array(w.store, "a", "[" BYTES "," GZIP "]", shape, chunk);
     make_data(1);
     assert_ok(pw_box(a, zero, shape, data, NULL, true));
@@ -280,6 +280,73 @@ static void test_conflicts(void **state)
     o.conflicts = 0;
     zarr_array_free(a);
     pw_close(&w);
+}
+
+/* Another writer changes elements of the block between the read and the write. */
+static void write_elsewhere(struct over *o)
+{
+    static const uint64_t at[2] = {15, 15}, one[2] = {1, 1};
+    int32_t value = 77;
+    zarr_array *a = NULL;
+
+    o->replace_at = 0;
+    assert_ok(zarr_array_open(&a, o->below, "a", NULL, &terr));
+    assert_ok(pw_box(a, at, one, &value, NULL, true));
+    zarr_array_free(a);
+}
+
+/* Sets in one call what is left of blocks to the fill value. A store that erases only
+ * without a condition never gets such an ERASE: another writer's elements would be lost.
+ * The blocks stay, with the fill value. */
+static void write_fill(uint32_t caps, const char *codecs, const zarr_store_vtable *vt,
+                       bool other_writer)
+{
+    const uint64_t part[2] = {15, 15}, at[2] = {0, 0}, all[2] = {16, 32};
+    const bool erases = caps & ZARR_STORE_CAP_ERASE_IF_VERSION;
+    uint64_t bytes = 0;
+    struct over o;
+    struct pw w;
+    zarr_array *a;
+
+    pw_open(&w, 2, UINT64_C(64) << 20, 0);
+    over_open(&w, &o, vt, caps);
+    a = pw_array(w.store, "a", codecs, shape, chunk);
+    make_data(5);
+    assert_ok(pw_box(a, at, part, data, NULL, true)); /* block 0, the rest is -1 */
+    memset(data, 0xff, sizeof data);
+    atomic_store(&o.n_gets, 0);
+    o.replace_at = other_writer ? 1 : 0;
+    o.replace = write_elsewhere;
+    atomic_store(&o.n_ops[ZARR_STORE_ERASE], 0);
+    /* and block 1, which is missing */
+    assert_ok(pw_box(a, at, (const uint64_t[]){15, 30}, data, NULL, true));
+    assert_int_equal(o.n_ops[ZARR_STORE_ERASE], o.n_conditional[ZARR_STORE_ERASE]);
+    assert_status(zarr_store_get(o.below, "a/c/0/0", 0, NULL, &bytes, NULL, &terr),
+                  erases && !other_writer ? ZARR_ERR_NOT_FOUND : ZARR_OK);
+    assert_status(zarr_store_get(o.below, "a/c/0/1", 0, NULL, &bytes, NULL, &terr),
+                  ZARR_ERR_NOT_FOUND);
+    assert_ok(pw_box(a, at, all, got, NULL, false));
+    for (uint64_t i = 0; i < all[0] * all[1]; i++)
+        assert_int_equal(got[i], other_writer && i == 15 * 32 + 15 ? 77 : -1);
+    zarr_array_free(a);
+    pw_close(&w);
+}
+
+static void test_empty_by_version(void **state)
+{
+    static const char *const codecs[] = {
+        "[" BYTES "," GZIP "]", "[" SHARD("[4,8]", BYTES, "end") "]",
+        "[" SHARD("[8,8]", SHARD("[4,8]", BYTES, "end"), "end") "]"};
+    static const uint32_t caps[] = {CAPS_CONDITIONAL,
+                                    CAPS_CONDITIONAL & ~ZARR_STORE_CAP_ERASE_IF_VERSION};
+
+    (void)state;
+    for (size_t i = 0; i < ZR_COUNT(codecs) * ZR_COUNT(caps) * 2; i++) {
+        const char *c = codecs[i / 4];
+
+        write_fill(caps[i % 2] | ZARR_STORE_CAP_FAST_GET, c, &over_runs, i / 2 % 2);
+        write_fill(caps[i % 2], c, &over_submits, i / 2 % 2);
+    }
 }
 
 /* A shard replaced between reading its index and its chunks is read again, with each
@@ -300,8 +367,8 @@ static void test_replaced_shard(void **state)
 
         pw_open(&w, 1, UINT64_C(64) << 20, 0);
         over_open(&w, &o, &over_runs,
-                  ZARR_STORE_CAP_CONDITIONAL | ZARR_STORE_CAP_RANGES |
-                      ZARR_STORE_CAP_SUFFIX | ZARR_STORE_CAP_FAST_GET);
+                  CAPS_CONDITIONAL | ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_SUFFIX |
+                      ZARR_STORE_CAP_FAST_GET);
         a = pw_array(w.store, "a", "[" SHARD("[4,8]", BYTES, "end") "]", shape, chunk);
         make_data(7);
         assert_ok(pw_box(a, zero, shape, data, NULL, true));
@@ -384,6 +451,7 @@ int main(void)
         cmocka_unit_test(test_part_of_cut_chunk),
         cmocka_unit_test(test_faults_are_not_missing),
         cmocka_unit_test(test_conflicts),
+        cmocka_unit_test(test_empty_by_version),
         cmocka_unit_test(test_replaced_shard),
         cmocka_unit_test(test_replaced_without_versions),
     };

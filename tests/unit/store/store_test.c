@@ -1,4 +1,5 @@
 /* unit/store/store_test.c - see store_test.h. */
+#include "unit/conditional_caps.h"
 #include "store_test.h"
 #include "unit/world_alloc.h"
 
@@ -132,7 +133,7 @@ static void custom_run(void *self, zarr_store_op *op, zarr_error *err)
         return;
     }
     if ((op->flags & ~(uint32_t)ZARR_STORE_OP_KIND) != 0 &&
-        !(c->caps & ZARR_STORE_CAP_CONDITIONAL)) {
+        !(c->caps & ZARR_STORE_CAP_VERSIONS)) {
         op->status = zr_fail(err, ZARR_ERR_INTERNAL, "flags that were never declared");
         return;
     }
@@ -142,7 +143,7 @@ static void custom_run(void *self, zarr_store_op *op, zarr_error *err)
     if (op->verb == ZARR_STORE_STAT ||
         (x.done_bytes == op->mem.bytes && x.object_bytes > op->offset + x.done_bytes))
         op->object_bytes = x.object_bytes; /* only if the contract asks for it */
-    if (c->caps & ZARR_STORE_CAP_CONDITIONAL)
+    if (c->caps & ZARR_STORE_CAP_VERSIONS)
         op->version = x.version;
 }
 
@@ -358,7 +359,7 @@ zarr_store *open_sort(struct world *w, enum sort sort)
     else if (sort == SORT_ASYNC)
         st = open_async(&s, w,
                         ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_LIST |
-                            ZARR_STORE_CAP_WRITE | ZARR_STORE_CAP_CONDITIONAL,
+                            ZARR_STORE_CAP_WRITE | CAPS_CONDITIONAL,
                         &err);
     else
         st = open_plain(&s, w, ZARR_STORE_CAP_WRITE, &err);

@@ -432,7 +432,7 @@ static void conditions(void **state)
     zarr_store_op op = {.verb = ZARR_STORE_STAT, .key = "v"};
     zarr_error err = {0};
 
-    if (!zr_store_can(s, ZARR_STORE_CAP_CONDITIONAL)) {
+    if (!zr_store_can(s, ZARR_STORE_CAP_PUT_IF_VERSION)) {
         assert_status(put_if(s, "v", "1", &v), zr_store_can(s, ZARR_STORE_CAP_PUT_NEW)
                                                    ? ZARR_OK
                                                    : ZARR_ERR_UNSUPPORTED);
@@ -526,7 +526,7 @@ static void pins(void **state)
         assert_status(st, ZARR_OK);
         assert_true(op.done_bytes == 2 && memcmp(to, "st", 2) == 0);
         assert_true(pin.object_bytes == 5);
-    } else if (zr_store_can(s, ZARR_STORE_CAP_CONDITIONAL)) {
+    } else if (zr_store_can(s, ZARR_STORE_CAP_VERSIONS)) {
         assert_status(st, ZARR_ERR_CONFLICT);
     } else {
         assert_status(st, ZARR_OK); /* cannot know */

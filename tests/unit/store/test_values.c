@@ -10,7 +10,7 @@ static const zarr_store_version none;
 
 static bool has_versions(zarr_store *s)
 {
-    return zr_store_can(s, ZARR_STORE_CAP_CONDITIONAL);
+    return zr_store_can(s, ZARR_STORE_CAP_VERSIONS);
 }
 
 /* ---- every store ---- */
@@ -73,7 +73,7 @@ static void write_by_version(zarr_store *s)
     zarr_error err = {0};
 
     assert_status(zarr_store_stat(s, "a/k", &v, &err), ZARR_OK);
-    if (!has_versions(s)) {
+    if (!zr_store_can(s, ZARR_STORE_CAP_PUT_IF_VERSION)) {
         v.version.bytes[0] = 1;
         assert_status(zarr_store_write(s, "a/k", &mem, &v.version, NULL, &err),
                       ZARR_ERR_UNSUPPORTED);

@@ -3,6 +3,7 @@
  * separate document: the node has the attributes of the writer that created it, and no
  * others.
  */
+#include "unit/conditional_caps.h"
 #include "unit/array/hook_store.h"
 
 #include <pthread.h>
@@ -139,7 +140,7 @@ static void creators_of_a_store(uint32_t caps)
 static void test_creators_by_version(void **state)
 {
     (void)state;
-    creators_of_a_store(ZARR_STORE_CAP_CONDITIONAL);
+    creators_of_a_store(CAPS_CONDITIONAL);
     creators_of_a_store(ZARR_STORE_CAP_PUT_NEW);
 }
 

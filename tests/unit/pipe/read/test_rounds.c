@@ -3,6 +3,7 @@
  * shards takes one for the indexes and one for the chunks, whatever the number of
  * threads; a missing chunk is asked for once. Also the memory of what is fetched.
  */
+#include "unit/conditional_caps.h"
 #include "unit/pipe/far_store.h"
 
 /* One for each level of indexes, and one for the chunks. */
@@ -22,7 +23,7 @@ static void test_rounds(void **state)
 {
     static const uint32_t all_caps[] = {ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_SUFFIX,
                                         ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_SUFFIX |
-                                            ZARR_STORE_CAP_CONDITIONAL};
+                                            CAPS_CONDITIONAL};
     static const uint32_t gets[N_KINDS] = {1024, 32, 32, 16 + 16 * 8 + 16};
 
     (void)state;

@@ -4,6 +4,7 @@
  * encoder waits until four chunks are in work, so the test hangs if they never are. What
  * the four threads count is taken back if another writer was faster.
  */
+#include "unit/conditional_caps.h"
 #include "unit/pipe/pipe_test.h"
 
 #include <pthread.h>
@@ -103,7 +104,7 @@ static void conditional_caps(void *self, zarr_store_caps *out)
 {
     (void)self;
     *out = (zarr_store_caps){.struct_size = sizeof *out,
-                             .flags = ZARR_STORE_CAP_CONDITIONAL | ZARR_STORE_CAP_WRITE |
+                             .flags = CAPS_CONDITIONAL | ZARR_STORE_CAP_WRITE |
                                       ZARR_STORE_CAP_ATOMIC_PUT};
 }
 

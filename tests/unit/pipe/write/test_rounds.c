@@ -4,6 +4,7 @@
  * has locks of its own, and only some of the units need them), between two looks at the
  * document. Also conflicts, other writers, and damaged old values.
  */
+#include "unit/conditional_caps.h"
 #include "unit/pipe/far_store.h"
 
 /* A write sends the PUTs of many units at once, between two looks at the document. */
@@ -77,7 +78,7 @@ static void test_few_shards(void **state)
 static const uint32_t part_caps[] = {
     ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_SUFFIX | ZARR_STORE_CAP_WRITE,
     ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_SUFFIX | ZARR_STORE_CAP_WRITE |
-        ZARR_STORE_CAP_CONDITIONAL,
+        CAPS_CONDITIONAL,
     ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_SUFFIX | ZARR_STORE_CAP_WRITE |
         ZARR_STORE_CAP_LOCK | ZARR_STORE_CAP_WRITES_WAIT,
 };

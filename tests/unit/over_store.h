@@ -1,0 +1,152 @@
+/*
+ * unit/over_store.h - a store of an application on top of another one, for tests. It
+ * answers one operation at a time or many that it was given together. It fails, is slow,
+ * finds other versions, loses values and answers, and ignores conditions. All of this is
+ * off until a test sets it.
+ */
+#ifndef ZR_OVER_STORE_H
+#define ZR_OVER_STORE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <time.h>
+
+#include "store/store.h"
+
+struct over {
+    zarr_store *below;
+    uint32_t caps;
+    atomic_int n_submitted, n_gets, n_conflicts;
+    int fail_get;   /* status that GETs of chunks return; 0: no failure */
+    int conflicts;  /* this many conditional PUTs find another version */
+    int gone_at;    /* this GET of a chunk returns NOT_FOUND; 0: none */
+    int replace_at; /* this GET of a chunk finds another version; 0: none */
+    /* what replaces it; NULL: the same bytes are written again */
+    void (*replace)(struct over *o);
+    bool lose_puts; /* those of chunks return NOT_FOUND */
+    int slow_ms;
+    int lost_answers; /* this many PUTs are done, and then fail with IO */
+    uint32_t ignores; /* bit 1 << verb: the conditions of this verb are not looked at */
+    /* by verb: operations, and those with a condition */
+    atomic_int n_ops[ZARR_STORE_STAT + 1], n_conditional[ZARR_STORE_STAT + 1];
+};
+
+static inline void over_caps(void *self, zarr_store_caps *out)
+{
+    const struct over *o = self;
+
+    *out = (zarr_store_caps){.struct_size = sizeof *out, .flags = o->caps};
+}
+
+/* Writes the same bytes again, which gives a new version. */
+static inline void over_replace(struct over *o, const char *key)
+{
+    static char value[65536];
+    uint64_t n = sizeof value;
+
+    assert_int_equal(zarr_store_get(o->below, key, 0, value, &n, NULL, NULL), ZARR_OK);
+    assert_int_equal(zarr_store_put(o->below, key, value, n, NULL), ZARR_OK);
+}
+
+static inline void over_do(struct over *o, zarr_store_op *op, zarr_error *err)
+{
+    const struct timespec ms = {0, o->slow_ms * 1000000L};
+    const bool chunk = strstr(op->key, "c/") != NULL;
+    const uint32_t flags = op->flags;
+
+    atomic_fetch_add(&o->n_ops[op->verb], 1);
+    if (flags & ZARR_STORE_OP_IF_VERSION)
+        atomic_fetch_add(&o->n_conditional[op->verb], 1);
+    if (op->verb == ZARR_STORE_GET && chunk) {
+        if (atomic_fetch_add(&o->n_gets, 1) + 1 == o->replace_at) {
+            if (o->replace)
+                o->replace(o);
+            else
+                over_replace(o, op->key);
+        }
+        if (o->slow_ms)
+            nanosleep(&ms, NULL);
+        if (o->gone_at && atomic_load(&o->n_gets) == o->gone_at) {
+            op->status = ZARR_ERR_NOT_FOUND;
+            return;
+        }
+        if (o->fail_get) {
+            op->status = zr_fail(err, (zarr_status)o->fail_get, "made to fail");
+            return;
+        }
+    }
+    if (op->verb == ZARR_STORE_PUT && chunk && o->lose_puts) {
+        op->status = zr_fail(err, ZARR_ERR_NOT_FOUND, "there is no such bucket");
+        return;
+    }
+    if (op->verb == ZARR_STORE_PUT && (op->flags & ZARR_STORE_OP_IF_VERSION) &&
+        o->conflicts > 0) {
+        o->conflicts--;
+        atomic_fetch_add(&o->n_conflicts, 1);
+        op->status = zr_fail(err, ZARR_ERR_CONFLICT, "another writer was faster");
+        return;
+    }
+    if ((o->caps & ZARR_STORE_CAP_VERSIONS) && op->verb != ZARR_STORE_ERASE)
+        op->flags |= ZARR_STORE_OP_WANT_VERSION;
+    if (o->ignores >> op->verb & 1)
+        op->flags &= ~(uint32_t)ZARR_STORE_OP_IF_VERSION;
+    (void)zr_store_run_one(o->below, op, err);
+    op->flags = flags;
+    if (op->verb == ZARR_STORE_PUT && op->status == ZARR_OK && o->lost_answers > 0) {
+        o->lost_answers--;
+        op->status = zr_fail(err, ZARR_ERR_IO, "the connection was reset");
+    }
+}
+
+static inline void over_run(void *self, zarr_store_op *op, zarr_error *err)
+{
+    over_do(self, op, err);
+}
+
+static inline void
+over_submit(void *self, zarr_store_op **ops, uint64_t n,
+            void (*done)(void *arg, zarr_store_op *op, const zarr_error *err), void *arg)
+{
+    struct over *o = self;
+    zarr_error err;
+
+    atomic_fetch_add(&o->n_submitted, (int)n);
+    for (uint64_t i = n; i-- > 0;) { /* in another order */
+        zarr_store_op *op = ops[i];
+
+        err.code = ZARR_OK;
+        over_do(o, op, &err);
+        done(arg, op, op->status != ZARR_OK ? &err : NULL);
+    }
+}
+
+static inline zarr_status over_list(void *self, const char *prefix, uint32_t how,
+                                    zarr_store_list_fn fn, void *user, zarr_error *err)
+{
+    return zarr_store_list(((struct over *)self)->below, prefix, how, fn, user, err);
+}
+
+static inline void over_close(void *self)
+{
+    zarr_store_free(((struct over *)self)->below);
+}
+
+static const zarr_store_vtable over_runs = {.struct_size = sizeof over_runs,
+                                            .name = "over",
+                                            .caps = over_caps,
+                                            .run = over_run,
+                                            .list = over_list,
+                                            .close = over_close};
+static const zarr_store_vtable over_submits = {.struct_size = sizeof over_submits,
+                                               .name = "over",
+                                               .caps = over_caps,
+                                               .submit = over_submit,
+                                               .list = over_list,
+                                               .close = over_close};
+
+#endif

@@ -1,0 +1,242 @@
+/*
+ * unit/store/test_conditions.c - conditions on versions: GETs of one version on each kind
+ * of store, what stores may declare, the ERASE of a missing key that the library does
+ * itself, pins by conditional GETs, what the parts of a composite store can do.
+ */
+#include "store_test.h"
+#include "unit/conditional_caps.h"
+#include "unit/over_store.h"
+
+static zarr_store *open_over(struct world *w, struct over *o, const zarr_store_vtable *vt,
+                             uint32_t caps)
+{
+    zarr_error err = {0};
+    zarr_store *s = NULL;
+
+    memset(o, 0, sizeof *o);
+    o->caps = caps | ZARR_STORE_CAP_WRITE | ZARR_STORE_CAP_LIST;
+    o->below = open_sort(w, SORT_MEMORY);
+    if (zr_store_open_custom(&s, &w->env, vt, o, NULL, &err) != ZARR_OK)
+        fail_msg("%s", err.message);
+    return s;
+}
+
+/* ---- GET if version ---- */
+
+static zarr_status get_if(zarr_store *s, uint64_t offset, uint64_t length, char to[16],
+                          const zarr_store_version *version)
+{
+    zarr_store_op op = get_op("k", offset, length, to, 15);
+    zarr_status st;
+
+    op.flags = ZARR_STORE_OP_IF_VERSION;
+    op.version = *version;
+    memset(to, 0, 16);
+    st = zr_store_run_one(s, &op, NULL);
+    if (st == ZARR_OK)
+        assert_true(zr_store_version_equal(&op.version, version));
+    return st;
+}
+
+static void read_versions(zarr_store *s)
+{
+    static const struct {
+        uint64_t offset, length;
+        const char *first, *second;
+    } ranges[] = {{0, ZARR_STORE_TO_END, "0123456789", "abcde"},
+                  {2, 3, "234", "cde"},
+                  {ZARR_STORE_SUFFIX, 4, "6789", "bcde"}};
+    zarr_store_value old = ZARR_STORE_VALUE_INIT, now = ZARR_STORE_VALUE_INIT;
+    const zarr_store_version none = {{0}};
+    char to[16];
+
+    assert_status(put_text(s, "k", "0123456789"), ZARR_OK);
+    assert_status(zarr_store_stat(s, "k", &old, NULL), ZARR_OK);
+    for (size_t i = 0; i < ZR_COUNT(ranges); i++) {
+        assert_status(get_if(s, ranges[i].offset, ranges[i].length, to, &old.version),
+                      zr_store_can(s, ZARR_STORE_CAP_VERSIONS) ? ZARR_OK
+                                                               : ZARR_ERR_UNSUPPORTED);
+        if (!zr_store_can(s, ZARR_STORE_CAP_VERSIONS))
+            continue;
+        assert_string_equal(to, ranges[i].first);
+        assert_status(get_if(s, ranges[i].offset, ranges[i].length, to, &none),
+                      ZARR_ERR_CONFLICT);
+        assert_status(put_text(s, "k", "abcde"), ZARR_OK);
+        assert_status(zarr_store_stat(s, "k", &now, NULL), ZARR_OK);
+        assert_status(get_if(s, ranges[i].offset, ranges[i].length, to, &old.version),
+                      ZARR_ERR_CONFLICT);
+        assert_status(get_if(s, ranges[i].offset, ranges[i].length, to, &now.version),
+                      ZARR_OK);
+        assert_string_equal(to, ranges[i].second);
+        assert_status(zarr_store_erase(s, "k", NULL), ZARR_OK);
+        assert_status(get_if(s, ranges[i].offset, ranges[i].length, to, &now.version),
+                      ZARR_ERR_NOT_FOUND);
+        assert_status(get_if(s, ranges[i].offset, ranges[i].length, to, &none),
+                      ZARR_ERR_NOT_FOUND);
+        assert_status(put_text(s, "k", "0123456789"), ZARR_OK);
+        assert_status(zarr_store_stat(s, "k", &old, NULL), ZARR_OK);
+    }
+}
+
+static void reads_of_one_version(void **state)
+{
+    static const uint32_t caps[] = {0, ZARR_STORE_CAP_RANGES,
+                                    ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_SUFFIX};
+    struct world *w = *state;
+    zarr_store *s = NULL;
+
+    for (enum sort sort = 0; sort < N_SORTS; sort++) {
+        s = open_sort(w, sort);
+        read_versions(s);
+        zarr_store_free(s);
+    }
+    for (size_t i = 0; i < ZR_COUNT(caps); i++) {
+        struct over o;
+
+        s = open_over(w, &o, &over_runs, caps[i] | ZARR_STORE_CAP_VERSIONS);
+        read_versions(s);
+        zarr_store_free(s);
+    }
+}
+
+/* ---- what stores declare ---- */
+
+static void contradictions(void **state)
+{
+    static const uint32_t lies[] = {
+        ZARR_STORE_CAP_PUT_IF_VERSION,
+        ZARR_STORE_CAP_PUT_IF_VERSION | ZARR_STORE_CAP_VERSIONS,
+        ZARR_STORE_CAP_PUT_IF_VERSION | ZARR_STORE_CAP_PUT_NEW,
+        ZARR_STORE_CAP_ERASE_IF_VERSION};
+    struct world *w = *state;
+    zarr_error err = {0};
+    zarr_store *s = NULL;
+
+    for (size_t i = 0; i < ZR_COUNT(lies); i++) {
+        struct over o = {.caps = lies[i]};
+
+        assert_status(zr_store_open_custom(&s, &w->env, &over_runs, &o, NULL, &err),
+                      ZARR_ERR_INVALID);
+        assert_non_null(strstr(err.message, "IF_VERSION but not"));
+    }
+}
+
+static void parts_of_composite(void **state)
+{
+    const zarr_memory mem = zr_mem_of_host((char[]){'n', 'e', 'w'}, 3);
+    zarr_store_caps caps = ZARR_STORE_CAPS_INIT;
+    zarr_store_value v = ZARR_STORE_VALUE_INIT;
+    struct world *w = *state;
+    zarr_error err = {0};
+    zarr_store *chunks = open_sort(w, SORT_MEMORY), *s = NULL, *docs = NULL;
+    struct over o;
+
+    zarr_store_capabilities(chunks, &caps);
+    assert_int_equal(caps.metadata_flags, caps.flags);
+    assert_int_equal(caps.chunk_flags, caps.flags);
+    docs = open_over(w, &o, &over_runs, ZARR_STORE_CAP_RANGES);
+    assert_status(zarr_store_open_composite(&s, docs, chunks, NULL, &err), ZARR_OK);
+    zarr_store_capabilities(s, &caps);
+    assert_int_equal(caps.metadata_flags, o.caps);
+    assert_int_equal(caps.chunk_flags, zr_store_caps(chunks)->flags);
+    assert_int_equal(caps.flags & CAPS_CONDITIONAL, 0);
+    /* each key has the conditions of its part */
+    assert_status(put_text(s, "a/c/0", "v"), ZARR_OK);
+    assert_status(put_text(s, "a/zarr.json", "v"), ZARR_OK);
+    assert_status(zarr_store_stat(s, "a/c/0", &v, &err), ZARR_OK);
+    assert_int_equal(v.has_version, 1);
+    assert_status(zarr_store_write(s, "a/c/0", &mem, &v.version, NULL, &err), ZARR_OK);
+    assert_status(zarr_store_write(s, "a/c/0", &mem, &v.version, NULL, &err),
+                  ZARR_ERR_CONFLICT);
+    assert_status(zarr_store_write(s, "a/zarr.json", &mem, &v.version, NULL, &err),
+                  ZARR_ERR_UNSUPPORTED);
+    assert_status(zarr_store_stat(s, "a/zarr.json", &v, &err), ZARR_OK);
+    assert_int_equal(v.has_version, 0);
+    zarr_store_free(s);
+    zarr_store_free(docs);
+    zarr_store_free(chunks);
+}
+
+/* ---- an ERASE that erases nothing ---- */
+
+static void erase_of_nothing(void **state)
+{
+    const zarr_store_vtable *const tables[] = {&over_runs, &over_submits};
+    struct world *w = *state;
+
+    for (size_t i = 0; i < ZR_COUNT(tables); i++) {
+        struct over o;
+        zarr_store *s = open_over(w, &o, tables[i],
+                                  CAPS_CONDITIONAL & ~ZARR_STORE_CAP_ERASE_IF_VERSION);
+        zarr_store_value v = ZARR_STORE_VALUE_INIT;
+        zarr_store_op ops[2];
+
+        assert_status(put_text(s, "k", "v"), ZARR_OK);
+        assert_status(zarr_store_stat(s, "k", &v, NULL), ZARR_OK);
+        for (int k = 0; k < 2; k++)
+            ops[k] = (zarr_store_op){.verb = ZARR_STORE_ERASE,
+                                     .flags = ZARR_STORE_OP_IF_VERSION,
+                                     .key = k == 0 ? "no" : "k"};
+        assert_status(zr_store_run(s, ops, 2, NULL), ZARR_ERR_CONFLICT);
+        assert_status(ops[0].status, ZARR_ERR_NOT_FOUND);
+        assert_status(ops[1].status, ZARR_ERR_CONFLICT);
+        ops[1].version = v.version; /* never without the condition */
+        assert_status(zr_store_run_one(s, &ops[1], NULL), ZARR_ERR_UNSUPPORTED);
+        assert_int_equal(o.n_ops[ZARR_STORE_ERASE], 0);
+        assert_string_equal(get_text(s, "k"), "v");
+        zarr_store_free(s);
+    }
+}
+
+/* ---- pins ---- */
+
+/* The second GET of a pin is conditional. That a store does not look is found out
+ * afterwards. */
+static void pins_are_conditions(void **state)
+{
+    const zarr_store_vtable *const tables[] = {&over_runs, &over_submits};
+    struct world *w = *state;
+
+    for (size_t i = 0; i < 2 * ZR_COUNT(tables); i++) {
+        struct over o;
+        zarr_store *s =
+            open_over(w, &o, tables[i / 2], CAPS_CONDITIONAL | ZARR_STORE_CAP_RANGES);
+        struct zr_store_pin pin;
+        zarr_error err = {0};
+        char to[8];
+        zarr_store_op op = get_op("k", 0, 2, to, sizeof to), two[2];
+
+        assert_status(put_text(s, "k", "first"), ZARR_OK);
+        assert_status(zr_store_pin_init(&pin, s, "k", &err), ZARR_OK);
+        op.flags = ZR_STORE_OP_PINNED;
+        op.lock = &pin;
+        two[0] = op;
+        assert_status(zr_store_run_one(s, &two[0], &err), ZARR_OK);
+        assert_int_equal(o.n_conditional[ZARR_STORE_GET], 0);
+        two[0] = two[1] = op;
+        assert_status(zr_store_run(s, two, 2, &err), ZARR_OK);
+        assert_int_equal(o.n_conditional[ZARR_STORE_GET], 2);
+        assert_int_equal(two[0].flags, ZR_STORE_OP_PINNED);
+        o.ignores = i % 2 ? 1u << ZARR_STORE_GET : 0;
+        assert_status(put_text(s, "k", "other"), ZARR_OK);
+        two[0] = two[1] = op;
+        assert_status(zr_store_run(s, two, 2, &err), ZARR_ERR_CONFLICT);
+        assert_status(two[1].status, ZARR_ERR_CONFLICT);
+        zr_store_pin_deinit(&pin);
+        zarr_store_free(s);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(reads_of_one_version, world_setup,
+                                        world_teardown),
+        cmocka_unit_test_setup_teardown(contradictions, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(parts_of_composite, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(erase_of_nothing, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(pins_are_conditions, world_setup, world_teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
