@@ -71,10 +71,12 @@ typedef struct zarr_store_options {
     int32_t device_type, device_id;
     /** name of the kind of store, as it was registered; NULL: the URL decides */
     const char *kind;
-    /** maximum time that a write waits for the lock of its key, in milliseconds; then it
-     * fails with ZARR_ERR_IO and `os_code` ETIMEDOUT. 0: no limit. A wait of 10 s logs a
-     * warning that names the key and, if /proc shows them, the processes that have the
-     * lock file open. Stores with their own locks may ignore this member */
+    /** maximum time that a write waits for other writers of its key, in milliseconds; 0:
+     * no limit. After that time the write fails with ZARR_ERR_IO and `os_code` ETIMEDOUT
+     * if they hold the lock of the key. It fails with ZARR_ERR_CONFLICT if they changed
+     * the key before each of its tries. A wait of 10 s logs a warning that names the key
+     * and, if /proc shows them, the processes that have the lock file open. Stores with
+     * their own locks may ignore this member */
     uint32_t lock_wait_ms, reserved_1;
     /** the text of a JSON object with options of one kind of store, such as headers or
      * credentials; borrowed for the call. The function `open` of a registered store gets

@@ -96,6 +96,7 @@ static zarr_status group_create_and_open(zarr_group **out, struct group_making *
                                          zarr_error *err)
 {
     const zarr_limits *limits = &zr_store_context(m->store)->limits;
+    struct zr_backoff wait;
     bool overtaken = true;
     zarr_error e = {0};
     zarr_status st = zr_path_check_new(m->path, m->format, limits, &e);
@@ -104,9 +105,12 @@ static zarr_status group_create_and_open(zarr_group **out, struct group_making *
         st = zr_making_begin(&m->making, &e);
     if (st != ZARR_OK)
         zr_path_prefix(&e, st, m->path);
-    for (int i = 0; i < ZR_OVERTAKEN_TRIES && m->making.has_begun && overtaken; i++) {
+    zr_backoff_init(&wait, m->store, m->path, m->making.cancel);
+    while (st == ZARR_OK && overtaken) {
         st = group_write_and_open(out, m, o, &overtaken, &e);
         overtaken = overtaken && m->making.overwrite;
+        if (overtaken) /* by a call that replaces the same node without locks */
+            st = zr_backoff_wait(&wait, st, &e);
     }
     if (st == ZARR_ERR_EXISTS && m->flags & ZARR_GROUP_IF_MISSING)
         st = group_open_existing(out, m, o, err);

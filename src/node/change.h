@@ -126,9 +126,6 @@ void zr_claim_give(struct zr_claim *claim); /* zeroed storage is allowed */
 
 /* ---- making nodes ------------------------------------------------------- */
 
-enum {
-    ZR_OVERTAKEN_TRIES = 64 /* by calls that replace the same node without locks */
-};
 /* A node that is being made, or replaced. */
 struct zr_making {
     zarr_store *store;

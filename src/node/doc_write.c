@@ -1,16 +1,12 @@
 /*
  * node/doc_write.c - changes metadata documents, writes them whole and erases them. A
  * change reads, edits and writes while it holds the key's lock. If a store cannot lock
- * but can compare versions, the write is conditional, and the change is tried again if
- * another writer was faster. A new document is written so on a store that can only make
- * new keys. Otherwise only writers through the same handle are kept out.
- * Thread class: updates may run from many threads.
+ * but can compare versions, the write is conditional, and the change is tried again
+ * after a while if another writer was faster. A new document is written so on a store
+ * that can only make new keys. Otherwise only writers through the same handle are kept
+ * out. Thread class: updates may run from many threads.
  */
 #include "node/node_int.h"
-
-enum {
-    DOC_RETRIES = 64 /* conflicts in a row */
-};
 
 static zarr_status doc_put(const struct zr_doc_place *place, const struct zr_str *text,
                            zarr_store_op *op, zarr_error *err)
@@ -40,7 +36,7 @@ bool zr_doc_new_by_put(const zarr_store *s)
 
 static zarr_status update_once(const struct zr_doc_place *place,
                                const struct zr_doc_edit *edit, void *lock,
-                               zarr_error *err)
+                               bool *overtaken, zarr_error *err)
 {
     const zarr_allocator *alloc = zr_store_context(place->src->store)->alloc;
     /* also with a lock: the document may have been moved away meanwhile */
@@ -54,6 +50,7 @@ static zarr_status update_once(const struct zr_doc_place *place,
     zr_doc_init(&old, alloc);
     zr_str_init(&text, alloc);
     st = zr_doc_read_at(&old, place, versions ? ZARR_STORE_OP_WANT_VERSION : 0, err);
+    *overtaken = st == ZARR_ERR_CONFLICT;
     if (st == ZARR_ERR_NOT_FOUND)
         st = edit->may_be_new ? ZARR_OK : zr_fail(err, st, "there is no %s", key);
     else if (st == ZARR_OK && edit->must_be_new)
@@ -75,7 +72,9 @@ static zarr_status update_once(const struct zr_doc_place *place,
         (!(op.flags & ZARR_STORE_OP_IF_VERSION) ||
          zr_store_can(place->src->store, ZARR_STORE_CAP_ERASE_IF_VERSION)))
         op.verb = ZARR_STORE_ERASE;
-    ZR_TRY(doc_put(place, &text, &op, err));
+    st = doc_put(place, &text, &op, err);
+    *overtaken = st == ZARR_ERR_CONFLICT;
+    ZR_TRY(st);
     if (edit->commit)
         st = edit->commit(edit->arg, err);
     /* the text is written, so the update must not be repeated */
@@ -91,20 +90,26 @@ zarr_status zr_doc_update(const struct zr_doc_source *src, const struct zr_doc_e
                           zarr_error *err)
 {
     struct zr_doc_place place;
+    struct zr_backoff wait;
+    const char *key = NULL;
     zarr_status st = zr_doc_place_open(&place, src, err);
 
-    if (st == ZARR_OK)
-        st = ZARR_ERR_CONFLICT;
-    for (int i = 0; i < DOC_RETRIES && st == ZARR_ERR_CONFLICT; i++) {
+    if (st != ZARR_OK)
+        goto out;
+    key = zr_str_text(&place.key);
+    zr_backoff_init(&wait, src->store, key, edit->cancel);
+    for (bool overtaken = true; overtaken && st == ZARR_OK;) {
         void *lock = NULL;
 
-        st = zr_store_lock(src->store, zr_str_text(&place.key), edit->cancel, &lock, err);
+        overtaken = false;
+        st = zr_store_lock(src->store, key, edit->cancel, &lock, err);
         if (st == ZARR_OK)
-            st = update_once(&place, edit, lock, err);
+            st = update_once(&place, edit, lock, &overtaken, err);
         zr_store_unlock(src->store, lock);
-        if (edit->give_up && *edit->give_up)
-            break;
+        if (overtaken)
+            st = zr_backoff_wait(&wait, st, err);
     }
+out:
     zr_str_deinit(&place.key);
     return st;
 }

@@ -74,20 +74,20 @@ zarr_status zr_doc_parse(struct zr_json_doc *json, const struct zr_doc *d,
                          const zarr_limits *limits, zarr_error *err);
 
 /* fn makes the new text from the old document (NULL: there is none). An empty text means
- * no change. */
+ * no change. If another writer is faster, the document is read again, and fn is called
+ * again. A CONFLICT of fn itself is final. */
 struct zr_doc_edit {
     zarr_status (*fn)(void *arg, const struct zr_doc *old, struct zr_str *text,
                       zarr_error *err);
     void *arg;
     bool may_be_new, must_be_new;
-    const bool *give_up; /* set by fn: its CONFLICT is final; may be NULL */
     /* Set by fn: the text says the same as no document, which is erased if the store can
      * do that under the condition of the update. May be NULL. */
     const bool *erase;
     /* Called once the text is written, before another update can begin through this store
      * handle. Its status becomes that of the update. May be NULL. */
     zarr_status (*commit)(void *arg, zarr_error *err);
-    const zarr_cancel *cancel; /* ends the wait for the lock; NULL: never */
+    const zarr_cancel *cancel; /* ends waits for other writers; NULL: never */
 };
 /* Reads, edits and writes the document so that no other update is lost. */
 zarr_status zr_doc_update(const struct zr_doc_source *src, const struct zr_doc_edit *edit,

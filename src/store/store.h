@@ -262,6 +262,36 @@ zarr_status zr_store_put_part(zarr_store *s, void *lock, const char *key, uint64
 zarr_status zr_store_lock_try(zarr_store *s, const char *key, const zarr_cancel *cancel,
                               void **lock, zarr_error *err);
 
+/* A wait of a call for other writers. */
+struct zr_lock_rules {
+    struct zr_log log;
+    uint64_t limit_ns; /* 0: no limit */
+    uint64_t warn_ns;  /* a wait as long as this is logged once */
+};
+struct zr_lock_wait {
+    const struct zr_lock_rules *rules;
+    const char *key;
+    const zarr_cancel *cancel; /* ends the wait; NULL: never */
+    uint64_t begun_ns;         /* 0: no wait yet */
+    bool warned;
+};
+
+/* Waits between the tries of a write that others overtake (CONFLICT), while the caller
+ * holds no lock that they need. */
+struct zr_backoff {
+    struct zr_lock_wait wait;
+    const char *key;
+    uint64_t bound_ns; /* of the next wait */
+    uint32_t n_tries;
+};
+/* store and key are borrowed until the last wait. key: what is waited for, which may be
+ * the path of a node. cancel may be NULL. */
+void zr_backoff_init(struct zr_backoff *b, const zarr_store *s, const char *key,
+                     const zarr_cancel *cancel);
+/* After a try failed with st, and *err has its text: waits, and returns OK if the caller
+ * should try again. Else returns st, or CANCELLED. */
+zarr_status zr_backoff_wait(struct zr_backoff *b, zarr_status st, zarr_error *err);
+
 /* Waits until no key at or below the prefix is locked, as zr_store_lock() does for one. A
  * writer that comes later is not waited for. */
 zarr_status zr_store_wait_for_writers(zarr_store *s, const char *prefix,

@@ -57,18 +57,6 @@ extern const struct zr_store_native zr_local_native, zr_memory_native;
  */
 #define ZR_LOCK_SUFFIX ".__lock"
 
-struct zr_lock_rules {
-    struct zr_log log;
-    uint64_t limit_ns; /* 0: no limit */
-    uint64_t warn_ns;  /* a wait as long as this is logged once */
-};
-struct zr_lock_wait {
-    const struct zr_lock_rules *rules;
-    const char *key;
-    const zarr_cancel *cancel; /* ends the wait; NULL: never */
-    uint64_t begun_ns;         /* 0: no wait yet */
-    bool warned;
-};
 enum {
     ZR_LOCK_HOLDER_BYTES = 256
 };

@@ -161,7 +161,6 @@ static zarr_status write_consolidated(struct consolidating *c, zarr_error *err)
                                          v3 ? edit_consolidated_v3 : edit_consolidated_v2,
                                      .arg = c,
                                      .may_be_new = !v3,
-                                     .give_up = &c->broken,
                                      .cancel = c->opts->cancel};
     const char *key = c->opts->key;
     const struct zr_doc_source src = {

@@ -263,6 +263,7 @@ static zarr_status open_existing(zarr_array **out, struct array_making *m,
 static zarr_status create_and_open(zarr_array **out, struct array_making *m,
                                    const zarr_array_open_options *opts, zarr_error *err)
 {
+    struct zr_backoff wait;
     bool overtaken = true;
     zarr_error e = {0};
     zarr_status st = zr_path_check_new(m->path, m->format, &m->ctx->limits, &e);
@@ -271,9 +272,12 @@ static zarr_status create_and_open(zarr_array **out, struct array_making *m,
         st = zr_making_begin(&m->making, &e);
     if (st != ZARR_OK)
         zr_path_prefix(&e, st, m->path);
-    for (int i = 0; i < ZR_OVERTAKEN_TRIES && m->making.has_begun && overtaken; i++) {
+    zr_backoff_init(&wait, m->store, m->path, m->making.cancel);
+    while (st == ZARR_OK && overtaken) {
         st = write_and_open(out, m, opts, &overtaken, &e);
         overtaken = overtaken && m->making.overwrite;
+        if (overtaken) /* by a call that replaces the same node without locks */
+            st = zr_backoff_wait(&wait, st, &e);
     }
     if (st == ZARR_ERR_EXISTS && m->spec.flags & ZARR_SPEC_IF_MISSING)
         st = open_existing(out, m, opts, &e, err);

@@ -11,10 +11,6 @@
 #include "array/shape/shape_int.h"
 #include "array/stored/stored_int.h"
 
-enum {
-    APPEND_TRIES = 64
-};
-
 struct appending {
     zarr_array *array;
     int32_t axis;
@@ -206,14 +202,18 @@ out:
 
 static zarr_status append_locked(struct appending *ap, zarr_error *err)
 {
+    struct zr_backoff wait;
     bool again = true;
     zarr_status st = ZARR_OK;
 
-    for (int i = 0; i < APPEND_TRIES && again; i++) {
+    zr_backoff_init(&wait, ap->array->h.store, ap->array->h.path, ap->opts.cancel);
+    while (again && st == ZARR_OK) {
         zr_array_state_free(ap->base);
         zr_array_state_free(ap->larger);
         ap->base = ap->larger = NULL;
         st = append_once(ap, &again, err);
+        if (again)
+            st = zr_backoff_wait(&wait, st, err);
     }
     if (st == ZARR_OK && ap->first)
         *ap->first = ap->start[ap->axis];

@@ -171,7 +171,6 @@ out:
 struct shape_publishing {
     const struct zr_shape_change *change;
     struct zr_array_state *old, *after; /* of the stored document */
-    bool give_up;
 };
 
 /* Another handle may have resized the array or replaced it. */
@@ -198,21 +197,7 @@ static zarr_status check_base_shape(struct shape_publishing *p, struct zr_parsed
         now = NULL;
     }
 out:
-    if (st == ZARR_ERR_CONFLICT)
-        p->give_up = true;
     zr_array_state_free(now);
-    return st;
-}
-
-static zarr_status judge_change(struct shape_publishing *p, zarr_error *err)
-{
-    const struct zr_shape_change *c = p->change;
-    zarr_status st = ZARR_OK;
-
-    if (c->judge)
-        st = c->judge(c->judge_arg, p->old, err);
-    if (st == ZARR_ERR_CONFLICT)
-        p->give_up = true;
     return st;
 }
 
@@ -228,7 +213,8 @@ static zarr_status edit_shape(void *arg, const struct zr_doc *old, struct zr_str
     p->old = p->after = NULL;
     ZR_TRY(zr_parsed_read(&parsed, old, p->change->array->h.ctx, err));
     ZR_TRY(check_base_shape(p, parsed, err));
-    ZR_TRY(judge_change(p, err));
+    if (p->change->judge)
+        ZR_TRY(p->change->judge(p->change->judge_arg, p->old, err));
     ZR_TRY(state_of_shape(&p->after, p->change, parsed, &p->old->meta.grid, err));
     zr_json_quote_tokens(parsed->json.root); /* the handle keeps what the store has */
     zr_json_write(parsed->json.root, ZR_META_INDENT, text);
@@ -250,11 +236,8 @@ zarr_status zr_shape_publish(struct zr_array_state **out,
 {
     const zarr_array *a = change->array;
     struct shape_publishing p = {.change = change};
-    const struct zr_doc_edit edit = {.fn = edit_shape,
-                                     .arg = &p,
-                                     .give_up = &p.give_up,
-                                     .commit = commit_shape,
-                                     .cancel = change->cancel};
+    const struct zr_doc_edit edit = {
+        .fn = edit_shape, .arg = &p, .commit = commit_shape, .cancel = change->cancel};
     const struct zr_doc_source src = {
         .store = a->h.store,
         .path = a->h.path,

@@ -8,10 +8,6 @@
 
 #define APPEND_LOCK ".zarrc-append"
 
-enum {
-    SHAPE_TRIES = 64
-};
-
 zarr_status zr_shape_lock(const zarr_array *array, const zarr_cancel *cancel, void **lock,
                           zarr_error *err)
 {
@@ -121,15 +117,19 @@ out:
 zarr_status zr_resize_publish(struct zr_array_state **out, struct zr_resizing *p,
                               struct zr_shape_change *change, zarr_error *err)
 {
+    struct zr_backoff wait;
     zarr_status st = ZARR_OK;
 
     change->judge = judge_resize;
     change->judge_arg = p;
-    for (int i = 0; i < SHAPE_TRIES; i++) {
+    zr_backoff_init(&wait, p->array->h.store, p->array->h.path, p->cancel);
+    for (int i = 0;; i++) {
         p->clear = p->note = false;
         st = zr_shape_publish(out, change, err);
         if (st != ZARR_ERR_CONFLICT || (!p->clear && !p->note))
             break;
+        if (i > 0) /* another call made it necessary again */
+            ZR_TRY(zr_backoff_wait(&wait, st, err));
         ZR_TRY(do_work(p, err));
     }
 out:

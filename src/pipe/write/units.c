@@ -12,10 +12,6 @@
  */
 #include "pipe/write/write_int.h"
 
-enum {
-    CONFLICT_TRIES = 16
-};
-
 /* ---- key and value --------------------------------------------------------------- */
 
 zarr_status zr_unit_key(const struct zr_work *w, const struct zr_projection *proj,
@@ -308,12 +304,25 @@ static zarr_status unit_fail(const struct zr_work *w, const struct zr_projection
     return ZARR_OK;
 }
 
+/* Reads the old value, makes the new one and stores it. */
+static zarr_status unit_try(struct lone_unit *x, union unit_value *value,
+                            uint32_t threads, zarr_error *err)
+{
+    zarr_status st = unit_begin(x, err);
+
+    if (st == ZARR_OK)
+        st = x->u.shard ? zr_shards_write(x->w, &value->shard, 1, threads, err)
+                        : zr_leaf_encode(x->w, &value->leaf, err);
+    return unit_end(x, st, err);
+}
+
 zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *proj,
                           uint32_t threads, zarr_error *err)
 {
     struct zr_work own = *w;
     union unit_value value;
     struct lone_unit x = {.w = w, .u = {.proj = proj}};
+    struct zr_backoff wait;
     zarr_status st = ZARR_OK;
 
     if (w->io->session)
@@ -322,21 +331,22 @@ zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *p
         zr_error_clear(err);
     ZR_TRY(unit_open(&x, &value, err));
     ZR_TRY(zr_request_take(w->rq, x.need, err));
-    for (int tries = 0; tries < CONFLICT_TRIES; tries++) {
+    if (x.u.conditional)
+        zr_backoff_init(&wait, w->io->store, x.u.key, &w->rq->cancel);
+    for (bool again = true; again;) {
         const zarr_stats before = w->worker->stats;
 
-        st = unit_begin(&x, err);
-        if (st == ZARR_OK)
-            st = x.u.shard ? zr_shards_write(x.w, &value.shard, 1, threads, err)
-                           : zr_leaf_encode(x.w, &value.leaf, err);
-        st = unit_end(&x, st, err);
+        st = unit_try(&x, &value, threads, err);
         if (st == ZARR_OK)
             break;
         if (zr_is_too_large(x.w, x.leaf, true, st)) {
             zr_work_on_host(&own, x.leaf, true);
             x.w = &own;
             zr_worker_leave_device(w->worker, true);
-        } else if (st != ZARR_ERR_CONFLICT || !x.u.conditional) {
+        } else if (st == ZARR_ERR_CONFLICT && x.u.conditional) {
+            st = zr_backoff_wait(&wait, st, err);
+            again = st == ZARR_OK;
+        } else {
             break;
         }
         zr_forget_chunks(&w->worker->stats, &before);

@@ -358,8 +358,9 @@ zarr_status zarr_store_open_composite(zarr_store **out, zarr_store *metadata_sto
     make.self = c;
     make.memory_source = chunk_store;
     make.read_only = metadata_store->read_only && chunk_store->read_only;
-    st = zr_store_make_native(out, &metadata_store->env, &make, zr_str_text(&url), opts,
-                              err);
+    ZR_TRY(zr_store_make_native(out, &metadata_store->env, &make, zr_str_text(&url), opts,
+                                err));
+    (*out)->keylocks.rules = metadata_store->keylocks.rules;
 out:
     zr_str_deinit(&url);
     return st;

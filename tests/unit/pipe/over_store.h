@@ -8,6 +8,18 @@
 #include "unit/over_store.h"
 #include "unit/pipe/pipe_test.h"
 
+/* Opens one more handle, which waits for other writers so long; 0: without limit. */
+static inline void over_again(struct pw *w, struct over *o, const zarr_store_vtable *vt,
+                              uint32_t lock_wait_ms)
+{
+    const zarr_store_options opts = {.struct_size = sizeof opts,
+                                     .lock_wait_ms = lock_wait_ms};
+
+    zarr_store_free(w->store);
+    w->store = NULL;
+    assert_ok(zarr_store_open_custom(&w->store, w->ctx, vt, o, &opts, &terr));
+}
+
 static inline void over_open(struct pw *w, struct over *o, const zarr_store_vtable *vt,
                              uint32_t caps)
 {
@@ -16,7 +28,7 @@ static inline void over_open(struct pw *w, struct over *o, const zarr_store_vtab
         caps | ZARR_STORE_CAP_LIST | ZARR_STORE_CAP_WRITE | ZARR_STORE_CAP_ATOMIC_PUT;
     o->below = w->store;
     w->store = NULL;
-    assert_ok(zarr_store_open_custom(&w->store, w->ctx, vt, o, NULL, &terr));
+    over_again(w, o, vt, 0);
 }
 
 enum {

@@ -275,9 +275,9 @@ static void test_conflicts(void **state)
     assert_int_equal(stats.elements, 15);
     assert_ok(pw_box(a, at, part, got, NULL, false));
     assert_memory_equal(got, data, 15 * sizeof *got);
-    o.conflicts = 1000;
-    assert_status(pw_box(a, at, part, data, NULL, true), ZARR_ERR_CONFLICT);
-    o.conflicts = 0;
+    o.conflicts = 20; /* more than any number of tries at once */
+    assert_ok(pw_box(a, at, part, data, NULL, true));
+    assert_int_equal(o.conflicts, 0);
     zarr_array_free(a);
     pw_close(&w);
 }

@@ -227,6 +227,40 @@ static void pins_are_conditions(void **state)
     }
 }
 
+/* ---- waits between tries ---- */
+
+/* The text of the last failure stays. `*cancel` is set by the first wait. */
+static void waits_end(void **state)
+{
+    struct world *w = *state;
+    zarr_store *s = NULL;
+    zarr_error err = {0};
+    zarr_cancel cancel = {0};
+    struct zr_backoff wait;
+    zarr_status st = ZARR_OK;
+    int n = 0;
+
+    w->lock_wait_ms = 5;
+    s = open_sort(w, SORT_MEMORY);
+    zr_backoff_init(&wait, s, "k", NULL);
+    for (; st == ZARR_OK; n++) {
+        zr_fail(&err, ZARR_ERR_CONFLICT, "k: changed meanwhile");
+        st = zr_backoff_wait(&wait, ZARR_ERR_CONFLICT, &err);
+    }
+    assert_status(st, ZARR_ERR_CONFLICT);
+    assert_true(n > 0);
+    assert_non_null(strstr(err.message, "lock_wait_ms): k: changed meanwhile"));
+    zarr_store_free(s);
+    w->lock_wait_ms = 0;
+    s = open_sort(w, SORT_MEMORY);
+    zr_backoff_init(&wait, s, "k", &cancel);
+    for (int i = 0; i < 3; i++)
+        assert_status(zr_backoff_wait(&wait, ZARR_ERR_CONFLICT, &err), ZARR_OK);
+    cancel.set = true;
+    assert_status(zr_backoff_wait(&wait, ZARR_ERR_CONFLICT, &err), ZARR_ERR_CANCELLED);
+    zarr_store_free(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -236,6 +270,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(parts_of_composite, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(erase_of_nothing, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(pins_are_conditions, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(waits_end, world_setup, world_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
