@@ -25,7 +25,7 @@ module zarrc
         zarr_err_invalid = -3, zarr_err_unsupported = -4, zarr_err_corrupt = -5, &
         zarr_err_io = -6, zarr_err_no_memory = -7, zarr_err_limit = -8, zarr_err_device = -9, &
         zarr_err_cancelled = -10, zarr_err_abi = -11, zarr_err_internal = -12, &
-        zarr_err_conflict = -13, zarr_err_memory_kind = -14
+        zarr_err_conflict = -13, zarr_err_memory_kind = -14, zarr_err_denied = -15
 
     integer, parameter :: max_rank = 64 ! ZARR_MAX_RANK
 

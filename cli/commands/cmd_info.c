@@ -126,7 +126,7 @@ static int add_broken(struct cli *cli, const struct cli_node *top, const char *p
         st = zarr_group_open(&group, top->store, full, NULL, &err);
     if (group)
         st = zarr_group_list(group, pass_member, NULL, NULL, &err);
-    if (cli_is_node_fault(st, &err) || st == ZARR_ERR_IO)
+    if (cli_is_node_fault(st, &err) || st == ZARR_ERR_IO || st == ZARR_ERR_DENIED)
         add_fault(t, full, st, &err);
     else if (st)
         rc = cli_fail(cli, st, &err, "cannot open %s", full);

@@ -86,7 +86,7 @@ static int tell_move_failure(struct cli *cli, zarr_status st, const zarr_error *
     const bool is_new = cli_node_is_missing(dst);
     const bool both = st != ZARR_ERR_CONFLICT && both_exist(src, dst);
 
-    if (both && has_job(dst) && (is_new || st == ZARR_ERR_IO))
+    if (both && has_job(dst) && (is_new || st == ZARR_ERR_IO || st == ZARR_ERR_DENIED))
         return not_durable(cli, st, err, src, dst);
     if (both && is_new)
         return cli_fail_hint(

@@ -102,8 +102,8 @@ bool cli_is_node_fault(zarr_status st, const zarr_error *err)
         st == ZARR_ERR_INVALID || st == ZARR_ERR_NOT_FOUND)
         return true;
     for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
-        if (st == ZARR_ERR_IO && err->os_domain == ZARR_OS_ERRNO &&
-            err->os_code == codes[i])
+        if ((st == ZARR_ERR_IO || st == ZARR_ERR_DENIED) &&
+            err->os_domain == ZARR_OS_ERRNO && err->os_code == codes[i])
             return true;
     return false;
 }

@@ -40,7 +40,10 @@ enum {
     /** another writer changed the same node or key: read it again, then retry */
     ZARR_ERR_CONFLICT = -13,
     /** this memory cannot be used here: pass memory of another kind */
-    ZARR_ERR_MEMORY_KIND = -14
+    ZARR_ERR_MEMORY_KIND = -14,
+    /** the store refuses access, such as with EACCES or EPERM in `os_code`: check
+     * permissions or credentials */
+    ZARR_ERR_DENIED = -15
 };
 
 enum {

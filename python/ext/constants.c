@@ -51,6 +51,7 @@ static const struct {
                N(ZARR_ERR_IO),
                N(ZARR_ERR_LIMIT),
                N(ZARR_ERR_MEMORY_KIND),
+               N(ZARR_ERR_DENIED),
                N(ZARR_ERR_NOT_FOUND),
                N(ZARR_ERR_NO_MEMORY),
                N(ZARR_ERR_UNSUPPORTED),

@@ -42,7 +42,8 @@ def _failure(key: str, problem: BaseException) -> tuple[int, str, int]:
     if isinstance(problem, NotImplementedError):
         return _core.ZARR_ERR_UNSUPPORTED, text, 0
     number = getattr(problem, "errno", None)
-    return _core.ZARR_ERR_IO, text, number if isinstance(number, int) and 0 < number < 4096 else 0
+    status = _core.ZARR_ERR_DENIED if isinstance(problem, PermissionError) else _core.ZARR_ERR_IO
+    return status, text, number if isinstance(number, int) and 0 < number < 4096 else 0
 
 
 # ---- the answers ----

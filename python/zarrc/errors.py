@@ -15,8 +15,8 @@ from . import _causes, _core
 
 __all__ = [
     "AbiError", "ArrayNotFoundError", "BoundsCheckError", "CancelledError", "ChunkNotFoundError", "ConflictError",
-    "ContainsArrayError", "ContainsGroupError", "CorruptError", "DeviceError", "ExistsError", "GroupNotFoundError",
-    "InternalError", "InvalidError", "LimitError", "MemoryKindError", "NoMemoryError", "NodeNotFoundError",
+    "ContainsArrayError", "ContainsGroupError", "CorruptError", "DeniedError", "DeviceError", "ExistsError",
+    "GroupNotFoundError", "InternalError", "InvalidError", "LimitError", "MemoryKindError", "NoMemoryError", "NodeNotFoundError",
     "NotFoundError", "ReadOnlyError", "StoreError", "UnsupportedError", "ZarrcError", "ZarrcWarning",
 ]
 
@@ -165,6 +165,12 @@ class StoreError(ZarrcError, OSError):
     code = _core.ZARR_ERR_IO
 
 
+class DeniedError(StoreError, PermissionError):
+    """The store refuses access. ``errno`` is set if the system told one."""
+
+    code = _core.ZARR_ERR_DENIED
+
+
 class NoMemoryError(ZarrcError, MemoryError):
     """There is no memory."""
 
@@ -216,7 +222,7 @@ class MemoryKindError(ZarrcError, ValueError):
 _BY_CODE: dict[int, type[ZarrcError]] = {
     cls.code: cls for cls in (
         NotFoundError, ExistsError, InvalidError, UnsupportedError, CorruptError, StoreError, NoMemoryError, LimitError,
-        DeviceError, CancelledError, AbiError, InternalError, ConflictError, MemoryKindError)
+        DeviceError, CancelledError, AbiError, InternalError, ConflictError, MemoryKindError, DeniedError)
 }
 
 
@@ -270,8 +276,8 @@ def from_library(code: int, message: str, facts: dict[str, Any]) -> ZarrcError:
     if facts["node"] is None and facts["block"] is not None:
         facts["node"] = "/"  # the library names no path for the root
     number = facts["os_code"]
-    if cls is StoreError and facts["os_domain"] == _core.ZARR_OS_ERRNO and number:
-        error: ZarrcError = StoreError(number, _os.strerror(number))
+    if issubclass(cls, StoreError) and facts["os_domain"] == _core.ZARR_OS_ERRNO and number:
+        error: ZarrcError = cls(number, _os.strerror(number))
     else:
         error = cls(message)
     facts["operation"] = _OPERATIONS.get(facts["operation"])

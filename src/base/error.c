@@ -18,9 +18,9 @@
 const char *zarr_status_text(zarr_status status)
 {
     static const char *const names[] = {
-        "ok",        "not found", "exists",    "invalid",  "unsupported",
-        "corrupt",   "io",        "no memory", "limit",    "device",
-        "cancelled", "abi",       "internal",  "conflict", "memory kind",
+        "ok",       "not found", "exists",      "invalid", "unsupported", "corrupt",
+        "io",       "no memory", "limit",       "device",  "cancelled",   "abi",
+        "internal", "conflict",  "memory kind", "denied",
     };
     const int64_t i = -(int64_t)status;
 
@@ -163,6 +163,8 @@ zarr_status zr_fail_os(zarr_error *err, zarr_status status, int os_code, const c
 
     if (os_code == ENOMEM)
         status = ZARR_ERR_NO_MEMORY;
+    if (status == ZARR_ERR_IO && (os_code == EACCES || os_code == EPERM))
+        status = ZARR_ERR_DENIED;
     if (!err)
         return status;
     va_start(ap, fmt);
@@ -175,6 +177,11 @@ zarr_status zr_fail_os(zarr_error *err, zarr_status status, int os_code, const c
     err->os_code = os_code;
     err->os_domain = ZARR_OS_ERRNO;
     return status;
+}
+
+bool zr_is_store_failure(zarr_status st)
+{
+    return st == ZARR_ERR_IO || st == ZARR_ERR_DENIED;
 }
 
 zarr_status zr_fail_memory(zarr_error *err, uint64_t bytes)

@@ -45,12 +45,15 @@
 zarr_status zr_fail(zarr_error *err, zarr_status status, const char *fmt, ...)
     ZARR_PRINTF(3, 4);
 /* The same with the errno of a failed system call; ": strerror" is appended to the text.
- * ENOMEM gives NO_MEMORY whatever `status` says; ENOENT and ENOTDIR do not change it. */
+ * ENOMEM gives NO_MEMORY whatever `status` says, and EACCES and EPERM give DENIED in
+ * place of IO; ENOENT and ENOTDIR do not change it. */
 /* The kernel's own "not supported", which NFS and FUSE pass to programs; strerror() does
  * not know it. */
 #define ZR_ENOTSUPP 524
 zarr_status zr_fail_os(zarr_error *err, zarr_status status, int os_code, const char *fmt,
                        ...) ZARR_PRINTF(4, 5);
+/* True for IO and DENIED: the store failed. */
+bool zr_is_store_failure(zarr_status st);
 zarr_status zr_fail_memory(zarr_error *err, uint64_t bytes);
 /* LIMIT: "<text> (limit NAME is VALUE)". The name, a member of zarr_limits or
  * "memory_bytes", becomes the part ZARR_ERROR_SETTING. Only for limits that the user can

@@ -21,7 +21,7 @@ zarr_error *zr_foreign_begin(struct zr_foreign *f, zarr_error *err)
 
 zarr_status zr_foreign_status(zarr_status st, bool cancelled)
 {
-    const bool known = st < 0 && st >= ZARR_ERR_MEMORY_KIND;
+    const bool known = st < 0 && st >= ZARR_ERR_DENIED;
 
     return known && (st != ZARR_ERR_CANCELLED || cancelled) ? st : ZARR_ERR_INTERNAL;
 }

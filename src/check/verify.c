@@ -77,7 +77,7 @@ static zarr_status node_fault(struct node_check *c, zarr_status st, const zarr_e
 
     /* The listing read past a key of a document that is not a value, so an IO error is a
      * fault of this node, whatever the store says. */
-    if (is_finding(st, why) || (c->kind == ZARR_NODE_NONE && st == ZARR_ERR_IO)) {
+    if (is_finding(st, why) || (c->kind == ZARR_NODE_NONE && zr_is_store_failure(st))) {
         if (st == ZARR_ERR_LIMIT && !zarr_error_text(why, ZARR_ERROR_SETTING, NULL, 0))
             f.severity = ZARR_SEVERITY_ERROR; /* no context can read it */
         find_fault(c, &f);

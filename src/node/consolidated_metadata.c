@@ -245,7 +245,8 @@ static zarr_status update_group(const struct updating *u, uint64_t *n_updated,
     st = has_entries(u, &src, &has, err);
     if (st == ZARR_OK && has)
         st = zr_doc_update(&src, &edit, err);
-    if (st == ZARR_ERR_IO && is_up_to_date(u, &src)) /* in a store that is read-only */
+    if (zr_is_store_failure(st) &&
+        is_up_to_date(u, &src)) /* in a store that is read-only */
         st = ZARR_OK;
     if (st == ZARR_OK)
         *n_updated += has;

@@ -83,7 +83,7 @@ zarr_status zr_job_put(zarr_store *store, const char *path, const struct zr_job_
     else
         st =
             zarr_store_put(store, zr_str_text(&key), zr_str_text(&text), text.bytes, err);
-    if (st == ZARR_ERR_IO) /* not every store names the key */
+    if (zr_is_store_failure(st)) /* not every store names the key */
         zr_prefix_key(err, st, zr_str_text(&key));
 out:
     zr_str_deinit(&text);
@@ -187,7 +187,7 @@ zarr_status zr_job_erase(zarr_store *store, const char *path, zarr_error *err)
 
     if (st == ZARR_OK) {
         st = zarr_store_erase(store, zr_str_text(&key), &why);
-        if (st == ZARR_ERR_IO)
+        if (zr_is_store_failure(st))
             zr_prefix_key(&why, st, zr_str_text(&key));
         st = st == ZARR_ERR_NOT_FOUND ? ZARR_OK : zr_pass(err, st, &why);
     }

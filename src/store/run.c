@@ -241,7 +241,7 @@ bool zr_store_blames_object(zarr_status st, const zarr_error *err)
                                 EINVAL, ENXIO,   EACCES, EPERM, EIO};
 
     for (size_t i = 0; i < ZR_COUNT(codes); i++)
-        if (st == ZARR_ERR_IO && err->os_domain == ZARR_OS_ERRNO &&
+        if (zr_is_store_failure(st) && err->os_domain == ZARR_OS_ERRNO &&
             err->os_code == codes[i])
             return true;
     return false;

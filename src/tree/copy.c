@@ -197,7 +197,7 @@ static zarr_status prepare_destination(struct zr_copy *c, int32_t format, zarr_e
     }
     ZR_TRY(zr_parents_create(c->dst, c->dst_path, format, err));
 out:
-    if (st == ZARR_ERR_IO)
+    if (zr_is_store_failure(st))
         zr_path_prefix(err, st, c->dst_path);
     return st;
 }
@@ -224,7 +224,7 @@ static zarr_status copy_job(struct zr_copy *c, zarr_error *err)
         st = zr_node_must_be_new(c->dst, c->dst_path, err);
     if (st == ZARR_ERR_EXISTS) /* else the job object may be that of the other call */
         c->new_job = c->new_job && zr_job_is_exclusive(c->dst);
-    if (st == ZARR_ERR_IO)
+    if (zr_is_store_failure(st))
         zr_path_prefix(err, st, c->dst_path);
 out:
     zr_str_deinit(&place);

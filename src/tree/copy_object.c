@@ -211,7 +211,7 @@ static zarr_status see_document(struct zr_copy *c, const char *name, zarr_error 
     ZR_TRY(hash_object(c, &o, &hash, err));
     c->seen[c->n_seen++] = (struct zr_copy_seen){.key = name, .hash = hash};
 out:
-    if (st == ZARR_ERR_IO || st == ZARR_ERR_CONFLICT || st == ZARR_ERR_NO_MEMORY)
+    if (zr_is_store_failure(st) || st == ZARR_ERR_CONFLICT || st == ZARR_ERR_NO_MEMORY)
         zr_prefix(err, st, "%s", name);
     object_release(c, &o);
     zr_str_deinit(&o.src_key);
@@ -391,7 +391,7 @@ static zarr_status object_end(struct zr_copy *c, struct copied_object *o,
                               const char *name, zarr_status st, zarr_error *err)
 {
     /* Not every store names the key in its errors, and the allocator does not know it. */
-    if (st == ZARR_ERR_IO || st == ZARR_ERR_CONFLICT || st == ZARR_ERR_NO_MEMORY)
+    if (zr_is_store_failure(st) || st == ZARR_ERR_CONFLICT || st == ZARR_ERR_NO_MEMORY)
         zr_prefix(err, st, "%s", name);
     object_release(c, o);
     zr_str_deinit(&o->src_key);

@@ -90,7 +90,7 @@ zarr_status zr_nodes_list(struct zr_nodes *nodes, zarr_store *store, const char 
                 path);
         return zr_pass(err, st, &why);
     }
-    if ((st == ZARR_ERR_IO && !zr_store_has_no_value(st, &why)) ||
+    if ((zr_is_store_failure(st) && !zr_store_has_no_value(st, &why)) ||
         st == ZARR_ERR_NO_MEMORY)
         return zr_pass(err, st, &why);
     ZR_TRY(nodes_add(nodes, "", kind, format, err));

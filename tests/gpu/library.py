@@ -8,7 +8,7 @@ import numpy as np
 
 KINDS = {"host": 1, "device": 2, "pinned": 3, "managed": 13}
 STATUS = {-1: "NOT_FOUND", -3: "INVALID", -4: "UNSUPPORTED", -5: "CORRUPT", -6: "IO", -7: "NO_MEMORY", -8: "LIMIT", -9: "DEVICE",
-          -12: "INTERNAL", -14: "MEMORY_KIND"}
+          -12: "INTERNAL", -14: "MEMORY_KIND", -15: "DENIED"}
 
 
 class Failure(Exception):

@@ -63,7 +63,7 @@ def test_the_root_is_a_node(path):
 
 def test_classes(path):
     codes = [cls.code for cls in vars(errors).values() if isinstance(cls, type) and issubclass(cls, errors.ZarrcError)]
-    assert set(codes) == set(range(-14, 1))
+    assert set(codes) == set(range(-15, 1))
     for cls, bases in [(errors.NodeNotFoundError, (ValueError, FileNotFoundError)), (errors.StoreError, (OSError,)),
                        (errors.NoMemoryError, (MemoryError,)), (errors.BoundsCheckError, (IndexError,)),
                        (errors.UnsupportedError, (NotImplementedError, ValueError)), (errors.ExistsError, (ValueError,))]:

@@ -237,7 +237,8 @@ def test_exceptions(problem):
     if not isinstance(problem, asyncio.CancelledError):
         assert caught.value.__cause__ is problem
     if isinstance(problem, OSError):
-        assert caught.value.errno == errno.EACCES and isinstance(caught.value, OSError)
+        assert caught.value.errno == errno.EACCES and isinstance(caught.value, PermissionError)
+        assert type(caught.value) is zarrc.errors.DeniedError and isinstance(caught.value, zarrc.errors.StoreError)
     assert caught.value.key == "a/c/0"
     source.is_full = True
     with pytest.raises(zarrc.ZarrcError):

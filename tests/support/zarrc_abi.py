@@ -9,7 +9,7 @@ from ctypes import (CFUNCTYPE, POINTER, Structure, byref, c_char, c_char_p, c_in
 
 STATUS = {0: "OK", -1: "NOT_FOUND", -2: "EXISTS", -3: "INVALID", -4: "UNSUPPORTED", -5: "CORRUPT",
           -6: "IO", -7: "NO_MEMORY", -8: "LIMIT", -9: "DEVICE", -10: "CANCELLED", -11: "ABI",
-          -12: "INTERNAL", -13: "CONFLICT", -14: "MEMORY_KIND"}
+          -12: "INTERNAL", -13: "CONFLICT", -14: "MEMORY_KIND", -15: "DENIED"}
 NUMBER = {name: number for number, name in STATUS.items()}
 # The device that the tests call "fake": the fake one, or that of the plug-in in $ZARRC_TEST_DEVICE, which is the name
 # of a memory kind and a file ("opencl:build/x.so").

@@ -71,9 +71,10 @@ enum {
  * is less than `length`, or if the value continues after the bytes in `mem`, it must set
  * `object_bytes` to the length of the whole value. Otherwise it may leave UINT64_MAX
  * there. A range that begins after the end of the value has 0 bytes. If the key does not
- * exist, the status is ZARR_ERR_NOT_FOUND. A GET must not read fewer bytes than the range
- * has in the value. The library notices this if `object_bytes` is set, and reports
- * ZARR_ERR_IO.
+ * exist, the status is ZARR_ERR_NOT_FOUND. If the store refuses access, it is
+ * ZARR_ERR_DENIED, never ZARR_ERR_NOT_FOUND: a missing chunk reads as the fill value. A
+ * GET must not read fewer bytes than the range has in the value. The library notices this
+ * if `object_bytes` is set, and reports ZARR_ERR_IO.
  *
  * In a GET of a suffix, `offset` is ZARR_STORE_SUFFIX, and `length` is the number of
  * bytes to read from the end of the value. The first of them goes to the start of `mem`.

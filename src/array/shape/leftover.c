@@ -242,7 +242,7 @@ static zarr_status clear_extent(const zarr_array *a, struct zr_array_state *now,
         shape[d] = ZR_MAX(now->meta.shape[d], r->extent[d]);
     if (r->known)
         st = zr_outside_state(&job.old, a, now, shape, &e);
-    if (st == ZARR_ERR_NO_MEMORY || st == ZARR_ERR_IO)
+    if (st == ZARR_ERR_NO_MEMORY || zr_is_store_failure(st))
         ZR_TRY(zr_pass(err, st, &e));
     if (!job.old) {
         if (!zr_store_can(a->chunk_store, ZARR_STORE_CAP_LIST))

@@ -20,13 +20,13 @@
 static void status_texts(void **state)
 {
     (void)state;
-    for (zarr_status st = ZARR_OK; st >= ZARR_ERR_MEMORY_KIND; st--)
+    for (zarr_status st = ZARR_OK; st >= ZARR_ERR_DENIED; st--)
         assert_string_not_equal(zarr_status_text(st), "unknown");
     assert_string_equal(zarr_status_text(ZARR_OK), "ok");
     assert_string_equal(zarr_status_text(ZARR_ERR_CORRUPT), "corrupt");
     assert_string_equal(zarr_status_text(ZARR_ERR_MEMORY_KIND), "memory kind");
     assert_string_equal(zarr_status_text(1), "unknown");
-    assert_string_equal(zarr_status_text(ZARR_ERR_MEMORY_KIND - 1), "unknown");
+    assert_string_equal(zarr_status_text(ZARR_ERR_DENIED - 1), "unknown");
     assert_string_equal(zarr_status_text(INT32_MIN), "unknown");
     assert_int_equal(sizeof(zarr_error), 528);
 }
@@ -88,9 +88,18 @@ static void system_errors_and_prefixes(void **state)
     zarr_error err;
 
     (void)state;
-    assert_int_equal(zr_fail_os(&err, ZARR_ERR_IO, EACCES, "open %s", "k"), ZARR_ERR_IO);
+    assert_int_equal(zr_fail_os(&err, ZARR_ERR_IO, EACCES, "open %s", "k"),
+                     ZARR_ERR_DENIED);
     assert_int_equal(err.os_code, EACCES);
     assert_int_equal(err.os_domain, ZARR_OS_ERRNO);
+    assert_int_equal(zr_fail_os(&err, ZARR_ERR_INVALID, EPERM, "k"), ZARR_ERR_INVALID);
+    assert_int_equal(zr_fail_os(&err, ZARR_ERR_IO, EROFS, "k"), ZARR_ERR_IO);
+    assert_int_equal(zr_fail_os(&err, ZARR_ERR_IO, EPERM, "k"), ZARR_ERR_DENIED);
+    assert_string_equal(zarr_status_text(ZARR_ERR_DENIED), "denied");
+    assert_int_equal(zr_foreign_status(ZARR_ERR_DENIED, false), ZARR_ERR_DENIED);
+    assert_int_equal(zr_foreign_status(ZARR_ERR_DENIED - 1, false), ZARR_ERR_INTERNAL);
+    assert_int_equal(zr_fail_os(&err, ZARR_ERR_IO, EACCES, "open %s", "k"),
+                     ZARR_ERR_DENIED);
     assert_true(zr_starts_with(err.message, "open k: "));
     assert_true(strlen(err.message) > strlen("open k: "));
 
