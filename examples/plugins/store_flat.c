@@ -62,7 +62,6 @@ static void name_decode(const char *name, char key[NAME_BYTES])
     key[n] = '\0';
 }
 
-/* Ends an operation that a call of the system failed. */
 static void op_fail(zarr_store_op *op, zarr_error *err)
 {
     op->os_code = errno;
@@ -129,8 +128,7 @@ static int write_all(int fd, const unsigned char *from, uint64_t n)
     return 0;
 }
 
-/* A new value is written to a file of its own, which then gets the name: so readers find
- * the old value or the new one. */
+/* A new value is written to a file of its own, which then gets the name of the key. */
 static void op_put(struct flat_store *s, zarr_store_op *op, const char *name,
                    zarr_error *err)
 {
@@ -190,18 +188,18 @@ static int is_value(const struct dirent *entry)
            strncmp(entry->d_name, temporary, strlen(temporary)) != 0;
 }
 
-/* One row for each key, or for each name one level below the prefix. The names are
- * sorted, so the keys below one prefix follow each other. */
+/* One row for each key, or each name one level below the prefix, which are sorted. */
 static zarr_status store_list(void *self, const char *prefix, uint32_t how,
-                              zarr_store_list_fn fn, void *user, zarr_error *err)
+                              zarr_store_list_fn fn, void *user,
+                              const zarr_cancel *cancel, zarr_error *err)
 {
     const struct flat_store *s = (const struct flat_store *)self;
     const size_t skip = *prefix ? strlen(prefix) + 1 : 0;
-    char key[NAME_BYTES], last[NAME_BYTES] = "";
+    char key[NAME_BYTES], last[NAME_BYTES] = "", path[64];
     struct dirent **names = NULL;
-    char path[64];
     int n, stop = how == ZARR_LIST_DEBRIS;
 
+    (void)cancel;
     snprintf(path, sizeof path, "/proc/self/fd/%d", s->folder);
     n = scandir(path, &names, is_value, compare_names);
     if (n < 0)
@@ -238,10 +236,12 @@ static void store_caps(void *self, zarr_store_caps *out)
 }
 
 static zarr_status store_open(void **self, zarr_context *ctx, const char *url,
-                              const zarr_store_options *opts, zarr_error *err)
+                              const zarr_store_options *opts, const zarr_cancel *cancel,
+                              zarr_error *err)
 {
     struct flat_store *s = (struct flat_store *)host->alloc(ctx, sizeof *s);
 
+    (void)cancel;
     if (!s)
         return host->fail(err, ZARR_ERR_NO_MEMORY, "flat: no memory");
     url += strlen("flat:");

@@ -18,12 +18,14 @@ struct log_store {
 };
 
 static zarr_status store_open(void **self, zarr_context *ctx, const char *url,
-                              const zarr_store_options *opts, zarr_error *err)
+                              const zarr_store_options *opts, const zarr_cancel *cancel,
+                              zarr_error *err)
 {
     struct log_store *s = (struct log_store *)host->alloc(ctx, sizeof *s);
     zarr_store_options inner = ZARR_STORE_OPTIONS_INIT;
     zarr_status st;
 
+    (void)cancel;
     if (!s)
         return host->fail(err, ZARR_ERR_NO_MEMORY, "log: no memory");
     if (opts)
@@ -74,16 +76,19 @@ static void store_unlock(void *self, void *lock)
 }
 
 static zarr_status store_list(void *self, const char *prefix, uint32_t how,
-                              zarr_store_list_fn fn, void *user, zarr_error *err)
+                              zarr_store_list_fn fn, void *user,
+                              const zarr_cancel *cancel, zarr_error *err)
 {
     const struct log_store *s = (const struct log_store *)self;
 
+    (void)cancel;
     host->log(s->ctx, ZARR_LOG_INFO, "log: LIST %s", prefix);
     return host->store_list(s->inner, prefix, how, fn, user, err);
 }
 
-static zarr_status store_flush(void *self, zarr_error *err)
+static zarr_status store_flush(void *self, const zarr_cancel *cancel, zarr_error *err)
 {
+    (void)cancel;
     return host->store_flush(((const struct log_store *)self)->inner, err);
 }
 

@@ -64,9 +64,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_erase(zarr_store *store, const c
                                                       zarr_error *err);
 
 /**
- * Removes all keys below a prefix, children before parents. A local store removes a
- * symbolic link, even if the prefix is one, but not what it leads to. To delete an array
- * or group use zarr_node_delete().
+ * Removes all keys below a prefix. A local store removes children before their parents.
+ * It removes a symbolic link, even if the prefix is one, but not what it leads to. To
+ * delete an array or group use zarr_node_delete().
  *
  * @param store borrowed
  * @param prefix "a" means all keys that begin with "a/"; "" means all keys of the store
@@ -256,9 +256,11 @@ enum {
 };
 
 /**
- * Lists the keys below a prefix, in any order. Temporary files and lock files are left
- * out. A file that a local store cannot read, such as a FIFO or a link that leads
- * nowhere, is listed as a key; reading it fails with the reason.
+ * Lists the keys below a prefix, in any order. The library does not hold the whole
+ * listing in memory: keys that are written or erased meanwhile may be listed or not.
+ * Temporary files and lock files are left out. A file that a local store cannot read,
+ * such as a FIFO or a link that leads nowhere, is listed as a key; reading it fails with
+ * the reason.
  *
  * @param store borrowed
  * @param prefix "a" means all keys that begin with "a/"; "" means all keys of the store

@@ -94,6 +94,9 @@ typedef struct zarr_store_options {
      * to objects of the hierarchy around it. zarr_location_parse() finds the root of that
      * hierarchy. Borrowed for the call; NULL: the root of the store */
     const char *symlink_root;
+    /** ends the opening with ZARR_ERR_CANCELLED once it is set, if the store looks at it;
+     * borrowed for the call. NULL: nothing does */
+    const zarr_cancel *cancel;
 } zarr_store_options;
 
 #define ZARR_STORE_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_store_options)

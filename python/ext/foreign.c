@@ -297,19 +297,22 @@ static void answer_look(struct zx_answer *a)
 
 /* Waits until a letter is answered, or until Ctrl-C cancels the call that this thread
  * does. The letter is freed only after its answer, which needs the mutex. */
-static void answer_wait(struct foreign *f, struct zx_letter *l, struct zx_answer *a)
+static void answer_wait(struct foreign *f, struct zx_letter *l, struct zx_answer *a,
+                        const zarr_cancel *cancel)
 {
-    const zarr_cancel *cancel = zx_cancel_of_thread();
+    const zarr_cancel *thread = zx_cancel_of_thread();
     bool gives_up = false;
 
     pthread_mutex_lock(&a->mutex);
     while (!a->is_done) {
-        if (!cancel) {
+        if (!cancel && !thread) {
             pthread_cond_wait(&a->end, &a->mutex);
             continue;
         }
         answer_look(a);
-        gives_up = !a->is_done && zarr_cancel_is_set(cancel) && zx_claim(f->box, l, 0);
+        gives_up = !a->is_done &&
+                   (zarr_cancel_is_set(cancel) || zarr_cancel_is_set(thread)) &&
+                   zx_claim(f->box, l, 0);
         if (gives_up) {
             a->status = ZARR_ERR_CANCELLED;
             say(&a->err, a->status, 0, "cancelled");
@@ -323,7 +326,7 @@ static void answer_wait(struct foreign *f, struct zx_letter *l, struct zx_answer
 
 /* Sends a letter and waits for its answer; `rows` may be NULL. */
 static zarr_status ask(struct foreign *f, uint32_t what, uint32_t how, const char *prefix,
-                       struct zx_rows *rows, zarr_error *err)
+                       struct zx_rows *rows, const zarr_cancel *cancel, zarr_error *err)
 {
     struct zx_letter *l = letter_new(what, 1, prefix);
     struct zx_answer a;
@@ -339,7 +342,7 @@ static zarr_status ask(struct foreign *f, uint32_t what, uint32_t how, const cha
     l->arg = &a;
     if (!box_put(f->box, l))
         zx_letter_end(f->box, l, GONE);
-    answer_wait(f, l, &a);
+    answer_wait(f, l, &a, cancel);
     answer_deinit(&a);
     if (a.status && err)
         *err = a.err;
@@ -377,7 +380,8 @@ zarr_status zx_box_ask(struct zx_box *box, uint32_t what, void *arg, zarr_error 
 }
 
 static zarr_status foreign_list(void *self, const char *prefix, uint32_t how,
-                                zarr_store_list_fn fn, void *user, zarr_error *err)
+                                zarr_store_list_fn fn, void *user,
+                                const zarr_cancel *cancel, zarr_error *err)
 {
     struct zx_rows rows = {0};
     zarr_status status;
@@ -388,7 +392,7 @@ static zarr_status foreign_list(void *self, const char *prefix, uint32_t how,
         how = ZARR_LIST_RECURSIVE;
     if (how == ZARR_LIST_DIRECTORY_UNLINKED)
         how = ZARR_LIST_DIRECTORY;
-    status = ask(self, ZX_LIST, how, prefix, &rows, err);
+    status = ask(self, ZX_LIST, how, prefix, &rows, cancel, err);
     if (status == ZARR_OK && rows.is_short) {
         say(err, ZARR_ERR_NO_MEMORY, 0, "no memory for the rows of a listing");
         status = ZARR_ERR_NO_MEMORY;
@@ -406,14 +410,15 @@ static zarr_status foreign_list(void *self, const char *prefix, uint32_t how,
     return status;
 }
 
-static zarr_status foreign_flush(void *self, zarr_error *err)
+static zarr_status foreign_flush(void *self, const zarr_cancel *cancel, zarr_error *err)
 {
-    return ask(self, ZX_FLUSH, 0, NULL, NULL, err);
+    return ask(self, ZX_FLUSH, 0, NULL, NULL, cancel, err);
 }
 
-static zarr_status foreign_erase_prefix(void *self, const char *prefix, zarr_error *err)
+static zarr_status foreign_erase_prefix(void *self, const char *prefix,
+                                        const zarr_cancel *cancel, zarr_error *err)
 {
-    return ask(self, ZX_ERASE_PREFIX, 0, prefix, NULL, err);
+    return ask(self, ZX_ERASE_PREFIX, 0, prefix, NULL, cancel, err);
 }
 
 static void foreign_close(void *self)

@@ -7,7 +7,8 @@
 #include <string.h>
 
 static zarr_status scheme_open(void **self, zarr_context *ctx, const char *url,
-                               const zarr_store_options *opts, zarr_error *err)
+                               const zarr_store_options *opts, const zarr_cancel *cancel,
+                               zarr_error *err)
 {
     const char *colon = strchr(url, ':');
     char scheme[ZX_NAME_BYTES] = "";
@@ -20,6 +21,7 @@ static zarr_status scheme_open(void **self, zarr_context *ctx, const char *url,
     const struct zx_plug *p;
     zarr_status status;
 
+    (void)cancel;
     (void)ctx;
     if (colon && (size_t)(colon - url) < sizeof scheme)
         memcpy(scheme, url, (size_t)(colon - url));

@@ -15,7 +15,7 @@ static zarr_status zip_open_key(void **self, zarr_store *store, const char *key,
                                 zarr_error *err)
 {
     const struct zr_store_env env = zr_ctx_store_env(zr_store_context(store));
-    const zarr_status st = zr_zip_open(self, &env, store, key, err);
+    const zarr_status st = zr_zip_open(self, &env, store, key, opts->cancel, err);
 
     if (st != ZARR_ERR_NOT_FOUND)
         return st;
@@ -30,12 +30,14 @@ static zarr_status zip_open_key(void **self, zarr_store *store, const char *key,
 /* The archive is the root of its store, so a link to it is followed as one to a folder.
  */
 static zarr_status zip_open_url(void **self, zarr_context *ctx, const char *url,
-                                const zarr_store_options *opts, zarr_error *err)
+                                const zarr_store_options *opts, const zarr_cancel *cancel,
+                                zarr_error *err)
 {
     const zarr_store_options inner = {.struct_size = sizeof inner,
                                       .flags = ZARR_STORE_READ_ONLY,
                                       .symlinks = ZARR_SYMLINKS_FOLLOW,
-                                      .config = opts->config};
+                                      .config = opts->config,
+                                      .cancel = cancel};
     zarr_store *store = NULL;
     char *place = NULL, *key = NULL;
     zarr_status st = ZARR_OK;
@@ -65,7 +67,7 @@ zarr_status zr_ctx_register_zip(zarr_context *ctx, zarr_error *err)
 zarr_status zarr_store_open_zip(zarr_store **out, zarr_store *store, const char *key,
                                 const zarr_store_options *opts, zarr_error *err)
 {
-    const zarr_store_options none = ZARR_STORE_OPTIONS_INIT;
+    zarr_store_options o;
     struct zr_store_env env;
     struct zr_str url;
     void *self = NULL;
@@ -76,9 +78,11 @@ zarr_status zarr_store_open_zip(zarr_store **out, zarr_store *store, const char 
     ZR_NEED(key, err);
     env = zr_ctx_store_env(zr_store_context(store));
     zr_str_init(&url, env.alloc);
+    ZR_TRY(zr_struct_read(&o, sizeof o, 2 * sizeof(uint32_t), opts, ZR_TAIL_REFUSE,
+                          "zarr_store_options", err));
     zr_str_printf(&url, ZR_STORE_ZIP ":%s/%s", zarr_store_url(store), key);
     ZR_TRY(zr_str_status(&url, err));
-    ZR_TRY(zip_open_key(&self, store, key, zr_str_text(&url), opts ? opts : &none, err));
+    ZR_TRY(zip_open_key(&self, store, key, zr_str_text(&url), &o, err));
     st = zr_store_open_custom_url(out, &env, &zr_zip_vtable, self, zr_str_text(&url),
                                   opts, err);
 out:

@@ -300,8 +300,8 @@ static zarr_status erase_folder(struct stepwise *s, const char *path, zarr_error
         ZR_TRY(zr_cancel_check(s->watch->cancel, err));
         zr_names_deinit(&keys);
         s->folders.n = n_folders; /* the last listing has all of them */
-        ZR_TRY(zarr_store_list(s->store, path, ZARR_LIST_DIRECTORY_UNLINKED, erase_listed,
-                               &l, err));
+        ZR_TRY(zr_store_list(s->store, path, ZARR_LIST_DIRECTORY_UNLINKED, erase_listed,
+                             &l, s->watch->cancel, err));
         ZR_TRY(l.st);
         more = keys.n == ERASE_KEYS;
         if (l.has_documents || more)
@@ -362,8 +362,9 @@ static zarr_status erase_all(struct stepwise *s, const char *path, bool *may_sta
     while (st == ZARR_OK && s->folders.n > 0)
         st = erase_folder(s, s->folders.item[--s->folders.n], err);
     if (st == ZARR_OK) /* folders, temporary files, job */
-        st = s->watch->find_source_version ? zr_store_erase_rest(store, path, s->job, err)
-                                           : zr_store_erase_prefix(store, path, err);
+        st = s->watch->find_source_version
+                 ? zr_store_erase_rest(store, path, s->job, s->watch->cancel, err)
+                 : zr_store_erase_prefix(store, path, s->watch->cancel, err);
     *may_stay = *may_stay || st == ZARR_ERR_CONFLICT; /* a repeated move keeps a change */
     /* the job of an earlier delete stays: its documents may be gone */
     if (*may_stay && (old.delete == ZR_JOB_NO_DELETE || st == ZARR_ERR_CONFLICT))
@@ -408,7 +409,7 @@ zarr_status zr_node_erase_old(zarr_store *store, const char *path, bool is_node,
     /* without a document, chunks show no elements, and need no job object */
     if (consolidated)
         ZR_TRY(zr_consolidated_remove(store, path, wait, err));
-    st = zr_store_erase_prefix(store, path, err);
+    st = zr_store_erase_prefix(store, path, wait, err);
 out:
     return st;
 }

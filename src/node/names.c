@@ -97,7 +97,7 @@ static zarr_status names_list(struct zr_names *names, zarr_store *store, const c
     };
     zarr_status st =
         zr_store_list(store, path, prefixes ? ZARR_LIST_DIRECTORY : ZARR_LIST_RECURSIVE,
-                      on_listed_name, &l, err);
+                      on_listed_name, &l, names->cancel, err);
 
     if (st == ZARR_OK)
         st = l.st;

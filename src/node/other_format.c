@@ -67,8 +67,8 @@ const char *zarr_node_other_format(zarr_store *store, const char *path)
         zr_path_normal(&normal, ctx->alloc, path, &ctx->limits, NULL) != ZARR_OK)
         return NULL;
     l.path_bytes = strlen(normal);
-    if (zr_store_list(store, normal, ZARR_LIST_DIRECTORY, other_look_at, &l, NULL) ==
-        ZARR_OK)
+    if (zr_store_list(store, normal, ZARR_LIST_DIRECTORY, other_look_at, &l, NULL,
+                      NULL) == ZARR_OK)
         for (uint32_t i = 0; i < ZR_COUNT(other_formats) && !text; i++)
             if (l.names & l.beside & UINT32_C(1) << i)
                 text = other_formats[i].text;

@@ -68,7 +68,8 @@ bool zr_op_needs_emulation(const zarr_store *s, const zarr_store_op *op)
     case ZARR_STORE_ERASE:
         return !emulate_takes_lock(s, op) || emulate_looks_instead(s, op);
     default:
-        return s->native == NULL; /* not every foreign store has STAT */
+        /* not every foreign store has STAT */
+        return !s->native && !atomic_load(&s->has_stat);
     }
 }
 
@@ -156,6 +157,8 @@ static void emulate_stat(zarr_store *s, zarr_store_op *op, zarr_error *err)
     op->object_bytes = UINT64_MAX;
     s->run(s->run_self, op, &refusal);
     if (op->status != ZARR_ERR_UNSUPPORTED) {
+        if (!s->native && (op->status == ZARR_OK || op->status == ZARR_ERR_NOT_FOUND))
+            atomic_store(&s->has_stat, true);
         if (op->status != ZARR_OK && err)
             *err = refusal;
         return;
@@ -498,12 +501,16 @@ void zr_emulate_run(zarr_store *s, zarr_store_op *op, zarr_error *err)
 
 /* ---- erasing a prefix ---- */
 
+enum {
+    EMULATE_PAGE = 4096 /* keys that are listed before they are erased */
+};
+
 struct emulate_keys {
     const zarr_allocator *alloc;
     struct zr_str text;
     const char **key;
-    size_t n, cap;
-    uint64_t limit;
+    zarr_store_op *op;
+    size_t n, cap, op_cap;
     zarr_status status;
     zarr_error *err;
 };
@@ -517,7 +524,7 @@ static int emulate_collect(void *user, const zarr_store_item *item)
     zr_str_append(&k->text, item->key, strlen(item->key) + 1);
     k->n++;
     k->status = zr_str_status(&k->text, k->err);
-    return k->status != ZARR_OK;
+    return k->status != ZARR_OK || k->n == EMULATE_PAGE;
 }
 
 static int emulate_deeper_first(const void *a, const void *b)
@@ -532,43 +539,56 @@ static int emulate_deeper_first(const void *a, const void *b)
     return depth != 0 ? depth : strcmp(x, y);
 }
 
+/* Erases the keys of a page. *any: some were there. */
 static zarr_status emulate_erase_keys(zarr_store *s, struct emulate_keys *k,
+                                      const zarr_cancel *cancel, bool *any,
                                       zarr_error *err)
 {
     const char *at = zr_str_text(&k->text);
     zarr_status st = ZARR_OK;
 
+    *any = false;
     ZR_TRY(zr_grow(k->alloc, &k->key, &k->cap, k->n, sizeof *k->key, err));
+    ZR_TRY(zr_grow(k->alloc, &k->op, &k->op_cap, k->n, sizeof *k->op, err));
     for (size_t i = 0; i < k->n; i++) {
         k->key[i] = at;
         at += strlen(at) + 1;
     }
     qsort(k->key, k->n, sizeof *k->key, emulate_deeper_first);
-    for (size_t i = 0; i < k->n; i++) {
-        zarr_store_op op = {
-            .verb = ZARR_STORE_ERASE, .flags = zr_key_kind(k->key[i]), .key = k->key[i]};
-
-        st = zr_store_run_one(s, &op, err);
-        if (st != ZARR_OK && st != ZARR_ERR_NOT_FOUND)
-            goto out;
-    }
-    st = ZARR_OK;
+    for (size_t i = 0; i < k->n; i++)
+        k->op[i] = (zarr_store_op){.verb = ZARR_STORE_ERASE,
+                                   .flags = zr_key_kind(k->key[i]),
+                                   .key = k->key[i],
+                                   .cancel = cancel};
+    ZR_TRY(zr_store_run(s, k->op, k->n, err));
+    for (size_t i = 0; i < k->n; i++)
+        *any = *any || k->op[i].status == ZARR_OK;
 out:
     return st;
 }
 
-zarr_status zr_emulate_erase_prefix(zarr_store *s, const char *prefix, zarr_error *err)
+zarr_status zr_emulate_erase_prefix(zarr_store *s, const char *prefix,
+                                    const zarr_cancel *cancel, zarr_error *err)
 {
     struct emulate_keys k = {.alloc = s->env.alloc, .err = err};
+    bool more = true;
     zarr_status st = ZARR_OK;
 
     zr_str_init(&k.text, k.alloc);
-    ZR_TRY(zr_store_list(s, prefix, ZARR_LIST_RECURSIVE, emulate_collect, &k, err));
-    ZR_TRY(k.status);
-    if (k.n > 0)
-        ZR_TRY(emulate_erase_keys(s, &k, err));
+    while (more) {
+        k.n = 0;
+        zr_str_clear(&k.text);
+        ZR_TRY(zr_store_list(s, prefix, ZARR_LIST_RECURSIVE, emulate_collect, &k, cancel,
+                             err));
+        ZR_TRY(k.status);
+        more = k.n == EMULATE_PAGE;
+        if (k.n > 0) /* a listing may show what is gone, for ever */
+            ZR_TRY(emulate_erase_keys(s, &k, cancel, &more, err));
+        more = more && k.n == EMULATE_PAGE;
+    }
 out:
     zr_free(k.alloc, k.key);
+    zr_free(k.alloc, k.op);
     zr_str_deinit(&k.text);
     return st;
 }

@@ -55,6 +55,7 @@ static zarr_status handle_create(zarr_store **out, const struct zr_store_env *en
     s->read_only = (opts->flags & ZARR_STORE_READ_ONLY) != 0;
     s->options = *opts;
     s->options.kind = s->options.config = s->options.symlink_root = NULL;
+    s->options.cancel = NULL;
     zr_keylocks_init(&s->keylocks, env, opts);
     zr_mutex_init(&s->locked.mutex);
     s->fork = (struct zr_fork_hook){
@@ -205,10 +206,10 @@ zarr_status zr_store_open(zarr_store **out, const struct zr_store_registry *r,
     if (s->native)
         st = s->native->open(&s->self, &s->env, url, &o, err);
     else
-        st = zr_store_call_end(
-            s, &call,
-            s->vt.open(&s->self, env->ctx, url, &o, zr_store_call_begin(s, &call, err)),
-            ZARR_OPERATION_OPEN, err);
+        st = zr_store_call_end(s, &call,
+                               s->vt.open(&s->self, env->ctx, url, &o, o.cancel,
+                                          zr_store_call_begin(s, &call, err)),
+                               ZARR_OPERATION_OPEN, err);
     if (st != ZARR_OK) {
         s->self = NULL; /* after a failed open there is nothing to close */
         goto out;
@@ -233,6 +234,7 @@ static zarr_status handle_check_bare(const zarr_store_options *o, zarr_error *er
     const zarr_store_options bare = {.struct_size = sizeof bare,
                                      .flags = o->flags,
                                      .config = o->config,
+                                     .cancel = o->cancel,
                                      .tensor_device_type = o->tensor_device_type,
                                      .tensor_device_id = o->tensor_device_id};
 

@@ -77,18 +77,22 @@ zarr_context *zarr_store_context(const zarr_store *store)
     return store ? store->env.ctx : NULL;
 }
 
-zarr_status zarr_store_flush(zarr_store *store, zarr_error *err)
+zarr_status zr_store_flush(zarr_store *s, const zarr_cancel *cancel, zarr_error *err)
 {
     struct zr_foreign call;
-    zarr_status st = ZARR_OK;
+    zarr_status st = zr_cancel_check(cancel, err);
 
-    ZR_NEED(store, err);
-    if (store->vt.flush && !store->read_only)
+    if (st == ZARR_OK && s->vt.flush && !s->read_only)
         st = zr_store_call_end(
-            store, &call,
-            store->vt.flush(store->self, zr_store_call_begin(store, &call, err)),
+            s, &call, s->vt.flush(s->self, cancel, zr_store_call_begin(s, &call, err)),
             ZARR_OPERATION_FLUSH, err);
-    return st == ZARR_OK ? st : zr_prefix(err, st, "%s", store->url);
+    return st == ZARR_OK ? st : zr_prefix(err, st, "%s", s->url);
+}
+
+zarr_status zarr_store_flush(zarr_store *store, zarr_error *err)
+{
+    ZR_NEED(store, err);
+    return zr_store_flush(store, NULL, err);
 }
 
 /* ---- listing ---- */
@@ -99,6 +103,7 @@ struct public_listing {
     zarr_store_list_fn fn;
     void *user;
     uint64_t n;
+    const zarr_cancel *cancel;
     zarr_status status;
     zarr_error *err;
     bool ended; /* a store may go on all the same */
@@ -111,8 +116,12 @@ static int public_list_row(void *user, const zarr_store_item *item)
 
     if (x->ended)
         return 1;
-    if (!item->key || zr_key_validate(item->key, strlen(item->key), NULL) != ZARR_OK ||
-        !zr_key_is_below(item->key, x->prefix))
+    x->status = zr_cancel_check(x->cancel, x->err);
+    if (x->status != ZARR_OK)
+        x->ended = true;
+    else if (!item->key ||
+             zr_key_validate(item->key, strlen(item->key), NULL) != ZARR_OK ||
+             !zr_key_is_below(item->key, x->prefix))
         x->status =
             zr_fail(x->err, ZARR_ERR_CORRUPT, "the %s store listed \"%s\" below \"%s\"",
                     x->store->name, item->key ? item->key : "", x->prefix);
@@ -126,9 +135,15 @@ static int public_list_row(void *user, const zarr_store_item *item)
 }
 
 zarr_status zr_store_list(zarr_store *s, const char *prefix, uint32_t how,
-                          zarr_store_list_fn fn, void *user, zarr_error *err)
+                          zarr_store_list_fn fn, void *user, const zarr_cancel *cancel,
+                          zarr_error *err)
 {
-    struct public_listing x = {s, prefix, fn, user, 0, ZARR_OK, err, false};
+    struct public_listing x = {.store = s,
+                               .prefix = prefix,
+                               .fn = fn,
+                               .user = user,
+                               .cancel = cancel,
+                               .err = err};
     struct zr_foreign call;
     zarr_status st = ZARR_OK;
 
@@ -137,8 +152,9 @@ zarr_status zr_store_list(zarr_store *s, const char *prefix, uint32_t how,
     ZR_TRY(zr_key_validate_prefix(prefix, strlen(prefix), err));
     if (!zr_store_can(s, ZARR_STORE_CAP_LIST))
         ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "a %s store cannot list", s->name);
+    ZR_TRY(zr_cancel_check(cancel, err));
     if (s->native) {
-        st = s->vt.list(s->self, prefix, how, fn, user, err);
+        st = s->vt.list(s->self, prefix, how, fn, user, cancel, err);
         goto out;
     }
     /* keys of other stores are no links, and have no directories */
@@ -146,7 +162,7 @@ zarr_status zr_store_list(zarr_store *s, const char *prefix, uint32_t how,
         how = ZARR_LIST_RECURSIVE;
     else if (how == ZARR_LIST_DIRECTORY_UNLINKED)
         how = ZARR_LIST_DIRECTORY;
-    st = s->vt.list(s->self, prefix, how, public_list_row, &x,
+    st = s->vt.list(s->self, prefix, how, public_list_row, &x, cancel,
                     zr_store_call_begin(s, &call, err));
     st = zr_store_call_end(s, &call, st, ZARR_OPERATION_LIST, err);
     if (st != ZARR_OK)
@@ -162,7 +178,7 @@ zarr_status zarr_store_list(zarr_store *store, const char *prefix, uint32_t how,
                             zarr_store_list_fn fn, void *user, zarr_error *err)
 {
     ZR_NEED(store, err);
-    zarr_status st = zr_store_list(store, prefix, how, fn, user, err);
+    zarr_status st = zr_store_list(store, prefix, how, fn, user, NULL, err);
 
     return st == ZARR_OK ? st : zr_prefix(err, st, "%s", store->url);
 }
@@ -197,7 +213,8 @@ bool zr_store_is_by_link(const zarr_store *s)
     return s->native && s->native->by_link && s->native->by_link(s->self);
 }
 
-zarr_status zr_store_erase_prefix(zarr_store *s, const char *prefix, zarr_error *err)
+zarr_status zr_store_erase_prefix(zarr_store *s, const char *prefix,
+                                  const zarr_cancel *cancel, zarr_error *err)
 {
     zarr_status st = public_check_writable(s, prefix, err);
     struct zr_foreign call;
@@ -205,8 +222,8 @@ zarr_status zr_store_erase_prefix(zarr_store *s, const char *prefix, zarr_error 
     if (st != ZARR_OK)
         return st;
     if (!s->vt.erase_prefix)
-        return zr_emulate_erase_prefix(s, prefix, err);
-    st = s->vt.erase_prefix(s->self, prefix, zr_store_call_begin(s, &call, err));
+        return zr_emulate_erase_prefix(s, prefix, cancel, err);
+    st = s->vt.erase_prefix(s->self, prefix, cancel, zr_store_call_begin(s, &call, err));
     return zr_store_call_end(s, &call, st, ZARR_OPERATION_ERASE, err);
 }
 
@@ -231,7 +248,7 @@ static int find_new_key(void *user, const zarr_store_item *item)
 }
 
 zarr_status zr_store_erase_rest(zarr_store *s, const char *prefix, const char *last,
-                                zarr_error *err)
+                                const zarr_cancel *cancel, zarr_error *err)
 {
     struct new_key_look l = {.last = last, .err = err};
     zarr_store_op op = {
@@ -241,30 +258,31 @@ zarr_status zr_store_erase_rest(zarr_store *s, const char *prefix, const char *l
 
     ZR_TRY(public_check_writable(s, prefix, err));
     if (s->native && s->native->erase_rest)
-        return s->native->erase_rest(s->self, prefix, last, err);
-    ZR_TRY(zr_store_list(s, prefix, ZARR_LIST_RECURSIVE, find_new_key, &l, err));
+        return s->native->erase_rest(s->self, prefix, last, cancel, err);
+    ZR_TRY(zr_store_list(s, prefix, ZARR_LIST_RECURSIVE, find_new_key, &l, cancel, err));
     ZR_TRY(l.st);
     st = zr_store_run_one(s, &op, &e);
     ZR_TRY(st == ZARR_ERR_NOT_FOUND ? ZARR_OK : zr_pass(err, st, &e));
-    st = s->vt.erase_prefix ? zr_store_erase_prefix(s, prefix, err) : ZARR_OK;
+    st = s->vt.erase_prefix ? zr_store_erase_prefix(s, prefix, cancel, err) : ZARR_OK;
 out:
     return st;
 }
 
 zarr_status zr_store_rename(zarr_store *s, const char *from, const char *to,
-                            zarr_error *err)
+                            const zarr_cancel *cancel, zarr_error *err)
 {
     struct zr_foreign call;
     zarr_status st = ZARR_OK;
 
     ZR_TRY(public_check_writable(s, from, err));
     ZR_TRY(public_check_writable(s, to, err));
+    ZR_TRY(zr_cancel_check(cancel, err));
     if (*from == '\0' || *to == '\0' || strcmp(from, to) == 0 ||
         zr_key_is_below(from, to) || zr_key_is_below(to, from))
         ZR_FAIL(err, ZARR_ERR_INVALID, "%s cannot be renamed to %s", from, to);
     if (!s->vt.rename)
         ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "a %s store cannot rename", s->name);
-    st = s->vt.rename(s->self, from, to, zr_store_call_begin(s, &call, err));
+    st = s->vt.rename(s->self, from, to, cancel, zr_store_call_begin(s, &call, err));
     st = zr_store_call_end(s, &call, st, ZARR_OPERATION_RENAME, err);
 out:
     return st;
@@ -274,7 +292,7 @@ zarr_status zarr_store_erase_prefix(zarr_store *store, const char *prefix,
                                     zarr_error *err)
 {
     ZR_NEED(store, err);
-    zarr_status st = zr_store_erase_prefix(store, prefix, err);
+    zarr_status st = zr_store_erase_prefix(store, prefix, NULL, err);
 
     return st == ZARR_OK ? st : zr_prefix(err, st, "%s", store->url);
 }
@@ -288,7 +306,7 @@ zarr_status zarr_store_clean(zarr_store *store, const char *prefix, uint64_t min
     uint64_t n = 0;
 
     if (st == ZARR_OK && store->vt.clean) {
-        st = store->vt.clean(store->self, prefix, min_age_s, &n,
+        st = store->vt.clean(store->self, prefix, min_age_s, &n, NULL,
                              zr_store_call_begin(store, &call, err));
         st = zr_store_call_end(store, &call, st, ZARR_OPERATION_ERASE, err);
     }

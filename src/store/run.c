@@ -512,7 +512,7 @@ zarr_status zr_store_run(zarr_store *s, zarr_store_op *ops, uint64_t n, zarr_err
 
     if (n == 0)
         return ZARR_OK;
-    if (s->vt.submit && n > 1)
+    if (n > 1 && !zr_store_can(s, ZARR_STORE_CAP_FAST_GET))
         return run_many_submitted(s, ops, n, err);
     for (uint64_t i = 0; i < n; i++) {
         zarr_status st = zr_store_run_one(s, &ops[i], &one);

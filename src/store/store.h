@@ -201,8 +201,9 @@ zarr_status zr_store_get(zarr_store *s, zarr_store_op *op, zarr_error *err);
 /*
  * Does n operations before it returns; each has its own status. All have one `cancel`.
  * Returns the status of the first item that is neither OK nor NOT_FOUND, and sets
- * err->item to its index. On stores without an event loop the operations run one after
- * the other on this thread. Callers with many threads call it from each of them.
+ * err->item to its index. On a store whose GETs are fast the operations run one after
+ * the other on this thread, and callers with many threads call it from each of them.
+ * Other stores get them as from zr_store_submit().
  */
 zarr_status zr_store_run(zarr_store *s, zarr_store_op *ops, uint64_t n, zarr_error *err);
 
@@ -409,27 +410,30 @@ uint32_t zr_durable_flags(const struct zr_durable *d);
 /* Call it when the keys were changed. An error is one of a flush. */
 zarr_status zr_durable_end(struct zr_durable *d, zarr_error *err);
 
-/* ---- the rest, as in the public functions ------------------------------------- */
+/* ---- the rest, as in the public functions; cancel may be NULL ------------------ */
 
 zarr_status zr_store_list(zarr_store *s, const char *prefix, uint32_t how,
-                          zarr_store_list_fn fn, void *user, zarr_error *err);
+                          zarr_store_list_fn fn, void *user, const zarr_cancel *cancel,
+                          zarr_error *err);
+zarr_status zr_store_flush(zarr_store *s, const zarr_cancel *cancel, zarr_error *err);
 /* Removes a prefix that is itself a symlink, and nothing at the link's target. *was:
  * whether it was a symlink. */
 zarr_status zr_store_erase_link(zarr_store *s, const char *prefix, bool *was,
                                 zarr_error *err);
 /* Whether the store, or a part of it, was opened by the name of a symlink. */
 bool zr_store_is_by_link(const zarr_store *s);
-zarr_status zr_store_erase_prefix(zarr_store *s, const char *prefix, zarr_error *err);
+zarr_status zr_store_erase_prefix(zarr_store *s, const char *prefix,
+                                  const zarr_cancel *cancel, zarr_error *err);
 /* Removes what is left of a prefix whose keys were erased: empty folders, temporary
  * files, and the key `last` after them. CONFLICT if there is another key, which stays. */
 zarr_status zr_store_erase_rest(zarr_store *s, const char *prefix, const char *last,
-                                zarr_error *err);
+                                const zarr_cancel *cancel, zarr_error *err);
 /* Appends a name of a prefix that does not depend on the current folder, on how the URL
  * was spelled, or on where in a hierarchy the store begins: of a local store its path
  * without links, of others the URL and the prefix. */
 void zr_store_place(struct zr_str *out, const zarr_store *s, const char *prefix);
 /* See `rename` in zarr_store_vtable. UNSUPPORTED if the store has none. */
 zarr_status zr_store_rename(zarr_store *s, const char *from, const char *to,
-                            zarr_error *err);
+                            const zarr_cancel *cancel, zarr_error *err);
 
 #endif

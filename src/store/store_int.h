@@ -22,7 +22,7 @@ struct zr_store_native {
     zarr_status (*erase_link)(void *self, const char *prefix, bool *was, zarr_error *err);
     /* See zr_store_erase_rest(). NULL: the keys are listed first. */
     zarr_status (*erase_rest)(void *self, const char *prefix, const char *last,
-                              zarr_error *err);
+                              const zarr_cancel *cancel, zarr_error *err);
     /* See zr_store_is_by_link(). NULL: it is not. */
     bool (*by_link)(const void *self);
     /* See zr_store_lend(). NULL: the store lends nothing. */
@@ -137,6 +137,7 @@ struct zarr_store {
     struct zr_store_env env;
     char *url, *name;
     bool read_only, by_url;      /* by_url: opened by its URL, which identifies it */
+    atomic_bool has_stat;        /* a foreign store has done a STAT */
     struct zr_keylocks keylocks; /* for stores without CAP_LOCK */
     zarr_store_options options;  /* without its texts, which are the caller's */
     struct {
@@ -226,7 +227,8 @@ void zr_emulate_lock_begin(zarr_store_op *op);
 void zr_emulate_run(zarr_store *s, zarr_store_op *op, zarr_error *err);
 /* Says that a key appeared while its prefix was erased. */
 zarr_status zr_store_fail_new_key(const char *key, zarr_error *err);
-zarr_status zr_emulate_erase_prefix(zarr_store *s, const char *prefix, zarr_error *err);
+zarr_status zr_emulate_erase_prefix(zarr_store *s, const char *prefix,
+                                    const zarr_cancel *cancel, zarr_error *err);
 
 /* Sets the version that the pin of a store without pins saw first, if the store has
  * versions. False: none yet. */

@@ -62,7 +62,7 @@ zarr_status zr_store_wait_for_writers(zarr_store *s, const char *prefix,
     zarr_status st;
 
     zr_str_init(&w.key, s->env.alloc);
-    st = zr_store_list(s, prefix, ZARR_LIST_DEBRIS, wait_for_lock, &w, err);
+    st = zr_store_list(s, prefix, ZARR_LIST_DEBRIS, wait_for_lock, &w, cancel, err);
     zr_str_deinit(&w.key);
     return st == ZARR_OK ? w.st : st;
 }

@@ -147,7 +147,7 @@ static zarr_status try_rename(struct zr_copy *c, bool *moved, zarr_error *err)
         return zr_fail(err, ZARR_ERR_CANCELLED, "the move was cancelled");
     if (is_consolidated(c))
         ZR_TRY(zr_consolidated_remove(c->src, c->src_path, c->opts.cancel, err));
-    st = zr_store_rename(c->src, c->src_path, c->dst_path, &e);
+    st = zr_store_rename(c->src, c->src_path, c->dst_path, c->opts.cancel, &e);
     *moved = st == ZARR_OK;
     if (st == ZARR_ERR_UNSUPPORTED) {
         st = is_consolidated(c) ? zr_consolidated_restore(c->src, c->src_path, err)
@@ -287,7 +287,7 @@ static zarr_status copy_all(struct zr_copy *c, zarr_error *err)
     /* A loss of power must not leave documents without chunks. A move keeps its job
      * object until the flush. */
     if (!c->plain && !c->is_move)
-        ZR_TRY(zarr_store_flush(c->dst, err));
+        ZR_TRY(zr_store_flush(c->dst, c->opts.cancel, err));
     for (size_t i = 0; i < c->n_documents; i++)
         ZR_TRY(zr_copy_object(c, c->document[i], err));
 out:
@@ -368,7 +368,7 @@ static zarr_status copy_objects(struct zr_copy *c, zarr_error *err)
         ZR_TRY(begin_job(c, err));
     ZR_TRY(copy_all(c, err));
     if (c->is_move) {
-        ZR_TRY(zarr_store_flush(c->dst, err));
+        ZR_TRY(zr_store_flush(c->dst, c->opts.cancel, err));
         /* a writer that has a lock may have read already what it changes */
         ZR_TRY(zr_store_wait_for_writers(c->src, c->src_path, c->opts.cancel, err));
         ZR_TRY(zr_copy_check_source(c, err));

@@ -144,7 +144,7 @@ zarr_status zr_migration_write(struct zr_migration *m, zarr_error *err)
     if (!(m->opts.flags & ZARR_MIGRATE_REMOVE))
         goto out;
     if (!is_dry(m)) /* make the new documents durable before the old ones go */
-        ZR_TRY(zarr_store_flush(m->store, err));
+        ZR_TRY(zr_store_flush(m->store, m->opts.cancel, err));
     if (unlists)
         ZR_TRY(zr_consolidated_remove(m->store, m->node[0].path, m->opts.cancel, err));
     for (size_t i = 0; i < m->n && st == ZARR_OK; i++)

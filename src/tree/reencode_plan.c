@@ -307,7 +307,8 @@ static zarr_status must_be_free(struct zr_reencode *r, zarr_error *err)
     bool any = false;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zarr_store_list(r->dst, r->dst_path, ZARR_LIST_RECURSIVE, any_key, &any, err));
+    ZR_TRY(zr_store_list(r->dst, r->dst_path, ZARR_LIST_RECURSIVE, any_key, &any,
+                         r->opts.cancel, err));
     if (any)
         st = in_the_way(r, ZARR_REENCODE_FOUND_FILES, "keys that are not a node are at",
                         err);
@@ -439,14 +440,14 @@ zarr_status zr_reencode_finish(struct zr_reencode *r, zarr_error *err)
     zr_str_init(&key, r->ctx->alloc);
     zr_path_key(&key, r->dst_path, ZR_DOC_JOB);
     ZR_TRY(zr_str_status(&key, err));
-    ZR_TRY(zarr_store_flush(r->dst, err));
+    ZR_TRY(zr_store_flush(r->dst, r->opts.cancel, err));
     ZR_TRY(zr_node_copy_plain(r->target, r->dst_path, r->dst, r->dst_path, &opts, err));
-    ZR_TRY(zarr_store_flush(r->dst, err));
+    ZR_TRY(zr_store_flush(r->dst, r->opts.cancel, err));
     st = zarr_store_erase(r->dst, zr_str_text(&key), err);
     if (st == ZARR_ERR_NOT_FOUND) /* no job object: the state was COMPLETE */
         st = ZARR_OK;
     if (st == ZARR_OK)
-        st = zarr_store_flush(r->dst, err);
+        st = zr_store_flush(r->dst, r->opts.cancel, err);
 out:
     zr_str_deinit(&key);
     return st;

@@ -68,22 +68,23 @@ out:
 zarr_status zr_zip_read_host(const struct zr_zip_archive *a, uint64_t at, size_t n,
                              void *to, zarr_error *err)
 {
-    const struct zr_zip_caller none = {0};
+    const struct zr_zip_caller opener = {.cancel = a->cancel};
     const zarr_memory mem = {.device_type = ZARR_DEVICE_CPU, .handle = to, .bytes = n};
 
-    return zr_zip_read(a, at, n, &mem, &none, err);
+    return zr_zip_read(a, at, n, &mem, &opener, err);
 }
 
 zarr_status zr_zip_read_tail(struct zr_zip_archive *a, void *to, size_t n, size_t *got,
                              zarr_error *err)
 {
-    zarr_store_op op = {
-        .verb = ZARR_STORE_GET,
-        .flags = has_versions(a) ? (uint32_t)ZARR_STORE_OP_WANT_VERSION : 0,
-        .key = a->key,
-        .offset = ZARR_STORE_SUFFIX,
-        .length = n,
-        .mem = {.device_type = ZARR_DEVICE_CPU, .handle = to, .bytes = n}};
+    zarr_store_op op = {.verb = ZARR_STORE_GET,
+                        .flags =
+                            has_versions(a) ? (uint32_t)ZARR_STORE_OP_WANT_VERSION : 0,
+                        .key = a->key,
+                        .offset = ZARR_STORE_SUFFIX,
+                        .length = n,
+                        .mem = {.device_type = ZARR_DEVICE_CPU, .handle = to, .bytes = n},
+                        .cancel = a->cancel};
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zarr_store_run(a->store, &op, err));

@@ -57,10 +57,12 @@ static void zip_run(void *self, zarr_store_op *op, zarr_error *err)
 }
 
 static zarr_status zip_list(void *self, const char *prefix, uint32_t how,
-                            zarr_store_list_fn fn, void *user, zarr_error *err)
+                            zarr_store_list_fn fn, void *user, const zarr_cancel *cancel,
+                            zarr_error *err)
 {
     struct zr_zip_store *z = self;
 
+    ZR_UNUSED(cancel); /* the library looks at it between the rows */
     if (how == ZARR_LIST_DEBRIS)
         return ZARR_OK;
     return zr_zip_table_list(&z->table, prefix, how != ZARR_LIST_DIRECTORY, fn, user,
@@ -89,7 +91,7 @@ static void log_ignored(const struct zr_zip_store *z)
 }
 
 zarr_status zr_zip_open(void **self, const struct zr_store_env *env, zarr_store *store,
-                        const char *key, zarr_error *err)
+                        const char *key, const zarr_cancel *cancel, zarr_error *err)
 {
     struct zr_zip_store *z = zr_calloc(env->alloc, 1, sizeof *z);
     uint8_t *tail = NULL;
@@ -100,6 +102,7 @@ zarr_status zr_zip_open(void **self, const struct zr_store_env *env, zarr_store 
         return zr_fail_memory(err, sizeof *z);
     z->archive.env = *env;
     z->archive.store = zarr_store_ref(store);
+    z->archive.cancel = cancel;
     z->archive.caps.struct_size = sizeof z->archive.caps;
     zarr_store_capabilities(store, &z->archive.caps);
     zr_zip_table_init(&z->table, env);
@@ -111,6 +114,7 @@ zarr_status zr_zip_open(void **self, const struct zr_store_env *env, zarr_store 
     ZR_TRY(zr_zip_read_tail(&z->archive, tail, TAIL_BYTES, &n, err));
     ZR_TRY(zr_zip_directory_read(&z->archive, &z->table, tail, n, err));
     log_ignored(z);
+    z->archive.cancel = NULL;
     *self = z;
     z = NULL;
 out:

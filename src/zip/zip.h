@@ -20,8 +20,9 @@ extern const zarr_store_vtable zr_zip_vtable;
 
 /* Reads the directory of the archive, and makes the `self` for the functions. It adds an
  * owner to `store`. Copies key and env; env must outlive it, as for zr_store_open().
+ * cancel: ends the call; may be NULL.
  * NOT_FOUND: there is no such key. CORRUPT: it is no zip archive, or a damaged one. */
 zarr_status zr_zip_open(void **self, const struct zr_store_env *env, zarr_store *store,
-                        const char *key, zarr_error *err);
+                        const char *key, const zarr_cancel *cancel, zarr_error *err);
 
 #endif

@@ -20,6 +20,7 @@ struct zr_zip_archive {
     /* Of the archive when it was opened; all zero if the store has no versions. Each read
      * compares. */
     zarr_store_version version;
+    const zarr_cancel *cancel; /* of the opening; NULL after it */
 };
 /* Of the operation for which the archive is read. */
 struct zr_zip_caller {
@@ -31,7 +32,7 @@ struct zr_zip_caller {
 zarr_status zr_zip_read(const struct zr_zip_archive *a, uint64_t at, uint64_t n,
                         const zarr_memory *mem, const struct zr_zip_caller *caller,
                         zarr_error *err);
-/* The same to host memory, for no operation of a caller. */
+/* The same to host memory, for the opening. */
 zarr_status zr_zip_read_host(const struct zr_zip_archive *a, uint64_t at, size_t n,
                              void *to, zarr_error *err);
 /* Reads the end, at most n bytes, and learns length and version of the archive. */

@@ -109,8 +109,10 @@ static void mortal_run(void *self, zarr_store_op *op, zarr_error *err)
 }
 
 static zarr_status mortal_list(void *self, const char *prefix, uint32_t how,
-                               zarr_store_list_fn fn, void *user, zarr_error *err)
+                               zarr_store_list_fn fn, void *user,
+                               const zarr_cancel *cancel, zarr_error *err)
 {
+    (void)cancel;
     struct mortal *m = self;
 
     if (m->left > 0 && --m->left == 0)

@@ -133,11 +133,13 @@ static void flaky_run(void *self, zarr_store_op *op, zarr_error *err)
 }
 
 static zarr_status flaky_list(void *self, const char *prefix, uint32_t how,
-                              zarr_store_list_fn fn, void *user, zarr_error *err)
+                              zarr_store_list_fn fn, void *user,
+                              const zarr_cancel *cancel, zarr_error *err)
 {
     struct flaky *f = self;
     zarr_store_op op = {0};
 
+    (void)cancel;
     if (fuse_burns(&f->fuse)) {
         fail_op(&op, err);
         return ZARR_ERR_IO;

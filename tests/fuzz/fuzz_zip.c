@@ -99,7 +99,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     void *self = NULL;
 
     fuzz_check(zarr_store_put(fuzz_store, "x", data, size, NULL) == ZARR_OK);
-    if (zr_zip_open(&self, &fuzz_env, fuzz_store, "x", &err) != ZARR_OK) {
+    if (zr_zip_open(&self, &fuzz_env, fuzz_store, "x", NULL, &err) != ZARR_OK) {
         fuzz_check(err.message[0] != '\0');
         return 0;
     }

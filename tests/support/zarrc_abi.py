@@ -236,7 +236,7 @@ class StoreVtable(SizedStruct):
         ("caps", CFUNCTYPE(None, c_void_p, POINTER(StoreCaps))),
         ("run", CFUNCTYPE(None, c_void_p, POINTER(StoreOp), E)), ("submit", c_void_p),
         ("cancel", c_void_p),
-        ("list", CFUNCTYPE(c_int32, c_void_p, c_char_p, c_uint32, ItemFn, c_void_p, E)),
+        ("list", CFUNCTYPE(c_int32, c_void_p, c_char_p, c_uint32, ItemFn, c_void_p, c_void_p, E)),
         ("lock", CFUNCTYPE(c_int32, c_void_p, c_char_p, c_void_p, POINTER(c_void_p), E)),
         ("unlock", CFUNCTYPE(None, c_void_p, c_void_p)), ("flush", c_void_p),
         ("erase_prefix", c_void_p), ("clean", c_void_p), ("close", CFUNCTYPE(None, c_void_p))]

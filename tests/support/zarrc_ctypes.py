@@ -234,7 +234,7 @@ class CustomStore(Store):
         if op.status and err:
             err.contents.code, err.contents.message = op.status, text.encode()[:480]
 
-    def _list(self, _, prefix, how, each, user, err):
+    def _list(self, _, prefix, how, each, user, _cancel, err):
         for key, size, is_prefix in self.implementation.list(prefix.decode(), how):
             item = StoreItem(key.encode(), U64_MAX if is_prefix else size, is_prefix, 0)
             if each(user, byref(item)):

@@ -21,7 +21,8 @@
 struct over {
     zarr_store *below;
     uint32_t caps;
-    atomic_int n_submitted, n_gets, n_conflicts;
+    atomic_int n_submitted, n_gets, n_conflicts, n_lists;
+    atomic_int most_at_once, most_listed; /* operations of a submit; rows of a listing */
     int fail_get;   /* status that GETs of chunks return; 0: no failure */
     int conflicts;  /* this many conditional PUTs find another version */
     int gone_at;    /* this GET of a chunk returns NOT_FOUND; 0: none */
@@ -116,6 +117,8 @@ over_submit(void *self, zarr_store_op **ops, uint64_t n,
     zarr_error err;
 
     atomic_fetch_add(&o->n_submitted, (int)n);
+    if ((int)n > atomic_load(&o->most_at_once))
+        atomic_store(&o->most_at_once, (int)n);
     for (uint64_t i = n; i-- > 0;) { /* in another order */
         zarr_store_op *op = ops[i];
 
@@ -125,10 +128,31 @@ over_submit(void *self, zarr_store_op **ops, uint64_t n,
     }
 }
 
-static inline zarr_status over_list(void *self, const char *prefix, uint32_t how,
-                                    zarr_store_list_fn fn, void *user, zarr_error *err)
+/* Counts the rows of one listing. */
+struct over_listing {
+    struct over *o;
+    zarr_store_list_fn fn;
+    void *user;
+    int n;
+};
+
+static inline int over_row(void *user, const zarr_store_item *item)
 {
-    return zarr_store_list(((struct over *)self)->below, prefix, how, fn, user, err);
+    struct over_listing *l = user;
+
+    if (++l->n > atomic_load(&l->o->most_listed))
+        atomic_store(&l->o->most_listed, l->n);
+    return l->fn(l->user, item);
+}
+
+static inline zarr_status over_list(void *self, const char *prefix, uint32_t how,
+                                    zarr_store_list_fn fn, void *user,
+                                    const zarr_cancel *cancel, zarr_error *err)
+{
+    struct over_listing l = {self, fn, user, 0};
+
+    atomic_fetch_add(&l.o->n_lists, 1);
+    return zr_store_list(l.o->below, prefix, how, over_row, &l, cancel, err);
 }
 
 static inline void over_close(void *self)

@@ -30,8 +30,8 @@ enum {
     ZARR_STORE_PUT = 2,   /**< writes a whole value */
     ZARR_STORE_ERASE = 3, /**< erases a key and its value */
     /** sets `object_bytes` to the length of a value, and `version` to its version. A
-     * store that cannot do this ends the operation with ZARR_ERR_UNSUPPORTED; then the
-     * library sends a GET of 0 bytes instead */
+     * store that cannot do this ends every such operation with ZARR_ERR_UNSUPPORTED; then
+     * the library sends a GET of 0 bytes instead */
     ZARR_STORE_STAT = 4
 };
 
@@ -119,7 +119,8 @@ typedef struct zarr_store_op {
  *
  * The library calls the functions from any thread, several at once. `self` is what open()
  * made, or what zarr_store_open_custom() got. Functions that fail fill `err` with one
- * line of text.
+ * line of text. Functions that may take long get a `cancel`, which may be NULL, before
+ * it: once zarr_cancel_is_set() says so, they end soon with ZARR_ERR_CANCELLED.
  *
  * Each write of an array checks the array's document before each wave of chunks and at
  * its end. If the store has ZARR_STORE_CAP_VERSIONS and the document is the one that
@@ -131,7 +132,8 @@ typedef struct zarr_store_vtable {
     /** Makes in `*self` the store of a URL. After a failure there is nothing to close.
      * NULL: the table is only for zarr_store_open_custom(). */
     zarr_status (*open)(void **self, zarr_context *ctx, const char *url,
-                        const zarr_store_options *opts, zarr_error *err);
+                        const zarr_store_options *opts, const zarr_cancel *cancel,
+                        zarr_error *err);
     /** Tells what the store can do. Sets the members of `*out` that are inside of
      * `out->struct_size`. */
     void (*caps)(void *self, zarr_store_caps *out);
@@ -150,9 +152,16 @@ typedef struct zarr_store_vtable {
      * ZARR_ERR_CANCELLED. NULL: they run to their end. */
     void (*cancel)(void *self, void *arg);
     /** Lists keys as zarr_store_list() does; `how` is ZARR_LIST_RECURSIVE,
-     * ZARR_LIST_DIRECTORY or ZARR_LIST_DEBRIS. Needs ZARR_STORE_CAP_LIST. */
+     * ZARR_LIST_DIRECTORY or ZARR_LIST_DEBRIS. Needs ZARR_STORE_CAP_LIST.
+     *
+     * A store whose listings have pages requests one page after another inside of this
+     * call, with the token that the last one ended with. It calls `fn` for the rows of a
+     * page before it requests the next one, so it never holds all keys. It ends when `fn`
+     * returns non-zero, which is no failure. `fn` may write and erase keys below the
+     * prefix: whether keys that are written meanwhile are listed is up to the store. */
     zarr_status (*list)(void *self, const char *prefix, uint32_t how,
-                        zarr_store_list_fn fn, void *user, zarr_error *err);
+                        zarr_store_list_fn fn, void *user, const zarr_cancel *cancel,
+                        zarr_error *err);
     /** Waits until the caller alone may change a key, and sets `*lock`. Once `cancel`
      * (may be NULL) is set, it ends the wait soon with ZARR_ERR_CANCELLED.
      *
@@ -171,13 +180,15 @@ typedef struct zarr_store_vtable {
     void (*unlock)(void *self, void *lock);
     /** Flushes as zarr_store_flush(). Each append calls it, too, and each resize that
      * clears elements. NULL: there is nothing to flush. */
-    zarr_status (*flush)(void *self, zarr_error *err);
-    /** Erases all keys below a prefix. NULL: the library lists and erases them. */
-    zarr_status (*erase_prefix)(void *self, const char *prefix, zarr_error *err);
+    zarr_status (*flush)(void *self, const zarr_cancel *cancel, zarr_error *err);
+    /** Erases all keys below a prefix. NULL: the library lists and erases them, a few
+     * thousand at a time. */
+    zarr_status (*erase_prefix)(void *self, const char *prefix, const zarr_cancel *cancel,
+                                zarr_error *err);
     /** Erases the files or keys that killed processes left, as zarr_store_clean() does.
      * NULL: there are none. */
     zarr_status (*clean)(void *self, const char *prefix, uint64_t min_age_s,
-                         uint64_t *n_removed, zarr_error *err);
+                         uint64_t *n_removed, const zarr_cancel *cancel, zarr_error *err);
     /** Frees self; cannot fail. NULL: nothing to free. */
     void (*close)(void *self);
     /**
@@ -188,7 +199,8 @@ typedef struct zarr_store_vtable {
      * are keys below `to`, or `to` is on another disk; nothing was changed, and the
      * library copies and deletes. NULL: as UNSUPPORTED.
      */
-    zarr_status (*rename)(void *self, const char *from, const char *to, zarr_error *err);
+    zarr_status (*rename)(void *self, const char *from, const char *to,
+                          const zarr_cancel *cancel, zarr_error *err);
 } zarr_store_vtable;
 
 /**

@@ -92,7 +92,7 @@ static zarr_status erase_old(const struct array_making *m, zarr_error *err)
                              (m->spec.flags & ZARR_SPEC_CONSOLIDATED) != 0,
                              m->spec.cancel, err));
     if (m->chunk_store != m->store)
-        ZR_TRY(zr_store_erase_prefix(m->chunk_store, m->path, err));
+        ZR_TRY(zr_store_erase_prefix(m->chunk_store, m->path, m->spec.cancel, err));
 out:
     return st;
 }

@@ -61,7 +61,7 @@ static zarr_status look_into_folders(struct taken_look *l, zarr_store *store,
     for (size_t at = 0; st == ZARR_OK && at < l->folders.bytes && l->found.bytes == 0;
          at += strlen(l->folders.ptr + at) + 1)
         st = zr_store_list(store, l->folders.ptr + at, ZARR_LIST_RECURSIVE, look_at_first,
-                           &l->found, err);
+                           &l->found, NULL, err);
     return st;
 }
 
@@ -83,7 +83,7 @@ zarr_status zr_chunks_must_not_be(zarr_store *store, const char *path,
     zr_key_encoding_key(&meta->keys, meta->ndim, zeros, &first);
     ZR_TRY(zr_str_status(&first, err));
     l.below = strchr(zr_str_text(&first), '/');
-    ZR_TRY(zr_store_list(store, path, ZARR_LIST_DIRECTORY, look_at_taken, &l, err));
+    ZR_TRY(zr_store_list(store, path, ZARR_LIST_DIRECTORY, look_at_taken, &l, NULL, err));
     ZR_TRY(look_into_folders(&l, store, err));
     ZR_TRY(zr_str_status(&l.found, err));
     if (l.found.bytes > 0)

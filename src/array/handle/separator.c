@@ -114,7 +114,7 @@ zarr_status zr_separator_probe(const zarr_array *a, struct zr_array_state *s,
         ZR_TRY(first_chunk_is_there(a, s->meta.ndim, '/', &f.slashes, err));
     if (!f.dots && !f.slashes && zr_store_can(a->chunk_store, ZARR_STORE_CAP_LIST))
         ZR_TRY(zr_store_list(a->chunk_store, a->h.path, ZARR_LIST_DIRECTORY,
-                             on_separator_name, &f, err));
+                             on_separator_name, &f, NULL, err));
     if (f.slashes)
         ZR_TRY(use_slash(a, s, err));
 out:
@@ -199,7 +199,7 @@ zarr_status zr_separator_check(zarr_array *a, const struct zr_array_state *s,
     f.other = &other;
     if (other.vt) /* a store that cannot be listed tells nothing */
         st = zr_store_list(a->chunk_store, a->h.path, ZARR_LIST_RECURSIVE, on_first_chunk,
-                           &f, &e);
+                           &f, NULL, &e);
     st = st == ZARR_ERR_NO_MEMORY ? zr_pass(err, st, &e) : ZARR_OK;
     if (st == ZARR_OK && f.found)
         st = judge_other_key(a, &f, err);

@@ -268,7 +268,7 @@ zarr_status zr_leftover_clear(const zarr_array *a, struct zr_array_state *now,
     /* A larger shape may reach the disk at once. A flush also covers what an earlier try
      * cleared, which this one left alone. */
     if (st == ZARR_OK)
-        st = zarr_store_flush(a->chunk_store, err);
+        st = zr_store_flush(a->chunk_store, cancel, err);
     if (st == ZARR_OK)
         st = drop_record(a, r, now->meta.ndim, err);
     if (st != ZARR_OK)

@@ -334,7 +334,7 @@ zarr_status zr_stored_find(struct zr_stored *out, const zarr_array *a,
     if (!zr_store_can(a->chunk_store, ZARR_STORE_CAP_LIST))
         return zr_fail(err, ZARR_ERR_UNSUPPORTED, "the store of the chunks cannot list");
     st = zr_store_list(a->chunk_store, a->h.path, ZARR_LIST_FOLDERS, on_stored_key, &l,
-                       err);
+                       cancel, err);
     if (st == ZARR_OK)
         st = l.st;
     if (st == ZARR_OK)

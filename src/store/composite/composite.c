@@ -156,7 +156,8 @@ static int composite_row(void *user, const zarr_store_item *item)
 }
 
 static zarr_status composite_list(void *self, const char *prefix, uint32_t how,
-                                  zarr_store_list_fn fn, void *user, zarr_error *err)
+                                  zarr_store_list_fn fn, void *user,
+                                  const zarr_cancel *cancel, zarr_error *err)
 {
     const struct composite *c = self;
     zarr_store *const parts[] = {c->docs, c->chunks};
@@ -167,7 +168,7 @@ static zarr_status composite_list(void *self, const char *prefix, uint32_t how,
     zr_map_init(&x.prefixes, c->alloc, 0);
     for (size_t i = 0; i < ZR_COUNT(parts) && !x.stopped; i++) {
         x.from = parts[i];
-        ZR_TRY(zr_store_list(parts[i], prefix, how, composite_row, &x, err));
+        ZR_TRY(zr_store_list(parts[i], prefix, how, composite_row, &x, cancel, err));
         ZR_TRY(x.status);
     }
 out:
@@ -177,29 +178,30 @@ out:
 
 /* ---- the rest: documents first, so that a node is gone before its chunks ---- */
 
-static zarr_status composite_flush(void *self, zarr_error *err)
+static zarr_status composite_flush(void *self, const zarr_cancel *cancel, zarr_error *err)
 {
     const struct composite *c = self;
-    const zarr_status st = zarr_store_flush(c->chunks, err);
+    const zarr_status st = zr_store_flush(c->chunks, cancel, err);
 
-    return st == ZARR_OK ? zarr_store_flush(c->docs, err) : st;
+    return st == ZARR_OK ? zr_store_flush(c->docs, cancel, err) : st;
 }
 
-static zarr_status composite_erase_prefix(void *self, const char *prefix, zarr_error *err)
+static zarr_status composite_erase_prefix(void *self, const char *prefix,
+                                          const zarr_cancel *cancel, zarr_error *err)
 {
     const struct composite *c = self;
-    const zarr_status st = zr_store_erase_prefix(c->docs, prefix, err);
+    const zarr_status st = zr_store_erase_prefix(c->docs, prefix, cancel, err);
 
-    return st == ZARR_OK ? zr_store_erase_prefix(c->chunks, prefix, err) : st;
+    return st == ZARR_OK ? zr_store_erase_prefix(c->chunks, prefix, cancel, err) : st;
 }
 
 static zarr_status composite_erase_rest(void *self, const char *prefix, const char *last,
-                                        zarr_error *err)
+                                        const zarr_cancel *cancel, zarr_error *err)
 {
     const struct composite *c = self;
-    const zarr_status st = zr_store_erase_rest(c->chunks, prefix, last, err);
+    const zarr_status st = zr_store_erase_rest(c->chunks, prefix, last, cancel, err);
 
-    return st == ZARR_OK ? zr_store_erase_rest(c->docs, prefix, last, err) : st;
+    return st == ZARR_OK ? zr_store_erase_rest(c->docs, prefix, last, cancel, err) : st;
 }
 
 /* If the prefix is a link in one part, the keys of the other part go as well. */
@@ -214,22 +216,25 @@ static zarr_status composite_erase_link(void *self, const char *prefix, bool *wa
     ZR_TRY(zr_store_erase_link(c->chunks, prefix, &chunks, err));
     *was = docs || chunks;
     if (*was && !docs)
-        ZR_TRY(zr_store_erase_prefix(c->docs, prefix, err));
+        ZR_TRY(zr_store_erase_prefix(c->docs, prefix, NULL, err));
     if (*was && !chunks)
-        ZR_TRY(zr_store_erase_prefix(c->chunks, prefix, err));
+        ZR_TRY(zr_store_erase_prefix(c->chunks, prefix, NULL, err));
 out:
     return st;
 }
 
 static zarr_status composite_clean(void *self, const char *prefix, uint64_t min_age_s,
-                                   uint64_t *n_removed, zarr_error *err)
+                                   uint64_t *n_removed, const zarr_cancel *cancel,
+                                   zarr_error *err)
 {
     const struct composite *c = self;
     uint64_t n_docs = 0, n_chunks = 0;
     zarr_status st = zarr_store_clean(c->docs, prefix, min_age_s, &n_docs, err);
 
-    if (st == ZARR_OK)
-        st = zarr_store_clean(c->chunks, prefix, min_age_s, &n_chunks, err);
+    ZR_TRY(st);
+    ZR_TRY(zr_cancel_check(cancel, err));
+    st = zarr_store_clean(c->chunks, prefix, min_age_s, &n_chunks, err);
+out:
     *n_removed = n_docs + n_chunks;
     return st;
 }
@@ -242,34 +247,35 @@ static int composite_stop(void *user, const zarr_store_item *item)
 }
 
 static zarr_status composite_has(zarr_store *s, const char *prefix, bool *has,
-                                 zarr_error *err)
+                                 const zarr_cancel *cancel, zarr_error *err)
 {
     *has = false;
-    return zr_store_list(s, prefix, ZARR_LIST_RECURSIVE, composite_stop, has, err);
+    return zr_store_list(s, prefix, ZARR_LIST_RECURSIVE, composite_stop, has, cancel,
+                         err);
 }
 
 /* Two renames are not one step: between them a reader would see an array without its
  * chunks. So only keys that are all in one part are renamed, and only to a place where
  * the other part has no keys. The caller copies in the other cases. */
 static zarr_status composite_rename(void *self, const char *from, const char *to,
-                                    zarr_error *err)
+                                    const zarr_cancel *cancel, zarr_error *err)
 {
     const struct composite *c = self;
     bool docs = false, chunks = false, taken = false;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(composite_has(c->docs, from, &docs, err));
-    ZR_TRY(composite_has(c->chunks, from, &chunks, err));
+    ZR_TRY(composite_has(c->docs, from, &docs, cancel, err));
+    ZR_TRY(composite_has(c->chunks, from, &chunks, cancel, err));
     if (!docs && !chunks)
         ZR_FAIL(err, ZARR_ERR_NOT_FOUND, "%s: no keys below", from);
     if (docs && chunks)
         ZR_FAIL(err, ZARR_ERR_UNSUPPORTED,
                 "%s: keys in two stores cannot be renamed in one step", from);
-    ZR_TRY(composite_has(docs ? c->chunks : c->docs, to, &taken, err));
+    ZR_TRY(composite_has(docs ? c->chunks : c->docs, to, &taken, cancel, err));
     if (taken)
         ZR_TRY(
             zr_fail(err, ZARR_ERR_UNSUPPORTED, "%s: the other store has keys below", to));
-    st = zr_store_rename(docs ? c->docs : c->chunks, from, to, err);
+    st = zr_store_rename(docs ? c->docs : c->chunks, from, to, cancel, err);
 out:
     return st;
 }

@@ -41,7 +41,8 @@ static zarr_status listing_visit(void *user, enum zr_local_event event, const ch
 }
 
 zarr_status zr_local_list(void *self, const char *prefix, uint32_t how,
-                          zarr_store_list_fn fn, void *user, zarr_error *err)
+                          zarr_store_list_fn fn, void *user, const zarr_cancel *cancel,
+                          zarr_error *err)
 {
     struct local_listing x = {how, fn, user};
     uint32_t flags = ZR_LOCAL_WALK_GO_ON;
@@ -51,7 +52,7 @@ zarr_status zr_local_list(void *self, const char *prefix, uint32_t how,
     if (how == ZARR_LIST_DEBRIS || how == ZARR_LIST_UNLINKED ||
         how == ZARR_LIST_DIRECTORY_UNLINKED)
         flags |= ZR_LOCAL_WALK_NO_LINKS;
-    return zr_local_walk(self, prefix, flags, listing_visit, &x, err);
+    return zr_local_walk(self, prefix, flags, listing_visit, &x, cancel, err);
 }
 
 /* ---- debris ---- */
@@ -144,11 +145,12 @@ static zarr_status cleaning_visit(void *user, enum zr_local_event event, const c
 }
 
 zarr_status zr_local_clean(void *self, const char *prefix, uint64_t min_age_s,
-                           uint64_t *n_removed, zarr_error *err)
+                           uint64_t *n_removed, const zarr_cancel *cancel,
+                           zarr_error *err)
 {
     struct local_cleaning x = {self, min_age_s, 0};
-    zarr_status st =
-        zr_local_walk(self, prefix, ZR_LOCAL_WALK_NO_LINKS, cleaning_visit, &x, err);
+    zarr_status st = zr_local_walk(self, prefix, ZR_LOCAL_WALK_NO_LINKS, cleaning_visit,
+                                   &x, cancel, err);
 
     *n_removed = x.n_removed;
     return st;
@@ -230,22 +232,24 @@ zarr_status zr_local_erase_link(void *self, const char *prefix, bool *was,
 }
 
 zarr_status zr_local_erase_rest(void *self, const char *prefix, const char *last,
-                                zarr_error *err)
+                                const zarr_cancel *cancel, zarr_error *err)
 {
     struct local_erasing x = {self, last};
     zarr_status st =
         zr_local_walk(self, prefix, ZR_LOCAL_WALK_NO_LINKS | ZR_LOCAL_WALK_DIRS_FIRST,
-                      erasing_visit, &x, err);
+                      erasing_visit, &x, cancel, err);
 
     if (st == ZARR_OK && *prefix != '\0')
         st = erasing_rmdir(self, prefix, err);
     return st;
 }
 
-zarr_status zr_local_erase_prefix(void *self, const char *prefix, zarr_error *err)
+zarr_status zr_local_erase_prefix(void *self, const char *prefix,
+                                  const zarr_cancel *cancel, zarr_error *err)
 {
     bool link = false;
     zarr_status st = zr_local_erase_link(self, prefix, &link, err);
 
-    return st != ZARR_OK || link ? st : zr_local_erase_rest(self, prefix, NULL, err);
+    return st != ZARR_OK || link ? st
+                                 : zr_local_erase_rest(self, prefix, NULL, cancel, err);
 }

@@ -272,7 +272,7 @@ int zr_local_dir_sync(const struct zr_local_dir *d);
 zarr_status zr_local_sync_names(void *self, const char *keys, size_t n, zarr_error *err);
 void zr_local_flush_init(struct zr_local *l);
 void zr_local_flush_deinit(struct zr_local *l);
-zarr_status zr_local_flush(void *self, zarr_error *err);
+zarr_status zr_local_flush(void *self, const zarr_cancel *cancel, zarr_error *err);
 
 /* ---- local/walk.c, local/list.c: directories --------------------------- */
 
@@ -298,19 +298,23 @@ typedef zarr_status (*zr_local_visit_fn)(void *user, enum zr_local_event event,
  * entries of a directory, ZR_LOCAL_DIR_END after them. A missing prefix counts as
  * empty. A link to a directory above it is IO with ELOOP. */
 zarr_status zr_local_walk(struct zr_local *l, const char *prefix, uint32_t flags,
-                          zr_local_visit_fn visit, void *user, zarr_error *err);
+                          zr_local_visit_fn visit, void *user, const zarr_cancel *cancel,
+                          zarr_error *err);
 zarr_status zr_local_list(void *self, const char *prefix, uint32_t how,
-                          zarr_store_list_fn fn, void *user, zarr_error *err);
+                          zarr_store_list_fn fn, void *user, const zarr_cancel *cancel,
+                          zarr_error *err);
 /* Removes a prefix that is itself a symlink; the target of the link stays. */
 zarr_status zr_local_erase_link(void *self, const char *prefix, bool *was,
                                 zarr_error *err);
-zarr_status zr_local_erase_prefix(void *self, const char *prefix, zarr_error *err);
+zarr_status zr_local_erase_prefix(void *self, const char *prefix,
+                                  const zarr_cancel *cancel, zarr_error *err);
 zarr_status zr_local_erase_rest(void *self, const char *prefix, const char *last,
-                                zarr_error *err);
+                                const zarr_cancel *cancel, zarr_error *err);
 zarr_status zr_local_rename(void *self, const char *from, const char *to,
-                            zarr_error *err);
+                            const zarr_cancel *cancel, zarr_error *err);
 zarr_status zr_local_clean(void *self, const char *prefix, uint64_t min_age_s,
-                           uint64_t *n_removed, zarr_error *err);
+                           uint64_t *n_removed, const zarr_cancel *cancel,
+                           zarr_error *err);
 
 /* ---- local/same_folder.c ---- */
 bool zr_local_same(void *self, void *other);

@@ -41,13 +41,15 @@ static int rename_look(const struct zr_local_dir *d)
     return S_ISDIR(st.st_mode) ? 0 : ENOTDIR;
 }
 
-zarr_status zr_local_rename(void *self, const char *from, const char *to, zarr_error *err)
+zarr_status zr_local_rename(void *self, const char *from, const char *to,
+                            const zarr_cancel *cancel, zarr_error *err)
 {
     struct zr_local *l = self;
     struct zr_local_dir a = {.fd = -1}, b = {.fd = -1};
     int os_code = 0;
     zarr_status st = ZARR_OK;
 
+    ZR_UNUSED(cancel);
     ZR_TRY(zr_local_key_check(from, err));
     ZR_TRY(zr_local_key_check(to, err));
     os_code = zr_local_dir_open(l, from, false, &a);

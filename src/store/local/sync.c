@@ -196,7 +196,7 @@ zarr_status zr_local_sync_names(void *self, const char *keys, size_t n, zarr_err
         os_code = sync_above_root(l);
     zr_block_end();
     if (os_code == SYNC_UNABLE)
-        return zr_local_flush(l, err);
+        return zr_local_flush(l, NULL, err);
     return os_code == 0 ? ZARR_OK : sync_fail(l, os_code, err);
 }
 
@@ -246,11 +246,12 @@ void zr_local_flush_deinit(struct zr_local *l)
     zr_mutex_deinit(&l->flush.mutex);
 }
 
-zarr_status zr_local_flush(void *self, zarr_error *err)
+zarr_status zr_local_flush(void *self, const zarr_cancel *cancel, zarr_error *err)
 {
     struct zr_local *l = self;
     zarr_status st;
 
+    ZR_UNUSED(cancel);
     zr_mutex_lock(&l->flush.mutex);
     zr_block_begin();
     while (l->flush.runs)

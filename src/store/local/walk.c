@@ -423,7 +423,8 @@ out:
 }
 
 zarr_status zr_local_walk(struct zr_local *l, const char *prefix, uint32_t flags,
-                          zr_local_visit_fn visit, void *user, zarr_error *err)
+                          zr_local_visit_fn visit, void *user, const zarr_cancel *cancel,
+                          zarr_error *err)
 {
     struct local_walk w = {.l = l, .flags = flags, .visit = visit, .user = user};
     zarr_status st = ZARR_OK;
@@ -436,6 +437,7 @@ zarr_status zr_local_walk(struct zr_local *l, const char *prefix, uint32_t flags
     while (w.n_levels > 0 && !w.stop) {
         struct walk_level *top = &w.levels[w.n_levels - 1];
 
+        ZR_TRY(zr_cancel_check(cancel, err));
         if (top->next == top->end) {
             ZR_TRY(walk_leave(&w, err));
         } else {

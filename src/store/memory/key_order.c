@@ -98,13 +98,10 @@ struct zr_memory_node *zr_memory_order_below(struct zr_memory_table *t,
 /* ---- listing ---- */
 
 static zarr_status order_row(struct zr_memory_list *x, const char *key, size_t n,
-                             uint64_t bytes, uint64_t max_keys, zarr_error *err)
+                             uint64_t bytes, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
-    if (x->n >= max_keys)
-        ZR_FAIL_LIMIT(err, "listing_keys", max_keys,
-                      "more than %" PRIu64 " keys in a listing", max_keys);
     ZR_TRY(zr_grow(x->text.alloc, &x->row, &x->cap, x->n + 1, sizeof *x->row, err));
     x->row[x->n++] = (struct zr_memory_row){.bytes = bytes};
     zr_str_append(&x->text, key, n);
@@ -113,55 +110,88 @@ out:
     return st;
 }
 
-/* The first node after all that is below the row added last. */
-static struct zr_memory_node *order_skip(struct zr_memory_table *t,
-                                         const struct zr_memory_list *x, size_t n)
+/* The first node after all that is below a prefix. */
+static struct zr_memory_node *order_after(struct zr_memory_table *t, const char *prefix)
 {
     static const char after_slash[] = {'/' + 1, '\0'};
     struct zr_memory_node **link[ZR_MEMORY_HEIGHT];
 
-    if (x->text.failed)
-        return NULL;
-    order_find(t, x->text.ptr + x->text.bytes - n - 1, after_slash, link);
+    order_find(t, prefix, after_slash, link);
     return *link[0];
 }
 
+/* The first node of the next page. */
+static struct zr_memory_node *order_begin(struct zr_memory_table *t, const char *prefix,
+                                          const struct zr_memory_list *x)
+{
+    const char *last = zr_str_text(&x->last);
+    struct zr_memory_node **link[ZR_MEMORY_HEIGHT];
+
+    if (!x->has_last)
+        return zr_memory_order_below(t, prefix);
+    if (x->last_is_prefix)
+        return order_after(t, last);
+    order_find(t, last, "", link);
+    return *link[0] && strcmp((*link[0])->key, last) == 0 ? (*link[0])->after[0]
+                                                          : *link[0];
+}
+
 static zarr_status order_collect(struct zr_memory_table *t, const char *prefix, bool deep,
-                                 uint64_t max_keys, struct zr_memory_list *x,
-                                 zarr_error *err)
+                                 struct zr_memory_list *x, zarr_error *err)
 {
     const size_t skip = *prefix ? strlen(prefix) + 1 : 0;
-    struct zr_memory_node *node = zr_memory_order_below(t, prefix);
+    struct zr_memory_node *node = order_begin(t, prefix, x);
     zarr_status st = ZARR_OK;
 
-    while (node && zr_key_is_below(node->key, prefix)) {
+    while (node && zr_key_is_below(node->key, prefix) && x->n < ZR_MEMORY_PAGE) {
         const size_t n = skip + strcspn(node->key + skip, deep ? "" : "/");
 
         if (node->key[n] == '\0') {
-            ZR_TRY(order_row(x, node->key, n, node->value->mem.bytes, max_keys, err));
+            ZR_TRY(order_row(x, node->key, n, node->value->mem.bytes, err));
             node = node->after[0];
             continue;
         }
-        ZR_TRY(order_row(x, node->key, n, UINT64_MAX, max_keys, err));
+        ZR_TRY(order_row(x, node->key, n, UINT64_MAX, err));
         x->row[x->n - 1].is_prefix = true;
-        node = order_skip(t, x, n);
+        ZR_TRY(zr_str_status(&x->text, err));
+        node = order_after(t, x->text.ptr + x->text.bytes - n - 1);
     }
     st = zr_str_status(&x->text, err);
 out:
     return st;
 }
 
+void zr_memory_list_init(struct zr_memory_list *x, const zarr_allocator *alloc)
+{
+    *x = (struct zr_memory_list){.row = NULL};
+    zr_str_init(&x->text, alloc);
+    zr_str_init(&x->last, alloc);
+}
+
+/* Remembers the last row of the page that was told. */
+static zarr_status order_turn_page(struct zr_memory_list *x, zarr_error *err)
+{
+    if (x->n > 0) {
+        x->has_last = true;
+        x->last_is_prefix = x->row[x->n - 1].is_prefix;
+        zr_str_clear(&x->last);
+        zr_str_puts(&x->last, x->row[x->n - 1].key);
+    }
+    x->n = 0;
+    zr_str_clear(&x->text);
+    return zr_str_status(&x->last, err);
+}
+
 zarr_status zr_memory_table_list(struct zr_memory_table *t, const char *prefix, bool deep,
-                                 uint64_t max_keys, struct zr_memory_list *out,
-                                 zarr_error *err)
+                                 struct zr_memory_list *out, zarr_error *err)
 {
     const char *at;
-    zarr_status st;
+    zarr_status st = order_turn_page(out, err);
 
-    *out = (struct zr_memory_list){.row = NULL};
-    zr_str_init(&out->text, t->alloc);
+    if (st != ZARR_OK)
+        return st;
     zr_mutex_lock(&t->locked.mutex);
-    st = order_collect(t, prefix, deep, max_keys, out, err);
+    st = order_collect(t, prefix, deep, out, err);
     zr_mutex_unlock(&t->locked.mutex);
     if (st != ZARR_OK || out->n == 0)
         return st;
@@ -177,4 +207,5 @@ void zr_memory_list_deinit(struct zr_memory_list *x)
 {
     zr_free(x->text.alloc, x->row);
     zr_str_deinit(&x->text);
+    zr_str_deinit(&x->last);
 }

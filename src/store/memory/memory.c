@@ -286,36 +286,47 @@ static void memory_unlock(void *self, void *lock)
 }
 
 static zarr_status memory_rename(void *self, const char *from, const char *to,
-                                 zarr_error *err)
+                                 const zarr_cancel *cancel, zarr_error *err)
 {
     struct memory_store *m = self;
 
+    ZR_UNUSED(cancel);
     return zr_memory_table_rename(&m->table, from, to, err);
 }
 
 /* ---- listing ---- */
 
 static zarr_status memory_list(void *self, const char *prefix, uint32_t how,
-                               zarr_store_list_fn fn, void *user, zarr_error *err)
+                               zarr_store_list_fn fn, void *user,
+                               const zarr_cancel *cancel, zarr_error *err)
 {
     struct memory_store *m = self;
     const bool deep = how != ZARR_LIST_DIRECTORY && how != ZARR_LIST_DIRECTORY_UNLINKED;
-    struct zr_memory_list all;
+    const uint64_t max_keys = m->env.limits.listing_keys;
+    struct zr_memory_list page;
+    uint64_t n = 0;
+    bool more = how != ZARR_LIST_DEBRIS;
     zarr_status st = ZARR_OK;
 
-    if (how == ZARR_LIST_DEBRIS)
-        return ZARR_OK;
-    st = zr_memory_table_list(&m->table, prefix, deep, m->env.limits.listing_keys, &all,
-                              err);
-    for (size_t i = 0; st == ZARR_OK && i < all.n; i++) {
-        const struct zr_memory_row *row = &all.row[i];
-        const zarr_store_item item = {
-            .key = row->key, .bytes = row->bytes, .is_prefix = row->is_prefix};
+    zr_memory_list_init(&page, m->env.alloc);
+    while (more) {
+        ZR_TRY(zr_cancel_check(cancel, err));
+        ZR_TRY(zr_memory_table_list(&m->table, prefix, deep, &page, err));
+        more = page.n == ZR_MEMORY_PAGE;
+        for (size_t i = 0; i < page.n; i++) {
+            const struct zr_memory_row *row = &page.row[i];
+            const zarr_store_item item = {
+                .key = row->key, .bytes = row->bytes, .is_prefix = row->is_prefix};
 
-        if (fn(user, &item) != 0)
-            break;
+            if (n++ >= max_keys)
+                ZR_FAIL_LIMIT(err, "listing_keys", max_keys,
+                              "more than %" PRIu64 " keys in a listing", max_keys);
+            if (fn(user, &item) != 0)
+                goto out;
+        }
     }
-    zr_memory_list_deinit(&all);
+out:
+    zr_memory_list_deinit(&page);
     return st;
 }
 

@@ -77,7 +77,10 @@ void zr_memory_order_remove(struct zr_memory_table *t, struct zr_memory_node *no
 struct zr_memory_node *zr_memory_order_below(struct zr_memory_table *t,
                                              const char *prefix);
 
-/* A copy of the keys below a prefix, sorted. */
+enum {
+    ZR_MEMORY_PAGE = 4096 /* keys that are copied at once */
+};
+/* A copy of some of the keys below a prefix, sorted. */
 struct zr_memory_row {
     const char *key;
     uint64_t bytes;
@@ -87,12 +90,14 @@ struct zr_memory_list {
     struct zr_str text; /* the keys, each terminated */
     struct zr_memory_row *row;
     size_t n, cap;
+    struct zr_str last; /* the last row of the page before this one */
+    bool has_last, last_is_prefix;
 };
-/* Copies the keys; not `deep`: one level, with prefixes for what is below. LIMIT if there
- * are more than max_keys. out needs deinit also after a failure. */
+void zr_memory_list_init(struct zr_memory_list *x, const zarr_allocator *alloc);
+/* Copies the next ZR_MEMORY_PAGE keys, or those that are left. Not `deep`: one level,
+ * with prefixes for what is below. */
 zarr_status zr_memory_table_list(struct zr_memory_table *t, const char *prefix, bool deep,
-                                 uint64_t max_keys, struct zr_memory_list *out,
-                                 zarr_error *err);
+                                 struct zr_memory_list *out, zarr_error *err);
 void zr_memory_list_deinit(struct zr_memory_list *x);
 
 #endif

@@ -123,10 +123,12 @@ static bool told_before(int row, size_t n)
 }
 
 static zarr_status table_list(void *self, const char *prefix, uint32_t how,
-                              zarr_store_list_fn fn, void *user, zarr_error *err)
+                              zarr_store_list_fn fn, void *user,
+                              const zarr_cancel *cancel, zarr_error *err)
 {
     const size_t n = strlen(prefix), skip = n ? n + 1 : 0;
 
+    (void)cancel;
     (void)self;
     (void)err;
     for (int i = 0; i < N_KEYS; i++) {
@@ -154,10 +156,11 @@ static zarr_status table_list(void *self, const char *prefix, uint32_t how,
 
 _Atomic(flush_fn) flush_hook;
 
-static zarr_status table_flush(void *self, zarr_error *err)
+static zarr_status table_flush(void *self, const zarr_cancel *cancel, zarr_error *err)
 {
     const flush_fn f = flush_hook;
 
+    (void)cancel;
     (void)self;
     return f ? f(err) : ZARR_OK;
 }

@@ -291,8 +291,10 @@ static void failing_run(void *self, zarr_store_op *op, zarr_error *err)
 }
 
 static zarr_status failing_list(void *self, const char *prefix, uint32_t how,
-                                zarr_store_list_fn fn, void *user, zarr_error *err)
+                                zarr_store_list_fn fn, void *user,
+                                const zarr_cancel *cancel, zarr_error *err)
 {
+    (void)cancel;
     if (failing_status == ZARR_OK)
         return zarr_store_list(self, prefix, how, fn, user, err);
     return ZARR_ERR_IO; /* without a text */

@@ -30,10 +30,12 @@ static void *device;
 /* ---- the store ------------------------------------------------------------------- */
 
 static zarr_status over_open(void **self, zarr_context *ctx, const char *url,
-                             const zarr_store_options *opts, zarr_error *err)
+                             const zarr_store_options *opts, const zarr_cancel *cancel,
+                             zarr_error *err)
 {
     zarr_store_options inner = ZARR_STORE_OPTIONS_INIT;
 
+    (void)cancel;
     (void)url;
     (void)opts;
     inner.device_type = ZARR_DEVICE_EXT; /* values of chunks are on the device */
@@ -71,8 +73,10 @@ static void over_run(void *self, zarr_store_op *op, zarr_error *err)
 }
 
 static zarr_status over_list(void *self, const char *prefix, uint32_t how,
-                             zarr_store_list_fn fn, void *user, zarr_error *err)
+                             zarr_store_list_fn fn, void *user, const zarr_cancel *cancel,
+                             zarr_error *err)
 {
+    (void)cancel;
     return host->store_list(self, prefix, how, fn, user, err);
 }
 

@@ -211,7 +211,8 @@ static void test_others(void **state)
         .store = {.struct_size = sizeof t.store,
                   .name = names[0],
                   .open = (zarr_status(*)(void **, zarr_context *, const char *,
-                                          const zarr_store_options *, zarr_error *))never,
+                                          const zarr_store_options *, const zarr_cancel *,
+                                          zarr_error *))never,
                   .caps = (void (*)(void *, zarr_store_caps *))never}};
     assert_int_equal(put_store(ctx, &t), ZARR_ERR_INVALID); /* neither run nor submit */
     t.store.run = (void (*)(void *, zarr_store_op *, zarr_error *))never;

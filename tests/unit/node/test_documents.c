@@ -219,7 +219,7 @@ static zarr_status edit_and_move(void *arg, const struct zr_doc *old, struct zr_
     (void)arg;
     (void)old;
     zr_str_puts(text, "new");
-    return zr_store_rename(w.store, "g", "h", err);
+    return zr_store_rename(w.store, "g", "h", NULL, err);
 }
 
 /* The change must neither make the old document again nor reach the new place. */

@@ -73,8 +73,10 @@ static void gate_run(void *self, zarr_store_op *op, zarr_error *err)
 }
 
 static zarr_status gate_list(void *self, const char *prefix, uint32_t how,
-                             zarr_store_list_fn fn, void *user, zarr_error *err)
+                             zarr_store_list_fn fn, void *user, const zarr_cancel *cancel,
+                             zarr_error *err)
 {
+    (void)cancel;
     (void)self;
     return zarr_store_list(gate.below, prefix, how, fn, user, err);
 }

@@ -172,11 +172,13 @@ static void custom_close(void *self)
 }
 
 static zarr_status custom_list(void *self, const char *prefix, uint32_t how,
-                               zarr_store_list_fn fn, void *user, zarr_error *err)
+                               zarr_store_list_fn fn, void *user,
+                               const zarr_cancel *cancel, zarr_error *err)
 {
     struct custom *c = self;
 
-    return zr_store_list(c->inner, prefix, how, fn, user, err);
+    (void)cancel;
+    return zr_store_list(c->inner, prefix, how, fn, user, cancel, err);
 }
 
 static uint64_t custom_random(struct custom *c)

@@ -21,6 +21,32 @@ static zarr_store *open_over(struct world *w, struct over *o, const zarr_store_v
     return s;
 }
 
+struct counted {
+    zarr_store *store; /* not NULL: erases each key that it sees */
+    zarr_cancel *cancel;
+    uint32_t how;
+    int n, cancel_at;
+};
+
+static int count_row(void *user, const zarr_store_item *item)
+{
+    struct counted *c = user;
+
+    if (++c->n == c->cancel_at)
+        c->cancel->set = true;
+    if (c->store && !c->cancel_at)
+        assert_status(zarr_store_erase(c->store, item->key, NULL), ZARR_OK);
+    return 0;
+}
+
+static int count_keys(zarr_store *s, const char *prefix, const struct counted *like)
+{
+    struct counted c = {.how = like ? like->how : ZARR_LIST_RECURSIVE};
+
+    assert_status(zarr_store_list(s, prefix, c.how, count_row, &c, NULL), ZARR_OK);
+    return c.n;
+}
+
 /* ---- GET if version ---- */
 
 static zarr_status get_if(zarr_store *s, uint64_t offset, uint64_t length, char to[16],
@@ -227,6 +253,105 @@ static void pins_are_conditions(void **state)
     }
 }
 
+/* ---- batches ---- */
+
+/* The first STATs find out whether the store can do that. */
+static void batches(void **state)
+{
+    struct world *w = *state;
+    struct over o;
+    zarr_store *s = open_over(w, &o, &over_submits, CAPS_CONDITIONAL);
+    zarr_store_op ops[8];
+    char key[8][8];
+
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < 8; i++) {
+            snprintf(key[i], sizeof key[i], "k%d", i);
+            assert_status(put_text(s, key[i], "v"), ZARR_OK);
+            ops[i] = (zarr_store_op){.verb = ZARR_STORE_STAT, .key = key[i]};
+        }
+        atomic_store(&o.most_at_once, 0);
+        assert_status(zr_store_run(s, ops, 8, NULL), ZARR_OK);
+        assert_int_equal(ops[7].object_bytes, 1);
+        assert_int_equal(o.most_at_once, round == 0 ? 1 : 8);
+        for (int i = 0; i < 8; i++)
+            ops[i].verb = ZARR_STORE_ERASE;
+        atomic_store(&o.most_at_once, 0);
+        assert_status(zr_store_run(s, ops, 8, NULL), ZARR_OK);
+        assert_int_equal(o.most_at_once, 8);
+        assert_null(get_text(s, key[7]));
+    }
+    zarr_store_free(s);
+}
+
+enum {
+    PAGED = 5000 /* more than a page */
+};
+
+/* Erasing a prefix does not list all keys first, and a stop is a stop. */
+static void erase_in_pages(void **state)
+{
+    struct world *w = *state;
+    zarr_cancel cancel = {.set = true};
+    zarr_error err = {0};
+    struct over o;
+    zarr_store *s = open_over(w, &o, &over_runs, 0);
+    char key[32];
+
+    for (int i = 0; i < PAGED; i++) {
+        snprintf(key, sizeof key, i % 2 ? "p/%d/x" : "p/%d", i);
+        assert_status(put_text(s, key, "v"), ZARR_OK);
+    }
+    assert_status(put_text(s, "q", "stays"), ZARR_OK);
+    assert_status(zr_store_erase_prefix(s, "p", &cancel, &err), ZARR_ERR_CANCELLED);
+    assert_int_equal(o.n_ops[ZARR_STORE_ERASE], 0);
+    assert_int_equal(o.n_lists, 0);
+    assert_status(zr_store_erase_prefix(s, "p", NULL, &err), ZARR_OK);
+    assert_int_equal(o.n_ops[ZARR_STORE_ERASE], PAGED);
+    assert_int_equal(o.n_lists, 2);
+    assert_true(o.most_listed < PAGED);
+    assert_int_equal(count_keys(s, "p", NULL), 0);
+    assert_string_equal(get_text(s, "q"), "stays");
+    zarr_store_free(s);
+}
+
+/* The rows of several pages, of both kinds; keys may go meanwhile; a cancelled listing
+ * ends. */
+static void listings_in_pages(void **state)
+{
+    static const enum sort sorts[] = {SORT_MEMORY, SORT_LOCAL, SORT_COMPOSITE,
+                                      SORT_ASYNC};
+    struct world *w = *state;
+    char key[32];
+
+    for (size_t k = 0; k < ZR_COUNT(sorts); k++) {
+        const int n = sorts[k] == SORT_LOCAL ? 20 : PAGED;
+        zarr_store *s = open_sort(w, sorts[k]);
+        zarr_cancel cancel = {0};
+        struct counted c = {.cancel = &cancel, .cancel_at = 10};
+        zarr_error err = {0};
+
+        for (int i = 0; i < n; i++) {
+            snprintf(key, sizeof key, i % 2 ? "p/%d/x" : "p/%d", i);
+            assert_status(put_text(s, key, "v"), ZARR_OK);
+        }
+        assert_int_equal(count_keys(s, "p", NULL), n);
+        c.how = ZARR_LIST_DIRECTORY;
+        assert_int_equal(count_keys(s, "p", &c), n);
+        c = (struct counted){.store = s, .cancel = &cancel, .cancel_at = 10};
+        assert_status(
+            zr_store_list(s, "p", ZARR_LIST_RECURSIVE, count_row, &c, &cancel, &err),
+            ZARR_ERR_CANCELLED);
+        assert_true(c.n >= 10 && c.n <= 4096);
+        c = (struct counted){.store = s};
+        assert_status(
+            zr_store_list(s, "p", ZARR_LIST_RECURSIVE, count_row, &c, NULL, &err),
+            ZARR_OK);
+        assert_int_equal(count_keys(s, "p", NULL), n - c.n);
+        zarr_store_free(s);
+    }
+}
+
 /* ---- waits between tries ---- */
 
 /* The text of the last failure stays. `*cancel` is set by the first wait. */
@@ -270,6 +395,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(parts_of_composite, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(erase_of_nothing, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(pins_are_conditions, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(batches, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(erase_in_pages, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(listings_in_pages, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(waits_end, world_setup, world_teardown),
     };
 

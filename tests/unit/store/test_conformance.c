@@ -225,7 +225,7 @@ static void hostile_keys_are_refused(void **state)
         assert_status(zarr_store_erase(s, bad[i], &err), ZARR_ERR_INVALID);
         assert_status(zr_store_lock(s, bad[i], NULL, &lock, &err), ZARR_ERR_INVALID);
         if (bad[i][0] != '\0')
-            assert_status(zr_store_erase_prefix(s, bad[i], &err), ZARR_ERR_INVALID);
+            assert_status(zr_store_erase_prefix(s, bad[i], NULL, &err), ZARR_ERR_INVALID);
     }
 }
 

@@ -30,8 +30,10 @@ static void null_close(void *self)
 }
 
 static zarr_status null_open(void **self, zarr_context *ctx, const char *url,
-                             const zarr_store_options *opts, zarr_error *err)
+                             const zarr_store_options *opts, const zarr_cancel *cancel,
+                             zarr_error *err)
 {
+    (void)cancel;
     (void)ctx;
     (void)opts;
     *self = &n_closed;
@@ -147,10 +149,12 @@ static void lying_run(void *self, zarr_store_op *op, zarr_error *err)
 }
 
 static zarr_status lying_list(void *self, const char *prefix, uint32_t how,
-                              zarr_store_list_fn fn, void *user, zarr_error *err)
+                              zarr_store_list_fn fn, void *user,
+                              const zarr_cancel *cancel, zarr_error *err)
 {
     zarr_store_item item = {.key = "../../etc/passwd"};
 
+    (void)cancel;
     (void)self;
     (void)how;
     (void)err;
@@ -239,10 +243,12 @@ static void short_answers(void **state)
 
 /* Goes on although the library's function said that the listing ends. */
 static zarr_status deaf_list(void *self, const char *prefix, uint32_t how,
-                             zarr_store_list_fn fn, void *user, zarr_error *err)
+                             zarr_store_list_fn fn, void *user, const zarr_cancel *cancel,
+                             zarr_error *err)
 {
     static const char *const keys[] = {"a", "b", "../c", "d"};
 
+    (void)cancel;
     (void)self;
     (void)prefix;
     (void)how;

@@ -226,7 +226,7 @@ static void lock_in_a_moved_folder(void **state)
 
         op.mem = zr_mem_of_host("new", 3);
         assert_status(zr_store_lock(s, "a/c/v", NULL, &op.lock, &err), ZARR_OK);
-        assert_status(zr_store_rename(s, "a", "b", &err), ZARR_OK);
+        assert_status(zr_store_rename(s, "a", "b", NULL, &err), ZARR_OK);
         assert_null(get_text(s, "a/c/v"));
         assert_status(zr_store_run_one(s, &op, &err), ZARR_ERR_CONFLICT);
         assert_non_null(strstr(err.message, "a/c/v"));
@@ -239,7 +239,7 @@ static void lock_in_a_moved_folder(void **state)
         assert_null(get_text(s, "a/c/v"));
         assert_string_equal(rows(s, "", ZARR_LIST_DEBRIS), "");
         assert_status(zarr_store_erase_prefix(s, "a", &err), ZARR_OK);
-        assert_status(zr_store_rename(s, "b", "a", &err), ZARR_OK);
+        assert_status(zr_store_rename(s, "b", "a", NULL, &err), ZARR_OK);
     }
     zarr_store_free(s);
 }

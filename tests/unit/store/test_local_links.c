@@ -106,7 +106,7 @@ static void nothing_is_known_behind_dangling_links(void **state)
             assert_status(zarr_store_list(s, "dir/none", how, append_row, NULL, &err),
                           ZARR_OK);
         }
-        assert_status(zr_store_rename(s, "dangling/x", "y", &err), ZARR_ERR_IO);
+        assert_status(zr_store_rename(s, "dangling/x", "y", NULL, &err), ZARR_ERR_IO);
         zarr_store_free(s);
     }
 }

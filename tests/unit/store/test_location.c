@@ -29,8 +29,10 @@ static void plug_run(void *self, zarr_store_op *op, zarr_error *err)
 }
 
 static zarr_status plug_open(void **self, zarr_context *ctx, const char *url,
-                             const zarr_store_options *opts, zarr_error *err)
+                             const zarr_store_options *opts, const zarr_cancel *cancel,
+                             zarr_error *err)
 {
+    (void)cancel;
     (void)self;
     (void)ctx;
     (void)url;

@@ -105,9 +105,9 @@ static void test_model(void **state)
                 compare(s, prefixes[p], ZARR_LIST_DIRECTORY);
             }
         if (step % 500 == 499) { /* there and back again */
-            assert_status(zr_store_rename(s, "a", "r", NULL), ZARR_OK);
+            assert_status(zr_store_rename(s, "a", "r", NULL, NULL), ZARR_OK);
             assert_null(get_text(s, model[0].key));
-            assert_status(zr_store_rename(s, "r", "a", NULL), ZARR_OK);
+            assert_status(zr_store_rename(s, "r", "a", NULL, NULL), ZARR_OK);
         }
     }
     zarr_store_free(s);

@@ -154,8 +154,10 @@ static void other_run(void *self, zarr_store_op *op, zarr_error *err)
 }
 
 static zarr_status null_open(void **self, zarr_context *ctx, const char *url,
-                             const zarr_store_options *opts, zarr_error *err)
+                             const zarr_store_options *opts, const zarr_cancel *cancel,
+                             zarr_error *err)
 {
+    (void)cancel;
     (void)ctx;
     (void)url;
     (void)opts;

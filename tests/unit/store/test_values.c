@@ -281,8 +281,10 @@ static void over_unlock(void *self, void *lock)
 }
 
 static zarr_status over_list(void *self, const char *prefix, uint32_t how,
-                             zarr_store_list_fn fn, void *user, zarr_error *err)
+                             zarr_store_list_fn fn, void *user, const zarr_cancel *cancel,
+                             zarr_error *err)
 {
+    (void)cancel;
     return zarr_store_list(self, prefix, how, fn, user, err);
 }
 
@@ -377,8 +379,10 @@ static void config_caps(void *self, zarr_store_caps *out)
 }
 
 static zarr_status config_open(void **self, zarr_context *ctx, const char *url,
-                               const zarr_store_options *opts, zarr_error *err)
+                               const zarr_store_options *opts, const zarr_cancel *cancel,
+                               zarr_error *err)
 {
+    (void)cancel;
     (void)self;
     (void)ctx;
     (void)url;

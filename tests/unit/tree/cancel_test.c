@@ -55,10 +55,11 @@ static int trap_row(void *user, const zarr_store_item *item)
 }
 
 zarr_status trap_list(void *self, const char *prefix, uint32_t how, zarr_store_list_fn fn,
-                      void *user, zarr_error *err)
+                      void *user, const zarr_cancel *cancel, zarr_error *err)
 {
     struct trap_listing l = {fn, user};
 
+    (void)cancel;
     (void)self;
     return zarr_store_list(trap.below, prefix, how, trap_row, &l, err);
 }

@@ -30,7 +30,7 @@ extern const zarr_store_vtable trap_vtable;
 void trap_caps(void *self, zarr_store_caps *out);
 void trap_run(void *self, zarr_store_op *op, zarr_error *err);
 zarr_status trap_list(void *self, const char *prefix, uint32_t how, zarr_store_list_fn fn,
-                      void *user, zarr_error *err);
+                      void *user, const zarr_cancel *cancel, zarr_error *err);
 /* Opens a world with the trees, and the store in front of its own. */
 void open_trap(struct world *w, zarr_store **s, zarr_cancel *c, int left);
 /* src: a group with a (chunks) and g/s (shards); old: a v2 group with v. */

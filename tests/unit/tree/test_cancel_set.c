@@ -227,8 +227,10 @@ static void count_caps(void *self, zarr_store_caps *out)
 }
 
 static zarr_status count_list(void *self, const char *prefix, uint32_t how,
-                              zarr_store_list_fn fn, void *user, zarr_error *err)
+                              zarr_store_list_fn fn, void *user, const zarr_cancel *c,
+                              zarr_error *err)
 {
+    (void)c;
     return zarr_store_list(self, prefix, how, fn, user, err);
 }
 

@@ -47,10 +47,12 @@ static void front_run(void *self, zarr_store_op *op, zarr_error *err)
 }
 
 static zarr_status front_list(void *self, const char *prefix, uint32_t how,
-                              zarr_store_list_fn fn, void *user, zarr_error *err)
+                              zarr_store_list_fn fn, void *user,
+                              const zarr_cancel *cancel, zarr_error *err)
 {
+    (void)cancel;
     (void)self;
-    return zr_store_list(front.below, prefix, how, fn, user, err);
+    return zr_store_list(front.below, prefix, how, fn, user, cancel, err);
 }
 
 static zarr_status front_lock(void *self, const char *key, const zarr_cancel *cancel,
@@ -77,8 +79,9 @@ static void front_unlock(void *self, void *lock)
 }
 
 static zarr_status front_rename(void *self, const char *from, const char *to,
-                                zarr_error *err)
+                                const zarr_cancel *cancel, zarr_error *err)
 {
+    (void)cancel;
     (void)self;
     (void)from;
     (void)to;
@@ -178,11 +181,11 @@ static void test_new_key_in_any_store(void **state)
         world_open(&w, sort);
         put_text(&w, "a/.zarrc-job", JOB);
         put_text(&w, "a/new/zarr.json", "{}");
-        assert_status(zr_store_erase_rest(w.store, "a", "a/.zarrc-job", &terr),
+        assert_status(zr_store_erase_rest(w.store, "a", "a/.zarrc-job", NULL, &terr),
                       ZARR_ERR_CONFLICT);
         assert_non_null(get_text(&w, "a/new/zarr.json"));
         assert_ok(zarr_store_erase(w.store, "a/new/zarr.json", &terr));
-        assert_ok(zr_store_erase_rest(w.store, "a", "a/.zarrc-job", &terr));
+        assert_ok(zr_store_erase_rest(w.store, "a", "a/.zarrc-job", NULL, &terr));
         assert_int_equal(n_keys(&w, ""), 0);
         world_close(&w);
     }

@@ -273,7 +273,7 @@ zarr_status open_archive(zarr_store **out, struct world *w, zarr_error *err)
     *out = NULL;
     w->n_gets = 0;
     w->got_bytes = 0;
-    st = zr_zip_open(&self, &w->env, w->store, "x.zip", err);
+    st = zr_zip_open(&self, &w->env, w->store, "x.zip", NULL, err);
     if (st != ZARR_OK)
         return st;
     return zr_store_open_custom_url(out, &w->env, &zr_zip_vtable, self, "zip:x.zip", NULL,
