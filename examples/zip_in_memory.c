@@ -28,7 +28,7 @@ int main(void)
     zarr_store *memory = NULL, *store = NULL;
     zarr_array *array = NULL;
     zarr_tensor tensor;
-    zarr_error err = {0};
+    zarr_error err = ZARR_ERROR_INIT;
 
     zarr_tensor_host(&tensor, "uint8", text, sizeof text, 1, shape);
     if (zarr_context_create(&ctx, NULL, &err) ||
