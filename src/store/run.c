@@ -71,6 +71,22 @@ zarr_status zr_store_check_version(const zarr_store *s, const char *key,
                    key, s->name);
 }
 
+void zr_store_version_make(zarr_store_version *out, const uint64_t *number, size_t n)
+{
+    memset(out, 0, sizeof *out);
+    out->bytes[0] = (unsigned char)(n * sizeof *number);
+    memcpy(out->bytes + 1, number, n * sizeof *number);
+}
+
+uint64_t zr_store_version_number(const zarr_store_version *v, size_t n, size_t i)
+{
+    uint64_t number = 0;
+
+    if (v->bytes[0] == n * sizeof number)
+        memcpy(&number, v->bytes + 1 + i * sizeof number, sizeof number);
+    return number;
+}
+
 bool zr_op_is_new(const zarr_store_op *op)
 {
     return op->verb == ZARR_STORE_PUT && (op->flags & ZARR_STORE_OP_IF_VERSION) &&

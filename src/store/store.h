@@ -23,8 +23,6 @@
 #include <zarrc/plugin/store.h>
 #include <zarrc/store.h>
 
-#include <string.h>
-
 /* ---- keys ---------------------------------------------------------------- */
 
 enum {
@@ -337,24 +335,10 @@ zarr_status zr_store_check_version(const zarr_store *s, const char *key,
 bool zr_store_version_equal(const zarr_store_version *a, const zarr_store_version *b);
 /* True for the version of a key that does not exist. */
 bool zr_store_version_is_none(const zarr_store_version *v);
-/* Makes a version of n <= 7 numbers. Inline, because each GET of a file does it. */
-static inline void zr_store_version_make(zarr_store_version *out, const uint64_t *number,
-                                         size_t n)
-{
-    memset(out, 0, sizeof *out);
-    out->bytes[0] = (unsigned char)(n * sizeof *number);
-    memcpy(out->bytes + 1, number, n * sizeof *number);
-}
+/* Makes a version of n <= 7 numbers. */
+void zr_store_version_make(zarr_store_version *out, const uint64_t *number, size_t n);
 /* Number i of a version that consists of n numbers; 0 if this one does not. */
-static inline uint64_t zr_store_version_number(const zarr_store_version *v, size_t n,
-                                               size_t i)
-{
-    uint64_t number = 0;
-
-    if (v->bytes[0] == n * sizeof number)
-        memcpy(&number, v->bytes + 1 + i * sizeof number, sizeof number);
-    return number;
-}
+uint64_t zr_store_version_number(const zarr_store_version *v, size_t n, size_t i);
 
 /* ---- lent values: a store of bytes that the caller has -------------------------- */
 

@@ -156,8 +156,9 @@ static const struct zr_level *own_level(const struct zr_io *io,
 
     if (zr_layout_outer(io->layout, proj->shape, &lv, NULL) != ZARR_OK)
         return NULL;
-    if (zr_units_join(io, lv, n) && (!lv->is_shard || !zr_unit_is_conditional(io, proj) ||
-                                     !zr_level_is_batched(io, lv)))
+    if (zr_units_join(io, lv, n) &&
+        (!lv->is_shard || proj->full || !zr_store_is_by_version(io->store) ||
+         !zr_level_is_batched(io, lv)))
         return lv;
     zr_level_give(lv);
     return NULL;

@@ -137,7 +137,7 @@ static void old_value_ops(const struct zr_unit_batch *b, struct zr_unit_ops *x)
             zr_unit_unlock(b->w.io, u);
         if (!u->lock)
             continue;
-        u->conditional = zr_unit_is_conditional(b->w.io, u->proj);
+        u->conditional = !u->proj->full && zr_store_is_by_version(b->w.io->store);
         *op = (zarr_store_op){.verb = ZARR_STORE_GET,
                               .flags = ZARR_STORE_OP_CHUNK,
                               .key = u->key,

@@ -24,23 +24,12 @@ zarr_status zr_unit_key(const struct zr_work *w, const struct zr_projection *pro
     return zr_str_status(&w->worker->key, err);
 }
 
-bool zr_unit_is_conditional(const struct zr_io *io, const struct zr_projection *proj)
-{
-    return !proj->full && zr_store_is_by_version(io->store);
-}
-
-/* Whether the new value is stored even if all its elements are the fill value: it
- * replaces a version, and the store cannot erase under that condition. */
-static bool unit_must_stay(const struct zr_io *io, const struct zr_unit *u)
-{
-    return u->conditional && !zr_store_version_is_none(&u->version) &&
-           !zr_store_can(io->store, ZARR_STORE_CAP_ERASE_IF_VERSION);
-}
-
 void zr_unit_prepare(const struct zr_io *io, const struct zr_unit *u)
 {
     const struct zr_grid *grid = io->layout->grid;
-    const bool stays = unit_must_stay(io, u);
+    /* it replaces a version, and the store cannot erase under that condition */
+    const bool stays = u->conditional && !zr_store_version_is_none(&u->version) &&
+                       !zr_store_can(io->store, ZARR_STORE_CAP_ERASE_IF_VERSION);
 
     if (u->leaf) {
         *u->leaf = (struct zr_leaf_write){
@@ -275,7 +264,7 @@ static zarr_status unit_open(struct lone_unit *x, union unit_value *value,
     u->leaf = u->lv->is_shard ? NULL : &value->leaf;
     u->shard = u->lv->is_shard ? &value->shard : NULL;
     u->clip = value->clip;
-    u->conditional = zr_unit_is_conditional(io, u->proj);
+    u->conditional = !u->proj->full && zr_store_is_by_version(io->store);
     /* another order of inner chunks needs room for them once more */
     x->need.host = zr_unit_budget(u->lv, u->proj->full && io->inner_order == 0);
     if (!zr_io_is_host(io, io->view.base.device_type))
@@ -304,18 +293,6 @@ static zarr_status unit_fail(const struct zr_work *w, const struct zr_projection
     return ZARR_OK;
 }
 
-/* Reads the old value, makes the new one and stores it. */
-static zarr_status unit_try(struct lone_unit *x, union unit_value *value,
-                            uint32_t threads, zarr_error *err)
-{
-    zarr_status st = unit_begin(x, err);
-
-    if (st == ZARR_OK)
-        st = x->u.shard ? zr_shards_write(x->w, &value->shard, 1, threads, err)
-                        : zr_leaf_encode(x->w, &value->leaf, err);
-    return unit_end(x, st, err);
-}
-
 zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *proj,
                           uint32_t threads, zarr_error *err)
 {
@@ -336,7 +313,11 @@ zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *p
     for (bool again = true; again;) {
         const zarr_stats before = w->worker->stats;
 
-        st = unit_try(&x, &value, threads, err);
+        st = unit_begin(&x, err);
+        if (st == ZARR_OK)
+            st = x.u.shard ? zr_shards_write(x.w, &value.shard, 1, threads, err)
+                           : zr_leaf_encode(x.w, &value.leaf, err);
+        st = unit_end(&x, st, err);
         if (st == ZARR_OK)
             break;
         if (zr_is_too_large(x.w, x.leaf, true, st)) {

@@ -17,7 +17,7 @@ struct zr_unit {
     const char *key;
     /* if it is written in part, or in parts */
     void *lock;       /* NULL: none, or it is given back */
-    bool conditional; /* the new value must replace `version` */
+    bool conditional; /* the new value must replace `version`: there are no locks */
     zarr_store_version version;
     zarr_memory old; /* its old stored bytes; handle NULL: none */
     /* the new value: one of these */
@@ -34,9 +34,6 @@ struct zr_unit {
 /* The key of a unit. Valid until the worker makes another one. */
 zarr_status zr_unit_key(const struct zr_work *w, const struct zr_projection *proj,
                         const char **out, zarr_error *err);
-/* Whether the new value must replace the version that was read, as the store has no
- * locks. */
-bool zr_unit_is_conditional(const struct zr_io *io, const struct zr_projection *proj);
 /* Sets *u->leaf or *u->shard: what the new value is made from. */
 void zr_unit_prepare(const struct zr_io *io, const struct zr_unit *u);
 /* Whether the new value is the fill value, which is not stored. */

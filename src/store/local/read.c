@@ -22,6 +22,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -52,7 +53,10 @@ void zr_local_version(const struct stat *st, zarr_store_version *out)
         [ZR_LOCAL_BYTES] = (uint64_t)st->st_size,
     };
 
-    zr_store_version_make(out, numbers, ZR_LOCAL_NUMBERS);
+    /* as zr_store_version_make(), without a call for each GET */
+    memset(out, 0, sizeof *out);
+    out->bytes[0] = sizeof numbers;
+    memcpy(out->bytes + 1, numbers, sizeof numbers);
 }
 
 static zarr_status read_open_failed(const struct zr_local *l, zarr_store_op *op,
@@ -170,12 +174,6 @@ static void fail_read(zarr_store_op *op, uint64_t n, uint64_t offset, zarr_error
               os_code);
 }
 
-/* Of the file that op reads, whose version is set. */
-static uint64_t op_device(const zarr_store_op *op)
-{
-    return zr_store_version_number(&op->version, ZR_LOCAL_NUMBERS, ZR_LOCAL_DEVICE);
-}
-
 /* Reads at most n bytes that are in the page cache. -1: none of them are, or the file
  * system does not say. *sleeps: whether pread() may wait for a disk or a network. Other
  * errors are left to pread(), and so is a 0: Linux 5.9 and 5.10 give it in place of
@@ -184,10 +182,12 @@ __attribute__((always_inline)) static inline ssize_t
 read_cached(const zarr_store_op *op, int fd, const struct iovec *part, off_t offset,
             bool *sleeps)
 {
-    const uint64_t device = op_device(op);
     const uint64_t silent = atomic_load_explicit(&untold, memory_order_relaxed);
+    uint64_t device = 0;
     ssize_t got = -1;
 
+    memcpy(&device, op->version.bytes + 1 + ZR_LOCAL_DEVICE * sizeof device,
+           sizeof device);
     *sleeps = silent & 1;
     if (silent >> 1 == device)
         return -1;
@@ -209,7 +209,11 @@ read_cached(const zarr_store_op *op, int fd, const struct iovec *part, off_t off
 /* Whether the file is known to be in tmpfs or its like. */
 static bool is_in_memory(const zarr_store_op *op)
 {
-    return atomic_load_explicit(&untold, memory_order_relaxed) == op_device(op) << 1;
+    uint64_t device = 0;
+
+    memcpy(&device, op->version.bytes + 1 + ZR_LOCAL_DEVICE * sizeof device,
+           sizeof device);
+    return atomic_load_explicit(&untold, memory_order_relaxed) == device << 1;
 }
 
 /* Like pread(); EAGAIN: an attempt would wait. While this thread waits for a disk, the
@@ -304,20 +308,9 @@ static void read_same(struct zr_local *l, zarr_store_op *op, const struct zr_sto
         close(fd);
 }
 
-/* Whether a file has the version that op expects, if it expects one. */
-static bool is_expected(const zarr_store_op *op, const struct stat *st)
-{
-    zarr_store_version now;
-
-    if (!(op->flags & ZARR_STORE_OP_IF_VERSION))
-        return true;
-    zr_local_version(st, &now);
-    return zr_store_version_equal(&now, &op->version);
-}
-
 void zr_local_get(struct zr_local *l, zarr_store_op *op, zarr_error *err)
 {
-    bool is_same = false;
+    zarr_store_version expected;
     struct stat st;
     int fd;
 
@@ -334,12 +327,13 @@ void zr_local_get(struct zr_local *l, zarr_store_op *op, zarr_error *err)
     }
     if (zr_local_open_value(l, op, op->key, &fd, &st, err) != ZARR_OK)
         return;
-    is_same = is_expected(op, &st);
+    expected = op->version;
     zr_local_version(&st, &op->version);
-    if (is_same)
-        read_range(l, op, fd, (uint64_t)st.st_size, err);
-    else
+    if ((op->flags & ZARR_STORE_OP_IF_VERSION) &&
+        !zr_store_version_equal(&op->version, &expected))
         zr_local_conflict(op, err);
+    else
+        read_range(l, op, fd, (uint64_t)st.st_size, err);
     close(fd); /* opened for reading: close() loses nothing */
 }
 
