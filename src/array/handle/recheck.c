@@ -191,7 +191,7 @@ static zarr_status stored_version(zarr_array *a, struct zr_array_state *s,
 static zarr_status find_shape(zarr_array *a, struct zr_array_state *s, uint64_t *shape,
                               zarr_error *err)
 {
-    zarr_store_version seen, now = {{0}};
+    zarr_store_version seen, now = {{0}}; /* zeros: no version is known */
     zarr_status st = ZARR_OK;
 
     zr_mutex_lock(&a->h.mutex);
@@ -199,7 +199,7 @@ static zarr_status find_shape(zarr_array *a, struct zr_array_state *s, uint64_t 
     memcpy(shape, s->seen_shape, sizeof s->seen_shape);
     zr_mutex_unlock(&a->h.mutex);
     if (zr_store_can(a->h.store, ZARR_STORE_CAP_VERSIONS) &&
-        !zr_store_version_is_none(&seen)) {
+        !zr_store_version_equal(&seen, &now)) {
         st = stored_version(a, s, &now, err);
         if (st == ZARR_ERR_NOT_FOUND)
             return fail_gone(s, err);
