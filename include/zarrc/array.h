@@ -181,8 +181,8 @@ ZARR_API const zarr_dtype *zarr_array_dtype(const zarr_array *array);
 ZARR_API const void *zarr_array_fill_value(const zarr_array *array);
 /** Returns the missing value, which xarray shows as NaN: one element in the machine's
  * byte order. It is the attribute `_FillValue` in v3. In v2 it is the fill value, or this
- * attribute if the fill value is null. NULL if there is none: the elements are no
- * numbers, a dimension has no name, or no element can have the value. */
+ * attribute if the fill value is null. NULL if there is none: the elements are neither
+ * numbers nor booleans, a dimension has no name, or no element can have the value. */
 ZARR_API const void *zarr_array_missing_value(const zarr_array *array);
 /** Returns the name of dimension `dim`; NULL if it has none. */
 ZARR_API const char *zarr_array_dimension_name(const zarr_array *array, int32_t dim);
@@ -246,9 +246,10 @@ ZARR_API const uint64_t *zarr_array_block_shape(const zarr_array *array);
  * even after the array is resized. This call keeps nothing in memory: use it for a handle
  * that stays open while its array grows.
  * @param shape receives the shape in elements; NULL: not wanted
- * @param chunk_shape receives the shape of a chunk; NULL: not wanted
- * @param block_shape receives the shape of a block; NULL: not wanted. If blocks differ in
- * shape, this and `chunk_shape` receive zeros
+ * @param chunk_shape receives the shape of a chunk, zeros if chunks differ in shape;
+ * NULL: not wanted
+ * @param block_shape receives the shape of a block, zeros if blocks differ in shape;
+ * NULL: not wanted
  */
 ZARR_API void zarr_array_copy_shapes(const zarr_array *array, uint64_t *shape,
                                      uint64_t *chunk_shape, uint64_t *block_shape);
@@ -294,9 +295,10 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_block_locate(const zarr_array *a
                                                              uint64_t *block,
                                                              zarr_error *err);
 /**
- * Stores in `shape` the shape of the largest block, for buffers; 1 along a dimension
- * without blocks. If the grid of a plug-in cannot count equal blocks, the call examines
- * only the first 65536 along each dimension.
+ * Stores in `shape` the shape of the largest block, for buffers. In a regular grid that
+ * is the shape of every block, also if there is none. In another grid it is 1 along a
+ * dimension without blocks. If the grid of a plug-in has no function `n_equal`, the call
+ * examines only the first 65536 blocks along each dimension.
  */
 ZARR_API void zarr_array_block_largest(const zarr_array *array, uint64_t *shape);
 /** @} */

@@ -21,9 +21,9 @@ ZARR_BEGIN_DECLS
 
 /** Severities of findings. */
 enum {
-    /** nothing is lost: consolidated metadata is out of date, an interrupted resize or
+    /** no loss was found. Consolidated metadata is out of date, an interrupted resize or
      * append left elements outside of the shape, or only strict readers refuse the
-     * metadata. Or this build cannot decode something and did not check it */
+     * metadata. Or something was not checked, because this build cannot decode it */
     ZARR_SEVERITY_WARNING = 1,
     ZARR_SEVERITY_ERROR = 2, /**< data or metadata cannot be read */
     /** nothing is wrong: elements are stored outside of the shape, where other programs
@@ -202,7 +202,7 @@ enum {
     ZARR_DIFFERENCE_ATTRIBUTE = 9,      /**< the attribute `name`, as JSON */
     ZARR_DIFFERENCE_FORMAT = 10,        /**< with ZARR_DIFF_STORAGE: the Zarr format */
     ZARR_DIFFERENCE_CHUNKS = 11,        /**< with ZARR_DIFF_STORAGE: the chunk shape */
-    ZARR_DIFFERENCE_SHARDS = 12,        /**< with ZARR_DIFF_STORAGE: the write shape */
+    ZARR_DIFFERENCE_SHARDS = 12,        /**< with ZARR_DIFF_STORAGE: the block shape */
     ZARR_DIFFERENCE_CHUNK_GRID = 13,    /**< with ZARR_DIFF_STORAGE: the chunk grid */
     ZARR_DIFFERENCE_CODECS = 14,        /**< with ZARR_DIFF_STORAGE: the codecs */
     ZARR_DIFFERENCE_ELEMENT = 15,       /**< one element */
@@ -281,8 +281,8 @@ typedef struct zarr_diff_options {
     /** maximum number of elements of an array that `tell` receives; all are counted. It
      * also limits how many unreadable chunks `tell` receives, but not to less than 1 */
     uint64_t max_elements;
-    /** bytes for buffers, beside the context's budget; 0: half of the context's
-     * memory_bytes, at most 128 MiB */
+    /** bytes for buffers, beside the context's budget, of which at most 128 MiB are used;
+     * 0: half of the context's memory_bytes */
     uint64_t buffer_bytes;
     /** one field of arrays of structs, "a.b"; implies ZARR_DIFF_DATA; NULL: elements */
     const char *field;

@@ -35,7 +35,8 @@ typedef struct zarr_array_spec {
      * codec must be able to store. NULL: zero, or "" for text */
     const char *fill_value;
     /** v3: JSON array of codecs; in sharded arrays the codecs of the chunks. If no codec
-     * turns elements into bytes, `bytes` is put before them. A `bytes` without `endian`
+     * turns elements into bytes, the one of the data type, such as `bytes`, is put before
+     * the first codec of bytes. A `bytes` without `endian`
      * gets the byte order of `data_type`, as in ">i2", or else little-endian. v2: a JSON
      * object with `filters` and `compressor`.
      *
@@ -76,8 +77,9 @@ typedef struct zarr_array_spec {
      * - `chunk_grid` replaces chunks and shards.
      * - Another data type gets its own default fill value.
      * - Another `zarr_format` gets its default chunk keys. If all dimensions have names,
-     *   the array keeps its missing value, as zarr_node_migrate() does: it gets or loses
-     *   the attribute _FillValue, or v2's fill value becomes null. If xarray has no
+     *   the array keeps its missing value, as zarr_node_migrate() does. For this the call
+     *   sets or removes the attribute _FillValue, or sets v2's fill value to null. If
+     *   xarray has no
      *   missing value for the data type, the log gets a warning. None of this happens if
      *   another data type or attributes are given.
      * - `codecs` replaces the whole chain; in a sharded array, the chain of the chunks.

@@ -96,7 +96,8 @@ enum {
  * @param path path of the group, such as "a/b"; "" is the root of the store
  * @param spec describes the group; NULL: a v3 group without attributes
  * @param opts options of the handle; its format is that of `spec`. NULL: defaults
- * @retval ZARR_ERR_EXISTS there is something at the path, and no flag allows that
+ * @retval ZARR_ERR_EXISTS there is a node at the path, or what an interrupted call left
+ * of one, and no flag allows that
  * @retval ZARR_ERR_INVALID the path, the format, the attributes or an option is wrong, or
  * the store is read-only
  * @retval ZARR_ERR_UNSUPPORTED a flag is unknown, or the store cannot write
@@ -316,7 +317,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_list(zarr_group *group, zarr_nod
  * @param opts options; NULL: defaults
  * @return ZARR_OK, also when `fn` ended the walk
  * @retval ZARR_ERR_UNSUPPORTED the store cannot list
- * @retval ZARR_ERR_LIMIT there are more names than `zarr_limits.listing_keys`
+ * @retval ZARR_ERR_LIMIT a group has more names than `zarr_limits.listing_keys`, or the
+ * walk follows more links than `linked_directories`
  * @retval ZARR_ERR_CANCELLED `cancel` was set
  * @retval ZARR_ERR_IO the store failed
  * @see zarr_group_list()

@@ -89,10 +89,11 @@ typedef struct zarr_store_options {
      * the store of the chunks */
     int32_t tensor_device_type, tensor_device_id;
     /** local stores: with ZARR_SYMLINKS_WITHIN, links may lead to any place below this
-     * directory. It is the path of the URL, or that path up to one of its slashes. For
-     * example, a program opens an array as a store of its own, and the array's links lead
-     * to objects of the hierarchy around it. zarr_location_parse() finds the root of that
-     * hierarchy. Borrowed for the call; NULL: the root of the store */
+     * directory. Its text is the path of the URL, or a beginning of that path that ends
+     * before a slash, such as "/data" for "/data/x.zarr/a". For example, a program opens
+     * an array as a store of its own, and the array's links lead to objects of the
+     * hierarchy around it. zarr_location_parse() finds the root of that hierarchy.
+     * Borrowed for the call; NULL: the root of the store */
     const char *symlink_root;
     /** ends the opening with ZARR_ERR_CANCELLED once it is set, if the store looks at it;
      * borrowed for the call. NULL: nothing does */
@@ -160,9 +161,9 @@ enum {
 
 /**
  * Opens a store by its URL. A path, "file://path" or "local://path" is a local directory,
- * in which each key is a file. "memory:" is a new, empty store in memory. Other schemes
- * are names of registered stores. The call seals the registries of the context
- * (zarr_context_create()).
+ * in which each key is a file. "memory:" is a new, empty store in memory. The name of any
+ * other registered store before a colon opens that store. The call seals the registries
+ * of the context (zarr_context_create()).
  *
  * "gds:path", or `kind` "gds" with a path, is a local directory, too. If a plug-in
  * supports it, chunks move directly between files and memory of devices, without a copy
@@ -186,8 +187,9 @@ enum {
  * @retval ZARR_ERR_NOT_FOUND the local directory is missing, and ZARR_STORE_CREATE is not
  * set
  * @retval ZARR_ERR_INVALID the path is a file, or an option is wrong
- * @retval ZARR_ERR_UNSUPPORTED no store is registered for the scheme or for `kind`; or
- * the path is a file of another format; the message names the format and a program for it
+ * @retval ZARR_ERR_UNSUPPORTED the text begins with "NAME://", or `kind` is given, and no
+ * store of that name is registered; or the path is a file of another format; the message
+ * names the format and a program for it
  * @retval ZARR_ERR_IO the directory cannot be opened or created
  * @see zarr_array_open(), zarr_group_open(), zarr_store_flush(), zarr_store_list()
  */
@@ -273,11 +275,11 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_open_custom(
  *
  * A listing has the keys of both stores. Erasing a prefix erases it in both, documents
  * first. Moving a node is atomic only if all its keys are in one of the two stores;
- * otherwise it is copied and deleted. Arrays use the locks, the memory kinds and the
- * concurrency of the chunk store. The `flags` of zarr_store_capabilities() are what both
- * stores can do, except for locks, versions and conditions: those are the metadata
- * store's. `metadata_flags` and `chunk_flags` are the flags of each store. The URL is
- * "composite:", the two URLs, and a "+" between them; it cannot be opened.
+ * otherwise it is copied and deleted. Arrays use the locks of the chunk store.
+ * zarr_store_capabilities() tells its memory kinds and its concurrency. The `flags` are
+ * what both stores can do, except for locks, versions and conditions: those are the
+ * metadata store's. `metadata_flags` and `chunk_flags` are the flags of each store. The
+ * URL is "composite:", the two URLs, and a "+" between them; it cannot be opened.
  *
  * @param out receives the store; owned: zarr_store_free()
  * @param metadata_store,chunk_store borrowed; the composite store keeps them alive
