@@ -75,7 +75,7 @@ def test_require(store):
 
 
 def test_files_are_no_stores(tmp_path):
-    for text, hint in ((b"PK\x03\x04", "x is a zip file, .*ZipStore"), (b"PK", "x is not a Zarr store"),
+    for text, hint in ((b"PK\x03\x04", "x is a zip file, .*zip:PATH"), (b"PK", "x is not a Zarr store"),
                        (b'{"version": 1, "refs": {}}', "x is a kerchunk file of references, not a Zarr store: fsspec")):
         (tmp_path / "x").write_bytes(text)
         for mode in ("r", "r+", "a", "w", "w-"):
