@@ -156,10 +156,10 @@ endfunction()
 
 # zr_fuzz_target(<name> SOURCES fuzz_x.c [ROOMS room...])
 # Sources define LLVMFuzzerTestOneInput. The fuzz preset links libFuzzer. Builds with the
-# address sanitizer or coverage link a driver that replays tests/fuzz/corpus/<name>, and the
-# seeds that the CTest fuzz_seeds makes, once, as the CTest fuzz_<name>. A replay without
-# the sanitizer finds nothing that one with it misses: other builds have only objects, which
-# are built if the compiler is not that of the sanitizer's build, for its warnings.
+# address sanitizer or coverage link a driver that replays the seeds and the corpus, which
+# the CTest fuzz_seeds packs, as the CTest fuzz_<name>. A replay without the sanitizer
+# finds nothing that one with it misses: other builds have only objects, which are built
+# if the compiler is not that of the sanitizer's build, for its warnings.
 set(ZR_REPLAY OFF)
 if(ZR_SANITIZE MATCHES "address" OR ZARR_COVERAGE)
     set(ZR_REPLAY ON)
@@ -192,8 +192,7 @@ function(zr_fuzz_target name)
         endif()
         target_link_libraries(fuzz_${name} PRIVATE fuzz_driver)
         add_test(NAME fuzz_${name}
-                 COMMAND fuzz_${name} "${PROJECT_SOURCE_DIR}/tests/fuzz/corpus/${name}"
-                         "${PROJECT_BINARY_DIR}/fuzz/seeds/${name}.seeds")
+                 COMMAND fuzz_${name} "${PROJECT_BINARY_DIR}/fuzz/seeds/${name}.seeds")
         set_tests_properties(fuzz_${name} PROPERTIES
             FIXTURES_REQUIRED fuzz_seeds
             LABELS fuzz TIMEOUT 120 SKIP_RETURN_CODE 77 ENVIRONMENT "${ZR_TEST_ENV}")

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Makes the seeds of the fuzz targets from files of the tree, so that the seeds are not in git: from texts
-(seeds_texts.py), of zip archives (seeds_zip.py), from the documents of other tests (seeds_documents.py), and from inputs of other targets,
-tests/fuzz/corpus included (seeds_derived.py).
+(seeds_texts.py), of zip archives (seeds_zip.py), from the documents of other tests (seeds_documents.py), and
+from inputs of other targets, tests/fuzz/corpus included (seeds_derived.py). Writes them with the inputs of tests/fuzz/corpus:
 
     seeds.py FOLDER                       FOLDER/<target>.seeds, one file a target, for CTest's replay
     seeds.py --files FOLDER [TARGET...]   FOLDER/<target>/, one file an input, for libFuzzer, and
-                                          FOLDER/words.dict, its dictionary of metadata's words
+                                          FOLDER/words.dict, its dictionary of metadata's words.
+                                          Names of inputs that libFuzzer chose begin with corpus-
 
 Equal trees make equal seeds.
 """
@@ -16,12 +17,12 @@ import shutil
 import sys
 
 sys.dont_write_bytecode = True
+import corpora  # noqa: E402
 import seeds_derived  # noqa: E402
 import seeds_documents  # noqa: E402
 import seeds_texts  # noqa: E402
 import seeds_zip  # noqa: E402
 
-CORPUS = pathlib.Path(__file__).resolve().parent / "corpus"
 # Members and words of v2 and of the core that the examples of the registry do not have.
 WORDS = """zarr_format node_type group consolidated_metadata kind inline must_understand metadata
 zarr_consolidated_format storage_transformers dimension_names dimension_separator compressor filters
@@ -31,11 +32,6 @@ numcodecs.bz2 numcodecs.lzma lzma preset format check vlen-array vlen-utf8 vlen-
 categorize labels packbits fixedscaleoffset quantize fletcher32 adler32 crc32 jenkins_lookup3 prefix
 initval location base64 NaN Infinity -Infinity NaT |O |b1 <i2 >i4 <f8 >c16 |S4 <U3 <M8[ns] >m8[10s]
 |V3 [["a","<i4"],["b",">f8",[2,3]]] 0x7fc00000 true false null 18446744073709551615""".split()
-
-
-def read_corpus(target):
-    folder = CORPUS / target
-    return [path.read_bytes() for path in sorted(folder.iterdir())] if folder.is_dir() else []
 
 
 def make():
@@ -51,7 +47,7 @@ def make():
             put(target, text, "text")
     for archive in seeds_zip.seeds():
         put("zip", archive, "archive")
-    own = {target: [*found.get(target, {}), *read_corpus(target)] for target in seeds_derived.MAKERS}
+    own = {target: [*found.get(target, {}), *corpora.read(target)] for target in seeds_derived.MAKERS}
     for source, maker in seeds_derived.MAKERS.items():
         for data in own[source]:
             for target, made in maker(data):
@@ -64,6 +60,9 @@ def make():
                     put(other, part, "part")
                 for other, made in seeds_derived.MAKERS[target](document):
                     put(other, made, f"of-{target}")
+    for path in corpora.FOLDER.iterdir():
+        for data, name in corpora.read(path.stem).items():
+            put(path.stem, data, name or "corpus")
     return found
 
 
@@ -98,8 +97,9 @@ def write_files(root, found, targets):
 
 
 def write_bundles(root, found):
-    for target in {*found, *(folder.name for folder in CORPUS.iterdir())}:
-        packed = b"".join(len(data).to_bytes(4, "little") + data for data in found.get(target, ()))
+    """The corpus comes twice: some code runs only if the input before left something to reuse."""
+    for target, seeds in found.items():
+        packed = b"".join(len(data).to_bytes(4, "little") + data for data in [*corpora.read(target), *seeds])
         (root / f"{target}.seeds").write_bytes(packed)
 
 

@@ -1,14 +1,10 @@
 /*
- * fuzz/standalone_driver.c - runs a fuzz target once over every file given, and
- * over every regular file directly in every directory given, in builds without
- * libFuzzer. Files are visited in name order, those of a directory twice: some code
- * runs only if the input before left something to reuse. A file whose name ends in
- * ".seeds" holds many inputs, each behind its length in four bytes, little-endian:
- * seeds.py writes it. Each input is copied into a buffer of exactly its size, so that a
- * sanitizer sees one byte too far. Exit 77 (skip) when nothing was there to replay.
- * It is not a fuzzer: nothing is mutated.
+ * fuzz/standalone_driver.c - runs a fuzz target once over every file given, in builds
+ * without libFuzzer. A file whose name ends in ".seeds" holds many inputs, each behind
+ * its length in four bytes, little-endian: seeds.py writes it. Each input is copied into
+ * a buffer of exactly its size, so that a sanitizer sees one byte too far. Exit 77 (skip)
+ * when nothing was there to replay. It is not a fuzzer: nothing is mutated.
  */
-#include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,28 +78,6 @@ out:
     return rc;
 }
 
-static int replay_dir(const char *dir)
-{
-    int rc = 0;
-    struct dirent **entries = NULL;
-    int n_entries = scandir(dir, &entries, NULL, alphasort);
-
-    for (int i = 0; i < 2 * n_entries; i++) {
-        char path[4096];
-        struct stat st;
-        int len =
-            snprintf(path, sizeof path, "%s/%s", dir, entries[i % n_entries]->d_name);
-
-        if (len > 0 && (size_t)len < sizeof path && stat(path, &st) == 0 &&
-            S_ISREG(st.st_mode))
-            rc |= replay_file(path);
-    }
-    for (int i = 0; i < n_entries; i++)
-        free(entries[i]);
-    free(entries);
-    return rc;
-}
-
 int main(int argc, char **argv)
 {
     int rc = 0;
@@ -114,9 +88,7 @@ int main(int argc, char **argv)
         struct stat st;
 
         if (stat(argv[i], &st) != 0)
-            printf("no such file or directory: %s\n", argv[i]);
-        else if (S_ISDIR(st.st_mode))
-            rc |= replay_dir(argv[i]);
+            printf("no such file: %s\n", argv[i]);
         else
             rc |= replay_file(argv[i]);
     }
