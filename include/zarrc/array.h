@@ -39,10 +39,11 @@ enum {
 enum {
     /**
      * zarr_array_open_document() and zarr_array_with(): the handle has the shape of its
-     * chunk grid, not that of the document. A regular grid has no end: each length is the
-     * largest multiple of the chunk's length below 2^62. Use this flag if the array may
-     * have grown, so that the shape in the document may be out of date. Calls that read
-     * the metadata again or change it fail with ZARR_ERR_INVALID
+     * grid of blocks, not that of the document. A regular grid has no end: each length is
+     * the largest multiple of the block's length up to 2^62. Use this flag if the array
+     * may have grown, so that the shape in the document may be out of date. Calls that
+     * read the metadata again or change it fail with ZARR_ERR_INVALID, and
+     * zarr_array_recheck() with ZARR_ERR_CONFLICT if it looks at the stored array
      */
     ZARR_OPEN_GRID_SHAPE = 1
 };
@@ -99,8 +100,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_open(zarr_array **out, zarr_stor
 /**
  * Opens an array from the text of its metadata, without I/O (but see `store`). This is
  * for programs that have the metadata already, and for zarr_array_decode() and
- * zarr_array_encode(), which need no store. Reads and writes of this handle do not check
- * whether the store still has the array.
+ * zarr_array_encode(), which need no store. No call checks with this handle whether the
+ * store still has the array, and zarr_array_recheck() succeeds.
  *
  * Spec: Zarr v3 core, "Array metadata"; Zarr v2, "Arrays".
  *
@@ -340,7 +341,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_refresh(zarr_array *array, int *
  * that finds a missing chunk makes the same check for its selection. If another writer
  * shrinks the array and cuts off a part of a border chunk, that chunk is not missing, and
  * only this call notices the change. If the store has versions and the document is
- * unchanged, the call costs one STAT. The handle keeps its shape.
+ * unchanged, the call costs one STAT. In a store with ZARR_STORE_CAP_IMMUTABLE, and with
+ * a handle of zarr_array_open_document(), it does nothing. The handle keeps its shape.
  * @param array borrowed
  * @retval ZARR_ERR_NOT_FOUND the array was moved or deleted
  * @retval ZARR_ERR_CONFLICT the stored array is smaller, or another array with other

@@ -46,12 +46,12 @@ typedef struct zarr_tuning {
      * other calls have room. A call fails with ZARR_ERR_LIMIT, before it reads or writes
      * anything, if one chunk needs more. So does a write if one shard needs more, unless
      * the shard is written in parts, as in a local store with locks. The message names
-     * the bytes that are needed. They are the elements of a chunk and its stored bytes,
-     * also if an uncompressed chunk is copied without such buffers. A write that needs
-     * the old value of a block counts its stored bytes, too. If the metadata does not
-     * bound the size of a chunk, its buffers count in the context's budget only. Indexes
-     * of shards that are read do not count, and a pipeline of a plug-in may reserve more.
-     * 0: no limit of its own */
+     * the bytes that are needed. A chunk needs its elements and its stored bytes. An
+     * uncompressed chunk counts the same, even if it is copied without buffers. A write
+     * that needs the old value of a block counts its stored bytes, too. If the metadata
+     * does not bound the size of a chunk, its buffers count in the context's budget only.
+     * Indexes of shards that are read do not count, and a pipeline of a plug-in may
+     * reserve more. 0: no limit of its own */
     uint64_t memory_bytes;
     /** reads of shards: chunks of one shard are fetched together if the gap between them
      * has at most this many bytes; 1: in practice, only adjacent chunks. 0: 16 KiB for a
@@ -141,14 +141,14 @@ enum {
     ZARR_IO_NO_HUGE_PAGES = 1, /**< do not ask for huge pages for the caller's memory */
     /** zarr_array_read_submit(): if the read is small, the call itself carries it out,
      * and the request is done when the call returns. This saves an event loop two
-     * switches between threads. A small read has at most 8 chunks and 32 KiB of decoded
-     * chunks. They are in host memory or in the page cache of a local file system, and
-     * their elements have a fixed size. The call never waits for a disk or a network,
-     * unless a tmpfs is swapped out, or a file system seems local but is remote.
-     * zarr_request_then() then calls its function at once, on the thread of the caller:
-     * if this function submits the next read, calls nest. The flag has no effect in other
-     * calls, for other stores, for codecs of the application or of plug-ins, or with
-     * `stats` or `progress`.
+     * switches between threads. A small read has at most 8 chunks, 32 KiB of decoded
+     * chunks and 64 KiB of shard indexes. They are in host memory or in the page cache of
+     * a local file system, and their elements have a fixed size. The call never waits for
+     * a disk or a network, unless a tmpfs is swapped out, or a file system seems local
+     * but is remote. zarr_request_then() then calls its function at once, on the thread
+     * of the caller: if this function submits the next read, calls nest. The flag has no
+     * effect in other calls, for other stores, for codecs of the application or of
+     * plug-ins, or with `stats` or `progress`.
      *
      * zarr_array_read(), zarr_array_decode(): return ZARR_ERR_CANCELLED if the read is
      * not small, uses code that is not the library's own, has `progress`, or would wait
@@ -237,7 +237,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_read(zarr_array *array,
  * may see chunks of this write. If the process is killed or the call is cancelled in this
  * time, these chunks stay. Chunks that the write erased in this time stay erased. A write
  * does not notice that the array is moved or deleted after its last check, or replaced by
- * an array with equal metadata. The exceptions of zarr_array_read() also apply here.
+ * an array with equal metadata. As for zarr_array_read(), there is no check in a store
+ * with ZARR_STORE_CAP_IMMUTABLE, or for an array that only consolidated metadata
+ * describes.
  *
  * Spec: Zarr v3 core, "Chunk encoding"; Zarr v2, "Chunks".
  *

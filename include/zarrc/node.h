@@ -311,9 +311,9 @@ typedef struct zarr_migrate_options {
  *   plain number. NaN is no plain number: it is removed, unless the elements are scaled
  *   (`scale_factor`, `add_offset`). In most other cases the fill value becomes the
  *   missing value, and the attribute is removed. If there is no attribute, a fill value
- *   NaN stays, and other fill values become null. If elements of missing chunks would
- *   change, the array is refused, unless all its chunks are stored. zarr_node_reencode()
- *   converts such an array.
+ *   of a number, boolean or text becomes null, unless it is NaN. If elements of missing
+ *   chunks would change, the array is refused, unless all its chunks are stored.
+ *   zarr_node_reencode() converts such an array.
  *
  * ZARR_MIGRATE_KEEP_FILL leaves fill values and attributes as they are.
  *

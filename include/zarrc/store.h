@@ -129,9 +129,9 @@ enum {
      * ZARR_STORE_CAP_PUT_NEW. A store that has it and no ZARR_STORE_CAP_LOCK is written
      * without locks: a write that finds another version than it read is repeated */
     ZARR_STORE_CAP_PUT_IF_VERSION = 2048,
-    /** an ERASE with ZARR_STORE_OP_IF_VERSION. Needs ZARR_STORE_CAP_VERSIONS. Without it
-     * a block whose elements all become the fill value is stored, and not erased, if only
-     * its version keeps two writers apart */
+    /** an ERASE with ZARR_STORE_OP_IF_VERSION. Needs ZARR_STORE_CAP_VERSIONS. A store
+     * that is written without locks, and that lacks this, keeps a block whose elements
+     * all become the fill value: the block is stored, not erased */
     ZARR_STORE_CAP_ERASE_IF_VERSION = 4096
 };
 

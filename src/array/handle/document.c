@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum {
-    LONGEST_BITS = 62 /* a grid without end: lengths below 2^62 */
+    LONGEST_BITS = 62 /* a grid without end: lengths up to 2^62 */
 };
 
 /* ---- shapes ------------------------------------------------------------- */
