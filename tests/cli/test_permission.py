@@ -57,12 +57,12 @@ def test_nodes(run_refused, tmp_path, what, zarr_format):
     node = "g/b" if "array" in what else "g"
     found = json.loads(run_refused("verify", "--json", path, paths=[place]).stdout)
     fault, = found["faults"]
-    assert (fault["node"], fault["code"]) == (node, "io") and "Permission denied" in fault["reason"]
+    assert (fault["node"], fault["code"]) == (node, "denied") and "Permission denied" in fault["reason"]
     assert found["arrays"] == 2 and found["objects"] == 8  # a and z
     done = run_refused("info", "--stats", "--json", path, paths=[place])
     stored = json.loads(done.stdout)["stored"]
     fault, = stored["faults"]
-    assert (fault["node"], fault["code"]) == (node, "io") and "Permission denied" in fault["reason"]
+    assert (fault["node"], fault["code"]) == (node, "denied") and "Permission denied" in fault["reason"]
     assert (stored["arrays"], stored["objects"]) == (2, 8)
     assert "Permission denied" in run_refused("info", "--stats", path, paths=[place]).stdout
 
@@ -88,7 +88,7 @@ def test_folders_of_chunks(run_refused, tmp_path):
     (path / "a/c/1/0").write_bytes(b"short")
     found = json.loads(run_refused("verify", "--json", "--missing-chunks=error", path, paths=["a/c/0", "z/c"]).stdout)
     assert [(f["node"], f["key"], f["code"]) for f in found["faults"]] == [
-        ("a", "a/c/1/0", "corrupt"), ("a", "a", "io"), ("z", "z", "io")]
+        ("a", "a/c/1/0", "corrupt"), ("a", "a", "denied"), ("z", "z", "denied")]
     assert found["faults"][1]["reason"] == "a/c/0: cannot list: Permission denied"
     stored = json.loads(run_refused("info", "--json", "--stats", path, paths=[]).stdout)["stored"]
     assert [f["node"] for f in stored["faults"]] == ["a", "z"]
