@@ -243,7 +243,8 @@ typedef struct zarr_difference {
     double distance;         /**< ELEMENT: |a - b|; negative: they are no numbers */
 } zarr_difference;
 
-/** A node that both have, after its differences. Everything is borrowed for the call. */
+/** The result for a node that is in both hierarchies, reported after the node's
+ * differences. Everything is borrowed for the call. */
 typedef struct zarr_diff_node {
     uint32_t struct_size;
     uint32_t kind;          /**< ZARR_NODE_* in a */
@@ -281,8 +282,8 @@ typedef struct zarr_diff_options {
     /** maximum number of elements of an array that `tell` receives; all are counted. It
      * also limits how many unreadable chunks `tell` receives, but not to less than 1 */
     uint64_t max_elements;
-    /** bytes for buffers, beside the context's budget, of which at most 128 MiB are used;
-     * 0: half of the context's memory_bytes */
+    /** maximum bytes of buffers, which do not count in the context's budget; more than
+     * 128 MiB act as 128 MiB. 0: half of the context's memory_bytes */
     uint64_t buffer_bytes;
     /** one field of arrays of structs, "a.b"; implies ZARR_DIFF_DATA; NULL: elements */
     const char *field;

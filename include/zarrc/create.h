@@ -34,11 +34,11 @@ typedef struct zarr_array_spec {
      * For the v2 codecs json2 and msgpack2, JSON other than text is a value, which the
      * codec must be able to store. NULL: zero, or "" for text */
     const char *fill_value;
-    /** v3: JSON array of codecs; in sharded arrays the codecs of the chunks. If no codec
-     * turns elements into bytes, the one of the data type, such as `bytes`, is put before
-     * the first codec of bytes. A `bytes` without `endian`
-     * gets the byte order of `data_type`, as in ">i2", or else little-endian. v2: a JSON
-     * object with `filters` and `compressor`.
+    /** v3: JSON array of codecs; in sharded arrays the codecs of the chunks. If it
+     * has no array-to-bytes codec, the call inserts that of the data type, such as
+     * `bytes`, before the first bytes-to-bytes codec. A `bytes` without `endian` gets the
+     * byte order of `data_type`, as in ">i2", or else little-endian. v2: a JSON object
+     * with `filters` and `compressor`.
      *
      * NULL: zstd; or blosc with lz4 and shuffle, if elements have a fixed size and the
      * memory is of the kind CUDA, CUDA pinned or CUDA managed. The memory is that of the

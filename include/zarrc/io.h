@@ -46,12 +46,12 @@ typedef struct zarr_tuning {
      * other calls have room. A call fails with ZARR_ERR_LIMIT, before it reads or writes
      * anything, if one chunk needs more. So does a write if one shard needs more, unless
      * the shard is written in parts, as in a local store with locks. The message names
-     * the bytes that are needed. A chunk needs its elements and its stored bytes. An
-     * uncompressed chunk counts the same, even if it is copied without buffers. A write
-     * that needs the old value of a block counts its stored bytes, too. If the metadata
-     * does not bound the size of a chunk, its buffers count in the context's budget only.
-     * Indexes of shards that are read do not count, and a pipeline of a plug-in may
-     * reserve more. 0: no limit of its own */
+     * the bytes that are needed. For each chunk its elements and its stored bytes
+     * count, even if it is not compressed and no buffer is used. A write that needs the
+     * old value of a block counts its stored bytes, too. If the metadata does not bound
+     * the size of a chunk, its buffers count in the context's budget only. Indexes of
+     * shards that are read do not count, and a pipeline of a plug-in may reserve more. 0:
+     * no limit of its own */
     uint64_t memory_bytes;
     /** reads of shards: chunks of one shard are fetched together if the gap between them
      * has at most this many bytes; 1: in practice, only adjacent chunks. 0: 16 KiB for a
@@ -164,7 +164,7 @@ enum {
  *
  * A chunk reads as the fill value only if it is missing and the stored array still has
  * all selected elements. To check this, a read that found a missing chunk reads the
- * document once, at its end. There is no such check in a store with
+ * metadata document once, after its last chunk. There is no such check in a store with
  * ZARR_STORE_CAP_IMMUTABLE, or for an array that only consolidated metadata describes. If
  * another writer shrinks the array and cuts off a part of a border chunk, this chunk is
  * not missing: only zarr_array_recheck() notices the change.

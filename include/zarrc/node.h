@@ -152,9 +152,9 @@ typedef struct zarr_copy_options {
  * @retval ZARR_ERR_INVALID source and destination are the same, or one is inside the
  * other (zarr_store_overlap()); nothing was changed. Or the destination is read-only
  * @retval ZARR_ERR_CONFLICT an object, or the metadata of a node, changed while it was
- * copied. With ZARR_COPY_SKIP_EQUAL and ZARR_COPY_OVERWRITE the call copies what differs.
- * Or, with `os_code` EBUSY, another call copies, re-encodes or deletes at the
- * destination; stores without locks do not see calls of other handles
+ * copied. Repeat the call with ZARR_COPY_SKIP_EQUAL and ZARR_COPY_OVERWRITE: it copies
+ * what differs. Or, with `os_code` EBUSY, another call copies, re-encodes or deletes at
+ * the destination; stores without locks do not see calls of other handles
  * @retval ZARR_ERR_UNSUPPORTED the meaning of an array's shuffle depends on the attribute
  * `_NCProperties` of a group above, which only the source or only the destination has;
  * nothing was changed. Copy the whole hierarchy of netCDF-C, or use zarr_node_reencode()
@@ -195,11 +195,12 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_copy(zarr_store *src, const char 
  * other, or a store is read-only, or the source is the root of a store that was opened by
  * a symbolic link; nothing was changed
  * @retval ZARR_ERR_CONFLICT an object, the keys or the metadata of the source changed
- * during the call. The source is complete, unless its first document was already deleted:
- * then the changed object stays. With ZARR_COPY_SKIP_EQUAL and ZARR_COPY_OVERWRITE the
- * call copies what differs. Or, with `os_code` EBUSY, another call creates, copies,
- * moves, re-encodes, migrates or deletes at the source or the destination; stores without
- * locks do not see calls of other handles
+ * during the call. The source is still complete, unless the call had begun to delete its
+ * documents. Then a part of it is deleted, but the changed object stays. Repeat the call
+ * with ZARR_COPY_SKIP_EQUAL and ZARR_COPY_OVERWRITE: it copies what differs. Or, with
+ * `os_code` EBUSY, another call creates, copies, moves, re-encodes, migrates or deletes
+ * at the source or the destination; stores without locks do not see calls of other
+ * handles
  * @retval ZARR_ERR_UNSUPPORTED an array would lose the attribute that its shuffle depends
  * on, as in zarr_node_copy(); nothing was changed
  * @retval ZARR_ERR_CANCELLED `cancel` was set; the source is complete
@@ -308,12 +309,12 @@ typedef struct zarr_migrate_options {
  *   cannot read like this, v3 has no missing value, and ZARR_MIGRATED_WARNED reports it.
  * - To v2, an attribute equal to the fill value is removed. If the attribute differs and
  *   the fill value is zero, the fill value becomes null, and the attribute becomes a
- *   plain number. NaN is no plain number: it is removed, unless the elements are scaled
- *   (`scale_factor`, `add_offset`). In most other cases the fill value becomes the
- *   missing value, and the attribute is removed. If there is no attribute, a fill value
- *   of a number, boolean or text becomes null, unless it is NaN. If elements of missing
- *   chunks would change, the array is refused, unless all its chunks are stored.
- *   zarr_node_reencode() converts such an array.
+ *   plain number. If the attribute is NaN, it is removed; the fill value becomes NaN if
+ *   the elements are scaled (`scale_factor`, `add_offset`), else null. In most other
+ * cases the fill value becomes the missing value, and the attribute is removed. If there
+ * is no attribute, a fill value of a number, boolean or text becomes null, unless it is
+ * NaN. If elements of missing chunks would change, the array is refused, unless all its
+ * chunks are stored. zarr_node_reencode() converts such an array.
  *
  * ZARR_MIGRATE_KEEP_FILL leaves fill values and attributes as they are.
  *

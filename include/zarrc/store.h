@@ -89,14 +89,14 @@ typedef struct zarr_store_options {
      * the store of the chunks */
     int32_t tensor_device_type, tensor_device_id;
     /** local stores: with ZARR_SYMLINKS_WITHIN, links may lead to any place below this
-     * directory. Its text is the path of the URL, or a beginning of that path that ends
-     * before a slash, such as "/data" for "/data/x.zarr/a". For example, a program opens
+     * directory. It is a parent directory in the path of the URL, or that path itself,
+     * spelled as in the URL: "/data" for "/data/x.zarr/a". For example, a program opens
      * an array as a store of its own, and the array's links lead to objects of the
      * hierarchy around it. zarr_location_parse() finds the root of that hierarchy.
      * Borrowed for the call; NULL: the root of the store */
     const char *symlink_root;
     /** ends the opening with ZARR_ERR_CANCELLED once it is set, if the store looks at it;
-     * borrowed for the call. NULL: nothing does */
+     * borrowed for the call. NULL: it cannot be cancelled */
     const zarr_cancel *cancel;
 } zarr_store_options;
 
@@ -123,7 +123,8 @@ enum {
      * there */
     ZARR_STORE_CAP_PUT_NEW = 512,
     /** with ZARR_STORE_CAP_LOCK: a PUT or ERASE without ZARR_STORE_OP_LOCKED waits for
-     * the holder of its key's lock. Without this the library takes the lock for it */
+     * the holder of its key's lock. Without this flag the library takes the lock around
+     * such an operation */
     ZARR_STORE_CAP_WRITES_WAIT = 1024,
     /** a PUT with ZARR_STORE_OP_IF_VERSION. Needs ZARR_STORE_CAP_VERSIONS and
      * ZARR_STORE_CAP_PUT_NEW. A store that has it and no ZARR_STORE_CAP_LOCK is written
@@ -146,8 +147,9 @@ typedef struct zarr_store_caps {
     /** name of the store's kind, such as "local". Only the library sets it: the functions
      * of a store leave it alone */
     const char *kind;
-    /** the ZARR_STORE_CAP_* that hold for metadata, and those for chunks: of a composite
-     * store those of its two parts, of others `flags`. Only the library sets them */
+    /** the ZARR_STORE_CAP_* for metadata and for chunks. In a composite store: `flags` of
+     * its metadata store and of its chunk store. In other stores both equal `flags`. Only
+     * the library sets them */
     uint32_t metadata_flags, chunk_flags;
 } zarr_store_caps;
 
@@ -276,10 +278,11 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_open_custom(
  * A listing has the keys of both stores. Erasing a prefix erases it in both, documents
  * first. Moving a node is atomic only if all its keys are in one of the two stores;
  * otherwise it is copied and deleted. Arrays use the locks of the chunk store.
- * zarr_store_capabilities() tells its memory kinds and its concurrency. The `flags` are
- * what both stores can do, except for locks, versions and conditions: those are the
- * metadata store's. `metadata_flags` and `chunk_flags` are the flags of each store. The
- * URL is "composite:", the two URLs, and a "+" between them; it cannot be opened.
+ * zarr_store_capabilities() has `device_types` and `parallel` of the chunk store. The
+ * `flags` are what both stores can do, except for locks, versions and conditions: those
+ * are the metadata store's. `metadata_flags` and `chunk_flags` are the flags of each
+ * store. The URL is "composite:", the two URLs, and a "+" between them; it cannot be
+ * opened.
  *
  * @param out receives the store; owned: zarr_store_free()
  * @param metadata_store,chunk_store borrowed; the composite store keeps them alive
@@ -302,10 +305,10 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_open_composite(
  * one name the last is read. A member is ignored, and the log gets a warning, if its name
  * has a part "." or "..", an empty part, or a backslash.
  *
- * Stored members have ranges, and their bytes go straight to the memory of a read.
- * Members that deflate or zstd compressed are decoded whole, and kept for a while if only
- * a part was read. A read of a whole member checks its CRC-32. A member that is encrypted
- * or compressed otherwise, or whose headers are wrong, fails alone.
+ * A member without compression can be read in ranges, and these go straight to the memory
+ * of the read. A member compressed with deflate or zstd is decoded whole, and kept for a
+ * while if only a part was read. A read of a whole member checks its CRC-32. A member
+ * that is encrypted or compressed otherwise, or whose headers are wrong, fails alone.
  *
  * The store is read-only. If the archive changes while it is open, reads fail with
  * ZARR_ERR_IO. If the archive does not end with a directory, because a program that
