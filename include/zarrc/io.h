@@ -45,13 +45,12 @@ typedef struct zarr_tuning {
     /** maximum bytes that this call takes from the context's `memory_bytes`, so that
      * other calls have room. A call fails with ZARR_ERR_LIMIT, before it reads or writes
      * anything, if one chunk needs more. So does a write if one shard needs more, unless
-     * the shard is written in parts, as in a local store with locks. The message names
-     * the bytes that are needed. For each chunk its elements and its stored bytes
-     * count, even if it is not compressed and no buffer is used. A write that needs the
-     * old value of a block counts its stored bytes, too. If the metadata does not bound
-     * the size of a chunk, its buffers count in the context's budget only. Indexes of
-     * shards that are read do not count, and a pipeline of a plug-in may reserve more. 0:
-     * no limit of its own */
+     * the store has ZARR_STORE_CAP_PARTS. The message names the bytes that are needed.
+     * For each chunk its elements and its stored bytes count, even if it is not
+     * compressed and no buffer is used. A write that needs the old value of a block
+     * counts its stored bytes, too. If the metadata does not bound the size of a chunk,
+     * its buffers count in the context's budget only. Indexes of shards that are read do
+     * not count, and a pipeline of a plug-in may reserve more. 0: no limit of its own */
     uint64_t memory_bytes;
     /** reads of shards: chunks of one shard are fetched together if the gap between them
      * has at most this many bytes; 1: in practice, only adjacent chunks. 0: 16 KiB for a
@@ -353,7 +352,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_explain(zarr_explanation **out,
  * freed. NULL: defaults
  * @retval ZARR_ERR_INVALID the grid has no such shard
  * @retval ZARR_ERR_UNSUPPORTED the array has no shards, or has codecs around them; or the
- * store cannot write values in parts (a local store with locks can), or
+ * store has no ZARR_STORE_CAP_PARTS, or
  * `opts->tuning->inner_order` is not 0, or `opts->tuning->pipeline` is
  * that of a plug-in
  * @retval ZARR_ERR_LIMIT a batch of one chunk needs more than

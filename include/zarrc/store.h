@@ -133,7 +133,13 @@ enum {
     /** an ERASE with ZARR_STORE_OP_IF_VERSION. Needs ZARR_STORE_CAP_VERSIONS. A store
      * that is written without locks, and that lacks this, keeps a block whose elements
      * all become the fill value: the block is stored, not erased */
-    ZARR_STORE_CAP_ERASE_IF_VERSION = 4096
+    ZARR_STORE_CAP_ERASE_IF_VERSION = 4096,
+    /** values are written in parts: begin_parts(). Without it a value that is written is
+     * in memory as a whole */
+    ZARR_STORE_CAP_PARTS = 16384,
+    /** a COPY of the same store, or of another one of the same kind. Without it the
+     * library does a GET and a PUT */
+    ZARR_STORE_CAP_COPY = 32768
 };
 
 /** What a store can do, as zarr_store_capabilities() and the table of a store report. */
@@ -151,6 +157,9 @@ typedef struct zarr_store_caps {
      * its metadata store and of its chunk store. In other stores both equal `flags`. Only
      * the library sets them */
     uint32_t metadata_flags, chunk_flags;
+    /** with ZARR_STORE_CAP_PARTS: the least bytes of a part that is not the last one, and
+     * the most parts of a value; 0: any number */
+    uint64_t part_min_bytes, parts_max;
 } zarr_store_caps;
 
 #define ZARR_STORE_CAPS_INIT ZARR_SIZE_FIRST(zarr_store_caps)

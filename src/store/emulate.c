@@ -2,9 +2,9 @@
  * store/emulate.c - emulates what a store cannot do by what it can do. It is the only
  * file that does so. It takes an operation apart in this order: a lock that only this
  * handle knows, a pin that remembers a version, memory the store cannot reach (a bounce
- * through host memory), the range. A suffix becomes size + range. A range on a store
- * without ranges becomes a read of the whole value. STAT becomes an empty GET. Erasing a
- * prefix becomes list + erase.
+ * through host memory), the range. A COPY becomes GET + PUT. A suffix becomes size +
+ * range. A range on a store without ranges becomes a read of the whole value. STAT
+ * becomes an empty GET. Erasing a prefix becomes list + erase.
  *
  * Several requests make one answer only if the value was the same in each. Otherwise the
  * work begins again; after a few tries it fails with CONFLICT. Other files refuse what
@@ -64,7 +64,10 @@ bool zr_op_needs_emulation(const zarr_store *s, const zarr_store_op *op)
             return true;
         return !emulate_takes_range(s, op) || !emulate_takes_memory(s, &op->mem);
     case ZARR_STORE_PUT:
+    case ZARR_STORE_PUT_PART:
         return !emulate_takes_memory(s, &op->mem) || !emulate_takes_lock(s, op);
+    case ZARR_STORE_COPY:
+        return true;
     case ZARR_STORE_ERASE:
         return !emulate_takes_lock(s, op) || emulate_looks_instead(s, op);
     default:
@@ -410,7 +413,7 @@ static void emulate_by_bounce(zarr_store *s, zarr_store_op *op, zarr_error *err)
     if (!zr_fits(bytes, &n) || !(block = zr_malloc(s->env.alloc, n)))
         ZR_FAIL_MEMORY(err, bytes);
     host = zr_mem_of_host(block, bytes);
-    if (op->verb == ZARR_STORE_PUT)
+    if (op->verb != ZARR_STORE_GET)
         ZR_TRY(zr_mem_copy_bytes(s->env.memory, &host, &device, bytes, &counters, err));
     op->mem = host;
     emulate_range(s, op, err);
@@ -433,8 +436,7 @@ static void emulate_memory(zarr_store *s, zarr_store_op *op, zarr_error *err)
     zarr_status st;
 
     plain.bytes = 1; /* any number: only the memory kind matters */
-    if ((op->verb != ZARR_STORE_GET && op->verb != ZARR_STORE_PUT) ||
-        emulate_takes_memory(s, &op->mem)) {
+    if (op->verb == ZARR_STORE_ERASE || emulate_takes_memory(s, &op->mem)) {
         emulate_range(s, op, err);
     } else if (!emulate_takes_memory(s, &plain)) {
         zr_op_end(op,
@@ -454,6 +456,79 @@ static void emulate_memory(zarr_store *s, zarr_store_op *op, zarr_error *err)
     } else {
         emulate_by_bounce(s, op, err);
     }
+}
+
+/* ---- COPY ---- */
+
+/* Reads the whole value of the source into a block, which the caller frees. */
+static zarr_status copy_read(zarr_store *s, const zarr_store_op *op, void **out,
+                             zarr_memory *mem, zarr_error *err)
+{
+    const zarr_store_source *from = op->source;
+    const uint32_t kind = op->flags & ZARR_STORE_OP_KIND;
+    zarr_store *src = from->store ? from->store : s;
+    void *block = NULL;
+    size_t n = 0;
+    zarr_status st = ZARR_OK;
+
+    for (int i = 0; i < EMULATE_TRIES; i++) {
+        zarr_store_op stat = {.verb = ZARR_STORE_STAT,
+                              .flags = kind,
+                              .key = from->key,
+                              .cancel = op->cancel};
+        zarr_store_op get = {.verb = ZARR_STORE_GET,
+                             .flags = kind,
+                             .key = from->key,
+                             .length = ZARR_STORE_TO_END,
+                             .version = from->version,
+                             .cancel = op->cancel};
+
+        if (!zr_store_version_is_none(&from->version))
+            get.flags |= ZARR_STORE_OP_IF_VERSION;
+        ZR_TRY(zr_store_run_one(src, &stat, err));
+        ZR_TRY(emulate_check_limit(s, op, stat.object_bytes, err));
+        if (!zr_fits(stat.object_bytes, &n) || !(block = zr_malloc(s->env.alloc, n)))
+            ZR_FAIL_MEMORY(err, stat.object_bytes);
+        *mem = get.mem = zr_mem_of_host(block, n);
+        ZR_TRY(zr_store_run_one(src, &get, err));
+        if (get.done_bytes == n &&
+            (get.object_bytes == UINT64_MAX || get.object_bytes == n)) {
+            *out = block;
+            return ZARR_OK;
+        }
+        zr_free(s->env.alloc, block);
+        block = NULL;
+    }
+    st = zr_fail(err, ZARR_ERR_CONFLICT, "%s: changed each time it was read", from->key);
+out:
+    zr_free(s->env.alloc, block);
+    return st;
+}
+
+/* The store's own copy, else a GET and a PUT. */
+static void emulate_copy(zarr_store *s, zarr_store_op *op, zarr_error *err)
+{
+    zarr_store_op put = *op;
+    void *block = NULL;
+    zarr_status st;
+
+    if (op->source->self && zr_store_can_key(s, op->key, ZARR_STORE_CAP_COPY)) {
+        s->run(s->run_self, op, err);
+        if (op->status != ZARR_ERR_UNSUPPORTED)
+            return;
+    }
+    st = copy_read(s, op, &block, &put.mem, err);
+    if (st != ZARR_OK) {
+        zr_op_end(op, st, 0);
+        return;
+    }
+    put.verb = ZARR_STORE_PUT;
+    put.length = put.mem.bytes;
+    put.source = NULL;
+    emulate_memory(s, &put, err);
+    emulate_take_result(op, &put);
+    op->done_bytes = op->object_bytes = put.mem.bytes;
+    zr_free(s->env.alloc, block);
 }
 
 /* ---- all together ---- */
@@ -489,7 +564,7 @@ void zr_emulate_run(zarr_store *s, zarr_store_op *op, zarr_error *err)
             op->flags |= ZARR_STORE_OP_IF_VERSION;
         op->lock = NULL;
     }
-    emulate_memory(s, op, err);
+    (op->verb == ZARR_STORE_COPY ? emulate_copy : emulate_memory)(s, op, err);
     op->flags = flags | (op->flags & ZR_STORE_OP_CREATED);
     op->lock = lock;
     if (op->status == ZARR_OK && (flags & ZR_STORE_OP_PINNED) && !s->native) {

@@ -1,10 +1,10 @@
 /*
- * store/hold.c - locks (no other writer changes this key) and pins (all reads see one
- * version of it). If a store has its own locks or pins, they are used. On other stores a
- * lock excludes only callers of this handle, and a pin remembers the first version that
- * it saw and fails with CONFLICT on any other. Without versions it remembers the length.
- * Thread class: any thread may give a lock back; pins are frozen between init and deinit,
- * except that the first read sets their version.
+ * store/hold.c - locks (no other writer changes this key), parts of new values, and pins
+ * (all reads see one version of it). If a store has its own locks or pins, they are used.
+ * On other stores a lock excludes only callers of this handle, and a pin remembers the
+ * first version that it saw and fails with CONFLICT on any other. Without versions it
+ * remembers the length. Thread class: any thread may give a lock back; pins are frozen
+ * between init and deinit, except that the first read sets their version.
  */
 #include "store/store_int.h"
 
@@ -114,26 +114,46 @@ void zr_store_unlock(zarr_store *s, void *lock)
         zr_handle_lock_give(&s->keylocks, s->env.alloc, lock);
 }
 
-bool zr_store_has_parts(const zarr_store *s)
-{
-    return s->native && s->native->has_parts && s->native->has_parts(s->self) &&
-           zr_store_can(s, ZARR_STORE_CAP_LOCK);
-}
+/* ---- values in parts ---- */
 
-zarr_status zr_store_put_part(zarr_store *s, void *lock, const char *key, uint64_t offset,
-                              const zarr_memory *part, zarr_error *err)
+/* A handle's own lock means nothing to the store. */
+zarr_status zr_store_begin_parts(zarr_store *s, const char *key, void *lock,
+                                 const zarr_cancel *cancel, void **parts, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
+    struct zr_foreign call;
+    zarr_status st = lock_check(s, key, cancel, err);
 
-    if (!zr_store_has_parts(s))
+    *parts = NULL;
+    if (st != ZARR_OK)
+        return st;
+    if (!zr_store_can_key(s, key, ZARR_STORE_CAP_PARTS))
         return zr_fail(err, ZARR_ERR_UNSUPPORTED, "%s: a %s store takes no parts", key,
                        s->name);
-    st = s->native->put_part(s->self, lock, offset, part, err);
-    if (st != ZARR_OK && err) {
-        zr_error_mark(err, ZARR_ERROR_KEY, 0, key);
-        zr_error_operation(err, ZARR_OPERATION_WRITE);
-    }
-    return st;
+    zr_block_begin();
+    st = s->vt.begin_parts(s->self, key,
+                           zr_store_can(s, ZARR_STORE_CAP_LOCK) ? lock : NULL, cancel,
+                           parts, zr_store_call_begin(s, &call, err));
+    zr_block_end();
+    if (st == ZARR_OK)
+        return ZARR_OK;
+    *parts = NULL; /* whatever a foreign store left there */
+    zr_error_mark(err, ZARR_ERROR_KEY, 0, key);
+    return zr_store_call_end(s, &call, st, ZARR_OPERATION_WRITE, err);
+}
+
+void zr_store_end_parts(zarr_store *s, const char *key, void *parts)
+{
+    if (parts)
+        s->vt.end_parts(s->self, key, parts);
+}
+
+uint64_t zr_store_part_min_bytes(const zarr_store *s, const char *key, uint64_t total)
+{
+    const zarr_store_caps *caps = &zr_store_of_key(s, key)->caps;
+    const uint64_t least = ZR_MAX(caps->part_min_bytes, UINT64_C(1));
+
+    return caps->parts_max == 0 ? least
+                                : ZR_MAX(least, zr_ceil_div_u64(total, caps->parts_max));
 }
 
 /* ---- pins ---- */

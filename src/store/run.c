@@ -89,7 +89,8 @@ uint64_t zr_store_version_number(const zarr_store_version *v, size_t n, size_t i
 
 bool zr_op_is_new(const zarr_store_op *op)
 {
-    return op->verb == ZARR_STORE_PUT && (op->flags & ZARR_STORE_OP_IF_VERSION) &&
+    return (op->verb == ZARR_STORE_PUT || op->verb == ZARR_STORE_COPY) &&
+           (op->flags & ZARR_STORE_OP_IF_VERSION) &&
            zr_store_version_is_none(&op->version);
 }
 
@@ -101,7 +102,7 @@ bool zr_op_erases_nothing(const zarr_store_op *op)
 
 /* ---- checks before the store is called ---- */
 
-/* Refuses the condition of a GET, PUT or ERASE if the store cannot keep it. */
+/* Refuses the condition of an operation if the store cannot keep it. */
 static zarr_status run_check_condition(const zarr_store *s, const zarr_store_op *op,
                                        zarr_error *err)
 {
@@ -112,6 +113,7 @@ static zarr_status run_check_condition(const zarr_store *s, const zarr_store_op 
         [ZARR_STORE_GET] = {ZARR_STORE_CAP_VERSIONS, "read"},
         [ZARR_STORE_PUT] = {ZARR_STORE_CAP_PUT_IF_VERSION, "write"},
         [ZARR_STORE_ERASE] = {ZARR_STORE_CAP_ERASE_IF_VERSION, "erase"},
+        [ZARR_STORE_COPY] = {ZARR_STORE_CAP_PUT_IF_VERSION, "write"},
     };
 
     if (zr_store_can_key(s, op->key, needs[op->verb].cap) || zr_op_erases_nothing(op) ||
@@ -131,7 +133,33 @@ static zarr_status run_check_write(const zarr_store *s, const zarr_store_op *op,
                        s->name);
     if ((op->flags & ZARR_STORE_OP_LOCKED) && !op->lock)
         return zr_fail(err, ZARR_ERR_INVALID, "%s: locked write without a lock", op->key);
+    if (op->verb == ZARR_STORE_PUT_PART || (op->flags & ZARR_STORE_OP_IN_PARTS)) {
+        if (!zr_store_can_key(s, op->key, ZARR_STORE_CAP_PARTS))
+            return zr_fail(err, ZARR_ERR_UNSUPPORTED, "%s: a %s store takes no parts",
+                           op->key, s->name);
+        if (!op->parts || (op->verb == ZARR_STORE_PUT ? op->mem.bytes > 0 : !op->part))
+            return zr_fail(err, ZARR_ERR_INVALID, "%s: parts that were not begun, or %s",
+                           op->key,
+                           op->verb == ZARR_STORE_PUT ? "a commit with memory"
+                                                      : "a part without a number");
+    }
     return ZARR_OK;
+}
+
+/* The source of a COPY, and its store if the copy's store has the same functions. */
+static zarr_status run_check_source(const zarr_store *s, const zarr_store_op *op,
+                                    zarr_error *err)
+{
+    zarr_store_source *from = op->source;
+    const zarr_store *t = from && from->store ? from->store : s;
+
+    if (!from || !from->key)
+        return zr_fail(err, ZARR_ERR_INVALID, "%s: a copy without a source", op->key);
+    from->self =
+        t->native == s->native && t->vt.run == s->vt.run && t->vt.submit == s->vt.submit
+            ? t->self
+            : NULL;
+    return zr_key_validate(from->key, strlen(from->key), err);
 }
 
 zarr_status zr_op_check(const zarr_store *s, const zarr_store_op *op, zarr_error *err)
@@ -149,26 +177,32 @@ zarr_status zr_op_check(const zarr_store *s, const zarr_store_op *op, zarr_error
                     : ZARR_STORE_OP_IF_VERSION | ZARR_STORE_OP_WANT_VERSION;
         break;
     case ZARR_STORE_PUT:
+    case ZARR_STORE_COPY:
     case ZARR_STORE_ERASE:
         known = ZARR_STORE_OP_IF_VERSION | ZARR_STORE_OP_LOCKED | ZR_STORE_OP_SYNCED;
-        known |=
-            op->verb == ZARR_STORE_PUT ? ZARR_STORE_OP_WANT_VERSION : ZR_STORE_OP_GUARDED;
-        if (op->verb == ZARR_STORE_PUT && (op->flags & ZARR_STORE_OP_LOCKED) &&
-            op->mem.bytes == 0 && zr_store_has_parts(s))
-            known |= ZR_STORE_OP_IN_PARTS;
+        known |= op->verb != ZARR_STORE_ERASE ? ZARR_STORE_OP_WANT_VERSION
+                                              : ZR_STORE_OP_GUARDED;
+        if (op->verb == ZARR_STORE_PUT)
+            known |= ZARR_STORE_OP_IN_PARTS;
         if (op->verb == ZARR_STORE_PUT && s->native)
             known |= ZR_STORE_OP_TELL;
+        if (op->verb == ZARR_STORE_COPY)
+            ZR_TRY(run_check_source(s, op, err));
         ZR_TRY(run_check_write(s, op, err));
         break;
     case ZARR_STORE_STAT:
         known = ZARR_STORE_OP_WANT_VERSION;
+        break;
+    case ZARR_STORE_PUT_PART:
+        ZR_TRY(run_check_write(s, op, err));
         break;
     default:
         ZR_FAIL(err, ZARR_ERR_INVALID, "%s: verb %" PRIu32 " is not known", op->key,
                 op->verb);
     }
     if (op->mem.bytes > 0 && !op->mem.handle && op->mem.device_type == ZARR_DEVICE_CPU &&
-        (op->verb == ZARR_STORE_GET || op->verb == ZARR_STORE_PUT))
+        (op->verb == ZARR_STORE_GET || op->verb == ZARR_STORE_PUT ||
+         op->verb == ZARR_STORE_PUT_PART))
         ZR_FAIL(err, ZARR_ERR_INVALID, "%s: the data of %" PRIu64 " bytes is NULL",
                 op->key, op->mem.bytes);
     if (op->flags & ~(known | ZARR_STORE_OP_KIND))
@@ -206,8 +240,8 @@ void zr_op_distrust(const zarr_store *s, zarr_store_op *op, zarr_error *err)
         op->status = zr_fail(err, ZARR_ERR_IO,
                              "%s: the %s store gave %" PRIu64 " of %" PRIu64 " bytes",
                              op->key, s->name, op->done_bytes, least);
-    /* A store may leave done_bytes of a PUT at 0. */
-    if (op->status == ZARR_OK && op->verb == ZARR_STORE_PUT && op->done_bytes != 0 &&
+    /* A store may leave done_bytes of a write at 0. */
+    if (op->status == ZARR_OK && op->verb != ZARR_STORE_GET && op->done_bytes != 0 &&
         op->done_bytes < op->mem.bytes)
         op->status = zr_fail(err, ZARR_ERR_IO,
                              "%s: the %s store kept %" PRIu64 " of %" PRIu64 " bytes",
@@ -236,6 +270,8 @@ zarr_status zr_op_fail(const zarr_store_op *op, zarr_error *err)
         [ZARR_STORE_PUT] = ZARR_OPERATION_WRITE,
         [ZARR_STORE_ERASE] = ZARR_OPERATION_ERASE,
         [ZARR_STORE_STAT] = ZARR_OPERATION_READ,
+        [ZARR_STORE_PUT_PART] = ZARR_OPERATION_WRITE,
+        [ZARR_STORE_COPY] = ZARR_OPERATION_WRITE,
     };
 
     if (!err || op->status == ZARR_ERR_CANCELLED)
@@ -340,7 +376,8 @@ enum zr_lock_kind zr_op_lock_kind(const zarr_store *s, const zarr_store_op *op)
 {
     const uint32_t caps = s->caps.flags;
 
-    if ((op->verb != ZARR_STORE_PUT && op->verb != ZARR_STORE_ERASE) ||
+    if ((op->verb != ZARR_STORE_PUT && op->verb != ZARR_STORE_ERASE &&
+         op->verb != ZARR_STORE_COPY) ||
         (op->flags & ZARR_STORE_OP_LOCKED))
         return ZR_LOCK_NONE;
     if (!(caps & (ZARR_STORE_CAP_LOCK | ZARR_STORE_CAP_PUT_IF_VERSION)))
@@ -382,13 +419,14 @@ static void run_lock_end(zarr_store *s, zarr_store_op *op, const struct run_lock
  * fails. A line for each chunk would hide the rest. */
 static void run_log(const zarr_store *s, const zarr_store_op *op)
 {
-    static const char *const verbs[] = {"?", "GET", "PUT", "ERASE", "STAT"};
+    static const char *const verbs[] = {"?",    "GET",  "PUT", "ERASE",
+                                        "STAT", "PART", "COPY"};
 
     if ((op->flags & ZARR_STORE_OP_KIND) != ZARR_STORE_OP_DOCUMENT &&
         (op->status == ZARR_OK || op->status == ZARR_ERR_NOT_FOUND))
         return;
     zr_log(&s->env.log, ZARR_LOG_DEBUG, "%s %s: %s",
-           verbs[op->verb <= ZARR_STORE_STAT ? op->verb : 0], op->key,
+           verbs[op->verb < ZR_COUNT(verbs) ? op->verb : 0], op->key,
            zarr_status_text(op->status));
 }
 

@@ -163,7 +163,7 @@ zarr_status zr_store_overlap(zarr_store *s, const char *a, zarr_store *t, const 
  * An internal flag for GET, besides the public ones: op->lock points to the pin (struct
  * zr_store_pin) of op->key. zarrc/plugin/store.h documents each verb. This room validates
  * keys. mem may be of any registered kind. Ranges and suffixes work on every store, and
- * so does an ERASE with IF_VERSION that expects no value. IF_VERSION without the
+ * so do COPY and an ERASE with IF_VERSION that expects no value. IF_VERSION without the
  * capability for the verb and PUT without CAP_WRITE are UNSUPPORTED, because emulation
  * could not give the same guarantee. Writes through a read-only handle are
  * INVALID.
@@ -175,11 +175,6 @@ zarr_status zr_store_overlap(zarr_store *s, const char *a, zarr_store *t, const 
 /* An internal flag for PUT and ERASE, given by zr_durable_flags(): a PUT has its value on
  * the disk before it has its key. For an ERASE it means nothing. */
 #define ZR_STORE_OP_SYNCED UINT32_C(0x20000000)
-
-/* An internal flag for PUT, with ZARR_STORE_OP_LOCKED: the value is what
- * zr_store_put_part() wrote under op->lock. op->length is its length, and op->mem is
- * empty. */
-#define ZR_STORE_OP_IN_PARTS UINT32_C(0x10000000)
 
 /* Internal flags for a PUT of our own stores. TELL: sets `version`, and adds CREATED if
  * the key is known to be new. A local store without locks never knows that: another
@@ -246,15 +241,17 @@ void zr_store_cancel(zarr_store *s, void *arg);
 zarr_status zr_store_lock(zarr_store *s, const char *key, const zarr_cancel *cancel,
                           void **lock, zarr_error *err);
 void zr_store_unlock(zarr_store *s, void *lock); /* NULL is allowed; any thread */
-/* Whether values of chunks can be written in parts. */
-bool zr_store_has_parts(const zarr_store *s);
-/* Writes a part of a new value of the key whose lock the caller holds: any number of
- * parts in any order, which cover the value without gaps. Readers see the old value until
- * a PUT with ZR_STORE_OP_IN_PARTS gives the key the new one, in one step. Giving the lock
- * back without that PUT discards the parts; so does a kill, after which the lock file is
- * what any writer leaves. Errors are those of a PUT. */
-zarr_status zr_store_put_part(zarr_store *s, void *lock, const char *key, uint64_t offset,
-                              const zarr_memory *part, zarr_error *err);
+/* See `begin_parts` in zarr_store_vtable. Such a value is written only to keys that can
+ * have ZARR_STORE_CAP_PARTS: emulation would need memory that the caller's budget does
+ * not count. */
+zarr_status zr_store_begin_parts(zarr_store *s, const char *key, void *lock,
+                                 const zarr_cancel *cancel, void **parts,
+                                 zarr_error *err);
+/* parts: NULL is allowed. */
+void zr_store_end_parts(zarr_store *s, const char *key, void *parts);
+/* The least bytes of a part of a value of `total` bytes at most, unless it is the last
+ * one; at least 1. */
+uint64_t zr_store_part_min_bytes(const zarr_store *s, const char *key, uint64_t total);
 /* As zr_store_lock(), but waits for no other holder: CONFLICT with `os_code` EBUSY, and a
  * text that tells who holds it. A store of a plug-in that looks at its cancel object
  * before it looks at the lock is waited for, until `cancel` is set. */

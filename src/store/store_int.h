@@ -35,10 +35,6 @@ struct zr_store_native {
     /* The store that keeps a key, for a store that is made of others. NULL: this one.
      * Stores without it need pin and unpin. */
     zarr_store *(*part)(const void *self, const char *key);
-    /* See zr_store_put_part(), and whether this handle has it. NULL: no. */
-    zarr_status (*put_part)(void *self, void *lock, uint64_t offset,
-                            const zarr_memory *part, zarr_error *err);
-    bool (*has_parts)(const void *self);
     /* Waits for the holder of the key's lock file. NULL: the store has no such files. */
     zarr_status (*wait_for_writer)(void *self, const char *key, const zarr_cancel *cancel,
                                    zarr_error *err);
@@ -180,7 +176,8 @@ bool zr_op_erases_nothing(const zarr_store_op *op);
  * *n). */
 void zr_op_range(const zarr_store_op *op, uint64_t object_bytes, uint64_t *offset,
                  uint64_t *n);
-/* Makes every check that does not need the store: key, verb, flags, permissions. */
+/* Makes every check that does not need the store: key, verb, flags, permissions. Sets
+ * op->source->self. */
 zarr_status zr_op_check(const zarr_store *s, const zarr_store_op *op, zarr_error *err);
 
 /* The lock of its key that an unlocked write takes: without it the write could come

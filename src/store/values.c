@@ -170,7 +170,8 @@ zarr_status zarr_store_put_new(zarr_store *store, const char *key, const void *d
 
 zarr_status zarr_store_run(zarr_store *store, zarr_store_op *op, zarr_error *err)
 {
-    const uint32_t ours = ZR_STORE_OP_PINNED | ZR_STORE_OP_GUARDED | ZR_STORE_OP_SYNCED;
+    const uint32_t ours = ZR_STORE_OP_PINNED | ZR_STORE_OP_GUARDED | ZR_STORE_OP_SYNCED |
+                          ZR_STORE_OP_TELL | ZR_STORE_OP_CREATED;
 
     ZR_NEED(store, err);
     if (op->flags & ours)
@@ -194,6 +195,20 @@ void zarr_store_unlock(zarr_store *store, void *lock)
     if (!store)
         return;
     zr_store_unlock(store, lock);
+}
+
+zarr_status zarr_store_begin_parts(void **parts, zarr_store *store, const char *key,
+                                   void *lock, const zarr_cancel *cancel, zarr_error *err)
+{
+    ZR_NEED(store, err);
+    return zr_store_end(store, key,
+                        zr_store_begin_parts(store, key, lock, cancel, parts, err), err);
+}
+
+void zarr_store_end_parts(zarr_store *store, const char *key, void *parts)
+{
+    if (store)
+        zr_store_end_parts(store, key, parts);
 }
 
 void zarr_store_capabilities(const zarr_store *store, zarr_store_caps *out)

@@ -18,7 +18,7 @@ struct large_copy {
     const struct zr_copy_large *o;
     struct zr_store_pin pin;
     bool pinned;
-    void *lock;
+    void *lock, *parts;
     uint64_t taken, range;
     zarr_memory mem, old;
 };
@@ -26,7 +26,8 @@ struct large_copy {
 bool zr_copy_is_large(const struct zr_copy *c, const char *src_key, uint64_t bytes)
 {
     return bytes > c->ctx->budget.total / LARGE_PART &&
-           zr_key_kind(src_key) != ZARR_STORE_OP_DOCUMENT && zr_store_has_parts(c->dst) &&
+           zr_key_kind(src_key) != ZARR_STORE_OP_DOCUMENT &&
+           zr_store_can_key(c->dst, src_key, ZARR_STORE_CAP_PARTS) &&
            zr_store_pins(c->src, src_key);
 }
 
@@ -82,8 +83,18 @@ out:
 static zarr_status put_range(struct large_copy *l, uint64_t at, const zarr_memory *range,
                              bool *end, zarr_error *err)
 {
+    zarr_store_op op = {.verb = ZARR_STORE_PUT_PART,
+                        .flags = ZARR_STORE_OP_CHUNK,
+                        .key = l->o->dst_key,
+                        .offset = at,
+                        .length = range->bytes,
+                        .mem = *range,
+                        .cancel = l->c->opts.cancel,
+                        .parts = l->parts,
+                        .part = at / l->range + 1};
+
     ZR_UNUSED(end);
-    return zr_store_put_part(l->c->dst, l->lock, l->o->dst_key, at, range, err);
+    return zr_store_run_one(l->c->dst, &op, err);
 }
 
 static zarr_status compare_range(struct large_copy *l, uint64_t at,
@@ -150,6 +161,7 @@ static void large_end(struct large_copy *l)
     zr_pool_give(l->c->ctx->pool, &l->old);
     if (l->taken)
         zr_budget_give(&l->c->ctx->budget, l->taken);
+    zr_store_end_parts(l->c->dst, l->o->dst_key, l->parts);
     zr_store_unlock(l->c->dst, l->lock);
     if (l->pinned)
         zr_store_pin_deinit(&l->pin);
@@ -162,12 +174,13 @@ zarr_status zr_copy_large(struct zr_copy *c, const struct zr_copy_large *o,
     struct large_copy l = {.c = c, .o = o, .range = ZR_MIN(share, (uint64_t)LARGE_RANGE)};
     zarr_store_op put = {.verb = ZARR_STORE_PUT,
                          .flags = ZARR_STORE_OP_CHUNK | ZARR_STORE_OP_LOCKED |
-                                  ZR_STORE_OP_IN_PARTS,
+                                  ZARR_STORE_OP_IN_PARTS,
                          .key = o->dst_key,
                          .length = o->bytes,
                          .cancel = c->opts.cancel};
     zarr_status st = ZARR_OK;
 
+    l.range = ZR_MAX(l.range, zr_store_part_min_bytes(c->dst, o->dst_key, o->bytes));
     *o->there = *o->equal = false;
     ZR_TRY(large_begin(&l, err));
     if (o->compare)
@@ -176,8 +189,11 @@ zarr_status zr_copy_large(struct zr_copy *c, const struct zr_copy_large *o,
         goto out;
     if (*o->there && !(c->opts.flags & ZARR_COPY_OVERWRITE))
         ZR_FAIL(err, ZARR_ERR_EXISTS, "%s exists with other bytes", o->dst_key);
+    ZR_TRY(
+        zr_store_begin_parts(c->dst, o->dst_key, l.lock, c->opts.cancel, &l.parts, err));
     ZR_TRY(each_range(&l, put_range, err));
     put.lock = l.lock;
+    put.parts = l.parts;
     ZR_TRY(zr_store_run_one(c->dst, &put, err));
 out:
     large_end(&l);

@@ -31,17 +31,25 @@ struct over {
     void (*replace)(struct over *o);
     bool lose_puts; /* those of chunks return NOT_FOUND */
     int slow_ms;
-    int lost_answers; /* this many PUTs are done, and then fail with IO */
+    /* by verb: this many operations are done, and then fail with IO */
+    int lost_answers[ZARR_STORE_COPY + 1];
+    bool no_copy;                       /* COPYs return UNSUPPORTED */
+    uint64_t part_min_bytes, parts_max; /* capabilities; the former is checked */
+    uint64_t short_part;                /* number of a part that has fewer; 0: none */
+    atomic_int n_uploads, n_open_uploads;
     uint32_t ignores; /* bit 1 << verb: the conditions of this verb are not looked at */
     /* by verb: operations, and those with a condition */
-    atomic_int n_ops[ZARR_STORE_STAT + 1], n_conditional[ZARR_STORE_STAT + 1];
+    atomic_int n_ops[ZARR_STORE_COPY + 1], n_conditional[ZARR_STORE_COPY + 1];
 };
 
 static inline void over_caps(void *self, zarr_store_caps *out)
 {
     const struct over *o = self;
 
-    *out = (zarr_store_caps){.struct_size = sizeof *out, .flags = o->caps};
+    *out = (zarr_store_caps){.struct_size = sizeof *out,
+                             .flags = o->caps,
+                             .part_min_bytes = o->part_min_bytes,
+                             .parts_max = o->parts_max};
 }
 
 /* Writes the same bytes again, which gives a new version. */
@@ -59,6 +67,8 @@ static inline void over_do(struct over *o, zarr_store_op *op, zarr_error *err)
     const struct timespec ms = {0, o->slow_ms * 1000000L};
     const bool chunk = strstr(op->key, "c/") != NULL;
     const uint32_t flags = op->flags;
+    zarr_store_source *const source = op->source;
+    zarr_store_source from;
 
     atomic_fetch_add(&o->n_ops[op->verb], 1);
     if (flags & ZARR_STORE_OP_IF_VERSION)
@@ -92,14 +102,31 @@ static inline void over_do(struct over *o, zarr_store_op *op, zarr_error *err)
         op->status = zr_fail(err, ZARR_ERR_CONFLICT, "another writer was faster");
         return;
     }
-    if ((o->caps & ZARR_STORE_CAP_VERSIONS) && op->verb != ZARR_STORE_ERASE)
+    if (op->verb == ZARR_STORE_COPY && o->no_copy) {
+        op->status = ZARR_ERR_UNSUPPORTED;
+        return;
+    }
+    if (op->verb == ZARR_STORE_COPY) {
+        from = *source;
+        from.store = ((struct over *)source->self)->below;
+        op->source = &from;
+    }
+    if (op->verb == ZARR_STORE_PUT_PART && op->mem.bytes < o->part_min_bytes) {
+        assert_int_equal(o->short_part, 0);
+        o->short_part = op->part;
+    }
+    assert_true(op->verb != ZARR_STORE_PUT_PART || !o->short_part ||
+                op->part <= o->short_part);
+    if ((o->caps & ZARR_STORE_CAP_VERSIONS) && op->verb != ZARR_STORE_ERASE &&
+        op->verb != ZARR_STORE_PUT_PART)
         op->flags |= ZARR_STORE_OP_WANT_VERSION;
     if (o->ignores >> op->verb & 1)
         op->flags &= ~(uint32_t)ZARR_STORE_OP_IF_VERSION;
     (void)zr_store_run_one(o->below, op, err);
     op->flags = flags;
-    if (op->verb == ZARR_STORE_PUT && op->status == ZARR_OK && o->lost_answers > 0) {
-        o->lost_answers--;
+    op->source = source;
+    if (op->status == ZARR_OK && o->lost_answers[op->verb] > 0) {
+        o->lost_answers[op->verb]--;
         op->status = zr_fail(err, ZARR_ERR_IO, "the connection was reset");
     }
 }
@@ -155,6 +182,29 @@ static inline zarr_status over_list(void *self, const char *prefix, uint32_t how
     return zr_store_list(l.o->below, prefix, how, over_row, &l, cancel, err);
 }
 
+static inline zarr_status over_begin_parts(void *self, const char *key, void *lock,
+                                           const zarr_cancel *cancel, void **parts,
+                                           zarr_error *err)
+{
+    struct over *o = self;
+    const zarr_status st = zr_store_begin_parts(o->below, key, lock, cancel, parts, err);
+
+    if (st == ZARR_OK) {
+        atomic_fetch_add(&o->n_uploads, 1);
+        atomic_fetch_add(&o->n_open_uploads, 1);
+    }
+    o->short_part = 0;
+    return st;
+}
+
+static inline void over_end_parts(void *self, const char *key, void *parts)
+{
+    struct over *o = self;
+
+    atomic_fetch_sub(&o->n_open_uploads, 1);
+    zr_store_end_parts(o->below, key, parts);
+}
+
 static inline void over_close(void *self)
 {
     zarr_store_free(((struct over *)self)->below);
@@ -165,12 +215,16 @@ static const zarr_store_vtable over_runs = {.struct_size = sizeof over_runs,
                                             .caps = over_caps,
                                             .run = over_run,
                                             .list = over_list,
-                                            .close = over_close};
+                                            .close = over_close,
+                                            .begin_parts = over_begin_parts,
+                                            .end_parts = over_end_parts};
 static const zarr_store_vtable over_submits = {.struct_size = sizeof over_submits,
                                                .name = "over",
                                                .caps = over_caps,
                                                .submit = over_submit,
                                                .list = over_list,
-                                               .close = over_close};
+                                               .close = over_close,
+                                               .begin_parts = over_begin_parts,
+                                               .end_parts = over_end_parts};
 
 #endif

@@ -32,23 +32,29 @@ enum {
     /** sets `object_bytes` to the length of a value, and `version` to its version. A
      * store that cannot do this ends every such operation with ZARR_ERR_UNSUPPORTED; then
      * the library sends a GET of 0 bytes instead */
-    ZARR_STORE_STAT = 4
+    ZARR_STORE_STAT = 4,
+    /** writes `mem` as one part of a value that begin_parts() began */
+    ZARR_STORE_PUT_PART = 5,
+    /** writes the value of another key, `source`, as a PUT does, without sending its
+     * bytes through this process */
+    ZARR_STORE_COPY = 6
 };
 
 /** Flags of a zarr_store_op. */
 enum {
-    /** GET, PUT, ERASE: do it only if the value still has the version `version`, else
-     * fail with ZARR_ERR_CONFLICT. A `version` of zeros means that the key does not
-     * exist: a PUT succeeds only if it makes a new key. A GET or ERASE of a key that does
-     * not exist fails with ZARR_ERR_NOT_FOUND, whatever `version` is. A store gets this
-     * flag only with ZARR_STORE_CAP_VERSIONS (GET), ZARR_STORE_CAP_PUT_IF_VERSION,
-     * ZARR_STORE_CAP_PUT_NEW (PUT with zeros) and ZARR_STORE_CAP_ERASE_IF_VERSION. The
-     * library itself does an ERASE with zeros, which erases nothing, on a store that
-     * lacks the last one */
+    /** GET, PUT, COPY, ERASE: do it only if the value still has the version `version`,
+     * else fail with ZARR_ERR_CONFLICT. A `version` of zeros means that the key does not
+     * exist: a PUT or COPY succeeds only if it makes a new key. A GET or ERASE of a key
+     * that does not exist fails with ZARR_ERR_NOT_FOUND, whatever `version` is. A store
+     * gets this flag only with ZARR_STORE_CAP_VERSIONS (GET),
+     * ZARR_STORE_CAP_PUT_IF_VERSION, ZARR_STORE_CAP_PUT_NEW (zeros) and
+     * ZARR_STORE_CAP_ERASE_IF_VERSION. The library itself does an ERASE with zeros, which
+     * erases nothing, on a store that lacks the last one */
     ZARR_STORE_OP_IF_VERSION = 1,
-    ZARR_STORE_OP_LOCKED = 2, /**< PUT, ERASE: the caller holds `lock` for this key */
-    /** GET, PUT, STAT: set `version`, for which a store may need another call. Without
-     * this flag `version` stays as it is */
+    /** PUT, COPY, ERASE: the caller holds `lock` for this key */
+    ZARR_STORE_OP_LOCKED = 2,
+    /** GET, PUT, COPY, STAT: set `version`, for which a store may need another call.
+     * Without this flag `version` stays as it is */
     ZARR_STORE_OP_WANT_VERSION = 4,
     /** all verbs: a mask of two bits that tell what kind of object the key has: one of
      * the next three. If both bits are 0, the object is none of these, or the library
@@ -59,12 +65,28 @@ enum {
      * reach the disk later writes it to the disk before it replaces the old value */
     ZARR_STORE_OP_DOCUMENT = 8,
     ZARR_STORE_OP_INDEX = 16, /**< GET: the index of a shard, which is a range of it */
-    ZARR_STORE_OP_CHUNK = 24  /**< a block, or a range of it */
+    ZARR_STORE_OP_CHUNK = 24, /**< a block, or a range of it */
+    /** PUT: commits the parts of `parts`. The value has `length` bytes; `mem` is empty */
+    ZARR_STORE_OP_IN_PARTS = 32
 };
 
+/** Where a COPY reads. */
+typedef struct zarr_store_source {
+    /** the store: NULL for the one that gets the operation. Only for zarr_store_run() */
+    zarr_store *store;
+    const char *key;
+    /** what open() made for that store, which has the same functions as this one. Set by
+     * the library */
+    void *self;
+    /** the version that the source must have, else the COPY fails with
+     * ZARR_ERR_CONFLICT. Zeros: any. Only with ZARR_STORE_CAP_VERSIONS of the source */
+    zarr_store_version version;
+} zarr_store_source;
+
 /**
- * One operation. The library sets the members up to `lock`, `tag` and `cancel`; the store
- * sets the others, and `version` if asked. The layout never changes within an ABI number.
+ * One operation. The library sets the members up to `lock`, `tag` and those from `cancel`
+ * on; the store sets the others, and `version` if asked. The layout never changes within
+ * an ABI number.
  *
  * A GET reads min(`length`, `mem.bytes`) bytes at `offset` into `mem`, or fewer if the
  * value ends before, and sets `done_bytes` to the number of bytes that it read. If this
@@ -86,6 +108,10 @@ enum {
  * first are conditional, and one that finds another version fails. A store without
  * versions should set `object_bytes` in every GET: then the library notices a shard of
  * another length, but not one of the same length.
+ *
+ * A COPY fails with ZARR_ERR_NOT_FOUND if the source does not exist. If the store cannot
+ * copy from that source, such as one of another endpoint, it fails with
+ * ZARR_ERR_UNSUPPORTED and changes nothing. The library then reads and writes the value.
  */
 typedef struct zarr_store_op {
     uint32_t verb;           /**< one of ZARR_STORE_GET and so on */
@@ -110,6 +136,12 @@ typedef struct zarr_store_op {
      * the result, and a store that waits may end the operation with
      * ZARR_ERR_CANCELLED. NULL: never */
     const zarr_cancel *cancel;
+    zarr_store_source *source; /**< COPY: where the value is */
+    /** PUT_PART and ZARR_STORE_OP_IN_PARTS: what begin_parts() made */
+    void *parts;
+    /** PUT_PART: number of the part, from 1. `offset` is where the part begins in the
+     * value */
+    uint64_t part;
 } zarr_store_op;
 
 /**
@@ -201,6 +233,29 @@ typedef struct zarr_store_vtable {
      */
     zarr_status (*rename)(void *self, const char *from, const char *to,
                           const zarr_cancel *cancel, zarr_error *err);
+    /**
+     * Begins a new value of a key that is written in parts, and sets `*parts`. Needs
+     * ZARR_STORE_CAP_PARTS, and comes together with end_parts(). `lock` is what lock()
+     * made for this key; NULL: the caller has no lock. Then this call may wait as lock()
+     * does, until end_parts() of another writer.
+     *
+     * Then the library sends ZARR_STORE_PUT_PART, several at once and in any order. All
+     * parts, in the order of their numbers, make the value without gaps. Only the last
+     * one may have fewer bytes than `part_min_bytes` of zarr_store_caps, and no number
+     * exceeds `parts_max`. A part that is sent again replaces the first one of its
+     * number. Readers see the old value until a PUT with ZARR_STORE_OP_IN_PARTS, which
+     * commits the parts: it gives the key the new value in one step. It may have
+     * conditions and a lock as any PUT.
+     *
+     * A commit that fails may be sent again with the same parts, for example because its
+     * answer was lost. If an earlier one has succeeded, the store must report
+     * success and the version of that one, whatever the conditions are.
+     */
+    zarr_status (*begin_parts)(void *self, const char *key, void *lock,
+                               const zarr_cancel *cancel, void **parts, zarr_error *err);
+    /** Ends what begin_parts() began. Discards the parts if no commit succeeded; cannot
+     * fail. No operation on the parts is in flight. */
+    void (*end_parts)(void *self, const char *key, void *parts);
 } zarr_store_vtable;
 
 /**
@@ -253,6 +308,39 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_lock(void **lock, zarr_store *st
  * @param lock moved; may be NULL
  */
 ZARR_API void zarr_store_unlock(zarr_store *store, void *lock);
+/** @} */
+
+/**
+ * @name Write a value in parts
+ * @{
+ */
+/**
+ * Begins a new value of a key that is written in parts, as `begin_parts` in
+ * zarr_store_vtable says. zarr_store_run() then writes the parts
+ * (ZARR_STORE_PUT_PART) and commits them (ZARR_STORE_OP_IN_PARTS).
+ *
+ * @param parts receives the parts; owned: zarr_store_end_parts()
+ * @param store borrowed
+ * @param key the key; copied
+ * @param lock what zarr_store_lock() made for the key; NULL: none
+ * @param cancel ends a wait with ZARR_ERR_CANCELLED once it is set; NULL: nothing does
+ * @retval ZARR_ERR_INVALID the key is not a legal one, or the store is read-only
+ * @retval ZARR_ERR_UNSUPPORTED the store has no ZARR_STORE_CAP_PARTS
+ * @retval ZARR_ERR_IO the store failed
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_begin_parts(void **parts,
+                                                            zarr_store *store,
+                                                            const char *key, void *lock,
+                                                            const zarr_cancel *cancel,
+                                                            zarr_error *err);
+/**
+ * Ends what zarr_store_begin_parts() began, before its lock is released. Discards the
+ * parts if no commit succeeded.
+ * @param store borrowed
+ * @param key the same key
+ * @param parts moved; may be NULL
+ */
+ZARR_API void zarr_store_end_parts(zarr_store *store, const char *key, void *parts);
 /** @} */
 
 ZARR_END_DECLS

@@ -47,6 +47,7 @@ struct zr_get {
     /* "chunk" or "shard" if the object was there a moment ago: NOT_FOUND becomes
      * CONFLICT. NULL: NOT_FOUND stays */
     const char *known;
+    const zarr_store_version *version; /* that the object must have; NULL: any */
     bool counted;  /* an earlier GET of the same chunk was counted already */
     bool is_index; /* the range is the index of a shard */
     /* out, for the GET of a shard's index: the shard's length; else NULL */

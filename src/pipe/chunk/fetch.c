@@ -184,6 +184,10 @@ zarr_status zr_get(const struct zr_work *w, const struct zr_get *g, zarr_error *
 
     if (g->dst.bytes == 0)
         return ZARR_OK;
+    if (g->version) {
+        op.flags |= ZARR_STORE_OP_IF_VERSION;
+        op.version = *g->version;
+    }
     op.cancel = &w->rq->cancel;
     (void)zr_store_run_one(w->io->store, &op, err);
     if (g->counted)

@@ -21,6 +21,7 @@ struct zr_shard_session {
     uint64_t at[ZARR_MAX_RANK]; /* the next inner chunk, as the shard orders dimensions */
     uint64_t kept;              /* bytes of the context's memory */
     struct zr_shard_stream stream;
+    zarr_store_version version; /* of the old object */
     struct zr_shard_write sw;
     struct zr_shard_writer s;
     bool at_end, failed, stored;
@@ -172,7 +173,8 @@ static zarr_status session_begin(struct zr_shard_session *x, const struct zr_wor
     x->sw.stream = &x->stream;
     if (is_replaced(x)) /* no element of an old value stays */
         return zr_shard_begin(&x->s, w, &x->sw, err);
-    ZR_TRY(zr_object_bytes(w, x->stream.key, &x->stream.old_bytes, err));
+    ZR_TRY(zr_shard_stream_look(
+        w, &x->stream, zr_store_is_by_version(x->store) ? &x->version : NULL, err));
     st = zr_shard_begin(&x->s, w, &x->sw, &why);
     if (st == ZARR_ERR_CORRUPT && x->stream.old_bytes != 0) { /* as zr_shards_write() */
         zr_shard_close(&x->s);
@@ -191,6 +193,8 @@ static zarr_status session_store(struct zr_shard_session *x, const struct zr_wor
     struct zr_unit u = {.proj = x->sw.proj,
                         .key = x->stream.key,
                         .lock = x->lock,
+                        .conditional = x->stream.version != NULL,
+                        .version = x->version,
                         .shard = &x->sw,
                         .stream = &x->stream};
     zarr_status st = ZARR_OK;
@@ -198,6 +202,7 @@ static zarr_status session_store(struct zr_shard_session *x, const struct zr_wor
     ZR_TRY(zr_shard_end(&x->s, err));
     ZR_TRY(zr_unit_store(w, &u, err));
     x->stored = true;
+    zr_shard_stream_end(&x->stream, x->store);
     zr_unit_unlock(w->io, &u); /* the request may have to remove its object */
     x->lock = NULL;
 out:
@@ -254,6 +259,7 @@ void zr_shard_session_free(struct zr_shard_session *x)
         return;
     zr_shard_close(&x->s);
     zr_pool_give(x->engine->pool, &x->sw.block);
+    zr_shard_stream_end(&x->stream, x->store);
     zr_store_unlock(x->store, x->lock);
     zr_budget_give_kept(x->engine->budget, x->kept);
     if (x->lv)

@@ -19,7 +19,10 @@ bool zr_shard_can_stream(const struct zr_work *w, const struct zr_level *lv)
 
     return lv->is_shard && !lv->bytes_encode && !lv->bytes_decode && !io->sink &&
            !io->parts && io->inner_order == 0 &&
-           zr_io_is_host(io, io->view.base.device_type) && zr_store_has_parts(io->store);
+           zr_io_is_host(io, io->view.base.device_type) &&
+           zr_store_can(io->store, ZARR_STORE_CAP_PARTS) &&
+           /* an index in front is a short part, and the last one that is known */
+           (lv->shard->index_at_end || zr_store_caps(io->store)->part_min_bytes == 0);
 }
 
 uint64_t zr_io_part_bytes(const struct zr_io *io)
@@ -40,13 +43,17 @@ uint64_t zr_shard_stream_init(struct zr_shard_stream *out, const struct zr_io *i
         zr_mul_cap(zr_add_cap(lv->index_bytes, zr_mul_cap(16, lv->n_inner_all)), 2);
     const uint64_t least =
         ZR_MAX(ZR_MAX(in->encoded_bound, lv->index_bytes), (uint64_t)STREAM_WINDOW_LEAST);
+    const uint64_t part = zr_store_part_min_bytes(io->store, "c/0", lv->encoded_bound);
     uint64_t rest = zr_add_cap(index, each);
 
     rest = budget > rest ? budget - rest : 0;
     *out = (struct zr_shard_stream){
+        .least = part,
         .window = ZR_MIN(
             rest, ZR_MIN(budget / STREAM_WINDOW_PART, (uint64_t)STREAM_WINDOW_MOST))};
     out->window = ZR_MAX(out->window, least);
+    if (part > 1) /* the chunk that fills the window goes to the next part */
+        out->window = ZR_MAX(out->window, zr_add_cap(part, in->encoded_bound));
     rest = zr_add_cap(out->window, index);
     rest = budget > rest ? budget - rest : 0;
     out->batch = (uint32_t)ZR_MIN(ZR_MAX(rest / ZR_MAX(each, UINT64_C(1)), UINT64_C(1)),
@@ -64,36 +71,74 @@ uint64_t zr_shard_stream_least(const struct zr_io *io, const struct zr_level *lv
     return zr_shard_stream_init(&s, &tight, lv, full);
 }
 
-zarr_status zr_object_bytes(const struct zr_work *w, const char *key, uint64_t *out,
-                            zarr_error *err)
+zarr_status zr_shard_stream_look(const struct zr_work *w, struct zr_shard_stream *stream,
+                                 zarr_store_version *version, zarr_error *err)
 {
-    zarr_store_op op = {
-        .verb = ZARR_STORE_STAT, .flags = ZARR_STORE_OP_CHUNK, .key = key};
+    zarr_store_op op = {.verb = ZARR_STORE_STAT,
+                        .flags = ZARR_STORE_OP_CHUNK |
+                                 (version ? ZARR_STORE_OP_WANT_VERSION : 0u),
+                        .key = stream->key};
     zarr_error why = {0};
-    const zarr_status st = zr_store_op_run(w, &op, &why);
+    zarr_status st = zr_store_op_run(w, &op, &why);
 
-    *out = st == ZARR_OK ? op.object_bytes : 0;
-    return st == ZARR_ERR_NOT_FOUND ? ZARR_OK : zr_pass(err, st, &why);
+    stream->old_bytes = 0;
+    stream->version = version;
+    if (version)
+        *version = (zarr_store_version){{0}};
+    if (st == ZARR_ERR_NOT_FOUND)
+        return ZARR_OK;
+    if (st != ZARR_OK)
+        return zr_pass(err, st, &why);
+    stream->old_bytes = op.object_bytes;
+    if (!version)
+        return ZARR_OK;
+    *version = op.version;
+    return zr_store_check_version(w->io->store, stream->key, version, err);
+}
+
+void zr_shard_stream_end(struct zr_shard_stream *stream, zarr_store *store)
+{
+    zr_store_end_parts(store, stream->key, stream->parts);
+    stream->parts = NULL;
+    stream->last_part = 1;
 }
 
 zarr_status zr_stream_out(struct zr_shard_writer *s, zarr_error *err)
 {
-    const struct zr_shard_stream *stream = s->sw->stream;
-    zarr_memory part;
+    struct zr_shard_stream *stream = s->sw->stream;
+    zarr_store *store = s->w->io->store;
+    const zarr_cancel *cancel = &s->w->rq->cancel;
+    zarr_store_op op = {.verb = ZARR_STORE_PUT_PART,
+                        .flags = ZARR_STORE_OP_CHUNK,
+                        .key = stream->key,
+                        .offset = s->base,
+                        .length = s->pos - s->base,
+                        .cancel = cancel};
+    zarr_status st = ZARR_OK;
 
     if (s->pos == s->base)
         return ZARR_OK;
-    if (!zr_mem_slice(&s->sw->block, 0, s->pos - s->base, &part))
+    if (!zr_mem_slice(&s->sw->block, 0, op.length, &op.mem))
         return zr_internal(err);
+    if (!stream->parts)
+        ZR_TRY(zr_store_begin_parts(store, stream->key, stream->lock, cancel,
+                                    &stream->parts, err));
+    op.parts = stream->parts;
+    /* what begins the value is the first part, also an index that comes late */
+    op.part = s->base == 0 ? 1 : ++stream->last_part;
     s->base = s->pos;
-    return zr_store_put_part(s->w->io->store, stream->lock, stream->key,
-                             s->pos - part.bytes, &part, err);
+    st = zr_store_run_one(store, &op, err);
+out:
+    return st;
 }
 
 zarr_status zr_stream_old_index(struct zr_shard_writer *s, zarr_error *err)
 {
     const struct zr_shard_stream *stream = s->sw->stream;
-    struct zr_get g = {.key = stream->key, .known = "shard", .is_index = true};
+    struct zr_get g = {.key = stream->key,
+                       .known = "shard",
+                       .version = stream->version,
+                       .is_index = true};
     struct zr_index_value value = {.shard_bytes = stream->old_bytes};
     zarr_status st = ZARR_OK;
 

@@ -38,9 +38,11 @@ static zarr_status out_room(struct zr_shard_writer *s, uint64_t more, zarr_error
         return ZARR_OK;
     want = ZR_MAX(need, s->sw->block.bytes + s->sw->block.bytes / 2);
     if (s->sw->stream) {
-        ZR_TRY(zr_stream_out(s, err));
-        used = 0;
-        want = more;
+        if (used >= s->sw->stream->least) {
+            ZR_TRY(zr_stream_out(s, err));
+            used = 0;
+        }
+        want = used + more;
     }
     if (want <= s->sw->block.bytes)
         goto out;
@@ -94,7 +96,10 @@ static zarr_status index_names_more(zarr_error *err)
 static zarr_status stream_old(const struct zr_shard_writer *s, const struct zr_work *w,
                               const uint64_t entry[2], zarr_memory *out, zarr_error *err)
 {
-    struct zr_get g = {.key = s->sw->stream->key, .offset = entry[0], .known = "shard"};
+    struct zr_get g = {.key = s->sw->stream->key,
+                       .offset = entry[0],
+                       .known = "shard",
+                       .version = s->sw->stream->version};
     zarr_status st = ZARR_OK;
 
     if (entry[1] > zr_encoded_most(w->io, s->in->encoded_most, false, false))
@@ -261,6 +266,8 @@ zarr_status zr_shard_begin(struct zr_shard_writer *s, const struct zr_work *w,
     if (!s->lv->shard->index_at_end)
         s->pos = s->lv->index_bytes;
     s->base = sw->stream ? s->pos : 0;
+    if (sw->stream) /* those of a first try */
+        zr_shard_stream_end(sw->stream, w->io->store);
     if (sw->stream && sw->stream->old_bytes)
         ZR_TRY(zr_stream_old_index(s, err));
     if (s->value.handle)

@@ -80,7 +80,8 @@ void zr_unit_op(const struct zr_io *io, const struct zr_unit *u, zarr_store_op *
     op->length = op->mem.bytes;
     if (!empty && u->stream) {
         op->mem = (zarr_memory){0};
-        op->flags |= ZR_STORE_OP_IN_PARTS;
+        op->flags |= ZARR_STORE_OP_IN_PARTS;
+        op->parts = u->stream->parts;
     }
     if (u->lock)
         op->flags |= ZARR_STORE_OP_LOCKED;
@@ -186,7 +187,8 @@ static zarr_status unit_old(struct lone_unit *x, zarr_error *err)
     zarr_status st = ZARR_OK;
 
     if (u->stream) {
-        ZR_TRY(zr_object_bytes(w, u->key, &x->stream.old_bytes, err));
+        ZR_TRY(zr_shard_stream_look(w, &x->stream, u->conditional ? &u->version : NULL,
+                                    err));
         w->worker->stats.read_modify_writes +=
             !u->proj->whole || x->stream.old_bytes != 0;
         goto out;
@@ -243,6 +245,8 @@ static zarr_status unit_end(struct lone_unit *x, zarr_status st, zarr_error *err
         zr_pool_give(io->engine->pool, &x->u.shard->block);
         zr_index_cache_drop(io->indexes, x->u.key);
     }
+    if (x->u.stream)
+        zr_shard_stream_end(&x->stream, io->store);
     zr_unit_unlock(io, &x->u);
     return st;
 }

@@ -89,22 +89,29 @@ zarr_status zr_units_put(struct zr_unit_batch *b, zarr_error *err);
 
 /* ---- shards ---------------------------------------------------------------------- */
 
-/* Writes the value of a shard to the store while it is made, in parts under the lock of
- * its key (zr_store_put_part()), so that memory has a few inner chunks of it. */
+/* Writes the value of a shard to the store while it is made, in parts
+ * (zr_store_begin_parts()), so that memory has a few inner chunks of it. */
 struct zr_shard_stream {
     const char *key;
-    void *lock;
+    void *lock, *parts; /* parts: NULL before the first one */
+    uint64_t last_part; /* the highest number so far, at least 1 */
+    uint64_t least;     /* bytes of a part that is not the last one */
     uint64_t window;    /* bytes of the value in memory, unless one chunk has more */
     uint64_t old_bytes; /* of the old object, whose chunks are read one by one; 0: none */
-    uint32_t batch;     /* inner chunks that are encoded at once, at most */
+    /* of the old object; NULL: locks keep other writers out */
+    const zarr_store_version *version;
+    uint32_t batch; /* inner chunks that are encoded at once, at most */
 };
 /* Prepares a stream, and returns the bytes of memory that it takes: within the request's
  * budget, unless a batch of one inner chunk exceeds that. */
 uint64_t zr_shard_stream_init(struct zr_shard_stream *out, const struct zr_io *io,
                               const struct zr_level *lv, bool full);
-/* Length of the object of a key; 0 if no object exists. */
-zarr_status zr_object_bytes(const struct zr_work *w, const char *key, uint64_t *out,
-                            zarr_error *err);
+/* Ends the parts, which are discarded unless they are stored. */
+void zr_shard_stream_end(struct zr_shard_stream *stream, zarr_store *store);
+/* Looks at the old object of a stream: sets stream->old_bytes, and the version, unless it
+ * is NULL. */
+zarr_status zr_shard_stream_look(const struct zr_work *w, struct zr_shard_stream *stream,
+                                 zarr_store_version *version, zarr_error *err);
 /* Writes a box of the shard of io->session. */
 zarr_status zr_shard_session_write(const struct zr_work *w,
                                    const struct zr_projection *proj, uint32_t threads,

@@ -49,6 +49,8 @@ static void composite_caps(void *self, zarr_store_caps *out)
     out->device_types = chunks->device_types;
     out->n_device_types = chunks->n_device_types;
     out->parallel = chunks->parallel;
+    out->part_min_bytes = chunks->part_min_bytes;
+    out->parts_max = chunks->parts_max;
 }
 
 /* ---- locks: the lock of a part, and which part ---- */
@@ -85,20 +87,19 @@ static void composite_unlock(void *self, void *lock)
     zr_free(c->alloc, l);
 }
 
-static bool composite_has_parts(const void *self)
+static zarr_status composite_begin_parts(void *self, const char *key, void *lock,
+                                         const zarr_cancel *cancel, void **parts,
+                                         zarr_error *err)
 {
-    return zr_store_has_parts(((const struct composite *)self)->chunks);
-}
-
-static zarr_status composite_put_part(void *self, void *lock, uint64_t offset,
-                                      const zarr_memory *part, zarr_error *err)
-{
-    const struct composite *c = self;
     const struct composite_lock *l = lock;
 
-    if (l->part != c->chunks)
-        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "documents are not written in parts");
-    return c->chunks->native->put_part(c->chunks->self, l->lock, offset, part, err);
+    return zr_store_begin_parts(composite_part(self, key), key, l ? l->lock : NULL,
+                                cancel, parts, err);
+}
+
+static void composite_end_parts(void *self, const char *key, void *parts)
+{
+    zr_store_end_parts(composite_part(self, key), key, parts);
 }
 
 /* A part without versions is not asked for them. */
@@ -108,6 +109,8 @@ static void composite_run(void *self, zarr_store_op *op, zarr_error *err)
     void *const lock = op->lock;
     const uint32_t flags = op->flags;
     const struct composite_lock *l = flags & ZARR_STORE_OP_LOCKED ? lock : NULL;
+    zarr_store_source *const source = op->source;
+    zarr_store_source from;
 
     if (l && l->part != part) {
         zr_op_end(op,
@@ -118,10 +121,16 @@ static void composite_run(void *self, zarr_store_op *op, zarr_error *err)
     }
     if (l)
         op->lock = l->lock;
+    if (op->verb == ZARR_STORE_COPY) {
+        from = *source;
+        from.store = composite_part(source->self, source->key);
+        op->source = &from;
+    }
     if (!zr_store_can(part, ZARR_STORE_CAP_VERSIONS))
         op->flags &= ~(uint32_t)ZARR_STORE_OP_WANT_VERSION;
     (void)zr_store_run_one(part, op, err);
     op->lock = lock;
+    op->source = source;
     op->flags = flags | (op->flags & ZR_STORE_OP_CREATED);
 }
 
@@ -312,6 +321,8 @@ static const zarr_store_vtable composite_vtable = {
     .clean = composite_clean,
     .close = composite_close,
     .rename = composite_rename,
+    .begin_parts = composite_begin_parts,
+    .end_parts = composite_end_parts,
 };
 
 static const struct zr_store_native composite_native = {
@@ -320,8 +331,6 @@ static const struct zr_store_native composite_native = {
     .erase_rest = composite_erase_rest,
     .erase_link = composite_erase_link,
     .by_link = composite_by_link,
-    .put_part = composite_put_part,
-    .has_parts = composite_has_parts,
 };
 
 static zarr_status composite_check(zarr_store *docs, zarr_store *chunks, zarr_error *err)

@@ -305,7 +305,7 @@ static void local_caps(void *self, zarr_store_caps *out)
     out->flags = ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_SUFFIX | ZARR_STORE_CAP_LIST |
                  ZARR_STORE_CAP_WRITE | ZARR_STORE_CAP_ATOMIC_PUT |
                  ZARR_STORE_CAP_FAST_GET | ZARR_STORE_CAP_PUT_NEW |
-                 ZARR_STORE_CAP_VERSIONS;
+                 ZARR_STORE_CAP_VERSIONS | ZARR_STORE_CAP_PARTS | ZARR_STORE_CAP_COPY;
     if (l->locks == ZARR_LOCKS_OS)
         out->flags |= ZARR_STORE_CAP_LOCK | ZARR_STORE_CAP_WRITES_WAIT |
                       ZARR_STORE_CAP_PUT_IF_VERSION | ZARR_STORE_CAP_ERASE_IF_VERSION;
@@ -336,10 +336,14 @@ static void local_run(void *self, zarr_store_op *op, zarr_error *err)
         zr_local_get(self, op, err);
         break;
     case ZARR_STORE_PUT:
+    case ZARR_STORE_COPY:
         zr_local_put(self, op, err);
         break;
     case ZARR_STORE_ERASE:
         zr_local_erase(self, op, err);
+        break;
+    case ZARR_STORE_PUT_PART:
+        zr_local_put_part(self, op, err);
         break;
     case ZARR_STORE_STAT:
         zr_local_stat(self, op, err);
@@ -362,13 +366,9 @@ const zarr_store_vtable zr_local_vtable = {
     .clean = zr_local_clean,
     .close = local_close,
     .rename = zr_local_rename,
+    .begin_parts = zr_local_begin_parts,
+    .end_parts = zr_local_end_parts,
 };
-
-/* The lock file has the parts. */
-static bool local_has_parts(const void *self)
-{
-    return ((const struct zr_local *)self)->locks != ZARR_LOCKS_NONE;
-}
 
 const struct zr_store_native zr_local_native = {
     .open = local_open,
@@ -381,8 +381,6 @@ const struct zr_store_native zr_local_native = {
     .by_link = local_by_link,
     .sync_names = zr_local_sync_names,
     .syncs_names = local_syncs_names,
-    .put_part = zr_local_put_part,
-    .has_parts = local_has_parts,
     .wait_for_writer = zr_local_wait_for_writer,
     .detail = "a directory; URL: a path, file://path, local://path or gds:path",
 };

@@ -255,9 +255,13 @@ zarr_status zr_local_write_device(const struct zr_local *l, zarr_store_op *op, i
 
 /* Ends an operation whose value has another version. */
 zarr_status zr_local_conflict(zarr_store_op *op, zarr_error *err);
+/* PUT and COPY. */
 void zr_local_put(struct zr_local *l, zarr_store_op *op, zarr_error *err);
-zarr_status zr_local_put_part(void *self, void *lock, uint64_t offset,
-                              const zarr_memory *part, zarr_error *err);
+zarr_status zr_local_begin_parts(void *self, const char *key, void *lock,
+                                 const zarr_cancel *cancel, void **parts,
+                                 zarr_error *err);
+void zr_local_put_part(struct zr_local *l, zarr_store_op *op, zarr_error *err);
+void zr_local_end_parts(void *self, const char *key, void *parts);
 void zr_local_erase(struct zr_local *l, zarr_store_op *op, zarr_error *err);
 
 /* ---- local/sync.c: makes files, names and the store durable ------------- */

@@ -1,5 +1,5 @@
 /*
- * store/local/write.c - PUT and ERASE of the local store. A value is always
+ * store/local/write.c - PUT, COPY and ERASE of the local store. A value is always
  * written under another name and renamed over the key. So every reader finds the old or
  * the new one, at any time and after any kill. With ZARR_LOCKS_OS the other name is
  * the lock file (local/lock.c), with ZARR_LOCKS_NONE a temporary name.
@@ -24,7 +24,7 @@
  *
  * Thread class: any thread.
  */
-#include "store/local/local_int.h"
+#include "store/local/write_int.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -37,7 +37,7 @@
 enum {
     WRITE_TOLD = -1, /* in place of an errno: `op` and the error have been filled */
     ALLOCATE_FROM_BYTES = 1 << 20, /* below this, delayed allocation is as good */
-    TEMP_NAME_BYTES = 64,
+    COPY_BYTES = 1 << 20,
     TEMP_TRIES = 16,
     LOOK_FROM_BYTES =
         64 << 10,  /* a last look before the rename; also at what is synced */
@@ -46,7 +46,7 @@ enum {
 
 /* ---- bytes into a file; all return 0 or an errno ---- */
 
-static int write_all(int fd, const unsigned char *from, uint64_t at, uint64_t n)
+int zr_local_write_all(int fd, const unsigned char *from, uint64_t at, uint64_t n)
 {
     uint64_t done = 0;
 
@@ -77,7 +77,36 @@ static int write_set_length(int fd, uint64_t n)
 
 static uint64_t value_bytes(const zarr_store_op *op)
 {
-    return op->flags & ZR_STORE_OP_IN_PARTS ? op->length : op->mem.bytes;
+    if (op->verb == ZARR_STORE_COPY)
+        return op->object_bytes; /* as copy_open() found */
+    return op->flags & ZARR_STORE_OP_IN_PARTS ? op->length : op->mem.bytes;
+}
+
+/* A file system that shares blocks between files copies nothing here. */
+static int write_copy(const struct zr_local *l, int from, int to, uint64_t n)
+{
+    uint64_t done = 0;
+    unsigned char *block = NULL;
+    int os_code = 0;
+
+    while (done < n && os_code == 0) {
+        off_t in = (off_t)done, out = (off_t)done;
+        const size_t want = (size_t)ZR_MIN(n - done, WRITE_MAX_BYTES);
+        ssize_t got = block ? pread(from, block, ZR_MIN(want, COPY_BYTES), in)
+                            : copy_file_range(from, &in, to, &out, want, 0);
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got > 0 && block)
+            os_code = zr_local_write_all(to, block, done, (uint64_t)got);
+        else if (got <= 0 && block)
+            os_code = got < 0 ? errno : EIO;
+        else if (got <= 0 && !(block = zr_malloc(l->alloc, COPY_BYTES)))
+            os_code = ENOMEM; /* not every file system, and not between two of them */
+        done += got > 0 ? (uint64_t)got : 0;
+    }
+    zr_free(l->alloc, block);
+    return os_code;
 }
 
 /* True if the value must be on the disk before the rename gives it its key. */
@@ -141,9 +170,9 @@ static int write_finish(struct zr_local *l, zarr_store_op *op, struct write_file
 
 /* Parts are in the file already, perhaps over a longer value of an earlier attempt. */
 static int write_bytes(struct zr_local *l, zarr_store_op *op, const struct write_file *f,
-                       const void *from, zarr_error *err)
+                       const struct zr_local_source *from, zarr_error *err)
 {
-    const bool in_parts = op->flags & ZR_STORE_OP_IN_PARTS;
+    const bool in_parts = op->flags & ZARR_STORE_OP_IN_PARTS;
     int os_code = 0;
 
     if (in_parts || f->is_dirty)
@@ -152,18 +181,20 @@ static int write_bytes(struct zr_local *l, zarr_store_op *op, const struct write
         zr_local_owner_set(l, op, f->fd, &f->owners);
     if (os_code != 0 || in_parts)
         return os_code;
+    if (from->fd >= 0)
+        return write_copy(l, from->fd, f->fd, value_bytes(op));
     if (op->mem.bytes >= ALLOCATE_FROM_BYTES &&
         fallocate(f->fd, 0, 0, (off_t)op->mem.bytes) != 0 &&
         (errno == EFBIG || errno == ENOSPC || errno == EDQUOT || errno == EIO))
         return errno;
-    if (!from && op->mem.bytes > 0) /* the memory of a device */
+    if (!from->mem && op->mem.bytes > 0)
         return zr_local_write_device(l, op, f->fd, err) == ZARR_OK ? 0 : WRITE_TOLD;
-    return write_all(f->fd, from, 0, op->mem.bytes);
+    return zr_local_write_all(f->fd, from->mem, 0, op->mem.bytes);
 }
 
 /* Writes op's value. Returns 0, an errno or WRITE_TOLD. */
 static int write_value(struct zr_local *l, zarr_store_op *op, struct write_file *f,
-                       const void *from, zarr_error *err)
+                       const struct zr_local_source *from, zarr_error *err)
 {
     struct timespec times[2] = {{0, UTIME_OMIT}, {0, 0}};
     const int os_code = write_bytes(l, op, f, from, err);
@@ -206,8 +237,8 @@ static int write_rename(struct zr_local *l, const struct zr_local_dir *dir,
     return zr_local_syncs_each(l, device) ? zr_local_dir_sync(dir) : 0;
 }
 
-static zarr_status fail_write(const struct zr_local *l, zarr_store_op *op, int os_code,
-                              const char *what, zarr_error *err)
+zarr_status zr_local_fail_write(const struct zr_local *l, zarr_store_op *op, int os_code,
+                                const char *what, zarr_error *err)
 {
     if (os_code == WRITE_TOLD)
         return op->status;
@@ -236,9 +267,7 @@ static zarr_status erase_missing(zarr_store_op *op, zarr_error *err)
     return zr_op_end(op, zr_fail(err, ZARR_ERR_NOT_FOUND, "%s: no such key", op->key), 0);
 }
 
-/* Call it under the lock. OK if the key still has the version op->version. */
-static zarr_status write_check_version(struct zr_local *l, zarr_store_op *op,
-                                       zarr_error *err)
+zarr_status zr_local_check_version(struct zr_local *l, zarr_store_op *op, zarr_error *err)
 {
     zarr_store_op now = {.verb = ZARR_STORE_STAT, .key = op->key};
     zarr_store_version version = {{0}};
@@ -272,31 +301,30 @@ static zarr_status lock_is_gone(zarr_store_op *op, zarr_error *err)
                      0);
 }
 
-/* Checks the lock that the caller passed. If its folder was moved, what the holder read
- * by the key is not what the write would replace. If another process removed the lock
- * file, its name may belong to another writer. */
-static zarr_status write_check_lock(const struct zr_local *l, zarr_store_op *op,
-                                    zarr_error *err)
+const char *zr_local_lock_fault(const struct zr_local_lock *lk, const char *key)
 {
-    struct zr_local_lock *lk = op->lock;
-    const char *why = NULL;
+    if (lk && zr_has_forked(lk->fork_generation))
+        return "a lock of the parent process";
+    if (!lk || lk->file.fd < 0)
+        return "no lock";
+    if (strcmp(lk->keylock.key, key) != 0)
+        return "the lock of another key";
+    return lk->is_spent ? "a lock that an earlier write used up" : NULL;
+}
+
+zarr_status zr_local_check_lock(const struct zr_local *l, zarr_store_op *op,
+                                struct zr_local_lock *lk, zarr_error *err)
+{
+    const char *why = zr_local_lock_fault(lk, op->key);
     bool is_there = false;
     int os_code = 0;
 
-    if (lk && zr_has_forked(lk->fork_generation))
-        why = "a lock of the parent process";
-    else if (!lk || lk->file.fd < 0)
-        why = "no lock";
-    else if (strcmp(lk->keylock.key, op->key) != 0)
-        why = "the lock of another key";
-    else if (lk->is_spent)
-        why = "a lock that an earlier write used up";
     if (why)
         return zr_op_end(
             op, zr_fail(err, ZARR_ERR_INVALID, "%s: write with %s", op->key, why), 0);
     os_code = zr_local_lock_is_at_key(l, lk, &is_there);
     if (os_code != 0)
-        return fail_write(l, op, os_code, "cannot look at its lock file", err);
+        return zr_local_fail_write(l, op, os_code, "cannot look at its lock file", err);
     if (is_there)
         return ZARR_OK;
     lk->is_spent = !zr_local_lock_has_one_name(lk);
@@ -305,9 +333,9 @@ static zarr_status write_check_lock(const struct zr_local *l, zarr_store_op *op,
 
 /* ---- PUT ---- */
 
-static zarr_status put_into_lock(struct zr_local *l, zarr_store_op *op,
-                                 struct zr_local_lock *lk, const void *from,
-                                 zarr_error *err)
+zarr_status zr_local_put_into_lock(struct zr_local *l, zarr_store_op *op,
+                                   struct zr_local_lock *lk,
+                                   const struct zr_local_source *from, zarr_error *err)
 {
     const bool is_new = zr_op_is_new(op);
     struct write_file file = {.fd = lk->file.fd,
@@ -315,7 +343,7 @@ static zarr_status put_into_lock(struct zr_local *l, zarr_store_op *op,
                               .owners = {.is_first = is_new, .mine = lk->owner},
                               .device = lk->device,
                               .inode = lk->inode};
-    zarr_status st = write_check_version(l, op, err);
+    zarr_status st = zr_local_check_version(l, op, err);
     bool is_named = true;
     int os_code;
 
@@ -326,14 +354,14 @@ static zarr_status put_into_lock(struct zr_local *l, zarr_store_op *op,
     os_code = write_value(l, op, &file, from, err);
     lk->is_dirty = true;
     if (os_code != 0)
-        return fail_write(l, op, os_code, "cannot write", err);
+        return zr_local_fail_write(l, op, os_code, "cannot write", err);
     /* Another process may have removed the lock file, by no right, and a writer may have
      * made its own since: half a value, which the rename would give the key. A small
      * value is written in the time that a look takes. */
     if (value_bytes(op) >= LOOK_FROM_BYTES || must_sync(l, op, lk->device))
         os_code = zr_local_lock_look(lk, &is_named);
     if (os_code != 0)
-        return fail_write(l, op, os_code, "cannot look at its lock file", err);
+        return zr_local_fail_write(l, op, os_code, "cannot look at its lock file", err);
     lk->is_lost = lk->is_spent = !is_named;
     if (lk->is_lost)
         return lock_is_gone(op, err);
@@ -344,7 +372,7 @@ static zarr_status put_into_lock(struct zr_local *l, zarr_store_op *op,
     if (os_code == EEXIST && is_new)
         return zr_local_conflict(op, err);
     if (os_code != 0)
-        return fail_write(l, op, os_code, "cannot replace", err);
+        return zr_local_fail_write(l, op, os_code, "cannot replace", err);
     if (zr_local_owner_is_shut_out(&file.owners))
         zr_local_mode_set(l, op, file.fd, file.owners.old.mode);
     /* versions of whole seconds may come back with another value */
@@ -357,7 +385,7 @@ static zarr_status put_into_lock(struct zr_local *l, zarr_store_op *op,
 }
 
 static zarr_status put_with_own_lock(struct zr_local *l, zarr_store_op *op,
-                                     const void *from, zarr_error *err)
+                                     const struct zr_local_source *from, zarr_error *err)
 {
     const zarr_store_version wanted = op->version;
     struct zr_local_lock lk = {.is_lost = true};
@@ -371,116 +399,150 @@ static zarr_status put_with_own_lock(struct zr_local *l, zarr_store_op *op,
         st = zr_local_lock_take(l, &lk, &wait, ZR_LOCK_MAKES_FOLDERS, &os_code, err);
         if (st != ZARR_OK)
             return zr_op_end(op, st, os_code);
-        st = put_into_lock(l, op, &lk, from, err);
+        st = zr_local_put_into_lock(l, op, &lk, from, err);
         os_code = zr_local_lock_give(l, &lk);
         if (st == ZARR_OK && os_code != 0)
-            st = fail_write(l, op, os_code, "cannot close", err);
+            st = zr_local_fail_write(l, op, os_code, "cannot close", err);
     }
     return st;
 }
 
-/* Makes a temporary file in the key's directory. Returns its descriptor, or -errno. */
-static int put_open_temp(const struct zr_local_dir *dir, char name[TEMP_NAME_BYTES])
+int zr_local_temp_open(struct zr_local *l, const char *key, struct zr_local_temp *t)
 {
-    int fd = -EEXIST;
+    int os_code = ENOENT;
 
-    for (int i = 0; (fd == -EEXIST || fd == -EINTR) && i < TEMP_TRIES; i++) {
-        snprintf(name, TEMP_NAME_BYTES, ZR_TEMP_PREFIX "%ld-%016" PRIx64, (long)getpid(),
-                 zr_random_u64());
-        fd = zr_local_high_fd(openat(
-            dir->fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
+    *t = (struct zr_local_temp){.dir = {-1, false, NULL}, .fd = -1};
+    for (int i = 0; os_code == ENOENT && i < TEMP_TRIES; i++) { /* folders may vanish */
+        zr_local_dir_close(&t->dir);
+        os_code = zr_local_dir_open(l, key, true, &t->dir);
+        if (os_code != 0)
+            return os_code;
+        os_code = EEXIST;
+        for (int k = 0; (os_code == EEXIST || os_code == EINTR) && k < TEMP_TRIES; k++) {
+            snprintf(t->name, sizeof t->name, ZR_TEMP_PREFIX "%ld-%016" PRIx64,
+                     (long)getpid(), zr_random_u64());
+            t->fd = zr_local_high_fd(
+                openat(t->dir.fd, t->name,
+                       O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
+            os_code = t->fd < 0 ? -t->fd : 0;
+        }
     }
-    return fd;
+    return os_code;
 }
 
-static zarr_status put_by_temp(struct zr_local *l, zarr_store_op *op, const void *from,
-                               zarr_error *err)
+void zr_local_temp_close(struct zr_local_temp *t)
+{
+    if (t->fd >= 0) {
+        close(t->fd);
+        (void)unlinkat(t->dir.fd, t->name, 0);
+    }
+    t->fd = -1;
+    zr_local_dir_close(&t->dir);
+}
+
+zarr_status zr_local_temp_put(struct zr_local *l, zarr_store_op *op,
+                              struct zr_local_temp *t, const struct zr_local_source *from,
+                              zarr_error *err)
 {
     const bool is_new = zr_op_is_new(op);
-    struct zr_local_dir dir = {-1, false, NULL};
-    struct write_file file = {.fd = -ENOENT};
+    struct write_file file = {.fd = t->fd};
     struct stat st;
-    char name[TEMP_NAME_BYTES];
     int os_code;
-    zarr_status status = write_check_version(l, op, err);
 
-    if (status != ZARR_OK)
-        return status;
-    /* directories may vanish */
-    for (int i = 0; file.fd == -ENOENT && i < TEMP_TRIES; i++) {
-        zr_local_dir_close(&dir);
-        os_code = zr_local_dir_open(l, op->key, true, &dir);
-        file.fd = os_code != 0 ? -os_code : put_open_temp(&dir, name);
-        if (os_code != 0)
-            break;
+    if (!is_new && fstat(file.fd, &st) == 0) {
+        zr_local_owner_read(&file.owners.mine, &st);
+        zr_local_owner_look(&t->dir, &file.owners);
     }
-    os_code = file.fd < 0 ? -file.fd : 0;
-    if (os_code == 0) {
-        if (!is_new && fstat(file.fd, &st) == 0) {
-            zr_local_owner_read(&file.owners.mine, &st);
-            zr_local_owner_look(&dir, &file.owners);
-        }
-        os_code = write_value(l, op, &file, from, err);
-        if (os_code == 0 && zr_local_owner_is_shut_out(&file.owners))
-            zr_local_mode_set(l, op, file.fd, file.owners.old.mode);
-        if (close(file.fd) != 0 && errno != EINTR && os_code == 0)
-            os_code = errno;
-        if (os_code == 0)
-            os_code = write_rename(l, &dir, name, file.device, is_new);
-        if (os_code != 0)
-            (void)unlinkat(dir.fd, name, 0);
-    }
-    zr_local_dir_close(&dir);
+    os_code = write_value(l, op, &file, from, err);
+    if (os_code == 0 && zr_local_owner_is_shut_out(&file.owners))
+        zr_local_mode_set(l, op, file.fd, file.owners.old.mode);
+    if (close(file.fd) != 0 && errno != EINTR && os_code == 0)
+        os_code = errno;
+    t->fd = -1;
+    if (os_code == 0)
+        os_code = write_rename(l, &t->dir, t->name, file.device, is_new);
+    if (os_code != 0)
+        (void)unlinkat(t->dir.fd, t->name, 0);
     if (os_code == EEXIST && is_new)
         return zr_local_conflict(op, err);
     if (os_code != 0)
-        return fail_write(l, op, os_code, "cannot write", err);
+        return zr_local_fail_write(l, op, os_code, "cannot write", err);
     return zr_op_end(op, ZARR_OK, 0);
 }
 
+static zarr_status put_by_temp(struct zr_local *l, zarr_store_op *op,
+                               const struct zr_local_source *from, zarr_error *err)
+{
+    struct zr_local_temp t;
+    zarr_status status = zr_local_check_version(l, op, err);
+    int os_code;
+
+    if (status != ZARR_OK)
+        return status;
+    os_code = zr_local_temp_open(l, op->key, &t);
+    status = os_code == 0 ? zr_local_temp_put(l, op, &t, from, err)
+                          : zr_local_fail_write(l, op, os_code, "cannot write", err);
+    zr_local_temp_close(&t);
+    return status;
+}
+
+/* ---- COPY ---- */
+
+/* Opens the source, and sets op->object_bytes to its length. */
+static zarr_status copy_open(zarr_store_op *op, int *fd, zarr_error *err)
+{
+    const zarr_store_source *from = op->source;
+    zarr_store_op get = {.verb = ZARR_STORE_GET, .key = from->key};
+    zarr_store_version version;
+    struct stat st;
+    const zarr_status status =
+        zr_local_open_value(from->self, &get, from->key, fd, &st, err);
+
+    if (status != ZARR_OK)
+        return zr_op_end(op, status, get.os_code);
+    op->object_bytes = (uint64_t)st.st_size;
+    zr_local_version(&st, &version);
+    if (zr_store_version_is_none(&from->version) ||
+        zr_store_version_equal(&version, &from->version))
+        return ZARR_OK;
+    return zr_op_end(
+        op, zr_fail(err, ZARR_ERR_CONFLICT, "%s: changed meanwhile", from->key), 0);
+}
+
+/* ---- PUT and COPY ---- */
+
 void zr_local_put(struct zr_local *l, zarr_store_op *op, zarr_error *err)
 {
-    void *from = NULL;
+    struct zr_local_source from = {.fd = -1};
+    void *mem = NULL;
     zarr_status st = zr_local_key_check(op->key, err);
 
     if (st == ZARR_OK && op->mem.bytes > 0 &&
         zr_device_is_host(l->memory, op->mem.device_type))
-        st = zr_mem_host_ptr(l->memory, &op->mem, op->mem.bytes, &from, err);
+        st = zr_mem_host_ptr(l->memory, &op->mem, op->mem.bytes, &mem, err);
+    from.mem = mem;
     if (st != ZARR_OK)
         zr_op_end(op, st, 0);
+    else if (op->verb == ZARR_STORE_COPY)
+        st = copy_open(op, &from.fd, err);
+    if (st != ZARR_OK)
+        goto out;
+    if (op->flags & ZARR_STORE_OP_IN_PARTS)
+        st = zr_local_put_parts(l, op, &from, err);
     else if (op->flags & ZARR_STORE_OP_LOCKED)
-        st = write_check_lock(l, op, err);
+        st = zr_local_check_lock(l, op, op->lock, err);
     else if (l->locks == ZARR_LOCKS_NONE)
-        st = put_by_temp(l, op, from, err);
+        st = put_by_temp(l, op, &from, err);
     else
-        st = put_with_own_lock(l, op, from, err);
-    if (st == ZARR_OK && (op->flags & ZARR_STORE_OP_LOCKED))
-        st = put_into_lock(l, op, op->lock, from, err);
+        st = put_with_own_lock(l, op, &from, err);
+    if (st == ZARR_OK && (op->flags & ZARR_STORE_OP_LOCKED) &&
+        !(op->flags & ZARR_STORE_OP_IN_PARTS))
+        st = zr_local_put_into_lock(l, op, op->lock, &from, err);
     if (st == ZARR_OK)
         op->done_bytes = op->object_bytes = value_bytes(op);
-}
-
-zarr_status zr_local_put_part(void *self, void *lock, uint64_t offset,
-                              const zarr_memory *part, zarr_error *err)
-{
-    struct zr_local *l = self;
-    struct zr_local_lock *lk = lock;
-    zarr_store_op op = {.verb = ZARR_STORE_PUT, .key = lk->keylock.key, .lock = lk};
-    struct write_file file = {.fd = lk->file.fd, .owners.mine = lk->owner};
-    void *from = NULL;
-    zarr_status st = write_check_lock(l, &op, err);
-    int os_code = 0;
-
-    if (st == ZARR_OK)
-        st = zr_mem_host_ptr(l->memory, part, part->bytes, &from, err);
-    if (st != ZARR_OK)
-        return st;
-    zr_local_owner_look(&lk->dir, &file.owners);
-    if (file.owners.replaces)
-        zr_local_owner_set(l, &op, file.fd, &file.owners);
-    lk->is_dirty = true;
-    os_code = write_all(lk->file.fd, from, offset, part->bytes);
-    return os_code == 0 ? ZARR_OK : fail_write(l, &op, os_code, "cannot write", err);
+out:
+    if (from.fd >= 0)
+        close(from.fd);
 }
 
 /* ---- ERASE ---- */
@@ -490,7 +552,7 @@ static zarr_status erase_in_dir(struct zr_local *l, zarr_store_op *op,
                                 const struct zr_local_dir *dir,
                                 const struct zr_local_lock *lk, zarr_error *err)
 {
-    zarr_status st = write_check_version(l, op, err);
+    zarr_status st = zr_local_check_version(l, op, err);
     int os_code = 0;
 
     if (st != ZARR_OK)
@@ -504,7 +566,7 @@ static zarr_status erase_in_dir(struct zr_local *l, zarr_store_op *op,
         os_code = zr_local_dir_commit(l, dir, lk ? &lk->device : NULL);
     }
     if (os_code != 0)
-        return fail_write(l, op, os_code, "cannot erase", err);
+        return zr_local_fail_write(l, op, os_code, "cannot erase", err);
     op->version = (zarr_store_version){{0}};
     return zr_op_end(op, ZARR_OK, 0);
 }
@@ -534,7 +596,7 @@ static zarr_status erase_without_lock(struct zr_local *l, zarr_store_op *op,
     if (os_code == ENOENT)
         st = erase_missing(op, err);
     else if (os_code != 0)
-        st = fail_write(l, op, os_code, "cannot erase", err);
+        st = zr_local_fail_write(l, op, os_code, "cannot erase", err);
     else
         st = erase_in_dir(l, op, &dir, NULL, err);
     zr_local_dir_close(&dir);
@@ -548,7 +610,7 @@ void zr_local_erase(struct zr_local *l, zarr_store_op *op, zarr_error *err)
     if (st != ZARR_OK)
         zr_op_end(op, st, 0);
     else if (op->flags & ZARR_STORE_OP_LOCKED)
-        st = write_check_lock(l, op, err);
+        st = zr_local_check_lock(l, op, op->lock, err);
     else if (l->locks == ZARR_LOCKS_NONE || (op->flags & ZR_STORE_OP_GUARDED))
         st = erase_without_lock(l, op, err);
     else

@@ -73,7 +73,8 @@ static void memory_caps(void *self, zarr_store_caps *out)
                  ZARR_STORE_CAP_WRITE | ZARR_STORE_CAP_ATOMIC_PUT | ZARR_STORE_CAP_LOCK |
                  ZARR_STORE_CAP_FAST_GET | ZARR_STORE_CAP_WRITES_WAIT |
                  ZARR_STORE_CAP_VERSIONS | ZARR_STORE_CAP_PUT_NEW |
-                 ZARR_STORE_CAP_PUT_IF_VERSION | ZARR_STORE_CAP_ERASE_IF_VERSION;
+                 ZARR_STORE_CAP_PUT_IF_VERSION | ZARR_STORE_CAP_ERASE_IF_VERSION |
+                 ZARR_STORE_CAP_PARTS | ZARR_STORE_CAP_COPY;
     out->device_types = m->device_types;
     out->n_device_types = m->n_device_types;
 }
@@ -238,32 +239,147 @@ static zarr_status memory_change_with_lock(struct memory_store *m, zarr_store_op
 }
 
 /* Metadata is read by the CPU alone, so it is in host memory in any store. */
-static void memory_put(struct memory_store *m, zarr_store_op *op, zarr_error *err)
+static const struct zr_backend *memory_backend(const struct memory_store *m,
+                                               const char *key)
 {
-    const bool is_document = zr_key_kind(op->key) == ZARR_STORE_OP_DOCUMENT;
+    return zr_key_kind(key) == ZARR_STORE_OP_DOCUMENT ? m->host : m->backend;
+}
+
+/* Makes a value for op's key that is a copy of mem. mem NULL: uninitialized. */
+static zarr_status memory_make(struct memory_store *m, zarr_store_op *op,
+                               const zarr_memory *mem, uint64_t bytes,
+                               struct zr_memory_value **out, zarr_error *err)
+{
+    const struct zr_backend *backend = memory_backend(m, op->key);
     struct zr_copy_counters counters = {0};
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_memory_value_create(out, m->env.alloc, backend,
+                                  backend == m->host ? 0 : m->device_id, bytes, err));
+    (*out)->version = atomic_fetch_add(&m->last_version, 1) + 1;
+    if (mem && bytes > 0)
+        st = zr_mem_copy_bytes(m->env.memory, &(*out)->mem, mem, bytes, &counters, err);
+    zr_op_add_copies(op, &counters);
+out:
+    return st;
+}
+
+/* The value that a COPY writes. Keys of one store share it, and its version. */
+static zarr_status memory_source(struct memory_store *m, zarr_store_op *op,
+                                 struct zr_memory_value **out, zarr_error *err)
+{
+    const zarr_store_source *from = op->source;
+    struct memory_store *other = from->self;
+    struct zr_memory_value *v = zr_memory_table_get(&other->table, from->key);
+    zarr_status st = ZARR_OK;
+
+    if (!v)
+        return zr_fail(err, ZARR_ERR_NOT_FOUND, "%s: no such key", from->key);
+    if (!zr_store_version_is_none(&from->version) &&
+        memory_expected(other, &from->version) != v->version)
+        ZR_FAIL(err, ZARR_ERR_CONFLICT, "%s: changed meanwhile", from->key);
+    if (other == m && v->backend == memory_backend(m, op->key)) {
+        *out = v;
+        return ZARR_OK;
+    }
+    st = memory_make(m, op, &v->mem, v->mem.bytes, out, err);
+out:
+    zr_memory_value_free(v);
+    return st;
+}
+
+static zarr_status memory_put(struct memory_store *m, zarr_store_op *op, zarr_error *err)
+{
+    struct zr_memory_parts *parts = op->flags & ZARR_STORE_OP_IN_PARTS ? op->parts : NULL;
+    struct zr_copy_counters counters = {0};
+    struct zr_memory_value *v = NULL;
+    uint64_t bytes;
+    zarr_status st = ZARR_OK;
+
+    if (op->verb == ZARR_STORE_COPY)
+        st = memory_source(m, op, &v, err);
+    else
+        st = memory_make(m, op, parts ? NULL : &op->mem,
+                         parts ? op->length : op->mem.bytes, &v, err);
+    ZR_TRY(st);
+    if (parts)
+        ZR_TRY(zr_memory_parts_join(parts, m->env.memory, &v->mem, &counters, err));
+    zr_op_add_copies(op, &counters);
+    bytes = v->mem.bytes;
+    ZR_TRY(memory_change_with_lock(m, op, v, err));
+    v = NULL; /* the table's */
+    op->done_bytes = op->object_bytes = bytes;
+out:
+    zr_memory_value_free(v);
+    return st;
+}
+
+/* ---- values in parts ---- */
+
+static zarr_status memory_begin_parts(void *self, const char *key, void *lock,
+                                      const zarr_cancel *cancel, void **parts,
+                                      zarr_error *err)
+{
+    const struct memory_store *m = self;
+    struct zr_memory_parts *p = NULL;
+    const zarr_status st = zr_memory_parts_create(&p, m->env.alloc, key, err);
+
+    ZR_UNUSED(lock);
+    ZR_UNUSED(cancel);
+    *parts = p;
+    return st;
+}
+
+static void memory_end_parts(void *self, const char *key, void *parts)
+{
+    ZR_UNUSED(self);
+    ZR_UNUSED(key);
+    zr_memory_parts_free(parts);
+}
+
+static zarr_status memory_put_part(struct memory_store *m, zarr_store_op *op,
+                                   zarr_error *err)
+{
     struct zr_memory_value *v = NULL;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_memory_value_create(&v, m->env.alloc, is_document ? m->host : m->backend,
-                                  is_document ? 0 : m->device_id, op->mem.bytes, err));
-    v->version = atomic_fetch_add(&m->last_version, 1) + 1;
-    if (op->mem.bytes > 0)
-        ZR_TRY(zr_mem_copy_bytes(m->env.memory, &v->mem, &op->mem, op->mem.bytes,
-                                 &counters, err));
-    zr_op_add_copies(op, &counters);
-    ZR_TRY(memory_change_with_lock(m, op, v, err));
-    v = NULL; /* the table's */
-    op->done_bytes = op->object_bytes = op->mem.bytes;
+    ZR_TRY(zr_memory_parts_check(op->parts, op->key, err));
+    ZR_TRY(memory_make(m, op, &op->mem, op->mem.bytes, &v, err));
+    ZR_TRY(zr_memory_parts_add(op->parts, op, v, err));
+    v = NULL;
+    op->done_bytes = op->mem.bytes;
 out:
     zr_memory_value_free(v);
-    zr_op_end(op, st, 0);
+    return st;
+}
+
+/* A second commit finds that it is done. */
+static zarr_status memory_commit(struct memory_store *m, zarr_store_op *op,
+                                 zarr_error *err)
+{
+    struct zr_memory_parts *p = op->parts;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_memory_parts_check(p, op->key, err));
+    if (!p->is_committed) {
+        ZR_TRY(memory_put(m, op, err));
+        p->is_committed = true;
+        p->version = op->version;
+    }
+    op->version = p->version;
+    op->done_bytes = op->object_bytes = op->length;
+out:
+    return st;
 }
 
 static void memory_run(void *self, zarr_store_op *op, zarr_error *err)
 {
-    if (op->verb == ZARR_STORE_PUT)
-        memory_put(self, op, err);
+    if (op->flags & ZARR_STORE_OP_IN_PARTS)
+        zr_op_end(op, memory_commit(self, op, err), 0);
+    else if (op->verb == ZARR_STORE_PUT || op->verb == ZARR_STORE_COPY)
+        zr_op_end(op, memory_put(self, op, err), 0);
+    else if (op->verb == ZARR_STORE_PUT_PART)
+        zr_op_end(op, memory_put_part(self, op, err), 0);
     else if (op->verb == ZARR_STORE_ERASE)
         zr_op_end(op, memory_change_with_lock(self, op, NULL, err), 0);
     else
@@ -340,6 +456,8 @@ const zarr_store_vtable zr_memory_vtable = {
     .unlock = memory_unlock,
     .close = memory_close,
     .rename = memory_rename,
+    .begin_parts = memory_begin_parts,
+    .end_parts = memory_end_parts,
 };
 
 const struct zr_store_native zr_memory_native = {

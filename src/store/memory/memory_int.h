@@ -7,7 +7,8 @@
 
 #include "store/store_int.h"
 
-/* One value. It never changes after it is in the table. Readers hold a reference. */
+/* One value. It never changes after it is in the table. Readers hold a reference, and so
+ * does each key that it was copied to. */
 struct zr_memory_value {
     atomic_uint refs;
     zarr_memory mem; /* of exactly the value's length, in the memory kind of the store */
@@ -22,6 +23,35 @@ zarr_status zr_memory_value_create(struct zr_memory_value **out,
                                    uint64_t bytes, zarr_error *err);
 void zr_memory_value_free(
     struct zr_memory_value *v); /* drops one reference; NULL is allowed */
+
+/* ---- memory/memory_parts.c: a value that is written in parts ---- */
+
+struct zr_memory_part;
+struct zr_memory_parts {
+    const zarr_allocator *alloc;
+    bool is_committed;
+    zarr_store_version version; /* of the value */
+    struct {
+        zr_mutex mutex;
+        struct zr_memory_part *first; /* by number */
+    } locked;
+    char key[];
+};
+zarr_status zr_memory_parts_create(struct zr_memory_parts **out,
+                                   const zarr_allocator *alloc, const char *key,
+                                   zarr_error *err);
+void zr_memory_parts_free(struct zr_memory_parts *p);
+/* INVALID if these are the parts of another key. */
+zarr_status zr_memory_parts_check(const struct zr_memory_parts *p, const char *key,
+                                  zarr_error *err);
+/* Adds the part of a PUT_PART. value: moved on success. */
+zarr_status zr_memory_parts_add(struct zr_memory_parts *p, const zarr_store_op *op,
+                                struct zr_memory_value *value, zarr_error *err);
+/* Copies the parts into a value. INVALID if they are not of its length. */
+zarr_status zr_memory_parts_join(struct zr_memory_parts *p,
+                                 const struct zr_memory_registry *memory,
+                                 const zarr_memory *to, struct zr_copy_counters *counters,
+                                 zarr_error *err);
 
 enum {
     ZR_MEMORY_HEIGHT = 16 /* levels of the skip list: enough for 4^16 keys */

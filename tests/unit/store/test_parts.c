@@ -2,32 +2,54 @@
  * test_parts.c - values that are written in parts: readers see the old value or the whole
  * new one, whatever ends the writer.
  */
-#include "unit/store/store_test.h"
+#include "store_test.h"
+#include "unit/conditional_caps.h"
+#include "unit/over_store.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
 
-static zarr_status put_part(zarr_store *s, void *lock, const char *key, uint64_t at,
-                            const char *text, zarr_error *err)
+static zarr_store_op part_op(const char *key, void *parts, uint64_t number, uint64_t at,
+                             const char *text)
 {
-    const zarr_memory part = zr_mem_of_host((void *)(uintptr_t)text, strlen(text));
-
-    return zr_store_put_part(s, lock, key, at, &part, err);
+    return (zarr_store_op){.verb = ZARR_STORE_PUT_PART,
+                           .key = key,
+                           .offset = at,
+                           .length = strlen(text),
+                           .mem = zr_mem_of_host((void *)(uintptr_t)text, strlen(text)),
+                           .parts = parts,
+                           .part = number};
 }
 
-static zarr_status commit(zarr_store *s, void *lock, const char *key, uint64_t bytes)
+static zarr_status put_part(zarr_store *s, void *parts, const char *key, uint64_t number,
+                            uint64_t at, const char *text)
+{
+    zarr_store_op op = part_op(key, parts, number, at, text);
+
+    return zr_store_run_one(s, &op, NULL);
+}
+
+/* expected: NULL for no condition; receives the version, if the store has them. */
+static zarr_status commit(zarr_store *s, void *lock, void *parts, const char *key,
+                          uint64_t bytes, zarr_store_version *expected)
 {
     zarr_store_op op = {.verb = ZARR_STORE_PUT,
-                        .flags = ZARR_STORE_OP_CHUNK | ZARR_STORE_OP_LOCKED |
-                                 ZR_STORE_OP_IN_PARTS,
+                        .flags = ZARR_STORE_OP_CHUNK | ZARR_STORE_OP_IN_PARTS |
+                                 (lock ? ZARR_STORE_OP_LOCKED : 0u) |
+                                 (expected ? ZARR_STORE_OP_IF_VERSION : 0u),
                         .key = key,
                         .lock = lock,
-                        .length = bytes};
-    zarr_error err = {0};
-    const zarr_status st = zr_store_run_one(s, &op, &err);
+                        .length = bytes,
+                        .parts = parts};
+    zarr_status st;
 
+    if (expected)
+        op.version = *expected;
+    st = zr_store_run_one(s, &op, NULL);
     if (st == ZARR_OK)
         assert_int_equal(op.done_bytes, bytes);
+    if (st == ZARR_OK && expected)
+        *expected = op.version;
     return st;
 }
 
@@ -40,42 +62,126 @@ static void *lock_key(zarr_store *s, const char *key)
     return lock;
 }
 
-static void in_any_order(void **state)
+static void *begin(zarr_store *s, const char *key, void *lock)
 {
-    struct world *w = *state;
-    zarr_store *s = open_local(w, NULL);
     zarr_error err = {0};
-    void *lock = NULL;
+    void *parts = NULL;
 
-    assert_true(zr_store_has_parts(s));
-    assert_status(put_text(s, "a/c/0", "old"), ZARR_OK);
-    lock = lock_key(s, "a/c/0");
-    assert_status(put_part(s, lock, "a/c/0", 3, "def", &err), ZARR_OK);
-    assert_string_equal(get_text(s, "a/c/0"), "old");
-    assert_status(put_part(s, lock, "a/c/0", 0, "abc", &err), ZARR_OK);
-    assert_string_equal(get_text(s, "a/c/0"), "old");
-    assert_status(commit(s, lock, "a/c/0", 6), ZARR_OK);
-    assert_string_equal(get_text(s, "a/c/0"), "abcdef");
-    assert_status(put_part(s, lock, "a/c/0", 0, "xyz", &err), ZARR_ERR_INVALID);
-    assert_string_equal(get_text(s, "a/c/0"), "abcdef");
-    zr_store_unlock(s, lock);
-    zarr_store_free(s);
+    if (zr_store_begin_parts(s, key, lock, NULL, &parts, &err) != ZARR_OK)
+        fail_msg("%s", err.message);
+    return parts;
 }
 
-static void discard_parts(void **state)
+static void write_in_parts(zarr_store *s, const char *key, bool locked)
+{
+    void *lock = NULL, *parts = NULL;
+
+    assert_status(put_text(s, key, "old"), ZARR_OK);
+    lock = locked ? lock_key(s, key) : NULL;
+    parts = begin(s, key, lock);
+    assert_status(put_part(s, parts, key, 2, 3, "dxx"), ZARR_OK);
+    assert_status(put_part(s, parts, key, 1, 0, "abc"), ZARR_OK);
+    assert_status(put_part(s, parts, key, 2, 3, "def"), ZARR_OK); /* a second time */
+    assert_string_equal(get_text(s, key), "old");
+    assert_status(put_part(s, parts, "a/c/1", 1, 0, "abc"), ZARR_ERR_INVALID);
+    assert_status(put_part(s, parts, key, 0, 0, "abc"), ZARR_ERR_INVALID);
+    assert_status(commit(s, lock, parts, key, 6, NULL), ZARR_OK);
+    assert_string_equal(get_text(s, key), "abcdef");
+    zr_store_end_parts(s, key, parts);
+    zr_store_unlock(s, lock);
+    assert_string_equal(get_text(s, key), "abcdef");
+}
+
+static int count_debris(void *user, const zarr_store_item *item)
+{
+    ZR_UNUSED(item);
+    ++*(int *)user;
+    return 0;
+}
+
+static void discard_parts(zarr_store *s, const char *key, bool locked)
+{
+    void *lock = locked ? lock_key(s, key) : NULL;
+    void *parts = begin(s, key, lock);
+    int n = 0;
+
+    assert_status(put_part(s, parts, key, 1, 0, "half"), ZARR_OK);
+    zr_store_end_parts(s, key, parts);
+    zr_store_unlock(s, lock);
+    assert_null(get_text(s, key));
+    assert_status(zarr_store_list(s, "", ZARR_LIST_DEBRIS, count_debris, &n, NULL),
+                  ZARR_OK);
+    assert_int_equal(n, 0);
+}
+
+/* The second of two commits with conditions loses, and may try another condition. */
+static void conditions(zarr_store *s, const char *key)
+{
+    const bool versions = zr_store_can_key(s, key, ZARR_STORE_CAP_PUT_IF_VERSION);
+    zarr_store_version version = {{0}}, first, none = {{0}};
+    void *parts = begin(s, key, NULL);
+
+    assert_status(put_part(s, parts, key, 1, 0, "one"), ZARR_OK);
+    assert_status(commit(s, NULL, parts, key, 3, &version), ZARR_OK);
+    first = version;
+    version = none; /* as the first time: its answer was lost */
+    assert_status(commit(s, NULL, parts, key, 3, &version), ZARR_OK);
+    assert_memory_equal(&version, &first, sizeof first);
+    zr_store_end_parts(s, key, parts);
+    parts = begin(s, key, NULL);
+    assert_status(put_part(s, parts, key, 1, 0, "two"), ZARR_OK);
+    version = none;
+    assert_status(commit(s, NULL, parts, key, 3, &version), ZARR_ERR_CONFLICT);
+    assert_string_equal(get_text(s, key), "one");
+    if (versions)
+        assert_status(commit(s, NULL, parts, key, 3, &first), ZARR_OK);
+    zr_store_end_parts(s, key, parts);
+    assert_string_equal(get_text(s, key), versions ? "two" : "one");
+    assert_status(zarr_store_erase(s, key, NULL), ZARR_OK);
+}
+
+static void each_store(void **state)
 {
     struct world *w = *state;
-    zarr_store *s = open_local(w, NULL);
-    zarr_error err = {0};
-    char path[256];
-    void *lock = lock_key(s, "c/0");
 
-    assert_status(put_part(s, lock, "c/0", 0, "half", &err), ZARR_OK);
-    path_in(w, path, sizeof path, "c/0.__lock");
-    assert_int_equal(access(path, F_OK), 0);
-    zr_store_unlock(s, lock);
-    assert_int_not_equal(access(path, F_OK), 0);
-    assert_null(get_text(s, "c/0"));
+    for (int sort = 0; sort < N_SORTS; sort++) {
+        zarr_store *s = open_sort(w, (enum sort)sort);
+        zarr_error err = {0};
+        void *parts = NULL;
+
+        if (!zr_store_can(s, ZARR_STORE_CAP_PARTS)) {
+            assert_status(zr_store_begin_parts(s, "c/0", NULL, NULL, &parts, &err),
+                          ZARR_ERR_UNSUPPORTED);
+            assert_status(put_part(s, s, "c/0", 1, 0, "x"), ZARR_ERR_UNSUPPORTED);
+            assert_status(commit(s, NULL, s, "c/0", 1, NULL), ZARR_ERR_UNSUPPORTED);
+            zarr_store_free(s);
+            continue;
+        }
+        write_in_parts(s, "a/c/0", true);
+        write_in_parts(s, "a/c/0", false);
+        write_in_parts(s, "a/zarr.json", false);
+        discard_parts(s, "a/c/2", true);
+        discard_parts(s, "a/c/2", false);
+        conditions(s, "a/c/3");
+        zarr_store_free(s);
+    }
+}
+
+/* A part that is missing is noticed where it can be. */
+static void gaps(void **state)
+{
+    struct world *w = *state;
+    zarr_store *s = open_sort(w, SORT_MEMORY);
+    void *parts = begin(s, "c/0", NULL);
+
+    assert_status(put_part(s, parts, "c/0", 2, 3, "def"), ZARR_OK);
+    assert_status(commit(s, NULL, parts, "c/0", 6, NULL), ZARR_ERR_INVALID);
+    assert_status(put_part(s, parts, "c/0", 1, 0, "abc"), ZARR_OK);
+    assert_status(commit(s, NULL, parts, "c/0", 7, NULL), ZARR_ERR_INVALID);
+    assert_status(commit(s, NULL, parts, "c/0", 5, NULL), ZARR_ERR_INVALID);
+    assert_status(commit(s, NULL, parts, "c/0", 6, NULL), ZARR_OK);
+    assert_string_equal(get_text(s, "c/0"), "abcdef");
+    zr_store_end_parts(s, "c/0", parts);
     zarr_store_free(s);
 }
 
@@ -84,17 +190,16 @@ static void after_a_kill(void **state)
 {
     struct world *w = *state;
     zarr_store *s = open_local(w, NULL);
-    zarr_error err = {0};
-    void *lock = NULL;
+    void *lock = NULL, *parts = NULL;
     int status = 0;
     pid_t child;
 
     assert_status(put_text(s, "c/0", "old"), ZARR_OK);
     child = fork();
     if (child == 0) {
-        lock = NULL;
         if (zr_store_lock(s, "c/0", NULL, &lock, NULL) != ZARR_OK ||
-            put_part(s, lock, "c/0", 0, "much longer than what follows", NULL) != ZARR_OK)
+            zr_store_begin_parts(s, "c/0", lock, NULL, &parts, NULL) != ZARR_OK ||
+            put_part(s, parts, "c/0", 1, 0, "much longer than what follows") != ZARR_OK)
             _exit(1);
         _exit(0);
     }
@@ -102,8 +207,10 @@ static void after_a_kill(void **state)
     assert_int_equal(status, 0);
     assert_string_equal(get_text(s, "c/0"), "old");
     lock = lock_key(s, "c/0");
-    assert_status(put_part(s, lock, "c/0", 0, "new", &err), ZARR_OK);
-    assert_status(commit(s, lock, "c/0", 3), ZARR_OK);
+    parts = begin(s, "c/0", lock);
+    assert_status(put_part(s, parts, "c/0", 1, 0, "new"), ZARR_OK);
+    assert_status(commit(s, lock, parts, "c/0", 3, NULL), ZARR_OK);
+    zr_store_end_parts(s, "c/0", parts);
     zr_store_unlock(s, lock);
     assert_string_equal(get_text(s, "c/0"), "new");
     zarr_store_free(s);
@@ -114,38 +221,136 @@ static void lock_file_removed(void **state)
 {
     struct world *w = *state;
     zarr_store *s = open_local(w, NULL);
-    zarr_error err = {0};
     char path[256];
-    void *lock = NULL;
+    void *lock = NULL, *parts = NULL;
 
     assert_status(put_text(s, "c/0", "old"), ZARR_OK);
     lock = lock_key(s, "c/0");
-    assert_status(put_part(s, lock, "c/0", 0, "new", &err), ZARR_OK);
+    parts = begin(s, "c/0", lock);
+    assert_status(put_part(s, parts, "c/0", 1, 0, "new"), ZARR_OK);
     path_in(w, path, sizeof path, "c/0.__lock");
     assert_int_equal(unlink(path), 0);
-    assert_status(put_part(s, lock, "c/0", 3, "er", &err), ZARR_ERR_CONFLICT);
-    assert_status(commit(s, lock, "c/0", 3), ZARR_ERR_INVALID); /* it is used up */
+    assert_status(commit(s, lock, parts, "c/0", 3, NULL), ZARR_ERR_CONFLICT);
+    assert_status(commit(s, lock, parts, "c/0", 3, NULL), ZARR_ERR_INVALID); /* used up */
+    assert_status(put_part(s, parts, "c/0", 2, 3, "er"), ZARR_ERR_INVALID);
+    zr_store_end_parts(s, "c/0", parts);
     zr_store_unlock(s, lock);
     assert_string_equal(get_text(s, "c/0"), "old");
     zarr_store_free(s);
 }
 
-static void which_stores(void **state)
+/* The lock file became the value: nothing else may be written to it. */
+static void spent_locks(void **state)
 {
     struct world *w = *state;
+    zarr_store *s = open_local(w, NULL);
+    void *lock = lock_key(s, "c/0"), *other = lock_key(s, "c/1");
+    void *parts = begin(s, "c/0", lock);
 
-    for (int sort = 0; sort < N_SORTS; sort++) {
-        zarr_store *s = open_sort(w, (enum sort)sort);
+    assert_status(put_part(s, parts, "c/0", 1, 0, "abc"), ZARR_OK);
+    assert_status(commit(s, other, parts, "c/0", 3, NULL), ZARR_ERR_INVALID);
+    assert_status(commit(s, lock, parts, "c/0", 3, NULL), ZARR_OK);
+    assert_status(put_part(s, parts, "c/0", 1, 0, "xyz"), ZARR_ERR_INVALID);
+    assert_string_equal(get_text(s, "c/0"), "abc");
+    zr_store_end_parts(s, "c/0", parts);
+    zr_store_unlock(s, lock);
+    zr_store_unlock(s, other);
+    zarr_store_free(s);
+}
+
+/* ---- a store of an application ---- */
+
+static zarr_store *open_over(struct world *w, struct over *o, const zarr_store_vtable *vt)
+{
+    zarr_error err = {0};
+    zarr_store *s = NULL;
+
+    *o = (struct over){.caps = CAPS_CONDITIONAL | ZARR_STORE_CAP_WRITE |
+                               ZARR_STORE_CAP_LIST | ZARR_STORE_CAP_PARTS,
+                       .below = open_sort(w, SORT_MEMORY)};
+    if (zr_store_open_custom(&s, &w->env, vt, o, NULL, &err) != ZARR_OK)
+        fail_msg("%s", err.message);
+    return s;
+}
+
+/* All parts at once, which the store does from the last to the first. */
+static void submitted_parts(void **state)
+{
+    static const char *const text[] = {"ab", "cd", "ef", "g"};
+    struct world *w = *state;
+    struct over o;
+    zarr_store *s = open_over(w, &o, &over_submits);
+    void *parts = begin(s, "c/0", NULL);
+    zarr_store_op ops[ZR_COUNT(text)];
+    zarr_error err = {0};
+
+    for (size_t i = 0; i < ZR_COUNT(text); i++)
+        ops[i] = part_op("c/0", parts, i + 1, 2 * i, text[i]);
+    assert_status(zr_store_run(s, ops, ZR_COUNT(text), &err), ZARR_OK);
+    assert_int_equal(o.most_at_once, ZR_COUNT(text));
+    assert_status(commit(s, NULL, parts, "c/0", 7, NULL), ZARR_OK);
+    assert_string_equal(get_text(s, "c/0"), "abcdefg");
+    zr_store_end_parts(s, "c/0", parts);
+    assert_int_equal(o.n_open_uploads, 0);
+    zarr_store_free(s);
+}
+
+/* The writer does not know whether it was done, and asks again. */
+static void lost_answers(void **state)
+{
+    struct world *w = *state;
+    struct over o;
+    zarr_store *s = open_over(w, &o, &over_runs);
+    void *parts = begin(s, "c/0", NULL);
+    zarr_store_version version = {{0}};
+
+    o.lost_answers[ZARR_STORE_PUT_PART] = 1;
+    assert_status(put_part(s, parts, "c/0", 1, 0, "abc"), ZARR_ERR_IO);
+    assert_status(put_part(s, parts, "c/0", 1, 0, "abc"), ZARR_OK);
+    o.lost_answers[ZARR_STORE_PUT] = 1;
+    assert_status(commit(s, NULL, parts, "c/0", 3, &version), ZARR_ERR_IO);
+    assert_string_equal(get_text(s, "c/0"), "abc");
+    assert_status(commit(s, NULL, parts, "c/0", 3, &version), ZARR_OK);
+    assert_false(zr_store_version_is_none(&version));
+    assert_string_equal(get_text(s, "c/0"), "abc");
+    zr_store_end_parts(s, "c/0", parts);
+    zarr_store_free(s);
+}
+
+/* A store over another one may report the capabilities of that. */
+static void older_table(void **state)
+{
+    struct world *w = *state;
+    zarr_store_vtable vt = over_runs;
+    struct over o = {.caps = ZARR_STORE_CAP_PARTS, .below = open_sort(w, SORT_MEMORY)};
+    zarr_error err = {0};
+    zarr_store *s = NULL;
+
+    vt.struct_size = offsetof(zarr_store_vtable, begin_parts);
+    assert_status(zr_store_open_custom(&s, &w->env, &vt, &o, NULL, &err), ZARR_OK);
+    assert_false(zr_store_can(s, ZARR_STORE_CAP_PARTS));
+    zarr_store_free(s);
+}
+
+static void part_sizes(void **state)
+{
+    static const struct {
+        uint64_t min_bytes, most, total, least;
+    } rows[] = {
+        {0, 0, 1000, 1}, {0, 10, 1000, 100}, {0, 10, 1001, 101}, {101, 10, 1000, 101}};
+    struct world *w = *state;
+
+    for (size_t i = 0; i < ZR_COUNT(rows); i++) {
+        struct over o = {.caps = ZARR_STORE_CAP_WRITE | ZARR_STORE_CAP_PARTS,
+                         .below = open_sort(w, SORT_MEMORY),
+                         .part_min_bytes = rows[i].min_bytes,
+                         .parts_max = rows[i].most};
+        zarr_store *s = NULL;
         zarr_error err = {0};
-        void *lock = NULL;
 
-        assert_int_equal(zr_store_has_parts(s), sort == SORT_LOCAL);
-        if (sort != SORT_LOCAL && zr_store_can(s, ZARR_STORE_CAP_WRITE)) {
-            lock = lock_key(s, "c/0");
-            assert_status(put_part(s, lock, "c/0", 0, "x", &err), ZARR_ERR_UNSUPPORTED);
-            assert_status(commit(s, lock, "c/0", 1), ZARR_ERR_INVALID);
-            zr_store_unlock(s, lock);
-        }
+        assert_status(zr_store_open_custom(&s, &w->env, &over_runs, &o, NULL, &err),
+                      ZARR_OK);
+        assert_int_equal(zr_store_part_min_bytes(s, "c/0", rows[i].total), rows[i].least);
         zarr_store_free(s);
     }
 }
@@ -153,11 +358,15 @@ static void which_stores(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(in_any_order, world_setup, world_teardown),
-        cmocka_unit_test_setup_teardown(discard_parts, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(each_store, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(gaps, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(after_a_kill, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(lock_file_removed, world_setup, world_teardown),
-        cmocka_unit_test_setup_teardown(which_stores, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(spent_locks, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(submitted_parts, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(lost_answers, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(older_table, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(part_sizes, world_setup, world_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

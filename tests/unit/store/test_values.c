@@ -293,7 +293,21 @@ static void over_close(void *self)
     zarr_store_free(self);
 }
 
+static zarr_status over_begin_parts(void *self, const char *key, void *lock,
+                                    const zarr_cancel *cancel, void **parts,
+                                    zarr_error *err)
+{
+    return zarr_store_begin_parts(parts, self, key, lock, cancel, err);
+}
+
+static void over_end_parts(void *self, const char *key, void *parts)
+{
+    zarr_store_end_parts(self, key, parts);
+}
+
 static const zarr_store_vtable over_vtable = {.struct_size = sizeof over_vtable,
+                                              .begin_parts = over_begin_parts,
+                                              .end_parts = over_end_parts,
                                               .name = "over",
                                               .caps = over_caps,
                                               .run = over_run,

@@ -1,0 +1,219 @@
+/*
+ * test_copy.c - COPY of one key to another: of the same store and of others, with
+ * conditions on both, by the store itself and emulated.
+ */
+#include "store_test.h"
+#include "unit/conditional_caps.h"
+#include "unit/over_store.h"
+
+static zarr_status copy_op(zarr_store *to, const char *key, zarr_store *from,
+                           const char *source, const zarr_store_version *expected,
+                           const zarr_store_version *source_version)
+{
+    zarr_store_source src = {.store = from, .key = source};
+    zarr_store_op op = {.verb = ZARR_STORE_COPY,
+                        .flags = expected ? ZARR_STORE_OP_IF_VERSION : 0u,
+                        .key = key,
+                        .source = &src};
+    zarr_error err = {0};
+    zarr_status st;
+
+    if (expected)
+        op.version = *expected;
+    if (source_version)
+        src.version = *source_version;
+    st = zr_store_run_one(to, &op, &err);
+    assert_int_equal(op.status, st);
+    if (st != ZARR_OK)
+        assert_int_equal(err.code, st);
+    return st;
+}
+
+static zarr_status copy_key(zarr_store *s, const char *from, const char *to)
+{
+    return copy_op(s, to, NULL, from, NULL, NULL);
+}
+
+static bool stat_version(zarr_store *s, const char *key, zarr_store_version *out)
+{
+    zarr_store_value v = ZARR_STORE_VALUE_INIT;
+
+    assert_status(zarr_store_stat(s, key, &v, NULL), ZARR_OK);
+    *out = v.version;
+    return v.has_version;
+}
+
+static void check_conditions(zarr_store *s)
+{
+    const zarr_store_version none = {{0}};
+    zarr_store_version first, other;
+    const bool has_versions = stat_version(s, "a/c/0", &first);
+
+    (void)!zarr_store_erase(s, "a/c/2", NULL); /* of another store of this folder */
+    assert_status(copy_op(s, "a/c/1", s, "a/c/0", &none, NULL), ZARR_ERR_CONFLICT);
+    assert_status(copy_op(s, "a/c/2", s, "a/c/0", &none, NULL), ZARR_OK);
+    assert_string_equal(get_text(s, "a/c/2"), "value");
+    if (!has_versions)
+        return;
+    assert_status(put_text(s, "a/c/0", "newer"), ZARR_OK);
+    assert_status(copy_op(s, "a/c/1", s, "a/c/0", NULL, &first), ZARR_ERR_CONFLICT);
+    assert_string_equal(get_text(s, "a/c/1"), "value");
+    (void)stat_version(s, "a/c/0", &first);
+    assert_status(copy_op(s, "a/c/1", s, "a/c/0", NULL, &first), ZARR_OK);
+    assert_string_equal(get_text(s, "a/c/1"), "newer");
+    if (!zr_store_can(s, ZARR_STORE_CAP_PUT_IF_VERSION))
+        return;
+    (void)stat_version(s, "a/c/1", &other);
+    assert_status(copy_op(s, "a/c/2", s, "a/c/1", &other, NULL), ZARR_ERR_CONFLICT);
+    (void)stat_version(s, "a/c/2", &other);
+    assert_status(copy_op(s, "a/c/2", s, "a/c/1", &other, NULL), ZARR_OK);
+    assert_string_equal(get_text(s, "a/c/2"), "newer");
+}
+
+static void copy_in_each_store(void **state)
+{
+    struct world *w = *state;
+
+    for (int sort = 0; sort < N_SORTS; sort++) {
+        zarr_store *s = open_sort(w, (enum sort)sort);
+
+        assert_status(put_text(s, "a/c/0", "value"), ZARR_OK);
+        assert_status(copy_key(s, "a/c/0", "a/c/1"), ZARR_OK);
+        assert_status(copy_key(s, "a/c/1", "a/zarr.json"), ZARR_OK);
+        assert_status(copy_key(s, "a/zarr.json", "a/zarr.json"), ZARR_OK);
+        assert_string_equal(get_text(s, "a/zarr.json"), "value");
+        assert_status(copy_key(s, "a/c/9", "a/c/1"), ZARR_ERR_NOT_FOUND);
+        assert_string_equal(get_text(s, "a/c/1"), "value");
+        assert_status(copy_key(s, "a/../b", "a/c/1"), ZARR_ERR_INVALID);
+        assert_status(copy_key(s, NULL, "a/c/1"), ZARR_ERR_INVALID);
+        if (zr_store_can(s, ZARR_STORE_CAP_PUT_NEW))
+            check_conditions(s);
+        assert_status(put_text(s, "a/c/0", "another"), ZARR_OK); /* shares nothing */
+        assert_string_equal(get_text(s, "a/zarr.json"), "value");
+        zarr_store_free(s);
+    }
+}
+
+static void copy_between_stores(void **state)
+{
+    struct world *w = *state;
+
+    for (int i = 0; i < N_SORTS * N_SORTS; i++) {
+        zarr_store *from = open_sort(w, (enum sort)(i / N_SORTS));
+        zarr_store *to = open_sort(w, (enum sort)(i % N_SORTS));
+        zarr_store_version version;
+
+        assert_status(put_text(to, "c/0", "other"), ZARR_OK);
+        assert_status(put_text(from, "c/0", "value"), ZARR_OK);
+        assert_status(copy_op(to, "a/c/1", from, "c/0", NULL, NULL), ZARR_OK);
+        assert_string_equal(get_text(to, "a/c/1"), "value");
+        if (stat_version(from, "c/0", &version)) {
+            assert_status(copy_op(to, "a/c/1", from, "c/0", NULL, &version), ZARR_OK);
+            version.bytes[3] ^= 1;
+            assert_status(copy_op(to, "a/c/1", from, "c/0", NULL, &version),
+                          ZARR_ERR_CONFLICT);
+        }
+        zarr_store_free(from);
+        zarr_store_free(to);
+    }
+}
+
+static void copy_under_a_lock(void **state)
+{
+    struct world *w = *state;
+
+    for (int sort = 0; sort < N_SORTS; sort++) {
+        zarr_store *s = open_sort(w, (enum sort)sort);
+        zarr_store_source src = {.key = "c/0"};
+        zarr_store_op op = {.verb = ZARR_STORE_COPY,
+                            .flags = ZARR_STORE_OP_LOCKED,
+                            .key = "c/1",
+                            .source = &src};
+        zarr_error err = {0};
+
+        assert_status(put_text(s, "c/0", "value"), ZARR_OK);
+        assert_status(zr_store_lock(s, "c/1", NULL, &op.lock, &err), ZARR_OK);
+        assert_status(zr_store_run_one(s, &op, &err), ZARR_OK);
+        zr_store_unlock(s, op.lock);
+        assert_string_equal(get_text(s, "c/1"), "value");
+        zarr_store_free(s);
+    }
+}
+
+/* Longer than what the local store copies at once without help of the kernel. */
+static void copy_long_values(void **state)
+{
+    enum {
+        BYTES = (3 << 20) + 5
+    };
+    struct world *w = *state;
+    char *text = malloc(BYTES), *got = malloc(BYTES);
+    zarr_store_op op;
+
+    for (int i = 0; i < BYTES; i++)
+        text[i] = (char)(i * 7 + i / 251);
+    for (int sort = SORT_LOCAL; sort <= SORT_MEMORY; sort++) {
+        zarr_store *s = open_sort(w, (enum sort)sort);
+
+        assert_status(zarr_store_put(s, "c/0", text, BYTES, NULL), ZARR_OK);
+        assert_status(put_text(s, "c/1", "old"), ZARR_OK);
+        assert_status(copy_key(s, "c/0", "c/1"), ZARR_OK);
+        op = get_op("c/1", 0, ZARR_STORE_TO_END, got, BYTES);
+        assert_status(zr_store_run_one(s, &op, NULL), ZARR_OK);
+        assert_int_equal(op.object_bytes, BYTES);
+        assert_memory_equal(got, text, BYTES);
+        zarr_store_free(s);
+    }
+    free(text);
+    free(got);
+}
+
+/* A store that can copy gets one operation; another one, or one that refuses, gets the
+ * bytes. A lost answer is an error, and the copy is there. */
+static void count_operations(void **state)
+{
+    static const struct {
+        uint32_t caps;
+        bool refuses;
+        int copies, gets;
+    } rows[] = {{ZARR_STORE_CAP_COPY, false, 1, 0},
+                {ZARR_STORE_CAP_COPY, true, 1, 1},
+                {0, false, 0, 1}};
+    struct world *w = *state;
+
+    for (size_t i = 0; i < 2 * ZR_COUNT(rows); i++) {
+        const zarr_store_vtable *vt = i % 2 ? &over_submits : &over_runs;
+        struct over o = {.caps =
+                             rows[i / 2].caps | CAPS_CONDITIONAL | ZARR_STORE_CAP_WRITE,
+                         .no_copy = rows[i / 2].refuses,
+                         .below = open_sort(w, SORT_MEMORY)};
+        zarr_store *s = NULL;
+        zarr_error err = {0};
+
+        assert_status(zr_store_open_custom(&s, &w->env, vt, &o, NULL, &err), ZARR_OK);
+        assert_status(put_text(s, "c/0", "value"), ZARR_OK);
+        atomic_store(&o.n_ops[ZARR_STORE_GET], 0);
+        assert_status(copy_key(s, "c/0", "c/1"), ZARR_OK);
+        assert_int_equal(o.n_ops[ZARR_STORE_COPY], rows[i / 2].copies);
+        assert_int_equal(o.n_ops[ZARR_STORE_GET], rows[i / 2].gets);
+        assert_string_equal(get_text(s, "c/1"), "value");
+        o.lost_answers[rows[i / 2].gets ? ZARR_STORE_PUT : ZARR_STORE_COPY] = 1;
+        assert_status(copy_key(s, "c/0", "c/2"), ZARR_ERR_IO);
+        assert_string_equal(get_text(s, "c/2"), "value");
+        assert_status(copy_key(s, "c/0", "c/2"), ZARR_OK);
+        zarr_store_free(s);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(copy_in_each_store, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(copy_between_stores, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(copy_under_a_lock, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(copy_long_values, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(count_operations, world_setup, world_teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
