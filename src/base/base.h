@@ -15,5 +15,6 @@
 #include "base/system.h"
 #include "base/text.h"
 #include "base/thread.h"
+#include "base/url.h"
 
 #endif

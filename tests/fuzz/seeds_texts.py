@@ -222,8 +222,13 @@ def list_seeds():
             yield start + f'{element},"{name}",'.encode() + value + b"]"
 
 
+URLS = """http://h https://U:P@H.example:443/a%20b/../c?x=1&y=%2F s3://bucket/p/run.zarr/temp?versionId=1 plug:///p
+http://[2001:DB8::1]:81/?a;b&c=#f zip:https://u:p@h/x.zip?t=s http://u:p/w@h/a@b http://h/%7e%2f%00 http://h:0/ http://[::1
+http://h/a\\b http://h#f memory: plug:a?t=s""".split()
+
+
 def seeds():
-    found = {"json": JSON, "dtype": dtype(), "grid": grid(), "selection": selection(), "numbers": numbers(),
+    found = {"json": JSON, "dtype": dtype(), "grid": grid(), "selection": selection(), "numbers": numbers(), "url": URLS,
              "consolidated": NODES, "nodes": NODES, "dec_msgpack2": msgpack2(), "dec_listed": list_seeds()}
     return {target: [text if isinstance(text, bytes) else text.encode() for text in texts]
             for target, texts in found.items()}
