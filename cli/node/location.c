@@ -154,7 +154,7 @@ static int open_store(struct cli *cli, const zarr_location *at, unsigned flags,
         opts.flags |= ZARR_STORE_READ_ONLY;
     if (flags & CLI_OPEN_NEW) {
         opts.flags |= ZARR_STORE_CREATE;
-        node->created_root = !exists(at->url);
+        node->created_root = at->is_local && !exists(at->url);
     }
     st = zarr_store_open(&node->store, cli->ctx, at->url, &opts, &err);
     return st ? cli_fail(cli, st, &err, "cannot open %s", node->shown) : CLI_OK;
@@ -194,11 +194,12 @@ int cli_node_open(struct cli *cli, const char *text, unsigned flags,
                          "- is a stream, not the location of a node");
     st = zarr_location_parse(&at, cli->ctx, text, &err);
     if (st)
-        return cli_fail(cli, st, &err, "\"%s\" names no node", text);
+        return cli_fail(cli, st, &err, "\"%s\" names no node",
+                        strstr(text, "://") ? "URL" : text); /* it may have a password */
     node->path = cli_strdup(at->path);
     node->region = at->selection ? cli_strdup(at->selection) : NULL;
     node->shown =
-        *at->path ? cli_format("%s:/%s", at->url, at->path) : cli_strdup(at->url);
+        *at->path ? cli_format("%s:/%s", at->shown, at->path) : cli_strdup(at->shown);
     rc = open_store(cli, at, flags, node);
     if (rc)
         goto out;

@@ -171,10 +171,10 @@ enum {
 };
 
 /**
- * Opens a store by its URL. A path, "file://path" or "local://path" is a local directory,
- * in which each key is a file. "memory:" is a new, empty store in memory. The name of any
- * other registered store before a colon opens that store. The call seals the registries
- * of the context (zarr_context_create()).
+ * Opens a store by its URL. A path, "file://path", "file:/path" or "local://path" is a
+ * local directory, in which each key is a file. "memory:" is a new, empty store in
+ * memory. The name of any other registered store before a colon opens that store. The
+ * call seals the registries of the context (zarr_context_create()).
  *
  * "gds:path", or `kind` "gds" with a path, is a local directory, too. If a plug-in
  * supports it, chunks move directly between files and memory of devices, without a copy
@@ -216,13 +216,17 @@ typedef struct zarr_location {
     const char *url;       /**< of the store, for zarr_store_open() */
     const char *path;      /**< of the node in the store; "": the root */
     const char *selection; /**< for zarr_selection_parse(); NULL: there is none */
+    /** `url` for messages: without user info, and with "***" in place of the values of
+     * query parameters */
+    const char *shown;
 } zarr_location;
 
 /**
  * Parses a location: a text that names a store, a node and a selection. The operands of
  * the program zarrc are locations:
  *
- *     PATH | file://PATH | STORE:/NODE | SCHEME:REST, each optionally with [SELECTION]
+ *     PATH | file://PATH | STORE:/NODE | SCHEME:REST | SCHEME://HOST/PATH[?QUERY],
+ *     each optionally with [SELECTION]
  *
  * The last ":/" separates a store from a node, as in "x.zarr:/a/b[0:10]". Without ":/",
  * the call searches the path for the root of the store. It begins with the deepest folder
@@ -233,6 +237,12 @@ typedef struct zarr_location {
  * A part of the path that ends in ".zip" or ".ozx" and is no directory is the root:
  * "x.zip" in "x.zip/a/b". In "zip:PATH" the root is the first part of PATH that is a
  * file.
+ *
+ * In "SCHEME://HOST/PATH" the root is the first part of the path that ends in ".zarr",
+ * ".zip" or ".ozx", and the node is what follows, with escapes such as "%20" decoded. If
+ * there is no such part, all of it is the root, and a node follows after ":/". The query
+ * is a part of the store's URL: "https://host/x.zarr/a?key=1" is the node "a" of
+ * "https://host/x.zarr?key=1".
  *
  * SCHEME is the name of a store that a plug-in or the application has registered; REST
  * may end in ":/NODE". If a file called SCHEME exists, "SCHEME:/..." means STORE:/NODE;
@@ -245,7 +255,7 @@ typedef struct zarr_location {
  * @param out receives the location; owned: zarr_location_free()
  * @param ctx borrowed; the location keeps it alive
  * @param text the text
- * @retval ZARR_ERR_INVALID the text is empty
+ * @retval ZARR_ERR_INVALID the text is empty, or its node has a malformed escape
  * @see zarr_store_open(), zarr_node_probe(), zarr_selection_parse()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_location_parse(zarr_location **out,

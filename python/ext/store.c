@@ -490,7 +490,8 @@ static PyObject *store_consolidate(PyObject *o, PyObject *args)
     return errand_run(self, consolidate_work, &e);
 }
 
-/* locate(context, text) -> (url, path) of a node: the root of its hierarchy */
+/* locate(context, text) -> (url, path, shown) of a node: the root of its hierarchy, which
+ * messages show as `shown` */
 PyObject *zx_locate(PyObject *module, PyObject *args)
 {
     zx_state *st = PyModule_GetState(module);
@@ -505,8 +506,9 @@ PyObject *zx_locate(PyObject *module, PyObject *args)
                   zarr_location_parse(&at, ((zx_context *)context)->ctx,
                                       PyBytes_AsString(text), &err),
                   &err, NULL))
-        out = Py_BuildValue("(NN)", PyUnicode_DecodeFSDefault(at->url),
-                            PyUnicode_DecodeFSDefault(at->path));
+        out = Py_BuildValue("(NNN)", PyUnicode_DecodeFSDefault(at->url),
+                            PyUnicode_DecodeFSDefault(at->path),
+                            PyUnicode_DecodeFSDefault(at->shown));
     zarr_location_free(at);
     Py_DECREF(text);
     return out;

@@ -103,7 +103,7 @@ def flush() -> None:
         for path in paths:
             root, inner = store, path
             if store.kind == "local":
-                url, inner = _core.locate(store._context, f"{store.url}/{path}".rstrip("/"))
+                url, inner, _ = _core.locate(store._context, f"{store.url}/{path}".rstrip("/"))
                 root = roots[("local", url)][0] if ("local", url) in roots else (
                     store if url == store.url else open_url(url, {**store._options, "flags": 0}))
             roots.setdefault(_key(root), (root, set()))[1].add(inner)

@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from . import _plugin_classes, _plugin_store
+from . import _core, _plugin_classes, _plugin_store
 from ._adapters import Adapter, Calls, MappingAdapter, is_a
-from .errors import UnsupportedError, make_error
+from ._settings import settings
+from .errors import UnsupportedError, ZarrcError, make_error
+
+
+def shown_url(url: str) -> str:
+    """A URL as messages show it: without user info and without the values of query parameters."""
+    try:
+        return str(_core.locate(settings.context(), url)[2])
+    except ZarrcError:
+        return f"{url.partition('://')[0]}://***"
 
 
 def find_adapter(source: Any, calls: Calls = Calls()) -> Adapter | None:
@@ -43,7 +52,7 @@ def find_adapter(source: Any, calls: Calls = Calls()) -> Adapter | None:
 def open_url_adapter(url: str, options: dict[str, Any]) -> Adapter:
     """The adapter of a URL, by fsspec or obstore."""
     from ._file_adapters import FsspecAdapter, ObstoreAdapter
-    problems = []
+    problems = []  # of which none quotes more of the URL than its scheme
     try:
         from fsspec.core import url_to_fs
         fs, root = url_to_fs(url, **options)
@@ -58,5 +67,5 @@ def open_url_adapter(url: str, options: dict[str, Any]) -> Adapter:
         problems.append(f"obstore: {str(problem).partition(chr(10))[0]}")
     else:
         return ObstoreAdapter(from_url(url, **options))
-    raise make_error(UnsupportedError, f"{url!r}: no store is registered for this scheme, and no package here opens it. Install "
+    raise make_error(UnsupportedError, f"{shown_url(url)!r}: no store is registered for this scheme, and no package here opens it. Install "
                  f"fsspec with the package of the scheme (s3fs, gcsfs, adlfs, aiohttp), or obstore ({'; '.join(problems)})")

@@ -69,13 +69,13 @@ def find_archive(text: str) -> tuple[str, str] | None:
     path = find_local_path(text.removeprefix(scheme))
     if path is None or not scheme and ".zip" not in path and ".ozx" not in path:
         return None
-    url, node = _core.locate(settings.context(), f"{scheme}{os.path.abspath(path)}/")  # the slash: brackets are no selection
+    url, node, _ = _core.locate(settings.context(), f"{scheme}{os.path.abspath(path)}/")  # the slash: brackets are no selection
     return (url, node) if scheme or url.endswith((".zip", ".ozx")) and not os.path.isdir(url) else None
 
 
 def _symlink_root(path: str) -> dict[str, str]:
     """The option with which links of a node may lead anywhere in the hierarchy around it, as in the program."""
-    root, _ = _core.locate(settings.context(), path)
+    root, _, _ = _core.locate(settings.context(), path)
     if not path.startswith(f"{root}/") or not root.isascii() and any("\ud800" <= c <= "\udfff" for c in root):
         return {}
     return {"symlink_root": root}
@@ -103,7 +103,8 @@ def _of_text(text: str, mode: str, options: dict[str, Any] | None) -> Place:
     if options:
         import json
         wanted["config"] = json.dumps(options)
-    return Place(open_url(text, wanted), "")
+    url, path, _ = _core.locate(settings.context(), f"{text[:-1]}%5D" if text.endswith("]") else text)  # it is no selection
+    return Place(open_url(url, wanted), path)
 
 
 def _is_registered(scheme: str) -> bool:

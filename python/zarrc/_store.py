@@ -1,6 +1,7 @@
 """The type Store, and the stores of other packages below it. `_places` has what `store=` of every call may be."""
 from __future__ import annotations
 
+import hashlib
 import os
 import threading
 import weakref
@@ -24,6 +25,7 @@ class Store(_core.Store):
 
     _options: dict[str, Any]
     _adapter: Any = None  # of a store of another kind
+    _address = ""  # the URL that it was opened with, with what `url` does not show
     _unique = ""  # of one in memory, whose address another may have later
 
     @property
@@ -36,9 +38,9 @@ class Store(_core.Store):
         if not read_only and self._options.get("flags", 0) & _core.ZARR_STORE_READ_ONLY:
             if self._adapter is not None:
                 raise make_error(ReadOnlyError, f"{self}: the store itself is read-only")
-            return open_url(self.url, {**self._options, "flags": self._options["flags"] & ~_core.ZARR_STORE_READ_ONLY})
+            return open_url(self._address, {**self._options, "flags": self._options["flags"] & ~_core.ZARR_STORE_READ_ONLY})
         view = self._view(read_only)
-        view._options, view._adapter, view._unique = self._options, self._adapter, self._unique
+        view._options, view._adapter, view._unique, view._address = self._options, self._adapter, self._unique, self._address
         return view
 
     @property
@@ -121,7 +123,7 @@ class Store(_core.Store):
             return _reopen_foreign, (self._adapter.picklable_source(), self.read_only, self._options.get("device"))
         if self.kind == "memory":
             raise TypeError("a store in memory cannot be pickled: another process has no access to it")
-        return _reopen, (self.url, self._options, self.read_only)
+        return _reopen, (self._address, self._options, self.read_only)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Store):
@@ -131,20 +133,26 @@ class Store(_core.Store):
             return same and self.read_only == other.read_only
         if self.kind != other.kind or self.kind == "memory":
             return self._identity == other._identity
-        return self.url == other.url and self.read_only == other.read_only
+        return (self._address, self._options.get("config"), self.read_only) == (
+            other._address, other._options.get("config"), other.read_only)
 
     def __hash__(self) -> int:
         if self._adapter is not None:
             return hash(type(self._adapter.source))
-        return hash(self.url if self.kind != "memory" else self._identity)
+        return hash(self._address if self.kind != "memory" else self._identity)
 
     def _token(self) -> str:
         """The same for equal stores, and for no others: dask takes arrays with equal tokens for one."""
-        return f"{self}{self._unique}" if self._adapter is None else str(self._adapter.token())
+        if self._adapter is not None:
+            return str(self._adapter.token())
+        if self._address == self.url and "config" not in self._options:
+            return f"{self}{self._unique}"
+        secret = repr((self._address, self._options)).encode("utf-8", "surrogateescape")
+        return f"{self}#{hashlib.sha256(secret).hexdigest()}"
 
     def __str__(self) -> str:
         if self._adapter is not None:
-            return str(self._adapter.describe())
+            return self.url
         return f"memory://{self._identity}" if self.kind == "memory" else (
             self.url if "://" in self.url or self.url.startswith("zip:") else f"file://{self.url}")
 
@@ -173,7 +181,7 @@ def open_url(url: str, options: dict[str, Any], context: _core.Context | None = 
             store = _core.open_store(Store, context or settings.context(), url, {k: v for k, v in options.items() if k != "device"})
     except NotFoundError as problem:
         raise make_error(NodeNotFoundError, problem.reason, errno=problem.errno) from None
-    store._options = options
+    store._options, store._address = options, url
     if store.kind == "memory":
         store._unique = os.urandom(16).hex()
     return store

@@ -39,19 +39,21 @@ static zarr_status zip_open_url(void **self, zarr_context *ctx, const char *url,
                                       .config = opts->config,
                                       .cancel = cancel};
     zarr_store *store = NULL;
-    char *place = NULL, *key = NULL;
+    char *place = NULL, *key = NULL, *shown = NULL;
     zarr_status st = ZARR_OK;
 
     if (zr_starts_with(url, ZR_STORE_ZIP ":"))
         url += zr_starts_with(url, ZR_STORE_ZIP "://") ? 6 : 4;
     ZR_TRY(zr_archive_split(ctx->alloc, url, &place, &key, err));
     if (*key == '\0')
-        ZR_FAIL(err, ZARR_ERR_INVALID, "%s names no archive", url);
+        ZR_FAIL(err, ZARR_ERR_INVALID, "the URL names no archive");
     ZR_TRY(zarr_store_open(&store, ctx, place, &inner, err));
-    st = zip_open_key(self, store, key, url, opts, err);
+    ZR_TRY(zr_store_show_url(&shown, ctx->alloc, url, err));
+    st = zip_open_key(self, store, key, shown ? shown : url, opts, err);
 out:
     zarr_store_free(store);
-    zr_free(ctx->alloc, place);
+    zr_free(ctx->alloc, shown);
+    zr_free_secret(ctx->alloc, place);
     zr_free(ctx->alloc, key);
     return st;
 }

@@ -45,6 +45,49 @@ bool zr_path_is_archive(const char *path)
     return n > 0 && zr_path_find_archive(path) == n;
 }
 
+size_t zr_url_of_archive(const char *url)
+{
+    const size_t head = zr_url_of_server(url);
+    const size_t host = head > 0 ? head + strcspn(url + head, "/?") : 0;
+    const size_t n = head > 0 ? host + strcspn(url + host, "?") : 0;
+
+    return n > host && ends_as_archive(url + host, n - host) ? n : 0;
+}
+
+/* The key of an archive in the path of a URL, of which `n` bytes stand before the query.
+ * The store gets the URL of the folder, with the query. */
+static zarr_status split_url(const zarr_allocator *alloc, const char *url, char **store,
+                             char **key, zarr_error *err)
+{
+    const size_t head = zr_url_of_server(url), n = head + strcspn(url + head, "?");
+    const size_t host = head + strcspn(url + head, "/?");
+    size_t slash = n;
+    struct zr_str folder, name;
+    zarr_status st = ZARR_OK;
+
+    zr_str_init(&folder, alloc);
+    zr_str_init(&name, alloc);
+    while (slash > host && url[slash] != '/')
+        slash--;
+    if (slash < n && !zr_url_decode(&name, url + slash + 1, n - slash - 1))
+        ZR_FAIL(err, ZARR_ERR_INVALID, "the URL has a malformed escape in its path");
+    zr_str_append(&folder, url, slash);
+    zr_str_puts(&folder, url + n);
+    ZR_TRY(zr_str_status(&folder, err));
+    ZR_TRY(zr_str_status(&name, err));
+    *store = zr_str_take(&folder);
+    *key = zr_str_take(&name);
+    if (*key)
+        goto out;
+    zr_free_secret(alloc, *store);
+    *store = NULL;
+    st = zr_fail_memory(err, 1);
+out:
+    zr_str_deinit(&folder);
+    zr_str_deinit(&name);
+    return st;
+}
+
 zarr_status zr_archive_split(const zarr_allocator *alloc, const char *url, char **store,
                              char **key, zarr_error *err)
 {
@@ -52,7 +95,9 @@ zarr_status zr_archive_split(const zarr_allocator *alloc, const char *url, char 
     const char *name = slash ? slash + 1 : path;
     const size_t n = (size_t)(name - url);
 
-    *key = NULL;
+    *key = *store = NULL;
+    if (zr_url_of_server(url) > 0)
+        return split_url(alloc, url, store, key, err);
     *store =
         slash ? zr_strndup(alloc, url, slash == path ? n : n - 1) : zr_strdup(alloc, ".");
     if (*store)

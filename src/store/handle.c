@@ -38,12 +38,29 @@ static void handle_in_child(void *arg)
     s->locked.batches = NULL;
 }
 
+/* Copies a text as it is shown: the handle keeps no secret of its URL. A local store has
+ * a path, which a name such as "data:a?b=c" is, too. */
+static zarr_status handle_show(char **out, const zarr_store *s, const char *text,
+                               zarr_error *err)
+{
+    const zarr_allocator *alloc = s->env.alloc;
+    zarr_status st = ZARR_OK;
+
+    if (s->vt.run != zr_local_vtable.run)
+        ZR_TRY(zr_store_show_url(out, alloc, text, err));
+    if (!*out && !(*out = zr_strdup(alloc, text)))
+        st = zr_fail_memory(err, strlen(text));
+out:
+    return st;
+}
+
 /* Makes a handle that has no store yet. */
 static zarr_status handle_create(zarr_store **out, const struct zr_store_env *env,
                                  const zarr_store_vtable *vt, const char *url,
                                  const zarr_store_options *opts, zarr_error *err)
 {
     zarr_store *s = zr_calloc(env->alloc, 1, sizeof *s);
+    zarr_status st = ZARR_OK;
 
     if (!s)
         return zr_fail_memory(err, sizeof *s);
@@ -63,15 +80,15 @@ static zarr_status handle_create(zarr_store **out, const struct zr_store_env *en
     zr_fork_hook_add(&s->fork);
     if (env->ctx_ref && env->ctx)
         env->ctx_ref(env->ctx);
-    s->url = zr_strdup(env->alloc, url);
-    s->name = zr_strdup(env->alloc, vt->name ? vt->name : "custom");
+    ZR_TRY(handle_show(&s->url, s, url, err));
+    ZR_TRY(handle_show(&s->name, s, vt->name ? vt->name : "custom", err));
     s->vt.name = s->name;
-    if (!s->url || !s->name) {
-        handle_destroy(s);
-        return zr_fail_memory(err, strlen(url));
-    }
     *out = s;
-    return ZARR_OK;
+    s = NULL;
+out:
+    if (s)
+        handle_destroy(s);
+    return st;
 }
 
 static zarr_status handle_check_conditions(const zarr_store *s, zarr_error *err)
@@ -221,13 +238,15 @@ zarr_status zr_store_open(zarr_store **out, const struct zr_store_registry *r,
         s->run_self = s->self;
     }
     ZR_TRY(handle_read_caps(s, err));
-    *out = s;
-    s = NULL;
 out:
     if (st != ZARR_OK)
         zr_error_operation(err, ZARR_OPERATION_OPEN);
-    zr_log(&env->log, ZARR_LOG_DEBUG, "open %s: %s", url, zarr_status_text(st));
-    zarr_store_free(s);
+    if (s)
+        zr_log(&env->log, ZARR_LOG_DEBUG, "open %s: %s", s->url, zarr_status_text(st));
+    if (st == ZARR_OK)
+        *out = s;
+    else
+        zarr_store_free(s);
     return st;
 }
 

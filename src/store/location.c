@@ -4,7 +4,8 @@
  *
  * Without a ":/" between store and node, the root of the store is searched: from the
  * deepest folder on the path that is a node, up to the topmost node of the unbroken chain
- * above it. Only names of documents are looked for; nothing is read.
+ * above it. Only names of documents are looked for; nothing is read. In a URL such as
+ * "https://host/run.zarr/temp" the text alone decides: no request is sent.
  * Thread class: plain functions.
  */
 #include "store/registry_int.h"
@@ -19,6 +20,8 @@ struct location_block {
     const zarr_allocator *alloc;
     zarr_context *ctx;
     void (*ctx_unref)(zarr_context *ctx);
+    char *shown;  /* NULL: the URL is shown as it is */
+    size_t bytes; /* of text */
     char text[];
 };
 
@@ -71,6 +74,14 @@ static size_t location_scheme_bytes(const char *text)
     return strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789+-");
 }
 
+/* As zr_url_of_files(). In "file:/a" a file called "file" comes first. */
+static size_t location_files(struct locating *l, const char *text)
+{
+    const size_t n = zr_url_of_files(text);
+
+    return n > 0 && text[n - 1] == ':' && location_exists(l, text, n - 1, "") ? 0 : n;
+}
+
 /* The colon after the scheme, if text begins with the scheme of a plug-in's store; else
  * NULL. A file of that name comes first, unless "//" follows. */
 static const char *location_plugin(struct locating *l, const char *text)
@@ -106,15 +117,14 @@ static char *location_split(struct locating *l, char *text, const char *scheme)
 }
 
 /* Cuts a selection, "[...]" with balanced brackets, off the end of text, and returns it
- * without the brackets. NULL: there is none, or a file has the whole text as its name. */
-static char *location_selection(struct locating *l, char *text, const char *split)
+ * without the brackets. NULL: there is none. */
+static char *location_cut_selection(char *text)
 {
-    const size_t n = strlen(text), head = split ? (size_t)(split - text) : 0;
+    const size_t n = strlen(text);
     size_t at = n;
     int depth = 0;
 
-    if (n < 2 || text[n - 1] != ']' ||
-        location_exists(l, text, head, split ? split + 1 : text))
+    if (n < 2 || text[n - 1] != ']')
         return NULL;
     do {
         at--;
@@ -124,6 +134,16 @@ static char *location_selection(struct locating *l, char *text, const char *spli
         return NULL;
     text[n - 1] = text[at] = '\0';
     return text + at + 1;
+}
+
+/* The same, unless a file has the whole text as its name. */
+static char *location_selection(struct locating *l, char *text, const char *split)
+{
+    const size_t head = split ? (size_t)(split - text) : 0;
+
+    if (location_exists(l, text, head, split ? split + 1 : text))
+        return NULL;
+    return location_cut_selection(text);
 }
 
 /* The folder that contains f. None for "/", ".", ".." and "a/..". */
@@ -188,6 +208,108 @@ static const char *location_rest(const char *path, struct folder root)
     return path + strspn(path, "/");
 }
 
+/* ---- URLs ---- */
+
+/* A URL that is split: its root is the text up to `root_end` and the query. */
+struct url_parts {
+    char *root_end, *query; /* query: at the '?', or at the end */
+    const char *node;
+    size_t node_bytes;
+    bool is_escaped; /* the node has the escapes of a URL */
+};
+
+/* The end of the first part of a path that names a hierarchy; NULL: none does. */
+static char *url_find_root(char *path, const char *end)
+{
+    static const char *const suffixes[] = {".zarr", ".zip", ".ozx"};
+
+    for (char *part = path; part < end;) {
+        const size_t n = 1 + strcspn(part + 1, "/?");
+
+        for (size_t i = 0; i < ZR_COUNT(suffixes); i++) {
+            const size_t m = strlen(suffixes[i]);
+
+            if (n > m + 1 && memcmp(part + n - m, suffixes[i], m) == 0)
+                return part + n;
+        }
+        part += n;
+    }
+    return NULL;
+}
+
+static struct url_parts url_split(char *host)
+{
+    char *const path = host + strcspn(host, "/?");
+    struct url_parts p = {.query = path + strcspn(path, "?")};
+    char *colon = NULL, *end;
+
+    for (char *at = strstr(host, ":/"); at; at = strstr(at + 1, ":/"))
+        if (at[2] != '/')
+            colon = at;
+    if (colon) { /* the query may be before or after the node */
+        const bool is_before = p.query < colon;
+
+        p.node = colon + 1;
+        p.node_bytes = is_before ? strlen(colon + 1) : (size_t)(p.query - p.node);
+        p.root_end = is_before ? p.query : colon;
+        if (is_before)
+            *colon = '\0';
+        return p;
+    }
+    p.root_end = url_find_root(path, p.query);
+    for (end = p.query; !p.root_end && end > path + 1 && end[-1] == '/';)
+        end--;
+    if (!p.root_end)
+        p.root_end = end;
+    p.node = p.root_end;
+    p.node_bytes = (size_t)(p.query - p.node);
+    p.is_escaped = true;
+    return p;
+}
+
+/* The length of what stands before the host in a text such as "https://h/x" and
+ * "zip:https://h/x". 0: it is no URL of a server or a plug-in. */
+static size_t url_head(const char *text)
+{
+    const size_t skip = zr_starts_with(text, ZR_STORE_ZIP ":") &&
+                                !zr_starts_with(text, ZR_STORE_ZIP "://")
+                            ? strlen(ZR_STORE_ZIP ":")
+                            : 0;
+    const size_t n = zr_url_of_server(text + skip);
+
+    return n > 0 ? skip + n : 0;
+}
+
+static zarr_status location_fill_url(struct locating *l, char *text, size_t head,
+                                     zarr_location *out, char *url, zarr_error *err)
+{
+    char *const host = text + head, *const path = host + strcspn(host, "/?");
+    struct url_parts p;
+    zarr_status st = ZARR_OK;
+
+    out->selection = location_cut_selection(path); /* not the brackets of an address */
+    p = url_split(host);
+    while (p.node_bytes > 0 && *p.node == '/') {
+        p.node++;
+        p.node_bytes--;
+    }
+    while (p.node_bytes > 0 && p.node[p.node_bytes - 1] == '/')
+        p.node_bytes--;
+    zr_str_clear(&l->name);
+    if (!p.is_escaped)
+        zr_str_append(&l->name, p.node, p.node_bytes);
+    else if (!zr_url_decode(&l->name, p.node, p.node_bytes))
+        ZR_FAIL(err, ZARR_ERR_INVALID, "the URL has a malformed escape in its path");
+    ZR_TRY(zr_str_status(&l->name, err));
+    memcpy(url, text, (size_t)(p.root_end - text));
+    url += p.root_end - text;
+    memcpy(url, p.query, strlen(p.query) + 1);
+    memcpy(text, zr_str_text(&l->name), l->name.bytes + 1);
+    out->path = text;
+out:
+    return st;
+}
+
 /* ---- all together ---- */
 
 /* Finds the root on the path when no ":/" separates it from a node. */
@@ -215,7 +337,7 @@ static void location_fill(struct locating *l, char *start, zarr_location *out, c
     char *split;
     size_t n;
 
-    start += zr_url_of_files(start);
+    start += location_files(l, start);
     split = location_split(l, start, scheme);
     out->selection = location_selection(l, start, split);
     for (n = strlen(start); n > 1 && start[n - 1] == '/';)
@@ -233,7 +355,15 @@ static void location_fill(struct locating *l, char *start, zarr_location *out, c
     memcpy(url, root.at, root.n);
     url[root.n] = '\0';
     out->is_local = out->is_local && !zr_path_is_archive(url);
-    out->url = url;
+}
+
+static void location_free(struct location_block *b)
+{
+    if (!b)
+        return;
+    zr_wipe(b->text, b->bytes); /* a URL may have a password */
+    zr_free(b->alloc, b->shown);
+    zr_free(b->alloc, b);
 }
 
 zarr_status zr_location_parse(zarr_location **out, const struct zr_store_registry *r,
@@ -242,7 +372,7 @@ zarr_status zr_location_parse(zarr_location **out, const struct zr_store_registr
 {
     struct locating l = {.registry = r};
     struct location_block *b = NULL;
-    size_t n, bytes;
+    size_t n, bytes, head;
     zarr_status st = ZARR_OK;
 
     *out = NULL;
@@ -254,11 +384,18 @@ zarr_status zr_location_parse(zarr_location **out, const struct zr_store_registr
         b = zr_calloc(env->alloc, 1, bytes);
     if (!b)
         ZR_FAIL_MEMORY(err, n);
-    *b = (struct location_block){.alloc = env->alloc};
+    *b = (struct location_block){.alloc = env->alloc, .bytes = 2 * n};
     b->location.struct_size = sizeof b->location;
     memcpy(b->text, text, n - 1);
-    location_fill(&l, b->text, &b->location, b->text + n);
+    head = url_head(b->text);
+    b->location.url = b->text + n;
+    if (head > 0)
+        ZR_TRY(location_fill_url(&l, b->text, head, &b->location, b->text + n, err));
+    else
+        location_fill(&l, b->text, &b->location, b->text + n);
     ZR_TRY(zr_str_status(&l.name, err));
+    ZR_TRY(zr_store_show_url(&b->shown, env->alloc, b->location.url, err));
+    b->location.shown = b->shown ? b->shown : b->location.url;
     if (env->ctx && env->ctx_ref)
         env->ctx_ref(env->ctx);
     b->ctx = env->ctx;
@@ -266,7 +403,7 @@ zarr_status zr_location_parse(zarr_location **out, const struct zr_store_registr
     *out = &b->location;
     b = NULL;
 out:
-    zr_free(env->alloc, b);
+    location_free(b);
     zr_str_deinit(&l.name);
     return st;
 }
@@ -281,7 +418,7 @@ void zarr_location_free(zarr_location *location)
         return;
     unref = b->ctx_unref;
     ctx = b->ctx;
-    zr_free(b->alloc, b);
+    location_free(b);
     if (ctx && unref)
         unref(ctx);
 }

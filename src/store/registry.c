@@ -51,6 +51,19 @@ bool zr_store_registry_is_foreign(const struct zr_store_registry *r, const char 
     return row && (!row->native || zr_streq(row->entry.name, "gds"));
 }
 
+/* A scheme before "//" may have capitals. */
+static const struct zr_store_row *registry_find_scheme(const struct zr_store_registry *r,
+                                                       const char *url, size_t n)
+{
+    char name[64];
+
+    if (n >= sizeof name)
+        return NULL;
+    for (size_t i = 0; i < n; i++)
+        name[i] = (char)(url[i] >= 'A' && url[i] <= 'Z' ? url[i] - 'A' + 'a' : url[i]);
+    return registry_find(r, name, n);
+}
+
 /* The length of a URL scheme: a letter, then letters, digits, '+', '-', '.'; lower case
  * only. */
 static size_t registry_scheme_bytes(const char *text)
@@ -151,7 +164,43 @@ size_t zr_url_of_files(const char *url)
     for (size_t i = 0; i < ZR_COUNT(known); i++)
         if (zr_starts_with(url, known[i]))
             return strlen(known[i]);
-    return 0;
+    return zr_starts_with(url, "file:/") ? strlen("file:") : 0; /* RFC 8089 */
+}
+
+size_t zr_url_of_server(const char *url)
+{
+    const size_t n = zr_url_scheme_bytes(url);
+
+    if (n == 0 || !zr_starts_with(url + n, "//") || memchr(url, '.', n) ||
+        zr_url_of_files(url) > 0 || zr_starts_with(url, "gds:") ||
+        zr_starts_with(url, ZR_STORE_ZIP ":"))
+        return 0;
+    return n + 2;
+}
+
+zarr_status zr_store_show_url(char **out, const zarr_allocator *alloc, const char *url,
+                              zarr_error *err)
+{
+    const size_t n = zr_url_scheme_bytes(url);
+    const bool is_zip = zr_starts_with(url, ZR_STORE_ZIP ":");
+    struct zr_str shown;
+    zarr_status st = ZARR_OK;
+
+    *out = NULL;
+    if (zr_url_of_files(url) > 0 || zr_starts_with(url, "gds:") ||
+        (is_zip && zr_url_of_server(url + n) == 0))
+        return ZARR_OK; /* a path of this machine: '?' and '@' are parts of names */
+    zr_str_init(&shown, alloc);
+    zr_url_put_shown(&shown, url);
+    ZR_TRY(zr_str_status(&shown, err));
+    if (!zr_streq(zr_str_text(&shown), url)) {
+        *out = zr_str_take(&shown);
+        if (!*out)
+            ZR_FAIL_MEMORY(err, strlen(url));
+    }
+out:
+    zr_str_deinit(&shown);
+    return st;
 }
 
 const char *zr_url_folder(const char *url)
@@ -165,7 +214,9 @@ zarr_status zr_store_registry_for_url(const struct zr_store_registry *r, const c
                                       const char *kind, const struct zr_store_row **out,
                                       zarr_error *err)
 {
-    const size_t n = registry_scheme_bytes(url), files = zr_url_of_files(url);
+    const size_t server = zr_url_of_server(url), files = zr_url_of_files(url);
+    const size_t n =
+        server > 0 ? zr_url_scheme_bytes(url) - 1 : registry_scheme_bytes(url);
     const struct zr_store_row *archive = NULL;
 
     if (kind) {
@@ -174,13 +225,13 @@ zarr_status zr_store_registry_for_url(const struct zr_store_registry *r, const c
             return ZARR_OK;
         return zr_fail(err, ZARR_ERR_UNSUPPORTED, "no store is named %s", kind);
     }
-    *out = n > 0 && url[n] == ':' ? registry_find(r, url, n) : NULL;
-    if (*out && files == 0)
+    *out = n > 0 && url[n] == ':' ? registry_find_scheme(r, url, n) : NULL;
+    if (*out && files == 0 && zr_url_of_archive(url) == 0)
         return ZARR_OK;
-    if (files == 0 && n > 0 && zr_starts_with(url + n, "://"))
+    if (!*out && files == 0 && n > 0 && zr_starts_with(url + n, "://"))
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "no store for URLs that begin with %.*s://", (int)n, url);
-    if (zr_path_is_archive(url + files))
+    if (zr_url_of_archive(url) > 0 || zr_path_is_archive(url + files))
         archive = registry_find(r, ZR_STORE_ZIP, strlen(ZR_STORE_ZIP));
     if (archive)
         *out = archive;

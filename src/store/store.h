@@ -106,6 +106,10 @@ zarr_status zr_store_open(zarr_store **out, const struct zr_store_registry *r,
 zarr_status zr_location_parse(zarr_location **out, const struct zr_store_registry *r,
                               const struct zr_store_env *env, const char *text,
                               zarr_error *err);
+/* Sets *out to the URL of a store as messages show it (zr_url_put_shown()), owned, or to
+ * NULL if that is the URL itself, as for a path. */
+zarr_status zr_store_show_url(char **out, const zarr_allocator *alloc, const char *url,
+                              zarr_error *err);
 /* Splits the URL of an archive, without "zip:", into the URL of the store that holds it
  * and its key there. Both texts are owned by the caller. */
 zarr_status zr_archive_split(const zarr_allocator *alloc, const char *url, char **store,

@@ -235,14 +235,20 @@ bool zr_pin_version(const struct zr_store_pin *p, zarr_store_version *out);
 zarr_status zr_pin_check(struct zr_store_pin *p, const zarr_store_op *op,
                          zarr_error *err);
 
-/* The length of "file://" or "local://" at the beginning of a URL: a path follows. 0:
- * there is neither. */
+/* The length of "file://", "local://" or, before a slash, "file:" at the beginning of a
+ * URL: a path follows. 0: there is none of them. */
 size_t zr_url_of_files(const char *url);
+/* The length of "SCHEME://", if a URL begins with it and no path of this machine follows.
+ */
+size_t zr_url_of_server(const char *url);
 /* The path in a URL of a local store, of any scheme. */
 const char *zr_url_folder(const char *url);
 /* The length of the first part of a path that names an archive, as "a/x.zip" in
  * "a/x.zip/temp". 0: none does. */
 size_t zr_path_find_archive(const char *path);
 bool zr_path_is_archive(const char *path); /* the whole path */
+/* The length of a URL without its query, if it is one of a server whose path ends as the
+ * name of an archive; else 0. */
+size_t zr_url_of_archive(const char *url);
 
 #endif
