@@ -324,6 +324,8 @@ struct cli_keys {
 /* A zarr_store_list_fn; user is a struct cli_keys. */
 int cli_keys_add(void *user, const zarr_store_item *item);
 void cli_keys_free(struct cli_keys *k);
+/* Overwrites bytes with zeros. No compiler removes it. */
+void cli_wipe(void *p, size_t n);
 /* As snprintf, into new memory that the caller owns. */
 char *cli_format(const char *format, ...) ZARR_PRINTF(1, 2);
 /* "a/b"; a or b may be empty. Owned. */

@@ -39,6 +39,11 @@ const struct cli_option cli_common_options[] = {
     {"symlinks", 0, 0, "WHICH", "within|deny|follow",
      "symbolic links to follow in a local store; within: those that stay in it (default: "
      "ZARRC_SYMLINKS, else within)"},
+    {"store-option", 0, CLI_REPEAT, "[URL-PREFIX=]NAME=VALUE", NULL,
+     "option of a store, as locks=none; with a prefix only of stores whose URL is the "
+     "prefix or below it; VALUE is text, JSON that begins with { or [, or @FILE for the "
+     "text of a file, without its last newline: a secret in an argument is visible to "
+     "other users"},
     {"progress", 0, 0, "MODE", "auto|bar|lines|json|none",
      "how to show progress on stderr; auto: a bar on a terminal, else a line every 10 s"},
     {"color", 0, 0, "WHEN", "auto|always|never",

@@ -63,6 +63,14 @@ void cli_string_add(struct cli_string *s, const void *data, size_t bytes)
     s->text[s->n_bytes] = '\0';
 }
 
+void cli_wipe(void *p, size_t n)
+{
+    volatile char *at = p;
+
+    while (n > 0)
+        at[--n] = 0;
+}
+
 void cli_string_free(struct cli_string *s)
 {
     free(s->text);

@@ -29,15 +29,14 @@ static char *staging_folder(const struct import *im)
  * final location. */
 static int open_staging_store(struct import *im)
 {
-    zarr_store_options opts = cli_store_options(im->cli);
     zarr_error err = {0};
     zarr_status st;
 
     im->target_root = staging_folder(im);
     if (!im->target_root)
         return CLI_OK;
-    opts.flags |= ZARR_STORE_CREATE;
-    st = zarr_store_open(&im->target_store, im->cli->ctx, im->target_root, &opts, &err);
+    st = cli_store_open(im->cli, &im->target_store, im->target_root, ZARR_STORE_CREATE,
+                        &err);
     if (st)
         return cli_fail(im->cli, st, &err, "cannot create %s", im->target_root);
     im->staged = true;

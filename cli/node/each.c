@@ -45,15 +45,15 @@ static bool has_node(const struct cli_node *at)
 /* Whether the operand is a part of a node. Whatever else is wrong with it, fn reports. */
 static bool skip(struct cli *cli, const char *text)
 {
-    zarr_store_options opts = cli_store_options(cli);
     struct cli_node node = {0};
     zarr_location *at = NULL;
     char *above = NULL;
+    zarr_error err = {0};
 
-    opts.flags |= ZARR_STORE_READ_ONLY;
     if (zarr_location_parse(&at, cli->ctx, text, NULL) == ZARR_OK && at->is_local &&
         *at->path && !at->selection &&
-        zarr_store_open(&node.store, cli->ctx, at->url, &opts, NULL) == ZARR_OK) {
+        cli_store_open(cli, &node.store, at->url, ZARR_STORE_READ_ONLY, &err) ==
+            ZARR_OK) {
         node.path = cli_strdup(at->path);
         above = has_node(&node) ? NULL : cli_node_above(&node);
     }

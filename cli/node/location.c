@@ -135,28 +135,20 @@ static int check_kind(struct cli *cli, unsigned flags, const struct cli_node *no
     return CLI_OK;
 }
 
-zarr_store_options cli_store_options(const struct cli *cli)
-{
-    return (zarr_store_options){.struct_size = sizeof(zarr_store_options),
-                                .locks = cli->locks,
-                                .symlinks = cli->symlinks,
-                                .lock_wait_ms = (uint32_t)cli->lock_wait_s * 1000};
-}
-
 static int open_store(struct cli *cli, const zarr_location *at, unsigned flags,
                       struct cli_node *node)
 {
-    zarr_store_options opts = cli_store_options(cli);
+    uint32_t how = 0;
     zarr_error err = {0};
     zarr_status st;
 
     if (!(flags & (CLI_OPEN_WRITE | CLI_OPEN_NEW)))
-        opts.flags |= ZARR_STORE_READ_ONLY;
+        how |= ZARR_STORE_READ_ONLY;
     if (flags & CLI_OPEN_NEW) {
-        opts.flags |= ZARR_STORE_CREATE;
+        how |= ZARR_STORE_CREATE;
         node->created_root = at->is_local && !exists(at->url);
     }
-    st = zarr_store_open(&node->store, cli->ctx, at->url, &opts, &err);
+    st = cli_store_open(cli, &node->store, at->url, how, &err);
     return st ? cli_fail(cli, st, &err, "cannot open %s", node->shown) : CLI_OK;
 }
 
@@ -194,8 +186,9 @@ int cli_node_open(struct cli *cli, const char *text, unsigned flags,
                          "- is a stream, not the location of a node");
     st = zarr_location_parse(&at, cli->ctx, text, &err);
     if (st)
-        return cli_fail(cli, st, &err, "\"%s\" names no node",
-                        strstr(text, "://") ? "URL" : text); /* it may have a password */
+        return strstr(text, "://") /* it may have a password */
+                   ? cli_fail(cli, st, &err, "the URL names no node")
+                   : cli_fail(cli, st, &err, "\"%s\" names no node", text);
     node->path = cli_strdup(at->path);
     node->region = at->selection ? cli_strdup(at->selection) : NULL;
     node->shown =

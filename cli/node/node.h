@@ -46,8 +46,11 @@ struct cli_node {
 /* The path of the file or folder that `text` names, without the region; it need not
  * exist. NULL if the store is not a local folder. Owned. */
 char *cli_local_path(struct cli *cli, const char *text);
-/* What the common options say about stores. */
-zarr_store_options cli_store_options(const struct cli *cli);
+/* Opens a store with the options of the command line; flags: ZARR_STORE_*. Prints
+ * nothing.
+ */
+zarr_status cli_store_open(struct cli *cli, zarr_store **out, const char *url,
+                           uint32_t flags, zarr_error *err);
 /* Opens the node that `text` names. Without ":/" the root of the store is the topmost
  * folder of the unbroken chain of nodes above the path. For a new node outside of any
  * hierarchy, the root is the first folder on the path that is called *.zarr, else the

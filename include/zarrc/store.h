@@ -79,10 +79,13 @@ typedef struct zarr_store_options {
      * their own locks may ignore this member */
     uint32_t lock_wait_ms, reserved_1;
     /** the text of a JSON object with options of one kind of store, such as headers or
-     * credentials; borrowed for the call. The function `open` of a registered store gets
-     * the unchanged text. The library's own stores and those of zarr_store_open_custom()
-     * have no such options, and refuse every member with an error that names it. NULL:
-     * none */
+     * credentials; borrowed for the call. The library keeps no copy of it. The function
+     * `open` of a registered store gets the unchanged text. A local store has the options
+     * "durability", "lock_wait_ms", "locks" and "symlinks", which override the members of
+     * these names, as in {"locks": "none", "lock_wait_ms": 500}. A zip archive passes the
+     * text to the store that holds it. Other stores of the library and those of
+     * zarr_store_open_custom() have no such options. An unknown name is an error that
+     * lists the known ones. NULL: none */
     const char *config;
     /** default memory for arrays whose chunks are in this store, as in
      * `zarr_context_options`; 0: the default of the context, or, in a composite store, of
@@ -163,6 +166,33 @@ typedef struct zarr_store_caps {
 } zarr_store_caps;
 
 #define ZARR_STORE_CAPS_INIT ZARR_SIZE_FIRST(zarr_store_caps)
+
+/**
+ * Where the keys of a store are. A key is at `prefix`, a slash and the key, in the bucket
+ * of the endpoint. Equal places have equal texts: the store normalises them. A member
+ * that means nothing for a store is NULL or "". No member has a credential.
+ */
+typedef struct zarr_store_place {
+    uint32_t struct_size, flags; /**< `flags` must be 0 */
+    const char *scheme;          /**< such as "https", "s3", or "file" */
+    const char *endpoint;        /**< the host, with a port if it is not the usual one */
+    const char *bucket;          /**< or container */
+    const char *prefix;          /**< without escapes; slashes around it do not matter */
+} zarr_store_place;
+
+/** Gets a place, whose texts are valid during the call. */
+typedef void (*zarr_store_place_fn)(void *user, const zarr_store_place *place);
+
+/** What a store has sent and received since it was opened. */
+typedef struct zarr_store_counters {
+    uint32_t struct_size, flags;
+    uint64_t requests;       /**< requests, repeated ones included */
+    uint64_t retries;        /**< requests that repeated one that failed */
+    uint64_t bytes_sent;     /**< bytes of bodies that were sent */
+    uint64_t bytes_received; /**< bytes of bodies that were received */
+} zarr_store_counters;
+
+#define ZARR_STORE_COUNTERS_INIT ZARR_SIZE_FIRST(zarr_store_counters)
 
 /** Flags of zarr_store_options. */
 enum {
@@ -389,7 +419,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_flush(zarr_store *store, zarr_er
 ZARR_API zarr_context *zarr_store_context(const zarr_store *store);
 
 /**
- * Returns the URL or path that a store was opened with.
+ * Returns the URL or path that a store was opened with, as messages show it: without user
+ * info, and with "***" in place of the values of query parameters. So it need not open
+ * the store again.
  * @param store borrowed
  * @return text that lives as long as the store
  */
@@ -404,6 +436,29 @@ ZARR_API const char *zarr_store_url(const zarr_store *store);
  * @see zarr_store_url()
  */
 ZARR_API void zarr_store_capabilities(const zarr_store *store, zarr_store_caps *out);
+
+/**
+ * Tells where the keys of a store are, so that another store can find out whether it has
+ * the same ones. `fn` is called once, or not at all if this is not known. Of a composite
+ * store it is the place of the chunks.
+ *
+ * @param store borrowed
+ * @param fn called before this call returns
+ * @param user passed to `fn`
+ * @see zarr_store_overlap()
+ */
+ZARR_API void zarr_store_tell_place(const zarr_store *store, zarr_store_place_fn fn,
+                                    void *user);
+
+/**
+ * Reads what a store has sent and received. All numbers of a store without a network are
+ * 0. A composite store has the sums of its two stores, and a zip archive the numbers of
+ * the store that holds it.
+ *
+ * @param store borrowed
+ * @param out receives the numbers. The caller sets `out->struct_size`
+ */
+ZARR_API void zarr_store_read_counters(const zarr_store *store, zarr_store_counters *out);
 
 ZARR_END_DECLS
 

@@ -39,6 +39,12 @@ void zr_arena_deinit(struct zr_arena *a)
     zr_arena_init(a, a->alloc);
 }
 
+void zr_arena_wipe(struct zr_arena *a)
+{
+    for (struct zr_arena_block *b = a->head; b; b = b->next)
+        zr_wipe(b + 1, b->bytes + ARENA_ALIGN - 1);
+}
+
 void zr_arena_reset(struct zr_arena *a)
 {
     struct zr_arena_block *b = a->head, *largest = NULL;

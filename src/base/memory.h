@@ -41,6 +41,7 @@ struct zr_arena {
 };
 void zr_arena_init(struct zr_arena *a, const zarr_allocator *alloc);
 void zr_arena_deinit(struct zr_arena *a);
+void zr_arena_wipe(struct zr_arena *a);  /* before deinit: overwrites all that it has */
 void zr_arena_reset(struct zr_arena *a); /* keeps the largest block */
 void *zr_arena_alloc(struct zr_arena *a,
                      size_t bytes); /* 16-byte aligned; NULL: no memory */

@@ -5,7 +5,6 @@
  * so later calls need no checks.
  * Thread class: frozen.
  */
-#include "json/json.h"
 #include "store/registry_int.h"
 
 #include <string.h>
@@ -158,34 +157,6 @@ out:
     return st;
 }
 
-/* Checks that the text is a JSON object. takes: whether the store may have members. */
-static zarr_status handle_check_config(const char *config, bool takes, const char *kind,
-                                       const struct zr_store_env *env, zarr_error *err)
-{
-    struct zr_json_doc doc;
-    zarr_status st = ZARR_OK;
-
-    if (!config)
-        return ZARR_OK;
-    zr_json_doc_init(&doc, env->alloc);
-    st = zr_json_parse(&doc, config, strlen(config), &env->limits, err);
-    if (st == ZARR_ERR_CORRUPT)
-        st = ZARR_ERR_INVALID;
-    if (st != ZARR_OK)
-        ZR_TRY(zr_prefix(err, st, "zarr_store_options.config"));
-    if (!zr_json_is(doc.root, ZR_JSON_OBJECT))
-        ZR_FAIL(err, ZARR_ERR_INVALID,
-                "zarr_store_options.config is not an object but a %s",
-                zr_json_type_text(doc.root));
-    if (!takes && doc.root->u.children.first)
-        st = zr_fail(err, ZARR_ERR_INVALID,
-                     "zarr_store_options.config: a %s store has no option \"%s\"", kind,
-                     doc.root->u.children.first->key);
-out:
-    zr_json_doc_deinit(&doc);
-    return st;
-}
-
 static zarr_status handle_read_options(zarr_store_options *out,
                                        const zarr_store_options *opts, zarr_error *err)
 {
@@ -218,7 +189,7 @@ zarr_status zr_store_open(zarr_store **out, const struct zr_store_registry *r,
         return zr_fail(err, ZARR_ERR_INVALID, "no URL");
     ZR_TRY(handle_read_options(&o, opts, err));
     ZR_TRY(zr_store_registry_for_url(r, url, o.kind, &row, err));
-    ZR_TRY(handle_check_config(o.config, !row->native, row->vt.name, env, err));
+    ZR_TRY(zr_store_config_read(&o, !row->native, row->native, row->vt.name, env, err));
     ZR_TRY(handle_create(&s, env, &row->vt, url, &o, err));
     s->native = row->native;
     s->by_url = true;
@@ -277,7 +248,7 @@ zarr_status zr_store_make_native(zarr_store **out, const struct zr_store_env *en
 
     ZR_TRY(handle_read_options(&o, opts, err));
     ZR_TRY(handle_check_bare(&o, err));
-    ZR_TRY(handle_check_config(o.config, false, make->vt->name, env, err));
+    ZR_TRY(zr_store_config_read(&o, false, NULL, make->vt->name, env, err));
     ZR_TRY(handle_create(&s, env, make->vt, url, &o, err));
     s->native = make->native;
     s->self = self;
@@ -317,7 +288,7 @@ zarr_status zr_store_open_custom_url(zarr_store **out, const struct zr_store_env
 
     ZR_TRY(zr_store_vtable_read(&vt, vtable, err));
     ZR_TRY(handle_read_options(&o, opts, err));
-    ZR_TRY(handle_check_config(o.config, false, vt.name ? vt.name : "custom", env, err));
+    ZR_TRY(zr_store_config_read(&o, false, NULL, vt.name ? vt.name : "custom", env, err));
     if (!url)
         url = vt.name ? vt.name : "custom:";
     ZR_TRY(handle_create(&s, env, &vt, url, &o, err));

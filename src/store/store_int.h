@@ -7,6 +7,20 @@
 
 #include "store/store.h"
 
+struct zr_store_native;
+/* A named option of a store, which sets the uint32_t at this offset of
+ * zarr_store_options. */
+struct zr_store_option {
+    const char *name;
+    size_t offset;
+    const char *choices; /* "one|two": they stand for 1 and 2; NULL: a number */
+};
+/* Sets members of o by its `config`, if the store is of this room. native: with the names
+ * of its options; NULL: it has none. */
+zarr_status zr_store_config_read(zarr_store_options *o, bool is_foreign,
+                                 const struct zr_store_native *native, const char *kind,
+                                 const struct zr_store_env *env, zarr_error *err);
+
 /* The entries that a built-in store has besides the plug-in vtable. */
 struct zr_store_native {
     zarr_status (*open)(void **self, const struct zr_store_env *env, const char *url,
@@ -38,7 +52,9 @@ struct zr_store_native {
     /* Waits for the holder of the key's lock file. NULL: the store has no such files. */
     zarr_status (*wait_for_writer)(void *self, const char *key, const zarr_cancel *cancel,
                                    zarr_error *err);
-    const char *detail; /* one line for listings of the registry */
+    const char *detail;                    /* one line for listings of the registry */
+    const struct zr_store_option *options; /* n_options of them */
+    size_t n_options;
 };
 
 enum {

@@ -217,3 +217,18 @@ void zarr_store_capabilities(const zarr_store *store, zarr_store_caps *out)
         return;
     zr_struct_give(out, out->struct_size, &store->caps, sizeof store->caps);
 }
+
+void zarr_store_read_counters(const zarr_store *store, zarr_store_counters *out)
+{
+    union {
+        zarr_store_counters counters;
+        unsigned char room[512]; /* a store that was compiled with a longer struct */
+    } u = {.room = {0}};
+    const uint32_t out_bytes = out->struct_size;
+
+    u.counters.struct_size = sizeof u.counters;
+    if (store && store->vt.count)
+        store->vt.count(store->self, &u.counters);
+    u.counters.struct_size = sizeof u.counters;
+    zr_struct_give(out, out_bytes, &u.counters, sizeof u.counters);
+}

@@ -69,6 +69,45 @@ static zarr_status zip_list(void *self, const char *prefix, uint32_t how,
                              err);
 }
 
+/* Members are below the key of the archive. */
+struct zip_telling {
+    const struct zr_zip_store *store;
+    zarr_store_place_fn fn;
+    void *user;
+};
+
+static void zip_tell(void *user, const zarr_store_place *place)
+{
+    const struct zip_telling *t = user;
+    const struct zr_zip_archive *a = &t->store->archive;
+    const char *prefix = place->prefix ? place->prefix : "";
+    zarr_store_place inner = *place;
+    struct zr_str joined;
+
+    zr_str_init(&joined, a->env.alloc);
+    zr_str_printf(&joined, "%s%s%s", prefix,
+                  *prefix && !zr_ends_with(prefix, "/") ? "/" : "", a->key);
+    inner.prefix = zr_str_text(&joined);
+    if (!joined.failed)
+        t->fn(t->user, &inner);
+    zr_str_deinit(&joined);
+}
+
+static void zip_place(void *self, zarr_store_place_fn fn, void *user)
+{
+    const struct zr_zip_store *z = self;
+    struct zip_telling t = {z, fn, user};
+
+    zarr_store_tell_place(z->archive.store, zip_tell, &t);
+}
+
+static void zip_count(void *self, zarr_store_counters *out)
+{
+    const struct zr_zip_store *z = self;
+
+    zarr_store_read_counters(z->archive.store, out);
+}
+
 const zarr_store_vtable zr_zip_vtable = {
     .struct_size = sizeof(zarr_store_vtable),
     .name = "zip",
@@ -76,6 +115,8 @@ const zarr_store_vtable zr_zip_vtable = {
     .run = zip_run,
     .list = zip_list,
     .close = zip_close,
+    .place = zip_place,
+    .count = zip_count,
 };
 
 static void log_ignored(const struct zr_zip_store *z)

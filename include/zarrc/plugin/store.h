@@ -256,6 +256,14 @@ typedef struct zarr_store_vtable {
     /** Ends what begin_parts() began. Discards the parts if no commit succeeded; cannot
      * fail. No operation on the parts is in flight. */
     void (*end_parts)(void *self, const char *key, void *parts);
+    /** Calls `fn`(`user`, place) once with the place of the keys, or not at all if the
+     * store does not know it. Stores of one place are taken for the same one: each sees
+     * the other's changes. NULL: the library compares the hosts and paths of the URLs,
+     * and treats equal ones as if they might be the same. */
+    void (*place)(void *self, zarr_store_place_fn fn, void *user);
+    /** Sets the counters that the store has, of those inside of `out->struct_size`. The
+     * others are 0. NULL: all are. */
+    void (*count)(void *self, zarr_store_counters *out);
 } zarr_store_vtable;
 
 /**

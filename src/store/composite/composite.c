@@ -308,6 +308,19 @@ static zarr_store *composite_get(const void *self, const char *key)
     return composite_part(self, key);
 }
 
+static void composite_count(void *self, zarr_store_counters *out)
+{
+    const struct composite *c = self;
+    zarr_store_counters chunks = ZARR_STORE_COUNTERS_INIT;
+
+    zarr_store_read_counters(c->docs, out);
+    zarr_store_read_counters(c->chunks, &chunks);
+    out->requests += chunks.requests;
+    out->retries += chunks.retries;
+    out->bytes_sent += chunks.bytes_sent;
+    out->bytes_received += chunks.bytes_received;
+}
+
 static const zarr_store_vtable composite_vtable = {
     .struct_size = sizeof(zarr_store_vtable),
     .name = "composite",
@@ -323,6 +336,7 @@ static const zarr_store_vtable composite_vtable = {
     .rename = composite_rename,
     .begin_parts = composite_begin_parts,
     .end_parts = composite_end_parts,
+    .count = composite_count,
 };
 
 static const struct zr_store_native composite_native = {

@@ -368,6 +368,14 @@ const zarr_store_vtable zr_local_vtable = {
     .rename = zr_local_rename,
     .begin_parts = zr_local_begin_parts,
     .end_parts = zr_local_end_parts,
+    .place = zr_local_tell_place,
+};
+
+static const struct zr_store_option local_options[] = {
+    {"durability", offsetof(zarr_store_options, durability), "none|commit|ordered|each"},
+    {"lock_wait_ms", offsetof(zarr_store_options, lock_wait_ms), NULL},
+    {"locks", offsetof(zarr_store_options, locks), "os|none"},
+    {"symlinks", offsetof(zarr_store_options, symlinks), "within|deny|follow"},
 };
 
 const struct zr_store_native zr_local_native = {
@@ -383,4 +391,6 @@ const struct zr_store_native zr_local_native = {
     .syncs_names = local_syncs_names,
     .wait_for_writer = zr_local_wait_for_writer,
     .detail = "a directory; URL: a path, file://path, local://path or gds:path",
+    .options = local_options,
+    .n_options = ZR_COUNT(local_options),
 };

@@ -60,6 +60,9 @@ struct zr_local {
     struct zr_fork_hook fork;
 };
 
+/* See `place` in zarr_store_vtable; in local/same_folder.c. */
+void zr_local_tell_place(void *self, zarr_store_place_fn fn, void *user);
+
 /* ---- local/path.c: from keys to descriptors ------------------------------------ */
 
 /* Opens path below the root under the symlink policy. Returns a descriptor above 2, or

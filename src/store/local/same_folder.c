@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -131,4 +132,24 @@ out:
     place_close(&p);
     place_close(&q);
     return st;
+}
+
+/* The path of the root's descriptor: the path of the URL may have been relative, or have
+ * a link. */
+void zr_local_tell_place(void *self, zarr_store_place_fn fn, void *user)
+{
+    const struct zr_local *l = self;
+    char name[64], path[PATH_MAX];
+    zarr_store_place place = {
+        .struct_size = sizeof place, .scheme = "file", .prefix = path};
+    struct stat root, found;
+    ssize_t n;
+
+    (void)snprintf(name, sizeof name, "/proc/self/fd/%d", l->root);
+    n = readlink(name, path, sizeof path - 1);
+    if (n <= 0)
+        return;
+    path[n] = '\0';
+    if (fstat(l->root, &root) == 0 && stat(path, &found) == 0 && place_is(&root, &found))
+        fn(user, &place); /* else the folder was deleted, or is out of reach */
 }

@@ -8,6 +8,7 @@
  */
 #include "store/memory/memory_int.h"
 
+#include <stdio.h>
 #include <string.h>
 
 struct memory_store {
@@ -446,6 +447,17 @@ out:
     return st;
 }
 
+static void memory_place(void *self, zarr_store_place_fn fn, void *user)
+{
+    const struct memory_store *m = self;
+    char number[32];
+    const zarr_store_place place = {
+        .struct_size = sizeof place, .scheme = "memory", .endpoint = number};
+
+    (void)snprintf(number, sizeof number, "%016" PRIx64, m->id);
+    fn(user, &place);
+}
+
 const zarr_store_vtable zr_memory_vtable = {
     .struct_size = sizeof(zarr_store_vtable),
     .name = "memory",
@@ -458,6 +470,7 @@ const zarr_store_vtable zr_memory_vtable = {
     .rename = memory_rename,
     .begin_parts = memory_begin_parts,
     .end_parts = memory_end_parts,
+    .place = memory_place,
 };
 
 const struct zr_store_native zr_memory_native = {

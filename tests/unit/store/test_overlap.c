@@ -205,6 +205,163 @@ static void of_others(void **state)
     zarr_store_free(u);
 }
 
+/* ---- places ---- */
+
+/* A store that says where it is. */
+struct placed {
+    const char *scheme, *endpoint, *bucket, *prefix;
+    uint64_t requests;
+};
+
+static void placed_place(void *self, zarr_store_place_fn fn, void *user)
+{
+    const struct placed *p = self;
+    const zarr_store_place place = {sizeof place, 0,         p->scheme,
+                                    p->endpoint,  p->bucket, p->prefix};
+
+    if (p->scheme)
+        fn(user, &place);
+}
+
+static void placed_count(void *self, zarr_store_counters *out)
+{
+    const struct placed *p = self;
+
+    out->requests = p->requests;
+    out->bytes_received = 1;
+}
+
+static zarr_store *open_placed(struct world *w, struct placed *p, zarr_store_vtable *vt)
+{
+    zarr_store *s = NULL;
+
+    *vt = (zarr_store_vtable){.struct_size = sizeof *vt,
+                              .name = "placed",
+                              .caps = null_caps,
+                              .run = null_run,
+                              .place = placed_place,
+                              .count = placed_count};
+    assert_status(zr_store_open_custom(&s, &w->env, vt, p, NULL, NULL), ZARR_OK);
+    return s;
+}
+
+static void of_places(void **state)
+{
+    static struct placed p[] = {
+        {"s3", "host", "b", "x", 1},  {"s3", "host", "b", "/x/", 2},
+        {"s3", "host", "b", NULL, 4}, {"s3", "host", "b", "x/y", 0},
+        {"s3", "other", "b", "x", 0}, {"s3", "host", "c", "x", 0},
+        {NULL, NULL, NULL, NULL, 0},  {"s3", "host", "b", "xy", 0},
+    };
+    struct world *w = *state;
+    zarr_store *s[ZR_COUNT(p)], *composite = NULL, *memory = open_sort(w, SORT_MEMORY);
+    zarr_store_counters c = ZARR_STORE_COUNTERS_INIT;
+    zarr_store_vtable vt;
+
+    for (size_t i = 0; i < ZR_COUNT(p); i++)
+        s[i] = open_placed(w, &p[i], &vt);
+    assert_true(zr_store_same(s[0], s[1]));
+    assert_false(zr_store_same(s[0], s[2]));
+    check(s[0], "a", s[1], "a/b", true);
+    check(s[0], "a", s[1], "b", false);
+    check(s[0], "a", s[2], "x/a/b", true);
+    check(s[0], "", s[2], "", true);
+    check(s[2], "xy", s[0], "", false);
+    check(s[0], "y/a", s[3], "", true);
+    check(s[0], "z", s[3], "", false);
+    for (size_t i = 4; i < ZR_COUNT(p); i++)
+        check(s[0], "", s[i], "", false);
+    check(s[6], "", s[6], "", true);
+
+    assert_status(zarr_store_open_composite(&composite, memory, s[0], NULL, NULL),
+                  ZARR_OK);
+    check(composite, "a", s[2], "x/a", true);
+    check(composite, "a", memory, "a", true);
+    check(composite, "a", s[4], "a", false);
+    zarr_store_read_counters(composite, &c);
+    assert_int_equal(c.requests, 1);
+    assert_int_equal(c.bytes_received, 1);
+    c.struct_size = offsetof(zarr_store_counters, retries);
+    c.retries = 7;
+    zarr_store_read_counters(s[2], &c);
+    assert_int_equal(c.requests, 4);
+    assert_int_equal(c.retries, 7);
+    c.struct_size = sizeof c;
+    zarr_store_read_counters(memory, &c);
+    assert_int_equal(c.requests, 0);
+    assert_int_equal(c.bytes_received, 0);
+    zarr_store_free(composite);
+    zarr_store_free(memory);
+    for (size_t i = 0; i < ZR_COUNT(p); i++)
+        zarr_store_free(s[i]);
+}
+
+/* URLs of a store that does not say where it is: credentials do not divide places. */
+static void of_urls(void **state)
+{
+    static const struct {
+        const char *one, *a, *two, *b;
+        bool overlap;
+    } rows[] = {
+        {"far://h/x", "a", "far://h/x/", "a", true},
+        {"far://h/x", "a", "FAR://h/./x", "a", true},
+        {"far://h/x", "a", "far://h/", "x/a/b", true},
+        {"far://h/x%20y", "a", "far://h/", "x y/a", true},
+        {"far://u:p@h/x?t=1", "a", "far://h/x?t=2", "a", true},
+        {"far://h/x", "a", "far://g/x", "a", false},
+        {"far://h/x", "a", "far://h:81/x", "a", false},
+        {"far://h/x", "a", "far://h/xy", "a", false},
+        {"far:x", "a", "far:x", "a", true},
+        {"far:x", "a", "far:x/a", "", false},
+        {"far:x", "a", "far:y", "a", false},
+    };
+    struct world *w = *state;
+    const zarr_store_vtable vt = {.struct_size = sizeof vt,
+                                  .name = "far",
+                                  .caps = null_caps,
+                                  .run = null_run,
+                                  .open = null_open,
+                                  .close = free};
+
+    assert_status(zr_store_register(w->registry, &vt, "test", NULL), ZARR_OK);
+    for (size_t i = 0; i < ZR_COUNT(rows); i++) {
+        zarr_store *s = NULL, *t = NULL;
+
+        assert_status(zr_store_open(&s, w->registry, &w->env, rows[i].one, NULL, NULL),
+                      ZARR_OK);
+        assert_status(zr_store_open(&t, w->registry, &w->env, rows[i].two, NULL, NULL),
+                      ZARR_OK);
+        check(s, rows[i].a, t, rows[i].b, rows[i].overlap);
+        assert_false(zr_store_same(s, t));
+        zarr_store_free(s);
+        zarr_store_free(t);
+    }
+}
+
+static void place_text_is(const zarr_store *s, const char *prefix, const char *want)
+{
+    struct zr_str text;
+
+    zr_str_init(&text, NULL);
+    zr_store_place(&text, s, prefix);
+    assert_string_equal(zr_str_text(&text), want);
+    zr_str_deinit(&text);
+}
+
+static void names_places(void **state)
+{
+    static struct placed p = {"s3", "host", "b", "x/", 0};
+    struct world *w = *state;
+    zarr_store_vtable vt;
+    zarr_store *s = open_placed(w, &p, &vt);
+
+    place_text_is(s, "a", "s3://host/b/x/a");
+    place_text_is(s, "", "s3://host/b/x");
+    p.scheme = NULL;
+    place_text_is(s, "a", "placed:/a");
+    zarr_store_free(s);
+}
+
 #define T(f)                                                                             \
     {                                                                                    \
 #        f, f, world_setup, world_teardown, NULL                                         \
@@ -213,10 +370,8 @@ static void of_others(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(by_text),
-        T(of_folders),
-        T(of_deleted_folders),
-        T(of_others),
+        T(by_text),   T(of_folders), T(of_deleted_folders), T(of_others),
+        T(of_places), T(of_urls),    T(names_places),
     };
 
     return cmocka_run_group_tests_name("overlap", tests, NULL, NULL);

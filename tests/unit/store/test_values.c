@@ -436,6 +436,12 @@ static void config(void **state)
     static const char *const wrong[] = {"", "{", "[]", "1", "{\"a\":1} x", "{\"a\"}"};
     struct world *w = *state;
     zarr_store_options o = ZARR_STORE_OPTIONS_INIT;
+    static const char *const wrong_values[] = {
+        "{\"locks\": \"SECRET\"}",     "{\"locks\": \"\"}",
+        "{\"locks\": \"os|none\"}",    "{\"locks\": 1}",
+        "{\"locks\": null}",           "{\"lock_wait_ms\": \"SECRET\"}",
+        "{\"lock_wait_ms\": -1}",      "{\"lock_wait_ms\": 4294967296}",
+        "{\"durability\": {\"a\": 1}}"};
     zarr_store *s = NULL;
     zarr_error err = {0};
 
@@ -451,6 +457,23 @@ static void config(void **state)
     assert_status(open_config(w, w->dir, "{}", &err), ZARR_OK);
     assert_status(open_config(w, w->dir, "{\"anon\": true}", &err), ZARR_ERR_INVALID);
     assert_non_null(strstr(err.message, "a local store has no option \"anon\""));
+    assert_non_null(strstr(
+        err.message, "its options are durability, lock_wait_ms, locks and symlinks"));
+    for (size_t i = 0; i < ZR_COUNT(wrong_values); i++) {
+        assert_status(open_config(w, w->dir, wrong_values[i], &err), ZARR_ERR_INVALID);
+        assert_null(strstr(err.message, "SECRET"));
+    }
+    o.config = "{\"durability\": \"each\", \"locks\": \"none\", \"symlinks\": \"deny\", "
+               "\"lock_wait_ms\": \"17\"}";
+    o.locks = ZARR_LOCKS_OS;
+    assert_status(zr_store_open(&s, w->registry, &w->env, w->dir, &o, &err), ZARR_OK);
+    assert_int_equal(zr_store_options(s).durability, ZARR_DURABILITY_EACH);
+    assert_int_equal(zr_store_options(s).locks, ZARR_LOCKS_NONE);
+    assert_int_equal(zr_store_options(s).symlinks, ZARR_SYMLINKS_DENY);
+    assert_int_equal(zr_store_options(s).lock_wait_ms, 17);
+    assert_false(zr_store_can(s, ZARR_STORE_CAP_LOCK));
+    zarr_store_free(s);
+    o.locks = 0;
     assert_status(open_config(w, "memory:", "{\"size\": 1}", &err), ZARR_ERR_INVALID);
     assert_non_null(strstr(err.message, "a memory store has no option \"size\""));
     o.config = "{\"x\": 1}";
