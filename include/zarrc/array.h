@@ -43,8 +43,8 @@ enum {
      * of blocks. A regular grid has no end: each length is the largest multiple of the
      * block's length up to 2^62. Use this flag if the array may have grown, so that the
      * shape in the document may be out of date. Calls that read the metadata again or
-     * change it fail with ZARR_ERR_INVALID, and zarr_array_recheck() with
-     * ZARR_ERR_CONFLICT if it looks at the stored array
+     * change it fail with ZARR_ERR_INVALID. With a handle of zarr_array_with(),
+     * zarr_array_recheck() fails with ZARR_ERR_CONFLICT if the stored array is smaller
      */
     ZARR_OPEN_GRID_SHAPE = 1
 };
@@ -178,9 +178,9 @@ ZARR_API int32_t zarr_array_ndim(const zarr_array *array);
 /** Returns the data type. It lives as long as the context. */
 ZARR_API const zarr_dtype *zarr_array_dtype(const zarr_array *array);
 /** Returns the fill value: one element in the machine's byte order. NULL if the fill
- * value in the metadata is null, which v2 allows; in v3 zarrc reads it for numbers and
- * booleans. Missing elements then read as zero. In v2, missing times read as NaT, and
- * values of the codecs json2 and msgpack2 as null. */
+ * value in the metadata is null. v2 allows null. v3 does not, but zarrc accepts it there for
+ * numbers and booleans. Missing elements then read as zero. In v2, missing times read as
+ * NaT, and values of the codecs json2 and msgpack2 as null. */
 ZARR_API const void *zarr_array_fill_value(const zarr_array *array);
 /** Returns the missing value, which xarray shows as NaN: one element in the machine's
  * byte order. It is the attribute `_FillValue` in v3. In v2 it is the fill value, or this

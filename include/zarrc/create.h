@@ -31,8 +31,8 @@ typedef struct zarr_array_spec {
      * spelling sets the stored byte order, too */
     const char *data_type;
     /** JSON text as the data type spells it, such as "0" or "\"NaN\""; in v2 also "null".
-     * For the v2 codecs json2 and msgpack2, JSON other than text is a value, which the
-     * codec must be able to store. NULL: zero, or "" for text */
+     * With the v2 codecs json2 and msgpack2 it may be any JSON that the codec can store,
+     * such as a list. NULL: zero, or "" for text */
     const char *fill_value;
     /** v3: JSON array of codecs; in sharded arrays the codecs of the chunks. If it
      * has no array-to-bytes codec, the call inserts that of the data type, such as
@@ -40,9 +40,9 @@ typedef struct zarr_array_spec {
      * byte order of `data_type`, as in ">i2", or else little-endian. v2: a JSON object
      * with `filters` and `compressor`.
      *
-     * NULL: zstd; or blosc with lz4 and shuffle, if elements have a fixed size and the
-     * memory is of the kind CUDA, CUDA pinned or CUDA managed. The memory is that of the
-     * options, or else the default memory. Neither codec gets a checksum: a changed
+     * NULL: zstd. But it is blosc with lz4 and shuffle if elements have a fixed size and
+     * the default memory of the handle (zarr_array_memory()) is CUDA, CUDA pinned or CUDA
+     * managed. Neither codec gets a checksum: a changed
      * byte may decode to wrong elements without an error (see ZARR_SPEC_CHECKSUM) */
     const char *codecs;
     const char *index_codecs; /**< codecs of the shard index; NULL: bytes and crc32c */
