@@ -1,5 +1,5 @@
 # zr_unit_test(<room>_<name> SOURCES test_x.c [ROOMS room...] [LIBS name...] [TIMEOUT s]
-#              [THREADS | ONE_THREAD] [PLAIN])
+#              [THREADS | ONE_THREAD] [PLAIN] [SERVER])
 # A cmocka program, linked with the objects of ROOMS (default: the room of its folder,
 # tests/unit/<room>) and of all rooms below these, so that a broken upper room blocks no
 # lower test. In its name the "/" of a room inside of another one is "_". Sources not
@@ -8,7 +8,7 @@
 # code 77: skipped, with a reason on standard output. The label `threads`, for the
 # thread sanitizer, is on all tests that have the thread pool below them; THREADS is for
 # others that start threads, and ONE_THREAD for tests that use no pool. PLAIN is for tests
-# that only plain builds have.
+# that only plain builds have. SERVER starts the scripted HTTP server around the test.
 set(ZR_TEST_ENV
     "ZR_SOURCE_DIR=${PROJECT_SOURCE_DIR}"
     "ZR_BINARY_DIR=${PROJECT_BINARY_DIR}"
@@ -106,7 +106,7 @@ function(zr_shared_sources out rooms)
 endfunction()
 
 function(zr_unit_test name)
-    cmake_parse_arguments(PARSE_ARGV 1 T "THREADS;ONE_THREAD;PLAIN" "TIMEOUT" "SOURCES;ROOMS;LIBS")
+    cmake_parse_arguments(PARSE_ARGV 1 T "THREADS;ONE_THREAD;PLAIN;SERVER" "TIMEOUT" "SOURCES;ROOMS;LIBS")
     file(RELATIVE_PATH room "${PROJECT_SOURCE_DIR}/tests/unit" "${CMAKE_CURRENT_SOURCE_DIR}")
     string(REPLACE "/" "_" prefix "${room}")
     if(NOT room IN_LIST ZR_ROOMS OR NOT name MATCHES "^${prefix}_")
@@ -148,7 +148,11 @@ function(zr_unit_test name)
         list(APPEND labels threads)
         zr_threads_test(test_${name})
     endif()
-    add_test(NAME ${name} COMMAND test_${name})
+    set(server "")
+    if(T_SERVER)
+        set(server "${PROJECT_SOURCE_DIR}/tests/support/scripted_server.py" --tls)
+    endif()
+    add_test(NAME ${name} COMMAND ${server} $<TARGET_FILE:test_${name}>)
     set_tests_properties(${name} PROPERTIES
         LABELS "${labels}" TIMEOUT ${T_TIMEOUT} COST ${cost} SKIP_RETURN_CODE 77
         ENVIRONMENT "${ZR_TEST_ENV}")

@@ -31,8 +31,9 @@ struct zr_cgroup_files {
 uint64_t zr_cgroup_cores(const struct zr_cgroup_files *files);
 uint64_t zr_cgroup_bytes(const struct zr_cgroup_files *files);
 
-uint64_t zr_now_ns(void);      /* monotonic */
-int64_t zr_wall_seconds(void); /* since 1970 */
+uint64_t zr_now_ns(void);        /* monotonic */
+uint64_t zr_thread_cpu_ns(void); /* CPU time of the calling thread */
+int64_t zr_wall_seconds(void);   /* since 1970 */
 /* Unpredictable enough for temporary names; not for secrets. */
 uint64_t zr_random_u64(void);
 

@@ -101,23 +101,26 @@ struct zr_net_request {
     const zarr_cancel *cancel; /* looked at every 50 ms; NULL: none */
     const void *tag;           /* for zr_net_cancel() */
     /* Called once, on a reactor (or inside of zr_net_submit()); err is NULL if st is OK.
-     * The request may be freed or sent again here. OK: there is an answer, of any status.
-     * IO: there is none, or it is wrong. CANCELLED, LIMIT, INVALID, NO_MEMORY; or what
-     * the sink returned. */
+     * The request may be freed or sent again here, after zr_net_request_deinit(), which
+     * the caller calls now or later. OK: there is an answer, of any status. IO: there is
+     * none, or it is wrong. CANCELLED, LIMIT, INVALID, NO_MEMORY; or what the sink
+     * returned. */
     void (*done)(struct zr_net_request *r, zarr_status st, const zarr_error *err);
     void *user; /* for the caller */
 
-    struct zr_net_answer answer; /* valid in done(); freed after it */
-    struct zr_net_try *own;      /* of the engine */
+    struct zr_net_answer
+        answer; /* complete in done(); zr_net_request_deinit() frees it */
+    struct zr_net_transfer *own; /* of the engine */
 };
 
 /* Starts a request. All failures arrive in done(). */
 void zr_net_submit(struct zr_net *net, struct zr_net_request *r);
-/* Does a request before it returns; sets r->done itself. The caller ends with
- * zr_net_request_deinit() after it has looked at r->answer. CANCELLED also inside of an
- * attempt (sched/sched.h), and in a forked child. */
+/* Does a request before it returns; uses r->done and r->user itself. CANCELLED also
+ * inside of an attempt (sched/sched.h), and in a child that was forked meanwhile. */
 zarr_status zr_net_run(struct zr_net *net, struct zr_net_request *r, zarr_error *err);
-void zr_net_request_deinit(struct zr_net_request *r); /* also of a zeroed one */
+/* Frees what the engine made for a request that has ended, and its answer. Zeroed storage
+ * is allowed. */
+void zr_net_request_deinit(struct zr_net_request *r);
 /* Ends all requests of this client that have the tag, soon, with CANCELLED. They may have
  * ended already. Wakes the reactors. */
 void zr_net_cancel(struct zr_net *net, const void *tag);

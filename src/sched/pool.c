@@ -508,6 +508,11 @@ void zr_pool_stay(void)
     atomic_store(&the_pool.stays, true);
 }
 
+bool zr_pool_stays(void)
+{
+    return atomic_load(&the_pool.stays);
+}
+
 void zr_pool_stats_get(struct zr_pool_stats *out)
 {
     const struct pool_state *p = &the_pool.locked;

@@ -65,6 +65,7 @@ void zr_pool_call_locked(uint32_t wanted, struct zr_pool_starts *starts);
  * lock. */
 bool zr_pool_start(const struct zr_pool_starts *starts);
 bool zr_pool_is_closed_locked(void);
+bool zr_pool_stays(void); /* whether zr_pool_stay() was called */
 /* How many threads may take a new task. */
 uint32_t zr_pool_count_alive_locked(void);
 void zr_pool_put_task_locked(struct zr_task *t);

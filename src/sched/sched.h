@@ -100,6 +100,23 @@ struct zr_pool_stats {
 };
 void zr_pool_stats_get(struct zr_pool_stats *out);
 
+/* ---- services -------------------------------------------------------------- */
+
+/* A thread that serves until the process exits, beside the pool. The caller sets the
+ * first three members and keeps the struct for ever. In a forked child there are no
+ * services: it may start them again. Thread class: solo. */
+struct zr_service {
+    void (*serve)(void *arg); /* the thread; returns soon after stop() */
+    void (*stop)(void *arg);  /* called when the process exits, with a lock held */
+    void *arg;
+    zr_thread thread; /* the rest is the service's own */
+    bool ended;
+    struct zr_service *next;
+};
+/* Call it after all libraries that serve() uses are initialised: exit handlers that are
+ * installed before run after stop(). CANCELLED: the process exits. */
+zarr_status zr_service_start(struct zr_service *s, zarr_error *err);
+
 /* ---- events -------------------------------------------------------------- */
 
 /* An event is set once; then every wait returns at once. A thread that saw it set may

@@ -1,0 +1,101 @@
+/*
+ * net/host.c - how many requests a host gets at once. The limit begins at 32. While
+ * requests wait for others, it grows: by one with each answer, so it doubles in a round
+ * trip, until the throughput of a window of answers does not grow with it; from then on
+ * by an eighth for each window that is faster than the one before. It halves when the
+ * host says that it has too much to do. Thread class: by the engine's mutex.
+ */
+#include "net/curl_int.h"
+
+#define HOST_CALM_NS       UINT64_C(1000000000)
+#define HOST_WINDOW_NS     UINT64_C(5000000)
+#define HOST_REQUEST_BYTES 16384 /* what a request costs, as bytes */
+
+void zr_net_host_reset(struct zr_net_host *h, uint32_t limit)
+{
+    *h = (struct zr_net_host){.limit = limit, .is_slow_start = true};
+}
+
+static void host_end_window(struct zr_net_host *h, uint64_t now_ns)
+{
+    const double seconds = (double)(now_ns - h->window_ns) / 1e9;
+    const double rate = (double)h->window_bytes / seconds;
+
+    if (h->was_full && now_ns >= h->calm_ns) {
+        if (rate < h->rate * 1.1)
+            h->is_slow_start = false;
+        else if (!h->is_slow_start)
+            h->limit += ZR_MAX(h->limit / 8, 1U);
+        h->limit = ZR_MIN(h->limit, (uint32_t)ZR_NET_CONCURRENCY_MAX);
+    }
+    /* a peak is forgotten after a while: then the limit is tried again */
+    h->rate = ZR_MAX(rate, h->rate * 0.95);
+    h->window_ns = now_ns;
+    h->window_bytes = 0;
+    h->window_n = 0;
+    h->was_full = false;
+}
+
+void zr_net_host_learn(struct zr_net_host *h, uint64_t bytes, bool is_overloaded,
+                       uint64_t now_ns)
+{
+    if (is_overloaded) {
+        if (now_ns >= h->calm_ns)
+            h->limit = ZR_MAX(h->limit / 2, 1U);
+        h->calm_ns = now_ns + HOST_CALM_NS;
+        h->is_slow_start = false;
+        h->rate = 0;
+        return;
+    }
+    if (h->window_ns == 0)
+        h->window_ns = now_ns;
+    h->window_bytes += bytes + HOST_REQUEST_BYTES;
+    h->window_n++;
+    if (h->queue.n > 0) {
+        h->was_full = true;
+        if (h->is_slow_start && h->limit < ZR_NET_CONCURRENCY_MAX)
+            h->limit++;
+    }
+    if (h->window_n >= h->limit && now_ns - h->window_ns >= HOST_WINDOW_NS)
+        host_end_window(h, now_ns);
+}
+
+void zr_net_list_add(struct zr_net_list *l, struct zr_net_transfer *t)
+{
+    t->list = l;
+    t->prev = l->last;
+    t->next = NULL;
+    if (l->last)
+        l->last->next = t;
+    else
+        l->first = t;
+    l->last = t;
+    l->n++;
+}
+
+void zr_net_list_remove(struct zr_net_transfer *t)
+{
+    struct zr_net_list *l = t->list;
+
+    if (t->prev)
+        t->prev->next = t->next;
+    else
+        l->first = t->next;
+    if (t->next)
+        t->next->prev = t->prev;
+    else
+        l->last = t->prev;
+    l->n--;
+    t->list = NULL;
+    t->prev = t->next = NULL;
+}
+
+void zr_net_list_move(struct zr_net_list *to, struct zr_net_list *from)
+{
+    while (from->first) {
+        struct zr_net_transfer *t = from->first;
+
+        zr_net_list_remove(t);
+        zr_net_list_add(to, t);
+    }
+}

@@ -1,0 +1,193 @@
+/*
+ * net/outcome.c - what follows when libcurl is done with a request: its end, a redirect,
+ * or a repetition after a pause.
+ * Thread class: a reactor.
+ */
+#include "net/curl_int.h"
+
+#include <string.h>
+
+static bool outcome_is_safe(const struct zr_net_request *r)
+{
+    return strcmp(r->method, "GET") == 0 || strcmp(r->method, "HEAD") == 0 ||
+           strcmp(r->method, "PROPFIND") == 0;
+}
+
+bool zr_net_is_repeatable(const struct zr_net_request *r)
+{
+    return (r->flags & ZR_NET_REPEATABLE) || outcome_is_safe(r);
+}
+
+bool zr_net_is_redirect(const struct zr_net_transfer *t)
+{
+    const struct zr_net_answer *a = &t->request->answer;
+
+    return (a->status == 301 || a->status == 302 || a->status == 303 ||
+            a->status == 307 || a->status == 308) &&
+           outcome_is_safe(t->request) && zr_net_answer_header(a, "Location");
+}
+
+static uint32_t outcome_most_tries(const struct zr_net_transfer *t)
+{
+    return t->net->opts.tries ? t->net->opts.tries : 10;
+}
+
+static bool outcome_is_passing(uint32_t status)
+{
+    return status == 408 || status == 429 || status == 500 || status == 502 ||
+           status == 503 || status == 504;
+}
+
+bool zr_net_repeats_answer(const struct zr_net_transfer *t)
+{
+    const struct zr_net_answer *a = &t->request->answer;
+
+    return outcome_is_passing(a->status) && zr_net_is_repeatable(t->request) &&
+           t->tries < outcome_most_tries(t) &&
+           (a->retry_after_s == UINT64_MAX ||
+            a->retry_after_s <= ZR_NET_RETRY_AFTER_MAX_S);
+}
+
+/* Whether a failure of libcurl is one of the connection, which may be gone next time. */
+static bool outcome_repeats_failure(const struct zr_net_transfer *t, CURLcode result)
+{
+    uint32_t most = outcome_most_tries(t);
+    bool repeatable = zr_net_is_repeatable(t->request);
+
+    switch ((int)result) {
+    case CURLE_COULDNT_RESOLVE_PROXY:
+    case CURLE_COULDNT_RESOLVE_HOST:
+    case CURLE_COULDNT_CONNECT:
+        repeatable = true; /* nothing was sent */
+        most = ZR_MIN(most, (uint32_t)ZR_NET_CONNECT_TRIES);
+        break;
+    case CURLE_SSL_CONNECT_ERROR:
+        most = ZR_MIN(most, (uint32_t)ZR_NET_CONNECT_TRIES);
+        break;
+    case CURLE_PARTIAL_FILE:
+    case CURLE_OPERATION_TIMEDOUT:
+    case CURLE_SEND_ERROR:
+    case CURLE_RECV_ERROR:
+    case CURLE_GOT_NOTHING:
+        break;
+    default:
+        return false;
+    }
+    return repeatable && t->tries < most;
+}
+
+/* Exponential back-off with full jitter, or what the host asks for. */
+static void outcome_pause(struct zr_net_transfer *t)
+{
+    const uint64_t base = t->net->opts.backoff_ms ? t->net->opts.backoff_ms : 100;
+    const uint64_t most =
+        ZR_MIN(base << ZR_MIN(t->tries - 1, 20U), (uint64_t)ZR_NET_BACKOFF_MAX_MS);
+    const uint64_t after = t->request->answer.retry_after_s;
+    uint64_t ms = zr_random_u64() % (most + 1);
+
+    if (after != UINT64_MAX)
+        ms += ZR_MIN(after, (uint64_t)ZR_NET_RETRY_AFTER_MAX_S) * 1000;
+    t->due_ns = zr_now_ns() + ms * 1000000;
+    t->st = ZARR_OK;
+}
+
+static enum zr_net_outcome outcome_redirect(struct zr_net_transfer *t)
+{
+    struct zr_url next;
+    zarr_error err = {0};
+    zarr_status st;
+    char *there = NULL;
+
+    if (t->redirects == ZR_NET_REDIRECTS) {
+        zr_net_fail(t, ZARR_ERR_IO, "more than %d redirects", ZR_NET_REDIRECTS);
+        return ZR_NET_END;
+    }
+    st = zr_net_location(&next, &t->url,
+                         zr_net_answer_header(&t->request->answer, "Location"), &err);
+    if (st != ZARR_OK) {
+        zr_net_fail(t, st, "%s", err.message);
+        return ZR_NET_END;
+    }
+    (void)zr_curl.easy_getinfo(t->easy, CURLINFO_PRIMARY_IP, &there);
+    if (t->net->opts.untrusted && there && *there && !zr_net_is_private_text(there))
+        t->was_public = true;
+    t->has_left = t->has_left || !zr_net_is_same_origin(&next, &t->url);
+    t->redirects++;
+    zr_url_deinit(&t->url);
+    t->url = next;
+    return ZR_NET_REDIRECT;
+}
+
+static void outcome_count(const struct zr_net_transfer *t)
+{
+    struct zr_net *net = t->net;
+    long in_header = 0, out_header = 0;
+    curl_off_t in = 0, out = 0;
+
+    (void)zr_curl.easy_getinfo(t->easy, CURLINFO_HEADER_SIZE, &in_header);
+    (void)zr_curl.easy_getinfo(t->easy, CURLINFO_REQUEST_SIZE, &out_header);
+    (void)zr_curl.easy_getinfo(t->easy, CURLINFO_SIZE_DOWNLOAD_T, &in);
+    (void)zr_curl.easy_getinfo(t->easy, CURLINFO_SIZE_UPLOAD_T, &out);
+    atomic_fetch_add(&net->requests, 1);
+    atomic_fetch_add(&net->in_bytes, (uint64_t)in_header + (uint64_t)in);
+    atomic_fetch_add(&net->out_bytes, (uint64_t)out_header + (uint64_t)out);
+}
+
+/* The failure of a connection as an error. */
+static void outcome_fail(struct zr_net_transfer *t, CURLcode result)
+{
+    long os_code = 0;
+
+    (void)zr_curl.easy_getinfo(t->easy, CURLINFO_OS_ERRNO, &os_code);
+    if (result == CURLE_OUT_OF_MEMORY)
+        zr_net_fail(t, ZARR_ERR_NO_MEMORY, "libcurl lacks memory");
+    else if (result == CURLE_COULDNT_CONNECT && os_code != 0) {
+        zarr_error said = {0};
+
+        (void)zr_fail_os(&said, ZARR_ERR_IO, (int)os_code, "cannot connect");
+        zr_net_fail(t, ZARR_ERR_IO, "%s", said.message);
+    } else {
+        zr_net_fail(t, ZARR_ERR_IO, "%s", zr_curl.easy_strerror(result));
+    }
+    if (os_code != 0)
+        t->err.os_code = (int32_t)os_code;
+}
+
+static enum zr_net_outcome outcome_repeat(struct zr_net_transfer *t)
+{
+    outcome_pause(t);
+    zr_url_deinit(&t->url);
+    if (zr_url_parse(&t->url, t->net->opts.alloc, t->request->url, NULL) != ZARR_OK) {
+        zr_net_fail(t, ZARR_ERR_NO_MEMORY, "no memory for a URL");
+        return ZR_NET_END;
+    }
+    t->redirects = 0;
+    t->has_left = t->was_public = false;
+    return ZR_NET_REPEAT;
+}
+
+enum zr_net_outcome zr_net_decide(struct zr_net_transfer *t, CURLcode result)
+{
+    const struct zr_net_answer *a = &t->request->answer;
+
+    outcome_count(t);
+    if (t->st != ZARR_OK)
+        return ZR_NET_END;
+    if (t->is_cut && result == CURLE_WRITE_ERROR)
+        result = CURLE_OK;
+    /* chunks may end before the range does */
+    if (result == CURLE_OK && t->phase == ZR_NET_SINK && a->is_range &&
+        a->body_bytes != a->range_bytes && strcmp(t->request->method, "HEAD") != 0)
+        result = CURLE_PARTIAL_FILE;
+    if (result == CURLE_OK && t->phase == ZR_NET_HEADER)
+        result = CURLE_GOT_NOTHING;
+    if (result != CURLE_OK) {
+        if (outcome_repeats_failure(t, result))
+            return outcome_repeat(t);
+        outcome_fail(t, result);
+        return ZR_NET_END;
+    }
+    if (zr_net_is_redirect(t))
+        return outcome_redirect(t);
+    return zr_net_repeats_answer(t) ? outcome_repeat(t) : ZR_NET_END;
+}

@@ -1,0 +1,149 @@
+/*
+ * net/request.c - requests for callers that wait, sinks into one buffer, and answers as
+ * errors.
+ * Thread class: shared.
+ */
+#include "net/curl_int.h"
+
+#include <string.h>
+
+/* ---- waiting ---- */
+
+struct request_wait {
+    struct zr_event event;
+    zarr_status st;
+    zarr_error err;
+};
+
+static void request_done(struct zr_net_request *r, zarr_status st, const zarr_error *err)
+{
+    struct request_wait *w = r->user;
+
+    w->st = zr_pass(&w->err, st, err);
+    zr_event_set(&w->event);
+}
+
+zarr_status zr_net_run(struct zr_net *net, struct zr_net_request *r, zarr_error *err)
+{
+    struct request_wait w = {.st = ZARR_OK};
+    zarr_status st;
+
+    if (zr_attempt_runs())
+        return zr_attempt_fail(err);
+    zr_event_init(&w.event);
+    r->done = request_done;
+    r->user = &w;
+    zr_net_submit(net, r);
+    if (zr_event_wait(&w.event, UINT64_MAX))
+        st = zr_pass(err, w.st, &w.err);
+    else
+        st = zr_fail(err, ZARR_ERR_CANCELLED, "the process was forked during a request");
+    zr_event_deinit(&w.event);
+    return st;
+}
+
+/* ---- a sink into one buffer ---- */
+
+static zarr_status request_begin(void *user, const struct zr_net_answer *a,
+                                 zarr_error *err)
+{
+    struct zr_net_buffer *b = user;
+
+    b->n = 0;
+    if (a->length != UINT64_MAX && a->length > b->cap)
+        return zr_fail(err, ZARR_ERR_IO,
+                       "the answer has %" PRIu64 " bytes, expected %zu at most",
+                       a->length, b->cap);
+    return ZARR_OK;
+}
+
+static zarr_status request_write(void *user, const void *bytes, size_t n, zarr_error *err)
+{
+    struct zr_net_buffer *b = user;
+
+    if (n > b->cap - b->n)
+        return zr_fail(err, ZARR_ERR_IO,
+                       "the answer has more bytes than expected, %zu at most", b->cap);
+    memcpy(b->bytes + b->n, bytes, n);
+    b->n += n;
+    return ZARR_OK;
+}
+
+void zr_net_buffer_sink(struct zr_net_sink *out, struct zr_net_buffer *buffer)
+{
+    *out = (struct zr_net_sink){
+        .begin = request_begin, .write = request_write, .user = buffer};
+}
+
+/* ---- answers as errors ---- */
+
+static const char *request_reason(uint32_t status)
+{
+    static const struct {
+        uint32_t status;
+        const char *reason;
+    } reasons[] = {{400, "Bad Request"},
+                   {401, "Unauthorized"},
+                   {403, "Forbidden"},
+                   {404, "Not Found"},
+                   {405, "Method Not Allowed"},
+                   {407, "Proxy Authentication Required"},
+                   {408, "Request Timeout"},
+                   {409, "Conflict"},
+                   {410, "Gone"},
+                   {411, "Length Required"},
+                   {412, "Precondition Failed"},
+                   {413, "Content Too Large"},
+                   {416, "Range Not Satisfiable"},
+                   {429, "Too Many Requests"},
+                   {500, "Internal Server Error"},
+                   {501, "Not Implemented"},
+                   {502, "Bad Gateway"},
+                   {503, "Service Unavailable"},
+                   {504, "Gateway Timeout"},
+                   {507, "Insufficient Storage"}};
+
+    for (size_t i = 0; i < ZR_COUNT(reasons); i++)
+        if (reasons[i].status == status)
+            return reasons[i].reason;
+    return "not expected";
+}
+
+static zarr_status request_status(uint32_t status)
+{
+    switch (status) {
+    case 401:
+    case 403:
+    case 407:
+        return ZARR_ERR_DENIED;
+    case 404:
+    case 410:
+        return ZARR_ERR_NOT_FOUND;
+    case 412:
+        return ZARR_ERR_CONFLICT;
+    default:
+        return ZARR_ERR_IO;
+    }
+}
+
+zarr_status zr_net_fail_status(zarr_error *err, const struct zr_net_request *r)
+{
+    const uint32_t status = r->answer.status;
+    const uint32_t tries = r->own ? r->own->tries : 1;
+    struct zr_str shown;
+    zarr_status st;
+
+    zr_str_init(&shown, r->answer.lines.alloc);
+    zr_url_put_shown(&shown, r->url);
+    if (tries > 1)
+        st = zr_fail(err, request_status(status),
+                     "%.200s: the server answered %" PRIu32 " (%s) to each of %" PRIu32
+                     " tries",
+                     zr_str_text(&shown), status, request_reason(status), tries);
+    else
+        st = zr_fail(err, request_status(status),
+                     "%.200s: the server answered %" PRIu32 " (%s)", zr_str_text(&shown),
+                     status, request_reason(status));
+    zr_str_deinit(&shown);
+    return st;
+}

@@ -1,0 +1,294 @@
+/*
+ * net/transfer.c - one request as libcurl gets it: its options, the lines of its header.
+ * Nothing is left to libcurl that another page of this room decides: it follows no
+ * redirect and decodes no content. Its verbose output stays off, since that shows
+ * secrets. Thread class: a reactor.
+ */
+#include "net/curl_int.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include <zarrc/version.h>
+
+enum {
+    TRANSFER_BUFFER_MIN = 16384, /* CURLOPT_BUFFERSIZE */
+    TRANSFER_BUFFER_MAX = 524288,
+    TRANSFER_CONNECT_MS = 15000,
+    TRANSFER_STALL_S = 60
+};
+
+zarr_status zr_net_transfer_create(struct zr_net_transfer **out, struct zr_net *net,
+                                   struct zr_net_request *r, zarr_error *err)
+{
+    struct zr_net_transfer *t = zr_calloc(net->opts.alloc, 1, sizeof *t);
+    zarr_status st = ZARR_OK;
+
+    *out = t;
+    if (!t)
+        return zr_fail_memory(err, sizeof *t);
+    t->net = net;
+    t->request = r;
+    ZR_TRY(zr_url_parse(&t->url, net->opts.alloc, r->url, err));
+    if (strcmp(t->url.scheme, "http") != 0 && strcmp(t->url.scheme, "https") != 0)
+        ZR_FAIL(err, ZARR_ERR_INVALID, "the URL is neither http nor https");
+out:
+    if (st != ZARR_OK) {
+        zr_net_transfer_free(t);
+        *out = NULL;
+    }
+    return st;
+}
+
+void zr_net_transfer_free(struct zr_net_transfer *t)
+{
+    if (!t)
+        return;
+    zr_url_deinit(&t->url);
+    zr_free(t->net->opts.alloc, t);
+}
+
+void zr_net_transfer_release(struct zr_net_transfer *t)
+{
+    for (struct curl_slist *s = t->headers; s; s = s->next)
+        zr_wipe(s->data, strlen(s->data));
+    zr_curl.slist_free_all(t->headers);
+    t->headers = NULL;
+}
+
+void zr_net_fail(struct zr_net_transfer *t, zarr_status st, const char *fmt, ...)
+{
+    char text[ZARR_ERROR_MESSAGE_BYTES];
+    struct zr_str shown;
+    va_list args;
+
+    if (t->st != ZARR_OK)
+        return;
+    va_start(args, fmt);
+    (void)vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    zr_str_init(&shown, t->net->opts.alloc);
+    zr_url_put_shown(&shown, t->request->url);
+    t->st = zr_fail(&t->err, st, "%.200s: %s", zr_str_text(&shown), text);
+    zr_str_deinit(&shown);
+}
+
+/* ---- the header ---- */
+
+static bool transfer_add_line(struct zr_net_transfer *t, const char *line)
+{
+    struct curl_slist *longer;
+
+    for (const char *c = line; *c; c++)
+        if (((uint8_t)*c < ' ' && *c != '\t') || *c == 0x7F) {
+            zr_net_fail(t, ZARR_ERR_INVALID, "a header has a control character");
+            return false;
+        }
+    longer = zr_curl.slist_append(t->headers, line);
+    if (!longer) {
+        zr_net_fail(t, ZARR_ERR_NO_MEMORY, "no memory for headers");
+        return false;
+    }
+    t->headers = longer;
+    return true;
+}
+
+static bool transfer_add_lines(struct zr_net_transfer *t, const char *const *lines)
+{
+    bool ok = true;
+
+    for (size_t i = 0; ok && lines && lines[i]; i++)
+        ok = transfer_add_line(t, lines[i]);
+    return ok;
+}
+
+static bool transfer_has_line(const struct zr_net_transfer *t, const char *name)
+{
+    for (const struct curl_slist *s = t->headers; s; s = s->next)
+        if (strncasecmp(s->data, name, strlen(name)) == 0)
+            return true;
+    return false;
+}
+
+static bool transfer_add_range(struct zr_net_transfer *t)
+{
+    const struct zr_net_request *r = t->request;
+    char line[80];
+
+    if (!(r->flags & (ZR_NET_RANGE | ZR_NET_SUFFIX)))
+        return true;
+    if (r->range_bytes == 0 ||
+        ((r->flags & ZR_NET_RANGE) && r->range_first > INT64_MAX - r->range_bytes)) {
+        zr_net_fail(t, ZARR_ERR_INVALID, "the range is empty or too large");
+        return false;
+    }
+    if (r->flags & ZR_NET_RANGE)
+        (void)snprintf(line, sizeof line, "Range: bytes=%" PRIu64 "-%" PRIu64,
+                       r->range_first, r->range_first + r->range_bytes - 1);
+    else
+        (void)snprintf(line, sizeof line, "Range: bytes=-%" PRIu64, r->range_bytes);
+    return transfer_add_line(t, line);
+}
+
+/* A line without a value removes libcurl's own header of that name. */
+static bool transfer_add_header(struct zr_net_transfer *t)
+{
+    const struct zr_net_request *r = t->request;
+
+    return transfer_add_lines(t, r->headers) && transfer_add_range(t) &&
+           transfer_add_line(t, "Accept-Encoding: identity") &&
+           (t->has_left ||
+            (transfer_add_lines(t, r->secret_headers) &&
+             transfer_add_lines(t, (const char *const *)t->net->secret_headers))) &&
+           (!r->body ||
+            (transfer_add_line(t, "Expect:") && (transfer_has_line(t, "Content-Type:") ||
+                                                 transfer_add_line(t, "Content-Type:"))));
+}
+
+/* ---- options ---- */
+
+#define SET(option, value) (void)zr_curl.easy_setopt(t->easy, CURLOPT_##option, value)
+/* libcurl copies texts, which may fail. */
+#define SET_TEXT(option, value)                                                          \
+    (is_set = is_set && zr_curl.easy_setopt(t->easy, CURLOPT_##option, value) == CURLE_OK)
+
+static bool transfer_set_credentials(const struct zr_net_transfer *t)
+{
+    const struct zr_net_options *o = &t->net->opts;
+    const char *info = t->url.user_info, *const colon = info ? strchr(info, ':') : NULL;
+    struct zr_str name, password;
+    bool is_set = true;
+
+    if (o->user_password)
+        SET_TEXT(USERPWD, o->user_password);
+    if (info) {
+        zr_str_init(&name, o->alloc);
+        zr_str_init(&password, o->alloc);
+        is_set =
+            zr_url_decode(&name, info, colon ? (size_t)(colon - info) : strlen(info));
+        if (colon)
+            is_set = is_set && zr_url_decode(&password, colon + 1, strlen(colon + 1));
+        is_set = is_set && !name.failed && !password.failed;
+        SET_TEXT(USERNAME, zr_str_text(&name));
+        SET_TEXT(PASSWORD, zr_str_text(&password));
+        zr_wipe(name.ptr, name.bytes);
+        zr_wipe(password.ptr, password.bytes);
+        zr_str_deinit(&name);
+        zr_str_deinit(&password);
+    }
+    if (o->netrc)
+        SET(NETRC, (long)CURL_NETRC_OPTIONAL);
+    if (o->netrc && o->netrc_file)
+        SET_TEXT(NETRC_FILE, o->netrc_file);
+    return is_set;
+}
+
+static bool transfer_set_client(const struct zr_net_transfer *t)
+{
+    const struct zr_net_options *o = &t->net->opts;
+    bool is_set = t->has_left || transfer_set_credentials(t);
+
+    SET(CONNECTTIMEOUT_MS, (long)(o->connect_ms ? o->connect_ms : TRANSFER_CONNECT_MS));
+    SET(LOW_SPEED_LIMIT, 1L);
+    SET(LOW_SPEED_TIME, (long)(o->stall_s ? o->stall_s : TRANSFER_STALL_S));
+    if (o->proxy)
+        SET_TEXT(PROXY, o->proxy);
+    if (o->no_proxy)
+        SET_TEXT(NOPROXY, o->no_proxy);
+    if (o->ca_file)
+        SET_TEXT(CAINFO, o->ca_file);
+    if (o->ca_folder)
+        SET_TEXT(CAPATH, o->ca_folder);
+    if (o->tls_unverified) {
+        SET(SSL_VERIFYPEER, 0L);
+        SET(SSL_VERIFYHOST, 0L);
+    }
+    return is_set;
+}
+
+static bool transfer_set_method(const struct zr_net_transfer *t)
+{
+    const struct zr_net_request *r = t->request;
+    bool is_set = true;
+
+    if (r->body) {
+        SET(POSTFIELDS, r->body);
+        SET(POSTFIELDSIZE_LARGE, (curl_off_t)r->body_bytes);
+    }
+    if (strcmp(r->method, "HEAD") == 0)
+        SET(NOBODY, 1L);
+    else if (strcmp(r->method, "GET") != 0 || r->body)
+        SET_TEXT(CUSTOMREQUEST, r->method);
+    return is_set;
+}
+
+static void transfer_set_callbacks(struct zr_net_transfer *t)
+{
+    const bool has_prereq = zr_curl.version >= 0x075000; /* 7.80 */
+
+    SET(HEADERFUNCTION, zr_net_on_header);
+    SET(HEADERDATA, t);
+    SET(WRITEFUNCTION, zr_net_on_body);
+    SET(WRITEDATA, t);
+    SET(OPENSOCKETFUNCTION, zr_net_on_open);
+    SET(OPENSOCKETDATA, t);
+    SET(CLOSESOCKETFUNCTION, zr_net_on_close);
+    SET(PRIVATE, t);
+    if (has_prereq) {
+        SET(PREREQFUNCTION, zr_net_on_request);
+        SET(PREREQDATA, t);
+    } else if (t->was_public || !zr_net_is_repeatable(t->request)) {
+        SET(FRESH_CONNECT, 1L);
+    }
+}
+
+static void transfer_set_protocol(const struct zr_net_transfer *t)
+{
+    const struct zr_net_request *r = t->request;
+    uint64_t buffer = TRANSFER_BUFFER_MAX;
+
+    if (r->flags & (ZR_NET_RANGE | ZR_NET_SUFFIX))
+        buffer = ZR_MIN(buffer, ZR_MAX(r->range_bytes, (uint64_t)TRANSFER_BUFFER_MIN));
+    SET(BUFFERSIZE, (long)buffer);
+    SET(HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    SET(FOLLOWLOCATION, 0L);
+    SET(PATH_AS_IS, 1L);
+    SET(NOSIGNAL, 1L);
+    SET(NOPROGRESS, 1L);
+    SET(SUPPRESS_CONNECT_HEADERS, 1L);
+    SET(USERAGENT, "zarrc/" ZARR_VERSION_STRING);
+    if (zr_curl.version >= 0x075500) /* 7.85 */
+        SET(PROTOCOLS_STR, "http,https");
+    else
+        SET(PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+    if (zr_curl.version >= 0x075700) /* 7.87 */
+        SET(QUICK_EXIT, 1L);
+}
+
+zarr_status zr_net_transfer_prepare(struct zr_net_transfer *t)
+{
+    struct zr_str url;
+    bool is_set = true;
+
+    zr_net_answer_reset(&t->request->answer, t->net->opts.alloc);
+    if (t->request->error_body)
+        zr_str_clear(t->request->error_body);
+    t->phase = ZR_NET_HEADER;
+    t->header_bytes = 0;
+    t->header_lines = 0;
+    t->is_sent = t->is_cut = false;
+    if (!transfer_add_header(t))
+        return t->st;
+    zr_str_init(&url, t->net->opts.alloc);
+    zr_url_put_key(&url, &t->url, NULL);
+    is_set = zr_str_status(&url, NULL) == ZARR_OK;
+    transfer_set_protocol(t);
+    transfer_set_callbacks(t);
+    SET_TEXT(URL, zr_str_text(&url));
+    SET_TEXT(HTTPHEADER, t->headers);
+    zr_str_deinit(&url);
+    is_set = is_set && transfer_set_client(t) && transfer_set_method(t);
+    if (!is_set)
+        zr_net_fail(t, ZARR_ERR_NO_MEMORY, "libcurl refuses an option, or lacks memory");
+    return t->st;
+}
