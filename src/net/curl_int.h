@@ -132,8 +132,8 @@ void zr_net_list_move(struct zr_net_list *to, struct zr_net_list *from);
 struct zr_net_host {
     struct zr_net_list queue;
     uint32_t n_active, limit;
-    bool is_slow_start, was_full; /* full: requests waited for others in this window */
-    uint32_t window_n;            /* answers in this window */
+    bool is_slow_start, was_full;   /* full: requests waited for others in this window */
+    uint32_t window_n, window_size; /* answers in this window */
     uint64_t window_ns, window_bytes; /* when it began; what came */
     double rate;                      /* of the window before, bytes per second */
     uint64_t calm_ns;                 /* until then it does not grow */

@@ -13,7 +13,8 @@
 
 void zr_net_host_reset(struct zr_net_host *h, uint32_t limit)
 {
-    *h = (struct zr_net_host){.limit = limit, .is_slow_start = true};
+    *h =
+        (struct zr_net_host){.limit = limit, .window_size = limit, .is_slow_start = true};
 }
 
 static void host_end_window(struct zr_net_host *h, uint64_t now_ns)
@@ -33,6 +34,7 @@ static void host_end_window(struct zr_net_host *h, uint64_t now_ns)
     h->window_ns = now_ns;
     h->window_bytes = 0;
     h->window_n = 0;
+    h->window_size = h->limit;
     h->was_full = false;
 }
 
@@ -56,7 +58,7 @@ void zr_net_host_learn(struct zr_net_host *h, uint64_t bytes, bool is_overloaded
         if (h->is_slow_start && h->limit < ZR_NET_CONCURRENCY_MAX)
             h->limit++;
     }
-    if (h->window_n >= h->limit && now_ns - h->window_ns >= HOST_WINDOW_NS)
+    if (h->window_n >= h->window_size && now_ns - h->window_ns >= HOST_WINDOW_NS)
         host_end_window(h, now_ns);
 }
 

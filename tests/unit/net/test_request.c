@@ -148,8 +148,7 @@ static void test_repeats(void **state)
                                          "reset=70000",
                                          "close=70000",
                                          "close=0",
-                                         "lost=1",
-                                         "stall=70000"};
+                                         "lost=1"};
     struct zr_net_stats before, after;
 
     (void)state;

@@ -1,0 +1,468 @@
+/*
+ * unit/net/test_engine.c - the engine below many requests: limits of hosts, cancellation,
+ * forks and exit with requests in flight, and thousands of requests with faults, after
+ * which no socket, thread or memory is left. ZR_NET_SOAK: how many.
+ */
+#include "unit/net/net_test.h"
+
+#include "../../sanitizers.h"
+#include "net/curl_int.h"
+#include <dirent.h>
+#include <malloc.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SECOND UINT64_C(1000000000)
+
+enum {
+    CHILD_SECONDS = 20,
+    FLIGHT = 64,
+    SOAK_BYTES = 70000
+};
+
+static const char *server;
+
+/* ---- many requests at once -------------------------------------------------------- */
+
+struct flight {
+    struct zr_event all;
+    atomic_uint left, n_ok, n_cancelled;
+};
+struct piece {
+    struct zr_net_request r;
+    struct zr_net_buffer buffer;
+    struct flight *flight;
+    uint64_t first;
+    char url[200];
+    uint8_t bytes[16384];
+};
+
+static void piece_done(struct zr_net_request *r, zarr_status st, const zarr_error *err)
+{
+    struct piece *p = r->user;
+    struct flight *f = p->flight;
+    bool ok = st == ZARR_OK && r->answer.status == 206 && p->buffer.n == sizeof p->bytes;
+
+    (void)err;
+    for (size_t i = 0; ok && i < sizeof p->bytes; i++)
+        ok = p->bytes[i] == test_byte(p->first + i);
+    atomic_fetch_add(&f->n_ok, ok);
+    atomic_fetch_add(&f->n_cancelled, st == ZARR_ERR_CANCELLED);
+    zr_net_request_deinit(r);
+    if (atomic_fetch_sub(&f->left, 1) == 1)
+        zr_event_set(&f->all);
+}
+
+static struct piece *start(struct zr_net *net, struct flight *f, uint32_t n,
+                           const char *query)
+{
+    struct piece *p = calloc(n, sizeof *p);
+
+    assert_non_null(p);
+    zr_event_init(&f->all);
+    atomic_init(&f->left, n);
+    atomic_init(&f->n_ok, 0);
+    atomic_init(&f->n_cancelled, 0);
+    for (uint32_t i = 0; i < n; i++) {
+        p[i].flight = f;
+        p[i].first = i * UINT64_C(20000);
+        p[i].buffer = (struct zr_net_buffer){.bytes = p[i].bytes, .cap = 16384};
+        (void)snprintf(p[i].url, sizeof p[i].url, "%s/100000000?%s", server, query);
+        p[i].r = (struct zr_net_request){.method = "GET",
+                                         .url = p[i].url,
+                                         .flags = ZR_NET_RANGE,
+                                         .range_first = p[i].first,
+                                         .range_bytes = 16384,
+                                         .tag = f,
+                                         .done = piece_done,
+                                         .user = &p[i]};
+        zr_net_buffer_sink(&p[i].r.sink, &p[i].buffer);
+        zr_net_submit(net, &p[i].r);
+    }
+    return p;
+}
+
+static void wait_for(struct flight *f, struct piece *p)
+{
+    assert_true(zr_event_wait(&f->all, zr_now_ns() + 60 * SECOND));
+    zr_event_deinit(&f->all);
+    free(p);
+}
+
+static void check_is_idle(void)
+{
+    struct zr_net_engine_stats s;
+
+    zr_net_engine_stats_get(&s);
+    assert_int_equal(s.active + s.queued + s.waiting, 0);
+}
+
+static void test_many(void **state)
+{
+    struct zr_net *net = test_client(NULL);
+    struct zr_net_stats stats;
+    struct flight f;
+    struct piece *p;
+
+    (void)state;
+    p = start(net, &f, 500, "");
+    wait_for(&f, p);
+    assert_int_equal(atomic_load(&f.n_ok), 500);
+    check_is_idle();
+    zr_net_stats_get(net, &stats);
+    assert_int_equal(stats.requests, 500);
+    assert_true(stats.in_bytes >= 500 * 16384);
+    assert_true(server_count(net, "connections") <= ZR_NET_CONCURRENCY_MAX + 1);
+    zr_net_free(net);
+}
+
+static void test_cancel(void **state)
+{
+    struct zr_net *net = test_client(NULL);
+    struct flight f, g;
+    struct piece *p, *q;
+    const uint64_t begin = zr_now_ns();
+
+    (void)state;
+    p = start(net, &f, 200, "latency=60000"); /* more than run at once */
+    q = start(net, &g, 1, "latency=1000");
+    zr_net_cancel(net, &f);
+    wait_for(&f, p);
+    assert_int_equal(atomic_load(&f.n_cancelled), 200);
+    wait_for(&g, q); /* another tag */
+    assert_int_equal(atomic_load(&g.n_ok), 1);
+    assert_true(zr_now_ns() - begin < 20 * SECOND);
+    check_is_idle();
+    zr_net_free(net);
+}
+
+static void test_cancel_object(void **state)
+{
+    struct zr_net *net = test_client(NULL);
+    struct trial *t = calloc(1, sizeof *t);
+    zarr_cancel cancel;
+
+    (void)state;
+    zr_cancel_init(&cancel, NULL);
+    atomic_store(&cancel.set, true);
+    trial_init(t, server, "/9?latency=60000");
+    t->r.cancel = &cancel;
+    assert_int_equal(trial_run(t, net), ZARR_ERR_CANCELLED);
+    zr_net_request_deinit(&t->r);
+    zr_attempt_begin();
+    trial_init(t, server, "/9");
+    assert_int_equal(trial_run(t, net), ZARR_ERR_CANCELLED);
+    assert_false(zr_attempt_end());
+    zr_net_request_deinit(&t->r);
+    free(t);
+    zr_net_free(net);
+}
+
+/* ---- limits of a host ----------------------------------------------------------------
+ */
+
+static uint32_t learn(struct zr_net_host *h, int n, uint64_t bytes, uint64_t ns,
+                      uint64_t *now)
+{
+    struct zr_net_transfer waits = {0};
+
+    zr_net_list_add(&h->queue, &waits);
+    for (int i = 0; i < n; i++) {
+        *now += ns;
+        zr_net_host_learn(h, bytes, false, *now);
+    }
+    zr_net_list_remove(&waits);
+    return h->limit;
+}
+
+static void test_host(void **state)
+{
+    struct zr_net_host h;
+    uint64_t now = SECOND;
+    uint32_t limit;
+
+    (void)state;
+    zr_net_host_reset(&h, 32);
+    /* latency only: an answer takes 30 ms / limit */
+    for (int i = 0; i < 4; i++)
+        (void)learn(&h, (int)h.limit, 65536, 30000000 / h.limit, &now);
+    assert_int_equal(h.limit, 256);
+    /* no more bandwidth: it stays */
+    zr_net_host_reset(&h, 32);
+    limit = learn(&h, 1000, 65536, 1000000, &now);
+    assert_true(limit >= 32 && limit < 160);
+    assert_int_equal(learn(&h, 1000, 65536, 1000000, &now), limit);
+    /* too much to do: half, once for all answers of that moment */
+    for (int i = 0; i < 10; i++)
+        zr_net_host_learn(&h, 0, true, now);
+    assert_int_equal(h.limit, limit / 2);
+    (void)learn(&h, 1, 1, 3 * SECOND, &now);
+    assert_true(learn(&h, 500, 65536, 100000, &now) > limit / 2);
+    /* few requests: it does not grow */
+    zr_net_host_reset(&h, 32);
+    for (int i = 0; i < 1000; i++)
+        zr_net_host_learn(&h, 65536, false, now += 1000);
+    assert_int_equal(h.limit, 32);
+}
+
+static void test_overload(void **state)
+{
+    struct zr_net *net = test_client(NULL);
+    struct flight f;
+    struct piece *p;
+
+    (void)state;
+    p = start(net, &f, 300, "id=overload&times=100&status=503");
+    wait_for(&f, p);
+    assert_int_equal(atomic_load(&f.n_ok), 300);
+    check_is_idle();
+    zr_net_free(net);
+}
+
+/* ---- forks and exit -----------------------------------------------------------------
+ */
+
+static void expect_child(pid_t child)
+{
+    int status = -1;
+
+    assert_true(child > 0);
+    for (int i = 0; i < CHILD_SECONDS * 100; i++) {
+        if (waitpid(child, &status, WNOHANG) == child) {
+            assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+            return;
+        }
+        (void)usleep(10000);
+    }
+    (void)kill(child, SIGKILL);
+    fail_msg("the child hangs");
+}
+
+/* The first test: no client was made before, so the child has all libraries for itself.
+ */
+static void test_exit(void **state)
+{
+    pid_t child;
+
+    (void)state;
+    SKIP_WITHOUT_THREADED_FORK();
+    child = fork();
+    if (child == 0) {
+        struct flight f;
+
+        (void)start(test_client(NULL), &f, 100, "latency=60000");
+        (void)usleep(50000);
+        exit(0);
+    }
+    expect_child(child);
+}
+
+static int child_main(struct zr_net *net, struct flight *f)
+{
+    struct zr_net_engine_stats s;
+    struct trial *t = calloc(1, sizeof *t);
+
+    zr_net_engine_stats_get(&s);
+    if (!t || s.reactors || s.active || s.queued || s.sockets)
+        return 1;
+    if (zr_event_wait(&f->all, UINT64_MAX)) /* the parent's requests are not here */
+        return 2;
+    trial_init(t, server, "/1000");
+    if (zr_net_run(net, &t->r, &t->err) != ZARR_OK || t->buffer.n != 1000)
+        return 3;
+    zr_net_request_deinit(&t->r);
+    free(t);
+    return 0;
+}
+
+static void test_fork(void **state)
+{
+    struct zr_net *net;
+    struct flight f;
+    struct piece *p;
+
+    (void)state;
+    SKIP_WITHOUT_THREADED_FORK();
+    net = test_client(NULL);
+    for (int i = 0; i < 5; i++) {
+        pid_t child;
+
+        p = start(net, &f, 300, i % 2 ? "latency=50" : "");
+        child = fork();
+        if (child == 0)
+            _exit(child_main(net, &f));
+        expect_child(child);
+        wait_for(&f, p);
+        assert_int_equal(atomic_load(&f.n_ok), 300);
+    }
+    check_is_idle();
+    zr_net_free(net);
+}
+
+/* ---- many requests with faults
+ * --------------------------------------------------------- */
+
+struct soak {
+    struct zr_net *net;
+    struct zr_event all;
+    atomic_uint left, started, wrong;
+    uint32_t n;
+};
+struct soldier {
+    struct soak *soak;
+    struct zr_net_request r;
+    struct zr_net_buffer buffer;
+    uint64_t first, bytes;
+    bool may_fail;
+    char url[200];
+    uint8_t data[SOAK_BYTES];
+};
+
+static const char *const soak_faults[] = {"status=503",        "status=429&retry_after=0",
+                                          "reset=-1",          "reset=100",
+                                          "close=5000",        "lost=1",
+                                          "status=500",        "latency=20",
+                                          "chunked=1",         "to=%2F1000000",
+                                          "informs=2",         "rate=5000000",
+                                          "encoding=x",        "whole=1",
+                                          "endless=1",         "headers=300",
+                                          "range=bytes+1-2/3", "length=70001",
+                                          "stall=5000"};
+
+static void soldier_next(struct soldier *s);
+
+static void soldier_done(struct zr_net_request *r, zarr_status st, const zarr_error *err)
+{
+    struct soldier *s = r->user;
+    bool ok = st == ZARR_OK && r->answer.status == 206 && s->buffer.n == s->bytes;
+
+    (void)err;
+    for (size_t i = 0; ok && i < s->bytes; i++)
+        ok = s->data[i] == test_byte(s->first + i);
+    if (!ok && !(s->may_fail && (st == ZARR_ERR_IO || r->answer.status == 200)))
+        atomic_fetch_add(&s->soak->wrong, 1);
+    zr_net_request_deinit(r);
+    soldier_next(s);
+}
+
+static void soldier_next(struct soldier *s)
+{
+    struct soak *k = s->soak;
+    const uint32_t i = atomic_fetch_add(&k->started, 1);
+    const uint64_t dice = i * UINT64_C(2654435761) % 1000003;
+    const char *fault = dice % 3 ? "" : soak_faults[dice / 3 % ZR_COUNT(soak_faults)];
+
+    if (strncmp(fault, "stall", 5) == 0 && i % 512)
+        fault = ""; /* it costs seconds */
+    if (i >= k->n) {
+        if (atomic_fetch_sub(&k->left, 1) == 1)
+            zr_event_set(&k->all);
+        return;
+    }
+    s->first = dice % 900000;
+    s->bytes = 1 + dice * 7 % SOAK_BYTES;
+    s->may_fail = strstr("encoding=x whole=1 endless=1 headers=300 range=bytes+1-2/3 "
+                         "length=70001",
+                         fault) != NULL &&
+                  *fault;
+    (void)snprintf(s->url, sizeof s->url, "%s/1000000?id=soak%u&times=2&%s", server, i,
+                   fault);
+    s->buffer = (struct zr_net_buffer){.bytes = s->data, .cap = sizeof s->data};
+    s->r = (struct zr_net_request){.method = "GET",
+                                   .url = s->url,
+                                   .flags = ZR_NET_RANGE,
+                                   .range_first = s->first,
+                                   .range_bytes = s->bytes,
+                                   .done = soldier_done,
+                                   .user = s};
+    zr_net_buffer_sink(&s->r.sink, &s->buffer);
+    zr_net_submit(k->net, &s->r);
+}
+
+static uint32_t count_entries(const char *folder)
+{
+    DIR *d = opendir(folder);
+    uint32_t n = 0;
+
+    assert_non_null(d);
+    while (readdir(d))
+        n++;
+    (void)closedir(d);
+    return n;
+}
+
+static void soak(struct zr_net *net, uint32_t n)
+{
+    struct soldier *s = calloc(FLIGHT, sizeof *s);
+    struct soak k = {.net = net, .n = n};
+
+    assert_non_null(s);
+    zr_event_init(&k.all);
+    atomic_store(&k.left, FLIGHT);
+    for (int i = 0; i < FLIGHT; i++) {
+        s[i].soak = &k;
+        soldier_next(&s[i]);
+    }
+    assert_true(zr_event_wait(&k.all, UINT64_MAX));
+    zr_event_deinit(&k.all);
+    assert_int_equal(atomic_load(&k.wrong), 0);
+    free(s);
+}
+
+static uint64_t memory_in_use(void)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    return 0;
+#else
+    const struct mallinfo2 m = mallinfo2();
+
+    return m.uordblks + m.hblkhd;
+#endif
+}
+
+static void test_soak(void **state)
+{
+    const char *const wanted = getenv("ZR_NET_SOAK");
+    const uint32_t n = wanted ? (uint32_t)strtoul(wanted, NULL, 10) : 2000;
+    struct zr_net *net = test_client(NULL);
+    struct zr_net_engine_stats stats;
+    uint64_t memory;
+
+    (void)state;
+    soak(net, n / 4); /* connections and caches are there afterwards */
+    memory = memory_in_use();
+    soak(net, n - n / 4);
+    check_is_idle();
+    if (memory_in_use() > memory + (4 << 20))
+        fail_msg("%" PRIu64 " bytes more", memory_in_use() - memory);
+    zr_net_engine_stats_get(&stats);
+    assert_true(stats.sockets <= ZR_NET_CONCURRENCY_MAX);
+    /* with those of libcurl's wake-ups and of the test itself */
+    assert_true(count_entries("/proc/self/fd") <=
+                stats.sockets + 2 * stats.reactors + 20);
+    assert_true(count_entries("/proc/self/task") <=
+                stats.reactors + 2 + zr_cpu_count() + 2);
+    zr_net_free(net);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    server = getenv("ZR_SERVER");
+    if (!server) {
+        printf("skipped: tests/support/scripted_server.py starts this program\n");
+        exit(77);
+    }
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_exit),          cmocka_unit_test(test_fork),
+        cmocka_unit_test(test_many),          cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_cancel_object), cmocka_unit_test(test_host),
+        cmocka_unit_test(test_overload),      cmocka_unit_test(test_soak)};
+
+    return cmocka_run_group_tests(tests, setup, NULL);
+}
