@@ -227,8 +227,16 @@ http://[2001:DB8::1]:81/?a;b&c=#f zip:https://u:p@h/x.zip?t=s http://u:p/w@h/a@b
 http://h/a\\b http://h#f memory: plug:a?t=s""".split()
 
 
+# The first byte chooses the range that was asked for.
+HEADERS = ["2HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 2-5/10\r\nContent-Length: 4\r\nETag: W/\"x\"\r\n",
+           "0HTTP/1.1 302 Found\nLocation: //g:444/a/../b?c#d\nRetry-After: Sun, 06 Nov 1994 08:49:37 GMT\n",
+           "0HTTP/1.1 100 Continue\r\nHTTP/1.0 200 OK\r\nTransfer-Encoding: gzip, chunked\r\nContent-Encoding: identity\r\n",
+           "0HTTP/1.1 416 x\r\ncontent-range: bytes */7\r\nretry-after: 120\r\n",
+           "0HTTP/1.1 301 x\r\nLocation: ?x\r\nLocation: ../y\r\n", "0HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n"]
+
+
 def seeds():
-    found = {"json": JSON, "dtype": dtype(), "grid": grid(), "selection": selection(), "numbers": numbers(), "url": URLS,
+    found = {"json": JSON, "dtype": dtype(), "grid": grid(), "selection": selection(), "numbers": numbers(), "url": URLS, "net": HEADERS,
              "consolidated": NODES, "nodes": NODES, "dec_msgpack2": msgpack2(), "dec_listed": list_seeds()}
     return {target: [text if isinstance(text, bytes) else text.encode() for text in texts]
             for target, texts in found.items()}
