@@ -24,7 +24,7 @@ enum {
 
 static const char *server;
 
-/* ---- many requests at once -------------------------------------------------------- */
+/* ---- many requests at once ---- */
 
 struct flight {
     struct zr_event all;
@@ -163,8 +163,7 @@ static void test_cancel_object(void **state)
     zr_net_free(net);
 }
 
-/* ---- limits of a host ----------------------------------------------------------------
- */
+/* ---- limits of a host ---- */
 
 static uint32_t learn(struct zr_net_host *h, int n, uint64_t bytes, uint64_t ns,
                       uint64_t *now)
@@ -224,8 +223,7 @@ static void test_overload(void **state)
     zr_net_free(net);
 }
 
-/* ---- forks and exit -----------------------------------------------------------------
- */
+/* ---- forks and exit ---- */
 
 static void expect_child(pid_t child)
 {
@@ -304,7 +302,7 @@ static void test_fork(void **state)
     zr_net_free(net);
 }
 
-/* ---- addresses --------------------------------------------------------------------- */
+/* ---- addresses ---- */
 
 /* After a public address, a redirect opens no connection to one that is not, and uses
  * none that is open. */
@@ -338,8 +336,7 @@ static void test_untrusted(void **state)
     zr_net_free(net);
 }
 
-/* ---- many requests with faults
- * --------------------------------------------------------- */
+/* ---- many requests with faults ---- */
 
 struct soak {
     struct zr_net *net;
@@ -400,10 +397,9 @@ static void soldier_next(struct soldier *s)
     }
     s->first = dice % 900000;
     s->bytes = 1 + dice * 7 % SOAK_BYTES;
-    s->may_fail = strstr("encoding=x whole=1 endless=1 headers=300 range=bytes+1-2/3 "
-                         "length=70001",
-                         fault) != NULL &&
-                  *fault;
+    s->may_fail = *fault && strstr("encoding=x whole=1 endless=1 headers=300 "
+                                   "range=bytes+1-2/3 length=70001",
+                                   fault);
     (void)snprintf(s->url, sizeof s->url, "%s/1000000?id=soak%u&times=2&%s", server, i,
                    fault);
     s->buffer = (struct zr_net_buffer){.bytes = s->data, .cap = sizeof s->data};
