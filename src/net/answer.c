@@ -264,6 +264,7 @@ zarr_status zr_net_answer_finish(struct zr_net_answer *a, zarr_error *err)
     if (text && *text && strcasecmp(text, "identity") != 0 && a->status / 100 == 2)
         ZR_FAIL(err, ZARR_ERR_IO,
                 "the answer has Content-Encoding \"%.64s\", expected identity", text);
+    ZR_TRY(answer_get(a, "Location", &text, err));
     ZR_TRY(answer_get(a, "ETag", &a->etag, err));
     if (a->etag && !*a->etag)
         a->etag = NULL;

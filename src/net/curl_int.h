@@ -148,6 +148,7 @@ struct zr_net_reactor {
     struct zr_fork_hook fork;
     struct zr_service service;
     CURLM *multi;
+    long share;                          /* CURLMOPT_MAXCONNECTS; 0: not set */
     CURL *spare[ZR_NET_CONCURRENCY_MAX]; /* easy handles without a request */
     uint32_t n_spare;
     uint64_t window_ns, window_cpu_ns; /* begin of the measurement of `busy` */

@@ -16,15 +16,15 @@ enum {
 #define REACTOR_WINDOW_NS UINT64_C(100000000)
 #define REACTOR_NS_PER_MS UINT64_C(1000000)
 
-static CURLM *reactor_make_multi(void)
+/* Lets a reactor keep its share of the connections. */
+static void reactor_share_connections(struct zr_net_reactor *r)
 {
-    CURLM *multi = zr_curl.multi_init();
+    const uint32_t n = atomic_load(&zr_net_engine.n_reactors);
+    const long share = (long)zr_net_engine.max_active / (long)ZR_MAX(n, 1U) + 1;
 
-    if (multi)
-        (void)zr_curl.multi_setopt(
-            multi, CURLMOPT_MAXCONNECTS,
-            (long)(zr_net_engine.max_active / zr_net_engine.max_reactors + 1));
-    return multi;
+    if (r->share != share)
+        (void)zr_curl.multi_setopt(r->multi, CURLMOPT_MAXCONNECTS, share);
+    r->share = share;
 }
 
 /* ---- beginning and end of a transfer: inside of libcurl ---- */
@@ -108,6 +108,7 @@ static struct zr_net_transfer *reactor_work(struct zr_net_reactor *r)
     int n_running;
 
     zr_mutex_lock(&r->mutex);
+    reactor_share_connections(r);
     for (struct zr_net_transfer *t = r->active.first; t; t = t->next) {
         if (reactor_is_cancelled(t)) {
             reactor_give_up_easy(r, t);
@@ -280,12 +281,13 @@ static int reactor_find_pause(const struct zr_net_reactor *r)
 /* Closes connections that no request has used for long. */
 static void reactor_renew(struct zr_net_reactor *r)
 {
-    CURLM *fresh = reactor_make_multi(), *old = r->multi;
+    CURLM *fresh = zr_curl.multi_init(), *old = r->multi;
 
     if (!fresh)
         return;
     zr_net_engine_lock();
     r->multi = fresh;
+    r->share = 0;
     zr_net_engine_unlock();
     zr_mutex_lock(&r->mutex);
     while (r->n_spare > 0)
@@ -354,7 +356,8 @@ zarr_status zr_reactor_start(struct zr_net_reactor *r, zarr_error *err)
 {
     zarr_status st;
 
-    r->multi = reactor_make_multi();
+    r->multi = zr_curl.multi_init();
+    r->share = 0;
     if (!r->multi)
         return zr_fail_memory(err, 1);
     r->is_asleep = false;

@@ -251,6 +251,7 @@ static void transfer_set_protocol(const struct zr_net_transfer *t)
         buffer = ZR_MIN(buffer, ZR_MAX(r->range_bytes, (uint64_t)TRANSFER_BUFFER_MIN));
     SET(BUFFERSIZE, (long)buffer);
     SET(HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    SET(SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2); /* or newer */
     SET(FOLLOWLOCATION, 0L);
     SET(PATH_AS_IS, 1L);
     SET(NOSIGNAL, 1L);

@@ -93,6 +93,7 @@ static void test_wrong_headers(void **state)
         "HTTP/1.1 200 OK|Content-Length: 18446744073709551615",
         "HTTP/1.1 200 OK|Content-Length: 1|Content-Length: 2",
         "HTTP/1.1 200 OK|ETag: \"a\"|etag: \"b\"",
+        "HTTP/1.1 302 x|Location: /a|Location: /b",
         "HTTP/1.1 200 OK|Content-Encoding: gzip",
         "HTTP/1.1 206 OK|Content-Length: 4",
         "HTTP/1.1 206 OK|Content-Range: bytes */4",

@@ -3,6 +3,7 @@
  * repeated, what is an error, and that no error has a secret.
  */
 #include "unit/net/net_test.h"
+#include <unistd.h>
 
 static struct zr_net *net;
 static struct trial *t;
@@ -390,6 +391,52 @@ static void test_secrets(void **state)
     end();
 }
 
+static void test_proxy(void **state)
+{
+    struct zr_net_options o = test_options();
+    struct zr_net *one;
+
+    (void)state;
+    o.proxy = server; /* it takes any host's URL for its own */
+    one = test_client(&o);
+    trial_init(t, "http://host.invalid", "/1000");
+    assert_int_equal(trial_run(t, one), ZARR_OK);
+    trial_check(t, 0, 1000);
+    end();
+    zr_net_free(one);
+    o.no_proxy = "host.invalid";
+    o.tries = 1;
+    one = test_client(&o);
+    trial_init(t, "http://host.invalid", "/1000");
+    assert_int_equal(trial_run(t, one), ZARR_ERR_IO);
+    end();
+    zr_net_free(one);
+}
+
+static void test_netrc(void **state)
+{
+    char name[] = "/tmp/zr_net_netrc_XXXXXX";
+    const int fd = mkstemp(name);
+    struct zr_net_options o = test_options();
+    struct zr_net *one;
+
+    (void)state;
+    assert_true(fd >= 0);
+    assert_true(dprintf(fd, "machine 127.0.0.1 login me password secret\n") > 0);
+    (void)close(fd);
+    o.netrc = true;
+    o.netrc_file = name;
+    one = test_client(&o);
+    for (int i = 0; i < 2; i++) {
+        trial_init(t, server, i ? "/9?to=%s/9%%3Fecho%%3D1" : "/9?echo=1", other);
+        assert_int_equal(trial_run(t, one), ZARR_OK);
+        assert_int_equal(echo_has("Authorization: Basic bWU6c2VjcmV0"), i == 0);
+        end();
+    }
+    zr_net_free(one);
+    assert_int_equal(unlink(name), 0);
+}
+
 static void test_invalid(void **state)
 {
     const char *const split[] = {"X: a\r\nY: b", NULL};
@@ -487,7 +534,8 @@ int main(void)
         cmocka_unit_test(test_repeats),   cmocka_unit_test(test_gives_up),
         cmocka_unit_test(test_unsafe),    cmocka_unit_test(test_wrong_answers),
         cmocka_unit_test(test_redirects), cmocka_unit_test(test_redirect_loop),
-        cmocka_unit_test(test_secrets),   cmocka_unit_test(test_invalid),
+        cmocka_unit_test(test_secrets),   cmocka_unit_test(test_proxy),
+        cmocka_unit_test(test_netrc),     cmocka_unit_test(test_invalid),
         cmocka_unit_test(test_sink),      cmocka_unit_test(test_tls)};
 
     return cmocka_run_group_tests(tests, setup, teardown);
