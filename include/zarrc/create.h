@@ -42,8 +42,8 @@ typedef struct zarr_array_spec {
      *
      * NULL: zstd. But it is blosc with lz4 and shuffle if elements have a fixed size and
      * the default memory of the handle (zarr_array_memory()) is CUDA, CUDA pinned or CUDA
-     * managed. Neither codec gets a checksum: a changed
-     * byte may decode to wrong elements without an error (see ZARR_SPEC_CHECKSUM) */
+     * managed. Neither codec gets a checksum: a changed byte may decode to wrong elements
+     * without an error (see ZARR_SPEC_CHECKSUM) */
     const char *codecs;
     const char *index_codecs; /**< codecs of the shard index; NULL: bytes and crc32c */
     const char *attributes;   /**< JSON object; NULL: none */

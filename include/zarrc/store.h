@@ -327,11 +327,11 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_open_custom(
  * A listing has the keys of both stores. Erasing a prefix erases it in both, documents
  * first. Moving a node is atomic only if all its keys are in one of the two stores;
  * otherwise it is copied and deleted. Arrays use the locks of the chunk store.
- * zarr_store_capabilities() has `device_types` and `parallel` of the chunk store. The
- * `flags` are what both stores can do, except for locks, versions and conditions: those
- * are the metadata store's. `metadata_flags` and `chunk_flags` are the flags of each
- * store. The URL is "composite:", the two URLs, and a "+" between them; it cannot be
- * opened.
+ * zarr_store_capabilities() has `device_types` and `parallel` of the chunk store. Its
+ * `metadata_flags` and `chunk_flags` are the flags of each store, and `flags` are those
+ * that both have. But of the flags for locks, versions and conditions, `flags` has those
+ * of the metadata store. The URL is "composite:", the two URLs, and a "+" between them;
+ * it cannot be opened.
  *
  * @param out receives the store; owned: zarr_store_free()
  * @param metadata_store,chunk_store borrowed; the composite store keeps them alive
@@ -356,8 +356,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_open_composite(
  *
  * A member without compression can be read in ranges, and these go straight to the memory
  * of the read. A member compressed with deflate or zstd is decoded whole, and kept for a
- * while if only a part was read. A read of a whole member checks its CRC-32. A member
- * that is encrypted or compressed otherwise, or whose headers are wrong, fails alone.
+ * while if only a part was read. A read of a whole member checks its CRC-32. Reads fail
+ * of a member that is encrypted or compressed otherwise, or whose headers are wrong.
+ * Other members can still be read.
  *
  * The store is read-only. If the archive changes while it is open, reads fail with
  * ZARR_ERR_IO. If the archive does not end with a directory, because a program that
