@@ -54,7 +54,8 @@ typedef struct zarr_tuning {
     uint64_t memory_bytes;
     /** reads of shards: chunks of one shard are fetched together if the gap between them
      * has at most this many bytes; 1: in practice, only adjacent chunks. 0: 16 KiB for a
-     * store with ZARR_STORE_CAP_FAST_GET, else 1 MiB */
+     * store with ZARR_STORE_CAP_FAST_GET, else 1 MiB; a store with
+     * ZARR_STORE_CAP_COALESCES decides itself */
     uint64_t coalesce_gap;
     /** reads of shards: maximum bytes that are fetched together; 1: each chunk alone. 0:
      * 1 MiB for a store with ZARR_STORE_CAP_FAST_GET, else 16 MiB */

@@ -142,7 +142,11 @@ enum {
     ZARR_STORE_CAP_PARTS = 16384,
     /** a COPY of the same store, or of another one of the same kind. Without it the
      * library does a GET and a PUT */
-    ZARR_STORE_CAP_COPY = 32768
+    ZARR_STORE_CAP_COPY = 32768,
+    /** submit() merges near ranges of a value into one request, and discards the bytes
+     * between them. So the library passes on all ranges that it needs at a time, in one
+     * call, and does not merge them */
+    ZARR_STORE_CAP_COALESCES = 8192
 };
 
 /** What a store can do, as zarr_store_capabilities() and the table of a store report. */

@@ -26,6 +26,7 @@
 
 struct zr_joint_rules {
     uint64_t gap;   /* most bytes between two ranges of a request, fetched for nothing */
+    uint64_t waste; /* most bytes of all gaps of a request, if more than those of use */
     uint64_t bytes; /* longest request, except for one operation that is longer alone */
 };
 
@@ -38,7 +39,8 @@ struct zr_estimate {
  * to the last of its bytes. Short transfers tell nothing of the bandwidth. */
 void zr_estimate_add(struct zr_estimate *e, uint64_t wait_ns, uint64_t transfer_ns,
                      uint64_t bytes);
-/* A gap may cost as much time as the request that it saves. */
+/* A gap may cost as much time as the request that it saves. But requests run side by
+ * side, so a few ranges that are far from each other stay apart. */
 void zr_estimate_rules(struct zr_estimate *e, struct zr_joint_rules *out);
 
 /* ---- requests -------------------------------------------------------------------- */
@@ -64,6 +66,7 @@ struct zr_joint_read {
     size_t n;
     /* of this room */
     struct zr_joint_reads *all;
+    uint64_t wasted;       /* of `bytes`: in gaps */
     uint64_t at, pos;      /* the bytes [at, pos) of the value have come */
     uint64_t object_bytes; /* UINT64_MAX: unknown */
     uint64_t wanted_end;   /* where the last range ends */

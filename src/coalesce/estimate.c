@@ -14,6 +14,7 @@
 #define GAP_LEAST        (UINT64_C(16) << 10)
 #define GAP_MOST         (UINT64_C(1) << 20)
 #define REQUEST_BYTES    (UINT64_C(8) << 20)
+#define WASTE_LEAST      (UINT64_C(64) << 10)
 #define NS_PER_S         UINT64_C(1000000000)
 enum {
     SAMPLE_WEIGHT = 8 /* a sample counts as one of so many */
@@ -50,5 +51,6 @@ void zr_estimate_rules(struct zr_estimate *e, struct zr_joint_rules *out)
     bandwidth = bandwidth != 0 ? bandwidth : BANDWIDTH_GUESS;
     gap = zr_mul_cap(latency, bandwidth) / NS_PER_S;
     *out = (struct zr_joint_rules){.gap = ZR_MIN(ZR_MAX(gap, GAP_LEAST), GAP_MOST),
+                                   .waste = WASTE_LEAST,
                                    .bytes = REQUEST_BYTES};
 }

@@ -58,22 +58,29 @@ static int by_object_and_place(const void *a, const void *b)
 
 /* ---- requests ---- */
 
-/* Adds a piece to a request, or returns false, without an effect, if it does not fit. */
+/* Adds a range to a request, or returns false, without an effect, if it does not fit. */
+static bool join_range(struct zr_joint_read *r, const struct zr_joint_piece *p,
+                       const struct zr_joint_rules *rules)
+{
+    const uint64_t end = r->offset + r->bytes, next_end = p->from + p->n;
+    const uint64_t gap = p->from > end ? p->from - end : 0;
+    const uint64_t bytes = ZR_MAX(end, next_end) - r->offset;
+    const uint64_t wasted = r->wasted + gap;
+
+    if (gap > rules->gap || (bytes > r->bytes && bytes > rules->bytes) ||
+        (gap > 0 && wasted > ZR_MAX(rules->waste, bytes - wasted)))
+        return false;
+    r->bytes = bytes;
+    r->wasted = wasted;
+    return true;
+}
+
 static bool join_piece(struct zr_joint_read *r, const struct zr_joint_piece *p,
                        const struct zr_joint_rules *rules)
 {
-    uint64_t end, next_end, gap;
-
-    if (compare_objects(r->piece->op, p->op) != 0)
+    if (compare_objects(r->piece->op, p->op) != 0 ||
+        (!is_suffix(p->op) && !join_range(r, p, rules)))
         return false;
-    if (!is_suffix(p->op)) {
-        end = r->offset + r->bytes;
-        next_end = p->from + p->n;
-        gap = p->from > end ? p->from - end : 0;
-        if (gap > rules->gap || (next_end > end && next_end - r->offset > rules->bytes))
-            return false;
-        r->bytes = ZR_MAX(end, next_end) - r->offset;
-    }
     r->flags |= p->op->flags & ZARR_STORE_OP_WANT_VERSION;
     r->n++;
     return true;

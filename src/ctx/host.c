@@ -147,4 +147,6 @@ const zarr_host zr_host = {
     .option_f64 = zr_plugin_option_f64,
     .option_bool = zr_plugin_option_bool,
     .option_text = zr_plugin_option_text,
+    .store_submit = zarr_store_submit,
+    .store_cancel = zarr_store_cancel,
 };

@@ -137,6 +137,9 @@ static zarr_status handle_read_caps(zarr_store *s, zarr_error *err)
                        s->name);
     if (!s->vt.begin_parts || !s->vt.end_parts) /* it tells what a store below it can */
         s->caps.flags &= ~(uint32_t)ZARR_STORE_CAP_PARTS;
+    if ((s->caps.flags & ZARR_STORE_CAP_COALESCES) && !s->vt.submit)
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "store %s: says COALESCES but has no submit", s->name);
     ZR_TRY(handle_check_conditions(s, err));
     if (!s->caps.device_types)
         s->caps.n_device_types = 0;

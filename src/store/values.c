@@ -168,19 +168,50 @@ zarr_status zarr_store_put_new(zarr_store *store, const char *key, const void *d
 
 /* ---- for stores over stores ---- */
 
-zarr_status zarr_store_run(zarr_store *store, zarr_store_op *op, zarr_error *err)
+static zarr_status values_check_flags(const zarr_store_op *op, zarr_error *err)
 {
     const uint32_t ours = ZR_STORE_OP_PINNED | ZR_STORE_OP_GUARDED | ZR_STORE_OP_SYNCED |
                           ZR_STORE_OP_TELL | ZR_STORE_OP_CREATED;
 
+    if (!(op->flags & ours))
+        return ZARR_OK;
+    return zr_fail(err, ZARR_ERR_INVALID, "%s: flags %#" PRIx32 " are not known",
+                   op->key ? op->key : "", op->flags);
+}
+
+zarr_status zarr_store_run(zarr_store *store, zarr_store_op *op, zarr_error *err)
+{
+    zarr_status st;
+
     ZR_NEED(store, err);
-    if (op->flags & ours)
-        return zr_op_end(op,
-                         zr_fail(err, ZARR_ERR_INVALID,
-                                 "%s: flags %#" PRIx32 " are not known",
-                                 op->key ? op->key : "", op->flags),
-                         0);
+    st = values_check_flags(op, err);
+    if (st != ZARR_OK)
+        return zr_op_end(op, st, 0);
     return zr_store_end(store, op->key, zr_store_run_one(store, op, err), err);
+}
+
+void zarr_store_submit(zarr_store *store, zarr_store_op **ops, uint64_t n,
+                       void (*done)(void *arg, zarr_store_op *op, const zarr_error *err),
+                       void *arg)
+{
+    zarr_error err;
+    zarr_status st = store ? ZARR_OK : zr_fail(&err, ZARR_ERR_INVALID, "no store");
+
+    for (uint64_t i = 0; i < n && st == ZARR_OK; i++)
+        st = values_check_flags(ops[i], &err);
+    if (st == ZARR_OK && n > 0)
+        zr_store_submit(store, ops, n, done, arg);
+    for (uint64_t i = 0; i < n && st != ZARR_OK; i++) {
+        zr_op_begin(ops[i]);
+        zr_op_end(ops[i], st, 0);
+        done(arg, ops[i], &err);
+    }
+}
+
+void zarr_store_cancel(zarr_store *store, void *arg)
+{
+    if (store)
+        zr_store_cancel(store, arg);
 }
 
 zarr_status zarr_store_lock(void **lock, zarr_store *store, const char *key,

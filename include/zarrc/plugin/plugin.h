@@ -234,6 +234,13 @@ typedef struct zarr_host {
     int (*option_f64)(zarr_context *ctx, const char *name, double *out);
     int (*option_bool)(zarr_context *ctx, const char *name, int *out);
     const char *(*option_text)(zarr_context *ctx, const char *name);
+
+    /** As zarr_store_submit() and zarr_store_cancel(). */
+    void (*store_submit)(zarr_store *store, zarr_store_op **ops, uint64_t n,
+                         void (*done)(void *arg, zarr_store_op *op,
+                                      const zarr_error *err),
+                         void *arg);
+    void (*store_cancel)(zarr_store *store, void *arg);
 } zarr_host;
 
 /** Describes a plug-in. The struct and its texts are static. */

@@ -176,6 +176,12 @@ typedef struct zarr_store_vtable {
      * Starts `n` operations and returns. The store calls `done`(`arg`, op, err) once for
      * each of them, from any thread and in any order, also before submit() returns.
      * Operations belong to the store until then. NULL: the library uses run().
+     *
+     * The library passes on all that it needs at a time, such as the ranges of many
+     * chunks. A store with ZARR_STORE_CAP_COALESCES gets ranges of one value unmerged,
+     * and merges near ones itself: it writes the bytes to their operations and discards
+     * those between them. Only such GETs may share a request that have the same key and
+     * `cancel`, and with ZARR_STORE_OP_IF_VERSION the same version.
      */
     void (*submit)(void *self, zarr_store_op **ops, uint64_t n,
                    void (*done)(void *arg, zarr_store_op *op, const zarr_error *err),
@@ -284,6 +290,38 @@ typedef struct zarr_store_vtable {
  */
 ZARR_API zarr_status zarr_store_run(zarr_store *store, zarr_store_op *op,
                                     zarr_error *err);
+
+/**
+ * Starts many operations on a store, as zarr_store_run() does one. A store with submit()
+ * gets those that it can do itself in one call. This thread and the threads of the
+ * library do the others, so this call may return late. It calls `done` once for each
+ * operation, from any thread and in any order, also before it returns. If `flags` of an
+ * operation are not known, all end with ZARR_ERR_INVALID.
+ *
+ * In a child that an operation forked on this thread, the call returns, and `done` is not
+ * called any more.
+ *
+ * @param store borrowed until the last `done`
+ * @param ops the operations; they, their keys and memory belong to the library until
+ * their `done`, the array of pointers until this call returns. `tag` changes
+ * @param n how many
+ * @param done gets each operation that has ended. `err` has the text for `op->status`, or
+ * is NULL
+ * @param arg passed to `done`; names these operations for zarr_store_cancel()
+ * @see zarr_store_run(), zarr_store_cancel()
+ */
+ZARR_API void zarr_store_submit(zarr_store *store, zarr_store_op **ops, uint64_t n,
+                                void (*done)(void *arg, zarr_store_op *op,
+                                             const zarr_error *err),
+                                void *arg);
+
+/**
+ * Asks a store to end the operations of zarr_store_submit() with this `arg` soon, with
+ * ZARR_ERR_CANCELLED. `done` is still called for each of them.
+ * @param store borrowed
+ * @param arg as in zarr_store_submit()
+ */
+ZARR_API void zarr_store_cancel(zarr_store *store, void *arg);
 
 /**
  * @name Lock one key

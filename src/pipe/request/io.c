@@ -146,6 +146,9 @@ void zr_waves_cut(const struct zr_io *io, struct zr_plan_args *out)
     const struct zr_program *leaf = lv->decode;
     bool fast = zr_store_can(io->store, ZARR_STORE_CAP_FAST_GET);
     const uint32_t flights = zr_read_flights(io);
+    /* the store itself merges the ranges of a wave, into less memory */
+    const bool merges =
+        zr_store_can(io->store, ZARR_STORE_CAP_COALESCES) && zr_wants_batches(io, leaf);
 
     *out = (struct zr_plan_args){
         .layout = io->layout,
@@ -163,6 +166,8 @@ void zr_waves_cut(const struct zr_io *io, struct zr_plan_args *out)
         .held_bytes = ZR_MAX(zr_held_most(zr_io_budget(io)) / 2, UINT64_C(1)),
         .threads = zr_io_threads(io),
     };
+    if (merges)
+        out->segment_gap = 0;
     if (io->coalesce_gap != 0)
         out->segment_gap = io->coalesce_gap;
     if (io->coalesce_bytes != 0)

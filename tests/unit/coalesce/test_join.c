@@ -183,7 +183,7 @@ static void assert_requests(const struct zr_joint_reads *m,
 
     for (size_t i = 0; i < m->n_requests; i++) {
         const struct zr_joint_read *r = &m->request[i];
-        uint64_t end = r->offset, longest = 0;
+        uint64_t end = r->offset, longest = 0, wasted = 0;
 
         for (size_t k = 0; k < r->n; k++, n++) {
             const zarr_store_op *o = r->piece[k].op;
@@ -203,11 +203,13 @@ static void assert_requests(const struct zr_joint_reads *m,
                 continue;
             assert_true(o->offset >= r->offset);
             assert_true(o->offset <= end || o->offset - end <= rules->gap);
+            wasted += o->offset > end ? o->offset - end : 0;
             end = ZR_MAX(end, zr_add_cap(o->offset, bytes));
         }
         assert_int_equal(r->bytes,
                          r->offset == ZARR_STORE_SUFFIX ? longest : end - r->offset);
         assert_true(r->bytes <= ZR_MAX(rules->bytes, longest));
+        assert_true(wasted <= ZR_MAX(rules->waste, r->bytes - wasted));
     }
     assert_int_equal(n, n_ops);
 }
@@ -302,6 +304,7 @@ static void test_model(void **state)
     (void)state;
     for (int round = 0; round < 5000; round++) {
         const struct zr_joint_rules rules = {.gap = below(3) * below(300),
+                                             .waste = below(3) * below(200),
                                              .bytes = below(2 * OBJECT_BYTES)};
         bool knows[MOST_OPS];
         struct zr_joint_reads *m = NULL;
@@ -332,7 +335,7 @@ static void test_model(void **state)
 
 static struct zr_joint_reads *merge_two(const zarr_store_op *a, const zarr_store_op *b)
 {
-    const struct zr_joint_rules rules = {.gap = 100, .bytes = 1000};
+    const struct zr_joint_rules rules = {.gap = 100, .waste = 60, .bytes = 1000};
     struct zr_joint_reads *m = NULL;
     zarr_error err;
 
@@ -373,9 +376,12 @@ static void test_what_is_merged(void **state)
         zarr_store_op a, b;
         size_t n;
     } rows[] = {
-        {{.offset = 0, .length = 10}, {.offset = 110, .length = 10}, 1},
-        {{.offset = 0, .length = 10}, {.offset = 111, .length = 10}, 2},
-        {{.offset = 111, .length = 10}, {.offset = 11, .length = 10}, 1},
+        {{.offset = 0, .length = 60}, {.offset = 160, .length = 60}, 1},
+        {{.offset = 0, .length = 60}, {.offset = 161, .length = 60}, 2},
+        {{.offset = 160, .length = 60}, {.offset = 0, .length = 60}, 1},
+        {{.offset = 0, .length = 10}, {.offset = 70, .length = 10}, 1}, /* waste */
+        {{.offset = 0, .length = 10}, {.offset = 71, .length = 10}, 2},
+        {{.offset = 0, .length = 10}, {.offset = 71, .length = 51}, 1},
         {{.offset = 0, .length = 950}, {.offset = 950, .length = 50}, 1},
         {{.offset = 0, .length = 950}, {.offset = 950, .length = 51}, 2},
         {{.offset = 0, .length = 1200}, {.offset = 1100, .length = 100}, 1}, /* inside */
