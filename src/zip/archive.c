@@ -32,9 +32,8 @@ static zarr_status check_version(const struct zr_zip_archive *a, const zarr_stor
     return ZARR_OK;
 }
 
-zarr_status zr_zip_read(const struct zr_zip_archive *a, uint64_t at, uint64_t n,
-                        const zarr_memory *mem, const struct zr_zip_caller *caller,
-                        zarr_error *err)
+zarr_store_op zr_zip_read_op(const struct zr_zip_archive *a, uint64_t at, uint64_t n,
+                             const zarr_memory *mem, const struct zr_zip_caller *caller)
 {
     zarr_store_op op = {.verb = ZARR_STORE_GET,
                         .flags = caller->kind,
@@ -43,7 +42,6 @@ zarr_status zr_zip_read(const struct zr_zip_archive *a, uint64_t at, uint64_t n,
                         .length = n,
                         .mem = *mem,
                         .cancel = caller->cancel};
-    zarr_status st = ZARR_OK;
 
     if (has_versions(a))
         op.flags |= ZARR_STORE_OP_WANT_VERSION;
@@ -51,7 +49,42 @@ zarr_status zr_zip_read(const struct zr_zip_archive *a, uint64_t at, uint64_t n,
         op.flags |= ZARR_STORE_OP_IF_VERSION;
         op.version = a->version;
     }
-    st = zarr_store_run(a->store, &op, err);
+    return op;
+}
+
+static bool is_ahead(const struct zr_zip_ahead *ahead, uint64_t at, uint64_t n)
+{
+    return ahead && n > 0 && ahead->op.length == n && ahead->op.offset == at;
+}
+
+/* Takes the result of an operation that was read ahead. op: as zr_zip_read_op() made it.
+ */
+static zarr_status take_ahead(const struct zr_zip_archive *a, zarr_store_op *op,
+                              const struct zr_zip_ahead *ahead, zarr_error *err)
+{
+    const zarr_memory to = op->mem;
+
+    *op = ahead->op;
+    if (op->status != ZARR_OK && !ahead->err)
+        return zr_fail(err, op->status, "%s: %s", a->key, zarr_status_text(op->status));
+    if (op->status != ZARR_OK)
+        return zr_pass(err, op->status, ahead->err);
+    if (ahead->block) /* else the bytes are there; both are host memory */
+        memcpy((uint8_t *)to.handle + to.offset, ahead->block, (size_t)op->done_bytes);
+    return ZARR_OK;
+}
+
+zarr_status zr_zip_read(const struct zr_zip_archive *a, uint64_t at, uint64_t n,
+                        const zarr_memory *mem, const struct zr_zip_caller *caller,
+                        zarr_error *err)
+{
+    zarr_store_op op = zr_zip_read_op(a, at, n, mem, caller);
+    zarr_status st = ZARR_OK;
+
+    if (is_ahead(caller->ahead, at, n))
+        st = take_ahead(a, &op, caller->ahead, err);
+    else
+        st = zarr_store_run(a->store, &op, err);
     if (st == ZARR_ERR_CONFLICT)
         st = fail_changed(a, err);
     ZR_TRY(st);

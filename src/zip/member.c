@@ -114,6 +114,15 @@ static zarr_status take_header(const struct zip_reading *r, const uint8_t *p,
     return ZARR_OK;
 }
 
+/* How many bytes read_header() reads. */
+static uint64_t header_bytes(const struct zip_reading *r, uint64_t more)
+{
+    const uint64_t head = (uint64_t)ZR_ZIP_LOCAL_BYTES + r->m->name_bytes;
+
+    /* settle_member() found that the header is before the directory */
+    return ZR_MIN(r->z->table.directory_at - r->m->header_at, head + more);
+}
+
 /* Reads the local header, and up to `more` bytes after the shortest header. *got becomes
  * the length of the block. */
 static zarr_status read_header(const struct zip_reading *r, uint64_t more, uint32_t *lead,
@@ -121,12 +130,10 @@ static zarr_status read_header(const struct zip_reading *r, uint64_t more, uint3
 {
     const struct zr_zip_archive *a = &r->z->archive;
     const size_t head = (size_t)ZR_ZIP_LOCAL_BYTES + r->m->name_bytes;
-    /* settle_member() found that the header is before the directory */
-    const uint64_t room = r->z->table.directory_at - r->m->header_at;
     zarr_memory mem = {.device_type = ZARR_DEVICE_CPU};
     zarr_status st = ZARR_OK;
 
-    *got = (size_t)ZR_MIN(room, head + more);
+    *got = (size_t)header_bytes(r, more);
     *block = zr_calloc(a->env.alloc, 1, ZR_MAX(*got, head));
     if (!*block)
         return zr_fail_memory(err, *got);
@@ -278,20 +285,17 @@ out:
 static zarr_status get_member_range(const struct zip_reading *r, const zarr_store_op *op,
                                     uint64_t from, uint64_t n, zarr_error *err)
 {
-    const zarr_memory mem = {.device_type = op->mem.device_type,
-                             .device_id = op->mem.device_id,
-                             .handle = op->mem.handle,
-                             .offset = op->mem.offset,
-                             .bytes = n};
+    zarr_memory mem = {.device_type = ZARR_DEVICE_CPU, .bytes = n};
     void *host = NULL;
     zarr_status st = ZARR_OK;
 
     ZR_TRY(check_readable(r, err));
     if (n == 0)
         return r->m->bytes == 0 ? check_sum(r, "", 0, err) : ZARR_OK;
-    ZR_TRY(zr_mem_host_ptr(r->z->archive.env.memory, &mem, n, &host, err));
+    ZR_TRY(zr_mem_host_ptr(r->z->archive.env.memory, &op->mem, n, &host, err));
     if (r->m->method != ZR_ZIP_STORED)
         return get_decoded(r, from, n, host, err);
+    mem.handle = host;
     if (n < r->m->bytes)
         return read_stored(r, from, n, &mem, err);
     ZR_TRY(read_all(r, host, err));
@@ -300,26 +304,92 @@ out:
     return st;
 }
 
-zarr_status zr_zip_get(struct zr_zip_store *z, struct zr_zip_member *m, zarr_store_op *op,
-                       zarr_error *err)
+static struct zip_reading begin_reading(struct zr_zip_store *z, struct zr_zip_member *m,
+                                        const zarr_store_op *op,
+                                        const struct zr_zip_ahead *ahead)
 {
-    const struct zip_reading r = {
-        .z = z,
-        .m = m,
-        .caller = {.kind = op->flags & ZARR_STORE_OP_KIND, .cancel = op->cancel},
-        .key = op->key};
-    uint64_t n = ZR_MIN(op->length, op->mem.bytes), from = 0;
+    return (struct zip_reading){.z = z,
+                                .m = m,
+                                .caller = {.kind = op->flags & ZARR_STORE_OP_KIND,
+                                           .cancel = op->cancel,
+                                           .ahead = ahead},
+                                .key = op->key};
+}
+
+/* Which bytes of its value a GET reads. */
+static void find_member_range(const struct zr_zip_member *m, const zarr_store_op *op,
+                              uint64_t *from, uint64_t *n)
+{
+    *n = ZR_MIN(op->length, op->mem.bytes);
+    if (op->offset == ZARR_STORE_SUFFIX) {
+        *from = m->bytes - ZR_MIN(op->length, m->bytes);
+        *n = ZR_MIN(*n, m->bytes);
+    } else {
+        *from = ZR_MIN(op->offset, m->bytes);
+        *n = ZR_MIN(*n, m->bytes - *from);
+    }
+}
+
+zarr_status zr_zip_get(struct zr_zip_store *z, struct zr_zip_member *m, zarr_store_op *op,
+                       const struct zr_zip_ahead *ahead, zarr_error *err)
+{
+    const struct zip_reading r = begin_reading(z, m, op, ahead);
+    uint64_t from, n;
     zarr_status st;
 
-    if (op->offset == ZARR_STORE_SUFFIX) {
-        from = m->bytes - ZR_MIN(op->length, m->bytes);
-        n = ZR_MIN(n, m->bytes);
-    } else {
-        from = ZR_MIN(op->offset, m->bytes);
-        n = ZR_MIN(n, m->bytes - from);
-    }
+    find_member_range(m, op, &from, &n);
     op->object_bytes = m->bytes;
     st = get_member_range(&r, op, from, n, err);
     op->done_bytes = st == ZARR_OK ? n : 0;
     return st;
+}
+
+/* ---- what is read ahead ---- */
+
+/* A part of a compressed member is left to zr_zip_get(), which keeps the value. So is a
+ * value that takes far more bytes than it has. */
+static bool is_read_whole(const struct zip_reading *r, uint64_t n)
+{
+    return n == r->m->bytes && check_sizes(r, NULL) == ZARR_OK &&
+           r->m->stored_bytes <= zr_add_cap(zr_mul_cap(n, 2), EXTRA_GUESS);
+}
+
+bool zr_zip_get_first(struct zr_zip_store *z, struct zr_zip_member *m,
+                      const zarr_store_op *op, bool headers, struct zr_zip_first *out)
+{
+    const struct zip_reading r = begin_reading(z, m, op, NULL);
+    const uint32_t lead = atomic_load_explicit(&m->lead, memory_order_relaxed);
+    uint64_t from, n;
+    bool together;
+
+    find_member_range(m, op, &from, &n);
+    if (n == 0 || check_readable(&r, NULL) != ZARR_OK ||
+        (m->method != ZR_ZIP_STORED && !is_read_whole(&r, n)))
+        return false;
+    together = n == m->bytes && m->stored_bytes <= TOGETHER_MOST; /* as read_all() does */
+    *out = (struct zr_zip_first){.at = m->header_at};
+    if (headers) {
+        out->n = header_bytes(&r, 0);
+        return lead == 0 && !together;
+    }
+    if (lead == 0) {
+        out->n = header_bytes(&r, m->stored_bytes + EXTRA_GUESS);
+        return together;
+    }
+    out->at += lead;
+    out->n = m->stored_bytes;
+    if (m->method != ZR_ZIP_STORED)
+        return out->n > 0;
+    out->at += from;
+    out->n = n;
+    return zr_mem_host_ptr(z->archive.env.memory, &op->mem, n, &out->to, NULL) == ZARR_OK;
+}
+
+void zr_zip_take_header(struct zr_zip_store *z, struct zr_zip_member *m,
+                        const zarr_store_op *op, const struct zr_zip_ahead *ahead)
+{
+    const struct zip_reading r = begin_reading(z, m, op, ahead);
+    uint32_t lead;
+
+    (void)find_lead(&r, &lead, NULL);
 }

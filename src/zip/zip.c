@@ -26,15 +26,18 @@ static void zip_close(void *self)
 
 static void zip_caps(void *self, zarr_store_caps *out)
 {
+    const uint32_t passed = ZARR_STORE_CAP_FAST_GET | ZARR_STORE_CAP_COALESCES;
     const struct zr_zip_store *z = self;
 
     out->flags = ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_SUFFIX | ZARR_STORE_CAP_LIST |
-                 ZARR_STORE_CAP_IMMUTABLE |
-                 (z->archive.caps.flags & ZARR_STORE_CAP_FAST_GET);
+                 ZARR_STORE_CAP_IMMUTABLE | (z->archive.caps.flags & passed);
     out->parallel = z->archive.caps.parallel;
+    out->device_types = z->device_types;
+    out->n_device_types = z->n_device_types;
 }
 
-static zarr_status run_one(struct zr_zip_store *z, zarr_store_op *op, zarr_error *err)
+zarr_status zr_zip_run_one(struct zr_zip_store *z, zarr_store_op *op,
+                           const struct zr_zip_ahead *ahead, zarr_error *err)
 {
     struct zr_zip_member *m = NULL;
 
@@ -45,14 +48,14 @@ static zarr_status run_one(struct zr_zip_store *z, zarr_store_op *op, zarr_error
     if (!m)
         return zr_fail(err, ZARR_ERR_NOT_FOUND, "%s: no such key", op->key);
     if (op->verb == ZARR_STORE_GET)
-        return zr_zip_get(z, m, op, err);
+        return zr_zip_get(z, m, op, ahead, err);
     op->object_bytes = m->bytes;
     return ZARR_OK;
 }
 
 static void zip_run(void *self, zarr_store_op *op, zarr_error *err)
 {
-    op->status = run_one(self, op, err);
+    op->status = zr_zip_run_one(self, op, NULL, err);
     op->os_code = op->status != ZARR_OK && err ? err->os_code : 0;
 }
 
@@ -113,6 +116,7 @@ const zarr_store_vtable zr_zip_vtable = {
     .name = "zip",
     .caps = zip_caps,
     .run = zip_run,
+    .submit = zr_zip_submit,
     .list = zip_list,
     .close = zip_close,
     .place = zip_place,
@@ -146,6 +150,9 @@ zarr_status zr_zip_open(void **self, const struct zr_store_env *env, zarr_store 
     z->archive.cancel = cancel;
     z->archive.caps.struct_size = sizeof z->archive.caps;
     zarr_store_capabilities(store, &z->archive.caps);
+    for (int32_t kind = 1; kind < ZR_ZIP_KINDS; kind++)
+        if (zr_device_is_host(env->memory, kind))
+            z->device_types[z->n_device_types++] = kind;
     zr_zip_table_init(&z->table, env);
     zr_zip_values_init(&z->values, env->alloc);
     z->archive.key = zr_strdup(env->alloc, key);

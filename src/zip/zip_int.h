@@ -22,13 +22,23 @@ struct zr_zip_archive {
     zarr_store_version version;
     const zarr_cancel *cancel; /* of the opening; NULL after it */
 };
+/* A range of the archive that was read together with those of other operations. */
+struct zr_zip_ahead {
+    zarr_store_op op; /* the first member; `length` 0: nothing was read */
+    uint8_t *block;   /* owned: where the bytes are; NULL: they are where they belong */
+    zarr_error *err;  /* owned: of a failure; NULL: there is none, or no memory for it */
+};
 /* Of the operation for which the archive is read. */
 struct zr_zip_caller {
     uint32_t kind; /* ZARR_STORE_OP_KIND bits */
     const zarr_cancel *cancel;
+    const struct zr_zip_ahead *ahead; /* NULL: nothing was read ahead */
 };
-/* Reads n bytes at `at` to the beginning of mem, all of them. IO if the archive has
- * changed, disappeared or ends before. */
+/* Makes the operation of zr_zip_read(). */
+zarr_store_op zr_zip_read_op(const struct zr_zip_archive *a, uint64_t at, uint64_t n,
+                             const zarr_memory *mem, const struct zr_zip_caller *caller);
+/* Reads n bytes at `at` to the beginning of mem, all of them, or takes them from those
+ * that were read ahead. IO if the archive has changed, disappeared or ends before. */
 zarr_status zr_zip_read(const struct zr_zip_archive *a, uint64_t at, uint64_t n,
                         const zarr_memory *mem, const struct zr_zip_caller *caller,
                         zarr_error *err);
@@ -221,13 +231,41 @@ void zr_zip_value_free(const zarr_allocator *alloc, struct zr_zip_value *value);
 
 /* ---- the store -------------------------------------------------------------------- */
 
+enum {
+    ZR_ZIP_KINDS = 32
+};
 struct zr_zip_store {
     struct zr_zip_archive archive;
     struct zr_zip_table table;
     struct zr_zip_values values;
+    int32_t device_types[ZR_ZIP_KINDS]; /* all kinds of memory that the host reaches */
+    uint32_t n_device_types;
 };
-/* Does a GET of a member. Sets done_bytes and object_bytes. */
+/* Does a GET of a member. Sets done_bytes and object_bytes. ahead: what was read of the
+ * archive for it; NULL: nothing. */
 zarr_status zr_zip_get(struct zr_zip_store *z, struct zr_zip_member *m, zarr_store_op *op,
-                       zarr_error *err);
+                       const struct zr_zip_ahead *ahead, zarr_error *err);
+
+/* What zr_zip_get() will read of the archive first. */
+struct zr_zip_first {
+    uint64_t at, n;
+    void *to; /* NULL: to memory of its own */
+};
+/* Returns false if it reads nothing, or what is not worth reading ahead. headers: only
+ * local headers without which the place of the data is unknown. */
+bool zr_zip_get_first(struct zr_zip_store *z, struct zr_zip_member *m,
+                      const zarr_store_op *op, bool headers, struct zr_zip_first *out);
+/* Notes where the data of a member is, from a local header that was read ahead. A wrong
+ * one is left to zr_zip_get(). */
+void zr_zip_take_header(struct zr_zip_store *z, struct zr_zip_member *m,
+                        const zarr_store_op *op, const struct zr_zip_ahead *ahead);
+
+/* Does one operation. */
+zarr_status zr_zip_run_one(struct zr_zip_store *z, zarr_store_op *op,
+                           const struct zr_zip_ahead *ahead, zarr_error *err);
+/* See `submit` in zarr_store_vtable. */
+void zr_zip_submit(void *self, zarr_store_op **ops, uint64_t n,
+                   void (*done)(void *arg, zarr_store_op *op, const zarr_error *err),
+                   void *arg);
 
 #endif

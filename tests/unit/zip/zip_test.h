@@ -47,7 +47,7 @@ struct made_member {
     bool is_link;
 };
 enum {
-    MADE_MEMBERS = 32
+    MADE_MEMBERS = 400
 };
 struct maker {
     uint8_t *bytes;
