@@ -164,7 +164,7 @@ static void run_all(struct zip_batch *b)
         bytes = zr_add_cap(bytes, b->ahead[i].op.length);
         n += b->ahead[i].op.length > 0;
     }
-    if (n == b->n) /* else some operations read themselves, and take long */
+    if (n > 0 && n == b->n) /* else some operations read themselves, and take long */
         opts.item_ns = CHECK_NS + bytes / n / CHECK_BYTES_PER_NS;
     (void)zr_parallel_run(b->n, &opts, run_item, b, NULL);
 }

@@ -30,6 +30,45 @@ static int count_row(void *user, const zarr_store_item *item)
     return 0;
 }
 
+static void ignore_done(void *arg, zarr_store_op *op, const zarr_error *err)
+{
+    (void)arg;
+    assert_true((op->status == ZARR_OK) == (err == NULL));
+}
+
+/* Reads all members in one call, whole and in part: each ends as it does alone. */
+static void use_together(struct world *w, const struct maker *k)
+{
+    static uint8_t mem[2][3 * MADE_MEMBERS][256];
+    static const uint64_t offset[] = {0, 3, ZARR_STORE_SUFFIX};
+    static const uint64_t length[] = {ZARR_STORE_TO_END, 8, 8};
+    zarr_store_op op[2][3 * MADE_MEMBERS], *ops[3 * MADE_MEMBERS];
+    const size_t n = 3 * k->n_members;
+    zarr_store *s = NULL;
+    zarr_error err;
+
+    w->is_slow = true;
+    if (open_archive(&s, w, &err) == ZARR_OK) {
+        for (size_t i = 0; i < n; i++) {
+            for (size_t way = 0; way < 2; way++)
+                op[way][i] = (zarr_store_op){.verb = ZARR_STORE_GET,
+                                             .key = k->member[i / 3].m.name,
+                                             .offset = offset[i % 3],
+                                             .length = length[i % 3],
+                                             .mem = zr_mem_of_host(mem[way][i], 256)};
+            ops[i] = &op[0][i];
+        }
+        zarr_store_submit(s, ops, n, ignore_done, NULL);
+        for (size_t i = 0; i < n; i++) {
+            assert_status(zarr_store_run(s, &op[1][i], NULL), op[0][i].status);
+            assert_int_equal(op[0][i].done_bytes, op[1][i].done_bytes);
+            assert_memory_equal(mem[0][i], mem[1][i], op[0][i].done_bytes);
+        }
+        zarr_store_free(s);
+    }
+    w->is_slow = false;
+}
+
 /* Opens the archive, lists it, and reads all keys. A value that is read is right. A key
  * may be missing only if its name was changed. Returns how many values were read. */
 static int use_archive(struct world *w, const struct maker *k, bool names_changed)
@@ -64,6 +103,7 @@ static int use_archive(struct world *w, const struct maker *k, bool names_change
             assert_true(err.message[0]);
     }
     zarr_store_free(s);
+    use_together(w, k);
     return n_values;
 }
 
@@ -265,6 +305,50 @@ static void test_bad_members(void **state)
     make_free(&k);
 }
 
+/* Each allocation of a call with many operations fails once, or all from there on. */
+static void test_no_memory(void **state)
+{
+    struct world *w = *state;
+    struct maker k = {0};
+    uint8_t mem[8][256];
+    int n_failed = 1;
+
+    make_usual(&k);
+    make_end(&k, 0, NULL, 0, false);
+    put_archive(w, k.bytes, k.n);
+    w->is_slow = true;
+    for (int at = 1; at < 100; at++) {
+        zarr_store_op op[4], *ops[4];
+        zarr_store *s = NULL;
+        zarr_error err;
+
+        assert_status(open_archive(&s, w, &err), ZARR_OK);
+        for (size_t i = 0; i < 4; i++) {
+            op[i] = (zarr_store_op){.verb = ZARR_STORE_GET,
+                                    .key = k.member[i].m.name,
+                                    .length = ZARR_STORE_TO_END,
+                                    .mem = zr_mem_of_host(mem[i], 256)};
+            ops[i] = &op[i];
+        }
+        w->forever = at % 2;
+        w->fail_at = at / 2 + 1;
+        zarr_store_submit(s, ops, 4, ignore_done, NULL);
+        n_failed = 0;
+        w->fail_at = 0;
+        for (size_t i = 0; i < 4; i++) {
+            n_failed += op[i].status != ZARR_OK;
+            if (op[i].status == ZARR_OK)
+                assert_memory_equal(mem[i], k.member[i].m.data, op[i].done_bytes);
+            else
+                assert_status(op[i].status, ZARR_ERR_NO_MEMORY);
+        }
+        zarr_store_free(s);
+    }
+    assert_int_equal(n_failed, 0); /* in the end there are not so many */
+    w->is_slow = w->forever = false;
+    make_free(&k);
+}
+
 static void test_limits(void **state)
 {
     struct world *w = *state;
@@ -352,6 +436,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_each_byte, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(test_each_field, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(test_bad_members, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(test_no_memory, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(test_limits, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(test_changes, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(test_no_archive, world_setup, world_teardown),

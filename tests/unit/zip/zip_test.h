@@ -26,6 +26,8 @@ struct world {
     struct zr_store_env env;
     char log[512];                    /* the last line */
     zarr_store *memory_store, *store; /* store: counts the operations on memory_store */
+    zarr_store *slow;                 /* the same without ZARR_STORE_CAP_FAST_GET */
+    bool is_slow;                     /* archives are opened there */
     atomic_int n_gets;                /* of the archive since the last reset */
     atomic_uint_fast64_t got_bytes;
 };
