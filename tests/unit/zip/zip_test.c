@@ -137,8 +137,9 @@ static void add_numbers(struct maker *k, const uint32_t *v, const char *bytes)
 static void add_extra(struct maker *k, const struct made_member *m, bool local)
 {
     const size_t unknown = local ? m->local_extra : m->central_extra;
-    static const uint8_t zeros[64] = {0};
+    static const uint8_t zeros[1024] = {0};
 
+    assert_true(unknown <= sizeof zeros);
     if (m->times) {
         add_numbers(k, (const uint32_t[]){0x5455, local ? 9 : 5, 3, 1}, "2214");
         if (local)
