@@ -59,8 +59,8 @@ static bool is_ahead(const struct zr_zip_ahead *ahead, uint64_t at, uint64_t n)
 
 /* Takes the result of an operation that was read ahead. op: as zr_zip_read_op() made it.
  */
-static zarr_status take_ahead(const struct zr_zip_archive *a, zarr_store_op *op,
-                              const struct zr_zip_ahead *ahead, zarr_error *err)
+static zarr_status take_range_ahead(const struct zr_zip_archive *a, zarr_store_op *op,
+                                    const struct zr_zip_ahead *ahead, zarr_error *err)
 {
     const zarr_memory to = op->mem;
 
@@ -82,7 +82,7 @@ zarr_status zr_zip_read(const struct zr_zip_archive *a, uint64_t at, uint64_t n,
     zarr_status st = ZARR_OK;
 
     if (is_ahead(caller->ahead, at, n))
-        st = take_ahead(a, &op, caller->ahead, err);
+        st = take_range_ahead(a, &op, caller->ahead, err);
     else
         st = zarr_store_run(a->store, &op, err);
     if (st == ZARR_ERR_CONFLICT)
