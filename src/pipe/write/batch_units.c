@@ -241,6 +241,7 @@ static bool collect_level(struct zr_unit_batch *b, struct collecting *c,
         b->n_partial += !c->proj[k].full;
         c->tried[k] = true;
         n++;
+        b->by_block[k] = &b->unit[b->n];
         b->unit[b->n++] =
             (struct zr_unit){.proj = &c->proj[k], .lv = lv, .done = &c->done[k]};
     }
@@ -265,12 +266,15 @@ static void collect_units(struct zr_unit_batch *b, struct collecting *c)
 static zarr_status batch_room(struct zr_unit_batch *b, uint32_t n, zarr_error *err)
 {
     b->unit = zr_arena_alloc(b->arena, n * sizeof *b->unit);
+    b->by_block = zr_arena_alloc(b->arena, n * sizeof(struct zr_unit *));
+    b->n_blocks = n;
     if (b->lv->is_shard)
         b->shard = zr_arena_alloc(b->arena, n * sizeof *b->shard);
     else
         b->leaf = zr_arena_alloc(b->arena, n * sizeof *b->leaf);
-    if (!b->unit || (!b->shard && !b->leaf))
+    if (!b->unit || !b->by_block || (!b->shard && !b->leaf))
         return zr_fail_memory(err, n * sizeof *b->unit);
+    memset(b->by_block, 0, n * sizeof(struct zr_unit *));
     if (b->shard)
         memset(b->shard, 0, n * sizeof *b->shard);
     else

@@ -7,10 +7,9 @@
  * whose old value could not be read or is longer than expected. put_units.c gives the
  * locks back.
  *
- * A store of a plug-in that ignores the cancel object of lock() waits all the same. The
- * locks are tried in the order of the units, which is the same for all requests if blocks
- * do not differ in shape. If they do, the elements are on a device, and two requests
- * write the same blocks, such a store can make both wait for ever.
+ * A store of a plug-in that ignores the cancel object of lock() waits all the same. All
+ * requests therefore try their locks in C order of the blocks in the grid, so that no two
+ * of them wait for each other. The units themselves are in order of their shapes.
  *
  * Thread class: one thread per request.
  */
@@ -117,11 +116,12 @@ out:
 /* Takes the locks that are free. */
 static void take_locks(const struct zr_unit_batch *b)
 {
-    for (uint32_t i = 0; i < b->n; i++) {
-        struct zr_unit *u = &b->unit[i];
+    for (uint32_t i = 0; i < b->n_blocks; i++) {
+        struct zr_unit *u = b->by_block[i];
 
-        if (!u->proj->full && zr_store_lock_try(b->w.io->store, u->key, &b->w.rq->cancel,
-                                                &u->lock, NULL) != ZARR_OK)
+        if (u && !u->proj->full &&
+            zr_store_lock_try(b->w.io->store, u->key, &b->w.rq->cancel, &u->lock, NULL) !=
+                ZARR_OK)
             u->lock = NULL;
     }
 }

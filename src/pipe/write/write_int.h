@@ -57,6 +57,9 @@ struct zr_unit_batch {
     bool is_batched;           /* as zr_level_is_batched() */
     struct zr_unit *unit;
     uint32_t n, n_partial; /* of these, how many need their old value */
+    /* the units by their place in the grid; NULL: not in this batch */
+    struct zr_unit **by_block;
+    uint32_t n_blocks;
     /* one of these, by unit */
     struct zr_leaf_write *leaf;
     struct zr_shard_write *shard;

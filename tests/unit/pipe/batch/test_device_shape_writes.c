@@ -214,12 +214,89 @@ static void test_lengths(void **state)
     close_world(&w);
 }
 
+/* ---- locks -------------------------------------------------------------------- */
+
+/* A store that does not look at the cancel object of lock(), over one that has locks. */
+static struct {
+    zarr_store *below;
+    int held, most;
+    int block, n_earlier; /* the last one; how often an earlier one followed it */
+} deaf;
+
+static void deaf_caps(void *self, zarr_store_caps *out)
+{
+    (void)self;
+    *out = (zarr_store_caps){.struct_size = sizeof *out,
+                             .flags = ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_WRITE |
+                                      ZARR_STORE_CAP_LOCK | ZARR_STORE_CAP_WRITES_WAIT};
+}
+
+static void deaf_run(void *self, zarr_store_op *op, zarr_error *err)
+{
+    (void)self;
+    (void)zr_store_run_one(deaf.below, op, err);
+}
+
+static zarr_status deaf_lock(void *self, const char *key, const zarr_cancel *cancel,
+                             void **lock, zarr_error *err)
+{
+    int r = 0, c = 0, block;
+
+    (void)self;
+    (void)cancel;
+    if (sscanf(key, "a/c/%d/%d", &r, &c) != 2)
+        return zr_store_lock(deaf.below, key, NULL, lock, err);
+    block = r * (int)ZR_COUNT(columns) + c;
+    deaf.n_earlier += deaf.held > 0 && block < deaf.block;
+    deaf.block = block;
+    if (++deaf.held > deaf.most)
+        deaf.most = deaf.held;
+    return zr_store_lock(deaf.below, key, NULL, lock, err);
+}
+
+static void deaf_unlock(void *self, void *lock)
+{
+    (void)self;
+    deaf.held--;
+    zr_store_unlock(deaf.below, lock);
+}
+
+/* A request that holds the lock of a block waits only for locks of later blocks, whatever
+ * their shapes are: two requests never wait for each other. */
+static void test_lock_order(void **state)
+{
+    static const zarr_store_vtable vt = {.struct_size = sizeof vt,
+                                         .name = "deaf",
+                                         .caps = deaf_caps,
+                                         .run = deaf_run,
+                                         .lock = deaf_lock,
+                                         .unlock = deaf_unlock};
+    zarr_store *store = NULL;
+    zarr_array *a;
+    struct pw w;
+
+    (void)state;
+    open_world(&w, 1, 1 << 20);
+    memset(&deaf, 0, sizeof deaf);
+    deaf.below = w.store;
+    zarr_array_free(array_of_shapes(&w, "a", "[" BYTES "," LATE "]"));
+    assert_ok(zarr_store_open_custom(&store, w.ctx, &vt, &deaf, NULL, &terr));
+    assert_ok(zarr_array_open(&a, store, "a", NULL, &terr));
+    assert_ok(write_some(&w, a, "::2, ::2", NULL));
+    assert_int_equal(deaf.most, CHUNKS);
+    assert_int_equal(deaf.held, 0);
+    assert_int_equal(deaf.n_earlier, 0);
+    zarr_array_free(a);
+    zarr_store_free(store);
+    close_world(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_write),        cmocka_unit_test(test_write_calls),
         cmocka_unit_test(test_write_damage), cmocka_unit_test(test_failing_writes),
-        cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_lengths),      cmocka_unit_test(test_lock_order),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
