@@ -55,11 +55,6 @@ bool zr_store_version_equal(const zarr_store_version *a, const zarr_store_versio
     return memcmp(a, b, sizeof *a) == 0;
 }
 
-bool zr_store_version_is_none(const zarr_store_version *v)
-{
-    return v->bytes[0] == 0;
-}
-
 zarr_status zr_store_check_version(const zarr_store *s, const char *key,
                                    const zarr_store_version *v, zarr_error *err)
 {

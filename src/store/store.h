@@ -335,7 +335,11 @@ zarr_status zr_store_check_version(const zarr_store *s, const char *key,
                                    const zarr_store_version *v, zarr_error *err);
 bool zr_store_version_equal(const zarr_store_version *a, const zarr_store_version *b);
 /* True for the version of a key that does not exist. */
-bool zr_store_version_is_none(const zarr_store_version *v);
+__attribute__((always_inline)) static inline bool
+zr_store_version_is_none(const zarr_store_version *v)
+{
+    return v->bytes[0] == 0;
+}
 /* Makes a version of n <= 7 numbers. */
 void zr_store_version_make(zarr_store_version *out, const uint64_t *number, size_t n);
 /* Number i of a version that consists of n numbers; 0 if this one does not. */
