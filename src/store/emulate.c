@@ -273,7 +273,7 @@ static void emulate_suffix(zarr_store *s, zarr_store_op *op, zarr_error *err)
         }
         part = *op;
         part.version = stat.version;
-        if (zr_store_can(s, ZARR_STORE_CAP_VERSIONS))
+        if (!zr_store_version_is_none(&stat.version)) /* not every value has one */
             part.flags |= ZARR_STORE_OP_IF_VERSION;
         emulate_get(s, &get, &part, offset, n, op->mem, err);
         if (get.status == ZARR_ERR_NOT_FOUND || get.status == ZARR_ERR_CONFLICT)
@@ -586,6 +586,7 @@ struct emulate_keys {
     const char **key;
     zarr_store_op *op;
     size_t n, cap, op_cap;
+    size_t seen, skip; /* rows of this listing; how many of them are known to be gone */
     zarr_status status;
     zarr_error *err;
 };
@@ -594,7 +595,7 @@ static int emulate_collect(void *user, const zarr_store_item *item)
 {
     struct emulate_keys *k = user;
 
-    if (item->is_prefix)
+    if (item->is_prefix || k->seen++ < k->skip)
         return 0;
     zr_str_append(&k->text, item->key, strlen(item->key) + 1);
     k->n++;
@@ -646,20 +647,21 @@ zarr_status zr_emulate_erase_prefix(zarr_store *s, const char *prefix,
                                     const zarr_cancel *cancel, zarr_error *err)
 {
     struct emulate_keys k = {.alloc = s->env.alloc, .err = err};
-    bool more = true;
+    bool more = true, any = false;
     zarr_status st = ZARR_OK;
 
     zr_str_init(&k.text, k.alloc);
     while (more) {
-        k.n = 0;
+        k.n = k.seen = 0;
         zr_str_clear(&k.text);
         ZR_TRY(zr_store_list(s, prefix, ZARR_LIST_RECURSIVE, emulate_collect, &k, cancel,
                              err));
         ZR_TRY(k.status);
         more = k.n == EMULATE_PAGE;
-        if (k.n > 0) /* a listing may show what is gone, for ever */
-            ZR_TRY(emulate_erase_keys(s, &k, cancel, &more, err));
-        more = more && k.n == EMULATE_PAGE;
+        if (k.n > 0)
+            ZR_TRY(emulate_erase_keys(s, &k, cancel, &any, err));
+        if (!any) /* a listing may show for long what is gone */
+            k.skip += k.n;
     }
 out:
     zr_free(k.alloc, k.key);

@@ -253,6 +253,32 @@ static void pins_are_conditions(void **state)
     }
 }
 
+/* A store that tells no version of some values, as a server does with weak ETags. */
+static void run_untold(void *self, zarr_store_op *op, zarr_error *err)
+{
+    over_do(self, op, err);
+    op->version = (zarr_store_version){{0}};
+}
+
+/* Without a version of the value, its length and then its end are read. */
+static void suffix_without_version(void **state)
+{
+    struct world *w = *state;
+    zarr_store_vtable vt = over_runs;
+    zarr_error err = {0};
+    struct over o;
+    zarr_store *s = NULL;
+    char to[8] = "";
+    zarr_store_op op = get_op("k", ZARR_STORE_SUFFIX, 3, to, sizeof to);
+
+    vt.run = run_untold;
+    s = open_over(w, &o, &vt, ZARR_STORE_CAP_VERSIONS | ZARR_STORE_CAP_RANGES);
+    assert_status(put_text(s, "k", "12345"), ZARR_OK);
+    assert_status(zr_store_run_one(s, &op, &err), ZARR_OK);
+    assert_string_equal(to, "345");
+    zarr_store_free(s);
+}
+
 /* ---- batches ---- */
 
 /* The first STATs find out whether the store can do that. */
@@ -312,6 +338,46 @@ static void erase_in_pages(void **state)
     assert_true(o.most_listed < PAGED);
     assert_int_equal(count_keys(s, "p", NULL), 0);
     assert_string_equal(get_text(s, "q"), "stays");
+    zarr_store_free(s);
+}
+
+/* A listing that shows for ever what is gone, and other keys after that. */
+static zarr_status list_gone_first(void *self, const char *prefix, uint32_t how,
+                                   zarr_store_list_fn fn, void *user,
+                                   const zarr_cancel *cancel, zarr_error *err)
+{
+    zarr_store_item item = {.bytes = 1};
+    char key[32];
+
+    for (int i = 0; i < PAGED; i++) {
+        snprintf(key, sizeof key, "p/gone/%d", i);
+        item.key = key;
+        if (fn(user, &item) != 0)
+            return ZARR_OK;
+    }
+    return over_list(self, prefix, how, fn, user, cancel, err);
+}
+
+static void erase_after_what_is_gone(void **state)
+{
+    struct world *w = *state;
+    zarr_store_vtable vt = over_runs;
+    zarr_error err = {0};
+    struct over o;
+    zarr_store *s = NULL;
+    char key[32];
+
+    vt.list = list_gone_first;
+    s = open_over(w, &o, &vt, 0);
+    for (int i = 0; i < PAGED; i++) {
+        snprintf(key, sizeof key, "p/%d", i);
+        assert_status(put_text(s, key, "v"), ZARR_OK);
+    }
+    assert_status(zr_store_erase_prefix(s, "p", NULL, &err), ZARR_OK);
+    for (int i = 0; i < PAGED; i++) {
+        snprintf(key, sizeof key, "p/%d", i);
+        assert_null(get_text(s, key));
+    }
     zarr_store_free(s);
 }
 
@@ -397,6 +463,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(pins_are_conditions, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(batches, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(erase_in_pages, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(erase_after_what_is_gone, world_setup,
+                                        world_teardown),
+        cmocka_unit_test_setup_teardown(suffix_without_version, world_setup,
+                                        world_teardown),
         cmocka_unit_test_setup_teardown(listings_in_pages, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(waits_end, world_setup, world_teardown),
     };
