@@ -74,6 +74,8 @@ static zarr_status update_once(const struct zr_doc_place *place,
         op.verb = ZARR_STORE_ERASE;
     st = doc_put(place, &text, &op, err);
     *overtaken = st == ZARR_ERR_CONFLICT;
+    if (op.verb == ZARR_STORE_ERASE && st == ZARR_ERR_NOT_FOUND)
+        st = ZARR_OK; /* another writer was faster, with the same */
     ZR_TRY(st);
     if (edit->commit)
         st = edit->commit(edit->arg, err);

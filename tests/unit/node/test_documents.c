@@ -6,6 +6,8 @@
 #include "node/node.h"
 
 #include "node_test.h"
+#include "unit/conditional_caps.h"
+#include "unit/over_store.h"
 
 static struct world w;
 
@@ -213,6 +215,38 @@ static void test_update(void **state)
     }
 }
 
+static zarr_status edit_what_goes(void *arg, const struct zr_doc *old,
+                                  struct zr_str *text, zarr_error *err)
+{
+    bool *erase = arg;
+
+    assert_non_null(old);
+    *erase = true;
+    zr_str_puts(text, "nothing");
+    return zarr_store_erase(w.store, "g/zarr.json", err);
+}
+
+/* Two calls erase a document under the same version: the second has nothing to do. */
+static void test_two_erase(void **state)
+{
+    bool erase = false;
+    const struct zr_doc_edit how = {
+        .fn = edit_what_goes, .arg = &erase, .may_be_new = true, .erase = &erase};
+    struct zr_doc_source src = {.path = "g", .name = "zarr.json"};
+    struct over o = {.caps = CAPS_CONDITIONAL | ZARR_STORE_CAP_WRITE};
+
+    (void)state;
+    world_open(&w, WORLD_MEMORY);
+    o.below = w.store;
+    w.store = NULL;
+    assert_ok(zarr_store_open_custom(&w.store, w.ctx, &over_runs, &o, NULL, &terr));
+    src.store = w.store;
+    put_text(&w, "g/zarr.json", "old");
+    assert_ok(zr_doc_update(&src, &how, &terr));
+    assert_null(get_text(&w, "g/zarr.json"));
+    world_close(&w);
+}
+
 static zarr_status edit_and_move(void *arg, const struct zr_doc *old, struct zr_str *text,
                                  zarr_error *err)
 {
@@ -283,6 +317,7 @@ int main(void)
         cmocka_unit_test(test_update),
         cmocka_unit_test(test_write),
         cmocka_unit_test(test_update_of_a_folder_that_moves),
+        cmocka_unit_test(test_two_erase),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
