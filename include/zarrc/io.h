@@ -46,11 +46,13 @@ typedef struct zarr_tuning {
      * other calls have room. A call fails with ZARR_ERR_LIMIT, before it reads or writes
      * anything, if one chunk needs more. So does a write if one shard needs more, unless
      * the store has ZARR_STORE_CAP_PARTS. The message names the bytes that are needed.
-     * For each chunk its elements and its stored bytes count, even if it is not
-     * compressed and no buffer is used. A write that needs the old value of a block
-     * counts its stored bytes, too. If the metadata does not bound the size of a chunk,
-     * its buffers count in the context's budget only. Indexes of shards that are read do
-     * not count, and a pipeline of a plug-in may reserve more. 0: no limit of its own */
+     * For each chunk its elements and its stored bytes count. A write that needs the old
+     * value of a block counts its stored bytes, too. Uncompressed chunks that are no
+     * parts of shards need less in a local or memory store. There a read to host memory
+     * counts the bytes from the first to the last that it needs, and nothing if they go
+     * straight to the tensor. If the metadata does not bound the size of a chunk, its
+     * buffers count in the context's budget only. Indexes of shards that are read do not
+     * count, and a pipeline of a plug-in may reserve more. 0: no limit of its own */
     uint64_t memory_bytes;
     /** reads of shards: chunks of one shard are fetched together if the gap between them
      * has at most this many bytes; 1: in practice, only adjacent chunks. 0: 16 KiB for a

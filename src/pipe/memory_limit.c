@@ -37,6 +37,37 @@ static uint64_t write_least(const struct zr_io *io, bool full)
     return need;
 }
 
+/* What a read takes whose chunks are read in part, in slabs, or straight into the tensor
+ * (chunk/direct.c), if that is less than *least. Each is an object of a store of our own,
+ * of which no more is fetched at once. */
+static zarr_status direct_least(const struct zr_io *io, uint64_t *least, zarr_error *err)
+{
+    const struct zr_layout *l = io->layout;
+    uint64_t need = 0;
+    struct zr_plan_args args;
+    struct zr_plan *plan = NULL;
+    struct zr_wave wave;
+    zarr_status st = ZARR_OK;
+
+    if (l->n_levels > 1 || !l->level[0].decode->raw || !zr_store_is_own(io->store) ||
+        !zr_io_is_host(io, io->view.base.device_type) ||
+        (io->pipeline->vt.flags & ZARR_PIPELINE_PLAIN))
+        return ZARR_OK;
+    zr_wave_init(&wave, io->engine->alloc);
+    zr_waves_cut(io, &args);
+    ZR_TRY(zr_plan_open(&plan, &args, io->engine->alloc, err));
+    do {
+        ZR_TRY(zr_plan_next(plan, &wave, err));
+        for (uint32_t i = 0; i < wave.n_segments; i++)
+            need = ZR_MAX(need, zr_segment_need(io, &wave.segment[i]).host);
+    } while (wave.kind != ZR_WAVE_END && need < *least);
+    *least = ZR_MIN(*least, need);
+out:
+    zr_wave_deinit(&wave);
+    zr_plan_free(plan);
+    return st;
+}
+
 static zarr_status check_least(const struct zr_io *io, uint64_t least, zarr_error *err)
 {
     const bool is_shard = io->write && io->layout->level[0].is_shard;
@@ -76,15 +107,19 @@ out:
 
 zarr_status zr_request_memory_check(const struct zr_io *io, zarr_error *err)
 {
+    uint64_t least = io->write ? write_least(io, false) : read_least(io);
     bool full = false;
     zarr_status st = ZARR_OK;
 
-    if (io->session) /* it has its own check */
+    if (io->session || least <= io->memory_bytes) /* a session has its own check */
         return ZARR_OK;
-    if (!io->write || write_least(io, false) <= io->memory_bytes)
-        return zr_memory_check(io, NULL, err);
-    ZR_TRY(covers_units(io, &full, err));
-    st = check_least(io, write_least(io, full), err);
+    if (io->write) {
+        ZR_TRY(covers_units(io, &full, err));
+        least = write_least(io, full);
+    } else {
+        ZR_TRY(direct_least(io, &least, err));
+    }
+    st = check_least(io, least, err);
 out:
     return st;
 }

@@ -54,11 +54,16 @@ static zarr_status one_in_slabs(const struct zr_work *w, const struct zr_wave *w
                                 bool *done, zarr_error *err)
 {
     struct zr_parallel_options opts = {.max_threads = zr_io_threads(w->io)};
+    struct zr_need need;
     struct zr_slabs s;
     zarr_status st = ZARR_OK;
 
     if (opts.max_threads == 1 || !zr_slabs_fit(w->io, &wave->segment[0]))
         return ZARR_OK;
+    need = zr_segment_need(w->io, &wave->segment[0]);
+    st = zr_request_take(w->rq, need, err);
+    if (st != ZARR_OK)
+        return st;
     /* The common way repeats a failed read and reports its error, because it knows what
      * is missing. */
     if (zr_slabs_open(&s, w->io, &wave->segment[0], NULL) == ZARR_OK && s.n > 0) {
@@ -69,6 +74,7 @@ static zarr_status one_in_slabs(const struct zr_work *w, const struct zr_wave *w
             err->item = 0; /* the wave's only segment */
     }
     zr_slabs_close(&s);
+    zr_request_give(w->rq, need);
     if (st != ZARR_OK && zr_parts_take(w->rq, st)) {
         *done = false;
         return ZARR_OK;

@@ -112,6 +112,29 @@ def test_refused_before_the_work(zarrc, tmp_path, raw):
     assert (zarr.open_array(b)[:].ravel() == np.fromfile(raw, "u1")).all()
 
 
+def test_a_row_of_a_large_chunk(zarrc, tmp_path):
+    """Of an uncompressed chunk of 1.5 GiB, only what a read needs is in memory. So is it if the chunk is too short."""
+    a = tmp_path / "x.zarr"
+    zarrc("create", "-q", a, "-t", "uint8", "--shape=1536,1048576", "--chunks=1536,1048576", "-C", "none")
+    (a / "c/0").mkdir(parents=True)
+    with open(a / "c/0/0", "wb") as chunk:
+        chunk.truncate(1536 * MIB)
+        chunk.seek(1000 * MIB + 5)
+        chunk.write(b"abc")
+    nothing = peak("version")
+    for mem, where in (("8M", "1000,:10"), ("8M", "1000"), ("64M", "999:1010,5:8"), ("1G", "100:300:50,:9"), ("64M", "1011:1000:-3,5:9")):
+        assert peak("cat", "-Fraw", f"--mem={mem}", f"{a}[{where}]", out=tmp_path / "out") - nothing < 24 * 1024
+        if where == "1000,:10":
+            assert (tmp_path / "out").read_bytes() == b"\0\0\0\0\0abc\0\0"
+    failed = zarrc("cat", "--mem=1G", f"{a}[:,5]", code=4)
+    assert value_that_works(failed)
+    os.truncate(a / "c/0/0", 1500 * MIB)
+    failed = zarrc("cat", "--mem=64M", f"{a}[1000]", code=4)
+    assert "chunk has 1572864000 bytes where its shape and data type need 1610612736" in failed.err
+    failed = zarrc("export", "--mem=64M", f"{a}[:1000]", tmp_path / "o.npy", code=4)
+    assert "chunk has 1572864000 bytes" in failed.err
+
+
 def test_refused_of_a_pipe(zarrc, tmp_path):
     """Boxes of a pipe would write a shard several times."""
     data = os.urandom(4 * MIB)

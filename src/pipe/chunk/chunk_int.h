@@ -76,6 +76,8 @@ struct zr_direct {
     /* its encoded bytes, or NULL if they have not been fetched */
     struct zr_coding *coding;
     zarr_memory at; /* its place in the view, for a route that needs one */
+    /* out, without coding: bytes of host memory that the route takes at most */
+    uint64_t bytes;
     /* out, with coding: the elements are in the view; otherwise in coding->cur */
     bool placed;
 };

@@ -7,6 +7,8 @@
  */
 #include "pipe/chunk/chunk_int.h"
 
+#include <string.h>
+
 enum {
     RANGE_COST = 32 * 1024,      /* a request costs as much as reading so many bytes */
     DECODE_RANGE_COST = 4 * 1024 /* and a range costs a decoder as much as so many */
@@ -67,8 +69,8 @@ out:
 }
 
 /* All ranges of a chunk are read from one version: through the shard's pin or a pin of
- * the chunk. A store that cannot tell versions apart gets one range. block: room for the
- * whole chunk. */
+ * the chunk. A store that cannot tell versions apart gets one range. block: room for
+ * s->span. */
 static zarr_status read_ranges(const struct zr_work *w, const struct zr_segment *segment,
                                struct zr_store_pin *pin, const struct zr_ranges *s,
                                const zarr_memory *block, zarr_error *err)
@@ -84,7 +86,7 @@ static zarr_status read_ranges(const struct zr_work *w, const struct zr_segment 
         const uint64_t offset = zr_ranges_next(s, at);
 
         g.offset = base + offset;
-        if (!zr_mem_slice(block, offset, s->read_bytes, &g.dst))
+        if (!zr_mem_slice(block, offset - s->first, s->read_bytes, &g.dst))
             return zr_internal(err);
         ZR_TRY(zr_get(w, &g, err));
         ZR_TRY(zr_block_unpad(w, segment->level->decode, &g.dst, err));
@@ -116,15 +118,21 @@ static bool ranges_apply(const struct zr_work *w, struct zr_direct *d)
 {
     struct zr_ranges ranges;
 
-    return zr_raw_in_ranges(w->io, d->segment, &ranges);
+    if (!zr_raw_in_ranges(w->io, d->segment, &ranges))
+        return false;
+    d->bytes = ranges.span;
+    return true;
 }
 
-/* Reads the cheapest set of ranges (ranges.c) of a chunk. */
+/* Reads the cheapest set of ranges (ranges.c) of a chunk. A length that contradicts the
+ * metadata fails the first of them. */
 static zarr_status ranges_read(const struct zr_work *w, struct zr_direct *d, bool *done,
                                zarr_error *err)
 {
     const struct zr_segment *segment = d->segment;
     const struct zr_program *p = segment->level->decode;
+    struct zr_target t = d->item->target;
+    struct zr_piece piece[ZARR_MAX_RANK];
     struct zr_ranges s;
     struct zr_store_pin pin = {0};
     zarr_memory block = {0};
@@ -132,19 +140,19 @@ static zarr_status ranges_read(const struct zr_work *w, struct zr_direct *d, boo
 
     if (!zr_raw_in_ranges(w->io, segment, &s))
         ZR_TRY(zr_internal(err));
-    ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_A, p->fetch_device, p->decoded_bytes, &block,
-                             err));
-    if (!segment->shard && s.n_reads > 1) {
+    ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_A, p->fetch_device, s.span, &block, err));
+    if (!segment->shard && s.n_reads > 1)
         ZR_TRY(zr_store_pin_init(&pin, w->io->store, segment->key, err));
-        if (pin.object_bytes != UINT64_MAX && pin.object_bytes != p->decoded_bytes)
-            goto out; /* the general way reports the error */
-    }
     ZR_TRY(read_ranges(w, segment, pin.key ? &pin : NULL, &s, &block, err));
     w->worker->stats.chunks_partial++;
     w->worker->stats.bytes_decoded += s.n_reads * s.read_bytes;
     zr_item_count(w, d->item, false);
     *done = true;
-    ZR_TRY(zr_scatter_target(w, p, &d->item->target, &block, err));
+    memcpy(piece, t.dim, (size_t)t.ndim * sizeof *piece);
+    for (int32_t i = 0; i < s.ndim; i++)
+        piece[p->order[i]].c0 -= s.lo[i];
+    t.dim = piece;
+    ZR_TRY(zr_scatter_target(w, p, &t, &block, err));
 out:
     zr_store_pin_deinit(&pin);
     return st;

@@ -48,6 +48,13 @@ uint64_t zr_ranges_choose(const struct zr_program *p, const struct zr_target *t,
         if (k < s->ndim && (!zr_mul(reads, s->n[k], &reads) || reads > most))
             break;
     }
+    s->first = 0;
+    s->span = s->read_bytes;
+    for (int32_t i = 0; i < s->ndim; i++) {
+        s->first += s->lo[i] * s->stride[i];
+        if (i < s->split)
+            s->span += (s->n[i] - 1) * (uint64_t)s->step[i] * s->stride[i];
+    }
     return best;
 }
 

@@ -213,18 +213,31 @@ static zarr_status segment_fill(const struct zr_work *w, const struct zr_segment
     return ZARR_OK;
 }
 
-static struct zr_need segment_need(const struct zr_io *io,
-                                   const struct zr_segment *segment)
+/* d->bytes: of the route; route NULL: the general way. */
+static struct zr_need segment_need(const struct zr_io *io, const struct zr_direct *d,
+                                   const struct zr_direct_route *route)
 {
+    const struct zr_segment *segment = d->segment;
     const struct zr_program *p = segment->level->decode;
     uint64_t fetch = segment->bytes == UINT64_MAX ? p->encoded_bound : segment->bytes;
     struct zr_need need = {0, 0};
 
     if (!zr_io_is_host(io, io->view.base.device_type))
         need.device = zr_device_need(io, segment->level, false, false, 1);
+    else if (route)
+        return (struct zr_need){.host = d->bytes};
     if (!zr_add(fetch, p->decoded_bytes, &need.host))
         need.host = UINT64_MAX;
     return need;
+}
+
+struct zr_need zr_segment_need(const struct zr_io *io, const struct zr_segment *segment)
+{
+    const struct zr_work w = {.io = io};
+    struct zr_direct d = {.segment = segment, .item = segment->item[0]};
+    const bool raw = segment->level->decode->raw;
+
+    return segment_need(io, &d, raw ? zr_find_route(&w, &d) : NULL);
 }
 
 /* Sets *out to the encoded bytes of an item of a segment. */
@@ -301,13 +314,13 @@ zarr_status zr_segment_read(const struct zr_work *w, const struct zr_segment *se
         return segment_fill(w, segment, err);
     if (w->rq->device)
         before = w->worker->stats;
-    if (!w->granted) {
-        need = segment_need(w->io, segment);
-        ZR_TRY(zr_request_take(w->rq, need, err));
-    }
     st = check_segment_bytes(w, segment, &item, err);
     if (!fetched && st == ZARR_OK && segment->level->decode->raw)
         route = zr_find_route(w, &direct);
+    if (!w->granted && st == ZARR_OK) {
+        need = segment_need(w->io, &direct, route);
+        ZR_TRY(zr_request_take(w->rq, need, err));
+    }
     if (route)
         st = route->read(w, &direct, &done, err);
     if (!fetched && st == ZARR_OK && !done)

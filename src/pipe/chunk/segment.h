@@ -12,6 +12,9 @@
  * segment if they were fetched before; else handle NULL. */
 zarr_status zr_segment_read(const struct zr_work *w, const struct zr_segment *segment,
                             const zarr_memory *fetched, zarr_error *err);
+/* Bytes of the budgets that a read of a segment takes at most: none for a chunk that goes
+ * straight into the view, and little for one that is read in part or in slabs. */
+struct zr_need zr_segment_need(const struct zr_io *io, const struct zr_segment *segment);
 /* Fetches the encoded bytes of a segment into a scratch block, or points to them.
  * NOT_FOUND: missing. */
 zarr_status zr_segment_fetch(const struct zr_work *w, const struct zr_segment *segment,
@@ -35,6 +38,7 @@ struct zr_ranges {
     int64_t step[ZARR_MAX_RANK];
     uint64_t stride[ZARR_MAX_RANK];
     uint64_t n_reads, read_bytes;
+    uint64_t first, span; /* where the first begins; bytes from there to the last's end */
 };
 /* Whether ranges of an uncompressed chunk cost less than the chunk; *out: which. */
 bool zr_raw_in_ranges(const struct zr_io *io, const struct zr_segment *segment,

@@ -40,6 +40,11 @@ static uint64_t row_bytes(const struct zr_program *p, int32_t dim)
     return n;
 }
 
+static uint64_t slab_rows(uint64_t row)
+{
+    return ZR_MAX(SLAB_BYTES / row, UINT64_C(1));
+}
+
 bool zr_slabs_fit(const struct zr_io *io, const struct zr_segment *segment)
 {
     const struct zr_program *p = segment->level->decode;
@@ -82,13 +87,17 @@ zarr_status zr_slabs_open(struct zr_slabs *s, const struct zr_io *io,
     memset(s, 0, sizeof *s);
     ZR_TRY(zr_store_pin_init(&s->pin, io->store, segment->key, err));
     if (s->pin.object_bytes != p->decoded_bytes) {
-        zr_store_pin_deinit(&s->pin); /* the general way reports the error */
-        goto out;
+        zr_store_pin_deinit(&s->pin);
+        if (!zr_store_is_own(io->store)) /* it did not tell the length */
+            goto out;
+        ZR_FAIL(err, ZARR_ERR_CORRUPT,
+                "chunk has %" PRIu64 " bytes where its shape and data type need %" PRIu64,
+                s->pin.object_bytes, p->decoded_bytes);
     }
     s->segment = segment;
     s->dim = slab_dim(p);
     s->row_bytes = row_bytes(p, s->dim);
-    s->rows = ZR_MAX(SLAB_BYTES / s->row_bytes, UINT64_C(1));
+    s->rows = slab_rows(s->row_bytes);
     s->n = (t->dim[p->order[s->dim]].n + s->rows - 1) / s->rows;
     s->direct = direct(io, p, t, &s->at);
 out:
@@ -151,9 +160,17 @@ out:
     return st;
 }
 
+/* Several threads may read the slabs of one chunk, or of one each. */
 static bool slabs_apply(const struct zr_work *w, struct zr_direct *d)
 {
-    return zr_slabs_fit(w->io, d->segment);
+    const struct zr_program *p = d->segment->level->decode;
+    uint64_t row = 0;
+
+    if (!zr_slabs_fit(w->io, d->segment))
+        return false;
+    row = row_bytes(p, slab_dim(p));
+    d->bytes = zr_mul_cap(slab_rows(row) * row, zr_io_threads(w->io));
+    return true;
 }
 
 static zarr_status slabs_read(const struct zr_work *w, struct zr_direct *d, bool *done,

@@ -241,12 +241,56 @@ static void test_other_calls(void **state)
     close_place(&w, a);
 }
 
+/* A read of a part of an uncompressed chunk needs memory for the bytes from the first to
+ * the last that are read; one of whole chunks in the order of the tensor needs none. */
+static void test_direct(void **state)
+{
+    static const uint64_t big[2] = {256, 1024}, row[2] = {1, 1024}, column[2] = {256, 1},
+                          at[2] = {100, 0};
+    static int32_t values[256 * 1024], out[256 * 1024];
+
+    (void)state;
+    for (int i = 0; i < 256 * 1024; i++)
+        values[i] = i + 1;
+    for (int place = 0; place < PLACES; place++) {
+        const bool own = place == IN_MEMORY || place == LOCAL;
+        zarr_io_options o = ZARR_IO_OPTIONS_INIT;
+        struct over over;
+        struct pw w;
+        zarr_array *a, *small = open_place(&w, &over, (enum place)place, chains[0]);
+
+        zarr_array_free(small);
+        assert_ok(zarr_node_delete(w.store, "a", &terr));
+        a = pw_array(w.store, "a", chains[0], big, big);
+        assert_ok(pw_box(a, zero, big, values, NULL, true));
+        if (!own) { /* it fetches chunks in batches */
+            assert_in_range(needed_bytes(a, at, row, NULL, false), sizeof values,
+                            3 * sizeof values);
+        } else {
+            assert_int_equal(needed_bytes(a, at, row, NULL, false),
+                             sizeof *values * 1024);
+            check_limit(&w, a, at, row, NULL, sizeof *values * 1024, false);
+            assert_memory_equal(got, &values[100 * 1024], sizeof *values * 1024);
+            /* one read of the chunk costs less than one of each row */
+            assert_int_equal(needed_bytes(a, zero, column, NULL, false),
+                             2 * sizeof values);
+            o.tuning = TUNING(.memory_bytes = 1);
+            memset(out, 0, sizeof out);
+            assert_ok(pw_box(a, zero, big, out, &o, false));
+            assert_memory_equal(out, values, sizeof out);
+        }
+        assert_in_range(needed_bytes(a, at, row, "serial", false), sizeof values,
+                        3 * sizeof values);
+        close_place(&w, a);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kept_or_refused), cmocka_unit_test(test_append),
         cmocka_unit_test(test_whole_chunks_go), cmocka_unit_test(test_other_calls),
-        cmocka_unit_test(test_context),
+        cmocka_unit_test(test_context),         cmocka_unit_test(test_direct),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
