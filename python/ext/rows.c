@@ -8,7 +8,7 @@
 struct zx_row {
     struct zx_row *next;
     uint32_t n_numbers, n_texts;
-    uint64_t number[]; /* then the texts, each with its NUL; "\1" is NULL */
+    uint64_t number[]; /* then the texts, each after a '=' and with its NUL; "" is NULL */
 };
 
 int zx_rows_add(struct zx_rows *rows, uint32_t n_numbers, const uint64_t *numbers,
@@ -19,7 +19,7 @@ int zx_rows_add(struct zx_rows *rows, uint32_t n_numbers, const uint64_t *number
     char *at;
 
     for (uint32_t i = 0; i < n_texts; i++)
-        bytes += strlen(texts[i] ? texts[i] : "\1") + 1;
+        bytes += texts[i] ? strlen(texts[i]) + 2 : 1;
     row = malloc(sizeof *row + n_numbers * sizeof *numbers + bytes);
     if (!row) {
         rows->is_short = true;
@@ -31,11 +31,15 @@ int zx_rows_add(struct zx_rows *rows, uint32_t n_numbers, const uint64_t *number
     memcpy(row->number, numbers, n_numbers * sizeof *numbers);
     at = (char *)(row->number + n_numbers);
     for (uint32_t i = 0; i < n_texts; i++) {
-        const char *text = texts[i] ? texts[i] : "\1";
-        const size_t n = strlen(text) + 1;
+        const size_t n = texts[i] ? strlen(texts[i]) + 1 : 0;
 
-        memcpy(at, text, n);
-        at += n;
+        if (n > 0) {
+            *at++ = '=';
+            memcpy(at, texts[i], n);
+            at += n;
+        } else {
+            *at++ = '\0';
+        }
     }
     *(rows->last ? &rows->last->next : &rows->first) = row;
     rows->last = row;
@@ -54,7 +58,9 @@ uint64_t zx_row_number(const struct zx_row *row, uint32_t i)
 
 const char *zx_row_text(const struct zx_row *row)
 {
-    return (const char *)(row->number + row->n_numbers);
+    const char *at = (const char *)(row->number + row->n_numbers);
+
+    return *at == '\0' ? at : at + 1;
 }
 
 /* (texts..., numbers...) */
@@ -66,9 +72,9 @@ static PyObject *row_tuple(const struct zx_row *row)
 
     for (uint32_t t = 0; tuple && t < row->n_texts; t++) {
         const size_t n = strlen(at);
-        PyObject *text = strcmp(at, "\1") == 0
-                             ? Py_NewRef(Py_None)
-                             : PyUnicode_DecodeUTF8(at, (Py_ssize_t)n, "surrogateescape");
+        PyObject *text =
+            n == 0 ? Py_NewRef(Py_None)
+                   : PyUnicode_DecodeUTF8(at + 1, (Py_ssize_t)n - 1, "surrogateescape");
 
         at += n + 1;
         if (!text || PyTuple_SetItem(tuple, i++, text))

@@ -228,6 +228,9 @@ def test_stores(tmp_path, path):
     assert zarrc.open_store(f"local://{path}") == zarrc.open_store(path) and not os.path.exists("local:")
     one = zarrc.open_store("memory://shared")
     one.set("a", b"1")
+    one.set("\x01", b"")
+    assert sorted(one.list()) == ["\x01", "a"]
+    one.delete("\x01")
     assert zarrc.open_store("memory://shared").get("a") == b"1" and zarrc.open_store("memory:").get("a") is None
     array = zarrc.create_array("memory://shared/x/y", shape=1, dtype="i1")
     assert array.path == "x/y" and array.store == one
