@@ -60,7 +60,10 @@ static zarr_status one_in_slabs(const struct zr_work *w, const struct zr_wave *w
 
     if (opts.max_threads == 1 || !zr_slabs_fit(w->io, &wave->segment[0]))
         return ZARR_OK;
-    need = zr_segment_need(w->io, &wave->segment[0]);
+    need = zr_segment_need(w->io, &wave->segment[0]); /* of one thread */
+    opts.max_threads = (uint32_t)ZR_MIN(
+        (uint64_t)opts.max_threads, ZR_MAX(zr_io_budget(w->io) / need.host, UINT64_C(1)));
+    need.host *= opts.max_threads;
     st = zr_request_take(w->rq, need, err);
     if (st != ZARR_OK)
         return st;

@@ -160,7 +160,6 @@ out:
     return st;
 }
 
-/* Several threads may read the slabs of one chunk, or of one each. */
 static bool slabs_apply(const struct zr_work *w, struct zr_direct *d)
 {
     const struct zr_program *p = d->segment->level->decode;
@@ -169,7 +168,7 @@ static bool slabs_apply(const struct zr_work *w, struct zr_direct *d)
     if (!zr_slabs_fit(w->io, d->segment))
         return false;
     row = row_bytes(p, slab_dim(p));
-    d->bytes = zr_mul_cap(slab_rows(row) * row, zr_io_threads(w->io));
+    d->bytes = slab_rows(row) * row;
     return true;
 }
 

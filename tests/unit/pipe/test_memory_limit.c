@@ -245,12 +245,12 @@ static void test_other_calls(void **state)
  * the last that are read; one of whole chunks in the order of the tensor needs none. */
 static void test_direct(void **state)
 {
-    static const uint64_t big[2] = {256, 1024}, row[2] = {1, 1024}, column[2] = {256, 1},
-                          at[2] = {100, 0};
-    static int32_t values[256 * 1024], out[256 * 1024];
+    static const uint64_t big[2] = {1024, 1024}, row[2] = {1, 1024},
+                          column[2] = {1024, 1}, most[2] = {900, 1000}, at[2] = {100, 0};
+    static int32_t values[1024 * 1024], out[1024 * 1024];
 
     (void)state;
-    for (int i = 0; i < 256 * 1024; i++)
+    for (int i = 0; i < 1024 * 1024; i++)
         values[i] = i + 1;
     for (int place = 0; place < PLACES; place++) {
         const bool own = place == IN_MEMORY || place == LOCAL;
@@ -259,6 +259,12 @@ static void test_direct(void **state)
         struct pw w;
         zarr_array *a, *small = open_place(&w, &over, (enum place)place, chains[0]);
 
+        if (own) { /* a chunk that goes straight to the tensor */
+            assert_ok(pw_box(small, zero, unit, values, NULL, true));
+            o.tuning = TUNING(.memory_bytes = 1);
+            assert_ok(pw_box(small, zero, unit, out, &o, false));
+            assert_memory_equal(out, values, sizeof *values * unit[0] * unit[1]);
+        }
         zarr_array_free(small);
         assert_ok(zarr_node_delete(w.store, "a", &terr));
         a = pw_array(w.store, "a", chains[0], big, big);
@@ -274,7 +280,16 @@ static void test_direct(void **state)
             /* one read of the chunk costs less than one of each row */
             assert_int_equal(needed_bytes(a, zero, column, NULL, false),
                              2 * sizeof values);
-            o.tuning = TUNING(.memory_bytes = 1);
+            /* slabs of 256 KiB, by as many threads as the limit has room for */
+            assert_int_equal(needed_bytes(a, at, most, NULL, false), 1 << 18);
+            for (uint64_t k = 1; k <= 3; k++) {
+                o.tuning = TUNING(.memory_bytes = k << 18);
+                w.ctx->budget.peak = 0;
+                assert_ok(pw_box(a, at, most, out, &o, false));
+                assert_in_range(w.ctx->budget.peak, 1, k << 18);
+                assert_int_equal(out[899 * 1000 + 999], values[999 * 1024 + 999]);
+            }
+            o.tuning = TUNING(.memory_bytes = 1 << 18);
             memset(out, 0, sizeof out);
             assert_ok(pw_box(a, zero, big, out, &o, false));
             assert_memory_equal(out, values, sizeof out);
