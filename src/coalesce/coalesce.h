@@ -26,7 +26,7 @@
 
 struct zr_joint_rules {
     uint64_t gap;   /* most bytes between two ranges of a request, fetched for nothing */
-    uint64_t waste; /* most bytes of all gaps of a request, if more than those of use */
+    uint64_t waste; /* of all gaps of a request: at most so many, or as many as it uses */
     uint64_t bytes; /* longest request, except for one operation that is longer alone */
 };
 

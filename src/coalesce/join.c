@@ -67,6 +67,8 @@ static bool join_range(struct zr_joint_read *r, const struct zr_joint_piece *p,
     const uint64_t bytes = ZR_MAX(end, next_end) - r->offset;
     const uint64_t wasted = r->wasted + gap;
 
+    if (p->n == 0) /* it needs an answer, but no bytes */
+        return true;
     if (gap > rules->gap || (bytes > r->bytes && bytes > rules->bytes) ||
         (gap > 0 && wasted > ZR_MAX(rules->waste, bytes - wasted)))
         return false;

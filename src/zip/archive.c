@@ -52,9 +52,11 @@ zarr_store_op zr_zip_read_op(const struct zr_zip_archive *a, uint64_t at, uint64
     return op;
 }
 
-static bool is_ahead(const struct zr_zip_ahead *ahead, uint64_t at, uint64_t n)
+static bool is_ahead(const struct zr_zip_ahead *ahead, const zarr_store_op *op)
 {
-    return ahead && n > 0 && ahead->op.length == n && ahead->op.offset == at;
+    return ahead && op->length > 0 && ahead->op.length == op->length &&
+           ahead->op.offset == op->offset &&
+           (ahead->block || ahead->op.mem.handle == op->mem.handle);
 }
 
 /* Takes the result of an operation that was read ahead. op: as zr_zip_read_op() made it.
@@ -81,7 +83,7 @@ zarr_status zr_zip_read(const struct zr_zip_archive *a, uint64_t at, uint64_t n,
     zarr_store_op op = zr_zip_read_op(a, at, n, mem, caller);
     zarr_status st = ZARR_OK;
 
-    if (is_ahead(caller->ahead, at, n))
+    if (is_ahead(caller->ahead, &op))
         st = take_range_ahead(a, &op, caller->ahead, err);
     else
         st = zarr_store_run(a->store, &op, err);
