@@ -40,10 +40,11 @@ static void ahead_done(void *arg, zarr_store_op *op, const zarr_error *err)
     struct zip_batch *b = arg;
     struct zr_zip_ahead *ahead = (struct zr_zip_ahead *)op; /* its first member */
 
-    if (op->status != ZARR_OK && err)
+    if (op->status != ZARR_OK && err) {
         ahead->err = zr_malloc(b->z->archive.env.alloc, sizeof *err);
-    if (ahead->err)
-        *ahead->err = *err;
+        if (ahead->err)
+            *ahead->err = *err;
+    }
     if (atomic_fetch_sub(&b->left, 1) == 1)
         zr_event_set(&b->all);
 }

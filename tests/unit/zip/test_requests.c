@@ -403,6 +403,28 @@ static void test_one_submit(void **state)
     }
 }
 
+static void never_run(void *self, zarr_store_op *op, zarr_error *why)
+{
+    (void)self;
+    (void)op;
+    (void)why;
+    fail();
+}
+
+/* The capability is one of submit(). */
+static void test_no_submit(void **state)
+{
+    zarr_store_vtable vt = merging_vtable;
+    zarr_store *store = NULL;
+
+    (void)state;
+    vt.submit = NULL;
+    vt.run = never_run;
+    assert_status(zarr_store_open_custom(&store, ctx, &vt, &s, NULL, &err),
+                  ZARR_ERR_INVALID);
+    assert_non_null(strstr(err.message, "says COALESCES but has no submit"));
+}
+
 static void test_cancel(void **state)
 {
     struct members m = {0};
@@ -530,7 +552,7 @@ int main(void)
         cmocka_unit_test(test_damage),          cmocka_unit_test(test_failed_request),
         cmocka_unit_test(test_changed_archive), cmocka_unit_test(test_one_submit),
         cmocka_unit_test(test_cancel),          cmocka_unit_test(test_device),
-        cmocka_unit_test(test_pinned),
+        cmocka_unit_test(test_pinned),          cmocka_unit_test(test_no_submit),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);
