@@ -44,7 +44,7 @@ zarr_status zr_net_run(struct zr_net *net, struct zr_net_request *r, zarr_error 
 
 /* ---- a sink into one buffer ---- */
 
-static zarr_status request_begin(void *user, const struct zr_net_answer *a,
+static zarr_status sink_begin(void *user, const struct zr_net_answer *a,
                                  zarr_error *err)
 {
     struct zr_net_buffer *b = user;
@@ -57,7 +57,7 @@ static zarr_status request_begin(void *user, const struct zr_net_answer *a,
     return ZARR_OK;
 }
 
-static zarr_status request_write(void *user, const void *bytes, size_t n, zarr_error *err)
+static zarr_status sink_write(void *user, const void *bytes, size_t n, zarr_error *err)
 {
     struct zr_net_buffer *b = user;
 
@@ -72,7 +72,7 @@ static zarr_status request_write(void *user, const void *bytes, size_t n, zarr_e
 void zr_net_buffer_sink(struct zr_net_sink *out, struct zr_net_buffer *buffer)
 {
     *out = (struct zr_net_sink){
-        .begin = request_begin, .write = request_write, .user = buffer};
+        .begin = sink_begin, .write = sink_write, .user = buffer};
 }
 
 /* ---- answers as errors ---- */
