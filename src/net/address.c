@@ -1,6 +1,7 @@
 /*
  * net/address.c - which addresses are public. The list is IANA's of special-purpose
  * addresses (RFC 6890) and its updates.
+ *
  * Thread class: plain functions.
  */
 #include "net/net_int.h"

@@ -1,6 +1,7 @@
 /*
  * net/answer.c - what the header of an answer says. Each fact is checked or missing:
  * where two headers of one name differ, or a number is none, the answer is refused.
+ *
  * Thread class: plain functions.
  */
 #include "net/net_int.h"

@@ -1,6 +1,7 @@
 /*
  * net/client.c - clients: their options, with own copies of texts that are wiped at the
  * end, and their counters.
+ *
  * Thread class: shared.
  */
 #include "net/curl_int.h"

@@ -139,6 +139,8 @@ struct zr_net_host {
     uint64_t calm_ns;                 /* until then it does not grow */
 };
 void zr_net_host_reset(struct zr_net_host *h, uint32_t limit);
+/* Begins to measure; now_ns 0: with the next answer, after a time without requests. */
+void zr_net_host_begin_window(struct zr_net_host *h, uint64_t now_ns);
 /* Counts an answer, and adapts the limit. */
 void zr_net_host_learn(struct zr_net_host *h, uint64_t bytes, bool is_overloaded,
                        uint64_t now_ns);
@@ -165,6 +167,7 @@ extern struct zr_net_engine {
     struct zr_net_reactor reactor[ZR_NET_REACTORS_MAX];
     atomic_uint n_reactors;
     uint32_t n_active, n_queued, max_active, max_reactors;
+    uint64_t sweep_ns;     /* when the queues are looked at again */
     uint64_t *socket_bits; /* of all descriptors of libcurl's sockets */
     size_t n_socket_words;
     uint32_t n_sockets;
@@ -177,6 +180,8 @@ void zr_net_engine_unlock(void);
 void zr_net_engine_dispatch_locked(struct zr_net_host *h);
 /* Ends the transfer's slot. */
 void zr_net_engine_leave_locked(struct zr_net_transfer *t);
+/* Ends requests in queues whose cancel object is set, every 50 ms. */
+void zr_net_engine_sweep_locked(uint64_t now_ns);
 /* Starts one more reactor, if all are busy or there is none. */
 zarr_status zr_net_engine_grow(zarr_error *err);
 void zr_net_engine_wake_locked(struct zr_net_reactor *r);
@@ -184,7 +189,6 @@ void zr_net_engine_wake_locked(struct zr_net_reactor *r);
 void zr_net_engine_finish(struct zr_net_transfer *t);
 
 zarr_status zr_reactor_start(struct zr_net_reactor *r, zarr_error *err);
-void zr_reactor_stop(void *reactor);
 
 /* ---- clients ---- */
 

@@ -10,6 +10,7 @@
  * Exit. The reactors end all requests with CANCELLED and stop before the exit handlers of
  * the TLS library run. libcurl is not asked to clean up, so exit waits for nothing.
  *
+ *
  * Thread class: shared.
  */
 #include "net/curl_int.h"
@@ -27,6 +28,8 @@ enum {
     ENGINE_ACTIVE_MIN = 8,
     ENGINE_ACTIVE_MAX = 4096
 };
+
+#define ENGINE_SWEEP_NS UINT64_C(50000000)
 
 struct zr_net_engine zr_net_engine = {.start_mutex = ZR_MUTEX_INIT,
                                       .mutex = ZR_MUTEX_INIT};
@@ -240,6 +243,8 @@ static zarr_status engine_submit(struct zr_net *net, struct zr_net_request *r,
     } else if (atomic_load(&zr_net_engine.is_closed)) {
         st = zr_fail(err, ZARR_ERR_CANCELLED, "the process exits");
     } else {
+        if (t->host->n_active == 0)
+            zr_net_host_begin_window(t->host, 0);
         zr_net_list_add(&t->host->queue, t);
         zr_net_engine.n_queued++;
         zr_net_engine_dispatch_locked(t->host);
@@ -294,6 +299,15 @@ static void engine_cancel_in(struct zr_net_list *l, const struct zr_net *net,
         zr_net_engine_wake_locked(r);
 }
 
+/* Gives it to a reactor, without a slot, to end it. */
+static void engine_cancel_queued(struct zr_net_transfer *t)
+{
+    atomic_store(&t->is_cancelled, true);
+    zr_net_list_remove(t);
+    zr_net_engine.n_queued--;
+    engine_give_locked(t, engine_choose_locked());
+}
+
 static void engine_cancel_queue(struct zr_net_list *l, const struct zr_net *net,
                                 const void *tag)
 {
@@ -301,12 +315,25 @@ static void engine_cancel_queue(struct zr_net_list *l, const struct zr_net *net,
 
     for (; t; t = next) {
         next = t->next;
-        if (t->net != net || t->request->tag != tag)
-            continue;
-        atomic_store(&t->is_cancelled, true);
-        zr_net_list_remove(t);
-        zr_net_engine.n_queued--;
-        engine_give_locked(t, engine_choose_locked());
+        if (t->net == net && t->request->tag == tag)
+            engine_cancel_queued(t);
+    }
+}
+
+void zr_net_engine_sweep_locked(uint64_t now_ns)
+{
+    if (zr_net_engine.n_queued == 0 || now_ns < zr_net_engine.sweep_ns)
+        return;
+    zr_net_engine.sweep_ns = now_ns + ENGINE_SWEEP_NS;
+    for (size_t i = 0; i < zr_net_engine.hosts.n; i++) {
+        struct zr_net_host *h = zr_net_engine.hosts.items[i].value;
+        struct zr_net_transfer *t = h->queue.first, *next;
+
+        for (; t; t = next) {
+            next = t->next;
+            if (zr_is_cancelled(t->request->cancel))
+                engine_cancel_queued(t);
+        }
     }
 }
 

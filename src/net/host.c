@@ -3,7 +3,9 @@
  * requests wait for others, it grows: by one with each answer, so it doubles in a round
  * trip, until the throughput of a window of answers does not grow with it; from then on
  * by an eighth for each window that is faster than the one before. It halves when the
- * host says that it has too much to do. Thread class: by the engine's mutex.
+ * host says that it has too much to do.
+ *
+ * Thread class: by the engine's mutex.
  */
 #include "net/curl_int.h"
 
@@ -15,6 +17,15 @@ void zr_net_host_reset(struct zr_net_host *h, uint32_t limit)
 {
     *h =
         (struct zr_net_host){.limit = limit, .window_size = limit, .is_slow_start = true};
+}
+
+void zr_net_host_begin_window(struct zr_net_host *h, uint64_t now_ns)
+{
+    h->window_ns = now_ns;
+    h->window_bytes = 0;
+    h->window_n = 0;
+    h->window_size = h->limit;
+    h->was_full = false;
 }
 
 static void host_end_window(struct zr_net_host *h, uint64_t now_ns)
@@ -31,11 +42,7 @@ static void host_end_window(struct zr_net_host *h, uint64_t now_ns)
     }
     /* a peak is forgotten after a while: then the limit is tried again */
     h->rate = ZR_MAX(rate, h->rate * 0.95);
-    h->window_ns = now_ns;
-    h->window_bytes = 0;
-    h->window_n = 0;
-    h->window_size = h->limit;
-    h->was_full = false;
+    zr_net_host_begin_window(h, now_ns);
 }
 
 void zr_net_host_learn(struct zr_net_host *h, uint64_t bytes, bool is_overloaded,

@@ -1,6 +1,7 @@
 /*
  * net/libcurl.c - loads libcurl, which is not linked: a program that opens no URL does
  * not load it, nor the TLS library below it. libcurl stays loaded until the process ends.
+ *
  * Thread class: shared.
  */
 #include "net/curl_int.h"

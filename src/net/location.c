@@ -1,6 +1,7 @@
 /*
  * net/location.c - where a redirect leads (RFC 3986, 5.2). The result is a URL that
  * zr_url_parse() accepts, so no other parser reads what a server sent.
+ *
  * Thread class: plain functions.
  */
 #include "net/net_int.h"

@@ -23,6 +23,7 @@
  * In a forked child a request of the parent does not exist: its done() is never called
  * there. Clients go on. When the process exits, requests end with CANCELLED.
  *
+ *
  * Thread class: shared, but a request is solo.
  */
 #ifndef ZR_NET_H
@@ -37,14 +38,13 @@ struct zr_net_answer {
     uint32_t status;      /* 200, 404, ...; 0: there is no answer */
     bool is_range;        /* a 206 with a valid Content-Range */
     bool is_chunked;      /* the body has an end of its own */
-    bool is_etag_weak;    /* W/"...": it does not pin the bytes */
+    bool is_etag_weak;    /* W/"...", or without quotes: it does not pin the bytes */
     uint64_t length;      /* of this body, by Content-Length; UINT64_MAX: not told */
     uint64_t range_first; /* is_range: the first byte of the object that it has, */
     uint64_t range_bytes; /* and how many. The body has this length */
     uint64_t total;       /* length of the object: of a 206 or 416 from Content-Range, of
                              a 200 `length`; UINT64_MAX: not told */
-    const char *etag;     /* with its quotes, without W/; NULL: none */
-    const char *location; /* NULL: none */
+    const char *etag;     /* with its quotes, and W/ if it is weak; NULL: none */
     uint64_t retry_after_s; /* UINT64_MAX: none */
     uint64_t body_bytes;    /* that were received */
     struct zr_str lines;    /* "Name: value", each with a NUL; zr_net_answer_header() */
@@ -113,7 +113,8 @@ struct zr_net_request {
     struct zr_net_transfer *own; /* of the engine */
 };
 
-/* Starts a request. All failures arrive in done(). */
+/* Starts a request. All failures arrive in done(). The caller holds no lock that a fork
+ * takes (struct zr_fork_hook). */
 void zr_net_submit(struct zr_net *net, struct zr_net_request *r);
 /* Does a request before it returns; uses r->done and r->user itself. CANCELLED also
  * inside of an attempt (sched/sched.h), and in a child that was forked meanwhile. */

@@ -1,6 +1,7 @@
 /*
  * net/nolib.c - the room in a build without libcurl: no client can be made, so the other
  * functions are never called.
+ *
  * Thread class: plain functions.
  */
 #include "net/net_int.h"

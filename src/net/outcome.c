@@ -1,6 +1,7 @@
 /*
  * net/outcome.c - what follows when libcurl is done with a request: its end, a redirect,
  * or a repetition after a pause.
+ *
  * Thread class: a reactor.
  */
 #include "net/curl_int.h"

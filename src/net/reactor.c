@@ -2,7 +2,9 @@
  * net/reactor.c - the thread that carries out requests, with a multi handle of libcurl of
  * its own. It takes new requests, lets libcurl work, settles what has ended, and sleeps.
  * All lists change by the engine's mutex; but only the reactor itself changes those of
- * its active and waiting requests, so it reads them without. Thread class: the functions
+ * its active and waiting requests, so it reads them without.
+ *
+ * Thread class: the functions
  * are of one reactor's thread.
  */
 #include "net/curl_int.h"
@@ -243,7 +245,7 @@ static void reactor_close(struct zr_net_reactor *r)
             &((struct zr_net_host *)zr_net_engine.hosts.items[i].value)->queue);
 }
 
-void zr_reactor_stop(void *reactor)
+static void reactor_stop(void *reactor)
 {
     struct zr_net_reactor *r = reactor;
 
@@ -256,7 +258,7 @@ void zr_reactor_stop(void *reactor)
 
 /* ---- the loop ---- */
 
-/* Milliseconds until there is something to do; -1: unknown. */
+/* Milliseconds until there is something to do, unless another thread brings it. */
 static int reactor_find_pause(const struct zr_net_reactor *r)
 {
     uint64_t ms = r->active.n > 0 ? 1000 : REACTOR_IDLE_MS, now;
@@ -298,12 +300,14 @@ static void reactor_renew(struct zr_net_reactor *r)
 
 static void reactor_sleep(struct zr_net_reactor *r)
 {
-    const int pause = reactor_find_pause(r);
+    int pause = reactor_find_pause(r);
     const bool is_idle = r->active.n == 0 && r->waiting.n == 0;
     const uint64_t begin = zr_now_ns();
     bool is_asleep;
 
     zr_net_engine_lock();
+    if (zr_net_engine.n_queued > 0)
+        pause = ZR_MIN(pause, (int)REACTOR_CANCEL_MS);
     r->is_asleep = is_asleep =
         r->inbox.n == 0 && pause > 0 && !atomic_load(&zr_net_engine.is_closed);
     zr_net_engine_unlock();
@@ -342,6 +346,7 @@ static void reactor_serve(void *arg)
     r->window_cpu_ns = zr_thread_cpu_ns();
     while (!atomic_load(&zr_net_engine.is_closed)) {
         zr_net_engine_lock();
+        zr_net_engine_sweep_locked(zr_now_ns());
         zr_net_list_move(&r->active, &r->inbox);
         zr_net_engine_unlock();
         reactor_settle(r, reactor_work(r));
@@ -363,7 +368,7 @@ zarr_status zr_reactor_start(struct zr_net_reactor *r, zarr_error *err)
     r->is_asleep = false;
     atomic_store(&r->busy, 0);
     r->service =
-        (struct zr_service){.serve = reactor_serve, .stop = zr_reactor_stop, .arg = r};
+        (struct zr_service){.serve = reactor_serve, .stop = reactor_stop, .arg = r};
     st = zr_service_start(&r->service, err);
     if (st != ZARR_OK) {
         (void)zr_curl.multi_cleanup(r->multi);

@@ -2,6 +2,7 @@
  * net/receive.c - what libcurl receives: the lines of a header, then the body. The body
  * goes straight from libcurl's buffer to the sink. All that a server may send without end
  * has a limit here.
+ *
  * Thread class: a reactor, inside of libcurl.
  */
 #include "net/curl_int.h"

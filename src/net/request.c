@@ -1,6 +1,7 @@
 /*
  * net/request.c - requests for callers that wait, sinks into one buffer, and answers as
  * errors.
+ *
  * Thread class: shared.
  */
 #include "net/curl_int.h"
@@ -44,8 +45,7 @@ zarr_status zr_net_run(struct zr_net *net, struct zr_net_request *r, zarr_error 
 
 /* ---- a sink into one buffer ---- */
 
-static zarr_status sink_begin(void *user, const struct zr_net_answer *a,
-                                 zarr_error *err)
+static zarr_status sink_begin(void *user, const struct zr_net_answer *a, zarr_error *err)
 {
     struct zr_net_buffer *b = user;
 
@@ -71,8 +71,7 @@ static zarr_status sink_write(void *user, const void *bytes, size_t n, zarr_erro
 
 void zr_net_buffer_sink(struct zr_net_sink *out, struct zr_net_buffer *buffer)
 {
-    *out = (struct zr_net_sink){
-        .begin = sink_begin, .write = sink_write, .user = buffer};
+    *out = (struct zr_net_sink){.begin = sink_begin, .write = sink_write, .user = buffer};
 }
 
 /* ---- answers as errors ---- */

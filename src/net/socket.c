@@ -1,6 +1,8 @@
 /*
  * net/socket.c - the sockets of libcurl: opened here, where the address that a name
- * stands for is known, and counted, so that a forked child can close them. Thread class:
+ * stands for is known, and counted, so that a forked child can close them.
+ *
+ * Thread class:
  * shared; the callbacks run on reactors, inside of libcurl.
  */
 #include "net/curl_int.h"

@@ -2,7 +2,9 @@
  * net/transfer.c - one request as libcurl gets it: its options, the lines of its header.
  * Nothing is left to libcurl that another page of this room decides: it follows no
  * redirect and decodes no content. Its verbose output stays off, since that shows
- * secrets. Thread class: a reactor.
+ * secrets.
+ *
+ * Thread class: a reactor.
  */
 #include "net/curl_int.h"
 

@@ -107,7 +107,7 @@ void zr_pool_stats_get(struct zr_pool_stats *out);
  * services: it may start them again. Thread class: solo. */
 struct zr_service {
     void (*serve)(void *arg); /* the thread; returns soon after stop() */
-    void (*stop)(void *arg);  /* called when the process exits, with a lock held */
+    void (*stop)(void *arg);  /* called when the process exits */
     void *arg;
     zr_thread thread; /* the rest is the service's own */
     bool ended;

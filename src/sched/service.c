@@ -4,6 +4,7 @@
  * by the first service, and runs before them: it stops all services and waits a moment.
  * Threads that have ended are joined, or sleep for ever if the library stays mapped
  * (pool.c says why).
+ *
  * Thread class: shared.
  */
 #include "sched/pool_int.h"
@@ -49,9 +50,11 @@ static void service_exit(void)
     bool in_time = true;
 
     zr_mutex_lock(&the_services.mutex);
-    the_services.locked.closed = true;
+    the_services.locked.closed = true; /* so the list does not change any more */
+    zr_mutex_unlock(&the_services.mutex);
     for (struct zr_service *s = the_services.locked.first; s; s = s->next)
         s->stop(s->arg);
+    zr_mutex_lock(&the_services.mutex);
     for (struct zr_service *s = the_services.locked.first; s; s = s->next) {
         while (!s->ended && in_time && !zr_thread_is_self(&s->thread))
             in_time =

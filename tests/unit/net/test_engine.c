@@ -163,6 +163,35 @@ static void test_cancel_object(void **state)
     zr_net_free(net);
 }
 
+/* A request that waits for a slot ends, too, if its object is set. */
+static void test_cancel_in_queue(void **state)
+{
+    struct zr_net_options o = test_options();
+    struct zr_net *net;
+    struct trial *t = calloc(1, sizeof *t);
+    struct flight f;
+    struct piece *p;
+    zarr_cancel cancel;
+
+    (void)state;
+    o.concurrency = 1;
+    net = test_client(&o);
+    server = getenv("ZR_SERVER_2"); /* where no test has raised the limit */
+    p = start(net, &f, 3, "latency=60000");
+    zr_cancel_init(&cancel, NULL);
+    atomic_store(&cancel.set, true);
+    trial_init(t, server, "/9");
+    t->r.cancel = &cancel;
+    assert_int_equal(trial_run(t, net), ZARR_ERR_CANCELLED);
+    zr_net_request_deinit(&t->r);
+    zr_net_cancel(net, &f);
+    wait_for(&f, p);
+    server = getenv("ZR_SERVER");
+    check_is_idle();
+    free(t);
+    zr_net_free(net);
+}
+
 /* ---- limits of a host ---- */
 
 static uint32_t learn(struct zr_net_host *h, int n, uint64_t bytes, uint64_t ns,
@@ -496,9 +525,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_exit),          cmocka_unit_test(test_fork),
         cmocka_unit_test(test_many),          cmocka_unit_test(test_cancel),
-        cmocka_unit_test(test_cancel_object), cmocka_unit_test(test_host),
-        cmocka_unit_test(test_overload),      cmocka_unit_test(test_untrusted),
-        cmocka_unit_test(test_soak)};
+        cmocka_unit_test(test_cancel_object), cmocka_unit_test(test_cancel_in_queue),
+        cmocka_unit_test(test_host),          cmocka_unit_test(test_overload),
+        cmocka_unit_test(test_untrusted),     cmocka_unit_test(test_soak)};
 
     return cmocka_run_group_tests(tests, setup, NULL);
 }
