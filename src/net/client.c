@@ -8,15 +8,6 @@
 
 #include <string.h>
 
-static zarr_status client_copy(const zarr_allocator *alloc, const char **text,
-                               zarr_error *err)
-{
-    if (!*text)
-        return ZARR_OK;
-    *text = zr_strdup(alloc, *text);
-    return *text ? ZARR_OK : zr_fail_memory(err, 1);
-}
-
 static zarr_status client_copy_headers(struct zr_net *net, const char *const *lines,
                                        zarr_error *err)
 {
@@ -38,13 +29,40 @@ static zarr_status client_copy_headers(struct zr_net *net, const char *const *li
     return ZARR_OK;
 }
 
+/* Makes own copies of all texts; zr_net_free() frees them, also after a failure. */
+static zarr_status client_copy_options(struct zr_net *net, const struct zr_net_options *o,
+                                       zarr_error *err)
+{
+    struct zr_net_options *own = &net->opts;
+    const char **const texts[] = {&own->user_password, &own->proxy,     &own->no_proxy,
+                                  &own->ca_file,       &own->ca_folder, &own->netrc_file};
+    const char *from[ZR_COUNT(texts)];
+    zarr_status st = ZARR_OK;
+
+    *own = *o;
+    own->secret_headers = NULL;
+    for (size_t i = 0; i < ZR_COUNT(texts); i++) {
+        from[i] = *texts[i];
+        *texts[i] = NULL;
+    }
+    for (size_t i = 0; i < ZR_COUNT(texts); i++) {
+        if (!from[i])
+            continue;
+        *texts[i] = zr_strdup(own->alloc, from[i]);
+        if (!*texts[i])
+            ZR_FAIL_MEMORY(err, strlen(from[i]) + 1);
+    }
+    st = client_copy_headers(net, o->secret_headers, err);
+out:
+    return st;
+}
+
 zarr_status zr_net_open(struct zr_net **out, const struct zr_net_options *opts,
                         zarr_error *err)
 {
     static zr_once once = ZR_ONCE_INIT;
     const struct zr_net_options none = {0}, *const o = opts ? opts : &none;
     struct zr_net *net = NULL;
-    struct zr_net_options *own;
     zarr_status st = ZARR_OK;
 
     *out = NULL;
@@ -53,22 +71,7 @@ zarr_status zr_net_open(struct zr_net **out, const struct zr_net_options *opts,
     net = zr_calloc(o->alloc, 1, sizeof *net);
     if (!net)
         ZR_FAIL_MEMORY(err, sizeof *net);
-    own = &net->opts;
-    *own = *o;
-    own->secret_headers = NULL;
-    own->user_password = own->proxy = own->no_proxy = NULL;
-    own->ca_file = own->ca_folder = own->netrc_file = NULL;
-    const char **const texts[] = {&own->user_password, &own->proxy,     &own->no_proxy,
-                                  &own->ca_file,       &own->ca_folder, &own->netrc_file};
-    const char *const from[] = {o->user_password, o->proxy,     o->no_proxy,
-                                o->ca_file,       o->ca_folder, o->netrc_file};
-    for (size_t i = 0; i < ZR_COUNT(texts); i++) {
-        *texts[i] = from[i];
-        st = client_copy(o->alloc, texts[i], err);
-        if (st != ZARR_OK)
-            goto out;
-    }
-    ZR_TRY(client_copy_headers(net, o->secret_headers, err));
+    ZR_TRY(client_copy_options(net, o, err));
     if (o->tls_unverified)
         zr_log(&o->log, ZARR_LOG_WARN,
                "certificates of https are not verified: anyone on the way can read and "

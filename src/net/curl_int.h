@@ -196,7 +196,6 @@ struct zr_net {
     struct zr_net_options opts; /* with own texts */
     char **secret_headers;      /* NULL at the end */
     atomic_uint_fast64_t requests, retries, in_bytes, out_bytes;
-    atomic_bool has_warned;
 };
 
 #endif
