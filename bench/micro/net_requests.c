@@ -198,11 +198,11 @@ int main(int argc, char **argv)
 {
     double engine[ROUNDS_MAX], bare[ROUNDS_MAX];
     struct zr_net_options o = {.tls_unverified = true};
-    struct slot *slots = calloc(FLIGHT_MAX, sizeof *slots);
-    CURL *easy[FLIGHT_MAX];
+    static struct slot slots[FLIGHT_MAX];
+    CURL *easy[FLIGHT_MAX] = {0};
     CURLM *m;
 
-    must(argc == 7 && slots, "needs <url> <object> <part> <parts> <in flight> <rounds>");
+    must(argc == 7, "needs <url> <object> <part> <parts> <in flight> <rounds>");
     what.url = argv[1];
     what.object = strtoull(argv[2], NULL, 10);
     what.part = strtoull(argv[3], NULL, 10);

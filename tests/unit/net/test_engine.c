@@ -116,7 +116,7 @@ static void test_many(void **state)
     check_is_idle();
     zr_net_stats_get(net, &stats);
     assert_int_equal(stats.requests - before.requests, 500);
-    assert_true(stats.in_bytes - before.in_bytes >= 500 * 16384);
+    assert_true(stats.in_bytes - before.in_bytes >= UINT64_C(500) * 16384);
     assert_true(server_count(net, "connections") - connections <= ZR_NET_CONCURRENCY_MAX);
     zr_net_free(net);
 }

@@ -27,8 +27,7 @@ static zarr_status parse(struct zr_net_answer *a, const char *text)
         char line[512];
 
         assert_true(n + 2 < sizeof line);
-        memcpy(line, text, n);
-        memcpy(line + n, "\r\n", 2);
+        (void)snprintf(line, sizeof line, "%.*s\r\n", (int)n, text);
         st = zr_net_answer_add(a, line, n + 2, &err);
         text += n + (text[n] == '|');
     }
