@@ -118,29 +118,6 @@ static zarr_status run_check_condition(const zarr_store *s, const zarr_store_op 
                    op->key, s->name, needs[op->verb].verb);
 }
 
-static zarr_status run_check_write(const zarr_store *s, const zarr_store_op *op,
-                                   zarr_error *err)
-{
-    if (s->read_only)
-        return zr_fail(err, ZARR_ERR_INVALID, "%s: the store is open read-only", op->key);
-    if (!zr_store_can(s, ZARR_STORE_CAP_WRITE))
-        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "%s: a %s store cannot write", op->key,
-                       s->name);
-    if ((op->flags & ZARR_STORE_OP_LOCKED) && !op->lock)
-        return zr_fail(err, ZARR_ERR_INVALID, "%s: locked write without a lock", op->key);
-    if (op->verb == ZARR_STORE_PUT_PART || (op->flags & ZARR_STORE_OP_IN_PARTS)) {
-        if (!zr_store_can_key(s, op->key, ZARR_STORE_CAP_PARTS))
-            return zr_fail(err, ZARR_ERR_UNSUPPORTED, "%s: a %s store takes no parts",
-                           op->key, s->name);
-        if (!op->parts || (op->verb == ZARR_STORE_PUT ? op->mem.bytes > 0 : !op->part))
-            return zr_fail(err, ZARR_ERR_INVALID, "%s: parts that were not begun, or %s",
-                           op->key,
-                           op->verb == ZARR_STORE_PUT ? "a commit with memory"
-                                                      : "a part without a number");
-    }
-    return ZARR_OK;
-}
-
 /* The source of a COPY, and its store if the copy's store has the same functions. */
 static zarr_status run_check_source(const zarr_store *s, const zarr_store_op *op,
                                     zarr_error *err)
@@ -155,6 +132,39 @@ static zarr_status run_check_source(const zarr_store *s, const zarr_store_op *op
             ? t->self
             : NULL;
     return zr_key_validate(from->key, strlen(from->key), err);
+}
+
+static zarr_status run_check_parts(const zarr_store *s, const zarr_store_op *op,
+                                   zarr_error *err)
+{
+    if (!zr_store_can_key(s, op->key, ZARR_STORE_CAP_PARTS))
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "%s: a %s store takes no parts",
+                       op->key, s->name);
+    if (!op->parts)
+        return zr_fail(err, ZARR_ERR_INVALID, "%s: parts that were not begun", op->key);
+    if (op->verb == ZARR_STORE_PUT_PART && op->part == 0)
+        return zr_fail(err, ZARR_ERR_INVALID, "%s: part number 0", op->key);
+    if (op->verb == ZARR_STORE_PUT && op->mem.bytes > 0)
+        return zr_fail(err, ZARR_ERR_INVALID, "%s: a commit of parts with memory",
+                       op->key);
+    return ZARR_OK;
+}
+
+static zarr_status run_check_write(const zarr_store *s, const zarr_store_op *op,
+                                   zarr_error *err)
+{
+    if (s->read_only)
+        return zr_fail(err, ZARR_ERR_INVALID, "%s: the store is open read-only", op->key);
+    if (!zr_store_can(s, ZARR_STORE_CAP_WRITE))
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "%s: a %s store cannot write", op->key,
+                       s->name);
+    if ((op->flags & ZARR_STORE_OP_LOCKED) && !op->lock)
+        return zr_fail(err, ZARR_ERR_INVALID, "%s: locked write without a lock", op->key);
+    if (op->verb == ZARR_STORE_COPY)
+        return run_check_source(s, op, err);
+    if (op->verb == ZARR_STORE_PUT_PART || (op->flags & ZARR_STORE_OP_IN_PARTS))
+        return run_check_parts(s, op, err);
+    return ZARR_OK;
 }
 
 zarr_status zr_op_check(const zarr_store *s, const zarr_store_op *op, zarr_error *err)
@@ -172,24 +182,20 @@ zarr_status zr_op_check(const zarr_store *s, const zarr_store_op *op, zarr_error
                     : ZARR_STORE_OP_IF_VERSION | ZARR_STORE_OP_WANT_VERSION;
         break;
     case ZARR_STORE_PUT:
-    case ZARR_STORE_COPY:
     case ZARR_STORE_ERASE:
+    case ZARR_STORE_COPY:
+    case ZARR_STORE_PUT_PART:
         known = ZARR_STORE_OP_IF_VERSION | ZARR_STORE_OP_LOCKED | ZR_STORE_OP_SYNCED;
-        known |= op->verb != ZARR_STORE_ERASE ? ZARR_STORE_OP_WANT_VERSION
-                                              : ZR_STORE_OP_GUARDED;
+        known |= op->verb == ZARR_STORE_ERASE ? ZR_STORE_OP_GUARDED
+                                              : ZARR_STORE_OP_WANT_VERSION;
         if (op->verb == ZARR_STORE_PUT)
-            known |= ZARR_STORE_OP_IN_PARTS;
-        if (op->verb == ZARR_STORE_PUT && s->native)
-            known |= ZR_STORE_OP_TELL;
-        if (op->verb == ZARR_STORE_COPY)
-            ZR_TRY(run_check_source(s, op, err));
+            known |= ZARR_STORE_OP_IN_PARTS | (s->native ? ZR_STORE_OP_TELL : 0);
+        if (op->verb == ZARR_STORE_PUT_PART)
+            known = 0;
         ZR_TRY(run_check_write(s, op, err));
         break;
     case ZARR_STORE_STAT:
         known = ZARR_STORE_OP_WANT_VERSION;
-        break;
-    case ZARR_STORE_PUT_PART:
-        ZR_TRY(run_check_write(s, op, err));
         break;
     default:
         ZR_FAIL(err, ZARR_ERR_INVALID, "%s: verb %" PRIu32 " is not known", op->key,
@@ -415,7 +421,7 @@ static void run_lock_end(zarr_store *s, zarr_store_op *op, const struct run_lock
 static void run_log(const zarr_store *s, const zarr_store_op *op)
 {
     static const char *const verbs[] = {"?",    "GET",  "PUT", "ERASE",
-                                        "STAT", "PART", "COPY"};
+                                        "COPY", "STAT", "PART"};
 
     if ((op->flags & ZARR_STORE_OP_KIND) != ZARR_STORE_OP_DOCUMENT &&
         (op->status == ZARR_OK || op->status == ZARR_ERR_NOT_FOUND))

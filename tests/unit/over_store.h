@@ -32,14 +32,14 @@ struct over {
     bool lose_puts; /* those of chunks return NOT_FOUND */
     int slow_ms;
     /* by verb: this many operations are done, and then fail with IO */
-    int lost_answers[ZARR_STORE_COPY + 1];
+    int lost_answers[ZARR_STORE_PUT_PART + 1];
     bool no_copy;                       /* COPYs return UNSUPPORTED */
     uint64_t part_min_bytes, parts_max; /* capabilities; the former is checked */
     uint64_t short_part;                /* number of a part that has fewer; 0: none */
     atomic_int n_uploads, n_open_uploads;
     uint32_t ignores; /* bit 1 << verb: the conditions of this verb are not looked at */
     /* by verb: operations, and those with a condition */
-    atomic_int n_ops[ZARR_STORE_COPY + 1], n_conditional[ZARR_STORE_COPY + 1];
+    atomic_int n_ops[ZARR_STORE_PUT_PART + 1], n_conditional[ZARR_STORE_PUT_PART + 1];
 };
 
 static inline void over_caps(void *self, zarr_store_caps *out)

@@ -29,15 +29,15 @@ enum {
     ZARR_STORE_GET = 1,   /**< reads a value or a range of it */
     ZARR_STORE_PUT = 2,   /**< writes a whole value */
     ZARR_STORE_ERASE = 3, /**< erases a key and its value */
+    /** writes the value of another key, `source`, as a PUT does, without sending its
+     * bytes through this process */
+    ZARR_STORE_COPY = 4,
     /** sets `object_bytes` to the length of a value, and `version` to its version. A
      * store that cannot do this ends every such operation with ZARR_ERR_UNSUPPORTED; then
      * the library sends a GET of 0 bytes instead */
-    ZARR_STORE_STAT = 4,
+    ZARR_STORE_STAT = 5,
     /** writes `mem` as one part of a value that begin_parts() began */
-    ZARR_STORE_PUT_PART = 5,
-    /** writes the value of another key, `source`, as a PUT does, without sending its
-     * bytes through this process */
-    ZARR_STORE_COPY = 6
+    ZARR_STORE_PUT_PART = 6
 };
 
 /** Flags of a zarr_store_op. */

@@ -253,15 +253,21 @@ static zarr_status memory_make(struct memory_store *m, zarr_store_op *op,
 {
     const struct zr_backend *backend = memory_backend(m, op->key);
     struct zr_copy_counters counters = {0};
-    zarr_status st = ZARR_OK;
+    struct zr_memory_value *v = NULL;
+    zarr_status st = zr_memory_value_create(
+        &v, m->env.alloc, backend, backend == m->host ? 0 : m->device_id, bytes, err);
 
-    ZR_TRY(zr_memory_value_create(out, m->env.alloc, backend,
-                                  backend == m->host ? 0 : m->device_id, bytes, err));
-    (*out)->version = atomic_fetch_add(&m->last_version, 1) + 1;
-    if (mem && bytes > 0)
-        st = zr_mem_copy_bytes(m->env.memory, &(*out)->mem, mem, bytes, &counters, err);
-    zr_op_add_copies(op, &counters);
-out:
+    if (st != ZARR_OK)
+        return st;
+    v->version = atomic_fetch_add(&m->last_version, 1) + 1;
+    if (mem && bytes > 0) {
+        st = zr_mem_copy_bytes(m->env.memory, &v->mem, mem, bytes, &counters, err);
+        zr_op_add_copies(op, &counters);
+    }
+    if (st == ZARR_OK)
+        *out = v;
+    else
+        zr_memory_value_free(v);
     return st;
 }
 
@@ -289,30 +295,28 @@ out:
     return st;
 }
 
+/* Gives op's key a value, which is moved. */
+static zarr_status memory_store_value(struct memory_store *m, zarr_store_op *op,
+                                      struct zr_memory_value *v, zarr_error *err)
+{
+    const uint64_t bytes = v->mem.bytes;
+    const zarr_status st = memory_change_with_lock(m, op, v, err);
+
+    if (st != ZARR_OK)
+        zr_memory_value_free(v);
+    else
+        op->done_bytes = op->object_bytes = bytes;
+    return st;
+}
+
 static zarr_status memory_put(struct memory_store *m, zarr_store_op *op, zarr_error *err)
 {
-    struct zr_memory_parts *parts = op->flags & ZARR_STORE_OP_IN_PARTS ? op->parts : NULL;
-    struct zr_copy_counters counters = {0};
     struct zr_memory_value *v = NULL;
-    uint64_t bytes;
-    zarr_status st = ZARR_OK;
+    const zarr_status st = op->verb == ZARR_STORE_COPY
+                               ? memory_source(m, op, &v, err)
+                               : memory_make(m, op, &op->mem, op->mem.bytes, &v, err);
 
-    if (op->verb == ZARR_STORE_COPY)
-        st = memory_source(m, op, &v, err);
-    else
-        st = memory_make(m, op, parts ? NULL : &op->mem,
-                         parts ? op->length : op->mem.bytes, &v, err);
-    ZR_TRY(st);
-    if (parts)
-        ZR_TRY(zr_memory_parts_join(parts, m->env.memory, &v->mem, &counters, err));
-    zr_op_add_copies(op, &counters);
-    bytes = v->mem.bytes;
-    ZR_TRY(memory_change_with_lock(m, op, v, err));
-    v = NULL; /* the table's */
-    op->done_bytes = op->object_bytes = bytes;
-out:
-    zr_memory_value_free(v);
-    return st;
+    return st == ZARR_OK ? memory_store_value(m, op, v, err) : st;
 }
 
 /* ---- values in parts ---- */
@@ -359,17 +363,23 @@ static zarr_status memory_commit(struct memory_store *m, zarr_store_op *op,
                                  zarr_error *err)
 {
     struct zr_memory_parts *p = op->parts;
+    struct zr_memory_value *v = NULL;
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_memory_parts_check(p, op->key, err));
-    if (!p->is_committed) {
-        ZR_TRY(memory_put(m, op, err));
-        p->is_committed = true;
-        p->version = op->version;
+    if (p->is_committed) {
+        op->version = p->version;
+        op->done_bytes = op->object_bytes = op->length;
+        goto out;
     }
-    op->version = p->version;
-    op->done_bytes = op->object_bytes = op->length;
+    ZR_TRY(memory_make(m, op, NULL, op->length, &v, err));
+    ZR_TRY(zr_memory_parts_join(p, m->env.memory, &v->mem, op, err));
+    st = memory_store_value(m, op, v, err);
+    v = NULL;
+    p->is_committed = st == ZARR_OK;
+    p->version = op->version;
 out:
+    zr_memory_value_free(v);
     return st;
 }
 

@@ -47,10 +47,10 @@ zarr_status zr_memory_parts_check(const struct zr_memory_parts *p, const char *k
 /* Adds the part of a PUT_PART. value: moved on success. */
 zarr_status zr_memory_parts_add(struct zr_memory_parts *p, const zarr_store_op *op,
                                 struct zr_memory_value *value, zarr_error *err);
-/* Copies the parts into a value. INVALID if they are not of its length. */
+/* Copies the parts into a value, counted in op. INVALID if they are not of its length. */
 zarr_status zr_memory_parts_join(struct zr_memory_parts *p,
                                  const struct zr_memory_registry *memory,
-                                 const zarr_memory *to, struct zr_copy_counters *counters,
+                                 const zarr_memory *to, zarr_store_op *op,
                                  zarr_error *err);
 
 enum {

@@ -77,10 +77,11 @@ zarr_status zr_memory_parts_add(struct zr_memory_parts *p, const zarr_store_op *
 
 zarr_status zr_memory_parts_join(struct zr_memory_parts *p,
                                  const struct zr_memory_registry *memory,
-                                 const zarr_memory *to, struct zr_copy_counters *counters,
+                                 const zarr_memory *to, zarr_store_op *op,
                                  zarr_error *err)
 {
     const struct zr_memory_part *part = p->locked.first;
+    struct zr_copy_counters counters = {0};
     uint64_t at = 0;
     zarr_memory room;
     zarr_status st = ZARR_OK;
@@ -91,7 +92,7 @@ zarr_status zr_memory_parts_join(struct zr_memory_parts *p,
         if (!zr_mem_slice(to, at, from->bytes, &room))
             break;
         if (from->bytes > 0)
-            ZR_TRY(zr_mem_copy_bytes(memory, &room, from, from->bytes, counters, err));
+            ZR_TRY(zr_mem_copy_bytes(memory, &room, from, from->bytes, &counters, err));
         at += from->bytes;
     }
     if (part || at != to->bytes)
@@ -99,5 +100,6 @@ zarr_status zr_memory_parts_join(struct zr_memory_parts *p,
                      "%s: the parts do not make a value of %" PRIu64 " bytes", p->key,
                      to->bytes);
 out:
+    zr_op_add_copies(op, &counters);
     return st;
 }
