@@ -40,7 +40,7 @@ static zarr_status parts_open(struct zr_local *l, struct local_parts *p,
             zr_local_lock_take(l, &p->own, &wait, ZR_LOCK_MAKES_FOLDERS, &os_code, err));
         p->lock = &p->own;
     }
-    ZR_TRY(zr_local_check_lock(l, &op, p->lock, err));
+    ZR_TRY(zr_local_check_lock(l, &op, p->lock, true, err));
     p->lock->is_dirty = true;
     owners.mine = p->lock->owner;
     zr_local_owner_look(&p->lock->dir, &owners);
@@ -92,30 +92,29 @@ static zarr_status fail_parts(zarr_store_op *op, const char *why, zarr_error *er
         op, zr_fail(err, ZARR_ERR_INVALID, "%s: write with %s", op->key, why), 0);
 }
 
-/* Why op cannot use its parts; NULL: it can. */
-static const char *parts_fault(const zarr_store_op *op)
+/* look: also at the lock file. */
+static zarr_status check_parts(const struct zr_local *l, zarr_store_op *op, bool look,
+                               zarr_error *err)
 {
     const struct local_parts *p = op->parts;
 
     if (strcmp(p->key, op->key) != 0)
-        return "the parts of another key";
+        return fail_parts(op, "the parts of another key", err);
     if (p->lock)
-        return zr_local_lock_fault(p->lock, p->key);
-    return p->temp.fd < 0 ? "parts that an earlier write used up" : NULL;
+        return zr_local_check_lock(l, op, p->lock, look, err);
+    return p->temp.fd >= 0 ? ZARR_OK
+                           : fail_parts(op, "parts that an earlier write used up", err);
 }
 
 void zr_local_put_part(struct zr_local *l, zarr_store_op *op, zarr_error *err)
 {
     const struct local_parts *p = op->parts;
-    const char *why = parts_fault(op);
     void *from = NULL;
-    zarr_status st = ZARR_OK;
+    zarr_status st = check_parts(l, op, false, err);
     int os_code;
 
-    if (why) {
-        (void)fail_parts(op, why, err);
+    if (st != ZARR_OK)
         return;
-    }
     st = zr_mem_host_ptr(l->memory, &op->mem, op->mem.bytes, &from, err);
     if (st != ZARR_OK) {
         zr_op_end(op, st, 0);
@@ -135,27 +134,22 @@ zarr_status zr_local_put_parts(struct zr_local *l, zarr_store_op *op,
                                const struct zr_local_source *from, zarr_error *err)
 {
     struct local_parts *p = op->parts;
-    const bool locked = op->flags & ZARR_STORE_OP_LOCKED;
-    const char *why = NULL;
+    const void *lock = op->flags & ZARR_STORE_OP_LOCKED ? op->lock : &p->own;
     zarr_status st = ZARR_OK;
 
     if (p->is_committed) {
         op->version = p->version;
         return zr_op_end(op, ZARR_OK, 0);
     }
-    why = locked ? zr_local_lock_fault(op->lock, op->key) : NULL;
-    if (!why && p->lock && p->lock != (locked ? op->lock : &p->own))
-        why = locked ? "another lock than its parts" : "no lock";
-    why = why ? why : parts_fault(op);
-    if (why)
-        return fail_parts(op, why, err);
-    st = p->lock ? zr_local_check_lock(l, op, p->lock, err)
-                 : zr_local_check_version(l, op, err);
-    if (st != ZARR_OK)
-        return st;
+    if (p->lock && p->lock != lock)
+        return fail_parts(op, "another lock than its parts", err);
+    ZR_TRY(check_parts(l, op, true, err));
+    if (!p->lock)
+        ZR_TRY(zr_local_check_version(l, op, err));
     st = p->lock ? zr_local_put_into_lock(l, op, p->lock, from, err)
                  : zr_local_temp_put(l, op, &p->temp, from, err);
     p->is_committed = st == ZARR_OK;
     p->version = op->version;
+out:
     return st;
 }

@@ -75,13 +75,6 @@ static int write_set_length(int fd, uint64_t n)
     return st == 0 ? 0 : errno;
 }
 
-static uint64_t value_bytes(const zarr_store_op *op)
-{
-    if (op->verb == ZARR_STORE_COPY)
-        return op->object_bytes; /* as copy_open() found */
-    return op->flags & ZARR_STORE_OP_IN_PARTS ? op->length : op->mem.bytes;
-}
-
 /* A file system that shares blocks between files copies nothing here. */
 static int write_copy(const struct zr_local *l, int from, int to, uint64_t n)
 {
@@ -123,7 +116,8 @@ static bool must_sync(struct zr_local *l, const zarr_store_op *op, dev_t device)
 /* The file that becomes the value. */
 struct write_file {
     int fd;
-    bool is_dirty; /* has bytes of an earlier attempt */
+    uint64_t bytes; /* of the value */
+    bool is_dirty;  /* has bytes of an earlier attempt */
     struct zr_local_owners owners;
     dev_t device; /* 0: set when the value is written */
     ino_t inode;
@@ -154,7 +148,7 @@ static int write_finish(struct zr_local *l, zarr_store_op *op, struct write_file
         atomic_store(&l->exact_device, st.st_dev);
     if (wanted && !early && !late) {
         st.st_mtim = *set;
-        st.st_size = (off_t)value_bytes(op);
+        st.st_size = (off_t)f->bytes;
     }
     if (must_sync(l, op, st.st_dev))
         os_code = zr_local_sync_file(l, f->fd);
@@ -176,13 +170,13 @@ static int write_bytes(struct zr_local *l, zarr_store_op *op, const struct write
     int os_code = 0;
 
     if (in_parts || f->is_dirty)
-        os_code = write_set_length(f->fd, in_parts ? op->length : 0);
+        os_code = write_set_length(f->fd, in_parts ? f->bytes : 0);
     if (os_code == 0 && f->owners.replaces)
         zr_local_owner_set(l, op, f->fd, &f->owners);
     if (os_code != 0 || in_parts)
         return os_code;
     if (from->fd >= 0)
-        return write_copy(l, from->fd, f->fd, value_bytes(op));
+        return write_copy(l, from->fd, f->fd, f->bytes);
     if (op->mem.bytes >= ALLOCATE_FROM_BYTES &&
         fallocate(f->fd, 0, 0, (off_t)op->mem.bytes) != 0 &&
         (errno == EFBIG || errno == ENOSPC || errno == EDQUOT || errno == EIO))
@@ -301,27 +295,26 @@ static zarr_status lock_is_gone(zarr_store_op *op, zarr_error *err)
                      0);
 }
 
-const char *zr_local_lock_fault(const struct zr_local_lock *lk, const char *key)
-{
-    if (lk && zr_has_forked(lk->fork_generation))
-        return "a lock of the parent process";
-    if (!lk || lk->file.fd < 0)
-        return "no lock";
-    if (strcmp(lk->keylock.key, key) != 0)
-        return "the lock of another key";
-    return lk->is_spent ? "a lock that an earlier write used up" : NULL;
-}
-
 zarr_status zr_local_check_lock(const struct zr_local *l, zarr_store_op *op,
-                                struct zr_local_lock *lk, zarr_error *err)
+                                struct zr_local_lock *lk, bool look, zarr_error *err)
 {
-    const char *why = zr_local_lock_fault(lk, op->key);
+    const char *why = NULL;
     bool is_there = false;
     int os_code = 0;
 
+    if (lk && zr_has_forked(lk->fork_generation))
+        why = "a lock of the parent process";
+    else if (!lk || lk->file.fd < 0)
+        why = "no lock";
+    else if (strcmp(lk->keylock.key, op->key) != 0)
+        why = "the lock of another key";
+    else if (lk->is_spent)
+        why = "a lock that an earlier write used up";
     if (why)
         return zr_op_end(
             op, zr_fail(err, ZARR_ERR_INVALID, "%s: write with %s", op->key, why), 0);
+    if (!look)
+        return ZARR_OK;
     os_code = zr_local_lock_is_at_key(l, lk, &is_there);
     if (os_code != 0)
         return zr_local_fail_write(l, op, os_code, "cannot look at its lock file", err);
@@ -339,6 +332,7 @@ zarr_status zr_local_put_into_lock(struct zr_local *l, zarr_store_op *op,
 {
     const bool is_new = zr_op_is_new(op);
     struct write_file file = {.fd = lk->file.fd,
+                              .bytes = from->bytes,
                               .is_dirty = lk->is_dirty,
                               .owners = {.is_first = is_new, .mine = lk->owner},
                               .device = lk->device,
@@ -358,7 +352,7 @@ zarr_status zr_local_put_into_lock(struct zr_local *l, zarr_store_op *op,
     /* Another process may have removed the lock file, by no right, and a writer may have
      * made its own since: half a value, which the rename would give the key. A small
      * value is written in the time that a look takes. */
-    if (value_bytes(op) >= LOOK_FROM_BYTES || must_sync(l, op, lk->device))
+    if (from->bytes >= LOOK_FROM_BYTES || must_sync(l, op, lk->device))
         os_code = zr_local_lock_look(lk, &is_named);
     if (os_code != 0)
         return zr_local_fail_write(l, op, os_code, "cannot look at its lock file", err);
@@ -445,7 +439,7 @@ zarr_status zr_local_temp_put(struct zr_local *l, zarr_store_op *op,
                               zarr_error *err)
 {
     const bool is_new = zr_op_is_new(op);
-    struct write_file file = {.fd = t->fd};
+    struct write_file file = {.fd = t->fd, .bytes = from->bytes};
     struct stat st;
     int os_code;
 
@@ -488,19 +482,20 @@ static zarr_status put_by_temp(struct zr_local *l, zarr_store_op *op,
 
 /* ---- COPY ---- */
 
-/* Opens the source, and sets op->object_bytes to its length. */
-static zarr_status copy_open(zarr_store_op *op, int *fd, zarr_error *err)
+/* Opens the source. */
+static zarr_status copy_open(zarr_store_op *op, struct zr_local_source *out,
+                             zarr_error *err)
 {
     const zarr_store_source *from = op->source;
     zarr_store_op get = {.verb = ZARR_STORE_GET, .key = from->key};
     zarr_store_version version;
     struct stat st;
     const zarr_status status =
-        zr_local_open_value(from->self, &get, from->key, fd, &st, err);
+        zr_local_open_value(from->self, &get, from->key, &out->fd, &st, err);
 
     if (status != ZARR_OK)
         return zr_op_end(op, status, get.os_code);
-    op->object_bytes = (uint64_t)st.st_size;
+    out->bytes = (uint64_t)st.st_size;
     zr_local_version(&st, &version);
     if (zr_store_version_is_none(&from->version) ||
         zr_store_version_equal(&version, &from->version))
@@ -513,7 +508,9 @@ static zarr_status copy_open(zarr_store_op *op, int *fd, zarr_error *err)
 
 void zr_local_put(struct zr_local *l, zarr_store_op *op, zarr_error *err)
 {
-    struct zr_local_source from = {.fd = -1};
+    const bool in_parts = op->flags & ZARR_STORE_OP_IN_PARTS;
+    struct zr_local_source from = {.bytes = in_parts ? op->length : op->mem.bytes,
+                                   .fd = -1};
     void *mem = NULL;
     zarr_status st = zr_local_key_check(op->key, err);
 
@@ -524,22 +521,21 @@ void zr_local_put(struct zr_local *l, zarr_store_op *op, zarr_error *err)
     if (st != ZARR_OK)
         zr_op_end(op, st, 0);
     else if (op->verb == ZARR_STORE_COPY)
-        st = copy_open(op, &from.fd, err);
+        st = copy_open(op, &from, err);
     if (st != ZARR_OK)
         goto out;
-    if (op->flags & ZARR_STORE_OP_IN_PARTS)
+    if (in_parts)
         st = zr_local_put_parts(l, op, &from, err);
     else if (op->flags & ZARR_STORE_OP_LOCKED)
-        st = zr_local_check_lock(l, op, op->lock, err);
+        st = zr_local_check_lock(l, op, op->lock, true, err);
     else if (l->locks == ZARR_LOCKS_NONE)
         st = put_by_temp(l, op, &from, err);
     else
         st = put_with_own_lock(l, op, &from, err);
-    if (st == ZARR_OK && (op->flags & ZARR_STORE_OP_LOCKED) &&
-        !(op->flags & ZARR_STORE_OP_IN_PARTS))
+    if (st == ZARR_OK && !in_parts && (op->flags & ZARR_STORE_OP_LOCKED))
         st = zr_local_put_into_lock(l, op, op->lock, &from, err);
     if (st == ZARR_OK)
-        op->done_bytes = op->object_bytes = value_bytes(op);
+        op->done_bytes = op->object_bytes = from.bytes;
 out:
     if (from.fd >= 0)
         close(from.fd);
@@ -610,7 +606,7 @@ void zr_local_erase(struct zr_local *l, zarr_store_op *op, zarr_error *err)
     if (st != ZARR_OK)
         zr_op_end(op, st, 0);
     else if (op->flags & ZARR_STORE_OP_LOCKED)
-        st = zr_local_check_lock(l, op, op->lock, err);
+        st = zr_local_check_lock(l, op, op->lock, true, err);
     else if (l->locks == ZARR_LOCKS_NONE || (op->flags & ZR_STORE_OP_GUARDED))
         st = erase_without_lock(l, op, err);
     else

@@ -12,6 +12,7 @@ enum {
 
 /* Where the bytes of a value come from, unless they are parts in its file. */
 struct zr_local_source {
+    uint64_t bytes;
     const void *mem; /* NULL: the memory of a device */
     int fd;          /* of the value that a COPY reads; -1: none */
 };
@@ -24,13 +25,11 @@ zarr_status zr_local_fail_write(const struct zr_local *l, zarr_store_op *op, int
 /* Call it under the lock. OK if the key still has the version op->version. */
 zarr_status zr_local_check_version(struct zr_local *l, zarr_store_op *op,
                                    zarr_error *err);
-/* Why a lock is none for this write; NULL: it is one. */
-const char *zr_local_lock_fault(const struct zr_local_lock *lk, const char *key);
-/* Checks a lock that the caller passed. If its folder was moved, what the holder read by
- * the key is not what the write would replace. If another process removed the lock file,
- * its name may belong to another writer. */
+/* Checks a lock that the caller passed, also by a look at its file. If its folder was
+ * moved, what the holder read by the key is not what the write would replace. If another
+ * process removed the lock file, its name may belong to another writer. */
 zarr_status zr_local_check_lock(const struct zr_local *l, zarr_store_op *op,
-                                struct zr_local_lock *lk, zarr_error *err);
+                                struct zr_local_lock *lk, bool look, zarr_error *err);
 /* Writes op's value into a lock file, and gives it the key. */
 zarr_status zr_local_put_into_lock(struct zr_local *l, zarr_store_op *op,
                                    struct zr_local_lock *lk,
