@@ -508,16 +508,23 @@ out:
 /* The store's own copy, else a GET and a PUT. */
 static void emulate_copy(zarr_store *s, zarr_store_op *op, zarr_error *err)
 {
+    const bool by_store = op->flags & ZR_STORE_OP_BY_STORE;
     zarr_store_op put = *op;
     void *block = NULL;
     zarr_status st;
 
     if (op->source->self && zr_store_can_key(s, op->key, ZARR_STORE_CAP_COPY)) {
+        if (!s->native)
+            op->flags &= ~ZR_STORE_OP_BY_STORE;
         s->run(s->run_self, op, err);
         if (op->status != ZARR_ERR_UNSUPPORTED)
             return;
     }
-    st = copy_read(s, op, &block, &put.mem, err);
+    if (by_store)
+        st = zr_fail(err, ZARR_ERR_UNSUPPORTED, "%s: a %s store cannot copy this value",
+                     op->key, s->name);
+    else
+        st = copy_read(s, op, &block, &put.mem, err);
     if (st != ZARR_OK) {
         zr_op_end(op, st, 0);
         return;

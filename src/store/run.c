@@ -190,6 +190,8 @@ zarr_status zr_op_check(const zarr_store *s, const zarr_store_op *op, zarr_error
                                               : ZARR_STORE_OP_WANT_VERSION;
         if (op->verb == ZARR_STORE_PUT)
             known |= ZARR_STORE_OP_IN_PARTS | (s->native ? ZR_STORE_OP_TELL : 0);
+        if (op->verb == ZARR_STORE_COPY)
+            known |= ZR_STORE_OP_BY_STORE;
         if (op->verb == ZARR_STORE_PUT_PART)
             known = 0;
         ZR_TRY(run_check_write(s, op, err));

@@ -180,6 +180,10 @@ zarr_status zr_store_overlap(zarr_store *s, const char *a, zarr_store *t, const 
  * the disk before it has its key. For an ERASE it means nothing. */
 #define ZR_STORE_OP_SYNCED UINT32_C(0x20000000)
 
+/* An internal flag for COPY: UNSUPPORTED, and no bytes in memory, if the store cannot
+ * copy by itself. */
+#define ZR_STORE_OP_BY_STORE UINT32_C(0x10000000)
+
 /* Internal flags for a PUT of our own stores. TELL: sets `version`, and adds CREATED if
  * the key is known to be new. A local store without locks never knows that: another
  * writer may make the key after the look. */

@@ -171,7 +171,7 @@ zarr_status zarr_store_put_new(zarr_store *store, const char *key, const void *d
 static zarr_status values_check_flags(const zarr_store_op *op, zarr_error *err)
 {
     const uint32_t ours = ZR_STORE_OP_PINNED | ZR_STORE_OP_GUARDED | ZR_STORE_OP_SYNCED |
-                          ZR_STORE_OP_TELL | ZR_STORE_OP_CREATED;
+                          ZR_STORE_OP_BY_STORE | ZR_STORE_OP_TELL | ZR_STORE_OP_CREATED;
 
     if (!(op->flags & ours))
         return ZARR_OK;

@@ -39,6 +39,7 @@ struct copied_object {
     zarr_memory mem, old;
     zarr_store_version version; /* of the source of a move */
     bool large;                 /* it is not in memory: copy_large.c copies it */
+    bool is_copied;             /* by the store */
 };
 
 /* What is copied besides documents are chunks. */
@@ -147,6 +148,39 @@ static zarr_status object_read(struct zr_copy *c, struct copied_object *o, bool 
 out:
     if (st == ZARR_ERR_NOT_FOUND) /* the listing had it */
         st = zr_fail(err, ZARR_ERR_CONFLICT, "it vanished while the node was copied");
+    return st;
+}
+
+/* Lets the store copy the object, if it can. */
+static zarr_status copy_by_store(struct zr_copy *c, struct copied_object *o,
+                                 zarr_error *err)
+{
+    zarr_store_source source = {.store = c->src, .key = zr_str_text(&o->src_key)};
+    zarr_store_op op = {.verb = ZARR_STORE_COPY,
+                        .key = zr_str_text(&o->dst_key),
+                        .source = &source,
+                        .cancel = c->opts.cancel};
+    zarr_error why = {0};
+    zarr_status st = ZARR_OK;
+
+    if (!zr_store_can_key(c->dst, op.key, ZARR_STORE_CAP_COPY))
+        return ZARR_OK;
+    op.flags = copy_kind(op.key) | ZR_STORE_OP_BY_STORE;
+    if (c->is_move) /* the source is erased if it still has this version */
+        st = stat_object(c->src, source.key, &o->bytes, &source.version, &why);
+    if (st == ZARR_OK)
+        st = zr_store_run_one(c->dst, &op, &why);
+    if (st == ZARR_ERR_UNSUPPORTED || st == ZARR_ERR_CONFLICT) /* the source changes */
+        return ZARR_OK;
+    if (st == ZARR_ERR_NOT_FOUND) /* the listing had it */
+        return zr_fail(err, ZARR_ERR_CONFLICT, "it vanished while the node was copied");
+    ZR_TRY(zr_pass(err, st, &why));
+    o->is_copied = true;
+    o->bytes = op.object_bytes;
+    o->version = source.version;
+    if (o->bytes == UINT64_MAX) /* not every store tells it */
+        st = stat_object(c->dst, op.key, &o->bytes, NULL, err);
+out:
     return st;
 }
 
@@ -382,7 +416,10 @@ static zarr_status object_begin(struct zr_copy *c, struct copied_object *o,
     zr_path_key(&o->dst_key, c->dst_path, name);
     ZR_TRY(zr_str_status(&o->src_key, err));
     ZR_TRY(zr_str_status(&o->dst_key, err));
-    ZR_TRY(object_read(c, o, both, err));
+    if (!both && !zr_copy_is_document(name))
+        ZR_TRY(copy_by_store(c, o, err));
+    if (!o->is_copied)
+        ZR_TRY(object_read(c, o, both, err));
 out:
     return st;
 }
@@ -428,6 +465,10 @@ zarr_status zr_copy_object(struct zr_copy *c, const char *name, zarr_error *err)
     zarr_status st = ZARR_OK;
 
     ZR_TRY(object_begin(c, &o, name, compare, err));
+    if (o.is_copied) {
+        mark_copied(c, name, &o);
+        goto out;
+    }
     if (o.large) {
         const struct zr_copy_large large = {.src_key = zr_str_text(&o.src_key),
                                             .dst_key = zr_str_text(&o.dst_key),

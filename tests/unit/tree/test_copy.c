@@ -4,6 +4,8 @@
  * resumed.
  */
 #include "unit/array/array_test.h"
+#include "unit/conditional_caps.h"
+#include "unit/over_store.h"
 
 #include <unistd.h>
 
@@ -347,6 +349,47 @@ static void test_skipped(void **state)
     world_close(&w);
 }
 
+/* Chunks do not pass through the process if the store copies them. */
+static void test_copy_by_store(void **state)
+{
+    int gets[6];
+
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        const bool moves = i % 2, copies = i / 2 != 1, refuses = i / 2 == 2;
+        struct progress p = {0};
+        const zarr_copy_options opts = {
+            .struct_size = sizeof opts, .progress = on_progress, .progress_user = &p};
+        struct over o = {.caps = CAPS_CONDITIONAL | ZARR_STORE_CAP_LIST |
+                                 ZARR_STORE_CAP_WRITE |
+                                 (copies ? ZARR_STORE_CAP_COPY : 0u),
+                         .no_copy = refuses};
+        zarr_store *s = NULL;
+        struct world w;
+
+        world_open(&w, WORLD_MEMORY);
+        make_source(&w);
+        o.below = zarr_store_ref(w.store);
+        assert_ok(zarr_store_open_custom(&s, w.ctx, &over_runs, &o, NULL, &terr));
+        if (moves)
+            assert_ok(zarr_node_move(s, "src", s, "dst", &opts, &terr));
+        else
+            assert_ok(zarr_node_copy(s, "src", s, "dst", &opts, &terr));
+        assert_true(p.objects > 10 && p.bytes > 3 * 6 * 7 * sizeof(int32_t));
+        assert_true(copies ? o.n_ops[ZARR_STORE_COPY] > 6 : !o.n_ops[ZARR_STORE_COPY]);
+        gets[i] = o.n_ops[ZARR_STORE_GET];
+        check_copy(&w, w.store, "dst");
+        if (!moves)
+            check_copy(&w, w.store, "src");
+        zarr_store_free(s);
+        world_close(&w);
+    }
+    for (int i = 0; i < 2; i++) {
+        assert_true(gets[i] + 6 < gets[2 + i]);
+        assert_true(gets[4 + i] >= gets[2 + i]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -358,6 +401,7 @@ int main(void)
         cmocka_unit_test(test_move_by_link),
         cmocka_unit_test(test_move_is_rename),
         cmocka_unit_test(test_mark_changes),
+        cmocka_unit_test(test_copy_by_store),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
