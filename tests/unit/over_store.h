@@ -33,7 +33,7 @@ struct over {
     int slow_ms;
     /* by verb: this many operations are done, and then fail with IO */
     int lost_answers[ZARR_STORE_PUT_PART + 1];
-    bool no_copy;                       /* COPYs return UNSUPPORTED */
+    bool no_copy;                       /* a COPY returns UNSUPPORTED */
     uint64_t part_min_bytes, parts_max; /* capabilities; the former is checked */
     uint64_t short_part;                /* number of a part that has fewer; 0: none */
     atomic_int n_uploads, n_open_uploads;
@@ -103,7 +103,7 @@ static inline void over_do(struct over *o, zarr_store_op *op, zarr_error *err)
         return;
     }
     if (op->verb == ZARR_STORE_COPY && o->no_copy) {
-        op->status = ZARR_ERR_UNSUPPORTED;
+        op->status = zr_fail(err, ZARR_ERR_UNSUPPORTED, "from another place");
         return;
     }
     if (op->verb == ZARR_STORE_COPY) {
