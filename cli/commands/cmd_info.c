@@ -240,6 +240,8 @@ static zarr_status group_json(struct cli *cli, const struct cli_node *node,
     cli_json_end(j);
     if (totals)
         totals_json(j, totals);
+    if (totals)
+        info_requests_json(j, node->store);
     cli_json_end(j);
     return st;
 }
@@ -256,6 +258,8 @@ static zarr_status group_text(struct cli *cli, const struct cli_node *node,
              zarr_group_is_consolidated(group) ? ", consolidated metadata" : "");
     if (totals)
         totals_text(cli, totals);
+    if (totals)
+        info_requests_text(cli, node->store);
     info_attributes(cli, zarr_group_attributes(group));
     return zarr_group_list(group, child_text, cli, &o, err);
 }
@@ -370,13 +374,15 @@ const struct cli_command cli_cmd_info = {
         "for v2), fields (of structs: name, data_type, offset, shape of the subarray, "
         "and "
         "fields of a nested struct), bytes (decoded), metadata (the document). With "
-        "--stats: stored, an object with objects, objects_possible, bytes. Numbers that "
+        "--stats: stored, an object with objects, objects_possible, bytes; and, of a "
+        "store with a network, requests, an object with requests, retries, "
+        "bytes_received, bytes_sent. Numbers that "
         "exceed 64 bits are null.\n\n"
         "Groups: consolidated, children (list of objects with name and kind). With "
         "--stats: stored, the sums of all arrays below: arrays, groups (the group itself "
         "counts), broken (number of faults), faults (objects with node, code and "
         "reason), "
-        "objects, objects_possible, bytes, decoded_bytes.",
+        "objects, objects_possible, bytes, decoded_bytes; requests as of arrays.",
     .options = info_options,
     .examples = info_examples,
     .see_also = "zarrc-ls zarrc-attrs zarrc-explain zarrc-verify",

@@ -261,6 +261,34 @@ static void stats_rows(struct cli *cli, const zarr_array *a, const struct info_s
                  all * ((double)s->n_objects / (double)s->n_total) / (double)s->bytes);
 }
 
+void info_requests_text(struct cli *cli, const zarr_store *store)
+{
+    zarr_store_counters c = ZARR_STORE_COUNTERS_INIT;
+    char sent[16], received[16];
+
+    zarr_store_read_counters(store, &c);
+    if (c.requests > 0)
+        info_row(cli, "requests",
+                 "%" PRIu64 ", %" PRIu64 " of them repeated, %s received, %s sent",
+                 c.requests, c.retries, cli_bytes_text(c.bytes_received, received),
+                 cli_bytes_text(c.bytes_sent, sent));
+}
+
+void info_requests_json(struct cli_json *j, const zarr_store *store)
+{
+    zarr_store_counters c = ZARR_STORE_COUNTERS_INIT;
+
+    zarr_store_read_counters(store, &c);
+    if (c.requests == 0)
+        return;
+    cli_json_object(cli_key(j, "requests"));
+    cli_json_u64(cli_key(j, "requests"), c.requests);
+    cli_json_u64(cli_key(j, "retries"), c.retries);
+    cli_json_u64(cli_key(j, "bytes_received"), c.bytes_received);
+    cli_json_u64(cli_key(j, "bytes_sent"), c.bytes_sent);
+    cli_json_end(j);
+}
+
 /* Prints the fields of a struct; fields of nested structs are indented. */
 static void fields_rows(struct cli *cli, const zarr_dtype *type, int depth)
 {
@@ -304,6 +332,8 @@ void info_array_text(struct cli *cli, const struct cli_node *node,
                  : cli_bytes_text(info_decoded_bytes(a), bytes));
     if (stats)
         stats_rows(cli, a, stats);
+    if (stats)
+        info_requests_text(cli, node->store);
     info_attributes(cli, zarr_array_attributes(a));
     free(fill);
 }
@@ -383,6 +413,8 @@ void info_array_json(struct cli *cli, const struct cli_node *node,
     info_count_json(cli_key(j, "bytes"), info_decoded_bytes(a));
     if (stats)
         stats_json(j, stats);
+    if (stats)
+        info_requests_json(j, node->store);
     cli_json_raw(cli_key(j, "attributes"), zarr_array_attributes(a));
     cli_json_raw(cli_key(j, "metadata"), zarr_array_metadata(a));
     cli_json_end(j);

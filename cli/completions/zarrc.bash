@@ -53,7 +53,7 @@ _zarrc()
     if [[ -z $command && $cur != -* ]]; then
         words='info ls tree cat attrs create import export explain cp mv rm resize append reencode migrate verify diff clean consolidate plot list calibrate version help completion'
     elif [[ $cur == -* ]]; then
-        words=' --json -j --max-threads --mem --limit --untrusted --lock-wait --locks --symlinks --progress --color --plugin --log-level -q --quiet -v --verbose -h --help'
+        words=' --json -j --max-threads --mem --limit --untrusted --lock-wait --locks --symlinks --store-option --progress --color --plugin --log-level -q --quiet -v --verbose -h --help'
         case $command in
         info) words+=' -s --stats -m --metadata' ;;
         ls) words+=' -l --long -R --recursive --stored' ;;

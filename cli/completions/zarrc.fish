@@ -33,6 +33,7 @@ complete -c zarrc -l untrusted -d 'narrow limits, which data of unknown origin n
 complete -c zarrc -l lock-wait -x -d 'fail if another writer holds the lock of a key for longer (default: wait, with a warning after 10 s)'
 complete -c zarrc -l locks -x -a 'os none' -d 'locks between writers of a local store; none: only if nothing else writes to it (default: ZARRC_LOCKS, else os)'
 complete -c zarrc -l symlinks -x -a 'within deny follow' -d 'symbolic links to follow in a local store; within: those that stay in it (default: ZARRC_SYMLINKS, else within)'
+complete -c zarrc -l store-option -x -d 'option of a store, as locks=none; with a prefix only of stores whose URL is the prefix or below it; VALUE is text, JSON that begins with { or [, or @FILE for the text of a file, without its last newline: a secret in an argument is visible to other users'
 complete -c zarrc -l progress -x -a 'auto bar lines json none' -d 'how to show progress on stderr; auto: a bar on a terminal, else a line every 10 s'
 complete -c zarrc -l color -x -a 'auto always never' -d 'when to use colours; auto: on a terminal, unless NO_COLOR is set'
 complete -c zarrc -l plugin -x -d 'load a plug-in: a shared library with codecs, data types, stores or pipelines'

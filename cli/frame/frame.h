@@ -128,6 +128,8 @@ struct cli {
     bool untrusted;
 
     /* private to frame/; commands do not use these */
+    char *const *words; /* the command line; URLs in it may have secrets */
+    int n_words;
     struct cli_values *values;
     struct cli_json *json_writer;
     bool out_failed;

@@ -294,8 +294,40 @@ static int report(struct cli *cli, const struct report *r)
     return r->exit_code;
 }
 
-ZARR_PRINTF(1, 0)
-static char *vformat(const char *format, va_list args)
+/* Shows a URL of the command line without its secrets wherever it is in the text, which
+ * is moved. */
+static char *hide_url(char *text, const char *url)
+{
+    const size_t n = strlen(url), m = zarr_url_show(url, NULL, 0);
+    char *shown = cli_alloc(m + 1), *at = text;
+
+    zarr_url_show(url, shown, m + 1);
+    while (strcmp(shown, url) != 0 && (at = strstr(at, url)) != NULL) {
+        char *longer = cli_format("%.*s%s%s", (int)(at - text), text, shown, at + n);
+
+        at = longer + (at - text) + m;
+        free(text);
+        text = longer;
+    }
+    free(shown);
+    return text;
+}
+
+static char *hide_secrets(const struct cli *cli, char *text)
+{
+    for (int i = 1; i < cli->n_words; i++) {
+        const char *word = cli->words[i], *value = strchr(word, '=');
+
+        if (word[0] == '-')
+            word = value ? value + 1 : "";
+        if (strstr(word, "://"))
+            text = hide_url(text, word);
+    }
+    return text;
+}
+
+ZARR_PRINTF(2, 0)
+static char *vformat(const struct cli *cli, const char *format, va_list args)
 {
     char *text = NULL;
     va_list again;
@@ -307,7 +339,7 @@ static char *vformat(const char *format, va_list args)
     if (n > 0)
         vsnprintf(text, (size_t)n + 1, format, again);
     va_end(again);
-    return text;
+    return hide_secrets(cli, text);
 }
 
 /* r has the hint, the error and the array. */
@@ -315,7 +347,7 @@ ZARR_PRINTF(4, 0)
 static int fail(struct cli *cli, zarr_status st, struct report r, const char *format,
                 va_list args)
 {
-    char *what = vformat(format, args);
+    char *what = vformat(cli, format, args);
 
     r.what = what;
     r.code = zarr_status_text(st);
@@ -392,7 +424,7 @@ int cli_error(struct cli *cli, int exit_code, const char *hint, const char *form
     char *what;
 
     va_start(args, format);
-    what = vformat(format, args);
+    what = vformat(cli, format, args);
     va_end(args);
     r.what = what;
     report(cli, &r);
@@ -411,7 +443,7 @@ int cli_errno(struct cli *cli, int error_number, const char *format, ...)
         return CLI_PIPE;
     }
     va_start(args, format);
-    where = vformat(format, args);
+    where = vformat(cli, format, args);
     va_end(args);
     if (error_number == EEXIST) {
         r.code = "exists";
@@ -430,11 +462,12 @@ int cli_errno(struct cli *cli, int error_number, const char *format, ...)
     return r.exit_code;
 }
 
-ZARR_PRINTF(2, 0)
-static void line(const char *prefix, const char *format, va_list args)
+ZARR_PRINTF(3, 0)
+static void line(const struct cli *cli, const char *prefix, const char *format,
+                 va_list args)
 {
     struct cli_string s = {0};
-    char *text = vformat(format, args);
+    char *text = vformat(cli, format, args);
 
     cli_string_printf(&s, "%s", prefix);
     add_clean(&s, text);
@@ -449,7 +482,8 @@ void cli_warn(struct cli *cli, const char *format, ...)
 
     va_start(args, format);
     if (!cli->quiet)
-        line(cli->color_err ? "\033[1;33mzarrc: warning:\033[0m " : "zarrc: warning: ",
+        line(cli,
+             cli->color_err ? "\033[1;33mzarrc: warning:\033[0m " : "zarrc: warning: ",
              format, args);
     va_end(args);
 }
@@ -460,7 +494,7 @@ void cli_note(struct cli *cli, const char *format, ...)
 
     va_start(args, format);
     if (cli->verbose > 0 && !cli->quiet)
-        line("zarrc: ", format, args);
+        line(cli, "zarrc: ", format, args);
     va_end(args);
 }
 
@@ -470,7 +504,7 @@ void cli_say(struct cli *cli, const char *format, ...)
 
     va_start(args, format);
     if (!cli->quiet && !cli->json)
-        line("", format, args);
+        line(cli, "", format, args);
     va_end(args);
 }
 

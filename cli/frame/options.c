@@ -277,6 +277,8 @@ int cli_options_parse(struct cli *cli, int argc, char **argv)
     int rc = CLI_OK;
 
     cli->values = v;
+    cli->words = argv;
+    cli->n_words = argc;
     v->args = cli_alloc(((size_t)argc + 1) * sizeof *v->args);
     while (w.at < w.n && !rc) {
         const char *word = w.item[w.at++];

@@ -186,9 +186,7 @@ int cli_node_open(struct cli *cli, const char *text, unsigned flags,
                          "- is a stream, not the location of a node");
     st = zarr_location_parse(&at, cli->ctx, text, &err);
     if (st)
-        return strstr(text, "://") /* it may have a password */
-                   ? cli_fail(cli, st, &err, "the URL names no node")
-                   : cli_fail(cli, st, &err, "\"%s\" names no node", text);
+        return cli_fail(cli, st, &err, "\"%s\" names no node", text);
     node->path = cli_strdup(at->path);
     node->region = at->selection ? cli_strdup(at->selection) : NULL;
     node->shown =

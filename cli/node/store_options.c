@@ -54,8 +54,8 @@ static zarr_status fail_option(zarr_error *err, const struct store_option *o,
 {
     err->code = ZARR_ERR_INVALID;
     snprintf(err->message, sizeof err->message, "--store-option%s%.*s: %s",
-             o->name_bytes > 0 ? " " : "",
-             (int)(o->name_bytes < 64 ? o->name_bytes : 64), o->name, what);
+             o->name_bytes > 0 ? " " : "", (int)(o->name_bytes < 64 ? o->name_bytes : 64),
+             o->name, what);
     return ZARR_ERR_INVALID;
 }
 

@@ -92,6 +92,17 @@ static zarr_status store_flush(void *self, const zarr_cancel *cancel, zarr_error
     return host->store_flush(((const struct log_store *)self)->inner, err);
 }
 
+/* A copy is compared with the inner store, so that it does not overwrite itself. */
+static void store_place(void *self, zarr_store_place_fn fn, void *user)
+{
+    host->store_tell_place(((const struct log_store *)self)->inner, fn, user);
+}
+
+static void store_count(void *self, zarr_store_counters *out)
+{
+    host->store_read_counters(((const struct log_store *)self)->inner, out);
+}
+
 static void store_close(void *self)
 {
     struct log_store *s = (struct log_store *)self;
@@ -112,6 +123,8 @@ static const zarr_store_vtable store = {
     .unlock = store_unlock,
     .flush = store_flush,
     .close = store_close,
+    .place = store_place,
+    .count = store_count,
 };
 
 static zarr_status load(const zarr_host *given, zarr_context *ctx, void **self,

@@ -424,13 +424,24 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_flush(zarr_store *store, zarr_er
 ZARR_API zarr_context *zarr_store_context(const zarr_store *store);
 
 /**
- * Returns the URL or path that a store was opened with, as messages show it: without user
- * info, and with "***" in place of the values of query parameters. So it need not open
- * the store again.
+ * Returns the URL or path that a store was opened with. It has no user info, and "***" in
+ * place of the values of query parameters, so it need not open the store again.
  * @param store borrowed
  * @return text that lives as long as the store
  */
 ZARR_API const char *zarr_store_url(const zarr_store *store);
+
+/**
+ * Writes a URL as messages show it. User info is left out, and "***" is in place of the
+ * values of query parameters and of a fragment. The text need not be a valid URL. A text
+ * without a scheme, such as a path, stays as it is.
+ *
+ * @param url the URL
+ * @param text receives at most `cap` - 1 bytes and a NUL; may be NULL if `cap` is 0
+ * @param cap the size of `text` in bytes
+ * @return the length of the whole text without its NUL; 0 without memory
+ */
+ZARR_API size_t zarr_url_show(const char *url, char *text, size_t cap);
 
 /**
  * Tells what a store itself can do. The library emulates other abilities where possible.
@@ -443,8 +454,8 @@ ZARR_API const char *zarr_store_url(const zarr_store *store);
 ZARR_API void zarr_store_capabilities(const zarr_store *store, zarr_store_caps *out);
 
 /**
- * Tells where the keys of a store are, so that another store can find out whether it has
- * the same ones. `fn` is called once, or not at all if this is not known. Of a composite
+ * Tells where the keys of a store are. So another store can find out whether it has the
+ * same ones. `fn` is called once, or not at all if this is not known. Of a composite
  * store it is the place of the chunks.
  *
  * @param store borrowed

@@ -149,4 +149,6 @@ const zarr_host zr_host = {
     .option_text = zr_plugin_option_text,
     .store_submit = zarr_store_submit,
     .store_cancel = zarr_store_cancel,
+    .store_tell_place = zarr_store_tell_place,
+    .store_read_counters = zarr_store_read_counters,
 };

@@ -203,6 +203,25 @@ out:
     return st;
 }
 
+size_t zarr_url_show(const char *url, char *text, size_t cap)
+{
+    struct zr_str shown;
+    size_t n;
+
+    zr_str_init(&shown, NULL);
+    zr_url_put_shown(&shown, url);
+    n = shown.failed ? 0 : shown.bytes;
+    if (cap > 0) {
+        const size_t m = ZR_MIN(n, cap - 1);
+
+        if (m > 0)
+            memcpy(text, shown.ptr, m);
+        text[m] = '\0';
+    }
+    zr_str_deinit(&shown);
+    return n;
+}
+
 const char *zr_url_folder(const char *url)
 {
     if (zr_starts_with(url, "gds:"))

@@ -241,6 +241,8 @@ typedef struct zarr_host {
                                       const zarr_error *err),
                          void *arg);
     void (*store_cancel)(zarr_store *store, void *arg);
+    void (*store_tell_place)(const zarr_store *store, zarr_store_place_fn fn, void *user);
+    void (*store_read_counters)(const zarr_store *store, zarr_store_counters *out);
 } zarr_host;
 
 /** Describes a plug-in. The struct and its texts are static. */
