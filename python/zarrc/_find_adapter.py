@@ -49,22 +49,28 @@ def find_adapter(source: Any, calls: Calls = Calls()) -> Adapter | None:
     return MappingAdapter(source) if isinstance(source, Mapping) else None
 
 
+def _reason(problem: Exception) -> str:
+    """The first line of a message, unless it quotes a URL, which may have a password."""
+    text = str(problem).partition("\n")[0]
+    return type(problem).__name__ if "://" in text else text
+
+
 def open_url_adapter(url: str, options: dict[str, Any]) -> Adapter:
     """The adapter of a URL, by fsspec or obstore."""
     from ._file_adapters import FsspecAdapter, ObstoreAdapter
-    problems = []  # of which none quotes more of the URL than its scheme
+    problems = []
     try:
         from fsspec.core import url_to_fs
         fs, root = url_to_fs(url, **options)
         return FsspecAdapter(fs, fs, root)
     except (ImportError, ValueError) as problem:
-        problems.append(f"fsspec: {problem}")
+        problems.append(f"fsspec: {_reason(problem)}")
     try:
         from obstore import parse_scheme
         from obstore.store import from_url
         parse_scheme(url)
     except Exception as problem:  # it is missing, or has no such scheme
-        problems.append(f"obstore: {str(problem).partition(chr(10))[0]}")
+        problems.append(f"obstore: {_reason(problem)}")
     else:
         return ObstoreAdapter(from_url(url, **options))
     raise make_error(UnsupportedError, f"{shown_url(url)!r}: no store is registered for this scheme, and no package here opens it. Install "
