@@ -33,7 +33,7 @@ static zarr_status state_with_attributes(struct group_changing *c,
             ZR_FAIL_MEMORY(err, strlen(b->prefix));
         a->cons = zr_consolidated_ref(b->cons);
     } else if (b->cons) {
-        ZR_TRY(zr_group_find_consolidated(a, c->group, err));
+        ZR_TRY(zr_group_find_consolidated(a, c->group, NULL, err));
     }
     zr_group_state_free(c->after);
     c->after = a; /* moved */

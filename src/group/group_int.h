@@ -35,9 +35,9 @@ zarr_status zr_group_state_new(struct zr_group_state **out, const struct zr_meta
                                const struct zr_json *root, zarr_error *err);
 void zr_group_state_attrs(struct zr_group_state *s, struct zr_parsed *attrs_parsed,
                           const struct zr_json *attrs);
-/* Sets s->cons as the group's opener wanted it. */
+/* Sets s->cons as the group's opener wanted it. ahead: may be NULL. */
 zarr_status zr_group_find_consolidated(struct zr_group_state *s, const zarr_group *g,
-                                       zarr_error *err);
+                                       struct zr_docs_ahead *ahead, zarr_error *err);
 void zr_group_state_swap(zarr_group *group, struct zr_group_state *s); /* s is moved */
 /* Returns the current state, counted. */
 struct zr_group_state *zr_group_state_get(const zarr_group *group);

@@ -72,17 +72,48 @@ out:
     return st;
 }
 
+/* Finds a group in a store that is far away: first a v3 document, then all documents of a
+ * v2 group together. */
+static zarr_status find_far(struct zr_found *f, struct zr_docs_ahead *ahead,
+                            const zarr_group *g, const struct zr_find *where,
+                            zarr_error *err)
+{
+    const bool consolidated =
+        g->consolidated != ZARR_CONSOLIDATED_NEVER && !g->consolidated_key;
+    struct zr_find v3 = *where, v2 = *where;
+    zarr_status first = ZARR_ERR_NOT_FOUND, st;
+    zarr_error refusal = {0}, e = {0};
+
+    v3.format = 3;
+    v2.format = 2;
+    v2.ahead = ahead;
+    if (where->format != 2)
+        first = zr_node_find(f, &v3, &refusal);
+    if (where->format == 3 ||
+        (first != ZARR_ERR_NOT_FOUND && !zr_store_hides(first, &refusal)))
+        return zr_pass(err, first, &refusal);
+    zr_docs_ahead_fetch(ahead, where->store, where->path, consolidated);
+    st = zr_node_find(f, &v2, &e);
+    if (first != ZARR_ERR_NOT_FOUND &&
+        (st == ZARR_ERR_NOT_FOUND || zr_store_hides(st, &e)))
+        return zr_pass(err, first, &refusal);
+    return zr_pass(err, st, &e);
+}
+
 static zarr_status load_group(zarr_group *g, int32_t format, zarr_error *err)
 {
     const struct zr_find where = {
         .store = g->h.store, .path = g->h.path, .format = format};
     const struct zr_meta_env env = zr_meta_env_make(g->h.ctx, true);
+    struct zr_docs_ahead ahead = {0};
     struct zr_parsed *attrs = NULL;
     struct zr_found found;
     zarr_status st = ZARR_OK;
 
     zr_found_init(&found, g->h.ctx->alloc);
-    st = zr_node_find(&found, &where, err);
+    st = zr_store_can(g->h.store, ZARR_STORE_CAP_FAST_GET)
+             ? zr_node_find(&found, &where, err)
+             : find_far(&found, &ahead, g, &where, err);
     if (st == ZARR_ERR_NOT_FOUND)
         zr_fail_no_node(g->h.store, g->h.path, "group", err);
     if (st != ZARR_OK)
@@ -92,13 +123,14 @@ static zarr_status load_group(zarr_group *g, int32_t format, zarr_error *err)
     ZR_TRY(zr_group_state_new(&g->state, &env, found.format, found.parsed,
                               found.parsed->json.root, err));
     if (found.format == 2) {
-        ZR_TRY(zr_attrs_read(&attrs, g->h.store, g->h.path, err));
+        ZR_TRY(zr_attrs_read(&attrs, g->h.store, g->h.path, &ahead, err));
         zr_group_state_attrs(g->state, attrs, attrs ? attrs->json.root : NULL);
     }
-    ZR_TRY(zr_group_find_consolidated(g->state, g, err));
+    ZR_TRY(zr_group_find_consolidated(g->state, g, &ahead, err));
     if (found.format == 3 && format == 0)
         zr_warn_hidden(g->h.store, g->h.path);
 out:
+    zr_docs_ahead_deinit(&ahead);
     zr_parsed_free(attrs);
     zr_found_deinit(&found);
     return st;

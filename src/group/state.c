@@ -136,24 +136,25 @@ out:
 }
 
 static zarr_status consolidated_of_v2(struct zr_group_state *s, const zarr_group *g,
-                                      zarr_error *err)
+                                      struct zr_docs_ahead *ahead, zarr_error *err)
 {
     const char *name = g->consolidated_key ? g->consolidated_key : ZR_DOC_CONSOLIDATED;
     const zarr_limits *limits = &g->h.ctx->limits;
-    const struct zr_doc_source src = {
-        .store = g->h.store, .path = g->h.path, .name = name, .large = true};
+    const struct zr_doc_source src = {.store = g->h.store,
+                                      .path = g->h.path,
+                                      .name = name,
+                                      .large = true,
+                                      .ahead = ahead};
     struct zr_parsed *parsed = NULL;
     const struct zr_json *map = NULL;
     struct zr_doc doc;
+    bool there = false;
     zarr_status st = ZARR_OK;
 
     zr_doc_init(&doc, s->alloc);
-    st = zr_doc_get(&doc, &src, err);
-    if (st == ZARR_ERR_NOT_FOUND) {
-        st = ZARR_OK;
+    ZR_TRY(zr_doc_get_beside(&doc, &src, &there, err));
+    if (!there)
         goto out;
-    }
-    ZR_TRY(st);
     st = zr_parsed_read(&parsed, &doc, g->h.ctx, err);
     if (st == ZARR_OK)
         st = zr_consolidated_map(&map, 2, parsed->json.root, err);
@@ -168,7 +169,7 @@ out:
 }
 
 zarr_status zr_group_find_consolidated(struct zr_group_state *s, const zarr_group *g,
-                                       zarr_error *err)
+                                       struct zr_docs_ahead *ahead, zarr_error *err)
 {
     const bool must = g->consolidated == ZARR_CONSOLIDATED_MUST;
     zarr_error e = {0};
@@ -177,7 +178,7 @@ zarr_status zr_group_find_consolidated(struct zr_group_state *s, const zarr_grou
     if (g->consolidated == ZARR_CONSOLIDATED_NEVER)
         return ZARR_OK;
     st = s->format == 3 ? consolidated_of_v3(s, &g->h.ctx->limits, &e)
-                        : consolidated_of_v2(s, g, &e);
+                        : consolidated_of_v2(s, g, ahead, &e);
     /* stored documents are CORRUPT; INVALID is for arguments */
     if (st == ZARR_ERR_INVALID)
         st = e.code = ZARR_ERR_CORRUPT;

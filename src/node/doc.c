@@ -86,9 +86,12 @@ static void doc_take(struct zr_doc *d, const zarr_store_op *op)
 static zarr_status doc_read(struct zr_doc *d, const struct zr_doc_place *place,
                             uint32_t flags, zarr_error *err)
 {
+    const uint64_t far = place->src->large ? ZR_DOC_FAR_LARGE : ZR_DOC_FAR;
     zarr_status st = ZARR_OK;
     zarr_store_op op;
 
+    if (!d->big && !zr_store_can(place->src->store, ZARR_STORE_CAP_FAST_GET))
+        ZR_TRY(doc_room(d, ZR_MIN(far, place->limit), place, err));
     for (int i = 0; i < DOC_READS; i++) {
         doc_op(d, zr_str_text(&place->key), flags, &op);
         st = zr_store_run_one(place->src->store, &op, err);
@@ -121,13 +124,27 @@ zarr_status zr_doc_read_at(struct zr_doc *d, const struct zr_doc_place *place,
 zarr_status zr_doc_get(struct zr_doc *d, const struct zr_doc_source *src, zarr_error *err)
 {
     struct zr_doc_place place;
-    zarr_status st = zr_doc_place_open(&place, src, err);
+    zarr_status st = ZARR_OK;
 
+    if (zr_docs_ahead_take(src->ahead, d, src->name, &st))
+        return st;
+    st = zr_doc_place_open(&place, src, err);
     if (st == ZARR_OK)
         st = zr_doc_read_at(d, &place, src->want_version ? ZARR_STORE_OP_WANT_VERSION : 0,
                             err);
     zr_str_deinit(&place.key);
     return st;
+}
+
+zarr_status zr_doc_get_beside(struct zr_doc *d, const struct zr_doc_source *src,
+                              bool *there, zarr_error *err)
+{
+    zarr_error e = {0};
+    const zarr_status st = zr_doc_get(d, src, &e);
+
+    *there = st == ZARR_OK;
+    return st == ZARR_ERR_NOT_FOUND || zr_store_hides(st, &e) ? ZARR_OK
+                                                              : zr_pass(err, st, &e);
 }
 
 zarr_status zr_doc_wait_for_writer(zarr_store *store, const char *path, const char *name,

@@ -54,17 +54,46 @@ struct zr_doc {
 void zr_doc_init(struct zr_doc *d, const zarr_allocator *alloc);
 void zr_doc_deinit(struct zr_doc *d);
 
+/* Documents of a v2 group that were fetched together. Zero before the fetch. */
+enum {
+    ZR_DOCS_AHEAD = 3
+};
+struct zr_docs_ahead {
+    zarr_store *store;
+    size_t n;
+    struct zr_doc_ahead {
+        const char *name;
+        struct zr_str key;
+        char *text; /* owned; of room + 1 bytes */
+        size_t room, bytes;
+        bool is_known, is_there;
+    } doc[ZR_DOCS_AHEAD];
+};
+/* consolidated: whether .zmetadata is wanted, too. */
+void zr_docs_ahead_fetch(struct zr_docs_ahead *a, zarr_store *store, const char *path,
+                         bool consolidated);
+/* Whether it is known what a GET of the document gives; *st: OK or NOT_FOUND. Each
+ * document can be taken once. a may be NULL. */
+bool zr_docs_ahead_take(struct zr_docs_ahead *a, struct zr_doc *d, const char *name,
+                        zarr_status *st);
+void zr_docs_ahead_deinit(struct zr_docs_ahead *a);
+
 /* The place of a document, under "path/name", and which limit bounds its length. */
 struct zr_doc_source {
     zarr_store *store;
     const char *path, *name; /* path of its node; its own name */
     bool large;        /* bounded by limit consolidated_bytes, else by metadata_bytes */
     bool want_version; /* a read sets zr_doc.version; may cost a call */
+    struct zr_docs_ahead *ahead; /* zr_doc_get() looks there first; may be NULL */
 };
 /* Reads the document. Fails with NOT_FOUND (err is not set), LIMIT, or the store's
  * error. */
 zarr_status zr_doc_get(struct zr_doc *d, const struct zr_doc_source *src,
                        zarr_error *err);
+/* The same for a document beside the one that makes the node. A service that refused
+ * access to it may not have it. */
+zarr_status zr_doc_get_beside(struct zr_doc *d, const struct zr_doc_source *src,
+                              bool *there, zarr_error *err);
 /* Waits for a writer that has the document's lock. It may have taken the lock before its
  * folder was renamed, and then writes into the renamed folder. */
 zarr_status zr_doc_wait_for_writer(zarr_store *store, const char *path, const char *name,
@@ -144,6 +173,8 @@ struct zr_find {
     bool array;
     bool wait_for_writers; /* zr_doc_wait_for_writer() first */
     const zarr_cancel *cancel;
+    /* those of a group, which is looked for before an array then; may be NULL */
+    struct zr_docs_ahead *ahead;
 };
 /* Finds the node at a path. NOT_FOUND (err is not set): there is no document. If the
  * document is broken, fails with CORRUPT or another status for its fault, and f->kind is
@@ -154,9 +185,9 @@ zarr_status zr_node_find(struct zr_found *f, const struct zr_find *where,
  * have. */
 zarr_status zr_fail_no_node(zarr_store *store, const char *path, const char *what,
                             zarr_error *err);
-/* Reads path/.zattrs. *out stays NULL if there is none. */
+/* Reads path/.zattrs. *out stays NULL if there is none. ahead: may be NULL. */
 zarr_status zr_attrs_read(struct zr_parsed **out, zarr_store *store, const char *path,
-                          zarr_error *err);
+                          struct zr_docs_ahead *ahead, zarr_error *err);
 /* A node described by its documents inside another document: consolidated metadata. */
 struct zr_entry {
     const char *path; /* relative to the consolidating group */

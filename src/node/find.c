@@ -93,7 +93,8 @@ static zarr_status try_document(struct zr_found *f, const struct zr_find *where,
     const struct zr_doc_source src = {.store = where->store,
                                       .path = where->path,
                                       .name = name,
-                                      .large = v3 && !where->array};
+                                      .large = v3 && !where->array,
+                                      .ahead = where->ahead};
     zarr_error e = {0};
     zarr_status st = ZARR_OK;
 
@@ -115,44 +116,57 @@ out:
     return st;
 }
 
-static zarr_status find_format(struct zr_found *f, const struct zr_find *where,
-                               int32_t format, zarr_error *err)
+static zarr_status try_name(struct zr_found *f, const struct zr_find *where,
+                            const char *name, zarr_error *err)
 {
-    zarr_status st;
-
-    if (format == 3)
-        return try_document(f, where, ZARR_NODE_NONE, ZR_DOC_V3, err);
-    st = try_document(f, where, ZARR_NODE_ARRAY, ZR_DOC_ARRAY, err);
-    if (st == ZARR_ERR_NOT_FOUND)
-        st = try_document(f, where, ZARR_NODE_GROUP, ZR_DOC_GROUP, err);
-    return st;
+    return try_document(f, where,
+                        zr_streq(name, ZR_DOC_ARRAY)   ? ZARR_NODE_ARRAY
+                        : zr_streq(name, ZR_DOC_GROUP) ? ZARR_NODE_GROUP
+                                                       : ZARR_NODE_NONE,
+                        name, err);
 }
 
+/* A service may refuse access to documents that do not exist. So the search goes on, and
+ * fails with the first refusal if it finds no other document. */
 zarr_status zr_node_find(struct zr_found *f, const struct zr_find *where, zarr_error *err)
 {
+    const char *const names[] = {ZR_DOC_V3, where->ahead ? ZR_DOC_GROUP : ZR_DOC_ARRAY,
+                                 where->ahead ? ZR_DOC_ARRAY : ZR_DOC_GROUP, ZR_DOC_V3};
     const int32_t first = where->format ? where->format : where->first ? where->first : 3;
-    zarr_status st = find_format(f, where, first, err);
+    const size_t begin = first == 3 ? 0 : 1, end = where->format == 3   ? 1
+                                                   : where->format == 2 ? 3
+                                                   : first == 3         ? 3
+                                                                        : 4;
+    zarr_status denied = ZARR_OK, st = ZARR_ERR_NOT_FOUND;
+    zarr_error refusal = {0}, e = {0};
 
-    if (st == ZARR_ERR_NOT_FOUND && where->format == 0)
-        st = find_format(f, where, first == 3 ? 2 : 3, err);
-    return st;
+    for (size_t i = begin; i < end; i++) {
+        st = try_name(f, where, names[i], &e);
+        if (denied == ZARR_OK && zr_store_hides(st, &e)) {
+            denied = st;
+            refusal = e;
+        }
+        if (st != ZARR_ERR_NOT_FOUND && !zr_store_hides(st, &e))
+            return zr_pass(err, st, &e);
+    }
+    return denied == ZARR_OK ? st : zr_pass(err, denied, &refusal);
 }
 
 zarr_status zr_attrs_read(struct zr_parsed **out, zarr_store *store, const char *path,
-                          zarr_error *err)
+                          struct zr_docs_ahead *ahead, zarr_error *err)
 {
     const zarr_context *ctx = zr_store_context(store);
-    const struct zr_doc_source src = {.store = store, .path = path, .name = ZR_DOC_ATTRS};
+    const struct zr_doc_source src = {
+        .store = store, .path = path, .name = ZR_DOC_ATTRS, .ahead = ahead};
     struct zr_doc doc;
+    bool there = false;
     zarr_status st = ZARR_OK;
 
     *out = NULL;
     zr_doc_init(&doc, ctx->alloc);
-    st = zr_doc_get(&doc, &src, err);
-    if (st == ZARR_OK)
+    st = zr_doc_get_beside(&doc, &src, &there, err);
+    if (there)
         st = zr_parsed_read(out, &doc, ctx, err);
-    else if (st == ZARR_ERR_NOT_FOUND)
-        st = ZARR_OK;
     if (st != ZARR_OK)
         zr_prefix(err, st, ZR_DOC_ATTRS);
     zr_doc_deinit(&doc);

@@ -14,6 +14,12 @@ struct zr_doc_place {
     const char *limit_name; /* name of the limit, a member of zarr_limits */
 };
 
+enum {
+    /* room for a document of a store where a second read costs a journey */
+    ZR_DOC_FAR = 64 << 10,
+    ZR_DOC_FAR_LARGE = 4 << 20
+};
+
 /* Initialises place->key even if it fails. */
 zarr_status zr_doc_place_open(struct zr_doc_place *place, const struct zr_doc_source *src,
                               zarr_error *err);

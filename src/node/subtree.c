@@ -85,7 +85,7 @@ static zarr_status read_attributes(struct zr_subtree *g, zarr_store *store,
         if (g->seen.wait_for_writers)
             ZR_TRY(zr_doc_wait_for_writer(store, zr_str_text(&full), ZR_DOC_ATTRS,
                                           g->seen.cancel, err));
-        ZR_TRY(zr_attrs_read(&g->node[i].attrs, store, zr_str_text(&full), err));
+        ZR_TRY(zr_attrs_read(&g->node[i].attrs, store, zr_str_text(&full), NULL, err));
     }
 out:
     zr_str_deinit(&full);

@@ -212,6 +212,13 @@ bool zr_pin_version(const struct zr_store_pin *p, zarr_store_version *out)
     return true;
 }
 
+/* Whether a GET found another length than the first one, of a value without a version. */
+static bool pin_is_other_length(const struct zr_store_pin *p, const zarr_store_op *op)
+{
+    return p->told_bytes != UINT64_MAX && op->object_bytes != UINT64_MAX &&
+           p->told_bytes != op->object_bytes;
+}
+
 zarr_status zr_pin_check(struct zr_store_pin *p, const zarr_store_op *op, zarr_error *err)
 {
     const bool versions = zr_store_can(p->store, ZARR_STORE_CAP_VERSIONS);
@@ -228,8 +235,9 @@ zarr_status zr_pin_check(struct zr_store_pin *p, const zarr_store_op *op, zarr_e
     }
     while (atomic_load(&p->state) != PIN_HAS_VERSION)
         ; /* the other thread is between two stores */
-    if (versions ? zr_store_version_equal(&p->version, &op->version)
-                 : p->told_bytes == op->object_bytes)
+    if ((!versions || zr_store_version_equal(&p->version, &op->version)) &&
+        ((versions && !zr_store_version_is_none(&p->version)) ||
+         !pin_is_other_length(p, op)))
         return ZARR_OK;
     return zr_fail(err, ZARR_ERR_CONFLICT, "%s: was replaced while it was read", op->key);
 }

@@ -302,6 +302,11 @@ bool zr_store_blames_object(zarr_status st, const zarr_error *err)
     return false;
 }
 
+bool zr_store_hides(zarr_status st, const zarr_error *err)
+{
+    return st == ZARR_ERR_DENIED && err->os_domain == ZARR_OS_STORE;
+}
+
 bool zr_store_has_no_value(zarr_status st, const zarr_error *err)
 {
     return st == ZARR_ERR_IO && err->os_domain == ZARR_OS_ERRNO &&

@@ -59,6 +59,9 @@ uint32_t zr_key_kind(const char *key);
  * be read: there is a folder or a FIFO under the key, a symlink leads nowhere, the file's
  * permissions or its blocks on the disk prevent a read. */
 bool zr_store_blames_object(zarr_status st, const zarr_error *err);
+/* Whether a service refused access, as some do for keys that do not exist. So the key may
+ * be missing; but a chunk that may be missing must not read as the fill value. */
+bool zr_store_hides(zarr_status st, const zarr_error *err);
 /* Whether it failed because what is under the key is no value: a folder, a FIFO, a socket
  * or a device. */
 bool zr_store_has_no_value(zarr_status st, const zarr_error *err);

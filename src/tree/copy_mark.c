@@ -43,7 +43,7 @@ static zarr_status depends_on_mark(const struct zr_copy *c, const char *path,
     ZR_TRY(zr_node_find(&found, &where, err));
     if (found.kind != ZARR_NODE_ARRAY)
         goto out;
-    ZR_TRY(zr_attrs_read(&attrs, c->src, path, err));
+    ZR_TRY(zr_attrs_read(&attrs, c->src, path, NULL, err));
     ZR_TRY(zr_array_meta_parse(&meta, &env, 2, found.parsed->json.root,
                                attrs ? attrs->json.root : NULL, err));
     *depends = zr_array_meta_shuffle_is_unclear(&meta, &zero);

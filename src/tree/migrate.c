@@ -75,7 +75,7 @@ static zarr_status convert_group(struct zr_migration *m, struct zr_migrated *nod
     zarr_status st = ZARR_OK;
 
     if (m->from == 2)
-        ZR_TRY(zr_attrs_read(&attrs, m->store, node->path, err));
+        ZR_TRY(zr_attrs_read(&attrs, m->store, node->path, NULL, err));
     ZR_TRY(zr_group_meta_parse(&meta, &env, m->from, root,
                                attrs ? attrs->json.root : NULL, err));
     if (m->to == 2)

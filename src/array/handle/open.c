@@ -136,7 +136,7 @@ zarr_status zr_array_load(struct zr_array_state **out, const zarr_array *a,
     if (found.kind != ZARR_NODE_ARRAY)
         ZR_FAIL(err, ZARR_ERR_NOT_FOUND, "there is a group, not an array");
     if (found.format == 2)
-        ZR_TRY(zr_attrs_read(&attrs, a->h.store, a->h.path, err));
+        ZR_TRY(zr_attrs_read(&attrs, a->h.store, a->h.path, NULL, err));
     src = zr_array_source_make(found.format, found.parsed, attrs, NULL);
     ZR_TRY(zr_origin_state(out, a, &src, err));
     if (found.format == 3 && format == 0)

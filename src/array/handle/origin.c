@@ -17,7 +17,7 @@ zarr_status zr_origin_mark_at(zarr_store *store, const char *path, bool *found,
                               zarr_error *err)
 {
     struct zr_parsed *attrs = NULL;
-    const zarr_status st = zr_attrs_read(&attrs, store, path, NULL);
+    const zarr_status st = zr_attrs_read(&attrs, store, path, NULL, NULL);
 
     *found = attrs && zr_json_get(attrs->json.root, NETCDF_MARK);
     zr_parsed_free(attrs);
