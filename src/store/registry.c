@@ -145,16 +145,22 @@ size_t zr_store_registry_count(const struct zr_store_registry *r)
 void zr_store_registry_item(const struct zr_store_registry *r, size_t i,
                             const char **name, const char **origin, const char **detail)
 {
+    /* of the library's stores that are registered as those of plug-ins are */
+    static const struct {
+        const char *name, *detail;
+    } details[] = {
+        {ZR_STORE_ZIP, "a zip archive, read-only; URL: a path that ends in .zip "
+                       "or .ozx, or zip:path"},
+        {"http", "the files of a web server, read-only; URL: http://host/path"},
+        {"https", "the files of a web server, read-only; URL: https://host/path"}};
     const struct zr_store_row *row = (const void *)r->rows.entry[i];
 
     *name = row->entry.name;
     *origin = row->entry.origin;
-    *detail = row->native ? row->native->detail
-              : zr_streq(row->entry.name, ZR_STORE_ZIP)
-                  ? "a zip archive, read-only; URL: "
-                    "a path that ends in .zip or "
-                    ".ozx, or zip:path"
-                  : "";
+    *detail = row->native ? row->native->detail : "";
+    for (size_t k = 0; k < ZR_COUNT(details); k++)
+        if (!row->native && zr_streq(row->entry.name, details[k].name))
+            *detail = details[k].detail;
 }
 
 size_t zr_url_of_files(const char *url)

@@ -1,0 +1,30 @@
+/*
+ * ctx/http.c - registers the stores of http and https. The room http reads them.
+ * Thread class: shared.
+ */
+#include "ctx/ctx_int.h"
+
+#include "http/http.h"
+
+static zarr_status http_open(void **self, zarr_context *ctx, const char *url,
+                             const zarr_store_options *opts, const zarr_cancel *cancel,
+                             zarr_error *err)
+{
+    const struct zr_store_env env = zr_ctx_store_env(ctx);
+
+    ZR_UNUSED(cancel); /* no request is sent */
+    return zr_http_open(self, &env, url, opts->config, err);
+}
+
+zarr_status zr_ctx_register_http(zarr_context *ctx, zarr_error *err)
+{
+    zarr_store_vtable vt = zr_http_vtable;
+    zarr_status st = ZARR_OK;
+
+    vt.open = http_open;
+    ZR_TRY(zarr_context_register_store(ctx, &vt, ZR_CTX_CORE, err));
+    vt.name = "https";
+    st = zarr_context_register_store(ctx, &vt, ZR_CTX_CORE, err);
+out:
+    return st;
+}
