@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum {
     FILE_MOST_BYTES = 1 << 20 /* of a value */
@@ -107,6 +108,14 @@ static zarr_status put_option(struct cli_string *config, const struct store_opti
     return ZARR_OK;
 }
 
+/* Whether the store of a URL takes the option "untrusted". */
+static bool is_web(const char *url)
+{
+    if (strncmp(url, "zip:", 4) == 0)
+        url += 4;
+    return strncasecmp(url, "http://", 7) == 0 || strncasecmp(url, "https://", 8) == 0;
+}
+
 /* Makes the JSON object of all options for a URL; of one name the last counts. Text is
  * NULL if there are none. */
 static zarr_status make_config(struct cli *cli, const char *url,
@@ -115,6 +124,7 @@ static zarr_status make_config(struct cli *cli, const char *url,
     const int n = cli_count(cli, "store-option");
     zarr_status st = ZARR_OK;
     struct store_option o, later;
+    bool is_told = false;
 
     for (int i = 0; i < n && st == ZARR_OK; i++) {
         bool is_last = true;
@@ -130,8 +140,12 @@ static zarr_status make_config(struct cli *cli, const char *url,
             continue;
         if (config->n_bytes == 0)
             cli_string_add(config, "{", 1);
+        is_told = is_told || (o.name_bytes == strlen("untrusted") &&
+                              memcmp(o.name, "untrusted", o.name_bytes) == 0);
         st = put_option(config, &o, err);
     }
+    if (cli->untrusted && !is_told && is_web(url))
+        cli_string_printf(config, "%s\"untrusted\":true", config->n_bytes ? "," : "{");
     if (config->n_bytes > 0)
         cli_string_add(config, "}", 1);
     return st;
