@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import _array, _consolidation, _core, _create, _devices, _group, _threads
+from . import _array, _consolidation, _core, _create, _devices, _group, _remote, _threads
 from ._array import Array, AsyncArray
 from ._array_config import ArrayConfig
 from ._create import DEFAULT_FILL_VALUE
@@ -124,7 +124,7 @@ def _default_mode(store: Any, mode: str | None) -> str:
             raise ValueError(f"mode {mode!r} is not one of r, r+, a, w, w-")
         return mode
     is_archive = isinstance(store, (str, os.PathLike)) and find_archive(os.fspath(store)) is not None
-    return "r" if is_archive or getattr(store, "read_only", False) else "a"
+    return "r" if is_archive or getattr(store, "read_only", False) else _remote.default_mode(store)
 
 
 def open_array(store: StoreLike = None, *, mode: str | None = None, path: str | None = None, zarr_format: int | None = None,

@@ -55,11 +55,13 @@ def _reason(problem: Exception) -> str:
     return type(problem).__name__ if "://" in text else text
 
 
-def open_url_adapter(url: str, options: dict[str, Any]) -> Adapter:
-    """The adapter of a URL, by fsspec or obstore."""
+def open_url_adapter(url: str, options: dict[str, Any], remote: str = "native") -> Adapter:
+    """The adapter of a URL, by fsspec or obstore; `remote` is the one of them that comes first."""
     from ._file_adapters import FsspecAdapter, ObstoreAdapter
     problems = []
     try:
+        if remote == "obstore":
+            raise ValueError('the setting "remote" is "obstore"')
         from fsspec.core import url_to_fs
         fs, root = url_to_fs(url, **options)
         return FsspecAdapter(fs, fs, root)

@@ -6,7 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from . import _core, _devices
+from . import _core, _devices, _remote
 from ._settings import SYMLINKS, settings
 from ._store import Store, open_adapter, open_foreign, open_url
 from .errors import NotFoundError, ReadOnlyError, make_error
@@ -97,6 +97,8 @@ def _of_text(text: str, mode: str, options: dict[str, Any] | None) -> Place:
         if wanted["symlinks"] in (0, SYMLINKS["within"]):
             wanted |= _symlink_root(url)
         return Place(open_url(url, wanted), "")
+    if _remote.is_remote(text):
+        return Place(*_remote.open_remote(text, mode, wanted, options or {}))
     if text.startswith("zip://") or not _is_registered(text.partition("://")[0]):
         from ._find_adapter import open_url_adapter
         return Place(open_adapter(open_url_adapter(text, options or {})), "")
@@ -156,7 +158,7 @@ def _of_foreign(store: Any, mode: str) -> Place:
     return Place(found, "")
 
 
-def open_store(store: StoreLike = None, *, mode: str = "a", storage_options: dict[str, Any] | None = None,
+def open_store(store: StoreLike = None, *, mode: str | None = None, storage_options: dict[str, Any] | None = None,
                device: str | None = None) -> Store:
     """Opens a store, to which several nodes or other calls have access.
 
@@ -165,8 +167,9 @@ def open_store(store: StoreLike = None, *, mode: str = "a", storage_options: dic
     store : str, path, Store, Group, mapping, store of another package, or None
         A path, also of a zip archive, ``zip:PATH``, a ``file:`` URL, ``memory:`` or None (new), ``memory://name`` (shared in this process, until `delete_memory`), or
         a store of another package.
-    mode : {"r", "r+", "a"}, default "a"
-        "r" refuses writes; "r+" needs the directory; "a" creates a missing directory.
+    mode : {"r", "r+", "a"}, optional
+        "r" refuses writes, and is the default for URLs of http and https; "r+" needs the directory; "a", the default for others,
+        creates a missing directory.
     storage_options : dict, optional
         Options of a plug-in's store, or of fsspec or obstore, which open a URL with another scheme.
     device : str, optional
@@ -197,7 +200,7 @@ def open_store(store: StoreLike = None, *, mode: str = "a", storage_options: dic
     >>> zarrc.delete_memory("run1")
     """
     with _devices.opening_for(device):
-        place = open_place(store, mode=mode, storage_options=storage_options)
+        place = open_place(store, mode=mode or _remote.default_mode(store), storage_options=storage_options)
     if place.path:
         raise ValueError(f"{store!r} names a node, not a store")
     return place.store

@@ -46,6 +46,7 @@ DEFAULTS: dict[str, Any] = {
     "untrusted": False,  # narrow limits for data of unknown origin
     "limits": None,  # a dict of limits by their names in zarr_limits
     "log_level": None,  # None: what the logger "zarrc" takes
+    "remote": "native",  # who opens URLs of http and https: "native" (the library), "fsspec" or "obstore"
     "consolidate": True,  # consolidated metadata follows changes of nodes: True, False, or "end" of the `with` block
     "default_zarr_format": 3,
     "array.order": "C",
@@ -111,6 +112,8 @@ def check_setting(name: str, value: Any) -> Any:
         value = _devices.checked_allocators(value)
     elif name == "consolidate" and value not in (True, False, "end"):
         raise ValueError(f'consolidate: {value!r} is not True, False or "end"')
+    elif name == "remote" and value not in ("native", "fsspec", "obstore"):
+        raise ValueError(f"remote: {value!r} is not native, fsspec or obstore")
     elif name == "default_zarr_format" and value not in (2, 3):
         raise ValueError(f"default_zarr_format: {value!r} is not 2 or 3")
     elif name == "array.order" and value not in ("C", "F"):
@@ -131,7 +134,7 @@ def _truth_or_end(text: str) -> bool | str:
 
 _OF_ENVIRONMENT: dict[str, Callable[[str], Any]] = {
     "output_cache": parse_size, "durability": str, "locks": str, "symlinks": str, "untrusted": _truth, "entry_points": _truth, "device": str,
-    "consolidate": _truth_or_end, "default_zarr_format": int, "array.order": str, "array.write_empty_chunks": _truth, "array.read_missing_chunks": _truth}
+    "remote": str, "consolidate": _truth_or_end, "default_zarr_format": int, "array.order": str, "array.write_empty_chunks": _truth, "array.read_missing_chunks": _truth}
 
 
 # What the library reads, when a context is made. It takes it if nothing is set.

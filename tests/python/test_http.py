@@ -1,0 +1,433 @@
+"""Stores of http: what servers answer, the requests that reads cost, and other packages at the same server."""
+import json
+import logging
+
+import nginx
+import numpy as np
+import pytest
+import zarr
+from http_answers import answer_range, answer_whole, start_server
+
+import zarrc
+
+DATA = np.arange(64 * 64, dtype="int32").reshape(64, 64)
+needs_nginx = pytest.mark.skipif(nginx.find_program() is None, reason="nginx is not installed")
+
+
+@pytest.fixture(autouse=True)
+def native():
+    """Without libcurl, other packages open URLs."""
+    try:
+        zarrc.open_store("http://localhost/", mode="r")
+    except (zarrc.errors.UnsupportedError, ImportError) as problem:
+        pytest.skip(str(problem))
+
+
+@pytest.fixture
+def www(tmp_path):
+    folder = tmp_path / "www"
+    zarrc.create_array(folder / "x.zarr", name="plain", data=DATA, chunks=(16, 16))
+    zarrc.create_array(folder / "x.zarr", name="in/shards", data=DATA, chunks=(16, 16), shards=(32, 32))
+    return folder
+
+
+@pytest.fixture
+def server(www):
+    with nginx.start(www) as found:
+        yield found
+
+
+def files(root, **headers):
+    """Answers with the files of a folder."""
+    def answer(request):
+        file = root / request.path.split("?")[0].strip("/")
+        return answer_range(request, file.read_bytes(), **headers) if file.is_file() else (404, {}, b"none")
+    return answer
+
+
+def answer_key(data, **headers):
+    return lambda request: answer_range(request, data, **headers) if request.path.split("?")[0] == "/key" else (404, {}, b"")
+
+
+# ---- a server as it should be ----
+
+
+@needs_nginx
+def test_a_hierarchy(server, www):
+    group = zarrc.open(f"{server.url}/x.zarr")
+    assert sorted(group) == ["in", "plain"] and group.store.read_only
+    np.testing.assert_array_equal(group["plain"][...], DATA)
+    np.testing.assert_array_equal(group["in/shards"][3:40:3, 5:], DATA[3:40:3, 5:])
+    np.testing.assert_array_equal(zarrc.open_array(f"{server.url}/x.zarr/in/shards")[...], DATA)
+    store = zarrc.open_store(f"{server.url}/x.zarr")
+    assert sorted(store.list()) == sorted(zarrc.open_store(www / "x.zarr", mode="r").list())
+    assert sorted(store.list_dir("in")) == ["shards", "zarr.json"]
+    assert list(store.list_prefix("nothing")) == []
+    value = (www / "x.zarr/plain/c/0/0").read_bytes()
+    assert store.get("plain/c/0/0", 3, 5) == value[3:8] and store.get("plain/c/0/0", len(value) + 7, 5) == b""
+    assert store.getsize("plain/c/0/0") == len(value) and "plain/c/9/9" not in store
+    with pytest.raises(zarrc.errors.ReadOnlyError):
+        store.set("k", b"")
+
+
+@needs_nginx
+def test_names_that_need_escapes(server, www):
+    name = "a b%41 #?&ü"
+    zarrc.create_array(www / "x.zarr", name=name, data=DATA[0])
+    np.testing.assert_array_equal(zarrc.open(f"{server.url}/x.zarr")[name][...], DATA[0])
+
+
+@needs_nginx
+def test_how_many_requests(server, www):
+    def count(function):
+        server.requests()
+        function()
+        return server.requests()
+
+    plain = count(lambda: zarrc.open_array(f"{server.url}/x.zarr", path="plain", mode="r")[:16, :16])
+    assert plain == ["GET /x.zarr/plain/zarr.json 200", "GET /x.zarr/plain/c/0/0 200"]
+    shard = count(lambda: zarrc.open_array(f"{server.url}/x.zarr", path="in/shards", mode="r")[:16, :16])
+    assert [row.split()[2] for row in shard] == ["200", "206", "206"]
+    assert len(count(lambda: zarrc.open_group(f"{server.url}/x.zarr", mode="r"))) == 1
+    zarrc.consolidate_metadata(www / "x.zarr")
+    rows = count(lambda: list(zarrc.open_group(f"{server.url}/x.zarr", mode="r").arrays()))
+    assert rows == ["GET /x.zarr/zarr.json 200"]
+
+
+@needs_nginx
+def test_a_v2_group_costs_three_requests_that_are_sent_together(server, www):
+    names = [".zattrs", ".zgroup", ".zmetadata"]
+    group = zarrc.create_group(www / "2.zarr", zarr_format=2, attributes={"a": 1})
+    zarrc.create_array(group, name="x", data=DATA, zarr_format=2)
+    for is_consolidated in (False, True):
+        if is_consolidated:
+            zarrc.consolidate_metadata(www / "2.zarr")
+        server.requests()
+        opened = zarrc.open_group(f"{server.url}/2.zarr", mode="r", zarr_format=2)
+        assert opened.attrs["a"] == 1
+        assert sorted(row.split()[1].rpartition("/")[2] for row in server.requests()) == names
+        opened = zarrc.open_group(f"{server.url}/2.zarr", mode="r")  # of a format that no option has told
+        assert server.requests()[0] == "GET /2.zarr/zarr.json 404"
+        assert opened["x"][1, 1] == DATA[1, 1]
+    assert len(zarrc.open_group(f"{server.url}/2.zarr", mode="r", use_consolidated=False)) == 1
+
+
+@needs_nginx
+def test_a_long_document_costs_one_request(server, www):
+    group = zarrc.create_group(www / "long.zarr", attributes={"text": "x" * (1 << 20)})
+    zarrc.create_array(group, name="a", data=DATA, zarr_format=group.metadata.zarr_format)
+    zarrc.consolidate_metadata(www / "long.zarr")
+    server.requests()
+    assert [name for name, _ in zarrc.open_group(f"{server.url}/long.zarr", mode="r").arrays()] == ["a"]
+    assert server.requests() == ["GET /long.zarr/zarr.json 200"]
+
+
+@needs_nginx
+def test_servers_without_an_index(server, www):
+    group = zarrc.open_group(f"{server.url}/plain/x.zarr", mode="r")
+    assert group["plain"][0, 5] == 5
+    with pytest.raises(zarrc.errors.UnsupportedError, match="does not list.*consolidated metadata.*autoindex_format json"):
+        list(group)
+    with pytest.raises(zarrc.errors.UnsupportedError, match="does not list"):
+        list(zarrc.open_store(f"{server.url}/html/x.zarr").list())
+    zarrc.consolidate_metadata(www / "x.zarr")
+    assert sorted(zarrc.open_group(f"{server.url}/plain/x.zarr", mode="r")) == ["in", "plain"]
+
+
+@needs_nginx
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_both_ways_with_zarr_python(server, www, zarr_format):
+    """zarrc reads what zarr-python wrote, and zarr-python, over the same server, what zarrc wrote."""
+    from obstore.store import HTTPStore
+
+    zarr.save_array(www / "theirs.zarr", DATA, zarr_format=zarr_format)
+    zarrc.create_array(www / "ours.zarr", data=DATA, chunks=(16, 16), zarr_format=zarr_format)
+    np.testing.assert_array_equal(zarrc.open_array(f"{server.url}/theirs.zarr", mode="r")[...], DATA)
+    theirs = HTTPStore(f"{server.url}/ours.zarr", client_options={"allow_http": True})
+    np.testing.assert_array_equal(zarr.open_array(zarr.storage.ObjectStore(theirs, read_only=True), mode="r")[...], DATA)
+
+
+@needs_nginx
+def test_both_ways_with_tensorstore(server, www):
+    tensorstore = pytest.importorskip("tensorstore")
+
+    spec = {"driver": "zarr3", "kvstore": {"driver": "file", "path": f"{www}/theirs.zarr/"},
+            "metadata": {"shape": [64, 64], "data_type": "int32", "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [16, 16]}}}}
+    tensorstore.open(spec, create=True).result().write(DATA).result()
+    np.testing.assert_array_equal(zarrc.open_array(f"{server.url}/theirs.zarr", mode="r")[...], DATA)
+    ours = {"driver": "zarr3", "kvstore": {"driver": "http", "base_url": server.url, "path": "/x.zarr/in/shards/"}}
+    np.testing.assert_array_equal(tensorstore.open(ours, open=True, read=True).result().read().result(), DATA)
+
+
+@needs_nginx
+def test_zip_archives(server, www):
+    import zipfile
+    with zipfile.ZipFile(www / "x.zarr.zip", "w") as archive:
+        for file in sorted((www / "x.zarr").rglob("*")):
+            if file.is_file():
+                archive.write(file, file.relative_to(www / "x.zarr"))
+    server.requests()
+    array = zarrc.open_array(f"{server.url}/x.zarr.zip/plain", mode="r")
+    assert array[17, 3] == DATA[17, 3]
+    assert len(server.requests()) <= 3
+    np.testing.assert_array_equal(array[...], DATA)
+
+
+# ---- answers ----
+
+
+def test_what_a_missing_chunk_is(www):
+    answers = {}
+
+    def answer(request):
+        status = answers.get(request.path.rpartition("plain/")[2])
+        return (status, {}, b"no") if status else files(www)(request)
+
+    with start_server(answer) as server:
+        def read(**options):
+            return zarrc.open_array(f"{server.url}/x.zarr/plain", mode="r", storage_options=options)[:16, :16]
+
+        for status in (404, 410):
+            answers["c/0/0"] = status
+            assert not read().any()
+        answers["c/0/0"] = 403
+        with pytest.raises(zarrc.errors.DeniedError, match=r"plain/c/0/0.*HTTP 403"):
+            read()
+        assert not read(denied_is_missing=True).any()
+        for status in (401, 407):
+            answers["c/0/0"] = status
+            with pytest.raises(zarrc.errors.DeniedError):
+                read(denied_is_missing=True)
+        for status in (400, 418, 500, 204, 206):
+            answers["c/0/0"] = status
+            with pytest.raises(zarrc.errors.StoreError):
+                read(tries=1)
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_documents_that_are_refused(tmp_path, zarr_format):
+    """Buckets that are public answer 403 for what they lack."""
+    group = zarrc.create_group(tmp_path / "x.zarr", zarr_format=zarr_format)
+    zarrc.create_array(group, name="a", data=DATA, zarr_format=group.metadata.zarr_format)
+
+    def answer(request):
+        status, headers, body = files(tmp_path)(request)
+        return (403, {}, b"") if status == 404 else (status, headers, body)
+
+    with start_server(answer) as server:
+        opened = zarrc.open_group(f"{server.url}/x.zarr", mode="r")
+        assert opened.metadata.zarr_format == zarr_format and opened["a"][3, 3] == DATA[3, 3]
+        with pytest.raises(zarrc.errors.DeniedError, match=r"zarr.json.*HTTP 403"):
+            zarrc.open_group(f"{server.url}/y.zarr", mode="r")
+
+
+def test_a_server_without_ranges(www):
+    """Such as Python's own."""
+    def answer(request):
+        status, headers, body = files(www)(request)
+        return (status, headers, body) if status == 404 else answer_whole((www / request.path.strip("/")).read_bytes())
+
+    with start_server(answer) as server, pytest.warns(zarrc.errors.ZarrcWarning, match="ignores ranges"):
+        np.testing.assert_array_equal(zarrc.open_array(f"{server.url}/x.zarr/in/shards", mode="r")[...], DATA)
+        with zarrc.config.set({"log_level": "error"}):
+            store = zarrc.open_store(server.url)
+            assert store.get("x.zarr/zarr.json", 2, 3) == (www / "x.zarr/zarr.json").read_bytes()[2:5]
+
+
+@pytest.mark.parametrize("refusal", [403, 405, 501])
+def test_a_server_without_head(refusal):
+    def answer(request):
+        return (refusal, {}, b"") if request.method == "HEAD" else answer_key(b"0123456789")(request)
+
+    with start_server(answer) as server:
+        store = zarrc.open_store(server.url)
+        assert store.getsize("key") == 10 and store.getsize("key") == 10
+        assert "none" not in store
+        heads = sum(row.startswith("HEAD") for row in server.log)
+        assert heads == (3 if refusal == 403 else 1)
+
+
+@pytest.mark.parametrize("body", [b"0123456789" * 10, b"0123", b""])
+@pytest.mark.parametrize("refusal", ["bad", "ignored", "unsatisfiable"])
+def test_a_server_without_suffixes(tmp_path, refusal, body):
+    """A shard whose index is at its end is asked for by a suffix."""
+    def answer(request):
+        if request.headers.get("Range", "").startswith("bytes=-"):
+            return {"bad": (400, {}, b"no"), "unsatisfiable": (416, {}, b"no"),
+                    "ignored": (200, {"Transfer-Encoding": "chunked", "Content-Length": None},
+                                b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body) if body else b"0\r\n\r\n")}[refusal]
+        return answer_key(body, ETag='"1"')(request)
+
+    with start_server(answer) as server:
+        assert suffix(zarrc.open_store(server.url), "key", 7) == body[-7:]
+
+
+def suffix(store, key, n):
+    from zarrc import _core
+    return _core.Store._get(store, key, _core.ZARR_STORE_SUFFIX, n) if hasattr(_core, "ZARR_STORE_SUFFIX") else pytest.skip("no suffix")
+
+
+@pytest.mark.parametrize("lie", [
+    {"Content_Range": "bytes 3-6/10"}, {"Content_Range": "bytes 2-4/10"}, {"Content_Range": "bytes 2-5/4"},
+    {"Content_Range": "bytes 2-5"}, {"Content_Range": None}, {"Content_Range": "bytes 2-18446744073709551617/10"},
+    {"Content_Range": "lines 2-5/10"}, {"Content_Length": "3"}, {"Content_Length": "5"}, {"Content_Encoding": "gzip"}],
+    ids=lambda lie: " ".join(map(str, lie.items())))
+def test_answers_that_are_not_those_of_the_request(lie):
+    def answer(request):
+        status, headers, body = answer_key(b"0123456789")(request)
+        return status, {**{k.replace("-", "_"): v for k, v in headers.items()}, "Connection": "close", **lie}, body
+
+    with start_server(answer) as server:
+        store = zarrc.open_store(server.url, storage_options={"tries": 1})
+        with pytest.raises(zarrc.errors.StoreError):
+            store.get("key", 2, 4)
+
+
+@pytest.mark.parametrize("obeys", [True, False], ids=["conditions", "no conditions"])
+def test_a_shard_that_changes_between_two_requests(tmp_path, obeys):
+    """Elements are those of one version."""
+    roots = [tmp_path / "0", tmp_path / "1"]
+    for i, root in enumerate(roots):
+        zarrc.create_array(root / "x.zarr", data=np.full((64, 64), i, "int32"), chunks=(16, 16), shards=(64, 64))
+    n = 0
+
+    def answer(request):
+        nonlocal n
+        status, headers, body = files(roots[n % 2], ETag=f'"{n % 2}"')(request)
+        if "/c/" in request.path:
+            wanted = request.headers.get("If-Match")
+            if obeys and wanted and wanted != headers["ETag"]:
+                status, headers, body = 412, {}, b""
+            n += 1
+        return status, headers, body
+
+    with start_server(answer) as server:
+        array = zarrc.open_array(f"{server.url}/x.zarr", mode="r")
+        try:
+            assert len(np.unique(array[...])) == 1
+        except zarrc.errors.ConflictError as problem:
+            assert "c/0/0" in str(problem)
+        n = 0
+        assert server.log
+
+
+def test_without_etags_a_change_of_the_length_is_noticed(tmp_path):
+    """The index of the first shard with the bytes of the second would be damaged chunks, or elements of both."""
+    roots = [tmp_path / "0", tmp_path / "1"]
+    for root, data in zip(roots, (np.zeros((64, 64), "int32"), DATA)):
+        zarrc.create_array(root / "x.zarr", data=data, chunks=(16, 16), shards=(64, 64), config={"write_empty_chunks": True})
+    n = 0
+
+    def answer(request):
+        nonlocal n
+        n += "/c/" in request.path
+        return files(roots[n % 2])(request)
+
+    with start_server(answer) as server:
+        array = zarrc.open_array(f"{server.url}/x.zarr", mode="r")
+        with pytest.raises(zarrc.errors.ConflictError, match="c/0/0"):
+            array[...]
+
+
+@pytest.mark.parametrize("then", [404, 403, 416, 503])
+def test_an_answer_that_was_cut_off_is_void(then):
+    """Also if it did not tell its length, and what follows is no value."""
+    answers = iter([(200, {"Transfer-Encoding": "chunked", "Content-Length": None, "Connection": "close", "ETag": '"1"'}, b"8\r\nhalf"),
+                    *[(then, {}, b"")] * 9])
+    with start_server(lambda request: next(answers)) as server:
+        store = zarrc.open_store(server.url, storage_options={"tries": 3})
+        if then == 404:
+            assert store.get("key") is None
+        else:
+            with pytest.raises(zarrc.errors.StoreError, match=str(then)):
+                store.get("key")
+        assert len(server.log) > 1
+
+
+def test_weak_etags_are_no_versions(www):
+    """They change where the bytes do not."""
+    n = 0
+
+    def answer(request):
+        nonlocal n
+        n += 1
+        return files(www, ETag=f'W/"{n}"')(request)
+
+    with start_server(answer) as server:
+        np.testing.assert_array_equal(zarrc.open_array(f"{server.url}/x.zarr/in/shards", mode="r")[...], DATA)
+
+
+# ---- listings ----
+
+
+@pytest.mark.parametrize("page", ["{}", '[{"name": ".."}]', '[{"name": "a/b"}]', '[{"name": ""}]', '[{"name": 7}]', '["a"]', "[", "[{}]",
+                                  '[{"name": "a\\u0000b"}]', "\xff"])
+def test_indexes_that_lie(page):
+    with start_server(lambda request: answer_whole(page.encode("latin-1"), Content_Type="application/json")) as server:
+        with pytest.raises((zarrc.errors.CorruptError, zarrc.errors.UnsupportedError)):
+            list(zarrc.open_store(server.url).list())
+
+
+def test_folders_without_end():
+    page = json.dumps([{"name": "again", "type": "directory"}, {"name": "and", "type": "directory"}]).encode()
+    with start_server(lambda request: answer_whole(page, Content_Type="application/json")) as server:
+        with zarrc.config.set({"limits": {"listing_keys": 50}}), pytest.raises(zarrc.errors.LimitError, match="listing_keys"):
+            list(zarrc.open_store(server.url).list())
+        assert len(server.log) <= 60
+
+
+# ---- options ----
+
+
+def test_options_reach_the_server():
+    seen = []
+
+    def answer(request):
+        seen.append(dict(request.headers))
+        return answer_key(b"value")(request)
+
+    with start_server(answer) as server:
+        assert zarrc.open_store(server.url, storage_options={"headers": {"X-One": "1"}, "bearer_token": "abc"}).get("key") == b"value"
+        assert seen[-1]["X-One"] == "1" and seen[-1]["Authorization"] == "Bearer abc" and seen[-1]["Accept-Encoding"] == "identity"
+        assert zarrc.open_store(server.url, storage_options={"user": "u", "password": "p:w"}).get("key") == b"value"
+        assert seen[-1]["Authorization"] == "Basic dTpwOnc="
+        assert zarrc.open_store(server.url.replace("//", "//u:p%3Aw@")).get("key") == b"value"
+        assert seen[-1]["Authorization"] == "Basic dTpwOnc="
+        assert zarrc.open_store(f"{server.url}?sig=1%2F2").get("key") == b"value"
+        assert server.log[-1] == "GET /key?sig=1%2F2 200"
+
+
+@pytest.mark.parametrize("options", [{"headers": "x"}, {"headers": {"a b": "1"}}, {"headers": {"a": "1\r\nb: 2"}}, {"headers": {"a": 1}},
+                                     {"tries": 0}, {"tries": "x"}, {"tries": 1 << 40}, {"netrc": 3}, {"user": ["secret"]},
+                                     {"proxy": "secret\n"}, {"bearer_token": 3}, {"bearer_token": "secret\n"}],
+                         ids=str)
+def test_options_that_are_wrong(options):
+    with pytest.raises(zarrc.errors.InvalidError, match=next(iter(options))) as caught:
+        zarrc.open_store("http://localhost/x", storage_options=options)
+    assert "secret" not in str(caught.value)
+
+
+def test_all_options_are_known():
+    from zarrc._remote import OPTIONS
+    form = {"headers": {"a": "b"}, "bearer_token": "t", **dict.fromkeys(("user", "password", "proxy", "no_proxy", "ca_file", "ca_folder", "netrc_file"), "x"),
+            **dict.fromkeys(("concurrency", "connect_ms", "stall_s", "tries"), 3), **dict.fromkeys(("denied_is_missing", "netrc", "untrusted"), True),
+            "tls_unverified": False}
+    assert form.keys() == OPTIONS
+    zarrc.open_store("http://localhost/x", storage_options=form)
+    as_texts = {name: value if name == "headers" else str(value).lower() for name, value in form.items()}  # as the program gives them
+    zarrc.open_store("http://localhost/x", storage_options=as_texts)
+
+
+def test_who_opens_a_url(www, caplog):
+    with start_server(files(www)) as server:
+        options = {"client_options": {"allow_http": True}}
+        with caplog.at_level(logging.INFO, "zarrc"):
+            array = zarrc.open_array(f"{server.url}/x.zarr/plain", mode="r", storage_options=options)
+        assert array.store.kind == "python" and array[1, 2] == DATA[1, 2]
+        assert [row for row in caplog.messages if "no equivalent" in row] and "client_options" in caplog.text
+        assert zarrc.open_array(f"{server.url}/x.zarr/plain").store.kind == "http"
+        with zarrc.config.set({"remote": "obstore"}):
+            assert zarrc.open_array(f"{server.url}/x.zarr/plain", mode="r", storage_options=options).store.kind == "python"
+        assert zarrc.open_array(f"{server.url}/x.zarr/plain", mode="a", storage_options=options).store.kind == "python"
+        with pytest.raises(ValueError, match="remote"):
+            zarrc.config.set({"remote": "curl"})
