@@ -381,7 +381,7 @@ static const char *url_skip_user_info(const char *text)
 
 void zr_url_put_shown(struct zr_str *out, const char *text)
 {
-    size_t n = zr_url_scheme_bytes(text), more = n;
+    size_t n = zr_url_scheme_bytes(text), more;
 
     if (n == 0) {
         zr_str_puts(out, text);
