@@ -178,9 +178,9 @@ ZARR_API int32_t zarr_array_ndim(const zarr_array *array);
 /** Returns the data type. It lives as long as the context. */
 ZARR_API const zarr_dtype *zarr_array_dtype(const zarr_array *array);
 /** Returns the fill value: one element in the machine's byte order. NULL if the fill
- * value in the metadata is null. v2 allows null. v3 does not, but zarrc accepts it there for
- * numbers and booleans. Missing elements then read as zero. In v2, missing times read as
- * NaT, and values of the codecs json2 and msgpack2 as null. */
+ * value in the metadata is null. v2 allows null. v3 does not, but zarrc accepts it there
+ * for numbers and booleans. Missing elements then read as zero. In v2, missing times read
+ * as NaT, and values of the codecs json2 and msgpack2 as null. */
 ZARR_API const void *zarr_array_fill_value(const zarr_array *array);
 /** Returns the missing value, which xarray shows as NaN: one element in the machine's
  * byte order. It is the attribute `_FillValue` in v3. In v2 it is the fill value, or this

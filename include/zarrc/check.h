@@ -46,8 +46,8 @@ enum {
     /** elements stored outside of the array's shape, see zarr_array_resize(). A WARNING
      * is about the record of an interrupted call. One NOTE is about chunks outside of the
      * shape. Another is about border chunks whose elements outside are not all the fill
-     * value. The message of each NOTE has the number of its chunks, and `key` is the key of
-     * one */
+     * value. The message of each NOTE has the number of its chunks, and `key` is the key
+     * of one */
     ZARR_FINDING_OUTSIDE = 5,
     /** objects below an array that are neither chunks nor documents of it. One NOTE is
      * about objects that look like chunks of another key encoding or number of

@@ -54,12 +54,13 @@ static char *url_put_escape(char *at, uint8_t byte)
     return at;
 }
 
-void zr_url_encode(struct zr_str *out, const char *text, size_t n, const char *keep)
+/* Appends a text, with an escape for each byte that a path cannot have. */
+static void url_put_escaped(struct zr_str *out, const char *text)
 {
     char escape[3];
 
-    for (size_t i = 0; i < n; i++)
-        if (url_is_in(text[i], URL_UNRESERVED) || url_is_in(text[i], keep))
+    for (size_t i = 0; text[i]; i++)
+        if (url_is_in(text[i], URL_UNRESERVED) || url_is_in(text[i], URL_IN_PATH))
             zr_str_putc(out, text[i]);
         else
             zr_str_append(out, escape,
@@ -342,7 +343,7 @@ void zr_url_put_key(struct zr_str *out, const struct zr_url *u, const char *key)
     if (key) {
         if (!zr_ends_with(u->path, "/"))
             zr_str_putc(out, '/');
-        zr_url_encode(out, key, strlen(key), URL_IN_PATH);
+        url_put_escaped(out, key);
     }
     if (u->query)
         zr_str_printf(out, "?%s", u->query);

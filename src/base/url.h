@@ -49,8 +49,6 @@ void zr_url_put_origin(struct zr_str *out, const struct zr_url *u);
 /* Appends the URL of a key below u, without user info: the key's bytes are escaped, and
  * the query follows them. key NULL: of u itself. */
 void zr_url_put_key(struct zr_str *out, const struct zr_url *u, const char *key);
-/* Appends n bytes, with an escape for each that is neither unreserved nor in `keep`. */
-void zr_url_encode(struct zr_str *out, const char *text, size_t n, const char *keep);
 /* Appends n bytes without their escapes. Returns false, with a part appended, if an
  * escape is malformed or the result has a NUL or is no UTF-8. */
 bool zr_url_decode(struct zr_str *out, const char *text, size_t n);

@@ -16,7 +16,8 @@ enum {
     HASH_DIGITS = 16
 };
 
-bool zr_http_etag_is_strong(const char *etag)
+/* Whether an ETag names one version of the bytes. NULL: no. */
+static bool etag_is_strong(const char *etag)
 {
     const size_t n = etag ? strlen(etag) : 0;
 
@@ -34,7 +35,7 @@ void zr_http_version_make(zarr_store_version *out, const char *etag)
     size_t n;
 
     *out = (zarr_store_version){{0}};
-    if (!zr_http_etag_is_strong(etag))
+    if (!etag_is_strong(etag))
         return;
     n = strlen(etag);
     if (n > VERSION_ROOM) { /* no ETag begins with '#' */

@@ -44,8 +44,6 @@ struct zr_http_plan {
     uint64_t body_bytes, object_bytes; /* UINT64_MAX: the answer does not tell */
 };
 
-/* Whether an ETag names one version of the bytes. NULL: no. */
-bool zr_http_etag_is_strong(const char *etag);
 /* Makes a version of an ETag, or none if it is not strong. Of a long ETag it has a
  * hash. */
 void zr_http_version_make(zarr_store_version *out, const char *etag);

@@ -50,6 +50,7 @@ static int check_inits(void)
     CHECK_INIT(zarr_migrate_options, ZARR_MIGRATE_OPTIONS_INIT);
     CHECK_INIT(zarr_stats, ZARR_STATS_INIT);
     CHECK_INIT(zarr_store_caps, ZARR_STORE_CAPS_INIT);
+    CHECK_INIT(zarr_store_counters, ZARR_STORE_COUNTERS_INIT);
     CHECK_INIT(zarr_store_options, ZARR_STORE_OPTIONS_INIT);
     CHECK_INIT(zarr_store_value, ZARR_STORE_VALUE_INIT);
     CHECK_INIT(zarr_tensor, ZARR_TENSOR_INIT);
