@@ -67,7 +67,7 @@ void zr_docs_ahead_fetch(struct zr_docs_ahead *a, zarr_store *store, const char 
 bool zr_docs_ahead_take(struct zr_docs_ahead *a, struct zr_doc *d, const char *name,
                         zarr_status *st)
 {
-    for (size_t i = 0; a && i < a->n; i++) {
+    for (size_t i = 0; i < a->n; i++) {
         struct zr_doc_ahead *early = &a->doc[i];
 
         if (!early->is_known || !zr_streq(early->name, name))

@@ -126,7 +126,7 @@ zarr_status zr_doc_get(struct zr_doc *d, const struct zr_doc_source *src, zarr_e
     struct zr_doc_place place;
     zarr_status st = ZARR_OK;
 
-    if (zr_docs_ahead_take(src->ahead, d, src->name, &st))
+    if (src->ahead && zr_docs_ahead_take(src->ahead, d, src->name, &st))
         return st;
     st = zr_doc_place_open(&place, src, err);
     if (st == ZARR_OK)

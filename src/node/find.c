@@ -85,7 +85,7 @@ static zarr_status judge_document(struct zr_found *f, uint32_t kind, const char 
     return ZARR_OK;
 }
 
-/* kind: for v2, what the name of the document says. */
+/* kind: for v2, what the name of the document says. err: not NULL. */
 static zarr_status try_document(struct zr_found *f, const struct zr_find *where,
                                 uint32_t kind, const char *name, zarr_error *err)
 {
@@ -95,17 +95,16 @@ static zarr_status try_document(struct zr_found *f, const struct zr_find *where,
                                       .name = name,
                                       .large = v3 && !where->array,
                                       .ahead = where->ahead};
-    zarr_error e = {0};
     zarr_status st = ZARR_OK;
 
     if (where->wait_for_writers)
         ZR_TRY(
             zr_doc_wait_for_writer(where->store, where->path, name, where->cancel, err));
-    st = zr_doc_get(&f->doc, &src, &e);
+    st = zr_doc_get(&f->doc, &src, err);
     /* a FIFO with this name is a broken node: it can be deleted and replaced */
-    if (st == ZARR_OK || zr_store_has_no_value(st, &e))
+    if (st == ZARR_OK || zr_store_has_no_value(st, err))
         f->format = v3 ? 3 : 2;
-    ZR_TRY(st == ZARR_ERR_NOT_FOUND ? st : zr_pass(err, st, &e));
+    ZR_TRY(st);
     st = zr_parsed_read(&f->parsed, &f->doc, zr_store_context(where->store), err);
     if (st != ZARR_OK) {
         zr_prefix(err, st, "%s", name);
@@ -116,32 +115,31 @@ out:
     return st;
 }
 
-static zarr_status try_name(struct zr_found *f, const struct zr_find *where,
-                            const char *name, zarr_error *err)
-{
-    return try_document(f, where,
-                        zr_streq(name, ZR_DOC_ARRAY)   ? ZARR_NODE_ARRAY
-                        : zr_streq(name, ZR_DOC_GROUP) ? ZARR_NODE_GROUP
-                                                       : ZARR_NODE_NONE,
-                        name, err);
-}
-
 /* A service may refuse access to documents that do not exist. So the search goes on, and
  * fails with the first refusal if it finds no other document. */
 zarr_status zr_node_find(struct zr_found *f, const struct zr_find *where, zarr_error *err)
 {
-    const char *const names[] = {ZR_DOC_V3, where->ahead ? ZR_DOC_GROUP : ZR_DOC_ARRAY,
-                                 where->ahead ? ZR_DOC_ARRAY : ZR_DOC_GROUP, ZR_DOC_V3};
+    static const struct {
+        const char *name;
+        uint32_t kind;
+    } documents[] = {{ZR_DOC_V3, ZARR_NODE_NONE},
+                     {ZR_DOC_ARRAY, ZARR_NODE_ARRAY},
+                     {ZR_DOC_GROUP, ZARR_NODE_GROUP},
+                     {ZR_DOC_V3, ZARR_NODE_NONE}};
     const int32_t first = where->format ? where->format : where->first ? where->first : 3;
     const size_t begin = first == 3 ? 0 : 1, end = where->format == 3   ? 1
                                                    : where->format == 2 ? 3
                                                    : first == 3         ? 3
                                                                         : 4;
     zarr_status denied = ZARR_OK, st = ZARR_ERR_NOT_FOUND;
-    zarr_error refusal = {0}, e = {0};
+    zarr_error refusal, e;
 
+    zr_error_clear(&e);
     for (size_t i = begin; i < end; i++) {
-        st = try_name(f, where, names[i], &e);
+        /* a group of which the documents are there already comes first */
+        const size_t k = where->ahead && (i == 1 || i == 2) ? 3 - i : i;
+
+        st = try_document(f, where, documents[k].kind, documents[k].name, &e);
         if (denied == ZARR_OK && zr_store_hides(st, &e)) {
             denied = st;
             refusal = e;

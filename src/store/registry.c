@@ -167,6 +167,8 @@ size_t zr_url_of_files(const char *url)
 {
     static const char *const known[] = {"file://", "local://"};
 
+    if (*url == '/') /* the usual case, at no cost */
+        return 0;
     for (size_t i = 0; i < ZR_COUNT(known); i++)
         if (zr_starts_with(url, known[i]))
             return strlen(known[i]);
@@ -193,6 +195,8 @@ zarr_status zr_store_show_url(char **out, const zarr_allocator *alloc, const cha
     zarr_status st = ZARR_OK;
 
     *out = NULL;
+    if (!strpbrk(url, "@?#")) /* user info, a query, a fragment */
+        return ZARR_OK;
     if (zr_url_of_files(url) > 0 || zr_starts_with(url, "gds:") ||
         (is_zip && zr_url_of_server(url + n) == 0))
         return ZARR_OK; /* a path of this machine: '?' and '@' are parts of names */
