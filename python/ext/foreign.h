@@ -28,7 +28,7 @@ enum {
 /* A verb of an operation besides those of the library: GET of a range that is not the
  * index of a shard. */
 enum {
-    ZX_RANGE = 5
+    ZX_RANGE = 100
 };
 
 /* The answer to a call that waits, on the stack of its thread. */

@@ -2,7 +2,7 @@
  * vault_store.c - a store that needs credentials, without a network:
  * "vault://USER:PASSWORD@HOST/FOLDER?KEY" is the local folder /FOLDER, with the option
  * "token". It counts its operations as requests. A key with "denied" in it is refused,
- * one with "lost" fails, and so does a PUT of a chunk 2 below "half".
+ * one with "lost" fails, and so does a PUT or COPY of a chunk 2 below "half".
  * tests/cli/test_secrets.py looks for the credentials in all
  * that the program writes.
  */
@@ -65,8 +65,8 @@ static void vault_run(void *self, zarr_store_op *op, zarr_error *err)
     if (strstr(op->key, "denied"))
         op->status = host->fail(err, ZARR_ERR_DENIED, "%s: no access", op->key);
     else if (strstr(op->key, "lost") ||
-             (op->verb == ZARR_STORE_PUT && strstr(op->key, "c/2") &&
-              strstr(op->key, "half")))
+             ((op->verb == ZARR_STORE_PUT || op->verb == ZARR_STORE_COPY) &&
+              strstr(op->key, "c/2") && strstr(op->key, "half")))
         op->status = host->fail(err, ZARR_ERR_IO, "%s: the server failed", op->key);
     else
         (void)host->store_run(v->inner, op, err);

@@ -12,7 +12,7 @@ enum {
 };
 
 /* Operations by verb and kind. */
-static atomic_uint seen[ZARR_STORE_STAT + 1][N_KINDS];
+static atomic_uint seen[ZARR_STORE_PUT_PART + 1][N_KINDS];
 static atomic_uint n_wrong;
 static char wrong[256];
 
