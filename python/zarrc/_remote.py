@@ -5,7 +5,6 @@ import json
 from typing import Any
 
 from . import _core, _log
-from ._find_adapter import open_url_adapter
 from ._settings import settings
 from ._store import Store, open_adapter, open_url
 from .errors import UnsupportedError
@@ -48,6 +47,7 @@ def open_remote(text: str, mode: str, wanted: dict[str, Any], options: dict[str,
     why = _why_not_native(mode, options) if remote == "native" else ""
     if why is None:
         return _open_native(text, wanted, options)
+    from ._find_adapter import open_url_adapter  # it imports asyncio
     try:
         store = open_adapter(open_url_adapter(text, options, remote))
     except UnsupportedError:
