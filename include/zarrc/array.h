@@ -261,7 +261,8 @@ ZARR_API void zarr_array_copy_shapes(const zarr_array *array, uint64_t *shape,
 ZARR_API const char *zarr_array_chunk_grid(const zarr_array *array);
 /**
  * Stores in `counts` how many chunks there are along each dimension. In a regular grid,
- * and in an array with shards of any shapes, this is shape / chunk shape, rounded up.
+ * and in every array with shards, even if these differ in shape, this is shape / chunk
+ * shape, rounded up.
  */
 ZARR_API void zarr_array_chunk_counts(const zarr_array *array, uint64_t *counts);
 /**
@@ -299,9 +300,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_block_locate(const zarr_array *a
                                                              zarr_error *err);
 /**
  * Stores in `shape` the shape of the largest block, for buffers. In a regular grid that
- * is the shape of every block, also if there is none. In another grid it is 1 along a
- * dimension without blocks. If the grid of a plug-in has no function `n_equal`, the call
- * examines only the first 65536 blocks along each dimension.
+ * is the shape of every block, even if the array has no blocks. In another grid it is 1
+ * along a dimension without blocks. If the grid of a plug-in has no function `n_equal`,
+ * the call examines only the first 65536 blocks along each dimension.
  */
 ZARR_API void zarr_array_block_largest(const zarr_array *array, uint64_t *shape);
 /** @} */

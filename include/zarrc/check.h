@@ -100,7 +100,7 @@ typedef struct zarr_verify_options {
      * returns non-zero, the call stops and returns ZARR_OK. NULL: findings are counted */
     int (*tell)(void *user, const zarr_finding *finding);
     void *tell_user; /**< passed to `tell` */
-    /** receives stored objects and their bytes; may be NULL */
+    /** receives the numbers of objects and bytes that were checked; may be NULL */
     zarr_progress_fn progress;
     void *progress_user; /**< passed to `progress` */
     /** stops the call with ZARR_ERR_CANCELLED once it is set; borrowed; may be NULL */
@@ -295,9 +295,10 @@ typedef struct zarr_diff_options {
     int (*tell)(void *user, const zarr_difference *difference);
     /** receives each node that both have, after its differences; like `tell` */
     int (*tell_node)(void *user, const zarr_diff_node *compared);
-    void *tell_user;           /**< passed to `tell` and `tell_node` */
-    zarr_progress_fn progress; /**< receives decoded bytes of a; may be NULL */
-    void *progress_user;       /**< passed to `progress` */
+    void *tell_user; /**< passed to `tell` and `tell_node` */
+    /** receives the number of decoded bytes of a that were compared; may be NULL */
+    zarr_progress_fn progress;
+    void *progress_user; /**< passed to `progress` */
     /** stops the call with ZARR_ERR_CANCELLED once it is set; borrowed; may be NULL */
     zarr_cancel *cancel;
 } zarr_diff_options;
@@ -324,9 +325,10 @@ typedef struct zarr_diff_result {
  * Compares two nodes with everything below them. The call compares kind, shape, data
  * type, fill value, missing value, names of dimensions, attributes, and every element.
  * Elements are compared box by box. If little is stored, the call reads only the stored
- * chunks of both arrays. Of all elements that neither has stored, it reads only one. A
- * node or chunk that cannot be read is reported, and everything else is compared. All
- * functions of the options are called on the caller's thread.
+ * chunks of both arrays. Elements that neither has stored all have the fill value, so the
+ * call compares one of them, and others only for `tell`. A node or chunk that cannot be
+ * read is reported, and everything else is compared. All functions of the options are
+ * called on the caller's thread.
  *
  * @param store_a,path_a store and path of the first node
  * @param store_b,path_b store and path of the second node

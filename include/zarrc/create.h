@@ -79,9 +79,8 @@ typedef struct zarr_array_spec {
      * - Another `zarr_format` gets its default chunk keys. If all dimensions have names,
      *   the array keeps its missing value, as zarr_node_migrate() does. For this the call
      *   sets or removes the attribute _FillValue, or sets v2's fill value to null. If
-     *   xarray has no
-     *   missing value for the data type, the log gets a warning. None of this happens if
-     *   another data type or attributes are given.
+     *   xarray has no missing value for the data type, the log gets a warning. None of
+     *   this happens if another data type or attributes are given.
      * - `codecs` replaces the whole chain; in a sharded array, the chain of the chunks.
      * - `order` replaces the transposes at the beginning of the chain.
      * - Nested shards, and codecs around shards, are kept only if no member changes

@@ -155,9 +155,10 @@ typedef struct zarr_copy_options {
  * copied. Repeat the call with ZARR_COPY_SKIP_EQUAL and ZARR_COPY_OVERWRITE: it copies
  * what differs. Or, with `os_code` EBUSY, another call copies, re-encodes or deletes at
  * the destination; stores without locks do not see calls of other handles
- * @retval ZARR_ERR_UNSUPPORTED the meaning of an array's shuffle depends on the attribute
- * `_NCProperties` of a group above, which only the source or only the destination has;
- * nothing was changed. Copy the whole hierarchy of netCDF-C, or use zarr_node_reencode()
+ * @retval ZARR_ERR_UNSUPPORTED a v2 array has a shuffle with an `elementsize` of 0 or
+ * none. What it means depends on whether a group above has the attribute `_NCProperties`,
+ * and only one of source and destination has such a group. Nothing was changed. Copy the
+ * whole hierarchy of netCDF-C, or use zarr_node_reencode()
  * @retval ZARR_ERR_CANCELLED `cancel` was set
  * @retval ZARR_ERR_IO a store failed
  * @see zarr_node_move()

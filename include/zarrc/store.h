@@ -74,9 +74,9 @@ typedef struct zarr_store_options {
     /** maximum time that a write waits for other writers of its key, in milliseconds; 0:
      * no limit. After that time the write fails with ZARR_ERR_IO and `os_code` ETIMEDOUT
      * if they hold the lock of the key. It fails with ZARR_ERR_CONFLICT if they changed
-     * the key before each of its tries. A wait of 10 s logs a warning that names the key
-     * and, if /proc shows them, the processes that have the lock file open. Stores with
-     * their own locks may ignore this member */
+     * the key during every try. A wait of 10 s logs a warning that names the key and, if
+     * /proc shows them, the processes that have the lock file open. Stores with their own
+     * locks may ignore this member */
     uint32_t lock_wait_ms, reserved_1;
     /** the text of a JSON object with options of one kind of store, such as headers or
      * credentials; borrowed for the call. The library keeps no copy of it. The function
@@ -360,9 +360,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_open_composite(
  *
  * A member without compression can be read in ranges, and these go straight to the memory
  * of the read. A member compressed with deflate or zstd is decoded whole, and kept for a
- * while if only a part was read. A read of a whole member checks its CRC-32. Reads fail
- * of a member that is encrypted or compressed otherwise, or whose headers are wrong.
- * Other members can still be read.
+ * while if only a part was read. A read of a whole member checks its CRC-32. The read of
+ * a member fails if it is encrypted, has another compression, or has wrong headers. Other
+ * members can still be read.
  *
  * The store is read-only. If the archive changes while it is open, reads fail with
  * ZARR_ERR_IO. If the archive does not end with a directory, because a program that
@@ -424,8 +424,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_flush(zarr_store *store, zarr_er
 ZARR_API zarr_context *zarr_store_context(const zarr_store *store);
 
 /**
- * Returns the URL or path that a store was opened with. It has no user info, and "***" in
- * place of the values of query parameters, so it need not open the store again.
+ * Returns the URL or path that a store was opened with. User info is left out, and "***"
+ * replaces the values of query parameters, so zarr_store_open() may fail with this text.
  * @param store borrowed
  * @return text that lives as long as the store
  */
@@ -454,9 +454,9 @@ ZARR_API size_t zarr_url_show(const char *url, char *text, size_t cap);
 ZARR_API void zarr_store_capabilities(const zarr_store *store, zarr_store_caps *out);
 
 /**
- * Tells where the keys of a store are. So another store can find out whether it has the
- * same ones. `fn` is called once, or not at all if this is not known. Of a composite
- * store it is the place of the chunks.
+ * Tells where the keys of a store are. A store can compare the place of another one with
+ * its own, to find out whether both have the same keys. `fn` is called once, or not at
+ * all if this is not known. Of a composite store it is the place of the chunks.
  *
  * @param store borrowed
  * @param fn called before this call returns
