@@ -7,7 +7,7 @@ from typing import Any
 from . import _core, _log
 from ._settings import settings
 from ._store import Store, open_adapter, open_url
-from .errors import UnsupportedError
+from .errors import UnsupportedError, make_error
 
 # The options of the library's store, which docs/stores.md describes
 OPTIONS = frozenset({"bearer_token", "ca_file", "ca_folder", "concurrency", "connect_ms", "denied_is_missing", "headers", "netrc",
@@ -47,7 +47,10 @@ def open_remote(text: str, mode: str, wanted: dict[str, Any], options: dict[str,
     why = _why_not_native(mode, options) if remote == "native" else ""
     if why is None:
         return _open_native(text, wanted, options)
-    from ._find_adapter import open_url_adapter  # it imports asyncio
+    from ._find_adapter import open_url_adapter, shown_url  # it imports asyncio
+    if settings["untrusted"]:
+        raise make_error(UnsupportedError, f"{shown_url(text)!r}: {why or f'the setting remote is {remote!r}'}. The setting untrusted excludes "
+                         "other packages, which do not check redirects; set untrusted=0 for servers that you trust")
     try:
         store = open_adapter(open_url_adapter(text, options, remote))
     except UnsupportedError:

@@ -31,16 +31,6 @@ struct http_listing {
 
 /* ---- one folder ---- */
 
-static zarr_status page_begin(void *user, const struct zr_net_answer *a, zarr_error *err)
-{
-    struct http_listing *l = user;
-
-    (void)a;
-    (void)err;
-    zr_str_clear(&l->body); /* what a lost connection left */
-    return ZARR_OK;
-}
-
 static zarr_status page_write(void *user, const void *bytes, size_t n, zarr_error *err)
 {
     struct http_listing *l = user;
@@ -65,6 +55,14 @@ static bool is_json(const struct zr_net_answer *a)
     return type && zr_starts_with(type, "application/json");
 }
 
+static zarr_status page_begin(void *user, const struct zr_net_answer *a, zarr_error *err)
+{
+    struct http_listing *l = user;
+
+    zr_str_clear(&l->body); /* what a lost connection left */
+    return is_json(a) ? ZARR_OK : fail_no_listing(a->status, err);
+}
+
 /* Fetches the index of a folder into l->body. *there: false: there is no such folder. */
 static zarr_status fetch_page(struct http_listing *l, const char *folder, bool *there,
                               zarr_error *err)
@@ -87,7 +85,7 @@ static zarr_status fetch_page(struct http_listing *l, const char *folder, bool *
     ZR_TRY(zr_str_status(&l->url, err));
     r.url = zr_str_text(&l->url);
     ZR_TRY(zr_net_run(l->store->net, &r, err));
-    if (r.answer.status == 200 && is_json(&r.answer))
+    if (r.answer.status == 200)
         goto out;
     *there = false;
     switch (r.answer.status) {
@@ -97,7 +95,6 @@ static zarr_status fetch_page(struct http_listing *l, const char *folder, bool *
             goto out;
         st = fail_no_listing(r.answer.status, err);
         break;
-    case 200:
     case 403:
     case 405:
         st = fail_no_listing(r.answer.status, err);

@@ -150,6 +150,8 @@ static zarr_status read_option(struct http_config *c, const struct zr_json *v)
         {"untrusted", &net->untrusted, NULL, NULL},
         {"user", NULL, NULL, &c->user},
     };
+    struct zr_str known;
+    zarr_status st;
 
     if (zr_json_has_key(v, "headers"))
         return read_headers(c, v);
@@ -164,9 +166,16 @@ static zarr_status read_option(struct http_config *c, const struct zr_json *v)
             return read_config_number(c, v, options[i].number);
         return read_config_text(c, v, options[i].text);
     }
-    return zr_fail(c->err, ZARR_ERR_INVALID,
-                   "zarr_store_options.config: an HTTP store has no option \"%s\"",
-                   v->key);
+    zr_str_init(&known, c->o->block.alloc);
+    zr_str_puts(&known, "bearer_token, headers");
+    for (size_t i = 0; i < ZR_COUNT(options); i++)
+        zr_str_printf(&known, ", %s", options[i].name);
+    st = zr_fail(c->err, ZARR_ERR_INVALID,
+                 "zarr_store_options.config: an HTTP store has no option \"%s\"; its "
+                 "options are %s",
+                 v->key, zr_str_text(&known));
+    zr_str_deinit(&known);
+    return st;
 }
 
 /* Appends "user:password", if there is a user. */

@@ -12,6 +12,20 @@
 
 #include "net/net_int.h"
 
+/* What newer headers have. The loaded library is asked for its version before use. */
+#if LIBCURL_VERSION_NUM < 0x075000
+#    define CURLOPT_PREREQFUNCTION ((CURLoption)20312)
+#    define CURLOPT_PREREQDATA     ((CURLoption)10313)
+#    define CURL_PREREQFUNC_OK     0
+#    define CURL_PREREQFUNC_ABORT  1
+#endif
+#if LIBCURL_VERSION_NUM < 0x075500
+#    define CURLOPT_PROTOCOLS_STR ((CURLoption)10318)
+#endif
+#if LIBCURL_VERSION_NUM < 0x075700
+#    define CURLOPT_QUICK_EXIT ((CURLoption)322)
+#endif
+
 /* X(type of the result, name without curl_, arguments) */
 #define ZR_NET_CURL(X)                                                                   \
     X(CURLcode, global_init, (long))                                                     \

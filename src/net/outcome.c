@@ -6,6 +6,7 @@
  */
 #include "net/curl_int.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static bool outcome_is_safe(const struct zr_net_request *r)
@@ -55,6 +56,8 @@ static bool outcome_repeats_failure(const struct zr_net_transfer *t, CURLcode re
     uint32_t most = outcome_most_tries(t);
     bool repeatable = zr_net_is_repeatable(t->request);
 
+    if (result == CURLE_OPERATION_TIMEDOUT && !t->is_sent && zr_curl.version >= 0x075000)
+        result = CURLE_COULDNT_CONNECT; /* older ones do not tell what was sent */
     switch ((int)result) {
     case CURLE_COULDNT_RESOLVE_PROXY:
     case CURLE_COULDNT_RESOLVE_HOST:
@@ -92,12 +95,49 @@ static void outcome_pause(struct zr_net_transfer *t)
     t->st = ZARR_OK;
 }
 
+/* Whether the address that is connected may be that of a proxy. */
+static bool outcome_has_proxy(const struct zr_net_options *o)
+{
+    static const char *const names[] = {"http_proxy", "https_proxy", "HTTPS_PROXY",
+                                        "all_proxy", "ALL_PROXY"};
+
+    if (o->proxy)
+        return *o->proxy != '\0';
+    for (size_t i = 0; i < ZR_COUNT(names); i++) {
+        const char *value = getenv(names[i]);
+
+        if (value && *value)
+            return true;
+    }
+    return false;
+}
+
+/* Notes whether the server that redirects is public, if that must be known: then the next
+ * one must be public, too. Fails if a proxy hides the addresses. */
+static bool outcome_may_leave(struct zr_net_transfer *t, const struct zr_url *next)
+{
+    char *there = NULL;
+
+    if (!t->net->opts.untrusted)
+        return true;
+    if (outcome_has_proxy(&t->net->opts) && !zr_net_is_same_origin(next, &t->url)) {
+        zr_net_fail(
+            t, ZARR_ERR_IO,
+            "refuses a redirect to another server, because the option untrusted is "
+            "set and a proxy hides the server's address");
+        return false;
+    }
+    (void)zr_curl.easy_getinfo(t->easy, CURLINFO_PRIMARY_IP, &there);
+    if (!there || !*there || !zr_net_is_private_text(there))
+        t->was_public = true;
+    return true;
+}
+
 static enum zr_net_outcome outcome_redirect(struct zr_net_transfer *t)
 {
     struct zr_url next;
     zarr_error err = {0};
     zarr_status st;
-    char *there = NULL;
 
     if (t->redirects == ZR_NET_REDIRECTS) {
         zr_net_fail(t, ZARR_ERR_IO, "more than %d redirects", ZR_NET_REDIRECTS);
@@ -109,9 +149,10 @@ static enum zr_net_outcome outcome_redirect(struct zr_net_transfer *t)
         zr_net_fail(t, st, "%s", err.message);
         return ZR_NET_END;
     }
-    (void)zr_curl.easy_getinfo(t->easy, CURLINFO_PRIMARY_IP, &there);
-    if (t->net->opts.untrusted && there && *there && !zr_net_is_private_text(there))
-        t->was_public = true;
+    if (!outcome_may_leave(t, &next)) {
+        zr_url_deinit(&next);
+        return ZR_NET_END;
+    }
     t->has_left = t->has_left || !zr_net_is_same_origin(&next, &t->url);
     t->redirects++;
     zr_url_deinit(&t->url);

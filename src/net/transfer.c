@@ -163,7 +163,7 @@ static bool transfer_set_credentials(const struct zr_net_transfer *t)
 
     if (o->user_password)
         SET_TEXT(USERPWD, o->user_password);
-    if (info) {
+    if (info && t->redirects == 0) { /* a server gives no credentials */
         zr_str_init(&name, o->alloc);
         zr_str_init(&password, o->alloc);
         is_set =

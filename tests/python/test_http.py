@@ -379,6 +379,11 @@ def test_folders_without_end():
 # ---- options ----
 
 
+def test_other_packages_do_not_open_untrusted_urls():
+    with zarrc.config.set(untrusted=True), pytest.raises(zarrc.errors.UnsupportedError, match="untrusted"):
+        zarrc.open("http://127.0.0.1:9/x.zarr", storage_options={"unknown": 1})
+
+
 def test_options_reach_the_server():
     seen = []
 

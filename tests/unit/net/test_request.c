@@ -404,6 +404,17 @@ static void test_proxy(void **state)
     trial_check(t, 0, 1000);
     end();
     zr_net_free(one);
+    o.untrusted = true; /* the proxy hides the address of the other server */
+    one = test_client(&o);
+    trial_init(t, "http://host.invalid", "/9?to=http://other.invalid/9");
+    assert_int_equal(trial_run(t, one), ZARR_ERR_IO);
+    assert_non_null(strstr(t->err.message, "proxy hides"));
+    end();
+    trial_init(t, "http://host.invalid", "/9?to=/50");
+    assert_int_equal(trial_run(t, one), ZARR_OK);
+    end();
+    zr_net_free(one);
+    o.untrusted = false;
     o.no_proxy = "host.invalid";
     o.tries = 1;
     one = test_client(&o);
