@@ -288,7 +288,7 @@ static void batches(void **state)
     struct over o;
     zarr_store *s = open_over(w, &o, &over_submits, CAPS_CONDITIONAL);
     zarr_store_op ops[8];
-    char key[8][8];
+    char key[8][16];
 
     for (int round = 0; round < 2; round++) {
         for (int i = 0; i < 8; i++) {
