@@ -243,8 +243,8 @@ static struct url_parts url_split(char *host)
     struct url_parts p = {.query = path + strcspn(path, "?")};
     char *colon = NULL, *end;
 
-    for (char *at = strstr(host, ":/"); at; at = strstr(at + 1, ":/"))
-        if (at[2] != '/')
+    for (char *at = strchr(host, ':'); at; at = strchr(at + 1, ':'))
+        if (at[1] == '/' && at[2] != '/')
             colon = at;
     if (colon) { /* the query may be before or after the node */
         const bool is_before = p.query < colon;
