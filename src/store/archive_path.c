@@ -30,12 +30,16 @@ static bool path_is_folder(const char *path, size_t n)
 
 size_t zr_path_find_archive(const char *path)
 {
-    for (size_t n = strcspn(path, "/");; n += 1 + strcspn(path + n + 1, "/")) {
+    const size_t end = strlen(path);
+
+    for (size_t n = 0; n <= end; n++) {
+        const char *slash = memchr(path + n, '/', end - n);
+
+        n = slash ? (size_t)(slash - path) : end;
         if (ends_as_archive(path, n) && !path_is_folder(path, n))
             return n;
-        if (path[n] == '\0')
-            return 0;
     }
+    return 0;
 }
 
 bool zr_path_is_archive(const char *path)

@@ -224,7 +224,8 @@ static char *url_find_root(char *path, const char *end)
     static const char *const suffixes[] = {".zarr", ".zip", ".ozx"};
 
     for (char *part = path; part < end;) {
-        const size_t n = 1 + strcspn(part + 1, "/?");
+        const char *slash = memchr(part + 1, '/', (size_t)(end - part - 1));
+        const size_t n = (size_t)((slash ? slash : end) - part);
 
         for (size_t i = 0; i < ZR_COUNT(suffixes); i++) {
             const size_t m = strlen(suffixes[i]);
@@ -243,7 +244,9 @@ static struct url_parts url_split(char *host)
     struct url_parts p = {.query = path + strcspn(path, "?")};
     char *colon = NULL, *end;
 
-    for (char *at = strchr(host, ':'); at; at = strchr(at + 1, ':'))
+    /* memchr(): under asan each strchr() would read the rest of the text */
+    end = host + strlen(host);
+    for (char *at = host; (at = memchr(at, ':', (size_t)(end - at))); at++)
         if (at[1] == '/' && at[2] != '/')
             colon = at;
     if (colon) { /* the query may be before or after the node */
