@@ -2,9 +2,9 @@
 # which scripts/check-layers enforces on the includes.
 set(ZR_ROOMS "")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS src/LAYERS)
-file(STRINGS "${PROJECT_SOURCE_DIR}/src/LAYERS" _zr_lines REGEX "^[a-z/]+:")
+file(STRINGS "${PROJECT_SOURCE_DIR}/src/LAYERS" _zr_lines REGEX "^[a-z0-9/]+:")
 foreach(line IN LISTS _zr_lines)
-    string(REGEX MATCH "^([a-z/]+):([^|]*)" _ "${line}")
+    string(REGEX MATCH "^([a-z0-9/]+):([^|]*)" _ "${line}")
     set(room ${CMAKE_MATCH_1})
     separate_arguments(below UNIX_COMMAND "${CMAKE_MATCH_2}")
     set(ZR_BELOW_${room} ${below}) # closed over: the rooms below are known already

@@ -131,7 +131,7 @@ def objects(build, rooms):
     """{room: the object files of it that this build tree is made of}"""
     out = {room: [] for room in rooms}
     for entry in json.loads((build / "compile_commands.json").read_text()):
-        target = re.search(r"-o (\S*/zr_([a-z_]+)\.dir/\S+)", entry["command"])
+        target = re.search(r"-o (\S*/zr_([a-z0-9_]+)\.dir/\S+)", entry["command"])
         room = target and target.group(2).replace("_", "/")
         if room in out:
             out[room].append(Path(entry["directory"]) / target.group(1))

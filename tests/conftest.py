@@ -1,5 +1,6 @@
 """For every pytest suite: hypothesis profiles, one seed, the marker `long`, the options --zarr-python and --draw. With
-$ZARRC_TEST_DEVICE (see support/zarrc_abi.py) only the tests that move elements through a device.
+$ZARRC_TEST_DEVICE (see support/zarrc_abi.py) only the tests that move elements through a device, and with $ZARRC_TEST_STORE (see
+support/elsewhere.py) only those that have a context.
 
 scripts/run-tests sets ZARRC (the program), ZARRC_LIBRARY (libzarrc.so), ZARRC_BUILD (the
 build folder) and HYPOTHESIS_PROFILE. By hand: ZARRC=build/dev/bin/zarrc pytest tests/cli
@@ -31,7 +32,8 @@ ZARR_PYTHON = {"zarr", "peers", "both_ways"}
 
 # These count what the fake device does.
 OF_THE_FAKE_DEVICE = {"test_copies", "test_front"}
-NEVER_LEFT_OUT = {"test_memory_kinds"}  # docs/status/memory.md says that CI runs it
+NEVER_LEFT_OUT = {"test_memory_kinds",  # docs/status/memory.md says that CI runs it
+                  "test_hostile"}
 
 
 def pytest_addoption(parser):
@@ -75,6 +77,8 @@ def pytest_collection_modifyitems(config, items):
               and not item.get_closest_marker("zarr_makes_input"))
     if os.environ.get("ZARRC_TEST_DEVICE"):
         leave(config, items, moves_through_a_device)
+    if os.environ.get("ZARRC_TEST_STORE"):
+        leave(config, items, lambda item: "context" in item.fixturenames)
     if (most := config.getoption("--draw")) is not None and most < len(items):
         drawn = set(random.Random(int(os.environ["ZARRC_SEED"])).sample([item.nodeid for item in items], most))
         leave(config, items, lambda item: item.nodeid in drawn or module_name(item) in NEVER_LEFT_OUT)

@@ -2,10 +2,12 @@
  * bench/micro/net_requests.c - what the engine for HTTP costs beside a bare loop around
  * libcurl's multi interface, in the same process and run. A program, not a test:
  *
- *   net_requests <url> <object bytes> <part bytes> <parts> <in flight> <rounds>
+ *   net_requests <url> <object bytes> <part bytes> <stride> <parts> <in flight> <rounds>
  *
- * Reads parts of the object at the URL, and prints the medians in microseconds of CPU for
- * each request, the library's and the loop's, and their ratio.
+ * Reads parts of the object at the URL, each `stride` bytes after the one before, and
+ * prints medians as JSON: microseconds of CPU for each request and milliseconds for all,
+ * the library's and the loop's. Of several rounds the first one does not count; a single
+ * one has cold connections. bench/micro/net compares the numbers.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,12 +21,12 @@
 
 enum {
     ROUNDS_MAX = 99,
-    FLIGHT_MAX = 256
+    FLIGHT_MAX = 512
 };
 
 static struct {
     const char *url;
-    uint64_t object, part, n;
+    uint64_t object, part, stride, n;
     uint32_t flight, rounds;
 } what;
 
@@ -47,7 +49,22 @@ static double cpu_us(void)
 
 static uint64_t first_byte(uint64_t i)
 {
-    return i * what.part % (what.object - what.part + 1);
+    return i * what.stride % (what.object - what.part + 1);
+}
+
+struct cost {
+    double us, ms; /* of CPU for each request; until all have ended */
+};
+
+static struct cost begin_cost(void)
+{
+    return (struct cost){.us = cpu_us(), .ms = (double)zr_now_ns() / 1e6};
+}
+
+static struct cost end_cost(struct cost before)
+{
+    return (struct cost){.us = (cpu_us() - before.us) / (double)what.n,
+                         .ms = (double)zr_now_ns() / 1e6 - before.ms};
 }
 
 /* ---- the engine ---- */
@@ -97,9 +114,9 @@ static void slot_next(struct slot *s)
     zr_net_submit(run.net, &s->r);
 }
 
-static double measure_engine(struct slot *slots)
+static struct cost measure_engine(struct slot *slots)
 {
-    const double before = cpu_us();
+    const struct cost before = begin_cost();
 
     atomic_store(&run.next, 0);
     atomic_store(&run.left, what.flight);
@@ -108,7 +125,7 @@ static double measure_engine(struct slot *slots)
         slot_next(&slots[i]);
     must(zr_event_wait(&run.all, UINT64_MAX), "the engine has not ended");
     zr_event_deinit(&run.all);
-    return (cpu_us() - before) / (double)what.n;
+    return end_cost(before);
 }
 
 /* ---- the bare loop ---- */
@@ -151,9 +168,9 @@ static CURL *bare_make(struct slot *s)
 }
 
 /* The handles and connections stay from round to round, as those of the engine do. */
-static double measure_bare(CURLM *m, CURL **easy, struct slot *slots)
+static struct cost measure_bare(CURLM *m, CURL **easy, struct slot *slots)
 {
-    const double before = cpu_us();
+    const struct cost before = begin_cost();
     uint64_t next = 0, ended = 0;
     int running, left;
 
@@ -178,7 +195,7 @@ static double measure_bare(CURLM *m, CURL **easy, struct slot *slots)
         if (ended < what.n)
             (void)curl_multi_poll(m, NULL, 0, 100, NULL);
     }
-    return (cpu_us() - before) / (double)what.n;
+    return end_cost(before);
 }
 
 static int compare_doubles(const void *a, const void *b)
@@ -188,27 +205,34 @@ static int compare_doubles(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static double find_median(double *v)
+/* Of one number of all rounds but the first. */
+static double find_median(const struct cost *c, bool wall)
 {
-    qsort(v, what.rounds, sizeof *v, compare_doubles);
-    return v[what.rounds / 2];
+    const uint32_t first = what.rounds > 1;
+    double v[ROUNDS_MAX] = {0};
+
+    for (uint32_t i = first; i < what.rounds; i++)
+        v[i - first] = wall ? c[i].ms : c[i].us;
+    qsort(v, what.rounds - first, sizeof *v, compare_doubles);
+    return v[(what.rounds - first) / 2];
 }
 
 int main(int argc, char **argv)
 {
-    double engine[ROUNDS_MAX], bare[ROUNDS_MAX];
+    struct cost engine[ROUNDS_MAX], bare[ROUNDS_MAX];
     struct zr_net_options o = {.tls_unverified = true};
     static struct slot slots[FLIGHT_MAX];
     CURL *easy[FLIGHT_MAX] = {0};
     CURLM *m;
 
-    must(argc == 7, "needs <url> <object> <part> <parts> <in flight> <rounds>");
+    must(argc == 8, "needs <url> <object> <part> <stride> <parts> <in flight> <rounds>");
     what.url = argv[1];
     what.object = strtoull(argv[2], NULL, 10);
     what.part = strtoull(argv[3], NULL, 10);
-    what.n = strtoull(argv[4], NULL, 10);
-    what.flight = (uint32_t)strtoul(argv[5], NULL, 10);
-    what.rounds = (uint32_t)strtoul(argv[6], NULL, 10);
+    what.stride = strtoull(argv[4], NULL, 10);
+    what.n = strtoull(argv[5], NULL, 10);
+    what.flight = (uint32_t)strtoul(argv[6], NULL, 10);
+    what.rounds = (uint32_t)strtoul(argv[7], NULL, 10);
     must(what.part > 0 && what.part <= what.object && what.flight > 0 &&
              what.flight <= FLIGHT_MAX && what.flight <= what.n && what.rounds > 0 &&
              what.rounds <= ROUNDS_MAX,
@@ -226,7 +250,9 @@ int main(int argc, char **argv)
         engine[i] = measure_engine(slots);
         bare[i] = measure_bare(m, easy, slots);
     }
-    printf("%.1f us, bare loop %.1f us, ratio %.3f\n", find_median(engine),
-           find_median(bare), find_median(engine) / find_median(bare));
+    printf("{\"engine_us\": %.2f, \"bare_us\": %.2f, \"engine_ms\": %.2f, \"bare_ms\": "
+           "%.2f}\n",
+           find_median(engine, false), find_median(bare, false),
+           find_median(engine, true), find_median(bare, true));
     return 0;
 }

@@ -9,74 +9,61 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The open array (node.array) or group. */
-struct target {
-    struct cli_node node;
-    zarr_group *group;
-};
-
+/* Opens the array (node->array) or the group (node->group). */
 static int open_target(struct cli *cli, const char *text, unsigned flags,
-                       struct target *t)
+                       struct cli_node *node)
 {
-    zarr_group_open_options opts = {.struct_size = sizeof opts};
     zarr_error err = {0};
     zarr_status st = ZARR_OK;
-    int rc = cli_node_open(cli, text, flags, &t->node);
+    int rc = cli_node_open(cli, text, flags, node);
 
-    opts.consolidated = ZARR_CONSOLIDATED_NEVER; /* consolidated ones may be stale */
-    if (!rc && t->node.kind == ZARR_NODE_GROUP)
-        st = zarr_group_open(&t->group, t->node.store, t->node.path, &opts, &err);
-    return st ? cli_fail(cli, st, &err, "cannot open group %s", t->node.shown) : rc;
+    if (!rc && node->kind == ZARR_NODE_GROUP)
+        st = cli_node_group(node, &err);
+    return st ? cli_fail(cli, st, &err, "cannot open group %s", node->shown) : rc;
 }
 
-static void close_target(struct target *t)
+static const char *target_attributes(const struct cli_node *node)
 {
-    zarr_group_free(t->group);
-    t->group = NULL;
-    cli_node_close(&t->node);
+    return node->group ? zarr_group_attributes(node->group)
+                       : zarr_array_attributes(node->array);
 }
 
-static const char *target_attributes(const struct target *t)
-{
-    return t->group ? zarr_group_attributes(t->group)
-                    : zarr_array_attributes(t->node.array);
-}
-
-static zarr_status get_one(const struct target *t, const char *name, char *text,
+static zarr_status get_one(const struct cli_node *node, const char *name, char *text,
                            size_t *bytes, zarr_error *err)
 {
     size_t cap = text ? *bytes : 0;
 
-    return t->group
-               ? zarr_group_attribute_get(t->group, name, text, cap, bytes, err)
-               : zarr_array_attribute_get(t->node.array, name, text, cap, bytes, err);
+    return node->group
+               ? zarr_group_attribute_get(node->group, name, text, cap, bytes, err)
+               : zarr_array_attribute_get(node->array, name, text, cap, bytes, err);
 }
 
-static zarr_status set_one(const struct target *t, const char *name, const char *json,
-                           zarr_error *err)
+static zarr_status set_one(const struct cli_node *node, const char *name,
+                           const char *json, zarr_error *err)
 {
-    return t->group ? zarr_group_attribute_set(t->group, name, json, err)
-                    : zarr_array_attribute_set(t->node.array, name, json, err);
+    return node->group ? zarr_group_attribute_set(node->group, name, json, err)
+                       : zarr_array_attribute_set(node->array, name, json, err);
 }
 
-static zarr_status delete_one(const struct target *t, const char *name, zarr_error *err)
+static zarr_status delete_one(const struct cli_node *node, const char *name,
+                              zarr_error *err)
 {
-    return t->group ? zarr_group_attribute_delete(t->group, name, err)
-                    : zarr_array_attribute_delete(t->node.array, name, err);
+    return node->group ? zarr_group_attribute_delete(node->group, name, err)
+                       : zarr_array_attribute_delete(node->array, name, err);
 }
 
-static zarr_status merge_all(const struct target *t, const char *json, int replace,
+static zarr_status merge_all(const struct cli_node *node, const char *json, int replace,
                              zarr_error *err)
 {
-    return t->group ? zarr_group_attributes_merge(t->group, json, replace, err)
-                    : zarr_array_attributes_merge(t->node.array, json, replace, err);
+    return node->group ? zarr_group_attributes_merge(node->group, json, replace, err)
+                       : zarr_array_attributes_merge(node->array, json, replace, err);
 }
 
 /* ---- the verbs ---- */
 
-static int list_all(struct cli *cli, const struct target *t)
+static int list_all(struct cli *cli, const struct cli_node *node)
 {
-    const char *all = target_attributes(t), *at, *value;
+    const char *all = target_attributes(node), *at, *value;
     size_t n = 0;
     char *key = NULL, *line;
 
@@ -84,7 +71,7 @@ static int list_all(struct cli *cli, const struct target *t)
         struct cli_json *j = cli_json(cli);
 
         cli_json_object(j);
-        cli_json_text(cli_key(j, "node"), t->node.shown);
+        cli_json_text(cli_key(j, "node"), node->shown);
         cli_json_raw(cli_key(j, "attributes"), all);
         cli_json_end(j);
         return CLI_OK;
@@ -101,11 +88,11 @@ static int list_all(struct cli *cli, const struct target *t)
     return CLI_OK;
 }
 
-static int no_attribute(struct cli *cli, const struct target *t, const char *name)
+static int no_attribute(struct cli *cli, const struct cli_node *node, const char *name)
 {
     const char *names[129] = {NULL};
     char *owned[128] = {NULL}, *hint = NULL;
-    const char *near, *at = cli_json_members(target_attributes(t));
+    const char *near, *at = cli_json_members(target_attributes(node));
     size_t n = 0, bytes;
 
     while (n < 128 && cli_json_next(&at, &owned[n], &bytes)) {
@@ -115,8 +102,7 @@ static int no_attribute(struct cli *cli, const struct target *t, const char *nam
     near = cli_nearest(name, names);
     if (near)
         hint = cli_format("Did you mean \"%s\"?", near);
-    cli_error(cli, CLI_NOT_FOUND, hint, "%s has no attribute \"%s\"", t->node.shown,
-              name);
+    cli_error(cli, CLI_NOT_FOUND, hint, "%s has no attribute \"%s\"", node->shown, name);
     for (size_t i = 0; i < n; i++)
         free(owned[i]);
     free(hint);
@@ -144,26 +130,26 @@ static void print_value(struct cli *cli, const char *json)
     cli_string_free(&clean);
 }
 
-static int get(struct cli *cli, const struct target *t)
+static int get(struct cli *cli, const struct cli_node *node)
 {
     const char *name = cli->args[2];
     zarr_error err = {0};
     size_t n = 0;
-    zarr_status st = get_one(t, name, NULL, &n, &err);
+    zarr_status st = get_one(node, name, NULL, &n, &err);
     char *text;
 
     if (st == ZARR_ERR_NOT_FOUND)
-        return no_attribute(cli, t, name);
+        return no_attribute(cli, node, name);
     if (st)
         return cli_fail(cli, st, &err, "cannot read attribute \"%s\" of %s", name,
-                        t->node.shown);
+                        node->shown);
     text = cli_alloc(++n);
-    st = get_one(t, name, text, &n, &err);
+    st = get_one(node, name, text, &n, &err);
     if (!st && cli->json) {
         struct cli_json *j = cli_json(cli);
 
         cli_json_object(j);
-        cli_json_text(cli_key(j, "node"), t->node.shown);
+        cli_json_text(cli_key(j, "node"), node->shown);
         cli_json_text(cli_key(j, "name"), name);
         cli_json_raw(cli_key(j, "value"), text);
         cli_json_end(j);
@@ -174,7 +160,7 @@ static int get(struct cli *cli, const struct target *t)
     return st ? cli_fail(cli, st, &err, "cannot read attribute \"%s\"", name) : CLI_OK;
 }
 
-static int set(struct cli *cli, const struct target *t)
+static int set(struct cli *cli, const struct cli_node *node)
 {
     const char *name = cli->args[2];
     char *json =
@@ -187,34 +173,34 @@ static int set(struct cli *cli, const struct target *t)
         rc = cli_error(cli, CLI_USAGE, "JSON has text in UTF-8 only.",
                        "attribute \"%s\": \"%s\" is not UTF-8", name, cli->args[3]);
     else
-        st = set_one(t, name, json, &err);
+        st = set_one(node, name, json, &err);
     if (st == ZARR_ERR_INVALID)
         rc = cli_error(
             cli, CLI_USAGE, "For text use --text, or quotes inside quotes: '\"abc\"'.",
             "attribute \"%s\": \"%s\" is not JSON (%s)", name, cli->args[3], err.message);
     else if (st)
         rc = cli_fail(cli, st, &err, "cannot set attribute \"%s\" of %s", name,
-                      t->node.shown);
+                      node->shown);
     free(json);
     return rc;
 }
 
-static int delete_all(struct cli *cli, const struct target *t)
+static int delete_all(struct cli *cli, const struct cli_node *node)
 {
     for (int i = 2; i < cli->n_args; i++) {
         zarr_error err = {0};
-        zarr_status st = delete_one(t, cli->args[i], &err);
+        zarr_status st = delete_one(node, cli->args[i], &err);
 
         if (st == ZARR_ERR_NOT_FOUND)
-            return no_attribute(cli, t, cli->args[i]);
+            return no_attribute(cli, node, cli->args[i]);
         if (st)
             return cli_fail(cli, st, &err, "cannot delete attribute \"%s\" of %s",
-                            cli->args[i], t->node.shown);
+                            cli->args[i], node->shown);
     }
     return CLI_OK;
 }
 
-static int merge(struct cli *cli, const struct target *t)
+static int merge(struct cli *cli, const struct cli_node *node)
 {
     const char *word = cli->args[2];
     struct cli_string json = {0};
@@ -227,9 +213,9 @@ static int merge(struct cli *cli, const struct target *t)
     else
         cli_string_printf(&json, "%s", word);
     if (!rc)
-        st = merge_all(t, json.text, cli_flag(cli, "replace"), &err);
+        st = merge_all(node, json.text, cli_flag(cli, "replace"), &err);
     if (st)
-        rc = cli_fail(cli, st, &err, "cannot merge attributes of %s", t->node.shown);
+        rc = cli_fail(cli, st, &err, "cannot merge attributes of %s", node->shown);
     cli_string_free(&json);
     return rc;
 }
@@ -239,7 +225,7 @@ static int merge(struct cli *cli, const struct target *t)
 struct verb {
     const char *name;
     int min_args, max_args; /* including the verb and the node */
-    int (*run)(struct cli *cli, const struct target *t);
+    int (*run)(struct cli *cli, const struct cli_node *node);
     bool writes;
 };
 
@@ -259,22 +245,22 @@ static const struct verb *find_verb(struct cli *cli)
 
 static int run_verb(struct cli *cli, const struct verb *v, const char *place)
 {
-    struct target t = {.group = NULL};
-    int rc = open_target(cli, place, v->writes ? CLI_OPEN_WRITE : 0, &t);
+    struct cli_node node = {0};
+    int rc = open_target(cli, place, v->writes ? CLI_OPEN_WRITE : 0, &node);
 
-    t.node.began = !rc && v->writes;
+    node.began = !rc && v->writes;
     if (!rc)
-        rc = v->run(cli, &t);
-    if (t.node.began)
-        rc = cli_update_after(cli, &t.node, false, rc);
+        rc = v->run(cli, &node);
+    if (node.began)
+        rc = cli_update_after(cli, &node, false, rc);
     if (!rc && v->writes) {
-        close_target(&t);
+        cli_node_close(&node);
         if (!rc && cli->json) { /* reads the new attributes from the store */
-            rc = open_target(cli, place, 0, &t);
-            rc = rc ? rc : list_all(cli, &t);
+            rc = open_target(cli, place, 0, &node);
+            rc = rc ? rc : list_all(cli, &node);
         }
     }
-    close_target(&t);
+    cli_node_close(&node);
     return rc;
 }
 

@@ -252,7 +252,7 @@ static int clean(struct cli *cli, struct cli_node *node, uint64_t age)
     if (cli->json)
         cli_json_end(cli_json(cli));
     if (!st && !cli_is_cancelled() && !cli_flag(cli, "dry-run"))
-        st = zarr_store_clean(node->store, node->path, age, &removed, &err);
+        st = zarr_store_clean(node->store, node->path, age, cli_cancel, &removed, &err);
     if (st || cli_is_cancelled())
         return cli_fail(cli, st, &err, "cannot clean %s", node->shown);
     rc = clean_arrays(cli, node);

@@ -51,7 +51,8 @@ static zarr_status open_nodes(const struct cli_node *node, zarr_group **out,
                               zarr_error *err)
 {
     const zarr_group_open_options o = {.struct_size = sizeof o,
-                                       .consolidated = ZARR_CONSOLIDATED_NEVER};
+                                       .consolidated = ZARR_CONSOLIDATED_NEVER,
+                                       .cancel = cli_cancel};
 
     return zarr_group_open(out, node->store, node->path, &o, err);
 }

@@ -170,6 +170,8 @@ static int run(struct cli *cli)
     if (!rc)
         rc = cli_node_open(cli, cli->args[1], CLI_OPEN_NEW | CLI_OPEN_PROBE, &c.dst);
     if (!rc)
+        rc = cli_share_archive(cli, &c.src, &c.dst);
+    if (!rc)
         rc = cli_require_copyable(cli, &c.src, &c.dst);
     if (!rc)
         rc = cli_objects_count(cli, &c.src, cli->progress != CLI_PROGRESS_NONE, &c.total);

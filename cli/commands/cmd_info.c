@@ -119,11 +119,9 @@ static int add_broken(struct cli *cli, const struct cli_node *top, const char *p
     zarr_array *array = NULL;
     zarr_group *group = NULL;
     zarr_error err = {0};
-    zarr_status st = zarr_array_open(&array, top->store, full, NULL, &err);
+    zarr_status st = zarr_node_open(&array, &group, top->store, full, NULL, NULL, &err);
     int rc = CLI_OK;
 
-    if (st == ZARR_ERR_NOT_FOUND)
-        st = zarr_group_open(&group, top->store, full, NULL, &err);
     if (group)
         st = zarr_group_list(group, pass_member, NULL, NULL, &err);
     if (cli_is_node_fault(st, &err) || st == ZARR_ERR_IO || st == ZARR_ERR_DENIED)
@@ -241,7 +239,7 @@ static zarr_status group_json(struct cli *cli, const struct cli_node *node,
     if (totals)
         totals_json(j, totals);
     if (totals)
-        info_requests_json(j, node->store);
+        info_store_json(j, node->store);
     cli_json_end(j);
     return st;
 }
@@ -259,27 +257,25 @@ static zarr_status group_text(struct cli *cli, const struct cli_node *node,
     if (totals)
         totals_text(cli, totals);
     if (totals)
-        info_requests_text(cli, node->store);
+        info_store_text(cli, node->store);
     info_attributes(cli, zarr_group_attributes(group));
     return zarr_group_list(group, child_text, cli, &o, err);
 }
 
-static int group_info(struct cli *cli, const struct cli_node *node)
+static int group_info(struct cli *cli, struct cli_node *node)
 {
     const bool want = cli_flag(cli, "stats");
     struct totals totals = {0};
-    zarr_group *group = NULL;
     zarr_error err = {0};
     zarr_status st;
     int rc = want ? get_totals(cli, node, &totals) : CLI_OK;
 
     if (rc)
         goto out;
-    st = zarr_group_open(&group, node->store, node->path, NULL, &err);
+    st = cli_node_group(node, &err);
     if (!st)
-        st = (cli->json ? group_json : group_text)(cli, node, group,
+        st = (cli->json ? group_json : group_text)(cli, node, node->group,
                                                    want ? &totals : NULL, &err);
-    zarr_group_free(group);
     rc = st ? cli_fail(cli, st, &err, "cannot read group %s", node->shown)
             : faults_exit_code(&totals);
 out:
@@ -289,18 +285,16 @@ out:
 
 /* ---- the command ---- */
 
-static int raw_metadata(struct cli *cli, const struct cli_node *node)
+static int raw_metadata(struct cli *cli, struct cli_node *node)
 {
-    zarr_group *group = NULL;
     zarr_error err = {0};
     zarr_status st;
 
     if (node->kind == ZARR_NODE_ARRAY)
         return cli_printf(cli, "%s\n", zarr_array_metadata(node->array));
-    st = zarr_group_open(&group, node->store, node->path, NULL, &err);
+    st = cli_node_group(node, &err);
     if (!st)
-        cli_printf(cli, "%s\n", zarr_group_metadata(group));
-    zarr_group_free(group);
+        cli_printf(cli, "%s\n", zarr_group_metadata(node->group));
     return st ? cli_fail(cli, st, &err, "cannot read group %s", node->shown) : CLI_OK;
 }
 
@@ -376,13 +370,15 @@ const struct cli_command cli_cmd_info = {
         "fields of a nested struct), bytes (decoded), metadata (the document). With "
         "--stats: stored, an object with objects, objects_possible, bytes; and, of a "
         "store with a network, requests, an object with requests, retries, "
-        "bytes_received, bytes_sent. Numbers that "
+        "bytes_received, bytes_sent; and, of an archive with bytes that no value uses, "
+        "dead, an object with values (replaced or erased) and bytes. Numbers that "
         "exceed 64 bits are null.\n\n"
         "Groups: consolidated, children (list of objects with name and kind). With "
         "--stats: stored, the sums of all arrays below: arrays, groups (the group itself "
         "counts), broken (number of faults), faults (objects with node, code and "
         "reason), "
-        "objects, objects_possible, bytes, decoded_bytes; requests as of arrays.",
+        "objects, objects_possible, bytes, decoded_bytes; requests and dead as of "
+        "arrays.",
     .options = info_options,
     .examples = info_examples,
     .see_also = "zarrc-ls zarrc-attrs zarrc-explain zarrc-verify",

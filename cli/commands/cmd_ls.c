@@ -119,11 +119,10 @@ static void add_array(const struct cli_node *node, struct listing *l)
     add_entry(l, &item);
 }
 
-static int collect(struct cli *cli, const struct cli_node *node, bool recursive,
+static int collect(struct cli *cli, struct cli_node *node, bool recursive,
                    struct listing *l)
 {
     const zarr_list_options o = {.struct_size = sizeof o, .cancel = cli_cancel};
-    zarr_group *group = NULL;
     zarr_error err = {0};
     zarr_status st;
 
@@ -132,11 +131,10 @@ static int collect(struct cli *cli, const struct cli_node *node, bool recursive,
         return CLI_OK;
     }
     l->skip = *node->path ? strlen(node->path) + 1 : 0;
-    st = zarr_group_open(&group, node->store, node->path, NULL, &err);
+    st = cli_node_group(node, &err);
     if (!st)
-        st = recursive ? zarr_group_walk(group, add_entry, l, &o, &err)
-                       : zarr_group_list(group, add_entry, l, &o, &err);
-    zarr_group_free(group);
+        st = recursive ? zarr_group_walk(node->group, add_entry, l, &o, &err)
+                       : zarr_group_list(node->group, add_entry, l, &o, &err);
     return st ? cli_fail(cli, st, &err, "cannot list %s", node->shown) : CLI_OK;
 }
 

@@ -296,6 +296,8 @@ static int run(struct cli *cli)
                            CLI_OPEN_WRITE | CLI_OPEN_PROBE | CLI_OPEN_MISSING, &src);
     if (!rc)
         rc = cli_node_open(cli, cli->args[1], CLI_OPEN_NEW | CLI_OPEN_PROBE, &dst);
+    if (!rc)
+        rc = cli_share_archive(cli, &src, &dst);
     if (!rc && cli_node_is_missing(&src) && !can_finish(cli, &src, &dst)) {
         rc = complete(cli, &src, &dst);
         goto out;

@@ -237,6 +237,8 @@ static int run(struct cli *cli)
     if (!rc)
         rc = cli_node_open(cli, cli->args[1], CLI_OPEN_NEW, &r.dst);
     if (!rc)
+        rc = cli_share_archive(cli, &r.src, &r.dst);
+    if (!rc)
         rc = check_places(&r);
     if (!rc)
         rc = check_group_options(&r);

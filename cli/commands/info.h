@@ -23,10 +23,10 @@ void info_row(struct cli *cli, const char *name, const char *format, ...)
     ZARR_PRINTF(3, 4);
 /* Prints one line for each member of a JSON object. */
 void info_attributes(struct cli *cli, const char *attributes);
-/* What the store has sent and received so far, if it has a network: one line, or the
- * member "requests". */
-void info_requests_text(struct cli *cli, const zarr_store *store);
-void info_requests_json(struct cli_json *j, const zarr_store *store);
+/* What the store has sent and received so far, if it has a network, and the dead bytes of
+ * an archive: two lines, or the members "requests" and "dead". */
+void info_store_text(struct cli *cli, const zarr_store *store);
+void info_store_json(struct cli_json *j, const zarr_store *store);
 /* stats: NULL without --stats. */
 void info_array_text(struct cli *cli, const struct cli_node *node,
                      const struct info_stats *stats);

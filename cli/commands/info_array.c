@@ -261,7 +261,7 @@ static void stats_rows(struct cli *cli, const zarr_array *a, const struct info_s
                  all * ((double)s->n_objects / (double)s->n_total) / (double)s->bytes);
 }
 
-void info_requests_text(struct cli *cli, const zarr_store *store)
+void info_store_text(struct cli *cli, const zarr_store *store)
 {
     zarr_store_counters c = ZARR_STORE_COUNTERS_INIT;
     char sent[16], received[16];
@@ -272,21 +272,32 @@ void info_requests_text(struct cli *cli, const zarr_store *store)
                  "%" PRIu64 ", %" PRIu64 " of them repeated, %s received, %s sent",
                  c.requests, c.retries, cli_bytes_text(c.bytes_received, received),
                  cli_bytes_text(c.bytes_sent, sent));
+    if (c.dead_bytes > 0)
+        info_row(cli, "dead bytes",
+                 "%s of the archive, with %" PRIu64 " replaced or erased value%s",
+                 cli_bytes_text(c.dead_bytes, sent), c.dead_values,
+                 c.dead_values == 1 ? "" : "s");
 }
 
-void info_requests_json(struct cli_json *j, const zarr_store *store)
+void info_store_json(struct cli_json *j, const zarr_store *store)
 {
     zarr_store_counters c = ZARR_STORE_COUNTERS_INIT;
 
     zarr_store_read_counters(store, &c);
-    if (c.requests == 0)
-        return;
-    cli_json_object(cli_key(j, "requests"));
-    cli_json_u64(cli_key(j, "requests"), c.requests);
-    cli_json_u64(cli_key(j, "retries"), c.retries);
-    cli_json_u64(cli_key(j, "bytes_received"), c.bytes_received);
-    cli_json_u64(cli_key(j, "bytes_sent"), c.bytes_sent);
-    cli_json_end(j);
+    if (c.requests > 0) {
+        cli_json_object(cli_key(j, "requests"));
+        cli_json_u64(cli_key(j, "requests"), c.requests);
+        cli_json_u64(cli_key(j, "retries"), c.retries);
+        cli_json_u64(cli_key(j, "bytes_received"), c.bytes_received);
+        cli_json_u64(cli_key(j, "bytes_sent"), c.bytes_sent);
+        cli_json_end(j);
+    }
+    if (c.dead_bytes > 0) {
+        cli_json_object(cli_key(j, "dead"));
+        cli_json_u64(cli_key(j, "values"), c.dead_values);
+        cli_json_u64(cli_key(j, "bytes"), c.dead_bytes);
+        cli_json_end(j);
+    }
 }
 
 /* Prints the fields of a struct; fields of nested structs are indented. */
@@ -333,7 +344,7 @@ void info_array_text(struct cli *cli, const struct cli_node *node,
     if (stats)
         stats_rows(cli, a, stats);
     if (stats)
-        info_requests_text(cli, node->store);
+        info_store_text(cli, node->store);
     info_attributes(cli, zarr_array_attributes(a));
     free(fill);
 }
@@ -414,7 +425,7 @@ void info_array_json(struct cli *cli, const struct cli_node *node,
     if (stats)
         stats_json(j, stats);
     if (stats)
-        info_requests_json(j, node->store);
+        info_store_json(j, node->store);
     cli_json_raw(cli_key(j, "attributes"), zarr_array_attributes(a));
     cli_json_raw(cli_key(j, "metadata"), zarr_array_metadata(a));
     cli_json_end(j);

@@ -51,7 +51,7 @@ _zarrc()
         return
     fi
     if [[ -z $command && $cur != -* ]]; then
-        words='info ls tree cat attrs create import export explain cp mv rm resize append reencode migrate verify diff clean consolidate plot list calibrate version help completion'
+        words='info ls tree cat attrs create import export explain cp mv rm resize append reencode migrate verify diff clean repack consolidate plot list calibrate version help completion'
     elif [[ $cur == -* ]]; then
         words=' --json -j --max-threads --mem --limit --untrusted --lock-wait --locks --symlinks --store-option --progress --color --plugin --log-level -q --quiet -v --verbose -h --help'
         case $command in
@@ -74,6 +74,7 @@ _zarrc()
         verify) words+=' --no-data --missing-chunks --strict -N --show' ;;
         diff) words+=' --rtol --atol --nan-differs -N --show --storage --data --field --missing-chunks' ;;
         clean) words+=' -n --dry-run --age' ;;
+        repack) words+=' -n --dry-run' ;;
         consolidate) words+=' --check --key' ;;
         plot) words+=' -o --output -f --force -t --term -s --slice --field --size -m --map -p --percentiles --min --max --hide-fill --origin --aspect --bare --title' ;;
         calibrate) words+=' -n --dry-run --size' ;;

@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define JOB_NAME ".zarrc-job"
 
@@ -98,18 +99,46 @@ void cli_job_end(struct cli *cli, zarr_store *store, const char *path)
     free(key);
 }
 
+/* A place as the library writes it into a job. */
+static void add_place(void *user, const zarr_store_place *place)
+{
+    const char *prefix = place->prefix ? place->prefix : "";
+    size_t n;
+
+    prefix += strspn(prefix, "/");
+    for (n = strlen(prefix); n > 0 && prefix[n - 1] == '/';)
+        n--;
+    cli_string_printf(user, "%s://%s", place->scheme ? place->scheme : "",
+                      place->endpoint ? place->endpoint : "");
+    if (place->bucket && *place->bucket)
+        cli_string_printf(user, "/%s", place->bucket);
+    cli_string_printf(user, "/%.*s", (int)n, prefix);
+}
+
 char *cli_job_name(const struct cli_node *node)
 {
-    const char *root = cli_local_root(node);
-    char *joined = cli_path_join(root, node->path), *name = realpath(joined, NULL);
-    char *real = name ? NULL : realpath(root, NULL);
+    const char *root = cli_local_root(node), *end;
+    char *joined = cli_path_join(root, node->path);
+    struct cli_string s = {0};
+    char *name, *real;
+    struct stat st;
 
-    if (!name)
-        name = real ? cli_path_join(real, node->path)
-                    : cli_format("%s:/%s", zarr_store_url(node->store), node->path);
+    if (stat(root, &st) != 0 || !S_ISDIR(st.st_mode)) { /* such as an archive, or a URL */
+        zarr_store_tell_place(node->store, add_place, &s);
+        end = s.text && s.text[strlen(s.text) - 1] == '/' ? "" : "/";
+        name = !s.text       ? NULL
+               : *node->path ? cli_format("%s%s%s", s.text, end, node->path)
+                             : cli_strdup(s.text);
+    } else {
+        name = realpath(joined, NULL);
+        real = name ? NULL : realpath(root, NULL);
+        if (real)
+            name = cli_path_join(real, node->path);
+        free(real);
+    }
+    free(s.text);
     free(joined);
-    free(real);
-    return name;
+    return name ? name : cli_format("%s:/%s", zarr_store_url(node->store), node->path);
 }
 
 /* Whether a message would show this byte of UTF-8 in another way: it is a control

@@ -113,6 +113,15 @@ int cli_node_fail_missing(struct cli *cli, unsigned flags, const struct cli_node
     return flags & CLI_OPEN_REST ? CLI_OK : cli_rest_error(cli, CLI_NOT_FOUND, node);
 }
 
+/* If not, a GET takes long, so a command skips those that it can do without. */
+static bool is_fast(const struct cli_node *node)
+{
+    zarr_store_caps caps = {.struct_size = sizeof caps};
+
+    zarr_store_capabilities(node->store, &caps);
+    return caps.flags & ZARR_STORE_CAP_FAST_GET;
+}
+
 static int check_kind(struct cli *cli, unsigned flags, const struct cli_node *node)
 {
     if (node->region && !(flags & CLI_OPEN_REGION))
@@ -120,7 +129,8 @@ static int check_kind(struct cli *cli, unsigned flags, const struct cli_node *no
                          cli->command->name, node->region);
     if (cli_node_is_missing(node) && !(flags & (CLI_OPEN_NEW | CLI_OPEN_MISSING)))
         return cli_node_fail_missing(cli, flags, node);
-    if (!cli_node_is_missing(node) && !(flags & CLI_OPEN_REST))
+    if (!cli_node_is_missing(node) && !(flags & CLI_OPEN_REST) &&
+        (!node->region || is_fast(node)))
         cli_job_warn(cli, node);
     if (node->kind == ZARR_NODE_GROUP && (flags & CLI_OPEN_ARRAY))
         return cli_error(cli, CLI_USAGE, "zarrc ls NODE lists its members.",
@@ -172,9 +182,46 @@ static int refuse_part(struct cli *cli, unsigned flags, const struct cli_node *n
     return rc;
 }
 
+/* Opens what is at the place, so that its documents are read once. */
+static zarr_status open_at_once(struct cli_node *node, unsigned flags, zarr_error *err)
+{
+    const zarr_array_open_options opts = {.struct_size = sizeof opts,
+                                          .cancel = cli_cancel};
+    const zarr_status st =
+        flags & CLI_OPEN_ARRAY
+            ? zarr_array_open(&node->array, node->store, node->path, &opts, err)
+            : zarr_node_open(&node->array, &node->group, node->store, node->path, &opts,
+                             NULL, err);
+
+    if (st != ZARR_OK)
+        return st;
+    node->kind = node->array ? ZARR_NODE_ARRAY : ZARR_NODE_GROUP;
+    node->zarr_format = node->array ? zarr_array_zarr_format(node->array)
+                                    : zarr_group_zarr_format(node->group);
+    return st;
+}
+
+/* To say what is wrong with a node that cannot be opened, the kind comes first. */
+static zarr_status find_node(struct cli_node *node, unsigned flags, zarr_error *err)
+{
+    zarr_status st =
+        flags & CLI_OPEN_PROBE ? ZARR_ERR_INVALID : open_at_once(node, flags, err);
+
+    if (st == ZARR_ERR_CANCELLED)
+        return st;
+    if (st == ZARR_OK || (st == ZARR_ERR_NOT_FOUND && !(flags & CLI_OPEN_ARRAY)))
+        return ZARR_OK;
+    st = zarr_node_probe(node->store, node->path, &node->kind, &node->zarr_format, err);
+    if (st == ZARR_ERR_NOT_FOUND || (node->zarr_format != 0 && flags & CLI_OPEN_PROBE))
+        st = ZARR_OK; /* CLI_OPEN_PROBE accepts a broken node */
+    return st;
+}
+
 int cli_node_open(struct cli *cli, const char *text, unsigned flags,
                   struct cli_node *node)
 {
+    const zarr_array_open_options opts = {.struct_size = sizeof opts,
+                                          .cancel = cli_cancel};
     zarr_location *at = NULL;
     zarr_error err = {0};
     zarr_status st;
@@ -194,22 +241,31 @@ int cli_node_open(struct cli *cli, const char *text, unsigned flags,
     rc = open_store(cli, at, flags, node);
     if (rc)
         goto out;
-    st = zarr_node_probe(node->store, node->path, &node->kind, &node->zarr_format, &err);
-    if (st == ZARR_ERR_NOT_FOUND || (node->zarr_format != 0 && flags & CLI_OPEN_PROBE))
-        st = ZARR_OK; /* CLI_OPEN_PROBE accepts a broken node */
+    st = find_node(node, flags, &err);
     rc = refuse_part(cli, flags, node);
     if (!rc && st)
         rc = cli_fail(cli, st, &err, "cannot read %s", node->shown);
     if (!rc)
         rc = check_kind(cli, flags, node);
-    if (!rc && node->kind == ZARR_NODE_ARRAY && !(flags & CLI_OPEN_PROBE)) {
-        st = zarr_array_open(&node->array, node->store, node->path, NULL, &err);
+    if (!rc && node->kind == ZARR_NODE_ARRAY && !node->array &&
+        !(flags & CLI_OPEN_PROBE)) {
+        st = zarr_array_open(&node->array, node->store, node->path, &opts, &err);
         if (st)
             rc = cli_fail(cli, st, &err, "cannot open array %s", node->shown);
     }
 out:
     zarr_location_free(at);
     return rc;
+}
+
+zarr_status cli_node_group(struct cli_node *node, zarr_error *err)
+{
+    const zarr_group_open_options opts = {.struct_size = sizeof opts,
+                                          .cancel = cli_cancel};
+
+    return node->group
+               ? ZARR_OK
+               : zarr_group_open(&node->group, node->store, node->path, &opts, err);
 }
 
 void cli_node_close(struct cli_node *node)
@@ -220,6 +276,7 @@ void cli_node_close(struct cli_node *node)
     if (root)
         rmdir(root); /* fails if it is not empty, as intended */
     zarr_array_free(node->array);
+    zarr_group_free(node->group);
     zarr_store_free(node->store);
     free(node->path);
     free(node->region);

@@ -37,6 +37,7 @@ struct cli_node {
     uint32_t kind;       /* ZARR_NODE_* */
     int32_t zarr_format; /* 2, 3; 0 if there is no node */
     zarr_array *array;   /* open if kind is ARRAY, unless CLI_OPEN_PROBE was given */
+    zarr_group *group;   /* of cli_node_group(), which may open it */
     bool created_root;   /* CLI_OPEN_NEW created the root folder: cli_node_close() removes
                             it if it is empty */
     bool began;          /* a command sets it right before the first call that may change
@@ -57,6 +58,8 @@ zarr_status cli_store_open(struct cli *cli, zarr_store **out, const char *url,
  * path itself. */
 int cli_node_open(struct cli *cli, const char *text, unsigned flags,
                   struct cli_node *node);
+/* Opens node->group, unless it is open. */
+zarr_status cli_node_group(struct cli_node *node, zarr_error *err);
 /* Calls fn for each operand, also after one failed, but not after an interrupt. Of
  * several operands it skips those that are no node but a part of one, such as
  * x.zarr/zarr.json, and says so. With --json and more than one operand, the documents are

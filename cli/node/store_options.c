@@ -113,7 +113,8 @@ static bool is_web(const char *url)
 {
     if (strncmp(url, "zip:", 4) == 0)
         url += 4;
-    return strncasecmp(url, "http://", 7) == 0 || strncasecmp(url, "https://", 8) == 0;
+    return strncasecmp(url, "http://", 7) == 0 || strncasecmp(url, "https://", 8) == 0 ||
+           strncasecmp(url, "s3://", 5) == 0;
 }
 
 /* Makes the JSON object of all options for a URL; of one name the last counts. Text is

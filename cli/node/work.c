@@ -76,6 +76,7 @@ int cli_tree_list(struct cli *cli, const struct cli_node *node, struct cli_tree 
     if (node->kind != ZARR_NODE_GROUP)
         return CLI_OK;
     opts.consolidated = ZARR_CONSOLIDATED_NEVER;
+    opts.cancel = cli_cancel;
     st = zarr_group_open(&group, node->store, node->path, &opts, &err);
     if (!st)
         st = zarr_group_walk(group, tree_row, &l, &walk, &err);
@@ -409,6 +410,26 @@ bool cli_same_store(const struct cli_node *a, const struct cli_node *b)
     return same;
 }
 
+int cli_share_archive(struct cli *cli, struct cli_node *src, const struct cli_node *dst)
+{
+    struct stat st;
+    zarr_error err = {0};
+    zarr_status status = ZARR_OK;
+
+    if (!cli_same_store(src, dst) || stat(cli_local_root(src), &st) != 0 ||
+        !S_ISREG(st.st_mode))
+        return CLI_OK;
+    zarr_store_free(src->store);
+    src->store = zarr_store_ref(dst->store);
+    if (!src->array)
+        return CLI_OK;
+    zarr_array_free(src->array);
+    src->array = NULL;
+    status = zarr_array_open(&src->array, src->store, src->path, NULL, &err);
+    return status ? cli_fail(cli, status, &err, "cannot open array %s", src->shown)
+                  : CLI_OK;
+}
+
 int cli_require_outside(struct cli *cli, const char *file, const struct cli_node *node)
 {
     char *joined = cli_path_join(cli_local_root(node), node->path);
@@ -465,10 +486,8 @@ bool cli_is_unlisted(const struct cli_node *node)
         *(slash ? slash : path) = '\0';
         below = cli_path_below(node->path, path);
         if (zarr_group_open(&group, node->store, path, &opts, NULL) == ZARR_OK)
-            unlisted = zarr_group_open_array(&array, group, below, NULL, NULL) ==
-                           ZARR_ERR_NOT_FOUND &&
-                       zarr_group_open_group(&member, group, below, NULL, NULL) ==
-                           ZARR_ERR_NOT_FOUND;
+            unlisted = zarr_group_open_node(&array, &member, group, below, NULL, NULL,
+                                            NULL) == ZARR_ERR_NOT_FOUND;
         zarr_array_free(array);
         zarr_group_free(member);
         zarr_group_free(group);

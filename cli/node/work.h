@@ -128,6 +128,9 @@ double cli_seconds(void);
 const char *cli_local_root(const struct cli_node *node);
 /* Whether both nodes are in the same local folder or use the same store handle. */
 bool cli_same_store(const struct cli_node *a, const struct cli_node *b);
+/* If both nodes are in one archive, src gets the store of dst, which writes it: a store
+ * that only reads an archive fails when that changes. */
+int cli_share_archive(struct cli *cli, struct cli_node *src, const struct cli_node *dst);
 /* An error if an existing file is inside the node's own folder, after links are resolved:
  * --force would delete or overwrite data that the command reads. */
 int cli_require_outside(struct cli *cli, const char *file, const struct cli_node *node);

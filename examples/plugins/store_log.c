@@ -52,13 +52,14 @@ static void store_caps(void *self, zarr_store_caps *out)
 
 static void store_run(void *self, zarr_store_op *op, zarr_error *err)
 {
-    static const char *const verbs[] = {"?", "GET", "PUT", "ERASE", "STAT"};
+    static const char *const verbs[] = {"?",    "GET",  "PUT",  "ERASE",
+                                        "COPY", "STAT", "PART", "APPEND"};
     static const char *const kinds[] = {"", " document", " index", " chunk"};
     const struct log_store *s = (const struct log_store *)self;
 
     (void)host->store_run(s->inner, op, err);
     host->log(s->ctx, ZARR_LOG_INFO, "log: %s%s %s: status %d",
-              verbs[op->verb <= ZARR_STORE_STAT ? op->verb : 0],
+              verbs[op->verb <= ZARR_STORE_APPEND ? op->verb : 0],
               kinds[(op->flags & ZARR_STORE_OP_KIND) / ZARR_STORE_OP_DOCUMENT], op->key,
               (int)op->status);
 }

@@ -23,8 +23,8 @@ enum {
 /** What a write does with a chunk whose elements all equal the fill value, bit for bit.
  * The default of a handle is ZARR_EMPTY_CHUNKS_SKIP. */
 enum {
-    /** erase the chunk instead of storing it. The CPU compares the elements. A chunk in
-     * memory that it cannot read is first copied to host memory */
+    /** erase the chunk instead of storing it. For the comparison, the library copies a
+     * chunk to host memory if the CPU cannot read it */
     ZARR_EMPTY_CHUNKS_SKIP = 1,
     ZARR_EMPTY_CHUNKS_WRITE = 2 /**< store it as any other chunk, without a comparison */
 };
@@ -38,13 +38,11 @@ enum {
 /** Flags of zarr_array_open_options. */
 enum {
     /**
-     * zarr_array_open_document() and zarr_array_with(): the handle ignores the
-     * shape in the document. Its own shape, in elements, reaches to the end of the grid
-     * of blocks. A regular grid has no end: each length is the largest multiple of the
-     * block's length up to 2^62. Use this flag if the array may have grown, so that the
-     * shape in the document may be out of date. Calls that read the metadata again or
-     * change it fail with ZARR_ERR_INVALID. With a handle of zarr_array_with(),
-     * zarr_array_recheck() fails with ZARR_ERR_CONFLICT if the stored array is smaller
+     * zarr_array_open_document() and zarr_array_with(): the handle's shape reaches to the
+     * end of the grid of blocks. Use this flag if the array may have grown since the
+     * document was read. A regular grid has no end: each length is the largest multiple
+     * of the block's length up to 2^62. Calls that read the metadata again or change it
+     * fail with ZARR_ERR_INVALID
      */
     ZARR_OPEN_GRID_SHAPE = 1
 };
@@ -56,11 +54,10 @@ typedef struct zarr_array_open_options {
     /** zarr_group_open_array(): one of ZARR_CONSOLIDATED_*. Other calls always read the
      * array's own documents */
     uint32_t consolidated;
-    /** store of the chunks, which the array keeps alive; NULL: the store of the metadata
-     */
+    /** store of the chunks, which the array keeps alive; NULL: that of the metadata */
     zarr_store *chunk_store;
-    /** default memory of tensors that name no memory, as in `zarr_memory`; 0: the default
-     * memory of the store of the chunks, or else of the context */
+    /** default memory of tensors, as in `zarr_memory`; 0: that of the store of the
+     * chunks, or else of the context */
     int32_t device_type, device_id;
     /** as in `zarr_context_options`; copied; NULL: the context's */
     const char *codec_preference;
@@ -71,13 +68,16 @@ typedef struct zarr_array_open_options {
     uint32_t missing_chunks; /**< one of ZARR_MISSING_*: what a missing chunk means */
     uint32_t trust;    /**< one of ZARR_TRUST_* of zarrc/context.h; 0: the context's */
     uint32_t reserved; /**< must be 0 */
+    /** stops the opening with ZARR_ERR_CANCELLED once it is set; borrowed for the call;
+     * may be NULL. zarr_array_create() uses the one of `zarr_array_spec` */
+    const zarr_cancel *cancel;
 } zarr_array_open_options;
 
 #define ZARR_ARRAY_OPEN_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_array_open_options)
 
 /**
- * Opens the array at a path of a store. The call reads and checks the metadata. It reads
- * no chunks.
+ * Opens the array at a path of a store. The call reads and checks the metadata, and no
+ * chunks.
  *
  * Spec: Zarr v3 core, "Array metadata"; Zarr v2, "Arrays".
  *
@@ -99,10 +99,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_open(zarr_array **out, zarr_stor
                                                      zarr_error *err);
 
 /**
- * Opens an array from the text of its metadata, without I/O (but see `store`). This is
- * for programs that have the metadata already, and for zarr_array_decode() and
- * zarr_array_encode(), which need no store. No call checks with this handle whether the
- * store still has the array, and zarr_array_recheck() succeeds.
+ * Opens an array from the text of its metadata, without I/O (but see `store`).
+ * zarr_array_decode() and zarr_array_encode() need no store. With this handle, no call
+ * checks whether the store still has the array.
  *
  * Spec: Zarr v3 core, "Array metadata"; Zarr v2, "Arrays".
  *
@@ -112,8 +111,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_open(zarr_array **out, zarr_stor
  * @param attributes v2: the text of the .zattrs; NULL: there are none. Must be NULL in v3
  * @param path path of the array in its store, for chunk keys and messages; NULL: the root
  * @param store store of the array, which the array keeps alive; NULL: there is none, and
- * calls that need one fail with ZARR_ERR_UNSUPPORTED. A v2 document without
- * dimension_separator is compared with the chunks of the store, as zarr_array_open() does
+ * calls that need one fail with ZARR_ERR_UNSUPPORTED. If a v2 document has no
+ * dimension_separator, the call finds the separator in the keys of stored chunks, as
+ * zarr_array_open() does
  * @param opts options; NULL: defaults
  * @retval ZARR_ERR_CORRUPT the text is not JSON, or breaks the rules of the format
  * @retval ZARR_ERR_NOT_FOUND the text describes a group
@@ -132,7 +132,7 @@ zarr_array_open_document(zarr_array **out, zarr_context *ctx, const char *text,
 
 /**
  * Makes another handle of an array, with other options and without I/O. If one handle
- * changes the metadata, the other has the change only after zarr_array_refresh().
+ * changes the metadata, call zarr_array_refresh() for the other.
  * @param out receives the array; owned: zarr_array_free()
  * @param array borrowed
  * @param opts options; members that are NULL or zero keep the values of `array`. NULL:
@@ -155,8 +155,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_with(zarr_array **out, zarr_arra
  */
 ZARR_API zarr_array *zarr_array_ref(zarr_array *array);
 /**
- * Gives up one ownership of an array. The last owner frees the handle. Nothing is lost:
- * a write is in the store when its call returns, and zarr_store_flush() makes it durable.
+ * Gives up one ownership of an array. The last owner frees the handle. No write is lost.
  * @param array may be NULL
  */
 ZARR_API void zarr_array_free(zarr_array *array);
@@ -178,14 +177,14 @@ ZARR_API int32_t zarr_array_ndim(const zarr_array *array);
 /** Returns the data type. It lives as long as the context. */
 ZARR_API const zarr_dtype *zarr_array_dtype(const zarr_array *array);
 /** Returns the fill value: one element in the machine's byte order. NULL if the fill
- * value in the metadata is null. v2 allows null. v3 does not, but zarrc accepts it there
- * for numbers and booleans. Missing elements then read as zero. In v2, missing times read
- * as NaT, and values of the codecs json2 and msgpack2 as null. */
+ * value in the metadata is null. Missing elements then read as zero. There are two
+ * exceptions in v2: datetime64 and timedelta64 read as NaT, and elements of the codecs
+ * json2 and msgpack2 as null. */
 ZARR_API const void *zarr_array_fill_value(const zarr_array *array);
 /** Returns the missing value, which xarray shows as NaN: one element in the machine's
- * byte order. It is the attribute `_FillValue` in v3. In v2 it is the fill value, or this
- * attribute if the fill value is null. NULL if there is none: the elements are neither
- * numbers nor booleans, a dimension has no name, or no element can have the value. */
+ * byte order. In v3 it is the attribute `_FillValue`. In v2 it is the fill value, or this
+ * attribute if the fill value is null. NULL: the array has no such value, a dimension has
+ * no name, or the elements are neither numbers nor booleans. */
 ZARR_API const void *zarr_array_missing_value(const zarr_array *array);
 /** Returns the name of dimension `dim`; NULL if it has none. */
 ZARR_API const char *zarr_array_dimension_name(const zarr_array *array, int32_t dim);
@@ -197,22 +196,20 @@ ZARR_API const char *zarr_array_path(const zarr_array *array);
 ZARR_API const char *zarr_array_metadata(const zarr_array *array);
 /**
  * Returns the attributes as the JSON text of an object, "{}" if there are none. The text
- * is always UTF-8. A node whose document has half of a surrogate pair (U+D800 to U+DFFF),
- * as Python can write it, fails to open with ZARR_ERR_CORRUPT.
+ * is always UTF-8.
  */
 ZARR_API const char *zarr_array_attributes(const zarr_array *array);
 /**
  * Returns the codecs as the JSON text of an array. For a v2 array this is the chain that
- * its filters and compressor make. In this chain, filters without a v3 name come after
- * `bytes`. zarr_array_spec takes `filters` and `compressor` instead.
+ * its filters and compressor make. `zarr_array_spec.codecs` takes this text only for v3.
  */
 ZARR_API const char *zarr_array_codecs(const zarr_array *array);
 /** Returns the context, borrowed from the array. */
 ZARR_API zarr_context *zarr_array_context(const zarr_array *array);
 /** Stores in `device_type` and `device_id` the default memory of tensors: that of the
- * options of the handle, or else of its store of chunks, or else of the context. A
- * binding for another language allocates its results there. For elements of variable
- * length it is host memory, unless the handle's options say otherwise. */
+ * handle's options, or else of its store of the chunks, or else of the context. For
+ * elements of variable length it is host memory, unless the handle's options say
+ * otherwise. */
 ZARR_API void zarr_array_memory(const zarr_array *array, int32_t *device_type,
                                 int32_t *device_id);
 /** Returns the store of the metadata, owned by the array. */
@@ -227,27 +224,26 @@ ZARR_API zarr_store *zarr_array_chunk_store(const zarr_array *array);
  * holds chunks. A *block* is what the store has as one object: a shard, or a chunk of an
  * array without shards. Reads along chunks and writes along blocks are fastest. Grid
  * coordinates count from 0. Arrays of shapes and coordinates have one entry for each
- * dimension.
+ * dimension. Returned shapes are borrowed as that of zarr_array_shape().
  *
  * Spec: Zarr v3 core, "Chunk grids"; Zarr v3 codec "sharding_indexed".
  * @{
  */
 /**
- * Returns the shape of a chunk in elements, borrowed as zarr_array_shape() is. NULL if
- * chunks differ in shape. In nested shards this is the innermost chunk. If codecs such as
- * reshape precede the sharding, a shard is decoded whole, and its shape is returned.
+ * Returns the shape of a chunk in elements. NULL if chunks differ in shape. In nested
+ * shards this is the innermost chunk. If codecs such as reshape precede the sharding, the
+ * chunk is the whole shard.
  */
 ZARR_API const uint64_t *zarr_array_chunk_shape(const zarr_array *array);
 /**
- * Returns the shape of a block in elements, borrowed as zarr_array_shape() is. NULL if
- * blocks differ in shape; zarr_array_block_extent() tells the shape of each.
+ * Returns the shape of a block in elements. NULL if blocks differ in shape;
+ * zarr_array_block_extent() tells the shape of each.
  */
 ZARR_API const uint64_t *zarr_array_block_shape(const zarr_array *array);
 /**
- * Copies the shapes that the array has at this moment, one entry for each dimension. A
- * shape that zarr_array_shape() has returned stays in memory until the handle is freed,
- * even after the array is resized. This call keeps nothing in memory: use it for a handle
- * that stays open while its array grows.
+ * Copies the shapes that the array has at this moment. Use this call if the handle stays
+ * open while its array grows: each shape that zarr_array_shape() has returned stays in
+ * memory until the handle is freed.
  * @param shape receives the shape in elements; NULL: not wanted
  * @param chunk_shape receives the shape of a chunk, zeros if chunks differ in shape;
  * NULL: not wanted
@@ -261,14 +257,13 @@ ZARR_API void zarr_array_copy_shapes(const zarr_array *array, uint64_t *shape,
 ZARR_API const char *zarr_array_chunk_grid(const zarr_array *array);
 /**
  * Stores in `counts` how many chunks there are along each dimension. In a regular grid,
- * and in every array with shards, even if these differ in shape, this is shape / chunk
- * shape, rounded up.
+ * and in every array with shards, this is shape / chunk shape, rounded up.
  */
 ZARR_API void zarr_array_chunk_counts(const zarr_array *array, uint64_t *counts);
 /**
- * Tells where the chunk with the grid coordinates `chunk` begins, and the shape that it
- * is stored with, which may reach beyond the array. `origin` and `shape` are filled;
- * either may be NULL. In nested shards these are the innermost chunks.
+ * Stores in `origin` the first element of the chunk with the grid coordinates `chunk`,
+ * and in `shape` its stored shape. The chunk may reach beyond the array. `origin` or
+ * `shape` may be NULL. In nested shards these are the innermost chunks.
  * @retval ZARR_ERR_INVALID there is no such chunk
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_chunk_extent(const zarr_array *array,
@@ -279,9 +274,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_chunk_extent(const zarr_array *a
 /** Stores in `counts` how many blocks there are along each dimension. */
 ZARR_API void zarr_array_block_counts(const zarr_array *array, uint64_t *counts);
 /**
- * Tells where the block with the grid coordinates `block` begins, and the shape that it
- * is stored with, which may reach beyond the array. `origin` and `shape` are filled;
- * either may be NULL.
+ * Stores in `origin` the first element of the block with the grid coordinates `block`,
+ * and in `shape` its stored shape. The block may reach beyond the array. `origin` or
+ * `shape` may be NULL.
  * @retval ZARR_ERR_INVALID there is no such block
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_block_extent(const zarr_array *array,
@@ -300,22 +295,22 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_block_locate(const zarr_array *a
                                                              zarr_error *err);
 /**
  * Stores in `shape` the shape of the largest block, for buffers. In a regular grid that
- * is the shape of every block, even if the array has no blocks. In another grid it is 1
- * along a dimension without blocks. If the grid of a plug-in has no function `n_equal`,
- * the call examines only the first 65536 blocks along each dimension.
+ * is the shape of every block. In another grid it is 1 along a dimension that has 0
+ * blocks. If the grid of a plug-in has no function `n_equal`, the call examines only the
+ * first 65536 blocks along each dimension.
  */
 ZARR_API void zarr_array_block_largest(const zarr_array *array, uint64_t *shape);
 /** @} */
 
 /**
- * Selects whole blocks of an array, in a regular grid or any other. Slices and indexes
- * count blocks, not elements. ZARR_DIM_ALL, ZARR_DIM_SLICE with a step of 1 and
- * ZARR_DIM_INDEX are allowed; an index keeps its dimension.
+ * Selects whole blocks of an array. Slices and indexes count blocks, not elements.
+ * ZARR_DIM_ALL, ZARR_DIM_SLICE with a step of 1 and ZARR_DIM_INDEX are allowed; an index
+ * keeps its dimension.
  * @param out receives the selection; owned: zarr_selection_free()
  * @param array borrowed
  * @param n_dims,dims what is selected, as for zarr_selection_dims()
- * @retval ZARR_ERR_INVALID a dimension is selected by a list, a mask or a step, or an
- * index is out of bounds
+ * @retval ZARR_ERR_INVALID another kind of selection or step is given, or an index is out
+ * of bounds
  * @see zarr_array_block_extent(), zarr_array_block_shape()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status
@@ -325,8 +320,8 @@ zarr_array_select_blocks(zarr_selection **out, const zarr_array *array, int32_t 
 /* ---- changes in the store ------------------------------------------------ */
 
 /**
- * Reads the metadata of an array again. Other handles and processes may have resized the
- * array or changed its attributes. Pointers that the handle gave before stay valid.
+ * Reads the metadata of an array again, which other handles and processes may have
+ * changed. Pointers that the handle gave before stay valid.
  * @param array borrowed
  * @param changed becomes 1 if the metadata differs from what the handle had, else 0; may
  * be NULL
@@ -338,14 +333,11 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_refresh(zarr_array *array, int *
                                                         zarr_error *err);
 
 /**
- * Checks whether the stored array still has all elements of this handle. A program that
- * copies an array by several reads calls it after the last one. If it succeeds, the copy
- * has no fill value in place of an element that another writer removed. A single read
- * that finds a missing chunk makes the same check for its selection. If another writer
- * shrinks the array and cuts off a part of a border chunk, that chunk is not missing, and
- * only this call notices the change. If the store has versions and the document is
- * unchanged, the call costs one STAT. In a store with ZARR_STORE_CAP_IMMUTABLE, and with
- * a handle of zarr_array_open_document(), it does nothing. The handle keeps its shape.
+ * Checks whether the stored array still has all elements of this handle. Call it after
+ * several reads that belong together. If it succeeds, no read has returned a fill value
+ * in place of an element that another writer removed. The handle keeps its shape. In a
+ * store with ZARR_STORE_CAP_IMMUTABLE, and with a handle of zarr_array_open_document(),
+ * the call does nothing.
  * @param array borrowed
  * @retval ZARR_ERR_NOT_FOUND the array was moved or deleted
  * @retval ZARR_ERR_CONFLICT the stored array is smaller, or another array with other
@@ -357,10 +349,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_recheck(zarr_array *array,
 
 /**
  * @name Attributes of an array
- * Attributes are members of a JSON object. Calls that get an attribute read the handle.
- * A call that changes an attribute reads the document in the store, changes it and writes
- * it, under its lock. So changes by other handles are kept, and this handle has them
- * afterwards. zarr_array_attributes() returns all attributes at once.
+ * Calls that get an attribute read the handle. A call that changes an attribute changes
+ * the document in the store, under its lock. Changes by other handles are kept, and this
+ * handle has them afterwards. zarr_array_attributes() returns all attributes at once.
  *
  * Spec: Zarr v3 core, "Array metadata"; Zarr v2, "Attributes".
  * @{

@@ -98,9 +98,9 @@ zarr_array_read_arrow(zarr_array *array, const zarr_selection *selection, uint32
  * @param opts as for zarr_array_write()
  * @return as zarr_array_write()
  * @retval ZARR_ERR_INVALID the column has another number of elements or another type, its
- * offsets fall, it or its items were released, its numbers fit no memory, or it has a
- * null and elements are not optional. Arrow tells no length of a buffer: those must be as
- * long as the offsets say
+ * offsets fall, its length or an offset is impossible, it or its items were released, or
+ * it has a null that is not allowed. The call cannot check the length of a buffer: it
+ * must be as long as the offsets say
  * @retval ZARR_ERR_UNSUPPORTED the column has a dictionary, or Arrow has no column for
  * the array's elements
  * @see zarr_array_write_vlen()

@@ -155,8 +155,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_block_key(const zarr_array *arra
  * @param array borrowed
  * @param key a key of the chunk store
  * @param block receives one coordinate for each dimension
- * @retval ZARR_ERR_INVALID the array has no block with this key; its document is not a
- * block
+ * @retval ZARR_ERR_INVALID no block of the array has this key
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_block_of_key(const zarr_array *array,
                                                              const char *key,

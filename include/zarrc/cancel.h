@@ -32,28 +32,27 @@ ZARR_API void zarr_cancel_free(zarr_cancel *cancel);
  * The function only stores to an atomic variable: a signal handler may call it.
  *
  * A call whose object is set returns ZARR_ERR_CANCELLED soon. A read or write finishes
- * the chunks that it is decoding, encoding or storing, and begins no other. A wait for a
- * lock or for memory of the context's budget ends, and so does a listing. One operation
- * of a store runs to its end, unless the store has `cancel` (zarrc/plugin/store.h).
- * A call that had all of its work done may return ZARR_OK. Objects that are set before a
- * call stop the call at once.
+ * the chunks that it is decoding, encoding or storing, and begins no other. One operation
+ * of a store runs to its end, unless the store ends it early (zarrc/plugin/store.h). A
+ * write that was ended early may have been done. A call that had all of its work done may
+ * return ZARR_OK.
  *
- * A cancelled call leaves the store in a state that the same call can leave when a
- * program is killed: each object still holds its old or its new value. Locks are
- * given back, and temporary files are removed. What is left beyond that:
+ * After a cancelled call, each object of the store holds its old or its new value. Locks
+ * are released, and temporary files are removed. The call leaves:
  *
  * - zarr_array_write(): some chunks are new, the others old.
  * - zarr_array_append(): as stated there, the old shape and a record of leftovers.
  * - zarr_array_resize(): the old shape or the new one, with a record of leftovers if
  *   chunks outside of the shape are not cleared yet. The same call continues.
  * - zarr_node_copy(), zarr_node_move(), zarr_node_reencode(): a destination that is not a
- *   node yet, with a job object. The source is complete.
+ *   node yet, with `.zarrc-job`. The source is complete.
  * - zarr_node_delete_watched(): a rest that is not a node any more.
  * - zarr_node_migrate(): some documents of the new format; the old ones are complete.
- * - zarr_group_consolidate(), and calls that only read: nothing.
+ * - zarr_group_consolidate(): nothing, or the new metadata.
+ * - Calls that only read: nothing.
  *
- * The content of a destination tensor is undefined. The object is plain memory: after a
- * fork the child process has a copy of its own.
+ * The content of a destination tensor is undefined. `cancel` is plain
+ * memory: a forked child has its own copy.
  * @param cancel borrowed; may be NULL
  * @see zarr_cancel_reset()
  */

@@ -2,8 +2,7 @@
  * @file
  * Checks: zarr_node_verify() checks everything that is stored in a hierarchy,
  * zarr_array_verify() in one array, and zarr_node_diff() compares two nodes. All of them
- * only read. Paths begin at the root of the store, such as "a/b"; "" and "/" are the
- * root.
+ * only read.
  */
 #ifndef ZARRC_CHECK_H
 #define ZARRC_CHECK_H
@@ -21,17 +20,16 @@ ZARR_BEGIN_DECLS
 
 /** Severities of findings. */
 enum {
-    /** no loss was found. Consolidated metadata is out of date, an interrupted resize or
-     * append left elements outside of the shape, or only strict readers refuse the
-     * metadata. Or something was not checked, because this build cannot decode it */
+    /** all data can be read, but something is not as it should be, such as consolidated
+     * metadata that is out of date. Or something was not checked, because this build
+     * cannot decode it */
     ZARR_SEVERITY_WARNING = 1,
     ZARR_SEVERITY_ERROR = 2, /**< data or metadata cannot be read */
-    /** nothing is wrong: elements are stored outside of the shape, where other programs
-     * or ZARR_RESIZE_KEEP_CHUNKS leave them. A larger shape would show them. Or there are
-     * objects below an array that are no part of it */
+    /** no fault: elements outside of the shape, objects below an array that are no part
+     * of it, or a recommendation that an archive does not follow */
     ZARR_SEVERITY_NOTE = 3,
-    /** not checked, because the data exceeds a limit of this context. A context with a
-     * higher limit can check it. The message names the limit */
+    /** not checked, because the data exceeds a limit of this context. The message names
+     * the limit */
     ZARR_SEVERITY_LIMIT = 4
 };
 
@@ -40,23 +38,23 @@ enum {
     ZARR_FINDING_NODE = 1,         /**< a node that cannot be opened */
     ZARR_FINDING_CHUNK = 2,        /**< a stored object, or a chunk of a shard */
     ZARR_FINDING_CONSOLIDATED = 3, /**< consolidated metadata that differs from a node */
-    /** with ZARR_VERIFY_STRICT: metadata of an array that zarrc reads, but a strict
-     * reader refuses */
+    /** with ZARR_VERIFY_STRICT: metadata of an array that a strict reader refuses */
     ZARR_FINDING_STRICT = 4,
-    /** elements stored outside of the array's shape, see zarr_array_resize(). A WARNING
-     * is about the record of an interrupted call. One NOTE is about chunks outside of the
-     * shape. Another is about border chunks whose elements outside are not all the fill
-     * value. The message of each NOTE has the number of its chunks, and `key` is the key
-     * of one */
+    /** elements stored outside of the array's shape, which a larger shape would show.
+     * WARNING: an interrupted call left them. NOTE: the message has the number of chunks
+     * with such elements, and `key` is the key of one */
     ZARR_FINDING_OUTSIDE = 5,
-    /** objects below an array that are neither chunks nor documents of it. One NOTE is
-     * about objects that look like chunks of another key encoding or number of
-     * dimensions, and another about the rest. Each counts its objects and has the key of
-     * one. If the metadata names a wrong key encoding, all chunks are such objects */
+    /** objects below an array that are neither chunks nor documents of it, such as chunks
+     * of another key encoding. The message has their number, and `key` is the key of one
+     */
     ZARR_FINDING_FOREIGN = 6,
-    /** with ZARR_VERIFY_MISSING_ERROR: chunks, or whole shards, that are not stored. Each
-     * array has one such finding, with their number and the key of the first */
-    ZARR_FINDING_MISSING = 7
+    /** with ZARR_VERIFY_MISSING_ERROR: chunks that are not stored. Each array has one
+     * such finding, with their number and the key of the first */
+    ZARR_FINDING_MISSING = 7,
+    /** the form of the store, if the root is verified. ERROR: the store breaks a rule.
+     * NOTE: it does not follow a recommendation. Archives called "*.ozx" are checked for
+     * RFC-9 of OME-NGFF. Others whose comment says OME-Zarr get only NOTEs */
+    ZARR_FINDING_STORE = 8
 };
 
 /** A fault that zarr_node_verify() found. Everything in it is borrowed for the call. */
@@ -82,10 +80,9 @@ typedef struct zarr_finding {
 enum {
     ZARR_VERIFY_NO_DATA = 1, /**< check metadata only: decode no chunk */
     /**
-     * check the metadata of arrays as if it were new. A fault that cannot change
-     * elements, such as a compression level out of range, does not prevent opening an
-     * array, but prevents creating one. The first such fault of each array is reported as
-     * a warning
+     * also check the rules for new arrays: some faults, such as a compression level out
+     * of range, prevent creating an array but not opening one. The first such fault of
+     * each array is a WARNING
      */
     ZARR_VERIFY_STRICT = 2,
     /** a chunk that is not stored is an error, also in a shard */
@@ -130,20 +127,19 @@ typedef struct zarr_verify_result {
  * Verifies a node with everything below it. The call reads and decodes all that is
  * stored: the metadata of every node, every chunk with its checksums, and the index of
  * every shard. It compares consolidated metadata with the nodes. Chunks that are not
- * stored are legal: their elements are the fill value. Elements that are stored outside
- * of an array's shape are reported, except in border chunks whose codecs lose values.
- * Without checksums a changed bit is found only if the decoder notices it.
+ * stored are legal. Without checksums, the call finds a changed bit only if the decoder
+ * notices it.
  *
  * @param store store of the node; may be read-only
- * @param path path of the node
+ * @param path path of the node; "" is the root of the store
  * @param result filled up to its struct_size; after a failure it has the counts until
  * then. May be NULL
  * @param opts options; NULL: defaults
  * @return ZARR_OK if everything could be checked, with or without findings
  * @retval ZARR_ERR_NOT_FOUND there is no node, nor a damaged one
  * @retval ZARR_ERR_CANCELLED `cancel` was set
- * @retval ZARR_ERR_IO the store failed as a whole, so the check is not complete. An
- * object that alone cannot be read, such as a FIFO or a file on a bad block, is a finding
+ * @retval ZARR_ERR_IO the store failed as a whole, so the check is not complete. One
+ * object that cannot be read is a finding
  * @see zarr_array_verify()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_verify(zarr_store *store, const char *path,
@@ -167,8 +163,7 @@ typedef struct zarr_verify_item {
 
 /**
  * Checks everything that an array has stored. Every chunk is decoded, and every shard
- * index is checked. Objects are checked in parallel. Faults are reported to a function,
- * and the check goes on.
+ * index is checked. After a fault the check goes on.
  *
  * @param array borrowed
  * @param fn called for each fault, by one thread at a time and with no lock held; a
@@ -178,8 +173,8 @@ typedef struct zarr_verify_item {
  * @return ZARR_OK if everything could be checked, with or without faults
  * @retval ZARR_ERR_CORRUPT the metadata names the wrong separator of chunk keys
  * @retval ZARR_ERR_CANCELLED `cancel` was set
- * @retval ZARR_ERR_IO the store failed as a whole, so the check is not complete. An
- * object that alone cannot be read, such as a FIFO or a file on a bad block, is a fault
+ * @retval ZARR_ERR_IO the store failed as a whole, so the check is not complete. One
+ * object that cannot be read is a fault
  * @retval ZARR_ERR_UNSUPPORTED the store cannot list
  * @see zarr_array_list_blocks()
  */
@@ -207,13 +202,12 @@ enum {
     ZARR_DIFFERENCE_CHUNK_GRID = 13,    /**< with ZARR_DIFF_STORAGE: the chunk grid */
     ZARR_DIFFERENCE_CODECS = 14,        /**< with ZARR_DIFF_STORAGE: the codecs */
     ZARR_DIFFERENCE_ELEMENT = 15,       /**< one element */
-    /** a node or a chunk that cannot be read: `a` or `b` has the reason. It does not
-     * count as a difference */
+    /** a node or a chunk that cannot be read: `a` or `b` has the reason. Not counted as a
+     * difference */
     ZARR_DIFFERENCE_UNREADABLE = 16,
-    /** the missing value, as JSON: what readers such as xarray show as NaN. In v2 it is
-     * the fill value, or if that is null the attribute `_FillValue`, in v3 the attribute.
-     * Only if both arrays have dimension names and their formats differ. The attribute is
-     * then not compared on its own */
+    /** the missing value, as JSON (see zarr_array_missing_value()). Compared only if both
+     * arrays have dimension names and their formats differ. Then `_FillValue` is not
+     * reported as a ZARR_DIFFERENCE_ATTRIBUTE */
     ZARR_DIFFERENCE_MISSING_VALUE = 17
 };
 
@@ -225,8 +219,9 @@ typedef struct zarr_difference {
     const char *name; /**< ATTRIBUTE; else NULL */
     int32_t dim;      /**< DIMENSION_NAME; else -1 */
     uint32_t is_json; /**< 1: `a` and `b` are JSON; 0: plain text */
-    const char *a;    /**< value in a, if it is no shape or element; NULL: it has none */
-    const char *b;    /**< value in b, likewise */
+    /** value in a; NULL: a has none, or the difference is in a shape or an element */
+    const char *a;
+    const char *b; /**< value in b, likewise */
     /** SHAPE, FIELD_SHAPE, CHUNKS, SHARDS: the shape in a; NULL: chunks differ in shape
      */
     const uint64_t *shape_a;
@@ -269,9 +264,8 @@ enum {
     ZARR_DIFF_DATA = 2,        /**< compare only kind, shape, data type and elements */
     ZARR_DIFF_NAN_DIFFERS = 4, /**< NaN is equal to nothing; default: NaN equals NaN */
     ZARR_DIFF_TOLERANT = 8,    /**< compare with `rtol` and `atol`, also if both are 0 */
-    ZARR_DIFF_FIRST = 16,      /**< stop after the first node or box that differs */
-    /** a missing chunk is an error: its elements cannot be read. Default: they have the
-     * fill value */
+    ZARR_DIFF_FIRST = 16,      /**< stop after the first node or part that differs */
+    /** elements of a missing chunk cannot be read; default: they have the fill value */
     ZARR_DIFF_MISSING_ERROR = 32
 };
 
@@ -280,11 +274,11 @@ typedef struct zarr_diff_options {
     uint32_t struct_size, flags; /**< `flags`: ZARR_DIFF_* */
     double rtol; /**< with ZARR_DIFF_TOLERANT: equal if |a - b| <= atol + rtol * |b| */
     double atol; /**< see `rtol`. Without the flag: equal bits, or both are NaN */
-    /** maximum number of elements of an array that `tell` receives; all are counted. It
-     * also limits how many unreadable chunks `tell` receives, but not to less than 1 */
+    /** `tell` receives at most this many elements and this many unreadable chunks of an
+     * array; all are counted */
     uint64_t max_elements;
-    /** maximum bytes of buffers, which do not count in the context's budget; more than
-     * 128 MiB act as 128 MiB. 0: half of the context's memory_bytes */
+    /** maximum bytes of buffers, at most 128 MiB; they do not count in the context's
+     * budget. 0: half of the context's memory_bytes */
     uint64_t buffer_bytes;
     /** one field of arrays of structs, "a.b"; implies ZARR_DIFF_DATA; NULL: elements */
     const char *field;
@@ -323,12 +317,9 @@ typedef struct zarr_diff_result {
 
 /**
  * Compares two nodes with everything below them. The call compares kind, shape, data
- * type, fill value, missing value, names of dimensions, attributes, and every element.
- * Elements are compared box by box. If little is stored, the call reads only the stored
- * chunks of both arrays. Elements that neither has stored all have the fill value, so the
- * call compares one of them, and others only for `tell`. A node or chunk that cannot be
- * read is reported, and everything else is compared. All functions of the options are
- * called on the caller's thread.
+ * type, fill value, missing value, names of dimensions, attributes, and every element. A
+ * node or chunk that cannot be read is reported, and everything else is compared. All
+ * functions of the options are called on the caller's thread.
  *
  * @param store_a,path_a store and path of the first node
  * @param store_b,path_b store and path of the second node
@@ -339,8 +330,8 @@ typedef struct zarr_diff_result {
  * @retval ZARR_ERR_NOT_FOUND there is no node at one of the paths, or no such field
  * @retval ZARR_ERR_INVALID a selection was made for another shape, a tolerance is
  * negative, or `field` is given for an array that is not of structs
- * @retval ZARR_ERR_CORRUPT a node or chunk is damaged. Everything else was compared, and
- * `result` tells what was found, unless ZARR_DIFF_FIRST or `tell` ended the call before
+ * @retval ZARR_ERR_CORRUPT a node or chunk is damaged; the rest was compared, unless
+ * ZARR_DIFF_FIRST or `tell` ended the call
  * @retval ZARR_ERR_UNSUPPORTED this build cannot read a node; the rest was compared
  * @retval ZARR_ERR_LIMIT a chunk is larger than a limit; the rest was compared. Or a
  * chunk needs more than the context's memory_bytes; nothing was compared

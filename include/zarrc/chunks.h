@@ -1,9 +1,8 @@
 /**
  * @file
  * Decode and encode the blocks of an array without a store. The caller fetches and stores
- * the encoded bytes itself. This is for services that get blocks from a message queue or
- * an HTTP server, and for bindings that fetch blocks themselves.
- * zarr_array_open_document() makes an array from the text of its metadata.
+ * the encoded bytes itself. zarr_array_open_document() makes an array from the text of
+ * its metadata.
  */
 #ifndef ZARRC_CHUNKS_H
 #define ZARRC_CHUNKS_H
@@ -18,30 +17,29 @@
 ZARR_BEGIN_DECLS
 
 /**
- * Encoded blocks of one array. A block is what is stored as one object: a shard, or a
- * chunk of an array without shards. The call borrows all members, and changes none.
+ * Encoded blocks of one array. A block is a shard, or a chunk of an array without shards.
+ * The call borrows all members.
  */
 typedef struct zarr_block_batch {
     uint32_t struct_size, flags; /**< `flags` must be 0 */
     uint64_t n_blocks;           /**< number of blocks */
-    /** grid coordinates of all blocks, one block after the other: for each block one
-     * number per dimension. The blocks may have any order, and each must occur once. NULL
-     * only for an array without dimensions */
+    /** grid coordinates of the blocks, one after the other: for each block one number per
+     * dimension. Any order; no block twice. NULL only for an array without dimensions */
     const uint64_t *blocks;
     /** `n_blocks` encoded blocks, in memory of any kind; `handle` NULL: the block is
      * missing */
     const zarr_memory *bytes;
-    /** `n_blocks` results of fetching the blocks. ZARR_OK: `bytes` has the block.
-     * ZARR_ERR_NOT_FOUND: the block is missing. With another status, the call fails if it
-     * needs the block. NULL: all are ZARR_OK */
+    /** `n_blocks` results of fetching the blocks. ZARR_ERR_NOT_FOUND: the block is
+     * missing. With another error, the call fails if it needs the block. NULL: all are
+     * ZARR_OK */
     const zarr_status *status;
 } zarr_block_batch;
 
 #define ZARR_BLOCK_BATCH_INIT ZARR_SIZE_FIRST(zarr_block_batch)
 
 /**
- * Receives one encoded block, or learns that a block must not be stored. The library
- * calls it once for each block, from any thread, and from several threads at once.
+ * Receives one encoded block. The library calls it once for each block, from several
+ * threads at once.
  * @param user as in zarr_block_sink
  * @param block grid coordinates, one for each dimension
  * @param bytes the encoded block, borrowed for the call; NULL: erase the block, because
@@ -64,10 +62,8 @@ typedef struct zarr_block_sink {
 
 /**
  * Decodes encoded blocks of the caller into memory of the caller. This is
- * zarr_array_read() without a store. Chunks are decoded in parallel. Their encoded bytes
- * are copied only if the decoder works in another memory. The batch may have more blocks
- * than the selection needs. Counters treat the batch as a store. With a million blocks,
- * the call takes about as long as a read from a memory store.
+ * zarr_array_read() without a store. The batch may have more blocks than the selection
+ * needs. In `opts->stats`, the batch counts as the store.
  *
  * Spec: Zarr v3 core, "Chunk encoding"; Zarr v2, "Chunks".
  *
@@ -75,17 +71,15 @@ typedef struct zarr_block_sink {
  * @param selection made for the array's shape; NULL: all elements
  * @param dst where the elements go; its shape is the shape of the selection's result
  * @param in the encoded blocks
- * @param opts options; NULL: defaults. `missing_chunks` says what happens if a chunk is
- * missing
+ * @param opts options; NULL: defaults
  * @return ZARR_OK, or the error of the first chunk that failed
  * @retval ZARR_ERR_INVALID the tensor or the selection does not fit the array; the batch
- * lacks a block that the selection needs, has a block twice, or has one outside of the
- * grid
+ * lacks a block that is needed, has a block twice, or has one outside of the grid
  * @retval ZARR_ERR_CORRUPT a chunk or a shard index is damaged
  * @retval ZARR_ERR_LIMIT a block has more encoded bytes than `zarr_limits.encoded_bytes`
  * @retval ZARR_ERR_NOT_FOUND a chunk is missing, and ZARR_MISSING_ERROR is set
- * @retval ZARR_ERR_CANCELLED `cancel` was set; or, with ZARR_IO_AT_ONCE, the call would
- * take long
+ * @retval ZARR_ERR_CANCELLED `cancel` was set; or the flag ZARR_IO_AT_ONCE was set, and
+ * the read is not small
  * @see zarr_array_encode(), zarr_array_open_document(), zarr_array_block_extent()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_decode(
@@ -97,11 +91,10 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_decode(
  * zarr_array_write() without a store.
  *
  * If the selection covers only a part of a block, `old` must have the old value of the
- * block. A block at the border may have elements outside the array's shape. If the
- * selection covers all elements of such a block inside the shape, those outside keep
- * their old value if `old` has it, or else become the fill value. The call does not use
- * other blocks of `old`, and takes no lock. The caller must make sure that a block does
- * not change after its old value is fetched and before its new value is stored.
+ * block. If it covers a border block as far as the array's shape, `old` need not have
+ * the block. If `old` lacks the block, the elements outside of the shape become
+ * the fill value. The call takes no lock: the caller must make sure that nothing else
+ * changes a block between fetching its old value and storing the new one.
  *
  * Spec: Zarr v3 core, "Chunk encoding"; Zarr v2, "Chunks".
  *
@@ -110,15 +103,12 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_decode(
  * @param src the elements; its shape is the shape of the selection's result
  * @param old old values of blocks; NULL: there are none
  * @param sink receives the blocks
- * @param opts options; NULL: defaults. `empty_chunks` says whether the call erases chunks
- * that have only the fill value
+ * @param opts options; NULL: defaults
  * @return ZARR_OK, the error of the first block that failed, or the status that the sink
  * returned
  * @retval ZARR_ERR_INVALID the tensor or the selection does not fit the array; `old`
- * lacks a block of which the selection covers only a part, has a block twice, or has one
- * outside of the grid
- * @retval ZARR_ERR_CORRUPT the old value of a block that is covered only in part is
- * damaged
+ * lacks a block that is needed, has a block twice, or has one outside of the grid
+ * @retval ZARR_ERR_CORRUPT an old value that is needed is damaged
  * @retval ZARR_ERR_UNSUPPORTED a codec cannot encode
  * @retval ZARR_ERR_CANCELLED `cancel` was set; the sink may have received some blocks
  * @see zarr_array_decode(), zarr_array_block_shape(), zarr_array_block_key()

@@ -17,8 +17,7 @@ ZARR_BEGIN_DECLS
  * document of the group. A reader opens all of them with one read. Other calls do not
  * update the copy: a program that changes nodes consolidates again, or calls
  * zarr_group_consolidated_update(). In v2 the copy is in the document .zmetadata, in v3
- * in the member `consolidated_metadata` of the group's zarr.json, as zarr-python writes
- * it.
+ * in the member `consolidated_metadata` of the group's zarr.json.
  * @{
  */
 /** Flags of zarr_consolidate_options. */
@@ -26,11 +25,10 @@ enum {
     /** zarr_group_consolidated_update(): also all nodes below the path */
     ZARR_CONSOLIDATED_BELOW = 1,
     /** zarr_group_consolidated_update(): remove the entries of the node at the path and
-     * of all nodes below it, without reading a node. Call it before the node is deleted,
-     * replaced or renamed. Calls that do so have a flag that includes this step:
-     * ZARR_DELETE_CONSOLIDATED, ZARR_COPY_CONSOLIDATED, ZARR_REENCODE_CONSOLIDATED,
-     * ZARR_MIGRATE_CONSOLIDATED, ZARR_RESIZE_CONSOLIDATED, ZARR_SPEC_CONSOLIDATED and
-     * ZARR_GROUP_CONSOLIDATED */
+     * of all nodes below it. Call it before the node is deleted, replaced or renamed.
+     * Calls that do so have a flag that includes this step: ZARR_DELETE_CONSOLIDATED,
+     * ZARR_COPY_CONSOLIDATED, ZARR_REENCODE_CONSOLIDATED, ZARR_MIGRATE_CONSOLIDATED,
+     * ZARR_RESIZE_CONSOLIDATED, ZARR_SPEC_CONSOLIDATED and ZARR_GROUP_CONSOLIDATED */
     ZARR_CONSOLIDATED_REMOVE = 2
 };
 
@@ -50,10 +48,7 @@ typedef struct zarr_consolidate_options {
 
 /**
  * Writes the consolidated metadata of a group, in one step. It contains all nodes that
- * the store has below the group, also if the handle answers from older consolidated
- * metadata. NaN and Infinity without quotes, which are not JSON, become the strings "NaN"
- * and "Infinity". Fill values of the v2 codecs json2 and msgpack2 keep them, because the
- * string is another value there. The handle does not change: open the group again to use
+ * the store has below the group. The handle does not change: open the group again to use
  * the new consolidated metadata.
  *
  * @param group borrowed
@@ -63,7 +58,7 @@ typedef struct zarr_consolidate_options {
  * given for a v3 group; or the store is read-only
  * @retval ZARR_ERR_EXISTS the object under `key` is not consolidated metadata
  * @retval ZARR_ERR_CORRUPT the metadata of a node is damaged
- * @retval ZARR_ERR_CANCELLED `cancel` was set; nothing was written
+ * @retval ZARR_ERR_CANCELLED `cancel` was set; the group has its old metadata or the new
  * @retval ZARR_ERR_IO the store failed
  * @see zarr_group_is_consolidated(), zarr_group_open()
  */
@@ -71,19 +66,15 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_consolidate(
     zarr_group *group, const zarr_consolidate_options *opts, zarr_error *err);
 /**
  * Brings consolidated metadata up to date after a node was created, changed or deleted.
- * Each group above the node may have consolidated metadata. There the entry of the node
- * is replaced by the documents that the store has now, or removed if there are none.
- * Parents of the node that have no entry get one, too. Other entries stay as they are.
- * Groups without consolidated metadata do not get any. If the node is a v2 group with
- * its own ".zmetadata", that document is updated, too, because it has an entry of the
- * group itself. In a local store, this includes groups above the root of the store, up
- * to the root that zarr_location_parse() finds. A program that changes many nodes calls
- * this once at the end (ZARR_CONSOLIDATED_BELOW), or calls zarr_group_consolidate().
+ * The call replaces the entry of the node in the consolidated metadata of each group
+ * above by the documents in the store. If there are none, it removes the entry. It adds
+ * entries of parents that have none. In a local store, the groups above include those
+ * above the root of the store. A program that changes many nodes calls this once at the
+ * end (ZARR_CONSOLIDATED_BELOW), or calls zarr_group_consolidate().
  *
  * A program that deletes, replaces or renames a node removes its entries first
  * (ZARR_CONSOLIDATED_REMOVE). Otherwise readers of consolidated metadata read fill values
- * in place of the missing chunks until this call. If the program ends before this call,
- * they continue to read fill values.
+ * in place of the missing chunks until this call.
  *
  * @param store borrowed
  * @param path path of the node, which need not exist any more; "" is the root
@@ -105,7 +96,7 @@ zarr_group_consolidated_update(zarr_store *store, const char *path, uint64_t *n_
  * metadata of its nodes.
  * @param group borrowed; in v2 its `consolidated_key` names the document
  * @param fn called for each difference, with the path of the node and a sentence; a
- * non-zero return ends the comparison. NaN without quotes and the string "NaN" are equal
+ * non-zero return ends the comparison
  * @param user passed to `fn`
  * @param opts options; NULL: defaults
  * @return ZARR_OK, with or without differences

@@ -30,8 +30,7 @@ enum {
     ZARR_LOG_ERROR = 1, /**< errors that no call can report */
     ZARR_LOG_WARN = 2, /**< also warnings, such as a node with metadata of both formats */
     ZARR_LOG_INFO = 3, /**< also information */
-    /** also which stores are opened, what happens to metadata documents, which locks of a
-     * local store are taken, and what is refused or fails */
+    /** also opened stores, reads and writes of metadata documents, locks, and failures */
     ZARR_LOG_DEBUG = 4,
     ZARR_LOG_TRACE = 5 /**< also single steps, such as each wave of a request */
 };
@@ -44,16 +43,17 @@ typedef void (*zarr_log_fn)(void *user, uint32_t level, const char *text);
 
 /**
  * Which unsafe decoders may run. A decoder is unsafe if it does not check its input, as
- * some GPU decoders. Its codec implementation then lacks ZARR_CODEC_SAFE. On damaged or
- * hostile input it may crash, or overwrite device memory that does not belong to it. A
- * call, an array or a context sets the policy. 0: the array decides, then the context,
- * then ZARR_TRUST_VERIFIED. The policy does not affect encoding.
+ * some GPU decoders: its implementation lacks ZARR_CODEC_SAFE. On damaged or hostile
+ * input it may crash, or overwrite device memory that does not belong to it. 0: a call
+ * has the setting of its array, an array that of its context, and a context
+ * ZARR_TRUST_VERIFIED.
  */
 enum {
     /**
-     * those whose input has passed a checksum in the same read: in the metadata, a codec
-     * with ZARR_CODEC_SPEC_CHECKSUM, such as crc32c, follows the codec of the decoder. A
-     * checksum detects damage. It does not stop an attacker, who can write a valid one
+     * those whose input has passed a checksum in the same read. This requires a codec
+     * with ZARR_CODEC_SPEC_CHECKSUM, such as crc32c, later in the metadata than the codec
+     * of the decoder. A checksum detects damage. It does not stop an attacker, who can
+     * write a valid one
      */
     ZARR_TRUST_VERIFIED = 1,
     ZARR_TRUST_FULL = 2, /**< all: for data that the application trusts */
@@ -92,10 +92,9 @@ typedef struct zarr_context_options {
     /** preferred implementations of codecs, best first, such as
      * "zstd=cuda.nvcomp,cpu.libzstd;gzip=cpu"; "cpu" means every name that begins with
      * "cpu.". An unknown codec is ZARR_ERR_INVALID. If no implementation in the list of a
-     * codec is registered or can be used, the log gets a warning: a plug-in may be
-     * missing on this machine. In the options of an array or a call, a list without a
-     * registered implementation is ZARR_ERR_INVALID. Copied; NULL: their priorities
-     * decide */
+     * codec can be used, the log gets a warning. In the options of an array or a call, a
+     * list without a registered implementation is ZARR_ERR_INVALID. Copied; NULL: their
+     * priorities decide */
     const char *codec_preference;
     /** files of plug-ins to load, ended by NULL; borrowed for the call. They are loaded
      * before those of ZARRC_PLUGINS. NULL: none */
@@ -119,9 +118,8 @@ typedef struct zarr_context_options {
     const char *plugin_options;
     /** names of memory backends, separated by ";". Each allocates the memory of its kind
      * for the library and for zarr_memory_alloc(). If two have the same kind, the first
-     * allocates. Memory of other kinds is allocated by the backend that copies it. If a
-     * name is not registered when the first store is opened, the log gets a warning.
-     * Copied; NULL: none */
+     * allocates. Memory of other kinds is allocated by the backend that copies it. An
+     * unknown name gives a warning in the log. Copied; NULL: none */
     const char *allocators;
     /** default memory, as in `zarr_memory`, of tensors that name no memory. A store or an
      * array may have another default. Elements of variable length and metadata are always
@@ -166,7 +164,7 @@ typedef struct zarr_context_options {
  * ZARRC_LOCKS, ZARRC_PLUGIN_OPTIONS, ZARRC_PLUGINS, ZARRC_SYMLINKS and ZARRC_TRUST.
  *
  * The first context keeps the shared library mapped until the process ends, even after
- * dlclose(), because the threads of the pool live until then.
+ * dlclose().
  *
  * @param out receives the context; owned: zarr_context_free()
  * @param opts options; NULL: defaults
@@ -184,8 +182,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_context_create(zarr_context **out,
 
 /**
  * Counts the cores that this process may use. They are those of its affinity mask, but at
- * most the quota of its control group, such as a container's (Linux: cpu.max, rounded
- * up). The result is the default of `zarr_context_options.max_threads`.
+ * most the quota of its control group, rounded up. The result is the default of
+ * `zarr_context_options.max_threads`.
  *
  * @return at least 1
  */
@@ -236,9 +234,8 @@ static inline void zarr_context_limits(const zarr_context *ctx, zarr_limits *out
 /** @} */
 
 /**
- * Frees what a context caches for later calls. These are buffers, contexts of codecs,
- * streams of devices, and idle memory of pools. Results do not change; the next calls are
- * slower.
+ * Frees what a context caches for later calls, such as buffers and idle memory of pools.
+ * The next calls are slower.
  * @param ctx borrowed
  */
 ZARR_API void zarr_context_trim(zarr_context *ctx);
@@ -266,7 +263,7 @@ enum {
 enum {
     /** not in Zarr's registry, or marked there as unstable */
     ZARR_ITEM_EXPERIMENTAL = 1,
-    ZARR_ITEM_FAMILY = 2, /**< data type: several, which differ by configuration */
+    ZARR_ITEM_FAMILY = 2, /**< data types that differ by configuration */
     ZARR_ITEM_DEFAULT = 4 /**< pipeline: the one that the context uses */
 };
 

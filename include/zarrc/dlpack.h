@@ -52,8 +52,8 @@ typedef struct zarr_dlpack_view {
  * @param from borrowed; its deleter is not called
  * @retval ZARR_ERR_UNSUPPORTED the major version is not 1, there is no such data type, or
  * packed elements have rows that do not begin at a byte
- * @retval ZARR_ERR_INVALID an argument is NULL, or the device, shape, strides or offset
- * cannot be
+ * @retval ZARR_ERR_INVALID an argument is NULL, or a device, shape, stride or offset is
+ * impossible
  * @see zarr_tensor, zarr_dtype_from_dlpack()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status
@@ -92,7 +92,8 @@ typedef void (*zarr_dlpack_release)(void *user);
  * function fails. `release` may be NULL
  * @retval ZARR_ERR_UNSUPPORTED DLPack has no such data type, or the elements are not in
  * the machine's byte order, or strides are no multiple of the size of an element
- * @retval ZARR_ERR_INVALID an argument is NULL, or the shape, strides or offset cannot be
+ * @retval ZARR_ERR_INVALID an argument is NULL, or a shape, stride or offset is
+ * impossible
  * @see zarr_dtype_dlpack()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_tensor_to_dlpack(

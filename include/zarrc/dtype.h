@@ -2,8 +2,8 @@
  * @file
  * Data types. A zarr_dtype knows its names in both formats (v2 and v3), the size of its
  * elements, and how to swap their bytes, print, parse and compare them. It does not know
- * their byte order: for memory the tensor has it, for stored chunks a codec. Thread
- * class: frozen.
+ * their byte order: the tensor tells that of memory, a codec that of stored chunks.
+ * Thread class: frozen.
  *
  * A zarr_dtype belongs to its context and lives as long as the context: nothing has to be
  * freed. Equal types of a context are the same object. All types of a context together
@@ -209,7 +209,7 @@ ZARR_API int zarr_dtype_dlpack(const zarr_dtype *dtype, uint8_t *code, uint8_t *
                                uint16_t *lanes);
 
 /**
- * Finds the data type that numbers of DLPack name.
+ * Finds the data type that a DLDataType of DLPack describes.
  * @param out receives the data type, borrowed from the context
  * @param ctx borrowed
  * @param code,bits,lanes members of a DLDataType
@@ -226,8 +226,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_dtype_from_dlpack(const zarr_dtype **o
  * Compares two data types.
  * @param a,b borrowed; they may belong to different contexts
  * @return 1 if both have the same name and configuration, else 0. Different spellings are
- * equal, such as "r24" and "raw_bytes[3]". Members of a plug-in's configuration may not
- * count (ZARR_DTYPE_ANY_CONFIGURATION)
+ * equal, such as "r24" and "raw_bytes[3]". For a type of a plug-in with
+ * ZARR_DTYPE_ANY_CONFIGURATION, the call compares only the name
  */
 ZARR_API int zarr_dtype_equal(const zarr_dtype *a, const zarr_dtype *b);
 

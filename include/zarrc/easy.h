@@ -19,8 +19,9 @@
 
 ZARR_BEGIN_DECLS
 
-/* Names of data types, as zarr_dtype_find() takes them. A misspelt constant does not
- * compile; any other name works as well. */
+/* Names of data types, as zarr_dtype_find() takes them. The compiler reports a misspelt
+ * constant. The calls also accept any other name that zarr_dtype_find() accepts, such as
+ * ">i2". */
 #define ZARR_BOOL       "bool"
 #define ZARR_INT8       "int8"
 #define ZARR_INT16      "int16"
@@ -42,7 +43,8 @@ ZARR_BEGIN_DECLS
  * NULL means defaults. */
 typedef struct zarr_open_options {
     uint32_t struct_size, flags; /**< `flags` must be 0 */
-    /** options of the store. The call adds ZARR_STORE_READ_ONLY or ZARR_STORE_CREATE */
+    /** options of the store. The call adds ZARR_STORE_READ_ONLY for the mode "r", and
+     * ZARR_STORE_CREATE if it makes a node */
     const zarr_store_options *store;
     const zarr_array_open_options *array; /**< options of an array's handle */
     const zarr_group_open_options *group; /**< options of a group's handle */
@@ -317,7 +319,9 @@ typedef struct zarr_texts {
  * "Infinity" and "-Infinity", because JSON has no such numbers.
  *
  * - Getting a list of numbers stores the numbers in `values`, which has room for `cap` of
- *   them, and their count in `n`. If `values` is NULL, it stores only the count.
+ *   them, and their count in `n`. If `values` is NULL, it stores only the count. If `n`
+ *   is NULL, the list must have exactly `cap` numbers; otherwise the call fails with
+ *   ZARR_ERR_INVALID.
  * - Getting a text stores it in `text`, which has room for `cap` bytes. Its length
  *   without the NUL goes to `text_bytes`, which may be NULL. If `text` is NULL, the call
  *   stores only the length.
@@ -341,8 +345,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_attribute_get_int64(
 ZARR_API ZARR_MUST_CHECK zarr_status
 zarr_array_attribute_get_text(const zarr_array *array, const char *name, char *text,
                               size_t cap, size_t *text_bytes, zarr_error *err);
-/** Gets a list of numbers. If `n` is NULL and the list does not have exactly `cap`
- * numbers, the call fails with ZARR_ERR_INVALID. */
+/** Gets a list of numbers. */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_attribute_get_doubles(
     const zarr_array *array, const char *name, double *values, uint64_t cap, uint64_t *n,
     zarr_error *err);

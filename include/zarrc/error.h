@@ -28,7 +28,7 @@ enum {
     /** the stored bytes are not what the format or the metadata promises */
     ZARR_ERR_CORRUPT = -5,
     ZARR_ERR_IO = -6,        /**< the store failed; `os_code` has the cause */
-    ZARR_ERR_NO_MEMORY = -7, /**< an allocation failed; the object is unchanged */
+    ZARR_ERR_NO_MEMORY = -7, /**< an allocation failed */
     /** the input exceeds a limit. If it is a member of `zarr_limits`, the message and the
      * part ZARR_ERROR_SETTING name it */
     ZARR_ERR_LIMIT = -8,
@@ -61,8 +61,8 @@ enum {
     ZARR_ERROR_FIELD = 3, /**< name of the field of a struct type */
     /** name of the setting that the user can change to avoid the error. It is a limit
      * that the input exceeds (a member of `zarr_limits`) or "memory_bytes" (a member of
-     * `zarr_context_options`). Or it is "locks" or "symlinks" (members of
-     * `zarr_store_options`) */
+     * `zarr_context_options` and of `zarr_tuning`). Or it is "locks" or "symlinks"
+     * (members of `zarr_store_options`) */
     ZARR_ERROR_SETTING = 4,
     ZARR_ERROR_PARTS = 5 /**< how many parts there are */
 };

@@ -27,6 +27,9 @@ typedef struct zarr_group_open_options {
     uint32_t consolidated;       /**< one of ZARR_CONSOLIDATED_* */
     /** v2: name of the consolidated document; copied; NULL: ".zmetadata" */
     const char *consolidated_key;
+    /** stops the opening with ZARR_ERR_CANCELLED once it is set; borrowed for the call;
+     * may be NULL. zarr_group_create() uses the one of `zarr_group_spec` */
+    const zarr_cancel *cancel;
 } zarr_group_open_options;
 
 #define ZARR_GROUP_OPEN_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_group_open_options)
@@ -59,9 +62,8 @@ typedef struct zarr_group_spec {
     int32_t zarr_format;         /**< 2 or 3; 0: 3 */
     uint32_t reserved;
     const char *attributes; /**< JSON object; NULL: none */
-    /** the call waits while another one creates, copies, deletes or re-encodes a node at
-     * the path, or writes to the replaced node. Each wait ends once `cancel` is set, or
-     * after `zarr_store_options.lock_wait_ms`. Borrowed for the call; may be NULL */
+    /** once it is set, the call ends with ZARR_ERR_CANCELLED if it waits for another call
+     * at the path or deletes an old node; may be NULL */
     const zarr_cancel *cancel;
 } zarr_group_spec;
 
@@ -108,8 +110,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_create(
     const zarr_group_open_options *opts, zarr_error *err);
 
 /**
- * Releases the claim of ZARR_GROUP_CLAIM. Freeing the group does it, too, and leaves
- * `.zarrc-job`.
+ * Releases the claim of ZARR_GROUP_CLAIM. The claim also ends when the group is freed;
+ * `.zarrc-job` then stays.
  * @param group may have no claim
  * @param is_complete 1: the group has its members, and `.zarrc-job` is deleted; 0: it
  * stays
@@ -151,7 +153,8 @@ ZARR_API zarr_store *zarr_group_store(const zarr_group *group);
  * The path is relative to the group and may have several parts. A handle that answers
  * from consolidated metadata (zarr_group_is_consolidated()) opens nodes from it, without
  * a read, and finds no other nodes. The options of the new handle can forbid or demand
- * this (ZARR_CONSOLIDATED_NEVER, ZARR_CONSOLIDATED_MUST).
+ * this (ZARR_CONSOLIDATED_NEVER, ZARR_CONSOLIDATED_MUST). Otherwise,
+ * if no option tells the format, the calls look for the group's format first.
  * @{
  */
 /**
@@ -183,15 +186,32 @@ zarr_group_open_array(zarr_array **out, zarr_group *group, const char *path,
 ZARR_API ZARR_MUST_CHECK zarr_status
 zarr_group_open_group(zarr_group **out, zarr_group *group, const char *path,
                       const zarr_group_open_options *opts, zarr_error *err);
+/**
+ * Opens the array or the group below a group.
+ * @param array,group one receives the node, the other NULL; owned: zarr_array_free(),
+ * zarr_group_free()
+ * @param parent borrowed
+ * @param path path below `parent`
+ * @param array_opts,group_opts as for zarr_node_open(). `consolidated` of `group_opts`
+ * counts, or of `array_opts` if it is NULL
+ * @retval ZARR_ERR_NOT_FOUND there is no node; or the options demand consolidated
+ * metadata, and `parent` has none
+ * @retval ZARR_ERR_CORRUPT the metadata breaks the rules of the format
+ * @retval ZARR_ERR_UNSUPPORTED this build lacks something that the metadata names
+ * @see zarr_node_open()
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status
+zarr_group_open_node(zarr_array **array, zarr_group **group, zarr_group *parent,
+                     const char *path, const zarr_array_open_options *array_opts,
+                     const zarr_group_open_options *group_opts, zarr_error *err);
 /** @} */
 
 /**
  * @name Attributes of a group
- * Attributes are members of a JSON object. They are read from the handle. A call that
- * changes an attribute reads the document in the store, changes it and writes it, under
- * its lock. So changes by other handles are kept, and this handle has them afterwards.
- * Consolidated metadata does not change. zarr_group_attributes() returns all attributes
- * at once.
+ * Calls that get an attribute read the handle. A call that changes an attribute changes
+ * the document in the store, under its lock. Changes by other handles are kept, and this
+ * handle has them afterwards. Consolidated metadata does not change.
+ * zarr_group_attributes() returns all attributes at once.
  *
  * Spec: Zarr v3 core, "Group metadata"; Zarr v2, "Attributes".
  * @{
@@ -308,8 +328,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_list(zarr_group *group, zarr_nod
                                                      zarr_error *err);
 /**
  * Lists all nodes below a group, parents before their children and sorted by name. A node
- * whose metadata is damaged has the kind ZARR_NODE_NONE, and the walk goes on. The walk
- * does not recurse, however deep the hierarchy is.
+ * whose metadata is damaged has the kind ZARR_NODE_NONE, and the walk goes on.
  *
  * @param group borrowed
  * @param fn called for each node
@@ -317,8 +336,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_list(zarr_group *group, zarr_nod
  * @param opts options; NULL: defaults
  * @return ZARR_OK, also when `fn` ended the walk
  * @retval ZARR_ERR_UNSUPPORTED the store cannot list
- * @retval ZARR_ERR_LIMIT a group has more names than `zarr_limits.listing_keys`, or the
- * walk follows more links than `linked_directories`
+ * @retval ZARR_ERR_LIMIT the walk finds more names than `zarr_limits.listing_keys`, or
+ * follows more links than `linked_directories`
  * @retval ZARR_ERR_CANCELLED `cancel` was set
  * @retval ZARR_ERR_IO the store failed
  * @see zarr_group_list()

@@ -1,8 +1,8 @@
 /**
  * @file
- * Elements: calls that read and write an array, blocking or in the background; their
- * options; and what a call would do. zarrc/parts.h reads and writes several selections in
- * one call. zarrc/chunks.h handles chunks that the caller has.
+ * Elements: calls that read and write an array, blocking or in the background, and their
+ * options. zarrc/parts.h reads and writes several selections in one call. zarrc/chunks.h
+ * decodes and encodes blocks without a store.
  */
 #ifndef ZARRC_IO_H
 #define ZARRC_IO_H
@@ -16,13 +16,11 @@
 
 ZARR_BEGIN_DECLS
 
-/** A block at the border may reach beyond the array's shape. If a write covers all
- * elements of such a block inside the shape, this says what happens to those outside. 0:
- * the write reads the old value and keeps them, because another handle may have made the
- * array larger. */
+/** What becomes of the elements of a border block that are outside of the array's shape,
+ * when a write covers all the others. 0: the write reads the block and keeps them. */
 enum {
-    /** they become the fill value. This saves the read and the lock. Use it only if the
-     * array does not grow during the write */
+    /** they become the fill value, without a read and a lock. Use this only if the array
+     * does not grow during the write */
     ZARR_OUTSIDE_RESET = 1
 };
 /** The order in which a write puts chunks into a shard. 0: C order of their coordinates,
@@ -34,41 +32,36 @@ enum {
 
 /**
  * Performance options of a call, which do not change the elements that it reads or
- * writes. The defaults suit nearly all programs. Members that are zero or NULL have their
- * defaults.
+ * writes. The defaults suit nearly all programs.
  */
 typedef struct zarr_tuning {
     uint32_t struct_size, flags; /**< `flags` must be 0 */
-    /** a call handles its chunks in waves. Maximum decoded bytes of one wave; 0: the
+    /** a call handles its chunks in waves: maximum decoded bytes of one wave; 0: the
      * context's */
     uint64_t wave_bytes;
-    /** maximum bytes that this call takes from the context's `memory_bytes`, so that
-     * other calls have room. A call fails with ZARR_ERR_LIMIT, before it reads or writes
-     * anything, if one chunk needs more. So does a write if one shard needs more, unless
-     * the store has ZARR_STORE_CAP_PARTS. The message names the bytes that are needed.
-     * For each chunk its elements and its stored bytes count. A write that needs the old
-     * value of a block counts its stored bytes, too. Uncompressed chunks that are no
-     * parts of shards need less in a local or memory store. There a read to host memory
-     * counts the bytes from the first to the last that it needs, and nothing if they go
-     * straight to the tensor. If the metadata does not bound the size of a chunk, its
-     * buffers count in the context's budget only. Indexes of shards that are read do not
-     * count, and a pipeline of a plug-in may reserve more. 0: no limit of its own */
+    /** maximum bytes that this call takes from the context's `memory_bytes`; 0: no limit
+     * of its own. If one chunk needs more, the call fails with ZARR_ERR_LIMIT before it
+     * reads or writes anything. So does a write if one shard needs more, unless the store
+     * has ZARR_STORE_CAP_PARTS. The message names the bytes that are needed.
+     *
+     * The limit counts the decoded and the stored bytes of each chunk, and the old stored
+     * bytes of a block that a write changes. It does not count chunks whose size the
+     * metadata does not bound. In reads, it does not count the indexes of shards either.
+     * A pipeline of a plug-in may reserve more */
     uint64_t memory_bytes;
     /** reads of shards: chunks of one shard are fetched together if the gap between them
-     * has at most this many bytes; 1: in practice, only adjacent chunks. 0: 16 KiB for a
-     * store with ZARR_STORE_CAP_FAST_GET, else 1 MiB; a store with
-     * ZARR_STORE_CAP_COALESCES decides itself */
+     * has at most this many bytes. 0: 16 KiB for a store with ZARR_STORE_CAP_FAST_GET,
+     * else 1 MiB; a store with ZARR_STORE_CAP_COALESCES decides itself */
     uint64_t coalesce_gap;
     /** reads of shards: maximum bytes that are fetched together; 1: each chunk alone. 0:
      * 1 MiB for a store with ZARR_STORE_CAP_FAST_GET, else 16 MiB */
     uint64_t coalesce_bytes;
     const char *pipeline; /**< name of a registered pipeline; NULL: the array's */
-    /** as in `zarr_context_options`; the array handle caches what it prepares for each
-     * text, so use only a few texts. NULL: the array's */
+    /** as in `zarr_context_options`; NULL: the array's. Use only a few texts: the array
+     * handle caches data for each */
     const char *codec_preference;
-    /** writes of shards: one of ZARR_INNER_ORDER_*. A shard that is written or changed
-     * has all its chunks in this order. The index tells where each chunk is, so readers
-     * need not know the order. 0: C order of their coordinates, the last one fastest */
+    /** writes of shards: the order of the chunks, one of ZARR_INNER_ORDER_*. 0: C order
+     */
     uint32_t inner_order;
     uint32_t reserved; /**< must be 0 */
 } zarr_tuning;
@@ -76,9 +69,8 @@ typedef struct zarr_tuning {
 #define ZARR_TUNING_INIT ZARR_SIZE_FIRST(zarr_tuning)
 
 /**
- * Options of calls that read or write elements or chunks. Other calls, such as
- * zarr_array_list_blocks(), take them, too, and say which members they use. The members
- * are in three groups: what the call means, what it reports, and how it runs.
+ * Options of calls that read or write elements or chunks. Other calls that take them say
+ * which members they use.
  */
 typedef struct zarr_io_options {
     uint32_t struct_size, flags; /**< `flags`: ZARR_IO_* */
@@ -114,9 +106,9 @@ typedef struct zarr_io_options {
     void *progress_user; /**< passed to `progress` */
 
     /**
-     * maximum number of threads for one wave, including the caller's; 0: the context's. A
-     * call with several waves works on some of them at once, each with up to this many
-     * threads. 1: one wave at a time, and one thread decodes or encodes it
+     * maximum number of threads for one wave, including the caller's; 0: the context's.
+     * Several waves may run at once, each with up to this many threads. 1: one wave at a
+     * time, and one thread decodes or encodes it
      */
     uint32_t max_threads;
     uint32_t reserved; /**< must be 0 */
@@ -124,12 +116,10 @@ typedef struct zarr_io_options {
      * blocking call; a submitted request is an owner of it until it is freed */
     zarr_cancel *cancel;
     /**
-     * a stream of the device that the tensor is on, in the form of the device's own
-     * interface (such as a CUstream), or NULL. The library accesses the tensor only after
-     * the work that is on the stream at entry. It uses the stream only until the call
-     * returns, also in calls that submit. When the call returns or its request is done,
-     * all work is complete: the application need not wait for a stream.
-     * ZARR_ERR_UNSUPPORTED: the tensor is in host memory (ZARR_DEVICE_CPU), or the
+     * a stream of the tensor's device, such as a CUstream; may be NULL. The library
+     * accesses the tensor only after the work that is on the stream at entry. It does not
+     * use the stream after the call has returned. When the call returns or its request is
+     * done, all work is complete. ZARR_ERR_UNSUPPORTED: the tensor is in host memory, the
      * tensors of parts are on several devices, or the call has no tensor
      */
     void *stream;
@@ -141,43 +131,37 @@ typedef struct zarr_io_options {
 /** Flags of zarr_io_options. */
 enum {
     ZARR_IO_NO_HUGE_PAGES = 1, /**< do not ask for huge pages for the caller's memory */
-    /** zarr_array_read_submit(): if the read is small, the call itself carries it out,
-     * and the request is done when the call returns. This saves an event loop two
-     * switches between threads. A small read has at most 8 chunks, 32 KiB of decoded
-     * chunks and 64 KiB of shard indexes. They are in host memory or in the page cache of
-     * a local file system, and their elements have a fixed size. The call never waits for
-     * a disk or a network, unless a tmpfs is swapped out, or a file system seems local
-     * but is remote. zarr_request_then() then calls its function at once, on the thread
-     * of the caller: if this function submits the next read, calls nest. The flag has no
-     * effect in other calls, for other stores, for codecs of the application or of
-     * plug-ins, or with `stats` or `progress`.
+    /** do a small read at once, on the thread of the caller. A small read has at most 8
+     * chunks, 32 KiB of decoded chunks and 64 KiB of shard indexes. Their stored bytes
+     * are in host memory or in the page cache of a local file system. The elements have a
+     * fixed size, all codecs are those of the library, and `progress` is NULL.
+     *
+     * zarr_array_read_submit(): if the read is small and `stats` is NULL, the request is
+     * done when the call returns. Otherwise the flag has no effect. For a request that is
+     * done, zarr_request_then() calls its function at once: if this function submits the
+     * next read, calls nest.
      *
      * zarr_array_read(), zarr_array_decode(): return ZARR_ERR_CANCELLED if the read is
-     * not small, uses code that is not the library's own, has `progress`, or would wait
-     * for memory, a disk or a network. The caller may repeat the call on another thread,
-     * without the flag */
+     * not small, or would wait. The caller may repeat the call on another thread, without
+     * the flag. Other calls ignore the flag */
     ZARR_IO_AT_ONCE = 2
 };
 
 /**
  * Reads the selected elements of an array into memory of the caller. The tensor may have
- * any strides, any byte order and any kind of memory. Chunks are fetched and decoded in
- * parallel. After a failure the content of the tensor is undefined.
+ * any strides, any byte order and any kind of memory. After a failure the content of the
+ * tensor is undefined.
  *
- * A chunk reads as the fill value only if it is missing and the stored array still has
- * all selected elements. To check this, a read that found a missing chunk reads the
- * metadata document once, after its last chunk. There is no such check in a store with
- * ZARR_STORE_CAP_IMMUTABLE, or for an array that only consolidated metadata describes. If
- * another writer shrinks the array and cuts off a part of a border chunk, this chunk is
- * not missing: only zarr_array_recheck() notices the change.
+ * A missing chunk reads as the fill value. A read that finds one checks that the stored
+ * array still has all selected elements. There is no such check in a store with
+ * ZARR_STORE_CAP_IMMUTABLE, for a handle of zarr_array_open_document(), or for an array
+ * that only consolidated metadata describes. The check does not notice that another
+ * writer cut off a part of a border chunk (see zarr_array_recheck()).
  *
- * In a store that replaces values atomically (ZARR_STORE_CAP_ATOMIC_PUT), all elements of
- * a chunk are from one of its stored values, whatever other writers do. There is one
- * exception: shards in a store of an application without ZARR_STORE_CAP_VERSIONS. If
- * such a shard is replaced during the read, the read detects a new length, provided that
- * the store reports the length in each operation. It does not detect a new value of the
- * same length: elements may be wrong, or the read fails with ZARR_ERR_CORRUPT if a codec
- * detects the damage.
+ * In a store with ZARR_STORE_CAP_ATOMIC_PUT, all elements of a chunk are from one of its
+ * stored values, whatever other writers do. There is one exception: stores of an
+ * application without ZARR_STORE_CAP_VERSIONS. If another writer replaces a shard there
+ * during the read, elements may be wrong.
  *
  * Spec: Zarr v3 core, "Chunk encoding"; Zarr v2, "Chunks".
  *
@@ -192,8 +176,8 @@ enum {
  * @retval ZARR_ERR_NOT_FOUND a chunk is missing, and ZARR_MISSING_ERROR is set; or the
  * array was moved or deleted after it was opened
  * @retval ZARR_ERR_CONFLICT another array, with other chunks, data type, codecs or fill
- * value, has taken the place of this one; or another writer removed selected elements; or
- * other writers replaced a shard each time it was read
+ * value, replaced this one; or another writer removed selected elements; or other writers
+ * replaced a shard each time it was read
  * @retval ZARR_ERR_LIMIT a chunk is larger than `zarr_limits.chunk_bytes`, or its encoded
  * bytes are more than `zarr_limits.encoded_bytes`, or it needs more than
  * `opts->tuning->memory_bytes`
@@ -213,35 +197,28 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_read(zarr_array *array,
  * Writes elements from memory of the caller to the selected elements of an array. A
  * dimension of the tensor with stride 0 repeats its element.
  *
- * A partial write of a block is a read, a change and a write under a lock. So is a write
- * of a block that reaches beyond the shape (but see ZARR_OUTSIDE_RESET). Several threads
- * and processes may therefore write to one array. Whole blocks need no read;
- * zarr_array_block_shape() tells their shape. The data is in the store when the call
- * returns, and zarr_store_flush() makes it durable. After a failure each object still
- * holds its old or its new value.
+ * Several threads and processes may write to one array. A write of a part of a block
+ * reads, changes and writes the block under a lock. A write of a whole block needs no
+ * read, unless the block reaches beyond the shape (but see ZARR_OUTSIDE_RESET).
+ * zarr_array_block_shape() tells the shape of blocks. The data is in the store when the
+ * call returns, and zarr_store_flush() makes it durable. After a failure each object
+ * still holds its old or its new value.
  *
- * A write fails if the array was moved, deleted or replaced after it was opened. It
- * checks the array's document before each wave of chunks and after the last one. In a
- * local store it also checks the document under the lock of each block that it changes in
- * part. If a check finds no array, or another one, the write stops. Then it removes the
- * objects that it created since the last successful check, and counts those that remain.
- * It does not remove:
- * - an object that replaced an older value, or that another writer has replaced since;
- * - an object in a store of a plug-in, or in a local store with ZARR_LOCKS_NONE, where it
- *   cannot be sure that it created the object.
+ * A write fails if the array was moved, deleted or replaced after it was opened. The
+ * write checks this before each wave of chunks and after the last one. If a check finds
+ * no array, or another one, the write removes the objects that it created since its
+ * previous check. It does not remove:
+ * - an object that replaced an older value, or that another writer has replaced;
+ * - an object in a store of a plug-in, or in a local store with ZARR_LOCKS_NONE.
  *
- * A check can also fail for another reason, such as a store that does not answer. If the
- * first check fails like this, the write stops; if a later one does, it goes on. If the
- * last check fails like this, the call returns its error: the elements are stored, but
- * the array may have been replaced.
+ * If the store cannot do the last check, the call returns the error of the store. Then
+ * the elements are stored, but the array may have been replaced.
  *
- * From the replacement of an array until the write's next check, readers of the new array
- * may see chunks of this write. If the process is killed or the call is cancelled in this
- * time, these chunks stay. Chunks that the write erased in this time stay erased. A write
- * does not notice that the array is moved or deleted after its last check, or replaced by
- * an array with equal metadata. As for zarr_array_read(), there is no check in a store
- * with ZARR_STORE_CAP_IMMUTABLE, or for an array that only consolidated metadata
- * describes.
+ * Between a replacement of the array and the next check, readers of the new array may see
+ * chunks of this write. If the process is killed or the call is cancelled then, these
+ * chunks stay. Chunks that the write erased stay erased. A write does not notice a
+ * replacement by an array with equal metadata. Some arrays are not checked, as
+ * zarr_array_read() says.
  *
  * Spec: Zarr v3 core, "Chunk encoding"; Zarr v2, "Chunks".
  *
@@ -254,13 +231,11 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_read(zarr_array *array,
  * @retval ZARR_ERR_INVALID the tensor or the selection does not fit the array, or the
  * store is read-only
  * @retval ZARR_ERR_CORRUPT a chunk that must be changed in part is damaged
- * @retval ZARR_ERR_LIMIT the old value of a chunk that is changed in part, or that
- * reaches beyond the array's shape, is larger than a limit; or a block needs more than
- * `opts->tuning->memory_bytes`
+ * @retval ZARR_ERR_LIMIT an old value that the write needs is larger than a limit; or a
+ * block needs more than `opts->tuning->memory_bytes`
  * @retval ZARR_ERR_CONFLICT other writers changed a chunk each time it was written; or
- * another array, with other chunks, data type, codecs or fill value, has taken the place
- * of this one. Then the message says how many objects of this call remain in the new
- * array
+ * another array, with other chunks, data type, codecs or fill value, replaced this one.
+ * Then the message says how many objects of this call remain in the new array
  * @retval ZARR_ERR_NOT_FOUND the array was moved or deleted after it was opened
  * @retval ZARR_ERR_UNSUPPORTED the store cannot write, or a codec cannot encode
  * @retval ZARR_ERR_CANCELLED `cancel` was set; some chunks may be written
@@ -308,7 +283,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_write_submit(
 /**
  * Explains what a read or write would do. It tells how many chunks the call would touch,
  * which implementations of codecs it would use, and which copies it would make. No
- * element is read, written, decoded or copied. zarr_stats counts what a call did.
+ * element is read or written.
  *
  * @param out receives the explanation; owned: zarr_explanation_free()
  * @param array borrowed; the explanation does not need it any more
@@ -330,8 +305,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_explain(zarr_explanation **out,
 
 /**
  * @name One shard in parts
- * A program can write a shard one box at a time. A box is a range along each dimension.
- * The program writes the shard like this:
+ * A program can write a shard one box at a time. A box is a range along each dimension:
  *
  *     zarr_shard_writer_open(&w, array, shard, NULL, &err);
  *     while (zarr_shard_writer_next(w, buffer_bytes, start, count)) {
@@ -340,10 +314,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_explain(zarr_explanation **out,
  *     }
  *     zarr_shard_writer_free(w);
  *
- * Each write encodes the chunks of its box and writes them to the store. Readers
- * see the old shard until the last box is written. Memory holds a few chunks,
- * whatever the size of the shard. The writer holds the lock of the shard's key from
- * zarr_shard_writer_open() to zarr_shard_writer_free().
+ * Readers see the old shard until the last box is written. Memory holds a few chunks,
+ * whatever the size of the shard. The writer holds the lock of the shard's key until
+ * zarr_shard_writer_free().
  * @{
  */
 /**
@@ -355,11 +328,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_explain(zarr_explanation **out,
  * freed. NULL: defaults
  * @retval ZARR_ERR_INVALID the grid has no such shard
  * @retval ZARR_ERR_UNSUPPORTED the array has no shards, or has codecs around them; or the
- * store has no ZARR_STORE_CAP_PARTS, or
- * `opts->tuning->inner_order` is not 0, or `opts->tuning->pipeline` is
- * that of a plug-in
- * @retval ZARR_ERR_LIMIT a batch of one chunk needs more than
- * `opts->tuning->memory_bytes`
+ * store has no ZARR_STORE_CAP_PARTS; or `opts->tuning->inner_order` is not 0, or
+ * `opts->tuning->pipeline` is that of a plug-in
+ * @retval ZARR_ERR_LIMIT one chunk needs more than `opts->tuning->memory_bytes`
  * @retval ZARR_ERR_IO waiting for the lock took longer than the store permits
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_shard_writer_open(zarr_shard_writer **out,
@@ -369,7 +340,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_shard_writer_open(zarr_shard_writer **
                                                             zarr_error *err);
 /**
  * Returns the next box of the shard, in coordinates of the array. The box consists of
- * chunks, and ends at the edge of the array.
+ * whole chunks, cut at the shape of the array.
  * @param w borrowed
  * @param max_bytes maximum bytes of the elements of the box, unless one chunk has more
  * @param start receives the first element, one number for each dimension
@@ -385,14 +356,13 @@ ZARR_API int zarr_shard_writer_next(zarr_shard_writer *w, uint64_t max_bytes,
  * @param src tensor of the box, as for zarr_array_write()
  * @retval ZARR_ERR_INVALID there is no box to write, or the tensor does not fit it
  * @retval ZARR_ERR_UNSUPPORTED the tensor is not in host memory
- * @retval ZARR_ERR_CONFLICT the array was replaced, or another process took the lock
+ * @retval ZARR_ERR_CONFLICT the array was replaced, or the file of the lock was removed
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_shard_writer_write(zarr_shard_writer *w,
                                                              const zarr_tensor *src,
                                                              zarr_error *err);
 /**
- * Frees a writer. If the shard is not stored, its parts are discarded, and the old shard
- * stays.
+ * Frees a writer. If the last box was not written, the old shard stays.
  * @param w may be NULL
  */
 ZARR_API void zarr_shard_writer_free(zarr_shard_writer *w);

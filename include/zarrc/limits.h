@@ -45,10 +45,10 @@ typedef struct zarr_limits {
     /** estimated memory of all data types with parameters, such as structs, that a
      * context has met and keeps until its end [128 MiB] */
     uint64_t dtype_bytes;
-    /** as `chunk_bytes`, for arrays whose elements have variable length: the elements of
-     * one chunk, 16 bytes or more each. The bytes that they point to have the same limit
-     * of their own. [half of `zarr_context_options.memory_bytes`, but at least 256 MiB,
-     * or all of it if that is less; at most `chunk_bytes`] */
+    /** as `chunk_bytes`, for elements of variable length, 16 bytes or more each. The
+     * bytes that they point to have the same limit of their own. [half of
+     * `zarr_context_options.memory_bytes`; at least 256 MiB, but never more than all of
+     * `memory_bytes`; at most `chunk_bytes`] */
     uint64_t variable_chunk_bytes;
     /** directories that one listing, or one walk through a hierarchy, finds behind
      * symbolic links; each counts once for each path that leads to it [64 Ki] */

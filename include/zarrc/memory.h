@@ -1,7 +1,7 @@
 /**
  * @file
- * Memory of any kind, described by data: the tensor that every read fills and every write
- * stores, and the range of bytes that stores and codecs see.
+ * Two structs describe memory of any kind. Reads fill a `zarr_tensor`, and writes store
+ * its elements. Stores and codecs use a `zarr_memory`, a range of bytes.
  */
 #ifndef ZARRC_MEMORY_H
 #define ZARRC_MEMORY_H
@@ -62,7 +62,7 @@ typedef struct zarr_tensor {
     /** kind of memory, one of ZARR_DEVICE_* (0: what zarr_array_memory() tells), number
      * of the device, and number of dimensions */
     int32_t device_type, device_id, ndim;
-    void *data; /**< the memory; it is only read when writing to an array */
+    void *data; /**< the memory; a write to an array does not change it */
     /** data type of the elements; NULL: `data_type`, or the array's own */
     const zarr_dtype *dtype;
     const uint64_t *shape; /**< `ndim` lengths in elements */
@@ -86,11 +86,9 @@ enum {
      * several elements share a byte, for data types of 2, 4 and 6 bits. Element i has the
      * bits from i * width on, counted from the lowest bit of the first byte, as DLPack
      * packs them. `shape` counts elements, `data_bytes` bytes. With `strides` each row
-     * along the last dimension begins at a byte, and the last stride is 1; bits after a
-     * row that ends inside a byte become zero. All calls that read, write or append
-     * elements accept it. Boxes of whole bytes need no extra copy if chunks are packed in
-     * the same way (codec packbits, no transpose before it) and their rows are whole
-     * bytes. Other requests use one more byte for each element until they are done.
+     * along the last dimension begins at a byte. The last stride must be 1: it counts
+     * elements, not bytes. Bits after a row that ends inside a byte
+     * become zero.
      */
     ZARR_TENSOR_PACKED = 1
 };
@@ -145,14 +143,13 @@ static inline void zarr_tensor_host(zarr_tensor *out, const char *data_type, voi
  * Tells which memory a text such as "cuda:0" names: a kind, and after a colon the device
  * (number 0 if it is missing). A kind is one of host, cpu, cuda, cuda_host, cuda_managed,
  * opencl and ext, the name of a memory backend of the context, or a number of DLPack. A
- * device is a number, or a name that the backend of the kind finds: the UUID of a GPU, as
- * in "cuda:GPU-8932f937" (CUDA's plug-in; the UUID may be shortened). Whether a device
- * with such a number exists is not checked. A name may start the driver, which takes
- * time.
+ * device is a number, or a name that the backend of the kind finds, such as the UUID of a
+ * GPU in "cuda:GPU-8932f937". The call does not check whether a device with such a number
+ * exists.
  * @param ctx borrowed; NULL: no backend is known
  * @param text NUL-terminated
- * @param device_type receives the kind of memory, also after UNSUPPORTED; 0: the
- * text names none
+ * @param device_type receives the kind of memory, also after UNSUPPORTED; 0: the text
+ * names none
  * @param device_id receives the number of the device
  * @retval ZARR_ERR_INVALID the text names no kind of memory, or no device of it
  * @retval ZARR_ERR_UNSUPPORTED the device has a name, but no memory backend of the kind

@@ -1,6 +1,8 @@
 /**
  * @file
- * Nodes by their path, with all nodes below them: probe, delete, copy, move, migrate.
+ * Nodes by their path: open and probe one; delete, copy, move and migrate one with all
+ * nodes below it. In a store without locks, these calls may not notice that another call
+ * works at the same path.
  */
 #ifndef ZARRC_NODE_H
 #define ZARRC_NODE_H
@@ -22,31 +24,53 @@ ZARR_BEGIN_DECLS
  * @retval ZARR_ERR_CORRUPT the metadata is damaged; `*kind` is ZARR_NODE_NONE, and
  * `*zarr_format` is the format of the document
  * @retval ZARR_ERR_IO the store failed
- * @see zarr_array_open(), zarr_group_open()
+ * @see zarr_node_open()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_probe(zarr_store *store, const char *path,
                                                      uint32_t *kind, int32_t *zarr_format,
                                                      zarr_error *err);
 
 /**
- * Guesses the format of a folder that is not a Zarr node, for an error message. The call
- * uses only the names in the folder, and reads no file. Messages of zarr_array_open() and
- * zarr_group_open() contain the text.
+ * Opens the array or the group at a path. The call reads the documents of the node once.
+ * It fails as zarr_array_open() and zarr_group_open() do.
+ *
+ * @param array receives the array, or NULL; owned: zarr_array_free()
+ * @param group receives the group, or NULL; owned: zarr_group_free()
+ * @param store borrowed; the node keeps it alive
+ * @param path path of the node, such as "a/b"; "" is the root of the store
+ * @param array_opts options of an array; NULL: defaults
+ * @param group_opts options of a group; NULL: defaults. If both options are given, they
+ * must ask for the same format
+ * @retval ZARR_ERR_NOT_FOUND there is no node; or there is a group without consolidated
+ * metadata, which `group_opts` demands
+ * @retval ZARR_ERR_CORRUPT the metadata breaks the rules of the format
+ * @retval ZARR_ERR_UNSUPPORTED this build lacks something that the metadata names
+ * @retval ZARR_ERR_INVALID the path or an option is wrong
+ * @see zarr_node_probe(), zarr_group_open_node()
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status
+zarr_node_open(zarr_array **array, zarr_group **group, zarr_store *store,
+               const char *path, const zarr_array_open_options *array_opts,
+               const zarr_group_open_options *group_opts, zarr_error *err);
+
+/**
+ * Guesses the format of a folder that is not a Zarr node, from the names in the folder.
+ * Messages of zarr_array_open() and zarr_group_open() contain the returned text.
  *
  * @param store borrowed
  * @param path path of the folder; "" is the root of the store
  * @return a static text such as "an N5 container, which zarr-python 2 (N5Store) and z5py
- * read"; NULL: no such format is known, or the store cannot list
+ * read"; NULL: the format is not known, or the store cannot list
  * @see zarr_node_probe()
  */
 ZARR_API const char *zarr_node_other_format(zarr_store *store, const char *path);
 
 /**
  * Deletes a node and everything below it, even if it is damaged. If there is no node, the
- * call deletes all objects below the path, such as those that an interrupted delete left.
- * If the path is a symbolic link to a node, only the link is deleted. After a failure the
- * call can be repeated. Consolidated metadata of parents is not changed (see
- * ZARR_DELETE_CONSOLIDATED). The call waits for writers of the node before it begins.
+ * call deletes all objects below the path. If the path is a symbolic link to a node, only
+ * the link is deleted. After a failure the call can be repeated. Consolidated metadata of
+ * parents is not changed (see ZARR_DELETE_CONSOLIDATED). The call waits for writers of
+ * the node before it begins.
  *
  * Spec: Zarr v3 core, "Storage", "Operations".
  *
@@ -56,8 +80,7 @@ ZARR_API const char *zarr_node_other_format(zarr_store *store, const char *path)
  * no node, and the path is inside an array
  * @retval ZARR_ERR_INVALID the store is read-only
  * @retval ZARR_ERR_CONFLICT another call copies, re-encodes or deletes at the path
- * (`os_code` EBUSY); nothing was changed. Stores without locks do not see calls of other
- * handles
+ * (`os_code` EBUSY); nothing was changed
  * @retval ZARR_ERR_IO the store failed; some objects may be deleted
  * @see zarr_group_consolidate(), zarr_node_move()
  */
@@ -66,9 +89,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_delete(zarr_store *store, const c
 
 /** Flag of zarr_delete_options. */
 enum {
-    /** right before the first object is deleted, remove the nodes from the consolidated
-     * metadata of the groups above (ZARR_CONSOLIDATED_REMOVE). If that fails, nothing is
-     * deleted */
+    /** first remove the nodes from the consolidated metadata of the groups above
+     * (ZARR_CONSOLIDATED_REMOVE). If that fails, nothing is deleted */
     ZARR_DELETE_CONSOLIDATED = 1
 };
 
@@ -85,14 +107,13 @@ typedef struct zarr_delete_options {
 #define ZARR_DELETE_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_delete_options)
 
 /**
- * The same as zarr_node_delete(), with progress and cancel. Both calls put an object
- * `.zarrc-job` at the path first, and delete it last. If the call is interrupted, this
- * object stays, and tells other calls that a delete was interrupted.
+ * The same as zarr_node_delete(), with progress and cancel. If the call is interrupted,
+ * an object `.zarrc-job` stays at the path.
  *
  * @param store,path as for zarr_node_delete()
  * @param opts options; NULL: defaults
- * @retval ZARR_ERR_CANCELLED `cancel` was set; the objects that remain are no node any
- * more, and the call can be repeated
+ * @retval ZARR_ERR_CANCELLED `cancel` was set; the objects that remain are no node, and
+ * the call can be repeated
  * @see zarr_node_delete()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status
@@ -104,15 +125,13 @@ enum {
     /** delete what is at the destination first */
     ZARR_COPY_OVERWRITE = 1,
     /** keep objects at the destination that have equal bytes, to resume a copy. If the
-     * destination has an object with other bytes, or one that the source does not have
-     * (checked if the store can list), the call fails with ZARR_ERR_EXISTS. With
-     * ZARR_COPY_OVERWRITE as well, it replaces objects that differ, and deletes those
-     * that the source does not have */
+     * destination has any other object, the call fails with ZARR_ERR_EXISTS. With
+     * ZARR_COPY_OVERWRITE as well, the call replaces objects that differ, and deletes
+     * those that the source does not have */
     ZARR_COPY_SKIP_EQUAL = 2,
-    /** remove nodes that the call deletes or renames from the consolidated metadata of
-     * the groups above (ZARR_CONSOLIDATED_REMOVE), right before it deletes or renames the
-     * first one. These nodes are the source of a move, and nodes that ZARR_COPY_OVERWRITE
-     * replaces. Call zarr_group_consolidated_update() afterwards to add the new nodes */
+    /** remove the source of a move, and nodes that ZARR_COPY_OVERWRITE replaces, from the
+     * consolidated metadata of the groups above (ZARR_CONSOLIDATED_REMOVE). Call
+     * zarr_group_consolidated_update() afterwards to add the new nodes */
     ZARR_COPY_CONSOLIDATED = 4
 };
 
@@ -136,29 +155,26 @@ typedef struct zarr_copy_options {
 
 /**
  * Copies a node with everything below it, in a store or between two stores. Objects are
- * copied byte for byte. Chunks are copied first, in parallel, and metadata last, so that
- * an incomplete copy is not a node. Parent groups that are missing are created. During
- * the call, the destination has an object `.zarrc-job`, a JSON object with "command"
- * ("cp" or "mv") and "source". An interrupted call leaves it. To continue, make the same
- * call with ZARR_COPY_SKIP_EQUAL. If the source itself has a `.zarrc-job`, which another
- * interrupted call left, it is copied at the end.
+ * copied byte for byte. Metadata is copied last: an incomplete copy is not a node. Parent
+ * groups that are missing are created. An interrupted call leaves an object `.zarrc-job`
+ * at the destination. To continue, make the same call with ZARR_COPY_SKIP_EQUAL.
  *
  * @param src,src_path store and path of the node
  * @param dst,dst_path store and path of the copy; the store may be the same
  * @param opts options; NULL: defaults
  * @retval ZARR_ERR_NOT_FOUND there is no node at the source
- * @retval ZARR_ERR_EXISTS there is a node at the destination, or keys that would be
- * mixed with the copy, such as chunks of a node that was deleted in part
+ * @retval ZARR_ERR_EXISTS there is a node at the destination, or keys such as chunks of a
+ * node that was deleted in part
  * @retval ZARR_ERR_INVALID source and destination are the same, or one is inside the
  * other (zarr_store_overlap()); nothing was changed. Or the destination is read-only
  * @retval ZARR_ERR_CONFLICT an object, or the metadata of a node, changed while it was
  * copied. Repeat the call with ZARR_COPY_SKIP_EQUAL and ZARR_COPY_OVERWRITE: it copies
  * what differs. Or, with `os_code` EBUSY, another call copies, re-encodes or deletes at
- * the destination; stores without locks do not see calls of other handles
- * @retval ZARR_ERR_UNSUPPORTED a v2 array has a shuffle with an `elementsize` of 0 or
- * none. What it means depends on whether a group above has the attribute `_NCProperties`,
- * and only one of source and destination has such a group. Nothing was changed. Copy the
- * whole hierarchy of netCDF-C, or use zarr_node_reencode()
+ * the destination
+ * @retval ZARR_ERR_UNSUPPORTED a v2 array has the codec shuffle without `elementsize`.
+ * This codec depends on the attribute `_NCProperties` of a group above, and only one of
+ * source and destination has such a group. Nothing was changed. Copy the whole hierarchy
+ * of netCDF-C, or use zarr_node_reencode()
  * @retval ZARR_ERR_CANCELLED `cancel` was set
  * @retval ZARR_ERR_IO a store failed
  * @see zarr_node_move()
@@ -169,39 +185,32 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_copy(zarr_store *src, const char 
                                                     zarr_error *err);
 /**
  * Moves a node with everything below it. Nothing else may write below the source during
- * the call. Consolidated metadata of parents is not changed.
+ * the call. Consolidated metadata of parents is not changed (see ZARR_COPY_CONSOLIDATED).
  *
  * Inside a local store or a memory store a move is atomic: a reader finds the whole node
- * at the old or at the new path. Symbolic links below it do not change, and `progress` is
- * not called.
+ * at the old or at the new path. Then `progress` is not called.
  *
  * Between stores or disks, or if something is at the destination already, the node is
- * copied. Once the copy is complete, the call checks that the source has not changed, and
- * deletes it. In stores with versions, it deletes an object that it copied only if this
- * object is unchanged. Objects that another caller creates below the source during this
- * last step are deleted, too.
+ * copied. Then the call checks that the source has not changed, and deletes it.
  *
  * If the node is a symbolic link inside a store, the call copies the node that the link
- * leads to, and deletes only the link. If a store was opened by the path of a symbolic
- * link, the call does not move its root: the store would be emptied, and the link would
- * stay. Open the store by its own path, or move the link with rename().
+ * leads to, and deletes only the link. The call does not move the root of a store that
+ * was opened by a symbolic link.
  *
  * @param src,src_path store and path of the node
  * @param dst,dst_path store and new path; the store may be the same
  * @param opts options; NULL: defaults
  * @retval ZARR_ERR_NOT_FOUND there is no node at the source
- * @retval ZARR_ERR_EXISTS there is a node at the destination, or keys that would be
- * mixed with the copy, such as chunks of a node that was deleted in part
+ * @retval ZARR_ERR_EXISTS there is a node at the destination, or keys such as chunks of a
+ * node that was deleted in part
  * @retval ZARR_ERR_INVALID source and destination are the same, or one is inside the
  * other, or a store is read-only, or the source is the root of a store that was opened by
  * a symbolic link; nothing was changed
  * @retval ZARR_ERR_CONFLICT an object, the keys or the metadata of the source changed
- * during the call. The source is still complete, unless the call had begun to delete its
- * documents. Then a part of it is deleted, but the changed object stays. Repeat the call
- * with ZARR_COPY_SKIP_EQUAL and ZARR_COPY_OVERWRITE: it copies what differs. Or, with
- * `os_code` EBUSY, another call creates, copies, moves, re-encodes, migrates or deletes
- * at the source or the destination; stores without locks do not see calls of other
- * handles
+ * during the call. If the source is still a node, repeat the call with
+ * ZARR_COPY_SKIP_EQUAL and ZARR_COPY_OVERWRITE: it copies what differs. If it is no node
+ * any more, the copy is complete, and what changed is still at the source. Or, with
+ * `os_code` EBUSY, another call changes a node at the source or the destination
  * @retval ZARR_ERR_UNSUPPORTED an array would lose the attribute that its shuffle depends
  * on, as in zarr_node_copy(); nothing was changed
  * @retval ZARR_ERR_CANCELLED `cancel` was set; the source is complete
@@ -223,12 +232,12 @@ enum {
     ZARR_MIGRATE_OVERWRITE = 2,
     /** delete the documents of the old format afterwards */
     ZARR_MIGRATE_REMOVE = 4,
-    /** leave fill values and attributes `_FillValue` as they are, even if readers then
-     * treat other elements as missing */
+    /** leave fill values and attributes `_FillValue` as they are, even if this changes
+     * which elements are missing */
     ZARR_MIGRATE_KEEP_FILL = 8,
-    /** with ZARR_MIGRATE_REMOVE: before the first document is deleted, remove the nodes
-     * from the consolidated metadata of the groups above (ZARR_CONSOLIDATED_REMOVE). Call
-     * zarr_group_consolidated_update() afterwards to add them again */
+    /** with ZARR_MIGRATE_REMOVE: first remove the nodes from the consolidated metadata of
+     * the groups above (ZARR_CONSOLIDATED_REMOVE). Call zarr_group_consolidated_update()
+     * afterwards to add them again */
     ZARR_MIGRATE_CONSOLIDATED = 16
 };
 
@@ -243,8 +252,8 @@ enum {
     ZARR_MIGRATED_REFUSED = 6,
     /** the old document has members that the new one lacks, so it was not deleted */
     ZARR_MIGRATED_LEFT = 7,
-    /** a document of the new format could not keep all that the old one means; `text`
-     * says what is lost. Comes after the item of that document */
+    /** the new document lacks something that the old one means, as `text` says. Comes
+     * after the item of the new document */
     ZARR_MIGRATED_WARNED = 8
 };
 
@@ -278,62 +287,56 @@ typedef struct zarr_migrate_options {
 
 /**
  * Writes the metadata of a node, and of all nodes below it, in the other format. The new
- * documents are beside the existing ones. No chunk is read or written: the new documents
- * describe the stored chunks as they are. If a node has documents in both formats, those
- * of v3 are used. Nothing else may change the metadata during the call.
+ * documents are beside the existing ones, and describe the stored chunks as they are. If
+ * a node has documents in both formats, calls that open it use the v3 document by
+ * default. Nothing else may change the metadata during the call.
  *
- * From v2 to v3, the key encoding becomes "v2", and the order F becomes a transpose
- * codec. Filters and compressor become codecs, and the byte order moves from the data
- * type to the codec `bytes`. A fill value null becomes the default of the data type. The
- * attribute _ARRAY_DIMENSIONS becomes the dimension names. NaN and Infinity without
- * quotes in attributes, which are not JSON, become the strings "NaN" and "Infinity".
+ * From v2 to v3:
  *
- * From v3 to v2, v2 must be able to describe the array: no shards, a regular grid and the
- * key encoding "v2". It also needs a fill value that v2 can represent bit for bit, and
- * names for all dimensions or for none. Dimension names become the attribute
- * _ARRAY_DIMENSIONS, which must not exist with another value. An array without dimensions
- * gets an empty list, because xarray needs it. An attribute _ARRAY_DIMENSIONS of an array
- * without dimension names stays, and readers of v2 use it as the names.
+ * - The key encoding becomes "v2".
+ * - The order F becomes a transpose codec, and filters and compressor become codecs. The
+ *   byte order moves from the data type to the codec `bytes`.
+ * - A fill value null becomes the default of the data type.
+ * - The attribute _ARRAY_DIMENSIONS becomes the dimension names.
+ * - NaN and Infinity without quotes in attributes become strings.
+ *
+ * From v3 to v2, the array must have:
+ *
+ * - no shards, a regular grid and the key encoding "v2";
+ * - a fill value that v2 can represent bit for bit;
+ * - names for all dimensions or for none. The names become the attribute
+ *   _ARRAY_DIMENSIONS, which must not exist with another value.
  *
  * xarray and other readers that follow the CF conventions treat arrays with dimension
  * names as variables. They show elements equal to a *missing value* as missing:
  *
- * - In v2 it is the fill value. If that is null, it is the attribute `_FillValue`, a
- *   plain number.
- * - In v3 it is the attribute `_FillValue` alone. There a floating-point number is base64
- *   of the 8 little-endian bytes of a double, and a complex number a list of two such
- *   texts.
+ * - In v2 it is the fill value, or the attribute `_FillValue` if the fill value is null.
+ * - In v3 it is the attribute `_FillValue`. There a floating-point number is base64 of
+ *   the 8 little-endian bytes of a double, and a complex number a list of two such texts.
  *
- * The missing value stays the same:
+ * The missing value stays the same, unless ZARR_MIGRATE_KEEP_FILL is set:
  *
- * - To v3, the attribute `_FillValue` is set. For times, text and other types that xarray
- *   cannot read like this, v3 has no missing value, and ZARR_MIGRATED_WARNED reports it.
- * - To v2, an attribute equal to the fill value is removed. If the attribute differs and
- *   the fill value is zero, the fill value becomes null, and the attribute becomes a
- *   plain number. If the attribute is NaN, it is removed; the fill value becomes NaN if
- *   the elements are scaled (`scale_factor`, `add_offset`), else null. In most other
- * cases the fill value becomes the missing value, and the attribute is removed. If there
- * is no attribute, a fill value of a number, boolean or text becomes null, unless it is
- * NaN. If elements of missing chunks would change, the array is refused, unless all its
- * chunks are stored. zarr_node_reencode() converts such an array.
+ * - To v3, the attribute `_FillValue` is set. Times, text and some other types have no
+ *   missing value in v3, which ZARR_MIGRATED_WARNED reports.
+ * - To v2, the missing value usually becomes the fill value, and the attribute is
+ *   removed. If the fill value is zero and the attribute is another finite real number,
+ *   the fill value becomes null, and the attribute a plain number. If there is no
+ *   attribute, the fill value usually becomes null.
  *
- * ZARR_MIGRATE_KEEP_FILL leaves fill values and attributes as they are.
+ * If a new fill value would change the elements of missing chunks, the array is refused,
+ * unless the store can list its chunks and none is missing. zarr_node_reencode() converts
+ * an array that is refused.
  *
- * Metadata of OME-Zarr is not moved, although readers of the new format look for it in
- * another place. OME-Zarr 0.4 is for v2, at the top level of a group's attributes.
- * OME-Zarr 0.5 is for v3, in the attribute `ome`. ZARR_MIGRATED_WARNED reports this once,
- * for the topmost group, and says what to do.
+ * Metadata of OME-Zarr is not moved to the place where readers of the new format look for
+ * it. ZARR_MIGRATED_WARNED reports this, and says what to do.
  *
  * A group that has consolidated metadata in the old format gets it in the new one.
  * Members of a v3 document that neither format knows are copied to v2. Members of a v2
  * document that v3 has no place for are not copied; then ZARR_MIGRATE_REMOVE keeps this
- * document and its attributes. If a node already had a document of the new format,
- * ZARR_MIGRATE_REMOVE also keeps .zmetadata, and a .zattrs that differs.
+ * document and its attributes.
  *
- * The whole tree is converted and checked before the first document is written. Children
- * are written before their parents, each document in one step. Documents of the old
- * format are deleted last. If the call is interrupted at any moment, the tree can still
- * be read, and the same call continues.
+ * All nodes are checked before the first document is written. If the call is interrupted,
+ * the nodes can still be read, and the same call continues.
  *
  * Spec: Zarr v3 core, "Array metadata" and "Group metadata"; Zarr v2, "Metadata".
  *
@@ -347,8 +350,8 @@ typedef struct zarr_migrate_options {
  * @retval ZARR_ERR_EXISTS a document of the new format exists with another meaning;
  * nothing was written
  * @retval ZARR_ERR_INVALID the store is read-only, or an option is wrong
- * @retval ZARR_ERR_CONFLICT with `os_code` EBUSY: another call creates, copies, moves,
- * re-encodes, migrates or deletes the node; nothing was written
+ * @retval ZARR_ERR_CONFLICT with `os_code` EBUSY: another call changes the node; nothing
+ * was written
  * @retval ZARR_ERR_CANCELLED `cancel` was set
  * @retval ZARR_ERR_IO the store failed
  * @see zarr_group_consolidate(), zarr_node_copy()

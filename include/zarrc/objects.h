@@ -55,7 +55,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_put(zarr_store *store, const cha
  * Removes one key and its value.
  * @param store borrowed
  * @param key the key
- * @retval ZARR_ERR_NOT_FOUND there is no such key
+ * @retval ZARR_ERR_NOT_FOUND there is no such key, unless the store cannot tell
  * @retval ZARR_ERR_INVALID the key is invalid, or the store is read-only
  * @retval ZARR_ERR_UNSUPPORTED the store cannot write
  * @retval ZARR_ERR_IO the store failed
@@ -64,9 +64,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_erase(zarr_store *store, const c
                                                       zarr_error *err);
 
 /**
- * Removes all keys below a prefix. A local store removes children before their parents.
- * It removes a symbolic link, even if the prefix is one, but not what it leads to. To
- * delete an array or group use zarr_node_delete().
+ * Removes all keys below a prefix. A local store removes symbolic links, but not what
+ * they lead to. To delete an array or group use zarr_node_delete().
  *
  * @param store borrowed
  * @param prefix "a" means all keys that begin with "a/"; "" means all keys of the store
@@ -82,11 +81,10 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_erase_prefix(zarr_store *store,
  * Tells whether two prefixes have keys in common. Call it before overwriting one with the
  * other.
  *
- * The call compares the identity of directories of local stores, so their spelling, their
- * links and the roots of the stores do not matter. It does not follow links below the
- * prefixes. A prefix without keys is valid. Other stores are the same store if they are
- * one handle, or share their functions and `self`. So are stores of one registered kind
- * with the same URL.
+ * In local stores, the call compares directories, so spelling and symbolic links do not
+ * matter. It does not follow links below the prefixes. Other stores are the same store if
+ * they are one handle, share their functions and `self`, or have the same place
+ * (zarrc/plugin/store.h) or URL.
  *
  * @param store,prefix the first store and its prefix
  * @param other,other_prefix the second store, which may be the same, and its prefix
@@ -101,21 +99,20 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_overlap(zarr_store *store,
                                                         int *overlap, zarr_error *err);
 
 /**
- * The version of a value, such as the ETag that a server gave, or an inode and a time. It
- * is opaque: only the store knows what the bytes mean. All 64 bytes are compared. A store
- * whose versions are longer than 63 bytes puts a hash here, and keeps the versions by it
- * in a table of bounded size.
+ * The version of a value, such as an ETag, or an inode and a time. Only the store knows
+ * what the bytes mean. All 64 bytes are compared. If a version is longer than 63 bytes,
+ * the store puts a hash of it here.
  */
 typedef struct zarr_store_version {
-    /** the length of the version, at most 63; then the version; then zeros. A length of
-     * 0, and so 64 zeros: there is no such key */
+    /** the length of the version, at most 63; then the version; then zeros. 64 zeros:
+     * there is no such key */
     unsigned char bytes[64];
 } zarr_store_version;
 
-/** `offset` of a GET that wants the last `length` bytes of a value. They begin at the
- * start of `mem`. */
+/** `offset` of a GET of the last `length` bytes of a value. They begin at the start of
+ * `mem`. */
 #define ZARR_STORE_SUFFIX UINT64_MAX
-/** `length` of a GET that wants all bytes from `offset` on. */
+/** `length` of a GET of all bytes from `offset` on. */
 #define ZARR_STORE_TO_END UINT64_MAX
 
 /** What zarr_store_stat(), zarr_store_read() and zarr_store_write() tell about a value.
@@ -159,9 +156,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_stat(zarr_store *store, const ch
  * @param length how many bytes; ZARR_STORE_TO_END: all from `offset` on
  * @param mem receives the bytes. If it is shorter than the range, it receives the first
  * part of the range
- * @param out receives what is known, in particular `done_bytes`. If it is not NULL, a
- * store with versions also reports the version, which may need one more operation. May be
- * NULL
+ * @param out receives what is known, such as `done_bytes`; may be NULL. The version may
+ * need one more operation of the store
  * @retval ZARR_ERR_NOT_FOUND the store says that there is no such key
  * @retval ZARR_ERR_INVALID the key is invalid, or `mem` is NULL
  * @retval ZARR_ERR_UNSUPPORTED no memory backend has this kind of memory
@@ -205,10 +201,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_write(zarr_store *store, const c
  * Writes a value under a key that does not exist yet. Of several callers with one key,
  * one succeeds.
  *
- * In local and memory stores, and in stores with ZARR_STORE_CAP_PUT_NEW, the check and
- * the write are one atomic operation. In other stores the library checks and writes while
- * it holds the lock of the key. This excludes only writers that take the lock; without
- * ZARR_STORE_CAP_LOCK, these are the writers of this handle.
+ * With ZARR_STORE_CAP_PUT_NEW, as in local and memory stores, the call is atomic. In
+ * other stores it excludes only writers that take the lock of the key; without
+ * ZARR_STORE_CAP_LOCK, only writers of this handle.
  *
  * @param store borrowed
  * @param key the key
@@ -256,11 +251,9 @@ enum {
 };
 
 /**
- * Lists the keys below a prefix, in any order. The library does not hold the whole
- * listing in memory: keys that are written or erased meanwhile may be listed or not.
- * Temporary files and lock files are left out. A file that a local store cannot read,
- * such as a FIFO or a link that leads nowhere, is listed as a key; reading it fails with
- * the reason.
+ * Lists the keys below a prefix, in any order. Keys that are written or erased meanwhile
+ * may be listed or not. Temporary files and lock files are left out. A file that a local
+ * store cannot read, such as a FIFO, is listed as a key.
  *
  * @param store borrowed
  * @param prefix "a" means all keys that begin with "a/"; "" means all keys of the store
@@ -288,16 +281,67 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_list(zarr_store *store,
  * @param store borrowed
  * @param prefix as for zarr_store_list()
  * @param min_age_s only files at least this old are removed, in seconds
+ * @param cancel stops the call with ZARR_ERR_CANCELLED once it is set; may be NULL
  * @param n_removed becomes the number of files that were removed; may be NULL
  * @retval ZARR_ERR_INVALID the prefix is invalid, or the store is read-only
  * @retval ZARR_ERR_IO the store failed
  * @see zarr_store_list()
  */
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_clean(zarr_store *store,
-                                                      const char *prefix,
-                                                      uint64_t min_age_s,
-                                                      uint64_t *n_removed,
-                                                      zarr_error *err);
+ZARR_API ZARR_MUST_CHECK zarr_status
+zarr_store_clean(zarr_store *store, const char *prefix, uint64_t min_age_s,
+                 const zarr_cancel *cancel, uint64_t *n_removed, zarr_error *err);
+
+/** Flags of zarr_store_repack(). */
+enum {
+    ZARR_REPACK_LOOK = 1 /**< only look: change nothing, and wait for no writer */
+};
+
+/** What zarr_store_repack() did. */
+typedef struct zarr_repack_result {
+    uint32_t struct_size;
+    uint32_t is_needed;    /**< 1: the archive was written anew, or would be */
+    uint64_t bytes_before; /**< length of the archive */
+    /** length of the new archive. ZARR_REPACK_LOOK: an estimate, some bytes off per
+     * member */
+    uint64_t bytes_after;
+} zarr_repack_result;
+
+#define ZARR_REPACK_RESULT_INIT ZARR_SIZE_FIRST(zarr_repack_result)
+
+/**
+ * Writes a zip archive anew, without the bytes that no value uses. zarr_store_counters
+ * has their number. Without such bytes the call changes nothing.
+ *
+ * The new archive replaces the old one in one step, so readers and a killed process find
+ * one of the two. The call holds the lock of the archive: other writers wait, as for any
+ * session. The store needs room for both archives. Stores that are open read-only fail
+ * after this call: open them again.
+ *
+ * Values are not decoded, and keep their headers and times. The call checks the headers,
+ * and the CRC-32 of values that the archive does not compress. If it finds a fault, the
+ * archive stays as it is.
+ *
+ * An archive of the form "ozx" also gets the order of members, the comment and the zip64
+ * records that RFC-9 of OME-NGFF recommends. zarr_store_open_zip() tells which have it.
+ *
+ * @param store borrowed; the store of an archive. With ZARR_REPACK_LOOK it may be
+ * read-only
+ * @param flags ZARR_REPACK_*
+ * @param cancel ends the call with ZARR_ERR_CANCELLED once it is set; NULL: nothing does
+ * @param result receives what was done; may be NULL. The caller sets
+ * `result->struct_size`
+ * @retval ZARR_ERR_UNSUPPORTED the store is no archive, or cannot be written; an unknown
+ * flag
+ * @retval ZARR_ERR_INVALID the store is read-only
+ * @retval ZARR_ERR_CORRUPT a member is damaged
+ * @retval ZARR_ERR_CANCELLED `cancel` was set; nothing was changed
+ * @retval ZARR_ERR_IO the store failed, or another program writes the archive
+ * @see zarr_store_read_counters(), zarr_store_clean()
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_repack(zarr_store *store, uint32_t flags,
+                                                       const zarr_cancel *cancel,
+                                                       zarr_repack_result *result,
+                                                       zarr_error *err);
 
 ZARR_END_DECLS
 

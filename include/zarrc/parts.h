@@ -36,18 +36,16 @@ typedef struct zarr_io_part {
 } zarr_io_part;
 
 /**
- * Reads several selections of an array, each into memory of its own. It gives what
- * zarr_array_read() gives for each of them, in one request. A chunk, or the index of a
- * shard, that several parts need is fetched and decoded once, and chunks of all parts are
- * fetched together.
+ * Reads several selections of an array, each into memory of its own. For each it does
+ * what zarr_array_read() does. A chunk that several parts need is fetched and decoded
+ * once.
  *
- * A chunk that fails is the failure of those parts that need it; the others are read. The
- * content of a tensor is undefined if its part failed. Tensors that overlap in memory get
- * undefined content, too.
+ * If a chunk fails, the parts that need it fail, and the others are read. The content of
+ * a tensor is undefined if its part failed, or if it overlaps another tensor in memory.
  *
- * Chunks are decoded in the memory of the tensors. If that is not the same for all parts,
- * they are decoded in host memory and copied from there. A pipeline of a plug-in that
- * ends a read at an error fails all parts.
+ * If the tensors are not all in the same memory, chunks are decoded in host memory and
+ * copied from there. A pipeline of a plug-in that ends a read at an error fails all
+ * parts.
  *
  * In `opts`, `stats` counts a shared chunk once; while the request runs, `chunks_total`
  * counts it for each of its parts. `present` must be NULL. `field`, `heap` and the others
@@ -63,8 +61,8 @@ typedef struct zarr_io_part {
  * whose number is in `zarr_error.item`
  * @retval ZARR_ERR_INVALID a tensor or a selection does not fit the array. Nothing is
  * read, and all parts have this status
- * @retval ZARR_ERR_UNSUPPORTED a tensor is packed, or the tensors of one field differ in
- * byte order
+ * @retval ZARR_ERR_UNSUPPORTED a tensor is packed, or the options name a field and
+ * tensors differ in byte order
  * @retval ZARR_ERR_CANCELLED `cancel` was set; parts that have not failed before have
  * this status, too
  * @see zarr_array_read_many_submit(), zarr_array_write_many(), zarr_array_read(),
@@ -77,12 +75,11 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_read_many(zarr_array *array,
                                                           zarr_error *err);
 
 /**
- * Writes several selections of an array, each from memory of its own. It does what calls
- * of zarr_array_write() one after the other do, in one request: where parts overlap, the
- * last of them counts. A block that several parts touch is encoded and written
- * once, and is not read if boxes of parts that do not overlap cover it together.
+ * Writes several selections of an array, each from memory of its own. For each it does
+ * what zarr_array_write() does. Where parts overlap, the last of them counts. A block
+ * that several parts touch is encoded and written once.
  *
- * A chunk that fails is the failure of those parts that touch it; the others are written.
+ * If a chunk fails, the parts that touch it fail, and the others are written.
  *
  * Spec: Zarr v3 core, "Chunk encoding"; Zarr v2, "Chunks".
  *
@@ -111,10 +108,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_write_many(zarr_array *array,
  * @name Several selections in the background
  * These calls start what zarr_array_read_many() and zarr_array_write_many() do, and
  * return at once. The array of parts with all that it points to, and what the options
- * point to, stay the caller's and must be valid until the request is done. The call
- * copies `tuning` and texts. When the request is done, `status` and `error` of the parts
- * are set, before functions of zarr_request_then() are called. The request keeps the
- * array alive.
+ * point to, must stay valid until the request is done. The call copies `tuning` and
+ * texts. The request keeps the array alive, and owns `cancel`, too.
  * @{
  */
 /**

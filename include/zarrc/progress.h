@@ -11,8 +11,9 @@
 ZARR_BEGIN_DECLS
 
 /**
- * The progress of a call. Numbers of what is done never fall during a call, and totals do
- * not change. A total of 0 is not known; UINT64_MAX means that much or more.
+ * The progress of a call. Numbers of what is done never fall during a call, except at
+ * ZARR_PROGRESS_COMPARING, and totals do not change. Totals: 0 means not known, and
+ * UINT64_MAX that much or more.
  */
 typedef struct zarr_progress {
     uint32_t struct_size, flags;

@@ -2,8 +2,7 @@
  * @file
  * Re-encoding: zarr_node_reencode() writes a node with everything below it in other
  * chunks, shards, codecs, keys or another format. Every element is decoded and encoded
- * again, which zarr_node_copy() and zarr_node_migrate() avoid. Paths begin at the root of
- * the store, such as "a/b"; "" and "/" are the root.
+ * again, which zarr_node_copy() and zarr_node_migrate() avoid.
  */
 #ifndef ZARRC_REENCODE_H
 #define ZARRC_REENCODE_H
@@ -24,13 +23,13 @@ enum {
     ZARR_REENCODE_OVERWRITE = 2, /**< delete the node at the destination first */
     ZARR_REENCODE_VERIFY = 4,    /**< at the end, read both nodes and compare every bit */
     /** if the format changes, leave fill values and attributes `_FillValue` as they are,
-     * even if readers then take other elements for missing ones */
+     * even if this changes which elements are missing */
     ZARR_REENCODE_KEEP_FILL = 8,
     /** the call fails with ZARR_ERR_NOT_FOUND if the source lacks a chunk. Default: its
      * elements have the fill value */
     ZARR_REENCODE_MISSING_ERROR = 16,
-    /** with ZARR_REENCODE_OVERWRITE: before nodes are deleted, remove them from the
-     * consolidated metadata of the groups above (ZARR_CONSOLIDATED_REMOVE). Call
+    /** with ZARR_REENCODE_OVERWRITE: first remove the old nodes from the consolidated
+     * metadata of the groups above (ZARR_CONSOLIDATED_REMOVE). Call
      * zarr_group_consolidated_update() afterwards to add the new nodes */
     ZARR_REENCODE_CONSOLIDATED = 32
 };
@@ -48,7 +47,7 @@ enum {
     ZARR_REENCODE_FOUND_FILES = 2, /**< keys that are not a node */
     ZARR_REENCODE_FOUND_JOB = 3,   /**< the work of an interrupted call, to be continued
                                     with ZARR_REENCODE_RESUME */
-    ZARR_REENCODE_FOUND_OTHER_JOB = 4 /**< the same of another source or other options */
+    ZARR_REENCODE_FOUND_OTHER_JOB = 4 /**< that of another source or options */
 };
 
 /** Flag of a zarr_progress: the comparison of ZARR_REENCODE_VERIFY has begun, and the
@@ -62,8 +61,8 @@ typedef struct zarr_reencode_options {
                                     source's. With `make`: of groups */
     uint32_t reserved;
     /**
-     * creates the metadata of one new array, by a call of zarr_array_create() with the
-     * store `target`, which gets the new metadata only, and `path`. The new array must
+     * creates the metadata of one new array: calls zarr_array_create() with `path` and
+     * the store `target`, which gets only metadata. The new array must
      * have the shape and the data type of `source`; its spec may be `like` `source`. If
      * the function fails, the call returns its status before anything is written. NULL:
      * new arrays are as `changes` says
@@ -89,10 +88,9 @@ typedef struct zarr_reencode_options {
      * the call; excludes `make`
      */
     const zarr_array_spec *changes;
-    /** called before anything is written, for each array whose missing value the new
-     * format cannot keep. Called, too, for the topmost group whose OME-Zarr metadata
-     * readers of the new format do not find. `path` is that of the source, and `text`
-     * says in one line what is lost. May be NULL */
+    /** called before anything is written, for each node that loses something in the new
+     * format, such as its missing value. `path` is that of the source, and `text` says in
+     * one line what is lost. May be NULL */
     void (*warn)(void *user, const char *path, const char *text);
     void *warn_user; /**< passed to `warn` */
 } zarr_reencode_options;
@@ -120,23 +118,16 @@ typedef struct zarr_reencode_result {
 #define ZARR_REENCODE_RESULT_INIT ZARR_SIZE_FIRST(zarr_reencode_result)
 
 /**
- * Writes a node with everything below it in another encoding. The call reads and writes
- * one group of blocks at a time, so that each chunk of the
- * source is decoded once if the buffers are large enough. In a huge array with few stored
- * chunks it visits only these, unless the fill value changes. The source is not changed.
+ * Writes a node with everything below it in another encoding. The source is not changed.
  * All functions of the options are called on the caller's thread.
  *
  * If the format of an array with dimension names changes, its missing value stays the
- * same, as zarr_node_migrate() describes. A fill value that changes by this changes no
- * element: all chunks are stored that the new fill value does not equal. A fill value
- * that `make` or `changes` gives, and an attribute `_FillValue` that they change, stay as
- * given.
+ * same, as zarr_node_migrate() describes. No element changes. A fill value and an
+ * attribute `_FillValue` that `make` or `changes` give stay as given.
  *
  * The destination becomes a node at the end, when every chunk is written. Until then it
- * has chunks and one object, `.zarrc-job`. Each chunk is written once and whole. After an
- * interruption at any moment the same call with ZARR_REENCODE_RESUME continues, and the
- * stored bytes are those of a call without interruption. After a loss of power use
- * ZARR_REENCODE_VERIFY as well.
+ * has chunks and one object, `.zarrc-job`. If the call is interrupted, the same call with
+ * ZARR_REENCODE_RESUME continues. After a loss of power use ZARR_REENCODE_VERIFY as well.
  *
  * @param src,src_path store and path of the node
  * @param dst,dst_path store and path of the new node; the store may be the same

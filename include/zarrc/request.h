@@ -47,23 +47,21 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_request_wait(zarr_request *request,
 typedef void (*zarr_request_fn)(void *user, zarr_status status, const zarr_error *err);
 
 /**
- * Adds a function that the library calls when a request is done. The library calls it
- * exactly once, and holds no lock meanwhile. The function may do anything: submit another
- * request, wait for another one, free this one, or run for long.
+ * Adds a function that the library calls once, when a request is done. The library holds
+ * no lock meanwhile: the function may submit another request, wait for another one, free
+ * this one, or run for long.
  *
- * The library calls the functions of one request one after another, in the order in which
- * they were added. They run on the thread that ends the request. This is a thread of the
- * pool, or the submitting thread inside its call if the system cannot start a thread. If
- * the request is done and all earlier functions have returned, this call itself calls the
- * function before it returns.
+ * The functions of one request run one after another, in the order in which they were
+ * added, on the thread that ends the request. If the request is done and all earlier
+ * functions have returned, this call itself calls the function before it returns.
  *
  * zarr_request_wait() may return before the library calls the functions.
  * zarr_request_free() returns after the last function has returned, unless a function
  * calls it. In that case the program must not use the handle any more, and the library
  * still calls the remaining functions.
  *
- * After a fork, functions that were added before it run in the parent process only. If
- * the child adds a function to a request of the parent, it is called at once, with
+ * After a fork, functions that were added before it run in the parent process only. A
+ * function that the child adds to a request of the parent is called at once, with
  * ZARR_ERR_CANCELLED.
  *
  * @param request borrowed
@@ -119,9 +117,8 @@ ZARR_API void zarr_request_progress(zarr_request *request, zarr_stats *out);
 
 /**
  * Frees a request. If it still runs, the call cancels it first, and waits for its end and
- * for the functions of zarr_request_then(). Afterwards the memory of its tensor is
- * the caller's alone. A function of zarr_request_then() may free its own request; then
- * the call returns at once.
+ * for the functions of zarr_request_then(). A function of zarr_request_then() may free
+ * its own request; then the call returns at once.
  *
  * Thread class: solo; no other thread may use the request any more.
  * @param request may be NULL

@@ -2,13 +2,10 @@
  * @file
  * The shape of an array: resize and append.
  *
- * Leftovers are stored elements outside of the shape. A resize that shrinks and an append
- * keep a record while there may be leftovers. Its key is `.zarrc-leftovers`, next to the
- * array's metadata. Its value is the JSON object
- * `{"zarrc_leftovers": 1, "extent": [...]}`; no leftovers are outside of the shape
- * `extent`. Other programs ignore the key. If the call is interrupted, by kill -9 or by a
- * store that fails, the record stays. The next resize without ZARR_RESIZE_KEEP_CHUNKS
- * finds the record, and first clears the leftovers.
+ * Leftovers are stored elements outside of the shape. While there may be leftovers, a
+ * resize that shrinks and an append keep a record: the object `.zarrc-leftovers` of the
+ * array. If the call is interrupted, the record stays. The next resize
+ * that shrinks, or is without ZARR_RESIZE_KEEP_CHUNKS, first clears the leftovers.
  */
 #ifndef ZARRC_SHAPE_H
 #define ZARRC_SHAPE_H
@@ -25,13 +22,11 @@ ZARR_BEGIN_DECLS
 enum {
     /** change no chunk: chunks outside of the new shape stay in the store, and their
      * elements become readable again when the array grows. So do leftovers of an
-     * interrupted resize or append if no dimension shrinks. If one shrinks, the call
-     * clears such leftovers first */
+     * interrupted resize or append; but a resize that shrinks first clears these */
     ZARR_RESIZE_KEEP_CHUNKS = 1,
-    /** before chunks are deleted, remove the array from the consolidated metadata of the
-     * groups above (ZARR_CONSOLIDATED_REMOVE). Otherwise a reader that finds the old
-     * shape there reads fill values in place of the deleted chunks. Call
-     * zarr_group_consolidated_update() afterwards to add the array again */
+    /** first remove the array from the consolidated metadata of the groups above
+     * (ZARR_CONSOLIDATED_REMOVE). Call zarr_group_consolidated_update() afterwards to add
+     * the array again */
     ZARR_RESIZE_CONSOLIDATED = 2
 };
 
@@ -45,28 +40,21 @@ typedef struct zarr_shape_options {
 #define ZARR_SHAPE_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_shape_options)
 
 /**
- * Changes the shape of an array, but not its number of dimensions. A rectilinear grid
- * lists the lengths of its blocks. If the array grows beyond the last block, this grid
- * gets one more. If that block is a shard, it may reach beyond the array, so that whole
- * chunks fit in it.
+ * Changes the shape of an array, but not its number of dimensions. If the array grows
+ * beyond the last block of a rectilinear grid, the grid gets one more block.
  *
- * The call writes the metadata first. If a dimension shrinks, it then deletes chunks
- * outside of the new shape. In chunks at the border it sets elements outside to the fill
- * value. Elements that a larger shape adds read as the fill value. The handle has the new
- * shape when the call returns. Selections that were made for the old shape do not fit the
- * new one.
+ * The call clears leftovers of an interrupted call (stored elements outside of the
+ * shape), then writes the metadata. If a dimension shrinks, it then deletes chunks
+ * outside of the new shape, and sets elements outside in border chunks to the fill value.
+ * Elements that a larger shape adds read as the fill value. The handle has the new shape
+ * when the call returns.
  *
- * The call clears leftovers of an interrupted call (see zarrc/shape.h) first, so that
- * they do not become readable. A resize to a larger shape looks only for the record. So
- * leftovers of other programs and of ZARR_RESIZE_KEEP_CHUNKS become readable again. A
- * resize to the current shape lists the chunks and clears all leftovers, with one
- * exception. If the codecs of a chunk at the border lose values, writing the chunk again
- * would change elements inside the shape. Such a chunk stays as it is. If it has
- * leftovers that are not the fill value, the log gets a warning.
+ * Leftovers of other programs and of ZARR_RESIZE_KEEP_CHUNKS become readable when the
+ * array grows. A resize to the current shape clears all leftovers, except in border
+ * chunks whose codecs lose values.
  *
- * Resizes and appends of one array take a lock, and so wait for each other: across
- * handles, and across processes if the store can lock. A program that resizes without
- * this lock while chunks are being deleted can lose its own writes to such a chunk.
+ * Resizes and appends of one array wait for each other: across handles, and across
+ * processes if the store can lock.
  *
  * Spec: Zarr v3 core, "Resizing".
  *
@@ -96,10 +84,10 @@ enum {
 };
 
 /**
- * Clears the leftovers of an interrupted resize or append. It needs the record that
- * zarr_array_resize() or zarr_array_append() left. It waits for running resizes and
- * appends of the array. Leftovers without a record, such as those of other programs or of
- * ZARR_RESIZE_KEEP_CHUNKS, stay. zarr_array_resize() to the current shape clears them.
+ * Clears the leftovers of an interrupted resize or append, which left a record. The call
+ * waits for running resizes and appends of the array. Leftovers without a record, such as
+ * those of other programs or of ZARR_RESIZE_KEEP_CHUNKS, stay. zarr_array_resize() to the
+ * current shape clears them.
  *
  * @param array borrowed
  * @param found becomes 1 if there was a record, else 0; may be NULL. With
@@ -118,21 +106,19 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_clear_leftovers(
 /**
  * Makes an array longer along one dimension and writes elements there. The call first
  * writes the elements and makes them durable, as zarr_store_flush() does. It writes the
- * metadata last. So readers see all new elements or none, even after a loss of power. If
- * the append has few chunks, a local store syncs only these, and does not wait for what
- * other programs write to the same disk.
+ * metadata last. So readers see all new elements or none, even after a loss of power.
  *
  * Appends of one array wait for each other: across handles, and across processes if the
  * store can lock. The call starts from the shape that the array has in the store. The
  * handle has the new shape when the call returns.
  *
- * In a store that has versions of its values but no locks, the call writes the metadata
- * first, which reserves the place. No append is lost then. But readers can see fill
- * values until the elements are written, and an append that fails leaves the fill values.
- * In a store that has neither, only appends through one store handle wait for each other.
+ * In a store that has versions but no locks, the call writes the metadata first. Readers
+ * can see fill values until the elements are written, and an append that fails leaves the
+ * fill values. In a store that has neither, only appends through one store handle wait
+ * for each other.
  *
- * If an append that writes its elements first is interrupted or cancelled, it leaves them
- * outside of the shape, with the record (zarr_array_clear_leftovers()).
+ * An append that is interrupted or cancelled may leave elements outside of the shape
+ * (zarr_array_clear_leftovers()).
  *
  * @param array borrowed
  * @param axis the dimension that grows, counted from 0
@@ -157,11 +143,11 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_append(zarr_array *array, int32_
                                                        zarr_error *err);
 
 /**
- * Starts an append in the background, and returns at once. The caller keeps the tensor
- * with its memory, `first`, and what the options point to; these must be valid until the
- * request is done. The call copies `tuning` and texts. The request keeps
- * the array alive. Appends of one array that are submitted one after another may be
- * carried out in another order.
+ * Starts an append in the background, and returns at once. The tensor with its memory,
+ * `first`, and what the options point to must stay valid until the request is done. The
+ * call copies `tuning` and texts. The request keeps the array alive, and owns `cancel`,
+ * too. Submitted appends of
+ * one array may be carried out in another order.
  *
  * @param out receives the request; owned: zarr_request_free()
  * @param array,axis,src,first,opts as for zarr_array_append(); `first` is set before the

@@ -1,9 +1,8 @@
 /**
  * @file
- * Stores, which keep values under keys: open a store, and ask what it can do.
- * zarrc/objects.h has the calls for keys and values. A block is a value that holds
- * elements: a shard, or a chunk of an array without shards. Thread class of a store:
- * shared.
+ * Stores: open one, and ask what it can do. A store keeps values under keys;
+ * zarrc/objects.h has the calls for them. A block is a value that holds elements: a
+ * shard, or a chunk of an array without shards. Thread class of a store: shared.
  */
 #ifndef ZARRC_STORE_H
 #define ZARRC_STORE_H
@@ -19,16 +18,16 @@ ZARR_BEGIN_DECLS
 struct zarr_store_vtable; /* zarrc/plugin/store.h */
 
 /**
- * What a local store keeps after a loss of power or a crash of the system. Written data
- * always survives the end of the process. The default is ZARR_DURABILITY_COMMIT.
+ * What a local store keeps after a loss of power or a crash of the system. Data always
+ * survives the end of the process. The default is ZARR_DURABILITY_COMMIT.
  */
 enum {
     /** nothing is guaranteed: an object may be empty or truncated */
     ZARR_DURABILITY_NONE = 1,
     /** everything that was written before the last zarr_store_flush(). After later
-     * writes, a metadata document holds its old or its new value. A block holds its old
-     * or its new value, or it is empty or truncated: write such a block again. A read of
-     * it fails with ZARR_ERR_CORRUPT if a codec can detect the damage */
+     * writes, a metadata document holds its old or its new value. A block may also be
+     * empty or truncated. A read of it fails with ZARR_ERR_CORRUPT if a codec can detect
+     * the damage */
     ZARR_DURABILITY_COMMIT = 2,
     /** as ZARR_DURABILITY_COMMIT, but blocks also hold their old or their new value.
      * Every write waits for the disk */
@@ -41,10 +40,9 @@ enum {
 /** How a local store locks a key that is written. 0: as the environment variable
  * ZARRC_LOCKS says ("os" or "none"), else ZARR_LOCKS_OS. */
 enum {
-    /** with a lock on the file `<key>.__lock`, between threads and between processes, as
-     * TensorStore does. It is an open file description lock, or flock(2) if the file
-     * system answers EINVAL, ENOSYS or EOPNOTSUPP to that. If neither works, or the
-     * answer is ENOLCK or ENOTSUPP (524), a write fails with ZARR_ERR_UNSUPPORTED */
+    /** with a lock on the file `<key>.__lock`, between threads and between processes. A
+     * write fails with ZARR_ERR_UNSUPPORTED if the file system has neither open file
+     * description locks nor flock(2) */
     ZARR_LOCKS_OS = 1,
     /** not at all: the application must make sure that each key has one writer at a time.
      * The store still replaces values atomically */
@@ -66,40 +64,39 @@ typedef struct zarr_store_options {
     /** local stores: one of ZARR_DURABILITY_*, of ZARR_LOCKS_* and of ZARR_SYMLINKS_*
      */
     uint32_t durability, locks, symlinks, reserved;
-    /** memory stores: the memory that holds the values, as in `zarr_memory`; 0: host
-     * memory. Metadata documents are in host memory always */
+    /** memory stores: the memory that holds all values but metadata documents, as in
+     * `zarr_memory`; 0: host memory */
     int32_t device_type, device_id;
     /** name of the kind of store, as it was registered; NULL: the URL decides */
     const char *kind;
     /** maximum time that a write waits for other writers of its key, in milliseconds; 0:
      * no limit. After that time the write fails with ZARR_ERR_IO and `os_code` ETIMEDOUT
-     * if they hold the lock of the key. It fails with ZARR_ERR_CONFLICT if they changed
-     * the key during every try. A wait of 10 s logs a warning that names the key and, if
-     * /proc shows them, the processes that have the lock file open. Stores with their own
-     * locks may ignore this member */
+     * if another writer holds the lock of the key. It fails with ZARR_ERR_CONFLICT if
+     * other writers changed the key during every try. A wait of 10 s logs a warning that
+     * names the key. Stores with their own locks may ignore this member */
     uint32_t lock_wait_ms, reserved_1;
-    /** the text of a JSON object with options of one kind of store, such as headers or
-     * credentials; borrowed for the call. The library keeps no copy of it. The function
-     * `open` of a registered store gets the unchanged text. A local store has the options
-     * "durability", "lock_wait_ms", "locks" and "symlinks", which override the members of
-     * these names, as in {"locks": "none", "lock_wait_ms": 500}. A zip archive passes the
-     * text to the store that holds it. Other stores of the library and those of
-     * zarr_store_open_custom() have no such options. An unknown name is an error that
-     * lists the known ones. NULL: none */
+    /** JSON object with options of one kind of store, such as credentials; borrowed for
+     * the call. The library keeps no copy of it. An unknown name is an error that lists
+     * the known ones. NULL: none
+     *
+     * - A local store has the options "durability", "lock_wait_ms", "locks" and
+     *   "symlinks", as in {"locks": "none", "lock_wait_ms": 500}. They override the
+     *   members of these names.
+     * - A zip archive has the options "zip_update" and "zip_form". The store of the file
+     *   gets the others.
+     * - The function `open` of a registered store gets the text. */
     const char *config;
     /** default memory for arrays whose chunks are in this store, as in
-     * `zarr_context_options`; 0: the default of the context, or, in a composite store, of
-     * the store of the chunks */
+     * `zarr_context_options`; 0: that of the context, or in a composite store that of the
+     * chunk store */
     int32_t tensor_device_type, tensor_device_id;
     /** local stores: with ZARR_SYMLINKS_WITHIN, links may lead to any place below this
-     * directory. It is a parent directory in the path of the URL, or that path itself,
-     * spelled as in the URL: "/data" for "/data/x.zarr/a". For example, a program opens
-     * an array as a store of its own, and the array's links lead to objects of the
-     * hierarchy around it. zarr_location_parse() finds the root of that hierarchy.
-     * Borrowed for the call; NULL: the root of the store */
+     * directory. It is the path of the URL or a parent directory of it, spelled as in the
+     * URL: "/data" for "/data/x.zarr/a". Borrowed for the call; NULL: the root of the
+     * store */
     const char *symlink_root;
-    /** ends the opening with ZARR_ERR_CANCELLED once it is set, if the store looks at it;
-     * borrowed for the call. NULL: it cannot be cancelled */
+    /** ends zarr_store_open() with ZARR_ERR_CANCELLED once it is set, if the kind of
+     * store supports that; borrowed for the call. NULL: never */
     const zarr_cancel *cancel;
 } zarr_store_options;
 
@@ -126,39 +123,42 @@ enum {
      * there */
     ZARR_STORE_CAP_PUT_NEW = 512,
     /** with ZARR_STORE_CAP_LOCK: a PUT or ERASE without ZARR_STORE_OP_LOCKED waits for
-     * the holder of its key's lock. Without this flag the library takes the lock around
-     * such an operation */
+     * the holder of its key's lock */
     ZARR_STORE_CAP_WRITES_WAIT = 1024,
     /** a PUT with ZARR_STORE_OP_IF_VERSION. Needs ZARR_STORE_CAP_VERSIONS and
-     * ZARR_STORE_CAP_PUT_NEW. A store that has it and no ZARR_STORE_CAP_LOCK is written
-     * without locks: a write that finds another version than it read is repeated */
+     * ZARR_STORE_CAP_PUT_NEW. Without ZARR_STORE_CAP_LOCK, the library uses it in place
+     * of locks: if another writer changed a value, the library repeats the write */
     ZARR_STORE_CAP_PUT_IF_VERSION = 2048,
-    /** an ERASE with ZARR_STORE_OP_IF_VERSION. Needs ZARR_STORE_CAP_VERSIONS. A store
-     * that is written without locks, and that lacks this, keeps a block whose elements
-     * all become the fill value: the block is stored, not erased */
+    /** an ERASE with ZARR_STORE_OP_IF_VERSION. Needs ZARR_STORE_CAP_VERSIONS. If a store
+     * has neither this nor ZARR_STORE_CAP_LOCK, blocks of fill values are stored, not
+     * erased */
     ZARR_STORE_CAP_ERASE_IF_VERSION = 4096,
-    /** values are written in parts: begin_parts(). Without it a value that is written is
-     * in memory as a whole */
+    /** values can be written in parts: begin_parts(). Without it, a whole value is in
+     * memory while it is written */
     ZARR_STORE_CAP_PARTS = 16384,
-    /** a COPY of the same store, or of another one of the same kind. Without it the
-     * library does a GET and a PUT */
+    /** a COPY of a value in the same store, or in another store of the same kind. Without
+     * it the library does a GET and a PUT */
     ZARR_STORE_CAP_COPY = 32768,
-    /** submit() merges near ranges of a value into one request, and discards the bytes
-     * between them. So the library passes on all ranges that it needs at a time, in one
-     * call, and does not merge them */
-    ZARR_STORE_CAP_COALESCES = 8192
+    /** submit() merges near ranges of a value into one request, so the library does not
+     */
+    ZARR_STORE_CAP_COALESCES = 8192,
+    /** with ZARR_STORE_CAP_PARTS: a GET reads parts before their commit */
+    ZARR_STORE_CAP_READ_PARTS = 65536,
+    /** a value can grow, or lose its end, in place: ZARR_STORE_APPEND */
+    ZARR_STORE_CAP_APPEND = 131072,
+    /** with ZARR_STORE_CAP_PARTS: a COPY with ZARR_STORE_OP_IN_PARTS. Without it the
+     * library does a GET and a ZARR_STORE_PUT_PART */
+    ZARR_STORE_CAP_COPY_PARTS = 262144
 };
 
 /** What a store can do, as zarr_store_capabilities() and the table of a store report. */
 typedef struct zarr_store_caps {
     uint32_t struct_size, flags; /**< `flags`: ZARR_STORE_CAP_* */
-    /** kinds of memory that operations can use, each one of ZARR_DEVICE_*; NULL: only
-     * host memory */
+    /** kinds of memory that operations can use: ZARR_DEVICE_*; NULL: only host memory */
     const int32_t *device_types;
     uint32_t n_device_types; /**< how many `device_types` there are */
     uint32_t parallel;       /**< operations to run at once; 0: one for each core */
-    /** name of the store's kind, such as "local". Only the library sets it: the functions
-     * of a store leave it alone */
+    /** name of the store's kind, such as "local". Only the library sets it */
     const char *kind;
     /** the ZARR_STORE_CAP_* for metadata and for chunks. In a composite store: `flags` of
      * its metadata store and of its chunk store. In other stores both equal `flags`. Only
@@ -172,9 +172,10 @@ typedef struct zarr_store_caps {
 #define ZARR_STORE_CAPS_INIT ZARR_SIZE_FIRST(zarr_store_caps)
 
 /**
- * Where the keys of a store are. A key is at `prefix`, a slash and the key, in the bucket
- * of the endpoint. Equal places have equal texts: the store normalises them. A member
- * that means nothing for a store is NULL or "". No member has a credential.
+ * Where the keys of a store are. In the bucket of the endpoint, the name of a value is
+ * `prefix`, then a slash, then the key. Equal places have equal texts: the store
+ * normalises them. A member that means nothing for a store is NULL or "". No member has a
+ * credential.
  */
 typedef struct zarr_store_place {
     uint32_t struct_size, flags; /**< `flags` must be 0 */
@@ -187,13 +188,17 @@ typedef struct zarr_store_place {
 /** Gets a place, whose texts are valid during the call. */
 typedef void (*zarr_store_place_fn)(void *user, const zarr_store_place *place);
 
-/** What a store has sent and received since it was opened. */
+/** What a store has sent and received since it was opened, and what it wastes. */
 typedef struct zarr_store_counters {
     uint32_t struct_size, flags;
     uint64_t requests;       /**< requests, repeated ones included */
     uint64_t retries;        /**< requests that repeated one that failed */
     uint64_t bytes_sent;     /**< bytes of bodies that were sent */
     uint64_t bytes_received; /**< bytes of bodies that were received */
+    /** in an archive: replaced and erased values whose bytes are still there */
+    uint64_t dead_values;
+    /** in an archive: bytes that no value uses, those of `dead_values` included */
+    uint64_t dead_bytes;
 } zarr_store_counters;
 
 #define ZARR_STORE_COUNTERS_INIT ZARR_SIZE_FIRST(zarr_store_counters)
@@ -201,27 +206,29 @@ typedef struct zarr_store_counters {
 /** Flags of zarr_store_options. */
 enum {
     ZARR_STORE_READ_ONLY = 1, /**< refuse to write, with ZARR_ERR_INVALID */
-    ZARR_STORE_CREATE = 2 /**< local stores: create the root directory if it is missing */
+    /** local stores: create the root directory if it is missing; archives: create the
+     * archive */
+    ZARR_STORE_CREATE = 2
 };
 
 /**
- * Opens a store by its URL. A path, "file://path", "file:/path" or "local://path" is a
- * local directory, in which each key is a file. "memory:" is a new, empty store in
- * memory. The name of any other registered store before a colon opens that store. The
- * call seals the registries of the context (zarr_context_create()).
+ * Opens a store by its URL.
  *
- * "gds:path", or `kind` "gds" with a path, is a local directory, too. If a plug-in
- * supports it, chunks move directly between files and memory of devices, without a copy
- * in host memory. Otherwise it is an ordinary local store, and the log gets a warning
- * with the reason. The `device_types` of zarr_store_capabilities() show which of the two
- * it is.
+ * - A path, "file://path", "file:/path" or "local://path" is a local directory, in which
+ *   each key is a file.
+ * - "memory:" is a new, empty store in memory.
+ * - "zip:path", and a path that ends in ".zip" or ".ozx" and is no directory, is a zip
+ *   archive. With ZARR_STORE_CREATE the archive may be missing; the first directory that
+ *   is written makes it. zarr_store_open_zip() says more.
+ * - "gds:path", or `kind` "gds" with a path, is a local directory. If a plug-in supports
+ *   it, chunks move directly between files and memory of devices. Otherwise the log gets
+ *   a warning. `device_types` of zarr_store_capabilities() tells whether chunks move
+ *   directly.
+ * - The name of any other registered store before a colon opens that store.
  *
- * A path that ends in ".zip" or ".ozx" and is no directory is a zip archive, and so is
- * the file of "zip:path": a read-only store of its members. zarr_store_open_zip() says
- * more.
- *
- * A reader of a local store finds the old value of a key or the new one, never a mix,
- * even if the writer was killed. `durability` says what remains after a loss of power.
+ * A reader of a local store finds the old value of a key or the new one, even if the
+ * writer was killed. The call seals the registries of the context
+ * (zarr_context_create()).
  *
  * Spec: Zarr v3 core, "Stores" and "Abstract store interface".
  *
@@ -232,9 +239,8 @@ enum {
  * @retval ZARR_ERR_NOT_FOUND the local directory is missing, and ZARR_STORE_CREATE is not
  * set
  * @retval ZARR_ERR_INVALID the path is a file, or an option is wrong
- * @retval ZARR_ERR_UNSUPPORTED the text begins with "NAME://", or `kind` is given, and no
- * store of that name is registered; or the path is a file of another format; the message
- * names the format and a program for it
+ * @retval ZARR_ERR_UNSUPPORTED no store is registered for `kind`, or for NAME in
+ * "NAME://..."; or the path is a file of another format, which the message names
  * @retval ZARR_ERR_IO the directory cannot be opened or created
  * @see zarr_array_open(), zarr_group_open(), zarr_store_flush(), zarr_store_list()
  */
@@ -250,8 +256,7 @@ typedef struct zarr_location {
     const char *url;       /**< of the store, for zarr_store_open() */
     const char *path;      /**< of the node in the store; "": the root */
     const char *selection; /**< for zarr_selection_parse(); NULL: there is none */
-    /** `url` for messages: without user info, and with "***" in place of the values of
-     * query parameters */
+    /** `url` for messages, as zarr_url_show() writes it */
     const char *shown;
 } zarr_location;
 
@@ -262,29 +267,25 @@ typedef struct zarr_location {
  *     PATH | file://PATH | STORE:/NODE | SCHEME:REST | SCHEME://HOST/PATH[?QUERY],
  *     each optionally with [SELECTION]
  *
- * The last ":/" separates a store from a node, as in "x.zarr:/a/b[0:10]". Without ":/",
- * the call searches the path for the root of the store. It begins with the deepest folder
- * on the path that is a node, and goes up while the folder above is also a node. If no
- * folder on the path is a node, the root is the first folder called "*.zarr", else the
- * path itself.
+ * The last ":/" separates a store from a node, as in "x.zarr:/a/b[0:10]"; that of
+ * "https://" does not count. Without such a ":/", the call searches the text for the root
+ * of the store. The node is what follows the root.
  *
- * A part of the path that ends in ".zip" or ".ozx" and is no directory is the root:
- * "x.zip" in "x.zip/a/b". In "zip:PATH" the root is the first part of PATH that is a
- * file.
+ * - In "zip:PATH" the root is the first part of PATH that is a file.
+ * - In another PATH, the root is a part that ends in ".zip" or ".ozx" and is no
+ *   directory. Without such a part, the call begins with the deepest folder on the path
+ *   that is a node, and goes up while the folder above is also a node. If no folder is a
+ *   node, the root is the first folder called "*.zarr", else the path itself.
+ * - In "SCHEME://HOST/PATH" the root is the first part of the path that ends in ".zarr",
+ *   ".zip" or ".ozx". Without such a part, the whole URL is the root. Escapes such as
+ *   "%20" in the node are decoded. The query belongs to the root:
+ *   "https://host/x.zarr/a?key=1" is the node "a" of "https://host/x.zarr?key=1".
  *
- * In "SCHEME://HOST/PATH" the root is the first part of the path that ends in ".zarr",
- * ".zip" or ".ozx", and the node is what follows, with escapes such as "%20" decoded. If
- * there is no such part, all of it is the root, and a node follows after ":/". The query
- * is a part of the store's URL: "https://host/x.zarr/a?key=1" is the node "a" of
- * "https://host/x.zarr?key=1".
- *
- * SCHEME is the name of a store that a plug-in or the application has registered; REST
- * may end in ":/NODE". If a file called SCHEME exists, "SCHEME:/..." means STORE:/NODE;
- * "SCHEME://..." always means the registered store. If the text with its
+ * SCHEME is the name of a registered store; REST may end in ":/NODE". If a file called
+ * SCHEME exists, "SCHEME:/..." with one slash means STORE:/NODE. If the text with its
  * brackets names a file, it has no selection.
  *
- * The call checks whether files exist, and opens none. It seals the registries of the
- * context.
+ * The call opens no file. It seals the registries of the context.
  *
  * @param out receives the location; owned: zarr_location_free()
  * @param ctx borrowed; the location keeps it alive
@@ -304,8 +305,7 @@ ZARR_API void zarr_location_free(zarr_location *location);
 
 /**
  * Makes a store from functions of the application. zarrc/plugin/store.h describes the
- * table of functions. If the table lacks an optional function, the library emulates it,
- * or refuses calls that need it. The call seals the registries of the context.
+ * table of functions. The call seals the registries of the context.
  *
  * @param out receives the store; owned: zarr_store_free()
  * @param ctx borrowed; the store keeps it alive
@@ -322,27 +322,25 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_open_custom(
     void *self, const zarr_store_options *opts, zarr_error *err);
 
 /**
- * Makes a composite store from two stores: one for metadata, one for chunks. For example,
- * metadata documents are on a local disk and chunks in a bucket. The name of a key
- * decides. "zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata" and the library's
- * own records about a node are in the metadata store. All other keys are in the chunk
- * store. A key that is in the wrong store is ignored.
+ * Makes a composite store from two stores: one for metadata, one for chunks. The metadata
+ * store has the keys whose last part is "zarr.json", ".zarray", ".zgroup", ".zattrs" or
+ * ".zmetadata", and the library's own records about a node. The chunk store has all other
+ * keys. A key in the wrong store is ignored.
  *
- * A listing has the keys of both stores. Erasing a prefix erases it in both, documents
- * first. Moving a node is atomic only if all its keys are in one of the two stores;
- * otherwise it is copied and deleted. Arrays use the locks of the chunk store.
- * zarr_store_capabilities() has `device_types` and `parallel` of the chunk store. Its
- * `metadata_flags` and `chunk_flags` are the flags of each store, and `flags` are those
- * that both have. But of the flags for locks, versions and conditions, `flags` has those
- * of the metadata store. The URL is "composite:", the two URLs, and a "+" between them;
- * it cannot be opened.
+ * A listing has the keys of both stores. Moving a node is atomic only if all its keys are
+ * in one of the two stores. Writes of elements use the locks of the chunk store, and
+ * changes of documents those of the metadata store. zarr_store_capabilities() tells
+ * `device_types` and `parallel` of the chunk store. In its `flags`, those for locks,
+ * versions and conditions are from the metadata store. Any other flag is set if both
+ * stores have it, but ZARR_STORE_CAP_COALESCES never. zarr_store_open()
+ * cannot open the URL of a composite store.
  *
  * @param out receives the store; owned: zarr_store_free()
  * @param metadata_store,chunk_store borrowed; the composite store keeps them alive
  * @param opts options, of which only the flag ZARR_STORE_READ_ONLY and the default memory
  * may be set; NULL: defaults
- * @retval ZARR_ERR_INVALID a store is missing or is composite itself, both are the same
- * or have different contexts, or an option is set
+ * @retval ZARR_ERR_INVALID a store is NULL or composite, both are the same or have
+ * different contexts, or `opts` sets another option
  * @see zarr_store_open(), zarr_array_open()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_open_composite(
@@ -353,31 +351,46 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_open_composite(
  * Opens a zip archive that is the value of one key of a store, as a store of its members.
  * zarr_store_open() opens an archive in a file.
  *
- * The call reads the directory of the archive. If all members are below one folder that
- * holds a metadata document, that folder is the root of the store. Of two members with
- * one name the last is read. A member is ignored, and the log gets a warning, if its name
- * has a part "." or "..", an empty part, or a backslash.
- *
- * A member without compression can be read in ranges, and these go straight to the memory
- * of the read. A member compressed with deflate or zstd is decoded whole, and kept for a
- * while if only a part was read. A read of a whole member checks its CRC-32. The read of
- * a member fails if it is encrypted, has another compression, or has wrong headers. Other
- * members can still be read.
- *
- * The store is read-only. If the archive changes while it is open, reads fail with
- * ZARR_ERR_IO. If the archive does not end with a directory, because a program that
- * appended to it was killed, the last complete directory is used, and the log gets a
+ * If all members are below one folder that holds a metadata document, that folder is the
+ * root of the store. A member whose name cannot be a key is ignored, and the log gets a
  * warning.
+ *
+ * A member without compression can be read in ranges. A member compressed with deflate or
+ * zstd is decoded whole. A read of a whole member checks its CRC-32. Reads of a member
+ * fail if it is encrypted, has another compression, or has wrong headers.
+ *
+ * If `store` has ZARR_STORE_CAP_WRITE and ZARR_STORE_CAP_READ_PARTS, the archive can be
+ * written. Values become members without compression. The first write takes the lock of
+ * `key`. A flush, a pause in writing, or 10 s of writing writes the directory and
+ * releases the lock. Freeing the store also does both, but only logs errors. If the
+ * process is killed, values written after the last directory are lost. This call may wait
+ * for another writer: at most `lock_wait_ms` of `store`, or until `cancel` is set.
+ *
+ * Between the first write and the flush, other programs may refuse the archive. A child
+ * process that is forked between the two cannot write. With the option {"zip_update":
+ * "copy"}, or if `store` lacks ZARR_STORE_CAP_APPEND, each flush replaces the whole
+ * archive in one step. zarr_store_repack() removes the bytes of replaced values.
+ *
+ * Archives called "*.ozx" get the form "ozx", that of single-file OME-Zarr (RFC-9 of
+ * OME-NGFF). The option "zip_form" sets the form: "ozx" or "plain". In the form "ozx" the
+ * directory names each "zarr.json" first, level by level, in zip64. With the option
+ * {"zip_form": "ozx"}, each flush also brings the members into this order, as
+ * zarr_store_repack() does. Without the option only the first flush does so, for a new
+ * "*.ozx" that has a root node and no `.zarrc-job`.
+ *
+ * If another program changes the archive, a writable store reads the directory again. In
+ * a read-only store, each read then fails with ZARR_ERR_IO.
  *
  * @param out receives the store of the members; owned: zarr_store_free()
  * @param store borrowed; the new store keeps it alive
  * @param key key of the archive; copied
- * @param opts options, of which only flags and the default memory may be set; NULL:
- * defaults
+ * @param opts options: flags, `cancel`, the default memory, `config` with "zip_update"
+ * and "zip_form", and no others; NULL: defaults. With ZARR_STORE_CREATE the key may be
+ * missing
  * @retval ZARR_ERR_NOT_FOUND there is no such key
  * @retval ZARR_ERR_CORRUPT the value is no zip archive, or its directory is damaged
  * @retval ZARR_ERR_UNSUPPORTED the archive has several parts, or the key does not exist
- * and ZARR_STORE_CREATE is set
+ * and `store` cannot hold a new archive
  * @retval ZARR_ERR_LIMIT there are more members than `zarr_limits.listing_keys`
  * @retval ZARR_ERR_IO the store failed
  * @see zarr_store_open()
@@ -406,11 +419,9 @@ ZARR_API void zarr_store_free(zarr_store *store);
 /** @} */
 
 /**
- * Makes everything that was written through a store survive a loss of power. A local
- * store needs this call with ZARR_DURABILITY_COMMIT, the default, and with
- * ZARR_DURABILITY_ORDERED. With ZARR_DURABILITY_EACH every write has done it already, and
- * with ZARR_DURABILITY_NONE the call does nothing. The call reports errors of delayed
- * writes.
+ * Makes everything that was written through a store survive a loss of power. Reports
+ * errors of delayed writes. With ZARR_DURABILITY_NONE the call makes nothing durable. In
+ * a zip archive it writes the directory all the same.
  * @param store borrowed
  * @retval ZARR_ERR_IO the data could not be made durable
  */
@@ -424,8 +435,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_flush(zarr_store *store, zarr_er
 ZARR_API zarr_context *zarr_store_context(const zarr_store *store);
 
 /**
- * Returns the URL or path that a store was opened with. User info is left out, and "***"
- * replaces the values of query parameters, so zarr_store_open() may fail with this text.
+ * Returns the URL or path that a store was opened with. It is written as by
+ * zarr_url_show(), so zarr_store_open() may fail with it.
  * @param store borrowed
  * @return text that lives as long as the store
  */
@@ -433,18 +444,19 @@ ZARR_API const char *zarr_store_url(const zarr_store *store);
 
 /**
  * Writes a URL as messages show it. User info is left out, and "***" is in place of the
- * values of query parameters and of a fragment. The text need not be a valid URL. A text
- * without a scheme, such as a path, stays as it is.
+ * values of query parameters and of a fragment. A text without a scheme, such as a path,
+ * stays as it is.
  *
  * @param url the URL
  * @param text receives at most `cap` - 1 bytes and a NUL; may be NULL if `cap` is 0
  * @param cap the size of `text` in bytes
- * @return the length of the whole text without its NUL; 0 without memory
+ * @return the length of the whole text without its NUL; 0 if the call cannot allocate
+ * memory
  */
 ZARR_API size_t zarr_url_show(const char *url, char *text, size_t cap);
 
 /**
- * Tells what a store itself can do. The library emulates other abilities where possible.
+ * Tells what a store itself can do. The library emulates the rest where possible.
  *
  * @param store borrowed
  * @param out receives the capabilities, without ZARR_STORE_CAP_WRITE if the store is open
@@ -454,9 +466,8 @@ ZARR_API size_t zarr_url_show(const char *url, char *text, size_t cap);
 ZARR_API void zarr_store_capabilities(const zarr_store *store, zarr_store_caps *out);
 
 /**
- * Tells where the keys of a store are. A store can compare the place of another one with
- * its own, to find out whether both have the same keys. `fn` is called once, or not at
- * all if this is not known. Of a composite store it is the place of the chunks.
+ * Tells where the keys of a store are. `fn` is called once, or not at all if the place is
+ * not known. A composite store tells the place of its chunk store.
  *
  * @param store borrowed
  * @param fn called before this call returns
@@ -467,9 +478,9 @@ ZARR_API void zarr_store_tell_place(const zarr_store *store, zarr_store_place_fn
                                     void *user);
 
 /**
- * Reads what a store has sent and received. All numbers of a store without a network are
- * 0. A composite store has the sums of its two stores, and a zip archive the numbers of
- * the store that holds it.
+ * Reads what a store has sent and received. Without a network, all numbers are 0 except
+ * `dead_values` and `dead_bytes`. A composite store has the sums of its two stores, and a
+ * zip archive the numbers of the store that holds it.
  *
  * @param store borrowed
  * @param out receives the numbers. The caller sets `out->struct_size`

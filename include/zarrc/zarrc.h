@@ -30,8 +30,8 @@
  * ## A program that controls everything
  *
  * - zarr_context_create() makes a context. Make one when the program starts.
- * - zarr_store_open() opens a store: a directory, memory, or one that the application
- *   has registered.
+ * - zarr_store_open() opens a store: a directory, memory, a zip archive, a web server, a
+ *   bucket of S3, or one that the application has registered.
  * - zarr_array_create() or zarr_array_open() gives an array.
  * - zarr_tensor_host() describes memory of the program. zarr_array_read() fills it with
  *   elements of the array, and zarr_array_write() stores elements from it.
@@ -48,14 +48,14 @@
  * unless their page says what NULL means. A call that returns a status returns
  * ZARR_ERR_INVALID, a getter returns NULL or 0, and any other call does nothing.
  *
- * Contexts, stores and arrays count their owners. zarr_array_ref() and its siblings add
- * an owner, and the object lives until its last owner frees it. An array or
- * group keeps its store alive, and a store keeps its context alive.
+ * Contexts, stores and arrays count their owners. zarr_array_ref(), zarr_store_ref() and
+ * zarr_context_ref() add an owner, and the object lives until its last owner frees it. An
+ * array or group keeps its store alive, and a store keeps its context alive.
  *
  * ## Errors
  *
- * A call that can fail returns a `zarr_status`: ZARR_OK, which is 0, or a negative
- * ZARR_ERR_ code. Its last parameter, `err`, points to a `zarr_error` of the caller,
+ * Most calls that can fail return a `zarr_status`: ZARR_OK, which is 0, or a negative
+ * ZARR_ERR_ code. Their last parameter, `err`, points to a `zarr_error` of the caller,
  * usually on the stack. The call stores the code there, and one line of text that names
  * the node, the key and the reason. `err` may be NULL. A call that succeeds does not
  * change it. The library prints nothing and keeps no error in a thread-local variable,
@@ -109,9 +109,10 @@
  * ## Text
  *
  * All text is UTF-8 and ends with a NUL. Attributes, codecs and fill values are JSON
- * text. A call that writes text into a buffer of the caller works as snprintf() does. It
- * writes at most `cap` bytes, the terminator included. It stores the full length without
- * the terminator, even if that exceeds the buffer.
+ * text. Unless its page says otherwise, a call that writes text into a buffer of the
+ * caller works as snprintf() does. It writes at most `cap` bytes, the terminator
+ * included. It stores the full length without the terminator, even if that exceeds the
+ * buffer.
  *
  * ## Paths and keys
  *

@@ -180,6 +180,7 @@ static bool takes_long(const zx_array *a, const struct zx_memory *m, bool is_rea
 static int transfer(zx_array *a, const zarr_selection *sel, struct zx_memory *m,
                     struct zx_io *io, bool is_read)
 {
+    const bool flushes = !is_read && a->store->flushes_each;
     zarr_request *r = NULL;
     zarr_error err;
     zarr_status status;
@@ -188,13 +189,20 @@ static int transfer(zx_array *a, const zarr_selection *sel, struct zx_memory *m,
         Py_BEGIN_ALLOW_THREADS status =
             is_read ? zarr_array_read(a->a, sel, &m->t, &io->o, &err)
                     : zarr_array_write(a->a, sel, &m->t, &io->o, &err);
+        if (flushes && !status)
+            status = zarr_store_flush(a->store->s, &err);
         Py_END_ALLOW_THREADS return zx_check(a->st, status, &err, a->a);
     }
     Py_BEGIN_ALLOW_THREADS status =
         is_read ? zarr_array_read_submit(&r, a->a, sel, &m->t, &io->o, &err)
                 : zarr_array_write_submit(&r, a->a, sel, &m->t, &io->o, &err);
     Py_END_ALLOW_THREADS if (status) return zx_check(a->st, status, &err, a->a);
-    return zx_wait(a->st, r, io->progress, a->a) ? -1 : 0;
+    if (zx_wait(a->st, r, io->progress, a->a))
+        return -1;
+    if (!flushes)
+        return 0;
+    Py_BEGIN_ALLOW_THREADS status = zarr_store_flush(a->store->s, &err);
+    Py_END_ALLOW_THREADS return zx_check(a->st, status, &err, a->a);
 }
 
 static int move(zx_array *a, const zarr_selection *sel, PyObject *object, uint32_t order,

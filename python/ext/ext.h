@@ -79,6 +79,7 @@ typedef struct {
     zx_context *context; /* owned */
     bool is_fast;        /* ZARR_STORE_CAP_FAST_GET */
     bool is_read_only;   /* also if only this view of it is */
+    bool flushes_each;   /* each write of an array ends with a flush */
 } zx_store;
 
 typedef struct {
@@ -330,6 +331,7 @@ PyObject *zx_locate(PyObject *module, PyObject *args);
 PyObject *zx_open_array(PyObject *module, PyObject *args);
 PyObject *zx_create_array(PyObject *module, PyObject *args);
 PyObject *zx_open_group(PyObject *module, PyObject *args);
+PyObject *zx_open_node(PyObject *module, PyObject *args);
 PyObject *zx_create_group(PyObject *module, PyObject *args);
 PyObject *zx_new_queue(PyObject *module, PyObject *unused);
 /* (NumPy's name, v2 name, v3 JSON, kind, bytes of an element) */
@@ -350,6 +352,7 @@ int zx_array_class(zx_state *st, PyObject *type);
 struct zx_rows {
     struct zx_row *first, *last;
     bool is_short; /* there was no memory for a row */
+    bool has_more; /* the listing of a store has another page */
 };
 
 /* Adds a row; without the GIL. Not 0: there is no memory, end the listing. */

@@ -191,6 +191,7 @@ void zx_answer_call(struct zx_letter *l, zarr_status status, int os_code,
         a->rows = *rows;
         *rows = none;
     }
+
     a->is_done = true;
     pthread_cond_signal(&a->end);
     pthread_mutex_unlock(&a->mutex);
@@ -219,7 +220,13 @@ struct foreign {
     struct zx_letter *last; /* ZX_CLOSE, made at the beginning so that it cannot fail */
     uint64_t number;
     uint32_t caps, parallel;
+    char *place; /* NULL: not known */
 };
+
+uint64_t zx_foreign_number(const void *self)
+{
+    return ((const struct foreign *)self)->number;
+}
 
 static void foreign_caps(void *self, zarr_store_caps *out)
 {
@@ -252,17 +259,23 @@ static void foreign_submit(void *self, zarr_store_op **ops, uint64_t n, zx_done_
     zx_box_unref(box);
 }
 
-static void foreign_cancel(void *self, void *arg)
+/* Sends a letter that gets no answer. Without memory, what it would end goes on. */
+static void tell(struct foreign *f, uint32_t what, void *arg, uint64_t listing)
 {
-    struct foreign *f = self;
-    struct zx_letter *l = letter_new(ZX_CANCEL, 0, NULL);
+    struct zx_letter *l = letter_new(what, 0, NULL);
 
-    if (!l) /* they run to their end */
+    if (!l)
         return;
     l->store = f->number;
     l->arg = arg;
+    l->listing = listing;
     if (!box_put(f->box, l))
         free(l);
+}
+
+static void foreign_cancel(void *self, void *arg)
+{
+    tell(self, ZX_CANCEL, arg, 0);
 }
 
 static void answer_init(struct zx_answer *a)
@@ -324,33 +337,37 @@ static void answer_wait(struct foreign *f, struct zx_letter *l, struct zx_answer
         foreign_cancel(f, a);
 }
 
-/* Sends a letter and waits for its answer; `rows` may be NULL. */
-static zarr_status ask(struct foreign *f, uint32_t what, uint32_t how, const char *prefix,
-                       struct zx_rows *rows, const zarr_cancel *cancel, zarr_error *err)
-{
-    struct zx_letter *l = letter_new(what, 1, prefix);
-    struct zx_answer a;
+/* What a letter asks for. */
+struct question {
+    uint32_t what, how;
+    const char *prefix;
+    uint64_t listing;
+};
 
+/* Sends a letter and waits for its answer, whose rows are the caller's. */
+static zarr_status ask(struct foreign *f, const struct question *q, struct zx_answer *a,
+                       const zarr_cancel *cancel, zarr_error *err)
+{
+    struct zx_letter *l = letter_new(q->what, 1, q->prefix);
+
+    answer_init(a);
     if (!l) {
+        answer_deinit(a);
         say(err, ZARR_ERR_NO_MEMORY, 0, "no memory for a call of a store");
         return ZARR_ERR_NO_MEMORY;
     }
-    answer_init(&a);
     l->store = f->number;
-    l->how = how;
-    l->answer = &a;
-    l->arg = &a;
+    l->how = q->how;
+    l->listing = q->listing;
+    l->answer = a;
+    l->arg = a;
     if (!box_put(f->box, l))
         zx_letter_end(f->box, l, GONE);
-    answer_wait(f, l, &a, cancel);
-    answer_deinit(&a);
-    if (a.status && err)
-        *err = a.err;
-    if (rows)
-        *rows = a.rows;
-    else
-        zx_rows_free(&a.rows);
-    return a.status;
+    answer_wait(f, l, a, cancel);
+    answer_deinit(a);
+    if (a->status && err)
+        *err = a->err;
+    return a->status;
 }
 
 /* A plug-in that was asked uses memory of the caller: the wait does not end before its
@@ -379,46 +396,77 @@ zarr_status zx_box_ask(struct zx_box *box, uint32_t what, void *arg, zarr_error 
     return a.status;
 }
 
+/* Passes on the rows of a page. True: fn ends the listing. */
+static bool tell_rows(const struct zx_rows *rows, zarr_store_list_fn fn, void *user)
+{
+    for (const struct zx_row *r = rows->first; r; r = zx_row_next(r)) {
+        const zarr_store_item item = {.key = zx_row_text(r),
+                                      .bytes = zx_row_number(r, 0),
+                                      .is_prefix = (uint32_t)zx_row_number(r, 1)};
+
+        if (fn(user, &item))
+            return true;
+    }
+    return false;
+}
+
 static zarr_status foreign_list(void *self, const char *prefix, uint32_t how,
                                 zarr_store_list_fn fn, void *user,
                                 const zarr_cancel *cancel, zarr_error *err)
 {
-    struct zx_rows rows = {0};
-    zarr_status status;
+    static atomic_uint_fast64_t n_listings;
+    struct question q = {
+        .what = ZX_LIST, .prefix = prefix, .listing = atomic_fetch_add(&n_listings, 1)};
+    bool has_more = true, ends = false;
+    struct zx_answer a;
+    zarr_status status = ZARR_OK;
 
     if (how == ZARR_LIST_DEBRIS)
         return ZARR_OK; /* there are no files */
-    if (how == ZARR_LIST_UNLINKED)
-        how = ZARR_LIST_RECURSIVE;
-    if (how == ZARR_LIST_DIRECTORY_UNLINKED)
-        how = ZARR_LIST_DIRECTORY;
-    status = ask(self, ZX_LIST, how, prefix, &rows, cancel, err);
-    if (status == ZARR_OK && rows.is_short) {
-        say(err, ZARR_ERR_NO_MEMORY, 0, "no memory for the rows of a listing");
-        status = ZARR_ERR_NO_MEMORY;
+    q.how = how == ZARR_LIST_UNLINKED             ? ZARR_LIST_RECURSIVE
+            : how == ZARR_LIST_DIRECTORY_UNLINKED ? ZARR_LIST_DIRECTORY
+                                                  : how;
+    for (; has_more && !ends; q.what = ZX_LIST_NEXT) {
+        status = ask(self, &q, &a, cancel, err);
+        has_more = a.rows.has_more;
+        if (status == ZARR_OK && a.rows.is_short) {
+            say(err, ZARR_ERR_NO_MEMORY, 0, "no memory for the rows of a listing");
+            status = ZARR_ERR_NO_MEMORY;
+        }
+        ends = status != ZARR_OK || tell_rows(&a.rows, fn, user);
+        zx_rows_free(&a.rows);
     }
-    for (const struct zx_row *r = rows.first; status == ZARR_OK && r;
-         r = zx_row_next(r)) {
-        zarr_store_item item = {.key = zx_row_text(r),
-                                .bytes = zx_row_number(r, 0),
-                                .is_prefix = (uint32_t)zx_row_number(r, 1)};
-
-        if (fn(user, &item))
-            break;
-    }
-    zx_rows_free(&rows);
+    if (has_more)
+        tell(self, ZX_LIST_END, NULL, q.listing);
     return status;
 }
 
 static zarr_status foreign_flush(void *self, const zarr_cancel *cancel, zarr_error *err)
 {
-    return ask(self, ZX_FLUSH, 0, NULL, NULL, cancel, err);
+    struct zx_answer a;
+
+    return ask(self, &(const struct question){.what = ZX_FLUSH}, &a, cancel, err);
 }
 
 static zarr_status foreign_erase_prefix(void *self, const char *prefix,
                                         const zarr_cancel *cancel, zarr_error *err)
 {
-    return ask(self, ZX_ERASE_PREFIX, 0, prefix, NULL, cancel, err);
+    const struct question q = {.what = ZX_ERASE_PREFIX, .prefix = prefix};
+    struct zx_answer a;
+
+    return ask(self, &q, &a, cancel, err);
+}
+
+static void foreign_place(void *self, zarr_store_place_fn fn, void *user)
+{
+    zarr_store_place place = {.struct_size = sizeof place};
+    const char **const text[] = {&place.scheme, &place.endpoint, &place.bucket,
+                                 &place.prefix};
+    const char *at = ((const struct foreign *)self)->place;
+
+    for (size_t i = 0; i < sizeof text / sizeof *text; i++, at += strlen(at) + 1)
+        *text[i] = at;
+    fn(user, &place);
 }
 
 static void foreign_close(void *self)
@@ -428,6 +476,7 @@ static void foreign_close(void *self)
     if (!box_put(f->box, f->last))
         free(f->last);
     zx_box_unref(f->box);
+    free(f->place);
     free(f);
 }
 
@@ -435,19 +484,24 @@ void *zx_foreign_new(const struct zx_foreign_spec *spec, zarr_error *err)
 {
     struct foreign *f = malloc(sizeof *f);
     struct zx_letter *last = letter_new(ZX_CLOSE, 0, NULL);
+    char *place = spec->place ? malloc(spec->place_bytes) : NULL;
 
-    if (!f || !last) {
+    if (!f || !last || (spec->place && !place)) {
         free(f);
+        free(place);
         free(last);
         say(err, ZARR_ERR_NO_MEMORY, 0, "no memory for a store");
         return NULL;
     }
     last->store = spec->number;
+    if (place)
+        memcpy(place, spec->place, spec->place_bytes);
     *f = (struct foreign){.box = zx_box_ref(spec->box),
                           .last = last,
                           .number = spec->number,
                           .caps = spec->caps,
-                          .parallel = spec->parallel};
+                          .parallel = spec->parallel,
+                          .place = place};
     return f;
 }
 
@@ -464,6 +518,8 @@ void zx_foreign_table(zarr_store_vtable *out, const struct zx_foreign_spec *spec
         out->flush = foreign_flush;
     if (spec->can_erase_prefix)
         out->erase_prefix = foreign_erase_prefix;
+    if (spec->place)
+        out->place = foreign_place;
 }
 
 zarr_status zx_foreign_open(zarr_store **out, zarr_context *ctx,

@@ -17,12 +17,14 @@
 /* What a letter asks for. */
 enum {
     ZX_OPS = 0,          /* operations, answered one by one */
-    ZX_LIST = 1,         /* rows below `prefix` */
+    ZX_LIST = 1,         /* rows below `prefix`, or the first page of them */
     ZX_ERASE_PREFIX = 2, /* removes all below `prefix` */
     ZX_FLUSH = 3,        /* what was written becomes durable */
     ZX_CANCEL = 4,       /* what was sent with `arg` may end; without an answer */
     ZX_CLOSE = 5,        /* the store has gone; without an answer */
-    ZX_PLUGIN = 6        /* `arg` is what a plug-in is asked (plugin.h) */
+    ZX_PLUGIN = 6,       /* `arg` is what a plug-in is asked (plugin.h) */
+    ZX_LIST_NEXT = 7,    /* the next page of `listing` */
+    ZX_LIST_END = 8      /* `listing` ends before its last page; without an answer */
 };
 
 /* A verb of an operation besides those of the library: GET of a range that is not the
@@ -46,9 +48,10 @@ typedef void (*zx_done_fn)(void *arg, zarr_store_op *op, const zarr_error *err);
 /* `op`, `claimed` and `prefix` are behind the letter, in its block. */
 struct zx_letter {
     struct zx_letter *next;
-    uint64_t store; /* the number that Python gave the store */
-    uint32_t what;  /* ZX_OPS and so on */
-    uint32_t how;   /* ZX_LIST: one of ZARR_LIST_* */
+    uint64_t store;   /* the number that Python gave the store */
+    uint32_t what;    /* ZX_OPS and so on */
+    uint32_t how;     /* ZX_LIST: one of ZARR_LIST_* */
+    uint64_t listing; /* a number for ZX_LIST, ZX_LIST_NEXT and ZX_LIST_END */
     uint64_t generation;
     uint64_t n; /* how many parts there are to answer */
     zarr_store_op **op;
@@ -100,6 +103,9 @@ struct zx_foreign_spec {
     uint32_t flags;  /* ZARR_STORE_READ_ONLY */
     const char *url; /* copied; NULL: a registered table has a name of its own */
     uint32_t can_flush, can_erase_prefix;
+    /* the four texts of a zarr_store_place, each ended by 0; copied. NULL: not known */
+    const char *place;
+    size_t place_bytes;
 };
 zarr_status zx_foreign_open(zarr_store **out, zarr_context *ctx,
                             const struct zx_foreign_spec *spec, zarr_error *err);
@@ -107,6 +113,9 @@ zarr_status zx_foreign_open(zarr_store **out, zarr_context *ctx,
  * NULL: there is no memory. */
 void zx_foreign_table(zarr_store_vtable *out, const struct zx_foreign_spec *spec);
 void *zx_foreign_new(const struct zx_foreign_spec *spec, zarr_error *err);
+
+/* The number of a store of Python, which `self` of an operation is. */
+uint64_t zx_foreign_number(const void *self);
 
 /* ---- letter_service.c ------------------------------------------------------- */
 

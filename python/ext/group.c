@@ -77,6 +77,43 @@ PyObject *zx_open_group(PyObject *module, PyObject *args)
     return group_wrap(st, (PyTypeObject *)type, store, g);
 }
 
+/* open_node(class of arrays, class of groups, store or group, path, options) */
+PyObject *zx_open_node(PyObject *module, PyObject *args)
+{
+    zx_state *st = PyModule_GetState(module);
+    zarr_array_open_options ao = ZARR_ARRAY_OPEN_OPTIONS_INIT;
+    zarr_group_open_options go = ZARR_GROUP_OPEN_OPTIONS_INIT;
+    PyObject *arrays, *groups, *from, *options;
+    zarr_array *a = NULL;
+    zarr_group *g = NULL;
+    zx_group *parent = NULL;
+    zx_store *store;
+    const char *path;
+    zarr_error err;
+    zarr_status status;
+
+    if (!PyArg_ParseTuple(args, "OOOsO", &arrays, &groups, &from, &path, &options) ||
+        zx_array_class(st, arrays) || group_class(st, groups) ||
+        zx_array_options(options, &ao) || group_options(options, &go))
+        return NULL;
+    if (PyObject_TypeCheck(from, st->group_type))
+        parent = (zx_group *)from;
+    store = parent ? parent->store : zx_store_arg(st, from);
+    if (!store)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS status =
+        parent ? zarr_group_open_node(&a, &g, parent->g, path, &ao, &go, &err)
+               : zarr_node_open(&a, &g, store->s, path, &ao, &go, &err);
+    Py_END_ALLOW_THREADS if (zx_check(st, status, &err, NULL))
+    {
+        zarr_array_free(a);
+        zarr_group_free(g);
+        return NULL;
+    }
+    return a ? zx_array_wrap(st, (PyTypeObject *)arrays, store, a)
+             : group_wrap(st, (PyTypeObject *)groups, store, g);
+}
+
 struct making {
     zarr_group *g;
     zarr_store *s;

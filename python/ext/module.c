@@ -88,6 +88,7 @@ static PyMethodDef functions[] = {
     {"open_array", zx_open_array, METH_VARARGS, NULL},
     {"create_array", zx_create_array, METH_VARARGS, NULL},
     {"open_group", zx_open_group, METH_VARARGS, NULL},
+    {"open_node", zx_open_node, METH_VARARGS, NULL},
     {"create_group", zx_create_group, METH_VARARGS, NULL},
     {"open_document", zx_open_document, METH_VARARGS, NULL},
     {"new_queue", zx_new_queue, METH_NOARGS, NULL},

@@ -65,24 +65,30 @@ struct zx_box *zx_service_box(zx_state *st, PyObject *service)
 }
 
 /* open_foreign(class, context, service, url, number, caps, parallel, flags, can_flush,
- * can_erase_prefix) */
+ * can_erase_prefix, place=None) */
 PyObject *zx_open_foreign(PyObject *module, PyObject *args)
 {
     zx_state *st = PyModule_GetState(module);
     struct zx_foreign_spec spec = {0};
-    PyObject *type, *context, *service, *url;
+    PyObject *type, *context, *service, *url, *place = Py_None;
     unsigned long long number;
+    Py_ssize_t place_bytes = 0;
+    char *texts = NULL;
     zarr_store *s = NULL;
     zarr_error err;
     zarr_status status;
 
-    if (!PyArg_ParseTuple(args, "OO!O!O&KIIIpp", &type, st->context_type, &context,
+    if (!PyArg_ParseTuple(args, "OO!O!O&KIIIpp|O", &type, st->context_type, &context,
                           st->service_type, &service, PyUnicode_FSConverter, &url,
                           &number, &spec.caps, &spec.parallel, &spec.flags,
-                          &spec.can_flush, &spec.can_erase_prefix))
+                          &spec.can_flush, &spec.can_erase_prefix, &place))
         return NULL;
+    if (place != Py_None) /* "z#" differs between the versions of the stable ABI */
+        (void)PyBytes_AsStringAndSize(place, &texts, &place_bytes);
+    spec.place = texts;
+    spec.place_bytes = (size_t)place_bytes + 1; /* with the 0 after the last text */
     spec.url = PyBytes_AsString(url);
-    if (!spec.url || zx_store_class(st, type)) {
+    if (!spec.url || (!spec.place && place != Py_None) || zx_store_class(st, type)) {
         Py_DECREF(url);
         return NULL;
     }
@@ -171,9 +177,9 @@ static uint64_t wanted_bytes(const zarr_store_op *op)
     return op->length < op->mem.bytes ? op->length : op->mem.bytes;
 }
 
-static PyObject *op_key(const zarr_store_op *op)
+static PyObject *key_object(const char *key)
 {
-    return PyUnicode_DecodeUTF8(op->key, (Py_ssize_t)strlen(op->key), "surrogateescape");
+    return PyUnicode_DecodeUTF8(key, (Py_ssize_t)strlen(key), "surrogateescape");
 }
 
 static bool is_cancelled(const zarr_store_op *op)
@@ -210,7 +216,7 @@ static PyObject *batch_op(PyObject *o, PyObject *index)
         ends = zx_claim(self->box, self->l, (uint64_t)i);
     else
         out = Py_BuildValue(
-            "(INNN)", op_verb(op), op_key(op),
+            "(INNN)", op_verb(op), key_object(op->key),
             number_or_none(op->offset == ZARR_STORE_SUFFIX, op->offset),
             number_or_none(op->length == ZARR_STORE_TO_END, wanted_bytes(op)));
     let_go(self);
@@ -220,24 +226,49 @@ static PyObject *batch_op(PyObject *o, PyObject *index)
     Py_RETURN_NONE;
 }
 
-/* data(i) -> bytes that a PUT writes; a copy, because stores keep what they get */
-static PyObject *batch_data(PyObject *o, PyObject *index)
+/* Holds the batch and returns an operation of this verb; the caller lets go. NULL: an
+ * exception; nothing is held. */
+static const zarr_store_op *hold_op(zx_batch *self, PyObject *index, uint32_t verb)
 {
-    zx_batch *self = (zx_batch *)o;
     const Py_ssize_t i = PyLong_AsSsize_t(index);
     const zarr_store_op *op = op_at(self, i);
-    PyObject *out = NULL;
 
     if (!op)
         return NULL;
     hold(self);
-    if (is_open(self, i) && op->verb == ZARR_STORE_PUT)
-        out = PyBytes_FromStringAndSize(
-            op->mem.bytes ? (const char *)op->mem.handle + op->mem.offset : "",
-            (Py_ssize_t)op->mem.bytes);
-    else
-        PyErr_SetString(PyExc_ValueError, "there is nothing to write");
+    if (is_open(self, i) && op->verb == verb)
+        return op;
     let_go(self);
+    PyErr_SetString(PyExc_ValueError, "the operation has ended, or has another verb");
+    return NULL;
+}
+
+/* source(i) -> (number of a store, key) that a COPY reads */
+static PyObject *batch_source(PyObject *o, PyObject *index)
+{
+    const zarr_store_op *op = hold_op((zx_batch *)o, index, ZARR_STORE_COPY);
+    PyObject *out;
+
+    if (!op)
+        return NULL;
+    out = Py_BuildValue("(KN)", (unsigned long long)zx_foreign_number(op->source->self),
+                        key_object(op->source->key));
+    let_go((zx_batch *)o);
+    return out;
+}
+
+/* data(i) -> bytes that a PUT writes; a copy, because stores keep what they get */
+static PyObject *batch_data(PyObject *o, PyObject *index)
+{
+    const zarr_store_op *op = hold_op((zx_batch *)o, index, ZARR_STORE_PUT);
+    PyObject *out;
+
+    if (!op)
+        return NULL;
+    out = PyBytes_FromStringAndSize(
+        op->mem.bytes ? (const char *)op->mem.handle + op->mem.offset : "",
+        (Py_ssize_t)op->mem.bytes);
+    let_go((zx_batch *)o);
     return out;
 }
 
@@ -384,27 +415,35 @@ static int add_row(struct zx_rows *rows, PyObject *row)
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* rows(list of (key, bytes or None, is_prefix)): answers a listing */
-static PyObject *batch_rows(PyObject *o, PyObject *list)
+/* rows(list of (key, bytes or None, is_prefix), has_more=False) -> whether the caller of
+ * the listing still waited for it */
+static PyObject *batch_rows(PyObject *o, PyObject *args)
 {
     zx_batch *self = (zx_batch *)o;
     struct zx_rows rows = {0};
-    const Py_ssize_t n = PyList_Size(list);
+    PyObject *list;
+    int has_more = 0;
+    bool is_mine;
+    Py_ssize_t n;
 
-    if (n < 0 || self->l->what != ZX_LIST) {
-        if (!PyErr_Occurred())
-            PyErr_SetString(PyExc_ValueError, "this is no listing");
+    if (!PyArg_ParseTuple(args, "O!|p", &PyList_Type, &list, &has_more))
+        return NULL;
+    if (self->l->what != ZX_LIST && self->l->what != ZX_LIST_NEXT) {
+        PyErr_SetString(PyExc_ValueError, "this is no listing");
         return NULL;
     }
+    n = PyList_Size(list);
+    rows.has_more = has_more;
     for (Py_ssize_t i = 0; i < n; i++)
         if (add_row(&rows, PyList_GetItem(list, i))) {
             zx_rows_free(&rows);
             return NULL;
         }
-    if (claim(self, 0))
+    is_mine = claim(self, 0);
+    if (is_mine)
         zx_answer_call(self->l, ZARR_OK, 0, NULL, &rows);
     zx_rows_free(&rows);
-    Py_RETURN_NONE;
+    return PyBool_FromLong(is_mine);
 }
 
 /* The key of a GET of a whole value, or NULL; *is_over: it has been answered. */
@@ -417,7 +456,7 @@ static PyObject *whole_key(zx_batch *self, Py_ssize_t i, bool *is_over)
     *is_over = !is_open(self, i);
     if (!*is_over && op->verb == ZARR_STORE_GET && op->offset == 0 &&
         op->length == ZARR_STORE_TO_END && !is_cancelled(op))
-        key = op_key(op);
+        key = key_object(op->key);
     let_go(self);
     return key;
 }
@@ -498,6 +537,12 @@ static PyObject *batch_how(PyObject *o, void *unused)
     return PyLong_FromUnsignedLong(((zx_batch *)o)->l->how);
 }
 
+static PyObject *batch_listing(PyObject *o, void *unused)
+{
+    (void)unused;
+    return PyLong_FromUnsignedLongLong(((zx_batch *)o)->l->listing);
+}
+
 /* The same number for the operations of one call and for the letter that cancels them. */
 static PyObject *batch_call(PyObject *o, void *unused)
 {
@@ -510,19 +555,25 @@ static PyObject *batch_prefix(PyObject *o, void *unused)
     const char *prefix = ((zx_batch *)o)->l->prefix;
 
     (void)unused;
-    return PyUnicode_DecodeUTF8(
-        prefix ? prefix : "", prefix ? (Py_ssize_t)strlen(prefix) : 0, "surrogateescape");
+    return key_object(prefix ? prefix : "");
 }
 
-static PyMethodDef batch_methods[] = {
-    {"op", batch_op, METH_O, NULL},           {"data", batch_data, METH_O, NULL},
-    {"give", batch_give, METH_VARARGS, NULL}, {"end", batch_end, METH_VARARGS, NULL},
-    {"rows", batch_rows, METH_O, NULL},       {"fill", batch_fill, METH_VARARGS, NULL},
-    {"fail", batch_fail, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};
-static PyGetSetDef batch_getset[] = {
-    {"store", batch_store, NULL, NULL, NULL},   {"what", batch_what, NULL, NULL, NULL},
-    {"how", batch_how, NULL, NULL, NULL},       {"call", batch_call, NULL, NULL, NULL},
-    {"prefix", batch_prefix, NULL, NULL, NULL}, {NULL, NULL, NULL, NULL, NULL}};
+static PyMethodDef batch_methods[] = {{"op", batch_op, METH_O, NULL},
+                                      {"data", batch_data, METH_O, NULL},
+                                      {"source", batch_source, METH_O, NULL},
+                                      {"give", batch_give, METH_VARARGS, NULL},
+                                      {"end", batch_end, METH_VARARGS, NULL},
+                                      {"rows", batch_rows, METH_VARARGS, NULL},
+                                      {"fill", batch_fill, METH_VARARGS, NULL},
+                                      {"fail", batch_fail, METH_VARARGS, NULL},
+                                      {NULL, NULL, 0, NULL}};
+static PyGetSetDef batch_getset[] = {{"store", batch_store, NULL, NULL, NULL},
+                                     {"what", batch_what, NULL, NULL, NULL},
+                                     {"how", batch_how, NULL, NULL, NULL},
+                                     {"call", batch_call, NULL, NULL, NULL},
+                                     {"prefix", batch_prefix, NULL, NULL, NULL},
+                                     {"listing", batch_listing, NULL, NULL, NULL},
+                                     {NULL, NULL, NULL, NULL, NULL}};
 static PyType_Slot batch_slots[] = {{Py_tp_dealloc, batch_dealloc},
                                     {Py_tp_methods, batch_methods},
                                     {Py_tp_getset, batch_getset},

@@ -47,6 +47,8 @@ static PyObject *store_view(PyObject *o, PyObject *is_read_only)
     view = zx_store_wrap(self->st, Py_TYPE(o), self->context, zarr_store_ref(self->s));
     if (view && wanted)
         ((zx_store *)view)->is_read_only = true;
+    if (view)
+        ((zx_store *)view)->flushes_each = self->flushes_each;
     return view;
 }
 
@@ -361,6 +363,14 @@ static PyObject *store_flush(PyObject *o, PyObject *unused)
     return errand_run(self, flush_work, &e);
 }
 
+/* _flush_each(): from now on each write of an array ends with a flush */
+static PyObject *store_flush_each(PyObject *o, PyObject *unused)
+{
+    (void)unused;
+    ((zx_store *)o)->flushes_each = true;
+    Py_RETURN_NONE;
+}
+
 /* ---- nodes ------------------------------------------------------------------ */
 
 /* probe(path) -> (kind, format) */
@@ -560,6 +570,7 @@ static PyMethodDef store_methods[] = {
     {"_erase", store_erase, METH_VARARGS, NULL},
     {"_list", store_list, METH_VARARGS, NULL},
     {"_flush", store_flush, METH_NOARGS, NULL},
+    {"_flush_each", store_flush_each, METH_NOARGS, NULL},
     {"_probe", store_probe, METH_VARARGS, NULL},
     {"_other_format", store_other_format, METH_VARARGS, NULL},
     {"_node_delete", store_node_delete, METH_VARARGS, NULL},

@@ -6,10 +6,13 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
+from ._adapter_places import PlaceTexts, memory_place
+
 Row = tuple[str, int | None, bool]
+PAGE = 1000  # rows of a page of a listing
 
 
 def part(data: Any, offset: int | None, length: int | None) -> memoryview:
@@ -52,10 +55,11 @@ class Adapter:
     lane: Literal["inline", "pool", "loop"] = "loop"
     parallel = 16  # operations in flight
     can_list = can_write = can_erase = is_atomic = True
-    can_flush = can_erase_prefix = has_ranges = False
+    can_flush = can_erase_prefix = can_copy = has_ranges = has_pages = False
 
     def __init__(self, source: Any) -> None:
         self.source = source
+        self.listings: dict[int, AsyncIterator[list[Row]]] = {}  # those that wait for the caller of the library
 
     def loop(self) -> asyncio.AbstractEventLoop | None:
         """The event loop of the store; None: any."""
@@ -66,6 +70,10 @@ class Adapter:
         return self.get(key, 0, None)
 
     def get(self, key: str, offset: int | None, length: int | None) -> Any:
+        raise NotImplementedError
+
+    def copy(self, source: str, key: str) -> Any:
+        """If the store `can_copy`: gives a key the value of another one."""
         raise NotImplementedError
 
     def get_ranges(self, key: str, ranges: list[tuple[int, int]]) -> Any:
@@ -85,6 +93,10 @@ class Adapter:
     def rows(self, prefix: str, is_directory: bool) -> Any:
         raise NotImplementedError
 
+    def pages(self, prefix: str) -> AsyncIterator[list[Row]]:
+        """If the store `has_pages`, which has the lane "loop": the rows of all keys below a prefix, a page at a time."""
+        raise NotImplementedError
+
     def erase_prefix(self, prefix: str) -> Any:
         raise NotImplementedError
 
@@ -97,6 +109,10 @@ class Adapter:
 
     def describe(self) -> str:
         return f"{type(self.source).__module__}.{type(self.source).__qualname__}"
+
+    def place(self) -> PlaceTexts | None:
+        """Where the keys are; None: it is not known."""
+        return None
 
     def token(self) -> str:
         """What no other store has in any process. It need not be the same when the source is opened again."""
@@ -132,6 +148,9 @@ class MappingAdapter(Adapter):
         first = next(iter(source.values()), None) if self.lane == "inline" else None
         self._buffer: Any = type(first) if _is_buffer(first) else None
         self.can_write = hasattr(source, "__setitem__")
+
+    def place(self) -> PlaceTexts | None:
+        return memory_place(self.source)
 
     def whole(self, key: str) -> Any:
         return _plain_bytes(self.source.get(key))

@@ -16,7 +16,7 @@ from ._array_config import ArrayConfig
 from ._create import DEFAULT_FILL_VALUE
 from ._group import AsyncGroup, Group
 from ._info import Tree
-from ._places import find_archive, join_path, open_place
+from ._places import Place, find_archive, join_path, open_place
 from ._settings import settings
 from ._store import Store
 from .errors import ArrayNotFoundError, ExistsError, GroupNotFoundError, NodeNotFoundError, NotFoundError, as_class, make_error
@@ -98,24 +98,27 @@ def open(store: StoreLike = None, *, mode: str | None = None, zarr_format: int |
     given: dict[str, Any] = {**kwargs}
     wants_array = "shape" in given or "data" in given
     if mode not in ("w", "w-", "x"):
-        other = None
+        place = None
         try:
             place = open_place(store, mode="r" if mode == "r" else "r+", path=path, storage_options=storage_options)
-            kind, _ = place.store._probe(place.path)
-            if kind == 0 and mode != "a":
-                other = place.store._other_format(place.path)
+            return _open_node(place, zarr_format, given)
         except NodeNotFoundError:
-            kind = 0
-        if kind == _core.ZARR_NODE_ARRAY:
-            return open_array(place.store, mode=mode, path=place.path, zarr_format=zarr_format, **given)
-        if kind == _core.ZARR_NODE_GROUP:
-            return open_group(place.store, mode=mode, path=place.path, zarr_format=zarr_format,
-                              **{k: v for k, v in given.items() if k == "use_consolidated"})
-        if mode in ("r", "r+"):
-            raise make_error(NodeNotFoundError, f"no array or group found in store {store!r} at path {path or ''!r}"
-                         + (f"; this may be {other}" if other else ""), errno=2)
+            if mode in ("r", "r+"):
+                other = place.store._other_format(place.path) if place else None
+                raise make_error(NodeNotFoundError, f"no array or group found in store {store!r} at path {path or ''!r}"
+                                 + (f"; this may be {other}" if other else ""), errno=2) from None
     opener = open_array if wants_array else open_group
     return opener(store, mode=mode, path=path, zarr_format=zarr_format, storage_options=storage_options, **given)
+
+
+def _open_node(place: Place, zarr_format: int | None, given: dict[str, Any]) -> Array | Group:
+    config, trust = given.get("config"), given.get("trust")
+    if trust is not None:
+        config = dataclasses.replace(ArrayConfig.of(config), trust=trust)
+    node = _group.open_node(place.store, place.path, zarr_format=zarr_format, use_consolidated=given.get("use_consolidated"), config=config)
+    if isinstance(node, Array):
+        _refuse_old(given)
+    return node
 
 
 def _default_mode(store: Any, mode: str | None) -> str:

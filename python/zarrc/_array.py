@@ -676,7 +676,7 @@ def _packed_shape(array: Array, shape: tuple[int, ...]) -> tuple[int, ...]:
 def open_in_store(store: Any, path: str, *, zarr_format: int | None = None, config: Any = None, within: Any = None) -> Array:
     """Opens an array of a store, or of a group that may know it from consolidated metadata."""
     array = _open(store, path, zarr_format=zarr_format, config=config, within=within)
-    _warn_if_unfinished(array)
+    warn_if_unfinished(array)
     return array
 
 
@@ -690,7 +690,7 @@ def _open(store: Any, path: str, *, zarr_format: int | None, config: Any, within
     return array._configure(found)
 
 
-def _warn_if_unfinished(array: Array) -> None:
+def warn_if_unfinished(array: Array) -> None:
     """Warns, as the program does, if an interrupted command left the array incomplete. Only where the check takes microseconds."""
     key = f"{array.path}/.zarrc-job".lstrip("/")
     if not array.store._caps[1] & _core.ZARR_STORE_CAP_FAST_GET or array.store._stat(key) is None:

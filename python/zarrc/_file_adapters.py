@@ -2,11 +2,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 from . import _native
-from ._adapters import Adapter, Row, below
+from ._adapter_places import PlaceTexts, fsspec_place, obstore_place
+from ._adapters import PAGE, Adapter, Row, below
 
 
 class FsspecAdapter(Adapter):
@@ -18,6 +19,7 @@ class FsspecAdapter(Adapter):
         self.root = root.rstrip("/")
         self.is_async = bool(getattr(fs, "async_impl", False)) and fs.loop is not None
         self.lane = "loop" if self.is_async else "pool"
+        self.can_copy = self.is_async and (self.place() or ("",))[0] in ("s3", "gs")  # these do not send the bytes
         if not self.is_async:
             for name in ("get", "size", "put", "erase", "rows"):
                 setattr(self, name, getattr(self, f"{name}_now"))
@@ -78,6 +80,9 @@ class FsspecAdapter(Adapter):
             self.fs.makedirs(path.rpartition("/")[0], exist_ok=True)
             self.fs.pipe_file(path, data)
 
+    async def copy(self, source: str, key: str) -> None:
+        await self.fs._cp_file(self.path(source), self.path(key))
+
     async def erase(self, key: str) -> bool:
         try:
             await self.fs._rm_file(self.path(key))
@@ -127,6 +132,9 @@ class FsspecAdapter(Adapter):
     def describe(self) -> str:
         return str(self.fs.unstrip_protocol(self.root))  # paths of http have theirs already
 
+    def place(self) -> PlaceTexts | None:
+        return fsspec_place(self.fs, self.root)
+
     def token(self) -> str:
         of_fs = getattr(self.fs, "_fs_token", None)  # a file system of the same arguments has the same
         return super().token() if of_fs is None else f"{self.describe()} {of_fs}"
@@ -135,14 +143,20 @@ class FsspecAdapter(Adapter):
 class ObstoreAdapter(Adapter):
     """A store of obstore."""
 
+    has_pages = True
+
     def __init__(self, source: Any) -> None:
         super().__init__(source)
         import obstore
         self.obstore = obstore
+        self.can_copy = type(source).__name__ not in ("LocalStore", "HTTPStore")  # the former makes hard links
 
     def loop(self) -> asyncio.AbstractEventLoop | None:
         _native.obstore.check()
         return None
+
+    def place(self) -> PlaceTexts | None:
+        return obstore_place(self.source)
 
     def describe(self) -> str:
         return f"obstore.{self.source!r}"
@@ -178,6 +192,9 @@ class ObstoreAdapter(Adapter):
     async def put(self, key: str, data: bytes) -> None:
         await self.obstore.put_async(self.source, key, data)
 
+    async def copy(self, source: str, key: str) -> None:
+        await self.obstore.copy_async(self.source, source, key)
+
     async def erase(self, key: str) -> bool:
         try:
             await self.obstore.delete_async(self.source, key)
@@ -190,7 +207,8 @@ class ObstoreAdapter(Adapter):
             found = await self.obstore.list_with_delimiter_async(self.source, prefix or None)
             return [(path.rstrip("/"), None, True) for path in found["common_prefixes"]] + [
                 (meta["path"], meta["size"], False) for meta in found["objects"]]
-        rows: list[Row] = []
-        async for metas in self.obstore.list(self.source, prefix or None):
-            rows.extend((meta["path"], meta["size"], False) for meta in metas)
-        return [row for row in rows if row[0].startswith(below(prefix))]
+        return [row async for page in self.pages(prefix) for row in page]
+
+    async def pages(self, prefix: str) -> AsyncIterator[list[Row]]:
+        async for metas in self.obstore.list(self.source, prefix or None, chunk_size=PAGE):
+            yield [(meta["path"], meta["size"], False) for meta in metas if meta["path"].startswith(below(prefix))]

@@ -74,6 +74,8 @@ def open_url_adapter(url: str, options: dict[str, Any], remote: str = "native") 
     except Exception as problem:  # it is missing, or has no such scheme
         problems.append(f"obstore: {_reason(problem)}")
     else:
+        if url.lower().startswith("http:"):  # which obstore refuses unless it is told
+            options = {"client_options": {"allow_http": True}, **options}
         return ObstoreAdapter(from_url(url, **options))
     raise make_error(UnsupportedError, f"{shown_url(url)!r}: no store is registered for this scheme, and no package here opens it. Install "
                  f"fsspec with the package of the scheme (s3fs, gcsfs, adlfs, aiohttp), or obstore ({'; '.join(problems)})")

@@ -53,6 +53,11 @@ def _end_missing(batch: _core.Batch, i: int, key: str) -> None:
     batch.end(i, _core.ZARR_ERR_NOT_FOUND, f"{key}: there is no such key")
 
 
+def _is_same_place(adapter: Adapter, other: Adapter | None) -> bool:
+    place = adapter.place()
+    return place is not None and other is not None and place == other.place()
+
+
 def _op(adapter: Adapter, batch: _core.Batch, i: int) -> Steps:
     """One operation. It yields what the store returns, and goes on with the result."""
     op = batch.op(i)
@@ -70,12 +75,20 @@ def _op(adapter: Adapter, batch: _core.Batch, i: int) -> Steps:
         elif verb == _core.ZARR_STORE_PUT:
             yield adapter.put(key, batch.data(i))
             batch.end(i)
+        elif verb == _core.ZARR_STORE_COPY:
+            number, source = batch.source(i)
+            if number != batch.store and not _is_same_place(adapter, service().adapters.get(number)):
+                raise NotImplementedError("the value is at another place")
+            yield adapter.copy(source, key)
+            batch.end(i)
         elif verb == _core.ZARR_STORE_ERASE:
             found = yield adapter.erase(key)
             batch.end(i) if found else _end_missing(batch, i, key)
-        else:
+        elif verb == _core.ZARR_STORE_STAT:
             size = yield adapter.size(key)
             _end_missing(batch, i, key) if size is None else batch.end(i, 0, None, 0, size)
+        else:
+            batch.end(i, _core.ZARR_ERR_UNSUPPORTED, f"{key}: a Python store has no operation {verb}")
     except BaseException as problem:
         batch.end(i, *_failure(key, problem))
 
@@ -84,7 +97,14 @@ def _call(adapter: Adapter, batch: _core.Batch) -> Steps:
     """A listing, or another call whose caller waits."""
     prefix = batch.prefix
     try:
-        if batch.what == _core.ZX_LIST:
+        if batch.what == _core.ZX_LIST_NEXT or batch.what == _core.ZX_LIST and adapter.has_pages and not batch.how:
+            pages = adapter.pages(prefix) if batch.what == _core.ZX_LIST else adapter.listings.pop(batch.listing)
+            page = yield anext(pages, None)
+            if page is not None:
+                adapter.listings[batch.listing] = pages
+            if not batch.rows(page or [], page is not None):
+                adapter.listings.pop(batch.listing, None)
+        elif batch.what == _core.ZX_LIST:
             batch.rows((yield adapter.rows(prefix, bool(batch.how))))
         else:
             yield adapter.erase_prefix(prefix) if batch.what == _core.ZX_ERASE_PREFIX else adapter.flush()
@@ -243,6 +263,8 @@ class _Stores(Service):
         adapter = self.adapters.get(batch.store)
         if adapter is None:
             batch.fail("the store has gone")
+        elif batch.what == _core.ZX_LIST_END:
+            adapter.listings.pop(batch.listing, None)
         elif adapter.lane == "inline":
             self._inline(adapter, batch)
         elif adapter.lane == "pool":
@@ -375,5 +397,6 @@ def store_caps(adapter: Adapter) -> int:
     """What a store can do, as the library has it."""
     return (_core.ZARR_STORE_CAP_RANGES | _core.ZARR_STORE_CAP_SUFFIX
             | (_core.ZARR_STORE_CAP_LIST if adapter.can_list else 0)
+            | (_core.ZARR_STORE_CAP_COPY if adapter.can_copy else 0)
             | (_core.ZARR_STORE_CAP_WRITE if adapter.can_write else 0)
             | (_core.ZARR_STORE_CAP_ATOMIC_PUT if adapter.is_atomic else 0))

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
@@ -10,12 +10,12 @@ import numpy as np
 from . import _array, _consolidation, _core, _create, _dtypes
 from ._aio import AsyncGroupBase, run_on_thread, wrap
 from ._array import Array, AsyncArray
-from ._array_config import Metadata
+from ._array_config import ArrayConfig, Metadata
 from ._info import Info, Tree
 from ._node import Node, to_json
 from ._places import Place, join_path
 from ._settings import settings
-from .errors import ArrayNotFoundError, ExistsError, GroupNotFoundError, NotFoundError, ZarrcError, as_class, in_store
+from .errors import ArrayNotFoundError, ExistsError, GroupNotFoundError, NodeNotFoundError, NotFoundError, ZarrcError, as_class, in_store
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ._types import ArrayLike, DTypeLike, FillValue, ShapeLike
 
 _Member = TypeVar("_Member", bound=Node)
+_Opened = TypeVar("_Opened", bound=Node)
 _Default = TypeVar("_Default")
 
 
@@ -90,10 +91,7 @@ class Group(Node, _core.Group):
         relative = path.strip("/")
         if not relative:
             return self
-        try:
-            return self.get_array(relative)
-        except NotFoundError:
-            return self.get_group(relative)
+        return open_node(self.store, relative, within=self)
 
     def __getitem__(self, path: str) -> Array | Group:
         if not isinstance(path, str):
@@ -356,9 +354,9 @@ def _legacy(shape: Any, kwargs: Mapping[str, Any], fill_value: Any) -> dict[str,
     return {"dtype": "float64", "fill_value": fill_value, **kwargs, "shape": shape}
 
 
-def open_in_store(store: Any, path: str, *, zarr_format: int | None = None, use_consolidated: bool | str | None = None,
-           within: Any = None) -> Group:
-    """Opens a group of a store, or below a group."""
+def _open(opener: Callable[[dict[str, Any]], _Opened], store: Any, path: str, zarr_format: int | None,
+            use_consolidated: bool | str | None, missing: type[NotFoundError]) -> _Opened:
+    """What `opener` makes with options for a group."""
     options: dict[str, Any] = {"zarr_format": zarr_format or 0,
                                "consolidated": (0 if use_consolidated is None
                                                 else _core.ZARR_CONSOLIDATED_MUST if use_consolidated
@@ -366,18 +364,38 @@ def open_in_store(store: Any, path: str, *, zarr_format: int | None = None, use_
     if isinstance(use_consolidated, str):
         options["consolidated_key"] = use_consolidated
     try:
-        group = _core.open_group(Group, within or store, path, options)
+        node = opener(options)
     except NotFoundError as problem:
         if use_consolidated and store._probe(path)[0] == _core.ZARR_NODE_GROUP:
             raise ValueError(f"Consolidated metadata requested with 'use_consolidated={use_consolidated!r}' but not found "
                              f"in '{path}'.") from problem
         in_store(problem, store.url)
-        raise as_class(GroupNotFoundError, problem) from None
+        raise as_class(missing, problem) from None
     except ZarrcError as problem:
         in_store(problem, store.url)
         raise
-    group._use_consolidated = use_consolidated
-    return group
+    if isinstance(node, Group):
+        node._use_consolidated = use_consolidated
+    return node
+
+
+def open_in_store(store: Any, path: str, *, zarr_format: int | None = None, use_consolidated: bool | str | None = None,
+           within: Any = None) -> Group:
+    """Opens a group of a store, or below a group."""
+    return _open(lambda options: _core.open_group(Group, within or store, path, options), store, path, zarr_format,
+                   use_consolidated, GroupNotFoundError)
+
+
+def open_node(store: Any, path: str, *, zarr_format: int | None = None, use_consolidated: bool | str | None = None,
+              config: Any = None, within: Any = None) -> Array | Group:
+    """Opens what is at a path of a store, or below a group. Its documents are read once."""
+    found = ArrayConfig.of(config)
+    node = _open(lambda options: _core.open_node(Array, Group, within or store, path, {**options, **found.options()}), store,
+                   path, zarr_format, use_consolidated, NodeNotFoundError)
+    if isinstance(node, Group):
+        return node
+    _array.warn_if_unfinished(node)
+    return node._configure(found)
 
 
 def create(place: Place, *, overwrite: bool = False, attributes: Mapping[str, Any] | None = None,

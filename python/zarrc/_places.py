@@ -89,10 +89,13 @@ def _of_text(text: str, mode: str, options: dict[str, Any] | None) -> Place:
     url = find_local_path(text)
     wanted: dict[str, Any] = {**settings.store_options(), "flags": _flags(mode)}
     if url is not None:
-        if options:
-            raise TypeError("storage_options are for stores of plug-ins, and for URLs that fsspec or obstore open")
         if archive := find_archive(text):
+            if options:
+                import json
+                wanted["config"] = json.dumps(options)
             return Place(open_url(archive[0], wanted), archive[1])
+        if options:
+            raise TypeError("storage_options are for archives, stores of plug-ins, and URLs that fsspec or obstore open")
         url = os.path.abspath(url)
         if wanted["symlinks"] in (0, SYMLINKS["within"]):
             wanted |= _symlink_root(url)
@@ -105,8 +108,7 @@ def _of_text(text: str, mode: str, options: dict[str, Any] | None) -> Place:
     if options:
         import json
         wanted["config"] = json.dumps(options)
-    url, path, _ = _core.locate(settings.context(), f"{text[:-1]}%5D" if text.endswith("]") else text)  # it is no selection
-    return Place(open_url(url, wanted), path)
+    return Place(*_remote.open_located(text, wanted))
 
 
 def _is_registered(scheme: str) -> bool:

@@ -1,6 +1,7 @@
 """The type Store, and the stores of other packages below it. `_places` has what `store=` of every call may be."""
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
 import threading
@@ -9,6 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from . import _core, _devices, _native
+from ._log import logger
 from ._settings import settings
 from .errors import ExistsError, NodeNotFoundError, NotFoundError, ReadOnlyError, make_error
 
@@ -123,6 +125,8 @@ class Store(_core.Store):
             return _reopen_foreign, (self._adapter.picklable_source(), self.read_only, self._options.get("device"))
         if self.kind == "memory":
             raise TypeError("a store in memory cannot be pickled: another process has no access to it")
+        if self.kind == "zip" and not self.read_only:
+            self._flush()
         return _reopen, (self._address, self._options, self.read_only)
 
     def __eq__(self, other: object) -> bool:
@@ -162,6 +166,8 @@ class Store(_core.Store):
 
 def _reopen(url: str, options: dict[str, Any], read_only: bool) -> Store:
     store = open_url(url, options)
+    if store.kind == "zip" and not store.read_only:
+        store._flush_each()  # another process waits for what this one writes
     return store if store.read_only == read_only else store.with_read_only(read_only)
 
 
@@ -184,7 +190,24 @@ def open_url(url: str, options: dict[str, Any], context: _core.Context | None = 
     store._options, store._address = options, url
     if store.kind == "memory":
         store._unique = os.urandom(16).hex()
+    elif store.kind == "zip" and not store.read_only:
+        _archives[id(store)] = store
     return store
+
+
+# ---- archives ----
+
+_archives: weakref.WeakValueDictionary[int, Store] = weakref.WeakValueDictionary()
+
+
+def _flush_archives() -> None:
+    """An archive is complete after a flush. At the end of the program no other code does it, and a process that is forked or started
+    now finds what was written."""
+    for store in list(_archives.values()):
+        try:
+            store._flush()
+        except Exception as problem:  # no caller could handle it
+            logger.error("%s", problem)
 
 
 # ---- stores of other packages ----
@@ -201,8 +224,10 @@ def open_adapter(adapter: Adapter) -> Store:
     number = service.add(adapter)
     flags = 0 if adapter.can_write else _core.ZARR_STORE_READ_ONLY
     url = adapter.describe().replace("\0", "")
+    place = adapter.place()
+    texts = None if place is None else "\0".join(text.replace("\0", "") for text in place).encode(errors="surrogateescape")
     store = _core.open_foreign(Store, settings.context(), service.native, url, number, _foreign.store_caps(adapter), adapter.parallel, flags,
-                               adapter.can_flush, adapter.can_erase_prefix)
+                               adapter.can_flush, adapter.can_erase_prefix, texts)
     store._options = {"flags": flags, "device": _devices.wanted_device()}
     store._adapter = adapter
     return store
@@ -239,9 +264,12 @@ _ = _native  # binds the extension
 
 
 def _in_child() -> None:
-    """After a fork: the lock that another thread of the parent held is free."""
+    """After a fork: the lock that another thread of the parent held is free, and others wait for what this process writes."""
     global _stores_lock
     _stores_lock = threading.Lock()
+    for store in list(_archives.values()):
+        store._flush_each()  # as after a pickle; and such a process often ends without the exit handlers
 
 
-os.register_at_fork(after_in_child=_in_child)
+os.register_at_fork(before=_flush_archives, after_in_child=_in_child)
+atexit.register(_flush_archives)

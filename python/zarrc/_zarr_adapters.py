@@ -3,10 +3,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
 from typing import Any
 
 from . import _native
-from ._adapters import Adapter, Calls, Row, below, part, listing_rows
+from ._adapter_places import PlaceTexts, fsspec_place, local_place, memory_place, obstore_place
+from ._adapters import PAGE, Adapter, Calls, Row, below, part, listing_rows
 
 _DOCUMENTS = frozenset(("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata"))
 _FEW = 256  # names of a directory that are looked up one by one
@@ -18,6 +20,20 @@ def host_prototype() -> Any:
 
     found = default_buffer_prototype()
     return found if issubclass(found.buffer, cpu.Buffer) else cpu.buffer_prototype
+
+
+def zarr_place(store: Any) -> PlaceTexts | None:
+    """The place of a store of zarr-python; that of a wrapper is the one of the store inside, if the wrapper is zarr-python's."""
+    kind = type(store).__name__ if type(store).__module__.startswith("zarr.storage.") else ""
+    if kind in ("WrapperStore", "LoggingStore"):
+        return zarr_place(store._store)
+    if kind == "MemoryStore":
+        return memory_place(store._store_dict)
+    if kind == "LocalStore":
+        return local_place(store.root)
+    if kind == "FsspecStore":
+        return fsspec_place(store.fs, store.path)
+    return obstore_place(store.store) if kind == "ObjectStore" else None
 
 
 def describe_store(store: Any) -> str:
@@ -41,6 +57,9 @@ class MemoryAdapter(Adapter):
 
     def describe(self) -> str:
         return describe_store(self.source)
+
+    def place(self) -> PlaceTexts | None:
+        return memory_place(self.values)
 
     def whole(self, key: str) -> Any:
         value = self.values.get(key)
@@ -67,7 +86,7 @@ class MemoryAdapter(Adapter):
 class ZarrAdapter(Adapter):
     """Any store of zarr-python, through its coroutines."""
 
-    is_on_loop_of_zarr = True
+    is_on_loop_of_zarr = has_pages = True
 
     def __init__(self, source: Any, calls: Calls = Calls()) -> None:
         super().__init__(source)
@@ -97,6 +116,9 @@ class ZarrAdapter(Adapter):
 
     def describe(self) -> str:
         return describe_store(self.source)
+
+    def place(self) -> PlaceTexts | None:
+        return zarr_place(self.source)
 
     async def ensure_open(self) -> Any:
         store = self.source
@@ -159,11 +181,21 @@ class ZarrAdapter(Adapter):
         store = await self.ensure_open()
         await (store.delete_dir(prefix) if prefix else store.clear())
 
+    async def pages(self, prefix: str) -> AsyncIterator[list[Row]]:
+        store = await self.ensure_open()
+        page: list[Row] = []
+        async for key in store.list_prefix(below(prefix)):
+            page.append((key, None, False))
+            if len(page) == PAGE:
+                yield page
+                page = []
+        yield page
+
     async def rows(self, prefix: str, is_directory: bool) -> list[Row]:
+        if not is_directory:
+            return [row async for page in self.pages(prefix) for row in page]
         store = await self.ensure_open()
         start = below(prefix)
-        if not is_directory:
-            return [(key, None, False) async for key in store.list_prefix(start)]
         names = sorted({name.strip("/") async for name in store.list_dir(prefix)} - {""})
         open_names = [name for name in names if name not in _DOCUMENTS]
         if len(open_names) > _FEW:  # one listing costs less than as many questions
@@ -209,6 +241,8 @@ class FsspecStoreAdapter(ZarrAdapter):
 class IcechunkAdapter(ZarrAdapter):
     """A session of icechunk, which takes the keys of Zarr only. It is a transaction, so the library's
     own records, which tell of unfinished work, are in memory while the session lasts."""
+
+    has_pages = False
 
     def __init__(self, source: Any, calls: Calls = Calls()) -> None:
         super().__init__(source, calls)
@@ -274,7 +308,7 @@ class DrivenAdapter(ZarrAdapter):
     runs each of them to its end."""
 
     lane = "pool"
-    is_on_loop_of_zarr = False
+    is_on_loop_of_zarr = has_pages = False
 
     def __init__(self, source: Any) -> None:
         super().__init__(source)

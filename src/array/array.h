@@ -23,6 +23,14 @@ zarr_status zr_array_options_read(zarr_array_open_options *o,
 zarr_status zr_array_open_entry(zarr_array **out, zarr_store *store, char *path,
                                 struct zr_parsed *parsed, const struct zr_entry *entry,
                                 const zarr_array_open_options *o, zarr_error *err);
+/* Opens the array that zr_node_find() found at path, which is moved, even on failure. */
+zarr_status zr_array_open_found(zarr_array **out, zarr_store *store, char *path,
+                                struct zr_found *found, const zarr_array_open_options *o,
+                                zarr_error *err);
+/* zarr_array_open() that tries a format first, as struct zr_find has it. */
+zarr_status zr_array_open_first(zarr_array **out, zarr_store *store, const char *path,
+                                int32_t first, const zarr_array_open_options *opts,
+                                zarr_error *err);
 /* Makes the array's metadata in another format. It may point into the array's documents,
  * so the array must not be changed or freed before it. */
 zarr_status zr_array_convert(struct zr_array_meta *out, const zarr_array *array,

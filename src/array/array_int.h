@@ -148,9 +148,9 @@ zarr_status zr_array_new(zarr_array **out, zarr_store *store, char *path,
 /* Gives a handle its first state (moved even on failure): finds v2's separator, makes the
  * index cache. */
 zarr_status zr_array_adopt(zarr_array *a, struct zr_array_state *s, zarr_error *err);
-/* Reads the array's documents. format: 2, 3, or 0 for either. */
+/* Reads the array's documents. format: 2, 3, or 0 for either. cancel: may be NULL. */
 zarr_status zr_array_load(struct zr_array_state **out, const zarr_array *a,
-                          int32_t format, zarr_error *err);
+                          int32_t format, const zarr_cancel *cancel, zarr_error *err);
 /* v2 without dimension_separator: finds out which separator the stored chunks use. */
 zarr_status zr_separator_probe(const zarr_array *a, struct zr_array_state *s,
                                zarr_error *err);

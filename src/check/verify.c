@@ -426,6 +426,18 @@ out:
     return st;
 }
 
+/* A finding about the form of the store. */
+static void on_form(void *user, int is_fault, const char *text)
+{
+    struct node_check *c = user;
+    zarr_finding f = {.what = ZARR_FINDING_STORE,
+                      .status = is_fault ? ZARR_ERR_INVALID : ZARR_OK,
+                      .severity = is_fault ? ZARR_SEVERITY_ERROR : ZARR_SEVERITY_NOTE,
+                      .message = text};
+
+    find_fault(c, &f);
+}
+
 static zarr_status verify_tree(struct node_check *c, const char *path, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
@@ -436,6 +448,8 @@ static zarr_status verify_tree(struct node_check *c, const char *path, zarr_erro
         ZR_TRY(count_node(c, &c->nodes.item[i], err));
     zr_str_clear(&c->path);
     tell_progress(c);
+    if (*c->top == '\0')
+        ZR_TRY(zr_store_check(c->store, on_form, c, c->opts.cancel, err));
     for (size_t i = 0; i < c->nodes.n && !c->stopped; i++)
         ZR_TRY(verify_node(c, &c->nodes.item[i], err));
 out:

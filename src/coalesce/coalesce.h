@@ -25,7 +25,7 @@
 /* ---- what merging costs and saves --------------------------------------------- */
 
 struct zr_joint_rules {
-    uint64_t gap;   /* most bytes between two ranges of a request, fetched for nothing */
+    uint64_t gap;   /* most bytes between two ranges of a request; they are discarded */
     uint64_t waste; /* of all gaps of a request: at most so many, or as many as it uses */
     uint64_t bytes; /* longest request, except for one operation that is longer alone */
 };
@@ -48,12 +48,14 @@ void zr_estimate_rules(struct zr_estimate *e, struct zr_joint_rules *out);
 /* An operation of a request. */
 struct zr_joint_piece {
     zarr_store_op *op;
-    uint8_t *to;      /* op->mem */
-    uint64_t from, n; /* the range of the value that goes there */
+    uint8_t *to;       /* op->mem */
+    uint64_t from, n;  /* the range of the value that goes there */
+    bool needs_length; /* of the value, whatever its length is */
     struct zr_joint_piece *next;
 };
 
-/* GETs of one object that one request answers. A store reads the members up to n. */
+/* Operations on one object that one request answers. A store reads the members up to n.
+ */
 struct zr_joint_read {
     const char *key;
     uint32_t flags; /* ZARR_STORE_OP_KIND of the first operation; IF_VERSION; WANT_VERSION
@@ -81,10 +83,11 @@ struct zr_joint_reads {
     atomic_size_t n_left;
 };
 
-/* Merges n >= 1 GETs. Those of one request have the same key, cancel object and expected
- * version. The operations, but not the array of pointers, are borrowed until done() is
- * called for them. *out is freed by zr_joint_read_end() of its last request. Fails if
- * the host cannot reach the memory of an operation, or knows no such memory. */
+/* Merges n >= 1 GETs and STATs; a STAT is a GET of 0 bytes. Those of one request have the
+ * same key, cancel object and expected version. The operations, but not the array of
+ * pointers, are borrowed until done() is called for them. *out is freed by
+ * zr_joint_read_end() of its last request. Fails if the host cannot reach the memory of
+ * an operation, or knows no such memory. */
 zarr_status zr_joint_reads_make(struct zr_joint_reads **out, const zarr_allocator *alloc,
                                 const struct zr_memory_registry *memory,
                                 zarr_store_op *const *ops, size_t n,

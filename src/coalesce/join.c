@@ -22,7 +22,7 @@ static int compare_u64(uint64_t a, uint64_t b)
 
 static bool is_suffix(const zarr_store_op *op)
 {
-    return op->offset == ZARR_STORE_SUFFIX;
+    return op->verb == ZARR_STORE_GET && op->offset == ZARR_STORE_SUFFIX;
 }
 
 /* 0: one request may fetch both, as far as the object is concerned. */
@@ -114,9 +114,13 @@ static zarr_status make_piece(struct zr_joint_piece *p, zarr_store_op *op,
     void *to = NULL;
     zarr_status st = ZARR_OK;
 
+    *p = (struct zr_joint_piece){.op = op, .needs_length = true};
+    if (op->verb == ZARR_STORE_STAT)
+        return ZARR_OK;
     if (op->verb != ZARR_STORE_GET)
         return zr_internal(err);
-    *p = (struct zr_joint_piece){.op = op, .n = n};
+    p->n = n;
+    p->needs_length = op->length > n;
     if (!is_suffix(op)) {
         p->from = op->offset;
         p->n = ZR_MIN(n, UINT64_MAX - op->offset); /* no value is so long */

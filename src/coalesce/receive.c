@@ -15,6 +15,8 @@ static void find_range(struct zr_joint_piece *p, uint64_t object_bytes)
     const zarr_store_op *op = p->op;
     const uint64_t n = ZR_MIN(op->length, op->mem.bytes);
 
+    if (op->verb == ZARR_STORE_STAT)
+        return;
     p->from = op->offset == ZARR_STORE_SUFFIX
                   ? object_bytes - ZR_MIN(op->length, object_bytes)
                   : op->offset;
@@ -94,7 +96,7 @@ static zarr_status end_one(const struct zr_joint_read *r, struct zr_joint_piece 
     zarr_store_op *op = p->op;
     const uint64_t has = r->object_bytes;
 
-    if (has == UINT64_MAX && op->offset == ZARR_STORE_SUFFIX)
+    if (has == UINT64_MAX && r->offset == ZARR_STORE_SUFFIX)
         return fail_answer(r, err, "the answer does not tell the length of the value");
     if (has != UINT64_MAX && r->pos > has)
         return fail_answer(r, err, "the answer is longer than the value");
@@ -103,7 +105,7 @@ static zarr_status end_one(const struct zr_joint_read *r, struct zr_joint_piece 
         return zr_fail(err, ZARR_ERR_IO,
                        "%s: the answer ended at byte %" PRIu64 " of %" PRIu64, r->key,
                        r->pos, p->from + p->n);
-    if (has == UINT64_MAX && p->n < op->length)
+    if (has == UINT64_MAX && p->needs_length)
         return fail_answer(r, err, "the answer does not tell the length of the value");
     op->done_bytes = p->n;
     op->object_bytes = has;

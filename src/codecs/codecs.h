@@ -28,7 +28,8 @@ zarr_status zr_codecs_inflate(uint8_t *dst, size_t dst_bytes, const uint8_t *src
                               size_t src_bytes, zarr_error *err); /* deflate, no header */
 zarr_status zr_codecs_unzstd(uint8_t *dst, size_t dst_bytes, const uint8_t *src,
                              size_t src_bytes, zarr_error *err);
-uint32_t zr_codecs_crc32(const void *bytes, size_t n);
+/* before: the CRC-32 of the bytes before these; 0: there are none. */
+uint32_t zr_codecs_crc32(uint32_t before, const void *bytes, size_t n);
 
 /* Converts n numbers, parts of complex numbers one by one, as the codec cast_value does.
  * dst may overlap src if no number of dst ends behind the one that it is made from.

@@ -76,6 +76,7 @@ zarr_status zr_ctx_register_core(zarr_context *ctx, zarr_error *err)
         err)); /* local and memory; the memory registry already has host memory */
     ZR_TRY(zr_ctx_register_zip(ctx, err));
     ZR_TRY(zr_ctx_register_http(ctx, err));
+    ZR_TRY(zr_ctx_register_s3(ctx, err));
     ZR_TRY(register_core_pipelines(ctx, err));
 out:
     ctx->locked.core = false;

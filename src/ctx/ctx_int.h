@@ -90,8 +90,9 @@ void zr_ctx_costs_deinit(zarr_context *ctx);
 zarr_status zr_ctx_register_core(zarr_context *ctx, zarr_error *err);
 /* Registers the store of zip archives. */
 zarr_status zr_ctx_register_zip(zarr_context *ctx, zarr_error *err);
-/* Registers the stores of http and https. */
+/* Register the stores of http and https, and of s3. */
 zarr_status zr_ctx_register_http(zarr_context *ctx, zarr_error *err);
+zarr_status zr_ctx_register_s3(zarr_context *ctx, zarr_error *err);
 /* What a store gets of a context. */
 struct zr_store_env zr_ctx_store_env(zarr_context *ctx);
 #define ZR_CTX_CORE "core"

@@ -25,7 +25,7 @@ static void choose_steps(struct zr_box_walk *b, const uint64_t *unit, uint64_t m
         n = zr_product_cap(b->step, ndim);
     }
     for (size_t d = ndim; d-- > 0;) {
-        const uint64_t times = ZR_MAX(max_items / n, 1);
+        const uint64_t times = ZR_MAX(max_items / ZR_MAX(n, 1), 1);
 
         b->step[d] = ZR_MIN(zr_mul_cap(b->step[d], times), b->shape[d]);
         if (b->step[d] < b->shape[d])

@@ -35,10 +35,19 @@ struct zr_child_path {
     /* its entry in cons; NULL: it must be looked up in the store */
     const struct zr_entry *entry;
     struct zr_consolidated *cons; /* counted */
+    int32_t first; /* the format of its group, which the look-up tries first */
 };
 zarr_status zr_child_find(struct zr_child_path *out, const zarr_group *group,
                           const char *path, uint32_t consolidated, zarr_error *err);
 void zr_child_release(struct zr_child_path *c, const zarr_allocator *alloc);
+zarr_status zr_group_options_read(zarr_group_open_options *o,
+                                  const zarr_group_open_options *opts, zarr_error *err);
+/* Opens the group that zr_node_find() found at path. o: from zr_group_options_read(). */
+zarr_status zr_group_open_found(zarr_group **out, zarr_store *store, const char *path,
+                                struct zr_found *found, const zarr_group_open_options *o,
+                                zarr_error *err);
+/* The documents of a v2 group that a call with these options reads: ZR_V2_*. */
+uint32_t zr_group_v2_documents(const zarr_group_open_options *o);
 /* v2: the name of the consolidated document that the opener gave; or NULL. */
 const char *zr_group_consolidated_key(const zarr_group *group);
 /* Returns a counted reference. NULL: the group has none, or its opener did not want

@@ -26,8 +26,6 @@ struct zarr_group {
     uint32_t consolidated;        /* ZARR_CONSOLIDATED_* */
     char *consolidated_key;       /* v2 */
 };
-zarr_status zr_group_options_read(zarr_group_open_options *o,
-                                  const zarr_group_open_options *opts, zarr_error *err);
 /* Makes a state from a document and takes references. zr_group_state_attrs() adds v2
  * attributes. */
 zarr_status zr_group_state_new(struct zr_group_state **out, const struct zr_meta_env *env,
@@ -35,9 +33,9 @@ zarr_status zr_group_state_new(struct zr_group_state **out, const struct zr_meta
                                const struct zr_json *root, zarr_error *err);
 void zr_group_state_attrs(struct zr_group_state *s, struct zr_parsed *attrs_parsed,
                           const struct zr_json *attrs);
-/* Sets s->cons as the group's opener wanted it. ahead: may be NULL. */
+/* Sets s->cons as the group's opener wanted it. found: of a v2 group. */
 zarr_status zr_group_find_consolidated(struct zr_group_state *s, const zarr_group *g,
-                                       struct zr_docs_ahead *ahead, zarr_error *err);
+                                       struct zr_found *found, zarr_error *err);
 void zr_group_state_swap(zarr_group *group, struct zr_group_state *s); /* s is moved */
 /* Returns the current state, counted. */
 struct zr_group_state *zr_group_state_get(const zarr_group *group);

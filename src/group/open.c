@@ -72,90 +72,107 @@ out:
     return st;
 }
 
-/* Finds a group in a store that is far away: first a v3 document, then all documents of a
- * v2 group together. */
-static zarr_status find_far(struct zr_found *f, struct zr_docs_ahead *ahead,
-                            const zarr_group *g, const struct zr_find *where,
-                            zarr_error *err)
-{
-    const bool consolidated =
-        g->consolidated != ZARR_CONSOLIDATED_NEVER && !g->consolidated_key;
-    struct zr_find v3 = *where, v2 = *where;
-    zarr_status first = ZARR_ERR_NOT_FOUND, st;
-    zarr_error refusal = {0}, e = {0};
-
-    v3.format = 3;
-    v2.format = 2;
-    v2.ahead = ahead;
-    if (where->format != 2)
-        first = zr_node_find(f, &v3, &refusal);
-    if (where->format == 3 ||
-        (first != ZARR_ERR_NOT_FOUND && !zr_store_hides(first, &refusal)))
-        return zr_pass(err, first, &refusal);
-    zr_docs_ahead_fetch(ahead, where->store, where->path, consolidated);
-    st = zr_node_find(f, &v2, &e);
-    if (first != ZARR_ERR_NOT_FOUND &&
-        (st == ZARR_ERR_NOT_FOUND || zr_store_hides(st, &e)))
-        return zr_pass(err, first, &refusal);
-    return zr_pass(err, st, &e);
-}
-
-static zarr_status load_group(zarr_group *g, int32_t format, zarr_error *err)
+static zarr_status load_found_group(zarr_group *g, struct zr_found *found, int32_t format,
+                                    zarr_error *err)
 {
     const struct zr_find where = {
-        .store = g->h.store, .path = g->h.path, .format = format};
+        .store = g->h.store, .path = g->h.path, .cancel = found->cancel};
     const struct zr_meta_env env = zr_meta_env_make(g->h.ctx, true);
-    struct zr_docs_ahead ahead = {0};
     struct zr_parsed *attrs = NULL;
+    zarr_status st = ZARR_OK;
+
+    if (found->kind != ZARR_NODE_GROUP)
+        ZR_FAIL(err, ZARR_ERR_NOT_FOUND, "there is an array, not a group");
+    ZR_TRY(zr_group_state_new(&g->state, &env, found->format, found->parsed,
+                              found->parsed->json.root, err));
+    if (found->format == 2) {
+        ZR_TRY(zr_attrs_read(&attrs, &where, &found->ahead, err));
+        zr_group_state_attrs(g->state, attrs, attrs ? attrs->json.root : NULL);
+    }
+    ZR_TRY(zr_group_find_consolidated(g->state, g, found, err));
+    if (found->format == 3 && format == 0)
+        zr_warn_hidden(g->h.store, g->h.path);
+out:
+    zr_parsed_free(attrs);
+    return st;
+}
+
+uint32_t zr_group_v2_documents(const zarr_group_open_options *o)
+{
+    const bool consolidated =
+        o->consolidated != ZARR_CONSOLIDATED_NEVER && !o->consolidated_key;
+
+    return ZR_V2_GROUP | ZR_V2_ATTRS | (consolidated ? ZR_V2_CONSOLIDATED : 0);
+}
+
+static zarr_status load_group(zarr_group *g, const struct zr_find *how, zarr_error *err)
+{
+    struct zr_find where = *how;
     struct zr_found found;
     zarr_status st = ZARR_OK;
 
+    where.path = g->h.path;
     zr_found_init(&found, g->h.ctx->alloc);
-    st = zr_store_can(g->h.store, ZARR_STORE_CAP_FAST_GET)
-             ? zr_node_find(&found, &where, err)
-             : find_far(&found, &ahead, g, &where, err);
+    st = zr_node_find(&found, &where, err);
     if (st == ZARR_ERR_NOT_FOUND)
         zr_fail_no_node(g->h.store, g->h.path, "group", err);
-    if (st != ZARR_OK)
-        goto out;
-    if (found.kind != ZARR_NODE_GROUP)
-        ZR_FAIL(err, ZARR_ERR_NOT_FOUND, "there is an array, not a group");
-    ZR_TRY(zr_group_state_new(&g->state, &env, found.format, found.parsed,
-                              found.parsed->json.root, err));
-    if (found.format == 2) {
-        ZR_TRY(zr_attrs_read(&attrs, g->h.store, g->h.path, &ahead, err));
-        zr_group_state_attrs(g->state, attrs, attrs ? attrs->json.root : NULL);
-    }
-    ZR_TRY(zr_group_find_consolidated(g->state, g, &ahead, err));
-    if (found.format == 3 && format == 0)
-        zr_warn_hidden(g->h.store, g->h.path);
-out:
-    zr_docs_ahead_deinit(&ahead);
-    zr_parsed_free(attrs);
+    if (st == ZARR_OK)
+        st = load_found_group(g, &found, where.format, err);
     zr_found_deinit(&found);
+    return st;
+}
+
+/* Ends an open call, whose status so far is st. g is moved. */
+static zarr_status end_group_open(zarr_group **out, zarr_group *g, zarr_status st,
+                                  zarr_error *err)
+{
+    if (st == ZARR_OK) {
+        *out = g;
+        return st;
+    }
+    zr_path_prefix(err, st, g->h.path);
+    zarr_group_free(g);
+    return st;
+}
+
+/* first: as in struct zr_find. */
+static zarr_status open_group_first(zarr_group **out, zarr_store *store, const char *path,
+                                    int32_t first, const zarr_group_open_options *opts,
+                                    zarr_error *err)
+{
+    struct zr_find how = {.store = store, .first = first};
+    zarr_group_open_options o;
+    zarr_group *g = NULL;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_group_options_read(&o, opts, err));
+    ZR_TRY(group_new(&g, store, path, &o, err));
+    how.format = o.zarr_format;
+    how.cancel = o.cancel;
+    how.v2 = zr_group_v2_documents(&o);
+    return end_group_open(out, g, load_group(g, &how, err), err);
+out:
     return st;
 }
 
 zarr_status zarr_group_open(zarr_group **out, zarr_store *store, const char *path,
                             const zarr_group_open_options *opts, zarr_error *err)
 {
-    zarr_group_open_options o;
+    *out = NULL;
+    ZR_NEED(store, err);
+    return open_group_first(out, store, path, 0, opts, err);
+}
+
+zarr_status zr_group_open_found(zarr_group **out, zarr_store *store, const char *path,
+                                struct zr_found *found, const zarr_group_open_options *o,
+                                zarr_error *err)
+{
     zarr_group *g = NULL;
     zarr_status st = ZARR_OK;
 
-    *out = NULL;
-    ZR_NEED(store, err);
-    ZR_TRY(zr_group_options_read(&o, opts, err));
-    ZR_TRY(group_new(&g, store, path, &o, err));
-    st = load_group(g, o.zarr_format, err);
-    if (st != ZARR_OK) {
-        zr_path_prefix(err, st, g->h.path);
-        goto out;
-    }
-    *out = g; /* moved */
-    g = NULL;
+    ZR_TRY(group_new(&g, store, path, o, err));
+    return end_group_open(out, g, load_found_group(g, found, o->zarr_format, err), err);
 out:
-    zarr_group_free(g);
     return st;
 }
 
@@ -232,6 +249,7 @@ zarr_status zr_child_find(struct zr_child_path *out, const zarr_group *group,
                 zr_str_text(&full));
     }
     ZR_TRY(zr_str_status(&full, err));
+    out->first = s->format;
     out->path = full.bytes ? zr_str_take(&full) : zr_strdup(ctx->alloc, "");
     if (!out->path)
         ZR_FAIL_MEMORY(err, 1);
@@ -258,7 +276,7 @@ zarr_status zarr_group_open_group(zarr_group **out, zarr_group *group, const cha
     if (child.entry)
         ZR_TRY(open_group_entry(out, group, &child, &o, err));
     else
-        ZR_TRY(zarr_group_open(out, group->h.store, child.path, opts, err));
+        ZR_TRY(open_group_first(out, group->h.store, child.path, child.first, opts, err));
 out:
     zr_child_release(&child, group->h.ctx->alloc);
     return st;

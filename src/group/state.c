@@ -136,7 +136,7 @@ out:
 }
 
 static zarr_status consolidated_of_v2(struct zr_group_state *s, const zarr_group *g,
-                                      struct zr_docs_ahead *ahead, zarr_error *err)
+                                      struct zr_found *found, zarr_error *err)
 {
     const char *name = g->consolidated_key ? g->consolidated_key : ZR_DOC_CONSOLIDATED;
     const zarr_limits *limits = &g->h.ctx->limits;
@@ -144,7 +144,8 @@ static zarr_status consolidated_of_v2(struct zr_group_state *s, const zarr_group
                                       .path = g->h.path,
                                       .name = name,
                                       .large = true,
-                                      .ahead = ahead};
+                                      .ahead = &found->ahead,
+                                      .cancel = found->cancel};
     struct zr_parsed *parsed = NULL;
     const struct zr_json *map = NULL;
     struct zr_doc doc;
@@ -169,7 +170,7 @@ out:
 }
 
 zarr_status zr_group_find_consolidated(struct zr_group_state *s, const zarr_group *g,
-                                       struct zr_docs_ahead *ahead, zarr_error *err)
+                                       struct zr_found *found, zarr_error *err)
 {
     const bool must = g->consolidated == ZARR_CONSOLIDATED_MUST;
     zarr_error e = {0};
@@ -178,7 +179,7 @@ zarr_status zr_group_find_consolidated(struct zr_group_state *s, const zarr_grou
     if (g->consolidated == ZARR_CONSOLIDATED_NEVER)
         return ZARR_OK;
     st = s->format == 3 ? consolidated_of_v3(s, &g->h.ctx->limits, &e)
-                        : consolidated_of_v2(s, g, ahead, &e);
+                        : consolidated_of_v2(s, g, found, &e);
     /* stored documents are CORRUPT; INVALID is for arguments */
     if (st == ZARR_ERR_INVALID)
         st = e.code = ZARR_ERR_CORRUPT;

@@ -1,11 +1,12 @@
 /*
- * http/call.c - operations as requests. A GET is one request. The length of a value is
- * asked for by HEAD or, where that is refused, by a GET of its first byte. A range that
- * depends on the length, because the server knows no suffixes, is the next request, and
- * has to find the version that the first one found.
+ * http/call.c - operations as requests. The room coalesce merges the operations of a
+ * submit(); each of its reads is a call. A read of bytes is one GET. The length of a
+ * value is asked for by HEAD or, where that is refused, by a GET of its first byte. A
+ * range that depends on the length, because the server knows no suffixes, is the next
+ * request, and has to find the version that the first one found.
  *
- * The body goes from the receive buffer to the memory of the operation. When that has all
- * it needs, and the server sends more, the request is ended.
+ * The body goes from the receive buffer to the memory of the operations. When they have
+ * all they need, and the server sends more, the request is ended.
  *
  * Thread class: shared; a call is solo, and moves from the submitting thread to reactors.
  */
@@ -15,15 +16,16 @@
 #include <string.h>
 
 enum {
-    REST_MOST = 128 << 10
+    REST_MOST = 128 << 10,
+    AGAIN_MOST = 3
 };
 
 typedef void http_done_fn(void *arg, zarr_store_op *op, const zarr_error *err);
 
 struct http_call {
     struct zr_net_request request; /* first: done() gets its address */
-    struct zr_http_store *store;
-    zarr_store_op *op;
+    struct zr_http_reader *reader;
+    struct zr_joint_read *read;
     http_done_fn *done;
     void *arg;
     enum http_step {
@@ -32,14 +34,18 @@ struct http_call {
         STEP_FIRST_BYTE /* in place of a HEAD */
     } step;
     struct zr_http_want want;
-    struct zr_http_plan plan;
-    bool is_complete;   /* the request was ended, since no more is needed */
+    struct zr_http_found found; /* in the last answer */
+    bool needs_more;            /* bytes of the body */
+    bool needs_length;          /* which only the end of the body tells */
+    bool is_complete;           /* the request was ended, since no more is needed */
     bool is_known;      /* object_bytes and version are those of an earlier answer */
     bool has_condition; /* `version` is expected */
     zarr_store_version version;
     uint64_t object_bytes;
-    uint64_t seen; /* bytes of the body */
-    struct zr_str url;
+    uint64_t enough_bytes; /* of the body, when nothing but the length was missing */
+    uint64_t begun_ns;     /* when the body began */
+    uint32_t n_again;      /* requests that were sent again for the service's reasons */
+    struct zr_str url, refusal; /* refusal: the body of an answer that is no success */
     const char *headers[2];
     char if_match[sizeof "If-Match: " + ZR_HTTP_ETAG_ROOM];
 };
@@ -48,74 +54,81 @@ struct http_call {
 
 static void call_free(struct http_call *c)
 {
-    const zarr_allocator *alloc = c->store->env.alloc;
+    const zarr_allocator *alloc = c->reader->env.alloc;
 
     zr_net_request_deinit(&c->request);
     zr_str_deinit(&c->url);
+    zr_str_deinit(&c->refusal);
     zr_free(alloc, c);
 }
 
-static zarr_status call_name(const struct http_call *c, zarr_status st, zarr_error *err)
-{
-    if (st != ZARR_OK && !strstr(err->message, c->op->key))
-        zr_prefix_key(err, st, c->op->key);
-    return st;
-}
-
-/* Ends the operation. The store may be gone afterwards. */
+/* Ends the operations. The store may be gone afterwards. */
 static void call_end(struct http_call *c, zarr_status st, zarr_error *err)
 {
-    zarr_store_op *op = c->op;
-    http_done_fn *done = c->done;
-    void *arg = c->arg;
+    struct zr_joint_read *const read = c->read;
+    http_done_fn *const done = c->done;
+    void *const arg = c->arg;
+    const zarr_store_version version = c->version;
+    struct zr_joint_answer answer = {
+        .err = err, .object_bytes = c->object_bytes, .version = &version};
 
-    if (st == ZARR_ERR_DENIED && err->os_code == 403 && c->store->denied_is_missing)
-        st = zr_fail(err, ZARR_ERR_NOT_FOUND, "no such key (HTTP 403)");
-    if (st == ZARR_OK &&
-        (op->flags & (ZARR_STORE_OP_WANT_VERSION | ZARR_STORE_OP_IF_VERSION)))
-        op->version = c->version;
-    op->status = call_name(c, st, err);
-    op->os_code = st == ZARR_OK ? 0 : err->os_code;
+    if (st != ZARR_OK && !strstr(err->message, read->key))
+        zr_prefix_key(err, st, read->key);
+    answer.status = st;
     call_free(c);
-    done(arg, op, st == ZARR_OK ? NULL : err);
+    zr_joint_read_end(read, &answer, done, arg);
+}
+
+/* Whether an operation needs a length that the answer has not told. */
+static bool call_needs_length(const struct http_call *c)
+{
+    bool needs = false;
+
+    for (size_t i = 0; c->found.object_bytes == UINT64_MAX && i < c->read->n; i++)
+        needs = needs || c->read->piece[i].needs_length;
+    return needs;
 }
 
 /* ---- answers ---- */
 
-static struct zr_http_answer read_answer(const struct zr_net_answer *a)
+/* Judges an answer to a GET, and prepares for its body. */
+static zarr_status call_judge_value(struct http_call *c, const struct zr_net_answer *a,
+                                    zarr_error *err)
 {
-    return (struct zr_http_answer){.status = (int32_t)a->status,
-                                   .content_bytes = a->length,
-                                   .has_range = a->is_range,
-                                   .first = a->range_first,
-                                   .last = a->range_first + a->range_bytes - 1,
-                                   .total = a->total,
-                                   .etag = a->is_etag_weak ? NULL : a->etag};
+    zarr_status st = zr_http_judge(&c->want, a, &c->found, err);
+
+    if (st != ZARR_OK || c->found.verdict != ZR_HTTP_HAS_VALUE)
+        return st;
+    if (c->is_known && c->found.object_bytes != c->object_bytes)
+        return zr_fail(err, ZARR_ERR_CONFLICT, "was replaced while it was read");
+    c->object_bytes = c->found.object_bytes;
+    ZR_TRY(zr_joint_read_begin(c->read, c->found.at, c->found.object_bytes, err));
+    c->needs_more = zr_joint_read_take(c->read, NULL, 0);
+    c->needs_length = call_needs_length(c);
+    c->enough_bytes = 0;
+out:
+    return st;
 }
 
-/* Judges the head of the last answer. */
-static zarr_status call_judge(struct http_call *c, const struct zr_net_answer *answer,
+/* Judges the head of an answer. */
+static zarr_status call_judge(struct http_call *c, const struct zr_net_answer *a,
                               zarr_error *err)
 {
-    const struct zr_http_answer a = read_answer(answer);
     zarr_status st = ZARR_OK;
 
-    c->seen = 0;
+    c->begun_ns = zr_now_ns();
+    c->needs_more = c->needs_length = false;
     if (!c->has_condition)
         c->version = (zarr_store_version){{0}}; /* of an answer that was cut off */
+    if (a->status == 200 || a->status == 206) { /* others have no bytes of a version */
+        if (c->has_condition)
+            ZR_TRY(zr_http_judge_version(a, &c->version, err));
+        zr_http_version_make(&c->version, a);
+    }
     if (c->step == STEP_GET)
-        ZR_TRY(zr_http_judge(&c->want, &a, &c->plan, err));
-    else
-        ZR_TRY(zr_http_judge_length(&a, c->step == STEP_HEAD, &c->object_bytes, err));
-    if (c->step != STEP_GET)
-        c->plan = (struct zr_http_plan){.body_bytes = a.content_bytes};
-    if (a.status != 200 && a.status != 206)
-        goto out; /* it has no bytes, so their version does not matter */
-    if (c->has_condition)
-        ZR_TRY(zr_http_judge_version(&a, &c->version, err));
-    zr_http_version_make(&c->version, a.etag);
-    if (c->is_known && c->step == STEP_GET && c->plan.object_bytes != c->object_bytes)
-        st = zr_fail(err, ZARR_ERR_CONFLICT, "was replaced while it was read");
+        return call_judge_value(c, a, err);
+    st = zr_http_judge_length(a, c->step == STEP_HEAD, &c->found, err);
+    c->object_bytes = c->found.object_bytes;
 out:
     return st;
 }
@@ -130,8 +143,10 @@ static zarr_status call_complete(struct http_call *c, zarr_error *err)
 /* Whether the rest of the body costs more than another connection. */
 static bool call_has_enough(const struct http_call *c)
 {
-    return !c->plan.counts && c->seen >= c->plan.skip + c->plan.take &&
-           c->plan.body_bytes > c->seen && c->plan.body_bytes - c->seen > REST_MOST;
+    const struct zr_net_answer *a = &c->request.answer;
+
+    return !c->needs_more && !c->needs_length && a->length > a->body_bytes &&
+           a->length - a->body_bytes > REST_MOST;
 }
 
 static zarr_status call_begin(void *user, const struct zr_net_answer *a, zarr_error *err)
@@ -139,33 +154,25 @@ static zarr_status call_begin(void *user, const struct zr_net_answer *a, zarr_er
     struct http_call *c = user;
     const zarr_status st = call_judge(c, a, err);
 
-    if (st != ZARR_OK)
-        return st;
-    if (c->plan.asks_length || (c->step != STEP_HEAD && call_has_enough(c)))
+    if (st == ZARR_OK && c->step != STEP_HEAD && call_has_enough(c))
         return call_complete(c, err);
-    if (c->plan.ignores_ranges && !atomic_exchange(&c->store->warned, true))
-        zr_log(&c->store->env.log, ZARR_LOG_WARN,
-               "%s: the server ignores ranges: a part of a value costs all bytes before "
-               "it",
-               c->op->key);
-    return ZARR_OK;
+    return st;
 }
 
 static zarr_status call_write(void *user, const void *bytes, size_t n, zarr_error *err)
 {
     struct http_call *c = user;
-    const uint64_t skip = c->plan.skip, end = skip + c->plan.take;
-    const uint64_t from = ZR_MAX(c->seen, skip), to = ZR_MIN(c->seen + n, end);
+    const uint64_t seen = c->request.answer.body_bytes;
 
-    if (from < to)
-        memcpy((char *)c->op->mem.handle + c->op->mem.offset + (from - skip),
-               (const char *)bytes + (from - c->seen), (size_t)(to - from));
-    c->seen += n;
-    if (c->plan.counts && c->seen > end && c->seen - end > ZR_HTTP_SKIP_MOST)
+    if (c->needs_more)
+        c->enough_bytes = seen;
+    if (c->needs_more || c->needs_length)
+        c->needs_more = zr_joint_read_take(c->read, bytes, n);
+    if (c->needs_length && seen - c->enough_bytes > ZR_HTTP_SKIP_MOST)
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "the server sends a value of more than %" PRIu64
                        " bytes without its length",
-                       c->seen);
+                       seen);
     return call_has_enough(c) ? call_complete(c, err) : ZARR_OK;
 }
 
@@ -175,6 +182,7 @@ static void call_done(struct zr_net_request *r, zarr_status st, const zarr_error
 
 static void call_send(struct http_call *c, enum http_step step)
 {
+    const struct zr_http_protocol *protocol = c->reader->protocol;
     const struct zr_http_want *w = &c->want;
     char etag[ZR_HTTP_ETAG_ROOM];
 
@@ -189,71 +197,108 @@ static void call_send(struct http_call *c, enum http_step step)
     c->request = (struct zr_net_request){
         .method = step == STEP_HEAD ? "HEAD" : "GET",
         .url = zr_str_text(&c->url),
+        .flags = protocol->flags,
         .headers = c->headers,
+        .add_headers = protocol->add_headers,
+        .header_user = c->reader,
+        .error_body = &c->refusal,
         .sink = {.begin = call_begin, .write = call_write, .user = c},
-        .cancel = c->op->cancel,
+        .cancel = c->read->cancel,
         .tag = c->arg,
         .done = call_done,
     };
     if (step == STEP_FIRST_BYTE) {
-        c->request.flags = ZR_NET_RANGE;
+        c->request.flags |= ZR_NET_RANGE;
         c->request.range_bytes = 1;
     } else if (step == STEP_GET && !w->is_whole) {
-        c->request.flags = w->is_suffix ? ZR_NET_SUFFIX : ZR_NET_RANGE;
+        c->request.flags |= w->is_suffix ? ZR_NET_SUFFIX : ZR_NET_RANGE;
         c->request.range_first = w->offset;
         c->request.range_bytes = w->bytes;
     }
-    zr_net_submit(c->store->net, &c->request);
+    zr_net_submit(c->reader->net, &c->request);
 }
 
 static void call_ask_length(struct http_call *c)
 {
-    call_send(c, atomic_load(&c->store->no_head) ? STEP_FIRST_BYTE : STEP_HEAD);
+    call_send(c, atomic_load(&c->reader->no_head) ? STEP_FIRST_BYTE : STEP_HEAD);
 }
 
-static zarr_status fail_disagreement(zarr_error *err)
-{
-    return zr_fail(err, ZARR_ERR_IO,
-                   "the server refuses a range that is in the value (HTTP 416)");
-}
-
-/* A GET that waited for the length: the range, if there is one. Returns whether the
- * request was sent. */
-static bool call_send_rest(struct http_call *c, zarr_status *st, zarr_error *err)
+/* After an answer with the length. Returns whether a GET was sent that waited for it. */
+static bool call_take_length(struct http_call *c, zarr_status *st, zarr_error *err)
 {
     struct zr_http_want *w = &c->want;
     const uint64_t has = c->object_bytes;
 
-    c->op->object_bytes = has;
-    c->op->done_bytes = 0;
-    if (has == 0 || w->bytes == 0 || (!w->is_suffix && has <= w->offset))
-        return false;
-    if (!w->is_suffix) {
-        *st = fail_disagreement(err);
-        return false;
+    if (has > 0 && w->bytes > 0 && w->is_suffix) {
+        atomic_store(&c->reader->no_suffix, true);
+        w->bytes = ZR_MIN(w->bytes, has);
+        w->offset = has - w->bytes;
+        w->is_suffix = false;
+        c->is_known = true;
+        c->has_condition = c->has_condition || c->version.bytes[0] > 0;
+        call_send(c, STEP_GET);
+        return true;
     }
-    atomic_store(&c->store->no_suffix, true);
-    w->bytes = ZR_MIN(w->bytes, has);
-    w->offset = has - w->bytes;
-    w->is_suffix = false;
-    c->is_known = true;
-    c->has_condition = c->has_condition || c->version.bytes[0] > 0;
-    call_send(c, STEP_GET);
-    return true;
+    if (w->bytes > 0 && has > w->offset)
+        *st = zr_fail(err, ZARR_ERR_IO,
+                      "the server refuses a range that is in the value (HTTP 416)");
+    else
+        *st = zr_joint_read_begin(c->read, 0, has, err);
+    return false;
 }
 
-/* After a HEAD or a GET of the first byte. Returns whether a request was sent. */
-static bool call_take_length(struct http_call *c, zarr_status *st, zarr_error *err)
+/* The length, if only the end of the body tells it, and how long all took. */
+static void call_measure(struct http_call *c)
 {
-    if (c->object_bytes != UINT64_MAX) {
-        if (c->op->verb == ZARR_STORE_GET)
-            return call_send_rest(c, st, err);
-        c->op->object_bytes = c->object_bytes;
+    const struct zr_net_answer *a = &c->request.answer;
+
+    if (c->object_bytes == UINT64_MAX && a->status == 200 && !c->is_complete)
+        c->object_bytes = c->found.at + a->body_bytes;
+    if (a->wait_ns > 0)
+        zr_estimate_add(&c->reader->estimate, a->wait_ns, zr_now_ns() - c->begun_ns,
+                        a->body_bytes);
+}
+
+/* Not in call_begin(): a log function may take its time, and the reactor holds a lock
+ * there. */
+static void call_warn(const struct http_call *c)
+{
+    if (c->step == STEP_GET && c->request.answer.status == 200 && !c->want.is_whole &&
+        !atomic_exchange(&c->reader->warned, true))
+        zr_log(&c->reader->env.log, ZARR_LOG_WARN,
+               "%s: the server ignores ranges: a part of a value costs all bytes before "
+               "it",
+               c->read->key);
+}
+
+/* Judges an answer that is no success. */
+static zarr_status call_judge_other(struct http_call *c, zarr_error *err)
+{
+    const struct zr_net_answer *a = &c->request.answer;
+
+    if (!c->reader->protocol->is_strict || a->status == 416)
+        return call_judge(c, a, err);
+    c->found = (struct zr_http_found){ZR_HTTP_REFUSED, 0, UINT64_MAX};
+    return ZARR_OK;
+}
+
+/* The answer is no success. Returns whether a request was sent that follows it; else *st
+ * is the failure. */
+static bool call_refuse(struct http_call *c, zarr_status *st, zarr_error *err)
+{
+    const struct zr_http_protocol *protocol = c->reader->protocol;
+    enum zr_http_next next = c->n_again++ < AGAIN_MOST ? ZR_HTTP_AGAIN : ZR_HTTP_FAIL;
+
+    *st = protocol->refuse(c->reader, &c->request, zr_str_text(&c->refusal),
+                           c->refusal.bytes, &next, err);
+    if (next == ZR_HTTP_FAIL)
         return false;
-    }
-    if (c->request.answer.status == 405 || c->request.answer.status == 501)
-        atomic_store(&c->store->no_head, true);
-    call_send(c, STEP_FIRST_BYTE);
+    zr_str_clear(&c->url); /* it may be another one now */
+    protocol->put_url(c->reader, &c->url, c->read->key);
+    *st = zr_str_status(&c->url, err);
+    if (*st != ZARR_OK)
+        return false;
+    call_send(c, next == ZR_HTTP_ASK_BODY ? STEP_FIRST_BYTE : c->step);
     return true;
 }
 
@@ -267,13 +312,24 @@ static void call_done(struct zr_net_request *r, zarr_status st, const zarr_error
     if (c->is_complete)
         st = ZARR_OK;
     else if (st == ZARR_OK && r->answer.status / 100 != 2) /* call_begin() saw others */
-        st = call_judge(c, &r->answer, &err);
-    if (st == ZARR_OK && c->step == STEP_GET && c->plan.asks_length) {
-        call_ask_length(c);
+        st = call_judge_other(c, &err);
+    if (st == ZARR_OK && c->found.verdict == ZR_HTTP_REFUSED && call_refuse(c, &st, &err))
+        return;
+    if (st == ZARR_OK && !atomic_load(&c->reader->has_found))
+        atomic_store(&c->reader->has_found, true);
+    if (st == ZARR_OK)
+        call_warn(c);
+    if (st == ZARR_OK && c->found.verdict == ZR_HTTP_ASKS_LENGTH) {
+        if (c->step == STEP_HEAD && (r->answer.status == 405 || r->answer.status == 501))
+            atomic_store(&c->reader->no_head, true);
+        if (c->step == STEP_GET)
+            call_ask_length(c);
+        else
+            call_send(c, STEP_FIRST_BYTE);
         return;
     }
     if (st == ZARR_OK && c->step == STEP_GET)
-        st = zr_http_judge_end(&c->plan, c->seen, c->op, &err);
+        call_measure(c);
     else if (st == ZARR_OK && call_take_length(c, &st, &err))
         return;
     call_end(c, st, &err);
@@ -281,64 +337,95 @@ static void call_done(struct zr_net_request *r, zarr_status st, const zarr_error
 
 /* ---- operations ---- */
 
+/* Whether a request without a range is right: an operation wants all of the value. */
+static bool call_is_whole(const struct zr_joint_read *r)
+{
+    bool is_whole = false;
+
+    for (size_t i = 0; i < r->n; i++)
+        is_whole = is_whole || (r->piece[i].op->verb == ZARR_STORE_GET &&
+                                r->piece[i].op->offset == 0 &&
+                                r->piece[i].op->length == ZARR_STORE_TO_END);
+    return is_whole;
+}
+
 static void call_start(struct http_call *c)
 {
-    zarr_store_op *op = c->op;
-    const bool is_suffix = op->offset == ZARR_STORE_SUFFIX;
+    const struct zr_joint_read *r = c->read;
+    const bool is_suffix = r->offset == ZARR_STORE_SUFFIX;
     zarr_error err;
     zarr_status st;
 
-    zr_url_put_key(&c->url, &c->store->url, op->key);
+    c->reader->protocol->put_url(c->reader, &c->url, r->key);
     st = zr_str_status(&c->url, &err);
-    if (st == ZARR_OK && op->verb != ZARR_STORE_GET && op->verb != ZARR_STORE_STAT)
-        st = zr_fail(&err, ZARR_ERR_UNSUPPORTED, "an HTTP store writes nothing");
     if (st != ZARR_OK) {
         call_end(c, st, &err);
         return;
     }
-    c->has_condition = (op->flags & ZARR_STORE_OP_IF_VERSION) != 0;
-    c->version = c->has_condition ? op->version : (zarr_store_version){{0}};
-    c->want = (struct zr_http_want){
-        .offset = is_suffix ? 0 : op->offset,
-        .bytes = ZR_MIN(ZR_MIN(op->length, op->mem.bytes),
-                        is_suffix ? UINT64_MAX : UINT64_MAX - op->offset),
-        .is_suffix = is_suffix,
-        .is_whole = op->offset == 0 && op->length == ZARR_STORE_TO_END,
-        .needs_length = op->length > op->mem.bytes,
-    };
-    if (op->verb == ZARR_STORE_STAT || c->want.bytes == 0 ||
-        (c->want.is_suffix && atomic_load(&c->store->no_suffix)))
+    c->has_condition = (r->flags & ZARR_STORE_OP_IF_VERSION) != 0;
+    if (c->has_condition)
+        c->version = r->version;
+    c->want = (struct zr_http_want){.offset = is_suffix ? 0 : r->offset,
+                                    .bytes = r->bytes,
+                                    .is_suffix = is_suffix,
+                                    .is_whole = !is_suffix && call_is_whole(r)};
+    if (r->bytes == 0 || (is_suffix && atomic_load(&c->reader->no_suffix)))
         call_ask_length(c);
     else
         call_send(c, STEP_GET);
+}
+
+static void call_make(struct zr_http_reader *s, struct zr_joint_read *r,
+                      http_done_fn *done, void *arg)
+{
+    struct http_call *c = zr_calloc(s->env.alloc, 1, sizeof *c);
+    zarr_error err;
+
+    if (!c) {
+        const struct zr_joint_answer none = {.status = zr_fail_memory(&err, sizeof *c),
+                                             .err = &err,
+                                             .object_bytes = UINT64_MAX};
+
+        zr_joint_read_end(r, &none, done, arg);
+        return;
+    }
+    *c = (struct http_call){
+        .reader = s, .read = r, .done = done, .arg = arg, .object_bytes = UINT64_MAX};
+    zr_str_init(&c->url, s->env.alloc);
+    zr_str_init(&c->refusal, s->env.alloc);
+    call_start(c);
 }
 
 void zr_http_submit(void *self, zarr_store_op **ops, uint64_t n,
                     void (*done)(void *arg, zarr_store_op *op, const zarr_error *err),
                     void *arg)
 {
-    struct zr_http_store *s = self;
+    struct zr_http_reader *s = self;
+    struct zr_joint_reads *all = NULL;
+    struct zr_joint_rules rules;
     zarr_error err;
+    size_t count = 0;
+    zarr_status st = ZARR_OK;
 
-    for (uint64_t i = 0; i < n; i++) {
-        zarr_store_op *op = ops[i];
-        struct http_call *c = zr_calloc(s->env.alloc, 1, sizeof *c);
-
-        if (!c) {
-            op->status = zr_fail_memory(&err, sizeof *c);
-            done(arg, op, &err);
-            continue;
+    zr_estimate_rules(&s->estimate, &rules);
+    st = zr_fits(n, &count) ? zr_joint_reads_make(&all, s->env.alloc, s->env.memory, ops,
+                                                  count, &rules, &err)
+                            : zr_fail_memory(&err, n);
+    if (st != ZARR_OK) {
+        for (uint64_t i = 0; i < n; i++) {
+            ops[i]->status = st;
+            done(arg, ops[i], &err);
         }
-        *c = (struct http_call){.store = s, .op = op, .done = done, .arg = arg};
-        c->object_bytes = UINT64_MAX;
-        zr_str_init(&c->url, s->env.alloc);
-        call_start(c);
+        return;
     }
+    count = all->n_requests; /* the last one frees them */
+    for (size_t i = 0; i < count; i++)
+        call_make(s, &all->request[i], done, arg);
 }
 
 void zr_http_cancel(void *self, void *arg)
 {
-    struct zr_http_store *s = self;
+    struct zr_http_reader *s = self;
 
     zr_net_cancel(s->net, arg);
 }

@@ -15,9 +15,9 @@ enum {
 static void http_close(void *self)
 {
     struct zr_http_store *s = self;
-    const zarr_allocator *alloc = s->env.alloc;
+    const zarr_allocator *alloc = s->reader.env.alloc;
 
-    zr_net_free(s->net);
+    zr_net_free(s->reader.net);
     zr_url_deinit(&s->url);
     zr_free(alloc, s);
 }
@@ -27,7 +27,7 @@ static void http_caps(void *self, zarr_store_caps *out)
 {
     ZR_UNUSED(self);
     out->flags = ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_SUFFIX | ZARR_STORE_CAP_LIST |
-                 ZARR_STORE_CAP_VERSIONS;
+                 ZARR_STORE_CAP_VERSIONS | ZARR_STORE_CAP_COALESCES;
     out->parallel = PARALLEL;
 }
 
@@ -40,8 +40,8 @@ static void http_place(void *self, zarr_store_place_fn fn, void *user)
     const size_t scheme = strlen(s->url.scheme) + strlen("://");
     struct zr_str origin, path;
 
-    zr_str_init(&origin, s->env.alloc);
-    zr_str_init(&path, s->env.alloc);
+    zr_str_init(&origin, s->reader.env.alloc);
+    zr_str_init(&path, s->reader.env.alloc);
     zr_url_put_origin(&origin, &s->url);
     if (zr_url_decode(&path, s->url.path, strlen(s->url.path)) && !origin.failed &&
         !path.failed) {
@@ -53,17 +53,42 @@ static void http_place(void *self, zarr_store_place_fn fn, void *user)
     zr_str_deinit(&path);
 }
 
-static void http_count(void *self, zarr_store_counters *out)
+void zr_http_count(void *self, zarr_store_counters *out)
 {
-    const struct zr_http_store *s = self;
+    const struct zr_http_reader *reader = self;
     struct zr_net_stats stats;
 
-    zr_net_stats_get(s->net, &stats);
+    zr_net_stats_get(reader->net, &stats);
     out->requests = stats.requests;
     out->retries = stats.retries;
     out->bytes_sent = stats.out_bytes;
     out->bytes_received = stats.in_bytes;
 }
+
+static void http_put_url(const struct zr_http_reader *reader, struct zr_str *out,
+                         const char *key)
+{
+    zr_url_put_key(out, &((const struct zr_http_store *)(const void *)reader)->url, key);
+}
+
+static zarr_status http_refuse(struct zr_http_reader *reader,
+                               const struct zr_net_request *r, const char *body,
+                               size_t body_bytes, enum zr_http_next *next,
+                               zarr_error *err)
+{
+    const struct zr_http_store *s = (const void *)reader;
+    const zarr_status st = zr_net_fail_status(err, r);
+
+    ZR_UNUSED(body);
+    ZR_UNUSED(body_bytes);
+    *next = ZR_HTTP_FAIL;
+    if (st == ZARR_ERR_DENIED && r->answer.status == 403 && s->denied_is_missing)
+        return zr_fail(err, ZARR_ERR_NOT_FOUND, "no such key (HTTP 403)");
+    return st;
+}
+
+static const struct zr_http_protocol http_protocol = {.put_url = http_put_url,
+                                                      .refuse = http_refuse};
 
 const zarr_store_vtable zr_http_vtable = {
     .struct_size = sizeof(zarr_store_vtable),
@@ -73,7 +98,7 @@ const zarr_store_vtable zr_http_vtable = {
     .cancel = zr_http_cancel,
     .list = zr_http_list,
     .place = http_place,
-    .count = http_count,
+    .count = zr_http_count,
     .close = http_close,
 };
 
@@ -81,16 +106,19 @@ zarr_status zr_http_open(void **self, const struct zr_store_env *env, const char
                          const char *config, zarr_error *err)
 {
     struct zr_http_store *s = zr_calloc(env->alloc, 1, sizeof *s);
+    struct zr_http_own_option denied = {"denied_is_missing", NULL, NULL};
+    const struct zr_http_own_options own = {"an HTTP store", &denied, 1};
     struct zr_http_options o = {0};
     zarr_status st = ZARR_OK;
 
     if (!s)
         return zr_fail_memory(err, sizeof *s);
-    s->env = *env;
+    s->reader.env = *env;
+    s->reader.protocol = &http_protocol;
+    denied.flag = &s->denied_is_missing;
     ZR_TRY(zr_url_parse(&s->url, env->alloc, url, err));
-    ZR_TRY(zr_http_options_read(&o, config, s->url.user_info, env, err));
-    s->denied_is_missing = o.denied_is_missing;
-    ZR_TRY(zr_net_open(&s->net, &o.net, err));
+    ZR_TRY(zr_http_options_read(&o, &own, config, s->url.user_info, env, err));
+    ZR_TRY(zr_net_open(&s->reader.net, &o.net, err));
     *self = s;
     s = NULL;
 out:

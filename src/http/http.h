@@ -5,12 +5,17 @@
  * NOT_FOUND means that the server said 404 or 410, or, with the option
  * "denied_is_missing", 403.
  *
+ * Stores of services that read by GET and HEAD, such as S3, use the same calls through a
+ * struct zr_http_reader, and read the same options.
+ *
  * Thread class: shared.
  */
 #ifndef ZR_HTTP_H
 #define ZR_HTTP_H
 
 #include "base/base.h"
+#include "coalesce/coalesce.h"
+#include "net/net.h"
 #include "store/store.h"
 
 /* The functions of the store, without `open`. */
@@ -21,5 +26,89 @@ extern const zarr_store_vtable zr_http_vtable;
  * INVALID: the URL or an option is wrong. UNSUPPORTED: there is no libcurl. */
 zarr_status zr_http_open(void **self, const struct zr_store_env *env, const char *url,
                          const char *config, zarr_error *err);
+
+/* ---- what other stores use ------------------------------------------------------- */
+
+struct zr_http_reader;
+
+/* What follows an answer that is no success. */
+enum zr_http_next {
+    ZR_HTTP_FAIL,
+    ZR_HTTP_AGAIN,   /* the same once more */
+    ZR_HTTP_ASK_BODY /* after a HEAD, whose answer has no body: a GET of the first byte */
+};
+
+/* What differs between services. */
+struct zr_http_protocol {
+    uint32_t flags; /* ZR_NET_* of each request */
+    /* HEAD and suffixes are known to work, so an answer of another status than 2xx and
+     * 416 is never a reason to ask in another way. */
+    bool is_strict;
+    /* Appends the URL of a key. */
+    void (*put_url)(const struct zr_http_reader *reader, struct zr_str *out,
+                    const char *key);
+    /* As in struct zr_net_request; header_user is the reader. NULL: none. */
+    zarr_status (*add_headers)(void *reader, const struct zr_net_request *r,
+                               struct zr_str *lines, zarr_error *err);
+    /* Judges an answer that is no success. body: what the server says, which may be cut;
+     * "": nothing. With ZR_HTTP_FAIL the result is a failure, else it is OK. *next is
+     * ZR_HTTP_FAIL at first if the call has been sent often enough, and must stay so. */
+    zarr_status (*refuse)(struct zr_http_reader *reader, const struct zr_net_request *r,
+                          const char *body, size_t body_bytes, enum zr_http_next *next,
+                          zarr_error *err);
+};
+
+/* The part of a store that reads values; the first member of `self`. The store sets the
+ * first members, and zeroes the others. */
+struct zr_http_reader {
+    const struct zr_http_protocol *protocol;
+    struct zr_store_env env;
+    struct zr_net *net;
+    struct zr_estimate estimate; /* of all requests of values */
+    /* What answers have taught: HEAD is not supported; suffixes are not. */
+    atomic_bool no_head, no_suffix;
+    atomic_bool has_found; /* a value: so what holds the values is there */
+    atomic_bool warned;    /* that the server ignores ranges */
+};
+
+/* Entries of a zarr_store_vtable; self is a reader. submit() does GETs and STATs. */
+void zr_http_submit(void *self, zarr_store_op **ops, uint64_t n,
+                    void (*done)(void *arg, zarr_store_op *op, const zarr_error *err),
+                    void *arg);
+void zr_http_cancel(void *self, void *arg);
+void zr_http_count(void *self, zarr_store_counters *out);
+
+enum {
+    ZR_HTTP_HEADERS_MOST = 64,
+    ZR_HTTP_OWN_MOST = 32
+};
+
+/* An option that only one kind of stores has; one of the two pointers is NULL. */
+struct zr_http_own_option {
+    const char *name;
+    bool *flag;
+    const char **text; /* a part of the block */
+};
+
+/* The options of a kind of stores, besides those of transport. */
+struct zr_http_own_options {
+    const char *kind; /* "an HTTP store" */
+    const struct zr_http_own_option *option;
+    size_t n; /* at most ZR_HTTP_OWN_MOST */
+};
+
+/* What the text `config` says. */
+struct zr_http_options {
+    struct zr_net_options net;
+    struct zr_str block; /* has the texts */
+    const char *headers[ZR_HTTP_HEADERS_MOST + 1];
+};
+/* Reads the options of transport and `own`. config: NULL, or the text of an object.
+ * user_info: of the URL, or NULL; it wins. */
+zarr_status zr_http_options_read(struct zr_http_options *o,
+                                 const struct zr_http_own_options *own,
+                                 const char *config, const char *user_info,
+                                 const struct zr_store_env *env, zarr_error *err);
+void zr_http_options_deinit(struct zr_http_options *o); /* wipes the texts */
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * http/options.c - the options of an HTTP store, the text `config` of zarr_store_options.
+ * http/options.c - the options of stores that send requests, the text `config` of
+ * zarr_store_options. Those of transport are the same for all kinds of stores.
  * A value is what JSON has for it, or the same as a string: the program passes strings.
  * Values may be secrets, so no message quotes one.
  * Thread class: plain functions.
@@ -13,6 +14,8 @@
 /* What is read; the texts are in o->block, at these offsets + 1, since it grows. */
 struct http_config {
     struct zr_http_options *o;
+    const struct zr_http_own_options *own;
+    size_t own_at[ZR_HTTP_OWN_MOST];
     zarr_error *err;
     size_t user, password, proxy, no_proxy, ca_file, ca_folder, netrc_file;
     size_t header[ZR_HTTP_HEADERS_MOST], n_headers;
@@ -22,8 +25,8 @@ static zarr_status refuse_config(struct http_config *c, const char *name,
                                  const char *what)
 {
     return zr_fail(c->err, ZARR_ERR_INVALID,
-                   "zarr_store_options.config: the option \"%s\" of an HTTP store is %s",
-                   name, what);
+                   "zarr_store_options.config: the option \"%s\" of %s is %s", name,
+                   c->own->kind, what);
 }
 
 /* ---- values ---- */
@@ -125,6 +128,28 @@ static zarr_status read_token(struct http_config *c, const struct zr_json *v)
 
 /* ---- options ---- */
 
+/* The members of read_option()'s table, for a message. */
+#define SHARED_OPTIONS                                                                   \
+    "bearer_token, headers, ca_file, ca_folder, concurrency, connect_ms, netrc, "        \
+    "netrc_file, no_proxy, password, proxy, stall_s, tls_unverified, tries, untrusted, " \
+    "user"
+
+static zarr_status refuse_unknown(struct http_config *c, const char *name)
+{
+    struct zr_str known;
+    zarr_status st;
+
+    zr_str_init(&known, c->o->block.alloc);
+    for (size_t i = 0; i < c->own->n; i++)
+        zr_str_printf(&known, ", %s", c->own->option[i].name);
+    st = zr_fail(c->err, ZARR_ERR_INVALID,
+                 "zarr_store_options.config: %s has no option \"%s\"; its options "
+                 "are " SHARED_OPTIONS "%s",
+                 c->own->kind, name, zr_str_text(&known));
+    zr_str_deinit(&known);
+    return st;
+}
+
 static zarr_status read_option(struct http_config *c, const struct zr_json *v)
 {
     struct zr_net_options *net = &c->o->net;
@@ -138,7 +163,6 @@ static zarr_status read_option(struct http_config *c, const struct zr_json *v)
         {"ca_folder", NULL, NULL, &c->ca_folder},
         {"concurrency", NULL, &net->concurrency, NULL},
         {"connect_ms", NULL, &net->connect_ms, NULL},
-        {"denied_is_missing", &c->o->denied_is_missing, NULL, NULL},
         {"netrc", &net->netrc, NULL, NULL},
         {"netrc_file", NULL, NULL, &c->netrc_file},
         {"no_proxy", NULL, NULL, &c->no_proxy},
@@ -150,8 +174,6 @@ static zarr_status read_option(struct http_config *c, const struct zr_json *v)
         {"untrusted", &net->untrusted, NULL, NULL},
         {"user", NULL, NULL, &c->user},
     };
-    struct zr_str known;
-    zarr_status st;
 
     if (zr_json_has_key(v, "headers"))
         return read_headers(c, v);
@@ -166,16 +188,11 @@ static zarr_status read_option(struct http_config *c, const struct zr_json *v)
             return read_config_number(c, v, options[i].number);
         return read_config_text(c, v, options[i].text);
     }
-    zr_str_init(&known, c->o->block.alloc);
-    zr_str_puts(&known, "bearer_token, headers");
-    for (size_t i = 0; i < ZR_COUNT(options); i++)
-        zr_str_printf(&known, ", %s", options[i].name);
-    st = zr_fail(c->err, ZARR_ERR_INVALID,
-                 "zarr_store_options.config: an HTTP store has no option \"%s\"; its "
-                 "options are %s",
-                 v->key, zr_str_text(&known));
-    zr_str_deinit(&known);
-    return st;
+    for (size_t i = 0; i < c->own->n; i++)
+        if (zr_json_has_key(v, c->own->option[i].name))
+            return c->own->option[i].flag ? read_config_bool(c, v, c->own->option[i].flag)
+                                          : read_config_text(c, v, &c->own_at[i]);
+    return refuse_unknown(c, v->key);
 }
 
 /* Appends "user:password", if there is a user. */
@@ -189,6 +206,8 @@ static zarr_status join_user(struct http_config *c, const char *user_info, size_
     zr_str_init(&both, block->alloc);
     if (user_info && !zr_url_decode(&both, user_info, strlen(user_info)))
         ZR_FAIL(c->err, ZARR_ERR_INVALID, "the user info of the URL is malformed");
+    if (!user_info && c->password && !c->user)
+        ZR_LEAVE(refuse_config(c, "password", "given without \"user\""));
     if (!user_info && c->user)
         zr_str_printf(&both, "%s:%s", block->ptr + c->user - 1,
                       c->password ? block->ptr + c->password - 1 : "");
@@ -222,6 +241,9 @@ static void set_texts(struct http_config *c, size_t both)
         *texts[i].to = texts[i].at ? o->block.ptr + texts[i].at - 1 : NULL;
     for (size_t i = 0; i < c->n_headers; i++)
         o->headers[i] = o->block.ptr + c->header[i] - 1;
+    for (size_t i = 0; i < c->own->n; i++)
+        if (c->own_at[i])
+            *c->own->option[i].text = o->block.ptr + c->own_at[i] - 1;
     o->headers[c->n_headers] = NULL;
     o->net.secret_headers = o->headers;
 }
@@ -240,11 +262,12 @@ static zarr_status reserve_block(struct zr_str *block, const char *config,
     return zr_str_status(block, err);
 }
 
-zarr_status zr_http_options_read(struct zr_http_options *o, const char *config,
-                                 const char *user_info, const struct zr_store_env *env,
-                                 zarr_error *err)
+zarr_status zr_http_options_read(struct zr_http_options *o,
+                                 const struct zr_http_own_options *own,
+                                 const char *config, const char *user_info,
+                                 const struct zr_store_env *env, zarr_error *err)
 {
-    struct http_config c = {.o = o, .err = err};
+    struct http_config c = {.o = o, .own = own, .err = err};
     struct zr_json_doc doc;
     size_t both = 0;
     zarr_status st = ZARR_OK;

@@ -93,7 +93,8 @@ static zarr_status step_call(const struct unsized_step *s, zarr_codec_job *job,
     const zarr_codec_job whole = *job;
     zarr_status st = ZARR_ERR_UNSUPPORTED;
 
-    for (; st != ZARR_OK; by = by->fallback) {
+    for (const struct zr_stage *next = by; next; next = next->fallback) {
+        by = next;
         if (!s->encode && by->fallback && !zr_stage_accepts(by, job))
             continue;
         *job = whole;

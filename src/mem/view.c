@@ -92,8 +92,7 @@ static zarr_status view_check_form(const zarr_tensor *t, int32_t ndim, zarr_erro
                        t->byte_order);
     if (t->ndim != ndim || ndim < 0 || ndim > ZARR_MAX_RANK)
         return zr_fail(err, ZARR_ERR_INVALID,
-                       "tensor has %" PRId32 " dimensions, wanted are %" PRId32, t->ndim,
-                       ndim);
+                       "tensor: ndim is %" PRId32 ", expected %" PRId32, t->ndim, ndim);
     if (ndim > 0 && !t->shape)
         return zr_fail(err, ZARR_ERR_INVALID, "tensor: shape is NULL");
     return ZARR_OK;

@@ -1,7 +1,7 @@
 /*
  * meta/missing_value.c - the missing value of an array: the value that xarray shows as
- * NaN, as CF's attribute _FillValue says. In v2 it is the fill value, or if that is null
- * the attribute, a plain number. In v3 it is the attribute alone, as xarray's
+ * NaN, as CF's attribute _FillValue says. In v2 it is the fill value. If that is null, it
+ * is the attribute, a plain number. In v3 it is the attribute alone, as xarray's
  * FillValueCoder spells it: floats are base64 of the 8 little-endian bytes of a double,
  * complex numbers two of these, integers and bools plain JSON. For text and times xarray
  * (2026.9) raises in v3. A conversion moves the missing value from one place to the

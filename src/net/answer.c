@@ -253,6 +253,19 @@ out:
     return st;
 }
 
+/* Whether an ETag names one version of the bytes, and a condition can have it. */
+static bool answer_is_strong(const char *etag)
+{
+    const size_t n = strlen(etag);
+
+    if (n < 2 || etag[0] != '"' || etag[n - 1] != '"')
+        return false;
+    for (size_t i = 1; i < n - 1; i++)
+        if (etag[i] <= ' ' || etag[i] > '~' || etag[i] == '"')
+            return false;
+    return true;
+}
+
 zarr_status zr_net_answer_finish(struct zr_net_answer *a, zarr_error *err)
 {
     const char *text;
@@ -269,15 +282,13 @@ zarr_status zr_net_answer_finish(struct zr_net_answer *a, zarr_error *err)
     ZR_TRY(answer_get(a, "ETag", &a->etag, err));
     if (a->etag && !*a->etag)
         a->etag = NULL;
-    if (a->etag) {
-        const size_t n = strlen(a->etag);
-
-        /* without quotes it is none, and no condition can have it */
-        a->is_etag_weak = n < 2 || a->etag[0] != '"' || a->etag[n - 1] != '"';
-    }
+    a->is_etag_weak = a->etag && !answer_is_strong(a->etag);
     text = zr_net_answer_header(a, "Retry-After");
     if (text && !zr_net_parse_retry_after(text, zr_wall_seconds(), &a->retry_after_s))
         a->retry_after_s = UINT64_MAX;
+    text = zr_net_answer_header(a, "Date");
+    if (text && !answer_parse_date(text, &a->date_s))
+        a->date_s = 0;
 out:
     return st;
 }

@@ -70,6 +70,7 @@ enum zr_net_phase {
 };
 /* What follows when libcurl is done with a request. */
 enum zr_net_outcome {
+    ZR_NET_RUNS, /* libcurl is not done with it */
     ZR_NET_END,
     ZR_NET_REPEAT,
     ZR_NET_REDIRECT
@@ -84,23 +85,21 @@ struct zr_net_transfer {
     struct zr_net_transfer *prev, *next;
     struct zr_net_list *list; /* that it is in; NULL: none */
     struct zr_net_host *host;
-    struct zr_net_reactor *reactor; /* NULL: in the queue of its host */
-    bool holds_slot;                /* counts in the host's n_active */
     atomic_bool is_cancelled;
 
     /* of the reactor that has it */
     struct zr_url url; /* where it goes now */
     uint32_t tries, redirects;
-    bool has_left;   /* the first origin: no credentials any more */
-    bool was_public; /* an address before this redirect was */
-    bool is_sent;    /* libcurl has begun to send it, in this try */
-    bool is_cut;     /* the rest of the body was refused, but the answer counts */
-    struct zr_net_transfer *after; /* the next one that has ended, in this turn */
+    uint64_t asked_s; /* pauses that the host has asked for, all together */
+    bool has_left;    /* the first origin: no credentials any more */
+    bool was_public;  /* an address before this redirect was */
+    bool is_sent;     /* libcurl has begun to send it, in this try */
     enum zr_net_outcome outcome;
     enum zr_net_phase phase;
     uint32_t header_lines;
     size_t header_bytes;
-    uint64_t due_ns; /* of the repetition */
+    uint64_t due_ns;       /* of the repetition */
+    uint64_t buffer_bytes; /* of its share of the receive buffers */
     CURL *easy;
     struct curl_slist *headers;
     zarr_status st; /* the first failure, with its text */
@@ -114,12 +113,13 @@ zarr_status zr_net_transfer_prepare(struct zr_net_transfer *t);
 /* Frees what prepare made, but not the easy handle. */
 void zr_net_transfer_release(struct zr_net_transfer *t);
 bool zr_net_is_repeatable(const struct zr_net_request *r);
-bool zr_net_follows_redirects(const struct zr_net_request *r);
 /* Whether this answer is one that a repetition may change, and there are tries left. */
 bool zr_net_repeats_answer(const struct zr_net_transfer *t);
 bool zr_net_is_redirect(const struct zr_net_transfer *t);
 /* Counts what libcurl did, and decides. Sets t->st and t->err, due_ns, or url. */
 enum zr_net_outcome zr_net_decide(struct zr_net_transfer *t, CURLcode result);
+/* Ends t with CANCELLED, whatever it was. Needs no memory: a lock may be held. */
+void zr_net_cancel_transfer(struct zr_net_transfer *t);
 /* Fails t with a text after its shown URL; keeps an earlier failure. */
 void zr_net_fail(struct zr_net_transfer *t, zarr_status st, const char *fmt, ...)
     ZARR_PRINTF(3, 4);
@@ -131,6 +131,10 @@ curl_socket_t zr_net_on_open(void *user, curlsocktype purpose,
                              struct curl_sockaddr *address);
 int zr_net_on_close(void *user, curl_socket_t fd);
 int zr_net_on_request(void *user, char *there, char *here, int there_port, int here_port);
+
+/* Makes a multi handle and finds its descriptors for wake-ups, which a forked child
+ * closes. -1: not found, because another thread opened a file meanwhile. */
+CURLM *zr_net_multi_create(int wake_fd[2]);
 
 /* ---- lists, hosts, reactors: by the engine's mutex --------------------------------- */
 
@@ -152,6 +156,14 @@ struct zr_net_host {
     double rate;                      /* of the window before, bytes per second */
     uint64_t calm_ns;                 /* until then it does not grow */
 };
+/* The host of the transfer's URL; NULL: no memory. Of clients with the option
+ * `concurrency`, the last one that comes to a host sets its limit. */
+struct zr_net_host *zr_net_host_find_locked(const struct zr_net_transfer *t);
+/* Passes queued requests to reactors, as far as the limits permit. */
+void zr_net_host_dispatch_locked(struct zr_net_host *h);
+/* Ends the slot of a request. */
+void zr_net_host_leave_locked(struct zr_net_host *h);
+/* Begins to adapt anew. */
 void zr_net_host_reset(struct zr_net_host *h, uint32_t limit);
 /* Begins to measure; now_ns 0: with the next answer, after a time without requests. */
 void zr_net_host_begin_window(struct zr_net_host *h, uint64_t now_ns);
@@ -164,14 +176,24 @@ struct zr_net_reactor {
     struct zr_fork_hook fork;
     struct zr_service service;
     CURLM *multi;
-    long share;                          /* CURLMOPT_MAXCONNECTS; 0: not set */
+    int wake_fd[2];                      /* zr_net_multi_create() */
     CURL *spare[ZR_NET_CONCURRENCY_MAX]; /* easy handles without a request */
     uint32_t n_spare;
     uint64_t window_ns, window_cpu_ns; /* begin of the measurement of `busy` */
     atomic_uint busy;                  /* of 1000: CPU time by time */
     /* by the engine's mutex */
     struct zr_net_list inbox, active, waiting;
-    bool is_asleep;
+    struct zr_net_list ended; /* done() comes next */
+    struct {
+        const struct zr_net *net; /* NULL: done() does not run */
+        const void *tag;
+        bool is_cancelled;
+    } ending; /* whose done() runs: the next request of an operation follows there */
+    enum {
+        ZR_NET_AWAKE,
+        ZR_NET_NEWS, /* another thread has brought work since the begin of this turn */
+        ZR_NET_ASLEEP
+    } state;
 };
 extern struct zr_net_engine {
     zr_mutex start_mutex; /* outermost: reactors start one by one */
@@ -180,27 +202,27 @@ extern struct zr_net_engine {
     struct zr_map hosts;
     struct zr_net_reactor reactor[ZR_NET_REACTORS_MAX];
     atomic_uint n_reactors;
-    uint32_t n_active, n_queued, max_active, max_reactors;
-    uint64_t sweep_ns;     /* when the queues are looked at again */
-    uint64_t *socket_bits; /* of all descriptors of libcurl's sockets */
+    uint32_t n_active, n_queued, max_reactors;
+    atomic_uint max_active; /* tests change it while reactors run */
+    size_t turn;            /* the host that gets the next slot when all were taken */
+    uint64_t sweep_ns;      /* when the queues are looked at again */
+    atomic_uint_fast64_t buffer_bytes; /* of all receive buffers */
+    uint64_t *socket_bits;             /* of all descriptors of libcurl's sockets */
     size_t n_socket_words;
     uint32_t n_sockets;
     atomic_bool is_closed;
 } zr_net_engine;
 void zr_net_engine_setup(void); /* once, before all others */
-void zr_net_engine_lock(void);
-void zr_net_engine_unlock(void);
-/* Passes queued requests to reactors, as far as the limits permit. */
-void zr_net_engine_dispatch_locked(struct zr_net_host *h);
-/* Ends the transfer's slot. */
-void zr_net_engine_leave_locked(struct zr_net_transfer *t);
+/* The reactor that has the fewest requests. */
+struct zr_net_reactor *zr_net_engine_choose_locked(void);
 /* Ends requests in queues whose cancel object is set, every 50 ms. */
 void zr_net_engine_sweep_locked(uint64_t now_ns);
 /* Starts one more reactor, if all are busy or there is none. */
 zarr_status zr_net_engine_grow(zarr_error *err);
 void zr_net_engine_wake_locked(struct zr_net_reactor *r);
-/* Calls done(); the request may be gone afterwards. No lock is held. */
-void zr_net_engine_finish(struct zr_net_transfer *t);
+/* Calls done() for all that has ended, on the reactor's thread. The requests may be gone
+ * afterwards. No lock is held. */
+void zr_net_engine_finish(struct zr_net_reactor *r);
 
 zarr_status zr_reactor_start(struct zr_net_reactor *r, zarr_error *err);
 
@@ -209,6 +231,7 @@ zarr_status zr_reactor_start(struct zr_net_reactor *r, zarr_error *err);
 struct zr_net {
     struct zr_net_options opts; /* with own texts */
     char **secret_headers;      /* NULL at the end */
+    bool has_set_limit;         /* of its host; by the engine's mutex */
     atomic_uint_fast64_t requests, retries, in_bytes, out_bytes;
 };
 

@@ -1,15 +1,14 @@
 /*
- * net/engine.c - the one engine of the process: which request runs on which reactor, and
- * when. Requests wait in the queue of their host until it has a free slot.
+ * net/engine.c - the one engine of the process: its reactors, and the way of a request
+ * from its submission to its end.
  *
  * Fork. The fork waits until no reactor is inside of libcurl. In the child there are no
  * reactors and no requests. libcurl's handles of the parent are never touched there, not
  * even to free them: TLS would say goodbye on a connection that the parent still uses.
- * Only the sockets are closed.
+ * Only the sockets and the descriptors of wake-ups are closed.
  *
  * Exit. The reactors end all requests with CANCELLED and stop before the exit handlers of
  * the TLS library run. libcurl is not asked to clean up, so exit waits for nothing.
- *
  *
  * Thread class: shared.
  */
@@ -29,20 +28,9 @@ enum {
     ENGINE_ACTIVE_MAX = 4096
 };
 
-#define ENGINE_SWEEP_NS UINT64_C(50000000)
-
 struct zr_net_engine zr_net_engine = {.start_mutex = ZR_MUTEX_INIT,
                                       .mutex = ZR_MUTEX_INIT};
-
-void zr_net_engine_lock(void)
-{
-    zr_mutex_lock(&zr_net_engine.mutex);
-}
-
-void zr_net_engine_unlock(void)
-{
-    zr_mutex_unlock(&zr_net_engine.mutex);
-}
+static _Thread_local struct zr_net_reactor *engine_self; /* NULL: not a reactor */
 
 static void engine_close_sockets(void)
 {
@@ -69,10 +57,16 @@ static void engine_in_child(void *unused)
     for (size_t i = 0; i < ZR_NET_REACTORS_MAX; i++) {
         struct zr_net_reactor *r = &zr_net_engine.reactor[i];
 
+        for (int k = 0; k < 2 && r->multi; k++)
+            if (r->wake_fd[k] >= 0)
+                (void)close(r->wake_fd[k]);
         r->multi = NULL;
         r->n_spare = 0;
-        r->inbox = r->active = r->waiting = (struct zr_net_list){0};
+        r->inbox = r->active = r->waiting = r->ended = (struct zr_net_list){0};
+        r->ending.net = NULL;
     }
+    engine_self = NULL;
+    atomic_store(&zr_net_engine.buffer_bytes, 0);
     zr_net_engine.n_active = zr_net_engine.n_queued = 0;
     atomic_store(&zr_net_engine.n_reactors, 0);
 }
@@ -123,6 +117,11 @@ static bool engine_needs_reactor(uint32_t n)
     return n < zr_net_engine.max_reactors;
 }
 
+bool zr_net_is_reactor(void)
+{
+    return engine_self != NULL;
+}
+
 zarr_status zr_net_engine_grow(zarr_error *err)
 {
     struct zr_net_engine *e = &zr_net_engine;
@@ -142,12 +141,12 @@ zarr_status zr_net_engine_grow(zarr_error *err)
 
 void zr_net_engine_wake_locked(struct zr_net_reactor *r)
 {
-    if (r->is_asleep)
+    if (r->state == ZR_NET_ASLEEP)
         (void)zr_curl.multi_wakeup(r->multi);
-    r->is_asleep = false;
+    r->state = ZR_NET_NEWS;
 }
 
-static struct zr_net_reactor *engine_choose_locked(void)
+struct zr_net_reactor *zr_net_engine_choose_locked(void)
 {
     const uint32_t n = atomic_load(&zr_net_engine.n_reactors);
     struct zr_net_reactor *best = &zr_net_engine.reactor[0];
@@ -161,69 +160,14 @@ static struct zr_net_reactor *engine_choose_locked(void)
     return best;
 }
 
-static void engine_give_locked(struct zr_net_transfer *t, struct zr_net_reactor *r)
-{
-    t->reactor = r;
-    zr_net_list_add(&r->inbox, t);
-    zr_net_engine_wake_locked(r);
-}
-
-void zr_net_engine_dispatch_locked(struct zr_net_host *h)
-{
-    while (h->queue.n > 0 && h->n_active < h->limit &&
-           zr_net_engine.n_active < zr_net_engine.max_active) {
-        struct zr_net_transfer *t = h->queue.first;
-
-        zr_net_list_remove(t);
-        zr_net_engine.n_queued--;
-        zr_net_engine.n_active++;
-        h->n_active++;
-        t->holds_slot = true;
-        engine_give_locked(t, engine_choose_locked());
-    }
-}
-
-void zr_net_engine_leave_locked(struct zr_net_transfer *t)
-{
-    const bool was_full = zr_net_engine.n_active >= zr_net_engine.max_active;
-
-    if (!t->holds_slot)
-        return;
-    t->holds_slot = false;
-    t->host->n_active--;
-    zr_net_engine.n_active--;
-    zr_net_engine_dispatch_locked(t->host);
-    for (size_t i = 0; was_full && i < zr_net_engine.hosts.n; i++)
-        zr_net_engine_dispatch_locked(zr_net_engine.hosts.items[i].value);
-}
-
 /* ---- requests ---- */
 
-/* The host of the transfer's URL; NULL: no memory. */
-static struct zr_net_host *engine_find_host_locked(const struct zr_net_transfer *t)
+/* Whether this request follows, in its done(), one whose tag was cancelled. */
+static bool engine_is_cancelled_locked(const struct zr_net *net,
+                                       const struct zr_net_request *r)
 {
-    struct zr_net_host *h = NULL;
-    struct zr_str origin;
-
-    zr_str_init(&origin, NULL);
-    zr_url_put_origin(&origin, &t->url);
-    if (!origin.failed)
-        h = zr_map_get(&zr_net_engine.hosts, zr_str_text(&origin));
-    if (!h && !origin.failed) {
-        h = zr_calloc(NULL, 1, sizeof *h);
-        if (h &&
-            zr_map_put(&zr_net_engine.hosts, zr_str_text(&origin), h, NULL) != ZARR_OK) {
-            zr_free(NULL, h);
-            h = NULL;
-        }
-        if (h)
-            zr_net_host_reset(h, t->net->opts.concurrency
-                                     ? ZR_MIN(t->net->opts.concurrency,
-                                              (uint32_t)ZR_NET_CONCURRENCY_MAX)
-                                     : ZR_NET_CONCURRENCY);
-    }
-    zr_str_deinit(&origin);
-    return h;
+    return engine_self && engine_self->ending.net == net &&
+           engine_self->ending.tag == r->tag && engine_self->ending.is_cancelled;
 }
 
 static zarr_status engine_submit(struct zr_net *net, struct zr_net_request *r,
@@ -236,20 +180,21 @@ static zarr_status engine_submit(struct zr_net *net, struct zr_net_request *r,
     if (atomic_load(&zr_net_engine.n_reactors) == 0)
         ZR_TRY(zr_net_engine_grow(err));
     r->own = t;
-    zr_net_engine_lock();
-    t->host = engine_find_host_locked(t);
-    if (!t->host) {
-        st = zr_fail_memory(err, sizeof *t->host);
-    } else if (atomic_load(&zr_net_engine.is_closed)) {
+    zr_mutex_lock(&zr_net_engine.mutex);
+    if (atomic_load(&zr_net_engine.is_closed)) /* the reactors read the hosts */
         st = zr_fail(err, ZARR_ERR_CANCELLED, "the process exits");
-    } else {
+    else if (engine_is_cancelled_locked(net, r))
+        st = zr_fail(err, ZARR_ERR_CANCELLED, "the request was cancelled");
+    else if (!(t->host = zr_net_host_find_locked(t)))
+        st = zr_fail_memory(err, sizeof *t->host);
+    if (st == ZARR_OK) {
         if (t->host->n_active == 0)
             zr_net_host_begin_window(t->host, 0);
         zr_net_list_add(&t->host->queue, t);
         zr_net_engine.n_queued++;
-        zr_net_engine_dispatch_locked(t->host);
+        zr_net_host_dispatch_locked(t->host);
     }
-    zr_net_engine_unlock();
+    zr_mutex_unlock(&zr_net_engine.mutex);
 out:
     if (st != ZARR_OK) {
         zr_net_transfer_free(t);
@@ -267,13 +212,27 @@ void zr_net_submit(struct zr_net *net, struct zr_net_request *r)
         r->done(r, st, &err);
 }
 
-void zr_net_engine_finish(struct zr_net_transfer *t)
+void zr_net_engine_finish(struct zr_net_reactor *r)
 {
-    struct zr_net_request *r = t->request;
-    const zarr_error err = t->err;
-    const zarr_status st = t->st;
+    struct zr_net_transfer *t;
 
-    r->done(r, st, st == ZARR_OK ? NULL : &err);
+    engine_self = r;
+    zr_mutex_lock(&zr_net_engine.mutex);
+    while ((t = r->ended.first)) {
+        struct zr_net_request *const request = t->request;
+        const zarr_error err = t->err; /* t may be gone in done() */
+        const zarr_status st = t->st;
+
+        zr_net_list_remove(t);
+        r->ending.net = t->net;
+        r->ending.tag = request->tag;
+        r->ending.is_cancelled = atomic_load(&t->is_cancelled);
+        zr_mutex_unlock(&zr_net_engine.mutex);
+        request->done(request, st, st == ZARR_OK ? NULL : &err);
+        zr_mutex_lock(&zr_net_engine.mutex);
+        r->ending.net = NULL;
+    }
+    zr_mutex_unlock(&zr_net_engine.mutex);
 }
 
 void zr_net_request_deinit(struct zr_net_request *r)
@@ -283,85 +242,15 @@ void zr_net_request_deinit(struct zr_net_request *r)
     r->own = NULL;
 }
 
-/* ---- cancellation ---- */
-
-static void engine_cancel_in(struct zr_net_list *l, const struct zr_net *net,
-                             const void *tag, struct zr_net_reactor *r)
-{
-    bool found = false;
-
-    for (struct zr_net_transfer *t = l->first; t; t = t->next)
-        if (t->net == net && t->request->tag == tag) {
-            atomic_store(&t->is_cancelled, true);
-            found = true;
-        }
-    if (found)
-        zr_net_engine_wake_locked(r);
-}
-
-/* Gives it to a reactor, without a slot, to end it. */
-static void engine_cancel_queued(struct zr_net_transfer *t)
-{
-    atomic_store(&t->is_cancelled, true);
-    zr_net_list_remove(t);
-    zr_net_engine.n_queued--;
-    engine_give_locked(t, engine_choose_locked());
-}
-
-static void engine_cancel_queue(struct zr_net_list *l, const struct zr_net *net,
-                                const void *tag)
-{
-    struct zr_net_transfer *t = l->first, *next;
-
-    for (; t; t = next) {
-        next = t->next;
-        if (t->net == net && t->request->tag == tag)
-            engine_cancel_queued(t);
-    }
-}
-
-void zr_net_engine_sweep_locked(uint64_t now_ns)
-{
-    if (zr_net_engine.n_queued == 0 || now_ns < zr_net_engine.sweep_ns)
-        return;
-    zr_net_engine.sweep_ns = now_ns + ENGINE_SWEEP_NS;
-    for (size_t i = 0; i < zr_net_engine.hosts.n; i++) {
-        struct zr_net_host *h = zr_net_engine.hosts.items[i].value;
-        struct zr_net_transfer *t = h->queue.first, *next;
-
-        for (; t; t = next) {
-            next = t->next;
-            if (zr_is_cancelled(t->request->cancel))
-                engine_cancel_queued(t);
-        }
-    }
-}
-
-void zr_net_cancel(struct zr_net *net, const void *tag)
-{
-    zr_net_engine_lock();
-    for (size_t i = 0; i < zr_net_engine.hosts.n; i++)
-        engine_cancel_queue(
-            &((struct zr_net_host *)zr_net_engine.hosts.items[i].value)->queue, net, tag);
-    for (uint32_t i = 0; i < atomic_load(&zr_net_engine.n_reactors); i++) {
-        struct zr_net_reactor *r = &zr_net_engine.reactor[i];
-
-        engine_cancel_in(&r->inbox, net, tag, r);
-        engine_cancel_in(&r->active, net, tag, r);
-        engine_cancel_in(&r->waiting, net, tag, r);
-    }
-    zr_net_engine_unlock();
-}
-
 void zr_net_engine_stats_get(struct zr_net_engine_stats *out)
 {
     *out =
         (struct zr_net_engine_stats){.reactors = atomic_load(&zr_net_engine.n_reactors)};
-    zr_net_engine_lock();
+    zr_mutex_lock(&zr_net_engine.mutex);
     out->sockets = zr_net_engine.n_sockets;
     out->active = zr_net_engine.n_active;
     out->queued = zr_net_engine.n_queued;
     for (uint32_t i = 0; i < out->reactors; i++)
         out->waiting += zr_net_engine.reactor[i].waiting.n;
-    zr_net_engine_unlock();
+    zr_mutex_unlock(&zr_net_engine.mutex);
 }

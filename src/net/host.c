@@ -1,5 +1,6 @@
 /*
- * net/host.c - how many requests a host gets at once. The limit begins at 32. While
+ * net/host.c - which request runs when, and on which reactor. Requests wait in the queue
+ * of their host until it has a free slot. The number of slots begins at 32. While
  * requests wait for others, it grows: by one with each answer, so it doubles in a round
  * trip, until the throughput of a window of answers does not grow with it; from then on
  * by an eighth for each window that is faster than the one before. It halves when the
@@ -15,8 +16,12 @@
 
 void zr_net_host_reset(struct zr_net_host *h, uint32_t limit)
 {
-    *h =
-        (struct zr_net_host){.limit = limit, .window_size = limit, .is_slow_start = true};
+    limit = ZR_MIN(limit, (uint32_t)ZR_NET_CONCURRENCY_MAX);
+    *h = (struct zr_net_host){.queue = h->queue,
+                              .n_active = h->n_active,
+                              .limit = limit,
+                              .window_size = limit,
+                              .is_slow_start = true};
 }
 
 void zr_net_host_begin_window(struct zr_net_host *h, uint64_t now_ns)
@@ -68,6 +73,90 @@ void zr_net_host_learn(struct zr_net_host *h, uint64_t bytes, bool is_overloaded
     if (h->window_n >= h->window_size && now_ns - h->window_ns >= HOST_WINDOW_NS)
         host_end_window(h, now_ns);
 }
+
+/* ---- slots ---- */
+
+static bool host_is_full_locked(void)
+{
+    return zr_net_engine.n_active >= zr_net_engine.max_active;
+}
+
+/* When the process exits, a reactor may have ended: those that have not end what is
+ * queued. */
+static bool host_dispatch_one_locked(struct zr_net_host *h)
+{
+    struct zr_net_transfer *t = h->queue.first;
+    struct zr_net_reactor *r;
+
+    if (!t || h->n_active >= h->limit || host_is_full_locked() ||
+        atomic_load(&zr_net_engine.is_closed))
+        return false;
+    zr_net_list_remove(t);
+    zr_net_engine.n_queued--;
+    zr_net_engine.n_active++;
+    h->n_active++;
+    r = zr_net_engine_choose_locked();
+    zr_net_list_add(&r->inbox, t);
+    zr_net_engine_wake_locked(r);
+    return true;
+}
+
+void zr_net_host_dispatch_locked(struct zr_net_host *h)
+{
+    while (host_dispatch_one_locked(h))
+        ;
+}
+
+/* All slots were taken: gives the free ones to the hosts in turns. */
+static void host_share_locked(void)
+{
+    const struct zr_map *hosts = &zr_net_engine.hosts;
+
+    for (size_t idle = 0; idle < hosts->n && !host_is_full_locked(); idle++)
+        if (host_dispatch_one_locked(hosts->items[zr_net_engine.turn++ % hosts->n].value))
+            idle = 0;
+}
+
+void zr_net_host_leave_locked(struct zr_net_host *h)
+{
+    const bool was_full = host_is_full_locked();
+
+    h->n_active--;
+    zr_net_engine.n_active--;
+    if (was_full)
+        host_share_locked();
+    else
+        zr_net_host_dispatch_locked(h);
+}
+
+struct zr_net_host *zr_net_host_find_locked(const struct zr_net_transfer *t)
+{
+    struct zr_net *net = t->net;
+    struct zr_net_host *h = NULL;
+    struct zr_str origin;
+
+    zr_str_init(&origin, NULL);
+    zr_url_put_origin(&origin, &t->url);
+    if (!origin.failed)
+        h = zr_map_get(&zr_net_engine.hosts, zr_str_text(&origin));
+    if (!h && !origin.failed) {
+        h = zr_calloc(NULL, 1, sizeof *h);
+        if (h &&
+            zr_map_put(&zr_net_engine.hosts, zr_str_text(&origin), h, NULL) != ZARR_OK) {
+            zr_free(NULL, h);
+            h = NULL;
+        }
+        if (h)
+            zr_net_host_reset(h, ZR_NET_CONCURRENCY);
+    }
+    if (h && net->opts.concurrency && !net->has_set_limit)
+        zr_net_host_reset(h, net->opts.concurrency);
+    net->has_set_limit = true;
+    zr_str_deinit(&origin);
+    return h;
+}
+
+/* ---- lists ---- */
 
 void zr_net_list_add(struct zr_net_list *l, struct zr_net_transfer *t)
 {

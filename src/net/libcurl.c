@@ -6,8 +6,7 @@
  */
 #include "net/curl_int.h"
 
-#include <dlfcn.h>
-#include <string.h>
+#include <stddef.h>
 
 struct zr_net_curl zr_curl;
 
@@ -29,30 +28,22 @@ static zarr_status curl_fill(zarr_error *err)
 #else
 static zarr_status curl_fill(zarr_error *err)
 {
-    static const char *const names[] = {
+    static const struct zr_net_symbol symbols[] = {
+#    define ZR_NET_MEMBER(type, name, arguments)                                         \
+        {"curl_" #name, offsetof(struct zr_net_curl, name)},
+        ZR_NET_CURL(ZR_NET_MEMBER)
+#    undef ZR_NET_MEMBER
+    };
+    static const char *const files[] = {
 #    ifdef __APPLE__
         "libcurl.4.dylib",
 #    else
-        "libcurl.so.4",
-        "libcurl-gnutls.so.4",
+        "libcurl.so.4", "libcurl-gnutls.so.4",
 #    endif
-    };
-    void *handle = NULL, *symbol;
+        NULL};
 
-    for (size_t i = 0; !handle && i < ZR_COUNT(names); i++)
-        handle = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-    if (!handle)
-        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "http and https need libcurl: cannot load %s", names[0]);
-        /* C has no cast between object and function pointers */
-#    define ZR_NET_MEMBER(type, name, arguments)                                         \
-        symbol = dlsym(handle, "curl_" #name);                                           \
-        if (!symbol)                                                                     \
-            return zr_fail(err, ZARR_ERR_UNSUPPORTED, "libcurl lacks curl_" #name "()"); \
-        memcpy(&zr_curl.name, &symbol, sizeof symbol);
-    ZR_NET_CURL(ZR_NET_MEMBER)
-#    undef ZR_NET_MEMBER
-    return ZARR_OK;
+    return zr_net_load_library(&zr_curl, files, symbols, ZR_COUNT(symbols),
+                               "http and https need libcurl", err);
 }
 #endif
 

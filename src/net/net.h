@@ -10,10 +10,15 @@
  * What the engine does by itself:
  * - It repeats requests that are safe to repeat (GET, HEAD, PROPFIND, and what has
  *   ZR_NET_REPEATABLE) after lost connections, stalls, and the answers 408, 429, 500,
- * 502, 503 and 504, with exponential back-off and full jitter. Retry-After is obeyed.
- * - It follows redirects of GET, HEAD and PROPFIND: at most 5, to http and https only,
- *   never from https to http. Credentials and secret headers go to the first origin only.
- * - It limits the requests of each host that run at once, and adapts the limit.
+ *   502, 503 and 504, with exponential back-off and full jitter. It obeys Retry-After up
+ *   to 300 s for a request in all.
+ * - It follows redirects of GET, HEAD and PROPFIND (unless a request has
+ *   ZR_NET_NO_REDIRECT): at most 5, to http and https only, never from https to http.
+ * Credentials and secret headers go to the first origin only.
+ * - It limits the requests of each host that run at once, and adapts the limit. The
+ *   process as a whole has half of the descriptors that it may open; when they are taken,
+ *   hosts take turns.
+ * - Its receive buffers have at most 32 MiB, and 16 KiB for each further request.
  * - It checks an answer before its body goes to the sink: the size of its header, a
  *   Content-Encoding, and whether a Content-Range is the range that was asked for.
  *
@@ -23,13 +28,14 @@
  * In a forked child a request of the parent does not exist: its done() is never called
  * there. Clients go on. When the process exits, requests end with CANCELLED.
  *
- *
  * Thread class: shared, but a request is solo.
  */
 #ifndef ZR_NET_H
 #define ZR_NET_H
 
 #include "base/base.h"
+#include "net/crypto.h"
+#include "net/xml.h"
 
 /* ---- answers ------------------------------------------------------------------ */
 
@@ -38,7 +44,7 @@ struct zr_net_answer {
     uint32_t status;      /* 200, 404, ...; 0: there is no answer */
     bool is_range;        /* a 206 with a valid Content-Range */
     bool is_chunked;      /* the body has an end of its own */
-    bool is_etag_weak;    /* W/"...", or without quotes: it does not pin the bytes */
+    bool is_etag_weak;    /* W/"..." or malformed: it does not pin the bytes */
     uint64_t length;      /* of this body, by Content-Length; UINT64_MAX: not told */
     uint64_t range_first; /* is_range: the first byte of the object that it has, */
     uint64_t range_bytes; /* and how many. The body has this length */
@@ -46,7 +52,9 @@ struct zr_net_answer {
                              a 200 `length`; UINT64_MAX: not told */
     const char *etag;     /* with its quotes, and W/ if it is weak; NULL: none */
     uint64_t retry_after_s; /* UINT64_MAX: none */
+    int64_t date_s;         /* the server's clock, since 1970; 0: not told */
     uint64_t body_bytes;    /* that were received */
+    uint64_t wait_ns;       /* from the request to the first byte of this answer */
     struct zr_str lines;    /* "Name: value", each with a NUL; zr_net_answer_header() */
 };
 /* The value of the first header of this name (any case), without blanks around it. NULL:
@@ -77,7 +85,8 @@ void zr_net_buffer_sink(struct zr_net_sink *out, struct zr_net_buffer *buffer);
 enum {
     ZR_NET_REPEATABLE = 1, /* may be sent again, although it changes something */
     ZR_NET_RANGE = 2,      /* asks for range_bytes from range_first on */
-    ZR_NET_SUFFIX = 4      /* asks for the last range_bytes */
+    ZR_NET_SUFFIX = 4,     /* asks for the last range_bytes */
+    ZR_NET_NO_REDIRECT = 8 /* a redirect is an answer */
 };
 
 struct zr_net;
@@ -92,6 +101,12 @@ struct zr_net_request {
     /* "Name: value" each; NULL at the end; NULL: none. Secret ones go to the first origin
      * only. A line with a control character is refused (INVALID). */
     const char *const *headers, *const *secret_headers;
+    /* Appends more secret lines, each with a NUL, such as a signature. It is called
+     * before each try, on a reactor that a fork waits for: it computes, and does no I/O.
+     * NULL: none. */
+    zarr_status (*add_headers)(void *header_user, const struct zr_net_request *r,
+                               struct zr_str *lines, zarr_error *err);
+    void *header_user;
     const void *body; /* NULL: none */
     size_t body_bytes;
     struct zr_net_sink sink;
@@ -108,8 +123,8 @@ struct zr_net_request {
     void (*done)(struct zr_net_request *r, zarr_status st, const zarr_error *err);
     void *user; /* for the caller */
 
-    struct zr_net_answer
-        answer; /* complete in done(); zr_net_request_deinit() frees it */
+    /* Complete in done(); zr_net_request_deinit() frees it. */
+    struct zr_net_answer answer;
     struct zr_net_transfer *own; /* of the engine */
 };
 
@@ -122,12 +137,15 @@ zarr_status zr_net_run(struct zr_net *net, struct zr_net_request *r, zarr_error 
 /* Frees what the engine made for a request that has ended, and its answer. Zeroed storage
  * is allowed. */
 void zr_net_request_deinit(struct zr_net_request *r);
+/* Whether the calling thread is a reactor, which must not wait for a request. */
+bool zr_net_is_reactor(void);
 /* Ends all requests of this client that have the tag, soon, with CANCELLED. They may have
- * ended already. Wakes the reactors. */
+ * ended already. One whose done() runs now may submit another one with the tag: it ends,
+ * too. Wakes the reactors. */
 void zr_net_cancel(struct zr_net *net, const void *tag);
 /* The failure that an answer is if the caller has no use for its status; never OK.
  * NOT_FOUND: 404, 410. DENIED: 401, 403, 407. CONFLICT: 412. Else IO. The text has the
- * shown URL, the status and its usual reason. */
+ * status and its usual reason, but no URL; err->os_code is the status. */
 zarr_status zr_net_fail_status(zarr_error *err, const struct zr_net_request *r);
 
 /* ---- clients --------------------------------------------------------------------- */
@@ -142,16 +160,18 @@ struct zr_net_options {
     const char *proxy;    /* NULL: as the environment says (http_proxy, ...); "": none */
     const char *no_proxy; /* hosts, with commas; NULL: as the environment says */
     const char *ca_file, *ca_folder; /* NULL: libcurl's */
-    const char *netrc_file;          /* NULL: ~/.netrc */
-    bool netrc;                      /* look up credentials of the first origin */
-    bool tls_unverified;             /* accept any certificate; logs a warning */
-    bool untrusted;       /* no redirect from a public address to a private, loopback or
-                             link-local one */
-    uint32_t connect_ms;  /* longest time to connect; 0: 15 s */
-    uint32_t stall_s;     /* longest time without a byte; 0: 60 s */
-    uint32_t tries;       /* most tries of a request; 0: 10 */
-    uint32_t backoff_ms;  /* before the second try, doubled for each; 0: 100 ms */
-    uint32_t concurrency; /* requests of a host at once, at first; 0: 32 */
+    bool netrc;             /* look up credentials of the first origin in ~/.netrc */
+    const char *netrc_file; /* or in this file; NULL: none */
+    bool tls_unverified;    /* accept any certificate; logs a warning */
+    bool untrusted;         /* no redirect from a public address to a private, loopback or
+                               link-local one */
+    uint32_t connect_ms;    /* longest time to connect; 0: 15 s */
+    uint32_t stall_s;       /* longest time without a byte; 0: 60 s */
+    uint32_t tries;         /* most tries of a request; 0: 10 */
+    uint32_t backoff_ms;    /* before the second try, doubled for each; 0: 100 ms */
+    /* Requests of a host at once, at first. All clients of a host share the limit, and
+     * the last one with this option sets it. 0: 32 at first, or as it is. */
+    uint32_t concurrency;
 };
 /* Loads libcurl if this is the first client. UNSUPPORTED: it is not there, or too old, or
  * this build lacks it. INVALID: an option is malformed. */

@@ -23,8 +23,10 @@ enum {
     ZR_NET_DROP_BYTES = 65536,  /* a longer body that no caller wants ends a connection */
     ZR_NET_CONNECT_TRIES = 3,   /* before there is a connection */
     ZR_NET_BACKOFF_MAX_MS = 10000,  /* between two tries */
-    ZR_NET_RETRY_AFTER_MAX_S = 300, /* a longer one ends the request */
-    ZR_NET_CONCURRENCY = 32,        /* of a host, at first */
+    ZR_NET_RETRY_AFTER_MAX_S = 300, /* of a request in all; more ends it */
+    ZR_NET_BUFFERS_BYTES =
+        32 << 20,            /* of receive buffers, above those of the least size */
+    ZR_NET_CONCURRENCY = 32, /* of a host, at first */
     ZR_NET_CONCURRENCY_MAX = 256,
     ZR_NET_REACTORS_MAX = 64
 };
@@ -56,5 +58,18 @@ bool zr_net_is_same_origin(const struct zr_url *a, const struct zr_url *b);
  * link-local, multicast and others, also inside of IPv6. Unknown families are. */
 bool zr_net_is_private(const struct sockaddr *address);
 bool zr_net_is_private_text(const char *text); /* "10.0.0.1", "fe80::1" */
+
+/* ---- libraries that are not linked ------------------------------------------------ */
+
+struct zr_net_symbol {
+    const char *name;
+    size_t at; /* of its pointer in the table */
+};
+/* Loads the first of the files that is there, and keeps it loaded; NULL ends them. Fills
+ * the table with pointers to n functions. UNSUPPORTED: there is no such file, or a
+ * function is missing. need: begins the text, as "http needs libcurl". */
+zarr_status zr_net_load_library(void *table, const char *const *files,
+                                const struct zr_net_symbol *symbols, size_t n,
+                                const char *need, zarr_error *err);
 
 #endif

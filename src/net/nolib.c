@@ -41,6 +41,11 @@ void zr_net_request_deinit(struct zr_net_request *r)
     zr_net_answer_deinit(&r->answer);
 }
 
+bool zr_net_is_reactor(void)
+{
+    return false;
+}
+
 void zr_net_cancel(struct zr_net *net, const void *tag)
 {
     ZR_UNUSED(net);

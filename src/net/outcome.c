@@ -26,7 +26,8 @@ bool zr_net_is_redirect(const struct zr_net_transfer *t)
 
     return (a->status == 301 || a->status == 302 || a->status == 303 ||
             a->status == 307 || a->status == 308) &&
-           outcome_is_safe(t->request) && zr_net_answer_header(a, "Location");
+           outcome_is_safe(t->request) && !(t->request->flags & ZR_NET_NO_REDIRECT) &&
+           zr_net_answer_header(a, "Location");
 }
 
 static uint32_t outcome_most_tries(const struct zr_net_transfer *t)
@@ -47,7 +48,7 @@ bool zr_net_repeats_answer(const struct zr_net_transfer *t)
     return outcome_is_passing(a->status) && zr_net_is_repeatable(t->request) &&
            t->tries < outcome_most_tries(t) &&
            (a->retry_after_s == UINT64_MAX ||
-            a->retry_after_s <= ZR_NET_RETRY_AFTER_MAX_S);
+            a->retry_after_s <= ZR_NET_RETRY_AFTER_MAX_S - t->asked_s);
 }
 
 /* Whether a failure of libcurl is one of the connection, which may be gone next time. */
@@ -89,8 +90,13 @@ static void outcome_pause(struct zr_net_transfer *t)
     const uint64_t after = t->request->answer.retry_after_s;
     uint64_t ms = zr_random_u64() % (most + 1);
 
-    if (after != UINT64_MAX)
-        ms += ZR_MIN(after, (uint64_t)ZR_NET_RETRY_AFTER_MAX_S) * 1000;
+    if (after != UINT64_MAX) {
+        /* zr_net_repeats_answer() has compared it, unless a connection was lost then */
+        const uint64_t s = ZR_MIN(after, ZR_NET_RETRY_AFTER_MAX_S - t->asked_s);
+
+        t->asked_s += s;
+        ms += s * 1000;
+    }
     t->due_ns = zr_now_ns() + ms * 1000000;
     t->st = ZARR_OK;
 }
@@ -175,6 +181,15 @@ static void outcome_count(const struct zr_net_transfer *t)
     atomic_fetch_add(&net->out_bytes, (uint64_t)out_header + (uint64_t)out);
 }
 
+/* The status of a proxy that refuses to connect; 0: it does not, or there is none. */
+static uint32_t outcome_read_refusal(const struct zr_net_transfer *t)
+{
+    long status = 0;
+
+    (void)zr_curl.easy_getinfo(t->easy, CURLINFO_HTTP_CONNECTCODE, &status);
+    return status >= 300 ? (uint32_t)status : 0;
+}
+
 /* The failure of a connection as an error. */
 static void outcome_fail(struct zr_net_transfer *t, CURLcode result)
 {
@@ -208,15 +223,29 @@ static enum zr_net_outcome outcome_repeat(struct zr_net_transfer *t)
     return ZR_NET_REPEAT;
 }
 
+/* The server has seen nothing of the request, so any request may be repeated. */
+static enum zr_net_outcome outcome_refuse(struct zr_net_transfer *t, uint32_t status)
+{
+    const bool is_denied = status == 401 || status == 403 || status == 407;
+
+    if (outcome_is_passing(status) && t->tries < outcome_most_tries(t))
+        return outcome_repeat(t);
+    zr_net_fail(t, is_denied ? ZARR_ERR_DENIED : ZARR_ERR_IO,
+                "the proxy answered %" PRIu32 ", and does not connect to the server",
+                status);
+    return ZR_NET_END;
+}
+
 enum zr_net_outcome zr_net_decide(struct zr_net_transfer *t, CURLcode result)
 {
     const struct zr_net_answer *a = &t->request->answer;
+    uint32_t refusal;
 
     outcome_count(t);
     if (t->st != ZARR_OK)
         return ZR_NET_END;
-    if (t->is_cut && result == CURLE_WRITE_ERROR)
-        result = CURLE_OK;
+    if (result == CURLE_WRITE_ERROR && t->phase != ZR_NET_SINK)
+        result = CURLE_OK; /* zr_net_on_body() refused the rest of a long body */
     /* chunks may end before the range does */
     if (result == CURLE_OK && t->phase == ZR_NET_SINK && a->is_range &&
         a->body_bytes != a->range_bytes && strcmp(t->request->method, "HEAD") != 0)
@@ -224,6 +253,9 @@ enum zr_net_outcome zr_net_decide(struct zr_net_transfer *t, CURLcode result)
     if (result == CURLE_OK && t->phase == ZR_NET_HEADER)
         result = CURLE_GOT_NOTHING;
     if (result != CURLE_OK) {
+        refusal = outcome_read_refusal(t);
+        if (refusal)
+            return outcome_refuse(t, refusal);
         if (outcome_repeats_failure(t, result))
             return outcome_repeat(t);
         outcome_fail(t, result);

@@ -4,8 +4,7 @@
  * All lists change by the engine's mutex; but only the reactor itself changes those of
  * its active and waiting requests, so it reads them without.
  *
- * Thread class: the functions
- * are of one reactor's thread.
+ * Thread class: the functions run on the thread of their reactor.
  */
 #include "net/curl_int.h"
 
@@ -13,31 +12,22 @@
 
 enum {
     REACTOR_IDLE_MS = 120000, /* then all connections are closed */
-    REACTOR_CANCEL_MS = 50
+    REACTOR_CANCEL_MS = 50    /* how often the objects of requests are looked at */
 };
 #define REACTOR_WINDOW_NS UINT64_C(100000000)
 #define REACTOR_NS_PER_MS UINT64_C(1000000)
+#define REACTOR_RENEW_NS  ((REACTOR_IDLE_MS - 1000) * REACTOR_NS_PER_MS)
 
 /* Lets a reactor keep its share of the connections. */
-static void reactor_share_connections(struct zr_net_reactor *r)
+static void reactor_share_connections(const struct zr_net_reactor *r)
 {
-    const uint32_t n = atomic_load(&zr_net_engine.n_reactors);
-    const long share = (long)zr_net_engine.max_active / (long)ZR_MAX(n, 1U) + 1;
+    const long n = (long)ZR_MAX(atomic_load(&zr_net_engine.n_reactors), 1U);
 
-    if (r->share != share)
-        (void)zr_curl.multi_setopt(r->multi, CURLMOPT_MAXCONNECTS, share);
-    r->share = share;
+    (void)zr_curl.multi_setopt(r->multi, CURLMOPT_MAXCONNECTS,
+                               (long)zr_net_engine.max_active / n + 1);
 }
 
 /* ---- beginning and end of a transfer: inside of libcurl ---- */
-
-static void reactor_end(struct zr_net_transfer *t, enum zr_net_outcome outcome,
-                        struct zr_net_transfer **ended)
-{
-    t->outcome = outcome;
-    t->after = *ended;
-    *ended = t;
-}
 
 static void reactor_give_up_easy(struct zr_net_reactor *r, struct zr_net_transfer *t)
 {
@@ -54,20 +44,17 @@ static void reactor_give_up_easy(struct zr_net_reactor *r, struct zr_net_transfe
     t->easy = NULL;
 }
 
-static void reactor_begin(struct zr_net_reactor *r, struct zr_net_transfer *t,
-                          struct zr_net_transfer **ended)
+static void reactor_begin(struct zr_net_reactor *r, struct zr_net_transfer *t)
 {
     t->easy = r->n_spare > 0 ? r->spare[--r->n_spare] : zr_curl.easy_init();
     if (t->redirects == 0)
         t->tries++;
-    if (!t->easy)
-        zr_net_fail(t, ZARR_ERR_NO_MEMORY, "libcurl lacks memory");
-    else if (zr_net_transfer_prepare(t) == ZARR_OK &&
-             zr_curl.multi_add_handle(r->multi, t->easy) != CURLM_OK)
+    if (!t->easy || (zr_net_transfer_prepare(t) == ZARR_OK &&
+                     zr_curl.multi_add_handle(r->multi, t->easy) != CURLM_OK))
         zr_net_fail(t, ZARR_ERR_NO_MEMORY, "libcurl lacks memory");
     if (t->st != ZARR_OK) {
         reactor_give_up_easy(r, t);
-        reactor_end(t, ZR_NET_END, ended);
+        t->outcome = ZR_NET_END;
     }
 }
 
@@ -76,37 +63,26 @@ static bool reactor_is_cancelled(const struct zr_net_transfer *t)
     return atomic_load(&t->is_cancelled) || zr_is_cancelled(t->request->cancel);
 }
 
-static void reactor_cancel(struct zr_net_transfer *t, const char *why)
-{
-    t->st = ZARR_OK;
-    zr_net_fail(t, ZARR_ERR_CANCELLED, "%s", why);
-}
-
-static void reactor_read_messages(struct zr_net_reactor *r,
-                                  struct zr_net_transfer **ended)
+static void reactor_read_messages(struct zr_net_reactor *r)
 {
     CURLMsg *m;
     int left;
 
     while ((m = zr_curl.multi_info_read(r->multi, &left))) {
         const CURLcode result = m->data.result;
-        CURL *const easy = m->easy_handle;
         struct zr_net_transfer *t = NULL;
-        enum zr_net_outcome outcome;
 
         if (m->msg != CURLMSG_DONE)
             continue;
-        (void)zr_curl.easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&t);
-        outcome = zr_net_decide(t, result);
+        (void)zr_curl.easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, (char **)&t);
+        t->outcome = zr_net_decide(t, result);
         reactor_give_up_easy(r, t);
-        reactor_end(t, outcome, ended);
     }
 }
 
-/* One turn inside of libcurl; gives the transfers that it is done with. */
-static struct zr_net_transfer *reactor_work(struct zr_net_reactor *r)
+/* One turn inside of libcurl. Sets the outcome of the transfers that it is done with. */
+static void reactor_work(struct zr_net_reactor *r)
 {
-    struct zr_net_transfer *ended = NULL;
     int n_running;
 
     zr_mutex_lock(&r->mutex);
@@ -114,38 +90,34 @@ static struct zr_net_transfer *reactor_work(struct zr_net_reactor *r)
     for (struct zr_net_transfer *t = r->active.first; t; t = t->next) {
         if (reactor_is_cancelled(t)) {
             reactor_give_up_easy(r, t);
-            reactor_cancel(t, "the request was cancelled");
-            reactor_end(t, ZR_NET_END, &ended);
+            zr_net_cancel_transfer(t);
+            t->outcome = ZR_NET_END;
         } else if (!t->easy) {
-            reactor_begin(r, t, &ended);
+            reactor_begin(r, t);
         }
     }
     (void)zr_curl.multi_perform(r->multi, &n_running);
-    reactor_read_messages(r, &ended);
+    reactor_read_messages(r);
     zr_mutex_unlock(&r->mutex);
-    return ended;
 }
 
 /* ---- what follows ---- */
 
-static bool reactor_is_overload(const struct zr_net_transfer *t)
-{
-    return t->request->answer.status == 429 || t->request->answer.status == 503;
-}
-
 /* Moves a transfer out of the active ones, or leaves it there for its next origin. */
-static void reactor_settle_locked(struct zr_net_reactor *r, struct zr_net_transfer *t,
-                                  uint64_t now_ns)
+static void reactor_settle_locked(struct zr_net_reactor *r, struct zr_net_transfer *t)
 {
+    const struct zr_net_answer *a = &t->request->answer;
+
     if (t->outcome == ZR_NET_REDIRECT)
+        r->state = ZR_NET_NEWS;
+    if (t->outcome == ZR_NET_RUNS || t->outcome == ZR_NET_REDIRECT)
         return;
     zr_net_list_remove(t);
-    if (t->request->answer.status)
-        zr_net_host_learn(t->host, t->request->answer.body_bytes, reactor_is_overload(t),
-                          now_ns);
-    zr_net_engine_leave_locked(t);
-    if (t->outcome == ZR_NET_REPEAT)
-        zr_net_list_add(&r->waiting, t);
+    if (a->status)
+        zr_net_host_learn(t->host, a->body_bytes, a->status == 429 || a->status == 503,
+                          zr_now_ns());
+    zr_net_host_leave_locked(t->host);
+    zr_net_list_add(t->outcome == ZR_NET_REPEAT ? &r->waiting : &r->ended, t);
 }
 
 static void reactor_log_repeat(const struct zr_net_transfer *t)
@@ -161,164 +133,126 @@ static void reactor_log_repeat(const struct zr_net_transfer *t)
     zr_str_deinit(&shown);
 }
 
-static void reactor_settle(struct zr_net_reactor *r, struct zr_net_transfer *ended)
+static void reactor_settle(struct zr_net_reactor *r)
 {
     struct zr_net_transfer *t, *next;
 
-    if (!ended)
-        return;
-    /* before others can see them: afterwards the request may be gone */
-    for (t = ended; t; t = t->after)
+    for (t = r->active.first; t; t = t->next)
         if (t->outcome == ZR_NET_REPEAT)
             reactor_log_repeat(t);
-    zr_net_engine_lock();
-    for (t = ended; t; t = t->after)
-        reactor_settle_locked(r, t, zr_now_ns());
-    zr_net_engine_unlock();
-    for (t = ended; t; t = next) {
-        next = t->after;
-        if (t->outcome == ZR_NET_END)
-            zr_net_engine_finish(t);
+    zr_mutex_lock(&zr_net_engine.mutex);
+    for (t = r->active.first; t; t = next) {
+        next = t->next;
+        reactor_settle_locked(r, t);
     }
+    zr_mutex_unlock(&zr_net_engine.mutex);
+    zr_net_engine_finish(r);
 }
 
 /* Queues the waiting transfers whose pause is over, and ends the cancelled ones. */
 static void reactor_look_at_waiting(struct zr_net_reactor *r)
 {
-    const uint64_t now = r->waiting.n > 0 ? zr_now_ns() : 0;
-    struct zr_net_transfer *t = r->waiting.first, *next;
+    const uint64_t now = zr_now_ns();
+    struct zr_net_transfer *t, *next;
 
-    for (; t; t = next) {
-        const bool is_cancelled = reactor_is_cancelled(t);
-
+    if (r->waiting.n == 0)
+        return;
+    zr_mutex_lock(&zr_net_engine.mutex);
+    for (t = r->waiting.first; t; t = next) {
         next = t->next;
-        if (!is_cancelled && t->due_ns > now)
-            continue;
-        zr_net_engine_lock();
-        zr_net_list_remove(t);
-        if (!is_cancelled) {
+        if (reactor_is_cancelled(t)) {
+            zr_net_cancel_transfer(t);
+            zr_net_list_remove(t);
+            zr_net_list_add(&r->ended, t);
+        } else if (t->due_ns <= now) {
+            zr_net_list_remove(t);
             zr_net_list_add(&t->host->queue, t);
             zr_net_engine.n_queued++;
-            zr_net_engine_dispatch_locked(t->host);
-        }
-        zr_net_engine_unlock();
-        if (is_cancelled) {
-            reactor_cancel(t, "the request was cancelled");
-            zr_net_engine_finish(t);
+            zr_net_host_dispatch_locked(t->host);
         }
     }
+    zr_mutex_unlock(&zr_net_engine.mutex);
+    zr_net_engine_finish(r);
 }
 
 /* ---- exit ---- */
 
-static struct zr_net_transfer *reactor_pop(struct zr_net_list *l)
+static void reactor_abandon(struct zr_net_reactor *r, struct zr_net_list *l)
 {
-    struct zr_net_transfer *t;
-
-    zr_net_engine_lock();
-    t = l->first;
-    if (t)
-        zr_net_list_remove(t);
-    zr_net_engine_unlock();
-    return t;
+    zr_mutex_lock(&zr_net_engine.mutex);
+    for (struct zr_net_transfer *t = l->first; t; t = t->next)
+        zr_net_cancel_transfer(t);
+    zr_net_list_move(&r->ended, l);
+    zr_mutex_unlock(&zr_net_engine.mutex);
+    zr_net_engine_finish(r);
 }
 
-static void reactor_abandon(struct zr_net_list *l)
-{
-    struct zr_net_transfer *t;
-
-    while ((t = reactor_pop(l))) {
-        reactor_cancel(t, "the process exits");
-        zr_net_engine_finish(t);
-    }
-}
-
-/* Ends all requests without libcurl, which stays as it is. The first reactor also has
- * those that wait for a slot. */
+/* Ends all requests without libcurl, which stays as it is. Others queue no more, except
+ * other reactors, which come here, too. */
 static void reactor_close(struct zr_net_reactor *r)
 {
-    reactor_abandon(&r->inbox);
-    reactor_abandon(&r->active);
-    reactor_abandon(&r->waiting);
-    for (size_t i = 0; r == zr_net_engine.reactor && i < zr_net_engine.hosts.n; i++)
+    reactor_abandon(r, &r->inbox);
+    reactor_abandon(r, &r->active);
+    reactor_abandon(r, &r->waiting);
+    for (size_t i = 0; i < zr_net_engine.hosts.n; i++)
         reactor_abandon(
-            &((struct zr_net_host *)zr_net_engine.hosts.items[i].value)->queue);
+            r, &((struct zr_net_host *)zr_net_engine.hosts.items[i].value)->queue);
 }
 
 static void reactor_stop(void *reactor)
 {
     struct zr_net_reactor *r = reactor;
 
-    zr_net_engine_lock();
+    zr_mutex_lock(&zr_net_engine.mutex);
     atomic_store(&zr_net_engine.is_closed, true);
-    r->is_asleep = true;
     zr_net_engine_wake_locked(r);
-    zr_net_engine_unlock();
+    zr_mutex_unlock(&zr_net_engine.mutex);
 }
 
 /* ---- the loop ---- */
 
-/* Milliseconds until there is something to do, unless another thread brings it. */
-static int reactor_find_pause(const struct zr_net_reactor *r)
-{
-    uint64_t ms = r->active.n > 0 ? 1000 : REACTOR_IDLE_MS, now;
-
-    for (const struct zr_net_transfer *t = r->active.first; t; t = t->next) {
-        if (!t->easy)
-            return 0;
-        if (t->request->cancel)
-            ms = ZR_MIN(ms, (uint64_t)REACTOR_CANCEL_MS);
-    }
-    if (r->waiting.n == 0)
-        return (int)ms;
-    now = zr_now_ns();
-    for (const struct zr_net_transfer *t = r->waiting.first; t; t = t->next) {
-        if (t->request->cancel)
-            ms = ZR_MIN(ms, (uint64_t)REACTOR_CANCEL_MS);
-        ms = ZR_MIN(ms, t->due_ns > now ? (t->due_ns - now) / REACTOR_NS_PER_MS + 1 : 0);
-    }
-    return (int)ms;
-}
-
-/* Closes connections that no request has used for long. */
+/* Makes a new multi handle, which closes connections that no request has used for long.
+ * r->multi stays NULL if there is no memory for the first one. */
 static void reactor_renew(struct zr_net_reactor *r)
 {
-    CURLM *fresh = zr_curl.multi_init(), *old = r->multi;
+    CURLM *fresh, *old = r->multi;
+    int wake_fd[2];
 
-    if (!fresh)
-        return;
-    zr_net_engine_lock();
-    r->multi = fresh;
-    r->share = 0;
-    zr_net_engine_unlock();
     zr_mutex_lock(&r->mutex);
-    while (r->n_spare > 0)
-        zr_curl.easy_cleanup(r->spare[--r->n_spare]);
-    (void)zr_curl.multi_cleanup(old);
+    fresh = zr_net_multi_create(wake_fd);
+    if (fresh) {
+        zr_mutex_lock(&zr_net_engine.mutex);
+        r->multi = fresh;
+        memcpy(r->wake_fd, wake_fd, sizeof wake_fd);
+        zr_mutex_unlock(&zr_net_engine.mutex);
+        while (r->n_spare > 0)
+            zr_curl.easy_cleanup(r->spare[--r->n_spare]);
+        (void)zr_curl.multi_cleanup(old);
+    }
     zr_mutex_unlock(&r->mutex);
 }
 
+/* Until there is something to do, or another thread brings it. */
 static void reactor_sleep(struct zr_net_reactor *r)
 {
-    int pause = reactor_find_pause(r);
-    const bool is_idle = r->active.n == 0 && r->waiting.n == 0;
+    const bool is_idle = r->active.n + r->waiting.n == 0;
+    uint64_t ms = is_idle ? REACTOR_IDLE_MS : REACTOR_CANCEL_MS;
     const uint64_t begin = zr_now_ns();
-    bool is_asleep;
+    bool sleeps;
 
-    zr_net_engine_lock();
-    if (zr_net_engine.n_queued > 0)
-        pause = ZR_MIN(pause, (int)REACTOR_CANCEL_MS);
-    r->is_asleep = is_asleep =
-        r->inbox.n == 0 && pause > 0 && !atomic_load(&zr_net_engine.is_closed);
-    zr_net_engine_unlock();
-    if (is_asleep)
-        (void)zr_curl.multi_poll(r->multi, NULL, 0, pause, NULL);
-    zr_net_engine_lock();
-    is_asleep = r->is_asleep; /* no thread woke it */
-    r->is_asleep = false;
-    zr_net_engine_unlock();
-    if (is_idle && is_asleep &&
-        zr_now_ns() - begin >= REACTOR_IDLE_MS * REACTOR_NS_PER_MS / 2)
+    if (is_idle)
+        atomic_store(&r->busy, 0);
+    for (const struct zr_net_transfer *t = r->waiting.first; t; t = t->next)
+        ms = ZR_MIN(ms,
+                    t->due_ns > begin ? (t->due_ns - begin) / REACTOR_NS_PER_MS + 1 : 0);
+    zr_mutex_lock(&zr_net_engine.mutex);
+    sleeps = ms > 0 && r->state != ZR_NET_NEWS && !atomic_load(&zr_net_engine.is_closed);
+    if (sleeps)
+        r->state = ZR_NET_ASLEEP;
+    zr_mutex_unlock(&zr_net_engine.mutex);
+    if (sleeps)
+        (void)zr_curl.multi_poll(r->multi, NULL, 0, (int)ms, NULL);
+    if (is_idle && zr_now_ns() - begin >= REACTOR_RENEW_NS)
         reactor_renew(r);
 }
 
@@ -345,11 +279,13 @@ static void reactor_serve(void *arg)
     r->window_ns = zr_now_ns();
     r->window_cpu_ns = zr_thread_cpu_ns();
     while (!atomic_load(&zr_net_engine.is_closed)) {
-        zr_net_engine_lock();
+        zr_mutex_lock(&zr_net_engine.mutex);
         zr_net_engine_sweep_locked(zr_now_ns());
+        r->state = ZR_NET_AWAKE;
         zr_net_list_move(&r->active, &r->inbox);
-        zr_net_engine_unlock();
-        reactor_settle(r, reactor_work(r));
+        zr_mutex_unlock(&zr_net_engine.mutex);
+        reactor_work(r);
+        reactor_settle(r);
         reactor_look_at_waiting(r);
         reactor_measure(r);
         reactor_sleep(r);
@@ -361,11 +297,9 @@ zarr_status zr_reactor_start(struct zr_net_reactor *r, zarr_error *err)
 {
     zarr_status st;
 
-    r->multi = zr_curl.multi_init();
-    r->share = 0;
+    reactor_renew(r);
     if (!r->multi)
         return zr_fail_memory(err, 1);
-    r->is_asleep = false;
     atomic_store(&r->busy, 0);
     r->service =
         (struct zr_service){.serve = reactor_serve, .stop = reactor_stop, .arg = r};

@@ -9,6 +9,17 @@
 
 #include <string.h>
 
+/* Without the time in a queue, and to connect. */
+static void receive_measure(struct zr_net_transfer *t)
+{
+    curl_off_t sent_us = 0, came_us = 0;
+
+    (void)zr_curl.easy_getinfo(t->easy, CURLINFO_PRETRANSFER_TIME_T, &sent_us);
+    (void)zr_curl.easy_getinfo(t->easy, CURLINFO_STARTTRANSFER_TIME_T, &came_us);
+    t->request->answer.wait_ns =
+        came_us > sent_us ? (uint64_t)(came_us - sent_us) * 1000 : 1000;
+}
+
 /* Checks the answer, and tells the sink. */
 static zarr_status receive_begin_body(struct zr_net_transfer *t, zarr_error *err)
 {
@@ -17,6 +28,7 @@ static zarr_status receive_begin_body(struct zr_net_transfer *t, zarr_error *err
     const bool has_body = strcmp(r->method, "HEAD") != 0 && a->status != 204;
     zarr_status st = ZARR_OK;
 
+    receive_measure(t);
     ZR_TRY(zr_net_answer_check_range(a, r->flags, r->range_first, r->range_bytes, err));
     if (has_body && !a->is_chunked && a->length == UINT64_MAX)
         ZR_FAIL(err, ZARR_ERR_IO,
@@ -109,8 +121,5 @@ size_t zr_net_on_body(char *bytes, size_t one, size_t n, void *user)
         r->error_body->bytes < ZR_NET_ERROR_BYTES)
         zr_str_append(r->error_body, bytes,
                       ZR_MIN(n, ZR_NET_ERROR_BYTES - r->error_body->bytes));
-    if (r->answer.body_bytes <= ZR_NET_DROP_BYTES)
-        return n;
-    t->is_cut = true;
-    return 0;
+    return r->answer.body_bytes <= ZR_NET_DROP_BYTES ? n : 0;
 }

@@ -129,20 +129,20 @@ zarr_status zr_net_fail_status(zarr_error *err, const struct zr_net_request *r)
 {
     const uint32_t status = r->answer.status;
     const uint32_t tries = r->own ? r->own->tries : 1;
-    struct zr_str shown;
-    zarr_status st;
+    const char *const reason = request_reason(status);
+    zarr_status st = request_status(status);
 
-    zr_str_init(&shown, r->answer.lines.alloc);
-    zr_url_put_shown(&shown, r->url);
     if (tries > 1)
-        st = zr_fail(err, request_status(status),
-                     "%.200s: the server answered %" PRIu32 " (%s) to each of %" PRIu32
+        st = zr_fail(err, st,
+                     "the server answered HTTP %" PRIu32 " (%s) to each of %" PRIu32
                      " tries",
-                     zr_str_text(&shown), status, request_reason(status), tries);
+                     status, reason, tries);
     else
-        st = zr_fail(err, request_status(status),
-                     "%.200s: the server answered %" PRIu32 " (%s)", zr_str_text(&shown),
-                     status, request_reason(status));
-    zr_str_deinit(&shown);
+        st =
+            zr_fail(err, st, "the server answered HTTP %" PRIu32 " (%s)", status, reason);
+    if (err) {
+        err->os_code = (int32_t)status;
+        err->os_domain = ZARR_OS_STORE;
+    }
     return st;
 }

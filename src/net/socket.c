@@ -1,12 +1,15 @@
 /*
- * net/socket.c - the sockets of libcurl: opened here, where the address that a name
- * stands for is known, and counted, so that a forked child can close them.
+ * net/socket.c - opens the sockets of libcurl. Here the address of a host is known, so
+ * redirects to private ones are refused. It counts the sockets and notes them, and the
+ * descriptors of wake-ups that libcurl opens itself: a forked child closes them all.
  *
- * Thread class:
- * shared; the callbacks run on reactors, inside of libcurl.
+ * Thread class: shared; the callbacks run on reactors, inside of libcurl.
  */
 #include "net/curl_int.h"
 
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -48,10 +51,10 @@ curl_socket_t zr_net_on_open(void *user, curlsocktype purpose,
     type |= SOCK_CLOEXEC;
 #endif
     /* a child that is forked meanwhile must know it: the engine's lock is held */
-    zr_net_engine_lock();
+    zr_mutex_lock(&zr_net_engine.mutex);
     fd = socket(address->family, type, address->protocol);
     is_noted = fd >= 0 && socket_note_locked(fd);
-    zr_net_engine_unlock();
+    zr_mutex_unlock(&zr_net_engine.mutex);
     if (fd >= 0 && !is_noted) {
         (void)close(fd);
         fd = CURL_SOCKET_BAD;
@@ -66,13 +69,13 @@ int zr_net_on_close(void *user, curl_socket_t fd)
     int rc;
 
     ZR_UNUSED(user);
-    zr_net_engine_lock();
+    zr_mutex_lock(&zr_net_engine.mutex);
     if (word < zr_net_engine.n_socket_words && (zr_net_engine.socket_bits[word] & bit)) {
         zr_net_engine.socket_bits[word] &= ~bit;
         zr_net_engine.n_sockets--;
     }
     rc = close(fd);
-    zr_net_engine_unlock();
+    zr_mutex_unlock(&zr_net_engine.mutex);
     return rc;
 }
 
@@ -96,4 +99,44 @@ int zr_net_on_request(void *user, char *there, char *here, int there_port, int h
     }
     t->is_sent = true;
     return t->st == ZARR_OK ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT;
+}
+
+/* ---- wake-ups ---- */
+
+/* Whether bytes are in a pipe, a pair of sockets or an eventfd, seen from either end. */
+static bool socket_has_bytes(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    int n = 0;
+
+    return (poll(&p, 1, 0) == 1 && (p.revents & POLLIN)) ||
+           (ioctl(fd, FIONREAD, &n) == 0 && n > 0) ||
+           (ioctl(fd, TIOCOUTQ, &n) == 0 && n > 0);
+}
+
+/* libcurl does not tell its descriptors. They are the next two that are free, unless
+ * another thread opens a file now, and have bytes after a wake-up only. While it looks up
+ * a name it has two more, which a child keeps. */
+CURLM *zr_net_multi_create(int wake_fd[2])
+{
+    CURLM *multi;
+
+    for (int i = 0; i < 2; i++)
+        wake_fd[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    for (int i = 0; i < 2; i++)
+        if (wake_fd[i] >= 0)
+            (void)close(wake_fd[i]);
+    multi = zr_curl.multi_init();
+    if (!multi)
+        return NULL;
+    (void)zr_curl.multi_wakeup(multi);
+    for (int i = 0; i < 2; i++)
+        if (wake_fd[i] >= 0 && !socket_has_bytes(wake_fd[i]))
+            wake_fd[i] = -1;
+    (void)zr_curl.multi_poll(multi, NULL, 0, 0, NULL);
+    for (int i = 0; i < 2; i++)
+        if (wake_fd[i] >= 0 &&
+            (socket_has_bytes(wake_fd[i]) || fcntl(wake_fd[i], F_SETFD, FD_CLOEXEC) != 0))
+            wake_fd[i] = -1;
+    return multi;
 }

@@ -9,13 +9,13 @@
 #include "net/curl_int.h"
 
 #include <string.h>
-#include <strings.h>
 
 #include <zarrc/version.h>
 
 enum {
     TRANSFER_BUFFER_MIN = 16384, /* CURLOPT_BUFFERSIZE */
-    TRANSFER_BUFFER_MAX = 524288,
+    TRANSFER_BUFFER_MAX =
+        524288, /* with a quarter libcurl takes up to a third more CPU */
     TRANSFER_CONNECT_MS = 15000,
     TRANSFER_STALL_S = 60
 };
@@ -56,6 +56,8 @@ void zr_net_transfer_release(struct zr_net_transfer *t)
         zr_wipe(s->data, strlen(s->data));
     zr_curl.slist_free_all(t->headers);
     t->headers = NULL;
+    atomic_fetch_sub(&zr_net_engine.buffer_bytes, t->buffer_bytes);
+    t->buffer_bytes = 0;
 }
 
 void zr_net_fail(struct zr_net_transfer *t, zarr_status st, const char *fmt, ...)
@@ -97,19 +99,10 @@ static bool transfer_add_line(struct zr_net_transfer *t, const char *line)
 
 static bool transfer_add_lines(struct zr_net_transfer *t, const char *const *lines)
 {
-    bool ok = true;
-
-    for (size_t i = 0; ok && lines && lines[i]; i++)
-        ok = transfer_add_line(t, lines[i]);
-    return ok;
-}
-
-static bool transfer_has_line(const struct zr_net_transfer *t, const char *name)
-{
-    for (const struct curl_slist *s = t->headers; s; s = s->next)
-        if (strncasecmp(s->data, name, strlen(name)) == 0)
-            return true;
-    return false;
+    for (; lines && *lines; lines++)
+        if (!transfer_add_line(t, *lines))
+            return false;
+    return true;
 }
 
 static bool transfer_add_range(struct zr_net_transfer *t)
@@ -132,7 +125,32 @@ static bool transfer_add_range(struct zr_net_transfer *t)
     return transfer_add_line(t, line);
 }
 
-/* A line without a value removes libcurl's own header of that name. */
+/* Those that the caller makes for this try. */
+static bool transfer_add_made_lines(struct zr_net_transfer *t)
+{
+    const struct zr_net_request *r = t->request;
+    struct zr_str lines;
+    zarr_error err = {0};
+    zarr_status st;
+    bool ok = true;
+
+    if (!r->add_headers)
+        return true;
+    zr_str_init(&lines, t->net->opts.alloc);
+    st = r->add_headers(r->header_user, r, &lines, &err);
+    if (st == ZARR_OK)
+        st = zr_str_status(&lines, &err);
+    if (st != ZARR_OK)
+        zr_net_fail(t, st, "%s", err.message);
+    for (size_t at = 0; ok && st == ZARR_OK && at < lines.bytes;
+         at += strlen(lines.ptr + at) + 1)
+        ok = transfer_add_line(t, lines.ptr + at);
+    zr_wipe(lines.ptr, lines.cap);
+    zr_str_deinit(&lines);
+    return ok && st == ZARR_OK;
+}
+
+/* A line without a value removes libcurl's own header of that name, but none of ours. */
 static bool transfer_add_header(struct zr_net_transfer *t)
 {
     const struct zr_net_request *r = t->request;
@@ -140,11 +158,10 @@ static bool transfer_add_header(struct zr_net_transfer *t)
     return transfer_add_lines(t, r->headers) && transfer_add_range(t) &&
            transfer_add_line(t, "Accept-Encoding: identity") &&
            (t->has_left ||
-            (transfer_add_lines(t, r->secret_headers) &&
+            (transfer_add_lines(t, r->secret_headers) && transfer_add_made_lines(t) &&
              transfer_add_lines(t, (const char *const *)t->net->secret_headers))) &&
            (!r->body ||
-            (transfer_add_line(t, "Expect:") && (transfer_has_line(t, "Content-Type:") ||
-                                                 transfer_add_line(t, "Content-Type:"))));
+            (transfer_add_line(t, "Expect:") && transfer_add_line(t, "Content-Type:")));
 }
 
 /* ---- options ---- */
@@ -178,9 +195,9 @@ static bool transfer_set_credentials(const struct zr_net_transfer *t)
         zr_str_deinit(&name);
         zr_str_deinit(&password);
     }
-    if (o->netrc)
+    if (o->netrc || o->netrc_file)
         SET(NETRC, (long)CURL_NETRC_OPTIONAL);
-    if (o->netrc && o->netrc_file)
+    if (o->netrc_file)
         SET_TEXT(NETRC_FILE, o->netrc_file);
     return is_set;
 }
@@ -226,8 +243,6 @@ static bool transfer_set_method(const struct zr_net_transfer *t)
 
 static void transfer_set_callbacks(struct zr_net_transfer *t)
 {
-    const bool has_prereq = zr_curl.version >= 0x075000; /* 7.80 */
-
     SET(HEADERFUNCTION, zr_net_on_header);
     SET(HEADERDATA, t);
     SET(WRITEFUNCTION, zr_net_on_body);
@@ -236,7 +251,7 @@ static void transfer_set_callbacks(struct zr_net_transfer *t)
     SET(OPENSOCKETDATA, t);
     SET(CLOSESOCKETFUNCTION, zr_net_on_close);
     SET(PRIVATE, t);
-    if (has_prereq) {
+    if (zr_curl.version >= 0x075000) { /* 7.80 */
         SET(PREREQFUNCTION, zr_net_on_request);
         SET(PREREQDATA, t);
     } else if (t->was_public || !zr_net_is_repeatable(t->request)) {
@@ -244,14 +259,27 @@ static void transfer_set_callbacks(struct zr_net_transfer *t)
     }
 }
 
-static void transfer_set_protocol(const struct zr_net_transfer *t)
+/* As long as the range, with limits. When those of all requests have their share, the
+ * next ones get the least. */
+static uint64_t transfer_take_buffer(struct zr_net_transfer *t)
 {
     const struct zr_net_request *r = t->request;
-    uint64_t buffer = TRANSFER_BUFFER_MAX;
+    const uint64_t least = TRANSFER_BUFFER_MIN;
+    uint64_t n = TRANSFER_BUFFER_MAX;
 
     if (r->flags & (ZR_NET_RANGE | ZR_NET_SUFFIX))
-        buffer = ZR_MIN(buffer, ZR_MAX(r->range_bytes, (uint64_t)TRANSFER_BUFFER_MIN));
-    SET(BUFFERSIZE, (long)buffer);
+        n = ZR_MIN(n, ZR_MAX(r->range_bytes, least));
+    if (atomic_fetch_add(&zr_net_engine.buffer_bytes, n) + n > ZR_NET_BUFFERS_BYTES) {
+        atomic_fetch_sub(&zr_net_engine.buffer_bytes, n - least);
+        n = least;
+    }
+    t->buffer_bytes = n;
+    return n;
+}
+
+static void transfer_set_protocol(struct zr_net_transfer *t)
+{
+    SET(BUFFERSIZE, (long)transfer_take_buffer(t));
     SET(HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     SET(SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2); /* or newer */
     SET(FOLLOWLOCATION, 0L);
@@ -271,7 +299,7 @@ static void transfer_set_protocol(const struct zr_net_transfer *t)
 zarr_status zr_net_transfer_prepare(struct zr_net_transfer *t)
 {
     struct zr_str url;
-    bool is_set = true;
+    bool is_set;
 
     zr_net_answer_reset(&t->request->answer, t->net->opts.alloc);
     if (t->request->error_body)
@@ -279,7 +307,8 @@ zarr_status zr_net_transfer_prepare(struct zr_net_transfer *t)
     t->phase = ZR_NET_HEADER;
     t->header_bytes = 0;
     t->header_lines = 0;
-    t->is_sent = t->is_cut = false;
+    t->is_sent = false;
+    t->outcome = ZR_NET_RUNS;
     if (!transfer_add_header(t))
         return t->st;
     zr_str_init(&url, t->net->opts.alloc);

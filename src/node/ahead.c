@@ -1,6 +1,6 @@
 /*
- * node/ahead.c - the documents of a v2 group in one journey, for stores that are far
- * away. What cannot be had so is asked for again, one by one, and fails then if it must.
+ * node/ahead.c - the documents of a v2 node in one journey, for stores that are far away.
+ * What cannot be had so is asked for again, one by one, and fails then if it must.
  * Thread class: solo.
  */
 #include "node/node_int.h"
@@ -35,33 +35,52 @@ out:
     return st;
 }
 
-void zr_docs_ahead_fetch(struct zr_docs_ahead *a, zarr_store *store, const char *path,
-                         bool consolidated)
+/* hides: a service that refuses access to a document may not have it. That is the same
+ * for one beside the document that makes the node, as zr_doc_get_beside() has it. */
+static void doc_arrive(struct zr_doc_ahead *d, const zarr_store_op *op, bool hides)
 {
-    static const char *const names[] = {ZR_DOC_GROUP, ZR_DOC_ATTRS, ZR_DOC_CONSOLIDATED};
-    const size_t n = consolidated ? 3 : 2;
-    zarr_store_op op[ZR_DOCS_AHEAD];
+    const bool is_beside =
+        zr_streq(d->name, ZR_DOC_ATTRS) || zr_streq(d->name, ZR_DOC_CONSOLIDATED);
 
-    *a = (struct zr_docs_ahead){.store = store, .n = n};
-    for (size_t i = 0; i < n; i++)
-        a->doc[i].name = names[i];
-    if (ahead_begin(a, path, NULL) != ZARR_OK)
+    d->bytes = (size_t)op->done_bytes;
+    d->is_there = op->status == ZARR_OK &&
+                  (op->object_bytes == UINT64_MAX || op->object_bytes <= d->bytes);
+    d->is_known = d->is_there || op->status == ZARR_ERR_NOT_FOUND ||
+                  (op->status == ZARR_ERR_DENIED && hides && is_beside);
+}
+
+void zr_docs_ahead_fetch(struct zr_docs_ahead *a, const struct zr_find *where)
+{
+    static const char *const names[] = {ZR_DOC_ARRAY, ZR_DOC_GROUP, ZR_DOC_ATTRS,
+                                        ZR_DOC_CONSOLIDATED};
+    zarr_store_op op[ZR_DOCS_AHEAD];
+    zarr_error e = {0};
+
+    a->store = where->store;
+    for (size_t i = 0; i < ZR_COUNT(names); i++)
+        if (where->v2 & UINT32_C(1) << i)
+            a->doc[a->n++] = (struct zr_doc_ahead){.name = names[i]};
+    if (ahead_begin(a, where->path, NULL) != ZARR_OK)
         return;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < a->n; i++)
         op[i] = (zarr_store_op){.verb = ZARR_STORE_GET,
+                                .status = ZARR_ERR_NO_MEMORY, /* if it is never sent */
                                 .flags = ZARR_STORE_OP_DOCUMENT,
                                 .key = zr_str_text(&a->doc[i].key),
                                 .length = ZARR_STORE_TO_END,
-                                .mem = zr_mem_of_host(a->doc[i].text, a->doc[i].room)};
-    (void)zr_store_run(store, op, n, NULL);
-    for (size_t i = 0; i < n; i++) {
-        struct zr_doc_ahead *d = &a->doc[i];
+                                .mem = zr_mem_of_host(a->doc[i].text, a->doc[i].room),
+                                .cancel = where->cancel};
+    (void)zr_store_run(where->store, op, a->n, &e);
+    for (size_t i = 0; i < a->n; i++)
+        doc_arrive(&a->doc[i], &op[i], zr_store_hides(e.code, &e));
+}
 
-        d->bytes = (size_t)op[i].done_bytes;
-        d->is_there = op[i].status == ZARR_OK && (op[i].object_bytes == UINT64_MAX ||
-                                                  op[i].object_bytes <= d->bytes);
-        d->is_known = d->is_there || op[i].status == ZARR_ERR_NOT_FOUND;
-    }
+bool zr_docs_ahead_has(const struct zr_docs_ahead *a, const char *name)
+{
+    for (size_t i = 0; i < a->n; i++)
+        if (a->doc[i].is_there && zr_streq(a->doc[i].name, name))
+            return true;
+    return false;
 }
 
 bool zr_docs_ahead_take(struct zr_docs_ahead *a, struct zr_doc *d, const char *name,

@@ -135,7 +135,7 @@ struct zr_making {
     bool has_parents;          /* false: parents are neither looked at nor made */
     bool has_begun;            /* zr_making_begin() succeeded */
     bool is_filled;            /* by the caller, who keeps the claim until then */
-    const zarr_cancel *cancel; /* ends waits for other calls; NULL: never */
+    const zarr_cancel *cancel; /* ends the call, until the node is there; NULL: never */
     struct zr_claim claim;     /* the caller may move it */
     struct zr_parents {
         char *path;  /* room for the longest of them */
@@ -155,7 +155,8 @@ zarr_status zr_parents_create(zarr_store *store, const char *path, int32_t forma
 /* Only says whether that call would be refused. */
 zarr_status zr_parents_check(zarr_store *store, const char *path, zarr_error *err);
 /* Fails with EXISTS if a node of any format is at path. */
-zarr_status zr_node_must_be_new(zarr_store *store, const char *path, zarr_error *err);
+zarr_status zr_node_must_be_new(zarr_store *store, const char *path,
+                                const zarr_cancel *cancel, zarr_error *err);
 /* Checks whether a node at path may be overwritten. *is_node says whether there is one,
  * or the job object of a call that was interrupted there. If not, fails with EXISTS if
  * there are keys that no array left behind. zr_prefix_may_go() checks only for such keys,

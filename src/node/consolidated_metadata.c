@@ -236,6 +236,7 @@ static zarr_status update_group(const struct updating *u, uint64_t *n_updated,
         .path = u->group,
         .name = u->format == 3 ? ZR_DOC_V3 : ZR_DOC_CONSOLIDATED,
         .large = true,
+        .cancel = u->cancel,
     };
     bool has = false;
     zarr_status st = ZARR_OK;

@@ -35,6 +35,7 @@ zarr_status zr_doc_place_open(struct zr_doc_place *place, const struct zr_doc_so
 
     *place = (struct zr_doc_place){
         .src = src,
+        .cancel = src->cancel,
         .limit = src->large ? limits->consolidated_bytes : limits->metadata_bytes,
         .limit_name = src->large ? "consolidated_bytes" : "metadata_bytes"};
     zr_str_init(&place->key, ctx->alloc);
@@ -94,6 +95,7 @@ static zarr_status doc_read(struct zr_doc *d, const struct zr_doc_place *place,
         ZR_TRY(doc_room(d, ZR_MIN(far, place->limit), place, err));
     for (int i = 0; i < DOC_READS; i++) {
         doc_op(d, zr_str_text(&place->key), flags, &op);
+        op.cancel = place->cancel;
         st = zr_store_run_one(place->src->store, &op, err);
         if (st == ZARR_ERR_NOT_FOUND && i > 0)
             st = zr_fail(err, ZARR_ERR_CONFLICT,
@@ -126,7 +128,8 @@ zarr_status zr_doc_get(struct zr_doc *d, const struct zr_doc_source *src, zarr_e
     struct zr_doc_place place;
     zarr_status st = ZARR_OK;
 
-    if (src->ahead && zr_docs_ahead_take(src->ahead, d, src->name, &st))
+    if (src->ahead && src->ahead->n > 0 &&
+        zr_docs_ahead_take(src->ahead, d, src->name, &st))
         return st;
     st = zr_doc_place_open(&place, src, err);
     if (st == ZARR_OK)

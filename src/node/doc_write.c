@@ -21,6 +21,7 @@ static zarr_status doc_put(const struct zr_doc_place *place, const struct zr_str
         op->verb = ZARR_STORE_PUT;
     op->flags |= ZARR_STORE_OP_DOCUMENT;
     op->key = zr_str_text(&place->key);
+    op->cancel = place->cancel;
     /* The store only reads the source of a PUT. */
     op->mem = zr_mem_of_host((void *)(uintptr_t)zr_str_text(text), text->bytes);
     ZR_TRY(zr_store_run_one(place->src->store, op, err));
@@ -98,6 +99,7 @@ zarr_status zr_doc_update(const struct zr_doc_source *src, const struct zr_doc_e
 
     if (st != ZARR_OK)
         goto out;
+    place.cancel = edit->cancel;
     key = zr_str_text(&place.key);
     zr_backoff_init(&wait, src->store, key, edit->cancel);
     for (bool overtaken = true; overtaken && st == ZARR_OK;) {

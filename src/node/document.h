@@ -54,13 +54,17 @@ struct zr_doc {
 void zr_doc_init(struct zr_doc *d, const zarr_allocator *alloc);
 void zr_doc_deinit(struct zr_doc *d);
 
-/* Documents of a v2 group that were fetched together. Zero before the fetch. */
+/* Documents of a v2 node that are fetched together from a store that is far away. */
 enum {
-    ZR_DOCS_AHEAD = 3
+    ZR_V2_ARRAY = 1,        /* .zarray */
+    ZR_V2_GROUP = 2,        /* .zgroup */
+    ZR_V2_ATTRS = 4,        /* .zattrs */
+    ZR_V2_CONSOLIDATED = 8, /* .zmetadata */
+    ZR_DOCS_AHEAD = 4
 };
 struct zr_docs_ahead {
     zarr_store *store;
-    size_t n;
+    size_t n; /* 0 before the fetch */
     struct zr_doc_ahead {
         const char *name;
         struct zr_str key;
@@ -69,9 +73,11 @@ struct zr_docs_ahead {
         bool is_known, is_there;
     } doc[ZR_DOCS_AHEAD];
 };
-/* consolidated: whether .zmetadata is wanted, too. */
-void zr_docs_ahead_fetch(struct zr_docs_ahead *a, zarr_store *store, const char *path,
-                         bool consolidated);
+struct zr_find;
+/* Fetches those that where->v2 names. */
+void zr_docs_ahead_fetch(struct zr_docs_ahead *a, const struct zr_find *where);
+/* Whether the document was fetched. */
+bool zr_docs_ahead_has(const struct zr_docs_ahead *a, const char *name);
 /* Whether it is known what a GET of the document gives; *st: OK or NOT_FOUND. Each
  * document can be taken once. a may be NULL. */
 bool zr_docs_ahead_take(struct zr_docs_ahead *a, struct zr_doc *d, const char *name,
@@ -85,6 +91,7 @@ struct zr_doc_source {
     bool large;        /* bounded by limit consolidated_bytes, else by metadata_bytes */
     bool want_version; /* a read sets zr_doc.version; may cost a call */
     struct zr_docs_ahead *ahead; /* zr_doc_get() looks there first; may be NULL */
+    const zarr_cancel *cancel;   /* ends a read, not an update; NULL: never */
 };
 /* Reads the document. Fails with NOT_FOUND (err is not set), LIMIT, or the store's
  * error. */
@@ -116,7 +123,7 @@ struct zr_doc_edit {
     /* Called once the text is written, before another update can begin through this store
      * handle. Its status becomes that of the update. May be NULL. */
     zarr_status (*commit)(void *arg, zarr_error *err);
-    const zarr_cancel *cancel; /* ends waits for other writers; NULL: never */
+    const zarr_cancel *cancel; /* ends the update; NULL: never */
 };
 /* Reads, edits and writes the document so that no other update is lost. */
 zarr_status zr_doc_update(const struct zr_doc_source *src, const struct zr_doc_edit *edit,
@@ -160,6 +167,8 @@ struct zr_found {
     int32_t format;           /* 2, 3; 0: no document was read */
     struct zr_doc doc;        /* zarr.json, .zarray or .zgroup */
     struct zr_parsed *parsed; /* the parsed document; NULL if it does not parse */
+    struct zr_docs_ahead ahead;
+    const zarr_cancel *cancel; /* of the search */
 };
 void zr_found_init(struct zr_found *f, const zarr_allocator *alloc);
 void zr_found_deinit(struct zr_found *f);
@@ -173,8 +182,9 @@ struct zr_find {
     bool array;
     bool wait_for_writers; /* zr_doc_wait_for_writer() first */
     const zarr_cancel *cancel;
-    /* those of a group, which is looked for before an array then; may be NULL */
-    struct zr_docs_ahead *ahead;
+    /* ZR_V2_*: the documents of a v2 node that the caller will read. If the store is far
+     * away, they are fetched together, into f->ahead */
+    uint32_t v2;
 };
 /* Finds the node at a path. NOT_FOUND (err is not set): there is no document. If the
  * document is broken, fails with CORRUPT or another status for its fault, and f->kind is
@@ -185,8 +195,8 @@ zarr_status zr_node_find(struct zr_found *f, const struct zr_find *where,
  * have. */
 zarr_status zr_fail_no_node(zarr_store *store, const char *path, const char *what,
                             zarr_error *err);
-/* Reads path/.zattrs. *out stays NULL if there is none. ahead: may be NULL. */
-zarr_status zr_attrs_read(struct zr_parsed **out, zarr_store *store, const char *path,
+/* Reads .zattrs of the node. *out stays NULL if there is none. ahead: may be NULL. */
+zarr_status zr_attrs_read(struct zr_parsed **out, const struct zr_find *where,
                           struct zr_docs_ahead *ahead, zarr_error *err);
 /* A node described by its documents inside another document: consolidated metadata. */
 struct zr_entry {

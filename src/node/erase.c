@@ -323,7 +323,8 @@ static zarr_status prepare_erase(zarr_store *store, const char *path,
     zarr_status st = ZARR_OK;
 
     if (!zr_store_can(store, ZARR_STORE_CAP_LIST))
-        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "a %s store cannot list what is to be deleted",
+        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED,
+                "stores of kind %s cannot list what is to be deleted",
                 zr_store_name(store));
     ZR_TRY(zr_cancel_check(watch->cancel, err));
     ZR_TRY(zr_store_wait_for_writers(store, path, wait, err));

@@ -1,6 +1,7 @@
 /*
  * node/find.c - finds the node at a path: one GET for a v3 node, at most two more for a
- * v2 node. v3 wins if a path has both. A document that exists but is broken makes a node
+ * v2 node, which are sent together to a store that is far away. v3 wins if a path has
+ * both. A document that exists but is broken makes a node
  * that cannot be used, not a missing one. It ends the search with its own error, so that
  * an older document of the other format is not taken for the node.
  * Thread class: plain functions; zr_found is solo.
@@ -14,6 +15,8 @@ void zr_found_init(struct zr_found *f, const zarr_allocator *alloc)
     f->kind = ZARR_NODE_NONE;
     f->format = 0;
     f->parsed = NULL;
+    f->ahead.n = 0;
+    f->cancel = NULL;
     zr_doc_init(&f->doc, alloc);
 }
 
@@ -22,6 +25,8 @@ void zr_found_deinit(struct zr_found *f)
     zr_parsed_free(f->parsed);
     f->parsed = NULL;
     zr_doc_deinit(&f->doc);
+    if (f->ahead.n > 0)
+        zr_docs_ahead_deinit(&f->ahead);
 }
 
 const char *zr_kind_text(uint32_t kind)
@@ -94,7 +99,8 @@ static zarr_status try_document(struct zr_found *f, const struct zr_find *where,
                                       .path = where->path,
                                       .name = name,
                                       .large = v3 && !where->array,
-                                      .ahead = where->ahead};
+                                      .ahead = &f->ahead,
+                                      .cancel = where->cancel};
     zarr_status st = ZARR_OK;
 
     if (where->wait_for_writers)
@@ -113,6 +119,17 @@ static zarr_status try_document(struct zr_found *f, const struct zr_find *where,
     ZR_TRY(judge_document(f, kind, name, err));
 out:
     return st;
+}
+
+static bool is_fetch_due(const struct zr_find *where)
+{
+    return where->v2 && !zr_store_can(where->store, ZARR_STORE_CAP_FAST_GET);
+}
+
+static bool is_group_ahead(const struct zr_docs_ahead *ahead)
+{
+    return zr_docs_ahead_has(ahead, ZR_DOC_GROUP) &&
+           !zr_docs_ahead_has(ahead, ZR_DOC_ARRAY);
 }
 
 /* A service may refuse access to documents that do not exist. So the search goes on, and
@@ -134,11 +151,15 @@ zarr_status zr_node_find(struct zr_found *f, const struct zr_find *where, zarr_e
     zarr_status denied = ZARR_OK, st = ZARR_ERR_NOT_FOUND;
     zarr_error refusal, e;
 
+    f->cancel = where->cancel;
     zr_error_clear(&e);
     for (size_t i = begin; i < end; i++) {
-        /* a group of which the documents are there already comes first */
-        const size_t k = where->ahead && (i == 1 || i == 2) ? 3 - i : i;
+        size_t k = i;
 
+        if (i == 1 && is_fetch_due(where))
+            zr_docs_ahead_fetch(&f->ahead, where);
+        if ((i == 1 || i == 2) && is_group_ahead(&f->ahead))
+            k = 3 - i;
         st = try_document(f, where, documents[k].kind, documents[k].name, &e);
         if (denied == ZARR_OK && zr_store_hides(st, &e)) {
             denied = st;
@@ -150,12 +171,15 @@ zarr_status zr_node_find(struct zr_found *f, const struct zr_find *where, zarr_e
     return denied == ZARR_OK ? st : zr_pass(err, denied, &refusal);
 }
 
-zarr_status zr_attrs_read(struct zr_parsed **out, zarr_store *store, const char *path,
+zarr_status zr_attrs_read(struct zr_parsed **out, const struct zr_find *where,
                           struct zr_docs_ahead *ahead, zarr_error *err)
 {
-    const zarr_context *ctx = zr_store_context(store);
-    const struct zr_doc_source src = {
-        .store = store, .path = path, .name = ZR_DOC_ATTRS, .ahead = ahead};
+    const zarr_context *ctx = zr_store_context(where->store);
+    const struct zr_doc_source src = {.store = where->store,
+                                      .path = where->path,
+                                      .name = ZR_DOC_ATTRS,
+                                      .ahead = ahead,
+                                      .cancel = where->cancel};
     struct zr_doc doc;
     bool there = false;
     zarr_status st = ZARR_OK;
@@ -176,7 +200,7 @@ zarr_status zarr_node_probe(zarr_store *store, const char *path, uint32_t *kind,
 {
     ZR_NEED(store, err);
     const zarr_context *ctx = zr_store_context(store);
-    struct zr_find where = {.store = store};
+    struct zr_find where = {.store = store, .v2 = ZR_V2_ARRAY | ZR_V2_GROUP};
     struct zr_found found;
     char *normal = NULL;
     zarr_status st = ZARR_OK;

@@ -77,30 +77,31 @@ static zarr_status commit_new_node(void *arg, zarr_error *err)
 /* Writes the document and, for v2, the attributes with it: an existing .zattrs is
  * replaced, or erased if there are no attributes. If several threads make one node, one
  * wins, with its attributes. EXISTS if the document exists. */
-static zarr_status write_new_node(zarr_store *store, const struct zr_new_node *node,
-                                  zarr_error *err)
+static zarr_status write_new_node(const struct zr_making *m,
+                                  const struct zr_new_node *node, zarr_error *err)
 {
-    struct node_writing w = {store, node};
+    struct node_writing w = {m->store, node};
     const struct zr_doc_edit edit = {.fn = edit_new_node,
                                      .arg = &w,
                                      .may_be_new = true,
                                      .must_be_new = true,
-                                     .commit = commit_new_node};
-    const struct zr_doc_source src = {.store = store,
+                                     .commit = commit_new_node,
+                                     .cancel = m->cancel};
+    const struct zr_doc_source src = {.store = m->store,
                                       .path = node->path,
                                       .name = zr_doc_name(node->kind, node->format)};
 
     return zr_doc_update(&src, &edit, err);
 }
 
-static zarr_status parent_is_missing(zarr_store *store, const char *path, bool *missing,
-                                     zarr_error *err)
+static zarr_status parent_is_missing(const struct zr_making *m, const char *path,
+                                     bool *missing, zarr_error *err)
 {
-    struct zr_find where = {.store = store, .path = path};
+    const struct zr_find where = {.store = m->store, .path = path, .cancel = m->cancel};
     struct zr_found found;
     zarr_status st = ZARR_OK;
 
-    zr_found_init(&found, zr_store_context(store)->alloc);
+    zr_found_init(&found, zr_store_context(m->store)->alloc);
     st = zr_node_find(&found, &where, err);
     *missing = st == ZARR_ERR_NOT_FOUND;
     if (*missing)
@@ -114,21 +115,22 @@ static zarr_status parent_is_missing(zarr_store *store, const char *path, bool *
     return st;
 }
 
-static zarr_status put_parent(zarr_store *store, const char *path, int32_t format,
+static zarr_status put_parent(const struct zr_making *m, const char *path,
                               zarr_error *err)
 {
+    const zarr_allocator *alloc = zr_store_context(m->store)->alloc;
     struct zr_str text;
     const struct zr_new_node node = {
-        .path = path, .kind = ZARR_NODE_GROUP, .text = &text, .format = format};
+        .path = path, .kind = ZARR_NODE_GROUP, .text = &text, .format = m->format};
     zarr_error e = {0};
     bool missing = false;
     zarr_status st = ZARR_OK;
 
-    zr_str_init(&text, zr_store_context(store)->alloc);
-    ZR_TRY(zr_group_text(&text, format, NULL, zr_store_context(store)->alloc, err));
-    st = write_new_node(store, &node, &e);
+    zr_str_init(&text, alloc);
+    ZR_TRY(zr_group_text(&text, m->format, NULL, alloc, err));
+    st = write_new_node(m, &node, &e);
     if (st == ZARR_ERR_EXISTS) /* a writer without locks was faster */
-        st = parent_is_missing(store, path, &missing, err);
+        st = parent_is_missing(m, path, &missing, err);
     else
         zr_pass(err, st, &e);
 out:
@@ -147,7 +149,7 @@ static zarr_status check_job(const struct zr_making *m, const char *path, bool *
     if (zr_job_must_not_be(m->store, path, NULL) == ZARR_OK)
         goto out;
     ZR_TRY(zr_claim_wait(&claim, m->store, path, m->cancel, err));
-    ZR_TRY(parent_is_missing(m->store, path, missing, err));
+    ZR_TRY(parent_is_missing(m, path, missing, err));
     if (*missing)
         st = zr_job_must_not_be(m->store, path, err);
     if (st != ZARR_OK)
@@ -172,7 +174,7 @@ static zarr_status find_parents(struct zr_making *m, zarr_error *err)
     while (end > 0 && missing) {
         end = zr_path_parent_bytes(p->path);
         p->path[end] = '\0';
-        ZR_TRY(parent_is_missing(m->store, p->path, &missing, err));
+        ZR_TRY(parent_is_missing(m, p->path, &missing, err));
         if (missing)
             ZR_TRY(check_job(m, p->path, &missing, err));
         if (!missing)
@@ -189,13 +191,13 @@ zarr_status zr_making_begin(struct zr_making *m, zarr_error *err)
     zarr_status st = ZARR_OK;
 
     if (!m->overwrite)
-        ZR_TRY(zr_node_must_be_new(m->store, m->path, err));
+        ZR_TRY(zr_node_must_be_new(m->store, m->path, m->cancel, err));
     if (m->has_parents)
         ZR_TRY(find_parents(m, err));
     ZR_TRY(zr_claim_wait(&m->claim, m->store, m->path, m->cancel, err));
     /* without locks, writing the document decides */
     if (!m->overwrite && zr_store_can(m->store, ZARR_STORE_CAP_LOCK))
-        ZR_TRY(zr_node_must_be_new(m->store, m->path, err));
+        ZR_TRY(zr_node_must_be_new(m->store, m->path, m->cancel, err));
     m->has_begun = true;
 out:
     return st;
@@ -211,9 +213,9 @@ static zarr_status make_parent(struct zr_making *m, const char *path, zarr_error
 
     ZR_TRY(zr_claim_wait(&claim, m->store, path, m->cancel, err));
     if (zr_store_can(m->store, ZARR_STORE_CAP_LOCK))
-        ZR_TRY(parent_is_missing(m->store, path, &missing, err));
+        ZR_TRY(parent_is_missing(m, path, &missing, err));
     if (missing)
-        st = put_parent(m->store, path, m->format, err);
+        st = put_parent(m, path, err);
 out:
     zr_claim_give(&claim);
     return st;
@@ -246,9 +248,12 @@ zarr_status zr_making_write(struct zr_making *m, const struct zr_new_node *node,
     if (m->is_filled)
         ZR_TRY(zr_job_put(m->store, m->path, &job, true, err));
     m->claim.has_job = m->is_filled;
-    st = write_new_node(m->store, node, err);
+    st = write_new_node(m, node, err);
+    /* a write that failed, such as one that was cancelled, may have been done */
     if (st != ZARR_OK && m->is_filled &&
-        (st != ZARR_ERR_EXISTS || zr_job_is_exclusive(m->store)))
+        (st == ZARR_ERR_EXISTS
+             ? zr_job_is_exclusive(m->store)
+             : zr_node_must_be_new(m->store, m->path, NULL, NULL) == ZARR_OK))
         (void)zr_job_erase(m->store, m->path, NULL);
 out:
     return st;
@@ -285,9 +290,10 @@ zarr_status zr_parents_create(zarr_store *store, const char *path, int32_t forma
     return st;
 }
 
-zarr_status zr_node_must_be_new(zarr_store *store, const char *path, zarr_error *err)
+zarr_status zr_node_must_be_new(zarr_store *store, const char *path,
+                                const zarr_cancel *cancel, zarr_error *err)
 {
-    struct zr_find where = {.store = store, .path = path};
+    const struct zr_find where = {.store = store, .path = path, .cancel = cancel};
     struct zr_found found;
     zarr_status st = ZARR_OK;
 

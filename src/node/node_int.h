@@ -10,6 +10,7 @@
 struct zr_doc_place {
     const struct zr_doc_source *src;
     struct zr_str key;
+    const zarr_cancel *cancel; /* ends the operations */
     uint64_t limit;
     const char *limit_name; /* name of the limit, a member of zarr_limits */
 };

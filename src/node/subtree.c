@@ -74,6 +74,7 @@ out:
 static zarr_status read_attributes(struct zr_subtree *g, zarr_store *store,
                                    const char *top, zarr_error *err)
 {
+    struct zr_find where = {.store = store, .cancel = g->seen.cancel};
     struct zr_str full;
     zarr_status st = ZARR_OK;
 
@@ -85,7 +86,8 @@ static zarr_status read_attributes(struct zr_subtree *g, zarr_store *store,
         if (g->seen.wait_for_writers)
             ZR_TRY(zr_doc_wait_for_writer(store, zr_str_text(&full), ZR_DOC_ATTRS,
                                           g->seen.cancel, err));
-        ZR_TRY(zr_attrs_read(&g->node[i].attrs, store, zr_str_text(&full), NULL, err));
+        where.path = zr_str_text(&full);
+        ZR_TRY(zr_attrs_read(&g->node[i].attrs, &where, NULL, err));
     }
 out:
     zr_str_deinit(&full);
@@ -150,7 +152,8 @@ zarr_status zr_subtree_read(struct zr_subtree *out, zarr_store *store, const cha
                             int32_t format, bool wait_for_writers,
                             const zarr_cancel *cancel, zarr_error *err)
 {
-    const struct zr_find where = {.store = store, .path = path, .format = format};
+    const struct zr_find where = {
+        .store = store, .path = path, .format = format, .cancel = cancel};
     struct zr_found found;
     zarr_status st = ZARR_OK;
 

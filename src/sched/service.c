@@ -11,7 +11,8 @@
 
 #include <stdlib.h>
 
-#define SERVICE_EXIT_NS UINT64_C(500000000)
+/* A machine with too much to do may leave a thread without a core for a second. */
+#define SERVICE_EXIT_NS UINT64_C(5000000000)
 
 static struct {
     zr_mutex mutex;
@@ -69,24 +70,24 @@ static void service_exit(void)
     zr_mutex_unlock(&the_services.mutex);
 }
 
-static void service_install(void)
+/* At loading, because the first service may be started with a hooked lock held. */
+__attribute__((constructor)) static void service_install(void)
 {
     static struct zr_fork_hook hook = {.mutex = &the_services.mutex,
                                        .child = service_in_child};
 
     zr_fork_hook_add(&hook);
     zr_cond_init(&the_services.locked.ended);
-    the_services.locked.ready = atexit(service_exit) == 0;
 }
 
 zarr_status zr_service_start(struct zr_service *s, zarr_error *err)
 {
-    static zr_once once = ZR_ONCE_INIT;
     zarr_status st = ZARR_OK;
 
-    zr_call_once(&once, service_install);
     zr_mutex_lock(&the_services.mutex);
     s->ended = false;
+    if (!the_services.locked.ready)
+        the_services.locked.ready = atexit(service_exit) == 0;
     if (!the_services.locked.ready)
         st = zr_fail_memory(err, sizeof *s);
     else if (the_services.locked.closed)

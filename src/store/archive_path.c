@@ -7,6 +7,7 @@
 #include "store/store_int.h"
 
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -92,18 +93,30 @@ out:
     return st;
 }
 
+/* A link that leads nowhere stays. */
+static const char *follow_link(const char *url, char real[PATH_MAX])
+{
+    const char *path = url + zr_url_of_files(url);
+    struct stat st;
+
+    return lstat(path, &st) == 0 && S_ISLNK(st.st_mode) && realpath(path, real) ? real
+                                                                                : url;
+}
+
 zarr_status zr_archive_split(const zarr_allocator *alloc, const char *url, char **store,
                              char **key, zarr_error *err)
 {
-    const char *path = url + zr_url_of_files(url), *slash = strrchr(path, '/');
+    char real[PATH_MAX];
+    const char *const whole = follow_link(url, real);
+    const char *path = whole + zr_url_of_files(whole), *slash = strrchr(path, '/');
     const char *name = slash ? slash + 1 : path;
-    const size_t n = (size_t)(name - url);
+    const size_t n = (size_t)(name - whole);
 
     *key = *store = NULL;
     if (zr_url_of_server(url) > 0)
         return split_url(alloc, url, store, key, err);
-    *store =
-        slash ? zr_strndup(alloc, url, slash == path ? n : n - 1) : zr_strdup(alloc, ".");
+    *store = slash ? zr_strndup(alloc, whole, slash == path ? n : n - 1)
+                   : zr_strdup(alloc, ".");
     if (*store)
         *key = zr_strdup(alloc, name);
     if (*key)

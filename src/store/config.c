@@ -26,8 +26,8 @@ static zarr_status config_refuse_name(const struct zr_store_native *native,
                                    : ", ",
                       native->options[i].name);
     zr_fail(err, ZARR_ERR_INVALID,
-            "zarr_store_options.config: a %s store has no option \"%s\"%s", kind, name,
-            zr_str_text(&names));
+            "zarr_store_options.config: stores of kind %s have no option \"%s\"%s", kind,
+            name, zr_str_text(&names));
     zr_str_deinit(&names);
     return ZARR_ERR_INVALID;
 }
@@ -59,7 +59,7 @@ static zarr_status config_set(zarr_store_options *o, const struct zr_store_optio
         if (value == 0)
             return zr_fail(
                 err, ZARR_ERR_INVALID,
-                "zarr_store_options.config: the option \"%s\" of a %s store is "
+                "zarr_store_options.config: the option \"%s\" of stores of kind %s is "
                 "one of %s",
                 option->name, kind, option->choices);
     } else {
@@ -68,7 +68,7 @@ static zarr_status config_set(zarr_store_options *o, const struct zr_store_optio
             number > UINT32_MAX)
             return zr_fail(
                 err, ZARR_ERR_INVALID,
-                "zarr_store_options.config: the option \"%s\" of a %s store is "
+                "zarr_store_options.config: the option \"%s\" of stores of kind %s is "
                 "a number below 2^32",
                 option->name, kind);
         value = (uint32_t)number;

@@ -136,7 +136,8 @@ static zarr_status handle_read_caps(zarr_store *s, zarr_error *err)
         return zr_fail(err, ZARR_ERR_INVALID, "store %s: says LOCK but has no lock",
                        s->name);
     if (!s->vt.begin_parts || !s->vt.end_parts) /* it tells what a store below it can */
-        s->caps.flags &= ~(uint32_t)ZARR_STORE_CAP_PARTS;
+        s->caps.flags &= ~(uint32_t)(ZARR_STORE_CAP_PARTS | ZARR_STORE_CAP_READ_PARTS |
+                                     ZARR_STORE_CAP_COPY_PARTS);
     if ((s->caps.flags & ZARR_STORE_CAP_COALESCES) && !s->vt.submit)
         return zr_fail(err, ZARR_ERR_INVALID,
                        "store %s: says COALESCES but has no submit", s->name);

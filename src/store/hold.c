@@ -20,6 +20,15 @@ zarr_store *zr_store_of_key(const zarr_store *s, const char *key)
     return (zarr_store *)(uintptr_t)s; /* as the caller has it */
 }
 
+/* NULL would mean that there is nothing to give back. */
+static zarr_status hold_check(const zarr_store *s, const char *key, const void *held,
+                              const char *entry, zarr_error *err)
+{
+    return held ? ZARR_OK
+                : zr_fail(err, ZARR_ERR_INTERNAL, "%s: %s() of the %s store gave NULL",
+                          key, entry, s->name);
+}
+
 /* ---- locks ---- */
 
 static zarr_status hold_lock(zarr_store *s, const char *key, const zarr_cancel *cancel,
@@ -34,7 +43,7 @@ static zarr_status hold_lock(zarr_store *s, const char *key, const zarr_cancel *
     st = s->vt.lock(s->self, key, cancel, lock, zr_store_call_begin(s, &call, err));
     zr_block_end();
     if (st == ZARR_OK)
-        return ZARR_OK;
+        return hold_check(s, key, *lock, "lock", err);
     *lock = NULL; /* whatever a foreign store left there */
     return zr_store_call_end(s, &call, st, ZARR_OPERATION_LOCK, err);
 }
@@ -127,15 +136,15 @@ zarr_status zr_store_begin_parts(zarr_store *s, const char *key, void *lock,
     if (st != ZARR_OK)
         return st;
     if (!zr_store_can_key(s, key, ZARR_STORE_CAP_PARTS))
-        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "%s: a %s store takes no parts", key,
-                       s->name);
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "%s: stores of kind %s take no parts",
+                       key, s->name);
     zr_block_begin();
     st = s->vt.begin_parts(s->self, key,
                            zr_store_can(s, ZARR_STORE_CAP_LOCK) ? lock : NULL, cancel,
                            parts, zr_store_call_begin(s, &call, err));
     zr_block_end();
     if (st == ZARR_OK)
-        return ZARR_OK;
+        return hold_check(s, key, *parts, "begin_parts", err);
     *parts = NULL; /* whatever a foreign store left there */
     zr_error_mark(err, ZARR_ERROR_KEY, 0, key);
     return zr_store_call_end(s, &call, st, ZARR_OPERATION_WRITE, err);

@@ -16,26 +16,29 @@ static zarr_status key_fail(zarr_error *err, size_t at, const char *why)
 
 zarr_status zr_key_validate(const char *key, size_t n, zarr_error *err)
 {
-    unsigned char all = 0;
-    size_t begin = 0;
+    unsigned char all = 0, c = 0;
+    size_t begin = 0, i = 0;
 
     if (!key || n == 0)
         return key_fail(err, 0, "it is empty");
     if (n > ZR_KEY_MAX_BYTES)
         return key_fail(err, ZR_KEY_MAX_BYTES, "it is too long");
-    for (size_t i = 0; i <= n; i++) {
-        const char *s = key + begin;
-        const size_t length = i - begin;
-
-        if (i < n && key[i] == '\0')
+    for (;;) {
+        for (; i < n && (c = (unsigned char)key[i]) > '/'; i++) /* nearly all */
+            all |= c;
+        if (i < n && c == '\0')
             return key_fail(err, i, "a NUL");
-        all |= i < n ? (unsigned char)key[i] : 0;
-        if (i < n && key[i] != '/')
+        if (i < n && c != '/') {
+            i++;
             continue;
-        /* these would be a second spelling of another key */
-        if (length == 0 || (s[0] == '.' && (length == 1 || (length == 2 && s[1] == '.'))))
+        }
+        /* it would be a second spelling of another key */
+        if (i == begin || (key[begin] == '.' &&
+                           (i == begin + 1 || (i == begin + 2 && key[begin + 1] == '.'))))
             return key_fail(err, begin, "an empty, \".\" or \"..\" component");
-        begin = i + 1;
+        if (i == n)
+            break;
+        begin = ++i;
     }
     if (all >= 0x80 && !zr_utf8_is_valid(key, n))
         return key_fail(err, 0, "not UTF-8");

@@ -43,8 +43,10 @@ static void place_note(void *user, const zarr_store_place *place)
         n--;
     zr_str_clear(&p->head);
     zr_str_clear(&p->tail);
-    zr_str_printf(&p->head, "%s://%s/%s", place_text(place->scheme),
-                  place_text(place->endpoint), place_text(place->bucket));
+    zr_str_printf(&p->head, "%s://%s", place_text(place->scheme),
+                  place_text(place->endpoint));
+    if (*place_text(place->bucket))
+        zr_str_printf(&p->head, "/%s", place->bucket);
     zr_str_append(&p->tail, prefix, n);
     p->is_known = true;
 }

@@ -8,6 +8,8 @@
  */
 #include "store/store_int.h"
 
+#include "sched/sched.h"
+
 #include <string.h>
 
 static zarr_status public_run(zarr_store *store, zarr_store_op *op, zarr_error *err)
@@ -21,7 +23,10 @@ static zarr_status public_run(zarr_store *store, zarr_store_op *op, zarr_error *
 
 zarr_status zr_store_get(zarr_store *s, zarr_store_op *op, zarr_error *err)
 {
-    zarr_store_op stat = {.verb = ZARR_STORE_STAT, .flags = op->flags, .key = op->key};
+    zarr_store_op stat = {.verb = ZARR_STORE_STAT,
+                          .flags = op->flags,
+                          .key = op->key,
+                          .cancel = op->cancel};
     zarr_status st = public_run(s, op, err);
 
     if (st != ZARR_OK || op->object_bytes != UINT64_MAX)
@@ -151,7 +156,7 @@ zarr_status zr_store_list(zarr_store *s, const char *prefix, uint32_t how,
         return zr_fail(err, ZARR_ERR_INVALID, "no prefix, no function, or unknown how");
     ZR_TRY(zr_key_validate_prefix(prefix, strlen(prefix), err));
     if (!zr_store_can(s, ZARR_STORE_CAP_LIST))
-        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "a %s store cannot list", s->name);
+        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "stores of kind %s cannot list", s->name);
     ZR_TRY(zr_cancel_check(cancel, err));
     if (s->native) {
         st = s->vt.list(s->self, prefix, how, fn, user, cancel, err);
@@ -191,7 +196,8 @@ static zarr_status public_check_writable(const zarr_store *s, const char *prefix
     if (s->read_only)
         return zr_fail(err, ZARR_ERR_INVALID, "the store is open read-only");
     if (!zr_store_can(s, ZARR_STORE_CAP_WRITE))
-        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "a %s store cannot write", s->name);
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "stores of kind %s cannot write",
+                       s->name);
     if (!prefix)
         return zr_fail(err, ZARR_ERR_INVALID, "no prefix");
     return zr_key_validate_prefix(prefix, strlen(prefix), err);
@@ -222,7 +228,7 @@ zarr_status zr_store_erase_prefix(zarr_store *s, const char *prefix,
     if (st != ZARR_OK)
         return st;
     if (!s->vt.erase_prefix)
-        return zr_emulate_erase_prefix(s, prefix, cancel, err);
+        return zr_erase_by_listing(s, prefix, cancel, err);
     st = s->vt.erase_prefix(s->self, prefix, cancel, zr_store_call_begin(s, &call, err));
     return zr_store_call_end(s, &call, st, ZARR_OPERATION_ERASE, err);
 }
@@ -251,8 +257,10 @@ zarr_status zr_store_erase_rest(zarr_store *s, const char *prefix, const char *l
                                 const zarr_cancel *cancel, zarr_error *err)
 {
     struct new_key_look l = {.last = last, .err = err};
-    zarr_store_op op = {
-        .verb = ZARR_STORE_ERASE, .flags = zr_key_kind(last), .key = last};
+    zarr_store_op op = {.verb = ZARR_STORE_ERASE,
+                        .flags = zr_key_kind(last),
+                        .key = last,
+                        .cancel = cancel};
     zarr_error e = {0};
     zarr_status st = ZARR_OK;
 
@@ -281,7 +289,7 @@ zarr_status zr_store_rename(zarr_store *s, const char *from, const char *to,
         zr_key_is_below(from, to) || zr_key_is_below(to, from))
         ZR_FAIL(err, ZARR_ERR_INVALID, "%s cannot be renamed to %s", from, to);
     if (!s->vt.rename)
-        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "a %s store cannot rename", s->name);
+        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "stores of kind %s cannot rename", s->name);
     st = s->vt.rename(s->self, from, to, cancel, zr_store_call_begin(s, &call, err));
     st = zr_store_call_end(s, &call, st, ZARR_OPERATION_RENAME, err);
 out:
@@ -298,7 +306,8 @@ zarr_status zarr_store_erase_prefix(zarr_store *store, const char *prefix,
 }
 
 zarr_status zarr_store_clean(zarr_store *store, const char *prefix, uint64_t min_age_s,
-                             uint64_t *n_removed, zarr_error *err)
+                             const zarr_cancel *cancel, uint64_t *n_removed,
+                             zarr_error *err)
 {
     ZR_NEED(store, err);
     zarr_status st = public_check_writable(store, prefix, err);
@@ -306,11 +315,44 @@ zarr_status zarr_store_clean(zarr_store *store, const char *prefix, uint64_t min
     uint64_t n = 0;
 
     if (st == ZARR_OK && store->vt.clean) {
-        st = store->vt.clean(store->self, prefix, min_age_s, &n, NULL,
+        st = store->vt.clean(store->self, prefix, min_age_s, &n, cancel,
                              zr_store_call_begin(store, &call, err));
         st = zr_store_call_end(store, &call, st, ZARR_OPERATION_ERASE, err);
     }
     if (n_removed)
         *n_removed = n;
+    return st == ZARR_OK ? st : zr_prefix(err, st, "%s", store->url);
+}
+
+zarr_status zarr_store_repack(zarr_store *store, uint32_t flags,
+                              const zarr_cancel *cancel, zarr_repack_result *result,
+                              zarr_error *err)
+{
+    union {
+        zarr_repack_result result;
+        unsigned char room[256]; /* a store that was compiled with a longer struct */
+    } u = {.room = {0}};
+    struct zr_foreign call;
+    zarr_status st = ZARR_OK;
+
+    ZR_NEED(store, err);
+    if (flags & ~(uint32_t)ZARR_REPACK_LOOK)
+        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "unknown flags of zarr_store_repack()");
+    if (!store->vt.repack)
+        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED,
+                "a store of kind %s is no archive: there is nothing to repack",
+                store->name);
+    if (!(flags & ZARR_REPACK_LOOK))
+        ZR_TRY(public_check_writable(store, "", err));
+    u.result.struct_size = sizeof u.result;
+    zr_block_begin();
+    st = store->vt.repack(store->self, flags, &u.result, cancel,
+                          zr_store_call_begin(store, &call, err));
+    zr_block_end();
+    st = zr_store_call_end(store, &call, st, ZARR_OPERATION_WRITE, err);
+    u.result.struct_size = sizeof u.result;
+    if (result)
+        zr_struct_give(result, result->struct_size, &u.result, sizeof u.result);
+out:
     return st == ZARR_OK ? st : zr_prefix(err, st, "%s", store->url);
 }

@@ -149,10 +149,11 @@ void zr_store_registry_item(const struct zr_store_registry *r, size_t i,
     static const struct {
         const char *name, *detail;
     } details[] = {
-        {ZR_STORE_ZIP, "a zip archive, read-only; URL: a path that ends in .zip "
+        {ZR_STORE_ZIP, "a zip archive; URL: a path that ends in .zip "
                        "or .ozx, or zip:path"},
         {"http", "the files of a web server, read-only; URL: http://host/path"},
-        {"https", "the files of a web server, read-only; URL: https://host/path"}};
+        {"https", "the files of a web server, read-only; URL: https://host/path"},
+        {"s3", "the objects of a bucket, read-only; URL: s3://bucket/prefix"}};
     const struct zr_store_row *row = (const void *)r->rows.entry[i];
 
     *name = row->entry.name;

@@ -109,13 +109,15 @@ static zarr_status run_check_condition(const zarr_store *s, const zarr_store_op 
         [ZARR_STORE_PUT] = {ZARR_STORE_CAP_PUT_IF_VERSION, "write"},
         [ZARR_STORE_ERASE] = {ZARR_STORE_CAP_ERASE_IF_VERSION, "erase"},
         [ZARR_STORE_COPY] = {ZARR_STORE_CAP_PUT_IF_VERSION, "write"},
+        [ZARR_STORE_APPEND] = {ZARR_STORE_CAP_PUT_IF_VERSION, "append"},
     };
 
     if (zr_store_can_key(s, op->key, needs[op->verb].cap) || zr_op_erases_nothing(op) ||
         (zr_op_is_new(op) && zr_store_can_key(s, op->key, ZARR_STORE_CAP_PUT_NEW)))
         return ZARR_OK;
-    return zr_fail(err, ZARR_ERR_UNSUPPORTED, "%s: a %s store cannot %s conditionally",
-                   op->key, s->name, needs[op->verb].verb);
+    return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                   "%s: stores of kind %s cannot %s conditionally", op->key, s->name,
+                   needs[op->verb].verb);
 }
 
 /* The source of a COPY, and its store if the copy's store has the same functions. */
@@ -131,84 +133,126 @@ static zarr_status run_check_source(const zarr_store *s, const zarr_store_op *op
         t->native == s->native && t->vt.run == s->vt.run && t->vt.submit == s->vt.submit
             ? t->self
             : NULL;
-    return zr_key_validate(from->key, strlen(from->key), err);
+    if (zr_key_validate(from->key, strlen(from->key), err) != ZARR_OK)
+        return ZARR_ERR_INVALID;
+    if (zr_store_version_is_none(&from->version) ||
+        zr_store_can_key(t, from->key, ZARR_STORE_CAP_VERSIONS))
+        return ZARR_OK;
+    return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                   "%s: values in stores of kind %s have no versions", from->key,
+                   t->name);
 }
 
 static zarr_status run_check_parts(const zarr_store *s, const zarr_store_op *op,
                                    zarr_error *err)
 {
+    uint64_t end;
+
     if (!zr_store_can_key(s, op->key, ZARR_STORE_CAP_PARTS))
-        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "%s: a %s store takes no parts",
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "%s: stores of kind %s take no parts",
                        op->key, s->name);
     if (!op->parts)
         return zr_fail(err, ZARR_ERR_INVALID, "%s: parts that were not begun", op->key);
-    if (op->verb == ZARR_STORE_PUT_PART && op->part == 0)
+    if ((op->verb == ZARR_STORE_PUT_PART || op->verb == ZARR_STORE_COPY) && op->part == 0)
         return zr_fail(err, ZARR_ERR_INVALID, "%s: part number 0", op->key);
+    if (op->verb != ZARR_STORE_PUT &&
+        (!zr_add(op->offset, op->mem.bytes, &end) || end > INT64_MAX))
+        return zr_fail(err, ZARR_ERR_INVALID, "%s: parts at %" PRIu64, op->key,
+                       op->offset);
     if (op->verb == ZARR_STORE_PUT && op->mem.bytes > 0)
         return zr_fail(err, ZARR_ERR_INVALID, "%s: a commit of parts with memory",
                        op->key);
     return ZARR_OK;
 }
 
+/* A GET of parts that are not committed. */
+static zarr_status run_check_get_parts(const zarr_store *s, const zarr_store_op *op,
+                                       zarr_error *err)
+{
+    if (!zr_store_can_key(s, op->key, ZARR_STORE_CAP_READ_PARTS))
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "%s: stores of kind %s read no parts before their commit", op->key,
+                       s->name);
+    return run_check_parts(s, op, err);
+}
+
 static zarr_status run_check_write(const zarr_store *s, const zarr_store_op *op,
                                    zarr_error *err)
 {
+    zarr_status st = ZARR_OK;
+
     if (s->read_only)
         return zr_fail(err, ZARR_ERR_INVALID, "%s: the store is open read-only", op->key);
     if (!zr_store_can(s, ZARR_STORE_CAP_WRITE))
-        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "%s: a %s store cannot write", op->key,
-                       s->name);
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "%s: stores of kind %s cannot write",
+                       op->key, s->name);
     if ((op->flags & ZARR_STORE_OP_LOCKED) && !op->lock)
         return zr_fail(err, ZARR_ERR_INVALID, "%s: locked write without a lock", op->key);
+    if (op->verb == ZARR_STORE_APPEND &&
+        !zr_store_can_key(s, op->key, ZARR_STORE_CAP_APPEND))
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "%s: stores of kind %s change no value in place", op->key,
+                       s->name);
     if (op->verb == ZARR_STORE_COPY)
-        return run_check_source(s, op, err);
+        ZR_TRY(run_check_source(s, op, err));
     if (op->verb == ZARR_STORE_PUT_PART || (op->flags & ZARR_STORE_OP_IN_PARTS))
-        return run_check_parts(s, op, err);
-    return ZARR_OK;
+        ZR_TRY(run_check_parts(s, op, err));
+out:
+    return st;
+}
+
+/* The flags that an operation may have, besides its kind. */
+static uint32_t run_find_flags(const zarr_store *s, const zarr_store_op *op)
+{
+    enum {
+        RUN_WRITE = ZARR_STORE_OP_IF_VERSION | ZARR_STORE_OP_LOCKED
+    };
+    static const uint32_t known[] = {
+        [ZARR_STORE_GET] = ZARR_STORE_OP_IF_VERSION | ZARR_STORE_OP_WANT_VERSION,
+        [ZARR_STORE_PUT] = RUN_WRITE | ZR_STORE_OP_SYNCED | ZARR_STORE_OP_WANT_VERSION |
+                           ZARR_STORE_OP_IN_PARTS,
+        [ZARR_STORE_ERASE] = RUN_WRITE | ZR_STORE_OP_SYNCED | ZR_STORE_OP_GUARDED,
+        [ZARR_STORE_COPY] = RUN_WRITE | ZR_STORE_OP_SYNCED | ZARR_STORE_OP_WANT_VERSION |
+                            ZR_STORE_OP_BY_STORE,
+        [ZARR_STORE_STAT] = ZARR_STORE_OP_WANT_VERSION,
+        [ZARR_STORE_PUT_PART] = 0,
+        [ZARR_STORE_APPEND] = RUN_WRITE | ZR_STORE_OP_SYNCED | ZARR_STORE_OP_WANT_VERSION,
+    };
+
+    if (op->flags & ZARR_STORE_OP_IN_PARTS) {
+        if (op->verb == ZARR_STORE_GET)
+            return ZARR_STORE_OP_IN_PARTS;
+        if (op->verb == ZARR_STORE_COPY)
+            return ZARR_STORE_OP_IN_PARTS | ZR_STORE_OP_BY_STORE;
+    }
+    if ((op->flags & ZR_STORE_OP_PINNED) && op->verb == ZARR_STORE_GET)
+        return ZR_STORE_OP_PINNED | ZARR_STORE_OP_WANT_VERSION;
+    if ((op->flags & ZR_STORE_OP_TELL) && op->verb == ZARR_STORE_PUT && s->native)
+        return known[op->verb] | ZR_STORE_OP_TELL;
+    return known[op->verb];
 }
 
 zarr_status zr_op_check(const zarr_store *s, const zarr_store_op *op, zarr_error *err)
 {
-    uint32_t known = 0;
+    const bool reads = op->verb == ZARR_STORE_GET || op->verb == ZARR_STORE_STAT;
     zarr_status st = ZARR_OK;
 
     if (!op->key)
         return zr_fail(err, ZARR_ERR_INVALID, "no key");
     ZR_TRY(zr_key_validate(op->key, strlen(op->key), err));
-    switch (op->verb) {
-    case ZARR_STORE_GET:
-        known = op->flags & ZR_STORE_OP_PINNED
-                    ? ZR_STORE_OP_PINNED | ZARR_STORE_OP_WANT_VERSION
-                    : ZARR_STORE_OP_IF_VERSION | ZARR_STORE_OP_WANT_VERSION;
-        break;
-    case ZARR_STORE_PUT:
-    case ZARR_STORE_ERASE:
-    case ZARR_STORE_COPY:
-    case ZARR_STORE_PUT_PART:
-        known = ZARR_STORE_OP_IF_VERSION | ZARR_STORE_OP_LOCKED | ZR_STORE_OP_SYNCED;
-        known |= op->verb == ZARR_STORE_ERASE ? ZR_STORE_OP_GUARDED
-                                              : ZARR_STORE_OP_WANT_VERSION;
-        if (op->verb == ZARR_STORE_PUT)
-            known |= ZARR_STORE_OP_IN_PARTS | (s->native ? ZR_STORE_OP_TELL : 0);
-        if (op->verb == ZARR_STORE_COPY)
-            known |= ZR_STORE_OP_BY_STORE;
-        if (op->verb == ZARR_STORE_PUT_PART)
-            known = 0;
-        ZR_TRY(run_check_write(s, op, err));
-        break;
-    case ZARR_STORE_STAT:
-        known = ZARR_STORE_OP_WANT_VERSION;
-        break;
-    default:
+    if (op->verb < ZARR_STORE_GET || op->verb > ZARR_STORE_APPEND)
         ZR_FAIL(err, ZARR_ERR_INVALID, "%s: verb %" PRIu32 " is not known", op->key,
                 op->verb);
-    }
+    if (!reads)
+        ZR_TRY(run_check_write(s, op, err));
+    else if ((op->flags & ZARR_STORE_OP_IN_PARTS) && op->verb == ZARR_STORE_GET)
+        ZR_TRY(run_check_get_parts(s, op, err));
     if (op->mem.bytes > 0 && !op->mem.handle && op->mem.device_type == ZARR_DEVICE_CPU &&
         (op->verb == ZARR_STORE_GET || op->verb == ZARR_STORE_PUT ||
-         op->verb == ZARR_STORE_PUT_PART))
+         op->verb == ZARR_STORE_PUT_PART || op->verb == ZARR_STORE_APPEND))
         ZR_FAIL(err, ZARR_ERR_INVALID, "%s: the data of %" PRIu64 " bytes is NULL",
                 op->key, op->mem.bytes);
-    if (op->flags & ~(known | ZARR_STORE_OP_KIND))
+    if (op->flags & ~(run_find_flags(s, op) | ZARR_STORE_OP_KIND))
         st = zr_fail(err, ZARR_ERR_INVALID,
                      "%s: flags %#" PRIx32 " do not fit verb %" PRIu32, op->key,
                      op->flags, op->verb);
@@ -226,6 +270,8 @@ static uint64_t run_least(const zarr_store_op *op)
 {
     uint64_t offset = 0, n = 0;
 
+    if (op->flags & ZARR_STORE_OP_IN_PARTS) /* all of it was written */
+        return ZR_MIN(op->mem.bytes, op->length);
     if (op->object_bytes != UINT64_MAX)
         zr_op_range(op, op->object_bytes, &offset, &n);
     return n;
@@ -243,6 +289,11 @@ void zr_op_distrust(const zarr_store *s, zarr_store_op *op, zarr_error *err)
         op->status = zr_fail(err, ZARR_ERR_IO,
                              "%s: the %s store gave %" PRIu64 " of %" PRIu64 " bytes",
                              op->key, s->name, op->done_bytes, least);
+    if (op->status == ZARR_OK && op->verb == ZARR_STORE_STAT &&
+        op->object_bytes == UINT64_MAX)
+        op->status =
+            zr_fail(err, ZARR_ERR_IO, "%s: the %s store does not tell the length",
+                    op->key, s->name);
     /* A store may leave done_bytes of a write at 0. */
     if (op->status == ZARR_OK && op->verb != ZARR_STORE_GET && op->done_bytes != 0 &&
         op->done_bytes < op->mem.bytes)
@@ -275,6 +326,7 @@ zarr_status zr_op_fail(const zarr_store_op *op, zarr_error *err)
         [ZARR_STORE_STAT] = ZARR_OPERATION_READ,
         [ZARR_STORE_PUT_PART] = ZARR_OPERATION_WRITE,
         [ZARR_STORE_COPY] = ZARR_OPERATION_WRITE,
+        [ZARR_STORE_APPEND] = ZARR_OPERATION_WRITE,
     };
 
     if (!err || op->status == ZARR_ERR_CANCELLED)
@@ -383,10 +435,12 @@ void zr_op_run_foreign(void *store, zarr_store_op *op, zarr_error *err)
 enum zr_lock_kind zr_op_lock_kind(const zarr_store *s, const zarr_store_op *op)
 {
     const uint32_t caps = s->caps.flags;
+    const bool is_part = /* until the commit the key has its old value */
+        op->verb == ZARR_STORE_COPY && (op->flags & ZARR_STORE_OP_IN_PARTS);
 
     if ((op->verb != ZARR_STORE_PUT && op->verb != ZARR_STORE_ERASE &&
-         op->verb != ZARR_STORE_COPY) ||
-        (op->flags & ZARR_STORE_OP_LOCKED))
+         op->verb != ZARR_STORE_COPY && op->verb != ZARR_STORE_APPEND) ||
+        (op->flags & ZARR_STORE_OP_LOCKED) || is_part)
         return ZR_LOCK_NONE;
     if (!(caps & (ZARR_STORE_CAP_LOCK | ZARR_STORE_CAP_PUT_IF_VERSION)))
         return ZR_LOCK_HANDLE;
@@ -427,8 +481,8 @@ static void run_lock_end(zarr_store *s, zarr_store_op *op, const struct run_lock
  * fails. A line for each chunk would hide the rest. */
 static void run_log(const zarr_store *s, const zarr_store_op *op)
 {
-    static const char *const verbs[] = {"?",    "GET",  "PUT", "ERASE",
-                                        "COPY", "STAT", "PART"};
+    static const char *const verbs[] = {"?",    "GET",  "PUT",  "ERASE",
+                                        "COPY", "STAT", "PART", "APPEND"};
 
     if ((op->flags & ZARR_STORE_OP_KIND) != ZARR_STORE_OP_DOCUMENT &&
         (op->status == ZARR_OK || op->status == ZARR_ERR_NOT_FOUND))
@@ -442,7 +496,7 @@ zarr_status zr_store_run_one(zarr_store *s, zarr_store_op *op, zarr_error *err)
 {
     zarr_status st = zr_op_check(s, op, err);
     const enum zr_lock_kind kind = zr_op_lock_kind(s, op);
-    struct zr_lock_wait wait = {.key = op->key, .cancel = op->cancel};
+    struct zr_lock_wait wait;
     struct zr_keylock lock;
     struct run_lock own;
 
@@ -456,6 +510,7 @@ zarr_status zr_store_run_one(zarr_store *s, zarr_store_op *op, zarr_error *err)
     if (!s->native)
         op->flags &= ~ZR_STORE_OP_GUARDED;
     if (kind == ZR_LOCK_HANDLE) {
+        wait = (struct zr_lock_wait){.key = op->key, .cancel = op->cancel};
         st = zr_keylocks_take(&s->keylocks, &lock, &wait, err);
         if (st != ZARR_OK) {
             zr_op_end(op, st, st == ZARR_ERR_CANCELLED ? 0 : ETIMEDOUT);

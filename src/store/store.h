@@ -114,7 +114,8 @@ zarr_status zr_location_parse(zarr_location **out, const struct zr_store_registr
 zarr_status zr_store_show_url(char **out, const zarr_allocator *alloc, const char *url,
                               zarr_error *err);
 /* Splits the URL of an archive, without "zip:", into the URL of the store that holds it
- * and its key there. Both texts are owned by the caller. */
+ * and its key there: of the file that a symbolic link leads to. Both texts are owned by
+ * the caller. */
 zarr_status zr_archive_split(const zarr_allocator *alloc, const char *url, char **store,
                              char **key, zarr_error *err);
 /* The store by whose name "zip:" an archive is opened, and paths of archives. */
@@ -252,6 +253,9 @@ void zr_store_cancel(zarr_store *s, void *arg);
 zarr_status zr_store_lock(zarr_store *s, const char *key, const zarr_cancel *cancel,
                           void **lock, zarr_error *err);
 void zr_store_unlock(zarr_store *s, void *lock); /* NULL is allowed; any thread */
+/* See `check` in zarr_store_vtable. Of a composite store: nothing. */
+zarr_status zr_store_check(zarr_store *s, zarr_store_check_fn fn, void *user,
+                           const zarr_cancel *cancel, zarr_error *err);
 /* See `begin_parts` in zarr_store_vtable. Such a value is written only to keys that can
  * have ZARR_STORE_CAP_PARTS: emulation would need memory that the caller's budget does
  * not count. */

@@ -250,12 +250,12 @@ enum submit_way {
     SUBMIT_REFUSED
 };
 
-static enum submit_way choose_submit_way(const zarr_store *s, const zarr_store_op *op,
-                                         zarr_error *err)
+static enum submit_way choose_submit_way(const zarr_store *s, const zarr_store_op *op)
 {
     const enum zr_lock_kind kind = zr_op_lock_kind(s, op);
+    zarr_error err;
 
-    if (zr_op_check(s, op, err) != ZARR_OK)
+    if (zr_op_check(s, op, &err) != ZARR_OK)
         return SUBMIT_REFUSED;
     return s->vt.submit &&
                    (kind == ZR_LOCK_NONE || (kind == ZR_LOCK_HANDLE && op->tag)) &&
@@ -282,8 +282,9 @@ static zarr_status submit_prepare(struct store_batch **out, zarr_store *s,
     return st;
 }
 
-/* Checks every operation before it starts any: a started operation may be freed at
- * once. */
+/* Checks every operation before it starts any: a started operation may be freed at once.
+ * done_bytes has the way of each: another thread may find out meanwhile that the store
+ * can do more, and a batch has room for the operations that were counted. */
 static void submit_fill(zarr_store *s, zarr_store_op **ops, uint64_t n,
                         struct store_batch **batch, zr_store_done_fn done, void *arg)
 {
@@ -292,12 +293,10 @@ static void submit_fill(zarr_store *s, zarr_store_op **ops, uint64_t n,
 
     for (uint64_t i = 0; i < n; i++) {
         zarr_store_op *op = ops[i];
-        const enum submit_way way = choose_submit_way(s, op, &err);
-        struct store_batch *b = way == SUBMIT_REFUSED ? NULL : batch[way];
+        const enum submit_way way = (enum submit_way)op->done_bytes;
 
-        if (way != SUBMIT_REFUSED && !b) /* not counted before: a bug of ours */
-            zr_internal(&err);
-        if (!b) {
+        if (way == SUBMIT_REFUSED) {
+            (void)zr_op_check(s, op, &err);
             submit_refuse(op, &err, done, arg);
             continue;
         }
@@ -306,7 +305,7 @@ static void submit_fill(zarr_store *s, zarr_store_op **ops, uint64_t n,
             zr_emulate_pin_begin(s, op);
         else if (way == SUBMIT_NATIVE && zr_emulate_is_only_lock(s, op))
             zr_emulate_lock_begin(op);
-        b->op[used[way]++] = op;
+        batch[way]->op[used[way]++] = op;
     }
 }
 
@@ -355,8 +354,10 @@ void zr_store_submit(zarr_store *s, zarr_store_op **ops, uint64_t n,
     zarr_store_ref(
         s); /* the last done() may free the caller's reference during this call */
     locks = submit_lock(s, ops, n);
-    for (uint64_t i = 0; i < n; i++)
-        n_way[choose_submit_way(s, ops[i], &err)]++;
+    for (uint64_t i = 0; i < n; i++) {
+        ops[i]->done_bytes = choose_submit_way(s, ops[i]);
+        n_way[ops[i]->done_bytes]++;
+    }
     st = submit_prepare(&batch[SUBMIT_NATIVE], s, SUBMIT_NATIVE, n_way[SUBMIT_NATIVE],
                         done, arg, &err);
     if (st == ZARR_OK)

@@ -7,6 +7,8 @@
  */
 #include "store/store_int.h"
 
+#include "sched/sched.h"
+
 #include <string.h>
 
 zarr_status zr_store_end(const zarr_store *store, const char *key, zarr_status st,
@@ -262,4 +264,36 @@ void zarr_store_read_counters(const zarr_store *store, zarr_store_counters *out)
         store->vt.count(store->self, &u.counters);
     u.counters.struct_size = sizeof u.counters;
     zr_struct_give(out, out_bytes, &u.counters, sizeof u.counters);
+}
+
+struct store_checking {
+    zarr_store_check_fn fn;
+    void *user;
+};
+
+/* The text of a foreign store may be anything. */
+static void check_tell(void *user, int is_fault, const char *text)
+{
+    const struct store_checking *c = user;
+    zarr_error line;
+
+    zr_fail(&line, ZARR_ERR_INVALID, "%s", text ? text : "");
+    zr_error_distrust(&line);
+    c->fn(c->user, is_fault, line.message);
+}
+
+zarr_status zr_store_check(zarr_store *s, zarr_store_check_fn fn, void *user,
+                           const zarr_cancel *cancel, zarr_error *err)
+{
+    struct store_checking c = {fn, user};
+    struct zr_foreign call;
+    zarr_status st;
+
+    if (!s->vt.check)
+        return ZARR_OK;
+    zr_block_begin();
+    st = s->vt.check(s->self, check_tell, &c, cancel, zr_store_call_begin(s, &call, err));
+    zr_block_end();
+    return st == ZARR_OK ? ZARR_OK
+                         : zr_store_call_end(s, &call, st, ZARR_OPERATION_READ, err);
 }

@@ -197,7 +197,8 @@ static zarr_status check_key(const char *key, zarr_error *err)
 /* Sets the format if the caller gave none. */
 static zarr_status find_group(struct consolidating *c, int32_t format, zarr_error *err)
 {
-    const struct zr_find where = {.store = c->store, .path = c->path, .format = format};
+    const struct zr_find where = {
+        .store = c->store, .path = c->path, .format = format, .cancel = c->opts->cancel};
     struct zr_found found;
     zarr_status st = ZARR_OK;
 

@@ -77,18 +77,51 @@ static zarr_status sort_keys(struct zr_copy *c, zarr_error *err)
     return c->mark ? ZARR_OK : zr_fail_memory(err, n * sizeof *c->mark);
 }
 
+enum {
+    SURPLUS_BATCH = 64 /* objects that are erased with one call of the store */
+};
+
+/* Keys of the destination to erase, each followed by 0. */
+struct surplus {
+    struct zr_str text;
+    size_t n;
+};
+
+static zarr_status erase_surplus(const struct zr_copy *c, struct surplus *s,
+                                 zarr_error *err)
+{
+    zarr_store_op op[SURPLUS_BATCH];
+    const char *key = zr_str_text(&s->text);
+    const size_t n = s->n;
+    zarr_status st = zr_str_status(&s->text, err);
+
+    if (st != ZARR_OK)
+        return st;
+    for (size_t i = 0; i < n; i++, key += strlen(key) + 1)
+        op[i] = (zarr_store_op){.verb = ZARR_STORE_ERASE,
+                                .flags = zr_key_kind(key),
+                                .key = key,
+                                .cancel = c->opts.cancel};
+    st = zr_store_run(c->dst, op, n, err);
+    s->n = 0;
+    zr_str_clear(&s->text);
+    return st;
+}
+
 /* Looks for objects of the destination that the source does not have. Each one is erased,
  * or is an error: a chunk that the source lacks would change elements of the copy. Both
  * lists are sorted. */
 static zarr_status settle_surplus(struct zr_copy *c, bool erase, zarr_error *err)
 {
     struct zr_names there;
+    struct surplus s = {.n = 0};
     struct zr_str key;
     size_t i = 0;
     zarr_status st = ZARR_OK;
 
     zr_names_init(&there, c->ctx->alloc);
     zr_str_init(&key, c->ctx->alloc);
+    zr_str_init(&s.text, c->ctx->alloc);
     there.cancel = c->opts.cancel;
     ZR_TRY(zr_names_keys(&there, c->dst, c->dst_path, err));
     for (size_t j = 0; j < there.n; j++) {
@@ -102,10 +135,14 @@ static zarr_status settle_surplus(struct zr_copy *c, bool erase, zarr_error *err
         if (!erase)
             ZR_FAIL(err, ZARR_ERR_EXISTS, "%s exists, but the source lacks it",
                     zr_str_text(&key));
-        ZR_TRY(zarr_store_erase(c->dst, zr_str_text(&key), err));
+        zr_str_append(&s.text, zr_str_text(&key), key.bytes + 1);
+        if (++s.n == SURPLUS_BATCH)
+            ZR_TRY(erase_surplus(c, &s, err));
     }
+    st = erase_surplus(c, &s, err);
 out:
     zr_str_deinit(&key);
+    zr_str_deinit(&s.text);
     zr_names_deinit(&there);
     return st;
 }
@@ -193,7 +230,7 @@ static zarr_status prepare_destination(struct zr_copy *c, int32_t format, zarr_e
             ZR_TRY(zr_parents_check(c->dst, c->dst_path, err));
             ZR_TRY(zr_node_erase_watched(c->dst, c->dst_path, &watch, err));
         } else
-            ZR_TRY(zr_node_must_be_new(c->dst, c->dst_path, err));
+            ZR_TRY(zr_node_must_be_new(c->dst, c->dst_path, c->opts.cancel, err));
     }
     ZR_TRY(zr_parents_create(c->dst, c->dst_path, format, err));
 out:
@@ -221,7 +258,7 @@ static zarr_status copy_job(struct zr_copy *c, zarr_error *err)
     c->new_job = !continues;
     /* another call may have completed a node since prepare_destination() looked */
     if (!(c->opts.flags & ZARR_COPY_SKIP_EQUAL))
-        st = zr_node_must_be_new(c->dst, c->dst_path, err);
+        st = zr_node_must_be_new(c->dst, c->dst_path, c->opts.cancel, err);
     if (st == ZARR_ERR_EXISTS) /* else the job object may be that of the other call */
         c->new_job = c->new_job && zr_job_is_exclusive(c->dst);
     if (zr_is_store_failure(st))
@@ -412,7 +449,8 @@ out:
 
 static zarr_status copy_run(struct zr_copy *c, zarr_error *err)
 {
-    const struct zr_find where = {.store = c->src, .path = c->src_path};
+    const struct zr_find where = {
+        .store = c->src, .path = c->src_path, .cancel = c->opts.cancel};
     struct zr_found found;
     zarr_error e = {0};
     bool finished = false;

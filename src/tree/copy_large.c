@@ -10,7 +10,8 @@
 
 enum {
     LARGE_PART = 4, /* of the budget: larger objects are copied in ranges */
-    LARGE_RANGE = 8 << 20
+    LARGE_RANGE = 8 << 20,
+    LARGE_AT_ONCE = 4 /* ranges that are on their way; in all a quarter of the budget */
 };
 
 struct large_copy {
@@ -20,6 +21,7 @@ struct large_copy {
     bool pinned;
     void *lock, *parts;
     uint64_t taken, range;
+    uint32_t at_once; /* ranges of one call of a store */
     zarr_memory mem, old;
 };
 
@@ -31,85 +33,100 @@ bool zr_copy_is_large(const struct zr_copy *c, const char *src_key, uint64_t byt
            zr_store_pins(c->src, src_key);
 }
 
-static zarr_status get_range(const struct large_copy *l, bool of_dst, uint64_t at,
-                             zarr_memory *mem, zarr_error *err)
+/* Makes operations for the next ranges of the value, whose bytes are in `block`. */
+static zarr_status range_ops(const struct large_copy *l, uint64_t at,
+                             const zarr_memory *block, zarr_store_op *op, uint32_t *n,
+                             zarr_error *err)
 {
-    zarr_store_op op = {.verb = ZARR_STORE_GET,
-                        .flags = ZARR_STORE_OP_CHUNK | ZARR_STORE_OP_WANT_VERSION,
-                        .key = of_dst ? l->o->dst_key : l->o->src_key,
-                        .offset = at,
-                        .length = mem->bytes,
-                        .mem = *mem,
-                        .cancel = l->c->opts.cancel};
+    for (*n = 0; *n < l->at_once && at < l->o->bytes; at += l->range, ++*n) {
+        op[*n] = (zarr_store_op){.flags = ZARR_STORE_OP_CHUNK,
+                                 .offset = at,
+                                 .length = ZR_MIN(l->range, l->o->bytes - at),
+                                 .cancel = l->c->opts.cancel};
+        if (!zr_mem_slice(block, *n * l->range, op[*n].length, &op[*n].mem))
+            return zr_internal(err);
+    }
+    return ZARR_OK;
+}
+
+static zarr_status get_ranges(const struct large_copy *l, bool is_from_dst, uint64_t at,
+                              const zarr_memory *block, zarr_error *err)
+{
+    zarr_store_op op[LARGE_AT_ONCE];
+    uint32_t n = 0;
     zarr_status st = ZARR_OK;
 
-    if (!of_dst) {
-        op.flags |= ZR_STORE_OP_PINNED;
-        op.lock = (void *)(uintptr_t)&l->pin;
+    ZR_TRY(range_ops(l, at, block, op, &n, err));
+    for (uint32_t i = 0; i < n; i++) {
+        op[i].verb = ZARR_STORE_GET;
+        op[i].key = is_from_dst ? l->o->dst_key : l->o->src_key;
+        op[i].flags |=
+            ZARR_STORE_OP_WANT_VERSION | (is_from_dst ? 0 : ZR_STORE_OP_PINNED);
+        op[i].lock = is_from_dst ? NULL : (void *)(uintptr_t)&l->pin;
     }
-    ZR_TRY(zr_store_run_one(of_dst ? l->c->dst : l->c->src, &op, err));
-    if (op.done_bytes != mem->bytes)
-        st = zr_fail(err, ZARR_ERR_CONFLICT, "the object changes while it is copied");
-    if (!of_dst && l->o->version)
-        *l->o->version = op.version;
+    ZR_TRY(zr_store_run(is_from_dst ? l->c->dst : l->c->src, op, n, err));
+    for (uint32_t i = 0; i < n; i++)
+        if (op[i].status != ZARR_OK || op[i].done_bytes != op[i].length)
+            ZR_FAIL(err, ZARR_ERR_CONFLICT, "the object changes while it is copied");
+    if (!is_from_dst && l->o->version)
+        *l->o->version = op[0].version;
 out:
     return st;
 }
 
-/* Calls fn for each range of the source, in l->mem, until it returns other than OK or
- * sets *end. */
-static zarr_status each_range(struct large_copy *l,
+/* Calls fn for the ranges of the source, as many as are in l->mem at once, until it
+ * returns other than OK or sets *end. */
+static zarr_status each_batch(struct large_copy *l,
                               zarr_status (*fn)(struct large_copy *l, uint64_t at,
-                                                const zarr_memory *range, bool *end,
-                                                zarr_error *err),
+                                                bool *end, zarr_error *err),
                               zarr_error *err)
 {
     bool end = false;
     zarr_status st = ZARR_OK;
 
-    for (uint64_t at = 0; at < l->o->bytes && !end; at += l->range) {
-        zarr_memory range;
-
+    for (uint64_t at = 0; at < l->o->bytes && !end; at += l->at_once * l->range) {
         ZR_TRY(zr_cancel_check(l->c->opts.cancel, err));
-        if (!zr_mem_slice(&l->mem, 0, ZR_MIN(l->range, l->o->bytes - at), &range))
-            return zr_internal(err);
-        ZR_TRY(get_range(l, false, at, &range, err));
-        ZR_TRY(fn(l, at, &range, &end, err));
+        ZR_TRY(get_ranges(l, false, at, &l->mem, err));
+        ZR_TRY(fn(l, at, &end, err));
     }
 out:
     return st;
 }
 
-static zarr_status put_range(struct large_copy *l, uint64_t at, const zarr_memory *range,
-                             bool *end, zarr_error *err)
+static zarr_status put_batch(struct large_copy *l, uint64_t at, bool *end,
+                             zarr_error *err)
 {
-    zarr_store_op op = {.verb = ZARR_STORE_PUT_PART,
-                        .flags = ZARR_STORE_OP_CHUNK,
-                        .key = l->o->dst_key,
-                        .offset = at,
-                        .length = range->bytes,
-                        .mem = *range,
-                        .cancel = l->c->opts.cancel,
-                        .parts = l->parts,
-                        .part = at / l->range + 1};
-
-    ZR_UNUSED(end);
-    return zr_store_run_one(l->c->dst, &op, err);
-}
-
-static zarr_status compare_range(struct large_copy *l, uint64_t at,
-                                 const zarr_memory *range, bool *end, zarr_error *err)
-{
-    void *a = NULL, *b = NULL;
-    zarr_memory old;
+    zarr_store_op op[LARGE_AT_ONCE];
+    uint32_t n = 0;
     zarr_status st = ZARR_OK;
 
-    if (!zr_mem_slice(&l->old, 0, range->bytes, &old))
-        return zr_internal(err);
-    ZR_TRY(get_range(l, true, at, &old, err));
-    ZR_TRY(zr_mem_host_ptr(&l->c->ctx->memory, range, range->bytes, &a, err));
-    ZR_TRY(zr_mem_host_ptr(&l->c->ctx->memory, &old, old.bytes, &b, err));
-    *end = memcmp(a, b, (size_t)range->bytes) != 0;
+    ZR_UNUSED(end);
+    ZR_TRY(range_ops(l, at, &l->mem, op, &n, err));
+    for (uint32_t i = 0; i < n; i++) {
+        op[i].verb = ZARR_STORE_PUT_PART;
+        op[i].key = l->o->dst_key;
+        op[i].parts = l->parts;
+        op[i].part = op[i].offset / l->range + 1;
+    }
+    ZR_TRY(zr_store_run(l->c->dst, op, n, err));
+    for (uint32_t i = 0; i < n; i++)
+        if (op[i].status != ZARR_OK) /* zr_store_run() passes over NOT_FOUND */
+            ZR_FAIL(err, op[i].status, "a part of the new value has gone");
+out:
+    return st;
+}
+
+static zarr_status compare_batch(struct large_copy *l, uint64_t at, bool *end,
+                                 zarr_error *err)
+{
+    const uint64_t bytes = ZR_MIN(l->at_once * l->range, l->o->bytes - at);
+    void *a = NULL, *b = NULL;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(get_ranges(l, true, at, &l->old, err));
+    ZR_TRY(zr_mem_host_ptr(&l->c->ctx->memory, &l->mem, bytes, &a, err));
+    ZR_TRY(zr_mem_host_ptr(&l->c->ctx->memory, &l->old, bytes, &b, err));
+    *end = memcmp(a, b, (size_t)bytes) != 0;
     *l->o->equal = !*end;
 out:
     return st;
@@ -118,8 +135,10 @@ out:
 /* Sets there and equal. */
 static zarr_status compare_large(struct large_copy *l, zarr_error *err)
 {
-    zarr_store_op now = {
-        .verb = ZARR_STORE_STAT, .flags = ZARR_STORE_OP_CHUNK, .key = l->o->dst_key};
+    zarr_store_op now = {.verb = ZARR_STORE_STAT,
+                         .flags = ZARR_STORE_OP_CHUNK,
+                         .key = l->o->dst_key,
+                         .cancel = l->c->opts.cancel};
     zarr_error why = {0};
     zarr_status st = zr_store_run_one(l->c->dst, &now, &why);
 
@@ -128,15 +147,28 @@ static zarr_status compare_large(struct large_copy *l, zarr_error *err)
         return ZARR_OK;
     ZR_TRY(zr_pass(err, st, &why));
     if (now.object_bytes == l->o->bytes)
-        ZR_TRY(each_range(l, compare_range, err));
+        ZR_TRY(each_batch(l, compare_batch, err));
 out:
     return st;
+}
+
+/* Stores that wait for a network get several ranges at once, if memory has room. */
+static uint32_t ranges_at_once(const struct large_copy *l)
+{
+    const uint64_t room = l->c->ctx->budget.total / (l->o->compare ? 8 : 4) / l->range;
+    const uint64_t n = zr_ceil_div_u64(l->o->bytes, l->range);
+    const bool fast = zr_store_can(l->c->dst, ZARR_STORE_CAP_FAST_GET);
+
+    return fast ? 1
+                : (uint32_t)ZR_MAX(ZR_MIN(ZR_MIN(room, n), (uint64_t)LARGE_AT_ONCE),
+                                   UINT64_C(1));
 }
 
 static zarr_status large_begin(struct large_copy *l, zarr_error *err)
 {
     struct zr_copy *c = l->c;
-    const uint64_t need = l->o->compare ? 2 * l->range : l->range;
+    const uint64_t block = l->at_once * l->range,
+                   need = l->o->compare ? 2 * block : block;
     zarr_status st = ZARR_OK;
 
     st = zr_store_pin_init(&l->pin, c->src, l->o->src_key, err);
@@ -148,9 +180,9 @@ static zarr_status large_begin(struct large_copy *l, zarr_error *err)
     ZR_TRY(zr_budget_take(&c->ctx->budget, need, UINT64_MAX, NULL, err));
     l->taken = need;
     ZR_TRY(zr_store_lock(c->dst, l->o->dst_key, c->opts.cancel, &l->lock, err));
-    ZR_TRY(zr_pool_take(c->ctx->pool, ZARR_DEVICE_CPU, 0, l->range, &l->mem, err));
+    ZR_TRY(zr_pool_take(c->ctx->pool, ZARR_DEVICE_CPU, 0, block, &l->mem, err));
     if (l->o->compare)
-        ZR_TRY(zr_pool_take(c->ctx->pool, ZARR_DEVICE_CPU, 0, l->range, &l->old, err));
+        ZR_TRY(zr_pool_take(c->ctx->pool, ZARR_DEVICE_CPU, 0, block, &l->old, err));
 out:
     return st;
 }
@@ -181,6 +213,7 @@ zarr_status zr_copy_large(struct zr_copy *c, const struct zr_copy_large *o,
     zarr_status st = ZARR_OK;
 
     l.range = ZR_MAX(l.range, zr_store_part_min_bytes(c->dst, o->dst_key, o->bytes));
+    l.at_once = ranges_at_once(&l);
     *o->there = *o->equal = false;
     ZR_TRY(large_begin(&l, err));
     if (o->compare)
@@ -191,7 +224,7 @@ zarr_status zr_copy_large(struct zr_copy *c, const struct zr_copy_large *o,
         ZR_FAIL(err, ZARR_ERR_EXISTS, "%s exists with other bytes", o->dst_key);
     ZR_TRY(
         zr_store_begin_parts(c->dst, o->dst_key, l.lock, c->opts.cancel, &l.parts, err));
-    ZR_TRY(each_range(&l, put_range, err));
+    ZR_TRY(each_batch(&l, put_batch, err));
     put.lock = l.lock;
     put.parts = l.parts;
     ZR_TRY(zr_store_run_one(c->dst, &put, err));

@@ -29,8 +29,11 @@ out:
 static zarr_status depends_on_mark(const struct zr_copy *c, const char *path,
                                    bool *depends, zarr_error *err)
 {
-    const struct zr_find where = {
-        .store = c->src, .path = path, .format = 2, .array = true};
+    const struct zr_find where = {.store = c->src,
+                                  .path = path,
+                                  .format = 2,
+                                  .array = true,
+                                  .cancel = c->opts.cancel};
     const struct zr_meta_env env = zr_meta_env_make(c->ctx, true);
     struct zr_parsed *attrs = NULL;
     struct zr_array_meta meta = {0};
@@ -43,7 +46,7 @@ static zarr_status depends_on_mark(const struct zr_copy *c, const char *path,
     ZR_TRY(zr_node_find(&found, &where, err));
     if (found.kind != ZARR_NODE_ARRAY)
         goto out;
-    ZR_TRY(zr_attrs_read(&attrs, c->src, path, NULL, err));
+    ZR_TRY(zr_attrs_read(&attrs, &where, NULL, err));
     ZR_TRY(zr_array_meta_parse(&meta, &env, 2, found.parsed->json.root,
                                attrs ? attrs->json.root : NULL, err));
     *depends = zr_array_meta_shuffle_is_unclear(&meta, &zero);

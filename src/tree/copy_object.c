@@ -51,13 +51,15 @@ static uint32_t copy_kind(const char *key)
 }
 
 /* version: NULL, if it is not wanted. */
-static zarr_status stat_object(zarr_store *s, const char *key, uint64_t *bytes,
-                               zarr_store_version *version, zarr_error *err)
+static zarr_status stat_object(const struct zr_copy *c, zarr_store *s, const char *key,
+                               uint64_t *bytes, zarr_store_version *version,
+                               zarr_error *err)
 {
     zarr_store_op op = {.verb = ZARR_STORE_STAT,
                         .flags = copy_kind(key),
                         .key = key,
-                        .object_bytes = UINT64_MAX};
+                        .object_bytes = UINT64_MAX,
+                        .cancel = c->opts.cancel};
     zarr_status st;
 
     op.flags |= version ? ZARR_STORE_OP_WANT_VERSION : 0u;
@@ -133,7 +135,7 @@ static zarr_status object_read(struct zr_copy *c, struct copied_object *o, bool 
 
     for (int i = 0; i < 8 && !whole; i++) {
         object_release(c, o);
-        ZR_TRY(stat_object(c->src, zr_str_text(&o->src_key), &o->bytes, NULL, err));
+        ZR_TRY(stat_object(c, c->src, zr_str_text(&o->src_key), &o->bytes, NULL, err));
         o->large = zr_copy_is_large(c, zr_str_text(&o->src_key), o->bytes);
         if (o->large)
             goto out;
@@ -167,7 +169,7 @@ static zarr_status copy_by_store(struct zr_copy *c, struct copied_object *o,
         return ZARR_OK;
     op.flags = copy_kind(op.key) | ZR_STORE_OP_BY_STORE;
     if (c->is_move) /* the source is erased if it still has this version */
-        st = stat_object(c->src, source.key, &o->bytes, &source.version, &why);
+        st = stat_object(c, c->src, source.key, &o->bytes, &source.version, &why);
     if (st == ZARR_OK)
         st = zr_store_run_one(c->dst, &op, &why);
     if (st == ZARR_ERR_UNSUPPORTED || st == ZARR_ERR_CONFLICT) /* the source changes */
@@ -179,7 +181,7 @@ static zarr_status copy_by_store(struct zr_copy *c, struct copied_object *o,
     o->bytes = op.object_bytes;
     o->version = source.version;
     if (o->bytes == UINT64_MAX) /* not every store tells it */
-        st = stat_object(c->dst, op.key, &o->bytes, NULL, err);
+        st = stat_object(c, c->dst, op.key, &o->bytes, NULL, err);
 out:
     return st;
 }
@@ -362,7 +364,7 @@ static zarr_status check_mark(void *arg, uint64_t i, uint32_t worker, zarr_error
         goto out;
     zr_path_key(&key, c->src_path, c->keys.item[i]);
     ZR_TRY(zr_str_status(&key, err));
-    st = stat_object(c->src, zr_str_text(&key), &bytes, &version, err);
+    st = stat_object(c, c->src, zr_str_text(&key), &bytes, &version, err);
     if (st == ZARR_ERR_NOT_FOUND || (st == ZARR_OK && !is_marked(mark, bytes, &version)))
         st = zr_fail(err, ZARR_ERR_CONFLICT, "%s changed while the node was moved",
                      c->keys.item[i]);

@@ -70,12 +70,14 @@ static zarr_status convert_group(struct zr_migration *m, struct zr_migrated *nod
                                  const struct zr_json *root, zarr_error *err)
 {
     const struct zr_meta_env env = zr_meta_env_make(m->ctx, true);
+    const struct zr_find where = {
+        .store = m->store, .path = node->path, .cancel = m->opts.cancel};
     struct zr_parsed *attrs = NULL;
     struct zr_group_meta meta = {0};
     zarr_status st = ZARR_OK;
 
     if (m->from == 2)
-        ZR_TRY(zr_attrs_read(&attrs, m->store, node->path, NULL, err));
+        ZR_TRY(zr_attrs_read(&attrs, &where, NULL, err));
     ZR_TRY(zr_group_meta_parse(&meta, &env, m->from, root,
                                attrs ? attrs->json.root : NULL, err));
     if (m->to == 2)
@@ -215,7 +217,8 @@ out:
 
 static zarr_status add_top(struct zr_migration *m, const char *path, zarr_error *err)
 {
-    const struct zr_find where = {.store = m->store, .path = path, .first = m->from};
+    const struct zr_find where = {
+        .store = m->store, .path = path, .first = m->from, .cancel = m->opts.cancel};
     struct zr_found found;
     zarr_error e = {0};
     zarr_status st;

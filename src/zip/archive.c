@@ -1,16 +1,23 @@
 /*
  * zip/archive.c - the archive as a run of bytes: ranges of one value of the store below.
  * Each read compares the version of the value, or its length if the store has no
- * versions. So all reads are of the archive whose directory was read, or fail.
+ * versions. So all reads are of the archive whose directory was read, or fail. In a
+ * session each append gives the archive another version, which a read that was just
+ * planned may not know: such a read is repeated. No other program writes the parts of a
+ * draft.
  * Thread class: shared; windows are solo.
  */
 #include "zip/zip_int.h"
 
 #include <string.h>
 
-/* Reads are not repeated: the directory that is in memory stays wrong. */
-static zarr_status fail_changed(const struct zr_zip_archive *a, zarr_error *err)
+/* A handle that can write reads the directory again, and repeats the read. In another
+ * handle the same read would fail again. */
+zarr_status zr_zip_fail_changed(const struct zr_zip_archive *a,
+                                const struct zr_zip_caller *caller, zarr_error *err)
 {
+    if (caller->has_changed)
+        *caller->has_changed = true;
     return zr_fail(err, ZARR_ERR_IO,
                    "%s: the archive changed after it was opened: open it again", a->key);
 }
@@ -22,13 +29,16 @@ static bool has_versions(const struct zr_zip_archive *a)
 }
 
 /* Checks an operation that succeeded. */
-static zarr_status check_version(const struct zr_zip_archive *a, const zarr_store_op *op,
-                                 zarr_error *err)
+static zarr_status check_version(const struct zr_zip_archive *a,
+                                 const struct zr_zip_caller *caller,
+                                 const zarr_store_op *op, zarr_error *err)
 {
-    if (has_versions(a) && memcmp(&op->version, &a->version, sizeof op->version) != 0)
-        return fail_changed(a, err);
-    if (op->object_bytes != UINT64_MAX && op->object_bytes != a->bytes)
-        return fail_changed(a, err);
+    if (a->parts)
+        return ZARR_OK;
+    if (has_versions(a) && !zr_store_version_equal(&op->version, &a->version))
+        return zr_zip_fail_changed(a, caller, err);
+    if (!a->in_session && op->object_bytes != UINT64_MAX && op->object_bytes != a->bytes)
+        return zr_zip_fail_changed(a, caller, err);
     return ZARR_OK;
 }
 
@@ -43,9 +53,15 @@ zarr_store_op zr_zip_read_op(const struct zr_zip_archive *a, uint64_t at, uint64
                         .mem = *mem,
                         .cancel = caller->cancel};
 
+    if (a->parts) {
+        op.flags |= ZARR_STORE_OP_IN_PARTS;
+        op.parts = a->parts;
+        return op;
+    }
     if (has_versions(a))
         op.flags |= ZARR_STORE_OP_WANT_VERSION;
-    if (a->version.bytes[0] > 0) { /* a server need not send bytes of another version */
+    if (!a->in_session &&
+        a->version.bytes[0] > 0) { /* a server need not send bytes of another version */
         op.flags |= ZARR_STORE_OP_IF_VERSION;
         op.version = a->version;
     }
@@ -88,13 +104,15 @@ zarr_status zr_zip_read(const struct zr_zip_archive *a, uint64_t at, uint64_t n,
     else
         st = zarr_store_run(a->store, &op, err);
     if (st == ZARR_ERR_CONFLICT)
-        st = fail_changed(a, err);
+        st = zr_zip_fail_changed(a, caller, err);
     ZR_TRY(st);
-    ZR_TRY(check_version(a, &op, err));
+    ZR_TRY(check_version(a, caller, &op, err));
     if (op.done_bytes != n)
         st = zr_fail(err, ZARR_ERR_IO, "%s: %" PRIu64 " bytes of %" PRIu64 " at %" PRIu64,
                      a->key, op.done_bytes, n, at);
 out:
+    if (st == ZARR_ERR_NOT_FOUND && caller->has_changed)
+        *caller->has_changed = true;
     if (st == ZARR_ERR_NOT_FOUND) /* never let a member read as missing */
         st = zr_fail(err, ZARR_ERR_IO, "%s: the archive disappeared", a->key);
     return st;
@@ -103,7 +121,8 @@ out:
 zarr_status zr_zip_read_host(const struct zr_zip_archive *a, uint64_t at, size_t n,
                              void *to, zarr_error *err)
 {
-    const struct zr_zip_caller opener = {.cancel = a->cancel};
+    const struct zr_zip_caller opener = {.cancel = a->cancel,
+                                         .has_changed = a->has_changed};
     const zarr_memory mem = {.device_type = ZARR_DEVICE_CPU, .handle = to, .bytes = n};
 
     return zr_zip_read(a, at, n, &mem, &opener, err);

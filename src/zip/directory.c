@@ -28,14 +28,15 @@ struct zip_finding {
     const struct zr_zip_archive *archive;
     struct zr_zip_table *table;
     struct zr_zip_window window;
-    /* How many bytes of directories may still be read in vain: a hostile archive has many
-     * end records that share one directory. */
+    /* How many bytes of directories without success may still be read: a hostile archive
+     * has many end records that share one directory. */
     uint64_t budget;
     bool recovers; /* searches backwards */
 };
 
 struct zip_end_record {
     uint64_t at, directory_bytes, directory_at, n;
+    uint64_t comment_at, end_at;
     bool is_zip64;
 };
 
@@ -115,6 +116,8 @@ static zarr_status place_directory(struct zip_finding *f, const struct zip_end_r
     t->directory_bytes = e->directory_bytes;
     t->directory_at = e->at - e->directory_bytes;
     t->base = t->directory_at - e->directory_at;
+    t->comment_at = e->comment_at;
+    t->end_at = e->end_at;
     if (f->recovers && t->base != 0)
         return fail_end(f, e, "is that of an archive inside of this one", err);
     return ZARR_OK;
@@ -163,7 +166,11 @@ out:
 static zarr_status try_end(struct zip_finding *f, const uint8_t *p, uint64_t at,
                            zarr_error *err)
 {
-    struct zip_end_record e = {.at = at};
+    const uint64_t comment_at = at + ZR_ZIP_END_BYTES;
+    struct zip_end_record e = {
+        .at = at,
+        .comment_at = comment_at,
+        .end_at = ZR_MIN(comment_at + zr_zip_u16(p + 20), f->archive->bytes)};
     uint64_t cost = 0;
     zarr_status st = ZARR_OK;
 
@@ -264,6 +271,46 @@ out:
     return st;
 }
 
+static bool begins_with_member(struct zip_finding *f)
+{
+    uint8_t p[4];
+    uint32_t sig = 0;
+
+    if (zr_zip_read_host(f->archive, 0, sizeof p, p, NULL) == ZARR_OK)
+        sig = zr_load_le32(p);
+    return sig == ZR_ZIP_SIG_LOCAL || sig == ZR_ZIP_SIG_END;
+}
+
+/* A directory at the end that does not count from the first byte can be that of an
+ * archive in a value, which a killed writer appended. Then the outer archive has one
+ * before the value. If two archives are joined, the second begins where the first ends.
+ */
+static zarr_status find_directory(struct zip_finding *f, bool *at_end, bool *found,
+                                  zarr_error *err)
+{
+    const struct zr_zip_table *t = f->table;
+    uint64_t base = UINT64_MAX;
+    zarr_status st = find_at_end(f, at_end, err);
+
+    if (st != ZARR_OK)
+        return st;
+    *found = *at_end;
+    if (*at_end) {
+        base = t->base;
+        if (base == 0 || !begins_with_member(f))
+            return ZARR_OK;
+    }
+    st = recover(f, found, err);
+    if (!*at_end || (st != ZARR_OK && !is_wrong_end(st)))
+        return st;
+    *at_end = !*found || t->end_at >= base;
+    if (!*at_end)
+        return ZARR_OK;
+    f->recovers = false;
+    f->budget = zr_add_cap(f->archive->bytes, SEARCH_BYTES);
+    return find_at_end(f, found, err);
+}
+
 static zarr_status fail_no_directory(const struct zip_finding *f, zarr_error *err)
 {
     return zr_fail(
@@ -281,22 +328,14 @@ zarr_status zr_zip_directory_read(const struct zr_zip_archive *a, struct zr_zip_
         .table = t,
         .window = {.archive = a, .tail = tail, .tail_bytes = tail_bytes},
         .budget = zr_add_cap(a->bytes, SEARCH_BYTES)};
-    bool found = false;
+    bool at_end = false, found = false;
     zarr_status st = ZARR_OK;
 
     f.window.most = a->caps.flags & ZARR_STORE_CAP_FAST_GET ? (size_t)WINDOW_NEAR
                                                             : (size_t)WINDOW_FAR;
-    ZR_TRY(find_at_end(&f, &found, err));
-    if (!found) {
-        ZR_TRY(recover(&f, &found, err));
-        if (!found)
-            ZR_LEAVE(fail_no_directory(&f, err));
-        zr_log(
-            &a->env.log, ZARR_LOG_WARN,
-            "%s: no end record at the end of the archive: a writer was interrupted, or "
-            "bytes were added. Its last complete directory, at byte %" PRIu64 ", is used",
-            a->key, t->directory_at);
-    }
+    ZR_TRY(find_directory(&f, &at_end, &found, err));
+    if (!found)
+        ZR_LEAVE(fail_no_directory(&f, err));
     st = zr_zip_table_finish(t, err);
 out:
     zr_free(a->env.alloc, f.window.bytes);

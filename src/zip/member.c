@@ -23,7 +23,8 @@ enum {
 
 struct zip_reading {
     struct zr_zip_store *z;
-    struct zr_zip_member *m;
+    struct zr_zip_view *v;
+    const struct zr_zip_member *m;
     struct zr_zip_caller caller;
     const char *key;
 };
@@ -33,7 +34,7 @@ struct zip_reading {
 static zarr_status fail_member(const struct zip_reading *r, zarr_status st,
                                zarr_error *err, const char *what)
 {
-    return zr_fail(err, st, "%s: member of %s: %s", r->key, r->z->archive.key, what);
+    return zr_fail(err, st, "%s: member of %s: %s", r->key, r->v->archive.key, what);
 }
 
 static const char *method_name(uint16_t method)
@@ -50,10 +51,22 @@ static const char *method_name(uint16_t method)
     return "an unknown method";
 }
 
+const char *zr_zip_member_fault(const struct zr_zip_member *m)
+{
+    if (m->flags & ZR_ZIP_IS_BAD)
+        return "its record in the directory contradicts itself";
+    if (m->flags & ZR_ZIP_IS_OUTSIDE)
+        return "its bytes are not between the begin of the archive and the directory";
+    if (m->flags & ZR_ZIP_OVERLAPS)
+        return "it overlaps with another member";
+    return NULL;
+}
+
 /* Whether the member can be read at all. */
 static zarr_status check_readable(const struct zip_reading *r, zarr_error *err)
 {
     const struct zr_zip_member *m = r->m;
+    const char *fault = NULL;
 
     if (m->flags & ZR_ZIP_IS_ENCRYPTED)
         return fail_member(r, ZARR_ERR_UNSUPPORTED, err, "it is encrypted");
@@ -64,24 +77,18 @@ static zarr_status check_readable(const struct zip_reading *r, zarr_error *err)
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "%s: member of %s: it is compressed by %s (method %u); stored, "
                        "deflate and zstd can be read",
-                       r->key, r->z->archive.key, method_name(m->method),
+                       r->key, r->v->archive.key, method_name(m->method),
                        (unsigned)m->method);
-    if (m->flags & ZR_ZIP_IS_BAD)
-        return fail_member(r, ZARR_ERR_CORRUPT, err,
-                           "its record in the directory contradicts itself");
-    if (m->flags & ZR_ZIP_IS_OUTSIDE)
-        return fail_member(r, ZARR_ERR_CORRUPT, err,
-                           "its bytes are not between the begin of the archive and the "
-                           "directory");
-    if (m->flags & ZR_ZIP_OVERLAPS)
-        return fail_member(r, ZARR_ERR_CORRUPT, err, "it overlaps with another member");
+    fault = zr_zip_member_fault(m);
+    if (fault)
+        return fail_member(r, ZARR_ERR_CORRUPT, err, fault);
     return ZARR_OK;
 }
 
 static zarr_status check_sum(const struct zip_reading *r, const void *bytes, size_t n,
                              zarr_error *err)
 {
-    if (zr_codecs_crc32(bytes, n) == r->m->crc)
+    if (zr_codecs_crc32(0, bytes, n) == r->m->crc)
         return ZARR_OK;
     return fail_member(r, ZARR_ERR_CORRUPT, err,
                        "its CRC-32 is not that of the directory");
@@ -94,23 +101,23 @@ static zarr_status take_header(const struct zip_reading *r, const uint8_t *p,
                                uint32_t *lead, zarr_error *err)
 {
     const struct zr_zip_member *m = r->m;
-    const char *name = zr_zip_table_name(&r->z->table, m);
+    const size_t n = strlen(r->key); /* the name ends with it */
     uint64_t end = 0;
 
     if (zr_load_le32(p) != ZR_ZIP_SIG_LOCAL || zr_zip_u16(p + 8) != m->method ||
         (zr_zip_u16(p + 6) & ZR_ZIP_FLAG_ENCRYPTED) ||
         (!(m->flags & ZR_ZIP_IS_CONVERTED) &&
          (zr_zip_u16(p + 26) != m->name_bytes ||
-          memcmp(p + ZR_ZIP_LOCAL_BYTES, name, m->name_bytes) != 0)))
+          memcmp(p + ZR_ZIP_LOCAL_BYTES + m->name_bytes - n, r->key, n) != 0)))
         return fail_member(r, ZARR_ERR_CORRUPT, err,
                            "its local header is not that of the directory");
     *lead = (uint32_t)ZR_ZIP_LOCAL_BYTES + zr_zip_u16(p + 26) + zr_zip_u16(p + 28);
     if (!zr_add(m->header_at, *lead, &end) || !zr_add(end, m->stored_bytes, &end) ||
-        end > r->z->table.directory_at)
+        end > r->v->members_end)
         return fail_member(r, ZARR_ERR_CORRUPT, err,
                            "its local header says that it does not end before the "
                            "directory");
-    atomic_store_explicit(&r->m->lead, *lead, memory_order_relaxed);
+    zr_zip_view_note(r->z, r->v, r->key, *lead);
     return ZARR_OK;
 }
 
@@ -120,7 +127,7 @@ static uint64_t header_bytes(const struct zip_reading *r, uint64_t more)
     const uint64_t head = (uint64_t)ZR_ZIP_LOCAL_BYTES + r->m->name_bytes;
 
     /* settle_member() found that the header is before the directory */
-    return ZR_MIN(r->z->table.directory_at - r->m->header_at, head + more);
+    return ZR_MIN(r->v->members_end - r->m->header_at, head + more);
 }
 
 /* Reads the local header, and up to `more` bytes after the shortest header. *got becomes
@@ -128,7 +135,7 @@ static uint64_t header_bytes(const struct zip_reading *r, uint64_t more)
 static zarr_status read_header(const struct zip_reading *r, uint64_t more, uint32_t *lead,
                                uint8_t **block, size_t *got, zarr_error *err)
 {
-    const struct zr_zip_archive *a = &r->z->archive;
+    const struct zr_zip_archive *a = &r->v->archive;
     const size_t head = (size_t)ZR_ZIP_LOCAL_BYTES + r->m->name_bytes;
     zarr_memory mem = {.device_type = ZARR_DEVICE_CPU};
     zarr_status st = ZARR_OK;
@@ -152,10 +159,10 @@ static zarr_status find_lead(const struct zip_reading *r, uint32_t *lead, zarr_e
     size_t got = 0;
     zarr_status st = ZARR_OK;
 
-    *lead = atomic_load_explicit(&r->m->lead, memory_order_relaxed);
+    *lead = r->m->lead;
     if (*lead == 0)
         st = read_header(r, 0, lead, &block, &got, err);
-    zr_free(r->z->archive.env.alloc, block);
+    zr_free(r->v->archive.env.alloc, block);
     return st;
 }
 
@@ -167,7 +174,7 @@ static zarr_status read_stored(const struct zip_reading *r, uint64_t from, uint6
     zarr_status st = ZARR_OK;
 
     ZR_TRY(find_lead(r, &lead, err));
-    st = zr_zip_read(&r->z->archive, r->m->header_at + lead + from, n, mem, &r->caller,
+    st = zr_zip_read(&r->v->archive, r->m->header_at + lead + from, n, mem, &r->caller,
                      err);
 out:
     return st;
@@ -185,7 +192,7 @@ static zarr_status read_all(const struct zip_reading *r, uint8_t *to, zarr_error
 
     if (n == 0)
         return ZARR_OK;
-    if (n > TOGETHER_MOST || atomic_load_explicit(&r->m->lead, memory_order_relaxed) != 0)
+    if (n > TOGETHER_MOST || r->m->lead != 0)
         return read_stored(r, 0, n, &mem, err);
     ZR_TRY(read_header(r, n + EXTRA_GUESS, &lead, &block, &got, err));
     if (lead + n <= got)
@@ -193,7 +200,7 @@ static zarr_status read_all(const struct zip_reading *r, uint8_t *to, zarr_error
     else
         st = read_stored(r, 0, n, &mem, err);
 out:
-    zr_free(r->z->archive.env.alloc, block);
+    zr_free(r->v->archive.env.alloc, block);
     return st;
 }
 
@@ -201,14 +208,14 @@ out:
 
 static zarr_status check_sizes(const struct zip_reading *r, zarr_error *err)
 {
-    const uint64_t most = r->z->archive.env.limits.chunk_bytes;
+    const uint64_t most = r->v->archive.env.limits.chunk_bytes;
     const uint64_t larger = ZR_MAX(r->m->bytes, r->m->stored_bytes);
 
     if (larger > most)
         return zr_fail_limit(err, "chunk_bytes", most,
                              "%s: member of %s: it is compressed, and has %" PRIu64
                              " bytes",
-                             r->key, r->z->archive.key, larger);
+                             r->key, r->v->archive.key, larger);
     if (r->m->method == ZR_ZIP_DEFLATED &&
         r->m->bytes / DEFLATE_MOST > r->m->stored_bytes)
         return fail_member(r, ZARR_ERR_CORRUPT, err,
@@ -218,7 +225,7 @@ static zarr_status check_sizes(const struct zip_reading *r, zarr_error *err)
 
 static zarr_status decode_to(const struct zip_reading *r, uint8_t *to, zarr_error *err)
 {
-    const zarr_allocator *alloc = r->z->archive.env.alloc;
+    const zarr_allocator *alloc = r->v->archive.env.alloc;
     const size_t stored = (size_t)r->m->stored_bytes, n = (size_t)r->m->bytes;
     uint8_t *from = zr_malloc(alloc, stored);
     zarr_status st = ZARR_OK;
@@ -229,7 +236,7 @@ static zarr_status decode_to(const struct zip_reading *r, uint8_t *to, zarr_erro
     st = r->m->method == ZR_ZIP_DEFLATED ? zr_codecs_inflate(to, n, from, stored, err)
                                          : zr_codecs_unzstd(to, n, from, stored, err);
     if (st != ZARR_OK)
-        ZR_LEAVE(zr_prefix(err, st, "%s: member of %s", r->key, r->z->archive.key));
+        ZR_LEAVE(zr_prefix(err, st, "%s: member of %s", r->key, r->v->archive.key));
     st = check_sum(r, to, n, err);
 out:
     zr_free(alloc, from);
@@ -239,7 +246,7 @@ out:
 static zarr_status make_value(const struct zip_reading *r, struct zr_zip_value **out,
                               zarr_error *err)
 {
-    const zarr_allocator *alloc = r->z->archive.env.alloc;
+    const zarr_allocator *alloc = r->v->archive.env.alloc;
     struct zr_zip_value *value = NULL;
     size_t bytes = 0;
     zarr_status st = ZARR_OK;
@@ -260,6 +267,20 @@ out:
 
 /* ---- a GET ---- */
 
+/* A decoded value shows nothing of the archive. Over a network a handle that only reads
+ * does not ask: the value is that of the archive which it opened. */
+static zarr_status check_value_current(const struct zip_reading *r, zarr_error *err)
+{
+    const struct zr_zip_archive *a = &r->v->archive;
+    bool is_current = false;
+    zarr_status st = ZARR_OK;
+
+    if (a->in_session || !(r->z->can_write || a->caps.flags & ZARR_STORE_CAP_FAST_GET))
+        return ZARR_OK;
+    st = zr_zip_is_current(a, r->caller.cancel, &is_current, err);
+    return st == ZARR_OK && !is_current ? zr_zip_fail_changed(a, &r->caller, err) : st;
+}
+
 /* to: the memory of the operation, which the host can reach. */
 static zarr_status get_decoded(const struct zip_reading *r, uint64_t from, uint64_t n,
                                uint8_t *to, zarr_error *err)
@@ -270,14 +291,16 @@ static zarr_status get_decoded(const struct zip_reading *r, uint64_t from, uint6
     ZR_TRY(check_sizes(r, err));
     if (n == r->m->bytes)
         return decode_to(r, to, err);
-    value = zr_zip_values_get(&r->z->values, r->m);
-    if (!value) {
+    value = zr_zip_values_get(&r->z->values, r->v);
+    if (value) {
+        st = check_value_current(r, err);
+    } else {
         st = make_value(r, &value, err);
-        zr_zip_values_put(&r->z->values, r->m, value);
+        zr_zip_values_put(&r->z->values, r->v, value);
     }
-    if (value)
+    if (st == ZARR_OK)
         memcpy(to, value->data + from, (size_t)n);
-    zr_zip_value_free(r->z->archive.env.alloc, value);
+    zr_zip_value_free(r->v->archive.env.alloc, value);
 out:
     return st;
 }
@@ -292,7 +315,7 @@ static zarr_status get_member_range(const struct zip_reading *r, const zarr_stor
     ZR_TRY(check_readable(r, err));
     if (n == 0)
         return r->m->bytes == 0 ? check_sum(r, "", 0, err) : ZARR_OK;
-    ZR_TRY(zr_mem_host_ptr(r->z->archive.env.memory, &op->mem, n, &host, err));
+    ZR_TRY(zr_mem_host_ptr(r->v->archive.env.memory, &op->mem, n, &host, err));
     if (r->m->method != ZR_ZIP_STORED)
         return get_decoded(r, from, n, host, err);
     mem.handle = host;
@@ -304,15 +327,17 @@ out:
     return st;
 }
 
-static struct zip_reading begin_reading(struct zr_zip_store *z, struct zr_zip_member *m,
+static struct zip_reading begin_reading(struct zr_zip_store *z, struct zr_zip_view *v,
                                         const zarr_store_op *op,
                                         const struct zr_zip_ahead *ahead)
 {
     return (struct zip_reading){.z = z,
-                                .m = m,
+                                .v = v,
+                                .m = &v->m,
                                 .caller = {.kind = op->flags & ZARR_STORE_OP_KIND,
                                            .cancel = op->cancel,
-                                           .ahead = ahead},
+                                           .ahead = ahead,
+                                           .has_changed = &v->has_changed},
                                 .key = op->key};
 }
 
@@ -330,15 +355,15 @@ static void find_member_range(const struct zr_zip_member *m, const zarr_store_op
     }
 }
 
-zarr_status zr_zip_get(struct zr_zip_store *z, struct zr_zip_member *m, zarr_store_op *op,
+zarr_status zr_zip_get(struct zr_zip_store *z, struct zr_zip_view *v, zarr_store_op *op,
                        const struct zr_zip_ahead *ahead, zarr_error *err)
 {
-    const struct zip_reading r = begin_reading(z, m, op, ahead);
+    const struct zip_reading r = begin_reading(z, v, op, ahead);
     uint64_t from, n;
     zarr_status st;
 
-    find_member_range(m, op, &from, &n);
-    op->object_bytes = m->bytes;
+    find_member_range(&v->m, op, &from, &n);
+    op->object_bytes = v->m.bytes;
     st = get_member_range(&r, op, from, n, err);
     op->done_bytes = st == ZARR_OK ? n : 0;
     return st;
@@ -354,15 +379,16 @@ static bool is_read_whole(const struct zip_reading *r, uint64_t n)
            r->m->stored_bytes <= zr_add_cap(zr_mul_cap(n, 2), EXTRA_GUESS);
 }
 
-bool zr_zip_get_first(struct zr_zip_store *z, struct zr_zip_member *m,
+bool zr_zip_get_first(struct zr_zip_store *z, struct zr_zip_view *v,
                       const zarr_store_op *op, bool headers, struct zr_zip_first *out)
 {
-    const struct zip_reading r = begin_reading(z, m, op, NULL);
-    const uint32_t lead = atomic_load_explicit(&m->lead, memory_order_relaxed);
+    const struct zip_reading r = begin_reading(z, v, op, NULL);
+    const struct zr_zip_member *m = &v->m;
+    const uint32_t lead = m->lead;
     uint64_t from, n;
     bool together;
 
-    find_member_range(m, op, &from, &n);
+    find_member_range(&v->m, op, &from, &n);
     if (n == 0 || check_readable(&r, NULL) != ZARR_OK ||
         (m->method != ZR_ZIP_STORED && !is_read_whole(&r, n)))
         return false;
@@ -385,10 +411,10 @@ bool zr_zip_get_first(struct zr_zip_store *z, struct zr_zip_member *m,
     return zr_mem_host_ptr(z->archive.env.memory, &op->mem, n, &out->to, NULL) == ZARR_OK;
 }
 
-void zr_zip_take_header(struct zr_zip_store *z, struct zr_zip_member *m,
+void zr_zip_take_header(struct zr_zip_store *z, struct zr_zip_view *v,
                         const zarr_store_op *op, const struct zr_zip_ahead *ahead)
 {
-    const struct zip_reading r = begin_reading(z, m, op, ahead);
+    const struct zip_reading r = begin_reading(z, v, op, ahead);
     uint32_t lead;
 
     (void)find_lead(&r, &lead, NULL);

@@ -55,7 +55,7 @@ static bool append_unicode(struct zr_str *out, const struct zr_zip_central *c)
     const uint8_t *field = zr_zip_central_field(c, FIELD_UNICODE, &n);
 
     if (!field || n <= UNICODE_HEAD || field[0] != 1 ||
-        zr_load_le32(field + 1) != zr_codecs_crc32(c->name, c->name_bytes))
+        zr_load_le32(field + 1) != zr_codecs_crc32(0, c->name, c->name_bytes))
         return false;
     zr_str_append(out, field + UNICODE_HEAD, n - UNICODE_HEAD);
     return true;

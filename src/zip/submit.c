@@ -18,7 +18,6 @@ enum {
     CHECK_NS = 200,        /* for the rest of an operation whose bytes are there */
     CHECK_BYTES_PER_NS = 4
 };
-#define CANCEL_NS UINT64_C(20000000) /* how often the waiter looks at `cancel` */
 
 struct zip_batch {
     struct zr_zip_store *z;
@@ -69,7 +68,7 @@ static bool read_all_ahead(struct zip_batch *b, uint64_t n)
     zr_event_init(&b->all);
     zarr_store_submit(store, b->read, n, ahead_done, b);
     while (here &&
-           !zr_event_wait(&b->all, asked ? UINT64_MAX : zr_now_ns() + CANCEL_NS)) {
+           !zr_event_wait(&b->all, asked ? UINT64_MAX : zr_now_ns() + ZR_ZIP_CANCEL_NS)) {
         here = !zr_has_forked(b->all.generation);
         asked = here && all_are_cancelled(b);
         if (asked)
@@ -80,35 +79,42 @@ static bool read_all_ahead(struct zip_batch *b, uint64_t n)
     return here;
 }
 
-static struct zr_zip_member *find_member(const struct zip_batch *b,
-                                         const zarr_store_op *op)
+/* Finds the member of a GET. False: there is none, or it is in parts, which may go at any
+ * time. An archive that changes meanwhile has another version then.
+ */
+static bool find_member(const struct zip_batch *b, const zarr_store_op *op,
+                        struct zr_zip_view *v)
 {
-    return op->verb == ZARR_STORE_GET ? zr_zip_table_find(&b->z->table, op->key) : NULL;
+    if (op->verb != ZARR_STORE_GET ||
+        zr_zip_view_begin(b->z, op->key, op->cancel, true, v, NULL) != ZARR_OK)
+        return false;
+    zr_zip_view_end(b->z, v);
+    return !v->archive.parts;
 }
 
 /* Prepares the read of what an operation needs first. False: it will read itself. */
-static bool plan_ahead(struct zip_batch *b, struct zr_zip_member *m,
-                       const zarr_store_op *op, bool headers, struct zr_zip_ahead *ahead)
+static bool plan_ahead(struct zip_batch *b, const zarr_store_op *op, bool headers,
+                       struct zr_zip_ahead *ahead)
 {
-    const struct zr_zip_archive *a = &b->z->archive;
     const struct zr_zip_caller caller = {.kind = op->flags & ZARR_STORE_OP_KIND,
                                          .cancel = op->cancel};
     struct zr_zip_first first;
+    struct zr_zip_view v;
     zarr_memory mem;
 
-    if (!m || !zr_zip_get_first(b->z, m, op, headers, &first))
+    if (!find_member(b, op, &v) || !zr_zip_get_first(b->z, &v, op, headers, &first))
         return false;
     if (!first.to) {
         if (first.n > AHEAD_MOST - b->block_bytes)
             return false;
-        ahead->block = zr_malloc(a->env.alloc, (size_t)first.n);
+        ahead->block = zr_malloc(b->z->archive.env.alloc, (size_t)first.n);
         if (!ahead->block)
             return false;
         b->block_bytes += first.n;
         first.to = ahead->block;
     }
     mem = zr_mem_of_host(first.to, first.n);
-    ahead->op = zr_zip_read_op(a, first.at, first.n, &mem, &caller);
+    ahead->op = zr_zip_read_op(&v.archive, first.at, first.n, &mem, &caller);
     return true;
 }
 
@@ -125,16 +131,17 @@ static void drop_ahead(struct zip_batch *b, struct zr_zip_ahead *ahead)
 
 static bool read_ahead(struct zip_batch *b, bool headers)
 {
+    struct zr_zip_view v;
     uint64_t n = 0;
 
     for (uint64_t i = 0; i < b->n; i++)
-        if (plan_ahead(b, find_member(b, b->op[i]), b->op[i], headers, &b->ahead[i]))
+        if (plan_ahead(b, b->op[i], headers, &b->ahead[i]))
             b->read[n++] = &b->ahead[i].op;
     if (!read_all_ahead(b, n))
         return false;
     for (uint64_t i = 0; headers && n > 0 && i < b->n; i++) {
-        if (b->ahead[i].op.length > 0)
-            zr_zip_take_header(b->z, find_member(b, b->op[i]), b->op[i], &b->ahead[i]);
+        if (b->ahead[i].op.length > 0 && find_member(b, b->op[i], &v))
+            zr_zip_take_header(b->z, &v, b->op[i], &b->ahead[i]);
         drop_ahead(b, &b->ahead[i]);
     }
     return true;

@@ -29,7 +29,7 @@ void zr_zip_table_deinit(struct zr_zip_table *t)
     zr_str_deinit(&t->names);
     zr_free(t->alloc, t->member);
     zr_free(t->alloc, t->slot);
-    zr_free(t->alloc, atomic_load(&t->sorted));
+    zr_free(t->alloc, t->sorted);
 }
 
 void zr_zip_table_clear(struct zr_zip_table *t)
@@ -56,13 +56,13 @@ const char *zr_zip_table_key(const struct zr_zip_table *t, const struct zr_zip_m
 static void note_common(struct zr_zip_table *t, const char *name, size_t n)
 {
     static const char apple[] = "__MACOSX/";
-    const char *first = t->names.ptr + t->member[t->first].name_at;
+    const char *first = t->names.ptr + t->first_at;
     size_t same = 0;
 
     if (zr_starts_with(name, apple))
         return;
     if (!t->has_first) {
-        t->first = t->n;
+        t->first_at = (size_t)(name - t->names.ptr);
         t->has_first = true;
         t->common = n;
         first = name;
@@ -126,7 +126,7 @@ zarr_status zr_zip_table_add(struct zr_zip_table *t, const struct zr_zip_central
                                 .name_bytes = (uint16_t)ZR_MIN(n, (size_t)UINT16_MAX),
                                 .method = c->method,
                                 .flags = member_flags(c, converted, is_key)};
-    atomic_init(&m->lead, zr_zip_usual_local_bytes(c));
+    m->lead = zr_zip_usual_local_bytes(c);
     if (!zr_add(m->header_at, t->base, &m->header_at))
         m->flags |= ZR_ZIP_IS_BAD;
     zr_str_append(&t->names, "", 1);
@@ -147,7 +147,7 @@ out:
 static void settle_member(const struct zr_zip_table *t, struct zr_zip_member *m,
                           uint64_t next_at)
 {
-    const uint32_t usual = atomic_load_explicit(&m->lead, memory_order_relaxed);
+    const uint32_t usual = m->lead;
     const uint32_t least =
         ZR_ZIP_LOCAL_BYTES + (m->flags & ZR_ZIP_IS_CONVERTED ? 0u : m->name_bytes);
     uint32_t lead = 0;
@@ -162,7 +162,7 @@ static void settle_member(const struct zr_zip_table *t, struct zr_zip_member *m,
         gap = next_at - m->header_at - m->stored_bytes;
         lead = gap == usual || gap == least ? (uint32_t)gap : 0;
     }
-    atomic_store_explicit(&m->lead, lead, memory_order_relaxed);
+    m->lead = lead;
 }
 
 struct zip_place {
@@ -258,17 +258,35 @@ static uint32_t *find_slot(const struct zr_zip_table *t, const char *key, size_t
     return &t->slot[i];
 }
 
+/* Makes an empty hash table for n members. */
+static zarr_status make_slots(struct zr_zip_table *t, size_t n, zarr_error *err)
+{
+    size_t n_slots = 16;
+    uint32_t *slot = NULL;
+
+    while (n_slots / 2 < n)
+        n_slots *= 2;
+    slot = zr_calloc(t->alloc, n_slots, sizeof *slot);
+    if (!slot)
+        return zr_fail_memory(err, n_slots * sizeof *slot);
+    zr_free(t->alloc, t->slot);
+    t->slot = slot;
+    t->n_slots = n_slots;
+    return ZARR_OK;
+}
+
+static void mark_dead(struct zr_zip_member *m)
+{
+    m->flags = (uint16_t)((m->flags & ~ZR_ZIP_HAS_KEY) | ZR_ZIP_IS_DEAD);
+}
+
 static zarr_status index_keys(struct zr_zip_table *t, zarr_error *err)
 {
-    const char *prefix = t->root > 0 ? zr_zip_table_name(t, &t->member[t->first]) : "";
-    size_t n_slots = 16;
+    const char *prefix = t->root > 0 ? t->names.ptr + t->first_at : "";
+    const zarr_status st = make_slots(t, t->n, err);
 
-    while (n_slots / 2 < t->n)
-        n_slots *= 2;
-    t->slot = zr_calloc(t->alloc, n_slots, sizeof *t->slot);
-    if (!t->slot)
-        return zr_fail_memory(err, n_slots * sizeof *t->slot);
-    t->n_slots = n_slots;
+    if (st != ZARR_OK)
+        return st;
     for (size_t i = 0; i < t->n; i++) {
         struct zr_zip_member *m = &t->member[i];
         const char *name = zr_zip_table_name(t, m);
@@ -283,9 +301,7 @@ static zarr_status index_keys(struct zr_zip_table *t, zarr_error *err)
         }
         slot = find_slot(t, name + t->root, m->name_bytes - t->root);
         if (*slot != 0) { /* the last one wins */
-            struct zr_zip_member *old = &t->member[*slot - 1];
-
-            old->flags = (uint16_t)((old->flags & ~ZR_ZIP_HAS_KEY) | ZR_ZIP_REPLACED);
+            mark_dead(&t->member[*slot - 1]);
             t->n_keys--;
         }
         *slot = (uint32_t)i + 1;
@@ -301,6 +317,7 @@ zarr_status zr_zip_table_finish(struct zr_zip_table *t, zarr_error *err)
     if (st != ZARR_OK)
         return st;
     find_root(t);
+    t->n_recorded = t->n;
     return index_keys(t, err);
 }
 
@@ -308,5 +325,92 @@ struct zr_zip_member *zr_zip_table_find(const struct zr_zip_table *t, const char
 {
     const uint32_t i = *find_slot(t, key, strlen(key));
 
-    return i == 0 ? NULL : &t->member[i - 1];
+    return i > 0 && t->member[i - 1].flags & ZR_ZIP_HAS_KEY ? &t->member[i - 1] : NULL;
+}
+
+/* ---- changes by a writer ---- */
+
+static void forget_order(struct zr_zip_table *t)
+{
+    zr_free(t->alloc, t->sorted);
+    t->sorted = NULL;
+}
+
+/* Keys that are missing lose their slots. */
+static zarr_status grow_slots(struct zr_zip_table *t, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    if (t->n < t->n_slots / 2)
+        return ZARR_OK;
+    st = make_slots(t, t->n + 1, err);
+    for (size_t i = 0; st == ZARR_OK && i < t->n; i++) {
+        const struct zr_zip_member *m = &t->member[i];
+
+        if (m->flags & ZR_ZIP_HAS_KEY)
+            *find_slot(t, zr_zip_table_key(t, m), m->name_bytes - t->root) =
+                (uint32_t)i + 1;
+    }
+    return st;
+}
+
+zarr_status zr_zip_table_reserve(struct zr_zip_table *t, const char *key, zarr_error *err)
+{
+    const size_t bytes = t->root + strlen(key);
+    size_t names = 0;
+    zarr_status st = ZARR_OK;
+
+    if (!zr_zip_name_is_key(key, strlen(key))) /* readers would ignore it */
+        ZR_FAIL(err, ZARR_ERR_INVALID, "%s: the name of a member cannot have a backslash",
+                key);
+    if (bytes > UINT16_MAX)
+        ZR_FAIL(err, ZARR_ERR_INVALID,
+                "%s: the name of a member has at most 65535 bytes, not %zu", key, bytes);
+    if (t->n >= t->limit || t->names.bytes + bytes >= UINT32_MAX)
+        ZR_FAIL_LIMIT(err, "listing_keys", t->limit, "more than %" PRIu64 " members",
+                      t->limit);
+    names = t->names.bytes + bytes + 2;
+    ZR_TRY(zr_grow(t->alloc, &t->member, &t->cap, t->n + 1, sizeof *t->member, err));
+    ZR_TRY(zr_grow(t->alloc, &t->names.ptr, &t->names.cap, names, 1, err));
+    st = grow_slots(t, err);
+out:
+    return st;
+}
+
+void zr_zip_table_put(struct zr_zip_table *t, const char *key,
+                      const struct zr_zip_member *m)
+{
+    const size_t n = strlen(key);
+    uint32_t *slot = find_slot(t, key, n), name_at = (uint32_t)t->names.bytes;
+    struct zr_zip_member *old = *slot > 0 ? &t->member[*slot - 1] : NULL, *to = NULL;
+
+    if (!old || !(old->flags & ZR_ZIP_HAS_KEY)) {
+        forget_order(t);
+        t->n_keys++;
+    }
+    if (old && *slot > t->n_recorded) { /* no directory names it yet */
+        to = old;
+        name_at = old->name_at;
+    } else {
+        if (old) {
+            forget_order(t); /* it has numbers of members */
+            mark_dead(old);
+        }
+        if (t->root > 0) /* the buffer has room, so it does not move */
+            zr_str_append(&t->names, t->names.ptr + t->first_at, t->root);
+        zr_str_append(&t->names, key, n + 1);
+        to = &t->member[t->n++];
+        *slot = (uint32_t)t->n;
+    }
+    *to = *m;
+    to->flags = ZR_ZIP_HAS_KEY;
+    to->name_at = name_at;
+    to->name_bytes = (uint16_t)(t->root + n);
+}
+
+void zr_zip_table_drop(struct zr_zip_table *t, struct zr_zip_member *m)
+{
+    mark_dead(m);
+    t->n_keys--;
+    forget_order(t);
 }

@@ -16,7 +16,7 @@ static void values_in_child(void *arg)
     zr_cond_init(&v->locked.done);
     for (size_t i = 0; i < ZR_ZIP_VALUES; i++)
         if (!v->locked.slot[i].value)
-            v->locked.slot[i].member = NULL;
+            v->locked.slot[i].is_used = false;
 }
 
 void zr_zip_values_init(struct zr_zip_values *v, const zarr_allocator *alloc)
@@ -45,11 +45,14 @@ void zr_zip_value_free(const zarr_allocator *alloc, struct zr_zip_value *value)
 }
 
 static struct zr_zip_slot *find_member_locked(struct zr_zip_values *v,
-                                              const struct zr_zip_member *m)
+                                              const struct zr_zip_view *view)
 {
-    for (size_t i = 0; i < ZR_ZIP_VALUES; i++)
-        if (v->locked.slot[i].member == m)
-            return &v->locked.slot[i];
+    for (size_t i = 0; i < ZR_ZIP_VALUES; i++) {
+        struct zr_zip_slot *s = &v->locked.slot[i];
+
+        if (s->is_used && s->epoch == view->epoch && s->header_at == view->m.header_at)
+            return s;
+    }
     return NULL;
 }
 
@@ -62,7 +65,7 @@ static struct zr_zip_slot *find_oldest_locked(struct zr_zip_values *v, bool or_f
     for (size_t i = 0; i < ZR_ZIP_VALUES; i++) {
         struct zr_zip_slot *s = &v->locked.slot[i];
 
-        if (or_free && !s->member)
+        if (or_free && !s->is_used)
             return s;
         if (s->value && (!oldest || s->used < oldest->used))
             oldest = s;
@@ -75,17 +78,17 @@ static void drop_locked(struct zr_zip_values *v, struct zr_zip_slot *s)
     if (s->value)
         v->locked.bytes -= s->value->bytes;
     zr_zip_value_free(v->alloc, s->value);
-    *s = (struct zr_zip_slot){NULL, NULL, 0};
+    *s = (struct zr_zip_slot){.is_used = false};
 }
 
 struct zr_zip_value *zr_zip_values_get(struct zr_zip_values *v,
-                                       const struct zr_zip_member *m)
+                                       const struct zr_zip_view *view)
 {
     struct zr_zip_value *value = NULL;
     struct zr_zip_slot *s;
 
     zr_mutex_lock(&v->locked.mutex);
-    while ((s = find_member_locked(v, m)) && !s->value)
+    while ((s = find_member_locked(v, view)) && !s->value)
         zr_cond_wait(&v->locked.done, &v->locked.mutex);
     if (s) {
         value = s->value;
@@ -93,19 +96,21 @@ struct zr_zip_value *zr_zip_values_get(struct zr_zip_values *v,
         s->used = ++v->locked.clock;
     } else if ((s = find_oldest_locked(v, true))) {
         drop_locked(v, s);
-        s->member = m;
+        s->is_used = true;
+        s->epoch = view->epoch;
+        s->header_at = view->m.header_at;
     } /* else nothing is kept of it */
     zr_mutex_unlock(&v->locked.mutex);
     return value;
 }
 
-void zr_zip_values_put(struct zr_zip_values *v, const struct zr_zip_member *m,
+void zr_zip_values_put(struct zr_zip_values *v, const struct zr_zip_view *view,
                        struct zr_zip_value *value)
 {
     struct zr_zip_slot *s, *oldest;
 
     zr_mutex_lock(&v->locked.mutex);
-    s = find_member_locked(v, m);
+    s = find_member_locked(v, view);
     if (s && value && !s->value) {
         while (v->locked.bytes + value->bytes > VALUES_MOST &&
                (oldest = find_oldest_locked(v, false)))
@@ -115,7 +120,7 @@ void zr_zip_values_put(struct zr_zip_values *v, const struct zr_zip_member *m,
         s->used = ++v->locked.clock;
         v->locked.bytes += value->bytes;
     } else if (s && !s->value) {
-        s->member = NULL;
+        s->is_used = false;
     }
     zr_cond_broadcast(&v->locked.done);
     zr_mutex_unlock(&v->locked.mutex);

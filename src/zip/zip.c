@@ -1,22 +1,34 @@
 /*
- * zip/zip.c - the functions of the store, and its opening. No value changes while the
- * store is open: an archive that changed fails each read.
+ * zip/zip.c - the functions of the store, and its opening. If the archive changed, a
+ * handle that only reads fails each read, and one that may write reads the directory
+ * again.
  * Thread class: shared.
  */
 #include "zip/zip_int.h"
 
 #include <string.h>
 
-/* The end record with the longest comment, and the zip64 records before it. */
-enum {
-    TAIL_BYTES = 65536 + 128
-};
-
 static void zip_close(void *self)
 {
     struct zr_zip_store *z = self;
     const zarr_allocator *alloc = z->archive.env.alloc;
+    zarr_error err = {0};
 
+    (void)zr_zip_busy_begin(z, NULL, NULL);
+    if (zr_zip_session_end(z, &err) != ZARR_OK) {
+        zr_log(&z->archive.env.log, ZARR_LOG_ERROR,
+               "%s: what was written after the last flush is lost: %s", z->archive.key,
+               err.message);
+        if (z->archive.in_session)
+            zr_zip_session_drop(z);
+    } else if (zr_zip_end_in_order(z, NULL, &err) != ZARR_OK) {
+        zr_log(&z->archive.env.log, ZARR_LOG_ERROR, "%s", err.message);
+    }
+    zr_zip_busy_end(z);
+    zr_zip_writer_leave(z);
+    zr_fork_hook_remove(&z->fork);
+    zr_cond_deinit(&z->changed);
+    zr_mutex_deinit(&z->mutex);
     zr_zip_values_deinit(&z->values);
     zr_zip_table_deinit(&z->table);
     zarr_store_free(z->archive.store);
@@ -24,52 +36,111 @@ static void zip_close(void *self)
     zr_free(alloc, z);
 }
 
+/* The session, its lock and its parts are the parent's. */
+static void zip_in_child(void *arg)
+{
+    struct zr_zip_store *z = arg;
+
+    zr_cond_init(&z->changed);
+    z->has_forked = z->has_forked || z->archive.in_session;
+    if (z->archive.in_session)
+        z->is_stale = true;
+    z->archive.in_session = z->is_busy = z->is_ending = z->needs_order = false;
+    z->orders = ZR_ZIP_ORDERS_NEVER;
+    z->archive.parts = NULL;
+    z->session = (struct zr_zip_session){.lock = NULL};
+    z->n_readers = 0;
+    z->writer.n_visitors = 0;
+}
+
 static void zip_caps(void *self, zarr_store_caps *out)
 {
     const uint32_t passed = ZARR_STORE_CAP_FAST_GET | ZARR_STORE_CAP_COALESCES;
+    const uint32_t writes = ZARR_STORE_CAP_WRITE | ZARR_STORE_CAP_ATOMIC_PUT |
+                            ZARR_STORE_CAP_VERSIONS | ZARR_STORE_CAP_PUT_NEW |
+                            ZARR_STORE_CAP_PUT_IF_VERSION |
+                            ZARR_STORE_CAP_ERASE_IF_VERSION;
     const struct zr_zip_store *z = self;
 
     out->flags = ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_SUFFIX | ZARR_STORE_CAP_LIST |
-                 ZARR_STORE_CAP_IMMUTABLE | (z->archive.caps.flags & passed);
+                 (z->can_write ? writes : (uint32_t)ZARR_STORE_CAP_IMMUTABLE) |
+                 (z->archive.caps.flags & passed);
     out->parallel = z->archive.caps.parallel;
     out->device_types = z->device_types;
     out->n_device_types = z->n_device_types;
 }
 
+static zarr_status read_member(struct zr_zip_store *z, zarr_store_op *op,
+                               const struct zr_zip_ahead *ahead, struct zr_zip_view *v,
+                               zarr_error *err)
+{
+    zarr_store_version version;
+    zarr_status st =
+        zr_zip_view_begin(z, op->key, op->cancel, op->verb == ZARR_STORE_GET, v, err);
+
+    if (st != ZARR_OK)
+        return st;
+    zr_zip_version(&v->m, &version);
+    op->object_bytes = v->m.bytes;
+    if ((op->flags & ZARR_STORE_OP_IF_VERSION) &&
+        !zr_store_version_equal(&version, &op->version))
+        st = zr_fail(err, ZARR_ERR_CONFLICT, "%s: the value changed", op->key);
+    else if (op->verb == ZARR_STORE_GET)
+        st = zr_zip_get(z, v, op, ahead, err);
+    zr_zip_view_end(z, v);
+    if (st == ZARR_OK &&
+        (op->flags & (ZARR_STORE_OP_WANT_VERSION | ZARR_STORE_OP_IF_VERSION)))
+        op->version = version;
+    return st;
+}
+
+/* As the busy thread of a session: nothing is appended meanwhile, so the version of the
+ * archive is known. */
+static zarr_status read_between_appends(struct zr_zip_store *z, zarr_store_op *op,
+                                        struct zr_zip_view *v, zarr_error *err)
+{
+    zarr_status st = zr_zip_busy_begin(z, op->cancel, err);
+    bool in_session = false;
+
+    if (st != ZARR_OK)
+        return st;
+    in_session = z->archive.in_session;
+    if (in_session)
+        st = read_member(z, op, NULL, v, err);
+    zr_zip_busy_end(z);
+    return in_session ? st : read_member(z, op, NULL, v, err);
+}
+
 zarr_status zr_zip_run_one(struct zr_zip_store *z, zarr_store_op *op,
                            const struct zr_zip_ahead *ahead, zarr_error *err)
 {
-    struct zr_zip_member *m = NULL;
+    bool in_session = false;
+    zarr_status st = ZARR_OK;
 
+    if (op->verb == ZARR_STORE_PUT && z->can_write)
+        return zr_zip_put(z, op, err);
+    if (op->verb == ZARR_STORE_ERASE && z->can_write)
+        return zr_zip_erase(z, op, err);
     if (op->verb != ZARR_STORE_GET && op->verb != ZARR_STORE_STAT)
-        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "%s: a zip store writes nothing",
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "%s: this archive cannot be written",
                        op->key);
-    m = zr_zip_table_find(&z->table, op->key);
-    if (!m)
-        return zr_fail(err, ZARR_ERR_NOT_FOUND, "%s: no such key", op->key);
-    if (op->verb == ZARR_STORE_GET)
-        return zr_zip_get(z, m, op, ahead, err);
-    op->object_bytes = m->bytes;
-    return ZARR_OK;
+    for (int i = 0; i < ZR_ZIP_TRIES; i++) {
+        struct zr_zip_view v = {.has_changed = false};
+
+        st = in_session ? read_between_appends(z, op, &v, err)
+                        : read_member(z, op, i == 0 ? ahead : NULL, &v, err);
+        if (st == ZARR_OK || !v.has_changed || !z->can_write ||
+            (in_session && v.archive.in_session))
+            break;
+        in_session = v.archive.in_session;
+    }
+    return st;
 }
 
 static void zip_run(void *self, zarr_store_op *op, zarr_error *err)
 {
     op->status = zr_zip_run_one(self, op, NULL, err);
     op->os_code = op->status != ZARR_OK && err ? err->os_code : 0;
-}
-
-static zarr_status zip_list(void *self, const char *prefix, uint32_t how,
-                            zarr_store_list_fn fn, void *user, const zarr_cancel *cancel,
-                            zarr_error *err)
-{
-    struct zr_zip_store *z = self;
-
-    ZR_UNUSED(cancel); /* the library looks at it between the rows */
-    if (how == ZARR_LIST_DEBRIS)
-        return ZARR_OK;
-    return zr_zip_table_list(&z->table, prefix, how != ZARR_LIST_DIRECTORY, fn, user,
-                             err);
 }
 
 /* Members are below the key of the archive. */
@@ -106,9 +177,12 @@ static void zip_place(void *self, zarr_store_place_fn fn, void *user)
 
 static void zip_count(void *self, zarr_store_counters *out)
 {
-    const struct zr_zip_store *z = self;
+    struct zr_zip_store *z = self;
 
     zarr_store_read_counters(z->archive.store, out);
+    zr_mutex_lock(&z->mutex);
+    zr_zip_count_dead(&z->table, z->archive.bytes, out);
+    zr_mutex_unlock(&z->mutex);
 }
 
 const zarr_store_vtable zr_zip_vtable = {
@@ -117,56 +191,78 @@ const zarr_store_vtable zr_zip_vtable = {
     .caps = zip_caps,
     .run = zip_run,
     .submit = zr_zip_submit,
-    .list = zip_list,
+    .list = zr_zip_list,
+    .flush = zr_zip_flush,
+    .erase_prefix = zr_zip_erase_prefix,
+    .clean = zr_zip_clean,
     .close = zip_close,
     .place = zip_place,
     .count = zip_count,
+    .check = zr_zip_check,
+    .repack = zr_zip_repack,
 };
 
-static void log_ignored(const struct zr_zip_store *z)
+/* A new archive, and one in a store that cannot append, is written in parts. They are
+ * small: one for each member. */
+static bool can_write(const zarr_store_caps *caps)
 {
-    const struct zr_zip_table *t = &z->table;
+    const uint32_t needs =
+        ZARR_STORE_CAP_WRITE | ZARR_STORE_CAP_PARTS | ZARR_STORE_CAP_READ_PARTS;
 
-    if (t->n_ignored > 0)
-        zr_log(&z->archive.env.log, ZARR_LOG_WARN,
-               "%s: %zu members are ignored, because their names are no keys: \"%s\" is "
-               "the first of them",
-               z->archive.key, t->n_ignored,
-               zr_zip_table_name(t, &t->member[t->ignored]));
+    return (caps->chunk_flags & needs) == needs && caps->part_min_bytes <= 1;
+}
+
+static void zip_init(struct zr_zip_store *z, const struct zr_store_env *env,
+                     zarr_store *store, const char *key,
+                     const struct zr_zip_options *opts)
+{
+    z->archive.env = *env;
+    z->archive.store = zarr_store_ref(store);
+    z->archive.caps.struct_size = sizeof z->archive.caps;
+    zarr_store_capabilities(store, &z->archive.caps);
+    z->can_write = !(opts->flags & ZARR_STORE_READ_ONLY) && can_write(&z->archive.caps);
+    z->is_new_allowed = z->can_write && opts->flags & ZARR_STORE_CREATE;
+    z->always_copies = opts->always_copies;
+    z->is_ozx = opts->form == ZR_ZIP_FORM_OZX ||
+                (opts->form == ZR_ZIP_FORM_BY_NAME && zr_ends_with(key, ".ozx"));
+    if (opts->form == ZR_ZIP_FORM_OZX)
+        z->orders = ZR_ZIP_ORDERS_EACH;
+    z->due_ns = ZR_ZIP_DUE_NS;
+    z->turn_ns = ZR_ZIP_TURN_NS;
+    for (int32_t kind = 1; kind < ZR_ZIP_KINDS; kind++)
+        if (zr_device_is_host(env->memory, kind))
+            z->device_types[z->n_device_types++] = kind;
+    zr_mutex_init(&z->mutex);
+    zr_cond_init(&z->changed);
+    zr_zip_table_init(&z->table, env);
+    zr_zip_values_init(&z->values, env->alloc);
+    z->fork = (struct zr_fork_hook){.mutex = &z->mutex, .child = zip_in_child, .arg = z};
+    zr_fork_hook_add(&z->fork);
 }
 
 zarr_status zr_zip_open(void **self, const struct zr_store_env *env, zarr_store *store,
-                        const char *key, const zarr_cancel *cancel, zarr_error *err)
+                        const char *key, const struct zr_zip_options *opts,
+                        zarr_error *err)
 {
     struct zr_zip_store *z = zr_calloc(env->alloc, 1, sizeof *z);
-    uint8_t *tail = NULL;
-    size_t n = 0;
     zarr_status st = ZARR_OK;
 
     if (!z)
         return zr_fail_memory(err, sizeof *z);
-    z->archive.env = *env;
-    z->archive.store = zarr_store_ref(store);
-    z->archive.cancel = cancel;
-    z->archive.caps.struct_size = sizeof z->archive.caps;
-    zarr_store_capabilities(store, &z->archive.caps);
-    for (int32_t kind = 1; kind < ZR_ZIP_KINDS; kind++)
-        if (zr_device_is_host(env->memory, kind))
-            z->device_types[z->n_device_types++] = kind;
-    zr_zip_table_init(&z->table, env);
-    zr_zip_values_init(&z->values, env->alloc);
+    zip_init(z, env, store, key, opts);
     z->archive.key = zr_strdup(env->alloc, key);
-    tail = zr_malloc(env->alloc, TAIL_BYTES);
-    if (!z->archive.key || !tail)
-        ZR_FAIL_MEMORY(err, TAIL_BYTES);
-    ZR_TRY(zr_zip_read_tail(&z->archive, tail, TAIL_BYTES, &n, err));
-    ZR_TRY(zr_zip_directory_read(&z->archive, &z->table, tail, n, err));
-    log_ignored(z);
-    z->archive.cancel = NULL;
+    if (!z->archive.key)
+        ZR_FAIL_MEMORY(err, strlen(key) + 1);
+    ZR_TRY(zr_zip_writer_end_others(z, opts->cancel, err));
+    ZR_TRY(zr_zip_busy_begin(z, opts->cancel, err));
+    st = zr_zip_load(z, opts->cancel, err);
+    if (st == ZARR_OK && z->archive.bytes == 0 && z->is_ozx && !z->orders)
+        z->orders = ZR_ZIP_ORDERS_ONCE;
+    zr_zip_busy_end(z);
+    ZR_TRY(st);
     *self = z;
     z = NULL;
 out:
-    zr_free(env->alloc, tail);
     if (z)
         zip_close(z);
     return st;

@@ -14,6 +14,7 @@ import pytest
 import zarr
 from conftest import PROGRAM, run
 from documents import DOCUMENTS, ROOT, read_blocks
+from s3_server import find_versitygw
 
 PAGES = [str(document.relative_to(ROOT)) for document in DOCUMENTS]
 BLOCKS = [block for page in PAGES for block in read_blocks(page)]
@@ -60,6 +61,9 @@ def make_hierarchies(folder):
     (folder / "names.txt").write_text("one\ntwo\nthree\nfour\nfive\n")
     run("import", "--format=lines", folder / "names.txt", folder / "x.zarr/names")
     run("consolidate", folder / "x.zarr")
+    for archive in ("x.zarr.zip", "x.ozx"):
+        run("import", particles, folder / archive / "particles")
+        run("import", "--force", particles, folder / archive / "particles")
     for copy in ("b.zarr", "big.zarr", "download.zarr"):
         shutil.copytree(folder / "a.zarr", folder / copy)
 
@@ -157,11 +161,20 @@ def test_shell(page, model, tmp_path):
             done = shell("set -e\n" + block.code, folder)
             assert done.returncode == 0, (block.code, done.stderr)
         elif block.language == "console" and not block.reason:
+            if "versitygw" in block.code:  # the last one of its page
+                add_versitygw(folder)
             run_session(block.code, folder)
     if page == "docs/shell.md":
         assert (folder / "brain-side.png").read_bytes().startswith(b"\x89PNG")
         for name in ("brain", "elevation"):
             assert np.array_equal(zarr.open_array(folder / "new.zarr" / name)[...], np.load(folder / f"{name}.npy"))
+
+
+def add_versitygw(folder):
+    program, why = find_versitygw()
+    if not program:
+        pytest.skip(why)
+    (folder / "bin/versitygw").symlink_to(program)
 
 
 def run_session(session, folder):

@@ -2,6 +2,7 @@
 import json
 import os
 import shutil
+import zipfile
 
 import numpy as np
 import pytest
@@ -287,6 +288,25 @@ def test_stats_of_groups(zarrc, tmp_path):
     text = zarrc("info", "--stats", tmp_path / "x.zarr").text
     assert "2 arrays, 1 group\n" in text and "20 B in 3 objects, of 28 B decoded" in text
     assert "stored" not in zarrc("info", tmp_path / "x.zarr").text
+
+
+def test_stats_of_archives(zarrc, tmp_path):
+    """Dead bytes are those of replaced members, and those between members."""
+    top = zarr.create_group(str(tmp_path / "x.zarr"))
+    top.create_array("a", shape=(4,), chunks=(4,), dtype="u1", compressors=None)[:] = 7
+    path = tmp_path / "x.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for file in sorted((tmp_path / "x.zarr").rglob("*")):
+            archive.write(file, file.relative_to(tmp_path / "x.zarr"))
+    assert "dead" not in zarrc("info", "--json", "--stats", path).json
+    assert "dead" not in zarrc("info", "--stats", path).text
+    with zipfile.ZipFile(path, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
+        archive.writestr("a/c/0", bytes([1, 2, 3, 4]))
+    for node in (path, f"{path}/a"):
+        dead = zarrc("info", "--json", "--stats", node).json["dead"]
+        assert dead == {"values": 1, "bytes": 30 + len("a/c/0") + 4}
+    assert "39 B of the archive, with 1 replaced or erased value\n" in zarrc("info", "--stats", path).text
+    assert zarrc("cat", f"{path}/a").text.split() == ["1", "2", "3", "4"]
 
 
 def test_stats_name_broken_nodes(zarrc, tmp_path):

@@ -86,6 +86,22 @@ def test_killed_copy(zarrc, store, tmp_path):
     assert files(target) == files(store)
 
 
+def test_killed_copy_of_an_archive(zarrc, store, tmp_path):
+    """The hint names the archive, and the same command is known again however the archive is named."""
+    archive, target = tmp_path / "x.zip", tmp_path / "y.zarr"
+    zarrc("cp", store, archive)
+    if not kill_during(["cp", f"{archive}/g", target], lambda: (target / "b/c").exists(), tmp_path):
+        pytest.skip("the copy was complete before it was killed")
+    resume, _ = commands_in(zarrc("cp", f"{archive}/g", target, code=5).err)
+    assert resume == ["cp", "--resume", f"file://{archive}/g", str(target)]
+    zarrc("cp", "--resume", f"zip:{archive}/g", target)
+    assert np.array_equal(zarr.open(target)["b"][:], np.arange(900))
+    (target / "zarr.json").unlink()
+    (target / JOB).write_text(json.dumps({"zarrc_job": 1, "command": "cp", "source": resume[2]}))
+    zarrc(*resume)
+    assert files(target) == {name[2:]: data for name, data in files(store).items() if name.startswith("g/")}
+
+
 def test_names_of_commands_work(zarrc, tmp_path):
     """Also if a path needs quotes, and from another folder."""
     (tmp_path / "a b").mkdir()

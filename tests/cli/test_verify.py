@@ -4,6 +4,7 @@ import os
 import shutil
 import socket
 import subprocess
+import zipfile
 
 import numcodecs
 import numpy as np
@@ -355,3 +356,27 @@ def test_damaged_nested_shards(zarrc, tmp_path):
     assert [f["key"] for f in faults] == ["c/0"] * 3
     assert ["shard index" in f["reason"] for f in faults] == [True, True, False], faults
     assert "chunk [6]" in faults[2]["reason"]
+
+
+def pack(path, store, prefix=""):
+    files = [file for file in store.rglob("*") if file.is_file()]
+    with zipfile.ZipFile(path, "w") as archive:
+        for file in sorted(files, key=lambda file: (file.name != "zarr.json", len(file.parts), file)):
+            archive.write(file, prefix + str(file.relative_to(store)))
+        archive.comment = b'{"ome": {"version": "0.5"}}\0' if prefix else b""
+
+
+def test_single_file_ome_zarr(zarrc, store, tmp_path):
+    """What RFC-9 requires of an archive is a fault in .ozx, what it recommends is a note."""
+    pack(tmp_path / "x.ozx", store)
+    done = zarrc("verify", tmp_path / "x.ozx").text
+    assert "/: it does not use zip64   [note]\n" in done
+    assert "note" not in zarrc("verify", f"{tmp_path}/x.ozx/plain").text
+    pack(tmp_path / "folder.ozx", store, "x.zarr/")
+    faults = zarrc("verify", "--json", tmp_path / "folder.ozx", code=1).json["faults"]
+    assert faults[0]["severity"] == "error" and faults[0]["code"] == "invalid" and "but in x.zarr/" in faults[0]["reason"]
+    (tmp_path / "folder.ozx").rename(tmp_path / "folder.zip")
+    found = zarrc("verify", "--json", tmp_path / "folder.zip").json
+    assert found["valid"] and {f["severity"] for f in found["faults"]} == {"note"}
+    pack(tmp_path / "x.zip", store)
+    assert zarrc("verify", "--json", tmp_path / "x.zip").json["faults"] == []

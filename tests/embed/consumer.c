@@ -48,6 +48,7 @@ static int check_inits(void)
     CHECK_INIT(zarr_tuning, ZARR_TUNING_INIT);
     CHECK_INIT(zarr_limits, ZARR_LIMITS_INIT);
     CHECK_INIT(zarr_migrate_options, ZARR_MIGRATE_OPTIONS_INIT);
+    CHECK_INIT(zarr_repack_result, ZARR_REPACK_RESULT_INIT);
     CHECK_INIT(zarr_stats, ZARR_STATS_INIT);
     CHECK_INIT(zarr_store_caps, ZARR_STORE_CAPS_INIT);
     CHECK_INIT(zarr_store_counters, ZARR_STORE_COUNTERS_INIT);

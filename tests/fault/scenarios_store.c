@@ -85,9 +85,114 @@ static void check_put_new(struct world *w, bool done)
     }
 }
 
+static zarr_status run_text(zarr_store *s, zarr_store_op *op, uint32_t verb, char *text,
+                            zarr_error *err)
+{
+    op->verb = verb;
+    op->mem.handle = text;
+    op->mem.bytes = text ? strlen(text) : 0;
+    return zarr_store_run(s, op, err);
+}
+
+/* Writes a value in place, three times under one lock. */
+static zarr_status append(struct world *w, zarr_error *err)
+{
+    static char text[] = "abc";
+    zarr_store_op op = {.key = "fresh.end", .mem = {.device_type = ZARR_DEVICE_CPU}};
+    zarr_store_caps caps = ZARR_STORE_CAPS_INIT;
+    zarr_status st = zarr_store_put(w->store, op.key, text, 3, err);
+
+    zarr_store_capabilities(w->store, &caps);
+    if (st != ZARR_OK || !(caps.chunk_flags & ZARR_STORE_CAP_APPEND))
+        return st;
+    op.flags = ZARR_STORE_OP_LOCKED | ZARR_STORE_OP_WANT_VERSION;
+    st = zarr_store_lock(&op.lock, w->store, op.key, NULL, err);
+    for (op.offset = 3; st == ZARR_OK && op.offset <= 9; op.offset += 3)
+        st = run_text(w->store, &op, ZARR_STORE_APPEND, text, err);
+    zarr_store_unlock(w->store, op.lock);
+    return st;
+}
+
+static void check_append(struct world *w, bool done)
+{
+    char text[16];
+    uint64_t bytes = sizeof text;
+    zarr_store_caps caps = ZARR_STORE_CAPS_INIT;
+    zarr_error err;
+    const zarr_status st =
+        zarr_store_get(w->store, "fresh.end", 0, text, &bytes, NULL, &err);
+
+    zarr_store_capabilities(w->store, &caps);
+    if (!done && st == ZARR_ERR_NOT_FOUND)
+        return;
+    world_must(st, &err, "fresh.end");
+    assert_in_range(bytes, 3, 12); /* it is not atomic */
+    assert_memory_equal(text, "abcabcabcabc", bytes);
+    if (done && (caps.chunk_flags & ZARR_STORE_CAP_APPEND))
+        assert_int_equal(bytes, 12);
+}
+
+/* Writes a value in parts, the first from another value, and reads them. */
+static zarr_status write_draft(struct world *w, zarr_error *err)
+{
+    static char text[] = "abc", more[] = "def";
+    zarr_store_source from = {.key = "fresh"};
+    char read[4] = "";
+    zarr_store_op op = {
+        .key = "fresh.draft", .source = &from, .mem = {.device_type = ZARR_DEVICE_CPU}};
+    zarr_store_caps caps = ZARR_STORE_CAPS_INIT;
+    zarr_status st = zarr_store_put(w->store, from.key, text, 3, err);
+
+    zarr_store_capabilities(w->store, &caps);
+    if (st != ZARR_OK || !(caps.chunk_flags & ZARR_STORE_CAP_READ_PARTS))
+        return st;
+    st = zarr_store_begin_parts(&op.parts, w->store, op.key, NULL, NULL, err);
+    op.part = 2;
+    op.offset = 3;
+    if (st == ZARR_OK)
+        st = run_text(w->store, &op, ZARR_STORE_PUT_PART, more, err);
+    op.flags = ZARR_STORE_OP_IN_PARTS;
+    op.part = 1;
+    op.offset = 0;
+    if (st == ZARR_OK)
+        st = run_text(w->store, &op, ZARR_STORE_COPY, NULL, err);
+    op.offset = 2;
+    op.length = 3;
+    memcpy(read, "...", sizeof read);
+    if (st == ZARR_OK)
+        st = run_text(w->store, &op, ZARR_STORE_GET, read, err);
+    if (st == ZARR_OK)
+        assert_string_equal(read, "cde");
+    op.length = 6;
+    if (st == ZARR_OK)
+        st = run_text(w->store, &op, ZARR_STORE_PUT, NULL, err);
+    zarr_store_end_parts(w->store, op.key, op.parts);
+    return st;
+}
+
+static void check_draft(struct world *w, bool done)
+{
+    char text[16];
+    uint64_t bytes = sizeof text;
+    zarr_store_caps caps = ZARR_STORE_CAPS_INIT;
+    zarr_error err;
+    const zarr_status st =
+        zarr_store_get(w->store, "fresh.draft", 0, text, &bytes, NULL, &err);
+
+    zarr_store_capabilities(w->store, &caps);
+    if (st == ZARR_ERR_NOT_FOUND &&
+        !(done && (caps.chunk_flags & ZARR_STORE_CAP_READ_PARTS)))
+        return;
+    world_must(st, &err, "fresh.draft");
+    assert_int_equal(bytes, 6);
+    assert_memory_equal(text, "abcdef", 6);
+}
+
 static const struct scenario all[] = {
     {"open a text", open_text, NULL, "v3", NULL},
     {"composite store", composite, NULL, NULL, NULL},
     {"put a new key", put_new, check_put_new, NULL, NULL},
+    {"append in place", append, check_append, NULL, NULL},
+    {"write in parts", write_draft, check_draft, NULL, NULL},
 };
 const struct scenarios store_scenarios = {all, sizeof all / sizeof *all};

@@ -167,7 +167,7 @@ static void test_kills(void **state)
     assert_int_equal(
         zarr_store_list(store, "", ZARR_LIST_DEBRIS, count_row, &n_debris, NULL),
         ZARR_OK);
-    assert_int_equal(zarr_store_clean(store, "", 0, &n_removed, NULL), ZARR_OK);
+    assert_int_equal(zarr_store_clean(store, "", 0, NULL, &n_removed, NULL), ZARR_OK);
     print_message("%d kills, %d of %d rounds wrote before, %d files left\n", 2 * n_kills,
                   n_seen, n_kills, n_debris);
     assert_true(n_seen > n_kills / 4);

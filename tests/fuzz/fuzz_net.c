@@ -1,10 +1,12 @@
 /*
  * fuzz/fuzz_net.c - any lines as the header of an answer, and any text as a redirect: the
- * parsers of what servers send. The first byte chooses a range that was asked for.
+ * parsers of what servers send. The first byte chooses a range that was asked for. A text
+ * that begins with '<' is a WebDAV server's listing of a folder.
  */
 #include <string.h>
 
 #include "fuzz.h"
+#include "http/http_int.h"
 #include "net/net_int.h"
 
 static void fuzz_check(int ok)
@@ -55,6 +57,29 @@ static void fuzz_facts(const struct zr_net_answer *a, uint8_t range)
         fuzz_location(location);
 }
 
+static zarr_status fuzz_member(void *user, const char *name, bool is_folder,
+                               uint64_t bytes, zarr_error *err)
+{
+    (void)user;
+    (void)is_folder;
+    (void)bytes;
+    (void)err;
+    fuzz_check(*name && !strchr(name, '/'));
+    return ZARR_OK;
+}
+
+static void fuzz_listing(const char *text, size_t n)
+{
+    struct zr_url folder;
+    const struct zr_http_dav dav = {.folder = &folder, .fn = fuzz_member};
+    zarr_error err = {0};
+
+    fuzz_check(zr_url_parse(&folder, NULL, "http://h/x/", NULL) == ZARR_OK);
+    if (zr_http_dav_read(&dav, text, n, &err) != ZARR_OK)
+        fuzz_check(err.message[0] != '\0');
+    zr_url_deinit(&folder);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const char *text = (const char *)data + 1, *end;
@@ -64,6 +89,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (size == 0)
         return 0;
+    if (data[0] == '<') {
+        fuzz_listing((const char *)data, size);
+        return 0;
+    }
     zr_net_answer_reset(&a, NULL);
     for (size_t left = size - 1, n; left > 0 && st == ZARR_OK; left -= n, text += n) {
         end = memchr(text, '\n', left);

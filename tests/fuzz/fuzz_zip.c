@@ -1,7 +1,7 @@
 /*
  * fuzz/fuzz_zip.c - any bytes as a zip archive in a memory store: open, list, read each
- * member whole, a part of it and its end. A failure has a text. Parts have the bytes that
- * the whole value has.
+ * member whole, a part of it and its end, check its form. A failure has a text. Parts
+ * have the bytes that the whole value has. There are not more dead bytes than bytes.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -92,14 +92,80 @@ static int fuzz_ignore(void *user, const zarr_store_item *item)
     return item->key[0] == '\0';
 }
 
+static void fuzz_found(void *user, int is_fault, const char *text)
+{
+    (void)user;
+    (void)is_fault;
+    fuzz_check(text[0] != '\0');
+}
+
+/* ---- repack: the same values, and a second one has nothing to do ---- */
+
+struct fuzz_sum {
+    zarr_store *store;
+    uint64_t sum;
+    int n;
+};
+
+static int fuzz_add(void *user, const zarr_store_item *item)
+{
+    struct fuzz_sum *f = user;
+    uint8_t part[64] = {0};
+    uint64_t n = sizeof part, hash = zr_map_hash(item->key, strlen(item->key));
+    const zarr_status st = zarr_store_get(f->store, item->key, 1, part, &n, NULL, NULL);
+
+    hash = hash * 31 + (uint64_t)st;
+    if (st == ZARR_OK)
+        hash = hash * 31 + zr_map_hash((const char *)part, (size_t)n);
+    f->sum += hash * 31 + item->bytes;
+    return ++f->n == FUZZ_MEMBERS;
+}
+
+static uint64_t fuzz_values(zarr_store *s)
+{
+    struct fuzz_sum f = {.store = s};
+
+    fuzz_check(zarr_store_list(s, "", ZARR_LIST_RECURSIVE, fuzz_add, &f, NULL) ==
+               ZARR_OK);
+    return f.sum;
+}
+
+static void fuzz_repack(size_t size)
+{
+    zarr_repack_result result = ZARR_REPACK_RESULT_INIT;
+    zarr_store *s = NULL;
+    void *self = NULL;
+    zarr_error err = {0};
+    uint64_t before;
+    zarr_status st;
+
+    fuzz_check(zr_zip_open(&self, &fuzz_env, fuzz_store, "x.ozx",
+                           &(struct zr_zip_options){.flags = 0}, &err) == ZARR_OK);
+    fuzz_check(zr_store_open_custom(&s, &fuzz_env, &zr_zip_vtable, self, NULL, &err) ==
+               ZARR_OK);
+    before = fuzz_values(s);
+    st = zarr_store_repack(s, 0, NULL, &result, &err);
+    fuzz_check(st == ZARR_OK || err.message[0] != '\0');
+    fuzz_check(fuzz_values(s) == before);
+    if (st == ZARR_OK) {
+        fuzz_check(result.bytes_before == size);
+        fuzz_check(zarr_store_repack(s, 0, NULL, &result, &err) == ZARR_OK);
+        fuzz_check(!result.is_needed);
+    }
+    zarr_store_free(s);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    zarr_store_counters counters = ZARR_STORE_COUNTERS_INIT;
     zarr_error err = {0};
     zarr_store *s = NULL;
     void *self = NULL;
 
-    fuzz_check(zarr_store_put(fuzz_store, "x", data, size, NULL) == ZARR_OK);
-    if (zr_zip_open(&self, &fuzz_env, fuzz_store, "x", NULL, &err) != ZARR_OK) {
+    fuzz_check(zarr_store_put(fuzz_store, "x.ozx", data, size, NULL) == ZARR_OK);
+    if (zr_zip_open(&self, &fuzz_env, fuzz_store, "x.ozx",
+                    &(struct zr_zip_options){.flags = ZARR_STORE_READ_ONLY},
+                    &err) != ZARR_OK) {
         fuzz_check(err.message[0] != '\0');
         return 0;
     }
@@ -109,6 +175,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                ZARR_OK);
     fuzz_check(zarr_store_list(s, "", ZARR_LIST_RECURSIVE, fuzz_read, s, &err) ==
                ZARR_OK);
+    fuzz_check(zr_store_check(s, fuzz_found, NULL, NULL, &err) == ZARR_OK);
+    zarr_store_read_counters(s, &counters);
+    fuzz_check(counters.dead_bytes <= size);
     zarr_store_free(s);
+    fuzz_repack(size);
     return 0;
 }

@@ -232,7 +232,13 @@ HEADERS = ["2HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 2-5/10\r\nCont
            "0HTTP/1.1 302 Found\nLocation: //g:444/a/../b?c#d\nRetry-After: Sun, 06 Nov 1994 08:49:37 GMT\n",
            "0HTTP/1.1 100 Continue\r\nHTTP/1.0 200 OK\r\nTransfer-Encoding: gzip, chunked\r\nContent-Encoding: identity\r\n",
            "0HTTP/1.1 416 x\r\ncontent-range: bytes */7\r\nretry-after: 120\r\n",
-           "0HTTP/1.1 301 x\r\nLocation: ?x\r\nLocation: ../y\r\n", "0HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n"]
+           "0HTTP/1.1 301 x\r\nLocation: ?x\r\nLocation: ../y\r\n", "0HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n",
+           '<?xml version="1.0"?><D:multistatus xmlns:D="DAV:"><D:response><D:href>/x/</D:href><D:propstat><D:prop><D:resourcetype>'
+           '<D:collection/></D:resourcetype></D:prop><D:status>HTTP/1.1 200 OK</D:status></D:propstat></D:response>'
+           '<D:response><D:href>http://h/x/a%20b</D:href><D:propstat><D:prop><D:getcontentlength>7</D:getcontentlength></D:prop>'
+           '<D:status>HTTP/1.1 200 OK</D:status></D:propstat></D:response></D:multistatus>',
+           '<multistatus xmlns="DAV:"><response><href>/x/a</href><status>HTTP/1.1 403 no</status></response></multistatus>',
+           '<!DOCTYPE a [<!ENTITY b "c">]><multistatus xmlns="DAV:"><response><href>/x/&b;&amp;&#x41;</href></response></multistatus>']
 
 
 def seeds():

@@ -66,13 +66,8 @@ def judge(step, got, wanted):
     return None
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_store(name, tmp_path):
-    made = CASES[name]()
-    root = tmp_path / "store"
-    write_store(root, made)
-    before = {key: value for key, value in made.files.items() if (root / key).is_file()}
-    steps, slowest, peak = probe(root, made)
+def compare(made, steps):
+    """Gives the errors in all steps."""
     opened = steps["open"][0] == "ok"
     wrong = []
     for step in REQUIRED:
@@ -89,15 +84,28 @@ def test_store(name, tmp_path):
     strict = steps.get("strict", ("ok", ""))[1]
     if made.strict not in strict or bool(made.strict) != bool(strict):
         wrong.append(f"verify --strict: {strict!r}, wanted {made.strict!r}")
+    return [line for line in wrong if line]
+
+
+def compare_cost(made, slowest, peak):
+    if slowest > SECONDS:
+        yield f"{slowest:.2f} s for one step"
+    if not SANITIZED and peak > made.mib << 10:
+        yield f"peak of {peak >> 10} MiB"
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_store(name, tmp_path):
+    made = CASES[name]()
+    root = tmp_path / "store"
+    write_store(root, made)
+    before = {key: value for key, value in made.files.items() if (root / key).is_file()}
+    steps, slowest, peak = probe(root, made)
+    wrong = [*compare(made, steps), *compare_cost(made, slowest, peak)]
     if steps.get("write", ("ok",))[0] != "ok":
         for key, value in before.items():
             if not made.prepare and (root / key).read_bytes() != value:
                 wrong.append(f"a write that failed changed {key}")
-    if slowest > SECONDS:
-        wrong.append(f"{slowest:.2f} s for one step")
-    if not SANITIZED and peak > made.mib << 10:
-        wrong.append(f"peak of {peak >> 10} MiB")
-    wrong = [line for line in wrong if line]
     assert not wrong, "\n".join(wrong)
     shutil.rmtree(root, ignore_errors=True)
 

@@ -3,7 +3,7 @@
  * "vault://USER:PASSWORD@HOST/FOLDER?KEY" is the local folder /FOLDER, with the option
  * "token". It counts its operations as requests. A key with "denied" in it is refused,
  * one with "lost" fails, and so does a PUT or COPY of a chunk 2 below "half".
- * tests/cli/test_secrets.py looks for the credentials in all
+ * tests/cli/test_secrets_command.py looks for the credentials in all
  * that the program writes.
  */
 #include <zarrc/plugin/plugin.h>

@@ -516,7 +516,7 @@ def test_interrupt_of_a_call_that_waits(base, call):
     assert set(done.stdout.splitlines()) == expected, done.stdout + done.stderr
 
 
-def test_operations_that_end_while_they_are_read():
+def test_operations_that_end_while_they_are_read(request):
     """Threads read the operations of a batch while another one ends them all, as the end of the
     interpreter does."""
     service = _core.new_service()
@@ -530,6 +530,9 @@ def test_operations_that_end_while_they_are_read():
         while (op := batch.op(0)) is not None:
             assert op[1] == "a" * 100
 
+    interval = sys.getswitchinterval()
+    request.addfinalizer(lambda: sys.setswitchinterval(interval))
+    sys.setswitchinterval(1e-4)  # threads that wait in loops would keep each other off for most of the time
     for _ in range(200):
         asker = threading.Thread(target=ask)
         asker.start()
@@ -611,3 +614,20 @@ def test_errors_name_the_store(tmp_path):
         with pytest.raises(zarrc.errors.CorruptError, match="a/c/1") as problem:
             zarrc.open_array(store, path="a")[:]
         assert problem.value.store.startswith(name)
+
+
+def test_unknown_operation():
+    """A verb of a newer library ends UNSUPPORTED, and the store is not asked."""
+    class Batch:
+        ended = []
+
+        def op(self, i):
+            return 99, "a/c/0", 0, None
+
+        def end(self, i, *result):
+            self.ended.append(result)
+
+    batch = Batch()
+    assert list(_foreign._op(None, batch, 0)) == []
+    assert [result[0] for result in batch.ended] == [_core.ZARR_ERR_UNSUPPORTED]
+    assert "a/c/0" in batch.ended[0][1]

@@ -1,12 +1,18 @@
 """Stores of http: what servers answer, the requests that reads cost, and other packages at the same server."""
+import importlib.util
 import json
 import logging
+import os
+import time
+import zipfile
 
 import nginx
 import numpy as np
 import pytest
 import zarr
-from http_answers import answer_range, answer_whole, start_server
+from http_answers import answer_propfind, answer_range, answer_whole, answer_xml, start_server
+from scripted_server import run_server
+from test_process import run
 
 import zarrc
 
@@ -88,7 +94,11 @@ def test_how_many_requests(server, www):
     assert plain == ["GET /x.zarr/plain/zarr.json 200", "GET /x.zarr/plain/c/0/0 200"]
     shard = count(lambda: zarrc.open_array(f"{server.url}/x.zarr", path="in/shards", mode="r")[:16, :16])
     assert [row.split()[2] for row in shard] == ["200", "206", "206"]
-    assert len(count(lambda: zarrc.open_group(f"{server.url}/x.zarr", mode="r"))) == 1
+    for opener in (zarrc.open, zarrc.open_group):
+        assert count(lambda: opener(f"{server.url}/x.zarr", mode="r")) == ["GET /x.zarr/zarr.json 200"]  # noqa: B023
+    group = zarrc.open(f"{server.url}/x.zarr")
+    assert count(lambda: group["in"]["shards"]) == ["GET /x.zarr/in/zarr.json 200", "GET /x.zarr/in/shards/zarr.json 200"]
+    assert count(lambda: zarrc.open(f"{server.url}/x.zarr/plain")) == ["GET /x.zarr/plain/zarr.json 200"]
     zarrc.consolidate_metadata(www / "x.zarr")
     rows = count(lambda: list(zarrc.open_group(f"{server.url}/x.zarr", mode="r").arrays()))
     assert rows == ["GET /x.zarr/zarr.json 200"]
@@ -96,19 +106,34 @@ def test_how_many_requests(server, www):
 
 @needs_nginx
 def test_a_v2_group_costs_three_requests_that_are_sent_together(server, www):
+    """And one before, for zarr.json, if neither an option nor a group above tells the format. `open`, which opens arrays, too, also
+    asks for .zarray. tests/unit/tree/test_open_node.c shows that they are sent together."""
     names = [".zattrs", ".zgroup", ".zmetadata"]
     group = zarrc.create_group(www / "2.zarr", zarr_format=2, attributes={"a": 1})
     zarrc.create_array(group, name="x", data=DATA, zarr_format=2)
+
+    def count(function):
+        server.requests()
+        function()
+        return [row.split()[1].rpartition("/")[2] for row in server.requests()]
+
     for is_consolidated in (False, True):
         if is_consolidated:
             zarrc.consolidate_metadata(www / "2.zarr")
-        server.requests()
-        opened = zarrc.open_group(f"{server.url}/2.zarr", mode="r", zarr_format=2)
-        assert opened.attrs["a"] == 1
-        assert sorted(row.split()[1].rpartition("/")[2] for row in server.requests()) == names
-        opened = zarrc.open_group(f"{server.url}/2.zarr", mode="r")  # of a format that no option has told
-        assert server.requests()[0] == "GET /2.zarr/zarr.json 404"
-        assert opened["x"][1, 1] == DATA[1, 1]
+        assert sorted(count(lambda: zarrc.open_group(f"{server.url}/2.zarr", mode="r", zarr_format=2))) == names
+        rows = count(lambda: zarrc.open_group(f"{server.url}/2.zarr", mode="r"))
+        assert rows[0] == "zarr.json" and sorted(rows[1:]) == names
+        rows = count(lambda: zarrc.open(f"{server.url}/2.zarr"))
+        assert rows[0] == "zarr.json" and sorted(rows[1:]) == [".zarray", *names]
+        rows = count(lambda: zarrc.open(f"{server.url}/2.zarr", path="x"))
+        assert rows[0] == "zarr.json" and sorted(rows[1:]) == [".zarray", *names]
+        assert sorted(count(lambda: zarrc.open(f"{server.url}/2.zarr", path="x", zarr_format=2))) == [".zarray", *names]
+        rows = count(lambda: zarrc.open_array(f"{server.url}/2.zarr", path="x"))
+        assert rows[0] == "zarr.json" and sorted(rows[1:]) == [".zarray", ".zattrs"]
+        opened = zarrc.open_group(f"{server.url}/2.zarr", mode="r")
+        assert sorted(count(lambda: opened["x"])) == ([] if is_consolidated else [".zarray", *names])
+        assert sorted(count(lambda: opened.get_array("x"))) == ([] if is_consolidated else [".zarray", ".zattrs"])
+        assert opened.attrs["a"] == 1 and opened["x"][1, 1] == DATA[1, 1]
     assert len(zarrc.open_group(f"{server.url}/2.zarr", mode="r", use_consolidated=False)) == 1
 
 
@@ -134,43 +159,98 @@ def test_servers_without_an_index(server, www):
     assert sorted(zarrc.open_group(f"{server.url}/plain/x.zarr", mode="r")) == ["in", "plain"]
 
 
-@needs_nginx
-@pytest.mark.parametrize("zarr_format", [2, 3])
-def test_both_ways_with_zarr_python(server, www, zarr_format):
-    """zarrc reads what zarr-python wrote, and zarr-python, over the same server, what zarrc wrote."""
+def pack(folder):
+    """An archive beside the folder."""
+    with zipfile.ZipFile(f"{folder}.zip", "w") as archive:
+        for file in sorted(folder.rglob("*")):
+            if file.is_file():
+                archive.write(file, file.relative_to(folder))
+
+
+def obstore_reads(url):
     from obstore.store import HTTPStore
 
-    zarr.save_array(www / "theirs.zarr", DATA, zarr_format=zarr_format)
-    zarrc.create_array(www / "ours.zarr", data=DATA, chunks=(16, 16), zarr_format=zarr_format)
-    np.testing.assert_array_equal(zarrc.open_array(f"{server.url}/theirs.zarr", mode="r")[...], DATA)
-    theirs = HTTPStore(f"{server.url}/ours.zarr", client_options={"allow_http": True})
-    np.testing.assert_array_equal(zarr.open_array(zarr.storage.ObjectStore(theirs, read_only=True), mode="r")[...], DATA)
+    return zarr.storage.ObjectStore(HTTPStore(url, client_options={"allow_http": True}), read_only=True)
+
+
+def fsspec_reads(url):
+    pytest.importorskip("aiohttp", reason="fsspec opens http with aiohttp")
+    return zarr.storage.FsspecStore.from_url(url, read_only=True)
 
 
 @needs_nginx
-def test_both_ways_with_tensorstore(server, www):
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("open_store", [obstore_reads, fsspec_reads])
+def test_both_ways_with_zarr_python(server, www, zarr_format, open_store):
+    """zarrc reads what zarr-python wrote, and zarr-python, over the same server, what zarrc wrote."""
+    zarr.save_array(www / "theirs.zarr", DATA, zarr_format=zarr_format)
+    with zarr.storage.ZipStore(www / "theirs.zip", mode="w") as store:
+        zarr.save_array(store, DATA, zarr_format=zarr_format)
+    zarrc.create_array(www / "ours.zarr", data=DATA, chunks=(16, 16), zarr_format=zarr_format)
+    for name in ("theirs.zarr", "theirs.zip"):
+        np.testing.assert_array_equal(zarrc.open_array(f"{server.url}/{name}", mode="r")[...], DATA)
+    np.testing.assert_array_equal(zarr.open_array(open_store(f"{server.url}/ours.zarr"), mode="r")[...], DATA)
+
+
+@needs_nginx
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_both_ways_with_tensorstore(server, www, zarr_format):
     tensorstore = pytest.importorskip("tensorstore")
 
-    spec = {"driver": "zarr3", "kvstore": {"driver": "file", "path": f"{www}/theirs.zarr/"},
-            "metadata": {"shape": [64, 64], "data_type": "int32", "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [16, 16]}}}}
+    driver = "zarr" if zarr_format == 2 else "zarr3"
+    metadata = {"shape": [64, 64], "dtype": "<i4", "chunks": [16, 16]} if zarr_format == 2 else {
+        "shape": [64, 64], "data_type": "int32", "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [16, 16]}}}
+    spec = {"driver": driver, "kvstore": {"driver": "file", "path": f"{www}/theirs.zarr/"}, "metadata": metadata}
     tensorstore.open(spec, create=True).result().write(DATA).result()
-    np.testing.assert_array_equal(zarrc.open_array(f"{server.url}/theirs.zarr", mode="r")[...], DATA)
-    ours = {"driver": "zarr3", "kvstore": {"driver": "http", "base_url": server.url, "path": "/x.zarr/in/shards/"}}
-    np.testing.assert_array_equal(tensorstore.open(ours, open=True, read=True).result().read().result(), DATA)
+    pack(www / "theirs.zarr")
+    more = {"shards": (32, 32)} if zarr_format == 3 else {}
+    zarrc.create_array(www / "ours.zarr", data=DATA, chunks=(16, 16), zarr_format=zarr_format, **more)
+    pack(www / "ours.zarr")
+    for name in ("theirs.zarr", "theirs.zarr.zip"):
+        np.testing.assert_array_equal(zarrc.open_array(f"{server.url}/{name}", mode="r")[...], DATA)
+    served = {"driver": "http", "base_url": server.url, "path": "/ours.zarr"}
+    for kvstore in ({**served, "path": "/ours.zarr/"}, {"driver": "zip", "base": {**served, "path": "/ours.zarr.zip"}}):
+        ours = tensorstore.open({"driver": driver, "kvstore": kvstore}, open=True, read=True).result()
+        np.testing.assert_array_equal(ours.read().result(), DATA)
 
 
 @needs_nginx
 def test_zip_archives(server, www):
-    import zipfile
-    with zipfile.ZipFile(www / "x.zarr.zip", "w") as archive:
-        for file in sorted((www / "x.zarr").rglob("*")):
-            if file.is_file():
-                archive.write(file, file.relative_to(www / "x.zarr"))
+    pack(www / "x.zarr")
     server.requests()
     array = zarrc.open_array(f"{server.url}/x.zarr.zip/plain", mode="r")
     assert array[17, 3] == DATA[17, 3]
     assert len(server.requests()) <= 3
     np.testing.assert_array_equal(array[...], DATA)
+
+
+@pytest.mark.parametrize("shards", [None, (496, 496)], ids=["chunks", "shards"])
+def test_requests_and_bytes_of_an_archive(tmp_path, shards):
+    """324 chunks that do not compress, 1.27 MB."""
+    import zipfile
+
+    from scripted_server import run_server
+    data = np.random.default_rng(1).integers(0, 256, (18 * 62, 18 * 62), "uint8")
+    zarrc.create_array(tmp_path / "x.zarr", name="a", data=data, chunks=(62, 62), shards=shards)
+    with zipfile.ZipFile(tmp_path / "x.zarr.zip", "w") as archive:
+        for file in sorted((tmp_path / "x.zarr").rglob("*")):
+            if file.is_file():
+                archive.write(file, file.relative_to(tmp_path / "x.zarr"))
+        names = sum(46 + 2 * len(member.filename) for member in archive.infolist())  # bytes of the directory, at most
+    size = (tmp_path / "x.zarr.zip").stat().st_size
+    with run_server(root=tmp_path) as server:
+        def count(read):
+            requests, sent = server.requests, server.bytes
+            array = zarrc.open_array(f"{server.environment['ZR_SERVER']}/x.zarr.zip/a", mode="r")
+            read(array)
+            return server.requests - requests, server.bytes - sent
+
+        requests, sent = count(lambda array: np.testing.assert_array_equal(array[62:124, 62:124], data[62:124, 62:124]))
+        index = 4096 if shards else 0
+        assert requests <= (4 if shards else 3) and sent <= (1 << 16) + names + 62 * 62 + index
+        requests, sent = count(lambda array: np.testing.assert_array_equal(array[...], data))
+        most, share = (3 + 9, 1.3) if shards else (5, 1.06)  # the indexes of nine shards are far from each other
+        assert requests <= most and sent <= share * size
 
 
 # ---- answers ----
@@ -376,6 +456,80 @@ def test_folders_without_end():
         assert len(server.log) <= 60
 
 
+# ---- WebDAV ----
+
+
+def webdav(root, base=""):
+    """A server of the files of a folder whose GET lists none."""
+    def answer(request):
+        if request.method == "PROPFIND":
+            return answer_propfind(request, root, base)
+        if (root / request.path.strip("/")).is_dir():
+            return 200, {"Content-Type": "text/html"}, b"<html>"
+        return files(root)(request)
+    return answer
+
+
+def test_webdav_lists(www):
+    (www / "x.zarr" / "a b%41 #?&ü<").mkdir()
+    (www / "x.zarr" / "a b%41 #?&ü<" / "key &").write_bytes(b"value")
+    with start_server(webdav(www)) as server:
+        store = zarrc.open_store(f"{server.url}/x.zarr")
+        local = zarrc.open_store(www / "x.zarr", mode="r")
+        assert sorted(store.list()) == sorted(local.list())
+        assert server.log[:2] == ["GET /x.zarr/ 200", "PROPFIND /x.zarr/ 207"]
+        assert all(row.startswith("PROPFIND") for row in server.log[2:])  # the first listing has found out
+        assert sorted(store.list_dir("in")) == ["shards", "zarr.json"] and list(store.list_prefix("nothing")) == []
+        assert sorted(zarrc.open(f"{server.url}/x.zarr")) == ["in", "plain"]
+    with start_server(lambda request: webdav(www, f"http://{request.headers['Host']}")(request)) as server:
+        assert sorted(zarrc.open_store(f"{server.url}/x.zarr").list()) == sorted(local.list())
+
+
+def row(href, props="<D:resourcetype/>", status="HTTP/1.1 200 OK"):
+    return (f"<D:response><D:href>{href}</D:href><D:propstat><D:prop>{props}</D:prop><D:status>{status}</D:status></D:propstat>"
+            "</D:response>")
+
+
+def propfind(rows):
+    return f'<D:multistatus xmlns:D="DAV:">{rows}</D:multistatus>'
+
+
+BOMB = '<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;">]>'
+
+
+@pytest.mark.parametrize("text", [
+    "", "<", "<a/>", propfind(row("/x/a"))[:-3], propfind(row("/x/a")) + "x", propfind(row("/y/a")), propfind(row("/x/../y")),
+    propfind(row("/x/%2e%2e")), propfind(row("/x/a/b")), propfind(row("/x/a%2Fb")), propfind(row("/x/a%00")), propfind(row("/x/%")),
+    propfind(row("/x/%FF")), propfind(row("/x//")), propfind(row("a")), propfind(row("")), propfind(row("//elsewhere/x/a")),
+    propfind(row("http://elsewhere/x/a")), propfind(row("https://127.0.0.1/x/a")), propfind(row("file:///x/a")), propfind(row("/x/a\\b")),
+    propfind("<D:response/>"), propfind(row("/x/a").replace("<D:propstat>", "<D:href>/x/b</D:href><D:propstat>")),
+    propfind(row("/x/a", "<D:getcontentlength>-1</D:getcontentlength>")), propfind(row("/x/a", status="OK")),
+    propfind(row("/x/a", "<D:getcontentlength>99999999999999999999999</D:getcontentlength>")),
+    BOMB + propfind(row("/x/&b;")), BOMB + propfind(""), '<!DOCTYPE x SYSTEM "file:///etc/passwd">' + propfind(""), propfind("&unknown;"),
+    propfind("<a>" * 100 + "</a>" * 100), propfind(row("/x/" + "a" * (300 << 10))), propfind(row("/x/" + "a" * (70 << 10))),
+    propfind("<D:response><D:href>/x/a</D:href><D:status>HTTP/1.1 403 Forbidden</D:status></D:response>")], ids=range(34))
+def test_webdav_servers_that_lie(text):
+    with start_server(lambda request: answer_xml(text) if request.method == "PROPFIND" else (404, {}, b"")) as server:
+        with pytest.raises((zarrc.errors.CorruptError, zarrc.errors.StoreError), match="x"):
+            list(zarrc.open_store(f"{server.url}/x").list())
+
+
+def test_webdav_rows_that_are_no_keys():
+    """The folder itself in two spellings, and what was deleted meanwhile."""
+    rows = row("/x") + row("/x/") + row("/x/a") + '<D:response><D:href>/x/b</D:href><D:status>HTTP/1.1 404 Gone</D:status></D:response>'
+    with start_server(lambda request: answer_xml(propfind(rows)) if request.method == "PROPFIND" else (404, {}, b"")) as server:
+        assert list(zarrc.open_store(f"{server.url}/x").list()) == ["a"]
+
+
+@pytest.mark.parametrize("answer", [(200, {"Content-Type": "text/html"}, b"<html>"), (405, {}, b""), (501, {}, b""), (403, {}, b""), (404, {}, b""),
+                                    answer_xml(propfind(""), 200), (207, {"Content-Type": "text/plain"}, b"")],
+                         ids=["html", "405", "501", "403", "404", "200", "text"])
+def test_no_webdav(answer):
+    with start_server(lambda request: answer if request.method == "PROPFIND" else (404, {}, b"")) as server:
+        with pytest.raises(zarrc.errors.UnsupportedError, match="does not list.*WebDAV"):
+            list(zarrc.open_store(server.url).list())
+
+
 # ---- options ----
 
 
@@ -403,7 +557,7 @@ def test_options_reach_the_server():
 
 
 @pytest.mark.parametrize("options", [{"headers": "x"}, {"headers": {"a b": "1"}}, {"headers": {"a": "1\r\nb: 2"}}, {"headers": {"a": 1}},
-                                     {"tries": 0}, {"tries": "x"}, {"tries": 1 << 40}, {"netrc": 3}, {"user": ["secret"]},
+                                     {"tries": 0}, {"tries": "x"}, {"tries": 1 << 40}, {"netrc": 3}, {"user": ["secret"]}, {"password": "secret"},
                                      {"proxy": "secret\n"}, {"bearer_token": 3}, {"bearer_token": "secret\n"}],
                          ids=str)
 def test_options_that_are_wrong(options):
@@ -413,11 +567,11 @@ def test_options_that_are_wrong(options):
 
 
 def test_all_options_are_known():
-    from zarrc._remote import OPTIONS
+    from zarrc._remote import HTTP
     form = {"headers": {"a": "b"}, "bearer_token": "t", **dict.fromkeys(("user", "password", "proxy", "no_proxy", "ca_file", "ca_folder", "netrc_file"), "x"),
             **dict.fromkeys(("concurrency", "connect_ms", "stall_s", "tries"), 3), **dict.fromkeys(("denied_is_missing", "netrc", "untrusted"), True),
             "tls_unverified": False}
-    assert form.keys() == OPTIONS
+    assert form.keys() == HTTP
     zarrc.open_store("http://localhost/x", storage_options=form)
     as_texts = {name: value if name == "headers" else str(value).lower() for name, value in form.items()}  # as the program gives them
     zarrc.open_store("http://localhost/x", storage_options=as_texts)
@@ -425,14 +579,116 @@ def test_all_options_are_known():
 
 def test_who_opens_a_url(www, caplog):
     with start_server(files(www)) as server:
-        options = {"client_options": {"allow_http": True}}
+        obstore = {"client_options": {"allow_http": True}}
+        options = {"client_kwargs": {}} if importlib.util.find_spec("aiohttp") else obstore  # with it, fsspec opens URLs
         with caplog.at_level(logging.INFO, "zarrc"):
             array = zarrc.open_array(f"{server.url}/x.zarr/plain", mode="r", storage_options=options)
         assert array.store.kind == "python" and array[1, 2] == DATA[1, 2]
-        assert [row for row in caplog.messages if "no equivalent" in row] and "client_options" in caplog.text
+        assert [row for row in caplog.messages if "no equivalent" in row] and next(iter(options)) in caplog.text
         assert zarrc.open_array(f"{server.url}/x.zarr/plain").store.kind == "http"
         with zarrc.config.set({"remote": "obstore"}):
-            assert zarrc.open_array(f"{server.url}/x.zarr/plain", mode="r", storage_options=options).store.kind == "python"
+            assert zarrc.open_array(f"{server.url}/x.zarr/plain")[1, 2] == DATA[1, 2]  # that it is not https needs no option
+            assert zarrc.open_array(f"{server.url}/x.zarr/plain", mode="r", storage_options=obstore).store.kind == "python"
         assert zarrc.open_array(f"{server.url}/x.zarr/plain", mode="a", storage_options=options).store.kind == "python"
         with pytest.raises(ValueError, match="remote"):
             zarrc.config.set({"remote": "curl"})
+
+
+# ---- forks and the end of the process, while requests are sent ----
+
+
+def slow_chunks(**faults):
+    return lambda request: faults if "/c/" in request.path else {}
+
+
+def test_forks_while_threads_read(www):
+    """A child reads through arrays of the parent, whose threads were waiting for answers, and through its own."""
+    with run_server(www) as server:
+        server.choose_faults = slow_chunks(latency=20)
+        done = run("""
+            import os, signal, sys, threading, time, warnings
+            warnings.simplefilter("ignore")
+            import numpy as np, zarrc
+            url, wrong, stop = sys.argv[1], [], threading.Event()
+            arrays = [zarrc.open_array(url + name) for name in ("/x.zarr/plain", "/x.zarr/in/shards")]
+            def is_right(array):
+                return (array[...] == np.arange(64 * 64).reshape(64, 64)).all()
+            def work(array):
+                while not stop.is_set():
+                    if not is_right(array):
+                        wrong.append(array)
+            threads = [threading.Thread(target=work, args=(array,)) for array in arrays * 2]
+            for thread in threads:
+                thread.start()
+            codes = []
+            for _ in range(6):
+                time.sleep(0.05)
+                child = os.fork()
+                if child == 0:
+                    signal.alarm(20)
+                    os._exit(7 if all(map(is_right, arrays)) and is_right(zarrc.open_array(url + "/x.zarr/plain")) else 1)
+                codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+            stop.set()
+            for thread in threads:
+                thread.join()
+            print(codes, len(wrong))
+        """, server.environment["ZR_SERVER"])
+        assert done.stdout == "[7, 7, 7, 7, 7, 7] 0\n", done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("how", ["sys.exit(0)", "os.kill(os.getpid(), signal.SIGTERM)"])
+@pytest.mark.parametrize("who", ["task", "daemon"])
+def test_the_interpreter_ends_while_a_server_stalls(www, how, who):
+    with run_server(www) as server:
+        server.choose_faults = slow_chunks(stall=5)
+        done = run("""
+            import asyncio, os, signal, sys, threading, time
+            import zarrc
+            array = zarrc.open_array(sys.argv[1] + "/x.zarr/plain")
+            began = time.monotonic()
+            def tell():
+                print(began)
+                sys.stdout.flush()
+                exec(sys.argv[2])
+            async def main():
+                task = asyncio.create_task(array.async_array.getitem(...))
+                await asyncio.sleep(0.2)
+                if "exit" not in sys.argv[2].lower():
+                    tell()
+            if sys.argv[3] == "task":
+                asyncio.run(main())
+            else:
+                threading.Thread(target=lambda: array[...], daemon=True).start()
+                time.sleep(0.2)
+            tell()
+        """, server.environment["ZR_SERVER"], how, who, timeout=20)
+        assert done.returncode == (-15 if "kill" in how else 0) and not done.stderr, done.stderr
+        assert time.monotonic() - float(done.stdout) < 5
+
+
+# ---- without libcurl ----
+
+
+def test_other_packages_open_urls_if_there_is_no_libcurl(www, tmp_path):
+    """As from a wheel on a system without it: the names of the library find files that are none."""
+    for name in ("libcurl.so.4", "libcurl-gnutls.so.4"):
+        (tmp_path / name).touch()
+    code = """
+        import logging, sys
+        import numpy as np, zarrc
+        logging.basicConfig(level="INFO", stream=sys.stdout, format="%(message)s")
+        array = zarrc.open_array(sys.argv[1] + "/x.zarr/plain")
+        print(array.store.kind, (array[...] == np.arange(64 * 64).reshape(64, 64)).all())
+        try:
+            zarrc.open_array(sys.argv[1] + "/x.zarr/plain", storage_options={"bearer_token": "SECRET"})
+            print("opened")
+        except zarrc.errors.UnsupportedError as problem:
+            print(problem)
+    """
+    with start_server(files(www)) as server:
+        done = run(code, server.url, env={**os.environ, "LD_LIBRARY_PATH": str(tmp_path)})
+        why = "http and https need libcurl: cannot load libcurl.so.4"
+        log, values, refusal = done.stdout.splitlines()
+        assert log.endswith(f"is not opened by the library: {why}") and values == "python True"
+        assert refusal.endswith(f"{why}, and other packages lack the storage options bearer_token") and "SECRET" not in refusal
+        assert run(code, server.url).stdout.splitlines() == ["http True", "opened"]

@@ -12,6 +12,7 @@ import time
 CONFIGURATION = """daemon off; master_process off; pid {folder}/pid; error_log {folder}/errors;
 events {{ worker_connections 1024; }}
 http {{
+    sendfile on; tcp_nopush on;
     log_format short "$request_method $request_uri $status";
     access_log {folder}/log short;
     client_body_temp_path {folder}/1; proxy_temp_path {folder}/2; fastcgi_temp_path {folder}/3;

@@ -8,7 +8,8 @@ The command finds the URLs in its environment: ZR_SERVER, ZR_SERVER_2 (another o
 same server) and, with --tls, ZR_SERVER_TLS and the file ZR_SERVER_CA. Tests in Python use
 run_server().
 
-GET /N has N bytes, byte_at(i) each. With --root, other paths are files. Parameters:
+GET /N has N bytes, byte_at(i) each. Other paths are files of FOLDER or, without --root, of
+an empty folder, ZR_SERVER_ROOT. Parameters:
 
     id=X&times=K  what follows counts for the first K requests with this id only
     status=S      this status; retry_after=V, to=URL (Location), header=Name:value as well
@@ -21,6 +22,10 @@ GET /N has N bytes, byte_at(i) each. With --root, other paths are files. Paramet
                   of status 103 before, -1: without end
     encoding=V    Content-Encoding; etag=V: the ETag, `count` for another one each time
     echo=1        the body is the header of the request
+    path=P        answers for another path
+
+run_server() also takes parameters from `choose_faults`, a function of each request. The ETag of a file depends on its bytes.
+As a proxy it takes any host for itself, and answers `CONNECT S.name` with status S.
 
 /_stats has JSON: requests, connections, bytes of bodies sent, and requests by id.
 """
@@ -40,6 +45,7 @@ import sys
 import tempfile
 import threading
 import urllib.parse
+import zlib
 
 PERIOD = 65536
 PATTERN = bytes((i * 131 + (i >> 8)) & 255 for i in range(PERIOD)) * 2
@@ -60,13 +66,13 @@ class Value:
         self.data = None
         name = path.strip("/")
         if name.isdigit():
-            self.bytes = int(name)
+            self.bytes = self.etag = int(name)
         else:
             file = server.root and (server.root / urllib.parse.unquote(name)).resolve()
             if not file or server.root not in file.parents or not file.is_file():
                 raise FileNotFoundError(path)
             self.data = file.read_bytes()
-            self.bytes = len(self.data)
+            self.bytes, self.etag = len(self.data), zlib.crc32(self.data)
 
     def get(self, first, n):
         return body_bytes(first, n) if self.data is None else self.data[first:first + n]
@@ -141,6 +147,8 @@ class Answer:
         self.method, target = request[0], urllib.parse.urlsplit(request[1])
         self.path = target.path
         self.query = dict(urllib.parse.parse_qsl(target.query, keep_blank_values=True))
+        if self.server.choose_faults:
+            self.query.update(self.server.choose_faults(self))
         counts = self.server.by_id
         ident = self.query.get("id")
         if ident is not None:
@@ -155,6 +163,8 @@ class Answer:
     def choose(self):
         """Status, headers and body, before faults."""
         q, headers = self.query, {}
+        if self.method == "CONNECT":
+            return int(self.path.split(".")[0]), headers, b""
         if self.path == "/_stats":
             return 200, headers, json.dumps(self.server.stats()).encode()
         if "echo" in q:
@@ -163,10 +173,10 @@ class Answer:
         if status and status >= 300:
             return status, headers, b"an answer of status %d" % status
         try:
-            value = Value(self.server, self.path)
+            value = Value(self.server, q.get("path", self.path))
         except OSError:
             return 404, headers, b"no such value"
-        headers["ETag"] = f'"{value.bytes}"'
+        headers["ETag"] = f'"{value.etag}"'
         wanted = self.fields.get("range", "")
         if not wanted.startswith("bytes=") or "whole" in q:
             return status or 200, headers, value.get(0, value.bytes)
@@ -253,7 +263,7 @@ class Answer:
 class Server:
     def __init__(self, root=None, tls=False):
         self.root = pathlib.Path(root).resolve() if root else None
-        self.tls, self.latency = tls, 0
+        self.tls, self.latency, self.choose_faults = tls, 0, None
         self.requests = self.connections = self.bytes = 0
         self.by_id, self.open, self.environment = {}, set(), {}
 
@@ -262,6 +272,10 @@ class Server:
 
     async def start(self, folder):
         loop = asyncio.get_running_loop()
+        if not self.root:
+            self.root = pathlib.Path(folder, "root").resolve()
+            self.root.mkdir()
+        self.environment["ZR_SERVER_ROOT"] = str(self.root)
         for name in ("ZR_SERVER", "ZR_SERVER_2"):
             listening = await loop.create_server(lambda: Connection(self), "127.0.0.1", 0, backlog=1024)
             self.environment[name] = "http://127.0.0.1:%d" % listening.sockets[0].getsockname()[1]
@@ -287,6 +301,12 @@ def run_server(root=None, tls=False):
         loop.run_until_complete(server.start(folder))
         ready.set()
         loop.run_forever()
+        tasks = asyncio.all_tasks(loop)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            loop.run_until_complete(asyncio.wait(tasks))
+        loop.close()
 
     with tempfile.TemporaryDirectory() as folder:
         thread = threading.Thread(target=run, args=(folder,), daemon=True)

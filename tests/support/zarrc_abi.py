@@ -90,7 +90,7 @@ class StoreOptions(SizedStruct):
     _fields_ = [("struct_size", c_uint32), ("flags", c_uint32), ("durability", c_uint32),
                 ("locks", c_uint32), ("symlinks", c_uint32), ("reserved", c_uint32),
                 ("device_type", c_int32), ("device_id", c_int32), ("kind", c_char_p),
-                ("lock_wait_ms", c_uint32), ("reserved_1", c_uint32)]
+                ("lock_wait_ms", c_uint32), ("reserved_1", c_uint32), ("config", c_char_p)]
 
 
 class ArrayOpenOptions(SizedStruct):
@@ -190,6 +190,10 @@ class StoreItem(Structure):
                 ("reserved", c_uint32)]
 
 
+class RepackResult(SizedStruct):
+    _fields_ = [("struct_size", c_uint32), ("is_needed", c_uint32), ("bytes_before", c_uint64), ("bytes_after", c_uint64)]
+
+
 class StoreVersion(Structure):
     _fields_ = [("bytes", c_ubyte * 64)]
 
@@ -267,12 +271,13 @@ FUNCTIONS = {
     "zarr_dtype_parse": (T, [P, S, P, E]),
     "zarr_store_open": (T, [OUT, P, S, POINTER(StoreOptions), E]),
     "zarr_store_open_custom": (T, [OUT, P, POINTER(StoreVtable), P, POINTER(StoreOptions), E]),
-    "zarr_store_flush": (T, [P, E]), "zarr_store_free": (None, [P]),
+    "zarr_store_open_zip": (T, [OUT, P, S, P, E]), "zarr_store_flush": (T, [P, E]), "zarr_store_free": (None, [P]),
     "zarr_store_url": (S, [P]), "zarr_store_get": (T, [P, S, U, P, POINTER(U), POINTER(U), E]),
     "zarr_store_put": (T, [P, S, P, U, E]), "zarr_store_erase": (T, [P, S, E]),
     "zarr_store_erase_prefix": (T, [P, S, E]),
     "zarr_store_list": (T, [P, S, c_uint32, ItemFn, P, E]),
-    "zarr_store_clean": (T, [P, S, U, POINTER(U), E]),
+     "zarr_store_clean": (T, [P, S, U, P, POINTER(U), E]),
+     "zarr_store_repack": (T, [P, c_uint32, P, POINTER(RepackResult), E]),
     "zarr_selection_dims": (T, [OUT, T, SHAPE, T, POINTER(DimSelection), E]),
     "zarr_selection_box": (T, [OUT, T, SHAPE, SHAPE, SHAPE, E]),
     "zarr_selection_points": (T, [OUT, T, SHAPE, U, SHAPE_S, T, SHAPE, E]),
@@ -322,6 +327,8 @@ FUNCTIONS = {
     "zarr_group_is_consolidated": (c_int, [P]), "zarr_group_metadata": (S, [P]),
     "zarr_group_attributes": (S, [P]),
     "zarr_group_open_array": (T, [OUT, P, S, POINTER(ArrayOpenOptions), E]),
+    "zarr_group_open_node": (T, [OUT, OUT, P, S, POINTER(ArrayOpenOptions), POINTER(GroupOpenOptions), E]),
+    "zarr_node_open": (T, [OUT, OUT, P, S, POINTER(ArrayOpenOptions), POINTER(GroupOpenOptions), E]),
     "zarr_group_open_group": (T, [OUT, P, S, POINTER(GroupOpenOptions), E]),
     "zarr_group_attribute_get": (T, [P, S, *TEXT]), "zarr_group_attribute_set": (T, [P, S, S, E]),
     "zarr_group_attribute_delete": (T, [P, S, E]),

@@ -8,8 +8,8 @@ import threading
 from ctypes import byref, c_int32, c_uint32, c_uint64, c_void_p
 
 from zarrc_abi import (NUMBER, PLUGIN, U64_MAX, CheckFn, ConsolidateOptions, ContextOptions, FakeCounters,
-                       GroupOpenOptions, GroupSpec, Handle, ItemFn, MigrateFn, MigrateOptions, StoreItem,
-                       StoreOptions, StoreVtable, call, call_text, fakedev, lib, text_argument)
+                       GroupOpenOptions, GroupSpec, Handle, ItemFn, MigrateFn, MigrateOptions, RepackResult,
+                       StoreItem, StoreOptions, StoreVtable, call, call_text, fakedev, lib, text_argument)
 from zarrc_dict import LOCK
 from zarrc_memory import NEAR
 from zarrc_nodes import Array, Group, array_spec, open_options
@@ -126,11 +126,17 @@ class Store(Handle):
 
     def clean(self, prefix="", age=0):
         removed = c_uint64()
-        call("zarr_store_clean", self.pointer, prefix.encode(), age, byref(removed))
+        call("zarr_store_clean", self.pointer, prefix.encode(), age, None, byref(removed))
         return removed.value
 
     def flush(self):
         call("zarr_store_flush", self.pointer)
+
+    def repack(self):
+        """Returns the length of the archive."""
+        result = RepackResult()
+        call("zarr_store_repack", self.pointer, 0, None, byref(result))
+        return result.bytes_after
 
     def probe(self, path=""):
         kind, form = c_uint32(), c_int32()
@@ -180,12 +186,12 @@ class Store(Handle):
         call("zarr_array_create", byref(out), self.pointer, path.encode(), byref(struct),
              open_options(options))
         del keep
-        return Array(out.value, self)
+        return Array(out.value, self, bool(options))
 
     def open(self, path="", **options):
         out = c_void_p()
         call("zarr_array_open", byref(out), self.pointer, path.encode(), open_options(options))
-        return Array(out.value, self)
+        return Array(out.value, self, bool(options))
 
     def create_group(self, path="", zarr_format=0, attributes=None, flags=0):
         out = c_void_p()

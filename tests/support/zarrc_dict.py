@@ -66,6 +66,8 @@ class DictStore:
                 if op.flags & OP_WANT_VERSION:
                     op.version.bytes[:] = self.version(key)
                 return 0, ""
+            if op.verb != STORE_ERASE:
+                return NUMBER["UNSUPPORTED"], f"verb {op.verb}"
             del self.values[key]
             return 0, ""
 

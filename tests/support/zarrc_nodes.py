@@ -6,6 +6,7 @@ from ctypes import byref, c_char_p, c_int, c_uint64, c_void_p
 
 import numpy as np
 
+from elsewhere import open_elsewhere
 from zarrc_abi import (CHUNKS_OBJECTS, STATUS, U, U64_MAX, ArrayOpenOptions, ArraySpec, ChunkFn,
                        GroupOpenOptions, Handle, NodeFn, ShapeOptions, Stats, ThenFn, VerifyFn, VlenColumn,
                        call, call_text, lib, shape_argument, text_argument)
@@ -95,9 +96,9 @@ class Request(Handle):
 class Array(Handle):
     free = "zarr_array_free"
 
-    def __init__(self, pointer, store):
+    def __init__(self, pointer, store, has_options=False):
         super().__init__(pointer)
-        self.store, self.context = store, store.context
+        self.store, self.context, self.has_options = store, store.context, has_options
 
     # facts
     @property
@@ -173,8 +174,8 @@ class Array(Handle):
     # elements
     def read_into(self, view, selection=None, memory="host", **options):
         """Fills the view. Options are members of zarr_io_options."""
-        tensor = Tensor(view, self.context, memory)
-        call("zarr_array_read", self.pointer, selection and selection.pointer, byref(tensor.struct),
+        tensor, source = Tensor(view, self.context, memory), open_elsewhere(self)
+        call("zarr_array_read", source.pointer, selection and selection.pointer, byref(tensor.struct),
              byref(io_options(**options)))
         return tensor.fetch()
 
@@ -189,8 +190,8 @@ class Array(Handle):
 
     def read_vlen(self, selection=None, **options):
         """The elements of variable length as a flat list of bytes."""
-        column = VlenColumn()
-        call("zarr_array_read_vlen", self.pointer, selection and selection.pointer,
+        column, source = VlenColumn(), open_elsewhere(self)
+        call("zarr_array_read_vlen", source.pointer, selection and selection.pointer,
              byref(column), byref(io_options(**options)))
         ends = column.offsets[:column.n + 1]
         data = ctypes.string_at(column.bytes, ends[-1])
@@ -317,7 +318,7 @@ class Group(Handle):
     def open_array(self, path, **options):
         out = c_void_p()
         call("zarr_group_open_array", byref(out), self.pointer, path.encode(), open_options(options))
-        return Array(out.value, self.store)
+        return Array(out.value, self.store, bool(options))
 
     def open_group(self, path, **options):
         out = c_void_p()

@@ -23,23 +23,24 @@ struct over {
     uint32_t caps;
     atomic_int n_submitted, n_gets, n_conflicts, n_lists;
     atomic_int most_at_once, most_listed; /* operations of a submit; rows of a listing */
-    int fail_get;   /* status that GETs of chunks return; 0: no failure */
-    int conflicts;  /* this many conditional PUTs find another version */
-    int gone_at;    /* this GET of a chunk returns NOT_FOUND; 0: none */
-    int replace_at; /* this GET of a chunk finds another version; 0: none */
+    int fail_get;          /* status that GETs of chunks return; 0: no failure */
+    atomic_int conflicts;  /* this many conditional PUTs find another version */
+    int gone_at;           /* this GET of a chunk returns NOT_FOUND; 0: none */
+    atomic_int replace_at; /* this GET of a chunk finds another version; 0: none */
     /* what replaces it; NULL: the same bytes are written again */
     void (*replace)(struct over *o);
     bool lose_puts; /* those of chunks return NOT_FOUND */
     int slow_ms;
     /* by verb: this many operations are done, and then fail with IO */
-    int lost_answers[ZARR_STORE_PUT_PART + 1];
+    atomic_int lost_answers[ZARR_STORE_APPEND + 1];
     bool no_copy;                       /* a COPY returns UNSUPPORTED */
     uint64_t part_min_bytes, parts_max; /* capabilities; the former is checked */
-    uint64_t short_part;                /* number of a part that has fewer; 0: none */
+    atomic_int most_parts;              /* of one submit */
+    _Atomic(uint64_t) short_part;       /* number of a part that has fewer; 0: none */
     atomic_int n_uploads, n_open_uploads;
     uint32_t ignores; /* bit 1 << verb: the conditions of this verb are not looked at */
     /* by verb: operations, and those with a condition */
-    atomic_int n_ops[ZARR_STORE_PUT_PART + 1], n_conditional[ZARR_STORE_PUT_PART + 1];
+    atomic_int n_ops[ZARR_STORE_APPEND + 1], n_conditional[ZARR_STORE_APPEND + 1];
 };
 
 static inline void over_caps(void *self, zarr_store_caps *out)
@@ -50,6 +51,16 @@ static inline void over_caps(void *self, zarr_store_caps *out)
                              .flags = o->caps,
                              .part_min_bytes = o->part_min_bytes,
                              .parts_max = o->parts_max};
+}
+
+/* Operations of one submit may run in several threads. */
+static inline bool over_takes_one(atomic_int *n)
+{
+    int left = atomic_load(n);
+
+    while (left > 0 && !atomic_compare_exchange_weak(n, &left, left - 1))
+        ;
+    return left > 0;
 }
 
 /* Writes the same bytes again, which gives a new version. */
@@ -96,8 +107,7 @@ static inline void over_do(struct over *o, zarr_store_op *op, zarr_error *err)
         return;
     }
     if (op->verb == ZARR_STORE_PUT && (op->flags & ZARR_STORE_OP_IF_VERSION) &&
-        o->conflicts > 0) {
-        o->conflicts--;
+        over_takes_one(&o->conflicts)) {
         atomic_fetch_add(&o->n_conflicts, 1);
         op->status = zr_fail(err, ZARR_ERR_CONFLICT, "another writer was faster");
         return;
@@ -107,6 +117,9 @@ static inline void over_do(struct over *o, zarr_store_op *op, zarr_error *err)
         return;
     }
     if (op->verb == ZARR_STORE_COPY) {
+        assert_true(o->caps &
+                    (op->flags & ZARR_STORE_OP_IN_PARTS ? ZARR_STORE_CAP_COPY_PARTS
+                                                        : ZARR_STORE_CAP_COPY));
         from = *source;
         from.store = ((struct over *)source->self)->below;
         op->source = &from;
@@ -118,17 +131,15 @@ static inline void over_do(struct over *o, zarr_store_op *op, zarr_error *err)
     assert_true(op->verb != ZARR_STORE_PUT_PART || !o->short_part ||
                 op->part <= o->short_part);
     if ((o->caps & ZARR_STORE_CAP_VERSIONS) && op->verb != ZARR_STORE_ERASE &&
-        op->verb != ZARR_STORE_PUT_PART)
+        op->verb != ZARR_STORE_PUT_PART && !(op->flags & ZARR_STORE_OP_IN_PARTS))
         op->flags |= ZARR_STORE_OP_WANT_VERSION;
     if (o->ignores >> op->verb & 1)
         op->flags &= ~(uint32_t)ZARR_STORE_OP_IF_VERSION;
     (void)zr_store_run_one(o->below, op, err);
     op->flags = flags;
     op->source = source;
-    if (op->status == ZARR_OK && o->lost_answers[op->verb] > 0) {
-        o->lost_answers[op->verb]--;
+    if (op->status == ZARR_OK && over_takes_one(&o->lost_answers[op->verb]))
         op->status = zr_fail(err, ZARR_ERR_IO, "the connection was reset");
-    }
 }
 
 static inline void over_run(void *self, zarr_store_op *op, zarr_error *err)
@@ -146,6 +157,8 @@ over_submit(void *self, zarr_store_op **ops, uint64_t n,
     atomic_fetch_add(&o->n_submitted, (int)n);
     if ((int)n > atomic_load(&o->most_at_once))
         atomic_store(&o->most_at_once, (int)n);
+    if (ops[0]->verb == ZARR_STORE_PUT_PART && (int)n > atomic_load(&o->most_parts))
+        atomic_store(&o->most_parts, (int)n);
     for (uint64_t i = n; i-- > 0;) { /* in another order */
         zarr_store_op *op = ops[i];
 

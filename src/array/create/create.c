@@ -82,7 +82,7 @@ static zarr_status erase_old(const struct array_making *m, zarr_error *err)
     ZR_TRY(zr_node_may_go(m->store, m->path, &is_node, err));
     if (!zr_store_can(m->chunk_store, ZARR_STORE_CAP_LIST))
         ZR_FAIL(err, ZARR_ERR_UNSUPPORTED,
-                "a %s store cannot list the chunks that are to be deleted",
+                "stores of kind %s cannot list the chunks that are to be deleted",
                 zr_store_name(m->chunk_store));
     if (!is_node && m->chunk_store != m->store)
         ZR_TRY(zr_prefix_may_go(m->chunk_store, m->path, err));

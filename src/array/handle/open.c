@@ -1,6 +1,7 @@
 /*
  * array/handle/open.c - opens arrays: one GET for a v3 array (zarr.json); after its miss
- * two more for a v2 array (.zarray, .zattrs); none through consolidated metadata. Opening
+ * two more for a v2 array (.zarray, .zattrs), sent together to a store that is far away;
+ * none through consolidated metadata. Opening
  * asks the store nothing that the documents do not require and prepares nothing that a
  * first read may not need: layouts are made later.
  * Thread class: handles are frozen, except for the state pointer (state.c).
@@ -116,35 +117,57 @@ out:
     return st;
 }
 
-zarr_status zr_array_load(struct zr_array_state **out, const zarr_array *a,
-                          int32_t format, zarr_error *err)
+static zarr_status load_found_array(struct zr_array_state **out, const zarr_array *a,
+                                    struct zr_found *found, int32_t format,
+                                    zarr_error *err)
 {
     const struct zr_find where = {
-        .store = a->h.store, .path = a->h.path, .format = format, .array = true};
+        .store = a->h.store, .path = a->h.path, .cancel = found->cancel};
     struct zr_array_source src = {0};
     struct zr_parsed *attrs = NULL;
+    zarr_status st = ZARR_OK;
+
+    if (found->kind != ZARR_NODE_ARRAY)
+        ZR_FAIL(err, ZARR_ERR_NOT_FOUND, "there is a group, not an array");
+    if (found->format == 2)
+        ZR_TRY(zr_attrs_read(&attrs, &where, &found->ahead, err));
+    src = zr_array_source_make(found->format, found->parsed, attrs, NULL);
+    ZR_TRY(zr_origin_state(out, a, &src, err));
+    if (found->format == 3 && format == 0)
+        zr_warn_hidden(a->h.store, a->h.path);
+out:
+    zr_parsed_free(attrs);
+    return st;
+}
+
+static zarr_status load_array(struct zr_array_state **out, const zarr_array *a,
+                              const struct zr_find *how, zarr_error *err)
+{
+    struct zr_find where = *how;
     struct zr_found found;
     zarr_status st = ZARR_OK;
 
     *out = NULL;
+    where.store = a->h.store;
+    where.path = a->h.path;
+    where.array = true;
+    where.v2 = ZR_V2_ARRAY | ZR_V2_ATTRS;
     zr_found_init(&found, a->h.ctx->alloc);
     st = zr_node_find(&found, &where, err);
     if (st == ZARR_ERR_NOT_FOUND)
         zr_fail_no_node(a->h.store, a->h.path, "array", err);
-    if (st != ZARR_OK)
-        goto out;
-    if (found.kind != ZARR_NODE_ARRAY)
-        ZR_FAIL(err, ZARR_ERR_NOT_FOUND, "there is a group, not an array");
-    if (found.format == 2)
-        ZR_TRY(zr_attrs_read(&attrs, a->h.store, a->h.path, NULL, err));
-    src = zr_array_source_make(found.format, found.parsed, attrs, NULL);
-    ZR_TRY(zr_origin_state(out, a, &src, err));
-    if (found.format == 3 && format == 0)
-        zr_warn_hidden(a->h.store, a->h.path);
-out:
-    zr_parsed_free(attrs);
+    if (st == ZARR_OK)
+        st = load_found_array(out, a, &found, where.format, err);
     zr_found_deinit(&found);
     return st;
+}
+
+zarr_status zr_array_load(struct zr_array_state **out, const zarr_array *a,
+                          int32_t format, const zarr_cancel *cancel, zarr_error *err)
+{
+    const struct zr_find how = {.format = format, .cancel = cancel};
+
+    return load_array(out, a, &how, err);
 }
 
 zarr_status zr_array_adopt(zarr_array *a, struct zr_array_state *s, zarr_error *err)
@@ -164,12 +187,28 @@ out:
     return st;
 }
 
-zarr_status zarr_array_open(zarr_array **out, zarr_store *store, const char *path,
-                            const zarr_array_open_options *opts, zarr_error *err)
+/* Ends an open call, whose status so far is st. a and state are moved. */
+static zarr_status end_array_open(zarr_array **out, zarr_array *a,
+                                  struct zr_array_state *state, zarr_status st,
+                                  zarr_error *err)
 {
-    *out = NULL;
-    ZR_NEED(store, err);
+    if (st == ZARR_OK)
+        st = zr_array_adopt(a, state, err);
+    if (st == ZARR_OK) {
+        *out = a;
+        return st;
+    }
+    zr_path_prefix(err, st, a->h.path);
+    zarr_array_free(a);
+    return st;
+}
+
+zarr_status zr_array_open_first(zarr_array **out, zarr_store *store, const char *path,
+                                int32_t first, const zarr_array_open_options *opts,
+                                zarr_error *err)
+{
     const zarr_context *ctx = zr_store_context(store);
+    struct zr_find how = {.first = first};
     struct zr_array_state *state = NULL;
     zarr_array_open_options o;
     zarr_array *a = NULL;
@@ -177,19 +216,36 @@ zarr_status zarr_array_open(zarr_array **out, zarr_store *store, const char *pat
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_array_options_read(&o, opts, 0, err));
+    how.format = o.zarr_format;
+    how.cancel = o.cancel;
     ZR_TRY(zr_path_normal(&normal, ctx->alloc, path, &ctx->limits, err));
     ZR_TRY(zr_array_new(&a, store, normal, &o, err));
-    st = zr_array_load(&state, a, o.zarr_format, err);
-    if (st == ZARR_OK)
-        st = zr_array_adopt(a, state, err);
-    if (st != ZARR_OK) {
-        zr_path_prefix(err, st, a->h.path);
-        goto out;
-    }
-    *out = a; /* moved */
-    a = NULL;
+    st = load_array(&state, a, &how, err);
+    return end_array_open(out, a, state, st, err);
 out:
-    zarr_array_free(a);
+    return st;
+}
+
+zarr_status zarr_array_open(zarr_array **out, zarr_store *store, const char *path,
+                            const zarr_array_open_options *opts, zarr_error *err)
+{
+    *out = NULL;
+    ZR_NEED(store, err);
+    return zr_array_open_first(out, store, path, 0, opts, err);
+}
+
+zarr_status zr_array_open_found(zarr_array **out, zarr_store *store, char *path,
+                                struct zr_found *found, const zarr_array_open_options *o,
+                                zarr_error *err)
+{
+    struct zr_array_state *state = NULL;
+    zarr_array *a = NULL;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_array_new(&a, store, path, o, err));
+    st = load_found_array(&state, a, found, o->zarr_format, err);
+    return end_array_open(out, a, state, st, err);
+out:
     return st;
 }
 
@@ -280,7 +336,7 @@ zarr_status zarr_array_refresh(zarr_array *array, int *changed, zarr_error *err)
         zr_array_state_free(after);
         zr_array_state_free(before);
         before = zr_array_state_get(array);
-        st = zr_array_load(&after, array, before->meta.format, err);
+        st = zr_array_load(&after, array, before->meta.format, NULL, err);
         if (st == ZARR_OK)
             st = zr_separator_probe(array, after, err);
         if (st != ZARR_OK) {

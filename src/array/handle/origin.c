@@ -16,8 +16,9 @@
 zarr_status zr_origin_mark_at(zarr_store *store, const char *path, bool *found,
                               zarr_error *err)
 {
+    const struct zr_find where = {.store = store, .path = path};
     struct zr_parsed *attrs = NULL;
-    const zarr_status st = zr_attrs_read(&attrs, store, path, NULL, NULL);
+    const zarr_status st = zr_attrs_read(&attrs, &where, NULL, NULL);
 
     *found = attrs && zr_json_get(attrs->json.root, NETCDF_MARK);
     zr_parsed_free(attrs);

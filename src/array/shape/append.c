@@ -121,6 +121,42 @@ out:
     return st;
 }
 
+/* Whether the array has lost elements of the append. */
+static bool has_shrunk(const uint64_t *shape, const struct appending *ap)
+{
+    for (int32_t d = 0; d < ap->base->meta.ndim; d++)
+        if (shape[d] < ap->shape[d])
+            return true;
+    return false;
+}
+
+/* A shrink may have published its shape after this append did, and have trimmed before
+ * this append wrote. The check at the end of the write has seen the stored shape. */
+static zarr_status clear_overtaken(struct appending *ap, zarr_error *err)
+{
+    zarr_array *a = ap->array;
+    const int32_t ndim = ap->base->meta.ndim;
+    struct zr_array_state *now = NULL;
+    struct zr_leftover written;
+    bool shrunk = false;
+    zarr_status st = ZARR_OK;
+
+    zr_mutex_lock(&a->h.mutex);
+    shrunk = !zr_store_version_is_none(&ap->larger->seen) &&
+             has_shrunk(ap->larger->seen_shape, ap);
+    zr_mutex_unlock(&a->h.mutex);
+    if (!shrunk)
+        return ZARR_OK;
+    ZR_TRY(zr_leftover_note(&written, a, ndim, ap->shape, err));
+    ZR_TRY(zr_array_load(&now, a, ap->base->meta.format, ap->opts.cancel, err));
+    ZR_TRY(zr_separator_inherit(a, ap->base, now, err));
+    ZR_TRY(zr_array_same_chunks(ap->base, now, err));
+    ZR_TRY(zr_leftover_clear(a, now, &written, ap->opts.cancel, err));
+out:
+    zr_array_state_free(now);
+    return st;
+}
+
 /* Publishes the shape, then writes. The larger shape must show nothing that an
  * interrupted change left, because this append may be interrupted, too. */
 static zarr_status append_reserved(struct appending *ap, struct zr_shape_change *change,
@@ -133,6 +169,8 @@ static zarr_status append_reserved(struct appending *ap, struct zr_shape_change 
     *again = st == ZARR_ERR_CONFLICT;
     if (st == ZARR_OK && ap->n > 0)
         st = append_write(ap, 0, err);
+    if (st == ZARR_OK && ap->n > 0)
+        st = clear_overtaken(ap, err);
     return st;
 }
 
@@ -185,7 +223,8 @@ static zarr_status append_once(struct appending *ap, bool *again, zarr_error *er
     zarr_status st = ZARR_OK;
 
     *again = false;
-    ZR_TRY(zr_array_load(&ap->base, ap->array, handles->meta.format, err));
+    ZR_TRY(
+        zr_array_load(&ap->base, ap->array, handles->meta.format, ap->opts.cancel, err));
     ZR_TRY(zr_separator_inherit(ap->array, handles, ap->base, err));
     ZR_TRY(zr_array_same_chunks(handles, ap->base, err)); /* the caller's array */
     ZR_TRY(append_boxes(ap, err));

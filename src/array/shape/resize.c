@@ -79,10 +79,14 @@ static zarr_status judge_resize(void *arg, struct zr_array_state *now, zarr_erro
     const int32_t ndim = now->meta.ndim;
     const bool smaller = is_smaller(now, p->shape);
     const struct zr_trim_job job = {.a = p->array, .old = now, .shape = p->shape};
+    bool pending = false;
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_leftover_read(&p->left, p->array, ndim, err));
-    p->clear = p->left.found && !p->noted && (!p->keep || smaller);
+    /* no lock keeps out a shrink that has written its record but not yet its shape */
+    pending = zr_store_is_by_version(p->array->h.store) &&
+              zr_leftover_is_within(&p->left, ndim, now->meta.shape);
+    p->clear = p->left.found && !pending && !p->noted && (!p->keep || smaller);
     p->note = !p->clear && !p->keep && smaller &&
               !(p->noted && zr_leftover_covers(&p->left, ndim, now->meta.shape));
     if (p->note)
@@ -158,6 +162,9 @@ static zarr_status clear_old(const struct zr_resizing *p, struct zr_array_state 
             zr_leftover_drop(p->array, &p->left, old->meta.ndim);
     } else if (!is_larger(old, p->shape)) {
         ZR_TRY(zr_outside_clear(p->array, old, p->cancel, err));
+    } else if (p->left.found && !zr_leftover_covers(&p->left, old->meta.ndim, p->shape)) {
+        /* a pending shrink writes its record again, for the larger shape */
+        zr_leftover_drop(p->array, &p->left, old->meta.ndim);
     }
 out:
     if (st != ZARR_OK)
@@ -250,7 +257,7 @@ static zarr_status clear_leftovers(zarr_array *array, const zarr_shape_options *
     *found = left.found;
     if (!left.found) /* another call cleared it */
         goto out;
-    ZR_TRY(zr_array_load(&now, array, held->meta.format, err));
+    ZR_TRY(zr_array_load(&now, array, held->meta.format, o->cancel, err));
     ZR_TRY(zr_separator_inherit(array, held, now, err));
     left.known = left.known && now->meta.ndim == held->meta.ndim;
     ZR_TRY(zr_leftover_clear(array, now, &left, o->cancel, err));

@@ -87,48 +87,6 @@ out:
 
 /* ---- one chunk ---------------------------------------------------------- */
 
-/* Keys of chunks to erase, each followed by 0; at most TRIM_BATCH. */
-struct trim_keys {
-    struct zr_str text;
-    size_t n;
-};
-
-static void add_key(struct trim_keys *keys, const struct zr_trim *t,
-                    const uint64_t *chunk)
-{
-    zr_array_key_append(t->a, t->old, chunk, &keys->text);
-    zr_str_append(&keys->text, "", 1);
-    keys->n++;
-}
-
-/* Erases these chunks with one call of the store, and forgets their keys. */
-static zarr_status erase_chunks(const struct zr_trim *t, struct trim_keys *keys,
-                                zarr_error *err)
-{
-    const char *key = zr_str_text(&keys->text);
-    const size_t n = keys->n;
-    zarr_store_op op[TRIM_BATCH];
-    zarr_error e = {0};
-    zarr_status st = zr_str_status(&keys->text, err);
-
-    if (st != ZARR_OK)
-        return st;
-    for (size_t i = 0; i < n; i++) {
-        op[i] = (zarr_store_op){.verb = ZARR_STORE_ERASE,
-                                .flags = ZARR_STORE_OP_CHUNK,
-                                .key = key,
-                                .cancel = t->job->cancel};
-        key += strlen(key) + 1;
-    }
-    st = zr_store_run(t->a->chunk_store, op, n, &e);
-    for (size_t i = 0; i < n; i++)
-        zr_index_cache_drop(t->a->indexes, op[i].key);
-    zr_prefix(&e, st, "%s", zarr_store_url(t->a->chunk_store));
-    zr_str_clear(&keys->text);
-    keys->n = 0;
-    return zr_pass(err, st, &e);
-}
-
 static zarr_status chunk_is_stored(const struct zr_trim *t, const uint64_t *chunk,
                                    bool *there, zarr_error *err)
 {
@@ -144,10 +102,33 @@ out:
     return st;
 }
 
-/* Writes the fill value to a box of the old array. */
-static zarr_status fill_box(const struct zr_trim *t, const uint64_t *start,
-                            const uint64_t *count, zarr_error *err)
+/* A box to fill. */
+struct trim_box {
+    struct zr_trim *t;
+    const uint64_t *start, *count;
+    bool moved; /* the shape has some of it now */
+};
+
+/* Called between the read of a chunk and its conditional write. Fails if the box is not
+ * outside of the stored shape any more; the caller finds out why. */
+static zarr_status check_is_outside(void *arg, zarr_error *err)
 {
+    struct trim_box *box = arg;
+    uint64_t shape[ZARR_MAX_RANK];
+    bool outside = false;
+
+    if (shape_now(box->t, shape, NULL) == ZARR_OK)
+        for (int32_t d = 0; d < box->t->rows.ndim; d++)
+            outside = outside || box->start[d] >= shape[d];
+    box->moved = !outside;
+    return outside ? ZARR_OK
+                   : zr_fail(err, ZARR_ERR_CANCELLED, "the array changed meanwhile");
+}
+
+/* Writes the fill value to a box of the old array. */
+static zarr_status fill_box(struct trim_box *b, zarr_error *err)
+{
+    const struct zr_trim *t = b->t;
     const struct zr_array_meta *m = &t->old->meta;
     const int64_t stride[ZARR_MAX_RANK] = {0};
     const zarr_tensor tensor = {
@@ -155,16 +136,17 @@ static zarr_status fill_box(const struct zr_trim *t, const uint64_t *start,
         .device_type = ZARR_DEVICE_CPU,
         .ndim = m->ndim,
         .data = m->fill,
-        .shape = count,
+        .shape = b->count,
         .strides = stride,
         .data_bytes = zarr_dtype_item_bytes(m->dtype),
     };
-    struct zr_view_want want = {.ndim = m->ndim, .shape = count, .role = ZR_VIEW_SOURCE};
+    struct zr_view_want want = {
+        .ndim = m->ndim, .shape = b->count, .role = ZR_VIEW_SOURCE};
     zarr_selection *box = NULL;
     struct zr_io io;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zarr_selection_box(&box, m->ndim, m->shape, start, count, err));
+    ZR_TRY(zarr_selection_box(&box, m->ndim, m->shape, b->start, b->count, err));
     ZR_TRY(zr_array_io(&io, t->a, t->old, ZARR_DEVICE_CPU, NULL, err));
     want.item_bytes = io.layout->item_bytes;
     want.swap_unit = io.layout->swap_unit;
@@ -175,46 +157,13 @@ static zarr_status fill_box(const struct zr_trim *t, const uint64_t *start,
     io.missing_error = false;
     io.max_threads = 1;
     io.cancel = t->job->cancel;
+    if (t->by_version) {
+        io.guard = check_is_outside;
+        io.guard_arg = b;
+    }
     ZR_TRY(zr_io_run(&io, NULL, err));
 out:
     zarr_selection_free(box);
-    return st;
-}
-
-/* The part of a chunk outside is one box per dimension that cuts it; the boxes may
- * overlap. */
-static zarr_status reset_chunk(struct zr_trim *t, const uint64_t *chunk,
-                               const uint64_t *new_shape, zarr_error *err)
-{
-    const int32_t ndim = t->old->meta.ndim;
-    uint64_t low[ZARR_MAX_RANK], high[ZARR_MAX_RANK], count[ZARR_MAX_RANK] = {0};
-    bool there = false, clean = false;
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(chunk_is_stored(t, chunk, &there, err));
-    if (there && t->job->look_first)
-        ZR_TRY(zr_outside_is_fill(t->a, t->old, chunk, new_shape, t->job->cancel, &clean,
-                                  err));
-    if (there && !clean && t->keep_border)
-        atomic_fetch_add(&t->n_kept, 1);
-    if (!there || clean || t->keep_border)
-        goto out;
-    for (int32_t d = 0; d < ndim; d++) {
-        zr_trim_range(t->old, d, chunk[d], &low[d], &high[d]);
-        count[d] = high[d] - low[d];
-    }
-    for (int32_t d = 0; d < ndim; d++) {
-        const uint64_t from = low[d], n = count[d], cut = new_shape[d];
-
-        if (cut >= high[d])
-            continue;
-        low[d] = cut;
-        count[d] = high[d] - cut;
-        ZR_TRY(fill_box(t, low, count, err));
-        low[d] = from;
-        count[d] = n;
-    }
-out:
     return st;
 }
 
@@ -241,47 +190,197 @@ static enum trim_what what_is_outside(const struct zr_trim *t, const uint64_t *c
     return what;
 }
 
+/* The part of a chunk outside is one box per dimension that cuts it; the boxes may
+ * overlap. *moved: the shape has some of it now. */
+static zarr_status reset_chunk(struct zr_trim *t, const uint64_t *chunk,
+                               const uint64_t *new_shape, bool *moved, zarr_error *err)
+{
+    const bool keep = t->keep_border && what_is_outside(t, chunk, new_shape) == TRIM_PART;
+    const int32_t ndim = t->old->meta.ndim;
+    uint64_t low[ZARR_MAX_RANK], high[ZARR_MAX_RANK], count[ZARR_MAX_RANK] = {0};
+    struct trim_box box = {.t = t, .start = low, .count = count};
+    bool there = false, clean = false;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(chunk_is_stored(t, chunk, &there, err));
+    if (there && t->job->look_first)
+        ZR_TRY(zr_outside_is_fill(t->a, t->old, chunk, new_shape, t->job->cancel, &clean,
+                                  err));
+    if (there && !clean && keep)
+        atomic_fetch_add(&t->n_kept, 1);
+    if (!there || clean || keep)
+        goto out;
+    for (int32_t d = 0; d < ndim; d++) {
+        zr_trim_range(t->old, d, chunk[d], &low[d], &high[d]);
+        count[d] = high[d] - low[d];
+    }
+    for (int32_t d = 0; d < ndim; d++) {
+        const uint64_t from = low[d], n = count[d], cut = ZR_MAX(from, new_shape[d]);
+
+        if (cut >= high[d])
+            continue;
+        low[d] = cut;
+        count[d] = high[d] - cut;
+        ZR_TRY(fill_box(&box, err));
+        low[d] = from;
+        count[d] = n;
+    }
+out:
+    *moved = box.moved;
+    return st;
+}
+
+/* ---- many chunks --------------------------------------------------------- */
+
+/* The chunks of a batch of rows that are erased, with their operations. */
+struct trim_batch {
+    struct zr_trim *t;
+    size_t n;
+    const uint64_t *chunk[TRIM_BATCH];
+    zarr_store_op op[TRIM_BATCH];
+    struct zr_str text; /* the keys, each followed by 0 */
+};
+
+/* Adds the chunks of these rows that are wholly outside of the new shape. */
+static zarr_status add_outside(struct trim_batch *b, size_t begin, size_t end,
+                               zarr_error *err)
+{
+    const struct zr_trim *t = b->t;
+    const char *key;
+    zarr_status st = ZARR_OK;
+
+    b->n = 0;
+    zr_str_clear(&b->text);
+    for (size_t row = begin; row < end; row++) {
+        const uint64_t *chunk = zr_stored_chunk(&t->rows, row);
+
+        if (what_is_outside(t, chunk, t->new_shape) != TRIM_ALL)
+            continue;
+        zr_array_key_append(t->a, t->old, chunk, &b->text);
+        zr_str_append(&b->text, "", 1);
+        b->chunk[b->n++] = chunk;
+    }
+    ZR_TRY(zr_str_status(&b->text, err));
+    key = zr_str_text(&b->text);
+    for (size_t i = 0; i < b->n; i++, key += strlen(key) + 1)
+        b->op[i] =
+            (zarr_store_op){.verb = ZARR_STORE_STAT,
+                            .flags = ZARR_STORE_OP_CHUNK | ZARR_STORE_OP_WANT_VERSION,
+                            .key = key,
+                            .cancel = t->job->cancel};
+out:
+    return st;
+}
+
+/* Keeps of the batch what is outside of this shape, too, and was found to exist. */
+static void keep_outside(struct trim_batch *b, const uint64_t *shape)
+{
+    size_t left = 0;
+
+    for (size_t i = 0; i < b->n; i++) {
+        if (what_is_outside(b->t, b->chunk[i], shape) != TRIM_ALL ||
+            b->op[i].status == ZARR_ERR_NOT_FOUND)
+            continue;
+        b->op[left] = b->op[i];
+        b->op[left].verb = ZARR_STORE_ERASE;
+        b->op[left].flags = ZARR_STORE_OP_CHUNK;
+        if (b->t->by_version)
+            b->op[left].flags |= ZARR_STORE_OP_IF_VERSION;
+        b->chunk[left++] = b->chunk[i];
+    }
+    b->n = left;
+}
+
+static zarr_status run_batch(struct trim_batch *b, bool *overtaken, zarr_error *err)
+{
+    zarr_error e = {0};
+    zarr_status st = zr_store_run(b->t->a->chunk_store, b->op, b->n, &e);
+
+    *overtaken = st == ZARR_ERR_CONFLICT && b->t->by_version;
+    zr_prefix(&e, st, "%s", zarr_store_url(b->t->a->chunk_store));
+    return zr_pass(err, st, &e);
+}
+
+/* Erases the chunks of these rows that are wholly outside of the new shape and of the
+ * stored one. If only versions keep writers apart, the versions are read before the
+ * shape: an append that publishes a larger shape afterwards writes other versions. shape:
+ * out, the stored one, if there are such chunks. */
+static zarr_status erase_rows(struct trim_batch *b, size_t begin, size_t end,
+                              uint64_t *shape, struct zr_backoff *wait, zarr_error *err)
+{
+    struct zr_trim *t = b->t;
+    bool overtaken = true;
+    zarr_status st = ZARR_OK;
+
+    while (overtaken) {
+        overtaken = false;
+        ZR_TRY(add_outside(b, begin, end, err));
+        if (b->n == 0)
+            break;
+        if (t->by_version)
+            ZR_TRY(run_batch(b, &overtaken, err));
+        ZR_TRY(shape_now(t, shape, err));
+        keep_outside(b, shape);
+        st = run_batch(b, &overtaken, err);
+        for (size_t i = 0; i < b->n; i++)
+            zr_index_cache_drop(t->a->indexes, b->op[i].key);
+        if (overtaken)
+            st = zr_backoff_wait(wait, st, err);
+        ZR_TRY(st);
+    }
+out:
+    return st;
+}
+
+/* Resets a chunk as the stored shape says. */
+static zarr_status reset_row(struct zr_trim *t, const uint64_t *chunk,
+                             struct zr_backoff *wait, zarr_error *err)
+{
+    uint64_t shape[ZARR_MAX_RANK];
+    bool moved = true;
+    zarr_status st = ZARR_OK;
+
+    while (moved) {
+        moved = false;
+        ZR_TRY(shape_now(t, shape, err));
+        if (what_is_outside(t, chunk, shape) == TRIM_NOTHING)
+            break;
+        st = reset_chunk(t, chunk, shape, &moved, err);
+        if (moved)
+            st = zr_backoff_wait(wait, st, err);
+        ZR_TRY(st);
+    }
+out:
+    return st;
+}
+
 /* Trims the i-th batch of rows. */
 static zarr_status trim_rows(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
 {
     struct zr_trim *t = arg;
     const size_t begin = (size_t)i * t->batch, end = ZR_MIN(t->rows.n, begin + t->batch);
-    uint64_t shape[ZARR_MAX_RANK];
-    bool known = false; /* shape */
-    struct trim_keys keys = {.n = 0};
+    uint64_t shape[ZARR_MAX_RANK] = {0};
+    struct trim_batch b = {.t = t};
+    struct zr_backoff wait;
     zarr_status st = ZARR_OK;
 
     ZR_UNUSED(worker);
-    zr_str_init(&keys.text, t->a->h.ctx->alloc);
+    zr_str_init(&b.text, t->a->h.ctx->alloc);
+    zr_backoff_init(&wait, t->a->chunk_store, t->a->h.path, t->job->cancel);
+    if (t->erases)
+        ZR_TRY(erase_rows(&b, begin, end, shape, &wait, err));
     for (size_t row = begin; row < end; row++) {
         const uint64_t *chunk = zr_stored_chunk(&t->rows, row);
         enum trim_what what = what_is_outside(t, chunk, t->new_shape);
 
-        if (what == TRIM_NOTHING)
-            continue;
-        if (!known)
-            ZR_TRY(shape_now(t, shape, err));
-        known = true;
-        what = what_is_outside(t, chunk, shape);
-        if (what == TRIM_ALL)
-            add_key(&keys, t, chunk);
-        if (what != TRIM_PART)
-            continue;
-        if (keys.n > 0) { /* the shape may change while chunks are erased */
-            ZR_TRY(erase_chunks(t, &keys, err));
-            ZR_TRY(shape_now(t, shape, err));
-            what = what_is_outside(t, chunk, shape);
-        }
-        if (what == TRIM_ALL)
-            add_key(&keys, t, chunk);
-        if (what == TRIM_PART) {
-            ZR_TRY(reset_chunk(t, chunk, shape, err));
-            known = false; /* a reset takes longer */
-        }
+        if (what == TRIM_ALL && t->erases) /* else it was erased */
+            what =
+                what_is_outside(t, chunk, shape) == TRIM_PART ? TRIM_PART : TRIM_NOTHING;
+        if (what != TRIM_NOTHING)
+            ZR_TRY(reset_row(t, chunk, &wait, err));
     }
-    ZR_TRY(erase_chunks(t, &keys, err));
 out:
-    zr_str_deinit(&keys.text);
+    zr_str_deinit(&b.text);
     return st;
 }
 
@@ -330,6 +429,9 @@ zarr_status zr_array_trim(const struct zr_trim_job *job, zarr_error *err)
     struct zr_durable durable;
     zarr_status st = ZARR_OK;
 
+    t.by_version = zr_store_is_by_version(a->h.store);
+    t.erases =
+        !t.by_version || zr_store_can(a->chunk_store, ZARR_STORE_CAP_ERASE_IF_VERSION);
     zr_durable_init(&durable, a->chunk_store);
     zr_mutex_init(&t.locked.mutex);
     zr_str_init(&t.locked.text, a->h.ctx->alloc);

@@ -14,6 +14,8 @@ struct zr_trim {
     struct zr_array_state *old; /* the job's */
     const uint64_t *new_shape;  /* the job's */
     bool keep_border;           /* leave border chunks alone */
+    bool by_version;            /* no lock keeps out an append */
+    bool erases;                /* false: chunks that go become fill values instead */
     atomic_uint_fast64_t
         n_kept; /* those of them with other elements than the fill value */
     struct zr_stored rows;

@@ -7,9 +7,9 @@
 
 #include <libdeflate.h>
 
-uint32_t zr_codecs_crc32(const void *bytes, size_t n)
+uint32_t zr_codecs_crc32(uint32_t before, const void *bytes, size_t n)
 {
-    return libdeflate_crc32(0, bytes, n);
+    return libdeflate_crc32(before, bytes, n);
 }
 
 zarr_status zr_codecs_inflate(uint8_t *dst, size_t dst_bytes, const uint8_t *src,

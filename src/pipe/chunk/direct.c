@@ -104,7 +104,6 @@ bool zr_raw_in_ranges(const struct zr_io *io, const struct zr_segment *segment,
     const struct zr_target *t = &segment->item[0]->target;
     uint64_t most = UINT64_MAX;
 
-    *out = (struct zr_ranges){0};
     if (!is_raw(segment) || io->no_direct || t->kind != ZR_PROJ_DIMS || !t->arithmetic ||
         !zr_store_can(io->store, ZARR_STORE_CAP_RANGES) ||
         t->n_items * 2 > p->decoded_bytes / p->item_bytes)
@@ -178,7 +177,7 @@ static zarr_status partial_read(const struct zr_work *w, struct zr_direct *d, bo
                                 zarr_error *err)
 {
     const struct zr_program *p = d->coding->p;
-    struct zr_ranges s = {0};
+    struct zr_ranges s;
     uint64_t at[ZARR_MAX_RANK] = {0}, bytes = 0;
     zarr_codec_job job = {.src = d->coding->cur};
     zarr_codec_range *ranges = NULL;

@@ -30,6 +30,8 @@ uint64_t zr_ranges_choose(const struct zr_program *p, const struct zr_target *t,
 {
     uint64_t extent[ZARR_MAX_RANK + 1], best = UINT64_MAX, reads = 1;
 
+    s->split = 0;
+    s->n_reads = s->read_bytes = 0;
     range_dims(p, t, s, extent);
     for (int32_t k = 0; k <= s->ndim; k++) {
         uint64_t bytes = p->item_bytes, cost = 0, all = 0;

@@ -345,7 +345,8 @@ zarr_status zr_segment_read(const struct zr_work *w, const struct zr_segment *se
             zr_worker_leave_device(w->worker, true);
         zr_request_give(w->rq, need);
     }
-    st = zr_item_prefix(segment, item, st, err);
+    if (st != ZARR_OK)
+        st = zr_item_prefix(segment, item, st, err);
 out:
     return st;
 }

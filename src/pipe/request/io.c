@@ -96,7 +96,7 @@ bool zr_next_unit(const struct zr_io *io, struct zr_projector *p,
     if (!zr_project_next(p, out))
         return false;
     out->whole = out->whole && !io->field.on;
-    out->full = (out->full || io->reset_outside) && out->whole;
+    out->full = (out->full || io->reset_outside) && out->whole && !io->guard;
     return true;
 }
 
@@ -255,7 +255,7 @@ bool zr_puts_together(const struct zr_io *io)
 
 bool zr_units_join(const struct zr_io *io, const struct zr_level *lv, uint32_t n)
 {
-    if (io->session)
+    if (io->session || io->guard)
         return false;
     if (zr_level_is_batched(io, lv))
         return true;

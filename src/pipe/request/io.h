@@ -143,6 +143,11 @@ struct zr_io {
      * check. */
     zarr_status (*check)(void *arg, bool found_none, zarr_error *err);
     void *check_arg;
+    /* Writes: called after the old value of each block was read, also of blocks that are
+     * overwritten. A failure ends the write, else the block is stored under its lock, or
+     * if it still has the version that was read. NULL: not called. */
+    zarr_status (*guard)(void *arg, zarr_error *err);
+    void *guard_arg;
     /* Work that comes before anything that touches a tensor: the request waits for it.
      * NULL: none. Borrowed; the request alone uses it. */
     struct zr_stream *after;

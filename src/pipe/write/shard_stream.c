@@ -10,6 +10,7 @@ enum {
     STREAM_WINDOW_MOST = 8 << 20,
     STREAM_WINDOW_LEAST = 2 << 10,
     STREAM_WINDOW_PART = 8, /* of the budget */
+    STREAM_AT_ONCE = 4,     /* parts that are on their way to a store that is far away */
     STREAM_BATCH_MOST = 64
 };
 
@@ -33,6 +34,11 @@ uint64_t zr_io_part_bytes(const struct zr_io *io)
     return zr_shard_can_stream(&w, lv) ? lv->decoded_bytes / lv->n_inner_all : 0;
 }
 
+static uint32_t stream_at_once(const zarr_store *store)
+{
+    return zr_store_can(store, ZARR_STORE_CAP_FAST_GET) ? 1 : STREAM_AT_ONCE;
+}
+
 uint64_t zr_shard_stream_init(struct zr_shard_stream *out, const struct zr_io *io,
                               const struct zr_level *lv, bool full)
 {
@@ -44,13 +50,13 @@ uint64_t zr_shard_stream_init(struct zr_shard_stream *out, const struct zr_io *i
     const uint64_t least =
         ZR_MAX(ZR_MAX(in->encoded_bound, lv->index_bytes), (uint64_t)STREAM_WINDOW_LEAST);
     const uint64_t part = zr_store_part_min_bytes(io->store, "c/0", lv->encoded_bound);
+    const uint64_t most =
+        zr_mul_cap(stream_at_once(io->store), ZR_MAX(part, (uint64_t)STREAM_WINDOW_MOST));
     uint64_t rest = zr_add_cap(index, each);
 
     rest = budget > rest ? budget - rest : 0;
     *out = (struct zr_shard_stream){
-        .least = part,
-        .window = ZR_MIN(
-            rest, ZR_MIN(budget / STREAM_WINDOW_PART, (uint64_t)STREAM_WINDOW_MOST))};
+        .least = part, .window = ZR_MIN(rest, ZR_MIN(budget / STREAM_WINDOW_PART, most))};
     out->window = ZR_MAX(out->window, least);
     if (part > 1) /* the chunk that fills the window goes to the next part */
         out->window = ZR_MAX(out->window, zr_add_cap(part, in->encoded_bound));
@@ -103,31 +109,56 @@ void zr_shard_stream_end(struct zr_shard_stream *stream, zarr_store *store)
     stream->last_part = 1;
 }
 
+/* Divides the bytes in memory into parts. Returns how many. */
+static uint32_t stream_ops(struct zr_shard_writer *s, zarr_store_op *op)
+{
+    struct zr_shard_stream *stream = s->sw->stream;
+    const uint64_t bytes = s->pos - s->base;
+    const bool is_late_index = s->base == 0 && stream->last_part > 1;
+    const uint64_t most = is_late_index ? 1 : bytes / stream->least;
+    const uint32_t n = (uint32_t)ZR_MIN((uint64_t)stream_at_once(s->w->io->store),
+                                        ZR_MAX(most, UINT64_C(1)));
+
+    for (uint32_t i = 0; i < n; i++) {
+        const uint64_t at = i * (bytes / n), end = i + 1 < n ? at + bytes / n : bytes;
+
+        op[i] = (zarr_store_op){.verb = ZARR_STORE_PUT_PART,
+                                .flags = ZARR_STORE_OP_CHUNK,
+                                .key = stream->key,
+                                .offset = s->base + at,
+                                .length = end - at,
+                                .cancel = &s->w->rq->cancel,
+                                .parts = stream->parts};
+        /* what begins the value is the first part, also an index that comes late */
+        op[i].part = op[i].offset == 0 ? 1 : ++stream->last_part;
+        if (!zr_mem_slice(&s->sw->block, at, op[i].length, &op[i].mem))
+            return 0;
+    }
+    return n;
+}
+
 zarr_status zr_stream_out(struct zr_shard_writer *s, zarr_error *err)
 {
     struct zr_shard_stream *stream = s->sw->stream;
     zarr_store *store = s->w->io->store;
-    const zarr_cancel *cancel = &s->w->rq->cancel;
-    zarr_store_op op = {.verb = ZARR_STORE_PUT_PART,
-                        .flags = ZARR_STORE_OP_CHUNK,
-                        .key = stream->key,
-                        .offset = s->base,
-                        .length = s->pos - s->base,
-                        .cancel = cancel};
+    zarr_store_op op[STREAM_AT_ONCE];
+    uint32_t n = 0;
     zarr_status st = ZARR_OK;
 
     if (s->pos == s->base)
         return ZARR_OK;
-    if (!zr_mem_slice(&s->sw->block, 0, op.length, &op.mem))
-        return zr_internal(err);
     if (!stream->parts)
-        ZR_TRY(zr_store_begin_parts(store, stream->key, stream->lock, cancel,
+        ZR_TRY(zr_store_begin_parts(store, stream->key, stream->lock, &s->w->rq->cancel,
                                     &stream->parts, err));
-    op.parts = stream->parts;
-    /* what begins the value is the first part, also an index that comes late */
-    op.part = s->base == 0 ? 1 : ++stream->last_part;
+    n = stream_ops(s, op);
+    if (n == 0)
+        return zr_internal(err);
     s->base = s->pos;
-    st = zr_store_run_one(store, &op, err);
+    ZR_TRY(zr_store_run(store, op, n, err));
+    for (uint32_t i = 0; i < n; i++)
+        if (op[i].status != ZARR_OK) /* zr_store_run() passes over NOT_FOUND */
+            ZR_FAIL(err, op[i].status, "%s: a part of the new value has gone",
+                    stream->key);
 out:
     return st;
 }

@@ -227,6 +227,8 @@ static zarr_status unit_begin(struct lone_unit *x, zarr_error *err)
     x->stream.lock = u->lock;
     if (!u->proj->full)
         ZR_TRY(unit_old(x, err));
+    if (w->io->guard)
+        ZR_TRY(w->io->guard(w->io->guard_arg, err));
     zr_unit_prepare(w->io, u);
     if (u->leaf)
         ZR_TRY(zr_leaf_room(w, u->lv, &u->leaf->room, err));
@@ -300,7 +302,7 @@ static zarr_status unit_fail(const struct zr_work *w, const struct zr_projection
 zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *proj,
                           uint32_t threads, zarr_error *err)
 {
-    struct zr_work own = *w;
+    struct zr_work own;
     union unit_value value;
     struct lone_unit x = {.w = w, .u = {.proj = proj}};
     struct zr_backoff wait;
@@ -325,6 +327,7 @@ zarr_status zr_unit_write(const struct zr_work *w, const struct zr_projection *p
         if (st == ZARR_OK)
             break;
         if (zr_is_too_large(x.w, x.leaf, true, st)) {
+            own = *w;
             zr_work_on_host(&own, x.leaf, true);
             x.w = &own;
             zr_worker_leave_device(w->worker, true);

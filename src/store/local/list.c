@@ -72,7 +72,7 @@ static bool debris_remove_locked(int dir, const char *name, int fd)
 static bool debris_sweep_lock(const struct zr_local *l, int dir, const char *name)
 {
     const int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-    struct zr_lock_file f;
+    struct zr_lock_file f = {.list = 0};
     bool removed = false;
     int os_code;
 
@@ -183,13 +183,14 @@ static zarr_status erasing_rmdir(struct zr_local *l, const char *path, zarr_erro
 struct local_erasing {
     struct zr_local *l;
     const char *last; /* the only key that may be there; NULL: any */
+    const zarr_cancel *cancel;
 };
 
 static zarr_status erasing_visit(void *user, enum zr_local_event event, const char *path,
                                  bool is_linked, bool *stop, zarr_error *err)
 {
-    zarr_store_op op = {.verb = ZARR_STORE_ERASE, .key = path};
     const struct local_erasing *x = user;
+    zarr_store_op op = {.verb = ZARR_STORE_ERASE, .key = path, .cancel = x->cancel};
 
     ZR_UNUSED(is_linked);
     ZR_UNUSED(stop);
@@ -234,7 +235,7 @@ zarr_status zr_local_erase_link(void *self, const char *prefix, bool *was,
 zarr_status zr_local_erase_rest(void *self, const char *prefix, const char *last,
                                 const zarr_cancel *cancel, zarr_error *err)
 {
-    struct local_erasing x = {self, last};
+    struct local_erasing x = {self, last, cancel};
     zarr_status st =
         zr_local_walk(self, prefix, ZR_LOCAL_WALK_NO_LINKS | ZR_LOCAL_WALK_DIRS_FIRST,
                       erasing_visit, &x, cancel, err);

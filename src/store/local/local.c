@@ -305,7 +305,9 @@ static void local_caps(void *self, zarr_store_caps *out)
     out->flags = ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_SUFFIX | ZARR_STORE_CAP_LIST |
                  ZARR_STORE_CAP_WRITE | ZARR_STORE_CAP_ATOMIC_PUT |
                  ZARR_STORE_CAP_FAST_GET | ZARR_STORE_CAP_PUT_NEW |
-                 ZARR_STORE_CAP_VERSIONS | ZARR_STORE_CAP_PARTS | ZARR_STORE_CAP_COPY;
+                 ZARR_STORE_CAP_VERSIONS | ZARR_STORE_CAP_PARTS |
+                 ZARR_STORE_CAP_READ_PARTS | ZARR_STORE_CAP_COPY |
+                 ZARR_STORE_CAP_COPY_PARTS | ZARR_STORE_CAP_APPEND;
     if (l->locks == ZARR_LOCKS_OS)
         out->flags |= ZARR_STORE_CAP_LOCK | ZARR_STORE_CAP_WRITES_WAIT |
                       ZARR_STORE_CAP_PUT_IF_VERSION | ZARR_STORE_CAP_ERASE_IF_VERSION;
@@ -331,13 +333,20 @@ static bool local_syncs_names(void *self)
 
 static void local_run(void *self, zarr_store_op *op, zarr_error *err)
 {
+    const bool in_parts = op->flags & ZARR_STORE_OP_IN_PARTS;
+
     switch (op->verb) {
     case ZARR_STORE_GET:
-        zr_local_get(self, op, err);
+        (in_parts ? zr_local_get_parts : zr_local_get)(self, op, err);
         break;
     case ZARR_STORE_PUT:
-    case ZARR_STORE_COPY:
         zr_local_put(self, op, err);
+        break;
+    case ZARR_STORE_COPY:
+        (in_parts ? zr_local_copy_part : zr_local_put)(self, op, err);
+        break;
+    case ZARR_STORE_APPEND:
+        zr_local_append(self, op, err);
         break;
     case ZARR_STORE_ERASE:
         zr_local_erase(self, op, err);

@@ -191,6 +191,12 @@ enum zr_lock_makes {
     ZR_LOCK_MAKES_FILE,
     ZR_LOCK_MAKES_FOLDERS /* and the file */
 };
+/* The file of a value that an APPEND opened. */
+struct zr_local_appended {
+    int fd; /* -1: none */
+    dev_t device;
+    ino_t inode;
+};
 struct zr_local_lock {
     struct zr_keylock keylock;
     struct zr_local_dir dir;
@@ -202,6 +208,7 @@ struct zr_local_lock {
     dev_t device;
     ino_t inode;
     struct zr_local_owner owner; /* of the lock file */
+    struct zr_local_appended appended;
     uint64_t fork_generation;
     enum zr_lock_makes makes;
     char lock_name[NAME_MAX + 1];
@@ -233,7 +240,8 @@ int zr_local_lock_try(int fd);
 /* Whether such an error of zr_local_lock_try() means that the file system gives no locks,
  * now or ever. */
 bool zr_local_lock_is_missing(int os_code);
-/* Opens the file `name` in dir. Returns 0 or an errno. */
+/* Opens the file `name` in dir. f->list: any number, which spreads files over lists.
+ * Returns 0 or an errno. */
 int zr_lock_file_open(struct zr_lock_file *f, int dir, const char *name, int flags);
 /* Gives the lock back if it is held, and closes the file. Returns 0 or the errno of
  * close(). */
@@ -266,6 +274,10 @@ zarr_status zr_local_begin_parts(void *self, const char *key, void *lock,
 void zr_local_put_part(struct zr_local *l, zarr_store_op *op, zarr_error *err);
 void zr_local_end_parts(void *self, const char *key, void *parts);
 void zr_local_erase(struct zr_local *l, zarr_store_op *op, zarr_error *err);
+/* These read and write what begin_parts() began; see ZARR_STORE_OP_IN_PARTS. */
+void zr_local_get_parts(struct zr_local *l, zarr_store_op *op, zarr_error *err);
+void zr_local_copy_part(struct zr_local *l, zarr_store_op *op, zarr_error *err);
+void zr_local_append(struct zr_local *l, zarr_store_op *op, zarr_error *err);
 
 /* ---- local/sync.c: makes files, names and the store durable ------------- */
 

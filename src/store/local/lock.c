@@ -108,7 +108,7 @@ int zr_lock_file_open(struct zr_lock_file *f, int dir, const char *name, int fla
     int os_code = 0;
 
     zr_call_once(&lock_files_once, lock_files_make);
-    f->list = (uint32_t)(zr_map_hash(name, strlen(name)) % LOCK_FILE_LISTS);
+    f->list %= LOCK_FILE_LISTS;
     l = &lock_files[f->list];
     zr_mutex_lock(&l->mutex);
     do
@@ -276,9 +276,11 @@ static int lock_attempt(struct zr_local_lock *lk, struct zr_lock_wait *wait, boo
     const int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC |
                       (lk->makes == ZR_LOCK_MAKES_NOTHING ? 0 : O_CREAT);
     char holder[ZR_LOCK_HOLDER_BYTES];
-    int os_code = zr_lock_file_open(&lk->file, lk->dir.fd, lk->lock_name, flags);
+    int os_code;
 
     *same = false;
+    lk->file.list = lk->keylock.bucket;
+    os_code = zr_lock_file_open(&lk->file, lk->dir.fd, lk->lock_name, flags);
     if (os_code != 0)
         return os_code;
     os_code = lock_wait(lk, wait);
@@ -327,7 +329,8 @@ zarr_status zr_local_lock_take(struct zr_local *l, struct zr_local_lock *lk,
     bool same = false;
     zarr_status st;
 
-    *lk = (struct zr_local_lock){.dir = {.fd = -1}, .file = {.fd = -1}, .makes = makes};
+    *lk = (struct zr_local_lock){
+        .dir = {.fd = -1}, .file = {.fd = -1}, .appended = {.fd = -1}, .makes = makes};
     lk->fork_generation = zr_fork_generation();
     st = zr_keylocks_take(&l->keylocks, &lk->keylock, wait, err);
     if (st != ZARR_OK) {
@@ -374,6 +377,9 @@ int zr_local_lock_give(struct zr_local *l, struct zr_local_lock *lk)
         (zr_local_lock_look(lk, &is_named) != 0 || is_named) &&
         unlinkat(lk->dir.fd, lk->lock_name, 0) != 0)
         left_over = errno;
+    if (lk->appended.fd >= 0)
+        close(lk->appended.fd);
+    lk->appended.fd = -1;
     os_code = zr_lock_file_close(&lk->file);
     zr_local_dir_close(&lk->dir);
     if (lk->has_keylock && is_mine)

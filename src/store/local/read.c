@@ -2,7 +2,9 @@
  * store/local/read.c - GET, STAT and pins of the local store: openat2, fstat, a read,
  * close. It builds no path, allocates nothing and takes no lock, except when it waits for
  * the disk (the lock of the pool). Values are replaced by rename and never changed in
- * place (by us, TensorStore and zarr-python), so an open descriptor is a snapshot. The
+ * place (by us, TensorStore and zarr-python), so an open descriptor is a snapshot. Only
+ * the end of a value that an APPEND changes may be read as a mix; nothing is mapped, so a
+ * value that becomes shorter is an error and no signal. The
  * fstat costs a tenth of the whole. It gives the version and the exact length, and makes
  * sure that only regular files are read. O_NONBLOCK keeps a FIFO from blocking us. A
  * directory or a device in the place of a value is an error, never a missing key.
@@ -138,8 +140,8 @@ zarr_status zr_local_open_value(struct zr_local *l, zarr_store_op *op, const cha
     zarr_status status = ZARR_OK;
     bool via_link = false;
 
+    *st = (struct stat){0}; /* for clang-tidy, which cannot tell failures from success */
     *fd = read_open(l, key, &via_link);
-    *st = (struct stat){0};
     if (*fd == -EAGAIN && zr_attempt_runs())
         return zr_op_end(op, zr_attempt_fail(err), EAGAIN);
     if (*fd == -ENXIO) /* a socket, or a device without a driver */
@@ -310,8 +312,9 @@ static void read_same(struct zr_local *l, zarr_store_op *op, const struct zr_sto
 
 void zr_local_get(struct zr_local *l, zarr_store_op *op, zarr_error *err)
 {
-    zarr_store_version expected;
+    zarr_store_version now;
     struct stat st;
+    bool is_other;
     int fd;
 
     if (op->flags & ZR_STORE_OP_PINNED) {
@@ -327,10 +330,11 @@ void zr_local_get(struct zr_local *l, zarr_store_op *op, zarr_error *err)
     }
     if (zr_local_open_value(l, op, op->key, &fd, &st, err) != ZARR_OK)
         return;
-    expected = op->version;
-    zr_local_version(&st, &op->version);
-    if ((op->flags & ZARR_STORE_OP_IF_VERSION) &&
-        !zr_store_version_equal(&op->version, &expected))
+    zr_local_version(&st, &now);
+    is_other = (op->flags & ZARR_STORE_OP_IF_VERSION) &&
+               !zr_store_version_equal(&now, &op->version);
+    op->version = now;
+    if (is_other)
         zr_local_conflict(op, err);
     else
         read_range(l, op, fd, (uint64_t)st.st_size, err);

@@ -20,6 +20,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define FLUSH_LOOK_NS UINT64_C(10000000) /* how often a waiter looks at `cancel` */
+
 enum {
     SYNC_UNABLE = -1 /* in place of an errno: a flush must do it */
 };
@@ -249,19 +251,23 @@ void zr_local_flush_deinit(struct zr_local *l)
 zarr_status zr_local_flush(void *self, const zarr_cancel *cancel, zarr_error *err)
 {
     struct zr_local *l = self;
-    zarr_status st;
+    zarr_status st = ZARR_OK;
 
-    ZR_UNUSED(cancel);
     zr_mutex_lock(&l->flush.mutex);
     zr_block_begin();
-    while (l->flush.runs)
-        zr_cond_wait(&l->flush.ended, &l->flush.mutex);
-    l->flush.runs = true;
-    zr_mutex_unlock(&l->flush.mutex);
-    st = flush_in_turn(l, err);
-    zr_mutex_lock(&l->flush.mutex);
-    l->flush.runs = false;
-    zr_cond_broadcast(&l->flush.ended);
+    while (l->flush.runs && st == ZARR_OK) {
+        (void)zr_cond_wait_until(&l->flush.ended, &l->flush.mutex,
+                                 cancel ? zr_now_ns() + FLUSH_LOOK_NS : UINT64_MAX);
+        st = zr_cancel_check(cancel, err);
+    }
+    if (st == ZARR_OK) {
+        l->flush.runs = true;
+        zr_mutex_unlock(&l->flush.mutex);
+        st = flush_in_turn(l, err);
+        zr_mutex_lock(&l->flush.mutex);
+        l->flush.runs = false;
+        zr_cond_broadcast(&l->flush.ended);
+    }
     zr_block_end();
     zr_mutex_unlock(&l->flush.mutex);
     return st;

@@ -65,7 +65,7 @@ int zr_local_write_all(int fd, const unsigned char *from, uint64_t at, uint64_t 
     return 0;
 }
 
-static int write_set_length(int fd, uint64_t n)
+int zr_local_set_length(int fd, uint64_t n)
 {
     int st;
 
@@ -75,15 +75,15 @@ static int write_set_length(int fd, uint64_t n)
     return st == 0 ? 0 : errno;
 }
 
-/* A file system that shares blocks between files copies nothing here. */
-static int write_copy(const struct zr_local *l, int from, int to, uint64_t n)
+int zr_local_copy_bytes(const struct zr_local *l, int from, int to, uint64_t at,
+                        uint64_t n)
 {
     uint64_t done = 0;
     unsigned char *block = NULL;
     int os_code = 0;
 
     while (done < n && os_code == 0) {
-        off_t in = (off_t)done, out = (off_t)done;
+        off_t in = (off_t)done, out = (off_t)(at + done);
         const size_t want = (size_t)ZR_MIN(n - done, WRITE_MAX_BYTES);
         ssize_t got = block ? pread(from, block, ZR_MIN(want, COPY_BYTES), in)
                             : copy_file_range(from, &in, to, &out, want, 0);
@@ -91,7 +91,7 @@ static int write_copy(const struct zr_local *l, int from, int to, uint64_t n)
         if (got < 0 && errno == EINTR)
             continue;
         if (got > 0 && block)
-            os_code = zr_local_write_all(to, block, done, (uint64_t)got);
+            os_code = zr_local_write_all(to, block, at + done, (uint64_t)got);
         else if (got <= 0 && block)
             os_code = got < 0 ? errno : EIO;
         else if (got <= 0 && !(block = zr_malloc(l->alloc, COPY_BYTES)))
@@ -113,33 +113,24 @@ static bool must_sync(struct zr_local *l, const zarr_store_op *op, dev_t device)
             (op->flags & ZARR_STORE_OP_KIND) == ZARR_STORE_OP_DOCUMENT);
 }
 
-/* The file that becomes the value. */
-struct write_file {
-    int fd;
-    uint64_t bytes; /* of the value */
-    bool is_dirty;  /* has bytes of an earlier attempt */
-    struct zr_local_owners owners;
-    dev_t device; /* 0: set when the value is written */
-    ino_t inode;
-};
-
-/* Syncs the value if it must be, and sets op's version if that is wanted. `set`: the
- * modification time that the file was given, NULL: none. The version follows from it
- * without an fstat() on a device whose files kept such a time before. Returns 0 or an
- * errno. */
-static int write_finish(struct zr_local *l, zarr_store_op *op, struct write_file *f,
-                        const struct timespec *set)
+/* The version follows from the time that the file is given, without an fstat() on a
+ * device whose files kept such a time before. */
+int zr_local_write_end(struct zr_local *l, zarr_store_op *op, struct zr_local_file *f)
 {
     const bool wanted = (op->flags & (ZARR_STORE_OP_WANT_VERSION |
                                       ZARR_STORE_OP_IF_VERSION | ZR_STORE_OP_TELL)) != 0;
     /* a network file system knows the time after the sync */
     const bool late = wanted && zr_local_is_remote(l);
-    const bool early =
-        f->device == 0 ||
-        (wanted && !late && (!set || f->device != atomic_load(&l->exact_device)));
+    struct timespec times[2] = {{0, UTIME_OMIT}, {0, 0}}, *set = &times[1];
     struct stat st = {.st_dev = f->device, .st_ino = f->inode};
     int os_code = 0;
+    bool early;
 
+    /* for finer versions; without it the kernel's time is good enough */
+    if (clock_gettime(CLOCK_REALTIME, set) != 0 || futimens(f->fd, times) != 0)
+        set = NULL;
+    early = f->device == 0 ||
+            (wanted && !late && (!set || f->device != atomic_load(&l->exact_device)));
     if (early && fstat(f->fd, &st) != 0)
         return errno;
     /* a coarser time is a multiple of 10 ns, so another one is kept to the nanosecond */
@@ -163,20 +154,21 @@ static int write_finish(struct zr_local *l, zarr_store_op *op, struct write_file
 }
 
 /* Parts are in the file already, perhaps over a longer value of an earlier attempt. */
-static int write_bytes(struct zr_local *l, zarr_store_op *op, const struct write_file *f,
-                       const struct zr_local_source *from, zarr_error *err)
+static int write_bytes(struct zr_local *l, zarr_store_op *op,
+                       const struct zr_local_file *f, const struct zr_local_source *from,
+                       zarr_error *err)
 {
     const bool in_parts = op->flags & ZARR_STORE_OP_IN_PARTS;
     int os_code = 0;
 
     if (in_parts || f->is_dirty)
-        os_code = write_set_length(f->fd, in_parts ? f->bytes : 0);
+        os_code = zr_local_set_length(f->fd, in_parts ? f->bytes : 0);
     if (os_code == 0 && f->owners.replaces)
         zr_local_owner_set(l, op, f->fd, &f->owners);
     if (os_code != 0 || in_parts)
         return os_code;
     if (from->fd >= 0)
-        return write_copy(l, from->fd, f->fd, f->bytes);
+        return zr_local_copy_bytes(l, from->fd, f->fd, 0, f->bytes);
     if (op->mem.bytes >= ALLOCATE_FROM_BYTES &&
         fallocate(f->fd, 0, 0, (off_t)op->mem.bytes) != 0 &&
         (errno == EFBIG || errno == ENOSPC || errno == EDQUOT || errno == EIO))
@@ -187,19 +179,12 @@ static int write_bytes(struct zr_local *l, zarr_store_op *op, const struct write
 }
 
 /* Writes op's value. Returns 0, an errno or WRITE_TOLD. */
-static int write_value(struct zr_local *l, zarr_store_op *op, struct write_file *f,
+static int write_value(struct zr_local *l, zarr_store_op *op, struct zr_local_file *f,
                        const struct zr_local_source *from, zarr_error *err)
 {
-    struct timespec times[2] = {{0, UTIME_OMIT}, {0, 0}};
     const int os_code = write_bytes(l, op, f, from, err);
-    bool is_set = false;
 
-    if (os_code != 0)
-        return os_code;
-    /* for finer versions; without it the kernel's time is good enough */
-    if (clock_gettime(CLOCK_REALTIME, &times[1]) == 0)
-        is_set = futimens(f->fd, times) == 0;
-    return write_finish(l, op, f, is_set ? &times[1] : NULL);
+    return os_code == 0 ? zr_local_write_end(l, op, f) : os_code;
 }
 
 /* Gives a file the name of its key, and fails with EEXIST if that name is taken, also
@@ -331,12 +316,12 @@ zarr_status zr_local_put_into_lock(struct zr_local *l, zarr_store_op *op,
                                    const struct zr_local_source *from, zarr_error *err)
 {
     const bool is_new = zr_op_is_new(op);
-    struct write_file file = {.fd = lk->file.fd,
-                              .bytes = from->bytes,
-                              .is_dirty = lk->is_dirty,
-                              .owners = {.is_first = is_new, .mine = lk->owner},
-                              .device = lk->device,
-                              .inode = lk->inode};
+    struct zr_local_file file = {.fd = lk->file.fd,
+                                 .bytes = from->bytes,
+                                 .is_dirty = lk->is_dirty,
+                                 .owners = {.is_first = is_new, .mine = lk->owner},
+                                 .device = lk->device,
+                                 .inode = lk->inode};
     zarr_status st = zr_local_check_version(l, op, err);
     bool is_named = true;
     int os_code;
@@ -424,14 +409,45 @@ int zr_local_temp_open(struct zr_local *l, const char *key, struct zr_local_temp
     return os_code;
 }
 
+/* Closes the file, if it is open, and removes it unless it is a value. */
+static void temp_end(struct zr_local_temp *t, bool is_value)
+{
+    if (t->fd >= 0)
+        close(t->fd);
+    t->fd = -1;
+    if (!is_value)
+        (void)unlinkat(t->dir.fd, t->name, 0);
+}
+
 void zr_local_temp_close(struct zr_local_temp *t)
 {
-    if (t->fd >= 0) {
-        close(t->fd);
-        (void)unlinkat(t->dir.fd, t->name, 0);
-    }
-    t->fd = -1;
+    if (t->fd >= 0)
+        temp_end(t, false);
     zr_local_dir_close(&t->dir);
+}
+
+/* Some file systems report errors of writes only when a descriptor is closed. keep: the
+ * file stays open. */
+static int temp_flush(struct zr_local_temp *t, bool keep)
+{
+    const int fd = keep ? fcntl(t->fd, F_DUPFD_CLOEXEC, 0) : t->fd;
+
+    if (!keep)
+        t->fd = -1;
+    if (fd < 0)
+        return errno;
+    return close(fd) != 0 && errno != EINTR ? errno : 0;
+}
+
+/* Whether no other name leads to the file, which may be a value then. */
+static bool temp_has_its_name(const struct zr_local_temp *t)
+{
+    struct stat mine, named;
+
+    return fstat(t->fd, &mine) == 0 &&
+           fstatat(t->dir.fd, t->name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+           mine.st_dev == named.st_dev && mine.st_ino == named.st_ino &&
+           mine.st_nlink == 1;
 }
 
 zarr_status zr_local_temp_put(struct zr_local *l, zarr_store_op *op,
@@ -439,9 +455,10 @@ zarr_status zr_local_temp_put(struct zr_local *l, zarr_store_op *op,
                               zarr_error *err)
 {
     const bool is_new = zr_op_is_new(op);
-    struct write_file file = {.fd = t->fd, .bytes = from->bytes};
+    const bool keep = op->flags & ZARR_STORE_OP_IN_PARTS; /* for another commit */
+    struct zr_local_file file = {.fd = t->fd, .bytes = from->bytes};
     struct stat st;
-    int os_code;
+    int os_code, closed;
 
     if (!is_new && fstat(file.fd, &st) == 0) {
         zr_local_owner_read(&file.owners.mine, &st);
@@ -450,13 +467,13 @@ zarr_status zr_local_temp_put(struct zr_local *l, zarr_store_op *op,
     os_code = write_value(l, op, &file, from, err);
     if (os_code == 0 && zr_local_owner_is_shut_out(&file.owners))
         zr_local_mode_set(l, op, file.fd, file.owners.old.mode);
-    if (close(file.fd) != 0 && errno != EINTR && os_code == 0)
-        os_code = errno;
-    t->fd = -1;
+    closed = temp_flush(t, keep);
+    if (os_code == 0)
+        os_code = closed;
     if (os_code == 0)
         os_code = write_rename(l, &t->dir, t->name, file.device, is_new);
-    if (os_code != 0)
-        (void)unlinkat(t->dir.fd, t->name, 0);
+    if (os_code == 0 || !keep || !temp_has_its_name(t))
+        temp_end(t, os_code == 0);
     if (os_code == EEXIST && is_new)
         return zr_local_conflict(op, err);
     if (os_code != 0)
@@ -482,9 +499,8 @@ static zarr_status put_by_temp(struct zr_local *l, zarr_store_op *op,
 
 /* ---- COPY ---- */
 
-/* Opens the source. */
-static zarr_status copy_open(zarr_store_op *op, struct zr_local_source *out,
-                             zarr_error *err)
+zarr_status zr_local_open_source(zarr_store_op *op, struct zr_local_source *out,
+                                 zarr_error *err)
 {
     const zarr_store_source *from = op->source;
     zarr_store_op get = {.verb = ZARR_STORE_GET, .key = from->key};
@@ -521,7 +537,7 @@ void zr_local_put(struct zr_local *l, zarr_store_op *op, zarr_error *err)
     if (st != ZARR_OK)
         zr_op_end(op, st, 0);
     else if (op->verb == ZARR_STORE_COPY)
-        st = copy_open(op, &from, err);
+        st = zr_local_open_source(op, &from, err);
     if (st != ZARR_OK)
         goto out;
     if (in_parts)

@@ -17,8 +17,29 @@ struct zr_local_source {
     int fd;          /* of the value that a COPY reads; -1: none */
 };
 
-/* Returns 0 or an errno. */
+/* The file that becomes the value, or is it. */
+struct zr_local_file {
+    int fd;
+    uint64_t bytes; /* of the value */
+    bool is_dirty;  /* has bytes of an earlier attempt */
+    struct zr_local_owners owners;
+    dev_t device; /* 0: set when the value is written */
+    ino_t inode;
+};
+
+/* These return 0 or an errno. */
 int zr_local_write_all(int fd, const unsigned char *from, uint64_t at, uint64_t n);
+int zr_local_set_length(int fd, uint64_t n);
+/* Copies the first n bytes of a file to `at` in another one. If both are in one file
+ * system that shares blocks between files, no bytes are copied. */
+int zr_local_copy_bytes(const struct zr_local *l, int from, int to, uint64_t at,
+                        uint64_t n);
+/* After the last byte: sets the time of the file, syncs it if it must be, and sets op's
+ * version if that is wanted. */
+int zr_local_write_end(struct zr_local *l, zarr_store_op *op, struct zr_local_file *f);
+/* Opens the source of a COPY. The caller closes out->fd unless it is -1. */
+zarr_status zr_local_open_source(zarr_store_op *op, struct zr_local_source *out,
+                                 zarr_error *err);
 /* Ends op, which failed with an errno. */
 zarr_status zr_local_fail_write(const struct zr_local *l, zarr_store_op *op, int os_code,
                                 const char *what, zarr_error *err);
@@ -44,7 +65,8 @@ struct zr_local_temp {
 
 /* Makes the file. Returns 0 or an errno. Call zr_local_temp_close() in any case. */
 int zr_local_temp_open(struct zr_local *l, const char *key, struct zr_local_temp *t);
-/* Writes op's value into the file, and gives it the key. Closes the file. */
+/* Writes op's value into the file, and gives it the key. Closes the file, unless it has
+ * parts and still its own name after a failure: then the commit may be sent again. */
 zarr_status zr_local_temp_put(struct zr_local *l, zarr_store_op *op,
                               struct zr_local_temp *t, const struct zr_local_source *from,
                               zarr_error *err);

@@ -80,7 +80,7 @@ void zr_memory_order_remove(struct zr_memory_table *t, struct zr_memory_node *no
     struct zr_memory_node **link[ZR_MEMORY_HEIGHT];
 
     order_find(t, node->key, "", link);
-    for (unsigned i = 0; i < node->height; i++)
+    for (unsigned i = 0; i < node->height && i < t->locked.height; i++)
         *link[i] = node->after[i];
 }
 

@@ -75,7 +75,8 @@ static void memory_caps(void *self, zarr_store_caps *out)
                  ZARR_STORE_CAP_FAST_GET | ZARR_STORE_CAP_WRITES_WAIT |
                  ZARR_STORE_CAP_VERSIONS | ZARR_STORE_CAP_PUT_NEW |
                  ZARR_STORE_CAP_PUT_IF_VERSION | ZARR_STORE_CAP_ERASE_IF_VERSION |
-                 ZARR_STORE_CAP_PARTS | ZARR_STORE_CAP_COPY;
+                 ZARR_STORE_CAP_PARTS | ZARR_STORE_CAP_READ_PARTS | ZARR_STORE_CAP_COPY |
+                 ZARR_STORE_CAP_COPY_PARTS;
     out->device_types = m->device_types;
     out->n_device_types = m->n_device_types;
 }
@@ -342,17 +343,25 @@ static void memory_end_parts(void *self, const char *key, void *parts)
     zr_memory_parts_free(parts);
 }
 
+/* A PUT_PART, or a COPY whose value becomes a part. */
 static zarr_status memory_put_part(struct memory_store *m, zarr_store_op *op,
                                    zarr_error *err)
 {
     struct zr_memory_value *v = NULL;
+    uint64_t bytes;
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_memory_parts_check(op->parts, op->key, err));
-    ZR_TRY(memory_make(m, op, &op->mem, op->mem.bytes, &v, err));
+    if (op->verb == ZARR_STORE_COPY)
+        ZR_TRY(memory_source(m, op, &v, err));
+    else
+        ZR_TRY(memory_make(m, op, &op->mem, op->mem.bytes, &v, err));
+    bytes = v->mem.bytes;
     ZR_TRY(zr_memory_parts_add(op->parts, op, v, err));
     v = NULL;
-    op->done_bytes = op->mem.bytes;
+    op->done_bytes = bytes;
+    if (op->verb == ZARR_STORE_COPY)
+        op->object_bytes = bytes;
 out:
     zr_memory_value_free(v);
     return st;
@@ -383,14 +392,26 @@ out:
     return st;
 }
 
+static zarr_status memory_get_parts(struct memory_store *m, zarr_store_op *op,
+                                    zarr_error *err)
+{
+    zarr_status st = zr_memory_parts_check(op->parts, op->key, err);
+
+    return st == ZARR_OK ? zr_memory_parts_read(op->parts, m->env.memory, op, err) : st;
+}
+
 static void memory_run(void *self, zarr_store_op *op, zarr_error *err)
 {
-    if (op->flags & ZARR_STORE_OP_IN_PARTS)
+    const bool in_parts = op->flags & ZARR_STORE_OP_IN_PARTS;
+
+    if (op->verb == ZARR_STORE_PUT && in_parts)
         zr_op_end(op, memory_commit(self, op, err), 0);
+    else if (op->verb == ZARR_STORE_GET && in_parts)
+        zr_op_end(op, memory_get_parts(self, op, err), 0);
+    else if (op->verb == ZARR_STORE_PUT_PART || in_parts)
+        zr_op_end(op, memory_put_part(self, op, err), 0);
     else if (op->verb == ZARR_STORE_PUT || op->verb == ZARR_STORE_COPY)
         zr_op_end(op, memory_put(self, op, err), 0);
-    else if (op->verb == ZARR_STORE_PUT_PART)
-        zr_op_end(op, memory_put_part(self, op, err), 0);
     else if (op->verb == ZARR_STORE_ERASE)
         zr_op_end(op, memory_change_with_lock(self, op, NULL, err), 0);
     else

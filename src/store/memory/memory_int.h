@@ -26,14 +26,13 @@ void zr_memory_value_free(
 
 /* ---- memory/memory_parts.c: a value that is written in parts ---- */
 
-struct zr_memory_part;
 struct zr_memory_parts {
     const zarr_allocator *alloc;
     bool is_committed;
     zarr_store_version version; /* of the value */
     struct {
         zr_mutex mutex;
-        struct zr_memory_part *first; /* by number */
+        struct zr_part_list list; /* each has a struct zr_memory_value, which it owns */
     } locked;
     char key[];
 };
@@ -47,7 +46,11 @@ zarr_status zr_memory_parts_check(const struct zr_memory_parts *p, const char *k
 /* Adds the part of a PUT_PART. value: moved on success. */
 zarr_status zr_memory_parts_add(struct zr_memory_parts *p, const zarr_store_op *op,
                                 struct zr_memory_value *value, zarr_error *err);
-/* Copies the parts into a value, counted in op. INVALID if they are not of its length. */
+/* A GET of the parts. */
+zarr_status zr_memory_parts_read(struct zr_memory_parts *p,
+                                 const struct zr_memory_registry *memory,
+                                 zarr_store_op *op, zarr_error *err);
+/* Copies the parts into a value, counted in op. INVALID if they do not make it. */
 zarr_status zr_memory_parts_join(struct zr_memory_parts *p,
                                  const struct zr_memory_registry *memory,
                                  const zarr_memory *to, zarr_store_op *op,

@@ -186,7 +186,7 @@ static void no_debris(void)
 {
     uint64_t n = 0;
 
-    OK(zarr_store_clean(store, "", 0, &n, &err));
+    OK(zarr_store_clean(store, "", 0, NULL, &n, &err));
     assert_int_equal(n, 0);
 }
 
@@ -412,7 +412,7 @@ static void test_killed(void **state)
     }
     zarr_array_free(a);
     zarr_memory_free(ctx, &mem);
-    OK(zarr_store_clean(store, "", 0, NULL, &err));
+    OK(zarr_store_clean(store, "", 0, NULL, NULL, &err));
 }
 
 /* ---- without cuFile's fast way -------------------- */

@@ -13,7 +13,8 @@
 /* Called before (done is 0) and after (done is 1) each operation, with no lock held. May
  * be NULL. */
 typedef void (*hook_fn)(const zarr_store_op *op, int done);
-extern _Atomic(hook_fn) hook; /* a hook may take itself away */
+extern _Atomic(hook_fn) hook;       /* a hook may take itself away */
+extern _Thread_local int is_others; /* in a hook: the operation came through `other` */
 /* Called for each flush; may be NULL. */
 typedef zarr_status (*flush_fn)(zarr_error *e);
 extern _Atomic(flush_fn) flush_hook;

@@ -9,6 +9,7 @@
 
 #include <zarrc/check.h>
 
+#include <pthread.h>
 #include <stdbool.h>
 
 static const char record[] = "a/.zarrc-leftovers";
@@ -544,14 +545,18 @@ static void test_append_field(void **state)
 /* ---- loss of power ----------------------------------------------------------- */
 
 static char order[256]; /* a letter for each change of the store, and for each flush */
+static pthread_mutex_t order_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 static void note_order(char c)
 {
-    const size_t n = strlen(order);
+    size_t n;
 
+    pthread_mutex_lock(&order_mutex); /* several threads erase blocks */
+    n = strlen(order);
     assert_true(n + 1 < sizeof order);
     if (n == 0 || order[n - 1] != c)
         order[n] = c;
+    pthread_mutex_unlock(&order_mutex);
 }
 
 static void note_change(const zarr_store_op *op, int done)

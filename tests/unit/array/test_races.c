@@ -5,8 +5,10 @@
  */
 #include "unit/conditional_caps.h"
 #include "hook_store.h"
+#include "sanitizers.h"
 
 #include <pthread.h>
+#include <semaphore.h>
 #include <unistd.h>
 
 /* ---- a shrink, and an append to the area that it clears ---------------------- */
@@ -188,6 +190,127 @@ static void test_appends_by_version(void **state)
         }
 }
 
+/* ---- each order of two calls on a store with versions and no locks ----------- */
+
+enum call {
+    SHRINK, /* to 10 elements */
+    GROW,   /* to 60 */
+    APPEND  /* 13 elements */
+};
+
+static enum call their_call;
+/* my operation before which their call begins, and theirs before which it waits for the
+ * end of mine */
+static int64_t switch_at, stop_at;
+static atomic_int n_theirs;
+static pthread_t their_thread;
+static sem_t they_wait, they_go_on;
+
+static zarr_status make_call(zarr_array *a, enum call call)
+{
+    const uint64_t length = call == SHRINK ? 10 : 60;
+
+    return call == APPEND ? append(a, 1000, 13)
+                          : zarr_array_resize(a, &length, NULL, NULL);
+}
+
+static void *make_their_call(void *arg)
+{
+    (void)arg;
+    if (zarr_array_refresh(theirs, NULL, NULL) != ZARR_OK)
+        abort();
+    their_status = make_call(theirs, their_call);
+    sem_post(&they_wait);
+    return NULL;
+}
+
+static void call_there(const zarr_store_op *op, int done)
+{
+    (void)op;
+    if (done)
+        return;
+    if (is_others) {
+        if (atomic_fetch_add(&n_theirs, 1) + 1 == stop_at) {
+            sem_post(&they_wait);
+            sem_wait(&they_go_on);
+        }
+    } else if (atomic_fetch_add(&n_hooked, 1) + 1 == switch_at) {
+        if (pthread_create(&their_thread, NULL, make_their_call, NULL) != 0)
+            abort();
+        sem_wait(&they_wait);
+    }
+}
+
+/* Elements are those of the two calls one after the other, in an order that the length
+ * tells: 10 if the shrink was the last one, else it was the first one. Growing shows
+ * nothing that was left over. */
+static void check_order(enum call my_call)
+{
+    const int grows = my_call == GROW || their_call == GROW;
+    uint64_t n;
+    int32_t data[90];
+
+    assert_ok(zarr_array_refresh(mine, NULL, &terr));
+    n = zarr_array_shape(mine)[0];
+    assert_true(n == 10 || n == (grows ? 60 : 23));
+    assert_ok(zarr_array_resize(mine, &(const uint64_t){90}, NULL, &terr));
+    read_all(mine, data, 90);
+    for (uint64_t i = 0; i < 90; i++) {
+        const int32_t appended = i < n && !grows ? 1000 + (int32_t)i - 10 : 0;
+
+        assert_int_equal(data[i], i < 10 ? (int32_t)i + 1 : appended);
+    }
+}
+
+/* Returns 0 if my call needs fewer operations, 1 if theirs does, else 2. */
+static int call_between(uint32_t caps, uint64_t chunk, enum call my_call)
+{
+    int reached;
+
+    begin(caps, 3, 0, chunk);
+    assert_ok(append(mine, 1, 50));
+    assert_ok(zarr_array_open(&theirs, other, "a", NULL, &terr));
+    n_hooked = n_theirs = 0;
+    sem_init(&they_wait, 0, 0);
+    sem_init(&they_go_on, 0, 0);
+    hook = call_there;
+    assert_ok(make_call(mine, my_call));
+    reached = n_hooked >= switch_at;
+    if (reached) {
+        sem_post(&they_go_on);
+        pthread_join(their_thread, NULL);
+        unhook();
+        assert_int_equal(their_status, ZARR_OK);
+        check_order(my_call);
+        reached += n_theirs >= stop_at;
+    }
+    sem_destroy(&they_wait);
+    sem_destroy(&they_go_on);
+    end();
+    return reached;
+}
+
+static void test_each_order(void **state)
+{
+    static const enum call pairs[][2] = {
+        {SHRINK, APPEND}, {SHRINK, GROW}, {APPEND, SHRINK}, {GROW, SHRINK}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+        for (uint64_t chunk = 16; chunk <= 64; chunk *= 4)
+            for (int erases = chunk == 64; erases < 2; erases++) {
+                const uint32_t caps =
+                    CAPS_CONDITIONAL - (erases ? 0 : ZARR_STORE_CAP_ERASE_IF_VERSION);
+                int n = 2;
+
+                their_call = pairs[i][1];
+                for (switch_at = 1; n > 0; switch_at++)
+                    for (stop_at = 1 + switch_at % ZR_CASE_STEP, n = 2; n == 2;
+                         stop_at += ZR_CASE_STEP)
+                        n = call_between(caps, chunk, pairs[i][0]);
+            }
+}
+
 /* ---- consolidating, and a change of an array with its entry ------------------- */
 
 static void set_when_read(const zarr_store_op *op, int done)
@@ -339,6 +462,7 @@ int main(void)
         cmocka_unit_test(test_trim_of_another_array),
         cmocka_unit_test(test_trim_keeps_empty_chunks),
         cmocka_unit_test(test_appends_by_version),
+        cmocka_unit_test(test_each_order),
         cmocka_unit_test(test_consolidate_and_update),
         cmocka_unit_test(test_two_copies),
         cmocka_unit_test(test_copy_while_growing),

@@ -18,6 +18,7 @@
 #include "net/net.h"
 #include "sched/sched.h"
 
+#define SECOND UINT64_C(1000000000)
 enum {
     TEST_BYTES = 1 << 20
 };
@@ -46,5 +47,36 @@ void trial_check(const struct trial *t, uint64_t first, size_t n);
 uint64_t server_count(struct zr_net *net, const char *name);
 /* The server's URL from the environment, or the test is skipped. */
 const char *server_url(const char *name);
+/* For main(): skips the program if no server started it. */
+int skip_without_server(void **state);
+
+/* ---- many requests at once ---- */
+
+struct flight {
+    struct zr_event all;
+    atomic_uint left, n_ok, n_cancelled;
+};
+struct piece {
+    struct zr_net_request r;
+    struct zr_net_buffer buffer;
+    struct flight *flight;
+    uint64_t first;
+    char url[200];
+    uint8_t bytes[16384];
+};
+/* Submits n requests with the tag f for ranges of an object of 100 MB. */
+struct piece *flight_start(struct zr_net *net, struct flight *f, const char *server,
+                           uint32_t n, const char *query);
+/* Waits for their ends, at most a minute, and frees them. */
+void flight_wait(struct flight *f, struct piece *p);
+void check_is_idle(void);
+
+/* ---- the process ---- */
+
+/* A child ends in time, with 0. */
+void expect_child(pid_t child);
+uint32_t count_entries(const char *folder);
+/* 0 with a sanitizer. */
+uint64_t memory_in_use(void);
 
 #endif

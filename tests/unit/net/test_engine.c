@@ -7,17 +7,11 @@
 
 #include "../../sanitizers.h"
 #include "net/curl_int.h"
-#include <dirent.h>
-#include <malloc.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#define SECOND UINT64_C(1000000000)
-
 enum {
-    CHILD_SECONDS = 20,
     FLIGHT = 64,
     SOAK_BYTES = 70000
 };
@@ -25,79 +19,6 @@ enum {
 static const char *server;
 
 /* ---- many requests at once ---- */
-
-struct flight {
-    struct zr_event all;
-    atomic_uint left, n_ok, n_cancelled;
-};
-struct piece {
-    struct zr_net_request r;
-    struct zr_net_buffer buffer;
-    struct flight *flight;
-    uint64_t first;
-    char url[200];
-    uint8_t bytes[16384];
-};
-
-static void piece_done(struct zr_net_request *r, zarr_status st, const zarr_error *err)
-{
-    struct piece *p = r->user;
-    struct flight *f = p->flight;
-    bool ok = st == ZARR_OK && r->answer.status == 206 && p->buffer.n == sizeof p->bytes;
-
-    (void)err;
-    for (size_t i = 0; ok && i < sizeof p->bytes; i++)
-        ok = p->bytes[i] == test_byte(p->first + i);
-    atomic_fetch_add(&f->n_ok, ok);
-    atomic_fetch_add(&f->n_cancelled, st == ZARR_ERR_CANCELLED);
-    zr_net_request_deinit(r);
-    if (atomic_fetch_sub(&f->left, 1) == 1)
-        zr_event_set(&f->all);
-}
-
-static struct piece *start(struct zr_net *net, struct flight *f, uint32_t n,
-                           const char *query)
-{
-    struct piece *p = calloc(n, sizeof *p);
-
-    assert_non_null(p);
-    zr_event_init(&f->all);
-    atomic_init(&f->left, n);
-    atomic_init(&f->n_ok, 0);
-    atomic_init(&f->n_cancelled, 0);
-    for (uint32_t i = 0; i < n; i++) {
-        p[i].flight = f;
-        p[i].first = i * UINT64_C(20000);
-        p[i].buffer = (struct zr_net_buffer){.bytes = p[i].bytes, .cap = 16384};
-        (void)snprintf(p[i].url, sizeof p[i].url, "%s/100000000?%s", server, query);
-        p[i].r = (struct zr_net_request){.method = "GET",
-                                         .url = p[i].url,
-                                         .flags = ZR_NET_RANGE,
-                                         .range_first = p[i].first,
-                                         .range_bytes = 16384,
-                                         .tag = f,
-                                         .done = piece_done,
-                                         .user = &p[i]};
-        zr_net_buffer_sink(&p[i].r.sink, &p[i].buffer);
-        zr_net_submit(net, &p[i].r);
-    }
-    return p;
-}
-
-static void wait_for(struct flight *f, struct piece *p)
-{
-    assert_true(zr_event_wait(&f->all, zr_now_ns() + 60 * SECOND));
-    zr_event_deinit(&f->all);
-    free(p);
-}
-
-static void check_is_idle(void)
-{
-    struct zr_net_engine_stats s;
-
-    zr_net_engine_stats_get(&s);
-    assert_int_equal(s.active + s.queued + s.waiting, 0);
-}
 
 static void test_many(void **state)
 {
@@ -110,8 +31,8 @@ static void test_many(void **state)
     (void)state;
     connections = server_count(net, "connections");
     zr_net_stats_get(net, &before);
-    p = start(net, &f, 500, "");
-    wait_for(&f, p);
+    p = flight_start(net, &f, server, 500, "");
+    flight_wait(&f, p);
     assert_int_equal(atomic_load(&f.n_ok), 500);
     check_is_idle();
     zr_net_stats_get(net, &stats);
@@ -129,12 +50,12 @@ static void test_cancel(void **state)
     const uint64_t begin = zr_now_ns();
 
     (void)state;
-    p = start(net, &f, 200, "latency=60000"); /* more than run at once */
-    q = start(net, &g, 1, "latency=300");     /* less than the stall */
+    p = flight_start(net, &f, server, 200, "latency=60000"); /* more than run at once */
+    q = flight_start(net, &g, server, 1, "latency=300");     /* less than the stall */
     zr_net_cancel(net, &f);
-    wait_for(&f, p);
+    flight_wait(&f, p);
     assert_int_equal(atomic_load(&f.n_cancelled), 200);
-    wait_for(&g, q); /* another tag */
+    flight_wait(&g, q); /* another tag */
     assert_int_equal(atomic_load(&g.n_ok), 1);
     assert_true(zr_now_ns() - begin < 20 * SECOND);
     check_is_idle();
@@ -177,7 +98,7 @@ static void test_cancel_in_queue(void **state)
     o.concurrency = 1;
     net = test_client(&o);
     server = getenv("ZR_SERVER_2"); /* where no test has raised the limit */
-    p = start(net, &f, 3, "latency=60000");
+    p = flight_start(net, &f, server, 3, "latency=60000");
     zr_cancel_init(&cancel, NULL);
     atomic_store(&cancel.set, true);
     trial_init(t, server, "/9");
@@ -185,7 +106,7 @@ static void test_cancel_in_queue(void **state)
     assert_int_equal(trial_run(t, net), ZARR_ERR_CANCELLED);
     zr_net_request_deinit(&t->r);
     zr_net_cancel(net, &f);
-    wait_for(&f, p);
+    flight_wait(&f, p);
     server = getenv("ZR_SERVER");
     check_is_idle();
     free(t);
@@ -210,7 +131,7 @@ static uint32_t learn(struct zr_net_host *h, int n, uint64_t bytes, uint64_t ns,
 
 static void test_host(void **state)
 {
-    struct zr_net_host h;
+    struct zr_net_host h = {0};
     uint64_t now = SECOND;
     uint32_t limit;
 
@@ -245,30 +166,14 @@ static void test_overload(void **state)
     struct piece *p;
 
     (void)state;
-    p = start(net, &f, 300, "id=overload&times=100&status=503");
-    wait_for(&f, p);
+    p = flight_start(net, &f, server, 300, "id=overload&times=100&status=503");
+    flight_wait(&f, p);
     assert_int_equal(atomic_load(&f.n_ok), 300);
     check_is_idle();
     zr_net_free(net);
 }
 
 /* ---- forks and exit ---- */
-
-static void expect_child(pid_t child)
-{
-    int status = -1;
-
-    assert_true(child > 0);
-    for (int i = 0; i < CHILD_SECONDS * 100; i++) {
-        if (waitpid(child, &status, WNOHANG) == child) {
-            assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-            return;
-        }
-        (void)usleep(10000);
-    }
-    (void)kill(child, SIGKILL);
-    fail_msg("the child hangs");
-}
 
 /* The first test: no client was made before, so the child has all libraries for itself.
  */
@@ -282,7 +187,7 @@ static void test_exit(void **state)
     if (child == 0) {
         struct flight f;
 
-        (void)start(test_client(NULL), &f, 100, "latency=60000");
+        (void)flight_start(test_client(NULL), &f, server, 100, "latency=60000");
         (void)usleep(50000);
         exit(0);
     }
@@ -319,12 +224,12 @@ static void test_fork(void **state)
     for (int i = 0; i < 5; i++) {
         pid_t child;
 
-        p = start(net, &f, 300, i % 2 ? "latency=50" : "");
+        p = flight_start(net, &f, server, 300, i % 2 ? "latency=50" : "");
         child = fork();
         if (child == 0)
             _exit(child_main(net, &f));
         expect_child(child);
-        wait_for(&f, p);
+        flight_wait(&f, p);
         assert_int_equal(atomic_load(&f.n_ok), 300);
     }
     check_is_idle();
@@ -443,18 +348,6 @@ static void soldier_next(struct soldier *s)
     zr_net_submit(k->net, &s->r);
 }
 
-static uint32_t count_entries(const char *folder)
-{
-    DIR *d = opendir(folder);
-    uint32_t n = 0;
-
-    assert_non_null(d);
-    while (readdir(d))
-        n++;
-    (void)closedir(d);
-    return n;
-}
-
 static void soak(struct zr_net *net, uint32_t n)
 {
     struct soldier *s = calloc(FLIGHT, sizeof *s);
@@ -471,17 +364,6 @@ static void soak(struct zr_net *net, uint32_t n)
     zr_event_deinit(&k.all);
     assert_int_equal(atomic_load(&k.wrong), 0);
     free(s);
-}
-
-static uint64_t memory_in_use(void)
-{
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    return 0;
-#else
-    const struct mallinfo2 m = mallinfo2();
-
-    return m.uordblks + m.hblkhd;
-#endif
 }
 
 static void test_soak(void **state)
@@ -511,13 +393,8 @@ static void test_soak(void **state)
 
 static int setup(void **state)
 {
-    (void)state;
     server = getenv("ZR_SERVER");
-    if (!server) {
-        printf("skipped: tests/support/scripted_server.py starts this program\n");
-        exit(77);
-    }
-    return 0;
+    return skip_without_server(state);
 }
 
 int main(void)

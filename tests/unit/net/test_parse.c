@@ -43,7 +43,7 @@ static void test_facts(void **state)
 
     (void)state;
     assert_int_equal(parse(&a, "HTTP/1.1 206 Partial Content|Content-Length: 4 \t|"
-                               "content-range:bytes 2-5/10|ETag: \"x y\"|X: |Y:1"),
+                               "content-range:bytes 2-5/10|ETag: \"x-y\"|X: |Y:1"),
                      ZARR_OK);
     assert_int_equal(a.status, 206);
     assert_true(a.is_range && !a.is_chunked && !a.is_etag_weak);
@@ -51,7 +51,7 @@ static void test_facts(void **state)
     assert_int_equal(a.range_first, 2);
     assert_int_equal(a.range_bytes, 4);
     assert_int_equal(a.total, 10);
-    assert_string_equal(a.etag, "\"x y\"");
+    assert_string_equal(a.etag, "\"x-y\"");
     assert_string_equal(zr_net_answer_header(&a, "x"), "");
     assert_string_equal(zr_net_answer_header(&a, "y"), "1");
     assert_null(zr_net_answer_header(&a, "Content"));
@@ -64,6 +64,11 @@ static void test_facts(void **state)
     assert_true(a.is_chunked && a.is_etag_weak);
     assert_string_equal(a.etag, "W/\"b\"");
     assert_true(a.total == UINT64_MAX && a.retry_after_s == 7);
+    assert_int_equal(parse(&a, "HTTP/1.1 200 OK|Date: Fri, 30 Nov 2026 12:00:00 GMT"),
+                     ZARR_OK);
+    assert_int_equal(a.date_s, 1796040000);
+    assert_int_equal(parse(&a, "HTTP/1.1 200 OK|Date: today"), ZARR_OK);
+    assert_int_equal(a.date_s, 0);
     assert_int_equal(parse(&a, "HTTP/1.0 200 OK|Content-Length: 12|ETag: bare"), ZARR_OK);
     assert_true(a.total == 12 && a.is_etag_weak);
     assert_int_equal(parse(&a, "HTTP/1.1 416 x|Content-Range: bytes */7"), ZARR_OK);
@@ -105,6 +110,27 @@ static void test_wrong_headers(void **state)
         assert_int_equal(parse(&a, wrong[i]), ZARR_ERR_IO);
     /* an encoded error page is no data */
     assert_int_equal(parse(&a, "HTTP/1.1 404 x|Content-Encoding: gzip"), ZARR_OK);
+    zr_net_answer_deinit(&a);
+}
+
+/* Only a strong ETag pins the bytes, and a condition can have it. */
+static void test_etags(void **state)
+{
+    static const char *const weak[] = {"\"",       "abc",     "W/\"1\"", "\"a",
+                                       "\"a\"b\"", "\"a b\"", "\"\x80\""};
+    struct zr_net_answer a = {0};
+    char text[64];
+
+    (void)state;
+    for (size_t i = 0; i < ZR_COUNT(weak); i++) {
+        (void)snprintf(text, sizeof text, "HTTP/1.1 200 OK|ETag: %s", weak[i]);
+        assert_int_equal(parse(&a, text), ZARR_OK);
+        assert_true(a.etag && a.is_etag_weak);
+    }
+    assert_int_equal(parse(&a, "HTTP/1.1 200 OK|ETag: \"\" "), ZARR_OK);
+    assert_false(a.is_etag_weak);
+    assert_int_equal(parse(&a, "HTTP/1.1 200 OK|ETag: "), ZARR_OK);
+    assert_true(!a.etag && !a.is_etag_weak);
     zr_net_answer_deinit(&a);
 }
 
@@ -307,10 +333,11 @@ static void test_addresses(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_facts),         cmocka_unit_test(test_wrong_headers),
-        cmocka_unit_test(test_content_range), cmocka_unit_test(test_check_range),
-        cmocka_unit_test(test_retry_after),   cmocka_unit_test(test_location),
-        cmocka_unit_test(test_origin),        cmocka_unit_test(test_addresses)};
+        cmocka_unit_test(test_facts),       cmocka_unit_test(test_wrong_headers),
+        cmocka_unit_test(test_etags),       cmocka_unit_test(test_content_range),
+        cmocka_unit_test(test_check_range), cmocka_unit_test(test_retry_after),
+        cmocka_unit_test(test_location),    cmocka_unit_test(test_origin),
+        cmocka_unit_test(test_addresses)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,8 @@
  * repeated, what is an error, and that no error has a secret.
  */
 #include "unit/net/net_test.h"
+
+#include "net/curl_int.h"
 #include <unistd.h>
 
 static struct zr_net *net;
@@ -11,13 +13,9 @@ static const char *server, *other;
 
 static int setup(void **state)
 {
-    (void)state;
     server = getenv("ZR_SERVER");
     other = getenv("ZR_SERVER_2");
-    if (!server || !other) {
-        printf("skipped: tests/support/scripted_server.py starts this program\n");
-        exit(77);
-    }
+    (void)skip_without_server(state);
     net = test_client(NULL);
     t = calloc(1, sizeof *t);
     return t ? 0 : -1;
@@ -129,6 +127,8 @@ static void test_statuses(void **state)
         assert_int_equal(t->buffer.n, 0);
         assert_int_equal(zr_net_fail_status(&err, &t->r), cases[i].st);
         assert_null(strstr(err.message, "secret"));
+        assert_int_equal(err.os_code, cases[i].status);
+        assert_int_equal(err.os_domain, ZARR_OS_STORE);
         end();
     }
     zr_str_deinit(&body);
@@ -194,6 +194,27 @@ static void test_gives_up(void **state)
     assert_non_null(strstr(t->err.message, "refused"));
     end();
     zr_net_free(few);
+}
+
+/* The pauses that a server asks for have a bound, all together. */
+static void test_long_pauses(void **state)
+{
+    struct zr_net_request r = {.method = "GET", .url = "http://h/x"};
+    struct zr_net_transfer *p;
+
+    (void)state;
+    assert_int_equal(zr_net_transfer_create(&p, net, &r, NULL), ZARR_OK);
+    p->easy = zr_curl.easy_init();
+    for (int i = 0; i < 3; i++) {
+        zr_net_answer_reset(&r.answer, NULL);
+        r.answer.status = 503;
+        r.answer.retry_after_s = 140;
+        p->phase = ZR_NET_DROP;
+        assert_int_equal(zr_net_decide(p, CURLE_OK), i < 2 ? ZR_NET_REPEAT : ZR_NET_END);
+    }
+    zr_curl.easy_cleanup(p->easy);
+    zr_net_transfer_free(p);
+    zr_net_answer_deinit(&r.answer);
 }
 
 /* A request that changes something is sent once, unless the caller permits more. */
@@ -269,6 +290,16 @@ static void test_wrong_answers(void **state)
             set_range(10, 10);
         expect_failure(ZARR_ERR_IO, cases[i].cause);
     }
+    /* a value of unknown length: its end cannot be told from a range that was cut */
+    trial_init(t, server, "/100?range=bytes+10-19/*");
+    set_range(10, 10);
+    run_ok(206);
+    trial_check(t, 10, 10);
+    assert_int_equal(t->r.answer.total, UINT64_MAX);
+    end();
+    trial_init(t, server, "/100?range=bytes+90-99/*");
+    set_range(90, 20);
+    expect_failure(ZARR_ERR_IO, "another range");
     trial_init(t, server, "/100?whole=1"); /* the caller sees that it is all */
     set_range(10, 10);
     run_ok(200);
@@ -312,6 +343,10 @@ static void test_redirects(void **state)
     trial_init(t, server, "/9?to=http://");
     expect_failure(ZARR_ERR_IO, "no URL");
     trial_init(t, server, "/9?status=302"); /* no Location: the caller decides */
+    run_ok(302);
+    end();
+    trial_init(t, server, "/9?to=/9"); /* nor does a request that wants none */
+    t->r.flags = ZR_NET_NO_REDIRECT;
     run_ok(302);
     end();
     trial_init(t, server, "/9?to=/9"); /* a PUT goes nowhere else */
@@ -391,6 +426,74 @@ static void test_secrets(void **state)
     end();
 }
 
+/* ---- headers of a try ---- */
+
+static zarr_status count_tries(void *user, const struct zr_net_request *r,
+                               struct zr_str *lines, zarr_error *err)
+{
+    unsigned *n = user;
+
+    assert_ptr_equal(r, &t->r);
+    zr_str_printf(lines, "X-Try: %u", ++*n);
+    zr_str_putc(lines, '\0');
+    zr_str_append(lines, "X-Same: yes", sizeof "X-Same: yes");
+    return *n < 9 ? ZARR_OK : zr_fail(err, ZARR_ERR_DENIED, "no more signatures");
+}
+
+static void test_headers_of_each_try(void **state)
+{
+    unsigned n = 0;
+
+    (void)state;
+    trial_init(t, server, "/9?id=try&times=2&status=503");
+    t->r.add_headers = count_tries;
+    t->r.header_user = &n;
+    run_ok(200);
+    end();
+    assert_int_equal(n, 3);
+    trial_init(t, server, "/9?echo=1");
+    t->r.add_headers = count_tries;
+    t->r.header_user = &n;
+    run_ok(200);
+    assert_true(echo_has("X-Try: 4\r\nX-Same: yes"));
+    end();
+    trial_init(t, server, "/9?to=%s/9%%3Fecho%%3D1", other); /* another origin */
+    t->r.add_headers = count_tries;
+    t->r.header_user = &n;
+    run_ok(200);
+    assert_false(echo_has("X-Same"));
+    end();
+    n = 8;
+    trial_init(t, server, "/9");
+    t->r.add_headers = count_tries;
+    t->r.header_user = &n;
+    expect_failure(ZARR_ERR_DENIED, "no more signatures");
+}
+
+/* Each method has them. */
+static void test_credentials(void **state)
+{
+    static const char *const methods[] = {"GET", "PROPFIND", "PUT", "DELETE", "OPTIONS"};
+    const char *const secret[] = {"X-Token: tokenvalue", NULL};
+    struct zr_net_options o = test_options();
+    struct zr_net *signs;
+
+    (void)state;
+    o.user_password = "name:passwordvalue";
+    o.secret_headers = secret;
+    signs = test_client(&o);
+    for (size_t i = 0; i < ZR_COUNT(methods); i++) {
+        trial_init(t, server, "/9?echo=1");
+        t->r.method = methods[i];
+        assert_int_equal(trial_run(t, signs), ZARR_OK);
+        assert_true(echo_has(methods[i]));
+        assert_true(echo_has("Authorization: Basic bmFtZTpwYXNzd29yZHZhbHVl"));
+        assert_true(echo_has("X-Token: tokenvalue"));
+        end();
+    }
+    zr_net_free(signs);
+}
+
 static void test_proxy(void **state)
 {
     struct zr_net_options o = test_options();
@@ -424,6 +527,41 @@ static void test_proxy(void **state)
     zr_net_free(one);
 }
 
+/* A proxy that refuses a connection to the server. */
+static void test_proxy_refuses(void **state)
+{
+    static const struct {
+        uint32_t status;
+        zarr_status st;
+        uint64_t tries;
+    } cases[] = {{401, ZARR_ERR_DENIED, 1},
+                 {403, ZARR_ERR_DENIED, 1},
+                 {407, ZARR_ERR_DENIED, 1},
+                 {404, ZARR_ERR_IO, 1},
+                 {503, ZARR_ERR_IO, 3}};
+    struct zr_net_options o = test_options();
+    struct zr_net *one;
+
+    (void)state;
+    o.proxy = server;
+    o.tries = 3;
+    one = test_client(&o);
+    for (size_t i = 0; i < ZR_COUNT(cases); i++) {
+        const uint64_t before = server_count(net, "requests");
+        char text[64];
+
+        trial_init(t, "https://", "%u.invalid/9?key=hidden", cases[i].status);
+        assert_int_equal(trial_run(t, one), cases[i].st);
+        (void)snprintf(text, sizeof text, "the proxy answered %u", cases[i].status);
+        if (!strstr(t->err.message, text) || strstr(t->err.message, "hidden"))
+            fail_msg("%s", t->err.message);
+        end();
+        /* with the one of the count before */
+        assert_int_equal(server_count(net, "requests") - before - 1, cases[i].tries);
+    }
+    zr_net_free(one);
+}
+
 static void test_netrc(void **state)
 {
     char name[] = "/tmp/zr_net_netrc_XXXXXX";
@@ -435,8 +573,7 @@ static void test_netrc(void **state)
     assert_true(fd >= 0);
     assert_true(dprintf(fd, "machine 127.0.0.1 login me password secret\n") > 0);
     (void)close(fd);
-    o.netrc = true;
-    o.netrc_file = name;
+    o.netrc_file = name; /* that is enough */
     one = test_client(&o);
     for (int i = 0; i < 2; i++) {
         trial_init(t, server, i ? "/9?to=%s/9%%3Fecho%%3D1" : "/9?echo=1", other);
@@ -508,13 +645,11 @@ static void test_sink(void **state)
 
 static void test_tls(void **state)
 {
-    const char *const tls = getenv("ZR_SERVER_TLS");
+    const char *const tls = server_url("ZR_SERVER_TLS");
     struct zr_net_options o = test_options();
     struct zr_net *one;
 
     (void)state;
-    if (!tls)
-        skip();
     trial_init(t, tls, "/9");
     assert_int_equal(trial_run(t, net), ZARR_ERR_IO);
     end();
@@ -540,14 +675,24 @@ static void test_tls(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_get),       cmocka_unit_test(test_statuses),
-        cmocka_unit_test(test_repeats),   cmocka_unit_test(test_gives_up),
-        cmocka_unit_test(test_unsafe),    cmocka_unit_test(test_wrong_answers),
-        cmocka_unit_test(test_redirects), cmocka_unit_test(test_redirect_loop),
-        cmocka_unit_test(test_secrets),   cmocka_unit_test(test_proxy),
-        cmocka_unit_test(test_netrc),     cmocka_unit_test(test_invalid),
-        cmocka_unit_test(test_sink),      cmocka_unit_test(test_tls)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_get),
+                                       cmocka_unit_test(test_statuses),
+                                       cmocka_unit_test(test_repeats),
+                                       cmocka_unit_test(test_gives_up),
+                                       cmocka_unit_test(test_long_pauses),
+                                       cmocka_unit_test(test_proxy_refuses),
+                                       cmocka_unit_test(test_credentials),
+                                       cmocka_unit_test(test_unsafe),
+                                       cmocka_unit_test(test_wrong_answers),
+                                       cmocka_unit_test(test_redirects),
+                                       cmocka_unit_test(test_redirect_loop),
+                                       cmocka_unit_test(test_secrets),
+                                       cmocka_unit_test(test_headers_of_each_try),
+                                       cmocka_unit_test(test_proxy),
+                                       cmocka_unit_test(test_netrc),
+                                       cmocka_unit_test(test_invalid),
+                                       cmocka_unit_test(test_sink),
+                                       cmocka_unit_test(test_tls)};
 
     return cmocka_run_group_tests(tests, setup, teardown);
 }

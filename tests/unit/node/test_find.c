@@ -253,7 +253,7 @@ static void test_may_go(void **state)
         world_open(&w, sort);
         assert_ok(zr_node_may_go(w.store, "a", &is_node, &terr));
         assert_false(is_node);
-        assert_ok(zr_node_must_be_new(w.store, "a", &terr));
+        assert_ok(zr_node_must_be_new(w.store, "a", NULL, &terr));
         put_text(&w, "a/c/0/1", "a chunk"); /* the rest of an array */
         put_text(&w, "a/.zattrs", "{}");
         assert_ok(zr_node_may_go(w.store, "a", &is_node, &terr));
@@ -264,7 +264,7 @@ static void test_may_go(void **state)
         put_text(&w, "a/zarr.json", "broken");
         assert_ok(zr_node_may_go(w.store, "a", &is_node, &terr));
         assert_true(is_node);
-        assert_status(zr_node_must_be_new(w.store, "a", &terr), ZARR_ERR_EXISTS);
+        assert_status(zr_node_must_be_new(w.store, "a", NULL, &terr), ZARR_ERR_EXISTS);
         assert_says("broken");
         put_text(&w, "ab/x", "beside it");
         assert_ok(zr_node_erase_watched(w.store, "a", &(const struct zr_erase_watch){0},

@@ -328,6 +328,34 @@ static inline void compare_read(const struct pw *w, zarr_array *a, const char *t
     zarr_memory_free(w->ctx, &mem);
 }
 
+/* The k-th call of the device fails, for each k: a read of all of `a`, which has `data`,
+ * fails with that, or what it gives is right. */
+static inline void read_failing(const struct pw *w, zarr_array *a, zarr_status status)
+{
+    static int32_t values[N];
+    bool passed = false;
+    zarr_tensor t;
+    zarr_memory mem = tensor_new(w, &t, sizes);
+
+    for (uint64_t k = 1; !passed; k += ZR_FAIL_STEP(k)) {
+        zarr_status st;
+
+        assert_true(k < 2000);
+        zarr_context_trim(w->ctx); /* so that blocks are allocated each time */
+        zarr_fakedev_fail(device, ZARR_FAKEDEV_ALL, k, status);
+        st = zarr_array_read(a, NULL, &t, NULL, &terr);
+        zarr_fakedev_fail(device, 0, 0, ZARR_OK);
+        if (st == ZARR_OK) {
+            assert_int_equal(zarr_fakedev_peek(mem.handle, 0, values, sizeof values), 0);
+            assert_memory_equal(values, data, sizeof data);
+            passed = k > 150; /* an allocation is tried again after a trim */
+        } else {
+            assert_int_equal(st, status);
+        }
+    }
+    zarr_memory_free(w->ctx, &mem);
+}
+
 /* The chunk that the last error names. */
 static inline void same_key(uint64_t r, uint64_t c)
 {

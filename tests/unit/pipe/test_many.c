@@ -6,6 +6,7 @@
 #include "many_test.h"
 
 #include "fakedev/fakedev.h"
+#include "sanitizers.h"
 
 /* ---- reads and writes --------------------------------------------------------- */
 
@@ -22,7 +23,7 @@ static void test_reads(void **state)
         pw_open(&w, k % 2 ? 4 : 1, UINT64_C(64) << 20, k & 8 ? 700 : 0);
         a = make_filled(&w, "a", k % N_KINDS);
         o.tuning = TUNING(.pipeline = k / N_KINDS == 3 ? "serial" : NULL);
-        for (int round = 0; round < 25; round++) {
+        for (int round = 0; round < 1 + 24 / ZR_CASE_STEP; round++) {
             const int n = rand_r(&seed) % (MOST + 1);
 
             make_parts(n, &seed, false);
@@ -62,7 +63,7 @@ static void test_writes(void **state)
         a = make_filled(&w, "a", k % N_KINDS);
         b = make_filled(&w, "b", k % N_KINDS);
         o.tuning = TUNING(.pipeline = k / N_KINDS == 3 ? "serial" : NULL);
-        for (int round = 0; round < 12; round++) {
+        for (int round = 0; round < 1 + 11 / ZR_CASE_STEP; round++) {
             const int n = rand_r(&seed) % (MOST + 1);
 
             make_parts(n, &seed, true);

@@ -65,9 +65,48 @@ static void test_exit(void **state)
     assert_string_equal(got, "aab");
 }
 
+static zr_mutex hooked;
+
+static void *fork_once(void *unused)
+{
+    const pid_t child = fork(); /* waits for `hooked` */
+
+    if (child == 0)
+        _exit(0);
+    (void)waitpid(child, NULL, 0);
+    return unused;
+}
+
+/* The first service is started with a lock held for which a fork waits. */
+static void test_beside_a_fork(void **state)
+{
+    static char a = 'a';
+    static struct zr_service one = {.serve = serve, .stop = end, .arg = &a};
+    static struct zr_fork_hook hook = {.mutex = &hooked, .rank = 1};
+    zr_thread forker;
+
+    (void)state;
+    SKIP_WITHOUT_THREADED_FORK();
+    (void)alarm(20);
+    zr_event_init(&stop);
+    zr_mutex_init(&hooked);
+    zr_fork_hook_add(&hook);
+    zr_mutex_lock(&hooked);
+    assert_int_equal(zr_thread_start(&forker, fork_once, NULL, NULL), ZARR_OK);
+    (void)usleep(100000);
+    assert_int_equal(zr_service_start(&one, NULL), ZARR_OK);
+    zr_mutex_unlock(&hooked);
+    zr_thread_join(&forker);
+    zr_fork_hook_remove(&hook);
+    (void)alarm(0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_exit)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_exit),
+        cmocka_unit_test(test_beside_a_fork), /* last: it leaves a service */
+    };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -253,6 +253,37 @@ static void pins_are_conditions(void **state)
     }
 }
 
+/* A part of a composite store does ranges, whatever the other part cannot do. */
+static void pins_of_composite(void **state)
+{
+    struct world *w = *state;
+    struct over o;
+    zarr_store *docs = open_over(w, &o, &over_runs, 0), *chunks = NULL, *s = NULL;
+    struct zr_store_pin pin;
+    zarr_error err = {0};
+
+    chunks = open_sort(w, SORT_MEMORY);
+    assert_status(zarr_store_open_composite(&s, docs, chunks, NULL, &err), ZARR_OK);
+    assert_status(put_text(s, "a/c/0", "first"), ZARR_OK);
+    assert_status(zr_store_pin_init(&pin, s, "a/c/0", &err), ZARR_OK);
+    assert_status(put_text(s, "a/c/0", "other"), ZARR_OK);
+    for (int i = 0; i < 2; i++) {
+        char to[8] = "";
+        zarr_store_op op =
+            get_op("a/c/0", i == 0 ? 2 : ZARR_STORE_SUFFIX, 3, to, sizeof to);
+
+        op.flags = ZR_STORE_OP_PINNED;
+        op.lock = &pin;
+        assert_status(zr_store_run_one(s, &op, &err), ZARR_OK);
+        assert_string_equal(to, "rst");
+        assert_int_equal(op.flags, ZR_STORE_OP_PINNED);
+    }
+    zr_store_pin_deinit(&pin);
+    zarr_store_free(s);
+    zarr_store_free(docs);
+    zarr_store_free(chunks);
+}
+
 /* A store that tells no version of some values, as a server does with weak ETags. */
 static void run_untold(void *self, zarr_store_op *op, zarr_error *err)
 {
@@ -308,6 +339,74 @@ static void batches(void **state)
         assert_null(get_text(s, key[7]));
     }
     zarr_store_free(s);
+}
+
+/* An allocator that lets another STAT come between, once. */
+struct meddler {
+    struct world *w;
+    zarr_store *s;
+};
+
+static void *meddling_alloc(void *user, size_t bytes)
+{
+    struct meddler *m = user;
+    zarr_store *const s = m->s;
+    zarr_store_op op = {.verb = ZARR_STORE_STAT, .key = "k"};
+
+    m->s = NULL;
+    if (s)
+        assert_status(zr_store_run_one(s, &op, NULL), ZARR_OK);
+    return m->w->alloc.alloc(m->w, bytes);
+}
+
+static void *meddling_realloc(void *user, void *block, size_t bytes)
+{
+    struct meddler *m = user;
+
+    return m->w->alloc.realloc(m->w, block, bytes);
+}
+
+static void meddling_free(void *user, void *block)
+{
+    struct meddler *m = user;
+
+    m->w->alloc.free(m->w, block);
+}
+
+static void stat_done(void *arg, zarr_store_op *op, const zarr_error *err)
+{
+    ZR_UNUSED(err);
+    assert_status(op->status, ZARR_OK);
+    atomic_fetch_add((atomic_int *)arg, 1);
+}
+
+/* Another thread finds out meanwhile that the store has STAT. */
+static void first_stats_at_once(void **state)
+{
+    struct meddler m = {.w = *state};
+    const zarr_allocator alloc = {&m, meddling_alloc, meddling_realloc, meddling_free};
+    struct over o = {.caps = CAPS_CONDITIONAL | ZARR_STORE_CAP_WRITE};
+    zarr_store_op ops[8], *ptrs[8];
+    atomic_int n_done = 0;
+    zarr_store *s = NULL;
+    char byte;
+
+    m.w->env.alloc = &alloc;
+    o.below = open_sort(m.w, SORT_MEMORY);
+    assert_status(zr_store_open_custom(&s, &m.w->env, &over_submits, &o, NULL, NULL),
+                  ZARR_OK);
+    assert_status(put_text(s, "k", "v"), ZARR_OK);
+    for (int i = 0; i < 8; i++) {
+        ops[i] = (zarr_store_op){.verb = ZARR_STORE_STAT, .key = "k"};
+        ptrs[i] = &ops[i];
+    }
+    ops[7] = get_op("k", 0, ZARR_STORE_TO_END, &byte, 1);
+    m.s = s;
+    zr_store_submit(s, ptrs, 8, stat_done, &n_done);
+    while (atomic_load(&n_done) < 8)
+        ;
+    zarr_store_free(s);
+    m.w->env.alloc = &m.w->alloc;
 }
 
 enum {
@@ -452,6 +551,38 @@ static void waits_end(void **state)
     zarr_store_free(s);
 }
 
+static zarr_cancel stop;
+
+static zarr_status list_and_stop(void *self, const char *prefix, uint32_t how,
+                                 zarr_store_list_fn fn, void *user,
+                                 const zarr_cancel *cancel, zarr_error *err)
+{
+    const zarr_status st = over_list(self, prefix, how, fn, user, cancel, err);
+
+    zarr_cancel_set(&stop);
+    return st;
+}
+
+/* The last key of a prefix stays if the call is cancelled before. */
+static void erase_rest_can_stop(void **state)
+{
+    struct world *w = *state;
+    zarr_store_vtable vt = over_runs;
+    zarr_error err = {0};
+    struct over o;
+    zarr_store *s = NULL;
+
+    vt.list = list_and_stop;
+    s = open_over(w, &o, &vt, 0);
+    assert_status(put_text(s, "p/.zarrc-job", "v"), ZARR_OK);
+    zarr_cancel_reset(&stop);
+    assert_status(zr_store_erase_rest(s, "p", "p/.zarrc-job", &stop, &err),
+                  ZARR_ERR_CANCELLED);
+    assert_string_equal(get_text(s, "p/.zarrc-job"), "v");
+    zarr_cancel_reset(&stop);
+    zarr_store_free(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -461,7 +592,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(parts_of_composite, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(erase_of_nothing, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(pins_are_conditions, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(pins_of_composite, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(batches, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(first_stats_at_once, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(erase_rest_can_stop, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(erase_in_pages, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(erase_after_what_is_gone, world_setup,
                                         world_teardown),

@@ -205,6 +205,23 @@ static void count_operations(void **state)
     }
 }
 
+/* A store without versions would copy whatever the source is. */
+static void versions_of_the_source(void **state)
+{
+    const zarr_store_version some = {{1, 7}};
+    struct world *w = *state;
+    struct over o = {.caps = ZARR_STORE_CAP_COPY | ZARR_STORE_CAP_WRITE,
+                     .below = open_sort(w, SORT_MEMORY)};
+    zarr_store *s = NULL;
+    zarr_error err = {0};
+
+    assert_status(zr_store_open_custom(&s, &w->env, &over_runs, &o, NULL, &err), ZARR_OK);
+    assert_status(put_text(s, "c/0", "value"), ZARR_OK);
+    assert_status(copy_op(s, "c/1", NULL, "c/0", NULL, &some), ZARR_ERR_UNSUPPORTED);
+    assert_int_equal(o.n_ops[ZARR_STORE_COPY], 0);
+    zarr_store_free(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -213,6 +230,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(copy_under_a_lock, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(copy_long_values, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(count_operations, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(versions_of_the_source, world_setup,
+                                        world_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -554,12 +554,119 @@ static void trying_to_lock(void **state)
     zarr_cancel_free(request_cancel);
 }
 
+/* ---- a store that says OK and gives nothing ---- */
+
+static void empty_caps(void *self, zarr_store_caps *out)
+{
+    (void)self;
+    out->flags = ZARR_STORE_CAP_WRITE | ZARR_STORE_CAP_LOCK | ZARR_STORE_CAP_PARTS;
+}
+
+static void empty_run(void *self, zarr_store_op *op, zarr_error *err)
+{
+    (void)self;
+    (void)err;
+    op->status = ZARR_OK;
+}
+
+static zarr_status empty_lock(void *self, const char *key, const zarr_cancel *cancel,
+                              void **lock, zarr_error *err)
+{
+    (void)self;
+    (void)key;
+    (void)cancel;
+    (void)lock;
+    (void)err;
+    return ZARR_OK;
+}
+
+static zarr_status empty_parts(void *self, const char *key, void *lock,
+                               const zarr_cancel *cancel, void **parts, zarr_error *err)
+{
+    (void)lock;
+    return empty_lock(self, key, cancel, parts, err);
+}
+
+static void empty_end(void *self, const char *key, void *parts)
+{
+    (void)self;
+    (void)key;
+    (void)parts;
+}
+
+/* A lock that is NULL would never be given back. */
+static void nothing_is_given(void **state)
+{
+    struct world *w = *state;
+    zarr_store_vtable vt = null_vtable;
+    zarr_error err = {0};
+    zarr_store *s = NULL;
+    void *held = NULL;
+    uint32_t none = 0;
+
+    vt.caps = empty_caps;
+    vt.run = empty_run;
+    vt.lock = empty_lock;
+    vt.unlock = stubborn_unlock;
+    vt.begin_parts = empty_parts;
+    vt.end_parts = empty_end;
+    assert_status(zr_store_open_custom(&s, &w->env, &vt, &none, NULL, &err), ZARR_OK);
+    assert_status(zr_store_lock(s, "k", NULL, &held, &err), ZARR_ERR_INTERNAL);
+    assert_non_null(strstr(err.message, "lock() of the null store gave NULL"));
+    assert_status(put_text(s, "k", "v"), ZARR_ERR_INTERNAL);
+    assert_status(zr_store_begin_parts(s, "k", NULL, NULL, &held, &err),
+                  ZARR_ERR_INTERNAL);
+    assert_status(zarr_store_stat(s, "k", NULL, &err), ZARR_ERR_IO);
+    assert_non_null(strstr(err.message, "does not tell the length"));
+    zarr_store_free(s);
+}
+
+/* ---- the form of a store ---- */
+
+static zarr_status odd_check(void *self, zarr_store_check_fn fn, void *user,
+                             const zarr_cancel *cancel, zarr_error *err)
+{
+    ZR_UNUSED(self);
+    ZR_UNUSED(cancel);
+    ZR_UNUSED(err);
+    fn(user, 1, NULL);
+    fn(user, 0, "two\nlines");
+    return (zarr_status)4711;
+}
+
+static void odd_found(void *user, int is_fault, const char *text)
+{
+    assert_null(strchr(text, '\n'));
+    *(int *)user += is_fault ? 10 : 1;
+}
+
+static void odd_findings(void **state)
+{
+    struct world *w = *state;
+    zarr_store_vtable vt = null_vtable;
+    zarr_store *s = NULL;
+    zarr_error err = {0};
+    uint32_t none = 0;
+    int n = 0;
+
+    assert_status(zr_store_open_custom(&s, &w->env, &vt, &none, NULL, &err), ZARR_OK);
+    assert_status(zr_store_check(s, odd_found, &n, NULL, &err), ZARR_OK);
+    assert_int_equal(n, 0);
+    zarr_store_free(s);
+    vt.check = odd_check;
+    assert_status(zr_store_open_custom(&s, &w->env, &vt, &none, NULL, &err), ZARR_OK);
+    assert_status(zr_store_check(s, odd_found, &n, NULL, &err), ZARR_ERR_INTERNAL);
+    assert_int_equal(n, 11);
+    zarr_store_free(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(register_stores),   T(self_is_moved),       T(lies_are_found),
         T(short_answers),     T(an_end_is_an_end),    T(far_memory),
         T(cancel_operations), T(freeing_in_the_last), T(trying_to_lock),
+        T(nothing_is_given),  T(odd_findings),
     };
 
     return cmocka_run_group_tests_name("custom", tests, NULL, NULL);

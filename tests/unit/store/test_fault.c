@@ -71,6 +71,55 @@ static zarr_status scene_lock(struct scene *x)
     return st;
 }
 
+static zarr_status scene_append(struct scene *x)
+{
+    zarr_store_op op = {.verb = ZARR_STORE_APPEND,
+                        .flags = ZARR_STORE_OP_LOCKED,
+                        .key = "l/w",
+                        .mem = zr_mem_of_host("x", 1)};
+    zarr_status st = put_text(x->s, op.key, "");
+
+    if (st != ZARR_OK || !zr_store_can_key(x->s, op.key, ZARR_STORE_CAP_APPEND))
+        return st;
+    st = zr_store_lock(x->s, op.key, NULL, &op.lock, NULL);
+    for (op.offset = 0; st == ZARR_OK && op.offset < 3; op.offset++)
+        st = zr_store_run_one(x->s, &op, NULL);
+    zr_store_unlock(x->s, op.lock);
+    return st;
+}
+
+/* A copy becomes a part, which is read and committed. */
+static zarr_status scene_parts(struct scene *x)
+{
+    zarr_store_source from = {.key = "kept"};
+    char to[4];
+    zarr_store_op op = {.verb = ZARR_STORE_COPY,
+                        .flags = ZARR_STORE_OP_IN_PARTS,
+                        .key = "a/p",
+                        .source = &from,
+                        .part = 1};
+    zarr_status st = ZARR_OK;
+
+    if (!zr_store_can_key(x->s, op.key, ZARR_STORE_CAP_READ_PARTS))
+        return ZARR_OK;
+    st = zr_store_begin_parts(x->s, op.key, NULL, NULL, &op.parts, NULL);
+    if (st == ZARR_OK)
+        st = zr_store_run_one(x->s, &op, NULL);
+    op.verb = ZARR_STORE_GET;
+    op.length = sizeof to;
+    op.mem = zr_mem_of_host(to, sizeof to);
+    if (st == ZARR_OK)
+        st = zr_store_run_one(x->s, &op, NULL);
+    if (st == ZARR_OK && memcmp(to, "kept", sizeof to) != 0)
+        st = ZARR_ERR_INTERNAL;
+    op.verb = ZARR_STORE_PUT;
+    op.mem.bytes = 0;
+    if (st == ZARR_OK)
+        st = zr_store_run_one(x->s, &op, NULL);
+    zr_store_end_parts(x->s, op.key, op.parts);
+    return st;
+}
+
 static zarr_status scene_erase(struct scene *x)
 {
     zarr_status st = zarr_store_erase_prefix(x->s, "b", NULL);
@@ -118,9 +167,14 @@ static zarr_status scene_register(struct scene *x)
     return st;
 }
 
-static zarr_status (*const scenes[])(struct scene *) = {
-    scene_put,   scene_get,  scene_run,        scene_list,     scene_lock,
-    scene_erase, scene_open, scene_open_plain, scene_register,
+static const struct {
+    zarr_status (*run)(struct scene *x);
+    bool is_read;
+} scenes[] = {
+    {scene_put, false},       {scene_get, true},      {scene_run, true},
+    {scene_list, true},       {scene_lock, false},    {scene_append, false},
+    {scene_parts, false},     {scene_erase, false},   {scene_open, true},
+    {scene_open_plain, true}, {scene_register, true},
 };
 
 static void run_scene(struct world *w, enum sort sort, size_t which)
@@ -132,12 +186,11 @@ static void run_scene(struct world *w, enum sort sort, size_t which)
         for (int64_t n = 1;; n++) {
             int64_t blocks = w->n_blocks;
             int fds = count_open_fds();
-            bool is_read = which == 1 || which == 2 || which == 3 || which >= 6;
             zarr_status st;
 
             w->forever = forever;
             atomic_store(&w->fail_at, n);
-            st = scenes[which](&x);
+            st = scenes[which].run(&x);
             if (atomic_exchange(&w->fail_at, 0) > 1) {
                 assert_status(st, ZARR_OK);
                 break; /* fewer than n allocations: done */
@@ -145,7 +198,7 @@ static void run_scene(struct world *w, enum sort sort, size_t which)
             if (st != ZARR_OK && st != ZARR_ERR_NO_MEMORY)
                 fail_msg("scene %zu, allocation %d: %s", which, (int)n,
                          zarr_status_text(st));
-            if (is_read && w->n_blocks != blocks)
+            if (scenes[which].is_read && w->n_blocks != blocks)
                 fail_msg("scene %zu, allocation %d: leak", which, (int)n);
             assert_int_equal(count_open_fds(), fds);
             assert_string_equal(get_text(x.s, "kept"), "kept");

@@ -94,7 +94,7 @@ static void kill_writers(uint32_t locks)
     }
     assert_status(zarr_store_list(s, "", ZARR_LIST_DEBRIS, count_rows, &n_debris, &err),
                   0);
-    assert_status(zarr_store_clean(s, "", 0, &n_removed, &err), ZARR_OK);
+    assert_status(zarr_store_clean(s, "", 0, NULL, &n_removed, &err), ZARR_OK);
     assert_int_equal(n_removed, n_debris);
     assert_status(zarr_store_list(s, "", ZARR_LIST_DEBRIS, count_rows, &n_left, &err), 0);
     assert_int_equal(n_left, 0);

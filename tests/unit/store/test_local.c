@@ -112,7 +112,7 @@ static void read_only(void **state)
     assert_status(put_text(s, "v", "2"), ZARR_ERR_INVALID);
     assert_status(zarr_store_erase(s, "v", &err), ZARR_ERR_INVALID);
     assert_status(zarr_store_erase_prefix(s, "", &err), ZARR_ERR_INVALID);
-    assert_status(zarr_store_clean(s, "", 0, NULL, &err), ZARR_ERR_INVALID);
+    assert_status(zarr_store_clean(s, "", 0, NULL, NULL, &err), ZARR_ERR_INVALID);
     assert_status(zr_store_lock(s, "v", NULL, &lock, &err), ZARR_ERR_INVALID);
     assert_false(zr_store_can(s, ZARR_STORE_CAP_WRITE));
     assert_true(zr_store_is_read_only(s));

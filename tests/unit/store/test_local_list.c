@@ -14,6 +14,7 @@ static void listing_and_cleaning(void **state)
     char temp[64], path[256];
     uint64_t n = 99;
     void *lock = NULL;
+    zarr_cancel *cancel = NULL;
 
     needs_openat2(w);
     s = open_with(w, 0, ZARR_DURABILITY_NONE, 0, 0);
@@ -47,9 +48,14 @@ static void listing_and_cleaning(void **state)
     assert_status(zr_store_lock(s, "b/c/10", NULL, &lock, &err), ZARR_OK);
     assert_string_equal(rows(s, "", 0),
                         "b/c/10 b/c/9 b/etc b/fifo b/zarr.json zarr.json ");
-    assert_status(zarr_store_clean(s, "", 3600, &n, &err), ZARR_OK);
+    assert_status(zarr_cancel_create(&cancel, &err), ZARR_OK);
+    zarr_cancel_set(cancel);
+    assert_status(zarr_store_clean(s, "", 0, cancel, &n, &err), ZARR_ERR_CANCELLED);
+    zarr_cancel_free(cancel);
+    assert_true(exists(w, "b/c/9.__lock"));
+    assert_status(zarr_store_clean(s, "", 3600, NULL, &n, &err), ZARR_OK);
     assert_int_equal(n, 0); /* all are too young */
-    assert_status(zarr_store_clean(s, "b", 0, &n, &err), ZARR_OK);
+    assert_status(zarr_store_clean(s, "b", 0, NULL, &n, &err), ZARR_OK);
     assert_int_equal(n, 3);
     assert_true(exists(w, temp) && exists(w, "b/c/10.__lock"));
     assert_false(exists(w, "b/c/9.__lock"));
@@ -96,7 +102,7 @@ static void rings_of_links(void **state)
     /* What removes does not follow links. */
     assert_string_equal(rows(s, "", ZARR_LIST_UNLINKED), "b/c/9 b/c/root ");
     assert_string_equal(rows(s, "", ZARR_LIST_DEBRIS), "");
-    assert_status(zarr_store_clean(s, "", 0, &n, &err), ZARR_OK);
+    assert_status(zarr_store_clean(s, "", 0, NULL, &n, &err), ZARR_OK);
     assert_status(zarr_store_erase_prefix(s, "b/c", &err), ZARR_OK);
     assert_true(exists(w, "x") && !exists(w, "b/c"));
     make_link(w, ".", "b/self");

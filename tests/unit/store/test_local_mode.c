@@ -4,6 +4,7 @@
  */
 #include "local_test.h"
 
+#include <dirent.h>
 #include <sys/syscall.h>
 
 /* The store sets the time of a value after it wrote it, before it renames it. */
@@ -64,6 +65,55 @@ static void modes(void **state)
     umask(before);
 }
 
+/* Whether users other than the owner can read no file of the folder. */
+static void assert_all_are_private(const struct world *w)
+{
+    char path[256];
+    DIR *dir;
+    struct dirent *e;
+
+    path_in(w, path, sizeof path, "");
+    dir = opendir(path);
+    assert_non_null(dir);
+    while ((e = readdir(dir)))
+        if (S_ISREG(stat_in(w, e->d_name).st_mode) && stat_in(w, e->d_name).st_mode & 077)
+            fail_msg("%s can be read", e->d_name);
+    closedir(dir);
+}
+
+/* Parts of a value are as private as the one that they will replace. */
+static void parts(void **state)
+{
+    struct world *w = fixture_world(state);
+    char path[256];
+
+    for (uint32_t locks = ZARR_LOCKS_OS; locks <= ZARR_LOCKS_NONE; locks++) {
+        zarr_store *s = open_with(w, 0, ZARR_DURABILITY_NONE, locks, 0);
+        zarr_store_op op = {.verb = ZARR_STORE_PUT_PART,
+                            .key = "v",
+                            .part = 1,
+                            .mem = zr_mem_of_host((void *)(uintptr_t) "new", 3)};
+
+        assert_status(put_text(s, "v", "old"), ZARR_OK);
+        path_in(w, path, sizeof path, "v");
+        assert_int_equal(chmod(path, 0600), 0);
+        assert_status(zarr_store_begin_parts(&op.parts, s, "v", NULL, NULL, NULL),
+                      ZARR_OK);
+        assert_status(zarr_store_run(s, &op, NULL), ZARR_OK);
+        assert_all_are_private(w);
+        op.verb = ZARR_STORE_PUT;
+        op.flags = ZARR_STORE_OP_IN_PARTS;
+        op.length = 3;
+        op.mem = (zarr_memory){0};
+        assert_status(zarr_store_run(s, &op, NULL), ZARR_OK);
+        zarr_store_end_parts(s, "v", op.parts);
+        assert_mode(w, "v", 0600);
+        assert_string_equal(get_text(s, "v"), "new");
+        assert_status(zarr_store_erase(s, "v", NULL), ZARR_OK);
+        zarr_store_free(s);
+    }
+}
+
 /* Root gives a value back to whom it belonged. */
 static void owners(void **state)
 {
@@ -109,7 +159,7 @@ static void link_at_key(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {T(modes), T(owners), T(link_at_key)};
+    const struct CMUnitTest tests[] = {T(modes), T(parts), T(owners), T(link_at_key)};
 
     return cmocka_run_group_tests_name("local_mode", tests, NULL, NULL);
 }

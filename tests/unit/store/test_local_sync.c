@@ -138,10 +138,49 @@ static void without_syncfs(void **state)
     }
 }
 
+/* An append is synced as a PUT is, but no name changes. */
+static void appends(void **state)
+{
+    static const struct {
+        uint32_t durability;
+        uint32_t kind;
+        int n_before, n_flushes;
+    } rows[] = {{ZARR_DURABILITY_NONE, ZARR_STORE_OP_CHUNK, 0, 0},
+                {ZARR_DURABILITY_COMMIT, ZARR_STORE_OP_CHUNK, 0, 1},
+                {ZARR_DURABILITY_COMMIT, ZARR_STORE_OP_DOCUMENT, 1, 1},
+                {ZARR_DURABILITY_ORDERED, ZARR_STORE_OP_CHUNK, 1, 1},
+                {ZARR_DURABILITY_EACH, ZARR_STORE_OP_CHUNK, 1, 0}};
+    struct world *w = fixture_world(state);
+    zarr_error err = {0};
+
+    write_file(w, "v", "old");
+    for (size_t i = 0; i < ZR_COUNT(rows); i++) {
+        zarr_store *s = open_warned(w, rows[i].durability, 0);
+        zarr_store_op op = {.verb = ZARR_STORE_APPEND,
+                            .flags = rows[i].kind,
+                            .key = "v",
+                            .offset = 3,
+                            .mem = zr_mem_of_host("er", 2)};
+
+        set_errors(0, 0, 0);
+        assert_status(zr_store_run_one(s, &op, &err), ZARR_OK);
+        assert_int_equal(n_syncs[CALL_FDATASYNC], rows[i].n_before);
+        assert_int_equal(n_syncs[CALL_FSYNC], 0);
+        assert_status(zarr_store_flush(s, &err), ZARR_OK);
+        assert_int_equal(n_syncs[CALL_SYNCFS], rows[i].n_flushes);
+        set_errors(EIO, 0, EIO);
+        assert_status(zr_store_run_one(s, &op, &err),
+                      rows[i].n_before ? ZARR_ERR_IO : ZARR_OK);
+        assert_status(zarr_store_flush(s, &err),
+                      rows[i].n_flushes ? ZARR_ERR_IO : ZARR_OK);
+        zarr_store_free(s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {T(without_fdatasync), T(without_fsync),
-                                       T(without_syncfs)};
+                                       T(without_syncfs), T(appends)};
 
     return cmocka_run_group_tests_name("local_sync", tests, NULL, NULL);
 }

@@ -307,12 +307,14 @@ static void sandbox(void **state)
 /* The kernel tells an error of the disk to one caller of syncfs() on a descriptor. This
  * one does so in the first call, while the second is under way or waits. */
 static atomic_int n_syncfs;
-static atomic_bool syncfs_fails;
+static atomic_bool syncfs_fails, syncfs_waits;
 
 int syncfs(int fd)
 {
     const int i = atomic_fetch_add(&n_syncfs, 1);
 
+    while (atomic_load(&syncfs_waits))
+        usleep(1000);
     if (!atomic_load(&syncfs_fails))
         return fsync(fd);
     for (int ms = 0; i == 0 && ms < 300 && atomic_load(&n_syncfs) < 2; ms++)
@@ -354,6 +356,54 @@ static void failed_flush_of_another_thread(void **state)
         assert_status(f[i].st, ZARR_ERR_IO);
     atomic_store(&syncfs_fails, false);
     assert_status(zarr_store_flush(s, &err), ZARR_ERR_IO);
+    zarr_store_free(s);
+}
+
+/* ---- calls that wait for another one ---- */
+
+static zarr_cancel stop;
+
+static void *stop_soon(void *arg)
+{
+    (void)arg;
+    usleep(30000);
+    zarr_cancel_set(&stop);
+    return NULL;
+}
+
+/* For a flush that hangs, and for the holder of a lock below a prefix. */
+static void waits_can_be_cancelled(void **state)
+{
+    const zarr_store_options o = {.struct_size = sizeof o, .lock_wait_ms = 2000};
+    struct world *w = fixture_world(state);
+    zarr_store *s = open_local(w, &o);
+    struct flushing f = {.s = s};
+    zarr_error err = {0};
+    void *lock = NULL;
+    zr_thread other;
+
+    assert_status(put_text(s, "a/v", "1"), ZARR_OK);
+    atomic_store(&n_syncfs, 0);
+    atomic_store(&syncfs_waits, true);
+    assert_status(zr_thread_start(&f.thread, flush_it, &f, &err), ZARR_OK);
+    while (atomic_load(&n_syncfs) == 0)
+        usleep(1000);
+    for (int i = 0; i < 2; i++) {
+        zarr_cancel_reset(&stop);
+        assert_status(zr_thread_start(&other, stop_soon, NULL, &err), ZARR_OK);
+        if (i == 0) {
+            assert_status(zr_store_flush(s, &stop, &err), ZARR_ERR_CANCELLED);
+            atomic_store(&syncfs_waits, false);
+            zr_thread_join(&f.thread);
+            assert_status(f.st, ZARR_OK);
+            assert_status(zr_store_lock(s, "a/v", NULL, &lock, &err), ZARR_OK);
+        } else {
+            assert_status(zr_store_erase_prefix(s, "a", &stop, &err), ZARR_ERR_CANCELLED);
+        }
+        zr_thread_join(&other);
+    }
+    zr_store_unlock(s, lock);
+    assert_string_equal(get_text(s, "a/v"), "1");
     zarr_store_free(s);
 }
 
@@ -448,6 +498,7 @@ int main(void)
         T(fork_with_lock),
         T(sandbox),
         T(failed_flush_of_another_thread),
+        T(waits_can_be_cancelled),
         T(stolen_locks),
     };
 

@@ -256,7 +256,7 @@ static void *sweep(void *arg)
     struct sweeper *x = arg;
 
     while (!atomic_load(&x->stop))
-        if (zarr_store_clean(x->s, "", 0, NULL, NULL) != ZARR_OK ||
+        if (zarr_store_clean(x->s, "", 0, NULL, NULL, NULL) != ZARR_OK ||
             put_text(x->s, "a/swept", "1") != ZARR_OK)
             atomic_fetch_add(&x->n_bad, 1);
     return NULL;

@@ -357,6 +357,8 @@ static void names_places(void **state)
 
     place_text_is(s, "a", "s3://host/b/x/a");
     place_text_is(s, "", "s3://host/b/x");
+    p = (struct placed){"file", "", "", "/x/y.zip", 0};
+    place_text_is(s, "a", "file:///x/y.zip/a");
     p.scheme = NULL;
     place_text_is(s, "a", "placed:/a");
     zarr_store_free(s);

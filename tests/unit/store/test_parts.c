@@ -72,6 +72,89 @@ static void *begin(zarr_store *s, const char *key, void *lock)
     return parts;
 }
 
+static zarr_store_op get_parts_op(const char *key, void *parts, uint64_t at, void *to,
+                                  uint64_t n)
+{
+    zarr_store_op op = get_op(key, at, n, to, n);
+
+    op.flags = ZARR_STORE_OP_IN_PARTS;
+    op.parts = parts;
+    return op;
+}
+
+static void check_parts(zarr_store *s, const char *key, void *parts, uint64_t at,
+                        const char *text)
+{
+    char to[16];
+    zarr_store_op op = get_parts_op(key, parts, at, to, strlen(text));
+    zarr_error err = {0};
+
+    if (zr_store_run_one(s, &op, &err) != ZARR_OK)
+        fail_msg("%s", err.message);
+    assert_int_equal(op.done_bytes, strlen(text));
+    assert_memory_equal(to, text, strlen(text));
+}
+
+static zarr_status copy_part(zarr_store *s, void *parts, const char *key, uint64_t number,
+                             uint64_t at, zarr_store_source *from)
+{
+    zarr_store_op op = {.verb = ZARR_STORE_COPY,
+                        .flags = ZARR_STORE_OP_IN_PARTS,
+                        .key = key,
+                        .offset = at,
+                        .parts = parts,
+                        .part = number,
+                        .source = from};
+    const zarr_status st = zr_store_run_one(s, &op, NULL);
+
+    if (st == ZARR_OK)
+        assert_int_equal(op.done_bytes, 6);
+    return st;
+}
+
+/* A new value of the bytes of an old one and of more, read before its commit. */
+static void draft(zarr_store *s, const char *key, const char *source, bool locked)
+{
+    void *lock = locked ? lock_key(s, key) : NULL, *parts = begin(s, key, lock);
+    zarr_store_source from = {.key = source};
+    char to[16];
+    zarr_store_op op = get_parts_op("a/c/9", parts, 0, to, 1);
+
+    assert_status(put_text(s, source, "abcdef"), ZARR_OK);
+    assert_status(copy_part(s, parts, key, 2, 3, &from), ZARR_OK);
+    assert_status(put_part(s, parts, key, 1, 0, "xyz"), ZARR_OK);
+    check_parts(s, key, parts, 0, "xyzabcdef");
+    check_parts(s, key, parts, 2, "za");
+    check_parts(s, key, parts, 8, "f");
+    check_parts(s, key, parts, 4, "");
+    assert_status(zr_store_run_one(s, &op, NULL), ZARR_ERR_INVALID); /* another key */
+    op = get_parts_op(key, parts, 8, to, 2);
+    assert_status(zr_store_run_one(s, &op, NULL), ZARR_ERR_INVALID);
+    op = get_parts_op(key, parts, ZARR_STORE_SUFFIX, to, 2);
+    assert_status(zr_store_run_one(s, &op, NULL), ZARR_ERR_INVALID);
+    op = get_parts_op(key, parts, 0, to, 2);
+    op.flags |= ZARR_STORE_OP_IF_VERSION;
+    assert_status(zr_store_run_one(s, &op, NULL), ZARR_ERR_INVALID);
+    op = get_parts_op(key, NULL, 0, to, 2);
+    assert_status(zr_store_run_one(s, &op, NULL), ZARR_ERR_INVALID);
+    assert_status(copy_part(s, parts, key, 0, 9, &from), ZARR_ERR_INVALID);
+    assert_status(copy_part(s, parts, "a/c/9", 3, 9, &from), ZARR_ERR_INVALID);
+    assert_status(copy_part(s, parts, key, 3, UINT64_MAX - 2, &from), ZARR_ERR_INVALID);
+    from.key = "a/c/none";
+    assert_status(copy_part(s, parts, key, 3, 9, &from), ZARR_ERR_NOT_FOUND);
+    from.key = source;
+    from.version.bytes[0] = 1;
+    if (zr_store_can_key(s, source, ZARR_STORE_CAP_VERSIONS))
+        assert_status(copy_part(s, parts, key, 3, 9, &from), ZARR_ERR_CONFLICT);
+    assert_null(get_text(s, key));
+    assert_status(commit(s, lock, parts, key, 9, NULL), ZARR_OK);
+    zr_store_end_parts(s, key, parts);
+    zr_store_unlock(s, lock);
+    assert_string_equal(get_text(s, key), "xyzabcdef");
+    assert_string_equal(get_text(s, source), "abcdef");
+    assert_status(zarr_store_erase(s, key, NULL), ZARR_OK);
+}
+
 static void write_in_parts(zarr_store *s, const char *key, bool locked)
 {
     void *lock = NULL, *parts = NULL;
@@ -148,12 +231,17 @@ static void each_store(void **state)
         zarr_store *s = open_sort(w, (enum sort)sort);
         zarr_error err = {0};
         void *parts = NULL;
+        zarr_store_source from = {.key = "c/1"};
+        char to[1];
+        zarr_store_op op = get_parts_op("c/0", s, 0, to, 1);
 
         if (!zr_store_can(s, ZARR_STORE_CAP_PARTS)) {
             assert_status(zr_store_begin_parts(s, "c/0", NULL, NULL, &parts, &err),
                           ZARR_ERR_UNSUPPORTED);
             assert_status(put_part(s, s, "c/0", 1, 0, "x"), ZARR_ERR_UNSUPPORTED);
             assert_status(commit(s, NULL, s, "c/0", 1, NULL), ZARR_ERR_UNSUPPORTED);
+            assert_status(copy_part(s, s, "c/0", 1, 0, &from), ZARR_ERR_UNSUPPORTED);
+            assert_status(zr_store_run_one(s, &op, NULL), ZARR_ERR_UNSUPPORTED);
             zarr_store_free(s);
             continue;
         }
@@ -163,26 +251,99 @@ static void each_store(void **state)
         discard_parts(s, "a/c/2", true);
         discard_parts(s, "a/c/2", false);
         conditions(s, "a/c/3");
+        assert_true(zr_store_can(s, ZARR_STORE_CAP_READ_PARTS));
+        draft(s, "a/c/4", "a/c/5", true);
+        draft(s, "a/c/4", "a/c/5", false);
+        draft(s, "b/zarr.json", "a/c/5", false);
         zarr_store_free(s);
     }
 }
 
-/* A part that is missing is noticed where it can be. */
+/* Without one of its parts, first or last, there is no value. */
 static void gaps(void **state)
 {
     struct world *w = *state;
-    zarr_store *s = open_sort(w, SORT_MEMORY);
-    void *parts = begin(s, "c/0", NULL);
+    char to[3];
 
-    assert_status(put_part(s, parts, "c/0", 2, 3, "def"), ZARR_OK);
-    assert_status(commit(s, NULL, parts, "c/0", 6, NULL), ZARR_ERR_INVALID);
-    assert_status(put_part(s, parts, "c/0", 1, 0, "abc"), ZARR_OK);
-    assert_status(commit(s, NULL, parts, "c/0", 7, NULL), ZARR_ERR_INVALID);
-    assert_status(commit(s, NULL, parts, "c/0", 5, NULL), ZARR_ERR_INVALID);
-    assert_status(commit(s, NULL, parts, "c/0", 6, NULL), ZARR_OK);
-    assert_string_equal(get_text(s, "c/0"), "abcdef");
-    zr_store_end_parts(s, "c/0", parts);
-    zarr_store_free(s);
+    for (int sort = 0; sort < N_SORTS; sort++) {
+        zarr_store *s = open_sort(w, (enum sort)sort);
+        void *parts = NULL;
+        zarr_store_op op;
+
+        if (!zr_store_can(s, ZARR_STORE_CAP_PARTS)) {
+            zarr_store_free(s);
+            continue;
+        }
+        parts = begin(s, "c/0", NULL);
+        assert_status(put_part(s, parts, "c/0", 3, 6, "ghi"), ZARR_OK);
+        assert_status(put_part(s, parts, "c/0", 1, 0, "abc"), ZARR_OK);
+        assert_status(commit(s, NULL, parts, "c/0", 9, NULL), ZARR_ERR_INVALID);
+        op = get_parts_op("c/0", parts, 3, to, 3);
+        assert_status(zr_store_run_one(s, &op, NULL), ZARR_ERR_INVALID);
+        assert_status(put_part(s, parts, "c/0", 2, 3, "de"), ZARR_OK);
+        assert_status(commit(s, NULL, parts, "c/0", 9, NULL), ZARR_ERR_INVALID);
+        assert_status(put_part(s, parts, "c/0", 2, 3, "def"), ZARR_OK);
+        assert_status(commit(s, NULL, parts, "c/0", 10, NULL), ZARR_ERR_INVALID);
+        assert_status(commit(s, NULL, parts, "c/0", 8, NULL), ZARR_ERR_INVALID);
+        assert_null(get_text(s, "c/0"));
+        assert_status(commit(s, NULL, parts, "c/0", 9, NULL), ZARR_OK);
+        assert_string_equal(get_text(s, "c/0"), "abcdefghi");
+        zr_store_end_parts(s, "c/0", parts);
+        assert_status(zarr_store_erase(s, "c/0", NULL), ZARR_OK);
+        parts = begin(s, "c/1", NULL); /* no part at all */
+        assert_status(commit(s, NULL, parts, "c/1", 1, NULL), ZARR_ERR_INVALID);
+        assert_status(commit(s, NULL, parts, "c/1", 0, NULL), ZARR_ERR_INVALID);
+        assert_status(put_part(s, parts, "c/1", 2, 0, "a"), ZARR_OK);
+        assert_status(commit(s, NULL, parts, "c/1", 1, NULL), ZARR_ERR_INVALID);
+        assert_status(put_part(s, parts, "c/1", 3, INT64_MAX, "a"), ZARR_ERR_INVALID);
+        zr_store_end_parts(s, "c/1", parts);
+        parts = begin(s, "c/2", NULL); /* a part was longer before, over the next one */
+        assert_status(put_part(s, parts, "c/2", 1, 0, "abc"), ZARR_OK);
+        assert_status(put_part(s, parts, "c/2", 2, 3, "def"), ZARR_OK);
+        assert_status(put_part(s, parts, "c/2", 1, 0, "xxxxx"), ZARR_OK);
+        assert_status(put_part(s, parts, "c/2", 1, 0, "abc"), ZARR_OK);
+        assert_status(commit(s, NULL, parts, "c/2", 6, NULL), ZARR_ERR_INVALID);
+        zr_store_end_parts(s, "c/2", parts);
+        zarr_store_free(s);
+    }
+}
+
+/* A folder has the name of the key, so the rename fails until it is gone. */
+static void commit_again(void **state)
+{
+    static const enum sort sorts[] = {SORT_LOCAL, SORT_LOCAL_NO_LOCKS};
+    struct world *w = *state;
+    char path[256], folder[256];
+
+    path_in(w, path, sizeof path, "c/0/f");
+    path_in(w, folder, sizeof folder, "c/0");
+    for (size_t i = 0; i < ZR_COUNT(sorts); i++) {
+        zarr_store *s = open_sort(w, sorts[i]);
+        void *parts = begin(s, "c/0", NULL);
+        zarr_store_version version = {{0}};
+        int n = 0;
+
+        assert_status(put_part(s, parts, "c/0", 1, 0, "abc"), ZARR_OK);
+        assert_status(put_text(s, "c/0/f", "in the way"), ZARR_OK);
+        assert_int_not_equal(commit(s, NULL, parts, "c/0", 3, NULL), ZARR_OK);
+        assert_status(put_part(s, parts, "c/0", 1, 0, "xyz"), ZARR_OK);
+        assert_int_not_equal(commit(s, NULL, parts, "c/0", 3, &version), ZARR_OK);
+        assert_int_equal(unlink(path) + rmdir(folder), 0);
+        version = (zarr_store_version){{0}};
+        assert_status(commit(s, NULL, parts, "c/0", 3, &version), ZARR_OK);
+        assert_string_equal(get_text(s, "c/0"), "xyz");
+        zr_store_end_parts(s, "c/0", parts);
+        assert_status(zarr_store_erase(s, "c/0", NULL), ZARR_OK);
+        assert_status(put_text(s, "c/0/f", "in the way"), ZARR_OK);
+        parts = begin(s, "c/0", NULL); /* or gives up */
+        assert_int_not_equal(commit(s, NULL, parts, "c/0", 0, NULL), ZARR_OK);
+        zr_store_end_parts(s, "c/0", parts);
+        assert_status(zarr_store_list(s, "", ZARR_LIST_DEBRIS, count_debris, &n, NULL),
+                      ZARR_OK);
+        assert_int_equal(n, 0);
+        assert_int_equal(unlink(path) + rmdir(folder), 0);
+        zarr_store_free(s);
+    }
 }
 
 /* What a killed writer left is longer than the next value. */
@@ -260,13 +421,14 @@ static void spent_locks(void **state)
 
 /* ---- a store of an application ---- */
 
-static zarr_store *open_over(struct world *w, struct over *o, const zarr_store_vtable *vt)
+static zarr_store *open_over(struct world *w, struct over *o, const zarr_store_vtable *vt,
+                             uint32_t caps)
 {
     zarr_error err = {0};
     zarr_store *s = NULL;
 
     *o = (struct over){.caps = CAPS_CONDITIONAL | ZARR_STORE_CAP_WRITE |
-                               ZARR_STORE_CAP_LIST | ZARR_STORE_CAP_PARTS,
+                               ZARR_STORE_CAP_LIST | ZARR_STORE_CAP_PARTS | caps,
                        .below = open_sort(w, SORT_MEMORY)};
     if (zr_store_open_custom(&s, &w->env, vt, o, NULL, &err) != ZARR_OK)
         fail_msg("%s", err.message);
@@ -279,7 +441,7 @@ static void submitted_parts(void **state)
     static const char *const text[] = {"ab", "cd", "ef", "g"};
     struct world *w = *state;
     struct over o;
-    zarr_store *s = open_over(w, &o, &over_submits);
+    zarr_store *s = open_over(w, &o, &over_submits, 0);
     void *parts = begin(s, "c/0", NULL);
     zarr_store_op ops[ZR_COUNT(text)];
     zarr_error err = {0};
@@ -295,12 +457,37 @@ static void submitted_parts(void **state)
     zarr_store_free(s);
 }
 
+/* Stores that copy nothing, copy values but no parts, cannot copy this value, and can. */
+static void emulated_parts(void **state)
+{
+    static const uint32_t caps[] = {0, ZARR_STORE_CAP_COPY, ZARR_STORE_CAP_COPY_PARTS,
+                                    ZARR_STORE_CAP_COPY_PARTS};
+    struct world *w = *state;
+    struct over o;
+    zarr_store *s = open_over(w, &o, &over_runs, 0);
+    char to[1];
+    zarr_store_op op = get_parts_op("c/0", s, 0, to, 1);
+
+    assert_status(zr_store_run_one(s, &op, NULL), ZARR_ERR_UNSUPPORTED);
+    zarr_store_free(s);
+    for (size_t i = 0; i < 2 * ZR_COUNT(caps); i++) {
+        s = open_over(w, &o, i % 2 ? &over_submits : &over_runs,
+                      caps[i / 2] | ZARR_STORE_CAP_READ_PARTS);
+        o.no_copy = i / 2 == 2;
+        draft(s, "a/c/4", "a/c/5", true);
+        draft(s, "a/c/4", "a/c/5", false);
+        assert_int_equal(o.n_ops[ZARR_STORE_COPY] > 0, i / 2 > 1);
+        assert_int_equal(o.n_open_uploads, 0);
+        zarr_store_free(s);
+    }
+}
+
 /* The writer does not know whether it was done, and asks again. */
 static void lost_answers(void **state)
 {
     struct world *w = *state;
     struct over o;
-    zarr_store *s = open_over(w, &o, &over_runs);
+    zarr_store *s = open_over(w, &o, &over_runs, 0);
     void *parts = begin(s, "c/0", NULL);
     zarr_store_version version = {{0}};
 
@@ -360,10 +547,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(each_store, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(gaps, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(commit_again, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(after_a_kill, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(lock_file_removed, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(spent_locks, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(submitted_parts, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(emulated_parts, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(lost_answers, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(older_table, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(part_sizes, world_setup, world_teardown),

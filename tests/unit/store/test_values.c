@@ -456,7 +456,7 @@ static void config(void **state)
     }
     assert_status(open_config(w, w->dir, "{}", &err), ZARR_OK);
     assert_status(open_config(w, w->dir, "{\"anon\": true}", &err), ZARR_ERR_INVALID);
-    assert_non_null(strstr(err.message, "a local store has no option \"anon\""));
+    assert_non_null(strstr(err.message, "stores of kind local have no option \"anon\""));
     assert_non_null(strstr(
         err.message, "its options are durability, lock_wait_ms, locks and symlinks"));
     for (size_t i = 0; i < ZR_COUNT(wrong_values); i++) {
@@ -475,11 +475,11 @@ static void config(void **state)
     zarr_store_free(s);
     o.locks = 0;
     assert_status(open_config(w, "memory:", "{\"size\": 1}", &err), ZARR_ERR_INVALID);
-    assert_non_null(strstr(err.message, "a memory store has no option \"size\""));
+    assert_non_null(strstr(err.message, "stores of kind memory have no option \"size\""));
     o.config = "{\"x\": 1}";
     assert_status(zr_store_open_custom(&s, &w->env, &config_vtable, NULL, &o, &err),
                   ZARR_ERR_INVALID);
-    assert_non_null(strstr(err.message, "a conf store has no option \"x\""));
+    assert_non_null(strstr(err.message, "stores of kind conf have no option \"x\""));
 }
 
 static void capabilities(void **state)

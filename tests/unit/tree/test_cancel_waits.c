@@ -145,12 +145,15 @@ static void shape_waits_end(void **state)
 /* ---- a store whose operations end only if it is asked to -------------------------- */
 
 static struct {
+    const char *what; /* a part of the keys whose operations hang */
+    uint32_t verb;    /* only these; 0: all */
     pthread_mutex_t mutex;
     zarr_store_op *op[64];
     int n;
     void (*done)(void *arg, zarr_store_op *op, const zarr_error *err);
     void *arg;
     int n_cancelled;
+    bool is_done; /* a write that hangs was done */
 } hung = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 static void hung_submit(void *self, zarr_store_op **ops, uint64_t n,
@@ -158,10 +161,13 @@ static void hung_submit(void *self, zarr_store_op **ops, uint64_t n,
                         void *arg)
 {
     for (uint64_t i = 0; i < n; i++) {
-        const bool chunk = strstr(ops[i]->key, "/c/") != NULL;
+        const bool hangs = strstr(ops[i]->key, hung.what) &&
+                           (hung.verb == 0 || hung.verb == ops[i]->verb);
         zarr_error err = ZARR_ERROR_INIT;
 
-        if (chunk) {
+        if (hangs && hung.is_done)
+            trap_run(self, ops[i], &err);
+        if (hangs) {
             pthread_mutex_lock(&hung.mutex);
             assert_true(hung.n < 64);
             hung.op[hung.n++] = ops[i];
@@ -206,6 +212,16 @@ static const zarr_store_vtable hung_vtable = {
     .list = trap_list,
 };
 
+static zarr_store *open_hung(struct world *w)
+{
+    zarr_store *s = NULL;
+
+    open_trap(w, &s, NULL, -1);
+    zarr_store_free(s);
+    assert_ok(zarr_store_open_custom(&s, w->ctx, &hung_vtable, NULL, NULL, &terr));
+    return s;
+}
+
 static void operations_in_flight_end(void **state)
 {
     struct sigaction action = {.sa_handler = on_alarm}, before;
@@ -214,9 +230,8 @@ static void operations_in_flight_end(void **state)
 
     (void)state;
     assert_int_equal(sigaction(SIGALRM, &action, &before), 0);
-    open_trap(&w, &s, NULL, -1);
-    zarr_store_free(s);
-    assert_ok(zarr_store_open_custom(&s, w.ctx, &hung_vtable, NULL, NULL, &terr));
+    s = open_hung(&w);
+    hung.what = "/c/";
     for (int what = 0; what < 3; what++) {
         signalled = fresh_cancel();
         hung.n_cancelled = 0;
@@ -230,12 +245,120 @@ static void operations_in_flight_end(void **state)
     world_close(&w);
 }
 
+static zarr_status use_document(zarr_store *s, int which)
+{
+    zarr_array_open_options array = ZARR_ARRAY_OPEN_OPTIONS_INIT;
+    zarr_group_open_options group = ZARR_GROUP_OPEN_OPTIONS_INIT;
+    zarr_consolidate_options how = ZARR_CONSOLIDATE_OPTIONS_INIT;
+    zarr_group_spec spec = ZARR_GROUP_SPEC_INIT;
+    zarr_array *a = NULL;
+    zarr_group *g = NULL;
+    zarr_status st;
+
+    array.cancel = group.cancel = spec.cancel = signalled;
+    how.cancel = signalled;
+    if (which == 0) {
+        st = zarr_array_open(&a, s, "old/v", &array, &terr);
+    } else if (which == 1) {
+        st = zarr_group_open(&g, s, "old", &group, &terr);
+    } else if (which == 2) {
+        st = zarr_group_create(&g, s, "src/new", &spec, NULL, &terr);
+    } else {
+        assert_ok(zarr_group_open(&g, s, "src", NULL, &terr));
+        st = zarr_group_consolidate(g, &how, &terr);
+    }
+    zarr_array_free(a);
+    zarr_group_free(g);
+    return st;
+}
+
+/* Reads and writes of documents, which have no other way to end. */
+static void documents_in_flight_end(void **state)
+{
+    static const struct {
+        const char *key;
+        uint32_t verb;
+        int which;
+    } rows[] = {
+        {"old/v/zarr.json", ZARR_STORE_GET, 0},
+        {"old/v/.zarray", ZARR_STORE_GET, 0},
+        {"old/v/.zattrs", ZARR_STORE_GET, 0},
+        {"old/zarr.json", ZARR_STORE_GET, 1},
+        {"old/.zattrs", ZARR_STORE_GET, 1},
+        {"old/.zmetadata", ZARR_STORE_GET, 1},
+        {"src/zarr.json", ZARR_STORE_GET, 2},
+        {"src/new/zarr.json", ZARR_STORE_GET, 2},
+        {"src/new/zarr.json", ZARR_STORE_PUT, 2},
+        {"src/g/zarr.json", ZARR_STORE_GET, 3},
+        {"src/zarr.json", ZARR_STORE_PUT, 3},
+    };
+    struct sigaction action = {.sa_handler = on_alarm}, before;
+    zarr_store *s = NULL;
+    struct world w;
+
+    (void)state;
+    assert_int_equal(sigaction(SIGALRM, &action, &before), 0);
+    s = open_hung(&w);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        signalled = fresh_cancel();
+        hung.what = rows[i].key;
+        hung.verb = rows[i].verb;
+        hung.n_cancelled = 0;
+        alarm_in_ms(50);
+        assert_status(use_document(s, rows[i].which), ZARR_ERR_CANCELLED);
+        assert_true(hung.n_cancelled > 0);
+        hung.what = "no such key";
+        zarr_cancel_reset(signalled);
+        assert_ok(use_document(s, rows[i].which)); /* which finds nothing in its way */
+        if (rows[i].which == 2)
+            assert_ok(zarr_node_delete(s, "src/new", &terr));
+    }
+    hung.verb = 0;
+    assert_int_equal(sigaction(SIGALRM, &before, NULL), 0);
+    zarr_store_free(s);
+    world_close(&w);
+}
+
+/* The group is there, and still has the object that says that its claim is not over. */
+static void a_cancelled_write_may_be_done(void **state)
+{
+    struct sigaction action = {.sa_handler = on_alarm}, before;
+    zarr_group_spec spec = ZARR_GROUP_SPEC_INIT;
+    zarr_store *s = NULL;
+    zarr_group *g = NULL;
+    char first;
+    uint64_t n = 1;
+    struct world w;
+
+    (void)state;
+    assert_int_equal(sigaction(SIGALRM, &action, &before), 0);
+    s = open_hung(&w);
+    spec.flags = ZARR_GROUP_CLAIM;
+    spec.cancel = signalled = fresh_cancel();
+    hung.what = "src/new/zarr.json";
+    hung.verb = ZARR_STORE_PUT;
+    hung.is_done = true;
+    alarm_in_ms(50);
+    assert_status(zarr_group_create(&g, s, "src/new", &spec, NULL, &terr),
+                  ZARR_ERR_CANCELLED);
+    hung.what = "no such key";
+    assert_ok(zarr_store_get(s, "src/new/zarr.json", 0, &first, &n, NULL, &terr));
+    assert_ok(zarr_store_get(s, "src/new/.zarrc-job", 0, &first, &n, NULL, &terr));
+    hung.verb = 0;
+    hung.is_done = false;
+    assert_int_equal(sigaction(SIGALRM, &before, NULL), 0);
+    zarr_store_free(s);
+    world_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lock_waits_end),
         cmocka_unit_test(shape_waits_end),
         cmocka_unit_test(operations_in_flight_end),
+        cmocka_unit_test(documents_in_flight_end),
+        cmocka_unit_test(a_cancelled_write_may_be_done),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

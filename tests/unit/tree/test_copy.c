@@ -375,7 +375,7 @@ static void test_copy_by_store(void **state)
             assert_ok(zarr_node_move(s, "src", s, "dst", &opts, &terr));
         else
             assert_ok(zarr_node_copy(s, "src", s, "dst", &opts, &terr));
-        assert_true(p.objects > 10 && p.bytes > 3 * 6 * 7 * sizeof(int32_t));
+        assert_true(p.objects > 10 && p.bytes > sizeof(int32_t) * 3 * 6 * 7);
         assert_true(copies ? o.n_ops[ZARR_STORE_COPY] > 6 : !o.n_ops[ZARR_STORE_COPY]);
         gets[i] = o.n_ops[ZARR_STORE_GET];
         check_copy(&w, w.store, "dst");
@@ -390,6 +390,72 @@ static void test_copy_by_store(void **state)
     }
 }
 
+/* Objects that the source lacks are erased many at a time. */
+static void test_surplus_in_batches(void **state)
+{
+    const zarr_copy_options opts = {.struct_size = sizeof opts,
+                                    .flags = ZARR_COPY_SKIP_EQUAL | ZARR_COPY_OVERWRITE};
+    struct over o = {.caps =
+                         CAPS_CONDITIONAL | ZARR_STORE_CAP_LIST | ZARR_STORE_CAP_WRITE};
+    zarr_store *s = NULL;
+    struct world w;
+
+    (void)state;
+    world_open(&w, WORLD_MEMORY);
+    make_source(&w);
+    o.below = zarr_store_ref(w.store);
+    assert_ok(zarr_store_open_custom(&s, w.ctx, &over_submits, &o, NULL, &terr));
+    assert_ok(zarr_node_copy(s, "src", s, "dst", NULL, &terr));
+    for (int i = 0; i < 200; i++) {
+        char key[64];
+
+        snprintf(key, sizeof key, "dst/a/c/90/%d", i);
+        assert_ok(zarr_store_put(w.store, key, "x", 1, &terr));
+    }
+    o.n_ops[ZARR_STORE_ERASE] = o.most_at_once = 0;
+    assert_ok(zarr_node_copy(s, "src", s, "dst", &opts, &terr));
+    assert_in_range(o.n_ops[ZARR_STORE_ERASE], 200, 210); /* and records of the copy */
+    assert_int_equal(o.most_at_once, 64);
+    check_copy(&w, w.store, "dst");
+    assert_int_equal(
+        zarr_store_get(w.store, "dst/a/c/90/7", 0, NULL, &(uint64_t){0}, NULL, NULL),
+        ZARR_ERR_NOT_FOUND);
+    zarr_store_free(s);
+    world_close(&w);
+}
+
+/* A value that is too large for memory is copied by parts, several at once. */
+static void test_parts_at_once(void **state)
+{
+    const char key[] = "c/9/9";
+    const uint64_t bytes = UINT64_C(70) << 20; /* the context has 256 MiB */
+    unsigned char *value = malloc(bytes), *copy = malloc(bytes);
+    uint64_t n = bytes;
+    struct over o = {.caps = CAPS_CONDITIONAL | ZARR_STORE_CAP_LIST |
+                             ZARR_STORE_CAP_WRITE | ZARR_STORE_CAP_PARTS};
+    zarr_store *s = NULL;
+    struct world w;
+
+    (void)state;
+    assert_true(value && copy);
+    for (uint64_t i = 0; i < bytes; i++)
+        value[i] = (unsigned char)(i >> 20 ^ i);
+    world_open(&w, WORLD_MEMORY);
+    make_source(&w);
+    assert_ok(zarr_store_put(w.store, "src/k3/c/9/9", value, bytes, &terr));
+    assert_ok(zarr_store_open(&o.below, w.ctx, "memory:", NULL, &terr));
+    assert_ok(zarr_store_open_custom(&s, w.ctx, &over_submits, &o, NULL, &terr));
+    assert_ok(zarr_node_copy(w.store, "src/k3", s, "", NULL, &terr));
+    assert_int_equal(o.n_ops[ZARR_STORE_PUT_PART], 9);
+    assert_int_equal(o.most_at_once, 4);
+    assert_ok(zarr_store_get(s, key, 0, copy, &n, NULL, &terr));
+    assert_true(n == bytes && memcmp(value, copy, bytes) == 0);
+    zarr_store_free(s);
+    world_close(&w);
+    free(value);
+    free(copy);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -402,6 +468,8 @@ int main(void)
         cmocka_unit_test(test_move_is_rename),
         cmocka_unit_test(test_mark_changes),
         cmocka_unit_test(test_copy_by_store),
+        cmocka_unit_test(test_surplus_in_batches),
+        cmocka_unit_test(test_parts_at_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

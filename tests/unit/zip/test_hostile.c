@@ -376,6 +376,34 @@ static void test_limits(void **state)
     make_free(&k);
 }
 
+/* Another program appends while the archive is opened: its directory is read again. */
+static void test_changes_at_open(void **state)
+{
+    struct world *w = *state;
+    struct maker k = {0};
+    zarr_store *s = NULL;
+    zarr_error err = {0};
+
+    make_text(&k, "a", "value");
+    make_end(&k, 0, NULL, 0, false);
+    make_text(&k, "b", "new"); /* so more than the end is read */
+    put_archive(w, k.bytes, k.n);
+    for (int n = 1; n < 16; n++) {
+        w->n_changes = n;
+        if (open_archive(&s, w, &err) != ZARR_OK)
+            fail_msg("%d: %s", n, err.message);
+        assert_int_equal(w->n_changes, 0);
+        assert_text(s, "a", "value");
+        zarr_store_free(s);
+    }
+    w->n_changes = 1000;
+    assert_status(open_archive(&s, w, &err), ZARR_ERR_IO);
+    assert_non_null(strstr(err.message, "x.zip: the archive changed"));
+    assert_true(w->n_changes > 900); /* it ends */
+    w->n_changes = 0;
+    make_free(&k);
+}
+
 /* What is read is of the archive that was opened, or fails. A key never reads as missing.
  */
 static void test_changes(void **state)
@@ -439,6 +467,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_no_memory, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(test_limits, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(test_changes, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(test_changes_at_open, world_setup,
+                                        world_teardown),
         cmocka_unit_test_setup_teardown(test_no_archive, world_setup, world_teardown),
     };
 

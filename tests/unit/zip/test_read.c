@@ -175,6 +175,48 @@ static void test_nested(void **state)
     make_free(&inner);
 }
 
+/* A writer was killed after it appended a value that is an archive. */
+static void test_tail_is_archive(void **state)
+{
+    struct world *w = *state;
+    struct maker k = {0};
+    zarr_store *s;
+    size_t first;
+
+    make_text(&k, "x", "outer");
+    make_end(&k, 0, NULL, 0, false);
+    first = k.n_members;
+    make_bytes(&k, "PK\3\4 the header of the value ", 30);
+    k.base = k.n;
+    make_text(&k, "x", "inner");
+    make_end(&k, first, NULL, 0, false);
+    s = need_archive(w, &k);
+    assert_text(s, "x", "outer");
+    assert_non_null(strstr(w->log, "last complete directory"));
+    zarr_store_free(s);
+    make_free(&k);
+}
+
+/* Two archives in one file: the second counts, as for other programs. */
+static void test_joined(void **state)
+{
+    struct world *w = *state;
+    struct maker k = {0};
+    zarr_store *s;
+    size_t first;
+
+    make_text(&k, "x", "first");
+    make_end(&k, 0, "comment", 7, false);
+    first = k.n_members;
+    k.base = k.n;
+    make_text(&k, "x", "second");
+    make_end(&k, first, NULL, 0, false);
+    s = need_archive(w, &k);
+    assert_text(s, "x", "second");
+    zarr_store_free(s);
+    make_free(&k);
+}
+
 static void test_many_members(void **state)
 {
     struct world *w = *state;
@@ -275,6 +317,65 @@ static void test_duplicates(void **state)
     assert_text(s, "a", "newest");
     assert_text(s, "b", "other");
     zarr_store_free(s);
+    make_free(&k);
+}
+
+static void assert_dead(struct world *w, const struct maker *k, uint64_t values,
+                        uint64_t bytes)
+{
+    zarr_store_counters c = ZARR_STORE_COUNTERS_INIT;
+    zarr_store *s = need_archive(w, k);
+
+    zarr_store_read_counters(s, &c);
+    zarr_store_free(s);
+    assert_int_equal(c.dead_values, values);
+    assert_int_equal(c.dead_bytes, bytes);
+}
+
+/* Members that were replaced, that no record names, and what is behind the end record. */
+static void test_dead_bytes(void **state)
+{
+    enum {
+        HEADER = 30 + 1 /* and a name */
+    };
+    static const struct made_member odd[] = {
+        {.name = "e",
+         .data = "text",
+         .bytes = 4,
+         .local_zip64 = true,
+         .descriptor = true},
+        {.name = "f", .data = "text", .bytes = 4, .local_extra = 9, .times = true}};
+    static char gap[100];
+    struct world *w = *state;
+    struct maker k = {0};
+
+    make_bytes(&k, gap, 50); /* before the archive: not its bytes */
+    k.base = k.n;
+    make_text(&k, "a", "old");
+    make_end(&k, 0, NULL, 0, false);
+    assert_dead(w, &k, 0, 0);
+    make_free(&k);
+    k = (struct maker){0};
+    make_text(&k, "a", "old");
+    make_text(&k, "b", "other");
+    for (size_t i = 0; i < ZR_COUNT(odd); i++)
+        make_member(&k, &odd[i]);
+    make_end(&k, 0, "comment", 7, true);
+    assert_dead(w, &k, 0, 0);
+    k.n = k.directory_at;
+    make_text(&k, "a", "new value");
+    make_text(&k, "a", "newest");
+    make_end(&k, 0, NULL, 0, false);
+    assert_dead(w, &k, 2, 2 * HEADER + 3 + 9);
+    make_bytes(&k, gap, sizeof gap); /* of a writer that was killed */
+    assert_dead(w, &k, 2, 2 * HEADER + 3 + 9 + sizeof gap);
+    k.n = k.directory_at;
+    make_end(&k, 1, NULL, 0, false); /* the first "a" is not named */
+    assert_dead(w, &k, 1, 2 * HEADER + 3 + 9);
+    k.n = k.directory_at;
+    make_bytes(&k, gap, sizeof gap); /* such as an old directory */
+    make_end(&k, 4, NULL, 0, false);
+    assert_dead(w, &k, 1, k.member[4].header_at + HEADER + 9 + sizeof gap);
     make_free(&k);
 }
 
@@ -456,9 +557,13 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_comments_and_prefixes, world_setup,
                                         world_teardown),
         cmocka_unit_test_setup_teardown(test_nested, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(test_tail_is_archive, world_setup,
+                                        world_teardown),
+        cmocka_unit_test_setup_teardown(test_joined, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(test_many_members, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(test_names, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(test_duplicates, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(test_dead_bytes, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(test_listings, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(test_folder_above_root, world_setup,
                                         world_teardown),

@@ -1,5 +1,9 @@
 /* unit/zip/zip_test.c - see zip_test.h. */
 #include "zip_test.h"
+
+#include <errno.h>
+#include <unistd.h>
+
 #include "unit/world_alloc.h"
 
 #include <libdeflate.h>
@@ -26,6 +30,18 @@ static void slow_caps(void *self, zarr_store_caps *out)
     out->flags &= ~(uint32_t)ZARR_STORE_CAP_FAST_GET;
 }
 
+/* The same bytes, but a new value. */
+static void replace_archive(struct world *w)
+{
+    static uint8_t bytes[4096];
+    uint64_t n = sizeof bytes;
+
+    w->n_changes--;
+    assert_status(zarr_store_get(w->memory_store, "x.zip", 0, bytes, &n, NULL, NULL),
+                  ZARR_OK);
+    put_archive(w, bytes, (size_t)n);
+}
+
 static void counting_run(void *self, zarr_store_op *op, zarr_error *err)
 {
     struct world *w = self;
@@ -34,6 +50,8 @@ static void counting_run(void *self, zarr_store_op *op, zarr_error *err)
     if (op->verb == ZARR_STORE_GET) {
         atomic_fetch_add(&w->n_gets, 1);
         atomic_fetch_add(&w->got_bytes, op->done_bytes);
+        if (w->n_changes > 0)
+            replace_archive(w);
     }
 }
 
@@ -182,7 +200,7 @@ void make_member(struct maker *k, const struct made_member *m)
     const size_t name = m->name_bytes ? m->name_bytes : strlen(m->name);
     uint8_t *data = NULL;
     const size_t n = compress_member(m, &data);
-    const uint32_t crc = zr_codecs_crc32(m->data, m->bytes);
+    const uint32_t crc = zr_codecs_crc32(0, m->data, m->bytes);
     const bool late = m->descriptor;
     const uint16_t flags = (uint16_t)(m->flags | (late ? 8 : 0));
 
@@ -284,7 +302,8 @@ zarr_status open_archive(zarr_store **out, struct world *w, zarr_error *err)
     *out = NULL;
     w->n_gets = 0;
     w->got_bytes = 0;
-    st = zr_zip_open(&self, &w->env, w->is_slow ? w->slow : w->store, "x.zip", NULL, err);
+    st = zr_zip_open(&self, &w->env, w->is_slow ? w->slow : w->store, "x.zip",
+                     &(struct zr_zip_options){.flags = ZARR_STORE_READ_ONLY}, err);
     if (st != ZARR_OK)
         return st;
     return zr_store_open_custom_url(out, &w->env, &zr_zip_vtable, self, "zip:x.zip", NULL,
@@ -339,4 +358,206 @@ void assert_fails(zarr_store *s, const char *key, zarr_status st, const char *te
     if (!strstr(err.message, text) || !strstr(err.message, key) ||
         !strstr(err.message, "x.zip"))
         fail_msg("%s has no \"%s\"", err.message, text);
+}
+
+/* ---- archives that are written ---- */
+
+/* Opens an archive in a memory store, or in a folder if there is one. */
+zarr_status open_as(zarr_store **out, struct world *w, zarr_store *below, uint32_t flags,
+                    bool copies, zarr_error *err)
+{
+    const struct zr_zip_options opts = {.flags = flags, .always_copies = copies};
+    const zarr_store_options how = {.struct_size = sizeof how,
+                                    .flags = flags & ZARR_STORE_READ_ONLY};
+    void *self = NULL;
+    const zarr_status st = zr_zip_open(&self, &w->env, below, "x.zip", &opts, err);
+
+    *out = NULL;
+    return st == ZARR_OK ? zr_store_open_custom_url(out, &w->env, &zr_zip_vtable, self,
+                                                    "zip:x.zip", &how, err)
+                         : st;
+}
+
+zarr_store *need_as(struct world *w, zarr_store *below, uint32_t flags, bool copies)
+{
+    zarr_store *s = NULL;
+    zarr_error err = {0};
+
+    if (open_as(&s, w, below, flags, copies, &err) != ZARR_OK)
+        fail_msg("%s", err.message);
+    return s;
+}
+
+void put_text(zarr_store *s, const char *key, const char *text)
+{
+    zarr_error err = {0};
+
+    if (zarr_store_put(s, key, text, strlen(text), &err) != ZARR_OK)
+        fail_msg("%s: %s", key, err.message);
+}
+
+void need_flush(zarr_store *s)
+{
+    zarr_error err = {0};
+
+    if (zarr_store_flush(s, &err) != ZARR_OK)
+        fail_msg("%s", err.message);
+}
+
+char folder[] = "/tmp/zip-write-XXXXXX";
+
+zarr_store *open_folder(struct world *w)
+{
+    const zarr_store_options opts = {.struct_size = sizeof opts, .lock_wait_ms = 100};
+    zarr_store *s = NULL;
+    zarr_error err = {0};
+
+    if (zr_store_open(&s, w->registry, &w->env, folder, &opts, &err) != ZARR_OK)
+        fail_msg("%s", err.message);
+    return s;
+}
+
+zarr_store *begin_place(struct world *w, enum place place)
+{
+    zarr_store *below =
+        place == IN_MEMORY ? zarr_store_ref(w->memory_store) : open_folder(w);
+
+    if (zarr_store_erase(below, "x.zip", NULL) != ZARR_OK)
+        assert_status(zarr_store_stat(below, "x.zip", NULL, NULL), ZARR_ERR_NOT_FOUND);
+    return below;
+}
+
+uint64_t archive_bytes(zarr_store *below)
+{
+    zarr_store_value v = {.struct_size = sizeof v};
+
+    assert_status(zarr_store_stat(below, "x.zip", &v, NULL), ZARR_OK);
+    return v.bytes;
+}
+
+int folder_setup(void **state)
+{
+    return mkdtemp(folder) ? world_setup(state) : -1;
+}
+
+int folder_teardown(void **state)
+{
+    const int rc = world_teardown(state);
+    char name[64];
+
+    snprintf(name, sizeof name, "%s/x.zip", folder);
+    unlink(name);
+    rc == 0 ? rmdir(folder) : 0;
+    strcpy(folder, "/tmp/zip-write-XXXXXX");
+    return rc;
+}
+
+/* ---- the store that fails ---- */
+
+static bool fails_now(struct failing *f)
+{
+    return f->at > 0 && --f->at == 0;
+}
+
+static zarr_status fail_now(zarr_error *err)
+{
+    return zr_fail_os(err, ZARR_ERR_IO, ENOSPC, "made to fail");
+}
+
+static void failing_caps(void *self, zarr_store_caps *out)
+{
+    struct failing *f = self;
+
+    zarr_store_capabilities(f->below, out);
+    out->flags &=
+        ~(uint32_t)(ZARR_STORE_CAP_LIST | (f->is_slow ? ZARR_STORE_CAP_FAST_GET : 0));
+}
+
+static void failing_run(void *self, zarr_store_op *op, zarr_error *err)
+{
+    struct failing *f = self;
+    const bool fails = fails_now(f), changes = op->verb == ZARR_STORE_GET && f->changes;
+
+    /* an append in a full disk writes some bytes */
+    if (fails && op->verb == ZARR_STORE_APPEND && !f->answers_late)
+        op->length = op->mem.bytes = op->mem.bytes / 2;
+    if (!fails || f->answers_late || op->verb == ZARR_STORE_APPEND)
+        (void)zarr_store_run(f->below, op, err);
+    if (fails)
+        op->status = fail_now(err);
+    if (changes)
+        f->changes(f);
+}
+
+static void failing_submit(void *self, zarr_store_op **ops, uint64_t n,
+                           void (*done)(void *arg, zarr_store_op *op,
+                                        const zarr_error *err),
+                           void *arg)
+{
+    struct failing *f = self;
+
+    f->most_ops = n > f->most_ops ? n : f->most_ops;
+    for (uint64_t i = 0; i < n; i++) {
+        zarr_error err = {0};
+
+        failing_run(self, ops[i], &err);
+        done(arg, ops[i], ops[i]->status == ZARR_OK ? NULL : &err);
+    }
+}
+
+static zarr_status failing_lock(void *self, const char *key, const zarr_cancel *cancel,
+                                void **lock, zarr_error *err)
+{
+    struct failing *f = self;
+
+    return fails_now(f) ? fail_now(err)
+                        : zarr_store_lock(lock, f->below, key, cancel, err);
+}
+
+static void failing_unlock(void *self, void *lock)
+{
+    zarr_store_unlock(((struct failing *)self)->below, lock);
+}
+
+static zarr_status failing_begin(void *self, const char *key, void *lock,
+                                 const zarr_cancel *cancel, void **parts, zarr_error *err)
+{
+    struct failing *f = self;
+
+    return fails_now(f) ? fail_now(err)
+                        : zarr_store_begin_parts(parts, f->below, key, lock, cancel, err);
+}
+
+static void failing_end(void *self, const char *key, void *parts)
+{
+    zarr_store_end_parts(((struct failing *)self)->below, key, parts);
+}
+
+static zarr_status failing_flush(void *self, const zarr_cancel *cancel, zarr_error *err)
+{
+    struct failing *f = self;
+
+    (void)cancel;
+    return fails_now(f) ? fail_now(err) : zarr_store_flush(f->below, err);
+}
+
+static const zarr_store_vtable failing_store = {.struct_size = sizeof failing_store,
+                                                .name = "failing",
+                                                .caps = failing_caps,
+                                                .run = failing_run,
+                                                .submit = failing_submit,
+                                                .lock = failing_lock,
+                                                .unlock = failing_unlock,
+                                                .begin_parts = failing_begin,
+                                                .end_parts = failing_end,
+                                                .flush = failing_flush};
+
+zarr_store *open_failing(struct world *w, struct failing *f)
+{
+    const zarr_store_options opts = {.struct_size = sizeof opts};
+    zarr_store *s = NULL;
+
+    assert_status(zr_store_open_custom(&s, &w->env, &failing_store, f, &opts, NULL),
+                  ZARR_OK);
+    return s;
 }

@@ -28,6 +28,7 @@ struct world {
     zarr_store *memory_store, *store; /* store: counts the operations on memory_store */
     zarr_store *slow;                 /* the same without ZARR_STORE_CAP_FAST_GET */
     bool is_slow;                     /* archives are opened there */
+    int n_changes;                    /* gets after which the archive is replaced */
     atomic_int n_gets;                /* of the archive since the last reset */
     atomic_uint_fast64_t got_bytes;
 };
@@ -84,6 +85,41 @@ void assert_text(zarr_store *s, const char *key, const char *text);
 void assert_absent(zarr_store *s, const char *key);
 /* Reading the key fails so, and the message has this text. */
 void assert_fails(zarr_store *s, const char *key, zarr_status st, const char *text);
+
+/* ---- archives that are written ---- */
+
+extern char folder[];
+int folder_setup(void **state);
+int folder_teardown(void **state);
+/* Every kind of place that holds an archive. */
+enum place {
+    IN_MEMORY,
+    IN_FOLDER,
+    IN_FOLDER_BY_COPY,
+    N_PLACES
+};
+/* A memory store or the folder, without an archive; and another store in the folder. */
+zarr_store *begin_place(struct world *w, enum place place);
+zarr_store *open_folder(struct world *w);
+zarr_status open_as(zarr_store **out, struct world *w, zarr_store *below, uint32_t flags,
+                    bool copies, zarr_error *err);
+zarr_store *need_as(struct world *w, zarr_store *below, uint32_t flags, bool copies);
+void put_text(zarr_store *s, const char *key, const char *text);
+void need_flush(zarr_store *s);
+uint64_t archive_bytes(zarr_store *below);
+
+/* ---- a store over another one ---- */
+
+/* A call fails, before its operation or after it; and other tricks. */
+struct failing {
+    zarr_store *below;
+    int at; /* this call fails; 0: none */
+    bool answers_late;
+    bool is_slow;                       /* no ZARR_STORE_CAP_FAST_GET */
+    uint64_t most_ops;                  /* of a submit() */
+    void (*changes)(struct failing *f); /* after each GET; NULL: nothing */
+};
+zarr_store *open_failing(struct world *w, struct failing *f);
 
 #define assert_status(got, want)                                                         \
     do {                                                                                 \

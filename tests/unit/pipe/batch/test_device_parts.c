@@ -163,6 +163,8 @@ static void crops_fill(const struct crops *c)
 /* What is stored is what the host's memory gives, whatever the chain; crops overlap. */
 static void test_written(void **state)
 {
+    int n_cases = 0;
+
     (void)state;
     for (uint32_t threads = 1; threads <= 4; threads += 3)
         for (uint64_t wave = 1024; wave <= (1 << 20); wave *= 1024)
@@ -174,6 +176,8 @@ static void test_written(void **state)
                 struct pw w;
                 zarr_array *d, *h;
 
+                if (n_cases++ % ZR_CASE_STEP != 0)
+                    continue;
                 open_world(&w, threads, wave);
                 d = filled_array(&w, "d", k);
                 h = filled_array(&w, "h", k);

@@ -153,32 +153,12 @@ static void test_room(void **state)
 static void failing_calls(zarr_status status)
 {
     for (size_t c = 0; c < ZR_COUNT(chains); c++) {
-        bool passed = false;
         struct pw w;
         zarr_array *a;
-        zarr_tensor t;
-        zarr_memory mem;
 
         open_world(&w, 2, 1 << 20);
         a = array_of_shapes(&w, "a", chains[c].codecs);
-        mem = tensor_new(&w, &t, sizes);
-        for (uint64_t k = 1; !passed; k += ZR_FAIL_STEP(k)) {
-            zarr_status st;
-
-            assert_true(k < 2000);
-            zarr_context_trim(w.ctx); /* so that blocks are allocated each time */
-            zarr_fakedev_fail(device, ZARR_FAKEDEV_ALL, k, status);
-            st = zarr_array_read(a, NULL, &t, NULL, &terr);
-            zarr_fakedev_fail(device, 0, 0, ZARR_OK);
-            if (st == ZARR_OK) {
-                assert_int_equal(zarr_fakedev_peek(mem.handle, 0, got, sizeof got), 0);
-                assert_memory_equal(got, data, sizeof data);
-                passed = k > 150; /* an allocation is tried again after a trim */
-            } else {
-                assert_int_equal(st, status);
-            }
-        }
-        zarr_memory_free(w.ctx, &mem);
+        read_failing(&w, a, status);
         zarr_array_free(a);
         close_world(&w);
     }

@@ -7,6 +7,7 @@
  * budget, too.
  */
 #include "unit/pipe/own_pipe.h"
+#include "sanitizers.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -139,6 +140,8 @@ static void test_kept(void **state)
             struct pw w;
             zarr_array *a;
 
+            if ((9 * c + k) % ZR_CASE_STEP != 0)
+                continue;
             open_looking(&w, threads[k % 3], budgets[k / 3]);
             a = make_filled(&w, "a", chains[c]);
             assert_int_equal(in_use(&w), 0);
@@ -155,7 +158,7 @@ static void test_kept(void **state)
 
 enum {
     USERS = 12,
-    TURNS = 6
+    TURNS = ZR_CASE_STEP > 1 ? 2 : 6
 };
 
 enum what {

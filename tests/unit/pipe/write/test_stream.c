@@ -99,13 +99,16 @@ static void other_stores(void **state)
 
         open_with_parts(&w, &o, i / 2 % 2 ? &over_submits : &over_runs, caps[i % 2],
                         part_bytes[i / 4]);
-        a = pw_array(w.store, "a", CODECS("end"), shape, shape);
+        a = pw_array(w.store, "a", i == 2 ? CODECS("start") : CODECS("end"), shape,
+                     shape);
         o.n_conditional[ZARR_STORE_PUT] = 0;
         write_both(a);
         assert_int_equal(o.n_uploads, 2);
         assert_int_equal(o.n_open_uploads, 0);
         assert_int_equal(o.n_conditional[ZARR_STORE_PUT], by_version);
         assert_true(o.n_ops[ZARR_STORE_PUT_PART] > 6);
+        if (i / 2 % 2 && part_bytes[i / 4] == 0)
+            assert_int_equal(o.most_parts, 4);
         zarr_array_free(a);
         pw_close(&w);
     }

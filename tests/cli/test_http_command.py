@@ -95,6 +95,43 @@ def test_options(zarrc, server, tmp_path):
 
 
 def test_requests(zarrc, server):
-    server.requests()
-    zarrc("cat", f"{server.url}/x.zarr:/a[0,:4]")
-    assert len(server.requests()) <= 5  # three looks at the document, one for a command at work, a chunk
+    def count(*command):
+        server.requests()
+        zarrc(*command)
+        return [row.split()[1].split(".zarr", 1)[1] for row in server.requests()]
+
+    assert count("cat", f"{server.url}/x.zarr/a[0,:4]") == ["/a/zarr.json", "/a/c/0/0"]
+    assert count("cat", f"{server.url}/x.zarr:/in/s[0,:4]") == ["/in/s/zarr.json", "/in/s/c/0/0", "/in/s/c/0/0"]
+    assert count("cat", f"{server.url}/x.zarr.zip/a[0,:4]") == [".zip"] * 3  # the directory, the document, the chunk
+    assert count("explain", f"{server.url}/x.zarr/a[0]") == ["/a/zarr.json"]
+    assert count("info", f"{server.url}/x.zarr/a") == ["/a/zarr.json", "/a/.zarrc-job"]
+    assert count("ls", f"{server.url}/x.zarr/in") == ["/in/zarr.json", "/in/.zarrc-job", "/in/", "/in/s/zarr.json"]
+    assert len(count("cat", f"{server.url}/x.zarr/a")) == 1 + 1 + 16  # the document, a command at work, the chunks
+
+
+def test_requests_of_nodes_of_either_format(zarrc, server, www):
+    """The documents of a node are read once, and those of v2 are sent together once zarr.json is missing."""
+    zarrc("import", www / "a.npy", www / "2.zarr/a", "--zarr-format=2", "--chunks=40,40")
+    zarrc("attrs", "set", www / "2.zarr", "k", "1")
+    zarrc("import", www / "a.npy", www / "3.zarr/a", "--chunks=40,40")
+    zarrc("consolidate", www / "3.zarr")
+
+    def count(*command):
+        server.requests()
+        done = zarrc(*command)
+        rows = [row.split()[1].split(".zarr/", 1)[1] for row in server.requests()]
+        return done, [row for row in rows if not row.endswith(".zarrc-job")]
+
+    documents = [".zarray", ".zattrs", ".zgroup", ".zmetadata"]
+    for command in (["info"], ["info", "--metadata"], ["attrs"], ["ls"], ["tree"]):
+        done, rows = count(*command, f"{server.url}/2.zarr")
+        assert rows[0] == "zarr.json" and sorted(rows[1:5]) == documents, (command, rows)
+        assert rows[5:6] == ([] if command in (["info", "--metadata"], ["attrs"]) else [""]), (command, rows)  # the listing
+        assert count(*command, f"{server.url}/3.zarr")[1] == ["zarr.json"], command
+        if command != ["info"]:
+            assert done.text == zarrc(*command, www / "2.zarr").text.replace(f"{www}", server.url)
+    for command in (["info"], ["attrs"], ["ls"]):
+        rows = count(*command, f"{server.url}/2.zarr/a")[1]
+        assert sorted(rows) == [f"a/{name}" for name in (*documents, "zarr.json")]
+    rows = count("cat", f"{server.url}/2.zarr/a[0,:4]")[1]
+    assert rows[0] == "a/zarr.json" and sorted(rows[1:3]) == ["a/.zarray", "a/.zattrs"] and rows[3:] == ["a/0.0"]

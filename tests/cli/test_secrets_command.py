@@ -112,7 +112,7 @@ def test_options(zarrc, tmp_path):
         return done.err
 
     said = info(f"token={SECRET}", code=2)
-    assert "a local store has no option \"token\"; its options are durability, lock_wait_ms, locks and symlinks" in said
+    assert "stores of kind local have no option \"token\"; its options are durability, lock_wait_ms, locks and symlinks" in said
     assert "is one of os|none" in info(f"locks={SECRET}", code=2)
     assert "write name=value" in info(SECRET, code=2)
     assert "--store-option locks: the file" in info(f"locks=@{SECRET}", code=2)

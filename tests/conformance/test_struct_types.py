@@ -459,7 +459,7 @@ def test_field_refusals(context, rng):
     for field, says in (("x", "no field \"x\"; the fields are n, k"), ("n.z", "the fields are x, y"), ("k.a", "no field")):
         with pytest.raises(ZarrcError, match=says):
             array.read_into(np.empty((7, 5), "u1"), field=field)
-    with pytest.raises(ZarrcError, match="wanted are 3") as caught:
+    with pytest.raises(ZarrcError, match="expected 3") as caught:
         array.read_into(np.empty((7, 5), "i2"), field="n.x")
     assert caught.value.code == "INVALID"
     plain = context.store("memory:").create(shape=(3,), dtype="int16")

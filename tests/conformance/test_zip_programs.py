@@ -113,6 +113,7 @@ WRITERS = {
     "zipfile deflated": lambda f, p: by_zipfile(f, p, zipfile.ZIP_DEFLATED),
     "zipfile zip64": lambda f, p: by_zipfile(f, p, forced=True),
     "zipfile comment": lambda f, p: by_zipfile(f, p, comment=b"PK\5\6 comment" * 5000),
+    "zipfile short comment": lambda f, p: by_zipfile(f, p, comment=b"a comment"),
     "zipfile prefix": lambda f, p: by_zipfile(f, p, prefix=b"#!/bin/sh\n" * 99),
     "zipfile folder": lambda f, p: by_zipfile(f, p, above="a/b c.zarr/"),
     "zipfile stream": by_stream,
@@ -209,3 +210,113 @@ def test_symbolic_link_to_an_archive(context, tree, tmp_path):
     os.symlink(tmp_path / "real", tmp_path / "links" / "x.zip")
     assert "zarr.json" in context.store(str(tmp_path / "links" / "x.zip")).keys()
     assert "zarr.json" in context.store(f"zip:{pathlib.Path(tmp_path, 'real')}").keys()
+
+
+# ---- archives that zarrc writes ----
+
+def fill(store, values, zarr_format):
+    """Writes the arrays of `tree` into a store of zarrc: each chunk by a PUT, and some documents twice."""
+    for (wanted, name), value in values.items():
+        if wanted == zarr_format:
+            store.create(name, value.shape, value.dtype.name, chunks=[max(1, n // 3) for n in value.shape], zarr_format=zarr_format,
+                         attributes='{"unit": "K"}').write(value)
+    store.put("note.txt", b"first")
+    store.put("note.txt", "zweite Fassung ü".encode())
+    store.flush()
+
+
+def check_by_others(path):
+    for line in (["unzip", "-tqq", path], ["7z", "t", path], ["ziptool", path, "get_num_entries", 0]):
+        if shutil.which(line[0]):
+            done = subprocess.run([str(word) for word in line], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+            assert done.returncode == 0, done.stdout + done.stderr
+
+
+def check_members(path, names):
+    """Every other program finds a sound archive."""
+    with zipfile.ZipFile(path) as archive:
+        assert archive.testzip() is None
+        assert set(names) <= set(archive.namelist()) and len(set(archive.namelist())) == len(archive.namelist())
+        assert archive.read("note.txt") == "zweite Fassung ü".encode()
+        for info in archive.infolist():
+            assert info.create_system == 3 and info.external_attr >> 16 == 0o100644 and 2020 <= info.date_time[0] < 2100
+    check_by_others(path)
+
+
+@pytest.mark.parametrize("config", [None, '{"zip_update": "copy"}'])
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_other_programs_read(context, tree, tmp_path, zarr_format, config):
+    path = tmp_path / "new.zarr.zip"
+    store = context.store(str(path), create=True, config=config and config.encode())
+    fill(store, tree[1], zarr_format)
+    check_members(path, ["note.txt"])
+    keys = set(store.keys())
+    store.put("later", b"in a second session")
+    store.flush()
+    check_members(path, keys | {"later"})
+    with zarr.storage.ZipStore(path, mode="r") as theirs:
+        for (wanted, name), value in tree[1].items():
+            if wanted == zarr_format:
+                array = zarr.open_array(theirs, path=name, mode="r")
+                assert np.array_equal(array[...], value) and dict(array.attrs) == {"unit": "K"}
+
+
+@pytest.mark.parametrize("writer", ["zipfile", "zipfile deflated", "zipfile zip64", "zipfile short comment", "zipfile prefix", "zipfile folder",
+                                    "zipfile stream", "ZipStore", "zip", "7z", "libzip"])
+def test_appends_to_every_writer(context, tree, tmp_path, writer):
+    """What the other program stored stays, byte for byte, and both programs go on."""
+    root, values = tree
+    path = tmp_path / "x.zarr.zip"
+    WRITERS[writer](root / "v3.zarr", path)
+    old = path.read_bytes()
+    with zipfile.ZipFile(path) as archive:
+        infos = {info.filename: (info.date_time, info.extra, info.comment, info.external_attr, info.CRC) for info in archive.infolist()}
+        comment = archive.comment
+    store = context.store(str(path))
+    store.put("note.txt", b"first")
+    store.put("note.txt", "zweite Fassung ü".encode())
+    store.erase("one/zarr.json")
+    store.flush()
+    assert path.read_bytes()[:len(old)] == old
+    above = "a/b c.zarr/" if writer == "zipfile folder" else ""
+    with zipfile.ZipFile(path) as archive:
+        assert archive.testzip() is None and archive.comment == comment
+        del infos[f"{above}one/zarr.json"]
+        assert {info.filename: (info.date_time, info.extra, info.comment, info.external_attr, info.CRC) for info in archive.infolist()
+                if info.filename != f"{above}note.txt"} == infos
+        assert archive.read(f"{above}note.txt").startswith(b"zweite")
+    for name in ("temp", "deep/in/it", "bäume", "empty"):
+        value = values[3, name]
+        assert np.array_equal(store.open(name).read(value.dtype.str), value), name
+    store.repack()
+    assert len(path.read_bytes()) < len(old) + 4096 and store.repack() == path.stat().st_size
+    with zipfile.ZipFile(path) as archive:
+        assert archive.testzip() is None and archive.comment == comment
+        assert {info.filename: (info.date_time, info.extra, info.comment, info.external_attr, info.CRC) for info in archive.infolist()
+                if info.filename != f"{above}note.txt"} == infos
+    check_by_others(path)
+    for name in ("temp", "deep/in/it", "bäume", "empty"):
+        value = values[3, name]
+        assert np.array_equal(store.open(name).read(value.dtype.str), value), name
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr(f"{above}theirs", "x")
+    assert store.get("theirs") == b"x" and store.get("note.txt").startswith(b"zweite")
+    store.put("ours", b"y")
+    store.flush()
+    with zipfile.ZipFile(path) as archive:
+        assert archive.read(f"{above}theirs") == b"x" and archive.read(f"{above}ours") == b"y"
+
+
+def test_two_processes(context, tmp_path):
+    """A second program waits until the first one is idle or flushes."""
+    path = tmp_path / "x.zip"
+    store = context.store(str(path), create=True)
+    store.put("a", b"1")
+    store.flush()
+    program = [os.environ["ZARRC"], "create", f"{path}/n", "--shape=3", "-t", "int8"]
+    store.put("b", b"2")
+    done = subprocess.run(program, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert store.get("b") == b"2" and "n/zarr.json" in store.keys()
+    with zipfile.ZipFile(path) as archive:
+        assert archive.testzip() is None and {"a", "b", "n/zarr.json"} <= set(archive.namelist())

@@ -1,0 +1,297 @@
+/*
+ * s3/list.c - listings by ListObjectsV2, page by page: one of at most 16 MiB is in
+ * memory. Keys come from the server, so each must be below the prefix that was asked for.
+ * Thread class: shared; a listing is solo.
+ */
+#include "s3/s3_int.h"
+
+#include <string.h>
+
+enum {
+    LIST_BYTES_MOST = 16 << 20,
+    LIST_AGAIN_MOST = 3
+};
+
+/* A row; its key is in l->keys. */
+struct s3_row {
+    size_t key;
+    uint64_t bytes;
+    bool is_prefix;
+};
+
+struct s3_listing {
+    struct zr_s3_store *store;
+    bool is_deep, is_ended;
+    zarr_store_list_fn fn;
+    void *user;
+    const zarr_cancel *cancel;
+    struct zr_str prefix; /* with that of the store */
+    struct zr_str url, body, refusal, key;
+    struct zr_str token; /* of the page */
+    /* what a page says */
+    struct zr_str next;       /* token of the page after it */
+    struct zr_str keys, name; /* name: of this row, as it came */
+    struct s3_row *rows;
+    size_t n_rows, cap_rows;
+    uint64_t bytes; /* of this row */
+    bool is_list, is_truncated, is_escaped, in_row;
+    unsigned n_ends; /* how often it says whether it is truncated */
+    /* a page's token, and when to take another one: it finds tokens that go in a circle
+     */
+    struct zr_str kept;
+    uint64_t n_pages, next_kept;
+};
+
+/* ---- pages ---- */
+
+static const char *local_element(const char *name)
+{
+    const char *blank = strrchr(name, ' ');
+
+    return blank ? blank + 1 : name;
+}
+
+static zarr_status page_element(void *user, const char *name, zarr_error *err)
+{
+    struct s3_listing *l = user;
+    const char *const local = local_element(name);
+
+    if (!l->is_list && !zr_streq(local, "ListBucketResult"))
+        return zr_fail(err, ZARR_ERR_CORRUPT, "it is no ListBucketResult");
+    l->is_list = true;
+    if (zr_streq(local, "Contents") || zr_streq(local, "CommonPrefixes")) {
+        l->in_row = true;
+        l->bytes = UINT64_MAX;
+        zr_str_clear(&l->name);
+    }
+    return ZARR_OK;
+}
+
+static zarr_status add_listed_row(struct s3_listing *l, bool is_prefix, zarr_error *err)
+{
+    zarr_status st = zr_grow(l->keys.alloc, &l->rows, &l->cap_rows, l->n_rows + 1,
+                             sizeof *l->rows, err);
+
+    if (st != ZARR_OK)
+        return st;
+    l->in_row = false;
+    l->rows[l->n_rows++] = (struct s3_row){l->keys.bytes, l->bytes, is_prefix};
+    zr_str_append(&l->keys, zr_str_text(&l->name), l->name.bytes + 1);
+    return zr_str_status(&l->keys, err);
+}
+
+static zarr_status page_text(void *user, const char *name, const char *text,
+                             zarr_error *err)
+{
+    struct s3_listing *l = user;
+    const char *const local = local_element(name);
+
+    if (zr_streq(local, "Contents") || zr_streq(local, "CommonPrefixes"))
+        return add_listed_row(l, *local == 'C' && local[2] == 'm', err);
+    if (!text)
+        return ZARR_OK;
+    if (l->in_row && (zr_streq(local, "Key") || zr_streq(local, "Prefix"))) {
+        zr_str_clear(&l->name);
+        zr_str_puts(&l->name, text);
+    } else if (l->in_row && zr_streq(local, "Size")) {
+        if (!zr_parse_u64(text, strlen(text), &l->bytes))
+            return zr_fail(err, ZARR_ERR_CORRUPT, "it has a wrong size");
+    } else if (zr_streq(local, "IsTruncated")) {
+        l->is_truncated = zr_streq(text, "true");
+        if ((!l->is_truncated && !zr_streq(text, "false")) || l->n_ends++ > 0)
+            return zr_fail(err, ZARR_ERR_CORRUPT, "it has a wrong IsTruncated");
+    } else if (zr_streq(local, "EncodingType")) {
+        l->is_escaped = zr_streq(text, "url");
+    } else if (zr_streq(local, "NextContinuationToken")) {
+        zr_str_clear(&l->next);
+        zr_str_puts(&l->next, text);
+    }
+    return zr_str_status(&l->name, err);
+}
+
+static zarr_status page_start(void *user, const struct zr_net_answer *a, zarr_error *err)
+{
+    struct s3_listing *l = user;
+
+    ZR_UNUSED(a);
+    ZR_UNUSED(err);
+    zr_str_clear(&l->body); /* what a lost connection left */
+    return ZARR_OK;
+}
+
+static zarr_status page_bytes(void *user, const void *bytes, size_t n, zarr_error *err)
+{
+    struct s3_listing *l = user;
+
+    zr_str_append(&l->body, bytes, n);
+    return zr_str_status(&l->body, err);
+}
+
+static void put_page_url(struct s3_listing *l)
+{
+    zr_str_clear(&l->url);
+    zr_url_put_key(&l->url, &zr_s3_place_get(l->store)->bucket, NULL);
+    zr_str_puts(&l->url, "?list-type=2&encoding-type=url&prefix=");
+    zr_s3_encode(&l->url, zr_str_text(&l->prefix), false);
+    if (!l->is_deep)
+        zr_str_puts(&l->url, "&delimiter=%2F");
+    if (l->token.bytes > 0) {
+        zr_str_puts(&l->url, "&continuation-token=");
+        zr_s3_encode(&l->url, zr_str_text(&l->token), false);
+    }
+}
+
+/* Fetches the text of a page. */
+static zarr_status fetch_page_text(struct s3_listing *l, zarr_error *err)
+{
+    struct zr_http_reader *reader = &l->store->reader;
+    enum zr_http_next next = ZR_HTTP_AGAIN;
+    zarr_status st = ZARR_OK;
+
+    for (int i = 0; st == ZARR_OK && next == ZR_HTTP_AGAIN; i++) {
+        struct zr_net_request r = {.method = "GET",
+                                   .flags = ZR_NET_NO_REDIRECT,
+                                   .add_headers = zr_s3_add_headers,
+                                   .header_user = reader,
+                                   .sink = {page_start, page_bytes, l},
+                                   .max_bytes = LIST_BYTES_MOST,
+                                   .error_body = &l->refusal,
+                                   .cancel = l->cancel};
+
+        put_page_url(l);
+        st = zr_str_status(&l->url, err);
+        r.url = zr_str_text(&l->url);
+        if (st == ZARR_OK)
+            st = zr_net_run(reader->net, &r, err);
+        next = i < LIST_AGAIN_MOST ? ZR_HTTP_AGAIN : ZR_HTTP_FAIL;
+        if (st == ZARR_OK && r.answer.status != 200)
+            st = zr_s3_refuse(reader, &r, zr_str_text(&l->refusal), l->refusal.bytes,
+                              &next, err);
+        else
+            next = ZR_HTTP_FAIL;
+        zr_net_request_deinit(&r);
+    }
+    return st == ZARR_ERR_NOT_FOUND ? ZARR_ERR_IO : st;
+}
+
+static zarr_status read_page(struct s3_listing *l, zarr_error *err)
+{
+    const struct zr_xml_sink sink = {page_element, page_text, l};
+    zarr_status st = ZARR_OK;
+
+    l->n_rows = 0;
+    l->n_ends = 0;
+    l->is_list = l->is_truncated = l->is_escaped = l->in_row = false;
+    zr_str_clear(&l->keys);
+    zr_str_clear(&l->next);
+    ZR_TRY(zr_xml_read(&sink, l->keys.alloc, zr_str_text(&l->body), l->body.bytes, err));
+    ZR_TRY(zr_str_status(&l->next, err));
+    if (l->n_ends == 0)
+        ZR_FAIL(err, ZARR_ERR_CORRUPT, "it does not say whether it is all");
+    if (l->is_truncated && l->next.bytes == 0)
+        ZR_FAIL(err, ZARR_ERR_CORRUPT, "it is a part, without the token of the next one");
+    if (l->is_truncated && (zr_streq(zr_str_text(&l->next), zr_str_text(&l->token)) ||
+                            zr_streq(zr_str_text(&l->next), zr_str_text(&l->kept))))
+        ZR_FAIL(err, ZARR_ERR_CORRUPT, "it repeats the token of a page before");
+    if (++l->n_pages >= l->next_kept) {
+        l->next_kept = 2 * l->n_pages;
+        zr_str_clear(&l->kept);
+        zr_str_puts(&l->kept, zr_str_text(&l->next));
+        st = zr_str_status(&l->kept, err);
+    }
+    atomic_store(&l->store->reader.has_found, true); /* the bucket is there */
+out:
+    return st;
+}
+
+/* ---- rows ---- */
+
+/* The key as it is, in l->key: with '+' for blanks, and escapes, if the page says so. */
+static bool decode_row(struct s3_listing *l, const char *text)
+{
+    zr_str_clear(&l->key);
+    zr_str_clear(&l->name);
+    if (!l->is_escaped) {
+        zr_str_puts(&l->key, text);
+        return true;
+    }
+    for (; *text; text++)
+        zr_str_putc(&l->name, *text == '+' ? ' ' : *text);
+    return zr_url_decode(&l->key, zr_str_text(&l->name), l->name.bytes);
+}
+
+static zarr_status give_row(struct s3_listing *l, const struct s3_row *row,
+                            zarr_error *err)
+{
+    const size_t above = l->store->prefix.bytes;
+    zarr_store_item item = {.bytes = row->is_prefix ? UINT64_MAX : row->bytes,
+                            .is_prefix = row->is_prefix};
+    zarr_status st = ZARR_OK;
+
+    if (!decode_row(l, l->keys.ptr + row->key))
+        ZR_FAIL(err, ZARR_ERR_CORRUPT, "it has a key with a malformed escape");
+    ZR_TRY(zr_str_status(&l->key, err));
+    if (!zr_starts_with(zr_str_text(&l->key), zr_str_text(&l->prefix)))
+        ZR_FAIL(err, ZARR_ERR_CORRUPT, "it has a key outside of the prefix");
+    if (row->is_prefix && l->key.bytes > 0 && l->key.ptr[l->key.bytes - 1] == '/')
+        l->key.ptr[--l->key.bytes] = '\0';
+    item.key = zr_str_text(&l->key) + above;
+    /* markers of folders, and names that no key of a hierarchy has */
+    if (l->key.bytes <= l->prefix.bytes || zr_ends_with(item.key, "/") ||
+        zr_key_validate(item.key, strlen(item.key), NULL) != ZARR_OK)
+        return ZARR_OK;
+    l->is_ended = l->fn(l->user, &item) != 0;
+out:
+    return st;
+}
+
+static zarr_status list_pages(struct s3_listing *l, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    do {
+        ZR_TRY(zr_cancel_check(l->cancel, err));
+        ZR_TRY(fetch_page_text(l, err));
+        st = read_page(l, err);
+        for (size_t i = 0; st == ZARR_OK && i < l->n_rows && !l->is_ended; i++)
+            st = give_row(l, &l->rows[i], err);
+        if (st != ZARR_OK)
+            ZR_LEAVE(zr_prefix(err, st, "the service's listing"));
+        zr_str_clear(&l->token);
+        zr_str_puts(&l->token, zr_str_text(&l->next));
+        ZR_TRY(zr_str_status(&l->token, err));
+    } while (l->is_truncated && !l->is_ended);
+out:
+    return st;
+}
+
+zarr_status zr_s3_list(void *self, const char *prefix, uint32_t how,
+                       zarr_store_list_fn fn, void *user, const zarr_cancel *cancel,
+                       zarr_error *err)
+{
+    struct zr_s3_store *s = self;
+    const zarr_allocator *alloc = s->reader.env.alloc;
+    struct s3_listing l = {.store = s,
+                           .is_deep = how != ZARR_LIST_DIRECTORY,
+                           .fn = fn,
+                           .user = user,
+                           .cancel = cancel};
+    struct zr_str *const texts[] = {&l.prefix, &l.url,  &l.body, &l.refusal, &l.key,
+                                    &l.token,  &l.next, &l.keys, &l.name,    &l.kept};
+    zarr_status st = ZARR_OK;
+
+    if (how == ZARR_LIST_DEBRIS) /* this store writes nothing */
+        return ZARR_OK;
+    for (size_t i = 0; i < ZR_COUNT(texts); i++)
+        zr_str_init(texts[i], alloc);
+    ZR_TRY(zr_s3_keys_renew(&s->keys, cancel, err));
+    zr_str_printf(&l.prefix, "%s%s%s", zr_str_text(&s->prefix), prefix,
+                  *prefix ? "/" : "");
+    ZR_TRY(zr_str_status(&l.prefix, err));
+    st = list_pages(&l, err);
+out:
+    for (size_t i = 0; i < ZR_COUNT(texts); i++)
+        zr_str_deinit(texts[i]);
+    zr_free(alloc, l.rows);
+    return st;
+}

@@ -1,0 +1,214 @@
+/*
+ * s3/refuse.c - what the service means by an answer that is no success. Only the code
+ * NoSuchKey means that a key is missing: a misspelt bucket must not read as fill values.
+ * Thread class: shared.
+ */
+#include "s3/s3_int.h"
+
+#include <string.h>
+
+enum {
+    CODE_ROOM = 64,
+    SKEW_LEAST_S = 60 /* a clock that is wrong by less is right */
+};
+
+struct s3_error {
+    int depth, extra; /* extra: of STS, whose root is ErrorResponse */
+    char code[CODE_ROOM], request[CODE_ROOM], region[CODE_ROOM];
+};
+
+/* ---- the body ---- */
+
+/* Takes a text that a message may show. */
+static void take_text(char out[CODE_ROOM], const char *text)
+{
+    if (zr_is_plain_line(text) && strlen(text) < CODE_ROOM)
+        memcpy(out, text, strlen(text) + 1);
+}
+
+static const char *local_name(const char *name)
+{
+    const char *blank = strrchr(name, ' ');
+
+    return blank ? blank + 1 : name;
+}
+
+static zarr_status error_begin(void *user, const char *name, zarr_error *err)
+{
+    struct s3_error *e = user;
+
+    if (++e->depth > 1 || zr_streq(local_name(name), "Error"))
+        return ZARR_OK;
+    e->extra = 1;
+    return zr_streq(local_name(name), "ErrorResponse")
+               ? ZARR_OK
+               : zr_fail(err, ZARR_ERR_CORRUPT, "it is no error");
+}
+
+/* The first text of each name counts, and none of the details inside of the error. */
+static zarr_status error_end(void *user, const char *name, const char *text,
+                             zarr_error *err)
+{
+    struct s3_error *e = user;
+    const char *const local = local_name(name);
+    const int depth = e->depth-- - e->extra;
+
+    ZR_UNUSED(err);
+    if (!text || depth > 2)
+        return ZARR_OK;
+    if (zr_streq(local, "Code") && !*e->code)
+        take_text(e->code, text);
+    else if (zr_streq(local, "RequestId") && !*e->request)
+        take_text(e->request, text);
+    else if (zr_streq(local, "Region") && !*e->region)
+        take_text(e->region, text);
+    return ZARR_OK;
+}
+
+static void read_error(struct s3_error *e, const zarr_allocator *alloc,
+                       const struct zr_net_request *r, const char *body, size_t n)
+{
+    const struct zr_xml_sink sink = {error_begin, error_end, e};
+    const char *text = zr_net_answer_header(&r->answer, "x-amz-request-id");
+
+    *e = (struct s3_error){.depth = 0};
+    if (n > 0 && zr_xml_read(&sink, alloc, body, n, NULL) != ZARR_OK)
+        *e = (struct s3_error){.depth = 0}; /* a page of a proxy, or cut off */
+    if (text && !*e->request)
+        take_text(e->request, text);
+    text = zr_net_answer_header(&r->answer, "x-amz-bucket-region");
+    if (text)
+        take_text(e->region, text);
+}
+
+/* ---- the failure ---- */
+
+static const char *find_advice(const struct s3_error *e, uint32_t status)
+{
+    static const struct {
+        const char *code, *advice;
+    } rows[] = {
+        {"AccessDenied", "the credentials do not permit this. A public bucket needs the "
+                         "option anonymous=true"},
+        {"AuthorizationHeaderMalformed", "set the option region"},
+        {"ExpiredToken", "the session token has expired"},
+        {"InvalidAccessKeyId", "the service does not know the access key"},
+        {"InvalidObjectState", "the object is archived: restore it first"},
+        {"InvalidToken", "the session token is not valid"},
+        {"NoSuchBucket", "there is no such bucket at this endpoint"},
+        {"PermanentRedirect", "set the options region and endpoint"},
+        {"RequestTimeTooSkewed", "the clock of this machine is wrong"},
+        {"SignatureDoesNotMatch", "the secret access key is wrong"},
+    };
+
+    for (size_t i = 0; i < ZR_COUNT(rows); i++)
+        if (zr_streq(e->code, rows[i].code))
+            return rows[i].advice;
+    if (status == 404 && !*e->code)
+        return "the server does not say what is missing. Is the endpoint that of an S3 "
+               "service?";
+    return "";
+}
+
+static zarr_status fail_refusal(const zarr_allocator *alloc,
+                                const struct zr_net_request *r, const struct s3_error *e,
+                                const char *advice, zarr_error *err)
+{
+    zarr_error said = {0};
+    zarr_status st = zr_net_fail_status(&said, r);
+    struct zr_str shown;
+
+    if (st == ZARR_ERR_NOT_FOUND || st == ZARR_ERR_CONFLICT)
+        st = ZARR_ERR_IO;
+    if (zr_streq(e->code, "ExpiredToken") || zr_streq(e->code, "InvalidToken") ||
+        zr_streq(e->code, "RequestTimeTooSkewed"))
+        st = ZARR_ERR_DENIED;
+    zr_str_init(&shown, alloc);
+    zr_url_put_shown(&shown, r->url);
+    st =
+        zr_fail(err, st, "%.200s: %s: %s%s%s%s%s%s%s", zr_str_text(&shown), r->method,
+                said.message, *e->code ? ", code " : "", e->code,
+                *e->request ? ", request " : "", e->request, *advice ? ": " : "", advice);
+    zr_str_deinit(&shown);
+    /* a store hides what has this domain. Wrong credentials must not hide objects */
+    if (err && (st != ZARR_ERR_DENIED || zr_streq(e->code, "AccessDenied"))) {
+        err->os_code = said.os_code;
+        err->os_domain = said.os_domain;
+    }
+    return st;
+}
+
+zarr_status zr_s3_fail_answer(const zarr_allocator *alloc, const struct zr_net_request *r,
+                              const char *body, size_t body_bytes, zarr_error *err)
+{
+    struct s3_error e;
+
+    read_error(&e, alloc, r, body, body_bytes);
+    return fail_refusal(alloc, r, &e, "", err);
+}
+
+/* ---- what to do ---- */
+
+/* Corrects the clock, once. Requests that were signed before are sent again, too. */
+static bool correct_skew(struct zr_s3_store *s, const struct zr_net_request *r)
+{
+    const int64_t skew = r->answer.date_s - zr_wall_seconds();
+    int_fast64_t old = 0;
+
+    if (r->answer.date_s == 0 || (skew > -SKEW_LEAST_S && skew < SKEW_LEAST_S))
+        return false;
+    if (atomic_compare_exchange_strong(&s->skew_s, &old, skew))
+        return true;
+    return old > skew - SKEW_LEAST_S && old < skew + SKEW_LEAST_S;
+}
+
+/* Whether the request may succeed when it is sent again. */
+static bool can_correct(struct zr_s3_store *s, const struct zr_net_request *r,
+                        const struct s3_error *e)
+{
+    const uint32_t status = r->answer.status;
+
+    if ((status == 301 || status == 307 || status == 400) && *e->region)
+        return zr_s3_place_correct(s, e->region);
+    if (zr_streq(e->code, "RequestTimeTooSkewed"))
+        return correct_skew(s, r);
+    return false;
+}
+
+zarr_status zr_s3_refuse(struct zr_http_reader *reader, const struct zr_net_request *r,
+                         const char *body, size_t body_bytes, enum zr_http_next *next,
+                         zarr_error *err)
+{
+    struct zr_s3_store *s = (struct zr_s3_store *)(void *)reader;
+    const uint32_t status = r->answer.status;
+    const bool is_head = strcmp(r->method, "HEAD") == 0;
+    const bool is_list = strchr(r->url, '?') != NULL; /* keys have no query */
+    const zarr_allocator *const alloc = reader->env.alloc;
+    struct s3_error e;
+    bool can_ask;
+
+    read_error(&e, alloc, r, body, body_bytes);
+    if (*next != ZR_HTTP_FAIL && can_correct(s, r, &e)) {
+        *next = ZR_HTTP_AGAIN;
+        return ZARR_OK;
+    }
+    can_ask = *next != ZR_HTTP_FAIL;
+    *next = ZR_HTTP_FAIL;
+    if (is_head && status == 404 && atomic_load(&reader->has_found))
+        return zr_fail(err, ZARR_ERR_NOT_FOUND, "no such key (HTTP 404)");
+    if (is_head && can_ask && status < 500 && status != 412) {
+        *next = ZR_HTTP_ASK_BODY;
+        return ZARR_OK;
+    }
+    if (status == 412)
+        return zr_net_fail_status(err, r);
+    if (zr_streq(e.code, "NoSuchKey") && status == 404) {
+        atomic_store(&reader->has_found, true); /* the bucket is there */
+        return zr_fail(err, ZARR_ERR_NOT_FOUND, "no such key (HTTP 404)");
+    }
+    if (s->denied_is_missing && !is_list && zr_streq(e.code, "AccessDenied"))
+        return zr_fail(err, ZARR_ERR_NOT_FOUND, "no such key (HTTP 403)");
+    if (zr_streq(e.code, "ExpiredToken") || zr_streq(e.code, "ExpiredTokenException"))
+        zr_s3_keys_expire(&s->keys);
+    return fail_refusal(alloc, r, &e, find_advice(&e, status), err);
+}

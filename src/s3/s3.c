@@ -1,0 +1,430 @@
+/*
+ * s3/s3.c - the functions of the store, its opening, and the signature of its requests.
+ * Thread class: shared.
+ */
+#include "s3/s3_int.h"
+
+#include <string.h>
+#include <strings.h>
+
+/* Operations that the library may have in flight; the engine decides how many of them a
+ * host gets. */
+enum {
+    S3_PARALLEL = 256,
+    PLACE_RANK = 5 /* of a lock inside of no other */
+};
+
+static const struct zr_s3_store *get_store(const struct zr_http_reader *reader)
+{
+    return (const struct zr_s3_store *)(const void *)reader;
+}
+
+/* ---- requests ---- */
+
+static void s3_put_url(const struct zr_http_reader *reader, struct zr_str *out,
+                       const char *key)
+{
+    /* its path ends with a slash. A service may take '+' for a blank, so it is escaped */
+    zr_url_put_key(out, &zr_s3_place_get(get_store(reader))->root, NULL);
+    zr_s3_encode(out, key, true);
+}
+
+zarr_status zr_s3_add_headers(void *reader, const struct zr_net_request *r,
+                              struct zr_str *lines, zarr_error *err)
+{
+    struct zr_s3_store *s = reader;
+    struct zr_s3_key *key = zr_s3_keys_get(&s->keys);
+    struct zr_url url = {0};
+    struct zr_s3_signing sign = {
+        .alloc = s->reader.env.alloc,
+        .method = r->method,
+        .url = &url,
+        .service = "s3",
+        .key = key,
+        .time_s = zr_wall_seconds() + atomic_load(&s->skew_s),
+        .payload_hash = ZR_S3_EMPTY_HASH,
+        .sends_payload_hash = true,
+        .lines = (const char *const *)s->lines,
+    };
+    zarr_status st = ZARR_OK;
+
+    for (size_t i = 0; s->is_anonymous && i < s->n_lines; i++)
+        zr_str_append(lines, s->lines[i], strlen(s->lines[i]) + 1);
+    if (s->is_anonymous)
+        goto out;
+    if (!key)
+        ZR_FAIL(err, ZARR_ERR_DENIED, "there are no credentials yet");
+    ZR_TRY(zr_url_parse(&url, sign.alloc, r->url, err));
+    if (key->token && strcmp(url.scheme, "http") == 0 && !s->allow_http &&
+        !zr_s3_is_loopback(url.host))
+        ZR_FAIL(
+            err, ZARR_ERR_DENIED,
+            "a session token is not sent without TLS, unless the option allow_http is "
+            "true");
+    sign.region = zr_s3_place_region(s, url.host);
+    st = zr_s3_sign(lines, &sign, err);
+out:
+    zr_url_deinit(&url);
+    zr_s3_key_free(key);
+    return st;
+}
+
+static const struct zr_http_protocol s3_protocol = {
+    .flags = ZR_NET_NO_REDIRECT,
+    .is_strict = true,
+    .put_url = s3_put_url,
+    .add_headers = zr_s3_add_headers,
+    .refuse = zr_s3_refuse,
+};
+
+/* ---- functions of the store ---- */
+
+static void s3_close(void *self)
+{
+    struct zr_s3_store *s = self;
+    const zarr_allocator *alloc = s->reader.env.alloc;
+
+    zr_net_free(s->reader.net);
+    for (size_t i = 0; i < s->n_lines; i++)
+        zr_free_secret(alloc, s->lines[i]);
+    zr_s3_keys_deinit(&s->keys);
+    zr_s3_place_deinit(&s->place[0]);
+    zr_s3_place_deinit(&s->place[1]);
+    zr_url_deinit(&s->endpoint);
+    zr_url_deinit(&s->url);
+    zr_str_deinit(&s->prefix);
+    zr_fork_hook_remove(&s->fork);
+    zr_mutex_deinit(&s->mutex);
+    zr_free(alloc, s);
+}
+
+static void s3_caps(void *self, zarr_store_caps *out)
+{
+    ZR_UNUSED(self);
+    out->flags = ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_SUFFIX | ZARR_STORE_CAP_LIST |
+                 ZARR_STORE_CAP_VERSIONS | ZARR_STORE_CAP_COALESCES;
+    out->parallel = S3_PARALLEL;
+}
+
+static void s3_submit(void *self, zarr_store_op **ops, uint64_t n,
+                      void (*done)(void *arg, zarr_store_op *op, const zarr_error *err),
+                      void *arg)
+{
+    struct zr_s3_store *s = self;
+    zarr_error err = {0};
+    const zarr_status st =
+        zr_s3_keys_renew(&s->keys, n > 0 ? ops[0]->cancel : NULL, &err);
+
+    if (st == ZARR_OK) {
+        zr_http_submit(self, ops, n, done, arg);
+        return;
+    }
+    for (uint64_t i = 0; i < n; i++) {
+        ops[i]->status = st;
+        done(arg, ops[i], &err);
+    }
+}
+
+/* The same bucket has the same place in each style and region; AWS is no endpoint. */
+static void s3_place(void *self, zarr_store_place_fn fn, void *user)
+{
+    const struct zr_s3_store *s = self;
+    const char *const host = s->endpoint.host;
+    zarr_store_place place = {.struct_size = sizeof place,
+                              .scheme = "s3",
+                              .endpoint = "",
+                              .bucket = s->url.host,
+                              .prefix = zr_str_text(&s->prefix)};
+    struct zr_str origin;
+
+    zr_str_init(&origin, s->reader.env.alloc);
+    if (host && !zr_ends_with(host, ".amazonaws.com") &&
+        !zr_ends_with(host, ".amazonaws.com.cn")) {
+        zr_url_put_origin(&origin, &s->endpoint);
+        if (origin.failed)
+            goto out;
+        place.endpoint = strstr(zr_str_text(&origin), "://") + strlen("://");
+    }
+    fn(user, &place);
+out:
+    zr_str_deinit(&origin);
+}
+
+const zarr_store_vtable zr_s3_vtable = {
+    .struct_size = sizeof(zarr_store_vtable),
+    .name = "s3",
+    .caps = s3_caps,
+    .submit = s3_submit,
+    .cancel = zr_http_cancel,
+    .list = zr_s3_list,
+    .place = s3_place,
+    .count = zr_http_count,
+    .close = s3_close,
+};
+
+/* ---- opening ---- */
+
+/* Texts of options, the environment and the profile; NULL: not told. */
+struct s3_opening {
+    struct zr_s3_store *s;
+    struct zr_http_options transport;
+    struct zr_s3_profiles profiles;
+    struct zr_s3_keys_options keys;
+    const char *region, *endpoint, *style;
+    char *profile_region, *profile_endpoint; /* owned */
+    zarr_error *err;
+};
+
+static const char *first_text(const char *a, const char *b)
+{
+    return a && *a ? a : b && *b ? b : NULL;
+}
+
+static zarr_status read_options(struct s3_opening *o, const char *config)
+{
+    struct zr_s3_store *s = o->s;
+    const struct zr_http_own_option options[] = {
+        {"access_key_id", NULL, &o->keys.id},
+        {"allow_http", &s->allow_http, NULL},
+        {"anonymous", &s->is_anonymous, NULL},
+        {"denied_is_missing", &s->denied_is_missing, NULL},
+        {"endpoint", NULL, &o->endpoint},
+        {"profile", NULL, &o->keys.profile},
+        {"region", NULL, &o->region},
+        {"requester_pays", &s->requester_pays, NULL},
+        {"secret_access_key", NULL, &o->keys.secret},
+        {"session_token", NULL, &o->keys.token},
+        {"style", NULL, &o->style},
+    };
+    const struct zr_http_own_options own = {"an S3 store", options, ZR_COUNT(options)};
+
+    return zr_http_options_read(&o->transport, &own, config, NULL, &s->reader.env,
+                                o->err);
+}
+
+/* Whether a header "Name: value" has this name, or one that begins with it. */
+static bool has_header_name(const char *line, const char *name, bool is_whole)
+{
+    return strncasecmp(line, name, strlen(name)) == 0 &&
+           (!is_whole || line[strlen(name)] == ':');
+}
+
+static zarr_status add_signed_line(struct s3_opening *o, const char *line)
+{
+    struct zr_s3_store *s = o->s;
+
+    if (s->n_lines + 1 == ZR_COUNT(s->lines))
+        return zr_fail(o->err, ZARR_ERR_INVALID,
+                       "the option headers of an S3 store has more than %zu of x-amz-*",
+                       ZR_COUNT(s->lines) - 2);
+    s->lines[s->n_lines] = zr_strdup(s->reader.env.alloc, line);
+    return s->lines[s->n_lines] ? (s->n_lines++, ZARR_OK)
+                                : zr_fail_memory(o->err, strlen(line) + 1);
+}
+
+/* Takes headers that the service wants signed from those of transport, and refuses what
+ * the store sends itself. */
+static zarr_status take_signed_lines(struct s3_opening *o)
+{
+    static const char *const own[] = {"Authorization", "Host", "x-amz-date",
+                                      "x-amz-content-sha256", "x-amz-security-token"};
+    const char **const lines = o->transport.headers;
+    size_t n = 0;
+    zarr_status st = ZARR_OK;
+
+    if (o->s->requester_pays)
+        ZR_TRY(add_signed_line(o, "x-amz-request-payer: requester"));
+    for (size_t i = 0; lines[i]; i++) {
+        for (size_t k = 0; k < ZR_COUNT(own); k++)
+            if (has_header_name(lines[i], own[k], true))
+                ZR_FAIL(o->err, ZARR_ERR_INVALID,
+                        "an S3 store has no option bearer_token, and its option headers "
+                        "has no %s",
+                        own[k]);
+        if (has_header_name(lines[i], "x-amz-", false))
+            ZR_TRY(add_signed_line(o, lines[i]));
+        else
+            lines[n++] = lines[i];
+    }
+    lines[n] = NULL;
+out:
+    return st;
+}
+
+static zarr_status refuse_contradictions(const struct s3_opening *o)
+{
+    const struct zr_s3_keys_options *k = &o->keys;
+    const struct zr_net_options *net = &o->transport.net;
+
+    if (net->user_password || net->netrc || net->netrc_file)
+        return zr_fail(o->err, ZARR_ERR_INVALID,
+                       "an S3 store has no option user, password, netrc or netrc_file: "
+                       "its requests are signed");
+    if (o->s->is_anonymous &&
+        (first_text(k->id, k->secret) || first_text(k->token, k->profile)))
+        return zr_fail(o->err, ZARR_ERR_INVALID,
+                       "the option anonymous of an S3 store excludes those of "
+                       "credentials");
+    return ZARR_OK;
+}
+
+/* The region and the endpoint: options, then the environment, then the profile. */
+static zarr_status read_surroundings(struct s3_opening *o)
+{
+    zr_s3_env *const v = o->keys.variable;
+    const char *profile = first_text(o->keys.profile, v("AWS_PROFILE"));
+    const char *ignore = v("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS");
+    const char *told;
+    zarr_status st = ZARR_OK;
+
+    profile = profile ? profile : "default";
+    ZR_TRY(zr_s3_profiles_read(&o->profiles, o->s->reader.env.alloc, v, o->err));
+    ZR_TRY(
+        zr_s3_profiles_get(&o->profile_region, &o->profiles, profile, "region", o->err));
+    ZR_TRY(zr_s3_profiles_get(&o->profile_endpoint, &o->profiles, profile, "endpoint_url",
+                              o->err));
+    told = first_text(v("AWS_REGION"), v("AWS_DEFAULT_REGION"));
+    o->region = first_text(o->region, first_text(told, o->profile_region));
+    if (!o->region)
+        o->region = "us-east-1";
+    if (ignore && zr_streq(ignore, "true"))
+        goto out;
+    told = first_text(v("AWS_ENDPOINT_URL_S3"), v("AWS_ENDPOINT_URL"));
+    o->endpoint = first_text(o->endpoint, first_text(told, o->profile_endpoint));
+out:
+    return st;
+}
+
+static zarr_status set_endpoint(struct s3_opening *o)
+{
+    struct zr_s3_store *s = o->s;
+    const char *const bucket = s->url.host;
+    zarr_status st = ZARR_OK;
+
+    if (o->endpoint) {
+        st = zr_url_parse(&s->endpoint, s->reader.env.alloc, o->endpoint, o->err);
+        if (st != ZARR_OK)
+            return zr_prefix(o->err, st, "the endpoint of an S3 store");
+        if ((strcmp(s->endpoint.scheme, "http") != 0 &&
+             strcmp(s->endpoint.scheme, "https") != 0) ||
+            s->endpoint.user_info || s->endpoint.query)
+            return zr_fail(o->err, ZARR_ERR_INVALID,
+                           "the endpoint of an S3 store is http://HOST or https://HOST, "
+                           "with a port and a path if need be");
+    }
+    /* a name with a dot fits no certificate, one with other characters no host */
+    s->is_path_style =
+        s->endpoint.host || strpbrk(bucket, "._") ||
+        strspn(bucket, "abcdefghijklmnopqrstuvwxyz0123456789-") != strlen(bucket);
+    if (o->style && zr_streq(o->style, "path"))
+        s->is_path_style = true;
+    else if (o->style && zr_streq(o->style, "virtual") &&
+             strspn(bucket, "abcdefghijklmnopqrstuvwxyz0123456789-.") != strlen(bucket))
+        return zr_fail(o->err, ZARR_ERR_INVALID,
+                       "the option style of an S3 store is virtual, but the name of the "
+                       "bucket is none of a host");
+    else if (o->style && zr_streq(o->style, "virtual"))
+        s->is_path_style = false;
+    else if (o->style && !zr_streq(o->style, "auto"))
+        return zr_fail(o->err, ZARR_ERR_INVALID,
+                       "the option style of an S3 store is auto, path or virtual");
+    return ZARR_OK;
+}
+
+/* The URL of a request would leave the bucket or the prefix by a part "." or "..". */
+static bool has_dot_part(const char *path)
+{
+    for (size_t n; *path; path += n + (path[n] == '/')) {
+        n = strcspn(path, "/");
+        if ((n == 1 && path[0] == '.') || (n == 2 && path[0] == '.' && path[1] == '.'))
+            return true;
+    }
+    return false;
+}
+
+static zarr_status set_prefix(struct s3_opening *o)
+{
+    struct zr_s3_store *s = o->s;
+    const char *path = s->url.path + 1;
+
+    if (!*s->url.host || s->url.port || s->url.user_info || s->url.query)
+        return zr_fail(o->err, ZARR_ERR_INVALID,
+                       "the URL of an S3 store is s3://BUCKET/PREFIX, without a port, a "
+                       "user or a query");
+    if (!zr_url_decode(&s->prefix, path, strlen(path)))
+        return zr_fail(o->err, ZARR_ERR_INVALID, "the path of the URL is no UTF-8");
+    if (*s->url.host == '.' || has_dot_part(zr_str_text(&s->prefix)))
+        return zr_fail(o->err, ZARR_ERR_INVALID,
+                       "the URL of an S3 store has a bucket that begins with a dot, or a "
+                       "part \".\" or \"..\" in its path");
+    if (s->prefix.bytes > 0 && !zr_ends_with(zr_str_text(&s->prefix), "/"))
+        zr_str_putc(&s->prefix, '/');
+    return zr_str_status(&s->prefix, o->err);
+}
+
+/* Without these libraries nothing can be read. */
+static zarr_status load_libraries(const struct zr_s3_store *s, zarr_error *err)
+{
+    const struct zr_xml_sink none = {NULL, NULL, NULL};
+    zarr_status st = zr_crypto_load(err);
+
+    if (st == ZARR_OK)
+        st = zr_xml_read(&none, s->reader.env.alloc, "<a/>", 4, err);
+    return st == ZARR_OK ? st : zr_prefix(err, st, "S3");
+}
+
+static zarr_status open_parts(struct s3_opening *o, const char *url, const char *config)
+{
+    struct zr_s3_store *s = o->s;
+    struct zr_net_options net;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(load_libraries(s, o->err));
+    ZR_TRY(zr_url_parse(&s->url, s->reader.env.alloc, url, o->err));
+    ZR_TRY(set_prefix(o));
+    ZR_TRY(read_options(o, config));
+    ZR_TRY(refuse_contradictions(o));
+    ZR_TRY(take_signed_lines(o));
+    ZR_TRY(read_surroundings(o));
+    ZR_TRY(set_endpoint(o));
+    ZR_TRY(zr_s3_place_init(&s->place[0], s, o->region, o->err));
+    net = o->transport.net;
+    if (zr_s3_is_loopback(s->place[0].bucket.host))
+        net.proxy = ""; /* which would see a session token */
+    ZR_TRY(zr_net_open(&s->reader.net, &net, o->err));
+    o->keys.anonymous = s->is_anonymous;
+    o->keys.untrusted = o->transport.net.untrusted;
+    o->keys.region = s->place[0].region;
+    o->keys.profiles = &o->profiles;
+    o->keys.net = &o->transport.net;
+    st = zr_s3_keys_init(&s->keys, &o->keys, &s->reader.env, o->err);
+out:
+    return st;
+}
+
+zarr_status zr_s3_open(void **self, const struct zr_store_env *env, const char *url,
+                       const char *config, zr_s3_env *variable, zarr_error *err)
+{
+    struct zr_s3_store *s = zr_calloc(env->alloc, 1, sizeof *s);
+    struct s3_opening o = {.s = s, .keys = {.variable = variable}, .err = err};
+    zarr_status st;
+
+    if (!s)
+        return zr_fail_memory(err, sizeof *s);
+    s->reader.env = *env;
+    s->reader.protocol = &s3_protocol;
+    zr_str_init(&s->prefix, env->alloc);
+    zr_mutex_init(&s->mutex);
+    s->fork = (struct zr_fork_hook){.mutex = &s->mutex, .rank = PLACE_RANK};
+    zr_fork_hook_add(&s->fork);
+    st = open_parts(&o, url, config);
+    zr_http_options_deinit(&o.transport);
+    zr_s3_profiles_deinit(&o.profiles);
+    zr_free_secret(env->alloc, o.profile_region);
+    zr_free_secret(env->alloc, o.profile_endpoint);
+    if (st == ZARR_OK)
+        *self = s;
+    else
+        s3_close(s);
+    return st;
+}

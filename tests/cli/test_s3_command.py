@@ -1,0 +1,392 @@
+"""The commands that read, with a hierarchy and an archive in a bucket; what errors, credentials and a hostile server do."""
+import collections
+import datetime
+import email.utils
+import json
+import socket
+import time
+import zipfile
+
+import numpy as np
+import pytest
+import s3_server
+from http_answers import start_server
+from s3_server import BUCKET, ID, SECRET, answer_error, answer_list, make_variables, start_service, start_versitygw
+
+DATA = np.arange(40 * 40, dtype="int32").reshape(40, 40)
+URL = f"s3://{BUCKET}/pre fix/x.zarr"
+
+
+def skip_without_libraries(zarrc):
+    done = zarrc("info", "s3://any/x.zarr", "--store-option=anonymous=true", "--store-option=endpoint=http://127.0.0.1:9", code=None)
+    if done.code == 6:
+        pytest.skip(done.err)
+
+
+@pytest.fixture(scope="module")
+def buckets(tmp_path_factory, zarrc):
+    skip_without_libraries(zarrc)
+    folder = tmp_path_factory.mktemp("buckets")
+    np.save(folder / "a.npy", DATA)
+    data = folder / "data" / BUCKET / "pre fix"
+    zarrc("import", folder / "a.npy", data / "x.zarr/a", "--chunks=10,10")
+    zarrc("import", folder / "a.npy", data / "x.zarr/in/s +%", "--chunks=10,10", "--shards=20,20", '--attributes={"units": "K"}')
+    with zipfile.ZipFile(data / "x.zarr.zip", "w") as archive:
+        for file in sorted((data / "x.zarr").rglob("*")):
+            if file.is_file():
+                archive.write(file, file.relative_to(data / "x.zarr"))
+    return folder / "data"
+
+
+@pytest.fixture
+def server(buckets):
+    with start_service(buckets / BUCKET) as found:
+        yield found
+
+
+@pytest.fixture(scope="module", params=["own", "versitygw"])
+def endpoint(request, buckets):
+    if request.param == "own":
+        with start_service(buckets / BUCKET, page=7) as found:
+            yield found.url
+    else:
+        program, why = s3_server.find_versitygw()
+        if not program:
+            pytest.skip(why)
+        with start_versitygw(buckets) as found:
+            yield found
+
+
+@pytest.fixture
+def call(zarrc, monkeypatch):
+    """Runs a command with no other variables of AWS than these."""
+    def run(*words, code=0, env, **more):
+        done = zarrc(*words, code=code, env=env, **more)
+        assert SECRET not in done.text + done.err
+        return done
+    return run
+
+
+# ---- a server as it should be ----
+
+
+@pytest.mark.parametrize("form", ["x.zarr", "x.zarr.zip"])
+def test_reading_commands(call, endpoint, buckets, tmp_path, form):
+    env, url = make_variables(endpoint), f"s3://{BUCKET}/pre fix/{form}"
+    assert call("info", "--json", f"{url}/in/s%20+%25", env=env).json["shape"] == [40, 40]
+    assert call("ls", "-R", url, env=env).text.splitlines() == ["a", "in/", "in/s +%"]
+    assert call("attrs", "get", f"{url}/in/s%20+%25", "units", env=env).text == '"K"\n'
+    assert call("cat", f"{url}/a[3,:4]", env=env).text.split() == ["120", "121", "122", "123"]
+    call("export", f"{url}/in/s%20+%25", tmp_path / "s.npy", env=env)
+    np.testing.assert_array_equal(np.load(tmp_path / "s.npy"), DATA)
+    local = buckets / BUCKET / "pre fix/x.zarr"
+    assert call("diff", local, url, env=env).code == 0
+    assert "2 arrays" in call("verify", url, env=env).err
+    call("cp", url, tmp_path / "copy.zarr", env=env)
+    assert call("diff", local, tmp_path / "copy.zarr", env=env).code == 0
+
+
+def test_bucket_without_a_prefix(call, endpoint):
+    env = make_variables(endpoint)
+    assert call("ls", "-R", f"s3://{BUCKET}:/pre fix/x.zarr", env=env, code=None).text.split("\n")[0] == "a"
+
+
+def test_requests(call, server):
+    def count(*command):
+        server.log.clear()
+        call(*command, env=make_variables(server.url))
+        return [row.split("x.zarr", 1)[1].split()[0] for row in server.log]
+
+    assert count("cat", f"{URL}/a[0,:4]") == ["/a/zarr.json", "/a/c/0/0"]
+    assert count("cat", f"s3://{BUCKET}/pre fix/x.zarr.zip/a[0,:4]") == [".zip"] * 3
+
+
+def test_what_does_not_work(call, server):
+    env = make_variables(server.url)
+    for command in (("create", f"{URL}/new", "--shape=3", "--dtype=int8"), ("rm", "-r", f"{URL}/a"), ("attrs", "set", f"{URL}/a", "units", '"m"')):
+        done = call(*command, env=env, code=None)
+        assert done.code in (2, 6) and "write" in done.err, (command, done.err)
+    for url in (f"s3://nobucket/%2F..%2F..%2F{BUCKET}/pre fix/x.zarr", "s3://../bucket/x.zarr", "s3://b/a%2F.%2Fx.zarr"):
+        assert "begins with a dot" in call("info", url, env=env, code=2).err
+    for url in ("s3://u:p@b/x.zarr", "s3://b:80/x.zarr", "s3://b/x.zarr?versionId=1"):
+        assert "s3://BUCKET/PREFIX" in call("info", url, env=env, code=2).err
+
+
+# ---- what is missing, what is broken ----
+
+
+def test_only_a_missing_key_is_missing(call, server):
+    env = make_variables(server.url)
+    assert "no Zarr array or group" in call("info", f"s3://{BUCKET}/none.zarr", env=env, code=3).err
+    for fault, text in ((answer_error(404, "NoSuchBucket"), "code NoSuchBucket, request REQ17: there is no such bucket"),
+                        (answer_error(404, "NoSuchBucket", details="<Details><Code>NoSuchKey</Code></Details>"), "code NoSuchBucket"),
+                        (answer_error(404, "NoSuchUpload"), "code NoSuchUpload"), ((404, {}, b""), "does not say what is missing"),
+                        ((404, {}, b"<html><p>nothing</html>"), "does not say what is missing"),
+                        (answer_error(403, "AccessDenied"), "anonymous=true"), (answer_error(400, "Odd"), "code Odd")):
+        server.service.fault = lambda request, fault=fault: fault if "/c/" in request.path or "none" in request.path else None
+        done = call("cat", f"{URL}/a[0,:4]", env=env, code=None)
+        assert done.code != 0 and text in done.err and "GET" in done.err and f"{server.url}/{BUCKET}" in done.err, done.err
+        assert text in call("info", f"s3://{BUCKET}/none.zarr", env=env, code=None).err
+    assert "NoSuchBucket" in call("ls", "s3://misspelt/x.zarr", env=env, code=None).err
+
+
+def test_wrong_credentials_hide_nothing(call, server, buckets):
+    data = buckets / BUCKET / "pre fix/v2.zarr"
+    data.mkdir(exist_ok=True)
+    (data / ".zgroup").write_text('{"zarr_format": 2}')
+    (data / ".zattrs").write_text('{"scale_factor": 2}')
+    env, url = make_variables(server.url), f"s3://{BUCKET}/pre fix/v2.zarr"
+    assert "2" in call("attrs", "get", url, "scale_factor", env=env).text
+    for code in ("ExpiredToken", "SignatureDoesNotMatch", "RequestTimeTooSkewed", "Odd"):
+        server.service.fault = lambda request, code=code: answer_error(403, code) if ".zattrs" in request.path else None
+        assert f"code {code}" in call("attrs", "get", url, "scale_factor", env=env, code=None).err
+
+
+def test_a_head_has_no_body(call, server):
+    """So a 404 to it is asked again, until the bucket is known to be there."""
+    env = make_variables(server.url)
+    server.log.clear()
+    done = call("info", "s3://misspelt/pre fix/x.zarr.zip", env=env, code=None)
+    assert "NoSuchBucket" in done.err
+
+
+def test_denied_is_missing(call, server):
+    server.service.fault = lambda request: answer_error(403, "AccessDenied") if "/c/" in request.path else None
+    done = call("cat", f"{URL}/a[0,:4]", "--store-option=denied_is_missing=true", env=make_variables(server.url))
+    assert done.text.split() == ["0"] * 4
+    server.service.fault = lambda request: answer_error(403, "AccessDenied") if "list-type" in request.path else None
+    assert "AccessDenied" in call("ls", "-R", URL, "--store-option=denied_is_missing=true", env=make_variables(server.url), code=None).err
+
+
+# ---- corrections ----
+
+
+def test_the_region_is_corrected_once(call, server):
+    server.service.region = "eu-west-3"
+
+    def fault(request):
+        if "/us-east-1/" in request.headers["Authorization"]:
+            return answer_error(status, code, **headers)
+        return None
+
+    server.service.fault = fault
+    for status, code, headers in ((301, "PermanentRedirect", {"x-amz-bucket-region": "eu-west-3", "Location": "http://127.0.0.1:9/"}),
+                                  (400, "AuthorizationHeaderMalformed", {"x-amz-bucket-region": "eu-west-3"}),
+                                  (400, "AuthorizationHeaderMalformed", {"region": "eu-west-3"})):
+        assert call("cat", f"{URL}/a[0,:4]", env=make_variables(server.url)).text.split() == ["0", "1", "2", "3"]
+    status, code, headers = 301, "PermanentRedirect", {"x-amz-bucket-region": "evil.example.com/", "Location": "http://127.0.0.1:9/"}
+    assert "PermanentRedirect" in call("info", f"{URL}/a", env=make_variables(server.url), code=None).err
+
+
+def test_the_clock_is_corrected_once(call, server):
+    def fault(request):
+        sent = datetime.datetime.strptime(request.headers["x-amz-date"], "%Y%m%dT%H%M%SZ").replace(tzinfo=datetime.timezone.utc)
+        if abs(sent.timestamp() - time.time() - ahead) > 900:
+            return answer_error(403, "RequestTimeTooSkewed", Date=email.utils.formatdate(time.time() + told, usegmt=True))
+        return None
+
+    server.service.fault = fault
+    ahead = told = 7200
+    assert call("cat", f"{URL}/a[0,:2]", env=make_variables(server.url)).text.split() == ["0", "1"]
+    told = 90000
+    server.log.clear()
+    assert "clock" in call("cat", f"{URL}/a[0,:2]", env=make_variables(server.url), code=None).err
+    assert max(collections.Counter(server.log).values()) <= 8  # two calls of a key, each sent four times at most
+
+
+# ---- hostile listings ----
+
+
+def test_listings_that_are_wrong(call, server):
+    page = {"pre fix/x.zarr/a/zarr.json": 3}
+    for answer, text in ((answer_list(page, "", token="same"), "repeats the token"), (answer_list({"other/zarr.json": 1}, ""), "outside of the prefix"),
+                         ((200, {}, b"<!DOCTYPE x><ListBucketResult/>"), "document type"), ((200, {}, b"<Odd/>"), "no ListBucketResult"),
+                         ((200, {}, b"<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>"), "without the token"),
+                         ((200, {}, b"<ListBucketResult/>"), "whether it is all"),
+                         ((200, {}, b"<ListBucketResult><IsTruncated>True</IsTruncated></ListBucketResult>"), "wrong IsTruncated"),
+                         ((200, {}, b"<ListBucketResult><IsTruncated>false</IsTruncated><IsTruncated>false</IsTruncated></ListBucketResult>"), "wrong IsTruncated"),
+                         (answer_list({"pre fix/x.zarr/%zz": 1}, "").__class__((200, {}, b"<ListBucketResult><EncodingType>url</EncodingType><IsTruncated>false</IsTruncated><Contents>"
+                          b"<Key>pre%20fix/x.zarr/%zz</Key><Size>1</Size></Contents></ListBucketResult>")), "malformed escape")):
+        server.service.fault = lambda request, answer=answer: answer if "list-type" in request.path else None
+        done = call("ls", "-R", URL, env=make_variables(server.url), code=None)
+        assert done.code != 0 and text in done.err, done.err
+
+
+def test_tokens_that_go_in_a_circle(call, server):
+    def fault(request):
+        if "list-type" in request.path:
+            token = request.path.rpartition("=")[2]
+            return answer_list({}, "", token={"a": "b", "b": "c", "c": "a"}.get(token, "a"))
+        return None
+
+    server.service.fault = fault
+    assert "repeats the token" in call("ls", "-R", URL, env=make_variables(server.url), code=None).err
+    assert len(server.log) < 20
+
+
+def test_markers_of_folders_are_skipped(call, server):
+    keys = {"pre fix/x.zarr/": 0, "pre fix/x.zarr/in/": 0, "pre fix/x.zarr/b//c": 1, "pre fix/x.zarr/zarr.json": 5}
+    server.service.fault = lambda request: answer_list(keys, "", ["pre fix/x.zarr/a/"]) if "list-type" in request.path else None
+    assert call("ls", URL, env=make_variables(server.url)).text.split() == ["a"]
+
+
+# ---- credentials ----
+
+
+def test_anonymous(call, server):
+    server.service.is_anonymous = True
+    env = {"AWS_ENDPOINT_URL": server.url, **s3_server.WITHOUT}
+    assert call("cat", f"{URL}/a[0,:2]", "--store-option=anonymous=true", env=env).text.split() == ["0", "1"]
+    done = call("info", f"{URL}/a", env=env, code=None)
+    for text in ("no credentials were found", "AWS_ACCESS_KEY_ID", "profile default of /nonexistent", "AWS_EC2_METADATA_DISABLED", "anonymous=true"):
+        assert text in done.err, done.err
+
+
+def test_options(call, server, tmp_path):
+    (tmp_path / "secret").write_text(f"{SECRET}\n")
+    words = [f"--store-option={text}" for text in (f"access_key_id={ID}", f"secret_access_key=@{tmp_path}/secret", f"endpoint={server.url}",
+                                                  "style=path", "requester_pays=true", "region=us-east-1")]
+    seen = []
+    server.service.fault = lambda request: seen.append(request.headers.get("x-amz-request-payer"))
+    assert call("cat", f"{URL}/a[0,:2]", *words, env=s3_server.WITHOUT).text.split() == ["0", "1"]
+    assert set(seen) == {"requester"}
+    seen.clear()
+    server.service.fault = lambda request: seen.append((request.headers.get_all("X-Amz-Odd"), request.headers.get("X-Plain")))
+    more = '--store-option=headers={"X-Amz-Odd": "1  2", "X-Plain": "p"}'  # the server wants all x-amz-* signed
+    assert call("cat", f"{URL}/a[0,:2]", *words, more, env=s3_server.WITHOUT).text.split() == ["0", "1"]
+    assert set((tuple(odd), plain) for odd, plain in seen) == {(("1 2",), "p")}
+    for name in ("Authorization", "Host", "X-Amz-Date", "x-amz-content-sha256", "x-amz-security-token"):
+        done = call("info", f"{URL}/a", *words, f'--store-option=headers={{"{name}": "x"}}', env=s3_server.WITHOUT, code=2)
+        assert name.lower() in done.err.lower() and "headers" in done.err
+    for text in ("anonymous=true", "profile=x", "bearer_token=x", "user=x", "netrc=true", f"netrc_file={tmp_path}/secret", "style=virtual"):
+        name, url = text.partition("=")[0], URL.replace("bucket", "MyBucket") if "style" in text else URL
+        assert name in call("info", f"{url}/a", *(w for w in words if "style" not in w), f"--store-option={text}", env=s3_server.WITHOUT, code=2).err
+    for option in ("style=odd", "endpoint=ftp://x", "endpoint=http://u:p@x", "region=a/b", "nothing=1", "anonymous=maybe"):
+        assert option.partition("=")[0] in call("info", f"{URL}/a", *words, f"--store-option={option}", env=s3_server.WITHOUT, code=2).err
+
+
+def test_profiles_and_processes(call, server, tmp_path):
+    (tmp_path / "credentials").write_text(f"[fixed]\naws_access_key_id={ID}\naws_secret_access_key={SECRET}\n")
+    output = json.dumps({"Version": 1, "AccessKeyId": ID, "SecretAccessKey": SECRET, "SessionToken": "tok", "Expiration": "2099-01-01T00:00:00Z"})
+    (tmp_path / "output").write_text(output)
+    (tmp_path / "config").write_text(f"[profile run]\ncredential_process = cat '{tmp_path}/output'\n"
+                                     "[profile fails]\ncredential_process = echo SECRET >&2; exit 3\n")
+    env = {"AWS_CONFIG_FILE": f"{tmp_path}/config", "AWS_SHARED_CREDENTIALS_FILE": f"{tmp_path}/credentials", "AWS_ENDPOINT_URL": server.url,
+           "AWS_EC2_METADATA_DISABLED": "true"}
+    for profile in ("fixed", "run"):
+        for more in (["--store-option", f"profile={profile}"], []):
+            assert call("cat", f"{URL}/a[0,:2]", *more, env={**env, "AWS_PROFILE": profile}).text.split() == ["0", "1"]
+    assert "credential_process failed" in call("info", f"{URL}/a", env={**env, "AWS_PROFILE": "fails"}, code=None).err
+    assert "untrusted" in call("info", f"{URL}/a", "--untrusted", env={**env, "AWS_PROFILE": "run"}, code=None).err
+    assert "no profile nothing" in call("info", f"{URL}/a", env={**env, "AWS_PROFILE": "nothing"}, code=2).err
+    (tmp_path / "output").write_text("no JSON")
+    done = call("info", f"{URL}/a", env={**env, "AWS_PROFILE": "run"}, code=None)
+    assert "new credentials: the credentials are no JSON" in done.err and "corrupt" not in done.err, done.err
+    assert "no profile nothing" in call("info", f"{URL}/a", "--store-option=profile=nothing", env=env, code=2).err
+
+
+def temporary(seconds):
+    end = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=seconds)
+    return {"AccessKeyId": "ASIATEMP", "SecretAccessKey": SECRET, "Token": "tok", "Expiration": end.strftime("%Y-%m-%dT%H:%M:%SZ")}
+
+
+def test_metadata_servers(call, server):
+    server.service.secrets = {"ASIATEMP": SECRET}
+    asked = []
+
+    def answer(request):
+        asked.append(f"{request.method} {request.path}")
+        if request.path == "/container":
+            return (200, {}, json.dumps(temporary(3600)).encode()) if request.headers.get("Authorization") == "Bearer x" else (403, {}, b"")
+        if request.method == "PUT" and request.path == "/latest/api/token" and request.headers["X-aws-ec2-metadata-token-ttl-seconds"] == "21600":
+            return 200, {}, b"session"
+        if request.headers.get("X-aws-ec2-metadata-token") != "session":
+            return 401, {}, b""
+        role = "/latest/meta-data/iam/security-credentials/"
+        return (200, {}, b"the-role") if request.path == role else (200, {}, json.dumps(temporary(3600)).encode())
+
+    with start_server(answer) as metadata:
+        env = {"AWS_ENDPOINT_URL": server.url, "AWS_CONFIG_FILE": "/nonexistent", "AWS_SHARED_CREDENTIALS_FILE": "/nonexistent",
+               "AWS_EC2_METADATA_SERVICE_ENDPOINT": metadata.url, "http_proxy": "http://127.0.0.1:9", "no_proxy": "127.0.0.1"}
+        assert call("cat", f"{URL}/a[0,:2]", env=env).text.split() == ["0", "1"]
+        assert [row.rpartition("/")[2] for row in asked] == ["token", "", "the-role"]
+        asked.clear()
+        assert "untrusted" in call("info", f"{URL}/a", "--untrusted", env=env, code=None).err and not asked
+        env |= {"AWS_CONTAINER_CREDENTIALS_FULL_URI": f"{metadata.url}/container", "AWS_CONTAINER_AUTHORIZATION_TOKEN": "Bearer x"}
+        assert call("cat", f"{URL}/a[0,:2]", env=env).text.split() == ["0", "1"]
+        assert asked == ["GET /container"]
+        assert "403" in call("info", f"{URL}/a", env={**env, "AWS_CONTAINER_AUTHORIZATION_TOKEN": "no"}, code=None).err
+        done = call("info", f"{URL}/a", env={**env, "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE": "/nonexistent"}, code=None)
+        assert "new credentials: cannot read /nonexistent" in done.err, done.err
+        shown = {"AWS_CONTAINER_CREDENTIALS_FULL_URI": f"{metadata.url.replace('//', f'//u:{SECRET}@')}/none?x={SECRET}", "ZARRC_LOG_LEVEL": "trace"}
+        assert "/none" in call("info", f"{URL}/a", env={**env, **shown}, code=None).err
+        shown["AWS_CONTAINER_CREDENTIALS_FULL_URI"] = "http://127.example.invalid/container"
+        assert "not of this machine" in call("info", f"{URL}/a", env={**env, **shown}, code=None).err
+
+
+def test_a_metadata_server_that_is_silent(call, server):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        env = {"AWS_ENDPOINT_URL": server.url, "AWS_CONFIG_FILE": "/nonexistent", "AWS_SHARED_CREDENTIALS_FILE": "/nonexistent",
+               "AWS_EC2_METADATA_SERVICE_ENDPOINT": f"http://127.0.0.1:{silent.getsockname()[1]}/"}
+        begin = time.monotonic()
+        assert "no credentials were found" in call("info", f"{URL}/a", env=env, code=None).err
+        assert time.monotonic() - begin < 30
+
+
+def test_sts(call, server, tmp_path):
+    server.service.secrets = {"ASIATEMP": SECRET}
+    forms, wrong = [], []
+
+    def answer(request):
+        assert "Authorization" not in request.headers or "AWS4" in request.headers["Authorization"]
+        forms.append(request.body.decode())
+        if "RoleArn=denied" in forms[-1]:
+            return 403, {}, (b'<ErrorResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><Error><Type>Sender</Type><Code>AccessDenied</Code>'
+                             b'</Error><RequestId>REQ18</RequestId></ErrorResponse>')
+        if "WithWebIdentity" not in forms[-1]:
+            wrong.append(s3_server.check_signature(request, {ID: SECRET}, "eu-west-1", "sts"))
+        key = temporary(3600)
+        return 200, {"Content-Type": "text/xml"}, (
+            '<AssumeRoleResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleResult><Credentials>'
+            f'<AccessKeyId>{key["AccessKeyId"]}</AccessKeyId><SecretAccessKey>{SECRET}</SecretAccessKey><SessionToken>tok</SessionToken>'
+            f'<Expiration>{key["Expiration"]}</Expiration></Credentials></AssumeRoleResult></AssumeRoleResponse>').encode()
+
+    (tmp_path / "credentials").write_text(f"[base]\naws_access_key_id={ID}\naws_secret_access_key={SECRET}\n")
+    (tmp_path / "config").write_text("[profile role]\nrole_arn=arn:aws:iam::1:role/r\nsource_profile=base\nexternal_id=e x\nregion=eu-west-1\n")
+    (tmp_path / "token").write_text("web+token\n")
+    server.service.region = "eu-west-1"
+    with start_server(answer) as sts:
+        env = {"AWS_ENDPOINT_URL": server.url, "AWS_ENDPOINT_URL_STS": sts.url, "AWS_CONFIG_FILE": f"{tmp_path}/config",
+               "AWS_SHARED_CREDENTIALS_FILE": f"{tmp_path}/credentials", "AWS_EC2_METADATA_DISABLED": "true"}
+        assert call("cat", f"{URL}/a[0,:2]", env={**env, "AWS_PROFILE": "role"}).text.split() == ["0", "1"]
+        assert wrong == [None] and "RoleArn=arn%3Aaws%3Aiam%3A%3A1%3Arole%2Fr&" in forms[0] and forms[0].endswith("ExternalId=e%20x")
+        web = {"AWS_WEB_IDENTITY_TOKEN_FILE": f"{tmp_path}/token", "AWS_ROLE_ARN": "r", "AWS_REGION": "eu-west-1"}
+        assert call("cat", f"{URL}/a[0,:2]", env={**env, **web}).text.split() == ["0", "1"]
+        assert forms[-1].endswith("WebIdentityToken=web%2Btoken")
+        done = call("info", f"{URL}/a", env={**env, **web, "AWS_ROLE_ARN": "denied"}, code=None)
+        assert "code AccessDenied, request REQ18" in done.err, done.err
+        done = call("info", f"{URL}/a", env={**env, **web, "AWS_WEB_IDENTITY_TOKEN_FILE": f"{tmp_path}/none"}, code=None)
+        assert "new credentials: cannot read" in done.err, done.err
+        done = call("info", f"{URL}/a", env={**env, **web, "AWS_ENDPOINT_URL_STS": "http://sts.example.invalid/"}, code=None)
+        assert "neither https nor this machine" in done.err, done.err
+
+
+def test_secrets_are_not_shown(call, server, tmp_path):
+    env = make_variables(server.url, AWS_SESSION_TOKEN=f"{SECRET}token", ZARRC_LOG_LEVEL="trace")
+    for command in ("info", "ls", "verify", "info --json --stats"):
+        call(*command.split(), URL, env=env)
+    for fault in (answer_error(403, "AccessDenied"), (500, {}, SECRET.encode()), (200, {}, SECRET.encode()), answer_error(400, SECRET + "\x01")):
+        server.service.fault = lambda request, fault=fault: fault
+        call("info", URL, "--store-option=tries=1", env=env, code=None)
+    call("info", URL, "--store-option", f"secret_access_key={SECRET}", env=env, code=2)
+    call("info", URL, "--store-option", f"nothing={SECRET}", env=env, code=2)
+
+
+def test_a_session_token_needs_tls(call, server):
+    for host in ("example.invalid", "127.example.invalid", "128.0.0.1"):
+        env = make_variables(f"http://{host}", AWS_SESSION_TOKEN="tok")
+        assert "allow_http" in call("info", URL, env=env, code=None).err
+    env = make_variables("http://example.invalid", AWS_SESSION_TOKEN="tok")
+    assert "allow_http" in call("info", "s3://127.x/a.zarr", "--store-option=style=virtual", env=env, code=None).err
+    env = make_variables(server.url, AWS_SESSION_TOKEN="tok", http_proxy="http://127.0.0.1:9")
+    assert call("cat", f"{URL}/a[0,:2]", env=env).text.split() == ["0", "1"]

@@ -1,0 +1,121 @@
+/*
+ * unit/http/test_device.c - reads from a server into memory of a device. The body of each
+ * answer lands in pinned memory and goes up from there, in the same waves and with the
+ * same calls as the bytes of files.
+ */
+#include "unit/pipe/device_test.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+
+static zarr_memory_vtable table;
+static struct {
+    atomic_uint_fast64_t pinned, other; /* bytes that went up from such host memory */
+} from;
+
+static void note_source(const zarr_memory *dst, const zarr_memory *src, uint64_t bytes)
+{
+    int32_t type = ZARR_DEVICE_CPU, id = 0;
+
+    if (dst->device_type != ZARR_DEVICE_EXT || src->device_type == ZARR_DEVICE_EXT)
+        return;
+    (void)table.classify(device, (const char *)src->handle + src->offset, &type, &id);
+    atomic_fetch_add(type == ZARR_DEVICE_CUDA_HOST ? &from.pinned : &from.other, bytes);
+}
+
+static zarr_status copy(void *self, const zarr_memory *dst, const zarr_memory *src,
+                        uint64_t bytes, void *stream, zarr_error *err)
+{
+    note_source(dst, src, bytes);
+    return zarr_fakedev_vtable_late()->copy(self, dst, src, bytes, stream, err);
+}
+
+static zarr_status copy_list(void *self, const zarr_memory *dst, const zarr_memory *src,
+                             uint64_t n, void *stream, zarr_error *err)
+{
+    for (uint64_t i = 0; i < n; i++)
+        note_source(&dst[i], &src[i], src[i].bytes);
+    return zarr_fakedev_vtable_late()->copy_list(self, dst, src, n, stream, err);
+}
+
+/* Reads an array of a store to the device, with nothing kept from earlier reads. */
+static void read_from(const struct pw *w, const char *url, struct counts *c)
+{
+    zarr_io_options opts = ZARR_IO_OPTIONS_INIT;
+    zarr_store *store = NULL;
+    zarr_array *a = NULL;
+    zarr_tensor t;
+    zarr_memory mem;
+
+    assert_ok(zarr_store_open(&store, w->ctx, url, NULL, &terr));
+    assert_ok(zarr_array_open(&a, store, "a", NULL, &terr));
+    mem = tensor_new(w, &t, sizes);
+    zarr_context_trim(w->ctx);
+    atomic_store(&from.pinned, 0);
+    atomic_store(&from.other, 0);
+    read_data(c, a, &t, &mem, &opts);
+    zarr_memory_free(w->ctx, &mem);
+    zarr_array_free(a);
+    zarr_store_free(store);
+}
+
+static void one_array(int kind, uint32_t threads, uint64_t wave)
+{
+    const char *const root = getenv("ZR_SERVER_ROOT");
+    char dir[1024], url[1024], command[1100];
+    struct counts file, http;
+    struct pw w;
+
+    (void)snprintf(dir, sizeof dir, "%s/device", root);
+    (void)snprintf(url, sizeof url, "%s/device", getenv("ZR_SERVER"));
+    assert_int_equal(mkdir(dir, 0700), 0);
+    open_world(&w, threads, wave);
+    zarr_store_free(w.store);
+    assert_ok(zarr_store_open(&w.store, w.ctx, dir, NULL, &terr));
+    zarr_array_free(filled_array(&w, "a", kind));
+    read_from(&w, dir, &file);
+    read_from(&w, url, &http);
+    assert_true(http.moved.bytes_up >= N);
+    assert_int_equal(atomic_load(&from.pinned), http.moved.bytes_up);
+    assert_int_equal(atomic_load(&from.other), 0);
+    assert_int_equal(http.stats.bytes_up, http.moved.bytes_up);
+    assert_int_equal(http.stats.waves, file.stats.waves);
+    /* The store of a server discards the bytes between near ranges, and no others. */
+    assert_true(http.stats.bytes_stored <= file.stats.bytes_stored);
+    assert_int_equal(file.moved.bytes_up - http.moved.bytes_up,
+                     file.stats.bytes_stored - http.stats.bytes_stored);
+    assert_int_equal(http.moved.copies_up, file.moved.copies_up);
+    assert_int_equal(http.moved.copies_down, 0);
+    assert_int_equal(http.late.lists, file.late.lists);
+    assert_int_equal(http.late.syncs, file.late.syncs);
+    assert_true(http.late.pinned_allocs >= 1);
+    close_world(&w);
+    (void)snprintf(command, sizeof command, "rm -r %s", dir);
+    assert_int_equal(system(command), 0); // NOLINT(cert-env33-c)
+}
+
+static void test_reads(void **state)
+{
+    (void)state;
+    table = *zarr_fakedev_vtable_late();
+    table.copy = copy;
+    table.copy_list = copy_list;
+    device_table = &table;
+    for (int kind = 0; kind < N_KINDS; kind++)
+        for (uint32_t threads = 1; threads <= 4; threads += 3) {
+            one_array(kind, threads, 1 << 20);
+            one_array(kind, threads, 4096);
+        }
+    device_table = NULL;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_reads)};
+
+    if (!getenv("ZR_SERVER_ROOT")) {
+        printf("skipped: tests/support/scripted_server.py starts this program\n");
+        return 77;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
