@@ -103,61 +103,90 @@ static void expect_source_version(const struct zr_erase_watch *w, zarr_store_op 
         op->flags |= ZARR_STORE_OP_IF_VERSION;
 }
 
-/* The locks of a v2 node's document and of its attributes. */
-struct node_locks {
-    void *document, *attributes;
+/* The documents of one node in the order in which they are erased, and the attributes of
+ * v2, which are erased later. The locks are those of a move. */
+enum {
+    ATTRS = ZR_COUNT(first_names)
+};
+struct documents {
+    zarr_store *store;
+    struct zr_str key[ATTRS + 1];
+    void *lock[ATTRS + 1];
 };
 
-/* Takes the locks for the erase of a document of v2 that was copied, if the attributes
- * are what was copied: they go later, and a writer must not change them in between. The
- * document comes first, as for a call that makes a node: two calls that take two locks in
- * different order would wait for each other. */
-static zarr_status lock_node(struct node_locks *l, zarr_store *store, zarr_store_op *op,
-                             const char *attrs, const struct zr_erase_watch *w,
-                             zarr_error *err)
+static zarr_status name_documents(struct documents *d, zarr_store *store,
+                                  const char *path, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    *d = (struct documents){.store = store};
+    for (size_t i = 0; i <= ATTRS; i++)
+        zr_str_init(&d->key[i], zr_store_context(store)->alloc);
+    for (size_t i = 0; i <= ATTRS && st == ZARR_OK; i++) {
+        zr_path_key(&d->key[i], path, i < ATTRS ? first_names[i] : ZR_DOC_ATTRS);
+        st = zr_str_status(&d->key[i], err);
+    }
+    return st;
+}
+
+static void free_documents(struct documents *d)
+{
+    for (size_t i = ATTRS + 1; i-- > 0;) {
+        zr_store_unlock(d->store, d->lock[i]);
+        zr_str_deinit(&d->key[i]);
+    }
+}
+
+/* Locks document i if a move has copied it; CONFLICT: it has changed since. *there: it
+ * was copied and is there; an earlier call for the node may have erased it. */
+static zarr_status lock_document(struct documents *d, size_t i,
+                                 const struct zr_erase_watch *w, bool *there,
+                                 zarr_error *err)
 {
     zarr_store_op look = {.verb = ZARR_STORE_STAT,
                           .flags = ZARR_STORE_OP_DOCUMENT | ZARR_STORE_OP_WANT_VERSION,
-                          .key = attrs};
+                          .key = zr_str_text(&d->key[i]),
+                          .cancel = w->cancel};
     zarr_store_version copied = {{0}};
     zarr_error e = {0};
     zarr_status st = ZARR_OK;
 
-    if (zr_store_version_is_none(&op->version) ||
-        !w->find_source_version(w->move, attrs, &copied))
+    *there = false;
+    if (!w->find_source_version(w->move, look.key, &copied) ||
+        zr_store_version_is_none(&copied))
         return ZARR_OK;
-    ZR_TRY(zr_store_lock(store, op->key, w->cancel, &l->document, err));
-    op->lock = l->document;
-    op->flags |= ZARR_STORE_OP_LOCKED;
-    ZR_TRY(zr_store_lock(store, attrs, w->cancel, &l->attributes, err));
-    st = zr_store_run_one(store, &look, &e);
+    ZR_TRY(zr_store_lock(d->store, look.key, w->cancel, &d->lock[i], err));
+    st = zr_store_run_one(d->store, &look, &e);
+    *there = st == ZARR_OK;
     ZR_TRY(st == ZARR_ERR_NOT_FOUND ? ZARR_OK : zr_pass(err, st, &e));
     st = ZARR_OK;
-    if (!zr_store_version_equal(&look.version, &copied))
-        st = zr_fail(err, ZARR_ERR_CONFLICT, "%s: changed meanwhile", attrs);
+    if ((*there || i == ATTRS) && !zr_store_version_equal(&look.version, &copied))
+        st = zr_fail(err, ZARR_ERR_CONFLICT, "%s: changed meanwhile", look.key);
 out:
     return st;
 }
 
-/* Erases one document. attrs: the key of its attributes; NULL: they are in the document.
- * NOT_FOUND: it is gone, perhaps by an earlier call for its node. */
-static zarr_status erase_document(zarr_store *store, const char *key, const char *attrs,
-                                  const struct zr_erase_watch *w, zarr_error *err)
+/* A move must erase all documents of a node or none: a repeated move copies what is left.
+ * So all are locked and compared with what was copied, before the first is erased. With
+ * documents of v2 the attributes are, too. Locks are taken in the order of a call that
+ * makes a node, the attributes last: two calls that take two locks in different order
+ * would wait for each other. */
+static zarr_status lock_documents(struct documents *d, const struct zr_erase_watch *w,
+                                  zarr_error *err)
 {
-    zarr_store_op op = {.verb = ZARR_STORE_ERASE,
-                        .flags = ZARR_STORE_OP_DOCUMENT,
-                        .key = key,
-                        .cancel = w->cancel};
-    struct node_locks l = {NULL, NULL};
+    bool is_v2 = false, there = false;
     zarr_status st = ZARR_OK;
 
-    expect_source_version(w, &op);
-    if (attrs)
-        ZR_TRY(lock_node(&l, store, &op, attrs, w, err));
-    st = zr_store_run_one(store, &op, err);
+    if (!w->find_source_version)
+        return ZARR_OK;
+    for (size_t i = 0; i < ATTRS; i++) {
+        ZR_TRY(lock_document(d, i, w, &there, err));
+        is_v2 = is_v2 || (there && !zr_streq(first_names[i], ZR_DOC_V3) &&
+                          !zr_streq(first_names[i], ZR_DOC_CONSOLIDATED));
+    }
+    if (is_v2)
+        ZR_TRY(lock_document(d, ATTRS, w, &there, err));
 out:
-    zr_store_unlock(store, l.attributes);
-    zr_store_unlock(store, l.document);
     return st;
 }
 
@@ -167,29 +196,29 @@ static zarr_status erase_documents(zarr_store *store, const char *path,
                                    const struct zr_erase_watch *w, uint64_t *n,
                                    zarr_error *err)
 {
-    struct zr_str key, attrs;
-    zarr_status st = ZARR_OK;
+    struct documents d;
+    zarr_status st = name_documents(&d, store, path, err);
 
-    zr_str_init(&key, zr_store_context(store)->alloc);
-    zr_str_init(&attrs, zr_store_context(store)->alloc);
-    zr_path_key(&attrs, path, ZR_DOC_ATTRS);
-    ZR_TRY(zr_str_status(&attrs, err));
-    for (size_t i = 0; i < ZR_COUNT(first_names); i++) {
-        const bool is_v2 = zr_streq(first_names[i], ZR_DOC_ARRAY) ||
-                           zr_streq(first_names[i], ZR_DOC_GROUP);
+    ZR_TRY(st);
+    ZR_TRY(lock_documents(&d, w, err));
+    for (size_t i = 0; i < ATTRS; i++) {
+        zarr_store_op op = {.verb = ZARR_STORE_ERASE,
+                            .flags = ZARR_STORE_OP_DOCUMENT,
+                            .key = zr_str_text(&d.key[i]),
+                            .lock = d.lock[i],
+                            .cancel = w->cancel};
         zarr_error e = {0};
 
-        zr_path_key(&key, path, first_names[i]);
-        ZR_TRY(zr_str_status(&key, err));
-        st = erase_document(store, zr_str_text(&key), is_v2 ? zr_str_text(&attrs) : NULL,
-                            w, &e);
+        if (op.lock)
+            op.flags |= ZARR_STORE_OP_LOCKED;
+        expect_source_version(w, &op);
+        st = zr_store_run_one(store, &op, &e);
         *n += st == ZARR_OK;
-        st = st == ZARR_ERR_NOT_FOUND ? ZARR_OK : st;
-        ZR_TRY(zr_pass(err, st, &e));
+        ZR_TRY(st == ZARR_ERR_NOT_FOUND ? ZARR_OK : zr_pass(err, st, &e));
+        st = ZARR_OK;
     }
 out:
-    zr_str_deinit(&attrs);
-    zr_str_deinit(&key);
+    free_documents(&d);
     return st;
 }
 

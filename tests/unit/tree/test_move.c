@@ -23,6 +23,7 @@ static struct {
     const char *failing; /* the erase of this key fails, and a rename if it is "" */
     char job[512];       /* the job object of the source at that moment */
     int n_asked, n_free; /* locks of .zattrs; those with the array's document unlocked */
+    bool changes;        /* .zattrs changes just before its lock is taken */
 } front;
 
 static void front_caps(void *self, zarr_store_caps *out)
@@ -68,6 +69,8 @@ static zarr_status front_lock(void *self, const char *key, const zarr_cancel *ca
             ZARR_OK)
             front.n_free++;
         zr_store_unlock(front.below, rival);
+        if (front.changes)
+            assert_ok(zarr_store_put(front.below, ATTRS, "{\"k\": 2}", 8, &terr));
     }
     return zr_store_lock(front.below, key, cancel, lock, err);
 }
@@ -209,6 +212,31 @@ static void test_order_of_locks(void **state)
     assert_int_equal(n_keys(&w, "src"), 0);
     assert_true(front.n_asked > 0);
     assert_int_equal(front.n_free, 0);
+    zarr_store_free(memory);
+    zarr_store_free(s);
+    world_close(&w);
+}
+
+/* A node with documents of both formats: a change of one keeps all of them. */
+static void test_all_documents_stay(void **state)
+{
+    static const char *const names[] = {"src/k2/zarr.json", "src/k2/.zarray"};
+    zarr_store *s = NULL, *memory = NULL;
+    struct world w;
+
+    (void)state;
+    world_open(&w, WORLD_LOCAL);
+    make_source(&w);
+    zarr_array_free(make_array(&w, "src/k3", 3, 6, 7));
+    put_text(&w, "src/k2/zarr.json", get_text(&w, "src/k3/zarr.json"));
+    s = open_front(&w);
+    front.changes = true;
+    assert_ok(zarr_store_open(&memory, w.ctx, "memory:", NULL, &terr));
+    assert_status(zarr_node_move(s, "src/k2", memory, "", NULL, &terr),
+                  ZARR_ERR_CONFLICT);
+    assert_says("src/k2/.zattrs: changed meanwhile");
+    for (size_t i = 0; i < ZR_COUNT(names); i++)
+        assert_non_null(get_text(&w, names[i]));
     zarr_store_free(memory);
     zarr_store_free(s);
     world_close(&w);
@@ -385,6 +413,7 @@ int main(void)
         cmocka_unit_test(test_new_member_stays),
         cmocka_unit_test(test_new_key_in_any_store),
         cmocka_unit_test(test_order_of_locks),
+        cmocka_unit_test(test_all_documents_stay),
         cmocka_unit_test(test_failed_move),
         cmocka_unit_test(test_mark_survives_a_kill),
         cmocka_unit_test(test_other_destination),
