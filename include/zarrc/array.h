@@ -183,8 +183,9 @@ ZARR_API const zarr_dtype *zarr_array_dtype(const zarr_array *array);
 ZARR_API const void *zarr_array_fill_value(const zarr_array *array);
 /** Returns the missing value, which xarray shows as NaN: one element in the machine's
  * byte order. In v3 it is the attribute `_FillValue`. In v2 it is the fill value, or this
- * attribute if the fill value is null. NULL: the array has no such value, a dimension has
- * no name, or the elements are neither numbers nor booleans. */
+ * attribute if the fill value is null. NULL: the array has no such value, or its elements
+ * are neither numbers nor booleans. NULL, too, if a dimension has no name, because xarray
+ * reads only arrays whose dimensions have names. */
 ZARR_API const void *zarr_array_missing_value(const zarr_array *array);
 /** Returns the name of dimension `dim`; NULL if it has none. */
 ZARR_API const char *zarr_array_dimension_name(const zarr_array *array, int32_t dim);

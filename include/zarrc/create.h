@@ -110,7 +110,7 @@ enum {
      * Excludes ZARR_SPEC_OVERWRITE */
     ZARR_SPEC_KEEP_CHUNKS = 32,
     /** with `like` of the other format: keep the model's fill value and attribute
-     * _FillValue, even if this changes which elements are missing */
+     * _FillValue, even if this changes which elements xarray shows as missing */
     ZARR_SPEC_KEEP_FILL = 64,
     /** the handle claims the node until zarr_array_release_claim(), so that an array and
      * its first elements come from one caller. Until then, calls that create, copy,

@@ -52,8 +52,8 @@ enum {
 
 /** The parts of an error: indexes of `zarr_error.part`. */
 enum {
-    /** path of the node. The text from zarr_error_text() begins with a slash: "/a/b". In
-     * the message the slash may be missing. For the root the part may be absent */
+    /** path of the node: "/a/b". zarr_error_text() adds the slash if the message lacks
+     * it. For the root the part may be absent */
     ZARR_ERROR_PATH = 0,
     ZARR_ERROR_KEY = 1, /**< key in the store: "a/b/c/0/1" */
     /** coordinates of a chunk of a shard in the array's grid of chunks: "0,3" */

@@ -112,8 +112,8 @@ typedef struct zarr_io_options {
      */
     uint32_t max_threads;
     uint32_t reserved; /**< must be 0 */
-    /** stops the call with ZARR_ERR_CANCELLED once it is set; may be NULL. Borrowed by a
-     * blocking call; a submitted request is an owner of it until it is freed */
+    /** stops the call with ZARR_ERR_CANCELLED once it is set; may be NULL. A blocking
+     * call borrows it. A submitted request keeps it alive until the request is freed */
     zarr_cancel *cancel;
     /**
      * a stream of the tensor's device, such as a CUstream; may be NULL. The library

@@ -319,9 +319,10 @@ typedef struct zarr_migrate_options {
  * - To v3, the attribute `_FillValue` is set. Times, text and some other types have no
  *   missing value in v3, which ZARR_MIGRATED_WARNED reports.
  * - To v2, the missing value usually becomes the fill value, and the attribute is
- *   removed. If the fill value is zero and the attribute is another finite real number,
- *   the fill value becomes null, and the attribute a plain number. If there is no
- *   attribute, the fill value usually becomes null.
+ *   removed. But if chunks that are not stored read as zero and the missing value is a
+ *   finite real number other than zero, the fill value becomes null. Then the attribute
+ *   stays, as a plain number. If there is no attribute, the fill value usually becomes
+ *   null.
  *
  * If a new fill value would change the elements of missing chunks, the array is refused,
  * unless the store can list its chunks and none is missing. zarr_node_reencode() converts

@@ -142,7 +142,8 @@ enum {
     /** submit() merges near ranges of a value into one request, so the library does not
      */
     ZARR_STORE_CAP_COALESCES = 8192,
-    /** with ZARR_STORE_CAP_PARTS: a GET reads parts before their commit */
+    /** with ZARR_STORE_CAP_PARTS: a GET with ZARR_STORE_OP_IN_PARTS reads parts before
+     * their commit. Other readers see them only after it */
     ZARR_STORE_CAP_READ_PARTS = 65536,
     /** a value can grow, or lose its end, in place: ZARR_STORE_APPEND */
     ZARR_STORE_CAP_APPEND = 131072,
@@ -218,8 +219,8 @@ enum {
  *   each key is a file.
  * - "memory:" is a new, empty store in memory.
  * - "zip:path", and a path that ends in ".zip" or ".ozx" and is no directory, is a zip
- *   archive. With ZARR_STORE_CREATE the archive may be missing; the first directory that
- *   is written makes it. zarr_store_open_zip() says more.
+ *   archive. With ZARR_STORE_CREATE the archive may be missing. zarr_store_open_zip()
+ *   says when a new archive appears.
  * - "gds:path", or `kind` "gds" with a path, is a local directory. If a plug-in supports
  *   it, chunks move directly between files and memory of devices. Otherwise the log gets
  *   a warning. `device_types` of zarr_store_capabilities() tells whether chunks move
@@ -285,7 +286,8 @@ typedef struct zarr_location {
  * SCHEME exists, "SCHEME:/..." with one slash means STORE:/NODE. If the text with its
  * brackets names a file, it has no selection.
  *
- * The call opens no file. It seals the registries of the context.
+ * The call looks for files and folders, but opens none and sends no request. It seals the
+ * registries of the context.
  *
  * @param out receives the location; owned: zarr_location_free()
  * @param ctx borrowed; the location keeps it alive
@@ -361,9 +363,10 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_open_composite(
  *
  * If `store` has ZARR_STORE_CAP_WRITE and ZARR_STORE_CAP_READ_PARTS, the archive can be
  * written. Values become members without compression. The first write takes the lock of
- * `key`. A flush, a pause in writing, or 10 s of writing writes the directory and
- * releases the lock. Freeing the store also does both, but only logs errors. If the
- * process is killed, values written after the last directory are lost. This call may wait
+ * `key`. A flush, a pause in writing, or 10 s of writing writes the archive's directory
+ * of members and releases the lock. A new archive appears with its first directory.
+ * Freeing the store also does both, but only logs errors. If the process is killed,
+ * values written after the last directory are lost. To open an archive may take a wait
  * for another writer: at most `lock_wait_ms` of `store`, or until `cancel` is set.
  *
  * Between the first write and the flush, other programs may refuse the archive. A child

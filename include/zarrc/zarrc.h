@@ -9,8 +9,8 @@
  *
  * libzarrc reads and writes Zarr arrays and groups of the formats 2 and 3 (v2 and v3). A
  * Zarr array is an N-dimensional array of elements of one data type, cut into chunks.
- * Each chunk is encoded, for example compressed. A store keeps it under a key, such as
- * the name of a file below a directory, alone or with other chunks in a shard. Groups and
+ * Each chunk is encoded, for example compressed, and a store keeps it under a key, such
+ * as the name of a file. Or several chunks form a shard, which has one key. Groups and
  * arrays are the nodes of a hierarchy. Each node has attributes: a JSON object that the
  * user defines.
  *
@@ -96,7 +96,8 @@
  * Reads and writes use a pool of threads that belongs to the process. The pool starts
  * when it is first needed. `zarr_context_options.max_threads` limits how many of its
  * threads work for a context. Handles survive a fork: the child process may continue to
- * use them, except requests that the parent had submitted.
+ * use them. There are two exceptions: requests that the parent had submitted, and a zip
+ * archive that the parent was writing.
  *
  * ## Shapes, elements and units
  *
