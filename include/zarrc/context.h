@@ -182,8 +182,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_context_create(zarr_context **out,
 
 /**
  * Counts the cores that this process may use. They are those of its affinity mask, but at
- * most the quota of its control group, rounded up. The result is the default of
- * `zarr_context_options.max_threads`.
+ * most the quota of its control group, rounded up, which is read once a second at most.
+ * The result is the default of `zarr_context_options.max_threads`.
  *
  * @return at least 1
  */

@@ -14,7 +14,7 @@ from zarr.core.buffer import cpu
 
 from . import _batch, _core, _dtypes
 from ._batch import Item, Refusal
-from ._pipeline_stores import LastStore, Settings, open_local, settings_of_new
+from ._pipeline_stores import LastStore, Settings, open_local
 from ._settings import settings
 from .errors import UnsupportedError
 
@@ -152,12 +152,9 @@ class Engine:
         self._encodes = True
 
     def _settings(self) -> Settings:
-        """Those of now. An array keeps the cores that were there for its first batch: to count them takes 0.1 ms where the
-        caches are cold."""
+        """Those of now. An array keeps the cores that were there for its first batch."""
         seen, now = self._seen, settings.snapshot()
-        if seen is None:
-            seen = self._seen = settings_of_new(now)
-        elif seen.of != now:
+        if seen is None or seen.of != now:
             seen = self._seen = Settings(now, settings.context())
         return seen
 

@@ -11,7 +11,7 @@ from zarr.storage import StorePath
 
 from . import _batch, _core, _requests, _store
 from ._batch import Item, Refusal
-from ._pipeline_stores import OURS, open_local, settings_of_new
+from ._pipeline_stores import OURS, open_local
 from ._settings import settings
 from ._stats import STATS
 from ._zarr_adapters import describe_store
@@ -64,7 +64,7 @@ def _store_with_locks(store: Any) -> _store.Store:
     root = os.fspath(store.root)
     os.makedirs(root, exist_ok=True)
     facts = os.stat(root)
-    return open_local(root, (facts.st_dev, facts.st_ino), settings_of_new(settings.snapshot()).context)
+    return open_local(root, (facts.st_dev, facts.st_ino), settings.context())
 
 
 async def write_own(pipeline: Any, batch: list[Item], value: Any, drop_axes: tuple[int, ...],

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 import weakref
 from typing import Any, NamedTuple
 
@@ -36,29 +35,6 @@ def open_local(root: str, place: tuple[int, int], context: _core.Context) -> _st
 class Settings(NamedTuple):
     of: tuple[Any, ...]
     context: _core.Context
-
-
-class CoreCount(NamedTuple):
-    """The settings of the latest new array, and when its cores were counted."""
-
-    at: float
-    machine: tuple[Any, ...]
-    settings: Settings
-
-
-_RECENT = 1.0  # seconds in which the quota of the control group is not read again
-_counted: CoreCount | None = None
-
-
-def settings_of_new(now: tuple[Any, ...]) -> Settings:
-    """For the first batch of an array. To count cores is to read files, so a program that opens many arrays, and reads each
-    once, counts them once a second."""
-    global _counted
-    machine = os.sched_getaffinity(0), os.environ.get("ZARRC_MAX_THREADS"), os.environ.get("ZARRC_LOG_LEVEL")
-    at, found = time.monotonic(), _counted
-    if found is None or at - found.at >= _RECENT or (found.machine, found.settings.of) != (machine, now):
-        found = _counted = CoreCount(at, machine, Settings(now, settings.context()))
-    return found.settings
 
 
 class LastStore(NamedTuple):
@@ -119,8 +95,8 @@ def opening_for(device: str | None) -> Any:
 
 def in_child() -> None:
     """After a fork: the lock that another thread of the parent held is free."""
-    global _stores_lock, _counted
-    _stores_lock, _counted = threading.Lock(), None
+    global _stores_lock
+    _stores_lock = threading.Lock()
 
 
 os.register_at_fork(after_in_child=in_child)

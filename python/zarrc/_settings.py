@@ -180,6 +180,7 @@ class Settings:
         self._lock = threading.Lock()
         self.values: dict[str, Any] = {**DEFAULTS, **read_environment()}
         self._contexts: dict[tuple[Any, ...], _core.Context] = {}
+        self._latest: tuple[tuple[Any, ...], _core.Context] | None = None  # what `context` looked at, and what it returned
         _core.keep_outputs(self.values["output_cache"])
 
     def __getitem__(self, name: str) -> Any:
@@ -198,8 +199,15 @@ class Settings:
     def context(self) -> _core.Context:
         """The context for the settings of now. Equal settings share one."""
         values = self.values
+        now = (_threads.count(values["max_threads"]), os.environ.get("ZARRC_LOG_LEVEL"), *self.snapshot())
+        latest = self._latest
+        if latest is None or latest[0] != now:
+            latest = self._latest = now, self._find_context(values, now[0])
+        return latest[1]
+
+    def _find_context(self, values: dict[str, Any], max_threads: int) -> _core.Context:
         wanted: dict[str, Any] = {name: values[name] for name in _OF_CONTEXT}
-        wanted["max_threads"] = _threads.count(values["max_threads"])
+        wanted["max_threads"] = max_threads
         wanted["untrusted"] = int(bool(values["untrusted"]))
         wanted["limits"] = None if values["limits"] is None else _limits_text(values["limits"])
         wanted["trust"] = choice("trust", TRUST, values["trust"])

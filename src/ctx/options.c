@@ -14,7 +14,8 @@
 
 enum {
     OPTIONS_BUDGET_MIN = 256 << 20,
-    OPTIONS_BUDGET_PART = 8 /* of the machine's memory */
+    OPTIONS_BUDGET_PART = 8, /* of the machine's memory */
+    QUOTA_NS = 1000000000    /* the quota of the control group may be as old */
 };
 
 static const char *env_text(const char *name)
@@ -130,10 +131,18 @@ static uint64_t machine_memory_bytes(void)
     return ZR_MIN(bytes, zr_cgroup_bytes(NULL));
 }
 
+/* To read the quota takes some 50 us, as long as opening five arrays. */
 uint32_t zarr_core_count(void)
 {
-    const uint64_t quota = zr_cgroup_cores(NULL);
+    static _Atomic uint64_t cores, read_ns; /* the latest quota, 0: none was read */
+    const uint64_t now = zr_now_ns();
+    uint64_t quota = atomic_load(&cores);
 
+    if (quota == 0 || now - atomic_load(&read_ns) >= QUOTA_NS) {
+        quota = zr_cgroup_cores(NULL);
+        atomic_store(&read_ns, now);
+        atomic_store(&cores, quota);
+    }
     return (uint32_t)ZR_MIN((uint64_t)zr_cpu_count(), quota);
 }
 

@@ -11,7 +11,8 @@ from pipelines import IS_NEW, Plain, enable_pipeline, fell_back, make_array, nat
 from zarr.storage import LocalStore, MemoryStore, ZipStore
 
 import zarrc
-from zarrc import _core, _pipeline_stores
+from zarrc import _core
+from zarrc._settings import settings
 
 # ---- parts of shards, and stores of other packages ----
 
@@ -220,35 +221,30 @@ def test_settings_are_looked_at_once(tmp_path, monkeypatch):
     native_only()
 
 
-def test_arrays_that_are_read_once_count_cores_once_a_second(tmp_path, monkeypatch):
-    data, n = np.arange(16).reshape(4, 4), []
+def test_arrays_share_the_latest_context(tmp_path, monkeypatch):
+    """It is found anew only if the settings, the environment or the number of cores have changed."""
+    data, finds, find = np.arange(16).reshape(4, 4), [], settings._find_context
     for name in "abcd":
         zarr.create_array(LocalStore(tmp_path / name), data=data, chunks=(2, 2))
-    monkeypatch.setattr(_core, "core_count", lambda: n.append(1) or 4)
-    _pipeline_stores._counted = None
-    monkeypatch.setattr(_pipeline_stores, "_RECENT", 1e9)
+    monkeypatch.setattr(settings, "_find_context", lambda *arguments: finds.append(1) or find(*arguments))
 
-    def counts():
-        n.clear()
+    def count():
+        finds.clear()
         for name in "abcd":
             same(zarr.open_array(tmp_path / name, mode="r")[...], data)
-        return len(n)
+        return len(finds)
 
-    assert (counts(), counts()) == (1, 0)
+    count()
+    assert count() == 0
     with monkeypatch.context() as patch:
-        patch.setattr(os, "sched_getaffinity", lambda pid: {1 << 12})
-        assert counts() == 1
+        patch.setattr(_core, "core_count", lambda: 3)
+        assert count() == 1
     with monkeypatch.context() as patch:
         patch.setenv("ZARRC_LOG_LEVEL", "error")
-        assert counts() == 1
+        assert count() == 1
     with zarrc.config.set({"lock_wait": 7}):
-        assert counts() == 1
-    counts()
-    monkeypatch.setattr(_pipeline_stores, "_RECENT", 0)
-    assert counts() == 4
-    monkeypatch.setattr(_pipeline_stores, "_RECENT", 1e9)
-    _pipeline_stores.in_child()  # a worker of torch has a share of the cores
-    assert counts() == 1
+        assert count() == 1
+    assert (count(), count()) == (1, 0)
     native_only()
 
 
