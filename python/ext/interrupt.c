@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
     LOOK_MS = 50 /* how often the main thread looks for signals */
@@ -16,7 +17,7 @@ bool zx_is_on_main(const zx_state *st)
     return PyThread_get_thread_ident() == st->main_thread;
 }
 
-/* ---- work on a thread of its own -------------------------------------------- */
+/* ---- work on another thread --------------------------------------------------- */
 
 struct errand {
     zx_work work;
@@ -25,9 +26,17 @@ struct errand {
     zarr_error err;
     zarr_status status;
     bool is_done;
-    pthread_mutex_t mutex;
-    pthread_cond_t end;
 };
+
+/* The thread that works for the main thread. It starts at the first errand and then waits
+ * for the next one, because to start a thread takes longer than many errands. */
+static struct {
+    pthread_mutex_t mutex;
+    pthread_cond_t begin, end;
+    struct errand *next; /* to begin */
+    bool is_busy;        /* a signal handler that makes a call finds it so */
+    pid_t process;       /* that has the thread: a forked child has none */
+} helper;
 
 static _Thread_local const zarr_cancel *cancel_of_thread;
 
@@ -43,12 +52,51 @@ static void *run_errand(void *arg)
 
     cancel_of_thread = e->cancel;
     status = e->work(e->arg, e->cancel, &e->err);
-    pthread_mutex_lock(&e->mutex);
+    pthread_mutex_lock(&helper.mutex);
     e->status = status;
     e->is_done = true;
-    pthread_cond_signal(&e->end);
-    pthread_mutex_unlock(&e->mutex);
+    pthread_cond_broadcast(&helper.end);
+    pthread_mutex_unlock(&helper.mutex);
     return NULL;
+}
+
+static void *run_errands(void *unused)
+{
+    (void)unused;
+    for (;;) {
+        struct errand *e;
+
+        pthread_mutex_lock(&helper.mutex);
+        while (!helper.next)
+            pthread_cond_wait(&helper.begin, &helper.mutex);
+        e = helper.next;
+        helper.next = NULL;
+        pthread_mutex_unlock(&helper.mutex);
+        run_errand(e);
+    }
+}
+
+/* Only the main thread calls it. False: no thread can be started. */
+static bool start_helper(void)
+{
+    pthread_condattr_t monotonic; /* a set clock neither shortens nor lengthens a wait */
+    pthread_t thread;
+
+    if (helper.process == getpid())
+        return true;
+    pthread_mutex_init(&helper.mutex, NULL);
+    pthread_cond_init(&helper.begin, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&helper.end, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    helper.next = NULL;
+    helper.is_busy = false;
+    if (pthread_create(&thread, NULL, run_errands, NULL) != 0)
+        return false;
+    pthread_detach(thread);
+    helper.process = getpid();
+    return true;
 }
 
 static bool wait_ms(struct errand *e, long ms)
@@ -60,11 +108,11 @@ static bool wait_ms(struct errand *e, long ms)
     until.tv_nsec += ms * 1000000L;
     until.tv_sec += until.tv_nsec / 1000000000L;
     until.tv_nsec %= 1000000000L;
-    pthread_mutex_lock(&e->mutex);
-    while (!e->is_done && pthread_cond_timedwait(&e->end, &e->mutex, &until) == 0)
+    pthread_mutex_lock(&helper.mutex);
+    while (!e->is_done && pthread_cond_timedwait(&helper.end, &helper.mutex, &until) == 0)
         ;
     is_done = e->is_done;
-    pthread_mutex_unlock(&e->mutex);
+    pthread_mutex_unlock(&helper.mutex);
     return is_done;
 }
 
@@ -80,33 +128,40 @@ static void watch(struct errand *e)
     }
 }
 
+/* On the main thread. False: there is no thread for it, and nothing was done. */
+static bool run_apart(struct errand *e)
+{
+    pthread_t thread;
+
+    if (!start_helper())
+        return false;
+    if (helper.is_busy) {
+        if (pthread_create(&thread, NULL, run_errand, e) != 0)
+            return false;
+        watch(e);
+        pthread_join(thread, NULL);
+        return true;
+    }
+    helper.is_busy = true;
+    pthread_mutex_lock(&helper.mutex);
+    helper.next = e;
+    pthread_cond_signal(&helper.begin);
+    pthread_mutex_unlock(&helper.mutex);
+    watch(e);
+    helper.is_busy = false;
+    return true;
+}
+
 zarr_status zx_call(zx_state *st, zx_work work, void *arg, const zarr_array *array)
 {
-    struct errand e = {.work = work, .arg = arg, .mutex = PTHREAD_MUTEX_INITIALIZER};
-    pthread_condattr_t monotonic; /* a set clock neither shortens nor lengthens a wait */
-    pthread_t thread;
-    bool is_apart = false;
-
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&e.end, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    struct errand e = {.work = work, .arg = arg};
 
     e.status = zarr_cancel_create(&e.cancel, &e.err);
-    if (e.status == ZARR_OK) {
-        is_apart =
-            zx_is_on_main(st) && pthread_create(&thread, NULL, run_errand, &e) == 0;
-        if (is_apart) {
-            watch(&e);
-            pthread_join(thread, NULL);
-        } else {
-            Py_BEGIN_ALLOW_THREADS e.status = work(arg, e.cancel, &e.err);
-            Py_END_ALLOW_THREADS
-        }
-        zarr_cancel_free(e.cancel);
+    if (e.status == ZARR_OK && !(zx_is_on_main(st) && run_apart(&e))) {
+        Py_BEGIN_ALLOW_THREADS e.status = work(arg, e.cancel, &e.err);
+        Py_END_ALLOW_THREADS
     }
-    pthread_cond_destroy(&e.end);
-    pthread_mutex_destroy(&e.mutex);
+    zarr_cancel_free(e.cancel);
     if (zx_check(st, e.status, &e.err, array) || PyErr_Occurred())
         return e.status ? e.status : ZARR_ERR_CANCELLED;
     return ZARR_OK;

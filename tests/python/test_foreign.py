@@ -516,6 +516,38 @@ def test_interrupt_of_a_call_that_waits(base, call):
     assert set(done.stdout.splitlines()) == expected, done.stdout + done.stderr
 
 
+def test_calls_of_signal_handlers_and_children(tmp_path):
+    """While the main thread waits for a call, a signal handler makes another one; and then a forked child."""
+    done = run("""
+        import asyncio, os, signal, sys, threading
+        import zarr, zarrc
+        answers, stuck = threading.Event(), False
+        class SlowStore(zarr.storage.MemoryStore):
+            async def list_dir(self, prefix):
+                while stuck and not answers.is_set():
+                    await asyncio.sleep(.01)
+                async for name in super().list_dir(prefix):
+                    yield name
+        def create(name):
+            zarrc.create_array(os.path.join(sys.argv[1], name), shape=(4,), dtype="i4")[...] = 7
+        def handle(number, frame):
+            create("handler")
+            answers.set()
+        signal.signal(signal.SIGALRM, handle)
+        create("first")
+        group = zarrc.open_group(SlowStore())
+        group.create_group("b")
+        stuck = True
+        signal.setitimer(signal.ITIMER_REAL, .2)
+        print(list(group.keys()), flush=True)
+        if os.fork() == 0:
+            create("child")
+            os._exit(0)
+        print(os.wait()[1], [int(zarrc.open_array(os.path.join(sys.argv[1], name))[3]) for name in ("first", "handler", "child")])
+    """, str(tmp_path))
+    assert done.stdout == "['b']\n0 [7, 7, 7]\n", done.stdout + done.stderr
+
+
 def test_operations_that_end_while_they_are_read(request):
     """Threads read the operations of a batch while another one ends them all, as the end of the
     interpreter does."""
