@@ -6,11 +6,22 @@ import subprocess
 
 import numpy as np
 
-NAMES = ("zarrc", "zarr+zarrc", "zarr+zarrs", "tensorstore", "zarr", "zarr-fused", "c")
+NAMES = ("zarrc", "zarr+zarrc", "zarr+zarrs", "tensorstore", "zarrista", "zarr", "zarr-fused", "c")
 
 
 def make(name, program=None):
-    return {"zarrc": Zarrc, "tensorstore": TensorStore, "c": lambda: C(program)}.get(name, lambda: ZarrPython(name))()
+    return {"zarrc": Zarrc, "tensorstore": TensorStore, "zarrista": Zarrista, "c": lambda: C(program)}.get(name, lambda: ZarrPython(name))()
+
+
+def metadata(case):
+    """What zarr.json says of a case, for libraries that take it as it is."""
+    codecs = [{"name": "bytes", "configuration": {"endian": "little"}}, *(case.compressors or ())]
+    if case.shards:
+        codecs = [{"name": "sharding_indexed", "configuration": {
+            "chunk_shape": list(case.chunks), "codecs": codecs,
+            "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}]}}]
+    return {"shape": list(case.shape), "data_type": np.dtype(case.dtype).name, "fill_value": 0, "codecs": codecs,
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": list(case.shards or case.chunks)}}}
 
 
 class Library:
@@ -20,6 +31,9 @@ class Library:
 
     def remove(self, path):
         shutil.rmtree(path, ignore_errors=True)
+
+    def write_box(self, array, key, data):
+        array[key] = data
 
     def scan(self, array, keys):
         """Reads box after box, and gives the last one."""
@@ -129,6 +143,9 @@ class TensorStore(Library):
         from importlib.metadata import version
         return version("tensorstore")
 
+    def write_box(self, array, key, data):
+        array[key].write(data).result()
+
     def _spec(self, place):
         if isinstance(place, str):
             return {"driver": "zarr3", "kvstore": {"driver": "file", "path": place}}
@@ -138,14 +155,7 @@ class TensorStore(Library):
         return self.ts.open(self._spec(place), context=self.context, open=True).result()
 
     def create(self, place, case):
-        leaf = [{"name": "bytes", "configuration": {"endian": "little"}}, *(case.compressors or ())]
-        if case.shards:
-            leaf = [{"name": "sharding_indexed", "configuration": {
-                "chunk_shape": list(case.chunks), "codecs": leaf,
-                "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}]}}]
-        metadata = {"shape": list(case.shape), "data_type": np.dtype(case.dtype).name, "fill_value": 0, "codecs": leaf,
-                    "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": list(case.shards or case.chunks)}}}
-        return self.ts.open({**self._spec(place), "metadata": metadata}, context=self.context, create=True,
+        return self.ts.open({**self._spec(place), "metadata": metadata(case)}, context=self.context, create=True,
                             delete_existing=True).result()
 
     def read(self, array, key):
@@ -160,6 +170,47 @@ class TensorStore(Library):
 
     def memory(self):
         return ("memory", "x/")
+
+
+class Zarrista(Library):
+    """Rust's zarrs by bindings without zarr-python."""
+    name = "zarrista"
+    stores = ("local",)
+
+    def __init__(self):
+        import zarrista
+        self.zarrista = zarrista
+
+    def version(self):
+        return self.zarrista.__version__
+
+    def _store(self, place):
+        return self.zarrista.store.FilesystemStore(place)
+
+    def open(self, place):
+        return self.zarrista.Array.open(self._store(place))
+
+    def create(self, place, case):
+        self.remove(place)
+        os.makedirs(place)
+        document = {"zarr_format": 3, "node_type": "array", **metadata(case), "attributes": {},
+                    "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}}}
+        array = self.zarrista.Array.from_metadata(document, self._store(place))
+        array.store_metadata()
+        return array
+
+    def read(self, array, key):
+        return np.asarray(array[key])
+
+    def read_out(self, array, out):
+        out[...] = array[...]
+        return out
+
+    def write(self, array, data):
+        self.write_box(array, ..., data)
+
+    def write_box(self, array, key, data):
+        array[key] = np.ascontiguousarray(data)  # it refuses others
 
 
 class C(Library):
