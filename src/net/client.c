@@ -41,6 +41,8 @@ static zarr_status client_copy_options(struct zr_net *net, const struct zr_net_o
 
     *own = *o;
     own->secret_headers = NULL;
+    own->connect_ms = o->connect_ms ? o->connect_ms : ZR_NET_CONNECT_MS;
+    own->stall_s = o->stall_s ? o->stall_s : ZR_NET_STALL_S;
     for (size_t i = 0; i < ZR_COUNT(texts); i++) {
         from[i] = *texts[i];
         *texts[i] = NULL;

@@ -22,6 +22,8 @@ enum {
     ZR_NET_ERROR_BYTES = 16384, /* of the body of an answer that is no success */
     ZR_NET_DROP_BYTES = 65536,  /* a longer body that no caller wants ends a connection */
     ZR_NET_CONNECT_TRIES = 3,   /* before there is a connection */
+    ZR_NET_CONNECT_MS = 15000,  /* the default of the option connect_ms */
+    ZR_NET_STALL_S = 60,        /* the default of the option stall_s */
     ZR_NET_BACKOFF_MAX_MS = 10000,  /* between two tries */
     ZR_NET_RETRY_AFTER_MAX_S = 300, /* of a request in all; more ends it */
     ZR_NET_BUFFERS_BYTES =

@@ -190,6 +190,26 @@ static uint32_t outcome_read_refusal(const struct zr_net_transfer *t)
     return status >= 300 ? (uint32_t)status : 0;
 }
 
+/* The option whose time is over. libcurl tells only since 7.80 whether it has connected.
+ */
+static void outcome_fail_timeout(struct zr_net_transfer *t)
+{
+    const struct zr_net_options *o = &t->net->opts;
+
+    if (t->is_sent)
+        zr_net_fail(t, ZARR_ERR_IO, "no byte came for %" PRIu32 " s (option stall_s)",
+                    o->stall_s);
+    else if (zr_curl.version >= 0x075000)
+        zr_net_fail(t, ZARR_ERR_IO,
+                    "no connection within %" PRIu32 " ms (option connect_ms)",
+                    o->connect_ms);
+    else
+        zr_net_fail(t, ZARR_ERR_IO,
+                    "no connection within %" PRIu32 " ms (option connect_ms), or no byte "
+                    "for %" PRIu32 " s (option stall_s)",
+                    o->connect_ms, o->stall_s);
+}
+
 /* The failure of a connection as an error. */
 static void outcome_fail(struct zr_net_transfer *t, CURLcode result)
 {
@@ -198,6 +218,8 @@ static void outcome_fail(struct zr_net_transfer *t, CURLcode result)
     (void)zr_curl.easy_getinfo(t->easy, CURLINFO_OS_ERRNO, &os_code);
     if (result == CURLE_OUT_OF_MEMORY)
         zr_net_fail(t, ZARR_ERR_NO_MEMORY, "libcurl lacks memory");
+    else if (result == CURLE_OPERATION_TIMEDOUT)
+        outcome_fail_timeout(t);
     else if (result == CURLE_COULDNT_CONNECT && os_code != 0) {
         zarr_error said = {0};
 

@@ -14,10 +14,7 @@
 
 enum {
     TRANSFER_BUFFER_MIN = 16384, /* CURLOPT_BUFFERSIZE */
-    TRANSFER_BUFFER_MAX =
-        524288, /* with a quarter libcurl takes up to a third more CPU */
-    TRANSFER_CONNECT_MS = 15000,
-    TRANSFER_STALL_S = 60
+    TRANSFER_BUFFER_MAX = 524288 /* with a quarter libcurl takes up to a third more CPU */
 };
 
 zarr_status zr_net_transfer_create(struct zr_net_transfer **out, struct zr_net *net,
@@ -207,9 +204,9 @@ static bool transfer_set_client(const struct zr_net_transfer *t)
     const struct zr_net_options *o = &t->net->opts;
     bool is_set = t->has_left || transfer_set_credentials(t);
 
-    SET(CONNECTTIMEOUT_MS, (long)(o->connect_ms ? o->connect_ms : TRANSFER_CONNECT_MS));
+    SET(CONNECTTIMEOUT_MS, (long)o->connect_ms);
     SET(LOW_SPEED_LIMIT, 1L);
-    SET(LOW_SPEED_TIME, (long)(o->stall_s ? o->stall_s : TRANSFER_STALL_S));
+    SET(LOW_SPEED_TIME, (long)o->stall_s);
     if (o->proxy)
         SET_TEXT(PROXY, o->proxy);
     if (o->no_proxy)

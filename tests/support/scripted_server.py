@@ -23,6 +23,7 @@ an empty folder, ZR_SERVER_ROOT. Parameters:
     encoding=V    Content-Encoding; etag=V: the ETag, `count` for another one each time
     echo=1        the body is the header of the request
     path=P        answers for another path
+    hops=N        a chain of N redirects before the answer
 
 run_server() also takes parameters from `choose_faults`, a function of each request. The ETag of a file depends on its bytes.
 As a proxy it takes any host for itself, and answers `CONNECT S.name` with status S.
@@ -169,6 +170,8 @@ class Answer:
             return 200, headers, json.dumps(self.server.stats()).encode()
         if "echo" in q:
             return 200, headers, self.header + b"\r\n" + self.sent
+        if hops := self.number("hops"):
+            return 302, {"Location": f"{self.path}?hops={hops - 1}"}, b""
         status = self.number("status") or (302 if "to" in q else None)
         if status and status >= 300:
             return status, headers, b"an answer of status %d" % status

@@ -5,7 +5,14 @@
 #include "unit/net/net_test.h"
 
 #include "net/curl_int.h"
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <unistd.h>
+
+enum {
+    DEAF_QUEUED = 8 /* connections that fill the queue of a socket */
+};
 
 static struct zr_net *net;
 static struct trial *t;
@@ -217,6 +224,66 @@ static void test_long_pauses(void **state)
     zr_net_answer_deinit(&r.answer);
 }
 
+/* A port of loopback that answers no attempt to connect: its queue is full. */
+static int listen_deaf(char *url, size_t cap, int queued[DEAF_QUEUED])
+{
+    struct sockaddr_in a = {.sin_family = AF_INET,
+                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t n = sizeof a;
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    assert_true(fd >= 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&a, n), 0);
+    assert_int_equal(listen(fd, 0), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &n), 0);
+    for (int i = 0; i < DEAF_QUEUED; i++) {
+        queued[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+        assert_true(queued[i] >= 0);
+        (void)connect(queued[i], (struct sockaddr *)&a, n);
+    }
+    (void)snprintf(url, cap, "http://127.0.0.1:%u", ntohs(a.sin_port));
+    return fd;
+}
+
+static uint64_t count_sent(struct zr_net *one)
+{
+    struct zr_net_stats s;
+
+    zr_net_stats_get(one, &s);
+    return s.requests;
+}
+
+/* The text names the option whose time is over. */
+static void test_timeouts(void **state)
+{
+    struct zr_net_options o = test_options();
+    int queued[DEAF_QUEUED], fd;
+    struct zr_net *one;
+    char url[64];
+
+    (void)state;
+    o.connect_ms = 300;
+    o.tries = 2;
+    one = test_client(&o);
+    fd = listen_deaf(url, sizeof url, queued);
+    trial_init(t, url, "/9?key=hidden");
+    assert_int_equal(trial_run(t, one), ZARR_ERR_IO);
+    if (!strstr(t->err.message, url) || strstr(t->err.message, "hidden") ||
+        !strstr(t->err.message, "no connection within 300 ms (option connect_ms)"))
+        fail_msg("%s", t->err.message);
+    end();
+    assert_int_equal(count_sent(one), 2);
+    for (int i = 0; i < DEAF_QUEUED; i++)
+        (void)close(queued[i]);
+    (void)close(fd);
+    trial_init(t, server, "/100000?stall=500");
+    assert_int_equal(trial_run(t, one), ZARR_ERR_IO);
+    if (!strstr(t->err.message, "no byte came for 1 s (option stall_s)"))
+        fail_msg("%s", t->err.message);
+    end();
+    zr_net_free(one);
+}
+
 /* A request that changes something is sent once, unless the caller permits more. */
 static void test_unsafe(void **state)
 {
@@ -355,19 +422,20 @@ static void test_redirects(void **state)
     end();
 }
 
-static void test_redirect_loop(void **state)
+static void test_redirect_limit(void **state)
 {
     struct zr_net_stats before, after;
 
     (void)state;
-    zr_net_stats_get(net, &before);
-    trial_init(t, server,
-               "/9?status=302&header=Location:%%3Fstatus%%3D302%%26header%%3D"
-               "Location%%253A%%252F9%%253Fto%%253D.");
-    (void)trial_run(t, net);
+    trial_init(t, server, "/50?hops=%d", ZR_NET_REDIRECTS);
+    run_ok(200);
+    trial_check(t, 0, 50);
     end();
+    zr_net_stats_get(net, &before);
+    trial_init(t, server, "/50?hops=1000");
+    expect_failure(ZARR_ERR_IO, "more than 5 redirects");
     zr_net_stats_get(net, &after);
-    assert_true(after.requests - before.requests <= 6);
+    assert_int_equal(after.requests - before.requests, ZR_NET_REDIRECTS + 1);
 }
 
 static bool echo_has(const char *text)
@@ -680,12 +748,13 @@ int main(void)
                                        cmocka_unit_test(test_repeats),
                                        cmocka_unit_test(test_gives_up),
                                        cmocka_unit_test(test_long_pauses),
+                                       cmocka_unit_test(test_timeouts),
                                        cmocka_unit_test(test_proxy_refuses),
                                        cmocka_unit_test(test_credentials),
                                        cmocka_unit_test(test_unsafe),
                                        cmocka_unit_test(test_wrong_answers),
                                        cmocka_unit_test(test_redirects),
-                                       cmocka_unit_test(test_redirect_loop),
+                                       cmocka_unit_test(test_redirect_limit),
                                        cmocka_unit_test(test_secrets),
                                        cmocka_unit_test(test_headers_of_each_try),
                                        cmocka_unit_test(test_proxy),
