@@ -291,6 +291,60 @@ static void test_concurrency(void **state)
     }
 }
 
+static void set_busy(uint32_t first, uint32_t n, unsigned busy)
+{
+    for (uint32_t i = first; i < n; i++)
+        atomic_store(&zr_net_engine.reactor[i].busy, busy);
+}
+
+/* One reactor at first, one more when all that there are have too much to do, and no more
+ * than cores. */
+static int grow_in_child(void)
+{
+    struct zr_net *net;
+    struct flight f;
+    uint32_t most;
+
+    net = open_client(0);
+    most = zr_net_engine.max_reactors;
+    if (most < 1 || most > zr_cpu_count() || engine_stats().reactors != 0)
+        return 1;
+    flight_wait(&f, flight_start(net, &f, server, 1, ""));
+    if (engine_stats().reactors != 1)
+        return 2;
+    zr_net_engine.max_reactors = REACTORS;
+    for (uint32_t n = 1; n < REACTORS; n++) {
+        set_busy(0, n, 1000);
+        set_busy(n - 1, n, 0); /* one that has time */
+        if (zr_net_engine_grow(NULL) != ZARR_OK || engine_stats().reactors != n)
+            return 3;
+        while (engine_stats().reactors == n) { /* a new one sets it to 0 once */
+            set_busy(0, n, 1000);
+            if (zr_net_engine_grow(NULL) != ZARR_OK)
+                return 4;
+        }
+        if (engine_stats().reactors != n + 1)
+            return 5;
+    }
+    set_busy(0, REACTORS, 1000);
+    if (zr_net_engine_grow(NULL) != ZARR_OK || engine_stats().reactors != REACTORS)
+        return 6;
+    zr_net_free(net);
+    return 0;
+}
+
+static void test_growth(void **state)
+{
+    pid_t child;
+
+    (void)state;
+    SKIP_WITHOUT_THREADED_FORK();
+    child = fork();
+    if (child == 0)
+        exit(grow_in_child());
+    expect_child(child);
+}
+
 /* A reactor that sleeps is not busy. */
 static void test_busy(void **state)
 {
@@ -374,11 +428,11 @@ int main(void)
 {
     /* the first ones have one reactor */
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exit),         cmocka_unit_test(test_cancel_soon),
-        cmocka_unit_test(test_cancel_pause), cmocka_unit_test(test_cancel_between),
-        cmocka_unit_test(test_fork),         cmocka_unit_test(test_turns),
-        cmocka_unit_test(test_concurrency),  cmocka_unit_test(test_busy),
-        cmocka_unit_test(test_buffers)};
+        cmocka_unit_test(test_exit),           cmocka_unit_test(test_growth),
+        cmocka_unit_test(test_cancel_soon),    cmocka_unit_test(test_cancel_pause),
+        cmocka_unit_test(test_cancel_between), cmocka_unit_test(test_fork),
+        cmocka_unit_test(test_turns),          cmocka_unit_test(test_concurrency),
+        cmocka_unit_test(test_busy),           cmocka_unit_test(test_buffers)};
 
     return cmocka_run_group_tests(tests, setup, NULL);
 }
