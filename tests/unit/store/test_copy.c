@@ -6,6 +6,37 @@
 #include "unit/conditional_caps.h"
 #include "unit/over_store.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fiemap.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum {
+    LONG_BYTES = (3 << 20) + 5 /* more than the local store copies at once by itself */
+};
+
+/* What copy_file_range() does for the local store. The function replaces that of the C
+ * library. */
+static struct {
+    int calls, fails_at, os_code; /* the call with this number, from 1 on; 0: none */
+    size_t most;                  /* bytes of a call; 0: no limit */
+} kernel;
+
+ssize_t copy_file_range(int in, off64_t *in_at, int out, off64_t *out_at, size_t n,
+                        unsigned flags)
+{
+    if (++kernel.calls == kernel.fails_at) {
+        errno = kernel.os_code;
+        return kernel.os_code ? -1 : 0;
+    }
+    if (kernel.most && n > kernel.most)
+        n = kernel.most;
+    return syscall(SYS_copy_file_range, in, in_at, out, out_at, n, flags);
+}
+
 static zarr_status copy_op(zarr_store *to, const char *key, zarr_store *from,
                            const char *source, const zarr_store_version *expected,
                            const zarr_store_version *source_version)
@@ -140,32 +171,163 @@ static void copy_under_a_lock(void **state)
     }
 }
 
-/* Longer than what the local store copies at once without help of the kernel. */
+static char *make_long_text(void)
+{
+    char *text = malloc(LONG_BYTES);
+
+    assert_non_null(text);
+    for (int i = 0; i < LONG_BYTES; i++)
+        text[i] = (char)(i * 7 + i / 251);
+    return text;
+}
+
+static void check_long_text(zarr_store *s, const char *key, const char *text)
+{
+    char *got = malloc(LONG_BYTES);
+    zarr_store_op op = get_op(key, 0, ZARR_STORE_TO_END, got, LONG_BYTES);
+
+    assert_status(zr_store_run_one(s, &op, NULL), ZARR_OK);
+    assert_int_equal(op.object_bytes, LONG_BYTES);
+    assert_memory_equal(got, text, LONG_BYTES);
+    free(got);
+}
+
 static void copy_long_values(void **state)
 {
-    enum {
-        BYTES = (3 << 20) + 5
-    };
     struct world *w = *state;
-    char *text = malloc(BYTES), *got = malloc(BYTES);
-    zarr_store_op op;
+    char *text = make_long_text();
 
-    for (int i = 0; i < BYTES; i++)
-        text[i] = (char)(i * 7 + i / 251);
     for (int sort = SORT_LOCAL; sort <= SORT_MEMORY; sort++) {
         zarr_store *s = open_sort(w, (enum sort)sort);
 
-        assert_status(zarr_store_put(s, "c/0", text, BYTES, NULL), ZARR_OK);
+        assert_status(zarr_store_put(s, "c/0", text, LONG_BYTES, NULL), ZARR_OK);
         assert_status(put_text(s, "c/1", "old"), ZARR_OK);
         assert_status(copy_key(s, "c/0", "c/1"), ZARR_OK);
-        op = get_op("c/1", 0, ZARR_STORE_TO_END, got, BYTES);
-        assert_status(zr_store_run_one(s, &op, NULL), ZARR_OK);
-        assert_int_equal(op.object_bytes, BYTES);
-        assert_memory_equal(got, text, BYTES);
+        check_long_text(s, "c/1", text);
         zarr_store_free(s);
     }
     free(text);
-    free(got);
+}
+
+/* As an append to an archive with zip_update=copy. */
+static zarr_status copy_in_parts(zarr_store *s, const char *from, const char *to)
+{
+    zarr_store_source src = {.key = from};
+    zarr_store_op op = {.verb = ZARR_STORE_COPY,
+                        .flags = ZARR_STORE_OP_IN_PARTS,
+                        .key = to,
+                        .part = 1,
+                        .source = &src};
+    zarr_status st;
+
+    assert_status(zr_store_begin_parts(s, to, NULL, NULL, &op.parts, NULL), ZARR_OK);
+    assert_status(zr_store_run_one(s, &op, NULL), ZARR_OK);
+    assert_int_equal(op.done_bytes, LONG_BYTES);
+    op = (zarr_store_op){.verb = ZARR_STORE_PUT,
+                         .flags = ZARR_STORE_OP_CHUNK | ZARR_STORE_OP_IN_PARTS,
+                         .key = to,
+                         .length = LONG_BYTES,
+                         .parts = op.parts};
+    st = zr_store_run_one(s, &op, NULL);
+    zr_store_end_parts(s, to, op.parts);
+    return st;
+}
+
+/* Where the kernel does not copy between two files, or not all of it, the store does. */
+static void copy_without_the_kernel(void **state)
+{
+    static const struct {
+        int fails_at, os_code; /* of copy_file_range() */
+        size_t most;
+        int calls;
+    } rows[] = {
+        {0, 0, 0, 1},       {1, EXDEV, 0, 1},       {1, EOPNOTSUPP, 0, 1},
+        {1, ENOSYS, 0, 1},  {1, EINVAL, 0, 1},      {1, EPERM, 0, 1},
+        {1, EINTR, 0, 2},   {1, 0, 0, 1}, /* 0 bytes, as of files that have no length */
+        {0, 0, 1 << 20, 4}, {3, EXDEV, 1 << 20, 3}, {2, 0, 4097, 2}};
+    struct world *w = *state;
+    zarr_store *s = open_sort(w, SORT_LOCAL);
+    char *text = make_long_text();
+
+    assert_status(zarr_store_put(s, "c/0", text, LONG_BYTES, NULL), ZARR_OK);
+    kernel.fails_at = 0;
+    kernel.calls = 0;
+    assert_status(copy_key(s, "c/0", "c/1"), ZARR_OK);
+    if (kernel.calls != 1) {
+        print_message("skipped: copy_file_range() copies nothing in %s\n", w->dir);
+        free(text);
+        zarr_store_free(s);
+        skip();
+    }
+    for (size_t i = 0; i < 2 * ZR_COUNT(rows); i++) {
+        kernel.fails_at = rows[i / 2].fails_at;
+        kernel.os_code = rows[i / 2].os_code;
+        kernel.most = rows[i / 2].most;
+        kernel.calls = 0;
+        assert_status(put_text(s, "c/1", "old"), ZARR_OK);
+        assert_status((i % 2 ? copy_in_parts : copy_key)(s, "c/0", "c/1"), ZARR_OK);
+        check_long_text(s, "c/1", text);
+        if (kernel.calls != rows[i / 2].calls)
+            fail_msg("row %zu: %d calls", i, kernel.calls);
+    }
+    memset(&kernel, 0, sizeof kernel);
+    free(text);
+    zarr_store_free(s);
+}
+
+/* Whether a file of this folder can share the blocks of another one. */
+static bool can_share(const char *one, const char *other)
+{
+    const int from = open(one, O_RDONLY | O_CLOEXEC);
+    const int to = open(other, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    const bool can = ioctl(to, FICLONE, from) == 0;
+
+    assert_true(from >= 0 && to >= 0);
+    if (!can)
+        print_message("skipped: FICLONE fails in this folder: %s\n", strerror(errno));
+    assert_int_equal(close(from) + close(to) + unlink(other), 0);
+    return can;
+}
+
+static bool is_shared(const char *path)
+{
+    struct fiemap *map = calloc(1, sizeof *map + 64 * sizeof map->fm_extents[0]);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool all = true;
+
+    assert_true(map && fd >= 0);
+    map->fm_length = LONG_BYTES;
+    map->fm_flags = FIEMAP_FLAG_SYNC;
+    map->fm_extent_count = 64;
+    assert_int_equal(ioctl(fd, FS_IOC_FIEMAP, map), 0);
+    assert_true(map->fm_mapped_extents > 0);
+    for (uint32_t i = 0; i < map->fm_mapped_extents; i++)
+        all = all && (map->fm_extents[i].fe_flags & FIEMAP_EXTENT_SHARED);
+    assert_int_equal(close(fd), 0);
+    free(map);
+    return all;
+}
+
+/* Where the file system can, a copy takes no room of its own. */
+static void copies_share_blocks(void **state)
+{
+    struct world *w = *state;
+    zarr_store *s = open_sort(w, SORT_LOCAL);
+    char *text = make_long_text(), from[128], to[128];
+    bool can;
+
+    assert_status(zarr_store_put(s, "c/0", text, LONG_BYTES, NULL), ZARR_OK);
+    free(text);
+    path_in(w, from, sizeof from, "c/0");
+    path_in(w, to, sizeof to, "c/1");
+    can = can_share(from, to);
+    for (int i = 0; can && i < 2; i++) {
+        assert_status((i ? copy_in_parts : copy_key)(s, "c/0", "c/1"), ZARR_OK);
+        assert_true(is_shared(to));
+    }
+    zarr_store_free(s);
+    if (!can)
+        skip();
 }
 
 /* A store that can copy gets one operation; another one, or one that refuses, gets the
@@ -229,6 +391,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(copy_between_stores, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(copy_under_a_lock, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(copy_long_values, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(copy_without_the_kernel, world_setup,
+                                        world_teardown),
+        cmocka_unit_test_setup_teardown(copies_share_blocks, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(count_operations, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(versions_of_the_source, world_setup,
                                         world_teardown),
