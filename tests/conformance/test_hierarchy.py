@@ -1,5 +1,8 @@
 """Groups, attributes, consolidated metadata and changing shapes, compared with zarr-python's."""
 import json
+import os
+import pathlib
+import re
 import warnings
 
 import numpy as np
@@ -329,3 +332,14 @@ def test_copies_of_nodes(context, tmp_path):
     source.delete_node("moved")
     assert source.keys("moved") == []
     assert [k for k in zarr.open_group(str(tmp_path), mode="r").group_keys()] == ["a"]
+
+
+def test_urls_without_libcurl(context):
+    """They are refused with one line, and local paths work: .ci/run runs this file with the preset minimal."""
+    cache = pathlib.Path(os.environ["ZARRC_LIBRARY"]).parents[1] / "CMakeCache.txt"
+    if not cache.exists() or not re.search("^ZARR_WITH_CURL:.*=OFF$", cache.read_text(), re.M):
+        pytest.skip("this build has libcurl")
+    for url in ("http://127.0.0.1:9/x.zarr", "https://u:SECRET@h/x.zip", "zip:http://h/x", "s3://b/x.zarr"):
+        with pytest.raises(ZarrcError, match="not supported: this build lacks lib(curl|crypto)$") as caught:
+            context.store(url)
+        assert caught.value.code == "UNSUPPORTED" and "\n" not in caught.value.message and "SECRET" not in caught.value.message
