@@ -3,6 +3,8 @@ import importlib.util
 import json
 import logging
 import os
+import re
+import shutil
 import time
 import zipfile
 
@@ -666,7 +668,32 @@ def test_the_interpreter_ends_while_a_server_stalls(www, how, who):
         assert time.monotonic() - float(done.stdout) < 5
 
 
-# ---- without libcurl ----
+# ---- libraries ----
+
+
+def test_local_paths_load_no_library_of_remote_stores(tmp_path):
+    """Python itself may load some of them for its own modules."""
+    code = """
+        import sys, zarrc
+        for place in sys.argv[1], sys.argv[1] + ".zip":
+            zarrc.create_array(place, name="a", shape=4, dtype="i4")[...] = 1
+            assert zarrc.open_array(place, path="a", mode="r")[2] == 1
+        if sys.argv[2:]:
+            zarrc.open_store(sys.argv[2], mode="r")
+    """
+
+    def loaded(*arguments):
+        done = run(code, tmp_path / "x.zarr", *arguments, env={**os.environ, "LD_DEBUG": "files"})
+        assert done.returncode == 0 and "libzstd" in done.stderr, done.stderr[-500:]
+        rows = re.findall(r"file=(libcurl|libssl|libcrypto|libexpat)\S* .*(?:loaded|needed) by (\S+)", done.stderr)
+        return {name for name, by in rows if name == "libcurl" or "/zarrc/" in by or "libzarrc" in by}
+
+    assert loaded() == set()
+    shutil.rmtree(tmp_path / "x.zarr")
+    (tmp_path / "x.zarr.zip").unlink()
+    assert "libcurl" in loaded("http://127.0.0.1:9/x.zarr")
+
+
 
 
 def test_other_packages_open_urls_if_there_is_no_libcurl(www, tmp_path):
