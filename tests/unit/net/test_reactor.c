@@ -7,6 +7,7 @@
 
 #include "../../sanitizers.h"
 #include "net/curl_int.h"
+#include <sys/resource.h>
 #include <unistd.h>
 
 enum {
@@ -345,6 +346,43 @@ static void test_growth(void **state)
     expect_child(child);
 }
 
+/* Requests use at most half of the descriptors that the process may open. */
+static int send_with_few_descriptors(void)
+{
+    const struct rlimit few = {80, 80};
+    struct zr_net *net;
+    struct flight f;
+    struct piece *p;
+    uint32_t most;
+
+    if (setrlimit(RLIMIT_NOFILE, &few) != 0)
+        return 1;
+    net = open_client(ZR_NET_CONCURRENCY_MAX);
+    p = flight_start(net, &f, server, MANY, "latency=60000");
+    most = engine_stats().active;
+    if (most != 40 || engine_stats().queued != MANY - 40)
+        return 2;
+    zr_net_cancel(net, &f);
+    flight_wait(&f, p);
+    flight_wait(&f, flight_start(net, &f, server, MANY, ""));
+    if (atomic_load(&f.n_ok) != MANY)
+        return 3;
+    zr_net_free(net);
+    return 0;
+}
+
+static void test_few_descriptors(void **state)
+{
+    pid_t child;
+
+    (void)state;
+    SKIP_WITHOUT_THREADED_FORK();
+    child = fork();
+    if (child == 0)
+        exit(send_with_few_descriptors());
+    expect_child(child);
+}
+
 /* A reactor that sleeps is not busy. */
 static void test_busy(void **state)
 {
@@ -427,12 +465,17 @@ static int setup(void **state)
 int main(void)
 {
     /* the first ones have one reactor */
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exit),           cmocka_unit_test(test_growth),
-        cmocka_unit_test(test_cancel_soon),    cmocka_unit_test(test_cancel_pause),
-        cmocka_unit_test(test_cancel_between), cmocka_unit_test(test_fork),
-        cmocka_unit_test(test_turns),          cmocka_unit_test(test_concurrency),
-        cmocka_unit_test(test_busy),           cmocka_unit_test(test_buffers)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_exit),
+                                       cmocka_unit_test(test_growth),
+                                       cmocka_unit_test(test_few_descriptors),
+                                       cmocka_unit_test(test_cancel_soon),
+                                       cmocka_unit_test(test_cancel_pause),
+                                       cmocka_unit_test(test_cancel_between),
+                                       cmocka_unit_test(test_fork),
+                                       cmocka_unit_test(test_turns),
+                                       cmocka_unit_test(test_concurrency),
+                                       cmocka_unit_test(test_busy),
+                                       cmocka_unit_test(test_buffers)};
 
     return cmocka_run_group_tests(tests, setup, NULL);
 }

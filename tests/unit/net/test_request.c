@@ -6,7 +6,10 @@
 
 #include "net/curl_int.h"
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
+#include <pthread.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -281,6 +284,53 @@ static void test_timeouts(void **state)
     if (!strstr(t->err.message, "no byte came for 1 s (option stall_s)"))
         fail_msg("%s", t->err.message);
     end();
+    /* the whole request takes longer than both together */
+    trial_init(t, server, "/8000?rate=4000");
+    assert_int_equal(trial_run(t, one), ZARR_OK);
+    trial_check(t, 0, 8000);
+    end();
+    zr_net_free(one);
+}
+
+/* The pause before a try is random, below a bound that doubles, and not shorter than what
+ * the server asks for. */
+static void test_pauses(void **state)
+{
+    struct zr_net_request r = {.method = "GET", .url = "http://h/x"};
+    struct zr_net_options o = test_options();
+    struct zr_net_transfer *p;
+    struct zr_net *one;
+
+    (void)state;
+    o.backoff_ms = 100;
+    one = test_client(&o);
+    assert_int_equal(zr_net_transfer_create(&p, one, &r, NULL), ZARR_OK);
+    p->easy = zr_curl.easy_init();
+    for (uint32_t tries = 1; tries <= 9; tries++) {
+        const uint64_t bound = UINT64_C(100000000) << (tries - 1);
+        const uint64_t most = ZR_MIN(bound, ZR_NET_BACKOFF_MAX_MS * UINT64_C(1000000));
+        uint64_t least = UINT64_MAX;
+
+        for (int i = 0; i < 200; i++) {
+            const uint64_t before = zr_now_ns();
+            const uint64_t asked = i == 0 ? 7 * SECOND : 0;
+
+            zr_net_answer_reset(&r.answer, NULL);
+            r.answer.status = 503;
+            r.answer.retry_after_s = asked ? 7 : UINT64_MAX;
+            p->phase = ZR_NET_DROP;
+            p->tries = tries;
+            assert_int_equal(zr_net_decide(p, CURLE_OK), ZR_NET_REPEAT);
+            assert_true(p->due_ns >= before + asked);
+            assert_true(p->due_ns <= zr_now_ns() + asked + most);
+            if (i > 0)
+                least = ZR_MIN(least, p->due_ns - before);
+        }
+        assert_true(least < most / 2); /* else once in 2^199 runs */
+    }
+    zr_curl.easy_cleanup(p->easy);
+    zr_net_transfer_free(p);
+    zr_net_answer_deinit(&r.answer);
     zr_net_free(one);
 }
 
@@ -630,27 +680,34 @@ static void test_proxy_refuses(void **state)
     zr_net_free(one);
 }
 
+/* The file of an option, and ~/.netrc. */
 static void test_netrc(void **state)
 {
-    char name[] = "/tmp/zr_net_netrc_XXXXXX";
-    const int fd = mkstemp(name);
+    char folder[] = "/tmp/zr_net_netrc_XXXXXX", name[64];
     struct zr_net_options o = test_options();
     struct zr_net *one;
+    int fd;
 
     (void)state;
+    assert_non_null(mkdtemp(folder));
+    (void)snprintf(name, sizeof name, "%s/.netrc", folder);
+    fd = open(name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     assert_true(fd >= 0);
     assert_true(dprintf(fd, "machine 127.0.0.1 login me password secret\n") > 0);
     (void)close(fd);
-    o.netrc_file = name; /* that is enough */
-    one = test_client(&o);
-    for (int i = 0; i < 2; i++) {
-        trial_init(t, server, i ? "/9?to=%s/9%%3Fecho%%3D1" : "/9?echo=1", other);
+    assert_int_equal(setenv("HOME", folder, 1), 0);
+    for (int i = 0; i < 6; i++) {
+        o.netrc_file = i / 2 == 0 ? name : NULL; /* that is enough */
+        o.netrc = i / 2 == 1;
+        one = test_client(&o);
+        trial_init(t, server, i % 2 ? "/9?to=%s/9%%3Fecho%%3D1" : "/9?echo=1", other);
         assert_int_equal(trial_run(t, one), ZARR_OK);
-        assert_int_equal(echo_has("Authorization: Basic bWU6c2VjcmV0"), i == 0);
+        assert_int_equal(echo_has("Authorization: Basic bWU6c2VjcmV0"),
+                         i % 2 == 0 && i / 2 < 2);
         end();
+        zr_net_free(one);
     }
-    zr_net_free(one);
-    assert_int_equal(unlink(name), 0);
+    assert_int_equal(unlink(name) + rmdir(folder), 0);
 }
 
 static void test_invalid(void **state)
@@ -685,6 +742,20 @@ static zarr_status refuse_begin(void *user, const struct zr_net_answer *a,
     return zr_fail(err, ZARR_ERR_CONFLICT, "the sink refuses");
 }
 
+/* A connection that ends while something is sent does not end the process. */
+static zarr_status check_signals(void *user, const struct zr_net_answer *a,
+                                 zarr_error *err)
+{
+    sigset_t blocked;
+
+    (void)user;
+    (void)a;
+    if (!zr_net_is_reactor() || pthread_sigmask(SIG_BLOCK, NULL, &blocked) != 0 ||
+        sigismember(&blocked, SIGPIPE) != 1)
+        return zr_fail(err, ZARR_ERR_INTERNAL, "SIGPIPE is not blocked here");
+    return ZARR_OK;
+}
+
 static zarr_status refuse_write(void *user, const void *bytes, size_t n, zarr_error *err)
 {
     (void)user;
@@ -700,6 +771,10 @@ static void test_sink(void **state)
     t->r.sink.begin = refuse_begin;
     expect_failure(ZARR_ERR_CONFLICT, "the sink refuses");
     trial_init(t, server, "/100000");
+    t->r.sink.begin = check_signals;
+    run_ok(200);
+    end();
+    trial_init(t, server, "/100000");
     t->r.sink.write = refuse_write;
     expect_failure(ZARR_ERR_NO_MEMORY, "the sink is full");
     trial_init(t, server, "/100000");
@@ -711,8 +786,16 @@ static void test_sink(void **state)
     end();
 }
 
+static void count_warnings(void *user, uint32_t level, const char *text)
+{
+    unsigned *n = user;
+
+    *n += level == ZARR_LOG_WARN && strstr(text, "not verified");
+}
+
 static void test_tls(void **state)
 {
+    unsigned n_warnings = 0;
     const char *const tls = server_url("ZR_SERVER_TLS");
     struct zr_net_options o = test_options();
     struct zr_net *one;
@@ -734,7 +817,9 @@ static void test_tls(void **state)
     zr_net_free(one);
     o.ca_file = NULL;
     o.tls_unverified = true;
+    o.log = (struct zr_log){count_warnings, &n_warnings, ZARR_LOG_WARN};
     one = test_client(&o);
+    assert_int_equal(n_warnings, 1);
     trial_init(t, tls, "/9");
     assert_int_equal(trial_run(t, one), ZARR_OK);
     end();
@@ -749,6 +834,7 @@ int main(void)
                                        cmocka_unit_test(test_gives_up),
                                        cmocka_unit_test(test_long_pauses),
                                        cmocka_unit_test(test_timeouts),
+                                       cmocka_unit_test(test_pauses),
                                        cmocka_unit_test(test_proxy_refuses),
                                        cmocka_unit_test(test_credentials),
                                        cmocka_unit_test(test_unsafe),

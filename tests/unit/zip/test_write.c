@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "sched/sched.h"
 #include "zip/zip_int.h"
 
 /* ---- values ---- */
@@ -376,6 +377,66 @@ static void test_threads(void **state)
     }
 }
 
+/* ---- reads of several threads ---- */
+
+static struct {
+    atomic_int n_inside;
+    atomic_bool is_late;
+    struct zr_event both;
+} meeting;
+
+/* A GET of the archive ends when another one has begun. */
+static void meet(struct failing *f)
+{
+    ZR_UNUSED(f);
+    if (atomic_fetch_add(&meeting.n_inside, 1) == 1)
+        zr_event_set(&meeting.both);
+    if (!zr_event_wait(&meeting.both, zr_now_ns() + UINT64_C(30000000000)))
+        atomic_store(&meeting.is_late, true);
+}
+
+static void *read_key(void *arg)
+{
+    struct writer *t = arg;
+    char to[64], key[2] = {(char)('a' + t->number), '\0'};
+    uint64_t n = sizeof to;
+
+    t->failed = zarr_store_get(t->s, key, 0, to, &n, NULL, NULL) != ZARR_OK || n != 5 ||
+                memcmp(to, t->number ? "value" : "first", 5) != 0;
+    return NULL;
+}
+
+/* No read of a member waits until that of another thread has ended. */
+static void test_parallel_reads(void **state)
+{
+    struct world *w = *state;
+    struct failing f = {.below = begin_place(w, IN_MEMORY), .is_slow = true};
+    zarr_store *s = need_as(w, f.below, ZARR_STORE_CREATE, false), *over = NULL;
+    struct writer t[2];
+    zr_thread thread[2];
+
+    put_text(s, "a", "first");
+    put_text(s, "b", "value");
+    zarr_store_free(s);
+    over = open_failing(w, &f);
+    s = need_as(w, over, ZARR_STORE_READ_ONLY, false);
+    assert_status(zarr_store_stat(s, "a", NULL, NULL), ZARR_OK);
+    zr_event_init(&meeting.both);
+    f.changes = meet;
+    for (int i = 0; i < 2; i++) {
+        t[i] = (struct writer){.number = i, .s = s};
+        assert_status(zr_thread_start(&thread[i], read_key, &t[i], NULL), ZARR_OK);
+    }
+    for (int i = 0; i < 2; i++)
+        zr_thread_join(&thread[i]);
+    assert_true(!t[0].failed && !t[1].failed && !atomic_load(&meeting.is_late));
+    assert_true(atomic_load(&meeting.n_inside) >= 2);
+    zr_event_deinit(&meeting.both);
+    zarr_store_free(s);
+    zarr_store_free(over);
+    zarr_store_free(f.below);
+}
+
 /* ---- directories ---- */
 
 /* The directory is written now and then, so that a kill loses little. */
@@ -560,6 +621,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_removed, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(test_fork, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(test_threads, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(test_parallel_reads, folder_setup,
+                                        folder_teardown),
         cmocka_unit_test_setup_teardown(test_periodic, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(test_idle, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(test_tail, folder_setup, folder_teardown),
