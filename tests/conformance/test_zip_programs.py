@@ -4,6 +4,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import time
 import zipfile
 
 import numpy as np
@@ -174,6 +175,25 @@ def test_many_members(context, tmp_path):
     assert len(store.keys()) == 70_001 and len(store.keys("c/7")) == 300
     for i in range(0, 70_000, 500):
         assert store.get(f"c/{i // 300}/{i % 300}") == (b"new %d" if i % 1000 == 0 else b"%d") % i
+
+
+def test_the_time_to_open(context, tmp_path):
+    """CPU time, in the same run: 40 times less than zipfile takes, and a fifth is enough."""
+    path, seconds = tmp_path / "x.zip", {}
+    with zipfile.ZipFile(path, "w") as archive:
+        for i in range(100_000):
+            archive.writestr(f"c/{i // 300}/{i % 300}", b"x")
+
+    def by_python():
+        with zipfile.ZipFile(path) as archive:
+            return archive.read("c/7/7")
+
+    for name, read in (("zarrc", lambda: context.store(str(path)).get("c/7/7")), ("zipfile", by_python)):
+        for _ in range(3):
+            begin = time.process_time()
+            assert read() == b"x"
+            seconds.setdefault(name, []).append(time.process_time() - begin)
+    assert min(seconds["zarrc"]) <= min(seconds["zipfile"]) / 5, seconds
 
 
 def test_names_as_zipfile_reads_them(context, tmp_path):

@@ -5,7 +5,11 @@ import logging
 import os
 import re
 import shutil
+import subprocess
+import sys
+import textwrap
 import time
+import warnings
 import zipfile
 
 import nginx
@@ -579,6 +583,26 @@ def test_all_options_are_known():
     zarrc.open_store("http://localhost/x", storage_options=as_texts)
 
 
+def test_certificates(tmp_path):
+    """A file of certificates, or a folder in which their names are hashes."""
+    (tmp_path / "value").write_bytes(b"value")
+    if not shutil.which("openssl"):
+        pytest.skip("openssl is not installed")
+    with run_server(tmp_path, tls=True) as server:
+        url, file = server.environment["ZR_SERVER_TLS"], server.environment["ZR_SERVER_CA"]
+        name = subprocess.run(["openssl", "x509", "-hash", "-noout", "-in", file], check=True, capture_output=True, text=True).stdout.strip()
+        (tmp_path / "certificates").mkdir()
+        shutil.copy(file, tmp_path / f"certificates/{name}.0")
+        for options in ({"ca_file": file}, {"ca_folder": str(tmp_path / "certificates")}, {"tls_unverified": True}):
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always")
+                assert zarrc.open_store(url, storage_options=options).get("value") == b"value"
+            assert ["not verified" in str(row.message) for row in said] == [True] * ("tls_unverified" in options)
+        for options in ({}, {"tls_unverified": False}):
+            with pytest.raises(zarrc.errors.StoreError):
+                zarrc.open_store(url, storage_options=options).get("value")
+
+
 def test_who_opens_a_url(www, caplog):
     with start_server(files(www)) as server:
         obstore = {"client_options": {"allow_http": True}}
@@ -592,6 +616,10 @@ def test_who_opens_a_url(www, caplog):
             assert zarrc.open_array(f"{server.url}/x.zarr/plain")[1, 2] == DATA[1, 2]  # that it is not https needs no option
             assert zarrc.open_array(f"{server.url}/x.zarr/plain", mode="r", storage_options=obstore).store.kind == "python"
         assert zarrc.open_array(f"{server.url}/x.zarr/plain", mode="a", storage_options=options).store.kind == "python"
+        if importlib.util.find_spec("aiohttp"):
+            with zarrc.config.set({"remote": "fsspec"}):
+                array = zarrc.open_array(f"{server.url}/x.zarr/plain", mode="r")
+                assert array.store.kind == "python" and array[1, 2] == DATA[1, 2]
         with pytest.raises(ValueError, match="remote"):
             zarrc.config.set({"remote": "curl"})
 
@@ -668,7 +696,67 @@ def test_the_interpreter_ends_while_a_server_stalls(www, how, who):
         assert time.monotonic() - float(done.stdout) < 5
 
 
+SLOW_NAMES = """
+#include <netdb.h>
+#include <unistd.h>
+int getaddrinfo(const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **found)
+{
+    (void)node; (void)service; (void)hints; (void)found;
+    (void)write(1, "looks up\\n", 9);
+    sleep(600);
+    return EAI_FAIL;
+}
+"""
+
+
+def test_exit_does_not_wait_for_names(tmp_path):
+    """A name server that does not answer: libcurl looks up names in a thread of its own."""
+    library = compile_library(tmp_path / "slow_names.so", SLOW_NAMES)
+    process = subprocess.Popen([sys.executable, "-c", textwrap.dedent("""
+        import sys, threading, zarrc
+        threading.Thread(target=lambda: zarrc.open_array("http://host.invalid/x.zarr", mode="r"), daemon=True).start()
+        sys.stdin.read()
+        sys.exit(0)
+    """)], env={**os.environ, "LD_PRELOAD": library}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "looks up\n"
+    process.communicate(timeout=60)
+    assert process.returncode == 0
+
+
 # ---- libraries ----
+
+
+def compile_library(path, source):
+    compiler = shutil.which("cc")
+    if not compiler:
+        pytest.skip("no C compiler")
+    path.with_suffix(".c").write_text(source)
+    subprocess.run([compiler, "-shared", "-fPIC", "-w", "-o", path, path.with_suffix(".c")], check=True)
+    return str(path)
+
+
+NAMES_OF_LIBCURL = """global_init easy_init easy_cleanup easy_reset easy_setopt easy_getinfo easy_strerror multi_init multi_cleanup multi_setopt
+    multi_add_handle multi_remove_handle multi_perform multi_info_read multi_poll multi_wakeup slist_append slist_free_all""".split()
+
+
+@pytest.mark.parametrize("number, features, missing, why", [
+    (0x074B00, 128, "", "need libcurl 7.76 or newer, this is 9.9"), (0x080000, 0, "", "it lacks AsynchDNS"),
+    (0x080000, 128, "multi_poll", "the loaded one lacks curl_multi_poll()")], ids=["old", "no threads", "incomplete"])
+def test_libcurls_that_do_not_fit(tmp_path, number, features, missing, why):
+    names = [name for name in NAMES_OF_LIBCURL if name != missing]
+    compile_library(tmp_path / "libcurl.so.4", "\n".join(f"int curl_{name}(void) {{ return 0; }}" for name in names) + f"""
+        static struct {{ int age; const char *version; unsigned number; const char *host; int features; }} info = {{0, "9.9", {number}, "", {features}}};
+        void *curl_version_info(int which) {{ return &info; }}
+    """)
+    done = run("""
+        import zarrc
+        try:
+            zarrc.open_store("http://127.0.0.1:9/x.zarr", mode="r", storage_options={"tries": 1})
+        except zarrc.errors.UnsupportedError as problem:
+            print(problem)
+    """, env={**os.environ, "LD_LIBRARY_PATH": str(tmp_path)})
+    assert why in done.stdout and len(done.stdout.splitlines()) == 1, done.stdout + done.stderr
+
 
 
 def test_local_paths_load_no_library_of_remote_stores(tmp_path):
