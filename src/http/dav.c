@@ -15,7 +15,7 @@ struct dav_props {
 };
 
 struct dav_reader {
-    const struct zr_http_dav *dav;
+    const struct zr_http_page *page;
     struct zr_str origin;   /* of the folder */
     struct zr_str folder;   /* its path, decoded; ends with a slash */
     struct zr_str href;     /* of this row */
@@ -47,13 +47,13 @@ static zarr_status parse_href(const struct dav_reader *r, struct zr_url *out,
     struct zr_str text;
     zarr_status st = ZARR_OK;
 
-    *out = (struct zr_url){.alloc = r->dav->alloc};
-    zr_str_init(&text, r->dav->alloc);
+    *out = (struct zr_url){.alloc = r->page->alloc};
+    zr_str_init(&text, r->page->alloc);
     if (*href == '/' && href[1] != '/')
         zr_str_puts(&text, zr_str_text(&r->origin));
     zr_str_puts(&text, href);
     ZR_TRY(zr_str_status(&text, err));
-    st = zr_url_parse(out, r->dav->alloc, zr_str_text(&text), err);
+    st = zr_url_parse(out, r->page->alloc, zr_str_text(&text), err);
     if (st == ZARR_ERR_INVALID || st == ZARR_ERR_LIMIT)
         st = fail_row(r, "no URL,", err);
 out:
@@ -83,8 +83,8 @@ static zarr_status take_row(struct dav_reader *r, zarr_error *err)
     const char *name = NULL;
     zarr_status st = ZARR_OK;
 
-    zr_str_init(&origin, r->dav->alloc);
-    zr_str_init(&path, r->dav->alloc);
+    zr_str_init(&origin, r->page->alloc);
+    zr_str_init(&path, r->page->alloc);
     ZR_TRY(parse_href(r, &url, err));
     zr_url_put_origin(&origin, &url);
     ZR_TRY(zr_str_status(&origin, err));
@@ -96,7 +96,7 @@ static zarr_status take_row(struct dav_reader *r, zarr_error *err)
     if (!name)
         ZR_LEAVE(fail_row(r, "a place outside of the folder,", err));
     if (*name)
-        st = r->dav->fn(r->dav->user, name, r->row.is_folder, r->row.bytes, err);
+        st = r->page->fn(r->page->user, name, r->row.is_folder, r->row.bytes, err);
 out:
     zr_str_deinit(&origin);
     zr_str_deinit(&path);
@@ -195,22 +195,22 @@ static zarr_status dav_end(void *user, const char *name, const char *text,
     return ZARR_OK;
 }
 
-zarr_status zr_http_dav_read(const struct zr_http_dav *dav, const char *text, size_t n,
+zarr_status zr_http_dav_read(const struct zr_http_page *page, const char *text, size_t n,
                              zarr_error *err)
 {
-    struct dav_reader r = {.dav = dav};
+    struct dav_reader r = {.page = page};
     const struct zr_xml_sink sink = {.begin = dav_begin, .end = dav_end, .user = &r};
     zarr_status st = ZARR_OK;
 
-    zr_str_init(&r.origin, dav->alloc);
-    zr_str_init(&r.folder, dav->alloc);
-    zr_str_init(&r.href, dav->alloc);
-    zr_url_put_origin(&r.origin, dav->folder);
+    zr_str_init(&r.origin, page->alloc);
+    zr_str_init(&r.folder, page->alloc);
+    zr_str_init(&r.href, page->alloc);
+    zr_url_put_origin(&r.origin, page->folder);
     ZR_TRY(zr_str_status(&r.origin, err));
-    if (!zr_url_decode(&r.folder, dav->folder->path, strlen(dav->folder->path)))
+    if (!zr_url_decode(&r.folder, page->folder->path, strlen(page->folder->path)))
         ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "the path of the folder is no UTF-8");
     ZR_TRY(zr_str_status(&r.folder, err));
-    st = zr_xml_read(&sink, dav->alloc, text, n, err);
+    st = zr_xml_read(&sink, page->alloc, text, n, err);
 out:
     zr_str_deinit(&r.origin);
     zr_str_deinit(&r.folder);

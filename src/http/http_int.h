@@ -51,18 +51,24 @@ zarr_status zr_http_judge(const struct zr_http_want *w, const struct zr_net_answ
 zarr_status zr_http_judge_length(const struct zr_net_answer *a, bool is_head,
                                  struct zr_http_found *out, zarr_error *err);
 
-/* A WebDAV server's answer to PROPFIND for a folder, whose path ends with a slash. */
-struct zr_http_dav {
+/* A server's listing of a folder, whose path ends with a slash. */
+struct zr_http_page {
     const zarr_allocator *alloc;
+    const zarr_limits *limits;
     const struct zr_url *folder;
-    /* gets each member; bytes: UINT64_MAX: not told */
+    /* gets each member, with any name; bytes: UINT64_MAX: not told */
     zarr_status (*fn)(void *user, const char *name, bool is_folder, uint64_t bytes,
                       zarr_error *err);
     void *user;
 };
-/* CORRUPT: it is malformed, or names what is not in the folder. */
-zarr_status zr_http_dav_read(const struct zr_http_dav *dav, const char *text, size_t n,
+/* WebDAV's answer to PROPFIND. CORRUPT: it is malformed, or names what is not in the
+ * folder. */
+zarr_status zr_http_dav_read(const struct zr_http_page *page, const char *text, size_t n,
                              zarr_error *err);
+/* An index in JSON, as nginx sends it. CORRUPT: it is malformed. UNSUPPORTED: it is no
+ * index. */
+zarr_status zr_http_index_read(const struct zr_http_page *page, const char *text,
+                               size_t n, zarr_error *err);
 
 /* ---- the store ------------------------------------------------------------------- */
 

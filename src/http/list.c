@@ -186,45 +186,49 @@ out:
     return st;
 }
 
-static zarr_status list_index(struct http_listing *l, zarr_error *err)
+zarr_status zr_http_index_read(const struct zr_http_page *page, const char *text,
+                               size_t n, zarr_error *err)
 {
     struct zr_json_doc doc;
     zarr_status st = ZARR_OK;
 
-    zr_json_doc_init(&doc, l->store->reader.env.alloc);
-    ZR_TRY(zr_json_parse(&doc, zr_str_text(&l->body), l->body.bytes,
-                         &l->store->reader.env.limits, err));
+    zr_json_doc_init(&doc, page->alloc);
+    ZR_TRY(zr_json_parse(&doc, text, n, page->limits, err));
     if (!zr_json_is(doc.root, ZR_JSON_ARRAY))
         ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "it is no JSON array");
     for (const struct zr_json *row = doc.root->u.children.first; row; row = row->next) {
         const struct zr_json *name = zr_json_get(row, "name");
-        const char *text = zr_json_string(name);
+        const char *file = zr_json_string(name);
         uint64_t bytes = UINT64_MAX;
         char shown[80];
 
-        if (!text)
+        if (!file)
             ZR_FAIL(err, ZARR_ERR_CORRUPT, "the server lists a file %s",
                     zr_json_excerpt(name, shown, sizeof shown));
         (void)zr_json_u64(zr_json_get(row, "size"), &bytes);
-        ZR_TRY(list_row(l, text, zr_json_is_text(zr_json_get(row, "type"), "directory"),
-                        bytes, err));
+        ZR_TRY(page->fn(page->user, file,
+                        zr_json_is_text(zr_json_get(row, "type"), "directory"), bytes,
+                        err));
     }
 out:
     zr_json_doc_deinit(&doc);
     return st;
 }
 
-static zarr_status list_dav(struct http_listing *l, zarr_error *err)
+static zarr_status list_page(struct http_listing *l, zarr_error *err)
 {
+    const struct zr_store_env *env = &l->store->reader.env;
     struct zr_url folder = {0};
-    const struct zr_http_dav dav = {.alloc = l->store->reader.env.alloc,
-                                    .folder = &folder,
-                                    .fn = list_row,
-                                    .user = l};
+    const struct zr_http_page page = {.alloc = env->alloc,
+                                      .limits = &env->limits,
+                                      .folder = &folder,
+                                      .fn = list_row,
+                                      .user = l};
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_url_parse(&folder, dav.alloc, zr_str_text(&l->url), err));
-    st = zr_http_dav_read(&dav, zr_str_text(&l->body), l->body.bytes, err);
+    ZR_TRY(zr_url_parse(&folder, env->alloc, zr_str_text(&l->url), err));
+    st = (l->is_dav ? zr_http_dav_read : zr_http_index_read)(&page, zr_str_text(&l->body),
+                                                             l->body.bytes, err);
 out:
     zr_url_deinit(&folder);
     return st;
@@ -238,7 +242,7 @@ static zarr_status list_folder(struct http_listing *l, const char *folder, bool 
     if (st != ZARR_OK || !*there)
         return st;
     l->folder = folder;
-    st = l->is_dav ? list_dav(l, err) : list_index(l, err);
+    st = list_page(l, err);
     return st == ZARR_OK ? st : zr_prefix(err, st, "%s/: the server's listing", folder);
 }
 

@@ -1,7 +1,8 @@
 /*
  * fuzz/fuzz_net.c - any lines as the header of an answer, and any text as a redirect: the
  * parsers of what servers send. The first byte chooses a range that was asked for. A text
- * that begins with '<' is a WebDAV server's listing of a folder.
+ * that begins with '<' is a WebDAV server's listing of a folder, one with '[' that of
+ * nginx.
  */
 #include <string.h>
 
@@ -60,22 +61,26 @@ static void fuzz_facts(const struct zr_net_answer *a, uint8_t range)
 static zarr_status fuzz_member(void *user, const char *name, bool is_folder,
                                uint64_t bytes, zarr_error *err)
 {
-    (void)user;
     (void)is_folder;
     (void)bytes;
     (void)err;
-    fuzz_check(*name && !strchr(name, '/'));
+    fuzz_check(*(bool *)user || (*name && !strchr(name, '/')));
     return ZARR_OK;
 }
 
 static void fuzz_listing(const char *text, size_t n)
 {
     struct zr_url folder;
-    const struct zr_http_dav dav = {.folder = &folder, .fn = fuzz_member};
+    bool is_index = *text == '['; /* the store checks its names */
+    zarr_limits limits;
+    const struct zr_http_page page = {
+        .limits = &limits, .folder = &folder, .fn = fuzz_member, .user = &is_index};
     zarr_error err = {0};
 
     fuzz_check(zr_url_parse(&folder, NULL, "http://h/x/", NULL) == ZARR_OK);
-    if (zr_http_dav_read(&dav, text, n, &err) != ZARR_OK)
+    zr_limits_default(&limits);
+    if ((is_index ? zr_http_index_read : zr_http_dav_read)(&page, text, n, &err) !=
+        ZARR_OK)
         fuzz_check(err.message[0] != '\0');
     zr_url_deinit(&folder);
 }
@@ -89,7 +94,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (size == 0)
         return 0;
-    if (data[0] == '<') {
+    if (data[0] == '<' || data[0] == '[') {
         fuzz_listing((const char *)data, size);
         return 0;
     }

@@ -238,7 +238,9 @@ HEADERS = ["2HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 2-5/10\r\nCont
            '<D:response><D:href>http://h/x/a%20b</D:href><D:propstat><D:prop><D:getcontentlength>7</D:getcontentlength></D:prop>'
            '<D:status>HTTP/1.1 200 OK</D:status></D:propstat></D:response></D:multistatus>',
            '<multistatus xmlns="DAV:"><response><href>/x/a</href><status>HTTP/1.1 403 no</status></response></multistatus>',
-           '<!DOCTYPE a [<!ENTITY b "c">]><multistatus xmlns="DAV:"><response><href>/x/&b;&amp;&#x41;</href></response></multistatus>']
+           '<!DOCTYPE a [<!ENTITY b "c">]><multistatus xmlns="DAV:"><response><href>/x/&b;&amp;&#x41;</href></response></multistatus>',
+           '[{"name":"c","type":"directory","mtime":"x"},\n{"name":"zarr.json","type":"file","mtime":"x","size":7}]\n',
+           '[{"name":"..","type":"file"},{"name":7}]', '[{"name":"a/b","type":"directory","size":-1},[],{}]']
 
 
 def seeds():
