@@ -1,9 +1,11 @@
 /*
  * unit/http/test_device.c - reads from a server into memory of a device. The body of each
  * answer lands in pinned memory and goes up from there, in the same waves and with the
- * same calls as the bytes of files.
+ * same calls as the bytes of files. No reactor decodes.
  */
 #include "unit/pipe/device_test.h"
+
+#include "net/net.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -109,9 +111,90 @@ static void test_reads(void **state)
     device_table = NULL;
 }
 
+/* ---- who decodes ---- */
+
+static atomic_int n_decoded, n_on_reactors;
+
+static zarr_status watched_decode(void *self, zarr_codec_job *jobs, uint64_t n,
+                                  zarr_codec_exec *exec, zarr_error *err)
+{
+    atomic_fetch_add(&n_decoded, (int)n);
+    atomic_fetch_add(&n_on_reactors, zr_net_is_reactor());
+    return pw_copy_same(self, jobs, n, exec, err);
+}
+
+static void add_watched(const struct pw *w)
+{
+    const zarr_codec_spec_vtable spec = {.struct_size = sizeof spec,
+                                         .name = "test.watched",
+                                         .kind = ZARR_CODEC_BYTES_BYTES,
+                                         .resolve = pw_resolve_same};
+    const zarr_codec_impl_vtable impl = {.struct_size = sizeof impl,
+                                         .caps = ZARR_CODEC_SAFE | ZARR_CODEC_CAN_DECODE |
+                                                 ZARR_CODEC_CAN_ENCODE,
+                                         .codec = "test.watched",
+                                         .impl = "cpu.watched",
+                                         .in_kinds = CPU,
+                                         .out_kinds = CPU,
+                                         .encode = pw_copy_same,
+                                         .decode = watched_decode};
+
+    assert_ok(zarr_context_register_codec_spec(w->ctx, &spec, "test", &terr));
+    assert_ok(zarr_context_register_codec_impl(w->ctx, &impl, "test", &terr));
+}
+
+static void decode_watched(uint32_t threads, const char *codecs)
+{
+    static const uint64_t chunk[2] = {10, 20};
+    static int32_t got[N];
+    char dir[1024], url[1024], command[1100];
+    zarr_store *store = NULL;
+    zarr_array *a = NULL;
+    zarr_tensor t;
+    struct pw w;
+
+    (void)snprintf(dir, sizeof dir, "%s/watched", getenv("ZR_SERVER_ROOT"));
+    (void)snprintf(url, sizeof url, "%s/watched", getenv("ZR_SERVER"));
+    assert_int_equal(mkdir(dir, 0700), 0);
+    open_world(&w, threads, 4096);
+    assert_ok(zarr_store_open(&store, w.ctx, dir, NULL, &terr));
+    a = pw_array(store, "a", codecs, shape, chunk);
+    zarr_tensor_host(&t, NULL, data, sizeof data, 2, sizes);
+    assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
+    zarr_array_free(a);
+    zarr_store_free(store);
+    atomic_store(&n_decoded, 0);
+    assert_ok(zarr_store_open(&store, w.ctx, url, NULL, &terr));
+    assert_ok(zarr_array_open(&a, store, "a", NULL, &terr));
+    memset(got, 0, sizeof got);
+    zarr_tensor_host(&t, NULL, got, sizeof got, 2, sizes);
+    assert_ok(zarr_array_read(a, NULL, &t, NULL, &terr));
+    assert_memory_equal(got, data, sizeof got);
+    assert_true(atomic_load(&n_decoded) > 1);
+    assert_int_equal(atomic_load(&n_on_reactors), 0);
+    zarr_array_free(a);
+    zarr_store_free(store);
+    close_world(&w);
+    (void)snprintf(command, sizeof command, "rm -r %s", dir);
+    assert_int_equal(system(command), 0); // NOLINT(cert-env33-c)
+}
+
+static void test_reactors_never_decode(void **state)
+{
+    (void)state;
+    more_codecs = add_watched;
+    for (uint32_t threads = 1; threads <= 4; threads += 3) {
+        decode_watched(threads, "[" BYTES ",{\"name\":\"test.watched\"}]");
+        decode_watched(
+            threads, "[" SHARD("[5,4]", BYTES ",{\"name\":\"test.watched\"}", "end") "]");
+    }
+    more_codecs = NULL;
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_reads)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_reads),
+                                       cmocka_unit_test(test_reactors_never_decode)};
 
     if (!getenv("ZR_SERVER_ROOT")) {
         printf("skipped: tests/support/scripted_server.py starts this program\n");
