@@ -336,6 +336,63 @@ static void test_far_reads_are_several_requests(void **state)
     assert_int_equal(close_store(), 3);
 }
 
+/* The largest block that the library has asked for. */
+static _Atomic(size_t) largest;
+
+static void count_block(size_t bytes)
+{
+    size_t was = atomic_load(&largest);
+
+    while (bytes > was && !atomic_compare_exchange_weak(&largest, &was, bytes))
+        continue;
+}
+
+static void *count_alloc(void *user, size_t bytes)
+{
+    (void)user;
+    count_block(bytes);
+    return malloc(bytes);
+}
+
+static void *count_realloc(void *user, void *block, size_t bytes)
+{
+    (void)user;
+    count_block(bytes);
+    return realloc(block, bytes);
+}
+
+static void count_free(void *user, void *block)
+{
+    (void)user;
+    free(block);
+}
+
+/* libcurl's callback copies to the memory of the operations: no block is as long as the
+ * body. */
+static void test_one_copy(void **state)
+{
+    static const zarr_allocator counting = {
+        .alloc = count_alloc, .realloc = count_realloc, .free = count_free};
+    static uint8_t body[TOTAL];
+
+    (void)state;
+    env.alloc = &counting;
+    open_store("");
+    atomic_store(&largest, 0);
+    for (size_t i = 0; i < 2; i++) { /* one request for both */
+        set_read(i, i * TOTAL / 2, TOTAL / 2);
+        reads.op[i].mem.handle = body + i * TOTAL / 2;
+        reads.op[i].mem.bytes = TOTAL / 2;
+    }
+    run(2);
+    for (size_t i = 0; i < TOTAL; i++)
+        if (body[i] != (uint8_t)(i % 65536 * 131 + (i % 65536 >> 8)))
+            fail_msg("byte %zu is wrong", i);
+    assert_int_equal(close_store(), 1);
+    assert_in_range(atomic_load(&largest), 1, TOTAL / 20);
+    env.alloc = NULL;
+}
+
 static void test_stat(void **state)
 {
     (void)state;
@@ -419,6 +476,7 @@ int main(void)
         cmocka_unit_test(test_places),
         cmocka_unit_test(test_an_untold_length),
         cmocka_unit_test(test_far_reads_are_several_requests),
+        cmocka_unit_test(test_one_copy),
         cmocka_unit_test(test_stat),
         cmocka_unit_test(test_versions),
         cmocka_unit_test(test_cancel),
