@@ -1,7 +1,7 @@
 /*
- * unit/net/test_engine.c - the engine below many requests: limits of hosts, cancellation,
- * forks and exit with requests in flight, and thousands of requests with faults, after
- * which no socket, thread or memory is left. ZR_NET_SOAK: how many.
+ * unit/net/test_engine.c - the engine below many requests: limits of hosts, pauses,
+ * cancellation, forks and exit with requests in flight, and thousands of requests with
+ * faults, after which no socket, thread or memory is left. ZR_NET_SOAK: how many.
  */
 #include "unit/net/net_test.h"
 
@@ -170,6 +170,73 @@ static void test_overload(void **state)
     flight_wait(&f, p);
     assert_int_equal(atomic_load(&f.n_ok), 300);
     check_is_idle();
+    zr_net_free(net);
+}
+
+/* ---- pauses before a repetition ---- */
+
+/* The pause before a try is random, below a bound that doubles, and not shorter than what
+ * the server asks for. */
+static void test_pauses(void **state)
+{
+    struct zr_net_request r = {.method = "GET", .url = "http://h/x"};
+    struct zr_net_options o = test_options();
+    struct zr_net_transfer *p;
+    struct zr_net *one;
+
+    (void)state;
+    o.backoff_ms = 100;
+    one = test_client(&o);
+    assert_int_equal(zr_net_transfer_create(&p, one, &r, NULL), ZARR_OK);
+    p->easy = zr_curl.easy_init();
+    for (uint32_t tries = 1; tries <= 9; tries++) {
+        const uint64_t bound = UINT64_C(100000000) << (tries - 1);
+        const uint64_t most = ZR_MIN(bound, ZR_NET_BACKOFF_MAX_MS * UINT64_C(1000000));
+        uint64_t least = UINT64_MAX;
+
+        for (int i = 0; i < 200; i++) {
+            const uint64_t before = zr_now_ns();
+            const uint64_t asked = i == 0 ? 7 * SECOND : 0;
+
+            zr_net_answer_reset(&r.answer, NULL);
+            r.answer.status = 503;
+            r.answer.retry_after_s = asked ? 7 : UINT64_MAX;
+            p->phase = ZR_NET_DROP;
+            p->tries = tries;
+            assert_int_equal(zr_net_decide(p, CURLE_OK), ZR_NET_REPEAT);
+            assert_true(p->due_ns >= before + asked);
+            assert_true(p->due_ns <= zr_now_ns() + asked + most);
+            if (i > 0)
+                least = ZR_MIN(least, p->due_ns - before);
+        }
+        assert_true(least < most / 2); /* else once in 2^199 runs */
+    }
+    zr_curl.easy_cleanup(p->easy);
+    zr_net_transfer_free(p);
+    zr_net_answer_deinit(&r.answer);
+    zr_net_free(one);
+}
+
+/* The pauses that a server asks for have a bound, all together. */
+static void test_long_pauses(void **state)
+{
+    struct zr_net_request r = {.method = "GET", .url = "http://h/x"};
+    struct zr_net *net = test_client(NULL);
+    struct zr_net_transfer *p;
+
+    (void)state;
+    assert_int_equal(zr_net_transfer_create(&p, net, &r, NULL), ZARR_OK);
+    p->easy = zr_curl.easy_init();
+    for (int i = 0; i < 3; i++) {
+        zr_net_answer_reset(&r.answer, NULL);
+        r.answer.status = 503;
+        r.answer.retry_after_s = 140;
+        p->phase = ZR_NET_DROP;
+        assert_int_equal(zr_net_decide(p, CURLE_OK), i < 2 ? ZR_NET_REPEAT : ZR_NET_END);
+    }
+    zr_curl.easy_cleanup(p->easy);
+    zr_net_transfer_free(p);
+    zr_net_answer_deinit(&r.answer);
     zr_net_free(net);
 }
 
@@ -403,6 +470,7 @@ int main(void)
         cmocka_unit_test(test_exit),          cmocka_unit_test(test_fork),
         cmocka_unit_test(test_many),          cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_cancel_object), cmocka_unit_test(test_cancel_in_queue),
+        cmocka_unit_test(test_pauses),        cmocka_unit_test(test_long_pauses),
         cmocka_unit_test(test_host),          cmocka_unit_test(test_overload),
         cmocka_unit_test(test_untrusted),     cmocka_unit_test(test_soak)};
 
