@@ -23,8 +23,11 @@ enum {
 static struct {
     int calls, fails_at, os_code; /* the call with this number, from 1 on; 0: none */
     size_t most;                  /* bytes of a call; 0: no limit */
+    ssize_t got;                  /* what the kernel's call returned last */
 } kernel;
 
+/* The names of its parameters are reserved.
+ * NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name) */
 ssize_t copy_file_range(int in, off64_t *in_at, int out, off64_t *out_at, size_t n,
                         unsigned flags)
 {
@@ -34,7 +37,8 @@ ssize_t copy_file_range(int in, off64_t *in_at, int out, off64_t *out_at, size_t
     }
     if (kernel.most && n > kernel.most)
         n = kernel.most;
-    return syscall(SYS_copy_file_range, in, in_at, out, out_at, n, flags);
+    kernel.got = syscall(SYS_copy_file_range, in, in_at, out, out_at, n, flags);
+    return kernel.got;
 }
 
 static zarr_status copy_op(zarr_store *to, const char *key, zarr_store *from,
@@ -250,11 +254,9 @@ static void copy_without_the_kernel(void **state)
     char *text = make_long_text();
 
     assert_status(zarr_store_put(s, "c/0", text, LONG_BYTES, NULL), ZARR_OK);
-    kernel.fails_at = 0;
-    kernel.calls = 0;
     assert_status(copy_key(s, "c/0", "c/1"), ZARR_OK);
-    if (kernel.calls != 1) {
-        print_message("skipped: copy_file_range() copies nothing in %s\n", w->dir);
+    if (kernel.got != LONG_BYTES) {
+        print_message("skipped: copy_file_range() does not copy all in %s\n", w->dir);
         free(text);
         zarr_store_free(s);
         skip();
