@@ -75,9 +75,12 @@ void world_must(zarr_status st, const zarr_error *err, const char *what)
 void world_context(struct world *w, uint32_t max_threads)
 {
     zarr_context_options opts = ZARR_CONTEXT_OPTIONS_INIT;
+    zarr_limits limits = ZARR_LIMITS_INIT;
     zarr_error err;
 
     memset(w, 0, sizeof *w);
+    limits.consolidated_bytes = 64 << 10; /* as much is allocated to read a document */
+    opts.limits = &limits;
     w->alloc = (zarr_allocator){w, world_alloc, world_realloc, world_free};
     opts.allocator = &w->alloc;
     opts.max_threads = max_threads;

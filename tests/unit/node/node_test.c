@@ -94,8 +94,12 @@ void world_begin(struct world *w, enum world_sort sort)
 
 zarr_status world_context(struct world *w, zarr_error *err)
 {
+    /* A read from afar allocates up to this; the address sanitizer marks each byte. */
+    const zarr_limits limits = {.struct_size = sizeof limits,
+                                .consolidated_bytes = 64 << 10};
     const zarr_context_options opts = {.struct_size = sizeof opts,
                                        .allocator = &w->alloc,
+                                       .limits = &limits,
                                        .log = world_log,
                                        .log_user = w,
                                        .max_threads = 2,
