@@ -23,7 +23,8 @@ if threading.current_thread() is threading.main_thread():
 _calm = dict(deadline=None, print_blob=True, database=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("default", max_examples=100, **_calm)
 settings.register_profile("long", max_examples=3000, **_calm)
-settings.load_profile("long" if LONG else "default")
+settings.register_profile("few", max_examples=30, **_calm)  # in make test
+settings.load_profile("long" if LONG else "few" if "ZARR_TEST_FEW" in os.environ else "default")
 
 
 # Modules of tests/support that use zarr-python, and it.

@@ -252,7 +252,7 @@ static void speed_open(struct speed *s, const char *json)
         (void)fprintf(stderr, "%s\n", why);
         exit(77);
     }
-    s->few = getenv("KERNELS_FEW") != NULL;
+    s->few = getenv("ZARR_TEST_FEW") != NULL;
     must(s, s->d.stream_open(&s->stream, 1), "stream"); /* 1: no default stream */
     must(s, s->d.event_open(&s->from, 0), "event");
     must(s, s->d.event_open(&s->to, 0), "event");
@@ -288,7 +288,7 @@ int main(int argc, char **argv)
 
     if (argc < 2) {
         (void)fprintf(stderr, "usage: kernels_speed OUT.json [copies] [moves] [lz4] "
-                              "[blosc] [encode] (KERNELS_FEW=1: small)\n");
+                              "[blosc] [encode] (ZARR_TEST_FEW=1: small)\n");
         return 2;
     }
     speed_open(&s, argv[1]);

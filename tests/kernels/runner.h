@@ -109,12 +109,12 @@ static inline uint64_t below(uint64_t *seed, uint64_t end)
 {
     return end ? (next_random(seed) >> 20) % end : 0;
 }
-/* How many cases to draw: n, or few in a slow checker (KERNELS_FEW=1). */
+/* How many cases to draw: n, or few in a slow checker (ZARR_TEST_FEW=1). */
 static inline int draws(int n)
 {
     const int few = n / 50 > 1 ? n / 50 : 1;
 
-    return getenv("KERNELS_FEW") ? few : n;
+    return getenv("ZARR_TEST_FEW") ? few : n;
 }
 /* Of a target: fibers are slow. */
 static inline int draws_on(const struct target *t, int n)

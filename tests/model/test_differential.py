@@ -11,7 +11,7 @@ import strategies
 from twins import run
 from zarrc_ctypes import Context
 
-EXAMPLES = max(120, settings.default.max_examples)
+EXAMPLES = settings.default.max_examples * 6 // 5
 pytestmark = pytest.mark.timeout(3600)
 
 

@@ -5,6 +5,7 @@
  * leaves the driver unusable runs in a process of its own.
  */
 #include "application.h"
+#include "../../sanitizers.h"
 
 #include <spawn.h>
 #include <stdio.h>
@@ -29,18 +30,16 @@ enum {
     ILLEGAL_ADDRESS = 700,
     UNKNOWN = 999,
     CALLS_MAX = 3000,
-#if defined(__SANITIZE_THREAD__) /* slow, and it cannot follow a fork */
-    CALLS_STEP = 31,
-    CONTEXTS_STEP = 7,
-    ERRORS_STEP = 5,
+#if defined(__SANITIZE_THREAD__) /* it cannot follow a fork */
     HAS_FORK = 0
 #else
-    CALLS_STEP = 7,
-    CONTEXTS_STEP = 1,
-    ERRORS_STEP = 1,
     HAS_FORK = 1
 #endif
 };
+/* Steps between calls that lose the device, in processes of their own, and between
+ * errors. */
+#define CALLS_STEP  (ZR_CASE_STEP > 1 ? 31 : 7)
+#define ERRORS_STEP (size_t)(ZR_CASE_STEP > 1 ? 5 : 1)
 
 static uint8_t elements[4 * N], got[4 * N];
 
@@ -118,7 +117,7 @@ static void every_call_fails(int result)
     if (!is_fake())
         skip();
     while (k < CALLS_MAX && one_failure(k, result))
-        k += CONTEXTS_STEP;
+        k += ZR_CASE_STEP;
     assert_in_range(k, 20, CALLS_MAX - 1);
     (void)one_failure(0, 0);
 }

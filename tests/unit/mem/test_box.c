@@ -4,6 +4,7 @@
  * alignments. The whole buffer is compared, so a byte written next to the box is an
  * error as well.
  */
+#include "sanitizers.h"
 #include "unit/mem/mem_test.h"
 
 #include <sys/mman.h>
@@ -11,13 +12,9 @@
 
 enum {
     BUFFER_BYTES = 1 << 21,
-    MAX_ITEMS = 20000,
-#ifdef __SANITIZE_THREAD__
-    CASES = 1000 /* one thread: only checks that it runs */
-#else
-    CASES = 20000
-#endif
+    MAX_ITEMS = 20000
 };
+#define CASES (20000 / ZR_CASE_STEP)
 
 struct buffers {
     struct zr_memory_registry registry;
@@ -214,7 +211,7 @@ static void fills_equal_reference(void **state)
 
     print_message("seed %" PRIu64 "\n", seed);
     rnd_bytes(&r, b->dst, BUFFER_BYTES);
-    for (int n = 0; n < 5000; n++) {
+    for (int n = 0; n < 5000 / ZR_CASE_STEP; n++) {
         size_t bytes;
 
         if (!random_box(&r, b, &box))

@@ -4,6 +4,7 @@
  * test runs with a backend that has every entry, and with backends that lack or decline
  * one. Also the k-th call failing, and what is counted.
  */
+#include "sanitizers.h"
 #include "unit/mem/mem_test.h"
 
 #include "fakedev/fakedev.h"
@@ -203,7 +204,7 @@ static void copy_runs(struct bench *b, struct rnd *r, uint32_t without)
 {
     static struct list l;
 
-    for (int turn = 0; turn < 30; turn++) {
+    for (int turn = 0; turn < 30 / ZR_CASE_STEP; turn++) {
         struct zr_copy_counters c = {0};
         uint64_t bytes = 0;
 
@@ -225,7 +226,7 @@ static void copy_boxes(struct bench *b, struct rnd *r, uint32_t without)
 {
     static struct list l;
 
-    for (int turn = 0; turn < 30; turn++) {
+    for (int turn = 0; turn < 30 / ZR_CASE_STEP; turn++) {
         mems_fill(b, r);
         list_random(b, r, &l);
         for (uint64_t i = 0; i < l.n; i++)
@@ -240,7 +241,7 @@ static void fill_boxes(struct bench *b, struct rnd *r, uint32_t without)
 {
     static struct list l;
 
-    for (int turn = 0; turn < 30; turn++) {
+    for (int turn = 0; turn < 30 / ZR_CASE_STEP; turn++) {
         uint8_t pattern[4] = {1, 2, 3, (uint8_t)turn};
 
         mems_fill(b, r);
@@ -271,7 +272,7 @@ static void compare_runs(struct bench *b, struct rnd *r, uint32_t without)
     static struct list l;
     static const uint32_t items[] = {1, 2, 4, 8};
 
-    for (int turn = 0; turn < 30; turn++) {
+    for (int turn = 0; turn < 30 / ZR_CASE_STEP; turn++) {
         const uint32_t item = items[rnd_below(r, ZR_COUNT(items))];
         uint8_t pattern[8], equal[PARTS], want[PARTS];
 

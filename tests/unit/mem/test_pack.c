@@ -3,6 +3,7 @@
  * boxes only inside of the device: random lists with and without a stream, a pool and
  * lists of the backend; one box that is larger than a block; no memory, and failures.
  */
+#include "sanitizers.h"
 #include "unit/mem/mem_test.h"
 
 #include "fakedev/fakedev.h"
@@ -175,7 +176,7 @@ static void random_lists(void **state)
         struct bench b;
 
         bench_open(&b, way, ROOM);
-        for (int k = 0; k < 40; k++)
+        for (int k = 0; k < 40 / ZR_CASE_STEP; k++)
             turn(&b, &r, k % 2);
         bench_close(&b);
     }
