@@ -64,7 +64,7 @@ endfunction()
 function(zr_sanitized target out)
     foreach(source IN LISTS ARGN)
         file(STRINGS "${source}" found LIMIT_COUNT 1
-             REGEX "__SANITIZE_ADDRESS__|ZR_NO_THREADED_FORK|SKIP_WITHOUT_THREADED_FORK")
+             REGEX "__SANITIZE_ADDRESS__|ZR_NO_THREADED_FORK|SKIP_WITHOUT_THREADED_FORK|ZARRC_TEST_NVCOMP")
         if(found)
             return()
         endif()

@@ -20,7 +20,7 @@ from scripted_server import run_server
 from zarrc_abi import ZarrcError
 from zarrc_selection import Selection
 
-EXAMPLES = settings.default.max_examples // 8
+EXAMPLES = max(12, settings.default.max_examples // 8)
 pytestmark = pytest.mark.timeout(3600)
 CONFIG = json.dumps({"tries": 2}).encode()
 # What a fault may make of a read. DENIED: of a status. UNSUPPORTED: the server does not tell a length.

