@@ -42,7 +42,7 @@ int main(void)
         zarr_array_attribute_set_text(a, "units", "K", &err) ||
         zarr_array_attribute_set_texts(a, "stations", names, 2, &err) ||
         zarr_array_attribute_set_double(a, "scale", 0.25, &err) ||
-        double_scale(where, &err) || zarr_array_refresh(a, NULL, &err) ||
+        double_scale(where, &err) || zarr_array_refresh(a, NULL, NULL, &err) ||
         zarr_array_attribute_get_double(a, "scale", &scale, &err) ||
         show_text_list(a, "stations", &err))
         return fprintf(stderr, "%s\n", err.message), 1;

@@ -43,7 +43,7 @@ int main(int argc, char **argv)
                         &err) ||
         zarr_array_create(&array, store, "weather/temperature", &spec, NULL, &err) ||
         zarr_array_write(array, NULL, &tensor, NULL, &err) || /* NULL selection: all */
-        zarr_store_flush(store, &err)) /* survives power loss now */
+        zarr_store_flush(store, NULL, &err)) /* survives power loss now */
         fprintf(stderr, "%s: %s\n", zarr_status_text(err.code), err.message);
     else
         rc = 0;

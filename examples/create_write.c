@@ -18,7 +18,7 @@ static zarr_status create_and_write(const char *where, zarr_error *err)
     if (st == ZARR_OK)
         st = zarr_array_write_box(a, NULL, NULL, ZARR_FLOAT32, data, sizeof data, err);
     if (st == ZARR_OK) /* survives a loss of power from here on */
-        st = zarr_store_flush(zarr_array_store(a), err);
+        st = zarr_store_flush(zarr_array_store(a), NULL, err);
     zarr_array_free(a);
     return st;
 }

@@ -20,10 +20,10 @@ static zarr_status move_block(zarr_array *from, zarr_array *to, const uint64_t *
 
     if (zarr_array_block_locate(from, element, block, err) ||
         zarr_array_block_key(from, block, key, sizeof key, NULL, err) ||
-        zarr_store_stat(zarr_array_chunk_store(from), key, &value, err) ||
-        zarr_array_block_read_encoded(from, block, encoded, &bytes, err) ||
-        zarr_array_block_write_encoded(to, block, encoded, bytes, err) ||
-        zarr_array_block_erase(from, block, err)) /* reads as the fill value then */
+        zarr_store_stat(zarr_array_chunk_store(from), key, &value, NULL, err) ||
+        zarr_array_block_read_encoded(from, block, encoded, &bytes, NULL, err) ||
+        zarr_array_block_write_encoded(to, block, encoded, bytes, NULL, err) ||
+        zarr_array_block_erase(from, block, NULL, err)) /* reads as the fill value then */
         return err->code;
     fprintf(stderr, "%s: %d bytes\n", key, (int)value.bytes);
     return ZARR_OK;

@@ -53,7 +53,7 @@ int main(int argc, char **argv)
         ZARR_ERR_EXISTS) /* exists, and is not overwritten: open it */
         tell("open", zarr_array_open(&array, store, "a", NULL, &e), &e);
     tell("read", zarr_array_read(array, NULL, &three, NULL, &e), &e); /* has 6 elements */
-    if (tell("damage", zarr_store_put(store, "a/c/1", "?", 1, &e), &e) == ZARR_OK)
+    if (tell("damage", zarr_store_put(store, "a/c/1", "?", 1, NULL, &e), &e) == ZARR_OK)
         tell("read", zarr_array_read(array, NULL, &six, NULL, &e), &e); /* names a/c/1 */
     zarr_array_free(array), zarr_store_free(store), zarr_context_free(ctx);
     return 0;

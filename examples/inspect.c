@@ -47,7 +47,7 @@ int main(int argc, char **argv)
         zarr_array_write(array, NULL, &tensor, NULL, &err) ||
         zarr_array_explain(&plan, array, ZARR_EXPLAIN_READ, NULL, &tensor, NULL, &err) ||
         zarr_explanation_text(plan, ZARR_EXPLAIN_TEXT, text, sizeof text, NULL, &err) ||
-        zarr_store_put(store, "a/c/2", "damaged", 7, &err) ||
+        zarr_store_put(store, "a/c/2", "damaged", 7, NULL, &err) ||
         zarr_array_list_blocks(array, ZARR_BLOCKS_STORED, show_chunk, &n_chunks, NULL,
                                &err) ||
         zarr_array_verify(array, show_fault, &n_faults, NULL, &err))

@@ -47,7 +47,7 @@ int main(int argc, char **argv)
     if (zarr_context_create(&ctx, NULL, &err) ||
         zarr_store_open(&store, ctx, argc > 1 ? argv[1] : "x.zarr", &create, &err) ||
         put_object(store, "a", &err) || zarr_store_run(store, &copy, &err) ||
-        zarr_store_stat(store, "b", &value, &err))
+        zarr_store_stat(store, "b", &value, NULL, &err))
         return fprintf(stderr, "%s\n", err.message), 1;
     zarr_store_free(store), zarr_context_free(ctx);
     return value.bytes != 12;

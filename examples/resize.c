@@ -24,7 +24,7 @@ int main(void)
         return fprintf(stderr, "%s\n", err.message), 1;
     show("cut", array);
     show("another handle", other); /* as it was opened */
-    if (zarr_array_refresh(other, NULL, &err))
+    if (zarr_array_refresh(other, NULL, NULL, &err))
         return fprintf(stderr, "%s\n", err.message), 1;
     show("refreshed", other);
     zarr_array_free(array);

@@ -13,7 +13,7 @@ static void look(zarr_store *store, const char *path)
     static const char *const kinds[] = {"nothing", "array", "group"};
     uint32_t kind = ZARR_NODE_NONE;
     int32_t format = 0;
-    const zarr_status st = zarr_node_probe(store, path, &kind, &format, NULL);
+    const zarr_status st = zarr_node_probe(store, path, &kind, &format, NULL, NULL);
 
     printf("%s: %s, format %d\n", path, st ? zarr_status_text(st) : kinds[kind], format);
 }

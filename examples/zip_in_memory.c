@@ -33,7 +33,7 @@ int main(void)
     zarr_tensor_host(&tensor, "uint8", text, sizeof text, 1, shape);
     if (zarr_context_create(&ctx, NULL, &err) ||
         zarr_store_open(&memory, ctx, "memory:", NULL, &err) ||
-        zarr_store_put(memory, "x.zip", archive, sizeof archive - 1, &err) ||
+        zarr_store_put(memory, "x.zip", archive, sizeof archive - 1, NULL, &err) ||
         zarr_store_open_zip(&store, memory, "x.zip", NULL, &err) ||
         zarr_array_open(&array, store, "", NULL, &err) ||
         zarr_array_read(array, NULL, &tensor, NULL, &err))

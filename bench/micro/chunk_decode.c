@@ -105,7 +105,7 @@ static void take_chunks(struct subject *s, uint64_t n)
 
         s->chunks[i] = i;
         must(zarr_array_block_read_encoded(s->array, &i, s->encoded + i * MOST, &bytes,
-                                           &err));
+                                           NULL, &err));
         s->bytes[i].handle = s->encoded + i * MOST;
         s->bytes[i].bytes = bytes;
     }

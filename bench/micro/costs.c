@@ -346,7 +346,7 @@ static void prepare_zip(struct world *w)
     put_number(&p, (uint64_t)(directory - bytes), 4);
     put_number(&p, 0, 2);
     open_store(w);
-    must(zarr_store_put(w->store, "x.zip", bytes, (uint64_t)(p - bytes), &err));
+    must(zarr_store_put(w->store, "x.zip", bytes, (uint64_t)(p - bytes), NULL, &err));
     free(bytes);
 }
 
@@ -388,7 +388,7 @@ static void open_zip_step(struct world *w)
     zarr_store *store = NULL;
 
     must(zarr_store_open_zip(&store, w->store, "x.zip", NULL, &err));
-    must(zarr_store_stat(store, "temp/c/0/0", NULL, &err));
+    must(zarr_store_stat(store, "temp/c/0/0", NULL, NULL, &err));
     zarr_store_free(store);
 }
 

@@ -158,7 +158,7 @@ static void look_at_staged(struct cli *cli, const struct cli_node *node, const c
         char *inside = cli_format("%.*s", (int)(strlen(path) - suffix), path);
         char *at = cli_format("%.*s", (int)(strlen(shown) - suffix), shown);
 
-        st = zarr_node_probe(node->store, inside, &kind, &format, NULL);
+        st = zarr_node_probe(node->store, inside, &kind, &format, cli_cancel, NULL);
         tell_staged(cli, at, st == ZARR_OK && format == 0);
         free(at);
         free(inside);
@@ -248,11 +248,12 @@ static int clean(struct cli *cli, struct cli_node *node, uint64_t age)
         cli_json_object(cli_json(cli));
         cli_json_array(cli_key(cli_json(cli), "found"));
     }
-    st = zarr_store_list(node->store, node->path, ZARR_LIST_DEBRIS, on_debris, &d, &err);
+    st = zarr_store_list(node->store, node->path, ZARR_LIST_DEBRIS, on_debris, &d,
+                         cli_cancel, &err);
     if (cli->json)
         cli_json_end(cli_json(cli));
     if (!st && !cli_is_cancelled() && !cli_flag(cli, "dry-run"))
-        st = zarr_store_clean(node->store, node->path, age, cli_cancel, &removed, &err);
+        st = zarr_store_clean(node->store, node->path, age, &removed, cli_cancel, &err);
     if (st || cli_is_cancelled())
         return cli_fail(cli, st, &err, "cannot clean %s", node->shown);
     rc = clean_arrays(cli, node);

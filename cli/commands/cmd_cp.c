@@ -61,10 +61,11 @@ static int compare_object(struct copying *c, const char *key, unsigned char *buf
 
     do {
         n = m = PIECE;
-        st = zarr_store_get(c->src.store, key, offset, buffer, &n, NULL, &err);
+        st =
+            zarr_store_get(c->src.store, key, offset, buffer, &n, NULL, cli_cancel, &err);
         if (!st)
             st = zarr_store_get(c->dst.store, other, offset, buffer + PIECE, &m, NULL,
-                                &err);
+                                cli_cancel, &err);
         if (st)
             rc = cli_fail(c->cli, st, &err, "cannot compare %s with %s", key, other);
         else if (n != m || memcmp(buffer, buffer + PIECE, (size_t)n) != 0)
@@ -85,7 +86,7 @@ static int compare_all(struct copying *c)
     struct cli_keys keys = {0};
     zarr_error err = {0};
     zarr_status st = zarr_store_list(c->src.store, c->src.path, ZARR_LIST_RECURSIVE,
-                                     cli_keys_add, &keys, &err);
+                                     cli_keys_add, &keys, cli_cancel, &err);
     int rc = CLI_OK;
 
     c->objects = c->bytes = 0;

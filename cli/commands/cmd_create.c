@@ -33,7 +33,7 @@ static int check_group_folder(struct cli *cli, const struct cli_node *node)
     if (rc || nodes)
         return rc;
     st = zarr_store_list(node->store, node->path, ZARR_LIST_RECURSIVE, find_file, &files,
-                         &err);
+                         cli_cancel, &err);
     if (st || cli_is_cancelled())
         return cli_fail(cli, st, &err, "cannot list %s", node->shown);
     if (files)

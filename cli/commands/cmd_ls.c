@@ -238,7 +238,8 @@ static int print_block(void *user, const zarr_block_info *block)
     zarr_store_value value = {.struct_size = sizeof value, .bytes = block->bytes};
     zarr_error err;
 
-    if (value.bytes == UINT64_MAX && zarr_store_stat(b->store, block->key, &value, &err))
+    if (value.bytes == UINT64_MAX &&
+        zarr_store_stat(b->store, block->key, &value, cli_cancel, &err))
         value.bytes = 0; /* erased meanwhile */
     if (!b->j) {
         b->rc = b->missing ? cli_line(b->cli, "missing  %s\n", block->key)

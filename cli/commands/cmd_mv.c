@@ -44,8 +44,10 @@ static bool both_exist(const struct cli_node *src, const struct cli_node *dst)
     uint32_t kind[2] = {ZARR_NODE_NONE, ZARR_NODE_NONE};
     int32_t format;
 
-    return zarr_node_probe(dst->store, dst->path, &kind[0], &format, NULL) == ZARR_OK &&
-           zarr_node_probe(src->store, src->path, &kind[1], &format, NULL) == ZARR_OK &&
+    return zarr_node_probe(dst->store, dst->path, &kind[0], &format, cli_cancel, NULL) ==
+               ZARR_OK &&
+           zarr_node_probe(src->store, src->path, &kind[1], &format, cli_cancel, NULL) ==
+               ZARR_OK &&
            kind[0] != ZARR_NODE_NONE && kind[0] == kind[1];
 }
 

@@ -57,8 +57,8 @@ static int run(struct cli *cli)
                        "%s is a node in an archive: repack rewrites the whole archive",
                        node.shown);
     if (!rc) {
-        st = zarr_store_repack(node.store, look ? ZARR_REPACK_LOOK : 0, cli_cancel,
-                               &result, &err);
+        st = zarr_store_repack(node.store, look ? ZARR_REPACK_LOOK : 0, &result,
+                               cli_cancel, &err);
         if (st)
             rc = cli_fail(cli, st, &err, "cannot repack %s", node.shown);
     }

@@ -372,7 +372,7 @@ static int stream_all(struct stream *s)
         cli_progress_update(&progress, done, 0);
     }
     if (!st && !rc && n_boxes > 1) /* a shrink between two reads may have cut chunks */
-        st = zarr_array_recheck(s->sink->dump->node->array, &err);
+        st = zarr_array_recheck(s->sink->dump->node->array, cli_cancel, &err);
     cli_progress_end(&progress, !st && !rc);
     return st ? cli_fail_array(cli, s->sink->dump->node->array, st, &err,
                                "cannot read %s", s->sink->dump->node->shown)

@@ -205,9 +205,8 @@ const char *cli_nearest(const char *word, const char *const *list);
 
 /* ---- interrupts ---- */
 
-/* The first SIGINT or SIGTERM sets it. Pass it as the `cancel` member of the library's
- * options. Loops poll cli_is_cancelled() and return CLI_INTERRUPTED. A second signal
- * kills the program. */
+/* The first SIGINT or SIGTERM sets it. Pass it as `cancel` to the library. Loops poll
+ * cli_is_cancelled() and return CLI_INTERRUPTED. A second signal kills the program. */
 extern zarr_cancel *cli_cancel;
 int cli_is_cancelled(void);
 

@@ -76,7 +76,7 @@ int cli_import_commit(struct import *im)
 {
     zarr_copy_options opts = {.struct_size = sizeof opts, .flags = ZARR_COPY_OVERWRITE};
     zarr_error err = {0};
-    zarr_status st = zarr_store_flush(im->target_store, &err);
+    zarr_status st = zarr_store_flush(im->target_store, cli_cancel, &err);
     int rc;
 
     if (!cli_flag(im->cli, "no-consolidate"))
@@ -124,7 +124,7 @@ static size_t count_keys(const struct import *im)
     size_t n = 0;
 
     if (zarr_store_list(im->target_store, im->target_path, ZARR_LIST_RECURSIVE, count_key,
-                        &n, NULL) != ZARR_OK)
+                        &n, NULL, NULL) != ZARR_OK)
         n = SIZE_MAX;
     return n;
 }
@@ -139,18 +139,20 @@ static bool erase_made(const struct import *im)
 
     for (size_t i = 0; i < sizeof documents / sizeof documents[0]; i++) {
         char *key = cli_path_join(im->target_path, documents[i]);
-        zarr_status st = zarr_store_erase(im->target_store, key, NULL);
+        zarr_status st = zarr_store_erase(im->target_store, key, NULL, NULL);
 
         ok &= st == ZARR_OK || st == ZARR_ERR_NOT_FOUND;
         free(key);
     }
     if (count_keys(im) != chunks.n_items + 1) { /* the job object */
         for (size_t i = 0; i < chunks.n_items; i++)
-            ok &= zarr_store_erase(im->target_store, chunks.items[i], NULL) == ZARR_OK;
+            ok &= zarr_store_erase(im->target_store, chunks.items[i], NULL, NULL) ==
+                  ZARR_OK;
         if (ok)
             cli_job_end(im->cli, im->target_store, im->target_path);
     } else /* no other files: deletes everything at once, with the folders */
-        ok &= zarr_store_erase_prefix(im->target_store, im->target_path, NULL) == ZARR_OK;
+        ok &= zarr_store_erase_prefix(im->target_store, im->target_path, NULL, NULL) ==
+              ZARR_OK;
     cli_keys_free(&chunks);
     return ok;
 }

@@ -22,7 +22,7 @@ char *cli_node_above(const struct cli_node *node)
         char *slash = strrchr(path, '/');
 
         *(slash ? slash : path) = '\0';
-        if (zarr_node_probe(node->store, path, &kind, &format, NULL) != ZARR_OK)
+        if (zarr_node_probe(node->store, path, &kind, &format, NULL, NULL) != ZARR_OK)
             kind = ZARR_NODE_NONE;
     }
     if (kind == ZARR_NODE_ARRAY || (kind == ZARR_NODE_GROUP && is_file))
@@ -37,7 +37,8 @@ static bool has_node(const struct cli_node *at)
 {
     uint32_t kind = ZARR_NODE_NONE;
     int32_t format = 0;
-    const zarr_status st = zarr_node_probe(at->store, at->path, &kind, &format, NULL);
+    const zarr_status st =
+        zarr_node_probe(at->store, at->path, &kind, &format, NULL, NULL);
 
     return format != 0 || (st == ZARR_OK && kind != ZARR_NODE_NONE);
 }

@@ -39,7 +39,7 @@ bool cli_job_read(zarr_store *store, const char *path, struct cli_job *out)
 {
     char *key = cli_path_join(path, JOB_NAME), *text = cli_alloc(MOST_BYTES + 1);
     uint64_t n = MOST_BYTES;
-    const bool is = zarr_store_get(store, key, 0, text, &n, NULL, NULL) == ZARR_OK;
+    const bool is = zarr_store_get(store, key, 0, text, &n, NULL, NULL, NULL) == ZARR_OK;
 
     *out = (struct cli_job){0};
     if (is) {
@@ -80,7 +80,7 @@ int cli_job_begin(struct cli *cli, zarr_store *store, const char *path,
     char *text = cli_format("{\"zarrc_job\": 1, \"command\": \"%s\", \"source\": %s}\n",
                             cli->command->name, quoted);
     zarr_error err = {0};
-    const zarr_status st = zarr_store_put(store, key, text, strlen(text), &err);
+    const zarr_status st = zarr_store_put(store, key, text, strlen(text), NULL, &err);
 
     free(key);
     free(quoted);
@@ -92,7 +92,7 @@ int cli_job_begin(struct cli *cli, zarr_store *store, const char *path,
 void cli_job_end(struct cli *cli, zarr_store *store, const char *path)
 {
     char *key = cli_path_join(path, JOB_NAME);
-    const zarr_status st = zarr_store_erase(store, key, NULL);
+    const zarr_status st = zarr_store_erase(store, key, NULL, NULL);
 
     if (st && st != ZARR_ERR_NOT_FOUND)
         cli_warn(cli, "%s cannot be deleted", key);
@@ -304,7 +304,7 @@ static int staged_error(struct cli *cli, const struct cli_node *node)
     int rc = CLI_OK;
 
     if (*node->path &&
-        zarr_node_probe(node->store, path, &kind, &format, NULL) == ZARR_OK &&
+        zarr_node_probe(node->store, path, &kind, &format, NULL, NULL) == ZARR_OK &&
         kind == ZARR_NODE_ARRAY) {
         char *from = cli_format("%s" CLI_STAGING_SUFFIX, node->shown);
         char *a = cli_shell_word(from), *b = cli_shell_word(node->shown);
@@ -379,7 +379,7 @@ int cli_jobs_each(struct cli *cli, const struct cli_node *node, cli_job_fn fn, v
     struct cli_keys keys = {0};
     zarr_error err = {0};
     const zarr_status st = zarr_store_list(node->store, node->path, ZARR_LIST_UNLINKED,
-                                           add_job, &keys, &err);
+                                           add_job, &keys, cli_cancel, &err);
     int rc = CLI_OK;
 
     if ((st && !cli_is_node_fault(st, &err)) || cli_is_cancelled())

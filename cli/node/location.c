@@ -211,7 +211,8 @@ static zarr_status find_node(struct cli_node *node, unsigned flags, zarr_error *
         return st;
     if (st == ZARR_OK || (st == ZARR_ERR_NOT_FOUND && !(flags & CLI_OPEN_ARRAY)))
         return ZARR_OK;
-    st = zarr_node_probe(node->store, node->path, &node->kind, &node->zarr_format, err);
+    st = zarr_node_probe(node->store, node->path, &node->kind, &node->zarr_format,
+                         cli_cancel, err);
     if (st == ZARR_ERR_NOT_FOUND || (node->zarr_format != 0 && flags & CLI_OPEN_PROBE))
         st = ZARR_OK; /* CLI_OPEN_PROBE accepts a broken node */
     return st;
@@ -286,8 +287,9 @@ void cli_node_close(struct cli_node *node)
 
 int cli_node_flush(struct cli *cli, struct cli_node *node)
 {
+    const zarr_cancel *cancel = cli_is_cancelled() ? NULL : cli_cancel;
     zarr_error err = {0};
-    zarr_status st = zarr_store_flush(node->store, &err);
+    zarr_status st = zarr_store_flush(node->store, cancel, &err);
 
     return st ? cli_fail(cli, st, &err, "cannot finish writing %s", node->shown) : CLI_OK;
 }

@@ -77,7 +77,8 @@ bool cli_node_is_missing(const struct cli_node *node);
 int cli_node_fail_missing(struct cli *cli, unsigned flags, const struct cli_node *node);
 /* Frees all members; NULL members are permitted. */
 void cli_node_close(struct cli_node *node);
-/* Completes the writes (zarr_store_flush). Prints the error. */
+/* Completes the writes (zarr_store_flush), also those before an interrupt; a later one
+ * ends it. Prints the error. */
 int cli_node_flush(struct cli *cli, struct cli_node *node);
 /* node->region (NULL: all) as a selection of `array`; owned by the caller. */
 int cli_node_select(struct cli *cli, const struct cli_node *node, const zarr_array *array,

@@ -52,13 +52,13 @@ bool cli_rest_of_array(const struct cli_node *node)
     int32_t format = 0;
     const bool below_group =
         *node->path && cli_node_is_missing(node) &&
-        zarr_node_probe(node->store, parent, &kind, &format, NULL) == ZARR_OK &&
+        zarr_node_probe(node->store, parent, &kind, &format, NULL, NULL) == ZARR_OK &&
         kind == ZARR_NODE_GROUP;
 
     free(parent);
     return below_group &&
            zarr_store_list(node->store, node->path, ZARR_LIST_UNLINKED, look_at, &l,
-                           NULL) == ZARR_OK &&
+                           cli_cancel, NULL) == ZARR_OK &&
            l.any && !l.foreign;
 }
 
@@ -72,7 +72,7 @@ bool cli_can_replace_rest(const struct cli_node *node)
         is = (cli_job_deletes(&job) || strcmp(job.command, "create") == 0 ||
               strcmp(job.command, "import") == 0) &&
              zarr_store_list(node->store, node->path, ZARR_LIST_UNLINKED, look_at, &l,
-                             NULL) == ZARR_OK &&
+                             cli_cancel, NULL) == ZARR_OK &&
              !l.foreign;
         cli_job_free(&job);
     }
@@ -173,8 +173,9 @@ static int note_folder(void *user, const zarr_store_item *item)
 static int list_folders(struct rests *r, const char *path)
 {
     zarr_error err = {0};
-    const zarr_status st = zarr_store_list(
-        r->node->store, path, ZARR_LIST_DIRECTORY_UNLINKED, note_folder, r, &err);
+    const zarr_status st =
+        zarr_store_list(r->node->store, path, ZARR_LIST_DIRECTORY_UNLINKED, note_folder,
+                        r, cli_cancel, &err);
 
     return st || cli_is_cancelled()
                ? cli_fail(r->cli, st, &err, "cannot list %s", r->node->shown)
@@ -207,7 +208,7 @@ static int look_at_folder(struct rests *r, const char *path)
     struct folder f;
     zarr_error err = {0};
     const zarr_status st = zarr_store_list(r->node->store, path, ZARR_LIST_UNLINKED,
-                                           cli_keys_add, &keys, &err);
+                                           cli_keys_add, &keys, cli_cancel, &err);
     int rc = CLI_OK;
 
     if (cli_is_cancelled() || (st && !cli_is_node_fault(st, &err)))

@@ -138,7 +138,7 @@ int cli_has_nodes_below(struct cli *cli, const struct cli_node *node, bool *out)
     struct below b = {.path = node->path};
     zarr_error err = {0};
     zarr_status st = zarr_store_list(node->store, node->path, ZARR_LIST_RECURSIVE,
-                                     find_below, &b, &err);
+                                     find_below, &b, cli_cancel, &err);
 
     *out = b.found;
     if (st || cli_is_cancelled())
@@ -162,8 +162,9 @@ uint64_t cli_object_bytes(zarr_store *store, const char *key, uint64_t listed)
 
     if (listed != UINT64_MAX)
         return listed;
-    return zarr_store_get(store, key, 0, &nothing, &none, &total, NULL) == ZARR_OK ? total
-                                                                                   : 0;
+    return zarr_store_get(store, key, 0, &nothing, &none, &total, NULL, NULL) == ZARR_OK
+               ? total
+               : 0;
 }
 
 struct counting {
@@ -190,7 +191,7 @@ static int count_objects(struct cli *cli, const struct cli_node *node, uint32_t 
     struct counting c = {node->store, with_bytes, out};
     zarr_error err = {0};
     zarr_status st =
-        zarr_store_list(node->store, node->path, how, count_object, &c, &err);
+        zarr_store_list(node->store, node->path, how, count_object, &c, cli_cancel, &err);
 
     if (st || cli_is_cancelled())
         return cli_fail(cli, st, &err, "cannot list %s", node->shown);
@@ -227,7 +228,7 @@ int cli_require_empty(struct cli *cli, const struct cli_node *node)
     if (cli_job_refuse(cli, node))
         return CLI_EXISTS;
     st = zarr_store_list(node->store, node->path, ZARR_LIST_RECURSIVE, any_object, &any,
-                         &err);
+                         cli_cancel, &err);
 
     if (st)
         return cli_fail(cli, st, &err, "cannot list %s", node->shown);
@@ -271,7 +272,7 @@ int cli_require_unused(struct cli *cli, const struct cli_node *node)
     if (cli_flag(cli, "force"))
         return CLI_OK;
     st = zarr_store_list(node->store, node->path, ZARR_LIST_RECURSIVE, find_other, &f,
-                         &err);
+                         cli_cancel, &err);
     if (st || cli_is_cancelled())
         rc = cli_fail(cli, st, &err, "cannot list %s", node->shown);
     else if (f.name)
@@ -355,7 +356,7 @@ static bool still_has_node(const struct cli_node *node)
     uint32_t kind = ZARR_NODE_NONE;
     int32_t format = 0;
 
-    (void)!zarr_node_probe(node->store, node->path, &kind, &format, NULL);
+    (void)!zarr_node_probe(node->store, node->path, &kind, &format, NULL, NULL);
     return format != 0;
 }
 
@@ -524,7 +525,7 @@ bool cli_is_empty_folder(const struct cli_node *node)
     struct stat st;
     const bool folder = lstat(path, &st) == 0 && S_ISDIR(st.st_mode) &&
                         zarr_store_list(node->store, node->path, ZARR_LIST_UNLINKED,
-                                        any_object, &any, NULL) == ZARR_OK;
+                                        any_object, &any, NULL, NULL) == ZARR_OK;
 
     free(path);
     return folder && !any;
@@ -533,7 +534,8 @@ bool cli_is_empty_folder(const struct cli_node *node)
 int cli_delete_folder(struct cli *cli, struct cli_node *node)
 {
     zarr_error err = {0};
-    const zarr_status st = zarr_store_erase_prefix(node->store, node->path, &err);
+    const zarr_status st =
+        zarr_store_erase_prefix(node->store, node->path, cli_cancel, &err);
 
     if (st)
         return cli_fail(cli, st, &err, "cannot delete %s", node->shown);

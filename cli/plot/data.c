@@ -346,7 +346,7 @@ static int read_values(struct reading *r)
     if (!st && out->sampled && stats.chunks_missing > stats.chunks_total / 4 * 3)
         st = cli_plot_fill_stored(r, most_chunks(r->array), elements, &err);
     if (!st)
-        st = zarr_array_recheck(r->array, &err);
+        st = zarr_array_recheck(r->array, cli_cancel, &err);
     if (!st) {
         out->values = cli_alloc((size_t)out->n_values * sizeof *out->values);
         convert(r, elements);

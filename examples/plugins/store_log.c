@@ -82,15 +82,13 @@ static zarr_status store_list(void *self, const char *prefix, uint32_t how,
 {
     const struct log_store *s = (const struct log_store *)self;
 
-    (void)cancel;
     host->log(s->ctx, ZARR_LOG_INFO, "log: LIST %s", prefix);
-    return host->store_list(s->inner, prefix, how, fn, user, err);
+    return host->store_list(s->inner, prefix, how, fn, user, cancel, err);
 }
 
 static zarr_status store_flush(void *self, const zarr_cancel *cancel, zarr_error *err)
 {
-    (void)cancel;
-    return host->store_flush(((const struct log_store *)self)->inner, err);
+    return host->store_flush(((const struct log_store *)self)->inner, cancel, err);
 }
 
 /* A copy is compared with the inner store, so that it does not overwrite itself. */

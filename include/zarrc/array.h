@@ -326,11 +326,13 @@ zarr_array_select_blocks(zarr_selection **out, const zarr_array *array, int32_t 
  * @param array borrowed
  * @param changed becomes 1 if the metadata differs from what the handle had, else 0; may
  * be NULL
+ * @param cancel stops the call with ZARR_ERR_CANCELLED once it is set; may be NULL
  * @retval ZARR_ERR_NOT_FOUND the array was deleted
  * @retval ZARR_ERR_CORRUPT the metadata is damaged; the handle stays as it was
  * @see zarr_array_shape(), zarr_array_attributes()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_refresh(zarr_array *array, int *changed,
+                                                        const zarr_cancel *cancel,
                                                         zarr_error *err);
 
 /**
@@ -340,12 +342,14 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_refresh(zarr_array *array, int *
  * store with ZARR_STORE_CAP_IMMUTABLE, and with a handle of zarr_array_open_document(),
  * the call does nothing.
  * @param array borrowed
+ * @param cancel stops the call with ZARR_ERR_CANCELLED once it is set; may be NULL
  * @retval ZARR_ERR_NOT_FOUND the array was moved or deleted
  * @retval ZARR_ERR_CONFLICT the stored array is smaller, or another array with other
  * chunks, data type, codecs or fill value has taken its place
  * @see zarr_array_refresh()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_recheck(zarr_array *array,
+                                                        const zarr_cancel *cancel,
                                                         zarr_error *err);
 
 /**

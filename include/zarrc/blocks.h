@@ -100,33 +100,32 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_count_stored(zarr_array *array,
  * @param block grid coordinates
  * @param data receives the bytes
  * @param bytes the size of `data` in bytes; becomes the number of bytes that were read
+ * @param cancel stops the call with ZARR_ERR_CANCELLED once it is set; may be NULL
  * @retval ZARR_ERR_NOT_FOUND the store does not have the block
  * @retval ZARR_ERR_LIMIT `data` is too small; `*bytes` is the length that is needed
  * @retval ZARR_ERR_IO the store failed
  */
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_block_read_encoded(zarr_array *array,
-                                                                   const uint64_t *block,
-                                                                   void *data,
-                                                                   uint64_t *bytes,
-                                                                   zarr_error *err);
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_block_read_encoded(
+    zarr_array *array, const uint64_t *block, void *data, uint64_t *bytes,
+    const zarr_cancel *cancel, zarr_error *err);
 /**
  * Stores the encoded bytes of one block. They are not checked.
  * @param array borrowed
  * @param block grid coordinates
  * @param data,bytes the bytes, and how many they are
+ * @param cancel stops the call with ZARR_ERR_CANCELLED once it is set; may be NULL
  * @retval ZARR_ERR_NOT_FOUND the array was moved or deleted after it was opened
  * @retval ZARR_ERR_CONFLICT another array has taken its place
  * @retval ZARR_ERR_IO the store failed
  */
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_block_write_encoded(zarr_array *array,
-                                                                    const uint64_t *block,
-                                                                    const void *data,
-                                                                    uint64_t bytes,
-                                                                    zarr_error *err);
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_block_write_encoded(
+    zarr_array *array, const uint64_t *block, const void *data, uint64_t bytes,
+    const zarr_cancel *cancel, zarr_error *err);
 /**
  * Removes one block from the store. Its elements then read as the fill value.
  * @param array borrowed
  * @param block grid coordinates
+ * @param cancel stops the call with ZARR_ERR_CANCELLED once it is set; may be NULL
  * @retval ZARR_ERR_NOT_FOUND the store does not have the block, or the array was moved or
  * deleted after it was opened
  * @retval ZARR_ERR_CONFLICT another array has taken its place
@@ -134,6 +133,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_block_write_encoded(zarr_array *
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_block_erase(zarr_array *array,
                                                             const uint64_t *block,
+                                                            const zarr_cancel *cancel,
                                                             zarr_error *err);
 /**
  * Copies the key of one block in the chunk store into a buffer of the caller's, as

@@ -1,6 +1,6 @@
 /**
  * @file
- * Cancellation: one object stops every call whose options name it.
+ * Cancellation: one object stops every call that has it.
  */
 #ifndef ZARRC_CANCEL_H
 #define ZARRC_CANCEL_H

@@ -21,6 +21,7 @@ ZARR_BEGIN_DECLS
  * @param path path of the node; "" is the root of the store
  * @param kind becomes one of ZARR_NODE_*
  * @param zarr_format becomes 2 or 3; 0 if there is no node
+ * @param cancel stops the call with ZARR_ERR_CANCELLED once it is set; may be NULL
  * @retval ZARR_ERR_CORRUPT the metadata is damaged; `*kind` is ZARR_NODE_NONE, and
  * `*zarr_format` is the format of the document
  * @retval ZARR_ERR_IO the store failed
@@ -28,6 +29,7 @@ ZARR_BEGIN_DECLS
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_probe(zarr_store *store, const char *path,
                                                      uint32_t *kind, int32_t *zarr_format,
+                                                     const zarr_cancel *cancel,
                                                      zarr_error *err);
 
 /**

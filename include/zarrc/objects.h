@@ -23,16 +23,15 @@ ZARR_BEGIN_DECLS
  * @param bytes size of `data`; becomes the number of bytes that were read, which is less
  * at the end of the value
  * @param total_bytes becomes the length of the whole value; may be NULL
+ * @param cancel stops the call with ZARR_ERR_CANCELLED once it is set; may be NULL
  * @retval ZARR_ERR_NOT_FOUND the store says that there is no such key
  * @retval ZARR_ERR_INVALID the key is invalid
  * @retval ZARR_ERR_IO the store failed
  * @see zarr_store_put(), zarr_store_list()
  */
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_get(zarr_store *store, const char *key,
-                                                    uint64_t offset, void *data,
-                                                    uint64_t *bytes,
-                                                    uint64_t *total_bytes,
-                                                    zarr_error *err);
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_get(
+    zarr_store *store, const char *key, uint64_t offset, void *data, uint64_t *bytes,
+    uint64_t *total_bytes, const zarr_cancel *cancel, zarr_error *err);
 
 /**
  * Writes a whole value. A reader sees the old or the new value if the store replaces
@@ -42,6 +41,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_get(zarr_store *store, const cha
  * @param key key of the value
  * @param data the bytes; borrowed for the call
  * @param bytes how many bytes there are
+ * @param cancel stops the call with ZARR_ERR_CANCELLED once it is set; may be NULL
  * @retval ZARR_ERR_INVALID the key is invalid, or the store is read-only
  * @retval ZARR_ERR_UNSUPPORTED the store cannot write
  * @retval ZARR_ERR_IO the store failed
@@ -49,18 +49,21 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_get(zarr_store *store, const cha
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_put(zarr_store *store, const char *key,
                                                     const void *data, uint64_t bytes,
+                                                    const zarr_cancel *cancel,
                                                     zarr_error *err);
 
 /**
  * Removes one key and its value.
  * @param store borrowed
  * @param key the key
+ * @param cancel stops the call with ZARR_ERR_CANCELLED once it is set; may be NULL
  * @retval ZARR_ERR_NOT_FOUND there is no such key, unless the store cannot tell
  * @retval ZARR_ERR_INVALID the key is invalid, or the store is read-only
  * @retval ZARR_ERR_UNSUPPORTED the store cannot write
  * @retval ZARR_ERR_IO the store failed
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_erase(zarr_store *store, const char *key,
+                                                      const zarr_cancel *cancel,
                                                       zarr_error *err);
 
 /**
@@ -69,12 +72,14 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_erase(zarr_store *store, const c
  *
  * @param store borrowed
  * @param prefix "a" means all keys that begin with "a/"; "" means all keys of the store
+ * @param cancel stops the call with ZARR_ERR_CANCELLED once it is set; may be NULL
  * @retval ZARR_ERR_INVALID the prefix is invalid, or the store is read-only
  * @retval ZARR_ERR_UNSUPPORTED the store cannot write, or cannot list
  * @retval ZARR_ERR_IO the store failed; some keys may be removed
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_erase_prefix(zarr_store *store,
                                                              const char *prefix,
+                                                             const zarr_cancel *cancel,
                                                              zarr_error *err);
 
 /**
@@ -136,6 +141,7 @@ typedef struct zarr_store_value {
  * @param store borrowed
  * @param key the key
  * @param out receives what is known; may be NULL
+ * @param cancel stops the call with ZARR_ERR_CANCELLED once it is set; may be NULL
  * @retval ZARR_ERR_NOT_FOUND the store says that there is no such key
  * @retval ZARR_ERR_INVALID the key is invalid
  * @retval ZARR_ERR_IO the store failed
@@ -143,6 +149,7 @@ typedef struct zarr_store_value {
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_stat(zarr_store *store, const char *key,
                                                      zarr_store_value *out,
+                                                     const zarr_cancel *cancel,
                                                      zarr_error *err);
 
 /**
@@ -158,6 +165,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_stat(zarr_store *store, const ch
  * part of the range
  * @param out receives what is known, such as `done_bytes`; may be NULL. The version may
  * need one more operation of the store
+ * @param cancel stops the call with ZARR_ERR_CANCELLED once it is set; may be NULL
  * @retval ZARR_ERR_NOT_FOUND the store says that there is no such key
  * @retval ZARR_ERR_INVALID the key is invalid, or `mem` is NULL
  * @retval ZARR_ERR_UNSUPPORTED no memory backend has this kind of memory
@@ -169,6 +177,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_read(zarr_store *store, const ch
                                                      uint64_t offset, uint64_t length,
                                                      const zarr_memory *mem,
                                                      zarr_store_value *out,
+                                                     const zarr_cancel *cancel,
                                                      zarr_error *err);
 
 /**
@@ -182,6 +191,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_read(zarr_store *store, const ch
  * zarr_store_read() or an earlier write; all zeros: the key must not exist yet, as for
  * zarr_store_put_new(). NULL: any
  * @param out receives what is known; may be NULL
+ * @param cancel stops the call with ZARR_ERR_CANCELLED once it is set; may be NULL
  * @retval ZARR_ERR_CONFLICT the value has another version, or is gone
  * @retval ZARR_ERR_EXISTS the key is there, and `expected` has only zeros
  * @retval ZARR_ERR_INVALID the key is invalid, `mem` is NULL, or the store is
@@ -195,6 +205,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_write(zarr_store *store, const c
                                                       const zarr_memory *mem,
                                                       const zarr_store_version *expected,
                                                       zarr_store_value *out,
+                                                      const zarr_cancel *cancel,
                                                       zarr_error *err);
 
 /**
@@ -209,6 +220,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_write(zarr_store *store, const c
  * @param key the key
  * @param data the bytes; borrowed for the call
  * @param bytes how many bytes there are
+ * @param cancel stops the call with ZARR_ERR_CANCELLED once it is set; may be NULL
  * @retval ZARR_ERR_EXISTS the key is there; its value did not change
  * @retval ZARR_ERR_INVALID the key is invalid, or the store is read-only
  * @retval ZARR_ERR_UNSUPPORTED the store cannot write
@@ -217,7 +229,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_write(zarr_store *store, const c
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_put_new(zarr_store *store,
                                                         const char *key, const void *data,
-                                                        uint64_t bytes, zarr_error *err);
+                                                        uint64_t bytes,
+                                                        const zarr_cancel *cancel,
+                                                        zarr_error *err);
 
 /** One row of a listing. Its text is borrowed for the call. */
 typedef struct zarr_store_item {
@@ -260,6 +274,7 @@ enum {
  * @param how one of ZARR_LIST_*
  * @param fn called for each row
  * @param user passed to `fn`
+ * @param cancel stops the call with ZARR_ERR_CANCELLED once it is set; may be NULL
  * @return ZARR_OK, also when `fn` ended the listing
  * @retval ZARR_ERR_INVALID an argument is wrong
  * @retval ZARR_ERR_UNSUPPORTED the store cannot list
@@ -272,6 +287,7 @@ enum {
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_list(zarr_store *store,
                                                      const char *prefix, uint32_t how,
                                                      zarr_store_list_fn fn, void *user,
+                                                     const zarr_cancel *cancel,
                                                      zarr_error *err);
 
 /**
@@ -281,15 +297,15 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_list(zarr_store *store,
  * @param store borrowed
  * @param prefix as for zarr_store_list()
  * @param min_age_s only files at least this old are removed, in seconds
- * @param cancel stops the call with ZARR_ERR_CANCELLED once it is set; may be NULL
  * @param n_removed becomes the number of files that were removed; may be NULL
+ * @param cancel stops the call with ZARR_ERR_CANCELLED once it is set; may be NULL
  * @retval ZARR_ERR_INVALID the prefix is invalid, or the store is read-only
  * @retval ZARR_ERR_IO the store failed
  * @see zarr_store_list()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status
 zarr_store_clean(zarr_store *store, const char *prefix, uint64_t min_age_s,
-                 const zarr_cancel *cancel, uint64_t *n_removed, zarr_error *err);
+                 uint64_t *n_removed, const zarr_cancel *cancel, zarr_error *err);
 
 /** Flags of zarr_store_repack(). */
 enum {
@@ -327,9 +343,9 @@ typedef struct zarr_repack_result {
  * @param store borrowed; the store of an archive. With ZARR_REPACK_LOOK it may be
  * read-only
  * @param flags ZARR_REPACK_*
- * @param cancel ends the call with ZARR_ERR_CANCELLED once it is set; NULL: nothing does
  * @param result receives what was done; may be NULL. The caller sets
  * `result->struct_size`
+ * @param cancel stops the call with ZARR_ERR_CANCELLED once it is set; may be NULL
  * @retval ZARR_ERR_UNSUPPORTED the store is no archive, or cannot be written; an unknown
  * flag
  * @retval ZARR_ERR_INVALID the store is read-only
@@ -339,8 +355,8 @@ typedef struct zarr_repack_result {
  * @see zarr_store_read_counters(), zarr_store_clean()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_repack(zarr_store *store, uint32_t flags,
-                                                       const zarr_cancel *cancel,
                                                        zarr_repack_result *result,
+                                                       const zarr_cancel *cancel,
                                                        zarr_error *err);
 
 ZARR_END_DECLS

@@ -426,9 +426,12 @@ ZARR_API void zarr_store_free(zarr_store *store);
  * errors of delayed writes. With ZARR_DURABILITY_NONE the call makes nothing durable. In
  * a zip archive it writes the directory all the same.
  * @param store borrowed
+ * @param cancel stops the call with ZARR_ERR_CANCELLED once it is set; may be NULL
  * @retval ZARR_ERR_IO the data could not be made durable
  */
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_flush(zarr_store *store, zarr_error *err);
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_flush(zarr_store *store,
+                                                      const zarr_cancel *cancel,
+                                                      zarr_error *err);
 
 /**
  * Returns the context that a store was opened in.

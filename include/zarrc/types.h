@@ -55,9 +55,10 @@ typedef struct zarr_request zarr_request;
 typedef struct zarr_shard_writer zarr_shard_writer;
 
 /**
- * Asks calls to stop (zarr_cancel_set()). A program passes it in the options of calls, as
- * the member `cancel`, and sets it from any thread or from a signal handler. One object
- * may serve many calls, one after another or at the same time. Thread class: shared.
+ * Asks calls to stop (zarr_cancel_set()). A program passes it to calls as `cancel`, a
+ * member of their options or a parameter, and sets it from any thread or from a signal
+ * handler. One object may serve many calls, one after another or at the same time. Thread
+ * class: shared.
  */
 typedef struct zarr_cancel zarr_cancel;
 

@@ -99,6 +99,12 @@
  * use them. There are two exceptions: requests that the parent had submitted, and a zip
  * archive that the parent was writing.
  *
+ * ## Cancellation
+ *
+ * A call that may wait for a store takes a `zarr_cancel`, as the member `cancel` of its
+ * options or as the parameter before `err`. zarr_cancel_set() stops all calls that have
+ * the object. Calls without one, such as those of zarrc/easy.h, run to their end.
+ *
  * ## Shapes, elements and units
  *
  * Shapes, coordinates and counts of elements are uint64_t. Dimension 0 varies slowest (C

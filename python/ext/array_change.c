@@ -77,8 +77,7 @@ static zarr_status refresh_work(void *arg, zarr_cancel *cancel, zarr_error *err)
 {
     struct change *c = arg;
 
-    (void)cancel;
-    return zarr_array_refresh(c->a, &c->changed, err);
+    return zarr_array_refresh(c->a, &c->changed, cancel, err);
 }
 
 /* refresh() -> whether the metadata differs */

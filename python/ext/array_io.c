@@ -190,7 +190,7 @@ static int transfer(zx_array *a, const zarr_selection *sel, struct zx_memory *m,
             is_read ? zarr_array_read(a->a, sel, &m->t, &io->o, &err)
                     : zarr_array_write(a->a, sel, &m->t, &io->o, &err);
         if (flushes && !status)
-            status = zarr_store_flush(a->store->s, &err);
+            status = zarr_store_flush(a->store->s, NULL, &err);
         Py_END_ALLOW_THREADS return zx_check(a->st, status, &err, a->a);
     }
     Py_BEGIN_ALLOW_THREADS status =
@@ -201,7 +201,7 @@ static int transfer(zx_array *a, const zarr_selection *sel, struct zx_memory *m,
         return -1;
     if (!flushes)
         return 0;
-    Py_BEGIN_ALLOW_THREADS status = zarr_store_flush(a->store->s, &err);
+    Py_BEGIN_ALLOW_THREADS status = zarr_store_flush(a->store->s, NULL, &err);
     Py_END_ALLOW_THREADS return zx_check(a->st, status, &err, a->a);
 }
 

@@ -64,36 +64,47 @@ int zx_array_options(PyObject *dict, zarr_array_open_options *out)
     return 0;
 }
 
+struct opening {
+    zarr_store *store;
+    zarr_group *group; /* NULL: the path begins at the root of the store */
+    const char *path;
+    zarr_array_open_options options;
+    zarr_array *out;
+};
+
+static zarr_status open_work(void *arg, zarr_cancel *cancel, zarr_error *err)
+{
+    struct opening *w = arg;
+
+    w->options.cancel = cancel;
+    return w->group ? zarr_group_open_array(&w->out, w->group, w->path, &w->options, err)
+                    : zarr_array_open(&w->out, w->store, w->path, &w->options, err);
+}
+
 /* open_array(class, store or group, path, options) */
 PyObject *zx_open_array(PyObject *module, PyObject *args)
 {
     zx_state *st = PyModule_GetState(module);
-    zarr_array_open_options o = ZARR_ARRAY_OPEN_OPTIONS_INIT;
+    struct opening w = {.options = ZARR_ARRAY_OPEN_OPTIONS_INIT};
     PyObject *type, *from, *options;
     zx_group *group = NULL;
-    zarr_array *a = NULL;
     zx_store *store;
-    const char *path;
-    zarr_error err;
-    zarr_status status;
 
-    if (!PyArg_ParseTuple(args, "OOsO", &type, &from, &path, &options) ||
-        zx_array_class(st, type) || zx_array_options(options, &o))
+    if (!PyArg_ParseTuple(args, "OOsO", &type, &from, &w.path, &options) ||
+        zx_array_class(st, type) || zx_array_options(options, &w.options))
         return NULL;
     if (PyObject_TypeCheck(from, st->group_type))
         group = (zx_group *)from;
     store = group ? group->store : zx_store_arg(st, from);
     if (!store)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS status =
-        group ? zarr_group_open_array(&a, group->g, path, &o, &err)
-              : zarr_array_open(&a, store->s, path, &o, &err);
-    Py_END_ALLOW_THREADS if (zx_check(st, status, &err, NULL))
-    {
-        zarr_array_free(a);
+    w.store = store->s;
+    w.group = group ? group->g : NULL;
+    if (zx_call_store(store, open_work, &w)) {
+        zarr_array_free(w.out);
         return NULL;
     }
-    return zx_array_wrap(st, (PyTypeObject *)type, store, a);
+    return zx_array_wrap(st, (PyTypeObject *)type, store, w.out);
 }
 
 /* What a new array is to be; the texts are those of the dict. */

@@ -168,6 +168,8 @@ typedef zarr_status (*zx_work)(void *arg, zarr_cancel *cancel, zarr_error *err);
 /* Does work that may take long. On the main thread Ctrl-C cancels it. ZARR_OK, or a
  * status with an exception set. */
 zarr_status zx_call(zx_state *st, zx_work work, void *arg, const zarr_array *array);
+/* The same for work that takes long only if the store is slow. */
+zarr_status zx_call_store(const zx_store *store, zx_work work, void *arg);
 /* Whether signals arrive on this thread. */
 bool zx_is_on_main(const zx_state *st);
 /* What Ctrl-C sets, for the thread of a long call of the main thread; NULL: another one.

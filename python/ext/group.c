@@ -45,73 +45,87 @@ static int group_options(PyObject *dict, zarr_group_open_options *out)
     return 0;
 }
 
+struct opening {
+    zarr_store *store;
+    zarr_group *parent; /* NULL: the path begins at the root of the store */
+    const char *path;
+    zarr_array_open_options array_options;
+    zarr_group_open_options options;
+    zarr_array *array;
+    zarr_group *out;
+};
+
+static zarr_status open_work(void *arg, zarr_cancel *cancel, zarr_error *err)
+{
+    struct opening *w = arg;
+
+    w->options.cancel = cancel;
+    return w->parent
+               ? zarr_group_open_group(&w->out, w->parent, w->path, &w->options, err)
+               : zarr_group_open(&w->out, w->store, w->path, &w->options, err);
+}
+
+static zarr_status open_node_work(void *arg, zarr_cancel *cancel, zarr_error *err)
+{
+    struct opening *w = arg;
+
+    w->options.cancel = w->array_options.cancel = cancel;
+    return w->parent ? zarr_group_open_node(&w->array, &w->out, w->parent, w->path,
+                                            &w->array_options, &w->options, err)
+                     : zarr_node_open(&w->array, &w->out, w->store, w->path,
+                                      &w->array_options, &w->options, err);
+}
+
+/* Does the work for a store or a group. NULL: an exception. */
+static zx_store *open_from(zx_state *st, PyObject *from, zx_work work, struct opening *w)
+{
+    zx_group *parent = PyObject_TypeCheck(from, st->group_type) ? (zx_group *)from : NULL;
+    zx_store *store = parent ? parent->store : zx_store_arg(st, from);
+
+    if (!store)
+        return NULL;
+    w->store = store->s;
+    w->parent = parent ? parent->g : NULL;
+    if (zx_call_store(store, work, w) == ZARR_OK)
+        return store;
+    zarr_array_free(w->array);
+    zarr_group_free(w->out);
+    return NULL;
+}
+
 /* open_group(class, store or group, path, options) */
 PyObject *zx_open_group(PyObject *module, PyObject *args)
 {
     zx_state *st = PyModule_GetState(module);
-    zarr_group_open_options o = ZARR_GROUP_OPEN_OPTIONS_INIT;
+    struct opening w = {.options = ZARR_GROUP_OPEN_OPTIONS_INIT};
     PyObject *type, *from, *options;
-    zarr_group *g = NULL;
-    zx_group *parent = NULL;
     zx_store *store;
-    const char *path;
-    zarr_error err;
-    zarr_status status;
 
-    if (!PyArg_ParseTuple(args, "OOsO", &type, &from, &path, &options) ||
-        group_class(st, type) || group_options(options, &o))
+    if (!PyArg_ParseTuple(args, "OOsO", &type, &from, &w.path, &options) ||
+        group_class(st, type) || group_options(options, &w.options))
         return NULL;
-    if (PyObject_TypeCheck(from, st->group_type))
-        parent = (zx_group *)from;
-    store = parent ? parent->store : zx_store_arg(st, from);
-    if (!store)
-        return NULL;
-    Py_BEGIN_ALLOW_THREADS status =
-        parent ? zarr_group_open_group(&g, parent->g, path, &o, &err)
-               : zarr_group_open(&g, store->s, path, &o, &err);
-    Py_END_ALLOW_THREADS if (zx_check(st, status, &err, NULL))
-    {
-        zarr_group_free(g);
-        return NULL;
-    }
-    return group_wrap(st, (PyTypeObject *)type, store, g);
+    store = open_from(st, from, open_work, &w);
+    return store ? group_wrap(st, (PyTypeObject *)type, store, w.out) : NULL;
 }
 
 /* open_node(class of arrays, class of groups, store or group, path, options) */
 PyObject *zx_open_node(PyObject *module, PyObject *args)
 {
     zx_state *st = PyModule_GetState(module);
-    zarr_array_open_options ao = ZARR_ARRAY_OPEN_OPTIONS_INIT;
-    zarr_group_open_options go = ZARR_GROUP_OPEN_OPTIONS_INIT;
+    struct opening w = {.array_options = ZARR_ARRAY_OPEN_OPTIONS_INIT,
+                        .options = ZARR_GROUP_OPEN_OPTIONS_INIT};
     PyObject *arrays, *groups, *from, *options;
-    zarr_array *a = NULL;
-    zarr_group *g = NULL;
-    zx_group *parent = NULL;
     zx_store *store;
-    const char *path;
-    zarr_error err;
-    zarr_status status;
 
-    if (!PyArg_ParseTuple(args, "OOOsO", &arrays, &groups, &from, &path, &options) ||
+    if (!PyArg_ParseTuple(args, "OOOsO", &arrays, &groups, &from, &w.path, &options) ||
         zx_array_class(st, arrays) || group_class(st, groups) ||
-        zx_array_options(options, &ao) || group_options(options, &go))
+        zx_array_options(options, &w.array_options) || group_options(options, &w.options))
         return NULL;
-    if (PyObject_TypeCheck(from, st->group_type))
-        parent = (zx_group *)from;
-    store = parent ? parent->store : zx_store_arg(st, from);
+    store = open_from(st, from, open_node_work, &w);
     if (!store)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS status =
-        parent ? zarr_group_open_node(&a, &g, parent->g, path, &ao, &go, &err)
-               : zarr_node_open(&a, &g, store->s, path, &ao, &go, &err);
-    Py_END_ALLOW_THREADS if (zx_check(st, status, &err, NULL))
-    {
-        zarr_array_free(a);
-        zarr_group_free(g);
-        return NULL;
-    }
-    return a ? zx_array_wrap(st, (PyTypeObject *)arrays, store, a)
-             : group_wrap(st, (PyTypeObject *)groups, store, g);
+    return w.array ? zx_array_wrap(st, (PyTypeObject *)arrays, store, w.array)
+                   : group_wrap(st, (PyTypeObject *)groups, store, w.out);
 }
 
 struct making {

@@ -167,6 +167,20 @@ zarr_status zx_call(zx_state *st, zx_work work, void *arg, const zarr_array *arr
     return ZARR_OK;
 }
 
+zarr_status zx_call_store(const zx_store *store, zx_work work, void *arg)
+{
+    zarr_error err;
+    zarr_status status;
+
+    if (!store->is_fast)
+        return zx_call(store->st, work, arg, NULL);
+    Py_BEGIN_ALLOW_THREADS status = work(arg, NULL, &err);
+    Py_END_ALLOW_THREADS if (zx_check(store->st, status, &err, NULL)) return status
+        ? status
+        : ZARR_ERR_CANCELLED;
+    return ZARR_OK;
+}
+
 /* ---- requests --------------------------------------------------------------- */
 
 static void tell(zarr_request *r, PyObject *progress)

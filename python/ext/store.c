@@ -86,35 +86,55 @@ static int store_options(PyObject *dict, zarr_store_options *out)
                : 0;
 }
 
+struct opening {
+    zarr_context *ctx;
+    const char *url;
+    zarr_store_options options;
+    zarr_store *out;
+};
+
+static zarr_status open_work(void *arg, zarr_cancel *cancel, zarr_error *err)
+{
+    struct opening *w = arg;
+
+    w->options.cancel = cancel;
+    return zarr_store_open(&w->out, w->ctx, w->url, &w->options, err);
+}
+
+/* A path opens without a thread of its own, which only a URL may need. */
+static int open_url(zx_state *st, struct opening *w)
+{
+    zarr_error err;
+    zarr_status status;
+
+    if (strstr(w->url, "://"))
+        return zx_call(st, open_work, w, NULL) ? -1 : 0;
+    Py_BEGIN_ALLOW_THREADS status = open_work(w, NULL, &err);
+    Py_END_ALLOW_THREADS return zx_check(st, status, &err, NULL);
+}
+
 /* open_store(class, context, url, options): a path whose bytes are no UTF-8 has them as
  * os.fsdecode() gives them */
 PyObject *zx_open_store(PyObject *module, PyObject *args)
 {
     zx_state *st = PyModule_GetState(module);
-    zarr_store_options o = ZARR_STORE_OPTIONS_INIT;
+    struct opening w = {.options = ZARR_STORE_OPTIONS_INIT};
     PyObject *type, *context, *url, *options;
-    zarr_store *s = NULL;
-    zarr_context *ctx;
-    const char *text;
-    zarr_error err;
-    zarr_status status;
+    int failed;
 
     if (!PyArg_ParseTuple(args, "OO!O&O", &type, st->context_type, &context,
                           PyUnicode_FSConverter, &url, &options))
         return NULL;
-    text = PyBytes_AsString(url);
-    if (!text || zx_store_class(st, type) || store_options(options, &o)) {
-        Py_DECREF(url);
+    w.ctx = ((zx_context *)context)->ctx;
+    w.url = PyBytes_AsString(url);
+    failed = !w.url || zx_store_class(st, type) || store_options(options, &w.options) ||
+             open_url(st, &w);
+    Py_DECREF(url);
+    if (failed) {
+        zarr_store_free(w.out);
         return NULL;
     }
-    ctx = ((zx_context *)context)->ctx;
-    Py_BEGIN_ALLOW_THREADS status = zarr_store_open(&s, ctx, text, &o, &err);
-    Py_END_ALLOW_THREADS Py_DECREF(url);
-    if (zx_check(st, status, &err, NULL)) {
-        zarr_store_free(s);
-        return NULL;
-    }
-    return zx_store_wrap(st, (PyTypeObject *)type, (zx_context *)context, s);
+    return zx_store_wrap(st, (PyTypeObject *)type, (zx_context *)context, w.out);
 }
 
 /* open_composite(class, metadata, chunks, flags) */
@@ -152,6 +172,10 @@ struct range {
     zarr_store *s;
     const char *key;
     uint64_t offset, length;
+    char *data; /* room for n bytes */
+    uint64_t n;
+    zarr_store_value value;
+    bool is_missing;
 };
 
 /* How many bytes the range of a value of `bytes` bytes has. */
@@ -163,40 +187,46 @@ static uint64_t bytes_of_range(const struct range *r, uint64_t bytes)
     return r->length < rest ? r->length : rest;
 }
 
-static zarr_status read_into(const struct range *r, char *data, uint64_t n,
-                             zarr_store_value *value, zarr_error *err)
+static zarr_status stat_work(void *arg, zarr_cancel *cancel, zarr_error *err)
 {
-    const zarr_memory mem = {.device_type = ZARR_DEVICE_CPU, .handle = data, .bytes = n};
+    struct range *r = arg;
+    const zarr_status status = zarr_store_stat(r->s, r->key, &r->value, cancel, err);
 
-    return zarr_store_read(r->s, r->key, r->offset, r->length, &mem, value, err);
+    r->is_missing = status == ZARR_ERR_NOT_FOUND;
+    return r->is_missing ? ZARR_OK : status;
+}
+
+static zarr_status read_work(void *arg, zarr_cancel *cancel, zarr_error *err)
+{
+    struct range *r = arg;
+    const zarr_memory mem = {
+        .device_type = ZARR_DEVICE_CPU, .handle = r->data, .bytes = r->n};
+
+    r->value = (zarr_store_value)ZARR_STORE_VALUE_INIT;
+    return zarr_store_read(r->s, r->key, r->offset, r->length, &mem, &r->value, cancel,
+                           err);
 }
 
 /* Reads the range of a value that had `bytes` bytes a moment ago. If a longer value has
  * replaced it, *bytes becomes its length, and the result is NULL without an exception. */
-static PyObject *get_sized(zx_store *self, const struct range *r, uint64_t *bytes)
+static PyObject *get_sized(zx_store *self, struct range *r, uint64_t *bytes)
 {
-    const uint64_t n = bytes_of_range(r, *bytes);
-    PyObject *out = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)n);
-    zarr_store_value value = ZARR_STORE_VALUE_INIT;
-    char *data = out ? PyBytes_AsString(out) : NULL;
-    zarr_error err;
-    zarr_status status;
+    PyObject *out;
 
-    if (!out || n == 0) /* a moment ago there was nothing in the range */
+    r->n = bytes_of_range(r, *bytes);
+    out = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)r->n);
+    if (!out || r->n == 0) /* a moment ago there was nothing in the range */
         return out;
-    Py_BEGIN_ALLOW_THREADS status = read_into(r, data, n, &value, &err);
-    Py_END_ALLOW_THREADS if (zx_check(self->st, status, &err, NULL))
-    {
+    r->data = PyBytes_AsString(out);
+    if (zx_call_store(self, read_work, r)) {
         Py_CLEAR(out);
-    }
-    else if (value.bytes != UINT64_MAX && bytes_of_range(r, value.bytes) > n)
-    {
-        *bytes = value.bytes;
+    } else if (r->value.bytes != UINT64_MAX && bytes_of_range(r, r->value.bytes) > r->n) {
+        *bytes = r->value.bytes;
         Py_CLEAR(out);
-    }
-    else if (value.done_bytes < n)
-    { /* it was replaced by a shorter value meanwhile */
-        PyObject *part = PyBytes_FromStringAndSize(data, (Py_ssize_t)value.done_bytes);
+    } else if (r->value.done_bytes < r->n) {
+        /* it was replaced by a shorter value meanwhile */
+        PyObject *part =
+            PyBytes_FromStringAndSize(r->data, (Py_ssize_t)r->value.done_bytes);
 
         Py_DECREF(out);
         out = part;
@@ -210,66 +240,73 @@ static PyObject *store_get(PyObject *o, PyObject *args)
 {
     zx_store *self = (zx_store *)o;
     unsigned long long offset = 0, limit = UINT64_MAX;
-    zarr_store_value value = ZARR_STORE_VALUE_INIT;
-    struct range r = {.s = self->s};
+    struct range r = {.s = self->s, .value = ZARR_STORE_VALUE_INIT};
+    zarr_error err = ZARR_ERROR_INIT;
     PyObject *out = NULL;
-    zarr_error err;
-    zarr_status status;
+    uint64_t bytes;
 
     if (!PyArg_ParseTuple(args, "s|KK", &r.key, &offset, &limit))
         return NULL;
     r.offset = offset;
     r.length = limit;
-    Py_BEGIN_ALLOW_THREADS status = zarr_store_stat(r.s, r.key, &value, &err);
-    Py_END_ALLOW_THREADS if (status == ZARR_ERR_NOT_FOUND) Py_RETURN_NONE;
-    if (zx_check(self->st, status, &err, NULL))
+    if (zx_call_store(self, stat_work, &r))
         return NULL;
+    if (r.is_missing)
+        Py_RETURN_NONE;
+    bytes = r.value.bytes;
     for (int i = 0; i < MOST_TRIES && !out && !PyErr_Occurred(); i++)
-        out = get_sized(self, &r, &value.bytes);
+        out = get_sized(self, &r, &bytes);
     if (out || PyErr_Occurred())
         return out;
-    err = (zarr_error)ZARR_ERROR_INIT;
     err.code = ZARR_ERR_CONFLICT;
     PyOS_snprintf(err.message, sizeof err.message,
                   "%.200s: the value grew each time that it was read", r.key);
     return zx_fail_store(self->st, &err, self->s);
 }
 
+struct putting {
+    zarr_store *s;
+    const char *key;
+    Py_buffer view;
+    int is_new;
+};
+
+static zarr_status put_work(void *arg, zarr_cancel *cancel, zarr_error *err)
+{
+    const struct putting *p = arg;
+    const uint64_t n = (uint64_t)p->view.len;
+
+    return p->is_new ? zarr_store_put_new(p->s, p->key, p->view.buf, n, cancel, err)
+                     : zarr_store_put(p->s, p->key, p->view.buf, n, cancel, err);
+}
+
 /* put(key, data, is_new=False) */
 static PyObject *store_put(PyObject *o, PyObject *args)
 {
     zx_store *self = (zx_store *)o;
-    const char *key;
-    Py_buffer view;
-    int is_new = 0;
-    zarr_error err;
+    struct putting p = {.s = self->s};
     zarr_status status;
 
-    if (zx_writable(self) || !PyArg_ParseTuple(args, "sy*|p", &key, &view, &is_new))
+    if (zx_writable(self) || !PyArg_ParseTuple(args, "sy*|p", &p.key, &p.view, &p.is_new))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS status =
-        is_new ? zarr_store_put_new(self->s, key, view.buf, (uint64_t)view.len, &err)
-               : zarr_store_put(self->s, key, view.buf, (uint64_t)view.len, &err);
-    Py_END_ALLOW_THREADS PyBuffer_Release(&view);
-    return zx_return_none(self->st, status, &err);
+    status = zx_call_store(self, put_work, &p);
+    PyBuffer_Release(&p.view);
+    if (status)
+        return NULL;
+    Py_RETURN_NONE;
 }
 
 /* stat(key) -> length; None: there is no such key */
 static PyObject *store_stat(PyObject *o, PyObject *args)
 {
     zx_store *self = (zx_store *)o;
-    zarr_store_value value = ZARR_STORE_VALUE_INIT;
-    const char *key;
-    zarr_error err;
-    zarr_status status;
+    struct range r = {.s = self->s, .value = ZARR_STORE_VALUE_INIT};
 
-    if (!PyArg_ParseTuple(args, "s", &key))
+    if (!PyArg_ParseTuple(args, "s", &r.key) || zx_call_store(self, stat_work, &r))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS status = zarr_store_stat(self->s, key, &value, &err);
-    Py_END_ALLOW_THREADS if (status == ZARR_ERR_NOT_FOUND) Py_RETURN_NONE;
-    if (zx_check(self->st, status, &err, NULL))
-        return NULL;
-    return PyLong_FromUnsignedLongLong(value.bytes);
+    if (r.is_missing)
+        Py_RETURN_NONE;
+    return PyLong_FromUnsignedLongLong(r.value.bytes);
 }
 
 /* ---- calls that take long --------------------------------------------------- */
@@ -293,9 +330,8 @@ static zarr_status erase_work(void *arg, zarr_cancel *cancel, zarr_error *err)
 {
     struct errand *e = arg;
 
-    (void)cancel;
-    return e->how ? zarr_store_erase_prefix(e->s, e->path, err)
-                  : zarr_store_erase(e->s, e->path, err);
+    return e->how ? zarr_store_erase_prefix(e->s, e->path, cancel, err)
+                  : zarr_store_erase(e->s, e->path, cancel, err);
 }
 
 /* erase(key, is_prefix=False) */
@@ -311,26 +347,18 @@ static PyObject *store_erase(PyObject *o, PyObject *args)
     return errand_run(self, erase_work, &e);
 }
 
-struct cancelled_rows {
-    struct zx_rows *rows;
-    zarr_cancel *cancel;
-};
-
 static int key_row(void *user, const zarr_store_item *item)
 {
-    struct cancelled_rows *r = user;
     const uint64_t numbers[] = {item->bytes, item->is_prefix};
 
-    return zarr_cancel_is_set(r->cancel) ||
-           zx_rows_add(r->rows, 2, numbers, 1, &item->key);
+    return zx_rows_add(user, 2, numbers, 1, &item->key);
 }
 
 static zarr_status list_work(void *arg, zarr_cancel *cancel, zarr_error *err)
 {
     struct errand *e = arg;
-    struct cancelled_rows r = {&e->rows, cancel};
 
-    return zarr_store_list(e->s, e->path, e->how, key_row, &r, err);
+    return zarr_store_list(e->s, e->path, e->how, key_row, &e->rows, cancel, err);
 }
 
 /* list(prefix, how) -> [(key, bytes, is_prefix)] */
@@ -350,8 +378,7 @@ static PyObject *store_list(PyObject *o, PyObject *args)
 
 static zarr_status flush_work(void *arg, zarr_cancel *cancel, zarr_error *err)
 {
-    (void)cancel;
-    return zarr_store_flush(((struct errand *)arg)->s, err);
+    return zarr_store_flush(((struct errand *)arg)->s, cancel, err);
 }
 
 static PyObject *store_flush(PyObject *o, PyObject *unused)
@@ -373,21 +400,29 @@ static PyObject *store_flush_each(PyObject *o, PyObject *unused)
 
 /* ---- nodes ------------------------------------------------------------------ */
 
+struct probing {
+    zarr_store *s;
+    const char *path;
+    uint32_t kind;
+    int32_t format;
+};
+
+static zarr_status probe_work(void *arg, zarr_cancel *cancel, zarr_error *err)
+{
+    struct probing *p = arg;
+
+    return zarr_node_probe(p->s, p->path, &p->kind, &p->format, cancel, err);
+}
+
 /* probe(path) -> (kind, format) */
 static PyObject *store_probe(PyObject *o, PyObject *args)
 {
     zx_store *self = (zx_store *)o;
-    const char *path;
-    uint32_t kind = 0;
-    int32_t format = 0;
-    zarr_error err;
-    zarr_status status;
+    struct probing p = {.s = self->s};
 
-    if (!PyArg_ParseTuple(args, "s", &path))
+    if (!PyArg_ParseTuple(args, "s", &p.path) || zx_call_store(self, probe_work, &p))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS status = zarr_node_probe(self->s, path, &kind, &format, &err);
-    Py_END_ALLOW_THREADS if (zx_check(self->st, status, &err, NULL)) return NULL;
-    return Py_BuildValue("(Ii)", (unsigned)kind, (int)format);
+    return Py_BuildValue("(Ii)", (unsigned)p.kind, (int)p.format);
 }
 
 /* other_format(path) -> str or None */
@@ -459,6 +494,7 @@ static zarr_status consolidate_work(void *arg, zarr_cancel *cancel, zarr_error *
     zarr_status status;
 
     how.consolidated = ZARR_CONSOLIDATED_NEVER;
+    how.cancel = cancel;
     o.key = e->key;
     o.cancel = cancel;
     status = zarr_group_open(&g, e->s, e->path, &how, err);

@@ -147,13 +147,14 @@ zarr_status zr_array_new(zarr_array **out, zarr_store *store, char *path,
 
 /* Gives a handle its first state (moved even on failure): finds v2's separator, makes the
  * index cache. */
-zarr_status zr_array_adopt(zarr_array *a, struct zr_array_state *s, zarr_error *err);
+zarr_status zr_array_adopt(zarr_array *a, struct zr_array_state *s,
+                           const zarr_cancel *cancel, zarr_error *err);
 /* Reads the array's documents. format: 2, 3, or 0 for either. cancel: may be NULL. */
 zarr_status zr_array_load(struct zr_array_state **out, const zarr_array *a,
                           int32_t format, const zarr_cancel *cancel, zarr_error *err);
 /* v2 without dimension_separator: finds out which separator the stored chunks use. */
 zarr_status zr_separator_probe(const zarr_array *a, struct zr_array_state *s,
-                               zarr_error *err);
+                               const zarr_cancel *cancel, zarr_error *err);
 /* Copies what a probe found earlier to a later state of the same array. */
 zarr_status zr_separator_inherit(const zarr_array *a, const struct zr_array_state *from,
                                  struct zr_array_state *to, zarr_error *err);
@@ -161,7 +162,7 @@ zarr_status zr_separator_inherit(const zarr_array *a, const struct zr_array_stat
 /* Called if no chunk was found. Fails with CORRUPT if the first stored chunk has a key
  * with the other separator. Lists the store once per handle, up to that key. */
 zarr_status zr_separator_check(zarr_array *a, const struct zr_array_state *s,
-                               zarr_error *err);
+                               const zarr_cancel *cancel, zarr_error *err);
 
 /* Makes the first state of a handle, or a later one. Looks above the array for what its
  * own documents leave open (origin.c). */
@@ -178,11 +179,13 @@ zarr_status zr_array_may_change(const zarr_array *array, zarr_error *err);
 /* Finds out whether the stored array is still the one that s describes. Fails with
  * NOT_FOUND if it was moved or deleted, and with CONFLICT if another array, with other
  * chunks, type, codecs or fill value, has taken its place. */
-zarr_status zr_array_recheck(zarr_array *a, struct zr_array_state *s, zarr_error *err);
+zarr_status zr_array_recheck(zarr_array *a, struct zr_array_state *s,
+                             const zarr_cancel *cancel, zarr_error *err);
 /* The same for a read. Fails with CONFLICT, too, if the stored array is smaller than s
  * and lacks elements that io reads; io NULL: any element of s. */
 zarr_status zr_array_recheck_read(zarr_array *a, struct zr_array_state *s,
-                                  const struct zr_io *io, zarr_error *err);
+                                  const struct zr_io *io, const zarr_cancel *cancel,
+                                  zarr_error *err);
 /* Fails with CONFLICT if the chunks of one array cannot be read as chunks of the
  * other. */
 zarr_status zr_array_same_chunks(const struct zr_array_state *a,

@@ -260,7 +260,7 @@ zarr_status zr_diff_elements(struct zr_diff_pair *p, zarr_error *err)
     ZR_TRY(few ? zr_diff_sparse(&c, err) : compare_all(&c, &boxes, err));
     for (int side = 0; side < 2; side++) {
         p->side = side;
-        ZR_TRY(zarr_array_recheck(p->array[side], err));
+        ZR_TRY(zarr_array_recheck(p->array[side], p->d->opts.cancel, err));
     }
 out:
     for (int side = 0; side < 2; side++) {

@@ -181,9 +181,10 @@ out:
 }
 
 zarr_status zr_key_is_there(zarr_store *store, const char *key, uint32_t kind,
-                            bool *there, zarr_error *err)
+                            bool *there, const zarr_cancel *cancel, zarr_error *err)
 {
-    zarr_store_op op = {.verb = ZARR_STORE_STAT, .flags = kind, .key = key};
+    zarr_store_op op = {
+        .verb = ZARR_STORE_STAT, .flags = kind, .key = key, .cancel = cancel};
     zarr_error e = {0};
     const zarr_status st = zr_store_run_one(store, &op, &e);
 
@@ -200,7 +201,7 @@ zarr_status zr_doc_is_there(zarr_store *store, const char *path, const char *nam
     zr_str_init(&key, zr_store_context(store)->alloc);
     zr_path_key(&key, path, name);
     ZR_TRY(zr_str_status(&key, err));
-    st = zr_key_is_there(store, zr_str_text(&key), zr_key_kind(name), there, err);
+    st = zr_key_is_there(store, zr_str_text(&key), zr_key_kind(name), there, NULL, err);
 out:
     zr_str_deinit(&key);
     return st;

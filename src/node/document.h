@@ -141,7 +141,7 @@ zarr_status zr_doc_erase(zarr_store *store, const char *path, const char *name,
 /* Finds out whether the store has an object under this key, or under "path/name".
  * Failures other than NOT_FOUND are errors. kind: ZARR_STORE_OP_DOCUMENT, _CHUNK or 0. */
 zarr_status zr_key_is_there(zarr_store *store, const char *key, uint32_t kind,
-                            bool *there, zarr_error *err);
+                            bool *there, const zarr_cancel *cancel, zarr_error *err);
 zarr_status zr_doc_is_there(zarr_store *store, const char *path, const char *name,
                             bool *there, zarr_error *err);
 

@@ -51,7 +51,8 @@ zarr_status zr_prefix_may_go(zarr_store *store, const char *path, zarr_error *er
     zr_str_init(&f.name, zr_store_context(store)->alloc);
     if (!zr_store_can(store, ZARR_STORE_CAP_LIST))
         goto out;
-    ZR_TRY(zarr_store_list(store, path, ZARR_LIST_RECURSIVE, find_foreign, &f, err));
+    ZR_TRY(
+        zarr_store_list(store, path, ZARR_LIST_RECURSIVE, find_foreign, &f, NULL, err));
     ZR_TRY(zr_str_status(&f.name, err));
     if (f.name.bytes)
         st =

@@ -196,11 +196,13 @@ zarr_status zr_attrs_read(struct zr_parsed **out, const struct zr_find *where,
 }
 
 zarr_status zarr_node_probe(zarr_store *store, const char *path, uint32_t *kind,
-                            int32_t *zarr_format, zarr_error *err)
+                            int32_t *zarr_format, const zarr_cancel *cancel,
+                            zarr_error *err)
 {
     ZR_NEED(store, err);
     const zarr_context *ctx = zr_store_context(store);
-    struct zr_find where = {.store = store, .v2 = ZR_V2_ARRAY | ZR_V2_GROUP};
+    struct zr_find where = {
+        .store = store, .v2 = ZR_V2_ARRAY | ZR_V2_GROUP, .cancel = cancel};
     struct zr_found found;
     char *normal = NULL;
     zarr_status st = ZARR_OK;

@@ -81,8 +81,8 @@ zarr_status zr_job_put(zarr_store *store, const char *path, const struct zr_job_
     if (must_be_new)
         st = zr_job_begin(store, path, &text, err);
     else
-        st =
-            zarr_store_put(store, zr_str_text(&key), zr_str_text(&text), text.bytes, err);
+        st = zarr_store_put(store, zr_str_text(&key), zr_str_text(&text), text.bytes,
+                            NULL, err);
     if (zr_is_store_failure(st)) /* not every store names the key */
         zr_prefix_key(err, st, zr_str_text(&key));
 out:
@@ -174,7 +174,7 @@ zarr_status zr_job_restore(zarr_store *store, const char *path,
     st = job_key(&key, store, path, err);
     if (st == ZARR_OK)
         st = zarr_store_put(store, zr_str_text(&key), zr_str_text(&f->before),
-                            f->before.bytes, err);
+                            f->before.bytes, NULL, err);
     zr_str_deinit(&key);
     return st;
 }
@@ -186,7 +186,7 @@ zarr_status zr_job_erase(zarr_store *store, const char *path, zarr_error *err)
     zarr_status st = job_key(&key, store, path, err);
 
     if (st == ZARR_OK) {
-        st = zarr_store_erase(store, zr_str_text(&key), &why);
+        st = zarr_store_erase(store, zr_str_text(&key), NULL, &why);
         if (zr_is_store_failure(st))
             zr_prefix_key(&why, st, zr_str_text(&key));
         st = st == ZARR_ERR_NOT_FOUND ? ZARR_OK : zr_pass(err, st, &why);
@@ -257,7 +257,7 @@ zarr_status zr_claim_node(struct zr_claim *claim, zarr_store *store, const char 
     int32_t format = 0;
     bool has_job = false;
 
-    (void)!zarr_node_probe(store, path, &kind, &format, NULL);
+    (void)!zarr_node_probe(store, path, &kind, &format, NULL, NULL);
     if (format == 0)
         (void)zr_doc_is_there(store, path, ZR_DOC_JOB, &has_job, NULL);
     return format != 0 || has_job ? zr_claim_to_erase(claim, store, path, err) : ZARR_OK;

@@ -63,7 +63,7 @@ zarr_status zr_durable_end(struct zr_durable *d, zarr_error *err)
     zarr_status st;
 
     if (!d->alone)
-        return zarr_store_flush(s, err);
+        return zarr_store_flush(s, NULL, err);
     st = s->native->sync_names(s->self, zr_str_text(&d->keys), d->n, err);
     if (st != ZARR_OK)
         zr_error_operation(err, ZARR_OPERATION_FLUSH);

@@ -38,10 +38,13 @@ zarr_status zr_store_get(zarr_store *s, zarr_store_op *op, zarr_error *err)
 
 zarr_status zarr_store_get(zarr_store *store, const char *key, uint64_t offset,
                            void *data, uint64_t *bytes, uint64_t *total_bytes,
-                           zarr_error *err)
+                           const zarr_cancel *cancel, zarr_error *err)
 {
-    zarr_store_op op = {
-        .verb = ZARR_STORE_GET, .key = key, .offset = offset, .length = *bytes};
+    zarr_store_op op = {.verb = ZARR_STORE_GET,
+                        .key = key,
+                        .offset = offset,
+                        .length = *bytes,
+                        .cancel = cancel};
     zarr_status st;
 
     ZR_NEED(store, err);
@@ -58,18 +61,20 @@ zarr_status zarr_store_get(zarr_store *store, const char *key, uint64_t offset,
 }
 
 zarr_status zarr_store_put(zarr_store *store, const char *key, const void *data,
-                           uint64_t bytes, zarr_error *err)
+                           uint64_t bytes, const zarr_cancel *cancel, zarr_error *err)
 {
-    zarr_store_op op = {.verb = ZARR_STORE_PUT, .key = key, .length = bytes};
+    zarr_store_op op = {
+        .verb = ZARR_STORE_PUT, .key = key, .length = bytes, .cancel = cancel};
 
     ZR_NEED(store, err);
     op.mem = zr_mem_of_host((void *)(uintptr_t)data, bytes); /* a PUT only reads */
     return public_run(store, &op, err);
 }
 
-zarr_status zarr_store_erase(zarr_store *store, const char *key, zarr_error *err)
+zarr_status zarr_store_erase(zarr_store *store, const char *key,
+                             const zarr_cancel *cancel, zarr_error *err)
 {
-    zarr_store_op op = {.verb = ZARR_STORE_ERASE, .key = key};
+    zarr_store_op op = {.verb = ZARR_STORE_ERASE, .key = key, .cancel = cancel};
 
     ZR_NEED(store, err);
     return public_run(store, &op, err);
@@ -94,10 +99,11 @@ zarr_status zr_store_flush(zarr_store *s, const zarr_cancel *cancel, zarr_error 
     return st == ZARR_OK ? st : zr_prefix(err, st, "%s", s->url);
 }
 
-zarr_status zarr_store_flush(zarr_store *store, zarr_error *err)
+zarr_status zarr_store_flush(zarr_store *store, const zarr_cancel *cancel,
+                             zarr_error *err)
 {
     ZR_NEED(store, err);
-    return zr_store_flush(store, NULL, err);
+    return zr_store_flush(store, cancel, err);
 }
 
 /* ---- listing ---- */
@@ -180,10 +186,11 @@ out:
 }
 
 zarr_status zarr_store_list(zarr_store *store, const char *prefix, uint32_t how,
-                            zarr_store_list_fn fn, void *user, zarr_error *err)
+                            zarr_store_list_fn fn, void *user, const zarr_cancel *cancel,
+                            zarr_error *err)
 {
     ZR_NEED(store, err);
-    zarr_status st = zr_store_list(store, prefix, how, fn, user, NULL, err);
+    zarr_status st = zr_store_list(store, prefix, how, fn, user, cancel, err);
 
     return st == ZARR_OK ? st : zr_prefix(err, st, "%s", store->url);
 }
@@ -297,16 +304,16 @@ out:
 }
 
 zarr_status zarr_store_erase_prefix(zarr_store *store, const char *prefix,
-                                    zarr_error *err)
+                                    const zarr_cancel *cancel, zarr_error *err)
 {
     ZR_NEED(store, err);
-    zarr_status st = zr_store_erase_prefix(store, prefix, NULL, err);
+    zarr_status st = zr_store_erase_prefix(store, prefix, cancel, err);
 
     return st == ZARR_OK ? st : zr_prefix(err, st, "%s", store->url);
 }
 
 zarr_status zarr_store_clean(zarr_store *store, const char *prefix, uint64_t min_age_s,
-                             const zarr_cancel *cancel, uint64_t *n_removed,
+                             uint64_t *n_removed, const zarr_cancel *cancel,
                              zarr_error *err)
 {
     ZR_NEED(store, err);
@@ -325,7 +332,7 @@ zarr_status zarr_store_clean(zarr_store *store, const char *prefix, uint64_t min
 }
 
 zarr_status zarr_store_repack(zarr_store *store, uint32_t flags,
-                              const zarr_cancel *cancel, zarr_repack_result *result,
+                              zarr_repack_result *result, const zarr_cancel *cancel,
                               zarr_error *err)
 {
     union {

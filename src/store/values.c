@@ -49,12 +49,13 @@ static void values_give(const zarr_store_op *op, zarr_store_value *out)
 }
 
 zarr_status zarr_store_stat(zarr_store *store, const char *key, zarr_store_value *out,
-                            zarr_error *err)
+                            const zarr_cancel *cancel, zarr_error *err)
 {
     ZR_NEED(store, err);
     zarr_store_op op = {.verb = ZARR_STORE_STAT,
                         .flags = values_flags(store, key, out != NULL),
-                        .key = key};
+                        .key = key,
+                        .cancel = cancel};
     const zarr_status st = zr_store_run_one(store, &op, err);
 
     if (st == ZARR_OK)
@@ -64,14 +65,16 @@ zarr_status zarr_store_stat(zarr_store *store, const char *key, zarr_store_value
 
 zarr_status zarr_store_read(zarr_store *store, const char *key, uint64_t offset,
                             uint64_t length, const zarr_memory *mem,
-                            zarr_store_value *out, zarr_error *err)
+                            zarr_store_value *out, const zarr_cancel *cancel,
+                            zarr_error *err)
 {
     ZR_NEED(store, err);
     zarr_store_op op = {.verb = ZARR_STORE_GET,
                         .flags = values_flags(store, key, out != NULL),
                         .key = key,
                         .offset = offset,
-                        .length = length};
+                        .length = length,
+                        .cancel = cancel};
     zarr_status st = ZARR_OK;
 
     if (!mem)
@@ -92,7 +95,7 @@ static zarr_status values_exists(const zarr_store_op *op, zarr_error *err)
 
 static zarr_status put_new_locked(zarr_store *s, zarr_store_op *op, zarr_error *err)
 {
-    zarr_store_op stat = {.verb = ZARR_STORE_STAT, .key = op->key};
+    zarr_store_op stat = {.verb = ZARR_STORE_STAT, .key = op->key, .cancel = op->cancel};
     zarr_error e = {0};
     void *lock = NULL;
     zarr_status st = zr_store_lock(s, op->key, op->cancel, &lock, err);
@@ -129,12 +132,13 @@ static zarr_status put_new(zarr_store *s, zarr_store_op *op, zarr_error *err)
 
 zarr_status zarr_store_write(zarr_store *store, const char *key, const zarr_memory *mem,
                              const zarr_store_version *expected, zarr_store_value *out,
-                             zarr_error *err)
+                             const zarr_cancel *cancel, zarr_error *err)
 {
     ZR_NEED(store, err);
     zarr_store_op op = {.verb = ZARR_STORE_PUT,
                         .flags = values_flags(store, key, out != NULL),
-                        .key = key};
+                        .key = key,
+                        .cancel = cancel};
     zarr_status st = ZARR_OK;
 
     if (!mem)
@@ -158,14 +162,14 @@ zarr_status zarr_store_write(zarr_store *store, const char *key, const zarr_memo
 }
 
 zarr_status zarr_store_put_new(zarr_store *store, const char *key, const void *data,
-                               uint64_t bytes, zarr_error *err)
+                               uint64_t bytes, const zarr_cancel *cancel, zarr_error *err)
 {
     static const zarr_store_version none = {{0}};
     /* a PUT only reads */
     const zarr_memory mem = zr_mem_of_host((void *)(uintptr_t)data, bytes);
 
     ZR_NEED(store, err);
-    return zarr_store_write(store, key, &mem, &none, NULL, err);
+    return zarr_store_write(store, key, &mem, &none, NULL, cancel, err);
 }
 
 /* ---- for stores over stores ---- */

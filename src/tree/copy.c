@@ -382,7 +382,7 @@ static zarr_status finish_move(struct zr_copy *c, bool *finished, zarr_error *er
                 "repeat that move, or delete the rest with zarr_node_delete()",
                 c->src_path, zr_str_text(&job.destination), destination);
     ZR_TRY(check_apart(c, err));
-    ZR_TRY(zarr_node_probe(c->dst, c->dst_path, &kind, &format, err));
+    ZR_TRY(zarr_node_probe(c->dst, c->dst_path, &kind, &format, c->opts.cancel, err));
     ZR_TRY(zr_job_find(&there, c->dst, c->dst_path, err));
     /* a node that was never filled keeps its mark */
     *finished = kind != ZARR_NODE_NONE && there.delete == ZR_JOB_NO_DELETE &&

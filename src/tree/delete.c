@@ -15,19 +15,21 @@ static int note_item(void *user, const zarr_store_item *item)
 
 /* Whether a failed delete left this: no document, but keys below, and not inside an
  * array. */
-static zarr_status left_behind(zarr_store *store, char *path, bool *yes, zarr_error *err)
+static zarr_status left_behind(zarr_store *store, char *path, bool *yes,
+                               const zarr_cancel *cancel, zarr_error *err)
 {
     uint32_t kind = ZARR_NODE_NONE;
     int32_t format = 0;
     zarr_status st = ZARR_OK;
 
     *yes = false;
-    ZR_TRY(zarr_store_list(store, path, ZARR_LIST_DIRECTORY, note_item, yes, err));
+    ZR_TRY(
+        zarr_store_list(store, path, ZARR_LIST_DIRECTORY, note_item, yes, cancel, err));
     for (size_t i = strlen(path); *yes && i-- > 0;) {
         if (path[i] != '/')
             continue;
         path[i] = '\0';
-        st = zarr_node_probe(store, path, &kind, &format, err);
+        st = zarr_node_probe(store, path, &kind, &format, cancel, err);
         path[i] = '/';
         if (st != ZARR_OK)
             goto out;
@@ -64,11 +66,11 @@ zarr_status zarr_node_delete_watched(zarr_store *store, const char *path,
     ZR_TRY(zr_path_normal(&normal, ctx->alloc, path, &ctx->limits, err));
     /* A broken node can be deleted. If the store cannot tell what is there, nothing is
      * deleted. */
-    st = zarr_node_probe(store, normal, &kind, &format, &e);
+    st = zarr_node_probe(store, normal, &kind, &format, o.cancel, &e);
     if (format == 0)
         ZR_TRY(zr_pass(err, st, &e));
     if (format == 0)
-        ZR_TRY(left_behind(store, normal, &found, err));
+        ZR_TRY(left_behind(store, normal, &found, o.cancel, err));
     if (!found)
         ZR_TRY(
             zr_fail(err, ZARR_ERR_NOT_FOUND, "/%s: there is no array or group", normal));

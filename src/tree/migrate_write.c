@@ -80,7 +80,7 @@ static zarr_status remove_doc(const struct zr_migration *m,
     op.key = zr_str_text(&key);
     st = zr_store_run_one(m->store, &op, &e);
     if (st == ZARR_OK && !text && !is_dry(m))
-        st = zarr_store_erase(m->store, op.key, &e);
+        st = zarr_store_erase(m->store, op.key, NULL, &e);
     if (st == ZARR_OK)
         zr_migration_tell(m, node, text ? ZARR_MIGRATED_LEFT : ZARR_MIGRATED_REMOVED,
                           name, text);

@@ -79,7 +79,7 @@ zarr_status zr_nodes_list(struct zr_nodes *nodes, zarr_store *store, const char 
     zarr_error why = {0};
     uint32_t kind = ZARR_NODE_NONE;
     int32_t format = 0;
-    zarr_status st = zarr_node_probe(store, path, &kind, &format, &why);
+    zarr_status st = zarr_node_probe(store, path, &kind, &format, cancel, &why);
 
     *nodes = (struct zr_nodes){.alloc = zr_store_context(store)->alloc};
     zr_arena_init(&nodes->arena, nodes->alloc);

@@ -486,7 +486,8 @@ zarr_status zr_reencode_array(struct zr_reencode *r, const struct zr_reencode_pa
     if (!w->s.boxes.done) {
         ZR_TRY(work_begin(w, err));
         ZR_TRY((w->s.in_parts ? stream_units : copy_boxes)(w, err));
-        ZR_TRY(zarr_array_recheck(pair->src, err)); /* also what the listing skipped */
+        ZR_TRY(zarr_array_recheck(pair->src, r->opts.cancel,
+                                  err)); /* also what the listing skipped */
     }
 out:
     work_end(w);

@@ -128,7 +128,7 @@ zarr_status zr_reencode_compare(struct zr_reencode *r,
             ZR_FAIL_MEMORY(err, c.s.buffer_bytes);
     }
     ZR_TRY(reread_boxes(&c, err));
-    ZR_TRY(zarr_array_recheck(pair->src, err));
+    ZR_TRY(zarr_array_recheck(pair->src, r->opts.cancel, err));
     r->done_bytes = zr_add_cap(before, zr_decoded_bytes(pair->src));
 out:
     for (int side = 0; side < 2; side++) {

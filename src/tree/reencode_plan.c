@@ -377,7 +377,8 @@ static zarr_status look_at_destination(const struct zr_reencode *r, struct zr_do
     uint32_t kind = ZARR_NODE_NONE;
     int32_t format = 0;
     zarr_error why = {0};
-    zarr_status st = zarr_node_probe(r->dst, r->dst_path, &kind, &format, &why);
+    zarr_status st =
+        zarr_node_probe(r->dst, r->dst_path, &kind, &format, r->opts.cancel, &why);
 
     out->node = kind != ZARR_NODE_NONE;
     if (st != ZARR_OK && format == 0)
@@ -443,7 +444,7 @@ zarr_status zr_reencode_finish(struct zr_reencode *r, zarr_error *err)
     ZR_TRY(zr_store_flush(r->dst, r->opts.cancel, err));
     ZR_TRY(zr_node_copy_plain(r->target, r->dst_path, r->dst, r->dst_path, &opts, err));
     ZR_TRY(zr_store_flush(r->dst, r->opts.cancel, err));
-    st = zarr_store_erase(r->dst, zr_str_text(&key), err);
+    st = zarr_store_erase(r->dst, zr_str_text(&key), NULL, err);
     if (st == ZARR_ERR_NOT_FOUND) /* no job object: the state was COMPLETE */
         st = ZARR_OK;
     if (st == ZARR_OK)

@@ -443,6 +443,6 @@ zarr_status zr_zip_repack(void *self, uint32_t flags, zarr_repack_result *out,
 out:
     zr_zip_busy_end(z);
     return st == ZARR_OK && !(flags & ZARR_REPACK_LOOK)
-               ? zarr_store_flush(z->archive.store, err)
+               ? zarr_store_flush(z->archive.store, cancel, err)
                : st;
 }

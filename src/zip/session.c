@@ -343,7 +343,7 @@ static zarr_status write_directory(struct zr_zip_store *z, zarr_error *err)
     if (!s->is_dirty)
         return ZARR_OK;
     if (s->is_in_place)
-        ZR_TRY(zarr_store_flush(z->archive.store, err));
+        ZR_TRY(zarr_store_flush(z->archive.store, NULL, err));
     st = zr_zip_directory_write(z, NULL, err);
     if (st != ZARR_OK) {
         if (s->is_in_place) /* the next bytes replace what there is of it */

@@ -209,7 +209,8 @@ zarr_status zr_zip_flush(void *self, const zarr_cancel *cancel, zarr_error *err)
         return st;
     st = zr_zip_end_in_order(z, cancel, err);
     zr_zip_busy_end(z);
-    return st == ZARR_OK && z->can_write ? zarr_store_flush(z->archive.store, err) : st;
+    return st == ZARR_OK && z->can_write ? zarr_store_flush(z->archive.store, cancel, err)
+                                         : st;
 }
 
 /* A session by itself uses or removes the draft of a killed writer. The tail that one

@@ -97,9 +97,9 @@ static void mortal_run(void *self, zarr_store_op *op, zarr_error *err)
     if (op->verb == ZARR_STORE_PUT)
         op->status =
             zarr_store_put(m->inner, op->key, (char *)op->mem.handle + op->mem.offset,
-                           op->mem.bytes, err);
+                           op->mem.bytes, NULL, err);
     else if (op->verb == ZARR_STORE_ERASE)
-        op->status = zarr_store_erase(m->inner, op->key, err);
+        op->status = zarr_store_erase(m->inner, op->key, NULL, err);
     else
         op->status = inner_get(m->inner, op, err);
     if (op->verb == ZARR_STORE_PUT)
@@ -117,7 +117,7 @@ static zarr_status mortal_list(void *self, const char *prefix, uint32_t how,
 
     if (m->left > 0 && --m->left == 0)
         raise(SIGKILL);
-    return zarr_store_list(m->inner, prefix, how, fn, user, err);
+    return zarr_store_list(m->inner, prefix, how, fn, user, NULL, err);
 }
 
 static void mortal_close(void *self)

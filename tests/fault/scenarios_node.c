@@ -161,7 +161,7 @@ static void check_migrate(struct world *w, bool done)
 
     if (!spoilt)
         world_must(st, &err, "once more");
-    world_must(zarr_node_probe(w->store, "v2", &kind, &format, &err), &err, "v2");
+    world_must(zarr_node_probe(w->store, "v2", &kind, &format, NULL, &err), &err, "v2");
     assert_true(format == 3 || (spoilt && format == 2));
 }
 
@@ -229,7 +229,7 @@ static void check_delete(struct world *w, bool done)
         if (st != ZARR_ERR_NOT_FOUND)
             world_must(st, &err, "delete again");
     }
-    world_must(zarr_node_probe(w->store, "g/gone/deep", &kind, &format, &err), &err,
+    world_must(zarr_node_probe(w->store, "g/gone/deep", &kind, &format, NULL, &err), &err,
                "probe");
     assert_int_equal(kind, ZARR_NODE_NONE);
 }
@@ -282,8 +282,9 @@ static void check_move(struct world *w, bool done)
     uint32_t from = 0, to = 0;
     int32_t format = 0;
 
-    world_must(zarr_node_probe(w->store, "g/gone", &from, &format, &err), &err, "probe");
-    world_must(zarr_node_probe(w->store, "g/moved/there", &to, &format, &err), &err,
+    world_must(zarr_node_probe(w->store, "g/gone", &from, &format, NULL, &err), &err,
+               "probe");
+    world_must(zarr_node_probe(w->store, "g/moved/there", &to, &format, NULL, &err), &err,
                "probe");
     if (done)
         assert_int_equal(from, ZARR_NODE_NONE);

@@ -15,7 +15,7 @@ static zarr_status open_text(struct world *w, zarr_error *err)
     opts.codec_preference = "zstd=cpu";
     if (st == ZARR_OK) {
         text = zarr_array_metadata(a);
-        st = !text ? zarr_array_refresh(a, NULL, err)
+        st = !text ? zarr_array_refresh(a, NULL, NULL, err)
                    : zarr_array_open_document(&b, w->ctx, text, NULL, "g/v3", w->store,
                                               NULL, err);
     }
@@ -56,18 +56,19 @@ static zarr_status put_new(struct world *w, zarr_error *err)
         .device_type = ZARR_DEVICE_CPU, .handle = text, .bytes = sizeof text};
     zarr_store_value v = ZARR_STORE_VALUE_INIT;
     zarr_store_caps caps = ZARR_STORE_CAPS_INIT;
-    zarr_status st = zarr_store_put_new(w->store, "fresh", text, sizeof text, err);
+    zarr_status st = zarr_store_put_new(w->store, "fresh", text, sizeof text, NULL, err);
 
     if (st == ZARR_OK)
-        st = zarr_store_stat(w->store, "fresh", &v, err);
+        st = zarr_store_stat(w->store, "fresh", &v, NULL, err);
     if (st == ZARR_OK)
-        st = zarr_store_read(w->store, "fresh", ZARR_STORE_SUFFIX, 2, &mem, &v, err);
+        st =
+            zarr_store_read(w->store, "fresh", ZARR_STORE_SUFFIX, 2, &mem, &v, NULL, err);
     zarr_store_capabilities(w->store, &caps);
     if (st == ZARR_OK)
         st = zarr_store_write(
             w->store, "fresh", &mem,
             caps.chunk_flags & ZARR_STORE_CAP_PUT_IF_VERSION ? &v.version : NULL, &v,
-            err);
+            NULL, err);
     return st;
 }
 
@@ -76,7 +77,8 @@ static void check_put_new(struct world *w, bool done)
     char text[4];
     uint64_t bytes = sizeof text;
     zarr_error err;
-    const zarr_status st = zarr_store_get(w->store, "fresh", 0, text, &bytes, NULL, &err);
+    const zarr_status st =
+        zarr_store_get(w->store, "fresh", 0, text, &bytes, NULL, NULL, &err);
 
     if (done || st != ZARR_ERR_NOT_FOUND) {
         world_must(st, &err, "fresh");
@@ -100,7 +102,7 @@ static zarr_status append(struct world *w, zarr_error *err)
     static char text[] = "abc";
     zarr_store_op op = {.key = "fresh.end", .mem = {.device_type = ZARR_DEVICE_CPU}};
     zarr_store_caps caps = ZARR_STORE_CAPS_INIT;
-    zarr_status st = zarr_store_put(w->store, op.key, text, 3, err);
+    zarr_status st = zarr_store_put(w->store, op.key, text, 3, NULL, err);
 
     zarr_store_capabilities(w->store, &caps);
     if (st != ZARR_OK || !(caps.chunk_flags & ZARR_STORE_CAP_APPEND))
@@ -120,7 +122,7 @@ static void check_append(struct world *w, bool done)
     zarr_store_caps caps = ZARR_STORE_CAPS_INIT;
     zarr_error err;
     const zarr_status st =
-        zarr_store_get(w->store, "fresh.end", 0, text, &bytes, NULL, &err);
+        zarr_store_get(w->store, "fresh.end", 0, text, &bytes, NULL, NULL, &err);
 
     zarr_store_capabilities(w->store, &caps);
     if (!done && st == ZARR_ERR_NOT_FOUND)
@@ -141,7 +143,7 @@ static zarr_status write_draft(struct world *w, zarr_error *err)
     zarr_store_op op = {
         .key = "fresh.draft", .source = &from, .mem = {.device_type = ZARR_DEVICE_CPU}};
     zarr_store_caps caps = ZARR_STORE_CAPS_INIT;
-    zarr_status st = zarr_store_put(w->store, from.key, text, 3, err);
+    zarr_status st = zarr_store_put(w->store, from.key, text, 3, NULL, err);
 
     zarr_store_capabilities(w->store, &caps);
     if (st != ZARR_OK || !(caps.chunk_flags & ZARR_STORE_CAP_READ_PARTS))
@@ -177,7 +179,7 @@ static void check_draft(struct world *w, bool done)
     zarr_store_caps caps = ZARR_STORE_CAPS_INIT;
     zarr_error err;
     const zarr_status st =
-        zarr_store_get(w->store, "fresh.draft", 0, text, &bytes, NULL, &err);
+        zarr_store_get(w->store, "fresh.draft", 0, text, &bytes, NULL, NULL, &err);
 
     zarr_store_capabilities(w->store, &caps);
     if (st == ZARR_ERR_NOT_FOUND &&

@@ -165,15 +165,15 @@ static void test_kills(void **state)
         check_array(store, "plain", (uint32_t)(i + 1) * 100000);
     }
     assert_int_equal(
-        zarr_store_list(store, "", ZARR_LIST_DEBRIS, count_row, &n_debris, NULL),
+        zarr_store_list(store, "", ZARR_LIST_DEBRIS, count_row, &n_debris, NULL, NULL),
         ZARR_OK);
-    assert_int_equal(zarr_store_clean(store, "", 0, NULL, &n_removed, NULL), ZARR_OK);
+    assert_int_equal(zarr_store_clean(store, "", 0, &n_removed, NULL, NULL), ZARR_OK);
     print_message("%d kills, %d of %d rounds wrote before, %d files left\n", 2 * n_kills,
                   n_seen, n_kills, n_debris);
     assert_true(n_seen > n_kills / 4);
     n_debris = 0;
     assert_int_equal(
-        zarr_store_list(store, "", ZARR_LIST_DEBRIS, count_row, &n_debris, NULL),
+        zarr_store_list(store, "", ZARR_LIST_DEBRIS, count_row, &n_debris, NULL, NULL),
         ZARR_OK);
     assert_int_equal(n_debris, 0);
     zarr_store_free(store);

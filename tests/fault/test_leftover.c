@@ -154,7 +154,7 @@ static bool has_record(zarr_store *store)
 {
     uint64_t none = 0;
 
-    return zarr_store_get(store, RECORD, 0, NULL, &none, NULL, NULL) == ZARR_OK;
+    return zarr_store_get(store, RECORD, 0, NULL, &none, NULL, NULL, NULL) == ZARR_OK;
 }
 
 /* After the kill: grows the array, and looks at every element. */
@@ -362,10 +362,11 @@ static void test_huge(void **state)
                                                .flags = ZARR_RESIZE_KEEP_CHUNKS},
                    &err),
                &err, "keep");
-    world_must(zarr_store_put(w.store, RECORD, text, strlen(text), &err), &err, RECORD);
+    world_must(zarr_store_put(w.store, RECORD, text, strlen(text), NULL, &err), &err,
+               RECORD);
     assert_int_equal(zarr_array_resize(a, other, NULL, &err), ZARR_ERR_UNSUPPORTED);
     assert_non_null(strstr(err.message, ".zarrc-leftovers"));
-    world_must(zarr_store_put(w.store, RECORD, "{}", 2, &err), &err, RECORD);
+    world_must(zarr_store_put(w.store, RECORD, "{}", 2, NULL, &err), &err, RECORD);
     assert_int_equal(zarr_array_resize(a, other, NULL, &err), ZARR_ERR_UNSUPPORTED);
     shape_now(w.store, shape);
     assert_int_equal(shape[0], 5);

@@ -89,7 +89,7 @@ static void write_all(uint32_t durability, uint32_t locks)
     MUST(zarr_group_consolidate(g, NULL, &err));
     zarr_group_free(g);
     MUST(zarr_node_delete(store, "g/two", &err));
-    MUST(zarr_store_flush(store, &err));
+    MUST(zarr_store_flush(store, NULL, &err));
     mark(durability, true);
     zarr_store_free(store);
     w.store = NULL;

@@ -69,7 +69,7 @@ static bool is_array(struct world *w, const char *path)
     int32_t format = 0;
     zarr_error err;
 
-    return zarr_node_probe(w->store, path, &kind, &format, &err) == ZARR_OK &&
+    return zarr_node_probe(w->store, path, &kind, &format, NULL, &err) == ZARR_OK &&
            kind == ZARR_NODE_ARRAY;
 }
 
@@ -320,7 +320,7 @@ static void test_without_job(void **state)
     m.n_ops = 0;
     world_must(world_make(&w, "g/fresh", 3, &err), &err, "fresh");
     n_new = m.n_ops;
-    world_must(zarr_store_erase(w.store, "g/x/zarr.json", &err), &err, "x");
+    world_must(zarr_store_erase(w.store, "g/x/zarr.json", NULL, &err), &err, "x");
     m.n_ops = 0;
     assert_int_equal(world_make(&w, "g/x", 3, &err), ZARR_ERR_EXISTS);
     assert_non_null(strstr(err.message, "g/x/c/"));
@@ -335,7 +335,7 @@ static void test_without_job(void **state)
     world_must(zarr_array_create(&made, w.store, "g/x", &spec, NULL, &err), &err, "keep");
     zarr_array_free(made);
     assert_true(shows(&w, "g/x", OLD, ROWS));
-    world_must(zarr_store_erase(w.store, "g/x/zarr.json", &err), &err, "x");
+    world_must(zarr_store_erase(w.store, "g/x/zarr.json", NULL, &err), &err, "x");
     spec.flags = ZARR_SPEC_OVERWRITE;
     world_must(zarr_array_create(&made, w.store, "g/x", &spec, NULL, &err), &err, "over");
     zarr_array_free(made);

@@ -45,9 +45,9 @@ static zarr_status flaky_do(struct flaky *f, zarr_store_op *op, zarr_error *err)
     if (op->verb == ZARR_STORE_PUT)
         return zarr_store_put(f->inner, op->key,
                               (const char *)op->mem.handle + op->mem.offset,
-                              op->mem.bytes, err);
+                              op->mem.bytes, NULL, err);
     if (op->verb == ZARR_STORE_ERASE)
-        return zarr_store_erase(f->inner, op->key, err);
+        return zarr_store_erase(f->inner, op->key, NULL, err);
     return inner_get(f->inner, op, err);
 }
 
@@ -144,7 +144,7 @@ static zarr_status flaky_list(void *self, const char *prefix, uint32_t how,
         fail_op(&op, err);
         return ZARR_ERR_IO;
     }
-    return zarr_store_list(f->inner, prefix, how, fn, user, err);
+    return zarr_store_list(f->inner, prefix, how, fn, user, NULL, err);
 }
 
 static void flaky_close(void *self)

@@ -295,14 +295,14 @@ static void check_left_over(struct world *w)
     uint64_t n_removed = 0;
     int n = 0, n_debris = 0;
 
-    if (zarr_store_list(w->store, "", ZARR_LIST_RECURSIVE, no_debris, &n, &err) !=
+    if (zarr_store_list(w->store, "", ZARR_LIST_RECURSIVE, no_debris, &n, NULL, &err) !=
             ZARR_OK ||
-        zarr_store_list(w->store, "", ZARR_LIST_DEBRIS, any_debris, &n_debris, &err) !=
-            ZARR_OK)
+        zarr_store_list(w->store, "", ZARR_LIST_DEBRIS, any_debris, &n_debris, NULL,
+                        &err) != ZARR_OK)
         fail_msg("%s", err.message);
     if (n_debris > 0 &&
-        (zarr_store_clean(w->store, "", 0, NULL, &n_removed, &err) != ZARR_OK ||
-         zarr_store_list(w->store, "", ZARR_LIST_DEBRIS, any_debris, NULL, &err) !=
+        (zarr_store_clean(w->store, "", 0, &n_removed, NULL, &err) != ZARR_OK ||
+         zarr_store_list(w->store, "", ZARR_LIST_DEBRIS, any_debris, NULL, NULL, &err) !=
              ZARR_OK))
         fail_msg("%s", err.message);
     assert_true(n > 10);
@@ -431,7 +431,7 @@ static void on_another_disk(zarr_store *s, const char *disk)
     struct stat top = stat_file(disk, "."), d1, d2;
 
     n_synced = 0;
-    assert_int_equal(zarr_store_put(s, "l/d1/d2/k", "x", 1, &err), ZARR_OK);
+    assert_int_equal(zarr_store_put(s, "l/d1/d2/k", "x", 1, NULL, &err), ZARR_OK);
     d1 = stat_file(disk, "d1");
     d2 = stat_file(disk, "d1/d2");
     for (int i = 0; i < 3; i++) { /* each contains a new name */
@@ -441,13 +441,13 @@ static void on_another_disk(zarr_store *s, const char *disk)
         n_synced = n;
     }
     n_synced = 0;
-    assert_int_equal(zarr_store_erase(s, "l/d1/d2/k", &err), ZARR_OK);
+    assert_int_equal(zarr_store_erase(s, "l/d1/d2/k", NULL, &err), ZARR_OK);
     assert_true(was_synced(&d2));
     /* On the root's disk flush() syncs everything. */
-    assert_int_equal(zarr_store_put(s, "here/k", "x", 1, &err), ZARR_OK);
-    assert_int_equal(zarr_store_erase(s, "here/k", &err), ZARR_OK);
+    assert_int_equal(zarr_store_put(s, "here/k", "x", 1, NULL, &err), ZARR_OK);
+    assert_int_equal(zarr_store_erase(s, "here/k", NULL, &err), ZARR_OK);
     assert_int_equal(n_synced, 0);
-    assert_int_equal(zarr_store_flush(s, &err), ZARR_OK);
+    assert_int_equal(zarr_store_flush(s, NULL, &err), ZARR_OK);
 }
 
 static void test_another_disk(void **state)

@@ -283,7 +283,7 @@ static void test_few_descriptors(void **state)
     }
     assert_int_equal(more_descriptors(state), 0);
     zarr_array_free(a);
-    assert_int_equal(zarr_store_erase_prefix(w.store, "", NULL), ZARR_OK);
+    assert_int_equal(zarr_store_erase_prefix(w.store, "", NULL, NULL), ZARR_OK);
     world_close(&w);
     (void)rmdir(dir);
 }

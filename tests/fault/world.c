@@ -215,15 +215,16 @@ static void keep_filled(struct world *w)
 {
     zarr_error err;
 
-    world_must(zarr_store_list(w->store, "", ZARR_LIST_RECURSIVE, keep_key, NULL, &err),
-               &err, "list");
+    world_must(
+        zarr_store_list(w->store, "", ZARR_LIST_RECURSIVE, keep_key, NULL, NULL, &err),
+        &err, "list");
     assert_in_range(n_filled, 1, sizeof filled / sizeof *filled - 1);
     for (size_t i = 0; i < n_filled; i++) {
         uint64_t bytes = filled[i].bytes == UINT64_MAX ? 1 << 16 : filled[i].bytes;
 
         filled[i].value = malloc(bytes);
         world_must(zarr_store_get(w->store, filled[i].key, 0, filled[i].value, &bytes,
-                                  NULL, &err),
+                                  NULL, NULL, &err),
                    &err, filled[i].key);
         filled[i].bytes = bytes;
     }
@@ -290,7 +291,7 @@ void world_fill(struct world *w, zarr_store *store, const char *extra)
     for (size_t i = 0; i < n_filled; i++)
         if (is_wanted(filled[i].key, extra))
             world_must(zarr_store_put(store, filled[i].key, filled[i].value,
-                                      filled[i].bytes, &err),
+                                      filled[i].bytes, NULL, &err),
                        &err, filled[i].key);
     for (size_t i = 0; is_first && i < sizeof arrays / sizeof *arrays; i++) {
         world_must(world_make(w, arrays[i].path, arrays[i].kind, &err), &err,
@@ -308,7 +309,7 @@ zarr_status inner_get(zarr_store *inner, zarr_store_op *op, zarr_error *err)
 {
     char *data = (char *)op->mem.handle + op->mem.offset;
     uint64_t none = 0, total = 0, at = op->offset, n = op->mem.bytes;
-    zarr_status st = zarr_store_get(inner, op->key, 0, NULL, &none, &total, err);
+    zarr_status st = zarr_store_get(inner, op->key, 0, NULL, &none, &total, NULL, err);
 
     if (st != ZARR_OK)
         return st;
@@ -319,7 +320,7 @@ zarr_status inner_get(zarr_store *inner, zarr_store_op *op, zarr_error *err)
         at = total > op->length ? total - op->length : 0;
     if (n > op->length)
         n = op->length;
-    st = zarr_store_get(inner, op->key, at, data, &n, NULL, err);
+    st = zarr_store_get(inner, op->key, at, data, &n, NULL, NULL, err);
     op->done_bytes = n;
     return st;
 }

@@ -104,9 +104,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
         fuzz_check(zarr_store_open(&store, fuzz_ctx, "memory:", NULL, NULL) == ZARR_OK);
         fuzz_check(zarr_store_put(store, format == 3 ? "zarr.json" : ".zmetadata", data,
-                                  size, NULL) == ZARR_OK);
+                                  size, NULL, NULL) == ZARR_OK);
         if (format == 2)
-            fuzz_check(zarr_store_put(store, ".zgroup", v2, sizeof v2 - 1, NULL) ==
+            fuzz_check(zarr_store_put(store, ".zgroup", v2, sizeof v2 - 1, NULL, NULL) ==
                        ZARR_OK);
         fuzz_open(store, ZARR_CONSOLIDATED_MUST);
         fuzz_open(store, 0);

@@ -62,7 +62,7 @@ static void fuzz_chunk(zarr_array *a, zarr_store *store, const uint8_t *chunk,
 
     if (n > FUZZ_MOST_BYTES || zarr_dtype_variable(zarr_array_dtype(a)))
         return;
-    fuzz_check(zarr_store_put(store, "c/0", chunk, size, NULL) == ZARR_OK);
+    fuzz_check(zarr_store_put(store, "c/0", chunk, size, NULL, NULL) == ZARR_OK);
     zarr_tensor_host(&t, NULL, once, n, 1, shape);
     if (fuzz_refused(zarr_array_read(a, NULL, &t, NULL, &err), &err) ||
         fuzz_refused(zarr_array_write(a, NULL, &t, NULL, &err), &err))

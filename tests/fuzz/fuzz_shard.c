@@ -143,11 +143,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!end)
         return 0;
     fuzz_check(zarr_store_open(&store, fuzz_ctx, "memory:", NULL, NULL) == ZARR_OK);
-    fuzz_check(zarr_store_put(store, "zarr.json", data, (uint64_t)(end - data), NULL) ==
-               ZARR_OK);
+    fuzz_check(zarr_store_put(store, "zarr.json", data, (uint64_t)(end - data), NULL,
+                              NULL) == ZARR_OK);
     if (zarr_array_open(&a, store, "", NULL, NULL) == ZARR_OK) {
-        if (zarr_array_block_write_encoded(
-                a, origin, end + 1, (uint64_t)(data + size - end - 1), NULL) == ZARR_OK)
+        if (zarr_array_block_write_encoded(a, origin, end + 1,
+                                           (uint64_t)(data + size - end - 1), NULL,
+                                           NULL) == ZARR_OK)
             fuzz_array(a);
     }
     zarr_array_free(a);

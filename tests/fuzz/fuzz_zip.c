@@ -76,7 +76,7 @@ static int fuzz_read(void *user, const zarr_store_item *item)
     uint64_t bytes = sizeof fuzz_value, total = 0;
     zarr_error err = {0};
     const zarr_status st =
-        zarr_store_get(s, item->key, 0, fuzz_value, &bytes, &total, &err);
+        zarr_store_get(s, item->key, 0, fuzz_value, &bytes, &total, NULL, &err);
     const int has_value = st == ZARR_OK && bytes == total;
 
     fuzz_check(st == ZARR_OK || err.message[0] != '\0');
@@ -112,7 +112,8 @@ static int fuzz_add(void *user, const zarr_store_item *item)
     struct fuzz_sum *f = user;
     uint8_t part[64] = {0};
     uint64_t n = sizeof part, hash = zr_map_hash(item->key, strlen(item->key));
-    const zarr_status st = zarr_store_get(f->store, item->key, 1, part, &n, NULL, NULL);
+    const zarr_status st =
+        zarr_store_get(f->store, item->key, 1, part, &n, NULL, NULL, NULL);
 
     hash = hash * 31 + (uint64_t)st;
     if (st == ZARR_OK)
@@ -125,7 +126,7 @@ static uint64_t fuzz_values(zarr_store *s)
 {
     struct fuzz_sum f = {.store = s};
 
-    fuzz_check(zarr_store_list(s, "", ZARR_LIST_RECURSIVE, fuzz_add, &f, NULL) ==
+    fuzz_check(zarr_store_list(s, "", ZARR_LIST_RECURSIVE, fuzz_add, &f, NULL, NULL) ==
                ZARR_OK);
     return f.sum;
 }
@@ -144,12 +145,12 @@ static void fuzz_repack(size_t size)
     fuzz_check(zr_store_open_custom(&s, &fuzz_env, &zr_zip_vtable, self, NULL, &err) ==
                ZARR_OK);
     before = fuzz_values(s);
-    st = zarr_store_repack(s, 0, NULL, &result, &err);
+    st = zarr_store_repack(s, 0, &result, NULL, &err);
     fuzz_check(st == ZARR_OK || err.message[0] != '\0');
     fuzz_check(fuzz_values(s) == before);
     if (st == ZARR_OK) {
         fuzz_check(result.bytes_before == size);
-        fuzz_check(zarr_store_repack(s, 0, NULL, &result, &err) == ZARR_OK);
+        fuzz_check(zarr_store_repack(s, 0, &result, NULL, &err) == ZARR_OK);
         fuzz_check(!result.is_needed);
     }
     zarr_store_free(s);
@@ -162,7 +163,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     zarr_store *s = NULL;
     void *self = NULL;
 
-    fuzz_check(zarr_store_put(fuzz_store, "x.ozx", data, size, NULL) == ZARR_OK);
+    fuzz_check(zarr_store_put(fuzz_store, "x.ozx", data, size, NULL, NULL) == ZARR_OK);
     if (zr_zip_open(&self, &fuzz_env, fuzz_store, "x.ozx",
                     &(struct zr_zip_options){.flags = ZARR_STORE_READ_ONLY},
                     &err) != ZARR_OK) {
@@ -171,9 +172,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     fuzz_check(zr_store_open_custom(&s, &fuzz_env, &zr_zip_vtable, self, NULL, &err) ==
                ZARR_OK);
-    fuzz_check(zarr_store_list(s, "", ZARR_LIST_DIRECTORY, fuzz_ignore, NULL, &err) ==
-               ZARR_OK);
-    fuzz_check(zarr_store_list(s, "", ZARR_LIST_RECURSIVE, fuzz_read, s, &err) ==
+    fuzz_check(zarr_store_list(s, "", ZARR_LIST_DIRECTORY, fuzz_ignore, NULL, NULL,
+                               &err) == ZARR_OK);
+    fuzz_check(zarr_store_list(s, "", ZARR_LIST_RECURSIVE, fuzz_read, s, NULL, &err) ==
                ZARR_OK);
     fuzz_check(zr_store_check(s, fuzz_found, NULL, NULL, &err) == ZARR_OK);
     zarr_store_read_counters(s, &counters);

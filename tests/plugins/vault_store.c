@@ -87,9 +87,8 @@ static zarr_status vault_list(void *self, const char *prefix, uint32_t how,
                               zarr_store_list_fn fn, void *user,
                               const zarr_cancel *cancel, zarr_error *err)
 {
-    (void)cancel;
     return host->store_list(((const struct vault *)self)->inner, prefix, how, fn, user,
-                            err);
+                            cancel, err);
 }
 
 static void vault_close(void *self)

@@ -93,21 +93,21 @@ class Store(Handle):
     def get(self, key, offset=0, size=None):
         total, size_c = c_uint64(), c_uint64(0)
         if size is None:
-            call("zarr_store_get", self.pointer, key.encode(), 0, None, byref(size_c), byref(total))
+            call("zarr_store_get", self.pointer, key.encode(), 0, None, byref(size_c), byref(total), None)
             size = max(0, total.value - offset)
         data = ctypes.create_string_buffer(max(1, size))
         size_c = c_uint64(size)
-        call("zarr_store_get", self.pointer, key.encode(), offset, data, byref(size_c), byref(total))
+        call("zarr_store_get", self.pointer, key.encode(), offset, data, byref(size_c), byref(total), None)
         return data.raw[:size_c.value]
 
     def put(self, key, value):
-        call("zarr_store_put", self.pointer, key.encode(), bytes(value), len(value))
+        call("zarr_store_put", self.pointer, key.encode(), bytes(value), len(value), None)
 
     def erase(self, key):
-        call("zarr_store_erase", self.pointer, key.encode())
+        call("zarr_store_erase", self.pointer, key.encode(), None)
 
     def erase_prefix(self, prefix=""):
-        call("zarr_store_erase_prefix", self.pointer, prefix.encode())
+        call("zarr_store_erase_prefix", self.pointer, prefix.encode(), None)
 
     def keys(self, prefix="", how=0):
         found = []
@@ -117,7 +117,7 @@ class Store(Handle):
             item = item.contents
             found.append(item.key.decode() + ("/" if item.is_prefix else ""))
             return 0
-        call("zarr_store_list", self.pointer, prefix.encode(), how, each, None)
+        call("zarr_store_list", self.pointer, prefix.encode(), how, each, None, None)
         return sorted(found)
 
     def dump(self, prefix=""):
@@ -126,21 +126,21 @@ class Store(Handle):
 
     def clean(self, prefix="", age=0):
         removed = c_uint64()
-        call("zarr_store_clean", self.pointer, prefix.encode(), age, None, byref(removed))
+        call("zarr_store_clean", self.pointer, prefix.encode(), age, byref(removed), None)
         return removed.value
 
     def flush(self):
-        call("zarr_store_flush", self.pointer)
+        call("zarr_store_flush", self.pointer, None)
 
     def repack(self):
         """Returns the length of the archive."""
         result = RepackResult()
-        call("zarr_store_repack", self.pointer, 0, None, byref(result))
+        call("zarr_store_repack", self.pointer, 0, byref(result), None)
         return result.bytes_after
 
     def probe(self, path=""):
         kind, form = c_uint32(), c_int32()
-        call("zarr_node_probe", self.pointer, path.encode(), byref(kind), byref(form))
+        call("zarr_node_probe", self.pointer, path.encode(), byref(kind), byref(form), None)
         return {0: None, 1: "array", 2: "group"}[kind.value], form.value
 
     def delete_node(self, path):

@@ -238,7 +238,7 @@ class Array(Handle):
 
     def refresh(self):
         changed = c_int()
-        call("zarr_array_refresh", self.pointer, byref(changed))
+        call("zarr_array_refresh", self.pointer, byref(changed), None)
         return bool(changed.value)
 
     def attribute(self, name):
@@ -271,14 +271,14 @@ class Array(Handle):
 
     def chunk_encoded(self, chunk, room=1 << 20):
         data, size = ctypes.create_string_buffer(room), c_uint64(room)
-        call("zarr_array_block_read_encoded", self.pointer, shape_argument(chunk), data, byref(size))
+        call("zarr_array_block_read_encoded", self.pointer, shape_argument(chunk), data, byref(size), None)
         return data.raw[:size.value]
 
     def set_chunk_encoded(self, chunk, value):
-        call("zarr_array_block_write_encoded", self.pointer, shape_argument(chunk), value, len(value))
+        call("zarr_array_block_write_encoded", self.pointer, shape_argument(chunk), value, len(value), None)
 
     def erase_chunk(self, chunk):
-        call("zarr_array_block_erase", self.pointer, shape_argument(chunk))
+        call("zarr_array_block_erase", self.pointer, shape_argument(chunk), None)
 
     def verify(self):
         found = []

@@ -173,17 +173,21 @@ typedef struct zarr_host {
      * zarr_store_vtable.open() on, never in load(): opening a store seals the context. */
     zarr_status (*store_open)(zarr_store **out, zarr_context *ctx, const char *url,
                               const zarr_store_options *opts, zarr_error *err);
-    zarr_status (*store_flush)(zarr_store *store, zarr_error *err);
+    zarr_status (*store_flush)(zarr_store *store, const zarr_cancel *cancel,
+                               zarr_error *err);
     void (*store_free)(zarr_store *store);
     zarr_status (*store_read)(zarr_store *store, const char *key, uint64_t offset,
                               uint64_t length, const zarr_memory *mem,
-                              zarr_store_value *out, zarr_error *err);
+                              zarr_store_value *out, const zarr_cancel *cancel,
+                              zarr_error *err);
     zarr_status (*store_write)(zarr_store *store, const char *key, const zarr_memory *mem,
                                const zarr_store_version *expected, zarr_store_value *out,
-                               zarr_error *err);
-    zarr_status (*store_erase)(zarr_store *store, const char *key, zarr_error *err);
+                               const zarr_cancel *cancel, zarr_error *err);
+    zarr_status (*store_erase)(zarr_store *store, const char *key,
+                               const zarr_cancel *cancel, zarr_error *err);
     zarr_status (*store_list)(zarr_store *store, const char *prefix, uint32_t how,
-                              zarr_store_list_fn fn, void *user, zarr_error *err);
+                              zarr_store_list_fn fn, void *user,
+                              const zarr_cancel *cancel, zarr_error *err);
 
     /**
      * Calls `fn` for each `i` below `n` on threads of the library and on this one, on
@@ -220,7 +224,7 @@ typedef struct zarr_host {
     void (*store_unlock)(zarr_store *store, void *lock);
     void (*store_capabilities)(const zarr_store *store, zarr_store_caps *out);
     zarr_status (*store_erase_prefix)(zarr_store *store, const char *prefix,
-                                      zarr_error *err);
+                                      const zarr_cancel *cancel, zarr_error *err);
 
     /**
      * Options that the application has for this plug-in

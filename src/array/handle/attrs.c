@@ -26,7 +26,7 @@ static zarr_status check_array_change(void *arg, struct zr_parsed *parsed,
         src = zr_array_source_make(format, c->before->parsed, parsed, &c->before->meta);
         src.root = c->before->root;
         /* .zattrs may be new, so only .zarray shows that there is an array */
-        ZR_TRY(zr_array_recheck(c->array, c->before, err));
+        ZR_TRY(zr_array_recheck(c->array, c->before, NULL, err));
     } else if (!zr_json_is_text(zr_json_get(src.root, "node_type"), "array")) {
         return zr_fail(err, ZARR_ERR_CONFLICT, "it is no longer an array");
     }

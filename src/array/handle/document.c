@@ -155,7 +155,7 @@ zarr_status zarr_array_open_document(zarr_array **out, zarr_context *ctx,
     a->grid_shape = (o.flags & ZARR_OPEN_GRID_SHAPE) != 0;
     st = state_of_text(&state, a, text, attributes, o.zarr_format, err);
     if (st == ZARR_OK)
-        st = zr_array_adopt(a, state, err);
+        st = zr_array_adopt(a, state, o.cancel, err);
     if (st != ZARR_OK) {
         zr_path_prefix(err, st, a->h.path);
         goto out;
@@ -240,7 +240,7 @@ zarr_status zarr_array_with(zarr_array **out, zarr_array *array,
     a->grid_shape = array->grid_shape || (o.flags & ZARR_OPEN_GRID_SHAPE) != 0;
     atomic_store(&a->has_document, atomic_load(&array->has_document));
     ZR_TRY(same_state(&state, a, array, s, err));
-    ZR_TRY(zr_array_adopt(a, state, err));
+    ZR_TRY(zr_array_adopt(a, state, o.cancel, err));
     *out = a; /* moved */
     a = NULL;
 out:

@@ -170,14 +170,15 @@ zarr_status zr_array_load(struct zr_array_state **out, const zarr_array *a,
     return load_array(out, a, &how, err);
 }
 
-zarr_status zr_array_adopt(zarr_array *a, struct zr_array_state *s, zarr_error *err)
+zarr_status zr_array_adopt(zarr_array *a, struct zr_array_state *s,
+                           const zarr_cancel *cancel, zarr_error *err)
 {
     const uint64_t part = a->h.ctx->budget.total / ARRAY_INDEX_CACHE_PART;
     zarr_status st = ZARR_OK;
 
     a->state = s; /* the handle frees it from here on */
     if (a->may_probe) {
-        ZR_TRY(zr_separator_probe(a, s, err));
+        ZR_TRY(zr_separator_probe(a, s, cancel, err));
         zr_origin_warn(a, s);
     }
     if (s->sharded)
@@ -190,10 +191,10 @@ out:
 /* Ends an open call, whose status so far is st. a and state are moved. */
 static zarr_status end_array_open(zarr_array **out, zarr_array *a,
                                   struct zr_array_state *state, zarr_status st,
-                                  zarr_error *err)
+                                  const zarr_cancel *cancel, zarr_error *err)
 {
     if (st == ZARR_OK)
-        st = zr_array_adopt(a, state, err);
+        st = zr_array_adopt(a, state, cancel, err);
     if (st == ZARR_OK) {
         *out = a;
         return st;
@@ -221,7 +222,7 @@ zarr_status zr_array_open_first(zarr_array **out, zarr_store *store, const char 
     ZR_TRY(zr_path_normal(&normal, ctx->alloc, path, &ctx->limits, err));
     ZR_TRY(zr_array_new(&a, store, normal, &o, err));
     st = load_array(&state, a, &how, err);
-    return end_array_open(out, a, state, st, err);
+    return end_array_open(out, a, state, st, o.cancel, err);
 out:
     return st;
 }
@@ -244,7 +245,7 @@ zarr_status zr_array_open_found(zarr_array **out, zarr_store *store, char *path,
 
     ZR_TRY(zr_array_new(&a, store, path, o, err));
     st = load_found_array(&state, a, found, o->zarr_format, err);
-    return end_array_open(out, a, state, st, err);
+    return end_array_open(out, a, state, st, o->cancel, err);
 out:
     return st;
 }
@@ -285,7 +286,7 @@ zarr_status zr_array_open_entry(zarr_array **out, zarr_store *store, char *path,
     if (st == ZARR_OK)
         st = zr_origin_state(&state, a, &src, err);
     if (st == ZARR_OK)
-        st = zr_array_adopt(a, state, err);
+        st = zr_array_adopt(a, state, o->cancel, err);
     if (st == ZARR_OK)
         st = look_for_document(a, entry->format, err);
     if (st != ZARR_OK) {
@@ -320,7 +321,8 @@ enum {
 /* The documents read may be older than the state that another thread put into the handle
  * meanwhile; then they are read again. If this keeps happening, the handle has a state at
  * least as new as this call, which is enough. */
-zarr_status zarr_array_refresh(zarr_array *array, int *changed, zarr_error *err)
+zarr_status zarr_array_refresh(zarr_array *array, int *changed, const zarr_cancel *cancel,
+                               zarr_error *err)
 {
     ZR_NEED(array, err);
     struct zr_array_state *first = zr_array_state_get(array), *after = NULL;
@@ -336,9 +338,9 @@ zarr_status zarr_array_refresh(zarr_array *array, int *changed, zarr_error *err)
         zr_array_state_free(after);
         zr_array_state_free(before);
         before = zr_array_state_get(array);
-        st = zr_array_load(&after, array, before->meta.format, NULL, err);
+        st = zr_array_load(&after, array, before->meta.format, cancel, err);
         if (st == ZARR_OK)
-            st = zr_separator_probe(array, after, err);
+            st = zr_separator_probe(array, after, cancel, err);
         if (st != ZARR_OK) {
             zr_path_prefix(err, st, array->h.path);
             goto out;

@@ -130,13 +130,15 @@ static zarr_status fail_gone(const struct zr_array_state *s, zarr_error *err)
 
 /* Reads the document and compares it with the state. Sets shape to the stored one. */
 static zarr_status read_and_compare(zarr_array *a, struct zr_array_state *s,
-                                    uint64_t *shape, zarr_error *err)
+                                    uint64_t *shape, const zarr_cancel *cancel,
+                                    zarr_error *err)
 {
     const struct zr_doc_source src = {
         .store = a->h.store,
         .path = a->h.path,
         .name = document_name(s),
         .want_version = zr_store_can(a->h.store, ZARR_STORE_CAP_VERSIONS),
+        .cancel = cancel,
     };
     struct zr_doc doc;
     zarr_status st = ZARR_OK;
@@ -164,9 +166,11 @@ static zarr_status read_and_compare(zarr_array *a, struct zr_array_state *s,
 /* Gets the version of the stored document. All zero: the store has no versions. The key
  * is made once: a write looks under the lock of each block that it changes in part. */
 static zarr_status stored_version(zarr_array *a, struct zr_array_state *s,
-                                  zarr_store_version *out, zarr_error *err)
+                                  zarr_store_version *out, const zarr_cancel *cancel,
+                                  zarr_error *err)
 {
     zarr_store_op op = {.verb = ZARR_STORE_STAT,
+                        .cancel = cancel,
                         .flags = ZARR_STORE_OP_WANT_VERSION | ZARR_STORE_OP_DOCUMENT};
     struct zr_str key;
     zarr_status st = ZARR_OK;
@@ -189,7 +193,7 @@ static zarr_status stored_version(zarr_array *a, struct zr_array_state *s,
 
 /* As zr_array_recheck(). Sets shape to that of the stored array. */
 static zarr_status find_shape(zarr_array *a, struct zr_array_state *s, uint64_t *shape,
-                              zarr_error *err)
+                              const zarr_cancel *cancel, zarr_error *err)
 {
     zarr_store_version seen, now = {{0}}; /* zeros: no version is known */
     zarr_status st = ZARR_OK;
@@ -200,7 +204,7 @@ static zarr_status find_shape(zarr_array *a, struct zr_array_state *s, uint64_t 
     zr_mutex_unlock(&a->h.mutex);
     if (zr_store_can(a->h.store, ZARR_STORE_CAP_VERSIONS) &&
         !zr_store_version_equal(&seen, &now)) {
-        st = stored_version(a, s, &now, err);
+        st = stored_version(a, s, &now, cancel, err);
         if (st == ZARR_ERR_NOT_FOUND)
             return fail_gone(s, err);
         if (st != ZARR_OK)
@@ -208,14 +212,15 @@ static zarr_status find_shape(zarr_array *a, struct zr_array_state *s, uint64_t 
         if (zr_store_version_equal(&seen, &now))
             return ZARR_OK;
     }
-    return read_and_compare(a, s, shape, err);
+    return read_and_compare(a, s, shape, cancel, err);
 }
 
-zarr_status zr_array_recheck(zarr_array *a, struct zr_array_state *s, zarr_error *err)
+zarr_status zr_array_recheck(zarr_array *a, struct zr_array_state *s,
+                             const zarr_cancel *cancel, zarr_error *err)
 {
     uint64_t shape[ZARR_MAX_RANK];
 
-    return a->may_go ? find_shape(a, s, shape, err) : ZARR_OK;
+    return a->may_go ? find_shape(a, s, shape, cancel, err) : ZARR_OK;
 }
 
 /* ---- elements that another writer removed -------------------------------- */
@@ -246,7 +251,8 @@ static bool is_within(const struct zr_array_state *s, const zarr_selection *sel,
 }
 
 zarr_status zr_array_recheck_read(zarr_array *a, struct zr_array_state *s,
-                                  const struct zr_io *io, zarr_error *err)
+                                  const struct zr_io *io, const zarr_cancel *cancel,
+                                  zarr_error *err)
 {
     const int32_t last = s->meta.ndim - 1;
     uint64_t shape[ZARR_MAX_RANK], items[ZARR_MAX_RANK];
@@ -255,7 +261,7 @@ zarr_status zr_array_recheck_read(zarr_array *a, struct zr_array_state *s,
 
     if (!a->may_go)
         return ZARR_OK;
-    ZR_TRY(find_shape(a, s, shape, err));
+    ZR_TRY(find_shape(a, s, shape, cancel, err));
     memcpy(items, shape, sizeof items);
     if (io && io->elements_each > 1) /* the selection is one of packed bytes */
         items[last] = zr_ceil_div_u64(items[last], io->elements_each);
@@ -269,11 +275,12 @@ out:
     return st;
 }
 
-zarr_status zarr_array_recheck(zarr_array *array, zarr_error *err)
+zarr_status zarr_array_recheck(zarr_array *array, const zarr_cancel *cancel,
+                               zarr_error *err)
 {
     ZR_NEED(array, err);
     struct zr_array_state *s = zr_array_state_get(array);
-    const zarr_status st = zr_array_recheck_read(array, s, NULL, err);
+    const zarr_status st = zr_array_recheck_read(array, s, NULL, cancel, err);
 
     zr_array_state_free(s);
     return zr_path_prefix(err, st, array->h.path);

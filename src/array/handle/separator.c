@@ -55,7 +55,8 @@ static zarr_status use_slash(const zarr_array *a, struct zr_array_state *s,
 }
 
 static zarr_status first_chunk_is_there(const zarr_array *a, int32_t ndim, char separator,
-                                        bool *there, zarr_error *err)
+                                        bool *there, const zarr_cancel *cancel,
+                                        zarr_error *err)
 {
     struct zr_str name, key;
     zarr_status st = ZARR_OK;
@@ -71,7 +72,7 @@ static zarr_status first_chunk_is_there(const zarr_array *a, int32_t ndim, char 
     zr_path_key(&key, a->h.path, zr_str_text(&name));
     ZR_TRY(zr_str_status(&key, err));
     st = zr_key_is_there(a->chunk_store, zr_str_text(&key), ZARR_STORE_OP_CHUNK, there,
-                         err);
+                         cancel, err);
 out:
     zr_str_deinit(&name);
     zr_str_deinit(&key);
@@ -102,19 +103,19 @@ static int on_separator_name(void *user, const zarr_store_item *item)
 }
 
 zarr_status zr_separator_probe(const zarr_array *a, struct zr_array_state *s,
-                               zarr_error *err)
+                               const zarr_cancel *cancel, zarr_error *err)
 {
     struct separator_search f = {.s = s};
     zarr_status st = ZARR_OK;
 
     if (s->meta.format != 2 || s->meta.separator_given || s->meta.ndim < 2)
         return ZARR_OK;
-    ZR_TRY(first_chunk_is_there(a, s->meta.ndim, '.', &f.dots, err));
+    ZR_TRY(first_chunk_is_there(a, s->meta.ndim, '.', &f.dots, cancel, err));
     if (!f.dots)
-        ZR_TRY(first_chunk_is_there(a, s->meta.ndim, '/', &f.slashes, err));
+        ZR_TRY(first_chunk_is_there(a, s->meta.ndim, '/', &f.slashes, cancel, err));
     if (!f.dots && !f.slashes && zr_store_can(a->chunk_store, ZARR_STORE_CAP_LIST))
         ZR_TRY(zr_store_list(a->chunk_store, a->h.path, ZARR_LIST_DIRECTORY,
-                             on_separator_name, &f, NULL, err));
+                             on_separator_name, &f, cancel, err));
     if (f.slashes)
         ZR_TRY(use_slash(a, s, err));
 out:
@@ -161,7 +162,7 @@ static int on_first_chunk(void *user, const zarr_store_item *item)
 
 /* Fails if the chunk that was found is not stored under its own key, too. */
 static zarr_status judge_other_key(const zarr_array *a, const struct key_search *f,
-                                   zarr_error *err)
+                                   const zarr_cancel *cancel, zarr_error *err)
 {
     struct zr_str own;
     bool there = false;
@@ -171,7 +172,7 @@ static zarr_status judge_other_key(const zarr_array *a, const struct key_search 
     ZR_TRY(zr_str_status(&f->key, err));
     ZR_TRY(zr_array_key(a, f->s, f->chunk, &own, err));
     ZR_TRY(zr_key_is_there(a->chunk_store, zr_str_text(&own), ZARR_STORE_OP_CHUNK, &there,
-                           err));
+                           cancel, err));
     if (!there)
         st = zr_fail(err, ZARR_ERR_CORRUPT,
                      "the metadata names the wrong separator of chunk keys: \"%s\" is "
@@ -185,7 +186,7 @@ out:
 }
 
 zarr_status zr_separator_check(zarr_array *a, const struct zr_array_state *s,
-                               zarr_error *err)
+                               const zarr_cancel *cancel, zarr_error *err)
 {
     struct key_search f = {.s = s, .skip = *a->h.path ? strlen(a->h.path) + 1 : 0};
     struct zr_key_encoding other = {0};
@@ -199,10 +200,10 @@ zarr_status zr_separator_check(zarr_array *a, const struct zr_array_state *s,
     f.other = &other;
     if (other.vt) /* a store that cannot be listed tells nothing */
         st = zr_store_list(a->chunk_store, a->h.path, ZARR_LIST_RECURSIVE, on_first_chunk,
-                           &f, NULL, &e);
+                           &f, cancel, &e);
     st = st == ZARR_ERR_NO_MEMORY ? zr_pass(err, st, &e) : ZARR_OK;
     if (st == ZARR_OK && f.found)
-        st = judge_other_key(a, &f, err);
+        st = judge_other_key(a, &f, cancel, err);
     atomic_store(&a->keys_seen, st == ZARR_OK);
 out:
     if (other.vt)

@@ -282,11 +282,12 @@ static zarr_status check_variable(struct zr_io_call *c, int32_t device_type, boo
 zarr_status zr_io_call_check(void *arg, bool found_none, zarr_error *err)
 {
     const struct zr_io_call *c = arg;
-    zarr_status st = c->io.write ? zr_array_recheck(c->array, c->state, err)
-                                 : zr_array_recheck_read(c->array, c->state, &c->io, err);
+    zarr_status st = c->io.write ? zr_array_recheck(c->array, c->state, c->io.cancel, err)
+                                 : zr_array_recheck_read(c->array, c->state, &c->io,
+                                                         c->io.cancel, err);
 
     if (st == ZARR_OK && found_none)
-        st = zr_separator_check(c->array, c->state, err);
+        st = zr_separator_check(c->array, c->state, c->io.cancel, err);
     return st == ZARR_OK ? st : zr_path_prefix(err, st, c->array->h.path);
 }
 

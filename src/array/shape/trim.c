@@ -96,7 +96,7 @@ static zarr_status chunk_is_stored(const struct zr_trim *t, const uint64_t *chun
     zr_str_init(&key, t->a->h.ctx->alloc);
     ZR_TRY(zr_array_key(t->a, t->old, chunk, &key, err));
     st = zr_key_is_there(t->a->chunk_store, zr_str_text(&key), ZARR_STORE_OP_CHUNK, there,
-                         err);
+                         t->job->cancel, err);
 out:
     zr_str_deinit(&key);
     return st;

@@ -164,10 +164,10 @@ zarr_status zarr_array_select_blocks(zarr_selection **out, const zarr_array *arr
 }
 
 /* As zr_array_recheck() on the handle's state. */
-static zarr_status check_there(zarr_array *a, zarr_error *err)
+static zarr_status check_there(zarr_array *a, const zarr_cancel *cancel, zarr_error *err)
 {
     struct zr_array_state *s = zr_array_state_get(a);
-    const zarr_status st = zr_array_recheck(a, s, err);
+    const zarr_status st = zr_array_recheck(a, s, cancel, err);
 
     zr_array_state_free(s);
     return zr_path_prefix(err, st, a->h.path);
@@ -230,13 +230,15 @@ zarr_status zarr_array_block_of_key(const zarr_array *array, const char *key,
 }
 
 zarr_status zarr_array_block_read_encoded(zarr_array *array, const uint64_t *chunk,
-                                          void *data, uint64_t *bytes, zarr_error *err)
+                                          void *data, uint64_t *bytes,
+                                          const zarr_cancel *cancel, zarr_error *err)
 {
     ZR_NEED(array, err);
     const uint64_t room = *bytes;
     zarr_store_op op = {.verb = ZARR_STORE_GET,
                         .flags = ZARR_STORE_OP_CHUNK,
                         .length = room,
+                        .cancel = cancel,
                         .mem = zr_mem_of_host(data, room)};
     struct zr_str key;
     zarr_status st = checked_key(array, chunk, &key, err);
@@ -270,12 +272,13 @@ static zarr_status change_chunk(zarr_array *array, zarr_store_op *op, zarr_error
 
 zarr_status zarr_array_block_write_encoded(zarr_array *array, const uint64_t *chunk,
                                            const void *data, uint64_t bytes,
-                                           zarr_error *err)
+                                           const zarr_cancel *cancel, zarr_error *err)
 {
     ZR_NEED(array, err);
     zarr_store_op op = {.verb = ZARR_STORE_PUT,
                         .flags = ZARR_STORE_OP_CHUNK,
                         .length = bytes,
+                        .cancel = cancel,
                         /* is only read */
                         .mem = zr_mem_of_host((void *)(uintptr_t)data, bytes)};
     struct zr_str key;
@@ -283,26 +286,27 @@ zarr_status zarr_array_block_write_encoded(zarr_array *array, const uint64_t *ch
 
     op.key = zr_str_text(&key);
     if (st == ZARR_OK)
-        st = check_there(array, err);
+        st = check_there(array, cancel, err);
     if (st == ZARR_OK)
         st = change_chunk(array, &op, err);
     if (st == ZARR_OK)
-        st = check_there(array, err);
+        st = check_there(array, cancel, err);
     zr_str_deinit(&key);
     return st;
 }
 
 zarr_status zarr_array_block_erase(zarr_array *array, const uint64_t *chunk,
-                                   zarr_error *err)
+                                   const zarr_cancel *cancel, zarr_error *err)
 {
     ZR_NEED(array, err);
-    zarr_store_op op = {.verb = ZARR_STORE_ERASE, .flags = ZARR_STORE_OP_CHUNK};
+    zarr_store_op op = {
+        .verb = ZARR_STORE_ERASE, .flags = ZARR_STORE_OP_CHUNK, .cancel = cancel};
     struct zr_str key;
     zarr_status st = checked_key(array, chunk, &key, err);
 
     op.key = zr_str_text(&key);
     if (st == ZARR_OK)
-        st = check_there(array, err);
+        st = check_there(array, cancel, err);
     if (st == ZARR_OK)
         st = change_chunk(array, &op, err);
     zr_str_deinit(&key);
@@ -319,9 +323,9 @@ static zarr_status list_objects(struct zr_stored *out, zarr_array *a,
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_stored_list(out, a, s, NULL, cancel, err));
-    ZR_TRY(zr_array_recheck(a, s, err));
+    ZR_TRY(zr_array_recheck(a, s, cancel, err));
     if (out->n == 0)
-        ZR_TRY(zr_separator_check(a, s, err));
+        ZR_TRY(zr_separator_check(a, s, cancel, err));
 out:
     return st;
 }

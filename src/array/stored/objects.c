@@ -237,7 +237,7 @@ static int on_stored_key(void *user, const zarr_store_item *item)
 
 /* Fails if a file hides chunks. */
 static zarr_status check_stored(const struct zr_stored *s, zarr_store *store,
-                                zarr_error *err)
+                                const zarr_cancel *cancel, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
@@ -247,7 +247,7 @@ static zarr_status check_stored(const struct zr_stored *s, zarr_store *store,
 
         if (suspect->below_file)
             st = zr_key_is_there(store, s->keys.ptr + suspect->chunk, ZARR_STORE_OP_CHUNK,
-                                 &there, err);
+                                 &there, cancel, err);
     }
     return st;
 }
@@ -350,7 +350,7 @@ zarr_status zr_stored_list(struct zr_stored *out, const zarr_array *a,
 {
     zarr_status st = zr_stored_find(out, a, s, inside, cancel, err);
 
-    return st == ZARR_OK ? check_stored(out, a->chunk_store, err) : st;
+    return st == ZARR_OK ? check_stored(out, a->chunk_store, cancel, err) : st;
 }
 
 zarr_status zr_stored_each_missing(const struct zr_stored *s, const struct zr_grid *grid,

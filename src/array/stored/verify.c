@@ -314,7 +314,8 @@ static zarr_status check_suspect(struct verifying *v, const struct zr_suspect *s
                                 chunk);
     for (int32_t d = 0; d < v->state->meta.ndim; d++)
         zr_grid_extent(&v->state->meta.grid, d, chunk[d], &o.origin[d], &size);
-    st = zr_key_is_there(v->array->chunk_store, o.key, ZARR_STORE_OP_CHUNK, &there, &e);
+    st = zr_key_is_there(v->array->chunk_store, o.key, ZARR_STORE_OP_CHUNK, &there,
+                         v->opts.cancel, &e);
     if (st == ZARR_OK)
         st = zr_stored_acquit(&v->stored, suspect, &e);
     return judge(&o, st, &e, err);
@@ -423,7 +424,8 @@ static zarr_status verify_all(struct verifying *v, zarr_error *err)
                    &v->read_error)); /* what is missing is not known */
     ZR_TRY(tell_missing(v, err));
     if (v->stored.n == 0)
-        st = zr_path_prefix(err, zr_separator_check(v->array, v->state, err),
+        st = zr_path_prefix(err,
+                            zr_separator_check(v->array, v->state, v->opts.cancel, err),
                             v->array->h.path);
 out:
     return st;

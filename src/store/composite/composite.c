@@ -239,11 +239,11 @@ static zarr_status composite_clean(void *self, const char *prefix, uint64_t min_
 {
     const struct composite *c = self;
     uint64_t n_docs = 0, n_chunks = 0;
-    zarr_status st = zarr_store_clean(c->docs, prefix, min_age_s, cancel, &n_docs, err);
+    zarr_status st = zarr_store_clean(c->docs, prefix, min_age_s, &n_docs, cancel, err);
 
     ZR_TRY(st);
     ZR_TRY(zr_cancel_check(cancel, err));
-    st = zarr_store_clean(c->chunks, prefix, min_age_s, cancel, &n_chunks, err);
+    st = zarr_store_clean(c->chunks, prefix, min_age_s, &n_chunks, cancel, err);
 out:
     *n_removed = n_docs + n_chunks;
     return st;

@@ -284,16 +284,16 @@ static void test_gdeflate(void **state)
         zarr_array_free(a);
         skip();
     }
-    OK(zarr_store_read(store, "k4/0.0", 0, UINT64_MAX, &mem, &got_value, &err));
+    OK(zarr_store_read(store, "k4/0.0", 0, UINT64_MAX, &mem, &got_value, NULL, &err));
     mem.bytes = got_value.bytes;
-    OK(zarr_store_write(store, "g/0.0", &mem, NULL, NULL, &err));
+    OK(zarr_store_write(store, "g/0.0", &mem, NULL, NULL, NULL, &err));
     OK(read_device(a, &one, ZARR_TRUST_FULL, &stats));
     same(&one);
     assert_int_equal(read_device(a, &one, 0, &stats), ZARR_ERR_UNSUPPORTED);
     assert_non_null(strstr(err.message, "trust"));
     value[mem.bytes / 2] ^= 0x5A;
     value[mem.bytes / 2 + 1] ^= 0x5A;
-    OK(zarr_store_write(store, "g/0.0", &mem, NULL, NULL, &err));
+    OK(zarr_store_write(store, "g/0.0", &mem, NULL, NULL, NULL, &err));
     if (read_device(a, &one, ZARR_TRUST_FULL, &stats) != ZARR_OK)
         assert_non_null(strstr(err.message, "nvCOMP"));
     zarr_array_free(a);
@@ -306,7 +306,7 @@ static void store_value(const uint8_t *p, uint64_t n)
     const zarr_memory mem = {
         .device_type = ZARR_DEVICE_CPU, .handle = (void *)(uintptr_t)p, .bytes = n};
 
-    OK(zarr_store_write(store, "one/c/0/0", &mem, NULL, NULL, &err));
+    OK(zarr_store_write(store, "one/c/0/0", &mem, NULL, NULL, NULL, &err));
 }
 
 /* Frames that only the CPU decodes: the length is not told, or there are two. */

@@ -269,7 +269,7 @@ static void test_v2(void **state)
                        "\"filters\":[%s],\"compressor\":{\"id\":\"lz4\","
                        "\"acceleration\":1}}",
                        filters[i]);
-        OK(zarr_store_put(store, "v2/.zarray", text, strlen(text), &err));
+        OK(zarr_store_put(store, "v2/.zarray", text, strlen(text), NULL, &err));
         OK(zarr_array_open(&a, store, "v2", NULL, &err));
         make_elements(&k, elements);
         write_both(a, &k, elements);
@@ -328,12 +328,12 @@ static void damage_chunk(const char *name, const char *key, const zarr_io_option
     zarr_tensor t, on_host;
 
     OK(zarr_memory_alloc(&mem, ctx, ZARR_DEVICE_OPENCL, 0, bytes, &err));
-    OK(zarr_store_get(store, key, 0, data, &n, NULL, &err));
+    OK(zarr_store_get(store, key, 0, data, &n, NULL, NULL, &err));
     for (uint64_t at = 0; at < n; at += at < 64 ? 1 : 97, tried++) {
         zarr_status st;
 
         data[at] ^= 0x55;
-        OK(zarr_store_put(store, key, data, n, &err));
+        OK(zarr_store_put(store, key, data, n, NULL, &err));
         t = whole_tensor(&mem);
         st = zarr_array_read(a, NULL, &t, opts, &err);
         data[at] ^= 0x55;
@@ -348,7 +348,7 @@ static void damage_chunk(const char *name, const char *key, const zarr_io_option
         assert_string_equal(text, key);
     }
     assert_in_range(refused, 4, tried);
-    OK(zarr_store_put(store, key, data, n, &err));
+    OK(zarr_store_put(store, key, data, n, NULL, &err));
     t = whole_tensor(&mem);
     OK(zarr_array_read(a, NULL, &t, NULL, &err));
     fetch(got, &mem, bytes);

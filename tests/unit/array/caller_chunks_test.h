@@ -140,8 +140,8 @@ static inline void keep_all(struct kept *k, zarr_array *a)
         for (uint64_t j = counts[1]; j-- > 0;) {
             const uint64_t chunk[] = {i, j};
             zarr_memory *m = keep(k, chunk);
-            const zarr_status st =
-                zarr_array_block_read_encoded(a, chunk, m->handle, &m->bytes, &terr);
+            const zarr_status st = zarr_array_block_read_encoded(a, chunk, m->handle,
+                                                                 &m->bytes, NULL, &terr);
 
             if (st == ZARR_ERR_NOT_FOUND && k->n % 2)
                 k->status[k->n - 1] = st;

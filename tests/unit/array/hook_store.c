@@ -253,7 +253,7 @@ void read_all(zarr_array *a, int32_t *data, uint64_t want)
     const uint64_t shape = (uint64_t)want;
     zarr_tensor t;
 
-    assert_ok(zarr_array_refresh(a, NULL, &terr));
+    assert_ok(zarr_array_refresh(a, NULL, NULL, &terr));
     assert_int_equal(zarr_array_shape(a)[0], want);
     zarr_tensor_host(&t, NULL, data, want * sizeof *data, 1, &shape);
     assert_ok(zarr_array_read(a, NULL, &t, NULL, &terr));

@@ -183,9 +183,9 @@ static void test_damaged(void **state)
             assert_ok(set(a, 0, OLD, 5, false, NULL));
             assert_non_null(get_text(&w, key));
             if (longer)
-                assert_ok(zarr_store_put(w.store, key, huge, sizeof huge, &terr));
+                assert_ok(zarr_store_put(w.store, key, huge, sizeof huge, NULL, &terr));
             else
-                assert_ok(zarr_store_put(w.store, key, junk, sizeof junk, &terr));
+                assert_ok(zarr_store_put(w.store, key, junk, sizeof junk, NULL, &terr));
             assert_status(set(a, OLD - 1, OLD, 7, false, NULL), ZARR_ERR_CORRUPT);
             assert_ok(set(a, l->border, OLD, 7, false, NULL));
             for (int k = 0; k < OLD; k++)
@@ -268,11 +268,11 @@ static void test_damaged_inner(void **state)
     assert_ok(set(a, 0, OLD, 5, false, NULL));
     assert_ok(zarr_array_open(&b, w.store, "x", NULL, &terr));
     append(b, 1);
-    assert_ok(zarr_store_get(w.store, "x/c/0", 0, object, &n, NULL, &terr));
+    assert_ok(zarr_store_get(w.store, "x/c/0", 0, object, &n, NULL, NULL, &terr));
     n -= 36; /* third of four index entries, in front of the checksum */
     damage(object, little(object + n), little(object + n + 8));
     n += 36;
-    assert_ok(zarr_store_put(w.store, "x/c/0", object, n, &terr));
+    assert_ok(zarr_store_put(w.store, "x/c/0", object, n, NULL, &terr));
     assert_ok(set(a, 0, OLD, 7, false, NULL));
     for (int i = 0; i < ALL; i++) /* elements 10 and 11 could not be decoded */
         want[i] = i < OLD ? 7 : i < 12 ? -1 : i - OLD + 1;

@@ -101,22 +101,22 @@ static void test_encoded(void **state)
         assert_ok(zarr_array_block_key(a, at, key, sizeof key, &len, &terr));
         assert_string_equal(key, kind == 2 ? "x/1.2" : "x/c/1/2");
         n = sizeof data;
-        assert_ok(zarr_array_block_read_encoded(a, at, data, &n, &terr));
+        assert_ok(zarr_array_block_read_encoded(a, at, data, &n, NULL, &terr));
         assert_true(n > 0 && n < sizeof data);
         assert_int_equal(read_at(a, 0, 0), 0);
-        assert_ok(zarr_array_block_write_encoded(a, to, data, n, &terr));
+        assert_ok(zarr_array_block_write_encoded(a, to, data, n, NULL, &terr));
         assert_int_equal(read_at(a, 0, 0),
                          kind == 4 ? 4008
                                    : 2004); /* does not come from the cached index */
         len = (size_t)n;
         n = 3;
-        assert_status(zarr_array_block_read_encoded(a, at, data, &n, &terr),
+        assert_status(zarr_array_block_read_encoded(a, at, data, &n, NULL, &terr),
                       ZARR_ERR_LIMIT);
         assert_int_equal(n, len);
-        assert_ok(zarr_array_block_erase(a, at, &terr));
-        assert_status(zarr_array_block_erase(a, at, &terr), ZARR_ERR_NOT_FOUND);
+        assert_ok(zarr_array_block_erase(a, at, NULL, &terr));
+        assert_status(zarr_array_block_erase(a, at, NULL, &terr), ZARR_ERR_NOT_FOUND);
         n = sizeof data;
-        assert_status(zarr_array_block_read_encoded(a, at, data, &n, &terr),
+        assert_status(zarr_array_block_read_encoded(a, at, data, &n, NULL, &terr),
                       ZARR_ERR_NOT_FOUND);
         assert_int_equal(read_at(a, kind == 4 ? 4 : 2, kind == 4 ? 8 : 4), -1);
         assert_status(zarr_array_block_key(a, out, key, sizeof key, &len, &terr),
@@ -145,12 +145,12 @@ static void test_verify(void **state)
             fill_array(a);
             assert_ok(zarr_array_verify(a, see_fault, &s, NULL, &terr));
             assert_string_equal(s.faults, "");
-            assert_ok(zarr_array_block_read_encoded(a, bad, data, &n, &terr));
+            assert_ok(zarr_array_block_read_encoded(a, bad, data, &n, NULL, &terr));
             data[5] ^= 0xFF; /* inside the first zstd frame, also of a shard's first inner
                                 chunk */
             data[n - 1] ^= kind == 4 ? 0 : 0xFF;
-            assert_ok(zarr_array_block_write_encoded(a, bad, data, n, &terr));
-            assert_ok(zarr_array_block_write_encoded(a, short_one, data, 3, &terr));
+            assert_ok(zarr_array_block_write_encoded(a, bad, data, n, NULL, &terr));
+            assert_ok(zarr_array_block_write_encoded(a, short_one, data, 3, NULL, &terr));
             assert_ok(zarr_array_verify(a, see_fault, &s, NULL, &terr));
             assert_non_null(strstr(s.faults, kind == 2 ? "x/0.0|" : "x/c/0/0|"));
             assert_non_null(strstr(s.faults, kind == 2 ? "x/1.1|" : "x/c/1/1|"));
@@ -225,16 +225,17 @@ static void test_null_data(void **state)
         world_open(&w, sort);
         a = make_array(&w, "x", 3, 4, 4);
         fill_array(a);
-        assert_status(zarr_array_block_write_encoded(a, chunk, NULL, 5, &terr),
+        assert_status(zarr_array_block_write_encoded(a, chunk, NULL, 5, NULL, &terr),
                       ZARR_ERR_INVALID);
         assert_says("NULL");
-        assert_status(zarr_array_block_read_encoded(a, chunk, NULL, &bytes, &terr),
+        assert_status(zarr_array_block_read_encoded(a, chunk, NULL, &bytes, NULL, &terr),
                       ZARR_ERR_INVALID);
-        assert_status(zarr_store_put(w.store, "k", NULL, 1, &terr), ZARR_ERR_INVALID);
+        assert_status(zarr_store_put(w.store, "k", NULL, 1, NULL, &terr),
+                      ZARR_ERR_INVALID);
         assert_status(
-            zarr_store_get(w.store, "x/zarr.json", 0, NULL, &bytes, NULL, &terr),
+            zarr_store_get(w.store, "x/zarr.json", 0, NULL, &bytes, NULL, NULL, &terr),
             ZARR_ERR_INVALID);
-        assert_ok(zarr_store_put(w.store, "empty", NULL, 0, &terr));
+        assert_ok(zarr_store_put(w.store, "empty", NULL, 0, NULL, &terr));
         assert_int_equal(count_wrong(a, 4, 4), 0);
         zarr_array_free(a);
         world_close(&w);

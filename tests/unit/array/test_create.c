@@ -32,7 +32,7 @@ static void test_create_v3(void **state)
         assert_non_null(strstr(zarr_array_codecs(a), "\"zstd\""));
 
         assert_ok(zarr_array_open(&b, w.store, "g/x", NULL, &terr));
-        assert_ok(zarr_array_refresh(b, &changed, &terr));
+        assert_ok(zarr_array_refresh(b, &changed, NULL, &terr));
         assert_int_equal(changed, 0);
         fill_array(a);
         assert_int_equal(count_wrong(b, 6, 5), 0);

@@ -203,7 +203,8 @@ static bool has_job(zarr_store *s, const char *path)
     uint64_t bytes = 0;
 
     assert_true(n > 0 && (size_t)n < sizeof key);
-    return zarr_store_get(s, key, 0, NULL, &bytes, NULL, NULL) != ZARR_ERR_NOT_FOUND;
+    return zarr_store_get(s, key, 0, NULL, &bytes, NULL, NULL, NULL) !=
+           ZARR_ERR_NOT_FOUND;
 }
 
 static void test_claim(void **state)
@@ -298,10 +299,10 @@ static void test_wait_for_writers(void **state)
                              : zarr_array_create(&b, docs, "a", &again, &opts, &terr),
                       ZARR_ERR_CANCELLED);
         pthread_join(thread, NULL);
-        assert_ok(zarr_array_recheck(a, &terr));
+        assert_ok(zarr_array_recheck(a, NULL, &terr));
         zarr_shard_writer_free(writer);
         zarr_array_free(a);
-        assert_ok(zarr_store_erase_prefix(chunks, "", &terr));
+        assert_ok(zarr_store_erase_prefix(chunks, "", NULL, &terr));
         zarr_store_free(docs);
         zarr_store_free(chunks);
         zarr_cancel_free(cancel);

@@ -25,7 +25,7 @@ static void test_documents(void **state)
                   ZARR_ERR_UNSUPPORTED);
     assert_says("without a store");
     assert_int_not_equal(zarr_array_resize(one_free, shape, NULL, &terr), ZARR_OK);
-    assert_int_not_equal(zarr_array_refresh(one_free, NULL, &terr), ZARR_OK);
+    assert_int_not_equal(zarr_array_refresh(one_free, NULL, NULL, &terr), ZARR_OK);
     assert_int_not_equal(zarr_array_attribute_set(one_free, "a", "1", &terr), ZARR_OK);
     assert_int_not_equal(
         zarr_array_list_blocks(one_free, ZARR_BLOCKS_STORED, NULL, NULL, NULL, &terr),
@@ -81,9 +81,9 @@ static void test_filter_that_only_decodes(void **state)
 
     (void)state;
     open_one(0);
-    assert_ok(
-        zarr_store_put(w.store, "round/.zarray", document, strlen(document), &terr));
-    assert_ok(zarr_store_put(w.store, "round/0", chunk, sizeof chunk, &terr));
+    assert_ok(zarr_store_put(w.store, "round/.zarray", document, strlen(document), NULL,
+                             &terr));
+    assert_ok(zarr_store_put(w.store, "round/0", chunk, sizeof chunk, NULL, &terr));
     assert_ok(zarr_array_open(&a, w.store, "round", NULL, &terr));
     assert_ok(zarr_array_read(a, NULL, &t, NULL, &terr));
     for (int i = 0; i < 4; i++)
@@ -132,7 +132,7 @@ static void test_grid_shape(void **state)
             zarr_selection_free(sel);
         }
         assert_status(zarr_array_resize(a, grown, NULL, &terr), ZARR_ERR_INVALID);
-        assert_status(zarr_array_refresh(a, NULL, &terr), ZARR_ERR_INVALID);
+        assert_status(zarr_array_refresh(a, NULL, NULL, &terr), ZARR_ERR_INVALID);
         assert_status(zarr_array_append(a, 0, &t, NULL, NULL, &terr), ZARR_ERR_INVALID);
         assert_status(zarr_array_attribute_set(b, "a", "1", &terr), ZARR_ERR_INVALID);
         assert_says("ZARR_OPEN_GRID_SHAPE");

@@ -20,13 +20,13 @@ static bool has_record(zarr_store *s)
     char text[64] = "";
     uint64_t n = sizeof text - 1;
 
-    return zarr_store_get(s, record, 0, text, &n, NULL, NULL) == ZARR_OK &&
+    return zarr_store_get(s, record, 0, text, &n, NULL, NULL, NULL) == ZARR_OK &&
            !strstr(text, "\"extent\": [0]");
 }
 
 static void put_record(zarr_store *s, const char *text)
 {
-    assert_ok(zarr_store_put(s, record, text, strlen(text), &terr));
+    assert_ok(zarr_store_put(s, record, text, strlen(text), NULL, &terr));
 }
 
 /* Changes the shape in the document from 50 to 10, as another program would. */
@@ -35,11 +35,11 @@ static void cut_document(zarr_store *s)
     char text[4096] = "", *at;
     uint64_t n = sizeof text - 1;
 
-    assert_ok(zarr_store_get(s, "a/zarr.json", 0, text, &n, NULL, &terr));
+    assert_ok(zarr_store_get(s, "a/zarr.json", 0, text, &n, NULL, NULL, &terr));
     at = strstr(text, "50");
     assert_non_null(at);
     *at = '1';
-    assert_ok(zarr_store_put(s, "a/zarr.json", text, n, &terr));
+    assert_ok(zarr_store_put(s, "a/zarr.json", text, n, NULL, &terr));
 }
 
 static void expect(zarr_array *a, uint64_t n_kept, uint64_t n)
@@ -78,7 +78,7 @@ static zarr_status run_stopped(enum what what)
     if (what == APPEND_AFTER_SHRINK) {
         cut_document(world.store);
         put_record(world.store, "{\"zarrc_leftovers\": 1, \"extent\": [50]}");
-        assert_ok(zarr_array_refresh(mine, NULL, &terr));
+        assert_ok(zarr_array_refresh(mine, NULL, NULL, &terr));
     }
     n_hooked = 0;
     hook = stop_there;
@@ -392,7 +392,7 @@ static void test_company(void **state)
     assert_ok(zarr_array_resize(b, &large, NULL, &terr));
     expect(b, 10, 60);
     zarr_array_free(b);
-    assert_ok(zarr_store_erase(world.store, "a/zarr.json", &terr));
+    assert_ok(zarr_store_erase(world.store, "a/zarr.json", NULL, &terr));
     zarr_array_free(mine);
     {
         const zarr_array_spec spec = {.struct_size = sizeof spec,
@@ -521,9 +521,9 @@ static void test_append_field(void **state)
         data[i] = 1 + i;
     zarr_tensor_host(&t, NULL, data, sizeof data, 1, &shape);
     assert_ok(zarr_array_write(mine, NULL, &t, NULL, &terr));
-    assert_ok(zarr_store_get(world.store, "a/c/0", 0, text, &n, NULL, &terr));
+    assert_ok(zarr_store_get(world.store, "a/c/0", 0, text, &n, NULL, NULL, &terr));
     assert_ok(zarr_array_resize(mine, &small, NULL, &terr));
-    assert_ok(zarr_store_put(world.store, "a/c/0", text, n, &terr));
+    assert_ok(zarr_store_put(world.store, "a/c/0", text, n, NULL, &terr));
     put_record(world.store, "{\"zarrc_leftovers\": 1, \"extent\": [5]}");
     o.field = "b";
     shape = 2;
@@ -637,7 +637,7 @@ static void test_flushed(void **state)
     assert_int_equal(append(mine, 1, 50), ZARR_ERR_IO);
     unhook();
     assert_true(has_record(world.store));
-    assert_ok(zarr_array_refresh(mine, NULL, &terr));
+    assert_ok(zarr_array_refresh(mine, NULL, NULL, &terr));
     assert_int_equal(zarr_array_shape(mine)[0], 60);
     assert_ok(append(mine, 1, 50));
     assert_false(has_record(world.store));

@@ -81,9 +81,9 @@ static zarr_status call(int which, zarr_array *a)
     case 5:
         return zarr_array_attribute_set(a, "a", "1", &terr);
     case 6:
-        return zarr_array_block_write_encoded(a, chunk, "1234", 4, &terr);
+        return zarr_array_block_write_encoded(a, chunk, "1234", 4, NULL, &terr);
     case 7:
-        return zarr_array_block_erase(a, chunk, &terr);
+        return zarr_array_block_erase(a, chunk, NULL, &terr);
     case 8:
         return zarr_array_list_blocks(a, ZARR_BLOCKS_STORED, on_chunk, NULL, NULL, &terr);
     default:
@@ -334,7 +334,7 @@ static void delete_at_put(const zarr_store_op *op, int done)
 {
     if (!done && is_at(op, ZARR_STORE_PUT, "a/c/")) {
 
-        assert_ok(zarr_store_erase(other, "a/zarr.json", &terr));
+        assert_ok(zarr_store_erase(other, "a/zarr.json", NULL, &terr));
     }
 }
 
@@ -389,13 +389,13 @@ static void check_shrunk(struct world *w, zarr_array *a)
     zarr_array *b = NULL;
 
     assert_ok(zarr_array_open(&b, w->store, "x", NULL, &terr));
-    assert_ok(zarr_array_recheck(b, &terr));
+    assert_ok(zarr_array_recheck(b, NULL, &terr));
     assert_ok(zarr_array_resize(a, smaller, NULL, &terr));
     for (int i = 0; i < 2; i++) { /* also when the version is known */
         assert_status(read_some(b), ZARR_ERR_CONFLICT);
         assert_says("dimension 0 had length 6");
         assert_status(read_submitted(b), ZARR_ERR_CONFLICT);
-        assert_status(zarr_array_recheck(b, &terr), ZARR_ERR_CONFLICT);
+        assert_status(zarr_array_recheck(b, NULL, &terr), ZARR_ERR_CONFLICT);
         for (int way = 0; way < 3; way++) {
             assert_status(read_rows(b, 1, way), ZARR_ERR_CONFLICT);
             assert_ok(read_rows(b, 0, way));
@@ -403,7 +403,7 @@ static void check_shrunk(struct world *w, zarr_array *a)
     }
     assert_ok(zarr_array_resize(a, larger, NULL, &terr));
     assert_ok(read_some(b)); /* the elements that are there now */
-    assert_ok(zarr_array_recheck(b, &terr));
+    assert_ok(zarr_array_recheck(b, NULL, &terr));
     zarr_array_free(b);
 }
 
@@ -479,9 +479,9 @@ static void test_chunk_store(void **state)
     assert_ok(read_some(a));
     assert_ok(write_some(a)); /* chunks has no document, and need not */
     assert_ok(zarr_store_put(chunks, "x/zarr.json", zarr_array_metadata(a),
-                             strlen(zarr_array_metadata(a)), &terr));
+                             strlen(zarr_array_metadata(a)), NULL, &terr));
     assert_ok(zarr_array_open(&b, w.store, "x", NULL, &terr));
-    assert_ok(zarr_store_erase_prefix(chunks, "x/c", &terr));
+    assert_ok(zarr_store_erase_prefix(chunks, "x/c", NULL, &terr));
     assert_ok(zarr_node_delete(w.store, "x", &terr));
     assert_status(read_some(a), ZARR_ERR_NOT_FOUND);
     assert_status(write_some(a), ZARR_ERR_NOT_FOUND);
@@ -520,14 +520,14 @@ static void test_consolidated(void **state)
             zarr_array_free(make_array(&w, "x", format, 6, 7));
             assert_ok(consolidate_at(w.store, "", NULL, &terr));
             if (absent)
-                assert_ok(zarr_store_erase(w.store, doc, &terr));
+                assert_ok(zarr_store_erase(w.store, doc, NULL, &terr));
             a = open_below(&w, &g);
             if (absent) { /* the group's document is the array's only one */
                 assert_ok(read_some(a));
                 assert_ok(write_some(a));
             } else {
                 assert_ok(read_some(a));
-                assert_ok(zarr_store_erase(w.store, doc, &terr));
+                assert_ok(zarr_store_erase(w.store, doc, NULL, &terr));
                 assert_status(read_some(a), ZARR_ERR_NOT_FOUND);
             }
             zarr_array_free(a);

@@ -35,18 +35,18 @@ static void replace_array(void)
 
     assert_non_null(at);
     snprintf(text, sizeof text, "%.*suint32%s", (int)(at - old), old, at + 5);
-    assert_ok(zarr_store_put(other, "a/zarr.json", text, strlen(text), &terr));
+    assert_ok(zarr_store_put(other, "a/zarr.json", text, strlen(text), NULL, &terr));
 }
 
 static void replace_and_write(void)
 {
     replace_array();
-    assert_ok(zarr_store_put(chunks, "a/c/1", "a rival", 7, &terr));
+    assert_ok(zarr_store_put(chunks, "a/c/1", "a rival", 7, NULL, &terr));
 }
 
 static void delete_array(void)
 {
-    assert_ok(zarr_store_erase(other, "a/zarr.json", &terr));
+    assert_ok(zarr_store_erase(other, "a/zarr.json", NULL, &terr));
 }
 
 static void on_look(const zarr_store_op *op, int done)
@@ -117,8 +117,8 @@ static int32_t first_stored(int chunk)
     uint64_t bytes = sizeof value;
 
     snprintf(key, sizeof key, "a/c/%d", chunk);
-    if (zarr_store_get(chunks ? chunks : other, key, 0, value, &bytes, NULL, &terr) ==
-        ZARR_ERR_NOT_FOUND)
+    if (zarr_store_get(chunks ? chunks : other, key, 0, value, &bytes, NULL, NULL,
+                       &terr) == ZARR_ERR_NOT_FOUND)
         return 0;
     return value[0];
 }
@@ -262,7 +262,7 @@ static void make_unknown(void)
 
     assert_non_null(at);
     snprintf(text, sizeof text, "%.*sr_of_another%s", (int)(at - old), old, at + 5);
-    assert_ok(zarr_store_put(other, "a/zarr.json", text, strlen(text), &terr));
+    assert_ok(zarr_store_put(other, "a/zarr.json", text, strlen(text), NULL, &terr));
 }
 
 static void test_unknown_array(void **state)

@@ -26,7 +26,7 @@ static void append_when_published(const zarr_store_op *op, int done)
 {
     if (!done || !is_at(op, ZARR_STORE_PUT, "a/zarr.json"))
         return;
-    if (zarr_array_refresh(theirs, NULL, NULL) != ZARR_OK)
+    if (zarr_array_refresh(theirs, NULL, NULL, NULL) != ZARR_OK)
         abort();
     their_status = append(theirs, 1000, 50);
 }
@@ -217,7 +217,7 @@ static zarr_status make_call(zarr_array *a, enum call call)
 static void *make_their_call(void *arg)
 {
     (void)arg;
-    if (zarr_array_refresh(theirs, NULL, NULL) != ZARR_OK)
+    if (zarr_array_refresh(theirs, NULL, NULL, NULL) != ZARR_OK)
         abort();
     their_status = make_call(theirs, their_call);
     sem_post(&they_wait);
@@ -250,7 +250,7 @@ static void check_order(enum call my_call)
     uint64_t n;
     int32_t data[90];
 
-    assert_ok(zarr_array_refresh(mine, NULL, &terr));
+    assert_ok(zarr_array_refresh(mine, NULL, NULL, &terr));
     n = zarr_array_shape(mine)[0];
     assert_true(n == 10 || n == (grows ? 60 : 23));
     assert_ok(zarr_array_resize(mine, &(const uint64_t){90}, NULL, &terr));
@@ -336,7 +336,7 @@ static void test_consolidate_and_update(void **state)
     hook = set_when_read;
     assert_ok(consolidate_at(world.store, "", NULL, &terr));
     assert_null(hook);
-    assert_ok(zarr_store_get(world.store, "zarr.json", 0, text, &n, NULL, &terr));
+    assert_ok(zarr_store_get(world.store, "zarr.json", 0, text, &n, NULL, NULL, &terr));
     assert_non_null(strstr(text, "\"new\""));
     end();
 }
@@ -374,9 +374,9 @@ static void test_two_copies(void **state)
         assert_int_equal(their_status, late ? ZARR_ERR_EXISTS : ZARR_OK);
         assert_ok(zarr_array_open(&theirs, other, "d", NULL, &terr));
         assert_int_equal(zarr_array_shape(theirs)[0], 20);
-        assert_status(
-            zarr_store_get(other, "d/.zarrc-job", 0, NULL, &(uint64_t){0}, NULL, NULL),
-            ZARR_ERR_NOT_FOUND);
+        assert_status(zarr_store_get(other, "d/.zarrc-job", 0, NULL, &(uint64_t){0}, NULL,
+                                     NULL, NULL),
+                      ZARR_ERR_NOT_FOUND);
         end();
     }
 }
@@ -423,7 +423,7 @@ static void erase_while_copying(const zarr_store_op *op, int done)
     if (!done || !is_at(op, ZARR_STORE_PUT, "d/c/0"))
         return;
     unhook();
-    if (zarr_store_erase(other, "a/c/4", NULL) != ZARR_OK)
+    if (zarr_store_erase(other, "a/c/4", NULL, NULL) != ZARR_OK)
         abort();
 }
 

@@ -25,7 +25,7 @@ static void test_resize(void **state)
             assert_ok(zarr_array_resize(a, small, NULL, &terr));
             assert_int_equal(zarr_array_shape(a)[1], 3);
             assert_int_equal(zarr_array_shape(b)[1], 7); /* until it is refreshed */
-            assert_ok(zarr_array_refresh(b, &changed, &terr));
+            assert_ok(zarr_array_refresh(b, &changed, NULL, &terr));
             assert_int_equal(changed, 1);
             assert_int_equal(count_wrong(b, 5, 3), 0);
             assert_ok(zarr_array_resize(a, large, NULL, &terr));
@@ -127,7 +127,7 @@ static void test_append(void **state)
                 n += (uint64_t)shape[0];
                 assert_int_equal(zarr_array_shape(turn % 2 ? a : b)[0], n);
             }
-            assert_ok(zarr_array_refresh(a, NULL, &terr));
+            assert_ok(zarr_array_refresh(a, NULL, NULL, &terr));
             assert_int_equal(count_wrong(a, n, 5), 0);
             zarr_tensor_host(&t, NULL, rows, sizeof rows, 2, bad);
             assert_status(zarr_array_append(a, 0, &t, NULL, NULL, &terr),
@@ -264,7 +264,7 @@ static void test_replaced(void **state)
     assert_status(zarr_array_attribute_set(a, "k", "1", &terr), ZARR_ERR_CONFLICT);
     assert_ok(zarr_node_delete(w.store, "x", &terr));
     assert_status(zarr_array_resize(a, shape, NULL, &terr), ZARR_ERR_NOT_FOUND);
-    assert_status(zarr_array_refresh(a, NULL, &terr), ZARR_ERR_NOT_FOUND);
+    assert_status(zarr_array_refresh(a, NULL, NULL, &terr), ZARR_ERR_NOT_FOUND);
     assert_int_equal(zarr_array_shape(a)[0], 4); /* the handle is unchanged */
     zarr_array_free(a);
     world_close(&w);

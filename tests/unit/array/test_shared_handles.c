@@ -72,7 +72,7 @@ static void test_refresh_between(void **state)
     for (int format = 2; format <= 3; format++) {
         begin(0, format, 10, 4);
         hook = resize_after_reading;
-        assert_ok(zarr_array_refresh(mine, &changed, &terr));
+        assert_ok(zarr_array_refresh(mine, &changed, NULL, &terr));
         check_new(0);
         assert_int_equal(changed, 1);
         end();

@@ -70,7 +70,7 @@ static void test_attributes(void **state)
                 for (int i = 0; i < N_THREADS; i++)
                     jobs[i] = (struct job){.w = &w, .id = i, .a = shared ? a : NULL};
                 run_jobs(set_attributes, jobs);
-                assert_ok(zarr_array_refresh(a, NULL, &terr));
+                assert_ok(zarr_array_refresh(a, NULL, NULL, &terr));
                 for (int i = 0; i < N_THREADS; i++)
                     for (int k = 0; k < N_TURNS; k++) {
                         snprintf(name, sizeof name, "t%d_%d", i, k);
@@ -246,7 +246,8 @@ static void test_ranks(void **state)
 
     (void)state;
     world_open(&w, WORLD_MEMORY);
-    assert_ok(zarr_store_put(w.store, "x/zarr.json", doc[0], strlen(doc[0]), &terr));
+    assert_ok(
+        zarr_store_put(w.store, "x/zarr.json", doc[0], strlen(doc[0]), NULL, &terr));
     assert_ok(zarr_array_open(&a, w.store, "x", NULL, &terr));
     for (int i = 0; i < N_THREADS; i++) {
         jobs[i] = (struct job){.w = &w, .a = a, .id = i, .stop = &stop};
@@ -254,8 +255,8 @@ static void test_ranks(void **state)
     }
     for (int i = 1; i <= 2000; i++) {
         assert_ok(zarr_store_put(w.store, "x/zarr.json", doc[i % 2], strlen(doc[i % 2]),
-                                 &terr));
-        assert_ok(zarr_array_refresh(a, NULL, &terr));
+                                 NULL, &terr));
+        assert_ok(zarr_array_refresh(a, NULL, NULL, &terr));
     }
     atomic_store(&stop, 1);
     for (int i = 0; i < N_THREADS; i++) {

@@ -505,8 +505,8 @@ static void hostile(void **state)
     open_world();
     a = make_document("a", document);
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
-        assert_ok(
-            zarr_array_block_write_encoded(a, chunk, lies[i].bytes, lies[i].n, &terr));
+        assert_ok(zarr_array_block_write_encoded(a, chunk, lies[i].bytes, lies[i].n, NULL,
+                                                 &terr));
         assert_status(zarr_array_read_vlen(a, NULL, &out, NULL, &terr), ZARR_ERR_CORRUPT);
         assert_says(lies[i].says);
     }

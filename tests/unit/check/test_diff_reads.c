@@ -45,9 +45,9 @@ static void damage(const char *key, int first)
     unsigned char value[4096];
     uint64_t bytes = sizeof value;
 
-    assert_ok(zarr_store_get(world.store, key, 0, value, &bytes, NULL, &terr));
+    assert_ok(zarr_store_get(world.store, key, 0, value, &bytes, NULL, NULL, &terr));
     value[first ? 0 : bytes - 1] ^= 1;
-    assert_ok(zarr_store_put(world.store, key, value, bytes, &terr));
+    assert_ok(zarr_store_put(world.store, key, value, bytes, NULL, &terr));
 }
 
 static void compare(uint64_t n_shards, uint64_t unread, int most)

@@ -57,9 +57,9 @@ static void missing_nodes(void **state)
     put_text(&w, "bad/zarr.json", "{");
     assert_int_equal(zarr_array_open(&a, w.store, "bad", NULL, &e), ZARR_ERR_CORRUPT);
     check_parts(&e, "/bad", NULL, ZARR_OPERATION_NONE);
-    assert_int_equal(zarr_store_erase(w.store, "x/y", &e), ZARR_ERR_NOT_FOUND);
+    assert_int_equal(zarr_store_erase(w.store, "x/y", NULL, &e), ZARR_ERR_NOT_FOUND);
     check_parts(&e, NULL, "x/y", ZARR_OPERATION_ERASE);
-    assert_int_equal(zarr_store_stat(w.store, "x/y", NULL, &e), ZARR_ERR_NOT_FOUND);
+    assert_int_equal(zarr_store_stat(w.store, "x/y", NULL, NULL, &e), ZARR_ERR_NOT_FOUND);
     check_parts(&e, NULL, "x/y", ZARR_OPERATION_READ);
     world_close(&w);
 }
@@ -139,9 +139,9 @@ static void part_of_decoding(void **state)
     zarr_array_free(a);
     assert_ok(zarr_node_delete(w.store, "z", &terr));
     a = make_gzip(&w, 1);
-    assert_ok(zarr_store_get(w.store, "z/c/0/1", 0, shard, &bytes, NULL, &terr));
+    assert_ok(zarr_store_get(w.store, "z/c/0/1", 0, shard, &bytes, NULL, NULL, &terr));
     memset(shard, '?', 8); /* the first inner chunk */
-    assert_ok(zarr_store_put(w.store, "z/c/0/1", shard, bytes, &terr));
+    assert_ok(zarr_store_put(w.store, "z/c/0/1", shard, bytes, NULL, &terr));
     assert_int_equal(read_whole(a, NULL, &e), ZARR_ERR_CORRUPT);
     check_parts(&e, "/z", "z/c/0/1", ZARR_OPERATION_DECODE);
     assert_int_equal(zarr_error_chunk(&e, inner), 2);
@@ -211,14 +211,14 @@ static void nested_chunks(void **state)
     assert_ptr_equal(next, places + N);
     for (const struct place *p = places; p < places + N; p++) {
         bytes = sizeof value;
-        assert_ok(zarr_store_get(w.store, p->key, 0, value, &bytes, NULL, &terr));
+        assert_ok(zarr_store_get(w.store, p->key, 0, value, &bytes, NULL, NULL, &terr));
         value[p->offset] ^= 1;
-        assert_ok(zarr_store_put(w.store, p->key, value, bytes, &terr));
+        assert_ok(zarr_store_put(w.store, p->key, value, bytes, NULL, &terr));
         assert_int_equal(zarr_array_read(a, NULL, &t, NULL, &e), ZARR_ERR_CORRUPT);
         assert_int_equal(zarr_error_chunk(&e, chunk), 2);
         assert_memory_equal(chunk, p->chunk, sizeof p->chunk);
         value[p->offset] ^= 1;
-        assert_ok(zarr_store_put(w.store, p->key, value, bytes, &terr));
+        assert_ok(zarr_store_put(w.store, p->key, value, bytes, NULL, &terr));
     }
     zarr_array_free(a);
     world_close(&w);
@@ -296,7 +296,7 @@ static zarr_status failing_list(void *self, const char *prefix, uint32_t how,
 {
     (void)cancel;
     if (failing_status == ZARR_OK)
-        return zarr_store_list(self, prefix, how, fn, user, err);
+        return zarr_store_list(self, prefix, how, fn, user, NULL, err);
     return ZARR_ERR_IO; /* without a text */
 }
 
@@ -342,11 +342,13 @@ static void failing_stores(void **state)
         assert_non_null(strstr(part(&e, ZARR_ERROR_KEY), "g/a/c/"));
         assert_int_equal(e.os_code, 503);
         assert_int_equal(e.os_domain, failing_tells ? ZARR_OS_HTTP : ZARR_OS_STORE);
-        assert_int_equal(zarr_store_put(w.store, "g/a/c/0/0", "x", 1, &e), ZARR_ERR_IO);
+        assert_int_equal(zarr_store_put(w.store, "g/a/c/0/0", "x", 1, NULL, &e),
+                         ZARR_ERR_IO);
         assert_int_equal(e.operation, ZARR_OPERATION_WRITE);
         assert_int_equal(e.os_code, 503);
     }
-    assert_int_equal(zarr_store_list(w.store, "g", 0, no_item, NULL, &e), ZARR_ERR_IO);
+    assert_int_equal(zarr_store_list(w.store, "g", 0, no_item, NULL, NULL, &e),
+                     ZARR_ERR_IO);
     check_parts(&e, NULL, NULL, ZARR_OPERATION_LIST);
     assert_non_null(strstr(e.message, "the failing store failed"));
     failing_status = ZARR_OK;
@@ -397,7 +399,8 @@ static void local_errors(void **state)
     (void)state;
     world_open(&w, WORLD_LOCAL);
     put_text(&w, "file", "x");
-    assert_int_equal(zarr_store_put(w.store, "file/below", "x", 1, &e), ZARR_ERR_IO);
+    assert_int_equal(zarr_store_put(w.store, "file/below", "x", 1, NULL, &e),
+                     ZARR_ERR_IO);
     check_parts(&e, NULL, "file/below", ZARR_OPERATION_WRITE);
     assert_int_equal(e.os_code, ENOTDIR);
     assert_int_equal(e.os_domain, ZARR_OS_ERRNO);
@@ -419,7 +422,7 @@ static void long_keys(void **state)
         key[i] = i % 100 == 99 ? '/' : 'k';
     key[1999] = 'k';
     world_open(&w, WORLD_MEMORY);
-    assert_int_equal(zarr_store_erase(w.store, key, &e), ZARR_ERR_NOT_FOUND);
+    assert_int_equal(zarr_store_erase(w.store, key, NULL, &e), ZARR_ERR_NOT_FOUND);
     assert_int_equal(zarr_error_text(&e, ZARR_ERROR_KEY, NULL, 0), 0);
     assert_int_equal(e.operation, ZARR_OPERATION_ERASE);
     world_close(&w);

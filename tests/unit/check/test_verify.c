@@ -103,9 +103,9 @@ static void truncate_object(struct world *w, const char *key, uint64_t bytes)
     char data[4096];
     uint64_t n = sizeof data;
 
-    assert_ok(zarr_store_get(w->store, key, 0, data, &n, NULL, &terr));
+    assert_ok(zarr_store_get(w->store, key, 0, data, &n, NULL, NULL, &terr));
     assert_true(bytes < n);
-    assert_ok(zarr_store_put(w->store, key, data, bytes, &terr));
+    assert_ok(zarr_store_put(w->store, key, data, bytes, NULL, &terr));
 }
 
 /* Flips bits of one byte. A negative `at` counts from the end. */
@@ -114,9 +114,9 @@ static void flip(struct world *w, const char *key, int64_t at)
     char data[4096];
     uint64_t n = sizeof data;
 
-    assert_ok(zarr_store_get(w->store, key, 0, data, &n, NULL, &terr));
+    assert_ok(zarr_store_get(w->store, key, 0, data, &n, NULL, NULL, &terr));
     data[at < 0 ? (int64_t)n + at : at] ^= 0x5a;
-    assert_ok(zarr_store_put(w->store, key, data, n, &terr));
+    assert_ok(zarr_store_put(w->store, key, data, n, NULL, &terr));
 }
 
 static const struct told *find(const struct ear *e, const char *key)
@@ -169,9 +169,9 @@ static void test_missing_chunks_are_legal(void **state)
     (void)state;
     world_open(&w, WORLD_MEMORY);
     fill_world(&w);
-    assert_ok(zarr_store_erase(w.store, "a/c/0/1", &terr));
+    assert_ok(zarr_store_erase(w.store, "a/c/0/1", NULL, &terr));
     /* A whole shard is damaged. */
-    assert_ok(zarr_store_erase(w.store, "b/c/0/0", &terr));
+    assert_ok(zarr_store_erase(w.store, "b/c/0/0", NULL, &terr));
     assert_ok(zarr_node_verify(w.store, "", &r, &o, &terr));
     assert_int_equal(e.n, 0);
     assert_int_equal(r.n_objects, 8);
@@ -259,8 +259,8 @@ static void test_strict(void **state)
 
     (void)state;
     world_open(&w, WORLD_MEMORY);
-    assert_ok(
-        zarr_store_put(w.store, "odd/.zarray", document, sizeof document - 1, &terr));
+    assert_ok(zarr_store_put(w.store, "odd/.zarray", document, sizeof document - 1, NULL,
+                             &terr));
     o = options(&e);
     assert_ok(zarr_node_verify(w.store, "odd", &r, &o, &terr));
     assert_int_equal(e.n, 0);

@@ -92,7 +92,7 @@ static int count_zstd_blocks(zarr_context *ctx, int level)
     assert_ok(zarr_store_open(&store, ctx, "memory:", NULL, &terr));
     assert_ok(zarr_array_create(&a, store, "a", &spec, NULL, &terr));
     assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
-    assert_ok(zarr_array_block_read_encoded(a, first, room, &bytes, &terr));
+    assert_ok(zarr_array_block_read_encoded(a, first, room, &bytes, NULL, &terr));
     zarr_array_free(a);
     zarr_store_free(store);
     return count_blocks(room, (size_t)bytes);

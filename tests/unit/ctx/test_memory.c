@@ -172,7 +172,7 @@ static void test_allocators(void **state)
         zr_pool_trim(ctx->pool);
         assert_int_equal(live_blocks(dev[allocates[k]]), 0);
         assert_ok(zarr_store_open(&store, ctx, "memory:", &so, &terr));
-        assert_ok(zarr_store_put(store, "a", "abc", 3, &terr));
+        assert_ok(zarr_store_put(store, "a", "abc", 3, NULL, &terr));
         assert_int_equal(live_blocks(dev[allocates[k]]), 1);
         assert_string_equal(line,
                             k == 5 ? "allocators: there is no memory backend \"x\"" : "");

@@ -60,12 +60,12 @@ static void over_run(void *self, zarr_store_op *op, zarr_error *err)
 
     v.bytes = UINT64_MAX;
     if (op->verb == ZARR_STORE_GET)
-        op->status =
-            host->store_read(self, op->key, op->offset, op->length, &op->mem, &v, err);
+        op->status = host->store_read(self, op->key, op->offset, op->length, &op->mem, &v,
+                                      NULL, err);
     else if (op->verb == ZARR_STORE_PUT)
-        op->status = host->store_write(self, op->key, &op->mem, NULL, &v, err);
+        op->status = host->store_write(self, op->key, &op->mem, NULL, &v, NULL, err);
     else
-        op->status = host->store_erase(self, op->key, err);
+        op->status = host->store_erase(self, op->key, NULL, err);
     op->done_bytes = v.done_bytes;
     op->object_bytes = v.bytes;
     op->up_bytes = v.up_bytes;
@@ -76,8 +76,7 @@ static zarr_status over_list(void *self, const char *prefix, uint32_t how,
                              zarr_store_list_fn fn, void *user, const zarr_cancel *cancel,
                              zarr_error *err)
 {
-    (void)cancel;
-    return host->store_list(self, prefix, how, fn, user, err);
+    return host->store_list(self, prefix, how, fn, user, cancel, err);
 }
 
 static void over_close(void *self)

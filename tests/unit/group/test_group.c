@@ -349,9 +349,9 @@ static void links_fan_out(bool linked)
     assert_says("in one walk");
     assert_status(zarr_node_migrate(store, "real/0", NULL, &terr), ZARR_ERR_LIMIT);
     assert_says("in one walk");
-    assert_status(
-        zarr_store_list(store, "real/0", ZARR_LIST_RECURSIVE, count_listed, &n, &terr),
-        ZARR_ERR_LIMIT);
+    assert_status(zarr_store_list(store, "real/0", ZARR_LIST_RECURSIVE, count_listed, &n,
+                                  NULL, &terr),
+                  ZARR_ERR_LIMIT);
     assert_says(linked ? "limit linked_directories" : "limit listing_keys");
     zarr_store_free(store);
     zarr_context_free(ctx);
@@ -375,21 +375,21 @@ static void test_probe_and_delete(void **state)
     (void)state;
     for (enum world_sort sort = 0; sort < N_WORLDS; sort++) {
         world_open(&w, sort);
-        assert_ok(zarr_node_probe(w.store, "g", &kind, &format, &terr));
+        assert_ok(zarr_node_probe(w.store, "g", &kind, &format, NULL, &terr));
         assert_int_equal(kind, ZARR_NODE_NONE);
         assert_int_equal(format, 0);
         zarr_array_free(make_array(&w, "g/two", 2, 4, 4));
         a = make_array(&w, "g/keep", 3, 4, 4);
         fill_array(a);
         zarr_array_free(a);
-        assert_ok(zarr_node_probe(w.store, "/g", &kind, &format, &terr));
+        assert_ok(zarr_node_probe(w.store, "/g", &kind, &format, NULL, &terr));
         assert_int_equal(kind, ZARR_NODE_GROUP);
         assert_int_equal(format, 2);
-        assert_ok(zarr_node_probe(w.store, "g/keep", &kind, &format, &terr));
+        assert_ok(zarr_node_probe(w.store, "g/keep", &kind, &format, NULL, &terr));
         assert_int_equal(kind, ZARR_NODE_ARRAY);
         assert_int_equal(format, 3);
         put_text(&w, "sick/zarr.json", "{}");
-        assert_status(zarr_node_probe(w.store, "sick", &kind, &format, &terr),
+        assert_status(zarr_node_probe(w.store, "sick", &kind, &format, NULL, &terr),
                       ZARR_ERR_CORRUPT);
         assert_int_equal(kind, ZARR_NODE_NONE);
         assert_int_equal(format, 3);

@@ -28,14 +28,14 @@ static void plain_run(void *self, zarr_store_op *op, zarr_error *err)
     op->done_bytes = 0;
     op->object_bytes = UINT64_MAX;
     if (op->verb == ZARR_STORE_PUT) {
-        op->status =
-            zarr_store_put(self, op->key, p ? p + op->mem.offset : p, op->mem.bytes, err);
+        op->status = zarr_store_put(self, op->key, p ? p + op->mem.offset : p,
+                                    op->mem.bytes, NULL, err);
     } else if (op->verb == ZARR_STORE_ERASE) {
-        op->status = zarr_store_erase(self, op->key, err);
+        op->status = zarr_store_erase(self, op->key, NULL, err);
     } else {
         op->done_bytes = op->verb == ZARR_STORE_GET ? op->mem.bytes : 0;
         op->status = zarr_store_get(self, op->key, 0, p ? p + op->mem.offset : p,
-                                    &op->done_bytes, &total, err);
+                                    &op->done_bytes, &total, NULL, err);
         if (op->status == ZARR_OK)
             op->object_bytes = total;
     }
@@ -46,7 +46,7 @@ static zarr_status plain_list(void *self, const char *prefix, uint32_t how,
                               const zarr_cancel *cancel, zarr_error *err)
 {
     (void)cancel;
-    return zarr_store_list(self, prefix, how, fn, user, err);
+    return zarr_store_list(self, prefix, how, fn, user, NULL, err);
 }
 
 static void plain_close(void *self)
@@ -158,14 +158,14 @@ void world_close(struct world *w)
 
 void put_text(struct world *w, const char *key, const char *text)
 {
-    assert_ok(zarr_store_put(w->store, key, text, strlen(text), &terr));
+    assert_ok(zarr_store_put(w->store, key, text, strlen(text), NULL, &terr));
 }
 
 const char *get_text(struct world *w, const char *key)
 {
     static char text[65536];
     uint64_t bytes = sizeof text - 1;
-    zarr_status st = zarr_store_get(w->store, key, 0, text, &bytes, NULL, &terr);
+    zarr_status st = zarr_store_get(w->store, key, 0, text, &bytes, NULL, NULL, &terr);
 
     if (st == ZARR_ERR_NOT_FOUND)
         return NULL;
@@ -184,7 +184,7 @@ int n_keys(struct world *w, const char *prefix)
 {
     int n = 0;
 
-    assert_ok(
-        zarr_store_list(w->store, prefix, ZARR_LIST_RECURSIVE, count_key, &n, &terr));
+    assert_ok(zarr_store_list(w->store, prefix, ZARR_LIST_RECURSIVE, count_key, &n, NULL,
+                              &terr));
     return n;
 }

@@ -223,7 +223,7 @@ static zarr_status edit_what_goes(void *arg, const struct zr_doc *old,
     assert_non_null(old);
     *erase = true;
     zr_str_puts(text, "nothing");
-    return zarr_store_erase(w.store, "g/zarr.json", err);
+    return zarr_store_erase(w.store, "g/zarr.json", NULL, err);
 }
 
 /* Two calls erase a document under the same version: the second has nothing to do. */

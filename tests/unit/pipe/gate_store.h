@@ -62,13 +62,13 @@ static void gate_run(void *self, zarr_store_op *op, zarr_error *err)
     op->done_bytes = 0;
     op->object_bytes = UINT64_MAX;
     if (op->verb == ZARR_STORE_PUT) {
-        op->status = zarr_store_put(gate.below, op->key, p, op->mem.bytes, err);
+        op->status = zarr_store_put(gate.below, op->key, p, op->mem.bytes, NULL, err);
     } else if (op->verb == ZARR_STORE_ERASE) {
-        op->status = zarr_store_erase(gate.below, op->key, err);
+        op->status = zarr_store_erase(gate.below, op->key, NULL, err);
     } else {
         op->done_bytes = op->verb == ZARR_STORE_GET ? op->mem.bytes : 0;
         op->status = zarr_store_get(gate.below, op->key, 0, p, &op->done_bytes,
-                                    &op->object_bytes, err);
+                                    &op->object_bytes, NULL, err);
     }
 }
 
@@ -78,7 +78,7 @@ static zarr_status gate_list(void *self, const char *prefix, uint32_t how,
 {
     (void)cancel;
     (void)self;
-    return zarr_store_list(gate.below, prefix, how, fn, user, err);
+    return zarr_store_list(gate.below, prefix, how, fn, user, NULL, err);
 }
 
 static const zarr_store_vtable gate_vtable = {

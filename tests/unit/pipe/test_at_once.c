@@ -299,7 +299,7 @@ static void test_cold(void **state)
     if (!system_tells("/tmp", false))
         skip();
     scene_open(&s, "/tmp", NULL);
-    assert_ok(zarr_store_flush(s.store, &terr));
+    assert_ok(zarr_store_flush(s.store, NULL, &terr));
     snprintf(path, sizeof path, "%s/a/c/1/1", s.dir);
     for (int i = 0; i < 20; i++) {
         n_cold += drop(path);
@@ -389,8 +389,8 @@ static zarr_status decodes_at_once(const struct scene *s, uint64_t n)
 
             chunks[i][0] = y;
             chunks[i][1] = x;
-            assert_ok(
-                zarr_array_block_read_encoded(s->a, chunks[i], bytes[i], &length, &terr));
+            assert_ok(zarr_array_block_read_encoded(s->a, chunks[i], bytes[i], &length,
+                                                    NULL, &terr));
             values[i] = (zarr_memory){.handle = bytes[i], .bytes = length};
         }
     batch.blocks = chunks[0];
@@ -459,7 +459,7 @@ static void test_read(void **state)
     (void)state;
     scene_open(&s, NULL, NULL);
     assert_ok(read_now(&s, 3, NULL));
-    assert_ok(zarr_store_erase(s.store, "a/c/1/2", &terr));
+    assert_ok(zarr_store_erase(s.store, "a/c/1/2", NULL, &terr));
     for (int i = 0; i < 8; i++)
         memset(&data[(CHUNK + i) * N + 2 * CHUNK], 0xff, CHUNK * sizeof *data);
     memset(present, 7, sizeof present);
@@ -539,14 +539,14 @@ static void near_run(void *self, zarr_store_op *op, zarr_error *err)
     op->done_bytes = 0;
     op->object_bytes = UINT64_MAX;
     if (op->verb == ZARR_STORE_PUT) {
-        op->status = zarr_store_put(below, op->key, p, op->mem.bytes, err);
+        op->status = zarr_store_put(below, op->key, p, op->mem.bytes, NULL, err);
         return;
     }
     if (strstr(op->key, "/c/"))
         assert_false(zr_thread_is_self(&submitter));
     op->done_bytes = op->verb == ZARR_STORE_GET ? op->mem.bytes : 0;
-    op->status =
-        zarr_store_get(below, op->key, 0, p, &op->done_bytes, &op->object_bytes, err);
+    op->status = zarr_store_get(below, op->key, 0, p, &op->done_bytes, &op->object_bytes,
+                                NULL, err);
 }
 
 static zarr_status near_list(void *self, const char *prefix, uint32_t how,
@@ -555,7 +555,7 @@ static zarr_status near_list(void *self, const char *prefix, uint32_t how,
 {
     (void)cancel;
     (void)self;
-    return zarr_store_list(below, prefix, how, fn, user, err);
+    return zarr_store_list(below, prefix, how, fn, user, NULL, err);
 }
 
 static void test_of_application(void **state)
@@ -596,7 +596,7 @@ static void test_damage(void **state)
     (void)state;
     scene_open(&s, NULL, NULL);
     one = pw_array(s.store, "one", "[" BYTES "," CRC "]", shape, whole);
-    assert_ok(zarr_store_put(s.store, "one/c/0/0", "damage", 6, &terr));
+    assert_ok(zarr_store_put(s.store, "one/c/0/0", "damage", 6, NULL, &terr));
     o.struct_size = sizeof o;
     assert_ok(zarr_array_read_submit(&rq, one, NULL, &t, &o, &terr));
     assert_null(rq->task.fn);

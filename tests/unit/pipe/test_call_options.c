@@ -347,7 +347,7 @@ static void stored_order(zarr_array *a, bool at_start, char *text)
     uint64_t n = sizeof bytes;
     const size_t skip = at_start ? 12 * 16 + 4 : 0;
 
-    assert_ok(zarr_array_block_read_encoded(a, zero, bytes, &n, &terr));
+    assert_ok(zarr_array_block_read_encoded(a, zero, bytes, &n, NULL, &terr));
     assert_int_equal(n, 12 * (64 * 4 + 16) + 4);
     for (size_t i = 0; i < 12; i++) {
         int32_t first;
@@ -437,7 +437,7 @@ static void check_present(const char *codecs, const char *pipeline)
     pw_open(&w, 2, MEMORY, 0);
     a = pw_array(w.store, "a", codecs, shape, chunk);
     assert_ok(pw_box(a, at, n, data, NULL, true));
-    assert_ok(zarr_array_block_erase(a, gone, &terr));
+    assert_ok(zarr_array_block_erase(a, gone, NULL, &terr));
     memset(present, 7, sizeof present);
     o.tuning = TUNING(.pipeline = pipeline);
     o.present = present;

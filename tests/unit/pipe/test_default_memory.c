@@ -202,7 +202,7 @@ static void test_stores(void **state)
     memory_is(b, ZARR_DEVICE_CPU, 0);
     zarr_array_free(b);
     zarr_array_free(a);
-    assert_ok(zarr_store_erase_prefix(chunks, "", &terr));
+    assert_ok(zarr_store_erase_prefix(chunks, "", NULL, &terr));
     assert_ok(zarr_store_open_composite(&both, docs, chunks, NULL, &terr));
     a = far_array(both, "int32", 0, NULL);
     memory_is(a, FAR, 7);
@@ -271,7 +271,7 @@ static void test_metadata(void **state)
     a = far_array(s, "int32", 0, NULL);
     assert_ok(zarr_group_create(&g, s, "g", NULL, NULL, &terr));
     assert_ok(zarr_array_attribute_set(a, "k", "[1, 2, 3]", &terr));
-    assert_ok(zarr_store_get(s, "a/zarr.json", 0, text, &bytes, NULL, &terr));
+    assert_ok(zarr_store_get(s, "a/zarr.json", 0, text, &bytes, NULL, NULL, &terr));
     zarr_fakedev_count(w.device, &n);
     assert_int_equal(n.allocs, 0);
     assert_int_equal(n.copies_up + n.copies_down, 0);

@@ -253,7 +253,7 @@ static void open_setting(struct pw *w, struct setting *s)
 static void close_setting(struct pw *w, const struct setting *s)
 {
     if (s->store == LOCAL) {
-        assert_ok(zarr_store_erase_prefix(w->store, "", &terr));
+        assert_ok(zarr_store_erase_prefix(w->store, "", NULL, &terr));
         (void)rmdir(s->dir);
     }
     pw_close(w);

@@ -133,7 +133,7 @@ static void test_failed(void **state)
     assert_int_equal(atomic_load(&told.n), 1);
     assert_int_equal(told.status, ZARR_ERR_CANCELLED);
     assert_int_equal(told.err.code, ZARR_ERR_CANCELLED);
-    assert_ok(zarr_store_put(s->w.store, "a/c/0/0", "x", 1, &terr));
+    assert_ok(zarr_store_put(s->w.store, "a/c/0/0", "x", 1, NULL, &terr));
     gate_set(true);
     rq = start_read(s);
     s->w.fails_on = zr_thread_self();

@@ -144,13 +144,13 @@ static void test_file_as_parent(void **state)
                                 .tuning = TUNING(.pipeline = pipelines[i % 2])};
         zarr_array *a = pw_array(w.store, "a", codecs[i / 2], shape, chunk);
 
-        assert_ok(zarr_store_put(w.store, "a/c", "x", 1, &terr));
+        assert_ok(zarr_store_put(w.store, "a/c", "x", 1, NULL, &terr));
         assert_status(pw_box(a, zero, shape, got, &opts, false), ZARR_ERR_IO);
         assert_non_null(strstr(terr.message, "a/c/0/0"));
         assert_status(pw_box(a, zero, part, got, &opts, false), ZARR_ERR_IO);
         assert_status(pw_box(a, zero, part, data, &opts, true), ZARR_ERR_IO);
         zarr_array_free(a);
-        assert_ok(zarr_store_erase_prefix(w.store, "", &terr));
+        assert_ok(zarr_store_erase_prefix(w.store, "", NULL, &terr));
     }
     pw_close(&w);
     assert_int_equal(rmdir(dir), 0);
@@ -165,9 +165,9 @@ static int cut_chunk(void *user, const zarr_store_item *item)
 
     if (item->is_prefix || !strstr(item->key, "/c/"))
         return 0;
-    assert_ok(zarr_store_get(store, item->key, 0, value, &n, NULL, &terr));
-    assert_ok(
-        zarr_store_put(store, item->key, value, (uint64_t)((int64_t)n + more), &terr));
+    assert_ok(zarr_store_get(store, item->key, 0, value, &n, NULL, NULL, &terr));
+    assert_ok(zarr_store_put(store, item->key, value, (uint64_t)((int64_t)n + more), NULL,
+                             &terr));
     return 0;
 }
 
@@ -203,15 +203,15 @@ static void test_part_of_cut_chunk(void **state)
         assert_ok(pw_box(a, zero, shape, data, NULL, true));
         user[0] = w.store;
         user[1] = (void *)(uintptr_t)&more[cut];
-        assert_ok(
-            zarr_store_list(w.store, "a", ZARR_LIST_RECURSIVE, cut_chunk, user, &terr));
+        assert_ok(zarr_store_list(w.store, "a", ZARR_LIST_RECURSIVE, cut_chunk, user,
+                                  NULL, &terr));
         assert_status(pw_box(a, at[k], part[k], got, &opts, false),
                       cut == 0 ? ZARR_OK : ZARR_ERR_CORRUPT);
         if (cut == 0) {
             assert_int_equal(stats.chunks_partial, 1);
             assert_true(stats.bytes_stored < 96 * 96 * 4 / 2);
         }
-        assert_ok(zarr_store_erase_prefix(w.store, "a", &terr));
+        assert_ok(zarr_store_erase_prefix(w.store, "a", NULL, &terr));
         zarr_array_free(a);
         pw_close(&w);
         (void)rmdir(url);
@@ -321,9 +321,9 @@ static void write_fill(uint32_t caps, const char *codecs, const zarr_store_vtabl
     /* and block 1, which is missing */
     assert_ok(pw_box(a, at, (const uint64_t[]){15, 30}, data, NULL, true));
     assert_int_equal(o.n_ops[ZARR_STORE_ERASE], o.n_conditional[ZARR_STORE_ERASE]);
-    assert_status(zarr_store_get(o.below, "a/c/0/0", 0, NULL, &bytes, NULL, &terr),
+    assert_status(zarr_store_get(o.below, "a/c/0/0", 0, NULL, &bytes, NULL, NULL, &terr),
                   erases && !other_writer ? ZARR_ERR_NOT_FOUND : ZARR_OK);
-    assert_status(zarr_store_get(o.below, "a/c/0/1", 0, NULL, &bytes, NULL, &terr),
+    assert_status(zarr_store_get(o.below, "a/c/0/1", 0, NULL, &bytes, NULL, NULL, &terr),
                   ZARR_ERR_NOT_FOUND);
     assert_ok(pw_box(a, at, all, got, NULL, false));
     for (uint64_t i = 0; i < all[0] * all[1]; i++)

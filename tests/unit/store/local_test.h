@@ -60,7 +60,7 @@ static inline zarr_status get_status(zarr_store *s, const char *key, zarr_error 
     char to[64];
     uint64_t n = sizeof to;
 
-    return zarr_store_get(s, key, 0, to, &n, NULL, err);
+    return zarr_store_get(s, key, 0, to, &n, NULL, NULL, err);
 }
 
 static inline void write_file(const struct world *w, const char *name, const char *text)
@@ -132,7 +132,7 @@ static inline const char *rows(zarr_store *s, const char *prefix, uint32_t how)
     zarr_error err = {0};
 
     text[0] = '\0';
-    assert_status(zarr_store_list(s, prefix, how, append_row, text, &err), ZARR_OK);
+    assert_status(zarr_store_list(s, prefix, how, append_row, text, NULL, &err), ZARR_OK);
     return text;
 }
 

@@ -77,7 +77,7 @@ static void check_ends(zarr_store *s, const char *key, bool locked)
     assert_status(append(s, key, lock, 0, "anew"), ZARR_OK);
     zr_store_unlock(s, lock);
     assert_string_equal(get_text(s, key), "anew");
-    assert_status(zarr_store_erase(s, key, NULL), ZARR_OK);
+    assert_status(zarr_store_erase(s, key, NULL, NULL), ZARR_OK);
 }
 
 static void check_conditions(zarr_store *s, const char *key)
@@ -90,7 +90,7 @@ static void check_conditions(zarr_store *s, const char *key)
     assert_status(append_if(s, key, 3, "x", &version), ZARR_ERR_CONFLICT);
     assert_status(append(s, key, NULL, 3, "er"), ZARR_OK);
     assert_status(append_if(s, key, 5, "x", &version), ZARR_ERR_CONFLICT);
-    assert_status(zarr_store_stat(s, key, &v, NULL), ZARR_OK);
+    assert_status(zarr_store_stat(s, key, &v, NULL, NULL), ZARR_OK);
     version = before = v.version;
     assert_status(append_if(s, key, 5, "x", &version), ZARR_OK);
     assert_status(append_if(s, key, 6, "y", &version), ZARR_OK);
@@ -125,7 +125,8 @@ static void each_store(void **state)
                              (sort == SORT_COMPOSITE && i == 1);
 
             assert_int_equal(zr_store_can_key(s, keys[i], ZARR_STORE_CAP_APPEND), can);
-            (void)!zarr_store_erase(s, keys[i], NULL); /* of another store in here */
+            (void)!zarr_store_erase(s, keys[i], NULL,
+                                    NULL); /* of another store in here */
             if (can) {
                 check_ends(s, keys[i], true);
                 check_ends(s, keys[i], false);
@@ -175,7 +176,7 @@ static void versions_differ(void **state)
             assert_memory_not_equal(&version[k], &version[i], sizeof *version);
     }
     zr_store_unlock(s, lock);
-    assert_status(zarr_store_stat(s, "v", &v, NULL), ZARR_OK);
+    assert_status(zarr_store_stat(s, "v", &v, NULL, NULL), ZARR_OK);
     assert_memory_equal(&v.version, &version[N - 1], sizeof v.version);
     zarr_store_free(s);
 }
@@ -274,7 +275,7 @@ static void shared_files(void **state)
         write_file(w, "other", "old");
         assert_int_equal(i % 2 ? symlink("other", path) : link(other, path), 0);
         assert_status(append(s, "v", NULL, 4, "x"), ZARR_ERR_INVALID);
-        assert_status(zarr_store_stat(s, "v", &v, NULL), ZARR_OK);
+        assert_status(zarr_store_stat(s, "v", &v, NULL, NULL), ZARR_OK);
         version = v.version;
         if (zr_store_can(s, ZARR_STORE_CAP_PUT_IF_VERSION)) {
             zarr_store_version none = {{0}};

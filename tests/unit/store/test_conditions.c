@@ -35,7 +35,7 @@ static int count_row(void *user, const zarr_store_item *item)
     if (++c->n == c->cancel_at)
         c->cancel->set = true;
     if (c->store && !c->cancel_at)
-        assert_status(zarr_store_erase(c->store, item->key, NULL), ZARR_OK);
+        assert_status(zarr_store_erase(c->store, item->key, NULL, NULL), ZARR_OK);
     return 0;
 }
 
@@ -43,7 +43,7 @@ static int count_keys(zarr_store *s, const char *prefix, const struct counted *l
 {
     struct counted c = {.how = like ? like->how : ZARR_LIST_RECURSIVE};
 
-    assert_status(zarr_store_list(s, prefix, c.how, count_row, &c, NULL), ZARR_OK);
+    assert_status(zarr_store_list(s, prefix, c.how, count_row, &c, NULL, NULL), ZARR_OK);
     return c.n;
 }
 
@@ -77,7 +77,7 @@ static void read_versions(zarr_store *s)
     char to[16];
 
     assert_status(put_text(s, "k", "0123456789"), ZARR_OK);
-    assert_status(zarr_store_stat(s, "k", &old, NULL), ZARR_OK);
+    assert_status(zarr_store_stat(s, "k", &old, NULL, NULL), ZARR_OK);
     for (size_t i = 0; i < ZR_COUNT(ranges); i++) {
         assert_status(get_if(s, ranges[i].offset, ranges[i].length, to, &old.version),
                       zr_store_can(s, ZARR_STORE_CAP_VERSIONS) ? ZARR_OK
@@ -88,19 +88,19 @@ static void read_versions(zarr_store *s)
         assert_status(get_if(s, ranges[i].offset, ranges[i].length, to, &none),
                       ZARR_ERR_CONFLICT);
         assert_status(put_text(s, "k", "abcde"), ZARR_OK);
-        assert_status(zarr_store_stat(s, "k", &now, NULL), ZARR_OK);
+        assert_status(zarr_store_stat(s, "k", &now, NULL, NULL), ZARR_OK);
         assert_status(get_if(s, ranges[i].offset, ranges[i].length, to, &old.version),
                       ZARR_ERR_CONFLICT);
         assert_status(get_if(s, ranges[i].offset, ranges[i].length, to, &now.version),
                       ZARR_OK);
         assert_string_equal(to, ranges[i].second);
-        assert_status(zarr_store_erase(s, "k", NULL), ZARR_OK);
+        assert_status(zarr_store_erase(s, "k", NULL, NULL), ZARR_OK);
         assert_status(get_if(s, ranges[i].offset, ranges[i].length, to, &now.version),
                       ZARR_ERR_NOT_FOUND);
         assert_status(get_if(s, ranges[i].offset, ranges[i].length, to, &none),
                       ZARR_ERR_NOT_FOUND);
         assert_status(put_text(s, "k", "0123456789"), ZARR_OK);
-        assert_status(zarr_store_stat(s, "k", &old, NULL), ZARR_OK);
+        assert_status(zarr_store_stat(s, "k", &old, NULL, NULL), ZARR_OK);
     }
 }
 
@@ -169,14 +169,15 @@ static void parts_of_composite(void **state)
     /* each key has the conditions of its part */
     assert_status(put_text(s, "a/c/0", "v"), ZARR_OK);
     assert_status(put_text(s, "a/zarr.json", "v"), ZARR_OK);
-    assert_status(zarr_store_stat(s, "a/c/0", &v, &err), ZARR_OK);
+    assert_status(zarr_store_stat(s, "a/c/0", &v, NULL, &err), ZARR_OK);
     assert_int_equal(v.has_version, 1);
-    assert_status(zarr_store_write(s, "a/c/0", &mem, &v.version, NULL, &err), ZARR_OK);
-    assert_status(zarr_store_write(s, "a/c/0", &mem, &v.version, NULL, &err),
+    assert_status(zarr_store_write(s, "a/c/0", &mem, &v.version, NULL, NULL, &err),
+                  ZARR_OK);
+    assert_status(zarr_store_write(s, "a/c/0", &mem, &v.version, NULL, NULL, &err),
                   ZARR_ERR_CONFLICT);
-    assert_status(zarr_store_write(s, "a/zarr.json", &mem, &v.version, NULL, &err),
+    assert_status(zarr_store_write(s, "a/zarr.json", &mem, &v.version, NULL, NULL, &err),
                   ZARR_ERR_UNSUPPORTED);
-    assert_status(zarr_store_stat(s, "a/zarr.json", &v, &err), ZARR_OK);
+    assert_status(zarr_store_stat(s, "a/zarr.json", &v, NULL, &err), ZARR_OK);
     assert_int_equal(v.has_version, 0);
     zarr_store_free(s);
     zarr_store_free(docs);
@@ -198,7 +199,7 @@ static void erase_of_nothing(void **state)
         zarr_store_op ops[2];
 
         assert_status(put_text(s, "k", "v"), ZARR_OK);
-        assert_status(zarr_store_stat(s, "k", &v, NULL), ZARR_OK);
+        assert_status(zarr_store_stat(s, "k", &v, NULL, NULL), ZARR_OK);
         for (int k = 0; k < 2; k++)
             ops[k] = (zarr_store_op){.verb = ZARR_STORE_ERASE,
                                      .flags = ZARR_STORE_OP_IF_VERSION,

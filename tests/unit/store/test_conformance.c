@@ -56,23 +56,23 @@ static void values_come_back(void **state)
     assert_string_equal(get_text(s, "a/b"), "x");
     assert_status(put_text(s, "a/b", ""), ZARR_OK);
     assert_string_equal(get_text(s, "a/b"), "");
-    assert_status(zarr_store_put(s, "null", NULL, 0, &err), ZARR_OK);
+    assert_status(zarr_store_put(s, "null", NULL, 0, NULL, &err), ZARR_OK);
     assert_string_equal(get_text(s, "null"), "");
     assert_status(put_text(s, "top", "1"), ZARR_OK);
-    assert_status(zarr_store_erase(s, "a/b", &err), ZARR_OK);
-    assert_status(zarr_store_erase(s, "a/b", &err), ZARR_ERR_NOT_FOUND);
-    assert_status(zarr_store_erase(s, "never/was", &err), ZARR_ERR_NOT_FOUND);
+    assert_status(zarr_store_erase(s, "a/b", NULL, &err), ZARR_OK);
+    assert_status(zarr_store_erase(s, "a/b", NULL, &err), ZARR_ERR_NOT_FOUND);
+    assert_status(zarr_store_erase(s, "never/was", NULL, &err), ZARR_ERR_NOT_FOUND);
     assert_non_null(strstr(err.message, "never/was"));
     assert_null(get_text(s, "a/b"));
     assert_null(get_text(s, "a/b/c"));
     assert_string_equal(get_text(s, "top"), "1");
     /* A file exists where a directory is needed. */
     if (strcmp(zr_store_name(s), "local") == 0)
-        assert_int_equal(zarr_store_get(s, "top/below", 0, NULL, &none, NULL, NULL),
+        assert_int_equal(zarr_store_get(s, "top/below", 0, NULL, &none, NULL, NULL, NULL),
                          ZARR_ERR_IO);
     else
         assert_null(get_text(s, "top/below"));
-    assert_status(zarr_store_flush(s, &err), ZARR_OK);
+    assert_status(zarr_store_flush(s, NULL, &err), ZARR_OK);
 }
 
 static void large_values(void **state)
@@ -85,11 +85,12 @@ static void large_values(void **state)
 
     for (uint64_t i = 0; i < n; i++)
         a[i] = (unsigned char)(i * 2654435761u >> 13);
-    assert_status(zarr_store_put(s, "big", a, n, &err), ZARR_OK);
-    assert_status(zarr_store_get(s, "big", 0, b, &bytes, &total, &err), ZARR_OK);
+    assert_status(zarr_store_put(s, "big", a, n, NULL, &err), ZARR_OK);
+    assert_status(zarr_store_get(s, "big", 0, b, &bytes, &total, NULL, &err), ZARR_OK);
     assert_true(bytes == n && total == n && memcmp(a, b, n) == 0);
     bytes = 1000;
-    assert_status(zarr_store_get(s, "big", n - 500, b, &bytes, &total, &err), ZARR_OK);
+    assert_status(zarr_store_get(s, "big", n - 500, b, &bytes, &total, NULL, &err),
+                  ZARR_OK);
     assert_true(bytes == 500 && total == n && memcmp(a + n - 500, b, 500) == 0);
     free(a);
     free(b);
@@ -222,7 +223,7 @@ static void hostile_keys_are_refused(void **state)
         assert_status(zr_store_run_one(s, &op, &err), ZARR_ERR_INVALID);
         assert_status(op.status, ZARR_ERR_INVALID);
         assert_status(put_text(s, bad[i], "x"), ZARR_ERR_INVALID);
-        assert_status(zarr_store_erase(s, bad[i], &err), ZARR_ERR_INVALID);
+        assert_status(zarr_store_erase(s, bad[i], NULL, &err), ZARR_ERR_INVALID);
         assert_status(zr_store_lock(s, bad[i], NULL, &lock, &err), ZARR_ERR_INVALID);
         if (bad[i][0] != '\0')
             assert_status(zr_store_erase_prefix(s, bad[i], NULL, &err), ZARR_ERR_INVALID);
@@ -321,7 +322,7 @@ static const char *listing(zarr_store *s, const char *prefix, uint32_t how)
     int n = 0;
     zarr_error err = {0};
 
-    if (zarr_store_list(s, prefix, how, see, &x, &err) != ZARR_OK)
+    if (zarr_store_list(s, prefix, how, see, &x, NULL, &err) != ZARR_OK)
         fail_msg("%s", err.message);
     for (char *t = strtok_r(x.text, " ", &save); t; t = strtok_r(NULL, " ", &save))
         word[n++] = t;
@@ -344,8 +345,9 @@ static void listings(void **state)
     for (size_t i = 0; i < ZR_COUNT(keys); i++)
         assert_status(put_text(s, keys[i], "x"), ZARR_OK);
     if (!zr_store_can(s, ZARR_STORE_CAP_LIST)) {
-        assert_status(zarr_store_list(s, "", 0, see, &x, &err), ZARR_ERR_UNSUPPORTED);
-        assert_status(zarr_store_erase_prefix(s, "a", &err), ZARR_ERR_UNSUPPORTED);
+        assert_status(zarr_store_list(s, "", 0, see, &x, NULL, &err),
+                      ZARR_ERR_UNSUPPORTED);
+        assert_status(zarr_store_erase_prefix(s, "a", NULL, &err), ZARR_ERR_UNSUPPORTED);
         return;
     }
     assert_string_equal(listing(s, "", ZARR_LIST_RECURSIVE),
@@ -358,16 +360,16 @@ static void listings(void **state)
     assert_string_equal(listing(s, "none", ZARR_LIST_RECURSIVE), "");
     assert_string_equal(listing(s, "zarr.json", ZARR_LIST_RECURSIVE), "");
     assert_string_equal(listing(s, "", ZARR_LIST_DEBRIS), "");
-    assert_status(zarr_store_list(s, "", 0, see, &x, &err), ZARR_OK);
+    assert_status(zarr_store_list(s, "", 0, see, &x, NULL, &err), ZARR_OK);
     assert_int_equal(x.n, 2);
-    assert_status(zarr_store_list(s, "../x", 0, see, &x, &err), ZARR_ERR_INVALID);
-    assert_status(zarr_store_list(s, "", 9, see, &x, &err), ZARR_ERR_INVALID);
-    assert_status(zarr_store_erase_prefix(s, "a", &err), ZARR_OK);
+    assert_status(zarr_store_list(s, "../x", 0, see, &x, NULL, &err), ZARR_ERR_INVALID);
+    assert_status(zarr_store_list(s, "", 9, see, &x, NULL, &err), ZARR_ERR_INVALID);
+    assert_status(zarr_store_erase_prefix(s, "a", NULL, &err), ZARR_OK);
     assert_string_equal(listing(s, "", ZARR_LIST_RECURSIVE),
                         "a-b ab/zarr.json zarr.json");
     assert_string_equal(listing(s, "", ZARR_LIST_DIRECTORY), "a-b ab/ zarr.json");
-    assert_status(zarr_store_erase_prefix(s, "a", &err), ZARR_OK);
-    assert_status(zarr_store_erase_prefix(s, "", &err), ZARR_OK);
+    assert_status(zarr_store_erase_prefix(s, "a", NULL, &err), ZARR_OK);
+    assert_status(zarr_store_erase_prefix(s, "", NULL, &err), ZARR_OK);
     assert_string_equal(listing(s, "", ZARR_LIST_DIRECTORY), "");
     assert_status(put_text(s, "a/again", "x"), ZARR_OK);
     assert_string_equal(get_text(s, "a/again"), "x");
@@ -390,9 +392,9 @@ static void listing_limit(void **state)
         snprintf(key, sizeof key, "k%c", (char)(48 + i));
         assert_status(put_text(s, key, ""), ZARR_OK);
     }
-    assert_status(zarr_store_list(s, "", 0, see, &x, &err), ZARR_OK);
+    assert_status(zarr_store_list(s, "", 0, see, &x, NULL, &err), ZARR_OK);
     assert_status(put_text(s, "k5", ""), ZARR_OK);
-    assert_status(zarr_store_list(s, "", 0, see, &x, &err), ZARR_ERR_LIMIT);
+    assert_status(zarr_store_list(s, "", 0, see, &x, NULL, &err), ZARR_ERR_LIMIT);
     assert_non_null(strstr(err.message, "listing_keys"));
     zarr_store_free(s);
 }

@@ -73,7 +73,7 @@ static bool stat_version(zarr_store *s, const char *key, zarr_store_version *out
 {
     zarr_store_value v = ZARR_STORE_VALUE_INIT;
 
-    assert_status(zarr_store_stat(s, key, &v, NULL), ZARR_OK);
+    assert_status(zarr_store_stat(s, key, &v, NULL, NULL), ZARR_OK);
     *out = v.version;
     return v.has_version;
 }
@@ -84,7 +84,7 @@ static void check_conditions(zarr_store *s)
     zarr_store_version first, other;
     const bool has_versions = stat_version(s, "a/c/0", &first);
 
-    (void)!zarr_store_erase(s, "a/c/2", NULL); /* of another store of this folder */
+    (void)!zarr_store_erase(s, "a/c/2", NULL, NULL); /* of another store of this folder */
     assert_status(copy_op(s, "a/c/1", s, "a/c/0", &none, NULL), ZARR_ERR_CONFLICT);
     assert_status(copy_op(s, "a/c/2", s, "a/c/0", &none, NULL), ZARR_OK);
     assert_string_equal(get_text(s, "a/c/2"), "value");
@@ -204,7 +204,7 @@ static void copy_long_values(void **state)
     for (int sort = SORT_LOCAL; sort <= SORT_MEMORY; sort++) {
         zarr_store *s = open_sort(w, (enum sort)sort);
 
-        assert_status(zarr_store_put(s, "c/0", text, LONG_BYTES, NULL), ZARR_OK);
+        assert_status(zarr_store_put(s, "c/0", text, LONG_BYTES, NULL, NULL), ZARR_OK);
         assert_status(put_text(s, "c/1", "old"), ZARR_OK);
         assert_status(copy_key(s, "c/0", "c/1"), ZARR_OK);
         check_long_text(s, "c/1", text);
@@ -253,7 +253,7 @@ static void copy_without_the_kernel(void **state)
     zarr_store *s = open_sort(w, SORT_LOCAL);
     char *text = make_long_text();
 
-    assert_status(zarr_store_put(s, "c/0", text, LONG_BYTES, NULL), ZARR_OK);
+    assert_status(zarr_store_put(s, "c/0", text, LONG_BYTES, NULL, NULL), ZARR_OK);
     assert_status(copy_key(s, "c/0", "c/1"), ZARR_OK);
     if (kernel.got != LONG_BYTES) {
         print_message("skipped: copy_file_range() does not copy all in %s\n", w->dir);
@@ -319,7 +319,7 @@ static void copies_share_blocks(void **state)
     char *text = make_long_text(), from[128], to[128];
     bool can;
 
-    assert_status(zarr_store_put(s, "c/0", text, LONG_BYTES, NULL), ZARR_OK);
+    assert_status(zarr_store_put(s, "c/0", text, LONG_BYTES, NULL, NULL), ZARR_OK);
     free(text);
     path_in(w, from, sizeof from, "c/0");
     path_in(w, to, sizeof to, "c/1");

@@ -123,7 +123,7 @@ static void self_is_moved(void **state)
                   ZARR_OK);
     assert_int_equal(zr_store_context(s) == w->env.ctx, 1);
     assert_status(put_text(s, "k", "v"), ZARR_ERR_UNSUPPORTED);
-    assert_status(zarr_store_flush(s, &err), ZARR_OK);
+    assert_status(zarr_store_flush(s, NULL, &err), ZARR_OK);
     zarr_store_free(s);
     assert_int_equal(n_closed, 4);
 }
@@ -191,8 +191,10 @@ static void lies_are_found(void **state)
     op.key = "long version";
     assert_status(zr_store_run_one(s, &op, &err), ZARR_ERR_INTERNAL);
     assert_non_null(strstr(err.message, "a version of 64 bytes, at most 63 fit"));
-    assert_status(zarr_store_list(s, "", 0, lying_row, &n_rows, &err), ZARR_ERR_CORRUPT);
-    assert_status(zarr_store_list(s, "a", 0, lying_row, &n_rows, &err), ZARR_ERR_CORRUPT);
+    assert_status(zarr_store_list(s, "", 0, lying_row, &n_rows, NULL, &err),
+                  ZARR_ERR_CORRUPT);
+    assert_status(zarr_store_list(s, "a", 0, lying_row, &n_rows, NULL, &err),
+                  ZARR_ERR_CORRUPT);
     assert_int_equal(n_rows, 0);
     zarr_store_free(s);
 }
@@ -276,10 +278,10 @@ static void an_end_is_an_end(void **state)
     int n_rows = 0;
 
     assert_status(zr_store_open_custom(&s, &w->env, &vt, NULL, NULL, &err), ZARR_OK);
-    assert_status(zarr_store_list(s, "", 0, count_to_two, &n_rows, &err), ZARR_OK);
+    assert_status(zarr_store_list(s, "", 0, count_to_two, &n_rows, NULL, &err), ZARR_OK);
     assert_int_equal(n_rows, 2);
     n_rows = 10;
-    assert_status(zarr_store_list(s, "", 0, count_to_two, &n_rows, &err),
+    assert_status(zarr_store_list(s, "", 0, count_to_two, &n_rows, NULL, &err),
                   ZARR_ERR_CORRUPT);
     assert_int_equal(n_rows, 12); /* nothing after the key that is none */
     zarr_store_free(s);
@@ -616,7 +618,7 @@ static void nothing_is_given(void **state)
     assert_status(put_text(s, "k", "v"), ZARR_ERR_INTERNAL);
     assert_status(zr_store_begin_parts(s, "k", NULL, NULL, &held, &err),
                   ZARR_ERR_INTERNAL);
-    assert_status(zarr_store_stat(s, "k", NULL, &err), ZARR_ERR_IO);
+    assert_status(zarr_store_stat(s, "k", NULL, NULL, &err), ZARR_ERR_IO);
     assert_non_null(strstr(err.message, "does not tell the length"));
     zarr_store_free(s);
 }

@@ -146,7 +146,7 @@ static void folders_that_fail(void **state)
     assert_int_equal(err.operation, ZARR_OPERATION_FLUSH);
     folder_error = 0; /* the kernel tells it once */
     assert_status(put_durably(s, 2, "a/%d/%d", &err), ZARR_ERR_IO);
-    assert_status(zarr_store_flush(s, &err), ZARR_ERR_IO);
+    assert_status(zarr_store_flush(s, NULL, &err), ZARR_ERR_IO);
     assert_non_null(strstr(err.message, "an earlier flush failed"));
     zarr_store_free(s);
 }

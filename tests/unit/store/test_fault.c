@@ -53,7 +53,7 @@ static zarr_status scene_list(struct scene *x)
     zarr_status st = ZARR_OK;
 
     for (uint32_t how = 0; how < 3 && st == ZARR_OK; how++)
-        st = zarr_store_list(x->s, "", how, scene_row, NULL, NULL);
+        st = zarr_store_list(x->s, "", how, scene_row, NULL, NULL, NULL);
     return st == ZARR_ERR_UNSUPPORTED ? ZARR_OK : st;
 }
 
@@ -122,7 +122,7 @@ static zarr_status scene_parts(struct scene *x)
 
 static zarr_status scene_erase(struct scene *x)
 {
-    zarr_status st = zarr_store_erase_prefix(x->s, "b", NULL);
+    zarr_status st = zarr_store_erase_prefix(x->s, "b", NULL, NULL);
 
     return st == ZARR_ERR_UNSUPPORTED ? ZARR_OK : st;
 }

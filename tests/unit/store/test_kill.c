@@ -28,8 +28,8 @@ static void write_for_ever(zarr_store *s, uint64_t seed)
         memset(value, (int)('a' + n % 26), n);
         snprintf(key, sizeof key, "c/%d/v", (int)(seed % KEYS));
         if (seed % 13 == 0)
-            (void)!zarr_store_erase(s, key, NULL);
-        else if (zarr_store_put(s, key, value, n, NULL) != ZARR_OK)
+            (void)!zarr_store_erase(s, key, NULL, NULL);
+        else if (zarr_store_put(s, key, value, n, NULL, NULL) != ZARR_OK)
             _exit(3);
     }
 }
@@ -45,7 +45,7 @@ static void check_values(zarr_store *s)
         zarr_status st;
 
         snprintf(key, sizeof key, "c/%d/v", k);
-        st = zarr_store_get(s, key, 0, value, &n, NULL, &err);
+        st = zarr_store_get(s, key, 0, value, &n, NULL, NULL, &err);
         if (st == ZARR_ERR_NOT_FOUND)
             continue;
         assert_status(st, ZARR_OK);
@@ -92,11 +92,12 @@ static void kill_writers(uint32_t locks)
         }
         check_values(s);
     }
-    assert_status(zarr_store_list(s, "", ZARR_LIST_DEBRIS, count_rows, &n_debris, &err),
-                  0);
-    assert_status(zarr_store_clean(s, "", 0, NULL, &n_removed, &err), ZARR_OK);
+    assert_status(
+        zarr_store_list(s, "", ZARR_LIST_DEBRIS, count_rows, &n_debris, NULL, &err), 0);
+    assert_status(zarr_store_clean(s, "", 0, &n_removed, NULL, &err), ZARR_OK);
     assert_int_equal(n_removed, n_debris);
-    assert_status(zarr_store_list(s, "", ZARR_LIST_DEBRIS, count_rows, &n_left, &err), 0);
+    assert_status(
+        zarr_store_list(s, "", ZARR_LIST_DEBRIS, count_rows, &n_left, NULL, &err), 0);
     assert_int_equal(n_left, 0);
     check_values(s);
     print_message("%d left-over files after %" PRIu64 " kills\n", n_debris, n_kills);

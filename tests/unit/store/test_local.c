@@ -62,7 +62,7 @@ static void open_stores(void **state)
     assert_status(zr_store_open(&s, w->registry, &w->env, path, &o, &err), ZARR_OK);
     assert_string_equal(zarr_store_url(s), path);
     assert_string_equal(zr_store_name(s), "local");
-    assert_status(zarr_store_flush(s, &err), ZARR_OK);
+    assert_status(zarr_store_flush(s, NULL, &err), ZARR_OK);
     zarr_store_free(s);
     snprintf(path, sizeof path, "file://%s/x", w->dir);
     assert_status(zr_store_open(&s, w->registry, &w->env, path, NULL, &err), ZARR_OK);
@@ -110,13 +110,13 @@ static void read_only(void **state)
     write_file(w, "v", "1");
     assert_string_equal(get_text(s, "v"), "1");
     assert_status(put_text(s, "v", "2"), ZARR_ERR_INVALID);
-    assert_status(zarr_store_erase(s, "v", &err), ZARR_ERR_INVALID);
-    assert_status(zarr_store_erase_prefix(s, "", &err), ZARR_ERR_INVALID);
+    assert_status(zarr_store_erase(s, "v", NULL, &err), ZARR_ERR_INVALID);
+    assert_status(zarr_store_erase_prefix(s, "", NULL, &err), ZARR_ERR_INVALID);
     assert_status(zarr_store_clean(s, "", 0, NULL, NULL, &err), ZARR_ERR_INVALID);
     assert_status(zr_store_lock(s, "v", NULL, &lock, &err), ZARR_ERR_INVALID);
     assert_false(zr_store_can(s, ZARR_STORE_CAP_WRITE));
     assert_true(zr_store_is_read_only(s));
-    assert_status(zarr_store_flush(s, &err), ZARR_OK);
+    assert_status(zarr_store_flush(s, NULL, &err), ZARR_OK);
     zarr_store_free(s);
 }
 
@@ -139,7 +139,7 @@ static void not_a_value(void **state)
     assert_status(get_status(s, "dir", &err), ZARR_ERR_IO);
     assert_int_equal(err.os_code, EISDIR);
     assert_status(put_text(s, "dir", "x"), ZARR_ERR_IO);
-    assert_status(zarr_store_erase(s, "dir", &err), ZARR_ERR_IO);
+    assert_status(zarr_store_erase(s, "dir", NULL, &err), ZARR_ERR_IO);
     assert_status(get_status(s, "fifo", &err), ZARR_ERR_IO);
     assert_non_null(strstr(err.message, "FIFO"));
     assert_status(get_status(s, "socket", &err), ZARR_ERR_IO);
@@ -238,7 +238,7 @@ static void lock_in_a_moved_folder(void **state)
         assert_string_equal(get_text(s, "b/c/v"), "old");
         assert_null(get_text(s, "a/c/v"));
         assert_string_equal(rows(s, "", ZARR_LIST_DEBRIS), "");
-        assert_status(zarr_store_erase_prefix(s, "a", &err), ZARR_OK);
+        assert_status(zarr_store_erase_prefix(s, "a", NULL, &err), ZARR_OK);
         assert_status(zr_store_rename(s, "b", "a", NULL, &err), ZARR_OK);
     }
     zarr_store_free(s);
@@ -289,7 +289,7 @@ static void lock_file_that_is_the_value(void **state)
     assert_string_equal(get_text(s, "kept"), "old");
     assert_string_equal(rows(s, "", ZARR_LIST_DEBRIS), "");
     assert_int_equal(link(value, lock), 0);
-    assert_status(zarr_store_erase(s, "v", &err), ZARR_OK);
+    assert_status(zarr_store_erase(s, "v", NULL, &err), ZARR_OK);
     assert_null(get_text(s, "v"));
     assert_string_equal(rows(s, "", ZARR_LIST_DEBRIS), "");
     zarr_store_free(s);

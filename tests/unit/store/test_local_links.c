@@ -66,7 +66,7 @@ static void links(void **state)
     assert_string_equal(get_text(deny, "in/w"), "through");
 
     /* Erasing never follows a link. */
-    assert_status(zarr_store_erase_prefix(within, "deep", &err), ZARR_OK);
+    assert_status(zarr_store_erase_prefix(within, "deep", NULL, &err), ZARR_OK);
     assert_false(exists(w, "deep"));
     assert_string_equal(get_text(within, "in/v"), "inside");
     zarr_store_free(within);
@@ -90,21 +90,24 @@ static void nothing_is_known_behind_dangling_links(void **state)
             open_with(w, 0, ZARR_DURABILITY_NONE, k % 2 ? ZARR_LOCKS_NONE : ZARR_LOCKS_OS,
                       k / 2 ? ZARR_SYMLINKS_FOLLOW : ZARR_SYMLINKS_WITHIN);
 
-        assert_status(zarr_store_erase(s, "dangling/v", &err), ZARR_ERR_IO);
+        assert_status(zarr_store_erase(s, "dangling/v", NULL, &err), ZARR_ERR_IO);
         assert_int_equal(err.os_code, ENOENT);
         assert_non_null(strstr(err.message, "leads nowhere"));
-        assert_status(zarr_store_erase(s, "dangling/deep/v", &err), ZARR_ERR_IO);
-        assert_status(zarr_store_erase(s, "dir/v", &err), ZARR_ERR_NOT_FOUND);
-        assert_status(zarr_store_erase(s, "dir/none/v", &err), ZARR_ERR_NOT_FOUND);
-        assert_status(zarr_store_erase(s, "none/v", &err), ZARR_ERR_NOT_FOUND);
+        assert_status(zarr_store_erase(s, "dangling/deep/v", NULL, &err), ZARR_ERR_IO);
+        assert_status(zarr_store_erase(s, "dir/v", NULL, &err), ZARR_ERR_NOT_FOUND);
+        assert_status(zarr_store_erase(s, "dir/none/v", NULL, &err), ZARR_ERR_NOT_FOUND);
+        assert_status(zarr_store_erase(s, "none/v", NULL, &err), ZARR_ERR_NOT_FOUND);
         for (uint32_t how = 0; how <= ZARR_LIST_FOLDERS; how++) {
-            assert_status(zarr_store_list(s, "dangling", how, append_row, NULL, &err),
-                          ZARR_ERR_IO);
+            assert_status(
+                zarr_store_list(s, "dangling", how, append_row, NULL, NULL, &err),
+                ZARR_ERR_IO);
             assert_non_null(strstr(err.message, "leads nowhere"));
-            assert_status(zarr_store_list(s, "dangling/x", how, append_row, NULL, &err),
-                          ZARR_ERR_IO);
-            assert_status(zarr_store_list(s, "dir/none", how, append_row, NULL, &err),
-                          ZARR_OK);
+            assert_status(
+                zarr_store_list(s, "dangling/x", how, append_row, NULL, NULL, &err),
+                ZARR_ERR_IO);
+            assert_status(
+                zarr_store_list(s, "dir/none", how, append_row, NULL, NULL, &err),
+                ZARR_OK);
         }
         assert_status(zr_store_rename(s, "dangling/x", "y", NULL, &err), ZARR_ERR_IO);
         zarr_store_free(s);
@@ -132,7 +135,7 @@ static void links_without_openat2(void **state)
     assert_status(get_status(s, "a/none/v", &err), ZARR_ERR_NOT_FOUND);
     assert_status(get_status(s, "a/b/v/below", &err), ZARR_ERR_IO);
     assert_status(get_status(s, "a/b", &err), ZARR_ERR_IO);
-    assert_status(zarr_store_erase_prefix(s, "a", &err), ZARR_OK);
+    assert_status(zarr_store_erase_prefix(s, "a", NULL, &err), ZARR_OK);
     assert_false(exists(w, "a"));
     zarr_store_free(s);
     write_file(w, "real", "2");
@@ -182,9 +185,9 @@ static void refusal_names_link(void **state)
                                  links == ZARR_SYMLINKS_WITHIN ? EXDEV : ELOOP);
                 if (i > 0) /* a link in the place of a value is replaced */
                     continue;
-                assert_status(zarr_store_put(s, key, "1", 1, &err), ZARR_ERR_IO);
+                assert_status(zarr_store_put(s, key, "1", 1, NULL, &err), ZARR_ERR_IO);
                 assert_non_null(strstr(err.message, want));
-                assert_status(zarr_store_erase(s, key, &err), ZARR_ERR_IO);
+                assert_status(zarr_store_erase(s, key, NULL, &err), ZARR_ERR_IO);
                 assert_non_null(strstr(err.message, want));
             }
             zarr_store_free(s);

@@ -50,19 +50,19 @@ static void listing_and_cleaning(void **state)
                         "b/c/10 b/c/9 b/etc b/fifo b/zarr.json zarr.json ");
     assert_status(zarr_cancel_create(&cancel, &err), ZARR_OK);
     zarr_cancel_set(cancel);
-    assert_status(zarr_store_clean(s, "", 0, cancel, &n, &err), ZARR_ERR_CANCELLED);
+    assert_status(zarr_store_clean(s, "", 0, &n, cancel, &err), ZARR_ERR_CANCELLED);
     zarr_cancel_free(cancel);
     assert_true(exists(w, "b/c/9.__lock"));
-    assert_status(zarr_store_clean(s, "", 3600, NULL, &n, &err), ZARR_OK);
+    assert_status(zarr_store_clean(s, "", 3600, &n, NULL, &err), ZARR_OK);
     assert_int_equal(n, 0); /* all are too young */
-    assert_status(zarr_store_clean(s, "b", 0, NULL, &n, &err), ZARR_OK);
+    assert_status(zarr_store_clean(s, "b", 0, &n, NULL, &err), ZARR_OK);
     assert_int_equal(n, 3);
     assert_true(exists(w, temp) && exists(w, "b/c/10.__lock"));
     assert_false(exists(w, "b/c/9.__lock"));
     zr_store_unlock(s, lock);
     assert_false(exists(w, "b/c/10.__lock"));
     assert_true(strstr(rows(s, "", ZARR_LIST_DEBRIS), temp) != NULL);
-    assert_status(zarr_store_erase_prefix(s, "b/c", &err), ZARR_OK);
+    assert_status(zarr_store_erase_prefix(s, "b/c", NULL, &err), ZARR_OK);
     assert_false(exists(w, "b/c"));
     zarr_store_free(s);
 }
@@ -72,7 +72,8 @@ static void assert_ring(zarr_store *s, const char *prefix, uint32_t how, const c
     char text[ROWS_BYTES] = "", want[128];
     zarr_error err = {0};
 
-    assert_status(zarr_store_list(s, prefix, how, append_row, text, &err), ZARR_ERR_IO);
+    assert_status(zarr_store_list(s, prefix, how, append_row, text, NULL, &err),
+                  ZARR_ERR_IO);
     assert_int_equal(err.os_code, ELOOP);
     snprintf(want, sizeof want, "%s: this symbolic link leads to a directory above it",
              link);
@@ -102,13 +103,13 @@ static void rings_of_links(void **state)
     /* What removes does not follow links. */
     assert_string_equal(rows(s, "", ZARR_LIST_UNLINKED), "b/c/9 b/c/root ");
     assert_string_equal(rows(s, "", ZARR_LIST_DEBRIS), "");
-    assert_status(zarr_store_clean(s, "", 0, NULL, &n, &err), ZARR_OK);
-    assert_status(zarr_store_erase_prefix(s, "b/c", &err), ZARR_OK);
+    assert_status(zarr_store_clean(s, "", 0, &n, NULL, &err), ZARR_OK);
+    assert_status(zarr_store_erase_prefix(s, "b/c", NULL, &err), ZARR_OK);
     assert_true(exists(w, "x") && !exists(w, "b/c"));
     make_link(w, ".", "b/self");
     assert_ring(s, "", 0, "b/self");
     assert_ring(s, "b", ZARR_LIST_DIRECTORY, "b/self");
-    assert_status(zarr_store_erase_prefix(s, "b/self", &err), ZARR_OK);
+    assert_status(zarr_store_erase_prefix(s, "b/self", NULL, &err), ZARR_OK);
     /* x/a -> real/a, real/a/up -> real: real/a is again below x/a/up, by its own name. */
     make_dir(w, "real");
     make_dir(w, "real/a");
@@ -158,7 +159,7 @@ static void deep_directories(void **state)
         memcpy(key + 2 * i, "a/", 2);
     strcpy(key + 2 * 2046, "v");
     assert_status(put_text(s, key, "1"), ZARR_OK);
-    assert_status(zarr_store_list(s, "", 0, count_rows, &n, &err), ZARR_OK);
+    assert_status(zarr_store_list(s, "", 0, count_rows, &n, NULL, &err), ZARR_OK);
     assert_int_equal(n, 1);
     /* Deeper than a path can name. */
     dir = open(w->dir, O_RDONLY);
@@ -170,9 +171,9 @@ static void deep_directories(void **state)
         dir = next;
     }
     close(dir);
-    assert_status(zarr_store_list(s, "", 0, count_rows, &n, &err), ZARR_ERR_LIMIT);
+    assert_status(zarr_store_list(s, "", 0, count_rows, &n, NULL, &err), ZARR_ERR_LIMIT);
     assert_non_null(strstr(err.message, "at most 4095 bytes"));
-    assert_status(zarr_store_erase_prefix(s, "a", &err), ZARR_ERR_LIMIT);
+    assert_status(zarr_store_erase_prefix(s, "a", NULL, &err), ZARR_ERR_LIMIT);
     assert_non_null(strstr(err.message, "at most 4095 bytes"));
     remove_deep(w);
     zarr_store_free(s);
@@ -200,19 +201,21 @@ static void links_that_multiply(void **state)
     assert_int_equal(w->env.limits.linked_directories, 65536);
     w->env.limits.linked_directories = 4096; /* as good, and quicker */
     s = open_with(w, 0, ZARR_DURABILITY_NONE, 0, 0);
-    assert_status(zarr_store_list(s, "g1", 0, append_row, text, &err), ZARR_ERR_LIMIT);
+    assert_status(zarr_store_list(s, "g1", 0, append_row, text, NULL, &err),
+                  ZARR_ERR_LIMIT);
     assert_non_null(strstr(err.message, "more than 4096 directories behind symbolic"));
     assert_non_null(strstr(err.message, "limit linked_directories"));
     text[0] = '\0';
-    assert_status(zarr_store_list(s, "g6", 0, append_row, text, &err), ZARR_OK);
+    assert_status(zarr_store_list(s, "g6", 0, append_row, text, NULL, &err), ZARR_OK);
     zarr_store_free(s);
     w->env.limits.linked_directories = 8 + 64;
     s = open_with(w, 0, ZARR_DURABILITY_NONE, 0, 0);
-    assert_status(zarr_store_list(s, "g6", 0, append_row, text, &err), ZARR_OK);
+    assert_status(zarr_store_list(s, "g6", 0, append_row, text, NULL, &err), ZARR_OK);
     zarr_store_free(s);
     w->env.limits.linked_directories--;
     s = open_with(w, 0, ZARR_DURABILITY_NONE, 0, 0);
-    assert_status(zarr_store_list(s, "g6", 0, append_row, text, &err), ZARR_ERR_LIMIT);
+    assert_status(zarr_store_list(s, "g6", 0, append_row, text, NULL, &err),
+                  ZARR_ERR_LIMIT);
     zarr_store_free(s);
 }
 

@@ -58,7 +58,7 @@ static void modes(void **state)
             assert_status(put_text(s, key, "2"), ZARR_OK);
             assert_mode(w, key, want);
             assert_int_equal(mode_while_written & 077, want & 077);
-            assert_status(zarr_store_erase(s, key, NULL), ZARR_OK);
+            assert_status(zarr_store_erase(s, key, NULL, NULL), ZARR_OK);
         }
         zarr_store_free(s);
     }
@@ -109,7 +109,7 @@ static void parts(void **state)
         zarr_store_end_parts(s, "v", op.parts);
         assert_mode(w, "v", 0600);
         assert_string_equal(get_text(s, "v"), "new");
-        assert_status(zarr_store_erase(s, "v", NULL), ZARR_OK);
+        assert_status(zarr_store_erase(s, "v", NULL, NULL), ZARR_OK);
         zarr_store_free(s);
     }
 }
@@ -136,7 +136,7 @@ static void owners(void **state)
         assert_int_equal(st.st_uid, 4711);
         assert_int_equal(st.st_gid, 4712);
         assert_string_equal(get_text(s, "a/v"), "2");
-        assert_status(zarr_store_erase(s, "a/v", NULL), ZARR_OK);
+        assert_status(zarr_store_erase(s, "a/v", NULL, NULL), ZARR_OK);
         zarr_store_free(s);
     }
 }

@@ -119,7 +119,7 @@ static void without_syncfs(void **state)
         set_errors(0, 0, missing[i]);
         assert_status(put_text(s, "v", "1"), ZARR_OK);
         assert_int_equal(n_syncs[CALL_FDATASYNC], 0);
-        assert_status(zarr_store_flush(s, &err), ZARR_OK);
+        assert_status(zarr_store_flush(s, NULL, &err), ZARR_OK);
         assert_int_equal(n_syncs[CALL_SYNC], 1);
         assert_int_equal(n_syncs[CALL_FDATASYNC], 1); /* the root */
         assert_status(put_text(s, "v", "2"), ZARR_OK);
@@ -127,13 +127,13 @@ static void without_syncfs(void **state)
         assert_int_equal(n_syncs[CALL_FSYNC], 1);
         assert_int_equal(n_warnings, 0);
         set_errors(EINVAL, ENOSYS, missing[i]);
-        assert_status(zarr_store_flush(s, &err), ZARR_OK);
+        assert_status(zarr_store_flush(s, NULL, &err), ZARR_OK);
         assert_status(put_text(s, "v", "3"), ZARR_OK);
-        assert_status(zarr_store_flush(s, &err), ZARR_OK);
+        assert_status(zarr_store_flush(s, NULL, &err), ZARR_OK);
         assert_int_equal(n_warnings, 1);
         set_errors(0, 0, EIO);
         assert_status(put_text(s, "v", "4"), ZARR_OK);
-        assert_status(zarr_store_flush(s, &err), ZARR_ERR_IO);
+        assert_status(zarr_store_flush(s, NULL, &err), ZARR_ERR_IO);
         zarr_store_free(s);
     }
 }
@@ -166,12 +166,12 @@ static void appends(void **state)
         assert_status(zr_store_run_one(s, &op, &err), ZARR_OK);
         assert_int_equal(n_syncs[CALL_FDATASYNC], rows[i].n_before);
         assert_int_equal(n_syncs[CALL_FSYNC], 0);
-        assert_status(zarr_store_flush(s, &err), ZARR_OK);
+        assert_status(zarr_store_flush(s, NULL, &err), ZARR_OK);
         assert_int_equal(n_syncs[CALL_SYNCFS], rows[i].n_flushes);
         set_errors(EIO, 0, EIO);
         assert_status(zr_store_run_one(s, &op, &err),
                       rows[i].n_before ? ZARR_ERR_IO : ZARR_OK);
-        assert_status(zarr_store_flush(s, &err),
+        assert_status(zarr_store_flush(s, NULL, &err),
                       rows[i].n_flushes ? ZARR_ERR_IO : ZARR_OK);
         zarr_store_free(s);
     }

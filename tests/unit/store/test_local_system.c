@@ -33,9 +33,9 @@ static void no_descriptors(void **state)
         assert_true(st == ZARR_OK || (st == ZARR_ERR_IO && err.os_code == EMFILE));
         st = put_text(s, "a/v", "1");
         assert_true(st == ZARR_OK || st == ZARR_ERR_IO);
-        st = zarr_store_list(s, "", 0, append_row, (char[ROWS_BYTES]){0}, &err);
+        st = zarr_store_list(s, "", 0, append_row, (char[ROWS_BYTES]){0}, NULL, &err);
         assert_true(st == ZARR_OK || st == ZARR_ERR_IO);
-        st = zarr_store_erase(s, "a/none", &err);
+        st = zarr_store_erase(s, "a/none", NULL, &err);
         assert_true(st == ZARR_ERR_NOT_FOUND || st == ZARR_ERR_IO);
         setrlimit(RLIMIT_NOFILE, &old);
     }
@@ -87,7 +87,7 @@ static void more_pins_than_descriptors(void **state)
         assert_true(op.done_bytes == 3 && memcmp(bytes, "old", 3) == 0);
     }
     assert_status(put_text(s, "v", "new"), ZARR_OK);
-    assert_status(zarr_store_erase(s, "gone", &err), ZARR_OK);
+    assert_status(zarr_store_erase(s, "gone", NULL, &err), ZARR_OK);
     for (int i = 0; i < MANY_PINS; i++) {
         zarr_store_op op = pinned_op(&pin[i], bytes, sizeof bytes);
 
@@ -122,10 +122,10 @@ static void file_too_large(void **state)
         assert_status(put_text(s, "v", "old"), ZARR_OK);
         low = (struct rlimit){100000, old.rlim_max};
         setrlimit(RLIMIT_FSIZE, &low);
-        assert_status(zarr_store_put(s, "v", big, sizeof big, &err), ZARR_ERR_IO);
+        assert_status(zarr_store_put(s, "v", big, sizeof big, NULL, &err), ZARR_ERR_IO);
         assert_int_equal(err.os_code, EFBIG);
         assert_int_equal(err.os_domain, ZARR_OS_ERRNO);
-        assert_status(zarr_store_put(s, "v", big, 200000, &err), ZARR_ERR_IO);
+        assert_status(zarr_store_put(s, "v", big, 200000, NULL, &err), ZARR_ERR_IO);
         setrlimit(RLIMIT_FSIZE, &old);
         assert_string_equal(get_text(s, "v"), "old");
         assert_string_equal(rows(s, "", ZARR_LIST_DEBRIS), "");
@@ -148,16 +148,16 @@ static void disk_full(void **state)
     for (uint32_t locks = ZARR_LOCKS_OS; locks <= ZARR_LOCKS_NONE; locks++) {
         s = open_with(w, 0, 0, locks, 0);
         assert_status(put_text(s, "v", "old"), ZARR_OK);
-        assert_status(zarr_store_put(s, "a", big, sizeof big, &err), ZARR_OK);
-        assert_status(zarr_store_put(s, "b", big, sizeof big, &err), ZARR_OK);
-        assert_status(zarr_store_put(s, "v", big, sizeof big, &err), ZARR_ERR_IO);
+        assert_status(zarr_store_put(s, "a", big, sizeof big, NULL, &err), ZARR_OK);
+        assert_status(zarr_store_put(s, "b", big, sizeof big, NULL, &err), ZARR_OK);
+        assert_status(zarr_store_put(s, "v", big, sizeof big, NULL, &err), ZARR_ERR_IO);
         assert_int_equal(err.os_code, ENOSPC);
         assert_non_null(strstr(err.message, w->dir));
         assert_string_equal(get_text(s, "v"), "old");
         assert_string_equal(rows(s, "", ZARR_LIST_DEBRIS), "");
-        assert_status(zarr_store_erase_prefix(s, "", &err), ZARR_OK);
-        assert_status(zarr_store_put(s, "v", big, sizeof big, &err), ZARR_OK);
-        assert_status(zarr_store_flush(s, &err), ZARR_OK);
+        assert_status(zarr_store_erase_prefix(s, "", NULL, &err), ZARR_OK);
+        assert_status(zarr_store_put(s, "v", big, sizeof big, NULL, &err), ZARR_OK);
+        assert_status(zarr_store_flush(s, NULL, &err), ZARR_OK);
         zarr_store_free(s);
     }
     assert_int_equal(umount(w->dir), 0);
@@ -175,11 +175,11 @@ static void durabilities(void **state)
             assert_status(put_text(s, "d/e/f/v", "1"), ZARR_OK);
             assert_status(put_text(s, "d/e/f/v", "2"), ZARR_OK);
             assert_string_equal(get_text(s, "d/e/f/v"), "2");
-            assert_status(zarr_store_erase(s, "d/e/f/v", &err), ZARR_OK);
-            assert_status(zarr_store_flush(s, &err), ZARR_OK);
-            assert_status(zarr_store_flush(s, &err), ZARR_OK);
-            assert_status(zarr_store_erase_prefix(s, "", &err), ZARR_OK);
-            assert_status(zarr_store_flush(s, &err), ZARR_OK);
+            assert_status(zarr_store_erase(s, "d/e/f/v", NULL, &err), ZARR_OK);
+            assert_status(zarr_store_flush(s, NULL, &err), ZARR_OK);
+            assert_status(zarr_store_flush(s, NULL, &err), ZARR_OK);
+            assert_status(zarr_store_erase_prefix(s, "", NULL, &err), ZARR_OK);
+            assert_status(zarr_store_flush(s, NULL, &err), ZARR_OK);
             zarr_store_free(s);
         }
     }
@@ -334,7 +334,7 @@ static void *flush_it(void *arg)
 {
     struct flushing *f = arg;
 
-    f->st = zarr_store_flush(f->s, NULL);
+    f->st = zarr_store_flush(f->s, NULL, NULL);
     return NULL;
 }
 
@@ -355,7 +355,7 @@ static void failed_flush_of_another_thread(void **state)
     for (int i = 0; i < 2; i++)
         assert_status(f[i].st, ZARR_ERR_IO);
     atomic_store(&syncfs_fails, false);
-    assert_status(zarr_store_flush(s, &err), ZARR_ERR_IO);
+    assert_status(zarr_store_flush(s, NULL, &err), ZARR_ERR_IO);
     zarr_store_free(s);
 }
 
@@ -479,7 +479,7 @@ static void stolen_locks(void **state)
     assert_true(exists(w, "a/v.__lock"));
     assert_string_equal(get_text(s, "a/v"), "new");
     n_steals = 1;
-    assert_status(zarr_store_erase(s, "a/v", &err), ZARR_OK);
+    assert_status(zarr_store_erase(s, "a/v", NULL, &err), ZARR_OK);
     assert_int_equal(n_steals, 0);
     assert_true(exists(w, "a/v.__lock")); /* it is another writer's */
     assert_null(get_text(s, "a/v"));

@@ -160,7 +160,7 @@ static void waits_for_disks(void **state)
 
     for (int i = 0; i < BYTES; i++)
         bytes[i] = (char)(i * 7 + i / 251);
-    assert_status(zarr_store_put(s, "v", bytes, BYTES, &err), ZARR_OK);
+    assert_status(zarr_store_put(s, "v", bytes, BYTES, NULL, &err), ZARR_OK);
 
     disk.cached = BYTES;
     read_in_pool(s, bytes, BYTES);
@@ -197,7 +197,7 @@ static void asks_once(void **state)
     zarr_store *s = open_with(w, 0, ZARR_DURABILITY_NONE, 0, 0);
     zarr_error err = {0};
 
-    assert_status(zarr_store_put(s, "v", "12345678", 8, &err), ZARR_OK);
+    assert_status(zarr_store_put(s, "v", "12345678", 8, NULL, &err), ZARR_OK);
     disk.os_code = EOPNOTSUPP;
     for (uint32_t i = 0; i < 6; i++) {
         const bool waits = i % 4 >= 2, is_first = i % 2 == 0;
@@ -226,7 +226,7 @@ static void waits_for_names(void **state)
     zarr_store *s = open_with(w, 0, ZARR_DURABILITY_NONE, 0, 0);
     zarr_error err = {0};
 
-    assert_status(zarr_store_put(s, "v", "12345678", 8, &err), ZARR_OK);
+    assert_status(zarr_store_put(s, "v", "12345678", 8, NULL, &err), ZARR_OK);
     disk.cached = BYTES;
     read_in_pool(s, "12345678", 8);
     assert_int_equal(disk.n_names, 1);

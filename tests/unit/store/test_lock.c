@@ -154,7 +154,8 @@ static uint64_t total_in(zarr_store *s)
     uint64_t value = 0, n = sizeof value;
     zarr_error err;
 
-    assert_status(zarr_store_get(s, "a/counter", 0, &value, &n, NULL, &err), ZARR_OK);
+    assert_status(zarr_store_get(s, "a/counter", 0, &value, &n, NULL, NULL, &err),
+                  ZARR_OK);
     assert_int_equal(n, sizeof value);
     return value;
 }
@@ -203,8 +204,9 @@ static void run_processes(zarr_status (*increment)(zarr_store *, const char *),
     }
     wait_for(n_processes);
     assert_int_equal(total_in(s), want);
-    assert_status(zarr_store_list(s, "", ZARR_LIST_DEBRIS, count_rows, &n_debris, &err),
-                  ZARR_OK);
+    assert_status(
+        zarr_store_list(s, "", ZARR_LIST_DEBRIS, count_rows, &n_debris, NULL, &err),
+        ZARR_OK);
     assert_int_equal(n_debris, 0);
     zarr_store_free(s);
     world_free(&w);
@@ -337,7 +339,8 @@ static void assert_counted_since(struct eraser *x, zarr_store *s, uint64_t befor
 {
     uint64_t value = 0, n = sizeof value, begun;
     zarr_error err = {0};
-    const zarr_status st = zarr_store_get(s, "a/b/counter", 0, &value, &n, NULL, &err);
+    const zarr_status st =
+        zarr_store_get(s, "a/b/counter", 0, &value, &n, NULL, NULL, &err);
 
     if (st != ZARR_OK && st != ZARR_ERR_NOT_FOUND)
         fail_msg("%s", err.message);
@@ -365,7 +368,7 @@ static void erases_are_not_lost(void **state)
         assert_status(zr_thread_start(&counter[i], count_up, &x, NULL), ZARR_OK);
     for (uint64_t i = 0; i < 10 * n_increments; i++) {
         const uint64_t before = atomic_load(&x.n_done);
-        const zarr_status st = zarr_store_erase(s, "a/b/counter", &err);
+        const zarr_status st = zarr_store_erase(s, "a/b/counter", NULL, &err);
 
         if (st != ZARR_OK && st != ZARR_ERR_NOT_FOUND)
             fail_msg("%s", err.message);
@@ -396,7 +399,7 @@ static void *shake_erase(void *arg)
     struct shaker *x = arg;
 
     while (!atomic_load(&x->stop)) {
-        if (zarr_store_erase_prefix(x->s, "d", NULL) != ZARR_OK)
+        if (zarr_store_erase_prefix(x->s, "d", NULL, NULL) != ZARR_OK)
             atomic_fetch_add(&x->n_bad, 1);
         usleep(200);
     }
@@ -410,7 +413,7 @@ static void *shake_read(void *arg)
 
     while (!atomic_load(&x->stop)) {
         uint64_t n = sizeof to, total = 0;
-        zarr_status st = zarr_store_get(x->s, "d/e/f/v", 0, to, &n, &total, NULL);
+        zarr_status st = zarr_store_get(x->s, "d/e/f/v", 0, to, &n, &total, NULL, NULL);
 
         if (st == ZARR_ERR_NOT_FOUND)
             continue;
@@ -448,7 +451,7 @@ static void vanishing_directories(void **state)
             uint64_t n = 1 + i % 5;
 
             memset(value, (int)('a' + n - 1), sizeof value);
-            st = zarr_store_put(x.s, "d/e/f/v", value, n * 1000, &err);
+            st = zarr_store_put(x.s, "d/e/f/v", value, n * 1000, NULL, &err);
             if (st == ZARR_ERR_IO && sorts[k] == SORT_LOCAL_NO_LOCKS &&
                 err.os_code == ENOENT)
                 st = ZARR_OK; /* the directory of its temporary file is gone: an error,

@@ -110,7 +110,7 @@ static void hard_links(void **state)
         assert_text_in(copy, "a copy");
         assert_string_equal(get_text(s, keys[i]), "2");
         share_lock_file(&w, name, copy, sizeof copy);
-        assert_status(zarr_store_erase(s, keys[i], &err), ZARR_OK);
+        assert_status(zarr_store_erase(s, keys[i], NULL, &err), ZARR_OK);
         assert_text_in(copy, "a copy");
     }
     zarr_store_free(s);
@@ -326,7 +326,7 @@ static void assert_wait_ends(zarr_store *s, struct messages *m, const char *hold
     zarr_error err = {0};
 
     m->n = 0;
-    assert_status(zarr_store_put(s, "a/v", "x", 1, &err), ZARR_ERR_IO);
+    assert_status(zarr_store_put(s, "a/v", "x", 1, NULL, &err), ZARR_ERR_IO);
     assert_int_equal(err.os_code, ETIMEDOUT);
     assert_true(zr_now_ns() - begin >= 150000000);
     assert_non_null(strstr(err.message, "a/v: no lock within 0.15 s"));

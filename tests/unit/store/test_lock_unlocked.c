@@ -218,7 +218,7 @@ static void stores_that_make_writes_wait(void **state)
         world_init(&w);
         s = advisory_open(&w, &a, submits, ZARR_STORE_CAP_WRITES_WAIT);
         assert_status(put_text(s, "a", "1"), ZARR_OK);
-        assert_status(zarr_store_erase(s, "a", NULL), ZARR_OK);
+        assert_status(zarr_store_erase(s, "a", NULL, NULL), ZARR_OK);
         assert_int_equal(atomic_load(&a.n_bare), 2);
         assert_int_equal(atomic_load(&a.n_locks), 0);
         advisory_close(s, &a);

@@ -69,7 +69,7 @@ static void compare(zarr_store *s, const char *prefix, uint32_t how)
     zarr_error err;
 
     x.n = 0;
-    assert_status(zarr_store_list(s, prefix, how, see, &x, &err), ZARR_OK);
+    assert_status(zarr_store_list(s, prefix, how, see, &x, NULL, &err), ZARR_OK);
     for (size_t i = 0; i < x.n; i++) {
         const size_t more = n_of_row(x.key[i], x.prefix[i]);
 
@@ -93,7 +93,7 @@ static void test_model(void **state)
         const uint32_t i = next(N_KEYS);
 
         if (model[i].there && next(3) == 0) {
-            assert_status(zarr_store_erase(s, model[i].key, NULL), ZARR_OK);
+            assert_status(zarr_store_erase(s, model[i].key, NULL, NULL), ZARR_OK);
             model[i].there = false;
         } else {
             assert_status(put_text(s, model[i].key, "v"), ZARR_OK);
@@ -135,14 +135,15 @@ static void test_cost(void **state)
         snprintf(key, sizeof key, "%d/%d/k", i % 2, i);
         assert_status(put_text(s, key, "v"), ZARR_OK);
     }
-    assert_status(zarr_store_list(s, "", ZARR_LIST_DIRECTORY, count, &n, NULL), ZARR_OK);
+    assert_status(zarr_store_list(s, "", ZARR_LIST_DIRECTORY, count, &n, NULL, NULL),
+                  ZARR_OK);
     assert_int_equal(n, 2);
-    assert_status(zarr_store_list(s, "1", ZARR_LIST_DIRECTORY, count, &n, NULL),
+    assert_status(zarr_store_list(s, "1", ZARR_LIST_DIRECTORY, count, &n, NULL, NULL),
                   ZARR_ERR_LIMIT);
     n = 0;
     for (int i = 0; i < MANY; i++) {
         snprintf(key, sizeof key, "%d/%d", i % 2, i);
-        assert_status(zarr_store_list(s, key, ZARR_LIST_RECURSIVE, count, &n, NULL),
+        assert_status(zarr_store_list(s, key, ZARR_LIST_RECURSIVE, count, &n, NULL, NULL),
                       ZARR_OK);
     }
     assert_int_equal(n, MANY);

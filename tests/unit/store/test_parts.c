@@ -152,7 +152,7 @@ static void draft(zarr_store *s, const char *key, const char *source, bool locke
     zr_store_unlock(s, lock);
     assert_string_equal(get_text(s, key), "xyzabcdef");
     assert_string_equal(get_text(s, source), "abcdef");
-    assert_status(zarr_store_erase(s, key, NULL), ZARR_OK);
+    assert_status(zarr_store_erase(s, key, NULL, NULL), ZARR_OK);
 }
 
 static void write_in_parts(zarr_store *s, const char *key, bool locked)
@@ -192,7 +192,7 @@ static void discard_parts(zarr_store *s, const char *key, bool locked)
     zr_store_end_parts(s, key, parts);
     zr_store_unlock(s, lock);
     assert_null(get_text(s, key));
-    assert_status(zarr_store_list(s, "", ZARR_LIST_DEBRIS, count_debris, &n, NULL),
+    assert_status(zarr_store_list(s, "", ZARR_LIST_DEBRIS, count_debris, &n, NULL, NULL),
                   ZARR_OK);
     assert_int_equal(n, 0);
 }
@@ -220,7 +220,7 @@ static void conditions(zarr_store *s, const char *key)
         assert_status(commit(s, NULL, parts, key, 3, &first), ZARR_OK);
     zr_store_end_parts(s, key, parts);
     assert_string_equal(get_text(s, key), versions ? "two" : "one");
-    assert_status(zarr_store_erase(s, key, NULL), ZARR_OK);
+    assert_status(zarr_store_erase(s, key, NULL, NULL), ZARR_OK);
 }
 
 static void each_store(void **state)
@@ -289,7 +289,7 @@ static void gaps(void **state)
         assert_status(commit(s, NULL, parts, "c/0", 9, NULL), ZARR_OK);
         assert_string_equal(get_text(s, "c/0"), "abcdefghi");
         zr_store_end_parts(s, "c/0", parts);
-        assert_status(zarr_store_erase(s, "c/0", NULL), ZARR_OK);
+        assert_status(zarr_store_erase(s, "c/0", NULL, NULL), ZARR_OK);
         parts = begin(s, "c/1", NULL); /* no part at all */
         assert_status(commit(s, NULL, parts, "c/1", 1, NULL), ZARR_ERR_INVALID);
         assert_status(commit(s, NULL, parts, "c/1", 0, NULL), ZARR_ERR_INVALID);
@@ -333,13 +333,14 @@ static void commit_again(void **state)
         assert_status(commit(s, NULL, parts, "c/0", 3, &version), ZARR_OK);
         assert_string_equal(get_text(s, "c/0"), "xyz");
         zr_store_end_parts(s, "c/0", parts);
-        assert_status(zarr_store_erase(s, "c/0", NULL), ZARR_OK);
+        assert_status(zarr_store_erase(s, "c/0", NULL, NULL), ZARR_OK);
         assert_status(put_text(s, "c/0/f", "in the way"), ZARR_OK);
         parts = begin(s, "c/0", NULL); /* or gives up */
         assert_int_not_equal(commit(s, NULL, parts, "c/0", 0, NULL), ZARR_OK);
         zr_store_end_parts(s, "c/0", parts);
-        assert_status(zarr_store_list(s, "", ZARR_LIST_DEBRIS, count_debris, &n, NULL),
-                      ZARR_OK);
+        assert_status(
+            zarr_store_list(s, "", ZARR_LIST_DEBRIS, count_debris, &n, NULL, NULL),
+            ZARR_OK);
         assert_int_equal(n, 0);
         assert_int_equal(unlink(path) + rmdir(folder), 0);
         zarr_store_free(s);

@@ -20,15 +20,15 @@ static void stat_one(zarr_store *s)
     zarr_store_value v = ZARR_STORE_VALUE_INIT;
     zarr_error err = {0};
 
-    assert_status(zarr_store_stat(s, "a/k", &v, &err), ZARR_ERR_NOT_FOUND);
-    assert_status(zarr_store_stat(s, "../k", &v, &err), ZARR_ERR_INVALID);
-    assert_status(zarr_store_stat(s, NULL, &v, &err), ZARR_ERR_INVALID);
+    assert_status(zarr_store_stat(s, "a/k", &v, NULL, &err), ZARR_ERR_NOT_FOUND);
+    assert_status(zarr_store_stat(s, "../k", &v, NULL, &err), ZARR_ERR_INVALID);
+    assert_status(zarr_store_stat(s, NULL, &v, NULL, &err), ZARR_ERR_INVALID);
     assert_status(put_text(s, "a/k", "0123456789"), ZARR_OK);
-    assert_status(zarr_store_stat(s, "a/k", &v, &err), ZARR_OK);
+    assert_status(zarr_store_stat(s, "a/k", &v, NULL, &err), ZARR_OK);
     assert_int_equal(v.bytes, 10);
     assert_int_equal(v.has_version, has_versions(s));
     assert_int_equal(zr_store_version_equal(&v.version, &none), !has_versions(s));
-    assert_status(zarr_store_stat(s, "a/k", NULL, &err), ZARR_OK);
+    assert_status(zarr_store_stat(s, "a/k", NULL, NULL, &err), ZARR_OK);
 }
 
 static void read_one(zarr_store *s, uint64_t offset, uint64_t length, uint64_t room,
@@ -40,7 +40,8 @@ static void read_one(zarr_store *s, uint64_t offset, uint64_t length, uint64_t r
     const zarr_memory mem = zr_mem_of_host(to, room);
 
     memset(to, '#', sizeof to);
-    assert_status(zarr_store_read(s, "a/k", offset, length, &mem, &v, &err), ZARR_OK);
+    assert_status(zarr_store_read(s, "a/k", offset, length, &mem, &v, NULL, &err),
+                  ZARR_OK);
     assert_int_equal(v.done_bytes, strlen(want));
     assert_memory_equal(to, want, strlen(want));
     assert_int_equal(to[strlen(want)], '#');
@@ -62,8 +63,10 @@ static void read_all_ways(zarr_store *s)
     read_one(s, ZARR_STORE_SUFFIX, 3, 31, "789");
     read_one(s, ZARR_STORE_SUFFIX, 30, 31, "0123456789");
     read_one(s, 12, 4, 31, "");
-    assert_status(zarr_store_read(s, "no", 0, 1, &mem, &v, &err), ZARR_ERR_NOT_FOUND);
-    assert_status(zarr_store_read(s, "a/k", 0, 1, NULL, &v, &err), ZARR_ERR_INVALID);
+    assert_status(zarr_store_read(s, "no", 0, 1, &mem, &v, NULL, &err),
+                  ZARR_ERR_NOT_FOUND);
+    assert_status(zarr_store_read(s, "a/k", 0, 1, NULL, &v, NULL, &err),
+                  ZARR_ERR_INVALID);
 }
 
 static void write_by_version(zarr_store *s)
@@ -72,20 +75,21 @@ static void write_by_version(zarr_store *s)
     const zarr_memory mem = zr_mem_of_host((char[]){'n', 'e', 'w'}, 3);
     zarr_error err = {0};
 
-    assert_status(zarr_store_stat(s, "a/k", &v, &err), ZARR_OK);
+    assert_status(zarr_store_stat(s, "a/k", &v, NULL, &err), ZARR_OK);
     if (!zr_store_can(s, ZARR_STORE_CAP_PUT_IF_VERSION)) {
         v.version.bytes[0] = 1;
-        assert_status(zarr_store_write(s, "a/k", &mem, &v.version, NULL, &err),
+        assert_status(zarr_store_write(s, "a/k", &mem, &v.version, NULL, NULL, &err),
                       ZARR_ERR_UNSUPPORTED);
         return;
     }
-    assert_status(zarr_store_write(s, "a/k", &mem, &v.version, &w, &err), ZARR_OK);
+    assert_status(zarr_store_write(s, "a/k", &mem, &v.version, &w, NULL, &err), ZARR_OK);
     assert_int_equal(w.bytes, 3);
     assert_int_equal(w.has_version, 1);
     assert_false(zr_store_version_equal(&v.version, &w.version));
-    assert_status(zarr_store_write(s, "a/k", &mem, &v.version, NULL, &err),
+    assert_status(zarr_store_write(s, "a/k", &mem, &v.version, NULL, NULL, &err),
                   ZARR_ERR_CONFLICT);
-    assert_status(zarr_store_write(s, "a/k", &mem, &w.version, NULL, &err), ZARR_OK);
+    assert_status(zarr_store_write(s, "a/k", &mem, &w.version, NULL, NULL, &err),
+                  ZARR_OK);
 }
 
 static void put_new_one(zarr_store *s)
@@ -93,20 +97,22 @@ static void put_new_one(zarr_store *s)
     const zarr_memory mem = zr_mem_of_host((char[]){'2'}, 1);
     zarr_error err = {0};
 
-    assert_status(zarr_store_put_new(s, "n/k", "1", 1, &err), ZARR_OK);
+    assert_status(zarr_store_put_new(s, "n/k", "1", 1, NULL, &err), ZARR_OK);
     assert_string_equal(get_text(s, "n/k"), "1");
-    assert_status(zarr_store_put_new(s, "n/k", "2", 1, &err), ZARR_ERR_EXISTS);
+    assert_status(zarr_store_put_new(s, "n/k", "2", 1, NULL, &err), ZARR_ERR_EXISTS);
     assert_int_equal(err.code, ZARR_ERR_EXISTS);
     assert_non_null(strstr(err.message, "n/k: exists already"));
-    assert_status(zarr_store_write(s, "n/k", &mem, &none, NULL, &err), ZARR_ERR_EXISTS);
+    assert_status(zarr_store_write(s, "n/k", &mem, &none, NULL, NULL, &err),
+                  ZARR_ERR_EXISTS);
     assert_string_equal(get_text(s, "n/k"), "1");
-    assert_status(zarr_store_erase(s, "n/k", &err), ZARR_OK);
-    assert_status(zarr_store_put_new(s, "n/k", "3", 1, &err), ZARR_OK);
+    assert_status(zarr_store_erase(s, "n/k", NULL, &err), ZARR_OK);
+    assert_status(zarr_store_put_new(s, "n/k", "3", 1, NULL, &err), ZARR_OK);
     assert_string_equal(get_text(s, "n/k"), "3");
-    assert_status(zarr_store_put_new(s, "..", "3", 1, &err), ZARR_ERR_INVALID);
-    assert_status(zarr_store_put_new(s, "n/empty", NULL, 0, &err), ZARR_OK);
-    assert_status(zarr_store_put_new(s, "n/empty", NULL, 0, &err), ZARR_ERR_EXISTS);
-    assert_status(zarr_store_write(s, "n/k", NULL, NULL, NULL, &err), ZARR_ERR_INVALID);
+    assert_status(zarr_store_put_new(s, "..", "3", 1, NULL, &err), ZARR_ERR_INVALID);
+    assert_status(zarr_store_put_new(s, "n/empty", NULL, 0, NULL, &err), ZARR_OK);
+    assert_status(zarr_store_put_new(s, "n/empty", NULL, 0, NULL, &err), ZARR_ERR_EXISTS);
+    assert_status(zarr_store_write(s, "n/k", NULL, NULL, NULL, NULL, &err),
+                  ZARR_ERR_INVALID);
 }
 
 static void lock_one(zarr_store *s)
@@ -138,7 +144,7 @@ static void erase_all(zarr_store *s)
     zarr_error err;
 
     for (size_t i = 0; i < ZR_COUNT(keys); i++)
-        assert_status(zarr_store_erase(s, keys[i], &err), ZARR_OK);
+        assert_status(zarr_store_erase(s, keys[i], NULL, &err), ZARR_OK);
 }
 
 static void every_store(void **state)
@@ -165,7 +171,7 @@ static void read_only(void **state)
 
     o.flags = ZARR_STORE_READ_ONLY;
     s = open_local(w, &o);
-    assert_status(zarr_store_put_new(s, "k", "1", 1, &err), ZARR_ERR_INVALID);
+    assert_status(zarr_store_put_new(s, "k", "1", 1, NULL, &err), ZARR_ERR_INVALID);
     zarr_store_free(s);
 }
 
@@ -193,7 +199,7 @@ static void *race(void *arg)
         zarr_status st;
 
         snprintf(key, sizeof key, "race/%d", i);
-        st = zarr_store_put_new(r->store, key, &r->name, 1, &err);
+        st = zarr_store_put_new(r->store, key, &r->name, 1, NULL, &err);
         if (st == ZARR_OK)
             atomic_fetch_add(r->n_won, 1);
         else if (st != ZARR_ERR_EXISTS)
@@ -225,7 +231,7 @@ static void one_wins(void **state)
             zarr_store_free(r[i].store);
         }
         assert_int_equal(n_won, RACES);
-        assert_status(zarr_store_erase_prefix(s, is_local ? "race" : "", &err),
+        assert_status(zarr_store_erase_prefix(s, is_local ? "race" : "", NULL, &err),
                       is_local || zr_store_can(s, ZARR_STORE_CAP_LIST)
                           ? ZARR_OK
                           : ZARR_ERR_UNSUPPORTED);
@@ -252,7 +258,7 @@ static void foreign_writer(void **state)
         assert_status(zr_store_run_one(s, &op, &err), ZARR_OK);
         op.version = none;
         assert_status(zr_store_run_one(s, &op, &err), ZARR_ERR_CONFLICT);
-        assert_status(zarr_store_erase(s, "f", &err), ZARR_OK);
+        assert_status(zarr_store_erase(s, "f", NULL, &err), ZARR_OK);
         zarr_store_free(s);
     }
 }
@@ -285,7 +291,7 @@ static zarr_status over_list(void *self, const char *prefix, uint32_t how,
                              zarr_error *err)
 {
     (void)cancel;
-    return zarr_store_list(self, prefix, how, fn, user, err);
+    return zarr_store_list(self, prefix, how, fn, user, NULL, err);
 }
 
 static void over_close(void *self)
@@ -365,12 +371,12 @@ static void device_memory(void **state)
         assert_status(zr_store_open_custom(&s, &w->env, &over_vtable, inner, NULL, &err),
                       ZARR_OK);
         assert_int_equal(zarr_fakedev_poke(mem.handle, 0, "abcd", 4), 0);
-        assert_status(zarr_store_write(s, "k", &mem, NULL, &v, &err), ZARR_OK);
+        assert_status(zarr_store_write(s, "k", &mem, NULL, &v, NULL, &err), ZARR_OK);
         assert_int_equal(v.down_bytes, 4);
         assert_int_equal(v.up_bytes, 0);
         assert_string_equal(get_text(s, "k"), "abcd");
         assert_int_equal(zarr_fakedev_poke(mem.handle, 0, "----", 4), 0);
-        assert_status(zarr_store_read(s, "k", ZARR_STORE_SUFFIX, 2, &mem, &v, &err),
+        assert_status(zarr_store_read(s, "k", ZARR_STORE_SUFFIX, 2, &mem, &v, NULL, &err),
                       ZARR_OK);
         assert_int_equal(v.done_bytes, 2);
         assert_int_equal(v.up_bytes, 2);
@@ -521,9 +527,10 @@ static void parts(void **state)
     for (int i = 0; i < 2; i++) {
         zarr_store_op op = {.verb = ZARR_STORE_PUT, .flags = ZARR_STORE_OP_LOCKED};
 
-        assert_status(zarr_store_put_new(s, keys[i], "1", 1, &err), ZARR_OK);
-        assert_status(zarr_store_put_new(s, keys[i], "2", 1, &err), ZARR_ERR_EXISTS);
-        assert_status(zarr_store_stat(s, keys[i], &v, &err), ZARR_OK);
+        assert_status(zarr_store_put_new(s, keys[i], "1", 1, NULL, &err), ZARR_OK);
+        assert_status(zarr_store_put_new(s, keys[i], "2", 1, NULL, &err),
+                      ZARR_ERR_EXISTS);
+        assert_status(zarr_store_stat(s, keys[i], &v, NULL, &err), ZARR_OK);
         assert_int_equal(v.has_version, i == 0);
         assert_int_equal(v.bytes, 1);
         assert_status(zr_store_lock(s, keys[i], NULL, &op.lock, &err), ZARR_OK);

@@ -30,13 +30,13 @@ void trap_run(void *self, zarr_store_op *op, zarr_error *err)
     op->done_bytes = 0;
     op->object_bytes = UINT64_MAX;
     if (op->verb == ZARR_STORE_PUT) {
-        op->status = zarr_store_put(trap.below, op->key, p, op->mem.bytes, err);
+        op->status = zarr_store_put(trap.below, op->key, p, op->mem.bytes, NULL, err);
     } else if (op->verb == ZARR_STORE_ERASE) {
-        op->status = zarr_store_erase(trap.below, op->key, err);
+        op->status = zarr_store_erase(trap.below, op->key, NULL, err);
     } else {
         op->done_bytes = op->verb == ZARR_STORE_GET ? op->mem.bytes : 0;
         op->status = zarr_store_get(trap.below, op->key, 0, p, &op->done_bytes,
-                                    &op->object_bytes, err);
+                                    &op->object_bytes, NULL, err);
     }
 }
 
@@ -61,7 +61,7 @@ zarr_status trap_list(void *self, const char *prefix, uint32_t how, zarr_store_l
 
     (void)cancel;
     (void)self;
-    return zarr_store_list(trap.below, prefix, how, trap_row, &l, err);
+    return zarr_store_list(trap.below, prefix, how, trap_row, &l, NULL, err);
 }
 
 const zarr_store_vtable trap_vtable = {

@@ -231,7 +231,7 @@ static zarr_status count_list(void *self, const char *prefix, uint32_t how,
                               zarr_error *err)
 {
     (void)c;
-    return zarr_store_list(self, prefix, how, fn, user, err);
+    return zarr_store_list(self, prefix, how, fn, user, NULL, err);
 }
 
 static const zarr_store_vtable count_vtable = {.struct_size = sizeof count_vtable,

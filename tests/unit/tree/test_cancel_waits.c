@@ -342,11 +342,131 @@ static void a_cancelled_write_may_be_done(void **state)
     assert_status(zarr_group_create(&g, s, "src/new", &spec, NULL, &terr),
                   ZARR_ERR_CANCELLED);
     hung.what = "no such key";
-    assert_ok(zarr_store_get(s, "src/new/zarr.json", 0, &first, &n, NULL, &terr));
-    assert_ok(zarr_store_get(s, "src/new/.zarrc-job", 0, &first, &n, NULL, &terr));
+    assert_ok(zarr_store_get(s, "src/new/zarr.json", 0, &first, &n, NULL, NULL, &terr));
+    assert_ok(zarr_store_get(s, "src/new/.zarrc-job", 0, &first, &n, NULL, NULL, &terr));
     hung.verb = 0;
     hung.is_done = false;
     assert_int_equal(sigaction(SIGALRM, &before, NULL), 0);
+    zarr_store_free(s);
+    world_close(&w);
+}
+
+/* ---- calls of a store that never answers ------------------------------------------- */
+
+/* A call that does not pass its object on fails at once. */
+static zarr_status wait_for_cancel(const zarr_cancel *cancel, zarr_error *err)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+
+    while (cancel && !zarr_cancel_is_set(cancel))
+        nanosleep(&pause, NULL);
+    err->code = cancel ? ZARR_ERR_CANCELLED : ZARR_ERR_IO;
+    snprintf(err->message, sizeof err->message, "waited for a cancel object");
+    return (zarr_status)err->code;
+}
+
+static zarr_status mute_list(void *self, const char *prefix, uint32_t how,
+                             zarr_store_list_fn fn, void *user, const zarr_cancel *cancel,
+                             zarr_error *err)
+{
+    (void)self, (void)prefix, (void)how, (void)fn, (void)user;
+    return wait_for_cancel(cancel, err);
+}
+
+static zarr_status mute_flush(void *self, const zarr_cancel *cancel, zarr_error *err)
+{
+    (void)self;
+    return wait_for_cancel(cancel, err);
+}
+
+static zarr_status mute_erase_prefix(void *self, const char *prefix,
+                                     const zarr_cancel *cancel, zarr_error *err)
+{
+    (void)self, (void)prefix;
+    return wait_for_cancel(cancel, err);
+}
+
+static int no_row(void *user, const zarr_store_item *item)
+{
+    (void)user, (void)item;
+    return 0;
+}
+
+static zarr_status call_store(zarr_store *s, zarr_array *a, int which,
+                              const zarr_cancel *c)
+{
+    static const uint64_t block[2] = {0, 0};
+    char text[8] = "";
+    const zarr_memory mem = {.device_type = ZARR_DEVICE_CPU, .handle = text, .bytes = 8};
+    uint64_t n = sizeof text;
+    uint32_t kind;
+    int32_t format;
+
+    switch (which) {
+    case 0:
+        return zarr_store_list(s, "", 0, no_row, NULL, c, &terr);
+    case 1:
+        return zarr_store_flush(s, c, &terr);
+    case 2:
+        return zarr_store_erase_prefix(s, "src", c, &terr);
+    case 3:
+        return zarr_node_probe(s, "src", &kind, &format, c, &terr);
+    case 4:
+        return zarr_store_get(s, "k", 0, text, &n, NULL, c, &terr);
+    case 5:
+        return zarr_store_put(s, "k", text, n, c, &terr);
+    case 6:
+        return zarr_store_put_new(s, "k", text, n, c, &terr);
+    case 7:
+        return zarr_store_erase(s, "k", c, &terr);
+    case 8:
+        return zarr_store_stat(s, "k", NULL, c, &terr);
+    case 9:
+        return zarr_store_read(s, "k", 0, n, &mem, NULL, c, &terr);
+    case 10:
+        return zarr_store_write(s, "k", &mem, NULL, NULL, c, &terr);
+    case 11:
+        return zarr_array_refresh(a, NULL, c, &terr);
+    case 12:
+        return zarr_array_recheck(a, c, &terr);
+    case 13:
+        return zarr_array_block_read_encoded(a, block, text, &n, c, &terr);
+    case 14:
+        return zarr_array_block_write_encoded(a, block, text, n, c, &terr);
+    case 15:
+        return zarr_array_block_erase(a, block, c, &terr);
+    default:
+        return ZARR_OK;
+    }
+}
+
+static void calls_of_a_store_end(void **state)
+{
+    struct sigaction action = {.sa_handler = on_alarm}, before;
+    zarr_store_vtable mute = hung_vtable;
+    zarr_store *s = NULL, *hangs = NULL;
+    zarr_array *a = NULL;
+    struct world w;
+
+    (void)state;
+    assert_int_equal(sigaction(SIGALRM, &action, &before), 0);
+    mute.list = mute_list;
+    mute.flush = mute_flush;
+    mute.erase_prefix = mute_erase_prefix;
+    s = open_hung(&w);
+    assert_ok(zarr_store_open_custom(&hangs, w.ctx, &mute, NULL, NULL, &terr));
+    hung.what = "no such key";
+    a = open_array(hangs, "src/a");
+    hung.what = "";
+    for (int which = 0; which < 16; which++) {
+        signalled = fresh_cancel();
+        alarm_in_ms(50);
+        if (call_store(hangs, a, which, signalled) != ZARR_ERR_CANCELLED)
+            fail_msg("call %d: %s", which, terr.message);
+    }
+    assert_int_equal(sigaction(SIGALRM, &before, NULL), 0);
+    zarr_array_free(a);
+    zarr_store_free(hangs);
     zarr_store_free(s);
     world_close(&w);
 }
@@ -359,6 +479,7 @@ int main(void)
         cmocka_unit_test(operations_in_flight_end),
         cmocka_unit_test(documents_in_flight_end),
         cmocka_unit_test(a_cancelled_write_may_be_done),
+        cmocka_unit_test(calls_of_a_store_end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

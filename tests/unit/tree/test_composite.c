@@ -36,7 +36,8 @@ static struct count count_all(zarr_store *s, const char *prefix)
 {
     struct count c = {0, 0};
 
-    assert_ok(zarr_store_list(s, prefix, ZARR_LIST_RECURSIVE, count_item, &c, &terr));
+    assert_ok(
+        zarr_store_list(s, prefix, ZARR_LIST_RECURSIVE, count_item, &c, NULL, &terr));
     return c;
 }
 
@@ -211,14 +212,16 @@ static void listing(void **state)
     put_text(&w, "a/c/0", "x");
     put_text(&w, "zarr.json", "{}");
     put_text(&w, "note", "x");
-    assert_ok(zarr_store_list(w.store, "", ZARR_LIST_DIRECTORY, count_prefix, &n, &terr));
+    assert_ok(
+        zarr_store_list(w.store, "", ZARR_LIST_DIRECTORY, count_prefix, &n, NULL, &terr));
     assert_int_equal(n, 102); /* one prefix "a" and two keys */
     n = 0;
-    assert_ok(zarr_store_list(w.store, "", ZARR_LIST_RECURSIVE, stop_at_once, &n, &terr));
+    assert_ok(
+        zarr_store_list(w.store, "", ZARR_LIST_RECURSIVE, stop_at_once, &n, NULL, &terr));
     assert_int_equal(n, 1);
     /* The same key in the other store is not seen. */
-    assert_ok(zarr_store_put(p.chunks, "b/zarr.json", "{}", 2, &terr));
-    assert_ok(zarr_store_put(p.docs, "b/c/0", "x", 1, &terr));
+    assert_ok(zarr_store_put(p.chunks, "b/zarr.json", "{}", 2, NULL, &terr));
+    assert_ok(zarr_store_put(p.docs, "b/c/0", "x", 1, NULL, &terr));
     assert_null(get_text(&w, "b/zarr.json"));
     assert_null(get_text(&w, "b/c/0"));
     n = count_all(w.store, "b").documents + count_all(w.store, "b").others;

@@ -227,7 +227,7 @@ static void test_entries_stay_while_a_move_copies(void **state)
     f = fopen(path, "w");
     assert_non_null(f);
     fclose(f);
-    assert_ok(zarr_store_erase(w.store, "c/moved/x", &terr));
+    assert_ok(zarr_store_erase(w.store, "c/moved/x", NULL, &terr));
     opts.flags = ZARR_COPY_CONSOLIDATED;
     opts.progress = see_entry;
     opts.progress_user = &w;

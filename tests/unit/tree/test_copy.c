@@ -190,7 +190,7 @@ static void refuse_root(struct world *w, zarr_store *src, zarr_store *dst)
     assert_status(zarr_node_move(src, "", dst, "all", NULL, &terr), ZARR_ERR_INVALID);
     assert_non_null(strstr(terr.message, "is a symbolic link to the store"));
     check_copy(w, src, "src");
-    assert_ok(zarr_node_probe(dst, "all", &kind, &format, &terr));
+    assert_ok(zarr_node_probe(dst, "all", &kind, &format, NULL, &terr));
     assert_int_equal(kind, 0);
 }
 
@@ -266,7 +266,7 @@ static void test_move_is_rename(void **state)
         assert_true(p.objects > 0);
         assert_int_equal(n_keys(&w, "to/here"), 0);
         assert_string_equal(get_text(&w, "back/stray"), "1");
-        assert_ok(zarr_store_erase(w.store, "back/stray", &terr));
+        assert_ok(zarr_store_erase(w.store, "back/stray", NULL, &terr));
         check_copy(&w, w.store, "back");
 
         p = (struct progress){0};
@@ -410,16 +410,16 @@ static void test_surplus_in_batches(void **state)
         char key[64];
 
         snprintf(key, sizeof key, "dst/a/c/90/%d", i);
-        assert_ok(zarr_store_put(w.store, key, "x", 1, &terr));
+        assert_ok(zarr_store_put(w.store, key, "x", 1, NULL, &terr));
     }
     o.n_ops[ZARR_STORE_ERASE] = o.most_at_once = 0;
     assert_ok(zarr_node_copy(s, "src", s, "dst", &opts, &terr));
     assert_in_range(o.n_ops[ZARR_STORE_ERASE], 200, 210); /* and records of the copy */
     assert_int_equal(o.most_at_once, 64);
     check_copy(&w, w.store, "dst");
-    assert_int_equal(
-        zarr_store_get(w.store, "dst/a/c/90/7", 0, NULL, &(uint64_t){0}, NULL, NULL),
-        ZARR_ERR_NOT_FOUND);
+    assert_int_equal(zarr_store_get(w.store, "dst/a/c/90/7", 0, NULL, &(uint64_t){0},
+                                    NULL, NULL, NULL),
+                     ZARR_ERR_NOT_FOUND);
     zarr_store_free(s);
     world_close(&w);
 }
@@ -442,13 +442,13 @@ static void test_parts_at_once(void **state)
         value[i] = (unsigned char)(i >> 20 ^ i);
     world_open(&w, WORLD_MEMORY);
     make_source(&w);
-    assert_ok(zarr_store_put(w.store, "src/k3/c/9/9", value, bytes, &terr));
+    assert_ok(zarr_store_put(w.store, "src/k3/c/9/9", value, bytes, NULL, &terr));
     assert_ok(zarr_store_open(&o.below, w.ctx, "memory:", NULL, &terr));
     assert_ok(zarr_store_open_custom(&s, w.ctx, &over_submits, &o, NULL, &terr));
     assert_ok(zarr_node_copy(w.store, "src/k3", s, "", NULL, &terr));
     assert_int_equal(o.n_ops[ZARR_STORE_PUT_PART], 9);
     assert_int_equal(o.most_at_once, 4);
-    assert_ok(zarr_store_get(s, key, 0, copy, &n, NULL, &terr));
+    assert_ok(zarr_store_get(s, key, 0, copy, &n, NULL, NULL, &terr));
     assert_true(n == bytes && memcmp(value, copy, bytes) == 0);
     zarr_store_free(s);
     world_close(&w);

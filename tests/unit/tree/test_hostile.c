@@ -133,10 +133,10 @@ static void test_limits(void **state)
     assert_ok(zarr_store_open(&store, ctx, "memory:", NULL, &terr));
     memset(text, ' ', sizeof text);
     memcpy(text, V3("[4]", "[2]", ""), strlen(V3("[4]", "[2]", "")));
-    assert_ok(zarr_store_put(store, "long/zarr.json", text, 2001, &terr));
+    assert_ok(zarr_store_put(store, "long/zarr.json", text, 2001, NULL, &terr));
     assert_status(zarr_array_open(&a, store, "long", NULL, &terr), ZARR_ERR_LIMIT);
     assert_says("metadata_bytes");
-    assert_ok(zarr_store_put(store, "long/zarr.json", text, 2000, &terr));
+    assert_ok(zarr_store_put(store, "long/zarr.json", text, 2000, NULL, &terr));
     assert_ok(zarr_array_open(&a, store, "long", NULL, &terr));
     text[1999] = '\0';
     memset(text, 'x', 1999);
@@ -145,21 +145,22 @@ static void test_limits(void **state)
     zarr_array_free(a);
     snprintf(text, sizeof text, "%s",
              V3("[4]", "[2]", ",\"attributes\":{\"d\":[[[[[[[[[]]]]]]]]]}"));
-    assert_ok(zarr_store_put(store, "deep/zarr.json", text, strlen(text), &terr));
+    assert_ok(zarr_store_put(store, "deep/zarr.json", text, strlen(text), NULL, &terr));
     assert_status(zarr_array_open(&a, store, "deep", NULL, &terr), ZARR_ERR_LIMIT);
     assert_says("json_depth");
     snprintf(text, sizeof text, "%s", V3("[4,4,4]", "[2,2,2]", ""));
-    assert_ok(zarr_store_put(store, "rank/zarr.json", text, strlen(text), &terr));
+    assert_ok(zarr_store_put(store, "rank/zarr.json", text, strlen(text), NULL, &terr));
     assert_status(zarr_array_open(&a, store, "rank", NULL, &terr), ZARR_ERR_LIMIT);
     assert_says("rank");
     assert_status(zarr_array_open(&a, store, "a/verylongname", NULL, &terr),
                   ZARR_ERR_LIMIT);
     assert_says("node_name_bytes");
     assert_ok(zarr_store_put(store, "zarr.json",
-                             "{\"zarr_format\":3,\"node_type\":\"group\"}", 37, &terr));
+                             "{\"zarr_format\":3,\"node_type\":\"group\"}", 37, NULL,
+                             &terr));
     for (int i = 0; i < 4; i++) {
         snprintf(text, sizeof text, "c%d/x", i);
-        assert_ok(zarr_store_put(store, text, "", 0, &terr));
+        assert_ok(zarr_store_put(store, text, "", 0, NULL, &terr));
     }
     assert_ok(zarr_group_open(&g, store, "", NULL, &terr));
     assert_status(zarr_group_list(g, NULL, NULL, NULL, &terr), ZARR_ERR_LIMIT);

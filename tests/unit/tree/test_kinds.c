@@ -63,7 +63,7 @@ static zarr_status kinds_list(void *self, const char *prefix, uint32_t how,
                               const zarr_cancel *cancel, zarr_error *err)
 {
     (void)cancel;
-    return zarr_store_list(self, prefix, how, fn, user, err);
+    return zarr_store_list(self, prefix, how, fn, user, NULL, err);
 }
 
 static zarr_status kinds_lock(void *self, const char *key, const zarr_cancel *cancel,
@@ -103,9 +103,9 @@ static void use_array(struct world *w, int kind)
     fill_array(a);
     assert_int_equal(count_wrong(a, 10, 10), 0);
     assert_int_equal(read_at(a, 9, 9), 9009);
-    assert_ok(zarr_array_block_read_encoded(a, chunk, data, &bytes, &terr));
-    assert_ok(zarr_array_block_write_encoded(a, chunk, data, bytes, &terr));
-    assert_ok(zarr_array_block_erase(a, chunk, &terr));
+    assert_ok(zarr_array_block_read_encoded(a, chunk, data, &bytes, NULL, &terr));
+    assert_ok(zarr_array_block_write_encoded(a, chunk, data, bytes, NULL, &terr));
+    assert_ok(zarr_array_block_erase(a, chunk, NULL, &terr));
     fill_array(a);
     assert_ok(zarr_array_attribute_set(a, "k", "1", &terr));
     assert_ok(zarr_array_resize(a, small, 0, &terr));

@@ -139,8 +139,8 @@ static void picture(struct world *w, char *text)
     };
 
     text[0] = '\0';
-    assert_ok(
-        zarr_store_list(w->store, "t", ZARR_LIST_RECURSIVE, collect_key, text, &terr));
+    assert_ok(zarr_store_list(w->store, "t", ZARR_LIST_RECURSIVE, collect_key, text, NULL,
+                              &terr));
     for (size_t i = 0; i < sizeof documents / sizeof *documents; i++) {
         const char *found = get_text(w, documents[i]);
         const size_t at = strlen(text);
@@ -471,13 +471,13 @@ static void frail_run(void *self, zarr_store_op *op, zarr_error *err)
         return;
     }
     if (op->verb == ZARR_STORE_PUT) {
-        op->status = zarr_store_put(f->below, op->key, p, op->mem.bytes, err);
+        op->status = zarr_store_put(f->below, op->key, p, op->mem.bytes, NULL, err);
     } else if (op->verb == ZARR_STORE_ERASE) {
-        op->status = zarr_store_erase(f->below, op->key, err);
+        op->status = zarr_store_erase(f->below, op->key, NULL, err);
     } else {
         op->done_bytes = op->verb == ZARR_STORE_GET ? op->mem.bytes : 0;
         op->status = zarr_store_get(f->below, op->key, 0, p, &op->done_bytes,
-                                    &op->object_bytes, err);
+                                    &op->object_bytes, NULL, err);
     }
 }
 
@@ -486,7 +486,8 @@ static zarr_status frail_list(void *self, const char *prefix, uint32_t how,
                               const zarr_cancel *cancel, zarr_error *err)
 {
     (void)cancel;
-    return zarr_store_list(((struct frail *)self)->below, prefix, how, fn, user, err);
+    return zarr_store_list(((struct frail *)self)->below, prefix, how, fn, user, NULL,
+                           err);
 }
 
 static const zarr_store_vtable frail_vtable = {

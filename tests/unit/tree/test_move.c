@@ -39,7 +39,7 @@ static void front_run(void *self, zarr_store_op *op, zarr_error *err)
     (void)self;
     if (op->verb == ZARR_STORE_ERASE && front.failing &&
         strcmp(op->key, front.failing) == 0) {
-        (void)!zarr_store_get(front.below, "src/.zarrc-job", 0, front.job, &n, NULL,
+        (void)!zarr_store_get(front.below, "src/.zarrc-job", 0, front.job, &n, NULL, NULL,
                               NULL);
         op->status = ZARR_ERR_IO;
         return;
@@ -63,14 +63,14 @@ static zarr_status front_lock(void *self, const char *key, const zarr_cancel *ca
 
     (void)self;
     if (strcmp(key, ATTRS) == 0 &&
-        zarr_store_stat(front.below, "src/k2/.zarray", NULL, NULL) == ZARR_OK) {
+        zarr_store_stat(front.below, "src/k2/.zarray", NULL, NULL, NULL) == ZARR_OK) {
         front.n_asked++;
         if (zr_store_lock_try(front.below, "src/k2/.zarray", NULL, &rival, NULL) ==
             ZARR_OK)
             front.n_free++;
         zr_store_unlock(front.below, rival);
         if (front.changes)
-            assert_ok(zarr_store_put(front.below, ATTRS, "{\"k\": 2}", 8, &terr));
+            assert_ok(zarr_store_put(front.below, ATTRS, "{\"k\": 2}", 8, NULL, &terr));
     }
     return zr_store_lock(front.below, key, cancel, lock, err);
 }
@@ -187,7 +187,7 @@ static void test_new_key_in_any_store(void **state)
         assert_status(zr_store_erase_rest(w.store, "a", "a/.zarrc-job", NULL, &terr),
                       ZARR_ERR_CONFLICT);
         assert_non_null(get_text(&w, "a/new/zarr.json"));
-        assert_ok(zarr_store_erase(w.store, "a/new/zarr.json", &terr));
+        assert_ok(zarr_store_erase(w.store, "a/new/zarr.json", NULL, &terr));
         assert_ok(zr_store_erase_rest(w.store, "a", "a/.zarrc-job", NULL, &terr));
         assert_int_equal(n_keys(&w, ""), 0);
         world_close(&w);
@@ -293,7 +293,7 @@ static void test_failed_move(void **state)
     assert_true(is_listed(&w, "src"));
     /* the documents are gone already: a delete that fails again keeps its mark */
     put_text(&w, "src/.zarrc-job", "{\"zarrc_job\": 1, \"command\": \"rm\"}");
-    assert_ok(zarr_store_erase(w.store, "src/.zgroup", &terr));
+    assert_ok(zarr_store_erase(w.store, "src/.zgroup", NULL, &terr));
     assert_status(zarr_node_delete_watched(s, "src", &del, &terr), ZARR_ERR_IO);
     assert_non_null(strstr(get_text(&w, "src/.zarrc-job"), "\"rm\""));
     zarr_store_free(s);
@@ -335,7 +335,7 @@ static void leave_rest(struct world *w, const char *destination)
     zr_str_puts(&job, ", \"before\": \"{}\"}");
     put_text(w, "src/.zarrc-job", zr_str_text(&job));
     zr_str_deinit(&job);
-    (void)!zarr_store_erase(w->store, "src/.zgroup", NULL);
+    (void)!zarr_store_erase(w->store, "src/.zgroup", NULL, NULL);
 }
 
 /* The job object of the last step names the destination. Other stores have it: by another
@@ -396,7 +396,7 @@ static void test_linked_destination(void **state)
         opts.flags = ZARR_COPY_OVERWRITE;
         assert_status(zarr_node_move(s, "src", w.store, paths[i], &opts, &terr),
                       ZARR_ERR_IO);
-        assert_status(zarr_store_stat(w.store, "src/.zgroup", NULL, NULL),
+        assert_status(zarr_store_stat(w.store, "src/.zgroup", NULL, NULL, NULL),
                       ZARR_ERR_NOT_FOUND);
         front.failing = NULL;
         opts.flags = ZARR_COPY_SKIP_EQUAL;

@@ -112,7 +112,7 @@ static zarr_status open_as(struct world *w, enum call call, const char *path,
         assert_int_equal((a != NULL) + (g != NULL), st == ZARR_OK);
         break;
     case PROBE:
-        st = zarr_node_probe(w->store, path, &kind, &found, &terr);
+        st = zarr_node_probe(w->store, path, &kind, &found, NULL, &terr);
         break;
     }
     if (g && zarr_group_zarr_format(g) == 2)

@@ -107,7 +107,7 @@ static int add_object(void *user, const zarr_store_item *item)
     unsigned char data[8192];
     uint64_t bytes = sizeof data, hash = 14695981039346656037u;
 
-    assert_ok(zarr_store_get(w->store, item->key, 0, data, &bytes, NULL, &terr));
+    assert_ok(zarr_store_get(w->store, item->key, 0, data, &bytes, NULL, NULL, &terr));
     for (uint64_t i = 0; i < bytes; i++)
         hash = (hash ^ data[i]) * 1099511628211u;
     for (const char *k = strchr(item->key, '/'); *k; k++)
@@ -121,8 +121,8 @@ static uint64_t sum_objects(struct world *w, const char *path)
     uint64_t sum = 0;
     void *user[2] = {&sum, w};
 
-    assert_ok(
-        zarr_store_list(w->store, path, ZARR_LIST_RECURSIVE, add_object, user, &terr));
+    assert_ok(zarr_store_list(w->store, path, ZARR_LIST_RECURSIVE, add_object, user, NULL,
+                              &terr));
     return sum;
 }
 

@@ -17,8 +17,8 @@ static bool write_failing(struct world *w, zarr_store *below, bool copies, int64
     zarr_error err = {0};
 
     w->fail_at = at;
-    failed = zarr_store_put(s, "a", "new", 3, &err) != ZARR_OK;
-    failed = zarr_store_flush(s, &err) != ZARR_OK || failed;
+    failed = zarr_store_put(s, "a", "new", 3, NULL, &err) != ZARR_OK;
+    failed = zarr_store_flush(s, NULL, &err) != ZARR_OK || failed;
     zarr_store_free(s);
     failed = failed || w->fail_at <= 0;
     w->fail_at = 0;
@@ -75,13 +75,14 @@ static bool change(zarr_store *s, char value)
     zarr_status st;
 
     memset(bytes, value, sizeof bytes);
-    good = zarr_store_put(s, "small", bytes, 100, NULL) == ZARR_OK && good;
-    good = zarr_store_put(s, "large", bytes, sizeof bytes, NULL) == ZARR_OK && good;
-    st = zarr_store_erase(s, value == 'o' ? "new" : "old", NULL);
+    good = zarr_store_put(s, "small", bytes, 100, NULL, NULL) == ZARR_OK && good;
+    good = zarr_store_put(s, "large", bytes, sizeof bytes, NULL, NULL) == ZARR_OK && good;
+    st = zarr_store_erase(s, value == 'o' ? "new" : "old", NULL, NULL);
     good = (st == ZARR_OK || st == ZARR_ERR_NOT_FOUND) && good;
-    good = zarr_store_put(s, value == 'o' ? "old" : "new", bytes, 1, NULL) == ZARR_OK &&
+    good = zarr_store_put(s, value == 'o' ? "old" : "new", bytes, 1, NULL, NULL) ==
+               ZARR_OK &&
            good;
-    return zarr_store_flush(s, NULL) == ZARR_OK && good;
+    return zarr_store_flush(s, NULL, NULL) == ZARR_OK && good;
 }
 
 /* With one failure, and a second flush that tries again. */
@@ -97,7 +98,8 @@ static bool change_failing(struct world *w, struct failing *f, bool copies, int 
     is_over = f->at > 0;
     f->at = 0;
     assert_true(good || !is_over);
-    if (zarr_store_flush(s, &err) == ZARR_OK && good) { /* nothing is lost in silence */
+    if (zarr_store_flush(s, NULL, &err) == ZARR_OK &&
+        good) { /* nothing is lost in silence */
         assert_true(has_value(s, "small", 'n') && has_value(s, "large", 'n'));
         assert_true(has_value(s, "old", 0) && has_value(s, "new", 'n'));
     }

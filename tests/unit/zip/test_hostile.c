@@ -83,8 +83,9 @@ static int use_archive(struct world *w, const struct maker *k, bool names_change
         assert_non_null(strstr(err.message, "x.zip"));
         return 0;
     }
-    assert_status(zarr_store_list(s, "", ZARR_LIST_RECURSIVE, count_row, &n_rows, &err),
-                  ZARR_OK);
+    assert_status(
+        zarr_store_list(s, "", ZARR_LIST_RECURSIVE, count_row, &n_rows, NULL, &err),
+        ZARR_OK);
     for (size_t i = 0; i < k->n_members; i++) {
         const struct made_member *m = &k->member[i].m;
         zarr_status st = read_whole(s, m->name, to, sizeof to, &n, &err);
@@ -425,7 +426,7 @@ static void test_changes(void **state)
     assert_absent(s, "c");
     put_archive(w, other.bytes, other.n);
     assert_fails(s, "a", ZARR_ERR_IO, "changed");
-    assert_status(zarr_store_erase(w->memory_store, "x.zip", NULL), ZARR_OK);
+    assert_status(zarr_store_erase(w->memory_store, "x.zip", NULL, NULL), ZARR_OK);
     assert_fails(s, "a", ZARR_ERR_IO, "disappeared");
     assert_fails(s, "b", ZARR_ERR_IO, "disappeared");
     zarr_store_free(s);

@@ -52,7 +52,7 @@ static void check_row(struct world *w, const struct row *row, const char *want)
     }
     make_end(&k, 0, row->comment, row->comment ? strlen(row->comment) + 1 : 0,
              !row->no_zip64);
-    if (zarr_store_put(w->memory_store, row->key, k.bytes, k.n, &err) != ZARR_OK ||
+    if (zarr_store_put(w->memory_store, row->key, k.bytes, k.n, NULL, &err) != ZARR_OK ||
         zr_zip_open(&self, &w->env, w->store, row->key,
                     &(struct zr_zip_options){.flags = ZARR_STORE_READ_ONLY},
                     &err) != ZARR_OK ||
@@ -149,7 +149,7 @@ static void test_inside_of_a_hierarchy(void **state)
 
     check_row(w, &row, "");
     assert_int_equal(
-        zarr_store_put(w->memory_store, "a/zarr.json", GROUP, strlen(GROUP), NULL),
+        zarr_store_put(w->memory_store, "a/zarr.json", GROUP, strlen(GROUP), NULL, NULL),
         ZARR_OK);
     check_row(w, &row, "fault: its folder is a node of another hierarchy\n");
 }

@@ -18,7 +18,7 @@ static void assert_range(zarr_store *s, const char *key, uint64_t from, uint64_t
     zarr_store_value value = ZARR_STORE_VALUE_INIT;
     zarr_error err;
 
-    if (zarr_store_read(s, key, from, n, &mem, &value, &err) != ZARR_OK)
+    if (zarr_store_read(s, key, from, n, &mem, &value, NULL, &err) != ZARR_OK)
         fail_msg("%s", err.message);
     assert_int_equal(value.done_bytes, strlen(want));
     assert_memory_equal(to, want, strlen(want));
@@ -400,7 +400,7 @@ static void assert_list(zarr_store *s, const char *prefix, uint32_t how, const c
     struct rows r = {""};
     zarr_error err;
 
-    if (zarr_store_list(s, prefix, how, add_row, &r, &err) != ZARR_OK)
+    if (zarr_store_list(s, prefix, how, add_row, &r, NULL, &err) != ZARR_OK)
         fail_msg("%s", err.message);
     assert_string_equal(r.text, want);
 }
@@ -504,7 +504,7 @@ static zarr_status use_all(struct world *w, zarr_error *err)
     zarr_status st = open_archive(&s, w, err);
 
     if (st == ZARR_OK)
-        st = zarr_store_list(s, "", ZARR_LIST_RECURSIVE, add_row, &r, err);
+        st = zarr_store_list(s, "", ZARR_LIST_RECURSIVE, add_row, &r, NULL, err);
     if (st == ZARR_OK)
         st = read_whole(s, "a", to, sizeof to, &n, err);
     if (st == ZARR_OK)

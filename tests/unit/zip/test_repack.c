@@ -28,7 +28,7 @@ static zarr_repack_result need_repack(zarr_store *s, uint32_t flags)
     zarr_repack_result result = ZARR_REPACK_RESULT_INIT;
     zarr_error err = {0};
 
-    if (zarr_store_repack(s, flags, NULL, &result, &err) != ZARR_OK)
+    if (zarr_store_repack(s, flags, &result, NULL, &err) != ZARR_OK)
         fail_msg("%s", err.message);
     return result;
 }
@@ -49,7 +49,8 @@ static void check_nothing_dead(zarr_store *s)
 {
     zarr_store_counters c = ZARR_STORE_COUNTERS_INIT;
 
-    assert_status(zarr_store_stat(s, "zarr.json", NULL, NULL), ZARR_OK); /* reads it */
+    assert_status(zarr_store_stat(s, "zarr.json", NULL, NULL, NULL),
+                  ZARR_OK); /* reads it */
     zarr_store_read_counters(s, &c);
     assert_int_equal(c.dead_bytes, 0);
     assert_int_equal(c.dead_values, 0);
@@ -63,7 +64,7 @@ static void make_dead(zarr_store *s)
     need_flush(s);
     put_text(s, "a/b", "second");
     put_text(s, "a/c", "");
-    assert_status(zarr_store_erase(s, "gone", NULL), ZARR_OK);
+    assert_status(zarr_store_erase(s, "gone", NULL, NULL), ZARR_OK);
     need_flush(s);
 }
 
@@ -136,7 +137,7 @@ static void test_tail(void **state)
     assert_int_equal(done.bytes_before, op.offset + 18);
     assert_int_equal(done.bytes_after, op.offset);
     assert_text(s, "a", "1");
-    assert_status(zarr_store_erase(s, "a", NULL), ZARR_OK);
+    assert_status(zarr_store_erase(s, "a", NULL, NULL), ZARR_OK);
     done = need_repack(s, 0);
     assert_int_equal(done.bytes_after, 22);
     zarr_store_free(s);
@@ -214,7 +215,7 @@ static void test_foreign_archive(void **state)
 
         make_foreign(&k);
         bytes = malloc(k.n);
-        assert_status(zarr_store_put(below, "x.zip", k.bytes, k.n, &err), ZARR_OK);
+        assert_status(zarr_store_put(below, "x.zip", k.bytes, k.n, NULL, &err), ZARR_OK);
         s = need_as(w, below, 0, false);
         done = need_repack(s, 0);
         assert_true(done.is_needed && done.bytes_after < k.n);
@@ -259,7 +260,7 @@ static void test_absolute_offsets(void **state)
         make_text(&k, "a", "a value that is replaced, longer than any extra field");
         make_text(&k, "a", "new");
         make_end(&k, 0, NULL, 0, false);
-        assert_status(zarr_store_put(below, "x.zip", k.bytes, k.n, NULL), ZARR_OK);
+        assert_status(zarr_store_put(below, "x.zip", k.bytes, k.n, NULL, NULL), ZARR_OK);
         s = open_form(w, below, "x.zip", 0, form);
         look = need_repack(s, ZARR_REPACK_LOOK);
         done = need_repack(s, 0);
@@ -336,7 +337,7 @@ static void test_refused(void **state)
                  f->value);
         if (f->is_in_central && f->at == 20) /* the length decoded, too */
             make_u32(&k, k.member[1].central_at + 24, f->value);
-        assert_status(zarr_store_put(below, "x.zip", k.bytes, k.n, &err), ZARR_OK);
+        assert_status(zarr_store_put(below, "x.zip", k.bytes, k.n, NULL, &err), ZARR_OK);
         s = need_as(w, below, 0, false);
         assert_status(zarr_store_repack(s, 0, NULL, NULL, &err), ZARR_ERR_CORRUPT);
         if (!strstr(err.message, f->text) || !strstr(err.message, "member of x.zip"))
@@ -365,7 +366,7 @@ static void test_other_refusals(void **state)
     assert_status(zarr_store_repack(s, 2, NULL, NULL, &err), ZARR_ERR_UNSUPPORTED);
     assert_status(zarr_store_repack(below, 0, NULL, NULL, &err), ZARR_ERR_UNSUPPORTED);
     assert_non_null(strstr(err.message, "no archive"));
-    assert_status(zarr_store_repack(s, 0, cancel, NULL, &err), ZARR_ERR_CANCELLED);
+    assert_status(zarr_store_repack(s, 0, NULL, cancel, &err), ZARR_ERR_CANCELLED);
     check_dead(s);
     assert_true(need_repack(s, 0).is_needed);
     check_dead(s);
@@ -441,7 +442,7 @@ static void test_new_ozx(void **state)
     need_flush(s);
     make_hierarchy(s);
     need_flush(s);
-    assert_status(zarr_store_erase(s, "a/" ZR_DOC_JOB, NULL), ZARR_OK);
+    assert_status(zarr_store_erase(s, "a/" ZR_DOC_JOB, NULL, NULL), ZARR_OK);
     need_flush(s);
     assert_notes(w, below, "x.ozx", "");
     get_archive(below, "x.ozx", p, sizeof p);
@@ -474,7 +475,7 @@ static void test_close_of_ozx(void **state)
     struct world *w = *state;
     zarr_store *below = begin_place(w, IN_MEMORY), *s;
 
-    assert_status(zarr_store_erase(below, "x.ozx", NULL), ZARR_ERR_NOT_FOUND);
+    assert_status(zarr_store_erase(below, "x.ozx", NULL, NULL), ZARR_ERR_NOT_FOUND);
     s = open_form(w, below, "x.ozx", ZARR_STORE_CREATE, ZR_ZIP_FORM_BY_NAME);
     make_hierarchy(s);
     zarr_store_free(s);
@@ -530,13 +531,13 @@ static void test_no_version(void **state)
         zarr_store_free(s);
         assert_notes(w, below, "x.ozx",
                      "note: its comment does not tell the version of OME-Zarr\n");
-        assert_status(zarr_store_erase(below, "x.ozx", NULL), ZARR_OK);
+        assert_status(zarr_store_erase(below, "x.ozx", NULL, NULL), ZARR_OK);
     }
     make_member(
         &k, &(struct made_member){.name = "c", .data = "chunk", .bytes = 5, .method = 8});
     make_text(&k, "zarr.json", ROOT);
     make_end(&k, 0, "a comment", 9, false);
-    assert_status(zarr_store_put(below, "x.ozx", k.bytes, k.n, NULL), ZARR_OK);
+    assert_status(zarr_store_put(below, "x.ozx", k.bytes, k.n, NULL, NULL), ZARR_OK);
     s = open_form(w, below, "x.ozx", 0, ZR_ZIP_FORM_BY_NAME);
     assert_true(need_repack(s, 0).is_needed);
     assert_false(need_repack(s, 0).is_needed);
@@ -567,7 +568,7 @@ static void test_damaged_root(void **state)
         } else { /* its local header has too long a name */
             make_u16(&k, k.member[0].header_at + 26, 0xffff);
         }
-        assert_status(zarr_store_put(below, "x.ozx", k.bytes, k.n, NULL), ZARR_OK);
+        assert_status(zarr_store_put(below, "x.ozx", k.bytes, k.n, NULL, NULL), ZARR_OK);
         s = open_form(w, below, "x.ozx", 0, ZR_ZIP_FORM_BY_NAME);
         put_text(s, "d", "new");
         need_flush(s);
@@ -603,7 +604,7 @@ static void test_late_look(void **state)
     zarr_store_free(r);
     zarr_store_free(early);
     zarr_store_free(s);
-    assert_status(zarr_store_stat(below, "x.ozx", NULL, NULL), ZARR_ERR_NOT_FOUND);
+    assert_status(zarr_store_stat(below, "x.ozx", NULL, NULL, NULL), ZARR_ERR_NOT_FOUND);
     early = open_form(w, below, "x.ozx", ZARR_STORE_CREATE, ZR_ZIP_FORM_PLAIN);
     s = open_form(w, below, "x.ozx", ZARR_STORE_CREATE, ZR_ZIP_FORM_PLAIN);
     put_text(s, "c", "chunk");
@@ -700,7 +701,7 @@ static void test_many(void **state)
     s = open_form(w, below, "x.zip", 0, ZR_ZIP_FORM_OZX);
     for (int i = 1; i < 70000; i += 2) {
         snprintf(key, sizeof key, "n%d/c", i);
-        assert_status(zarr_store_erase(s, key, NULL), ZARR_OK);
+        assert_status(zarr_store_erase(s, key, NULL, NULL), ZARR_OK);
     }
     assert_true(need_repack(s, 0).is_needed);
     for (int i = 0; i < 70000; i++) {

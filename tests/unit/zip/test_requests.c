@@ -51,7 +51,7 @@ static int add_key(void *user, const zarr_store_item *item)
     uint64_t bytes = sizeof value;
     const bool is_chunk = strncmp(item->key, "c/", 2) == 0;
 
-    assert_ok(zarr_store_get(m->from, item->key, 0, value, &bytes, NULL, &err));
+    assert_ok(zarr_store_get(m->from, item->key, 0, value, &bytes, NULL, NULL, &err));
     snprintf(names[k.n_members], sizeof names[0], "%s", item->key);
     make_member(&k, &(struct made_member){.name = names[k.n_members],
                                           .data = value,
@@ -84,9 +84,9 @@ static void pack(struct members *m, const char *codecs, bool shards)
     assert_ok(zarr_array_write(a, NULL, &t, NULL, &err));
     zarr_array_free(a);
     make_free(&k);
-    assert_ok(zarr_store_list(m->from, "", ZARR_LIST_RECURSIVE, add_key, m, &err));
+    assert_ok(zarr_store_list(m->from, "", ZARR_LIST_RECURSIVE, add_key, m, NULL, &err));
     make_end(&k, 0, "", 0, false);
-    assert_ok(zarr_store_put(below, "x.zip", k.bytes, k.n, &err));
+    assert_ok(zarr_store_put(below, "x.zip", k.bytes, k.n, NULL, &err));
     zarr_store_free(m->from);
 }
 
@@ -302,7 +302,7 @@ static void test_damage(void **state)
 
         pack(&m, "[\"bytes\"]", false);
         k.bytes[chunk_at(100) + 300] ^= 0x40;
-        assert_ok(zarr_store_put(below, "x.zip", k.bytes, k.n, &err));
+        assert_ok(zarr_store_put(below, "x.zip", k.bytes, k.n, NULL, &err));
         a = open_packed();
         assert_status(read_all(a), ZARR_ERR_CORRUPT);
         assert_non_null(strstr(err.message, "member of x.zip"));
@@ -333,7 +333,8 @@ static void test_changed_archive(void **state)
     (void)state;
     pack(&m, "[\"bytes\"]", false);
     a = open_packed();
-    assert_ok(zarr_store_put(below, "x.zip", k.bytes, k.n, &err)); /* a new version */
+    assert_ok(
+        zarr_store_put(below, "x.zip", k.bytes, k.n, NULL, &err)); /* a new version */
     assert_status(read_all(a), ZARR_ERR_IO);
     assert_non_null(strstr(err.message, "the archive changed after it was opened"));
     close_packed(a);

@@ -92,19 +92,19 @@ static void test_replaced(void **state)
 
     begin_names();
     memset(value, 'A', sizeof value);
-    assert_status(zarr_store_put(s, "a", value, sizeof value, &err), ZARR_OK);
+    assert_status(zarr_store_put(s, "a", value, sizeof value, NULL, &err), ZARR_OK);
     need_flush(s);
     put_text(s, "b", "2");
-    assert_status(zarr_store_get(s, "a", 100, to, &n, NULL, &err), ZARR_OK);
+    assert_status(zarr_store_get(s, "a", 100, to, &n, NULL, NULL, &err), ZARR_OK);
     assert_memory_equal(to, "AAAAAAAAAAAAAAAA", 16);
     replace_archive();
     n = sizeof to;
-    assert_status(zarr_store_get(s, "a", 100, to, &n, NULL, &err), ZARR_ERR_IO);
+    assert_status(zarr_store_get(s, "a", 100, to, &n, NULL, NULL, &err), ZARR_ERR_IO);
     assert_non_null(strstr(err.message, "changed"));
-    assert_status(zarr_store_put(s, "c", "3", 1, &err), ZARR_ERR_IO);
+    assert_status(zarr_store_put(s, "c", "3", 1, NULL, &err), ZARR_ERR_IO);
     assert_non_null(strstr(err.message, "no locks"));
     n = sizeof to;
-    assert_status(zarr_store_get(s, "a", 100, to, &n, NULL, &err), ZARR_OK);
+    assert_status(zarr_store_get(s, "a", 100, to, &n, NULL, NULL, &err), ZARR_OK);
     assert_memory_equal(to, "CCCCCCCCCCCCCCCC", 16);
     zarr_store_free(s);
     zarr_store_free(below);
@@ -116,7 +116,7 @@ static void get_part(zarr_store *s, zarr_status want, char c)
     uint64_t n = sizeof to;
     zarr_error err = {0};
 
-    assert_status(zarr_store_get(s, "a", 100, to, &n, NULL, &err), want);
+    assert_status(zarr_store_get(s, "a", 100, to, &n, NULL, NULL, &err), want);
     if (want != ZARR_OK)
         assert_non_null(strstr(err.message, "changed"));
     else
@@ -136,7 +136,7 @@ static void test_replaced_value(void **state)
     make_member(&k, &(struct made_member){
                         .name = "a", .data = value, .bytes = sizeof value, .method = 8});
     make_end(&k, 0, NULL, 0, false);
-    assert_status(zarr_store_put(below, "x.zip", k.bytes, k.n, &err), ZARR_OK);
+    assert_status(zarr_store_put(below, "x.zip", k.bytes, k.n, NULL, &err), ZARR_OK);
     s = need_as(w, below, 0, false);
     r = need_as(w, below, ZARR_STORE_READ_ONLY, false);
     t = need_as(w, also, 0, false);
@@ -149,7 +149,7 @@ static void test_replaced_value(void **state)
     need_flush(s);
     get_part(s, ZARR_OK, 'A');
     memset(value, 'B', sizeof value);
-    assert_status(zarr_store_put(t, "a", value, sizeof value, &err), ZARR_OK);
+    assert_status(zarr_store_put(t, "a", value, sizeof value, NULL, &err), ZARR_OK);
     need_flush(t);
     get_part(s, ZARR_OK, 'B');
     get_part(r, ZARR_ERR_IO, 0);
@@ -209,7 +209,7 @@ static void test_turn_begins(void **state)
 #if !defined(__SANITIZE_THREAD__) /* it allows no threads in a child */
 static void *put_one(void *store)
 {
-    return zarr_store_put(store, "a", "1", 1, NULL) == ZARR_OK ? store : NULL;
+    return zarr_store_put(store, "a", "1", 1, NULL, NULL) == ZARR_OK ? store : NULL;
 }
 
 static void exit_while_busy(struct world *w)
@@ -224,7 +224,7 @@ static void exit_while_busy(struct world *w)
         zr_store_open_custom_url(&s, &w->env, &zr_zip_vtable, self, "zip:y.zip", NULL,
                                  NULL) != ZARR_OK ||
         open_as(&busy, w, below, ZARR_STORE_CREATE, false, NULL) != ZARR_OK ||
-        zarr_store_put(s, "a", "1", 1, NULL) != ZARR_OK ||
+        zarr_store_put(s, "a", "1", 1, NULL, NULL) != ZARR_OK ||
         zr_thread_start(&thread, put_one, busy, NULL) != ZARR_OK)
         _exit(1);
     usleep(200000); /* the thread waits for the lock of x.zip */
@@ -248,13 +248,13 @@ static void test_exit(void **state)
         exit_while_busy(w);
     for (int i = 0; i < 400 && st != ZARR_OK; i++) {
         usleep(10000);
-        st = zarr_store_stat(below, "y.zip", NULL, NULL);
+        st = zarr_store_stat(below, "y.zip", NULL, NULL, NULL);
     }
     assert_int_equal(kill(child, SIGKILL), 0);
     assert_int_equal(waitpid(child, &status, 0), child);
     zarr_store_unlock(below, lock);
     assert_status(st, ZARR_OK);
-    assert_status(zarr_store_erase(below, "y.zip", NULL), ZARR_OK);
+    assert_status(zarr_store_erase(below, "y.zip", NULL, NULL), ZARR_OK);
     zarr_store_free(below);
 }
 
@@ -272,8 +272,8 @@ static void write_for_ever(struct world *w, bool flushes)
         _exit(1);
     alarm(60);
     for (;;)
-        if (zarr_store_put(s, "child", "1", 1, NULL) != ZARR_OK ||
-            (flushes && zarr_store_flush(s, NULL) != ZARR_OK))
+        if (zarr_store_put(s, "child", "1", 1, NULL, NULL) != ZARR_OK ||
+            (flushes && zarr_store_flush(s, NULL, NULL) != ZARR_OK))
             _exit(1);
 }
 
@@ -292,7 +292,8 @@ static void test_turns(void **state)
         if (child == 0)
             write_for_ever(w, flushes);
         below = open_waiting(w, 10000);
-        for (int i = 0; i < 20000 && zarr_store_stat(below, "x.zip", NULL, NULL); i++)
+        for (int i = 0; i < 20000 && zarr_store_stat(below, "x.zip", NULL, NULL, NULL);
+             i++)
             usleep(1000);
         s = need_as(w, below, 0, false);
         for (int i = 0; i < 3; i++) {
@@ -397,8 +398,9 @@ static void test_read_ahead(void **state)
 
     for (int i = 0; i < N_KEYS; i++) {
         snprintf(key[i], sizeof key[i], "%d", i);
-        assert_status(zarr_store_put(s, key[i], &"abcdefghijklmnopqrst"[i], 1, NULL),
-                      ZARR_OK);
+        assert_status(
+            zarr_store_put(s, key[i], &"abcdefghijklmnopqrst"[i], 1, NULL, NULL),
+            ZARR_OK);
         if (i == N_KEYS / 2)
             need_flush(s);
         op[i] = (zarr_store_op){.verb = ZARR_STORE_GET,

@@ -29,8 +29,8 @@ static void test_values(void **state)
         put_text(s, "a/b", "second");
         put_text(s, "a/\xc3\xa4", "");
         put_text(s, "gone", "x");
-        assert_status(zarr_store_erase(s, "gone", &err), ZARR_OK);
-        assert_status(zarr_store_erase(s, "gone", &err), ZARR_ERR_NOT_FOUND);
+        assert_status(zarr_store_erase(s, "gone", NULL, &err), ZARR_OK);
+        assert_status(zarr_store_erase(s, "gone", NULL, &err), ZARR_ERR_NOT_FOUND);
         assert_text(s, "a/b", "second"); /* before any directory is there */
         need_flush(s);
         r = need_as(w, below, ZARR_STORE_READ_ONLY, false);
@@ -39,23 +39,23 @@ static void test_values(void **state)
         assert_absent(r, "gone");
         zarr_store_free(r);
         put_text(s, "a/c", "third");
-        assert_status(zarr_store_erase(s, "a/b", &err), ZARR_OK);
+        assert_status(zarr_store_erase(s, "a/b", NULL, &err), ZARR_OK);
         zarr_store_free(s); /* writes the directory, too */
         s = need_as(w, below, 0, copies);
         assert_absent(s, "a/b");
         assert_text(s, "a/c", "third");
         assert_text(s, "zarr.json", "{}");
-        assert_status(zarr_store_erase_prefix(s, "a", &err), ZARR_OK);
+        assert_status(zarr_store_erase_prefix(s, "a", NULL, &err), ZARR_OK);
         assert_absent(s, "a/c");
         put_text(s, "a/c", "again");
         zarr_store_free(s);
         s = need_as(w, below, ZARR_STORE_READ_ONLY, false);
         assert_text(s, "a/c", "again");
         assert_absent(s, "a/\xc3\xa4");
-        assert_status(zarr_store_put(s, "a", "", 0, NULL), ZARR_ERR_INVALID);
+        assert_status(zarr_store_put(s, "a", "", 0, NULL, NULL), ZARR_ERR_INVALID);
         zarr_store_free(s);
         s = need_as(w, below, 0, copies);
-        assert_status(zarr_store_put(s, "a\\b", "", 0, &err), ZARR_ERR_INVALID);
+        assert_status(zarr_store_put(s, "a\\b", "", 0, NULL, &err), ZARR_ERR_INVALID);
         assert_non_null(strstr(err.message, "backslash"));
         zarr_store_free(s);
         zarr_store_free(below);
@@ -88,7 +88,7 @@ static void test_foreign_archive(void **state)
     make_text(&k, "run/folder/", "");
     make_text(&k, "run/\x81", "code page 437");
     make_end(&k, 0, "a comment", 9, false);
-    assert_status(zarr_store_put(below, "x.zip", k.bytes, k.n, &err), ZARR_OK);
+    assert_status(zarr_store_put(below, "x.zip", k.bytes, k.n, NULL, &err), ZARR_OK);
     s = need_as(w, below, 0, false);
     put_text(s, "new", "new value");
     put_text(s, "zarr.json", "{ }");
@@ -99,7 +99,8 @@ static void test_foreign_archive(void **state)
     assert_text(s, "zarr.json", "{ }");
     assert_text(s, "\xc3\xbc", "code page 437");
     zarr_store_free(s);
-    assert_status(zarr_store_get(below, "x.zip", 0, bytes, &n, NULL, &err), ZARR_OK);
+    assert_status(zarr_store_get(below, "x.zip", 0, bytes, &n, NULL, NULL, &err),
+                  ZARR_OK);
     assert_memory_equal(bytes, k.bytes, k.n); /* nothing is overwritten */
     assert_memory_equal(bytes + n - 9, "a comment", 9);
     assert_memory_equal(bytes + n - 9 - 22 + 8, "\5\0", 2); /* without the old document */
@@ -188,14 +189,14 @@ static void test_other_program(void **state)
     zarr_error err = {0};
 
     assert_status(zarr_store_lock(&lock, other, "x.zip", NULL, &err), ZARR_OK);
-    assert_status(zarr_store_put(s, "a", "1", 1, &err), ZARR_ERR_IO);
+    assert_status(zarr_store_put(s, "a", "1", 1, NULL, &err), ZARR_ERR_IO);
     assert_non_null(strstr(err.message, "x.zip: another program writes this archive"));
     zarr_store_unlock(other, lock);
     put_text(s, "a", "1");
     need_flush(s);
     put_text(s, "b", "2");
     /* a program without locks replaces the archive: nothing of its is overwritten */
-    assert_status(zarr_store_erase(other, "nothing", &err), ZARR_ERR_NOT_FOUND);
+    assert_status(zarr_store_erase(other, "nothing", NULL, &err), ZARR_ERR_NOT_FOUND);
     {
         char name[64];
         FILE *f;
@@ -206,7 +207,7 @@ static void test_other_program(void **state)
         fputs("appended", f);
         fclose(f);
     }
-    assert_status(zarr_store_put(s, "c", "3", 1, &err), ZARR_ERR_IO);
+    assert_status(zarr_store_put(s, "c", "3", 1, NULL, &err), ZARR_ERR_IO);
     assert_non_null(strstr(err.message, "no locks"));
     assert_text(s, "a", "1");
     assert_absent(s, "b");
@@ -231,13 +232,13 @@ static void remove_archive(struct world *w, bool is_empty)
 
     put_text(s, "a", "1");
     if (is_empty)
-        assert_status(zarr_store_erase(s, "a", &err), ZARR_OK);
+        assert_status(zarr_store_erase(s, "a", NULL, &err), ZARR_OK);
     need_flush(s);
     put_text(s, "b", "2");
     snprintf(name, sizeof name, "%s/x.zip", folder);
     assert_int_equal(unlink(name), 0);
     f.at = 100; /* counts calls */
-    assert_status(zarr_store_flush(s, &err), ZARR_ERR_IO);
+    assert_status(zarr_store_flush(s, NULL, &err), ZARR_ERR_IO);
     assert_non_null(strstr(err.message, "is lost"));
     if (is_empty) /* a flush and the append: no call after the lock was given back */
         assert_int_equal(f.at, 98);
@@ -273,10 +274,10 @@ static void test_fork(void **state)
         char c = 0;
         size_t n = 0;
         zarr_error err = {0};
-        const bool good = zarr_store_put(s, "c", "3", 1, &err) == ZARR_ERR_INVALID &&
-                          strstr(err.message, "forked") &&
-                          zarr_store_flush(s, &err) == ZARR_OK &&
-                          read_whole(s, "a", &c, 1, &n, &err) == ZARR_OK && c == '1';
+        const bool good =
+            zarr_store_put(s, "c", "3", 1, NULL, &err) == ZARR_ERR_INVALID &&
+            strstr(err.message, "forked") && zarr_store_flush(s, NULL, &err) == ZARR_OK &&
+            read_whole(s, "a", &c, 1, &n, &err) == ZARR_OK && c == '1';
 
         zarr_store_free(s);
         _exit(good ? 0 : 1);
@@ -292,7 +293,7 @@ static void test_fork(void **state)
 #if !defined(__SANITIZE_THREAD__) /* it allows no threads in a child */
     child = fork();               /* without a session, the child has its own */
     if (child == 0) {
-        const zarr_status st = zarr_store_put(s, "d", "4", 1, NULL);
+        const zarr_status st = zarr_store_put(s, "d", "4", 1, NULL, NULL);
 
         zarr_store_free(s);
         _exit(st == ZARR_OK ? 0 : 1);
@@ -332,11 +333,11 @@ static void *write_keys(void *arg)
 
         name_key(key, sizeof key, t->number, i);
         memset(want, t->number * KEYS + i, sizeof want);
-        if (zarr_store_put(t->s, key, want, sizeof want, NULL) != ZARR_OK ||
+        if (zarr_store_put(t->s, key, want, sizeof want, NULL, NULL) != ZARR_OK ||
             read_whole(t->s, key, to, sizeof to, &n, NULL) != ZARR_OK ||
             n != sizeof want || memcmp(to, want, n) != 0)
             t->failed = true;
-        if (i % 16 == 7 && zarr_store_flush(t->s, NULL) != ZARR_OK)
+        if (i % 16 == 7 && zarr_store_flush(t->s, NULL, NULL) != ZARR_OK)
             t->failed = true;
     }
     return NULL;
@@ -370,7 +371,7 @@ static void test_threads(void **state)
         r = need_as(w, below, ZARR_STORE_READ_ONLY, false);
         for (int i = 0; i < THREADS * KEYS; i++) {
             name_key(key, sizeof key, i / KEYS, i % KEYS);
-            assert_status(zarr_store_stat(r, key, NULL, NULL), ZARR_OK);
+            assert_status(zarr_store_stat(r, key, NULL, NULL, NULL), ZARR_OK);
         }
         zarr_store_free(r);
         zarr_store_free(below);
@@ -420,7 +421,7 @@ static void test_parallel_reads(void **state)
     zarr_store_free(s);
     over = open_failing(w, &f);
     s = need_as(w, over, ZARR_STORE_READ_ONLY, false);
-    assert_status(zarr_store_stat(s, "a", NULL, NULL), ZARR_OK);
+    assert_status(zarr_store_stat(s, "a", NULL, NULL, NULL), ZARR_OK);
     zr_event_init(&meeting.both);
     f.changes = meet;
     for (int i = 0; i < 2; i++) {
@@ -463,13 +464,14 @@ static void test_periodic(void **state)
 
             snprintf(key, sizeof key, "k%d", i);
             usleep(2000); /* 32 times as long as a directory takes */
-            assert_status(zarr_store_put(s, key, value, sizeof value, &err), ZARR_OK);
+            assert_status(zarr_store_put(s, key, value, sizeof value, NULL, &err),
+                          ZARR_OK);
         }
         if (place == IN_FOLDER) /* no call of this handle */
-            assert_status(zarr_store_stat(below, "x.zip", NULL, NULL), ZARR_OK);
+            assert_status(zarr_store_stat(below, "x.zip", NULL, NULL, NULL), ZARR_OK);
         zarr_store_free(s);
         r = need_as(w, below, ZARR_STORE_READ_ONLY, false);
-        assert_status(zarr_store_stat(r, "k2", NULL, NULL), ZARR_OK);
+        assert_status(zarr_store_stat(r, "k2", NULL, NULL, NULL), ZARR_OK);
         zarr_store_free(r);
         zarr_store_free(below);
     }
@@ -486,7 +488,8 @@ static void test_idle(void **state)
     put_text(s, "a", "1");
     for (int i = 0; i < 500 && st != ZARR_OK; i++) {
         usleep(20000);
-        st = zarr_store_stat(below, "x.zip", NULL, NULL); /* no call of this handle */
+        st = zarr_store_stat(below, "x.zip", NULL, NULL,
+                             NULL); /* no call of this handle */
     }
     assert_status(st, ZARR_OK);
     assert_text(s, "a", "1");
@@ -516,7 +519,7 @@ static void test_tail(void **state)
         s = need_as(w, below, 0, false);
         assert_text(s, "a", "1");
         if (i == 0) {
-            assert_status(zarr_store_clean(s, "", 0, NULL, &n, &err), ZARR_OK);
+            assert_status(zarr_store_clean(s, "", 0, &n, NULL, &err), ZARR_OK);
             assert_int_equal(n, 1);
             assert_int_equal(archive_bytes(below), bytes);
         }
@@ -541,7 +544,7 @@ static void test_prefix(void **state)
     k.base = 10;
     make_text(&k, "a", "1");
     make_end(&k, 0, NULL, 0, false);
-    assert_status(zarr_store_put(below, "x.zip", k.bytes, k.n, &err), ZARR_OK);
+    assert_status(zarr_store_put(below, "x.zip", k.bytes, k.n, NULL, &err), ZARR_OK);
     s = need_as(w, below, 0, false);
     put_text(s, "b", "2");
     assert_int_equal(archive_bytes(below), k.n); /* as a kill would leave it */
@@ -596,7 +599,7 @@ static void test_many_members(void **state)
 
     for (int i = 0; i < 70000; i++) {
         snprintf(key, sizeof key, "%d", i);
-        assert_status(zarr_store_put(s, key, key, strlen(key), NULL), ZARR_OK);
+        assert_status(zarr_store_put(s, key, key, strlen(key), NULL, NULL), ZARR_OK);
     }
     zarr_store_free(s);
     s = need_as(w, below, ZARR_STORE_READ_ONLY, false);

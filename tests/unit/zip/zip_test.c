@@ -37,8 +37,9 @@ static void replace_archive(struct world *w)
     uint64_t n = sizeof bytes;
 
     w->n_changes--;
-    assert_status(zarr_store_get(w->memory_store, "x.zip", 0, bytes, &n, NULL, NULL),
-                  ZARR_OK);
+    assert_status(
+        zarr_store_get(w->memory_store, "x.zip", 0, bytes, &n, NULL, NULL, NULL),
+        ZARR_OK);
     put_archive(w, bytes, (size_t)n);
 }
 
@@ -291,7 +292,8 @@ void make_end(struct maker *k, size_t first, const void *comment, size_t n, bool
 
 void put_archive(struct world *w, const void *bytes, size_t n)
 {
-    assert_status(zarr_store_put(w->memory_store, "x.zip", bytes, n, NULL), ZARR_OK);
+    assert_status(zarr_store_put(w->memory_store, "x.zip", bytes, n, NULL, NULL),
+                  ZARR_OK);
 }
 
 zarr_status open_archive(zarr_store **out, struct world *w, zarr_error *err)
@@ -325,7 +327,7 @@ zarr_status read_whole(zarr_store *s, const char *key, void *to, size_t room, si
                        zarr_error *err)
 {
     uint64_t bytes = room;
-    const zarr_status st = zarr_store_get(s, key, 0, to, &bytes, NULL, err);
+    const zarr_status st = zarr_store_get(s, key, 0, to, &bytes, NULL, NULL, err);
 
     *n = st == ZARR_OK ? (size_t)bytes : 0;
     return st;
@@ -345,7 +347,7 @@ void assert_text(zarr_store *s, const char *key, const char *text)
 
 void assert_absent(zarr_store *s, const char *key)
 {
-    assert_status(zarr_store_stat(s, key, NULL, NULL), ZARR_ERR_NOT_FOUND);
+    assert_status(zarr_store_stat(s, key, NULL, NULL, NULL), ZARR_ERR_NOT_FOUND);
 }
 
 void assert_fails(zarr_store *s, const char *key, zarr_status st, const char *text)
@@ -392,7 +394,7 @@ void put_text(zarr_store *s, const char *key, const char *text)
 {
     zarr_error err = {0};
 
-    if (zarr_store_put(s, key, text, strlen(text), &err) != ZARR_OK)
+    if (zarr_store_put(s, key, text, strlen(text), NULL, &err) != ZARR_OK)
         fail_msg("%s: %s", key, err.message);
 }
 
@@ -400,7 +402,7 @@ void need_flush(zarr_store *s)
 {
     zarr_error err = {0};
 
-    if (zarr_store_flush(s, &err) != ZARR_OK)
+    if (zarr_store_flush(s, NULL, &err) != ZARR_OK)
         fail_msg("%s", err.message);
 }
 
@@ -422,8 +424,9 @@ zarr_store *begin_place(struct world *w, enum place place)
     zarr_store *below =
         place == IN_MEMORY ? zarr_store_ref(w->memory_store) : open_folder(w);
 
-    if (zarr_store_erase(below, "x.zip", NULL) != ZARR_OK)
-        assert_status(zarr_store_stat(below, "x.zip", NULL, NULL), ZARR_ERR_NOT_FOUND);
+    if (zarr_store_erase(below, "x.zip", NULL, NULL) != ZARR_OK)
+        assert_status(zarr_store_stat(below, "x.zip", NULL, NULL, NULL),
+                      ZARR_ERR_NOT_FOUND);
     return below;
 }
 
@@ -431,7 +434,7 @@ uint64_t archive_bytes(zarr_store *below)
 {
     zarr_store_value v = {.struct_size = sizeof v};
 
-    assert_status(zarr_store_stat(below, "x.zip", &v, NULL), ZARR_OK);
+    assert_status(zarr_store_stat(below, "x.zip", &v, NULL, NULL), ZARR_OK);
     return v.bytes;
 }
 
@@ -538,7 +541,7 @@ static zarr_status failing_flush(void *self, const zarr_cancel *cancel, zarr_err
     struct failing *f = self;
 
     (void)cancel;
-    return fails_now(f) ? fail_now(err) : zarr_store_flush(f->below, err);
+    return fails_now(f) ? fail_now(err) : zarr_store_flush(f->below, NULL, err);
 }
 
 static const zarr_store_vtable failing_store = {.struct_size = sizeof failing_store,

@@ -117,7 +117,7 @@ static void test_batches_of_codecs(void **state)
         a = pw_array(w.store, "a", codecs[i], shape, chunk);
         make_data((int)i);
         assert_ok(pw_box(a, zero, shape, data, NULL, true));
-        assert_ok(zarr_array_block_erase(a, (const uint64_t[]){1, 1}, &terr));
+        assert_ok(zarr_array_block_erase(a, (const uint64_t[]){1, 1}, NULL, &terr));
         assert_ok(pw_box(a, zero, shape, got, &opts, false));
         for (int k = 0; k < N * N; k++)
             assert_int_equal(got[k], k / N / 16 == 1 && k % N / 16 == 1 ? -1 : data[k]);

@@ -163,7 +163,7 @@ static void one_case(const struct variant *v)
     open_world(&world, 2, 1 << 20);
     a = filled_array(&world, "a", v->kind);
     if (!v->write)
-        assert_ok(zarr_array_block_erase(a, (uint64_t[2]){1, 0}, &terr));
+        assert_ok(zarr_array_block_erase(a, (uint64_t[2]){1, 0}, NULL, &terr));
     assert_ok(zarr_selection_parse(&sel[0], 2, shape, v->text, &terr));
     assert_ok(zarr_selection_parse(&sel[1], 2, shape, "17:64, 11:33", &terr));
     for (int i = 0; i < n; i++) {

@@ -101,7 +101,7 @@ static void test_crops(void **state)
         a = pw_array(w.store, "a", chains[k], shape, (uint64_t[2]){20, 20});
         zarr_tensor_host(&t, NULL, data, sizeof data, 2, sizes);
         assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
-        assert_ok(zarr_array_block_erase(a, (uint64_t[2]){2, 0}, &terr));
+        assert_ok(zarr_array_block_erase(a, (uint64_t[2]){2, 0}, NULL, &terr));
         crops_make(&w, &c);
         count_begin(&n, &opts);
         assert_ok(zarr_array_read_many(a, c.part, CROPS, &opts, &terr));
@@ -181,8 +181,8 @@ static void test_written(void **state)
                 open_world(&w, threads, wave);
                 d = filled_array(&w, "d", k);
                 h = filled_array(&w, "h", k);
-                assert_ok(zarr_array_block_erase(d, (uint64_t[2]){0, 0}, &terr));
-                assert_ok(zarr_array_block_erase(h, (uint64_t[2]){0, 0}, &terr));
+                assert_ok(zarr_array_block_erase(d, (uint64_t[2]){0, 0}, NULL, &terr));
+                assert_ok(zarr_array_block_erase(h, (uint64_t[2]){0, 0}, NULL, &terr));
                 crops_make(&w, &c);
                 crops_fill(&c);
                 count_begin(&n, &o);

@@ -22,7 +22,7 @@ static void test_values(void **state)
                 compare_read(&w, a, "...", got);
                 compare_read(&w, a, "3:90, 5:37", got);
                 compare_read(&w, a, "::7, 1::3", got);
-                assert_ok(zarr_array_block_erase(a, (uint64_t[2]){1, 0}, &terr));
+                assert_ok(zarr_array_block_erase(a, (uint64_t[2]){1, 0}, NULL, &terr));
                 compare_read(&w, a, "...", got);
                 zarr_array_free(a);
                 close_world(&w);
@@ -47,7 +47,7 @@ static void test_calls(void **state)
         unchecked = i % 2;
         open_world(&w, 2, 1 << 20);
         a = array_of_shapes(&w, "a", c->codecs);
-        assert_ok(zarr_array_block_erase(a, (uint64_t[2]){1, 0}, &terr));
+        assert_ok(zarr_array_block_erase(a, (uint64_t[2]){1, 0}, NULL, &terr));
         mem = tensor_new(&w, &t, sizes);
         count_begin(&n, &opts);
         assert_ok(zarr_array_read(a, NULL, &t, &opts, &terr));
@@ -273,7 +273,7 @@ static void test_short_and_decline(void **state)
     (void)state;
     open_world(&w, 2, 1 << 20);
     a = array_of_shapes(&w, "a", "[" BYTES "," LATE "]");
-    assert_ok(zarr_store_put(w.store, "a/c/4/0", value, sizeof value, &terr));
+    assert_ok(zarr_store_put(w.store, "a/c/4/0", value, sizeof value, NULL, &terr));
     mem = tensor_new(&w, &t, sizes);
     declines_bytes = rows[0] * columns[0] * sizeof data[0];
     declines_lists = true;

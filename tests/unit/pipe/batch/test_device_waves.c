@@ -29,7 +29,7 @@ static void test_read(void **state)
                 compare_read(&w, a, "...", got);
                 compare_read(&w, a, "3:90, 5:37", got);
                 compare_read(&w, a, "::7, 1::3", got);
-                assert_ok(zarr_array_block_erase(a, (uint64_t[2]){1, 0}, &terr));
+                assert_ok(zarr_array_block_erase(a, (uint64_t[2]){1, 0}, NULL, &terr));
                 compare_read(&w, a, "...", got);
                 zarr_array_free(a);
             }
@@ -204,7 +204,7 @@ static void test_bounds(void **state)
             unchecked = i / 2;
             open_world(&w, 2, 1 << 20);
             a = filled_array(&w, "a", k);
-            assert_ok(zarr_array_block_erase(a, (uint64_t[2]){1, 0}, &terr));
+            assert_ok(zarr_array_block_erase(a, (uint64_t[2]){1, 0}, NULL, &terr));
             mem = tensor_new(&w, &t, sizes);
             part.tensor = &t;
             assert_ok(zarr_array_read(a, NULL, &t, NULL, &terr)); /* warms the pool */
@@ -250,7 +250,7 @@ static void test_raw_and_missing(void **state)
         zarr_tensor_host(&t, NULL, data, sizeof data, 2, sizes);
         assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
         for (uint64_t r = 0; r < ROWS; r += 3)
-            assert_ok(zarr_array_block_erase(a, (uint64_t[2]){r, 1}, &terr));
+            assert_ok(zarr_array_block_erase(a, (uint64_t[2]){r, 1}, NULL, &terr));
         mem = tensor_new(&w, &t, sizes);
         count_begin(&c, &opts);
         assert_ok(zarr_array_read(a, NULL, &t, &opts, &terr));

@@ -28,7 +28,7 @@ static zarr_array *write_base(const struct pw *w, const char *path, int kind)
     zarr_array *a = write_array(w, path, kind, base);
 
     for (uint64_t i = 0; i < 2; i++)
-        assert_ok(zarr_array_block_erase(a, (uint64_t[2]){2 * i, 0}, &terr));
+        assert_ok(zarr_array_block_erase(a, (uint64_t[2]){2 * i, 0}, NULL, &terr));
     return a;
 }
 
@@ -405,7 +405,7 @@ static void test_endless_index(void **state)
         index[2 * i + 1] = 1600;
     }
     memcpy(value + 1600, index, sizeof index);
-    assert_ok(zarr_store_put(w.store, "a/c/0/1", value, sizeof value, &terr));
+    assert_ok(zarr_store_put(w.store, "a/c/0/1", value, sizeof value, NULL, &terr));
     source_open(&w, &s, "0:20, 0:24");
     assert_status(zarr_array_write(a, s.sel, &s.t, NULL, &terr), ZARR_ERR_CORRUPT);
     assert_non_null(strstr(terr.message, "a/c/0/1"));

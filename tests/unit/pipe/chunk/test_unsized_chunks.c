@@ -47,7 +47,8 @@ static void bomb_make(struct pw *w)
     bomb_bytes = 1 << 20;
     bomb = malloc(bomb_bytes);
     assert_non_null(bomb);
-    assert_ok(zarr_store_get(w->store, "zeros/c/0", 0, bomb, &bomb_bytes, NULL, &terr));
+    assert_ok(
+        zarr_store_get(w->store, "zeros/c/0", 0, bomb, &bomb_bytes, NULL, NULL, &terr));
     assert_true(bomb_bytes < 1 << 20);
 }
 
@@ -90,7 +91,7 @@ static zarr_array *strings(struct pw *w)
     assert_ok(zarr_array_create(&a, w->store, "s", &spec, NULL, &terr));
     for (int i = 0; i < CHUNKS; i++) {
         snprintf(key, sizeof key, "s/c/%d", i);
-        assert_ok(zarr_store_put(w->store, key, bomb, bomb_bytes, &terr));
+        assert_ok(zarr_store_put(w->store, key, bomb, bomb_bytes, NULL, &terr));
     }
     return a;
 }
@@ -204,9 +205,9 @@ static void test_limit(void **state)
     zarr_array_free(a);
     assert_status(zarr_array_create(&a, w.store, "sparse", &spec, NULL, &terr),
                   ZARR_ERR_LIMIT);
-    assert_ok(
-        zarr_store_put(w.store, "sparse/zarr.json", sparse, sizeof sparse - 1, &terr));
-    assert_ok(zarr_store_put(w.store, "sparse/c/0", bomb, bomb_bytes, &terr));
+    assert_ok(zarr_store_put(w.store, "sparse/zarr.json", sparse, sizeof sparse - 1, NULL,
+                             &terr));
+    assert_ok(zarr_store_put(w.store, "sparse/c/0", bomb, bomb_bytes, NULL, &terr));
     assert_ok(zarr_array_open(&a, w.store, "sparse", NULL, &terr));
     assert_status(read_strings(&w, a, 0, 4, items), ZARR_ERR_LIMIT);
     assert_non_null(strstr(terr.message, "limit variable_chunk_bytes"));

@@ -67,8 +67,8 @@ static void put_chunks(const struct pw *w, const char *path, int rows)
 
     for (int i = 0; i < ROWS / rows; i++) {
         snprintf(key, sizeof key, "%s/c/%d/0", path, i);
-        assert_ok(
-            zarr_store_put(w->store, key, bytes[i * rows], (uint64_t)rows * COLS, &terr));
+        assert_ok(zarr_store_put(w->store, key, bytes[i * rows], (uint64_t)rows * COLS,
+                                 NULL, &terr));
     }
 }
 
@@ -124,7 +124,7 @@ static void test_raw_bool(void **state)
     fill_bytes();
     assert_memory_equal(got, bytes, sizeof got);
     check_ways(a, true, 4);
-    assert_ok(zarr_store_get(w.store, "raw/c/1/0", 0, got, &n, NULL, &terr));
+    assert_ok(zarr_store_get(w.store, "raw/c/1/0", 0, got, &n, NULL, NULL, &terr));
     assert_int_equal(n, CHUNK * COLS);
     assert_memory_equal(got, model[CHUNK], CHUNK * COLS);
     zarr_array_free(a);
@@ -202,7 +202,7 @@ static void test_slabs(void **state)
         data[i] = (uint8_t)(i % 251 % 3);
     pw_open(&w, 2, UINT64_C(64) << 20, 0);
     assert_ok(zarr_array_create(&a, w.store, "a", &spec, NULL, &terr));
-    assert_ok(zarr_store_put(w.store, "a/c/0/0", data, n, &terr));
+    assert_ok(zarr_store_put(w.store, "a/c/0/0", data, n, NULL, &terr));
     for (size_t off = 0; off < 64; off += 16) {
         const zarr_tensor t = pw_tensor(room + off, side, n);
         zarr_stats stats = ZARR_STATS_INIT;

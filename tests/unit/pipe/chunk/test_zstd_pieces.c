@@ -157,7 +157,7 @@ static void expect(zarr_array *a, const struct pw *w, size_t n, uint64_t direct,
     uint64_t got = 0;
     zarr_status st;
 
-    assert_ok(zarr_store_put(w->store, "a/c/0/0/0", value, n, &terr));
+    assert_ok(zarr_store_put(w->store, "a/c/0/0/0", value, n, NULL, &terr));
     st = read_to(a, &wide, &got);
     if (!failure) {
         assert_ok(st);

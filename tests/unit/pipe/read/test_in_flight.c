@@ -58,7 +58,8 @@ static zarr_status slow_list(void *self, const char *prefix, uint32_t how,
                              zarr_error *err)
 {
     (void)cancel;
-    return zarr_store_list(((struct slow *)self)->below, prefix, how, fn, user, err);
+    return zarr_store_list(((struct slow *)self)->below, prefix, how, fn, user, NULL,
+                           err);
 }
 
 static const zarr_store_vtable slow_vtable = {.struct_size = sizeof slow_vtable,

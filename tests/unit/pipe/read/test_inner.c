@@ -43,14 +43,14 @@ static uint64_t read_object(struct pw *w, uint8_t *object, uint64_t cap)
 {
     uint64_t n = cap;
 
-    assert_ok(zarr_store_get(w->store, "a/c/0/0", 0, object, &n, NULL, &terr));
+    assert_ok(zarr_store_get(w->store, "a/c/0/0", 0, object, &n, NULL, NULL, &terr));
     assert_true(n >= INDEX && n < cap);
     return n;
 }
 
 static void put(struct pw *w, const void *object, uint64_t n)
 {
-    assert_ok(zarr_store_put(w->store, "a/c/0/0", object, n, &terr));
+    assert_ok(zarr_store_put(w->store, "a/c/0/0", object, n, NULL, &terr));
 }
 
 /* Sets entry 0 of the index at the end of an object of n bytes. */
@@ -83,7 +83,7 @@ static void test_too_short(void **state)
     a = make_filled(&w, "[" BARE("[4,8]", BYTES) "," CRC "]");
     two = pw_array(w.store, "two", "[" BYTES "," CRC "]", one_by_two, one_by_two);
     assert_ok(pw_box(two, zero, one_by_two, data + 1, NULL, true));
-    assert_ok(zarr_store_get(w.store, "two/c/0/0", 0, small, &n, NULL, &terr));
+    assert_ok(zarr_store_get(w.store, "two/c/0/0", 0, small, &n, NULL, NULL, &terr));
     assert_int_equal(n, 12);
     put(&w, small, n); /* a valid checksum of eight bytes */
     must_fail(a, "a shard of 8 bytes cannot hold its index of 32");
@@ -181,7 +181,7 @@ static void test_any_length(void **state)
         if (items[i].bytes)
             assert_memory_equal(back[i].data, items[i].data, items[i].bytes);
     }
-    assert_ok(zarr_store_put(w.store, "s/c/0", "no gzip", 7, &terr));
+    assert_ok(zarr_store_put(w.store, "s/c/0", "no gzip", 7, NULL, &terr));
     assert_status(zarr_array_read(a, NULL, &t, &opts, &terr), ZARR_ERR_CORRUPT);
     assert_non_null(strstr(terr.message, "gzip"));
     zarr_heap_free(opts.heap);

@@ -216,7 +216,7 @@ static void test_missing(void **state)
         a = make_array((enum kind)kind);
         assert_ok(zarr_array_open(&b, memory, "a", NULL, &err));
         for (size_t i = 0; i < 3; i++)
-            assert_ok(zarr_array_block_erase(b, missing[i], &err));
+            assert_ok(zarr_array_block_erase(b, missing[i], NULL, &err));
         read_whole(a, 2);
         assert_int_equal(got[0], 0);
         assert_int_equal(got[N * N - 1], N * N);
@@ -246,10 +246,10 @@ static void test_damage(void **state)
         open_stores(ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_SUFFIX);
         a = make_array(SHARDS);
         assert_ok(zarr_array_open(&b, memory, "a", NULL, &err));
-        assert_ok(zarr_array_block_read_encoded(b, chunk, bytes, &n, &err));
+        assert_ok(zarr_array_block_read_encoded(b, chunk, bytes, &n, NULL, &err));
         memset(bytes + n - 100, 0x11, 100);
-        assert_ok(
-            zarr_array_block_write_encoded(b, chunk, bytes, i == 0 ? n : 100, &err));
+        assert_ok(zarr_array_block_write_encoded(b, chunk, bytes, i == 0 ? n : 100, NULL,
+                                                 &err));
         assert_int_equal(zarr_array_read(a, NULL, &t, NULL, &err), ZARR_ERR_CORRUPT);
         assert_non_null(strstr(err.message, "a/c/1/1"));
         zarr_array_free(b);

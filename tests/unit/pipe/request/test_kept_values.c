@@ -469,7 +469,7 @@ static void test_waiters(void **state)
         snprintf(path, sizeof path, "a%d", i);
         a[i] = make_filled(&w, path, chains[0]);
     }
-    assert_ok(zarr_store_put(w.store, "a2/c/0/0", "no gzip", 7, &terr));
+    assert_ok(zarr_store_put(w.store, "a2/c/0/0", "no gzip", 7, NULL, &terr));
     atomic_store(&at_gate, 0); /* earlier tests have passed there */
     atomic_store(&gate_closed, true);
     r[0] = submit(a[0], got[0]);
@@ -533,9 +533,9 @@ static void test_fails_soon(void **state)
         row[i] = i;
     zarr_tensor_host(&t, NULL, row, sizeof row, 2, n_signed);
     assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
-    assert_ok(zarr_store_get(w.store, "row/c/0/0", 0, object, &bytes, NULL, &terr));
+    assert_ok(zarr_store_get(w.store, "row/c/0/0", 0, object, &bytes, NULL, NULL, &terr));
     object[(ROW_SHARD / ROW_INNER - 1) * (ROW_INNER * 4 + 4) + 100] ^= 1;
-    assert_ok(zarr_store_put(w.store, "row/c/0/0", object, bytes, &terr));
+    assert_ok(zarr_store_put(w.store, "row/c/0/0", object, bytes, NULL, &terr));
     begun = zr_now_ns();
     for (int i = 0; i < 8; i++)
         assert_int_equal(zarr_array_read(a, NULL, &t, NULL, &terr), ZARR_ERR_CORRUPT);

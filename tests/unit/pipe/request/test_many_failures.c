@@ -13,11 +13,11 @@ static void damage(zarr_array *a, uint64_t row, uint64_t col, uint64_t at, uint6
     static uint8_t bytes[65536];
     uint64_t len = sizeof bytes;
 
-    assert_ok(zarr_array_block_read_encoded(a, chunk, bytes, &len, &terr));
+    assert_ok(zarr_array_block_read_encoded(a, chunk, bytes, &len, NULL, &terr));
     if (at > len)
         at = len - n;
     memset(bytes + at, 0xa5, n);
-    assert_ok(zarr_array_block_write_encoded(a, chunk, bytes, len, &terr));
+    assert_ok(zarr_array_block_write_encoded(a, chunk, bytes, len, NULL, &terr));
 }
 
 static void read_damaged(zarr_array *a, const zarr_io_options *o)
@@ -110,7 +110,7 @@ static void test_other_failures(void **state)
     (void)state;
     pw_open(&w, 2, UINT64_C(64) << 20, 0);
     a = full(&w, "a", 1);
-    assert_ok(zarr_array_block_erase(a, gone, &terr));
+    assert_ok(zarr_array_block_erase(a, gone, NULL, &terr));
     o.missing_chunks = ZARR_MISSING_ERROR;
     box_part(0, 0, 0, 10, 40);
     box_part(1, 10, 20, 10, 10);

@@ -198,7 +198,7 @@ static void test_alone(void **state)
                      (uint64_t[2]){50, 20});
         mem = tensor_new(&w, &t, sizes);
         assert_int_equal(zarr_fakedev_poke(mem.handle, 0, data, sizeof data), 0);
-        assert_ok(zarr_store_put(w.store, "a/c/0/0", data, sizeof data / 4, &terr));
+        assert_ok(zarr_store_put(w.store, "a/c/0/0", data, sizeof data / 4, NULL, &terr));
         budget_set(&w, SMALL);
         assert_status(zarr_array_read(a, NULL, &t, &o, &terr), ZARR_ERR_NO_MEMORY);
         says_why("a/c/0/0");

@@ -145,7 +145,8 @@ static void codec_without_encoder(void **state)
 
     (void)state;
     open_stores(CAPS);
-    assert_ok(zarr_store_put(memory, "b/zarr.json", document, sizeof document - 1, &err));
+    assert_ok(
+        zarr_store_put(memory, "b/zarr.json", document, sizeof document - 1, NULL, &err));
     assert_ok(zarr_array_open(&a, far, "b", NULL, &err));
     zarr_tensor_host(&t, NULL, data, sizeof data, 1, size);
     assert_int_equal(zarr_array_write(a, NULL, &t, NULL, &err), ZARR_ERR_UNSUPPORTED);

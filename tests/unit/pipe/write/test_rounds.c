@@ -135,7 +135,7 @@ static void test_write_part(void **state)
         open_stores(part_caps[i % 2]);
         a = make_array(kind);
         assert_ok(zarr_array_open(&b, memory, "a", NULL, &err));
-        assert_ok(zarr_array_block_erase(b, gone, &err));
+        assert_ok(zarr_array_block_erase(b, gone, NULL, &err));
         for (size_t r = 0, edge = kind == CHUNKS ? 8 : 64; r < edge; r++)
             memset(&elements[(edge + r) * N + edge], 0, edge * sizeof *elements);
         for (size_t k = 0; k < (size_t)N * N / 2; k++)
@@ -321,12 +321,12 @@ static void test_damaged_old(void **state)
         a = make_array((enum kind)(i / 2));
         assert_ok(zarr_array_open(&b, memory, "a", NULL, &err));
         memset(bytes, 0x11, sizeof bytes);
-        assert_ok(zarr_array_block_write_encoded(b, chunk, bytes, n, &err));
+        assert_ok(zarr_array_block_write_encoded(b, chunk, bytes, n, NULL, &err));
         sel = columns(a, 0);
         assert_int_equal(zarr_array_write(a, sel, &t, NULL, &err), ZARR_ERR_CORRUPT);
         assert_non_null(strstr(err.message, "a/c/2/1"));
         memset(bytes, 0, sizeof bytes);
-        assert_ok(zarr_array_block_read_encoded(b, chunk, bytes, &n, &err));
+        assert_ok(zarr_array_block_read_encoded(b, chunk, bytes, &n, NULL, &err));
         assert_int_equal(n, 100);
         assert_int_equal(bytes[0], 0x11);
         zarr_selection_free(sel);

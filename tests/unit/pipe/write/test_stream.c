@@ -66,7 +66,7 @@ static void own_stores(void **state)
         write_both(a);
         zarr_array_free(a);
         assert_ok(zarr_node_delete(w.store, "a", &terr));
-        assert_ok(zarr_store_erase(w.store, "zarr.json", &terr));
+        assert_ok(zarr_store_erase(w.store, "zarr.json", NULL, &terr));
         if (i > 0)
             assert_int_equal(rmdir(dir), 0); /* nothing is left */
         pw_close(&w);
