@@ -1,6 +1,7 @@
 /*
  * node/children.c - the children of one group in the store: names from a listing, sorted,
  * then their documents, read in parallel blocks because each document costs a request.
+ * The documents of a v2 node are asked for together, unless their writers are waited for.
  * Names without a document are skipped: a prefix is not a node. A document that cannot be
  * parsed is reported as a broken node, and so is one that may not be read, if the walk
  * goes on. A store that fails ends the walk. Thread class: solo.
@@ -90,6 +91,7 @@ static zarr_status find_child(void *arg, uint64_t i, uint32_t worker, zarr_error
     struct zr_find where = {.store = k->store,
                             .first = k->first,
                             .wait_for_writers = k->wait_for_writers,
+                            .v2 = k->wait_for_writers ? 0 : ZR_V2_ARRAY | ZR_V2_GROUP,
                             .cancel = k->names.cancel};
     struct zr_str path;
 

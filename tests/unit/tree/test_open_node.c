@@ -21,7 +21,7 @@ static struct {
 static void far_caps(void *self, zarr_store_caps *out)
 {
     (void)self;
-    *out = (zarr_store_caps){.struct_size = sizeof *out};
+    *out = (zarr_store_caps){.struct_size = sizeof *out, .flags = ZARR_STORE_CAP_LIST};
 }
 
 static void far_submit(void *self, zarr_store_op **ops, uint64_t n,
@@ -53,10 +53,19 @@ static void far_submit(void *self, zarr_store_op **ops, uint64_t n,
     }
 }
 
+static zarr_status far_list(void *self, const char *prefix, uint32_t how,
+                            zarr_store_list_fn fn, void *user, const zarr_cancel *cancel,
+                            zarr_error *err)
+{
+    (void)self;
+    return zarr_store_list(far.below, prefix, how, fn, user, cancel, err);
+}
+
 static const zarr_store_vtable far_vtable = {.struct_size = sizeof far_vtable,
                                              .name = "far",
                                              .caps = far_caps,
-                                             .submit = far_submit};
+                                             .submit = far_submit,
+                                             .list = far_list};
 
 static void far_open(struct world *w)
 {
@@ -66,6 +75,8 @@ static void far_open(struct world *w)
     put_text(w, "v2/.zattrs", "{\"k\":1}");
     put_text(w, "v2/.zmetadata", "{\"zarr_consolidated_format\":1,\"metadata\":{}}");
     put_text(w, "v3/zarr.json", V3_GROUP);
+    zarr_array_free(make_array(w, "mixed/a", 2, 4, 4));
+    put_text(w, "mixed/zarr.json", V3_GROUP);
     put_text(w, "both/zarr.json", V3_BOTH);
     far.below = w->store;
     far.deny = NULL;
@@ -225,6 +236,40 @@ static void test_members(void **state)
     far_close(&w);
 }
 
+static int count_arrays(void *user, const zarr_node_item *node)
+{
+    *(int *)user += node->kind == ZARR_NODE_ARRAY;
+    return ZARR_WALK_GO_ON;
+}
+
+/* A listing asks for both documents of a v2 node together, too. */
+static void test_listings(void **state)
+{
+    static const struct {
+        const char *group, *log;
+    } groups[] = {{"v2", ".zarray .zgroup;"},
+                  {"v3", "zarr.json;"},
+                  {"mixed", "zarr.json;.zarray .zgroup;"}};
+    const zarr_group_open_options never = {.struct_size = sizeof never,
+                                           .consolidated = ZARR_CONSOLIDATED_NEVER};
+    struct world w;
+    zarr_group *g = NULL;
+
+    (void)state;
+    far_open(&w);
+    for (size_t i = 0; i < ZR_COUNT(groups); i++) {
+        int n = 0;
+
+        assert_ok(zarr_group_open(&g, w.store, groups[i].group, &never, &terr));
+        far.log[0] = '\0';
+        assert_ok(zarr_group_list(g, count_arrays, &n, NULL, &terr));
+        assert_int_equal(n, 1);
+        assert_string_equal(far.log, groups[i].log);
+        zarr_group_free(g);
+    }
+    far_close(&w);
+}
+
 static void test_refusals(void **state)
 {
     const zarr_array_open_options ao = {.struct_size = sizeof ao, .zarr_format = 2};
@@ -267,6 +312,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_journeys),
         cmocka_unit_test(test_members),
+        cmocka_unit_test(test_listings),
         cmocka_unit_test(test_refusals),
     };
 
