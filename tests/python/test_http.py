@@ -5,6 +5,7 @@ import logging
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import textwrap
@@ -622,6 +623,51 @@ def test_who_opens_a_url(www, caplog):
                 assert array.store.kind == "python" and array[1, 2] == DATA[1, 2]
         with pytest.raises(ValueError, match="remote"):
             zarrc.config.set({"remote": "curl"})
+
+
+# ---- Ctrl-C, while a request is not answered ----
+
+
+@pytest.mark.parametrize(("call", "end"), [
+    ("zarrc.open(url)", "/zarr.json"),
+    ("zarrc.open_group(url, mode='r')", "/zarr.json"),
+    ("zarrc.open_array(url, path='plain')", "/plain/zarr.json"),
+    ("zarrc.open(url)['in/shards']", "/in/shards/zarr.json"),
+    ("list(zarrc.open(url))", "/x.zarr/"),
+    ("list(zarrc.open(url).arrays())", "/x.zarr/"),
+    ("list(zarrc.open_store(url).list())", "/x.zarr/"),
+    ("zarrc.open_store(url).get('plain/zarr.json')", "/plain/zarr.json"),
+    ("'plain/zarr.json' in zarrc.open_store(url)", "/plain/zarr.json"),
+    ("zarrc.open_array(url, path='plain')[0, 0]", "/plain/c/0/0"),
+    ("zarrc.open_array(url, path='plain', mode='r').refresh()", "/plain/zarr.json+"),
+    ("zarrc.open(url.replace('x.zarr', 'x.zip'))", "/x.zip")])
+def test_an_interrupt(www, call, end):
+    """The server sends the signal when the request arrives that it does not answer: the first one whose path ends so, or
+    with + the second."""
+    with zipfile.ZipFile(www / "x.zip", "w") as archive:
+        archive.write(www / "x.zarr/zarr.json", "zarr.json")
+    seen = []
+
+    def hang(request):
+        seen.append(request.path)
+        if not request.path.endswith(end.rstrip("+")) or len(seen) <= end.count("+"):
+            return {}
+        os.kill(int(request.query["pid"]), signal.SIGINT)
+        return {"latency": 1000 * 3600}
+
+    with run_server(www) as server:
+        server.choose_faults = hang
+        done = run("""
+            import os, signal, sys
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            import zarrc
+            url = f"{sys.argv[1]}/x.zarr?pid={os.getpid()}"
+            try:
+                eval(sys.argv[2])
+            except KeyboardInterrupt:
+                print("stopped")
+        """, server.environment["ZR_SERVER"], call)
+    assert done.stdout == "stopped\n", (seen, done.stdout, done.stderr)
 
 
 # ---- forks and the end of the process, while requests are sent ----
