@@ -35,6 +35,11 @@ void zr_http_version_make(zarr_store_version *out, const struct zr_net_answer *a
     memcpy(out->bytes + 1, etag, n);
 }
 
+bool zr_http_version_is_hash(const zarr_store_version *v)
+{
+    return v->bytes[0] == VERSION_ROOM && v->bytes[1] == '#';
+}
+
 bool zr_http_version_etag(const zarr_store_version *v, char out[ZR_HTTP_ETAG_ROOM])
 {
     const size_t n = v->bytes[0];

@@ -12,7 +12,6 @@
  */
 #include "http/http_int.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -47,7 +46,7 @@ struct http_call {
     uint32_t n_again;      /* requests that were sent again for the service's reasons */
     struct zr_str url, refusal; /* refusal: the body of an answer that is no success */
     const char *headers[2];
-    char if_match[sizeof "If-Match: " + ZR_HTTP_ETAG_ROOM];
+    struct zr_str if_match;
 };
 
 /* ---- the end ---- */
@@ -59,6 +58,7 @@ static void call_free(struct http_call *c)
     zr_net_request_deinit(&c->request);
     zr_str_deinit(&c->url);
     zr_str_deinit(&c->refusal);
+    zr_str_deinit(&c->if_match);
     zr_free(alloc, c);
 }
 
@@ -124,6 +124,8 @@ static zarr_status call_judge(struct http_call *c, const struct zr_net_answer *a
         if (c->has_condition)
             ZR_TRY(zr_http_judge_version(a, &c->version, err));
         zr_http_version_make(&c->version, a);
+        if (a->etag)
+            zr_http_etag_keep(c->reader, &c->version, a->etag);
     }
     if (c->step == STEP_GET)
         return call_judge_value(c, a, err);
@@ -180,20 +182,30 @@ static zarr_status call_write(void *user, const void *bytes, size_t n, zarr_erro
 
 static void call_done(struct zr_net_request *r, zarr_status st, const zarr_error *said);
 
+/* The header If-Match. NULL: the answer alone shows the version. */
+static const char *call_condition(struct http_call *c)
+{
+    char room[ZR_HTTP_ETAG_ROOM];
+    const char *etag = NULL;
+
+    if (c->has_condition)
+        etag = zr_http_version_etag(&c->version, room)
+                   ? room
+                   : zr_http_etag_find(c->reader, &c->version);
+    zr_str_clear(&c->if_match);
+    if (etag)
+        zr_str_printf(&c->if_match, "If-Match: %s", etag);
+    return etag && !c->if_match.failed ? zr_str_text(&c->if_match) : NULL;
+}
+
 static void call_send(struct http_call *c, enum http_step step)
 {
     const struct zr_http_protocol *protocol = c->reader->protocol;
     const struct zr_http_want *w = &c->want;
-    char etag[ZR_HTTP_ETAG_ROOM];
-
     zr_net_request_deinit(&c->request); /* of the request before */
     c->step = step;
     c->is_complete = false;
-    c->headers[0] = NULL;
-    if (c->has_condition && zr_http_version_etag(&c->version, etag)) {
-        snprintf(c->if_match, sizeof c->if_match, "If-Match: %s", etag);
-        c->headers[0] = c->if_match;
-    }
+    c->headers[0] = call_condition(c);
     c->request = (struct zr_net_request){
         .method = step == STEP_HEAD ? "HEAD" : "GET",
         .url = zr_str_text(&c->url),
@@ -393,6 +405,7 @@ static void call_make(struct zr_http_reader *s, struct zr_joint_read *r,
         .reader = s, .read = r, .done = done, .arg = arg, .object_bytes = UINT64_MAX};
     zr_str_init(&c->url, s->env.alloc);
     zr_str_init(&c->refusal, s->env.alloc);
+    zr_str_init(&c->if_match, s->env.alloc);
     call_start(c);
 }
 

@@ -12,12 +12,70 @@ enum {
     PARALLEL = 256
 };
 
+/* ---- long ETags ---- */
+
+enum {
+    ETAG_MOST = 4096, /* bytes of an ETag that is kept */
+    ETAG_PROBES = 8   /* places that an ETag can have */
+};
+
+struct zr_http_long_etag {
+    zarr_store_version version;
+    char text[];
+};
+
+static size_t etag_place(const zarr_store_version *v, size_t probe)
+{
+    return (zr_map_hash((const char *)v->bytes, sizeof v->bytes) + probe) %
+           ZR_HTTP_ETAGS_MOST;
+}
+
+const char *zr_http_etag_find(const struct zr_http_reader *reader,
+                              const zarr_store_version *v)
+{
+    for (size_t i = 0; i < ETAG_PROBES; i++) {
+        const struct zr_http_long_etag *e = atomic_load(&reader->etag[etag_place(v, i)]);
+
+        if (e && zr_store_version_equal(&e->version, v))
+            return e->text;
+    }
+    return NULL;
+}
+
+void zr_http_etag_keep(struct zr_http_reader *reader, const zarr_store_version *v,
+                       const char *etag)
+{
+    const size_t n = strlen(etag) + 1;
+    struct zr_http_long_etag *e, *none = NULL;
+
+    if (!zr_http_version_is_hash(v) || n > ETAG_MOST || zr_http_etag_find(reader, v))
+        return;
+    e = zr_malloc(reader->env.alloc, sizeof *e + n);
+    if (!e)
+        return;
+    e->version = *v;
+    memcpy(e->text, etag, n);
+    for (size_t i = 0; i < ETAG_PROBES; i++, none = NULL)
+        if (atomic_compare_exchange_strong(&reader->etag[etag_place(v, i)], &none, e))
+            return;
+    zr_free(reader->env.alloc, e);
+}
+
+void zr_http_reader_deinit(struct zr_http_reader *reader)
+{
+    for (size_t i = 0; i < ZR_HTTP_ETAGS_MOST; i++)
+        zr_free(reader->env.alloc, atomic_load(&reader->etag[i]));
+}
+
+/* ---- the store ---- */
+
 static void http_close(void *self)
 {
     struct zr_http_store *s = self;
     const zarr_allocator *alloc = s->reader.env.alloc;
 
     zr_net_free(s->reader.net);
+    zr_http_reader_deinit(&s->reader);
     zr_url_deinit(&s->url);
     zr_free(alloc, s);
 }

@@ -58,6 +58,10 @@ struct zr_http_protocol {
                           zarr_error *err);
 };
 
+enum {
+    ZR_HTTP_ETAGS_MOST = 256
+};
+
 /* The part of a store that reads values; the first member of `self`. The store sets the
  * first members, and zeroes the others. */
 struct zr_http_reader {
@@ -69,8 +73,13 @@ struct zr_http_reader {
     atomic_bool no_head, no_suffix;
     atomic_bool has_found; /* a value: so what holds the values is there */
     atomic_bool warned;    /* that the server ignores ranges */
+    /* ETags that are longer than a version, by the hash that the version has. Entries
+     * stay until the store is closed. If there is no room, an ETag is not kept. */
+    struct zr_http_long_etag *_Atomic etag[ZR_HTTP_ETAGS_MOST];
 };
 
+/* Frees what the reader has learnt, when no request runs. */
+void zr_http_reader_deinit(struct zr_http_reader *reader);
 /* Entries of a zarr_store_vtable; self is a reader. submit() does GETs and STATs. */
 void zr_http_submit(void *self, zarr_store_op **ops, uint64_t n,
                     void (*done)(void *arg, zarr_store_op *op, const zarr_error *err),

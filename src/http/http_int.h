@@ -39,6 +39,15 @@ struct zr_http_found {
 void zr_http_version_make(zarr_store_version *out, const struct zr_net_answer *a);
 /* The ETag of a version. False: the version has only a hash of it, or there is none. */
 bool zr_http_version_etag(const zarr_store_version *v, char out[ZR_HTTP_ETAG_ROOM]);
+/* Whether the version has only a hash of its ETag. */
+bool zr_http_version_is_hash(const zarr_store_version *v);
+/* Keeps an ETag of which the version has only a hash. Any thread. */
+void zr_http_etag_keep(struct zr_http_reader *reader, const zarr_store_version *v,
+                       const char *etag);
+/* The ETag that was kept for the version, which lives as long as the reader. NULL: none.
+ */
+const char *zr_http_etag_find(const struct zr_http_reader *reader,
+                              const zarr_store_version *v);
 /* Whether the answer has this version; a version of zeros is that of no value. CONFLICT:
  * no. */
 zarr_status zr_http_judge_version(const struct zr_net_answer *a,

@@ -85,6 +85,7 @@ static void s3_close(void *self)
     const zarr_allocator *alloc = s->reader.env.alloc;
 
     zr_net_free(s->reader.net);
+    zr_http_reader_deinit(&s->reader);
     for (size_t i = 0; i < s->n_lines; i++)
         zr_free_secret(alloc, s->lines[i]);
     zr_s3_keys_deinit(&s->keys);

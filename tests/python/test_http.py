@@ -371,18 +371,20 @@ def test_answers_that_are_not_those_of_the_request(lie):
 
 
 @pytest.mark.parametrize("obeys", [True, False], ids=["conditions", "no conditions"])
-def test_a_shard_that_changes_between_two_requests(tmp_path, obeys):
+@pytest.mark.parametrize("pad", ["", "x" * 300], ids=["short", "long"])
+def test_a_shard_that_changes_between_two_requests(tmp_path, obeys, pad):
     """Elements are those of one version."""
     roots = [tmp_path / "0", tmp_path / "1"]
     for i, root in enumerate(roots):
-        zarrc.create_array(root / "x.zarr", data=np.full((64, 64), i, "int32"), chunks=(16, 16), shards=(64, 64))
-    n = 0
+        zarrc.create_array(root / "x.zarr", data=np.full((64, 64), i + 1, "int32"), chunks=(16, 16), shards=(64, 64))
+    n, conditions = 0, []
 
     def answer(request):
         nonlocal n
-        status, headers, body = files(roots[n % 2], ETag=f'"{n % 2}"')(request)
+        status, headers, body = files(roots[n % 2], ETag=f'"{pad}{n % 2}"')(request)
         if "/c/" in request.path:
             wanted = request.headers.get("If-Match")
+            conditions.append(wanted)
             if obeys and wanted and wanted != headers["ETag"]:
                 status, headers, body = 412, {}, b""
             n += 1
@@ -394,8 +396,32 @@ def test_a_shard_that_changes_between_two_requests(tmp_path, obeys):
             assert len(np.unique(array[...])) == 1
         except zarrc.errors.ConflictError as problem:
             assert "c/0/0" in str(problem)
-        n = 0
-        assert server.log
+        assert conditions[0] is None and conditions[1] == f'"{pad}0"' and server.log
+
+
+def test_more_long_etags_than_the_store_keeps(tmp_path):
+    """What it does not keep it cannot send as a condition, but it compares the answers."""
+    data = np.arange(1, 1201, dtype="int32")
+    for i, sign in enumerate((1, -1)):
+        zarrc.create_array(tmp_path / str(i) / "x.zarr", data=sign * data, chunks=(1,), shards=(2,))
+    conditions, n, is_stable = set(), 0, True
+
+    def answer(request):
+        nonlocal n
+        n += not is_stable
+        conditions.add(request.headers.get("If-Match"))
+        return files(tmp_path / str(n % 2), ETag=f'"{request.path:x>300}{n % 2}"')(request)
+
+    with start_server(answer) as server:
+        array = zarrc.open_array(f"{server.url}/x.zarr", mode="r")
+        np.testing.assert_array_equal(array[...], data)
+        assert 200 < len(conditions) <= 257
+        is_stable = False
+        for i in range(0, 1200, 14):
+            try:
+                assert abs(array[i:i + 2].sum()) == data[i:i + 2].sum()
+            except zarrc.errors.ConflictError as problem:
+                assert f"c/{i // 2}" in str(problem)
 
 
 def test_without_etags_a_change_of_the_length_is_noticed(tmp_path):

@@ -234,6 +234,37 @@ static void test_versions(void **state)
     assert_int_equal(zr_http_judge_version(&a, &v, &err), ZARR_ERR_CONFLICT);
 }
 
+/* The table never gives an ETag of another version, also when it is full. */
+static void test_long_etags(void **state)
+{
+    static struct zr_http_reader reader;
+    struct zr_net_answer a = {.status = 200};
+    size_t n_kept = 0;
+    char text[301];
+
+    (void)state;
+    memset(text, 'x', sizeof text);
+    a.etag = text;
+    for (int i = 0; i < 4 * ZR_HTTP_ETAGS_MOST; i++) {
+        zarr_store_version v;
+        const char *kept;
+
+        (void)snprintf(text, sizeof text, "\"%0298d\"", i);
+        zr_http_version_make(&v, &a);
+        assert_null(zr_http_etag_find(&reader, &v));
+        zr_http_etag_keep(&reader, &v, a.etag);
+        zr_http_etag_keep(&reader, &v, a.etag);
+        kept = zr_http_etag_find(&reader, &v);
+        n_kept += kept != NULL;
+        if (kept)
+            assert_string_equal(kept, text);
+        else
+            assert_true(i > 8);
+    }
+    assert_true(n_kept > ZR_HTTP_ETAGS_MOST / 2 && n_kept <= ZR_HTTP_ETAGS_MOST);
+    zr_http_reader_deinit(&reader);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -241,6 +272,7 @@ int main(void)
         cmocka_unit_test(test_suffixes_and_whole_values),
         cmocka_unit_test(test_lengths),
         cmocka_unit_test(test_versions),
+        cmocka_unit_test(test_long_etags),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
