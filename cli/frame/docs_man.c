@@ -37,7 +37,7 @@ static void add_paragraphs(struct cli_string *out, const char *text)
         const char *end = strstr(text, "\n\n");
         size_t n = end ? (size_t)(end - text) : strlen(text);
         char *paragraph = cli_format("%.*s", (int)n, text);
-        struct cli_string owned = {paragraph, n, n + 1};
+        struct cli_string owned = {.text = paragraph, .n_bytes = n, .cap = n + 1};
 
         cli_string_printf(out, "%s", between);
         add_roff(out, paragraph);
@@ -121,7 +121,7 @@ static void add_see_also(struct cli_string *out, const char *names)
     while (*names) {
         size_t n = strcspn(names, " ");
         char *name = cli_format("%.*s", (int)n, names);
-        struct cli_string owned = {name, n, n + 1};
+        struct cli_string owned = {.text = name, .n_bytes = n, .cap = n + 1};
 
         cli_string_printf(out, "%s.BR ", comma);
         add_roff(out, name);
@@ -138,7 +138,7 @@ void cli_man_command(const struct cli_command *c, struct cli_string *out)
     char *name = cli_format("zarrc-%s", c->name);
     char *also =
         cli_format("zarrc%s%s", c->see_also ? " " : "", c->see_also ? c->see_also : "");
-    struct cli_string owned[2] = {{name, 0, 1}, {also, 0, 1}};
+    struct cli_string owned[2] = {{.text = name, .cap = 1}, {.text = also, .cap = 1}};
 
     add_head(out, name, c->summary);
     cli_string_printf(out, "\\fBzarrc %s\\fR [\\fIOPTION\\fR]...", c->name);

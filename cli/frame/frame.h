@@ -332,12 +332,16 @@ char *cli_format(const char *format, ...) ZARR_PRINTF(1, 2);
 /* "a/b"; a or b may be empty. Owned. */
 char *cli_path_join(const char *a, const char *b);
 
-/* A growing string. Zero it before use. text is NULL until the first byte is added. */
+/* A growing string. Zero it before use. text is NULL until the first byte is added. A
+ * secret leaves no copies in freed memory. */
 struct cli_string {
     char *text;
     size_t n_bytes, cap;
+    bool is_secret;
 };
 void cli_string_add(struct cli_string *s, const void *data, size_t bytes);
+/* Adds a text as a JSON string. */
+void cli_string_add_quoted(struct cli_string *s, const char *text);
 /* Frees the text and zeroes *s. */
 void cli_string_free(struct cli_string *s);
 void cli_string_printf(struct cli_string *s, const char *format, ...) ZARR_PRINTF(2, 3);

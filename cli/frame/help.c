@@ -68,7 +68,8 @@ static void add_option_help(const struct cli_option *option, struct cli_string *
 {
     const bool repeat = (option->flags & CLI_REPEAT) != 0;
     char *text = cli_format("%s%s", option->help, repeat ? "; may be repeated" : "");
-    struct cli_string owned = {text, strlen(text), strlen(text) + 1};
+    struct cli_string owned = {
+        .text = text, .n_bytes = strlen(text), .cap = strlen(text) + 1};
 
     add_words(out, text, OPTION_COLUMN, OPTION_COLUMN);
     cli_string_free(&owned);
@@ -107,7 +108,7 @@ static void add_paragraphs(const char *text, struct cli_string *out)
         const char *end = strstr(text, "\n\n");
         size_t n = end ? (size_t)(end - text) : strlen(text);
         char *paragraph = cli_format("%.*s", (int)n, text);
-        struct cli_string holder = {paragraph, n, n + 1};
+        struct cli_string holder = {.text = paragraph, .n_bytes = n, .cap = n + 1};
 
         add_words(out, paragraph, 0, 0);
         cli_string_add(out, "\n\n", 2);

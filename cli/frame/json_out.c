@@ -184,7 +184,7 @@ static size_t utf8_length(const unsigned char *t)
     return n;
 }
 
-static void add_quoted(struct cli_string *s, const char *text)
+void cli_string_add_quoted(struct cli_string *s, const char *text)
 {
     const unsigned char *t = (const unsigned char *)text;
 
@@ -223,14 +223,14 @@ char *cli_json_quote(const char *text)
 {
     struct cli_string s = {0};
 
-    add_quoted(&s, text);
+    cli_string_add_quoted(&s, text);
     return s.text;
 }
 
 struct cli_json *cli_key(struct cli_json *j, const char *key)
 {
     before(j);
-    add_quoted(&j->buffer, key);
+    cli_string_add_quoted(&j->buffer, key);
     cli_string_add(&j->buffer, ": ", 2);
     j->after_key = true;
     return j;
@@ -249,7 +249,7 @@ void cli_json_text(struct cli_json *j, const char *utf8)
         return;
     }
     before(j);
-    add_quoted(&j->buffer, utf8);
+    cli_string_add_quoted(&j->buffer, utf8);
 }
 
 void cli_json_u64(struct cli_json *j, uint64_t value)

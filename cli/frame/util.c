@@ -44,6 +44,27 @@ char *cli_strdup(const char *text)
     return copy;
 }
 
+void cli_wipe(void *p, size_t n)
+{
+    volatile char *at = p;
+
+    while (n > 0)
+        at[--n] = 0;
+}
+
+static void string_grow(struct cli_string *s, size_t cap)
+{
+    char *text = s->is_secret ? cli_alloc(cap) : cli_realloc(s->text, cap);
+
+    if (s->is_secret && s->text) {
+        memcpy(text, s->text, s->n_bytes);
+        cli_wipe(s->text, s->n_bytes);
+        free(s->text);
+    }
+    s->text = text;
+    s->cap = cap;
+}
+
 void cli_string_add(struct cli_string *s, const void *data, size_t bytes)
 {
     if (bytes >= s->cap - s->n_bytes) {
@@ -54,8 +75,7 @@ void cli_string_add(struct cli_string *s, const void *data, size_t bytes)
                 no_memory(SIZE_MAX);
             cap *= 2;
         }
-        s->text = cli_realloc(s->text, cap);
-        s->cap = cap;
+        string_grow(s, cap);
     }
     if (bytes)
         memcpy(s->text + s->n_bytes, data, bytes);
@@ -63,16 +83,10 @@ void cli_string_add(struct cli_string *s, const void *data, size_t bytes)
     s->text[s->n_bytes] = '\0';
 }
 
-void cli_wipe(void *p, size_t n)
-{
-    volatile char *at = p;
-
-    while (n > 0)
-        at[--n] = 0;
-}
-
 void cli_string_free(struct cli_string *s)
 {
+    if (s->is_secret)
+        cli_wipe(s->text, s->n_bytes);
     free(s->text);
     *s = (struct cli_string){0};
 }

@@ -89,7 +89,6 @@ static zarr_status put_option(struct cli_string *config, const struct store_opti
     size_t n = 0;
     char *file = *o->value == '@' ? read_value(o->value + 1, &n) : NULL;
     const char *value = *o->value == '@' ? file : o->value;
-    char *quoted;
 
     if (!value)
         return fail_option(err, o,
@@ -97,11 +96,10 @@ static zarr_status put_option(struct cli_string *config, const struct store_opti
                            "byte or more than 1 MiB");
     cli_string_printf(config, "%s\"%.*s\":", config->n_bytes > 1 ? "," : "",
                       (int)o->name_bytes, o->name);
-    quoted = *value == '{' || *value == '[' ? NULL : cli_json_quote(value);
-    cli_string_printf(config, "%s", quoted ? quoted : value);
-    if (quoted)
-        cli_wipe(quoted, strlen(quoted));
-    free(quoted);
+    if (*value == '{' || *value == '[')
+        cli_string_add(config, value, strlen(value));
+    else
+        cli_string_add_quoted(config, value);
     if (file)
         cli_wipe(file, n);
     free(file);
@@ -160,14 +158,12 @@ zarr_status cli_store_open(struct cli *cli, zarr_store **out, const char *url,
                                .locks = cli->locks,
                                .symlinks = cli->symlinks,
                                .lock_wait_ms = (uint32_t)cli->lock_wait_s * 1000};
-    struct cli_string config = {0};
+    struct cli_string config = {.is_secret = true};
     zarr_status st = make_config(cli, url, &config, err);
 
     opts.config = config.text;
     if (st == ZARR_OK)
         st = zarr_store_open(out, cli->ctx, url, &opts, err);
-    if (config.text)
-        cli_wipe(config.text, config.n_bytes);
     cli_string_free(&config);
     return st;
 }

@@ -204,6 +204,9 @@ static zarr_status join_user(struct http_config *c, const char *user_info, size_
 
     *at = 0;
     zr_str_init(&both, block->alloc);
+    if (user_info) /* so that the text does not move, and leaves no copies */
+        ZR_TRY(zr_grow(both.alloc, &both.ptr, &both.cap, zr_add_cap(strlen(user_info), 1),
+                       1, c->err));
     if (user_info && !zr_url_decode(&both, user_info, strlen(user_info)))
         ZR_FAIL(c->err, ZARR_ERR_INVALID, "the user info of the URL is malformed");
     if (!user_info && c->password && !c->user)

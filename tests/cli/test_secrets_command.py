@@ -125,3 +125,51 @@ def test_options(zarrc, tmp_path):
     info(f"{tmp_path}=locks=wrong", code=2)
     for other in ("y.zarr", "x", "x.zarr/a", "x.zarr2"):  # of other stores
         info(f"{tmp_path}/{other}=locks={SECRET}")
+
+
+FREED = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+static void search(void *p)
+{
+    if (p && memmem(p, malloc_usable_size(p), "hushhush", 8))
+        fputs("FREED A SECRET\\n", stderr);
+}
+void free(void *p)
+{
+    static void (*next)(void *);
+    if (!next)
+        next = (void (*)(void *))dlsym(RTLD_NEXT, "free");
+    search(p);
+    next(p);
+}
+void *realloc(void *p, size_t n)
+{
+    void *to = malloc(n);
+    size_t had = p ? malloc_usable_size(p) : 0;
+    if (to && p)
+        memcpy(to, p, had < n ? had : n);
+    if (to)
+        free(p);
+    return to;
+}
+"""
+
+
+@pytest.mark.parametrize("name", ["bearer_token", "headers"])
+def test_options_leave_no_copies_in_freed_memory(zarrc, tmp_path, name):
+    """A library that is loaded before all others searches what is freed. libcurl does not wipe its copy of a password."""
+    compiler = shutil.which("cc")
+    if not compiler:
+        pytest.skip("no C compiler")
+    (tmp_path / "freed.c").write_text(FREED)
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", tmp_path / "freed.so", tmp_path / "freed.c", "-ldl"], check=True)
+    value = "hush" * 300
+    (tmp_path / "value").write_text(f'{{"X-Key": "{value}"}}' if name == "headers" else value)
+    done = zarrc("info", "http://127.0.0.1:1/x", "--store-option", f"{name}=@{tmp_path}/value", "--store-option=tries=1",
+                 code=None, env={"LD_PRELOAD": str(tmp_path / "freed.so")})
+    assert "FREED" not in done.err and done.err

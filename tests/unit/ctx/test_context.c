@@ -1,6 +1,6 @@
 /*
  * unit/ctx/test_context.c - contexts: option structs of every size, the environment,
- * limits.
+ * limits, and secrets of stores in freed memory.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -193,13 +193,118 @@ static void test_orders(void **state)
     zarr_context_free(ctx);
 }
 
+/* ---- secrets of stores ---------------------------------------------------------- */
+
+#define HUSH   "hushhush"
+#define SECRET HUSH HUSH HUSH HUSH HUSH HUSH HUSH HUSH HUSH HUSH HUSH HUSH
+
+enum {
+    HEAD_BYTES = 64 /* before each block, with its size */
+};
+
+/* Freed blocks that have a part of a secret, and those that had one when they moved. */
+static atomic_int n_leaks;
+
+static void search_block(const char *block)
+{
+    const size_t n = *(const size_t *)(const void *)(block - HEAD_BYTES);
+
+    for (size_t i = 0; i + strlen(HUSH) <= n; i++)
+        if (memcmp(block + i, HUSH, strlen(HUSH)) == 0) {
+            atomic_fetch_add(&n_leaks, 1);
+            return;
+        }
+}
+
+static void *search_alloc(void *user, size_t bytes)
+{
+    char *p = calloc(1, bytes + HEAD_BYTES);
+
+    (void)user;
+    if (!p)
+        return NULL;
+    *(size_t *)(void *)p = bytes;
+    return p + HEAD_BYTES;
+}
+
+static void search_free(void *user, void *block)
+{
+    (void)user;
+    if (!block)
+        return;
+    search_block(block);
+    free((char *)block - HEAD_BYTES);
+}
+
+static void *search_realloc(void *user, void *block, size_t bytes)
+{
+    char *p = search_alloc(user, bytes);
+
+    if (p && block) {
+        const size_t had = *(const size_t *)(const void *)((char *)block - HEAD_BYTES);
+
+        memcpy(p, block, ZR_MIN(had, bytes));
+        search_free(user, block);
+    }
+    return p;
+}
+
+/* Whether the store opens or not, no freed memory has a part of a secret. */
+static void test_secrets(void **state)
+{
+    static const struct {
+        const char *url, *config;
+    } rows[] = {
+        {"http://me:" SECRET "@127.0.0.1:1/x?sig=" SECRET, NULL},
+        {"http://127.0.0.1:1/x", "{\"bearer_token\": \"" SECRET "\"}"},
+        {"http://127.0.0.1:1/x", "{\"user\": \"me\", \"password\": \"" SECRET "\"}"},
+        {"http://127.0.0.1:1/x", "{\"headers\": {\"X-Key\": \"" SECRET "\"}}"},
+        {"http://127.0.0.1:1/x", "{\"proxy\": \"http://me:" SECRET "@127.0.0.1:1\"}"},
+        {"http://127.0.0.1:1/x", "{\"password\": \"" SECRET "\", \"odd\": 1}"},
+        {"http://127.0.0.1:1/x", "{\"bearer_token\": \"" SECRET "\""},
+        {"zip:http://127.0.0.1:1/x.zip",
+         "{\"bearer_token\": \"" SECRET "\", \"zip_update\": \"append\", \"tries\": 1}"},
+        {"s3://b/p",
+         "{\"access_key_id\": \"" SECRET "\", \"secret_access_key\": \"" SECRET
+         "\", \"session_token\": \"" SECRET "\", \"region\": \"r\"}"},
+        {"s3://b/p", "{\"secret_access_key\": \"" SECRET "\"}"},
+        {"memory:", "{\"password\": \"" SECRET "\"}"},
+        {"no-such-kind:x", "{\"password\": \"" SECRET "\"}"},
+    };
+    zarr_allocator search = {
+        .alloc = search_alloc, .realloc = search_realloc, .free = search_free};
+    zarr_context_options o = {.struct_size = sizeof o, .allocator = &search};
+    zarr_context *ctx = NULL;
+    int n_open = 0;
+
+    (void)state;
+    search_free(NULL, strcpy(search_alloc(NULL, sizeof "a " SECRET), "a " SECRET));
+    assert_int_equal(atomic_exchange(&n_leaks, 0), 1); /* it finds one */
+    assert_ok(zarr_context_create(&ctx, &o, &terr));
+    for (size_t i = 0; i < ZR_COUNT(rows); i++) {
+        zarr_store_options so = {.struct_size = sizeof so,
+                                 .flags = ZARR_STORE_READ_ONLY,
+                                 .config = rows[i].config};
+        zarr_store *s = NULL;
+        zarr_error e = {0};
+
+        n_open += zarr_store_open(&s, ctx, rows[i].url, &so, &e) == ZARR_OK;
+        assert_null(strstr(e.message, HUSH));
+        zarr_store_free(s);
+        if (atomic_load(&n_leaks) != 0)
+            fail_msg("row %zu: %d blocks (%s)", i, atomic_load(&n_leaks), e.message);
+    }
+    zarr_context_free(ctx);
+    assert_int_equal(atomic_load(&n_leaks), 0);
+    print_message("%d stores were open\n", n_open); /* without libcurl none */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults),
-        cmocka_unit_test(test_options),
-        cmocka_unit_test(test_environment),
-        cmocka_unit_test(test_orders),
+        cmocka_unit_test(test_defaults),    cmocka_unit_test(test_options),
+        cmocka_unit_test(test_environment), cmocka_unit_test(test_orders),
+        cmocka_unit_test(test_secrets),
     };
 
     return cmocka_run_group_tests(tests, clear_environment, NULL);
