@@ -80,14 +80,12 @@ static zarr_status list_places(struct zip_repack *r, zarr_error *err)
     return ZARR_OK;
 }
 
-/* Bytes before the archive stay, also if its offsets count them. If they begin as an
- * archive does, they are members that no directory names, or an old directory. */
+/* Bytes before the archive stay, also if its offsets count them. */
 static zarr_status find_head(struct zip_repack *r, zarr_error *err)
 {
     const struct zr_zip_table *t = &r->z->table;
     uint64_t first_at = r->place[0].at;
     uint8_t p[4];
-    uint32_t sig;
     zarr_status st = ZARR_OK;
 
     r->head = t->base;
@@ -97,8 +95,7 @@ static zarr_status find_head(struct zip_repack *r, zarr_error *err)
     if (t->base > 0 || first_at < sizeof p)
         return ZARR_OK;
     ZR_TRY(zr_zip_read_host(&r->from, 0, sizeof p, p, err));
-    sig = zr_load_le32(p);
-    if (sig != ZR_ZIP_SIG_LOCAL && sig != ZR_ZIP_SIG_END && sig != ZR_ZIP_SIG_END64)
+    if (zr_zip_is_headed(p))
         r->head = first_at;
 out:
     return st;

@@ -175,13 +175,41 @@ static void zip_place(void *self, zarr_store_place_fn fn, void *user)
     zarr_store_tell_place(z->archive.store, zip_tell, &t);
 }
 
+/* Looks at the first bytes, once for each directory, and only if the first member does
+ * not begin with them. */
+static void judge_head(struct zr_zip_store *z)
+{
+    struct zr_zip_archive archive;
+    uint64_t epoch;
+    uint8_t first[4];
+    bool is_due;
+
+    zr_mutex_lock(&z->mutex);
+    archive = z->archive;
+    epoch = z->epoch;
+    is_due = z->head_epoch != epoch + 1;
+    if (is_due && (z->table.base > 0 || zr_zip_first_at(&z->table) < sizeof first)) {
+        z->is_headed = is_due = false;
+        z->head_epoch = epoch + 1;
+    }
+    zr_mutex_unlock(&z->mutex);
+    if (!is_due || zr_zip_read_host(&archive, 0, sizeof first, first, NULL) != ZARR_OK)
+        return;
+    zr_mutex_lock(&z->mutex);
+    z->is_headed = zr_zip_is_headed(first);
+    z->head_epoch = epoch + 1;
+    zr_mutex_unlock(&z->mutex);
+}
+
 static void zip_count(void *self, zarr_store_counters *out)
 {
     struct zr_zip_store *z = self;
 
     zarr_store_read_counters(z->archive.store, out);
+    judge_head(z);
     zr_mutex_lock(&z->mutex);
-    zr_zip_count_dead(&z->table, z->archive.bytes, out);
+    zr_zip_count_dead(&z->table, z->archive.bytes,
+                      z->head_epoch == z->epoch + 1 && z->is_headed, out);
     zr_mutex_unlock(&z->mutex);
 }
 

@@ -213,10 +213,15 @@ zarr_status zr_zip_table_list(struct zr_zip_table *t, const char *prefix, bool d
 
 /* The dead bytes of [m, next_at): all of them if the member is dead. */
 uint64_t zr_zip_dead_behind(const struct zr_zip_member *m, uint64_t next_at);
+/* Where the first member begins that the directory names; UINT64_MAX: there is none. */
+uint64_t zr_zip_first_at(const struct zr_zip_table *t);
+/* Whether the first bytes of an archive are those of a program or an image in front of
+ * it, and not members that no directory names, or an old directory. */
+bool zr_zip_is_headed(const uint8_t first[4]);
 /* Adds the bytes of the archive that no value uses, and the members that are dead. Adds
- * nothing without memory. */
+ * nothing without memory. is_headed: offsets count the bytes in front of the archive. */
 void zr_zip_count_dead(const struct zr_zip_table *t, uint64_t archive_bytes,
-                       zarr_store_counters *out);
+                       bool is_headed, zarr_store_counters *out);
 
 /* See `check` in zarr_store_vtable. */
 zarr_status zr_zip_check(void *self, zarr_store_check_fn fn, void *user,
@@ -314,6 +319,8 @@ struct zr_zip_store {
     bool is_stale;        /* the directory must be read again */
     bool is_busy;         /* a thread reads the directory, or writes */
     bool is_ending;       /* a session ends: no thread begins to read */
+    bool is_headed;       /* zr_zip_is_headed() */
+    uint64_t head_epoch;  /* the epoch of is_headed, and 1; 0: it is not known */
     bool has_forked;      /* the parent's session was open: no write in this process */
     bool can_write, is_new_allowed;
     bool always_copies; /* the option zip_update=copy */

@@ -300,6 +300,12 @@ def test_stats_of_archives(zarrc, tmp_path):
             archive.write(file, file.relative_to(tmp_path / "x.zarr"))
     assert "dead" not in zarrc("info", "--json", "--stats", path).json
     assert "dead" not in zarrc("info", "--stats", path).text
+    extractor = tmp_path / "run.zip"
+    extractor.write_bytes(b"#!/bin/sh\n" * 9)
+    with zipfile.ZipFile(extractor, "a") as archive:  # offsets count the bytes in front of it
+        for file in sorted((tmp_path / "x.zarr").rglob("*")):
+            archive.write(file, file.relative_to(tmp_path / "x.zarr"))
+    assert "dead" not in zarrc("info", "--json", "--stats", extractor).json
     with zipfile.ZipFile(path, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
         archive.writestr("a/c/0", bytes([1, 2, 3, 4]))
     for node in (path, f"{path}/a"):

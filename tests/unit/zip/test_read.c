@@ -349,12 +349,15 @@ static void test_dead_bytes(void **state)
     struct world *w = *state;
     struct maker k = {0};
 
-    make_bytes(&k, gap, 50); /* before the archive: not its bytes */
-    k.base = k.n;
-    make_text(&k, "a", "old");
-    make_end(&k, 0, NULL, 0, false);
-    assert_dead(w, &k, 0, 0);
-    make_free(&k);
+    for (int is_counted = 0; is_counted < 2; is_counted++) { /* by its offsets */
+        k = (struct maker){0};
+        make_bytes(&k, gap, 50); /* before the archive: not its bytes */
+        k.base = is_counted ? 0 : k.n;
+        make_text(&k, "a", "old");
+        make_end(&k, 0, NULL, 0, false);
+        assert_dead(w, &k, 0, 0);
+        make_free(&k);
+    }
     k = (struct maker){0};
     make_text(&k, "a", "old");
     make_text(&k, "b", "other");
