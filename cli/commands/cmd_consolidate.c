@@ -106,7 +106,8 @@ static int consolidate(struct cli *cli, struct cli_node *node)
         cli_json_u64(cli_key(cli_json(cli), "nodes"), tree.n_items - 1);
     }
     if (!rc)
-        cli_say(cli, "consolidated %zu nodes below %s", tree.n_items - 1, node->shown);
+        cli_say(cli, "consolidated %zu node%s below %s", tree.n_items - 1,
+                tree.n_items == 2 ? "" : "s", node->shown);
     cli_tree_free(&tree);
     return rc;
 }
