@@ -39,7 +39,7 @@ bool cli_job_read(zarr_store *store, const char *path, struct cli_job *out)
 {
     char *key = cli_path_join(path, JOB_NAME), *text = cli_alloc(MOST_BYTES + 1);
     uint64_t n = MOST_BYTES;
-    const bool is = zarr_store_get(store, key, 0, text, &n, NULL, NULL, NULL) == ZARR_OK;
+    const bool is = zarr_store_get(store, key, 0, text, &n, NULL, NULL) == ZARR_OK;
 
     *out = (struct cli_job){0};
     if (is) {

@@ -162,9 +162,8 @@ uint64_t cli_object_bytes(zarr_store *store, const char *key, uint64_t listed)
 
     if (listed != UINT64_MAX)
         return listed;
-    return zarr_store_get(store, key, 0, &nothing, &none, &total, NULL, NULL) == ZARR_OK
-               ? total
-               : 0;
+    return zarr_store_get(store, key, 0, &nothing, &none, &total, NULL) == ZARR_OK ? total
+                                                                                   : 0;
 }
 
 struct counting {

@@ -14,7 +14,7 @@
 ZARR_BEGIN_DECLS
 
 /**
- * Reads a value, or a part of it, into host memory.
+ * Reads a value, or a part of it, into host memory. zarr_store_read() can be cancelled.
  *
  * @param store borrowed
  * @param key key of the value
@@ -23,15 +23,16 @@ ZARR_BEGIN_DECLS
  * @param bytes size of `data`; becomes the number of bytes that were read, which is less
  * at the end of the value
  * @param total_bytes becomes the length of the whole value; may be NULL
- * @param cancel stops the call with ZARR_ERR_CANCELLED once it is set; may be NULL
  * @retval ZARR_ERR_NOT_FOUND the store says that there is no such key
  * @retval ZARR_ERR_INVALID the key is invalid
  * @retval ZARR_ERR_IO the store failed
  * @see zarr_store_put(), zarr_store_list()
  */
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_get(
-    zarr_store *store, const char *key, uint64_t offset, void *data, uint64_t *bytes,
-    uint64_t *total_bytes, const zarr_cancel *cancel, zarr_error *err);
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_get(zarr_store *store, const char *key,
+                                                    uint64_t offset, void *data,
+                                                    uint64_t *bytes,
+                                                    uint64_t *total_bytes,
+                                                    zarr_error *err);
 
 /**
  * Writes a whole value. A reader sees the old or the new value if the store replaces
@@ -158,11 +159,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_stat(zarr_store *store, const ch
  *
  * @param store borrowed
  * @param key the key
- * @param offset where the range begins, in bytes; ZARR_STORE_SUFFIX: the last `length`
- * bytes of the value, or all if it has fewer
- * @param length how many bytes; ZARR_STORE_TO_END: all from `offset` on
- * @param mem receives the bytes. If it is shorter than the range, it receives the first
- * part of the range
+ * @param offset where the range begins, in bytes; ZARR_STORE_SUFFIX: the range is the
+ * end of the value
+ * @param mem receives the bytes. The range is as long as `mem`, or ends with the value
  * @param out receives what is known, such as `done_bytes`; may be NULL. The version may
  * need one more operation of the store
  * @param cancel stops the call with ZARR_ERR_CANCELLED once it is set; may be NULL
@@ -173,12 +172,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_stat(zarr_store *store, const ch
  * @retval ZARR_ERR_IO the store failed
  * @see zarr_store_stat(), zarr_store_get()
  */
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_read(zarr_store *store, const char *key,
-                                                     uint64_t offset, uint64_t length,
-                                                     const zarr_memory *mem,
-                                                     zarr_store_value *out,
-                                                     const zarr_cancel *cancel,
-                                                     zarr_error *err);
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_read(
+    zarr_store *store, const char *key, uint64_t offset, const zarr_memory *mem,
+    zarr_store_value *out, const zarr_cancel *cancel, zarr_error *err);
 
 /**
  * Writes a whole value from memory of any kind. With `expected` it writes only if the

@@ -203,8 +203,7 @@ static zarr_status read_work(void *arg, zarr_cancel *cancel, zarr_error *err)
         .device_type = ZARR_DEVICE_CPU, .handle = r->data, .bytes = r->n};
 
     r->value = (zarr_store_value)ZARR_STORE_VALUE_INIT;
-    return zarr_store_read(r->s, r->key, r->offset, r->length, &mem, &r->value, cancel,
-                           err);
+    return zarr_store_read(r->s, r->key, r->offset, &mem, &r->value, cancel, err);
 }
 
 /* Reads the range of a value that had `bytes` bytes a moment ago. If a longer value has

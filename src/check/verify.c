@@ -387,8 +387,7 @@ static uint64_t object_bytes(zarr_store *store, const zarr_block_info *chunk)
 
     if (chunk->bytes != UINT64_MAX)
         return chunk->bytes;
-    return zarr_store_get(store, chunk->key, 0, &nothing, &none, &total, NULL, NULL) ==
-                   ZARR_OK
+    return zarr_store_get(store, chunk->key, 0, &nothing, &none, &total, NULL) == ZARR_OK
                ? total
                : 0;
 }

@@ -38,13 +38,10 @@ zarr_status zr_store_get(zarr_store *s, zarr_store_op *op, zarr_error *err)
 
 zarr_status zarr_store_get(zarr_store *store, const char *key, uint64_t offset,
                            void *data, uint64_t *bytes, uint64_t *total_bytes,
-                           const zarr_cancel *cancel, zarr_error *err)
+                           zarr_error *err)
 {
-    zarr_store_op op = {.verb = ZARR_STORE_GET,
-                        .key = key,
-                        .offset = offset,
-                        .length = *bytes,
-                        .cancel = cancel};
+    zarr_store_op op = {
+        .verb = ZARR_STORE_GET, .key = key, .offset = offset, .length = *bytes};
     zarr_status st;
 
     ZR_NEED(store, err);

@@ -64,22 +64,21 @@ zarr_status zarr_store_stat(zarr_store *store, const char *key, zarr_store_value
 }
 
 zarr_status zarr_store_read(zarr_store *store, const char *key, uint64_t offset,
-                            uint64_t length, const zarr_memory *mem,
-                            zarr_store_value *out, const zarr_cancel *cancel,
-                            zarr_error *err)
+                            const zarr_memory *mem, zarr_store_value *out,
+                            const zarr_cancel *cancel, zarr_error *err)
 {
     ZR_NEED(store, err);
     zarr_store_op op = {.verb = ZARR_STORE_GET,
                         .flags = values_flags(store, key, out != NULL),
                         .key = key,
                         .offset = offset,
-                        .length = length,
                         .cancel = cancel};
     zarr_status st = ZARR_OK;
 
     if (!mem)
         return zr_fail(err, ZARR_ERR_INVALID, "no memory to read into");
     op.mem = *mem;
+    op.length = mem->bytes;
     st = zr_store_run_one(store, &op, err);
     if (st == ZARR_OK)
         values_give(&op, out);

@@ -61,8 +61,7 @@ static zarr_status put_new(struct world *w, zarr_error *err)
     if (st == ZARR_OK)
         st = zarr_store_stat(w->store, "fresh", &v, NULL, err);
     if (st == ZARR_OK)
-        st =
-            zarr_store_read(w->store, "fresh", ZARR_STORE_SUFFIX, 2, &mem, &v, NULL, err);
+        st = zarr_store_read(w->store, "fresh", ZARR_STORE_SUFFIX, &mem, &v, NULL, err);
     zarr_store_capabilities(w->store, &caps);
     if (st == ZARR_OK)
         st = zarr_store_write(
@@ -77,8 +76,7 @@ static void check_put_new(struct world *w, bool done)
     char text[4];
     uint64_t bytes = sizeof text;
     zarr_error err;
-    const zarr_status st =
-        zarr_store_get(w->store, "fresh", 0, text, &bytes, NULL, NULL, &err);
+    const zarr_status st = zarr_store_get(w->store, "fresh", 0, text, &bytes, NULL, &err);
 
     if (done || st != ZARR_ERR_NOT_FOUND) {
         world_must(st, &err, "fresh");
@@ -122,7 +120,7 @@ static void check_append(struct world *w, bool done)
     zarr_store_caps caps = ZARR_STORE_CAPS_INIT;
     zarr_error err;
     const zarr_status st =
-        zarr_store_get(w->store, "fresh.end", 0, text, &bytes, NULL, NULL, &err);
+        zarr_store_get(w->store, "fresh.end", 0, text, &bytes, NULL, &err);
 
     zarr_store_capabilities(w->store, &caps);
     if (!done && st == ZARR_ERR_NOT_FOUND)
@@ -179,7 +177,7 @@ static void check_draft(struct world *w, bool done)
     zarr_store_caps caps = ZARR_STORE_CAPS_INIT;
     zarr_error err;
     const zarr_status st =
-        zarr_store_get(w->store, "fresh.draft", 0, text, &bytes, NULL, NULL, &err);
+        zarr_store_get(w->store, "fresh.draft", 0, text, &bytes, NULL, &err);
 
     zarr_store_capabilities(w->store, &caps);
     if (st == ZARR_ERR_NOT_FOUND &&

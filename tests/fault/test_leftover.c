@@ -154,7 +154,7 @@ static bool has_record(zarr_store *store)
 {
     uint64_t none = 0;
 
-    return zarr_store_get(store, RECORD, 0, NULL, &none, NULL, NULL, NULL) == ZARR_OK;
+    return zarr_store_get(store, RECORD, 0, NULL, &none, NULL, NULL) == ZARR_OK;
 }
 
 /* After the kill: grows the array, and looks at every element. */

@@ -224,7 +224,7 @@ static void keep_filled(struct world *w)
 
         filled[i].value = malloc(bytes);
         world_must(zarr_store_get(w->store, filled[i].key, 0, filled[i].value, &bytes,
-                                  NULL, NULL, &err),
+                                  NULL, &err),
                    &err, filled[i].key);
         filled[i].bytes = bytes;
     }
@@ -309,7 +309,7 @@ zarr_status inner_get(zarr_store *inner, zarr_store_op *op, zarr_error *err)
 {
     char *data = (char *)op->mem.handle + op->mem.offset;
     uint64_t none = 0, total = 0, at = op->offset, n = op->mem.bytes;
-    zarr_status st = zarr_store_get(inner, op->key, 0, NULL, &none, &total, NULL, err);
+    zarr_status st = zarr_store_get(inner, op->key, 0, NULL, &none, &total, err);
 
     if (st != ZARR_OK)
         return st;
@@ -320,7 +320,7 @@ zarr_status inner_get(zarr_store *inner, zarr_store_op *op, zarr_error *err)
         at = total > op->length ? total - op->length : 0;
     if (n > op->length)
         n = op->length;
-    st = zarr_store_get(inner, op->key, at, data, &n, NULL, NULL, err);
+    st = zarr_store_get(inner, op->key, at, data, &n, NULL, err);
     op->done_bytes = n;
     return st;
 }

@@ -76,7 +76,7 @@ static int fuzz_read(void *user, const zarr_store_item *item)
     uint64_t bytes = sizeof fuzz_value, total = 0;
     zarr_error err = {0};
     const zarr_status st =
-        zarr_store_get(s, item->key, 0, fuzz_value, &bytes, &total, NULL, &err);
+        zarr_store_get(s, item->key, 0, fuzz_value, &bytes, &total, &err);
     const int has_value = st == ZARR_OK && bytes == total;
 
     fuzz_check(st == ZARR_OK || err.message[0] != '\0');
@@ -112,8 +112,7 @@ static int fuzz_add(void *user, const zarr_store_item *item)
     struct fuzz_sum *f = user;
     uint8_t part[64] = {0};
     uint64_t n = sizeof part, hash = zr_map_hash(item->key, strlen(item->key));
-    const zarr_status st =
-        zarr_store_get(f->store, item->key, 1, part, &n, NULL, NULL, NULL);
+    const zarr_status st = zarr_store_get(f->store, item->key, 1, part, &n, NULL, NULL);
 
     hash = hash * 31 + (uint64_t)st;
     if (st == ZARR_OK)

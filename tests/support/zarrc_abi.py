@@ -272,7 +272,7 @@ FUNCTIONS = {
     "zarr_store_open": (T, [OUT, P, S, POINTER(StoreOptions), E]),
     "zarr_store_open_custom": (T, [OUT, P, POINTER(StoreVtable), P, POINTER(StoreOptions), E]),
     "zarr_store_open_zip": (T, [OUT, P, S, P, E]), "zarr_store_flush": (T, [P, P, E]), "zarr_store_free": (None, [P]),
-    "zarr_store_url": (S, [P]), "zarr_store_get": (T, [P, S, U, P, POINTER(U), POINTER(U), P, E]),
+    "zarr_store_url": (S, [P]), "zarr_store_get": (T, [P, S, U, P, POINTER(U), POINTER(U), E]),
     "zarr_store_put": (T, [P, S, P, U, P, E]), "zarr_store_erase": (T, [P, S, P, E]),
     "zarr_store_erase_prefix": (T, [P, S, P, E]),
     "zarr_store_list": (T, [P, S, c_uint32, ItemFn, P, P, E]),

@@ -93,11 +93,11 @@ class Store(Handle):
     def get(self, key, offset=0, size=None):
         total, size_c = c_uint64(), c_uint64(0)
         if size is None:
-            call("zarr_store_get", self.pointer, key.encode(), 0, None, byref(size_c), byref(total), None)
+            call("zarr_store_get", self.pointer, key.encode(), 0, None, byref(size_c), byref(total))
             size = max(0, total.value - offset)
         data = ctypes.create_string_buffer(max(1, size))
         size_c = c_uint64(size)
-        call("zarr_store_get", self.pointer, key.encode(), offset, data, byref(size_c), byref(total), None)
+        call("zarr_store_get", self.pointer, key.encode(), offset, data, byref(size_c), byref(total))
         return data.raw[:size_c.value]
 
     def put(self, key, value):

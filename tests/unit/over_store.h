@@ -69,8 +69,7 @@ static inline void over_replace(struct over *o, const char *key)
     static char value[65536];
     uint64_t n = sizeof value;
 
-    assert_int_equal(zarr_store_get(o->below, key, 0, value, &n, NULL, NULL, NULL),
-                     ZARR_OK);
+    assert_int_equal(zarr_store_get(o->below, key, 0, value, &n, NULL, NULL), ZARR_OK);
     assert_int_equal(zarr_store_put(o->below, key, value, n, NULL, NULL), ZARR_OK);
 }
 

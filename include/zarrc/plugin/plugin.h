@@ -177,9 +177,8 @@ typedef struct zarr_host {
                                zarr_error *err);
     void (*store_free)(zarr_store *store);
     zarr_status (*store_read)(zarr_store *store, const char *key, uint64_t offset,
-                              uint64_t length, const zarr_memory *mem,
-                              zarr_store_value *out, const zarr_cancel *cancel,
-                              zarr_error *err);
+                              const zarr_memory *mem, zarr_store_value *out,
+                              const zarr_cancel *cancel, zarr_error *err);
     zarr_status (*store_write)(zarr_store *store, const char *key, const zarr_memory *mem,
                                const zarr_store_version *expected, zarr_store_value *out,
                                const zarr_cancel *cancel, zarr_error *err);

@@ -140,7 +140,7 @@ static void write_fill(zarr_array *a, const struct kind *k, const zarr_memory *m
     put(mem, got, bytes);
     OK(zarr_array_write(a, NULL, &t, NULL, &err));
     (void)snprintf(key, sizeof key, "%s/c/0/0", k->name);
-    assert_int_equal(zarr_store_get(store, key, 0, got, &n, NULL, NULL, &err),
+    assert_int_equal(zarr_store_get(store, key, 0, got, &n, NULL, &err),
                      ZARR_ERR_NOT_FOUND);
 }
 
@@ -598,7 +598,7 @@ static void damage_chunk(const struct kind *k, const char *key)
     zarr_memory mem;
 
     OK(zarr_memory_alloc(&mem, ctx, ZARR_DEVICE_CUDA, 0, bytes, &err));
-    OK(zarr_store_get(store, key, 0, data, &n, NULL, NULL, &err));
+    OK(zarr_store_get(store, key, 0, data, &n, NULL, &err));
     for (uint64_t at = 0; at < n; at += at < 64 ? 1 : 97) {
         zarr_tensor t = whole_tensor(&mem), host;
         zarr_status st;

@@ -278,13 +278,13 @@ static void test_values(void **state)
         assert_int_equal(v.down_bytes, n < 16384 ? n : n % 4096);
         memset(b, 0, room);
         v.bytes = room;
-        OK(zarr_store_get(store, "v", 0, b, &v.bytes, NULL, NULL, &err));
+        OK(zarr_store_get(store, "v", 0, b, &v.bytes, NULL, &err));
         assert_int_equal(v.bytes, n);
         assert_memory_equal(a, b, n);
         part = mem;
         part.offset = 5;
         part.bytes = room - 5;
-        OK(zarr_store_read(store, "v", from, ZARR_STORE_TO_END, &part, &v, NULL, &err));
+        OK(zarr_store_read(store, "v", from, &part, &v, NULL, &err));
         assert_int_equal(v.done_bytes, want);
         assert_int_equal(v.up_bytes, want < 16384 ? want : 0);
         part.bytes = want;
@@ -489,7 +489,7 @@ static void test_refused_later(void **state)
     assert_int_equal(setenv("FAKECUFILE_REFUSE", "1", 1), 0);
     OK(zarr_store_write(store, "w", &mem, NULL, &v, NULL, &err));
     assert_int_equal(v.down_bytes, BYTES);
-    OK(zarr_store_read(store, "w", 0, ZARR_STORE_TO_END, &mem, &v, NULL, &err));
+    OK(zarr_store_read(store, "w", 0, &mem, &v, NULL, &err));
     assert_int_equal(v.up_bytes, BYTES);
     assert_int_equal(unsetenv("FAKECUFILE_REFUSE"), 0);
     fetch((uint8_t *)got, &mem, BYTES);

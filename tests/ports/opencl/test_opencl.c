@@ -328,7 +328,7 @@ static void damage_chunk(const char *name, const char *key, const zarr_io_option
     zarr_tensor t, on_host;
 
     OK(zarr_memory_alloc(&mem, ctx, ZARR_DEVICE_OPENCL, 0, bytes, &err));
-    OK(zarr_store_get(store, key, 0, data, &n, NULL, NULL, &err));
+    OK(zarr_store_get(store, key, 0, data, &n, NULL, &err));
     for (uint64_t at = 0; at < n; at += at < 64 ? 1 : 97, tried++) {
         zarr_status st;
 

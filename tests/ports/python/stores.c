@@ -73,7 +73,7 @@ static int load_one(void *user, const zarr_store_item *item)
     uint64_t n = sizeof data, total = 0;
     zarr_error err;
 
-    MUST(zarr_store_get(l->from, item->key, 0, data, &n, &total, NULL, &err) == ZARR_OK);
+    MUST(zarr_store_get(l->from, item->key, 0, data, &n, &total, &err) == ZARR_OK);
     MUST(n == total);
     host_lock();
     dict_set(l->to, item->key, bytes_new(data, n));

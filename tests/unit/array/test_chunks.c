@@ -233,7 +233,7 @@ static void test_null_data(void **state)
         assert_status(zarr_store_put(w.store, "k", NULL, 1, NULL, &terr),
                       ZARR_ERR_INVALID);
         assert_status(
-            zarr_store_get(w.store, "x/zarr.json", 0, NULL, &bytes, NULL, NULL, &terr),
+            zarr_store_get(w.store, "x/zarr.json", 0, NULL, &bytes, NULL, &terr),
             ZARR_ERR_INVALID);
         assert_ok(zarr_store_put(w.store, "empty", NULL, 0, NULL, &terr));
         assert_int_equal(count_wrong(a, 4, 4), 0);

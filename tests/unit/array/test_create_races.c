@@ -203,8 +203,7 @@ static bool has_job(zarr_store *s, const char *path)
     uint64_t bytes = 0;
 
     assert_true(n > 0 && (size_t)n < sizeof key);
-    return zarr_store_get(s, key, 0, NULL, &bytes, NULL, NULL, NULL) !=
-           ZARR_ERR_NOT_FOUND;
+    return zarr_store_get(s, key, 0, NULL, &bytes, NULL, NULL) != ZARR_ERR_NOT_FOUND;
 }
 
 static void test_claim(void **state)

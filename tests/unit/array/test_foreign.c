@@ -82,7 +82,7 @@ static void check_stored(struct world *w, const char *path, size_t i, int16_t el
     want[little ? 0 : 1] = (uint8_t)(v & 0xff);
     want[little ? 1 : 0] = (uint8_t)(v >> 8);
     snprintf(key, sizeof key, "%s/k_0_0", path);
-    assert_ok(zarr_store_get(w->store, key, 0, got, &n, NULL, NULL, &terr));
+    assert_ok(zarr_store_get(w->store, key, 0, got, &n, NULL, &terr));
     if (memcmp(got, want, 2) != 0)
         fail_msg("%s: begins with %02x %02x", chains[i].codecs, got[0], got[1]);
 }

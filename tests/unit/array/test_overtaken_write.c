@@ -117,8 +117,8 @@ static int32_t first_stored(int chunk)
     uint64_t bytes = sizeof value;
 
     snprintf(key, sizeof key, "a/c/%d", chunk);
-    if (zarr_store_get(chunks ? chunks : other, key, 0, value, &bytes, NULL, NULL,
-                       &terr) == ZARR_ERR_NOT_FOUND)
+    if (zarr_store_get(chunks ? chunks : other, key, 0, value, &bytes, NULL, &terr) ==
+        ZARR_ERR_NOT_FOUND)
         return 0;
     return value[0];
 }

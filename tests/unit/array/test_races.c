@@ -336,7 +336,7 @@ static void test_consolidate_and_update(void **state)
     hook = set_when_read;
     assert_ok(consolidate_at(world.store, "", NULL, &terr));
     assert_null(hook);
-    assert_ok(zarr_store_get(world.store, "zarr.json", 0, text, &n, NULL, NULL, &terr));
+    assert_ok(zarr_store_get(world.store, "zarr.json", 0, text, &n, NULL, &terr));
     assert_non_null(strstr(text, "\"new\""));
     end();
 }
@@ -374,9 +374,9 @@ static void test_two_copies(void **state)
         assert_int_equal(their_status, late ? ZARR_ERR_EXISTS : ZARR_OK);
         assert_ok(zarr_array_open(&theirs, other, "d", NULL, &terr));
         assert_int_equal(zarr_array_shape(theirs)[0], 20);
-        assert_status(zarr_store_get(other, "d/.zarrc-job", 0, NULL, &(uint64_t){0}, NULL,
-                                     NULL, NULL),
-                      ZARR_ERR_NOT_FOUND);
+        assert_status(
+            zarr_store_get(other, "d/.zarrc-job", 0, NULL, &(uint64_t){0}, NULL, NULL),
+            ZARR_ERR_NOT_FOUND);
         end();
     }
 }

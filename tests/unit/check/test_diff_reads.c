@@ -45,7 +45,7 @@ static void damage(const char *key, int first)
     unsigned char value[4096];
     uint64_t bytes = sizeof value;
 
-    assert_ok(zarr_store_get(world.store, key, 0, value, &bytes, NULL, NULL, &terr));
+    assert_ok(zarr_store_get(world.store, key, 0, value, &bytes, NULL, &terr));
     value[first ? 0 : bytes - 1] ^= 1;
     assert_ok(zarr_store_put(world.store, key, value, bytes, NULL, &terr));
 }

@@ -139,7 +139,7 @@ static void part_of_decoding(void **state)
     zarr_array_free(a);
     assert_ok(zarr_node_delete(w.store, "z", &terr));
     a = make_gzip(&w, 1);
-    assert_ok(zarr_store_get(w.store, "z/c/0/1", 0, shard, &bytes, NULL, NULL, &terr));
+    assert_ok(zarr_store_get(w.store, "z/c/0/1", 0, shard, &bytes, NULL, &terr));
     memset(shard, '?', 8); /* the first inner chunk */
     assert_ok(zarr_store_put(w.store, "z/c/0/1", shard, bytes, NULL, &terr));
     assert_int_equal(read_whole(a, NULL, &e), ZARR_ERR_CORRUPT);
@@ -211,7 +211,7 @@ static void nested_chunks(void **state)
     assert_ptr_equal(next, places + N);
     for (const struct place *p = places; p < places + N; p++) {
         bytes = sizeof value;
-        assert_ok(zarr_store_get(w.store, p->key, 0, value, &bytes, NULL, NULL, &terr));
+        assert_ok(zarr_store_get(w.store, p->key, 0, value, &bytes, NULL, &terr));
         value[p->offset] ^= 1;
         assert_ok(zarr_store_put(w.store, p->key, value, bytes, NULL, &terr));
         assert_int_equal(zarr_array_read(a, NULL, &t, NULL, &e), ZARR_ERR_CORRUPT);

@@ -103,7 +103,7 @@ static void truncate_object(struct world *w, const char *key, uint64_t bytes)
     char data[4096];
     uint64_t n = sizeof data;
 
-    assert_ok(zarr_store_get(w->store, key, 0, data, &n, NULL, NULL, &terr));
+    assert_ok(zarr_store_get(w->store, key, 0, data, &n, NULL, &terr));
     assert_true(bytes < n);
     assert_ok(zarr_store_put(w->store, key, data, bytes, NULL, &terr));
 }
@@ -114,7 +114,7 @@ static void flip(struct world *w, const char *key, int64_t at)
     char data[4096];
     uint64_t n = sizeof data;
 
-    assert_ok(zarr_store_get(w->store, key, 0, data, &n, NULL, NULL, &terr));
+    assert_ok(zarr_store_get(w->store, key, 0, data, &n, NULL, &terr));
     data[at < 0 ? (int64_t)n + at : at] ^= 0x5a;
     assert_ok(zarr_store_put(w->store, key, data, n, NULL, &terr));
 }

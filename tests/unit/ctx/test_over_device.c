@@ -57,11 +57,12 @@ static void over_caps(void *self, zarr_store_caps *out)
 static void over_run(void *self, zarr_store_op *op, zarr_error *err)
 {
     zarr_store_value v = ZARR_STORE_VALUE_INIT;
+    zarr_memory mem = op->mem;
 
+    mem.bytes = ZR_MIN(mem.bytes, op->length);
     v.bytes = UINT64_MAX;
     if (op->verb == ZARR_STORE_GET)
-        op->status = host->store_read(self, op->key, op->offset, op->length, &op->mem, &v,
-                                      NULL, err);
+        op->status = host->store_read(self, op->key, op->offset, &mem, &v, NULL, err);
     else if (op->verb == ZARR_STORE_PUT)
         op->status = host->store_write(self, op->key, &op->mem, NULL, &v, NULL, err);
     else

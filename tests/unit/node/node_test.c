@@ -35,7 +35,7 @@ static void plain_run(void *self, zarr_store_op *op, zarr_error *err)
     } else {
         op->done_bytes = op->verb == ZARR_STORE_GET ? op->mem.bytes : 0;
         op->status = zarr_store_get(self, op->key, 0, p ? p + op->mem.offset : p,
-                                    &op->done_bytes, &total, NULL, err);
+                                    &op->done_bytes, &total, err);
         if (op->status == ZARR_OK)
             op->object_bytes = total;
     }
@@ -165,7 +165,7 @@ const char *get_text(struct world *w, const char *key)
 {
     static char text[65536];
     uint64_t bytes = sizeof text - 1;
-    zarr_status st = zarr_store_get(w->store, key, 0, text, &bytes, NULL, NULL, &terr);
+    zarr_status st = zarr_store_get(w->store, key, 0, text, &bytes, NULL, &terr);
 
     if (st == ZARR_ERR_NOT_FOUND)
         return NULL;

@@ -408,7 +408,7 @@ static inline void same_value(const struct pw *w, const char *const *path, uint6
 
     for (int i = 0; i < 2; i++) {
         snprintf(key, sizeof key, "%s/c/%d/%d", path[i], (int)r, (int)c);
-        st[i] = zarr_store_get(w->store, key, 0, value[i], &bytes[i], NULL, NULL, &terr);
+        st[i] = zarr_store_get(w->store, key, 0, value[i], &bytes[i], NULL, &terr);
         assert_true(st[i] == ZARR_OK || st[i] == ZARR_ERR_NOT_FOUND);
     }
     assert_int_equal(st[0], st[1]);

@@ -60,7 +60,7 @@ static inline zarr_status get_status(zarr_store *s, const char *key, zarr_error 
     char to[64];
     uint64_t n = sizeof to;
 
-    return zarr_store_get(s, key, 0, to, &n, NULL, NULL, err);
+    return zarr_store_get(s, key, 0, to, &n, NULL, err);
 }
 
 static inline void write_file(const struct world *w, const char *name, const char *text)

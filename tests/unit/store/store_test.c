@@ -382,7 +382,7 @@ const char *get_text(zarr_store *s, const char *key)
     static _Thread_local char text[4096];
     uint64_t bytes = sizeof text - 1;
     zarr_error err;
-    zarr_status st = zarr_store_get(s, key, 0, text, &bytes, NULL, NULL, &err);
+    zarr_status st = zarr_store_get(s, key, 0, text, &bytes, NULL, &err);
 
     if (st == ZARR_ERR_NOT_FOUND)
         return NULL;

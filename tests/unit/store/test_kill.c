@@ -45,7 +45,7 @@ static void check_values(zarr_store *s)
         zarr_status st;
 
         snprintf(key, sizeof key, "c/%d/v", k);
-        st = zarr_store_get(s, key, 0, value, &n, NULL, NULL, &err);
+        st = zarr_store_get(s, key, 0, value, &n, NULL, &err);
         if (st == ZARR_ERR_NOT_FOUND)
             continue;
         assert_status(st, ZARR_OK);

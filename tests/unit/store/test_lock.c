@@ -154,8 +154,7 @@ static uint64_t total_in(zarr_store *s)
     uint64_t value = 0, n = sizeof value;
     zarr_error err;
 
-    assert_status(zarr_store_get(s, "a/counter", 0, &value, &n, NULL, NULL, &err),
-                  ZARR_OK);
+    assert_status(zarr_store_get(s, "a/counter", 0, &value, &n, NULL, &err), ZARR_OK);
     assert_int_equal(n, sizeof value);
     return value;
 }
@@ -339,8 +338,7 @@ static void assert_counted_since(struct eraser *x, zarr_store *s, uint64_t befor
 {
     uint64_t value = 0, n = sizeof value, begun;
     zarr_error err = {0};
-    const zarr_status st =
-        zarr_store_get(s, "a/b/counter", 0, &value, &n, NULL, NULL, &err);
+    const zarr_status st = zarr_store_get(s, "a/b/counter", 0, &value, &n, NULL, &err);
 
     if (st != ZARR_OK && st != ZARR_ERR_NOT_FOUND)
         fail_msg("%s", err.message);
@@ -413,7 +411,7 @@ static void *shake_read(void *arg)
 
     while (!atomic_load(&x->stop)) {
         uint64_t n = sizeof to, total = 0;
-        zarr_status st = zarr_store_get(x->s, "d/e/f/v", 0, to, &n, &total, NULL, NULL);
+        zarr_status st = zarr_store_get(x->s, "d/e/f/v", 0, to, &n, &total, NULL);
 
         if (st == ZARR_ERR_NOT_FOUND)
             continue;

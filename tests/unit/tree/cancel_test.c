@@ -36,7 +36,7 @@ void trap_run(void *self, zarr_store_op *op, zarr_error *err)
     } else {
         op->done_bytes = op->verb == ZARR_STORE_GET ? op->mem.bytes : 0;
         op->status = zarr_store_get(trap.below, op->key, 0, p, &op->done_bytes,
-                                    &op->object_bytes, NULL, err);
+                                    &op->object_bytes, err);
     }
 }
 

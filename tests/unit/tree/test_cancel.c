@@ -254,7 +254,7 @@ static int add_key(void *user, const zarr_store_item *item)
     static unsigned char value[1 << 16];
     uint64_t n = sizeof value;
 
-    assert_ok(zarr_store_get(s, item->key, 0, value, &n, NULL, NULL, &terr));
+    assert_ok(zarr_store_get(s, item->key, 0, value, &n, NULL, &terr));
     assert_true(n < sizeof value);
     for (const char *p = item->key; *p; p++)
         one = (one ^ (unsigned char)*p) * 1099511628211u;

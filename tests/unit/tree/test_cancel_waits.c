@@ -342,8 +342,8 @@ static void a_cancelled_write_may_be_done(void **state)
     assert_status(zarr_group_create(&g, s, "src/new", &spec, NULL, &terr),
                   ZARR_ERR_CANCELLED);
     hung.what = "no such key";
-    assert_ok(zarr_store_get(s, "src/new/zarr.json", 0, &first, &n, NULL, NULL, &terr));
-    assert_ok(zarr_store_get(s, "src/new/.zarrc-job", 0, &first, &n, NULL, NULL, &terr));
+    assert_ok(zarr_store_get(s, "src/new/zarr.json", 0, &first, &n, NULL, &terr));
+    assert_ok(zarr_store_get(s, "src/new/.zarrc-job", 0, &first, &n, NULL, &terr));
     hung.verb = 0;
     hung.is_done = false;
     assert_int_equal(sigaction(SIGALRM, &before, NULL), 0);
@@ -412,28 +412,26 @@ static zarr_status call_store(zarr_store *s, zarr_array *a, int which,
     case 3:
         return zarr_node_probe(s, "src", &kind, &format, c, &terr);
     case 4:
-        return zarr_store_get(s, "k", 0, text, &n, NULL, c, &terr);
-    case 5:
         return zarr_store_put(s, "k", text, n, c, &terr);
-    case 6:
+    case 5:
         return zarr_store_put_new(s, "k", text, n, c, &terr);
-    case 7:
+    case 6:
         return zarr_store_erase(s, "k", c, &terr);
-    case 8:
+    case 7:
         return zarr_store_stat(s, "k", NULL, c, &terr);
+    case 8:
+        return zarr_store_read(s, "k", 0, &mem, NULL, c, &terr);
     case 9:
-        return zarr_store_read(s, "k", 0, n, &mem, NULL, c, &terr);
-    case 10:
         return zarr_store_write(s, "k", &mem, NULL, NULL, c, &terr);
-    case 11:
+    case 10:
         return zarr_array_refresh(a, NULL, c, &terr);
-    case 12:
+    case 11:
         return zarr_array_recheck(a, c, &terr);
-    case 13:
+    case 12:
         return zarr_array_block_read_encoded(a, block, text, &n, c, &terr);
-    case 14:
+    case 13:
         return zarr_array_block_write_encoded(a, block, text, n, c, &terr);
-    case 15:
+    case 14:
         return zarr_array_block_erase(a, block, c, &terr);
     default:
         return ZARR_OK;
@@ -458,7 +456,7 @@ static void calls_of_a_store_end(void **state)
     hung.what = "no such key";
     a = open_array(hangs, "src/a");
     hung.what = "";
-    for (int which = 0; which < 16; which++) {
+    for (int which = 0; which < 15; which++) {
         signalled = fresh_cancel();
         alarm_in_ms(50);
         if (call_store(hangs, a, which, signalled) != ZARR_ERR_CANCELLED)

@@ -417,9 +417,9 @@ static void test_surplus_in_batches(void **state)
     assert_in_range(o.n_ops[ZARR_STORE_ERASE], 200, 210); /* and records of the copy */
     assert_int_equal(o.most_at_once, 64);
     check_copy(&w, w.store, "dst");
-    assert_int_equal(zarr_store_get(w.store, "dst/a/c/90/7", 0, NULL, &(uint64_t){0},
-                                    NULL, NULL, NULL),
-                     ZARR_ERR_NOT_FOUND);
+    assert_int_equal(
+        zarr_store_get(w.store, "dst/a/c/90/7", 0, NULL, &(uint64_t){0}, NULL, NULL),
+        ZARR_ERR_NOT_FOUND);
     zarr_store_free(s);
     world_close(&w);
 }
@@ -448,7 +448,7 @@ static void test_parts_at_once(void **state)
     assert_ok(zarr_node_copy(w.store, "src/k3", s, "", NULL, &terr));
     assert_int_equal(o.n_ops[ZARR_STORE_PUT_PART], 9);
     assert_int_equal(o.most_at_once, 4);
-    assert_ok(zarr_store_get(s, key, 0, copy, &n, NULL, NULL, &terr));
+    assert_ok(zarr_store_get(s, key, 0, copy, &n, NULL, &terr));
     assert_true(n == bytes && memcmp(value, copy, bytes) == 0);
     zarr_store_free(s);
     world_close(&w);

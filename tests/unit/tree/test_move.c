@@ -39,7 +39,7 @@ static void front_run(void *self, zarr_store_op *op, zarr_error *err)
     (void)self;
     if (op->verb == ZARR_STORE_ERASE && front.failing &&
         strcmp(op->key, front.failing) == 0) {
-        (void)!zarr_store_get(front.below, "src/.zarrc-job", 0, front.job, &n, NULL, NULL,
+        (void)!zarr_store_get(front.below, "src/.zarrc-job", 0, front.job, &n, NULL,
                               NULL);
         op->status = ZARR_ERR_IO;
         return;

@@ -107,7 +107,7 @@ static int add_object(void *user, const zarr_store_item *item)
     unsigned char data[8192];
     uint64_t bytes = sizeof data, hash = 14695981039346656037u;
 
-    assert_ok(zarr_store_get(w->store, item->key, 0, data, &bytes, NULL, NULL, &terr));
+    assert_ok(zarr_store_get(w->store, item->key, 0, data, &bytes, NULL, &terr));
     for (uint64_t i = 0; i < bytes; i++)
         hash = (hash ^ data[i]) * 1099511628211u;
     for (const char *k = strchr(item->key, '/'); *k; k++)

@@ -51,7 +51,7 @@ static int add_key(void *user, const zarr_store_item *item)
     uint64_t bytes = sizeof value;
     const bool is_chunk = strncmp(item->key, "c/", 2) == 0;
 
-    assert_ok(zarr_store_get(m->from, item->key, 0, value, &bytes, NULL, NULL, &err));
+    assert_ok(zarr_store_get(m->from, item->key, 0, value, &bytes, NULL, &err));
     snprintf(names[k.n_members], sizeof names[0], "%s", item->key);
     make_member(&k, &(struct made_member){.name = names[k.n_members],
                                           .data = value,

@@ -37,9 +37,8 @@ static void replace_archive(struct world *w)
     uint64_t n = sizeof bytes;
 
     w->n_changes--;
-    assert_status(
-        zarr_store_get(w->memory_store, "x.zip", 0, bytes, &n, NULL, NULL, NULL),
-        ZARR_OK);
+    assert_status(zarr_store_get(w->memory_store, "x.zip", 0, bytes, &n, NULL, NULL),
+                  ZARR_OK);
     put_archive(w, bytes, (size_t)n);
 }
 
@@ -327,7 +326,7 @@ zarr_status read_whole(zarr_store *s, const char *key, void *to, size_t room, si
                        zarr_error *err)
 {
     uint64_t bytes = room;
-    const zarr_status st = zarr_store_get(s, key, 0, to, &bytes, NULL, NULL, err);
+    const zarr_status st = zarr_store_get(s, key, 0, to, &bytes, NULL, err);
 
     *n = st == ZARR_OK ? (size_t)bytes : 0;
     return st;

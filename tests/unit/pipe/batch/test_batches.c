@@ -161,7 +161,7 @@ static int object(const struct pw *w, const char *array, int row, int col, uint8
     zarr_status st;
 
     snprintf(key, sizeof key, "%s/c/%d/%d", array, row, col);
-    st = zarr_store_get(w->store, key, 0, bytes, &n, NULL, NULL, &terr);
+    st = zarr_store_get(w->store, key, 0, bytes, &n, NULL, &terr);
     if (st == ZARR_ERR_NOT_FOUND)
         return -1;
     assert_ok(st);

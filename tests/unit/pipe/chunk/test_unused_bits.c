@@ -124,7 +124,7 @@ static void test_raw_bool(void **state)
     fill_bytes();
     assert_memory_equal(got, bytes, sizeof got);
     check_ways(a, true, 4);
-    assert_ok(zarr_store_get(w.store, "raw/c/1/0", 0, got, &n, NULL, NULL, &terr));
+    assert_ok(zarr_store_get(w.store, "raw/c/1/0", 0, got, &n, NULL, &terr));
     assert_int_equal(n, CHUNK * COLS);
     assert_memory_equal(got, model[CHUNK], CHUNK * COLS);
     zarr_array_free(a);

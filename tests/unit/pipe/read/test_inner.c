@@ -43,7 +43,7 @@ static uint64_t read_object(struct pw *w, uint8_t *object, uint64_t cap)
 {
     uint64_t n = cap;
 
-    assert_ok(zarr_store_get(w->store, "a/c/0/0", 0, object, &n, NULL, NULL, &terr));
+    assert_ok(zarr_store_get(w->store, "a/c/0/0", 0, object, &n, NULL, &terr));
     assert_true(n >= INDEX && n < cap);
     return n;
 }
@@ -83,7 +83,7 @@ static void test_too_short(void **state)
     a = make_filled(&w, "[" BARE("[4,8]", BYTES) "," CRC "]");
     two = pw_array(w.store, "two", "[" BYTES "," CRC "]", one_by_two, one_by_two);
     assert_ok(pw_box(two, zero, one_by_two, data + 1, NULL, true));
-    assert_ok(zarr_store_get(w.store, "two/c/0/0", 0, small, &n, NULL, NULL, &terr));
+    assert_ok(zarr_store_get(w.store, "two/c/0/0", 0, small, &n, NULL, &terr));
     assert_int_equal(n, 12);
     put(&w, small, n); /* a valid checksum of eight bytes */
     must_fail(a, "a shard of 8 bytes cannot hold its index of 32");

@@ -187,7 +187,7 @@ static void test_same_faults(void **state)
         pw_open(&w, 2, memory[k % 2], 0);
         over_open(&w, &o, &odd, k / 2 % 2 ? ZARR_STORE_CAP_FAST_GET : 0);
         fill(&w, "[" BARE "]");
-        assert_ok(zarr_store_get(o.below, "a/c/0/0", 0, object, &n, NULL, NULL, &terr));
+        assert_ok(zarr_store_get(o.below, "a/c/0/0", 0, object, &n, NULL, &terr));
         assert_int_equal(n, INDEX + CHUNKS * CHUNK_BYTES);
         memcpy(pair, object, sizeof pair);
         faults = makers[k / 4](object, pair);
