@@ -2,6 +2,8 @@
  * path. */
 #include "ext.h"
 
+#include <zarrc/plugin/store.h>
+
 #include <string.h>
 
 enum {
@@ -196,14 +198,22 @@ static zarr_status stat_work(void *arg, zarr_cancel *cancel, zarr_error *err)
     return r->is_missing ? ZARR_OK : status;
 }
 
+/* Not zarr_store_read(), which asks for the bytes of its memory, even if they are all. */
 static zarr_status read_work(void *arg, zarr_cancel *cancel, zarr_error *err)
 {
     struct range *r = arg;
-    const zarr_memory mem = {
-        .device_type = ZARR_DEVICE_CPU, .handle = r->data, .bytes = r->n};
+    zarr_store_op op = {
+        .verb = ZARR_STORE_GET,
+        .key = r->key,
+        .offset = r->offset,
+        .length = r->length,
+        .mem = {.device_type = ZARR_DEVICE_CPU, .handle = r->data, .bytes = r->n},
+        .cancel = cancel};
+    const zarr_status status = zarr_store_run(r->s, &op, err);
 
-    r->value = (zarr_store_value)ZARR_STORE_VALUE_INIT;
-    return zarr_store_read(r->s, r->key, r->offset, &mem, &r->value, cancel, err);
+    r->value.bytes = op.object_bytes;
+    r->value.done_bytes = op.done_bytes;
+    return status;
 }
 
 /* Reads the range of a value that had `bytes` bytes a moment ago. If a longer value has
