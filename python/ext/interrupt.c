@@ -74,6 +74,7 @@ static void *run_errands(void *unused)
         pthread_mutex_unlock(&helper.mutex);
         run_errand(e);
     }
+    return NULL;
 }
 
 /* Only the main thread calls it. False: no thread can be started. */
