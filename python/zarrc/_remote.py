@@ -13,7 +13,7 @@ from .errors import UnsupportedError, make_error
 TRANSPORT = frozenset({"bearer_token", "ca_file", "ca_folder", "concurrency", "connect_ms", "headers", "netrc", "netrc_file", "no_proxy",
                        "password", "proxy", "stall_s", "tls_unverified", "tries", "untrusted", "user"})
 HTTP = TRANSPORT | {"denied_is_missing"}
-S3 = TRANSPORT | {"access_key_id", "allow_http", "anonymous", "denied_is_missing", "endpoint", "profile", "region", "requester_pays",
+S3 = TRANSPORT | {"access_key_id", "allow_http", "anonymous", "checksums", "denied_is_missing", "endpoint", "profile", "region", "requester_pays",
                   "secret_access_key", "session_token", "style"}
 # Those that fsspec or obstore have, too
 SHARED = {"http": frozenset({"headers", "proxy"}),
@@ -53,7 +53,7 @@ def _translate(kind: str, options: dict[str, Any]) -> tuple[dict[str, Any], list
 
 def _why_not_native(kind: str, mode: str, unknown: list[str]) -> str | None:
     """Why the library does not open a URL; None: it does."""
-    if mode != "r":
+    if mode != "r" and kind == "http":
         return f"the library does not write over {kind.upper()} (mode {mode!r})"
     if unknown:
         return f"the library has no equivalent of the storage options {', '.join(unknown)}"
@@ -103,5 +103,5 @@ def open_remote(text: str, mode: str, wanted: dict[str, Any], options: dict[str,
 
 
 def default_mode(store: Any) -> str:
-    """The mode of calls that get none: the library only reads these URLs."""
-    return "r" if isinstance(store, str) and is_remote(store) and settings["remote"] == "native" else "a"
+    """The mode of calls that get none: the library only reads URLs of http and https."""
+    return "r" if isinstance(store, str) and _kind(store) == "http" and settings["remote"] == "native" else "a"

@@ -88,6 +88,15 @@ void zr_http_cancel(void *self, void *arg);
 void zr_http_count(void *self, zarr_store_counters *out);
 
 enum {
+    /* of a short ETag, with its end */
+    ZR_HTTP_ETAG_ROOM = 64
+};
+/* Makes a version of a strong ETag, or none. Of a long ETag it has a hash. */
+void zr_http_version_make(zarr_store_version *out, const struct zr_net_answer *a);
+/* The ETag of a version. False: the version has only a hash of it, or there is none. */
+bool zr_http_version_etag(const zarr_store_version *v, char out[ZR_HTTP_ETAG_ROOM]);
+
+enum {
     ZR_HTTP_HEADERS_MOST = 64,
     ZR_HTTP_OWN_MOST = 32
 };

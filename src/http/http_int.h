@@ -8,10 +8,6 @@
 
 /* ---- answers: pure functions -------------------------------------------------- */
 
-enum {
-    /* of a short ETag, with its end */
-    ZR_HTTP_ETAG_ROOM = 64
-};
 /* Most bytes of a body that a read drops: before its range, if the server ignores ranges,
  * or after it, if only the end of the body tells the length of the value. */
 #define ZR_HTTP_SKIP_MOST (UINT64_C(64) << 20)
@@ -35,10 +31,6 @@ struct zr_http_found {
     uint64_t object_bytes; /* of the whole value; UINT64_MAX: not told */
 };
 
-/* Makes a version of a strong ETag, or none. Of a long ETag it has a hash. */
-void zr_http_version_make(zarr_store_version *out, const struct zr_net_answer *a);
-/* The ETag of a version. False: the version has only a hash of it, or there is none. */
-bool zr_http_version_etag(const zarr_store_version *v, char out[ZR_HTTP_ETAG_ROOM]);
 /* Whether the version has only a hash of its ETag. */
 bool zr_http_version_is_hash(const zarr_store_version *v);
 /* Keeps an ETag of which the version has only a hash. Any thread. */

@@ -90,6 +90,7 @@ struct zr_net_transfer {
     /* of the reactor that has it */
     struct zr_url url; /* where it goes now */
     uint32_t tries, redirects;
+    uint32_t n_sends; /* libcurl's own repetitions included */
     uint64_t asked_s; /* pauses that the host has asked for, all together */
     bool has_left;    /* the first origin: no credentials any more */
     bool was_public;  /* an address before this redirect was */

@@ -83,10 +83,11 @@ struct zr_net_buffer {
 void zr_net_buffer_sink(struct zr_net_sink *out, struct zr_net_buffer *buffer);
 
 enum {
-    ZR_NET_REPEATABLE = 1, /* may be sent again, although it changes something */
-    ZR_NET_RANGE = 2,      /* asks for range_bytes from range_first on */
-    ZR_NET_SUFFIX = 4,     /* asks for the last range_bytes */
-    ZR_NET_NO_REDIRECT = 8 /* a redirect is an answer */
+    ZR_NET_REPEATABLE = 1,  /* may be sent again, although it changes something */
+    ZR_NET_RANGE = 2,       /* asks for range_bytes from range_first on */
+    ZR_NET_SUFFIX = 4,      /* asks for the last range_bytes */
+    ZR_NET_NO_REDIRECT = 8, /* a redirect is an answer */
+    ZR_NET_409_PASSES = 16  /* repeats it after this answer, too, if it is repeatable */
 };
 
 struct zr_net;
@@ -143,6 +144,9 @@ bool zr_net_is_reactor(void);
  * ended already. One whose done() runs now may submit another one with the tag: it ends,
  * too. Wakes the reactors. */
 void zr_net_cancel(struct zr_net *net, const void *tag);
+/* How often a request was sent, in its done(). After more than once an earlier try may
+ * have been carried out, although its answer was lost or a failure. */
+uint32_t zr_net_count_tries(const struct zr_net_request *r);
 /* The failure that an answer is if the caller has no use for its status; never OK.
  * NOT_FOUND: 404, 410. DENIED: 401, 403, 407. CONFLICT: 412. Else IO. The text has the
  * status and its usual reason, but no URL; err->os_code is the status. */

@@ -45,8 +45,9 @@ bool zr_net_repeats_answer(const struct zr_net_transfer *t)
 {
     const struct zr_net_answer *a = &t->request->answer;
 
-    return outcome_is_passing(a->status) && zr_net_is_repeatable(t->request) &&
-           t->tries < outcome_most_tries(t) &&
+    return (outcome_is_passing(a->status) ||
+            (a->status == 409 && (t->request->flags & ZR_NET_409_PASSES))) &&
+           zr_net_is_repeatable(t->request) && t->tries < outcome_most_tries(t) &&
            (a->retry_after_s == UINT64_MAX ||
             a->retry_after_s <= ZR_NET_RETRY_AFTER_MAX_S - t->asked_s);
 }

@@ -125,10 +125,15 @@ static zarr_status request_status(uint32_t status)
     }
 }
 
+uint32_t zr_net_count_tries(const struct zr_net_request *r)
+{
+    return r->own ? ZR_MAX(r->own->tries, r->own->n_sends) : 1;
+}
+
 zarr_status zr_net_fail_status(zarr_error *err, const struct zr_net_request *r)
 {
     const uint32_t status = r->answer.status;
-    const uint32_t tries = r->own ? r->own->tries : 1;
+    const uint32_t tries = zr_net_count_tries(r);
     const char *const reason = request_reason(status);
     zarr_status st = request_status(status);
 

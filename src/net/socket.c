@@ -98,6 +98,7 @@ int zr_net_on_request(void *user, char *there, char *here, int there_port, int h
         atomic_fetch_add(&t->net->retries, 1);
     }
     t->is_sent = true;
+    t->n_sends++;
     return t->st == ZARR_OK ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT;
 }
 

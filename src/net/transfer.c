@@ -251,7 +251,7 @@ static void transfer_set_callbacks(struct zr_net_transfer *t)
     if (zr_curl.version >= 0x075000) { /* 7.80 */
         SET(PREREQFUNCTION, zr_net_on_request);
         SET(PREREQDATA, t);
-    } else if (t->was_public || !zr_net_is_repeatable(t->request)) {
+    } else if (t->was_public || !zr_net_is_repeatable(t->request) || t->request->body) {
         SET(FRESH_CONNECT, 1L);
     }
 }

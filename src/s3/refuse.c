@@ -8,21 +8,20 @@
 #include <string.h>
 
 enum {
-    CODE_ROOM = 64,
     SKEW_LEAST_S = 60 /* a clock that is wrong by less is right */
 };
 
-struct s3_error {
+struct fault_reading {
     int depth, extra; /* extra: of STS, whose root is ErrorResponse */
-    char code[CODE_ROOM], request[CODE_ROOM], region[CODE_ROOM];
+    struct zr_s3_fault *fault;
 };
 
 /* ---- the body ---- */
 
 /* Takes a text that a message may show. */
-static void take_text(char out[CODE_ROOM], const char *text)
+static void take_text(char out[ZR_S3_CODE_ROOM], const char *text)
 {
-    if (zr_is_plain_line(text) && strlen(text) < CODE_ROOM)
+    if (zr_is_plain_line(text) && strlen(text) < ZR_S3_CODE_ROOM)
         memcpy(out, text, strlen(text) + 1);
 }
 
@@ -35,7 +34,7 @@ static const char *local_name(const char *name)
 
 static zarr_status error_begin(void *user, const char *name, zarr_error *err)
 {
-    struct s3_error *e = user;
+    struct fault_reading *e = user;
 
     if (++e->depth > 1 || zr_streq(local_name(name), "Error"))
         return ZARR_OK;
@@ -49,41 +48,43 @@ static zarr_status error_begin(void *user, const char *name, zarr_error *err)
 static zarr_status error_end(void *user, const char *name, const char *text,
                              zarr_error *err)
 {
-    struct s3_error *e = user;
+    struct fault_reading *e = user;
+    struct zr_s3_fault *f = e->fault;
     const char *const local = local_name(name);
     const int depth = e->depth-- - e->extra;
 
     ZR_UNUSED(err);
     if (!text || depth > 2)
         return ZARR_OK;
-    if (zr_streq(local, "Code") && !*e->code)
-        take_text(e->code, text);
-    else if (zr_streq(local, "RequestId") && !*e->request)
-        take_text(e->request, text);
-    else if (zr_streq(local, "Region") && !*e->region)
-        take_text(e->region, text);
+    if (zr_streq(local, "Code") && !*f->code)
+        take_text(f->code, text);
+    else if (zr_streq(local, "RequestId") && !*f->request)
+        take_text(f->request, text);
+    else if (zr_streq(local, "Region") && !*f->region)
+        take_text(f->region, text);
     return ZARR_OK;
 }
 
-static void read_error(struct s3_error *e, const zarr_allocator *alloc,
-                       const struct zr_net_request *r, const char *body, size_t n)
+void zr_s3_fault_read(struct zr_s3_fault *f, const zarr_allocator *alloc,
+                      const struct zr_net_request *r, const char *body, size_t n)
 {
-    const struct zr_xml_sink sink = {error_begin, error_end, e};
+    struct fault_reading reading = {.fault = f};
+    const struct zr_xml_sink sink = {error_begin, error_end, &reading};
     const char *text = zr_net_answer_header(&r->answer, "x-amz-request-id");
 
-    *e = (struct s3_error){.depth = 0};
+    *f = (struct zr_s3_fault){{0}};
     if (n > 0 && zr_xml_read(&sink, alloc, body, n, NULL) != ZARR_OK)
-        *e = (struct s3_error){.depth = 0}; /* a page of a proxy, or cut off */
-    if (text && !*e->request)
-        take_text(e->request, text);
+        *f = (struct zr_s3_fault){{0}}; /* a page of a proxy, or cut off */
+    if (text && !*f->request)
+        take_text(f->request, text);
     text = zr_net_answer_header(&r->answer, "x-amz-bucket-region");
     if (text)
-        take_text(e->region, text);
+        take_text(f->region, text);
 }
 
 /* ---- the failure ---- */
 
-static const char *find_advice(const struct s3_error *e, uint32_t status)
+static const char *find_advice(const struct zr_s3_fault *e, uint32_t status)
 {
     static const struct {
         const char *code, *advice;
@@ -111,8 +112,9 @@ static const char *find_advice(const struct s3_error *e, uint32_t status)
 }
 
 static zarr_status fail_refusal(const zarr_allocator *alloc,
-                                const struct zr_net_request *r, const struct s3_error *e,
-                                const char *advice, zarr_error *err)
+                                const struct zr_net_request *r,
+                                const struct zr_s3_fault *e, const char *advice,
+                                zarr_error *err)
 {
     zarr_error said = {0};
     zarr_status st = zr_net_fail_status(&said, r);
@@ -141,10 +143,16 @@ static zarr_status fail_refusal(const zarr_allocator *alloc,
 zarr_status zr_s3_fail_answer(const zarr_allocator *alloc, const struct zr_net_request *r,
                               const char *body, size_t body_bytes, zarr_error *err)
 {
-    struct s3_error e;
+    struct zr_s3_fault e;
 
-    read_error(&e, alloc, r, body, body_bytes);
+    zr_s3_fault_read(&e, alloc, r, body, body_bytes);
     return fail_refusal(alloc, r, &e, "", err);
+}
+
+zarr_status zr_s3_request_fail(const struct zr_s3_request *r, zarr_error *err)
+{
+    return fail_refusal(r->store->reader.env.alloc, &r->net, &r->fault,
+                        find_advice(&r->fault, r->net.answer.status), err);
 }
 
 /* ---- what to do ---- */
@@ -162,9 +170,8 @@ static bool correct_skew(struct zr_s3_store *s, const struct zr_net_request *r)
     return old > skew - SKEW_LEAST_S && old < skew + SKEW_LEAST_S;
 }
 
-/* Whether the request may succeed when it is sent again. */
-static bool can_correct(struct zr_s3_store *s, const struct zr_net_request *r,
-                        const struct s3_error *e)
+bool zr_s3_can_correct(struct zr_s3_store *s, const struct zr_net_request *r,
+                       const struct zr_s3_fault *e)
 {
     const uint32_t status = r->answer.status;
 
@@ -184,11 +191,11 @@ zarr_status zr_s3_refuse(struct zr_http_reader *reader, const struct zr_net_requ
     const bool is_head = strcmp(r->method, "HEAD") == 0;
     const bool is_list = strchr(r->url, '?') != NULL; /* keys have no query */
     const zarr_allocator *const alloc = reader->env.alloc;
-    struct s3_error e;
+    struct zr_s3_fault e;
     bool can_ask;
 
-    read_error(&e, alloc, r, body, body_bytes);
-    if (*next != ZR_HTTP_FAIL && can_correct(s, r, &e)) {
+    zr_s3_fault_read(&e, alloc, r, body, body_bytes);
+    if (*next != ZR_HTTP_FAIL && zr_s3_can_correct(s, r, &e)) {
         *next = ZR_HTTP_AGAIN;
         return ZARR_OK;
     }

@@ -14,65 +14,10 @@ enum {
     PLACE_RANK = 5 /* of a lock inside of no other */
 };
 
-static const struct zr_s3_store *get_store(const struct zr_http_reader *reader)
-{
-    return (const struct zr_s3_store *)(const void *)reader;
-}
-
-/* ---- requests ---- */
-
-static void s3_put_url(const struct zr_http_reader *reader, struct zr_str *out,
-                       const char *key)
-{
-    /* its path ends with a slash. A service may take '+' for a blank, so it is escaped */
-    zr_url_put_key(out, &zr_s3_place_get(get_store(reader))->root, NULL);
-    zr_s3_encode(out, key, true);
-}
-
-zarr_status zr_s3_add_headers(void *reader, const struct zr_net_request *r,
-                              struct zr_str *lines, zarr_error *err)
-{
-    struct zr_s3_store *s = reader;
-    struct zr_s3_key *key = zr_s3_keys_get(&s->keys);
-    struct zr_url url = {0};
-    struct zr_s3_signing sign = {
-        .alloc = s->reader.env.alloc,
-        .method = r->method,
-        .url = &url,
-        .service = "s3",
-        .key = key,
-        .time_s = zr_wall_seconds() + atomic_load(&s->skew_s),
-        .payload_hash = ZR_S3_EMPTY_HASH,
-        .sends_payload_hash = true,
-        .lines = (const char *const *)s->lines,
-    };
-    zarr_status st = ZARR_OK;
-
-    for (size_t i = 0; s->is_anonymous && i < s->n_lines; i++)
-        zr_str_append(lines, s->lines[i], strlen(s->lines[i]) + 1);
-    if (s->is_anonymous)
-        goto out;
-    if (!key)
-        ZR_FAIL(err, ZARR_ERR_DENIED, "there are no credentials yet");
-    ZR_TRY(zr_url_parse(&url, sign.alloc, r->url, err));
-    if (key->token && strcmp(url.scheme, "http") == 0 && !s->allow_http &&
-        !zr_s3_is_loopback(url.host))
-        ZR_FAIL(
-            err, ZARR_ERR_DENIED,
-            "a session token is not sent without TLS, unless the option allow_http is "
-            "true");
-    sign.region = zr_s3_place_region(s, url.host);
-    st = zr_s3_sign(lines, &sign, err);
-out:
-    zr_url_deinit(&url);
-    zr_s3_key_free(key);
-    return st;
-}
-
 static const struct zr_http_protocol s3_protocol = {
     .flags = ZR_NET_NO_REDIRECT,
     .is_strict = true,
-    .put_url = s3_put_url,
+    .put_url = zr_s3_put_url,
     .add_headers = zr_s3_add_headers,
     .refuse = zr_s3_refuse,
 };
@@ -103,8 +48,23 @@ static void s3_caps(void *self, zarr_store_caps *out)
 {
     ZR_UNUSED(self);
     out->flags = ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_SUFFIX | ZARR_STORE_CAP_LIST |
-                 ZARR_STORE_CAP_VERSIONS | ZARR_STORE_CAP_COALESCES;
+                 ZARR_STORE_CAP_VERSIONS | ZARR_STORE_CAP_COALESCES |
+                 ZARR_STORE_CAP_WRITE | ZARR_STORE_CAP_ATOMIC_PUT;
     out->parallel = S3_PARALLEL;
+}
+
+static uint64_t put_reads_first(zarr_store_op **ops, uint64_t n)
+{
+    uint64_t n_reads = 0;
+
+    for (uint64_t i = 0; i < n; i++)
+        if (ops[i]->verb == ZARR_STORE_GET || ops[i]->verb == ZARR_STORE_STAT) {
+            zarr_store_op *const read = ops[i];
+
+            ops[i] = ops[n_reads];
+            ops[n_reads++] = read;
+        }
+    return n_reads;
 }
 
 static void s3_submit(void *self, zarr_store_op **ops, uint64_t n,
@@ -115,15 +75,19 @@ static void s3_submit(void *self, zarr_store_op **ops, uint64_t n,
     zarr_error err = {0};
     const zarr_status st =
         zr_s3_keys_renew(&s->keys, n > 0 ? ops[0]->cancel : NULL, &err);
+    uint64_t n_reads = 0;
 
-    if (st == ZARR_OK) {
-        zr_http_submit(self, ops, n, done, arg);
-        return;
-    }
-    for (uint64_t i = 0; i < n; i++) {
+    for (uint64_t i = 0; st != ZARR_OK && i < n; i++) {
         ops[i]->status = st;
         done(arg, ops[i], &err);
     }
+    if (st != ZARR_OK)
+        return;
+    n_reads = put_reads_first(ops, n);
+    if (n_reads > 0)
+        zr_http_submit(self, ops, n_reads, done, arg);
+    for (uint64_t i = n_reads; i < n; i++)
+        zr_s3_write(s, ops[i], done, arg);
 }
 
 /* The same bucket has the same place in each style and region; AWS is no endpoint. */
@@ -188,6 +152,7 @@ static zarr_status read_options(struct s3_opening *o, const char *config)
         {"access_key_id", NULL, &o->keys.id},
         {"allow_http", &s->allow_http, NULL},
         {"anonymous", &s->is_anonymous, NULL},
+        {"checksums", &s->checksums, NULL},
         {"denied_is_missing", &s->denied_is_missing, NULL},
         {"endpoint", NULL, &o->endpoint},
         {"profile", NULL, &o->keys.profile},

@@ -33,7 +33,9 @@ void zr_s3_text_wipe(struct zr_str *s); /* and frees it */
 
 enum {
     ZR_S3_TIME_ROOM = sizeof "20130524T000000Z",
-    ZR_S3_HASH_ROOM = 2 * ZR_SHA256_BYTES + 1
+    ZR_S3_HASH_ROOM = 2 * ZR_SHA256_BYTES + 1,
+    /* "x-amz-checksum-sha256: ", and base64 */
+    ZR_S3_CHECKSUM_ROOM = 24 + 4 * ((ZR_SHA256_BYTES + 2) / 3) + 1
 };
 /* SHA-256 of no bytes, as most requests have. */
 #define ZR_S3_EMPTY_HASH                                                                 \
@@ -55,6 +57,7 @@ zarr_status zr_s3_sign(struct zr_str *lines, const struct zr_s3_signing *s,
                        zarr_error *err);
 zarr_status zr_s3_hash(char out[ZR_S3_HASH_ROOM], const void *bytes, size_t n,
                        zarr_error *err);
+void zr_s3_put_hash(char out[ZR_S3_HASH_ROOM], const uint8_t in[ZR_SHA256_BYTES]);
 /* Appends a text with an escape for all but letters, digits and "-._~". */
 void zr_s3_encode(struct zr_str *out, const char *text, bool keeps_slash);
 /* "20130524T000000Z" */
@@ -154,7 +157,8 @@ zarr_status zr_s3_fetch_process(struct zr_str *out, const char *command,
 
 enum {
     ZR_S3_REGION_ROOM = 64,
-    ZR_S3_LINES_MOST = 20 /* of x-amz-* that a store signs, besides its own */
+    ZR_S3_LINES_MOST = 16,   /* of x-amz-* that a store signs, besides its own */
+    ZR_S3_OWN_LINES_MOST = 8 /* of one request, besides those */
 };
 /* Where the bucket is, as known at a time. Frozen. */
 struct zr_s3_place {
@@ -170,6 +174,7 @@ struct zr_s3_store {
     struct zr_url endpoint; /* no text: AWS */
     bool is_path_style, requester_pays, denied_is_missing, allow_http;
     bool is_anonymous;
+    bool checksums;                    /* of the body of each request that has one */
     char *lines[ZR_S3_LINES_MOST + 1]; /* "x-amz-NAME: value", owned; NULL ends */
     size_t n_lines;
     zr_mutex mutex; /* of corrections */
@@ -192,15 +197,87 @@ const char *zr_s3_place_region(const struct zr_s3_store *s, const char *host);
 bool zr_s3_place_correct(struct zr_s3_store *s, const char *region);
 
 /* Functions of struct zr_http_protocol. */
+void zr_s3_put_url(const struct zr_http_reader *reader, struct zr_str *out,
+                   const char *key);
 zarr_status zr_s3_add_headers(void *reader, const struct zr_net_request *r,
                               struct zr_str *lines, zarr_error *err);
 zarr_status zr_s3_refuse(struct zr_http_reader *reader, const struct zr_net_request *r,
                          const char *body, size_t body_bytes, enum zr_http_next *next,
                          zarr_error *err);
 
+/* What the service says in an error. */
+enum {
+    ZR_S3_CODE_ROOM = 64
+};
+struct zr_s3_fault { /* "": not told */
+    char code[ZR_S3_CODE_ROOM], request[ZR_S3_CODE_ROOM], region[ZR_S3_CODE_ROOM];
+};
+/* Reads the body of an error, and what the header tells of it. */
+void zr_s3_fault_read(struct zr_s3_fault *f, const zarr_allocator *alloc,
+                      const struct zr_net_request *r, const char *body, size_t n);
+/* Whether the request may succeed when it is sent again: corrects the region or the
+ * clock. */
+bool zr_s3_can_correct(struct zr_s3_store *s, const struct zr_net_request *r,
+                       const struct zr_s3_fault *f);
 /* What an answer means to a request of credentials. */
 zarr_status zr_s3_fail_answer(const zarr_allocator *alloc, const struct zr_net_request *r,
                               const char *body, size_t body_bytes, zarr_error *err);
+
+/* ---- requests that read no value -------------------------------------------------- */
+
+/*
+ * One signed request. The caller zeroes it, sets the first members, and keeps it and all
+ * that it borrows in place until done(). It is sent again by itself as net.h says, and
+ * after a correction of the region or of the clock.
+ */
+struct zr_s3_request {
+    struct zr_net_request net; /* first; of request.c. After done(): its `answer` */
+    struct zr_s3_store *store;
+    const char *method;
+    const char *key;          /* below the store's prefix; NULL: the bucket itself */
+    const char *query;        /* encoded; NULL: none */
+    const char *const *lines; /* "Name: value" to sign and send; NULL at the end; NULL:
+                                 none. At most ZR_S3_OWN_LINES_MOST */
+    const void *body;
+    size_t body_bytes;
+    bool is_repeatable;  /* may be carried out twice */
+    bool makes_object;   /* so it has the headers of new objects, as a storage class */
+    bool needs_checksum; /* of the body, even without the option `checksums` */
+    uint64_t max_bytes;  /* of the body of a 2xx answer, else LIMIT; 0: no limit */
+    const zarr_cancel *cancel;
+    const void *tag;
+    /* OK: there is an answer of any status; zr_s3_request_fail() makes a failure of it.
+     * It runs on a reactor. The request may be freed or sent again here, after
+     * zr_s3_request_deinit(). */
+    void (*done)(struct zr_s3_request *r, zarr_status st, const zarr_error *err);
+    void *user;
+
+    /* Complete in done(). */
+    struct zr_str answer;     /* the body of an answer; of an error its beginning */
+    struct zr_s3_fault fault; /* what an answer that is no success says */
+    uint32_t n_sent;          /* how often: more than once, and an earlier one may have
+                                 been carried out */
+
+    /* of request.c */
+    struct zr_str url;
+    uint32_t n_again;
+    char hash[ZR_S3_HASH_ROOM], checksum[ZR_S3_CHECKSUM_ROOM];
+};
+/* Starts a request. The caller has called zr_s3_keys_renew(). */
+void zr_s3_send(struct zr_s3_request *r);
+/* Does a request before it returns, with keys that are renewed if need be; uses r->done
+ * and r->user itself. Not on a reactor. */
+zarr_status zr_s3_call(struct zr_s3_request *r, zarr_error *err);
+/* Frees what was made for a request that has ended. Zeroed storage is allowed. */
+void zr_s3_request_deinit(struct zr_s3_request *r);
+/* The failure that an answer is if it is no success; never OK, NOT_FOUND or CONFLICT. The
+ * text names URL, verb, status, the service's code and request, and what to do. */
+zarr_status zr_s3_request_fail(const struct zr_s3_request *r, zarr_error *err);
+
+/* Does a PUT or ERASE. */
+void zr_s3_write(struct zr_s3_store *s, zarr_store_op *op,
+                 void (*done)(void *arg, zarr_store_op *op, const zarr_error *err),
+                 void *arg);
 
 zarr_status zr_s3_list(void *self, const char *prefix, uint32_t how,
                        zarr_store_list_fn fn, void *user, const zarr_cancel *cancel,

@@ -25,7 +25,7 @@ struct sign_pairs {
     size_t n;
 };
 
-static void put_hash(char out[2 * ZR_SHA256_BYTES + 1], const uint8_t in[ZR_SHA256_BYTES])
+void zr_s3_put_hash(char out[ZR_S3_HASH_ROOM], const uint8_t in[ZR_SHA256_BYTES])
 {
     for (size_t i = 0; i < ZR_SHA256_BYTES; i++)
         (void)snprintf(out + 2 * i, 3, "%02x", in[i]);
@@ -38,7 +38,7 @@ zarr_status zr_s3_hash(char out[2 * ZR_SHA256_BYTES + 1], const void *bytes, siz
     const zarr_status st = zr_sha256(hash, bytes, n, err);
 
     if (st == ZARR_OK)
-        put_hash(out, hash);
+        zr_s3_put_hash(out, hash);
     return st;
 }
 
@@ -277,7 +277,7 @@ static zarr_status compute_signature(char out[2 * ZR_SHA256_BYTES + 1],
                    : zr_hmac_sha256(next, key, sizeof key, parts[i], bytes[i], err));
         memcpy(key, next, sizeof key);
     }
-    put_hash(out, key);
+    zr_s3_put_hash(out, key);
 out:
     zr_wipe(key, sizeof key);
     zr_wipe(next, sizeof next);

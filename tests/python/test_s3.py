@@ -46,7 +46,7 @@ def server(buckets):
 
 
 def test_a_hierarchy(server, buckets):
-    group = zarrc.open(URL, storage_options={**NATIVE, "endpoint": server.url})
+    group = zarrc.open(URL, mode="r", storage_options={**NATIVE, "endpoint": server.url})
     assert sorted(group) == ["in", "plain"] and group.store.read_only
     np.testing.assert_array_equal(group["plain"][...], DATA)
     np.testing.assert_array_equal(group["in/shards"][3:40:3, 5:], DATA[3:40:3, 5:])
@@ -58,6 +58,55 @@ def test_a_hierarchy(server, buckets):
     assert store.getsize("plain/c/0/0") == len(value) and "plain/c/9/9" not in store
     with pytest.raises(zarrc.errors.ReadOnlyError):
         store.set("k", b"")
+
+
+def test_values_are_written(server, buckets):
+    store = zarrc.open_store(URL, storage_options={**NATIVE, "endpoint": server.url})
+    assert not store.read_only
+    for key, value in (("new/s +%", b"value"), ("new/empty", b""), ("new/large", bytes(3 << 20)), ("new/s +%", b"other")):
+        store.set(key, value)
+        assert store.get(key) == value and (buckets / BUCKET / "lab/x.zarr" / key).read_bytes() == value
+    store.delete("new/empty")
+    store.delete("new/none")  # a bucket does not tell what was there
+    assert sorted(store.list_prefix("new")) == ["new/large", "new/s +%"]
+    store.delete_dir("new")
+    assert list(store.list_prefix("new")) == []
+
+
+def test_a_write_whose_answer_is_lost(server):
+    """A HEAD tells by the id of the write whether the value is its own."""
+    store = zarrc.open_store(URL, storage_options={**NATIVE, "endpoint": server.url, "tries": 2})
+
+    def fault(request):
+        if request.method == "PUT":
+            server.service.put(request, "lab/x.zarr/key")
+            return 500, {}, b""
+        return None if "HEAD" in answered else (500, {}, b"") if request.method == "HEAD" else None
+
+    answered = ["HEAD"]
+    server.service.fault = fault
+    server.log.clear()
+    store.set("key", b"1")
+    assert [row.split()[0] for row in server.log] == ["PUT", "PUT", "HEAD"]
+    answered.clear()
+    with pytest.raises(OSError, match="unknown whether this write succeeded"):
+        store.set("key", b"2")
+
+
+def test_checksums_and_headers_of_new_objects(server):
+    seen = {}
+
+    def fault(request):
+        seen[request.method] = {name.lower(): value for name, value in request.headers.items()}
+
+    server.service.fault = fault
+    store = zarrc.open_store(URL, storage_options={**NATIVE, "endpoint": server.url, "checksums": True,
+                                                   "headers": {"x-amz-storage-class": "STANDARD_IA", "x-amz-request-payer": "requester"}})
+    store.set("key", b"1")
+    assert store.get("key") == b"1"
+    assert seen["PUT"]["x-amz-checksum-sha256"] == "a4ayc/80/OGda4BO/1o/V0etpOqiLx1JwB5S3beHW0s=" and "x-amz-checksum-sha256" not in seen["GET"]
+    assert seen["PUT"]["x-amz-storage-class"] == "STANDARD_IA" and "x-amz-storage-class" not in seen["GET"]
+    assert seen["PUT"]["x-amz-request-payer"] == seen["GET"]["x-amz-request-payer"] == "requester"
 
 
 def test_a_missing_key_after_head_costs_one_more_request_once(server):
@@ -92,7 +141,7 @@ def test_all_options_are_known():
              "bearer_token")
     form = {"headers": {"a": "b"}, **dict.fromkeys(texts, "x"), "profile": "", "endpoint": "http://localhost", "style": "path",
             **dict.fromkeys(("concurrency", "connect_ms", "stall_s", "tries"), 3),
-            **dict.fromkeys(("allow_http", "anonymous", "denied_is_missing", "netrc", "requester_pays", "untrusted"), True), "tls_unverified": False}
+            **dict.fromkeys(("allow_http", "anonymous", "checksums", "denied_is_missing", "netrc", "requester_pays", "untrusted"), True), "tls_unverified": False}
     assert form.keys() == S3
     refused = ("user", "password", "bearer_token", "netrc", "netrc_file")
     keys = ("access_key_id", "secret_access_key", "session_token")

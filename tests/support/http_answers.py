@@ -76,7 +76,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(body)
 
-    do_HEAD = do_PROPFIND = do_PUT = do_POST = do_GET
+    do_HEAD = do_PROPFIND = do_PUT = do_POST = do_DELETE = do_GET
 
 
 class _Server(http.server.ThreadingHTTPServer):

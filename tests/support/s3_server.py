@@ -101,6 +101,10 @@ def answer_error(status, code, region=None, details="", **headers):
     return status, {"Content-Type": "application/xml", **headers}, body.encode()
 
 
+def make_etag(data):
+    return f'"{hashlib.md5(data).hexdigest()}"'
+
+
 def answer_list(keys, prefix, folders=(), token=None, encoding=True):
     """A page of ListObjectsV2; keys: {key: size}."""
     put = (lambda text: urllib.parse.quote_plus(text, safe="/")) if encoding else escape
@@ -112,11 +116,47 @@ def answer_list(keys, prefix, folders=(), token=None, encoding=True):
 
 
 class Service:
-    """The files of a folder as objects of one bucket. `fault(request)` may answer first."""
+    """The files of a folder as objects of one bucket. `fault(request)` may answer first. `metadata` has the x-amz-meta-* of keys that were
+    written here."""
 
     def __init__(self, folder, page=1000):
         self.folder, self.page, self.secrets, self.region, self.fault = folder, page, {ID: SECRET}, "us-east-1", None
-        self.is_anonymous = False
+        self.is_anonymous, self.metadata = False, {}
+
+    def put(self, request, key):
+        """Replaces a file in one step."""
+        file, draft = self.folder / key, self.folder.parent / f".draft.{self.folder.name}"
+        draft.write_bytes(request.body)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        draft.replace(file)
+        self.metadata[key] = {name: value for name, value in request.headers.items() if name.lower().startswith("x-amz-meta-")}
+        return 200, {"ETag": make_etag(request.body)}, b""
+
+    def erase(self, key):
+        """Removes a file, and folders that are empty then: a bucket has none."""
+        file = self.folder / key
+        file.unlink(missing_ok=True)
+        self.metadata.pop(key, None)
+        for folder in file.parents:
+            if folder == self.folder or not folder.is_dir() or any(folder.iterdir()):
+                break
+            folder.rmdir()
+        return 204, {}, b""
+
+    def refuse(self, request, etag):
+        """What a condition forbids; None: nothing."""
+        if request.headers.get("If-None-Match") == "*" and etag:
+            return answer_error(412, "PreconditionFailed")
+        expected = request.headers.get("If-Match")
+        if expected and not etag:
+            return answer_error(404, "NoSuchKey")
+        return answer_error(412, "PreconditionFailed") if expected and expected != etag else None
+
+    def change(self, request, key, etag):
+        """What a request other than a GET or HEAD does."""
+        if request.method == "PUT":
+            return self.put(request, key)
+        return self.erase(key) if request.method == "DELETE" else answer_error(405, "MethodNotAllowed")
 
     def list(self, query):
         prefix, token = query.get("prefix", ""), query.get("continuation-token", "")
@@ -145,13 +185,15 @@ class Service:
         if not key:
             return self.list(dict(urllib.parse.parse_qsl(text)))
         file = self.folder / key
-        if not file.is_file():
+        data = file.read_bytes() if file.is_file() else None
+        etag = make_etag(data) if data is not None else None
+        if refused := self.refuse(request, etag):
+            return refused
+        if request.method not in ("GET", "HEAD"):
+            return self.change(request, key, etag)
+        if data is None:
             return answer_error(404, "NoSuchKey")
-        data = file.read_bytes()
-        etag = f'"{hashlib.md5(data).hexdigest()}"'
-        if request.headers.get("If-Match", etag) != etag:
-            return answer_error(412, "PreconditionFailed")
-        return answer_range(request, data, ETag=etag)
+        return answer_range(request, data, ETag=etag, **self.metadata.get(key, {}))
 
 
 @contextlib.contextmanager

@@ -1,0 +1,250 @@
+/*
+ * s3/write.c - PUT and ERASE. Each PUT has a random id in the metadata of its object. If
+ * the answer is lost, or may be one to a repetition, a HEAD tells by the id whether the
+ * value is the one of this PUT. If that HEAD fails, too, nobody knows, and the error says
+ * so: it is no CONFLICT.
+ * Thread class: shared; a write is solo, and moves from its thread to reactors.
+ */
+#include "s3/s3_int.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define WRITE_ID "x-amz-meta-zarrc-write"
+
+typedef void write_done_fn(void *arg, zarr_store_op *op, const zarr_error *err);
+
+enum {
+    WRITE_ID_DIGITS = 32,
+    WRITE_LINES = 3
+};
+
+struct s3_write {
+    struct zr_s3_request request; /* first */
+    zarr_store_op *op;
+    write_done_fn *done;
+    void *arg;
+    bool is_conditional;
+    char id[WRITE_ID_DIGITS + 1];
+    char id_line[sizeof WRITE_ID ": " + WRITE_ID_DIGITS];
+    char condition[sizeof "If-None-Match: " + ZR_HTTP_ETAG_ROOM];
+    const char *lines[WRITE_LINES];
+    zarr_status st; /* of a PUT whose outcome is asked for */
+    zarr_error err;
+};
+
+static void write_free(struct s3_write *w)
+{
+    const zarr_allocator *alloc = w->request.store->reader.env.alloc;
+
+    zr_s3_request_deinit(&w->request);
+    zr_free(alloc, w);
+}
+
+/* Ends the operation. The store may be gone afterwards. */
+static void write_end(struct s3_write *w, zarr_status st, zarr_error *err)
+{
+    zarr_store_op *const op = w->op;
+    write_done_fn *const done = w->done;
+    void *const arg = w->arg;
+
+    if (st != ZARR_OK && !strstr(err->message, op->key))
+        zr_prefix_key(err, st, op->key);
+    op->status = st;
+    op->os_code = st == ZARR_OK ? 0 : err->os_code;
+    if (st == ZARR_OK && op->verb == ZARR_STORE_PUT)
+        op->done_bytes = op->object_bytes = op->mem.bytes;
+    write_free(w);
+    done(arg, op, st == ZARR_OK ? NULL : err);
+}
+
+/* ---- what answers mean ---- */
+
+/* The failure that the answer to a PUT or DELETE is. */
+static zarr_status write_refusal(const struct s3_write *w, zarr_error *err)
+{
+    const struct zr_s3_request *r = &w->request;
+    const uint32_t status = r->net.answer.status;
+    const bool is_missing = status == 404 && zr_streq(r->fault.code, "NoSuchKey");
+    const bool is_put = w->op->verb == ZARR_STORE_PUT;
+
+    if (is_missing && !is_put)
+        return zr_fail(err, ZARR_ERR_NOT_FOUND, "no such key (HTTP 404)");
+    if (w->is_conditional && (is_missing || status == 412 || status == 409))
+        return zr_fail(err, ZARR_ERR_CONFLICT, "was changed meanwhile (HTTP %" PRIu32 ")",
+                       status);
+    if (w->is_conditional && status == 501)
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "the server refuses conditions of writes (HTTP 501)");
+    return zr_s3_request_fail(r, err);
+}
+
+/* Whether a PUT that has failed may have been carried out: there is no answer, or one of
+ * a server in trouble, or one that may be to a repetition. */
+static bool write_is_doubtful(const struct s3_write *w, bool has_answer, zarr_status st)
+{
+    const uint32_t status = w->request.net.answer.status, n_sent = w->request.n_sent;
+
+    if (w->op->verb != ZARR_STORE_PUT || n_sent == 0)
+        return false;
+    if (!has_answer)
+        return st == ZARR_ERR_IO || st == ZARR_ERR_LIMIT || st == ZARR_ERR_NO_MEMORY;
+    return (status >= 500 && status != 501) ||
+           (n_sent > 1 && (status == 404 || status == 409 || status == 412));
+}
+
+/* ---- what became of a PUT ---- */
+
+static void take_version(const struct s3_write *w)
+{
+    if (w->op->flags & ZARR_STORE_OP_WANT_VERSION)
+        zr_http_version_make(&w->op->version, &w->request.net.answer);
+}
+
+static void look_done(struct zr_s3_request *r, zarr_status st, const zarr_error *said)
+{
+    struct s3_write *w = (struct s3_write *)(void *)r;
+    const uint32_t status = r->net.answer.status;
+    const char *id = zr_net_answer_header(&r->net.answer, WRITE_ID);
+    zarr_error err = w->err;
+
+    if (st == ZARR_ERR_CANCELLED) {
+        err = *said;
+        write_end(w, st, &err);
+    } else if (st == ZARR_OK && status == 200 && id && zr_streq(id, w->id)) {
+        take_version(w);
+        write_end(w, ZARR_OK, &err);
+    } else if (st == ZARR_OK && (status == 200 || status == 404)) {
+        write_end(w, w->st, &err);
+    } else {
+        zarr_error why = {0};
+
+        if (st == ZARR_OK)
+            (void)zr_s3_request_fail(r, &why);
+        else
+            why = *said;
+        st = zr_fail(&err, ZARR_ERR_IO,
+                     "it is unknown whether this write succeeded: %.150s; then: %.150s",
+                     w->err.message, why.message);
+        write_end(w, st, &err);
+    }
+}
+
+/* Asks which write the object is from. */
+static void look(struct s3_write *w)
+{
+    struct zr_s3_request *r = &w->request;
+
+    zr_s3_request_deinit(r);
+    *r = (struct zr_s3_request){.store = r->store,
+                                .method = "HEAD",
+                                .key = w->op->key,
+                                .cancel = w->op->cancel,
+                                .tag = w->arg,
+                                .done = look_done};
+    zr_s3_send(r);
+}
+
+/* ---- requests ---- */
+
+static void write_done(struct zr_s3_request *r, zarr_status st, const zarr_error *said)
+{
+    struct s3_write *w = (struct s3_write *)(void *)r;
+    zarr_error err = {0};
+
+    if (said)
+        err = *said;
+    if (st == ZARR_OK && r->net.answer.status / 100 == 2) {
+        take_version(w);
+        write_end(w, ZARR_OK, &err);
+        return;
+    }
+    if (st == ZARR_OK)
+        st = write_refusal(w, &err);
+    if (write_is_doubtful(w, !said, st)) {
+        w->st = st;
+        w->err = err;
+        look(w);
+    } else {
+        write_end(w, st, &err);
+    }
+}
+
+/* Fills the lines of a request. */
+static zarr_status write_conditions(struct s3_write *w, zarr_error *err)
+{
+    const zarr_store_op *op = w->op;
+    char etag[ZR_HTTP_ETAG_ROOM];
+    size_t n = 0;
+
+    w->is_conditional = op->flags & ZARR_STORE_OP_IF_VERSION;
+    if (op->verb == ZARR_STORE_PUT) {
+        snprintf(w->id, sizeof w->id, "%016" PRIx64 "%016" PRIx64, zr_random_u64(),
+                 zr_random_u64());
+        snprintf(w->id_line, sizeof w->id_line, WRITE_ID ": %s", w->id);
+        w->lines[n++] = w->id_line;
+    }
+    if (!w->is_conditional)
+        return ZARR_OK;
+    if (zr_http_version_etag(&op->version, etag))
+        snprintf(w->condition, sizeof w->condition, "If-Match: %s", etag);
+    else if (op->version.bytes[0] > 0)
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "the ETag of its value is too long for a condition");
+    else
+        snprintf(w->condition, sizeof w->condition, "If-None-Match: *");
+    w->lines[n] = w->condition;
+    return ZARR_OK;
+}
+
+static zarr_status write_memory(struct s3_write *w, zarr_error *err)
+{
+    const zarr_store_op *op = w->op;
+    struct zr_s3_request *r = &w->request;
+    void *bytes = NULL;
+    zarr_status st = ZARR_OK;
+
+    if (op->mem.bytes > 0)
+        st = zr_mem_host_ptr(r->store->reader.env.memory, &op->mem, op->mem.bytes, &bytes,
+                             err);
+    if (st != ZARR_OK)
+        return st;
+    r->body = bytes ? bytes : "";
+    return zr_fits(op->mem.bytes, &r->body_bytes) ? ZARR_OK
+                                                  : zr_fail_memory(err, op->mem.bytes);
+}
+
+void zr_s3_write(struct zr_s3_store *s, zarr_store_op *op,
+                 void (*done)(void *arg, zarr_store_op *op, const zarr_error *err),
+                 void *arg)
+{
+    const bool is_put = op->verb == ZARR_STORE_PUT;
+    struct s3_write *w = zr_calloc(s->reader.env.alloc, 1, sizeof *w);
+    zarr_error err = {0};
+    zarr_status st;
+
+    if (!w) {
+        op->status = zr_fail_memory(&err, sizeof *w);
+        done(arg, op, &err);
+        return;
+    }
+    w->op = op;
+    w->done = done;
+    w->arg = arg;
+    w->request = (struct zr_s3_request){.store = s,
+                                        .method = is_put ? "PUT" : "DELETE",
+                                        .key = op->key,
+                                        .lines = w->lines,
+                                        .is_repeatable = true,
+                                        .makes_object = is_put,
+                                        .cancel = op->cancel,
+                                        .tag = arg,
+                                        .done = write_done};
+    st = write_conditions(w, &err);
+    if (st == ZARR_OK && is_put)
+        st = write_memory(w, &err);
+    if (st == ZARR_OK)
+        zr_s3_send(&w->request);
+    else
+        write_end(w, st, &err);
+}
