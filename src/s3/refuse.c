@@ -72,9 +72,9 @@ void zr_s3_fault_read(struct zr_s3_fault *f, const zarr_allocator *alloc,
     const struct zr_xml_sink sink = {error_begin, error_end, &reading};
     const char *text = zr_net_answer_header(&r->answer, "x-amz-request-id");
 
-    *f = (struct zr_s3_fault){{0}};
+    *f = (struct zr_s3_fault){.code = {0}};
     if (n > 0 && zr_xml_read(&sink, alloc, body, n, NULL) != ZARR_OK)
-        *f = (struct zr_s3_fault){{0}}; /* a page of a proxy, or cut off */
+        *f = (struct zr_s3_fault){.code = {0}}; /* a page of a proxy, or cut off */
     if (text && !*f->request)
         take_text(f->request, text);
     text = zr_net_answer_header(&r->answer, "x-amz-bucket-region");

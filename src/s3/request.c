@@ -202,11 +202,12 @@ static zarr_status request_start(struct zr_s3_request *r, zarr_error *err)
     st = zr_str_status(&r->url, err);
     if (st != ZARR_OK)
         return st;
-    r->fault = (struct zr_s3_fault){{0}};
+    r->fault = (struct zr_s3_fault){.code = {0}};
     r->net = (struct zr_net_request){
         .method = r->method,
         .url = zr_str_text(&r->url),
-        .flags = ZR_NET_NO_REDIRECT | (r->is_repeatable ? ZR_NET_REPEATABLE : 0u),
+        .flags = ZR_NET_NO_REDIRECT | (r->is_repeatable ? ZR_NET_REPEATABLE : 0u) |
+                 (r->repeats_409 ? ZR_NET_409_PASSES : 0u),
         .add_headers = request_add_headers,
         .header_user = r,
         .body = r->body,

@@ -46,10 +46,15 @@ static void s3_close(void *self)
 
 static void s3_caps(void *self, zarr_store_caps *out)
 {
-    ZR_UNUSED(self);
+    const struct zr_s3_store *s = self;
+
     out->flags = ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_SUFFIX | ZARR_STORE_CAP_LIST |
                  ZARR_STORE_CAP_VERSIONS | ZARR_STORE_CAP_COALESCES |
                  ZARR_STORE_CAP_WRITE | ZARR_STORE_CAP_ATOMIC_PUT;
+    if (!s->is_unconditional)
+        out->flags |= ZARR_STORE_CAP_PUT_NEW | ZARR_STORE_CAP_PUT_IF_VERSION;
+    if (!s->is_unconditional && (atomic_load(&s->keeps) & ZR_S3_KEEPS_ERASE))
+        out->flags |= ZARR_STORE_CAP_ERASE_IF_VERSION;
     out->parallel = S3_PARALLEL;
 }
 
@@ -90,11 +95,24 @@ static void s3_submit(void *self, zarr_store_op **ops, uint64_t n,
         zr_s3_write(s, ops[i], done, arg);
 }
 
+static bool is_aws(const struct zr_s3_store *s)
+{
+    const char *const host = s->endpoint.host;
+
+    return !host || zr_ends_with(host, ".amazonaws.com") ||
+           zr_ends_with(host, ".amazonaws.com.cn");
+}
+
+static void s3_cancel(void *self, void *arg)
+{
+    zr_s3_conditions_cancel(arg);
+    zr_http_cancel(self, arg);
+}
+
 /* The same bucket has the same place in each style and region; AWS is no endpoint. */
 static void s3_place(void *self, zarr_store_place_fn fn, void *user)
 {
     const struct zr_s3_store *s = self;
-    const char *const host = s->endpoint.host;
     zarr_store_place place = {.struct_size = sizeof place,
                               .scheme = "s3",
                               .endpoint = "",
@@ -103,8 +121,7 @@ static void s3_place(void *self, zarr_store_place_fn fn, void *user)
     struct zr_str origin;
 
     zr_str_init(&origin, s->reader.env.alloc);
-    if (host && !zr_ends_with(host, ".amazonaws.com") &&
-        !zr_ends_with(host, ".amazonaws.com.cn")) {
+    if (!is_aws(s)) {
         zr_url_put_origin(&origin, &s->endpoint);
         if (origin.failed)
             goto out;
@@ -120,7 +137,7 @@ const zarr_store_vtable zr_s3_vtable = {
     .name = "s3",
     .caps = s3_caps,
     .submit = s3_submit,
-    .cancel = zr_http_cancel,
+    .cancel = s3_cancel,
     .list = zr_s3_list,
     .place = s3_place,
     .count = zr_http_count,
@@ -135,7 +152,7 @@ struct s3_opening {
     struct zr_http_options transport;
     struct zr_s3_profiles profiles;
     struct zr_s3_keys_options keys;
-    const char *region, *endpoint, *style;
+    const char *region, *endpoint, *style, *conditional;
     char *profile_region, *profile_endpoint; /* owned */
     zarr_error *err;
 };
@@ -153,6 +170,7 @@ static zarr_status read_options(struct s3_opening *o, const char *config)
         {"allow_http", &s->allow_http, NULL},
         {"anonymous", &s->is_anonymous, NULL},
         {"checksums", &s->checksums, NULL},
+        {"conditional", NULL, &o->conditional},
         {"denied_is_missing", &s->denied_is_missing, NULL},
         {"endpoint", NULL, &o->endpoint},
         {"profile", NULL, &o->keys.profile},
@@ -297,6 +315,28 @@ static zarr_status set_endpoint(struct s3_opening *o)
     return ZARR_OK;
 }
 
+/* What is known of conditions without a probe. */
+static zarr_status set_conditions(struct s3_opening *o)
+{
+    struct zr_s3_store *s = o->s;
+    const char *how = o->conditional ? o->conditional : "probe";
+    uint32_t keeps = 0;
+
+    s->is_unconditional = zr_streq(how, "none");
+    if (s->is_unconditional)
+        keeps = ZR_S3_KEEPS_KNOWN;
+    else if (is_aws(s))
+        keeps = ZR_S3_KEEPS_KNOWN | ZR_S3_KEEPS_PUT | ZR_S3_KEEPS_ERASE;
+    else if (zr_streq(how, "etag"))
+        keeps = ZR_S3_KEEPS_KNOWN | ZR_S3_KEEPS_PUT;
+    if (!s->is_unconditional && !zr_streq(how, "etag") && !zr_streq(how, "probe"))
+        return zr_fail(o->err, ZARR_ERR_INVALID,
+                       "the option conditional of an S3 store is etag, none or probe");
+    atomic_store(&s->keeps, keeps);
+    zr_s3_conditions_recall(s);
+    return ZARR_OK;
+}
+
 /* The URL of a request would leave the bucket or the prefix by a part "." or "..". */
 static bool has_dot_part(const char *path)
 {
@@ -354,6 +394,7 @@ static zarr_status open_parts(struct s3_opening *o, const char *url, const char 
     ZR_TRY(read_surroundings(o));
     ZR_TRY(set_endpoint(o));
     ZR_TRY(zr_s3_place_init(&s->place[0], s, o->region, o->err));
+    ZR_TRY(set_conditions(o));
     net = o->transport.net;
     if (zr_s3_is_loopback(s->place[0].bucket.host))
         net.proxy = ""; /* which would see a session token */

@@ -175,6 +175,8 @@ struct zr_s3_store {
     bool is_path_style, requester_pays, denied_is_missing, allow_http;
     bool is_anonymous;
     bool checksums;                    /* of the body of each request that has one */
+    bool is_unconditional; /* the option conditional=none */
+    atomic_uint keeps;     /* ZR_S3_KEEPS_* */
     char *lines[ZR_S3_LINES_MOST + 1]; /* "x-amz-NAME: value", owned; NULL ends */
     size_t n_lines;
     zr_mutex mutex; /* of corrections */
@@ -241,6 +243,7 @@ struct zr_s3_request {
     const void *body;
     size_t body_bytes;
     bool is_repeatable;  /* may be carried out twice */
+    bool repeats_409;    /* it has no condition, so this answer passes */
     bool makes_object;   /* so it has the headers of new objects, as a storage class */
     bool needs_checksum; /* of the body, even without the option `checksums` */
     uint64_t max_bytes;  /* of the body of a 2xx answer, else LIMIT; 0: no limit */
@@ -273,6 +276,25 @@ void zr_s3_request_deinit(struct zr_s3_request *r);
 /* The failure that an answer is if it is no success; never OK, NOT_FOUND or CONFLICT. The
  * text names URL, verb, status, the service's code and request, and what to do. */
 zarr_status zr_s3_request_fail(const struct zr_s3_request *r, zarr_error *err);
+
+/* ---- conditions of writes --------------------------------------------------------- */
+
+/* What is known of a server. */
+enum {
+    ZR_S3_KEEPS_KNOWN = 1,
+    ZR_S3_KEEPS_PUT = 2,  /* it keeps conditions of PUT */
+    ZR_S3_KEEPS_ERASE = 4 /* and of DELETE */
+};
+/* How the name of a key begins that a probe writes, below the store's prefix. */
+#define ZR_S3_PROBE_NAME ".zarrc-probe-"
+/* Sets s->keeps to what the process knows of the bucket. */
+void zr_s3_conditions_recall(struct zr_s3_store *s);
+/* Finds out, unless another thread does or did, and sets s->keeps. Waits: not on a
+ * reactor. op: the write that needs to know it; tag: for zr_s3_conditions_cancel(). */
+zarr_status zr_s3_conditions_learn(struct zr_s3_store *s, const zarr_store_op *op,
+                                   const void *tag, zarr_error *err);
+/* The probes of operations with this tag send nothing more. */
+void zr_s3_conditions_cancel(const void *tag);
 
 /* Does a PUT or ERASE. */
 void zr_s3_write(struct zr_s3_store *s, zarr_store_op *op,

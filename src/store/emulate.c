@@ -54,11 +54,13 @@ static bool emulate_takes_lock(const zarr_store *s, const zarr_store_op *op)
     return !(op->flags & ZARR_STORE_OP_LOCKED) || zr_store_can(s, ZARR_STORE_CAP_LOCK);
 }
 
-/* True for an ERASE of a key that must not exist, on a store without such a condition. */
+/* True for an ERASE of a key that must not exist: it changes nothing, so a look is
+ * enough. */
 static bool emulate_looks_instead(const zarr_store *s, const zarr_store_op *op)
 {
     return zr_op_erases_nothing(op) &&
-           !zr_store_can_key(s, op->key, ZARR_STORE_CAP_ERASE_IF_VERSION);
+           (!s->native ||
+            !zr_store_can_key(s, op->key, ZARR_STORE_CAP_ERASE_IF_VERSION));
 }
 
 bool zr_op_needs_emulation(const zarr_store *s, const zarr_store_op *op)

@@ -56,7 +56,8 @@ enum {
      * - GET: ZARR_STORE_CAP_VERSIONS
      * - PUT, COPY with zeros: ZARR_STORE_CAP_PUT_NEW
      * - other PUT and COPY, APPEND: ZARR_STORE_CAP_PUT_IF_VERSION
-     * - ERASE: ZARR_STORE_CAP_ERASE_IF_VERSION */
+     * - ERASE: ZARR_STORE_CAP_ERASE_IF_VERSION; but never with a version of zeros, for
+     *   which the library looks whether the key exists */
     ZARR_STORE_OP_IF_VERSION = 1,
     /** PUT, COPY, APPEND, ERASE: the caller holds `lock` for this key */
     ZARR_STORE_OP_LOCKED = 2,
@@ -178,7 +179,9 @@ typedef struct zarr_store_vtable {
                         const zarr_store_options *opts, const zarr_cancel *cancel,
                         zarr_error *err);
     /** Tells what the store can do. Sets the members of `*out` that are inside of
-     * `out->struct_size`. */
+     * `out->struct_size`. Called when the store is opened. A store with
+     * ZARR_STORE_CAP_PUT_IF_VERSION and without ZARR_STORE_CAP_ERASE_IF_VERSION is asked
+     * again before erases, so it may find out later that its server has the latter. */
     void (*caps)(void *self, zarr_store_caps *out);
     /** Does one operation before it returns. `err` gets the text for `op->status`. NULL:
      * the library uses submit(). */
