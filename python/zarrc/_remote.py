@@ -13,7 +13,7 @@ from .errors import UnsupportedError, make_error
 TRANSPORT = frozenset({"bearer_token", "ca_file", "ca_folder", "concurrency", "connect_ms", "headers", "netrc", "netrc_file", "no_proxy",
                        "password", "proxy", "stall_s", "tls_unverified", "tries", "untrusted", "user"})
 HTTP = TRANSPORT | {"denied_is_missing"}
-S3 = TRANSPORT | {"access_key_id", "allow_http", "anonymous", "checksums", "denied_is_missing", "endpoint", "profile", "region", "requester_pays",
+S3 = TRANSPORT | {"access_key_id", "allow_http", "anonymous", "checksums", "conditional", "denied_is_missing", "endpoint", "profile", "region", "requester_pays",
                   "secret_access_key", "session_token", "style"}
 # Those that fsspec or obstore have, too
 SHARED = {"http": frozenset({"headers", "proxy"}),

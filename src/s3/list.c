@@ -16,12 +16,15 @@ enum {
 struct s3_row {
     size_t key;
     uint64_t bytes;
+    int64_t modified_s;
     bool is_prefix;
 };
 
 struct s3_listing {
     struct zr_s3_store *store;
     bool is_deep, is_ended;
+    bool is_of_debris; /* gives the keys that probes left, and no others */
+    int64_t before_s;  /* of them those that are not younger */
     zarr_store_list_fn fn;
     void *user;
     const zarr_cancel *cancel;
@@ -34,6 +37,7 @@ struct s3_listing {
     struct s3_row *rows;
     size_t n_rows, cap_rows;
     uint64_t bytes; /* of this row */
+    int64_t modified_s;
     bool is_list, is_truncated, is_escaped, in_row;
     unsigned n_ends; /* how often it says whether it is truncated */
     /* a page's token, and when to take another one: it finds tokens that go in a circle
@@ -62,6 +66,7 @@ static zarr_status page_element(void *user, const char *name, zarr_error *err)
     if (zr_streq(local, "Contents") || zr_streq(local, "CommonPrefixes")) {
         l->in_row = true;
         l->bytes = UINT64_MAX;
+        l->modified_s = INT64_MAX;
         zr_str_clear(&l->name);
     }
     return ZARR_OK;
@@ -75,7 +80,8 @@ static zarr_status add_listed_row(struct s3_listing *l, bool is_prefix, zarr_err
     if (st != ZARR_OK)
         return st;
     l->in_row = false;
-    l->rows[l->n_rows++] = (struct s3_row){l->keys.bytes, l->bytes, is_prefix};
+    l->rows[l->n_rows++] =
+        (struct s3_row){l->keys.bytes, l->bytes, l->modified_s, is_prefix};
     zr_str_append(&l->keys, zr_str_text(&l->name), l->name.bytes + 1);
     return zr_str_status(&l->keys, err);
 }
@@ -96,6 +102,9 @@ static zarr_status page_text(void *user, const char *name, const char *text,
     } else if (l->in_row && zr_streq(local, "Size")) {
         if (!zr_parse_u64(text, strlen(text), &l->bytes))
             return zr_fail(err, ZARR_ERR_CORRUPT, "it has a wrong size");
+    } else if (l->in_row && zr_streq(local, "LastModified")) {
+        if (!zr_s3_parse_time(text, &l->modified_s))
+            l->modified_s = INT64_MAX; /* it is never old */
     } else if (zr_streq(local, "IsTruncated")) {
         l->is_truncated = zr_streq(text, "true");
         if ((!l->is_truncated && !zr_streq(text, "false")) || l->n_ends++ > 0)
@@ -220,6 +229,16 @@ static bool decode_row(struct s3_listing *l, const char *text)
     return zr_url_decode(&l->key, zr_str_text(&l->name), l->name.bytes);
 }
 
+static bool is_wanted(const struct s3_listing *l, const struct s3_row *row,
+                      const char *key)
+{
+    const char *const slash = strrchr(key, '/');
+    const bool is_debris = zr_starts_with(slash ? slash + 1 : key, ZR_S3_PROBE_NAME);
+
+    return is_debris == l->is_of_debris &&
+           (!is_debris || (!row->is_prefix && row->modified_s <= l->before_s));
+}
+
 static zarr_status give_row(struct s3_listing *l, const struct s3_row *row,
                             zarr_error *err)
 {
@@ -238,7 +257,8 @@ static zarr_status give_row(struct s3_listing *l, const struct s3_row *row,
     item.key = zr_str_text(&l->key) + above;
     /* markers of folders, and names that no key of a hierarchy has */
     if (l->key.bytes <= l->prefix.bytes || zr_ends_with(item.key, "/") ||
-        zr_key_validate(item.key, strlen(item.key), NULL) != ZARR_OK)
+        zr_key_validate(item.key, strlen(item.key), NULL) != ZARR_OK ||
+        !is_wanted(l, row, item.key))
         return ZARR_OK;
     l->is_ended = l->fn(l->user, &item) != 0;
 out:
@@ -265,33 +285,90 @@ out:
     return st;
 }
 
+static zarr_status list_below(struct s3_listing *l, const char *prefix, zarr_error *err)
+{
+    struct zr_s3_store *s = l->store;
+    const zarr_allocator *alloc = s->reader.env.alloc;
+    struct zr_str *const texts[] = {&l->prefix, &l->url,   &l->body, &l->refusal,
+                                    &l->key,    &l->token, &l->next, &l->keys,
+                                    &l->name,   &l->kept};
+    zarr_status st = ZARR_OK;
+
+    for (size_t i = 0; i < ZR_COUNT(texts); i++)
+        zr_str_init(texts[i], alloc);
+    ZR_TRY(zr_s3_keys_renew(&s->keys, l->cancel, err));
+    zr_str_printf(&l->prefix, "%s%s%s", zr_str_text(&s->prefix), prefix,
+                  *prefix ? "/" : "");
+    ZR_TRY(zr_str_status(&l->prefix, err));
+    st = list_pages(l, err);
+out:
+    for (size_t i = 0; i < ZR_COUNT(texts); i++)
+        zr_str_deinit(texts[i]);
+    zr_free(alloc, l->rows);
+    return st;
+}
+
 zarr_status zr_s3_list(void *self, const char *prefix, uint32_t how,
                        zarr_store_list_fn fn, void *user, const zarr_cancel *cancel,
                        zarr_error *err)
 {
-    struct zr_s3_store *s = self;
-    const zarr_allocator *alloc = s->reader.env.alloc;
-    struct s3_listing l = {.store = s,
+    struct s3_listing l = {.store = self,
                            .is_deep = how != ZARR_LIST_DIRECTORY,
+                           .is_of_debris = how == ZARR_LIST_DEBRIS,
+                           .before_s = INT64_MAX,
                            .fn = fn,
                            .user = user,
                            .cancel = cancel};
-    struct zr_str *const texts[] = {&l.prefix, &l.url,  &l.body, &l.refusal, &l.key,
-                                    &l.token,  &l.next, &l.keys, &l.name,    &l.kept};
-    zarr_status st = ZARR_OK;
 
-    if (how == ZARR_LIST_DEBRIS) /* this store writes nothing */
-        return ZARR_OK;
-    for (size_t i = 0; i < ZR_COUNT(texts); i++)
-        zr_str_init(texts[i], alloc);
-    ZR_TRY(zr_s3_keys_renew(&s->keys, cancel, err));
-    zr_str_printf(&l.prefix, "%s%s%s", zr_str_text(&s->prefix), prefix,
-                  *prefix ? "/" : "");
-    ZR_TRY(zr_str_status(&l.prefix, err));
-    st = list_pages(&l, err);
-out:
-    for (size_t i = 0; i < ZR_COUNT(texts); i++)
-        zr_str_deinit(texts[i]);
-    zr_free(alloc, l.rows);
-    return st;
+    return list_below(&l, prefix, err);
+}
+
+/* ---- cleaning ---- */
+
+struct s3_cleaning {
+    struct zr_s3_store *s;
+    const zarr_cancel *cancel;
+    uint64_t n_removed;
+    zarr_status st;
+    zarr_error *err;
+};
+
+static int clean_key(void *user, const zarr_store_item *item)
+{
+    struct s3_cleaning *c = user;
+    struct zr_s3_request r = {.store = c->s,
+                              .method = "DELETE",
+                              .key = item->key,
+                              .is_repeatable = true,
+                              .repeats_409 = true,
+                              .cancel = c->cancel};
+
+    c->st = zr_s3_call(&r, c->err);
+    if (c->st == ZARR_OK && r.net.answer.status / 100 != 2)
+        c->st = zr_s3_request_fail(&r, c->err);
+    zr_s3_request_deinit(&r);
+    c->n_removed += c->st == ZARR_OK;
+    return c->st != ZARR_OK;
+}
+
+zarr_status zr_s3_clean(void *self, const char *prefix, uint64_t min_age_s,
+                        uint64_t *n_removed, const zarr_cancel *cancel, zarr_error *err)
+{
+    struct zr_s3_store *s = self;
+    const int64_t now_s = zr_wall_seconds() + atomic_load(&s->skew_s);
+    struct s3_cleaning c = {.s = s, .cancel = cancel, .err = err};
+    struct s3_listing l = {.store = s,
+                           .is_deep = true,
+                           .is_of_debris = true,
+                           .before_s = INT64_MAX,
+                           .fn = clean_key,
+                           .user = &c,
+                           .cancel = cancel};
+    zarr_status st;
+
+    if (min_age_s > 0)
+        l.before_s = now_s - (int64_t)ZR_MIN(min_age_s, (uint64_t)now_s);
+    st = list_below(&l, prefix, err);
+    *n_removed = c.n_removed;
+    return st == ZARR_OK ? c.st : st;
 }

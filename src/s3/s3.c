@@ -139,6 +139,7 @@ const zarr_store_vtable zr_s3_vtable = {
     .submit = s3_submit,
     .cancel = s3_cancel,
     .list = zr_s3_list,
+    .clean = zr_s3_clean,
     .place = s3_place,
     .count = zr_http_count,
     .close = s3_close,

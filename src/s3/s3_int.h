@@ -175,8 +175,8 @@ struct zr_s3_store {
     bool is_path_style, requester_pays, denied_is_missing, allow_http;
     bool is_anonymous;
     bool checksums;                    /* of the body of each request that has one */
-    bool is_unconditional; /* the option conditional=none */
-    atomic_uint keeps;     /* ZR_S3_KEEPS_* */
+    bool is_unconditional;             /* the option conditional=none */
+    atomic_uint keeps;                 /* ZR_S3_KEEPS_* */
     char *lines[ZR_S3_LINES_MOST + 1]; /* "x-amz-NAME: value", owned; NULL ends */
     size_t n_lines;
     zr_mutex mutex; /* of corrections */
@@ -304,5 +304,8 @@ void zr_s3_write(struct zr_s3_store *s, zarr_store_op *op,
 zarr_status zr_s3_list(void *self, const char *prefix, uint32_t how,
                        zarr_store_list_fn fn, void *user, const zarr_cancel *cancel,
                        zarr_error *err);
+/* Erases what killed processes left: see `clean` in zarr_store_vtable. */
+zarr_status zr_s3_clean(void *self, const char *prefix, uint64_t min_age_s,
+                        uint64_t *n_removed, const zarr_cancel *cancel, zarr_error *err);
 
 #endif

@@ -268,17 +268,17 @@ void zr_s3_write(struct zr_s3_store *s, zarr_store_op *op,
     w->done = done;
     w->arg = arg;
     w->task = (struct zr_task){.fn = write_start, .arg = w};
-    w->request = (struct zr_s3_request){.store = s,
-                                        .method = is_put ? "PUT" : "DELETE",
-                                        .key = op->key,
-                                        .lines = w->lines,
-                                        .is_repeatable = true,
-                                        .repeats_409 =
-                                            !(op->flags & ZARR_STORE_OP_IF_VERSION),
-                                        .makes_object = is_put,
-                                        .cancel = op->cancel,
-                                        .tag = arg,
-                                        .done = write_done};
+    w->request =
+        (struct zr_s3_request){.store = s,
+                               .method = is_put ? "PUT" : "DELETE",
+                               .key = op->key,
+                               .lines = w->lines,
+                               .is_repeatable = true,
+                               .repeats_409 = !(op->flags & ZARR_STORE_OP_IF_VERSION),
+                               .makes_object = is_put,
+                               .cancel = op->cancel,
+                               .tag = arg,
+                               .done = write_done};
     st = write_conditions(w, &err);
     if (st == ZARR_OK && is_put)
         st = write_memory(w, &err);

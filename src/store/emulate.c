@@ -59,8 +59,7 @@ static bool emulate_takes_lock(const zarr_store *s, const zarr_store_op *op)
 static bool emulate_looks_instead(const zarr_store *s, const zarr_store_op *op)
 {
     return zr_op_erases_nothing(op) &&
-           (!s->native ||
-            !zr_store_can_key(s, op->key, ZARR_STORE_CAP_ERASE_IF_VERSION));
+           (!s->native || !zr_store_can_key(s, op->key, ZARR_STORE_CAP_ERASE_IF_VERSION));
 }
 
 bool zr_op_needs_emulation(const zarr_store *s, const zarr_store_op *op)

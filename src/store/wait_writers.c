@@ -61,6 +61,8 @@ zarr_status zr_store_wait_for_writers(zarr_store *s, const char *prefix,
     struct writer_wait w = {.s = s, .cancel = cancel, .err = err};
     zarr_status st;
 
+    if (!zr_store_can(s, ZARR_STORE_CAP_LOCK) && !(s->native && s->native->part))
+        return ZARR_OK; /* no lock is listed */
     zr_str_init(&w.key, s->env.alloc);
     st = zr_store_list(s, prefix, ZARR_LIST_DEBRIS, wait_for_lock, &w, cancel, err);
     zr_str_deinit(&w.key);

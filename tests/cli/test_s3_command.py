@@ -1,15 +1,21 @@
 """The commands that read, with a hierarchy and an archive in a bucket; what errors, credentials and a hostile server do."""
 import collections
+import concurrent.futures
 import datetime
 import email.utils
 import json
+import os
+import signal
 import socket
+import subprocess
+import threading
 import time
 import zipfile
 
 import numpy as np
 import pytest
 import s3_server
+from conftest import PROGRAM
 from http_answers import start_server
 from s3_server import BUCKET, ID, SECRET, answer_error, answer_list, make_variables, start_service, start_versitygw
 
@@ -110,6 +116,63 @@ def test_writing_commands(call, endpoint, buckets):
     assert json.loads((local / "a/zarr.json").read_text())["attributes"] == {"units": "m"}
     call("rm", "-r", url, env=env)
     assert not local.exists() or not any(file.is_file() for file in local.rglob("*"))
+
+
+def test_concurrent_commands(call, endpoint, buckets):
+    """Creations, appends, attributes and consolidated metadata of one hierarchy at once: none is lost."""
+    env, url = make_variables(endpoint), f"s3://{BUCKET}/busy.zarr"
+    call("create", f"{url}/rows", "--shape=0,8", "--chunks=3,8", "--shards=9,8", "--dtype=int32", env=env)
+    call("consolidate", url, env=env)
+    commands = [[("create", f"{url}/n{i}", "--shape=3", "--dtype=int8"), ("attrs", "set", f"{url}/rows", f"k{i}", str(i)),
+                 ("append", f"{url}/rows", buckets.parent / "rows.npy"), ("attrs", "set", f"{url}/n{i}", "i", str(i))] for i in range(4)]
+    np.save(buckets.parent / "rows.npy", np.ones((4, 8), "int32"))
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda row: [call(*command, env=env) for command in row], commands))
+    assert call("ls", url, env=env).text.split() == ["n0", "n1", "n2", "n3", "rows"]
+    info = call("info", "--json", f"{url}/rows", env=env).json
+    assert info["shape"] == [16, 8] and info["attributes"] == {f"k{i}": i for i in range(4)}
+    assert call("cat", f"{url}/rows[:,0]", env=env).text.split() == ["1"] * 16
+    call("rm", "-r", url, env=env)
+    call("ls", url, env=env, code=3)
+
+
+def test_an_interrupt_ends_a_probe(call, server):
+    """After it nothing more is sent, so the probe's key stays, until it is cleaned."""
+    env, url, sent, started = make_variables(server.url), f"s3://{BUCKET}/stopped.zarr", [], threading.Event()
+    call("create", f"{url}/a", "--shape=40,40", "--chunks=40,41", "--dtype=int32", env=env)
+
+    def fault(request):
+        if "probe" in request.path:
+            sent.append(request.method)
+        if len(sent) == 2 and started.wait(60) and process.poll() is None:
+            process.send_signal(signal.SIGINT)
+            process.wait(60)
+
+    server.service.fault = fault
+    process = subprocess.Popen([PROGRAM, "import", server.service.folder.parent.parent / "a.npy", f"{url}/a[:,:]"], env={**os.environ, **env})
+    started.set()
+    assert process.wait(60) not in (0, -signal.SIGKILL)
+    assert sent == ["PUT", "PUT"]
+    left = list((server.service.folder / "stopped.zarr").glob(".zarrc-probe-*"))
+    assert len(left) == 1
+    server.service.fault = None
+    call("clean", "--age=0", url, env=env)
+    assert not left[0].exists()
+
+
+def test_clean_removes_probes(call, endpoint, buckets, tmp_path):
+    env, url, folder = make_variables(endpoint), f"s3://{BUCKET}/probed.zarr", buckets / BUCKET / "probed.zarr"
+    call("create", f"{url}/a", "--shape=3", "--dtype=int8", env=env)
+    for name in (".zarrc-probe-1", "a/.zarrc-probe-2"):
+        (folder / name).write_text("x")
+    assert "probe" not in call("ls", "-R", url, env=env).text
+    call("cp", url, tmp_path / "copy.zarr", env=env)
+    assert not list(tmp_path.rglob("*probe*"))
+    call("clean", url, env=env)
+    assert len(list(folder.rglob(".zarrc-probe-*"))) == 2
+    assert "2" in call("clean", "--age=0", url, env=env).err
+    assert not list(folder.rglob(".zarrc-probe-*")) and call("ls", url, env=env).text == "a\n"
+    call("rm", "-r", url, env=env)
 
 
 def test_what_does_not_work(call, server):

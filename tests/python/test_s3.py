@@ -1,6 +1,10 @@
 """Stores of S3: how a URL is opened, names of options of other packages, and other packages that read the same bucket."""
 import concurrent.futures
+import contextlib
 import json
+import multiprocessing
+import os
+import pathlib
 import pickle
 import sys
 import time
@@ -109,6 +113,215 @@ def test_checksums_and_headers_of_new_objects(server):
     assert seen["PUT"]["x-amz-request-payer"] == seen["GET"]["x-amz-request-payer"] == "requester"
 
 
+# ---- writes under conditions ----
+
+
+def open_array(server, name="plain", **options):
+    return zarrc.open(f"{URL}/{name}", mode="r+", storage_options={**NATIVE, "endpoint": server.url, **options})
+
+
+def list_writes(server, part=""):
+    return [tuple(row.split()[::2]) for row in server.log if part in row and row.split()[0] in ("PUT", "DELETE")]
+
+
+def test_a_probe_comes_once_and_takes_no_key_of_others(server, buckets):
+    files = sorted(file for file in buckets.rglob("*") if file.is_file())
+    server.log.clear()
+    for _ in range(2):
+        open_array(server)[1, 1] = 7
+        open_array(server, "in/shards")[1, 1] = 7
+    assert list_writes(server, "probe") == [("PUT", "200"), ("PUT", "412"), ("PUT", "412"), ("PUT", "200"), ("DELETE", "412"), ("DELETE", "204")]
+    assert all("/lab/x.zarr/.zarrc-probe-" in row for row in server.log if "probe" in row)
+    assert sorted(file for file in buckets.rglob("*") if file.is_file()) == files
+    assert open_array(server)[1, 1] == 7 and open_array(server)[1, 2] == DATA[1, 2]
+
+
+def test_known_answers_need_no_probe(server):
+    server.log.clear()
+    open_array(server, conditional="etag")[1, 1] = 7
+    assert not list_writes(server, "probe") and list_writes(server) == [("PUT", "200")]
+    with pytest.raises(ValueError, match="conditional"):
+        open_array(server, conditional="always")
+
+
+NOT_IMPLEMENTED = s3_server.answer_error(501, "NotImplemented")
+
+
+@pytest.mark.parametrize("ignored", [("PUT If-None-Match",), ("PUT If-Match",), ("PUT If-Match", "PUT If-None-Match", "DELETE If-Match"), "501"])
+def test_a_server_without_conditions(server, ignored):
+    """Partial writes and creations are refused, unless an option allows them."""
+    if ignored == "501":
+        server.service.fault = lambda request: NOT_IMPLEMENTED if request.method != "GET" and (
+            "If-Match" in request.headers or "If-None-Match" in request.headers) else None
+    else:
+        server.service.ignores = set(ignored)
+    for _ in range(2):
+        with pytest.raises(zarrc.errors.UnsupportedError, match="conditional=none"):
+            open_array(server)[1, 1] = 7
+    with pytest.raises(zarrc.errors.UnsupportedError, match="conditional=none"):
+        zarrc.create_array(URL, name="new", shape=(3,), dtype="i1", storage_options={**NATIVE, "endpoint": server.url})
+    assert not any(row.split()[0] == "PUT" and "probe" not in row for row in server.log)
+    open_array(server)[:16, :16] = 5  # a whole chunk needs no condition
+    open_array(server, conditional="none")[1, 1] = 7
+    assert open_array(server)[1, 1] == 7 and open_array(server)[1, 2] == 5 and not list(server.service.folder.rglob("*probe*"))
+
+
+@pytest.mark.parametrize("ignored", ["ignored", "501", "denied"])
+def test_a_server_without_conditional_deletes(server, ignored):
+    """Chunks of fill values are stored, and never deleted without a condition."""
+    if ignored == "ignored":
+        server.service.ignores = {"DELETE If-Match"}
+    else:
+        answer = NOT_IMPLEMENTED if ignored == "501" else s3_server.answer_error(403, "AccessDenied")
+        server.service.fault = lambda request: answer if request.method == "DELETE" and "If-Match" in request.headers else None
+    for name in ("plain", "in/shards"):
+        array = open_array(server, name)
+        array[1, 1] = 7
+        for row in range(32):
+            array[row, :16] = 0
+            array[row, 16:32] = 0
+        assert (array[:32, :32] == 0).all() and (array[32:] == DATA[32:]).all()
+    assert not any("DELETE" in row for row in server.log if "probe" not in row)
+    open_array(server)[:16, :16] = 0  # no condition is needed
+    assert list_writes(server, "plain/c/0/0")[-1] == ("DELETE", "204")
+
+
+def test_the_first_writes_store_fill_values(server):
+    """Until the probe has shown that a condition of DELETE is kept."""
+    array = open_array(server)
+    for _ in range(2):
+        for row in range(16):
+            array[row, :15] = 0
+            array[row, 15:16] = 0
+        assert (array[:16, :16] == 0).all()
+        array[0, 0] = 1
+    assert ("DELETE", "204") in list_writes(server, "plain/c/0/0")
+
+
+@pytest.mark.parametrize("status", [412, 409, 404, "erased"])
+def test_a_write_is_repeated_after_a_conflict(server, status):
+    """The other change is kept."""
+    array, path = open_array(server), server.service.folder / "lab/x.zarr/plain/c/0/0"
+    array[0, 0] = 1
+    other = open_array(server)
+    changes = []
+
+    def fault(request):
+        if request.method != "PUT" or "/c/0/0" not in request.path or changes:
+            return None
+        changes.append(request.headers["If-Match"])
+        if status == "erased":
+            path.unlink()
+        elif status == 412:
+            server.service.fault = None
+            array_bytes = path.read_bytes()
+            other_local[1, 1] = 77
+            assert path.read_bytes() != array_bytes
+            server.service.fault = fault
+        return None if status in (412, "erased") else s3_server.answer_error(status, "NoSuchKey" if status == 404 else "ConditionalRequestConflict")
+
+    other_local = zarrc.open(server.service.folder / "lab/x.zarr/plain", mode="r+")
+    server.service.fault = fault
+    array[2, 2] = 5
+    assert changes and other[2, 2] == 5
+    assert other[1, 1] == (77 if status == 412 else 0 if status == "erased" else DATA[1, 1])
+
+
+def test_answers_that_are_lost(server):
+    """No write is refused because of its own first try."""
+    seen = set()
+
+    def fault(request):
+        ident = request.headers.get("x-amz-meta-zarrc-write")
+        if request.method == "PUT" and ident and ident not in seen:
+            seen.add(ident)
+            server.service.fault = None
+            server.service(request)
+            server.service.fault = fault
+            return server.service.LOST
+        return None
+
+    server.service.fault = fault
+    options = {**NATIVE, "endpoint": server.url}
+    array = zarrc.create_array(URL, name="new", shape=(8, 8), chunks=(4, 4), dtype="i4", storage_options=options)
+    for k in range(8):
+        array[k, k] = k + 1
+    array.attrs["units"] = "m"
+    array.append(np.full((4, 8), 9, "i4"))
+    found = zarrc.open(f"{URL}/new", mode="r", storage_options=options)
+    np.testing.assert_array_equal(found[:8].diagonal(), np.arange(1, 9))
+    assert found.shape == (12, 8) and (found[8:] == 9).all() and found.attrs["units"] == "m" and len(seen) > 10
+
+
+def test_an_outcome_that_is_unknown_is_no_conflict(server):
+    array = open_array(server, tries=2)
+    array[0, 0] = 1
+
+    def fault(request):
+        if request.method == "PUT":
+            server.service.put(request, server.service.find_key(request))
+            return server.service.LOST
+        return (500, {}, b"") if request.method == "HEAD" and "/c/" in request.path else None
+
+    server.service.fault = fault
+    with pytest.raises(OSError, match="unknown whether this write succeeded") as found:
+        array[2, 2] = 5
+    assert not isinstance(found.value, zarrc.errors.ConflictError)
+    assert {status for _, status in list_writes(server, "/c/0/0")[1:]} == {"None"}
+
+
+def test_a_lost_write_of_another_is_a_conflict(server):
+    """The HEAD finds another value: then the change is made anew on top of it."""
+    array, other = open_array(server), zarrc.open(server.service.folder / "lab/x.zarr/plain", mode="r+")
+    array[0, 0] = 1
+    lost = []
+
+    def fault(request):
+        if request.method == "PUT" and "/c/0/0" in request.path and not lost:
+            lost.append(request)
+            other[1, 1] = 77
+            return server.service.LOST
+        return None
+
+    server.service.fault = fault
+    array[2, 2] = 5
+    assert array[2, 2] == 5 and array[1, 1] == 77 and ("PUT", "412") in list_writes(server)
+
+
+def update_rows(endpoint, number, n_writers, n_updates):
+    """Changes elements of its own in shards of all writers; returns what failed."""
+    failed = []
+    array = zarrc.open(f"{URL}/in/updated", mode="r+", storage_options={**NATIVE, "endpoint": endpoint})
+    for k in range(n_updates):
+        try:
+            array[k % 64, number::n_writers] = k
+        except Exception as problem:
+            failed.append(f"{type(problem)}: {problem}")
+    return failed
+
+
+@pytest.mark.parametrize("kind", ["own", "versitygw"])
+def test_no_update_is_lost(buckets, kind, monkeypatch):
+    """Eight processes, 1,000 updates of shards that all of them change."""
+    program, why = s3_server.find_versitygw()
+    if kind == "versitygw" and not program:
+        pytest.skip(why)
+    monkeypatch.setenv("PYTHONPATH", str(pathlib.Path(__file__).parent) + ":" + os.pathsep.join(sys.path))
+    n_updates = 125
+    with contextlib.ExitStack() as stack:
+        endpoint = stack.enter_context(start_versitygw(buckets)) if kind == "versitygw" else stack.enter_context(start_service(buckets / BUCKET)).url
+        copy = {**NATIVE, "endpoint": endpoint}  # versitygw knows no versions of files that it did not write
+        zarrc.create_array(URL, name="in/updated", shape=(64, 64), chunks=(16, 16), shards=(32, 32), dtype="int32", storage_options=copy)
+        pool = stack.enter_context(concurrent.futures.ProcessPoolExecutor(8, multiprocessing.get_context("spawn")))
+        jobs = [pool.submit(update_rows, endpoint, i, 8, n_updates) for i in range(8)]
+        assert [job.result() for job in jobs] == [[]] * 8
+    expected = np.array([max(k for k in range(n_updates) if k % 64 == row) for row in range(64)])
+    np.testing.assert_array_equal(zarrc.open(buckets / BUCKET / "lab/x.zarr/in/updated", mode="r")[...], np.broadcast_to(expected[:, None], (64, 64)))
+
+
+# ---- reading ----
+
+
 def test_a_missing_key_after_head_costs_one_more_request_once(server):
     store = zarrc.open_store(URL, storage_options={**NATIVE, "endpoint": server.url}, mode="r")
     server.log.clear()
@@ -139,7 +352,7 @@ def test_all_options_are_known():
     from zarrc._remote import S3
     texts = ("access_key_id", "secret_access_key", "session_token", "region", "user", "password", "proxy", "no_proxy", "ca_file", "ca_folder", "netrc_file",
              "bearer_token")
-    form = {"headers": {"a": "b"}, **dict.fromkeys(texts, "x"), "profile": "", "endpoint": "http://localhost", "style": "path",
+    form = {"headers": {"a": "b"}, **dict.fromkeys(texts, "x"), "profile": "", "endpoint": "http://localhost", "style": "path", "conditional": "etag",
             **dict.fromkeys(("concurrency", "connect_ms", "stall_s", "tries"), 3),
             **dict.fromkeys(("allow_http", "anonymous", "checksums", "denied_is_missing", "netrc", "requester_pays", "untrusted"), True), "tls_unverified": False}
     assert form.keys() == S3

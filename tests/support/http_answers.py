@@ -66,8 +66,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         request = Request(self)
         with self.server.lock:
-            status, headers, body = self.server.answer(request)
+            status, headers, body = self.server.answer(request) or (None, {}, b"")
             self.server.log.append(f"{self.command} {self.path} {status}")
+        if status is None:
+            self.close_connection = True
+            return
         (self.send_response_only if "Date" in headers else self.send_response)(status)
         for name, value in {"Content-Length": str(len(body)), **headers}.items():
             if value is not None:
@@ -87,7 +90,7 @@ class _Server(http.server.ThreadingHTTPServer):
 @contextlib.contextmanager
 def start_server(answer):
     """A server that answers each Request with (status, headers, body) of answer(request); `url`, and `log` of what it answered.
-    A header of None takes the usual one away."""
+    A header of None takes the usual one away. An answer of None ends the connection without one."""
     server = _Server(("127.0.0.1", 0), _Handler)
     server.answer, server.log, server.lock = answer, [], threading.Lock()
     server.url = f"http://127.0.0.1:{server.server_port}"

@@ -105,10 +105,14 @@ def make_etag(data):
     return f'"{hashlib.md5(data).hexdigest()}"'
 
 
-def answer_list(keys, prefix, folders=(), token=None, encoding=True):
-    """A page of ListObjectsV2; keys: {key: size}."""
+def answer_list(keys, prefix, folders=(), token=None, encoding=True, modified=None):
+    """A page of ListObjectsV2; keys: {key: size}; modified: {key: seconds since 1970}."""
     put = (lambda text: urllib.parse.quote_plus(text, safe="/")) if encoding else escape
-    rows = "".join(f"<Contents><Key>{put(key)}</Key><ETag>&quot;1&quot;</ETag><Size>{size}</Size></Contents>" for key, size in keys.items())
+
+    def tell_age(key):
+        return f"<LastModified>{time.strftime('%Y-%m-%dT%H:%M:%S.000Z', time.gmtime(modified[key]))}</LastModified>" if modified else ""
+
+    rows = "".join(f"<Contents><Key>{put(key)}</Key><ETag>&quot;1&quot;</ETag><Size>{size}</Size>{tell_age(key)}</Contents>" for key, size in keys.items())
     rows += "".join(f"<CommonPrefixes><Prefix>{put(name)}</Prefix></CommonPrefixes>" for name in folders)
     more = f"<IsTruncated>true</IsTruncated><NextContinuationToken>{escape(token)}</NextContinuationToken>" if token else "<IsTruncated>false</IsTruncated>"
     head = "<EncodingType>url</EncodingType>" if encoding else ""
@@ -117,11 +121,17 @@ def answer_list(keys, prefix, folders=(), token=None, encoding=True):
 
 class Service:
     """The files of a folder as objects of one bucket. `fault(request)` may answer first. `metadata` has the x-amz-meta-* of keys that were
-    written here."""
+    written here. `ignores`: the headers of conditions that writes ignore, as "PUT If-Match"."""
+
+    LOST = object()  # what `fault` returns for an answer that never comes
 
     def __init__(self, folder, page=1000):
         self.folder, self.page, self.secrets, self.region, self.fault = folder, page, {ID: SECRET}, "us-east-1", None
-        self.is_anonymous, self.metadata = False, {}
+        self.is_anonymous, self.metadata, self.ignores = False, {}, set()
+
+    @staticmethod
+    def find_key(request):
+        return urllib.parse.unquote(request.path.partition("?")[0]).strip("/").partition("/")[2]
 
     def put(self, request, key):
         """Replaces a file in one step."""
@@ -145,9 +155,9 @@ class Service:
 
     def refuse(self, request, etag):
         """What a condition forbids; None: nothing."""
-        if request.headers.get("If-None-Match") == "*" and etag:
+        new, expected = (request.headers.get(name) if f"{request.method} {name}" not in self.ignores else None for name in ("If-None-Match", "If-Match"))
+        if new == "*" and etag:
             return answer_error(412, "PreconditionFailed")
-        expected = request.headers.get("If-Match")
         if expected and not etag:
             return answer_error(404, "NoSuchKey")
         return answer_error(412, "PreconditionFailed") if expected and expected != etag else None
@@ -169,11 +179,12 @@ class Service:
         left = [name for name in sorted(rows) if name > token]
         page = left[:self.page]
         keys = {name: (self.folder / name).stat().st_size for name in page if not rows[name]}
-        return answer_list(keys, prefix, [name for name in page if rows[name]], page[-1] if len(left) > len(page) else None)
+        return answer_list(keys, prefix, [name for name in page if rows[name]], page[-1] if len(left) > len(page) else None,
+                           modified={name: (self.folder / name).stat().st_mtime for name in keys})
 
     def __call__(self, request):
         if self.fault and (found := self.fault(request)):
-            return found
+            return None if found is self.LOST else found
         if not self.is_anonymous and (wrong := check_signature(request, self.secrets, self.region)):
             return answer_error(400 if wrong == "AuthorizationHeaderMalformed" else 403, wrong)
         if self.is_anonymous and "Authorization" in request.headers:
