@@ -1,8 +1,8 @@
 /*
- * s3/s3.h - the door to S3 stores: the objects of a bucket below a prefix, read-only. S3
- * means AWS and whatever speaks the same protocol at an endpoint. The room http reads
- * values, as from any server; this room adds where a bucket is, signatures, credentials,
- * listings, and what the service's errors mean.
+ * s3/s3.h - the door to S3 stores: the objects of a bucket below a prefix. S3 means AWS
+ * and whatever speaks the same protocol at an endpoint. The room http reads values, as
+ * from any server; this room adds where a bucket is, signatures, credentials, listings,
+ * writes, and what the service's errors mean.
  *
  * NOT_FOUND means that the service said NoSuchKey. A bucket that does not exist, an
  * unknown error, or a 404 that does not say of what, is an error.

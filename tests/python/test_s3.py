@@ -253,6 +253,17 @@ def test_answers_that_are_lost(server):
     assert found.shape == (12, 8) and (found[8:] == 9).all() and found.attrs["units"] == "m" and len(seen) > 10
 
 
+def test_a_conflict_without_a_condition_passes(server):
+    """So says AWS while a conditional write of the same key runs."""
+    store = zarrc.open_store(URL, storage_options={**NATIVE, "endpoint": server.url})
+    left = [s3_server.answer_error(409, "OperationAborted")] * 4
+    server.service.fault = lambda request: left.pop() if left and request.method in ("PUT", "DELETE") else None
+    store.set("key", b"1")
+    left.extend([s3_server.answer_error(409, "OperationAborted")] * 2)
+    store.delete("key")
+    assert "key" not in store and not left
+
+
 def test_an_outcome_that_is_unknown_is_no_conflict(server):
     array = open_array(server, tries=2)
     array[0, 0] = 1
@@ -455,4 +466,12 @@ def test_other_packages_at_versitygw(buckets):
             np.testing.assert_array_equal(theirs[name][...], ours[name][...])
         written = zarr.create_array(zarr.storage.ObjectStore(obstore.S3Store(BUCKET, prefix="new.zarr", endpoint=endpoint,
                                                                             client_options={"allow_http": True}, **NATIVE)), name="a", data=DATA, chunks=(7, 9))
-        np.testing.assert_array_equal(zarrc.open(f"s3://{BUCKET}/new.zarr/a", storage_options={**NATIVE, "endpoint": endpoint})[...], written[...])
+        options = {**NATIVE, "endpoint": endpoint}
+        np.testing.assert_array_equal(zarrc.open(f"s3://{BUCKET}/new.zarr/a", storage_options=options)[...], written[...])
+        own = zarrc.create_array(f"s3://{BUCKET}/new.zarr", name="own", shape=DATA.shape, dtype=DATA.dtype, chunks=(7, 9), shards=(21, 27), storage_options=options)
+        own[5:60, 3:50] = DATA[5:60, 3:50]
+        through = zarr.open_array(zarrc.ZarrcStore(f"s3://{BUCKET}/new.zarr", storage_options=options), path="own", mode="r+")
+        through[0] = DATA[0]
+        np.testing.assert_array_equal(zarr.open_array(zarr.storage.ObjectStore(obstore.S3Store(BUCKET, prefix="new.zarr", endpoint=endpoint,
+                                                      client_options={"allow_http": True}, **NATIVE)), path="own", mode="r")[...], own[...])
+        assert (own[0] == DATA[0]).all() and (own[10, 3:50] == DATA[10, 3:50]).all() and (own[62] == 0).all()

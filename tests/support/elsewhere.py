@@ -1,9 +1,12 @@
-"""elsewhere - with $ZARRC_TEST_STORE=zip or http, tests read arrays from such a store, which has all values of the store that the
-test made: a zip archive in memory, or a server on loopback."""
+"""elsewhere - with $ZARRC_TEST_STORE=zip, http or s3, tests read arrays from such a store, which has all values of the store that the
+test made: a zip archive in memory, or a server on loopback. To s3 the library itself writes them."""
 import contextlib
 import io
 import itertools
 import os
+import pathlib
+import shutil
+import tempfile
 import urllib.parse
 import weakref
 import zipfile
@@ -11,6 +14,7 @@ import zlib
 from ctypes import byref, c_void_p
 
 from http_answers import answer_range, start_server
+from s3_server import BUCKET, make_variables, start_service
 from zarrc_abi import call, lib
 
 KIND = os.environ.get("ZARRC_TEST_STORE", "")
@@ -34,6 +38,21 @@ def open_served(store, values):
     return served
 
 
+def open_bucket(store, values):
+    if not SERVERS:
+        stack = contextlib.ExitStack()
+        folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()), BUCKET)
+        folder.mkdir()
+        SERVERS.extend([stack.enter_context(start_service(folder)), stack])
+        os.environ.update(make_variables(SERVERS[0].url))
+    number = f"{next(NUMBERS)}.zarr"
+    bucket = store.context.store(f"s3://{BUCKET}/{number}")
+    for key, value in values.items():
+        bucket.put(key, value)
+    weakref.finalize(bucket, shutil.rmtree, SERVERS[0].service.folder / number, ignore_errors=True)
+    return bucket
+
+
 def open_archive(store, values):
     data, out = io.BytesIO(), c_void_p()
     with zipfile.ZipFile(data, "w") as archive:
@@ -50,5 +69,5 @@ def open_elsewhere(array):
     """The array to read from: the same one, if it has options or if its store has functions of the test."""
     if not KIND or array.has_options or hasattr(array.store, "implementation"):
         return array
-    store = {"zip": open_archive, "http": open_served}[KIND](array.store, array.store.dump())
+    store = {"zip": open_archive, "http": open_served, "s3": open_bucket}[KIND](array.store, array.store.dump())
     return store.open(lib.zarr_array_path(array.pointer).decode())

@@ -1,6 +1,7 @@
 """An HTTP server on loopback whose answers a function makes, for what nginx never answers."""
 import contextlib
 import http.server
+import sys
 import threading
 import urllib.parse
 
@@ -85,6 +86,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 class _Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128  # with five, each further connection that comes at once waits a second
+
+    def handle_error(self, request, client_address):
+        if not isinstance(sys.exception(), ConnectionError):  # a client that was killed
+            super().handle_error(request, client_address)
 
 
 @contextlib.contextmanager
