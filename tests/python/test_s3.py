@@ -7,6 +7,7 @@ import os
 import pathlib
 import pickle
 import sys
+import threading
 import time
 
 import numpy as np
@@ -134,6 +135,43 @@ def test_a_probe_comes_once_and_takes_no_key_of_others(server, buckets):
     assert all("/lab/x.zarr/.zarrc-probe-" in row for row in server.log if "probe" in row)
     assert sorted(file for file in buckets.rglob("*") if file.is_file()) == files
     assert open_array(server)[1, 1] == 7 and open_array(server)[1, 2] == DATA[1, 2]
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_fork_during_a_probe(server):
+    """The child makes its own, and leaves that of its parent alone."""
+    array, keys, came, goes_on = open_array(server), [], threading.Event(), threading.Event()
+
+    def gate(request):
+        if "probe" in request.path and request.method == "PUT":
+            keys.append(request.path)
+            if len(keys) == 1:
+                came.set()
+                goes_on.wait(60)
+
+    server.gate = gate
+    writer = threading.Thread(target=array.__setitem__, args=((1, 1), 7))
+    writer.start()
+    assert came.wait(60)
+    child = os.fork()
+    if child == 0:
+        try:
+            array[2, 2] = 8
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert not any(row.startswith("DELETE") and keys[0] in row for row in server.log)
+    goes_on.set()
+    writer.join()
+    assert len(set(keys)) == 2 and (array[1, 1], array[2, 2]) == (7, 8) and not list(server.service.folder.rglob("*probe*"))
+
+
+def test_threads_share_a_probe(server):
+    array = open_array(server)
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda k: array.__setitem__((k, k), 7), range(64)))
+    assert (array[...].diagonal() == 7).all() and len(list_writes(server, "probe")) == 6
 
 
 def test_known_answers_need_no_probe(server):

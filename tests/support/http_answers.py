@@ -66,6 +66,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self):
         request = Request(self)
+        self.server.gate(request)
         with self.server.lock:
             status, headers, body = self.server.answer(request) or (None, {}, b"")
             self.server.log.append(f"{self.command} {self.path} {status}")
@@ -95,9 +96,9 @@ class _Server(http.server.ThreadingHTTPServer):
 @contextlib.contextmanager
 def start_server(answer):
     """A server that answers each Request with (status, headers, body) of answer(request); `url`, and `log` of what it answered.
-    A header of None takes the usual one away. An answer of None ends the connection without one."""
+    A header of None takes the usual one away. An answer of None ends the connection without one. `gate` may hold a request up; others go on."""
     server = _Server(("127.0.0.1", 0), _Handler)
-    server.answer, server.log, server.lock = answer, [], threading.Lock()
+    server.answer, server.log, server.lock, server.gate = answer, [], threading.Lock(), lambda request: None
     server.url = f"http://127.0.0.1:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
