@@ -264,7 +264,9 @@ static zarr_status probe_run(struct probe *p, uint32_t *known, zarr_error *err)
         (void)probe_ask(p, "DELETE", NULL, &found, NULL);
     return st == ZARR_OK || st == ZARR_ERR_CANCELLED
                ? st
-               : zr_prefix(err, st, "a probe of whether the server keeps conditions");
+               : zr_prefix(err, st,
+                           "cannot find out whether the server keeps conditions (option "
+                           "conditional)");
 }
 
 /* ---- asking ---- */

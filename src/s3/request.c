@@ -185,7 +185,7 @@ out:
 }
 
 static void request_done(struct zr_net_request *net, zarr_status st,
-                         const zarr_error *err);
+                         const zarr_error *said);
 
 static zarr_status request_start(struct zr_s3_request *r, zarr_error *err)
 {
@@ -238,7 +238,6 @@ static void request_done(struct zr_net_request *net, zarr_status st,
             zr_s3_keys_expire(&s->keys);
         if (r->n_again < REQUEST_AGAIN_MOST && zr_s3_can_correct(s, net, &r->fault)) {
             r->n_again++;
-            r->n_sent = 0; /* the service refused all */
             zr_net_request_deinit(net);
             st = request_start(r, &err);
             if (st == ZARR_OK)

@@ -1,8 +1,8 @@
 /*
  * s3/write.c - PUT and ERASE. Each PUT has a random id in the metadata of its object. If
  * the answer is lost, or may be one to a repetition, a HEAD tells by the id whether the
- * value is the one of this PUT. If that HEAD fails, too, nobody knows, and the error says
- * so: it is no CONFLICT.
+ * value is the one of this PUT. If that HEAD fails, too, the error says that the outcome
+ * is unknown: it is no CONFLICT.
  * Thread class: shared; a write is solo, and moves from its thread to reactors.
  */
 #include "s3/s3_int.h"
@@ -74,7 +74,10 @@ static zarr_status write_refusal(const struct s3_write *w, zarr_error *err)
     if (is_missing && !is_put)
         return zr_fail(err, ZARR_ERR_NOT_FOUND, "no such key (HTTP 404)");
     if (w->is_conditional && (is_missing || status == 412 || status == 409))
-        return zr_fail(err, ZARR_ERR_CONFLICT, "was changed meanwhile (HTTP %" PRIu32 ")",
+        return zr_fail(err, ZARR_ERR_CONFLICT, "%s (HTTP %" PRIu32 ")",
+                       zr_store_version_is_none(&w->op->version)
+                           ? "exists already"
+                           : "was changed meanwhile",
                        status);
     if (w->is_conditional && status == 501)
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
