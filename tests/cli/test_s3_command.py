@@ -160,6 +160,21 @@ def test_an_interrupt_ends_a_probe(call, server):
     assert not left[0].exists()
 
 
+def test_errors_of_writes(call, server):
+    env, path = make_variables(server.url), server.service.folder / "pre fix/x.zarr/a/zarr.json"
+    before = path.read_bytes()
+    for answer, texts in ((answer_error(403, "AccessDenied"), ("code AccessDenied, request REQ17",)), (answer_error(404, "NoSuchBucket"), ("there is no such bucket",)),
+                          ((404, {}, b""), ("does not say what is missing",)), (answer_error(400, "EntityTooLarge"), ("code EntityTooLarge",))):
+        server.service.fault = lambda request, answer=answer: answer if request.method == "PUT" and "zarr.json" in request.path else None
+        done = call("attrs", "set", f"{URL}/a", "k", "1", env=env, code=None)
+        assert done.code in (3, 6) and all(text in done.err for text in (*texts, "PUT", f"{server.url}/{BUCKET}")), done.err
+        server.service.fault = lambda request, answer=answer: answer if request.method == "PUT" and "probe" in request.path else None
+        done = call("attrs", "set", f"{URL}/a", "k", "1", env=env, code=None)
+        assert "option conditional" in done.err and all(text in done.err for text in texts), done.err
+    assert path.read_bytes() == before and not list(server.service.folder.rglob("*probe*"))
+    assert "nobucket" in call("create", "s3://nobucket/x.zarr", "--shape=3", "--dtype=int8", env=env, code=None).err
+
+
 def test_clean_removes_probes(call, endpoint, buckets, tmp_path):
     env, url, folder = make_variables(endpoint), f"s3://{BUCKET}/probed.zarr", buckets / BUCKET / "probed.zarr"
     call("create", f"{url}/a", "--shape=3", "--dtype=int8", env=env)

@@ -291,6 +291,21 @@ def test_answers_that_are_lost(server):
     assert found.shape == (12, 8) and (found[8:] == 9).all() and found.attrs["units"] == "m" and len(seen) > 10
 
 
+def test_writes_are_sent_again(server):
+    """To the region that the service names, by its clock, and after it was busy; without a HEAD if the last answer tells all."""
+    array = open_array(server)
+    array[0, 0] = 1
+    server.service.region = "eu-west-1"
+    answers = [s3_server.answer_error(503, "SlowDown"), s3_server.answer_error(500, "InternalError"),
+               s3_server.answer_error(400, "AuthorizationHeaderMalformed", region="eu-west-1")]
+    server.service.fault = lambda request: answers.pop() if answers and request.method == "PUT" else s3_server.answer_error(
+        400, "AuthorizationHeaderMalformed", region="eu-west-1") if "us-east-1" in request.headers["Authorization"] else None
+    server.log.clear()
+    array[2, 2] = 5
+    assert array[2, 2] == 5 and array[0, 0] == 1 and array[0, 1] == DATA[0, 1] and not answers
+    assert list_writes(server, "/c/0/0") == [("PUT", "400"), ("PUT", "500"), ("PUT", "503"), ("PUT", "200")]
+
+
 def test_a_conflict_without_a_condition_passes(server):
     """So says AWS while a conditional write of the same key runs."""
     store = zarrc.open_store(URL, storage_options={**NATIVE, "endpoint": server.url})
