@@ -201,6 +201,8 @@ def test_a_server_without_conditions(server, ignored):
     assert not any(row.split()[0] == "PUT" and "probe" not in row for row in server.log)
     open_array(server)[:16, :16] = 5  # a whole chunk needs no condition
     open_array(server, conditional="none")[1, 1] = 7
+    zarrc.create_array(URL, name="new", data=DATA, storage_options={**NATIVE, "endpoint": server.url, "conditional": "none"}).attrs["a"] = 1
+    assert (open_array(server, "new")[...] == DATA).all() and open_array(server, "new").attrs["a"] == 1
     assert open_array(server)[1, 1] == 7 and open_array(server)[1, 2] == 5 and not list(server.service.folder.rglob("*probe*"))
 
 
