@@ -211,8 +211,14 @@ static zarr_status add_signed_line(struct s3_opening *o, const char *line)
  * the store sends itself. */
 static zarr_status take_signed_lines(struct s3_opening *o)
 {
-    static const char *const own[] = {"Authorization", "Host", "x-amz-date",
-                                      "x-amz-content-sha256", "x-amz-security-token"};
+    static const char *const own[] = {"Authorization",
+                                      "Host",
+                                      "If-Match",
+                                      "If-None-Match",
+                                      "x-amz-date",
+                                      "x-amz-content-sha256",
+                                      "x-amz-security-token",
+                                      "x-amz-meta-zarrc-write"};
     const char **const lines = o->transport.headers;
     size_t n = 0;
     zarr_status st = ZARR_OK;

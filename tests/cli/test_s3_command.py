@@ -341,13 +341,13 @@ def test_options(call, server, tmp_path):
     more = '--store-option=headers={"X-Amz-Odd": "1  2", "X-Plain": "p"}'  # the server wants all x-amz-* signed
     assert call("cat", f"{URL}/a[0,:2]", *words, more, env=s3_server.WITHOUT).text.split() == ["0", "1"]
     assert set((tuple(odd), plain) for odd, plain in seen) == {(("1 2",), "p")}
-    for name in ("Authorization", "Host", "X-Amz-Date", "x-amz-content-sha256", "x-amz-security-token"):
+    for name in ("Authorization", "Host", "If-Match", "If-None-Match", "X-Amz-Date", "x-amz-content-sha256", "x-amz-security-token"):
         done = call("info", f"{URL}/a", *words, f'--store-option=headers={{"{name}": "x"}}', env=s3_server.WITHOUT, code=2)
         assert name.lower() in done.err.lower() and "headers" in done.err
     for text in ("anonymous=true", "profile=x", "bearer_token=x", "user=x", "netrc=true", f"netrc_file={tmp_path}/secret", "style=virtual"):
         name, url = text.partition("=")[0], URL.replace("bucket", "MyBucket") if "style" in text else URL
         assert name in call("info", f"{url}/a", *(w for w in words if "style" not in w), f"--store-option={text}", env=s3_server.WITHOUT, code=2).err
-    for option in ("style=odd", "endpoint=ftp://x", "endpoint=http://u:p@x", "region=a/b", "nothing=1", "anonymous=maybe"):
+    for option in ("conditional=odd", "style=odd", "endpoint=ftp://x", "endpoint=http://u:p@x", "region=a/b", "nothing=1", "anonymous=maybe"):
         assert option.partition("=")[0] in call("info", f"{URL}/a", *words, f"--store-option={option}", env=s3_server.WITHOUT, code=2).err
 
 
