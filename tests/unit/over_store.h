@@ -35,6 +35,7 @@ struct over {
     atomic_int lost_answers[ZARR_STORE_APPEND + 1];
     bool no_copy;                       /* a COPY returns UNSUPPORTED */
     uint64_t part_min_bytes, parts_max; /* capabilities; the former is checked */
+    bool wants_equal_parts;             /* none has more than part_min_bytes */
     atomic_int most_parts;              /* of one submit */
     _Atomic(uint64_t) short_part;       /* number of a part that has fewer; 0: none */
     atomic_int n_uploads, n_open_uploads;
@@ -128,6 +129,8 @@ static inline void over_do(struct over *o, zarr_store_op *op, zarr_error *err)
         assert_int_equal(o->short_part, 0);
         o->short_part = op->part;
     }
+    assert_true(op->verb != ZARR_STORE_PUT_PART || !o->wants_equal_parts ||
+                op->mem.bytes <= o->part_min_bytes);
     assert_true(op->verb != ZARR_STORE_PUT_PART || !o->short_part ||
                 op->part <= o->short_part);
     if ((o->caps & ZARR_STORE_CAP_VERSIONS) && op->verb != ZARR_STORE_ERASE &&

@@ -81,9 +81,9 @@ struct zr_shard_group {
 zarr_status zr_group_slots(struct zr_shard_group *g, zarr_error *err);
 /* Encodes the leaves of a batch stage by stage (shard_leaves.c). Sets g->reserved. */
 zarr_status zr_group_encode_leaves(struct zr_shard_group *g, zarr_error *err);
-/* Hands the bytes in memory to the store, and reads the index of the old value
- * (shard_stream.c). */
-zarr_status zr_stream_out(struct zr_shard_writer *s, zarr_error *err);
+/* Hands the bytes in memory to the store: all, or whole parts. zr_stream_old_index()
+ * reads the index of the old value. Both are in shard_stream.c. */
+zarr_status zr_stream_out(struct zr_shard_writer *s, bool is_all, zarr_error *err);
 zarr_status zr_stream_old_index(struct zr_shard_writer *s, zarr_error *err);
 
 #endif

@@ -59,7 +59,7 @@ uint64_t zr_shard_stream_init(struct zr_shard_stream *out, const struct zr_io *i
         .least = part, .window = ZR_MIN(rest, ZR_MIN(budget / STREAM_WINDOW_PART, most))};
     out->window = ZR_MAX(out->window, least);
     if (part > 1) /* the chunk that fills the window goes to the next part */
-        out->window = ZR_MAX(out->window, zr_add_cap(part, in->encoded_bound));
+        out->window = ZR_MAX(out->window, zr_add_cap(part, least));
     rest = zr_add_cap(out->window, index);
     rest = budget > rest ? budget - rest : 0;
     out->batch = (uint32_t)ZR_MIN(ZR_MAX(rest / ZR_MAX(each, UINT64_C(1)), UINT64_C(1)),
@@ -109,56 +109,90 @@ void zr_shard_stream_end(struct zr_shard_stream *stream, zarr_store *store)
     stream->last_part = 1;
 }
 
-/* Divides the bytes in memory into parts. Returns how many. */
-static uint32_t stream_ops(struct zr_shard_writer *s, zarr_store_op *op)
+/* Makes parts of the bytes in memory from `at` on. Returns how many. Of a store with a
+ * least length, all parts but the last one have it: some services want equal parts. */
+static uint32_t stream_ops(struct zr_shard_writer *s, uint64_t at, bool is_all,
+                           zarr_store_op *op)
 {
     struct zr_shard_stream *stream = s->sw->stream;
     const uint64_t bytes = s->pos - s->base;
+    const uint64_t at_once = stream_at_once(s->w->io->store);
     const bool is_late_index = s->base == 0 && stream->last_part > 1;
-    const uint64_t most = is_late_index ? 1 : bytes / stream->least;
-    const uint32_t n = (uint32_t)ZR_MIN((uint64_t)stream_at_once(s->w->io->store),
-                                        ZR_MAX(most, UINT64_C(1)));
+    const bool is_equal = stream->least > 1 && bytes >= stream->least && !is_late_index;
+    uint64_t each = is_equal ? stream->least : bytes, n = 1;
 
-    for (uint32_t i = 0; i < n; i++) {
-        const uint64_t at = i * (bytes / n), end = i + 1 < n ? at + bytes / n : bytes;
+    if (bytes == 0 || (stream->least > 1 && !is_equal && !is_all))
+        return 0;
+    if (is_equal)
+        n = ZR_MIN(at_once, bytes / each);
+    else if (stream->least <= 1 && !is_late_index)
+        n = ZR_MIN(at_once, bytes);
+    if (!is_equal)
+        each = bytes / n;
+    for (uint64_t i = 0; i < n; i++) {
+        const uint64_t rest = bytes - i * each;
 
         op[i] = (zarr_store_op){.verb = ZARR_STORE_PUT_PART,
                                 .flags = ZARR_STORE_OP_CHUNK,
                                 .key = stream->key,
-                                .offset = s->base + at,
-                                .length = end - at,
+                                .offset = s->base + i * each,
+                                .length = is_equal || i + 1 < n ? each : rest,
                                 .cancel = &s->w->rq->cancel,
                                 .parts = stream->parts};
         /* what begins the value is the first part, also an index that comes late */
         op[i].part = op[i].offset == 0 ? 1 : ++stream->last_part;
-        if (!zr_mem_slice(&s->sw->block, at, op[i].length, &op[i].mem))
-            return 0;
+        (void)zr_mem_slice(&s->sw->block, at + i * each, op[i].length, &op[i].mem);
     }
-    return n;
+    return (uint32_t)n;
 }
 
-zarr_status zr_stream_out(struct zr_shard_writer *s, zarr_error *err)
+static zarr_status put_stream_ops(const struct zr_shard_writer *s, zarr_store_op *op,
+                                  uint32_t n, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    for (uint32_t i = 0; i < n; i++)
+        if (op[i].mem.bytes != op[i].length)
+            return zr_internal(err);
+    ZR_TRY(zr_store_run(s->w->io->store, op, n, err));
+    for (uint32_t i = 0; i < n; i++)
+        if (op[i].status != ZARR_OK) /* zr_store_run() passes over NOT_FOUND */
+            ZR_FAIL(err, op[i].status, "%s: a part of the new value has gone",
+                    s->sw->stream->key);
+out:
+    return st;
+}
+
+zarr_status zr_stream_out(struct zr_shard_writer *s, bool is_all, zarr_error *err)
 {
     struct zr_shard_stream *stream = s->sw->stream;
-    zarr_store *store = s->w->io->store;
     zarr_store_op op[STREAM_AT_ONCE];
-    uint32_t n = 0;
+    zarr_memory rest, begin;
+    uint64_t at = 0;
+    uint32_t n;
     zarr_status st = ZARR_OK;
 
     if (s->pos == s->base)
         return ZARR_OK;
     if (!stream->parts)
-        ZR_TRY(zr_store_begin_parts(store, stream->key, stream->lock, &s->w->rq->cancel,
-                                    &stream->parts, err));
-    n = stream_ops(s, op);
-    if (n == 0)
+        ZR_TRY(zr_store_begin_parts(s->w->io->store, stream->key, stream->lock,
+                                    &s->w->rq->cancel, &stream->parts, err));
+    while ((n = stream_ops(s, at, is_all, op)) > 0) {
+        const uint64_t end = op[n - 1].offset + op[n - 1].length;
+
+        at += end - s->base;
+        s->base = end;
+        ZR_TRY(put_stream_ops(s, op, n, err));
+    }
+    if (s->pos == s->base)
+        goto out;
+    /* what is left is shorter than a part, so than what is before it */
+    if (!zr_mem_slice(&s->sw->block, at, s->pos - s->base, &rest) ||
+        !zr_mem_slice(&s->sw->block, 0, rest.bytes, &begin))
         return zr_internal(err);
-    s->base = s->pos;
-    ZR_TRY(zr_store_run(store, op, n, err));
-    for (uint32_t i = 0; i < n; i++)
-        if (op[i].status != ZARR_OK) /* zr_store_run() passes over NOT_FOUND */
-            ZR_FAIL(err, op[i].status, "%s: a part of the new value has gone",
-                    stream->key);
+    if (at > 0)
+        st = zr_mem_copy_bytes(s->w->io->engine->memory, &begin, &rest, rest.bytes,
+                               &s->w->worker->copies, err);
 out:
     return st;
 }

@@ -39,8 +39,8 @@ static zarr_status out_room(struct zr_shard_writer *s, uint64_t more, zarr_error
     want = ZR_MAX(need, s->sw->block.bytes + s->sw->block.bytes / 2);
     if (s->sw->stream) {
         if (used >= s->sw->stream->least) {
-            ZR_TRY(zr_stream_out(s, err));
-            used = 0;
+            ZR_TRY(zr_stream_out(s, false, err));
+            used = s->pos - s->base;
         }
         want = used + more;
     }
@@ -314,15 +314,15 @@ static zarr_status stream_index(struct zr_shard_writer *s, zarr_error *err)
     if (s->lv->shard->index_at_end) {
         ZR_TRY(write_index(s, err));
         s->pos = s->sw->out.bytes;
-        ZR_TRY(zr_stream_out(s, err));
+        ZR_TRY(zr_stream_out(s, true, err));
         goto out;
     }
-    ZR_TRY(zr_stream_out(s, err));
+    ZR_TRY(zr_stream_out(s, true, err));
     ZR_TRY(out_room(s, s->lv->index_bytes, err));
     ZR_TRY(write_index(s, err));
     s->base = 0;
     s->pos = s->lv->index_bytes;
-    ZR_TRY(zr_stream_out(s, err));
+    ZR_TRY(zr_stream_out(s, true, err));
 out:
     return st;
 }
