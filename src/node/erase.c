@@ -226,8 +226,8 @@ out:
 /* ---- erasing step by step -------------------------------------------------- */
 
 enum {
-    ERASE_BATCH = 64,
-    ERASE_KEYS = 65536 /* keys of one folder in memory at once */
+    ERASE_BATCH = 1000, /* as many as a service erases in one request */
+    ERASE_KEYS = 65536  /* keys of one folder in memory at once */
 };
 
 struct stepwise {
@@ -236,11 +236,14 @@ struct stepwise {
     const char *job; /* key of the job object */
     uint64_t n_done;
     struct zr_names folders; /* still to do */
+    zarr_store_op *op;       /* ERASE_BATCH of them */
 };
 
 struct erase_listing {
     struct zr_names *keys, *folders;
     const char *job;
+    size_t inner;  /* the keys have numbers alone from here on; 0: folder by folder */
+    bool is_other; /* one has not */
     bool has_documents;
     const zarr_cancel *cancel;
     zarr_status st;
@@ -267,12 +270,15 @@ static int erase_listed(void *user, const zarr_store_item *item)
 {
     struct erase_listing *l = user;
 
+    l->is_other =
+        l->inner > 0 &&
+        item->key[l->inner + strspn(item->key + l->inner, "0123456789/")] != '\0';
     l->st = zr_cancel_check(l->cancel, l->err);
-    if (l->st == ZARR_OK && !zr_streq(item->key, l->job)) {
+    if (l->st == ZARR_OK && !l->is_other && !zr_streq(item->key, l->job)) {
         l->st = note_key(item->is_prefix ? l->folders : l->keys, item->key, l->err);
         l->has_documents = l->has_documents || goes_first(item->key);
     }
-    return l->st != ZARR_OK || l->keys->n == ERASE_KEYS;
+    return l->st != ZARR_OK || l->is_other || l->keys->n == ERASE_KEYS;
 }
 
 /* *any becomes true if one of the keys was there. */
@@ -280,7 +286,7 @@ static zarr_status erase_keys(struct stepwise *s, const struct zr_names *keys, b
                               zarr_error *err)
 {
     const struct zr_erase_watch *w = s->watch;
-    zarr_store_op op[ERASE_BATCH];
+    zarr_store_op *const op = s->op;
     zarr_status st = ZARR_OK;
 
     for (size_t i = 0; i < keys->n; i += ERASE_BATCH) {
@@ -307,6 +313,31 @@ out:
     return st;
 }
 
+/* Lists a folder. In a store without folders, what is below a folder "c" is listed at
+ * once if it looks like chunks: there may be millions of folders. */
+static zarr_status list_erased_folder(const struct stepwise *s, const char *path,
+                                      struct erase_listing *l, zarr_error *err)
+{
+    const zarr_cancel *const cancel = s->watch->cancel;
+    zarr_status st = ZARR_OK;
+
+    l->is_other = false;
+    l->inner = 0;
+    if (!zr_store_is_own(s->store) && zr_streq(zr_path_name(path), "c")) {
+        l->inner = strlen(path) + 1;
+        ZR_TRY(zr_store_list(s->store, path, ZARR_LIST_RECURSIVE, erase_listed, l, cancel,
+                             err));
+        if (!l->is_other || l->st != ZARR_OK)
+            return l->st;
+        l->keys->n = 0;
+        l->inner = 0;
+    }
+    st = zr_store_list(s->store, path, ZARR_LIST_DIRECTORY_UNLINKED, erase_listed, l,
+                       cancel, err);
+out:
+    return st == ZARR_OK ? l->st : st;
+}
+
 /* Erases the objects of one folder and notes its folders. Chunks may be beside the
  * document of their array, which goes before them. A link is erased itself. */
 static zarr_status erase_folder(struct stepwise *s, const char *path, zarr_error *err)
@@ -330,9 +361,7 @@ static zarr_status erase_folder(struct stepwise *s, const char *path, zarr_error
         ZR_TRY(zr_cancel_check(s->watch->cancel, err));
         zr_names_deinit(&keys);
         s->folders.n = n_folders; /* the last listing has all of them */
-        ZR_TRY(zr_store_list(s->store, path, ZARR_LIST_DIRECTORY_UNLINKED, erase_listed,
-                             &l, s->watch->cancel, err));
-        ZR_TRY(l.st);
+        ZR_TRY(list_erased_folder(s, path, &l, err));
         more = keys.n == ERASE_KEYS;
         if (l.has_documents || more)
             ZR_TRY(erase_documents(s->store, path, s->watch, &n_documents, err));
@@ -407,13 +436,17 @@ static zarr_status erase_all(struct stepwise *s, const char *path, bool *may_sta
 zarr_status zr_node_erase_watched(zarr_store *store, const char *path,
                                   const struct zr_erase_watch *watch, zarr_error *err)
 {
+    const zarr_allocator *alloc = zr_store_context(store)->alloc;
     struct stepwise s = {.store = store, .watch = watch};
     struct zr_str job;
     bool link = false, may_stay = true;
     zarr_status st = ZARR_OK;
 
-    zr_names_init(&s.folders, zr_store_context(store)->alloc);
-    zr_str_init(&job, zr_store_context(store)->alloc);
+    zr_names_init(&s.folders, alloc);
+    zr_str_init(&job, alloc);
+    s.op = zr_malloc(alloc, ERASE_BATCH * sizeof *s.op);
+    if (!s.op)
+        ZR_FAIL_MEMORY(err, ERASE_BATCH * sizeof *s.op);
     zr_path_key(&job, path, ZR_DOC_JOB);
     ZR_TRY(zr_str_status(&job, err));
     s.job = zr_str_text(&job);
@@ -424,6 +457,7 @@ zarr_status zr_node_erase_watched(zarr_store *store, const char *path,
     if (st != ZARR_OK && may_stay && watch->consolidated)
         (void)zr_consolidated_restore(store, path, NULL);
 out:
+    zr_free(alloc, s.op);
     zr_str_deinit(&job);
     zr_names_deinit(&s.folders);
     return st;
