@@ -215,18 +215,22 @@ out:
 
 /* ---- rows ---- */
 
-/* The key as it is, in l->key: with '+' for blanks, and escapes, if the page says so. */
-static bool decode_row(struct s3_listing *l, const char *text)
+bool zr_s3_decode_key(struct zr_str *out, const char *text, bool is_escaped)
 {
-    zr_str_clear(&l->key);
-    zr_str_clear(&l->name);
-    if (!l->is_escaped) {
-        zr_str_puts(&l->key, text);
+    struct zr_str blanks;
+    bool is_right = true;
+
+    if (!is_escaped) {
+        zr_str_puts(out, text);
         return true;
     }
+    zr_str_init(&blanks, out->alloc);
     for (; *text; text++)
-        zr_str_putc(&l->name, *text == '+' ? ' ' : *text);
-    return zr_url_decode(&l->key, zr_str_text(&l->name), l->name.bytes);
+        zr_str_putc(&blanks, *text == '+' ? ' ' : *text);
+    is_right = zr_url_decode(out, zr_str_text(&blanks), blanks.bytes);
+    out->failed = out->failed || blanks.failed;
+    zr_str_deinit(&blanks);
+    return is_right;
 }
 
 static bool is_wanted(const struct s3_listing *l, const struct s3_row *row,
@@ -247,7 +251,8 @@ static zarr_status give_row(struct s3_listing *l, const struct s3_row *row,
                             .is_prefix = row->is_prefix};
     zarr_status st = ZARR_OK;
 
-    if (!decode_row(l, l->keys.ptr + row->key))
+    zr_str_clear(&l->key);
+    if (!zr_s3_decode_key(&l->key, l->keys.ptr + row->key, l->is_escaped))
         ZR_FAIL(err, ZARR_ERR_CORRUPT, "it has a key with a malformed escape");
     ZR_TRY(zr_str_status(&l->key, err));
     if (!zr_starts_with(zr_str_text(&l->key), zr_str_text(&l->prefix)))

@@ -84,8 +84,9 @@ static struct probed_place *add_place_locked(const char *hash, const void *tag)
     return NULL;
 }
 
+/* of_uploads: of what is known about their completion, which has an entry of its own. */
 static zarr_status hash_place(char out[ZR_S3_HASH_ROOM], const struct zr_s3_store *s,
-                              zarr_error *err)
+                              bool of_uploads, zarr_error *err)
 {
     const struct zr_url *bucket = &s->place[0].bucket;
     struct zr_str name;
@@ -93,6 +94,8 @@ static zarr_status hash_place(char out[ZR_S3_HASH_ROOM], const struct zr_s3_stor
 
     zr_str_init(&name, s->reader.env.alloc);
     zr_url_put_key(&name, bucket, NULL);
+    if (of_uploads)
+        zr_str_puts(&name, "?uploads");
     ZR_TRY(zr_str_status(&name, err));
     st = zr_s3_hash(out, zr_str_text(&name), name.bytes, err);
 out:
@@ -104,6 +107,7 @@ out:
 
 struct probe {
     struct zr_s3_store *s;
+    bool of_uploads;
     const zarr_cancel *cancel;
     const void *tag;
     struct probed_place *place; /* for cancels by tag */
@@ -252,6 +256,23 @@ out:
     return st;
 }
 
+/* Whether the server keeps conditions when it joins parts. */
+static zarr_status probe_uploads(struct probe *p, uint32_t *known, zarr_error *err)
+{
+    const struct zr_s3_trial trial = {p->key, p->etag, p->cancel, p->tag};
+    enum probe_found found = PROBE_DONE;
+    bool keeps = false;
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(probe_ask(p, "PUT", NULL, &found, err));
+    if (probe_is_ended(p))
+        return zr_fail(err, ZARR_ERR_CANCELLED, "cancelled");
+    ZR_TRY(zr_s3_try_upload(p->s, &trial, &keeps, err));
+    *known = ZR_S3_KEEPS_KNOWN | (keeps ? ZR_S3_KEEPS_PUT : 0u);
+out:
+    return st;
+}
+
 static zarr_status probe_run(struct probe *p, uint32_t *known, zarr_error *err)
 {
     enum probe_found found = PROBE_DONE;
@@ -259,7 +280,7 @@ static zarr_status probe_run(struct probe *p, uint32_t *known, zarr_error *err)
 
     snprintf(p->key, sizeof p->key, ZR_S3_PROBE_NAME "%016" PRIx64 "%016" PRIx64,
              zr_random_u64(), zr_random_u64());
-    st = probe_all(p, known, err);
+    st = (p->of_uploads ? probe_uploads : probe_all)(p, known, err);
     if (p->is_there && st != ZARR_ERR_CANCELLED)
         (void)probe_ask(p, "DELETE", NULL, &found, NULL);
     return st == ZARR_OK || st == ZARR_ERR_CANCELLED
@@ -273,10 +294,11 @@ static zarr_status probe_run(struct probe *p, uint32_t *known, zarr_error *err)
 
 /* Runs a probe without the lock. */
 static zarr_status learn_locked(struct zr_s3_store *s, const zarr_store_op *op,
-                                struct probed_place *place, uint32_t *known,
-                                zarr_error *err)
+                                bool of_uploads, struct probed_place *place,
+                                uint32_t *known, zarr_error *err)
 {
     struct probe p = {.s = s,
+                      .of_uploads = of_uploads,
                       .cancel = op->cancel,
                       .tag = place->tag,
                       .place = place,
@@ -299,9 +321,14 @@ static zarr_status learn_locked(struct zr_s3_store *s, const zarr_store_op *op,
 }
 
 static zarr_status ask_locked(struct zr_s3_store *s, const zarr_store_op *op,
-                              const char *hash, const void *tag, uint32_t *known,
+                              bool of_uploads, const void *tag, uint32_t *known,
                               zarr_error *err)
 {
+    char hash[ZR_S3_HASH_ROOM];
+    const zarr_status st = hash_place(hash, s, of_uploads, err);
+
+    if (st != ZARR_OK)
+        return st;
     for (;;) {
         struct probed_place *place = find_place_locked(hash);
 
@@ -314,7 +341,7 @@ static zarr_status ask_locked(struct zr_s3_store *s, const zarr_store_op *op,
         else
             place = NULL; /* another thread finds out */
         if (place)
-            return learn_locked(s, op, place, known, err);
+            return learn_locked(s, op, of_uploads, place, known, err);
         zr_block_begin();
         (void)zr_cond_wait_until(&probes.changed, &probes.mutex, zr_now_ns() + 50000000);
         zr_block_end();
@@ -323,38 +350,40 @@ static zarr_status ask_locked(struct zr_s3_store *s, const zarr_store_op *op,
     }
 }
 
-void zr_s3_conditions_recall(struct zr_s3_store *s)
+static void recall(const struct zr_s3_store *s, bool of_uploads, atomic_uint *out)
 {
     char hash[ZR_S3_HASH_ROOM];
     const struct probed_place *place = NULL;
 
-    zr_call_once(&probes.once, probes_setup);
-    if (atomic_load(&s->keeps) || hash_place(hash, s, NULL) != ZARR_OK)
+    if (atomic_load(out) || hash_place(hash, s, of_uploads, NULL) != ZARR_OK)
         return;
     zr_mutex_lock(&probes.mutex);
     place = find_place_locked(hash);
     if (place)
-        atomic_store(&s->keeps, place->known);
+        atomic_store(out, place->known);
     zr_mutex_unlock(&probes.mutex);
 }
 
-zarr_status zr_s3_conditions_learn(struct zr_s3_store *s, const zarr_store_op *op,
-                                   const void *tag, zarr_error *err)
+void zr_s3_conditions_recall(struct zr_s3_store *s)
 {
-    char hash[ZR_S3_HASH_ROOM];
+    zr_call_once(&probes.once, probes_setup);
+    recall(s, false, &s->keeps);
+    recall(s, true, &s->upload_keeps);
+}
+
+zarr_status zr_s3_conditions_learn(struct zr_s3_store *s, const zarr_store_op *op,
+                                   bool of_uploads, const void *tag, zarr_error *err)
+{
     uint32_t known = 0;
     zarr_status st;
 
     if (zr_attempt_runs())
         return zr_attempt_fail(err);
-    st = hash_place(hash, s, err);
-    if (st != ZARR_OK)
-        return st;
     zr_mutex_lock(&probes.mutex);
-    st = ask_locked(s, op, hash, tag, &known, err);
+    st = ask_locked(s, op, of_uploads, tag, &known, err);
     zr_mutex_unlock(&probes.mutex);
     if (st == ZARR_OK)
-        atomic_store(&s->keeps, known);
+        atomic_store(of_uploads ? &s->upload_keeps : &s->keeps, known);
     return st;
 }
 

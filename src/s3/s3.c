@@ -50,12 +50,15 @@ static void s3_caps(void *self, zarr_store_caps *out)
 
     out->flags = ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_SUFFIX | ZARR_STORE_CAP_LIST |
                  ZARR_STORE_CAP_VERSIONS | ZARR_STORE_CAP_COALESCES |
-                 ZARR_STORE_CAP_WRITE | ZARR_STORE_CAP_ATOMIC_PUT;
+                 ZARR_STORE_CAP_WRITE | ZARR_STORE_CAP_ATOMIC_PUT | ZARR_STORE_CAP_PARTS |
+                 ZARR_STORE_CAP_COPY;
     if (!s->is_unconditional)
         out->flags |= ZARR_STORE_CAP_PUT_NEW | ZARR_STORE_CAP_PUT_IF_VERSION;
     if (!s->is_unconditional && (atomic_load(&s->keeps) & ZR_S3_KEEPS_ERASE))
         out->flags |= ZARR_STORE_CAP_ERASE_IF_VERSION;
     out->parallel = S3_PARALLEL;
+    out->part_min_bytes = ZR_S3_PART_BYTES;
+    out->parts_max = ZR_S3_PARTS_MOST;
 }
 
 static uint64_t put_reads_first(zarr_store_op **ops, uint64_t n)
@@ -70,6 +73,44 @@ static uint64_t put_reads_first(zarr_store_op **ops, uint64_t n)
             ops[n_reads++] = read;
         }
     return n_reads;
+}
+
+/* A probe may erase its key, and so may zarr_store_clean(). */
+zarr_status zr_s3_check_key(const char *key, zarr_error *err)
+{
+    const char *slash = strrchr(key, '/');
+
+    return zr_starts_with(slash ? slash + 1 : key, ZR_S3_PROBE_NAME)
+               ? zr_fail(err, ZARR_ERR_INVALID, "%s: this name is reserved", key)
+               : ZARR_OK;
+}
+
+/* Starts the first of n changes, and those that can share its request. Returns how many.
+ */
+static uint64_t start_change(struct zr_s3_store *s, zarr_store_op **ops, uint64_t n,
+                             zr_s3_done_fn *done, void *arg)
+{
+    zarr_store_op *const op = ops[0];
+    zarr_error err = {0};
+
+    if (op->verb != ZARR_STORE_ERASE && zr_s3_check_key(op->key, &err) != ZARR_OK) {
+        op->status = err.code;
+        done(arg, op, &err);
+        return 1;
+    }
+    if (op->verb == ZARR_STORE_ERASE)
+        return zr_s3_erase_many(s, ops, n, done, arg);
+    if (op->verb == ZARR_STORE_COPY)
+        zr_s3_copy(s, op, done, arg);
+    else if (op->verb == ZARR_STORE_PUT_PART)
+        zr_s3_put_part(s, op, done, arg);
+    else if (op->flags & ZARR_STORE_OP_IN_PARTS)
+        zr_s3_commit(s, op, done, arg);
+    else if (op->mem.bytes > ZR_S3_PUT_MOST)
+        zr_s3_put_large(s, op, done, arg);
+    else
+        zr_s3_write(s, op, done, arg);
+    return 1;
 }
 
 static void s3_submit(void *self, zarr_store_op **ops, uint64_t n,
@@ -91,8 +132,19 @@ static void s3_submit(void *self, zarr_store_op **ops, uint64_t n,
     n_reads = put_reads_first(ops, n);
     if (n_reads > 0)
         zr_http_submit(self, ops, n_reads, done, arg);
-    for (uint64_t i = n_reads; i < n; i++)
-        zr_s3_write(s, ops[i], done, arg);
+    for (uint64_t i = n_reads; i < n;)
+        i += start_change(s, ops + i, n - i, done, arg);
+}
+
+static zarr_status s3_clean(void *self, const char *prefix, uint64_t min_age_s,
+                            uint64_t *n_removed, const zarr_cancel *cancel,
+                            zarr_error *err)
+{
+    const zarr_status st = zr_s3_clean(self, prefix, min_age_s, n_removed, cancel, err);
+
+    return st == ZARR_OK
+               ? zr_s3_clean_uploads(self, prefix, min_age_s, n_removed, cancel, err)
+               : st;
 }
 
 static bool is_aws(const struct zr_s3_store *s)
@@ -139,9 +191,11 @@ const zarr_store_vtable zr_s3_vtable = {
     .submit = s3_submit,
     .cancel = s3_cancel,
     .list = zr_s3_list,
-    .clean = zr_s3_clean,
     .place = s3_place,
     .count = zr_http_count,
+    .clean = s3_clean,
+    .begin_parts = zr_s3_begin_parts,
+    .end_parts = zr_s3_end_parts,
     .close = s3_close,
 };
 
@@ -340,6 +394,7 @@ static zarr_status set_conditions(struct s3_opening *o)
         return zr_fail(o->err, ZARR_ERR_INVALID,
                        "the option conditional of an S3 store is etag, none or probe");
     atomic_store(&s->keeps, keeps);
+    atomic_store(&s->upload_keeps, keeps & ~(uint32_t)ZR_S3_KEEPS_ERASE);
     zr_s3_conditions_recall(s);
     return ZARR_OK;
 }

@@ -9,6 +9,7 @@
 
 #include "http/http.h"
 #include "s3/s3.h"
+#include "sched/sched.h"
 
 /* ---- credentials: one set ------------------------------------------------------- */
 
@@ -177,6 +178,8 @@ struct zr_s3_store {
     bool checksums;                    /* of the body of each request that has one */
     bool is_unconditional;             /* the option conditional=none */
     atomic_uint keeps;                 /* ZR_S3_KEEPS_* */
+    atomic_uint upload_keeps;          /* of the completion of uploads: KNOWN and PUT */
+    atomic_bool no_batches;            /* the service has no DeleteObjects */
     char *lines[ZR_S3_LINES_MOST + 1]; /* "x-amz-NAME: value", owned; NULL ends */
     size_t n_lines;
     zr_mutex mutex; /* of corrections */
@@ -287,14 +290,18 @@ enum {
 };
 /* How the name of a key begins that a probe writes, below the store's prefix. */
 #define ZR_S3_PROBE_NAME ".zarrc-probe-"
-/* Sets s->keeps to what the process knows of the bucket. */
+/* Sets s->keeps and s->upload_keeps to what the process knows of the bucket. */
 void zr_s3_conditions_recall(struct zr_s3_store *s);
-/* Finds out, unless another thread does or did, and sets s->keeps. Waits: not on a
- * reactor. op: the write that needs to know it; tag: for zr_s3_conditions_cancel(). */
+/* Finds out, unless another thread does or did, and sets s->keeps, or s->upload_keeps if
+ * of_uploads. Waits: not on a reactor. op: the write that needs to know it; tag: for
+ * zr_s3_conditions_cancel(). */
 zarr_status zr_s3_conditions_learn(struct zr_s3_store *s, const zarr_store_op *op,
-                                   const void *tag, zarr_error *err);
+                                   bool of_uploads, const void *tag, zarr_error *err);
 /* The probes of operations with this tag send nothing more. */
 void zr_s3_conditions_cancel(const void *tag);
+
+/* INVALID: the library keeps keys of this name for itself. */
+zarr_status zr_s3_check_key(const char *key, zarr_error *err);
 
 /* Does a PUT or ERASE. */
 void zr_s3_write(struct zr_s3_store *s, zarr_store_op *op,
@@ -307,5 +314,166 @@ zarr_status zr_s3_list(void *self, const char *prefix, uint32_t how,
 /* Erases what killed processes left: see `clean` in zarr_store_vtable. */
 zarr_status zr_s3_clean(void *self, const char *prefix, uint64_t min_age_s,
                         uint64_t *n_removed, const zarr_cancel *cancel, zarr_error *err);
+
+typedef void zr_s3_done_fn(void *arg, zarr_store_op *op, const zarr_error *err);
+
+/* ---- large values, and many keys at once ------------------------------------------ */
+
+enum {
+    /* a PUT of more bytes goes up in parts */
+    ZR_S3_PUT_MOST = 64 << 20
+};
+/* Does a PUT in parts, whose memory is not empty. */
+void zr_s3_put_large(struct zr_s3_store *s, zarr_store_op *op, zr_s3_done_fn *done,
+                     void *arg);
+void zr_s3_put_part(struct zr_s3_store *s, zarr_store_op *op, zr_s3_done_fn *done,
+                    void *arg);
+/* A PUT of the parts of begin_parts(). */
+void zr_s3_commit(struct zr_s3_store *s, zarr_store_op *op, zr_s3_done_fn *done,
+                  void *arg);
+/* UNSUPPORTED: it has a condition, or the source is one of another service, or the
+ * service cannot copy it. */
+void zr_s3_copy(struct zr_s3_store *s, zarr_store_op *op, zr_s3_done_fn *done, void *arg);
+/* Erases the first of n keys, together with those after it that can go with it. Returns
+ * how many they are. */
+uint64_t zr_s3_erase_many(struct zr_s3_store *s, zarr_store_op **ops, uint64_t n,
+                          zr_s3_done_fn *done, void *arg);
+
+/* A key that a probe has written, and the ETag of its value. */
+struct zr_s3_trial {
+    const char *key, *etag;
+    const zarr_cancel *cancel;
+    const void *tag;
+};
+/* Whether the service joins parts to a key only under the right condition. Waits. */
+zarr_status zr_s3_try_upload(struct zr_s3_store *s, const struct zr_s3_trial *trial,
+                             bool *keeps, zarr_error *err);
+
+/* Functions of the store. */
+zarr_status zr_s3_begin_parts(void *self, const char *key, void *lock,
+                              const zarr_cancel *cancel, void **parts, zarr_error *err);
+void zr_s3_end_parts(void *self, const char *key, void *parts);
+
+/* Aborts uploads below a prefix that began min_age_s ago or before. Adds their number. */
+zarr_status zr_s3_clean_uploads(struct zr_s3_store *s, const char *prefix,
+                                uint64_t min_age_s, uint64_t *n_removed,
+                                const zarr_cancel *cancel, zarr_error *err);
+/* Appends a key of a listing, with its escapes if it is_escaped: '+' is a blank. False:
+ * an escape is malformed. */
+bool zr_s3_decode_key(struct zr_str *out, const char *text, bool is_escaped);
+
+/* ---- what the files of large values share ----------------------------------------- */
+
+#define ZR_S3_PART_BYTES (UINT64_C(8) << 20) /* of a part that is not the last one */
+#define ZR_S3_PART_MOST  (UINT64_C(5) << 30) /* of a part, a PUT or a copy */
+enum {
+    ZR_S3_PARTS_MOST = 10000,
+    ZR_S3_ANSWER_MOST = 1 << 20 /* bytes of an answer */
+};
+
+/* ---- what tells one write from another ---- */
+
+#define ZR_S3_WRITE_ID "x-amz-meta-zarrc-write"
+enum {
+    ZR_S3_WRITE_DIGITS = 32,
+    ZR_S3_CONDITION_ROOM = sizeof "If-None-Match: " + ZR_HTTP_ETAG_ROOM
+};
+struct zr_s3_write_id {
+    char text[ZR_S3_WRITE_DIGITS + 1];
+    char line[sizeof ZR_S3_WRITE_ID ": " + ZR_S3_WRITE_DIGITS];
+};
+void zr_s3_write_id_make(struct zr_s3_write_id *id);
+/* Whether the object of an answer is of this write. */
+bool zr_s3_write_id_fits(const struct zr_s3_write_id *id, const struct zr_net_answer *a);
+/* The line of a write that expects a version. UNSUPPORTED: its ETag is not known. */
+zarr_status zr_s3_put_condition(char out[ZR_S3_CONDITION_ROOM],
+                                const zarr_store_version *expected, zarr_error *err);
+/* Makes a version of an ETag in a body, which some services tell without its quotes. */
+void zr_s3_make_version(zarr_store_version *out, const char *etag);
+
+/* ---- uploads ---- */
+
+/* The upload of one value. Its requests, except those of parts, come one after another.
+ */
+struct zr_s3_upload {
+    struct zr_s3_request request; /* first */
+    struct zr_s3_store *store;
+    uint64_t generation; /* of forks */
+    struct zr_str query; /* "uploadId=ID"; "": not begun */
+    struct zr_str body;  /* of the completion */
+    struct zr_s3_write_id id;
+    zr_mutex mutex;           /* of the list */
+    struct zr_part_list list; /* the value of a part is its ETag, owned */
+    atomic_bool was_cancelled;
+    bool is_committed;
+    bool is_doubtful; /* an earlier completion may have been carried out */
+    bool is_conditional;
+    char condition[ZR_S3_CONDITION_ROOM];
+    const char *lines[2];
+    zarr_store_version version; /* of the value */
+    zarr_status st;             /* of a completion whose outcome is asked for */
+    zarr_error err;
+    /* of the call that runs */
+    const zarr_cancel *cancel;
+    const void *tag;
+    void (*ended)(struct zr_s3_upload *u, zarr_status st, zarr_error *err);
+    void *user;
+    zarr_store_op *op; /* of a commit */
+    zr_s3_done_fn *done;
+    void *arg;
+    struct zr_task task;
+    char key[];
+};
+zarr_status zr_s3_upload_make(struct zr_s3_upload **out, struct zr_s3_store *s,
+                              const char *key, zarr_error *err);
+void zr_s3_upload_free(struct zr_s3_upload *u); /* NULL is allowed; sends nothing */
+/* Each starts a request. The caller sets `cancel`, `tag` and `ended`, which is called
+ * once, and may free the upload. */
+void zr_s3_upload_begin(struct zr_s3_upload *u);
+/* Does the first of them before it returns. Not on a reactor. */
+zarr_status zr_s3_upload_begin_now(struct zr_s3_upload *u, zarr_error *err);
+/* expected: NULL, or the version that the key must have. */
+void zr_s3_upload_complete(struct zr_s3_upload *u, const zarr_store_version *expected);
+void zr_s3_upload_abort(struct zr_s3_upload *u);
+
+/* One part on its way. The caller zeroes it, sets the first members after `request`, and
+ * frees it by zr_s3_part_free() in `ended`. */
+struct zr_s3_part {
+    struct zr_s3_request request; /* first */
+    struct zr_s3_upload *upload;
+    uint64_t number, offset, bytes;
+    const void *body;               /* NULL: the part is copied */
+    const char *source, *source_is; /* lines of a copy: its source, and the condition */
+    const zarr_cancel *cancel;
+    const void *tag;
+    void (*ended)(struct zr_s3_part *p, zarr_status st, zarr_error *err);
+    void *user;
+    zarr_store_op *op; /* of a PUT_PART */
+    zr_s3_done_fn *done;
+    /* of upload.c */
+    struct zr_str query;
+    const char *lines[4];
+    char range[64];
+    uint32_t n_again;
+};
+void zr_s3_part_send(struct zr_s3_part *p);
+void zr_s3_part_free(struct zr_s3_part *p);
+
+bool zr_s3_has_succeeded(const struct zr_s3_request *r); /* a 2xx */
+/* What the body of an answer has: the name of the root, and some texts in it. */
+struct zr_s3_result {
+    int depth;
+    bool is_root;               /* it has the expected root */
+    char code[ZR_S3_CODE_ROOM]; /* of a root <Error>; "": it is none */
+    struct zr_str id, etag;
+};
+void zr_s3_result_deinit(struct zr_s3_result *out);
+/* CORRUPT: it is malformed, or has neither root. */
+zarr_status zr_s3_result_read(struct zr_s3_result *out, const struct zr_s3_request *r,
+                              const char *root, zarr_error *err);
+/* Appends a text of XML. */
+void zr_s3_put_xml(struct zr_str *out, const char *text);
+/* Whether a body says that another writer was faster. */
+bool zr_s3_is_conflict(const char *code);
 
 #endif

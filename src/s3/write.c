@@ -12,12 +12,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define WRITE_ID "x-amz-meta-zarrc-write"
-
 typedef void write_done_fn(void *arg, zarr_store_op *op, const zarr_error *err);
 
 enum {
-    WRITE_ID_DIGITS = 32,
     WRITE_LINES = 3
 };
 
@@ -28,9 +25,8 @@ struct s3_write {
     write_done_fn *done;
     void *arg;
     bool is_conditional;
-    char id[WRITE_ID_DIGITS + 1];
-    char id_line[sizeof WRITE_ID ": " + WRITE_ID_DIGITS];
-    char condition[sizeof "If-None-Match: " + ZR_HTTP_ETAG_ROOM];
+    struct zr_s3_write_id id;
+    char condition[ZR_S3_CONDITION_ROOM];
     const char *lines[WRITE_LINES];
     zarr_status st; /* of a PUT whose outcome is asked for */
     zarr_error err;
@@ -111,13 +107,13 @@ static void look_done(struct zr_s3_request *r, zarr_status st, const zarr_error 
 {
     struct s3_write *w = (struct s3_write *)(void *)r;
     const uint32_t status = r->net.answer.status;
-    const char *id = zr_net_answer_header(&r->net.answer, WRITE_ID);
     zarr_error err = w->err;
 
     if (st == ZARR_ERR_CANCELLED) {
         err = *said;
         write_end(w, st, &err);
-    } else if (st == ZARR_OK && status == 200 && id && zr_streq(id, w->id)) {
+    } else if (st == ZARR_OK && status == 200 &&
+               zr_s3_write_id_fits(&w->id, &r->net.answer)) {
         take_version(w);
         write_end(w, ZARR_OK, &err);
     } else if (st == ZARR_OK && (status == 200 || status == 404)) {
@@ -180,27 +176,17 @@ static void write_done(struct zr_s3_request *r, zarr_status st, const zarr_error
 static zarr_status write_conditions(struct s3_write *w, zarr_error *err)
 {
     const zarr_store_op *op = w->op;
-    char etag[ZR_HTTP_ETAG_ROOM];
     size_t n = 0;
 
     w->is_conditional = op->flags & ZARR_STORE_OP_IF_VERSION;
     if (op->verb == ZARR_STORE_PUT) {
-        snprintf(w->id, sizeof w->id, "%016" PRIx64 "%016" PRIx64, zr_random_u64(),
-                 zr_random_u64());
-        snprintf(w->id_line, sizeof w->id_line, WRITE_ID ": %s", w->id);
-        w->lines[n++] = w->id_line;
+        zr_s3_write_id_make(&w->id);
+        w->lines[n++] = w->id.line;
     }
     if (!w->is_conditional)
         return ZARR_OK;
-    if (zr_http_version_etag(&op->version, etag))
-        snprintf(w->condition, sizeof w->condition, "If-Match: %s", etag);
-    else if (op->version.bytes[0] > 0)
-        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "the ETag of its value is too long for a condition");
-    else
-        snprintf(w->condition, sizeof w->condition, "If-None-Match: *");
     w->lines[n] = w->condition;
-    return ZARR_OK;
+    return zr_s3_put_condition(w->condition, &op->version, err);
 }
 
 static zarr_status write_memory(struct s3_write *w, zarr_error *err)
@@ -244,7 +230,7 @@ static void write_start(void *arg)
     zarr_status st = ZARR_OK;
 
     if (w->is_conditional && !atomic_load(&s->keeps))
-        st = zr_s3_conditions_learn(s, w->op, w->arg, &err);
+        st = zr_s3_conditions_learn(s, w->op, false, w->arg, &err);
     if (st == ZARR_OK)
         st = write_may_condition(w, &err);
     if (st == ZARR_OK)

@@ -356,6 +356,31 @@ void zr_store_version_make(zarr_store_version *out, const uint64_t *number, size
 /* Number i of a version that consists of n numbers; 0 if this one does not. */
 uint64_t zr_store_version_number(const zarr_store_version *v, size_t n, size_t i);
 
+/* ---- the parts of a value before its commit, for stores --------------------------- */
+
+struct zr_value_part {
+    uint64_t number, offset, bytes; /* offset + bytes does not overflow */
+    uint64_t wanted;                /* what `bytes` becomes once it is written */
+    void *value;                    /* for the store; may be NULL */
+};
+struct zr_part_list {
+    struct zr_value_part *part; /* n of them, by number; their offsets rise, too */
+    size_t n, cap;
+    bool has_overlap; /* a part was at bytes of another one */
+};
+/* Adds a part, or replaces the one of its number, whose value goes to *old, else NULL. In
+ * a list that had overlapping parts no check succeeds any more: one of them may have the
+ * bytes of another. */
+zarr_status zr_part_list_put(struct zr_part_list *l, const zarr_allocator *alloc,
+                             const struct zr_value_part *part, void **old,
+                             zarr_error *err);
+/* The part that has the byte `at`, or NULL. */
+const struct zr_value_part *zr_part_list_at(const struct zr_part_list *l, uint64_t at);
+bool zr_part_list_covers(const struct zr_part_list *l, uint64_t at, uint64_t bytes);
+/* INVALID unless the parts 1, 2 and so on make a value of this length without gaps. */
+zarr_status zr_part_list_check(const struct zr_part_list *l, const char *key,
+                               uint64_t bytes, zarr_error *err);
+
 /* ---- lent values: a store of bytes that the caller has -------------------------- */
 
 /* One value that the caller lends for as long as the store lives. */

@@ -132,31 +132,6 @@ zarr_status zr_handle_lock_take(struct zr_keylocks *k, const zarr_allocator *all
                                 zarr_error *err);
 void zr_handle_lock_give(struct zr_keylocks *k, const zarr_allocator *alloc, void *lock);
 
-/* ---- the parts of a value before its commit ------------------------------------- */
-
-struct zr_value_part {
-    uint64_t number, offset, bytes; /* offset + bytes does not overflow */
-    uint64_t wanted;                /* what `bytes` becomes once it is written */
-    void *value;                    /* for the store; may be NULL */
-};
-struct zr_part_list {
-    struct zr_value_part *part; /* n of them, by number; their offsets rise, too */
-    size_t n, cap;
-    bool has_overlap; /* a part was at bytes of another one */
-};
-/* Adds a part, or replaces the one of its number, whose value goes to *old, else NULL. In
- * a list that had overlapping parts no check succeeds any more: one of them may have the
- * bytes of another. */
-zarr_status zr_part_list_put(struct zr_part_list *l, const zarr_allocator *alloc,
-                             const struct zr_value_part *part, void **old,
-                             zarr_error *err);
-/* The part that has the byte `at`, or NULL. */
-const struct zr_value_part *zr_part_list_at(const struct zr_part_list *l, uint64_t at);
-bool zr_part_list_covers(const struct zr_part_list *l, uint64_t at, uint64_t bytes);
-/* INVALID unless the parts 1, 2 and so on make a value of this length without gaps. */
-zarr_status zr_part_list_check(const struct zr_part_list *l, const char *key,
-                               uint64_t bytes, zarr_error *err);
-
 /* ---- the handle ----------------------------------------------------------------- */
 
 struct zarr_store {

@@ -6,6 +6,10 @@ import threading
 import urllib.parse
 
 
+# In place of a status: the connection ends without an answer, at once or with the server
+LOST, HANGS = None, -1
+
+
 class Request:
     def __init__(self, handler):
         self.method, self.path, self.headers = handler.command, handler.path, handler.headers
@@ -70,7 +74,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         with self.server.lock:
             status, headers, body = self.server.answer(request) or (None, {}, b"")
             self.server.log.append(f"{self.command} {self.path} {status}")
-        if status is None:
+        if status in (LOST, HANGS):
+            if status == HANGS:
+                self.server.ends.wait()
             self.close_connection = True
             return
         (self.send_response_only if "Date" in headers else self.send_response)(status)
@@ -99,12 +105,14 @@ def start_server(answer):
     A header of None takes the usual one away. An answer of None ends the connection without one. `gate` may hold a request up; others go on."""
     server = _Server(("127.0.0.1", 0), _Handler)
     server.answer, server.log, server.lock, server.gate = answer, [], threading.Lock(), lambda request: None
+    server.ends = threading.Event()
     server.url = f"http://127.0.0.1:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
         yield server
     finally:
+        server.ends.set()
         server.shutdown()
         server.server_close()
         thread.join()

@@ -189,6 +189,8 @@ class Service:
             return answer_error(400 if wrong == "AuthorizationHeaderMalformed" else 403, wrong)
         if self.is_anonymous and "Authorization" in request.headers:
             return answer_error(403, "SignedAlthoughAnonymous")
+        if "x-amz-copy-source" in request.headers or "uploads" in request.path.partition("?")[2]:
+            return answer_error(501, "NotImplemented")  # s3_large.py has both
         path, _, text = request.path.partition("?")
         bucket, _, key = urllib.parse.unquote(path).strip("/").partition("/")
         if bucket != BUCKET:

@@ -1,0 +1,267 @@
+"""Values in parts on S3, by the operations of a store: conditions, completions that are repeated or lost, other processes."""
+import ctypes
+import os
+from ctypes import byref, c_uint64, c_void_p
+
+import pytest
+from http_answers import HANGS, LOST
+from s3_large import answer_xml, start_large_service
+from s3_server import BUCKET, answer_error, find_versitygw, make_variables, start_versitygw
+from zarrc_abi import Error, Mem, StoreOp, lib
+from zarrc_ctypes import Context
+
+PUT, PUT_PART = 2, 6
+IF_VERSION, WANT_VERSION, IN_PARTS = 1, 4, 32
+OK = 0
+PART = 8 << 20
+KEY = b"a/c/0"
+
+
+class Op(StoreOp):
+    _fields_ = [("source", c_void_p), ("parts", c_void_p), ("part", c_uint64)]
+
+
+def name_status(status):
+    return lib.zarr_status_text(status).decode()
+
+
+@pytest.fixture
+def server(tmp_path):
+    (tmp_path / BUCKET).mkdir()
+    with start_large_service(tmp_path / BUCKET) as found:
+        found.bucket = tmp_path / BUCKET
+        yield found
+
+
+@pytest.fixture
+def store(server, monkeypatch):
+    for name, value in make_variables(server.url).items():
+        monkeypatch.setenv(name, value)
+    context = Context(fake=None)
+    try:
+        found = context.store(f"s3://{BUCKET}/pre")
+    except Exception as problem:  # noqa: BLE001 - libraries are missing
+        pytest.skip(str(problem))
+    yield found
+    found.close()
+
+
+def run(store, op):
+    """The status and the text of an operation."""
+    error = Error()
+    lib.zarr_store_run(c_void_p(store.pointer), byref(op), byref(error))
+    return op.status, error.message.decode(errors="replace")
+
+
+def begin(store, key=KEY):
+    parts, error = c_void_p(), Error()
+    assert lib.zarr_store_begin_parts(byref(parts), c_void_p(store.pointer), key, None, None, byref(error)) == OK, error.message
+    return parts.value
+
+
+def end(store, parts, key=KEY):
+    lib.zarr_store_end_parts(c_void_p(store.pointer), key, c_void_p(parts))
+
+
+def put(verb, data, key=KEY, **members):
+    op = Op(verb=verb, key=key, length=len(data), **members)
+    op.mem = Mem()
+    op.data = ctypes.create_string_buffer(data, max(len(data), 1))
+    op.mem.device_type, op.mem.handle, op.mem.bytes = 1, ctypes.addressof(op.data), len(data)
+    return op
+
+
+def put_part(store, parts, number, data, at=None, key=KEY):
+    return run(store, put(PUT_PART, data, key, parts=parts, part=number, offset=(number - 1) * PART if at is None else at))
+
+
+def commit(store, parts, length, flags=0, version=None, key=KEY):
+    op = Op(verb=PUT, key=key, length=length, parts=parts, flags=IN_PARTS | flags)
+    if version is not None:
+        op.flags |= IF_VERSION
+        op.version = version
+    return (*run(store, op), op.version)
+
+
+def none():
+    return type(StoreOp().version)()
+
+
+DATA = bytes(range(256)) * 4096
+
+
+def two_parts(store, parts):
+    assert put_part(store, parts, 2, DATA)[0] == OK  # in any order
+    assert put_part(store, parts, 1, b"x" * PART)[0] == OK
+    assert put_part(store, parts, 1, b"y" * PART)[0] == OK  # replaces the first one
+
+
+def test_parts(store, server):
+    parts = begin(store)
+    two_parts(store, parts)
+    file = server.bucket / "pre/a/c/0"
+    assert not file.exists()
+    status, text, version = commit(store, parts, PART + len(DATA), WANT_VERSION)
+    assert status == OK and file.read_bytes() == b"y" * PART + DATA, text
+    again = commit(store, parts, PART + len(DATA), WANT_VERSION, none())  # reports the first success, whatever the condition is
+    assert again[0] == OK and bytes(again[2].bytes) == bytes(version.bytes) != bytes(64)
+    end(store, parts)
+    assert server.service.count("AbortUpload") == 0 and server.service.count("CompleteUpload") == 1
+    parts = begin(store)
+    two_parts(store, parts)
+    assert name_status(commit(store, parts, PART + len(DATA), WANT_VERSION, version)[0]) == "ok"
+    end(store, parts)
+
+
+def test_parts_that_do_not_make_the_value(store, server):
+    parts = begin(store)
+    assert name_status(commit(store, parts, 0)[0]) == "invalid"
+    assert put_part(store, parts, 1, b"x" * PART)[0] == OK and put_part(store, parts, 3, DATA)[0] == OK
+    for length in (PART + len(DATA), PART, 2 * PART + len(DATA)):
+        assert name_status(commit(store, parts, length)[0]) == "invalid"
+    assert name_status(put_part(store, parts, 4, b"", key=b"a/c/1")[0]) == "invalid"
+    assert name_status(put_part(store, parts, 10001, b"z")[0]) == "limit"
+    end(store, parts)
+    assert server.service.count("CompleteUpload") == 0 and server.service.open_uploads() == []
+
+
+def test_conditions(store, server):
+    file = server.bucket / "pre/a/c/0"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"old")
+    parts = begin(store)
+    two_parts(store, parts)
+    status, text, _ = commit(store, parts, PART + len(DATA), 0, none())
+    assert name_status(status) == "conflict" and file.read_bytes() == b"old", text
+    assert not [name for name in os.listdir(server.bucket / "pre") if "probe" in name]
+    file.unlink()
+    assert commit(store, parts, PART + len(DATA), 0, none())[0] == OK and file.stat().st_size == PART + len(DATA)
+    end(store, parts)
+    assert server.service.open_uploads() == []
+
+
+def test_a_server_without_conditions_of_completions(store, server):
+    server.service.conditional = False
+    parts = begin(store)
+    two_parts(store, parts)
+    status, text, _ = commit(store, parts, PART + len(DATA), 0, none())
+    assert name_status(status) == "unsupported" and "--mem" in text and not (server.bucket / "pre/a/c/0").exists()
+    n = server.service.count("CompleteUpload")
+    assert name_status(commit(store, parts, PART + len(DATA), 0, none())[0]) == "unsupported"
+    assert server.service.count("CompleteUpload") == n  # it asks once
+    end(store, parts)
+    assert server.service.open_uploads() == [] and not list(server.bucket.rglob("*probe*"))
+    large = put(PUT, b"l" * (65 << 20), flags=IF_VERSION)
+    assert run(store, large)[0] == OK  # in one PUT, which has a condition
+    assert (server.bucket / "pre/a/c/0").stat().st_size == 65 << 20 and server.service.count("CompleteUpload") == n
+    assert name_status(run(store, large)[0]) == "conflict"
+
+
+def test_a_large_value_with_a_condition(store, server):
+    large = put(PUT, b"l" * (65 << 20), flags=IF_VERSION | WANT_VERSION)
+    assert run(store, large)[0] == OK
+    server.service.names.clear()
+    assert run(store, large)[0] == OK  # the version that it got
+    assert server.service.count("UploadPart") == 9 and server.service.count("PutObject") == 0
+    stale = put(PUT, b"m" * (65 << 20), flags=IF_VERSION)
+    assert name_status(run(store, stale)[0]) == "conflict" and server.service.open_uploads() == []
+
+
+@pytest.mark.parametrize("is_done", [True, False])
+def test_a_commit_that_is_repeated(store, server, is_done):
+    """The answer to the first one is lost, and so is the HEAD that would tell its outcome."""
+    parts = begin(store)
+    two_parts(store, parts)
+
+    def hook(name, _request, *answer):
+        if name == "HeadObject":
+            return answer_error(400, "Odd")
+        return answer_xml("<Error><Code>InternalError</Code></Error>") if name == "CompleteUpload" and bool(answer) == is_done else None
+
+    if is_done:
+        server.service.after = hook
+    else:
+        server.service.before = hook
+    status, text, _ = commit(store, parts, PART + len(DATA))
+    assert name_status(status) == "io" and "unknown" in text
+    server.service.after = server.service.before = lambda *_: None
+    status, text, version = commit(store, parts, PART + len(DATA), WANT_VERSION)
+    assert status == OK and bytes(version.bytes) != bytes(64), text
+    end(store, parts)
+    assert (server.bucket / "pre/a/c/0").read_bytes() == b"y" * PART + DATA
+
+
+def test_parts_that_the_service_has_lost(store, server):
+    parts = begin(store)
+    two_parts(store, parts)
+    for upload in server.service.uploads.values():
+        upload["is_open"] = False
+    assert name_status(put_part(store, parts, 3, b"z")[0]) == "conflict"
+    status, text, _ = commit(store, parts, PART + len(DATA))
+    assert name_status(status) == "conflict" and "lost the parts" in text
+    end(store, parts)
+
+
+def test_parts_of_a_parent_process(store, server):
+    """A forked child neither writes them, nor aborts their upload."""
+    parts = begin(store)
+    two_parts(store, parts)
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            found = [name_status(put_part(store, parts, 3, b"z")[0]), name_status(commit(store, parts, PART + len(DATA))[0])]
+            end(store, parts)
+            code = 0 if found == ["invalid"] * 2 else 2
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert server.service.count("AbortUpload") == 0
+    assert commit(store, parts, PART + len(DATA))[0] == OK
+    end(store, parts)
+
+
+def test_a_lost_answer_to_an_abort(store, server):
+    server.service.before = lambda name, _: (LOST, {}, b"") if name == "AbortUpload" else None
+    end(store, begin(store))
+    assert server.service.count("AbortUpload") >= 1 and len(server.service.open_uploads()) == 1
+    server.service.before = lambda *_: None
+    assert store.clean() == 1 and server.service.open_uploads() == []
+
+
+def test_a_hanging_abort_is_not_waited_for(store, server):
+    server.service.before = lambda name, _: (HANGS, {}, b"") if name == "AbortUpload" else None
+    end(store, begin(store))
+    assert server.service.count("AbortUpload") == 1 and len(server.service.open_uploads()) == 1
+
+
+def test_a_key_of_the_library_is_refused(store, server):
+    key = b".zarrc-probe-0"
+    error, parts = Error(), c_void_p()
+    assert lib.zarr_store_begin_parts(byref(parts), c_void_p(store.pointer), key, None, None, byref(error)) != OK and b"reserved" in error.message
+    assert "reserved" in run(store, put(PUT, b"l" * (65 << 20), key))[1]
+    assert "reserved" in run(store, put(PUT, b"l", key))[1]
+    assert server.service.names == []
+
+
+def test_versitygw(tmp_path, monkeypatch):
+    """Another server keeps the conditions of completions, as the probe finds."""
+    program, why = find_versitygw()
+    if not program:
+        pytest.skip(why)
+    (tmp_path / "buckets" / BUCKET).mkdir(parents=True)
+    with start_versitygw(tmp_path / "buckets") as endpoint:
+        for name, value in make_variables(endpoint).items():
+            monkeypatch.setenv(name, value)
+        with Context(fake=None).store(f"s3://{BUCKET}/pre") as store:
+            versions = []
+            for expected, wanted in ((none(), "ok"), (none(), "conflict"), (None, "ok")):
+                parts = begin(store)
+                two_parts(store, parts)
+                version = versions[0] if expected is None else expected
+                status, text, version = commit(store, parts, PART + len(DATA), WANT_VERSION, version)
+                assert name_status(status) == wanted, text
+                versions.append(version)
+                end(store, parts)
+            assert (tmp_path / "buckets" / BUCKET / "pre/a/c/0").read_bytes() == b"y" * PART + DATA
+            assert store.clean() == 0
