@@ -374,6 +374,10 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_open_composite(
  * "copy"}, or if `store` lacks ZARR_STORE_CAP_APPEND, each flush replaces the whole
  * archive in one step. zarr_store_repack() removes the bytes of replaced values.
  *
+ * If `store` has ZARR_STORE_CAP_PARTS without ZARR_STORE_CAP_READ_PARTS, only a new
+ * archive can be written. It is kept in a temporary file in the folder TMPDIR. A flush
+ * and the free send all of it.
+ *
  * Archives called "*.ozx" get the form "ozx", that of single-file OME-Zarr (RFC-9 of
  * OME-NGFF). The option "zip_form" sets the form: "ozx" or "plain". In the form "ozx" the
  * directory names each "zarr.json" first, level by level, in zip64. With the option

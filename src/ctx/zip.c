@@ -9,6 +9,7 @@
 #include "zip/zip.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- options ---- */
@@ -129,7 +130,8 @@ static zarr_status zip_open_url(void **self, zarr_context *ctx, const char *url,
                                 .symlinks = ZARR_SYMLINKS_FOLLOW,
                                 .lock_wait_ms = opts->lock_wait_ms,
                                 .cancel = cancel};
-    struct zr_zip_options how = {.flags = opts->flags, .cancel = cancel};
+    struct zr_zip_options how = {
+        .flags = opts->flags, .cancel = cancel, .temp_folder = getenv("TMPDIR")};
     struct zip_config config;
     zarr_store *store = NULL;
     char *place = NULL, *key = NULL, *shown = NULL;
@@ -185,7 +187,8 @@ zarr_status zarr_store_open_zip(zarr_store **out, zarr_store *store, const char 
     ZR_TRY(zr_struct_read(&o, sizeof o, 2 * sizeof(uint32_t), opts, ZR_TAIL_REFUSE,
                           "zarr_store_options", err));
     ZR_TRY(config_read(&config, env.ctx, o.config, err));
-    how = (struct zr_zip_options){o.flags, config.always_copies, config.form, o.cancel};
+    how = (struct zr_zip_options){o.flags, config.always_copies, config.form, o.cancel,
+                                  getenv("TMPDIR")};
     o.config = config.rest.bytes > 0 ? config.rest.ptr : NULL; /* is refused */
     zr_str_printf(&url, ZR_STORE_ZIP ":%s/%s", zarr_store_url(store), key);
     ZR_TRY(zr_str_status(&url, err));

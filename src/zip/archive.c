@@ -92,6 +92,15 @@ static zarr_status take_range_ahead(const struct zr_zip_archive *a, zarr_store_o
     return ZARR_OK;
 }
 
+static zarr_status read_spool(const struct zr_zip_archive *a, uint64_t at, uint64_t n,
+                              const zarr_memory *mem, zarr_error *err)
+{
+    void *to = NULL;
+    const zarr_status st = zr_mem_host_ptr(a->env.memory, mem, n, &to, err);
+
+    return st == ZARR_OK ? zr_zip_spool_read(a->spool, at, n, to, err) : st;
+}
+
 zarr_status zr_zip_read(const struct zr_zip_archive *a, uint64_t at, uint64_t n,
                         const zarr_memory *mem, const struct zr_zip_caller *caller,
                         zarr_error *err)
@@ -99,6 +108,8 @@ zarr_status zr_zip_read(const struct zr_zip_archive *a, uint64_t at, uint64_t n,
     zarr_store_op op = zr_zip_read_op(a, at, n, mem, caller);
     zarr_status st = ZARR_OK;
 
+    if (a->spool)
+        return read_spool(a, at, n, mem, err);
     if (is_ahead(caller->ahead, &op))
         st = take_range_ahead(a, &op, caller->ahead, err);
     else

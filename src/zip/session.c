@@ -8,6 +8,8 @@
  * the killed writer appended is cut off by the next one. The store below is flushed
  * before a directory is written: a directory on the disk names only members on the disk.
  *
+ * In a store that reads no parts, a new archive is spooled to a file (spool.c).
+ *
  * A draft: a new archive, and one that other programs shall see old or new, is written in
  * parts, of which the first may be a copy of the old archive.
  * Thread class: each function is called by the busy thread.
@@ -62,10 +64,14 @@ static uint64_t directory_bytes(const struct zr_zip_store *z)
     return z->table.n * ZR_ZIP_CENTRAL_BYTES + z->table.names.bytes;
 }
 
+/* A spooled archive cannot be changed once it is there: only a flush or the close ends
+ * its session. */
 void zr_zip_session_used(struct zr_zip_store *z)
 {
     atomic_store(&z->idle_at_ns,
-                 zr_now_ns() + IDLE_NS + directory_bytes(z) * IDLE_NS_PER_BYTE);
+                 z->is_spooled
+                     ? UINT64_MAX
+                     : zr_now_ns() + IDLE_NS + directory_bytes(z) * IDLE_NS_PER_BYTE);
 }
 
 /* After a kill the old directory is searched. It cannot be told from that of an archive
@@ -166,12 +172,57 @@ out:
     return st;
 }
 
+/* Begins a draft: parts of the store below, or a file. */
+static zarr_status begin_parts(struct zr_zip_store *z, const zarr_cancel *cancel,
+                               zarr_error *err)
+{
+    struct zr_zip_session *s = &z->session;
+    zarr_status st = ZARR_OK;
+
+    if (!z->is_spooled)
+        return zarr_store_begin_parts(&s->parts, z->archive.store, z->archive.key,
+                                      s->lock, cancel, err);
+    zr_zip_spool_close(&z->spool);
+    st = zr_zip_spool_open(&z->spool, z->temp_folder, err);
+    if (st == ZARR_OK)
+        s->parts = &z->spool;
+    return st;
+}
+
+/* The file has the whole archive, if this handle has written it. The draft goes on in it.
+ */
+static zarr_status go_on_in_spool(struct zr_zip_store *z, zarr_error *err)
+{
+    struct zr_zip_spool *spool = &z->spool;
+
+    if (!spool->is_open || spool->bytes != z->archive.bytes ||
+        !zr_store_version_equal(&spool->version, &z->archive.version))
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "%s: an archive on this store cannot be changed. Copy it to a "
+                       "file, change that, and copy it back",
+                       z->archive.key);
+    spool->bytes = 0;
+    z->session.parts = spool;
+    z->session.n_parts = 1;
+    return ZARR_OK;
+}
+
+static void end_parts(struct zr_zip_store *z)
+{
+    struct zr_zip_session *s = &z->session;
+
+    if (s->parts != &z->spool)
+        zarr_store_end_parts(z->archive.store, z->archive.key, s->parts);
+    else if (z->spool.bytes == 0) /* it was not committed */
+        zr_zip_spool_close(&z->spool);
+    s->parts = NULL;
+}
+
 zarr_status zr_zip_session_begin_anew(struct zr_zip_store *z, const zarr_cancel *cancel,
                                       zarr_error *err)
 {
     struct zr_zip_session *s = &z->session;
-    const zarr_status st = zarr_store_begin_parts(&s->parts, z->archive.store,
-                                                  z->archive.key, s->lock, cancel, err);
+    const zarr_status st = begin_parts(z, cancel, err);
 
     if (st == ZARR_OK) {
         s->is_in_place = false;
@@ -212,21 +263,23 @@ static zarr_status begin_draft(struct zr_zip_store *z, const zarr_cancel *cancel
                                zarr_error *err)
 {
     struct zr_zip_session *s = &z->session;
-    zarr_store *store = z->archive.store;
     zarr_status st = ZARR_OK;
 
     if (s->is_in_place || s->parts)
         return ZARR_OK;
-    ZR_TRY(
-        zarr_store_begin_parts(&s->parts, store, z->archive.key, s->lock, cancel, err));
-    st = copy_archive(z, cancel, err);
+    if (z->is_spooled && z->archive.bytes > 0) {
+        ZR_TRY(go_on_in_spool(z, err));
+    } else {
+        ZR_TRY(begin_parts(z, cancel, err));
+        st = copy_archive(z, cancel, err);
+    }
     if (st != ZARR_OK) {
-        zarr_store_end_parts(store, z->archive.key, s->parts);
-        s->parts = NULL;
+        end_parts(z);
         return st;
     }
     zr_mutex_lock(&z->mutex);
     z->archive.parts = s->parts;
+    z->archive.spool = z->is_spooled ? &z->spool : NULL;
     zr_mutex_unlock(&z->mutex);
 out:
     return st;
@@ -303,6 +356,8 @@ static zarr_status add_part(struct zr_zip_store *z, zarr_store_op *op, zarr_erro
     struct zr_zip_session *s = &z->session;
     const uint64_t most = z->archive.caps.parts_max;
 
+    if (z->is_spooled)
+        return zr_zip_spool_write(&z->spool, &op->mem, op->offset, err);
     if (most > 0 && s->n_parts >= most)
         return zr_fail(err, ZARR_ERR_LIMIT, "%s: more than %" PRIu64 " parts",
                        z->archive.key, most);
@@ -372,17 +427,15 @@ static void stop_readers(struct zr_zip_store *z)
 
 void zr_zip_session_drop(struct zr_zip_store *z)
 {
-    struct zr_zip_session *s = &z->session;
-
     stop_readers(z);
     zr_mutex_lock(&z->mutex);
     z->archive.in_session = z->is_ending = false;
     z->archive.parts = NULL;
+    z->archive.spool = NULL;
     z->is_stale = true;
     zr_cond_broadcast(&z->changed);
     zr_mutex_unlock(&z->mutex);
-    zarr_store_end_parts(z->archive.store, z->archive.key, s->parts);
-    s->parts = NULL;
+    end_parts(z);
     zr_zip_session_unlock(z);
 }
 
@@ -407,7 +460,16 @@ static zarr_status commit_draft(struct zr_zip_store *z, zarr_error *err)
     if (z->archive.caps.chunk_flags & cap)
         op.flags |= ZARR_STORE_OP_IF_VERSION;
     stop_readers(z);
-    st = zarr_store_run(z->archive.store, &op, err);
+    if (z->is_spooled) {
+        op.flags &= ~(uint32_t)ZARR_STORE_OP_IN_PARTS;
+        op.flags |= z->archive.caps.chunk_flags & ZARR_STORE_CAP_VERSIONS
+                        ? (uint32_t)ZARR_STORE_OP_WANT_VERSION
+                        : 0u;
+        op.parts = NULL;
+        st = zr_zip_spool_put(&z->spool, z->archive.store, &op, err);
+    } else {
+        st = zarr_store_run(z->archive.store, &op, err);
+    }
     if (st == ZARR_ERR_CONFLICT)
         return fail_conflict(z, err);
     if (st != ZARR_OK) {
@@ -440,6 +502,8 @@ zarr_status zr_zip_session_tick(struct zr_zip_store *z, zarr_error *err)
     const uint64_t turn = ZR_MAX(z->turn_ns, DUE_FACTOR * (s->cost_ns + s->copy_ns));
 
     zr_zip_session_used(z);
+    if (z->is_spooled)
+        return ZARR_OK;
     if (zr_now_ns() - z->turn_began_ns >= turn)
         return zr_zip_session_end(z, err);
     if (!s->is_dirty || s->member_bytes / DUE_MEMBERS < directory_bytes(z) ||

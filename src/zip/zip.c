@@ -26,6 +26,7 @@ static void zip_close(void *self)
     }
     zr_zip_busy_end(z);
     zr_zip_writer_leave(z);
+    zr_zip_spool_close(&z->spool);
     zr_fork_hook_remove(&z->fork);
     zr_cond_deinit(&z->changed);
     zr_mutex_deinit(&z->mutex);
@@ -33,6 +34,7 @@ static void zip_close(void *self)
     zr_zip_table_deinit(&z->table);
     zarr_store_free(z->archive.store);
     zr_free(alloc, z->archive.key);
+    zr_free(alloc, z->temp_folder);
     zr_free(alloc, z);
 }
 
@@ -48,6 +50,8 @@ static void zip_in_child(void *arg)
     z->archive.in_session = z->is_busy = z->is_ending = z->needs_order = false;
     z->orders = ZR_ZIP_ORDERS_NEVER;
     z->archive.parts = NULL;
+    z->archive.spool = NULL;
+    zr_zip_spool_close(&z->spool);
     z->session = (struct zr_zip_session){.lock = NULL};
     z->n_readers = 0;
     z->writer.n_visitors = 0;
@@ -232,12 +236,19 @@ const zarr_store_vtable zr_zip_vtable = {
 
 /* A new archive, and one in a store that cannot append, is written in parts. They are
  * small: one for each member. */
-static bool can_write(const zarr_store_caps *caps)
+static bool takes_small_parts(const zarr_store_caps *caps)
 {
-    const uint32_t needs =
-        ZARR_STORE_CAP_WRITE | ZARR_STORE_CAP_PARTS | ZARR_STORE_CAP_READ_PARTS;
+    const uint32_t needs = ZARR_STORE_CAP_PARTS | ZARR_STORE_CAP_READ_PARTS;
 
     return (caps->chunk_flags & needs) == needs && caps->part_min_bytes <= 1;
+}
+
+/* Whether a new archive can be spooled: its PUT may be large. */
+static bool can_spool(const zarr_store_caps *caps)
+{
+    const uint32_t needs = ZARR_STORE_CAP_PARTS | ZARR_STORE_CAP_ATOMIC_PUT;
+
+    return (caps->chunk_flags & needs) == needs && caps->part_min_bytes > 1;
 }
 
 static void zip_init(struct zr_zip_store *z, const struct zr_store_env *env,
@@ -248,7 +259,10 @@ static void zip_init(struct zr_zip_store *z, const struct zr_store_env *env,
     z->archive.store = zarr_store_ref(store);
     z->archive.caps.struct_size = sizeof z->archive.caps;
     zarr_store_capabilities(store, &z->archive.caps);
-    z->can_write = !(opts->flags & ZARR_STORE_READ_ONLY) && can_write(&z->archive.caps);
+    z->is_spooled = !takes_small_parts(&z->archive.caps) && can_spool(&z->archive.caps);
+    z->can_write = !(opts->flags & ZARR_STORE_READ_ONLY) &&
+                   (z->archive.caps.chunk_flags & ZARR_STORE_CAP_WRITE) &&
+                   (z->is_spooled || takes_small_parts(&z->archive.caps));
     z->is_new_allowed = z->can_write && opts->flags & ZARR_STORE_CREATE;
     z->always_copies = opts->always_copies;
     z->is_ozx = opts->form == ZR_ZIP_FORM_OZX ||
@@ -279,7 +293,9 @@ zarr_status zr_zip_open(void **self, const struct zr_store_env *env, zarr_store 
         return zr_fail_memory(err, sizeof *z);
     zip_init(z, env, store, key, opts);
     z->archive.key = zr_strdup(env->alloc, key);
-    if (!z->archive.key)
+    z->temp_folder = zr_strdup(
+        env->alloc, opts->temp_folder && *opts->temp_folder ? opts->temp_folder : "/tmp");
+    if (!z->archive.key || !z->temp_folder)
         ZR_FAIL_MEMORY(err, strlen(key) + 1);
     ZR_TRY(zr_zip_writer_end_others(z, opts->cancel, err));
     ZR_TRY(zr_zip_busy_begin(z, opts->cancel, err));
@@ -288,6 +304,8 @@ zarr_status zr_zip_open(void **self, const struct zr_store_env *env, zarr_store 
         z->orders = ZR_ZIP_ORDERS_ONCE;
     zr_zip_busy_end(z);
     ZR_TRY(st);
+    if (z->is_spooled && z->archive.bytes > 0)
+        z->can_write = false;
     *self = z;
     z = NULL;
 out:

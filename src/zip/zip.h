@@ -29,6 +29,7 @@ struct zr_zip_options {
     bool always_copies; /* each flush replaces the whole archive */
     enum zr_zip_form form;
     const zarr_cancel *cancel; /* ends the call; may be NULL */
+    const char *temp_folder;   /* of the file of a new archive; copied; NULL: /tmp */
 };
 
 /* Reads the directory of the archive, and makes the `self` for the functions. It adds an

@@ -9,6 +9,27 @@
 
 #include <stdatomic.h>
 
+/* ---- a new archive in a temporary file (spool.c) -------------------------------- */
+
+struct zr_zip_spool {
+    bool is_open;
+    int fd;
+    /* what the last PUT of it made; `bytes` 0: there was none, or more was written */
+    uint64_t bytes;
+    zarr_store_version version;
+};
+zarr_status zr_zip_spool_open(struct zr_zip_spool *spool, const char *folder,
+                              zarr_error *err);
+void zr_zip_spool_close(struct zr_zip_spool *spool); /* zeroed storage is allowed */
+/* mem: plain host memory. */
+zarr_status zr_zip_spool_write(const struct zr_zip_spool *spool, const zarr_memory *mem,
+                               uint64_t at, zarr_error *err);
+zarr_status zr_zip_spool_read(const struct zr_zip_spool *spool, uint64_t at, uint64_t n,
+                              void *to, zarr_error *err);
+/* Does a PUT of the first op->length > 0 bytes. */
+zarr_status zr_zip_spool_put(struct zr_zip_spool *spool, zarr_store *store,
+                             zarr_store_op *op, zarr_error *err);
+
 /* ---- the archive: one value of the store below ------------------------------- */
 
 struct zr_zip_archive {
@@ -24,6 +45,8 @@ struct zr_zip_archive {
     bool *has_changed;         /* the same, as in struct zr_zip_caller */
     bool in_session;           /* this handle has the lock and writes */
     void *parts; /* the archive is read from these parts; NULL: from its key */
+    const struct zr_zip_spool
+        *spool; /* `parts` stands for this file; NULL: it does not */
 };
 /* A range of the archive that was read together with those of other operations. */
 struct zr_zip_ahead {
@@ -322,6 +345,9 @@ struct zr_zip_store {
     bool is_headed;       /* zr_zip_is_headed() */
     uint64_t head_epoch;  /* the epoch of is_headed, and 1; 0: it is not known */
     bool has_forked;      /* the parent's session was open: no write in this process */
+    bool is_spooled;      /* a new archive goes to a file first */
+    struct zr_zip_spool spool; /* of the busy thread */
+    char *temp_folder;         /* owned */
     bool can_write, is_new_allowed;
     bool always_copies; /* the option zip_update=copy */
     bool is_ozx;        /* has the form of single-file OME-Zarr */

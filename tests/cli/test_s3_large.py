@@ -1,0 +1,412 @@
+"""Values that go up in parts, copies that the service makes, and many keys that are erased at once; answers that are lost, late or strange."""
+import signal
+import subprocess
+import zipfile
+
+import numpy as np
+import pytest
+from conftest import PROGRAM, peak
+from http_answers import HANGS, LOST
+from s3_large import answer_xml, start_large_service
+from s3_server import BUCKET, ID, SECRET, answer_error, find_versitygw, make_variables, start_versitygw
+from test_s3_command import skip_without_libraries
+
+MIB = 1 << 20
+
+
+def make_array(path, shape, dtype="uint8"):
+    data = np.arange(np.prod(shape), dtype="uint32").astype(dtype).reshape(shape)
+    np.save(path, data)
+    return data
+
+
+@pytest.fixture(scope="module", autouse=True)
+def libraries(zarrc):
+    skip_without_libraries(zarrc)
+
+
+@pytest.fixture
+def server(tmp_path):
+    (tmp_path / BUCKET).mkdir()
+    with start_large_service(tmp_path / BUCKET) as found:
+        found.bucket = tmp_path / BUCKET
+        yield found
+
+
+@pytest.fixture
+def call(zarrc, server):
+    def run(*words, code=0, **more):
+        done = zarrc(*words, code=code, env=make_variables(server.url, **more))
+        assert SECRET.encode() not in done.out and SECRET not in done.err and ID not in done.err
+        return done
+    return run
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory, zarrc):
+    """Two arrays whose only chunk has 70 MiB, and the data."""
+    folder = tmp_path_factory.mktemp("large")
+    data = make_array(folder / "a.npy", (70, MIB))
+    zarrc("import", folder / "a.npy", folder / "a.zarr", f"--chunks=70,{MIB}", "--codec=none")
+    return folder, data
+
+
+@pytest.fixture
+def array_file(zarrc, tmp_path):
+    make_array(tmp_path / "small.npy", (40, 40), "int32")
+    zarrc("import", tmp_path / "small.npy", tmp_path / "small.zarr", "--chunks=10,10")
+    return tmp_path / "small.npy"
+
+
+URL, OTHER = f"s3://{BUCKET}/x.zarr", f"s3://{BUCKET}/in/y z+.zarr"
+
+
+def upload(call, large, *options, code=0):
+    return call("import", large[0] / "a.npy", URL, f"--chunks=70,{MIB}", "--codec=none", *options, code=code)
+
+
+# ---- uploads ----
+
+
+def test_a_large_value_goes_up_in_parts(call, server, large):
+    upload(call, large)
+    names = server.service.names
+    assert (names.count("CreateUpload"), names.count("UploadPart"), names.count("CompleteUpload")) == (1, 9, 1), names
+    assert (server.bucket / "x.zarr/c/0/0").stat().st_size == 70 * MIB
+    assert call("diff", large[0] / "a.zarr", URL).code == 0
+    assert server.service.open_uploads() == []
+
+
+def test_versitygw(zarrc, large, array_file, tmp_path):
+    """Another server takes the same requests."""
+    if not find_versitygw()[0]:
+        pytest.skip(find_versitygw()[1])
+    folder = tmp_path / "buckets"
+    (folder / BUCKET).mkdir(parents=True)
+    with start_versitygw(folder) as endpoint:
+        env = make_variables(endpoint)
+        zarrc("import", large[0] / "a.npy", URL, f"--chunks=70,{MIB}", "--codec=none", env=env)
+        zarrc("cp", "--mem=64M", large[0] / "a.zarr", OTHER, env=env)
+        zarrc("import", array_file, f"s3://{BUCKET}/small.zarr", "--chunks=10,10", env=env)
+        zarrc("mv", f"s3://{BUCKET}/small.zarr", f"s3://{BUCKET}/moved.zarr", env=env)
+        assert zarrc("diff", array_file.with_suffix(".zarr"), f"s3://{BUCKET}/moved.zarr", env=env).code == 0
+        for url in (URL, OTHER):
+            assert zarrc("diff", large[0] / "a.zarr", url, env=env).code == 0
+        zarrc("rm", "-r", "--force", URL, env=env)
+        zarrc("clean", "--age=0", OTHER, env=env)
+        assert not (folder / BUCKET / "x.zarr/c").exists()
+
+
+def test_parts_of_a_shard_take_little_memory(call, server, tmp_path, monkeypatch):
+    """Chunks of 24 MiB are more than the three parts that go up at once."""
+    make_array(tmp_path / "s.npy", (240, MIB))
+    for name, value in make_variables(server.url).items():
+        monkeypatch.setenv(name, value)
+    options = (f"--shards=240,{MIB}", f"--chunks=24,{MIB}", "--codec=none", "-j1", "--mem=210M", "-q")
+    nothing = peak("version")
+    assert peak("import", tmp_path / "s.npy", URL, *options) - nothing < 240 * 1024
+    sizes = [len(part) for upload in server.service.uploads.values() for part in upload["parts"].values()]
+    assert len(sizes) == 31 and set(sizes[:-1]) == {8 * MIB}, sizes
+    assert (server.bucket / "x.zarr/c/0/0").stat().st_size > 240 * MIB
+    value = np.memmap(server.bucket / "x.zarr/c/0/0", mode="r")
+    assert (value[:240 * MIB] == np.load(tmp_path / "s.npy", mmap_mode="r").ravel()).all()
+
+
+def test_cp_of_a_large_value_within_little_memory(call, server, large):
+    call("cp", "--mem=64M", large[0] / "a.zarr", URL)
+    assert server.service.count("UploadPart") == 9 and server.service.open_uploads() == []
+    assert (server.bucket / "x.zarr/c/0/0").read_bytes() == (large[0] / "a.zarr/c/0/0").read_bytes()
+
+
+# ---- completions ----
+
+
+def fail_once(name, answer, is_done=False):
+    """A `before` or an `after` that answers the first request of this name so."""
+    left = [1]
+
+    def before(found, _request, *answered):
+        if found == name and left[0] and bool(answered) == is_done:
+            left[0] -= 1
+            return answer
+        return None
+    return before
+
+
+def error_inside(code):
+    return answer_xml(f"<Error><Code>{code}</Code><Message>text of the server</Message></Error>")
+
+
+@pytest.mark.parametrize("answer", [error_inside("InternalError"), answer_error(500, "InternalError"), LOST, (200, {}, b"<half"), (200, {}, b" \n\n "),
+                                    error_inside("NoSuchUpload"), answer_error(404, "NoSuchUpload")], ids=lambda _: "answer")
+def test_a_completion_that_succeeds_although_its_answer_does_not(call, server, large, answer):
+    answer = (LOST, {}, b"") if answer is LOST else answer
+    server.service.after = fail_once("CompleteUpload", answer, True)
+    done = upload(call, large, code=None)
+    is_sure = b"NoSuchUpload" in answer[2]  # the first answer to a completion, which was sent once
+    assert (done.code == 0) != is_sure, done.err
+    if not is_sure:
+        assert server.service.count("HeadObject") > 0 and call("diff", large[0] / "a.zarr", URL).code == 0
+
+
+@pytest.mark.parametrize("code", ["InternalError", "SlowDown", "AccessDenied", "NoSuchUpload"])
+def test_a_completion_that_fails_inside_of_a_200(call, server, large, code):
+    server.service.before = lambda name, _: error_inside(code) if name == "CompleteUpload" else None
+    done = upload(call, large, code=None)
+    assert done.code != 0 and "x.zarr/c/0/0" not in done.out.decode(), done.err
+    assert ("lost the parts" if code == "NoSuchUpload" else f"code {code}") in done.err and "unknown" not in done.err
+    assert server.service.open_uploads() == [] and not (server.bucket / "x.zarr/c/0/0").exists()
+
+
+def test_nobody_knows_what_became_of_a_completion(call, server, large):
+    """The HEAD that should tell fails, too: that is no conflict."""
+    def before(name, request):
+        if name == "CompleteUpload":
+            return error_inside("InternalError")
+        return answer_error(403, "AccessDenied") if name == "HeadObject" and "/c/" in request.path else None
+
+    server.service.before = before
+    assert "unknown whether this write succeeded" in upload(call, large, code=None).err
+
+
+def test_a_failure_aborts_the_upload(call, server, large):
+    server.service.before = lambda name, request: answer_error(403, "AccessDenied") if name == "UploadPart" and "partNumber=5" in request.path else None
+    assert "code AccessDenied" in upload(call, large, code=None).err
+    assert server.service.count("AbortUpload") == 1 and server.service.count("CompleteUpload") == 0 and server.service.open_uploads() == []
+
+
+def test_throttled_and_lost_parts_are_sent_again(call, server, large):
+    first, second = fail_once("UploadPart", answer_error(503, "SlowDown")), fail_once("UploadPart", (LOST, {}, b""))
+    server.service.before = lambda *found: first(*found) or second(*found)
+    upload(call, large)
+    assert server.service.count("UploadPart") == 11 and call("diff", large[0] / "a.zarr", URL).code == 0
+
+
+@pytest.mark.parametrize("hangs", ["UploadPart", "CompleteUpload", "AbortUpload"])
+def test_a_cancel_waits_for_no_hanging_service(server, large, hangs):
+    """After the signal no request cleans up: `clean` does."""
+    def before(name, request):
+        if hangs == "AbortUpload" and name == "UploadPart" and "partNumber=9" in request.path:
+            return answer_error(403, "AccessDenied")
+        return (HANGS, {}, b"") if name == hangs else None
+
+    server.service.before = before
+    process = subprocess.Popen([PROGRAM, "import", "-q", large[0] / "a.npy", URL, f"--chunks=70,{MIB}", "--codec=none"],
+                               env=make_variables(server.url), stderr=subprocess.PIPE)
+    while hangs not in server.service.names:
+        assert process.poll() is None, process.stderr.read()
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode != 0 and server.service.count("AbortUpload") == (hangs == "AbortUpload")
+
+
+# ---- clean ----
+
+
+def test_clean_aborts_old_uploads(call, server, large):
+    call("create", URL, "--shape=3", "--dtype=int8")
+    server.service.page = 2
+    for i in range(5):
+        server.service.uploads[f"u{i}+&="] = {"key": f"x.zarr/c/a b+{i % 2}", "parts": {}, "meta": {}, "begun": i * 1000.0, "is_open": True}
+    for key, ident in (("x.zarr.other/c/0", "far"), ("x.zarr/c/1", "young")):
+        server.service.uploads[ident] = {"key": key, "parts": {}, "meta": {}, "begun": 4e9 if ident == "young" else 0.0, "is_open": True}
+    call("clean", URL)
+    assert sorted(server.service.open_uploads()) == ["x.zarr.other/c/0", "x.zarr/c/1"]
+    for answer, text in ((answer_xml("<ListMultipartUploadsResult><IsTruncated>true</IsTruncated></ListMultipartUploadsResult>"), "without a marker"),
+                         (answer_xml("<ListMultipartUploadsResult><Upload><Key>far/1</Key><UploadId>1</UploadId>"
+                                     "<Initiated>2001-01-01T00:00:00Z</Initiated></Upload></ListMultipartUploadsResult>"), "outside of the prefix"),
+                         (answer_xml("<Other/>"), "no ListMultipartUploadsResult"), (answer_error(403, "AccessDenied"), "code AccessDenied")):
+        server.service.before = lambda name, _, answer=answer: answer if name == "ListUploads" else None
+        assert text in call("clean", URL, code=None).err
+    again = answer_xml("<ListMultipartUploadsResult><IsTruncated>true</IsTruncated><NextKeyMarker>x</NextKeyMarker></ListMultipartUploadsResult>")
+    server.service.before = lambda name, _: again if name == "ListUploads" else None
+    assert "repeats the marker" in call("clean", URL, code=None).err
+
+
+# ---- copies ----
+
+
+@pytest.fixture
+def array(call, array_file):
+    call("import", array_file, URL, "--chunks=10,10")
+
+
+def test_the_service_copies(call, server, array):
+    server.log.clear()
+    call("cp", URL, OTHER)
+    assert server.service.count("CopyObject") == 16 and not [row for row in server.log if row.startswith("GET") and "/c/" in row]
+    assert call("diff", URL, OTHER).code == 0
+    call("mv", OTHER, f"s3://{BUCKET}/z.zarr")
+    assert server.service.count("CopyObject") == 32 and not (server.bucket / "in").exists()
+    assert call("diff", URL, f"s3://{BUCKET}/z.zarr").code == 0
+
+
+@pytest.mark.parametrize("answer,code,text", [
+    (answer_error(501, "NotImplemented"), 0, ""), (answer_error(400, "InvalidRequest"), 0, ""), (answer_error(405, "MethodNotAllowed"), 0, ""),
+    (answer_error(403, "AccessDenied"), None, "AccessDenied"), (error_inside("InternalError"), None, "code InternalError"),
+    (answer_xml("<Other/>"), None, "no CopyObjectResult"), (error_inside("PreconditionFailed"), 0, "")], ids=lambda _: "copy")
+def test_the_service_does_not_copy(call, server, array, answer, code, text):
+    """Then zarrc reads and writes, unless the failure tells why that fails, too."""
+    server.service.before = lambda name, _: answer if name == "CopyObject" else None
+    done = call("cp", URL, OTHER, code=code)
+    assert text in done.err and (done.code == 0) == (code == 0)
+    if code == 0:
+        assert call("diff", URL, OTHER).code == 0
+
+
+def test_a_copy_that_fails_once_inside_of_a_200(call, server, array):
+    server.service.before = fail_once("CopyObject", error_inside("SlowDown"))
+    call("cp", URL, OTHER)
+    assert call("diff", URL, OTHER).code == 0 and server.service.count("CopyObject") == 17
+
+
+def test_other_credentials_copy_nothing(call, server, array):
+    """A service would read the source with the rights of the writer."""
+    server.service.secrets["OTHERID"] = "OtherSecret"
+    call("cp", URL, OTHER, "--source-store-option=access_key_id=OTHERID", "--source-store-option=secret_access_key=OtherSecret", code=None)
+    assert server.service.count("CopyObject") == 0
+    call("cp", URL, OTHER, "--source-store-option=requester_pays=true", code=None)
+    assert server.service.count("CopyObject") == 0
+
+
+def copy_in_parts(server, etags, change=None):
+    """The source has 6 GiB, says the server, and the parts are copied by their numbers alone."""
+    etags = iter(etags)
+
+    def before(name, request):
+        if name == "HeadObject" and "/c/0/0" in request.path and "x.zarr" in request.path:
+            etag = next(etags)
+            return 200, {"Content-Length": str(6 << 30), **({"ETag": etag} if etag else {})}, b""
+        if name == "UploadPartCopy":
+            assert request.headers["x-amz-copy-source-if-match"] == '"one"'
+            return change or answer_xml("<CopyPartResult><ETag>&quot;p&quot;</ETag></CopyPartResult>")
+        return answer_xml("<CompleteMultipartUploadResult><ETag>&quot;n-12&quot;</ETag></CompleteMultipartUploadResult>") if name == "CompleteUpload" else None
+    server.service.before = before
+
+
+def test_a_copy_in_parts(call, server, array, tmp_path):
+    copy_in_parts(server, ['"one"'] * 9)
+    call("cp", URL, OTHER)
+    assert server.service.count("UploadPartCopy") == 12 and server.service.count("CompleteUpload") == 1
+
+
+@pytest.mark.parametrize("etags,change,n_parts", [
+    ([None] * 99, None, 0), (['W/"one"'] * 99, None, 0),  # parts of two versions would be mixed
+    (['"one"', '"two"'] + ['"two"'] * 99, None, 12), (['"one"'] * 99, answer_error(412, "PreconditionFailed"), None),
+    (['"one"'] * 99, error_inside("PreconditionFailed"), None)])
+def test_a_copy_in_parts_mixes_no_versions(call, server, array, etags, change, n_parts):
+    copy_in_parts(server, etags, change)
+    assert call("cp", URL, OTHER, code=None).code != 0  # it then reads the value, which has no 6 GiB
+    assert server.service.count("CompleteUpload") == 0 and server.service.open_uploads() == []
+    assert n_parts is None or server.service.count("UploadPartCopy") == n_parts
+
+
+# ---- many keys ----
+
+
+def test_keys_are_erased_together(call, server, array):
+    server.service.names.clear()
+    call("rm", "-r", "--force", URL)
+    assert list(server.bucket.iterdir()) == []
+    assert server.service.count("DeleteObjects") >= 1 and server.service.count("DeleteObject") < 8, server.service.names
+
+
+def test_more_than_a_thousand_keys(call, server, tmp_path):
+    make_array(tmp_path / "many.npy", (30, 41))
+    call("import", tmp_path / "many.npy", URL, "--chunks=1,1")
+    server.service.names.clear()
+    call("rm", "-r", "--force", URL)
+    assert list(server.bucket.iterdir()) == [] and 2 <= server.service.count("DeleteObjects") <= 4
+
+
+@pytest.mark.parametrize("answer,n_batches", [
+    (answer_error(501, "NotImplemented"), 1), (answer_error(405, "MethodNotAllowed"), 1), (answer_xml("<DeleteResult/>"), None),
+    (answer_xml("<DeleteResult><Error><Key>none of ours</Key><Code>InternalError</Code></Error></DeleteResult>"), None),
+    (answer_xml("<Other/>"), None), ((200, {}, b"<DeleteResult>"), None), (error_inside("InternalError"), None)], ids=lambda _: "batch")
+def test_a_service_that_erases_not_all(call, server, array, answer, n_batches):
+    """Each key that it does not name as deleted is erased by itself."""
+    server.service.before = lambda name, _: answer if name == "DeleteObjects" else None
+    server.service.names.clear()
+    call("rm", "-r", "--force", URL)
+    assert list(server.bucket.iterdir()) == [] and server.service.count("DeleteObject") >= 16
+    assert n_batches is None or server.service.count("DeleteObjects") == n_batches
+
+
+def test_a_strange_error_counts_for_the_whole_batch(call, server, array):
+    """The answer names all keys as deleted, and an error of a key that is none of them."""
+    def before(name, request):
+        if name != "DeleteObjects":
+            return None
+        keys = "".join(f"<Deleted><Key>{part.split(b'</Key>')[0].decode()}</Key></Deleted>" for part in request.body.split(b"<Key>")[1:])
+        return answer_xml(f"<DeleteResult>{keys}<Error><Key>x.zarr%2Fc%2F0</Key><Code>InternalError</Code></Error></DeleteResult>")
+
+    server.service.before = before
+    call("rm", "-r", "--force", URL)
+    assert list(server.bucket.iterdir()) == []
+
+
+@pytest.mark.parametrize("status,code", [(400, "MalformedXML"), (403, "AccessDenied")])
+def test_a_batch_that_is_refused(call, server, array, status, code):
+    """No reason to believe that the service has no batches."""
+    server.service.before = lambda name, _: answer_error(status, code) if name == "DeleteObjects" else None
+    assert f"code {code}" in call("rm", "-r", "--force", URL, code=None).err
+    assert any((server.bucket / "x.zarr/c").rglob("*"))
+
+
+def test_an_error_of_one_key_is_told(call, server, array):
+    def after(name, _, answer):
+        return (*answer[:2], answer[2].replace(b"<Deleted><Key>x.zarr/c/1/1</Key></Deleted>",
+                b"<Error><Key>x.zarr/c/1/1</Key><Code>AccessDenied</Code></Error>")) if name == "DeleteObjects" else None
+
+    server.service.after = after
+    server.service.before = lambda name, request: answer_error(403, "AccessDenied") if name == "DeleteObject" and request.path.endswith("/c/1/1") else None
+    done = call("rm", "-r", "--force", URL, code=None)
+    assert done.code != 0 and "c/1/1" in done.err and "AccessDenied" in done.err
+
+
+# ---- archives ----
+
+
+ZIP = f"s3://{BUCKET}/in/new.zip"
+
+
+def test_a_new_archive_appears_at_the_end(call, server, array_file, tmp_path):
+    writes = []
+    server.service.before = lambda name, request: writes.append((name, request.path)) if request.method in ("PUT", "POST") and "probe" not in request.path else None
+    call("cp", array_file.with_suffix(".zarr"), ZIP)
+    assert set(writes) == {("PutObject", f"/{BUCKET}/in/new.zip")} and len(writes) <= 2  # of the copy, and of the end of its job
+    assert call("diff", array_file.with_suffix(".zarr"), ZIP).code == 0
+    call("verify", ZIP)
+    assert not [file for file in server.bucket.rglob("*") if file.is_file() and file.name != "new.zip"]
+    with zipfile.ZipFile(server.bucket / "in/new.zip") as archive:
+        assert archive.testzip() is None and "zarr.json" in archive.namelist()
+
+
+def test_an_archive_is_not_changed_in_place(call, server, array_file):
+    call("cp", array_file.with_suffix(".zarr"), ZIP)
+    before = (server.bucket / "in/new.zip").read_bytes()
+    for command in (("attrs", "set", ZIP, "units", '"m"'), ("rm", "-r", "--force", ZIP), ("cp", "--overwrite", array_file.with_suffix(".zarr"), ZIP),
+                    ("repack", ZIP)):
+        assert call(*command, code=None).code != 0, command
+    assert (server.bucket / "in/new.zip").read_bytes() == before
+
+
+def test_a_large_archive_goes_up_in_parts(call, server, large):
+    call("cp", "--mem=64M", large[0] / "a.zarr", ZIP)
+    assert server.service.count("UploadPart") >= 9 and server.service.open_uploads() == []
+    with zipfile.ZipFile(server.bucket / "in/new.zip") as archive:
+        assert archive.read("c/0/0") == large[1].tobytes()
+
+
+def test_a_new_ozx_has_its_order(call, server, array_file):
+    url = f"s3://{BUCKET}/new.ozx"
+    call("cp", array_file.with_suffix(".zarr"), url)
+    assert call("diff", array_file.with_suffix(".zarr"), url).code == 0
+    with zipfile.ZipFile(server.bucket / "new.ozx") as archive:
+        assert archive.infolist()[0].filename == "zarr.json" and archive.testzip() is None
+
+
+def test_a_failed_archive_leaves_nothing(call, server, array_file):
+    server.service.before = lambda name, request: answer_error(403, "AccessDenied") if name == "PutObject" and "new.zip" in request.path else None
+    assert "AccessDenied" in call("cp", array_file.with_suffix(".zarr"), ZIP, code=None).err
+    assert not (server.bucket / "in").exists()
