@@ -155,8 +155,9 @@ enum {
  * A missing chunk reads as the fill value. A read that finds one checks that the stored
  * array still has all selected elements. There is no such check in a store with
  * ZARR_STORE_CAP_IMMUTABLE, for a handle of zarr_array_open_document(), or for an array
- * that only consolidated metadata describes. The check does not notice that another
- * writer cut off a part of a border chunk (see zarr_array_recheck()).
+ * that only consolidated metadata describes. If another writer has cut off a part of a
+ * border chunk, that chunk is not missing, so there is no check (see
+ * zarr_array_recheck()).
  *
  * In a store with ZARR_STORE_CAP_ATOMIC_PUT, all elements of a chunk are from one of its
  * stored values, whatever other writers do. There is one exception: stores of an

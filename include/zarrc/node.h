@@ -320,11 +320,10 @@ typedef struct zarr_migrate_options {
  *
  * - To v3, the attribute `_FillValue` is set. Times, text and some other types have no
  *   missing value in v3, which ZARR_MIGRATED_WARNED reports.
- * - To v2, the missing value usually becomes the fill value, and the attribute is
- *   removed. But if chunks that are not stored read as zero and the missing value is a
- *   finite real number other than zero, the fill value becomes null. Then the attribute
- *   stays, as a plain number. If there is no attribute, the fill value usually becomes
- *   null.
+ * - To v2 with the attribute, the missing value becomes the fill value, and the attribute
+ *   is removed. If the fill value was zero and the missing value is finite, the fill
+ *   value becomes null instead, and the attribute a plain number.
+ * - To v2 without the attribute, the fill value becomes null, unless it is NaN.
  *
  * If a new fill value would change the elements of missing chunks, the array is refused,
  * unless the store can list its chunks and none is missing. zarr_node_reencode() converts

@@ -366,7 +366,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_open_composite(
  * `key`. A flush, a pause in writing, or 10 s of writing writes the archive's directory
  * of members and releases the lock. A new archive appears with its first directory.
  * Freeing the store also does both, but only logs errors. If the process is killed,
- * values written after the last directory are lost. To open an archive may take a wait
+ * values written after the last directory are lost. Opening an archive may have to wait
  * for another writer: at most `lock_wait_ms` of `store`, or until `cancel` is set.
  *
  * Between the first write and the flush, other programs may refuse the archive. A child
@@ -419,7 +419,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_open_zip(zarr_store **out,
  */
 ZARR_API zarr_store *zarr_store_ref(zarr_store *store);
 /**
- * Gives up one ownership of a store, without a flush. The last owner frees the store.
+ * Gives up one ownership of a store. The last owner frees the store, without a flush.
+ * Only a zip archive is completed first (zarr_store_open_zip()).
  * @param store may be NULL
  */
 ZARR_API void zarr_store_free(zarr_store *store);
@@ -489,8 +490,9 @@ ZARR_API void zarr_store_tell_place(const zarr_store *store, zarr_store_place_fn
 
 /**
  * Reads what a store has sent and received. Without a network, all numbers are 0 except
- * `dead_values` and `dead_bytes`. A composite store has the sums of its two stores, and a
- * zip archive the numbers of the store that holds it.
+ * `dead_values` and `dead_bytes`, which are those of a zip archive. A composite store has
+ * the sums of its two stores. A zip archive has the other numbers of the store that holds
+ * it.
  *
  * @param store borrowed
  * @param out receives the numbers. The caller sets `out->struct_size`

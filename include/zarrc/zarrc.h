@@ -103,7 +103,8 @@
  *
  * A call that may wait for a store takes a `zarr_cancel`, as the member `cancel` of its
  * options or as the parameter before `err`. zarr_cancel_set() stops all calls that have
- * the object. Calls without one, such as those of zarrc/easy.h, run to their end.
+ * the object. Calls without one run to their end, such as those of zarrc/easy.h that take
+ * no options.
  *
  * ## Shapes, elements and units
  *
