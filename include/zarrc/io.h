@@ -170,8 +170,8 @@ enum {
  * @param selection made for the array's shape; NULL: all elements
  * @param dst where the elements go; its shape is the shape of the selection's result
  * @param opts options; NULL: defaults
- * @return ZARR_OK, or the error of the first chunk that failed, whatever the number of
- * threads; the message names the key and the reason
+ * @return ZARR_OK, or the error of the first chunk in C order that failed; the number of
+ * threads does not change which one. The message names the key and the reason
  * @retval ZARR_ERR_INVALID the tensor or the selection does not fit the array
  * @retval ZARR_ERR_CORRUPT a chunk or a shard index is damaged
  * @retval ZARR_ERR_NOT_FOUND a chunk is missing, and ZARR_MISSING_ERROR is set; or the
@@ -227,8 +227,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_read(zarr_array *array,
  * @param selection made for the array's shape; NULL: all elements
  * @param src the elements; its shape is the shape of the selection's result
  * @param opts options; NULL: defaults
- * @return ZARR_OK, or the error of the first chunk that failed, whatever the number of
- * threads; the message names the key and the reason
+ * @return ZARR_OK, or the error of the first chunk in C order that failed; the number of
+ * threads does not change which one. The message names the key and the reason
  * @retval ZARR_ERR_INVALID the tensor or the selection does not fit the array, or the
  * store is read-only
  * @retval ZARR_ERR_CORRUPT a chunk that must be changed in part is damaged

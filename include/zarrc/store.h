@@ -363,11 +363,12 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_open_composite(
  *
  * If `store` has ZARR_STORE_CAP_WRITE and ZARR_STORE_CAP_READ_PARTS, the archive can be
  * written. Values become members without compression. The first write takes the lock of
- * `key`. A flush, a pause in writing, or 10 s of writing writes the archive's directory
- * of members and releases the lock. A new archive appears with its first directory.
- * Freeing the store also does both, but only logs errors. If the process is killed,
- * values written after the last directory are lost. Opening an archive may have to wait
- * for another writer: at most `lock_wait_ms` of `store`, or until `cancel` is set.
+ * `key`. The archive's directory of members is written, and the lock released, by a
+ * flush, in a pause, and after 10 s of writing. A new archive appears with its first
+ * directory. Freeing the store does the same, but only logs errors. If the process is
+ * killed, values written after the last directory are lost. Opening an archive may have
+ * to wait for another writer: at most `lock_wait_ms` of `store`, or until `cancel` is
+ * set.
  *
  * Between the first write and the flush, other programs may refuse the archive. A child
  * process that is forked between the two cannot write. With the option {"zip_update":
@@ -375,8 +376,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_open_composite(
  * archive in one step. zarr_store_repack() removes the bytes of replaced values.
  *
  * If `store` has ZARR_STORE_CAP_PARTS without ZARR_STORE_CAP_READ_PARTS, only a new
- * archive can be written. It is kept in a temporary file in the folder TMPDIR. A flush
- * and the free send all of it.
+ * archive can be written. It is kept in a temporary file in the folder TMPDIR. Each flush
+ * sends all of it, and so does freeing the store.
  *
  * Archives called "*.ozx" get the form "ozx", that of single-file OME-Zarr (RFC-9 of
  * OME-NGFF). The option "zip_form" sets the form: "ozx" or "plain". In the form "ozx" the
@@ -490,9 +491,8 @@ ZARR_API void zarr_store_tell_place(const zarr_store *store, zarr_store_place_fn
 
 /**
  * Reads what a store has sent and received. Without a network, all numbers are 0 except
- * `dead_values` and `dead_bytes`, which are those of a zip archive. A composite store has
- * the sums of its two stores. A zip archive has the other numbers of the store that holds
- * it.
+ * `dead_values` and `dead_bytes`, which count in a zip archive. Its other numbers are
+ * those of the store that holds it. A composite store has the sums of its two stores.
  *
  * @param store borrowed
  * @param out receives the numbers. The caller sets `out->struct_size`

@@ -101,10 +101,9 @@
  *
  * ## Cancellation
  *
- * A call that may wait for a store takes a `zarr_cancel`, as the member `cancel` of its
- * options or as the parameter before `err`. zarr_cancel_set() stops all calls that have
- * the object. Calls without one run to their end, such as those of zarrc/easy.h that take
- * no options.
+ * Most calls that may wait for a store take a `zarr_cancel`, as the member `cancel` of
+ * their options or as the parameter before `err`. zarr_cancel_set() stops all calls that
+ * have the object. Other calls run to their end.
  *
  * ## Shapes, elements and units
  *
