@@ -213,7 +213,7 @@ static zarr_status request_start(struct zr_s3_request *r, zarr_error *err)
         .body = r->body,
         .body_bytes = r->body_bytes,
         .sink = {request_begin_body, request_take_body, r},
-        .max_bytes = r->max_bytes,
+        .max_bytes = r->max_bytes ? r->max_bytes : ZR_S3_ANSWER_MOST,
         .error_body = &r->answer,
         .cancel = r->cancel,
         .tag = r->tag,

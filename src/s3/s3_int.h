@@ -249,7 +249,8 @@ struct zr_s3_request {
     bool repeats_409;    /* it has no condition, so this answer passes */
     bool makes_object;   /* so it has the headers of new objects, as a storage class */
     bool needs_checksum; /* of the body, even without the option `checksums` */
-    uint64_t max_bytes;  /* of the body of a 2xx answer, else LIMIT; 0: no limit */
+    uint64_t max_bytes;  /* of the body of a 2xx answer, else LIMIT; 0:
+                            ZR_S3_ANSWER_MOST */
     const zarr_cancel *cancel;
     const void *tag;
     /* OK: there is an answer of any status; zr_s3_request_fail() makes a failure of it.

@@ -98,6 +98,15 @@ def test_a_write_whose_answer_is_lost(server):
         store.set("key", b"2")
 
 
+def test_an_answer_to_a_write_that_is_too_long(server):
+    """It is not read to its end; a HEAD tells that the value was written."""
+    store = zarrc.open_store(URL, storage_options={**NATIVE, "endpoint": server.url})
+    server.service.fault = lambda request: (*server.service.put(request, "lab/x.zarr/key")[:2], bytes((1 << 20) + 1)) if request.method == "PUT" else None
+    server.log.clear()
+    store.set("key", b"1")
+    assert [row.split()[0] for row in server.log] == ["PUT", "HEAD"] and store.get("key") == b"1"
+
+
 def test_checksums_and_headers_of_new_objects(server):
     seen = {}
 
