@@ -1,8 +1,9 @@
 /*
  * s3/probe.c - whether a server keeps conditions of writes. Some parse them and write
  * anyway; then writers would lose each other's updates. So a key of the store's own is
- * written, replaced and erased under conditions that must fail, once per bucket and
- * process, before the first write that needs a condition.
+ * written and replaced under conditions that must fail, once per bucket and process,
+ * before the first write that needs a condition. DELETE is not probed: a server may check
+ * its condition before it takes the lock, which no requests in a row show.
  *
  * A probe that was cancelled, or whose process was forked, sends nothing more: its key
  * stays until it is cleaned.
@@ -115,7 +116,6 @@ struct probe {
     char key[sizeof ZR_S3_PROBE_NAME + 32];
     char etag[ZR_HTTP_ETAG_ROOM]; /* of the key's value; "": unknown */
     bool is_there;
-    bool races; /* it compares before it takes the lock under which it deletes */
 };
 
 static bool probe_is_ended(const struct probe *p)
@@ -136,7 +136,6 @@ static zarr_status probe_send(struct probe *p, const char *method, const char *c
 {
     const char *const lines[] = {condition, NULL};
     const bool is_put = strcmp(method, "PUT") == 0;
-    const char *server;
     zarr_store_version version;
     zarr_status st;
 
@@ -158,8 +157,6 @@ static zarr_status probe_send(struct probe *p, const char *method, const char *c
     r->body = NULL;
     if (st != ZARR_OK || r->net.answer.status / 100 != 2)
         return st;
-    server = zr_net_answer_header(&r->net.answer, "Server");
-    p->races = server && zr_streq(server, "VERSITYGW");
     p->is_there = is_put;
     *p->etag = '\0';
     zr_http_version_make(&version, &r->net.answer);
@@ -196,19 +193,18 @@ static zarr_status probe_ask(struct probe *p, const char *method, const char *co
 }
 
 /* Whether the server refuses a wrong condition. */
-static zarr_status probe_wrong(struct probe *p, const char *method, const char *condition,
-                               bool *keeps, zarr_error *err)
+static zarr_status probe_wrong(struct probe *p, const char *condition, bool *keeps,
+                               zarr_error *err)
 {
     enum probe_found found = PROBE_UNKNOWN_CONDITION;
-    const zarr_status st = probe_ask(p, method, condition, &found, err);
+    const zarr_status st = probe_ask(p, "PUT", condition, &found, err);
 
     *keeps = st == ZARR_OK && found == PROBE_REFUSED;
     return st;
 }
 
 /* The same under the right condition: whether it does what it should. */
-static zarr_status probe_right(struct probe *p, const char *method, bool *keeps,
-                               zarr_error *err)
+static zarr_status probe_right(struct probe *p, bool *keeps, zarr_error *err)
 {
     enum probe_found found = PROBE_UNKNOWN_CONDITION;
     char condition[sizeof "If-Match: " + ZR_HTTP_ETAG_ROOM];
@@ -218,21 +214,9 @@ static zarr_status probe_right(struct probe *p, const char *method, bool *keeps,
     if (!*p->etag)
         return ZARR_OK;
     snprintf(condition, sizeof condition, "If-Match: %s", p->etag);
-    st = probe_ask(p, method, condition, &found, err);
+    st = probe_ask(p, "PUT", condition, &found, err);
     *keeps = st == ZARR_OK && found == PROBE_DONE;
     return st;
-}
-
-/* A server that refuses deletes may still write under conditions. */
-static zarr_status probe_erases(struct probe *p, bool *keeps, zarr_error *err)
-{
-    zarr_error why = {0};
-    zarr_status st = probe_wrong(p, "DELETE", "If-Match: " PROBE_WRONG_ETAG, keeps, &why);
-
-    if (st == ZARR_OK && *keeps)
-        st = probe_right(p, "DELETE", keeps, &why);
-    *keeps = st == ZARR_OK && *keeps;
-    return st == ZARR_ERR_DENIED ? ZARR_OK : zr_pass(err, st, &why);
 }
 
 static zarr_status probe_all(struct probe *p, uint32_t *known, zarr_error *err)
@@ -242,16 +226,12 @@ static zarr_status probe_all(struct probe *p, uint32_t *known, zarr_error *err)
     zarr_status st = ZARR_OK;
 
     ZR_TRY(probe_ask(p, "PUT", NULL, &found, err));
-    ZR_TRY(probe_wrong(p, "PUT", "If-None-Match: *", &keeps, err));
+    ZR_TRY(probe_wrong(p, "If-None-Match: *", &keeps, err));
     if (keeps)
-        ZR_TRY(probe_wrong(p, "PUT", "If-Match: " PROBE_WRONG_ETAG, &keeps, err));
+        ZR_TRY(probe_wrong(p, "If-Match: " PROBE_WRONG_ETAG, &keeps, err));
     if (keeps)
-        ZR_TRY(probe_right(p, "PUT", &keeps, err));
+        ZR_TRY(probe_right(p, &keeps, err));
     *known = ZR_S3_KEEPS_KNOWN | (keeps ? ZR_S3_KEEPS_PUT : 0u);
-    if (!keeps || p->races)
-        goto out;
-    ZR_TRY(probe_erases(p, &keeps, err));
-    *known |= keeps ? ZR_S3_KEEPS_ERASE : 0u;
 out:
     return st;
 }

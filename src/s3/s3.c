@@ -386,7 +386,7 @@ static zarr_status set_conditions(struct s3_opening *o)
     s->is_unconditional = zr_streq(how, "none");
     if (s->is_unconditional)
         keeps = ZR_S3_KEEPS_KNOWN;
-    else if (is_aws(s))
+    else if (is_aws(s)) /* which alone is trusted with a condition of DELETE */
         keeps = ZR_S3_KEEPS_KNOWN | ZR_S3_KEEPS_PUT | ZR_S3_KEEPS_ERASE;
     else if (zr_streq(how, "etag"))
         keeps = ZR_S3_KEEPS_KNOWN | ZR_S3_KEEPS_PUT;

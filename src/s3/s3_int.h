@@ -287,7 +287,7 @@ zarr_status zr_s3_request_fail(const struct zr_s3_request *r, zarr_error *err);
 enum {
     ZR_S3_KEEPS_KNOWN = 1,
     ZR_S3_KEEPS_PUT = 2,  /* it keeps conditions of PUT */
-    ZR_S3_KEEPS_ERASE = 4 /* and of DELETE */
+    ZR_S3_KEEPS_ERASE = 4 /* and of DELETE: only AWS is known to, as no probe can tell */
 };
 /* How the name of a key begins that a probe writes, below the store's prefix. */
 #define ZR_S3_PROBE_NAME ".zarrc-probe-"
