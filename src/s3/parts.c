@@ -233,24 +233,27 @@ static zarr_status try_part(struct zr_s3_upload *u, zarr_error *err)
 static void abort_and_wait(struct zr_s3_upload *u);
 
 zarr_status zr_s3_try_upload(struct zr_s3_store *s, const struct zr_s3_trial *trial,
-                             bool *keeps, zarr_error *err)
+                             enum zr_s3_verdict *out, zarr_error *err)
 {
     static const char wrong[] = "\"00000000000000000000000000000000\"";
     struct zr_s3_upload *u = NULL;
     zarr_status st = zr_s3_upload_make(&u, s, trial->key, err);
+    bool is_right = false;
 
-    *keeps = false;
+    *out = ZR_S3_IGNORES;
     if (st != ZARR_OK || !*trial->etag)
         goto out;
     u->cancel = trial->cancel;
     u->tag = trial->tag;
     ZR_TRY(zr_s3_upload_begin_now(u, err));
     ZR_TRY(try_part(u, err));
-    ZR_TRY(try_completion(u, "", false, keeps, err));
-    if (*keeps)
-        ZR_TRY(try_completion(u, wrong, false, keeps, err));
-    if (*keeps)
-        ZR_TRY(try_completion(u, trial->etag, true, keeps, err));
+    ZR_TRY(try_completion(u, wrong, false, &is_right, err));
+    if (!is_right)
+        goto out;
+    ZR_TRY(try_completion(u, "", false, &is_right, err));
+    if (is_right)
+        ZR_TRY(try_completion(u, trial->etag, true, &is_right, err));
+    *out = is_right ? ZR_S3_KEEPS : ZR_S3_DOUBTFUL;
 out:
     if (st != ZARR_ERR_CANCELLED && u && u->query.bytes > 0 && !u->is_committed)
         abort_and_wait(u);

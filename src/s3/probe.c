@@ -18,7 +18,8 @@
 
 enum {
     PROBE_RANK = 5, /* of a lock inside of no other */
-    PROBE_PLACES = 64
+    PROBE_PLACES = 64,
+    PROBE_KEYS = 3 /* until a doubtful verdict counts for the write that asked */
 };
 
 /* An ETag that no value has. */
@@ -30,7 +31,12 @@ enum {
 struct probed_place {
     char hash[ZR_S3_HASH_ROOM]; /* of its name; "": this entry is free */
     uint32_t known;             /* ZR_S3_KEEPS_*; 0: a thread finds out */
-    const void *tag;            /* of that thread's operation */
+};
+
+/* A thread that finds out, or waits for the one that does. On its stack. */
+struct asker {
+    struct asker *next;
+    const void *tag; /* of its operation */
     bool is_cancelled;
 };
 
@@ -40,6 +46,7 @@ static struct {
     zr_cond changed;
     struct zr_fork_hook fork;
     struct probed_place place[PROBE_PLACES];
+    struct asker *askers;
     size_t next; /* the one that goes first when all are taken */
 } probes = {.once = ZR_ONCE_INIT};
 
@@ -48,6 +55,7 @@ static void probes_in_child(void *arg)
 {
     ZR_UNUSED(arg);
     zr_cond_init(&probes.changed);
+    probes.askers = NULL;
     for (size_t i = 0; i < PROBE_PLACES; i++)
         if (probes.place[i].known == 0)
             *probes.place[i].hash = '\0';
@@ -71,14 +79,14 @@ static struct probed_place *find_place_locked(const char *hash)
 }
 
 /* A new entry; NULL: in all of them threads find out. */
-static struct probed_place *add_place_locked(const char *hash, const void *tag)
+static struct probed_place *add_place_locked(const char *hash)
 {
     for (size_t i = 0; i < PROBE_PLACES; i++) {
         struct probed_place *p = &probes.place[probes.next++ % PROBE_PLACES];
 
         if (*p->hash && p->known == 0)
             continue;
-        *p = (struct probed_place){.tag = tag};
+        p->known = 0;
         memcpy(p->hash, hash, sizeof p->hash);
         return p;
     }
@@ -110,9 +118,8 @@ struct probe {
     struct zr_s3_store *s;
     bool of_uploads;
     const zarr_cancel *cancel;
-    const void *tag;
-    struct probed_place *place; /* for cancels by tag */
-    uint64_t generation;        /* of forks */
+    struct asker *asker;
+    uint64_t generation; /* of forks */
     char key[sizeof ZR_S3_PROBE_NAME + 32];
     char etag[ZR_HTTP_ETAG_ROOM]; /* of the key's value; "": unknown */
     bool is_there;
@@ -125,7 +132,7 @@ static bool probe_is_ended(const struct probe *p)
     if (zr_has_forked(p->generation) || zr_is_cancelled(p->cancel))
         return true;
     zr_mutex_lock(&probes.mutex);
-    ended = p->place->is_cancelled;
+    ended = p->asker->is_cancelled;
     zr_mutex_unlock(&probes.mutex);
     return ended;
 }
@@ -148,7 +155,7 @@ static zarr_status probe_send(struct probe *p, const char *method, const char *c
                                 .is_repeatable = true,
                                 .makes_object = is_put,
                                 .cancel = p->cancel,
-                                .tag = p->tag};
+                                .tag = p->asker->tag};
     if (probe_is_ended(p))
         return zr_fail(err, ZARR_ERR_CANCELLED, "cancelled");
     p->is_there = p->is_there || is_put;
@@ -165,104 +172,84 @@ static zarr_status probe_send(struct probe *p, const char *method, const char *c
     return ZARR_OK;
 }
 
-/* What a server does with a request whose condition is wrong, or right. */
-enum probe_found {
-    PROBE_REFUSED,
-    PROBE_DONE,
-    PROBE_UNKNOWN_CONDITION
-};
-
-static zarr_status probe_ask(struct probe *p, const char *method, const char *condition,
-                             enum probe_found *out, zarr_error *err)
+/* One PUT under a condition that is right or wrong. A `clean` may have erased the key, and
+ * the answer to a first try may be lost. So DOUBTFUL: a new key may show another verdict.
+ */
+static zarr_status probe_put(struct probe *p, const char *condition, bool is_right,
+                             enum zr_s3_verdict *out, zarr_error *err)
 {
     struct zr_s3_request r;
-    zarr_status st = probe_send(p, method, condition, &r, err);
+    zarr_status st = probe_send(p, "PUT", condition, &r, err);
     const uint32_t status = r.net.answer.status;
+    const bool is_done = status / 100 == 2, has_key = strstr(condition, "If-Match") != NULL;
 
-    if (st == ZARR_OK && status / 100 == 2)
-        *out = PROBE_DONE;
+    if (st == ZARR_OK && is_done)
+        *out = is_right ? ZR_S3_KEEPS : has_key ? ZR_S3_IGNORES : ZR_S3_DOUBTFUL;
     else if (st == ZARR_OK && status == 412)
-        *out = PROBE_REFUSED;
-    else if (st == ZARR_OK && condition &&
-             (status == 501 || zr_streq(r.fault.code, "NotImplemented")))
-        *out = PROBE_UNKNOWN_CONDITION;
+        *out = is_right ? ZR_S3_DOUBTFUL : ZR_S3_KEEPS;
+    else if (st == ZARR_OK && (status == 409 || zr_streq(r.fault.code, "NoSuchKey")))
+        *out = ZR_S3_DOUBTFUL;
+    else if (st == ZARR_OK && (status == 501 || zr_streq(r.fault.code, "NotImplemented")))
+        *out = ZR_S3_IGNORES;
     else if (st == ZARR_OK)
         st = zr_s3_request_fail(&r, err);
     zr_s3_request_deinit(&r);
     return st;
 }
 
-/* Whether the server refuses a wrong condition. */
-static zarr_status probe_wrong(struct probe *p, const char *condition, bool *keeps,
-                               zarr_error *err)
+static zarr_status probe_all(struct probe *p, enum zr_s3_verdict *out, zarr_error *err)
 {
-    enum probe_found found = PROBE_UNKNOWN_CONDITION;
-    const zarr_status st = probe_ask(p, "PUT", condition, &found, err);
-
-    *keeps = st == ZARR_OK && found == PROBE_REFUSED;
-    return st;
-}
-
-/* The same under the right condition: whether it does what it should. */
-static zarr_status probe_right(struct probe *p, bool *keeps, zarr_error *err)
-{
-    enum probe_found found = PROBE_UNKNOWN_CONDITION;
-    char condition[sizeof "If-Match: " + ZR_HTTP_ETAG_ROOM];
+    char right[sizeof "If-Match: " + ZR_HTTP_ETAG_ROOM];
     zarr_status st = ZARR_OK;
 
-    *keeps = false;
+    *out = ZR_S3_IGNORES;
     if (!*p->etag)
-        return ZARR_OK;
-    snprintf(condition, sizeof condition, "If-Match: %s", p->etag);
-    st = probe_ask(p, "PUT", condition, &found, err);
-    *keeps = st == ZARR_OK && found == PROBE_DONE;
-    return st;
-}
-
-static zarr_status probe_all(struct probe *p, uint32_t *known, zarr_error *err)
-{
-    enum probe_found found = PROBE_DONE;
-    bool keeps = false;
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(probe_ask(p, "PUT", NULL, &found, err));
-    ZR_TRY(probe_wrong(p, "If-None-Match: *", &keeps, err));
-    if (keeps)
-        ZR_TRY(probe_wrong(p, "If-Match: " PROBE_WRONG_ETAG, &keeps, err));
-    if (keeps)
-        ZR_TRY(probe_right(p, &keeps, err));
-    *known = ZR_S3_KEEPS_KNOWN | (keeps ? ZR_S3_KEEPS_PUT : 0u);
+        goto out;
+    snprintf(right, sizeof right, "If-Match: %s", p->etag);
+    ZR_TRY(probe_put(p, "If-Match: " PROBE_WRONG_ETAG, false, out, err));
+    if (*out == ZR_S3_KEEPS)
+        ZR_TRY(probe_put(p, "If-None-Match: *", false, out, err));
+    if (*out == ZR_S3_KEEPS)
+        ZR_TRY(probe_put(p, right, true, out, err));
 out:
     return st;
 }
 
 /* Whether the server keeps conditions when it joins parts. */
-static zarr_status probe_uploads(struct probe *p, uint32_t *known, zarr_error *err)
+static zarr_status probe_uploads(struct probe *p, enum zr_s3_verdict *out, zarr_error *err)
 {
-    const struct zr_s3_trial trial = {p->key, p->etag, p->cancel, p->tag};
-    enum probe_found found = PROBE_DONE;
-    bool keeps = false;
-    zarr_status st = ZARR_OK;
+    const struct zr_s3_trial trial = {p->key, p->etag, p->cancel, p->asker->tag};
 
-    ZR_TRY(probe_ask(p, "PUT", NULL, &found, err));
     if (probe_is_ended(p))
         return zr_fail(err, ZARR_ERR_CANCELLED, "cancelled");
-    ZR_TRY(zr_s3_try_upload(p->s, &trial, &keeps, err));
-    *known = ZR_S3_KEEPS_KNOWN | (keeps ? ZR_S3_KEEPS_PUT : 0u);
-out:
+    return zr_s3_try_upload(p->s, &trial, out, err);
+}
+
+/* A request without a condition. */
+static zarr_status probe_plain(struct probe *p, const char *method, zarr_error *err)
+{
+    struct zr_s3_request r;
+    zarr_status st = probe_send(p, method, NULL, &r, err);
+
+    if (st == ZARR_OK && !zr_s3_has_succeeded(&r))
+        st = zr_s3_request_fail(&r, err);
+    zr_s3_request_deinit(&r);
     return st;
 }
 
-static zarr_status probe_run(struct probe *p, uint32_t *known, zarr_error *err)
+static zarr_status probe_run(struct probe *p, enum zr_s3_verdict *out, zarr_error *err)
 {
-    enum probe_found found = PROBE_DONE;
     zarr_status st;
 
+    p->is_there = false;
+    *p->etag = '\0';
     snprintf(p->key, sizeof p->key, ZR_S3_PROBE_NAME "%016" PRIx64 "%016" PRIx64,
              zr_random_u64(), zr_random_u64());
-    st = (p->of_uploads ? probe_uploads : probe_all)(p, known, err);
+    st = probe_plain(p, "PUT", err);
+    if (st == ZARR_OK)
+        st = (p->of_uploads ? probe_uploads : probe_all)(p, out, err);
     if (p->is_there && st != ZARR_ERR_CANCELLED)
-        (void)probe_ask(p, "DELETE", NULL, &found, NULL);
+        (void)probe_plain(p, "DELETE", NULL);
     return st == ZARR_OK || st == ZARR_ERR_CANCELLED
                ? st
                : zr_prefix(err, st,
@@ -272,62 +259,61 @@ static zarr_status probe_run(struct probe *p, uint32_t *known, zarr_error *err)
 
 /* ---- asking ---- */
 
-/* Runs a probe without the lock. */
-static zarr_status learn_locked(struct zr_s3_store *s, const zarr_store_op *op,
-                                bool of_uploads, struct probed_place *place,
-                                uint32_t *known, zarr_error *err)
+/* Runs probes without the lock. *known: 0 if the verdict stayed doubtful. */
+static zarr_status learn_locked(struct zr_s3_store *s, const zarr_cancel *cancel,
+                                bool of_uploads, struct asker *asker,
+                                struct probed_place *place, uint32_t *known,
+                                zarr_error *err)
 {
     struct probe p = {.s = s,
                       .of_uploads = of_uploads,
-                      .cancel = op->cancel,
-                      .tag = place->tag,
-                      .place = place,
+                      .cancel = cancel,
+                      .asker = asker,
                       .generation = zr_fork_generation()};
-    zarr_status st;
+    enum zr_s3_verdict verdict = ZR_S3_DOUBTFUL;
+    zarr_status st = ZARR_OK;
 
     zr_mutex_unlock(&probes.mutex);
     zr_block_begin();
-    st = probe_run(&p, known, err);
+    for (int i = 0; i < PROBE_KEYS && st == ZARR_OK && verdict == ZR_S3_DOUBTFUL; i++)
+        st = probe_run(&p, &verdict, err);
     zr_block_end();
     zr_mutex_lock(&probes.mutex);
     if (zr_has_forked(p.generation)) /* the entry may have another owner */
         return zr_fail(err, ZARR_ERR_CANCELLED, "the process was forked");
-    if (st == ZARR_OK)
-        place->known = *known;
-    else
+    if (st == ZARR_OK && verdict != ZR_S3_DOUBTFUL)
+        *known = ZR_S3_KEEPS_KNOWN | (verdict == ZR_S3_KEEPS ? ZR_S3_KEEPS_PUT : 0u);
+    place->known = *known;
+    if (!*known)
         *place->hash = '\0';
     zr_cond_broadcast(&probes.changed);
     return st;
 }
 
-static zarr_status ask_locked(struct zr_s3_store *s, const zarr_store_op *op,
-                              bool of_uploads, const void *tag, uint32_t *known,
+static zarr_status ask_locked(struct zr_s3_store *s, const zarr_cancel *cancel,
+                              bool of_uploads, struct asker *asker, uint32_t *known,
                               zarr_error *err)
 {
     char hash[ZR_S3_HASH_ROOM];
-    const zarr_status st = hash_place(hash, s, of_uploads, err);
+    zarr_status st = hash_place(hash, s, of_uploads, err);
 
-    if (st != ZARR_OK)
-        return st;
-    for (;;) {
+    while (st == ZARR_OK) {
         struct probed_place *place = find_place_locked(hash);
 
         if (place && place->known) {
             *known = place->known;
             return ZARR_OK;
         }
-        if (!place)
-            place = add_place_locked(hash, tag);
-        else
-            place = NULL; /* another thread finds out */
+        place = place ? NULL : add_place_locked(hash);
         if (place)
-            return learn_locked(s, op, of_uploads, place, known, err);
-        zr_block_begin();
+            return learn_locked(s, cancel, of_uploads, asker, place, known, err);
+        zr_block_begin(); /* another thread finds out */
         (void)zr_cond_wait_until(&probes.changed, &probes.mutex, zr_now_ns() + 50000000);
         zr_block_end();
-        if (zr_is_cancelled(op->cancel))
-            return zr_cancel_check(op->cancel, err);
+        st = asker->is_cancelled ? zr_fail(err, ZARR_ERR_CANCELLED, "cancelled")
+                                 : zr_cancel_check(cancel, err);
     }
+    return st;
 }
 
 static void recall(const struct zr_s3_store *s, bool of_uploads, atomic_uint *out)
@@ -354,13 +340,23 @@ void zr_s3_conditions_recall(struct zr_s3_store *s)
 zarr_status zr_s3_conditions_learn(struct zr_s3_store *s, const zarr_store_op *op,
                                    bool of_uploads, const void *tag, zarr_error *err)
 {
+    struct asker asker = {.tag = tag};
     uint32_t known = 0;
     zarr_status st;
 
     if (zr_attempt_runs())
         return zr_attempt_fail(err);
     zr_mutex_lock(&probes.mutex);
-    st = ask_locked(s, op, of_uploads, tag, &known, err);
+    asker.next = probes.askers;
+    probes.askers = &asker;
+    st = ask_locked(s, op->cancel, of_uploads, &asker, &known, err);
+    for (struct asker **at = &probes.askers; *at; at = &(*at)->next)
+        if (*at == &asker) { /* a child of a fork has none of its parent */
+            *at = asker.next;
+            break;
+        }
+    if (st == ZARR_OK && asker.is_cancelled)
+        st = zr_fail(err, ZARR_ERR_CANCELLED, "cancelled");
     zr_mutex_unlock(&probes.mutex);
     if (st == ZARR_OK)
         atomic_store(of_uploads ? &s->upload_keeps : &s->keeps, known);
@@ -370,9 +366,9 @@ zarr_status zr_s3_conditions_learn(struct zr_s3_store *s, const zarr_store_op *o
 void zr_s3_conditions_cancel(const void *tag)
 {
     zr_mutex_lock(&probes.mutex);
-    for (size_t i = 0; i < PROBE_PLACES; i++)
-        if (*probes.place[i].hash && probes.place[i].known == 0 &&
-            probes.place[i].tag == tag)
-            probes.place[i].is_cancelled = true;
+    for (struct asker *a = probes.askers; a; a = a->next)
+        if (a->tag == tag)
+            a->is_cancelled = true;
+    zr_cond_broadcast(&probes.changed);
     zr_mutex_unlock(&probes.mutex);
 }

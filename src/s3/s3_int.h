@@ -294,11 +294,12 @@ enum {
 /* Sets s->keeps and s->upload_keeps to what the process knows of the bucket. */
 void zr_s3_conditions_recall(struct zr_s3_store *s);
 /* Finds out, unless another thread does or did, and sets s->keeps, or s->upload_keeps if
- * of_uploads. Waits: not on a reactor. op: the write that needs to know it; tag: for
+ * of_uploads; it stays 0 if the verdict is doubtful. Waits: not on a reactor. op: the write that needs to know it; tag: for
  * zr_s3_conditions_cancel(). */
 zarr_status zr_s3_conditions_learn(struct zr_s3_store *s, const zarr_store_op *op,
                                    bool of_uploads, const void *tag, zarr_error *err);
-/* The probes of operations with this tag send nothing more. */
+/* Operations with this tag that probe or wait for a probe end with CANCELLED, and send
+ * nothing more. */
 void zr_s3_conditions_cancel(const void *tag);
 
 /* INVALID: the library keeps keys of this name for itself. */
@@ -340,6 +341,12 @@ void zr_s3_copy(struct zr_s3_store *s, zarr_store_op *op, zr_s3_done_fn *done, v
 uint64_t zr_s3_erase_many(struct zr_s3_store *s, zarr_store_op **ops, uint64_t n,
                           zr_s3_done_fn *done, void *arg);
 
+/* What a probe shows of conditions. */
+enum zr_s3_verdict {
+    ZR_S3_IGNORES,
+    ZR_S3_DOUBTFUL, /* the key may have been erased, or a right request done twice */
+    ZR_S3_KEEPS
+};
 /* A key that a probe has written, and the ETag of its value. */
 struct zr_s3_trial {
     const char *key, *etag;
@@ -348,7 +355,7 @@ struct zr_s3_trial {
 };
 /* Whether the service joins parts to a key only under the right condition. Waits. */
 zarr_status zr_s3_try_upload(struct zr_s3_store *s, const struct zr_s3_trial *trial,
-                             bool *keeps, zarr_error *err);
+                             enum zr_s3_verdict *out, zarr_error *err);
 
 /* Functions of the store. */
 zarr_status zr_s3_begin_parts(void *self, const char *key, void *lock,

@@ -176,6 +176,33 @@ def test_a_fork_during_a_probe(server):
     assert len(set(keys)) == 2 and (array[1, 1], array[2, 2]) == (7, 8) and not list(server.service.folder.rglob("*probe*"))
 
 
+@pytest.mark.parametrize("case", ["If-Match", "If-None-Match", "right"])
+def test_a_doubtful_probe_is_made_again(server, case):
+    """A probe shows nothing of the server if a `clean` erased its key, or if its right PUT was refused: a second try is where ETags are new each time."""
+    keys, most = [], 3
+
+    def fault(request):
+        if "probe" not in request.path or request.method != "PUT" or request.path in keys or len(keys) == most:
+            return None
+        if case in request.headers:
+            keys.append(request.path)
+            server.service.erase(server.service.find_key(request))
+        elif case == "right" and request.headers.get("If-Match", "0" * 32).count("0") < 32:
+            keys.append(request.path)
+            return s3_server.answer_error(412, "PreconditionFailed")
+        return None
+
+    server.service.fault = fault
+    array = open_array(server)
+    with pytest.raises(zarrc.errors.UnsupportedError, match="conditional=none"):
+        array[1, 1] = 7
+    assert len(keys) == 3
+    keys.clear()
+    most = 2
+    array[1, 1] = 7  # the verdict was not kept
+    assert len(keys) == 2 and array[1, 1] == 7 and not list(server.service.folder.rglob("*probe*"))
+
+
 def test_threads_share_a_probe(server):
     array = open_array(server)
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
