@@ -238,6 +238,7 @@ static void request_done(struct zr_net_request *net, zarr_status st,
             zr_s3_keys_expire(&s->keys);
         if (r->n_again < REQUEST_AGAIN_MOST && zr_s3_can_correct(s, net, &r->fault)) {
             r->n_again++;
+            r->n_sent--; /* this answer tells that the last try did nothing */
             zr_net_request_deinit(net);
             st = request_start(r, &err);
             if (st == ZARR_OK)

@@ -82,7 +82,7 @@ static zarr_status write_refusal(const struct s3_write *w, zarr_error *err)
 }
 
 /* Whether a PUT that has failed may have been carried out: there is no answer, or one of
- * a server in trouble, or one that may be to a repetition. */
+ * a server in trouble, or one to a repetition. */
 static bool write_is_doubtful(const struct s3_write *w, bool has_answer, zarr_status st)
 {
     const uint32_t status = w->request.net.answer.status, n_sent = w->request.n_sent;
@@ -91,8 +91,7 @@ static bool write_is_doubtful(const struct s3_write *w, bool has_answer, zarr_st
         return false;
     if (!has_answer)
         return st == ZARR_ERR_IO || st == ZARR_ERR_LIMIT || st == ZARR_ERR_NO_MEMORY;
-    return (status >= 500 && status != 501) ||
-           (n_sent > 1 && (status == 404 || status == 409 || status == 412));
+    return n_sent > 1 || (status >= 500 && status != 501);
 }
 
 /* ---- what became of a PUT ---- */

@@ -98,6 +98,31 @@ def test_a_write_whose_answer_is_lost(server):
         store.set("key", b"2")
 
 
+@pytest.mark.parametrize("status", [400, 401, 403, 301])
+@pytest.mark.parametrize("written", [True, False])
+def test_a_refusal_after_a_lost_answer(server, status, written):
+    """It tells nothing of the first try: a HEAD does."""
+    store, tries = zarrc.open_store(URL, storage_options={**NATIVE, "endpoint": server.url}), []
+
+    def fault(request):
+        if request.method != "PUT":
+            return None if written else s3_server.answer_error(403, "AccessDenied")
+        tries.append(request)
+        if len(tries) > 1:
+            return s3_server.answer_error(status, "AccessDenied")
+        server.service.put(request, "lab/x.zarr/key")
+        return 500, {}, b""
+
+    server.service.fault = fault
+    server.log.clear()
+    if written:
+        store.set("key", b"1")
+    else:
+        with pytest.raises(OSError, match="unknown whether this write succeeded"):
+            store.set("key", b"1")
+    assert [row.split()[0] for row in server.log] == ["PUT", "PUT", "HEAD"]
+
+
 def test_an_answer_to_a_write_that_is_too_long(server):
     """It is not read to its end; a HEAD tells that the value was written."""
     store = zarrc.open_store(URL, storage_options={**NATIVE, "endpoint": server.url})
