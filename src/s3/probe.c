@@ -122,7 +122,7 @@ struct probe {
     uint64_t generation; /* of forks */
     char key[sizeof ZR_S3_PROBE_NAME + 32];
     char etag[ZR_HTTP_ETAG_ROOM]; /* of the key's value; "": unknown */
-    bool is_there;
+    bool is_there, has_warned;
 };
 
 static bool probe_is_ended(const struct probe *p)
@@ -237,6 +237,19 @@ static zarr_status probe_plain(struct probe *p, const char *method, zarr_error *
     return st;
 }
 
+static void probe_erase(struct probe *p)
+{
+    zarr_error why = {0};
+
+    if (probe_plain(p, "DELETE", &why) != ZARR_ERR_DENIED || p->has_warned)
+        return;
+    p->has_warned = true;
+    zr_log(&p->s->reader.env.log, ZARR_LOG_WARN,
+           "the key of a probe stays, and each process may leave one. The option "
+           "conditional=etag sends no probe: %s",
+           why.message);
+}
+
 static zarr_status probe_run(struct probe *p, enum zr_s3_verdict *out, zarr_error *err)
 {
     zarr_status st;
@@ -249,7 +262,7 @@ static zarr_status probe_run(struct probe *p, enum zr_s3_verdict *out, zarr_erro
     if (st == ZARR_OK)
         st = (p->of_uploads ? probe_uploads : probe_all)(p, out, err);
     if (p->is_there && st != ZARR_ERR_CANCELLED)
-        (void)probe_plain(p, "DELETE", NULL);
+        probe_erase(p);
     return st == ZARR_OK || st == ZARR_ERR_CANCELLED
                ? st
                : zr_prefix(err, st,

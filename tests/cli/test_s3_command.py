@@ -160,6 +160,18 @@ def test_an_interrupt_ends_a_probe(call, server):
     assert not left[0].exists()
 
 
+def test_a_probe_that_may_not_be_erased(call, server):
+    """One warning names its key."""
+    env, url = make_variables(server.url), f"s3://{BUCKET}/denied.zarr"
+    server.service.fault = lambda request: answer_error(403, "AccessDenied") if request.method == "DELETE" else None
+    said = call("create", f"{url}/a", "--shape=3", "--dtype=int8", env=env).err
+    left, = (server.service.folder / "denied.zarr").glob(".zarrc-probe-*")
+    assert said.count(left.name) == said.count("conditional=etag") == 1, said
+    server.service.fault = None
+    call("rm", "-r", url, env=env)
+    left.unlink(missing_ok=True)
+
+
 def test_errors_of_writes(call, server):
     env, path = make_variables(server.url), server.service.folder / "pre fix/x.zarr/a/zarr.json"
     before = path.read_bytes()
