@@ -172,8 +172,9 @@ static zarr_status probe_send(struct probe *p, const char *method, const char *c
     return ZARR_OK;
 }
 
-/* One PUT under a condition that is right or wrong. A `clean` may have erased the key, and
- * the answer to a first try may be lost. So DOUBTFUL: a new key may show another verdict.
+/* One PUT under a condition that is right or wrong. A `clean` may have erased the key,
+ * and the answer to a first try may be lost. So DOUBTFUL: a new key may show another
+ * verdict.
  */
 static zarr_status probe_put(struct probe *p, const char *condition, bool is_right,
                              enum zr_s3_verdict *out, zarr_error *err)
@@ -181,7 +182,8 @@ static zarr_status probe_put(struct probe *p, const char *condition, bool is_rig
     struct zr_s3_request r;
     zarr_status st = probe_send(p, "PUT", condition, &r, err);
     const uint32_t status = r.net.answer.status;
-    const bool is_done = status / 100 == 2, has_key = strstr(condition, "If-Match") != NULL;
+    const bool is_done = status / 100 == 2,
+               has_key = strstr(condition, "If-Match") != NULL;
 
     if (st == ZARR_OK && is_done)
         *out = is_right ? ZR_S3_KEEPS : has_key ? ZR_S3_IGNORES : ZR_S3_DOUBTFUL;
@@ -216,7 +218,8 @@ out:
 }
 
 /* Whether the server keeps conditions when it joins parts. */
-static zarr_status probe_uploads(struct probe *p, enum zr_s3_verdict *out, zarr_error *err)
+static zarr_status probe_uploads(struct probe *p, enum zr_s3_verdict *out,
+                                 zarr_error *err)
 {
     const struct zr_s3_trial trial = {p->key, p->etag, p->cancel, p->asker->tag};
 

@@ -294,8 +294,8 @@ enum {
 /* Sets s->keeps and s->upload_keeps to what the process knows of the bucket. */
 void zr_s3_conditions_recall(struct zr_s3_store *s);
 /* Finds out, unless another thread does or did, and sets s->keeps, or s->upload_keeps if
- * of_uploads; it stays 0 if the verdict is doubtful. Waits: not on a reactor. op: the write that needs to know it; tag: for
- * zr_s3_conditions_cancel(). */
+ * of_uploads; it stays 0 if the verdict is doubtful. Waits: not on a reactor. op: the
+ * write that needs to know it; tag: for zr_s3_conditions_cancel(). */
 zarr_status zr_s3_conditions_learn(struct zr_s3_store *s, const zarr_store_op *op,
                                    bool of_uploads, const void *tag, zarr_error *err);
 /* Operations with this tag that probe or wait for a probe end with CANCELLED, and send
