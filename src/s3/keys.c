@@ -154,6 +154,19 @@ static bool keys_need_refresh(const struct zr_s3_keys *k, int64_t now)
            now >= k->next_try_s;
 }
 
+bool zr_s3_keys_are_due(struct zr_s3_keys *k)
+{
+    const int64_t now = zr_wall_seconds();
+    bool are_due;
+
+    if (k->origin.source == ZR_S3_FIXED)
+        return false;
+    zr_mutex_lock(&k->mutex);
+    are_due = keys_need_refresh(k, now) && !(k->is_refreshing && keys_are_valid(k, now));
+    zr_mutex_unlock(&k->mutex);
+    return are_due;
+}
+
 /* Fetches without the lock. A caller that was cancelled fails alone: one of those who
  * wait goes on. */
 static zarr_status refresh_locked(struct zr_s3_keys *k, const zarr_cancel *cancel,

@@ -223,29 +223,69 @@ static zarr_status request_start(struct zr_s3_request *r, zarr_error *err)
     return ZARR_OK;
 }
 
+/* On the pool: a renewal may wait, which reactors must not. */
+static void request_renew(void *arg)
+{
+    struct zr_s3_request *r = arg;
+    zarr_error err = {0};
+    zarr_status st;
+
+    zr_block_begin();
+    st = zr_s3_keys_renew(&r->store->keys, r->cancel, &err);
+    zr_block_end();
+    if (st == ZARR_OK)
+        st = request_start(r, &err);
+    if (st != ZARR_OK)
+        r->done(r, st, &err);
+}
+
+/* Starts it with a key that is valid, or ends it. */
+static void request_go(struct zr_s3_request *r)
+{
+    zarr_error err = {0};
+    zarr_status st;
+
+    r->task = (struct zr_task){.fn = request_renew, .arg = r};
+    st = zr_s3_keys_are_due(&r->store->keys) ? zr_task_submit(&r->task, &err)
+                                             : request_start(r, &err);
+    if (st != ZARR_OK)
+        r->done(r, st, &err);
+}
+
+/* Whether another key, region or clock may help. */
+static bool request_can_correct(struct zr_s3_request *r)
+{
+    struct zr_s3_store *s = r->store;
+    const char *const code = r->fault.code;
+
+    if (zr_streq(code, "ExpiredToken") || zr_streq(code, "RequestExpired")) {
+        zr_s3_keys_expire(&s->keys);
+        if (r->was_renewed || !zr_s3_keys_are_due(&s->keys))
+            return false;
+        r->was_renewed = true;
+        return true;
+    }
+    return r->n_again < REQUEST_AGAIN_MOST && zr_s3_can_correct(s, &r->net, &r->fault);
+}
+
 static void request_done(struct zr_net_request *net, zarr_status st,
                          const zarr_error *said)
 {
     struct zr_s3_request *r = (struct zr_s3_request *)(void *)net;
-    struct zr_s3_store *s = r->store;
-    zarr_error err = {0};
+    const uint32_t n_tries = zr_net_count_tries(net);
 
-    r->n_sent += zr_net_count_tries(net);
     if (st == ZARR_OK && net->answer.status / 100 != 2) {
-        zr_s3_fault_read(&r->fault, s->reader.env.alloc, net, zr_str_text(&r->answer),
-                         r->answer.bytes);
-        if (zr_streq(r->fault.code, "ExpiredToken"))
-            zr_s3_keys_expire(&s->keys);
-        if (r->n_again < REQUEST_AGAIN_MOST && zr_s3_can_correct(s, net, &r->fault)) {
+        zr_s3_fault_read(&r->fault, r->store->reader.env.alloc, net,
+                         zr_str_text(&r->answer), r->answer.bytes);
+        if (request_can_correct(r)) {
+            r->n_sent += n_tries > 1 ? n_tries : 0; /* one refusal did surely nothing */
             r->n_again++;
-            r->n_sent--; /* this answer tells that the last try did nothing */
             zr_net_request_deinit(net);
-            st = request_start(r, &err);
-            if (st == ZARR_OK)
-                return;
-            said = &err;
+            request_go(r);
+            return;
         }
     }
+    r->n_sent += n_tries;
     r->done(r, st, said);
 }
 
@@ -257,10 +297,11 @@ void zr_s3_send(struct zr_s3_request *r)
     zr_str_init(&r->url, r->store->reader.env.alloc);
     zr_str_init(&r->answer, r->store->reader.env.alloc);
     r->n_sent = r->n_again = 0;
+    r->was_renewed = false;
     st = hash_body(r, &err);
     if (st == ZARR_OK)
-        st = request_start(r, &err);
-    if (st != ZARR_OK)
+        request_go(r);
+    else
         r->done(r, st, &err);
 }
 

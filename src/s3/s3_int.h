@@ -140,6 +140,8 @@ void zr_s3_keys_deinit(struct zr_s3_keys *k);
  * Others wait only if the old one has expired. Not on a reactor. */
 zarr_status zr_s3_keys_renew(struct zr_s3_keys *k, const zarr_cancel *cancel,
                              zarr_error *err);
+/* Whether zr_s3_keys_renew() would fetch a key, or wait for one. */
+bool zr_s3_keys_are_due(struct zr_s3_keys *k);
 /* The key as it is, a reference; NULL: there is none. */
 struct zr_s3_key *zr_s3_keys_get(struct zr_s3_keys *k);
 /* The server says that the key has expired. */
@@ -233,7 +235,7 @@ zarr_status zr_s3_fail_answer(const zarr_allocator *alloc, const struct zr_net_r
 /*
  * One signed request. The caller zeroes it, sets the first members, and keeps it and all
  * that it borrows in place until done(). It is sent again by itself as net.h says, and
- * after a correction of the region or of the clock.
+ * after a correction of the region, the clock or an expired key.
  */
 struct zr_s3_request {
     struct zr_net_request net; /* first; of request.c. After done(): its `answer` */
@@ -267,10 +269,12 @@ struct zr_s3_request {
 
     /* of request.c */
     struct zr_str url;
+    struct zr_task task; /* that renews the key */
     uint32_t n_again;
+    bool was_renewed;
     char hash[ZR_S3_HASH_ROOM], checksum[ZR_S3_CHECKSUM_ROOM];
 };
-/* Starts a request. The caller has called zr_s3_keys_renew(). */
+/* Starts a request, after the renewal of a key that is due. */
 void zr_s3_send(struct zr_s3_request *r);
 /* Does a request before it returns, with keys that are renewed if need be; uses r->done
  * and r->user itself. Not on a reactor. */

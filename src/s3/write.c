@@ -90,7 +90,8 @@ static bool write_is_doubtful(const struct s3_write *w, bool has_answer, zarr_st
     if (w->op->verb != ZARR_STORE_PUT || n_sent == 0)
         return false;
     if (!has_answer)
-        return st == ZARR_ERR_IO || st == ZARR_ERR_LIMIT || st == ZARR_ERR_NO_MEMORY;
+        return st == ZARR_ERR_IO || st == ZARR_ERR_LIMIT || st == ZARR_ERR_NO_MEMORY ||
+               (n_sent > 1 && st != ZARR_ERR_CANCELLED);
     return n_sent > 1 || (status >= 500 && status != 501);
 }
 

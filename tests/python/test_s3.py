@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import s3_server
 import zarr
+from s3_large import start_large_service
 from s3_server import BUCKET, ID, SECRET, start_service, start_versitygw
 
 import zarrc
@@ -546,6 +547,37 @@ def test_an_expired_token_is_renewed(server, tmp_path, monkeypatch):
     server.service.fault = None
     np.testing.assert_array_equal(array[...], DATA)
     assert count_runs(tmp_path) in (2, 3)  # the read that failed may have asked once more
+
+
+@pytest.mark.parametrize(("verb", "code"), [("PUT small", "ExpiredToken"), ("PUT small", "RequestExpired"), ("DELETE small", "ExpiredToken"),
+                                            ("PUT partNumber=2", "ExpiredToken"), ("POST uploads", "ExpiredToken"), ("POST uploadId", "ExpiredToken")])
+def test_an_expired_token_of_a_write_is_renewed(buckets, tmp_path, monkeypatch, verb, code):
+    """Each request is sent again once with a new key, those of large values, too."""
+    make_process(tmp_path, 3600)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    seen, (method, part) = [], verb.split()
+
+    def fault(request):
+        if request.method == method and part in request.path and (len(seen) < most):
+            seen.append(request.path)
+            return s3_server.answer_error(400, code)
+        return None
+
+    most, is_small = 1, part == "small"
+    with start_large_service(buckets / BUCKET) as server:
+        server.service.fault = fault
+        store = zarrc.open_store(URL, storage_options={"profile": "run", "endpoint": server.url})
+        value = b"v" if is_small else bytes((64 << 20) + 1)
+        key = "small" if is_small else "large"
+        store.set(key, value)
+        if method == "DELETE":
+            store.delete(key)
+        assert len(seen) == 1 and count_runs(tmp_path) == 2 and (method == "DELETE" or store.get(key) == value)
+        if code == "ExpiredToken" and is_small:
+            most = 3
+            with pytest.raises(OSError, match="token has expired"):
+                store.delete(key) if method == "DELETE" else store.set(key, value)
+            assert len(seen) == 3
 
 
 def test_a_change_during_a_read(server, buckets):
