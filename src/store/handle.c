@@ -332,32 +332,9 @@ const zarr_store_caps *zr_store_caps(const zarr_store *s)
     return &s->caps;
 }
 
-/* Whether the store has found out meanwhile that its server erases under conditions. */
-static bool handle_erases_now(const zarr_store *s)
-{
-    union {
-        zarr_store_caps caps;
-        unsigned char room[CAPS_ROOM];
-    } u = {.room = {0}};
-
-    if (s->native || !zr_store_is_by_version(s))
-        return false;
-    u.caps.struct_size = sizeof u.caps;
-    s->vt.caps(s->self, &u.caps);
-    return u.caps.flags & ZARR_STORE_CAP_ERASE_IF_VERSION;
-}
-
-static bool handle_has(const zarr_store *s, uint32_t flags, uint32_t caps)
-{
-    const uint32_t missing = caps & ~flags;
-
-    return missing == 0 ||
-           (missing == ZARR_STORE_CAP_ERASE_IF_VERSION && handle_erases_now(s));
-}
-
 bool zr_store_can(const zarr_store *s, uint32_t caps)
 {
-    return handle_has(s, s->caps.flags, caps);
+    return (caps & ~s->caps.flags) == 0;
 }
 
 bool zr_store_lends(const zarr_store *s)
@@ -375,7 +352,7 @@ bool zr_store_can_key(const zarr_store *s, const char *key, uint32_t caps)
     const bool is_document = zr_key_kind(key) == ZARR_STORE_OP_DOCUMENT;
     const uint32_t flags = is_document ? s->caps.metadata_flags : s->caps.chunk_flags;
 
-    return handle_has(s, flags, caps);
+    return (caps & ~flags) == 0;
 }
 
 bool zr_store_is_by_version(const zarr_store *s)
