@@ -394,7 +394,9 @@ static zarr_status set_conditions(struct s3_opening *o)
         return zr_fail(o->err, ZARR_ERR_INVALID,
                        "the option conditional of an S3 store is etag, none or probe");
     atomic_store(&s->keeps, keeps);
-    atomic_store(&s->upload_keeps, keeps & ~(uint32_t)ZR_S3_KEEPS_ERASE);
+    /* a server that keeps those of PUT may ignore those of completions */
+    if (s->is_unconditional || is_aws(s))
+        atomic_store(&s->upload_keeps, keeps & ~(uint32_t)ZR_S3_KEEPS_ERASE);
     zr_s3_conditions_recall(s);
     return ZARR_OK;
 }

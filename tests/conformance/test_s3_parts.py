@@ -34,12 +34,13 @@ def server(tmp_path):
 
 
 @pytest.fixture
-def store(server, monkeypatch):
+def store(server, monkeypatch, request):
+    """With a parameter: of this configuration."""
     for name, value in make_variables(server.url).items():
         monkeypatch.setenv(name, value)
     context = Context(fake=None)
     try:
-        found = context.store(f"s3://{BUCKET}/pre")
+        found = context.store(f"s3://{BUCKET}/pre", config=getattr(request, "param", None))
     except Exception as problem:  # noqa: BLE001 - libraries are missing
         pytest.skip(str(problem))
     yield found
@@ -140,6 +141,7 @@ def test_conditions(store, server):
     assert server.service.open_uploads() == []
 
 
+@pytest.mark.parametrize("store", [None, b'{"conditional":"etag"}'], indirect=True, ids=["probe", "etag"])
 def test_a_server_without_conditions_of_completions(store, server):
     server.service.conditional = False
     parts = begin(store)
