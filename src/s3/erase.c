@@ -157,6 +157,18 @@ static void erase_end(struct s3_erase *e, zarr_status st, const zarr_error *err)
     end_erased_row(&o, &last);
 }
 
+/* Whether the service erases no keys together, or only with a Content-MD5. */
+static bool has_no_batches(const struct zr_s3_request *r)
+{
+    const uint32_t status = r->net.answer.status;
+    const char *code = r->fault.code;
+
+    return status == 501 || status == 405 || zr_streq(code, "MethodNotAllowed") ||
+           zr_streq(code, "NotImplemented") ||
+           (status == 400 &&
+            (zr_streq(code, "InvalidRequest") || zr_streq(code, "MissingContentMD5")));
+}
+
 static void erase_done(struct zr_s3_request *r, zarr_status st, const zarr_error *said)
 {
     struct s3_erase *e = (struct s3_erase *)(void *)r;
@@ -172,8 +184,7 @@ static void erase_done(struct zr_s3_request *r, zarr_status st, const zarr_error
             e->has_stray || !e->is_result)
             for (size_t i = 0; i < e->n; i++)
                 e->row[i].is_gone = false;
-    } else if (status == 501 || zr_streq(r->fault.code, "MethodNotAllowed") ||
-               zr_streq(r->fault.code, "NotImplemented")) {
+    } else if (has_no_batches(r)) {
         atomic_store(&e->store->no_batches, true);
     } else {
         st = zr_s3_request_fail(r, &err);

@@ -320,7 +320,8 @@ def test_more_than_a_thousand_keys(call, server, tmp_path):
 
 
 @pytest.mark.parametrize("answer,n_batches", [
-    (answer_error(501, "NotImplemented"), 1), (answer_error(405, "MethodNotAllowed"), 1), (answer_xml("<DeleteResult/>"), None),
+    (answer_error(501, "NotImplemented"), 1), (answer_error(405, "MethodNotAllowed"), 1), ((405, {}, b""), 1), (answer_error(400, "InvalidRequest"), 1),
+    (answer_error(400, "MissingContentMD5"), 1), (answer_xml("<DeleteResult/>"), None),
     (answer_xml("<DeleteResult><Error><Key>none of ours</Key><Code>InternalError</Code></Error></DeleteResult>"), None),
     (answer_xml("<Other/>"), None), ((200, {}, b"<DeleteResult>"), None), (error_inside("InternalError"), None)], ids=lambda _: "batch")
 def test_a_service_that_erases_not_all(call, server, array, answer, n_batches):
