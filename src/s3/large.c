@@ -226,6 +226,8 @@ static void large_upload(struct s3_large *l, uint64_t least)
     l->part_bytes = ZR_MAX(
         least, zr_ceil_div_u64(zr_ceil_div_u64(l->bytes, ZR_S3_PARTS_MOST), mib) * mib);
     l->n_parts = zr_ceil_div_u64(l->bytes, l->part_bytes);
+    if (!l->body) /* of a copy the service knows the bytes */
+        l->upload->has_checksums = false;
     l->upload->cancel = l->op->cancel;
     l->upload->tag = l->arg;
     l->upload->user = l;
@@ -483,7 +485,7 @@ static void copy_send(struct s3_large *l)
     l->lines[1] = *l->source_is ? l->source_is : NULL;
     l->request.lines = l->lines;
     l->request.body = "";
-    l->request.makes_object = true;
+    l->request.makes_object = l->request.has_no_checksum = true;
     l->request.done = copy_done;
     zr_s3_send(&l->request);
 }

@@ -64,18 +64,23 @@ static zarr_status note_uploaded_part(const struct zr_s3_part *p, const char *et
 {
     struct zr_s3_upload *u = p->upload;
     const zarr_allocator *alloc = u->store->reader.env.alloc;
-    char *text = zr_strdup(alloc, etag);
+    const size_t n = strlen(etag) + 1;
+    const char *checksum = strchr(p->request.checksum, ' ');
+    struct zr_s3_part_tags *tags = zr_calloc(alloc, 1, sizeof *tags + n);
     const struct zr_value_part part = {
-        .number = p->number, .offset = p->offset, .bytes = p->bytes, .value = text};
+        .number = p->number, .offset = p->offset, .bytes = p->bytes, .value = tags};
     void *old = NULL; /* of a part that is sent a second time */
     zarr_status st;
 
-    if (!text)
-        return zr_fail_memory(err, strlen(etag) + 1);
+    if (!tags)
+        return zr_fail_memory(err, sizeof *tags + n);
+    memcpy(tags->etag, etag, n);
+    if (checksum)
+        (void)snprintf(tags->checksum, sizeof tags->checksum, "%s", checksum + 1);
     zr_mutex_lock(&u->mutex);
     st = zr_part_list_put(&u->list, alloc, &part, &old, err);
     zr_mutex_unlock(&u->mutex);
-    zr_free(alloc, st == ZARR_OK ? old : text);
+    zr_free(alloc, st == ZARR_OK ? old : tags);
     return st;
 }
 

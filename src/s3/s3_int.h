@@ -251,6 +251,7 @@ struct zr_s3_request {
     bool repeats_409;    /* it has no condition, so this answer passes */
     bool makes_object;   /* so it has the headers of new objects, as a storage class */
     bool needs_checksum; /* of the body, even without the option `checksums` */
+    bool has_no_checksum; /* even with it: the service would take it for another one */
     uint64_t max_bytes;  /* of the body of a 2xx answer, else LIMIT; 0:
                             ZR_S3_ANSWER_MOST */
     const zarr_cancel *cancel;
@@ -405,6 +406,12 @@ void zr_s3_make_version(zarr_store_version *out, const char *etag);
 
 /* ---- uploads ---- */
 
+/* What a completion tells of a part. */
+struct zr_s3_part_tags {
+    char checksum[ZR_S3_CHECKSUM_ROOM]; /* base64; "": none */
+    char etag[];
+};
+
 /* The upload of one value. Its requests, except those of parts, come one after another.
  */
 struct zr_s3_upload {
@@ -415,13 +422,14 @@ struct zr_s3_upload {
     struct zr_str body;  /* of the completion */
     struct zr_s3_write_id id;
     zr_mutex mutex;           /* of the list */
-    struct zr_part_list list; /* the value of a part is its ETag, owned */
+    struct zr_part_list list; /* the value of a part is struct zr_s3_part_tags, owned */
     atomic_bool was_cancelled;
     bool is_committed;
     bool is_doubtful; /* an earlier completion may have been carried out */
     bool is_conditional;
+    bool has_checksums; /* of its parts */
     char condition[ZR_S3_CONDITION_ROOM];
-    const char *lines[2];
+    const char *lines[3];
     zarr_store_version version; /* of the value */
     zarr_status st;             /* of a completion whose outcome is asked for */
     zarr_error err;

@@ -166,6 +166,7 @@ zarr_status zr_s3_upload_make(struct zr_s3_upload **out, struct zr_s3_store *s,
         return zr_fail_memory(err, sizeof *u + n);
     u->store = s;
     u->generation = zr_fork_generation();
+    u->has_checksums = s->checksums;
     zr_str_init(&u->query, alloc);
     zr_str_init(&u->body, alloc);
     zr_s3_write_id_make(&u->id);
@@ -203,10 +204,11 @@ static struct zr_s3_request *upload_request(struct zr_s3_upload *u, const char *
                                         .query = query,
                                         .lines = u->lines,
                                         .is_repeatable = true,
+                                        .has_no_checksum = true,
                                         .max_bytes = ZR_S3_ANSWER_MOST,
                                         .cancel = u->cancel,
                                         .tag = u->tag};
-    u->lines[0] = u->lines[1] = NULL;
+    memset(u->lines, 0, sizeof u->lines);
     return &u->request;
 }
 
@@ -222,6 +224,7 @@ static struct zr_s3_request *prepare_begin(struct zr_s3_upload *u)
     r->body = "";
     r->makes_object = true;
     u->lines[0] = u->id.line;
+    u->lines[1] = u->has_checksums ? "x-amz-checksum-algorithm: SHA256" : NULL;
     return r;
 }
 
@@ -388,10 +391,16 @@ static void put_completion(struct zr_s3_upload *u)
     zr_str_puts(&u->body, "<CompleteMultipartUpload "
                           "xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">");
     for (size_t i = 0; i < u->list.n; i++) {
+        const struct zr_s3_part_tags *tags = u->list.part[i].value;
+
         zr_str_printf(&u->body, "<Part><PartNumber>%" PRIu64 "</PartNumber><ETag>",
                       u->list.part[i].number);
-        zr_s3_put_xml(&u->body, u->list.part[i].value);
-        zr_str_puts(&u->body, "</ETag></Part>");
+        zr_s3_put_xml(&u->body, tags->etag);
+        zr_str_puts(&u->body, "</ETag>");
+        if (*tags->checksum)
+            zr_str_printf(&u->body, "<ChecksumSHA256>%s</ChecksumSHA256>",
+                          tags->checksum);
+        zr_str_puts(&u->body, "</Part>");
     }
     zr_str_puts(&u->body, "</CompleteMultipartUpload>");
 }

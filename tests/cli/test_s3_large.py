@@ -77,6 +77,16 @@ def test_a_large_value_goes_up_in_parts(call, server, large):
     assert server.service.open_uploads() == []
 
 
+def test_checksums_of_parts(call, server, large, array_file):
+    """The upload names their algorithm, and its completion lists them."""
+    option = "--store-option=checksums=true"
+    upload(call, large, option)
+    found, = server.service.uploads.values()
+    assert len(found["checksums"]) == 9 and call("diff", large[0] / "a.zarr", URL).code == 0
+    call("cp", URL, OTHER, option)
+    assert server.service.count("CopyObject") > 0 and call("diff", URL, OTHER).code == 0
+
+
 def test_versitygw(zarrc, large, array_file, tmp_path):
     """Another server takes the same requests."""
     if not find_versitygw()[0]:

@@ -1,7 +1,9 @@
 """A service of s3_server.py that also knows uploads in parts, copies, and erasing many keys at once. Tests take an answer away, or change it."""
+import base64
 import contextlib
 import datetime
 import email.utils
+import hashlib
 import time
 import types
 import urllib.parse
@@ -40,6 +42,10 @@ def name_request(request):
     return {"GET": "GetObject", "HEAD": "HeadObject", "PUT": "CopyObject" if copies else "PutObject", "DELETE": "DeleteObject"}[request.method]
 
 
+def make_checksum(data):
+    return base64.b64encode(hashlib.sha256(data).digest()).decode()
+
+
 class LargeService(Service):
     """`after(name, request, answer)` may change an answer after the operation, `before(name, request)` may answer without it."""
 
@@ -71,9 +77,13 @@ class LargeService(Service):
     # ---- uploads ----
 
     def do_CreateUpload(self, request, key, _):
+        algorithm = request.headers.get("x-amz-checksum-algorithm")
+        if algorithm not in (None, "SHA256") or "x-amz-checksum-sha256" in request.headers:
+            return answer_error(400, "InvalidRequest")
         ident = f"up/{len(self.uploads)}+="
         told = {name: value for name, value in request.headers.items() if name.lower().startswith("x-amz-meta-")}
-        self.uploads[ident] = {"key": key, "parts": {}, "meta": told, "begun": time.time(), "is_open": True}
+        self.uploads[ident] = {"key": key, "parts": {}, "meta": told, "begun": time.time(), "is_open": True,
+                               "checksums": {} if algorithm else None}
         return answer_xml(f"<InitiateMultipartUploadResult><Bucket>{BUCKET}</Bucket><Key>{escape(key)}</Key><UploadId>{ident}</UploadId></InitiateMultipartUploadResult>")
 
     def find_upload(self, key, query):
@@ -90,6 +100,13 @@ class LargeService(Service):
     def do_UploadPart(self, request, key, query):
         if not (upload := self.find_upload(key, query)):
             return answer_error(404, "NoSuchUpload")
+        told = request.headers.get("x-amz-checksum-sha256")
+        if (told is None) != (upload.get("checksums") is None):  # the one needs the other
+            return answer_error(400, "InvalidRequest")
+        if told not in (None, make_checksum(request.body)):
+            return answer_error(400, "BadDigest")
+        if told:
+            upload["checksums"][int(query["partNumber"])] = told
         wrong, etag = self.put_part(upload, query, request.body)
         return wrong or (200, {"ETag": etag}, b"")
 
@@ -125,7 +142,11 @@ class LargeService(Service):
     def do_CompleteUpload(self, request, key, query):
         if not (upload := self.find_upload(key, query)):
             return answer_error(404, "NoSuchUpload")
-        rows = [(int(part.findtext("PartNumber")), part.findtext("ETag")) for part in read_xml(request.body).iter("Part")]
+        found = list(read_xml(request.body).iter("Part"))
+        rows = [(int(part.findtext("PartNumber")), part.findtext("ETag")) for part in found]
+        told = {int(part.findtext("PartNumber")): part.findtext("ChecksumSHA256") for part in found if part.findtext("ChecksumSHA256")}
+        if told != (upload.get("checksums") or {}) or "x-amz-checksum-sha256" in request.headers:  # that header would be the value's
+            return answer_error(400, "InvalidRequest")
         parts = [upload["parts"].get(number) for number, _ in rows]
         if not rows or None in parts or any(etag != make_etag(data) for (_, etag), data in zip(rows, parts, strict=True)):
             return answer_error(400, "InvalidPart")
