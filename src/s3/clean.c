@@ -9,7 +9,8 @@
 #include <string.h>
 
 enum {
-    CLEAN_BYTES_MOST = 16 << 20
+    CLEAN_BYTES_MOST = 16 << 20,
+    CLEAN_ID_MOST = 8192
 };
 
 /* An upload of a page; its texts are in c->texts. */
@@ -31,7 +32,7 @@ struct s3_clean {
     struct clean_row *row;
     size_t n, cap;
     int64_t begun_s;
-    bool is_list, is_truncated, in_row;
+    bool is_list, is_truncated, is_escaped, in_row;
 };
 
 static zarr_status clean_begin(void *user, const char *name, zarr_error *err)
@@ -94,6 +95,8 @@ static zarr_status clean_end(void *user, const char *name, const char *text,
         return set_text(&c->next_key, text, err);
     if (zr_streq(local, "NextUploadIdMarker"))
         return set_text(&c->next_id, text, err);
+    if (zr_streq(local, "EncodingType"))
+        c->is_escaped = zr_streq(text, "url");
     if (zr_streq(local, "IsTruncated"))
         c->is_truncated = zr_streq(text, "true");
     return ZARR_OK;
@@ -112,7 +115,7 @@ static zarr_status fetch_uploads(struct s3_clean *c, int64_t *now_s, zarr_error 
     zarr_status st = ZARR_OK;
 
     c->n = 0;
-    c->is_list = c->is_truncated = c->in_row = false;
+    c->is_list = c->is_truncated = c->is_escaped = c->in_row = false;
     zr_str_clear(&c->texts);
     zr_str_clear(&c->next_key);
     zr_str_clear(&c->next_id);
@@ -129,6 +132,13 @@ out:
     return st;
 }
 
+/* Whether a request with them aborts an upload: without an id it may erase the value. */
+static bool can_abort(const char *key, const char *id)
+{
+    return *id && strlen(id) <= CLEAN_ID_MOST && zr_is_plain_line(id) &&
+           zr_key_validate(key, strlen(key), NULL) == ZARR_OK;
+}
+
 /* Aborts an upload. *n_removed counts it, unless it is gone already. */
 static zarr_status abort_upload(struct s3_clean *c, const struct clean_row *row,
                                 uint64_t *n_removed, zarr_error *err)
@@ -142,7 +152,7 @@ static zarr_status abort_upload(struct s3_clean *c, const struct clean_row *row,
 
     zr_str_init(&query, c->texts.alloc);
     zr_str_clear(&c->key);
-    if (!zr_s3_decode_key(&c->key, c->texts.ptr + row->key, true))
+    if (!zr_s3_decode_key(&c->key, c->texts.ptr + row->key, c->is_escaped))
         ZR_FAIL(err, ZARR_ERR_CORRUPT, "it has a key with a malformed escape");
     ZR_TRY(zr_str_status(&c->key, err));
     if (!zr_starts_with(zr_str_text(&c->key), zr_str_text(&c->prefix)))
@@ -151,6 +161,8 @@ static zarr_status abort_upload(struct s3_clean *c, const struct clean_row *row,
     zr_s3_encode(&query, c->texts.ptr + row->id, false);
     ZR_TRY(zr_str_status(&query, err));
     r.key = zr_str_text(&c->key) + c->store->prefix.bytes;
+    if (!can_abort(r.key, c->texts.ptr + row->id))
+        goto out;
     r.query = zr_str_text(&query);
     ZR_TRY(zr_s3_call(&r, err));
     if (r.net.answer.status / 100 == 2)
@@ -171,7 +183,7 @@ static void put_uploads_query(struct s3_clean *c)
     if (c->next_key.bytes == 0)
         return;
     zr_str_clear(&c->key);
-    if (!zr_s3_decode_key(&c->key, zr_str_text(&c->next_key), true))
+    if (!zr_s3_decode_key(&c->key, zr_str_text(&c->next_key), c->is_escaped))
         c->query.failed = true;
     zr_str_puts(&c->query, "&key-marker=");
     zr_s3_encode(&c->query, zr_str_text(&c->key), false);

@@ -233,6 +233,28 @@ def test_clean_aborts_old_uploads(call, server, large):
     assert "repeats the marker" in call("clean", URL, code=None).err
 
 
+def test_clean_where_keys_are_not_escaped(call, server):
+    call("create", URL, "--shape=3", "--dtype=int8")
+    server.service.page, server.service.escapes = 1, False
+    for i, key in enumerate(("x.zarr/c/a+b", "x.zarr/c/50%", "x.zarr/c/%41")):
+        server.service.uploads[f"u{i}"] = {"key": key, "parts": {}, "meta": {}, "begun": 0.0, "is_open": True}
+    call("clean", URL)
+    assert server.service.open_uploads() == []
+
+
+@pytest.mark.parametrize("key,ident", [("x.zarr/zarr.json", ""), ("x.zarr/zarr.json", "a\nb"), ("x.zarr/zarr.json", "i" * 9000), ("x.zarr/", "u"),
+                                       ("x.zarr/../zarr.json", "u"), ("x.zarr//zarr.json", "u")])
+def test_clean_sends_no_other_delete(call, server, key, ident):
+    """Some services erase the value where the id of the upload is empty."""
+    call("create", URL, "--shape=3", "--dtype=int8")
+    page = answer_xml(f"<ListMultipartUploadsResult><Upload><Key>{key}</Key><UploadId>{ident}</UploadId><Initiated>2001-01-01T00:00:00Z</Initiated>"
+                      "</Upload><IsTruncated>false</IsTruncated></ListMultipartUploadsResult>")
+    server.service.before = lambda name, _: page if name == "ListUploads" else None
+    server.log.clear()
+    call("clean", URL)
+    assert server.service.count("ListUploads") == 1 and not [row for row in server.log if row.startswith("DELETE")], server.log
+
+
 # ---- copies ----
 
 

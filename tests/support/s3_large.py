@@ -51,7 +51,7 @@ class LargeService(Service):
 
     def __init__(self, folder, page=1000, least=5 << 20):
         super().__init__(folder, page)
-        self.least, self.uploads, self.names, self.conditional = least, {}, [], True
+        self.least, self.uploads, self.names, self.conditional, self.escapes = least, {}, [], True, True
         self.before = self.after = lambda *unused: None
         self.sizes = {}  # lengths that HEAD tells of keys
 
@@ -174,12 +174,13 @@ class LargeService(Service):
         found = sorted((upload["key"], ident) for ident, upload in self.uploads.items() if upload["is_open"] and upload["key"].startswith(prefix))
         left = [pair for pair in found if pair > after]
         page = left[:self.page]
-        rows = "".join(f"<Upload><Key>{urllib.parse.quote_plus(name, safe='/')}</Key><UploadId>{escape(ident)}</UploadId>"
+        put = (lambda key: urllib.parse.quote_plus(key, safe="/")) if self.escapes else escape
+        rows = "".join(f"<Upload><Key>{put(name)}</Key><UploadId>{escape(ident)}</UploadId>"
                        f"<Initiated>{datetime.datetime.fromtimestamp(self.uploads[ident]['begun'], datetime.UTC):%Y-%m-%dT%H:%M:%S.000Z}</Initiated></Upload>"
                        for name, ident in page)
-        more = (f"<IsTruncated>true</IsTruncated><NextKeyMarker>{urllib.parse.quote_plus(page[-1][0], safe='/')}</NextKeyMarker>"
+        more = (f"<IsTruncated>true</IsTruncated><NextKeyMarker>{put(page[-1][0])}</NextKeyMarker>"
                 f"<NextUploadIdMarker>{escape(page[-1][1])}</NextUploadIdMarker>" if len(left) > len(page) else "<IsTruncated>false</IsTruncated>")
-        return answer_xml(f"<ListMultipartUploadsResult><EncodingType>url</EncodingType>{rows}{more}</ListMultipartUploadsResult>",
+        return answer_xml(f"<ListMultipartUploadsResult>{'<EncodingType>url</EncodingType>' * self.escapes}{rows}{more}</ListMultipartUploadsResult>",
                           Date=email.utils.formatdate(usegmt=True))
 
     # ---- copies, and many keys ----
