@@ -426,6 +426,8 @@ struct zr_s3_upload {
     atomic_bool was_cancelled;
     bool is_committed;
     bool is_doubtful; /* an earlier completion may have been carried out */
+    bool can_repeat;  /* the service says that a repetition may succeed */
+    uint32_t n_again;
     bool is_conditional;
     bool has_checksums; /* of its parts */
     char condition[ZR_S3_CONDITION_ROOM];

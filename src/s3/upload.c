@@ -12,6 +12,10 @@
 #include <stdio.h>
 #include <string.h>
 
+enum {
+    COMPLETE_AGAIN = 3
+};
+
 /* ---- answers ---- */
 
 static const char *find_local(const char *name)
@@ -309,6 +313,7 @@ static zarr_status judge_completion(struct zr_s3_upload *u, bool *is_sure,
     if (zr_s3_has_succeeded(r)) {
         ZR_TRY(zr_s3_result_read(&result, r, "CompleteMultipartUploadResult", err));
         code = result.code;
+        u->can_repeat = zr_streq(code, "InternalError") || zr_streq(code, "SlowDown");
         *is_sure =
             result.is_root ||
             (is_first && (zr_s3_is_conflict(code) || zr_streq(code, "NoSuchUpload")));
@@ -343,6 +348,8 @@ static void completion_end(struct zr_s3_upload *u, zarr_status st, zarr_error *e
     u->ended(u, st, err);
 }
 
+static void completion_send(struct zr_s3_upload *u);
+
 static void upload_look_done(struct zr_s3_request *r, zarr_status st,
                              const zarr_error *said)
 {
@@ -354,7 +361,10 @@ static void upload_look_done(struct zr_s3_request *r, zarr_status st,
         zr_http_version_make(&u->version, &r->net.answer);
         completion_end(u, ZARR_OK, &err);
     } else if (st == ZARR_OK && (status == 200 || status == 404)) {
-        completion_end(u, u->st, &err);
+        if (u->can_repeat && u->n_again++ < COMPLETE_AGAIN)
+            completion_send(u);
+        else
+            completion_end(u, u->st, &err);
     } else if (st == ZARR_ERR_CANCELLED) {
         completion_end(u, zr_pass(&err, st, said), &err);
     } else {
@@ -372,6 +382,7 @@ static void complete_done(struct zr_s3_request *r, zarr_status st, const zarr_er
     zarr_error err = {0};
     bool is_sure = r->n_sent == 0 || st == ZARR_ERR_CANCELLED;
 
+    u->can_repeat = false;
     st = st == ZARR_OK ? judge_completion(u, &is_sure, &err) : zr_pass(&err, st, said);
     if (is_sure) {
         completion_end(u, st, &err);
@@ -405,25 +416,30 @@ static void put_completion(struct zr_s3_upload *u)
     zr_str_puts(&u->body, "</CompleteMultipartUpload>");
 }
 
-void zr_s3_upload_complete(struct zr_s3_upload *u, const zarr_store_version *expected)
+static void completion_send(struct zr_s3_upload *u)
 {
     struct zr_s3_request *r = upload_request(u, "POST", zr_str_text(&u->query));
+
+    u->lines[0] = u->is_conditional ? u->condition : NULL;
+    r->body = u->body.ptr;
+    r->body_bytes = u->body.bytes;
+    r->done = complete_done;
+    zr_s3_send(r);
+}
+
+void zr_s3_upload_complete(struct zr_s3_upload *u, const zarr_store_version *expected)
+{
     zarr_error err = {0};
     zarr_status st;
 
     put_completion(u);
     u->is_conditional = expected != NULL;
+    u->n_again = 0;
     st = zr_str_status(&u->body, &err);
-    if (st == ZARR_OK && expected) {
+    if (st == ZARR_OK && expected)
         st = zr_s3_put_condition(u->condition, expected, &err);
-        u->lines[0] = u->condition;
-    }
-    if (st != ZARR_OK) {
+    if (st == ZARR_OK)
+        completion_send(u);
+    else
         completion_end(u, st, &err);
-        return;
-    }
-    r->body = u->body.ptr;
-    r->body_bytes = u->body.bytes;
-    r->done = complete_done;
-    zr_s3_send(r);
 }

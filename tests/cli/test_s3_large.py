@@ -165,7 +165,15 @@ def test_a_completion_that_fails_inside_of_a_200(call, server, large, code):
     done = upload(call, large, code=None)
     assert done.code != 0 and "x.zarr/c/0/0" not in done.out.decode(), done.err
     assert ("lost the parts" if code == "NoSuchUpload" else f"code {code}") in done.err and "unknown" not in done.err
+    assert server.service.count("CompleteUpload") == (4 if code in ("InternalError", "SlowDown") else 1)
     assert server.service.open_uploads() == [] and not (server.bucket / "x.zarr/c/0/0").exists()
+
+
+@pytest.mark.parametrize("code", ["InternalError", "SlowDown"])
+def test_a_completion_that_fails_once_inside_of_a_200(call, server, large, code):
+    server.service.before = fail_once("CompleteUpload", error_inside(code))
+    upload(call, large)
+    assert server.service.count("CompleteUpload") == 2 and call("diff", large[0] / "a.zarr", URL).code == 0
 
 
 def test_nobody_knows_what_became_of_a_completion(call, server, large):
