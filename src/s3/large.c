@@ -1,7 +1,8 @@
 /*
  * s3/large.c - values that the store itself divides: a PUT above 64 MiB goes up in parts,
  * several at once, whose bytes stay where the caller has them. A COPY is made by the
- * service: in one request up to 5 GiB, else in parts, all of one version of the source.
+ * service: in one request up to 512 MiB, else in parts, all of one version of the source.
+ * A service may send nothing while it copies, so one request does not last long.
  *
  * Each operation is one block, freed before its done().
  * Thread class: shared; moves from its thread to reactors.
@@ -78,13 +79,14 @@ static void take_large_version(const struct s3_large *l,
         l->op->version = *version;
 }
 
-static void large_aborted(struct zr_s3_upload *u, zarr_status st, zarr_error *unused)
+/* `clean` aborts what is left. */
+static void large_abort(void *large)
 {
-    struct s3_large *l = u->user;
+    struct s3_large *l = large;
     zarr_error err = l->err;
 
-    ZR_UNUSED(st); /* `clean` aborts what is left */
-    ZR_UNUSED(unused);
+    if (!zr_net_is_reactor() && !zr_has_forked(l->upload->generation))
+        zr_s3_upload_abort_now(l->upload);
     large_op_end(l, l->st, &err);
 }
 
@@ -101,8 +103,9 @@ static void large_fail(struct s3_large *l, zarr_status st, const zarr_error *why
     }
     l->st = st;
     l->err = err;
-    u->ended = large_aborted;
-    zr_s3_upload_abort(u);
+    l->task = (struct zr_task){.fn = large_abort, .arg = l};
+    if (zr_task_submit(&l->task, NULL) != ZARR_OK)
+        large_op_end(l, st, &err);
 }
 
 /* ---- parts ---- */
@@ -520,7 +523,7 @@ static void copy_look_done(struct zr_s3_request *r, zarr_status st,
     st = st == ZARR_OK ? begin_copy(l, &err) : zr_pass(&err, st, said);
     if (st != ZARR_OK)
         large_op_end(l, st, &err);
-    else if (l->bytes > ZR_S3_PART_MOST)
+    else if (l->bytes > COPY_PART_BYTES && *l->source_is)
         large_upload(l, COPY_PART_BYTES);
     else
         copy_send(l);

@@ -49,6 +49,8 @@ static zarr_status judge_part(const struct zr_s3_part *p, struct zr_s3_result *r
     if (!p->body && (zr_s3_is_conflict(code) || r->net.answer.status == 412 ||
                      zr_streq(code, "NoSuchKey")))
         ZR_FAIL(err, ZARR_ERR_CONFLICT, "the source was changed while it was copied");
+    if (!p->body && (r->net.answer.status == 405 || r->net.answer.status == 501))
+        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "the service cannot copy this value");
     if (!zr_s3_has_succeeded(r))
         ZR_LEAVE(zr_s3_request_fail(r, err));
     if (*code)
@@ -235,8 +237,6 @@ static zarr_status try_part(struct zr_s3_upload *u, zarr_error *err)
     return wait_for_upload(&w, err);
 }
 
-static void abort_and_wait(struct zr_s3_upload *u);
-
 zarr_status zr_s3_try_upload(struct zr_s3_store *s, const struct zr_s3_trial *trial,
                              enum zr_s3_verdict *out, zarr_error *err)
 {
@@ -261,7 +261,7 @@ zarr_status zr_s3_try_upload(struct zr_s3_store *s, const struct zr_s3_trial *tr
     *out = is_right ? ZR_S3_KEEPS : ZR_S3_DOUBTFUL;
 out:
     if (st != ZARR_ERR_CANCELLED && u && u->query.bytes > 0 && !u->is_committed)
-        abort_and_wait(u);
+        zr_s3_upload_abort_now(u);
     if (u && !zr_has_forked(u->generation))
         zr_s3_upload_free(u);
     return st;
@@ -298,13 +298,11 @@ static void abort_ended(struct zr_s3_upload *u, zarr_status st, zarr_error *err)
     zr_event_set(u->user);
 }
 
-/* Aborts, and waits for it only so long. */
-static void abort_and_wait(struct zr_s3_upload *u)
+void zr_s3_upload_abort_now(struct zr_s3_upload *u)
 {
     struct zr_event event;
 
     zr_event_init(&event);
-    u->cancel = NULL;
     u->tag = u;
     u->ended = abort_ended;
     u->user = &event;
@@ -326,8 +324,10 @@ void zr_s3_end_parts(void *self, const char *key, void *parts)
     ZR_UNUSED(self);
     ZR_UNUSED(key);
     if (!u->is_committed && !atomic_load(&u->was_cancelled) &&
-        !zr_has_forked(u->generation) && !zr_net_is_reactor() && !zr_attempt_runs())
-        abort_and_wait(u);
+        !zr_has_forked(u->generation) && !zr_net_is_reactor() && !zr_attempt_runs()) {
+        u->cancel = NULL;
+        zr_s3_upload_abort_now(u);
+    }
     zr_s3_upload_free(u);
 }
 

@@ -13,7 +13,8 @@
 #include <string.h>
 
 enum {
-    COMPLETE_AGAIN = 3
+    COMPLETE_AGAIN = 3,
+    ETAG_MOST = 1024 /* without quotes */
 };
 
 /* ---- answers ---- */
@@ -143,18 +144,18 @@ zarr_status zr_s3_put_condition(char out[ZR_S3_CONDITION_ROOM],
 
 void zr_s3_make_version(zarr_store_version *out, const char *etag)
 {
-    char quoted[ZR_HTTP_ETAG_ROOM];
+    char quoted[ETAG_MOST];
     struct zr_net_answer a = {.etag = etag};
 
     *out = (zarr_store_version){{0}};
     if (!*etag || zr_starts_with(etag, "W/"))
         return;
     if (*etag != '"') {
-        (void)snprintf(quoted, sizeof quoted, "\"%.60s\"", etag);
+        if (snprintf(quoted, sizeof quoted, "\"%s\"", etag) >= ETAG_MOST)
+            return;
         a.etag = quoted;
     }
-    if (strlen(etag) + 2 < sizeof quoted)
-        zr_http_version_make(out, &a);
+    zr_http_version_make(out, &a);
 }
 
 /* ---- the upload ---- */

@@ -309,14 +309,14 @@ def test_other_credentials_copy_nothing(call, server, array):
     assert server.service.count("CopyObject") == 0
 
 
-def copy_in_parts(server, etags, change=None):
-    """The source has 6 GiB, says the server, and the parts are copied by their numbers alone."""
+def copy_in_parts(server, etags, change=None, size=6 << 30):
+    """The source has this size, says the server, and the parts are copied by their numbers alone."""
     etags = iter(etags)
 
     def before(name, request):
         if name == "HeadObject" and "/c/0/0" in request.path and "x.zarr" in request.path:
             etag = next(etags)
-            return 200, {"Content-Length": str(6 << 30), **({"ETag": etag} if etag else {})}, b""
+            return 200, {"Content-Length": str(size), **({"ETag": etag} if etag else {})}, b""
         if name == "UploadPartCopy":
             assert request.headers["x-amz-copy-source-if-match"] == '"one"'
             return change or answer_xml("<CopyPartResult><ETag>&quot;p&quot;</ETag></CopyPartResult>")
@@ -328,6 +328,22 @@ def test_a_copy_in_parts(call, server, array, tmp_path):
     copy_in_parts(server, ['"one"'] * 9)
     call("cp", URL, OTHER)
     assert server.service.count("UploadPartCopy") == 12 and server.service.count("CompleteUpload") == 1
+
+
+@pytest.mark.parametrize("size,n_parts", [(512 << 20, 0), ((512 << 20) + 1, 2)])
+def test_no_request_copies_much(call, server, array, size, n_parts):
+    """A service may be silent while it copies."""
+    copy_in_parts(server, ['"one"'] * 9, size=size)
+    call("cp", URL, OTHER, code=None)
+    assert server.service.count("UploadPartCopy") == n_parts
+
+
+@pytest.mark.parametrize("answer", [answer_error(501, "NotImplemented"), (405, {}, b"")], ids=["501", "405"])
+def test_a_service_that_copies_no_parts(call, server, array, answer):
+    """Then zarrc reads the value, which has no 600 MiB."""
+    copy_in_parts(server, ['"one"'] * 99, answer, size=600 << 20)
+    call("cp", URL, OTHER, code=None)
+    assert server.service.count("UploadPartCopy") > 0 and [row for row in server.log if row.startswith("GET") and "x.zarr/c/0/0" in row]
 
 
 @pytest.mark.parametrize("etags,change,n_parts", [

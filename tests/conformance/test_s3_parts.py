@@ -2,6 +2,7 @@
 import ctypes
 import os
 from ctypes import byref, c_uint64, c_void_p
+from xml.sax.saxutils import escape
 
 import pytest
 from http_answers import HANGS, LOST
@@ -10,7 +11,7 @@ from s3_server import BUCKET, answer_error, find_versitygw, make_variables, star
 from zarrc_abi import Error, Mem, StoreOp, lib
 from zarrc_ctypes import Context
 
-PUT, PUT_PART = 2, 6
+STAT, PUT, PUT_PART = 1, 2, 6
 IF_VERSION, WANT_VERSION, IN_PARTS = 1, 4, 32
 OK = 0
 PART = 8 << 20
@@ -235,6 +236,31 @@ def test_a_hanging_abort_is_not_waited_for(store, server):
     server.service.before = lambda name, _: (HANGS, {}, b"") if name == "AbortUpload" else None
     end(store, begin(store))
     assert server.service.count("AbortUpload") == 1 and len(server.service.open_uploads()) == 1
+
+
+@pytest.mark.parametrize("store", [b'{"stall_s":3600}'], indirect=True, ids=["stall"])
+def test_a_hanging_abort_of_a_large_value_is_not_waited_for(store, server):
+    server.service.before = lambda name, _: {"UploadPart": answer_error(403, "AccessDenied"), "AbortUpload": (HANGS, {}, b"")}.get(name)
+    status, text = run(store, put(PUT, b"l" * (65 << 20)))
+    assert name_status(status) == "denied" and "AccessDenied" in text
+    assert server.service.count("AbortUpload") == 1 and len(server.service.open_uploads()) == 1
+
+
+@pytest.mark.parametrize("etag,told", [('"' + "e" * 90 + '"', '"' + "e" * 90 + '"'), ('"' + "e" * 90 + '"', "e" * 90)], ids=["quoted", "bare"])
+def test_a_long_etag_makes_the_same_version_everywhere(store, server, etag, told):
+    def after(name, _, answer):
+        if name == "CompleteUpload":
+            return answer_xml(f"<CompleteMultipartUploadResult><ETag>{escape(told)}</ETag></CompleteMultipartUploadResult>")
+        return (answer[0], {**answer[1], "ETag": etag}, answer[2]) if name == "HeadObject" else None
+
+    server.service.after = after
+    parts = begin(store)
+    two_parts(store, parts)
+    status, text, version = commit(store, parts, PART + len(DATA), WANT_VERSION)
+    end(store, parts)
+    stat = Op(verb=STAT, key=KEY, flags=WANT_VERSION)
+    assert (status, run(store, stat)[0]) == (OK, OK), text
+    assert bytes(version.bytes) == bytes(stat.version.bytes) != bytes(64)
 
 
 def test_a_key_of_the_library_is_refused(store, server):
