@@ -40,7 +40,7 @@ struct s3_large {
     char source_is[sizeof "x-amz-copy-source-if-match: " + ZR_HTTP_ETAG_ROOM];
     const char *lines[3];
     zarr_store_version version; /* of the source */
-    uint32_t n_again;
+    uint32_t n_again, n_looks;
 };
 
 /* ---- the end ---- */
@@ -79,6 +79,29 @@ static void take_large_version(const struct s3_large *l,
         l->op->version = *version;
 }
 
+static void copy_look_done(struct zr_s3_request *r, zarr_status st,
+                           const zarr_error *said);
+static void copy_look(struct s3_large *l,
+                      void (*done)(struct zr_s3_request *r, zarr_status st,
+                                   const zarr_error *err));
+
+/* Ends the operation, unless it is the COPY of any version of a source that was changed
+ * meanwhile: the new one is copied then. */
+static void large_end_or_again(struct s3_large *l, zarr_status st, zarr_error *err)
+{
+    if (l->body || st != ZARR_ERR_CONFLICT ||
+        !zr_store_version_is_none(&l->op->source->version) ||
+        l->n_looks++ >= COPY_AGAIN) {
+        large_op_end(l, st, err);
+        return;
+    }
+    zr_s3_upload_free(l->upload);
+    l->upload = NULL;
+    l->next = 0;
+    l->st = ZARR_OK;
+    copy_look(l, copy_look_done);
+}
+
 /* `clean` aborts what is left. */
 static void large_abort(void *large)
 {
@@ -87,7 +110,7 @@ static void large_abort(void *large)
 
     if (!zr_net_is_reactor() && !zr_has_forked(l->upload->generation))
         zr_s3_upload_abort_now(l->upload);
-    large_op_end(l, l->st, &err);
+    large_end_or_again(l, l->st, &err);
 }
 
 /* Ends an operation that failed. A caller that cancels does not wait for the abort. */
@@ -478,7 +501,7 @@ static void copy_done(struct zr_s3_request *r, zarr_status st, const zarr_error 
     if (again && l->n_again++ < COPY_AGAIN)
         copy_send(l);
     else
-        large_op_end(l, st, &err);
+        large_end_or_again(l, st, &err);
 }
 
 static void copy_send(struct s3_large *l)
@@ -506,6 +529,7 @@ static zarr_status begin_copy(struct s3_large *l, zarr_error *err)
         !zr_store_version_equal(expected, &l->version))
         return fail_changed(err);
     l->bytes = l->request.net.answer.length;
+    *l->source_is = '\0';
     if (zr_http_version_etag(&l->version, etag))
         (void)snprintf(l->source_is, sizeof l->source_is,
                        "x-amz-copy-source-if-match: %s", etag);

@@ -300,6 +300,22 @@ def test_a_copy_that_fails_once_inside_of_a_200(call, server, array):
     assert call("diff", URL, OTHER).code == 0 and server.service.count("CopyObject") == 17
 
 
+@pytest.mark.parametrize("n", [2, 99])
+def test_a_source_that_changes_before_it_is_copied(call, server, array, n):
+    """The new version is copied, unless it changes again and again."""
+    left = [n]
+
+    def before(name, request):
+        if name != "CopyObject" or "c/0/0" not in request.headers["x-amz-copy-source"] or not left[0]:
+            return None
+        left[0] -= 1
+        return answer_error(412, "PreconditionFailed")
+
+    server.service.before = before
+    call("cp", URL, OTHER)  # at last it reads the value
+    assert server.service.count("CopyObject") == (18 if n == 2 else 19) and call("diff", URL, OTHER).code == 0
+
+
 def test_other_credentials_copy_nothing(call, server, array):
     """A service would read the source with the rights of the writer."""
     server.service.secrets["OTHERID"] = "OtherSecret"
@@ -307,6 +323,12 @@ def test_other_credentials_copy_nothing(call, server, array):
     assert server.service.count("CopyObject") == 0
     call("cp", URL, OTHER, "--source-store-option=requester_pays=true", code=None)
     assert server.service.count("CopyObject") == 0
+
+
+def test_a_source_that_changes_while_its_parts_are_copied(call, server, array):
+    copy_in_parts(server, ['"one"', '"two"', '"one"', '"one"'] + ['"one"'] * 99)
+    call("cp", URL, OTHER)
+    assert server.service.count("UploadPartCopy") == 24 and server.service.count("AbortUpload") == 1
 
 
 def copy_in_parts(server, etags, change=None, size=6 << 30):
@@ -348,7 +370,7 @@ def test_a_service_that_copies_no_parts(call, server, array, answer):
 
 @pytest.mark.parametrize("etags,change,n_parts", [
     ([None] * 99, None, 0), (['W/"one"'] * 99, None, 0),  # parts of two versions would be mixed
-    (['"one"', '"two"'] + ['"two"'] * 99, None, 12), (['"one"'] * 99, answer_error(412, "PreconditionFailed"), None),
+    (['"one"', '"two"'] * 99, None, 48), (['"one"'] * 99, answer_error(412, "PreconditionFailed"), None),
     (['"one"'] * 99, error_inside("PreconditionFailed"), None)])
 def test_a_copy_in_parts_mixes_no_versions(call, server, array, etags, change, n_parts):
     copy_in_parts(server, etags, change)
