@@ -8,6 +8,7 @@
 #include "zip/zip_int.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,11 +29,14 @@ zarr_status zr_zip_spool_open(struct zr_zip_spool *spool, const char *folder,
 
     if ((size_t)snprintf(path, sizeof path, "%s/zarrc-zip-XXXXXX", folder) >= sizeof path)
         return fail_spool("the name of its folder is too long", ENAMETOOLONG, err);
-    spool->fd = mkstemp(path);
-    os_code = errno;
-    if (spool->fd < 0)
-        return fail_spool("cannot make it", os_code, err);
-    (void)unlink(path);
+    spool->fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (spool->fd < 0) { /* not every file system has it */
+        spool->fd = mkostemp(path, O_CLOEXEC);
+        os_code = errno;
+        if (spool->fd < 0)
+            return fail_spool("cannot make it", os_code, err);
+        (void)unlink(path);
+    }
     *spool = (struct zr_zip_spool){.is_open = true, .fd = spool->fd};
     return ZARR_OK;
 }
