@@ -2,7 +2,8 @@
  * zip/spool.c - a new archive for a store that reads no parts before their commit, as one
  * of a service: it is written to a temporary file without a name, and becomes a value
  * when it is complete. The store below gets it in one PUT of mapped memory, and divides
- * it if need be.
+ * it if need be. After a PUT of unknown outcome a conflict may be with its own value: the
+ * bytes tell.
  * Thread class: the busy thread; reads are shared.
  */
 #include "zip/zip_int.h"
@@ -14,6 +15,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#define SPOOL_BLOCK (UINT64_C(8) << 20)
 
 static zarr_status fail_spool(const char *what, int os_code, zarr_error *err)
 {
@@ -86,6 +89,62 @@ zarr_status zr_zip_spool_read(const struct zr_zip_spool *spool, uint64_t at, uin
     return ZARR_OK;
 }
 
+/* Whether n bytes of a value are those at the file's beginning. */
+static bool has_same_bytes(const uint8_t *bytes, uint64_t n, zarr_store *store,
+                           zarr_store_op *op, uint8_t *block)
+{
+    for (op->offset = 0; op->offset < n; op->offset += op->length) {
+        op->length = ZR_MIN(n - op->offset, SPOOL_BLOCK);
+        op->mem = zr_mem_of_host(block, op->length);
+        if (zarr_store_run(store, op, NULL) != ZARR_OK || op->done_bytes != op->length ||
+            memcmp(block, bytes + op->offset, (size_t)op->length) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* Whether the value is from an earlier PUT, whose outcome was unknown. No version or
+ * length alone tells that. *n, *version: of the value. */
+static bool is_own_value(const struct zr_zip_spool *spool, const uint8_t *bytes,
+                         zarr_store *store, const zarr_store_op *put, uint64_t *n,
+                         zarr_store_version *version)
+{
+    zarr_store_op op = {.verb = ZARR_STORE_STAT,
+                        .flags = ZARR_STORE_OP_WANT_VERSION,
+                        .key = put->key,
+                        .cancel = put->cancel};
+    void *block;
+    bool is_own;
+
+    if (spool->tried == 0 || zarr_store_run(store, &op, NULL) != ZARR_OK ||
+        op.object_bytes == 0 || op.object_bytes > spool->tried ||
+        zr_store_version_is_none(&op.version))
+        return false;
+    block = mmap(NULL, SPOOL_BLOCK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                 -1, 0);
+    if (block == MAP_FAILED)
+        return false;
+    *n = op.object_bytes;
+    *version = op.version;
+    op.verb = ZARR_STORE_GET;
+    op.flags = ZARR_STORE_OP_IF_VERSION;
+    is_own = has_same_bytes(bytes, *n, store, &op, block);
+    (void)munmap(block, SPOOL_BLOCK);
+    return is_own;
+}
+
+static zarr_status put_again(struct zr_zip_spool *spool, const uint8_t *bytes,
+                             zarr_store *store, zarr_store_op *op, zarr_error *err)
+{
+    zarr_store_version version;
+    uint64_t n = 0;
+
+    if (!is_own_value(spool, bytes, store, op, &n, &version))
+        return ZARR_ERR_CONFLICT;
+    op->version = version;
+    return n == op->length ? ZARR_OK : zarr_store_run(store, op, err);
+}
+
 zarr_status zr_zip_spool_put(struct zr_zip_spool *spool, zarr_store *store,
                              zarr_store_op *op, zarr_error *err)
 {
@@ -100,9 +159,14 @@ zarr_status zr_zip_spool_put(struct zr_zip_spool *spool, zarr_store *store,
         return fail_spool("cannot map it", errno, err);
     op->mem = zr_mem_of_host(bytes, n);
     st = zarr_store_run(store, op, err);
+    if (st == ZARR_ERR_CONFLICT)
+        st = put_again(spool, bytes, store, op, err);
     if (st == ZARR_OK) {
         spool->bytes = op->length;
         spool->version = op->version;
+        spool->tried = 0;
+    } else {
+        spool->tried = op->length;
     }
     (void)munmap(bytes, n);
     return st;

@@ -17,6 +17,7 @@ struct zr_zip_spool {
     /* what the last PUT of it made; `bytes` 0: there was none, or more was written */
     uint64_t bytes;
     zarr_store_version version;
+    uint64_t tried; /* bytes of a PUT whose outcome is unknown; 0: there was none */
 };
 zarr_status zr_zip_spool_open(struct zr_zip_spool *spool, const char *folder,
                               zarr_error *err);

@@ -1,6 +1,7 @@
 """Values in parts on S3, by the operations of a store: conditions, completions that are repeated or lost, other processes."""
 import ctypes
 import os
+import zipfile
 from ctypes import byref, c_uint64, c_void_p
 from xml.sax.saxutils import escape
 
@@ -63,6 +64,12 @@ def begin(store, key=KEY):
 
 def end(store, parts, key=KEY):
     lib.zarr_store_end_parts(c_void_p(store.pointer), key, c_void_p(parts))
+
+
+def flush(store):
+    """The text of a failure, or ""."""
+    error = Error()
+    return error.message.decode() if lib.zarr_store_flush(c_void_p(store.pointer), None, byref(error)) != OK else ""
 
 
 def put(verb, data, key=KEY, **members):
@@ -261,6 +268,33 @@ def test_a_long_etag_makes_the_same_version_everywhere(store, server, etag, told
     stat = Op(verb=STAT, key=KEY, flags=WANT_VERSION)
     assert (status, run(store, stat)[0]) == (OK, OK), text
     assert bytes(version.bytes) == bytes(stat.version.bytes) != bytes(64)
+
+
+@pytest.mark.parametrize("then", ["same", "more", "other"])
+def test_an_archive_after_a_put_of_unknown_outcome(store, server, then):
+    """The next flush finds its own value, which is no conflict; a value of another program is one."""
+    def after(name, request, _):
+        if "new.zip" not in request.path:
+            return None
+        return (LOST, {}, b"") if name == "PutObject" else answer_error(400, "Odd") if name == "HeadObject" else None
+
+    file = server.bucket / "new.zip"
+    with store.context.store(f"s3://{BUCKET}/new.zip", create=True, config=b'{"tries":1}') as archive:
+        assert run(archive, put(PUT, b"one", b"a"))[0] == OK
+        server.service.after = after
+        assert "unknown whether" in flush(archive)
+        server.service.after = lambda *_: None
+        if then == "more":
+            assert run(archive, put(PUT, b"two", b"b"))[0] == OK
+        if then == "other":
+            file.write_bytes(file.read_bytes()[:-1] + b"x")
+        text = flush(archive)
+    if then == "other":
+        assert "changed the archive" in text
+        return
+    assert not text
+    with zipfile.ZipFile(file) as found:
+        assert {name: found.read(name) for name in found.namelist()} == {"a": b"one", **({"b": b"two"} if then == "more" else {})}
 
 
 def test_a_key_of_the_library_is_refused(store, server):
