@@ -173,8 +173,7 @@ static zarr_status hash_body(struct zr_s3_request *r, zarr_error *err)
     zr_str_init(&line, r->store->reader.env.alloc);
     ZR_TRY(zr_sha256(hash, r->body ? r->body : "", r->body_bytes, err));
     zr_s3_put_hash(r->hash, hash);
-    if (!r->body || r->has_no_checksum ||
-        (!r->needs_checksum && !r->store->checksums))
+    if (!r->body || r->has_no_checksum || (!r->needs_checksum && !r->store->checksums))
         goto out;
     zr_str_puts(&line, "x-amz-checksum-sha256: ");
     zr_base64_encode(&line, hash, sizeof hash);

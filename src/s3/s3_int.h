@@ -247,13 +247,13 @@ struct zr_s3_request {
                                  none. At most ZR_S3_OWN_LINES_MOST */
     const void *body;
     size_t body_bytes;
-    bool is_repeatable;  /* may be carried out twice */
-    bool repeats_409;    /* it has no condition, so this answer passes */
-    bool makes_object;   /* so it has the headers of new objects, as a storage class */
-    bool needs_checksum; /* of the body, even without the option `checksums` */
+    bool is_repeatable;   /* may be carried out twice */
+    bool repeats_409;     /* it has no condition, so this answer passes */
+    bool makes_object;    /* so it has the headers of new objects, as a storage class */
+    bool needs_checksum;  /* of the body, even without the option `checksums` */
     bool has_no_checksum; /* even with it: the service would take it for another one */
-    uint64_t max_bytes;  /* of the body of a 2xx answer, else LIMIT; 0:
-                            ZR_S3_ANSWER_MOST */
+    uint64_t max_bytes;   /* of the body of a 2xx answer, else LIMIT; 0:
+                             ZR_S3_ANSWER_MOST */
     const zarr_cancel *cancel;
     const void *tag;
     /* OK: there is an answer of any status; zr_s3_request_fail() makes a failure of it.
