@@ -236,4 +236,7 @@ struct zr_net {
     atomic_uint_fast64_t requests, retries, in_bytes, out_bytes;
 };
 
+/* The longest time without a byte, for this request. */
+uint64_t zr_net_stall_s(const struct zr_net_transfer *t);
+
 #endif

@@ -87,7 +87,8 @@ enum {
     ZR_NET_RANGE = 2,       /* asks for range_bytes from range_first on */
     ZR_NET_SUFFIX = 4,      /* asks for the last range_bytes */
     ZR_NET_NO_REDIRECT = 8, /* a redirect is an answer */
-    ZR_NET_409_PASSES = 16  /* repeats it after this answer, too, if it is repeatable */
+    ZR_NET_409_PASSES = 16, /* repeats it after this answer, too, if it is repeatable */
+    ZR_NET_IS_LONG = 32     /* the server may work in silence: for five times stall_s */
 };
 
 struct zr_net;

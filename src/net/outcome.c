@@ -191,6 +191,13 @@ static uint32_t outcome_read_refusal(const struct zr_net_transfer *t)
     return status >= 300 ? (uint32_t)status : 0;
 }
 
+uint64_t zr_net_stall_s(const struct zr_net_transfer *t)
+{
+    const uint64_t stall_s = t->net->opts.stall_s;
+
+    return t->request->flags & ZR_NET_IS_LONG ? 5 * stall_s : stall_s;
+}
+
 /* The option whose time is over. libcurl tells only since 7.80 whether it has connected.
  */
 static void outcome_fail_timeout(struct zr_net_transfer *t)
@@ -198,8 +205,8 @@ static void outcome_fail_timeout(struct zr_net_transfer *t)
     const struct zr_net_options *o = &t->net->opts;
 
     if (t->is_sent)
-        zr_net_fail(t, ZARR_ERR_IO, "no byte came for %" PRIu32 " s (option stall_s)",
-                    o->stall_s);
+        zr_net_fail(t, ZARR_ERR_IO, "no byte came for %" PRIu64 " s (option stall_s)",
+                    zr_net_stall_s(t));
     else if (zr_curl.version >= 0x075000)
         zr_net_fail(t, ZARR_ERR_IO,
                     "no connection within %" PRIu32 " ms (option connect_ms)",
@@ -207,8 +214,8 @@ static void outcome_fail_timeout(struct zr_net_transfer *t)
     else
         zr_net_fail(t, ZARR_ERR_IO,
                     "no connection within %" PRIu32 " ms (option connect_ms), or no byte "
-                    "for %" PRIu32 " s (option stall_s)",
-                    o->connect_ms, o->stall_s);
+                    "for %" PRIu64 " s (option stall_s)",
+                    o->connect_ms, zr_net_stall_s(t));
 }
 
 /* The failure of a connection as an error. */

@@ -206,7 +206,7 @@ static bool transfer_set_client(const struct zr_net_transfer *t)
 
     SET(CONNECTTIMEOUT_MS, (long)o->connect_ms);
     SET(LOW_SPEED_LIMIT, 1L);
-    SET(LOW_SPEED_TIME, (long)o->stall_s);
+    SET(LOW_SPEED_TIME, (long)zr_net_stall_s(t));
     if (o->proxy)
         SET_TEXT(PROXY, o->proxy);
     if (o->no_proxy)

@@ -511,7 +511,7 @@ static void copy_send(struct s3_large *l)
     l->lines[1] = *l->source_is ? l->source_is : NULL;
     l->request.lines = l->lines;
     l->request.body = "";
-    l->request.makes_object = l->request.has_no_checksum = true;
+    l->request.makes_object = l->request.has_no_checksum = l->request.is_long = true;
     l->request.done = copy_done;
     zr_s3_send(&l->request);
 }

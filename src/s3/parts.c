@@ -123,6 +123,7 @@ static void part_start(struct zr_s3_part *p)
                                         .body = p->body,
                                         .body_bytes = p->body ? (size_t)p->bytes : 0,
                                         .is_repeatable = true,
+                                        .is_long = !p->body,
                                         .max_bytes = ZR_S3_ANSWER_MOST,
                                         .cancel = p->cancel,
                                         .tag = p->tag,

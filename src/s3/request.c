@@ -207,7 +207,8 @@ static zarr_status request_start(struct zr_s3_request *r, zarr_error *err)
         .method = r->method,
         .url = zr_str_text(&r->url),
         .flags = ZR_NET_NO_REDIRECT | (r->is_repeatable ? ZR_NET_REPEATABLE : 0u) |
-                 (r->repeats_409 ? ZR_NET_409_PASSES : 0u),
+                 (r->repeats_409 ? ZR_NET_409_PASSES : 0u) |
+                 (r->is_long ? ZR_NET_IS_LONG : 0u),
         .add_headers = request_add_headers,
         .header_user = r,
         .body = r->body,

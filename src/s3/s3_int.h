@@ -251,6 +251,7 @@ struct zr_s3_request {
     bool repeats_409;     /* it has no condition, so this answer passes */
     bool makes_object;    /* so it has the headers of new objects, as a storage class */
     bool needs_checksum;  /* of the body, even without the option `checksums` */
+    bool is_long;         /* the service may work in silence */
     bool has_no_checksum; /* even with it: the service would take it for another one */
     uint64_t max_bytes;   /* of the body of a 2xx answer, else LIMIT; 0:
                              ZR_S3_ANSWER_MOST */

@@ -424,6 +424,7 @@ static void completion_send(struct zr_s3_upload *u)
     u->lines[0] = u->is_conditional ? u->condition : NULL;
     r->body = u->body.ptr;
     r->body_bytes = u->body.bytes;
+    r->is_long = true;
     r->done = complete_done;
     zr_s3_send(r);
 }
