@@ -258,8 +258,8 @@ struct zr_s3_request {
     const zarr_cancel *cancel;
     const void *tag;
     /* OK: there is an answer of any status; zr_s3_request_fail() makes a failure of it.
-     * It runs on a reactor. The request may be freed or sent again here, after
-     * zr_s3_request_deinit(). */
+     * It runs on a reactor, or on a thread of the pool that has renewed the key. The
+     * request may be freed or sent again here, after zr_s3_request_deinit(). */
     void (*done)(struct zr_s3_request *r, zarr_status st, const zarr_error *err);
     void *user;
 
