@@ -329,8 +329,9 @@ typedef struct zarr_texts {
  * - Setting a list takes `n` members, borrowed for the call.
  *
  * @retval ZARR_ERR_NOT_FOUND there is no such attribute
- * @retval ZARR_ERR_INVALID the attribute has another type; or a number is not exact in
- * the C type; or a text has a NUL inside, or is not UTF-8; or the store is read-only
+ * @retval ZARR_ERR_INVALID the attribute has another type; or a number does not fit the C
+ * type, as 0.5 in int64_t, or as 2^53 + 1, which a double cannot hold exactly; or a text
+ * has a NUL inside, or is not UTF-8; or the store is read-only
  * @retval ZARR_ERR_LIMIT the value does not fit in the memory of the caller, which does
  * not change; `n` or `text_bytes` tells how much is needed
  * @{

@@ -149,8 +149,8 @@ enum {
 
 /**
  * Reads the selected elements of an array into memory of the caller. The tensor may have
- * any strides, any byte order and any kind of memory. After a failure the content of the
- * tensor is undefined.
+ * any byte order, any kind of memory, and any strides with which its elements do not
+ * overlap. After a failure the content of the tensor is undefined.
  *
  * A missing chunk reads as the fill value. A read that finds one checks that the stored
  * array still has all selected elements. There is no such check in a store with

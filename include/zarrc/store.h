@@ -239,9 +239,9 @@ enum {
  * @param opts options; NULL: defaults
  * @retval ZARR_ERR_NOT_FOUND the local directory is missing, and ZARR_STORE_CREATE is not
  * set
- * @retval ZARR_ERR_INVALID the path is a file, or an option is wrong
+ * @retval ZARR_ERR_INVALID the path is a file of unknown format, or an option is wrong
  * @retval ZARR_ERR_UNSUPPORTED no store is registered for `kind`, or for NAME in
- * "NAME://..."; or the path is a file of another format, which the message names
+ * "NAME://..."; or the path is a file of a format that the message names
  * @retval ZARR_ERR_IO the directory cannot be opened or created
  * @see zarr_array_open(), zarr_group_open(), zarr_store_flush(), zarr_store_list()
  */
@@ -363,12 +363,12 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_open_composite(
  *
  * If `store` has ZARR_STORE_CAP_WRITE and ZARR_STORE_CAP_READ_PARTS, the archive can be
  * written. Values become members without compression. The first write takes the lock of
- * `key`. The archive's directory of members is written, and the lock released, by a
- * flush, in a pause, and after 10 s of writing. A new archive appears with its first
- * directory. Freeing the store does the same, but only logs errors. If the process is
- * killed, values written after the last directory are lost. Opening an archive may have
- * to wait for another writer: at most `lock_wait_ms` of `store`, or until `cancel` is
- * set.
+ * `key`. A flush writes the archive's directory of members and releases the lock. The
+ * library does so itself after half a second or more without a write, after 10 s of
+ * writing, and when the store is freed, but then only logs errors. A new archive appears
+ * with its first directory. If the process is killed, values written after the last
+ * directory are lost. Opening an archive may have to wait for another writer: at most
+ * `lock_wait_ms` of `store`, or until `cancel` is set.
  *
  * Between the first write and the flush, other programs may refuse the archive. A child
  * process that is forked between the two cannot write. With the option {"zip_update":
@@ -381,8 +381,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_open_composite(
  *
  * Archives called "*.ozx" get the form "ozx", that of single-file OME-Zarr (RFC-9 of
  * OME-NGFF). The option "zip_form" sets the form: "ozx" or "plain". In the form "ozx" the
- * directory names each "zarr.json" first, level by level, in zip64. With the option
- * {"zip_form": "ozx"}, each flush also brings the members into this order, as
+ * directory is one of zip64 and names each "zarr.json" first, level by level. With the
+ * option {"zip_form": "ozx"}, each flush also brings the members into this order, as
  * zarr_store_repack() does. Without the option only the first flush does so, for a new
  * "*.ozx" that has a root node and no `.zarrc-job`.
  *

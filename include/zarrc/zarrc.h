@@ -81,9 +81,10 @@
  *
  * ## Ownership
  *
- * Three words tell who frees what. Borrowed: the caller keeps the object, which must be
- * valid during the call, or for as long as stated. Owned: the caller must free the
- * object. Moved: the library owns the object from the call on, even if the call fails.
+ * Three words tell who frees what. Borrowed: the owner stays the same. The object of an
+ * argument must be valid during the call, or for as long as stated. A result is valid for
+ * as long as the handle that it comes from. Owned: the caller must free the object.
+ * Moved: the library owns the object from the call on, even if the call fails.
  *
  * ## Threads
  *
