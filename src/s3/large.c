@@ -41,6 +41,7 @@ struct s3_large {
     const char *lines[3];
     zarr_store_version version; /* of the source */
     uint32_t n_again, n_looks;
+    bool may_be_done; /* the copy may be there already, and changed since */
 };
 
 /* ---- the end ---- */
@@ -89,7 +90,7 @@ static void copy_look(struct s3_large *l,
  * meanwhile: the new one is copied then. */
 static void large_end_or_again(struct s3_large *l, zarr_status st, zarr_error *err)
 {
-    if (l->body || st != ZARR_ERR_CONFLICT ||
+    if (l->body || st != ZARR_ERR_CONFLICT || l->may_be_done ||
         !zr_store_version_is_none(&l->op->source->version) ||
         l->n_looks++ >= COPY_AGAIN) {
         large_op_end(l, st, err);
@@ -150,6 +151,7 @@ static void large_complete(struct s3_large *l)
 {
     const zarr_store_op *op = l->op;
 
+    l->may_be_done = true;
     l->upload->ended = large_completed;
     zr_s3_upload_complete(l->upload,
                           op->flags & ZARR_STORE_OP_IF_VERSION ? &op->version : NULL);
@@ -222,6 +224,11 @@ static void large_part_ended(struct zr_s3_part *p, zarr_status st, zarr_error *e
     large_release(l);
 }
 
+static zarr_status fail_uncopied(zarr_error *err)
+{
+    return zr_fail(err, ZARR_ERR_UNSUPPORTED, "the service cannot copy this value");
+}
+
 static void large_begun(struct zr_s3_upload *u, zarr_status st, zarr_error *said)
 {
     struct s3_large *l = u->user;
@@ -229,6 +236,8 @@ static void large_begun(struct zr_s3_upload *u, zarr_status st, zarr_error *said
     struct zr_s3_part *p;
 
     if (st != ZARR_OK) {
+        if (!l->body && st != ZARR_ERR_CANCELLED) /* a read or a write says why */
+            st = fail_uncopied(&err);
         large_fail(l, st, &err);
         return;
     }
@@ -336,11 +345,6 @@ void zr_s3_put_large(struct zr_s3_store *s, zarr_store_op *op, zr_s3_done_fn *do
 }
 
 /* ---- copies ---- */
-
-static zarr_status fail_uncopied(zarr_error *err)
-{
-    return zr_fail(err, ZARR_ERR_UNSUPPORTED, "the service cannot copy this value");
-}
 
 /* Whether a service would read the source with the rights of the destination's requests,
  * and write the same headers. */
@@ -461,10 +465,10 @@ static zarr_status judge_copy(const struct s3_large *l, struct zr_s3_result *res
     const struct zr_s3_request *r = &l->request;
     const uint32_t status = r->net.answer.status;
     const char *code = r->fault.code;
-    zarr_status st = ZARR_OK;
 
     if (status / 100 == 2) {
-        ZR_TRY(zr_s3_result_read(result, r, "CopyObjectResult", err));
+        if (zr_s3_result_read(result, r, "CopyObjectResult", err) != ZARR_OK)
+            return fail_uncopied(err);
         code = result->code;
         if (!*code)
             return ZARR_OK;
@@ -473,15 +477,12 @@ static zarr_status judge_copy(const struct s3_large *l, struct zr_s3_result *res
         return fail_changed(err);
     if (zr_streq(code, "NoSuchKey"))
         return zr_fail(err, ZARR_ERR_NOT_FOUND, "%s: no such key", l->op->source->key);
-    if (status == 400 || status == 405 || status == 501 ||
-        zr_streq(code, "NotImplemented") || zr_streq(code, "MethodNotAllowed"))
+    if (zr_s3_cannot_copy(r, code))
         return fail_uncopied(err);
     if (status / 100 != 2)
         return zr_s3_request_fail(r, err);
     *again = true;
-    st = zr_fail(err, ZARR_ERR_IO, "the service cannot copy the value: code %s", code);
-out:
-    return st;
+    return zr_fail(err, ZARR_ERR_IO, "the service cannot copy the value: code %s", code);
 }
 
 static void copy_done(struct zr_s3_request *r, zarr_status st, const zarr_error *said)
@@ -498,6 +499,7 @@ static void copy_done(struct zr_s3_request *r, zarr_status st, const zarr_error 
         take_large_version(l, &version);
     }
     zr_s3_result_deinit(&result);
+    l->may_be_done = l->may_be_done || r->n_sent > 1;
     if (again && l->n_again++ < COPY_AGAIN)
         copy_send(l);
     else

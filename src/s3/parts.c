@@ -30,6 +30,14 @@ void zr_s3_part_free(struct zr_s3_part *p)
     zr_free(alloc, p);
 }
 
+bool zr_s3_cannot_copy(const struct zr_s3_request *r, const char *code)
+{
+    const uint32_t status = r->net.answer.status;
+
+    return status == 400 || status == 405 || status == 501 ||
+           zr_streq(code, "NotImplemented") || zr_streq(code, "MethodNotAllowed");
+}
+
 /* The ETag of a part, in *etag. A copy tells it, or its failure, in the body. */
 static zarr_status judge_part(const struct zr_s3_part *p, struct zr_s3_result *result,
                               const char **etag, zarr_error *err)
@@ -40,7 +48,8 @@ static zarr_status judge_part(const struct zr_s3_part *p, struct zr_s3_result *r
 
     *etag = r->net.answer.etag;
     if (zr_s3_has_succeeded(r) && !p->body) {
-        ZR_TRY(zr_s3_result_read(result, r, "CopyPartResult", err));
+        if (zr_s3_result_read(result, r, "CopyPartResult", err) != ZARR_OK)
+            ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "the service cannot copy this value");
         *etag = result->etag.bytes > 0 ? zr_str_text(&result->etag) : NULL;
         code = result->code;
     }
@@ -49,7 +58,7 @@ static zarr_status judge_part(const struct zr_s3_part *p, struct zr_s3_result *r
     if (!p->body && (zr_s3_is_conflict(code) || r->net.answer.status == 412 ||
                      zr_streq(code, "NoSuchKey")))
         ZR_FAIL(err, ZARR_ERR_CONFLICT, "the source was changed while it was copied");
-    if (!p->body && (r->net.answer.status == 405 || r->net.answer.status == 501))
+    if (!p->body && zr_s3_cannot_copy(r, code))
         ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "the service cannot copy this value");
     if (!zr_s3_has_succeeded(r))
         ZR_LEAVE(zr_s3_request_fail(r, err));

@@ -248,8 +248,8 @@ static void probe_erase(struct probe *p)
         return;
     p->has_warned = true;
     zr_log(&p->s->reader.env.log, ZARR_LOG_WARN,
-           "the key of a probe stays, and each process may leave one. The option "
-           "conditional=etag sends no probe: %s",
+           "the key of a probe stays, and each process may leave some%s: %s",
+           p->of_uploads ? "" : ". The option conditional=etag sends no such probe",
            why.message);
 }
 

@@ -485,6 +485,8 @@ void zr_s3_part_send(struct zr_s3_part *p);
 void zr_s3_part_free(struct zr_s3_part *p);
 
 bool zr_s3_has_succeeded(const struct zr_s3_request *r); /* a 2xx */
+/* Whether an answer with this code says that the service has no such copies. */
+bool zr_s3_cannot_copy(const struct zr_s3_request *r, const char *code);
 /* What the body of an answer has: the name of the root, and some texts in it. */
 struct zr_s3_result {
     int depth;

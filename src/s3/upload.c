@@ -14,7 +14,7 @@
 
 enum {
     COMPLETE_AGAIN = 3,
-    ETAG_MOST = 1024 /* without quotes */
+    UPLOAD_ETAG_MOST = 1024 /* without quotes */
 };
 
 /* ---- answers ---- */
@@ -144,14 +144,14 @@ zarr_status zr_s3_put_condition(char out[ZR_S3_CONDITION_ROOM],
 
 void zr_s3_make_version(zarr_store_version *out, const char *etag)
 {
-    char quoted[ETAG_MOST];
+    char quoted[UPLOAD_ETAG_MOST];
     struct zr_net_answer a = {.etag = etag};
 
     *out = (zarr_store_version){{0}};
     if (!*etag || zr_starts_with(etag, "W/"))
         return;
     if (*etag != '"') {
-        if (snprintf(quoted, sizeof quoted, "\"%s\"", etag) >= ETAG_MOST)
+        if (snprintf(quoted, sizeof quoted, "\"%s\"", etag) >= UPLOAD_ETAG_MOST)
             return;
         a.etag = quoted;
     }

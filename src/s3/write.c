@@ -133,7 +133,7 @@ static void look_done(struct zr_s3_request *r, zarr_status st, const zarr_error 
 }
 
 /* Asks which write the object is from. */
-static void look(struct s3_write *w)
+static void write_look(struct s3_write *w)
 {
     struct zr_s3_request *r = &w->request;
 
@@ -166,7 +166,7 @@ static void write_done(struct zr_s3_request *r, zarr_status st, const zarr_error
     if (write_is_doubtful(w, !said, st)) {
         w->st = st;
         w->err = err;
-        look(w);
+        write_look(w);
     } else {
         write_end(w, st, &err);
     }

@@ -89,48 +89,58 @@ zarr_status zr_zip_spool_read(const struct zr_zip_spool *spool, uint64_t at, uin
     return ZARR_OK;
 }
 
-/* Whether n bytes of a value are those at the file's beginning. */
-static bool has_same_bytes(const uint8_t *bytes, uint64_t n, zarr_store *store,
-                           zarr_store_op *op, uint8_t *block)
+/* Compares n bytes of a value with those at the file's beginning. CONFLICT: others. */
+static zarr_status compare_bytes(const uint8_t *bytes, uint64_t n, zarr_store *store,
+                                 zarr_store_op *op, uint8_t *block, zarr_error *err)
 {
+    zarr_status st = ZARR_OK;
+
     for (op->offset = 0; op->offset < n; op->offset += op->length) {
         op->length = ZR_MIN(n - op->offset, SPOOL_BLOCK);
         op->mem = zr_mem_of_host(block, op->length);
-        if (zarr_store_run(store, op, NULL) != ZARR_OK || op->done_bytes != op->length ||
+        ZR_TRY(zarr_store_run(store, op, err));
+        if (op->done_bytes != op->length ||
             memcmp(block, bytes + op->offset, (size_t)op->length) != 0)
-            return false;
+            return ZARR_ERR_CONFLICT;
     }
-    return true;
+out:
+    return st;
 }
 
-/* Whether the value is from an earlier PUT, whose outcome was unknown. No version or
- * length alone tells that. *n, *version: of the value. */
-static bool is_own_value(const struct zr_zip_spool *spool, const uint8_t *bytes,
-                         zarr_store *store, const zarr_store_op *put, uint64_t *n,
-                         zarr_store_version *version)
+/* Looks whether the value is from an earlier PUT, whose outcome was unknown. No version
+ * or length alone tells that. *n, *version: of the value. CONFLICT: it is another one;
+ * any other failure leaves that open. */
+static zarr_status find_own_value(const struct zr_zip_spool *spool, const uint8_t *bytes,
+                                  zarr_store *store, const zarr_store_op *put,
+                                  uint64_t *n, zarr_store_version *version,
+                                  zarr_error *err)
 {
     zarr_store_op op = {.verb = ZARR_STORE_STAT,
                         .flags = ZARR_STORE_OP_WANT_VERSION,
                         .key = put->key,
                         .cancel = put->cancel};
     void *block;
-    bool is_own;
+    zarr_status st;
 
-    if (spool->tried == 0 || zarr_store_run(store, &op, NULL) != ZARR_OK ||
-        op.object_bytes == 0 || op.object_bytes > spool->tried ||
+    if (spool->tried == 0)
+        return ZARR_ERR_CONFLICT;
+    st = zarr_store_run(store, &op, err);
+    if (st != ZARR_OK)
+        return st == ZARR_ERR_NOT_FOUND ? ZARR_ERR_CONFLICT : st;
+    if (op.object_bytes == 0 || op.object_bytes > spool->tried ||
         zr_store_version_is_none(&op.version))
-        return false;
+        return ZARR_ERR_CONFLICT;
     block = mmap(NULL, SPOOL_BLOCK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
                  -1, 0);
     if (block == MAP_FAILED)
-        return false;
+        return zr_fail_memory(err, SPOOL_BLOCK);
     *n = op.object_bytes;
     *version = op.version;
     op.verb = ZARR_STORE_GET;
     op.flags = ZARR_STORE_OP_IF_VERSION;
-    is_own = has_same_bytes(bytes, *n, store, &op, block);
+    st = compare_bytes(bytes, *n, store, &op, block, err);
     (void)munmap(block, SPOOL_BLOCK);
-    return is_own;
+    return st == ZARR_ERR_NOT_FOUND ? ZARR_ERR_CONFLICT : st;
 }
 
 static zarr_status put_again(struct zr_zip_spool *spool, const uint8_t *bytes,
@@ -138,9 +148,10 @@ static zarr_status put_again(struct zr_zip_spool *spool, const uint8_t *bytes,
 {
     zarr_store_version version;
     uint64_t n = 0;
+    zarr_status st = find_own_value(spool, bytes, store, op, &n, &version, err);
 
-    if (!is_own_value(spool, bytes, store, op, &n, &version))
-        return ZARR_ERR_CONFLICT;
+    if (st != ZARR_OK)
+        return st;
     op->version = version;
     return n == op->length ? ZARR_OK : zarr_store_run(store, op, err);
 }
@@ -166,7 +177,7 @@ zarr_status zr_zip_spool_put(struct zr_zip_spool *spool, zarr_store *store,
         spool->version = op->version;
         spool->tried = 0;
     } else {
-        spool->tried = op->length;
+        spool->tried = ZR_MAX(spool->tried, op->length);
     }
     (void)munmap(bytes, n);
     return st;

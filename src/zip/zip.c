@@ -293,9 +293,11 @@ zarr_status zr_zip_open(void **self, const struct zr_store_env *env, zarr_store 
         return zr_fail_memory(err, sizeof *z);
     zip_init(z, env, store, key, opts);
     z->archive.key = zr_strdup(env->alloc, key);
-    z->temp_folder = zr_strdup(
-        env->alloc, opts->temp_folder && *opts->temp_folder ? opts->temp_folder : "/tmp");
-    if (!z->archive.key || !z->temp_folder)
+    if (z->is_spooled)
+        z->temp_folder = zr_strdup(env->alloc, opts->temp_folder && *opts->temp_folder
+                                                   ? opts->temp_folder
+                                                   : "/tmp");
+    if (!z->archive.key || (z->is_spooled && !z->temp_folder))
         ZR_FAIL_MEMORY(err, strlen(key) + 1);
     ZR_TRY(zr_zip_writer_end_others(z, opts->cancel, err));
     ZR_TRY(zr_zip_busy_begin(z, opts->cancel, err));

@@ -284,7 +284,7 @@ def test_the_service_copies(call, server, array):
 @pytest.mark.parametrize("answer,code,text", [
     (answer_error(501, "NotImplemented"), 0, ""), (answer_error(400, "InvalidRequest"), 0, ""), (answer_error(405, "MethodNotAllowed"), 0, ""),
     (answer_error(403, "AccessDenied"), None, "AccessDenied"), (error_inside("InternalError"), None, "code InternalError"),
-    (answer_xml("<Other/>"), None, "no CopyObjectResult"), (error_inside("PreconditionFailed"), 0, "")], ids=lambda _: "copy")
+    (answer_xml("<Other/>"), 0, ""), (error_inside("PreconditionFailed"), 0, "")], ids=lambda _: "copy")
 def test_the_service_does_not_copy(call, server, array, answer, code, text):
     """Then zarrc reads and writes, unless the failure tells why that fails, too."""
     server.service.before = lambda name, _: answer if name == "CopyObject" else None

@@ -179,9 +179,7 @@ typedef struct zarr_store_vtable {
                         const zarr_store_options *opts, const zarr_cancel *cancel,
                         zarr_error *err);
     /** Tells what the store can do. Sets the members of `*out` that are inside of
-     * `out->struct_size`. Called when the store is opened. A store with
-     * ZARR_STORE_CAP_PUT_IF_VERSION and without ZARR_STORE_CAP_ERASE_IF_VERSION is asked
-     * again before erases, so it may find out later that its server has the latter. */
+     * `out->struct_size`. Called when the store is opened. */
     void (*caps)(void *self, zarr_store_caps *out);
     /** Does one operation before it returns. `err` gets the text for `op->status`. NULL:
      * the library uses submit(). */
