@@ -9,6 +9,12 @@
 
 #define CANCEL_SWEEP_NS UINT64_C(50000000)
 
+bool zr_net_is_cancelled(const struct zr_net_transfer *t)
+{
+    return atomic_load(&t->is_cancelled) || zr_is_cancelled(t->request->cancel) ||
+           (t->end_ns != UINT64_MAX && zr_now_ns() >= t->end_ns);
+}
+
 void zr_net_cancel_transfer(struct zr_net_transfer *t)
 {
     const bool exits = atomic_load(&zr_net_engine.is_closed);
@@ -69,7 +75,7 @@ void zr_net_engine_sweep_locked(uint64_t now_ns)
 
         for (; t; t = next) {
             next = t->next;
-            if (zr_is_cancelled(t->request->cancel))
+            if (zr_net_is_cancelled(t))
                 cancel_queued(t);
         }
     }

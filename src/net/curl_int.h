@@ -73,6 +73,7 @@ enum zr_net_outcome {
     ZR_NET_RUNS, /* libcurl is not done with it */
     ZR_NET_END,
     ZR_NET_REPEAT,
+    ZR_NET_HOLD, /* it has not begun, because must_wait() says so */
     ZR_NET_REDIRECT
 };
 
@@ -100,6 +101,7 @@ struct zr_net_transfer {
     uint32_t header_lines;
     size_t header_bytes;
     uint64_t due_ns;       /* of the repetition */
+    uint64_t end_ns;       /* of its time; UINT64_MAX: no limit */
     uint64_t buffer_bytes; /* of its share of the receive buffers */
     CURL *easy;
     struct curl_slist *headers;
@@ -119,6 +121,8 @@ bool zr_net_repeats_answer(const struct zr_net_transfer *t);
 bool zr_net_is_redirect(const struct zr_net_transfer *t);
 /* Counts what libcurl did, and decides. Sets t->st and t->err, due_ns, or url. */
 enum zr_net_outcome zr_net_decide(struct zr_net_transfer *t, CURLcode result);
+/* Whether t was cancelled, or its time is over. */
+bool zr_net_is_cancelled(const struct zr_net_transfer *t);
 /* Ends t with CANCELLED, whatever it was. Needs no memory: a lock may be held. */
 void zr_net_cancel_transfer(struct zr_net_transfer *t);
 /* Fails t with a text after its shown URL; keeps an earlier failure. */
@@ -216,7 +220,7 @@ extern struct zr_net_engine {
 void zr_net_engine_setup(void); /* once, before all others */
 /* The reactor that has the fewest requests. */
 struct zr_net_reactor *zr_net_engine_choose_locked(void);
-/* Ends requests in queues whose cancel object is set, every 50 ms. */
+/* Ends requests in queues that were cancelled or whose time is over, every 50 ms. */
 void zr_net_engine_sweep_locked(uint64_t now_ns);
 /* Starts one more reactor, if all are busy or there is none. */
 zarr_status zr_net_engine_grow(zarr_error *err);

@@ -88,7 +88,8 @@ enum {
     ZR_NET_SUFFIX = 4,      /* asks for the last range_bytes */
     ZR_NET_NO_REDIRECT = 8, /* a redirect is an answer */
     ZR_NET_409_PASSES = 16, /* repeats it after this answer, too, if it is repeatable */
-    ZR_NET_IS_LONG = 32     /* the server may work in silence: for five times stall_s */
+    ZR_NET_IS_LONG = 32,    /* the server may work in silence: for five times stall_s */
+    ZR_NET_IS_SHORT = 64    /* ends with CANCELLED 3 s after its submission */
 };
 
 struct zr_net;
@@ -109,6 +110,9 @@ struct zr_net_request {
     zarr_status (*add_headers)(void *header_user, const struct zr_net_request *r,
                                struct zr_str *lines, zarr_error *err);
     void *header_user;
+    /* Looked at before each try, as add_headers() is. While it returns true, the request
+     * waits, and is looked at every 50 ms. NULL: it never waits. */
+    bool (*must_wait)(void *header_user);
     const void *body; /* NULL: none */
     size_t body_bytes;
     struct zr_net_sink sink;

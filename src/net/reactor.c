@@ -44,23 +44,33 @@ static void reactor_give_up_easy(struct zr_net_reactor *r, struct zr_net_transfe
     t->easy = NULL;
 }
 
+/* Leaves a request that must wait for the list of waiting ones. */
+static bool reactor_holds(struct zr_net_transfer *t)
+{
+    struct zr_net_request *const r = t->request;
+
+    if (t->redirects > 0 || !r->must_wait || !r->must_wait(r->header_user))
+        return false;
+    zr_net_answer_reset(&r->answer, t->net->opts.alloc); /* of the try before */
+    t->due_ns = zr_now_ns() + REACTOR_CANCEL_MS * REACTOR_NS_PER_MS;
+    t->outcome = ZR_NET_HOLD;
+    return true;
+}
+
 static void reactor_begin(struct zr_net_reactor *r, struct zr_net_transfer *t)
 {
+    if (reactor_holds(t))
+        return;
     t->easy = r->n_spare > 0 ? r->spare[--r->n_spare] : zr_curl.easy_init();
-    if (t->redirects == 0)
-        t->tries++;
     if (!t->easy || (zr_net_transfer_prepare(t) == ZARR_OK &&
                      zr_curl.multi_add_handle(r->multi, t->easy) != CURLM_OK))
         zr_net_fail(t, ZARR_ERR_NO_MEMORY, "libcurl lacks memory");
     if (t->st != ZARR_OK) {
         reactor_give_up_easy(r, t);
         t->outcome = ZR_NET_END;
+    } else if (t->redirects == 0) {
+        t->tries++;
     }
-}
-
-static bool reactor_is_cancelled(const struct zr_net_transfer *t)
-{
-    return atomic_load(&t->is_cancelled) || zr_is_cancelled(t->request->cancel);
 }
 
 static void reactor_read_messages(struct zr_net_reactor *r)
@@ -88,7 +98,7 @@ static void reactor_work(struct zr_net_reactor *r)
     zr_mutex_lock(&r->mutex);
     reactor_share_connections(r);
     for (struct zr_net_transfer *t = r->active.first; t; t = t->next) {
-        if (reactor_is_cancelled(t)) {
+        if (zr_net_is_cancelled(t)) {
             reactor_give_up_easy(r, t);
             zr_net_cancel_transfer(t);
             t->outcome = ZR_NET_END;
@@ -117,7 +127,7 @@ static void reactor_settle_locked(struct zr_net_reactor *r, struct zr_net_transf
         zr_net_host_learn(t->host, a->body_bytes, a->status == 429 || a->status == 503,
                           zr_now_ns());
     zr_net_host_leave_locked(t->host);
-    zr_net_list_add(t->outcome == ZR_NET_REPEAT ? &r->waiting : &r->ended, t);
+    zr_net_list_add(t->outcome == ZR_NET_END ? &r->ended : &r->waiting, t);
 }
 
 static void reactor_log_repeat(const struct zr_net_transfer *t)
@@ -160,7 +170,7 @@ static void reactor_look_at_waiting(struct zr_net_reactor *r)
     zr_mutex_lock(&zr_net_engine.mutex);
     for (t = r->waiting.first; t; t = next) {
         next = t->next;
-        if (reactor_is_cancelled(t)) {
+        if (zr_net_is_cancelled(t)) {
             zr_net_cancel_transfer(t);
             zr_net_list_remove(t);
             zr_net_list_add(&r->ended, t);

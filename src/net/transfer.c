@@ -17,6 +17,8 @@ enum {
     TRANSFER_BUFFER_MAX = 524288 /* with a quarter libcurl takes up to a third more CPU */
 };
 
+#define TRANSFER_SHORT_NS UINT64_C(3000000000)
+
 zarr_status zr_net_transfer_create(struct zr_net_transfer **out, struct zr_net *net,
                                    struct zr_net_request *r, zarr_error *err)
 {
@@ -28,6 +30,7 @@ zarr_status zr_net_transfer_create(struct zr_net_transfer **out, struct zr_net *
         return zr_fail_memory(err, sizeof *t);
     t->net = net;
     t->request = r;
+    t->end_ns = r->flags & ZR_NET_IS_SHORT ? zr_now_ns() + TRANSFER_SHORT_NS : UINT64_MAX;
     ZR_TRY(zr_url_parse(&t->url, net->opts.alloc, r->url, err));
     if (strcmp(t->url.scheme, "http") != 0 && strcmp(t->url.scheme, "https") != 0)
         ZR_FAIL(err, ZARR_ERR_INVALID, "the URL is neither http nor https");

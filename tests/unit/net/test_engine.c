@@ -113,6 +113,64 @@ static void test_cancel_in_queue(void **state)
     zr_net_free(net);
 }
 
+struct hold {
+    unsigned looks; /* that it waits for */
+    zarr_cancel *cancel;
+    struct zr_net *net; /* whose requests with this tag the last look cancels */
+};
+
+static bool must_wait(void *user)
+{
+    struct hold *h = user;
+
+    if (h->looks == 0)
+        return false;
+    if (--h->looks > 0)
+        return true;
+    if (h->cancel)
+        atomic_store(&h->cancel->set, true);
+    if (h->net)
+        zr_net_cancel(h->net, h);
+    return h->cancel || h->net;
+}
+
+static void expect_hold(struct zr_net *net, struct hold h, uint32_t flags, zarr_status st)
+{
+    struct zr_net_stats before, after;
+    struct trial *t = calloc(1, sizeof *t);
+
+    zr_net_stats_get(net, &before);
+    trial_init(t, server, "/9");
+    t->r.flags = flags;
+    t->r.cancel = h.cancel;
+    t->r.must_wait = must_wait;
+    t->r.header_user = &h;
+    t->r.tag = &h;
+    assert_int_equal(trial_run(t, net), st);
+    zr_net_stats_get(net, &after);
+    assert_int_equal(zr_net_count_tries(&t->r), st == ZARR_OK ? 1 : 0);
+    assert_int_equal(after.requests - before.requests, st == ZARR_OK ? 1 : 0);
+    zr_net_request_deinit(&t->r);
+    free(t);
+}
+
+/* A request that must wait sends nothing, and ends by a cancellation or its time. */
+static void test_hold(void **state)
+{
+    struct zr_net *net = test_client(NULL);
+    zarr_cancel cancel;
+
+    (void)state;
+    zr_cancel_init(&cancel, NULL);
+    expect_hold(net, (struct hold){.looks = 4}, 0, ZARR_OK);
+    expect_hold(net, (struct hold){.looks = 3, .cancel = &cancel}, 0, ZARR_ERR_CANCELLED);
+    expect_hold(net, (struct hold){.looks = 3, .net = net}, 0, ZARR_ERR_CANCELLED);
+    expect_hold(net, (struct hold){.looks = UINT32_MAX}, ZR_NET_IS_SHORT,
+                ZARR_ERR_CANCELLED);
+    check_is_idle();
+    zr_net_free(net);
+}
+
 /* ---- limits of a host ---- */
 
 static uint32_t learn(struct zr_net_host *h, int n, uint64_t bytes, uint64_t ns,
@@ -472,7 +530,8 @@ int main(void)
         cmocka_unit_test(test_cancel_object), cmocka_unit_test(test_cancel_in_queue),
         cmocka_unit_test(test_pauses),        cmocka_unit_test(test_long_pauses),
         cmocka_unit_test(test_host),          cmocka_unit_test(test_overload),
-        cmocka_unit_test(test_untrusted),     cmocka_unit_test(test_soak)};
+        cmocka_unit_test(test_untrusted),     cmocka_unit_test(test_hold),
+        cmocka_unit_test(test_soak)};
 
     return cmocka_run_group_tests(tests, setup, NULL);
 }
