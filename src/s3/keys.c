@@ -1,7 +1,7 @@
 /*
  * s3/keys.c - the credentials that a store has now, and their renewal before they expire:
- * one thread fetches new ones while the others go on with the old ones.
- * Thread class: shared.
+ * one thread fetches new ones while the others go on with the old ones. Requests that
+ * must not wait for that ask the renewer. Thread class: shared.
  */
 #include "s3/s3_int.h"
 
@@ -75,6 +75,131 @@ void zr_s3_text_wipe(struct zr_str *s)
     zr_str_deinit(s);
 }
 
+/* ---- the renewer ---- */
+
+/* One thread for all stores, as requests that must not wait need a new key. */
+static struct {
+    zr_once once;
+    zr_mutex mutex;
+    zr_cond changed;
+    struct zr_fork_hook fork;
+    struct zr_s3_keys *first, *renewed; /* in a queue; and of the present renewal */
+    bool runs, is_closed;
+    struct zr_service service;
+} renewer = {.once = ZR_ONCE_INIT};
+
+static void renewer_in_child(void *arg)
+{
+    ZR_UNUSED(arg);
+    zr_cond_init(&renewer.changed);
+    renewer.first = renewer.renewed = NULL;
+    renewer.runs = false;
+}
+
+static void renewer_make(void)
+{
+    zr_mutex_init(&renewer.mutex);
+    zr_cond_init(&renewer.changed);
+    renewer.fork = (struct zr_fork_hook){
+        .mutex = &renewer.mutex, .child = renewer_in_child, .rank = KEYS_RANK};
+    zr_fork_hook_add(&renewer.fork);
+}
+
+static struct zr_s3_keys *renewer_take_locked(void)
+{
+    struct zr_s3_keys *k = renewer.first;
+
+    if (k)
+        renewer.first = k->next;
+    return k;
+}
+
+/* Nothing is renewed any more: requests that wait go on with the key at hand. */
+static void renewer_end_locked(void)
+{
+    struct zr_s3_keys *k;
+
+    renewer.runs = false;
+    while ((k = renewer_take_locked()))
+        atomic_store(&k->is_asked, false);
+}
+
+static void renewer_serve(void *unused)
+{
+    struct zr_s3_keys *k;
+
+    ZR_UNUSED(unused);
+    zr_mutex_lock(&renewer.mutex);
+    while (!renewer.is_closed) {
+        k = renewer_take_locked();
+        if (!k) {
+            zr_cond_wait(&renewer.changed, &renewer.mutex);
+            continue;
+        }
+        renewer.renewed = k;
+        zr_mutex_unlock(&renewer.mutex);
+        (void)zr_s3_keys_renew(k, &k->cancel, NULL);
+        zr_mutex_lock(&renewer.mutex);
+        atomic_store(&k->is_asked, false);
+        renewer.renewed = NULL;
+        zr_cond_broadcast(&renewer.changed);
+    }
+    renewer_end_locked();
+    zr_mutex_unlock(&renewer.mutex);
+}
+
+static void renewer_stop(void *unused)
+{
+    ZR_UNUSED(unused);
+    zr_mutex_lock(&renewer.mutex);
+    renewer.is_closed = true;
+    if (renewer.renewed)
+        atomic_store(&renewer.renewed->cancel.set, true);
+    zr_cond_broadcast(&renewer.changed);
+    zr_mutex_unlock(&renewer.mutex);
+}
+
+zarr_status zr_s3_keys_ask(struct zr_s3_keys *k, zarr_error *err)
+{
+    struct zr_s3_keys **last = &renewer.first;
+    zarr_status st = ZARR_OK;
+
+    zr_call_once(&renewer.once, renewer_make);
+    zr_mutex_lock(&renewer.mutex);
+    if (!renewer.runs) {
+        renewer.service =
+            (struct zr_service){.serve = renewer_serve, .stop = renewer_stop};
+        st = zr_service_start(&renewer.service, err);
+        renewer.runs = st == ZARR_OK;
+    }
+    if (st == ZARR_OK && !atomic_exchange(&k->is_asked, true)) {
+        while (*last)
+            last = &(*last)->next;
+        *last = k;
+        k->next = NULL;
+        zr_cond_broadcast(&renewer.changed);
+    }
+    zr_mutex_unlock(&renewer.mutex);
+    return st;
+}
+
+/* Ends the renewal of keys that are freed. */
+static void renewer_leave(struct zr_s3_keys *k)
+{
+    struct zr_s3_keys **p = &renewer.first;
+
+    zr_call_once(&renewer.once, renewer_make);
+    zr_mutex_lock(&renewer.mutex);
+    while (*p && *p != k)
+        p = &(*p)->next;
+    if (*p)
+        *p = k->next;
+    atomic_store(&k->cancel.set, true);
+    while (renewer.renewed == k)
+        zr_cond_wait(&renewer.changed, &renewer.mutex);
+    zr_mutex_unlock(&renewer.mutex);
+}
+
 /* ---- all of a store ---- */
 
 static void keys_in_child(void *keys)
@@ -83,6 +208,7 @@ static void keys_in_child(void *keys)
 
     zr_cond_init(&k->changed);
     k->is_refreshing = false;
+    atomic_store(&k->is_asked, false);
 }
 
 zarr_status zr_s3_keys_init(struct zr_s3_keys *k, const struct zr_s3_keys_options *o,
@@ -94,6 +220,7 @@ zarr_status zr_s3_keys_init(struct zr_s3_keys *k, const struct zr_s3_keys_option
     zr_str_init(&k->looked, env->alloc);
     zr_mutex_init(&k->mutex);
     zr_cond_init(&k->changed);
+    zr_cancel_init(&k->cancel, NULL);
     k->fork = (struct zr_fork_hook){
         .mutex = &k->mutex, .child = keys_in_child, .arg = k, .rank = KEYS_RANK};
     zr_fork_hook_add(&k->fork);
@@ -108,6 +235,7 @@ void zr_s3_keys_deinit(struct zr_s3_keys *k)
 
     if (!k->fork.mutex) /* not initialised */
         return;
+    renewer_leave(k);
     zr_fork_hook_remove(&k->fork);
     for (size_t i = 0; i < ZR_COUNT(texts); i++)
         zr_free_secret(k->alloc, texts[i]);
@@ -131,11 +259,15 @@ struct zr_s3_key *zr_s3_keys_get(struct zr_s3_keys *k)
     return key;
 }
 
-void zr_s3_keys_expire(struct zr_s3_keys *k)
+bool zr_s3_keys_expire(struct zr_s3_keys *k, uint64_t number)
 {
+    if (k->origin.source == ZR_S3_FIXED)
+        return false;
     zr_mutex_lock(&k->mutex);
-    k->is_stale = k->origin.source != ZR_S3_FIXED;
+    if (number == 0 || number == k->n_fetched)
+        k->is_stale = true;
     zr_mutex_unlock(&k->mutex);
+    return true;
 }
 
 /* ---- renewal ---- */
@@ -167,6 +299,26 @@ bool zr_s3_keys_are_due(struct zr_s3_keys *k)
     return are_due;
 }
 
+bool zr_s3_keys_are_awaited(struct zr_s3_keys *k)
+{
+    bool are_valid;
+
+    zr_mutex_lock(&k->mutex);
+    are_valid = keys_are_valid(k, zr_wall_seconds());
+    zr_mutex_unlock(&k->mutex);
+    return !are_valid && atomic_load(&k->is_asked);
+}
+
+zarr_status zr_s3_keys_check(struct zr_s3_keys *k, zarr_error *err)
+{
+    zarr_status st;
+
+    zr_mutex_lock(&k->mutex);
+    st = keys_are_valid(k, zr_wall_seconds()) ? ZARR_OK : zr_pass(err, k->st, &k->err);
+    zr_mutex_unlock(&k->mutex);
+    return st;
+}
+
 /* Fetches without the lock. A caller that was cancelled fails alone: one of those who
  * wait goes on. */
 static zarr_status refresh_locked(struct zr_s3_keys *k, const zarr_cancel *cancel,
@@ -189,6 +341,7 @@ static zarr_status refresh_locked(struct zr_s3_keys *k, const zarr_cancel *cance
     k->next_try_s = zr_wall_seconds() + KEYS_PAUSE_S;
     if (st == ZARR_OK) {
         zr_s3_key_free(k->key);
+        fresh->number = ++k->n_fetched;
         k->key = fresh;
         k->is_stale = false;
     } else {

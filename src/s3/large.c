@@ -104,13 +104,13 @@ static void large_end_or_again(struct s3_large *l, zarr_status st, zarr_error *e
 }
 
 /* `clean` aborts what is left. */
-static void large_abort(void *large)
+static void large_aborted(struct zr_s3_upload *u, zarr_status st, zarr_error *said)
 {
-    struct s3_large *l = large;
+    struct s3_large *l = u->user;
     zarr_error err = l->err;
 
-    if (!zr_net_is_reactor() && !zr_has_forked(l->upload->generation))
-        zr_s3_upload_abort_now(l->upload);
+    ZR_UNUSED(st);
+    ZR_UNUSED(said);
     large_end_or_again(l, l->st, &err);
 }
 
@@ -127,9 +127,8 @@ static void large_fail(struct s3_large *l, zarr_status st, const zarr_error *why
     }
     l->st = st;
     l->err = err;
-    l->task = (struct zr_task){.fn = large_abort, .arg = l};
-    if (zr_task_submit(&l->task, NULL) != ZARR_OK)
-        large_op_end(l, st, &err);
+    u->ended = large_aborted;
+    zr_s3_upload_abort(u);
 }
 
 /* ---- parts ---- */

@@ -17,7 +17,6 @@
 enum {
     UPLOAD_PART_AGAIN = 3
 };
-#define UPLOAD_ABORT_NS UINT64_C(3000000000)
 
 /* ---- parts ---- */
 
@@ -302,9 +301,8 @@ zarr_status zr_s3_begin_parts(void *self, const char *key, void *lock,
 
 static void abort_ended(struct zr_s3_upload *u, zarr_status st, zarr_error *err)
 {
-    if (st != ZARR_OK)
-        zr_log(&u->store->reader.env.log, ZARR_LOG_DEBUG,
-               "S3: %s: an upload is left to clean: %s", u->key, err->message);
+    ZR_UNUSED(st);
+    ZR_UNUSED(err);
     zr_event_set(u->user);
 }
 
@@ -316,13 +314,8 @@ void zr_s3_upload_abort_now(struct zr_s3_upload *u)
     u->tag = u;
     u->ended = abort_ended;
     u->user = &event;
-    zr_block_begin();
     zr_s3_upload_abort(u);
-    if (!zr_event_wait(&event, zr_now_ns() + UPLOAD_ABORT_NS)) {
-        zr_net_cancel(u->store->reader.net, u);
-        (void)zr_event_wait(&event, UINT64_MAX);
-    }
-    zr_block_end();
+    (void)zr_event_wait(&event, UINT64_MAX);
     zr_event_deinit(&event);
 }
 

@@ -216,6 +216,6 @@ zarr_status zr_s3_refuse(struct zr_http_reader *reader, const struct zr_net_requ
     if (s->denied_is_missing && !is_list && zr_streq(e.code, "AccessDenied"))
         return zr_fail(err, ZARR_ERR_NOT_FOUND, "no such key (HTTP 403)");
     if (zr_streq(e.code, "ExpiredToken") || zr_streq(e.code, "ExpiredTokenException"))
-        zr_s3_keys_expire(&s->keys);
+        (void)zr_s3_keys_expire(&s->keys, 0);
     return fail_refusal(alloc, r, &e, find_advice(&e, status), err);
 }

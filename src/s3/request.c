@@ -59,6 +59,7 @@ struct request_parts {
     const char *const *lines; /* NULL: none */
     const char *hash;         /* of the body */
     bool makes_object;
+    uint64_t *key_number; /* is set to that of the key; NULL: not needed */
 };
 
 static size_t collect_lines(const char **all, const struct zr_s3_store *s,
@@ -109,6 +110,8 @@ static zarr_status sign_request(struct zr_s3_store *s, const struct zr_net_reque
             err, ZARR_ERR_DENIED,
             "a session token is not sent without TLS, unless the option allow_http is "
             "true");
+    if (p->key_number)
+        *p->key_number = key->number;
     sign.region = zr_s3_place_region(s, url.host);
     st = zr_s3_sign(lines, &sign, err);
 out:
@@ -130,17 +133,30 @@ zarr_status zr_s3_add_headers(void *reader, const struct zr_net_request *r,
 static zarr_status request_add_headers(void *request, const struct zr_net_request *net,
                                        struct zr_str *lines, zarr_error *err)
 {
-    const struct zr_s3_request *r = request;
+    struct zr_s3_request *r = request;
     const char *own[ZR_S3_OWN_LINES_MOST + 1] = {NULL};
-    const struct request_parts parts = {
-        .lines = own, .hash = r->hash, .makes_object = r->makes_object};
+    const struct request_parts parts = {.lines = own,
+                                        .hash = r->hash,
+                                        .makes_object = r->makes_object,
+                                        .key_number = &r->key_number};
     size_t n = 0;
+    const zarr_status st =
+        r->has_asked ? zr_s3_keys_check(&r->store->keys, err) : ZARR_OK;
 
+    if (st != ZARR_OK)
+        return st;
     if (*r->checksum)
         own[n++] = r->checksum;
     for (size_t i = 0; r->lines && r->lines[i] && n + 1 < ZR_COUNT(own); i++)
         own[n++] = r->lines[i];
     return sign_request(r->store, net, &parts, lines, err);
+}
+
+static bool request_must_wait(void *request)
+{
+    const struct zr_s3_request *r = request;
+
+    return r->has_asked && zr_s3_keys_are_awaited(&r->store->keys);
 }
 
 static zarr_status request_begin_body(void *user, const struct zr_net_answer *a,
@@ -187,6 +203,7 @@ out:
 static void request_done(struct zr_net_request *net, zarr_status st,
                          const zarr_error *said);
 
+/* Starts it. If the key is due, it waits for a new one, but an abort does not. */
 static zarr_status request_start(struct zr_s3_request *r, zarr_error *err)
 {
     struct zr_s3_store *s = r->store;
@@ -200,6 +217,9 @@ static zarr_status request_start(struct zr_s3_request *r, zarr_error *err)
     if (r->query)
         zr_str_printf(&r->url, "?%s", r->query);
     st = zr_str_status(&r->url, err);
+    r->has_asked = !r->is_short && zr_s3_keys_are_due(&s->keys);
+    if (st == ZARR_OK && r->has_asked)
+        st = zr_s3_keys_ask(&s->keys, err);
     if (st != ZARR_OK)
         return st;
     r->fault = (struct zr_s3_fault){.code = {0}};
@@ -208,8 +228,10 @@ static zarr_status request_start(struct zr_s3_request *r, zarr_error *err)
         .url = zr_str_text(&r->url),
         .flags = ZR_NET_NO_REDIRECT | (r->is_repeatable ? ZR_NET_REPEATABLE : 0u) |
                  (r->repeats_409 ? ZR_NET_409_PASSES : 0u) |
-                 (r->is_long ? ZR_NET_IS_LONG : 0u),
+                 (r->is_long ? ZR_NET_IS_LONG : 0u) |
+                 (r->is_short ? ZR_NET_IS_SHORT : 0u),
         .add_headers = request_add_headers,
+        .must_wait = request_must_wait,
         .header_user = r,
         .body = r->body,
         .body_bytes = r->body_bytes,
@@ -224,44 +246,16 @@ static zarr_status request_start(struct zr_s3_request *r, zarr_error *err)
     return ZARR_OK;
 }
 
-/* On the pool: a renewal may wait, which reactors must not. */
-static void request_renew(void *arg)
-{
-    struct zr_s3_request *r = arg;
-    zarr_error err = {0};
-    zarr_status st;
-
-    zr_block_begin();
-    st = zr_s3_keys_renew(&r->store->keys, r->cancel, &err);
-    zr_block_end();
-    if (st == ZARR_OK)
-        st = request_start(r, &err);
-    if (st != ZARR_OK)
-        r->done(r, st, &err);
-}
-
-/* Starts it with a key that is valid, or ends it. */
-static void request_go(struct zr_s3_request *r)
-{
-    zarr_error err = {0};
-    zarr_status st;
-
-    r->task = (struct zr_task){.fn = request_renew, .arg = r};
-    st = zr_s3_keys_are_due(&r->store->keys) ? zr_task_submit(&r->task, &err)
-                                             : request_start(r, &err);
-    if (st != ZARR_OK)
-        r->done(r, st, &err);
-}
-
 /* Whether another key, region or clock may help. */
 static bool request_can_correct(struct zr_s3_request *r)
 {
     struct zr_s3_store *s = r->store;
     const char *const code = r->fault.code;
 
+    if (r->is_short)
+        return false;
     if (zr_streq(code, "ExpiredToken") || zr_streq(code, "RequestExpired")) {
-        zr_s3_keys_expire(&s->keys);
-        if (r->was_renewed || !zr_s3_keys_are_due(&s->keys))
+        if (!zr_s3_keys_expire(&s->keys, r->key_number) || r->was_renewed)
             return false;
         r->was_renewed = true;
         return true;
@@ -274,6 +268,7 @@ static void request_done(struct zr_net_request *net, zarr_status st,
 {
     struct zr_s3_request *r = (struct zr_s3_request *)(void *)net;
     const uint32_t n_tries = zr_net_count_tries(net);
+    zarr_error err = {0};
 
     if (st == ZARR_OK && net->answer.status / 100 != 2) {
         zr_s3_fault_read(&r->fault, r->store->reader.env.alloc, net,
@@ -282,7 +277,9 @@ static void request_done(struct zr_net_request *net, zarr_status st,
             r->n_sent += n_tries > 1 ? n_tries : 0; /* one refusal did surely nothing */
             r->n_again++;
             zr_net_request_deinit(net);
-            request_go(r);
+            st = request_start(r, &err);
+            if (st != ZARR_OK)
+                r->done(r, st, &err);
             return;
         }
     }
@@ -301,8 +298,8 @@ void zr_s3_send(struct zr_s3_request *r)
     r->was_renewed = false;
     st = hash_body(r, &err);
     if (st == ZARR_OK)
-        request_go(r);
-    else
+        st = request_start(r, &err);
+    if (st != ZARR_OK)
         r->done(r, st, &err);
 }
 

@@ -20,6 +20,7 @@ struct zr_s3_key {
     char *id, *secret;
     char *token;       /* of a session; NULL: none */
     int64_t expires_s; /* since 1970; 0: never */
+    uint64_t number;   /* of those that the store has fetched, from 1 on */
 };
 /* Copies the texts; token NULL or "": none. INVALID: one cannot be in a header. */
 zarr_status zr_s3_key_create(struct zr_s3_key **out, const zarr_allocator *alloc,
@@ -117,10 +118,15 @@ struct zr_s3_keys {
     struct zr_fork_hook fork;
     struct zr_s3_key *key; /* NULL: none yet */
     bool is_refreshing, is_stale;
+    uint64_t n_fetched;
     int64_t next_try_s; /* no refresh before, while the key is valid */
     uint64_t n_failures;
     zarr_status st; /* of the last failure */
     zarr_error err;
+    /* of the renewer, a thread that renews the keys of all stores */
+    atomic_bool is_asked;
+    struct zr_s3_keys *next;
+    zarr_cancel cancel;
 };
 
 /* What decides where credentials come from. All texts may be NULL. */
@@ -144,8 +150,16 @@ zarr_status zr_s3_keys_renew(struct zr_s3_keys *k, const zarr_cancel *cancel,
 bool zr_s3_keys_are_due(struct zr_s3_keys *k);
 /* The key as it is, a reference; NULL: there is none. */
 struct zr_s3_key *zr_s3_keys_get(struct zr_s3_keys *k);
-/* The server says that the key has expired. */
-void zr_s3_keys_expire(struct zr_s3_keys *k);
+/* Lets another thread renew the key, and does not wait. On a failure nothing is renewed.
+ */
+zarr_status zr_s3_keys_ask(struct zr_s3_keys *k, zarr_error *err);
+/* Whether there is no valid key before that renewal ends. */
+bool zr_s3_keys_are_awaited(struct zr_s3_keys *k);
+/* The failure of the last renewal, if there is no valid key. */
+zarr_status zr_s3_keys_check(struct zr_s3_keys *k, zarr_error *err);
+/* The server says that the key of this number has expired; 0: the present one. Returns
+ * whether a later request may have another key. */
+bool zr_s3_keys_expire(struct zr_s3_keys *k, uint64_t number);
 
 /* Find the origin (origin.c). */
 zarr_status zr_s3_origin_find(struct zr_s3_keys *k, const struct zr_s3_keys_options *o,
@@ -252,14 +266,15 @@ struct zr_s3_request {
     bool makes_object;    /* so it has the headers of new objects, as a storage class */
     bool needs_checksum;  /* of the body, even without the option `checksums` */
     bool is_long;         /* the service may work in silence */
+    bool is_short;        /* an abort: ends after 3 s, and waits for no key */
     bool has_no_checksum; /* even with it: the service would take it for another one */
     uint64_t max_bytes;   /* of the body of a 2xx answer, else LIMIT; 0:
                              ZR_S3_ANSWER_MOST */
     const zarr_cancel *cancel;
     const void *tag;
     /* OK: there is an answer of any status; zr_s3_request_fail() makes a failure of it.
-     * It runs on a reactor, or on a thread of the pool that has renewed the key. The
-     * request may be freed or sent again here, after zr_s3_request_deinit(). */
+     * It runs on a reactor, or inside of zr_s3_send(). The request may be freed or sent
+     * again here, after zr_s3_request_deinit(). */
     void (*done)(struct zr_s3_request *r, zarr_status st, const zarr_error *err);
     void *user;
 
@@ -271,9 +286,9 @@ struct zr_s3_request {
 
     /* of request.c */
     struct zr_str url;
-    struct zr_task task; /* that renews the key */
     uint32_t n_again;
-    bool was_renewed;
+    bool was_renewed, has_asked;
+    uint64_t key_number; /* of the last try */
     char hash[ZR_S3_HASH_ROOM], checksum[ZR_S3_CHECKSUM_ROOM];
 };
 /* Starts a request, after the renewal of a key that is due. */
@@ -458,7 +473,7 @@ zarr_status zr_s3_upload_begin_now(struct zr_s3_upload *u, zarr_error *err);
 /* expected: NULL, or the version that the key must have. */
 void zr_s3_upload_complete(struct zr_s3_upload *u, const zarr_store_version *expected);
 void zr_s3_upload_abort(struct zr_s3_upload *u);
-/* Aborts, and waits for it only so long. Not on a reactor. */
+/* Aborts, and waits up to 3 s. Not on a reactor. */
 void zr_s3_upload_abort_now(struct zr_s3_upload *u);
 
 /* One part on its way. The caller zeroes it, sets the first members after `request`, and

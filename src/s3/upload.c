@@ -285,6 +285,9 @@ static void abort_done(struct zr_s3_request *r, zarr_status st, const zarr_error
         st = zr_s3_request_fail(r, &err);
     else
         (void)zr_pass(&err, st, said);
+    if (st != ZARR_OK)
+        zr_log(&u->store->reader.env.log, ZARR_LOG_DEBUG,
+               "S3: %s: an upload is left to clean: %s", u->key, err.message);
     u->ended(u, st, &err);
 }
 
@@ -293,6 +296,7 @@ void zr_s3_upload_abort(struct zr_s3_upload *u)
     struct zr_s3_request *r = upload_request(u, "DELETE", zr_str_text(&u->query));
 
     r->is_repeatable = false;
+    r->is_short = true;
     r->done = abort_done;
     zr_s3_send(r);
 }

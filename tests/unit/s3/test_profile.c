@@ -373,6 +373,45 @@ static void test_cancelled_renewal(void **state)
     assert_int_equal(unlink(mark), 0);
 }
 
+/* The renewer fetches a key, only the present one expires, and the end of the keys ends
+ * a program that hangs. */
+static void test_renewer(void **state)
+{
+    char command[400], mark[80];
+    struct zr_s3_keys k;
+    struct zr_s3_key *key;
+
+    (void)state;
+    (void)snprintf(mark, sizeof mark, "%s/mark", folder);
+    (void)snprintf(command, sizeof command,
+                   "[profile late]\ncredential_process = test -e %s && sleep 600; echo "
+                   "'{\"Version\": 1, \"AccessKeyId\": \"AK\", \"SecretAccessKey\": "
+                   "\"S\"}'\n",
+                   mark);
+    write_file(config, command);
+    assert_int_equal(find(&k, (struct zr_s3_keys_options){.profile = "late"}), ZARR_OK);
+    assert_true(zr_s3_keys_are_due(&k));
+    assert_false(zr_s3_keys_are_awaited(&k)); /* no thread was asked */
+    for (uint64_t number = 1; number <= 2; number++) {
+        assert_int_equal(zr_s3_keys_ask(&k, &err), ZARR_OK);
+        while (zr_s3_keys_are_awaited(&k) || atomic_load(&k.is_asked))
+            (void)usleep(1000);
+        assert_int_equal(zr_s3_keys_check(&k, &err), ZARR_OK);
+        key = zr_s3_keys_get(&k);
+        assert_int_equal(key->number, number);
+        zr_s3_key_free(key);
+        assert_true(zr_s3_keys_expire(&k, number - 1) && number == 1
+                        ? zr_s3_keys_are_due(&k) /* 0: the present one */
+                        : !zr_s3_keys_are_due(&k));
+    }
+    write_file(mark, "");
+    assert_true(zr_s3_keys_expire(&k, 2) && zr_s3_keys_are_due(&k));
+    assert_int_equal(zr_s3_keys_ask(&k, &err), ZARR_OK);
+    assert_true(zr_s3_keys_are_awaited(&k));
+    zr_s3_keys_deinit(&k);
+    assert_int_equal(unlink(mark), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -382,6 +421,7 @@ int main(void)
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_files_that_are_none),
         cmocka_unit_test(test_cancelled_renewal), /* replaces the file */
+        cmocka_unit_test(test_renewer),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);
