@@ -1,4 +1,5 @@
 """Stores of S3: how a URL is opened, names of options of other packages, and other packages that read the same bucket."""
+import asyncio
 import concurrent.futures
 import contextlib
 import json
@@ -516,7 +517,7 @@ with open({str(folder / 'runs')!r}, "a") as runs:
     runs.write("run\\n")
 time.sleep(0.2)
 end = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds={seconds})
-print(json.dumps(dict(Version=1, AccessKeyId={ID!r}, SecretAccessKey={SECRET!r}, SessionToken="t", Expiration=end.strftime("%Y-%m-%dT%H:%M:%SZ"))))
+print(json.dumps(dict(Version=1, AccessKeyId={ID!r}, SecretAccessKey={SECRET!r}, SessionToken=str(time.time_ns()), Expiration=end.strftime("%Y-%m-%dT%H:%M:%SZ"))))
 """)
     (folder / "config").write_text(f"[profile run]\ncredential_process = '{sys.executable}' '{folder}/process.py'\n")
 
@@ -578,6 +579,32 @@ def test_an_expired_token_of_a_write_is_renewed(buckets, tmp_path, monkeypatch, 
             with pytest.raises(OSError, match="token has expired"):
                 store.delete(key) if method == "DELETE" else store.set(key, value)
             assert len(seen) == 3
+
+
+def test_many_writes_with_one_expired_token(buckets, tmp_path, monkeypatch):
+    """A renewal needs no thread of the pool, where all wait for writes. A late answer does not expire the new key."""
+    make_process(tmp_path, 3600)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    n, tokens = 300, []
+
+    def fault(request):
+        token = request.headers["x-amz-security-token"]
+        tokens.append(token)
+        return s3_server.answer_error(400, "ExpiredToken") if is_expired and request.method == "PUT" and token == tokens[0] else None
+
+    async def write(server):
+        nonlocal is_expired
+        options = {"profile": "run", "endpoint": server.url, "concurrency": 256}
+        array = await zarrc.open_async(URL, mode="w", shape=(n,), chunks=(1,), dtype="i4", storage_options=options)
+        is_expired = True
+        await asyncio.wait_for(asyncio.gather(*(array.setitem(i, i + 1) for i in range(n))), 300)
+        return await array.getitem(...)
+
+    is_expired = False
+    with start_large_service(buckets / BUCKET) as server:
+        server.service.fault = fault
+        np.testing.assert_array_equal(asyncio.run(write(server)), np.arange(1, n + 1))
+    assert count_runs(tmp_path) == 2 and tokens.count(tokens[0]) > 1
 
 
 def test_a_change_during_a_read(server, buckets):
