@@ -200,11 +200,11 @@ out:
     return st;
 }
 
-static void request_done(struct zr_net_request *net, zarr_status st,
-                         const zarr_error *said);
+static void s3_request_done(struct zr_net_request *net, zarr_status st,
+                            const zarr_error *said);
 
 /* Starts it. If the key is due, it waits for a new one, but an abort does not. */
-static zarr_status request_start(struct zr_s3_request *r, zarr_error *err)
+static zarr_status s3_request_start(struct zr_s3_request *r, zarr_error *err)
 {
     struct zr_s3_store *s = r->store;
     zarr_status st;
@@ -240,7 +240,7 @@ static zarr_status request_start(struct zr_s3_request *r, zarr_error *err)
         .error_body = &r->answer,
         .cancel = r->cancel,
         .tag = r->tag,
-        .done = request_done,
+        .done = s3_request_done,
     };
     zr_net_submit(s->reader.net, &r->net);
     return ZARR_OK;
@@ -263,8 +263,8 @@ static bool request_can_correct(struct zr_s3_request *r)
     return r->n_again < REQUEST_AGAIN_MOST && zr_s3_can_correct(s, &r->net, &r->fault);
 }
 
-static void request_done(struct zr_net_request *net, zarr_status st,
-                         const zarr_error *said)
+static void s3_request_done(struct zr_net_request *net, zarr_status st,
+                            const zarr_error *said)
 {
     struct zr_s3_request *r = (struct zr_s3_request *)(void *)net;
     const uint32_t n_tries = zr_net_count_tries(net);
@@ -277,7 +277,7 @@ static void request_done(struct zr_net_request *net, zarr_status st,
             r->n_sent += n_tries > 1 ? n_tries : 0; /* one refusal did surely nothing */
             r->n_again++;
             zr_net_request_deinit(net);
-            st = request_start(r, &err);
+            st = s3_request_start(r, &err);
             if (st != ZARR_OK)
                 r->done(r, st, &err);
             return;
@@ -298,7 +298,7 @@ void zr_s3_send(struct zr_s3_request *r)
     r->was_renewed = false;
     st = hash_body(r, &err);
     if (st == ZARR_OK)
-        st = request_start(r, &err);
+        st = s3_request_start(r, &err);
     if (st != ZARR_OK)
         r->done(r, st, &err);
 }
