@@ -107,6 +107,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_open(zarr_array **out, zarr_stor
  *
  * @param out receives the array; owned: zarr_array_free()
  * @param ctx borrowed; the array keeps it alive. The call seals its registries
+ * (zarr_context_create())
  * @param text the text of a zarr.json or .zarray
  * @param attributes v2: the text of the .zattrs; NULL: there are none. Must be NULL in v3
  * @param path path of the array in its store, for chunk keys and messages; NULL: the root
@@ -298,7 +299,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_block_locate(const zarr_array *a
  * Stores in `shape` the shape of the largest block, for buffers. In a regular grid that
  * is the shape of every block. In another grid it is 1 along a dimension that has 0
  * blocks. If the grid of a plug-in has no function `n_equal`, the call examines only the
- * first 65536 blocks along each dimension.
+ * first 65536 blocks along each dimension, and a later one may be larger.
  */
 ZARR_API void zarr_array_block_largest(const zarr_array *array, uint64_t *shape);
 /** @} */

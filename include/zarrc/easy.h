@@ -205,9 +205,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_read_box(
 /**
  * Reads a box with options.
  * @param array,start,count,data_type,data,data_bytes as for zarr_array_read_box()
- * @param opts as for zarr_array_read(). If `zarr_io_options.field` names a field, `data`
- * has the field's data type. If the field is a subarray, its dimensions follow those of
- * the box
+ * @param opts as for zarr_array_read(). If `zarr_io_options.field` names a field, its
+ * data type takes the place of the array's. If the field is a subarray, its dimensions
+ * follow those of the box
  */
 ZARR_API ZARR_MUST_CHECK zarr_status
 /* NOLINT(function-size): what zarr_array_read_box() takes, and options */

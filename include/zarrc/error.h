@@ -102,9 +102,9 @@ typedef struct zarr_error {
     zarr_status code; /**< what the call returned, one of ZARR_ERR_* */
     int32_t os_code;  /**< an errno, an HTTP status, or a code of a driver or a store; 0:
                        * none */
-    uint32_t os_domain;                     /**< what `os_code` is, one of ZARR_OS_* */
-    uint32_t operation;                     /**< what failed, one of ZARR_OPERATION_* */
-    uint64_t item;                          /**< the first failed item of a batch */
+    uint32_t os_domain; /**< what `os_code` is, one of ZARR_OS_* */
+    uint32_t operation; /**< what failed, one of ZARR_OPERATION_* */
+    uint64_t item; /**< index of the first part that failed, of a call with several */
     zarr_error_part part[ZARR_ERROR_PARTS]; /**< at the index ZARR_ERROR_PATH and so on */
     char message[ZARR_ERROR_MESSAGE_BYTES]; /**< one line of UTF-8 text, terminated */
 } zarr_error;

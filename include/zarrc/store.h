@@ -174,16 +174,16 @@ typedef struct zarr_store_caps {
 
 /**
  * Where the keys of a store are. In the bucket of the endpoint, the name of a value is
- * `prefix`, then a slash, then the key. Equal places have equal texts: the store
- * normalises them. A member that means nothing for a store is NULL or "". No member has a
- * credential.
+ * `prefix`, then a slash, then the key. Equal places have equal texts, except for slashes
+ * around `prefix`: the store normalises them. A member that means nothing for a store is
+ * NULL or "". No member has a credential.
  */
 typedef struct zarr_store_place {
     uint32_t struct_size, flags; /**< `flags` must be 0 */
     const char *scheme;          /**< such as "https", "s3", or "file" */
     const char *endpoint;        /**< the host, with a port if it is not the usual one */
     const char *bucket;          /**< or container */
-    const char *prefix;          /**< without escapes; slashes around it do not matter */
+    const char *prefix;          /**< without escapes */
 } zarr_store_place;
 
 /** Gets a place, whose texts are valid during the call. */
@@ -225,7 +225,10 @@ enum {
  *   it, chunks move directly between files and memory of devices. Otherwise the log gets
  *   a warning. `device_types` of zarr_store_capabilities() tells whether chunks move
  *   directly.
- * - The name of any other registered store before a colon opens that store.
+ * - "https://...", "http://..." and "s3://..." are the files of a web server and the
+ *   objects of a bucket.
+ * - The name of a store that the application or a plug-in has registered, before a colon,
+ *   opens that store.
  *
  * A reader of a local store finds the old value of a key or the new one, even if the
  * writer was killed. The call seals the registries of the context
