@@ -46,8 +46,7 @@ struct zr_zip_archive {
     bool *has_changed;         /* the same, as in struct zr_zip_caller */
     bool in_session;           /* this handle has the lock and writes */
     void *parts; /* the archive is read from these parts; NULL: from its key */
-    const struct zr_zip_spool
-        *spool; /* `parts` stands for this file; NULL: it does not */
+    const struct zr_zip_spool *spool; /* where `parts` are written; NULL: in the store */
 };
 /* A range of the archive that was read together with those of other operations. */
 struct zr_zip_ahead {
