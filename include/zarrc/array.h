@@ -136,8 +136,8 @@ zarr_array_open_document(zarr_array **out, zarr_context *ctx, const char *text,
  * changes the metadata, call zarr_array_refresh() for the other.
  * @param out receives the array; owned: zarr_array_free()
  * @param array borrowed
- * @param opts options; members that are NULL or zero keep the values of `array`. NULL:
- * all keep them
+ * @param opts options; a member that is NULL or zero means the value that `array` has;
+ * NULL: all values of `array`
  * @retval ZARR_ERR_INVALID an option is wrong, or asks for another format
  * @see zarr_array_open()
  */
@@ -339,9 +339,10 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_refresh(zarr_array *array, int *
 /**
  * Checks whether the stored array still has all elements of this handle. Call it after
  * several reads that belong together. If it succeeds, no read has returned a fill value
- * in place of an element that another writer removed. The handle keeps its shape. In a
- * store with ZARR_STORE_CAP_IMMUTABLE, and with a handle of zarr_array_open_document(),
- * the call does nothing.
+ * in place of an element that another writer removed. The handle keeps its shape. The
+ * call cannot check, and succeeds, in a store with ZARR_STORE_CAP_IMMUTABLE, with a
+ * handle of zarr_array_open_document(), and for an array that only consolidated metadata
+ * describes.
  * @param array borrowed
  * @param cancel stops the call with ZARR_ERR_CANCELLED once it is set; may be NULL
  * @retval ZARR_ERR_NOT_FOUND the array was moved or deleted

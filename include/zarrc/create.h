@@ -51,8 +51,9 @@ typedef struct zarr_array_spec {
     /** v3: encoding of chunk keys: a name such as "default" or "v2", or a JSON object
      * with `name` and `configuration`. NULL: "default" */
     const char *key_encoding;
-    /** separator in chunk keys, '/' or '.'; 0: '.' in v2 arrays, '/' in v3 arrays with
-     * the encodings "default" and "v2" */
+    /** separator in chunk keys, '/' or '.'; 0: '.' in v2 arrays, '/' in v3 arrays, unless
+     * an encoding of a plug-in has another one. Must be 0 if `key_encoding` is a JSON
+     * object, which names the separator itself */
     char separator;
     /** order of the elements in chunks, 'C' or 'F', which in v3 adds a transpose codec;
      * 0: 'C' */

@@ -56,8 +56,8 @@ typedef struct zarr_open_options {
  * @name Open a node by its location
  * `location` is a text such as "run.zarr/temp" or "run.zarr:/temp". zarr_location_parse()
  * describes its form; here it must not have a selection. Each call opens a store of its
- * own, which lives as long as the node. `mode` is "r" for a read-only store, or "r+" to
- * read and write. `opts` may be NULL.
+ * own, which lives as long as the handle that the call returns. `mode` is "r" for a
+ * read-only store, or "r+" to read and write. `opts` may be NULL.
  *
  * `ctx` may be NULL: then the call uses the default context. The first call that needs
  * this context makes it with default options, and it lives until the process ends. Any

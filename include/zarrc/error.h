@@ -104,7 +104,8 @@ typedef struct zarr_error {
                        * none */
     uint32_t os_domain; /**< what `os_code` is, one of ZARR_OS_* */
     uint32_t operation; /**< what failed, one of ZARR_OPERATION_* */
-    uint64_t item; /**< index of the first part that failed, of a call with several */
+    uint64_t item;      /**< of a call with several selections (zarrc/parts.h): index of
+                         * the first one that failed */
     zarr_error_part part[ZARR_ERROR_PARTS]; /**< at the index ZARR_ERROR_PATH and so on */
     char message[ZARR_ERROR_MESSAGE_BYTES]; /**< one line of UTF-8 text, terminated */
 } zarr_error;

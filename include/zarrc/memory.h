@@ -54,8 +54,8 @@ enum {
  * (`zarrc/dlpack.h`). The device numbers are the same. DLPack counts strides in elements
  * and has no byte order; here strides are in bytes, and `byte_order` names the order.
  *
- * The elements of a destination must not overlap: a read into such a tensor fails with
- * ZARR_ERR_INVALID. In a source, a stride of 0 repeats an element along that dimension.
+ * If elements of a destination overlap, the read fails with ZARR_ERR_INVALID. In a
+ * source, a stride of 0 repeats an element along that dimension.
  */
 typedef struct zarr_tensor {
     uint32_t struct_size;
@@ -112,8 +112,9 @@ ZARR_API void zarr_tensor_host_sized(zarr_tensor *out, uint32_t out_bytes,
                                      const uint64_t *shape);
 /**
  * Makes `*out` describe elements in host memory, in C order and in the machine's byte
- * order. Nothing is copied or allocated. A read or write by an array of another data type
- * fails with ZARR_ERR_INVALID; zarr_array_read_box() converts numbers.
+ * order. Nothing is copied or allocated. The tensor can be read from and written to
+ * arrays of this data type only; others fail with ZARR_ERR_INVALID. zarr_array_read_box()
+ * converts numbers.
  *
  * @param out filled
  * @param data_type data type of the elements at `data`, such as "float64" or "int32";

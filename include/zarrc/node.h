@@ -71,8 +71,9 @@ ZARR_API const char *zarr_node_other_format(zarr_store *store, const char *path)
  * Deletes a node and everything below it, even if it is damaged. If there is no node, the
  * call deletes all objects below the path. If the path is a symbolic link to a node, only
  * the link is deleted. After a failure the call can be repeated. Consolidated metadata of
- * parents is not changed (see ZARR_DELETE_CONSOLIDATED). The call waits for writers of
- * the node before it begins.
+ * parents is not changed (see ZARR_DELETE_CONSOLIDATED). The call first waits for
+ * writes that hold the lock of a key of the node. It does not wait for a call that
+ * copies, re-encodes or deletes at the path (ZARR_ERR_CONFLICT).
  *
  * Spec: Zarr v3 core, "Storage", "Operations".
  *
@@ -189,11 +190,13 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_copy(zarr_store *src, const char 
  * Moves a node with everything below it. Nothing else may write below the source during
  * the call. Consolidated metadata of parents is not changed (see ZARR_COPY_CONSOLIDATED).
  *
- * Inside a local store or a memory store a move is atomic: a reader finds the whole node
- * at the old or at the new path. Then `progress` is not called.
+ * Between stores or disks, or if one of the paths is the root of a store, the node is
+ * copied. The same happens with ZARR_COPY_SKIP_EQUAL if something is at the destination.
+ * Then the call checks that the source has not changed, and deletes it.
  *
- * Between stores or disks, or if something is at the destination already, the node is
- * copied. Then the call checks that the source has not changed, and deletes it.
+ * Otherwise, inside a local store or a memory store a move is atomic: a reader finds the
+ * whole node at the old or at the new path. ZARR_COPY_OVERWRITE deletes what is at the
+ * destination before the move. `progress` is not called.
  *
  * If the node is a symbolic link inside a store, the call copies the node that the link
  * leads to, and deletes only the link. The call does not move the root of a store that
@@ -211,8 +214,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_copy(zarr_store *src, const char 
  * @retval ZARR_ERR_CONFLICT an object, the keys or the metadata of the source changed
  * during the call. If the source is still a node, repeat the call with
  * ZARR_COPY_SKIP_EQUAL and ZARR_COPY_OVERWRITE: it copies what differs. If it is no node
- * any more, the copy is complete, and what changed is still at the source. Or, with
- * `os_code` EBUSY, another call changes a node at the source or the destination
+ * any more, the call had begun to delete it: the copy is complete as of that moment, and
+ * only objects that changed later are still at the source. Or, with `os_code` EBUSY,
+ * another call changes a node at the source or the destination
  * @retval ZARR_ERR_UNSUPPORTED an array would lose the attribute that its shuffle depends
  * on, as in zarr_node_copy(); nothing was changed
  * @retval ZARR_ERR_CANCELLED `cancel` was set; the source is complete
@@ -235,7 +239,7 @@ enum {
     /** delete the documents of the old format afterwards */
     ZARR_MIGRATE_REMOVE = 4,
     /** leave fill values and attributes `_FillValue` as they are, even if this changes
-     * which elements are missing */
+     * which elements xarray shows as missing */
     ZARR_MIGRATE_KEEP_FILL = 8,
     /** with ZARR_MIGRATE_REMOVE: first remove the nodes from the consolidated metadata of
      * the groups above (ZARR_CONSOLIDATED_REMOVE). Call zarr_group_consolidated_update()
@@ -321,13 +325,14 @@ typedef struct zarr_migrate_options {
  * - To v3, the attribute `_FillValue` is set. Times, text and some other types have no
  *   missing value in v3, which ZARR_MIGRATED_WARNED reports.
  * - To v2 with the attribute, the missing value becomes the fill value, and the attribute
- *   is removed. If the fill value was zero and the missing value is finite, the fill
- *   value becomes null instead, and the attribute a plain number.
+ *   is removed.
+ * - But if the missing value is finite, and the fill value was zero or cannot hold it,
+ *   the fill value becomes null. The attribute stays, written as a plain number.
  * - To v2 without the attribute, the fill value becomes null, unless it is NaN.
  *
- * If a new fill value would change the elements of missing chunks, the array is refused,
- * unless the store can list its chunks and none is missing. zarr_node_reencode() converts
- * an array that is refused.
+ * If missing chunks would read differently with the new fill value, the array is refused,
+ * unless the store can list chunks and the array has all of them. zarr_node_reencode()
+ * converts an array that is refused.
  *
  * Metadata of OME-Zarr is not moved to the place where readers of the new format look for
  * it. ZARR_MIGRATED_WARNED reports this, and says what to do.

@@ -129,9 +129,10 @@ enum {
      * ZARR_STORE_CAP_PUT_NEW. Without ZARR_STORE_CAP_LOCK, the library uses it in place
      * of locks: if another writer changed a value, the library repeats the write */
     ZARR_STORE_CAP_PUT_IF_VERSION = 2048,
-    /** an ERASE with ZARR_STORE_OP_IF_VERSION. Needs ZARR_STORE_CAP_VERSIONS. If a store
-     * has neither this nor ZARR_STORE_CAP_LOCK, blocks of fill values are stored, not
-     * erased */
+    /** an ERASE with ZARR_STORE_OP_IF_VERSION. Needs ZARR_STORE_CAP_VERSIONS. A store
+     * with ZARR_STORE_CAP_PUT_IF_VERSION needs this or ZARR_STORE_CAP_LOCK to erase
+     * safely. Without both, a write of a part of a block never erases it, but stores it
+     * even if all its elements equal the fill value */
     ZARR_STORE_CAP_ERASE_IF_VERSION = 4096,
     /** values can be written in parts: begin_parts(). Without it, a whole value is in
      * memory while it is written */
@@ -173,10 +174,10 @@ typedef struct zarr_store_caps {
 #define ZARR_STORE_CAPS_INIT ZARR_SIZE_FIRST(zarr_store_caps)
 
 /**
- * Where the keys of a store are. In the bucket of the endpoint, the name of a value is
- * `prefix`, then a slash, then the key. Equal places have equal texts, except for slashes
- * around `prefix`: the store normalises them. A member that means nothing for a store is
- * NULL or "". No member has a credential.
+ * Where the keys of a store are. `prefix` may begin or end with slashes, which do not
+ * count. Without them, the name of a value in the bucket of the endpoint is `prefix`, a
+ * slash and the key, and equal places have equal texts. A member that means nothing for a
+ * store is NULL or "". No member has a credential.
  */
 typedef struct zarr_store_place {
     uint32_t struct_size, flags; /**< `flags` must be 0 */
@@ -227,8 +228,7 @@ enum {
  *   directly.
  * - "https://...", "http://..." and "s3://..." are the files of a web server and the
  *   objects of a bucket.
- * - The name of a store that the application or a plug-in has registered, before a colon,
- *   opens that store.
+ * - "NAME:..." opens the store that the application or a plug-in has registered as NAME.
  *
  * A reader of a local store finds the old value of a key or the new one, even if the
  * writer was killed. The call seals the registries of the context
@@ -268,12 +268,12 @@ typedef struct zarr_location {
  * Parses a location: a text that names a store, a node and a selection. The operands of
  * the program zarrc are locations:
  *
- *     PATH | file://PATH | STORE:/NODE | SCHEME:REST | SCHEME://HOST/PATH[?QUERY],
- *     each optionally with [SELECTION]
+ *     PATH | file://PATH | STORE:/NODE | SCHEME:REST | SCHEME://HOST/PATH?QUERY
  *
- * The last ":/" separates a store from a node, as in "x.zarr:/a/b[0:10]"; that of
- * "https://" does not count. Without such a ":/", the call searches the text for the root
- * of the store. The node is what follows the root.
+ * The query may be missing. Each form may end with a selection in brackets. The last ":/"
+ * separates a store from a node, as in "x.zarr:/a/b[0:10]"; that of "https://" does not
+ * count. Without such a ":/", the call searches the text for the root of the store. The
+ * node is what follows the root.
  *
  * - In "zip:PATH" the root is the first part of PATH that is a file.
  * - In another PATH, the root is a part that ends in ".zip" or ".ozx" and is no
@@ -285,9 +285,9 @@ typedef struct zarr_location {
  *   "%20" in the node are decoded. The query belongs to the root:
  *   "https://host/x.zarr/a?key=1" is the node "a" of "https://host/x.zarr?key=1".
  *
- * SCHEME is the name of a registered store; REST may end in ":/NODE". If a file called
- * SCHEME exists, "SCHEME:/..." with one slash means STORE:/NODE. If the text with its
- * brackets names a file, it has no selection.
+ * SCHEME is the name of a registered store; REST may end in ":/NODE". But if there is a
+ * file or a folder called SCHEME, "SCHEME:/a" with one slash is the node "a" of the store
+ * in it. If the text with its brackets names a file, it has no selection.
  *
  * The call looks for files and folders, but opens none and sends no request. It seals the
  * registries of the context.
@@ -366,9 +366,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_open_composite(
  *
  * If `store` has ZARR_STORE_CAP_WRITE and ZARR_STORE_CAP_READ_PARTS, the archive can be
  * written. Values become members without compression. The first write takes the lock of
- * `key`. A flush writes the archive's directory of members and releases the lock. So does
- * a write after 10 s of writing. In a pause of half a second or more the library does it
- * itself; if that fails, it tries again later. Freeing the store does it, too, but only
+ * `key`. A flush writes the archive's directory of members and releases the lock. A write
+ * does both, too, about every 10 s. In a pause of half a second or more the library does
+ * both itself; if that fails, it tries again later. Freeing the store does both, but only
  * logs errors. A new archive appears with its first directory. If the process is killed,
  * values written after the last directory are lost. Opening an archive may have to wait
  * for another writer: at most `lock_wait_ms` of `store`, or until `cancel` is set.
@@ -384,7 +384,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_open_composite(
  *
  * Archives called "*.ozx" get the form "ozx", that of single-file OME-Zarr (RFC-9 of
  * OME-NGFF). The option "zip_form" sets the form: "ozx" or "plain". In the form "ozx" the
- * directory is one of zip64 and names each "zarr.json" first, level by level. With the
+ * directory has the records of zip64. It lists each "zarr.json" before all other members,
+ * and those nearest to the root first. With the
  * option {"zip_form": "ozx"}, each flush also brings the members into this order, as
  * zarr_store_repack() does. Without the option only the first flush does so, for a new
  * "*.ozx" that has a root node and no `.zarrc-job`.

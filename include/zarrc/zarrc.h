@@ -81,10 +81,13 @@
  *
  * ## Ownership
  *
- * Three words tell who frees what. Borrowed: the owner stays the same. The object of an
- * argument must be valid during the call, or for as long as stated. A result is valid for
- * as long as the handle that it comes from. Owned: the caller must free the object.
- * Moved: the library owns the object from the call on, even if the call fails.
+ * Three words tell who frees what:
+ *
+ * - Borrowed: the owner stays the same. What a borrowed argument points to must be valid
+ *   during the call, or for as long as stated. A borrowed result is valid for as long as
+ *   the handle that it comes from.
+ * - Owned: the caller must free the object.
+ * - Moved: the library owns the object from the call on, even if the call fails.
  *
  * ## Threads
  *
