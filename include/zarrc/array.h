@@ -14,7 +14,8 @@
 
 ZARR_BEGIN_DECLS
 
-/** Use of consolidated metadata. 0: use it if the group that is opened has it. */
+/** Use of consolidated metadata. 0: use it if it is there. zarr_group_open() uses that of
+ * the group that it opens, zarr_group_open_array() that of the group that it gets. */
 enum {
     ZARR_CONSOLIDATED_MUST = 1, /**< fail with ZARR_ERR_NOT_FOUND without it */
     ZARR_CONSOLIDATED_NEVER = 2 /**< read the documents of the nodes */
@@ -100,8 +101,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_open(zarr_array **out, zarr_stor
 
 /**
  * Opens an array from the text of its metadata, without I/O (but see `store`).
- * zarr_array_decode() and zarr_array_encode() need no store. With this handle, no call
- * checks whether the store still has the array.
+ * zarr_array_decode() and zarr_array_encode() need no store. With this handle, reads,
+ * writes and zarr_array_recheck() do not check whether the store still has the array.
  *
  * Spec: Zarr v3 core, "Array metadata"; Zarr v2, "Arrays".
  *
@@ -202,8 +203,9 @@ ZARR_API const char *zarr_array_metadata(const zarr_array *array);
  */
 ZARR_API const char *zarr_array_attributes(const zarr_array *array);
 /**
- * Returns the codecs as the JSON text of an array. For a v2 array this is the chain that
- * its filters and compressor make. `zarr_array_spec.codecs` takes this text only for v3.
+ * Returns the codecs as a JSON list in the notation of v3. For a v2 array this is the
+ * chain that its filters and compressor make. `zarr_array_spec.codecs` takes the list for
+ * a new v3 array, not for a new v2 array.
  */
 ZARR_API const char *zarr_array_codecs(const zarr_array *array);
 /** Returns the context, borrowed from the array. */

@@ -60,8 +60,9 @@ typedef struct zarr_array_spec {
     char order;
     uint16_t reserved;
     uint32_t reserved2;
-    /** the text of a whole zarr.json or .zarray, instead of all members above except
-     * `flags` */
+    /** the text of a whole zarr.json or .zarray, in place of the other members. Only
+     * `flags`, `cancel`, the same `zarr_format` and, beside a .zarray, `attributes` may
+     * be set, too */
     const char *document;
     /** v3: grid of chunks that differ in shape, such as "rectilinear": a JSON object with
      * `name` and `configuration`. With `chunk_shape` it is the grid of the shards; it

@@ -326,8 +326,9 @@ typedef struct zarr_migrate_options {
  *   missing value in v3, which ZARR_MIGRATED_WARNED reports.
  * - To v2 with the attribute, the missing value becomes the fill value, and the attribute
  *   is removed.
- * - But if the missing value is finite, and the fill value was zero or cannot hold it,
- *   the fill value becomes null. The attribute stays, written as a plain number.
+ * - But if the missing value is finite, and the fill value was zero, the fill value
+ *   becomes null. The attribute stays, written as a plain number. The same happens to a
+ *   missing value that no element can have, such as 1.5 in an array of integers.
  * - To v2 without the attribute, the fill value becomes null, unless it is NaN.
  *
  * If missing chunks would read differently with the new fill value, the array is refused,

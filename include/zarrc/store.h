@@ -131,8 +131,8 @@ enum {
     ZARR_STORE_CAP_PUT_IF_VERSION = 2048,
     /** an ERASE with ZARR_STORE_OP_IF_VERSION. Needs ZARR_STORE_CAP_VERSIONS. A store
      * with ZARR_STORE_CAP_PUT_IF_VERSION needs this or ZARR_STORE_CAP_LOCK to erase
-     * safely. Without both, a write of a part of a block never erases it, but stores it
-     * even if all its elements equal the fill value */
+     * safely. With neither, a write of a part of a block never erases the block, but
+     * stores it even if all its elements equal the fill value */
     ZARR_STORE_CAP_ERASE_IF_VERSION = 4096,
     /** values can be written in parts: begin_parts(). Without it, a whole value is in
      * memory while it is written */

@@ -35,7 +35,8 @@ static zarr_status check_members(const zarr_array_spec *s, zarr_error *err)
     if (s->document) {
         if (s->shape || s->chunk_shape || s->shard_shape || s->data_type ||
             s->fill_value || s->codecs || s->index_codecs || s->dimension_names ||
-            s->key_encoding || s->chunk_grid || s->like || s->flags & ZARR_SPEC_CHECKSUM)
+            s->key_encoding || s->separator || s->order || s->chunk_grid || s->like ||
+            s->flags & ZARR_SPEC_CHECKSUM)
             return zr_fail(err, ZARR_ERR_INVALID,
                            "a document is given: no other member of the spec may be");
         return ZARR_OK;

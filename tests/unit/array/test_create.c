@@ -194,6 +194,14 @@ static const struct {
      "x",
      ZARR_ERR_INVALID,
      "document"},
+    {{.document = "{\"zarr_format\": 3}", .order = 'F'},
+     "x",
+     ZARR_ERR_INVALID,
+     "document"},
+    {{.document = "{\"zarr_format\": 3}", .separator = '/'},
+     "x",
+     ZARR_ERR_INVALID,
+     "document"},
 };
 
 static void test_refused_specs(void **state)
