@@ -227,7 +227,7 @@ ZARR_API zarr_store *zarr_array_chunk_store(const zarr_array *array);
  * A *chunk* is the smallest unit that is decoded on its own. A *shard* is an object that
  * holds chunks. A *block* is what the store has as one object: a shard, or a chunk of an
  * array without shards. Reads along chunks and writes along blocks are fastest. Grid
- * coordinates count from 0. Arrays of shapes and coordinates have one entry for each
+ * coordinates count from 0. Shapes and coordinates have one entry for each
  * dimension. Returned shapes are borrowed as that of zarr_array_shape().
  *
  * Spec: Zarr v3 core, "Chunk grids"; Zarr v3 codec "sharding_indexed".

@@ -24,8 +24,8 @@ typedef struct zarr_array_spec {
     const uint64_t *shape;       /**< lengths of the dimensions in elements */
     /** shape of a chunk in elements; NULL: about 1 MiB */
     const uint64_t *chunk_shape;
-    /** v3: shape of a shard in elements, multiples of `chunk_shape`. NULL: the array
-     * has no shards */
+    /** v3: shape of a shard in elements, multiples of `chunk_shape`. NULL: no
+     * shards, unless `chunk_grid` or `codecs` makes them */
     const uint64_t *shard_shape;
     /** data type as zarr_dtype_find() takes it, such as "float32" or "<f4"; the v2
      * spelling sets the stored byte order, too */

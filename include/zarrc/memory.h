@@ -39,7 +39,8 @@ typedef struct zarr_memory {
     uint64_t bytes;  /**< length of the range */
 } zarr_memory;
 
-/** Byte orders. 0, which has no name, is the order of the machine. */
+/** Byte orders. 0, which has no name, is the order that the data type names, as in ">i2",
+ * else that of the machine. */
 enum {
     ZARR_ORDER_LITTLE = 1, /**< little-endian */
     ZARR_ORDER_BIG = 2     /**< big-endian */
@@ -112,9 +113,8 @@ ZARR_API void zarr_tensor_host_sized(zarr_tensor *out, uint32_t out_bytes,
                                      const uint64_t *shape);
 /**
  * Makes `*out` describe elements in host memory, in C order and in the machine's byte
- * order. Nothing is copied or allocated. The tensor can be read from and written to
- * arrays of this data type only; others fail with ZARR_ERR_INVALID. zarr_array_read_box()
- * converts numbers.
+ * order. Nothing is copied or allocated. For an array or a field of another data type,
+ * reads and writes fail with ZARR_ERR_INVALID; zarr_array_read_box() converts numbers.
  *
  * @param out filled
  * @param data_type data type of the elements at `data`, such as "float64" or "int32";

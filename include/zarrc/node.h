@@ -190,13 +190,14 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_copy(zarr_store *src, const char 
  * Moves a node with everything below it. Nothing else may write below the source during
  * the call. Consolidated metadata of parents is not changed (see ZARR_COPY_CONSOLIDATED).
  *
- * Between stores or disks, or if one of the paths is the root of a store, the node is
- * copied. The same happens with ZARR_COPY_SKIP_EQUAL if something is at the destination.
- * Then the call checks that the source has not changed, and deletes it.
+ * Between stores or disks, in a store that cannot rename (a bucket, an archive), or if
+ * one of the paths is the root of a store, the node is copied. The same happens with
+ * ZARR_COPY_SKIP_EQUAL if something is at the destination. Then the call checks that the
+ * source has not changed, and deletes it.
  *
- * Otherwise, inside a local store or a memory store a move is atomic: a reader finds the
- * whole node at the old or at the new path. ZARR_COPY_OVERWRITE deletes what is at the
- * destination before the move. `progress` is not called.
+ * Otherwise a move is atomic: a reader finds the whole node at the old or at the new
+ * path. ZARR_COPY_OVERWRITE deletes what is at the destination before the move.
+ * `progress` is not called.
  *
  * If the node is a symbolic link inside a store, the call copies the node that the link
  * leads to, and deletes only the link. The call does not move the root of a store that

@@ -174,10 +174,10 @@ typedef struct zarr_store_caps {
 #define ZARR_STORE_CAPS_INIT ZARR_SIZE_FIRST(zarr_store_caps)
 
 /**
- * Where the keys of a store are. `prefix` may begin or end with slashes, which do not
- * count. Without them, the name of a value in the bucket of the endpoint is `prefix`, a
- * slash and the key, and equal places have equal texts. A member that means nothing for a
- * store is NULL or "". No member has a credential.
+ * Where the keys of a store are. Strip slashes at the beginning and the end of `prefix`.
+ * Then the name of a value in the bucket of the endpoint is `prefix`, a slash and the
+ * key. Stores at one place have equal members. A member that means nothing for a store is
+ * NULL or "". No member has a credential.
  */
 typedef struct zarr_store_place {
     uint32_t struct_size, flags; /**< `flags` must be 0 */

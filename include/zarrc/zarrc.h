@@ -77,7 +77,7 @@
  *
  * A program that was compiled with an older, shorter struct keeps working. A newer
  * program may pass a longer struct. If a member that this library does not know is not
- * zero, the call returns ZARR_ERR_UNSUPPORTED: no option is silently ignored.
+ * zero, the call returns ZARR_ERR_UNSUPPORTED, and not a result without the option.
  *
  * ## Ownership
  *
@@ -100,8 +100,8 @@
  * Reads and writes use a pool of threads that belongs to the process. The pool starts
  * when it is first needed. `zarr_context_options.max_threads` limits how many of its
  * threads work for a context. Handles survive a fork: the child process may continue to
- * use them. There are two exceptions: requests that the parent had submitted, and a zip
- * archive that the parent was writing.
+ * use them. There are two exceptions: requests that the parent had submitted, and writes
+ * to a zip archive that the parent was writing.
  *
  * ## Cancellation
  *
