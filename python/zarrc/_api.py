@@ -35,6 +35,8 @@ _UNUSED = ("synchronizer", "chunk_store", "cache_attrs", "cache_metadata", "meta
 
 def _refuse_old(kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """The other arguments. Those of old versions of zarr-python are errors rather than ignored."""
+    if not kwargs:
+        return {}
     for name in _UNUSED:
         if kwargs.get(name) is not None:
             raise TypeError(f"{name}= has no meaning in zarrc")

@@ -3,7 +3,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from . import _core
@@ -25,23 +26,28 @@ class ArrayConfig:
     @classmethod
     def of(cls, given: ConfigLike) -> ArrayConfig:
         """From a dict, zarr-python's ArrayConfig, or the settings of `zarrc.config`."""
-        defaults: dict[str, Any] = {name: None if name == "trust" else settings[f"array.{name}"] for name in cls.__dataclass_fields__}
-        if given is None:
-            return cls(**defaults)
         if isinstance(given, cls):
             return given
+        values = settings.values
+        defaults = _config_of(values["array.order"], values["array.write_empty_chunks"], values["array.read_missing_chunks"])
+        if given is None:
+            return defaults
+        names = cls.__dataclass_fields__
         if not isinstance(given, Mapping):
-            given = {name: getattr(given, name) for name in defaults if hasattr(given, name)}
-        unknown = set(given) - set(defaults)
+            given = {name: getattr(given, name) for name in names if hasattr(given, name)}
+        unknown = set(given) - set(names)
         if unknown:
-            raise TypeError(f"config: unknown {', '.join(sorted(unknown))}; there are {', '.join(defaults)}")
-        return cls(**{**defaults, **given})
+            raise TypeError(f"config: unknown {', '.join(sorted(unknown))}; there are {', '.join(names)}")
+        return replace(defaults, **given)
 
     def options(self) -> dict[str, Any]:
         """As the library takes it."""
         return {"empty_chunks": _core.ZARR_EMPTY_CHUNKS_WRITE if self.write_empty_chunks else _core.ZARR_EMPTY_CHUNKS_SKIP,
                 "missing_chunks": _core.ZARR_MISSING_FILL if self.read_missing_chunks else _core.ZARR_MISSING_ERROR,
                 "trust": choice("trust", TRUST, self.trust)}
+
+
+_config_of = lru_cache(8)(ArrayConfig)  # every opening asks for the same one
 
 
 class Metadata(Mapping[str, Any]):

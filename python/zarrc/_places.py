@@ -73,9 +73,9 @@ def find_archive(text: str) -> tuple[str, str] | None:
     return (url, node) if scheme or url.endswith((".zip", ".ozx")) and not os.path.isdir(url) else None
 
 
-def _symlink_root(path: str) -> dict[str, str]:
+def _symlink_root(context: _core.Context, path: str) -> dict[str, str]:
     """The option with which links of a node may lead anywhere in the hierarchy around it, as in the program."""
-    root, _, _ = _core.locate(settings.context(), path)
+    root, _, _ = _core.locate(context, path)
     if not path.startswith(f"{root}/") or not root.isascii() and any("\ud800" <= c <= "\udfff" for c in root):
         return {}
     return {"symlink_root": root}
@@ -96,10 +96,10 @@ def _of_text(text: str, mode: str, options: dict[str, Any] | None) -> Place:
             return Place(open_url(archive[0], wanted), archive[1])
         if options:
             raise TypeError("storage_options are for archives, stores of plug-ins, and URLs that fsspec or obstore open")
-        url = os.path.abspath(url)
+        url, context = os.path.abspath(url), settings.context()
         if wanted["symlinks"] in (0, SYMLINKS["within"]):
-            wanted |= _symlink_root(url)
-        return Place(open_url(url, wanted), "")
+            wanted |= _symlink_root(context, url)
+        return Place(open_url(url, wanted, context), "")
     if _remote.is_remote(text):
         return Place(*_remote.open_remote(text, mode, wanted, options or {}))
     if text.startswith("zip://") or not _is_registered(text.partition("://")[0]):

@@ -182,9 +182,11 @@ def open_url(url: str, options: dict[str, Any], context: _core.Context | None = 
     """`context`: that of the settings of now, if it is known."""
     if device := _devices.wanted_device():
         options = {**options, "device": device}
+    elif "device" in options:  # of a store that is opened again
+        with _devices.opening_for(options["device"]):
+            context = settings.context()
     try:
-        with _devices.opening_for(options.get("device")):
-            store = _core.open_store(Store, context or settings.context(), url, {k: v for k, v in options.items() if k != "device"})
+        store = _core.open_store(Store, context or settings.context(), url, options)
     except NotFoundError as problem:
         raise make_error(NodeNotFoundError, problem.reason, errno=problem.errno) from None
     store._options, store._address = options, url

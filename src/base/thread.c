@@ -17,6 +17,7 @@
 
 #include <sched.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 #ifdef __linux__
@@ -164,12 +165,12 @@ uint32_t zr_cpu_count(void)
         cpu_set_t aligned;
     } set;
 
-    if (sched_getaffinity(0, sizeof set, &set.aligned) == 0) {
-        const int count = CPU_COUNT_S(sizeof set, &set.aligned);
+    /* the call itself tells how many bytes it wrote; glibc fills and counts all 8192 */
+    const long size = syscall(SYS_sched_getaffinity, 0, sizeof set, &set);
+    const int count = size > 0 ? CPU_COUNT_S((size_t)size, &set.aligned) : 0;
 
-        if (count > 0)
-            return (uint32_t)count;
-    }
+    if (count > 0)
+        return (uint32_t)count;
 #endif
     n = sysconf(_SC_NPROCESSORS_ONLN);
     return n > 0 ? (uint32_t)n : 1;

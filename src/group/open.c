@@ -91,7 +91,7 @@ static zarr_status load_found_group(zarr_group *g, struct zr_found *found, int32
     }
     ZR_TRY(zr_group_find_consolidated(g->state, g, found, err));
     if (found->format == 3 && format == 0)
-        zr_warn_hidden(g->h.store, g->h.path);
+        zr_warn_hidden(g->h.store, g->h.path, ZARR_NODE_GROUP);
 out:
     zr_parsed_free(attrs);
     return st;

@@ -119,20 +119,18 @@ const char *zr_handle_json(struct zr_handle *h, const char **slot,
     return there;
 }
 
-/* This costs two more requests, so it looks only if a log function is set and the store
+/* This costs one more request, so it looks only if a log function is set and the store
  * answers in microseconds. */
-void zr_warn_hidden(zarr_store *store, const char *path)
+void zr_warn_hidden(zarr_store *store, const char *path, uint32_t kind)
 {
     const struct zr_log *log = &zr_store_context(store)->log;
-    bool array = false, group = false;
+    bool is_there = false;
 
     if (!log->fn || log->level < ZARR_LOG_WARN ||
         !zr_store_can(store, ZARR_STORE_CAP_FAST_GET))
         return;
-    (void)zr_doc_is_there(store, path, ZR_DOC_ARRAY, &array, NULL);
-    if (!array)
-        (void)zr_doc_is_there(store, path, ZR_DOC_GROUP, &group, NULL);
-    if (array || group)
+    (void)zr_doc_is_there(store, path, zr_doc_name(kind, 2), &is_there, NULL);
+    if (is_there)
         zr_log(log, ZARR_LOG_WARN, "/%s: has v2 and v3 metadata; the v3 metadata is used",
                path);
 }

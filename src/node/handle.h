@@ -49,7 +49,7 @@ const char *zr_handle_text(struct zr_handle *h, const char **slot);
 const char *zr_handle_json(struct zr_handle *h, const char **slot,
                            const struct zr_json *v, unsigned indent);
 
-/* Logs a warning if a v2 node is hidden by the v3 node at path. */
-void zr_warn_hidden(zarr_store *store, const char *path);
+/* Logs a warning if the v3 node at path hides a v2 node of the same kind. */
+void zr_warn_hidden(zarr_store *store, const char *path, uint32_t kind);
 
 #endif

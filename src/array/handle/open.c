@@ -134,7 +134,7 @@ static zarr_status load_found_array(struct zr_array_state **out, const zarr_arra
     src = zr_array_source_make(found->format, found->parsed, attrs, NULL);
     ZR_TRY(zr_origin_state(out, a, &src, err));
     if (found->format == 3 && format == 0)
-        zr_warn_hidden(a->h.store, a->h.path);
+        zr_warn_hidden(a->h.store, a->h.path, ZARR_NODE_ARRAY);
 out:
     zr_parsed_free(attrs);
     return st;
