@@ -52,7 +52,9 @@ enum {
 /** Whether a local store follows symbolic links. 0: as the environment variable
  * ZARRC_SYMLINKS says ("within", "deny" or "follow"), else ZARR_SYMLINKS_WITHIN. */
 enum {
-    /** if they stay below the root of the store, or below `symlink_root` */
+    /** if they stay in the hierarchy that the store is a part of: below the root of the
+     * store, or below the topmost of the folders above it that are nodes, without a gap
+     */
     ZARR_SYMLINKS_WITHIN = 1,
     ZARR_SYMLINKS_DENY = 2,  /**< never */
     ZARR_SYMLINKS_FOLLOW = 3 /**< always */
@@ -90,11 +92,6 @@ typedef struct zarr_store_options {
      * `zarr_context_options`; 0: that of the context, or in a composite store that of the
      * chunk store */
     int32_t tensor_device_type, tensor_device_id;
-    /** local stores: with ZARR_SYMLINKS_WITHIN, links may lead to any place below this
-     * directory. It is the path of the URL or a parent directory of it, spelled as in the
-     * URL: "/data" for "/data/x.zarr/a". Borrowed for the call; NULL: the root of the
-     * store */
-    const char *symlink_root;
     /** ends zarr_store_open() with ZARR_ERR_CANCELLED once it is set, if the kind of
      * store supports that; borrowed for the call. NULL: never */
     const zarr_cancel *cancel;

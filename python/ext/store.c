@@ -82,8 +82,7 @@ static int store_options(PyObject *dict, zarr_store_options *out)
                    zx_opt_u32(dict, "symlinks", &out->symlinks) ||
                    zx_opt_u32(dict, "lock_wait_ms", &out->lock_wait_ms) ||
                    zx_opt_text(dict, "kind", &out->kind) ||
-                   zx_opt_text(dict, "config", &out->config) ||
-                   zx_opt_text(dict, "symlink_root", &out->symlink_root)
+                   zx_opt_text(dict, "config", &out->config)
                ? -1
                : 0;
 }

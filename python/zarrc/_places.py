@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from . import _core, _devices, _remote
-from ._settings import SYMLINKS, settings
+from ._settings import settings
 from ._store import Store, open_adapter, open_foreign, open_url
 from .errors import NotFoundError, ReadOnlyError, make_error
 
@@ -73,14 +73,6 @@ def find_archive(text: str) -> tuple[str, str] | None:
     return (url, node) if scheme or url.endswith((".zip", ".ozx")) and not os.path.isdir(url) else None
 
 
-def _symlink_root(context: _core.Context, path: str) -> dict[str, str]:
-    """The option with which links of a node may lead anywhere in the hierarchy around it, as in the program."""
-    root, _, _ = _core.locate(context, path)
-    if not path.startswith(f"{root}/") or not root.isascii() and any("\ud800" <= c <= "\udfff" for c in root):
-        return {}
-    return {"symlink_root": root}
-
-
 def _of_text(text: str, mode: str, options: dict[str, Any] | None) -> Place:
     if text == "memory:" or text.startswith("memory://"):
         name, _, path = text.removeprefix("memory:").lstrip("/").partition("/")
@@ -96,10 +88,7 @@ def _of_text(text: str, mode: str, options: dict[str, Any] | None) -> Place:
             return Place(open_url(archive[0], wanted), archive[1])
         if options:
             raise TypeError("storage_options are for archives, stores of plug-ins, and URLs that fsspec or obstore open")
-        url, context = os.path.abspath(url), settings.context()
-        if wanted["symlinks"] in (0, SYMLINKS["within"]):
-            wanted |= _symlink_root(context, url)
-        return Place(open_url(url, wanted, context), "")
+        return Place(open_url(os.path.abspath(url), wanted), "")
     if _remote.is_remote(text):
         return Place(*_remote.open_remote(text, mode, wanted, options or {}))
     if text.startswith("zip://") or not _is_registered(text.partition("://")[0]):

@@ -70,7 +70,7 @@ static zarr_status handle_create(zarr_store **out, const struct zr_store_env *en
     s->run_self = s;
     s->read_only = (opts->flags & ZARR_STORE_READ_ONLY) != 0;
     s->options = *opts;
-    s->options.kind = s->options.config = s->options.symlink_root = NULL;
+    s->options.kind = s->options.config = NULL;
     s->options.cancel = NULL;
     zr_keylocks_init(&s->keylocks, env, opts);
     zr_mutex_init(&s->locked.mutex);

@@ -199,6 +199,17 @@ static struct folder location_root(struct locating *l, const char *path)
     return at;
 }
 
+size_t zr_path_find_root(const zarr_allocator *alloc, const char *path)
+{
+    struct locating l = {.registry = NULL};
+    size_t n;
+
+    zr_str_init(&l.name, alloc);
+    n = location_root(&l, path).n;
+    zr_str_deinit(&l.name);
+    return n;
+}
+
 /* The part of path after its root. */
 static const char *location_rest(const char *path, struct folder root)
 {

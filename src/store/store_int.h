@@ -262,6 +262,9 @@ const char *zr_url_folder(const char *url);
 /* The length of the first part of a path that names an archive, as "a/x.zip" in
  * "a/x.zip/temp". 0: none does. */
 size_t zr_path_find_archive(const char *path);
+/* The length of the first part of an absolute path that is the root of its hierarchy, in
+ * store/location.c. */
+size_t zr_path_find_root(const zarr_allocator *alloc, const char *path);
 bool zr_path_is_archive(const char *path); /* the whole path */
 /* The length of a URL without its query, if it is one of a server whose path ends as the
  * name of an archive; else 0. */

@@ -235,30 +235,30 @@ static void local_close(void *self)
 
     if (l->root >= 0)
         close(l->root);
-    if (l->symlink_root >= 0)
-        close(l->symlink_root);
-    zr_free(l->alloc, l->path_from_there);
+    zr_local_path_free(l->alloc, l->path);
     zr_local_flush_deinit(l);
     zr_keylocks_deinit(&l->keylocks);
     zr_free(l->alloc, l);
 }
 
-static zarr_status local_open_symlink_root(struct zr_local *l, const char *path,
-                                           const char *above, zarr_error *err)
+/* The path of the root, while the working directory is the one that it begins from. */
+static zarr_status local_note_path(struct zr_local *l, const char *path, zarr_error *err)
 {
-    const size_t n = strlen(above);
+    char folder[PATH_MAX] = "";
+    size_t n = strlen(path), head;
 
-    if (n == 0 || !zr_starts_with(path, above) || (path[n] != '/' && path[n] != '\0'))
-        return zr_fail(err, ZARR_ERR_INVALID, "symlink_root: %s does not begin with %s/",
-                       path, above);
-    if (strspn(path + n, "/") == strlen(path + n)) /* the root itself */
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    if (*path != '/' && !getcwd(folder, sizeof folder))
         return ZARR_OK;
-    l->path_from_there = zr_strdup(l->alloc, path + n + strspn(path + n, "/"));
-    if (!l->path_from_there)
-        return zr_fail_memory(err, strlen(path));
-    l->symlink_root = local_open_dir(above, O_PATH);
-    if (l->symlink_root < 0)
-        return zr_fail_os(err, ZARR_ERR_IO, -l->symlink_root, "symlink_root %s", above);
+    head = strlen(folder);
+    l->path = zr_calloc(l->alloc, 1, sizeof *l->path + head + n + 2);
+    if (!l->path)
+        return zr_fail_memory(err, n);
+    memcpy(l->path->text, folder, head);
+    if (head > 0)
+        l->path->text[head++] = '/';
+    memcpy(l->path->text + head, path, n);
     return ZARR_OK;
 }
 
@@ -279,15 +279,14 @@ static zarr_status local_open(void **self, const struct zr_store_env *env,
     l->memory = env->memory;
     l->listing_keys = env->limits.listing_keys;
     l->linked_directories = env->limits.linked_directories;
-    l->root = l->symlink_root = -1;
+    l->root = -1;
     zr_keylocks_init(&l->keylocks, env, opts);
     zr_local_flush_init(l);
     ZR_TRY(local_read_options(l, env, opts, err));
     if (*path == '\0')
         ZR_FAIL(err, ZARR_ERR_INVALID, "%s: no path in it", url);
     ZR_TRY(local_open_root(l, path, (opts->flags & ZARR_STORE_CREATE) != 0, err));
-    if (opts->symlink_root)
-        ZR_TRY(local_open_symlink_root(l, path, opts->symlink_root, err));
+    ZR_TRY(local_note_path(l, path, err));
     if (direct)
         zr_local_find_devices(l, url);
     *self = l;

@@ -25,6 +25,15 @@ struct zr_lock_file {
     struct zr_lock_file *prev, *next;
 };
 
+/* The path of the root, and what a link that leads out of the root asks for: the root of
+ * the hierarchy (ZARR_SYMLINKS_WITHIN). `hierarchy` is 0 until the first such link. Then
+ * the upper 32 bits say how many bytes of `text` name it, and the lower ones are a
+ * descriptor of it. 1: the store has the whole hierarchy, or there is no descriptor. */
+struct zr_local_path {
+    atomic_uint_fast64_t hierarchy;
+    char text[]; /* absolute, without a slash at its end */
+};
+
 struct zr_local {
     const zarr_allocator *alloc;
     struct zr_log log;
@@ -39,9 +48,8 @@ struct zr_local {
     uint32_t durability, locks, symlinks;
     atomic_int remote; /* for zr_local_is_remote() */
     bool has_openat2;
-    bool by_link;          /* the root's path named a symlink */
-    int symlink_root;      /* links may lead below it (ZARR_SYMLINKS_WITHIN); -1: root */
-    char *path_from_there; /* of the root, from symlink_root */
+    bool by_link;                      /* the root's path named a symlink */
+    struct zr_local_path *path;        /* NULL: the system does not tell it */
     atomic_uint_fast64_t last_device;  /* of the value that was opened last */
     atomic_uint_fast64_t exact_device; /* keeps modification times to the nanosecond */
     atomic_uint_fast64_t n_written,
@@ -73,6 +81,7 @@ int zr_local_open(const struct zr_local *l, const char *path, int flags, bool *v
  * forbids is on the way: zr_local_open() says which. */
 int zr_local_open_cached(const struct zr_local *l, const char *path, int flags,
                          uint64_t resolve);
+void zr_local_path_free(const zarr_allocator *alloc, struct zr_local_path *path);
 /* Replaces a descriptor of 0 to 2 by a higher one, as zr_local_open does. Returns -errno
  * if fd is negative. */
 int zr_local_high_fd(int fd);

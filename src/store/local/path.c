@@ -122,26 +122,73 @@ static int path_walk(int root, const char *path, int flags)
     return next;
 }
 
-/* Opens path from the directory below which links may lead. The root must still be where
- * it was when the store was opened: otherwise -EXDEV. */
+/* ---- links that lead out of the root --------------------------------------------- */
+
+static uint64_t hierarchy_look(const zarr_allocator *alloc, const char *path)
+{
+    char above[PATH_MAX];
+    const size_t n = zr_path_find_root(alloc, path);
+    int fd;
+
+    if (n == 0 || n >= sizeof above || path[n] == '\0')
+        return 1;
+    memcpy(above, path, n);
+    above[n] = '\0';
+    fd = path_openat(AT_FDCWD, above, O_PATH | O_DIRECTORY);
+    return fd < 0 ? 1 : (uint64_t)n << 32 | (uint32_t)fd;
+}
+
+/* Several threads may look at a time: the first result counts. */
+static uint64_t hierarchy_find(const struct zr_local *l)
+{
+    uint64_t found = l->path ? atomic_load(&l->path->hierarchy) : 1, mine;
+
+    if (found != 0)
+        return found;
+    mine = hierarchy_look(l->alloc, l->path->text);
+    if (atomic_compare_exchange_strong(&l->path->hierarchy, &found, mine))
+        return mine;
+    if (mine != 1)
+        close((int)(uint32_t)mine);
+    return found;
+}
+
+void zr_local_path_free(const zarr_allocator *alloc, struct zr_local_path *path)
+{
+    const uint64_t found = path ? atomic_load(&path->hierarchy) : 1;
+
+    if (found > 1)
+        close((int)(uint32_t)found);
+    zr_free(alloc, path);
+}
+
+/* Opens path from the root of the hierarchy. The store's root must still be where it was
+ * when the store was opened: otherwise -EXDEV. */
 static int path_open_from_above(const struct zr_local *l, const char *path, int flags,
                                 uint64_t resolve)
 {
+    const uint64_t hierarchy = hierarchy_find(l);
+    const int above = (int)(uint32_t)hierarchy;
     char whole[PATH_MAX];
     struct stat now, root;
+    const char *rest;
     int n, fd, os_code = 0;
 
-    n = snprintf(whole, sizeof whole, "%s/%s", l->path_from_there, path);
+    if (hierarchy == 1)
+        return -EXDEV;
+    rest = l->path->text + (hierarchy >> 32);
+    rest += strspn(rest, "/");
+    n = snprintf(whole, sizeof whole, "%s/%s", rest, path);
     if (n < 0 || (size_t)n >= sizeof whole)
         return -ENAMETOOLONG;
-    fd = path_openat2(l->symlink_root, l->path_from_there, O_PATH | O_DIRECTORY, resolve);
+    fd = path_openat2(above, rest, O_PATH | O_DIRECTORY, resolve);
     if (fd < 0)
         return -EXDEV;
     if (fstat(fd, &now) != 0 || fstat(l->root, &root) != 0 || now.st_dev != root.st_dev ||
         now.st_ino != root.st_ino)
         os_code = EXDEV;
     close(fd);
-    return os_code != 0 ? -os_code : path_openat2(l->symlink_root, whole, flags, resolve);
+    return os_code != 0 ? -os_code : path_openat2(above, whole, flags, resolve);
 }
 
 static int path_open_once(const struct zr_local *l, const char *path, int flags,
@@ -161,8 +208,8 @@ static int path_open_once(const struct zr_local *l, const char *path, int flags,
         return path_openat(l->root, path, flags);
     if (l->symlinks == ZARR_SYMLINKS_DENY || !l->has_openat2)
         return fd;
-    return l->symlink_root < 0 ? path_openat2(l->root, path, flags, within)
-                               : path_open_from_above(l, path, flags, within);
+    fd = path_openat2(l->root, path, flags, within);
+    return fd == -EXDEV ? path_open_from_above(l, path, flags, within) : fd;
 }
 
 int zr_local_open_cached(const struct zr_local *l, const char *path, int flags,
