@@ -44,6 +44,7 @@ struct http_call {
     uint64_t enough_bytes; /* of the body, when nothing but the length was missing */
     uint64_t begun_ns;     /* when the body began */
     uint32_t n_again;      /* requests that were sent again for the service's reasons */
+    bool was_renewed;      /* with other credentials */
     struct zr_str url, refusal; /* refusal: the body of an answer that is no success */
     const char *headers[2];
     struct zr_str if_match;
@@ -212,6 +213,7 @@ static void call_send(struct http_call *c, enum http_step step)
         .flags = protocol->flags,
         .headers = c->headers,
         .add_headers = protocol->add_headers,
+        .must_wait = protocol->must_wait,
         .header_user = c->reader,
         .error_body = &c->refusal,
         .sink = {.begin = call_begin, .write = call_write, .user = c},
@@ -299,12 +301,15 @@ static zarr_status call_judge_other(struct http_call *c, zarr_error *err)
 static bool call_refuse(struct http_call *c, zarr_status *st, zarr_error *err)
 {
     const struct zr_http_protocol *protocol = c->reader->protocol;
-    enum zr_http_next next = c->n_again++ < AGAIN_MOST ? ZR_HTTP_AGAIN : ZR_HTTP_FAIL;
+    enum zr_http_next next = c->n_again++ >= AGAIN_MOST ? ZR_HTTP_FAIL
+                             : c->was_renewed           ? ZR_HTTP_RENEWED
+                                                        : ZR_HTTP_AGAIN;
 
     *st = protocol->refuse(c->reader, &c->request, zr_str_text(&c->refusal),
                            c->refusal.bytes, &next, err);
     if (next == ZR_HTTP_FAIL)
         return false;
+    c->was_renewed = c->was_renewed || next == ZR_HTTP_RENEWED;
     zr_str_clear(&c->url); /* it may be another one now */
     protocol->put_url(c->reader, &c->url, c->read->key);
     *st = zr_str_status(&c->url, err);
@@ -415,6 +420,7 @@ void zr_http_submit(void *self, zarr_store_op **ops, uint64_t n,
 {
     struct zr_http_reader *s = self;
     struct zr_joint_reads *all = NULL;
+    struct zr_net_scope scope;
     struct zr_joint_rules rules;
     zarr_error err;
     size_t count = 0;
@@ -432,8 +438,10 @@ void zr_http_submit(void *self, zarr_store_op **ops, uint64_t n,
         return;
     }
     count = all->n_requests; /* the last one frees them */
+    zr_net_scope_begin(&scope, s->net, arg);
     for (size_t i = 0; i < count; i++)
         call_make(s, &all->request[i], done, arg);
+    zr_net_scope_end(&scope);
 }
 
 void zr_http_cancel(void *self, void *arg)

@@ -35,6 +35,7 @@ struct zr_http_reader;
 enum zr_http_next {
     ZR_HTTP_FAIL,
     ZR_HTTP_AGAIN,   /* the same once more */
+    ZR_HTTP_RENEWED, /* the same once more, with other credentials */
     ZR_HTTP_ASK_BODY /* after a HEAD, whose answer has no body: a GET of the first byte */
 };
 
@@ -48,11 +49,13 @@ struct zr_http_protocol {
     void (*put_url)(const struct zr_http_reader *reader, struct zr_str *out,
                     const char *key);
     /* As in struct zr_net_request; header_user is the reader. NULL: none. */
-    zarr_status (*add_headers)(void *reader, const struct zr_net_request *r,
+    zarr_status (*add_headers)(void *reader, struct zr_net_request *r,
                                struct zr_str *lines, zarr_error *err);
+    bool (*must_wait)(void *reader);
     /* Judges an answer that is no success. body: what the server says, which may be cut;
      * "": nothing. With ZR_HTTP_FAIL the result is a failure, else it is OK. *next is
-     * ZR_HTTP_FAIL at first if the call has been sent often enough, and must stay so. */
+     * ZR_HTTP_AGAIN at first. It is ZR_HTTP_FAIL if the call has been sent often enough,
+     * and must stay so. It is ZR_HTTP_RENEWED if that has been an answer to this call. */
     zarr_status (*refuse)(struct zr_http_reader *reader, const struct zr_net_request *r,
                           const char *body, size_t body_bytes, enum zr_http_next *next,
                           zarr_error *err);

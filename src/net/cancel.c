@@ -94,8 +94,74 @@ void zr_net_cancel(struct zr_net *net, const void *tag)
         cancel_in(&r->active, net, tag, r);
         cancel_in(&r->waiting, net, tag, r);
         cancel_in(&r->ended, net, tag, r);
-        if (r->ending.net == net && r->ending.tag == tag)
-            r->ending.is_cancelled = true;
     }
+    for (struct zr_net_scope *s = zr_net_engine.scopes; s; s = s->next)
+        s->is_cancelled = s->is_cancelled || (s->net == net && s->tag == tag);
     zr_mutex_unlock(&zr_net_engine.mutex);
+}
+
+/* ---- scopes ---- */
+
+static _Thread_local char cancel_thread; /* its address is that of the thread */
+
+void zr_net_scope_add_locked(struct zr_net_scope *s)
+{
+    s->thread = &cancel_thread;
+    s->next = zr_net_engine.scopes;
+    zr_net_engine.scopes = s;
+}
+
+void zr_net_scope_remove_locked(const struct zr_net_scope *s)
+{
+    struct zr_net_scope **at = &zr_net_engine.scopes;
+
+    while (*at && *at != s) /* a child of a fork has none of its parent */
+        at = &(*at)->next;
+    if (*at)
+        *at = s->next;
+}
+
+/* Only of this thread: when the end of an operation is told, another thread may use its
+ * tag again before its scope ends. */
+bool zr_net_scope_is_cancelled_locked(const struct zr_net *net, const void *tag)
+{
+    for (const struct zr_net_scope *s = zr_net_engine.scopes; s; s = s->next)
+        if (s->is_cancelled && s->thread == &cancel_thread && s->net == net &&
+            s->tag == tag)
+            return true;
+    return false;
+}
+
+void zr_net_scope_begin(struct zr_net_scope *s, const struct zr_net *net, const void *tag)
+{
+    *s = (struct zr_net_scope){.net = net, .tag = tag};
+    zr_mutex_lock(&zr_net_engine.mutex);
+    zr_net_scope_add_locked(s);
+    zr_mutex_unlock(&zr_net_engine.mutex);
+}
+
+void zr_net_scope_move(struct zr_net_scope *to, struct zr_net_scope *from)
+{
+    zr_mutex_lock(&zr_net_engine.mutex);
+    zr_net_scope_remove_locked(from);
+    *to = *from;
+    zr_net_scope_add_locked(to);
+    zr_mutex_unlock(&zr_net_engine.mutex);
+}
+
+void zr_net_scope_end(struct zr_net_scope *s)
+{
+    zr_mutex_lock(&zr_net_engine.mutex);
+    zr_net_scope_remove_locked(s);
+    zr_mutex_unlock(&zr_net_engine.mutex);
+}
+
+bool zr_net_scope_is_cancelled(const struct zr_net *net, const void *tag)
+{
+    bool is_cancelled;
+
+    zr_mutex_lock(&zr_net_engine.mutex);
+    is_cancelled = zr_net_scope_is_cancelled_locked(net, tag);
+    zr_mutex_unlock(&zr_net_engine.mutex);
+    return is_cancelled;
 }

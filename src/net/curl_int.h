@@ -189,11 +189,6 @@ struct zr_net_reactor {
     /* by the engine's mutex */
     struct zr_net_list inbox, active, waiting;
     struct zr_net_list ended; /* done() comes next */
-    struct {
-        const struct zr_net *net; /* NULL: done() does not run */
-        const void *tag;
-        bool is_cancelled;
-    } ending; /* whose done() runs: the next request of an operation follows there */
     enum {
         ZR_NET_AWAKE,
         ZR_NET_NEWS, /* another thread has brought work since the begin of this turn */
@@ -205,6 +200,7 @@ extern struct zr_net_engine {
     zr_mutex mutex;
     struct zr_fork_hook start_fork, fork;
     struct zr_map hosts;
+    struct zr_net_scope *scopes;
     struct zr_net_reactor reactor[ZR_NET_REACTORS_MAX];
     atomic_uint n_reactors;
     uint32_t n_active, n_queued, max_reactors;
@@ -220,6 +216,10 @@ extern struct zr_net_engine {
 void zr_net_engine_setup(void); /* once, before all others */
 /* The reactor that has the fewest requests. */
 struct zr_net_reactor *zr_net_engine_choose_locked(void);
+/* Scopes, as in net.h. The first one sets net and tag. */
+void zr_net_scope_add_locked(struct zr_net_scope *s);
+void zr_net_scope_remove_locked(const struct zr_net_scope *s);
+bool zr_net_scope_is_cancelled_locked(const struct zr_net *net, const void *tag);
 /* Ends requests in queues that were cancelled or whose time is over, every 50 ms. */
 void zr_net_engine_sweep_locked(uint64_t now_ns);
 /* Starts one more reactor, if all are busy or there is none. */

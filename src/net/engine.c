@@ -63,8 +63,8 @@ static void engine_in_child(void *unused)
         r->multi = NULL;
         r->n_spare = 0;
         r->inbox = r->active = r->waiting = r->ended = (struct zr_net_list){0};
-        r->ending.net = NULL;
     }
+    zr_net_engine.scopes = NULL;
     engine_self = NULL;
     atomic_store(&zr_net_engine.buffer_bytes, 0);
     zr_net_engine.n_active = zr_net_engine.n_queued = 0;
@@ -162,14 +162,6 @@ struct zr_net_reactor *zr_net_engine_choose_locked(void)
 
 /* ---- requests ---- */
 
-/* Whether this request follows, in its done(), one whose tag was cancelled. */
-static bool engine_is_cancelled_locked(const struct zr_net *net,
-                                       const struct zr_net_request *r)
-{
-    return engine_self && engine_self->ending.net == net &&
-           engine_self->ending.tag == r->tag && engine_self->ending.is_cancelled;
-}
-
 static zarr_status engine_submit(struct zr_net *net, struct zr_net_request *r,
                                  zarr_error *err)
 {
@@ -183,7 +175,7 @@ static zarr_status engine_submit(struct zr_net *net, struct zr_net_request *r,
     zr_mutex_lock(&zr_net_engine.mutex);
     if (atomic_load(&zr_net_engine.is_closed)) /* the reactors read the hosts */
         st = zr_fail(err, ZARR_ERR_CANCELLED, "the process exits");
-    else if (engine_is_cancelled_locked(net, r))
+    else if (zr_net_scope_is_cancelled_locked(net, r->tag))
         st = zr_fail(err, ZARR_ERR_CANCELLED, "the request was cancelled");
     else if (!(t->host = zr_net_host_find_locked(t)))
         st = zr_fail_memory(err, sizeof *t->host);
@@ -222,15 +214,16 @@ void zr_net_engine_finish(struct zr_net_reactor *r)
         struct zr_net_request *const request = t->request;
         const zarr_error err = t->err; /* t may be gone in done() */
         const zarr_status st = t->st;
+        struct zr_net_scope scope = {.net = t->net,
+                                     .tag = request->tag,
+                                     .is_cancelled = atomic_load(&t->is_cancelled)};
 
         zr_net_list_remove(t);
-        r->ending.net = t->net;
-        r->ending.tag = request->tag;
-        r->ending.is_cancelled = atomic_load(&t->is_cancelled);
+        zr_net_scope_add_locked(&scope); /* an operation's next request comes in done() */
         zr_mutex_unlock(&zr_net_engine.mutex);
         request->done(request, st, st == ZARR_OK ? NULL : &err);
         zr_mutex_lock(&zr_net_engine.mutex);
-        r->ending.net = NULL;
+        zr_net_scope_remove_locked(&scope);
     }
     zr_mutex_unlock(&zr_net_engine.mutex);
 }

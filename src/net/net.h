@@ -107,9 +107,10 @@ struct zr_net_request {
     /* Appends more secret lines, each with a NUL, such as a signature. It is called
      * before each try, on a reactor that a fork waits for: it computes, and does no I/O.
      * NULL: none. */
-    zarr_status (*add_headers)(void *header_user, const struct zr_net_request *r,
+    zarr_status (*add_headers)(void *header_user, struct zr_net_request *r,
                                struct zr_str *lines, zarr_error *err);
     void *header_user;
+    uint64_t key_number; /* add_headers() may note here which key has signed */
     /* Looked at before each try, as add_headers() is. While it returns true, the request
      * waits, and is looked at every 50 ms. NULL: it never waits. */
     bool (*must_wait)(void *header_user);
@@ -147,8 +148,25 @@ void zr_net_request_deinit(struct zr_net_request *r);
 bool zr_net_is_reactor(void);
 /* Ends all requests of this client that have the tag, soon, with CANCELLED. They may have
  * ended already. One whose done() runs now may submit another one with the tag: it ends,
- * too. Wakes the reactors. */
+ * too, as does one that is submitted in a scope of the tag. Wakes the reactors. */
 void zr_net_cancel(struct zr_net *net, const void *tag);
+
+/* A time in which a thread submits requests of one tag, and may wait before it does: a
+ * cancel of the tag is not lost meanwhile. The caller keeps the struct in place from
+ * begin to end; between them no other operation has this tag. Thread class: solo. */
+struct zr_net_scope {
+    struct zr_net_scope *next; /* all members: of the engine */
+    const struct zr_net *net;
+    const void *tag, *thread;
+    bool is_cancelled;
+};
+void zr_net_scope_begin(struct zr_net_scope *s, const struct zr_net *net,
+                        const void *tag);
+/* `from` ends, and goes on as `to` in the calling thread. */
+void zr_net_scope_move(struct zr_net_scope *to, struct zr_net_scope *from);
+void zr_net_scope_end(struct zr_net_scope *s);
+/* Whether the tag was cancelled in a scope of the calling thread. */
+bool zr_net_scope_is_cancelled(const struct zr_net *net, const void *tag);
 /* How often a request was sent, in its done(). After more than once an earlier try may
  * have been carried out, although its answer was lost or a failure. */
 uint32_t zr_net_count_tries(const struct zr_net_request *r);

@@ -52,6 +52,28 @@ void zr_net_cancel(struct zr_net *net, const void *tag)
     ZR_UNUSED(tag);
 }
 
+void zr_net_scope_begin(struct zr_net_scope *s, const struct zr_net *net, const void *tag)
+{
+    *s = (struct zr_net_scope){.net = net, .tag = tag};
+}
+
+void zr_net_scope_move(struct zr_net_scope *to, struct zr_net_scope *from)
+{
+    *to = *from;
+}
+
+void zr_net_scope_end(struct zr_net_scope *s)
+{
+    ZR_UNUSED(s);
+}
+
+bool zr_net_scope_is_cancelled(const struct zr_net *net, const void *tag)
+{
+    ZR_UNUSED(net);
+    ZR_UNUSED(tag);
+    return false;
+}
+
 uint32_t zr_net_count_tries(const struct zr_net_request *r)
 {
     ZR_UNUSED(r);

@@ -128,7 +128,7 @@ static bool transfer_add_range(struct zr_net_transfer *t)
 /* Those that the caller makes for this try. */
 static bool transfer_add_made_lines(struct zr_net_transfer *t)
 {
-    const struct zr_net_request *r = t->request;
+    struct zr_net_request *r = t->request;
     struct zr_str lines;
     zarr_error err = {0};
     zarr_status st;

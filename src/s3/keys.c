@@ -1,7 +1,7 @@
 /*
  * s3/keys.c - the credentials that a store has now, and their renewal before they expire:
  * one thread fetches new ones while the others go on with the old ones. Requests that
- * must not wait for that ask the renewer. Thread class: shared.
+ * must not wait for that ask a renewer. Thread class: shared.
  */
 #include "s3/s3_int.h"
 
@@ -12,7 +12,8 @@
 enum {
     KEYS_RANK = 5,      /* inside of the lock of a reactor */
     KEYS_EARLY_S = 300, /* a new key is fetched so long before the old one expires */
-    KEYS_PAUSE_S = 10   /* between two tries meanwhile */
+    KEYS_PAUSE_S = 10,  /* between two tries meanwhile */
+    RENEWERS_MOST = 8
 };
 
 /* ---- one key ---- */
@@ -75,129 +76,126 @@ void zr_s3_text_wipe(struct zr_str *s)
     zr_str_deinit(s);
 }
 
-/* ---- the renewer ---- */
+/* ---- renewers ---- */
 
-/* One thread for all stores, as requests that must not wait need a new key. */
+/* Threads for requests that must not wait and need a new key. One more starts when all
+ * are busy, so a program that hangs does not hold up the keys of other stores. */
+struct renewer {
+    struct zr_service service;
+    struct zr_s3_keys *keys; /* of the present renewal */
+};
 static struct {
     zr_once once;
     zr_mutex mutex;
     zr_cond changed;
     struct zr_fork_hook fork;
-    struct zr_s3_keys *first, *renewed; /* in a queue; and of the present renewal */
-    bool runs, is_closed;
-    struct zr_service service;
-} renewer = {.once = ZR_ONCE_INIT};
+    struct zr_s3_keys *first; /* in a queue */
+    struct renewer thread[RENEWERS_MOST];
+    uint32_t n, n_asked; /* asked: in the queue, or renewed now */
+    bool is_closed;
+} renewers = {.once = ZR_ONCE_INIT};
 
-static void renewer_in_child(void *arg)
+static void renewers_in_child(void *arg)
 {
     ZR_UNUSED(arg);
-    zr_cond_init(&renewer.changed);
-    renewer.first = renewer.renewed = NULL;
-    renewer.runs = false;
+    zr_cond_init(&renewers.changed);
+    renewers.first = NULL;
+    renewers.n = renewers.n_asked = 0;
 }
 
-static void renewer_make(void)
+static void renewers_make(void)
 {
-    zr_mutex_init(&renewer.mutex);
-    zr_cond_init(&renewer.changed);
-    renewer.fork = (struct zr_fork_hook){
-        .mutex = &renewer.mutex, .child = renewer_in_child, .rank = KEYS_RANK};
-    zr_fork_hook_add(&renewer.fork);
+    zr_mutex_init(&renewers.mutex);
+    zr_cond_init(&renewers.changed);
+    renewers.fork = (struct zr_fork_hook){
+        .mutex = &renewers.mutex, .child = renewers_in_child, .rank = KEYS_RANK};
+    zr_fork_hook_add(&renewers.fork);
 }
 
-static struct zr_s3_keys *renewer_take_locked(void)
+/* Requests that wait go on, with the key at hand. */
+static void answer_locked(struct zr_s3_keys *k)
 {
-    struct zr_s3_keys *k = renewer.first;
+    atomic_store(&k->is_asked, false);
+    renewers.n_asked--;
+}
+
+static struct zr_s3_keys *take_asked_locked(void)
+{
+    struct zr_s3_keys *k = renewers.first;
 
     if (k)
-        renewer.first = k->next;
+        renewers.first = k->next;
     return k;
 }
 
-/* Nothing is renewed any more: requests that wait go on with the key at hand. */
-static void renewer_end_locked(void)
+static void renewer_serve(void *user)
 {
-    struct zr_s3_keys *k;
+    struct renewer *self = user;
 
-    renewer.runs = false;
-    while ((k = renewer_take_locked()))
-        atomic_store(&k->is_asked, false);
-}
-
-static void renewer_serve(void *unused)
-{
-    struct zr_s3_keys *k;
-
-    ZR_UNUSED(unused);
-    zr_mutex_lock(&renewer.mutex);
-    while (!renewer.is_closed) {
-        k = renewer_take_locked();
-        if (!k) {
-            zr_cond_wait(&renewer.changed, &renewer.mutex);
+    zr_mutex_lock(&renewers.mutex);
+    while (!renewers.is_closed) {
+        self->keys = take_asked_locked();
+        if (!self->keys) {
+            zr_cond_wait(&renewers.changed, &renewers.mutex);
             continue;
         }
-        renewer.renewed = k;
-        zr_mutex_unlock(&renewer.mutex);
-        (void)zr_s3_keys_renew(k, &k->cancel, NULL);
-        zr_mutex_lock(&renewer.mutex);
-        atomic_store(&k->is_asked, false);
-        renewer.renewed = NULL;
-        zr_cond_broadcast(&renewer.changed);
+        zr_mutex_unlock(&renewers.mutex);
+        (void)zr_s3_keys_renew(self->keys, &self->keys->cancel, NULL);
+        zr_mutex_lock(&renewers.mutex);
+        answer_locked(self->keys);
+        self->keys = NULL;
+        zr_cond_broadcast(&renewers.changed);
     }
-    renewer_end_locked();
-    zr_mutex_unlock(&renewer.mutex);
+    for (struct zr_s3_keys *k; (k = take_asked_locked());)
+        answer_locked(k); /* nothing is renewed any more */
+    zr_mutex_unlock(&renewers.mutex);
 }
 
-static void renewer_stop(void *unused)
+static void renewer_stop(void *user)
 {
-    ZR_UNUSED(unused);
-    zr_mutex_lock(&renewer.mutex);
-    renewer.is_closed = true;
-    if (renewer.renewed)
-        atomic_store(&renewer.renewed->cancel.set, true);
-    zr_cond_broadcast(&renewer.changed);
-    zr_mutex_unlock(&renewer.mutex);
+    struct renewer *self = user;
+
+    zr_mutex_lock(&renewers.mutex);
+    renewers.is_closed = true;
+    if (self->keys)
+        atomic_store(&self->keys->cancel.set, true);
+    zr_cond_broadcast(&renewers.changed);
+    zr_mutex_unlock(&renewers.mutex);
 }
 
-zarr_status zr_s3_keys_ask(struct zr_s3_keys *k, zarr_error *err)
+/* Starts a thread if all are busy. */
+static zarr_status add_renewer_locked(zarr_error *err)
 {
-    struct zr_s3_keys **last = &renewer.first;
-    zarr_status st = ZARR_OK;
+    struct renewer *r = &renewers.thread[renewers.n];
+    zarr_status st;
 
-    zr_call_once(&renewer.once, renewer_make);
-    zr_mutex_lock(&renewer.mutex);
-    if (!renewer.runs) {
-        renewer.service =
-            (struct zr_service){.serve = renewer_serve, .stop = renewer_stop};
-        st = zr_service_start(&renewer.service, err);
-        renewer.runs = st == ZARR_OK;
-    }
-    if (st == ZARR_OK && !atomic_exchange(&k->is_asked, true)) {
-        while (*last)
-            last = &(*last)->next;
-        *last = k;
-        k->next = NULL;
-        zr_cond_broadcast(&renewer.changed);
-    }
-    zr_mutex_unlock(&renewer.mutex);
-    return st;
+    if (renewers.is_closed)
+        return zr_fail(err, ZARR_ERR_CANCELLED, "the process exits");
+    if (renewers.n_asked < renewers.n || renewers.n == RENEWERS_MOST)
+        return ZARR_OK;
+    *r = (struct renewer){{.serve = renewer_serve, .stop = renewer_stop, .arg = r}, NULL};
+    st = zr_service_start(&r->service, err);
+    if (st == ZARR_OK)
+        renewers.n++;
+    return renewers.n > 0 ? ZARR_OK : st;
 }
 
 /* Ends the renewal of keys that are freed. */
-static void renewer_leave(struct zr_s3_keys *k)
+static void renewers_leave(struct zr_s3_keys *k)
 {
-    struct zr_s3_keys **p = &renewer.first;
+    struct zr_s3_keys **p = &renewers.first;
 
-    zr_call_once(&renewer.once, renewer_make);
-    zr_mutex_lock(&renewer.mutex);
+    zr_mutex_lock(&renewers.mutex);
     while (*p && *p != k)
         p = &(*p)->next;
-    if (*p)
+    if (*p) {
         *p = k->next;
+        answer_locked(k);
+    }
     atomic_store(&k->cancel.set, true);
-    while (renewer.renewed == k)
-        zr_cond_wait(&renewer.changed, &renewer.mutex);
-    zr_mutex_unlock(&renewer.mutex);
+    while (atomic_load(&k->is_asked))
+        zr_cond_wait(&renewers.changed, &renewers.mutex);
+    zr_mutex_unlock(&renewers.mutex);
 }
 
 /* ---- all of a store ---- */
@@ -221,6 +219,7 @@ zarr_status zr_s3_keys_init(struct zr_s3_keys *k, const struct zr_s3_keys_option
     zr_mutex_init(&k->mutex);
     zr_cond_init(&k->changed);
     zr_cancel_init(&k->cancel, NULL);
+    zr_call_once(&renewers.once, renewers_make);
     k->fork = (struct zr_fork_hook){
         .mutex = &k->mutex, .child = keys_in_child, .arg = k, .rank = KEYS_RANK};
     zr_fork_hook_add(&k->fork);
@@ -235,7 +234,7 @@ void zr_s3_keys_deinit(struct zr_s3_keys *k)
 
     if (!k->fork.mutex) /* not initialised */
         return;
-    renewer_leave(k);
+    renewers_leave(k);
     zr_fork_hook_remove(&k->fork);
     for (size_t i = 0; i < ZR_COUNT(texts); i++)
         zr_free_secret(k->alloc, texts[i]);
@@ -264,7 +263,7 @@ bool zr_s3_keys_expire(struct zr_s3_keys *k, uint64_t number)
     if (k->origin.source == ZR_S3_FIXED)
         return false;
     zr_mutex_lock(&k->mutex);
-    if (number == 0 || number == k->n_fetched)
+    if (number == k->n_fetched)
         k->is_stale = true;
     zr_mutex_unlock(&k->mutex);
     return true;
@@ -286,33 +285,57 @@ static bool keys_need_refresh(const struct zr_s3_keys *k, int64_t now)
            now >= k->next_try_s;
 }
 
-bool zr_s3_keys_are_due(struct zr_s3_keys *k)
+static bool keys_are_due(struct zr_s3_keys *k)
 {
     const int64_t now = zr_wall_seconds();
     bool are_due;
 
-    if (k->origin.source == ZR_S3_FIXED)
-        return false;
     zr_mutex_lock(&k->mutex);
     are_due = keys_need_refresh(k, now) && !(k->is_refreshing && keys_are_valid(k, now));
     zr_mutex_unlock(&k->mutex);
     return are_due;
 }
 
+zarr_status zr_s3_keys_ask(struct zr_s3_keys *k, zarr_error *err)
+{
+    struct zr_s3_keys **last = &renewers.first;
+    zarr_status st = ZARR_OK;
+
+    if (k->origin.source == ZR_S3_FIXED || !keys_are_due(k))
+        return ZARR_OK;
+    zr_mutex_lock(&renewers.mutex);
+    if (!atomic_load(&k->is_asked))
+        st = add_renewer_locked(err);
+    if (st == ZARR_OK && !atomic_exchange(&k->is_asked, true)) {
+        while (*last)
+            last = &(*last)->next;
+        *last = k;
+        k->next = NULL;
+        renewers.n_asked++;
+        zr_cond_broadcast(&renewers.changed);
+    }
+    zr_mutex_unlock(&renewers.mutex);
+    return st;
+}
+
 bool zr_s3_keys_are_awaited(struct zr_s3_keys *k)
 {
     bool are_valid;
 
+    if (!atomic_load(&k->is_asked))
+        return false;
     zr_mutex_lock(&k->mutex);
     are_valid = keys_are_valid(k, zr_wall_seconds());
     zr_mutex_unlock(&k->mutex);
-    return !are_valid && atomic_load(&k->is_asked);
+    return !are_valid;
 }
 
 zarr_status zr_s3_keys_check(struct zr_s3_keys *k, zarr_error *err)
 {
     zarr_status st;
 
+    if (k->origin.source == ZR_S3_FIXED)
+        return ZARR_OK;
     zr_mutex_lock(&k->mutex);
     st = keys_are_valid(k, zr_wall_seconds()) ? ZARR_OK : zr_pass(err, k->st, &k->err);
     zr_mutex_unlock(&k->mutex);

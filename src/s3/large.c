@@ -23,11 +23,11 @@ struct s3_large {
     struct zr_s3_request request; /* first: of a COPY, for all but its upload */
     struct zr_s3_store *store;
     struct zr_s3_upload *upload;
-    struct zr_task task;
     zarr_store_op *op;
     zr_s3_done_fn *done;
     void *arg;
     const uint8_t *body; /* NULL: a COPY */
+    uint8_t *hashes;     /* of the parts of the body, since reactors send them */
     uint64_t bytes, part_bytes, n_parts;
     atomic_uint n_holders; /* parts on their way, and who starts some */
     /* under the upload's mutex */
@@ -53,6 +53,7 @@ static void large_free(struct s3_large *l)
     zr_s3_upload_free(l->upload);
     zr_s3_request_deinit(&l->request);
     zr_str_deinit(&l->source);
+    zr_free(alloc, l->hashes);
     zr_free(alloc, l);
 }
 
@@ -173,6 +174,11 @@ static void large_release(struct s3_large *l)
 
 static void large_part_ended(struct zr_s3_part *p, zarr_status st, zarr_error *err);
 
+static uint8_t *hash_at(const struct s3_large *l, uint64_t part)
+{
+    return l->hashes + (size_t)part * ZR_SHA256_BYTES;
+}
+
 /* Makes the next part, and holds for it. NULL: there is none, or one has failed. */
 static struct zr_s3_part *large_next(struct s3_large *l)
 {
@@ -192,6 +198,7 @@ static struct zr_s3_part *large_next(struct s3_large *l)
                                  .offset = at,
                                  .bytes = ZR_MIN(l->part_bytes, l->bytes - at),
                                  .body = l->body ? l->body + at : NULL,
+                                 .hash = l->body ? hash_at(l, l->next - 1) : NULL,
                                  .source = zr_str_text(&l->source),
                                  .source_is = l->source_is,
                                  .cancel = l->op->cancel,
@@ -246,20 +253,45 @@ static void large_begun(struct zr_s3_upload *u, zarr_status st, zarr_error *said
     large_release(l);
 }
 
+static zarr_status hash_parts(struct s3_large *l, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    l->hashes =
+        zr_calloc(l->store->reader.env.alloc, (size_t)l->n_parts, ZR_SHA256_BYTES);
+    if (!l->hashes)
+        return zr_fail_memory(err, l->n_parts * ZR_SHA256_BYTES);
+    for (uint64_t i = 0; i < l->n_parts; i++) {
+        const uint64_t at = i * l->part_bytes;
+
+        ZR_TRY(zr_cancel_check(l->op->cancel, err));
+        if (zr_net_scope_is_cancelled(l->store->reader.net, l->arg))
+            ZR_FAIL(err, ZARR_ERR_CANCELLED, "cancelled");
+        ZR_TRY(zr_sha256(hash_at(l, i), l->body + at,
+                         (size_t)ZR_MIN(l->part_bytes, l->bytes - at), err));
+    }
+out:
+    return st;
+}
+
 /* Begins the upload of l->bytes > 0. */
 static void large_upload(struct s3_large *l, uint64_t least)
 {
     const uint64_t mib = UINT64_C(1) << 20;
     zarr_error err = {0};
-    zarr_status st = zr_s3_upload_make(&l->upload, l->store, l->op->key, &err);
+    zarr_status st = ZARR_OK;
 
+    l->part_bytes = ZR_MAX(
+        least, zr_ceil_div_u64(zr_ceil_div_u64(l->bytes, ZR_S3_PARTS_MOST), mib) * mib);
+    l->n_parts = zr_ceil_div_u64(l->bytes, l->part_bytes);
+    if (l->body)
+        st = hash_parts(l, &err);
+    if (st == ZARR_OK)
+        st = zr_s3_upload_make(&l->upload, l->store, l->op->key, &err);
     if (st != ZARR_OK) {
         large_op_end(l, st, &err);
         return;
     }
-    l->part_bytes = ZR_MAX(
-        least, zr_ceil_div_u64(zr_ceil_div_u64(l->bytes, ZR_S3_PARTS_MOST), mib) * mib);
-    l->n_parts = zr_ceil_div_u64(l->bytes, l->part_bytes);
     if (!l->body) /* of a copy the service knows the bytes */
         l->upload->has_checksums = false;
     l->upload->cancel = l->op->cancel;
@@ -288,36 +320,6 @@ static struct s3_large *large_make(struct zr_s3_store *s, zarr_store_op *op,
     return l;
 }
 
-static void put_start(void *large)
-{
-    struct s3_large *l = large;
-    struct zr_s3_store *const s = l->store;
-    zarr_store_op *const op = l->op;
-    zr_s3_done_fn *const done = l->done;
-    void *const arg = l->arg;
-    const bool is_conditional = op->flags & ZARR_STORE_OP_IF_VERSION;
-    zarr_error err = {0};
-    zarr_status st = ZARR_OK;
-
-    if (is_conditional && !atomic_load(&s->upload_keeps))
-        st = zr_s3_conditions_learn(s, op, true, arg, &err);
-    if (st == ZARR_OK && is_conditional &&
-        !(atomic_load(&s->upload_keeps) & ZR_S3_KEEPS_PUT)) {
-        if (l->bytes <= ZR_S3_PART_MOST) { /* in one request it may have a condition */
-            large_free(l);
-            zr_s3_write(s, op, done, arg);
-            return;
-        }
-        st = zr_fail(&err, ZARR_ERR_UNSUPPORTED,
-                     "the server ignores conditions of values in parts, and one of more "
-                     "than 5 GiB needs parts");
-    }
-    if (st == ZARR_OK)
-        large_upload(l, ZR_S3_PART_BYTES);
-    else
-        large_op_end(l, st, &err);
-}
-
 void zr_s3_put_large(struct zr_s3_store *s, zarr_store_op *op, zr_s3_done_fn *done,
                      void *arg)
 {
@@ -331,16 +333,16 @@ void zr_s3_put_large(struct zr_s3_store *s, zarr_store_op *op, zr_s3_done_fn *do
     st = zr_mem_host_ptr(s->reader.env.memory, &op->mem, op->mem.bytes, &body, &err);
     l->body = body;
     l->bytes = op->mem.bytes;
-    l->task = (struct zr_task){.fn = put_start, .arg = l};
-    if (st == ZARR_OK && zr_net_is_reactor() && !atomic_load(&s->upload_keeps)) {
-        st = zr_task_submit(&l->task, &err);
-        if (st == ZARR_OK)
-            return;
-    }
     if (st == ZARR_OK)
-        put_start(l);
-    else
+        st = zr_s3_conditions_check(s, op, true, arg, &err);
+    if (st == ZARR_ERR_UNSUPPORTED && l->body && l->bytes <= ZR_S3_PART_MOST) {
+        large_free(l); /* in one request it may have a condition */
+        zr_s3_write(s, op, done, arg);
+    } else if (st == ZARR_OK) {
+        large_upload(l, ZR_S3_PART_BYTES);
+    } else {
         large_op_end(l, st, &err);
+    }
 }
 
 /* ---- copies ---- */

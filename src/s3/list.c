@@ -8,8 +8,7 @@
 #include <string.h>
 
 enum {
-    LIST_BYTES_MOST = 16 << 20,
-    LIST_AGAIN_MOST = 3
+    LIST_BYTES_MOST = 16 << 20
 };
 
 /* A row; its key is in l->keys. */
@@ -29,7 +28,7 @@ struct s3_listing {
     void *user;
     const zarr_cancel *cancel;
     struct zr_str prefix; /* with that of the store */
-    struct zr_str url, body, refusal, key;
+    struct zr_str query, key;
     struct zr_str token; /* of the page */
     /* what a page says */
     struct zr_str next;       /* token of the page after it */
@@ -118,72 +117,21 @@ static zarr_status page_text(void *user, const char *name, const char *text,
     return zr_str_status(&l->name, err);
 }
 
-static zarr_status page_start(void *user, const struct zr_net_answer *a, zarr_error *err)
+static void put_page_query(struct s3_listing *l)
 {
-    struct s3_listing *l = user;
-
-    ZR_UNUSED(a);
-    ZR_UNUSED(err);
-    zr_str_clear(&l->body); /* what a lost connection left */
-    return ZARR_OK;
-}
-
-static zarr_status page_bytes(void *user, const void *bytes, size_t n, zarr_error *err)
-{
-    struct s3_listing *l = user;
-
-    zr_str_append(&l->body, bytes, n);
-    return zr_str_status(&l->body, err);
-}
-
-static void put_page_url(struct s3_listing *l)
-{
-    zr_str_clear(&l->url);
-    zr_url_put_key(&l->url, &zr_s3_place_get(l->store)->bucket, NULL);
-    zr_str_puts(&l->url, "?list-type=2&encoding-type=url&prefix=");
-    zr_s3_encode(&l->url, zr_str_text(&l->prefix), false);
+    zr_str_clear(&l->query);
+    zr_str_puts(&l->query, "list-type=2&encoding-type=url&prefix=");
+    zr_s3_encode(&l->query, zr_str_text(&l->prefix), false);
     if (!l->is_deep)
-        zr_str_puts(&l->url, "&delimiter=%2F");
+        zr_str_puts(&l->query, "&delimiter=%2F");
     if (l->token.bytes > 0) {
-        zr_str_puts(&l->url, "&continuation-token=");
-        zr_s3_encode(&l->url, zr_str_text(&l->token), false);
+        zr_str_puts(&l->query, "&continuation-token=");
+        zr_s3_encode(&l->query, zr_str_text(&l->token), false);
     }
 }
 
-/* Fetches the text of a page. */
-static zarr_status fetch_page_text(struct s3_listing *l, zarr_error *err)
-{
-    struct zr_http_reader *reader = &l->store->reader;
-    enum zr_http_next next = ZR_HTTP_AGAIN;
-    zarr_status st = ZARR_OK;
-
-    for (int i = 0; st == ZARR_OK && next == ZR_HTTP_AGAIN; i++) {
-        struct zr_net_request r = {.method = "GET",
-                                   .flags = ZR_NET_NO_REDIRECT,
-                                   .add_headers = zr_s3_add_headers,
-                                   .header_user = reader,
-                                   .sink = {page_start, page_bytes, l},
-                                   .max_bytes = LIST_BYTES_MOST,
-                                   .error_body = &l->refusal,
-                                   .cancel = l->cancel};
-
-        put_page_url(l);
-        st = zr_str_status(&l->url, err);
-        r.url = zr_str_text(&l->url);
-        if (st == ZARR_OK)
-            st = zr_net_run(reader->net, &r, err);
-        next = i < LIST_AGAIN_MOST ? ZR_HTTP_AGAIN : ZR_HTTP_FAIL;
-        if (st == ZARR_OK && r.answer.status != 200)
-            st = zr_s3_refuse(reader, &r, zr_str_text(&l->refusal), l->refusal.bytes,
-                              &next, err);
-        else
-            next = ZR_HTTP_FAIL;
-        zr_net_request_deinit(&r);
-    }
-    return st == ZARR_ERR_NOT_FOUND ? ZARR_ERR_IO : st;
-}
-
-static zarr_status read_page(struct s3_listing *l, zarr_error *err)
+static zarr_status read_page(struct s3_listing *l, const struct zr_str *body,
+                             zarr_error *err)
 {
     const struct zr_xml_sink sink = {page_element, page_text, l};
     zarr_status st = ZARR_OK;
@@ -193,7 +141,7 @@ static zarr_status read_page(struct s3_listing *l, zarr_error *err)
     l->is_list = l->is_truncated = l->is_escaped = l->in_row = false;
     zr_str_clear(&l->keys);
     zr_str_clear(&l->next);
-    ZR_TRY(zr_xml_read(&sink, l->keys.alloc, zr_str_text(&l->body), l->body.bytes, err));
+    ZR_TRY(zr_xml_read(&sink, l->keys.alloc, zr_str_text(body), body->bytes, err));
     ZR_TRY(zr_str_status(&l->next, err));
     if (l->n_ends == 0)
         ZR_FAIL(err, ZARR_ERR_CORRUPT, "it does not say whether it is all");
@@ -210,6 +158,30 @@ static zarr_status read_page(struct s3_listing *l, zarr_error *err)
     }
     atomic_store(&l->store->reader.has_found, true); /* the bucket is there */
 out:
+    return st;
+}
+
+/* Fetches and reads a page. */
+static zarr_status fetch_page(struct s3_listing *l, zarr_error *err)
+{
+    struct zr_s3_request r = {.store = l->store,
+                              .method = "GET",
+                              .is_repeatable = true,
+                              .max_bytes = LIST_BYTES_MOST,
+                              .cancel = l->cancel};
+    zarr_status st = ZARR_OK;
+
+    put_page_query(l);
+    ZR_TRY(zr_str_status(&l->query, err));
+    r.query = zr_str_text(&l->query);
+    ZR_TRY(zr_s3_call(&r, err));
+    if (r.net.answer.status != 200)
+        ZR_LEAVE(zr_s3_request_fail(&r, err));
+    st = read_page(l, &r.answer, err);
+    if (st != ZARR_OK)
+        zr_prefix(err, st, "the service's listing");
+out:
+    zr_s3_request_deinit(&r);
     return st;
 }
 
@@ -276,8 +248,7 @@ static zarr_status list_pages(struct s3_listing *l, zarr_error *err)
 
     do {
         ZR_TRY(zr_cancel_check(l->cancel, err));
-        ZR_TRY(fetch_page_text(l, err));
-        st = read_page(l, err);
+        ZR_TRY(fetch_page(l, err));
         for (size_t i = 0; st == ZARR_OK && i < l->n_rows && !l->is_ended; i++)
             st = give_row(l, &l->rows[i], err);
         if (st != ZARR_OK)
@@ -294,14 +265,12 @@ static zarr_status list_below(struct s3_listing *l, const char *prefix, zarr_err
 {
     struct zr_s3_store *s = l->store;
     const zarr_allocator *alloc = s->reader.env.alloc;
-    struct zr_str *const texts[] = {&l->prefix, &l->url,   &l->body, &l->refusal,
-                                    &l->key,    &l->token, &l->next, &l->keys,
-                                    &l->name,   &l->kept};
+    struct zr_str *const texts[] = {&l->prefix, &l->query, &l->key,  &l->token,
+                                    &l->next,   &l->keys,  &l->name, &l->kept};
     zarr_status st = ZARR_OK;
 
     for (size_t i = 0; i < ZR_COUNT(texts); i++)
         zr_str_init(texts[i], alloc);
-    ZR_TRY(zr_s3_keys_renew(&s->keys, l->cancel, err));
     zr_str_printf(&l->prefix, "%s%s%s", zr_str_text(&s->prefix), prefix,
                   *prefix ? "/" : "");
     ZR_TRY(zr_str_status(&l->prefix, err));

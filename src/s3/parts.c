@@ -130,6 +130,7 @@ static void part_start(struct zr_s3_part *p)
                                         .lines = p->lines,
                                         .body = p->body,
                                         .body_bytes = p->body ? (size_t)p->bytes : 0,
+                                        .body_hash = p->hash,
                                         .is_repeatable = true,
                                         .is_long = !p->body,
                                         .max_bytes = ZR_S3_ANSWER_MOST,
@@ -408,31 +409,6 @@ static void commit_ended(struct zr_s3_upload *u, zarr_status st, zarr_error *err
     op_end(u->op, st, err, u->done, u->arg); /* the upload may be gone */
 }
 
-/* A service that is not known to keep conditions here gets none: it may write anyway. */
-static void commit_start(void *upload)
-{
-    struct zr_s3_upload *u = upload;
-    zarr_store_op *const op = u->op;
-    const zarr_store_version *expected =
-        op->flags & ZARR_STORE_OP_IF_VERSION ? &op->version : NULL;
-    zarr_error err = {0};
-    zarr_status st = ZARR_OK;
-
-    if (expected && !atomic_load(&u->store->upload_keeps))
-        st = zr_s3_conditions_learn(u->store, op, true, u->arg, &err);
-    if (st == ZARR_OK && expected &&
-        !(atomic_load(&u->store->upload_keeps) & ZR_S3_KEEPS_PUT))
-        st =
-            zr_fail(&err, ZARR_ERR_UNSUPPORTED,
-                    "the server ignores conditions of values in parts, so writers at the "
-                    "same time would lose changes. With more memory (--mem) the value "
-                    "is written at once");
-    if (st == ZARR_OK)
-        zr_s3_upload_complete(u, expected);
-    else
-        commit_ended(u, st, &err);
-}
-
 void zr_s3_commit(struct zr_s3_store *s, zarr_store_op *op, zr_s3_done_fn *done,
                   void *arg)
 {
@@ -442,6 +418,8 @@ void zr_s3_commit(struct zr_s3_store *s, zarr_store_op *op, zr_s3_done_fn *done,
 
     if (st == ZARR_OK && !u->is_committed)
         st = zr_part_list_check(&u->list, op->key, op->length, &err);
+    if (st == ZARR_OK && !u->is_committed)
+        st = zr_s3_conditions_check(s, op, true, arg, &err);
     if (st != ZARR_OK) {
         op_end(op, st, &err, done, arg);
         return;
@@ -452,11 +430,9 @@ void zr_s3_commit(struct zr_s3_store *s, zarr_store_op *op, zr_s3_done_fn *done,
     u->cancel = op->cancel;
     u->tag = arg;
     u->ended = commit_ended;
-    u->task = (struct zr_task){.fn = commit_start, .arg = u};
     if (u->is_committed)
         commit_ended(u, ZARR_OK, &err);
-    else if (!zr_net_is_reactor() || atomic_load(&s->upload_keeps))
-        commit_start(u);
-    else if ((st = zr_task_submit(&u->task, &err)) != ZARR_OK)
-        commit_ended(u, st, &err);
+    else
+        zr_s3_upload_complete(u,
+                              op->flags & ZARR_STORE_OP_IF_VERSION ? &op->version : NULL);
 }

@@ -30,14 +30,9 @@ enum {
 /* A bucket at an endpoint. */
 struct probed_place {
     char hash[ZR_S3_HASH_ROOM]; /* of its name; "": this entry is free */
-    uint32_t known;             /* ZR_S3_KEEPS_*; 0: a thread finds out */
-};
-
-/* A thread that finds out, or waits for the one that does. On its stack. */
-struct asker {
-    struct asker *next;
-    const void *tag; /* of its operation */
-    bool is_cancelled;
+    enum zr_s3_verdict verdict; /* UNKNOWN: a thread finds out */
+    const char *seen;           /* what speaks against it */
+    uint64_t until_ns;          /* of a doubtful verdict */
 };
 
 static struct {
@@ -46,18 +41,18 @@ static struct {
     zr_cond changed;
     struct zr_fork_hook fork;
     struct probed_place place[PROBE_PLACES];
-    struct asker *askers;
     size_t next; /* the one that goes first when all are taken */
 } probes = {.once = ZR_ONCE_INIT};
+
+atomic_uint_fast64_t zr_s3_doubt_ns = UINT64_C(60000000000);
 
 /* The threads that find out are in the parent. */
 static void probes_in_child(void *arg)
 {
     ZR_UNUSED(arg);
     zr_cond_init(&probes.changed);
-    probes.askers = NULL;
     for (size_t i = 0; i < PROBE_PLACES; i++)
-        if (probes.place[i].known == 0)
+        if (probes.place[i].verdict == ZR_S3_UNKNOWN)
             *probes.place[i].hash = '\0';
 }
 
@@ -78,15 +73,21 @@ static struct probed_place *find_place_locked(const char *hash)
     return NULL;
 }
 
+/* Whether what is known of a place counts no longer. */
+static bool has_expired(const struct probed_place *p)
+{
+    return p->verdict == ZR_S3_DOUBTFUL && zr_now_ns() >= p->until_ns;
+}
+
 /* A new entry; NULL: in all of them threads find out. */
 static struct probed_place *add_place_locked(const char *hash)
 {
     for (size_t i = 0; i < PROBE_PLACES; i++) {
         struct probed_place *p = &probes.place[probes.next++ % PROBE_PLACES];
 
-        if (*p->hash && p->known == 0)
+        if (*p->hash && p->verdict == ZR_S3_UNKNOWN)
             continue;
-        p->known = 0;
+        *p = (struct probed_place){.verdict = ZR_S3_UNKNOWN};
         memcpy(p->hash, hash, sizeof p->hash);
         return p;
     }
@@ -118,8 +119,9 @@ struct probe {
     struct zr_s3_store *s;
     bool of_uploads;
     const zarr_cancel *cancel;
-    struct asker *asker;
+    const void *tag;     /* in a scope of it */
     uint64_t generation; /* of forks */
+    const char *seen;    /* what speaks against the server */
     char key[sizeof ZR_S3_PROBE_NAME + 32];
     char etag[ZR_HTTP_ETAG_ROOM]; /* of the key's value; "": unknown */
     bool is_there, has_warned;
@@ -127,14 +129,8 @@ struct probe {
 
 static bool probe_is_ended(const struct probe *p)
 {
-    bool ended;
-
-    if (zr_has_forked(p->generation) || zr_is_cancelled(p->cancel))
-        return true;
-    zr_mutex_lock(&probes.mutex);
-    ended = p->asker->is_cancelled;
-    zr_mutex_unlock(&probes.mutex);
-    return ended;
+    return zr_has_forked(p->generation) || zr_is_cancelled(p->cancel) ||
+           zr_net_scope_is_cancelled(p->s->reader.net, p->tag);
 }
 
 /* One request for the key, with a condition or NULL. */
@@ -155,7 +151,7 @@ static zarr_status probe_send(struct probe *p, const char *method, const char *c
                                 .is_repeatable = true,
                                 .makes_object = is_put,
                                 .cancel = p->cancel,
-                                .tag = p->asker->tag};
+                                .tag = p->tag};
     if (probe_is_ended(p))
         return zr_fail(err, ZARR_ERR_CANCELLED, "cancelled");
     p->is_there = p->is_there || is_put;
@@ -185,6 +181,11 @@ static zarr_status probe_put(struct probe *p, const char *condition, bool is_rig
     const bool is_done = status / 100 == 2,
                has_key = strstr(condition, "If-Match") != NULL;
 
+    p->seen = !is_done  ? status == 412 ? "it refuses a PUT whose If-Match is right"
+                                        : "it has no answer to a condition but HTTP 404, "
+                                          "409 or 501"
+              : has_key ? "it replaces a value although If-Match has another ETag"
+                        : "it replaces a value although If-None-Match is *";
     if (st == ZARR_OK && is_done)
         *out = is_right ? ZR_S3_KEEPS : has_key ? ZR_S3_IGNORES : ZR_S3_DOUBTFUL;
     else if (st == ZARR_OK && status == 412)
@@ -205,6 +206,7 @@ static zarr_status probe_all(struct probe *p, enum zr_s3_verdict *out, zarr_erro
     zarr_status st = ZARR_OK;
 
     *out = ZR_S3_IGNORES;
+    p->seen = "it tells no ETag that a condition may have";
     if (!*p->etag)
         goto out;
     snprintf(right, sizeof right, "If-Match: %s", p->etag);
@@ -221,10 +223,11 @@ out:
 static zarr_status probe_uploads(struct probe *p, enum zr_s3_verdict *out,
                                  zarr_error *err)
 {
-    const struct zr_s3_trial trial = {p->key, p->etag, p->cancel, p->asker->tag};
+    const struct zr_s3_trial trial = {p->key, p->etag, p->cancel, p->tag};
 
     if (probe_is_ended(p))
         return zr_fail(err, ZARR_ERR_CANCELLED, "cancelled");
+    p->seen = "it refuses such conditions, or joins parts whatever they say";
     return zr_s3_try_upload(p->s, &trial, out, err);
 }
 
@@ -275,116 +278,121 @@ static zarr_status probe_run(struct probe *p, enum zr_s3_verdict *out, zarr_erro
 
 /* ---- asking ---- */
 
-/* Runs probes without the lock. *known: 0 if the verdict stayed doubtful. */
-static zarr_status learn_locked(struct zr_s3_store *s, const zarr_cancel *cancel,
-                                bool of_uploads, struct asker *asker,
-                                struct probed_place *place, uint32_t *known,
+/* Runs probes without the lock. */
+static zarr_status learn_locked(struct probe *p, struct probed_place *place,
                                 zarr_error *err)
 {
-    struct probe p = {.s = s,
-                      .of_uploads = of_uploads,
-                      .cancel = cancel,
-                      .asker = asker,
-                      .generation = zr_fork_generation()};
     enum zr_s3_verdict verdict = ZR_S3_DOUBTFUL;
     zarr_status st = ZARR_OK;
 
     zr_mutex_unlock(&probes.mutex);
     zr_block_begin();
     for (int i = 0; i < PROBE_KEYS && st == ZARR_OK && verdict == ZR_S3_DOUBTFUL; i++)
-        st = probe_run(&p, &verdict, err);
+        st = probe_run(p, &verdict, err);
     zr_block_end();
     zr_mutex_lock(&probes.mutex);
-    if (zr_has_forked(p.generation)) /* the entry may have another owner */
+    if (zr_has_forked(p->generation)) /* the entry may have another owner */
         return zr_fail(err, ZARR_ERR_CANCELLED, "the process was forked");
-    if (st == ZARR_OK && verdict != ZR_S3_DOUBTFUL)
-        *known = ZR_S3_KEEPS_KNOWN | (verdict == ZR_S3_KEEPS ? ZR_S3_KEEPS_PUT : 0u);
-    place->known = *known;
-    if (!*known)
+    place->verdict = verdict;
+    place->seen = p->seen;
+    place->until_ns = zr_now_ns() + atomic_load(&zr_s3_doubt_ns);
+    if (st != ZARR_OK)
         *place->hash = '\0';
     zr_cond_broadcast(&probes.changed);
     return st;
 }
 
-static zarr_status ask_locked(struct zr_s3_store *s, const zarr_cancel *cancel,
-                              bool of_uploads, struct asker *asker, uint32_t *known,
+/* Copies what is known of the place, after a probe if need be. */
+static zarr_status ask_locked(struct probe *p, const char *hash, struct probed_place *out,
                               zarr_error *err)
 {
-    char hash[ZR_S3_HASH_ROOM];
-    zarr_status st = hash_place(hash, s, of_uploads, err);
+    struct probed_place *place;
+    zarr_status st = ZARR_OK;
 
     while (st == ZARR_OK) {
-        struct probed_place *place = find_place_locked(hash);
-
-        if (place && place->known) {
-            *known = place->known;
+        place = find_place_locked(hash);
+        if (place && place->verdict != ZR_S3_UNKNOWN && !has_expired(place)) {
+            *out = *place;
             return ZARR_OK;
         }
-        place = place ? NULL : add_place_locked(hash);
-        if (place)
-            return learn_locked(s, cancel, of_uploads, asker, place, known, err);
-        zr_block_begin(); /* another thread finds out */
-        (void)zr_cond_wait_until(&probes.changed, &probes.mutex, zr_now_ns() + 50000000);
-        zr_block_end();
-        st = asker->is_cancelled ? zr_fail(err, ZARR_ERR_CANCELLED, "cancelled")
-                                 : zr_cancel_check(cancel, err);
+        if (zr_attempt_runs())
+            return zr_attempt_fail(err);
+        if (place && place->verdict != ZR_S3_UNKNOWN)
+            *place->hash = '\0';
+        else if (!place && (place = add_place_locked(hash))) {
+            st = learn_locked(p, place, err);
+            *out = *place;
+            return st;
+        } else {
+            zr_block_begin(); /* another thread finds out */
+            (void)zr_cond_wait_until(&probes.changed, &probes.mutex,
+                                     zr_now_ns() + 50000000);
+            zr_block_end();
+            if (probe_is_ended(p))
+                st = zr_fail(err, ZARR_ERR_CANCELLED, "cancelled");
+        }
     }
     return st;
 }
 
-static void recall(const struct zr_s3_store *s, bool of_uploads, atomic_uint *out)
+static zarr_status refuse_condition(const struct zr_s3_store *s,
+                                    const struct probed_place *place, bool of_uploads,
+                                    zarr_error *err)
 {
-    char hash[ZR_S3_HASH_ROOM];
-    const struct probed_place *place = NULL;
+    const char *const what = of_uploads ? "values in parts" : "writes";
+    const char *const advice =
+        of_uploads ? "With more memory (--mem), a value of up to 5 GiB is written at once"
+                   : "The option conditional=none permits it where there is only one "
+                     "writer";
 
-    if (atomic_load(out) || hash_place(hash, s, of_uploads, NULL) != ZARR_OK)
-        return;
-    zr_mutex_lock(&probes.mutex);
-    place = find_place_locked(hash);
-    if (place)
-        atomic_store(out, place->known);
-    zr_mutex_unlock(&probes.mutex);
+    if (s->is_unconditional)
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "the option conditional=none rules out conditions of writes");
+    if (place->verdict == ZR_S3_DOUBTFUL)
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "%d probes did not show whether the server keeps conditions of "
+                       "%s: %s. %s%s",
+                       PROBE_KEYS, what, place->seen, advice,
+                       of_uploads ? ""
+                                  : ", and conditional=etag where the server is known to "
+                                    "keep them");
+    return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                   "a probe showed that the server ignores conditions of %s: %s. So "
+                   "writers at the same time would lose changes. %s",
+                   what, place->seen, advice);
 }
 
-void zr_s3_conditions_recall(struct zr_s3_store *s)
-{
-    zr_call_once(&probes.once, probes_setup);
-    recall(s, false, &s->keeps);
-    recall(s, true, &s->upload_keeps);
-}
-
-zarr_status zr_s3_conditions_learn(struct zr_s3_store *s, const zarr_store_op *op,
+zarr_status zr_s3_conditions_check(struct zr_s3_store *s, const zarr_store_op *op,
                                    bool of_uploads, const void *tag, zarr_error *err)
 {
-    struct asker asker = {.tag = tag};
-    uint32_t known = 0;
-    zarr_status st;
+    atomic_bool *const keeps = of_uploads ? &s->keeps_uploads : &s->keeps_writes;
+    struct probe p = {.s = s,
+                      .of_uploads = of_uploads,
+                      .cancel = op->cancel,
+                      .tag = tag,
+                      .generation = zr_fork_generation()};
+    struct probed_place place = {.verdict = ZR_S3_UNKNOWN};
+    char hash[ZR_S3_HASH_ROOM];
+    zarr_status st = ZARR_OK;
 
-    if (zr_attempt_runs())
-        return zr_attempt_fail(err);
-    zr_mutex_lock(&probes.mutex);
-    asker.next = probes.askers;
-    probes.askers = &asker;
-    st = ask_locked(s, op->cancel, of_uploads, &asker, &known, err);
-    for (struct asker **at = &probes.askers; *at; at = &(*at)->next)
-        if (*at == &asker) { /* a child of a fork has none of its parent */
-            *at = asker.next;
-            break;
-        }
-    if (st == ZARR_OK && asker.is_cancelled)
-        st = zr_fail(err, ZARR_ERR_CANCELLED, "cancelled");
-    zr_mutex_unlock(&probes.mutex);
-    if (st == ZARR_OK)
-        atomic_store(of_uploads ? &s->upload_keeps : &s->keeps, known);
+    if (!(op->flags & ZARR_STORE_OP_IF_VERSION) || s->keeps_erase)
+        return ZARR_OK;
+    if (op->verb == ZARR_STORE_ERASE)
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "the server is not known to keep conditions of deletes");
+    if (atomic_load(keeps))
+        return ZARR_OK;
+    if (!s->is_unconditional) {
+        zr_call_once(&probes.once, probes_setup);
+        ZR_TRY(hash_place(hash, s, of_uploads, err));
+        zr_mutex_lock(&probes.mutex);
+        st = ask_locked(&p, hash, &place, err);
+        zr_mutex_unlock(&probes.mutex);
+    }
+    if (st == ZARR_OK && place.verdict != ZR_S3_KEEPS)
+        st = refuse_condition(s, &place, of_uploads, err);
+    else if (st == ZARR_OK)
+        atomic_store(keeps, true);
+out:
     return st;
-}
-
-void zr_s3_conditions_cancel(const void *tag)
-{
-    zr_mutex_lock(&probes.mutex);
-    for (struct asker *a = probes.askers; a; a = a->next)
-        if (a->tag == tag)
-            a->is_cancelled = true;
-    zr_cond_broadcast(&probes.changed);
-    zr_mutex_unlock(&probes.mutex);
 }

@@ -170,6 +170,21 @@ static bool correct_skew(struct zr_s3_store *s, const struct zr_net_request *r)
     return old > skew - SKEW_LEAST_S && old < skew + SKEW_LEAST_S;
 }
 
+bool zr_s3_needs_key(struct zr_s3_store *s, const struct zr_net_request *r,
+                     const struct zr_s3_fault *e)
+{
+    static const char *const codes[] = {"ExpiredToken", "ExpiredTokenException",
+                                        "InvalidToken", "RequestExpired",
+                                        "TokenRefreshRequired"};
+    /* which an answer to HEAD does not tell */
+    bool has_expired =
+        r->answer.status == 400 && !*e->code && zr_streq(r->method, "HEAD");
+
+    for (size_t i = 0; i < ZR_COUNT(codes); i++)
+        has_expired = has_expired || zr_streq(e->code, codes[i]);
+    return has_expired && zr_s3_keys_expire(&s->keys, r->key_number);
+}
+
 bool zr_s3_can_correct(struct zr_s3_store *s, const struct zr_net_request *r,
                        const struct zr_s3_fault *e)
 {
@@ -189,10 +204,9 @@ zarr_status zr_s3_refuse(struct zr_http_reader *reader, const struct zr_net_requ
     struct zr_s3_store *s = (struct zr_s3_store *)(void *)reader;
     const uint32_t status = r->answer.status;
     const bool is_head = strcmp(r->method, "HEAD") == 0;
-    const bool is_list = strchr(r->url, '?') != NULL; /* keys have no query */
     const zarr_allocator *const alloc = reader->env.alloc;
     struct zr_s3_fault e;
-    bool can_ask;
+    bool can_ask, can_renew;
 
     zr_s3_fault_read(&e, alloc, r, body, body_bytes);
     if (*next != ZR_HTTP_FAIL && zr_s3_can_correct(s, r, &e)) {
@@ -200,11 +214,17 @@ zarr_status zr_s3_refuse(struct zr_http_reader *reader, const struct zr_net_requ
         return ZARR_OK;
     }
     can_ask = *next != ZR_HTTP_FAIL;
+    can_renew = *next == ZR_HTTP_AGAIN;
     *next = ZR_HTTP_FAIL;
     if (is_head && status == 404 && atomic_load(&reader->has_found))
         return zr_fail(err, ZARR_ERR_NOT_FOUND, "no such key (HTTP 404)");
     if (is_head && can_ask && status < 500 && status != 412) {
         *next = ZR_HTTP_ASK_BODY;
+        return ZARR_OK;
+    }
+    if (!is_head && zr_s3_needs_key(s, r, &e) && can_renew &&
+        zr_s3_keys_ask(&s->keys, NULL) == ZARR_OK) {
+        *next = ZR_HTTP_RENEWED;
         return ZARR_OK;
     }
     if (status == 412)
@@ -213,9 +233,7 @@ zarr_status zr_s3_refuse(struct zr_http_reader *reader, const struct zr_net_requ
         atomic_store(&reader->has_found, true); /* the bucket is there */
         return zr_fail(err, ZARR_ERR_NOT_FOUND, "no such key (HTTP 404)");
     }
-    if (s->denied_is_missing && !is_list && zr_streq(e.code, "AccessDenied"))
+    if (s->denied_is_missing && zr_streq(e.code, "AccessDenied"))
         return zr_fail(err, ZARR_ERR_NOT_FOUND, "no such key (HTTP 403)");
-    if (zr_streq(e.code, "ExpiredToken") || zr_streq(e.code, "ExpiredTokenException"))
-        (void)zr_s3_keys_expire(&s->keys, 0);
     return fail_refusal(alloc, r, &e, find_advice(&e, status), err);
 }

@@ -59,7 +59,6 @@ struct request_parts {
     const char *const *lines; /* NULL: none */
     const char *hash;         /* of the body */
     bool makes_object;
-    uint64_t *key_number; /* is set to that of the key; NULL: not needed */
 };
 
 static size_t collect_lines(const char **all, const struct zr_s3_store *s,
@@ -76,7 +75,7 @@ static size_t collect_lines(const char **all, const struct zr_s3_store *s,
     return n;
 }
 
-static zarr_status sign_request(struct zr_s3_store *s, const struct zr_net_request *r,
+static zarr_status sign_request(struct zr_s3_store *s, struct zr_net_request *r,
                                 const struct request_parts *p, struct zr_str *lines,
                                 zarr_error *err)
 {
@@ -110,8 +109,7 @@ static zarr_status sign_request(struct zr_s3_store *s, const struct zr_net_reque
             err, ZARR_ERR_DENIED,
             "a session token is not sent without TLS, unless the option allow_http is "
             "true");
-    if (p->key_number)
-        *p->key_number = key->number;
+    r->key_number = key->number;
     sign.region = zr_s3_place_region(s, url.host);
     st = zr_s3_sign(lines, &sign, err);
 out:
@@ -120,28 +118,34 @@ out:
     return st;
 }
 
-zarr_status zr_s3_add_headers(void *reader, const struct zr_net_request *r,
+zarr_status zr_s3_add_headers(void *reader, struct zr_net_request *r,
                               struct zr_str *lines, zarr_error *err)
 {
     const struct request_parts parts = {.hash = ZR_S3_EMPTY_HASH};
+    struct zr_s3_store *s = reader;
+    const zarr_status st = zr_s3_keys_check(&s->keys, err);
 
-    return sign_request(reader, r, &parts, lines, err);
+    return st == ZARR_OK ? sign_request(s, r, &parts, lines, err) : st;
+}
+
+bool zr_s3_must_wait(void *reader)
+{
+    struct zr_s3_store *s = reader;
+
+    return zr_s3_keys_are_awaited(&s->keys);
 }
 
 /* ---- requests that read no value ---- */
 
-static zarr_status request_add_headers(void *request, const struct zr_net_request *net,
+static zarr_status request_add_headers(void *request, struct zr_net_request *net,
                                        struct zr_str *lines, zarr_error *err)
 {
     struct zr_s3_request *r = request;
     const char *own[ZR_S3_OWN_LINES_MOST + 1] = {NULL};
-    const struct request_parts parts = {.lines = own,
-                                        .hash = r->hash,
-                                        .makes_object = r->makes_object,
-                                        .key_number = &r->key_number};
+    const struct request_parts parts = {
+        .lines = own, .hash = r->hash, .makes_object = r->makes_object};
     size_t n = 0;
-    const zarr_status st =
-        r->has_asked ? zr_s3_keys_check(&r->store->keys, err) : ZARR_OK;
+    const zarr_status st = r->is_short ? ZARR_OK : zr_s3_keys_check(&r->store->keys, err);
 
     if (st != ZARR_OK)
         return st;
@@ -156,7 +160,7 @@ static bool request_must_wait(void *request)
 {
     const struct zr_s3_request *r = request;
 
-    return r->has_asked && zr_s3_keys_are_awaited(&r->store->keys);
+    return !r->is_short && zr_s3_keys_are_awaited(&r->store->keys);
 }
 
 static zarr_status request_begin_body(void *user, const struct zr_net_answer *a,
@@ -187,7 +191,12 @@ static zarr_status hash_body(struct zr_s3_request *r, zarr_error *err)
 
     *r->checksum = '\0';
     zr_str_init(&line, r->store->reader.env.alloc);
-    ZR_TRY(zr_sha256(hash, r->body ? r->body : "", r->body_bytes, err));
+    if (r->body_hash)
+        memcpy(hash, r->body_hash, sizeof hash);
+    else if (r->body_bytes > ZR_S3_HASH_MOST && zr_net_is_reactor())
+        ZR_LEAVE(zr_internal(err)); /* other requests would wait for it */
+    else
+        ZR_TRY(zr_sha256(hash, r->body ? r->body : "", r->body_bytes, err));
     zr_s3_put_hash(r->hash, hash);
     if (!r->body || r->has_no_checksum || (!r->needs_checksum && !r->store->checksums))
         goto out;
@@ -217,8 +226,7 @@ static zarr_status s3_request_start(struct zr_s3_request *r, zarr_error *err)
     if (r->query)
         zr_str_printf(&r->url, "?%s", r->query);
     st = zr_str_status(&r->url, err);
-    r->has_asked = !r->is_short && zr_s3_keys_are_due(&s->keys);
-    if (st == ZARR_OK && r->has_asked)
+    if (st == ZARR_OK && !r->is_short)
         st = zr_s3_keys_ask(&s->keys, err);
     if (st != ZARR_OK)
         return st;
@@ -250,15 +258,13 @@ static zarr_status s3_request_start(struct zr_s3_request *r, zarr_error *err)
 static bool request_can_correct(struct zr_s3_request *r)
 {
     struct zr_s3_store *s = r->store;
-    const char *const code = r->fault.code;
+    const bool was_renewed = r->was_renewed;
 
     if (r->is_short)
         return false;
-    if (zr_streq(code, "ExpiredToken") || zr_streq(code, "RequestExpired")) {
-        if (!zr_s3_keys_expire(&s->keys, r->key_number) || r->was_renewed)
-            return false;
+    if (zr_s3_needs_key(s, &r->net, &r->fault)) {
         r->was_renewed = true;
-        return true;
+        return !was_renewed;
     }
     return r->n_again < REQUEST_AGAIN_MOST && zr_s3_can_correct(s, &r->net, &r->fault);
 }

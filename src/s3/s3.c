@@ -19,6 +19,7 @@ static const struct zr_http_protocol s3_protocol = {
     .is_strict = true,
     .put_url = zr_s3_put_url,
     .add_headers = zr_s3_add_headers,
+    .must_wait = zr_s3_must_wait,
     .refuse = zr_s3_refuse,
 };
 
@@ -54,7 +55,7 @@ static void s3_caps(void *self, zarr_store_caps *out)
                  ZARR_STORE_CAP_COPY;
     if (!s->is_unconditional)
         out->flags |= ZARR_STORE_CAP_PUT_NEW | ZARR_STORE_CAP_PUT_IF_VERSION;
-    if (!s->is_unconditional && (atomic_load(&s->keeps) & ZR_S3_KEEPS_ERASE))
+    if (s->keeps_erase)
         out->flags |= ZARR_STORE_CAP_ERASE_IF_VERSION;
     out->parallel = S3_PARALLEL;
     out->part_min_bytes = ZR_S3_PART_BYTES;
@@ -85,6 +86,65 @@ zarr_status zr_s3_check_key(const char *key, zarr_error *err)
                : ZARR_OK;
 }
 
+/* A change that a reactor does not start itself: it hashes much, or waits for a probe. */
+struct late_change {
+    struct zr_task task;
+    struct zr_net_scope scope;
+    struct zr_s3_store *store;
+    zarr_store_op *op;
+    zr_s3_done_fn *done;
+    void *arg;
+};
+
+static uint64_t start_change(struct zr_s3_store *s, zarr_store_op **ops, uint64_t n,
+                             zr_s3_done_fn *done, void *arg);
+
+static void start_late(void *user)
+{
+    struct late_change *late = user, l = *late;
+    struct zr_net_scope scope;
+
+    zr_net_scope_move(&scope, &late->scope);
+    zr_free(l.store->reader.env.alloc, late);
+    (void)start_change(l.store, &l.op, 1, l.done, l.arg);
+    zr_net_scope_end(&scope);
+}
+
+static void submit_late(struct zr_s3_store *s, zarr_store_op *op, zr_s3_done_fn *done,
+                        void *arg)
+{
+    const zarr_allocator *alloc = s->reader.env.alloc;
+    struct late_change *late = zr_calloc(alloc, 1, sizeof *late);
+    zarr_error err = {0};
+    zarr_status st = late ? ZARR_OK : zr_fail_memory(&err, sizeof *late);
+
+    if (late) {
+        *late = (struct late_change){
+            .store = s, .op = op, .done = done, .arg = arg, .task.fn = start_late};
+        late->task.arg = late;
+        zr_net_scope_begin(&late->scope, s->reader.net, arg);
+        st = zr_task_submit(&late->task, &err);
+    }
+    if (st == ZARR_OK)
+        return;
+    if (late)
+        zr_net_scope_end(&late->scope);
+    zr_free(alloc, late);
+    op->status = st;
+    done(arg, op, &err);
+}
+
+static bool must_be_late(const struct zr_s3_store *s, const zarr_store_op *op)
+{
+    const bool is_large =
+        op->flags & ZARR_STORE_OP_IN_PARTS || op->mem.bytes > ZR_S3_PUT_MOST;
+
+    return zr_net_is_reactor() &&
+           (op->mem.bytes > ZR_S3_LATE_BYTES ||
+            (op->flags & ZARR_STORE_OP_IF_VERSION &&
+             !atomic_load(is_large ? &s->keeps_uploads : &s->keeps_writes)));
+}
+
 /* Starts the first of n changes, and those that can share its request. Returns how many.
  */
 static uint64_t start_change(struct zr_s3_store *s, zarr_store_op **ops, uint64_t n,
@@ -102,6 +162,8 @@ static uint64_t start_change(struct zr_s3_store *s, zarr_store_op **ops, uint64_
         return zr_s3_erase_many(s, ops, n, done, arg);
     if (op->verb == ZARR_STORE_COPY)
         zr_s3_copy(s, op, done, arg);
+    else if (must_be_late(s, op))
+        submit_late(s, op, done, arg);
     else if (op->verb == ZARR_STORE_PUT_PART)
         zr_s3_put_part(s, op, done, arg);
     else if (op->flags & ZARR_STORE_OP_IN_PARTS)
@@ -118,22 +180,24 @@ static void s3_submit(void *self, zarr_store_op **ops, uint64_t n,
                       void *arg)
 {
     struct zr_s3_store *s = self;
+    struct zr_net_scope scope;
     zarr_error err = {0};
-    const zarr_status st =
-        zr_s3_keys_renew(&s->keys, n > 0 ? ops[0]->cancel : NULL, &err);
     uint64_t n_reads = 0;
+    zarr_status st;
 
+    zr_net_scope_begin(&scope, s->reader.net, arg);
+    st = zr_s3_keys_renew(&s->keys, n > 0 ? ops[0]->cancel : NULL, &err);
     for (uint64_t i = 0; st != ZARR_OK && i < n; i++) {
         ops[i]->status = st;
         done(arg, ops[i], &err);
     }
-    if (st != ZARR_OK)
-        return;
-    n_reads = put_reads_first(ops, n);
+    if (st == ZARR_OK)
+        n_reads = put_reads_first(ops, n);
     if (n_reads > 0)
         zr_http_submit(self, ops, n_reads, done, arg);
-    for (uint64_t i = n_reads; i < n;)
+    for (uint64_t i = n_reads; st == ZARR_OK && i < n;)
         i += start_change(s, ops + i, n - i, done, arg);
+    zr_net_scope_end(&scope);
 }
 
 static zarr_status s3_clean(void *self, const char *prefix, uint64_t min_age_s,
@@ -157,7 +221,6 @@ static bool is_aws(const struct zr_s3_store *s)
 
 static void s3_cancel(void *self, void *arg)
 {
-    zr_s3_conditions_cancel(arg);
     zr_http_cancel(self, arg);
 }
 
@@ -381,23 +444,17 @@ static zarr_status set_conditions(struct s3_opening *o)
 {
     struct zr_s3_store *s = o->s;
     const char *how = o->conditional ? o->conditional : "probe";
-    uint32_t keeps = 0;
 
     s->is_unconditional = zr_streq(how, "none");
-    if (s->is_unconditional)
-        keeps = ZR_S3_KEEPS_KNOWN;
-    else if (is_aws(s)) /* which alone is trusted with a condition of DELETE */
-        keeps = ZR_S3_KEEPS_KNOWN | ZR_S3_KEEPS_PUT | ZR_S3_KEEPS_ERASE;
-    else if (zr_streq(how, "etag"))
-        keeps = ZR_S3_KEEPS_KNOWN | ZR_S3_KEEPS_PUT;
+    /* AWS alone is trusted with a condition of DELETE */
+    s->keeps_erase = !s->is_unconditional && is_aws(s);
+    atomic_store(&s->keeps_writes,
+                 s->keeps_erase || (!s->is_unconditional && zr_streq(how, "etag")));
+    /* a server that keeps those of PUT may ignore those of completions */
+    atomic_store(&s->keeps_uploads, s->keeps_erase);
     if (!s->is_unconditional && !zr_streq(how, "etag") && !zr_streq(how, "probe"))
         return zr_fail(o->err, ZARR_ERR_INVALID,
                        "the option conditional of an S3 store is etag, none or probe");
-    atomic_store(&s->keeps, keeps);
-    /* a server that keeps those of PUT may ignore those of completions */
-    if (s->is_unconditional || is_aws(s))
-        atomic_store(&s->upload_keeps, keeps & ~(uint32_t)ZR_S3_KEEPS_ERASE);
-    zr_s3_conditions_recall(s);
     return ZARR_OK;
 }
 

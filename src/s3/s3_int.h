@@ -123,7 +123,7 @@ struct zr_s3_keys {
     uint64_t n_failures;
     zarr_status st; /* of the last failure */
     zarr_error err;
-    /* of the renewer, a thread that renews the keys of all stores */
+    /* of the renewers, threads that renew the keys of all stores */
     atomic_bool is_asked;
     struct zr_s3_keys *next;
     zarr_cancel cancel;
@@ -146,19 +146,17 @@ void zr_s3_keys_deinit(struct zr_s3_keys *k);
  * Others wait only if the old one has expired. Not on a reactor. */
 zarr_status zr_s3_keys_renew(struct zr_s3_keys *k, const zarr_cancel *cancel,
                              zarr_error *err);
-/* Whether zr_s3_keys_renew() would fetch a key, or wait for one. */
-bool zr_s3_keys_are_due(struct zr_s3_keys *k);
 /* The key as it is, a reference; NULL: there is none. */
 struct zr_s3_key *zr_s3_keys_get(struct zr_s3_keys *k);
-/* Lets another thread renew the key, and does not wait. On a failure nothing is renewed.
- */
+/* Lets another thread renew the key if it is due, and does not wait. On a failure nothing
+ * is renewed. */
 zarr_status zr_s3_keys_ask(struct zr_s3_keys *k, zarr_error *err);
 /* Whether there is no valid key before that renewal ends. */
 bool zr_s3_keys_are_awaited(struct zr_s3_keys *k);
 /* The failure of the last renewal, if there is no valid key. */
 zarr_status zr_s3_keys_check(struct zr_s3_keys *k, zarr_error *err);
-/* The server says that the key of this number has expired; 0: the present one. Returns
- * whether a later request may have another key. */
+/* The server says that the key of this number has expired. Returns whether a later
+ * request may have another key. */
 bool zr_s3_keys_expire(struct zr_s3_keys *k, uint64_t number);
 
 /* Find the origin (origin.c). */
@@ -193,8 +191,9 @@ struct zr_s3_store {
     bool is_anonymous;
     bool checksums;                    /* of the body of each request that has one */
     bool is_unconditional;             /* the option conditional=none */
-    atomic_uint keeps;                 /* ZR_S3_KEEPS_* */
-    atomic_uint upload_keeps;          /* of the completion of uploads: KNOWN and PUT */
+    bool keeps_erase;                  /* keeps conditions of DELETE: no probe tells */
+    atomic_bool keeps_writes;          /* is known to keep those of PUT */
+    atomic_bool keeps_uploads;         /* and of the completion of uploads */
     atomic_bool no_batches;            /* the service has no DeleteObjects */
     char *lines[ZR_S3_LINES_MOST + 1]; /* "x-amz-NAME: value", owned; NULL ends */
     size_t n_lines;
@@ -220,8 +219,9 @@ bool zr_s3_place_correct(struct zr_s3_store *s, const char *region);
 /* Functions of struct zr_http_protocol. */
 void zr_s3_put_url(const struct zr_http_reader *reader, struct zr_str *out,
                    const char *key);
-zarr_status zr_s3_add_headers(void *reader, const struct zr_net_request *r,
+zarr_status zr_s3_add_headers(void *reader, struct zr_net_request *r,
                               struct zr_str *lines, zarr_error *err);
+bool zr_s3_must_wait(void *reader);
 zarr_status zr_s3_refuse(struct zr_http_reader *reader, const struct zr_net_request *r,
                          const char *body, size_t body_bytes, enum zr_http_next *next,
                          zarr_error *err);
@@ -236,6 +236,9 @@ struct zr_s3_fault { /* "": not told */
 /* Reads the body of an error, and what the header tells of it. */
 void zr_s3_fault_read(struct zr_s3_fault *f, const zarr_allocator *alloc,
                       const struct zr_net_request *r, const char *body, size_t n);
+/* Whether the service says that the key has expired, and another one may come. */
+bool zr_s3_needs_key(struct zr_s3_store *s, const struct zr_net_request *r,
+                     const struct zr_s3_fault *f);
 /* Whether the request may succeed when it is sent again: corrects the region or the
  * clock. */
 bool zr_s3_can_correct(struct zr_s3_store *s, const struct zr_net_request *r,
@@ -261,8 +264,9 @@ struct zr_s3_request {
                                  none. At most ZR_S3_OWN_LINES_MOST */
     const void *body;
     size_t body_bytes;
-    bool is_repeatable;   /* may be carried out twice */
-    bool repeats_409;     /* it has no condition, so this answer passes */
+    const uint8_t *body_hash; /* SHA-256 of a body; NULL: zr_s3_send() computes it */
+    bool is_repeatable;       /* may be carried out twice */
+    bool repeats_409;         /* it has no condition, so this answer passes */
     bool makes_object;    /* so it has the headers of new objects, as a storage class */
     bool needs_checksum;  /* of the body, even without the option `checksums` */
     bool is_long;         /* the service may work in silence */
@@ -287,11 +291,15 @@ struct zr_s3_request {
     /* of request.c */
     struct zr_str url;
     uint32_t n_again;
-    bool was_renewed, has_asked;
-    uint64_t key_number; /* of the last try */
+    bool was_renewed;
     char hash[ZR_S3_HASH_ROOM], checksum[ZR_S3_CHECKSUM_ROOM];
 };
-/* Starts a request, after the renewal of a key that is due. */
+enum {
+    ZR_S3_LATE_BYTES =
+        64 << 10,             /* a longer body of a change is not hashed by a reactor */
+    ZR_S3_HASH_MOST = 4 << 20 /* nor is any other of more */
+};
+/* Starts a request, after the renewal of a key that is due. Hashes the body. */
 void zr_s3_send(struct zr_s3_request *r);
 /* Does a request before it returns, with keys that are renewed if need be; uses r->done
  * and r->user itself. Not on a reactor. */
@@ -304,24 +312,14 @@ zarr_status zr_s3_request_fail(const struct zr_s3_request *r, zarr_error *err);
 
 /* ---- conditions of writes --------------------------------------------------------- */
 
-/* What is known of a server. */
-enum {
-    ZR_S3_KEEPS_KNOWN = 1,
-    ZR_S3_KEEPS_PUT = 2,  /* it keeps conditions of PUT */
-    ZR_S3_KEEPS_ERASE = 4 /* and of DELETE: only AWS is known to, as no probe can tell */
-};
 /* How the name of a key begins that a probe writes, below the store's prefix. */
 #define ZR_S3_PROBE_NAME ".zarrc-probe-"
-/* Sets s->keeps and s->upload_keeps to what the process knows of the bucket. */
-void zr_s3_conditions_recall(struct zr_s3_store *s);
-/* Finds out, unless another thread does or did, and sets s->keeps, or s->upload_keeps if
- * of_uploads; it stays 0 if the verdict is doubtful. Waits: not on a reactor. op: the
- * write that needs to know it; tag: for zr_s3_conditions_cancel(). */
-zarr_status zr_s3_conditions_learn(struct zr_s3_store *s, const zarr_store_op *op,
+/* Whether the operation has no condition, or the server keeps it, which a probe finds out
+ * unless another thread does or did. of_uploads: of the completion of an upload. Waits:
+ * not on a reactor. tag: that of a scope of the thread. UNSUPPORTED: it does not. */
+zarr_status zr_s3_conditions_check(struct zr_s3_store *s, const zarr_store_op *op,
                                    bool of_uploads, const void *tag, zarr_error *err);
-/* Operations with this tag that probe or wait for a probe end with CANCELLED, and send
- * nothing more. */
-void zr_s3_conditions_cancel(const void *tag);
+extern atomic_uint_fast64_t zr_s3_doubt_ns; /* until a doubtful verdict is left */
 
 /* INVALID: the library keeps keys of this name for itself. */
 zarr_status zr_s3_check_key(const char *key, zarr_error *err);
@@ -346,7 +344,7 @@ enum {
     /* a PUT of more bytes goes up in parts */
     ZR_S3_PUT_MOST = 64 << 20
 };
-/* Does a PUT in parts, whose memory is not empty. */
+/* Does a PUT in parts, whose memory is not empty. Hashes them first. */
 void zr_s3_put_large(struct zr_s3_store *s, zarr_store_op *op, zr_s3_done_fn *done,
                      void *arg);
 void zr_s3_put_part(struct zr_s3_store *s, zarr_store_op *op, zr_s3_done_fn *done,
@@ -364,6 +362,7 @@ uint64_t zr_s3_erase_many(struct zr_s3_store *s, zarr_store_op **ops, uint64_t n
 
 /* What a probe shows of conditions. */
 enum zr_s3_verdict {
+    ZR_S3_UNKNOWN,
     ZR_S3_IGNORES,
     ZR_S3_DOUBTFUL, /* the key may have been erased, or a right request done twice */
     ZR_S3_KEEPS
@@ -459,7 +458,6 @@ struct zr_s3_upload {
     zarr_store_op *op; /* of a commit */
     zr_s3_done_fn *done;
     void *arg;
-    struct zr_task task;
     char key[];
 };
 zarr_status zr_s3_upload_make(struct zr_s3_upload **out, struct zr_s3_store *s,
@@ -483,6 +481,7 @@ struct zr_s3_part {
     struct zr_s3_upload *upload;
     uint64_t number, offset, bytes;
     const void *body;               /* NULL: the part is copied */
+    const uint8_t *hash;            /* SHA-256 of the body; NULL: it is computed */
     const char *source, *source_is; /* lines of a copy: its source, and the condition */
     const zarr_cancel *cancel;
     const void *tag;

@@ -20,7 +20,6 @@ enum {
 
 struct s3_write {
     struct zr_s3_request request; /* first */
-    struct zr_task task;
     zarr_store_op *op;
     write_done_fn *done;
     void *arg;
@@ -206,39 +205,6 @@ static zarr_status write_memory(struct s3_write *w, zarr_error *err)
                                                   : zr_fail_memory(err, op->mem.bytes);
 }
 
-/* A server that is not known to keep conditions gets none: it may write anyway. */
-static zarr_status write_may_condition(const struct s3_write *w, zarr_error *err)
-{
-    const bool is_put = w->op->verb == ZARR_STORE_PUT;
-    const uint32_t keeps = atomic_load(&w->request.store->keeps);
-
-    if (!w->is_conditional || (keeps & (is_put ? ZR_S3_KEEPS_PUT : ZR_S3_KEEPS_ERASE)))
-        return ZARR_OK;
-    return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                   "the server ignores conditions of %s, so writers at the same time "
-                   "would lose changes. The option conditional=none permits it where "
-                   "there is only one writer",
-                   is_put ? "writes" : "deletes");
-}
-
-/* Sends the write, after a look at what is known of the server. */
-static void write_start(void *arg)
-{
-    struct s3_write *w = arg;
-    struct zr_s3_store *s = w->request.store;
-    zarr_error err = {0};
-    zarr_status st = ZARR_OK;
-
-    if (w->is_conditional && !atomic_load(&s->keeps))
-        st = zr_s3_conditions_learn(s, w->op, false, w->arg, &err);
-    if (st == ZARR_OK)
-        st = write_may_condition(w, &err);
-    if (st == ZARR_OK)
-        zr_s3_send(&w->request);
-    else
-        write_end(w, st, &err);
-}
-
 void zr_s3_write(struct zr_s3_store *s, zarr_store_op *op,
                  void (*done)(void *arg, zarr_store_op *op, const zarr_error *err),
                  void *arg)
@@ -256,7 +222,6 @@ void zr_s3_write(struct zr_s3_store *s, zarr_store_op *op,
     w->op = op;
     w->done = done;
     w->arg = arg;
-    w->task = (struct zr_task){.fn = write_start, .arg = w};
     w->request =
         (struct zr_s3_request){.store = s,
                                .method = is_put ? "PUT" : "DELETE",
@@ -271,11 +236,10 @@ void zr_s3_write(struct zr_s3_store *s, zarr_store_op *op,
     st = write_conditions(w, &err);
     if (st == ZARR_OK && is_put)
         st = write_memory(w, &err);
-    if (st == ZARR_OK && w->is_conditional && !atomic_load(&s->keeps) &&
-        zr_net_is_reactor()) /* which must not wait */
-        st = zr_task_submit(&w->task, &err);
-    else if (st == ZARR_OK)
-        write_start(w);
-    if (st != ZARR_OK)
+    if (st == ZARR_OK) /* a server that is not known to keep conditions gets none */
+        st = zr_s3_conditions_check(s, op, false, arg, &err);
+    if (st == ZARR_OK)
+        zr_s3_send(&w->request);
+    else
         write_end(w, st, &err);
 }

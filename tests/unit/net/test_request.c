@@ -483,8 +483,8 @@ static void test_secrets(void **state)
 
 /* ---- headers of a try ---- */
 
-static zarr_status count_tries(void *user, const struct zr_net_request *r,
-                               struct zr_str *lines, zarr_error *err)
+static zarr_status count_tries(void *user, struct zr_net_request *r, struct zr_str *lines,
+                               zarr_error *err)
 {
     unsigned *n = user;
 
