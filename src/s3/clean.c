@@ -1,7 +1,7 @@
 /*
- * s3/clean.c - aborts uploads that were not completed: those of killed processes, and
- * those whose abort failed. The service tells when an upload began, and nothing of who
- * began it. So the age alone decides, by the server's clock.
+ * s3/clean.c - lists and aborts uploads that were not completed: those of killed
+ * processes, and those whose abort failed. The service tells when an upload began, and
+ * nothing of who began it. So the age alone decides, by the server's clock.
  * Thread class: shared; a call is solo.
  */
 #include "s3/s3_int.h"
@@ -22,6 +22,10 @@ struct clean_row {
 struct s3_clean {
     struct zr_s3_store *store;
     const zarr_cancel *cancel;
+    uint64_t min_age_s, n_removed;
+    zarr_store_list_fn fn; /* gets each upload, and none is aborted; NULL: they are */
+    void *user;
+    bool is_ended; /* fn wants no more */
     struct zr_str prefix, query, key;
     struct zr_str next_key, next_id; /* markers of the page that follows */
     /* a pair of markers, and when to take another one: it finds circles */
@@ -139,14 +143,51 @@ static bool can_abort(const char *key, const char *id)
            zr_key_validate(key, strlen(key), NULL) == ZARR_OK;
 }
 
-/* Aborts an upload. *n_removed counts it, unless it is gone already. */
-static zarr_status abort_upload(struct s3_clean *c, const struct clean_row *row,
-                                uint64_t *n_removed, zarr_error *err)
+/* Sends the abort, and counts it unless the upload is gone already. */
+static zarr_status abort_upload(struct s3_clean *c, const char *key, const char *query,
+                                zarr_error *err)
 {
     struct zr_s3_request r = {.store = c->store,
                               .method = "DELETE",
+                              .key = key,
+                              .query = query,
                               .is_repeatable = true,
                               .cancel = c->cancel};
+    zarr_status st = zr_s3_call(&r, err);
+
+    if (st == ZARR_OK && r.net.answer.status / 100 == 2)
+        c->n_removed++;
+    else if (st == ZARR_OK && r.net.answer.status != 404)
+        st = zr_s3_request_fail(&r, err);
+    zr_s3_request_deinit(&r);
+    return st;
+}
+
+/* Gives the row to the listing as "KEY?uploadId=ID". */
+static zarr_status give_upload(struct s3_clean *c, const char *key, const char *query,
+                               zarr_error *err)
+{
+    zarr_store_item item = {.bytes = UINT64_MAX};
+    struct zr_str name;
+    zarr_status st;
+
+    zr_str_init(&name, c->texts.alloc);
+    zr_str_printf(&name, "%s?%s", key, query);
+    st = zr_str_status(&name, err);
+    item.key = zr_key_validate(zr_str_text(&name), name.bytes, NULL) == ZARR_OK
+                   ? zr_str_text(&name)
+                   : key; /* too long */
+    if (st == ZARR_OK)
+        c->is_ended = c->fn(c->user, &item) != 0;
+    zr_str_deinit(&name);
+    return st;
+}
+
+static zarr_status clean_row(struct s3_clean *c, const struct clean_row *row,
+                             zarr_error *err)
+{
+    const char *const id = c->texts.ptr + row->id;
+    const char *key;
     struct zr_str query;
     zarr_status st = ZARR_OK;
 
@@ -158,19 +199,12 @@ static zarr_status abort_upload(struct s3_clean *c, const struct clean_row *row,
     if (!zr_starts_with(zr_str_text(&c->key), zr_str_text(&c->prefix)))
         ZR_FAIL(err, ZARR_ERR_CORRUPT, "it has a key outside of the prefix");
     zr_str_puts(&query, "uploadId=");
-    zr_s3_encode(&query, c->texts.ptr + row->id, false);
+    zr_s3_encode(&query, id, false);
     ZR_TRY(zr_str_status(&query, err));
-    r.key = zr_str_text(&c->key) + c->store->prefix.bytes;
-    if (!can_abort(r.key, c->texts.ptr + row->id))
-        goto out;
-    r.query = zr_str_text(&query);
-    ZR_TRY(zr_s3_call(&r, err));
-    if (r.net.answer.status / 100 == 2)
-        ++*n_removed;
-    else if (r.net.answer.status != 404)
-        st = zr_s3_request_fail(&r, err);
+    key = zr_str_text(&c->key) + c->store->prefix.bytes;
+    if (can_abort(key, id))
+        st = (c->fn ? give_upload : abort_upload)(c, key, zr_str_text(&query), err);
 out:
-    zr_s3_request_deinit(&r);
     zr_str_deinit(&query);
     return st;
 }
@@ -208,8 +242,7 @@ static zarr_status turn_page(struct s3_clean *c, zarr_error *err)
     return zr_str_status(&c->query, err);
 }
 
-static zarr_status clean_pages(struct s3_clean *c, uint64_t min_age_s, uint64_t *n,
-                               zarr_error *err)
+static zarr_status clean_pages(struct s3_clean *c, zarr_error *err)
 {
     int64_t now_s = 0;
     zarr_status st = ZARR_OK;
@@ -219,14 +252,38 @@ static zarr_status clean_pages(struct s3_clean *c, uint64_t min_age_s, uint64_t 
         ZR_TRY(zr_str_status(&c->query, err));
         ZR_TRY(zr_cancel_check(c->cancel, err));
         ZR_TRY(fetch_uploads(c, &now_s, err));
-        for (size_t i = 0; i < c->n; i++)
-            if (c->row[i].begun_s <= now_s &&
-                (uint64_t)(now_s - c->row[i].begun_s) >= min_age_s)
-                ZR_TRY(abort_upload(c, &c->row[i], n, err));
-        if (c->is_truncated)
+        for (size_t i = 0; i < c->n && !c->is_ended; i++)
+            if (c->fn || (c->row[i].begun_s <= now_s &&
+                          (uint64_t)(now_s - c->row[i].begun_s) >= c->min_age_s))
+                ZR_TRY(clean_row(c, &c->row[i], err));
+        if (c->is_truncated && !c->is_ended)
             ZR_TRY(turn_page(c, err));
-    } while (c->is_truncated);
+    } while (c->is_truncated && !c->is_ended);
 out:
+    return st;
+}
+
+static zarr_status clean_below(struct s3_clean *c, const char *prefix, zarr_error *err)
+{
+    const struct zr_s3_store *s = c->store;
+    const zarr_allocator *alloc = s->reader.env.alloc;
+    struct zr_str *const texts[] = {&c->prefix,   &c->query,   &c->key,
+                                    &c->next_key, &c->next_id, &c->kept,
+                                    &c->texts,    &c->row_key, &c->row_id};
+    zarr_status st;
+
+    for (size_t i = 0; i < ZR_COUNT(texts); i++)
+        zr_str_init(texts[i], alloc);
+    zr_str_printf(&c->prefix, "%s%s%s", zr_str_text(&s->prefix), prefix,
+                  *prefix ? "/" : "");
+    st = zr_str_status(&c->prefix, err);
+    if (st == ZARR_OK)
+        st = clean_pages(c, err);
+    if (st != ZARR_OK)
+        zr_prefix(err, st, "the service's list of uploads");
+    for (size_t i = 0; i < ZR_COUNT(texts); i++)
+        zr_str_deinit(texts[i]);
+    zr_free(alloc, c->row);
     return st;
 }
 
@@ -234,24 +291,18 @@ zarr_status zr_s3_clean_uploads(struct zr_s3_store *s, const char *prefix,
                                 uint64_t min_age_s, uint64_t *n_removed,
                                 const zarr_cancel *cancel, zarr_error *err)
 {
-    const zarr_allocator *alloc = s->reader.env.alloc;
-    struct s3_clean c = {.store = s, .cancel = cancel};
-    struct zr_str *const texts[] = {&c.prefix,   &c.query,   &c.key,
-                                    &c.next_key, &c.next_id, &c.kept,
-                                    &c.texts,    &c.row_key, &c.row_id};
-    zarr_status st;
+    struct s3_clean c = {.store = s, .cancel = cancel, .min_age_s = min_age_s};
+    const zarr_status st = clean_below(&c, prefix, err);
 
-    for (size_t i = 0; i < ZR_COUNT(texts); i++)
-        zr_str_init(texts[i], alloc);
-    zr_str_printf(&c.prefix, "%s%s%s", zr_str_text(&s->prefix), prefix,
-                  *prefix ? "/" : "");
-    st = zr_str_status(&c.prefix, err);
-    if (st == ZARR_OK)
-        st = clean_pages(&c, min_age_s, n_removed, err);
-    if (st != ZARR_OK)
-        zr_prefix(err, st, "the service's list of uploads");
-    for (size_t i = 0; i < ZR_COUNT(texts); i++)
-        zr_str_deinit(texts[i]);
-    zr_free(alloc, c.row);
+    *n_removed += c.n_removed;
     return st;
+}
+
+zarr_status zr_s3_list_uploads(struct zr_s3_store *s, const char *prefix,
+                               zarr_store_list_fn fn, void *user,
+                               const zarr_cancel *cancel, zarr_error *err)
+{
+    struct s3_clean c = {.store = s, .cancel = cancel, .fn = fn, .user = user};
+
+    return clean_below(&c, prefix, err);
 }

@@ -293,8 +293,11 @@ zarr_status zr_s3_list(void *self, const char *prefix, uint32_t how,
                            .fn = fn,
                            .user = user,
                            .cancel = cancel};
+    const zarr_status st = list_below(&l, prefix, err);
 
-    return list_below(&l, prefix, err);
+    return st == ZARR_OK && l.is_of_debris && !l.is_ended
+               ? zr_s3_list_uploads(self, prefix, fn, user, cancel, err)
+               : st;
 }
 
 /* ---- cleaning ---- */

@@ -441,6 +441,14 @@ zarr_status zr_store_list(zarr_store *s, const char *prefix, uint32_t how,
                           zarr_store_list_fn fn, void *user, const zarr_cancel *cancel,
                           zarr_error *err);
 zarr_status zr_store_flush(zarr_store *s, const zarr_cancel *cancel, zarr_error *err);
+
+/* A capability that is not public: what was written since a flush appears at the next
+ * one, all at once. */
+#define ZR_STORE_CAP_AT_ONCE UINT32_C(0x80000000)
+/* Flushes, so that a loss of power never leaves what comes next without what was written.
+ * Does nothing where all of it appears at once. */
+zarr_status zr_store_flush_before(zarr_store *s, const zarr_cancel *cancel,
+                                  zarr_error *err);
 /* Removes a prefix that is itself a symlink, and nothing at the link's target. *was:
  * whether it was a symlink. */
 zarr_status zr_store_erase_link(zarr_store *s, const char *prefix, bool *was,

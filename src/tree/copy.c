@@ -324,7 +324,7 @@ static zarr_status copy_all(struct zr_copy *c, zarr_error *err)
     /* A loss of power must not leave documents without chunks. A move keeps its job
      * object until the flush. */
     if (!c->plain && !c->is_move)
-        ZR_TRY(zr_store_flush(c->dst, c->opts.cancel, err));
+        ZR_TRY(zr_store_flush_before(c->dst, c->opts.cancel, err));
     for (size_t i = 0; i < c->n_documents; i++)
         ZR_TRY(zr_copy_object(c, c->document[i], err));
 out:

@@ -1,7 +1,6 @@
 """Values in parts on S3, by the operations of a store: conditions, completions that are repeated or lost, other processes."""
 import ctypes
 import os
-import time
 import zipfile
 from ctypes import byref, c_uint64, c_void_p
 from xml.sax.saxutils import escape
@@ -269,17 +268,6 @@ def test_a_long_etag_makes_the_same_version_everywhere(store, server, etag, told
     stat = Op(verb=STAT, key=KEY, flags=WANT_VERSION)
     assert (status, run(store, stat)[0]) == (OK, OK), text
     assert bytes(version.bytes) == bytes(stat.version.bytes) != bytes(64)
-
-
-@pytest.mark.parametrize("store", [b'{"stall_s":2,"tries":1}'], indirect=True, ids=["stall"])
-def test_a_service_may_be_silent_while_it_joins_parts(store, server):
-    """For longer than stall_s."""
-    server.service.before = lambda name, _: time.sleep(4) if name == "CompleteUpload" else None
-    parts = begin(store)
-    two_parts(store, parts)
-    status, text, _ = commit(store, parts, PART + len(DATA))
-    end(store, parts)
-    assert status == OK and server.service.count("HeadObject") == 0, text
 
 
 @pytest.mark.parametrize("then", ["same", "more", "other", "outage"])

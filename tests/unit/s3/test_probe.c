@@ -1,12 +1,15 @@
 /*
- * unit/s3/test_probe.c - a cancel by tag ends a write that waits for the probe of another
- * write. The server is a socket that never answers.
+ * unit/s3/test_probe.c - what depends on the moment of a write: a cancel by tag that
+ * comes before its request or while it waits for the probe of another write; when a
+ * doubtful probe is made again; how long the joining of parts may be silent. The server
+ * is a socket that never answers, or a thread.
  */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <arpa/inet.h>
@@ -16,8 +19,8 @@
 
 #include <cmocka.h>
 
-#include "s3/s3.h"
-#include "sched/sched.h"
+#include "net/curl_int.h"
+#include "s3/s3_int.h"
 
 static zarr_store *store;
 
@@ -108,18 +111,34 @@ static void open_store(const struct zr_store_env *env, const char *endpoint)
                      ZARR_OK);
 }
 
-static void test_a_cancel_of_a_waiter(void **state)
+static struct zr_memory_registry memory;
+static struct zr_store_env env;
+
+static int setup(void **state)
 {
-    static struct write first, second;
-    struct zr_memory_registry memory;
-    struct zr_store_env env = {.memory = &memory};
-    struct pollfd came = {.events = POLLIN};
-    char endpoint[64];
     zarr_error err;
 
     (void)state;
-    assert_int_equal(zr_memory_registry_init(&memory, NULL, &err), ZARR_OK);
+    env = (struct zr_store_env){.memory = &memory};
     zr_limits_default(&env.limits);
+    return zr_memory_registry_init(&memory, NULL, &err) == ZARR_OK ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    zarr_store_free(store);
+    zr_memory_registry_deinit(&memory);
+    return 0;
+}
+
+static void test_a_cancel_of_a_waiter(void **state)
+{
+    static struct write first, second;
+    struct pollfd came = {.events = POLLIN};
+    char endpoint[64];
+
+    (void)state;
     came.fd = start_server(endpoint);
     open_store(&env, endpoint);
     write_start(&first);
@@ -130,14 +149,290 @@ static void test_a_cancel_of_a_waiter(void **state)
     assert_false(atomic_load(&first.has_ended));
     write_cancel(&first);
     assert_int_equal(poll(&came, 1, 0), 0); /* no write sent more */
-    zarr_store_free(store);
-    zr_memory_registry_deinit(&memory);
     close(came.fd);
+}
+
+/* ---- a cancel before the request ---- */
+
+/* The allocator of the store cancels the write whose thread it serves. */
+static struct write *early;
+static _Thread_local bool cancels_now;
+
+static void cancel_early(void)
+{
+    if (!early || cancels_now)
+        return;
+    cancels_now = true;
+    zarr_store_cancel(store, early);
+    cancels_now = false;
+}
+
+static void *early_alloc(void *user, size_t bytes)
+{
+    (void)user;
+    cancel_early();
+    return malloc(bytes);
+}
+
+static void *early_realloc(void *user, void *block, size_t bytes)
+{
+    (void)user;
+    cancel_early();
+    return realloc(block, bytes);
+}
+
+static void early_free(void *user, void *block)
+{
+    (void)user;
+    free(block);
+}
+
+/* The store learns of the cancel while submit() prepares the request. */
+static void test_a_cancel_before_the_request(void **state)
+{
+    static const uint64_t lengths[] = {1, (64 << 20) + 1};
+    static const zarr_allocator alloc = {NULL, early_alloc, early_realloc, early_free};
+    struct pollfd came = {.events = POLLIN};
+    char endpoint[64];
+    uint8_t *body = calloc(1, lengths[1]);
+
+    (void)state;
+    assert_non_null(body);
+    env.alloc = &alloc;
+    came.fd = start_server(endpoint);
+    open_store(&env, endpoint);
+    for (int i = 0; i < 2; i++) {
+        struct write w = {.op = {.verb = ZARR_STORE_PUT,
+                                 .key = "k",
+                                 .mem = {.device_type = ZARR_DEVICE_CPU,
+                                         .handle = body,
+                                         .bytes = lengths[i]}}};
+
+        w.ops[0] = &w.op;
+        early = &w;
+        zarr_store_submit(store, w.ops, 1, write_done, &w);
+        early = NULL;
+        assert_true(atomic_load(&w.has_ended)); /* before a request */
+        assert_int_equal(w.op.status, ZARR_ERR_CANCELLED);
+    }
+    assert_int_equal(poll(&came, 1, 0), 0);
+    zarr_store_free(store); /* before its allocator */
+    store = NULL;
+    close(came.fd);
+    free(body);
+}
+
+/* ---- a server ---- */
+
+/* Answers one request after another until `ends`. */
+static struct {
+    int fd;
+    zr_thread thread;
+    atomic_bool ends;
+    atomic_int n_probes; /* keys of them */
+    atomic_bool holds;   /* a joining of parts has come, and gets no answer before */
+    atomic_bool goes_on;
+    bool refuses_right; /* conditions that hold */
+} service;
+
+static const char *choose_answer(const char *request)
+{
+    const bool is_probe = strstr(request, "/.zarrc-probe-") != NULL;
+
+    if (strstr(request, "\nif-match: \"0000") || strstr(request, "\nif-none-match: "))
+        return "412 Precondition Failed";
+    if (strstr(request, "\nif-match: "))
+        return service.refuses_right ? "412 Precondition Failed" : "200 OK";
+    if (is_probe && strncmp(request, "PUT", 3) == 0)
+        atomic_fetch_add(&service.n_probes, 1);
+    return "200 OK";
+}
+
+static const char *choose_body(const char *request)
+{
+    if (strstr(request, "?uploads="))
+        return "<InitiateMultipartUploadResult><UploadId>u</UploadId>"
+               "</InitiateMultipartUploadResult>";
+    if (strncmp(request, "POST", 4) != 0)
+        return "";
+    atomic_store(&service.holds, true);
+    while (!atomic_load(&service.goes_on) && !atomic_load(&service.ends))
+        (void)poll(NULL, 0, 1);
+    return "<CompleteMultipartUploadResult><ETag>\"e\"</ETag>"
+           "</CompleteMultipartUploadResult>";
+}
+
+/* Reads a header and its body, and answers. */
+static void serve_one(int fd)
+{
+    static char text[65536];
+    size_t n = 0, want = 0;
+    char *end = NULL, *length;
+    const char *body, *status;
+
+    while (n + 1 < sizeof text && (!end || n < want)) {
+        const ssize_t got = read(fd, text + n, sizeof text - 1 - n);
+
+        if (got <= 0)
+            return;
+        n += (size_t)got;
+        text[n] = '\0';
+        end = strstr(text, "\r\n\r\n");
+        length = strstr(text, "Content-Length: ");
+        if (end)
+            want = (size_t)(end - text) + 4 +
+                   (length ? strtoul(length + strlen("Content-Length: "), NULL, 10) : 0);
+    }
+    status = choose_answer(text);
+    body = choose_body(text);
+    dprintf(fd,
+            "HTTP/1.1 %s\r\nETag: \"e\"\r\nContent-Length: %zu\r\nConnection: "
+            "close\r\n\r\n%s",
+            status, strlen(body), body);
+}
+
+static void *serve(void *unused)
+{
+    struct pollfd came = {.fd = service.fd, .events = POLLIN};
+
+    (void)unused;
+    while (!atomic_load(&service.ends)) {
+        int fd;
+
+        if (poll(&came, 1, 10) <= 0)
+            continue;
+        fd = accept(service.fd, NULL, NULL);
+        if (fd < 0)
+            continue;
+        serve_one(fd);
+        close(fd);
+    }
+    return NULL;
+}
+
+static void begin_service(void)
+{
+    char endpoint[64];
+    zarr_error err;
+
+    atomic_store(&service.ends, false);
+    atomic_store(&service.holds, false);
+    atomic_store(&service.goes_on, false);
+    atomic_store(&service.n_probes, 0);
+    service.fd = start_server(endpoint);
+    assert_int_equal(zr_thread_start(&service.thread, serve, NULL, &err), ZARR_OK);
+    open_store(&env, endpoint);
+}
+
+static void end_service(void)
+{
+    atomic_store(&service.ends, true);
+    zr_thread_join(&service.thread);
+    close(service.fd);
+}
+
+/* ---- a doubtful probe ---- */
+
+static void expect_doubt(int n_probes)
+{
+    zarr_store_op op = {.verb = ZARR_STORE_PUT,
+                        .flags = ZARR_STORE_OP_IF_VERSION,
+                        .key = "zarr.json",
+                        .mem = {.device_type = ZARR_DEVICE_CPU}};
+    zarr_error err = {0};
+
+    assert_int_equal(zarr_store_run(store, &op, &err), ZARR_ERR_UNSUPPORTED);
+    if (!strstr(err.message, "3 probes did not show"))
+        fail_msg("%s", err.message);
+    assert_int_equal(atomic_load(&service.n_probes), n_probes);
+}
+
+static void test_a_doubtful_probe_counts_for_a_while(void **state)
+{
+    const uint64_t usual = atomic_load(&zr_s3_doubt_ns);
+
+    (void)state;
+    service.refuses_right = true;
+    begin_service();
+    atomic_store(&zr_s3_doubt_ns, UINT64_C(1) << 60);
+    expect_doubt(3);
+    expect_doubt(3);
+    end_service();
+    zarr_store_free(store);
+    begin_service(); /* another place */
+    atomic_store(&zr_s3_doubt_ns, 0);
+    expect_doubt(3);
+    expect_doubt(6);
+    atomic_store(&zr_s3_doubt_ns, usual);
+    service.refuses_right = false;
+    end_service();
+}
+
+/* ---- the joining of parts ---- */
+
+static uint64_t find_stall_s(void)
+{
+    uint64_t stall_s = 0;
+
+    zr_mutex_lock(&zr_net_engine.mutex);
+    for (uint32_t i = 0; i < atomic_load(&zr_net_engine.n_reactors); i++)
+        for (struct zr_net_transfer *t = zr_net_engine.reactor[i].active.first; t;
+             t = t->next)
+            stall_s = zr_net_stall_s(t);
+    zr_mutex_unlock(&zr_net_engine.mutex);
+    return stall_s;
+}
+
+static void *commit_main(void *arg)
+{
+    zarr_error err = {0};
+
+    assert_int_equal(zarr_store_run(store, arg, &err), ZARR_OK);
+    return NULL;
+}
+
+/* The service may work in silence for five times as long as it may otherwise. */
+static void test_the_joining_of_parts_may_be_silent(void **state)
+{
+    char byte = 'x';
+    zarr_store_op op = {
+        .verb = ZARR_STORE_PUT_PART,
+        .key = "k",
+        .part = 1,
+        .mem = {.device_type = ZARR_DEVICE_CPU, .handle = &byte, .bytes = 1}};
+    zr_thread thread;
+    zarr_error err = {0};
+
+    (void)state;
+    begin_service();
+    assert_int_equal(zarr_store_begin_parts(&op.parts, store, "k", NULL, NULL, &err),
+                     ZARR_OK);
+    assert_int_equal(zarr_store_run(store, &op, &err), ZARR_OK);
+    op.verb = ZARR_STORE_PUT;
+    op.flags = ZARR_STORE_OP_IN_PARTS;
+    op.mem = (zarr_memory){.device_type = ZARR_DEVICE_CPU};
+    op.length = 1;
+    assert_int_equal(zr_thread_start(&thread, commit_main, &op, &err), ZARR_OK);
+    while (!atomic_load(&service.holds))
+        (void)poll(NULL, 0, 1);
+    assert_int_equal(find_stall_s(), 5 * ZR_NET_STALL_S);
+    atomic_store(&service.goes_on, true);
+    zr_thread_join(&thread);
+    zarr_store_end_parts(store, "k", op.parts);
+    end_service();
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_cancel_of_a_waiter)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_a_cancel_of_a_waiter, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_cancel_before_the_request, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_a_doubtful_probe_counts_for_a_while, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_the_joining_of_parts_may_be_silent, setup,
+                                        teardown),
+    };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

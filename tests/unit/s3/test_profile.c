@@ -373,7 +373,30 @@ static void test_cancelled_renewal(void **state)
     assert_int_equal(unlink(mark), 0);
 }
 
-/* The renewer fetches a key, only the present one expires, and the end of the keys ends
+/* While the program of one store hangs, another store gets its key. */
+static void test_renewers(void **state)
+{
+    struct zr_s3_keys slow, quick;
+
+    (void)state;
+    write_file(config, "[profile slow]\ncredential_process = sleep 600\n"
+                       "[profile quick]\ncredential_process = echo '{\"Version\": 1, "
+                       "\"AccessKeyId\": \"AK\", \"SecretAccessKey\": \"S\"}'\n");
+    assert_int_equal(find(&slow, (struct zr_s3_keys_options){.profile = "slow"}),
+                     ZARR_OK);
+    assert_int_equal(find(&quick, (struct zr_s3_keys_options){.profile = "quick"}),
+                     ZARR_OK);
+    assert_int_equal(zr_s3_keys_ask(&slow, &err), ZARR_OK);
+    assert_int_equal(zr_s3_keys_ask(&quick, &err), ZARR_OK);
+    while (zr_s3_keys_are_awaited(&quick) && zr_s3_keys_are_awaited(&slow))
+        (void)usleep(1000);
+    assert_true(zr_s3_keys_are_awaited(&slow));
+    assert_int_equal(zr_s3_keys_check(&quick, &err), ZARR_OK);
+    zr_s3_keys_deinit(&slow);
+    zr_s3_keys_deinit(&quick);
+}
+
+/* A renewer fetches a key, only the present one expires, and the end of the keys ends
  * a program that hangs. */
 static void test_renewer(void **state)
 {
@@ -420,6 +443,7 @@ int main(void)
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_files_that_are_none),
         cmocka_unit_test(test_cancelled_renewal), /* replaces the file */
+        cmocka_unit_test(test_renewers),
         cmocka_unit_test(test_renewer),
     };
 

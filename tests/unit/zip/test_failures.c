@@ -1,8 +1,17 @@
 /*
  * unit/zip/test_failures.c - writes of archives that fail: one allocation after the
- * other, and each call of the store below.
+ * other, and each call of the store below. The file of a spooled archive, where the file
+ * system has files without a name and where it has none.
  */
 #include "zip_test.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "zip/zip_int.h"
 
 /* ---- failures ---- */
 
@@ -137,9 +146,93 @@ static void test_failing_store(void **state)
     }
 }
 
+/* ---- the file of a spooled archive ---- */
+
+int __real_open(const char *path, int flags, ...);
+int __real_open64(const char *path, int flags, ...);
+int __wrap_open(const char *path, int flags, ...);
+int __wrap_open64(const char *path, int flags, ...);
+
+static bool has_no_unnamed_files;
+static int n_unnamed, n_named; /* files that were asked for */
+
+/* The linker puts these before open(). mkostemp() makes its call inside of libc. */
+static int open_or_refuse(const char *path, int flags, unsigned mode)
+{
+    n_unnamed += (flags & O_TMPFILE) == O_TMPFILE;
+    n_named += (flags & O_CREAT) != 0;
+    if ((flags & O_TMPFILE) != O_TMPFILE || !has_no_unnamed_files)
+        return __real_open(path, flags, mode);
+    errno = EOPNOTSUPP;
+    return -1;
+}
+
+int __wrap_open(const char *path, int flags, ...)
+{
+    return open_or_refuse(path, flags, 0600); /* the only mode here */
+}
+
+int __wrap_open64(const char *path, int flags, ...)
+{
+    return open_or_refuse(path, flags, 0600);
+}
+
+static int count_files(void)
+{
+    DIR *d = opendir(folder);
+    int n = 0;
+
+    assert_non_null(d);
+    while (readdir(d))
+        n++;
+    closedir(d);
+    return n - 2;
+}
+
+static void write_and_read(const struct zr_zip_spool *spool)
+{
+    char text[] = "archive", to[sizeof text];
+    const zarr_memory mem = {
+        .device_type = ZARR_DEVICE_CPU, .handle = text, .bytes = sizeof text};
+    zarr_error err = {0};
+
+    assert_status(zr_zip_spool_write(spool, &mem, 70000, &err), ZARR_OK);
+    assert_status(zr_zip_spool_read(spool, 70000, sizeof to, to, &err), ZARR_OK);
+    assert_string_equal(to, text);
+    assert_status(zr_zip_spool_read(spool, 70001, sizeof to, to, &err), ZARR_ERR_IO);
+    assert_non_null(strstr(err.message, "too short"));
+}
+
+static void test_spool(void **state)
+{
+    struct zr_zip_spool spool = {.is_open = false};
+    zarr_error err = {0};
+    struct stat st;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        has_no_unnamed_files = i == 1;
+        n_unnamed = n_named = 0;
+        assert_status(zr_zip_spool_open(&spool, folder, &err), ZARR_OK);
+        assert_int_equal(n_unnamed, 1);
+        assert_int_equal(n_named, 0);       /* the other way is mkostemp() */
+        assert_int_equal(count_files(), 0); /* it has no name, or none any more */
+        assert_int_equal(fstat(spool.fd, &st), 0);
+        assert_int_equal(st.st_nlink, 0);
+        assert_int_equal(st.st_mode & 0777, 0600);
+        assert_true(fcntl(spool.fd, F_GETFD) & FD_CLOEXEC);
+        write_and_read(&spool);
+        zr_zip_spool_close(&spool);
+        assert_int_equal(fcntl(spool.fd, F_GETFD), -1);
+        assert_status(zr_zip_spool_open(&spool, "/nonexistent", &err), ZARR_ERR_IO);
+        assert_non_null(strstr(err.message, "cannot make it"));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_spool, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(test_failing_allocations, folder_setup,
                                         folder_teardown),
         cmocka_unit_test_setup_teardown(test_failing_store, folder_setup,
