@@ -2,11 +2,14 @@
 import asyncio
 import concurrent.futures
 import contextlib
+import itertools
 import json
 import multiprocessing
 import os
 import pathlib
 import pickle
+import random
+import signal
 import sys
 import threading
 import time
@@ -22,6 +25,7 @@ import zarrc
 
 DATA = np.arange(64 * 64, dtype="int32").reshape(64, 64)
 URL = f"s3://{BUCKET}/lab/x.zarr"
+LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 NATIVE = {"access_key_id": ID, "secret_access_key": SECRET, "region": "us-east-1"}
 
 
@@ -423,35 +427,85 @@ def test_a_lost_write_of_another_is_a_conflict(server):
     assert array[2, 2] == 5 and array[1, 1] == 77 and ("PUT", "412") in list_writes(server)
 
 
-def update_rows(endpoint, number, n_writers, n_updates):
+@pytest.fixture(params=["own", "versitygw"])
+def endpoint(request, buckets, monkeypatch):
+    """Servers that count in tests of lost updates, which spawned processes can reach."""
+    program, why = s3_server.find_versitygw()
+    if request.param == "versitygw" and not program:
+        pytest.skip(why)
+    monkeypatch.setenv("PYTHONPATH", str(pathlib.Path(__file__).parent) + ":" + os.pathsep.join(sys.path))
+    with contextlib.ExitStack() as stack:
+        yield stack.enter_context(start_versitygw(buckets)) if program and request.param == "versitygw" else \
+            stack.enter_context(start_service(buckets / BUCKET)).url
+
+
+def update_rows(endpoint, number, n_updates):
     """Changes elements of its own in shards of all writers; returns what failed."""
     failed = []
     array = zarrc.open(f"{URL}/in/updated", mode="r+", storage_options={**NATIVE, "endpoint": endpoint})
     for k in range(n_updates):
         try:
-            array[k % 64, number::n_writers] = k
+            array[k % 64, number::9] = k
         except Exception as problem:
             failed.append(f"{type(problem)}: {problem}")
     return failed
 
 
-@pytest.mark.parametrize("kind", ["own", "versitygw"])
-def test_no_update_is_lost(buckets, kind, monkeypatch):
-    """Eight processes, 1,000 updates of shards that all of them change."""
-    program, why = s3_server.find_versitygw()
-    if kind == "versitygw" and not program:
-        pytest.skip(why)
-    monkeypatch.setenv("PYTHONPATH", str(pathlib.Path(__file__).parent) + ":" + os.pathsep.join(sys.path))
-    n_updates = 125
-    with contextlib.ExitStack() as stack:
-        endpoint = stack.enter_context(start_versitygw(buckets)) if kind == "versitygw" else stack.enter_context(start_service(buckets / BUCKET)).url
-        copy = {**NATIVE, "endpoint": endpoint}  # versitygw knows no versions of files that it did not write
-        zarrc.create_array(URL, name="in/updated", shape=(64, 64), chunks=(16, 16), shards=(32, 32), dtype="int32", storage_options=copy)
-        pool = stack.enter_context(concurrent.futures.ProcessPoolExecutor(8, multiprocessing.get_context("spawn")))
-        jobs = [pool.submit(update_rows, endpoint, i, 8, n_updates) for i in range(8)]
+def update_until_killed(endpoint, first, told):
+    """Changes elements of its own, too, and tells which updates are done."""
+    array = zarrc.open(f"{URL}/in/updated", mode="r+", storage_options={**NATIVE, "endpoint": endpoint})
+    for k in itertools.count(first):
+        array[k % 64, 8::9] = k
+        told.send(k)
+
+
+def kill_writers(endpoint, is_done):
+    """Kills one writer after the other, each during an update. Returns what may be in each row."""
+    spawn, draw, k, found = multiprocessing.get_context("spawn"), random.Random(7), 0, {row: {0} for row in range(64)}
+    while not is_done():
+        ours, theirs = spawn.Pipe(duplex=False)
+        writer = spawn.Process(target=update_until_killed, args=(endpoint, k, theirs))
+        writer.start()
+        theirs.close()
+        n_left = draw.randrange(1, 9)
+        with contextlib.suppress(EOFError), ours:
+            while True:
+                k = ours.recv()
+                found[k % 64] = {k}
+                n_left -= 1
+                if n_left == 0:
+                    writer.kill()
+        writer.join()
+        assert writer.exitcode == -signal.SIGKILL
+        found[(k + 1) % 64].add(k + 1)  # it may have succeeded
+        k += 2
+    return found
+
+
+def test_no_update_is_lost(buckets, endpoint):
+    """Eight processes, 1,000 updates of shards that all of them change (make test-long: 10,000), while a ninth one is killed again and again."""
+    n_updates = 1250 if LONG else 125
+    zarrc.create_array(URL, name="in/updated", shape=(64, 64), chunks=(16, 16), shards=(32, 32), dtype="int32", storage_options={**NATIVE, "endpoint": endpoint})
+    with concurrent.futures.ProcessPoolExecutor(8, multiprocessing.get_context("spawn")) as pool:
+        jobs = [pool.submit(update_rows, endpoint, i, n_updates) for i in range(8)]
+        rows = kill_writers(endpoint, lambda: all(job.done() for job in jobs))
         assert [job.result() for job in jobs] == [[]] * 8
-    expected = np.array([max(k for k in range(n_updates) if k % 64 == row) for row in range(64)])
-    np.testing.assert_array_equal(zarrc.open(buckets / BUCKET / "lab/x.zarr/in/updated", mode="r")[...], np.broadcast_to(expected[:, None], (64, 64)))
+    array = zarrc.open(buckets / BUCKET / "lab/x.zarr/in/updated", mode="r")[...]
+    for row in range(64):
+        last = max(k for k in range(n_updates) if k % 64 == row)
+        assert all(array[row, i] == last for i in range(64) if i % 9 < 8)
+        assert set(array[row, 8::9]) <= rows[row] and all(len(set(array[row, 8 + h:32 + h:9])) == 1 for h in (0, 27)), (row, array[row, 8::9], rows[row])
+
+
+@pytest.mark.parametrize("scheduler", ["threads", "processes"])
+def test_dask_without_a_lock(endpoint, scheduler, semaphores):
+    """Blocks that match no shard, from four workers."""
+    dask_array, edge = pytest.importorskip("dask.array"), 100 if LONG else 20
+    data = np.arange(1, edge**3 + 1, dtype="f8").reshape((edge,) * 3)
+    array = zarrc.create_array(f"{URL}/tasks", shape=data.shape, dtype=data.dtype, chunks=(edge // 4,) * 3, shards=(edge // 2,) * 3,
+                               storage_options={**NATIVE, "endpoint": endpoint})
+    dask_array.store(dask_array.from_array(data, chunks=edge * 3 // 10), array, lock=False, scheduler=scheduler, num_workers=4)
+    np.testing.assert_array_equal(array[...], data)
 
 
 # ---- reading ----
