@@ -27,7 +27,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("ZARRC_BUILD", ROOT / "build/dev"))
-sys.path[:0] = [str(BUILD / "python")]
+sys.path[:0] = [str(BUILD / "python"), str(ROOT / "tests/support")]
 
 import kill_check as check  # noqa: E402
 import kill_ops as ops  # noqa: E402
