@@ -149,7 +149,7 @@ class TensorStore(Library):
     def _spec(self, place):
         if isinstance(place, str):
             return {"driver": "zarr3", "kvstore": {"driver": "file", "path": place}}
-        return {"driver": "zarr3", "kvstore": {"driver": "memory", "path": place[1]}}
+        return {"driver": "zarr3", "kvstore": place if isinstance(place, dict) else {"driver": "memory", "path": place[1]}}
 
     def open(self, place):
         return self.ts.open(self._spec(place), context=self.context, open=True).result()
