@@ -1,14 +1,17 @@
 """Values that go up in parts, copies that the service makes, and many keys that are erased at once; answers that are lost, late or strange."""
+import os
+import shutil
 import signal
 import subprocess
+import urllib.parse
 import zipfile
 
 import numpy as np
 import pytest
 from conftest import PROGRAM, peak
-from http_answers import HANGS, LOST
-from s3_large import answer_xml, start_large_service
-from s3_server import BUCKET, ID, SECRET, answer_error, find_versitygw, make_variables, start_versitygw
+from http_answers import HANGS, LOST, answer_range
+from s3_large import answer_xml, read_xml, start_large_service
+from s3_server import BUCKET, ID, SECRET, answer_error, answer_list, find_versitygw, make_variables, start_versitygw
 from test_s3_command import skip_without_libraries
 
 MIB = 1 << 20
@@ -445,6 +448,59 @@ def test_an_error_of_one_key_is_told(call, server, array):
     server.service.before = lambda name, request: answer_error(403, "AccessDenied") if name == "DeleteObject" and request.path.endswith("/c/1/1") else None
     done = call("rm", "-r", "--force", URL, code=None)
     assert done.code != 0 and "c/1/1" in done.err and "AccessDenied" in done.err
+
+
+# ---- a million keys ----
+
+
+class Many:
+    """Answers for n keys of a byte that are in no file: they are listed, copied and erased. They are chunks, or lie beside the document of a group."""
+
+    def __init__(self, service, n, folder):
+        self.n, self.folder, self.erased, service.before = n, folder, set(), self
+
+    def __call__(self, name, request):
+        path, _, query = request.path.partition("?")
+        if name == "ListObjects":
+            query = dict(urllib.parse.parse_qsl(query))
+            return self.list(query) if query["prefix"].startswith("x.zarr/" + self.folder * ("delimiter" in query)) else None
+        if name == "DeleteObjects":
+            keys = [found.findtext("Key") for found in read_xml(request.body).iter("Object")]
+            self.erased.update(key for key in keys if "/c/" in key)
+            return answer_xml(f"<DeleteResult>{''.join(f'<Deleted><Key>{key}</Key></Deleted>' for key in keys)}</DeleteResult>")
+        if "/c/" not in path:
+            return None
+        return answer_xml("<CopyObjectResult><ETag>&quot;1&quot;</ETag></CopyObjectResult>") if name == "CopyObject" else answer_range(request, b"1", ETag='"1"')
+
+    def list(self, query):
+        """Numbers of as many digits have the order of texts."""
+        first = int(query.get("continuation-token", 0))
+        last = min(self.n, first + 1000)
+        keys = {f"x.zarr/{self.folder}{self.n + i}": 1 for i in range(first, last)}
+        if query["prefix"] == "x.zarr/" and last == self.n:
+            keys["x.zarr/zarr.json"] = 9
+        return answer_list({key: size for key, size in keys.items() if key not in self.erased}, query["prefix"], token=str(last) if last < self.n else None)
+
+
+@pytest.mark.parametrize("command", ["ls", "ls -R --json", "rm -r -n", "clean -n", "cp", "rm -r --force"])
+def test_listings_take_constant_memory(call, server, monkeypatch, command):
+    """ZARRC_LISTED_KEYS: how many keys; the listing of a hundredth of them takes as much memory."""
+    n = int(os.environ.get("ZARRC_LISTED_KEYS", "3000" if command == "cp" else "60000"))
+    for name, value in make_variables(server.url).items():
+        monkeypatch.setenv(name, value)
+    peaks, is_group = [], command.startswith("ls")
+    for number in (n // 100, n):
+        shutil.rmtree(server.bucket / "x.zarr", ignore_errors=True)
+        call("create", URL, *(["--group"] if is_group else [f"--shape={3 * n}", "--chunks=1", "--dtype=int8"]))
+        many = Many(server.service, number, "" if is_group else "c/")
+        server.log.clear()
+        peaks.append(peak(*command.split(), URL, *([f"s3://{BUCKET}/copy{number}.zarr"] if command == "cp" else [])))
+        assert sum("list-type" in row for row in server.log) >= number // 1000
+        assert command != "cp" or server.service.count("CopyObject") >= number
+        assert "--force" not in command or len(many.erased) == number
+        server.service.before = lambda *_: None
+    print(f"{n} keys: {peaks} KiB")
+    assert peaks[1] - peaks[0] < 2 * 1024, peaks
 
 
 # ---- archives ----

@@ -1,7 +1,9 @@
 """Stores of S3: how a URL is opened, names of options of other packages, and other packages that read the same bucket."""
 import asyncio
+import collections
 import concurrent.futures
 import contextlib
+import ctypes
 import itertools
 import json
 import multiprocessing
@@ -13,6 +15,7 @@ import signal
 import sys
 import threading
 import time
+import urllib.request
 
 import numpy as np
 import pytest
@@ -508,6 +511,70 @@ def test_dask_without_a_lock(endpoint, scheduler, semaphores):
     np.testing.assert_array_equal(array[...], data)
 
 
+# ---- many requests ----
+
+
+class MallInfo(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_size_t) for name in ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost")]
+
+
+def count_held():
+    """Memory, descriptors and threads of this process."""
+    mallinfo = ctypes.CDLL(None).mallinfo2
+    mallinfo.restype = MallInfo
+    found = mallinfo()
+    return found.uordblks + found.hblkhd, len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))
+
+
+def soak(endpoint, n):
+    """Runs some n operations in eight threads; returns what is wrong, and what was held after a quarter of them and at the end."""
+    store, wrong = zarrc.open_store(URL, storage_options={**NATIVE, "endpoint": endpoint}), []
+
+    def work(number, n_rounds):
+        for k in range(n_rounds):
+            key, value = f"soak/{number}", bytes([k % 256]) * (k * 7919 % 70000 + 1)
+            store.set(key, value)
+            found = store.get(key), store.get(key, 5, 9), store.getsize(key)
+            store.delete(key)
+            if found != (value, value[5:14], len(value)) or key in store:
+                wrong.append(key)
+
+    held = []
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        for part in (n // 4, n - n // 4):
+            list(pool.map(work, range(8), [part // 48 + 1] * 8))
+            held.append(count_held())
+    return wrong, held
+
+
+@pytest.mark.timeout(1800)
+def test_soak(server, monkeypatch):
+    """Every eighth answer is a fault: nothing is wrong, and neither memory, descriptors nor threads grow. make test-long: 10^5 requests."""
+    if sys.platform != "linux" or not hasattr(ctypes.CDLL(None), "mallinfo2"):
+        pytest.skip("no mallinfo2() here")
+    draw, counts, n = random.Random(7), collections.Counter(), 100_000 if LONG else 1500
+    faults = [s3_server.answer_error(503, "SlowDown"), s3_server.answer_error(500, "InternalError"), s3_server.answer_error(429, "TooManyRequests"),
+              (502, {}, b"<html>"), (200, {"Content-Length": "70000", "Connection": "close"}, b"short"), server.service.LOST, "after"]
+
+    def fault(request):
+        name = draw.choice(faults) if draw.random() < 0.125 else None
+        counts[str(name)] += 1
+        if name != "after":
+            return name if isinstance(name, tuple) and (name[0] != 200 or request.method == "GET") or name is server.service.LOST else None
+        server.service.fault = None
+        server.service(request)
+        server.service.fault = fault
+        return server.service.LOST
+
+    server.service.fault = fault
+    monkeypatch.setenv("PYTHONPATH", str(pathlib.Path(__file__).parent) + ":" + os.pathsep.join(sys.path))
+    with concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        wrong, (first, last) = pool.submit(soak, server.url, n).result()
+    print(f"{sum(counts.values())} requests, {counts[str(None)]} without a fault, (bytes, descriptors, threads): {first}, {last}")
+    assert not wrong and sum(counts.values()) >= n and len(counts) == 1 + len(faults)
+    assert last[0] < first[0] + (4 << 20) and last[1] < first[1] + 32 and last[2] < first[2] + 8, (first, last)
+
+
 # ---- reading ----
 
 
@@ -718,25 +785,97 @@ def test_a_change_during_a_read(server, buckets):
     assert new[1]
 
 
-def test_other_packages_at_versitygw(buckets):
+def obstore_opens(name, endpoint):
     obstore = pytest.importorskip("obstore.store")
+    return zarr.storage.ObjectStore(obstore.S3Store(BUCKET, prefix=name, endpoint=endpoint, client_options={"allow_http": True}, **NATIVE))
+
+
+def s3fs_opens(name, endpoint):
+    pytest.importorskip("s3fs", reason="s3fs is not installed: scripts/venv installs it")
+    return zarr.storage.FsspecStore.from_url(f"s3://{BUCKET}/{name}", storage_options={
+        "key": ID, "secret": SECRET, "client_kwargs": {"endpoint_url": endpoint, "region_name": "us-east-1"}})
+
+
+@pytest.fixture
+def versitygw(buckets):
     program, why = s3_server.find_versitygw()
     if not program:
         pytest.skip(why)
     with start_versitygw(buckets) as endpoint:
-        source = obstore.S3Store(BUCKET, prefix="lab/x.zarr", endpoint=endpoint, client_options={"allow_http": True}, **NATIVE)
-        theirs = zarr.open_group(zarr.storage.ObjectStore(source, read_only=True), mode="r")
-        ours = zarrc.open(URL, storage_options={**NATIVE, "endpoint": endpoint})
-        for name in ("plain", "in/shards"):
-            np.testing.assert_array_equal(theirs[name][...], ours[name][...])
-        written = zarr.create_array(zarr.storage.ObjectStore(obstore.S3Store(BUCKET, prefix="new.zarr", endpoint=endpoint,
-                                                                            client_options={"allow_http": True}, **NATIVE)), name="a", data=DATA, chunks=(7, 9))
+        yield endpoint
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("open_store", [obstore_opens, s3fs_opens])
+def test_both_ways_with_zarr_python(versitygw, open_store, zarr_format):
+    """zarrc reads what zarr-python wrote, and zarr-python what zarrc wrote, by itself and for zarr-python."""
+    options, more = {**NATIVE, "endpoint": versitygw}, {"shards": (21, 27)} if zarr_format == 3 else {}
+    theirs = zarr.create_array(open_store("new.zarr", versitygw), name="theirs", data=DATA, chunks=(7, 9), zarr_format=zarr_format, **more)
+    np.testing.assert_array_equal(zarrc.open(f"s3://{BUCKET}/new.zarr/theirs", storage_options=options)[...], DATA)
+    own = zarrc.create_array(f"s3://{BUCKET}/new.zarr", name="own", shape=DATA.shape, dtype=DATA.dtype, chunks=(7, 9), zarr_format=zarr_format,
+                             storage_options=options, **more)
+    own[5:60, 3:50] = DATA[5:60, 3:50]
+    through = zarr.open_array(zarrc.ZarrcStore(f"s3://{BUCKET}/new.zarr", storage_options=options), path="own", mode="r+")
+    through[0] = DATA[0]
+    expected = np.zeros_like(DATA)
+    expected[5:60, 3:50], expected[0] = DATA[5:60, 3:50], DATA[0]
+    np.testing.assert_array_equal(own[...], expected)
+    np.testing.assert_array_equal(zarr.open_array(open_store("new.zarr", versitygw), path="own", mode="r")[...], expected)
+    theirs[3:9, 2] = -1
+    assert (zarrc.open(f"s3://{BUCKET}/new.zarr/theirs", storage_options=options)[3:9, 2] == -1).all()
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_both_ways_with_tensorstore(versitygw, monkeypatch, zarr_format):
+    tensorstore = pytest.importorskip("tensorstore")
+    for name, value in s3_server.make_variables(versitygw).items():
+        monkeypatch.setenv(name, value)
+    metadata = {"shape": [64, 64], "dtype": "<i4", "chunks": [16, 16]} if zarr_format == 2 else {
+        "shape": [64, 64], "data_type": "int32", "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [16, 16]}}}
+
+    def spec(name):
+        return {"driver": "zarr" if zarr_format == 2 else "zarr3", "kvstore": {
+            "driver": "s3", "bucket": BUCKET, "path": f"{name}/", "endpoint": versitygw, "aws_region": "us-east-1"}}
+
+    tensorstore.open({**spec("theirs.zarr"), "metadata": metadata}, create=True).result().write(DATA).result()
+    theirs, more = zarrc.open(f"s3://{BUCKET}/theirs.zarr", mode="r+"), {"shards": (32, 32)} if zarr_format == 3 else {}
+    np.testing.assert_array_equal(theirs[...], DATA)
+    theirs[5, 7] = -1
+    zarrc.create_array(f"s3://{BUCKET}/own.zarr", data=DATA, chunks=(16, 16), zarr_format=zarr_format, **more)[5, 7] = -1
+    expected = DATA.copy()
+    expected[5, 7] = -1
+    for name in ("own.zarr", "theirs.zarr"):
+        np.testing.assert_array_equal(tensorstore.open(spec(name), open=True).result().read().result(), expected)
+
+
+def test_moto():
+    """A second opinion of what a request and an answer are."""
+    moto = pytest.importorskip("moto.server", reason="moto is not installed: scripts/venv --large installs it")
+    server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    try:
+        endpoint = "http://%s:%d" % server.get_host_and_port()
+        urllib.request.urlopen(urllib.request.Request(f"{endpoint}/{BUCKET}", method="PUT")).close()
         options = {**NATIVE, "endpoint": endpoint}
-        np.testing.assert_array_equal(zarrc.open(f"s3://{BUCKET}/new.zarr/a", storage_options=options)[...], written[...])
-        own = zarrc.create_array(f"s3://{BUCKET}/new.zarr", name="own", shape=DATA.shape, dtype=DATA.dtype, chunks=(7, 9), shards=(21, 27), storage_options=options)
-        own[5:60, 3:50] = DATA[5:60, 3:50]
-        through = zarr.open_array(zarrc.ZarrcStore(f"s3://{BUCKET}/new.zarr", storage_options=options), path="own", mode="r+")
-        through[0] = DATA[0]
-        np.testing.assert_array_equal(zarr.open_array(zarr.storage.ObjectStore(obstore.S3Store(BUCKET, prefix="new.zarr", endpoint=endpoint,
-                                                      client_options={"allow_http": True}, **NATIVE)), path="own", mode="r")[...], own[...])
-        assert (own[0] == DATA[0]).all() and (own[10, 3:50] == DATA[10, 3:50]).all() and (own[62] == 0).all()
+        array = zarrc.create_array(URL, name="a", data=DATA, chunks=(16, 16), shards=(32, 32), storage_options=options)
+        array[3:40, 5] = -1
+        array.append(DATA[:10])
+        array.attrs["units"] = "m"
+        expected = np.concatenate([DATA, DATA[:10]])
+        expected[3:40, 5] = -1
+        found = zarrc.open(URL, storage_options=options)
+        assert list(found) == ["a"] and found["a"].attrs["units"] == "m"
+        np.testing.assert_array_equal(found["a"][...], expected)
+        store, large = zarrc.open_store(URL, storage_options=options), bytes(range(256)) * (257 << 10)  # more than 64 MiB
+        store.set("large", large)
+        assert store.get("large", len(large) - 300, 300) == large[-300:] and store.getsize("large") == len(large)
+        with pytest.raises(zarrc.errors.ExistsError):
+            zarrc.create_array(URL, name="a", shape=(3,), dtype="i1", storage_options=options)
+        with pytest.raises(OSError, match="NoSuchBucket"):
+            zarrc.open("s3://misspelt/x", storage_options=options)
+        zarrc.copy(found["a"], zarrc.open(URL, mode="r+", storage_options=options), name="b")
+        np.testing.assert_array_equal(zarrc.open(URL, storage_options=options)["b"][...], expected)
+        del zarrc.open(URL, mode="r+", storage_options=options)["a"]
+        assert list(zarrc.open(URL, storage_options=options)) == ["b"]
+    finally:
+        server.stop()
