@@ -41,22 +41,24 @@ static zarr_status get_one(const struct cli_node *node, const char *name, char *
 static zarr_status set_one(const struct cli_node *node, const char *name,
                            const char *json, zarr_error *err)
 {
-    return node->group ? zarr_group_attribute_set(node->group, name, json, err)
-                       : zarr_array_attribute_set(node->array, name, json, err);
+    return node->group
+               ? zarr_group_attribute_set(node->group, name, json, cli_cancel, err)
+               : zarr_array_attribute_set(node->array, name, json, cli_cancel, err);
 }
 
 static zarr_status delete_one(const struct cli_node *node, const char *name,
                               zarr_error *err)
 {
-    return node->group ? zarr_group_attribute_delete(node->group, name, err)
-                       : zarr_array_attribute_delete(node->array, name, err);
+    return node->group ? zarr_group_attribute_delete(node->group, name, cli_cancel, err)
+                       : zarr_array_attribute_delete(node->array, name, cli_cancel, err);
 }
 
 static zarr_status merge_all(const struct cli_node *node, const char *json, int replace,
                              zarr_error *err)
 {
-    return node->group ? zarr_group_attributes_merge(node->group, json, replace, err)
-                       : zarr_array_attributes_merge(node->array, json, replace, err);
+    return node->group
+               ? zarr_group_attributes_merge(node->group, json, replace, cli_cancel, err)
+               : zarr_array_attributes_merge(node->array, json, replace, cli_cancel, err);
 }
 
 /* ---- the verbs ---- */

@@ -61,10 +61,10 @@ static int compare_object(struct copying *c, const char *key, unsigned char *buf
 
     do {
         n = m = PIECE;
-        st = zarr_store_get(c->src.store, key, offset, buffer, &n, NULL, &err);
+        st = zarr_store_get(c->src.store, key, offset, buffer, &n, cli_cancel, &err);
         if (!st)
-            st = zarr_store_get(c->dst.store, other, offset, buffer + PIECE, &m, NULL,
-                                &err);
+            st = zarr_store_get(c->dst.store, other, offset, buffer + PIECE, &m,
+                                cli_cancel, &err);
         if (st)
             rc = cli_fail(c->cli, st, &err, "cannot compare %s with %s", key, other);
         else if (n != m || memcmp(buffer, buffer + PIECE, (size_t)n) != 0)

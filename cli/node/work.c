@@ -157,13 +157,12 @@ char *cli_shown_below(const struct cli_node *node, const char *path)
 
 uint64_t cli_object_bytes(zarr_store *store, const char *key, uint64_t listed)
 {
-    uint64_t none = 0, total = 0;
-    char nothing = 0;
+    zarr_store_value value = ZARR_STORE_VALUE_INIT;
 
     if (listed != UINT64_MAX)
         return listed;
-    return zarr_store_get(store, key, 0, &nothing, &none, &total, NULL) == ZARR_OK ? total
-                                                                                   : 0;
+    return zarr_store_stat(store, key, &value, cli_cancel, NULL) == ZARR_OK ? value.bytes
+                                                                            : 0;
 }
 
 struct counting {

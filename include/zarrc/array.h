@@ -385,33 +385,35 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_attribute_get(const zarr_array *
  * @param array borrowed
  * @param name name of the attribute
  * @param json the value as JSON text, such as "3", "\"K\"" or "[1,2]"
+ * @param cancel stops the call with ZARR_ERR_CANCELLED once it is set; may be NULL
  * @retval ZARR_ERR_INVALID `json` is not JSON, or the store is read-only
  * @retval ZARR_ERR_CONFLICT the array was replaced by a group
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_attribute_set(zarr_array *array,
                                                               const char *name,
                                                               const char *json,
+                                                              const zarr_cancel *cancel,
                                                               zarr_error *err);
 /**
  * Deletes one attribute.
  * @param array borrowed
  * @param name name of the attribute
+ * @param cancel stops the call with ZARR_ERR_CANCELLED once it is set; may be NULL
  * @retval ZARR_ERR_NOT_FOUND there is no such attribute
  */
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_attribute_delete(zarr_array *array,
-                                                                 const char *name,
-                                                                 zarr_error *err);
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_attribute_delete(
+    zarr_array *array, const char *name, const zarr_cancel *cancel, zarr_error *err);
 /**
  * Sets several attributes at once.
  * @param array borrowed
  * @param json_object JSON object whose members are set
  * @param replace_all 0: other attributes stay; 1: other attributes are deleted
+ * @param cancel stops the call with ZARR_ERR_CANCELLED once it is set; may be NULL
  * @retval ZARR_ERR_INVALID `json_object` is not a JSON object, or the store is read-only
  */
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_attributes_merge(zarr_array *array,
-                                                                 const char *json_object,
-                                                                 int replace_all,
-                                                                 zarr_error *err);
+ZARR_API ZARR_MUST_CHECK zarr_status
+zarr_array_attributes_merge(zarr_array *array, const char *json_object, int replace_all,
+                            const zarr_cancel *cancel, zarr_error *err);
 /** @} */
 
 ZARR_END_DECLS

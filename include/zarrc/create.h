@@ -169,10 +169,14 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_create(
  * @param array may have no claim
  * @param is_complete 1: the array has its elements, and `.zarrc-job` is deleted; 0: it
  * stays
+ * @param cancel once it is set, the call does not wait for the store; may be NULL
  * @retval ZARR_ERR_IO `.zarrc-job` could not be deleted; the claim is released
+ * @retval ZARR_ERR_CANCELLED `cancel` was set, and `.zarrc-job` may be there; the claim
+ * is released
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_release_claim(zarr_array *array,
                                                               int is_complete,
+                                                              const zarr_cancel *cancel,
                                                               zarr_error *err);
 
 ZARR_END_DECLS

@@ -115,10 +115,14 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_create(
  * @param group may have no claim
  * @param is_complete 1: the group has its members, and `.zarrc-job` is deleted; 0: it
  * stays
+ * @param cancel once it is set, the call does not wait for the store; may be NULL
  * @retval ZARR_ERR_IO `.zarrc-job` could not be deleted; the claim is released
+ * @retval ZARR_ERR_CANCELLED `cancel` was set, and `.zarrc-job` may be there; the claim
+ * is released
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_release_claim(zarr_group *group,
                                                               int is_complete,
+                                                              const zarr_cancel *cancel,
                                                               zarr_error *err);
 
 /**
@@ -236,33 +240,35 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_attribute_get(const zarr_group *
  * @param group borrowed
  * @param name name of the attribute
  * @param json the value as JSON text, such as "3", "\"K\"" or "[1,2]"
+ * @param cancel stops the call with ZARR_ERR_CANCELLED once it is set; may be NULL
  * @retval ZARR_ERR_INVALID `json` is not JSON, or the store is read-only
  * @retval ZARR_ERR_CONFLICT the group was replaced by an array
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_attribute_set(zarr_group *group,
                                                               const char *name,
                                                               const char *json,
+                                                              const zarr_cancel *cancel,
                                                               zarr_error *err);
 /**
  * Deletes one attribute.
  * @param group borrowed
  * @param name name of the attribute
+ * @param cancel stops the call with ZARR_ERR_CANCELLED once it is set; may be NULL
  * @retval ZARR_ERR_NOT_FOUND there is no such attribute
  */
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_attribute_delete(zarr_group *group,
-                                                                 const char *name,
-                                                                 zarr_error *err);
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_attribute_delete(
+    zarr_group *group, const char *name, const zarr_cancel *cancel, zarr_error *err);
 /**
  * Sets several attributes at once.
  * @param group borrowed
  * @param json_object JSON object whose members are set
  * @param replace_all 0: other attributes stay; 1: other attributes are deleted
+ * @param cancel stops the call with ZARR_ERR_CANCELLED once it is set; may be NULL
  * @retval ZARR_ERR_INVALID `json_object` is not a JSON object, or the store is read-only
  */
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_attributes_merge(zarr_group *group,
-                                                                 const char *json_object,
-                                                                 int replace_all,
-                                                                 zarr_error *err);
+ZARR_API ZARR_MUST_CHECK zarr_status
+zarr_group_attributes_merge(zarr_group *group, const char *json_object, int replace_all,
+                            const zarr_cancel *cancel, zarr_error *err);
 /** @} */
 
 /** One node of a listing. Its texts are borrowed for the call. */

@@ -14,7 +14,7 @@
 ZARR_BEGIN_DECLS
 
 /**
- * Reads a value, or a part of it, into host memory. zarr_store_read() can be cancelled.
+ * Reads a value, or a part of it, into host memory.
  *
  * @param store borrowed
  * @param key key of the value
@@ -22,16 +22,16 @@ ZARR_BEGIN_DECLS
  * @param data receives the bytes
  * @param bytes size of `data`; becomes the number of bytes that were read, which is less
  * at the end of the value
- * @param total_bytes becomes the length of the whole value; may be NULL
+ * @param cancel stops the call with ZARR_ERR_CANCELLED once it is set; may be NULL
  * @retval ZARR_ERR_NOT_FOUND the store says that there is no such key
  * @retval ZARR_ERR_INVALID the key is invalid
  * @retval ZARR_ERR_IO the store failed
- * @see zarr_store_put(), zarr_store_list()
+ * @see zarr_store_put(), zarr_store_stat(), zarr_store_read()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_get(zarr_store *store, const char *key,
                                                     uint64_t offset, void *data,
                                                     uint64_t *bytes,
-                                                    uint64_t *total_bytes,
+                                                    const zarr_cancel *cancel,
                                                     zarr_error *err);
 
 /**

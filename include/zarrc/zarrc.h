@@ -105,9 +105,10 @@
  *
  * ## Cancellation
  *
- * Most calls that may wait for a store take a `zarr_cancel`, as the member `cancel` of
- * their options or as the parameter before `err`. zarr_cancel_set() stops all calls that
- * have the object. Other calls run to their end.
+ * A call that may wait for a store takes a `zarr_cancel`, as the member `cancel` of its
+ * options or as the parameter before `err`. zarr_cancel_set() stops all calls that have
+ * the object. Only zarr_node_delete() and short calls of zarrc/easy.h have no such
+ * object: they run to their end.
  *
  * ## Shapes, elements and units
  *

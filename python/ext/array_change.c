@@ -18,12 +18,11 @@ static zarr_status attribute_work(void *arg, zarr_cancel *cancel, zarr_error *er
 {
     struct change *c = arg;
 
-    (void)cancel;
     if (!c->name)
-        return zarr_array_attributes_merge(c->a, c->json, c->replace_all, err);
+        return zarr_array_attributes_merge(c->a, c->json, c->replace_all, cancel, err);
     if (!c->json)
-        return zarr_array_attribute_delete(c->a, c->name, err);
-    return zarr_array_attribute_set(c->a, c->name, c->json, err);
+        return zarr_array_attribute_delete(c->a, c->name, cancel, err);
+    return zarr_array_attribute_set(c->a, c->name, c->json, cancel, err);
 }
 
 /* _attribute(name, json, replace_all): name None: merge an object; json None: delete */
@@ -155,8 +154,7 @@ static zarr_status release_work(void *arg, zarr_cancel *cancel, zarr_error *err)
 {
     struct change *c = arg;
 
-    (void)cancel;
-    return zarr_array_release_claim(c->a, c->is_complete, err);
+    return zarr_array_release_claim(c->a, c->is_complete, cancel, err);
 }
 
 /* _release_claim(is_complete): lets others replace an array that was created with a claim

@@ -175,8 +175,7 @@ static zarr_status group_release_work(void *arg, zarr_cancel *cancel, zarr_error
 {
     const struct release *r = arg;
 
-    (void)cancel;
-    return zarr_group_release_claim(r->g, r->is_complete, err);
+    return zarr_group_release_claim(r->g, r->is_complete, cancel, err);
 }
 
 /* _release_claim(is_complete): lets others replace a group that was created with a claim
@@ -204,12 +203,11 @@ static zarr_status attribute_work(void *arg, zarr_cancel *cancel, zarr_error *er
 {
     struct attribute *a = arg;
 
-    (void)cancel;
     if (!a->name)
-        return zarr_group_attributes_merge(a->g, a->json, a->replace_all, err);
+        return zarr_group_attributes_merge(a->g, a->json, a->replace_all, cancel, err);
     if (!a->json)
-        return zarr_group_attribute_delete(a->g, a->name, err);
-    return zarr_group_attribute_set(a->g, a->name, a->json, err);
+        return zarr_group_attribute_delete(a->g, a->name, cancel, err);
+    return zarr_group_attribute_set(a->g, a->name, a->json, cancel, err);
 }
 
 /* _attribute(name, json, replace_all): name None: merge an object; json None: delete */

@@ -380,15 +380,14 @@ out:
 
 /* Length of the object from the listing, or else from the store; 0 if neither knows
  * it. */
-static uint64_t object_bytes(zarr_store *store, const zarr_block_info *chunk)
+static uint64_t object_bytes(const struct node_check *c, const zarr_block_info *chunk)
 {
-    uint64_t none = 0, total = 0;
-    char nothing = 0;
+    zarr_store_value value = ZARR_STORE_VALUE_INIT;
 
     if (chunk->bytes != UINT64_MAX)
         return chunk->bytes;
-    return zarr_store_get(store, chunk->key, 0, &nothing, &none, &total, NULL) == ZARR_OK
-               ? total
+    return zarr_store_stat(c->store, chunk->key, &value, c->opts.cancel, NULL) == ZARR_OK
+               ? value.bytes
                : 0;
 }
 
@@ -397,7 +396,7 @@ static int count_stored(void *user, const zarr_block_info *chunk)
     struct node_check *c = user;
 
     c->result.n_objects++;
-    c->result.n_bytes = zr_add_cap(c->result.n_bytes, object_bytes(c->store, chunk));
+    c->result.n_bytes = zr_add_cap(c->result.n_bytes, object_bytes(c, chunk));
     return 0;
 }
 

@@ -335,9 +335,9 @@ zarr_status zr_attribute_set(zarr_array *array, zarr_group *group, const char *n
     if (st != ZARR_OK)
         zr_path_prefix(err, st, attribute_path(&a));
     else if (array)
-        st = zarr_array_attribute_set(array, name, zr_str_text(&json), err);
+        st = zarr_array_attribute_set(array, name, zr_str_text(&json), NULL, err);
     else
-        st = zarr_group_attribute_set(group, name, zr_str_text(&json), err);
+        st = zarr_group_attribute_set(group, name, zr_str_text(&json), NULL, err);
     zr_str_deinit(&json);
     return st;
 }

@@ -10,6 +10,7 @@
 
 struct group_changing {
     zarr_group *group;
+    const zarr_cancel *cancel;
     struct zr_group_state *before, *after;
 };
 
@@ -52,8 +53,8 @@ static zarr_status check_document(const struct group_changing *c, zarr_error *er
 
     if (c->before->format == 2 && !c->before->cons)
         st = zr_doc_is_there(c->group->h.store, c->group->h.path, ZR_DOC_GROUP, &there,
-                             err);
-    if (!there)
+                             c->cancel, err);
+    if (st == ZARR_OK && !there)
         st = zr_fail(
             err, ZARR_ERR_NOT_FOUND,
             ZR_DOC_GROUP
@@ -90,7 +91,8 @@ static zarr_status commit_group_change(void *arg, zarr_error *err)
 static zarr_status change_group(zarr_group *group, struct zr_attrs_change *change,
                                 zarr_error *err)
 {
-    struct group_changing c = {.group = group, .before = zr_group_state_get(group)};
+    struct group_changing c = {
+        .group = group, .cancel = change->cancel, .before = zr_group_state_get(group)};
     zarr_status st = ZARR_OK;
 
     change->format = c.before->format;
@@ -120,28 +122,32 @@ zarr_status zarr_group_attribute_get(const zarr_group *group, const char *name,
 }
 
 zarr_status zarr_group_attribute_set(zarr_group *group, const char *name,
-                                     const char *json, zarr_error *err)
+                                     const char *json, const zarr_cancel *cancel,
+                                     zarr_error *err)
 {
-    struct zr_attrs_change c = {.verb = ZR_ATTRS_SET, .name = name, .json = json};
+    struct zr_attrs_change c = {
+        .verb = ZR_ATTRS_SET, .name = name, .json = json, .cancel = cancel};
 
     ZR_NEED(group, err);
     return change_group(group, &c, err);
 }
 
 zarr_status zarr_group_attribute_delete(zarr_group *group, const char *name,
-                                        zarr_error *err)
+                                        const zarr_cancel *cancel, zarr_error *err)
 {
-    struct zr_attrs_change c = {.verb = ZR_ATTRS_DELETE, .name = name};
+    struct zr_attrs_change c = {.verb = ZR_ATTRS_DELETE, .name = name, .cancel = cancel};
 
     ZR_NEED(group, err);
     return change_group(group, &c, err);
 }
 
 zarr_status zarr_group_attributes_merge(zarr_group *group, const char *json_object,
-                                        int replace_all, zarr_error *err)
+                                        int replace_all, const zarr_cancel *cancel,
+                                        zarr_error *err)
 {
     struct zr_attrs_change c = {.verb = replace_all ? ZR_ATTRS_REPLACE : ZR_ATTRS_MERGE,
-                                .json = json_object};
+                                .json = json_object,
+                                .cancel = cancel};
 
     ZR_NEED(group, err);
     return change_group(group, &c, err);

@@ -165,8 +165,9 @@ out:
     return st;
 }
 
-zarr_status zarr_group_release_claim(zarr_group *group, int is_complete, zarr_error *err)
+zarr_status zarr_group_release_claim(zarr_group *group, int is_complete,
+                                     const zarr_cancel *cancel, zarr_error *err)
 {
     ZR_NEED(group, err);
-    return zr_handle_release_claim(&group->h, is_complete, err);
+    return zr_handle_release_claim(&group->h, is_complete, cancel, err);
 }

@@ -223,7 +223,8 @@ zarr_status zr_attrs_change(zarr_store *store, const char *path,
     const struct zr_doc_edit edit = {.fn = edit_attributes,
                                      .arg = &e,
                                      .may_be_new = change->format == 2,
-                                     .commit = commit_attributes};
+                                     .commit = commit_attributes,
+                                     .cancel = change->cancel};
     const struct zr_doc_source src = {
         .store = store,
         .path = path,

@@ -52,6 +52,7 @@ struct zr_attrs_change {
     const char *name; /* SET, DELETE */
     const char *json; /* all but DELETE */
     bool large;       /* see zr_doc_source */
+    const zarr_cancel *cancel;
     /* Called with the whole new document (v2: .zattrs) before it is written. */
     zarr_status (*check)(void *arg, struct zr_parsed *parsed, zarr_error *err);
     /* Called under the document's lock when the document that was checked last is
@@ -102,7 +103,8 @@ zarr_status zr_job_find(struct zr_job_found *out, zarr_store *store, const char 
 /* Puts the text `before` as the job object; erases the job object if there is none. */
 zarr_status zr_job_restore(zarr_store *store, const char *path,
                            const struct zr_job_found *f, zarr_error *err);
-zarr_status zr_job_erase(zarr_store *store, const char *path, zarr_error *err);
+zarr_status zr_job_erase(zarr_store *store, const char *path, const zarr_cancel *cancel,
+                         zarr_error *err);
 /* Fails with EXISTS if there is a job object: a node that is made there would be mixed
  * with what an interrupted call left. */
 zarr_status zr_job_must_not_be(zarr_store *store, const char *path, zarr_error *err);

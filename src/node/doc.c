@@ -193,7 +193,7 @@ zarr_status zr_key_is_there(zarr_store *store, const char *key, uint32_t kind,
 }
 
 zarr_status zr_doc_is_there(zarr_store *store, const char *path, const char *name,
-                            bool *there, zarr_error *err)
+                            bool *there, const zarr_cancel *cancel, zarr_error *err)
 {
     struct zr_str key;
     zarr_status st = ZARR_OK;
@@ -201,7 +201,7 @@ zarr_status zr_doc_is_there(zarr_store *store, const char *path, const char *nam
     zr_str_init(&key, zr_store_context(store)->alloc);
     zr_path_key(&key, path, name);
     ZR_TRY(zr_str_status(&key, err));
-    st = zr_key_is_there(store, zr_str_text(&key), zr_key_kind(name), there, NULL, err);
+    st = zr_key_is_there(store, zr_str_text(&key), zr_key_kind(name), there, cancel, err);
 out:
     zr_str_deinit(&key);
     return st;

@@ -143,7 +143,7 @@ zarr_status zr_doc_erase(zarr_store *store, const char *path, const char *name,
 zarr_status zr_key_is_there(zarr_store *store, const char *key, uint32_t kind,
                             bool *there, const zarr_cancel *cancel, zarr_error *err);
 zarr_status zr_doc_is_there(zarr_store *store, const char *path, const char *name,
-                            bool *there, zarr_error *err);
+                            bool *there, const zarr_cancel *cancel, zarr_error *err);
 
 /* A parsed document that several states share. */
 struct zr_parsed {

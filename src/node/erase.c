@@ -81,7 +81,7 @@ zarr_status zr_node_may_go(zarr_store *store, const char *path, bool *is_node,
         return ZARR_OK;
     if (st != ZARR_ERR_NOT_FOUND)
         return zr_pass(err, st, &e);
-    st = zr_doc_is_there(store, path, ZR_DOC_JOB, is_node, err);
+    st = zr_doc_is_there(store, path, ZR_DOC_JOB, is_node, NULL, err);
     return st != ZARR_OK || *is_node ? st : zr_prefix_may_go(store, path, err);
 }
 

@@ -52,7 +52,7 @@ void zr_handle_claim(struct zr_handle *h, struct zr_claim *claim)
 }
 
 zarr_status zr_handle_release_claim(struct zr_handle *h, bool is_complete,
-                                    zarr_error *err)
+                                    const zarr_cancel *cancel, zarr_error *err)
 {
     struct zr_claim claim;
     zarr_status st = ZARR_OK;
@@ -62,7 +62,7 @@ zarr_status zr_handle_release_claim(struct zr_handle *h, bool is_complete,
     h->claim = (struct zr_claim){0};
     zr_mutex_unlock(&h->mutex);
     if (is_complete && claim.has_job)
-        st = zr_job_erase(claim.store, h->path, err);
+        st = zr_job_erase(claim.store, h->path, cancel, err);
     zr_claim_give(&claim);
     return st;
 }
@@ -129,7 +129,7 @@ void zr_warn_hidden(zarr_store *store, const char *path, uint32_t kind)
     if (!log->fn || log->level < ZARR_LOG_WARN ||
         !zr_store_can(store, ZARR_STORE_CAP_FAST_GET))
         return;
-    (void)zr_doc_is_there(store, path, zr_doc_name(kind, 2), &is_there, NULL);
+    (void)zr_doc_is_there(store, path, zr_doc_name(kind, 2), &is_there, NULL, NULL);
     if (is_there)
         zr_log(log, ZARR_LOG_WARN, "/%s: has v2 and v3 metadata; the v3 metadata is used",
                path);

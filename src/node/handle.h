@@ -40,7 +40,7 @@ void zr_handle_deinit(struct zr_handle *h);
  * is erased. */
 void zr_handle_claim(struct zr_handle *h, struct zr_claim *claim);
 zarr_status zr_handle_release_claim(struct zr_handle *h, bool is_complete,
-                                    zarr_error *err);
+                                    const zarr_cancel *cancel, zarr_error *err);
 /* A text that is made when it is first asked for. The slot is in a state that the caller
  * holds, and the handle's mutex guards it. zr_handle_text() returns NULL if the text is
  * not made yet. zr_handle_json() makes it from v (NULL: "{}") and returns NULL if memory

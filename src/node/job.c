@@ -96,7 +96,7 @@ zarr_status zr_job_must_not_be(zarr_store *store, const char *path, zarr_error *
     bool there = false;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_doc_is_there(store, path, ZR_DOC_JOB, &there, err));
+    ZR_TRY(zr_doc_is_there(store, path, ZR_DOC_JOB, &there, NULL, err));
     if (there)
         st = zr_fail(err, ZARR_ERR_EXISTS,
                      "there is no node, but what an interrupted call left (%s): "
@@ -170,7 +170,7 @@ zarr_status zr_job_restore(zarr_store *store, const char *path,
     zarr_status st = ZARR_OK;
 
     if (f->before.bytes == 0)
-        return zr_job_erase(store, path, err);
+        return zr_job_erase(store, path, NULL, err);
     st = job_key(&key, store, path, err);
     if (st == ZARR_OK)
         st = zarr_store_put(store, zr_str_text(&key), zr_str_text(&f->before),
@@ -179,14 +179,15 @@ zarr_status zr_job_restore(zarr_store *store, const char *path,
     return st;
 }
 
-zarr_status zr_job_erase(zarr_store *store, const char *path, zarr_error *err)
+zarr_status zr_job_erase(zarr_store *store, const char *path, const zarr_cancel *cancel,
+                         zarr_error *err)
 {
     struct zr_str key;
     zarr_error why = {0};
     zarr_status st = job_key(&key, store, path, err);
 
     if (st == ZARR_OK) {
-        st = zarr_store_erase(store, zr_str_text(&key), NULL, &why);
+        st = zarr_store_erase(store, zr_str_text(&key), cancel, &why);
         if (zr_is_store_failure(st))
             zr_prefix_key(&why, st, zr_str_text(&key));
         st = st == ZARR_ERR_NOT_FOUND ? ZARR_OK : zr_pass(err, st, &why);
@@ -259,7 +260,7 @@ zarr_status zr_claim_node(struct zr_claim *claim, zarr_store *store, const char 
 
     (void)!zarr_node_probe(store, path, &kind, &format, NULL, NULL);
     if (format == 0)
-        (void)zr_doc_is_there(store, path, ZR_DOC_JOB, &has_job, NULL);
+        (void)zr_doc_is_there(store, path, ZR_DOC_JOB, &has_job, NULL, NULL);
     return format != 0 || has_job ? zr_claim_to_erase(claim, store, path, err) : ZARR_OK;
 }
 

@@ -254,7 +254,7 @@ zarr_status zr_making_write(struct zr_making *m, const struct zr_new_node *node,
         (st == ZARR_ERR_EXISTS
              ? zr_job_is_exclusive(m->store)
              : zr_node_must_be_new(m->store, m->path, NULL, NULL) == ZARR_OK))
-        (void)zr_job_erase(m->store, m->path, NULL);
+        (void)zr_job_erase(m->store, m->path, NULL, NULL);
 out:
     return st;
 }

@@ -37,24 +37,24 @@ zarr_status zr_store_get(zarr_store *s, zarr_store_op *op, zarr_error *err)
 }
 
 zarr_status zarr_store_get(zarr_store *store, const char *key, uint64_t offset,
-                           void *data, uint64_t *bytes, uint64_t *total_bytes,
+                           void *data, uint64_t *bytes, const zarr_cancel *cancel,
                            zarr_error *err)
 {
-    zarr_store_op op = {
-        .verb = ZARR_STORE_GET, .key = key, .offset = offset, .length = *bytes};
+    zarr_store_op op = {.verb = ZARR_STORE_GET,
+                        .key = key,
+                        .offset = offset,
+                        .length = *bytes,
+                        .cancel = cancel};
     zarr_status st;
 
     ZR_NEED(store, err);
     if (offset == ZARR_STORE_SUFFIX)
         return zr_fail(err, ZARR_ERR_INVALID, "offset is too large");
     op.mem = zr_mem_of_host(data, *bytes);
-    st = total_bytes ? zr_store_get(store, &op, err) : public_run(store, &op, err);
-    if (st != ZARR_OK)
-        return st;
-    *bytes = op.done_bytes;
-    if (total_bytes)
-        *total_bytes = op.object_bytes;
-    return ZARR_OK;
+    st = public_run(store, &op, err);
+    if (st == ZARR_OK)
+        *bytes = op.done_bytes;
+    return st;
 }
 
 zarr_status zarr_store_put(zarr_store *store, const char *key, const void *data,

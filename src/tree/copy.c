@@ -253,7 +253,7 @@ static zarr_status copy_job(struct zr_copy *c, zarr_error *err)
     ZR_TRY(zr_str_status(&place, err));
     job.source = zr_str_text(&place);
     if (c->opts.flags & ZARR_COPY_SKIP_EQUAL)
-        ZR_TRY(zr_doc_is_there(c->dst, c->dst_path, ZR_DOC_JOB, &continues, err));
+        ZR_TRY(zr_doc_is_there(c->dst, c->dst_path, ZR_DOC_JOB, &continues, NULL, err));
     ZR_TRY(zr_job_put(c->dst, c->dst_path, &job, !continues, err));
     c->new_job = !continues;
     /* another call may have completed a node since prepare_destination() looked */
@@ -442,7 +442,8 @@ static zarr_status copy_or_rename(struct zr_copy *c, int32_t format, zarr_error 
     st = copy_objects(c, err);
 out:
     if (st != ZARR_OK && c->new_job && c->locked.objects == 0)
-        (void)zr_job_erase(c->dst, c->dst_path, NULL); /* there is nothing to continue */
+        (void)zr_job_erase(c->dst, c->dst_path, NULL,
+                           NULL); /* there is nothing to continue */
     zr_claim_give(&c->claim);
     return st;
 }

@@ -10,7 +10,7 @@
 zarr_status zr_migration_is_there(const struct zr_migration *m, const char *path,
                                   const char *name, bool *there, zarr_error *err)
 {
-    const zarr_status st = zr_doc_is_there(m->store, path, name, there, err);
+    const zarr_status st = zr_doc_is_there(m->store, path, name, there, NULL, err);
 
     return st == ZARR_OK ? st : zr_doc_prefix(err, st, path, name);
 }

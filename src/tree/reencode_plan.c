@@ -400,7 +400,7 @@ static zarr_status put_job(struct zr_reencode *r, zarr_error *err)
     if (st == ZARR_OK) {
         st = zr_node_must_be_new(r->dst, r->dst_path, r->opts.cancel, &e);
         if (st != ZARR_OK && (st != ZARR_ERR_EXISTS || zr_job_is_exclusive(r->dst)))
-            (void)zr_job_erase(r->dst, r->dst_path, NULL);
+            (void)zr_job_erase(r->dst, r->dst_path, NULL, NULL);
         if (st == ZARR_ERR_EXISTS)
             return in_the_way(r, ZARR_REENCODE_FOUND_NODE, "a node is at", err);
     }

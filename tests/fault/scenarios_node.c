@@ -61,7 +61,7 @@ static zarr_status set_attribute(struct world *w, zarr_error *err)
     zarr_status st = zarr_array_open(&a, w->store, "v2/x", NULL, err);
 
     if (st == ZARR_OK)
-        st = zarr_array_attribute_set(a, "new", "{\"v\": [1, 2, 3]}", err);
+        st = zarr_array_attribute_set(a, "new", "{\"v\": [1, 2, 3]}", NULL, err);
     zarr_array_free(a);
     return st;
 }
@@ -192,7 +192,7 @@ static zarr_status set_group_attribute(struct world *w, zarr_error *err)
     zarr_status st = zarr_group_open(&g, w->store, "g", NULL, err);
 
     if (st == ZARR_OK)
-        st = zarr_group_attributes_merge(g, "{\"new\": [1, 2, 3]}", 0, err);
+        st = zarr_group_attributes_merge(g, "{\"new\": [1, 2, 3]}", 0, NULL, err);
     zarr_group_free(g);
     return st;
 }

@@ -62,7 +62,7 @@ static void write_array(zarr_store *store, int format, uint32_t durability)
     MUST(zarr_array_write(a, NULL, &t, NULL, &err));
     data[3] = 7;
     MUST(zarr_array_write(a, NULL, &t, NULL, &err));
-    MUST(zarr_array_attribute_set(a, "b", "2", &err));
+    MUST(zarr_array_attribute_set(a, "b", "2", NULL, &err));
     MUST(zarr_array_append(a, 0, &t, NULL, NULL, &err));
     MUST(zarr_array_resize(a, &less, NULL, &err));
     zarr_array_free(a);

@@ -308,16 +308,17 @@ void world_fill(struct world *w, zarr_store *store, const char *extra)
 zarr_status inner_get(zarr_store *inner, zarr_store_op *op, zarr_error *err)
 {
     char *data = (char *)op->mem.handle + op->mem.offset;
-    uint64_t none = 0, total = 0, at = op->offset, n = op->mem.bytes;
-    zarr_status st = zarr_store_get(inner, op->key, 0, NULL, &none, &total, err);
+    zarr_store_value value = ZARR_STORE_VALUE_INIT;
+    uint64_t at = op->offset, n = op->mem.bytes;
+    zarr_status st = zarr_store_stat(inner, op->key, &value, NULL, err);
 
     if (st != ZARR_OK)
         return st;
-    op->object_bytes = total;
+    op->object_bytes = value.bytes;
     if (op->verb == ZARR_STORE_STAT)
         return ZARR_OK;
     if (op->offset == ZARR_STORE_SUFFIX)
-        at = total > op->length ? total - op->length : 0;
+        at = value.bytes > op->length ? value.bytes - op->length : 0;
     if (n > op->length)
         n = op->length;
     st = zarr_store_get(inner, op->key, at, data, &n, NULL, err);

@@ -73,14 +73,14 @@ static int fuzz_read(void *user, const zarr_store_item *item)
 {
     zarr_store *s = user;
     static int n;
-    uint64_t bytes = sizeof fuzz_value, total = 0;
+    uint64_t bytes = sizeof fuzz_value;
     zarr_error err = {0};
     const zarr_status st =
-        zarr_store_get(s, item->key, 0, fuzz_value, &bytes, &total, &err);
-    const int has_value = st == ZARR_OK && bytes == total;
+        zarr_store_get(s, item->key, 0, fuzz_value, &bytes, NULL, &err);
+    const int has_value = st == ZARR_OK && bytes == item->bytes;
 
     fuzz_check(st == ZARR_OK || err.message[0] != '\0');
-    fuzz_check(st != ZARR_OK || total == item->bytes);
+    fuzz_check(st != ZARR_OK || bytes == item->bytes || bytes == sizeof fuzz_value);
     fuzz_part(s, item->key, 3, 7, item->bytes, has_value);
     fuzz_part(s, item->key, ZARR_STORE_SUFFIX, 5, item->bytes, has_value);
     return ++n % FUZZ_MEMBERS == 0;

@@ -198,6 +198,11 @@ class StoreVersion(Structure):
     _fields_ = [("bytes", c_ubyte * 64)]
 
 
+class StoreValue(SizedStruct):
+    _fields_ = [("struct_size", c_uint32), ("has_version", c_uint32), ("bytes", c_uint64), ("done_bytes", c_uint64),
+                ("up_bytes", c_uint64), ("down_bytes", c_uint64), ("version", StoreVersion)]
+
+
 class StoreOp(Structure):
     _fields_ = [("verb", c_uint32), ("flags", c_uint32), ("key", c_char_p), ("offset", c_uint64),
                 ("length", c_uint64), ("mem", Mem), ("version", StoreVersion), ("lock", c_void_p),
@@ -272,7 +277,8 @@ FUNCTIONS = {
     "zarr_store_open": (T, [OUT, P, S, POINTER(StoreOptions), E]),
     "zarr_store_open_custom": (T, [OUT, P, POINTER(StoreVtable), P, POINTER(StoreOptions), E]),
     "zarr_store_open_zip": (T, [OUT, P, S, P, E]), "zarr_store_flush": (T, [P, P, E]), "zarr_store_free": (None, [P]),
-    "zarr_store_url": (S, [P]), "zarr_store_get": (T, [P, S, U, P, POINTER(U), POINTER(U), E]),
+    "zarr_store_url": (S, [P]), "zarr_store_get": (T, [P, S, U, P, POINTER(U), P, E]),
+    "zarr_store_stat": (T, [P, S, POINTER(StoreValue), P, E]),
     "zarr_store_put": (T, [P, S, P, U, P, E]), "zarr_store_erase": (T, [P, S, P, E]),
     "zarr_store_erase_prefix": (T, [P, S, P, E]),
     "zarr_store_list": (T, [P, S, c_uint32, ItemFn, P, P, E]),
@@ -305,9 +311,9 @@ FUNCTIONS = {
     "zarr_array_resize": (T, [P, SHAPE, POINTER(ShapeOptions), E]),
     "zarr_array_append": (T, [P, T, POINTER(TensorStruct), POINTER(U), POINTER(IoOptions), E]),
     "zarr_array_refresh": (T, [P, POINTER(c_int), P, E]),
-    "zarr_array_attribute_get": (T, [P, S, *TEXT]), "zarr_array_attribute_set": (T, [P, S, S, E]),
-    "zarr_array_attribute_delete": (T, [P, S, E]),
-    "zarr_array_attributes_merge": (T, [P, S, c_int, E]),
+    "zarr_array_attribute_get": (T, [P, S, *TEXT]), "zarr_array_attribute_set": (T, [P, S, S, P, E]),
+    "zarr_array_attribute_delete": (T, [P, S, P, E]),
+    "zarr_array_attributes_merge": (T, [P, S, c_int, P, E]),
     "zarr_array_list_blocks": (T, [P, c_uint32, ChunkFn, P, POINTER(IoOptions), E]),
     "zarr_array_block_read_encoded": (T, [P, SHAPE, P, POINTER(U), P, E]),
     "zarr_array_block_write_encoded": (T, [P, SHAPE, P, U, P, E]),
@@ -330,9 +336,9 @@ FUNCTIONS = {
     "zarr_group_open_node": (T, [OUT, OUT, P, S, POINTER(ArrayOpenOptions), POINTER(GroupOpenOptions), E]),
     "zarr_node_open": (T, [OUT, OUT, P, S, POINTER(ArrayOpenOptions), POINTER(GroupOpenOptions), E]),
     "zarr_group_open_group": (T, [OUT, P, S, POINTER(GroupOpenOptions), E]),
-    "zarr_group_attribute_get": (T, [P, S, *TEXT]), "zarr_group_attribute_set": (T, [P, S, S, E]),
-    "zarr_group_attribute_delete": (T, [P, S, E]),
-    "zarr_group_attributes_merge": (T, [P, S, c_int, E]),
+    "zarr_group_attribute_get": (T, [P, S, *TEXT]), "zarr_group_attribute_set": (T, [P, S, S, P, E]),
+    "zarr_group_attribute_delete": (T, [P, S, P, E]),
+    "zarr_group_attributes_merge": (T, [P, S, c_int, P, E]),
     "zarr_group_list": (T, [P, NodeFn, P, P, E]), "zarr_group_walk": (T, [P, NodeFn, P, P, E]),
     "zarr_node_other_format": (S, [P, S]),
     "zarr_node_probe": (T, [P, S, POINTER(c_uint32), POINTER(c_int32), P, E]),

@@ -9,7 +9,7 @@ from ctypes import byref, c_int32, c_uint32, c_uint64, c_void_p
 
 from zarrc_abi import (NUMBER, PLUGIN, U64_MAX, CheckFn, ConsolidateOptions, ContextOptions, FakeCounters,
                        GroupOpenOptions, GroupSpec, Handle, ItemFn, MigrateFn, MigrateOptions, RepackResult,
-                       StoreItem, StoreOptions, StoreVtable, call, call_text, fakedev, lib, text_argument)
+                       StoreItem, StoreOptions, StoreValue, StoreVtable, call, call_text, fakedev, lib, text_argument)
 from zarrc_dict import LOCK
 from zarrc_memory import NEAR
 from zarrc_nodes import Array, Group, array_spec, open_options
@@ -91,13 +91,13 @@ class Store(Handle):
         return lib.zarr_store_url(self.pointer).decode()
 
     def get(self, key, offset=0, size=None):
-        total, size_c = c_uint64(), c_uint64(0)
         if size is None:
-            call("zarr_store_get", self.pointer, key.encode(), 0, None, byref(size_c), byref(total))
-            size = max(0, total.value - offset)
+            value = StoreValue()
+            call("zarr_store_stat", self.pointer, key.encode(), byref(value), None)
+            size = max(0, value.bytes - offset)
         data = ctypes.create_string_buffer(max(1, size))
         size_c = c_uint64(size)
-        call("zarr_store_get", self.pointer, key.encode(), offset, data, byref(size_c), byref(total))
+        call("zarr_store_get", self.pointer, key.encode(), offset, data, byref(size_c), None)
         return data.raw[:size_c.value]
 
     def put(self, key, value):

@@ -245,13 +245,13 @@ class Array(Handle):
         return json.loads(call_text("zarr_array_attribute_get", self.pointer, name.encode()))
 
     def set_attribute(self, name, value):
-        call("zarr_array_attribute_set", self.pointer, name.encode(), json.dumps(value).encode())
+        call("zarr_array_attribute_set", self.pointer, name.encode(), json.dumps(value).encode(), None)
 
     def delete_attribute(self, name):
-        call("zarr_array_attribute_delete", self.pointer, name.encode())
+        call("zarr_array_attribute_delete", self.pointer, name.encode(), None)
 
     def merge_attributes(self, members, replace=False):
-        call("zarr_array_attributes_merge", self.pointer, json.dumps(members).encode(), int(replace))
+        call("zarr_array_attributes_merge", self.pointer, json.dumps(members).encode(), int(replace), None)
 
     # chunks
     def chunk_list(self, what=CHUNKS_OBJECTS):
@@ -327,13 +327,13 @@ class Group(Handle):
         return Group(out.value, self.store)
 
     def set_attribute(self, name, value):
-        call("zarr_group_attribute_set", self.pointer, name.encode(), json.dumps(value).encode())
+        call("zarr_group_attribute_set", self.pointer, name.encode(), json.dumps(value).encode(), None)
 
     def delete_attribute(self, name):
-        call("zarr_group_attribute_delete", self.pointer, name.encode())
+        call("zarr_group_attribute_delete", self.pointer, name.encode(), None)
 
     def merge_attributes(self, members, replace=False):
-        call("zarr_group_attributes_merge", self.pointer, json.dumps(members).encode(), int(replace))
+        call("zarr_group_attributes_merge", self.pointer, json.dumps(members).encode(), int(replace), None)
 
     def _nodes(self, name):
         found = []

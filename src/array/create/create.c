@@ -358,8 +358,9 @@ out:
     return st;
 }
 
-zarr_status zarr_array_release_claim(zarr_array *array, int is_complete, zarr_error *err)
+zarr_status zarr_array_release_claim(zarr_array *array, int is_complete,
+                                     const zarr_cancel *cancel, zarr_error *err)
 {
     ZR_NEED(array, err);
-    return zr_handle_release_claim(&array->h, is_complete, err);
+    return zr_handle_release_claim(&array->h, is_complete, cancel, err);
 }

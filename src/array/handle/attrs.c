@@ -8,6 +8,7 @@
 
 struct array_changing {
     zarr_array *array;
+    const zarr_cancel *cancel;
     struct zr_array_state *before, *after;
 };
 
@@ -26,7 +27,7 @@ static zarr_status check_array_change(void *arg, struct zr_parsed *parsed,
         src = zr_array_source_make(format, c->before->parsed, parsed, &c->before->meta);
         src.root = c->before->root;
         /* .zattrs may be new, so only .zarray shows that there is an array */
-        ZR_TRY(zr_array_recheck(c->array, c->before, NULL, err));
+        ZR_TRY(zr_array_recheck(c->array, c->before, c->cancel, err));
     } else if (!zr_json_is_text(zr_json_get(src.root, "node_type"), "array")) {
         return zr_fail(err, ZARR_ERR_CONFLICT, "it is no longer an array");
     }
@@ -46,7 +47,8 @@ static zarr_status commit_array_change(void *arg, zarr_error *err)
 static zarr_status change_array(zarr_array *array, struct zr_attrs_change *change,
                                 zarr_error *err)
 {
-    struct array_changing c = {.array = array, .before = zr_array_state_get(array)};
+    struct array_changing c = {
+        .array = array, .cancel = change->cancel, .before = zr_array_state_get(array)};
     zarr_status st = zr_array_may_change(array, err);
 
     change->format = c.before->meta.format;
@@ -77,28 +79,32 @@ zarr_status zarr_array_attribute_get(const zarr_array *array, const char *name,
 }
 
 zarr_status zarr_array_attribute_set(zarr_array *array, const char *name,
-                                     const char *json, zarr_error *err)
+                                     const char *json, const zarr_cancel *cancel,
+                                     zarr_error *err)
 {
-    struct zr_attrs_change c = {.verb = ZR_ATTRS_SET, .name = name, .json = json};
+    struct zr_attrs_change c = {
+        .verb = ZR_ATTRS_SET, .name = name, .json = json, .cancel = cancel};
 
     ZR_NEED(array, err);
     return change_array(array, &c, err);
 }
 
 zarr_status zarr_array_attribute_delete(zarr_array *array, const char *name,
-                                        zarr_error *err)
+                                        const zarr_cancel *cancel, zarr_error *err)
 {
-    struct zr_attrs_change c = {.verb = ZR_ATTRS_DELETE, .name = name};
+    struct zr_attrs_change c = {.verb = ZR_ATTRS_DELETE, .name = name, .cancel = cancel};
 
     ZR_NEED(array, err);
     return change_array(array, &c, err);
 }
 
 zarr_status zarr_array_attributes_merge(zarr_array *array, const char *json_object,
-                                        int replace_all, zarr_error *err)
+                                        int replace_all, const zarr_cancel *cancel,
+                                        zarr_error *err)
 {
     struct zr_attrs_change c = {.verb = replace_all ? ZR_ATTRS_REPLACE : ZR_ATTRS_MERGE,
-                                .json = json_object};
+                                .json = json_object,
+                                .cancel = cancel};
 
     ZR_NEED(array, err);
     return change_array(array, &c, err);

@@ -261,7 +261,7 @@ static zarr_status look_for_document(zarr_array *a, int32_t format, zarr_error *
     if (!a->may_go || !zr_store_can(a->h.store, ZARR_STORE_CAP_FAST_GET))
         return ZARR_OK;
     st = zr_doc_is_there(a->h.store, a->h.path, zr_doc_name(ZARR_NODE_ARRAY, format),
-                         &there, err);
+                         &there, NULL, err);
     atomic_store(&a->has_document, there);
     return st;
 }

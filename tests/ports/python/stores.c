@@ -70,11 +70,11 @@ static int load_one(void *user, const zarr_store_item *item)
 {
     struct loading *l = user;
     char data[16384];
-    uint64_t n = sizeof data, total = 0;
+    uint64_t n = sizeof data;
     zarr_error err;
 
-    MUST(zarr_store_get(l->from, item->key, 0, data, &n, &total, &err) == ZARR_OK);
-    MUST(n == total);
+    MUST(zarr_store_get(l->from, item->key, 0, data, &n, NULL, &err) == ZARR_OK);
+    MUST(n < sizeof data);
     host_lock();
     dict_set(l->to, item->key, bytes_new(data, n));
     host_unlock();

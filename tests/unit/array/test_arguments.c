@@ -38,7 +38,7 @@ static void open_all(enum world_sort sort)
     assert_ok(group_create(&group, w.store, "", 3, "{\"k\":[1,2]}", 0, &terr));
     array = make_array(&w, "x", 3, ROWS, COLS);
     fill_array(array);
-    assert_ok(zarr_array_attribute_set(array, "k", "[1,2]", &terr));
+    assert_ok(zarr_array_attribute_set(array, "k", "[1,2]", NULL, &terr));
     assert_ok(zarr_array_create(&text, w.store, "text", &spec, NULL, &terr));
 }
 

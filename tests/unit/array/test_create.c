@@ -242,7 +242,7 @@ static void test_existing(void **state)
     world_open(&w, WORLD_LOCAL);
     a = make_array(&w, "x", 3, 6, 5);
     fill_array(a);
-    assert_ok(zarr_array_attribute_set(a, "k", "1", &terr));
+    assert_ok(zarr_array_attribute_set(a, "k", "1", NULL, &terr));
     zarr_array_free(a);
     assert_status(zarr_array_create(&a, w.store, "x", &spec, NULL, &terr),
                   ZARR_ERR_EXISTS);

@@ -233,9 +233,9 @@ static void test_claim(void **state)
         check_claimed(s, at);
         assert_true(has_job(s, at));
         if (i & 1)
-            assert_ok(zarr_group_release_claim(group, 1, &terr));
+            assert_ok(zarr_group_release_claim(group, 1, NULL, &terr));
         else
-            assert_ok(zarr_array_release_claim(a, 1, &terr));
+            assert_ok(zarr_array_release_claim(a, 1, NULL, &terr));
         assert_false(has_job(s, at));
         assert_ok(create(s, at, false, 3, ZARR_SPEC_OVERWRITE, NULL, NULL));
         zarr_array_free(a);

@@ -26,7 +26,8 @@ static void test_documents(void **state)
     assert_says("without a store");
     assert_int_not_equal(zarr_array_resize(one_free, shape, NULL, &terr), ZARR_OK);
     assert_int_not_equal(zarr_array_refresh(one_free, NULL, NULL, &terr), ZARR_OK);
-    assert_int_not_equal(zarr_array_attribute_set(one_free, "a", "1", &terr), ZARR_OK);
+    assert_int_not_equal(zarr_array_attribute_set(one_free, "a", "1", NULL, &terr),
+                         ZARR_OK);
     assert_int_not_equal(
         zarr_array_list_blocks(one_free, ZARR_BLOCKS_STORED, NULL, NULL, NULL, &terr),
         ZARR_OK);
@@ -134,7 +135,8 @@ static void test_grid_shape(void **state)
         assert_status(zarr_array_resize(a, grown, NULL, &terr), ZARR_ERR_INVALID);
         assert_status(zarr_array_refresh(a, NULL, NULL, &terr), ZARR_ERR_INVALID);
         assert_status(zarr_array_append(a, 0, &t, NULL, NULL, &terr), ZARR_ERR_INVALID);
-        assert_status(zarr_array_attribute_set(b, "a", "1", &terr), ZARR_ERR_INVALID);
+        assert_status(zarr_array_attribute_set(b, "a", "1", NULL, &terr),
+                      ZARR_ERR_INVALID);
         assert_says("ZARR_OPEN_GRID_SHAPE");
         zarr_array_free(a);
         zarr_array_free(b);

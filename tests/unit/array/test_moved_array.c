@@ -79,7 +79,7 @@ static zarr_status call(int which, zarr_array *a)
     case 4:
         return zarr_array_resize(a, shape, NULL, &terr);
     case 5:
-        return zarr_array_attribute_set(a, "a", "1", &terr);
+        return zarr_array_attribute_set(a, "a", "1", NULL, &terr);
     case 6:
         return zarr_array_block_write_encoded(a, chunk, "1234", 4, NULL, &terr);
     case 7:
@@ -252,7 +252,7 @@ static void test_other_changes(void **state)
         a = make_array(&w, "x", kinds[k], 6, 7);
         assert_ok(zarr_array_open(&b, w.store, "x", NULL, &terr));
         assert_ok(read_some(b));
-        assert_ok(zarr_array_attribute_set(a, "a", "1", &terr));
+        assert_ok(zarr_array_attribute_set(a, "a", "1", NULL, &terr));
         assert_ok(read_some(b));
         assert_ok(zarr_array_resize(a, larger, NULL, &terr));
         assert_ok(read_some(b));

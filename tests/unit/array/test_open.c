@@ -23,7 +23,7 @@ static void test_document(void **state)
     assert_non_null(strstr(get_text(&w, "zarr.json"),
                            "\"x_ext\"")); /* kept, written in canonical form */
     assert_non_null(strstr(get_text(&w, "zarr.json"), "\"separator\": \"/\""));
-    assert_ok(zarr_array_attributes_merge(a, "{\"r\": 1}", 0, &terr));
+    assert_ok(zarr_array_attributes_merge(a, "{\"r\": 1}", 0, NULL, &terr));
     assert_non_null(strstr(get_text(&w, "zarr.json"), "\"x_ext\""));
     assert_ok(zarr_node_delete(w.store, "", &terr));
     zarr_array_free(a);
@@ -142,7 +142,7 @@ static void test_silent_separator(void **state)
             assert_string_equal(key, nested ? "x/1/1" : "x/1.1");
             assert_int_equal(n, 5);
             /* It is still known. */
-            assert_ok(zarr_array_attribute_set(a, "k", "1", &terr));
+            assert_ok(zarr_array_attribute_set(a, "k", "1", NULL, &terr));
             assert_ok(zarr_array_block_key(a, last, key, sizeof key, &n, &terr));
             assert_string_equal(key, nested ? "x/1/1" : "x/1.1");
             zarr_array_free(a);

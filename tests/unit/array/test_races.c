@@ -319,7 +319,7 @@ static void set_when_read(const zarr_store_op *op, int done)
         return;
     unhook();
     if (zarr_array_open(&theirs, other, "a", NULL, NULL) != ZARR_OK ||
-        zarr_array_attribute_set(theirs, "k", "\"new\"", NULL) != ZARR_OK ||
+        zarr_array_attribute_set(theirs, "k", "\"new\"", NULL, NULL) != ZARR_OK ||
         zarr_group_consolidated_update(other, "a", NULL, NULL, NULL) != ZARR_OK)
         abort();
 }

@@ -20,7 +20,7 @@ static void test_resize(void **state)
             world_open(&w, sort);
             a = make_array(&w, "x", kinds[k], 6, 7);
             assert_ok(zarr_array_open(&b, w.store, "x", NULL, &terr));
-            assert_ok(zarr_array_attribute_set(b, "keep", "2.50", &terr));
+            assert_ok(zarr_array_attribute_set(b, "keep", "2.50", NULL, &terr));
             fill_array(a);
             assert_ok(zarr_array_resize(a, small, NULL, &terr));
             assert_int_equal(zarr_array_shape(a)[1], 3);
@@ -182,7 +182,7 @@ static void test_lent(void **state)
     document = zarr_array_metadata(a);
     assert_ptr_equal(attributes, zarr_array_attributes(a));
     assert_ok(zarr_array_resize(a, small, NULL, &terr));
-    assert_ok(zarr_array_attribute_set(a, "k", "1", &terr));
+    assert_ok(zarr_array_attribute_set(a, "k", "1", NULL, &terr));
     assert_int_equal(shape[1], 7);
     assert_int_equal(chunk[1], 2);
     assert_int_equal(*fill, -1);
@@ -218,7 +218,7 @@ static void test_read_only(void **state)
     zarr_tensor_host(&t, NULL, row, sizeof row, 2, one);
     assert_status(zarr_array_resize(a, small, NULL, &terr), ZARR_ERR_INVALID);
     assert_status(zarr_array_append(a, 0, &t, NULL, NULL, &terr), ZARR_ERR_INVALID);
-    assert_status(zarr_array_attribute_set(a, "k", "1", &terr), ZARR_ERR_INVALID);
+    assert_status(zarr_array_attribute_set(a, "k", "1", NULL, &terr), ZARR_ERR_INVALID);
     assert_status(group_create(&g, store, "g", 3, NULL, 0, &terr), ZARR_ERR_INVALID);
     assert_status(zarr_node_delete(store, "x", &terr), ZARR_ERR_INVALID);
     assert_status(zarr_node_copy(store, "x", store, "y", NULL, &terr), ZARR_ERR_INVALID);
@@ -261,7 +261,7 @@ static void test_replaced(void **state)
     assert_ok(group_create(&g, w.store, "x", 3, NULL, ZARR_GROUP_OVERWRITE, &terr));
     zarr_group_free(g);
     assert_int_not_equal(zarr_array_resize(a, shape, NULL, &terr), ZARR_OK);
-    assert_status(zarr_array_attribute_set(a, "k", "1", &terr), ZARR_ERR_CONFLICT);
+    assert_status(zarr_array_attribute_set(a, "k", "1", NULL, &terr), ZARR_ERR_CONFLICT);
     assert_ok(zarr_node_delete(w.store, "x", &terr));
     assert_status(zarr_array_resize(a, shape, NULL, &terr), ZARR_ERR_NOT_FOUND);
     assert_status(zarr_array_refresh(a, NULL, NULL, &terr), ZARR_ERR_NOT_FOUND);

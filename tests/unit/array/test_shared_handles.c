@@ -18,7 +18,7 @@ static void set_between(const zarr_store_op *op, int done)
 {
     if (!done || !is_at(op, ZARR_STORE_PUT, "a/.zarray"))
         return;
-    their_status = zarr_array_attribute_set(mine, "k", "1", NULL);
+    their_status = zarr_array_attribute_set(mine, "k", "1", NULL, NULL);
 }
 
 static void resize_after_reading(const zarr_store_op *op, int done)
@@ -47,7 +47,7 @@ static void test_handle_of_two_documents(void **state)
     (void)state;
     begin(0, 2, 10, 4);
     hook = resize_between;
-    assert_ok(zarr_array_attribute_set(mine, "k", "1", &terr));
+    assert_ok(zarr_array_attribute_set(mine, "k", "1", NULL, &terr));
     check_new(1);
     end();
 
@@ -94,8 +94,8 @@ static void *set_one(void *arg)
     if (s->length)
         st = zarr_array_resize(s->a, &s->length, NULL, NULL);
     else
-        st = s->a ? zarr_array_attribute_set(s->a, s->name, "1", NULL)
-                  : zarr_group_attribute_set(s->g, s->name, "1", NULL);
+        st = s->a ? zarr_array_attribute_set(s->a, s->name, "1", NULL, NULL)
+                  : zarr_group_attribute_set(s->g, s->name, "1", NULL, NULL);
     if (st != ZARR_OK)
         abort();
     return NULL;

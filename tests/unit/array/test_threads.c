@@ -44,7 +44,7 @@ static void *set_attributes(void *arg)
         abort();
     for (int i = 0; i < N_TURNS; i++) {
         snprintf(name, sizeof name, "t%d_%d", j->id, i);
-        if (zarr_array_attribute_set(a, name, "1", &e) != ZARR_OK) {
+        if (zarr_array_attribute_set(a, name, "1", NULL, &e) != ZARR_OK) {
             fprintf(stderr, "%s\n", e.message);
             abort();
         }
@@ -189,7 +189,7 @@ static void test_readers_and_resizes(void **state)
     }
     for (int i = 0; i < 30; i++) {
         assert_ok(zarr_array_resize(a, i % 2 ? large : small, NULL, &terr));
-        assert_ok(zarr_array_attribute_set(a, "turn", "1", &terr));
+        assert_ok(zarr_array_attribute_set(a, "turn", "1", NULL, &terr));
     }
     atomic_store(&stop, 1);
     for (int i = 0; i < N_THREADS; i++)
@@ -337,7 +337,7 @@ static void test_fork(void **state)
         if (pid == 0) {
             alarm(20);
             _exit(read_at(a, 3, 3) == 3003 &&
-                          zarr_array_attribute_set(a, "child", "1", NULL) == ZARR_OK
+                          zarr_array_attribute_set(a, "child", "1", NULL, NULL) == ZARR_OK
                       ? 0
                       : 1);
         }

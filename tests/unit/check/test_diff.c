@@ -362,7 +362,7 @@ static void test_nodes(void **state)
     zarr_group_free(g);
     zarr_array_free(make_array(&w, "b/kind", 3, 2, 2));
     assert_ok(zarr_group_open(&g, w.store, "b", NULL, &terr));
-    assert_ok(zarr_group_attribute_set(g, "v", "2", &terr));
+    assert_ok(zarr_group_attribute_set(g, "v", "2", NULL, &terr));
     zarr_group_free(g);
     assert_ok(zarr_node_diff(w.store, "a", w.store, "b", &r, &o, &terr));
     assert_int_equal(e.n, 4);

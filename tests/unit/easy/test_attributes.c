@@ -105,7 +105,7 @@ static void test_exact(void **state)
     world_open(&w, WORLD_LOCAL);
     a = make_easy(&w, "a", ZARR_INT8, 0, NULL);
     for (size_t k = 0; k < sizeof row / sizeof *row; k++) {
-        assert_ok(zarr_array_attribute_set(a, "x", row[k].json, &terr));
+        assert_ok(zarr_array_attribute_set(a, "x", row[k].json, NULL, &terr));
         if ((zarr_array_attribute_get_double(a, "x", &d, &terr) == ZARR_OK) !=
                 row[k].is_double ||
             (zarr_array_attribute_get_int64(a, "x", &i, &terr) == ZARR_OK) !=
@@ -186,7 +186,7 @@ static void test_refused(void **state)
     assert_status(zarr_group_attribute_set_text(NULL, "x", "y", &terr), ZARR_ERR_INVALID);
     assert_status(zarr_group_attribute_get_texts(&out, NULL, "x", NULL),
                   ZARR_ERR_INVALID);
-    assert_ok(zarr_array_attribute_set(a, "x", "[1,2,3]", &terr));
+    assert_ok(zarr_array_attribute_set(a, "x", "[1,2,3]", NULL, &terr));
     assert_status(zarr_array_attribute_get_int64s(a, "x", i, 2, &n, &terr),
                   ZARR_ERR_LIMIT);
     assert_says("has 3 numbers, there is room for 2");
@@ -194,7 +194,7 @@ static void test_refused(void **state)
     assert_int_equal(i[0], -1); /* as it was */
     assert_status(zarr_array_attribute_get_text(a, "x", text, sizeof text, NULL, &terr),
                   ZARR_ERR_INVALID);
-    assert_ok(zarr_array_attribute_set(a, "x", "[\"a\\u0000b\"]", &terr));
+    assert_ok(zarr_array_attribute_set(a, "x", "[\"a\\u0000b\"]", NULL, &terr));
     assert_status(zarr_array_attribute_get_texts(&out, a, "x", &terr), ZARR_ERR_INVALID);
     assert_null(out);
     assert_status(zarr_array_attribute_get_text(a, "x", text, sizeof text, NULL, &terr),

@@ -22,7 +22,6 @@ static void plain_caps(void *self, zarr_store_caps *out)
 
 static void plain_run(void *self, zarr_store_op *op, zarr_error *err)
 {
-    uint64_t total = 0;
     char *p = op->mem.handle;
 
     op->done_bytes = 0;
@@ -33,11 +32,7 @@ static void plain_run(void *self, zarr_store_op *op, zarr_error *err)
     } else if (op->verb == ZARR_STORE_ERASE) {
         op->status = zarr_store_erase(self, op->key, NULL, err);
     } else {
-        op->done_bytes = op->verb == ZARR_STORE_GET ? op->mem.bytes : 0;
-        op->status = zarr_store_get(self, op->key, 0, p ? p + op->mem.offset : p,
-                                    &op->done_bytes, &total, err);
-        if (op->status == ZARR_OK)
-            op->object_bytes = total;
+        zarr_store_run(self, op, err);
     }
 }
 

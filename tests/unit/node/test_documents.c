@@ -287,10 +287,10 @@ static void test_write(void **state)
         world_open(&w, sort);
         zr_str_init(&text, w.ctx->alloc);
         zr_str_puts(&text, "{}");
-        assert_ok(zr_doc_is_there(w.store, "a", ".zattrs", &there, &terr));
+        assert_ok(zr_doc_is_there(w.store, "a", ".zattrs", &there, NULL, &terr));
         assert_false(there);
         assert_ok(zr_doc_write(w.store, "a", ".zattrs", &text, false, &terr));
-        assert_ok(zr_doc_is_there(w.store, "a", ".zattrs", &there, &terr));
+        assert_ok(zr_doc_is_there(w.store, "a", ".zattrs", &there, NULL, &terr));
         assert_true(there);
         zr_str_puts(&text, " ");
         assert_status(zr_doc_write(w.store, "a", ".zattrs", &text, false, &terr),

@@ -66,9 +66,7 @@ static void gate_run(void *self, zarr_store_op *op, zarr_error *err)
     } else if (op->verb == ZARR_STORE_ERASE) {
         op->status = zarr_store_erase(gate.below, op->key, NULL, err);
     } else {
-        op->done_bytes = op->verb == ZARR_STORE_GET ? op->mem.bytes : 0;
-        op->status = zarr_store_get(gate.below, op->key, 0, p, &op->done_bytes,
-                                    &op->object_bytes, err);
+        zarr_store_run(gate.below, op, err);
     }
 }
 

@@ -544,9 +544,7 @@ static void near_run(void *self, zarr_store_op *op, zarr_error *err)
     }
     if (strstr(op->key, "/c/"))
         assert_false(zr_thread_is_self(&submitter));
-    op->done_bytes = op->verb == ZARR_STORE_GET ? op->mem.bytes : 0;
-    op->status =
-        zarr_store_get(below, op->key, 0, p, &op->done_bytes, &op->object_bytes, err);
+    zarr_store_run(below, op, err);
 }
 
 static zarr_status near_list(void *self, const char *prefix, uint32_t how,

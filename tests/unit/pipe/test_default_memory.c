@@ -270,7 +270,7 @@ static void test_metadata(void **state)
     s = far_store(&w, FAR, 0, 0);
     a = far_array(s, "int32", 0, NULL);
     assert_ok(zarr_group_create(&g, s, "g", NULL, NULL, &terr));
-    assert_ok(zarr_array_attribute_set(a, "k", "[1, 2, 3]", &terr));
+    assert_ok(zarr_array_attribute_set(a, "k", "[1, 2, 3]", NULL, &terr));
     assert_ok(zarr_store_get(s, "a/zarr.json", 0, text, &bytes, NULL, &terr));
     zarr_fakedev_count(w.device, &n);
     assert_int_equal(n.allocs, 0);

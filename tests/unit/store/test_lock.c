@@ -410,12 +410,12 @@ static void *shake_read(void *arg)
     char to[6000];
 
     while (!atomic_load(&x->stop)) {
-        uint64_t n = sizeof to, total = 0;
-        zarr_status st = zarr_store_get(x->s, "d/e/f/v", 0, to, &n, &total, NULL);
+        uint64_t n = sizeof to;
+        zarr_status st = zarr_store_get(x->s, "d/e/f/v", 0, to, &n, NULL, NULL);
 
         if (st == ZARR_ERR_NOT_FOUND)
             continue;
-        if (st != ZARR_OK || n != total || n < 1000) {
+        if (st != ZARR_OK || n == sizeof to || n < 1000) {
             atomic_fetch_add(&x->n_bad, 1);
             continue;
         }

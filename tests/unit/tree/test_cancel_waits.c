@@ -351,6 +351,136 @@ static void a_cancelled_write_may_be_done(void **state)
     world_close(&w);
 }
 
+/* ---- changes through handles ------------------------------------------------------- */
+
+struct handles {
+    zarr_store *s;
+    zarr_array *array[2]; /* v3, v2 */
+    zarr_group *group[2];
+};
+
+static void open_handles(struct handles *h, zarr_store *s)
+{
+    const zarr_group_open_options plain = {.struct_size = sizeof plain,
+                                           .consolidated = ZARR_CONSOLIDATED_NEVER};
+
+    h->s = s;
+    h->array[0] = open_array(s, "src/a");
+    h->array[1] = open_array(s, "old/v");
+    assert_ok(zarr_group_open(&h->group[0], s, "src", NULL, &terr));
+    assert_ok(zarr_group_open(&h->group[1], s, "old", &plain, &terr));
+}
+
+static void free_handles(struct handles *h)
+{
+    for (int i = 0; i < 2; i++) {
+        zarr_array_free(h->array[i]);
+        zarr_group_free(h->group[i]);
+    }
+}
+
+/* Replaces the node that a call before left with its claim given back. */
+static zarr_status release_claim(zarr_store *s, bool of_group)
+{
+    static const uint64_t one[] = {1};
+    const zarr_group_spec group = {.struct_size = sizeof group,
+                                   .flags = ZARR_GROUP_CLAIM | ZARR_GROUP_OVERWRITE};
+    const zarr_array_spec array = {.struct_size = sizeof array,
+                                   .flags = ZARR_SPEC_CLAIM | ZARR_SPEC_OVERWRITE,
+                                   .ndim = 1,
+                                   .shape = one,
+                                   .chunk_shape = one,
+                                   .data_type = "uint8"};
+    zarr_array *a = NULL;
+    zarr_group *g = NULL;
+    zarr_status st;
+
+    if (of_group)
+        assert_ok(zarr_group_create(&g, s, "new/g", &group, NULL, &terr));
+    else
+        assert_ok(zarr_array_create(&a, s, "new/a", &array, NULL, &terr));
+    st = of_group ? zarr_group_release_claim(g, 1, signalled, &terr)
+                  : zarr_array_release_claim(a, 1, signalled, &terr);
+    zarr_array_free(a);
+    zarr_group_free(g);
+    return st;
+}
+
+/* call: set, merge or delete an attribute, or release a claim */
+static zarr_status change_node(const struct handles *h, bool of_group, int format,
+                               char call)
+{
+    zarr_array *a = h->array[format == 2];
+    zarr_group *g = h->group[format == 2];
+
+    if (call == 's')
+        return of_group ? zarr_group_attribute_set(g, "k", "1", signalled, &terr)
+                        : zarr_array_attribute_set(a, "k", "1", signalled, &terr);
+    if (call == 'm')
+        return of_group ? zarr_group_attributes_merge(g, "{}", 0, signalled, &terr)
+                        : zarr_array_attributes_merge(a, "{}", 0, signalled, &terr);
+    if (call == 'd')
+        return of_group ? zarr_group_attribute_delete(g, "k", signalled, &terr)
+                        : zarr_array_attribute_delete(a, "k", signalled, &terr);
+    return release_claim(h->s, of_group);
+}
+
+static void changes_in_flight_end(void **state)
+{
+    static const struct {
+        const char *key;
+        uint32_t verb;
+        bool of_group;
+        int format;
+        char call;
+    } rows[] = {
+        {"src/a/zarr.json", ZARR_STORE_GET, false, 3, 's'},
+        {"src/a/zarr.json", ZARR_STORE_PUT, false, 3, 'm'},
+        {"src/a/zarr.json", ZARR_STORE_GET, false, 3, 'd'},
+        {"old/v/.zattrs", ZARR_STORE_GET, false, 2, 's'},
+        {"old/v/.zarray", ZARR_STORE_GET, false, 2, 'm'},
+        {"old/v/.zattrs", ZARR_STORE_PUT, false, 2, 'd'},
+        {"src/zarr.json", ZARR_STORE_GET, true, 3, 's'},
+        {"src/zarr.json", ZARR_STORE_PUT, true, 3, 'm'},
+        {"src/zarr.json", ZARR_STORE_GET, true, 3, 'd'},
+        {"old/.zattrs", ZARR_STORE_GET, true, 2, 's'},
+        {"old/.zgroup", 0, true, 2, 'm'},
+        {"old/.zattrs", ZARR_STORE_PUT, true, 2, 'd'},
+        {"new/a/.zarrc-job", ZARR_STORE_ERASE, false, 3, 'r'},
+        {"new/g/.zarrc-job", ZARR_STORE_ERASE, true, 3, 'r'},
+    };
+    struct sigaction action = {.sa_handler = on_alarm}, before;
+    zarr_store *s = NULL;
+    struct handles h;
+    struct world w;
+
+    (void)state;
+    assert_int_equal(sigaction(SIGALRM, &action, &before), 0);
+    s = open_hung(&w);
+    hung.what = "no such key";
+    open_handles(&h, s);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        zarr_status st;
+
+        signalled = fresh_cancel();
+        hung.what = rows[i].key;
+        hung.verb = rows[i].verb;
+        hung.n_cancelled = 0;
+        alarm_in_ms(50);
+        st = change_node(&h, rows[i].of_group, rows[i].format, rows[i].call);
+        if (st != ZARR_ERR_CANCELLED || hung.n_cancelled == 0)
+            fail_msg("row %zu: %s", i, st ? terr.message : "not cancelled");
+        hung.what = "no such key";
+        zarr_cancel_reset(signalled);
+        assert_ok(change_node(&h, rows[i].of_group, rows[i].format, rows[i].call));
+    }
+    hung.verb = 0;
+    assert_int_equal(sigaction(SIGALRM, &before, NULL), 0);
+    free_handles(&h);
+    zarr_store_free(s);
+    world_close(&w);
+}
+
 /* ---- calls of a store that never answers ------------------------------------------- */
 
 /* A call that does not pass its object on fails at once. */
@@ -433,6 +563,8 @@ static zarr_status call_store(zarr_store *s, zarr_array *a, int which,
         return zarr_array_block_write_encoded(a, block, text, n, c, &terr);
     case 14:
         return zarr_array_block_erase(a, block, c, &terr);
+    case 15:
+        return zarr_store_get(s, "k", 0, text, &n, c, &terr);
     default:
         return ZARR_OK;
     }
@@ -456,7 +588,7 @@ static void calls_of_a_store_end(void **state)
     hung.what = "no such key";
     a = open_array(hangs, "src/a");
     hung.what = "";
-    for (int which = 0; which < 15; which++) {
+    for (int which = 0; which < 16; which++) {
         signalled = fresh_cancel();
         alarm_in_ms(50);
         if (call_store(hangs, a, which, signalled) != ZARR_ERR_CANCELLED)
@@ -477,6 +609,7 @@ int main(void)
         cmocka_unit_test(operations_in_flight_end),
         cmocka_unit_test(documents_in_flight_end),
         cmocka_unit_test(a_cancelled_write_may_be_done),
+        cmocka_unit_test(changes_in_flight_end),
         cmocka_unit_test(calls_of_a_store_end),
     };
 

@@ -71,7 +71,7 @@ static void make_tree(struct world *w)
         snprintf(path, sizeof path, "g/k%d", kind);
         a = make_array(w, path, kind, 6, 7);
         fill_array(a);
-        assert_ok(zarr_array_attribute_set(a, "k", "1", &terr));
+        assert_ok(zarr_array_attribute_set(a, "k", "1", NULL, &terr));
         zarr_array_free(a);
     }
 }

@@ -60,10 +60,10 @@ static void test_write_and_use(void **state)
                           ZARR_ERR_INVALID);
             /* An attribute of an inner group changes at once, and the consolidated copy
              * becomes outdated. */
-            assert_ok(zarr_group_attribute_set(inner, "j", "2", &terr));
+            assert_ok(zarr_group_attribute_set(inner, "j", "2", NULL, &terr));
             assert_int_equal(zarr_group_is_consolidated(inner), 1);
             zarr_group_free(inner);
-            assert_ok(zarr_group_attribute_set(g, "top", "2", &terr));
+            assert_ok(zarr_group_attribute_set(g, "top", "2", NULL, &terr));
             assert_int_equal(zarr_group_is_consolidated(g), 1);
             zarr_group_free(g);
             assert_ok(zarr_group_open(&g, w.store, "c", &never, &terr));
@@ -190,7 +190,7 @@ static void test_check(void **state)
         assert_ok(check_consolidated_at(w.store, "c", tell_difference, &t, NULL, &terr));
         assert_string_equal(t.text, "");
         assert_ok(zarr_array_open(&a, w.store, "c/A", NULL, &terr));
-        assert_ok(zarr_array_attribute_set(a, "new", "1", &terr));
+        assert_ok(zarr_array_attribute_set(a, "new", "1", NULL, &terr));
         zarr_array_free(a);
         assert_ok(zarr_node_delete(w.store, "c/b", &terr));
         zarr_array_free(make_array(&w, "c/z", format, 4, 4));

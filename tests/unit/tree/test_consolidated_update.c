@@ -32,7 +32,7 @@ static void change_nodes(struct world *w, int format)
     zarr_group *g = NULL;
 
     assert_ok(zarr_array_open(&a, w->store, "c/A", NULL, &terr));
-    assert_ok(zarr_array_attribute_set(a, "now", "[1, NaN]", &terr));
+    assert_ok(zarr_array_attribute_set(a, "now", "[1, NaN]", NULL, &terr));
     zarr_array_free(a);
     assert_int_equal(update(w, "c/A", 0), 1);
     must_be_current(w);
@@ -50,13 +50,13 @@ static void change_nodes(struct world *w, int format)
     must_be_current(w);
     /* Only the group is updated: its nodes keep their entries. */
     assert_ok(zarr_group_open(&g, w->store, "c/h", NULL, &terr));
-    assert_ok(zarr_group_attribute_set(g, "here", "true", &terr));
+    assert_ok(zarr_group_attribute_set(g, "here", "true", NULL, &terr));
     zarr_group_free(g);
     assert_int_equal(update(w, "c/h", 0), 1);
     must_be_current(w);
     /* The group that has the entries: v2 has one of the group itself. */
     assert_ok(zarr_group_open(&g, w->store, "c", NULL, &terr));
-    assert_ok(zarr_group_attribute_set(g, "own", "5", &terr));
+    assert_ok(zarr_group_attribute_set(g, "own", "5", NULL, &terr));
     zarr_group_free(g);
     assert_int_equal(update(w, "c", 0), format == 2);
     must_be_current(w);
@@ -92,7 +92,7 @@ static void test_update_levels(void **state)
     assert_ok(consolidate_at(w.store, "c/g", NULL, &terr));
     assert_ok(consolidate_at(w.store, "c", NULL, &terr));
     assert_ok(zarr_array_open(&a, w.store, "c/g/inner/x", NULL, &terr));
-    assert_ok(zarr_array_attribute_set(a, "k", "1", &terr));
+    assert_ok(zarr_array_attribute_set(a, "k", "1", NULL, &terr));
     zarr_array_free(a);
     assert_int_equal(update(&w, "c/g/inner/x", 0), 2);
     must_be_current(&w);

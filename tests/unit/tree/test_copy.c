@@ -37,7 +37,7 @@ static void make_source(struct world *w)
         snprintf(path, sizeof path, "src/k%d", kind);
         a = make_array(w, path, kind, 6, 7);
         fill_array(a);
-        assert_ok(zarr_array_attribute_set(a, "k", "1", &terr));
+        assert_ok(zarr_array_attribute_set(a, "k", "1", NULL, &terr));
         zarr_array_free(a);
     }
     assert_ok(group_create(&g, w->store, "src/empty", 3, NULL, 0, &terr));

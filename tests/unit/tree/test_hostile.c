@@ -107,7 +107,7 @@ static void test_attributes_document(void **state)
     /* Old writers wrote this. */
     put_text(&w, ".zattrs", "{\"n\": NaN, \"i\": -Infinity}");
     assert_ok(zarr_array_open(&a, w.store, "", NULL, &terr));
-    assert_ok(zarr_array_attribute_set(a, "k", "1", &terr));
+    assert_ok(zarr_array_attribute_set(a, "k", "1", NULL, &terr));
     assert_non_null(strstr(get_text(&w, ".zattrs"), "\"NaN\"")); /* we write text */
     zarr_array_free(a);
     world_close(&w);
@@ -141,7 +141,7 @@ static void test_limits(void **state)
     text[1999] = '\0';
     memset(text, 'x', 1999);
     text[0] = text[1998] = '"';
-    assert_status(zarr_array_attribute_set(a, "k", text, &terr), ZARR_ERR_LIMIT);
+    assert_status(zarr_array_attribute_set(a, "k", text, NULL, &terr), ZARR_ERR_LIMIT);
     zarr_array_free(a);
     snprintf(text, sizeof text, "%s",
              V3("[4]", "[2]", ",\"attributes\":{\"d\":[[[[[[[[[]]]]]]]]]}"));

@@ -107,7 +107,7 @@ static void use_array(struct world *w, int kind)
     assert_ok(zarr_array_block_write_encoded(a, chunk, data, bytes, NULL, &terr));
     assert_ok(zarr_array_block_erase(a, chunk, NULL, &terr));
     fill_array(a);
-    assert_ok(zarr_array_attribute_set(a, "k", "1", &terr));
+    assert_ok(zarr_array_attribute_set(a, "k", "1", NULL, &terr));
     assert_ok(zarr_array_resize(a, small, 0, &terr));
     zarr_array_free(a);
     assert_ok(zarr_array_open(&a, w->store, "g/a", NULL, &terr));

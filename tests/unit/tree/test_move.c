@@ -119,7 +119,7 @@ static void make_source(struct world *w)
     zarr_group_free(g);
     a = make_array(w, "src/k2", 2, 6, 7);
     fill_array(a);
-    assert_ok(zarr_array_attribute_set(a, "k", "1", &terr));
+    assert_ok(zarr_array_attribute_set(a, "k", "1", NULL, &terr));
     zarr_array_free(a);
 }
 
