@@ -162,6 +162,7 @@ static PyMethodDef array_methods[] = {
     {"_device", zx_array_device, METH_VARARGS, NULL},
     {"_places", zx_array_places, METH_O, NULL},
     {"_check_address", zx_array_check_address, METH_O, NULL},
+    {"_explain", zx_array_explain, METH_VARARGS, NULL},
     {"_check_codecs", zx_array_check_codecs, METH_O, NULL},
     {"_decode", zx_array_decode, METH_VARARGS, NULL},
     {"_encode", zx_array_encode, METH_VARARGS, NULL},
@@ -195,7 +196,25 @@ static int array_set_fortran(PyObject *o, PyObject *value, void *unused)
     return 0;
 }
 
+static PyObject *array_has_like(PyObject *o, void *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(((zx_array *)o)->has_like);
+}
+
+static int array_set_like(PyObject *o, PyObject *value, void *unused)
+{
+    const int wanted = value ? PyObject_IsTrue(value) : 0;
+
+    (void)unused;
+    if (wanted < 0)
+        return -1;
+    ((zx_array *)o)->has_like = wanted != 0;
+    return 0;
+}
+
 static PyGetSetDef array_getset[] = {
+    {"_has_like", array_has_like, array_set_like, NULL, NULL},
     {"_is_fortran", array_is_fortran, array_set_fortran, NULL, NULL},
     {"shape", array_shape, NULL, "The lengths of the dimensions.", (void *)SHAPE},
     {"_chunk_shape", array_shape, NULL, NULL, (void *)SHAPE_CHUNK},

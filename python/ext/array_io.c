@@ -45,13 +45,14 @@ int zx_io_init(struct zx_io *io, zx_state *st, PyObject *options)
 {
     static const zarr_io_options none = ZARR_IO_OPTIONS_INIT;
     static const zarr_tuning plain = ZARR_TUNING_INIT;
+    static const zarr_stats no_stats = ZARR_STATS_INIT;
 
-    PyObject *field, *present;
+    PyObject *field, *present, *counts;
     uint32_t at_once = 0;
     uint64_t stream = 0;
 
     io->o = none;
-    io->progress = io->field = NULL;
+    io->progress = io->field = io->counts = NULL;
     io->is_packed = 0;
     io->o.max_threads = call_threads(st);
     if (!options || options == Py_None)
@@ -78,15 +79,30 @@ int zx_io_init(struct zx_io *io, zx_state *st, PyObject *options)
         io->o.flags |= ZARR_IO_AT_ONCE;
     io->o.stream = (void *)(uintptr_t)stream; /* NOLINT(performance-no-int-to-ptr) */
     if (zx_opt(options, "progress", &io->progress) || zx_opt(options, "field", &field) ||
-        zx_opt(options, "present", &present) || zx_io_present(io, present))
+        zx_opt(options, "present", &present) || zx_opt(options, "stats", &counts) ||
+        zx_io_present(io, present))
         return -1;
     io->field = Py_XNewRef(field);
+    if (counts && PyDict_Check(counts)) {
+        io->counts = Py_NewRef(counts);
+        io->stats = no_stats;
+        io->o.stats = &io->stats;
+    }
     return 0;
 }
 
 void zx_io_deinit(struct zx_io *io)
 {
     Py_CLEAR(io->field);
+    if (io->counts) {
+        PyObject *type, *value, *trace;
+
+        PyErr_Fetch(&type, &value, &trace); /* of the call, if it failed */
+        zx_stats_add(io->counts, &io->stats);
+        PyErr_Clear();
+        PyErr_Restore(type, value, trace);
+        Py_CLEAR(io->counts);
+    }
     if (io->o.present)
         PyBuffer_Release(&io->present);
     io->o.present = NULL;
@@ -130,16 +146,20 @@ static int pack(struct zx_memory *m, const zx_array *a, const zarr_selection *se
     return -1;
 }
 
+int zx_io_lend(struct zx_memory *m, zx_array *a, PyObject *object, bool is_writable)
+{
+    return zx_is_capsule(object)   ? zx_memory_of_capsule(m, a, object, is_writable)
+           : PyTuple_Check(object) ? zx_memory_of_address(m, a, object)
+                                   : zx_memory_init(m, a->st, object, is_writable);
+}
+
 int zx_io_memory(struct zx_io *io, struct zx_memory *m, zx_array *a, PyObject *object,
                  bool is_read, const zarr_selection *sel)
 {
     uint64_t shape[ZARR_MAX_RANK];
     int32_t ndim;
 
-    if ((!is_read && zx_writable(a->store)) ||
-        (zx_is_capsule(object)   ? zx_memory_of_capsule(m, a, object, is_read)
-         : PyTuple_Check(object) ? zx_memory_of_address(m, a, object)
-                                 : zx_memory_init(m, a->st, object, is_read)))
+    if ((!is_read && zx_writable(a->store)) || zx_io_lend(m, a, object, is_read))
         return -1;
     if (m->owner && is_read && Py_TYPE(m->owner) == a->st->vlen_type)
         io->o.heap = ((zx_vlen *)m->owner)->heap;
@@ -301,7 +321,7 @@ PyObject *zx_array_getitem(PyObject *o, PyObject *key)
     struct zx_io io;
     int is_quick = 0;
 
-    if (self->how == ZX_PLAIN)
+    if (self->how == ZX_PLAIN && !self->has_like)
         is_quick = basic_key(self, key, &sel);
     if (is_quick < 0)
         return NULL;
@@ -487,7 +507,7 @@ PyObject *zx_array_append(PyObject *o, PyObject *args)
         !PyArg_ParseTuple(args, "OiI|O", &object, &axis, &order, &options) ||
         zx_io_init(&io, self->st, options))
         return NULL;
-    if (zx_memory_init(&m, self->st, object, false)) {
+    if (zx_io_lend(&m, self, object, false)) {
         zx_io_deinit(&io);
         return NULL;
     }

@@ -80,6 +80,55 @@ PyObject *zx_array_check_codecs(PyObject *o, PyObject *is_write)
     Py_RETURN_NONE;
 }
 
+static PyObject *explanation_text(zx_array *self, const zarr_explanation *x)
+{
+    zarr_error err;
+    size_t bytes = 0;
+    PyObject *out = NULL;
+    char *text;
+
+    if (zx_check(self->st,
+                 zarr_explanation_text(x, ZARR_EXPLAIN_TEXT, NULL, 0, &bytes, &err), &err,
+                 self->a))
+        return NULL;
+    text = PyMem_Malloc(bytes + 1);
+    if (!text)
+        return PyErr_NoMemory();
+    if (zx_check(
+            self->st,
+            zarr_explanation_text(x, ZARR_EXPLAIN_TEXT, text, bytes + 1, &bytes, &err),
+            &err, self->a) == 0)
+        out = PyUnicode_DecodeUTF8(text, (Py_ssize_t)bytes, "replace");
+    PyMem_Free(text);
+    return out;
+}
+
+/* _explain(is_write, selection, memory or None) -> what the call would do, as text */
+PyObject *zx_array_explain(PyObject *o, PyObject *args)
+{
+    zx_array *self = (zx_array *)o;
+    PyObject *selection, *object, *out = NULL;
+    const zarr_selection *sel;
+    zarr_explanation *x = NULL;
+    struct zx_memory m = {.owner = NULL};
+    int is_write;
+    zarr_error err;
+    zarr_status status;
+
+    if (!PyArg_ParseTuple(args, "pOO", &is_write, &selection, &object) ||
+        zx_selection_arg(self->st, selection, &sel) ||
+        (object != Py_None && zx_io_lend(&m, self, object, false)))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS status =
+        zarr_array_explain(&x, self->a, is_write ? ZARR_EXPLAIN_WRITE : ZARR_EXPLAIN_READ,
+                           sel, object == Py_None ? NULL : &m.t, NULL, &err);
+    Py_END_ALLOW_THREADS if (zx_check(self->st, status, &err, self->a) == 0) out =
+        explanation_text(self, x);
+    zarr_explanation_free(x);
+    zx_memory_deinit(&m);
+    return out;
+}
+
 /* ---- keys ------------------------------------------------------------------- */
 
 /* Fills the grid coordinates of a list of keys. -1: an exception. */

@@ -104,6 +104,7 @@ typedef struct {
     uint32_t how;    /* ZX_PLAIN or ZX_VLEN */
     int32_t ndim;
     bool is_fortran; /* reads give new arrays in column-major order */
+    bool has_like;   /* [] gives arrays of another library, which zarrc/_array.py does */
 } zx_array;
 
 typedef struct {
@@ -139,6 +140,8 @@ struct zx_io {
     zarr_tuning tuning; /* `o` points to it */
     PyObject *progress; /* borrowed; called with (chunks done, chunks in all) */
     PyObject *field;    /* owned text, for `o.field` */
+    PyObject *counts;   /* owned dict, to which `stats` is added; or NULL */
+    zarr_stats stats;
     Py_buffer present;  /* held if `o.present` is set */
     uint32_t is_packed; /* memory of uint8 with several elements a byte */
 };
@@ -246,6 +249,8 @@ int zx_io_init(struct zx_io *io, zx_state *st, PyObject *options); /* a dict, or
 void zx_io_deinit(struct zx_io *io);
 /* Names the buffer that receives a byte for each chunk: whether the store has it. */
 int zx_io_present(struct zx_io *io, PyObject *object);
+/* Memory of any kind of object. -1: an exception. */
+int zx_io_lend(struct zx_memory *m, zx_array *a, PyObject *object, bool is_writable);
 /* The tensor of one read or write. `order`: ZARR_ORDER_* of plain memory. */
 int zx_io_memory(struct zx_io *io, struct zx_memory *m, zx_array *a, PyObject *object,
                  bool is_read, const zarr_selection *sel);
@@ -253,6 +258,7 @@ PyObject *zx_array_getitem(PyObject *self, PyObject *key);
 int zx_array_setitem(PyObject *self, PyObject *key, PyObject *value);
 PyObject *zx_array_key(PyObject *self, PyObject *key);
 PyObject *zx_array_fresh(PyObject *self, PyObject *args);
+PyObject *zx_array_explain(PyObject *self, PyObject *args);
 PyObject *zx_array_read(PyObject *self, PyObject *args);
 PyObject *zx_array_read_into(PyObject *self, PyObject *args);
 PyObject *zx_array_write(PyObject *self, PyObject *args);
@@ -317,6 +323,9 @@ PyObject *zx_store_lock(PyObject *self, PyObject *key);
 int zx_opt(PyObject *dict, const char *name, PyObject **out);
 int zx_opt_u32(PyObject *dict, const char *name, uint32_t *out);
 int zx_opt_u64(PyObject *dict, const char *name, uint64_t *out);
+/* Adds counters to a dict, by their names. No exception: what was counted is lost then.
+ */
+void zx_stats_add(PyObject *counts, const zarr_stats *stats);
 /* The text lives as long as the dict. */
 int zx_opt_text(PyObject *dict, const char *name, const char **out);
 /* A tuple of lengths; `*out` is `room`, or NULL if there is no such member. */

@@ -26,6 +26,39 @@ int zx_opt(PyObject *dict, const char *name, PyObject **out)
     return 0;
 }
 
+void zx_stats_add(PyObject *counts, const zarr_stats *stats)
+{
+    const struct {
+        const char *name;
+        uint64_t n;
+    } row[] = {{"chunks_total", stats->chunks_total},
+               {"chunks_direct", stats->chunks_direct},
+               {"chunks_fallback", stats->chunks_fallback},
+               {"bytes_stored", stats->bytes_stored},
+               {"bytes_decoded", stats->bytes_decoded},
+               {"copies_host", stats->copies_host},
+               {"bytes_host", stats->bytes_host},
+               {"copies_up", stats->copies_up},
+               {"bytes_up", stats->bytes_up},
+               {"copies_down", stats->copies_down},
+               {"bytes_down", stats->bytes_down},
+               {"copies_device", stats->copies_device},
+               {"bytes_device", stats->bytes_device},
+               {"copies_decoded_host", stats->copies_decoded_host}};
+
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        PyObject *before = PyDict_GetItemString(counts, row[i].name); /* borrowed */
+        const uint64_t n = before ? PyLong_AsUnsignedLongLongMask(before) : 0;
+        PyObject *sum = PyLong_FromUnsignedLongLong(n + row[i].n);
+
+        if (sum)
+            PyDict_SetItemString(counts, row[i].name, sum);
+        Py_XDECREF(sum);
+        if (!sum)
+            break;
+    }
+}
+
 int zx_opt_u64(PyObject *dict, const char *name, uint64_t *out)
 {
     unsigned long long number;

@@ -233,7 +233,7 @@ static int request_memory(zx_request *self, int what, PyObject *object, unsigned
         self->selection == Py_None ? NULL : ((zx_selection *)self->selection)->sel;
     const int rc = what == ZX_APPEND && zx_writable(self->array->store) ? -1
                    : what == ZX_APPEND
-                       ? zx_memory_init(&self->memory, self->st, object, false)
+                       ? zx_io_lend(&self->memory, self->array, object, false)
                        : zx_io_memory(&self->io, &self->memory, self->array, object,
                                       what == ZX_READ, sel);
 

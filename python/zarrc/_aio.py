@@ -4,16 +4,16 @@ loop's executor. `AsyncArray` and `AsyncGroup` stand beside `Array` and `Group` 
 has; the rest of them is here. The first call imports asyncio."""
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from . import _consolidation, _core, _dtypes, _indexing
+from . import _consolidation, _core, _dtypes, _indexing, _tensors
 
 if TYPE_CHECKING:
     from typing import Self
 
     from ._requests import Queue
-    from ._types import ArrayLike, Key, Memory
+    from ._types import ArrayLike, Key, LikeLike, Memory
 
 _T = TypeVar("_T")
 
@@ -40,8 +40,11 @@ async def _read(array: _core.Array, selection: _core.Selection | None, out: Any 
     if array._how == _dtypes.OTHER:
         return _indexing.read(array, selection)  # raises
     if out is not None and _indexing.is_tensor(out):
-        memory, options = _indexing.lend(out, array, is_out=True)
-        await queue.run(array._submit(queue.native, _core.ZX_READ, selection, memory, _dtypes.NATIVE, options))
+        there = _indexing.find_out(array, out)
+        if there is None:  # its library copies the elements from host memory
+            return await run_on_thread(_indexing.read, array, selection, out=out)
+        memory, options = _indexing.lend(out, there, is_out=True)
+        await queue.run(there._submit(queue.native, _core.ZX_READ, selection, memory, _dtypes.NATIVE, options))
         return out
     target = _indexing.fresh(array, shape, array.dtype) if out is None else _indexing._output_memory(out)
     if out is not None and _dtypes.is_swapped_struct(array.dtype, target.dtype):
@@ -62,9 +65,9 @@ async def _write(array: _core.Array, selection: _core.Selection | None, value: A
     elif array._how == _dtypes.OTHER:
         _indexing.write(array, selection, value)  # raises
         return
-    elif _indexing.is_tensor(value) and not _indexing._has_numpy(value):
-        memory, options = _indexing.lend(value, array)
-        await queue.run(array._submit(queue.native, _core.ZX_WRITE, selection, memory, _dtypes.NATIVE, options))
+    elif _indexing.is_foreign(value):
+        there, memory, order, options = _indexing.prepare_tensor(array, value, {})
+        await queue.run(there._submit(queue.native, _core.ZX_WRITE, selection, memory, order, options))
         return
     else:
         memory, order = _indexing.coerce(array.dtype, value)
@@ -108,18 +111,30 @@ class AsyncArrayBase:
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *_PLAIN})
 
-    async def getitem(self, selection: Key, *, out: Memory | None = None) -> Any:
-        return await self._get(_indexing.any_key, selection, out)
+    async def getitem(self, selection: Key, *, out: Memory | None = None, like: LikeLike = None, meta_array: LikeLike = None) -> Any:
+        return await self._get(_indexing.any_key, selection, out, like, meta_array)
 
     async def setitem(self, selection: Key, value: ArrayLike) -> None:
         await self._set(_indexing.any_key, selection, value)
 
-    async def _get(self, select: Callable[..., _core.Selection], key: Any, out: Any) -> Any:
+    async def _get(self, select: Callable[..., _core.Selection], key: Any, out: Any, like: LikeLike = None, meta_array: LikeLike = None) -> Any:
         fields, key = _indexing.pop_fields(key)
         selection, out = select(self.array, key), _indexing.unwrap(out)
+        wanted = None if out is not None else self.array._find_like(like, meta_array, None)
+        if wanted is not None:
+            return await self._get_like(selection, wanted, fields)
         if fields:
             return await run_on_thread(_indexing.read, self.array, selection, out=out, fields=fields)
         return await _read(self.array, selection, out)
+
+    async def _get_like(self, selection: _core.Selection, like: Any, fields: Any) -> Any:
+        """A read for another library. On a device its memory is made, and given away, at once."""
+        there = _tensors.find_handle(self.array, like, fields)
+        if there is None:
+            return await run_on_thread(_tensors.read, self.array, selection, like, fields=fields)
+        queue, found = _find_queue(), _tensors.DeviceTensor.make(there, selection, like.device)
+        await queue.run(there._submit(queue.native, _core.ZX_READ, selection, found._block, _dtypes.NATIVE, found.after_allocator({})))
+        return _tensors.take(like, found)
 
     async def _set(self, select: Callable[..., _core.Selection], key: Any, value: Any) -> None:
         fields, key = _indexing.pop_fields(key)
@@ -129,20 +144,26 @@ class AsyncArrayBase:
         else:
             await _write(self.array, selection, value)
 
-    async def get_basic_selection(self, selection: Key = ..., *, out: Memory | None = None) -> Any:
-        return await self._get(_indexing.basic, selection, out)
+    async def read_many(self, keys: Iterable[Key], *, out: Memory | Sequence[Memory] | None = None, device: str | None = None,
+                        like: LikeLike = None, meta_array: LikeLike = None) -> list[Any]:
+        """What `Array.read_many` reads, on a thread of the loop's executor."""
+        found: list[Any] = await run_on_thread(self.array.read_many, keys, out=out, device=device, like=like, meta_array=meta_array)
+        return found
 
-    async def get_orthogonal_selection(self, selection: Key, *, out: Memory | None = None) -> Any:
-        return await self._get(_indexing.orthogonal, selection, out)
+    async def get_basic_selection(self, selection: Key = ..., *, out: Memory | None = None, like: LikeLike = None) -> Any:
+        return await self._get(_indexing.basic, selection, out, like)
 
-    async def get_coordinate_selection(self, selection: Key, *, out: Memory | None = None) -> Any:
-        return await self._get(_indexing.points, selection, out)
+    async def get_orthogonal_selection(self, selection: Key, *, out: Memory | None = None, like: LikeLike = None) -> Any:
+        return await self._get(_indexing.orthogonal, selection, out, like)
 
-    async def get_mask_selection(self, mask: ArrayLike, *, out: Memory | None = None) -> Any:
-        return await self._get(_indexing.mask, mask, out)
+    async def get_coordinate_selection(self, selection: Key, *, out: Memory | None = None, like: LikeLike = None) -> Any:
+        return await self._get(_indexing.points, selection, out, like)
 
-    async def get_block_selection(self, selection: Key, *, out: Memory | None = None) -> Any:
-        return await self._get(_indexing.blocks, selection, out)
+    async def get_mask_selection(self, mask: ArrayLike, *, out: Memory | None = None, like: LikeLike = None) -> Any:
+        return await self._get(_indexing.mask, mask, out, like)
+
+    async def get_block_selection(self, selection: Key, *, out: Memory | None = None, like: LikeLike = None) -> Any:
+        return await self._get(_indexing.blocks, selection, out, like)
 
     async def set_orthogonal_selection(self, selection: Key, value: ArrayLike) -> None:
         await self._set(_indexing.orthogonal, selection, value)
@@ -163,8 +184,10 @@ class AsyncArrayBase:
     async def append(self, data: ArrayLike, axis: int = 0) -> tuple[int, ...]:
         """Writes elements after those that are there, and returns the new shape."""
         queue = _find_queue()
-        memory, order = self.array._to_append(data, axis)
-        await queue.run(self.array._submit(queue.native, _core.ZX_APPEND, None, memory, order, None, axis % self.array.ndim))
+        there, memory, order, options = self.array._to_append(data, axis)
+        await queue.run(there._submit(queue.native, _core.ZX_APPEND, None, memory, order, options, axis % self.array.ndim))
+        if there is not self.array:
+            await run_on_thread(self.array.refresh)
         await run_on_thread(_consolidation.update_above, self.array.store, self.array.path)
         shape: tuple[int, ...] = self.array.shape
         return shape

@@ -1,6 +1,7 @@
 """The functions of the package, with the names and arguments that zarr-python's users know."""
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import platform
@@ -10,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import _array, _consolidation, _core, _create, _devices, _group, _remote, _threads
+from . import _array, _consolidation, _core, _create, _devices, _group, _libraries, _remote, _threads
 from ._array import Array, AsyncArray
 from ._array_config import ArrayConfig
 from ._create import DEFAULT_FILL_VALUE
 from ._group import AsyncGroup, Group
+from ._indexing import is_foreign
 from ._info import Tree
 from ._places import Place, find_archive, join_path, open_place
 from ._settings import settings
@@ -26,11 +28,11 @@ if TYPE_CHECKING:
 
     from . import _arguments
     from ._types import (
-        ArrayLike, ChunksLike, CodecLike, CodecsLike, ConfigLike, DimensionNames, DTypeLike, FillValue, KeyEncoding, ShapeLike, StoreLike,
+        ArrayLike, ChunksLike, CodecLike, CodecsLike, ConfigLike, DimensionNames, DTypeLike, FillValue, KeyEncoding, LikeLike, ShapeLike, StoreLike,
     )
 
 _CREATING = ("a", "w", "w-", "x")
-_UNUSED = ("synchronizer", "chunk_store", "cache_attrs", "cache_metadata", "meta_array", "object_codec", "zarr_version")
+_UNUSED = ("synchronizer", "chunk_store", "cache_attrs", "cache_metadata", "object_codec", "zarr_version")
 
 
 def _refuse_old(kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -47,7 +49,8 @@ def _refuse_old(kwargs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def open(store: StoreLike = None, *, mode: str | None = None, zarr_format: int | None = None, path: str | None = None,
-         storage_options: dict[str, Any] | None = None, device: str | None = None, **kwargs: Unpack[_arguments.Open]) -> Array | Group:
+         storage_options: dict[str, Any] | None = None, device: str | None = None, like: LikeLike = None, meta_array: LikeLike = None,
+         **kwargs: Unpack[_arguments.Open]) -> Array | Group:
     """Opens an array or a group.
 
     With a mode that creates, a missing node becomes an array if ``shape=`` or ``data=`` is given, else a group.
@@ -67,6 +70,10 @@ def open(store: StoreLike = None, *, mode: str | None = None, zarr_format: int |
         Options of a plug-in's store, or of fsspec or obstore, which open a URL with another scheme.
     device : str, optional
         A device such as "cuda:0", whose memory ``read(device=)``, ``out=`` and values may then use. Loads the plug-in for it.
+    like : array, class, or {"numpy", "cupy", "torch", "jax"}, optional
+        Whose arrays reads return, on ``device`` or on that of the array. By default the setting ``like``.
+    meta_array : array, optional
+        What zarr 2 calls ``like``.
     **kwargs
         Arguments of `open_array` for an array, of `open_group` for a group.
 
@@ -93,11 +100,11 @@ def open(store: StoreLike = None, *, mode: str | None = None, zarr_format: int |
     >>> zarrc.open("x.zarr", mode="r")[0]
     array([7, 7, 7], dtype=int32)
     """
-    if device is not None:
-        with _devices.opening_for(device):
-            return open(store, mode=mode, zarr_format=zarr_format, path=path, storage_options=storage_options, **kwargs)
-    mode = _default_mode(store, mode)
     given: dict[str, Any] = {**kwargs}
+    if device is not None or like is not None or meta_array is not None:
+        with _wanted(given, device, like, meta_array):
+            return open(store, mode=mode, zarr_format=zarr_format, path=path, storage_options=storage_options, **given)
+    mode = _default_mode(store, mode)
     wants_array = "shape" in given or "data" in given
     if mode not in ("w", "w-", "x"):
         place = None
@@ -109,8 +116,24 @@ def open(store: StoreLike = None, *, mode: str | None = None, zarr_format: int |
                 other = place.store._other_format(place.path) if place else None
                 raise make_error(NodeNotFoundError, f"no array or group found in store {store!r} at path {path or ''!r}"
                                  + (f"; this may be {other}" if other else ""), errno=2) from None
-    opener = open_array if wants_array else open_group
-    return opener(store, mode=mode, path=path, zarr_format=zarr_format, storage_options=storage_options, **given)
+    if wants_array:
+        return open_array(store, mode=mode, path=path, zarr_format=zarr_format, storage_options=storage_options, **given)
+    config = given.pop("config", None)
+    found = open_group(store, mode=mode, path=path, zarr_format=zarr_format, storage_options=storage_options, **given)
+    found._config = config
+    return found
+
+
+@contextlib.contextmanager
+def _wanted(given: dict[str, Any], device: str | None, like: Any, meta_array: Any) -> Iterator[None]:
+    """What is opened in the ``with`` statement can use the device, and the member `config` of `given` says whose arrays it returns."""
+    if device is not None:
+        _devices.check_device(device)
+    wanted, device = _libraries.choose(like, meta_array, device, settings["device"])
+    if wanted is not None:
+        given["config"] = dataclasses.replace(ArrayConfig.of(given.get("config")), like=wanted)
+    with _devices.opening_for(device):
+        yield
 
 
 def _open_node(place: Place, zarr_format: int | None, given: dict[str, Any]) -> Array | Group:
@@ -134,7 +157,7 @@ def _default_mode(store: Any, mode: str | None) -> str:
 
 def open_array(store: StoreLike = None, *, mode: str | None = None, path: str | None = None, zarr_format: int | None = None,
                storage_options: dict[str, Any] | None = None, config: ConfigLike = None, trust: str | None = None,
-               device: str | None = None, **kwargs: Unpack[_arguments.OpenArray]) -> Array:
+               device: str | None = None, like: LikeLike = None, meta_array: LikeLike = None, **kwargs: Unpack[_arguments.OpenArray]) -> Array:
     """Opens an array. With a mode that creates, and ``shape=`` or ``data=``, a missing one is created.
 
     Parameters
@@ -156,6 +179,10 @@ def open_array(store: StoreLike = None, *, mode: str | None = None, path: str | 
         Which decoders that do not check their input may be used.
     device : str, optional
         A device such as "cuda:0", whose memory ``read(device=)``, ``out=`` and values may then use. Loads the plug-in for it.
+    like : array, class, or {"numpy", "cupy", "torch", "jax"}, optional
+        Whose arrays reads return, on ``device`` or on that of the array. By default the setting ``like``.
+    meta_array : array, optional
+        What zarr 2 calls ``like``.
     **kwargs
         Arguments of `create` for a new array.
 
@@ -182,12 +209,13 @@ def open_array(store: StoreLike = None, *, mode: str | None = None, path: str | 
     >>> zarrc.open_array("x.zarr", mode="r")[:3]
     array([1.5, 2.5, 0. ])
     """
-    if device is not None:
-        with _devices.opening_for(device):
-            return open_array(store, mode=mode, path=path, zarr_format=zarr_format, storage_options=storage_options,
-                              config=config, trust=trust, **kwargs)
+    given: dict[str, Any] = {**kwargs}
+    if device is not None or like is not None or meta_array is not None:
+        given["config"] = config
+        with _wanted(given, device, like, meta_array):
+            return open_array(store, mode=mode, path=path, zarr_format=zarr_format, storage_options=storage_options, trust=trust, **given)
     mode = _default_mode(store, mode)
-    given = _refuse_old(kwargs)
+    given = _refuse_old(given)
     if trust is not None:
         config = dataclasses.replace(ArrayConfig.of(config), trust=trust)
 
@@ -211,7 +239,8 @@ def open_array(store: StoreLike = None, *, mode: str | None = None, path: str | 
 
 def open_group(store: StoreLike = None, *, mode: str | None = None, path: str | None = None, zarr_format: int | None = None,
                storage_options: dict[str, Any] | None = None, attributes: Mapping[str, Any] | None = None,
-               use_consolidated: bool | str | None = None, device: str | None = None, **kwargs: Unpack[_arguments.Old]) -> Group:
+               use_consolidated: bool | str | None = None, device: str | None = None, like: LikeLike = None, meta_array: LikeLike = None,
+               **kwargs: Unpack[_arguments.Old]) -> Group:
     """Opens a group. With a mode that creates, a missing one is created.
 
     Parameters
@@ -234,6 +263,10 @@ def open_group(store: StoreLike = None, *, mode: str | None = None, path: str | 
         (format 2). By default it is used if it is there.
     device : str, optional
         A device such as "cuda:0", whose memory ``read(device=)``, ``out=`` and values may then use. Loads the plug-in for it.
+    like : array, class, or {"numpy", "cupy", "torch", "jax"}, optional
+        Whose arrays reads return, on ``device`` or on that of the array. By default the setting ``like``.
+    meta_array : array, optional
+        What zarr 2 calls ``like``.
     **kwargs
         Arguments of old versions of zarr-python, which are refused unless they are None.
 
@@ -261,10 +294,13 @@ def open_group(store: StoreLike = None, *, mode: str | None = None, path: str | 
     >>> list(root), root.attrs["run"]
     (['temp'], 12)
     """
-    if device is not None:
-        with _devices.opening_for(device):
-            return open_group(store, mode=mode, path=path, zarr_format=zarr_format, storage_options=storage_options,
-                              attributes=attributes, use_consolidated=use_consolidated, **kwargs)
+    if device is not None or like is not None or meta_array is not None:
+        given: dict[str, Any] = {}
+        with _wanted(given, device, like, meta_array):
+            found = open_group(store, mode=mode, path=path, zarr_format=zarr_format, storage_options=storage_options,
+                               attributes=attributes, use_consolidated=use_consolidated, **kwargs)
+        found._config = given.get("config")
+        return found
     unknown = _refuse_old(kwargs)
     if unknown:
         raise TypeError(f"open_group() has no argument {', '.join(unknown)}")
@@ -364,7 +400,8 @@ def create_array(store: StoreLike = None, *, name: str | None = None, shape: Sha
                  order: str | None = None, zarr_format: int | None = None, attributes: Mapping[str, Any] | None = None,
                  chunk_key_encoding: KeyEncoding = None, dimension_names: DimensionNames = None,
                  storage_options: dict[str, Any] | None = None, overwrite: bool = False, config: ConfigLike = None,
-                 write_data: bool = True, if_missing: bool = False, checksum: bool = False) -> Array:
+                 write_data: bool = True, if_missing: bool = False, checksum: bool = False, device: str | None = None,
+                 like: LikeLike = None, meta_array: LikeLike = None) -> Array:
     """Creates an array.
 
     Either ``shape`` and ``dtype`` or ``data`` is required.
@@ -414,6 +451,12 @@ def create_array(store: StoreLike = None, *, name: str | None = None, shape: Sha
         Opens an array with equal metadata if one exists.
     checksum : bool, default False
         Appends crc32c to the codecs of each chunk. Without it, a changed byte may decode to wrong elements without an error.
+    device : str, optional
+        A device such as "cuda:0", whose memory ``read(device=)``, ``out=`` and values may then use. Loads the plug-in for it.
+    like : array, class, or {"numpy", "cupy", "torch", "jax"}, optional
+        Whose arrays reads return, on ``device`` or on that of the array. By default the setting ``like``.
+    meta_array : array, optional
+        What zarr 2 calls ``like``.
 
     Returns
     -------
@@ -440,14 +483,16 @@ def create_array(store: StoreLike = None, *, name: str | None = None, shape: Sha
     >>> zarrc.create_array("y.zarr", data=np.arange(6), compressors=None).shape
     (6,)
     """
-    place = open_place(store, mode="a", path=name, storage_options=storage_options)
+    more: dict[str, Any] = {"config": config}
+    with _wanted(more, device, like, meta_array):
+        place = open_place(store, mode="a", path=name, storage_options=storage_options)
     if data is None and (shape is None or dtype is None):
         raise ValueError("`shape` and `dtype`, or `data`, are needed")
     return _create.create(place, shape=shape, dtype=dtype, data=data, chunks=chunks, shards=shards, filters=filters,
                           compressors=compressors, serializer=serializer, fill_value=fill_value, order=order,
                           zarr_format=zarr_format, attributes=attributes, chunk_key_encoding=chunk_key_encoding,
-                          dimension_names=dimension_names, overwrite=overwrite, config=config, write_data=write_data,
-                          if_missing=if_missing, checksum=checksum)
+                          dimension_names=dimension_names, overwrite=overwrite, write_data=write_data,
+                          if_missing=if_missing, checksum=checksum, **more)
 
 
 def create(shape: ShapeLike | None = None, *, chunks: ChunksLike = "auto", dtype: DTypeLike = "float64", compressor: CodecsLike = "auto",
@@ -456,11 +501,15 @@ def create(shape: ShapeLike | None = None, *, chunks: ChunksLike = "auto", dtype
            dimension_separator: str | None = None, zarr_format: int | None = None, chunk_shape: ChunksLike = None,
            chunk_key_encoding: KeyEncoding = None, codecs: CodecsLike = None, dimension_names: DimensionNames = None,
            attributes: Mapping[str, Any] | None = None, storage_options: dict[str, Any] | None = None, mode: str = "a",
-           write_empty_chunks: bool | None = None, config: ConfigLike = None, **kwargs: Unpack[_arguments.Create]) -> Array:
-    """Creates an array, with the arguments that zarr-python had before `create_array`."""
+           write_empty_chunks: bool | None = None, config: ConfigLike = None, device: str | None = None, like: LikeLike = None,
+           meta_array: LikeLike = None, **kwargs: Unpack[_arguments.Create]) -> Array:
+    """Creates an array, with the arguments that zarr-python had before `create_array`. ``device`` and ``like`` are as there."""
     given = _refuse_old(kwargs)
     data = given.pop("data", None)
-    place = open_place(store, mode=mode if mode in _CREATING else "a", path=path, storage_options=storage_options)
+    more: dict[str, Any] = {"config": config}
+    with _wanted(more, device, like, meta_array):
+        place = open_place(store, mode=mode if mode in _CREATING else "a", path=path, storage_options=storage_options)
+    config = more["config"]
     if write_empty_chunks is not None:
         config = dataclasses.replace(ArrayConfig.of(config), write_empty_chunks=write_empty_chunks)
     if dimension_separator and chunk_key_encoding is None:
@@ -490,7 +539,8 @@ def array(data: ArrayLike, **kwargs: Unpack[_arguments.Array]) -> Array:
     if not hasattr(data, "shape") or not hasattr(data, "dtype"):
         data = np.asarray(data, dtype=given.pop("dtype", None))
     elif given.get("dtype") is not None:
-        data = np.asarray(data).astype(given.pop("dtype"))
+        dtype = np.dtype(given.pop("dtype"))
+        data = np.asarray(data).astype(dtype) if not is_foreign(data) else _libraries.as_type(data, dtype)
     return create(data=data, **given)
 
 
@@ -638,7 +688,12 @@ def save_array(store: StoreLike, arr: ArrayLike, *, zarr_format: int | None = No
     """Stores an array, in place of what is there."""
     given: dict[str, Any] = {"overwrite": True, **kwargs}
     given.pop("mode", None)
-    create_array(store, name=path, data=np.asarray(arr), zarr_format=zarr_format, storage_options=storage_options, **given)
+    create_array(store, name=path, data=_with_dtype(arr), zarr_format=zarr_format, storage_options=storage_options, **given)
+
+
+def _with_dtype(arr: Any) -> Any:
+    """An array of NumPy, or one of another library on its device."""
+    return arr if is_foreign(arr) else np.asarray(arr)
 
 
 def save_group(store: StoreLike, *args: ArrayLike, zarr_format: int | None = None, path: str | None = None,
@@ -652,7 +707,7 @@ def save_group(store: StoreLike, *args: ArrayLike, zarr_format: int | None = Non
     try:
         with _consolidation.join_updates():
             for name, arr in {**{f"arr_{i}": arr for i, arr in enumerate(args)}, **named}.items():
-                target.create_array(name, data=np.asarray(arr))
+                target.create_array(name, data=_with_dtype(arr))
         is_complete = True
     finally:
         target._release_claim(is_complete)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypedDict
 
-from ._types import ArrayLike, ChunksLike, CodecLike, CodecsLike, ConfigLike, DimensionNames, DTypeLike, FillValue, KeyEncoding, ShapeLike, StoreLike
+from ._types import ArrayLike, ChunksLike, CodecLike, CodecsLike, ConfigLike, DimensionNames, DTypeLike, FillValue, KeyEncoding, LikeLike, ShapeLike, StoreLike
 
 
 class Old(TypedDict, total=False):
@@ -16,18 +16,22 @@ class Old(TypedDict, total=False):
     chunk_store: None
     cache_attrs: None
     cache_metadata: None
-    meta_array: None
     object_codec: None
     zarr_version: None
 
 
-class OpenConsolidated(Old, total=False):
+class _Where(TypedDict, total=False):
+    device: str | None
+    like: LikeLike
+    meta_array: LikeLike
+
+
+class OpenConsolidated(Old, _Where, total=False):
     mode: str | None
     path: str | None
     zarr_format: int | None
     storage_options: dict[str, Any] | None
     attributes: Mapping[str, Any] | None
-    device: str | None
 
 
 # ---- create_array ----
@@ -73,6 +77,8 @@ class RequireArray(_NewArray, total=False):
 
 
 class CreateArray(RequireArray, total=False):
+    like: LikeLike
+    meta_array: LikeLike
     shape: ShapeLike | None
     dtype: DTypeLike
     data: ArrayLike | None
@@ -113,7 +119,7 @@ class _Classic(_Properties, Old, total=False):
     write_empty_chunks: bool | None
 
 
-class Full(_Classic, total=False):
+class Full(_Classic, _Where, total=False):
     store: StoreLike
     path: str | None
     mode: str
@@ -139,22 +145,20 @@ class Open(OpenArray, total=False):
     use_consolidated: bool | str | None
 
 
-class OpenAsync(Open, total=False):
+class OpenAsync(Open, _Where, total=False):
     mode: str | None
     path: str | None
     zarr_format: int | None
     storage_options: dict[str, Any] | None
-    device: str | None
 
 
-class OpenLike(OpenArray, total=False):
+class OpenLike(OpenArray, _Where, total=False):
     store: StoreLike
     mode: str | None
     zarr_format: int | None
     storage_options: dict[str, Any] | None
     config: ConfigLike
     trust: str | None
-    device: str | None
 
 
 class CupyOpenArray(OpenArray, total=False):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from . import _codecs, _consolidation, _core, _dtypes, _indexing, _log, _parts
+from . import _codecs, _consolidation, _core, _dtypes, _indexing, _libraries, _log, _parts, _tensors
 from ._aio import AsyncArrayBase
 from ._array_config import ArrayConfig, Metadata
 from ._edges import MOST_SIZES, count_edges, list_edges
@@ -18,11 +18,12 @@ from ._info import Info, bytes_text
 from ._node import Node
 from ._progress import reporter
 from ._store import Store
-from ._tensors import HOST, Column, DeviceTensor, Tensor, is_host
+from ._settings import settings
+from ._tensors import HOST, Column, DeviceTensor, Tensor
 from .errors import LimitError, ZarrcError, in_store
 
 if TYPE_CHECKING:
-    from ._types import ArrayLike, ConfigLike, Fields, Key, Memory, Progress
+    from ._types import ArrayLike, ConfigLike, Fields, Key, LikeLike, Memory, Progress
 
 
 class Block(NamedTuple):
@@ -46,7 +47,7 @@ class _Indexer:
 
     def __getitem__(self, key: Key) -> Any:
         fields, key = _indexing.pop_fields(key)
-        return _indexing.read(self._array, self._select(self._array, key), fields=fields)
+        return _tensors.read(self._array, self._select(self._array, key), self._array._like, fields=fields)
 
     def __setitem__(self, key: Key, value: ArrayLike) -> None:
         fields, key = _indexing.pop_fields(key)
@@ -57,8 +58,8 @@ class Array(Node, _core.Array):
     """A Zarr array. `open_array` and `create_array` make one.
 
     ``z[...]`` reads into new arrays of NumPy and writes from them, as arrays of zarr-python do: slices with any step, integers,
-    lists and masks. ``oindex``, ``vindex`` and ``blocks`` select in other ways. Threads may share the object. The GIL is released
-    while the library works, and Ctrl-C cancels.
+    lists and masks. ``oindex``, ``vindex`` and ``blocks`` select in other ways. With ``like="cupy"`` and so on, reads return arrays of
+    that library. Threads may share the object. The GIL is released while the library works, and Ctrl-C cancels.
 
     Attributes
     ----------
@@ -85,6 +86,8 @@ class Array(Node, _core.Array):
     """
 
     _config: ArrayConfig
+    _like: _libraries.Like | None  # None: NumPy's own arrays
+    _twin: Array | None = None  # this array in a store with the plug-in for a device
 
     if TYPE_CHECKING:
         def __getitem__(self, key: Key, /) -> Any: ...
@@ -259,14 +262,36 @@ class Array(Node, _core.Array):
     def _get(self, key: Any) -> Any:
         """What ``[]`` of the extension leaves to Python."""
         fields, key = _indexing.pop_fields(key)
-        return _indexing.read(self, _indexing.any_key(self, key), fields=fields)
+        return _tensors.read(self, _indexing.any_key(self, key), self._like, fields=fields)
 
     def _set(self, key: Any, value: Any) -> None:
         fields, key = _indexing.pop_fields(key)
         _indexing.write(self, _indexing.any_key(self, key), value, fields=fields)
 
+    def _find_like(self, like: LikeLike, meta_array: LikeLike, device: str | None) -> _libraries.Like | None:
+        """Whose arrays a read returns; None: NumPy's own."""
+        if like is None and meta_array is None:
+            if device is None or self._like is None or _libraries.is_host(device):
+                return self._like if device is None else None
+            like = self._like
+        found = _libraries.choose(like, meta_array, device, self.store._options.get("device") or settings["device"])[0]
+        return None if found == _libraries.NUMPY else found
+
+    def _for_device(self, device: str) -> Array | None:
+        """This array for calls that use memory of a device. None: its store cannot be opened again. A change of the shape makes another one."""
+        store = self.store._for_device(device)
+        if store is None or store is self.store:
+            return None if store is None else self
+        twin = self._twin
+        if twin is None or twin.store._context is not store._context or twin.shape != self.shape:
+            twin = _core.open_document(Array, store, self.path, self._metadata_text, None, self._config.options())
+            twin._configure(self._config)
+            self._twin = twin
+        return twin
+
     def read(self, key: Key = ..., *, out: Memory | None = None, fields: Fields = None, packed: bool = False,
-             progress: Progress = None, max_threads: int | None = None, device: str | None = None) -> Any:
+             progress: Progress = None, max_threads: int | None = None, device: str | None = None, like: LikeLike = None,
+             meta_array: LikeLike = None, stats: dict[str, int] | None = None) -> Any:
         """Reads what ``z[key]`` reads, with options.
 
         Parameters
@@ -286,11 +311,17 @@ class Array(Node, _core.Array):
             How many threads the call uses at most. By default the setting ``max_threads``.
         device : str, optional
             A device such as "cuda:0", in whose memory the elements are returned.
+        like : array, class, or {"numpy", "cupy", "torch", "jax"}, optional
+            Whose arrays are returned, on ``device`` or on that of the array. By default as the array was opened.
+        meta_array : array, optional
+            What zarr 2 calls ``like``.
+        stats : dict, optional
+            Counters of what the call did, such as ``bytes_stored`` and ``copies_up``, are added to it.
 
         Returns
         -------
-        numpy.ndarray, scalar or DeviceTensor
-            The elements; ``out`` if it is given; a `DeviceTensor` with ``device``.
+        array, scalar or DeviceTensor
+            The elements, as an array of NumPy or of ``like``; ``out`` if it is given; a `DeviceTensor` with ``device`` alone.
 
         Raises
         ------
@@ -316,12 +347,19 @@ class Array(Node, _core.Array):
         >>> out
         array([0., 1., 2.])
         """
-        if device is not None and not is_host(device):
+        wanted = None if out is not None else self._find_like(like, meta_array, device)
+        if out is not None and (like is not None or meta_array is not None):
+            raise TypeError("like= makes memory: it goes without out=")
+        if wanted is None and device is not None and not _libraries.is_host(device) and like is None and meta_array is None:
             if out is not None or fields or packed:
                 raise TypeError("device= makes memory for whole elements: it goes without out=, fields= and packed=")
             with reporter(progress) as options:
-                return DeviceTensor.read(self, _indexing.any_key(self, key), device, _with(options, max_threads))
-        if not (packed or fields or max_threads) and (progress is None or progress is False):  # a bar of tqdm may have no truth
+                return DeviceTensor.read(self, _indexing.any_key(self, key), device, _with(options, max_threads, stats))
+        if wanted is not None and not packed:
+            more, key = _indexing.pop_fields(key)
+            with reporter(progress) as options:
+                return _tensors.read(self, _indexing.any_key(self, key), wanted, fields=fields or more, options=_with(options, max_threads, stats))
+        if not (packed or fields or max_threads or stats is not None) and (progress is None or progress is False):  # a bar of tqdm may have no truth
             if out is not None and self._read_into(key, out):
                 return out
             if (quick := self._key(key)) is not NotImplemented:
@@ -331,10 +369,11 @@ class Array(Node, _core.Array):
         if packed:
             out = np.empty(_packed_shape(self, selection.shape), np.uint8) if out is None else out
         with reporter(progress) as options:
-            return _indexing.read(self, selection, out=out, fields=fields or more, options=_with(options, max_threads))
+            return _indexing.read(self, selection, out=out, fields=fields or more, options=_with(options, max_threads, stats))
 
     def read_many(self, keys: Iterable[Key], *, out: Memory | Sequence[Memory] | None = None, progress: Progress = None,
-                  max_threads: int | None = None, device: str | None = None) -> list[Any]:
+                  max_threads: int | None = None, device: str | None = None, like: LikeLike = None, meta_array: LikeLike = None,
+                  stats: dict[str, int] | None = None) -> list[Any]:
         """Reads what ``[z[key] for key in keys]`` reads, in one request.
 
         Chunks are fetched together, and a chunk that several keys need is fetched and decoded once. Text and bytes of any length are
@@ -352,11 +391,17 @@ class Array(Node, _core.Array):
             How many threads the call uses at most. By default the setting ``max_threads``.
         device : str, optional
             A device such as "cuda:0", in whose memory the elements are returned.
+        like : array, class, or {"numpy", "cupy", "torch", "jax"}, optional
+            Whose arrays are returned, on ``device`` or on that of the array. By default as the array was opened.
+        meta_array : array, optional
+            What zarr 2 calls ``like``.
+        stats : dict, optional
+            Counters of what the call did, such as ``bytes_stored`` and ``copies_up``, are added to it.
 
         Returns
         -------
         list
-            An array of NumPy for each key; the memory of ``out``; `DeviceTensor` objects with ``device``.
+            An array of NumPy or of ``like`` for each key; the memory of ``out``; `DeviceTensor` objects with ``device`` alone.
 
         Raises
         ------
@@ -367,7 +412,7 @@ class Array(Node, _core.Array):
         StoreError
             The store fails.
         TypeError
-            Both ``out`` and ``device`` are given.
+            Both ``out`` and ``device`` or ``like`` are given.
 
         Examples
         --------
@@ -375,19 +420,27 @@ class Array(Node, _core.Array):
         >>> z.read_many([slice(0, 2), slice(1, 3)])
         [array([0, 1]), array([1, 2])]
         """
+        on_device = device is not None and not _libraries.is_host(device)
+        if out is not None and (on_device or like is not None or meta_array is not None):
+            raise TypeError("device= and like= make memory: they go without out=")
+        wanted = None if out is not None else self._find_like(like, meta_array, device)
         with reporter(progress) as options:
-            if device is not None and not is_host(device):
-                if out is not None:
-                    raise TypeError("device= makes memory: it goes without out=")
-                selections = tuple(_indexing.any_key(self, key) for key in keys)
-                found = [DeviceTensor.make(self, one, device) for one in selections]
-                options = found[0].after_allocator(options) if found else options
-                self._read_many(selections, tuple(one._block for one in found), _dtypes.NATIVE, _with(options, max_threads))
-                return found
-            return _parts.read(self, keys, out, _with(options, max_threads))
+            options = _with(options, max_threads, stats)
+            if wanted is not None:
+                return _tensors.read_many(self, [_indexing.any_key(self, key) for key in keys], wanted, options)
+            if on_device and like is None and meta_array is None:
+                return DeviceTensor.read_many(self, [_indexing.any_key(self, key) for key in keys], str(device), options)
+            return _parts.read(self, keys, out, options)
+
+    def explain(self, key: Key = ..., *, out: Memory | None = None, value: ArrayLike | None = None, device: str | None = None,
+                like: LikeLike = None) -> str:
+        """Tells in lines of text what `read` with these arguments would do, or `write` with ``value``: which implementations of codecs it
+        would use, and which copies it would make. No element is read or written."""
+        return _tensors.explain(self, _indexing.any_key(self, key), _indexing.unwrap(out), value,
+                                None if out is not None or value is not None else self._find_like(like, None, device), device)
 
     def write(self, key: Key, value: ArrayLike, *, fields: Fields = None, packed: bool = False, progress: Progress = None,
-              max_threads: int | None = None) -> None:
+              max_threads: int | None = None, stats: dict[str, int] | None = None) -> None:
         """Writes what ``z[key] = value`` writes, with options.
 
         Parameters
@@ -395,7 +448,7 @@ class Array(Node, _core.Array):
         key : int, slice, list, array, field name, or tuple of these
             What ``z[key]`` takes.
         value : array_like or tensor
-            The elements, of the selection's shape or of a shape that NumPy broadcasts to it.
+            The elements, of the selection's shape or of a shape that NumPy broadcasts to it. Those of another library stay on their device.
         fields : str or list of str, optional
             Fields of a struct type to write.
         packed : bool, default False
@@ -404,6 +457,8 @@ class Array(Node, _core.Array):
             Is called with the number of chunks that are done, and of all chunks. True shows a bar of tqdm.
         max_threads : int, optional
             How many threads the call uses at most. By default the setting ``max_threads``.
+        stats : dict, optional
+            Counters of what the call did, such as ``bytes_stored`` and ``copies_down``, are added to it.
 
         Raises
         ------
@@ -428,11 +483,16 @@ class Array(Node, _core.Array):
             if packed:
                 options["packed"] = 1
             _indexing.write(self, _indexing.any_key(self, key), value, fields=fields or more,
-                            options=_with(options, max_threads))
+                            options=_with(options, max_threads, stats))
 
-    def get_basic_selection(self, selection: Key = ..., *, out: Memory | None = None, prototype: object = None, fields: Fields = None) -> Any:
+    def _read_as(self, like: LikeLike, selection: _core.Selection, fields: Any = None) -> Any:
+        return _tensors.read(self, selection, self._find_like(like, None, None), fields=fields)
+
+    def get_basic_selection(self, selection: Key = ..., *, out: Memory | None = None, prototype: object = None, fields: Fields = None, like: LikeLike = None) -> Any:
         """Integers and slices, of any step. As in zarr-python, an NDBuffer as ``out`` is filled, and the array in it is
         returned, or its element if it has no dimension. So do the methods below."""
+        if out is None:
+            return self._read_as(like, _indexing.basic(self, selection), fields)
         memory = _indexing.unwrap(out)
         found = _indexing.read(self, _indexing.basic(self, selection), out=memory, fields=fields)
         return found[()] if memory is not out and not found.shape else found
@@ -440,29 +500,37 @@ class Array(Node, _core.Array):
     def set_basic_selection(self, selection: Key, value: ArrayLike, *, fields: Fields = None, prototype: object = None) -> None:
         _indexing.write(self, _indexing.basic(self, selection), value, fields=fields)
 
-    def get_orthogonal_selection(self, selection: Key, *, out: Memory | None = None, fields: Fields = None, prototype: object = None) -> Any:
+    def get_orthogonal_selection(self, selection: Key, *, out: Memory | None = None, fields: Fields = None, like: LikeLike = None, prototype: object = None) -> Any:
         """As `oindex`."""
+        if out is None:
+            return self._read_as(like, _indexing.orthogonal(self, selection), fields)
         return _indexing.read(self, _indexing.orthogonal(self, selection), out=_indexing.unwrap(out), fields=fields)
 
     def set_orthogonal_selection(self, selection: Key, value: ArrayLike, *, fields: Fields = None, prototype: object = None) -> None:
         _indexing.write(self, _indexing.orthogonal(self, selection), value, fields=fields)
 
-    def get_mask_selection(self, mask: ArrayLike, *, out: Memory | None = None, fields: Fields = None, prototype: object = None) -> Any:
+    def get_mask_selection(self, mask: ArrayLike, *, out: Memory | None = None, fields: Fields = None, like: LikeLike = None, prototype: object = None) -> Any:
         """The elements whose place in a mask is True, in C order."""
+        if out is None:
+            return self._read_as(like, _indexing.mask(self, mask), fields)
         return _indexing.read(self, _indexing.mask(self, mask), out=_indexing.unwrap(out), fields=fields)
 
     def set_mask_selection(self, mask: ArrayLike, value: ArrayLike, *, fields: Fields = None, prototype: object = None) -> None:
         _indexing.write(self, _indexing.mask(self, mask), value, fields=fields)
 
-    def get_coordinate_selection(self, selection: Key, *, out: Memory | None = None, fields: Fields = None, prototype: object = None) -> Any:
+    def get_coordinate_selection(self, selection: Key, *, out: Memory | None = None, fields: Fields = None, like: LikeLike = None, prototype: object = None) -> Any:
         """As `vindex` with coordinates."""
+        if out is None:
+            return self._read_as(like, _indexing.points(self, selection), fields)
         return _indexing.read_points(self, _indexing.points(self, selection), out=out, fields=fields)
 
     def set_coordinate_selection(self, selection: Key, value: ArrayLike, *, fields: Fields = None, prototype: object = None) -> None:
         _indexing.write(self, _indexing.points(self, selection), value, fields=fields)
 
-    def get_block_selection(self, selection: Key, *, out: Memory | None = None, fields: Fields = None, prototype: object = None) -> Any:
+    def get_block_selection(self, selection: Key, *, out: Memory | None = None, fields: Fields = None, like: LikeLike = None, prototype: object = None) -> Any:
         """As `blocks`."""
+        if out is None:
+            return self._read_as(like, _indexing.blocks(self, selection), fields)
         return _indexing.read(self, _indexing.blocks(self, selection), out=_indexing.unwrap(out), fields=fields)
 
     def set_block_selection(self, selection: Key, value: ArrayLike, *, fields: Fields = None, prototype: object = None) -> None:
@@ -471,7 +539,7 @@ class Array(Node, _core.Array):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         if copy is False:
             raise ValueError("the elements of a Zarr array cannot become an array of NumPy without a copy")
-        found = np.asarray(self[...])
+        found = self._numpy(...)
         return found if dtype is None else found.astype(dtype, copy=False)
 
     def __iter__(self) -> Iterator[Any]:
@@ -551,20 +619,29 @@ class Array(Node, _core.Array):
         >>> z.append([[1, 2], [3, 4]])
         (2, 2)
         """
-        memory, order = self._to_append(data, axis)
+        there, memory, order, options = self._to_append(data, axis)
         with _consolidation.change(self.store, self.path):
-            self._append(memory, axis % self.ndim, order)
+            there._append(memory, axis % self.ndim, order, options)
+        if there is not self:
+            self.refresh()
         return self.shape
 
-    def _to_append(self, data: Any, axis: int) -> tuple[Any, int]:
+    def _to_append(self, data: Any, axis: int) -> tuple[Array, Any, int, dict[str, Any]]:
+        """(handle, memory, byte order, options) of an append."""
         if not -self.ndim <= axis < self.ndim:
             raise IndexError(f"axis {axis} of an array with {self.ndim} dimensions")
         if self._how == _dtypes.VLEN:
-            return _indexing.to_vlen(self, data), 0
-        given, order = _indexing.coerce(self.dtype, data)
+            return self, _indexing.to_vlen(self, data), 0, {}
+        is_foreign = _indexing.is_foreign(data)
+        given, order = (data, 0) if is_foreign else _indexing.coerce(self.dtype, data)
         if given.ndim != self.ndim:
             raise ValueError(f"data to append has {given.ndim} dimensions, and the array {self.ndim}")
-        return given, order
+        if not is_foreign:
+            return self, given, order, {}
+        there, memory, order, options = _indexing.prepare_tensor(self, data, {})
+        if there is not self:  # that handle has no metadata that it may change
+            there = _open(there.store, self.path, zarr_format=self.zarr_format, config=self._config)
+        return there, memory, order, options
 
     def with_config(self, config: ConfigLike) -> Array:
         """The same array, read and written in another way."""
@@ -576,6 +653,8 @@ class Array(Node, _core.Array):
     def _configure(self, config: ArrayConfig) -> Array:
         self._config = config
         self._is_fortran = self.order == "F"
+        self._like = config.library()
+        self._has_like = self._like is not None
         return self
 
     # ---- what people see ----
@@ -633,9 +712,14 @@ class Array(Node, _core.Array):
         """Reads what ``z[key]`` reads, for another library: ``torch.from_dlpack(z.tensor(key))``. The
         library gets the elements without a further copy, also types that NumPy lacks, as bfloat16.
         With ``device``, such as "cuda:0", they are in memory of that device."""
-        if device is not None and not is_host(device):
+        if device is not None and not _libraries.is_host(device):
             return DeviceTensor.read(self, _indexing.any_key(self, key), device, {})
-        return Tensor(self, np.asarray(self[key]))
+        return Tensor(self, self._numpy(key))
+
+    def _numpy(self, key: Any) -> np.ndarray[Any, Any]:
+        """What ``z[key]`` reads, as an array of NumPy."""
+        fields, key = _indexing.pop_fields(key)
+        return np.asarray(_indexing.read(self, _indexing.any_key(self, key), fields=fields))
 
     def column(self, key: Key = ...) -> Column:
         """Text, bytes or lists of any length for a library that speaks Arrow: ``pyarrow.array(z.column())``,
@@ -662,7 +746,9 @@ class AsyncArray(AsyncArrayBase):
         return AsyncArray(self.array.with_config(config))
 
 
-def _with(options: dict[str, Any], max_threads: int | None) -> dict[str, Any]:
+def _with(options: dict[str, Any], max_threads: int | None, stats: dict[str, int] | None = None) -> dict[str, Any]:
+    if stats is not None:
+        options = {**options, "stats": stats}
     return {**options, "max_threads": max_threads} if max_threads else options
 
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from . import _core
+from . import _core, _libraries
 from ._settings import TRUST, choice, settings
 
 if TYPE_CHECKING:
-    from ._types import ConfigLike
+    from ._types import ConfigLike, LikeLike
 
 
 @dataclass(frozen=True)
@@ -22,12 +22,13 @@ class ArrayConfig:
     write_empty_chunks: bool = False
     read_missing_chunks: bool = True
     trust: str | None = None  # None: that of `zarrc.config` when the store was opened
+    like: Any = None  # whose arrays reads return; None: that of `zarrc.config` when the array was opened
 
     @classmethod
     def of(cls, given: ConfigLike) -> ArrayConfig:
         """From a dict, zarr-python's ArrayConfig, or the settings of `zarrc.config`."""
         if isinstance(given, cls):
-            return given
+            return given if given.like is None or isinstance(given.like, _libraries.Like) else given.for_library(given.like)
         values = settings.values
         defaults = _config_of(values["array.order"], values["array.write_empty_chunks"], values["array.read_missing_chunks"])
         if given is None:
@@ -38,7 +39,17 @@ class ArrayConfig:
         unknown = set(given) - set(names)
         if unknown:
             raise TypeError(f"config: unknown {', '.join(sorted(unknown))}; there are {', '.join(names)}")
-        return replace(defaults, **given)
+        return cls.of(replace(defaults, **given))
+
+    def for_library(self, like: LikeLike) -> ArrayConfig:
+        """The same with `like` in its final form; None changes nothing."""
+        found = _libraries.choose(like, None, None, settings["device"])[0]
+        return self if found is None else replace(self, like=found)
+
+    def library(self) -> _libraries.Like | None:
+        """Whose arrays a handle that is opened now returns; None: NumPy's own."""
+        like: _libraries.Like | None = settings.like() if self.like is None else self.like
+        return None if like == _libraries.NUMPY else like
 
     def options(self) -> dict[str, Any]:
         """As the library takes it."""

@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from . import _codecs, _consolidation, _core, _dtypes
+from . import _codecs, _consolidation, _core, _dtypes, _libraries
 from ._array import Array
 from ._array_config import ArrayConfig
-from ._indexing import check_text
+from ._indexing import as_host, check_text
 from ._node import to_json
 from ._places import Place
 from ._settings import settings
@@ -200,9 +200,11 @@ def _divisors(wanted: tuple[int, ...], shards: tuple[int, ...]) -> tuple[int, ..
 
 
 def create(place: Place, *, overwrite: bool = False, config: Any = None, if_missing: bool = False, data: Any = None,
-           write_data: bool = True, claim: bool = False, document: str | None = None, **given: Any) -> Array:
+           write_data: bool = True, claim: bool = False, document: str | None = None, like: Any = None, meta_array: Any = None,
+           **given: Any) -> Array:
     """Creates an array at a place, and writes `data` to it. `claim`: no other call replaces it before `_release_claim`."""
-    found = ArrayConfig.of(config)
+    device = place.store._options.get("device")
+    found = ArrayConfig.of(config).for_library(_libraries.choose(like, meta_array, None, device or settings["device"])[0])
     if data is not None and document is None:
         given = _from_data(data, given)
     order = given.get("order")
@@ -216,7 +218,7 @@ def create(place: Place, *, overwrite: bool = False, config: Any = None, if_miss
     spec["flags"] = (spec.get("flags", 0) | (_core.ZARR_SPEC_OVERWRITE if overwrite else 0) | (_core.ZARR_SPEC_IF_MISSING if if_missing else 0)
                      | (_core.ZARR_SPEC_CLAIM if claims else 0) | _consolidation.flag(_core.ZARR_SPEC_CONSOLIDATED))
     # The library's default codecs depend on the device that the elements are for.
-    options = {**found.options(), "device": place.store._options.get("device") or settings["device"]}
+    options = {**found.options(), "device": device or settings["device"]}
     try:
         with _consolidation.change(place.store, place.path):
             array = _core.create_array(Array, place.store, place.path, spec, options)
@@ -256,7 +258,7 @@ def _find_dtype(data: Any) -> Any:
         found = None
     if found is not None and found != object:
         return data.dtype
-    array = np.asarray(data)
+    array = np.asarray(as_host(data))
     if array.dtype == object:
         check_text(array.ravel().tolist())
     return array.dtype

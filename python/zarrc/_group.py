@@ -11,6 +11,7 @@ from . import _array, _consolidation, _core, _create, _dtypes
 from ._aio import AsyncGroupBase, run_on_thread, wrap
 from ._array import Array, AsyncArray
 from ._array_config import ArrayConfig, Metadata
+from ._indexing import is_foreign
 from ._info import Info, Tree
 from ._node import Node, to_json
 from ._places import Place, join_path
@@ -62,6 +63,7 @@ class Group(Node, _core.Group):
     """
 
     _use_consolidated: bool | str | None
+    _config: Any = None  # of the arrays below, that of `zarrc.config` if it is None
 
     # ---- what it is ----
 
@@ -91,7 +93,13 @@ class Group(Node, _core.Group):
         relative = path.strip("/")
         if not relative:
             return self
-        return open_node(self.store, relative, within=self)
+        return self._pass_on(open_node(self.store, relative, within=self, config=self._config))
+
+    def _pass_on(self, node: _Member) -> _Member:
+        """A member that was opened, whose own members are opened like this one's."""
+        if isinstance(node, Group):
+            node._config = self._config
+        return node
 
     def __getitem__(self, path: str) -> Array | Group:
         if not isinstance(path, str):
@@ -115,17 +123,17 @@ class Group(Node, _core.Group):
     def get_array(self, path: str) -> Array:
         """Opens an array below the group."""
         try:
-            return _array.open_in_store(self.store, path.strip("/"), within=self)
+            return _array.open_in_store(self.store, path.strip("/"), within=self, config=self._config)
         except NotFoundError as problem:
             raise as_class(ArrayNotFoundError, problem) from None
 
     def get_group(self, path: str) -> Group:
         """Opens a group below the group."""
-        return open_in_store(self.store, path.strip("/"), within=self)
+        return self._pass_on(open_in_store(self.store, path.strip("/"), within=self))
 
     def __setitem__(self, name: str, value: ArrayLike) -> None:
         """Creates an array of the value, or replaces one."""
-        self.create_array(name, data=np.asarray(value), overwrite=True)
+        self.create_array(name, data=value if is_foreign(value) else np.asarray(value), overwrite=True)
 
     def __delitem__(self, name: str) -> None:
         path = self._child(name)
@@ -190,7 +198,7 @@ class Group(Node, _core.Group):
 
     def create_group(self, name: str, *, overwrite: bool = False, attributes: Mapping[str, Any] | None = None) -> Group:
         """Creates a group below the group."""
-        return create(self._place(name), overwrite=overwrite, attributes=attributes, zarr_format=self.zarr_format)
+        return self._pass_on(create(self._place(name), overwrite=overwrite, attributes=attributes, zarr_format=self.zarr_format))
 
     def require_group(self, name: str, *, overwrite: bool = False, attributes: Mapping[str, Any] | None = None) -> Group:
         """Opens a group, which is created if it is missing."""
@@ -201,7 +209,7 @@ class Group(Node, _core.Group):
             raise TypeError(f"{found.name} is an array, not a group")
         if found is not None:
             return found
-        return _create.open_or_create(lambda: self._add_unlisted(open_in_store(self.store, self._child(name), use_consolidated=False)),
+        return _create.open_or_create(lambda: self._pass_on(self._add_unlisted(open_in_store(self.store, self._child(name), use_consolidated=False))),
                                       lambda: self.create_group(name, attributes=attributes))
 
     def _add_unlisted(self, node: _Member) -> _Member:
@@ -217,6 +225,7 @@ class Group(Node, _core.Group):
     def create_array(self, name: str, **kwargs: Unpack[_arguments.CreateArray]) -> Array:
         """Creates an array below the group; the arguments are those of `zarrc.create_array`."""
         kwargs.setdefault("zarr_format", self.zarr_format)
+        kwargs.setdefault("config", self._config)
         return _create.create(self._place(name), **kwargs)
 
     create = create_array
@@ -227,7 +236,7 @@ class Group(Node, _core.Group):
         `exact`: of one that can be cast to it."""
         found = self.get(name)
         if found is None:
-            found = _create.open_or_create(lambda: self._add_unlisted(_array.open_in_store(self.store, self._child(name))),
+            found = _create.open_or_create(lambda: self._add_unlisted(_array.open_in_store(self.store, self._child(name), config=self._config)),
                                            lambda: self.create_array(name, shape=shape, dtype=dtype or "float64", **kwargs))
         if isinstance(found, Group):
             raise TypeError(f"{found.name} is a group, not an array")
@@ -277,7 +286,7 @@ class Group(Node, _core.Group):
 
     def refresh(self) -> Group:
         """Another handle of the group, which has read its metadata again."""
-        return open_in_store(self.store, self.path, use_consolidated=self._use_consolidated)
+        return self._pass_on(open_in_store(self.store, self.path, use_consolidated=self._use_consolidated))
 
     async def update_attributes_async(self, new_attributes: Mapping[str, Any]) -> Group:
         """`update_attributes` on the executor of the loop."""
@@ -315,7 +324,7 @@ class Group(Node, _core.Group):
         return f"<div><b>zarrc.Group</b> <code>{self.name}</code>{self.tree(level=1)._repr_html_()}</div>"
 
     def __reduce__(self) -> Any:
-        return open_in_store, (self.store, self.path), {"_use_consolidated": self._use_consolidated}
+        return open_in_store, (self.store, self.path), {"_use_consolidated": self._use_consolidated, "_config": self._config}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -393,6 +402,7 @@ def open_node(store: Any, path: str, *, zarr_format: int | None = None, use_cons
     node = _open(lambda options: _core.open_node(Array, Group, within or store, path, {**options, **found.options()}), store,
                    path, zarr_format, use_consolidated, NodeNotFoundError)
     if isinstance(node, Group):
+        node._config = config
         return node
     _array.warn_if_unfinished(node)
     return node._configure(found)

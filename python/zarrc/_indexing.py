@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _core, _dtypes
+from . import _core, _dtypes, _libraries
 from .errors import BoundsCheckError, UnsupportedError, make_error
 
 Array = _core.Array
@@ -35,6 +35,11 @@ def _is_index_array(item: Any) -> bool:
     return isinstance(item, (list, np.ndarray)) or hasattr(item, "__array__") and not isinstance(item, np.generic)
 
 
+def _as_array(item: Any) -> np.ndarray[Any, Any]:
+    """Indexes or a mask, also of another library, in host memory."""
+    return np.asarray(item) if isinstance(item, (list, np.ndarray)) else _libraries.to_host(item)
+
+
 def _expand(key: tuple[Any, ...], ndim: int) -> list[Any]:
     """One item for each dimension."""
     at = [i for i, item in enumerate(key) if item is Ellipsis]
@@ -53,7 +58,7 @@ def _expand(key: tuple[Any, ...], ndim: int) -> list[Any]:
 
 def _indexes(item: Any, dimension: int) -> np.ndarray[Any, Any] | int:
     """A list of indexes as the library takes it: int64, or a mask of bytes."""
-    array = np.asarray(item)
+    array = _as_array(item)
     if array.size == 0 and array.dtype.kind == "f":
         array = array.astype(np.int64)
     if array.dtype.kind == "b":
@@ -109,13 +114,13 @@ def is_mask(key: Any, ndim: int) -> bool:
     """Whether a key is one mask for all dimensions."""
     if isinstance(key, tuple) and len(key) == 1:
         key = key[0]
-    return _is_index_array(key) and (array := np.asarray(key)).dtype.kind == "b" and array.ndim == ndim
+    return _is_index_array(key) and (array := _as_array(key)).dtype.kind == "b" and array.ndim == ndim
 
 
 def mask(array: Array, key: Any) -> Selection:
     if isinstance(key, tuple) and len(key) == 1:
         key = key[0]
-    found = np.asarray(key)
+    found = _as_array(key)
     if found.dtype.kind != "b" or found.shape != array.shape:
         raise IndexError(f"a mask has the array's shape {array.shape} and the type bool, not {found.shape}, {found.dtype}")
     return array._select_mask(np.ascontiguousarray(found))
@@ -148,7 +153,7 @@ def _is_pure_fancy(key: Any, ndim: int) -> bool:
     items = _as_tuple(key)
     if len(items) != ndim or any(isinstance(item, slice) or item is Ellipsis or item is None for item in items):
         return False
-    arrays = [np.asarray(item) for item in items if _is_index_array(item)]
+    arrays = [_as_array(item) for item in items if _is_index_array(item)]
     return bool(arrays) and all(one.dtype.kind in "iu" or one.size == 0 for one in arrays)
 
 
@@ -182,6 +187,15 @@ def _output_memory(out: Any) -> np.ndarray[Any, Any]:
 HOST_KINDS = (_core.ZARR_DEVICE_CPU, _core.ZARR_DEVICE_CUDA_HOST)  # memory that NumPy can use, too
 CUDA_KINDS = (_core.ZARR_DEVICE_CUDA, _core.ZARR_DEVICE_CUDA_MANAGED)  # memory whose users have streams
 DEFAULT_STREAM = 1  # what DLPack and CUDA call the legacy default stream
+
+
+def find_handle(array: Array, device: str | None) -> Any:
+    """The handle of an array for calls that use memory of a device: itself, or one with the plug-in for the device, which is kept. None: a
+    store that cannot be opened again; the elements go through host memory. Those of the pipeline stay as they are."""
+    if device is None or device == "cpu":
+        return array
+    find = getattr(array, "_for_device", None)
+    return array if find is None else find(device)
 
 
 def lend(tensor: Any, array: Array, options: dict[str, Any] | None = None, *, is_out: bool = False) -> tuple[Any, dict[str, Any]]:
@@ -339,8 +353,11 @@ def read(array: Array, selection: Selection | None, *, out: Any = None, fields: 
         array._read(selection, box, _dtypes.NATIVE, options)
         return finish_read(from_vlen(array, box), out, objects)
     if out is not None and is_tensor(out):
-        memory, options = lend(out, array, options, is_out=True)
-        array._read(selection, memory, _dtypes.NATIVE, options)
+        there = find_out(array, out)
+        if there is None:
+            return _fill(array, selection, out, options)
+        memory, options = lend(out, there, options, is_out=True)
+        there._read(selection, memory, _dtypes.NATIVE, options)
         return out
     target = fresh(array, shape, array.dtype) if out is None else _output_memory(out)
     if out is not None and _is_packed(array, target, shape):
@@ -353,6 +370,26 @@ def read(array: Array, selection: Selection | None, *, out: Any = None, fields: 
     if out is not None:
         return out
     return target[()] if target.ndim == 0 else target
+
+
+def find_out(array: Array, out: Any) -> Any:
+    """The handle that fills memory of another library; None: only the library itself can, from host memory."""
+    _libraries.check_usable(out, is_out=True)
+    return find_handle(array, _libraries.find_device(out))
+
+
+def _fill(array: Array, selection: Selection | None, out: Any, options: dict[str, Any]) -> Any:
+    """Reads into host memory, from which the library of `out` copies the elements to it."""
+    shape, dtype = array.shape if selection is None else selection.shape, array.dtype.newbyteorder("=")
+    if tuple(out.shape) != shape:
+        raise ValueError(f"out has the shape {tuple(out.shape)}, and the selection {shape}")
+    if _libraries.find_other_dtype(out, dtype):
+        raise TypeError(f"out has the data type {out.dtype}, and the array {array.dtype}")
+    host = np.empty(shape, dtype)
+    read(array, selection, out=host, options=options)
+    _libraries.count(options, "up", host)
+    _libraries.fill(out, host)
+    return out
 
 
 def read_points(array: Array, selection: Selection, *, out: Any, fields: Any) -> Any:
@@ -431,9 +468,9 @@ def write(array: Array, selection: Selection | None, value: Any, *, fields: Any 
         array._write(selection, to_vlen(array, value), _dtypes.NATIVE, options)
     elif array._how == _dtypes.OTHER:
         raise make_error(UnsupportedError, f"elements of type {array._facts[2]} have no counterpart in NumPy", node=f"/{array.path}")
-    elif is_tensor(value) and not _has_numpy(value):
-        memory, options = lend(value, array, options)
-        array._write(selection, memory, _dtypes.NATIVE, options)
+    elif is_foreign(value):
+        there, memory, order, options = prepare_tensor(array, value, options)
+        there._write(selection, memory, order, options)
     elif options.get("packed"):
         array._write(selection, np.asarray(value, np.uint8), _dtypes.NATIVE, options)
     else:
@@ -441,7 +478,32 @@ def write(array: Array, selection: Selection | None, value: Any, *, fields: Any 
         array._write(selection, given, order, options)
 
 
-def _has_numpy(value: Any) -> bool:
+def prepare_tensor(array: Array, value: Any, options: dict[str, Any]) -> tuple[Any, Any, int, dict[str, Any]]:
+    """(handle, memory, byte order, options) of a write from a tensor, whose elements its library converts to the array's data type."""
+    _libraries.check_usable(value, is_out=False)
+    if _libraries.find_other_dtype(value, array.dtype):
+        value = _libraries.as_type(value, array.dtype.newbyteorder("="))
+        _libraries.count(options, "host" if _libraries.find_device(value) == "cpu" else "device", value)
+    there = find_handle(array, _libraries.find_device(value))
+    if there is None:
+        host = _libraries.to_host(value)
+        _libraries.count(options, "down", host)
+        return array, *coerce(array.dtype, host), options
+    memory, options = lend(value, there, options)
+    return there, memory, _dtypes.NATIVE, options
+
+
+def as_host(value: Any) -> Any:
+    """A value whose elements NumPy can use."""
+    return _libraries.to_host(value) if is_foreign(value) else value
+
+
+def is_foreign(value: Any) -> bool:
+    """Whether a value is a tensor that does not become an array of NumPy: its library knows its elements."""
+    return is_tensor(value) and not has_numpy(value)
+
+
+def has_numpy(value: Any) -> bool:
     """Whether a tensor becomes an array of NumPy; one of bfloat16 does not, nor one on a device."""
     if not hasattr(value, "__dlpack__") or _device_kind(value) not in HOST_KINDS:
         return False
@@ -454,6 +516,7 @@ def _has_numpy(value: Any) -> bool:
 
 def _write_fields(array: Array, selection: Selection | None, names: list[str], value: Any, options: dict[str, Any]) -> None:
     shape = array.shape if selection is None else selection.shape
+    value = as_host(value)
     for name in names:
         given = value
         if len(names) > 1 or (isinstance(value, np.ndarray) and value.dtype.names and name in value.dtype.names):

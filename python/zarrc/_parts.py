@@ -17,6 +17,14 @@ def _split_out(out: Any, n: int) -> list[Any]:
     return found
 
 
+def _find_handle(array: _core.Array, out: list[Any]) -> Any:
+    """The handle that fills all of the memory; None: there is none."""
+    for one in out:
+        if _indexing.is_tensor(one) and (there := _indexing.find_out(array, one)) is not array:
+            return there
+    return array
+
+
 def _memory(array: _core.Array, selections: Sequence[_core.Selection], out: list[Any],
             options: dict[str, Any]) -> tuple[list[Any], int, dict[str, Any]]:
     """What the extension fills, the byte order of it all, and the options of the call."""
@@ -48,6 +56,9 @@ def read(array: _core.Array, keys: Iterable[Any], out: Any, options: dict[str, A
         return [one[()] if isinstance(one, np.ndarray) and one.ndim == 0 else one for one in given]
     if any(isinstance(one, np.ndarray) and _dtypes.is_swapped_struct(array.dtype, one.dtype) for one in given):
         return [_indexing.read(array, selection, out=one, options=options) for selection, one in zip(selections, given)]
-    memory, order, options = _memory(array, selections, given, options)
-    array._read_many(tuple(selections), tuple(memory), order, options)
+    there = _find_handle(array, given)
+    if there is None:
+        return [_indexing.read(array, selection, out=one, options=options) for selection, one in zip(selections, given)]
+    memory, order, options = _memory(there, selections, given, options)
+    there._read_many(tuple(selections), tuple(memory), order, options)
     return given

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from . import _core, _devices, _log, _plugins, _threads
+from . import _core, _devices, _libraries, _log, _plugins, _threads
 
 
 def _numbers(prefix: str, words: str) -> dict[str, int]:
@@ -40,6 +40,7 @@ DEFAULTS: dict[str, Any] = {
     "entry_points": True,  # whether plug-ins of installed packages are used
     "plugin_options": None,  # a dict of dicts
     "device": None,  # such as "cuda:0": whose plug-in is loaded
+    "like": None,  # whose arrays reads return: "numpy", "cupy", "torch", "jax", an array or a class of them
     "device_allocators": None,  # a dict of functions by kind of memory: where reads with device= put elements
     "allocators": None,
     "trust": None,  # "verified", "full" or "none": decoders that do not check their input
@@ -108,6 +109,9 @@ def check_setting(name: str, value: Any) -> Any:
         value = tuple(os.fspath(file) for file in ([value] if isinstance(value, (str, os.PathLike)) else value))
     elif name == "device":
         _devices.check_device(value)
+    elif name == "like":
+        like = _libraries.check_like(value)
+        value = value if isinstance(value, str) else like
     elif name == "device_allocators":
         value = _devices.checked_allocators(value)
     elif name == "consolidate" and value not in (True, False, "end"):
@@ -133,7 +137,7 @@ def _truth_or_end(text: str) -> bool | str:
 
 
 _OF_ENVIRONMENT: dict[str, Callable[[str], Any]] = {
-    "output_cache": parse_size, "durability": str, "locks": str, "symlinks": str, "untrusted": _truth, "entry_points": _truth, "device": str,
+    "output_cache": parse_size, "durability": str, "locks": str, "symlinks": str, "untrusted": _truth, "entry_points": _truth, "device": str, "like": str,
     "remote": str, "consolidate": _truth_or_end, "default_zarr_format": int, "array.order": str, "array.write_empty_chunks": _truth, "array.read_missing_chunks": _truth}
 
 
@@ -217,15 +221,37 @@ class Settings:
         files, wanted["python"] = _plugins.registry.list_registrations(values["entry_points"])
         wanted["plugins"] = (*values["plugins"], *(file for file in files if file not in values["plugins"]))
         options = values["plugin_options"]
-        if file := _devices.plugin(_devices.wanted_device() or values["device"], wanted["plugins"]):
+        like = self.like()
+        device = _devices.wanted_device() or values["device"] or (like and like.device)
+        if file := _devices.plugin(device, wanted["plugins"]):
             wanted["plugins"] += (file,)
             options = _devices.with_nvcomp(options)
         wanted["plugin_options"] = None if options is None else json.dumps(options)
-        key = tuple(wanted.values())
+        return self._keep_context(wanted)
+
+    def _keep_context(self, wanted: dict[str, Any]) -> _core.Context:
+        key = tuple(wanted.items())
         with self._lock:
             if key not in self._contexts:
                 self._contexts[key] = _core.new_context(wanted)
             return self._contexts[key]
+
+    def context_for(self, device: str, like: _core.Context) -> _core.Context:
+        """A context as another one is, with the plug-in for a device."""
+        wanted = next((dict(key) for key, context in list(self._contexts.items()) if context is like), None)
+        if wanted is None:
+            return like
+        if file := _devices.plugin(device, wanted["plugins"]):
+            wanted["plugins"] = (*wanted["plugins"], file)
+            options = wanted["plugin_options"]
+            options = _devices.with_nvcomp(None if options is None else json.loads(options))
+            wanted["plugin_options"] = None if options is None else json.dumps(options)
+        return self._keep_context(wanted)
+
+    def like(self) -> _libraries.Like | None:
+        """The setting `like`, with its device."""
+        like = _libraries.check_like(self.values["like"])
+        return None if like is None else _libraries.resolve_like(like, None, _devices.wanted_device() or self.values["device"])
 
     def snapshot(self) -> tuple[Any, ...]:
         """What a context depends on besides the machine and the environment. It costs little."""

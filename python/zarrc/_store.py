@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from . import _core, _devices, _native
 from ._log import logger
 from ._settings import settings
-from .errors import ExistsError, NodeNotFoundError, NotFoundError, ReadOnlyError, make_error
+from .errors import ExistsError, NodeNotFoundError, NotFoundError, ReadOnlyError, UnsupportedError, ZarrcError, make_error
 
 if TYPE_CHECKING:
     from ._adapters import Adapter, Calls
@@ -29,6 +29,8 @@ class Store(_core.Store):
     _adapter: Any = None  # of a store of another kind
     _address = ""  # the URL that it was opened with, with what `url` does not show
     _unique = ""  # of one in memory, whose address another may have later
+    # By kind of memory: this store in a context with the plug-in for it, or why there is none. None: its own context has the plug-in.
+    _twins: dict[str, Store | ZarrcError | None]
 
     @property
     def read_only(self) -> bool:
@@ -43,7 +45,46 @@ class Store(_core.Store):
             return open_url(self._address, {**self._options, "flags": self._options["flags"] & ~_core.ZARR_STORE_READ_ONLY})
         view = self._view(read_only)
         view._options, view._adapter, view._unique, view._address = self._options, self._adapter, self._unique, self._address
+        view._twins = self._twins
         return view
+
+    def _can_use(self, kind: str) -> bool:
+        """Whether a plug-in of the context knows a kind of memory."""
+        return any(_devices.KINDS.get(row["device_type"]) == kind for row in self._context.registry(_core.ZARR_REGISTRY_MEMORY))
+
+    def _for_device(self, device: str) -> Store | None:
+        """The same store for calls that use memory of a device: itself, or one in a context with the package's plug-in, which is opened
+        once. None: it cannot be opened a second time."""
+        kind = device.partition(":")[0]
+        if not _devices.is_of_cuda(device):
+            return self
+        with _stores_lock:
+            if kind not in self._twins:
+                self._twins[kind] = None if self._can_use(kind) else self._open_twin(device, kind)
+            twin = self._twins[kind]
+        if twin is None:
+            return self
+        if isinstance(twin, ZarrcError):
+            if self._can_reopen:
+                raise make_error(type(twin), twin.reason)
+            return None
+        return twin if twin.read_only == self.read_only else twin.with_read_only(self.read_only)
+
+    @property
+    def _can_reopen(self) -> bool:
+        """False: what another store of the same place reads and writes is not the same."""
+        return self._adapter is None and self.kind != "memory" and (self.kind != "zip" or self.read_only)
+
+    def _open_twin(self, device: str, kind: str) -> Store | ZarrcError:
+        if not self._can_reopen:
+            return make_error(UnsupportedError, f"{self}: the store cannot be opened a second time")
+        try:
+            found = open_url(self._address, {**self._options, "device": device}, settings.context_for(device, self._context))
+        except ZarrcError as problem:
+            return problem
+        if found._can_use(kind):
+            return found
+        return make_error(UnsupportedError, f"{device}: this package has no plug-in for this kind of memory")
 
     @property
     def kind(self) -> str:
@@ -189,7 +230,7 @@ def open_url(url: str, options: dict[str, Any], context: _core.Context | None = 
         store = _core.open_store(Store, context or settings.context(), url, options)
     except NotFoundError as problem:
         raise make_error(NodeNotFoundError, problem.reason, errno=problem.errno) from None
-    store._options, store._address = options, url
+    store._options, store._address, store._twins = options, url, {}
     if store.kind == "memory":
         store._unique = os.urandom(16).hex()
     elif store.kind == "zip" and not store.read_only:
@@ -231,7 +272,7 @@ def open_adapter(adapter: Adapter) -> Store:
     store = _core.open_foreign(Store, settings.context(), service.native, url, number, _foreign.store_caps(adapter), adapter.parallel, flags,
                                adapter.can_flush, adapter.can_erase_prefix, texts)
     store._options = {"flags": flags, "device": _devices.wanted_device()}
-    store._adapter = adapter
+    store._adapter, store._twins = adapter, {}
     return store
 
 

@@ -2,11 +2,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from . import _core, _devices, _dtypes, _indexing
+from . import _core, _devices, _dtypes, _indexing, _libraries
 from ._settings import settings
 from .errors import UnsupportedError, make_error
 
@@ -24,6 +25,8 @@ class Tensor:
         if stream is not None or dl_device is not None and _devices.parse_dl_device(dl_device) != HOST:
             raise BufferError("the elements are in host memory")
         memory = self.array.copy() if copy else self.array
+        if not self._of.dtype.isnative and memory.dtype.isnative:  # the extension has the byte order of the array
+            return memory.__dlpack__(max_version=max_version) if max_version else memory.__dlpack__()
         return self._of._tensor(memory).capsule(max_version is not None and max_version[0] >= 1)
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -43,14 +46,14 @@ class DeviceTensor:
         self._block, self.dtype = block, dtype
 
     @classmethod
-    def make(cls, array: _core.Array, selection: _core.Selection, device: str) -> DeviceTensor:
+    def make(cls, array: _core.Array, selection: _core.Selection | None, device: str) -> DeviceTensor:
         """Memory for what a selection reads."""
         if array._how != _dtypes.PLAIN:
             raise TypeError(f"elements of type {array.dtype} are in host memory only")
         allocate = (settings["device_allocators"] or {}).get(device.partition(":")[0])
         given = None if allocate is None else lambda n: _devices.allocated_block(allocate(n), n)
         try:
-            block = array._device(selection.shape, device, given)
+            block = array._device(array.shape if selection is None else selection.shape, device, given)
         except UnsupportedError as problem:
             if "no memory backend" not in problem.reason:
                 raise  # such as a missing driver
@@ -60,9 +63,18 @@ class DeviceTensor:
         return cls(block, array.dtype.newbyteorder("="))
 
     @classmethod
-    def read(cls, array: _core.Array, selection: _core.Selection, device: str, options: dict[str, Any]) -> DeviceTensor:
+    def read(cls, array: _core.Array, selection: _core.Selection | None, device: str, options: dict[str, Any]) -> DeviceTensor:
+        array = _indexing.find_handle(array, device) or array
         found = cls.make(array, selection, device)
         array._read(selection, found._block, _dtypes.NATIVE, found.after_allocator(options))
+        return found
+
+    @classmethod
+    def read_many(cls, array: _core.Array, selections: Sequence[_core.Selection], device: str, options: dict[str, Any]) -> list[DeviceTensor]:
+        array = _indexing.find_handle(array, device) or array
+        found = [cls.make(array, one, device) for one in selections]
+        options = found[0].after_allocator(options) if found else options
+        array._read_many(tuple(selections), tuple(one._block for one in found), _dtypes.NATIVE, options)
         return found
 
     def after_allocator(self, options: dict[str, Any]) -> dict[str, Any]:
@@ -110,8 +122,91 @@ class DeviceTensor:
         return f"<DeviceTensor shape={self.shape} dtype={self.dtype} device={_devices.KINDS.get(kind, kind)}:{number}>"
 
 
-def is_host(device: str) -> bool:
-    return _devices.check_device(device) in ("cpu", "host", "cpu:0", "host:0")
+def read(array: _core.Array, selection: _core.Selection | None, like: _libraries.Like | None, *, fields: Any = None,
+         options: dict[str, Any] | None = None) -> Any:
+    """What a selection reads, as an array of a library. Text, bytes, times and structs, which the others lack, stay NumPy's."""
+    options = options or {}
+    if like is None or like.library == "numpy" or fields or not _is_for_others(array):
+        found = _indexing.read(array, selection, fields=fields, options=options)
+        return found if like is None else give_host(found, like, options)
+    if like.device == "cpu":
+        host = _native(array, selection)
+        _indexing.read(array, selection, out=host, options=options)
+        return take(like, Tensor(array, host))
+    there = find_handle(array, like, fields)
+    if there is None:
+        host = _native(array, selection)
+        _indexing.read(array, selection, out=host, options=options)
+        return give_host(host, like, options)
+    return take(like, DeviceTensor.read(there, selection, str(like.device), options))
+
+
+def find_handle(array: _core.Array, like: _libraries.Like, fields: Any = None) -> Any:
+    """The handle that reads into memory of a device for a library; None: the elements are read into host memory."""
+    if like.device == "cpu" or fields or not _is_for_others(array):
+        return None
+    return _indexing.find_handle(array, like.device)
+
+
+take = _libraries.take
+
+
+def read_many(array: _core.Array, selections: Sequence[_core.Selection], like: _libraries.Like, options: dict[str, Any]) -> list[Any]:
+    """The same for several selections, by one request where the library has memory for the elements."""
+    if like.library == "numpy" or not _is_for_others(array):
+        return [read(array, one, like, options=options) for one in selections]
+    there = find_handle(array, like)
+    if there is not None:
+        return [take(like, one) for one in DeviceTensor.read_many(there, selections, str(like.device), options)]
+    hosts = [_native(array, one) for one in selections]
+    array._read_many(tuple(selections), tuple(hosts), _dtypes.NATIVE, options)
+    return [take(like, Tensor(array, one)) if like.device == "cpu" else give_host(one, like, options) for one in hosts]
+
+
+def _is_for_others(array: _core.Array) -> bool:
+    return array._how == _dtypes.PLAIN and _libraries.is_number(array.dtype)
+
+
+def _native(array: _core.Array, selection: _core.Selection | None) -> np.ndarray[Any, Any]:
+    """New memory for a selection, in the byte order of the machine."""
+    dtype = array.dtype.newbyteorder("=")
+    return _indexing.fresh(array, array.shape if selection is None else selection.shape, dtype)
+
+
+def give_host(found: Any, like: _libraries.Like, options: dict[str, Any]) -> Any:
+    """Elements that were read into host memory, as an array of a library."""
+    host = np.asarray(found)
+    if like.library == "numpy":
+        return _libraries.from_host(like, found)
+    if not _libraries.is_number(host.dtype):
+        return found
+    if like.device != "cpu":
+        _libraries.count(options, "up", host)
+    return _libraries.from_host(like, host.astype(host.dtype.newbyteorder("="), copy=False))
+
+
+def explain(array: _core.Array, selection: _core.Selection, out: Any, value: Any, like: _libraries.Like | None, device: str | None) -> str:
+    """What a read, or a write of a value, would do."""
+    given = out if value is None else value
+    tensor = given if given is not None and _indexing.is_foreign(given) else None
+    if tensor is not None:
+        _libraries.check_usable(tensor, is_out=value is None)
+        device = _libraries.find_device(tensor)
+    elif given is not None:
+        device = None
+    elif like is not None:
+        device = like.device if _is_for_others(array) else None
+    lines = []
+    if value is not None and tensor is not None and (dtype := _libraries.find_other_dtype(tensor, array.dtype)):
+        lines.append(f"{_libraries.find_name(tensor)} converts {dtype} to {array.dtype}, in memory of {device}\n")
+    if device is None or _libraries.is_host(device):
+        return "".join([*lines, array._explain(value is not None, selection, None)])
+    there = _indexing.find_handle(array, device)
+    if there is None:
+        lines.append(f"elements are staged through host memory, because {array.store} cannot be opened again with the plug-in for {device}\n")
+        return "".join([*lines, array._explain(value is not None, selection, None)])
+    memory = there._device((1,) * len(selection.shape), device, None)
+    return "".join([*lines, there._explain(value is not None, selection, memory)])
 
 
 class Column:

@@ -9,7 +9,7 @@ from typing import Any, Protocol, SupportsIndex, TypeAlias, Union
 import numpy as np
 import numpy.typing as npt
 
-from . import _core, _plugin_classes
+from . import _core, _libraries, _plugin_classes
 
 # ---- objects of other packages, by what zarrc calls ----
 
@@ -109,6 +109,8 @@ ShapeLike: TypeAlias = Union[SupportsIndex, Iterable[SupportsIndex]]
 DTypeLike: TypeAlias = Union[npt.DTypeLike, type[_plugin_classes.DataType], dict[str, Any], ZDType, None]
 ArrayLike: TypeAlias = Union[npt.ArrayLike, SupportsDLPack, SupportsCudaArray]
 Memory: TypeAlias = Union[np.ndarray[Any, Any], NDBuffer, SupportsDLPack, SupportsCudaArray]
+
+LikeLike: TypeAlias = Union[str, type[Any], np.ndarray[Any, Any], SupportsDLPack, SupportsCudaArray, _libraries.Like, None]
 
 ChunksLike: TypeAlias = Union[str, SupportsIndex, Sequence[Union[SupportsIndex, Sequence[Any], None]], Mapping[str, Any], None]
 CodecLike: TypeAlias = Union[str, Mapping[str, Any], SupportsToDict, SupportsGetConfig]

@@ -67,8 +67,6 @@ def _tensor(array: Array, memory: Any) -> torch.Tensor:
     if not isinstance(memory, np.ndarray):  # it is one
         found: torch.Tensor = memory
         return found
-    if not array.dtype.isnative:  # a type of NumPy, in the other byte order; its memory here is in ours
-        return torch.from_numpy(memory)
     found = torch.from_dlpack(Tensor(array, memory))
     return found
 

@@ -345,7 +345,7 @@ def test_wrong(device, array, path):
     with pytest.raises(ValueError):
         array.read(out=Tensor(array, (3, 3)))
     with zarrc.config.set({"plugins": []}), pytest.raises(errors.UnsupportedError) as caught:
-        zarrc.open_array(path).read(device="cuda:0")
+        zarrc.create_array(None, shape=3, dtype="i4").read(device="cuda:0")
     assert "cuda" in str(caught.value)
 
 
@@ -388,7 +388,7 @@ def is_loaded():
 path, data = sys.argv[1], np.arange(600, dtype="int32").reshape(20, 30)
 assert (zarrc.create_array(path, data=data, chunks=(7, 7))[...] == data).all()
 try:
-    zarrc.open(path).read(device="cuda:0")
+    zarrc.create_array(None, data=data).read(device="cuda:0")
 except zarrc.errors.UnsupportedError as problem:
     assert "device='cuda:0'" in str(problem)
 else:
@@ -468,7 +468,8 @@ CUPY = """
 import pickle, sys, warnings
 import cupy
 import numpy as np
-import zarrc, zarrc.cupy
+import zarrc
+import zarrc.cupy
 from cupy import ndarray
 
 path, kind = sys.argv[1:]
@@ -484,7 +485,8 @@ z.oindex[[5, 1], :3] = z.blocks[0, 0].get()[:2, :3]
 data = data[::-1].copy()
 data[[5, 1], :3] = data[:2, :3]
 again = pickle.loads(pickle.dumps(zarrc.cupy.open_array(path, mode="r")))
-assert again.device == "cuda:0" and again.shape == (60, 100) and len(again) == 60 and "cuda:0" in repr(again)
+assert type(again) is zarrc.Array is zarrc.cupy.Array and again.config.like == ("cupy", "cuda:0", None) and again == zarrc.cupy.open_array(path, mode="r")
+assert again.shape == (60, 100) and len(again) == 60
 assert (again[...].get() == data).all() and (np.asarray(again) == data).all()
 assert (again.oindex[[5, 1], :3].get() == data[[5, 1], :3]).all() and (again.vindex[[5, 1], [2, 3]].get() == data[[5, 1], [2, 3]]).all()
 assert [one.get().tolist() for one in again.read_many([slice(2), (5, 6)])] == [data[:2].tolist(), data[5, 6].tolist()]
@@ -517,6 +519,321 @@ def with_cupy(program, *arguments, has_cufile=True):
 @pytest.mark.parametrize("kind", ["gds", "no cufile", "plain"])
 def test_arrays_of_cupy(kind):
     with_cupy(CUPY, kind, has_cufile=kind == "gds")
+
+
+STORIES = """
+import sys
+import cupy, zarr, zarrc, zarrc.cupy
+import numpy as np
+
+path = sys.argv[1]
+
+
+def infer_from_what_is_handed_over():
+    a = cupy.arange(20, dtype="f4")
+    z = zarrc.array(a, store=path, chunks=(10,), compressors={"id": "zlib", "level": 1}, zarr_format=2)
+    assert isinstance(z[:], np.ndarray)  # a handle without a preference gives NumPy's
+    for more in {"like": cupy.empty(())}, {"meta_array": cupy.empty(())}, {"like": cupy.ndarray}, {"like": "cupy", "device": "cuda:0"}:
+        part = z.read(slice(3, 7), **more)
+        assert isinstance(part, cupy.ndarray) and (part == a[3:7]).all()
+    assert z.append(cupy.arange(5, dtype="i8")) == (25,) == z.shape
+    assert (z[:] == np.r_[np.arange(20.0), np.arange(5.0)]).all() and z.dtype == "f4"
+    out = cupy.empty(25, "f4")
+    assert z.read(out=out) is out and (out.get() == z[:]).all()
+    z[20:] = cupy.arange(5)
+    zarrc.save(path + ".copy", a)
+    zarrc.save(path + ".group", a, b=a)
+    assert (zarrc.load(path + ".copy") == np.arange(20)).all() and sorted(zarrc.load(path + ".group")) == ["arr_0", "b"]
+    w = zarrc.array(a, chunks=10, meta_array=cupy.empty(()))
+    assert isinstance(w[:], cupy.ndarray) and (w[:] == a).all()
+    assert zarrc.array(a, dtype="i2", chunks=10).dtype == "i2"
+
+
+def a_device_array_is_a_regular_array():
+    z = zarrc.cupy.open_array(store=path, mode="w", shape=(20,), chunks=(5,))
+    assert isinstance(z, zarrc.Array) and z.dtype == "f8" and z.compressors[0].configuration["cname"] == "lz4"
+    z[0:10] = np.arange(0, 10)
+    z[10:20] = cupy.arange(10, 20)
+    assert isinstance(z[:], cupy.ndarray) and (z[:] == cupy.arange(20)).all()
+    w = zarrc.cupy.open_array(store=path, mode="w", shape=(20,), chunks=(5,), dtype="i8", compressors={"id": "lz4"}, zarr_format=2)
+    w[:] = cupy.arange(20)
+    with zarrc.enable():
+        assert (zarr.open_array(path)[:] == np.arange(20)).all()  # the CPU reads what the device wrote
+    zarr.create_array(store=path, shape=(10,), dtype="i8", compressors=None, overwrite=True)[:] = np.arange(10)
+    assert isinstance(zarrc.cupy.open_array(store=path)[:], cupy.ndarray)
+
+
+def one_setting():
+    for settings in {"device": "cuda:0", "like": "cupy"}, {"like": cupy.ndarray}:
+        with zarrc.config.set(settings):
+            z = zarrc.open_array(path)
+            assert isinstance(z[:], cupy.ndarray) and z.store._options.get("device") is None
+            assert isinstance(zarrc.open_array(path, like="numpy")[:], np.ndarray)
+    assert isinstance(zarrc.open_array(path)[:], np.ndarray)
+    assert isinstance(z[:], cupy.ndarray)  # it keeps what was set
+
+
+infer_from_what_is_handed_over()
+a_device_array_is_a_regular_array()
+one_setting()
+"""
+
+
+@needs_own
+@pytest.mark.parametrize("has_cufile", [False, True])
+def test_stories_of_arrays_of_cupy(has_cufile):
+    """What users write, line by line."""
+    pytest.importorskip("zarr")
+    with_cupy(STORIES, has_cufile=has_cufile)
+
+
+INFERENCE = """
+import asyncio, pickle, sys, types, warnings
+import cupy, zarrc
+import numpy as np
+
+path, data = sys.argv[1], np.arange(60, dtype="i4").reshape(6, 10)
+zarrc.create_array(path, data=data, chunks=(2, 5))
+
+
+class Tensor:
+    "What the tensors of torch and the arrays of JAX are, on the device."
+
+    def __init__(self, held):
+        self.held = held
+        self.shape, self.ndim, self.dtype, self.nbytes = held.shape, len(held.shape), "torch." + str(held.dtype), held.nbytes
+
+    def __dlpack__(self, *, stream=None, max_version=None):
+        return self.held.__dlpack__(max_version=max_version)
+
+    def __dlpack_device__(self):
+        return 2, 0
+
+    def to(self, dtype):
+        return type(self)(zarrc.create_array(None, data=self.numpy().astype(dtype), device="cuda:0").read(device="cuda:0"))
+
+    def numpy(self):
+        z = zarrc.create_array(None, shape=self.shape, dtype=self.held.dtype, device="cuda:0")
+        z[...] = self.held
+        return z[...]
+
+    def detach(self):
+        return self
+
+    cpu = detach
+
+    def copy_(self, other):
+        held = zarrc.create_array(None, data=other, device="cuda:0")
+        held.read(out=cupy.ndarray(self.held))
+
+    def __array__(self, *unused):
+        raise TypeError("a cuda tensor")
+
+
+torch, jax = types.ModuleType("torch"), types.ModuleType("jax")
+Tensor.__module__ = "torch"
+torch.Tensor, torch.from_dlpack, torch.from_numpy, torch.get_default_device = Tensor, Tensor, lambda host: host, lambda: "cuda"
+torch.float32, torch.int32 = "f4", "i4"
+
+
+class Array(Tensor):
+    def __init__(self, held):
+        super().__init__(held)
+        self.dtype = held.dtype
+
+    def astype(self, dtype):
+        return self.to(dtype)
+
+
+Array.__module__ = "jaxlib.xla_extension"
+jax.dlpack = types.SimpleNamespace(from_dlpack=Array)
+jax.default_backend = lambda: "gpu"
+sys.modules.update(torch=torch, jax=jax)
+
+# ---- reads ----
+z = zarrc.open(path)
+assert z.store._twins == {}
+for name, kind in {"torch": Tensor, "jax": Array, "cupy": cupy.ndarray}.items():
+    found = z.read(slice(2), like=name)
+    assert type(found) is kind and (z[:2] == data[:2]).all() and type(z[:2]) is np.ndarray
+    twin = z._twin
+    assert isinstance(zarrc.open(path, like=found)[:], kind) and zarrc.open(path, like=kind).config.like[0] == name
+    for one in zarrc.open(path, like=name).read_many([0, slice(2)]):
+        assert type(one) is kind
+    assert z._twin is twin and twin is not None  # it was opened once
+kept = z.store._twins["cuda"]
+assert isinstance(kept, zarrc.Store)
+w = zarrc.open(path, like="cupy")
+for found, wanted in ((w.oindex[[5, 1], :3], data[[5, 1], :3]), (w.vindex[[5, 1], [2, 3]], data[[5, 1], [2, 3]]), (w.blocks[1], data[2:4]),
+                      (w[cupy.asarray(np.array([5, 1]))], data[[5, 1]]), (w[cupy.asarray(data > 30)], data[data > 30]),
+                      (w.get_basic_selection((0, slice(3))), data[0, :3]), (w.get_orthogonal_selection(([1],)), data[[1]]),
+                      (w[3, 4], data[3, 4]), (w.get_mask_selection(data > 30), data[data > 30])):
+    assert isinstance(found, cupy.ndarray) and (found.get() == wanted).all()
+assert type(w.read(0, device="cpu")) is type(w.read(0, like="numpy")) is np.ndarray and (np.asarray(w) == data).all()
+assert isinstance(pickle.loads(pickle.dumps(w))[0], cupy.ndarray) and isinstance(w.with_config({"order": "F"})[0], cupy.ndarray)
+assert w != z and w == zarrc.open(path, like="cupy")
+root = zarrc.open(path + ".g", mode="w", like="cupy")
+root.create_group("a").create_array("b", data=data)
+root["c"] = cupy.asarray(data)
+for opened in root, pickle.loads(pickle.dumps(root)):
+    assert isinstance(opened["a/b"][0], cupy.ndarray) and isinstance(opened["a"]["b"][0], cupy.ndarray)
+    assert all(isinstance(node[...], cupy.ndarray) for _, node in opened.arrays())
+
+
+async def wait():
+    a = zarrc.open(path).async_array
+    assert isinstance(await a.getitem(0, like="cupy"), cupy.ndarray) and isinstance(await a.getitem(0), np.ndarray)
+    assert isinstance((await a.read_many([0], like="torch"))[0], Tensor)
+    assert isinstance(await (await zarrc.open_async(path, like="cupy")).getitem(0), cupy.ndarray)
+    await a.setitem(slice(2), cupy.asarray(data[:2].astype("f8")))
+    out = cupy.empty((6, 10), "i4")
+    assert (await a.getitem(..., out=out)) is out and (out.get() == data).all()
+
+
+asyncio.run(wait())
+
+# ---- writes: other data types, as NumPy's assignment ----
+stats = {}
+z.write(slice(2), cupy.asarray(data[:2] + 0.75), stats=stats)
+assert (z[:2] == data[:2]).all() and stats["copies_device"] >= 1 and stats["bytes_device"] >= 80
+for value in (Tensor, Array):
+    z[...] = value(zarrc.create_array(None, data=data + 1.5, device="cuda:0").read(device="cuda:0"))
+    assert (z[...] == data + 1).all()
+z[3, 4] = cupy.asarray(np.array(7.9))
+z.oindex[[0, 5], :2] = cupy.asarray(np.zeros((2, 2)))
+z.vindex[[1, 2], [3, 4]] = cupy.asarray(np.array([50, 60], "i8"))
+assert z[3, 4] == 7 and z[0, 0] == 0 == z[5, 1] and z[1, 3] == 50 and z[2, 4] == 60
+fields = zarrc.create_array(path + ".f", shape=3, dtype=[("a", "i4"), ("b", "f4")])
+fields["a", 1:] = cupy.asarray(np.array([4, 5], "i8"))
+assert fields["a"].tolist() == [0, 4, 5] and isinstance(fields.read(fields="a", like="cupy"), cupy.ndarray)
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always")
+    z[0, :2] = cupy.asarray(np.array([1 + 2j, 3]))
+assert any("imaginary" in str(one.message) for one in told) and z[0, :2].tolist() == [1, 3]
+try:
+    fields[:] = cupy.asarray(np.zeros(3, "M8[s]").view("i8"))
+except TypeError:
+    pass
+
+# ---- what must not be ----
+for out, match in ((Array(z.read(device="cuda:0")), 'like="jax"'), (Tensor(z.read(device="cuda:0")), "detach")):
+    out.requires_grad = match == "detach"
+    try:
+        z.read(out=out)
+    except TypeError as problem:
+        assert match in str(problem)
+    else:
+        raise SystemExit("it read")
+for wrong, error in (("tensorflow", ValueError), (3, TypeError), (object(), TypeError)):
+    for call in (lambda: z.read(like=wrong), lambda: zarrc.open(path, like=wrong), lambda: zarrc.config.set({"like": wrong})):
+        try:
+            call()
+        except error as problem:
+            assert "cupy" in str(problem)
+        else:
+            raise SystemExit("it is no library")
+for call, error in ((lambda: z.read(out=cupy.empty((6, 10), "i4"), like="cupy"), TypeError), (lambda: z.read(like="cupy", meta_array="cupy"), TypeError),
+                    (lambda: zarrc.open(path, like="cupy", device="cpu"), ValueError)):
+    try:
+        call()
+    except error:
+        continue
+    raise SystemExit("it read")
+
+# ---- stores that cannot be opened again ----
+for store in None, {}:
+    m = zarrc.create_array(store, data=cupy.asarray(data), chunks=(2, 5))
+    stats = {}
+    out = cupy.empty((2, 10), "i4")
+    assert m.read(slice(2), out=out, stats=stats) is out and (out.get() == data[:2]).all()
+    assert stats["copies_up"] == 1 and stats["bytes_up"] == 80 and m._twin is None
+    assert "staged through host memory" in m.explain(like="cupy") and "staged" in m.explain(out=out) and "staged" not in m.explain()
+    assert isinstance(m.read(0, like="cupy"), cupy.ndarray)
+    stats = {}
+    m.write(slice(2), cupy.asarray(data[:2] + 1.0), stats=stats)
+    assert (m[:2] == data[:2] + 1).all() and stats["copies_down"] == 1 and stats["copies_device"] == 1
+    m.append(cupy.asarray(data[:1]))
+    assert m.shape == (7, 10) and (m[6] == data[0]).all()
+    many = [cupy.empty(10, "i4"), np.empty(10, "i4")]
+    m.read_many([2, 3], out=many)
+    assert (many[0].get() == data[2]).all() and (many[1] == data[3]).all()
+    for wrong, error in ((cupy.empty((3, 10), "i4"), ValueError), (cupy.empty((2, 10), "f4"), TypeError)):
+        try:
+            m.read(slice(2), out=wrong)
+        except error:
+            continue
+        raise SystemExit("it fits")
+assert "cupy converts float64 to int32" in z.explain(0, value=cupy.empty(10, "f8")) and "host->cuda" in z.explain(like="cupy")
+assert z.store._twins["cuda"] is kept
+
+# ---- a plug-in that cannot be loaded ----
+import zarrc._devices
+out = cupy.empty((6, 10), "i4")
+zarrc._devices.plugin = lambda device, others: path + ".missing.so" if device else None
+asked = []
+zarrc._settings.settings.context_for, before = lambda *given: asked.append(given) or before(*given), zarrc._settings.settings.context_for
+lacking = zarrc.open(path)
+for call in (lambda: lacking.read(like="cupy"), lambda: lacking.read(out=out), lambda: lacking.read(device="cuda:0")):
+    try:
+        call()
+    except zarrc.ZarrcError as problem:
+        assert "missing.so" in str(problem)
+    else:
+        raise SystemExit("it read")
+assert len(asked) == 1 and (lacking[...] == z[...]).all()
+"""
+
+
+@needs_own
+def test_inference():
+    """Handles that were opened without a device, and what is handed over."""
+    with_cupy(INFERENCE, has_cufile=False)
+
+
+def test_like_in_host_memory(path, numbers):
+    class Matrix(np.ndarray):
+        pass
+
+    z = zarrc.create_array(path, data=numbers, chunks=(16, 16))
+    for like in (np.empty(()).view(Matrix), Matrix):
+        assert type(zarrc.open(path, like=like)[:3]) is Matrix and type(z.read(slice(3), like=like)) is Matrix
+    assert type(zarrc.open(path, like=np.empty(()))[:3]) is np.ndarray and zarrc.open(path, like="numpy").config.like[0] == "numpy"
+    with zarrc.config.set({"like": Matrix}):
+        opened = zarrc.open(path)
+        assert type(opened[:3]) is Matrix and type(zarrc.open(path, like="numpy")[:3]) is np.ndarray
+    texts = zarrc.create_array(None, data=np.array(["a", "b"]), like=Matrix)
+    assert texts[...].tolist() == ["a", "b"]
+    with pytest.raises(ImportError, match="like='cupy' needs the package cupy"):
+        zarrc.open(path).read(like="cupy", device="cuda:0")
+
+
+@pytest.mark.parametrize("name", ["jax", "torch"])
+def test_libraries_in_host_memory(path, numbers, name):
+    library = pytest.importorskip(name)
+    kind = library.Array if name == "jax" else library.Tensor
+    for dtype in ("i4", ">i4", "f4", "bool"):
+        data = numbers.astype(dtype)
+        z = zarrc.create_array(path, data=data, chunks=(16, 16), overwrite=True, like=name, device="cpu")
+        assert isinstance(z[3:5], kind) and (np.asarray(z[3:5]) == data[3:5]).all() and isinstance(z.oindex[[1, 2]], kind)
+        z[:2] = z[2:4]
+        assert (zarrc.open(path)[:2] == data[2:4]).all() and all(isinstance(one, kind) for one in z.read_many([0, slice(2)]))
+        z[0] = z[2:3]
+    if name == "jax":
+        with pytest.raises(TypeError, match='like="jax"'):
+            z.read(out=z[...])
+    else:
+        with pytest.raises(TypeError, match="detach"):
+            zarrc.create_array(None, shape=3, dtype="f4").read(out=library.zeros(3, requires_grad=True))
+
+
+def test_counters_of_a_call(array, numbers):
+    stats = {"copies_up": 5}
+    array.read(slice(16), stats=stats)
+    assert stats["chunks_total"] == 3 and stats["copies_up"] == 5 and stats["bytes_decoded"] > 0
+    there = array.read(device="cuda:0", stats=stats)
+    assert stats["copies_up"] > 5 and stats["chunks_total"] == 15
+    array.write(..., there, stats=stats)
+    assert stats["copies_down"] > 0 and (array[...] == numbers).all()
 
 
 GPU_MODE = """

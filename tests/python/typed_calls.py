@@ -56,6 +56,12 @@ mask = np.ones((3, 4), bool)
 z[0], z[-1, ::2], z[..., 1], z[[0, 2]], z[rows, 0], z[mask], z["field"]
 z.read((slice(2), 1), out=out, fields=["a"], progress=lambda done, total: None, max_threads=2)
 z.read(rows, device="cuda:0", progress=True)
+z.read(rows, like="cupy", stats={})
+z.read(meta_array=np.empty(0))
+z.read_many([0, 1], like=np.ndarray)
+z.read(like=3)  # type: ignore[arg-type]
+zarrc.open("z", like=zarrc.DeviceTensor)
+zarrc.create_array("n", shape=3, dtype="i4", like="torch", device="cuda:0")
 z[0] = 1.5
 z[rows, 1:] = out
 z[{"a": 1}]  # type: ignore[index]

@@ -9,7 +9,7 @@ float32, int32, uint8 = np.float32, np.int32, np.uint8
 
 def _host(shape, dtype):
     """A place in host memory from which elements can go to the device, and back."""
-    return zarrc.open_array(None, mode="w", shape=shape, dtype=dtype, compressors=None, device="cuda:0")
+    return zarrc.open_array(None, mode="w", shape=shape, dtype=dtype, compressors=None, device="cuda:0", like="numpy")
 
 
 class ndarray:
@@ -26,6 +26,9 @@ class ndarray:
         offset = self._view.ctypes.data - self._shadow.ctypes.data if self.size else 0
         return {**told, "shape": self.shape, "data": (told["data"][0] + offset, False), "strides": self._view.strides, "stream": 1}
 
+    def __dlpack_device__(self):
+        return 2, 0
+
     def __array__(self, *unused, **options):
         raise TypeError("Implicit conversion to a NumPy array is not allowed.")
 
@@ -40,6 +43,26 @@ class ndarray:
     def __getitem__(self, key):
         return ndarray(self._tensor, (self._shadow, self._view[key if isinstance(key, tuple) else (key,)]))
 
+    def __setitem__(self, key, value):
+        """By way of the host, and by the whole memory, as it is no view that is changed."""
+        self.get()
+        self._view[key] = asnumpy(value)
+        z = _host(self._tensor.shape, self.dtype)
+        z[...] = self._shadow
+        z.read(out=ndarray(self._tensor))
+
+    def __eq__(self, other):
+        return asarray(self.get() == asnumpy(other))
+
+    def all(self):
+        return asarray(self.get().all())
+
+    def __bool__(self):
+        return bool(self.get())
+
+    def astype(self, dtype):
+        return asarray(self.get().astype(dtype))
+
     def copy(self):
         return asarray(self.get())
 
@@ -53,11 +76,21 @@ class ndarray:
 
 
 class cuda:
+    class Device:
+        def __init__(self, number):
+            assert number == 0
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *unused):
+            pass
+
     class alloc:
         """What CuPy's pool gives."""
 
         def __init__(self, nbytes):
-            self._held = zarrc.open_array(None, mode="w", shape=nbytes, dtype="u1", device="cuda:0")._device((nbytes,), "cuda:0", None)
+            self._held = zarrc.open_array(None, mode="w", shape=nbytes, dtype="u1", device="cuda:0", like="numpy")._device((nbytes,), "cuda:0", None)
             self.ptr = self._held.pointer
 
 
@@ -88,6 +121,10 @@ def frombuffer(given, dtype):
 def empty(shape, dtype=float, order="C"):
     assert order == "C"
     return asarray(np.zeros(shape, dtype))
+
+
+def arange(*given, dtype=None):
+    return asarray(np.arange(*given, dtype=dtype))
 
 
 def ones(shape, dtype=float):
