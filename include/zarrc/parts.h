@@ -43,9 +43,12 @@ typedef struct zarr_io_part {
  * If a chunk fails, the parts that need it fail, and the others are read. The content of
  * a tensor is undefined if its part failed, or if it overlaps another tensor in memory.
  *
- * If the tensors are not all in the same memory, chunks are decoded in host memory and
- * copied from there. A pipeline of a plug-in that ends a read at an error fails all
- * parts.
+ * Tensors may be in several memories: in host memory and on devices. Each chunk is then
+ * fetched and decoded once for each memory that needs it, where its tensors are. With a
+ * field, or a pipeline of a plug-in, such chunks are decoded in host memory and copied
+ * from there. A pipeline of a plug-in that ends a read at an error fails all parts.
+ *
+ * `stream` orders the tensors that are on a device, which must all be on the same one.
  *
  * In `opts`, `stats` counts a shared chunk once; while the request runs, `chunks_total`
  * counts it for each of its parts. `present` must be NULL. `field`, `heap` and the others

@@ -102,7 +102,7 @@ def open(store: StoreLike = None, *, mode: str | None = None, zarr_format: int |
     """
     given: dict[str, Any] = {**kwargs}
     if device is not None or like is not None or meta_array is not None:
-        with _wanted(given, device, like, meta_array):
+        with _open_for(given, device, like, meta_array):
             return open(store, mode=mode, zarr_format=zarr_format, path=path, storage_options=storage_options, **given)
     mode = _default_mode(store, mode)
     wants_array = "shape" in given or "data" in given
@@ -125,7 +125,7 @@ def open(store: StoreLike = None, *, mode: str | None = None, zarr_format: int |
 
 
 @contextlib.contextmanager
-def _wanted(given: dict[str, Any], device: str | None, like: Any, meta_array: Any) -> Iterator[None]:
+def _open_for(given: dict[str, Any], device: str | None, like: Any, meta_array: Any) -> Iterator[None]:
     """What is opened in the ``with`` statement can use the device, and the member `config` of `given` says whose arrays it returns."""
     if device is not None:
         _devices.check_device(device)
@@ -212,7 +212,7 @@ def open_array(store: StoreLike = None, *, mode: str | None = None, path: str | 
     given: dict[str, Any] = {**kwargs}
     if device is not None or like is not None or meta_array is not None:
         given["config"] = config
-        with _wanted(given, device, like, meta_array):
+        with _open_for(given, device, like, meta_array):
             return open_array(store, mode=mode, path=path, zarr_format=zarr_format, storage_options=storage_options, trust=trust, **given)
     mode = _default_mode(store, mode)
     given = _refuse_old(given)
@@ -296,7 +296,7 @@ def open_group(store: StoreLike = None, *, mode: str | None = None, path: str | 
     """
     if device is not None or like is not None or meta_array is not None:
         given: dict[str, Any] = {}
-        with _wanted(given, device, like, meta_array):
+        with _open_for(given, device, like, meta_array):
             found = open_group(store, mode=mode, path=path, zarr_format=zarr_format, storage_options=storage_options,
                                attributes=attributes, use_consolidated=use_consolidated, **kwargs)
         found._config = given.get("config")
@@ -484,7 +484,7 @@ def create_array(store: StoreLike = None, *, name: str | None = None, shape: Sha
     (6,)
     """
     more: dict[str, Any] = {"config": config}
-    with _wanted(more, device, like, meta_array):
+    with _open_for(more, device, like, meta_array):
         place = open_place(store, mode="a", path=name, storage_options=storage_options)
     if data is None and (shape is None or dtype is None):
         raise ValueError("`shape` and `dtype`, or `data`, are needed")
@@ -507,7 +507,7 @@ def create(shape: ShapeLike | None = None, *, chunks: ChunksLike = "auto", dtype
     given = _refuse_old(kwargs)
     data = given.pop("data", None)
     more: dict[str, Any] = {"config": config}
-    with _wanted(more, device, like, meta_array):
+    with _open_for(more, device, like, meta_array):
         place = open_place(store, mode=mode if mode in _CREATING else "a", path=path, storage_options=storage_options)
     config = more["config"]
     if write_empty_chunks is not None:

@@ -158,9 +158,11 @@ def check_like(like: Any) -> Like | None:
 
 
 def resolve_like(like: Like, device: str | None, default: str | None = None) -> Like:
-    """The same with a device: the one that a call names, else that of the example, else the default, else that of the library."""
+    """The same with a device: the one that a call names, else that of the example, else the default, else that of the library. Raises
+    ImportError if the library is missing."""
     if like.library == "numpy":
         return like
+    load(like.library)
     found = device or like.device or default or LIBRARIES[like.library].default_device()
     if like.library == "cupy" and not _devices.is_of_cuda(found):
         raise ValueError(f"device: {found!r} is not one of CUDA, which arrays of CuPy need")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _core, _dtypes, _indexing
+from . import _core, _dtypes, _indexing, _libraries
 
 
 def _split_out(out: Any, n: int) -> list[Any]:
@@ -25,21 +25,34 @@ def _find_handle(array: _core.Array, out: list[Any]) -> Any:
     return array
 
 
-def _memory(array: _core.Array, selections: Sequence[_core.Selection], out: list[Any],
-            options: dict[str, Any]) -> tuple[list[Any], int, dict[str, Any]]:
-    """What the extension fills, the byte order of it all, and the options of the call."""
-    memory, orders = [], set()
+_Call = tuple[list[_core.Selection], list[Any]]  # what one request of the library reads, and its memory
+
+
+def _calls(array: _core.Array, selections: Sequence[_core.Selection], out: list[Any]) -> dict[tuple[int, str, int | None], _Call]:
+    """{(byte order, device, stream): parts}: a stream orders one device. A part in host memory goes with the first others of its byte
+    order."""
+    found: dict[tuple[int, str, int | None], _Call] = {}
+    on_host = []
     for selection, one in zip(selections, out):
         if _indexing.is_tensor(one):
-            one, options = _indexing.lend(one, array, options, is_out=True)
-            memory.append(one)
-            orders.add(_dtypes.NATIVE)
+            memory, options = _indexing.lend(one, array, is_out=True)
+            key = _dtypes.NATIVE, _libraries.find_device(one) if "stream" in options else "", options.get("stream")
         else:
-            memory.append(_indexing._output_memory(one))
-            orders.add(_indexing._check_out(memory[-1], selection.shape, array.dtype))
-    if len(orders) > 1:
-        raise ValueError("out has memory of both byte orders")
-    return memory, orders.pop() if orders else _dtypes.NATIVE, options
+            memory = _indexing._output_memory(one)
+            key = _indexing._check_out(memory, selection.shape, array.dtype), "", None
+        if key[1]:
+            _add(found.setdefault(key, ([], [])), selection, memory)
+        else:
+            on_host.append((key, selection, memory))
+    for key, selection, memory in on_host:
+        call = next((call for (order, *_), call in found.items() if order == key[0]), None)
+        _add(found.setdefault(key, ([], [])) if call is None else call, selection, memory)
+    return found
+
+
+def _add(call: _Call, selection: _core.Selection, memory: Any) -> None:
+    call[0].append(selection)
+    call[1].append(memory)
 
 
 def read(array: _core.Array, keys: Iterable[Any], out: Any, options: dict[str, Any]) -> list[Any]:
@@ -59,6 +72,6 @@ def read(array: _core.Array, keys: Iterable[Any], out: Any, options: dict[str, A
     there = _find_handle(array, given)
     if there is None:
         return [_indexing.read(array, selection, out=one, options=options) for selection, one in zip(selections, given)]
-    memory, order, options = _memory(there, selections, given, options)
-    there._read_many(tuple(selections), tuple(memory), order, options)
+    for (order, _, stream), (parts, memory) in _calls(there, selections, given).items():
+        there._read_many(tuple(parts), tuple(memory), order, options if stream is None else {**options, "stream": stream})
     return given

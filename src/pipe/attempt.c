@@ -51,7 +51,7 @@ bool zr_attempt_is_worth(const struct zr_io *io)
         return false;
     leaf = &layout->level[layout->n_levels - 1];
     return leaf->decoded_bytes <= AT_ONCE_BYTES &&
-           zr_io_elements(io) <= AT_ONCE_BYTES / layout->item_bytes &&
+           zr_io_elements(io) <= AT_ONCE_BYTES / layout->item_bytes && !io->groups &&
            zr_io_is_host(io, io->view.base.device_type) &&
            zr_store_can(io->store, ZARR_STORE_CAP_FAST_GET) &&
            !zr_wants_batches(io, leaf->decode) && !zr_io_holds(io) &&

@@ -187,42 +187,82 @@ static void request_tell(struct zarr_request *rq, zarr_status st)
         zr_request_report_end(rq);
 }
 
-/* Calls the pipeline itself: the depth of its call stack is bounded (count-frames). */
-zarr_status zr_request_run(struct zarr_request *rq, zarr_error *err)
+/* Calls the pipeline itself: the depth of its call stack is bounded (count-frames).
+ * *begun: whether it did. */
+static zarr_status request_try(struct zarr_request *rq, bool *begun, zarr_error *err)
 {
     const struct zr_io *io = &rq->io;
     const struct zr_pipeline *p = io->pipeline;
-    /* a chunk that is missing now leaves its message here, too */
-    zarr_error failed = {0};
-    zarr_status before = ZARR_OK, st = ZARR_OK;
+    const zarr_stats before = rq->locked.stats; /* of the groups before this one */
+    zarr_status st = ZARR_OK;
     uint64_t n_units = 0;
 
     rq->has_own = io->memory_bytes != 0 && io->memory_bytes < io->engine->budget->total;
     if (rq->has_own)
         own_budgets_init(rq);
-    before = st = request_begin(rq, &n_units, &failed);
-    for (int tries = 1; before == ZARR_OK; tries++) {
+    st = request_begin(rq, &n_units, err);
+    *begun = st == ZARR_OK;
+    for (int tries = 1; *begun; tries++) {
         rq->last_try = io->write || tries == READ_TRIES;
         if (io->parts)
             zr_parts_begin(rq);
         if (n_units > 0)
             memset(io->present, 1, (size_t)n_units);
-        st = (io->write ? p->vt.write : p->vt.read)(p->self, rq, &zr_pipeline_steps,
-                                                    &failed);
+        st = (io->write ? p->vt.write : p->vt.read)(p->self, rq, &zr_pipeline_steps, err);
         if (zr_has_forked(rq->fork_generation))
-            st = zr_request_inherited(&failed);
+            st = zr_request_inherited(err);
         if (st != ZARR_ERR_CONFLICT || io->write)
             break;
         /* A shard was replaced between reading its index and its chunks: read everything
          * again. */
         zr_index_cache_drop(io->indexes, NULL);
-        zr_request_again(rq);
+        zr_request_again(rq, &before);
         if (tries == READ_TRIES)
             break;
     }
     if (rq->has_own)
         own_budgets_deinit(rq);
-    if (before == ZARR_OK)
+    return st;
+}
+
+/* The owner of a request may ask for its progress meanwhile. */
+static void request_be(struct zarr_request *rq, const struct zr_io *io)
+{
+    zr_request_lock(rq);
+    rq->io = *io;
+    zr_request_unlock(rq);
+}
+
+/* One memory after the other. */
+static zarr_status request_groups(struct zarr_request *rq, bool *begun, zarr_error *err)
+{
+    const struct zr_io whole = rq->io;
+    zarr_status st = ZARR_OK;
+
+    for (uint32_t i = 0; i < whole.n_groups && st == ZARR_OK; i++) {
+        request_be(rq, &whole.groups[i]);
+        rq->io.progress =
+            whole.progress; /* of a submitted request, set after the groups */
+        rq->io.progress_user = whole.progress_user;
+        st = request_try(rq, begun, err);
+    }
+    request_be(rq, &whole);
+    return st;
+}
+
+zarr_status zr_request_run(struct zarr_request *rq, zarr_error *err)
+{
+    const struct zr_io *io = &rq->io;
+    /* a chunk that is missing now leaves its message here, too */
+    zarr_error failed = {0};
+    bool begun = false;
+    zarr_status st = ZARR_OK;
+
+    if (io->parts)
+        zr_parts_begin(rq);
+    st = io->groups ? request_groups(rq, &begun, &failed)
+                    : request_try(rq, &begun, &failed);
+    if (begun)
         st = request_check(rq, st, &failed);
     else
         zr_parts_fail_all(rq, st, &failed);
@@ -276,9 +316,7 @@ zarr_status zr_io_run_in(struct zarr_request *rq, const struct zr_io *io,
 
     if (!rq)
         return zr_io_run(io, stats, err);
-    zr_request_lock(rq); /* its owner may ask for its progress */
-    rq->io = *io;
-    zr_request_unlock(rq);
+    request_be(rq, io);
     st = zr_request_run(rq, err);
     zr_request_stats(rq, stats);
     return st;

@@ -143,7 +143,7 @@ static bool request_attempt(struct zarr_request *rq)
     rq->io.max_threads = max_threads;
     if (done || zr_has_forked(rq->fork_generation))
         return true;
-    zr_request_again(rq);
+    zr_request_again(rq, &(const zarr_stats){0});
     memset(rq->locked.counter, 0, sizeof rq->locked.counter);
     return false;
 }

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 import zarrc
-from zarrc import _devices, errors
+from zarrc import _devices, _indexing, _parts, errors
 
 CUDA = (2, 0)
 
@@ -306,6 +306,41 @@ def test_cuda_array_interface(device, array, numbers):
         array.read(out=Interface(tensor, data=(np.zeros(9).ctypes.data, False)))
 
 
+class StreamTensor(Tensor):
+    """A tensor whose library uses another stream."""
+
+    def __init__(self, like, shape, stream):
+        super().__init__(like, shape)
+        self.stream = stream
+
+    def __getattribute__(self, name):
+        if name in ("__dlpack__", "__dlpack_device__"):
+            raise AttributeError(name)
+        return super().__getattribute__(name)
+
+    @property
+    def __cuda_array_interface__(self):
+        return {"shape": self.shape, "typestr": self.dtype.str, "data": (self.pointer, False), "version": 3, "stream": self.stream}
+
+
+def test_many_with_streams(device, array, numbers):
+    """Each part is filled after what its own library has queued, and host memory needs no order."""
+    rows = [StreamTensor(array, (40,), 1), np.empty(40, "i4"), StreamTensor(array, (40,), None), Tensor(array, (40,)), np.empty(40, ">i4")]
+    stale = Tensor(array, (40,))
+    device.queue_copy(rows[0], stale)
+    device.queue_copy(rows[3], stale)
+    orders = device.count()[1].orders
+    array.read_many([5, 6, 7, 8, 9], out=rows)
+    assert device.count()[1].orders == orders + 1
+    device.lib.zarr_fakecuda_sync()
+    found = [row.tolist() if isinstance(row, np.ndarray) else device.peek(row).tolist() for row in rows]
+    assert found == numbers[5:10].tolist() and rows[3].streams == [1]
+    selections = [_indexing.any_key(array, i) for i in range(5)]
+    rows[2].stream = 77
+    calls = {key: len(parts) for key, (parts, _) in _parts._calls(array, selections, rows).items()}
+    assert list(calls.values()) == [3, 1, 1] and [key[2] for key in calls] == [1, 77, None]  # a request for each stream
+
+
 def test_many_and_asyncio(device, array, numbers):
     rows = [Tensor(array, (40,)) for _ in range(3)]
     array.read_many([5, 6, 50], out=rows)
@@ -573,7 +608,20 @@ def one_setting():
     assert isinstance(z[:], cupy.ndarray)  # it keeps what was set
 
 
+def parts_in_several_memories():
+    z = zarrc.create_array(path + ".parts", data=np.arange(8, dtype="f4"), chunks=4, compressors={"name": "numcodecs.lz4", "configuration": {}})
+    host, device, swapped, view = np.empty(4, z.dtype), cupy.empty(4, z.dtype), np.empty(4, ">f4"), cupy.empty(8, z.dtype)
+    stats = {}
+    found = z.read_many([slice(0, 4), slice(4, 8)], out=[host, device], stats=stats)
+    assert found[0] is host and found[1] is device
+    assert (host == np.arange(4)).all() and (device.get() == np.arange(4, 8)).all()
+    assert stats["copies_decoded_host"] == 0 and stats["chunks_fallback"] == 0, stats  # each part is decoded where it belongs
+    z.read_many([slice(2, 6), slice(0, 4), slice(4, 8), 7], out=[device, swapped, view[2:6], host[0, ...]])
+    assert (device.get() == np.arange(2, 6)).all() and (swapped == np.arange(4)).all() and (view.get()[2:6] == np.arange(4, 8)).all() and host[0] == 7
+
+
 infer_from_what_is_handed_over()
+parts_in_several_memories()
 a_device_array_is_a_regular_array()
 one_setting()
 """

@@ -15,6 +15,8 @@ struct zr_call_parts {
     zarr_tensor *tensor;              /* owned; copies */
     zarr_io_part *to;                 /* the caller's */
     uint32_t n;
+    struct zr_io *group; /* owned; one for each memory; NULL: one is enough */
+    uint32_t n_groups;
 };
 
 void zr_io_parts_free(struct zr_io_call *c)
@@ -25,6 +27,7 @@ void zr_io_parts_free(struct zr_io_call *c)
     zr_free(alloc, c->parts->part);
     zr_free(alloc, c->parts->selection);
     zr_free(alloc, c->parts->tensor);
+    zr_free(alloc, c->parts->group);
     zr_free(alloc, c->parts);
     c->parts = NULL;
 }
@@ -71,6 +74,7 @@ static zarr_status part_read(struct zr_io_call *c, uint32_t i, zarr_error *err)
         ZR_TRY(zarr_selection_dims(&p->all, m->ndim, m->shape, 0, NULL, err));
     p->selection[i] = from->selection ? from->selection : p->all;
     p->part[i].selection = p->selection[i];
+    p->part[i].number = i;
     p->part[i].status_to = &p->to[i].status;
     p->part[i].error_to = from->error;
 out:
@@ -133,17 +137,131 @@ out:
     return st;
 }
 
-/* A stream is that of one device, on which all tensors must be. */
+static bool is_on_host(const struct zr_io_call *c, const zarr_memory *m)
+{
+    return zr_device_is_host(&c->array->h.ctx->memory, m->device_type);
+}
+
+/* Whether two parts may be decoded in one memory: all that the CPU can use is one. */
+static bool is_near(const struct zr_io_call *c, const zarr_memory *a,
+                    const zarr_memory *b)
+{
+    if (is_on_host(c, a) || is_on_host(c, b))
+        return is_on_host(c, a) && is_on_host(c, b);
+    return a->device_type == b->device_type && a->device_id == b->device_id;
+}
+
+/* A stream is that of one device. Parts in host memory need no order. */
 static zarr_status parts_order(struct zr_io_call *c, zarr_error *err)
 {
-    const zarr_tensor *t = &c->parts->tensor[0];
+    const struct zr_call_parts *p = c->parts;
+    const zarr_tensor *on = &p->tensor[0];
 
-    if (c->opts.stream && !is_one_memory(c->parts))
-        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "io options: a stream is given, but the tensors of the parts are "
-                       "not all on one device");
-    return zr_io_order(&c->after, c->array->h.ctx, t->device_type, t->device_id,
+    if (!c->opts.stream)
+        return ZARR_OK;
+    for (uint32_t i = 0; i < p->n; i++) {
+        const zarr_tensor *t = &p->tensor[i];
+
+        if (zr_device_is_host(&c->array->h.ctx->memory, t->device_type))
+            continue;
+        if (!zr_device_is_host(&c->array->h.ctx->memory, on->device_type) &&
+            (t->device_type != on->device_type || t->device_id != on->device_id))
+            return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                           "io options: a stream is given, but the tensors of the parts "
+                           "are not all on one device");
+        on = t;
+    }
+    return zr_io_order(&c->after, c->array->h.ctx, on->device_type, on->device_id,
                        c->opts.stream, err);
+}
+
+/* ---- parts in several memories ------------------------------------------ */
+
+/* Moves parts of one memory together, in the order of the first of each memory. Returns
+ * how many memories there are. Memories are few, and parts many. */
+static uint32_t parts_sort(struct zr_io_call *c, struct zr_part *room)
+{
+    struct zr_call_parts *p = c->parts;
+    uint32_t n = 0, n_groups = 0;
+
+    for (uint32_t first = 0; first < p->n; first++) {
+        const zarr_memory *m = &p->part[first].view.base;
+
+        if (!p->part[first].selection) /* it was moved */
+            continue;
+        n_groups++;
+        for (uint32_t i = first; i < p->n; i++)
+            if (p->part[i].selection && is_near(c, m, &p->part[i].view.base)) {
+                room[n++] = p->part[i];
+                p->part[i].selection = NULL;
+            }
+    }
+    memcpy(p->part, room, p->n * sizeof *room);
+    for (uint32_t i = 0; i < p->n; i++)
+        p->selection[i] = p->part[i].selection;
+    return n_groups;
+}
+
+/* The io of the parts from `first` on that are in one memory. */
+static zarr_status group_io(struct zr_io_call *c, struct zr_io *io, uint32_t first,
+                            zarr_error *err)
+{
+    struct zr_call_parts *p = c->parts;
+    const zarr_memory *m = &p->part[first].view.base;
+    bool is_same = true;
+    uint32_t n = 0;
+    zarr_status st = ZARR_OK;
+
+    for (; first + n < p->n && is_near(c, m, &p->part[first + n].view.base); n++)
+        is_same = is_same && p->part[first + n].view.base.device_type == m->device_type;
+    ZR_TRY(zr_array_io(io, c->array, c->state, is_same ? m->device_type : ZARR_DEVICE_CPU,
+                       &c->opts, err));
+    io->view = (struct zr_view){.base = {.device_type = ZARR_DEVICE_CPU}};
+    if (is_same)
+        io->view = p->part[first].view;
+    io->after = is_on_host(c, m) ? NULL : c->io.after;
+    io->heap = c->io.heap;
+    io->check = zr_io_call_check;
+    io->check_arg = c;
+    io->parts = p->part + first;
+    io->selections = p->selection + first;
+    io->n_parts = n;
+out:
+    return st;
+}
+
+/* A read whose parts are in several memories: each part is decoded where it belongs. A
+ * plug-in's pipeline gets one request, and so does a read of a field. */
+static zarr_status parts_split(struct zr_io_call *c, zarr_error *err)
+{
+    const zarr_allocator *alloc = c->array->h.ctx->alloc;
+    struct zr_call_parts *p = c->parts;
+    struct zr_part *room = NULL;
+    uint32_t first = 0, n = 0;
+    zarr_status st = ZARR_OK;
+
+    for (uint32_t i = 1; i < p->n && first == 0; i++)
+        if (!is_near(c, &p->part[0].view.base, &p->part[i].view.base))
+            first = i;
+    if (first == 0 || c->io.write || c->io.field.on || c->io.pipeline->is_foreign)
+        return ZARR_OK;
+    room = zr_calloc(alloc, p->n, sizeof *room);
+    if (!room)
+        return zr_fail_memory(err, p->n * sizeof *room);
+    n = parts_sort(c, room);
+    zr_free(alloc, room);
+    p->group = zr_calloc(alloc, n, sizeof *p->group);
+    if (!p->group)
+        return zr_fail_memory(err, n * sizeof *p->group);
+    first = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        ZR_TRY(group_io(c, &p->group[i], first, err));
+        first += p->group[i].n_parts;
+    }
+    c->io.groups = p->group;
+    c->io.n_groups = n;
+out:
+    return st;
 }
 
 /* What a call gets besides the array. */
@@ -179,6 +297,7 @@ static zarr_status prepare_many(struct zr_io_call *c, const struct many *m,
     c->io.parts = c->parts->part;
     c->io.selections = c->parts->selection;
     c->io.n_parts = c->parts->n;
+    ZR_TRY(parts_split(c, err));
     if (c->io.memory_bytes != 0)
         st = zr_request_memory_check(&c->io, err);
 out:

@@ -91,6 +91,7 @@ struct zr_part {
     zarr_status status;
     uint64_t ordinal;
     zarr_error error;
+    uint32_t number; /* the caller's number of the part */
     /* Where the caller wants them; error_to NULL: not wanted. */
     zarr_status *status_to;
     zarr_error *error_to;
@@ -112,6 +113,11 @@ struct zr_io {
     struct zr_part *parts;
     const zarr_selection *const *selections; /* of the parts */
     uint32_t n_parts;
+    /* Reads of parts in several memories: an io for each memory, with the parts that are
+     * there, which follow each other in `parts`. The request carries out one after the
+     * other. NULL: the io itself. */
+    const struct zr_io *groups;
+    uint32_t n_groups;
     /* the part of the elements that is read or written; off: whole elements */
     struct zr_field_view field;
     struct zr_heap *heap; /* reads: for elements of variable length */

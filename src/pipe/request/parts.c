@@ -43,16 +43,19 @@ void zr_parts_fail(struct zarr_request *rq, const struct zr_projection *p, zarr_
 
 zarr_status zr_parts_status(const struct zarr_request *rq, zarr_error *err)
 {
+    const struct zr_part *first = NULL;
+
     for (uint32_t i = 0; i < rq->io.n_parts; i++) {
         const struct zr_part *part = &rq->io.parts[i];
 
-        if (part->status == ZARR_OK)
-            continue;
-        *err = part->error;
-        err->item = i;
-        return part->status;
+        if (part->status != ZARR_OK && (!first || part->number < first->number))
+            first = part;
     }
-    return ZARR_OK;
+    if (!first)
+        return ZARR_OK;
+    *err = first->error;
+    err->item = first->number;
+    return first->status;
 }
 
 void zr_parts_fail_all(struct zarr_request *rq, zarr_status st, const zarr_error *err)

@@ -126,13 +126,13 @@ void zr_request_total(struct zarr_request *rq, uint64_t chunks)
     zr_request_unlock(rq);
 }
 
-void zr_request_again(struct zarr_request *rq)
+void zr_request_again(struct zarr_request *rq, const zarr_stats *before)
 {
     zarr_stats *s = &rq->locked.stats;
 
     zr_request_lock(rq);
-    s->chunks_done = s->chunks_missing = s->chunks_direct = 0;
-    s->chunks_partial = s->elements = 0;
+    zr_forget_chunks(s, before);
+    s->chunks_partial = before->chunks_partial;
     atomic_store(&rq->delivered, 0);
     zr_request_unlock(rq);
 }

@@ -171,9 +171,9 @@ void zr_request_wave(struct zarr_request *rq, uint32_t n, uint64_t begun_ns);
 uint64_t zr_request_wave_begin(const struct zarr_request *rq);
 /* Sets chunks_total: the leaf chunks that the request touches. */
 void zr_request_total(struct zarr_request *rq, uint64_t chunks);
-/* Prepares a repetition of the same request: counters of chunks start again, those of
- * work (bytes, GETs, copies) go on. */
-void zr_request_again(struct zarr_request *rq);
+/* Prepares a repetition of the same request: counters of chunks are again as before,
+ * those of work (bytes, GETs, copies) go on. */
+void zr_request_again(struct zarr_request *rq, const zarr_stats *before);
 /* ---- arrays that another program replaces (overtaken_write.c) ---------------------- */
 
 /* Whether io.check says that the array is gone or another one. */

@@ -142,6 +142,97 @@ static int32_t crop_data[CROPS][CROP];
 static zarr_tensor host_tensor[CROPS];
 static zarr_io_part host_part[CROPS];
 
+static bool host_crop_is_right(const struct crops *c, int i)
+{
+    for (int k = 0; k < CROP; k++) {
+        const uint64_t row = c->at[i][0] + (uint64_t)(k / CROP_COLS);
+        const uint64_t col = c->at[i][1] + (uint64_t)(k % CROP_COLS);
+        const bool missing = row / 20 == 2 && col / 20 == 0;
+
+        if (crop_data[i][k] != (missing ? -1 : data[row * COLS + col]))
+            return false;
+    }
+    return true;
+}
+
+/* Every second crop is in host memory. */
+static void crops_mix(struct crops *c)
+{
+    static const uint64_t lengths[2] = {CROP_ROWS, CROP_COLS};
+
+    for (int i = 0; i < CROPS; i += 2) {
+        memset(crop_data[i], 0, sizeof crop_data[i]);
+        zarr_tensor_host(&host_tensor[i], NULL, crop_data[i], sizeof crop_data[i], 2,
+                         lengths);
+        c->part[i].tensor = &host_tensor[i];
+    }
+}
+
+static void mixed_are_right(const struct crops *c, zarr_status other)
+{
+    int n_failed = 0;
+
+    for (int i = 0; i < CROPS; i++) {
+        /* only the device's decoder meets the damage */
+        const bool is_bad = other && i % 2 == 1 && crop_touches(c, i, 45, 28);
+
+        assert_int_equal(c->part[i].status, is_bad ? other : ZARR_OK);
+        if (is_bad && n_failed++ == 0)
+            assert_int_equal(terr.item, i); /* the caller's number of the first one */
+        if (!is_bad && i % 2 == 0)
+            assert_true(host_crop_is_right(c, i));
+        else if (!is_bad)
+            crop_is_right(c, i);
+    }
+    assert_true(!other || n_failed > 1);
+}
+
+/* Each part is decoded where it belongs: the device's chunks by the device, which gets
+ * them encoded. Streams order the device alone. */
+static void test_mixed_crops(void **state)
+{
+    (void)state;
+    for (int submitted = 0; submitted < 2; submitted++) {
+        zarr_io_options opts = ZARR_IO_OPTIONS_INIT;
+        zarr_request *rq = NULL;
+        struct counts n;
+        struct crops c;
+        struct pw w;
+        zarr_array *a;
+        zarr_tensor t;
+
+        open_world(&w, 2, 1 << 20);
+        a = pw_array(w.store, "a", "[" SHARD("[5,4]", BYTES "," LATE, "end") "]", shape,
+                     (uint64_t[2]){20, 20});
+        zarr_tensor_host(&t, NULL, data, sizeof data, 2, sizes);
+        assert_ok(zarr_array_write(a, NULL, &t, NULL, &terr));
+        assert_ok(zarr_array_block_erase(a, (uint64_t[2]){2, 0}, NULL, &terr));
+        crops_make(&w, &c);
+        crops_mix(&c);
+        count_begin(&n, &opts);
+        if (submitted) {
+            assert_ok(zarr_array_read_many_submit(&rq, a, c.part, CROPS, &opts, &terr));
+            assert_ok(zarr_request_wait(rq, ZARR_WAIT_FOREVER, NULL, &terr));
+            zarr_request_free(rq);
+        } else {
+            assert_ok(zarr_array_read_many(a, c.part, CROPS, &opts, &terr));
+        }
+        count_end(&n);
+        mixed_are_right(&c, ZARR_OK);
+        assert_int_equal(n.stats.elements, CROPS * CROP);
+        assert_int_equal(n.stats.copies_decoded_host, 0);
+        assert_in_range(n.moved.bytes_up, 1, sizeof data);
+        damage = data[45 * COLS + 28];
+        assert_status(zarr_array_read_many(a, c.part, CROPS, NULL, &terr),
+                      ZARR_ERR_CORRUPT);
+        damage = -1;
+        mixed_are_right(&c, ZARR_ERR_CORRUPT);
+        crops_free(&w, &c);
+        zarr_array_free(a);
+        close_world(&w);
+    }
+}
+
 /* Gives each crop elements of its own; every seventh has only the fill value. */
 static void crops_fill(const struct crops *c)
 {
@@ -458,9 +549,10 @@ static void test_repeats(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_crops),       cmocka_unit_test(test_written),
-        cmocka_unit_test(test_write_calls), cmocka_unit_test(test_write_failure),
-        cmocka_unit_test(test_repeats),     cmocka_unit_test(test_small_parts),
+        cmocka_unit_test(test_crops),         cmocka_unit_test(test_written),
+        cmocka_unit_test(test_mixed_crops),   cmocka_unit_test(test_write_calls),
+        cmocka_unit_test(test_write_failure), cmocka_unit_test(test_repeats),
+        cmocka_unit_test(test_small_parts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
