@@ -650,10 +650,14 @@ class Array(Node, _core.Array):
         found = ArrayConfig.of(config)
         return self._with(found.options())._configure(found)
 
+    def _with_numpy(self) -> Array:
+        """The same array, whose reads return arrays of NumPy."""
+        return self if self._like is None else self.with_config({"like": "numpy"})
+
     def _configure(self, config: ArrayConfig) -> Array:
-        self._config = config
-        self._is_fortran = self.order == "F"
         self._like = config.library()
+        self._config = config if self._like is None or config.like is not None else config.for_library(self._like)
+        self._is_fortran = self.order == "F"
         self._has_like = self._like is not None
         return self
 

@@ -34,7 +34,7 @@ class LazyArray(BackendArray):
     __slots__ = ("_array", "dtype", "shape")  # `array` would be taken for a layer of xarray
 
     def __init__(self, array: Array) -> None:
-        self._array, self.shape, self.dtype = array, array.shape, array.dtype
+        self._array, self.shape, self.dtype = array._with_numpy(), array.shape, array.dtype
 
     def _as_array(self, value: Any) -> Any:
         """Scalars, also texts, keep the data type of the array."""

@@ -78,7 +78,7 @@ def from_zarrc(source: Array | StoreLike, *, name: str | None = None, chunks: Ch
     ``source`` is an array, or what `zarrc.open_array` takes, with ``name`` the path in it. The blocks of
     dask are those of the array, or whole numbers of these, about as large as ``chunks`` says (what dask takes, also "auto").
     """
-    array = _as_array(source, name, storage_options)
+    array = _as_array(source, name, storage_options)._with_numpy()
     meta = np.empty((0,) * array.ndim, array.dtype)
     return da.from_array(array, chunks=_blocks(array, chunks), asarray=True, fancy=True, lock=False, meta=meta)
 

@@ -102,7 +102,7 @@ class Rows(_Items):
     """What an array has along its first dimension: item i is ``array[i]`` as a tensor.
 
     ``source`` is an array, or what `zarrc.open_array` takes. ``transform`` is called with each item. ``device``: where
-    tensors are, such as "cuda:0"; an array that is given must be opened for it.
+    tensors are, such as "cuda:0".
     """
 
     def __init__(self, source: Array | StoreLike, *, transform: _Transform | None = None,

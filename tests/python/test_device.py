@@ -557,6 +557,7 @@ def test_arrays_of_cupy(kind):
 
 
 STORIES = """
+import pickle
 import sys
 import cupy, zarr, zarrc, zarrc.cupy
 import numpy as np
@@ -605,7 +606,8 @@ def one_setting():
             assert isinstance(z[:], cupy.ndarray) and z.store._options.get("device") is None
             assert isinstance(zarrc.open_array(path, like="numpy")[:], np.ndarray)
     assert isinstance(zarrc.open_array(path)[:], np.ndarray)
-    assert isinstance(z[:], cupy.ndarray)  # it keeps what was set
+    assert isinstance(z[:], cupy.ndarray) and isinstance(z.with_config({"order": "F"})[:], cupy.ndarray)  # it keeps what was set
+    assert isinstance(pickle.loads(pickle.dumps(z))[:], cupy.ndarray)
 
 
 def parts_in_several_memories():
@@ -849,6 +851,8 @@ def test_like_in_host_memory(path, numbers):
     with zarrc.config.set({"like": Matrix}):
         opened = zarrc.open(path)
         assert type(opened[:3]) is Matrix and type(zarrc.open(path, like="numpy")[:3]) is np.ndarray
+    assert type(opened._with_numpy()[:3]) is np.ndarray and z._with_numpy() is z
+    assert type(opened.oindex[[1]]) is type(opened.read_many([0])[0]) is type(asyncio.run(opened.async_array.getitem(0))) is Matrix
     texts = zarrc.create_array(None, data=np.array(["a", "b"]), like=Matrix)
     assert texts[...].tolist() == ["a", "b"]
     with pytest.raises(ImportError, match="like='cupy' needs the package cupy"):
