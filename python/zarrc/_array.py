@@ -284,8 +284,10 @@ class Array(Node, _core.Array):
             return None if store is None else self
         twin = self._twin
         if twin is None or twin.store._context is not store._context or twin.shape != self.shape:
-            twin = _core.open_document(Array, store, self.path, self._metadata_text, None, self._config.options())
-            twin._configure(self._config)
+            twin = _open(store, self.path, zarr_format=self.zarr_format, config=self._config)
+            if twin._metadata_text != self._metadata_text:  # this handle has not read it again
+                twin = _core.open_document(Array, store, self.path, self._metadata_text, None, self._config.options())
+                twin._configure(self._config)
             self._twin = twin
         return twin
 

@@ -29,9 +29,14 @@ def parse_dl_device(dl_device: Any) -> tuple[int, int]:
     return int(getattr(kind, "value", kind)), int(number)
 
 
+def plugin_name(device: str | None) -> str | None:
+    """The package's plug-in for a device; None: it has none."""
+    return _PLUGINS.get((device or "").partition(":")[0])
+
+
 def is_of_cuda(device: str | None) -> bool:
     """Whether it is one of those for which the package has a plug-in."""
-    return (device or "").partition(":")[0] in _PLUGINS
+    return plugin_name(device) is not None
 
 
 def wanted_device() -> str | None:
@@ -84,7 +89,7 @@ def opening_for(device: str | None) -> Iterator[None]:
 
 def plugin(device: str | None, others: Iterable[str]) -> str | None:
     """The package's file for a device, unless one of the same name is loaded anyway."""
-    name = _PLUGINS.get((device or "").partition(":")[0])
+    name = plugin_name(device)
     if name is None:
         return None
     for other in (*others, *os.environ.get("ZARRC_PLUGINS", "").split(":")):

@@ -29,7 +29,7 @@ class Store(_core.Store):
     _adapter: Any = None  # of a store of another kind
     _address = ""  # the URL that it was opened with, with what `url` does not show
     _unique = ""  # of one in memory, whose address another may have later
-    # By kind of memory: this store in a context with the plug-in for it, or why there is none. None: its own context has the plug-in.
+    # By plug-in for devices: this store in a context that has it, or why there is none. None: its own context has the plug-in.
     _twins: dict[str, Store | ZarrcError | None]
 
     @property
@@ -48,20 +48,20 @@ class Store(_core.Store):
         view._twins = self._twins
         return view
 
-    def _can_use(self, kind: str) -> bool:
-        """Whether a plug-in of the context knows a kind of memory."""
-        return any(_devices.KINDS.get(row["device_type"]) == kind for row in self._context.registry(_core.ZARR_REGISTRY_MEMORY))
+    def _can_use(self, device: str) -> bool:
+        """Whether a plug-in of the context knows the kind of memory."""
+        return any(_devices.KINDS.get(row["device_type"]) == device.partition(":")[0] for row in self._context.registry(_core.ZARR_REGISTRY_MEMORY))
 
     def _for_device(self, device: str) -> Store | None:
         """The same store for calls that use memory of a device: itself, or one in a context with the package's plug-in, which is opened
         once. None: it cannot be opened a second time."""
-        kind = device.partition(":")[0]
-        if not _devices.is_of_cuda(device):
+        name = _devices.plugin_name(device)
+        if name is None:
             return self
         with _stores_lock:
-            if kind not in self._twins:
-                self._twins[kind] = None if self._can_use(kind) else self._open_twin(device, kind)
-            twin = self._twins[kind]
+            if name not in self._twins:
+                self._twins[name] = None if self._can_use(device) else self._open_twin(device)
+            twin = self._twins[name]
         if twin is None:
             return self
         if isinstance(twin, ZarrcError):
@@ -75,14 +75,14 @@ class Store(_core.Store):
         """False: what another store of the same place reads and writes is not the same."""
         return self._adapter is None and self.kind != "memory" and (self.kind != "zip" or self.read_only)
 
-    def _open_twin(self, device: str, kind: str) -> Store | ZarrcError:
+    def _open_twin(self, device: str) -> Store | ZarrcError:
         if not self._can_reopen:
             return make_error(UnsupportedError, f"{self}: the store cannot be opened a second time")
         try:
             found = open_url(self._address, {**self._options, "device": device}, settings.context_for(device, self._context))
         except ZarrcError as problem:
             return problem
-        if found._can_use(kind):
+        if found._can_use(device):
             return found
         return make_error(UnsupportedError, f"{device}: this package has no plug-in for this kind of memory")
 

@@ -613,7 +613,9 @@ def one_setting():
 def parts_in_several_memories():
     z = zarrc.create_array(path + ".parts", data=np.arange(8, dtype="f4"), chunks=4, compressors={"name": "numcodecs.lz4", "configuration": {}})
     host, device, swapped, view = np.empty(4, z.dtype), cupy.empty(4, z.dtype), np.empty(4, ">f4"), cupy.empty(8, z.dtype)
-    stats = {}
+    pinned, stats = z.read(slice(4, 8), device="cuda_host:0"), {}
+    z.read_many([slice(0, 4), slice(4, 8), slice(0, 4)], out=[host, device, pinned])
+    assert (np.from_dlpack(pinned) == np.arange(4)).all() and (device.get() == np.arange(4, 8)).all() and len(z.store._twins) == 1
     found = z.read_many([slice(0, 4), slice(4, 8)], out=[host, device], stats=stats)
     assert found[0] is host and found[1] is device
     assert (host == np.arange(4)).all() and (device.get() == np.arange(4, 8)).all()
@@ -764,6 +766,28 @@ try:
     fields[:] = cupy.asarray(np.zeros(3, "M8[s]").view("i8"))
 except TypeError:
     pass
+
+# ---- another handle changes the array ----
+stale, other = zarrc.open(path), zarrc.open(path)
+stale[0] = cupy.asarray(data[0])
+other.resize((8, 10))
+other.append(cupy.asarray(data[:1]))
+stale[1] = cupy.asarray(data[1])  # as a handle does that has not read the shape again
+assert (other[:2] == data[:2]).all() and other.shape == (9, 10) and (other[8] == data[0]).all()
+stale.refresh()
+stale[8] = cupy.asarray(data[5])
+assert (stale.read(8, like="cupy").get() == data[5]).all() and stale._twin.shape == (9, 10)
+other.resize((6, 10))
+other.attrs["a"] = 1
+gone = zarrc.create_array(path + ".gone", data=data)
+gone[0] = cupy.asarray(data[0])
+del zarrc.open_group(path.rpartition("/")[0], mode="a")[path.rpartition("/")[2] + ".gone"]
+try:
+    gone[0] = cupy.asarray(data[0])
+except zarrc.errors.NotFoundError:
+    pass
+else:
+    raise SystemExit("it wrote to an array that is gone")
 
 # ---- what must not be ----
 for out, match in ((Array(z.read(device="cuda:0")), 'like="jax"'), (Tensor(z.read(device="cuda:0")), "detach")):

@@ -111,6 +111,33 @@ def test_jax(array, data):
     assert (array[...] == data + 1).all()
 
 
+@pytest.mark.parametrize("name", ["cupy", "torch", "jax"])
+def test_like(array, data, path, name):
+    """Arrays of each library from a handle, and back with another data type; what needs no announcement."""
+    library = pytest.importorskip(name)
+    if not {"cupy": lambda: library.cuda.is_available(), "torch": lambda: library.cuda.is_available(),
+            "jax": lambda: any(one.platform == "gpu" for one in library.devices())}[name]():
+        pytest.skip(f"{name} has no GPU")
+    z = zarrc.open_array(path, like=name, device="cuda:0")
+    there = z[5:250]
+    assert type(there).__module__.partition(".")[0] in (name, "jaxlib") and z.config.like[:2] == (name, "cuda:0")
+    assert (np.asarray(zarrc._libraries.to_host(there)) == data[5:250]).all()
+    plain = zarrc.open_array(path)
+    assert isinstance(plain[:3], np.ndarray) and type(plain.read(slice(3), like=there)) is type(there)
+    plain.write(slice(0, 245), there)
+    assert (plain[:245] == data[5:250]).all()
+    whole = zarrc._libraries.as_type(there, np.dtype("int32"))
+    plain[:245] = whole  # converted back by the library
+    assert (plain[:245] == data[5:250].astype("int32")).all()
+    if name == "jax":
+        with pytest.raises(TypeError, match='like="jax"'):
+            plain.read(slice(245), out=there)
+        return
+    host, pinned = np.empty(data.shape[1:], data.dtype), plain.read(0, device="cuda_host:0")
+    plain.read_many([7, slice(0, 245), 8], out=[host, there, pinned])
+    assert (zarrc._libraries.to_host(there) == plain[:245]).all() and (host == plain[7]).all() and (np.from_dlpack(pinned) == plain[8]).all()
+
+
 def test_bfloat16(path):
     torch = pytest.importorskip("torch")
     if not torch.cuda.is_available():
