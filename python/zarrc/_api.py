@@ -17,7 +17,6 @@ from ._array_config import ArrayConfig
 from ._create import DEFAULT_FILL_VALUE
 from ._group import AsyncGroup, Group
 from ._indexing import is_foreign
-from ._info import Tree
 from ._places import Place, find_archive, join_path, open_place
 from ._settings import settings
 from ._store import Store
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from . import _arguments
+    from ._info import Tree
     from ._types import (
         ArrayLike, ChunksLike, CodecLike, CodecsLike, ConfigLike, DimensionNames, DTypeLike, FillValue, KeyEncoding, LikeLike, ShapeLike, StoreLike,
     )

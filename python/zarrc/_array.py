@@ -14,7 +14,6 @@ from . import _codecs, _consolidation, _core, _dtypes, _indexing, _libraries, _l
 from ._aio import AsyncArrayBase
 from ._array_config import ArrayConfig, Metadata
 from ._edges import MOST_SIZES, count_edges, list_edges
-from ._info import Info, bytes_text
 from ._node import Node
 from ._progress import reporter
 from ._store import Store
@@ -23,6 +22,7 @@ from ._tensors import HOST, Column, DeviceTensor, Tensor
 from .errors import LimitError, ZarrcError, in_store
 
 if TYPE_CHECKING:
+    from ._info import Info
     from ._types import ArrayLike, ConfigLike, Fields, Key, LikeLike, Memory, Progress
 
 
@@ -666,6 +666,8 @@ class Array(Node, _core.Array):
     # ---- what people see ----
 
     def _info_rows(self) -> list[tuple[str, Any]]:
+        from ._info import bytes_text  # few programs need it
+
         filters, serializer, compressors = self._chain
         rows: list[tuple[str, Any]] = [("Type", "Array"), ("Zarr format", self.zarr_format), ("Data type", self.dtype),
                                        ("Fill value", self.fill_value), ("Shape", self.shape)]
@@ -680,10 +682,13 @@ class Array(Node, _core.Array):
     @property
     def info(self) -> Info:
         """What the metadata says."""
+        from ._info import Info
         return Info(tuple(self._info_rows()))
 
     def info_complete(self) -> Info:
         """The same with what is stored, for which the store is listed."""
+        from ._info import Info, bytes_text
+
         stored, objects = self.nbytes_stored(), self._count_stored(False)[0]
         rows = [*self._info_rows(), ("No. bytes stored", bytes_text(stored))]
         if stored:

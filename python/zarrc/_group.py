@@ -12,7 +12,6 @@ from ._aio import AsyncGroupBase, run_on_thread, wrap
 from ._array import Array, AsyncArray
 from ._array_config import ArrayConfig, Metadata
 from ._indexing import is_foreign
-from ._info import Info, Tree
 from ._node import Node, to_json
 from ._places import Place, join_path
 from ._settings import settings
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from . import _arguments
+    from ._info import Info, Tree
     from ._types import ArrayLike, DTypeLike, FillValue, ShapeLike
 
 _Member = TypeVar("_Member", bound=Node)
@@ -298,6 +298,8 @@ class Group(Node, _core.Group):
              plain: bool = False) -> Tree:
         """The hierarchy below the group. `level` 0 is its members, 1 also theirs, and so on; None is all. `plain` changes
         nothing: no name is bold."""
+        from ._info import Tree
+
         skip = len(self.path) + 1 if self.path else 0
         nodes = []
         for path, name, document, kind, _, _ in self._members(_levels(level)):
@@ -307,12 +309,15 @@ class Group(Node, _core.Group):
 
     @property
     def info(self) -> Info:
+        from ._info import Info
         return Info((("Name", self.path), ("Type", "Group"), ("Zarr format", self.zarr_format),
                      ("Read-only", self.read_only), ("Store type", self.store.kind),
                      ("Consolidated", self._is_consolidated)))
 
     def info_complete(self) -> Info:
         """The same with the numbers of members."""
+        from ._info import Info
+
         kinds = [kind for _, kind in self._rows(None)]
         return Info((*self.info.rows, ("No. members", len(kinds)), ("No. arrays", kinds.count(_core.ZARR_NODE_ARRAY)),
                      ("No. groups", kinds.count(_core.ZARR_NODE_GROUP))))
