@@ -321,7 +321,8 @@ typedef struct zarr_migrate_options {
  * - In v3 it is the attribute `_FillValue`. There a floating-point number is base64 of
  *   the 8 little-endian bytes of a double, and a complex number a list of two such texts.
  *
- * The missing value stays the same, unless ZARR_MIGRATE_KEEP_FILL is set:
+ * In arrays with dimension names the missing value stays the same, unless
+ * ZARR_MIGRATE_KEEP_FILL is set:
  *
  * - To v3, the attribute `_FillValue` is set. Times, text and some other types have no
  *   missing value in v3, which ZARR_MIGRATED_WARNED reports.
@@ -330,7 +331,8 @@ typedef struct zarr_migrate_options {
  * - But if the missing value is finite, and the fill value was zero, the fill value
  *   becomes null. The attribute stays, written as a plain number. The same happens to a
  *   missing value that no element can have, such as 1.5 in an array of integers.
- * - To v2 without the attribute, the fill value becomes null, unless it is NaN.
+ * - To v2 without the attribute, the fill value of numbers, text and bytes becomes null,
+ *   unless it is NaN: xarray would take elements equal to it for missing ones.
  *
  * If missing chunks would read differently with the new fill value, the array is refused,
  * unless the store can list chunks and the array has all of them. zarr_node_reencode()

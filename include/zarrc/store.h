@@ -52,9 +52,8 @@ enum {
 /** Whether a local store follows symbolic links. 0: as the environment variable
  * ZARRC_SYMLINKS says ("within", "deny" or "follow"), else ZARR_SYMLINKS_WITHIN. */
 enum {
-    /** if they stay in the hierarchy that the store is a part of: below the root of the
-     * store, or below the topmost of the folders above it that are nodes, without a gap
-     */
+    /** if they stay below the root of the store, or below the folder that
+     * zarr_location_parse() finds as the root for the path of the store */
     ZARR_SYMLINKS_WITHIN = 1,
     ZARR_SYMLINKS_DENY = 2,  /**< never */
     ZARR_SYMLINKS_FOLLOW = 3 /**< always */

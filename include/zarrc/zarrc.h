@@ -107,8 +107,9 @@
  *
  * A call that may wait for a store takes a `zarr_cancel`, as the member `cancel` of its
  * options or as the parameter before `err`. zarr_cancel_set() stops all calls that have
- * the object. Only zarr_node_delete() and short calls of zarrc/easy.h have no such
- * object: they run to their end.
+ * the object. Four kinds of calls have no such object and run to their end: short calls
+ * of zarrc/easy.h, zarr_node_delete(), zarr_node_other_format(), and freeing an archive
+ * that was written (flush it first).
  *
  * ## Shapes, elements and units
  *
