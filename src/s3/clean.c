@@ -42,7 +42,7 @@ struct s3_clean {
 static zarr_status clean_begin(void *user, const char *name, zarr_error *err)
 {
     struct s3_clean *c = user;
-    const char *blank = strrchr(name, ' '), *local = blank ? blank + 1 : name;
+    const char *const local = zr_s3_local_name(name);
 
     if (!c->is_list && !zr_streq(local, "ListMultipartUploadsResult"))
         return zr_fail(err, ZARR_ERR_CORRUPT, "it is no ListMultipartUploadsResult");
@@ -83,7 +83,7 @@ static zarr_status clean_end(void *user, const char *name, const char *text,
                              zarr_error *err)
 {
     struct s3_clean *c = user;
-    const char *blank = strrchr(name, ' '), *local = blank ? blank + 1 : name;
+    const char *const local = zr_s3_local_name(name);
 
     if (zr_streq(local, "Upload"))
         return add_upload(c, err);

@@ -43,17 +43,10 @@ static int compare_erased_rows(const void *a, const void *b)
 
 /* ---- the answer ---- */
 
-static const char *name_without_space(const char *name)
-{
-    const char *blank = strrchr(name, ' ');
-
-    return blank ? blank + 1 : name;
-}
-
 static zarr_status erase_element(void *user, const char *name, zarr_error *err)
 {
     struct s3_erase *e = user;
-    const char *const local = name_without_space(name);
+    const char *const local = zr_s3_local_name(name);
 
     if (e->depth++ == 0)
         return zr_streq(local, "DeleteResult")
@@ -96,7 +89,7 @@ static zarr_status erase_text(void *user, const char *name, const char *text,
     struct s3_erase *e = user;
 
     ZR_UNUSED(err);
-    if (e->depth == 3 && text && zr_streq(name_without_space(name), "Key") &&
+    if (e->depth == 3 && text && zr_streq(zr_s3_local_name(name), "Key") &&
         (e->in_deleted || e->in_error))
         e->is_known = mark_key(e, text);
     if (e->depth == 2 && e->in_error && !e->is_known)

@@ -127,7 +127,7 @@ static zarr_status sts_end(void *user, const char *name, const char *text,
                            zarr_error *err)
 {
     struct fetched *f = user;
-    const char *const blank = strrchr(name, ' '), *const local = blank ? blank + 1 : name;
+    const char *const local = zr_s3_local_name(name);
 
     if (!text)
         return ZARR_OK;

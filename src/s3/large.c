@@ -64,14 +64,10 @@ static void large_op_end(struct s3_large *l, zarr_status st, zarr_error *err)
     zr_s3_done_fn *const done = l->done;
     void *const arg = l->arg;
 
-    if (st != ZARR_OK && !strstr(err->message, op->key))
-        zr_prefix_key(err, st, op->key);
-    op->status = st;
-    op->os_code = st == ZARR_OK ? 0 : err->os_code;
     if (st == ZARR_OK)
         op->done_bytes = op->object_bytes = l->bytes;
     large_free(l);
-    done(arg, op, st == ZARR_OK ? NULL : err);
+    zr_s3_op_end(op, st, err, done, arg);
 }
 
 static void take_large_version(const struct s3_large *l,

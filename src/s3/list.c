@@ -47,17 +47,10 @@ struct s3_listing {
 
 /* ---- pages ---- */
 
-static const char *local_element(const char *name)
-{
-    const char *blank = strrchr(name, ' ');
-
-    return blank ? blank + 1 : name;
-}
-
 static zarr_status page_element(void *user, const char *name, zarr_error *err)
 {
     struct s3_listing *l = user;
-    const char *const local = local_element(name);
+    const char *const local = zr_s3_local_name(name);
 
     if (!l->is_list && !zr_streq(local, "ListBucketResult"))
         return zr_fail(err, ZARR_ERR_CORRUPT, "it is no ListBucketResult");
@@ -89,7 +82,7 @@ static zarr_status page_text(void *user, const char *name, const char *text,
                              zarr_error *err)
 {
     struct s3_listing *l = user;
-    const char *const local = local_element(name);
+    const char *const local = zr_s3_local_name(name);
 
     if (zr_streq(local, "Contents") || zr_streq(local, "CommonPrefixes"))
         return add_listed_row(l, *local == 'C' && local[2] == 'm', err);
@@ -162,7 +155,7 @@ out:
 }
 
 /* Fetches and reads a page. */
-static zarr_status fetch_page(struct s3_listing *l, zarr_error *err)
+static zarr_status fetch_keys(struct s3_listing *l, zarr_error *err)
 {
     struct zr_s3_request r = {.store = l->store,
                               .method = "GET",
@@ -248,7 +241,7 @@ static zarr_status list_pages(struct s3_listing *l, zarr_error *err)
 
     do {
         ZR_TRY(zr_cancel_check(l->cancel, err));
-        ZR_TRY(fetch_page(l, err));
+        ZR_TRY(fetch_keys(l, err));
         for (size_t i = 0; st == ZARR_OK && i < l->n_rows && !l->is_ended; i++)
             st = give_row(l, &l->rows[i], err);
         if (st != ZARR_OK)

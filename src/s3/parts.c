@@ -335,16 +335,6 @@ void zr_s3_end_parts(void *self, const char *key, void *parts)
     zr_s3_upload_free(u);
 }
 
-static void op_end(zarr_store_op *op, zarr_status st, zarr_error *err,
-                   zr_s3_done_fn *done, void *arg)
-{
-    if (st != ZARR_OK && !strstr(err->message, op->key))
-        zr_prefix_key(err, st, op->key);
-    op->status = st;
-    op->os_code = st == ZARR_OK ? 0 : err->os_code;
-    done(arg, op, st == ZARR_OK ? NULL : err);
-}
-
 static zarr_status check_upload(const zarr_store_op *op, zarr_error *err)
 {
     const struct zr_s3_upload *u = op->parts;
@@ -366,7 +356,7 @@ static void put_part_ended(struct zr_s3_part *p, zarr_status st, zarr_error *err
     if (st == ZARR_OK)
         op->done_bytes = p->bytes;
     zr_s3_part_free(p);
-    op_end(op, st, err, done, arg);
+    zr_s3_op_end(op, st, err, done, arg);
 }
 
 void zr_s3_put_part(struct zr_s3_store *s, zarr_store_op *op, zr_s3_done_fn *done,
@@ -382,7 +372,7 @@ void zr_s3_put_part(struct zr_s3_store *s, zarr_store_op *op, zr_s3_done_fn *don
     if (st == ZARR_OK && !(p = zr_calloc(s->reader.env.alloc, 1, sizeof *p)))
         st = zr_fail_memory(&err, sizeof *p);
     if (st != ZARR_OK) {
-        op_end(op, st, &err, done, arg);
+        zr_s3_op_end(op, st, &err, done, arg);
         return;
     }
     *p = (struct zr_s3_part){.upload = op->parts,
@@ -406,7 +396,7 @@ static void commit_ended(struct zr_s3_upload *u, zarr_status st, zarr_error *err
         if (u->op->flags & ZARR_STORE_OP_WANT_VERSION)
             u->op->version = u->version;
     }
-    op_end(u->op, st, err, u->done, u->arg); /* the upload may be gone */
+    zr_s3_op_end(u->op, st, err, u->done, u->arg); /* the upload may be gone */
 }
 
 void zr_s3_commit(struct zr_s3_store *s, zarr_store_op *op, zr_s3_done_fn *done,
@@ -421,7 +411,7 @@ void zr_s3_commit(struct zr_s3_store *s, zarr_store_op *op, zr_s3_done_fn *done,
     if (st == ZARR_OK && !u->is_committed)
         st = zr_s3_conditions_check(s, op, true, arg, &err);
     if (st != ZARR_OK) {
-        op_end(op, st, &err, done, arg);
+        zr_s3_op_end(op, st, &err, done, arg);
         return;
     }
     u->op = op;

@@ -25,21 +25,14 @@ static void take_text(char out[ZR_S3_CODE_ROOM], const char *text)
         memcpy(out, text, strlen(text) + 1);
 }
 
-static const char *local_name(const char *name)
-{
-    const char *blank = strrchr(name, ' ');
-
-    return blank ? blank + 1 : name;
-}
-
 static zarr_status error_begin(void *user, const char *name, zarr_error *err)
 {
     struct fault_reading *e = user;
 
-    if (++e->depth > 1 || zr_streq(local_name(name), "Error"))
+    if (++e->depth > 1 || zr_streq(zr_s3_local_name(name), "Error"))
         return ZARR_OK;
     e->extra = 1;
-    return zr_streq(local_name(name), "ErrorResponse")
+    return zr_streq(zr_s3_local_name(name), "ErrorResponse")
                ? ZARR_OK
                : zr_fail(err, ZARR_ERR_CORRUPT, "it is no error");
 }
@@ -50,7 +43,7 @@ static zarr_status error_end(void *user, const char *name, const char *text,
 {
     struct fault_reading *e = user;
     struct zr_s3_fault *f = e->fault;
-    const char *const local = local_name(name);
+    const char *const local = zr_s3_local_name(name);
     const int depth = e->depth-- - e->extra;
 
     ZR_UNUSED(err);

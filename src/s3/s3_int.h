@@ -6,6 +6,7 @@
 #define ZR_S3_INT_H
 
 #include <stdatomic.h>
+#include <string.h>
 
 #include "http/http.h"
 #include "s3/s3.h"
@@ -324,9 +325,12 @@ extern atomic_uint_fast64_t zr_s3_doubt_ns; /* until a doubtful verdict is left 
 /* INVALID: the library keeps keys of this name for itself. */
 zarr_status zr_s3_check_key(const char *key, zarr_error *err);
 
+typedef void zr_s3_done_fn(void *arg, zarr_store_op *op, const zarr_error *err);
+/* Ends an operation, whose store may be gone afterwards. Names its key in a failure. */
+void zr_s3_op_end(zarr_store_op *op, zarr_status st, zarr_error *err, zr_s3_done_fn *done,
+                  void *arg);
 /* Does a PUT or ERASE. */
-void zr_s3_write(struct zr_s3_store *s, zarr_store_op *op,
-                 void (*done)(void *arg, zarr_store_op *op, const zarr_error *err),
+void zr_s3_write(struct zr_s3_store *s, zarr_store_op *op, zr_s3_done_fn *done,
                  void *arg);
 
 zarr_status zr_s3_list(void *self, const char *prefix, uint32_t how,
@@ -335,8 +339,6 @@ zarr_status zr_s3_list(void *self, const char *prefix, uint32_t how,
 /* Erases what killed processes left: see `clean` in zarr_store_vtable. */
 zarr_status zr_s3_clean(void *self, const char *prefix, uint64_t min_age_s,
                         uint64_t *n_removed, const zarr_cancel *cancel, zarr_error *err);
-
-typedef void zr_s3_done_fn(void *arg, zarr_store_op *op, const zarr_error *err);
 
 /* ---- large values, and many keys at once ------------------------------------------ */
 
@@ -516,6 +518,13 @@ void zr_s3_result_deinit(struct zr_s3_result *out);
 /* CORRUPT: it is malformed, or has neither root. */
 zarr_status zr_s3_result_read(struct zr_s3_result *out, const struct zr_s3_request *r,
                               const char *root, zarr_error *err);
+/* The name of an element, without its namespace. */
+static inline const char *zr_s3_local_name(const char *name)
+{
+    const char *const blank = strrchr(name, ' ');
+
+    return blank ? blank + 1 : name;
+}
 /* Appends a text of XML. */
 void zr_s3_put_xml(struct zr_str *out, const char *text);
 /* Whether a body says that another writer was faster. */

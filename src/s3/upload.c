@@ -19,13 +19,6 @@ enum {
 
 /* ---- answers ---- */
 
-static const char *find_local(const char *name)
-{
-    const char *blank = strrchr(name, ' ');
-
-    return blank ? blank + 1 : name;
-}
-
 struct result_reading {
     struct zr_s3_result *out;
     const char *root;
@@ -34,7 +27,7 @@ struct result_reading {
 static zarr_status result_begin(void *user, const char *name, zarr_error *err)
 {
     const struct result_reading *reading = user;
-    const char *const local = find_local(name);
+    const char *const local = zr_s3_local_name(name);
 
     if (reading->out->depth++ > 0)
         return ZARR_OK;
@@ -51,7 +44,7 @@ static zarr_status result_end(void *user, const char *name, const char *text,
 {
     const struct result_reading *reading = user;
     struct zr_s3_result *out = reading->out;
-    const char *const local = find_local(name);
+    const char *const local = zr_s3_local_name(name);
 
     if (--out->depth != 1 || !text)
         return ZARR_OK;

@@ -7,12 +7,8 @@
  */
 #include "s3/s3_int.h"
 
-#include "sched/sched.h"
-
 #include <stdio.h>
 #include <string.h>
-
-typedef void write_done_fn(void *arg, zarr_store_op *op, const zarr_error *err);
 
 enum {
     WRITE_LINES = 3
@@ -21,7 +17,7 @@ enum {
 struct s3_write {
     struct zr_s3_request request; /* first */
     zarr_store_op *op;
-    write_done_fn *done;
+    zr_s3_done_fn *done;
     void *arg;
     bool is_conditional;
     struct zr_s3_write_id id;
@@ -39,21 +35,26 @@ static void write_free(struct s3_write *w)
     zr_free(alloc, w);
 }
 
-/* Ends the operation. The store may be gone afterwards. */
-static void write_end(struct s3_write *w, zarr_status st, zarr_error *err)
+void zr_s3_op_end(zarr_store_op *op, zarr_status st, zarr_error *err, zr_s3_done_fn *done,
+                  void *arg)
 {
-    zarr_store_op *const op = w->op;
-    write_done_fn *const done = w->done;
-    void *const arg = w->arg;
-
     if (st != ZARR_OK && !strstr(err->message, op->key))
         zr_prefix_key(err, st, op->key);
     op->status = st;
     op->os_code = st == ZARR_OK ? 0 : err->os_code;
+    done(arg, op, st == ZARR_OK ? NULL : err);
+}
+
+static void write_end(struct s3_write *w, zarr_status st, zarr_error *err)
+{
+    zarr_store_op *const op = w->op;
+    zr_s3_done_fn *const done = w->done;
+    void *const arg = w->arg;
+
     if (st == ZARR_OK && op->verb == ZARR_STORE_PUT)
         op->done_bytes = op->object_bytes = op->mem.bytes;
     write_free(w);
-    done(arg, op, st == ZARR_OK ? NULL : err);
+    zr_s3_op_end(op, st, err, done, arg);
 }
 
 /* ---- what answers mean ---- */
@@ -205,9 +206,7 @@ static zarr_status write_memory(struct s3_write *w, zarr_error *err)
                                                   : zr_fail_memory(err, op->mem.bytes);
 }
 
-void zr_s3_write(struct zr_s3_store *s, zarr_store_op *op,
-                 void (*done)(void *arg, zarr_store_op *op, const zarr_error *err),
-                 void *arg)
+void zr_s3_write(struct zr_s3_store *s, zarr_store_op *op, zr_s3_done_fn *done, void *arg)
 {
     const bool is_put = op->verb == ZARR_STORE_PUT;
     struct s3_write *w = zr_calloc(s->reader.env.alloc, 1, sizeof *w);

@@ -364,8 +364,8 @@ static void test_a_doubtful_probe_counts_for_a_while(void **state)
     expect_doubt(3);
     expect_doubt(6);
     atomic_store(&zr_s3_doubt_ns, usual);
-    service.refuses_right = false;
     end_service();
+    service.refuses_right = false;
 }
 
 /* ---- the joining of parts ---- */
