@@ -193,7 +193,8 @@ static zarr_status hash_body(struct zr_s3_request *r, zarr_error *err)
     zr_str_init(&line, r->store->reader.env.alloc);
     if (r->body_hash)
         memcpy(hash, r->body_hash, sizeof hash);
-    else if (r->body_bytes > ZR_S3_HASH_MOST && zr_net_is_reactor())
+    else if (r->body_bytes > ZR_S3_LATE_BYTES && zr_streq(r->method, "PUT") &&
+             zr_net_is_reactor())
         ZR_LEAVE(zr_internal(err)); /* other requests would wait for it */
     else
         ZR_TRY(zr_sha256(hash, r->body ? r->body : "", r->body_bytes, err));

@@ -296,9 +296,7 @@ struct zr_s3_request {
     char hash[ZR_S3_HASH_ROOM], checksum[ZR_S3_CHECKSUM_ROOM];
 };
 enum {
-    ZR_S3_LATE_BYTES =
-        64 << 10,             /* a longer body of a change is not hashed by a reactor */
-    ZR_S3_HASH_MOST = 4 << 20 /* nor is any other of more */
+    ZR_S3_LATE_BYTES = 64 << 10 /* a reactor hashes no longer body of a PUT */
 };
 /* Starts a request, after the renewal of a key that is due. Hashes the body. */
 void zr_s3_send(struct zr_s3_request *r);
