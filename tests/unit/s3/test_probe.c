@@ -368,6 +368,44 @@ static void test_a_doubtful_probe_counts_for_a_while(void **state)
     service.refuses_right = false;
 }
 
+/* ---- a write that a reactor submits ---- */
+
+static bool was_reactor;
+
+static void submit_another(void *arg, zarr_store_op *op, const zarr_error *err)
+{
+    struct write *w = arg;
+
+    (void)op;
+    (void)err;
+    was_reactor = zr_net_is_reactor();
+    zarr_store_submit(store, w->ops, 1, write_done, w);
+}
+
+/* A task starts it, as it waits for a probe. */
+static void test_a_write_of_a_reactor(void **state)
+{
+    struct write w = {.op = {.verb = ZARR_STORE_PUT,
+                             .flags = ZARR_STORE_OP_IF_VERSION,
+                             .key = "second",
+                             .mem = {.device_type = ZARR_DEVICE_CPU}}};
+    zarr_store_op op = {
+        .verb = ZARR_STORE_PUT, .key = "first", .mem = {.device_type = ZARR_DEVICE_CPU}};
+    zarr_store_op *ops[] = {&op};
+
+    (void)state;
+    w.ops[0] = &w.op;
+    begin_service();
+    zarr_store_submit(store, ops, 1, submit_another, &w);
+    while (!atomic_load(&w.has_ended))
+        (void)poll(NULL, 0, 1);
+    assert_true(was_reactor);
+    assert_int_equal(op.status, ZARR_OK);
+    assert_int_equal(w.op.status, ZARR_ERR_CONFLICT); /* the service says 412 */
+    assert_int_equal(atomic_load(&service.n_probes), 1);
+    end_service();
+}
+
 /* ---- the joining of parts ---- */
 
 static uint64_t find_stall_s(void)
@@ -430,6 +468,7 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(test_a_doubtful_probe_counts_for_a_while, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(test_a_write_of_a_reactor, setup, teardown),
         cmocka_unit_test_setup_teardown(test_the_joining_of_parts_may_be_silent, setup,
                                         teardown),
     };
