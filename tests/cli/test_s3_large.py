@@ -484,7 +484,7 @@ class Many:
 
 @pytest.mark.parametrize("command", ["ls", "ls -R --json", "rm -r -n", "clean -n", "cp", "rm -r --force"])
 def test_listings_take_constant_memory(call, server, monkeypatch, command):
-    """ZARRC_LISTED_KEYS: how many keys; the listing of a hundredth of them takes as much memory."""
+    """ZARRC_LISTED_KEYS: how many keys; a hundredth of them takes as much memory. A copy keeps the names."""
     n = int(os.environ.get("ZARRC_LISTED_KEYS", "3000" if command == "cp" else "60000"))
     for name, value in make_variables(server.url).items():
         monkeypatch.setenv(name, value)
@@ -500,7 +500,7 @@ def test_listings_take_constant_memory(call, server, monkeypatch, command):
         assert "--force" not in command or len(many.erased) == number
         server.service.before = lambda *_: None
     print(f"{n} keys: {peaks} KiB")
-    assert peaks[1] - peaks[0] < 2 * 1024, peaks
+    assert peaks[1] - peaks[0] < 2 * 1024 + (n * 120 // 1024 if command == "cp" else 0), peaks
 
 
 # ---- archives ----

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import cases
+import s3_server
 from cases import BIG, LITTLE, sharding, transpose, zstd
-from zarrc_abi import FAKE, Stats
+from zarrc_abi import FAKE, Stats, ZarrcError
 from zarrc_selection import Selection
 
 WRITE_EMPTY = 2
@@ -118,6 +119,29 @@ def test_host_values_to_device(context):
     after = context.counters()
     assert after.bytes_up - before.bytes_up == DATA.nbytes  # the store moves them itself
     assert after.bytes_down == before.bytes_down
+
+
+@pytest.mark.parametrize("codecs", [[LITTLE], [LITTLE, zstd()], [sharding((4, 8), [LITTLE, zstd()])]], ids=["raw", "zstd", "shards"])
+def test_values_of_a_bucket_to_device(context, tmp_path, monkeypatch, codecs):
+    """The CPU writes, the device reads: each byte goes up once, and no decoded one is copied on the host."""
+    (tmp_path / s3_server.BUCKET).mkdir()
+    with s3_server.start_service(tmp_path / s3_server.BUCKET) as server:
+        for name, value in s3_server.make_variables(server.url).items():
+            monkeypatch.setenv(name, value)
+        try:
+            store = context.store(f"s3://{s3_server.BUCKET}/x.zarr")
+        except ZarrcError as problem:
+            pytest.skip(str(problem))
+        array = store.create(document=cases.document_v3("int32", 0, codecs, DATA.shape, (16, 8)))  # of 512 bytes
+        write(array, "host")
+        before = context.counters()
+        got, stats = read(array, "fake")
+        assert (got == DATA).all()
+        after = context.counters()
+        indexes = stats.index_reads * 4 * 16
+        assert stats.bytes_host == indexes and stats.copies_down == 0, stats
+        assert after.bytes_up - before.bytes_up == DATA.nbytes and after.bytes_down == before.bytes_down
+        store.close()
 
 
 def test_comparing_with_the_fill_value(context):

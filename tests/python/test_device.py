@@ -18,6 +18,7 @@ import weakref
 
 import numpy as np
 import pytest
+import s3_server
 
 import zarrc
 from zarrc import _devices, _indexing, _parts, errors
@@ -137,6 +138,25 @@ def test_device_reads(device, array, numbers):
                 assert (device.peek(found) == wanted).all()
     assert array.read(slice(3), device="cpu").tolist() == numbers[:3].tolist()
     assert isinstance(array.tensor(device="cpu"), zarrc.Tensor)
+
+
+@pytest.mark.parametrize("more", [{}, {"shards": (32, 32)}], ids=["chunks", "shards"])
+def test_a_bucket(device, numbers, tmp_path, more):
+    """The CPU writes to S3, the device reads from there; each byte goes up once."""
+    (tmp_path / s3_server.BUCKET).mkdir()
+    numbers = numbers[:32, :32]  # whole chunks
+    with s3_server.start_service(tmp_path / s3_server.BUCKET) as server:
+        options = {"access_key_id": s3_server.ID, "secret_access_key": s3_server.SECRET, "endpoint": server.url}
+        try:
+            array = zarrc.create_array(f"s3://{s3_server.BUCKET}/x.zarr", data=numbers, chunks=(16, 16), storage_options=options, **more)
+        except (errors.UnsupportedError, ImportError) as problem:
+            pytest.skip(str(problem))
+        before = device.count()[0]
+        found = array.read(device="cuda:0")
+        after = device.count()[0]
+        found.pointer = found.__cuda_array_interface__["data"][0]
+        assert after.bytes_up - before.bytes_up == numbers.nbytes and after.bytes_down == before.bytes_down
+        assert (device.peek(found) == numbers).all()
 
 
 def test_device_memory_is_freed(device, array):

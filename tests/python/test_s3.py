@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import itertools
 import json
+import logging
 import multiprocessing
 import os
 import pathlib
@@ -30,6 +31,16 @@ DATA = np.arange(64 * 64, dtype="int32").reshape(64, 64)
 URL = f"s3://{BUCKET}/lab/x.zarr"
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 NATIVE = {"access_key_id": ID, "secret_access_key": SECRET, "region": "us-east-1"}
+
+
+@pytest.fixture(autouse=True)
+def no_secrets(caplog, capfd):
+    """Neither logs nor outputs nor the errors that a test keeps show a key."""
+    caplog.set_level(logging.DEBUG, "zarrc")
+    yield
+    out = capfd.readouterr()
+    assert SECRET not in caplog.text + out.out + out.err
+    print(out.out)
 
 
 @pytest.fixture(autouse=True)
