@@ -119,12 +119,13 @@ def test_writing_commands(call, endpoint, buckets):
 
 
 def test_concurrent_commands(call, endpoint, buckets):
-    """Creations, appends, attributes and consolidated metadata of one hierarchy at once: none is lost."""
+    """Creations, appends, resizes, attributes and consolidated metadata of one hierarchy at once: none is lost."""
     env, url = make_variables(endpoint), f"s3://{BUCKET}/busy.zarr"
     call("create", f"{url}/rows", "--shape=0,8", "--chunks=3,8", "--shards=9,8", "--dtype=int32", env=env)
     call("consolidate", url, env=env)
     commands = [[("create", f"{url}/n{i}", "--shape=3", "--dtype=int8"), ("attrs", "set", f"{url}/rows", f"k{i}", str(i)),
-                 ("append", f"{url}/rows", buckets.parent / "rows.npy"), ("attrs", "set", f"{url}/n{i}", "i", str(i))] for i in range(4)]
+                 ("append", f"{url}/rows", buckets.parent / "rows.npy"), ("resize", f"{url}/n{i}", str(5 + i)), ("consolidate", url),
+                 ("attrs", "set", f"{url}/n{i}", "i", str(i))] for i in range(4)]
     np.save(buckets.parent / "rows.npy", np.ones((4, 8), "int32"))
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda row: [call(*command, env=env) for command in row], commands))
@@ -132,6 +133,9 @@ def test_concurrent_commands(call, endpoint, buckets):
     info = call("info", "--json", f"{url}/rows", env=env).json
     assert info["shape"] == [16, 8] and info["attributes"] == {f"k{i}": i for i in range(4)}
     assert call("cat", f"{url}/rows[:,0]", env=env).text.split() == ["1"] * 16
+    listed = json.loads((buckets / BUCKET / "busy.zarr/zarr.json").read_text())["consolidated_metadata"]["metadata"]
+    assert {name: (node["shape"], node["attributes"]) for name, node in listed.items()} == {
+        "rows": ([16, 8], info["attributes"]), **{f"n{i}": ([5 + i], {"i": i}) for i in range(4)}}
     call("rm", "-r", url, env=env)
     call("ls", url, env=env, code=3)
 
