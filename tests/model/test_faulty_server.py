@@ -22,7 +22,6 @@ from zarrc_selection import Selection
 
 EXAMPLES = max(12, settings.default.max_examples // 8)
 pytestmark = pytest.mark.timeout(3600)
-CONFIG = json.dumps({"tries": 2}).encode()
 # What a fault may make of a read. DENIED: of a status. UNSUPPORTED: the server does not tell a length.
 ERRORS = {"IO", "CONFLICT", "CORRUPT", "DENIED", "UNSUPPORTED"}
 
@@ -41,7 +40,7 @@ class Faults:
 
     def __call__(self, request):
         wanted = request.fields.get("range", "")
-        key = f"{self.seed} {request.method} {request.path.lstrip('/x0123456789')} {wanted}"
+        key = f"{self.seed} {request.method} {request.path.removeprefix('/bucket').lstrip('/x0123456789')} {wanted}"
         self.counts[key] = count = self.counts.get(key, 0) + 1
         rng = random.Random(key)
         if rng.random() < 0.6 or count > rng.choice([1, 1, 1, 9]):
@@ -83,8 +82,8 @@ ONLY_OF_RANGES = {"short", "other range", "other length"}
 class Run:
     """An array in a folder that the server has, and what it holds now and before the last write."""
 
-    def __init__(self, context, server, case, seed, packed):
-        self.server, self.case, self.packed = server, case, packed
+    def __init__(self, context, server, case, seed, kind):
+        self.server, self.case, self.packed, self.is_bucket = server, case, kind == "archive", kind == "bucket"
         self.context, self.root = context, pathlib.Path(server.root)
         self.name, self.draw = f"{next(NUMBERS)}", zlib.crc32(f"{seed}{case}".encode())  # small seeds are frequent
         self.rng = np.random.default_rng(self.draw)
@@ -95,11 +94,11 @@ class Run:
 
     def publish(self):
         """Gives the server a new version, and keeps the last one."""
-        made, place = self.root / "made" / self.name, self.root / f"x{self.name}"
+        made, place = self.root / "made" / self.name, self.root / ("bucket" * self.is_bucket) / f"x{self.name}"
         file = place.with_suffix(".zip") if self.packed else place
         if file.exists():
-            old = self.root / "old" / file.name
-            old.parent.mkdir(exist_ok=True)
+            old = self.root / "old" / file.relative_to(self.root)
+            old.parent.mkdir(parents=True, exist_ok=True)
             remove(old)
             file.rename(old)
         if self.packed:
@@ -109,10 +108,11 @@ class Run:
                         archive.write(path, path.relative_to(made))
         else:
             shutil.copytree(made, file)
-        self.url = f"{self.server.environment['ZR_SERVER']}/{file.name}"
+        self.url = f"s3://bucket/{file.name}" if self.is_bucket else f"{self.server.environment['ZR_SERVER']}/{file.name}"
 
     def open(self):
-        return self.context.store(self.url, config=CONFIG).open()
+        more = {"anonymous": True, "endpoint": self.server.environment["ZR_SERVER"], "style": "path"} if self.is_bucket else {}
+        return self.context.store(self.url, config=json.dumps({"tries": 2, **more}).encode()).open()
 
     def write(self, chosen):
         values = self.case.values(self.rng, chosen.flat.shape)
@@ -137,7 +137,7 @@ class Run:
         return strategies.apply(numbers, chosen.flat)
 
     def remove(self):
-        for place in ("", "old"):
+        for place in ("", "old", "bucket", "old/bucket"):
             for path in (self.root / place).glob(f"x{self.name}*"):
                 remove(path)
         remove(self.root / "made" / self.name)
@@ -181,15 +181,15 @@ regular = st.one_of(sharded, strategies.cases_v3(), strategies.cases_v2()).filte
     lambda case: case.document.get("chunk_grid", {"name": "regular"})["name"] == "regular" and 0 not in case.shape)
 
 
-@pytest.mark.parametrize("packed", [False, True], ids=["folder", "archive"])
-def test_reads(context, server, packed):
+@pytest.mark.parametrize("kind", ["folder", "archive", "bucket"])
+def test_reads(context, server, kind):
     seen = collections.Counter()
 
     @settings(max_examples=EXAMPLES)
     @given(case=regular, data=st.data(), seed=st.integers(0, 2**32 - 1))
     def examples(case, data, seed):
         server.choose_faults = None
-        run = Run(context, server, case, seed, packed)
+        run = Run(context, server, case, seed, kind)
         for turn in range(3):
             before = run.model
             run.write(data.draw(strategies.selections(case.shape, case.chunks), "write"))
@@ -202,7 +202,7 @@ def test_reads(context, server, packed):
                 seen[try_to(run.read, chosen, *kinds, [run.model, before])] += 1
             server.choose_faults = None
             seen.update(faults.seen)
-            if packed:
+            if run.packed:
                 run.reader = run.open()
             run.read(chosen, "host", "waves", [run.model])  # after the faults
         run.remove()
@@ -215,12 +215,12 @@ Chosen = collections.namedtuple("Chosen", "flat make")
 
 
 @pytest.mark.parametrize("codecs", [[cases.LITTLE], [cases.LITTLE, cases.zstd()]], ids=["raw", "zstd"])
-@pytest.mark.parametrize("packed", [False, True], ids=["folder", "archive"])
-def test_old_values_of_shards(context, server, packed, codecs):
+@pytest.mark.parametrize("kind", ["folder", "archive", "bucket"])
+def test_old_values_of_shards(context, server, kind, codecs):
     """Half of the requests get the version before the last: an index of one version is not used for another."""
     server.choose_faults, shape = None, (16, 24)
     document = cases.document_v3("int32", 3, [cases.sharding((2, 4), codecs)], shape, (8, 12))
-    run = Run(context, server, strategies.Case(document, np.dtype("i4"), shape, (8, 12), (2, 4), pool=np.arange(99)), 5, packed)
+    run = Run(context, server, strategies.Case(document, np.dtype("i4"), shape, (8, 12), (2, 4), pool=np.arange(99)), 5, kind)
     whole, done = Chosen(strategies.flat_indexes(shape), lambda: None), collections.Counter()
     for turn in range(8):
         before = run.model

@@ -178,7 +178,7 @@ class Answer:
         try:
             value = Value(self.server, q.get("path", self.path))
         except OSError:
-            return 404, headers, b"no such value"
+            return 404, headers, b"<Error><Code>NoSuchKey</Code></Error>"  # as S3 says it
         headers["ETag"] = f'"{value.etag}"'
         wanted = self.fields.get("range", "")
         if not wanted.startswith("bytes=") or "whole" in q:
