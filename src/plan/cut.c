@@ -44,7 +44,7 @@ static void cut_present(struct zr_wave *w, const struct zr_plan_args *a,
         struct zr_range r = {item[i]->offset, item[i]->offset + item[i]->bytes};
 
         for (k = i + 1; k < n && k - i < most; k++)
-            if (!zr_range_join(a, &r, item[k]->offset, item[k]->bytes, gaps))
+            if (a->apart || !zr_range_join(a, &r, item[k]->offset, item[k]->bytes, gaps))
                 break;
         *s = *from;
         s->item = item + i;

@@ -295,7 +295,8 @@ struct zr_plan_args {
      * 0: any */
     uint64_t held_bytes;
     uint32_t threads; /* cut segments so that this many threads have work */
-    /* one item per segment and one segment per wave, for the pipeline `serial` */
+    bool apart;       /* one item per segment */
+    /* also one segment per wave, for the pipeline `serial` */
     bool plain;
 };
 /* A range of an object, fetched at once. */

@@ -40,14 +40,20 @@ static struct zr_get raw_get(const struct zr_segment *segment)
     return (struct zr_get){.key = segment->key, .object_bytes = p->decoded_bytes};
 }
 
+bool zr_raw_is_direct(const struct zr_io *io, const struct zr_segment *segment,
+                      zarr_memory *at)
+{
+    const struct zr_program *p = segment->level->decode;
+    const struct zr_target *t = &segment->item[0]->target;
+
+    return is_raw(segment) &&
+           p->fetch_device == zr_target_view(io, t)->base.device_type &&
+           zr_target_is_direct(io, p, t, at);
+}
+
 static bool whole_applies(const struct zr_work *w, struct zr_direct *d)
 {
-    const struct zr_program *p = d->segment->level->decode;
-    const struct zr_target *t = &d->item->target;
-
-    return is_raw(d->segment) &&
-           p->fetch_device == zr_target_view(w->io, t)->base.device_type &&
-           zr_target_is_direct(w->io, p, t, &d->at);
+    return zr_raw_is_direct(w->io, d->segment, &d->at);
 }
 
 /* Reads stored elements that need no change into the view. */

@@ -90,6 +90,17 @@ zarr_status zr_item_finish(const struct zr_work *w, const struct zr_segment *seg
     return zr_scatter_target(w, segment->level->decode, &item->target, block, err);
 }
 
+/* Whether the store wrote an uncompressed chunk to its place in the view
+ * (pipe/read/prefetch.c). */
+static bool is_in_place(const struct zr_io *io, const struct zr_program *p,
+                        const struct zr_item *item, const zarr_memory *encoded)
+{
+    zarr_memory at;
+
+    return encoded->handle == zr_target_view(io, &item->target)->base.handle &&
+           zr_target_is_direct(io, p, &item->target, &at) && encoded->offset == at.offset;
+}
+
 zarr_status zr_item_decode(const struct zr_work *w, const struct zr_segment *segment,
                            const struct zr_item *item, const zarr_memory *encoded,
                            uint64_t skip, zarr_error *err)
@@ -102,8 +113,9 @@ zarr_status zr_item_decode(const struct zr_work *w, const struct zr_segment *seg
     zarr_status st = ZARR_OK;
 
     /* elements of variable length point into scratch until their bytes are copied */
-    d.placed = p->n > 0 && !w->io->layout->variable && !w->on_host &&
-               zr_target_is_direct(w->io, p, &item->target, &d.at);
+    d.placed = !w->io->layout->variable && !w->on_host &&
+               (p->n > 0 ? zr_target_is_direct(w->io, p, &item->target, &d.at)
+                         : segment->n_items == 1 && is_in_place(w->io, p, item, encoded));
     if (p->has_routes && !d.placed && !skip && !w->on_host)
         route = zr_find_route(w, &d);
     if (route)

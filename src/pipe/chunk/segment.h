@@ -43,6 +43,10 @@ struct zr_ranges {
 /* Whether ranges of an uncompressed chunk cost less than the chunk; *out: which. */
 bool zr_raw_in_ranges(const struct zr_io *io, const struct zr_segment *segment,
                       struct zr_ranges *out);
+/* Whether the stored bytes of a segment are its only chunk as the view has it; *at: its
+ * place there. */
+bool zr_raw_is_direct(const struct zr_io *io, const struct zr_segment *segment,
+                      zarr_memory *at);
 /* A large uncompressed chunk, read in slabs of rows (slabs.c). After open, n is 0 if the
  * chunk cannot be read so. */
 struct zr_slabs {

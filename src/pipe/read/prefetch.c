@@ -43,7 +43,8 @@ static bool op_joins(const struct zr_plan_args *cut, struct zr_prefetch *p,
     uint64_t gaps = cut->wave_gaps - p->gaps;
     struct zr_range range;
 
-    if (!op || !r->shard || op->lock != zr_shard_pin(r->shard) || r->offset < op->offset)
+    if (cut->apart || !op || !r->shard || op->lock != zr_shard_pin(r->shard) ||
+        r->offset < op->offset)
         return false;
     range = (struct zr_range){op->offset, op->offset + op->length};
     if (!zr_range_join(cut, &range, r->offset, r->bytes, &gaps))
@@ -124,6 +125,20 @@ static bool op_waits(const struct zr_prefetch *p, uint32_t k)
     return p->op[k].status != ZARR_OK && !p->op[k].mem.handle;
 }
 
+/* Lets the store write an uncompressed chunk to its place in the tensor. A codec that
+ * takes batches, and a device, have memory of their own. */
+static void place_directly(const struct zr_io *io, const struct zr_wave *w,
+                           struct zr_prefetch *p, uint32_t k)
+{
+    const struct zr_segment *r = &w->segment[p->first[k]];
+    const struct zr_program *prog = r->level->decode;
+    zarr_memory at;
+
+    if (p->count[k] == 1 && !prog->padded && !zr_is_batched(io, prog) &&
+        zr_raw_is_direct(io, r, &at))
+        p->op[k].mem = at;
+}
+
 /* Whether an operation shares a block with others: what goes to a device, because copies
  * of neighbours become one, and what comes to the host with a known length, because a
  * large block is on huge pages. Of a length that only has a bound, pages that stay
@@ -187,6 +202,8 @@ static zarr_status take_memory(const struct zr_io *io, const struct zr_wave *w,
     for (uint32_t k = 0; k < p->n; k++) {
         p->op[k].mem.device_type = w->segment[p->first[k]].level->decode->fetch_device;
         (void)zr_store_lend(io->store, &p->op[k]);
+        if (op_waits(p, k))
+            place_directly(io, w, p, k);
     }
     for (uint32_t k = 0; k < p->n; k++) {
         const struct zr_program *prog = w->segment[p->first[k]].level->decode;

@@ -168,6 +168,8 @@ void zr_waves_cut(const struct zr_io *io, struct zr_plan_args *out)
     };
     if (merges)
         out->segment_gap = 0;
+    /* each has its own place in the tensor */
+    out->apart = merges && leaf->raw && io->coalesce_gap == 0;
     if (io->coalesce_gap != 0)
         out->segment_gap = io->coalesce_gap;
     if (io->coalesce_bytes != 0)

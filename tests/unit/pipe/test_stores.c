@@ -5,6 +5,7 @@
  */
 #include "unit/conditional_caps.h"
 #include "over_store.h"
+#include "unit/merging_store.h"
 
 #include <unistd.h>
 
@@ -46,6 +47,97 @@ static void test_prefetch(void **state)
             zarr_array_free(a);
             pw_close(&w);
         }
+}
+
+/* Opens an array through a store that merges the ranges of a submit(). */
+static zarr_array *open_merging(struct pw *w, struct merging *m, zarr_store **s)
+{
+    zarr_array *a = NULL;
+
+    *m = (struct merging){
+        .below = w->store, .memory = &w->ctx->memory, .caps = ZARR_STORE_CAP_VERSIONS};
+    assert_ok(zarr_store_open_custom(s, w->ctx, &merging_vtable, m, NULL, &terr));
+    assert_ok(zarr_array_open(&a, *s, "a", NULL, &terr));
+    merging_reset(m);
+    return a;
+}
+
+/* A store that is far away writes uncompressed chunks to their places in the tensor: no
+ * element is copied, and all are one submit(). */
+static void test_one_copy(void **state)
+{
+    static const struct {
+        const char *codecs;
+        uint64_t index_bytes;
+    } rows[] = {{"[" BYTES "]", 0}, {"[" SHARD("[4,64]", BYTES, "end") "]", 4 * 4 * 16}};
+    const uint64_t chunks[][2] = {{4, N}, {16, N}};
+
+    (void)state;
+    make_data(5);
+    for (size_t i = 0; i < ZR_COUNT(rows); i++) {
+        zarr_io_options opts = ZARR_IO_OPTIONS_INIT;
+        zarr_stats stats = ZARR_STATS_INIT;
+        zarr_store *s = NULL;
+        struct merging m;
+        struct pw w;
+        zarr_array *a;
+
+        pw_open(&w, 3, UINT64_C(4) << 20, 0);
+        a = pw_array(w.store, "a", rows[i].codecs, shape, chunks[i]);
+        assert_ok(pw_box(a, zero, shape, data, NULL, true));
+        zarr_array_free(a);
+        a = open_merging(&w, &m, &s);
+        memset(got, 0, sizeof got);
+        opts.stats = &stats;
+        assert_ok(pw_box(a, zero, shape, got, &opts, false));
+        assert_memory_equal(got, data, sizeof data);
+        assert_int_equal(stats.chunks_done, 16);
+        assert_int_equal(stats.chunks_direct, 16);
+        assert_in_range(stats.bytes_host, 0, rows[i].index_bytes);
+        assert_int_equal(stats.bytes_decoded, sizeof data + rows[i].index_bytes);
+        assert_int_equal(m.most_ops, 16);
+        zarr_array_free(a);
+        zarr_store_free(s);
+        pw_close(&w);
+    }
+}
+
+/* A chunk that is cut off, too long or missing, where the store wrote to the tensor. */
+static void test_wrong_lengths_in_place(void **state)
+{
+    static const uint64_t bytes[] = {1, 1023, 1025, 0};
+    const uint64_t rows_chunk[2] = {4, N};
+    static char value[2000];
+
+    (void)state;
+    make_data(6);
+    for (size_t i = 0; i < ZR_COUNT(bytes); i++) {
+        zarr_store *s = NULL;
+        struct merging m;
+        struct pw w;
+        zarr_array *a;
+
+        pw_open(&w, 3, UINT64_C(4) << 20, 0);
+        a = pw_array(w.store, "a", "[" BYTES "]", shape, rows_chunk);
+        assert_ok(pw_box(a, zero, shape, data, NULL, true));
+        zarr_array_free(a);
+        if (bytes[i])
+            assert_ok(zarr_store_put(w.store, "a/c/7/0", value, bytes[i], NULL, &terr));
+        else
+            assert_ok(zarr_store_erase(w.store, "a/c/7/0", NULL, &terr));
+        a = open_merging(&w, &m, &s);
+        if (bytes[i]) {
+            assert_status(pw_box(a, zero, shape, got, NULL, false), ZARR_ERR_CORRUPT);
+            assert_non_null(strstr(terr.message, "a/c/7/0"));
+        } else {
+            assert_ok(pw_box(a, zero, shape, got, NULL, false));
+            for (int k = 0; k < N * N; k++)
+                assert_int_equal(got[k], k / (4 * N) == 7 ? -1 : data[k]);
+        }
+        zarr_array_free(a);
+        zarr_store_free(s);
+        pw_close(&w);
+    }
 }
 
 /* A part of a missing raw chunk, in several ranges, on an empty store. */
@@ -445,6 +537,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_prefetch),
+        cmocka_unit_test(test_one_copy),
+        cmocka_unit_test(test_wrong_lengths_in_place),
         cmocka_unit_test(test_missing_part),
         cmocka_unit_test(test_ranges_without_versions),
         cmocka_unit_test(test_file_as_parent),
