@@ -29,7 +29,8 @@ static void scene_open(struct scene *s)
     const struct zr_io io = {.prefix = "", .parts = s->part, .n_parts = N};
 
     memset(s, 0, sizeof *s);
-    for (int i = 0; i < N; i++) {
+    for (uint32_t i = 0; i < N; i++) {
+        s->part[i].number = i;
         s->part[i].status_to = &s->status[i];
         s->part[i].error_to = &s->error[i];
     }
@@ -64,6 +65,11 @@ static void test_first_chunk(void **state)
     assert_int_equal(s.status[1], ZARR_ERR_CORRUPT);
     assert_string_equal(s.error[1].message, "chunk 2");
     assert_string_equal(s.error[2].message, "chunk 0");
+    /* parts that were moved together keep the caller's numbers */
+    s.part[1].number = 2;
+    s.part[2].number = 1;
+    assert_int_equal(zr_parts_status(&s.rq, &err), ZARR_ERR_LIMIT);
+    assert_int_equal(err.item, 1);
     zr_mutex_deinit(&s.rq.locked.mutex);
 }
 
