@@ -112,8 +112,9 @@ ZARR_API void zarr_tensor_host_sized(zarr_tensor *out, uint32_t out_bytes,
                                      uint64_t data_bytes, int32_t ndim,
                                      const uint64_t *shape);
 /**
- * Makes `*out` describe elements in host memory, in C order and in the machine's byte
- * order. Nothing is copied or allocated. For an array or a field of another data type,
+ * Makes `*out` describe elements in host memory, in C order. Their byte order is the one
+ * that `data_type` names, as in ">i2", else that of the machine. Nothing is copied or
+ * allocated. For an array or a field of another data type,
  * reads and writes fail with ZARR_ERR_INVALID; zarr_array_read_box() converts numbers.
  *
  * @param out filled

@@ -381,10 +381,10 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_open_composite(
  * Archives called "*.ozx" get the form "ozx", that of single-file OME-Zarr (RFC-9 of
  * OME-NGFF). The option "zip_form" sets the form: "ozx" or "plain". In the form "ozx" the
  * directory has the records of zip64. It lists each "zarr.json" before all other members,
- * and those nearest to the root first. With the
- * option {"zip_form": "ozx"}, each flush also brings the members into this order, as
- * zarr_store_repack() does. Without the option only the first flush does so, for a new
- * "*.ozx" that has a root node and no `.zarrc-job`.
+ * and those nearest to the root first. The bytes of the members lie in the order in which
+ * they were written, until zarr_store_repack() puts them into the order of the directory.
+ * With the option {"zip_form": "ozx"}, each flush does that. Without the option only the
+ * first flush does, for a new "*.ozx" that has a root node and no `.zarrc-job`.
  *
  * If another program changes the archive, a writable store reads the directory again. In
  * a read-only store, each read then fails with ZARR_ERR_IO.

@@ -107,9 +107,9 @@
  *
  * A call that may wait for a store takes a `zarr_cancel`, as the member `cancel` of its
  * options or as the parameter before `err`. zarr_cancel_set() stops all calls that have
- * the object. Four kinds of calls have no such object and run to their end: short calls
- * of zarrc/easy.h, zarr_node_delete(), zarr_node_other_format(), and freeing an archive
- * that was written (flush it first).
+ * the object. Four kinds of calls have no such object and run to their end: calls of
+ * zarrc/easy.h without options, zarr_node_delete(), zarr_node_other_format(), and freeing
+ * an archive that was written (flush it first).
  *
  * ## Shapes, elements and units
  *

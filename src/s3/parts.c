@@ -247,6 +247,27 @@ static zarr_status try_part(struct zr_s3_upload *u, zarr_error *err)
     return wait_for_upload(&w, err);
 }
 
+static void abort_ended(struct zr_s3_upload *u, zarr_status st, zarr_error *err)
+{
+    ZR_UNUSED(st);
+    ZR_UNUSED(err);
+    zr_event_set(u->user);
+}
+
+/* Aborts, and waits up to 3 s. Not on a reactor. */
+static void abort_now(struct zr_s3_upload *u)
+{
+    struct zr_event event;
+
+    zr_event_init(&event);
+    u->tag = u;
+    u->ended = abort_ended;
+    u->user = &event;
+    zr_s3_upload_abort(u);
+    (void)zr_event_wait(&event, UINT64_MAX);
+    zr_event_deinit(&event);
+}
+
 zarr_status zr_s3_try_upload(struct zr_s3_store *s, const struct zr_s3_trial *trial,
                              enum zr_s3_verdict *out, zarr_error *err)
 {
@@ -271,7 +292,7 @@ zarr_status zr_s3_try_upload(struct zr_s3_store *s, const struct zr_s3_trial *tr
     *out = is_right ? ZR_S3_KEEPS : ZR_S3_DOUBTFUL;
 out:
     if (st != ZARR_ERR_CANCELLED && u && u->query.bytes > 0 && !u->is_committed)
-        zr_s3_upload_abort_now(u);
+        abort_now(u);
     if (u && !zr_has_forked(u->generation))
         zr_s3_upload_free(u);
     return st;
@@ -300,26 +321,6 @@ zarr_status zr_s3_begin_parts(void *self, const char *key, void *lock,
     return st == ZARR_OK ? st : zr_prefix_key(err, st, key);
 }
 
-static void abort_ended(struct zr_s3_upload *u, zarr_status st, zarr_error *err)
-{
-    ZR_UNUSED(st);
-    ZR_UNUSED(err);
-    zr_event_set(u->user);
-}
-
-void zr_s3_upload_abort_now(struct zr_s3_upload *u)
-{
-    struct zr_event event;
-
-    zr_event_init(&event);
-    u->tag = u;
-    u->ended = abort_ended;
-    u->user = &event;
-    zr_s3_upload_abort(u);
-    (void)zr_event_wait(&event, UINT64_MAX);
-    zr_event_deinit(&event);
-}
-
 /* The parts of a parent process are its own. A cancelled caller waits for nothing. */
 void zr_s3_end_parts(void *self, const char *key, void *parts)
 {
@@ -330,7 +331,7 @@ void zr_s3_end_parts(void *self, const char *key, void *parts)
     if (!u->is_committed && !atomic_load(&u->was_cancelled) &&
         !zr_has_forked(u->generation) && !zr_net_is_reactor() && !zr_attempt_runs()) {
         u->cancel = NULL;
-        zr_s3_upload_abort_now(u);
+        abort_now(u);
     }
     zr_s3_upload_free(u);
 }

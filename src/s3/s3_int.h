@@ -475,8 +475,6 @@ zarr_status zr_s3_upload_begin_now(struct zr_s3_upload *u, zarr_error *err);
 /* expected: NULL, or the version that the key must have. */
 void zr_s3_upload_complete(struct zr_s3_upload *u, const zarr_store_version *expected);
 void zr_s3_upload_abort(struct zr_s3_upload *u);
-/* Aborts, and waits up to 3 s. Not on a reactor. */
-void zr_s3_upload_abort_now(struct zr_s3_upload *u);
 
 /* One part on its way. The caller zeroes it, sets the first members after `request`, and
  * frees it by zr_s3_part_free() in `ended`. */

@@ -20,6 +20,7 @@ struct erase_keys {
     zarr_store_op *op;
     size_t n, cap, op_cap;
     size_t seen, skip; /* rows of this listing; how many of them are known to be gone */
+    char *first;       /* key of the page before; NULL: this is the first page */
     zarr_status status;
     zarr_error *err;
 };
@@ -75,27 +76,57 @@ out:
     return st;
 }
 
+/* Whether the page begins with the same key as the one before. */
+static zarr_status erase_compare(struct erase_keys *k, bool *is_same, zarr_error *err)
+{
+    const char *first = zr_str_text(&k->text);
+
+    *is_same = k->first && strcmp(k->first, first) == 0;
+    if (*is_same)
+        return ZARR_OK;
+    zr_free(k->alloc, k->first);
+    k->first = zr_strdup(k->alloc, first);
+    return k->first ? ZARR_OK : zr_fail_memory(err, strlen(first));
+}
+
+/* Erases page after page. A listing may show for long what is gone: such keys are
+ * skipped, whether the store says that they are missing or confirms each ERASE. */
+static zarr_status erase_pages(zarr_store *s, struct erase_keys *k, const char *prefix,
+                               const zarr_cancel *cancel, zarr_error *err)
+{
+    bool any = false, is_same = false;
+    zarr_status st = ZARR_OK;
+
+    k->skip = 0;
+    do {
+        k->n = k->seen = 0;
+        zr_str_clear(&k->text);
+        ZR_TRY(
+            zr_store_list(s, prefix, ZARR_LIST_RECURSIVE, erase_collect, k, cancel, err));
+        ZR_TRY(k->status);
+        if (k->n == 0)
+            goto out;
+        ZR_TRY(erase_compare(k, &is_same, err));
+        ZR_TRY(erase_page(s, k, cancel, &any, err));
+        if (!any || is_same)
+            k->skip += k->n;
+    } while (k->n == ERASE_PAGE);
+out:
+    return st;
+}
+
 zarr_status zr_erase_by_listing(zarr_store *s, const char *prefix,
                                 const zarr_cancel *cancel, zarr_error *err)
 {
     struct erase_keys k = {.alloc = s->env.alloc, .err = err};
-    bool more = true, any = false;
     zarr_status st = ZARR_OK;
 
     zr_str_init(&k.text, k.alloc);
-    while (more) {
-        k.n = k.seen = 0;
-        zr_str_clear(&k.text);
-        ZR_TRY(zr_store_list(s, prefix, ZARR_LIST_RECURSIVE, erase_collect, &k, cancel,
-                             err));
-        ZR_TRY(k.status);
-        more = k.n == ERASE_PAGE;
-        if (k.n > 0)
-            ZR_TRY(erase_page(s, &k, cancel, &any, err));
-        if (!any) /* a listing may show for long what is gone */
-            k.skip += k.n;
-    }
+    ZR_TRY(erase_pages(s, &k, prefix, cancel, err));
+    if (k.skip > 0) /* the listing may have caught up: then other keys were skipped */
+        ZR_TRY(erase_pages(s, &k, prefix, cancel, err));
 out:
+    zr_free(k.alloc, k.first);
     zr_free(k.alloc, k.key);
     zr_free(k.alloc, k.op);
     zr_str_deinit(&k.text);

@@ -503,6 +503,26 @@ def test_listings_take_constant_memory(call, server, monkeypatch, command):
     assert peaks[1] - peaks[0] < 2 * 1024 + (n * 120 // 1024 if command == "cp" else 0), peaks
 
 
+class Forgotten(set):
+    """Keys of which no listing learns that they were erased, before a number of them was."""
+
+    def __init__(self, until):
+        self.until = until
+
+    def __contains__(self, key):
+        return len(self) >= self.until and super().__contains__(key)
+
+
+@pytest.mark.parametrize("until", [10**9, 4500])
+def test_a_listing_that_lags_behind(call, server, until):
+    """A service confirms each DELETE, also of keys that are gone, and lists them for ever or for a while."""
+    call("create", URL, "--shape=5000", "--chunks=1", "--dtype=int8")
+    many = Many(server.service, 5000, "c/")
+    many.erased = Forgotten(until)
+    call("rm", "-r", "--force", URL)
+    assert len(many.erased) == 5000
+
+
 # ---- archives ----
 
 

@@ -92,8 +92,8 @@ zarr_status zr_item_finish(const struct zr_work *w, const struct zr_segment *seg
 
 /* Whether the store wrote an uncompressed chunk to its place in the view
  * (pipe/read/prefetch.c). */
-static bool is_in_place(const struct zr_io *io, const struct zr_program *p,
-                        const struct zr_item *item, const zarr_memory *encoded)
+static bool lies_in_place(const struct zr_io *io, const struct zr_program *p,
+                          const struct zr_item *item, const zarr_memory *encoded)
 {
     zarr_memory at;
 
@@ -113,9 +113,10 @@ zarr_status zr_item_decode(const struct zr_work *w, const struct zr_segment *seg
     zarr_status st = ZARR_OK;
 
     /* elements of variable length point into scratch until their bytes are copied */
-    d.placed = !w->io->layout->variable && !w->on_host &&
-               (p->n > 0 ? zr_target_is_direct(w->io, p, &item->target, &d.at)
-                         : segment->n_items == 1 && is_in_place(w->io, p, item, encoded));
+    d.placed =
+        !w->io->layout->variable && !w->on_host &&
+        (p->n > 0 ? zr_target_is_direct(w->io, p, &item->target, &d.at)
+                  : segment->n_items == 1 && lies_in_place(w->io, p, item, encoded));
     if (p->has_routes && !d.placed && !skip && !w->on_host)
         route = zr_find_route(w, &d);
     if (route)
