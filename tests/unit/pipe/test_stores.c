@@ -69,7 +69,8 @@ static void test_one_copy(void **state)
     static const struct {
         const char *codecs;
         uint64_t index_bytes;
-    } rows[] = {{"[" BYTES "]", 0}, {"[" SHARD("[4,64]", BYTES, "end") "]", 4 * 4 * 16}};
+    } rows[] = {{"[" BYTES "]", 0},
+                {"[" SHARD("[4,64]", BYTES, "end") "]", UINT64_C(4) * 4 * 16}};
     const uint64_t chunks[][2] = {{4, N}, {16, N}};
 
     (void)state;
