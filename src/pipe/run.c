@@ -134,30 +134,6 @@ static zarr_status request_order(const struct zr_io *io, zarr_error *err)
     return st;
 }
 
-/* *n_units: bytes of io->present that are used. */
-static zarr_status request_begin(struct zarr_request *rq, uint64_t *n_units,
-                                 zarr_error *err)
-{
-    const struct zr_io *io = &rq->io;
-    zarr_status st = ZARR_OK;
-
-    rq->device = NULL;
-    if (!zr_io_is_host(io, io->view.base.device_type))
-        ZR_TRY(zr_device_budget_find(&rq->device, io->engine, &io->view.base, err));
-    if (io->after)
-        ZR_TRY(request_order(io, err));
-    if (io->session)
-        ZR_TRY(zr_shard_session_check(io, err));
-    if (io->present && !io->write)
-        ZR_TRY(present_room(io, n_units, err));
-    if (io->write && io->check)
-        ZR_TRY(io->check(io->check_arg, false, err));
-    if (!io->write && !io->no_huge_pages)
-        advise_output(io);
-out:
-    return st;
-}
-
 /* The budgets of the request alone, if it has a limit of its own. */
 static void own_budgets_init(struct zarr_request *rq)
 {
@@ -176,106 +152,129 @@ static void own_budgets_deinit(struct zarr_request *rq)
     rq->has_own = false;
 }
 
-/* Tells the caller how the request and its parts ended. */
-static void request_tell(struct zarr_request *rq, zarr_status st)
-{
-    if (rq->io.parts && st == ZARR_OK) /* a chunk that parts share counts once */
-        zr_request_total(rq, rq->locked.stats.chunks_done);
-    if (rq->io.parts)
-        zr_parts_tell(rq);
-    if (rq->io.progress)
-        zr_request_report_end(rq);
-}
-
-/* Calls the pipeline itself: the depth of its call stack is bounded (count-frames).
- * *begun: whether it did. */
-static zarr_status request_try(struct zarr_request *rq, bool *begun, zarr_error *err)
+/* *n_units: bytes of io->present that are used. */
+static zarr_status request_begin(struct zarr_request *rq, uint64_t *n_units,
+                                 zarr_error *err)
 {
     const struct zr_io *io = &rq->io;
-    const struct zr_pipeline *p = io->pipeline;
-    const zarr_stats before = rq->locked.stats; /* of the groups before this one */
     zarr_status st = ZARR_OK;
-    uint64_t n_units = 0;
 
+    rq->device = NULL;
     rq->has_own = io->memory_bytes != 0 && io->memory_bytes < io->engine->budget->total;
     if (rq->has_own)
         own_budgets_init(rq);
-    st = request_begin(rq, &n_units, err);
-    *begun = st == ZARR_OK;
-    for (int tries = 1; *begun; tries++) {
-        rq->last_try = io->write || tries == READ_TRIES;
-        if (io->parts)
-            zr_parts_begin(rq);
-        if (n_units > 0)
-            memset(io->present, 1, (size_t)n_units);
-        st = (io->write ? p->vt.write : p->vt.read)(p->self, rq, &zr_pipeline_steps, err);
-        if (zr_has_forked(rq->fork_generation))
-            st = zr_request_inherited(err);
-        if (st != ZARR_ERR_CONFLICT || io->write)
-            break;
-        /* A shard was replaced between reading its index and its chunks: read everything
-         * again. */
-        zr_index_cache_drop(io->indexes, NULL);
-        zr_request_again(rq, &before);
-        if (tries == READ_TRIES)
-            break;
-    }
-    if (rq->has_own)
-        own_budgets_deinit(rq);
+    if (!zr_io_is_host(io, io->view.base.device_type))
+        ZR_TRY(zr_device_budget_find(&rq->device, io->engine, &io->view.base, err));
+    if (io->after)
+        ZR_TRY(request_order(io, err));
+    if (io->session)
+        ZR_TRY(zr_shard_session_check(io, err));
+    if (io->present && !io->write)
+        ZR_TRY(present_room(io, n_units, err));
+    if (io->write && io->check)
+        ZR_TRY(io->check(io->check_arg, false, err));
+    if (!io->write && !io->no_huge_pages)
+        advise_output(io);
+out:
     return st;
 }
 
-/* The owner of a request may ask for its progress meanwhile. */
-static void request_be(struct zarr_request *rq, const struct zr_io *io)
-{
-    zr_request_lock(rq);
-    rq->io = *io;
-    zr_request_unlock(rq);
-}
-
-/* One memory after the other. */
-static zarr_status request_groups(struct zarr_request *rq, bool *begun, zarr_error *err)
-{
-    const struct zr_io whole = rq->io;
-    zarr_status st = ZARR_OK;
-
-    for (uint32_t i = 0; i < whole.n_groups && st == ZARR_OK; i++) {
-        request_be(rq, &whole.groups[i]);
-        rq->io.progress =
-            whole.progress; /* of a submitted request, set after the groups */
-        rq->io.progress_user = whole.progress_user;
-        st = request_try(rq, begun, err);
-    }
-    request_be(rq, &whole);
-    return st;
-}
-
-zarr_status zr_request_run(struct zarr_request *rq, zarr_error *err)
+/* What remains once the pipeline has returned st: checks, and tells the caller how the
+ * request and its parts ended. before: the status of what comes before the pipeline. */
+static zarr_status request_close(struct zarr_request *rq, zarr_status before,
+                                 zarr_status st, zarr_error *failed, zarr_error *err)
 {
     const struct zr_io *io = &rq->io;
-    /* a chunk that is missing now leaves its message here, too */
-    zarr_error failed = {0};
-    bool begun = false;
-    zarr_status st = ZARR_OK;
 
-    if (io->parts)
-        zr_parts_begin(rq);
-    st = io->groups ? request_groups(rq, &begun, &failed)
-                    : request_try(rq, &begun, &failed);
-    if (begun)
-        st = request_check(rq, st, &failed);
+    if (rq->has_own)
+        own_budgets_deinit(rq);
+    if (before == ZARR_OK)
+        st = request_check(rq, st, failed);
     else
-        zr_parts_fail_all(rq, st, &failed);
+        zr_parts_fail_all(rq, st, failed);
     if (io->write)
         zr_put_notes_free(rq);
     if (st == ZARR_OK && io->finish)
-        st = io->finish(io->finish_arg, &failed);
+        st = io->finish(io->finish_arg, failed);
     if (st != ZARR_OK && err) {
-        *err = failed;
+        *err = *failed;
         zr_error_mark_path(err, io->prefix);
     }
-    request_tell(rq, st);
+    if (io->parts && st == ZARR_OK) /* a chunk that parts share counts once */
+        zr_request_total(rq, rq->locked.stats.chunks_done);
+    if (io->parts)
+        zr_parts_tell(rq);
+    if (io->progress)
+        zr_request_report_end(rq);
     return st;
+}
+
+/* Makes the request that of one memory, and keeps what it has counted before. */
+static void group_begin(struct zarr_request *rq, struct zr_io *whole, uint32_t group,
+                        zarr_stats *before)
+{
+    if (group == 0)
+        *whole = rq->io;
+    else if (rq->has_own)
+        own_budgets_deinit(rq);
+    zr_request_lock(rq); /* its owner may ask for its progress */
+    rq->io = whole->groups[group];
+    rq->io.progress = whole->progress; /* of a submitted request, set after the groups */
+    rq->io.progress_user = whole->progress_user;
+    *before = rq->locked.stats;
+    zr_request_unlock(rq);
+}
+
+static void groups_end(struct zarr_request *rq, const struct zr_io *whole)
+{
+    zr_request_lock(rq);
+    rq->io = *whole;
+    zr_request_unlock(rq);
+}
+
+/* Calls the pipeline itself: the depth of its call stack is bounded (count-frames). It
+ * does so once, or for one memory after the other. */
+zarr_status zr_request_run(struct zarr_request *rq, zarr_error *err)
+{
+    const struct zr_io *io = &rq->io;
+    const struct zr_pipeline *p = io->pipeline;
+    zarr_status (*const work)(void *, zarr_request *, const zarr_pipeline_steps *,
+                              zarr_error *) = io->write ? p->vt.write : p->vt.read;
+    const uint32_t n_groups = io->n_groups;
+    /* a chunk that is missing now leaves its message here, too */
+    zarr_error failed = {0};
+    zarr_status before = ZARR_OK, st = ZARR_OK;
+    struct zr_io whole; /* if there are groups */
+    zarr_stats counted = {0};
+    uint64_t n_units = 0;
+    uint32_t group = 0;
+
+    do {
+        if (n_groups > 0)
+            group_begin(rq, &whole, group, &counted);
+        before = st = request_begin(rq, &n_units, &failed);
+        for (int tries = 1; before == ZARR_OK; tries++) {
+            rq->last_try = io->write || tries == READ_TRIES;
+            if (io->parts)
+                zr_parts_begin(rq);
+            if (n_units > 0)
+                memset(io->present, 1, (size_t)n_units);
+            st = work(p->self, rq, &zr_pipeline_steps, &failed);
+            if (zr_has_forked(rq->fork_generation))
+                st = zr_request_inherited(&failed);
+            if (st != ZARR_ERR_CONFLICT || io->write)
+                break;
+            /* A shard was replaced between reading its index and its chunks: read
+             * everything again. */
+            zr_index_cache_drop(io->indexes, NULL);
+            zr_request_again(rq, &counted);
+            if (tries == READ_TRIES)
+                break;
+        }
+    } while (st == ZARR_OK && ++group < n_groups);
+    if (n_groups > 0)
+        groups_end(rq, &whole);
+    return request_close(rq, before, st, &failed, err);
 }
 
 zarr_status zr_io_run(const struct zr_io *io, zarr_stats *stats, zarr_error *err)
@@ -316,7 +315,9 @@ zarr_status zr_io_run_in(struct zarr_request *rq, const struct zr_io *io,
 
     if (!rq)
         return zr_io_run(io, stats, err);
-    request_be(rq, io);
+    zr_request_lock(rq); /* its owner may ask for its progress */
+    rq->io = *io;
+    zr_request_unlock(rq);
     st = zr_request_run(rq, err);
     zr_request_stats(rq, stats);
     return st;

@@ -503,7 +503,7 @@ def test_listings_take_constant_memory(call, server, monkeypatch, command):
     assert peaks[1] - peaks[0] < 2 * 1024 + (n * 120 // 1024 if command == "cp" else 0), peaks
 
 
-class Forgotten(set):
+class LaggingList(set):
     """Keys of which no listing learns that they were erased, before a number of them was."""
 
     def __init__(self, until):
@@ -518,7 +518,7 @@ def test_a_listing_that_lags_behind(call, server, until):
     """A service confirms each DELETE, also of keys that are gone, and lists them for ever or for a while."""
     call("create", URL, "--shape=5000", "--chunks=1", "--dtype=int8")
     many = Many(server.service, 5000, "c/")
-    many.erased = Forgotten(until)
+    many.erased = LaggingList(until)
     call("rm", "-r", "--force", URL)
     assert len(many.erased) == 5000
 

@@ -644,18 +644,6 @@ def parts_in_several_memories():
     assert (device.get() == np.arange(2, 6)).all() and (swapped == np.arange(4)).all() and (view.get()[2:6] == np.arange(4, 8)).all() and host[0] == 7
 
 
-def parts_in_several_memories():
-    z = zarrc.create_array(path + ".parts", data=np.arange(8, dtype="f4"), chunks=4, compressors={"name": "numcodecs.lz4", "configuration": {}})
-    host, device, swapped, view = np.empty(4, z.dtype), cupy.empty(4, z.dtype), np.empty(4, ">f4"), cupy.empty(8, z.dtype)
-    stats = {}
-    found = z.read_many([slice(0, 4), slice(4, 8)], out=[host, device], stats=stats)
-    assert found[0] is host and found[1] is device
-    assert (host == np.arange(4)).all() and (device.get() == np.arange(4, 8)).all()
-    assert stats["copies_decoded_host"] == 0 and stats["chunks_fallback"] == 0, stats  # each part is decoded where it belongs
-    z.read_many([slice(2, 6), slice(0, 4), slice(4, 8), 7], out=[device, swapped, view[2:6], host[0, ...]])
-    assert (device.get() == np.arange(2, 6)).all() and (swapped == np.arange(4)).all() and (view.get()[2:6] == np.arange(4, 8)).all() and host[0] == 7
-
-
 infer_from_what_is_handed_over()
 parts_in_several_memories()
 a_device_array_is_a_regular_array()
