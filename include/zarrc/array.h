@@ -15,7 +15,8 @@
 ZARR_BEGIN_DECLS
 
 /** Use of consolidated metadata. 0: use it if it is there. zarr_group_open() uses that of
- * the group that it opens, zarr_group_open_array() that of the group that it gets. */
+ * the group that it opens, zarr_group_open_array() and zarr_group_open_node() that of the
+ * group that they get. */
 enum {
     ZARR_CONSOLIDATED_MUST = 1, /**< fail with ZARR_ERR_NOT_FOUND without it */
     ZARR_CONSOLIDATED_NEVER = 2 /**< read the documents of the nodes */
@@ -52,8 +53,9 @@ enum {
 typedef struct zarr_array_open_options {
     uint32_t struct_size, flags; /**< `flags`: ZARR_OPEN_* */
     int32_t zarr_format;         /**< 2 or 3; 0: look for both, v3 first */
-    /** zarr_group_open_array(): one of ZARR_CONSOLIDATED_*. Other calls always read the
-     * array's own documents */
+    /** one of ZARR_CONSOLIDATED_*, for zarr_group_open_array() and, without
+     * `group_opts`, zarr_group_open_node(). Calls that open an array by a path of a store
+     * always read the array's own documents */
     uint32_t consolidated;
     /** store of the chunks, which the array keeps alive; NULL: that of the metadata */
     zarr_store *chunk_store;

@@ -332,7 +332,7 @@ typedef struct zarr_migrate_options {
  *   becomes null. The attribute stays, written as a plain number. The same happens to a
  *   missing value that no element can have, such as 1.5 in an array of integers.
  * - To v2 without the attribute, the fill value of numbers, text and bytes becomes null,
- *   unless it is NaN: xarray would take elements equal to it for missing ones.
+ *   because xarray would take elements equal to it for missing ones. NaN stays.
  *
  * If missing chunks would read differently with the new fill value, the array is refused,
  * unless the store can list chunks and the array has all of them. zarr_node_reencode()
