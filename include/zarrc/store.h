@@ -53,7 +53,8 @@ enum {
  * ZARRC_SYMLINKS says ("within", "deny" or "follow"), else ZARR_SYMLINKS_WITHIN. */
 enum {
     /** if they stay below the root of the store, or below the folder that
-     * zarr_location_parse() finds as the root for the path of the store */
+     * zarr_location_parse() finds as the root for the path of the store. Use
+     * ZARR_SYMLINKS_DENY for a store in a hierarchy that its writers must not change */
     ZARR_SYMLINKS_WITHIN = 1,
     ZARR_SYMLINKS_DENY = 2,  /**< never */
     ZARR_SYMLINKS_FOLLOW = 3 /**< always */

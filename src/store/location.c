@@ -206,6 +206,7 @@ size_t zr_path_find_root(const zarr_allocator *alloc, const char *path)
 
     zr_str_init(&l.name, alloc);
     n = location_root(&l, path).n;
+    n = l.name.failed ? 0 : n;
     zr_str_deinit(&l.name);
     return n;
 }

@@ -263,7 +263,7 @@ const char *zr_url_folder(const char *url);
  * "a/x.zip/temp". 0: none does. */
 size_t zr_path_find_archive(const char *path);
 /* The length of the first part of an absolute path that is the root of its hierarchy, in
- * store/location.c. */
+ * store/location.c. 0: no memory. */
 size_t zr_path_find_root(const zarr_allocator *alloc, const char *path);
 bool zr_path_is_archive(const char *path); /* the whole path */
 /* The length of a URL without its query, if it is one of a server whose path ends as the

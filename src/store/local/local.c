@@ -235,31 +235,10 @@ static void local_close(void *self)
 
     if (l->root >= 0)
         close(l->root);
-    zr_local_path_free(l->alloc, l->path);
+    zr_local_close_hierarchy(l);
     zr_local_flush_deinit(l);
     zr_keylocks_deinit(&l->keylocks);
     zr_free(l->alloc, l);
-}
-
-/* The path of the root, while the working directory is the one that it begins from. */
-static zarr_status local_note_path(struct zr_local *l, const char *path, zarr_error *err)
-{
-    char folder[PATH_MAX] = "";
-    size_t n = strlen(path), head;
-
-    while (n > 1 && path[n - 1] == '/')
-        n--;
-    if (*path != '/' && !getcwd(folder, sizeof folder))
-        return ZARR_OK;
-    head = strlen(folder);
-    l->path = zr_calloc(l->alloc, 1, sizeof *l->path + head + n + 2);
-    if (!l->path)
-        return zr_fail_memory(err, n);
-    memcpy(l->path->text, folder, head);
-    if (head > 0)
-        l->path->text[head++] = '/';
-    memcpy(l->path->text + head, path, n);
-    return ZARR_OK;
 }
 
 static zarr_status local_open(void **self, const struct zr_store_env *env,
@@ -286,7 +265,6 @@ static zarr_status local_open(void **self, const struct zr_store_env *env,
     if (*path == '\0')
         ZR_FAIL(err, ZARR_ERR_INVALID, "%s: no path in it", url);
     ZR_TRY(local_open_root(l, path, (opts->flags & ZARR_STORE_CREATE) != 0, err));
-    ZR_TRY(local_note_path(l, path, err));
     if (direct)
         zr_local_find_devices(l, url);
     *self = l;

@@ -25,13 +25,11 @@ struct zr_lock_file {
     struct zr_lock_file *prev, *next;
 };
 
-/* The path of the root, and what a link that leads out of the root asks for: the root of
- * the hierarchy (ZARR_SYMLINKS_WITHIN). `hierarchy` is 0 until the first such link. Then
- * the upper 32 bits say how many bytes of `text` name it, and the lower ones are a
- * descriptor of it. 1: the store has the whole hierarchy, or there is no descriptor. */
-struct zr_local_path {
-    atomic_uint_fast64_t hierarchy;
-    char text[]; /* absolute, without a slash at its end */
+/* The directory below which links may lead that lead out of the root
+ * (ZARR_SYMLINKS_WITHIN). */
+struct zr_local_hierarchy {
+    int root;    /* -1: the store has the whole hierarchy */
+    char rest[]; /* path of the store's root from there */
 };
 
 struct zr_local {
@@ -48,8 +46,8 @@ struct zr_local {
     uint32_t durability, locks, symlinks;
     atomic_int remote; /* for zr_local_is_remote() */
     bool has_openat2;
-    bool by_link;                      /* the root's path named a symlink */
-    struct zr_local_path *path;        /* NULL: the system does not tell it */
+    bool by_link;                                   /* the root's path named a symlink */
+    _Atomic(struct zr_local_hierarchy *) hierarchy; /* NULL: not looked for */
     atomic_uint_fast64_t last_device;  /* of the value that was opened last */
     atomic_uint_fast64_t exact_device; /* keeps modification times to the nanosecond */
     atomic_uint_fast64_t n_written,
@@ -81,7 +79,7 @@ int zr_local_open(const struct zr_local *l, const char *path, int flags, bool *v
  * forbids is on the way: zr_local_open() says which. */
 int zr_local_open_cached(const struct zr_local *l, const char *path, int flags,
                          uint64_t resolve);
-void zr_local_path_free(const zarr_allocator *alloc, struct zr_local_path *path);
+void zr_local_close_hierarchy(struct zr_local *l);
 /* Replaces a descriptor of 0 to 2 by a higher one, as zr_local_open does. Returns -errno
  * if fd is negative. */
 int zr_local_high_fd(int fd);

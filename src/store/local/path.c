@@ -124,71 +124,91 @@ static int path_walk(int root, const char *path, int flags)
 
 /* ---- links that lead out of the root --------------------------------------------- */
 
-static uint64_t hierarchy_look(const zarr_allocator *alloc, const char *path)
+/* Looks for it from where the root is now: no matter how the store was named. Returns 0
+ * or -errno. */
+static int hierarchy_look(const struct zr_local *l, struct zr_local_hierarchy **out)
 {
-    char above[PATH_MAX];
-    const size_t n = zr_path_find_root(alloc, path);
-    int fd;
+    char name[40], path[PATH_MAX];
+    struct zr_local_hierarchy *h;
+    ssize_t got;
+    size_t n;
+    int rc;
 
-    if (n == 0 || n >= sizeof above || path[n] == '\0')
-        return 1;
-    memcpy(above, path, n);
-    above[n] = '\0';
-    fd = path_openat(AT_FDCWD, above, O_PATH | O_DIRECTORY);
-    return fd < 0 ? 1 : (uint64_t)n << 32 | (uint32_t)fd;
+    snprintf(name, sizeof name, "/proc/self/fd/%d", l->root);
+    got = readlink(name, path, sizeof path - 1);
+    if (got <= 0)
+        return -EXDEV;
+    path[got] = '\0';
+    n = zr_path_find_root(l->alloc, path);
+    if (n == 0)
+        return -ENOMEM;
+    h = zr_calloc(l->alloc, 1, sizeof *h + (size_t)got + 1);
+    if (!h)
+        return -ENOMEM;
+    h->root = -1;
+    strcpy(h->rest, path + n + strspn(path + n, "/"));
+    path[n] = '\0';
+    if (*h->rest != '\0')
+        h->root = path_openat(AT_FDCWD, path, O_PATH | O_DIRECTORY);
+    rc = *h->rest != '\0' && h->root < 0 ? h->root : 0;
+    if (rc == 0)
+        *out = h;
+    else
+        zr_free(l->alloc, h);
+    return rc;
 }
 
-/* Several threads may look at a time: the first result counts. */
-static uint64_t hierarchy_find(const struct zr_local *l)
+static void hierarchy_free(const zarr_allocator *alloc, struct zr_local_hierarchy *h)
 {
-    uint64_t found = l->path ? atomic_load(&l->path->hierarchy) : 1, mine;
-
-    if (found != 0)
-        return found;
-    mine = hierarchy_look(l->alloc, l->path->text);
-    if (atomic_compare_exchange_strong(&l->path->hierarchy, &found, mine))
-        return mine;
-    if (mine != 1)
-        close((int)(uint32_t)mine);
-    return found;
+    if (h && h->root >= 0)
+        close(h->root);
+    zr_free(alloc, h);
 }
 
-void zr_local_path_free(const zarr_allocator *alloc, struct zr_local_path *path)
+void zr_local_close_hierarchy(struct zr_local *l)
 {
-    const uint64_t found = path ? atomic_load(&path->hierarchy) : 1;
+    hierarchy_free(l->alloc, atomic_load(&l->hierarchy));
+}
 
-    if (found > 1)
-        close((int)(uint32_t)found);
-    zr_free(alloc, path);
+/* Several threads may look at a time: the first result counts. The member is a cache, so
+ * it may change in a handle that is only read. */
+static int hierarchy_find(const struct zr_local *l, const struct zr_local_hierarchy **out)
+{
+    struct zr_local *cache = (struct zr_local *)(uintptr_t)l;
+    struct zr_local_hierarchy *mine = NULL, *found = atomic_load(&l->hierarchy);
+    int rc = found ? 0 : hierarchy_look(l, &mine);
+
+    if (mine && !atomic_compare_exchange_strong(&cache->hierarchy, &found, mine))
+        hierarchy_free(l->alloc, mine);
+    *out = found ? found : mine;
+    return rc;
 }
 
 /* Opens path from the root of the hierarchy. The store's root must still be where it was
- * when the store was opened: otherwise -EXDEV. */
+ * when that was found: otherwise -EXDEV. */
 static int path_open_from_above(const struct zr_local *l, const char *path, int flags,
                                 uint64_t resolve)
 {
-    const uint64_t hierarchy = hierarchy_find(l);
-    const int above = (int)(uint32_t)hierarchy;
+    const struct zr_local_hierarchy *h = NULL;
     char whole[PATH_MAX];
     struct stat now, root;
-    const char *rest;
-    int n, fd, os_code = 0;
+    int n, fd = hierarchy_find(l, &h);
+    bool is_there;
 
-    if (hierarchy == 1)
+    if (fd < 0)
+        return fd;
+    if (h->root < 0)
         return -EXDEV;
-    rest = l->path->text + (hierarchy >> 32);
-    rest += strspn(rest, "/");
-    n = snprintf(whole, sizeof whole, "%s/%s", rest, path);
+    n = snprintf(whole, sizeof whole, "%s/%s", h->rest, path);
     if (n < 0 || (size_t)n >= sizeof whole)
         return -ENAMETOOLONG;
-    fd = path_openat2(above, rest, O_PATH | O_DIRECTORY, resolve);
+    fd = path_openat2(h->root, h->rest, O_PATH | O_DIRECTORY, resolve);
     if (fd < 0)
-        return -EXDEV;
-    if (fstat(fd, &now) != 0 || fstat(l->root, &root) != 0 || now.st_dev != root.st_dev ||
-        now.st_ino != root.st_ino)
-        os_code = EXDEV;
+        return fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM ? fd : -EXDEV;
+    is_there = fstat(fd, &now) == 0 && fstat(l->root, &root) == 0 &&
+               now.st_dev == root.st_dev && now.st_ino == root.st_ino;
     close(fd);
-    return os_code != 0 ? -os_code : path_openat2(above, whole, flags, resolve);
+    return is_there ? path_openat2(h->root, whole, flags, resolve) : -EXDEV;
 }
 
 static int path_open_once(const struct zr_local *l, const char *path, int flags,
