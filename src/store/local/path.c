@@ -130,6 +130,7 @@ static int hierarchy_look(const struct zr_local *l, struct zr_local_hierarchy **
 {
     char name[40], path[PATH_MAX];
     struct zr_local_hierarchy *h;
+    const char *rest;
     ssize_t got;
     size_t n;
     int rc;
@@ -146,7 +147,8 @@ static int hierarchy_look(const struct zr_local *l, struct zr_local_hierarchy **
     if (!h)
         return -ENOMEM;
     h->root = -1;
-    strcpy(h->rest, path + n + strspn(path + n, "/"));
+    rest = path + n + strspn(path + n, "/");
+    memcpy(h->rest, rest, strlen(rest) + 1);
     path[n] = '\0';
     if (*h->rest != '\0')
         h->root = path_openat(AT_FDCWD, path, O_PATH | O_DIRECTORY);
