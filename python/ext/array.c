@@ -173,6 +173,7 @@ static PyMethodDef array_methods[] = {
     {"_resize", zx_array_resize, METH_VARARGS, NULL},
     {"refresh", zx_array_refresh, METH_NOARGS,
      "refresh() -> bool\n\nReads the metadata again; tells whether it has changed."},
+    {"_recheck", zx_array_recheck, METH_NOARGS, NULL},
     {"_count_stored", zx_array_count_stored, METH_VARARGS, NULL},
     {"_chunks", zx_array_chunks, METH_VARARGS, NULL},
     {"_select", zx_array_select, METH_VARARGS, NULL},

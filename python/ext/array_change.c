@@ -91,6 +91,25 @@ PyObject *zx_array_refresh(PyObject *o, PyObject *unused)
     return PyBool_FromLong(c.changed);
 }
 
+static zarr_status recheck_work(void *arg, zarr_cancel *cancel, zarr_error *err)
+{
+    struct change *c = arg;
+
+    return zarr_array_recheck(c->a, cancel, err);
+}
+
+/* _recheck(): raises NotFoundError or ConflictError if the stored array is another one */
+PyObject *zx_array_recheck(PyObject *o, PyObject *unused)
+{
+    zx_array *self = (zx_array *)o;
+    struct change c = {.a = self->a};
+
+    (void)unused;
+    if (zx_call(self->st, recheck_work, &c, self->a))
+        return NULL;
+    Py_RETURN_NONE;
+}
+
 /* ---- what is stored --------------------------------------------------------- */
 
 static zarr_status stored_work(void *arg, zarr_cancel *cancel, zarr_error *err)

@@ -275,6 +275,7 @@ PyObject *zx_array_release_claim(PyObject *o, PyObject *args);
 PyObject *zx_array_attribute(PyObject *self, PyObject *args);
 PyObject *zx_array_resize(PyObject *self, PyObject *args);
 PyObject *zx_array_refresh(PyObject *self, PyObject *unused);
+PyObject *zx_array_recheck(PyObject *self, PyObject *unused);
 PyObject *zx_array_count_stored(PyObject *self, PyObject *args);
 PyObject *zx_array_chunks(PyObject *self, PyObject *args);
 PyObject *zx_array_select(PyObject *self, PyObject *args);

@@ -606,6 +606,26 @@ static PyObject *store_identity(PyObject *o, void *unused)
     return PyLong_FromVoidPtr(((zx_store *)o)->s);
 }
 
+static void note_place(void *user, const zarr_store_place *place)
+{
+    PyObject **out = user;
+
+    if (place->scheme && strcmp(place->scheme, "file") == 0 && place->prefix)
+        *out = PyUnicode_DecodeFSDefault(place->prefix);
+}
+
+/* Where the directory is now that an open store holds. None: it was deleted, or is none. */
+static PyObject *store_directory(PyObject *o, void *unused)
+{
+    PyObject *out = NULL;
+
+    (void)unused;
+    zarr_store_tell_place(((zx_store *)o)->s, note_place, &out);
+    if (!out && !PyErr_Occurred())
+        Py_RETURN_NONE;
+    return out;
+}
+
 static PyMethodDef store_methods[] = {
     {"_view", store_view, METH_O, NULL},
     {"_get", store_get, METH_VARARGS, NULL},
@@ -626,6 +646,7 @@ static PyMethodDef store_methods[] = {
 static PyGetSetDef store_getset[] = {{"url", store_url, NULL, NULL, NULL},
                                      {"_read_only", store_is_read_only, NULL, NULL, NULL},
                                      {"_identity", store_identity, NULL, NULL, NULL},
+                                     {"_directory", store_directory, NULL, NULL, NULL},
                                      {"_caps", store_caps, NULL, NULL, NULL},
                                      {"_context", store_context, NULL, NULL, NULL},
                                      {NULL, NULL, NULL, NULL, NULL}};

@@ -187,7 +187,7 @@ class AsyncArrayBase:
         there, memory, order, options = self.array._to_append(data, axis)
         await queue.run(there._submit(queue.native, _core.ZX_APPEND, None, memory, order, options, axis % self.array.ndim))
         if there is not self.array:
-            await run_on_thread(self.array.refresh)
+            await run_on_thread(self.array._follow, there)
         await run_on_thread(_consolidation.update_above, self.array.store, self.array.path)
         shape: tuple[int, ...] = self.array.shape
         return shape

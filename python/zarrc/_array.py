@@ -19,7 +19,7 @@ from ._progress import reporter
 from ._store import Store
 from ._settings import settings
 from ._tensors import HOST, Column, DeviceTensor, Tensor
-from .errors import LimitError, ZarrcError, in_store
+from .errors import ConflictError, LimitError, NotFoundError, ZarrcError, in_store, make_error
 
 if TYPE_CHECKING:
     from ._info import Info
@@ -88,6 +88,7 @@ class Array(Node, _core.Array):
     _config: ArrayConfig
     _like: _libraries.Like | None  # None: NumPy's own arrays
     _twin: Array | None = None  # this array in a store with the plug-in for a device
+    _seen: tuple[tuple[int, ...], Any] | None = None  # of a twin: shape and data type of the other handle
 
     if TYPE_CHECKING:
         def __getitem__(self, key: Key, /) -> Any: ...
@@ -278,18 +279,39 @@ class Array(Node, _core.Array):
         return None if found == _libraries.NUMPY else found
 
     def _for_device(self, device: str) -> Array | None:
-        """This array for calls that use memory of a device. None: its store cannot be opened again. A change of the shape makes another one."""
+        """This array for calls that use memory of a device. None: its store cannot be opened again."""
         store = self.store._for_device(device)
         if store is None or store is self.store:
             return None if store is None else self
         twin = self._twin
-        if twin is None or twin.store._context is not store._context or twin.shape != self.shape:
-            twin = _open(store, self.path, zarr_format=self.zarr_format, config=self._config)
-            if twin._metadata_text != self._metadata_text:  # this handle has not read it again
-                twin = _core.open_document(Array, store, self.path, self._metadata_text, None, self._config.options())
-                twin._configure(self._config)
-            self._twin = twin
+        if twin is None or twin.store._context is not store._context or twin._seen != (self.shape, self.dtype):
+            twin = self._twin = self._open_twin(store)
         return twin
+
+    def _open_twin(self, store: Store) -> Array:
+        """This array in another store of the same place. Raises NotFoundError if it is gone, and ConflictError if it is not as this handle
+        has it: a selection is for one shape, and a handle that was made of its metadata alone would not see who replaces the array."""
+        try:
+            twin = _open(store, self.path, zarr_format=self.zarr_format, config=self._config)
+        except NotFoundError:
+            twin = None
+        self._recheck()
+        if twin is None:  # consolidated metadata alone describes it, so there is no document that a handle could check
+            twin = _core.open_document(Array, store, self.path, self._metadata_text, None, self._config.options())._configure(self._config)
+        twin._seen = twin.shape, twin.dtype
+        if twin._seen != (self.shape, self.dtype):
+            raise make_error(ConflictError, f"{self.store_path} has another shape or data type now: call refresh()")
+        return twin
+
+    def refresh(self) -> bool:
+        """Reads the metadata again; tells whether it has changed."""
+        self._twin = None
+        return super().refresh()
+
+    def _follow(self, twin: Array) -> None:
+        """Reads the metadata again after the twin has changed it."""
+        super().refresh()
+        twin._seen = self.shape, self.dtype
 
     def read(self, key: Key = ..., *, out: Memory | None = None, fields: Fields = None, packed: bool = False,
              progress: Progress = None, max_threads: int | None = None, device: str | None = None, like: LikeLike = None,
@@ -625,7 +647,7 @@ class Array(Node, _core.Array):
         with _consolidation.change(self.store, self.path):
             there._append(memory, axis % self.ndim, order, options)
         if there is not self:
-            self.refresh()
+            self._follow(there)
         return self.shape
 
     def _to_append(self, data: Any, axis: int) -> tuple[Array, Any, int, dict[str, Any]]:
@@ -640,10 +662,12 @@ class Array(Node, _core.Array):
             raise ValueError(f"data to append has {given.ndim} dimensions, and the array {self.ndim}")
         if not is_foreign:
             return self, given, order, {}
-        there, memory, order, options = _indexing.prepare_tensor(self, data, {})
-        if there is not self:  # that handle has no metadata that it may change
-            there = _open(there.store, self.path, zarr_format=self.zarr_format, config=self._config)
-        return there, memory, order, options
+        try:
+            return _indexing.prepare_tensor(self, data, {})
+        except ConflictError:  # perhaps only the shape is another one, which is of no concern here
+            self._recheck()
+            self.refresh()
+        return _indexing.prepare_tensor(self, data, {})
 
     def with_config(self, config: ConfigLike) -> Array:
         """The same array, read and written in another way."""

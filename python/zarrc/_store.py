@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from . import _core, _devices, _native
 from ._log import logger
 from ._settings import settings
-from .errors import ExistsError, NodeNotFoundError, NotFoundError, ReadOnlyError, UnsupportedError, ZarrcError, make_error
+from .errors import ConflictError, ExistsError, NodeNotFoundError, NotFoundError, ReadOnlyError, UnsupportedError, ZarrcError, make_error
 
 if TYPE_CHECKING:
     from ._adapters import Adapter, Calls
@@ -58,10 +58,9 @@ class Store(_core.Store):
         name = _devices.plugin_name(device)
         if name is None:
             return self
-        with _stores_lock:
-            if name not in self._twins:
-                self._twins[name] = None if self._can_use(device) else self._open_twin(device)
-            twin = self._twins[name]
+        if name not in self._twins:  # of threads that come at the same moment, the first one's stays
+            self._twins.setdefault(name, None if self._can_use(device) else self._open_twin(device))
+        twin = self._twins[name]
         if twin is None:
             return self
         if isinstance(twin, ZarrcError):
@@ -79,9 +78,14 @@ class Store(_core.Store):
         if not self._can_reopen:
             return make_error(UnsupportedError, f"{self}: the store cannot be opened a second time")
         try:
-            found = open_url(self._address, {**self._options, "device": device}, settings.context_for(device, self._context))
+            context, where = settings.context_for(device, self._context), self._address
+            if self.kind == "local":  # a directory that was renamed, too
+                where = self._directory or where
+            found = open_url(where, {**self._options, "device": device}, context)
         except ZarrcError as problem:
             return problem
+        if self.kind == "local" and found._directory != self._directory:
+            return make_error(ConflictError, f"{self}: there is another directory now")
         if found._can_use(device):
             return found
         return make_error(UnsupportedError, f"{device}: this package has no plug-in for this kind of memory")
@@ -223,7 +227,7 @@ def open_url(url: str, options: dict[str, Any], context: _core.Context | None = 
     """`context`: that of the settings of now, if it is known."""
     if device := _devices.wanted_device():
         options = {**options, "device": device}
-    elif "device" in options:  # of a store that is opened again
+    elif context is None and "device" in options:  # of a store that is opened again
         with _devices.opening_for(options["device"]):
             context = settings.context()
     try:

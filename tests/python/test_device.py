@@ -884,6 +884,87 @@ def test_inference():
     with_cupy(INFERENCE, has_cufile=False)
 
 
+MEANWHILE = """
+import asyncio, os, sys
+import cupy, zarrc
+import numpy as np
+
+path, data = sys.argv[1], np.arange(8, dtype="i4")
+
+
+def refuse(call, error):
+    try:
+        call()
+    except error:
+        return
+    raise SystemExit(f"no {error.__name__}")
+
+
+def write(z, value=cupy.asarray(data + 7)):
+    z[...] = value
+
+
+Conflict, NotFound = zarrc.errors.ConflictError, zarrc.errors.NotFoundError
+
+# ---- another array is in its place before the first use of a device ----
+for n, (new, more) in enumerate({"type": (data.astype("f4"), {"chunks": 4}), "chunks": (data, {"chunks": 2}), "fill": (data, {"chunks": 4, "fill_value": 3}),
+                                 "wide": (data.astype("f8"), {"chunks": 4})}.values()):
+    where = f"{path}.{n}"
+    z = zarrc.create_array(where, data=data, chunks=4, compressors=None)
+    opened = zarrc.open(where, like="cupy")
+    other = zarrc.create_array(where, data=new, overwrite=True, compressors=None, **more)
+    for one in z, opened:
+        refuse(lambda: write(one), Conflict)
+        refuse(lambda: asyncio.run(one.async_array.setitem(slice(None), cupy.asarray(data))), Conflict)
+        refuse(lambda: one.append(cupy.asarray(data[:2])), Conflict)
+        refuse(lambda: asyncio.run(one.async_array.append(cupy.asarray(data[:2]))), Conflict)
+    assert (zarrc.open(where)[:] == new).all() and zarrc.open(where).dtype == new.dtype
+
+# ---- it is gone, or has another shape ----
+group = zarrc.open_group(path + ".group", mode="w")
+for is_resized in False, True:
+    stale = group.create_array("a", data=data, chunks=4)
+    if is_resized:
+        zarrc.open_array(group, path="a").resize(12)
+        refuse(lambda: write(stale), Conflict)
+    del group["a"]
+    refuse(lambda: write(stale), NotFound)
+    refuse(lambda: stale.append(cupy.asarray(data)), NotFound)
+    assert not os.path.exists(path + ".group/a")
+stale = group.create_array("a", data=data, chunks=4)
+zarrc.open_array(group, path="a").resize(12)
+assert stale.append(cupy.asarray(data[:2] + 0.5)) == (14,)
+twin = stale._twin
+assert stale.append(cupy.asarray(data[:1])) == (15,) and stale._twin is twin is not None  # it was opened once
+assert zarrc.open_array(group, path="a")[:].tolist() == [*range(8), 0, 0, 0, 0, 0, 1, 0]
+write(stale, cupy.asarray(np.arange(15)))
+assert stale._twin is twin and (stale.read(like="cupy").get() == np.arange(15)).all()
+stale.refresh()
+assert stale.read(0, like="cupy").get() == 0
+
+# ---- the directory has another name ----
+z = zarrc.create_array(path + ".moved", data=data, chunks=4)
+os.rename(path + ".moved", path + ".old")
+other = zarrc.create_array(path + ".moved", data=-data, chunks=4)
+assert (z.read(like="cupy").get() == data).all()
+write(z)
+assert (zarrc.open(path + ".old")[:] == data + 7).all() and (other[:] == -data).all()
+
+# ---- only consolidated metadata describes it ----
+group = zarrc.open_group(path + ".only", mode="w")
+group.create_array("a", data=data, chunks=4)
+zarrc.consolidate_metadata(path + ".only")
+os.remove(path + ".only/a/zarr.json")
+group = zarrc.open_group(path + ".only", use_consolidated=True, mode="r", like="cupy")
+assert (group["a"][:].get() == data).all() and (zarrc.open_group(path + ".only", mode="r")["a"].read(like="cupy").get() == data).all()
+"""
+
+
+@needs_own
+def test_changes_before_the_first_use_of_a_device():
+    with_cupy(MEANWHILE, has_cufile=False)
+
+
 def test_like_in_host_memory(path, numbers):
     class Matrix(np.ndarray):
         pass
