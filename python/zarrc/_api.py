@@ -702,12 +702,15 @@ def save_group(store: StoreLike, *args: ArrayLike, zarr_format: int | None = Non
     if not args and not named:
         raise ValueError("at least one array is needed")
     place = open_place(store, mode="a", path=path, storage_options=storage_options)
+    values = {name: _with_dtype(arr) for name, arr in {**{f"arr_{i}": arr for i, arr in enumerate(args)}, **named}.items()}
+    for arr in values.values():
+        _create.check_value(place.store, arr)
     target = _group.create(place, overwrite=True, zarr_format=zarr_format, claim=True)
     is_complete = False
     try:
         with _consolidation.join_updates():
-            for name, arr in {**{f"arr_{i}": arr for i, arr in enumerate(args)}, **named}.items():
-                target.create_array(name, data=_with_dtype(arr))
+            for name, arr in values.items():
+                target.create_array(name, data=arr)
         is_complete = True
     finally:
         target._release_claim(is_complete)

@@ -11,7 +11,7 @@ import numpy as np
 from . import _codecs, _consolidation, _core, _dtypes, _libraries
 from ._array import Array
 from ._array_config import ArrayConfig
-from ._indexing import as_host, check_text
+from ._indexing import as_host, check_text, is_foreign
 from ._node import to_json
 from ._places import Place
 from ._settings import settings
@@ -214,6 +214,8 @@ def create(place: Place, *, overwrite: bool = False, config: Any = None, if_miss
         found = ArrayConfig.of({**{n: getattr(found, n) for n in ArrayConfig.__dataclass_fields__}, "order": order})
     spec: dict[str, Any] = {"document": document} if document else make_spec(place.store._context, **given)
     writes = data is not None and write_data
+    if writes:
+        check_value(place.store, data)
     claims = (writes or claim) and place.store._can_erase  # document and elements are those of one caller
     spec["flags"] = (spec.get("flags", 0) | (_core.ZARR_SPEC_OVERWRITE if overwrite else 0) | (_core.ZARR_SPEC_IF_MISSING if if_missing else 0)
                      | (_core.ZARR_SPEC_CLAIM if claims else 0) | _consolidation.flag(_core.ZARR_SPEC_CONSOLIDATED))
@@ -236,6 +238,15 @@ def create(place: Place, *, overwrite: bool = False, config: Any = None, if_miss
         finally:
             array._release_claim(is_complete)
     return array
+
+
+def check_value(store: Store, data: Any) -> None:
+    """Raises what a write of the value would, if that is known before anything is replaced: memory that cannot be used, a plug-in that
+    cannot be loaded."""
+    if is_foreign(data):
+        _libraries.check_usable(data, is_out=False)
+        if (device := _libraries.find_device(data)) != "cpu":
+            store._for_device(device)
 
 
 def _from_data(data: Any, given: dict[str, Any]) -> dict[str, Any]:

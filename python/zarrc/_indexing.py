@@ -227,7 +227,7 @@ def _of_interface(tensor: Any, array: Array, options: dict[str, Any], is_out: bo
         raise TypeError(f"the memory has the data type {told['typestr']}, and the array {array.dtype}")
     if is_read_only and is_out:
         raise ValueError("out is read-only")
-    if (stream := told.get("stream")) is not None:
+    if pointer and (stream := told.get("stream")) is not None:  # empty memory is on no device
         options = {**options, "stream": stream}
     return (pointer, tuple(told["shape"]), told.get("strides"), tensor), options
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from . import _core, _devices, _libraries, _log, _plugins, _threads
+from .errors import UnsupportedError, ZarrcError, make_error
 
 
 def _numbers(prefix: str, words: str) -> dict[str, int]:
@@ -183,7 +184,7 @@ class Settings:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self.values: dict[str, Any] = {**DEFAULTS, **read_environment()}
-        self._contexts: dict[tuple[Any, ...], _core.Context] = {}
+        self._contexts: dict[tuple[Any, ...], _core.Context | ZarrcError] = {}  # an error: a plug-in of the package that cannot be loaded
         self._latest: tuple[tuple[Any, ...], _core.Context] | None = None  # what `context` looked at, and what it returned
         _core.keep_outputs(self.values["output_cache"])
 
@@ -223,30 +224,36 @@ class Settings:
         options = values["plugin_options"]
         like = self.like()
         device = _devices.wanted_device() or values["device"] or (like and like.device)
-        if file := _devices.plugin(device, wanted["plugins"]):
-            wanted["plugins"] += (file,)
-            options = _devices.with_nvcomp(options)
         wanted["plugin_options"] = None if options is None else json.dumps(options)
-        return self._keep_context(wanted)
+        return self._keep_context(wanted, device)
 
-    def _keep_context(self, wanted: dict[str, Any]) -> _core.Context:
+    def _keep_context(self, wanted: dict[str, Any], device: str | None) -> _core.Context:
+        """The context with these settings, and the package's plug-in for a device. If it cannot be loaded, that is remembered."""
+        file = _devices.plugin(device, wanted["plugins"])
+        if file is not None:
+            text = wanted["plugin_options"]
+            options = _devices.with_nvcomp(None if text is None else json.loads(text))
+            wanted = {**wanted, "plugins": (*wanted["plugins"], file), "plugin_options": None if options is None else json.dumps(options)}
         key = tuple(wanted.items())
         with self._lock:
             if key not in self._contexts:
-                self._contexts[key] = _core.new_context(wanted)
-            return self._contexts[key]
+                try:
+                    self._contexts[key] = _core.new_context(wanted)
+                except ZarrcError as problem:
+                    if file is None:
+                        raise
+                    self._contexts[key] = make_error(UnsupportedError, f"{device}: the plug-in {file} cannot be loaded: {problem.reason}")
+            found = self._contexts[key]
+        if isinstance(found, ZarrcError):
+            raise make_error(UnsupportedError, found.reason)
+        return found
 
     def context_for(self, device: str, like: _core.Context) -> _core.Context:
         """A context as another one is, with the plug-in for a device."""
         wanted = next((dict(key) for key, context in list(self._contexts.items()) if context is like), None)
         if wanted is None:
             return like
-        if file := _devices.plugin(device, wanted["plugins"]):
-            wanted["plugins"] = (*wanted["plugins"], file)
-            options = wanted["plugin_options"]
-            options = _devices.with_nvcomp(None if options is None else json.loads(options))
-            wanted["plugin_options"] = None if options is None else json.dumps(options)
-        return self._keep_context(wanted)
+        return self._keep_context(wanted, device)
 
     def like(self) -> _libraries.Like | None:
         """The setting `like`, with its device."""

@@ -965,6 +965,69 @@ def test_changes_before_the_first_use_of_a_device():
     with_cupy(MEANWHILE, has_cufile=False)
 
 
+CHECKED_FIRST = """
+import sys
+import cupy, zarrc, zarrc._devices
+import numpy as np
+
+path, data = sys.argv[1], np.arange(4, dtype="f4")
+
+
+class Parameter(cupy.ndarray):
+    requires_grad = True
+
+
+def refuse(value, error, match):
+    "What would replace the array, the member or the group, and does not."
+    zarrc.save(path, data)
+    group = zarrc.open_group(path + ".group", mode="w")
+    group["a"] = data
+    for call in (lambda: zarrc.save(path, value), lambda: zarrc.create_array(path, data=value, overwrite=True), lambda: zarrc.array(value, store=path, overwrite=True),
+                 lambda: group.__setitem__("a", value), lambda: zarrc.save(path + ".group", value, b=data), lambda: zarrc.save(path + ".group", data, b=value)):
+        try:
+            call()
+        except error as problem:
+            assert match in str(problem), problem
+        else:
+            raise SystemExit("it wrote")
+    assert (zarrc.load(path) == data).all() and (group["a"][:] == data).all() and list(zarrc.open(path + ".group")) == ["a"]
+
+
+refuse(Parameter(cupy.asarray(data)._tensor), TypeError, "detach")
+
+# ---- empty memory is on no device ----
+z = zarrc.create_array(path + ".z", data=data)
+for shape in (0,), (0, 3):
+    zarrc.save(path + ".empty", cupy.empty(shape, "i4"))
+    assert zarrc.open(path + ".empty").shape == shape
+z[4:] = out = cupy.empty(0, "f4")
+assert z.read(slice(4, None), out=out) is out and z.append(out) == (4,)
+
+# ---- a plug-in that cannot be loaded ----
+value = cupy.asarray(data)
+zarrc._devices.plugin = lambda device, others: path + ".missing.so" if device else None
+tried, make = [], zarrc._core.new_context
+zarrc._core.new_context = lambda wanted: tried.append(wanted) or make(wanted)
+refuse(value, zarrc.errors.UnsupportedError, "missing.so")
+for call in (lambda: zarrc.open(path, like="cupy"), lambda: zarrc.open(path, device="cuda:0"), lambda: zarrc.open_store(path, device="cuda:0"),
+             lambda: zarrc.open(path).read(like="cupy"), lambda: zarrc.open_array(path + ".new", like="cupy", mode="a", shape=3, dtype="i4")) * 2:
+    try:
+        call()
+    except zarrc.errors.NotFoundError as problem:
+        raise SystemExit(f"as if there were no array: {problem}")
+    except zarrc.errors.UnsupportedError as problem:
+        assert "cuda" in str(problem) and "missing.so" in str(problem)
+    else:
+        raise SystemExit("it opened")
+assert len(tried) == 1, len(tried)
+"""
+
+
+@needs_own
+def test_values_are_checked_before_anything_is_replaced():
+    with_cupy(CHECKED_FIRST, has_cufile=False)
+
+
 def test_like_in_host_memory(path, numbers):
     class Matrix(np.ndarray):
         pass
