@@ -47,7 +47,7 @@ class _Indexer:
 
     def __getitem__(self, key: Key) -> Any:
         fields, key = _indexing.pop_fields(key)
-        return _tensors.read(self._array, self._select(self._array, key), self._array._like, fields=fields)
+        return _tensors.read(self._array, self._select(self._array, key), self._array._find_like(), fields=fields)
 
     def __setitem__(self, key: Key, value: ArrayLike) -> None:
         fields, key = _indexing.pop_fields(key)
@@ -263,19 +263,24 @@ class Array(Node, _core.Array):
     def _get(self, key: Any) -> Any:
         """What ``[]`` of the extension leaves to Python."""
         fields, key = _indexing.pop_fields(key)
-        return _tensors.read(self, _indexing.any_key(self, key), self._like, fields=fields)
+        return _tensors.read(self, _indexing.any_key(self, key), self._find_like(), fields=fields)
 
     def _set(self, key: Any, value: Any) -> None:
         fields, key = _indexing.pop_fields(key)
         _indexing.write(self, _indexing.any_key(self, key), value, fields=fields)
 
-    def _find_like(self, like: LikeLike, meta_array: LikeLike, device: str | None) -> _libraries.Like | None:
+    def _find_like(self, like: LikeLike = None, meta_array: LikeLike = None, device: str | None = None) -> _libraries.Like | None:
         """Whose arrays a read returns; None: NumPy's own."""
+        is_own = like is None and meta_array is None and device is None
         if like is None and meta_array is None:
-            if device is None or self._like is None or _libraries.is_host(device):
-                return self._like if device is None else None
+            if self._like is None or device is not None and _libraries.is_host(device):
+                return None
+            if is_own and self._like.device is not None:
+                return self._like
             like = self._like
         found = _libraries.choose(like, meta_array, device, self.store._options.get("device") or settings["device"])[0]
+        if is_own:
+            self._like = found
         return None if found == _libraries.NUMPY else found
 
     def _for_device(self, device: str) -> Array | None:
@@ -510,7 +515,7 @@ class Array(Node, _core.Array):
                             options=_with(options, max_threads, stats))
 
     def _read_as(self, like: LikeLike, selection: _core.Selection, fields: Any = None) -> Any:
-        return _tensors.read(self, selection, self._find_like(like, None, None), fields=fields)
+        return _tensors.read(self, selection, self._find_like(like), fields=fields)
 
     def get_basic_selection(self, selection: Key = ..., *, out: Memory | None = None, prototype: object = None, fields: Fields = None, like: LikeLike = None) -> Any:
         """Integers and slices, of any step. As in zarr-python, an NDBuffer as ``out`` is filled, and the array in it is

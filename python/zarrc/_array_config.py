@@ -43,8 +43,8 @@ class ArrayConfig:
 
     def for_library(self, like: LikeLike) -> ArrayConfig:
         """The same with `like` in its final form; None changes nothing."""
-        found = _libraries.choose(like, None, None, settings["device"])[0]
-        return self if found is None else replace(self, like=found)
+        found = _libraries.check_like(like)
+        return self if found is None else replace(self, like=_libraries.aim(found, settings["device"]))
 
     def library(self) -> _libraries.Like | None:
         """Whose arrays a handle that is opened now returns; None: NumPy's own."""

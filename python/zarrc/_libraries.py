@@ -157,13 +157,20 @@ def check_like(like: Any) -> Like | None:
     return Like(name, None if isinstance(like, type) else find_device(like))
 
 
+def aim(like: Like, default: str | None) -> Like:
+    """The same on a default device, if nothing names another one and the library has memory there. No library is imported for it."""
+    if like.device is not None or default is None or like.library == "cupy" and not _devices.is_of_cuda(default):
+        return like
+    return like.on("cpu" if is_host(default) else default)
+
+
 def resolve_like(like: Like, device: str | None, default: str | None = None) -> Like:
     """The same with a device: the one that a call names, else that of the example, else the default, else that of the library. Raises
     ImportError if the library is missing."""
     if like.library == "numpy":
         return like
     load(like.library)
-    found = device or like.device or default or LIBRARIES[like.library].default_device()
+    found = device or aim(like, default).device or LIBRARIES[like.library].default_device()
     if like.library == "cupy" and not _devices.is_of_cuda(found):
         raise ValueError(f"device: {found!r} is not one of CUDA, which arrays of CuPy need")
     return like.on("cpu" if is_host(found) else found)

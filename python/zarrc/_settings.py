@@ -222,8 +222,7 @@ class Settings:
         files, wanted["python"] = _plugins.registry.list_registrations(values["entry_points"])
         wanted["plugins"] = (*values["plugins"], *(file for file in files if file not in values["plugins"]))
         options = values["plugin_options"]
-        like = self.like()
-        device = _devices.wanted_device() or values["device"] or (like and like.device)
+        device = _devices.wanted_device() or values["device"]
         wanted["plugin_options"] = None if options is None else json.dumps(options)
         return self._keep_context(wanted, device)
 
@@ -256,9 +255,9 @@ class Settings:
         return self._keep_context(wanted, device)
 
     def like(self) -> _libraries.Like | None:
-        """The setting `like`, with its device."""
+        """The setting `like`, with the device that is wanted now. The first read resolves it, so other programs need not have the library."""
         like = _libraries.check_like(self.values["like"])
-        return None if like is None else _libraries.resolve_like(like, None, _devices.wanted_device() or self.values["device"])
+        return None if like is None else _libraries.aim(like, _devices.wanted_device() or self.values["device"])
 
     def snapshot(self) -> tuple[Any, ...]:
         """What a context depends on besides the machine and the environment. It costs little."""

@@ -619,6 +619,15 @@ def a_device_array_is_a_regular_array():
     assert isinstance(zarrc.cupy.open_array(store=path)[:], cupy.ndarray)
 
 
+def a_library_has_its_own_device():
+    for device in "cpu", "opencl:0":
+        assert isinstance(zarrc.open(path, device="cpu").read(0, like="cupy"), cupy.ndarray)
+        with zarrc.config.set({"device": device}):
+            assert isinstance(zarrc.open(path, like="cupy")[0], cupy.ndarray) and isinstance(zarrc.open(path).read(0, like="cupy"), cupy.ndarray)
+            with zarrc.config.set({"like": "cupy"}):
+                assert isinstance(zarrc.open(path)[0], cupy.ndarray)
+
+
 def one_setting():
     for settings in {"device": "cuda:0", "like": "cupy"}, {"like": cupy.ndarray}:
         with zarrc.config.set(settings):
@@ -648,6 +657,7 @@ infer_from_what_is_handed_over()
 parts_in_several_memories()
 a_device_array_is_a_regular_array()
 one_setting()
+a_library_has_its_own_device()
 """
 
 
@@ -1045,6 +1055,26 @@ def test_like_in_host_memory(path, numbers):
     assert texts[...].tolist() == ["a", "b"]
     with pytest.raises(ImportError, match="like='cupy' needs the package cupy"):
         zarrc.open(path).read(like="cupy", device="cuda:0")
+
+
+def test_a_missing_library_is_needed_by_reads_alone(path, numbers, monkeypatch):
+    """A setting says what reads return. What reads nothing, or names another library, does not import it."""
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with zarrc.config.set({"like": "torch"}):
+        zarrc.save(path, numbers)
+        zarrc.save(path + ".group", numbers, b=numbers)
+        root = zarrc.open_group(path + ".group", mode="a")
+        root["c"] = numbers
+        assert (zarrc.open(path, like="numpy")[:] == numbers).all() and zarrc.open_store(path).kind == "local"
+        assert zarrc.open(path, config={"like": "numpy"})[0].tolist() == numbers[0].tolist()
+        opened = zarrc.open(path)
+        assert (np.asarray(opened) == numbers).all() and opened.append(numbers[:1]) == (len(numbers) + 1, numbers.shape[1])
+        if zarr := sys.modules.get("zarr"):
+            with zarrc.enable():
+                assert (zarr.open(path)[:2] == numbers[:2]).all()
+        for read in (lambda: opened[0], lambda: opened.oindex[[0]], lambda: opened.read_many([0]), lambda: root["c"][0]):
+            with pytest.raises(ImportError, match="like='torch' needs the package torch"):
+                read()
 
 
 @pytest.mark.parametrize("name", ["jax", "torch"])
