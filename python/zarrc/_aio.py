@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from . import _consolidation, _core, _dtypes, _indexing, _tensors
+from . import _consolidation, _core, _dtypes, _indexing, _libraries, _tensors
 
 if TYPE_CHECKING:
     from typing import Self
@@ -29,6 +29,13 @@ async def run_on_thread(work: Callable[..., _T], *args: Any, **kwargs: Any) -> _
     return await asyncio.to_thread(work, *args, **kwargs)
 
 
+async def _find_handle(array: Any, device: str | None) -> Any:
+    """`_indexing.find_handle`, on a thread where it opens something: the loop may have to answer that."""
+    if device is None or array._has_handle(device):
+        return _indexing.find_handle(array, device)
+    return await run_on_thread(_indexing.find_handle, array, device)
+
+
 async def _read(array: _core.Array, selection: _core.Selection | None, out: Any = None) -> Any:
     shape = array.shape if selection is None else selection.shape
     queue = _find_queue()
@@ -40,7 +47,8 @@ async def _read(array: _core.Array, selection: _core.Selection | None, out: Any 
     if array._how == _dtypes.OTHER:
         return _indexing.read(array, selection)  # raises
     if out is not None and _indexing.is_tensor(out):
-        there = _indexing.find_out(array, out)
+        _libraries.check_usable(out, is_out=True)
+        there = await _find_handle(array, _libraries.find_device(out))
         if there is None:  # its library copies the elements from host memory
             return await run_on_thread(_indexing.read, array, selection, out=out)
         memory, options = _indexing.lend(out, there, is_out=True)
@@ -66,6 +74,8 @@ async def _write(array: _core.Array, selection: _core.Selection | None, value: A
         _indexing.write(array, selection, value)  # raises
         return
     elif _indexing.is_foreign(value):
+        _libraries.check_usable(value, is_out=False)
+        await _find_handle(array, _libraries.find_device(value))
         there, memory, order, options = _indexing.prepare_tensor(array, value, {})
         await queue.run(there._submit(queue.native, _core.ZX_WRITE, selection, memory, order, options))
         return
@@ -129,10 +139,11 @@ class AsyncArrayBase:
 
     async def _get_like(self, selection: _core.Selection, like: Any, fields: Any) -> Any:
         """A read for another library. On a device its memory is made, and given away, at once."""
-        there = _tensors.find_handle(self.array, like, fields)
+        device = _tensors.find_device(self.array, like, fields)
+        there = None if device is None else await _find_handle(self.array, device)
         if there is None:
             return await run_on_thread(_tensors.read, self.array, selection, like, fields=fields)
-        queue, found = _find_queue(), _tensors.DeviceTensor.make(there, selection, like.device)
+        queue, found = _find_queue(), _tensors.DeviceTensor.make(there, selection, device)
         await queue.run(there._submit(queue.native, _core.ZX_READ, selection, found._block, _dtypes.NATIVE, found.after_allocator({})))
         return _tensors.take(like, found)
 
@@ -184,6 +195,8 @@ class AsyncArrayBase:
     async def append(self, data: ArrayLike, axis: int = 0) -> tuple[int, ...]:
         """Writes elements after those that are there, and returns the new shape."""
         queue = _find_queue()
+        if _indexing.is_foreign(data):
+            await run_on_thread(self.array._open_to_append, data)
         there, memory, order, options = self.array._to_append(data, axis)
         await queue.run(there._submit(queue.native, _core.ZX_APPEND, None, memory, order, options, axis % self.array.ndim))
         if there is not self.array:

@@ -289,9 +289,19 @@ class Array(Node, _core.Array):
         if store is None or store is self.store:
             return None if store is None else self
         twin = self._twin
-        if twin is None or twin.store._context is not store._context or twin._seen != (self.shape, self.dtype):
+        if twin is None or not self._fits(twin, store):
             twin = self._twin = self._open_twin(store)
         return twin
+
+    def _fits(self, twin: Array, store: Store) -> bool:
+        return twin.store._context is store._context and twin._seen == (self.shape, self.dtype)
+
+    def _has_handle(self, device: str) -> bool:
+        """Whether `_for_device` has nothing to open."""
+        if not self.store._has_twin(device):
+            return False
+        store, twin = self.store._for_device(device), self._twin
+        return store is None or store is self.store or twin is not None and self._fits(twin, store)
 
     def _open_twin(self, store: Store) -> Array:
         """This array in another store of the same place. Raises NotFoundError if it is gone, and ConflictError if it is not as this handle
@@ -667,12 +677,16 @@ class Array(Node, _core.Array):
             raise ValueError(f"data to append has {given.ndim} dimensions, and the array {self.ndim}")
         if not is_foreign:
             return self, given, order, {}
+        self._open_to_append(data)
+        return _indexing.prepare_tensor(self, data, {})
+
+    def _open_to_append(self, data: Any) -> None:
+        """Opens the handle that appends a tensor."""
         try:
-            return _indexing.prepare_tensor(self, data, {})
+            self._for_device(_libraries.find_device(data))
         except ConflictError:  # perhaps only the shape is another one, which is of no concern here
             self._recheck()
             self.refresh()
-        return _indexing.prepare_tensor(self, data, {})
 
     def with_config(self, config: ConfigLike) -> Array:
         """The same array, read and written in another way."""

@@ -69,6 +69,11 @@ class Store(_core.Store):
             return None
         return twin if twin.read_only == self.read_only else twin.with_read_only(self.read_only)
 
+    def _has_twin(self, device: str) -> bool:
+        """Whether `_for_device` has nothing to open."""
+        name = _devices.plugin_name(device)
+        return name is None or name in self._twins
+
     @property
     def _can_reopen(self) -> bool:
         """False: what another store of the same place reads and writes is not the same."""

@@ -133,7 +133,7 @@ def read(array: _core.Array, selection: _core.Selection | None, like: _libraries
         host = _native(array, selection)
         _indexing.read(array, selection, out=host, options=options)
         return take(like, Tensor(array, host))
-    there = find_handle(array, like, fields)
+    there = _indexing.find_handle(array, like.device)
     if there is None:
         host = _native(array, selection)
         _indexing.read(array, selection, out=host, options=options)
@@ -141,11 +141,9 @@ def read(array: _core.Array, selection: _core.Selection | None, like: _libraries
     return take(like, DeviceTensor.read(there, selection, str(like.device), options))
 
 
-def find_handle(array: _core.Array, like: _libraries.Like, fields: Any = None) -> Any:
-    """The handle that reads into memory of a device for a library; None: the elements are read into host memory."""
-    if like.device == "cpu" or fields or not _is_for_others(array):
-        return None
-    return _indexing.find_handle(array, like.device)
+def find_device(array: _core.Array, like: _libraries.Like, fields: Any = None) -> str | None:
+    """The device into whose memory elements are read for a library; None: they are read into host memory."""
+    return None if like.device == "cpu" or fields or not _is_for_others(array) else like.device
 
 
 take = _libraries.take
@@ -155,7 +153,7 @@ def read_many(array: _core.Array, selections: Sequence[_core.Selection], like: _
     """The same for several selections, by one request where the library has memory for the elements."""
     if like.library == "numpy" or not _is_for_others(array):
         return [read(array, one, like, options=options) for one in selections]
-    there = find_handle(array, like)
+    there = None if like.device == "cpu" else _indexing.find_handle(array, like.device)
     if there is not None:
         return [take(like, one) for one in DeviceTensor.read_many(there, selections, str(like.device), options)]
     hosts = [_native(array, one) for one in selections]

@@ -1033,6 +1033,55 @@ assert len(tried) == 1, len(tried)
 """
 
 
+SAME_LOOP = """
+import asyncio, os, sys, threading
+import cupy, zarrc
+import numpy as np
+
+path, data = sys.argv[1], np.arange(40, dtype="i4")
+zarrc.create_array(path, data=data, chunks=10, compressors=None)
+opened_by = []
+before = zarrc.Array._open_twin
+zarrc.Array._open_twin = lambda self, store: opened_by.append(threading.current_thread()) or before(self, store)
+
+
+async def serve(reader, writer):
+    try:
+        while True:
+            verb, name, _ = (await reader.readuntil(b"\\r\\n\\r\\n")).decode().split(None, 2)
+            file = os.path.join(path, name.lstrip("/"))
+            body = open(file, "rb").read() if os.path.isfile(file) else None
+            writer.write(b"HTTP/1.1 %b\\r\\nContent-Length: %d\\r\\n\\r\\n" % (b"404 No" if body is None else b"200 OK", len(body or b""))
+                         + (b"" if verb == "HEAD" else body or b""))
+            await writer.drain()
+    except (asyncio.IncompleteReadError, ConnectionError):
+        pass
+    writer.close()
+
+
+async def main():
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+    out = cupy.empty(3, "i4")
+    for options in {"like": "cupy"}, {"out": out}:
+        a = await zarrc.open_async(url, mode="r")
+        assert ((await a.getitem(slice(3), **options)).get() == data[:3]).all()
+    for call in (lambda a: a.setitem(slice(3), out), lambda a: a.append(out)):
+        await call(zarrc.open(path).async_array)
+    server.close()
+
+
+asyncio.run(main())
+assert len(opened_by) == 4 and threading.main_thread() not in opened_by
+"""
+
+
+@needs_own
+def test_what_a_coroutine_opens_is_not_opened_on_the_loop():
+    """The server may be on the same loop."""
+    with_cupy(SAME_LOOP, has_cufile=False)
+
+
 @needs_own
 def test_values_are_checked_before_anything_is_replaced():
     with_cupy(CHECKED_FIRST, has_cufile=False)
