@@ -92,8 +92,8 @@ class AsyncOIndex:
     def __init__(self, array: AsyncArrayBase) -> None:
         self._array = array
 
-    async def getitem(self, selection: Key) -> Any:
-        return await self._array._get(_indexing.orthogonal, selection, None)
+    async def getitem(self, selection: Key, *, like: LikeLike = None, meta_array: LikeLike = None) -> Any:
+        return await self._array._get(_indexing.orthogonal, selection, None, like, meta_array)
 
 
 class AsyncVIndex:
@@ -104,8 +104,8 @@ class AsyncVIndex:
     def __init__(self, array: AsyncArrayBase) -> None:
         self._array = array
 
-    async def getitem(self, selection: Key) -> Any:
-        return await self._array._get(_indexing.select_vectorised, selection, None)
+    async def getitem(self, selection: Key, *, like: LikeLike = None, meta_array: LikeLike = None) -> Any:
+        return await self._array._get(_indexing.select_vectorised, selection, None, like, meta_array)
 
 
 class AsyncArrayBase:

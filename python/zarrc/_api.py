@@ -110,6 +110,7 @@ def open(store: StoreLike = None, *, mode: str | None = None, zarr_format: int |
         place = None
         try:
             place = open_place(store, mode="r" if mode == "r" else "r+", path=path, storage_options=storage_options)
+            given["config"] = _config_for(store, given.get("config"))
             return _open_node(place, zarr_format, given)
         except NodeNotFoundError:
             if mode in ("r", "r+"):
@@ -118,10 +119,12 @@ def open(store: StoreLike = None, *, mode: str | None = None, zarr_format: int |
                                  + (f"; this may be {other}" if other else ""), errno=2) from None
     if wants_array:
         return open_array(store, mode=mode, path=path, zarr_format=zarr_format, storage_options=storage_options, **given)
-    config = given.pop("config", None)
-    found = open_group(store, mode=mode, path=path, zarr_format=zarr_format, storage_options=storage_options, **given)
-    found._config = config
-    return found
+    return _open_group(store, mode, path, zarr_format, storage_options, **given)
+
+
+def _config_for(store: Any, config: ConfigLike) -> ConfigLike:
+    """How arrays are read and written that are opened in a store: a group says it where the call does not."""
+    return store._config_for(config) if isinstance(store, Group) else config
 
 
 @contextlib.contextmanager
@@ -216,6 +219,7 @@ def open_array(store: StoreLike = None, *, mode: str | None = None, path: str | 
             return open_array(store, mode=mode, path=path, zarr_format=zarr_format, storage_options=storage_options, trust=trust, **given)
     mode = _default_mode(store, mode)
     given = _refuse_old(given)
+    config = _config_for(store, config)
     if trust is not None:
         config = dataclasses.replace(ArrayConfig.of(config), trust=trust)
 
@@ -294,25 +298,27 @@ def open_group(store: StoreLike = None, *, mode: str | None = None, path: str | 
     >>> list(root), root.attrs["run"]
     (['temp'], 12)
     """
-    if device is not None or like is not None or meta_array is not None:
-        given: dict[str, Any] = {}
-        with _open_for(given, device, like, meta_array):
-            found = open_group(store, mode=mode, path=path, zarr_format=zarr_format, storage_options=storage_options,
-                               attributes=attributes, use_consolidated=use_consolidated, **kwargs)
-        found._config = given.get("config")
-        return found
+    given: dict[str, Any] = {**kwargs, "attributes": attributes, "use_consolidated": use_consolidated}
+    with _open_for(given, device, like, meta_array):
+        return _open_group(store, mode, path, zarr_format, storage_options, **given)
+
+
+def _open_group(store: Any, mode: str | None, path: str | None, zarr_format: int | None, storage_options: dict[str, Any] | None, *,
+                attributes: Mapping[str, Any] | None = None, use_consolidated: bool | str | None = None, config: ConfigLike = None,
+                **kwargs: Any) -> Group:
+    """What `open_group` does, with `config` for the arrays below the group."""
     unknown = _refuse_old(kwargs)
     if unknown:
         raise TypeError(f"open_group() has no argument {', '.join(unknown)}")
-    mode = _default_mode(store, mode)
+    mode, config = _default_mode(store, mode), _config_for(store, config)
 
     def open_node() -> Group:
         place = open_place(store, mode="r" if mode == "r" else "r+", path=path, storage_options=storage_options)
-        return _group.open_in_store(place.store, place.path, zarr_format=zarr_format, use_consolidated=use_consolidated)
+        return _group.open_in_store(place.store, place.path, zarr_format=zarr_format, use_consolidated=use_consolidated, config=config)
 
     def create_node() -> Group:
-        return create_group(store, path=path, overwrite=mode == "w", zarr_format=zarr_format, attributes=attributes,
-                            storage_options=storage_options)
+        place = open_place(store, mode="a", path=path, storage_options=storage_options)
+        return _group.create(place, overwrite=mode == "w", zarr_format=zarr_format, attributes=attributes, config=config)
 
     if mode in ("w", "w-", "x"):
         return create_node()
@@ -391,7 +397,7 @@ def create_group(store: StoreLike = None, *, path: str | None = None, zarr_forma
     'raw'
     """
     place = open_place(store, mode="a", path=path, storage_options=storage_options)
-    return _group.create(place, overwrite=overwrite, attributes=attributes, zarr_format=zarr_format)
+    return _group.create(place, overwrite=overwrite, attributes=attributes, zarr_format=zarr_format, config=_config_for(store, None))
 
 
 def create_array(store: StoreLike = None, *, name: str | None = None, shape: ShapeLike | None = None, dtype: DTypeLike = None,
@@ -492,7 +498,7 @@ def create_array(store: StoreLike = None, *, name: str | None = None, shape: Sha
                           compressors=compressors, serializer=serializer, fill_value=fill_value, order=order,
                           zarr_format=zarr_format, attributes=attributes, chunk_key_encoding=chunk_key_encoding,
                           dimension_names=dimension_names, overwrite=overwrite, write_data=write_data,
-                          if_missing=if_missing, checksum=checksum, **more)
+                          if_missing=if_missing, checksum=checksum, device=device, config=_config_for(store, more["config"]))
 
 
 def create(shape: ShapeLike | None = None, *, chunks: ChunksLike = "auto", dtype: DTypeLike = "float64", compressor: CodecsLike = "auto",
@@ -509,7 +515,7 @@ def create(shape: ShapeLike | None = None, *, chunks: ChunksLike = "auto", dtype
     more: dict[str, Any] = {"config": config}
     with _open_for(more, device, like, meta_array):
         place = open_place(store, mode=mode if mode in _CREATING else "a", path=path, storage_options=storage_options)
-    config = more["config"]
+    config = _config_for(store, more["config"])
     if write_empty_chunks is not None:
         config = dataclasses.replace(ArrayConfig.of(config), write_empty_chunks=write_empty_chunks)
     if dimension_separator and chunk_key_encoding is None:
@@ -524,7 +530,7 @@ def create(shape: ShapeLike | None = None, *, chunks: ChunksLike = "auto", dtype
         given |= {"shape": shape, "dtype": dtype or "float64"}
     return _create.create(place, chunks=chunk_shape if chunk_shape is not None else chunks, fill_value=fill_value, order=order,
                           zarr_format=zarr_format, chunk_key_encoding=chunk_key_encoding, dimension_names=dimension_names,
-                          attributes=attributes, overwrite=overwrite, config=config, data=data, **given)
+                          attributes=attributes, overwrite=overwrite, config=config, data=data, device=device, **given)
 
 
 def _split_codecs(codecs: Any) -> dict[str, Any]:
@@ -548,7 +554,8 @@ def from_array(store: StoreLike = None, *, data: ArrayLike, write_data: bool = T
                shards: ChunksLike = "keep", filters: CodecsLike = "keep", compressors: CodecsLike = "keep", serializer: CodecLike = "keep",
                fill_value: FillValue = DEFAULT_FILL_VALUE, order: str | None = None, zarr_format: int | None = None,
                attributes: Mapping[str, Any] | None = None, chunk_key_encoding: KeyEncoding = None, dimension_names: DimensionNames = None,
-               storage_options: dict[str, Any] | None = None, overwrite: bool = False, config: ConfigLike = None) -> Array:
+               storage_options: dict[str, Any] | None = None, overwrite: bool = False, config: ConfigLike = None, device: str | None = None,
+               like: LikeLike = None, meta_array: LikeLike = None) -> Array:
     """Creates an array with the elements of another, and with its properties where "keep" is given.
 
     Parameters
@@ -588,6 +595,12 @@ def from_array(store: StoreLike = None, *, data: ArrayLike, write_data: bool = T
         Replaces what is there, with all below it.
     config : ArrayConfig or dict, optional
         Run-time options of the handle: ``order``, ``write_empty_chunks``, ``read_missing_chunks``, ``trust``.
+    device : str, optional
+        A device such as "cuda:0", whose memory ``read(device=)``, ``out=`` and values may then use. Loads the plug-in for it.
+    like : array, class, or {"numpy", "cupy", "torch", "jax"}, optional
+        Whose arrays reads return, on ``device`` or on that of the array. By default the setting ``like``.
+    meta_array : array, optional
+        What zarr 2 calls ``like``.
 
     Returns
     -------
@@ -621,7 +634,7 @@ def from_array(store: StoreLike = None, *, data: ArrayLike, write_data: bool = T
                         ("dimension_names", dimension_names), ("zarr_format", zarr_format)):
         given[name] = kept.get(name) if value is None else value
     return create_array(store, name=place, data=data, write_data=write_data, chunk_key_encoding=chunk_key_encoding,
-                        storage_options=storage_options, overwrite=overwrite, config=config, **given)
+                        storage_options=storage_options, overwrite=overwrite, config=config, device=device, like=like, meta_array=meta_array, **given)
 
 
 def empty(shape: ShapeLike, **kwargs: Unpack[_arguments.Full]) -> Array:
@@ -677,7 +690,7 @@ def open_like(a: ArrayLike, path: str, **kwargs: Unpack[_arguments.OpenLike]) ->
 def create_hierarchy(*, store: StoreLike, nodes: Mapping[str, Any], overwrite: bool = False) -> Iterator[tuple[str, Array | Group]]:
     """Creates several nodes from their metadata: dicts, or metadata of zarr-python. Groups above them
     that are missing are created, too. Parents come before their children."""
-    return _group.create_hierarchy(open_place(store, mode="a"), nodes, overwrite=overwrite)
+    return _group.create_hierarchy(open_place(store, mode="a"), nodes, overwrite=overwrite, config=_config_for(store, None))
 
 
 # ---- whole arrays and hierarchies ----
@@ -727,9 +740,9 @@ def save(store: StoreLike, *args: ArrayLike, zarr_format: int | None = None, pat
         save_group(store, *args, zarr_format=zarr_format, path=path, **more)
 
 
-def load(store: StoreLike, path: str | None = None, zarr_format: int | None = None) -> Any:
-    """Reads an array, or the arrays of a group as a dict."""
-    node = open(store, mode="r", path=path, zarr_format=zarr_format)
+def load(store: StoreLike, path: str | None = None, zarr_format: int | None = None, *, device: str | None = None, like: LikeLike = None) -> Any:
+    """Reads an array, or the arrays of a group as a dict. ``device`` and ``like`` are those of `open`."""
+    node = open(store, mode="r", path=path, zarr_format=zarr_format, device=device, like=like)
     if isinstance(node, Array):
         return node[()]
     return {name: member[()] for name, member in node.arrays()}
@@ -771,7 +784,7 @@ def consolidate_metadata(store: StoreLike, path: str | None = None, zarr_format:
         place.store._consolidate(place.path)
     except NotFoundError as problem:
         raise as_class(GroupNotFoundError, problem) from None
-    return _group.open_in_store(place.store, place.path, zarr_format=zarr_format, use_consolidated=True)
+    return _group.open_in_store(place.store, place.path, zarr_format=zarr_format, use_consolidated=True, config=_config_for(store, None))
 
 
 def tree(grp: StoreLike, expand: bool | None = None, level: int | None = None) -> Tree:
@@ -802,7 +815,9 @@ def copy(source: Array | Group, dest: Group, name: str | None = None, *, if_exis
         raise ValueError("a name is needed for the copy of a root")
     path = join_path(dest.path, name)
     _copy(source.store, source.path, dest.store, path, if_exists)
-    return _array.open_in_store(dest.store, path) if isinstance(source, Array) else _group.open_in_store(dest.store, path)
+    opener: Any = _array.open_in_store if isinstance(source, Array) else _group.open_in_store
+    found: Array | Group = opener(dest.store, path, config=dest._config_for())
+    return found
 
 
 def copy_all(source: Group, dest: Group, *, if_exists: str = "raise") -> None:

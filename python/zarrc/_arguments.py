@@ -72,13 +72,11 @@ class SaveArray(_NewArray, total=False):
     mode: str | None
 
 
-class RequireArray(_NewArray, total=False):
+class RequireArray(_NewArray, _Where, total=False):
     zarr_format: int | None
 
 
 class CreateArray(RequireArray, total=False):
-    like: LikeLike
-    meta_array: LikeLike
     shape: ShapeLike | None
     dtype: DTypeLike
     data: ArrayLike | None

@@ -524,14 +524,15 @@ class Array(Node, _core.Array):
             _indexing.write(self, _indexing.any_key(self, key), value, fields=fields or more,
                             options=_with(options, max_threads, stats))
 
-    def _read_as(self, like: LikeLike, selection: _core.Selection, fields: Any = None) -> Any:
-        return _tensors.read(self, selection, self._find_like(like), fields=fields)
+    def _read_as(self, like: LikeLike, meta_array: LikeLike, selection: _core.Selection, fields: Any = None) -> Any:
+        return _tensors.read(self, selection, self._find_like(like, meta_array), fields=fields)
 
-    def get_basic_selection(self, selection: Key = ..., *, out: Memory | None = None, prototype: object = None, fields: Fields = None, like: LikeLike = None) -> Any:
+    def get_basic_selection(self, selection: Key = ..., *, out: Memory | None = None, prototype: object = None, fields: Fields = None, like: LikeLike = None,
+                            meta_array: LikeLike = None) -> Any:
         """Integers and slices, of any step. As in zarr-python, an NDBuffer as ``out`` is filled, and the array in it is
         returned, or its element if it has no dimension. So do the methods below."""
         if out is None:
-            return self._read_as(like, _indexing.basic(self, selection), fields)
+            return self._read_as(like, meta_array, _indexing.basic(self, selection), fields)
         memory = _indexing.unwrap(out)
         found = _indexing.read(self, _indexing.basic(self, selection), out=memory, fields=fields)
         return found[()] if memory is not out and not found.shape else found
@@ -539,37 +540,37 @@ class Array(Node, _core.Array):
     def set_basic_selection(self, selection: Key, value: ArrayLike, *, fields: Fields = None, prototype: object = None) -> None:
         _indexing.write(self, _indexing.basic(self, selection), value, fields=fields)
 
-    def get_orthogonal_selection(self, selection: Key, *, out: Memory | None = None, fields: Fields = None, like: LikeLike = None, prototype: object = None) -> Any:
+    def get_orthogonal_selection(self, selection: Key, *, out: Memory | None = None, fields: Fields = None, like: LikeLike = None, meta_array: LikeLike = None, prototype: object = None) -> Any:
         """As `oindex`."""
         if out is None:
-            return self._read_as(like, _indexing.orthogonal(self, selection), fields)
+            return self._read_as(like, meta_array, _indexing.orthogonal(self, selection), fields)
         return _indexing.read(self, _indexing.orthogonal(self, selection), out=_indexing.unwrap(out), fields=fields)
 
     def set_orthogonal_selection(self, selection: Key, value: ArrayLike, *, fields: Fields = None, prototype: object = None) -> None:
         _indexing.write(self, _indexing.orthogonal(self, selection), value, fields=fields)
 
-    def get_mask_selection(self, mask: ArrayLike, *, out: Memory | None = None, fields: Fields = None, like: LikeLike = None, prototype: object = None) -> Any:
+    def get_mask_selection(self, mask: ArrayLike, *, out: Memory | None = None, fields: Fields = None, like: LikeLike = None, meta_array: LikeLike = None, prototype: object = None) -> Any:
         """The elements whose place in a mask is True, in C order."""
         if out is None:
-            return self._read_as(like, _indexing.mask(self, mask), fields)
+            return self._read_as(like, meta_array, _indexing.mask(self, mask), fields)
         return _indexing.read(self, _indexing.mask(self, mask), out=_indexing.unwrap(out), fields=fields)
 
     def set_mask_selection(self, mask: ArrayLike, value: ArrayLike, *, fields: Fields = None, prototype: object = None) -> None:
         _indexing.write(self, _indexing.mask(self, mask), value, fields=fields)
 
-    def get_coordinate_selection(self, selection: Key, *, out: Memory | None = None, fields: Fields = None, like: LikeLike = None, prototype: object = None) -> Any:
+    def get_coordinate_selection(self, selection: Key, *, out: Memory | None = None, fields: Fields = None, like: LikeLike = None, meta_array: LikeLike = None, prototype: object = None) -> Any:
         """As `vindex` with coordinates."""
         if out is None:
-            return self._read_as(like, _indexing.points(self, selection), fields)
+            return self._read_as(like, meta_array, _indexing.points(self, selection), fields)
         return _indexing.read_points(self, _indexing.points(self, selection), out=out, fields=fields)
 
     def set_coordinate_selection(self, selection: Key, value: ArrayLike, *, fields: Fields = None, prototype: object = None) -> None:
         _indexing.write(self, _indexing.points(self, selection), value, fields=fields)
 
-    def get_block_selection(self, selection: Key, *, out: Memory | None = None, fields: Fields = None, like: LikeLike = None, prototype: object = None) -> Any:
+    def get_block_selection(self, selection: Key, *, out: Memory | None = None, fields: Fields = None, like: LikeLike = None, meta_array: LikeLike = None, prototype: object = None) -> Any:
         """As `blocks`."""
         if out is None:
-            return self._read_as(like, _indexing.blocks(self, selection), fields)
+            return self._read_as(like, meta_array, _indexing.blocks(self, selection), fields)
         return _indexing.read(self, _indexing.blocks(self, selection), out=_indexing.unwrap(out), fields=fields)
 
     def set_block_selection(self, selection: Key, value: ArrayLike, *, fields: Fields = None, prototype: object = None) -> None:

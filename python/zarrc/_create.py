@@ -200,11 +200,10 @@ def _divisors(wanted: tuple[int, ...], shards: tuple[int, ...]) -> tuple[int, ..
 
 
 def create(place: Place, *, overwrite: bool = False, config: Any = None, if_missing: bool = False, data: Any = None,
-           write_data: bool = True, claim: bool = False, document: str | None = None, like: Any = None, meta_array: Any = None,
-           **given: Any) -> Array:
+           write_data: bool = True, claim: bool = False, document: str | None = None, device: str | None = None, **given: Any) -> Array:
     """Creates an array at a place, and writes `data` to it. `claim`: no other call replaces it before `_release_claim`."""
-    device = place.store._options.get("device")
-    found = ArrayConfig.of(config).for_library(_libraries.choose(like, meta_array, None, device or settings["device"])[0])
+    device = device or place.store._options.get("device") or settings["device"]
+    found = ArrayConfig.of(config)
     if data is not None and document is None:
         given = _from_data(data, given)
     order = given.get("order")
@@ -220,7 +219,7 @@ def create(place: Place, *, overwrite: bool = False, config: Any = None, if_miss
     spec["flags"] = (spec.get("flags", 0) | (_core.ZARR_SPEC_OVERWRITE if overwrite else 0) | (_core.ZARR_SPEC_IF_MISSING if if_missing else 0)
                      | (_core.ZARR_SPEC_CLAIM if claims else 0) | _consolidation.flag(_core.ZARR_SPEC_CONSOLIDATED))
     # The library's default codecs depend on the device that the elements are for.
-    options = {**found.options(), "device": device or settings["device"]}
+    options = {**found.options(), "device": device}
     try:
         with _consolidation.change(place.store, place.path):
             array = _core.create_array(Array, place.store, place.path, spec, options)

@@ -1,13 +1,14 @@
 """Groups: the members of a hierarchy."""
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 
-from . import _array, _consolidation, _core, _create, _dtypes
+from . import _array, _consolidation, _core, _create, _dtypes, _libraries
 from ._aio import AsyncGroupBase, run_on_thread, wrap
 from ._array import Array, AsyncArray
 from ._array_config import ArrayConfig, Metadata
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from . import _arguments
     from ._info import Info, Tree
-    from ._types import ArrayLike, DTypeLike, FillValue, ShapeLike
+    from ._types import ArrayLike, ConfigLike, DTypeLike, FillValue, LikeLike, ShapeLike
 
 _Member = TypeVar("_Member", bound=Node)
 _Opened = TypeVar("_Opened", bound=Node)
@@ -93,13 +94,16 @@ class Group(Node, _core.Group):
         relative = path.strip("/")
         if not relative:
             return self
-        return self._pass_on(open_node(self.store, relative, within=self, config=self._config))
+        return open_node(self.store, relative, within=self, config=self._config)
 
-    def _pass_on(self, node: _Member) -> _Member:
-        """A member that was opened, whose own members are opened like this one's."""
-        if isinstance(node, Group):
-            node._config = self._config
-        return node
+    def _config_for(self, config: ConfigLike = None, like: LikeLike = None, meta_array: LikeLike = None, device: str | None = None) -> ConfigLike:
+        """How a member reads and writes: what a call says, else what the group was opened with."""
+        wanted = _libraries.choose(like, meta_array, device, self.store._options.get("device") or settings["device"])[0]
+        if config is None and wanted is None:
+            return self._config  # type: ignore[no-any-return]
+        found = ArrayConfig.of(config)
+        wanted = wanted or found.like or ArrayConfig.of(self._config).like
+        return found if wanted is None else dataclasses.replace(found, like=wanted)
 
     def __getitem__(self, path: str) -> Array | Group:
         if not isinstance(path, str):
@@ -129,7 +133,7 @@ class Group(Node, _core.Group):
 
     def get_group(self, path: str) -> Group:
         """Opens a group below the group."""
-        return self._pass_on(open_in_store(self.store, path.strip("/"), within=self))
+        return open_in_store(self.store, path.strip("/"), within=self, config=self._config)
 
     def __setitem__(self, name: str, value: ArrayLike) -> None:
         """Creates an array of the value, or replaces one."""
@@ -198,7 +202,7 @@ class Group(Node, _core.Group):
 
     def create_group(self, name: str, *, overwrite: bool = False, attributes: Mapping[str, Any] | None = None) -> Group:
         """Creates a group below the group."""
-        return self._pass_on(create(self._place(name), overwrite=overwrite, attributes=attributes, zarr_format=self.zarr_format))
+        return create(self._place(name), overwrite=overwrite, attributes=attributes, zarr_format=self.zarr_format, config=self._config)
 
     def require_group(self, name: str, *, overwrite: bool = False, attributes: Mapping[str, Any] | None = None) -> Group:
         """Opens a group, which is created if it is missing."""
@@ -209,7 +213,7 @@ class Group(Node, _core.Group):
             raise TypeError(f"{found.name} is an array, not a group")
         if found is not None:
             return found
-        return _create.open_or_create(lambda: self._pass_on(self._add_unlisted(open_in_store(self.store, self._child(name), use_consolidated=False))),
+        return _create.open_or_create(lambda: self._add_unlisted(open_in_store(self.store, self._child(name), use_consolidated=False, config=self._config)),
                                       lambda: self.create_group(name, attributes=attributes))
 
     def _add_unlisted(self, node: _Member) -> _Member:
@@ -225,8 +229,10 @@ class Group(Node, _core.Group):
     def create_array(self, name: str, **kwargs: Unpack[_arguments.CreateArray]) -> Array:
         """Creates an array below the group; the arguments are those of `zarrc.create_array`."""
         kwargs.setdefault("zarr_format", self.zarr_format)
-        kwargs.setdefault("config", self._config)
-        return _create.create(self._place(name), **kwargs)
+        given: dict[str, Any] = {**kwargs}
+        config, device = given.pop("config", None), given.pop("device", None)
+        config = self._config_for(config, given.pop("like", None), given.pop("meta_array", None), device)
+        return _create.create(self._place(name), config=config, device=device, **given)
 
     create = create_array
 
@@ -234,9 +240,13 @@ class Group(Node, _core.Group):
                       **kwargs: Unpack[_arguments.RequireArray]) -> Array:
         """Opens an array of this shape, which is created if it is missing. Its elements must be of the type, or not
         `exact`: of one that can be cast to it."""
-        found = self.get(name)
+        config = self._config_for(kwargs.get("config"), kwargs.get("like"), kwargs.get("meta_array"), kwargs.get("device"))
+        try:
+            found: Array | Group | None = open_node(self.store, name.strip("/"), within=self, config=config)
+        except NotFoundError:
+            found = None
         if found is None:
-            found = _create.open_or_create(lambda: self._add_unlisted(_array.open_in_store(self.store, self._child(name), config=self._config)),
+            found = _create.open_or_create(lambda: self._add_unlisted(_array.open_in_store(self.store, self._child(name), config=config)),
                                            lambda: self.create_array(name, shape=shape, dtype=dtype or "float64", **kwargs))
         if isinstance(found, Group):
             raise TypeError(f"{found.name} is a group, not an array")
@@ -251,7 +261,7 @@ class Group(Node, _core.Group):
 
     def create_hierarchy(self, nodes: Mapping[str, Any], *, overwrite: bool = False) -> Iterator[tuple[str, Array | Group]]:
         """Creates several nodes from their metadata."""
-        return create_hierarchy(Place(self.store, self.path), nodes, overwrite=overwrite)
+        return create_hierarchy(Place(self.store, self.path), nodes, overwrite=overwrite, config=self._config)
 
     def empty(self, *, name: str, shape: ShapeLike, **kwargs: Unpack[_arguments.GroupFull]) -> Array:
         return self.create_array(name, **_legacy(shape, kwargs, _create.DEFAULT_FILL_VALUE))
@@ -286,7 +296,7 @@ class Group(Node, _core.Group):
 
     def refresh(self) -> Group:
         """Another handle of the group, which has read its metadata again."""
-        return self._pass_on(open_in_store(self.store, self.path, use_consolidated=self._use_consolidated))
+        return open_in_store(self.store, self.path, use_consolidated=self._use_consolidated, config=self._config)
 
     async def update_attributes_async(self, new_attributes: Mapping[str, Any]) -> Group:
         """`update_attributes` on the executor of the loop."""
@@ -394,10 +404,12 @@ def _open(opener: Callable[[dict[str, Any]], _Opened], store: Any, path: str, za
 
 
 def open_in_store(store: Any, path: str, *, zarr_format: int | None = None, use_consolidated: bool | str | None = None,
-           within: Any = None) -> Group:
-    """Opens a group of a store, or below a group."""
-    return _open(lambda options: _core.open_group(Group, within or store, path, options), store, path, zarr_format,
+           within: Any = None, config: ConfigLike = None) -> Group:
+    """Opens a group of a store, or below a group. `config`: that of the arrays below it."""
+    group = _open(lambda options: _core.open_group(Group, within or store, path, options), store, path, zarr_format,
                    use_consolidated, GroupNotFoundError)
+    group._config = config
+    return group
 
 
 def open_node(store: Any, path: str, *, zarr_format: int | None = None, use_consolidated: bool | str | None = None,
@@ -414,8 +426,8 @@ def open_node(store: Any, path: str, *, zarr_format: int | None = None, use_cons
 
 
 def create(place: Place, *, overwrite: bool = False, attributes: Mapping[str, Any] | None = None,
-           zarr_format: int | None = None, if_missing: bool = False, claim: bool = False) -> Group:
-    """Creates a group at a place. `claim`: no other call replaces it before `_release_claim`."""
+           zarr_format: int | None = None, if_missing: bool = False, claim: bool = False, config: ConfigLike = None) -> Group:
+    """Creates a group at a place, with `config` for the arrays below it. `claim`: no other call replaces it before `_release_claim`."""
     flags = ((_core.ZARR_GROUP_OVERWRITE if overwrite else 0) | (_core.ZARR_GROUP_IF_MISSING if if_missing else 0)
              | (_core.ZARR_GROUP_CLAIM if claim and place.store._can_erase else 0))
     text = to_json(dict(attributes)) if attributes else None
@@ -428,7 +440,7 @@ def create(place: Place, *, overwrite: bool = False, attributes: Mapping[str, An
     except ZarrcError as problem:
         in_store(problem, place.store.url)
         raise
-    group._use_consolidated = None
+    group._use_consolidated, group._config = None, config
     return group
 
 
@@ -452,7 +464,8 @@ def _groups_above(place: Place, nodes: Mapping[str, Any]) -> dict[str, Any]:
     return out
 
 
-def create_hierarchy(place: Place, nodes: Mapping[str, Any], *, overwrite: bool = False) -> Iterator[tuple[str, Array | Group]]:
+def create_hierarchy(place: Place, nodes: Mapping[str, Any], *, overwrite: bool = False,
+                     config: ConfigLike = None) -> Iterator[tuple[str, Array | Group]]:
     """What `zarrc.create_hierarchy` does below a place."""
     nodes = {**_groups_above(place, nodes), **nodes}
     for path in sorted(nodes, key=lambda one: (len(_names(one)), one)):
@@ -460,7 +473,7 @@ def create_hierarchy(place: Place, nodes: Mapping[str, Any], *, overwrite: bool 
         document = json.loads(json.dumps(document.to_dict() if hasattr(document, "to_dict") else dict(document)))
         inner = Place(place.store, join_path(place.path, path))
         if document.get("node_type", "array" if "shape" in document else "group") == "array":
-            yield path, _create.create(inner, document=json.dumps(document), overwrite=overwrite)
+            yield path, _create.create(inner, document=json.dumps(document), overwrite=overwrite, config=config)
         else:
             yield path, create(inner, overwrite=overwrite, attributes=document.get("attributes"),
-                                      zarr_format=document.get("zarr_format"), if_missing=not overwrite)
+                                      zarr_format=document.get("zarr_format"), if_missing=not overwrite, config=config)

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from . import _arguments
-    from ._types import StoreLike
+    from ._types import LikeLike, StoreLike
 
 __all__ = ["Array", "open_array"]
 
 
-def open_array(store: StoreLike = None, *, device: str = "cuda:0", gds: bool = True, **kwargs: Unpack[_arguments.CupyOpenArray]) -> Array:
+def open_array(store: StoreLike = None, *, device: str = "cuda:0", gds: bool = True, like: LikeLike = "cupy", **kwargs: Unpack[_arguments.CupyOpenArray]) -> Array:
     """Opens an array, or creates one, as `zarrc.open_array` does with the same arguments, whose reads return arrays of CuPy.
 
     ``gds=False`` opens a path as an ordinary local store. Codecs and the default compressor of new arrays are those of
@@ -36,4 +36,4 @@ def open_array(store: StoreLike = None, *, device: str = "cuda:0", gds: bool = T
     path = find_local_path(os.fspath(store)) if gds and isinstance(store, (str, os.PathLike)) else None
     if path is not None and not path.startswith(("memory:", "gds:")):
         store = f"gds://{os.path.abspath(path)}"
-    return _api.open_array(store, device=device, like="cupy", **kwargs)
+    return _api.open_array(store, device=device, like=like, **kwargs)

@@ -628,6 +628,15 @@ def a_library_has_its_own_device():
                 assert isinstance(zarrc.open(path)[0], cupy.ndarray)
 
 
+def where_a_device_is_taken():
+    assert isinstance(zarrc.cupy.open_array(path, like="numpy")[:], np.ndarray)
+    group = zarrc.open_group(path + ".places", mode="w")
+    z = group.create_array("a", shape=3, dtype="f4", device="cuda:0", like="cupy")
+    assert isinstance(z[:], cupy.ndarray) and z.compressors[0].configuration["cname"] == "lz4"
+    assert isinstance(group.require_array("a", shape=3, dtype="f4", like="cupy")[:], cupy.ndarray)
+    assert zarrc.from_array(path + ".from", data=np.arange(3), device="cuda:0").read(device="cuda:0").shape == (3,)
+
+
 def one_setting():
     for settings in {"device": "cuda:0", "like": "cupy"}, {"like": cupy.ndarray}:
         with zarrc.config.set(settings):
@@ -657,6 +666,7 @@ infer_from_what_is_handed_over()
 parts_in_several_memories()
 a_device_array_is_a_regular_array()
 one_setting()
+where_a_device_is_taken()
 a_library_has_its_own_device()
 """
 
@@ -1124,6 +1134,41 @@ def test_a_missing_library_is_needed_by_reads_alone(path, numbers, monkeypatch):
         for read in (lambda: opened[0], lambda: opened.oindex[[0]], lambda: opened.read_many([0]), lambda: root["c"][0]):
             with pytest.raises(ImportError, match="like='torch' needs the package torch"):
                 read()
+
+
+class Own(np.ndarray):
+    """Another class than NumPy's own: what `like` needs without a device."""
+
+
+def test_members_are_as_their_group(path, numbers):
+    g = zarrc.open_group(path, mode="w", like=Own)
+    g.create_array("a", data=numbers)
+    found = {
+        "config": g.create_array("b", data=numbers, config={"order": "F"}), "require": g.require_array("b", shape=numbers.shape, config={"order": "F"}),
+        "open_array": zarrc.open_array(g, path="a"), "open": zarrc.open(g, path="a"), "copy": zarrc.copy(g["a"], g, "c"),
+        "create_array": zarrc.create_array(g, name="d", data=numbers), "array": zarrc.array(numbers, store=g, path="e"),
+        "group": g.create_group("f").create_array("a", data=numbers), "open_group": zarrc.open_group(g, path="f")["a"],
+        "copied": zarrc.copy(g["f"], g, "h")["a"], "require_group": g.require_group("i").create_array("a", data=numbers), "refresh": g.refresh()["a"],
+        "hierarchy": next(g.create_hierarchy({"j": g["a"].metadata.to_dict()}))[1], "consolidated": zarrc.consolidate_metadata(g)["a"],
+        "hierarchy below": next(zarrc.create_hierarchy(store=g, nodes={"k": g["a"].metadata.to_dict()}))[1]}
+    assert {name: type(z[:]) for name, z in found.items()} == dict.fromkeys(found, Own)
+    assert found["config"].order == found["require"].order == "F"
+    assert type(g.create_array("n", data=numbers, like="numpy")[:]) is type(zarrc.open(g, path="a", like="numpy")[:]) is np.ndarray
+    plain = zarrc.open_group(path, mode="a")
+    assert type(plain["a"][:]) is np.ndarray
+    for like in {"like": Own}, {"meta_array": Own}:
+        assert type(plain.require_array("a", shape=numbers.shape, dtype=numbers.dtype, **like)[:]) is Own
+        assert type(plain.require_array("m", shape=3, dtype="i4", **like)[:]) is Own
+
+
+def test_where_like_is_taken(path, numbers):
+    z = zarrc.from_array(path, data=numbers, like=Own)
+    a = zarrc.open(path).async_array
+    found = {
+        "from_array": z[:], "load": zarrc.load(path, like=Own), "basic": a.array.get_basic_selection(..., meta_array=Own),
+        "orthogonal": a.array.get_orthogonal_selection(([1],), meta_array=Own), "oindex": asyncio.run(a.oindex.getitem(([1],), like=Own)),
+        "vindex": asyncio.run(a.vindex.getitem(([1], [2]), meta_array=Own))}
+    assert {name: type(one) for name, one in found.items()} == dict.fromkeys(found, Own)
 
 
 @pytest.mark.parametrize("name", ["jax", "torch"])
