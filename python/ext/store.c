@@ -614,7 +614,8 @@ static void note_place(void *user, const zarr_store_place *place)
         *out = PyUnicode_DecodeFSDefault(place->prefix);
 }
 
-/* Where the directory is now that an open store holds. None: it was deleted, or is none. */
+/* Where the directory is now that an open store holds. None: it was deleted, or is none.
+ */
 static PyObject *store_directory(PyObject *o, void *unused)
 {
     PyObject *out = NULL;
