@@ -14,15 +14,18 @@ struct parts {
 
 /* Describes one more part. -1: an exception. */
 static int add_part(struct parts *p, PyObject *selection, PyObject *object,
-                    unsigned order)
+                    PyObject *order)
 {
     zarr_io_part *part = &p->part[p->n];
     struct zx_memory *m = &p->memory[p->n];
+    const unsigned long number = PyLong_AsUnsignedLong(order);
 
+    if (PyErr_Occurred())
+        return -1;
     if (zx_selection_arg(p->array->st, selection, &part->selection) ||
         zx_io_memory(&p->io, m, p->array, object, true, part->selection))
         return -1;
-    m->t.byte_order = order;
+    m->t.byte_order = (uint32_t)number;
     part->tensor = &m->t;
     p->n++;
     return 0;
@@ -48,7 +51,7 @@ static int read_parts(struct parts *p)
 }
 
 static int fill_parts(struct parts *p, PyObject *selections, PyObject *memories,
-                      unsigned order)
+                      PyObject *orders)
 {
     const Py_ssize_t n = PyTuple_Size(selections);
 
@@ -60,31 +63,31 @@ static int fill_parts(struct parts *p, PyObject *selections, PyObject *memories,
     }
     for (Py_ssize_t i = 0; i < n; i++)
         if (add_part(p, PyTuple_GetItem(selections, i), PyTuple_GetItem(memories, i),
-                     order))
+                     PyTuple_GetItem(orders, i)))
             return -1;
     return read_parts(p);
 }
 
-/* _read_many(selections, memories, order, options=None): two tuples of one length. The
+/* _read_many(selections, memories, byte orders, options=None): tuples of one length. The
  * elements are not of variable length. */
 PyObject *zx_array_read_many(PyObject *o, PyObject *args)
 {
-    PyObject *selections, *memories, *options = NULL;
+    PyObject *selections, *memories, *orders, *options = NULL;
     struct parts p = {.array = (zx_array *)o};
-    unsigned order;
     int rc;
 
-    if (!PyArg_ParseTuple(args, "O!O!I|O", &PyTuple_Type, &selections, &PyTuple_Type,
-                          &memories, &order, &options))
+    if (!PyArg_ParseTuple(args, "O!O!O!|O", &PyTuple_Type, &selections, &PyTuple_Type,
+                          &memories, &PyTuple_Type, &orders, &options))
         return NULL;
-    if (PyTuple_Size(selections) != PyTuple_Size(memories) || p.array->how != ZX_PLAIN) {
+    if (PyTuple_Size(selections) != PyTuple_Size(memories) ||
+        PyTuple_Size(selections) != PyTuple_Size(orders) || p.array->how != ZX_PLAIN) {
         PyErr_SetString(PyExc_ValueError,
                         "each selection needs memory for elements of a fixed size");
         return NULL;
     }
     if (zx_io_init(&p.io, p.array->st, options))
         return NULL;
-    rc = fill_parts(&p, selections, memories, order);
+    rc = fill_parts(&p, selections, memories, orders);
     for (size_t i = 0; i < p.n; i++)
         zx_memory_deinit(&p.memory[i]);
     free(p.part);

@@ -469,7 +469,7 @@ class Array(Node, _core.Array):
                 return _tensors.read_many(self, [_indexing.any_key(self, key) for key in keys], wanted, options)
             if on_device and like is None and meta_array is None:
                 return DeviceTensor.read_many(self, [_indexing.any_key(self, key) for key in keys], str(device), options)
-            return _parts.read(self, keys, out, options)
+            return _parts.read(self, [_indexing.any_key(self, key) for key in keys], out, options)
 
     def explain(self, key: Key = ..., *, out: Memory | None = None, value: ArrayLike | None = None, device: str | None = None,
                 like: LikeLike = None) -> str:

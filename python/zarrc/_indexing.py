@@ -243,22 +243,33 @@ def is_tensor(out: Any) -> bool:
         hasattr(out, "__dlpack__") or hasattr(out, "__cuda_array_interface__"))
 
 
-def _check_out(out: np.ndarray[Any, Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
+def check_shape(out: Any, shape: tuple[int, ...], name: str = "out") -> None:
+    if tuple(out.shape) != shape:
+        raise ValueError(f"{name} has the shape {tuple(out.shape)}, and the selection {shape}")
+
+
+def _check_out(out: np.ndarray[Any, Any], shape: tuple[int, ...], dtype: np.dtype[Any], name: str = "out") -> int:
     """The byte order of an array to fill."""
-    if out.shape != shape:
-        raise ValueError(f"out has the shape {out.shape}, and the selection {shape}")
+    check_shape(out, shape, name)
     order = _dtypes.find_byte_order(dtype, out.dtype)
     if order is None:
-        raise TypeError(f"out has the data type {out.dtype}, and the array {dtype}")
+        raise TypeError(f"{name} has the data type {out.dtype}, and the array {dtype}")
     if not out.flags.writeable:
-        raise ValueError("out is read-only")
+        raise ValueError(f"{name} is read-only")
     return order
+
+
+def check_tensor(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any], name: str = "out") -> None:
+    """The same of a tensor, as far as it tells."""
+    if hasattr(out, "shape"):
+        check_shape(out, shape, name)
+    if given := _libraries.find_other_dtype(out, dtype):
+        raise TypeError(f"{name} has the data type {given}, and the array {dtype}")
 
 
 def put_structs(out: np.ndarray[Any, Any], found: Any) -> None:
     """What was read, into memory with fields of another byte order."""
-    if out.shape != np.shape(found):
-        raise ValueError(f"out has the shape {out.shape}, and the selection {np.shape(found)}")
+    check_shape(out, np.shape(found))
     out[...] = found
 
 
@@ -379,14 +390,19 @@ def find_out(array: Array, out: Any) -> Any:
 
 
 def _fill(array: Array, selection: Selection | None, out: Any, options: dict[str, Any]) -> Any:
-    """Reads into host memory, from which the library of `out` copies the elements to it."""
-    shape, dtype = array.shape if selection is None else selection.shape, array.dtype.newbyteorder("=")
-    if tuple(out.shape) != shape:
-        raise ValueError(f"out has the shape {tuple(out.shape)}, and the selection {shape}")
-    if _libraries.find_other_dtype(out, dtype):
-        raise TypeError(f"out has the data type {out.dtype}, and the array {array.dtype}")
-    host = np.empty(shape, dtype)
+    """Reads into host memory, from which the elements are copied to `out`."""
+    host = memory_before(array, array.shape if selection is None else selection.shape, out)
     read(array, selection, out=host, options=options)
+    return copy_up(host, out, options)
+
+
+def memory_before(array: Array, shape: tuple[int, ...], out: Any) -> np.ndarray[Any, Any]:
+    """Host memory for the elements that go to `out`."""
+    check_tensor(out, shape, array.dtype)
+    return np.empty(shape, array.dtype.newbyteorder("="))
+
+
+def copy_up(host: np.ndarray[Any, Any], out: Any, options: dict[str, Any]) -> Any:
     _libraries.count(options, "up", host)
     _libraries.fill(out, host)
     return out

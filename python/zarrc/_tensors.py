@@ -74,7 +74,7 @@ class DeviceTensor:
         array = _indexing.find_handle(array, device) or array
         found = [cls.make(array, one, device) for one in selections]
         options = found[0].after_allocator(options) if found else options
-        array._read_many(tuple(selections), tuple(one._block for one in found), _dtypes.NATIVE, options)
+        array._read_many(tuple(selections), tuple(one._block for one in found), (_dtypes.NATIVE,) * len(found), options)
         return found
 
     def after_allocator(self, options: dict[str, Any]) -> dict[str, Any]:
@@ -157,7 +157,7 @@ def read_many(array: _core.Array, selections: Sequence[_core.Selection], like: _
     if there is not None:
         return [take(like, one) for one in DeviceTensor.read_many(there, selections, str(like.device), options)]
     hosts = [_native(array, one) for one in selections]
-    array._read_many(tuple(selections), tuple(hosts), _dtypes.NATIVE, options)
+    array._read_many(tuple(selections), tuple(hosts), (_dtypes.NATIVE,) * len(hosts), options)
     return [take(like, Tensor(array, one)) if like.device == "cpu" else give_host(one, like, options) for one in hosts]
 
 

@@ -355,10 +355,35 @@ def test_many_with_streams(device, array, numbers):
     device.lib.zarr_fakecuda_sync()
     found = [row.tolist() if isinstance(row, np.ndarray) else device.peek(row).tolist() for row in rows]
     assert found == numbers[5:10].tolist() and rows[3].streams == [1]
-    selections = [_indexing.any_key(array, i) for i in range(5)]
     rows[2].stream = 77
-    calls = {key: len(parts) for key, (parts, _) in _parts._calls(array, selections, rows).items()}
-    assert list(calls.values()) == [3, 1, 1] and [key[2] for key in calls] == [1, 77, None]  # a request for each stream
+    parts = [_parts._prepare(array, _indexing.any_key(array, i), row, "out", {}) for i, row in enumerate(rows)]
+    calls = [[part.place for part in one] for one in _parts._join(parts)]
+    assert calls == [[("cuda:0", 1), None, ("cuda:0", 1), None], [("cuda:0", 77)]]  # a request for each stream
+
+
+def test_many_of_which_one_fails(device, path, numbers):
+    """Requests of several streams are as one."""
+    array = zarrc.create_array(path, data=numbers[:, 0], chunks=10)
+    keys, told = [slice(i, i + 10) for i in range(0, 40, 10)], []
+
+    def memory():
+        return [np.zeros(10, ">i4"), StreamTensor(array, (10,), 1), StreamTensor(array, (10,), None), np.zeros(10, "i4")]
+
+    array.read_many(keys, out=memory(), progress=lambda done, total: told.append((done, total)))
+    assert all(before <= after for before, after in zip(told, told[1:])) and told[-1] == (4, 4)
+    for i in range(4):
+        whole = array.store.get(f"c/{i}")
+        array.store.set(f"c/{i}", b"damaged")
+        rows = memory()
+        with pytest.raises(errors.CorruptError, match=f"c/{i}"):
+            array.read_many(keys, out=rows)
+        array.store.set(f"c/{i}", whole)
+        found = [row.tolist() if isinstance(row, np.ndarray) else device.peek(row).tolist() for row in rows]
+        assert all(found[j] == numbers[keys[j], 0].tolist() for j in range(4) if j != i)
+    rows = [*memory()[:2], StreamTensor(array, (9,), None)]
+    with pytest.raises(ValueError, match=r"out\[2\] has the shape"):
+        array.read_many(keys[:3], out=rows)
+    assert (rows[0] == 0).all()
 
 
 def test_many_and_asyncio(device, array, numbers):

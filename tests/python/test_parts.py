@@ -48,6 +48,43 @@ def test_out(array, numbers, orders):
     assert (outs[0] == numbers[:2]).all() and (outs[1] == numbers).all()
 
 
+STRUCT = np.dtype([("a", "i4"), ("b", "f4")])
+
+
+@pytest.mark.parametrize("kind", ["numbers", "structs", "text"])
+def test_one_that_fails_stops_no_other(path, kind):
+    """Whatever memory the others have, and the progress is that of one request."""
+    data = {"numbers": np.arange(40, dtype="i4"), "structs": np.array([(i, i / 2) for i in range(40)], STRUCT),
+            "text": np.array([str(i) for i in range(40)], object)}[kind]
+    z = zarrc.create_array(path, data=data, chunks=10)
+    outs = {"numbers": [np.zeros(10, order) for order in (">i4", "<i4", ">i4", "<i4")],
+            "structs": [np.zeros(10, STRUCT.newbyteorder(order)) for order in "<>><"],
+            "text": [np.zeros(10, object) for _ in range(4)]}[kind]
+    keys, told = [slice(i, i + 10) for i in range(0, 40, 10)], []
+    z.read_many(keys, out=outs, progress=lambda done, total: told.append((done, total)))
+    assert all(before <= after for before, after in zip(told, told[1:])) and told[-1] == (4, 4)
+    for i in range(4):
+        with open(f"{path}/c/{i}", "r+b") as file:
+            whole = file.read()
+            file.truncate(3)
+        for out in outs:
+            out[:] = data[0]
+        with pytest.raises(zarrc.ZarrcError) as caught:
+            z.read_many(keys, out=outs)
+        assert caught.value.key == f"c/{i}"
+        assert all((out == data[key]).all() for j, (out, key) in enumerate(zip(outs, keys)) if j != i)
+        with open(f"{path}/c/{i}", "wb") as file:
+            file.write(whole)
+
+
+def test_errors_name_the_memory(array):
+    for out in (np.zeros(39, "i4"), np.zeros(40, "f4"), np.frombuffer(bytes(160), "i4")):
+        before = [np.full((), -1, "i4"), np.full(40, -1, ">i4")]
+        with pytest.raises((ValueError, TypeError), match=r"out\[2\]"):
+            array.read_many([(0, 1), 1, 2], out=[*before, out])
+        assert all((one == -1).all() for one in before)
+
+
 def test_rows_of_scalars(array, numbers):
     out = np.zeros(3, "int32")
     array.read_many([(0, 1), (59, 39), (30, 0)], out=out)
@@ -90,8 +127,9 @@ def test_a_chunk_that_fails(path, numbers):
     assert (array.read_many([slice(0, 7), slice(28, 35)])[1] == numbers[28:35]).all()
 
 
-@pytest.mark.parametrize("arguments", [((), ()), (((None,), (), 0)), (((1,), (np.zeros((60, 40), "i4"),), 0)), (((None,), (b"x" * 9600,), 0)),
-                                       (([None], [1], 0))])
+@pytest.mark.parametrize("arguments", [((), ()), ((None,), (), (0,)), ((None,), (), ()), ((1,), (np.zeros((60, 40), "i4"),), (0,)),
+                                       ((None,), (b"x" * 9600,), (0,)), ((None,), (np.zeros((60, 40), "i4"),), ("x",)),
+                                       ((None,), (np.zeros((60, 40), "i4"),), ()), ([None], [1], [0])])
 def test_extension_refuses(array, arguments):
     assert isinstance(array, _core.Array)
     with pytest.raises((TypeError, ValueError, BufferError)):
