@@ -80,14 +80,14 @@ int zx_io_init(struct zx_io *io, zx_state *st, PyObject *options)
     io->o.stream = (void *)(uintptr_t)stream; /* NOLINT(performance-no-int-to-ptr) */
     if (zx_opt(options, "progress", &io->progress) || zx_opt(options, "field", &field) ||
         zx_opt(options, "present", &present) || zx_opt(options, "stats", &counts) ||
+        (counts &&
+         zx_stats_add(counts, &no_stats)) || /* whether that is possible later */
         zx_io_present(io, present))
         return -1;
     io->field = Py_XNewRef(field);
-    if (counts && PyDict_Check(counts)) {
-        io->counts = Py_NewRef(counts);
-        io->stats = no_stats;
-        io->o.stats = &io->stats;
-    }
+    io->counts = Py_XNewRef(counts);
+    io->stats = no_stats;
+    io->o.stats = counts ? &io->stats : NULL;
     return 0;
 }
 
@@ -97,9 +97,9 @@ void zx_io_deinit(struct zx_io *io)
     if (io->counts) {
         PyObject *type, *value, *trace;
 
-        PyErr_Fetch(&type, &value, &trace); /* of the call, if it failed */
-        zx_stats_add(io->counts, &io->stats);
-        PyErr_Clear();
+        PyErr_Fetch(&type, &value, &trace);       /* of the call, if it failed */
+        if (zx_stats_add(io->counts, &io->stats)) /* the dict was changed meanwhile */
+            PyErr_WriteUnraisable(io->counts);
         PyErr_Restore(type, value, trace);
         Py_CLEAR(io->counts);
     }

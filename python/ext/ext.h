@@ -324,9 +324,9 @@ PyObject *zx_store_lock(PyObject *self, PyObject *key);
 int zx_opt(PyObject *dict, const char *name, PyObject **out);
 int zx_opt_u32(PyObject *dict, const char *name, uint32_t *out);
 int zx_opt_u64(PyObject *dict, const char *name, uint64_t *out);
-/* Adds counters to a dict, by their names. No exception: what was counted is lost then.
+/* Adds counters to a dict, by their names. -1: an exception, as one of them is no number.
  */
-void zx_stats_add(PyObject *counts, const zarr_stats *stats);
+int zx_stats_add(PyObject *counts, const zarr_stats *stats);
 /* The text lives as long as the dict. */
 int zx_opt_text(PyObject *dict, const char *name, const char **out);
 /* A tuple of lengths; `*out` is `room`, or NULL if there is no such member. */

@@ -26,7 +26,7 @@ int zx_opt(PyObject *dict, const char *name, PyObject **out)
     return 0;
 }
 
-void zx_stats_add(PyObject *counts, const zarr_stats *stats)
+int zx_stats_add(PyObject *counts, const zarr_stats *stats)
 {
     const struct {
         const char *name;
@@ -47,16 +47,19 @@ void zx_stats_add(PyObject *counts, const zarr_stats *stats)
                {"copies_decoded_host", stats->copies_decoded_host}};
 
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-        PyObject *before = PyDict_GetItemString(counts, row[i].name); /* borrowed */
-        const uint64_t n = before ? PyLong_AsUnsignedLongLongMask(before) : 0;
-        PyObject *sum = PyLong_FromUnsignedLongLong(n + row[i].n);
+        uint64_t n = 0;
+        PyObject *sum;
 
-        if (sum)
-            PyDict_SetItemString(counts, row[i].name, sum);
-        Py_XDECREF(sum);
-        if (!sum)
-            break;
+        if (zx_opt_u64(counts, row[i].name, &n))
+            return -1;
+        sum = PyLong_FromUnsignedLongLong(n + row[i].n);
+        if (!sum || PyDict_SetItemString(counts, row[i].name, sum)) {
+            Py_XDECREF(sum);
+            return -1;
+        }
+        Py_DECREF(sum);
     }
+    return 0;
 }
 
 int zx_opt_u64(PyObject *dict, const char *name, uint64_t *out)

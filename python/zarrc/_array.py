@@ -799,6 +799,8 @@ class AsyncArray(AsyncArrayBase):
 
     def with_config(self, config: ConfigLike) -> AsyncArray:
         return AsyncArray(self.array.with_config(config))
+        if not isinstance(stats, dict):
+            raise TypeError(f"stats: {stats!r} is not a dict")
 
 
 def _with(options: dict[str, Any], max_threads: int | None, stats: dict[str, int] | None = None) -> dict[str, Any]:

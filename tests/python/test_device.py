@@ -2,6 +2,7 @@
 tests/fakedev under the number of CUDA: memory that the CPU cannot touch, and streams whose work is done
 only when they are waited for."""
 import asyncio
+import collections
 import concurrent.futures
 import ctypes
 import enum
@@ -1274,6 +1275,19 @@ def test_libnvcomp_of_a_package(tmp_path, monkeypatch):
     monkeypatch.delitem(sys.modules, "nvidia", raising=False)
     monkeypatch.syspath_prepend(str(tmp_path))
     folder = tmp_path / "nvidia/libnvcomp/lib64"
+        with pytest.raises(TypeError, match="detach"):
+            zarrc.create_array(None, shape=3, dtype=[("a", "f4")])["a"] = library.zeros(3, requires_grad=True)
+    with pytest.raises(TypeError, match=f"{name} does not take elements of type int4"):
+        zarrc.create_array(None, shape=3, dtype="int4").read(like=name, device="cpu")
+
+
+def test_counters_need_a_dict_of_numbers(path, numbers):
+    z = zarrc.create_array(path, data=numbers)
+    for wrong in (collections.UserDict(), [], {"copies_up": "x"}, {"chunks_total": -1}):
+        for call in (lambda: z.read(0, stats=wrong), lambda: z.read_many([0], stats=wrong), lambda: z.write(0, 1, stats=wrong)):
+            with pytest.raises((TypeError, OverflowError)):
+                call()
+    assert (z[...] == numbers).all()
     folder.mkdir(parents=True)
     mine = {"cuda": {"nvcomp": "/mine"}}
     assert str(folder) not in str(_devices.with_nvcomp(None))  # no library is in it
