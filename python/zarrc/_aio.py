@@ -49,8 +49,9 @@ async def _read(array: _core.Array, selection: _core.Selection | None, out: Any 
     if out is not None and _indexing.is_tensor(out):
         _libraries.check_usable(out, is_out=True)
         there = await _find_handle(array, _libraries.find_device(out))
-        if there is None:  # its library copies the elements from host memory
-            return await run_on_thread(_indexing.read, array, selection, out=out)
+        if there is None:
+            host = await _read(array, selection, _indexing.memory_before(array, shape, out))
+            return await run_on_thread(_indexing.copy_up, host, out, {})
         memory, options = _indexing.lend(out, there, is_out=True)
         await queue.run(there._submit(queue.native, _core.ZX_READ, selection, memory, _dtypes.NATIVE, options))
         return out
@@ -130,7 +131,7 @@ class AsyncArrayBase:
     async def _get(self, select: Callable[..., _core.Selection], key: Any, out: Any, like: LikeLike = None, meta_array: LikeLike = None) -> Any:
         fields, key = _indexing.pop_fields(key)
         selection, out = select(self.array, key), _indexing.unwrap(out)
-        wanted = None if out is not None else self.array._find_like(like, meta_array, None)
+        wanted = self.array._find_like(like, meta_array, None, out)
         if wanted is not None:
             return await self._get_like(selection, wanted, fields)
         if fields:
@@ -139,10 +140,13 @@ class AsyncArrayBase:
 
     async def _get_like(self, selection: _core.Selection, like: Any, fields: Any) -> Any:
         """A read for another library. On a device its memory is made, and given away, at once."""
-        device = _tensors.find_device(self.array, like, fields)
+        if fields:
+            return await run_on_thread(_tensors.read, self.array, selection, like, fields=fields)
+        device = _tensors.find_device(self.array, like)
         there = None if device is None else await _find_handle(self.array, device)
         if there is None:
-            return await run_on_thread(_tensors.read, self.array, selection, like, fields=fields)
+            found = await _read(self.array, selection, _tensors.host_memory(self.array, selection, like))
+            return _tensors.give(self.array, found, like, {})
         queue, found = _find_queue(), _tensors.DeviceTensor.make(there, selection, device)
         await queue.run(there._submit(queue.native, _core.ZX_READ, selection, found._block, _dtypes.NATIVE, found.after_allocator({})))
         return _tensors.take(like, found)

@@ -269,8 +269,12 @@ class Array(Node, _core.Array):
         fields, key = _indexing.pop_fields(key)
         _indexing.write(self, _indexing.any_key(self, key), value, fields=fields)
 
-    def _find_like(self, like: LikeLike = None, meta_array: LikeLike = None, device: str | None = None) -> _libraries.Like | None:
-        """Whose arrays a read returns; None: NumPy's own."""
+    def _find_like(self, like: LikeLike = None, meta_array: LikeLike = None, device: str | None = None, out: Any = None) -> _libraries.Like | None:
+        """Whose arrays a read returns; None: NumPy's own, or `out`."""
+        if out is not None:
+            if like is not None or meta_array is not None:
+                raise TypeError("like= makes memory: it goes without out=")
+            return None
         is_own = like is None and meta_array is None and device is None
         if like is None and meta_array is None:
             if self._like is None or device is not None and _libraries.is_host(device):
@@ -386,9 +390,9 @@ class Array(Node, _core.Array):
         >>> out
         array([0., 1., 2.])
         """
-        wanted = None if out is not None else self._find_like(like, meta_array, device)
-        if out is not None and (like is not None or meta_array is not None):
-            raise TypeError("like= makes memory: it goes without out=")
+        wanted = self._find_like(like, meta_array, device, out)
+        if packed and (like is not None or meta_array is not None):
+            raise TypeError("packed= gives elements of NumPy: it goes without like=")
         if wanted is None and device is not None and not _libraries.is_host(device) and like is None and meta_array is None:
             if out is not None or fields or packed:
                 raise TypeError("device= makes memory for whole elements: it goes without out=, fields= and packed=")
@@ -460,9 +464,9 @@ class Array(Node, _core.Array):
         [array([0, 1]), array([1, 2])]
         """
         on_device = device is not None and not _libraries.is_host(device)
-        if out is not None and (on_device or like is not None or meta_array is not None):
-            raise TypeError("device= and like= make memory: they go without out=")
-        wanted = None if out is not None else self._find_like(like, meta_array, device)
+        if out is not None and on_device:
+            raise TypeError("device= makes memory: it goes without out=")
+        wanted = self._find_like(like, meta_array, device, out)
         with reporter(progress) as options:
             options = _with(options, max_threads, stats)
             if wanted is not None:
@@ -475,8 +479,8 @@ class Array(Node, _core.Array):
                 like: LikeLike = None) -> str:
         """Tells in lines of text what `read` with these arguments would do, or `write` with ``value``: which implementations of codecs it
         would use, and which copies it would make. No element is read or written."""
-        return _tensors.explain(self, _indexing.any_key(self, key), _indexing.unwrap(out), value,
-                                None if out is not None or value is not None else self._find_like(like, None, device), device)
+        wanted = self._find_like(like, None, device, value if out is None else out)
+        return _tensors.explain(self, _indexing.any_key(self, key), _indexing.unwrap(out), value, wanted, device)
 
     def write(self, key: Key, value: ArrayLike, *, fields: Fields = None, packed: bool = False, progress: Progress = None,
               max_threads: int | None = None, stats: dict[str, int] | None = None) -> None:
@@ -524,54 +528,46 @@ class Array(Node, _core.Array):
             _indexing.write(self, _indexing.any_key(self, key), value, fields=fields or more,
                             options=_with(options, max_threads, stats))
 
-    def _read_as(self, like: LikeLike, meta_array: LikeLike, selection: _core.Selection, fields: Any = None) -> Any:
-        return _tensors.read(self, selection, self._find_like(like, meta_array), fields=fields)
+    def _read_as(self, like: LikeLike, meta_array: LikeLike, selection: _core.Selection, fields: Any, out: Any) -> Any:
+        wanted = self._find_like(like, meta_array, None, out)
+        return _tensors.read(self, selection, wanted, fields=fields) if out is None else _indexing.read(
+            self, selection, out=_indexing.unwrap(out), fields=fields)
 
     def get_basic_selection(self, selection: Key = ..., *, out: Memory | None = None, prototype: object = None, fields: Fields = None, like: LikeLike = None,
                             meta_array: LikeLike = None) -> Any:
         """Integers and slices, of any step. As in zarr-python, an NDBuffer as ``out`` is filled, and the array in it is
         returned, or its element if it has no dimension. So do the methods below."""
-        if out is None:
-            return self._read_as(like, meta_array, _indexing.basic(self, selection), fields)
-        memory = _indexing.unwrap(out)
-        found = _indexing.read(self, _indexing.basic(self, selection), out=memory, fields=fields)
-        return found[()] if memory is not out and not found.shape else found
+        found = self._read_as(like, meta_array, _indexing.basic(self, selection), fields, out)
+        return found[()] if out is not None and _indexing.unwrap(out) is not out and not found.shape else found
 
     def set_basic_selection(self, selection: Key, value: ArrayLike, *, fields: Fields = None, prototype: object = None) -> None:
         _indexing.write(self, _indexing.basic(self, selection), value, fields=fields)
 
     def get_orthogonal_selection(self, selection: Key, *, out: Memory | None = None, fields: Fields = None, like: LikeLike = None, meta_array: LikeLike = None, prototype: object = None) -> Any:
         """As `oindex`."""
-        if out is None:
-            return self._read_as(like, meta_array, _indexing.orthogonal(self, selection), fields)
-        return _indexing.read(self, _indexing.orthogonal(self, selection), out=_indexing.unwrap(out), fields=fields)
+        return self._read_as(like, meta_array, _indexing.orthogonal(self, selection), fields, out)
 
     def set_orthogonal_selection(self, selection: Key, value: ArrayLike, *, fields: Fields = None, prototype: object = None) -> None:
         _indexing.write(self, _indexing.orthogonal(self, selection), value, fields=fields)
 
     def get_mask_selection(self, mask: ArrayLike, *, out: Memory | None = None, fields: Fields = None, like: LikeLike = None, meta_array: LikeLike = None, prototype: object = None) -> Any:
         """The elements whose place in a mask is True, in C order."""
-        if out is None:
-            return self._read_as(like, meta_array, _indexing.mask(self, mask), fields)
-        return _indexing.read(self, _indexing.mask(self, mask), out=_indexing.unwrap(out), fields=fields)
+        return self._read_as(like, meta_array, _indexing.mask(self, mask), fields, out)
 
     def set_mask_selection(self, mask: ArrayLike, value: ArrayLike, *, fields: Fields = None, prototype: object = None) -> None:
         _indexing.write(self, _indexing.mask(self, mask), value, fields=fields)
 
     def get_coordinate_selection(self, selection: Key, *, out: Memory | None = None, fields: Fields = None, like: LikeLike = None, meta_array: LikeLike = None, prototype: object = None) -> Any:
         """As `vindex` with coordinates."""
-        if out is None:
-            return self._read_as(like, meta_array, _indexing.points(self, selection), fields)
-        return _indexing.read_points(self, _indexing.points(self, selection), out=out, fields=fields)
+        chosen = _indexing.points(self, selection)
+        return self._read_as(like, meta_array, chosen, fields, None if out is None else _indexing.as_points(out, chosen.shape))
 
     def set_coordinate_selection(self, selection: Key, value: ArrayLike, *, fields: Fields = None, prototype: object = None) -> None:
         _indexing.write(self, _indexing.points(self, selection), value, fields=fields)
 
     def get_block_selection(self, selection: Key, *, out: Memory | None = None, fields: Fields = None, like: LikeLike = None, meta_array: LikeLike = None, prototype: object = None) -> Any:
         """As `blocks`."""
-        if out is None:
-            return self._read_as(like, meta_array, _indexing.blocks(self, selection), fields)
-        return _indexing.read(self, _indexing.blocks(self, selection), out=_indexing.unwrap(out), fields=fields)
+        return self._read_as(like, meta_array, _indexing.blocks(self, selection), fields, out)
 
     def set_block_selection(self, selection: Key, value: ArrayLike, *, fields: Fields = None, prototype: object = None) -> None:
         _indexing.write(self, _indexing.blocks(self, selection), value, fields=fields)
@@ -799,12 +795,12 @@ class AsyncArray(AsyncArrayBase):
 
     def with_config(self, config: ConfigLike) -> AsyncArray:
         return AsyncArray(self.array.with_config(config))
-        if not isinstance(stats, dict):
-            raise TypeError(f"stats: {stats!r} is not a dict")
 
 
 def _with(options: dict[str, Any], max_threads: int | None, stats: dict[str, int] | None = None) -> dict[str, Any]:
     if stats is not None:
+        if not isinstance(stats, dict):
+            raise TypeError(f"stats: {stats!r} is not a dict")
         options = {**options, "stats": stats}
     return {**options, "max_threads": max_threads} if max_threads else options
 

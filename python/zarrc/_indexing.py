@@ -2,13 +2,16 @@
 chunks: a selection says which elements are meant, and the library finds their chunks."""
 from __future__ import annotations
 
+import json
 import math
 import operator
+import sys
 from typing import Any
 
 import numpy as np
 
 from . import _core, _dtypes, _libraries
+from ._settings import settings
 from .errors import BoundsCheckError, UnsupportedError, make_error
 
 Array = _core.Array
@@ -227,7 +230,9 @@ def _of_interface(tensor: Any, array: Array, options: dict[str, Any], is_out: bo
         raise TypeError(f"the memory has the data type {told['typestr']}, and the array {array.dtype}")
     if is_read_only and is_out:
         raise ValueError("out is read-only")
-    if pointer and (stream := told.get("stream")) is not None:  # empty memory is on no device
+    if 0 in told["shape"]:  # without an address, which would tell the device
+        return np.empty(told["shape"], given), options
+    if (stream := told.get("stream")) is not None:
         options = {**options, "stream": stream}
     return (pointer, tuple(told["shape"]), told.get("strides"), tensor), options
 
@@ -404,16 +409,21 @@ def memory_before(array: Array, shape: tuple[int, ...], out: Any) -> np.ndarray[
 
 def copy_up(host: np.ndarray[Any, Any], out: Any, options: dict[str, Any]) -> Any:
     _libraries.count(options, "up", host)
-    _libraries.fill(out, host)
+    device = _libraries.find_device(out)
+    if device == "cpu" or _libraries.find_name(out) is not None:
+        _libraries.fill(out, host)
+    else:
+        between = between_memories(host.shape, host.dtype, device)
+        between._write(None, host, _dtypes.NATIVE, {})
+        memory, more = lend(out, between, is_out=True)
+        between._read(None, memory, _dtypes.NATIVE, more)
     return out
 
 
-def read_points(array: Array, selection: Selection, *, out: Any, fields: Any) -> Any:
+def as_points(out: Any, shape: tuple[int, ...]) -> Any:
     """zarr-python's buffer for coordinates of several dimensions is flat, and the result is not."""
     flat = unwrap(out)
-    if flat is not out and flat.ndim == 1 and flat.size == math.prod(selection.shape):
-        flat = flat.reshape(selection.shape)
-    return read(array, selection, out=flat, fields=fields)
+    return flat.reshape(shape) if flat is not out and flat.ndim == 1 and flat.size == math.prod(shape) else flat
 
 
 # ---- elements in ----
@@ -502,7 +512,7 @@ def prepare_tensor(array: Array, value: Any, options: dict[str, Any]) -> tuple[A
         _libraries.count(options, "host" if _libraries.find_device(value) == "cpu" else "device", value)
     there = find_handle(array, _libraries.find_device(value))
     if there is None:
-        host = _libraries.to_host(value)
+        host = copy_down(value)
         _libraries.count(options, "down", host)
         return array, *coerce(array.dtype, host), options
     memory, options = lend(value, there, options)
@@ -511,7 +521,35 @@ def prepare_tensor(array: Array, value: Any, options: dict[str, Any]) -> tuple[A
 
 def as_host(value: Any) -> Any:
     """A value whose elements NumPy can use."""
-    return _libraries.to_host(value) if is_foreign(value) else value
+    if not is_foreign(value):
+        return value
+    _libraries.check_usable(value, is_out=False)
+    return copy_down(value)
+
+
+def copy_down(value: Any) -> np.ndarray[Any, Any]:
+    """The elements of a tensor in host memory, where its library copies them, or ours if it is not known."""
+    device = _libraries.find_device(value)
+    if device == "cpu" or _libraries.find_name(value) in _libraries.LIBRARIES:
+        return _libraries.to_host(value)
+    told = getattr(value, "__cuda_array_interface__", {})
+    dtype, shape = _libraries.find_dtype(value), getattr(value, "shape", told.get("shape"))
+    if dtype is None or shape is None:
+        raise TypeError(f"a {type(value).__name__} does not tell the shape and the data type of its elements")
+    between = between_memories(tuple(shape), dtype, device)
+    memory, options = lend(value, between)
+    between._write(None, memory, _dtypes.NATIVE, options)
+    host = np.empty(shape, dtype)
+    between._read(None, host, _dtypes.NATIVE, {})
+    return host
+
+
+def between_memories(shape: tuple[int, ...], dtype: np.dtype[Any], device: str) -> Array:
+    """An array in memory, through which elements go between the host and a device."""
+    store = _core.open_store(_core.Store, settings.context_for(device, settings.context()), "memory:", {})
+    codec = {"name": "bytes", "configuration": {"endian": sys.byteorder}} if dtype.itemsize > 1 else {"name": "bytes"}
+    spec = {"shape": shape, "data_type": _dtypes.library_name(dtype), "codecs": json.dumps([codec])}
+    return _core.create_array(_core.Array, store, "", spec, {})
 
 
 def is_foreign(value: Any) -> bool:
@@ -523,11 +561,12 @@ def has_numpy(value: Any) -> bool:
     """Whether a tensor becomes an array of NumPy; one of bfloat16 does not, nor one on a device."""
     if not hasattr(value, "__dlpack__") or _device_kind(value) not in HOST_KINDS:
         return False
+    if hasattr(value, "_numpy"):  # an array of ours, whose elements are read when they are needed
+        return True
     try:
-        np.asarray(value)
+        return bool(np.asarray(value).dtype != object)
     except (TypeError, RuntimeError, BufferError):
         return False
-    return bool(np.asarray(value).dtype != object)
 
 
 def _write_fields(array: Array, selection: Selection | None, names: list[str], value: Any, options: dict[str, Any]) -> None:

@@ -81,15 +81,35 @@ def _on_cupy_device(cupy: Any, host: Host, device: str) -> Any:
 
 
 def _torch_from_host(torch: Any, host: Host, device: str) -> Any:
-    return torch.from_numpy(host if host.flags.writeable else host.copy()).to(device)
+    return _torch_from_numpy(torch, host if host.flags.writeable else host.copy()).to(device)
 
 
 def _fill_cupy(cupy: Any, array: Any, host: Host) -> None:
-    array[...] = cupy.asarray(host)
+    with array.device:  # not the current one
+        array[...] = cupy.asarray(host)
+
+
+def _as_cupy_type(cupy: Any, array: Any, dtype: np.dtype[Any]) -> Any:
+    with array.device:
+        return array.astype(dtype)
 
 
 def _fill_torch(torch: Any, array: Any, host: Host) -> None:
-    array.copy_(torch.from_numpy(host))
+    array.copy_(_torch_from_numpy(torch, host))
+
+
+def _torch_to_host(torch: Any, array: Any) -> Host:
+    host, dtype = array.detach().cpu(), find_dtype(array)
+    if dtype is None or dtype.isbuiltin == 1:
+        return host.numpy()  # type: ignore[no-any-return]
+    bits: Host = host.contiguous().view(getattr(torch, f"int{8 * dtype.itemsize}")).numpy()  # NumPy knows the type by ml_dtypes only
+    return bits.view(dtype)
+
+
+def _torch_from_numpy(torch: Any, host: Host) -> Any:
+    if host.dtype.isbuiltin == 1:
+        return torch.from_numpy(host)
+    return torch.from_numpy(host.view(f"i{host.itemsize}")).view(getattr(torch, host.dtype.name))
 
 
 def _jax_device(jax: Any, device: str) -> Any:
@@ -100,10 +120,10 @@ def _jax_device(jax: Any, device: str) -> Any:
 LIBRARIES = {
     "cupy": Library(
         ("cupy",), lambda: "cuda:0", lambda cupy, t: cupy.from_dlpack(t), _on_cupy_device, lambda cupy, a: cupy.asnumpy(a),
-        lambda cupy, a, dtype: a.astype(dtype), _fill_cupy),
+        _as_cupy_type, _fill_cupy),
     "torch": Library(
         ("torch",), lambda: _torch_device(str(load("torch").get_default_device())), lambda torch, t: torch.from_dlpack(t), _torch_from_host,
-        lambda torch, a: a.detach().cpu().numpy(), lambda torch, a, dtype: a.to(getattr(torch, dtype.name)), _fill_torch),
+        _torch_to_host, lambda torch, a, dtype: a.to(getattr(torch, dtype.name)), _fill_torch),
     "jax": Library(
         ("jax", "jaxlib"), lambda: "cpu" if load("jax").default_backend() == "cpu" else "cuda:0", lambda jax, t: jax.dlpack.from_dlpack(t),
         lambda jax, host, device: jax.device_put(host, _jax_device(jax, device)), lambda jax, a: np.asarray(a),
@@ -115,6 +135,7 @@ _OF_PACKAGE = {package: name for name, library in LIBRARIES.items() for package 
 
 
 _NUMBERS = "biufc"  # kinds of data types
+_OF_ARRAYS = "__dlpack__", "__cuda_array_interface__", "shape"  # what only classes of arrays have
 
 
 def is_number(dtype: np.dtype[Any]) -> bool:
@@ -148,12 +169,11 @@ def check_like(like: Any) -> Like | None:
         if like not in NAMES:
             raise ValueError(f"like: {like!r} is not one of {', '.join(NAMES)}")
         return NUMPY if like == "numpy" else Like(like)
-    name = find_name(like)
-    if name is None:
+    name, kind = find_name(like), like if isinstance(like, type) else type(like)
+    if name is None or not (issubclass(kind, np.ndarray) if name == "numpy" else any(hasattr(kind, one) for one in _OF_ARRAYS)):
         raise TypeError(f"like: {like!r} is neither an array nor a class of {', '.join(NAMES)}, nor one of these names")
     if name == "numpy":
-        kind = like if isinstance(like, type) else type(like)
-        return Like("numpy", "cpu", kind) if issubclass(kind, np.ndarray) and kind is not np.ndarray else NUMPY
+        return NUMPY if kind is np.ndarray else Like("numpy", "cpu", kind)
     return Like(name, None if isinstance(like, type) else find_device(like))
 
 
@@ -199,9 +219,16 @@ def load(name: str) -> Any:
 # ---- arrays ----
 
 
-def take(like: Like, tensor: Any) -> Any:
+def take(like: Like, tensor: Any, dtype: np.dtype[Any]) -> Any:
     """An array with the memory of an object that speaks DLPack."""
-    return LIBRARIES[like.library].take(load(like.library), tensor)
+    module = load(like.library)
+    try:
+        return LIBRARIES[like.library].take(module, tensor)
+    except (BufferError, RuntimeError, TypeError, ValueError) as problem:
+        if dtype.isbuiltin == 1:
+            raise
+        raise TypeError(f'{like.library} does not take elements of type {dtype} from memory of {like.device}: {problem}. '
+                        'Read them with like="numpy", and convert them') from problem
 
 
 def from_host(like: Like, host: Host) -> Any:

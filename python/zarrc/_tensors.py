@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _core, _devices, _dtypes, _indexing, _libraries
+from . import _core, _devices, _dtypes, _indexing, _libraries, _parts
 from ._settings import settings
 from .errors import UnsupportedError, make_error
 
@@ -48,8 +48,6 @@ class DeviceTensor:
     @classmethod
     def make(cls, array: _core.Array, selection: _core.Selection | None, device: str) -> DeviceTensor:
         """Memory for what a selection reads."""
-        if array._how != _dtypes.PLAIN:
-            raise TypeError(f"elements of type {array.dtype} are in host memory only")
         allocate = (settings["device_allocators"] or {}).get(device.partition(":")[0])
         given = None if allocate is None else lambda n: _devices.allocated_block(allocate(n), n)
         try:
@@ -64,17 +62,31 @@ class DeviceTensor:
 
     @classmethod
     def read(cls, array: _core.Array, selection: _core.Selection | None, device: str, options: dict[str, Any]) -> DeviceTensor:
-        array = _indexing.find_handle(array, device) or array
-        found = cls.make(array, selection, device)
-        array._read(selection, found._block, _dtypes.NATIVE, found.after_allocator(options))
+        if (there := _find_there(array, device)) is None:
+            host = _native(array, selection)
+            _indexing.read(array, selection, out=host, options=options)
+            return cls.from_host(host, device, options)
+        found = cls.make(there, selection, device)
+        there._read(selection, found._block, _dtypes.NATIVE, found.after_allocator(options))
         return found
 
     @classmethod
+    def from_host(cls, host: np.ndarray[Any, Any], device: str, options: dict[str, Any]) -> DeviceTensor:
+        """Elements that were read into host memory, on a device."""
+        between = _indexing.between_memories(host.shape, host.dtype, device)
+        between._write(None, host, _dtypes.NATIVE, {})
+        _libraries.count(options, "up", host)
+        return cls.read(between, None, device, {})
+
+    @classmethod
     def read_many(cls, array: _core.Array, selections: Sequence[_core.Selection], device: str, options: dict[str, Any]) -> list[DeviceTensor]:
-        array = _indexing.find_handle(array, device) or array
-        found = [cls.make(array, one, device) for one in selections]
+        if (there := _find_there(array, device)) is None:
+            hosts = [_native(array, one) for one in selections]
+            _parts.read(array, selections, hosts, options)
+            return [cls.from_host(host, device, options) for host in hosts]
+        found = [cls.make(there, one, device) for one in selections]
         options = found[0].after_allocator(options) if found else options
-        array._read_many(tuple(selections), tuple(one._block for one in found), (_dtypes.NATIVE,) * len(found), options)
+        there._read_many(tuple(selections), tuple(one._block for one in found), (_dtypes.NATIVE,) * len(found), options)
         return found
 
     def after_allocator(self, options: dict[str, Any]) -> dict[str, Any]:
@@ -126,39 +138,58 @@ def read(array: _core.Array, selection: _core.Selection | None, like: _libraries
          options: dict[str, Any] | None = None) -> Any:
     """What a selection reads, as an array of a library. Text, bytes, times and structs, which the others lack, stay NumPy's."""
     options = options or {}
-    if like is None or like.library == "numpy" or fields or not _is_for_others(array):
+    if like is None or fields:
         found = _indexing.read(array, selection, fields=fields, options=options)
-        return found if like is None else give_host(found, like, options)
-    if like.device == "cpu":
-        host = _native(array, selection)
-        _indexing.read(array, selection, out=host, options=options)
-        return take(like, Tensor(array, host))
-    there = _indexing.find_handle(array, like.device)
-    if there is None:
-        host = _native(array, selection)
-        _indexing.read(array, selection, out=host, options=options)
-        return give_host(host, like, options)
-    return take(like, DeviceTensor.read(there, selection, str(like.device), options))
+        return found if like is None else _give_host(found, like, options)
+    there = find_handle(array, like)
+    if there is not None:
+        return take(like, DeviceTensor.read(there, selection, str(like.device), options))
+    return give(array, _indexing.read(array, selection, out=host_memory(array, selection, like), options=options), like, options)
 
 
-def find_device(array: _core.Array, like: _libraries.Like, fields: Any = None) -> str | None:
+def find_device(array: _core.Array, like: _libraries.Like) -> str | None:
     """The device into whose memory elements are read for a library; None: they are read into host memory."""
-    return None if like.device == "cpu" or fields or not _is_for_others(array) else like.device
+    return None if like.device == "cpu" or not _is_for_others(array) else like.device
 
 
-take = _libraries.take
+def find_handle(array: _core.Array, like: _libraries.Like) -> Any:
+    """The handle that reads into memory of a device for a library; None: the elements are read into host memory."""
+    device = find_device(array, like)
+    return None if device is None else _indexing.find_handle(array, device)
+
+
+def _find_there(array: _core.Array, device: str) -> Any:
+    """The same without a library."""
+    if array._how != _dtypes.PLAIN:
+        raise TypeError(f"elements of type {array.dtype} are in host memory only")
+    return _indexing.find_handle(array, device)
+
+
+def host_memory(array: _core.Array, selection: _core.Selection | None, like: _libraries.Like) -> np.ndarray[Any, Any] | None:
+    """What the elements for a library are read into; None: any array of NumPy."""
+    return None if like.library == "numpy" or not _is_for_others(array) else _native(array, selection)
+
+
+def give(array: _core.Array, found: Any, like: _libraries.Like, options: dict[str, Any]) -> Any:
+    """What was read into host memory, as an array of a library."""
+    if like.library != "numpy" and like.device == "cpu" and _is_for_others(array):
+        return take(like, Tensor(array, found))
+    return _give_host(found, like, options)
+
+
+def take(like: _libraries.Like, tensor: Tensor | DeviceTensor) -> Any:
+    """An array with the memory of a tensor."""
+    return _libraries.take(like, tensor, tensor.array.dtype if isinstance(tensor, Tensor) else tensor.dtype)
 
 
 def read_many(array: _core.Array, selections: Sequence[_core.Selection], like: _libraries.Like, options: dict[str, Any]) -> list[Any]:
     """The same for several selections, by one request where the library has memory for the elements."""
-    if like.library == "numpy" or not _is_for_others(array):
-        return [read(array, one, like, options=options) for one in selections]
-    there = None if like.device == "cpu" else _indexing.find_handle(array, like.device)
+    there = find_handle(array, like)
     if there is not None:
         return [take(like, one) for one in DeviceTensor.read_many(there, selections, str(like.device), options)]
-    hosts = [_native(array, one) for one in selections]
-    array._read_many(tuple(selections), tuple(hosts), (_dtypes.NATIVE,) * len(hosts), options)
-    return [take(like, Tensor(array, one)) if like.device == "cpu" else give_host(one, like, options) for one in hosts]
+    hosts = [host_memory(array, one, like) for one in selections]
+    found = _parts.read(array, selections, None if hosts and hosts[0] is None else hosts, options)
+    return [give(array, one, like, options) for one in found]
 
 
 def _is_for_others(array: _core.Array) -> bool:
@@ -171,8 +202,8 @@ def _native(array: _core.Array, selection: _core.Selection | None) -> np.ndarray
     return _indexing.fresh(array, array.shape if selection is None else selection.shape, dtype)
 
 
-def give_host(found: Any, like: _libraries.Like, options: dict[str, Any]) -> Any:
-    """Elements that were read into host memory, as an array of a library."""
+def _give_host(found: Any, like: _libraries.Like, options: dict[str, Any]) -> Any:
+    """The same by a copy that the library makes."""
     host = np.asarray(found)
     if like.library == "numpy":
         return _libraries.from_host(like, found)

@@ -298,6 +298,20 @@ class Texts(Column):
         return self.values
 
 
+def test_an_array_as_a_value_is_read_once(path, monkeypatch):
+    z = zarrc.create_array(None, data=np.arange(4.0))
+    real, reads = zarrc.Array._numpy, []
+    monkeypatch.setattr(zarrc.Array, "_numpy", lambda self, key: reads.append(1) or real(self, key))
+    group, w = zarrc.open_group(path + ".g"), zarrc.create_array(path, data=np.arange(4.0))
+    for call in (lambda: zarrc.save(path + ".s", z), lambda: w.append(z), lambda: w.__setitem__(slice(4), z), lambda: group.__setitem__("a", z),
+                 lambda: zarrc.array(z), lambda: zarrc.array(z, dtype="f4"), lambda: zarrc.create_array(path + ".c", data=z),
+                 lambda: zarrc.from_array(path + ".f", data=z)):
+        reads.clear()
+        call()
+        assert len(reads) <= 1
+    assert (w[4:] == z[...]).all() and (group["a"][:] == z[:]).all() and (zarrc.load(path + ".s") == z[:]).all()
+
+
 @pytest.mark.parametrize("kind", [np.asarray, Texts])
 @pytest.mark.parametrize("data", [["a", None], ["a", 1], [[1, 2], "a"]], ids=str)
 def test_nothing_is_created_for_objects_that_are_no_text(path, data, kind):

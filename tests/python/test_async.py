@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import zarrc
-from zarrc import _core
+from zarrc import _aio, _core
 
 
 def test_many_requests(store, numbers):
@@ -259,3 +259,19 @@ def test_an_ndbuffer_is_filled(path):
     out = NDBuffer.create(shape=(2, 2), dtype="i8")
     found = asyncio.run(z.async_array.get_orthogonal_selection(([0, 3], [1, 2]), out=out))
     assert found is out.as_ndarray_like() and found.tolist() == [[1, 2], [16, 17]]
+
+
+def test_arrays_of_a_class_need_no_thread(path, numbers, monkeypatch):
+    """A read with like= is a request, as any other, so that a cancelled task ends it."""
+    class Matrix(np.ndarray):
+        pass
+
+    async def refuse(*unused, **named):
+        raise AssertionError("a thread")
+
+    z = zarrc.create_array(path, data=numbers, chunks=(16, 16))
+    texts = zarrc.create_array(None, data=np.array(["a", "b"]), like=Matrix)
+    monkeypatch.setattr(_aio, "run_on_thread", refuse)
+    for found in (asyncio.run(z.async_array.getitem(slice(3), like=Matrix)), asyncio.run(z.with_config({"like": Matrix}).async_array.getitem(slice(3)))):
+        assert type(found) is Matrix and (found == numbers[:3]).all()
+    assert asyncio.run(texts.async_array.getitem(...)).tolist() == ["a", "b"]

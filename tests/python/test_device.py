@@ -468,12 +468,6 @@ def is_loaded():
 
 path, data = sys.argv[1], np.arange(600, dtype="int32").reshape(20, 30)
 assert (zarrc.create_array(path, data=data, chunks=(7, 7))[...] == data).all()
-try:
-    zarrc.create_array(None, data=data).read(device="cuda:0")
-except zarrc.errors.UnsupportedError as problem:
-    assert "device='cuda:0'" in str(problem)
-else:
-    raise SystemExit("it read")
 assert not is_loaded() and zarrc.config["device"] is None
 zarrc.open(path, device="cpu")
 assert not is_loaded()
@@ -492,8 +486,9 @@ for opened in (pickle.loads(pickle.dumps(z)), zarrc.open_array(path, mode="r", d
                zarrc.open_array(back, mode="w", shape=3, dtype="int32", device="cuda_managed")):
     opened = zarrc.open_array(opened) if isinstance(opened, zarrc.Store) else opened
     assert opened.read(device="cuda:0").shape == opened.shape
+memory = zarrc.create_array(None, data=data)
 with zarrc.config.set(device="cuda:0"):
-    assert zarrc.create_array(None, data=data).read(device="cuda:0").shape == data.shape
+    assert zarrc.create_array(None, data=data).read(device="cuda:0").shape == memory.read(device="cuda:0").shape == data.shape
 """
 
 
@@ -754,6 +749,21 @@ torch.Tensor, torch.from_dlpack, torch.from_numpy, torch.get_default_device = Te
 torch.float32, torch.int32 = "f4", "i4"
 
 
+class Numba:
+    "What Numba's arrays are."
+
+    def __init__(self, held):
+        self.held, self.shape, self.dtype, self.ndim = held, held.shape, held.dtype, len(held.shape)
+        self.__cuda_array_interface__ = held.__cuda_array_interface__
+
+
+async def hold(m):
+    out = cupy.empty(10, "i4")
+    a = m.async_array
+    assert await a.getitem(0, out=out) is out and (out.get() == m[0]).all()
+    assert isinstance(await a.getitem(0, like="cupy"), cupy.ndarray)
+
+
 class Array(Tensor):
     def __init__(self, held):
         super().__init__(held)
@@ -811,8 +821,9 @@ async def wait():
 asyncio.run(wait())
 
 # ---- writes: other data types, as NumPy's assignment ----
-stats = {}
+stats, entered = {}, cupy.cuda.Device.entered
 z.write(slice(2), cupy.asarray(data[:2] + 0.75), stats=stats)
+assert cupy.cuda.Device.entered == entered + 1  # that of the value is the current one for the conversion
 assert (z[:2] == data[:2]).all() and stats["copies_device"] >= 1 and stats["bytes_device"] >= 80
 for value in (Tensor, Array):
     z[...] = value(zarrc.create_array(None, data=data + 1.5, device="cuda:0").read(device="cuda:0"))
@@ -832,6 +843,16 @@ try:
     fields[:] = cupy.asarray(np.zeros(3, "M8[s]").view("i8"))
 except TypeError:
     pass
+
+# ---- without elements ----
+nothing = zarrc.create_array(path + ".empty", data=cupy.empty((0, 10), "i4"))
+nothing.append(cupy.empty((0, 10), "i4"))
+zarrc.save(path + ".saved", cupy.empty((0, 3), "i4"))
+z[3:3] = cupy.empty((0, 10), "i4")
+for source in z, zarrc.create_array(None, data=data):
+    out = [cupy.empty((0, 10), "i4"), np.empty(10, "i4"), cupy.empty(10, "i4")]
+    assert source.read(slice(3, 3), out=out[0]) is out[0] and source.read_many([slice(3, 3), 0, 1], out=out)[2] is out[2]
+    assert (out[1] == source[0]).all() and (out[2].get() == source[1]).all()
 
 # ---- another handle changes the array ----
 stale, other = zarrc.open(path), zarrc.open(path)
@@ -856,6 +877,15 @@ else:
     raise SystemExit("it wrote to an array that is gone")
 
 # ---- what must not be ----
+needs_grad = Tensor(zarrc.create_array(None, data=data[0, :3]).read(device="cuda:0"))
+needs_grad.requires_grad = True
+for call in (lambda: fields.__setitem__("a", needs_grad), lambda: z.__setitem__((0, slice(3)), needs_grad), lambda: fields.write(..., needs_grad, fields=["a"])):
+    try:
+        call()
+    except TypeError as problem:
+        assert "detach" in str(problem)
+    else:
+        raise SystemExit("it wrote")
 for out, match in ((Array(z.read(device="cuda:0")), 'like="jax"'), (Tensor(z.read(device="cuda:0")), "detach")):
     out.requires_grad = match == "detach"
     try:
@@ -864,7 +894,8 @@ for out, match in ((Array(z.read(device="cuda:0")), 'like="jax"'), (Tensor(z.rea
         assert match in str(problem)
     else:
         raise SystemExit("it read")
-for wrong, error in (("tensorflow", ValueError), (3, TypeError), (object(), TypeError)):
+for wrong, error in (("tensorflow", ValueError), (3, TypeError), (object(), TypeError), (np.float32, TypeError), (np.dtype("f8"), TypeError),
+                     (np.float32(1), TypeError)):
     for call in (lambda: z.read(like=wrong), lambda: zarrc.open(path, like=wrong), lambda: zarrc.config.set({"like": wrong})):
         try:
             call()
@@ -872,7 +903,14 @@ for wrong, error in (("tensorflow", ValueError), (3, TypeError), (object(), Type
             assert "cupy" in str(problem)
         else:
             raise SystemExit("it is no library")
-for call, error in ((lambda: z.read(out=cupy.empty((6, 10), "i4"), like="cupy"), TypeError), (lambda: z.read(like="cupy", meta_array="cupy"), TypeError),
+row, rows = cupy.empty(10, "i4"), cupy.empty((6, 10), "i4")
+small = zarrc.create_array(None, shape=4, dtype="int4")
+for call, error in ((lambda: z.read(out=rows, like="cupy"), TypeError), (lambda: z.get_basic_selection(0, out=row, like="cupy"), TypeError),
+                    (lambda: z.get_orthogonal_selection(0, out=row, like="cupy"), TypeError), (lambda: small.read(packed=True, like="cupy"), TypeError),
+                    (lambda: z.get_coordinate_selection((0, 0), out=cupy.empty((), "i4"), like="cupy"), TypeError),
+                    (lambda: z.get_mask_selection(data > 70, out=cupy.empty(0, "i4"), like="cupy"), TypeError),
+                    (lambda: z.get_block_selection(0, out=rows[:2], like="cupy"), TypeError), (lambda: z.explain(out=rows, like="cupy"), TypeError),
+                    (lambda: asyncio.run(z.async_array.getitem(0, out=row, like="bogus")), TypeError), (lambda: z.read(like="cupy", meta_array="cupy"), TypeError),
                     (lambda: zarrc.open(path, like="cupy", device="cpu"), ValueError)):
     try:
         call()
@@ -883,9 +921,9 @@ for call, error in ((lambda: z.read(out=cupy.empty((6, 10), "i4"), like="cupy"),
 # ---- stores that cannot be opened again ----
 for store in None, {}:
     m = zarrc.create_array(store, data=cupy.asarray(data), chunks=(2, 5))
-    stats = {}
+    stats, entered = {}, cupy.cuda.Device.entered
     out = cupy.empty((2, 10), "i4")
-    assert m.read(slice(2), out=out, stats=stats) is out and (out.get() == data[:2]).all()
+    assert m.read(slice(2), out=out, stats=stats) is out and cupy.cuda.Device.entered == entered + 1 and (out.get() == data[:2]).all()
     assert stats["copies_up"] == 1 and stats["bytes_up"] == 80 and m._twin is None
     assert "staged through host memory" in m.explain(like="cupy") and "staged" in m.explain(out=out) and "staged" not in m.explain()
     assert isinstance(m.read(0, like="cupy"), cupy.ndarray)
@@ -894,6 +932,26 @@ for store in None, {}:
     assert (m[:2] == data[:2] + 1).all() and stats["copies_down"] == 1 and stats["copies_device"] == 1
     m.append(cupy.asarray(data[:1]))
     assert m.shape == (7, 10) and (m[6] == data[0]).all()
+    asyncio.run(hold(m))
+    for place in "cuda:0", "cuda_host:0", "cuda_managed:0":  # tensors of no library
+        there = z.read(slice(2), device=place)
+        m[2:4] = there
+        assert (m[2:4] == z[:2]).all() and m.read(0, device=place).shape == (10,)
+        m[2] = 0
+        m.write(slice(3, 5), Numba(there) if place != "cuda_host:0" else there)
+        assert (m[3:5] == z[:2]).all()
+        m.append(there)
+        stats = {}
+        for out in (there, Numba(there)) if place != "cuda_host:0" else (there,):
+            assert m.read(slice(3, 5), out=out, stats=stats) is out and (zarrc.array(out)[...] == m[3:5]).all()
+        assert stats["copies_up"] >= 1
+        m[...] = 1
+        assert all((zarrc.array(one)[...] == 1).all() for one in m.read_many([0, slice(2, 4)], device=place, stats=stats))
+        out = [z.read(0, device=place), np.empty(10, "i4")]
+        m.read_many([0, 1], out=out)
+        assert (zarrc.array(out[0])[...] == 1).all() and (out[1] == 1).all()
+        m.resize((7, 10))
+        m[:6], m[6] = data, data[0]
     many = [cupy.empty(10, "i4"), np.empty(10, "i4")]
     m.read_many([2, 3], out=many)
     assert (many[0].get() == data[2]).all() and (many[1] == data[3]).all()
@@ -1136,6 +1194,9 @@ def test_like_in_host_memory(path, numbers):
         assert type(opened[:3]) is Matrix and type(zarrc.open(path, like="numpy")[:3]) is np.ndarray
     assert type(opened._with_numpy()[:3]) is np.ndarray and z._with_numpy() is z
     assert type(opened.oindex[[1]]) is type(opened.read_many([0])[0]) is type(asyncio.run(opened.async_array.getitem(0))) is Matrix
+    told = []
+    assert all(type(one) is Matrix for one in opened.read_many([0, 1], progress=lambda done, total: told.append(done)))
+    assert told == sorted(told)
     texts = zarrc.create_array(None, data=np.array(["a", "b"]), like=Matrix)
     assert texts[...].tolist() == ["a", "b"]
     with pytest.raises(ImportError, match="like='cupy' needs the package cupy"):
@@ -1214,6 +1275,19 @@ def test_libraries_in_host_memory(path, numbers, name):
     else:
         with pytest.raises(TypeError, match="detach"):
             zarrc.create_array(None, shape=3, dtype="f4").read(out=library.zeros(3, requires_grad=True))
+        with pytest.raises(TypeError, match="detach"):
+            zarrc.create_array(None, shape=3, dtype=[("a", "f4")])["a"] = library.zeros(3, requires_grad=True)
+    with pytest.raises(TypeError, match=f"{name} does not take elements of type int4"):
+        zarrc.create_array(None, shape=3, dtype="int4").read(like=name, device="cpu")
+
+
+def test_counters_need_a_dict_of_numbers(path, numbers):
+    z = zarrc.create_array(path, data=numbers)
+    for wrong in (collections.UserDict(), [], {"copies_up": "x"}, {"chunks_total": -1}):
+        for call in (lambda: z.read(0, stats=wrong), lambda: z.read_many([0], stats=wrong), lambda: z.write(0, 1, stats=wrong)):
+            with pytest.raises((TypeError, OverflowError)):
+                call()
+    assert (z[...] == numbers).all()
 
 
 def test_counters_of_a_call(array, numbers):
@@ -1275,19 +1349,6 @@ def test_libnvcomp_of_a_package(tmp_path, monkeypatch):
     monkeypatch.delitem(sys.modules, "nvidia", raising=False)
     monkeypatch.syspath_prepend(str(tmp_path))
     folder = tmp_path / "nvidia/libnvcomp/lib64"
-        with pytest.raises(TypeError, match="detach"):
-            zarrc.create_array(None, shape=3, dtype=[("a", "f4")])["a"] = library.zeros(3, requires_grad=True)
-    with pytest.raises(TypeError, match=f"{name} does not take elements of type int4"):
-        zarrc.create_array(None, shape=3, dtype="int4").read(like=name, device="cpu")
-
-
-def test_counters_need_a_dict_of_numbers(path, numbers):
-    z = zarrc.create_array(path, data=numbers)
-    for wrong in (collections.UserDict(), [], {"copies_up": "x"}, {"chunks_total": -1}):
-        for call in (lambda: z.read(0, stats=wrong), lambda: z.read_many([0], stats=wrong), lambda: z.write(0, 1, stats=wrong)):
-            with pytest.raises((TypeError, OverflowError)):
-                call()
-    assert (z[...] == numbers).all()
     folder.mkdir(parents=True)
     mine = {"cuda": {"nvcomp": "/mine"}}
     assert str(folder) not in str(_devices.with_nvcomp(None))  # no library is in it
