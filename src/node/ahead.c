@@ -1,7 +1,7 @@
 /*
- * node/ahead.c - the documents of a v2 node in one journey, for stores that are far away.
- * What cannot be had so is asked for again, one by one, and fails then if it must.
- * Thread class: solo.
+ * node/ahead.c - documents of one node or of several in one journey, for stores that are
+ * far away. What cannot be had so is asked for again, one by one, and fails then if it
+ * must. Thread class: solo.
  */
 #include "node/node_int.h"
 
@@ -14,25 +14,19 @@ static uint64_t ahead_room(const zarr_store *store, const char *name)
                : ZR_MIN(limits->metadata_bytes, (uint64_t)ZR_DOC_FAR);
 }
 
-static zarr_status ahead_begin(struct zr_docs_ahead *a, const char *path, zarr_error *err)
+/* Adds a document to those of a node, or leaves it out if there is no memory. */
+static struct zr_doc_ahead *ahead_add(struct zr_docs_ahead *a, const char *path,
+                                      const char *name)
 {
     const zarr_allocator *alloc = zr_store_context(a->store)->alloc;
-    zarr_status st = ZARR_OK;
+    const uint64_t room = ahead_room(a->store, name);
+    struct zr_doc_ahead *d = &a->doc[a->n++];
 
-    for (size_t i = 0; i < a->n; i++) {
-        struct zr_doc_ahead *d = &a->doc[i];
-        const uint64_t room = ahead_room(a->store, d->name);
-
-        zr_str_init(&d->key, alloc);
-        zr_path_key(&d->key, path, d->name);
-        ZR_TRY(zr_str_status(&d->key, err));
-        d->text = zr_malloc(alloc, (size_t)room + 1);
-        if (!d->text)
-            ZR_FAIL_MEMORY(err, room);
-        d->room = (size_t)room;
-    }
-out:
-    return st;
+    *d = (struct zr_doc_ahead){.name = name, .room = (size_t)room};
+    zr_str_init(&d->key, alloc);
+    zr_path_key(&d->key, path, name);
+    d->text = zr_malloc(alloc, d->room + 1);
+    return d->text && zr_str_status(&d->key, NULL) == ZARR_OK ? d : NULL;
 }
 
 /* hides: a service that refuses access to a document may not have it. That is the same
@@ -49,30 +43,38 @@ static void doc_arrive(struct zr_doc_ahead *d, const zarr_store_op *op, bool hid
                   (op->status == ZARR_ERR_DENIED && hides && is_beside);
 }
 
-void zr_docs_ahead_fetch(struct zr_docs_ahead *a, const struct zr_find *where)
+void zr_docs_ahead_fetch(const struct zr_ahead_node *node, size_t n, zarr_store *store,
+                         uint32_t which, const zarr_cancel *cancel)
 {
-    static const char *const names[] = {ZR_DOC_ARRAY, ZR_DOC_GROUP, ZR_DOC_ATTRS,
-                                        ZR_DOC_CONSOLIDATED};
-    zarr_store_op op[ZR_DOCS_AHEAD];
+    static const char *const names[ZR_DOCS_AHEAD] = {
+        ZR_DOC_ARRAY, ZR_DOC_GROUP, ZR_DOC_ATTRS, ZR_DOC_CONSOLIDATED, ZR_DOC_V3};
+    const zarr_allocator *alloc = zr_store_context(store)->alloc;
+    zarr_store_op *op = zr_calloc(alloc, n, ZR_DOCS_AHEAD * sizeof *op);
+    struct zr_doc_ahead **doc = zr_calloc(alloc, n, ZR_DOCS_AHEAD * sizeof *doc);
     zarr_error e = {0};
+    size_t count = 0;
 
-    a->store = where->store;
-    for (size_t i = 0; i < ZR_COUNT(names); i++)
-        if (where->v2 & UINT32_C(1) << i)
-            a->doc[a->n++] = (struct zr_doc_ahead){.name = names[i]};
-    if (ahead_begin(a, where->path, NULL) != ZARR_OK)
-        return;
-    for (size_t i = 0; i < a->n; i++)
+    for (size_t i = 0; op && doc && i < n; i++) {
+        node[i].ahead->store = store;
+        for (size_t j = 0; j < ZR_COUNT(names); j++)
+            if (which & UINT32_C(1) << j &&
+                (doc[count] = ahead_add(node[i].ahead, node[i].path, names[j])) != NULL)
+                count++;
+    }
+    for (size_t i = 0; i < count; i++)
         op[i] = (zarr_store_op){.verb = ZARR_STORE_GET,
                                 .status = ZARR_ERR_NO_MEMORY, /* if it is never sent */
                                 .flags = ZARR_STORE_OP_DOCUMENT,
-                                .key = zr_str_text(&a->doc[i].key),
+                                .key = zr_str_text(&doc[i]->key),
                                 .length = ZARR_STORE_TO_END,
-                                .mem = zr_mem_of_host(a->doc[i].text, a->doc[i].room),
-                                .cancel = where->cancel};
-    (void)zr_store_run(where->store, op, a->n, &e);
-    for (size_t i = 0; i < a->n; i++)
-        doc_arrive(&a->doc[i], &op[i], zr_store_hides(e.code, &e));
+                                .mem = zr_mem_of_host(doc[i]->text, doc[i]->room),
+                                .cancel = cancel};
+    if (count > 0)
+        (void)zr_store_run(store, op, count, &e);
+    for (size_t i = 0; i < count; i++)
+        doc_arrive(doc[i], &op[i], zr_store_hides(e.code, &e));
+    zr_free(alloc, op);
+    zr_free(alloc, doc);
 }
 
 bool zr_docs_ahead_has(const struct zr_docs_ahead *a, const char *name)

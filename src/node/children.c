@@ -1,7 +1,8 @@
 /*
  * node/children.c - the children of one group in the store: names from a listing, sorted,
- * then their documents, read in parallel blocks because each document costs a request.
- * The documents of a v2 node are asked for together, unless their writers are waited for.
+ * then their documents, read in parallel blocks because each document costs a request. A
+ * store that is far away is asked for those of a whole block, or for both of a v2 node,
+ * together, unless their writers are waited for.
  * Names without a document are skipped: a prefix is not a node. A document that cannot be
  * parsed is reported as a broken node, and so is one that may not be read, if the walk
  * goes on. A store that fails ends the walk. Thread class: solo.
@@ -10,6 +11,7 @@
 
 enum {
     CHILDREN_BLOCK = 32,
+    CHILDREN_FAR = 128,      /* the same, of a store that is far away */
     CHILDREN_FAST_NS = 10000 /* duration of a local GET */
 };
 
@@ -34,6 +36,13 @@ static zarr_status count_names(struct zr_children *k, struct zr_seen *seen,
     return ZARR_OK;
 }
 
+/* Without locks there are no writers to wait for. */
+static bool can_ask_ahead(const struct zr_children *k)
+{
+    return !zr_store_can(k->store, ZARR_STORE_CAP_FAST_GET) &&
+           !(k->wait_for_writers && zr_store_can(k->store, ZARR_STORE_CAP_LOCK));
+}
+
 zarr_status zr_children_open(struct zr_children *k, zarr_store *store, const char *path,
                              int32_t first, struct zr_seen *seen, zarr_error *err)
 {
@@ -52,7 +61,8 @@ zarr_status zr_children_open(struct zr_children *k, zarr_store *store, const cha
     k->names.cancel = seen->cancel;
     ZR_TRY(zr_names_below(&k->names, store, path, err));
     ZR_TRY(count_names(k, seen, err));
-    k->cap = ZR_MIN(k->names.n, (size_t)CHILDREN_BLOCK);
+    k->cap =
+        ZR_MIN(k->names.n, (size_t)(can_ask_ahead(k) ? CHILDREN_FAR : CHILDREN_BLOCK));
     k->block = zr_calloc(k->alloc, ZR_MAX(k->cap, 1), sizeof *k->block);
     if (!k->block)
         ZR_FAIL_MEMORY(err, k->cap * sizeof *k->block);
@@ -62,8 +72,10 @@ out:
 
 static void block_release(struct zr_children *k)
 {
-    for (size_t i = 0; i < k->n; i++)
+    for (size_t i = 0; i < k->n; i++) {
         zr_found_deinit(&k->block[i].found);
+        zr_str_deinit(&k->block[i].path);
+    }
     k->n = 0;
 }
 
@@ -88,27 +100,42 @@ static zarr_status find_child(void *arg, uint64_t i, uint32_t worker, zarr_error
 {
     struct zr_children *k = arg;
     struct zr_child *child = &k->block[i];
+    const bool is_asked_ahead = child->found.ahead.n > 0;
     struct zr_find where = {.store = k->store,
                             .first = k->first,
                             .wait_for_writers = k->wait_for_writers,
-                            .v2 = k->wait_for_writers ? 0 : ZR_V2_ARRAY | ZR_V2_GROUP,
-                            .cancel = k->names.cancel};
-    struct zr_str path;
+                            .v2 = !can_ask_ahead(k) || (k->first == 2 && is_asked_ahead)
+                                      ? 0
+                                      : ZR_V2_ARRAY | ZR_V2_GROUP,
+                            .cancel = k->names.cancel,
+                            .path = zr_str_text(&child->path)};
 
     ZR_UNUSED(worker);
-    zr_str_init(&path, k->alloc);
-    zr_path_key(&path, k->path, child->name);
-    child->st = zr_str_status(&path, &child->err);
-    where.path = zr_str_text(&path);
+    child->st = zr_str_status(&child->path, &child->err);
     if (child->st == ZARR_OK)
         child->st = zr_node_find(&child->found, &where, &child->err);
     if (child->st != ZARR_OK && child->st != ZARR_ERR_NOT_FOUND)
         zr_path_prefix(&child->err, child->st, where.path);
-    zr_str_deinit(&path);
     if (child->st == ZARR_OK || child->st == ZARR_ERR_NOT_FOUND ||
         child_is_broken(k, child))
         return ZARR_OK;
     return zr_pass(err, child->st, &child->err);
+}
+
+/* Asks for the documents that each child of the block needs first. What does not come is
+ * asked for again by find_child(). */
+static void ask_ahead(struct zr_children *k)
+{
+    struct zr_ahead_node node[CHILDREN_FAR];
+    size_t n = 0;
+
+    for (size_t i = 0; i < k->n; i++)
+        if (zr_str_status(&k->block[i].path, NULL) == ZARR_OK)
+            node[n++] = (struct zr_ahead_node){&k->block[i].found.ahead,
+                                               zr_str_text(&k->block[i].path)};
+    zr_docs_ahead_fetch(node, n, k->store,
+                        k->first == 2 ? ZR_V2_ARRAY | ZR_V2_GROUP : ZR_V3_NODE,
+                        k->names.cancel);
 }
 
 static zarr_status block_fill(struct zr_children *k, zarr_error *err)
@@ -127,7 +154,11 @@ static zarr_status block_fill(struct zr_children *k, zarr_error *err)
         child->name = k->names.item[k->next++];
         child->st = ZARR_OK;
         zr_found_init(&child->found, k->alloc);
+        zr_str_init(&child->path, k->alloc);
+        zr_path_key(&child->path, k->path, child->name);
     }
+    if (k->n > 1 && can_ask_ahead(k))
+        ask_ahead(k);
     return zr_parallel_run(k->n, &opts, find_child, k, err);
 }
 

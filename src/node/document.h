@@ -54,17 +54,18 @@ struct zr_doc {
 void zr_doc_init(struct zr_doc *d, const zarr_allocator *alloc);
 void zr_doc_deinit(struct zr_doc *d);
 
-/* Documents of a v2 node that are fetched together from a store that is far away. */
+/* Documents that are fetched together from a store that is far away. */
 enum {
     ZR_V2_ARRAY = 1,        /* .zarray */
     ZR_V2_GROUP = 2,        /* .zgroup */
     ZR_V2_ATTRS = 4,        /* .zattrs */
     ZR_V2_CONSOLIDATED = 8, /* .zmetadata */
-    ZR_DOCS_AHEAD = 4
+    ZR_V3_NODE = 16,        /* zarr.json */
+    ZR_DOCS_AHEAD = 5
 };
 struct zr_docs_ahead {
     zarr_store *store;
-    size_t n; /* 0 before the fetch */
+    size_t n; /* 0 before the first fetch */
     struct zr_doc_ahead {
         const char *name;
         struct zr_str key;
@@ -73,9 +74,13 @@ struct zr_docs_ahead {
         bool is_known, is_there;
     } doc[ZR_DOCS_AHEAD];
 };
-struct zr_find;
-/* Fetches those that where->v2 names. */
-void zr_docs_ahead_fetch(struct zr_docs_ahead *a, const struct zr_find *where);
+struct zr_ahead_node {
+    struct zr_docs_ahead *ahead;
+    const char *path; /* of the node */
+};
+/* Fetches documents of n nodes, and waits for them. which: of the enum above. */
+void zr_docs_ahead_fetch(const struct zr_ahead_node *node, size_t n, zarr_store *store,
+                         uint32_t which, const zarr_cancel *cancel);
 /* Whether the document was fetched. */
 bool zr_docs_ahead_has(const struct zr_docs_ahead *a, const char *name);
 /* Whether it is known what a GET of the document gives; *st: OK or NOT_FOUND. Each

@@ -157,7 +157,8 @@ zarr_status zr_node_find(struct zr_found *f, const struct zr_find *where, zarr_e
         size_t k = i;
 
         if (i == 1 && is_fetch_due(where))
-            zr_docs_ahead_fetch(&f->ahead, where);
+            zr_docs_ahead_fetch(&(struct zr_ahead_node){&f->ahead, where->path}, 1,
+                                where->store, where->v2, where->cancel);
         if ((i == 1 || i == 2) && is_group_ahead(&f->ahead))
             k = 3 - i;
         st = try_document(f, where, documents[k].kind, documents[k].name, &e);

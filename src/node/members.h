@@ -27,6 +27,7 @@ zarr_status zr_names_keys(struct zr_names *names, zarr_store *store, const char 
 
 struct zr_child {
     const char *name;
+    struct zr_str path;
     struct zr_found found;
     zarr_status st;
     zarr_error err;
