@@ -1,6 +1,8 @@
 """Groups: the members of a hierarchy."""
 from __future__ import annotations
 
+import concurrent.futures
+import contextvars
 import dataclasses
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
 _Member = TypeVar("_Member", bound=Node)
 _Opened = TypeVar("_Opened", bound=Node)
 _Default = TypeVar("_Default")
+
+
+_AT_ONCE = 32  # members that are opened together
 
 
 def _levels(max_depth: int | None) -> int:
@@ -169,9 +174,18 @@ class Group(Node, _core.Group):
         """The names of the direct members."""
         return (name for name, _ in self._rows())
 
+    def _open_row(self, row: tuple[str, int]) -> tuple[str, Any]:
+        return row[0], self.get_array(row[0]) if row[1] == _core.ZARR_NODE_ARRAY else self.get_group(row[0])
+
     def _open_rows(self, rows: list[tuple[str, int]]) -> Iterator[tuple[str, Any]]:
-        for path, kind in rows:
-            yield path, self.get_array(path) if kind == _core.ZARR_NODE_ARRAY else self.get_group(path)
+        """Opens members. Each is a request if the store is far away, so many are opened at once."""
+        if len(rows) < 2 or self._is_consolidated or self.store._adapter is not None or self.store._caps[1] & _core.ZARR_STORE_CAP_FAST_GET:
+            yield from map(self._open_row, rows)
+            return
+        with concurrent.futures.ThreadPoolExecutor(_AT_ONCE, "zarrc-open") as pool:
+            for i in range(0, len(rows), _AT_ONCE):
+                opened = [pool.submit(contextvars.copy_context().run, self._open_row, row) for row in rows[i:i + _AT_ONCE]]
+                yield from (future.result() for future in opened)
 
     def members(self, max_depth: int | None = 0, *, use_consolidated_for_children: bool = True) -> tuple[tuple[str, Array | Group], ...]:
         """(path, node) of the members; `max_depth` None: all below the group."""
