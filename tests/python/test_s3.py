@@ -4,6 +4,7 @@ import collections
 import concurrent.futures
 import contextlib
 import ctypes
+import importlib.util
 import itertools
 import json
 import logging
@@ -890,3 +891,45 @@ def test_moto():
         assert list(zarrc.open(URL, storage_options=options)) == ["b"]
     finally:
         server.stop()
+
+
+# ---- how many requests the cases of bench/micro/net --s3 take ----
+
+
+@pytest.fixture
+def bench_client(tmp_path, monkeypatch):
+    """The zarrc client of the benchmark with small numbers, and its server."""
+    spec = importlib.util.spec_from_file_location("s3_cases", pathlib.Path(__file__).parents[2] / "bench/micro/s3_cases.py")
+    cases = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(cases)
+    sizes = {"large": 16 << 20, "range": 8 << 20, "reads": 2, "small": 8, "chunks": 20, "picked": 10, "arrays": 12, "upload": 65 << 20}
+    cases.make_data(tmp_path / BUCKET, sizes)
+    with start_large_service(tmp_path / BUCKET) as server:
+        for name, value in s3_server.make_variables(server.url).items():
+            monkeypatch.setenv(name, value)
+        yield cases.CLIENTS["zarrc"](sizes), server
+
+
+@pytest.mark.parametrize(("case", "found", "runs", "wanted"), [
+    ("get", 32 << 20, 1, {"GetObject": 1 + 2 * 3}),  # the document; in each read the index and two ranges
+    ("small", 8 * 16 << 10, 1, {"GetObject": 1 + 8}),
+    ("list", 12, 1, {"ListObjects": 1}),
+    ("open", 12, 1, {"ListObjects": 1, "GetObject": 1 + 2 * 12}),  # the kind of each, then its document
+    ("chunks", 10 * 64 << 10, 1, {"GetObject": 1 + 10}),
+    ("upload", 65 << 20, 2, {"CreateUpload": 1, "UploadPart": 9, "CompleteUpload": 1, "HeadObject": 2}),  # whether the array is still there: before and after
+])
+def test_requests_of_a_case_are_counted(bench_client, case, found, runs, wanted):
+    client, server = bench_client
+    for _ in range(runs):
+        server.service.names.clear()
+        assert getattr(client, case)() == found
+    assert collections.Counter(server.service.names) == wanted
+
+
+def test_documents_of_members_are_asked_for_together(bench_client):
+    """Each waits until all others have come: when members are listed, opened, and read for consolidated metadata."""
+    client, server = bench_client
+    all_of_them = threading.Barrier(12)
+    server.gate = lambda request: all_of_them.wait(60) if "/group/a" in request.path else None
+    assert client.open() == 12
+    zarrc.consolidate_metadata(f"s3://{BUCKET}/group")
