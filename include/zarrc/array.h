@@ -15,8 +15,8 @@
 ZARR_BEGIN_DECLS
 
 /** Use of consolidated metadata. 0: use it if it is there. zarr_group_open() uses that of
- * the group that it opens, zarr_group_open_array() and zarr_group_open_node() that of the
- * group that they get. */
+ * the group that it opens. zarr_group_open_array() and zarr_group_open_node() use that of
+ * their argument, the group below which they open a node. */
 enum {
     ZARR_CONSOLIDATED_MUST = 1, /**< fail with ZARR_ERR_NOT_FOUND without it */
     ZARR_CONSOLIDATED_NEVER = 2 /**< read the documents of the nodes */

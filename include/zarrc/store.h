@@ -53,8 +53,9 @@ enum {
  * ZARRC_SYMLINKS says ("within", "deny" or "follow"), else ZARR_SYMLINKS_WITHIN. */
 enum {
     /** if they stay below the root of the store, or below the folder that
-     * zarr_location_parse() finds as the root for the path of the store. Use
-     * ZARR_SYMLINKS_DENY for a store in a hierarchy that its writers must not change */
+     * zarr_location_parse() finds as the root for the path of the store. So reads and
+     * writes of a store that is a part of a larger hierarchy can follow a link into the
+     * rest of it. ZARR_SYMLINKS_DENY prevents that */
     ZARR_SYMLINKS_WITHIN = 1,
     ZARR_SYMLINKS_DENY = 2,  /**< never */
     ZARR_SYMLINKS_FOLLOW = 3 /**< always */
