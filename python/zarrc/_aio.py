@@ -144,7 +144,7 @@ class AsyncArrayBase:
             return await run_on_thread(_tensors.read, self.array, selection, like, fields=fields)
         device = _tensors.find_device(self.array, like)
         there = None if device is None else await _find_handle(self.array, device)
-        if there is None:
+        if device is None or there is None:
             found = await _read(self.array, selection, _tensors.host_memory(self.array, selection, like))
             return _tensors.give(self.array, found, like, {})
         queue, found = _find_queue(), _tensors.DeviceTensor.make(there, selection, device)
