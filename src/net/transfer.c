@@ -259,8 +259,8 @@ static void transfer_set_callbacks(struct zr_net_transfer *t)
     }
 }
 
-/* As long as the range, with limits. When those of all requests have their share, the
- * next ones get the least. */
+/* As long as the range, or the body to send, with limits. When those of all requests have
+ * their share, the next ones get the least. */
 static uint64_t transfer_take_buffer(struct zr_net_transfer *t)
 {
     const struct zr_net_request *r = t->request;
@@ -269,6 +269,8 @@ static uint64_t transfer_take_buffer(struct zr_net_transfer *t)
 
     if (r->flags & (ZR_NET_RANGE | ZR_NET_SUFFIX))
         n = ZR_MIN(n, ZR_MAX(r->range_bytes, least));
+    if (r->body)
+        n = ZR_MIN(n, ZR_MAX(r->body_bytes, least));
     if (atomic_fetch_add(&zr_net_engine.buffer_bytes, n) + n > ZR_NET_BUFFERS_BYTES) {
         atomic_fetch_sub(&zr_net_engine.buffer_bytes, n - least);
         n = least;
@@ -279,7 +281,11 @@ static uint64_t transfer_take_buffer(struct zr_net_transfer *t)
 
 static void transfer_set_protocol(struct zr_net_transfer *t)
 {
-    SET(BUFFERSIZE, (long)transfer_take_buffer(t));
+    const long buffer = (long)transfer_take_buffer(t);
+
+    SET(BUFFERSIZE, t->request->body ? (long)TRANSFER_BUFFER_MIN : buffer);
+    if (t->request->body)
+        SET(UPLOAD_BUFFERSIZE, buffer);
     SET(HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     SET(SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2); /* or newer */
     SET(FOLLOWLOCATION, 0L);
