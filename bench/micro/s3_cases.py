@@ -343,6 +343,7 @@ def compare(rounds, only=None):
     for name, why in missing.items():
         print(f"{name} is left out: {why}")
     results = {}
+    print("| case | " + " | ".join(names) + " | load |\n|---" + "|---" * (len(names) + 1) + "|", flush=True)
     with start_servers() as servers:
         for case in only or CASES:
             rows, slow = {name: [] for name in names if getattr(CLIENTS[name], case)}, set()
