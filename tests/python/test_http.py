@@ -260,6 +260,19 @@ def test_requests_and_bytes_of_an_archive(tmp_path, shards):
         assert requests <= most and sent <= share * size
 
 
+def test_bytes_of_parts_of_raw_chunks(tmp_path):
+    """Of 16 uncompressed chunks of 256 KiB, only the ranges are fetched that are needed."""
+    from scripted_server import run_server
+    data = np.arange(1024 * 1024, dtype="i4").reshape(256, 4096)
+    zarrc.create_array(tmp_path / "x.zarr", name="a", data=data, chunks=(16, 4096), compressors=None)
+    with run_server(root=tmp_path) as server:
+        array = zarrc.open_array(f"{server.environment['ZR_SERVER']}/x.zarr/a", mode="r")
+        for part, most in (np.s_[15:17, :4], 2 * 16), (np.s_[::16, 0], 16 * 4):
+            requests, sent = server.requests, server.bytes
+            np.testing.assert_array_equal(array[part], data[part])
+            assert server.requests - requests == len(data[part]) and server.bytes - sent == most
+
+
 # ---- answers ----
 
 

@@ -63,9 +63,6 @@ zarr_status zr_vlen_fill(const struct zr_work *w, const struct zr_target *t,
  * arithmetic. */
 uint64_t zr_ranges_choose(const struct zr_program *p, const struct zr_target *t,
                           uint64_t each, uint64_t most, struct zr_ranges *s);
-/* Returns the offset of the range at[], then advances at[] to the next. Begin with
- * zeros. */
-uint64_t zr_ranges_next(const struct zr_ranges *s, uint64_t *at);
 
 /* ---- direct routes ---------------------------------------------------------------- */
 
@@ -75,6 +72,8 @@ struct zr_direct {
     const struct zr_item *item;
     /* its encoded bytes, or NULL if they have not been fetched */
     struct zr_coding *coding;
+    /* its ranges (zr_raw_in_ranges()), or NULL if they have not been fetched */
+    const zarr_memory *fetched;
     zarr_memory at; /* its place in the view, for a route that needs one */
     /* out, without coding: bytes of host memory that the route takes at most */
     uint64_t bytes;

@@ -53,7 +53,7 @@ bool zr_raw_is_direct(const struct zr_io *io, const struct zr_segment *segment,
 
 static bool whole_applies(const struct zr_work *w, struct zr_direct *d)
 {
-    return zr_raw_is_direct(w->io, d->segment, &d->at);
+    return !d->fetched && zr_raw_is_direct(w->io, d->segment, &d->at);
 }
 
 /* Reads stored elements that need no change into the view. */
@@ -110,7 +110,8 @@ bool zr_raw_in_ranges(const struct zr_io *io, const struct zr_segment *segment,
     const struct zr_target *t = &segment->item[0]->target;
     uint64_t most = UINT64_MAX;
 
-    if (!is_raw(segment) || io->no_direct || t->kind != ZR_PROJ_DIMS || !t->arithmetic ||
+    if (p->decoded_bytes <= RANGE_COST || !is_raw(segment) || io->no_direct ||
+        t->kind != ZR_PROJ_DIMS || !t->arithmetic ||
         !zr_store_can(io->store, ZARR_STORE_CAP_RANGES) ||
         t->n_items * 2 > p->decoded_bytes / p->item_bytes)
         return false;
@@ -126,29 +127,45 @@ static bool ranges_apply(const struct zr_work *w, struct zr_direct *d)
     if (!zr_raw_in_ranges(w->io, d->segment, &ranges))
         return false;
     d->bytes = ranges.span;
-    return true;
+    return !d->fetched || d->fetched->bytes == ranges.span;
 }
 
-/* Reads the cheapest set of ranges (ranges.c) of a chunk. A length that contradicts the
- * metadata fails the first of them. */
+/* Sets *block to scratch memory that has the ranges of a chunk in their places. */
+static zarr_status fetch_ranges(const struct zr_work *w, const struct zr_segment *segment,
+                                const struct zr_ranges *s, zarr_memory *block,
+                                zarr_error *err)
+{
+    const int32_t device = segment->level->decode->fetch_device;
+    struct zr_store_pin pin = {0};
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_A, device, s->span, block, err));
+    if (!segment->shard && s->n_reads > 1)
+        ZR_TRY(zr_store_pin_init(&pin, w->io->store, segment->key, err));
+    ZR_TRY(read_ranges(w, segment, pin.key ? &pin : NULL, s, block, err));
+out:
+    zr_store_pin_deinit(&pin);
+    return st;
+}
+
+/* Reads the cheapest set of ranges (ranges.c) of a chunk, unless they were fetched with
+ * those of others. A length that contradicts the metadata fails the first of them. */
 static zarr_status ranges_read(const struct zr_work *w, struct zr_direct *d, bool *done,
                                zarr_error *err)
 {
-    const struct zr_segment *segment = d->segment;
-    const struct zr_program *p = segment->level->decode;
+    const struct zr_program *p = d->segment->level->decode;
     struct zr_target t = d->item->target;
     struct zr_piece piece[ZARR_MAX_RANK];
     struct zr_ranges s;
-    struct zr_store_pin pin = {0};
     zarr_memory block = {0};
     zarr_status st = ZARR_OK;
 
-    if (!zr_raw_in_ranges(w->io, segment, &s))
+    if (!zr_raw_in_ranges(w->io, d->segment, &s))
         ZR_TRY(zr_internal(err));
-    ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_A, p->fetch_device, s.span, &block, err));
-    if (!segment->shard && s.n_reads > 1)
-        ZR_TRY(zr_store_pin_init(&pin, w->io->store, segment->key, err));
-    ZR_TRY(read_ranges(w, segment, pin.key ? &pin : NULL, &s, &block, err));
+    if (d->fetched)
+        block = *d->fetched;
+    else
+        ZR_TRY(fetch_ranges(w, d->segment, &s, &block, err));
     w->worker->stats.chunks_partial++;
     w->worker->stats.bytes_decoded += s.n_reads * s.read_bytes;
     zr_item_count(w, d->item, false);
@@ -159,7 +176,6 @@ static zarr_status ranges_read(const struct zr_work *w, struct zr_direct *d, boo
     t.dim = piece;
     ZR_TRY(zr_scatter_target(w, p, &t, &block, err));
 out:
-    zr_store_pin_deinit(&pin);
     return st;
 }
 

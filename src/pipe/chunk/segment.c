@@ -317,7 +317,7 @@ zarr_status zr_segment_read(const struct zr_work *w, const struct zr_segment *se
     struct zr_need need = {0, 0};
     const struct zr_item *item = segment->item[0];
     zarr_memory range = fetched ? *fetched : (zarr_memory){0}, encoded = {0};
-    struct zr_direct direct = {.segment = segment, .item = item};
+    struct zr_direct direct = {.segment = segment, .item = item, .fetched = fetched};
     const struct zr_direct_route *route = NULL;
     zarr_stats before; /* only for a device */
     bool done = false;
@@ -328,7 +328,7 @@ zarr_status zr_segment_read(const struct zr_work *w, const struct zr_segment *se
     if (w->rq->device)
         before = w->worker->stats;
     st = check_segment_bytes(w, segment, &item, err);
-    if (!fetched && st == ZARR_OK && segment->level->decode->raw)
+    if (st == ZARR_OK && segment->level->decode->raw)
         route = zr_find_route(w, &direct);
     if (!w->granted && st == ZARR_OK) {
         need = segment_need(w->io, &direct, route);

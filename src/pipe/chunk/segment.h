@@ -9,7 +9,8 @@
 #include "pipe/request/request.h"
 
 /* Reads one segment of a data wave: fetches, decodes, scatters. fetched: the bytes of the
- * segment if they were fetched before; else handle NULL. */
+ * segment if they were fetched before, or the span of the ranges that its chunk is read
+ * in (zr_raw_in_ranges()); NULL: they were not. */
 zarr_status zr_segment_read(const struct zr_work *w, const struct zr_segment *segment,
                             const zarr_memory *fetched, zarr_error *err);
 /* Bytes of the budgets that a read of a segment takes at most: none for a chunk that goes
@@ -40,6 +41,9 @@ struct zr_ranges {
     uint64_t n_reads, read_bytes;
     uint64_t first, span; /* where the first begins; bytes from there to the last's end */
 };
+/* Returns the offset of the range at[], then advances at[] to the next. Begin with
+ * zeros. */
+uint64_t zr_ranges_next(const struct zr_ranges *s, uint64_t *at);
 /* Whether ranges of an uncompressed chunk cost less than the chunk; *out: which. */
 bool zr_raw_in_ranges(const struct zr_io *io, const struct zr_segment *segment,
                       struct zr_ranges *out);

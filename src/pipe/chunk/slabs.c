@@ -165,7 +165,7 @@ static bool slabs_apply(const struct zr_work *w, struct zr_direct *d)
     const struct zr_program *p = d->segment->level->decode;
     uint64_t row = 0;
 
-    if (!zr_slabs_fit(w->io, d->segment))
+    if (d->fetched || !zr_slabs_fit(w->io, d->segment))
         return false;
     row = row_bytes(p, slab_dim(p));
     d->bytes = slab_rows(row) * row;

@@ -18,7 +18,7 @@ static zarr_status read_one_item(const struct zr_work *w,
 
     one.item = &item;
     one.n_items = 1;
-    if (segment->bytes < ZR_ITEM_MISSING) {
+    if (segment->n_items > 1) {
         one.offset = item->offset;
         one.bytes = item->bytes;
         if (fetched &&

@@ -10,28 +10,44 @@
 #include <string.h>
 
 enum {
-    PREFETCH_SLAB = 8 << 20 /* of a block for many chunks */
+    PREFETCH_SLAB = 8 << 20, /* of a block for many chunks */
+    MOST_RANGES = 1 << 16    /* of a chunk */
 };
 
 /* ---- operations --------------------------------------------------------- */
 
-/* Whether a segment is fetched here. Others are left to the worker. */
-static bool takes_part(const struct zr_io *io, const struct zr_segment *r)
+/* Whether a segment has as many bytes as its chunks can have. */
+static bool is_expected(const struct zr_io *io, const struct zr_segment *r)
 {
     const uint64_t slack = io->engine->wave_bytes;
     uint64_t most = zr_program_most(io, r->level->decode);
-    struct zr_ranges ranges;
 
-    if (r->bytes == ZR_ITEM_MISSING || !r->key || r->bytes == 0)
-        return false;
-    if (r->level->decode->raw && !zr_io_is_host(io, io->view.base.device_type) &&
-        zr_raw_in_ranges(io, r, &ranges))
-        return false;
     if (r->bytes == UINT64_MAX)
         return true;
     if (!zr_mul(most, r->n_items, &most))
         most = UINT64_MAX;
     return r->bytes <= slack || r->bytes - slack <= most;
+}
+
+/* How many operations fetch a segment here; 0: it is left to the worker. Sets *ranges if
+ * they are the ranges that a part of an uncompressed chunk needs. */
+static uint32_t count_ops(const struct zr_io *io, const struct zr_segment *r,
+                          struct zr_ranges *ranges)
+{
+    const struct zr_program *p = r->level->decode;
+
+    ranges->n_reads = 0;
+    if (r->bytes == ZR_ITEM_MISSING || !r->key || r->bytes == 0)
+        return 0;
+    if (!p->raw || !zr_raw_in_ranges(io, r, ranges)) {
+        ranges->n_reads = 0;
+        return is_expected(io, r);
+    }
+    /* only the worker may change the bytes of padded elements */
+    if (p->padded || !zr_io_is_host(io, io->view.base.device_type) ||
+        ranges->n_reads > MOST_RANGES)
+        return 0;
+    return (uint32_t)ranges->n_reads;
 }
 
 /* Adds a segment to the operation before it, if it is a near range of the same object.
@@ -55,44 +71,100 @@ static bool op_joins(const struct zr_plan_args *cut, struct zr_prefetch *p,
     return true;
 }
 
+/* Begins an operation on segment i. The caller counts it. */
+static zarr_store_op *next_op(const struct zr_wave *w, struct zr_prefetch *p, uint32_t i)
+{
+    const struct zr_segment *r = &w->segment[i];
+    zarr_store_op *op = &p->op[p->n];
+
+    *op = (zarr_store_op){.verb = ZARR_STORE_GET,
+                          .flags = ZARR_STORE_OP_CHUNK,
+                          .key = r->key,
+                          .object_bytes = UINT64_MAX,
+                          .status = ZARR_ERR_INTERNAL};
+    if (r->shard) {
+        op->flags |= ZR_STORE_OP_PINNED;
+        op->lock = zr_shard_pin(r->shard);
+    }
+    p->first[p->n] = i;
+    return op;
+}
+
+static void add_whole(const struct zr_wave *w, struct zr_prefetch *p, uint32_t i)
+{
+    const struct zr_segment *r = &w->segment[i];
+    const bool whole_object = r->bytes == UINT64_MAX;
+    zarr_store_op *op = next_op(w, p, i);
+
+    op->offset = whole_object ? 0 : r->offset;
+    op->length = whole_object ? ZARR_STORE_TO_END : r->bytes;
+    p->count[p->n++] = 1;
+}
+
+/* All ranges of a chunk are of one version. If there is no pin, the worker reads them. */
+static void add_ranges(const struct zr_io *io, const struct zr_wave *w,
+                       struct zr_prefetch *p, uint32_t i, const struct zr_ranges *s)
+{
+    const struct zr_segment *r = &w->segment[i];
+    const uint64_t base = r->shard ? r->item[0]->offset : 0;
+    struct zr_store_pin *pin = NULL;
+    uint64_t at[ZARR_MAX_RANK] = {0};
+
+    if (!r->shard && s->n_reads > 1) {
+        pin = &p->pin[p->n_pins];
+        if (zr_store_pin_init(pin, io->store, r->key, NULL) != ZARR_OK)
+            return;
+        p->n_pins++;
+    }
+    for (uint64_t k = 0; k < s->n_reads; k++) {
+        zarr_store_op *op = next_op(w, p, i);
+
+        op->offset = base + zr_ranges_next(s, at);
+        op->length = s->read_bytes;
+        if (pin) {
+            op->flags |= ZR_STORE_OP_PINNED;
+            op->lock = pin;
+        }
+        p->room[p->n] = s->span;
+        p->count[p->n++] = 0;
+    }
+}
+
 static void make_ops(const struct zr_io *io, const struct zr_wave *w,
                      struct zr_prefetch *p)
 {
     struct zr_plan_args cut;
+    struct zr_ranges ranges;
     bool before = false; /* the segment before is in the last operation */
 
     zr_waves_cut(io, &cut);
     for (uint32_t i = 0; i < w->n_segments; i++) {
-        const struct zr_segment *r = &w->segment[i];
-        const bool whole_object = r->bytes == UINT64_MAX;
-        zarr_store_op *op = &p->op[p->n];
+        const bool part = count_ops(io, &w->segment[i], &ranges) != 0;
 
-        if (!takes_part(io, r)) {
+        if (!part || ranges.n_reads > 0) {
             before = false;
+            if (part)
+                add_ranges(io, w, p, i, &ranges);
             continue;
         }
-        if (before && op_joins(&cut, p, r))
+        if (before && op_joins(&cut, p, &w->segment[i]))
             continue;
         before = true;
-        *op = (zarr_store_op){.verb = ZARR_STORE_GET,
-                              .flags = ZARR_STORE_OP_CHUNK,
-                              .key = r->key,
-                              .offset = whole_object ? 0 : r->offset,
-                              .length = whole_object ? ZARR_STORE_TO_END : r->bytes,
-                              .object_bytes = UINT64_MAX,
-                              .status = ZARR_ERR_INTERNAL};
-        if (r->shard) {
-            op->flags |= ZR_STORE_OP_PINNED;
-            op->lock = zr_shard_pin(r->shard);
-        }
-        p->first[p->n] = i;
-        p->count[p->n++] = 1;
+        add_whole(w, p, i);
     }
 }
 
-/* The most bytes that an operation reads. */
+/* Whether operation k is a range of a chunk, but not its first one. */
+static bool is_further(const struct zr_prefetch *p, uint32_t k)
+{
+    return k > 0 && p->first[k] == p->first[k - 1];
+}
+
+/* The most bytes of memory that an operation, or all ranges of a chunk, need. */
 static uint64_t op_room(const struct zr_wave *w, const struct zr_prefetch *p, uint32_t k)
 {
+    if (p->count[k] == 0)
+        return p->room[k];
     return p->op[k].length == ZARR_STORE_TO_END
                ? w->segment[p->first[k]].level->decode->encoded_bound
                : p->op[k].length;
@@ -119,10 +191,10 @@ static bool goes_up(const struct zr_io *io, const struct zr_program *prog)
            (prog->n == 0 || !zr_io_is_host(io, prog->stage[0].out_device));
 }
 
-/* Whether operation k still needs memory. */
+/* Whether operation k still needs memory. The first range of a chunk has that of all. */
 static bool op_waits(const struct zr_prefetch *p, uint32_t k)
 {
-    return p->op[k].status != ZARR_OK && !p->op[k].mem.handle;
+    return !is_further(p, k) && p->op[k].status != ZARR_OK && !p->op[k].mem.handle;
 }
 
 /* Lets the store write an uncompressed chunk to its place in the tensor. A codec that
@@ -193,6 +265,27 @@ out:
     return st;
 }
 
+/* Puts the ranges of each chunk into their places in its memory. */
+static zarr_status place_ranges(struct zr_prefetch *p, zarr_error *err)
+{
+    zarr_memory all = {0};
+    uint64_t from = 0;
+
+    for (uint32_t k = 0; k < p->n; k++) {
+        zarr_store_op *op = &p->op[k];
+
+        if (p->count[k] != 0 || op->status == ZARR_OK)
+            continue;
+        if (!is_further(p, k)) {
+            all = op->mem;
+            from = op->offset;
+        }
+        if (!zr_mem_slice(&all, op->offset - from, op->length, &op->mem))
+            return zr_internal(err);
+    }
+    return ZARR_OK;
+}
+
 static zarr_status take_memory(const struct zr_io *io, const struct zr_wave *w,
                                struct zr_prefetch *p, zarr_error *err)
 {
@@ -201,7 +294,8 @@ static zarr_status take_memory(const struct zr_io *io, const struct zr_wave *w,
 
     for (uint32_t k = 0; k < p->n; k++) {
         p->op[k].mem.device_type = w->segment[p->first[k]].level->decode->fetch_device;
-        (void)zr_store_lend(io->store, &p->op[k]);
+        if (p->count[k] != 0 || p->op[k].length == p->room[k])
+            (void)zr_store_lend(io->store, &p->op[k]);
         if (op_waits(p, k))
             place_directly(io, w, p, k);
     }
@@ -221,6 +315,7 @@ static zarr_status take_memory(const struct zr_io *io, const struct zr_wave *w,
         op->mem = p->block[k];
         op->mem.bytes = op_room(w, p, k);
     }
+    ZR_TRY(place_ranges(p, err));
 out:
     return st;
 }
@@ -256,26 +351,63 @@ static void give_failed(const struct zr_io *io, struct zr_prefetch *p)
     }
 }
 
+/* Keeps the ranges of a chunk, which begin with operation k, if all came, of an object of
+ * the right length. Returns how many they are. */
+static uint32_t keep_ranges(struct zr_wave *w, struct zr_prefetch *p, uint32_t k)
+{
+    const uint32_t i = p->first[k];
+    struct zr_segment *r = &w->segment[i];
+    const uint64_t bytes = r->level->decode->decoded_bytes;
+    bool good = true;
+    uint32_t n = 0;
+
+    do {
+        const zarr_store_op *op = &p->op[k + n];
+
+        good = good && is_complete(op) &&
+               (r->shard || op->object_bytes == UINT64_MAX || op->object_bytes == bytes);
+        n++;
+    } while (k + n < p->n && is_further(p, k + n));
+    if (good) {
+        p->mem[i] = p->op[k].mem;
+        p->mem[i].bytes = p->room[k];
+    }
+    if (p->op[k].status == ZARR_ERR_NOT_FOUND && !r->shard)
+        r->bytes = ZR_ITEM_MISSING;
+    return n;
+}
+
+static void keep_whole(struct zr_wave *w, struct zr_prefetch *p, uint32_t k)
+{
+    const zarr_store_op *op = &p->op[k];
+    const bool good = is_complete(op);
+    zarr_memory bytes = op->mem;
+
+    bytes.bytes = op->done_bytes;
+    for (uint32_t i = p->first[k]; good && i < p->first[k] + p->count[k]; i++) {
+        const struct zr_segment *r = &w->segment[i];
+
+        if (r->bytes == UINT64_MAX)
+            p->mem[i] = bytes;
+        else if (!zr_mem_slice(&bytes, r->offset - op->offset, r->bytes, &p->mem[i]))
+            p->mem[i] = (zarr_memory){0};
+    }
+    if (op->status == ZARR_ERR_NOT_FOUND && op->length == ZARR_STORE_TO_END)
+        w->segment[p->first[k]].bytes = ZR_ITEM_MISSING;
+}
+
 /* Keeps what was fetched completely. The store said of a whole object that it is missing:
  * no one asks again. Other segments are left to the worker, which handles every case. */
 static void keep_results(const struct zr_io *io, struct zr_wave *w, struct zr_prefetch *p)
 {
-    for (uint32_t k = 0; k < p->n; k++) {
-        const zarr_store_op *op = &p->op[k];
-        const bool good = is_complete(op);
-        zarr_memory bytes = op->mem;
+    uint32_t k = 0;
 
-        bytes.bytes = op->done_bytes;
-        for (uint32_t i = p->first[k]; good && i < p->first[k] + p->count[k]; i++) {
-            const struct zr_segment *r = &w->segment[i];
-
-            if (r->bytes == UINT64_MAX)
-                p->mem[i] = bytes;
-            else if (!zr_mem_slice(&bytes, r->offset - op->offset, r->bytes, &p->mem[i]))
-                p->mem[i] = (zarr_memory){0};
+    while (k < p->n) {
+        if (p->count[k] == 0) {
+            k += keep_ranges(w, p, k);
+            continue;
         }
-        if (op->status == ZARR_ERR_NOT_FOUND && op->length == ZARR_STORE_TO_END)
-            w->segment[p->first[k]].bytes = ZR_ITEM_MISSING;
+        keep_whole(w, p, k++);
     }
     give_failed(io, p);
 }
@@ -299,21 +431,31 @@ static void point_to_buffers(const struct zr_io *io, const struct zr_wave *w,
     }
 }
 
-static zarr_status prefetch_room(struct zr_wave *w, struct zr_prefetch *p,
-                                 zarr_error *err)
+static zarr_status prefetch_room(const struct zr_io *io, struct zr_wave *w,
+                                 struct zr_prefetch *p, zarr_error *err)
 {
-    const size_t n = (size_t)w->n_segments + 1;
+    const size_t n_segments = (size_t)w->n_segments + 1;
+    struct zr_ranges ranges;
+    size_t n = 1, n_pins = 1;
 
+    for (uint32_t i = 0; i < w->n_segments; i++) {
+        n += count_ops(io, &w->segment[i], &ranges);
+        n_pins += ranges.n_reads > 1;
+    }
+    if (n > UINT32_MAX / 2)
+        return zr_fail_memory(err, n);
     p->op = zr_arena_alloc(&w->arena, n * sizeof *p->op);
-    p->mem = zr_arena_alloc(&w->arena, n * sizeof *p->mem);
+    p->mem = zr_arena_alloc(&w->arena, n_segments * sizeof *p->mem);
     p->first = zr_arena_alloc(&w->arena, n * sizeof *p->first);
     p->count = zr_arena_alloc(&w->arena, n * sizeof *p->count);
+    p->room = zr_arena_alloc(&w->arena, n * sizeof *p->room);
+    p->pin = zr_arena_alloc(&w->arena, n_pins * sizeof *p->pin);
     p->block = zr_arena_alloc(&w->arena, n * sizeof *p->block);
-    if (!p->op || !p->mem || !p->first || !p->count || !p->block) {
+    if (!p->op || !p->mem || !p->first || !p->count || !p->room || !p->pin || !p->block) {
         p->block = NULL;
         return zr_fail_memory(err, n * sizeof *p->op);
     }
-    memset(p->mem, 0, n * sizeof *p->mem);
+    memset(p->mem, 0, n_segments * sizeof *p->mem);
     memset(p->block, 0, n * sizeof *p->block);
     return ZARR_OK;
 }
@@ -321,7 +463,7 @@ static zarr_status prefetch_room(struct zr_wave *w, struct zr_prefetch *p,
 zarr_status zr_prefetch_begin(const struct zr_io *io, struct zr_wave *w,
                               struct zr_prefetch *p, zarr_error *err)
 {
-    const zarr_status st = prefetch_room(w, p, err);
+    const zarr_status st = prefetch_room(io, w, p, err);
 
     if (st == ZARR_OK)
         make_ops(io, w, p);
@@ -351,6 +493,8 @@ void zr_prefetch_end(const struct zr_io *io, struct zr_prefetch *p)
 {
     for (uint32_t k = 0; k < p->n; k++)
         zr_pool_give(io->engine->pool, &p->block[k]);
+    for (uint32_t k = 0; k < p->n_pins; k++)
+        zr_store_pin_deinit(&p->pin[k]);
 }
 
 uint64_t zr_wave_on_device(const struct zr_io *io, const struct zr_wave *w, uint64_t n)

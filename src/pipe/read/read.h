@@ -16,9 +16,13 @@ struct zr_prefetch {
     zarr_memory *mem;   /* by segment: the bytes fetched */
     zarr_memory *block; /* by operation: the pool block that they are in, or that begins
                          * with them */
-    /* by operation: the first segment, and how many neighbours of one object it covers */
+    uint64_t *room;     /* by operation: the bytes of memory that it needs */
+    /* by operation: the first segment, and how many neighbours of one object it covers.
+     * 0: a range of what the chunk of the segment needs (zr_raw_in_ranges()); all of them
+     * follow each other, and the first one's room is that of all */
     uint32_t *first, *count;
-    uint32_t n;    /* operations */
+    struct zr_store_pin *pin; /* of chunks that are read in several ranges */
+    uint32_t n, n_pins;       /* operations; pins */
     uint64_t gaps; /* bytes between the segments of an operation, fetched for nothing */
 };
 /* Fetches the indexes of a wave's shards at once, for stores that are not read on the

@@ -171,6 +171,73 @@ static void test_missing_part(void **state)
     pw_close(&w);
 }
 
+enum {
+    WIDE = 16384
+};
+static const uint64_t wide[2] = {6, WIDE};
+
+/* Reads columns 1 and 2 of the rows 1 to 4 of an array of chunks or inner chunks of three
+ * rows. The rows of `none` are missing. */
+static zarr_status read_columns(zarr_array *a, uint64_t none, uint64_t *bytes,
+                                struct merging *m)
+{
+    const uint64_t part[2] = {4, 2}, at[2] = {1, 1};
+    zarr_status st;
+
+    merging_reset(m);
+    memset(got, 0, sizeof got);
+    st = pw_box(a, at, part, got, NULL, false);
+    *bytes = m->got_bytes;
+    for (uint64_t i = 0; st == ZARR_OK && i < 8; i++) {
+        const uint64_t row = 1 + i / 2;
+
+        assert_int_equal(got[i], row / 3 == none ? -1 : (int)(row * WIDE + 1 + i % 2));
+    }
+    return st;
+}
+
+/* Parts of several uncompressed chunks of a store that is far away: only the ranges that
+ * they need are fetched, and those of all chunks at once. */
+static void test_parts_of_chunks(void **state)
+{
+    static const char *const codecs[] = {"[" BYTES "]",
+                                         "[" SHARD("[3,16384]", BYTES, "end") "]"};
+    static const uint64_t chunks[][2] = {{3, WIDE}, {6, WIDE}};
+    static int32_t values[6 * WIDE];
+
+    (void)state;
+    for (int i = 0; i < 6 * WIDE; i++)
+        values[i] = i;
+    for (size_t i = 0; i < ZR_COUNT(codecs); i++) {
+        uint64_t bytes = 0;
+        zarr_store *s = NULL;
+        struct merging m;
+        struct pw w;
+        zarr_array *a;
+
+        pw_open(&w, 3, UINT64_C(4) << 20, 0);
+        a = pw_array(w.store, "a", codecs[i], wide, chunks[i]);
+        assert_ok(pw_box(a, zero, wide, values, NULL, true));
+        zarr_array_free(a);
+        a = open_merging(&w, &m, &s);
+        assert_ok(read_columns(a, UINT64_MAX, &bytes, &m));
+        assert_in_range(bytes, 4 * 8, 150 * 1024); /* a chunk has 192 KiB */
+        assert_int_equal(m.most_ops, 4);
+        assert_int_equal(m.rounds, 1 + (int)i); /* the index of the shard */
+        if (i == 0) {
+            assert_ok(zarr_store_put(w.store, "a/c/1/0", values, 4 * WIDE * 3 + 1, NULL,
+                                     &terr));
+            assert_status(read_columns(a, UINT64_MAX, &bytes, &m), ZARR_ERR_CORRUPT);
+            assert_non_null(strstr(terr.message, "a/c/1/0"));
+            assert_ok(zarr_store_erase(w.store, "a/c/1/0", NULL, &terr));
+            assert_ok(read_columns(a, 1, &bytes, &m));
+        }
+        zarr_array_free(a);
+        zarr_store_free(s);
+        pw_close(&w);
+    }
+}
+
 /* Several ranges of one chunk need a store that tells versions apart. From another they
  * are one range, or the whole chunk. */
 static void test_ranges_without_versions(void **state)
@@ -541,6 +608,7 @@ int main(void)
         cmocka_unit_test(test_one_copy),
         cmocka_unit_test(test_wrong_lengths_in_place),
         cmocka_unit_test(test_missing_part),
+        cmocka_unit_test(test_parts_of_chunks),
         cmocka_unit_test(test_ranges_without_versions),
         cmocka_unit_test(test_file_as_parent),
         cmocka_unit_test(test_part_of_cut_chunk),
