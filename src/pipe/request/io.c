@@ -10,7 +10,11 @@
 enum {
     OPENS_FAR = 256, /* shards opened in one round trip */
     WAVE_ITEMS = 4096,
-    ITEMS_EACH = 128 /* four segments of 32 items for a thread */
+    ITEMS_EACH = 128, /* four segments of 32 items for a thread */
+    /* bytes of a chunk that is a range of its own if the tensor has its layout, or
+     * if any part of it may be wanted */
+    APART_DIRECT = 16 << 10,
+    APART = 64 << 10
 };
 
 /* ---- memory and threads ------------------------------------------------------------ */
@@ -140,6 +144,29 @@ static uint32_t items_in_order(const struct zr_io *io, const struct zr_program *
     return threads * ITEMS_EACH;
 }
 
+/* Whether each chunk of a shard is a range of its own for a store that merges ranges: so
+ * a part of it can be fetched, or the store can write it to its place in the tensor. Of
+ * small chunks that costs more than it saves. */
+static bool is_apart(const struct zr_io *io, const struct zr_program *leaf)
+{
+    const struct zr_view *v = &io->view;
+    int64_t stride = (int64_t)io->layout->item_bytes;
+
+    if (!leaf->raw || leaf->decoded_bytes < APART_DIRECT)
+        return false;
+    if (leaf->decoded_bytes >= APART)
+        return true;
+    if (io->no_direct || io->n_parts > 0 || io->field.on || v->ndim != leaf->ndim ||
+        (leaf->swap_bytes > 1) != (v->swap_bytes > 1))
+        return false;
+    for (int32_t s = leaf->ndim - 1; s >= 0; s--) {
+        if (leaf->stored_shape[s] > 1 && v->stride[leaf->order[s]] != stride)
+            return false;
+        stride *= (int64_t)leaf->stored_shape[s];
+    }
+    return true;
+}
+
 void zr_waves_cut(const struct zr_io *io, struct zr_plan_args *out)
 {
     const struct zr_level *lv = &io->layout->level[io->layout->n_levels - 1];
@@ -168,8 +195,7 @@ void zr_waves_cut(const struct zr_io *io, struct zr_plan_args *out)
     };
     if (merges)
         out->segment_gap = 0;
-    /* each has its own place in the tensor */
-    out->apart = merges && leaf->raw && io->coalesce_gap == 0;
+    out->apart = merges && io->coalesce_gap == 0 && is_apart(io, leaf);
     if (io->coalesce_gap != 0)
         out->segment_gap = io->coalesce_gap;
     if (io->coalesce_bytes != 0)
