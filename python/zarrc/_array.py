@@ -451,7 +451,7 @@ class Array(Node, _core.Array):
         BoundsCheckError
             An index is outside of the array.
         CorruptError
-            A stored chunk is damaged.
+            A stored chunk is damaged. The memory of keys that do not need it is filled.
         StoreError
             The store fails.
         TypeError

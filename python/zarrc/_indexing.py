@@ -561,7 +561,7 @@ def has_numpy(value: Any) -> bool:
     """Whether a tensor becomes an array of NumPy; one of bfloat16 does not, nor one on a device."""
     if not hasattr(value, "__dlpack__") or _device_kind(value) not in HOST_KINDS:
         return False
-    if hasattr(value, "_numpy"):  # an array of ours, whose elements are read when they are needed
+    if isinstance(value, Array):  # its elements are read when they are needed
         return True
     try:
         return bool(np.asarray(value).dtype != object)
