@@ -45,11 +45,11 @@ ZARR_API void zarr_cancel_free(zarr_cancel *cancel);
  * - zarr_array_resize(): the old shape or the new one, with a record of leftovers if
  *   chunks outside of the shape are not cleared yet. The same call continues.
  * - zarr_node_copy(), zarr_node_move(), zarr_node_reencode(): a destination that is not a
- *   node yet, with `.zarrc-job`. The source is complete.
- * - zarr_node_delete_watched(): a rest that is not a node any more.
+ *   node yet, or all of it. `.zarrc-job` may be there. The source is complete.
+ * - zarr_node_delete_watched(): the node, or a rest that is not a node any more.
  * - zarr_node_migrate(): some documents of the new format; the old ones are complete.
  * - zarr_group_consolidate(): nothing, or the new metadata.
- * - Calls that only read: nothing.
+ * - Calls that only read: nothing. Calls that create with a claim: maybe `.zarrc-job`.
  *
  * The content of a destination tensor is undefined. `cancel` is plain
  * memory: a forked child has its own copy.

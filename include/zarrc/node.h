@@ -115,8 +115,8 @@ typedef struct zarr_delete_options {
  *
  * @param store,path as for zarr_node_delete()
  * @param opts options; NULL: defaults
- * @retval ZARR_ERR_CANCELLED `cancel` was set; the objects that remain are no node, and
- * the call can be repeated
+ * @retval ZARR_ERR_CANCELLED `cancel` was set; the node is complete, or the rest is no
+ * node. The call can be repeated
  * @see zarr_node_delete()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status
@@ -178,7 +178,8 @@ typedef struct zarr_copy_options {
  * This codec depends on the attribute `_NCProperties` of a group above, and only one of
  * source and destination has such a group. Nothing was changed. Copy the whole hierarchy
  * of netCDF-C, or use zarr_node_reencode()
- * @retval ZARR_ERR_CANCELLED `cancel` was set
+ * @retval ZARR_ERR_CANCELLED `cancel` was set; the copy may be complete beside
+ * `.zarrc-job`
  * @retval ZARR_ERR_IO a store failed
  * @see zarr_node_move()
  */

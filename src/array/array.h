@@ -47,9 +47,9 @@ zarr_status zr_array_missing_value(struct zr_json **out, bool *variable,
 /* Whether the group at this path, or one above it, also above the store, has the mark by
  * which arrays of netCDF-C are recognised (origin.c). */
 zarr_status zr_origin_mark_at(zarr_store *store, const char *path, bool *found,
-                              zarr_error *err);
+                              const zarr_cancel *cancel, zarr_error *err);
 zarr_status zr_origin_mark_above(zarr_store *store, const char *path, bool *found,
-                                 zarr_error *err);
+                                 const zarr_cancel *cancel, zarr_error *err);
 
 /* Returns the element that missing elements are. As zarr_array_fill_value(), but never
  * NULL. */

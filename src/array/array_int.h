@@ -167,7 +167,8 @@ zarr_status zr_separator_check(zarr_array *a, const struct zr_array_state *s,
 /* Makes the first state of a handle, or a later one. Looks above the array for what its
  * own documents leave open (origin.c). */
 zarr_status zr_origin_state(struct zr_array_state **out, const zarr_array *a,
-                            const struct zr_array_source *src, zarr_error *err);
+                            const struct zr_array_source *src, const zarr_cancel *cancel,
+                            zarr_error *err);
 /* Logs warnings about metadata that other programs write and that is read by a guess. */
 void zr_origin_warn(const zarr_array *a, const struct zr_array_state *s);
 

@@ -45,6 +45,8 @@ static zarr_status check_array(zarr_array *array, uint64_t *need, zarr_status *w
 static zarr_status check_pair(struct zr_diff *d, const char *const below[2],
                               uint64_t *need, zarr_status *worst, zarr_error *err)
 {
+    const zarr_array_open_options opts = {.struct_size = sizeof opts,
+                                          .cancel = d->opts.cancel};
     zarr_array *array[2] = {NULL, NULL};
     zarr_status st = ZARR_OK;
     struct zr_str path;
@@ -54,7 +56,7 @@ static zarr_status check_pair(struct zr_diff *d, const char *const below[2],
         zr_str_clear(&path);
         zr_path_key(&path, d->top[side], below[side]);
         ZR_TRY(zr_str_status(&path, err));
-        if (zarr_array_open(&array[side], d->store[side], zr_str_text(&path), NULL,
+        if (zarr_array_open(&array[side], d->store[side], zr_str_text(&path), &opts,
                             NULL) != ZARR_OK)
             goto out;
     }

@@ -23,6 +23,22 @@ struct node_check {
     bool any_broken, stopped;
 };
 
+static zarr_status open_array(zarr_array **out, const struct node_check *c,
+                              zarr_error *err)
+{
+    const zarr_array_open_options o = {.struct_size = sizeof o, .cancel = c->opts.cancel};
+
+    return zarr_array_open(out, c->store, zr_str_text(&c->path), &o, err);
+}
+
+static zarr_status open_group(zarr_group **out, const struct node_check *c,
+                              zarr_error *err)
+{
+    const zarr_group_open_options o = {.struct_size = sizeof o, .cancel = c->opts.cancel};
+
+    return zarr_group_open(out, c->store, zr_str_text(&c->path), &o, err);
+}
+
 /* ---- findings --------------------------------------------------------------------- */
 
 /* Whether the stored objects cause this status. */
@@ -164,7 +180,8 @@ static zarr_status verify_record(struct node_check *c, zarr_array *array, zarr_e
                           "elements may be left outside of the shape; zarrc clean "
                           "or the next resize clears them"};
     const zarr_shape_options look = {.struct_size = sizeof look,
-                                     .flags = ZARR_LEFTOVERS_LOOK};
+                                     .flags = ZARR_LEFTOVERS_LOOK,
+                                     .cancel = c->opts.cancel};
     int found = 0;
     struct zr_str key;
     zarr_status st = ZARR_OK;
@@ -261,7 +278,7 @@ static zarr_status verify_array(struct node_check *c, zarr_error *err)
     zarr_io_options io = ZARR_IO_OPTIONS_INIT;
     zarr_array *array = NULL;
     zarr_error why = {0};
-    zarr_status st = zarr_array_open(&array, c->store, zr_str_text(&c->path), NULL, &why);
+    zarr_status st = open_array(&array, c, &why);
 
     c->result.n_arrays++;
     if (st != ZARR_OK)
@@ -317,7 +334,7 @@ static zarr_status verify_group(struct node_check *c, zarr_error *err)
 {
     zarr_group *group = NULL;
     zarr_error why = {0};
-    zarr_status st = zarr_group_open(&group, c->store, zr_str_text(&c->path), NULL, &why);
+    zarr_status st = open_group(&group, c, &why);
 
     c->result.n_groups++;
     if (st != ZARR_OK)
@@ -339,15 +356,16 @@ static int pass_member(void *user, const zarr_node_item *item)
  * tells the reason. */
 static zarr_status verify_broken(struct node_check *c, zarr_error *err)
 {
+    const zarr_list_options list = {.struct_size = sizeof list, .cancel = c->opts.cancel};
     zarr_array *array = NULL;
     zarr_group *group = NULL;
     zarr_error why = {0};
-    zarr_status st = zarr_array_open(&array, c->store, zr_str_text(&c->path), NULL, &why);
+    zarr_status st = open_array(&array, c, &why);
 
     if (st == ZARR_ERR_NOT_FOUND)
-        st = zarr_group_open(&group, c->store, zr_str_text(&c->path), NULL, &why);
+        st = open_group(&group, c, &why);
     if (group)
-        st = zarr_group_list(group, pass_member, NULL, NULL, &why);
+        st = zarr_group_list(group, pass_member, NULL, &list, &why);
     zarr_array_free(array);
     zarr_group_free(group);
     if (st == ZARR_OK)
@@ -414,7 +432,7 @@ static zarr_status count_node(struct node_check *c, const struct zr_node_row *no
         return ZARR_OK;
     zr_path_key(&c->path, c->top, node->path);
     ZR_TRY(zr_str_status(&c->path, err));
-    st = zarr_array_open(&array, c->store, zr_str_text(&c->path), NULL, &why);
+    st = open_array(&array, c, &why);
     if (st == ZARR_OK)
         st =
             zarr_array_list_blocks(array, ZARR_BLOCKS_STORED, count_stored, c, &io, &why);

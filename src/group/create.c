@@ -27,12 +27,12 @@ static zarr_status write_group(struct group_making *m, bool *overtaken, zarr_err
     ZR_TRY(zr_group_text(&text, m->format, m->attrs, zr_store_context(m->store)->alloc,
                          err));
     if (m->making.overwrite) {
-        ZR_TRY(zr_node_may_go(m->store, m->path, &is_node, err));
+        ZR_TRY(zr_node_may_go(m->store, m->path, &is_node, m->making.cancel, err));
         ZR_TRY(zr_node_erase_old(m->store, m->path, is_node,
                                  (m->flags & ZARR_GROUP_CONSOLIDATED) != 0,
                                  m->making.cancel, err));
     } else {
-        ZR_TRY(zr_job_must_not_be(m->store, m->path, err));
+        ZR_TRY(zr_job_must_not_be(m->store, m->path, m->making.cancel, err));
     }
     node.text = &text;
     st = zr_making_write(&m->making, &node, err);

@@ -65,9 +65,12 @@ zarr_status zr_attrs_change(zarr_store *store, const char *path,
 
 /* ---- job.c: what an interrupted call leaves ------------------------------ */
 
+/* Once `cancel`, which may be NULL, is set, these calls do not wait for the store. A job
+ * object that is to be erased or restored then stays, as after a kill. */
+
 /* Puts a job object. EXISTS if there is one: of two calls at once only one works. */
 zarr_status zr_job_begin(zarr_store *store, const char *path, const struct zr_str *text,
-                         zarr_error *err);
+                         const zarr_cancel *cancel, zarr_error *err);
 /* Whether that is certain. Otherwise the job object of a call that finds a node may be
  * that of the call that makes it. */
 bool zr_job_is_exclusive(const zarr_store *store);
@@ -81,7 +84,7 @@ struct zr_job_note {
 /* Says what is at work at path. must_be_new: as zr_job_begin(); else replaces a job
  * object. */
 zarr_status zr_job_put(zarr_store *store, const char *path, const struct zr_job_note *job,
-                       bool must_be_new, zarr_error *err);
+                       bool must_be_new, const zarr_cancel *cancel, zarr_error *err);
 enum zr_job_delete {
     ZR_JOB_NO_DELETE, /* no job object, or one of another call */
     ZR_JOB_DELETE,
@@ -99,28 +102,30 @@ void zr_job_found_init(struct zr_job_found *f, const zarr_allocator *alloc);
 void zr_job_found_deinit(struct zr_job_found *f);
 /* Reads the job object. *out is initialised. */
 zarr_status zr_job_find(struct zr_job_found *out, zarr_store *store, const char *path,
-                        zarr_error *err);
+                        const zarr_cancel *cancel, zarr_error *err);
 /* Puts the text `before` as the job object; erases the job object if there is none. */
 zarr_status zr_job_restore(zarr_store *store, const char *path,
-                           const struct zr_job_found *f, zarr_error *err);
+                           const struct zr_job_found *f, const zarr_cancel *cancel,
+                           zarr_error *err);
 zarr_status zr_job_erase(zarr_store *store, const char *path, const zarr_cancel *cancel,
                          zarr_error *err);
 /* Fails with EXISTS if there is a job object: a node that is made there would be mixed
  * with what an interrupted call left. */
-zarr_status zr_job_must_not_be(zarr_store *store, const char *path, zarr_error *err);
+zarr_status zr_job_must_not_be(zarr_store *store, const char *path,
+                               const zarr_cancel *cancel, zarr_error *err);
 
 /* Takes a claim. CONFLICT with `os_code` EBUSY: another call is at work there. It does
  * not wait. */
 zarr_status zr_claim_take(struct zr_claim *claim, zarr_store *store, const char *path,
-                          zarr_error *err);
+                          const zarr_cancel *cancel, zarr_error *err);
 /* As zr_claim_take(), for what is deleted or moved away: any other failure, as of a full
  * disk, must not prevent that, and leaves no claim. */
 zarr_status zr_claim_to_erase(struct zr_claim *claim, zarr_store *store, const char *path,
-                              zarr_error *err);
+                              const zarr_cancel *cancel, zarr_error *err);
 /* The same if there is a node or a job object, because the lock of a claim makes
  * folders. Then look again: the node may be gone. */
 zarr_status zr_claim_node(struct zr_claim *claim, zarr_store *store, const char *path,
-                          zarr_error *err);
+                          const zarr_cancel *cancel, zarr_error *err);
 /* Waits for the other call, unless `cancel` is set or the store's limit is over. */
 zarr_status zr_claim_wait(struct zr_claim *claim, zarr_store *store, const char *path,
                           const zarr_cancel *cancel, zarr_error *err);
@@ -153,9 +158,10 @@ void zr_making_end(struct zr_making *m); /* zeroed storage is allowed */
 /* Writes groups of this format for those parents of path that have no metadata. INVALID
  * if a parent is an array. */
 zarr_status zr_parents_create(zarr_store *store, const char *path, int32_t format,
-                              zarr_error *err);
+                              const zarr_cancel *cancel, zarr_error *err);
 /* Only says whether that call would be refused. */
-zarr_status zr_parents_check(zarr_store *store, const char *path, zarr_error *err);
+zarr_status zr_parents_check(zarr_store *store, const char *path,
+                             const zarr_cancel *cancel, zarr_error *err);
 /* Fails with EXISTS if a node of any format is at path. */
 zarr_status zr_node_must_be_new(zarr_store *store, const char *path,
                                 const zarr_cancel *cancel, zarr_error *err);
@@ -164,8 +170,9 @@ zarr_status zr_node_must_be_new(zarr_store *store, const char *path,
  * there are keys that no array left behind. zr_prefix_may_go() checks only for such keys,
  * as in a store that has nothing but chunks. */
 zarr_status zr_node_may_go(zarr_store *store, const char *path, bool *is_node,
-                           zarr_error *err);
-zarr_status zr_prefix_may_go(zarr_store *store, const char *path, zarr_error *err);
+                           const zarr_cancel *cancel, zarr_error *err);
+zarr_status zr_prefix_may_go(zarr_store *store, const char *path,
+                             const zarr_cancel *cancel, zarr_error *err);
 /* Whether a deleted or unfinished array leaves a key of this name, relative to its path:
  * chunks by either key encoding, and metadata that alone makes no node. */
 bool zr_key_is_left_over(const char *key);

@@ -129,23 +129,26 @@ static zarr_status put_given_text(void *arg, const struct zr_doc *old,
 }
 
 zarr_status zr_doc_write(zarr_store *store, const char *path, const char *name,
-                         const struct zr_str *text, bool replace, zarr_error *err)
+                         const struct zr_str *text, bool replace,
+                         const zarr_cancel *cancel, zarr_error *err)
 {
     const struct zr_doc_source src = {.store = store, .path = path, .name = name};
     const struct zr_doc_edit edit = {.fn = put_given_text,
                                      .arg = (void *)(uintptr_t)text, /* is only read */
                                      .may_be_new = true,
-                                     .must_be_new = !replace};
+                                     .must_be_new = !replace,
+                                     .cancel = cancel};
 
     return zr_doc_update(&src, &edit, err);
 }
 
 zarr_status zr_doc_erase(zarr_store *store, const char *path, const char *name,
-                         bool guarded, zarr_error *err)
+                         bool guarded, const zarr_cancel *cancel, zarr_error *err)
 {
     zarr_store_op op = {.verb = ZARR_STORE_ERASE,
                         .flags =
-                            ZARR_STORE_OP_DOCUMENT | (guarded ? ZR_STORE_OP_GUARDED : 0)};
+                            ZARR_STORE_OP_DOCUMENT | (guarded ? ZR_STORE_OP_GUARDED : 0),
+                        .cancel = cancel};
     zarr_error e = {0};
     struct zr_str key;
     zarr_status st = ZARR_OK;

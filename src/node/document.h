@@ -139,10 +139,11 @@ bool zr_doc_new_by_put(const zarr_store *s);
 /* Writes "path/name" as a whole. Fails with EXISTS if the document exists and `replace`
  * is false. */
 zarr_status zr_doc_write(zarr_store *store, const char *path, const char *name,
-                         const struct zr_str *text, bool replace, zarr_error *err);
+                         const struct zr_str *text, bool replace,
+                         const zarr_cancel *cancel, zarr_error *err);
 /* Erases "path/name"; OK if it does not exist. guarded: see ZR_STORE_OP_GUARDED. */
 zarr_status zr_doc_erase(zarr_store *store, const char *path, const char *name,
-                         bool guarded, zarr_error *err);
+                         bool guarded, const zarr_cancel *cancel, zarr_error *err);
 /* Finds out whether the store has an object under this key, or under "path/name".
  * Failures other than NOT_FOUND are errors. kind: ZARR_STORE_OP_DOCUMENT, _CHUNK or 0. */
 zarr_status zr_key_is_there(zarr_store *store, const char *key, uint32_t kind,

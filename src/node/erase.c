@@ -43,7 +43,8 @@ static int find_foreign(void *user, const zarr_store_item *item)
     return 1;
 }
 
-zarr_status zr_prefix_may_go(zarr_store *store, const char *path, zarr_error *err)
+zarr_status zr_prefix_may_go(zarr_store *store, const char *path,
+                             const zarr_cancel *cancel, zarr_error *err)
 {
     struct foreign f = {.skip = *path ? strlen(path) + 1 : 0};
     zarr_status st = ZARR_OK;
@@ -52,7 +53,7 @@ zarr_status zr_prefix_may_go(zarr_store *store, const char *path, zarr_error *er
     if (!zr_store_can(store, ZARR_STORE_CAP_LIST))
         goto out;
     ZR_TRY(
-        zarr_store_list(store, path, ZARR_LIST_RECURSIVE, find_foreign, &f, NULL, err));
+        zarr_store_list(store, path, ZARR_LIST_RECURSIVE, find_foreign, &f, cancel, err));
     ZR_TRY(zr_str_status(&f.name, err));
     if (f.name.bytes)
         st =
@@ -66,9 +67,9 @@ out:
 }
 
 zarr_status zr_node_may_go(zarr_store *store, const char *path, bool *is_node,
-                           zarr_error *err)
+                           const zarr_cancel *cancel, zarr_error *err)
 {
-    struct zr_find where = {.store = store, .path = path};
+    const struct zr_find where = {.store = store, .path = path, .cancel = cancel};
     struct zr_found found;
     zarr_error e = {0};
     zarr_status st = ZARR_OK;
@@ -81,8 +82,8 @@ zarr_status zr_node_may_go(zarr_store *store, const char *path, bool *is_node,
         return ZARR_OK;
     if (st != ZARR_ERR_NOT_FOUND)
         return zr_pass(err, st, &e);
-    st = zr_doc_is_there(store, path, ZR_DOC_JOB, is_node, NULL, err);
-    return st != ZARR_OK || *is_node ? st : zr_prefix_may_go(store, path, err);
+    st = zr_doc_is_there(store, path, ZR_DOC_JOB, is_node, cancel, err);
+    return st != ZARR_OK || *is_node ? st : zr_prefix_may_go(store, path, cancel, err);
 }
 
 /* The documents that go first. */
@@ -374,11 +375,17 @@ out:
     return st;
 }
 
+/* Ends what is done before the first document goes. */
+static const zarr_cancel *wait_cancel(const struct zr_erase_watch *watch)
+{
+    return watch->wait ? watch->wait : watch->cancel;
+}
+
 /* What must work before anything is deleted. If it fails, the node is as it was. */
 static zarr_status prepare_erase(zarr_store *store, const char *path,
                                  const struct zr_erase_watch *watch, zarr_error *err)
 {
-    const zarr_cancel *wait = watch->wait ? watch->wait : watch->cancel;
+    const zarr_cancel *wait = wait_cancel(watch);
     zarr_status st = ZARR_OK;
 
     if (!zr_store_can(store, ZARR_STORE_CAP_LIST))
@@ -395,14 +402,14 @@ out:
 
 /* A full disk must not prevent a delete, nor an old job object that cannot be read. */
 static void put_delete_job(const struct stepwise *s, const char *path,
-                           struct zr_job_found *old)
+                           struct zr_job_found *old, const zarr_cancel *wait)
 {
     struct zr_job_note job = {.command = s->watch->find_source_version ? "mv" : "rm",
                               .destination = s->watch->destination};
 
-    if (zr_job_find(old, s->store, path, NULL) == ZARR_OK && old->before.bytes > 0)
+    if (zr_job_find(old, s->store, path, wait, NULL) == ZARR_OK && old->before.bytes > 0)
         job.before = zr_str_text(&old->before);
-    (void)zr_job_put(s->store, path, &job, false, NULL);
+    (void)zr_job_put(s->store, path, &job, false, wait, NULL);
 }
 
 /* *may_stay: it failed and the node, or what changed of it, stays. */
@@ -410,12 +417,15 @@ static zarr_status erase_all(struct stepwise *s, const char *path, bool *may_sta
                              zarr_error *err)
 {
     zarr_store *store = s->store;
+    const zarr_cancel *wait = wait_cancel(s->watch);
     struct zr_job_found old;
     zarr_status st = ZARR_OK;
 
     zr_job_found_init(&old, zr_store_context(store)->alloc);
-    put_delete_job(s, path, &old);
-    st = erase_documents(store, path, s->watch, &s->n_done, err);
+    put_delete_job(s, path, &old, wait);
+    st = zr_cancel_check(wait, err);
+    if (st == ZARR_OK)
+        st = erase_documents(store, path, s->watch, &s->n_done, err);
     *may_stay = st != ZARR_OK && s->n_done == 0;
     if (st == ZARR_OK)
         st = erase_folder(s, path, err);
@@ -426,9 +436,11 @@ static zarr_status erase_all(struct stepwise *s, const char *path, bool *may_sta
                  ? zr_store_erase_rest(store, path, s->job, s->watch->cancel, err)
                  : zr_store_erase_prefix(store, path, s->watch->cancel, err);
     *may_stay = *may_stay || st == ZARR_ERR_CONFLICT; /* a repeated move keeps a change */
-    /* the job of an earlier delete stays: its documents may be gone */
+    /* The job of an earlier delete stays: its documents may be gone. One that stays after
+     * a conflict would let a repeated move delete the change. */
     if (*may_stay && (old.delete == ZR_JOB_NO_DELETE || st == ZARR_ERR_CONFLICT))
-        (void)zr_job_restore(store, path, &old, NULL);
+        (void)zr_job_restore(store, path, &old, st == ZARR_ERR_CONFLICT ? NULL : wait,
+                             NULL);
     zr_job_found_deinit(&old);
     return st;
 }

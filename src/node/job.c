@@ -34,14 +34,15 @@ static zarr_status give_text(void *arg, const struct zr_doc *old, struct zr_str 
 }
 
 zarr_status zr_job_begin(zarr_store *store, const char *path, const struct zr_str *text,
-                         zarr_error *err)
+                         const zarr_cancel *cancel, zarr_error *err)
 {
     const struct zr_doc_source src = {
         .store = store, .path = path, .name = ZR_DOC_JOB, .large = true};
     const struct zr_doc_edit edit = {.fn = give_text,
                                      .arg = (void *)(uintptr_t)text, /* is only read */
                                      .may_be_new = true,
-                                     .must_be_new = true};
+                                     .must_be_new = true,
+                                     .cancel = cancel};
     zarr_status st = zr_doc_update(&src, &edit, err);
 
     if (st == ZARR_ERR_EXISTS)
@@ -63,7 +64,7 @@ static void put_job_member(struct zr_str *text, const char *name, const char *va
 }
 
 zarr_status zr_job_put(zarr_store *store, const char *path, const struct zr_job_note *job,
-                       bool must_be_new, zarr_error *err)
+                       bool must_be_new, const zarr_cancel *cancel, zarr_error *err)
 {
     struct zr_str key, text;
     zarr_status st = job_key(&key, store, path, err);
@@ -79,10 +80,10 @@ zarr_status zr_job_put(zarr_store *store, const char *path, const struct zr_job_
     zr_str_puts(&text, "}\n");
     ZR_TRY(zr_str_status(&text, err));
     if (must_be_new)
-        st = zr_job_begin(store, path, &text, err);
+        st = zr_job_begin(store, path, &text, cancel, err);
     else
         st = zarr_store_put(store, zr_str_text(&key), zr_str_text(&text), text.bytes,
-                            NULL, err);
+                            cancel, err);
     if (zr_is_store_failure(st)) /* not every store names the key */
         zr_prefix_key(err, st, zr_str_text(&key));
 out:
@@ -91,12 +92,13 @@ out:
     return st;
 }
 
-zarr_status zr_job_must_not_be(zarr_store *store, const char *path, zarr_error *err)
+zarr_status zr_job_must_not_be(zarr_store *store, const char *path,
+                               const zarr_cancel *cancel, zarr_error *err)
 {
     bool there = false;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_doc_is_there(store, path, ZR_DOC_JOB, &there, NULL, err));
+    ZR_TRY(zr_doc_is_there(store, path, ZR_DOC_JOB, &there, cancel, err));
     if (there)
         st = zr_fail(err, ZARR_ERR_EXISTS,
                      "there is no node, but what an interrupted call left (%s): "
@@ -139,10 +141,13 @@ static void read_job(struct zr_job_found *out, const struct zr_json *root,
 }
 
 zarr_status zr_job_find(struct zr_job_found *out, zarr_store *store, const char *path,
-                        zarr_error *err)
+                        const zarr_cancel *cancel, zarr_error *err)
 {
-    const struct zr_doc_source src = {
-        .store = store, .path = path, .name = ZR_DOC_JOB, .large = true};
+    const struct zr_doc_source src = {.store = store,
+                                      .path = path,
+                                      .name = ZR_DOC_JOB,
+                                      .large = true,
+                                      .cancel = cancel};
     const zarr_context *ctx = zr_store_context(store);
     struct zr_json_doc json;
     struct zr_doc doc;
@@ -164,17 +169,18 @@ out:
 }
 
 zarr_status zr_job_restore(zarr_store *store, const char *path,
-                           const struct zr_job_found *f, zarr_error *err)
+                           const struct zr_job_found *f, const zarr_cancel *cancel,
+                           zarr_error *err)
 {
     struct zr_str key;
     zarr_status st = ZARR_OK;
 
     if (f->before.bytes == 0)
-        return zr_job_erase(store, path, NULL, err);
+        return zr_job_erase(store, path, cancel, err);
     st = job_key(&key, store, path, err);
     if (st == ZARR_OK)
         st = zarr_store_put(store, zr_str_text(&key), zr_str_text(&f->before),
-                            f->before.bytes, NULL, err);
+                            f->before.bytes, cancel, err);
     zr_str_deinit(&key);
     return st;
 }
@@ -224,7 +230,7 @@ static zarr_status claim_key(struct zr_str *key, const char *path, zarr_error *e
 }
 
 zarr_status zr_claim_take(struct zr_claim *claim, zarr_store *store, const char *path,
-                          zarr_error *err)
+                          const zarr_cancel *cancel, zarr_error *err)
 {
     zarr_error why = {0};
     struct zr_str key;
@@ -233,7 +239,7 @@ zarr_status zr_claim_take(struct zr_claim *claim, zarr_store *store, const char 
     *claim = (struct zr_claim){.store = store};
     zr_str_init(&key, zr_store_context(store)->alloc);
     ZR_TRY(claim_key(&key, path, err));
-    st = zr_store_lock_try(store, zr_str_text(&key), NULL, &claim->lock, &why);
+    st = zr_store_lock_try(store, zr_str_text(&key), cancel, &claim->lock, &why);
     zr_pass(err, st, &why);
     if (st == ZARR_ERR_CONFLICT)
         zr_prefix(err, st, "/%s: another call is at work there", path);
@@ -243,25 +249,26 @@ out:
 }
 
 zarr_status zr_claim_to_erase(struct zr_claim *claim, zarr_store *store, const char *path,
-                              zarr_error *err)
+                              const zarr_cancel *cancel, zarr_error *err)
 {
     zarr_error e = {0};
-    const zarr_status st = zr_claim_take(claim, store, path, &e);
+    const zarr_status st = zr_claim_take(claim, store, path, cancel, &e);
 
     return st == ZARR_ERR_CONFLICT ? zr_pass(err, st, &e) : ZARR_OK;
 }
 
 zarr_status zr_claim_node(struct zr_claim *claim, zarr_store *store, const char *path,
-                          zarr_error *err)
+                          const zarr_cancel *cancel, zarr_error *err)
 {
     uint32_t kind = ZARR_NODE_NONE;
     int32_t format = 0;
     bool has_job = false;
 
-    (void)!zarr_node_probe(store, path, &kind, &format, NULL, NULL);
+    (void)!zarr_node_probe(store, path, &kind, &format, cancel, NULL);
     if (format == 0)
-        (void)zr_doc_is_there(store, path, ZR_DOC_JOB, &has_job, NULL, NULL);
-    return format != 0 || has_job ? zr_claim_to_erase(claim, store, path, err) : ZARR_OK;
+        (void)zr_doc_is_there(store, path, ZR_DOC_JOB, &has_job, cancel, NULL);
+    return format != 0 || has_job ? zr_claim_to_erase(claim, store, path, cancel, err)
+                                  : ZARR_OK;
 }
 
 zarr_status zr_claim_wait(struct zr_claim *claim, zarr_store *store, const char *path,

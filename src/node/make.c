@@ -29,21 +29,23 @@ out:
 struct node_writing {
     zarr_store *store;
     const struct zr_new_node *node;
+    const zarr_cancel *cancel; /* until the document is there */
 };
 
 /* Replaces or erases old attributes at this path: they belonged to a node that is
  * gone. */
-static zarr_status write_attributes(const struct node_writing *w, zarr_error *err)
+static zarr_status write_attributes(const struct node_writing *w,
+                                    const zarr_cancel *cancel, zarr_error *err)
 {
     const struct zr_new_node *node = w->node;
     struct zr_str text;
     zarr_status st = ZARR_OK;
 
     if (zr_json_count(node->attrs) == 0)
-        return zr_doc_erase(w->store, node->path, ZR_DOC_ATTRS, false, err);
+        return zr_doc_erase(w->store, node->path, ZR_DOC_ATTRS, false, cancel, err);
     zr_str_init(&text, zr_store_context(w->store)->alloc);
     zr_json_write(node->attrs, ZR_META_INDENT, &text);
-    st = zr_doc_write(w->store, node->path, ZR_DOC_ATTRS, &text, true, err);
+    st = zr_doc_write(w->store, node->path, ZR_DOC_ATTRS, &text, true, cancel, err);
     zr_str_deinit(&text);
     return st;
 }
@@ -58,7 +60,7 @@ static zarr_status edit_new_node(void *arg, const struct zr_doc *old, struct zr_
 
     ZR_UNUSED(old);
     if (w->node->format == 2 && !zr_doc_new_by_put(w->store))
-        ZR_TRY(write_attributes(w, err));
+        ZR_TRY(write_attributes(w, w->cancel, err));
     zr_str_append(text, zr_str_text(w->node->text), w->node->text->bytes);
 out:
     return st;
@@ -70,8 +72,9 @@ static zarr_status commit_new_node(void *arg, zarr_error *err)
 {
     const struct node_writing *w = arg;
 
-    return w->node->format == 2 && zr_doc_new_by_put(w->store) ? write_attributes(w, err)
-                                                               : ZARR_OK;
+    return w->node->format == 2 && zr_doc_new_by_put(w->store)
+               ? write_attributes(w, NULL, err)
+               : ZARR_OK;
 }
 
 /* Writes the document and, for v2, the attributes with it: an existing .zattrs is
@@ -80,7 +83,7 @@ static zarr_status commit_new_node(void *arg, zarr_error *err)
 static zarr_status write_new_node(const struct zr_making *m,
                                   const struct zr_new_node *node, zarr_error *err)
 {
-    struct node_writing w = {m->store, node};
+    struct node_writing w = {m->store, node, m->cancel};
     const struct zr_doc_edit edit = {.fn = edit_new_node,
                                      .arg = &w,
                                      .may_be_new = true,
@@ -146,12 +149,12 @@ static zarr_status check_job(const struct zr_making *m, const char *path, bool *
     struct zr_claim claim = {0};
     zarr_status st = ZARR_OK;
 
-    if (zr_job_must_not_be(m->store, path, NULL) == ZARR_OK)
+    if (zr_job_must_not_be(m->store, path, m->cancel, NULL) == ZARR_OK)
         goto out;
     ZR_TRY(zr_claim_wait(&claim, m->store, path, m->cancel, err));
     ZR_TRY(parent_is_missing(m, path, missing, err));
     if (*missing)
-        st = zr_job_must_not_be(m->store, path, err);
+        st = zr_job_must_not_be(m->store, path, m->cancel, err);
     if (st != ZARR_OK)
         zr_path_prefix(err, st, path);
 out:
@@ -246,15 +249,15 @@ zarr_status zr_making_write(struct zr_making *m, const struct zr_new_node *node,
 
     ZR_TRY(make_parents(m, err));
     if (m->is_filled)
-        ZR_TRY(zr_job_put(m->store, m->path, &job, true, err));
+        ZR_TRY(zr_job_put(m->store, m->path, &job, true, m->cancel, err));
     m->claim.has_job = m->is_filled;
     st = write_new_node(m, node, err);
     /* a write that failed, such as one that was cancelled, may have been done */
     if (st != ZARR_OK && m->is_filled &&
         (st == ZARR_ERR_EXISTS
              ? zr_job_is_exclusive(m->store)
-             : zr_node_must_be_new(m->store, m->path, NULL, NULL) == ZARR_OK))
-        (void)zr_job_erase(m->store, m->path, NULL, NULL);
+             : zr_node_must_be_new(m->store, m->path, m->cancel, NULL) == ZARR_OK))
+        (void)zr_job_erase(m->store, m->path, m->cancel, NULL);
 out:
     return st;
 }
@@ -269,9 +272,10 @@ void zr_making_end(struct zr_making *m)
     m->missing = (struct zr_parents){0};
 }
 
-zarr_status zr_parents_check(zarr_store *store, const char *path, zarr_error *err)
+zarr_status zr_parents_check(zarr_store *store, const char *path,
+                             const zarr_cancel *cancel, zarr_error *err)
 {
-    struct zr_making m = {.store = store, .path = path};
+    struct zr_making m = {.store = store, .path = path, .cancel = cancel};
     const zarr_status st = find_parents(&m, err);
 
     zr_making_end(&m);
@@ -279,9 +283,10 @@ zarr_status zr_parents_check(zarr_store *store, const char *path, zarr_error *er
 }
 
 zarr_status zr_parents_create(zarr_store *store, const char *path, int32_t format,
-                              zarr_error *err)
+                              const zarr_cancel *cancel, zarr_error *err)
 {
-    struct zr_making m = {.store = store, .path = path, .format = format};
+    struct zr_making m = {
+        .store = store, .path = path, .format = format, .cancel = cancel};
     zarr_status st = find_parents(&m, err);
 
     if (st == ZARR_OK)

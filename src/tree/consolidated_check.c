@@ -130,6 +130,7 @@ zarr_status zarr_group_consolidated_check(
     zr_str_init(&c.path, zr_store_context(store)->alloc);
     ZR_TRY(zr_consolidate_options_read(&o, opts, 0, false, err));
     ZR_TRY(zr_cancel_check(o.cancel, err));
+    open.cancel = o.cancel;
     ZR_TRY(zarr_group_open(&now, store, c.top, &open, err));
     c.cons = zr_group_consolidated(now);
     ZR_TRY(

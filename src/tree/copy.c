@@ -227,12 +227,12 @@ static zarr_status prepare_destination(struct zr_copy *c, int32_t format, zarr_e
                                              .consolidated = is_consolidated(c)};
 
         if (flags & ZARR_COPY_OVERWRITE) {
-            ZR_TRY(zr_parents_check(c->dst, c->dst_path, err));
+            ZR_TRY(zr_parents_check(c->dst, c->dst_path, c->opts.cancel, err));
             ZR_TRY(zr_node_erase_watched(c->dst, c->dst_path, &watch, err));
         } else
             ZR_TRY(zr_node_must_be_new(c->dst, c->dst_path, c->opts.cancel, err));
     }
-    ZR_TRY(zr_parents_create(c->dst, c->dst_path, format, err));
+    ZR_TRY(zr_parents_create(c->dst, c->dst_path, format, c->opts.cancel, err));
 out:
     if (zr_is_store_failure(st))
         zr_path_prefix(err, st, c->dst_path);
@@ -253,8 +253,9 @@ static zarr_status copy_job(struct zr_copy *c, zarr_error *err)
     ZR_TRY(zr_str_status(&place, err));
     job.source = zr_str_text(&place);
     if (c->opts.flags & ZARR_COPY_SKIP_EQUAL)
-        ZR_TRY(zr_doc_is_there(c->dst, c->dst_path, ZR_DOC_JOB, &continues, NULL, err));
-    ZR_TRY(zr_job_put(c->dst, c->dst_path, &job, !continues, err));
+        ZR_TRY(zr_doc_is_there(c->dst, c->dst_path, ZR_DOC_JOB, &continues,
+                               c->opts.cancel, err));
+    ZR_TRY(zr_job_put(c->dst, c->dst_path, &job, !continues, c->opts.cancel, err));
     c->new_job = !continues;
     /* another call may have completed a node since prepare_destination() looked */
     if (!(c->opts.flags & ZARR_COPY_SKIP_EQUAL))
@@ -298,8 +299,8 @@ static zarr_status end_job(struct zr_copy *c, zarr_error *err)
         return ZARR_OK;
     zr_job_found_init(&job, c->ctx->alloc);
     if (c->incomplete)
-        ZR_TRY(zr_job_find(&job, c->src, c->src_path, err));
-    st = zr_job_restore(c->dst, c->dst_path, &job, err);
+        ZR_TRY(zr_job_find(&job, c->src, c->src_path, c->opts.cancel, err));
+    st = zr_job_restore(c->dst, c->dst_path, &job, c->opts.cancel, err);
 out:
     zr_job_found_deinit(&job);
     return st;
@@ -343,7 +344,8 @@ static zarr_status put_destination(struct zr_copy *c, zarr_error *err)
 static zarr_status erase_source(struct zr_copy *c, zarr_error *err)
 {
     zarr_status st = put_destination(c, err);
-    const struct zr_erase_watch watch = {.consolidated = is_consolidated(c),
+    const struct zr_erase_watch watch = {.wait = c->opts.cancel,
+                                         .consolidated = is_consolidated(c),
                                          .find_source_version =
                                              zr_copy_find_source_version,
                                          .move = c,
@@ -371,7 +373,7 @@ static zarr_status finish_move(struct zr_copy *c, bool *finished, zarr_error *er
         return ZARR_OK;
     zr_job_found_init(&job, c->ctx->alloc);
     zr_job_found_init(&there, c->ctx->alloc);
-    ZR_TRY(zr_job_find(&job, c->src, c->src_path, err));
+    ZR_TRY(zr_job_find(&job, c->src, c->src_path, c->opts.cancel, err));
     if (job.delete != ZR_JOB_MOVE)
         goto out;
     ZR_TRY(put_destination(c, err));
@@ -383,7 +385,7 @@ static zarr_status finish_move(struct zr_copy *c, bool *finished, zarr_error *er
                 c->src_path, zr_str_text(&job.destination), destination);
     ZR_TRY(check_apart(c, err));
     ZR_TRY(zarr_node_probe(c->dst, c->dst_path, &kind, &format, c->opts.cancel, err));
-    ZR_TRY(zr_job_find(&there, c->dst, c->dst_path, err));
+    ZR_TRY(zr_job_find(&there, c->dst, c->dst_path, c->opts.cancel, err));
     /* a node that was never filled keeps its mark */
     *finished = kind != ZARR_NODE_NONE && there.delete == ZR_JOB_NO_DELETE &&
                 (there.before.bytes == 0 ||
@@ -432,7 +434,7 @@ static zarr_status copy_or_rename(struct zr_copy *c, int32_t format, zarr_error 
     if (listed)
         ZR_TRY(list_source(c, err));
     if (!c->plain)
-        ZR_TRY(zr_claim_take(&c->claim, c->dst, c->dst_path, err));
+        ZR_TRY(zr_claim_take(&c->claim, c->dst, c->dst_path, c->opts.cancel, err));
     ZR_TRY(prepare_destination(c, format, err));
     ZR_TRY(try_rename(c, &moved, err));
     if (moved)
@@ -442,7 +444,7 @@ static zarr_status copy_or_rename(struct zr_copy *c, int32_t format, zarr_error 
     st = copy_objects(c, err);
 out:
     if (st != ZARR_OK && c->new_job && c->locked.objects == 0)
-        (void)zr_job_erase(c->dst, c->dst_path, NULL,
+        (void)zr_job_erase(c->dst, c->dst_path, c->opts.cancel,
                            NULL); /* there is nothing to continue */
     zr_claim_give(&c->claim);
     return st;
@@ -459,7 +461,7 @@ static zarr_status copy_run(struct zr_copy *c, zarr_error *err)
 
     zr_found_init(&found, c->ctx->alloc);
     if (c->is_move) /* no other call may delete or replace what it takes away */
-        ZR_TRY(zr_claim_node(&c->source, c->src, c->src_path, err));
+        ZR_TRY(zr_claim_node(&c->source, c->src, c->src_path, c->opts.cancel, err));
     st = zr_node_find(&found, &where, &e);
     if (found.format != 0) { /* a broken node can be copied as it is */
         st = copy_or_rename(c, found.format, err);

@@ -452,7 +452,7 @@ zarr_status zr_copy_clear_document(struct zr_copy *c, const char *name, bool era
     ZR_TRY(differs(c, zr_str_text(&o.dst_key), err));
     if (erase) {
         c->new_job = false; /* there is something to continue */
-        st = zarr_store_erase(c->dst, zr_str_text(&o.dst_key), NULL, err);
+        st = zarr_store_erase(c->dst, zr_str_text(&o.dst_key), c->opts.cancel, err);
     }
 out:
     return object_end(c, &o, name, st, err);

@@ -74,7 +74,7 @@ zarr_status zarr_node_delete_watched(zarr_store *store, const char *path,
     if (!found)
         ZR_TRY(
             zr_fail(err, ZARR_ERR_NOT_FOUND, "/%s: there is no array or group", normal));
-    ZR_TRY(zr_claim_to_erase(&claim, store, normal, err));
+    ZR_TRY(zr_claim_to_erase(&claim, store, normal, o.cancel, err));
     st = zr_node_erase_watched(store, normal, &watch, err);
     if (st != ZARR_OK)
         zr_path_prefix(err, st, normal);

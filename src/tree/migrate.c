@@ -46,6 +46,7 @@ static zarr_status convert_array(struct zr_migration *m, struct zr_migrated *nod
     zarr_status st = ZARR_OK;
 
     opts.zarr_format = m->from;
+    opts.cancel = m->opts.cancel;
     /* the error names the path */
     ZR_TRY(zarr_array_open(&array, m->store, node->path, &opts, err));
     st = zr_array_convert(&made, array, m->to, err);
@@ -273,7 +274,7 @@ zarr_status zarr_node_migrate(zarr_store *store, const char *path,
     ZR_TRY(zr_path_normal(&normal, m.ctx->alloc, path, &m.ctx->limits, err));
     m.seen.cancel = m.opts.cancel;
     if (!(m.opts.flags & ZARR_MIGRATE_DRY_RUN))
-        ZR_TRY(zr_claim_node(&claim, store, normal, err));
+        ZR_TRY(zr_claim_node(&claim, store, normal, m.opts.cancel, err));
     ZR_TRY(zr_migration_check_cancel(&m, err));
     ZR_TRY(add_top(&m, normal, err));
     for (size_t i = 0; i < m.n; i++)

@@ -10,7 +10,8 @@
 zarr_status zr_migration_is_there(const struct zr_migration *m, const char *path,
                                   const char *name, bool *there, zarr_error *err)
 {
-    const zarr_status st = zr_doc_is_there(m->store, path, name, there, NULL, err);
+    const zarr_status st =
+        zr_doc_is_there(m->store, path, name, there, m->opts.cancel, err);
 
     return st == ZARR_OK ? st : zr_doc_prefix(err, st, path, name);
 }
@@ -20,8 +21,11 @@ static zarr_status read_old(const struct zr_migration *m, const char *path,
                             const char *name, struct zr_parsed **old, bool *there,
                             zarr_error *err)
 {
-    const struct zr_doc_source src = {
-        .store = m->store, .path = path, .name = name, .large = true};
+    const struct zr_doc_source src = {.store = m->store,
+                                      .path = path,
+                                      .name = name,
+                                      .large = true,
+                                      .cancel = m->opts.cancel};
     zarr_error e = {0};
     struct zr_doc doc;
     zarr_status st = ZARR_OK;

@@ -35,7 +35,7 @@ static zarr_status write_doc(const struct zr_migration *m, const struct zr_migra
     ZR_TRY(zr_str_status(&text, err));
     if (!is_dry(m)) {
         st = zr_doc_write(m->store, node->path, name, &text,
-                          doc->action == ZARR_MIGRATED_REPLACED, err);
+                          doc->action == ZARR_MIGRATED_REPLACED, m->opts.cancel, err);
         if (st != ZARR_OK) {
             zr_path_prefix(err, st, node->path);
             goto out;
@@ -68,7 +68,9 @@ static zarr_status remove_doc(const struct zr_migration *m,
                               const struct zr_migrated *node, const char *name,
                               const char *text, zarr_error *err)
 {
-    zarr_store_op op = {.verb = ZARR_STORE_STAT, .flags = ZARR_STORE_OP_DOCUMENT};
+    zarr_store_op op = {.verb = ZARR_STORE_STAT,
+                        .flags = ZARR_STORE_OP_DOCUMENT,
+                        .cancel = m->opts.cancel};
     zarr_error e = {0};
     struct zr_str key;
     zarr_status st = ZARR_OK;
@@ -80,7 +82,7 @@ static zarr_status remove_doc(const struct zr_migration *m,
     op.key = zr_str_text(&key);
     st = zr_store_run_one(m->store, &op, &e);
     if (st == ZARR_OK && !text && !is_dry(m))
-        st = zarr_store_erase(m->store, op.key, NULL, &e);
+        st = zarr_store_erase(m->store, op.key, m->opts.cancel, &e);
     if (st == ZARR_OK)
         zr_migration_tell(m, node, text ? ZARR_MIGRATED_LEFT : ZARR_MIGRATED_REMOVED,
                           name, text);

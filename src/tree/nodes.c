@@ -63,6 +63,7 @@ static zarr_status nodes_below(struct zr_nodes *nodes, zarr_store *store,
     zarr_status st = ZARR_OK;
 
     opts.consolidated = ZARR_CONSOLIDATED_NEVER;
+    opts.cancel = cancel;
     ZR_TRY(zarr_group_open(&group, store, path, &opts, err));
     walk.flags = ZARR_MEMBERS_GO_ON;
     walk.cancel = cancel;

@@ -67,6 +67,7 @@ static zarr_status each_pair(struct zr_reencode *r, const char *below, reencode_
     ZR_TRY(zr_str_status(&src, err));
     ZR_TRY(zr_str_status(&dst, err));
     opts.chunk_store = r->dst;
+    from.cancel = r->opts.cancel;
     pair.path = zr_str_text(&src);
     if (r->opts.flags & ZARR_REENCODE_MISSING_ERROR)
         from.missing_chunks = ZARR_MISSING_ERROR;
@@ -159,7 +160,7 @@ static zarr_status reencode_run(struct zr_reencode *r, const char *src_path,
     ZR_TRY(zr_nodes_list(&r->nodes, r->src, r->src_path, r->opts.cancel, err));
     ZR_TRY(zr_reencode_plan(r, err));
     ZR_TRY(each_array(r, check_buffers, err));
-    ZR_TRY(zr_claim_take(&r->claim, r->dst, r->dst_path, err));
+    ZR_TRY(zr_claim_take(&r->claim, r->dst, r->dst_path, r->opts.cancel, err));
     ZR_TRY(zr_reencode_begin(r, err));
     ZR_TRY(reencode_elements(r, err));
     ZR_TRY(zr_reencode_finish(r, err));

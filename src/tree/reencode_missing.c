@@ -76,7 +76,7 @@ static zarr_status put(struct zr_reencode *r, const char *path, const char *name
     zr_str_init(&text, r->ctx->alloc);
     zr_json_write(root, ZR_META_INDENT, &text);
     ZR_TRY(zr_str_status(&text, err));
-    st = zr_doc_write(r->target, path, name, &text, true, err);
+    st = zr_doc_write(r->target, path, name, &text, true, r->opts.cancel, err);
 out:
     zr_str_deinit(&text);
     return st;

@@ -26,6 +26,7 @@ static zarr_status plan_group(struct zr_reencode *r, const struct zr_node_row *n
     zarr_status st = ZARR_OK;
 
     opts.consolidated = ZARR_CONSOLIDATED_NEVER;
+    opts.cancel = r->opts.cancel;
     ZR_TRY(zarr_group_open(&group, r->src, src_path, &opts, err));
     spec.zarr_format = format;
     spec.attributes = zarr_group_attributes(group);
@@ -101,10 +102,12 @@ static bool same_elements_as(const zarr_array *a, const zarr_array *b)
 static zarr_status plan_array(struct zr_reencode *r, const char *src_path,
                               const char *dst_path, zarr_error *err)
 {
+    const zarr_array_open_options opts = {.struct_size = sizeof opts,
+                                          .cancel = r->opts.cancel};
     zarr_array *array = NULL, *made = NULL;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zarr_array_open(&array, r->src, src_path, NULL, err));
+    ZR_TRY(zarr_array_open(&array, r->src, src_path, &opts, err));
     if (r->opts.make)
         ZR_TRY(r->opts.make(r->opts.make_user, array, r->target, dst_path, err));
     else
@@ -165,17 +168,20 @@ out:
 
 static zarr_status plan_consolidated(struct zr_reencode *r, zarr_error *err)
 {
+    const zarr_group_open_options opts = {.struct_size = sizeof opts,
+                                          .cancel = r->opts.cancel};
     zarr_group *group = NULL;
     zarr_error why = {0};
     zarr_status st = ZARR_OK;
 
     if (r->nodes.item[0].kind != ZARR_NODE_GROUP)
         return ZARR_OK;
-    st = zarr_group_open(&group, r->src, r->src_path, NULL, &why);
+    st = zarr_group_open(&group, r->src, r->src_path, &opts, &why);
     if (st == ZARR_OK && zarr_group_is_consolidated(group))
         st = consolidate_target(r, err);
     else /* broken consolidated metadata is not copied */
-        st = st == ZARR_ERR_NO_MEMORY ? zr_pass(err, st, &why) : ZARR_OK;
+        st = st == ZARR_ERR_NO_MEMORY || st == ZARR_ERR_CANCELLED ? zr_pass(err, st, &why)
+                                                                  : ZARR_OK;
     zarr_group_free(group);
     return st;
 }
@@ -186,8 +192,11 @@ static zarr_status plan_consolidated(struct zr_reencode *r, zarr_error *err)
 static zarr_status job_text(struct zr_doc *d, const struct zr_reencode *r,
                             zarr_store *store, const char *name, zarr_error *err)
 {
-    const struct zr_doc_source from = {
-        .store = store, .path = r->dst_path, .name = name, .large = true};
+    const struct zr_doc_source from = {.store = store,
+                                       .path = r->dst_path,
+                                       .name = name,
+                                       .large = true,
+                                       .cancel = r->opts.cancel};
 
     return zr_doc_get(d, &from, err);
 }
@@ -393,14 +402,14 @@ static zarr_status look_at_destination(const struct zr_reencode *r, struct zr_do
 static zarr_status put_job(struct zr_reencode *r, zarr_error *err)
 {
     zarr_error e = {0};
-    zarr_status st = zr_job_begin(r->dst, r->dst_path, &r->job, &e);
+    zarr_status st = zr_job_begin(r->dst, r->dst_path, &r->job, r->opts.cancel, &e);
 
     if (st == ZARR_ERR_EXISTS)
         return in_the_way(r, ZARR_REENCODE_FOUND_JOB, "another call is at work at", err);
     if (st == ZARR_OK) {
         st = zr_node_must_be_new(r->dst, r->dst_path, r->opts.cancel, &e);
         if (st != ZARR_OK && (st != ZARR_ERR_EXISTS || zr_job_is_exclusive(r->dst)))
-            (void)zr_job_erase(r->dst, r->dst_path, NULL, NULL);
+            (void)zr_job_erase(r->dst, r->dst_path, r->opts.cancel, NULL);
         if (st == ZARR_ERR_EXISTS)
             return in_the_way(r, ZARR_REENCODE_FOUND_NODE, "a node is at", err);
     }
@@ -415,7 +424,7 @@ zarr_status zr_reencode_begin(struct zr_reencode *r, zarr_error *err)
 
     zr_doc_init(&job, r->ctx->alloc);
     /* before hours of work, and before a node that is replaced goes */
-    ZR_TRY(zr_parents_check(r->dst, r->dst_path, err));
+    ZR_TRY(zr_parents_check(r->dst, r->dst_path, r->opts.cancel, err));
     ZR_TRY(look_at_destination(r, &job, &there, err));
     r->result.state = ZARR_REENCODE_NEW;
     if (r->opts.flags & ZARR_REENCODE_OVERWRITE)
@@ -438,13 +447,14 @@ zarr_status zr_reencode_finish(struct zr_reencode *r, zarr_error *err)
     zarr_status st = ZARR_OK;
 
     opts.flags = ZARR_COPY_SKIP_EQUAL;
+    opts.cancel = r->opts.cancel;
     zr_str_init(&key, r->ctx->alloc);
     zr_path_key(&key, r->dst_path, ZR_DOC_JOB);
     ZR_TRY(zr_str_status(&key, err));
     ZR_TRY(zr_store_flush(r->dst, r->opts.cancel, err));
     ZR_TRY(zr_node_copy_plain(r->target, r->dst_path, r->dst, r->dst_path, &opts, err));
     ZR_TRY(zr_store_flush(r->dst, r->opts.cancel, err));
-    st = zarr_store_erase(r->dst, zr_str_text(&key), NULL, err);
+    st = zarr_store_erase(r->dst, zr_str_text(&key), r->opts.cancel, err);
     if (st == ZARR_ERR_NOT_FOUND) /* no job object: the state was COMPLETE */
         st = ZARR_OK;
     if (st == ZARR_OK)

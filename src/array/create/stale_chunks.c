@@ -54,19 +54,20 @@ static int look_at_first(void *user, const zarr_store_item *item)
 
 /* A folder may be empty. */
 static zarr_status look_into_folders(struct taken_look *l, zarr_store *store,
-                                     zarr_error *err)
+                                     const zarr_cancel *cancel, zarr_error *err)
 {
     zarr_status st = zr_str_status(&l->folders, err);
 
     for (size_t at = 0; st == ZARR_OK && at < l->folders.bytes && l->found.bytes == 0;
          at += strlen(l->folders.ptr + at) + 1)
         st = zr_store_list(store, l->folders.ptr + at, ZARR_LIST_RECURSIVE, look_at_first,
-                           &l->found, NULL, err);
+                           &l->found, cancel, err);
     return st;
 }
 
 zarr_status zr_chunks_must_not_be(zarr_store *store, const char *path,
-                                  const struct zr_array_meta *meta, zarr_error *err)
+                                  const struct zr_array_meta *meta,
+                                  const zarr_cancel *cancel, zarr_error *err)
 {
     const zarr_allocator *alloc = zr_store_context(store)->alloc;
     const uint64_t zeros[ZARR_MAX_RANK] = {0};
@@ -83,8 +84,9 @@ zarr_status zr_chunks_must_not_be(zarr_store *store, const char *path,
     zr_key_encoding_key(&meta->keys, meta->ndim, zeros, &first);
     ZR_TRY(zr_str_status(&first, err));
     l.below = strchr(zr_str_text(&first), '/');
-    ZR_TRY(zr_store_list(store, path, ZARR_LIST_DIRECTORY, look_at_taken, &l, NULL, err));
-    ZR_TRY(look_into_folders(&l, store, err));
+    ZR_TRY(
+        zr_store_list(store, path, ZARR_LIST_DIRECTORY, look_at_taken, &l, cancel, err));
+    ZR_TRY(look_into_folders(&l, store, cancel, err));
     ZR_TRY(zr_str_status(&l.found, err));
     if (l.found.bytes > 0)
         st = zr_fail(err, ZARR_ERR_EXISTS,

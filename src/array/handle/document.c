@@ -88,7 +88,7 @@ static zarr_status text_format(int32_t *out, const struct zr_json *root, int32_t
 /* Makes a state from the texts. attributes: v2's .zattrs, or NULL. */
 static zarr_status state_of_text(struct zr_array_state **out, const zarr_array *a,
                                  const char *text, const char *attributes, int32_t wish,
-                                 zarr_error *err)
+                                 const zarr_cancel *cancel, zarr_error *err)
 {
     struct zr_parsed *parsed = NULL, *attrs = NULL;
     struct zr_array_source src;
@@ -103,7 +103,7 @@ static zarr_status state_of_text(struct zr_array_state **out, const zarr_array *
     if (attributes)
         ZR_TRY(parse_document(&attrs, a->h.ctx, attributes, "attributes", err));
     src = zr_array_source_make(format, parsed, attrs, NULL);
-    ZR_TRY(zr_origin_state(out, a, &src, err));
+    ZR_TRY(zr_origin_state(out, a, &src, cancel, err));
     if (a->grid_shape)
         ZR_TRY(use_grid_shape(a, out, err));
 out:
@@ -153,7 +153,7 @@ zarr_status zarr_array_open_document(zarr_array **out, zarr_context *ctx,
     a->may_go = false;
     a->may_probe = store || o.chunk_store;
     a->grid_shape = (o.flags & ZARR_OPEN_GRID_SHAPE) != 0;
-    st = state_of_text(&state, a, text, attributes, o.zarr_format, err);
+    st = state_of_text(&state, a, text, attributes, o.zarr_format, o.cancel, err);
     if (st == ZARR_OK)
         st = zr_array_adopt(a, state, o.cancel, err);
     if (st != ZARR_OK) {

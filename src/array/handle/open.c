@@ -132,7 +132,7 @@ static zarr_status load_found_array(struct zr_array_state **out, const zarr_arra
     if (found->format == 2)
         ZR_TRY(zr_attrs_read(&attrs, &where, &found->ahead, err));
     src = zr_array_source_make(found->format, found->parsed, attrs, NULL);
-    ZR_TRY(zr_origin_state(out, a, &src, err));
+    ZR_TRY(zr_origin_state(out, a, &src, found->cancel, err));
     if (found->format == 3 && format == 0)
         zr_warn_hidden(a->h.store, a->h.path, ZARR_NODE_ARRAY);
 out:
@@ -253,7 +253,8 @@ out:
 /* Consolidated metadata may describe an array that has no document of its own. A store
  * that answers in microseconds is asked at once; another one when a check first reads the
  * document, because opening must not cost a request. */
-static zarr_status look_for_document(zarr_array *a, int32_t format, zarr_error *err)
+static zarr_status look_for_document(zarr_array *a, int32_t format,
+                                     const zarr_cancel *cancel, zarr_error *err)
 {
     bool there = false;
     zarr_status st = ZARR_OK;
@@ -261,7 +262,7 @@ static zarr_status look_for_document(zarr_array *a, int32_t format, zarr_error *
     if (!a->may_go || !zr_store_can(a->h.store, ZARR_STORE_CAP_FAST_GET))
         return ZARR_OK;
     st = zr_doc_is_there(a->h.store, a->h.path, zr_doc_name(ZARR_NODE_ARRAY, format),
-                         &there, NULL, err);
+                         &there, cancel, err);
     atomic_store(&a->has_document, there);
     return st;
 }
@@ -284,11 +285,11 @@ zarr_status zr_array_open_entry(zarr_array **out, zarr_store *store, char *path,
         st = zr_fail(err, ZARR_ERR_NOT_FOUND, "there is a %s, not an array",
                      zr_kind_text(entry->kind));
     if (st == ZARR_OK)
-        st = zr_origin_state(&state, a, &src, err);
+        st = zr_origin_state(&state, a, &src, o->cancel, err);
     if (st == ZARR_OK)
         st = zr_array_adopt(a, state, o->cancel, err);
     if (st == ZARR_OK)
-        st = look_for_document(a, entry->format, err);
+        st = look_for_document(a, entry->format, o->cancel, err);
     if (st != ZARR_OK) {
         zr_path_prefix(err, st, a->h.path);
         goto out;

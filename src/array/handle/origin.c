@@ -14,20 +14,22 @@
 
 /* What cannot be read has no mark: it must not keep the array from being opened. */
 zarr_status zr_origin_mark_at(zarr_store *store, const char *path, bool *found,
-                              zarr_error *err)
+                              const zarr_cancel *cancel, zarr_error *err)
 {
-    const struct zr_find where = {.store = store, .path = path};
+    const struct zr_find where = {.store = store, .path = path, .cancel = cancel};
     struct zr_parsed *attrs = NULL;
-    const zarr_status st = zr_attrs_read(&attrs, &where, NULL, NULL);
+    zarr_error e = {0};
+    const zarr_status st = zr_attrs_read(&attrs, &where, NULL, &e);
 
     *found = attrs && zr_json_get(attrs->json.root, NETCDF_MARK);
     zr_parsed_free(attrs);
-    return st == ZARR_ERR_NO_MEMORY ? zr_fail_memory(err, strlen(path)) : ZARR_OK;
+    return st == ZARR_ERR_NO_MEMORY || st == ZARR_ERR_CANCELLED ? zr_pass(err, st, &e)
+                                                                : ZARR_OK;
 }
 
 /* Looks at all groups above the node in this store. */
 static zarr_status find_mark(zarr_store *store, const char *path, bool *found,
-                             zarr_error *err)
+                             const zarr_cancel *cancel, zarr_error *err)
 {
     const zarr_context *ctx = zr_store_context(store);
     char *parent = zr_strdup(ctx->alloc, path);
@@ -40,7 +42,7 @@ static zarr_status find_mark(zarr_store *store, const char *path, bool *found,
         char *slash = strrchr(parent, '/');
 
         *(slash ? slash : parent) = '\0';
-        ZR_TRY(zr_origin_mark_at(store, parent, found, err));
+        ZR_TRY(zr_origin_mark_at(store, parent, found, cancel, err));
     }
 out:
     zr_free(ctx->alloc, parent);
@@ -58,7 +60,7 @@ static bool has_mark_above(const zarr_store *store)
     if (zarr_location_parse(&at, ctx, zarr_store_url(store), NULL) == ZARR_OK &&
         at->is_local && *at->path &&
         zarr_store_open(&root, ctx, at->url, NULL, NULL) == ZARR_OK &&
-        find_mark(root, at->path, &found, NULL) != ZARR_OK)
+        find_mark(root, at->path, &found, NULL, NULL) != ZARR_OK)
         found = false;
     zarr_store_free(root);
     zarr_location_free(at);
@@ -66,16 +68,17 @@ static bool has_mark_above(const zarr_store *store)
 }
 
 zarr_status zr_origin_mark_above(zarr_store *store, const char *path, bool *found,
-                                 zarr_error *err)
+                                 const zarr_cancel *cancel, zarr_error *err)
 {
-    const zarr_status st = find_mark(store, path, found, err);
+    const zarr_status st = find_mark(store, path, found, cancel, err);
 
     *found = *found || (st == ZARR_OK && has_mark_above(store));
     return st;
 }
 
 zarr_status zr_origin_state(struct zr_array_state **out, const zarr_array *a,
-                            const struct zr_array_source *src, zarr_error *err)
+                            const struct zr_array_source *src, const zarr_cancel *cancel,
+                            zarr_error *err)
 {
     struct zr_array_source again = *src;
     bool zero = false;
@@ -84,7 +87,7 @@ zarr_status zr_origin_state(struct zr_array_state **out, const zarr_array *a,
     ZR_TRY(zr_array_state_new(out, a->h.ctx, src, err));
     if (!a->may_probe || !zr_array_meta_shuffle_is_unclear(&(*out)->meta, &zero))
         goto out;
-    ZR_TRY(zr_origin_mark_above(a->h.store, a->h.path, &again.nczarr, err));
+    ZR_TRY(zr_origin_mark_above(a->h.store, a->h.path, &again.nczarr, cancel, err));
     if (again.nczarr) {
         zr_array_state_free(*out);
         *out = NULL;

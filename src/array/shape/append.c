@@ -183,7 +183,7 @@ static zarr_status clear_other_fields(const struct appending *ap, zarr_error *er
 
     if (!ap->opts.field)
         return ZARR_OK;
-    ZR_TRY(zr_leftover_read(&left, ap->array, ap->base->meta.ndim, err));
+    ZR_TRY(zr_leftover_read(&left, ap->array, ap->base->meta.ndim, ap->opts.cancel, err));
     if (left.found)
         st = zr_leftover_clear(ap->array, ap->base, &left, ap->opts.cancel, err);
 out:

@@ -58,14 +58,15 @@ static struct zr_doc_source record_source(const zarr_array *a)
 }
 
 zarr_status zr_leftover_read(struct zr_leftover *out, const zarr_array *a, int32_t ndim,
-                             zarr_error *err)
+                             const zarr_cancel *cancel, zarr_error *err)
 {
-    const struct zr_doc_source src = record_source(a);
+    struct zr_doc_source src = record_source(a);
     struct zr_doc doc;
     zarr_error e = {0};
     zarr_status st = ZARR_OK;
 
     *out = (struct zr_leftover){0};
+    src.cancel = cancel;
     zr_doc_init(&doc, a->h.ctx->alloc);
     st = zr_doc_get(&doc, &src, &e);
     if (st == ZARR_ERR_NOT_FOUND) {
@@ -193,7 +194,7 @@ static zarr_status drop_record(const zarr_array *a, const struct zr_leftover *do
         .fn = edit_drop, .arg = &x, .may_be_new = true, .erase = &x.erase};
 
     if (!zr_store_is_by_version(a->h.store))
-        return zr_doc_erase(a->h.store, a->h.path, ZR_DOC_LEFTOVERS, true, err);
+        return zr_doc_erase(a->h.store, a->h.path, ZR_DOC_LEFTOVERS, true, NULL, err);
     return zr_doc_update(&src, &edit, err);
 }
 

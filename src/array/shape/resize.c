@@ -82,7 +82,7 @@ static zarr_status judge_resize(void *arg, struct zr_array_state *now, zarr_erro
     bool pending = false;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_leftover_read(&p->left, p->array, ndim, err));
+    ZR_TRY(zr_leftover_read(&p->left, p->array, ndim, p->cancel, err));
     /* no lock keeps out a shrink that has written its record but not yet its shape */
     pending = zr_store_is_by_version(p->array->h.store) &&
               zr_leftover_is_within(&p->left, ndim, now->meta.shape);
@@ -248,12 +248,12 @@ static zarr_status clear_leftovers(zarr_array *array, const zarr_shape_options *
 
     ZR_TRY(zr_cancel_check(o->cancel, err));
     /* no lock, so that nothing to do is no error in a store that cannot be written */
-    ZR_TRY(zr_leftover_read(&left, array, held->meta.ndim, err));
+    ZR_TRY(zr_leftover_read(&left, array, held->meta.ndim, o->cancel, err));
     *found = left.found;
     if (!left.found || look)
         goto out;
     ZR_TRY(zr_shape_lock(array, o->cancel, &lock, err));
-    ZR_TRY(zr_leftover_read(&left, array, held->meta.ndim, err));
+    ZR_TRY(zr_leftover_read(&left, array, held->meta.ndim, o->cancel, err));
     *found = left.found;
     if (!left.found) /* another call cleared it */
         goto out;

@@ -68,7 +68,8 @@ zarr_status zr_outside_state(struct zr_array_state **out, const zarr_array *a,
                              zarr_error *err);
 /* Fails with EXISTS if there are chunks at the path, as what is left of an array. */
 zarr_status zr_chunks_must_not_be(zarr_store *store, const char *path,
-                                  const struct zr_array_meta *meta, zarr_error *err);
+                                  const struct zr_array_meta *meta,
+                                  const zarr_cancel *cancel, zarr_error *err);
 /* Whether all elements of the chunk that `larger` has and `shape` cuts off are the fill
  * value. */
 zarr_status zr_outside_is_fill(const zarr_array *a, struct zr_array_state *larger,
@@ -87,7 +88,7 @@ struct zr_leftover {
     uint64_t extent[ZARR_MAX_RANK];
 };
 zarr_status zr_leftover_read(struct zr_leftover *out, const zarr_array *a, int32_t ndim,
-                             zarr_error *err);
+                             const zarr_cancel *cancel, zarr_error *err);
 /* Whether the record allows elements up to this shape. */
 bool zr_leftover_covers(const struct zr_leftover *r, int32_t ndim, const uint64_t *shape);
 /* Whether the record allows none outside of this shape. */

@@ -289,17 +289,17 @@ static void test_write(void **state)
         zr_str_puts(&text, "{}");
         assert_ok(zr_doc_is_there(w.store, "a", ".zattrs", &there, NULL, &terr));
         assert_false(there);
-        assert_ok(zr_doc_write(w.store, "a", ".zattrs", &text, false, &terr));
+        assert_ok(zr_doc_write(w.store, "a", ".zattrs", &text, false, NULL, &terr));
         assert_ok(zr_doc_is_there(w.store, "a", ".zattrs", &there, NULL, &terr));
         assert_true(there);
         zr_str_puts(&text, " ");
-        assert_status(zr_doc_write(w.store, "a", ".zattrs", &text, false, &terr),
+        assert_status(zr_doc_write(w.store, "a", ".zattrs", &text, false, NULL, &terr),
                       ZARR_ERR_EXISTS);
         assert_string_equal(get_text(&w, "a/.zattrs"), "{}");
-        assert_ok(zr_doc_write(w.store, "a", ".zattrs", &text, true, &terr));
+        assert_ok(zr_doc_write(w.store, "a", ".zattrs", &text, true, NULL, &terr));
         assert_string_equal(get_text(&w, "a/.zattrs"), "{} ");
         w.ctx->limits.metadata_bytes = 2;
-        assert_status(zr_doc_write(w.store, "a", "x", &text, false, &terr),
+        assert_status(zr_doc_write(w.store, "a", "x", &text, false, NULL, &terr),
                       ZARR_ERR_LIMIT);
         assert_null(get_text(&w, "a/x"));
         zr_str_deinit(&text);

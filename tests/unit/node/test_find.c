@@ -230,7 +230,7 @@ static void test_parents(void **state)
     for (enum world_sort sort = 0; sort < N_WORLDS; sort++) {
         world_open(&w, sort);
         put_text(&w, "a/.zgroup", V2);
-        assert_ok(zr_parents_create(w.store, "a/b/c/d", 3, &terr));
+        assert_ok(zr_parents_create(w.store, "a/b/c/d", 3, NULL, &terr));
         /* The parents of a group are not changed. */
         assert_null(get_text(&w, "zarr.json"));
         assert_null(get_text(&w, "a/zarr.json")); /* it would hide the v2 group */
@@ -238,7 +238,8 @@ static void test_parents(void **state)
         assert_non_null(get_text(&w, "a/b/c/zarr.json"));
         assert_null(get_text(&w, "a/b/c/d/zarr.json"));
         put_text(&w, "a/b/zarr.json", V3_ARRAY);
-        assert_status(zr_parents_create(w.store, "a/b/x", 3, &terr), ZARR_ERR_INVALID);
+        assert_status(zr_parents_create(w.store, "a/b/x", 3, NULL, &terr),
+                      ZARR_ERR_INVALID);
         assert_says("/a/b is an array");
         world_close(&w);
     }
@@ -251,18 +252,19 @@ static void test_may_go(void **state)
     (void)state;
     for (enum world_sort sort = 0; sort < N_WORLDS; sort++) {
         world_open(&w, sort);
-        assert_ok(zr_node_may_go(w.store, "a", &is_node, &terr));
+        assert_ok(zr_node_may_go(w.store, "a", &is_node, NULL, &terr));
         assert_false(is_node);
         assert_ok(zr_node_must_be_new(w.store, "a", NULL, &terr));
         put_text(&w, "a/c/0/1", "a chunk"); /* the rest of an array */
         put_text(&w, "a/.zattrs", "{}");
-        assert_ok(zr_node_may_go(w.store, "a", &is_node, &terr));
+        assert_ok(zr_node_may_go(w.store, "a", &is_node, NULL, &terr));
         assert_false(is_node);
         put_text(&w, "a/thesis.txt", "not of Zarr");
-        assert_status(zr_node_may_go(w.store, "a", &is_node, &terr), ZARR_ERR_EXISTS);
+        assert_status(zr_node_may_go(w.store, "a", &is_node, NULL, &terr),
+                      ZARR_ERR_EXISTS);
         assert_says("thesis.txt");
         put_text(&w, "a/zarr.json", "broken");
-        assert_ok(zr_node_may_go(w.store, "a", &is_node, &terr));
+        assert_ok(zr_node_may_go(w.store, "a", &is_node, NULL, &terr));
         assert_true(is_node);
         assert_status(zr_node_must_be_new(w.store, "a", NULL, &terr), ZARR_ERR_EXISTS);
         assert_says("broken");

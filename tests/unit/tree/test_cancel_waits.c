@@ -147,15 +147,27 @@ static void shape_waits_end(void **state)
 static struct {
     const char *what; /* a part of the keys whose operations hang */
     uint32_t verb;    /* only these; 0: all */
+    int skip;         /* so many of these do not hang */
     pthread_mutex_t mutex;
     zarr_store_op *op[64];
     int n;
     void (*done)(void *arg, zarr_store_op *op, const zarr_error *err);
     void *arg;
     int n_cancelled;
-    bool is_done; /* a write that hangs was done */
-    bool signals; /* an operation that hangs sets the object itself */
+    bool is_done;  /* a write that hangs was done */
+    bool signals;  /* an operation that hangs sets the object itself */
+    int n_endless; /* operations that nothing would have ended */
 } hung = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+/* Without a cancel object the operation fails instead, so that the test ends. */
+static void fail_endless(zarr_store_op *op, zarr_error *err)
+{
+    hung.n_endless++;
+    op->status = err->code = ZARR_ERR_IO;
+    snprintf(err->message, sizeof err->message, "%s: verb %u has no cancel object",
+             op->key, op->verb);
+    print_message("%s\n", err->message);
+}
 
 static void hung_submit(void *self, zarr_store_op **ops, uint64_t n,
                         void (*done)(void *arg, zarr_store_op *op, const zarr_error *err),
@@ -163,12 +175,13 @@ static void hung_submit(void *self, zarr_store_op **ops, uint64_t n,
 {
     for (uint64_t i = 0; i < n; i++) {
         const bool hangs = strstr(ops[i]->key, hung.what) &&
-                           (hung.verb == 0 || hung.verb == ops[i]->verb);
+                           (hung.verb == 0 || hung.verb == ops[i]->verb) &&
+                           (hung.skip == 0 || hung.skip-- == 0);
         zarr_error err = ZARR_ERROR_INIT;
 
         if (hangs && hung.is_done)
             trap_run(self, ops[i], &err);
-        if (hangs) {
+        if (hangs && ops[i]->cancel) {
             pthread_mutex_lock(&hung.mutex);
             assert_true(hung.n < 64);
             hung.op[hung.n++] = ops[i];
@@ -179,7 +192,10 @@ static void hung_submit(void *self, zarr_store_op **ops, uint64_t n,
                 zarr_cancel_set(signalled);
             continue;
         }
-        trap_run(self, ops[i], &err);
+        if (hangs)
+            fail_endless(ops[i], &err);
+        else
+            trap_run(self, ops[i], &err);
         done(arg, ops[i], &err);
     }
 }
@@ -482,6 +498,125 @@ static void changes_in_flight_end(void **state)
     world_close(&w);
 }
 
+/* ---- calls for whole nodes --------------------------------------------------------- */
+
+static zarr_status call_copy(zarr_store *s)
+{
+    const zarr_copy_options o = {.struct_size = sizeof o,
+                                 .flags = ZARR_COPY_SKIP_EQUAL,
+                                 .max_threads = 1,
+                                 .cancel = signalled};
+
+    return zarr_node_copy(s, "src", s, "new/dst", &o, &terr);
+}
+
+/* The group of the destination differs, and is erased first. */
+static zarr_status call_replace(zarr_store *s)
+{
+    const zarr_copy_options o = {.struct_size = sizeof o,
+                                 .flags = ZARR_COPY_SKIP_EQUAL | ZARR_COPY_OVERWRITE,
+                                 .max_threads = 1,
+                                 .cancel = signalled};
+
+    return zarr_node_copy(s, "src", s, "two", &o, &terr);
+}
+
+static zarr_status call_delete(zarr_store *s)
+{
+    const zarr_delete_options o = {.struct_size = sizeof o, .cancel = signalled};
+    const zarr_status st = zarr_node_delete_watched(s, "old", &o, &terr);
+
+    return st == ZARR_ERR_NOT_FOUND ? ZARR_OK : st;
+}
+
+static zarr_status call_reencode(zarr_store *s)
+{
+    const zarr_reencode_options o = {
+        .struct_size = sizeof o, .flags = ZARR_REENCODE_RESUME, .cancel = signalled};
+
+    return zarr_node_reencode(s, "src", s, "new/dst", NULL, &o, &terr);
+}
+
+static zarr_status call_migrate(zarr_store *s)
+{
+    const zarr_migrate_options o = {
+        .struct_size = sizeof o, .flags = ZARR_MIGRATE_REMOVE, .cancel = signalled};
+
+    return zarr_node_migrate(s, "old", &o, &terr);
+}
+
+static zarr_status call_create(zarr_store *s)
+{
+    static const uint64_t one[] = {1};
+    const zarr_array_spec spec = {.struct_size = sizeof spec,
+                                  .flags = ZARR_SPEC_CLAIM,
+                                  .ndim = 1,
+                                  .shape = one,
+                                  .chunk_shape = one,
+                                  .data_type = "uint8",
+                                  .cancel = signalled};
+    const zarr_array_open_options o = {.struct_size = sizeof o, .cancel = signalled};
+    zarr_array *a = NULL;
+    const zarr_status st = zarr_array_create(&a, s, "new/dst", &spec, &o, &terr);
+
+    zarr_array_free(a);
+    return st;
+}
+
+static zarr_status call_verify(zarr_store *s)
+{
+    const zarr_verify_options o = {
+        .struct_size = sizeof o, .max_threads = 1, .cancel = signalled};
+
+    return zarr_node_verify(s, "old", NULL, &o, &terr);
+}
+
+static zarr_status call_diff(zarr_store *s)
+{
+    const zarr_diff_options o = {.struct_size = sizeof o, .cancel = signalled};
+
+    return zarr_node_diff(s, "src", s, "two", NULL, &o, &terr);
+}
+
+/* Documents and job objects have a z in their names, other keys have none. */
+static void every_document_operation_ends(void **state)
+{
+    static zarr_status (*const calls[])(zarr_store * s) = {
+        call_copy,    call_replace, call_delete, call_reencode,
+        call_migrate, call_create,  call_verify, call_diff};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
+        for (int skip = 0, hangs = 1; hangs; skip++) {
+            zarr_group *g = NULL;
+            zarr_store *s = NULL;
+            struct world w;
+            zarr_status st;
+
+            signalled = fresh_cancel();
+            hung.what = "no such key";
+            s = open_hung(&w);
+            assert_ok(group_create(&g, s, "two", 3, NULL, 0, &terr));
+            zarr_group_free(g);
+            hung.what = "z";
+            hung.signals = true;
+            hung.skip = skip;
+            hung.n_cancelled = hung.n_endless = 0;
+            st = calls[i](s);
+            hangs = hung.n_cancelled > 0;
+            if (hung.n_endless > 0 || st != (hangs ? ZARR_ERR_CANCELLED : ZARR_OK))
+                fail_msg("call %zu, operation %d: %s", i, skip, st ? terr.message : "OK");
+            hung.what = "no such key";
+            hung.skip = 0;
+            zarr_cancel_reset(signalled);
+            if (hangs && calls[i] != call_create)
+                assert_ok(calls[i](s));
+            zarr_store_free(s);
+            world_close(&w);
+        }
+    hung.signals = false;
+}
+
 /* ---- calls of a store that never answers ------------------------------------------- */
 
 /* A call that does not pass its object on fails at once. */
@@ -642,6 +777,7 @@ int main(void)
         cmocka_unit_test(documents_in_flight_end),
         cmocka_unit_test(a_cancelled_write_may_be_done),
         cmocka_unit_test(changes_in_flight_end),
+        cmocka_unit_test(every_document_operation_ends),
         cmocka_unit_test(a_rename_ends),
         cmocka_unit_test(calls_of_a_store_end),
     };
