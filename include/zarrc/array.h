@@ -53,9 +53,9 @@ enum {
 typedef struct zarr_array_open_options {
     uint32_t struct_size, flags; /**< `flags`: ZARR_OPEN_* */
     int32_t zarr_format;         /**< 2 or 3; 0: look for both, v3 first */
-    /** one of ZARR_CONSOLIDATED_*, for zarr_group_open_array() and, without
-     * `group_opts`, zarr_group_open_node(). Calls that open an array by a path of a store
-     * always read the array's own documents */
+    /** one of ZARR_CONSOLIDATED_*, for zarr_group_open_array(), and for
+     * zarr_group_open_node() if its parameter `group_opts` is NULL. Calls that open an
+     * array by a path of a store always read the array's own documents */
     uint32_t consolidated;
     /** store of the chunks, which the array keeps alive; NULL: that of the metadata */
     zarr_store *chunk_store;

@@ -22,8 +22,8 @@ typedef struct zarr_array_spec {
     int32_t zarr_format;         /**< 2 or 3; 0: 3 */
     int32_t ndim;                /**< number of dimensions; 0: a single element */
     const uint64_t *shape;       /**< lengths of the dimensions in elements */
-    /** shape of a chunk in elements, or of a shard if `codecs` has "sharding_indexed".
-     * NULL: about 1 MiB */
+    /** shape of a chunk in elements; NULL: about 1 MiB. If "sharding_indexed" is in
+     * `codecs`, it is the shape of a shard */
     const uint64_t *chunk_shape;
     /** v3: shape of a shard in elements, multiples of `chunk_shape`. NULL: no
      * shards, unless `chunk_grid` or `codecs` makes them */
@@ -35,11 +35,12 @@ typedef struct zarr_array_spec {
      * With the v2 codecs json2 and msgpack2 it may be any JSON that the codec can store,
      * such as a list. NULL: zero, or "" for text */
     const char *fill_value;
-    /** v3: JSON array of codecs; with `shard_shape` those of the chunks, else the whole
-     * chain, which may have "sharding_indexed". If it has no array-to-bytes codec, the
-     * call inserts that of the data type, such as `bytes`. A `bytes` without `endian`
-     * gets the byte order of `data_type`, or else little-endian. v2: JSON object with
-     * `filters` and `compressor`.
+    /** v3: JSON array of codecs. With `shard_shape`, or with both `chunk_grid` and
+     * `chunk_shape`, they are the codecs of the chunks: the call puts them inside a
+     * "sharding_indexed". Else they are the whole chain. If it has no array-to-bytes
+     * codec, the call inserts that of the data type, such as `bytes`. A `bytes` without
+     * `endian` gets the byte order of `data_type`, or else little-endian. v2: JSON object
+     * with `filters` and `compressor`.
      *
      * NULL: zstd. If elements have a fixed size and the default memory of the handle is
      * CUDA, CUDA pinned or CUDA managed: blosc with lz4 and shuffle. Neither codec gets a
