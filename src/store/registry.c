@@ -153,7 +153,7 @@ void zr_store_registry_item(const struct zr_store_registry *r, size_t i,
                        "or .ozx, or zip:path"},
         {"http", "the files of a web server, read-only; URL: http://host/path"},
         {"https", "the files of a web server, read-only; URL: https://host/path"},
-        {"s3", "the objects of a bucket, read-only; URL: s3://bucket/prefix"}};
+        {"s3", "the objects of a bucket; URL: s3://bucket/prefix"}};
     const struct zr_store_row *row = (const void *)r->rows.entry[i];
 
     *name = row->entry.name;
