@@ -377,7 +377,7 @@ static uint32_t keep_ranges(struct zr_wave *w, struct zr_prefetch *p, uint32_t k
     return n;
 }
 
-static void keep_whole(struct zr_wave *w, struct zr_prefetch *p, uint32_t k)
+static void keep_operation(struct zr_wave *w, struct zr_prefetch *p, uint32_t k)
 {
     const zarr_store_op *op = &p->op[k];
     const bool good = is_complete(op);
@@ -407,7 +407,7 @@ static void keep_results(const struct zr_io *io, struct zr_wave *w, struct zr_pr
             k += keep_ranges(w, p, k);
             continue;
         }
-        keep_whole(w, p, k++);
+        keep_operation(w, p, k++);
     }
     give_failed(io, p);
 }
