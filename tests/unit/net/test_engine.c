@@ -520,7 +520,8 @@ static void test_soak(void **state)
     if (memory_in_use() > memory + (4 << 20))
         fail_msg("%" PRIu64 " bytes more", memory_in_use() - memory);
     zr_net_engine_stats_get(&stats);
-    assert_true(stats.sockets <= ZR_NET_CONCURRENCY_MAX);
+    /* the tests before used two servers, and their connections are kept */
+    assert_true(stats.sockets <= 2 * ZR_NET_CONCURRENCY_MAX);
     /* with those of libcurl's wake-ups and of the test itself */
     assert_true(count_entries("/proc/self/fd") <=
                 stats.sockets + 2 * stats.reactors + 20);
