@@ -142,7 +142,7 @@ class AsyncArrayBase:
         """A read for another library. On a device its memory is made, and given away, at once."""
         if fields:
             return await run_on_thread(_tensors.read, self.array, selection, like, fields=fields)
-        device = _tensors.find_device(self.array, like)
+        device = _tensors.choose_device(self.array, like)
         there = None if device is None else await _find_handle(self.array, device)
         if device is None or there is None:
             found = await _read(self.array, selection, _tensors.host_memory(self.array, selection, like))
@@ -165,20 +165,20 @@ class AsyncArrayBase:
         found: list[Any] = await run_on_thread(self.array.read_many, keys, out=out, device=device, like=like, meta_array=meta_array)
         return found
 
-    async def get_basic_selection(self, selection: Key = ..., *, out: Memory | None = None, like: LikeLike = None) -> Any:
-        return await self._get(_indexing.basic, selection, out, like)
+    async def get_basic_selection(self, selection: Key = ..., *, out: Memory | None = None, like: LikeLike = None, meta_array: LikeLike = None) -> Any:
+        return await self._get(_indexing.basic, selection, out, like, meta_array)
 
-    async def get_orthogonal_selection(self, selection: Key, *, out: Memory | None = None, like: LikeLike = None) -> Any:
-        return await self._get(_indexing.orthogonal, selection, out, like)
+    async def get_orthogonal_selection(self, selection: Key, *, out: Memory | None = None, like: LikeLike = None, meta_array: LikeLike = None) -> Any:
+        return await self._get(_indexing.orthogonal, selection, out, like, meta_array)
 
-    async def get_coordinate_selection(self, selection: Key, *, out: Memory | None = None, like: LikeLike = None) -> Any:
-        return await self._get(_indexing.points, selection, out, like)
+    async def get_coordinate_selection(self, selection: Key, *, out: Memory | None = None, like: LikeLike = None, meta_array: LikeLike = None) -> Any:
+        return await self._get(_indexing.points, selection, out, like, meta_array)
 
-    async def get_mask_selection(self, mask: ArrayLike, *, out: Memory | None = None, like: LikeLike = None) -> Any:
-        return await self._get(_indexing.mask, mask, out, like)
+    async def get_mask_selection(self, mask: ArrayLike, *, out: Memory | None = None, like: LikeLike = None, meta_array: LikeLike = None) -> Any:
+        return await self._get(_indexing.mask, mask, out, like, meta_array)
 
-    async def get_block_selection(self, selection: Key, *, out: Memory | None = None, like: LikeLike = None) -> Any:
-        return await self._get(_indexing.blocks, selection, out, like)
+    async def get_block_selection(self, selection: Key, *, out: Memory | None = None, like: LikeLike = None, meta_array: LikeLike = None) -> Any:
+        return await self._get(_indexing.blocks, selection, out, like, meta_array)
 
     async def set_orthogonal_selection(self, selection: Key, value: ArrayLike) -> None:
         await self._set(_indexing.orthogonal, selection, value)

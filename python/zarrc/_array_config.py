@@ -30,7 +30,7 @@ class ArrayConfig:
         if isinstance(given, cls):
             return given if given.like is None or isinstance(given.like, _libraries.Like) else given.for_library(given.like)
         values = settings.values
-        defaults = _config_of(values["array.order"], values["array.write_empty_chunks"], values["array.read_missing_chunks"])
+        defaults = _make_config(values["array.order"], values["array.write_empty_chunks"], values["array.read_missing_chunks"])
         if given is None:
             return defaults
         names = cls.__dataclass_fields__
@@ -58,7 +58,7 @@ class ArrayConfig:
                 "trust": choice("trust", TRUST, self.trust)}
 
 
-_config_of = lru_cache(8)(ArrayConfig)  # every opening asks for the same one
+_make_config = lru_cache(8)(ArrayConfig)  # every opening asks for the same one
 
 
 class Metadata(Mapping[str, Any]):

@@ -147,14 +147,14 @@ def read(array: _core.Array, selection: _core.Selection | None, like: _libraries
     return give(array, _indexing.read(array, selection, out=host_memory(array, selection, like), options=options), like, options)
 
 
-def find_device(array: _core.Array, like: _libraries.Like) -> str | None:
+def choose_device(array: _core.Array, like: _libraries.Like) -> str | None:
     """The device into whose memory elements are read for a library; None: they are read into host memory."""
     return None if like.device == "cpu" or not _is_for_others(array) else like.device
 
 
 def find_handle(array: _core.Array, like: _libraries.Like) -> Any:
     """The handle that reads into memory of a device for a library; None: the elements are read into host memory."""
-    device = find_device(array, like)
+    device = choose_device(array, like)
     return None if device is None else _indexing.find_handle(array, device)
 
 

@@ -165,7 +165,8 @@ uint32_t zr_cpu_count(void)
         cpu_set_t aligned;
     } set;
 
-    /* the call itself tells how many bytes it wrote; glibc fills and counts all 8192 */
+    /* The system call tells how many bytes it wrote. glibc's function clears the rest,
+     * so all of them would have to be counted. */
     const long size = syscall(SYS_sched_getaffinity, 0, sizeof set, &set);
     const int count = size > 0 ? CPU_COUNT_S((size_t)size, &set.aligned) : 0;
 

@@ -147,7 +147,7 @@ static void renewer_serve(void *user)
         zr_cond_broadcast(&renewers.changed);
     }
     for (struct zr_s3_keys *k; (k = take_asked_locked());)
-        answer_locked(k); /* nothing is renewed any more */
+        answer_locked(k); /* nothing more is renewed */
     zr_mutex_unlock(&renewers.mutex);
 }
 

@@ -73,7 +73,7 @@ static struct probed_place *find_place_locked(const char *hash)
     return NULL;
 }
 
-/* Whether what is known of a place counts no longer. */
+/* Whether what was found out about a place is out of date. */
 static bool has_expired(const struct probed_place *p)
 {
     return p->verdict == ZR_S3_DOUBTFUL && zr_now_ns() >= p->until_ns;
@@ -227,7 +227,8 @@ static zarr_status probe_uploads(struct probe *p, enum zr_s3_verdict *out,
 
     if (probe_is_ended(p))
         return zr_fail(err, ZARR_ERR_CANCELLED, "cancelled");
-    p->seen = "it refuses such conditions, or joins parts whatever they say";
+    p->seen =
+        "it refuses such conditions, or joins the parts although one of them is false";
     return zr_s3_try_upload(p->s, &trial, out, err);
 }
 

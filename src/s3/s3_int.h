@@ -296,7 +296,7 @@ struct zr_s3_request {
     char hash[ZR_S3_HASH_ROOM], checksum[ZR_S3_CHECKSUM_ROOM];
 };
 enum {
-    ZR_S3_LATE_BYTES = 64 << 10 /* a reactor hashes no longer body of a PUT */
+    ZR_S3_LATE_BYTES = 64 << 10 /* the longest body of a PUT that a reactor hashes */
 };
 /* Starts a request, after the renewal of a key that is due. Hashes the body. */
 void zr_s3_send(struct zr_s3_request *r);
