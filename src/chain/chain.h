@@ -324,8 +324,13 @@ zarr_status zr_conf_dtype_v3(const zarr_codec_spec *raw, const char *member,
                              const zarr_dtype **out, zarr_error *err);
 zarr_status zr_conf_dtype(const zarr_codec_spec *raw, const char *member,
                           const zarr_dtype **out, uint32_t *byte_order, zarr_error *err);
-/* Gives the flags of zarr_codec_spec_input(). */
-uint32_t zr_spec_input_flags(const zarr_codec_spec *spec);
+/* Gives what the codecs before this one did. */
+const zarr_codec_input *zr_spec_input(const zarr_codec_spec *spec);
+/* Tells whether the metadata names the codec with the prefix "numcodecs.". */
+bool zr_spec_is_prefixed(const zarr_codec_spec *spec);
+/* Gives the name of codec i of the chain in a member; NULL after the last one. */
+const char *zr_spec_chain_name(const zarr_codec_spec *spec, const char *member,
+                               uint64_t i);
 /* Returns the limit that bounds chunks of this type: chunk_bytes, or
  * variable_chunk_bytes. */
 const char *zr_chunk_limit_name(const zarr_dtype *dtype);

@@ -274,9 +274,14 @@ uint64_t zr_spec_most_bytes(const zarr_codec_spec *spec)
     return spec->most_bytes;
 }
 
-uint32_t zr_spec_input_flags(const zarr_codec_spec *spec)
+const zarr_codec_input *zr_spec_input(const zarr_codec_spec *spec)
 {
-    return spec->input.flags;
+    return &spec->input;
+}
+
+bool zr_spec_is_prefixed(const zarr_codec_spec *spec)
+{
+    return spec->prefixed != 0;
 }
 
 void zr_spec_fail_dtype(const zarr_codec_spec *spec, const zarr_dtype *dtype,

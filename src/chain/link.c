@@ -324,21 +324,3 @@ out:
     zr_free(s->alloc, raw);
     return st;
 }
-
-/* ---- getters --------------------------------------------------------------- */
-
-void zarr_codec_spec_input(const zarr_codec_spec *spec, zarr_codec_input *out)
-{
-    if (!spec)
-        return;
-    zarr_codec_input input = spec->input;
-    const uint32_t bytes = out->struct_size;
-
-    input.struct_size = bytes;
-    memcpy(out, &input, ZR_MIN((size_t)bytes, sizeof input));
-}
-
-int zarr_codec_spec_prefixed(const zarr_codec_spec *spec)
-{
-    return spec ? spec->prefixed : 0;
-}

@@ -117,11 +117,9 @@ int64_t zarr_codec_spec_chain_codecs(const zarr_codec_spec *spec, const char *me
     return sub->chain->n;
 }
 
-const char *zarr_codec_spec_chain_name(const zarr_codec_spec *spec, const char *member,
-                                       uint64_t i)
+const char *zr_spec_chain_name(const zarr_codec_spec *spec, const char *member,
+                               uint64_t i)
 {
-    if (!spec)
-        return NULL;
     const struct zr_sub_chain *sub = zr_spec_sub(spec, member);
 
     return sub && i < sub->chain->n ? sub->chain->codec[i].vt->name : NULL;

@@ -30,11 +30,6 @@ static void *context_alloc(zarr_context *ctx, size_t bytes)
     return zr_malloc(ctx->alloc, bytes);
 }
 
-static void *host_realloc(zarr_context *ctx, void *block, size_t bytes)
-{
-    return zr_realloc(ctx->alloc, block, bytes);
-}
-
 static void context_free(zarr_context *ctx, void *block)
 {
     zr_free(ctx->alloc, block);
@@ -89,11 +84,7 @@ const zarr_host zr_host = {
     .fail_os = zr_fail_os,
     .log = host_log,
     .alloc = context_alloc,
-    .realloc = host_realloc,
     .free = context_free,
-    .memory_alloc = zarr_memory_alloc,
-    .memory_free = zarr_memory_free,
-    .memory_copy = zarr_memory_copy,
     .register_dtype = host_register_dtype,
     .register_codec_spec = host_register_codec_spec,
     .register_codec_impl = host_register_codec_impl,
@@ -112,32 +103,22 @@ const zarr_host zr_host = {
     .spec_member = zarr_codec_spec_member,
     .spec_allocator = zarr_codec_spec_allocator,
     .spec_dtype = zarr_codec_spec_dtype,
-    .dtype_find = zarr_dtype_find,
     .dtype_name = zarr_dtype_name,
-    .dtype_v2 = zarr_dtype_v2,
     .dtype_kind = zarr_dtype_kind,
     .dtype_item_bytes = zarr_dtype_item_bytes,
     .dtype_item_bits = zarr_dtype_item_bits,
-    .dtype_swap_bytes = zarr_dtype_swap_bytes,
-    .dtype_equal = zarr_dtype_equal,
     .store_open = zarr_store_open,
     .store_flush = zarr_store_flush,
     .store_free = zarr_store_free,
-    .store_read = zarr_store_read,
-    .store_write = zarr_store_write,
-    .store_erase = zarr_store_erase,
     .store_list = zarr_store_list,
     .parallel = zr_parallel_for,
     .spec_chain_json = zarr_codec_spec_chain_json,
     .spec_chain_codecs = zarr_codec_spec_chain_codecs,
-    .spec_chain_name = zarr_codec_spec_chain_name,
     .spec_chain_resolve = zarr_codec_spec_chain_resolve,
     .runner_open = zarr_codec_runner_open,
     .runner_decode = zarr_codec_runner_decode,
     .runner_encode = zarr_codec_runner_encode,
     .runner_close = zarr_codec_runner_close,
-    .spec_input = zarr_codec_spec_input,
-    .spec_prefixed = zarr_codec_spec_prefixed,
     .store_run = zarr_store_run,
     .store_lock = zarr_store_lock,
     .store_unlock = zarr_store_unlock,

@@ -66,8 +66,6 @@ ZARR_API int64_t zarr_codec_spec_i64s(const zarr_codec_spec *spec, const char *m
  * specification uses it to find and refuse unknown members. The library itself refuses
  * names that contain a NUL. */
 ZARR_API const char *zarr_codec_spec_member(const zarr_codec_spec *spec, uint64_t i);
-/** Returns 1 if the metadata names the codec with the prefix "numcodecs.", else 0. */
-ZARR_API int zarr_codec_spec_prefixed(const zarr_codec_spec *spec);
 /** @} */
 
 /** Returns where an instance that is bound to this codec allocates host memory; never
@@ -132,10 +130,6 @@ typedef struct zarr_codec_input {
     int32_t keepbits;
     uint32_t reserved;
 } zarr_codec_input;
-
-/** Fills `*out` with the facts about what a codec of a parsed chain gets. The caller sets
- * `out->struct_size` first. */
-ZARR_API void zarr_codec_spec_input(const zarr_codec_spec *spec, zarr_codec_input *out);
 
 /* ---- specifications ---------------------------------------------------------------- */
 
@@ -311,8 +305,8 @@ typedef struct zarr_codec_spec_vtable {
      */
     zarr_status (*elements)(const zarr_codec_spec *spec, const char *in,
                             zarr_codec_elements *out, zarr_error *err);
-    /** Changes what later codecs learn from zarr_codec_spec_input(). `*input` arrives as
-     * this codec has it, with `keepbits` -1. NULL: nothing changes. */
+    /** Changes what later codecs learn about their input. `*input` arrives as this codec
+     * has it, with `keepbits` -1. NULL: nothing changes. */
     void (*pass)(const zarr_codec_spec *spec, zarr_codec_input *input);
     /**
      * array->bytes, for elements of less than a byte. Returns 1 if the encoded bytes are
@@ -353,10 +347,6 @@ ZARR_API const char *zarr_codec_spec_chain_json(const zarr_codec_spec *spec,
  * may be NULL. */
 ZARR_API int64_t zarr_codec_spec_chain_codecs(const zarr_codec_spec *spec,
                                               const char *member, int *array);
-/** Returns the name of codec number `i` of the chain in a member, counted from 0; NULL
- * after the last one. */
-ZARR_API const char *zarr_codec_spec_chain_name(const zarr_codec_spec *spec,
-                                                const char *member, uint64_t i);
 /**
  * Tells what the chain in a member gives. For use in resolve().
  * @param spec borrowed

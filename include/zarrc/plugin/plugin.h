@@ -116,13 +116,7 @@ typedef struct zarr_host {
     /** Allocates host memory by the context's allocator; owned: `free`. Returns NULL if
      * there is no memory. */
     void *(*alloc)(zarr_context *ctx, size_t bytes);
-    void *(*realloc)(zarr_context *ctx, void *block, size_t bytes);
     void (*free)(zarr_context *ctx, void *block);
-    zarr_status (*memory_alloc)(zarr_memory *out, zarr_context *ctx, int32_t device_type,
-                                int32_t device_id, uint64_t bytes, zarr_error *err);
-    void (*memory_free)(zarr_context *ctx, zarr_memory *mem);
-    zarr_status (*memory_copy)(zarr_context *ctx, const zarr_memory *dst,
-                               const zarr_memory *src, uint64_t bytes, zarr_error *err);
 
     /** Registrations, only in load(). Their origin is the plug-in's name. */
     zarr_status (*register_dtype)(zarr_context *ctx, const zarr_dtype_vtable *vtable,
@@ -159,15 +153,10 @@ typedef struct zarr_host {
     zarr_status (*spec_dtype)(const zarr_dtype **out, const zarr_codec_spec *spec,
                               const char *name, zarr_error *err);
 
-    zarr_status (*dtype_find)(const zarr_dtype **out, zarr_context *ctx, const char *name,
-                              zarr_error *err);
     const char *(*dtype_name)(const zarr_dtype *dtype);
-    const char *(*dtype_v2)(const zarr_dtype *dtype);
     uint32_t (*dtype_kind)(const zarr_dtype *dtype);
     uint64_t (*dtype_item_bytes)(const zarr_dtype *dtype);
     uint64_t (*dtype_item_bits)(const zarr_dtype *dtype);
-    uint32_t (*dtype_swap_bytes)(const zarr_dtype *dtype);
-    int (*dtype_equal)(const zarr_dtype *a, const zarr_dtype *b);
 
     /** Other stores, for a store that wraps one. Call these functions from
      * zarr_store_vtable.open() on, never in load(): opening a store seals the context. */
@@ -176,14 +165,6 @@ typedef struct zarr_host {
     zarr_status (*store_flush)(zarr_store *store, const zarr_cancel *cancel,
                                zarr_error *err);
     void (*store_free)(zarr_store *store);
-    zarr_status (*store_read)(zarr_store *store, const char *key, uint64_t offset,
-                              const zarr_memory *mem, zarr_store_value *out,
-                              const zarr_cancel *cancel, zarr_error *err);
-    zarr_status (*store_write)(zarr_store *store, const char *key, const zarr_memory *mem,
-                               const zarr_store_version *expected, zarr_store_value *out,
-                               const zarr_cancel *cancel, zarr_error *err);
-    zarr_status (*store_erase)(zarr_store *store, const char *key,
-                               const zarr_cancel *cancel, zarr_error *err);
     zarr_status (*store_list)(zarr_store *store, const char *prefix, uint32_t how,
                               zarr_store_list_fn fn, void *user,
                               const zarr_cancel *cancel, zarr_error *err);
@@ -199,8 +180,6 @@ typedef struct zarr_host {
     const char *(*spec_chain_json)(const zarr_codec_spec *spec, const char *member);
     int64_t (*spec_chain_codecs)(const zarr_codec_spec *spec, const char *member,
                                  int *array);
-    const char *(*spec_chain_name)(const zarr_codec_spec *spec, const char *member,
-                                   uint64_t i);
     zarr_status (*spec_chain_resolve)(const zarr_codec_spec *spec, const char *member,
                                       const zarr_chunk_spec *in, zarr_chunk_spec *out,
                                       zarr_error *err);
@@ -214,8 +193,6 @@ typedef struct zarr_host {
                                  const zarr_memory *src, zarr_memory *dst,
                                  zarr_error *err);
     void (*runner_close)(zarr_codec_runner *runner);
-    void (*spec_input)(const zarr_codec_spec *spec, zarr_codec_input *out);
-    int (*spec_prefixed)(const zarr_codec_spec *spec);
 
     zarr_status (*store_run)(zarr_store *store, zarr_store_op *op, zarr_error *err);
     zarr_status (*store_lock)(void **lock, zarr_store *store, const char *key,

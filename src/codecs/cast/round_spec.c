@@ -52,8 +52,8 @@ bool zr_round_from_dtype(const zarr_dtype *dtype, struct zr_round *out)
 
 bool zr_round_is_numcodecs(const zarr_codec_spec *spec)
 {
-    return zarr_codec_spec_prefixed(spec) ||
-           (zr_spec_input_flags(spec) & ZARR_INPUT_V2_FILTER);
+    return zr_spec_is_prefixed(spec) ||
+           (zr_spec_input(spec)->flags & ZARR_INPUT_V2_FILTER);
 }
 
 zarr_status zr_round_numcodecs(const zarr_codec_spec *spec, const zarr_dtype *dtype,
@@ -79,7 +79,7 @@ static zarr_status round_resolve(const zarr_codec_spec *spec, const zarr_chunk_s
 {
     struct zr_round round;
 
-    const uint32_t flags = zr_spec_input_flags(spec);
+    const uint32_t flags = zr_spec_input(spec)->flags;
     const bool v2 = flags & ZARR_INPUT_V2_FILTER,
                transposed = flags & ZARR_INPUT_TRANSPOSED;
     uint32_t long_dims = 0;
@@ -118,8 +118,8 @@ static void round_pass(const zarr_codec_spec *spec, zarr_codec_input *input)
 {
     int64_t keep = 0;
 
-    if (zarr_codec_spec_prefixed(spec) &&
-        zarr_codec_spec_i64(spec, "keepbits", &keep) == 0 && keep < 64)
+    if (zr_spec_is_prefixed(spec) && zarr_codec_spec_i64(spec, "keepbits", &keep) == 0 &&
+        keep < 64)
         input->keepbits = (int32_t)keep;
 }
 

@@ -495,7 +495,7 @@ static bool filter_views(const zarr_codec_spec *spec, const zarr_dtype *array,
 {
     if (zarr_dtype_item_bytes(array) != zr_number_item_bytes(&f->dtype))
         return false;
-    return (zr_spec_input_flags(spec) & ZARR_INPUT_V2_FILTER) ||
+    return (zr_spec_input(spec)->flags & ZARR_INPUT_V2_FILTER) ||
            zarr_dtype_equal(dtype, array) || (is_count(array) && is_count(dtype));
 }
 

@@ -16,8 +16,8 @@ enum {
 static zarr_status n5_check_chain(const zarr_codec_spec *raw, zarr_error *err)
 {
     const int64_t n = zarr_codec_spec_chain_codecs(raw, "codecs", NULL);
-    const char *first = zarr_codec_spec_chain_name(raw, "codecs", 0);
-    const char *second = zarr_codec_spec_chain_name(raw, "codecs", 1);
+    const char *first = zr_spec_chain_name(raw, "codecs", 0);
+    const char *second = zr_spec_chain_name(raw, "codecs", 1);
 
     if (n < 0)
         return zr_fail(err, ZARR_ERR_INVALID, "n5_default: codecs are missing");

@@ -308,7 +308,7 @@ static zarr_status categorize_type(const zarr_codec_spec *spec, const zarr_dtype
                                    zarr_error *err)
 {
     const char *text = zarr_codec_spec_text(spec, "dtype");
-    const bool big = zr_spec_input_flags(spec) & ZARR_INPUT_BIG_ENDIAN;
+    const bool big = zr_spec_input(spec)->flags & ZARR_INPUT_BIG_ENDIAN;
     const zarr_dtype *own = NULL;
     uint32_t order = ZR_ORDER_NATIVE;
     zarr_status st = ZARR_OK;

@@ -170,11 +170,10 @@ out:
 static bool zfp_gets_bits(const zarr_codec_spec *spec, const zarr_dtype *dtype)
 {
     const uint64_t bits = zarr_dtype_component_bits(dtype);
-    zarr_codec_input input = {.struct_size = sizeof input};
+    const int32_t keep = zr_spec_input(spec)->keepbits;
 
-    zarr_codec_spec_input(spec, &input);
-    return input.keepbits >= 0 && zarr_dtype_kind(dtype) == ZARR_KIND_FLOAT &&
-           ((bits == 32 && input.keepbits < 23) || (bits == 64 && input.keepbits < 52));
+    return keep >= 0 && zarr_dtype_kind(dtype) == ZARR_KIND_FLOAT &&
+           ((bits == 32 && keep < 23) || (bits == 64 && keep < 52));
 }
 
 static zarr_status zfp_choose_scalar(const zarr_codec_spec *spec, const zarr_dtype *dtype,
@@ -221,7 +220,7 @@ static zarr_status zfp_shape(const zarr_codec_spec *spec, const zarr_chunk_spec 
 {
     const int32_t ndim = array->ndim;
     const bool no_rank = ndim > 4 || ndim == 0;
-    const bool flat = z->header && ((zr_spec_input_flags(spec) & ZARR_INPUT_FLAT) ||
+    const bool flat = z->header && ((zr_spec_input(spec)->flags & ZARR_INPUT_FLAT) ||
                                     (no_rank && zr_conf_is_stored(spec)));
 
     if (!flat && (ndim > 4 || (z->header && ndim == 0)))

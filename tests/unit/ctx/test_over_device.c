@@ -1,7 +1,7 @@
 /*
  * unit/ctx/test_over_device.c - a plug-in's store over another store, by the host's table
- * alone (store_read(), store_write()), with chunks in the memory of a device. Raw chunks
- * go between the device's tensor and the inner store's values without visiting the host.
+ * alone, with chunks in the memory of a device. Raw chunks go between the device's tensor
+ * and the inner store's values without visiting the host.
  */
 #include "ctx/ctx_int.h"
 
@@ -56,21 +56,7 @@ static void over_caps(void *self, zarr_store_caps *out)
 
 static void over_run(void *self, zarr_store_op *op, zarr_error *err)
 {
-    zarr_store_value v = ZARR_STORE_VALUE_INIT;
-    zarr_memory mem = op->mem;
-
-    mem.bytes = ZR_MIN(mem.bytes, op->length);
-    v.bytes = UINT64_MAX;
-    if (op->verb == ZARR_STORE_GET)
-        op->status = host->store_read(self, op->key, op->offset, &mem, &v, NULL, err);
-    else if (op->verb == ZARR_STORE_PUT)
-        op->status = host->store_write(self, op->key, &op->mem, NULL, &v, NULL, err);
-    else
-        op->status = host->store_erase(self, op->key, NULL, err);
-    op->done_bytes = v.done_bytes;
-    op->object_bytes = v.bytes;
-    op->up_bytes = v.up_bytes;
-    op->down_bytes = v.down_bytes;
+    (void)host->store_run(self, op, err);
 }
 
 static zarr_status over_list(void *self, const char *prefix, uint32_t how,
