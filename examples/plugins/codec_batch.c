@@ -3,7 +3,7 @@
  * equal neighbouring bytes as (length 1..255, byte). It asks for whole waves
  * (ZARR_CODEC_BATCH), sorts the chunks by their encoded size and begins with the longest,
  * so that no thread begins a long one at the end. A GPU or SIMD codec would also work on
- * the whole batch.
+ * the whole batch. The option {"example-rle": {"threads": 2}} bounds the threads.
  *
  *     cc -shared -fPIC -o codec_batch.so codec_batch.c
  *     zarrc --plugin=./codec_batch.so create --codec=example.rle ...
@@ -14,6 +14,7 @@
 #include <string.h>
 
 static const zarr_host *host;
+static int64_t threads; /* the option: at most so many; 0: one for each core */
 
 /* The worst case is two bytes for each byte. */
 static zarr_status resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
@@ -114,7 +115,7 @@ static zarr_status run(zarr_codec_job *jobs, uint64_t n, zarr_codec_exec *exec,
     for (uint64_t i = 0; i < n; i++)
         b.order[i] = &jobs[i];
     qsort(b.order, (size_t)n, sizeof *b.order, longer_first);
-    st = host->parallel(n, 0, one, &b, err);
+    st = host->parallel(n, (uint32_t)threads, one, &b, err);
     for (uint64_t i = 0; i < n && st == ZARR_OK; i++)
         if (jobs[i].status != ZARR_OK)
             st = host->fail(err, jobs[i].status, "example.rle: these are no runs");
@@ -173,6 +174,10 @@ static zarr_status load(const zarr_host *given, zarr_context *ctx, void **self,
 
     (void)self;
     host = given;
+    if (host->option_i64(ctx, "threads", &threads) && (threads < 0 || threads > 1024))
+        return host->fail(err, ZARR_ERR_INVALID,
+                          "example-rle: `threads` is %lld, must be 0 to 1024",
+                          (long long)threads);
     st = host->register_codec_spec(ctx, &meaning, err);
     return st != ZARR_OK ? st : host->register_codec_impl(ctx, &way, err);
 }

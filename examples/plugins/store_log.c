@@ -1,20 +1,32 @@
 /*
  * store_log.c - a store that wraps another one: "log:URL", or "log://URL", passes every
  * operation on to the store at URL and writes a line to the context's log, which
- * `zarrc -v` shows.
+ * `zarrc -v` shows. Operations that come together go to that store together, so that a
+ * web server, for example, gets its requests at the same time.
  *
  *     cc -shared -fPIC -o store_log.so store_log.c
  *     zarrc --plugin=./store_log.so -v info log:///data/x.zarr
+ *
+ * The option {"example-log": {"chunks": false}} omits the lines of chunks.
  */
 #include <zarrc/plugin/plugin.h>
 
 #include <string.h>
 
 static const zarr_host *host;
+static int chunks = 1; /* the option: for all contexts of the process */
 
 struct log_store {
     zarr_context *ctx; /* borrowed: the library's store holds it */
     zarr_store *inner;
+};
+
+/* A copy of an operation, which the inner store gets. */
+struct log_op {
+    zarr_store_op op; /* the first member: its address is that of the struct */
+    zarr_store_op *outer;
+    const struct log_store *store;
+    void (*done)(void *arg, zarr_store_op *op, const zarr_error *err);
 };
 
 static zarr_status store_open(void **self, zarr_context *ctx, const char *url,
@@ -50,18 +62,73 @@ static void store_caps(void *self, zarr_store_caps *out)
     host->store_capabilities(((const struct log_store *)self)->inner, out);
 }
 
-static void store_run(void *self, zarr_store_op *op, zarr_error *err)
+static void write_line(const struct log_store *s, const zarr_store_op *op)
 {
     static const char *const verbs[] = {"?",    "GET",  "PUT",  "ERASE",
                                         "COPY", "STAT", "PART", "APPEND"};
     static const char *const kinds[] = {"", " document", " index", " chunk"};
-    const struct log_store *s = (const struct log_store *)self;
 
-    (void)host->store_run(s->inner, op, err);
+    if (!chunks && (op->flags & ZARR_STORE_OP_KIND) >= ZARR_STORE_OP_INDEX)
+        return;
     host->log(s->ctx, ZARR_LOG_INFO, "log: %s%s %s: status %d",
               verbs[op->verb <= ZARR_STORE_APPEND ? op->verb : 0],
               kinds[(op->flags & ZARR_STORE_OP_KIND) / ZARR_STORE_OP_DOCUMENT], op->key,
               (int)op->status);
+}
+
+static void store_run(void *self, zarr_store_op *op, zarr_error *err)
+{
+    const struct log_store *s = (const struct log_store *)self;
+
+    (void)host->store_run(s->inner, op, err);
+    write_line(s, op);
+}
+
+static void end_op(void *arg, zarr_store_op *op, const zarr_error *err)
+{
+    struct log_op *copy = (struct log_op *)op;
+    const struct log_op one = *copy;
+    void *tag = one.outer->tag;
+
+    write_line(one.store, op);
+    *one.outer = one.op;
+    one.outer->tag = tag; /* the library's own */
+    host->free(one.store->ctx, copy);
+    one.done(arg, one.outer, err); /* after the last one, the store may be closed */
+}
+
+/* The inner store gets the same `arg`, by which store_cancel() names the operations. */
+static void
+store_submit(void *self, zarr_store_op **ops, uint64_t n,
+             void (*done)(void *arg, zarr_store_op *op, const zarr_error *err), void *arg)
+{
+    const struct log_store *s = (const struct log_store *)self;
+    zarr_store_op *copies[64];
+
+    for (uint64_t i = 0, n_copies = 0; i < n; i++) {
+        struct log_op *copy = (struct log_op *)host->alloc(s->ctx, sizeof *copy);
+
+        if (copy) {
+            copy->op = *ops[i];
+            copy->outer = ops[i];
+            copy->store = s;
+            copy->done = done;
+            copies[n_copies++] = &copy->op;
+        }
+        if (n_copies == 64 || (n_copies > 0 && i + 1 == n)) {
+            host->store_submit(s->inner, copies, n_copies, end_op, arg);
+            n_copies = 0;
+        }
+        if (!copy) {
+            ops[i]->status = ZARR_ERR_NO_MEMORY;
+            done(arg, ops[i], NULL);
+        }
+    }
+}
+
+static void store_cancel(void *self, void *arg)
+{
+    host->store_cancel(((const struct log_store *)self)->inner, arg);
 }
 
 static zarr_status store_lock(void *self, const char *key, const zarr_cancel *cancel,
@@ -84,6 +151,15 @@ static zarr_status store_list(void *self, const char *prefix, uint32_t how,
 
     host->log(s->ctx, ZARR_LOG_INFO, "log: LIST %s", prefix);
     return host->store_list(s->inner, prefix, how, fn, user, cancel, err);
+}
+
+static zarr_status store_erase_prefix(void *self, const char *prefix,
+                                      const zarr_cancel *cancel, zarr_error *err)
+{
+    const struct log_store *s = (const struct log_store *)self;
+
+    host->log(s->ctx, ZARR_LOG_INFO, "log: ERASE all of %s", prefix);
+    return host->store_erase_prefix(s->inner, prefix, cancel, err);
 }
 
 static zarr_status store_flush(void *self, const zarr_cancel *cancel, zarr_error *err)
@@ -117,10 +193,13 @@ static const zarr_store_vtable store = {
     .open = store_open,
     .caps = store_caps,
     .run = store_run,
+    .submit = store_submit,
+    .cancel = store_cancel,
     .list = store_list,
     .lock = store_lock,
     .unlock = store_unlock,
     .flush = store_flush,
+    .erase_prefix = store_erase_prefix,
     .close = store_close,
     .place = store_place,
     .count = store_count,
@@ -131,6 +210,7 @@ static zarr_status load(const zarr_host *given, zarr_context *ctx, void **self,
 {
     (void)self;
     host = given;
+    (void)host->option_bool(ctx, "chunks", &chunks);
     return host->register_store(ctx, &store, err);
 }
 
