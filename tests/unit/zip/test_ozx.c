@@ -10,19 +10,6 @@
     "{\"jsonFirst\": true}}}}"
 #define GROUP "{\"zarr_format\": 3, \"node_type\": \"group\"}"
 
-struct found {
-    char text[2048];
-};
-
-static void note(void *user, int is_fault, const char *text)
-{
-    struct found *f = user;
-    const size_t n = strlen(f->text);
-
-    snprintf(f->text + n, sizeof f->text - n, "%s: %s\n", is_fault ? "fault" : "note",
-             text);
-}
-
 struct row {
     const char *key;      /* of the archive */
     const char *names[4]; /* of the members; NULL at their end */
@@ -34,7 +21,7 @@ struct row {
 static void check_row(struct world *w, const struct row *row, const char *want)
 {
     struct maker k = {0};
-    struct found f = {""};
+    struct notes f = {""};
     zarr_store *s = NULL;
     void *self = NULL;
     zarr_error err = {0};
@@ -58,7 +45,7 @@ static void check_row(struct world *w, const struct row *row, const char *want)
                     &err) != ZARR_OK ||
         zr_store_open_custom_url(&s, &w->env, &zr_zip_vtable, self, "zip:", NULL, &err) !=
             ZARR_OK ||
-        zr_store_check(s, note, &f, NULL, &err) != ZARR_OK)
+        zr_store_check(s, add_note, &f, NULL, &err) != ZARR_OK)
         fail_msg("%s", err.message);
     assert_string_equal(f.text, want);
     zarr_store_free(s);
@@ -158,7 +145,7 @@ static void test_no_memory(void **state)
 {
     struct world *w = *state;
     struct maker k = {0};
-    struct found f = {""};
+    struct notes f = {""};
     zarr_store *s = NULL;
     zarr_status st = ZARR_ERR_NO_MEMORY;
 
@@ -171,7 +158,7 @@ static void test_no_memory(void **state)
 
         atomic_store(&w->fail_at, n);
         f.text[0] = '\0';
-        st = zr_store_check(s, note, &f, NULL, NULL);
+        st = zr_store_check(s, add_note, &f, NULL, NULL);
         atomic_store(&w->fail_at, 0);
         assert_true(st == ZARR_OK || st == ZARR_ERR_NO_MEMORY);
         assert_int_equal(w->n_blocks, blocks);

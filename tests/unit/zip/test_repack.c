@@ -398,19 +398,6 @@ static void test_locked(void **state)
 
 /* ---- single-file OME-Zarr ---- */
 
-struct notes {
-    char text[1024];
-};
-
-static void add_note(void *user, int is_fault, const char *text)
-{
-    struct notes *f = user;
-    const size_t n = strlen(f->text);
-
-    snprintf(f->text + n, sizeof f->text - n, "%s: %s\n", is_fault ? "fault" : "note",
-             text);
-}
-
 static void assert_notes(struct world *w, zarr_store *below, const char *key,
                          const char *want)
 {

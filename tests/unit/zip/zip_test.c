@@ -361,6 +361,15 @@ void assert_fails(zarr_store *s, const char *key, zarr_status st, const char *te
         fail_msg("%s has no \"%s\"", err.message, text);
 }
 
+void add_note(void *user, int is_fault, const char *text)
+{
+    struct notes *f = user;
+    const size_t n = strlen(f->text);
+
+    snprintf(f->text + n, sizeof f->text - n, "%s: %s\n", is_fault ? "fault" : "note",
+             text);
+}
+
 /* ---- archives that are written ---- */
 
 /* Opens an archive in a memory store, or in a folder if there is one. */

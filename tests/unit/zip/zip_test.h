@@ -85,6 +85,11 @@ void assert_text(zarr_store *s, const char *key, const char *text);
 void assert_absent(zarr_store *s, const char *key);
 /* Reading the key fails so, and the message has this text. */
 void assert_fails(zarr_store *s, const char *key, zarr_status st, const char *text);
+/* What a check of the form finds: "fault: " or "note: " and a text, a line each. */
+struct notes {
+    char text[2048];
+};
+void add_note(void *user, int is_fault, const char *text); /* `user`: struct notes */
 
 /* ---- archives that are written ---- */
 
