@@ -3,6 +3,9 @@
  */
 #include "cancel_test.h"
 
+#include <signal.h>
+#include <sys/time.h>
+
 /* ---- a store that sets the object before its n-th operation ---------------- */
 
 struct trap trap;
@@ -164,4 +167,121 @@ void open_trap(struct world *w, zarr_store **s, zarr_cancel *c, int left)
     atomic_store(&trap.after, 0);
     assert_ok(zarr_store_open_custom(s, w->ctx, &trap_vtable, NULL, NULL, &terr));
     atomic_store(&trap.left, left);
+}
+
+/* ---- a store whose operations end only if it is asked to -------------------------- */
+
+struct hung_store hung_store = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+/* Without a cancel object the operation fails instead, so that the test ends. */
+static void fail_endless(zarr_store_op *op, zarr_error *err)
+{
+    hung_store.n_endless++;
+    op->status = err->code = ZARR_ERR_IO;
+    snprintf(err->message, sizeof err->message, "%s: verb %u has no cancel object",
+             op->key, op->verb);
+    print_message("%s\n", err->message);
+}
+
+static void hung_submit(void *self, zarr_store_op **ops, uint64_t n,
+                        void (*done)(void *arg, zarr_store_op *op, const zarr_error *err),
+                        void *arg)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        const bool hangs = strstr(ops[i]->key, hung_store.what) &&
+                           (hung_store.verb == 0 || hung_store.verb == ops[i]->verb) &&
+                           (hung_store.skip == 0 || hung_store.skip-- == 0);
+        zarr_error err = ZARR_ERROR_INIT;
+
+        if (hangs && hung_store.is_done)
+            trap_run(self, ops[i], &err);
+        if (hangs && ops[i]->cancel) {
+            pthread_mutex_lock(&hung_store.mutex);
+            assert_true(hung_store.n < 64);
+            hung_store.op[hung_store.n++] = ops[i];
+            hung_store.done = done;
+            hung_store.arg = arg;
+            pthread_mutex_unlock(&hung_store.mutex);
+            if (hung_store.signals)
+                zarr_cancel_set(alarm_cancel);
+            continue;
+        }
+        if (hangs)
+            fail_endless(ops[i], &err);
+        else
+            trap_run(self, ops[i], &err);
+        done(arg, ops[i], &err);
+    }
+}
+
+static void hung_cancel(void *self, void *arg)
+{
+    zarr_error err = ZARR_ERROR_INIT;
+    zarr_store_op *op[64];
+    int n;
+
+    (void)self;
+    pthread_mutex_lock(&hung_store.mutex);
+    assert_ptr_equal(hung_store.arg, arg);
+    n = hung_store.n;
+    memcpy(op, hung_store.op, sizeof op);
+    hung_store.n = 0;
+    hung_store.n_cancelled += n;
+    pthread_mutex_unlock(&hung_store.mutex);
+    err.code = ZARR_ERR_CANCELLED;
+    for (int i = 0; i < n; i++) {
+        op[i]->status = ZARR_ERR_CANCELLED;
+        snprintf(err.message, sizeof err.message, "%s: cancelled", op[i]->key);
+        hung_store.done(arg, op[i], &err);
+    }
+}
+
+const zarr_store_vtable hung_vtable = {
+    .struct_size = sizeof hung_vtable,
+    .name = "hung",
+    .caps = trap_caps,
+    .submit = hung_submit,
+    .cancel = hung_cancel,
+    .list = trap_list,
+};
+
+zarr_store *open_hung(struct world *w)
+{
+    zarr_store *s = NULL;
+
+    open_trap(w, &s, NULL, -1);
+    zarr_store_free(s);
+    assert_ok(zarr_store_open_custom(&s, w->ctx, &hung_vtable, NULL, NULL, &terr));
+    return s;
+}
+
+/* ---- alarms -------------------------------------------------------------------- */
+
+zarr_cancel *alarm_cancel;
+static struct sigaction before_alarms;
+
+static void on_alarm(int number)
+{
+    (void)number;
+    zarr_cancel_set(alarm_cancel);
+}
+
+void begin_alarms(void)
+{
+    const struct sigaction action = {.sa_handler = on_alarm};
+
+    assert_int_equal(sigaction(SIGALRM, &action, &before_alarms), 0);
+}
+
+void alarm_in_ms(int ms)
+{
+    const struct itimerval t = {
+        .it_value = {.tv_sec = ms / 1000, .tv_usec = 1000L * (ms % 1000)}};
+
+    assert_int_equal(setitimer(ITIMER_REAL, &t, NULL), 0);
+}
+
+void end_alarms(void)
+{
+    assert_int_equal(sigaction(SIGALRM, &before_alarms, NULL), 0);
 }

@@ -1,6 +1,6 @@
 /*
  * unit/tree/cancel_test.h - a store that sets a cancel object before its n-th operation,
- * and trees to work on.
+ * one that hangs until it is cancelled, alarms, and trees to work on.
  */
 #ifndef ZR_TESTS_CANCEL_TEST_H
 #define ZR_TESTS_CANCEL_TEST_H
@@ -9,6 +9,7 @@
 
 #include <zarrc/plugin/store.h>
 
+#include <pthread.h>
 #include <stdbool.h>
 
 enum {
@@ -40,5 +41,31 @@ zarr_array *open_array(zarr_store *s, const char *path);
 zarr_status rows_io(zarr_store *s, const char *path, zarr_cancel *cancel, int what);
 /* Each element of src/a is old or new, if src is still there. */
 void check_elements(struct world *w);
+
+/* The state of a store whose operations end only if it is asked to; there is one. */
+struct hung_store {
+    const char *what; /* a part of the keys whose operations hang */
+    uint32_t verb;    /* only these; 0: all */
+    int skip;         /* so many of these do not hang */
+    pthread_mutex_t mutex;
+    zarr_store_op *op[64];
+    int n;
+    void (*done)(void *arg, zarr_store_op *op, const zarr_error *err);
+    void *arg;
+    int n_cancelled;
+    bool is_done;  /* a write that hangs was done */
+    bool signals;  /* an operation that hangs sets the object itself */
+    int n_endless; /* operations that nothing would have ended */
+};
+
+extern struct hung_store hung_store;
+extern const zarr_store_vtable hung_vtable;
+zarr_store *open_hung(struct world *w); /* a world as of open_trap() */
+
+/* SIGALRM sets this object. */
+extern zarr_cancel *alarm_cancel;
+void begin_alarms(void);
+void alarm_in_ms(int ms);
+void end_alarms(void);
 
 #endif
