@@ -35,6 +35,7 @@ class Celsius(plugins.DataType):
 
     name = "example.celsius"
     dtype = np.dtype("i2")
+    configuration = {"resolution": 0.01}
 
     def fill_from_json(self, value: str, zarr_format: int) -> int:
         return round(float(value.removesuffix(" C")) * 100)

@@ -199,6 +199,37 @@ PyObject *zx_dtype_facts(const zarr_dtype *dtype)
                          (unsigned long long)zarr_dtype_item_bytes(dtype));
 }
 
+/* details(name) -> what the getters of a data type tell, and the byte order in its name
+ */
+static PyObject *context_details(PyObject *o, PyObject *args)
+{
+    zx_context *self = (zx_context *)o;
+    const zarr_dtype *dtype;
+    uint32_t byte_order;
+    const char *name;
+    zarr_error err;
+
+    if (!PyArg_ParseTuple(args, "s", &name))
+        return NULL;
+    if (zarr_dtype_find_order(&dtype, self->ctx, name, &byte_order, &err)) {
+        byte_order = UINT32_MAX; /* the fields of a struct have different ones */
+        if (zarr_dtype_find(&dtype, self->ctx, name, &err))
+            return zx_fail(self->st, &err, NULL);
+    }
+    return Py_BuildValue(
+        "{sNszszszszsIsKsIsKsIsOszsz}", "facts", zx_dtype_facts(dtype), "name",
+        zarr_dtype_name(dtype), "v3_name", zarr_dtype_v3_name(dtype), "configuration",
+        zarr_dtype_v3_configuration(dtype), "codec", zarr_dtype_codec(dtype),
+        "byte_order", (unsigned)byte_order, "item_bits",
+        (unsigned long long)zarr_dtype_item_bits(dtype), "components",
+        (unsigned)zarr_dtype_components(dtype), "component_bits",
+        (unsigned long long)zarr_dtype_component_bits(dtype), "swap_bytes",
+        (unsigned)zarr_dtype_swap_bytes(dtype), "is_experimental",
+        zarr_dtype_experimental(dtype) ? Py_True : Py_False, "item",
+        zarr_dtype_name(zarr_dtype_item(dtype)), "underlying",
+        zarr_dtype_name(zarr_dtype_underlying(dtype)));
+}
+
 PyObject *zx_element_json(zx_state *st, const zarr_dtype *dtype, const void *element)
 {
     char small[256], *text = small;
@@ -282,6 +313,7 @@ static PyMethodDef context_methods[] = {
     {"trim", context_trim, METH_NOARGS, NULL},
     {"registry", context_registry, METH_VARARGS, NULL},
     {"facts", context_facts, METH_VARARGS, NULL},
+    {"details", context_details, METH_VARARGS, NULL},
     {"element_json", context_element_json, METH_VARARGS, NULL},
     {"element", context_element, METH_VARARGS, NULL},
     {"_empty", zx_context_empty, METH_VARARGS, NULL},

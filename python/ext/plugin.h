@@ -36,12 +36,12 @@ struct zx_plug {
     struct zx_plug *next;
     uint64_t number;   /* the number that Python gave it */
     uint32_t registry; /* ZARR_REGISTRY_* */
-    uint32_t kind;     /* of a codec: ZARR_CODEC_* */
+    uint32_t kind;     /* ZARR_CODEC_* of a codec, ZARR_KIND_* of a data type */
     uint32_t flags;    /* of a codec: ZARR_CODEC_SPEC_* */
     bool is_lossy;
-    uint64_t item_bytes; /* of a data type */
-    uint32_t swap_bytes;
-    char *name;
+    uint64_t item_bytes; /* of a data type, and what follows */
+    uint32_t swap_bytes, item_bits;
+    char *name, *v2; /* `v2`: NULL: format 2 does not have it */
 };
 
 /* A chunk before or after a codec, with its fill value. */

@@ -66,17 +66,19 @@ zarr_status zx_plug_fail(zarr_error *err, zarr_status status, const char *name,
 
 /* ---- what was registered ---------------------------------------------------- */
 
-/* The plug-in of (registry, number, name, kind, flags, is_lossy, item_bytes, swap_bytes);
- * NULL: an exception. */
+/* The plug-in of (registry, number, name, kind, flags, is_lossy, item_bytes, swap_bytes,
+ * item_bits, v2 name or None); NULL: an exception. */
 static const struct zx_plug *make_plug(PyObject *tuple)
 {
     struct zx_plug made = {0}, *p;
     unsigned long long number, item_bytes;
-    const char *name;
+    const char *name, *v2;
+    size_t name_bytes, v2_bytes;
     int is_lossy;
 
-    if (!PyArg_ParseTuple(tuple, "IKsIIpKI", &made.registry, &number, &name, &made.kind,
-                          &made.flags, &is_lossy, &item_bytes, &made.swap_bytes))
+    if (!PyArg_ParseTuple(tuple, "IKsIIpKIIz", &made.registry, &number, &name, &made.kind,
+                          &made.flags, &is_lossy, &item_bytes, &made.swap_bytes,
+                          &made.item_bits, &v2))
         return NULL;
     p = (struct zx_plug *)(uintptr_t)zx_plug_find(made.registry, name);
     if (p && p->number == number)
@@ -88,14 +90,19 @@ static const struct zx_plug *make_plug(PyObject *tuple)
     made.number = number;
     made.is_lossy = is_lossy;
     made.item_bytes = item_bytes;
-    p = malloc(sizeof *p + strlen(name) + 1);
+    name_bytes = strlen(name) + 1;
+    v2_bytes = v2 ? strlen(v2) + 1 : 0;
+    p = malloc(sizeof *p + name_bytes + v2_bytes);
     if (!p) {
         PyErr_NoMemory();
         return NULL;
     }
     *p = made;
     p->name = (char *)(p + 1);
-    memcpy(p->name, name, strlen(name) + 1);
+    p->v2 = v2 ? p->name + name_bytes : NULL;
+    memcpy(p->name, name, name_bytes);
+    if (v2)
+        memcpy(p->v2, v2, v2_bytes);
     p->next = atomic_load(&plugs);
     while (!atomic_compare_exchange_weak(&plugs, &p->next, p))
         ;

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from zarrc_hook.buffer import ZarrcNDBuffer
     from zarrc_hook.pipeline import ZarrcCodecPipeline
 
+    from ._data_type import dtype
     from ._zarr_store import ZarrcStore
 
 __version__: str = _version()
@@ -43,7 +44,7 @@ __version__: str = _version()
 __all__ = [
     "Array", "ArrayConfig", "AsyncArray", "AsyncGroup", "Codec", "DeviceTensor", "Group", "Store", "Tensor", "ZarrcCodecPipeline",
     "ZarrcError", "ZarrcNDBuffer", "ZarrcStore", "ZarrcWarning", "__version__", "array", "config", "consolidate_metadata", "copy", "copy_all",
-    "copy_store", "create", "create_array", "create_group", "create_hierarchy", "delete_memory", "disable", "empty", "empty_like", "enable",
+    "copy_store", "create", "create_array", "create_group", "create_hierarchy", "delete_memory", "disable", "dtype", "empty", "empty_like", "enable",
     "errors", "from_array", "full", "full_like", "group", "load",
     "ones", "ones_like", "open", "open_array", "open_async", "open_consolidated", "open_group", "open_like", "open_store",
     "pipeline_stats", "print_debug_info", "save", "save_array", "save_group", "tree", "zeros", "zeros_like",
@@ -56,7 +57,10 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    """zarr-python is imported only by programs that use them."""
+    """What few programs use is imported then, and so is zarr-python."""
+    if name == "dtype":
+        from ._data_type import dtype
+        return dtype
     if name == "ZarrcCodecPipeline":
         from zarrc_hook.pipeline import ZarrcCodecPipeline
         return ZarrcCodecPipeline
@@ -72,7 +76,6 @@ def __getattr__(name: str) -> Any:
 
 
 _OF_ZARR = {"codecs": 'name codecs instead: compressors={"name": "gzip", "configuration": {"level": 1}}',
-            "dtype": 'name data types instead: dtype="float32"',
             "storage": "give paths, URLs and dicts instead, or what zarrc.open_store returns"}
 
 

@@ -14,6 +14,7 @@ class Context:
     def trim(self) -> None: ...
     def registry(self, number: int = ..., /) -> list[dict[str, Any]]: ...
     def facts(self, name: str, /) -> _Facts: ...
+    def details(self, name: str, /) -> dict[str, Any]: ...
     def element_json(self, name: str, element: bytes, /) -> str: ...
     def element(self, name: str, text: str, /) -> bytes: ...
     def _empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], is_fortran: bool, n_bytes: int, /) -> np.ndarray[Any, Any]: ...
@@ -313,9 +314,20 @@ ZARR_GROUP_IF_MISSING: int
 ZARR_GROUP_OVERWRITE: int
 ZARR_INNER_ORDER_COLUMN_MAJOR: int
 ZARR_INNER_ORDER_MORTON: int
+ZARR_KIND_BOOL: int
+ZARR_KIND_BYTES: int
+ZARR_KIND_COMPLEX: int
+ZARR_KIND_DATETIME: int
+ZARR_KIND_FLOAT: int
+ZARR_KIND_INT: int
 ZARR_KIND_OPTIONAL: int
+ZARR_KIND_OTHER: int
+ZARR_KIND_RAW: int
 ZARR_KIND_STRING: int
 ZARR_KIND_STRUCT: int
+ZARR_KIND_TIMEDELTA: int
+ZARR_KIND_UINT: int
+ZARR_KIND_UTF32: int
 ZARR_KIND_VARRAY: int
 ZARR_KIND_VBYTES: int
 ZARR_LIST_DIRECTORY: int

@@ -5,7 +5,8 @@ import base64
 import functools
 import json
 import sys
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,9 +18,10 @@ PLAIN, VLEN = _core.ZX_PLAIN, _core.ZX_VLEN  # how elements travel
 OTHER, VIEWED = _core.ZX_OTHER, _core.ZX_VIEWED
 SWAPPED = _core.ZARR_ORDER_BIG if sys.byteorder == "little" else _core.ZARR_ORDER_LITTLE
 
+_T = TypeVar("_T")
 StringDType: Any = getattr(np.dtypes, "StringDType", None)  # NumPy 2
 _cache: dict[tuple[Any, ...], np.dtype[Any]] = {}
-plugin_types: dict[str, np.dtype[Any]] = {}  # of data types that are written in Python, by name
+plugin_types: dict[str, Any] = {}  # classes of data types that are written in Python, by name
 
 
 def text_dtype() -> np.dtype[Any]:
@@ -27,11 +29,11 @@ def text_dtype() -> np.dtype[Any]:
     return StringDType() if StringDType else np.dtype(object)
 
 
-def _fields(listed: list[Any]) -> np.dtype[Any]:
+def from_fields(listed: list[Any]) -> np.dtype[Any]:
     """A struct, from the list of fields of v2 metadata."""
     members = []
     for name, code, *shape in listed:
-        inner = _fields(code) if isinstance(code, list) else find_dtype(code)
+        inner = from_fields(code) if isinstance(code, list) else find_dtype(code)
         members.append((name, inner, tuple(shape[0])) if shape else (name, inner))
     return np.dtype(members)
 
@@ -53,15 +55,15 @@ def from_facts(facts: tuple[Any, ...], context: _core.Context | None = None) -> 
     """NumPy's type for a type of the library, in the machine's byte order. Types that NumPy has no
     name for are opaque bytes."""
     numpy, v2, v3, kind, size = facts
-    if plugin_types and numpy is None and v3 and (of_plugin := plugin_types.get(_type_name(v3))):
-        return of_plugin
+    if plugin_types and numpy is None and v3 and (cls := plugin_types.get(_type_name(v3))):
+        return plugin_dtype(cls)
     key = (numpy, v2 if kind == _core.ZARR_KIND_STRUCT else None, v3 if kind == _core.ZARR_KIND_OPTIONAL else None, size)
     if key in _cache:
         return _cache[key]
     if numpy == "T":
         found = text_dtype()
     elif kind == _core.ZARR_KIND_STRUCT and v2:
-        found = _fields(json.loads(v2)).newbyteorder("=")
+        found = from_fields(json.loads(v2)).newbyteorder("=")
     elif kind == _core.ZARR_KIND_OPTIONAL and context is not None:
         found = np.dtype([("value", from_facts(context.facts(_underlying_type(v3)), context)), ("valid", np.bool_)])
     else:
@@ -78,6 +80,21 @@ def item_dtype(array: _core.Array) -> np.dtype[Any]:
     facts = array._item_facts
     assert facts is not None
     return from_facts(facts)
+
+
+def find(ask: Callable[[str], _T], context: _core.Context, name: str) -> _T:
+    """What the context tells about a data type. The error for an unknown name lists similar ones."""
+    try:
+        return ask(name)
+    except UnsupportedError as problem:
+        if not str(problem).endswith("is not known"):
+            raise
+        import difflib
+        rows = context.registry(_core.ZARR_REGISTRY_DTYPE)
+        near = difflib.get_close_matches(name, {row[key] for row in rows for key in ("name", "v2")}, cutoff=0.7)
+        if not near:
+            raise
+        raise make_error(UnsupportedError, f"{problem}; similar names are {', '.join(near)}") from None
 
 
 def _type_name(v3: str) -> str:
@@ -116,7 +133,7 @@ def _stored_dtype(array: _core.Array) -> np.dtype[Any] | None:
     """What the document of a v2 array says, byte order included."""
     told = json.loads(array._metadata_text)["dtype"]
     try:
-        return _fields(told) if isinstance(told, list) else np.dtype(told)
+        return from_fields(told) if isinstance(told, list) else np.dtype(told)
     except TypeError:
         return None
 
@@ -143,13 +160,18 @@ def is_swapped_struct(wanted: np.dtype[Any], given: np.dtype[Any]) -> bool:
 
 def library_name(dtype: Any) -> str:
     """How the library calls a data type that a user gave: NumPy's, a v3 name or object, "str"."""
-    if isinstance(dtype, dict):
-        return json.dumps(dtype)
+    if isinstance(dtype, dict) or isinstance(dtype, list) and dtype and isinstance(dtype[0], list):
+        return json.dumps(dtype)  # from metadata
+    if (name := getattr(dtype, "_library_name", None)) is not None:  # a zarrc.dtype
+        return str(name)
+    if type(dtype).__module__ == "torch":
+        return str(dtype).removeprefix("torch.")
     if hasattr(dtype, "to_json") and hasattr(dtype, "to_native_dtype"):  # a ZDType of zarr-python
         told = dtype.to_json(zarr_format=3)
         return str(told) if isinstance(told, str) else json.dumps(told)
     if isinstance(dtype, type) and isinstance(name := getattr(dtype, "name", None), str) and name in plugin_types:
-        return name  # a class of zarrc.plugins
+        configuration = getattr(dtype, "configuration", None)
+        return json.dumps({"name": name, "configuration": configuration}) if configuration else name
     if dtype is str or dtype in ("str", "string"):
         return "string"
     if isinstance(dtype, str):
@@ -198,6 +220,38 @@ def _packed_fields(dtype: np.dtype[Any]) -> list[Any]:
     return out
 
 
+# ---- data types that are written in Python ----
+
+
+def is_variable(cls: Any) -> bool:
+    """Whether elements of a class of zarrc.plugins have any length."""
+    return cls.dtype in (str, bytes) or getattr(cls.dtype, "kind", "") == "T"
+
+
+def plugin_dtype(cls: Any) -> np.dtype[Any]:
+    """NumPy's data type of the elements of such a class."""
+    if is_variable(cls):
+        return np.dtype(object) if cls.dtype is bytes else text_dtype()
+    found: np.dtype[Any] = np.dtype(cls.dtype)
+    return found.newbyteorder("=")
+
+
+def plugin_element_bytes(cls: Any, value: Any) -> bytes:
+    """An element, as the library has it in memory."""
+    if is_variable(cls):
+        return bytes(value) if cls.dtype is bytes else str(value).encode()
+    element = np.empty((), plugin_dtype(cls))
+    element[()] = value
+    return element.tobytes()
+
+
+def plugin_element(cls: Any, stored: bytes) -> Any:
+    """The element that the library has in memory, as `fill_to_json` of the class takes it."""
+    if is_variable(cls):
+        return stored if cls.dtype is bytes else stored.decode()
+    return np.frombuffer(stored, plugin_dtype(cls))[0]
+
+
 # ---- fill values ----
 
 
@@ -217,7 +271,7 @@ def fill_value(array: _core.Array) -> Any:
 
 def default_fill_json(context: _core.Context, name: str) -> str | None:
     """zarr-python's default where the library has another one: times are NaT."""
-    numpy = context.facts(name)[0]
+    numpy = find(context.facts, context, name)[0]
     if not numpy or np.dtype(numpy if numpy[1:2] in ("M", "m") else "V1").kind not in "Mm":
         return None
     return context.element_json(name, np.array(np.iinfo("int64").min).tobytes())
@@ -225,8 +279,10 @@ def default_fill_json(context: _core.Context, name: str) -> str | None:
 
 def fill_json(context: _core.Context, name: str, value: Any) -> str:
     """How metadata spell a fill value that a user gave."""
-    facts = context.facts(name)
+    facts = find(context.facts, context, name)
     kind = facts[3]
+    if facts[2] and (cls := plugin_types.get(_type_name(facts[2]))) and is_variable(cls):
+        return json.dumps(cls().fill_to_json(plugin_element(cls, plugin_element_bytes(cls, value)), 3))
     if kind == _core.ZARR_KIND_STRING:
         return json.dumps(str(value))
     if kind == _core.ZARR_KIND_VBYTES:
@@ -266,14 +322,22 @@ def _plain_context() -> _core.Context:
 
 
 def parse_element(dtype: Any, value: Any) -> Any:
-    """The element that metadata spell so, as they do for a data type of NumPy."""
-    dtype = np.dtype(dtype).newbyteorder("=")
+    """The element that metadata spell so, as they do for a data type of NumPy, `str` or `bytes`."""
+    if dtype is bytes:
+        return base64.b64decode(value, validate=True)
+    dtype = text_dtype() if dtype is str else np.dtype(dtype).newbyteorder("=")
+    if dtype == text_dtype():
+        if not isinstance(value, str):
+            raise ValueError(f"{value!r} is no text")
+        return value
     plain = pack_dtype(dtype)
     stored = _plain_context().element(library_name(plain), json.dumps(value))
     return np.frombuffer(stored, plain)[0].astype(dtype)
 
 
 def spell_element(dtype: Any, element: Any) -> Any:
-    """How metadata spell an element of a data type of NumPy."""
+    """How metadata spell an element of a data type of NumPy, `str` or `bytes`."""
+    if isinstance(element, (str, bytes)) and not isinstance(element, np.generic):
+        return element if isinstance(element, str) else base64.b64encode(element).decode()
     plain = pack_dtype(np.dtype(dtype).newbyteorder("="))
     return json.loads(_plain_context().element_json(library_name(plain), np.asarray(element).astype(plain).tobytes()))

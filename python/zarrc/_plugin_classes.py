@@ -97,8 +97,16 @@ class DataType:
     """A data type: elements of a data type of NumPy, under a name of their own."""
 
     name: ClassVar[str]
+    """The name in v3 metadata."""
     dtype: ClassVar[Any]
-    """The elements in memory, such as ``np.dtype("i8")``."""
+    """The elements in memory: a data type of a fixed size, such as ``np.dtype("i8")``; or `str` or `bytes` for elements of
+    any length."""
+    configuration: ClassVar[dict[str, Any]] = {}
+    """The configuration in the v3 metadata of new arrays. What an array has is kept, and does not change its elements."""
+    v2_name: ClassVar[str | None] = None
+    """The name in v2 metadata, whose elements are little-endian. None: format 2 does not have the type."""
+    item_bits: ClassVar[int | None] = None
+    """How many bits of an element are significant: 4 if the codec `packbits` shall store two of them in a byte. None: all."""
 
     def fill_from_json(self, value: Any, zarr_format: int) -> Any:
         """An element of the fill value in metadata. It raises ValueError for what is none. By default
@@ -106,7 +114,7 @@ class DataType:
         return _dtypes.parse_element(self.dtype, value)
 
     def fill_to_json(self, element: Any, zarr_format: int) -> Any:
-        """The fill value in metadata of an element, which is a scalar of NumPy."""
+        """The fill value in metadata of an element, which is a scalar of NumPy, a `str` or `bytes`."""
         return _dtypes.spell_element(self.dtype, element)
 
 

@@ -20,11 +20,12 @@ import numpy as np
 from . import _core, _dtypes, _log, _plugin_classes
 from ._causes import line, remember
 from ._service import Service, Single
+from .errors import UnsupportedError, make_error
 
 GROUP = "zarrc.plugins"
 _NO_BOUND = 2**64 - 1
 
-Row = tuple[int, int, str, int, int, bool, int, int]
+Row = tuple[int, int, str, int, int, bool, int, int, int, "str | None"]
 
 
 def _kind(cls: type) -> int:
@@ -42,6 +43,8 @@ def _check_class(cls: Any) -> tuple[int, str]:
         name = getattr(cls, word, None)
         if not isinstance(name, str) or not name:
             raise TypeError(f"{cls.__qualname__} has no `{word}`")
+        if registry == _core.ZARR_REGISTRY_DTYPE and not hasattr(cls, "dtype"):
+            raise TypeError(f"{cls.__qualname__} has no `dtype`")
         if registry == _core.ZARR_REGISTRY_CODEC and not issubclass(cls, (_plugin_classes.ArrayCodec, _plugin_classes.Serializer, _plugin_classes.BytesCodec)):
             raise TypeError(f"{cls.__qualname__} derives from BytesCodec, ArrayCodec or Serializer")
         if registry == _core.ZARR_REGISTRY_CODEC and (not cls.zarr_formats or not set(cls.zarr_formats) <= {2, 3}):
@@ -53,16 +56,32 @@ def _check_class(cls: Any) -> tuple[int, str]:
 def _row(number: int, registry: int, name: str, cls: Any) -> Row:
     """What the extension registers."""
     if registry == _core.ZARR_REGISTRY_DTYPE:
-        dtype = np.dtype(cls.dtype)
-        if dtype.hasobject or dtype.kind == "T" or not 0 < dtype.itemsize <= _core.ZX_FILL_BYTES:
-            raise TypeError(f"{cls.__qualname__}.dtype: {dtype} has no fixed size of at most {_core.ZX_FILL_BYTES} bytes")
-        return registry, number, name, 0, 0, False, dtype.itemsize, _order_bytes(dtype)
+        return registry, number, name, *_dtype_facts(cls)
     if registry == _core.ZARR_REGISTRY_STORE:
-        return registry, number, name, 0, 0, False, 0, 0
+        return registry, number, name, 0, 0, False, 0, 0, 0, None
     flags = (0 if 2 in cls.zarr_formats else _core.ZARR_CODEC_SPEC_V3) | (0 if 3 in cls.zarr_formats else _core.ZARR_CODEC_SPEC_V2)
     if getattr(cls, "is_elementwise", False):
         flags |= _core.ZARR_CODEC_SPEC_ELEMENTWISE | _core.ZARR_CODEC_SPEC_KEEPS_SHAPE
-    return registry, number, name, _kind(cls), flags, bool(cls.is_lossy), 0, 0
+    return registry, number, name, _kind(cls), flags, bool(cls.is_lossy), 0, 0, 0, None
+
+
+def _dtype_facts(cls: Any) -> tuple[int, int, bool, int, int, int, str | None]:
+    """(kind, flags, is_lossy, bytes of an element or 0, bytes of its unit, significant bits, v2 name) of a data type."""
+    dtype, bits, v2 = _dtypes.plugin_dtype(cls), cls.item_bits or 0, cls.v2_name
+    if not isinstance(cls.configuration, dict):
+        raise TypeError(f"{cls.__qualname__}.configuration: {cls.configuration!r} is not a dict")
+    json.dumps(cls.configuration)
+    if _dtypes.is_variable(cls):
+        if v2 is not None or bits:
+            raise TypeError(f"{cls.__qualname__}: {'item_bits' if bits else 'v2_name'} is of elements that have a fixed size")
+        return _core.ZARR_KIND_VBYTES if cls.dtype is bytes else _core.ZARR_KIND_STRING, 0, False, 0, 0, 0, None
+    if dtype.hasobject or dtype.kind == "T" or not 0 < dtype.itemsize <= _core.ZX_FILL_BYTES:
+        raise make_error(UnsupportedError, f"{cls.__qualname__}.dtype: {cls.dtype!r} is neither a data type of a fixed size of at most "
+                         f"{_core.ZX_FILL_BYTES} bytes, nor str or bytes for elements of any length")
+    if not 0 <= bits <= 8 * dtype.itemsize:
+        raise ValueError(f"{cls.__qualname__}.item_bits: {bits} is not from 1 to {8 * dtype.itemsize}")
+    kind = _core.ZARR_KIND_INT if bits % 8 and dtype.kind == "i" else _core.ZARR_KIND_OTHER
+    return kind, 0, False, dtype.itemsize, _order_bytes(dtype), bits, v2
 
 
 def _order_bytes(dtype: np.dtype[Any]) -> int:
@@ -119,7 +138,7 @@ class Registry:
         self.classes[row[1]] = cls
         service()
         if row[0] == _core.ZARR_REGISTRY_DTYPE:
-            _dtypes.plugin_types[row[2]] = np.dtype(cls.dtype).newbyteorder("=")
+            _dtypes.plugin_types[row[2]] = cls
 
     def _number_class(self, cls: Any) -> Row:
         """The row of a class, which is checked against one of the same name."""
@@ -370,14 +389,10 @@ class _Answers(Service):
         call.chunks(_make_answers(cls.name, [_check_size(_elements(one, spec), spec) for one in results], _core.ZARR_ERR_CORRUPT))
 
     def _fill_parse(self, call: Any, cls: Any, number: int, text: str, zarr_format: int) -> None:
-        dtype = np.dtype(cls.dtype).newbyteorder("=")
-        element = np.empty((), dtype)
-        element[()] = cls().fill_from_json(json.loads(text), zarr_format)
-        call.answer(element.tobytes())
+        call.answer(_dtypes.plugin_element_bytes(cls, cls().fill_from_json(json.loads(text), zarr_format)))
 
     def _fill_print(self, call: Any, cls: Any, number: int, element: bytes, zarr_format: int) -> None:
-        dtype = np.dtype(cls.dtype).newbyteorder("=")
-        told = cls().fill_to_json(np.frombuffer(element, dtype)[0], zarr_format)
+        told = cls().fill_to_json(_dtypes.plugin_element(cls, element), zarr_format)
         call.answer(json.dumps(told, allow_nan=False).encode())
 
     def _open(self, call: Any, cls: Any, number: int, url: str, options: str | None, flags: int) -> None:

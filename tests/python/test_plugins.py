@@ -3,6 +3,7 @@ points."""
 import asyncio
 import json
 import os
+import pathlib
 import shutil
 import subprocess
 import sys
@@ -109,6 +110,40 @@ class Money(plugins.DataType):
 
     def fill_to_json(self, element, zarr_format):
         return f"{int(element)} EUR"
+
+
+@plugins.register
+class Temperature(plugins.DataType):
+    name = "https://example.org/temperature"
+    dtype = np.dtype("f4")
+    configuration = {"unit": "K", "version": "1"}
+    v2_name = "test.temperature"
+
+
+@plugins.register
+class Label(plugins.DataType):
+    name = "test.label"
+    dtype = str
+    configuration = {"language": "en"}
+
+    def fill_to_json(self, element, zarr_format):
+        return {"text": element}
+
+    def fill_from_json(self, value, zarr_format):
+        return value["text"]
+
+
+@plugins.register
+class Blob(plugins.DataType):
+    name = "test.blob"
+    dtype = bytes
+
+
+@plugins.register
+class Nibble(plugins.DataType):
+    name = "test.nibble"
+    dtype = "i1"
+    item_bits = 4
 
 
 TYPES = {
@@ -406,6 +441,75 @@ def test_names(numbers):
     assert plugins.register(Zlib) is Zlib  # twice
     rows = {row["name"]: row for row in zarrc._settings.settings.context().registry()}
     assert rows["test.zlib"]["origin"] == rows["test.money"]["origin"] == rows["shelf"]["origin"] == "zarrc.plugins"
+
+
+def test_configuration_of_a_type(path):
+    """It is stored and read back, and what an array has is kept."""
+    array = zarrc.create_array(path, shape=3, dtype=Temperature, fill_value=1.5)
+    assert array.metadata["data_type"] == {"name": Temperature.name, "configuration": Temperature.configuration}
+    array[:2] = [2.5, -1]
+    other = zarrc.open_array(path)
+    assert other.dtype == "f4" and other[...].tolist() == [2.5, -1, 1.5] and other.fill_value == 1.5
+    other.attrs["units"] = "K"  # the document is written again
+    assert zarrc.open_array(path).metadata["data_type"]["configuration"]["version"] == "1"
+    told = zarrc.dtype(other.metadata["data_type"])
+    assert told == zarrc.dtype(Temperature) and told.configuration == {"unit": "K", "version": "1"} and told.to_json(2) == "test.temperature"
+    given = {"name": Temperature.name, "configuration": {"unit": "C"}}
+    assert zarrc.create_array(None, shape=3, dtype=given).metadata["data_type"] == given
+    assert zarrc.dtype(given) != told and zarrc.create_array(None, shape=3, dtype=Temperature.name).metadata["data_type"] == Temperature.name
+
+
+def test_a_type_in_format_2(path):
+    array = zarrc.create_array(path, shape=4, dtype=Temperature, zarr_format=2, fill_value=7)
+    array[...] = np.arange(4)
+    assert array.metadata["dtype"] == "test.temperature" and array.metadata["fill_value"] == 7
+    assert zarrc.open_array(path)[...].tolist() == [0, 1, 2, 3]
+    with pytest.raises(zarrc.errors.ZarrcError, match="test.money"):
+        zarrc.create_array(None, shape=4, dtype=Money, zarr_format=2)
+
+
+@pytest.mark.parametrize("cls,values,fill,told", [
+    (Label, ["", "ä", "a\0b", "long " * 100], "none", {"text": "none"}),
+    (Blob, [b"", b"\0\xff", b"x" * 1000, b"y"], b"\x01", "AQ=="),
+])
+def test_types_of_any_length(path, cls, values, fill, told):
+    array = zarrc.create_array(path, shape=5, chunks=2, dtype=cls, fill_value=fill)
+    array[:4] = np.array(values, array.dtype)
+    other = zarrc.open_array(path)
+    assert other[...].tolist() == [*values, fill] and other.fill_value == fill and other.metadata["fill_value"] == told
+    assert other.serializer.name == ("vlen-bytes" if cls is Blob else "vlen-utf8")
+    other.resize(7)
+    assert zarrc.open_array(path)[-1] == fill
+    assert zarrc.create_array(None, shape=1, dtype=cls)[0] == (b"" if cls is Blob else "")
+    assert zarrc.dtype(cls).kind == ("vbytes" if cls is Blob else "string")
+    if cls is Label:
+        assert other.metadata["data_type"]["configuration"] == {"language": "en"}
+
+
+def test_item_bits(path):
+    data = np.arange(-8, 8, dtype="i1")
+    array = zarrc.create_array(path, shape=16, dtype=Nibble, serializer="packbits", compressors=None)
+    array[...] = data
+    assert (zarrc.open_array(path)[...] == data).all() and zarrc.dtype(Nibble).item_bits == 4
+    assert [f.stat().st_size for f in pathlib.Path(path).rglob("c/*")] == [8]
+
+
+@pytest.mark.parametrize("members,error,match", [
+    ({"dtype": "i4"}, TypeError, "Bad has no `name`"),
+    ({"name": "test.bad1"}, TypeError, "Bad has no `dtype`"),
+    ({"name": "test.bad2", "dtype": object}, zarrc.errors.UnsupportedError, "Bad.dtype"),
+    ({"name": "test.bad3", "dtype": "V513"}, zarrc.errors.UnsupportedError, "at most 512 bytes"),
+    ({"name": "test.bad4", "dtype": "i4", "item_bits": 33}, ValueError, "item_bits: 33"),
+    ({"name": "test.bad5", "dtype": str, "item_bits": 3}, TypeError, "item_bits"),
+    ({"name": "test.bad6", "dtype": bytes, "v2_name": "bad"}, TypeError, "v2_name"),
+    ({"name": "test.bad7", "dtype": "i4", "v2_name": "f4"}, zarrc.errors.ZarrcError, "f4"),
+    ({"name": "test.bad8", "dtype": "i4", "configuration": {"a": {1}}}, TypeError, "JSON"),
+    ({"name": "test.bad9", "dtype": "i4", "configuration": [1]}, TypeError, "configuration"),
+    ({"name": "int16", "dtype": "i4"}, zarrc.errors.ZarrcError, "int16"),
+])
+def test_types_that_are_refused(members, error, match):
+    with pytest.raises(error, match=match):
+        plugins.register(type("Bad", (plugins.DataType,), members))
 
 
 def test_a_name_again(path):

@@ -2,6 +2,9 @@
 be a value."""
 import asyncio
 import json
+import pickle
+import sys
+import types
 
 import numpy as np
 import pytest
@@ -212,3 +215,79 @@ def test_memory_that_would_cut_text(store):
                 read()
     out = np.empty(2, object)
     assert z.read(out=out) is out and out.tolist() == asyncio.run(z.async_array.getitem(..., out=out)).tolist() == ["abc", "de"]
+
+
+# ---- zarrc.dtype ----
+
+NAMES = {  # what zarrc.dtype takes: NumPy, v3 name, v2 metadata, kind, bits, byte order, Arrow
+    "int16": ("i2", "int16", "<i2", "int", 16, sys.byteorder, "int16"),
+    ">i2": (">i2", "int16", ">i2", "int", 16, "big", "int16"),
+    "bool": ("?", "bool", "|b1", "bool", 8, None, "bool"),
+    "complex128": ("c16", "complex128", "<c16", "complex", 128, sys.byteorder, None),
+    "r24": ("V3", "r24", "|V3", "raw", 24, None, "fixed_size_binary[3]"),
+    "<U4": ("U4", "fixed_length_utf32", "<U4", "utf32", 128, sys.byteorder, None),
+    "M8[us]": ("M8[us]", "numpy.datetime64", "<M8[us]", "datetime", 64, sys.byteorder, "timestamp[us]"),
+    "M8[5us]": ("M8[5us]", "numpy.datetime64", "<M8[5us]", "datetime", 64, sys.byteorder, None),
+    "bfloat16": (ml_dtypes.bfloat16, "bfloat16", "bfloat16", "float", 16, sys.byteorder, None),
+    "int4": (ml_dtypes.int4, "int4", "int4", "int", 4, None, None),
+    "string": (np.dtype(zarrc.create_array(None, shape=1, dtype=str).dtype), "string", "|O", "string", 128, None, "string"),
+    "bytes": (object, "variable_length_bytes", "|O", "vbytes", 128, None, "binary"),
+}
+
+
+@pytest.mark.parametrize("spec", NAMES)
+def test_what_is_known_about_a_type(spec):
+    pyarrow = pytest.importorskip("pyarrow")
+    numpy, name, v2, kind, bits, byte_order, arrow = NAMES[spec]
+    found = zarrc.dtype(bytes if spec == "bytes" else spec)
+    assert found.numpy == np.dtype(numpy) and found.numpy.byteorder == np.dtype(numpy).byteorder
+    assert (found.name, found.to_json(2), found.kind, found.item_bits, found.byte_order) == (name, v2, kind, bits, byte_order)
+    assert found.arrow == (arrow and pyarrow.type_for_alias(arrow) if "[3]" not in str(arrow) else pyarrow.binary(3))
+    assert (found.ml_dtypes is None) == (not hasattr(ml_dtypes, name)) and not found.is_experimental
+    for again in (found, found.to_json(3) if byte_order != "big" else found.to_json(2), pickle.loads(pickle.dumps(found)), eval(repr(found))):
+        assert zarrc.dtype(again) == found and hash(zarrc.dtype(again)) == hash(found)
+    if kind not in ("string", "vbytes"):  # the other way round
+        assert zarrc.dtype(found.numpy) == found and found.itemsize == found.numpy.itemsize
+    array = zarrc.create_array(None, shape=2, dtype=found, zarr_format=2 if byte_order == "big" else 3)
+    assert array.dtype == found.numpy and array.dtype.byteorder == found.numpy.byteorder
+    assert array.fill_value == found.fill_value or np.isnat(array.fill_value) and np.isnat(found.fill_value)
+
+
+def test_types_that_consist_of_types():
+    mixed = np.dtype([("a", ">i4"), ("t", "<M8[s]"), ("s", [("x", "<f8", (2,))])])
+    found = zarrc.dtype(mixed)
+    assert found.numpy == mixed and found.byte_order is None and found == eval(repr(found)) and np.isnat(found.fill_value["t"])
+    assert found != zarrc.dtype(mixed.newbyteorder("<")) and zarrc.dtype(mixed.newbyteorder(">")).byte_order == "big"
+    assert zarrc.dtype([["a", "<i4"]]).configuration["fields"] == [{"name": "a", "data_type": "int32"}] and found.name is None
+    optional = zarrc.dtype("optional[int16]")
+    assert optional.underlying_type == zarrc.dtype("int16") and str(optional.arrow) == "int16" and optional.item_type is None
+    lists = zarrc.dtype("vlen-array[int32]")
+    assert lists.item_type == zarrc.dtype("int32") and lists.name is None and str(lists.arrow) == "list<item: int32>"
+    assert zarrc.dtype("complex64").components == 2 and zarrc.dtype("complex64").component_bits == 32
+
+
+def test_similar_names():
+    for unknown, similar in {"blfoat16": "bfloat16", "flot32": "float32", "int33": "int32"}.items():
+        for call in (zarrc.dtype, lambda dtype: zarrc.create_array(None, shape=1, dtype=dtype)):
+            with pytest.raises(zarrc.errors.UnsupportedError, match=f'"{unknown}" is not known; similar names are .*{similar}'):
+                call(unknown)
+    with pytest.raises(zarrc.errors.UnsupportedError, match='"nonsense" is not known$'):
+        zarrc.dtype("nonsense")
+
+
+def test_types_of_torch(monkeypatch):
+    """By a module like torch: its data types are of one class and have names."""
+    class Type:
+        def __init__(self, name):
+            self.name = name
+
+        def __repr__(self):
+            return f"torch.{self.name}"
+
+    Type.__module__ = "torch"
+    names = ("bool", "int16", "uint8", "bfloat16", "complex64", "float8_e4m3fn", "int4")
+    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(dtype=Type, string=len, **{name: Type(name) for name in names}))
+    for name in names[:-1]:
+        assert repr(zarrc.dtype(name).torch) == f"torch.{name}" and zarrc.dtype(zarrc.dtype(name).torch) == zarrc.dtype(name)
+    for name in ("int4", "string", "r8", "float64", "<U1"):
+        assert zarrc.dtype(name).torch is None
