@@ -17,7 +17,7 @@ from ._array_config import ArrayConfig
 from ._create import DEFAULT_FILL_VALUE
 from ._group import AsyncGroup, Group
 from ._indexing import is_foreign
-from ._places import Place, find_archive, join_path, open_place
+from ._places import Place, find_archive, join_path, open_place, open_store
 from ._settings import settings
 from ._store import Store
 from .errors import ArrayNotFoundError, ExistsError, GroupNotFoundError, NodeNotFoundError, NotFoundError, as_class, make_error
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     )
 
 _CREATING = ("a", "w", "w-", "x")
-_UNUSED = ("synchronizer", "chunk_store", "cache_attrs", "cache_metadata", "object_codec", "zarr_version")
+_UNUSED = ("synchronizer", "cache_attrs", "cache_metadata", "object_codec", "zarr_version")
 
 
 def _refuse_old(kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -43,6 +43,15 @@ def _refuse_old(kwargs: Mapping[str, Any]) -> dict[str, Any]:
         if kwargs.get(name) is not None:
             raise TypeError(f"{name}= has no meaning in zarrc")
     return {name: value for name, value in kwargs.items() if name not in _UNUSED}
+
+
+def _compose(store: Any, mode: str | None, storage_options: dict[str, Any] | None, given: dict[str, Any]) -> tuple[Any, dict[str, Any] | None]:
+    """(store, storage_options) of a call: those that it names, or the composite store if it has `chunk_store=`."""
+    chunk_store = given.pop("chunk_store", None)
+    if chunk_store is None:
+        return store, storage_options
+    mode = "a" if mode in _CREATING else mode
+    return open_store(store, mode=mode, storage_options=storage_options, chunk_store=chunk_store), None
 
 
 # ---- open ----
@@ -104,6 +113,7 @@ def open(store: StoreLike = None, *, mode: str | None = None, zarr_format: int |
     if device is not None or like is not None or meta_array is not None:
         with _open_for(given, device, like, meta_array):
             return open(store, mode=mode, zarr_format=zarr_format, path=path, storage_options=storage_options, **given)
+    store, storage_options = _compose(store, mode, storage_options, given)
     mode = _default_mode(store, mode)
     wants_array = "shape" in given or "data" in given
     if mode not in ("w", "w-", "x"):
@@ -217,6 +227,7 @@ def open_array(store: StoreLike = None, *, mode: str | None = None, path: str | 
         given["config"] = config
         with _open_for(given, device, like, meta_array):
             return open_array(store, mode=mode, path=path, zarr_format=zarr_format, storage_options=storage_options, trust=trust, **given)
+    store, storage_options = _compose(store, mode, storage_options, given)
     mode = _default_mode(store, mode)
     given = _refuse_old(given)
     config = _config_for(store, config)
@@ -307,6 +318,7 @@ def _open_group(store: Any, mode: str | None, path: str | None, zarr_format: int
                 attributes: Mapping[str, Any] | None = None, use_consolidated: bool | str | None = None, config: ConfigLike = None,
                 **kwargs: Any) -> Group:
     """What `open_group` does, with `config` for the arrays below the group."""
+    store, storage_options = _compose(store, mode, storage_options, kwargs)
     unknown = _refuse_old(kwargs)
     if unknown:
         raise TypeError(f"open_group() has no argument {', '.join(unknown)}")
@@ -340,7 +352,9 @@ def open_consolidated(store: StoreLike = None, *, use_consolidated: bool | str =
 def group(store: StoreLike = None, *, overwrite: bool = False, path: str | None = None, zarr_format: int | None = None,
           attributes: Mapping[str, Any] | None = None, storage_options: dict[str, Any] | None = None, **kwargs: Unpack[_arguments.Old]) -> Group:
     """Opens or creates a group."""
-    _refuse_old(kwargs)
+    given: dict[str, Any] = {**kwargs}
+    store, storage_options = _compose(store, "a", storage_options, given)
+    _refuse_old(given)
     if overwrite:
         return create_group(store, path=path, overwrite=True, zarr_format=zarr_format, attributes=attributes,
                             storage_options=storage_options)
@@ -510,10 +524,12 @@ def create(shape: ShapeLike | None = None, *, chunks: ChunksLike = "auto", dtype
            write_empty_chunks: bool | None = None, config: ConfigLike = None, device: str | None = None, like: LikeLike = None,
            meta_array: LikeLike = None, **kwargs: Unpack[_arguments.Create]) -> Array:
     """Creates an array, with the arguments that zarr-python had before `create_array`. ``device`` and ``like`` are as there."""
-    given = _refuse_old(kwargs)
+    given: dict[str, Any] = {**kwargs}
     data = given.pop("data", None)
     more: dict[str, Any] = {"config": config}
     with _open_for(more, device, like, meta_array):
+        store, storage_options = _compose(store, "a", storage_options, given)
+        given = _refuse_old(given)
         place = open_place(store, mode=mode if mode in _CREATING else "a", path=path, storage_options=storage_options)
     config = _config_for(store, more["config"])
     if write_empty_chunks is not None:

@@ -10,10 +10,10 @@ from ._types import ArrayLike, ChunksLike, CodecLike, CodecsLike, ConfigLike, Di
 
 
 class Old(TypedDict, total=False):
-    """Arguments of old versions of zarr-python, which are refused unless they are None."""
+    """Arguments of old versions of zarr-python, which are refused unless they are None, except for `chunk_store`."""
 
     synchronizer: None
-    chunk_store: None
+    chunk_store: StoreLike
     cache_attrs: None
     cache_metadata: None
     object_codec: None

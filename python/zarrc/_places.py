@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 from . import _core, _devices, _remote
 from ._settings import settings
-from ._store import Store, open_adapter, open_foreign, open_url
+from ._store import Store, combine, open_adapter, open_foreign, open_url
 from .errors import NotFoundError, ReadOnlyError, make_error
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def _of_foreign(store: Any, mode: str) -> Place:
 
 
 def open_store(store: StoreLike = None, *, mode: str | None = None, storage_options: dict[str, Any] | None = None,
-               device: str | None = None) -> Store:
+               device: str | None = None, chunk_store: StoreLike = None) -> Store:
     """Opens a store, to which several nodes or other calls have access.
 
     Parameters
@@ -165,6 +165,8 @@ def open_store(store: StoreLike = None, *, mode: str | None = None, storage_opti
         Options of a plug-in's store, or of fsspec or obstore, which open a URL with another scheme.
     device : str, optional
         A device such as "cuda:0", whose memory ``read(device=)``, ``out=`` and values may then use. Loads the plug-in for it.
+    chunk_store : str, path, Store, mapping or store of another package, optional
+        Where the chunks are. ``store`` then has the metadata only. By default ``store`` has both.
 
     Returns
     -------
@@ -191,7 +193,12 @@ def open_store(store: StoreLike = None, *, mode: str | None = None, storage_opti
     >>> zarrc.delete_memory("run1")
     """
     with _devices.opening_for(device):
-        place = open_place(store, mode=mode or _remote.default_mode(store), storage_options=storage_options)
+        opened = _open_root(store, mode, storage_options)
+        return opened if chunk_store is None else combine(opened, _open_root(chunk_store, mode, None))
+
+
+def _open_root(store: Any, mode: str | None, storage_options: dict[str, Any] | None) -> Store:
+    place = open_place(store, mode=mode or _remote.default_mode(store), storage_options=storage_options)
     if place.path:
         raise ValueError(f"{store!r} names a node, not a store")
     return place.store

@@ -29,6 +29,7 @@ class Store(_core.Store):
     _adapter: Any = None  # of a store of another kind
     _address = ""  # the URL that it was opened with, with what `url` does not show
     _unique = ""  # of one in memory, whose address another may have later
+    _parts: tuple[Store, Store] | None = None  # of a composite store: where its documents are, and its chunks
     # By plug-in for devices: this store in a context that has it, or why there is none. None: its own context has the plug-in.
     _twins: dict[str, Store | ZarrcError | None]
 
@@ -39,13 +40,15 @@ class Store(_core.Store):
 
     def with_read_only(self, read_only: bool = True) -> Store:
         """The same store, which refuses writes (or not)."""
+        if self._parts is not None and not read_only:
+            return combine(*(part.with_read_only(False) for part in self._parts))
         if not read_only and self._options.get("flags", 0) & _core.ZARR_STORE_READ_ONLY:
             if self._adapter is not None:
                 raise make_error(ReadOnlyError, f"{self}: the store itself is read-only")
             return open_url(self._address, {**self._options, "flags": self._options["flags"] & ~_core.ZARR_STORE_READ_ONLY})
         view = self._view(read_only)
         view._options, view._adapter, view._unique, view._address = self._options, self._adapter, self._unique, self._address
-        view._twins = self._twins
+        view._twins, view._parts = self._twins, self._parts
         return view
 
     def _can_use(self, device: str) -> bool:
@@ -77,6 +80,8 @@ class Store(_core.Store):
     @property
     def _can_reopen(self) -> bool:
         """False: what another store of the same place reads and writes is not the same."""
+        if self._parts is not None:
+            return all(part._can_reopen for part in self._parts)
         return self._adapter is None and self.kind != "memory" and (self.kind != "zip" or self.read_only)
 
     def _open_twin(self, device: str) -> Store | ZarrcError:
@@ -84,6 +89,9 @@ class Store(_core.Store):
             return make_error(UnsupportedError, f"{self}: the store cannot be opened a second time")
         try:
             context, where = settings.context_for(device, self._context), self._address
+            if self._parts is not None:
+                metadata, chunks = (part._open_twin(device) for part in self._parts)
+                return metadata if isinstance(metadata, ZarrcError) else chunks if isinstance(chunks, ZarrcError) else combine(metadata, chunks)
             if self.kind == "local":  # a directory that was renamed, too
                 where = self._directory or where
             found = open_url(where, {**self._options, "device": device}, context)
@@ -103,6 +111,8 @@ class Store(_core.Store):
     @property
     def _can_erase(self) -> bool:
         """False: a mark of unfinished work would stay for ever."""
+        if self._parts is not None:
+            return all(part._can_erase for part in self._parts)
         return self._adapter is None or bool(self._adapter.can_erase)
 
     def __contains__(self, key: str) -> bool:
@@ -171,6 +181,8 @@ class Store(_core.Store):
         self.close()
 
     def __reduce__(self) -> Any:
+        if self._parts is not None:
+            return _recombine, (*self._parts, self.read_only)
         if self._adapter is not None:
             return _reopen_foreign, (self._adapter.picklable_source(), self.read_only, self._options.get("device"))
         if self.kind == "memory":
@@ -182,6 +194,8 @@ class Store(_core.Store):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Store):
             return NotImplemented
+        if self._parts is not None or other._parts is not None:
+            return (self._parts, self.read_only) == (other._parts, other.read_only)
         if self._adapter is not None and other._adapter is not None:
             same = self._adapter.source is other._adapter.source or bool(self._adapter.source == other._adapter.source)
             return same and self.read_only == other.read_only
@@ -191,12 +205,16 @@ class Store(_core.Store):
             other._address, other._options.get("config"), other.read_only)
 
     def __hash__(self) -> int:
+        if self._parts is not None:
+            return hash(self._parts)
         if self._adapter is not None:
             return hash(type(self._adapter.source))
         return hash(self._address if self.kind != "memory" else self._identity)
 
     def _token(self) -> str:
         """The same for equal stores, and for no others: dask takes arrays with equal tokens for one."""
+        if self._parts is not None:
+            return "+".join(part._token() for part in self._parts)
         if self._adapter is not None:
             return str(self._adapter.token())
         if self._address == self.url and "config" not in self._options:
@@ -205,6 +223,8 @@ class Store(_core.Store):
         return f"{self}#{hashlib.sha256(secret).hexdigest()}"
 
     def __str__(self) -> str:
+        if self._parts is not None:
+            return "composite:" + "+".join(map(str, self._parts))
         if self._adapter is not None:
             return self.url
         return f"memory://{self._identity}" if self.kind == "memory" else (
@@ -218,6 +238,18 @@ def _reopen(url: str, options: dict[str, Any], read_only: bool) -> Store:
     store = open_url(url, options)
     if store.kind == "zip" and not store.read_only:
         store._flush_each()  # another process waits for what this one writes
+    return store if store.read_only == read_only else store.with_read_only(read_only)
+
+
+def combine(metadata: Store, chunks: Store) -> Store:
+    """A store whose documents are in one store, and whose chunks are in another one."""
+    store = _core.open_composite(Store, metadata, chunks, 0)
+    store._options, store._twins, store._parts = {"flags": 0}, {}, (metadata, chunks)
+    return store.with_read_only(True) if metadata.read_only or chunks.read_only else store
+
+
+def _recombine(metadata: Store, chunks: Store, read_only: bool) -> Store:
+    store = combine(metadata, chunks)
     return store if store.read_only == read_only else store.with_read_only(read_only)
 
 

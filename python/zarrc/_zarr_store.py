@@ -22,7 +22,7 @@ _T = TypeVar("_T")
 
 class ZarrcStore(Store):
     """A store for zarr-python that keeps its bytes where zarrc does: ``ZarrcStore("x.zarr")``. It takes
-    what `zarrc.open_store` takes: a path, a URL with ``storage_options``, a `zarrc.Store`.
+    what `zarrc.open_store` takes: a path, a URL with ``storage_options``, a `zarrc.Store`, and a ``chunk_store`` for the chunks.
 
     Values are replaced in one step, and writers of one key wait for each other, also those of other
     processes and of zarrc's own arrays. Reads of a store that answers in microseconds happen on the
@@ -34,8 +34,11 @@ class ZarrcStore(Store):
     supports_listing: bool = True
 
     def __init__(self, store: StoreLike = None, *, read_only: bool = False,
-                 storage_options: dict[str, Any] | None = None) -> None:
+                 storage_options: dict[str, Any] | None = None, chunk_store: StoreLike = None) -> None:
         super().__init__(read_only=read_only)
+        if chunk_store is not None:
+            store, storage_options = _places.open_store(store, mode="r" if read_only else "a", storage_options=storage_options,
+                                                        chunk_store=chunk_store), None
         self._given, self._options = store, storage_options
         self._native: _store.Store | None = None
         self._opening = threading.Lock()
@@ -43,7 +46,7 @@ class ZarrcStore(Store):
             self._bind(store)
 
     def _bind(self, native: _store.Store) -> _store.Store:
-        if getattr(native._adapter, "is_on_loop_of_zarr", False):
+        if any(getattr(part._adapter, "is_on_loop_of_zarr", False) for part in native._parts or (native,)):
             raise TypeError(f"{native} is a store of zarr-python: give zarr-python that store itself. Calls that wait would "
                             "block the event loop that answers them")
         self._is_fast = bool(native._caps[1] & _core.ZARR_STORE_CAP_FAST_GET)

@@ -1,6 +1,7 @@
 """zarrc.ZarrcStore by zarr-python's own tests of stores, and by its state machines."""
 import asyncio
 import collections
+import pathlib
 import pickle
 
 import numpy as np
@@ -147,3 +148,52 @@ def test_memory_has_no_twin(given):
     assert other.get_sync("a").to_bytes() == b"1" and other.read_only
     with pytest.raises(TypeError, match="cannot be pickled"):
         pickle.dumps(ZarrcStore(given))
+
+
+DOCUMENTS = {"zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata"}
+
+
+@pytest.mark.parametrize("chunks", ["path", "store", "dict"])
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_chunk_store(tmp_path, numbers, zarr_format, chunks):
+    """Documents in one store, chunks in another, by each call that takes `chunk_store`, and for zarr-python."""
+    documents, folder = str(tmp_path / "documents"), str(tmp_path / "chunks")
+    given = {"path": folder, "store": zarrc.open_store(folder), "dict": {}}[chunks]
+    both = {"chunk_store": given, "zarr_format": zarr_format}
+    root = zarrc.open_group(documents, mode="w", attributes={"a": 1}, **both)
+    root.create_array("x", data=numbers, chunks=(7, 7))
+    zarrc.create(store=documents, path="y", shape=(3, 3), chunks=(2, 2), dtype="i4", fill_value=5, **both)[:2] = 7
+    zarrc.open_array(documents, path="z", mode="w", shape=4, chunks=2, dtype="f4", **both)[...] = 1.5
+    keys = [str(p.relative_to(documents)) for p in pathlib.Path(documents).rglob("*") if p.is_file()]
+    assert keys and {key.rpartition("/")[2] for key in keys} <= DOCUMENTS
+    others = list(given) if chunks == "dict" else [str(p.relative_to(folder)) for p in pathlib.Path(folder).rglob("*") if p.is_file()]
+    assert len(others) > 20 and not {key.rpartition("/")[2] for key in others} & DOCUMENTS
+    found = zarrc.open(documents, mode="r", **both)
+    assert (found["x"][...] == numbers).all() and (found["y"][:2] == 7).all() and (found["y"][2] == 5).all() and found["z"][1] == 1.5
+    assert zarrc.open_array(documents, path="x", mode="r", zarr_format=zarr_format).nchunks_initialized == 0  # without the chunks
+    store = zarrc.open_store(documents, chunk_store=given)
+    assert store == zarrc.open_store(documents, chunk_store=given) != zarrc.open_store(documents) and hash(store) is not None
+    assert str(store).startswith("composite:") and store.with_read_only(True).with_read_only(False) == store
+    with pytest.raises(zarrc.errors.ReadOnlyError):
+        zarrc.open_array(store.with_read_only(True), path="x", mode="r+")
+    if chunks != "dict":
+        assert (pickle.loads(pickle.dumps(zarrc.open_array(store, path="x")))[...] == numbers).all()
+    theirs = ZarrcStore(documents, chunk_store=given)
+    assert (zarr.open_array(theirs, path="x", mode="r+")[...] == numbers).all()
+    zarr.open_array(theirs, path="x", mode="r+")[0] = -1
+    numbers[0] = -1
+    assert (zarrc.open_array(store, path="x")[...] == numbers).all()
+    del zarrc.open_group(store)["x"]
+    assert not [key for key in store.list() if key.startswith("x/")]
+
+
+def test_chunk_store_that_is_refused(tmp_path):
+    store = zarrc.open_store(tmp_path / "a")
+    with pytest.raises(zarrc.errors.InvalidError, match="same"):
+        zarrc.open_store(store, chunk_store=store)
+    with pytest.raises(zarrc.errors.NotFoundError):
+        zarrc.open(tmp_path / "a", mode="r", chunk_store=tmp_path / "missing")
+    with pytest.raises(ValueError, match="names a node"):
+        zarrc.open_store("memory://chunk-store", chunk_store="memory://chunk-store/a")
+    with pytest.raises(zarrc.errors.InvalidError, match="composite"):
+        zarrc.open_store("memory:", chunk_store=zarrc.open_store("memory:", chunk_store=store))

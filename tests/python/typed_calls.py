@@ -35,7 +35,7 @@ zarrc.create_array("l", shape=3, dtype="i4", compressors=9)  # type: ignore[arg-
 zarrc.zeros((3, 4), store="z", dtype="i4")
 zarrc.zeros(3, chunk=2)  # type: ignore[call-arg]
 zarrc.full(3, 1.5, store="z", compressors="zstd", shards=2, overwrite=True)
-zarrc.open("z", mode="w", shape=3, dtype="i4", checksum=True, synchronizer=None)
+zarrc.open("z", mode="w", shape=3, dtype="i4", checksum=True, synchronizer=None, chunk_store="chunks")
 zarrc.open_array("z", mode="w", shape=3, chunks=1.5)  # type: ignore[arg-type]
 zarrc.open_group("z", synchronizer=3)  # type: ignore[arg-type]
 zarrc.save_array("z", np.arange(3), chunks=2, compressors=None)
