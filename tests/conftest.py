@@ -14,6 +14,7 @@ import threading
 import pytest
 from hypothesis import HealthCheck, core, settings
 
+os.environ["ZARRC_CONFIG"] = ""  # no settings of the user
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 
 # A script's background job ignores SIGINT, and so would every program that a test starts and interrupts.

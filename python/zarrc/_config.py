@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ._consolidation import flush
-from ._settings import DEFAULTS, check_setting, read_environment, settings
+from ._settings import check_setting, read_initial, settings
 
 
 class _Change:
@@ -80,8 +80,8 @@ class Config:
         return _Change(self, {name: before[name] for name in checked})
 
     def reset(self) -> None:
-        """Goes back to the environment's settings."""
-        _change({**DEFAULTS, **read_environment()})
+        """Goes back to the settings of the environment and of the user's file."""
+        _change(read_initial())
 
     def __repr__(self) -> str:
         rows = ", ".join(f"{name!r}: {self[name]!r}" for name in self)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import _core, _dtypes, _libraries
+from . import _core, _dtypes
 from ._settings import settings
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ class dtype(metaclass=_ForwardsToZarr):
     Examples
     --------
     >>> t = zarrc.dtype("bfloat16")
-    >>> t.itemsize, t.numpy, t.torch
-    (2, dtype(bfloat16), torch.bfloat16)
+    >>> t.itemsize, t.kind, t.numpy
+    (2, 'float', dtype(bfloat16))
     >>> zarrc.dtype(np.dtype(">i2")).to_json(zarr_format=2)
     '>i2'
     """
@@ -171,9 +171,9 @@ class dtype(metaclass=_ForwardsToZarr):
     @property
     def torch(self) -> Any:
         """The data type of torch, or None if torch has none. ImportError: torch is missing."""
-        module = _libraries.load("torch")
-        found = getattr(module, self.name or "", None) if self.kind in _NUMBERS and self.item_bits >= 8 else None
-        return found if isinstance(found, module.dtype) else None
+        import torch
+        found = getattr(torch, self.name or "", None) if self.kind in _NUMBERS and self.item_bits >= 8 else None
+        return found if isinstance(found, torch.dtype) else None
 
     @property
     def arrow(self) -> Any:

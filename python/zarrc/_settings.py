@@ -1,13 +1,14 @@
 """The settings of the process, and the contexts of the library for them. `_config` is what users see of it.
 
-Settings come from `zarrc.config.set`, else from the environment (``ZARRC_MAX_THREADS`` and so on), else from
-the machine. The library's own variables, which docs/python.md lists, are read by the library.
+Settings come from `zarrc.config.set`, else from the environment (``ZARRC_MAX_THREADS`` and so on), else from the
+user's file zarrc.toml, else from the machine. The library's own variables, which docs/python.md lists, are read by the library.
 """
 from __future__ import annotations
 
 import json
 import os
 import re
+import stat
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -178,12 +179,55 @@ def read_environment() -> dict[str, Any]:
     return found
 
 
+def _find_file() -> str | None:
+    """The path of the user's file of settings. The working directory, which others may have filled, does not matter."""
+    named = os.environ.get("ZARRC_CONFIG")
+    if named is not None:
+        if named and not os.path.isabs(named):
+            raise ValueError(f"environment variable ZARRC_CONFIG: {named!r} is no absolute path")
+        return named or None
+    folder = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
+    path = os.path.join(folder, "zarrc.toml")
+    return path if os.path.isabs(path) and os.path.exists(path) else None
+
+
+def _check_owner(path: str, file: int) -> None:
+    """Raises if others may change the file, or replace it in its directory."""
+    for what, told in ((path, os.fstat(file)), (os.path.dirname(path), os.stat(os.path.dirname(path)))):
+        is_sticky = stat.S_ISDIR(told.st_mode) and told.st_mode & stat.S_ISVTX
+        if told.st_uid not in (0, os.geteuid()) or told.st_mode & 0o022 and not is_sticky:
+            raise ValueError(f"{path}: other users may write {what}. Use chmod go-w, or set ZARRC_CONFIG to an empty text to read no file")
+
+
+def read_file() -> dict[str, Any]:
+    """The settings of the user's file zarrc.toml."""
+    path = _find_file()
+    if path is None:
+        return {}
+    import tomllib
+    with open(path, "rb") as file:
+        _check_owner(path, file.fileno())
+        try:
+            told = tomllib.load(file)
+            told |= {f"array.{name}": value for name, value in told.pop("array", {}).items()}
+            return {name: check_setting(name, value) for name, value in told.items()}
+        except (ValueError, TypeError, AttributeError, KeyError) as problem:
+            raise ValueError(f"{path}: {problem.args[0] if isinstance(problem, KeyError) else problem}") from None
+
+
+def read_initial() -> dict[str, Any]:
+    """The settings of a new process: those of the environment, else of the file. Where the library reads the environment, a value of
+    the file must not hide what that says."""
+    file = {name: value for name, value in read_file().items() if name not in _OF_LIBRARY or not os.environ.get(_OF_LIBRARY[name][0])}
+    return {**DEFAULTS, **file, **read_environment()}
+
+
 class Settings:
     """The values of now. Each change makes a new dict of them."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self.values: dict[str, Any] = {**DEFAULTS, **read_environment()}
+        self.values: dict[str, Any] = read_initial()
         self._contexts: dict[tuple[Any, ...], _core.Context | ZarrcError] = {}  # an error: a plug-in of the package that cannot be loaded
         self._latest: tuple[tuple[Any, ...], _core.Context] | None = None  # what `context` looked at, and what it returned
         _core.keep_outputs(self.values["output_cache"])
