@@ -127,6 +127,17 @@ static void fail_wave(struct reading *r, struct zr_wave *wave, zarr_status st,
     zr_mutex_unlock(&r->f.locked.mutex);
 }
 
+/* Whether the ranges of a wave are fetched at once. The worker fetches one range as
+ * well, but several of one chunk one after the other. */
+static bool is_fetched_at_once(const struct zr_io *io, const struct zr_wave *wave)
+{
+    struct zr_ranges ranges;
+
+    return zr_wants_batches(io, wave->level->decode) &&
+           (wave->n_segments > 1 ||
+            (zr_raw_in_ranges(io, &wave->segment[0], &ranges) && ranges.n_reads > 1));
+}
+
 static void do_wave(struct reading *r, struct zr_wave *wave)
 {
     /* decoding runs at some 2 GB/s per core */
@@ -147,8 +158,7 @@ static void do_wave(struct reading *r, struct zr_wave *wave)
         ZR_TRY(one_in_slabs(&w, wave, &done, &err));
     if (done)
         goto out;
-    if (batched ||
-        (wave->n_segments > 1 && zr_wants_batches(w.io, wave->level->decode))) {
+    if (batched || is_fetched_at_once(w.io, wave)) {
         ZR_TRY(zr_prefetch_begin(w.io, wave, &p, &err));
         need = zr_prefetch_need(rq, wave, &p, batched);
         st = zr_request_take(rq, need, &err);

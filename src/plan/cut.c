@@ -30,6 +30,19 @@ static bool items_are_sorted(struct zr_item *const *item, uint32_t n)
     return true;
 }
 
+/* Whether an uncompressed chunk is fetched in ranges rather than joined with others: what
+ * is not wanted of it would be a hole. */
+static bool is_wanted_in_part(const struct zr_plan_args *a, const struct zr_segment *from,
+                              const struct zr_item *item)
+{
+    const struct zr_program *p = from->level->decode;
+    const uint64_t all = p->decoded_bytes / p->item_bytes;
+
+    return a->part_hole != 0 && p->raw && !item->target.many &&
+           item->target.n_items * 2 <= all &&
+           (all - item->target.n_items) * p->item_bytes > a->part_hole;
+}
+
 /* *gaps: bytes of holes that are left. */
 static void cut_present(struct zr_wave *w, const struct zr_plan_args *a,
                         const struct zr_segment *from, uint32_t most, uint64_t *gaps)
@@ -42,9 +55,11 @@ static void cut_present(struct zr_wave *w, const struct zr_plan_args *a,
     for (; i < n; i = k) {
         struct zr_segment *s = &w->segment[w->n_segments++];
         struct zr_range r = {item[i]->offset, item[i]->offset + item[i]->bytes};
+        const bool apart = a->apart || is_wanted_in_part(a, from, item[i]);
 
         for (k = i + 1; k < n && k - i < most; k++)
-            if (a->apart || !zr_range_join(a, &r, item[k]->offset, item[k]->bytes, gaps))
+            if (apart || is_wanted_in_part(a, from, item[k]) ||
+                !zr_range_join(a, &r, item[k]->offset, item[k]->bytes, gaps))
                 break;
         *s = *from;
         s->item = item + i;

@@ -288,6 +288,9 @@ struct zr_plan_args {
      * come; 0: wave_items. Others would make more and smaller reads in small waves. */
     uint32_t wave_items_in_order;
     uint64_t segment_bytes, segment_gap; /* longest joined range, longest hole in it */
+    /* an uncompressed chunk is not joined if at least half of it, and more bytes than
+     * these, are not wanted; 0: any */
+    uint64_t part_hole;
     uint64_t wave_gaps; /* bytes of all holes of a wave at most; 0: any */
     uint32_t opens;     /* shards opened at once at most, if their indexes fit; 0: 64 */
     /* bytes of values that are open at once at most, of the outermost level that has

@@ -188,6 +188,7 @@ void zr_waves_cut(const struct zr_io *io, struct zr_plan_args *out)
         .wave_items_in_order = items_in_order(io, leaf),
         .segment_bytes = fast ? UINT64_C(1) << 20 : UINT64_C(16) << 20,
         .segment_gap = fast ? UINT64_C(16) << 10 : UINT64_C(1) << 20,
+        .part_hole = fast ? 0 : UINT64_C(1) << 20,
         .opens = fast ? 0 : OPENS_FAR,
         /* the next ones are opened while the chunks of these are read */
         .held_bytes = ZR_MAX(zr_held_most(zr_io_budget(io)) / 2, UINT64_C(1)),

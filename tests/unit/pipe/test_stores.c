@@ -187,19 +187,19 @@ enum {
 };
 static const uint64_t wide[2] = {6, WIDE};
 
-/* Reads columns 1 and 2 of the rows 1 to 4 of an array of chunks or inner chunks of three
- * rows. The rows of `none` are missing. */
-static zarr_status read_columns(zarr_array *a, uint64_t none, uint64_t *bytes,
+/* Reads columns 1 and 2 of n rows from row 1 on, of an array of chunks or inner chunks of
+ * three rows. The rows of `none` are missing. */
+static zarr_status read_columns(zarr_array *a, uint64_t n, uint64_t none, uint64_t *bytes,
                                 struct merging *m)
 {
-    const uint64_t part[2] = {4, 2}, at[2] = {1, 1};
+    const uint64_t part[2] = {n, 2}, at[2] = {1, 1};
     zarr_status st;
 
     merging_reset(m);
     memset(got, 0, sizeof got);
     st = pw_box(a, at, part, got, NULL, false);
     *bytes = m->got_bytes;
-    for (uint64_t i = 0; st == ZARR_OK && i < 8; i++) {
+    for (uint64_t i = 0; st == ZARR_OK && i < 2 * n; i++) {
         const uint64_t row = 1 + i / 2;
 
         assert_int_equal(got[i], row / 3 == none ? -1 : (int)(row * WIDE + 1 + i % 2));
@@ -207,8 +207,8 @@ static zarr_status read_columns(zarr_array *a, uint64_t none, uint64_t *bytes,
     return st;
 }
 
-/* Parts of several uncompressed chunks of a store that is far away: only the ranges that
- * they need are fetched, and those of all chunks at once. */
+/* Parts of several uncompressed chunks, or of one, of a store that is far away: only the
+ * ranges that they need are fetched, and all at once. */
 static void test_parts_of_chunks(void **state)
 {
     static const char *const codecs[] = {"[" BYTES "]",
@@ -231,22 +231,74 @@ static void test_parts_of_chunks(void **state)
         assert_ok(pw_box(a, zero, wide, values, NULL, true));
         zarr_array_free(a);
         a = open_merging(&w, &m, &s);
-        assert_ok(read_columns(a, UINT64_MAX, &bytes, &m));
+        assert_ok(read_columns(a, 4, UINT64_MAX, &bytes, &m));
         assert_in_range(bytes, 4 * 8, 150 * 1024); /* a chunk has 192 KiB */
         assert_int_equal(m.most_ops, 4);
         assert_int_equal(m.rounds, 1 + (int)i); /* the index of the shard */
+        assert_ok(read_columns(a, 2, UINT64_MAX, &bytes, &m));
+        assert_in_range(bytes, 2 * 8, 150 * 1024);
+        assert_int_equal(m.most_ops, 2);
+        assert_int_equal(m.rounds, 1 + (int)i);
         if (i == 0) {
             assert_ok(zarr_store_put(w.store, "a/c/1/0", values, 4 * WIDE * 3 + 1, NULL,
                                      &terr));
-            assert_status(read_columns(a, UINT64_MAX, &bytes, &m), ZARR_ERR_CORRUPT);
+            assert_status(read_columns(a, 4, UINT64_MAX, &bytes, &m), ZARR_ERR_CORRUPT);
             assert_non_null(strstr(terr.message, "a/c/1/0"));
             assert_ok(zarr_store_erase(w.store, "a/c/1/0", NULL, &terr));
-            assert_ok(read_columns(a, 1, &bytes, &m));
+            assert_ok(read_columns(a, 4, 1, &bytes, &m));
         }
         zarr_array_free(a);
         zarr_store_free(s);
         pw_close(&w);
     }
+}
+
+/* A store that merges no ranges gets neighbours in a shard as one. But of uncompressed
+ * chunks that are wanted in part it gets only what is wanted, if the rest is long. */
+static void test_parts_of_neighbours(void **state)
+{
+    enum {
+        ROWS = 160
+    };
+    static const struct {
+        const char *codecs; /* chunks of 1.25 MiB and of 128 KiB */
+        uint64_t columns, least_gets, most_gets, least_bytes, most_bytes;
+    } rows[] = {
+        {"[" SHARD("[20,16384]", BYTES, "end") "]", 2, ROWS, ROWS, 8 * ROWS, 4096},
+        {"[" SHARD("[2,16384]", BYTES, "end") "]", 2, 1, 4, 9 << 20, 11 << 20},
+        {"[" SHARD("[20,16384]", BYTES, "end") "]", 16000, 1, 4, 9 << 20, 11 << 20}};
+    const uint64_t whole[2] = {ROWS, WIDE}, at[2] = {0, 1};
+    int32_t *values = calloc(2 * ROWS, WIDE * sizeof *values);
+    int32_t *read = values + ROWS * WIDE;
+
+    (void)state;
+    assert_non_null(values);
+    for (int i = 0; i < ROWS * WIDE; i++)
+        values[i] = i;
+    for (size_t i = 0; i < ZR_COUNT(rows); i++) {
+        const uint64_t n = rows[i].columns, part[2] = {ROWS, n};
+        zarr_io_options opts = ZARR_IO_OPTIONS_INIT;
+        zarr_stats stats = ZARR_STATS_INIT;
+        struct over o;
+        struct pw w;
+        zarr_array *a;
+
+        pw_open(&w, 1, UINT64_C(128) << 20, 0);
+        over_open(&w, &o, &over_submits,
+                  CAPS_CONDITIONAL | ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_SUFFIX);
+        a = pw_array(w.store, "a", rows[i].codecs, whole, whole);
+        assert_ok(pw_box(a, zero, whole, values, NULL, true));
+        opts.stats = &stats;
+        assert_ok(pw_box(a, at, part, read, &opts, false));
+        for (uint64_t k = 0; k < ROWS * n; k++)
+            assert_int_equal(read[k], k / n * WIDE + 1 + k % n);
+        assert_in_range(stats.store_ranges - stats.index_reads, rows[i].least_gets,
+                        rows[i].most_gets);
+        assert_in_range(stats.bytes_stored, rows[i].least_bytes, rows[i].most_bytes);
+        zarr_array_free(a);
+        pw_close(&w);
+    }
+    free(values);
 }
 
 /* Several ranges of one chunk need a store that tells versions apart. From another they
@@ -620,6 +672,7 @@ int main(void)
         cmocka_unit_test(test_wrong_lengths_in_place),
         cmocka_unit_test(test_missing_part),
         cmocka_unit_test(test_parts_of_chunks),
+        cmocka_unit_test(test_parts_of_neighbours),
         cmocka_unit_test(test_ranges_without_versions),
         cmocka_unit_test(test_file_as_parent),
         cmocka_unit_test(test_part_of_cut_chunk),
