@@ -1,11 +1,15 @@
 """Zip archives that other programs wrote: each array has the values that zarr-python reads from the same nodes."""
+import base64
 import io
+import json
 import os
 import pathlib
 import shutil
+import struct
 import subprocess
 import time
 import zipfile
+import zlib
 
 import numpy as np
 import pytest
@@ -13,6 +17,37 @@ import zarr
 
 from zarrc_abi import ZarrcError
 
+# What ome-zarr 0.21.0 wrote into a ZipStore: write_image() of uint8 elements 0 to 23 of the shape (1, 4, 6), with FormatV05,
+# scale_factors=[2] and chunks of (1, 2, 6). tests/real has larger ones. Compressed, as base85.
+OME_ZARR = (
+    "c-rk)y>AmS6u&f0+J-iiHZ2=OMnVjsxwN$6Lo7^4T{^I#D01(d<mlxtI{T`mRT#>~z<~G<Kw_!Hgw&OR4QBoVHa3u80b%=kU(Q{cL=mXco#dR)@BQ9;wtx1Ey|bO"
+    "3E=cV8MxItrK3;wMfYw==qvZfv*4h(n8i%=J5kNvLZPz9UgS*AUUWv6ajauEbT9DAj4c=y$Dyorg8_^cfuuQuRa=o39qpzP%j*q4!iIsWUhUIeD7j8n1e@s7$#Y&"
+    "04ZaJ?l`dj6mR7jxb$<_>V8}N3eX&ZaBhNY=2QVs$JY;iRUHEbPPz_A4s)2M3=+k!+h4Nu#%5so7e3wzf6>egwk%HKWu+Y3aphq^UnD5k0zjsA#KREM@s&Ws47Hl"
+    "(el#Xw~sc&cl<UfYMd&1}k!b2<?U_M-O;xsG?cY%U!;rD&A{OjJ<v#v~>*D$>zD(p}Hq5F%v{+b!B$hdM^5lAag2GmBBYQneN`F!fSnk@$T8iaShQx6%Qgr8C(`<"
+    "<J2FOa~G+sK|l_W*B5~H&v0V$9G=53UReE3|CLNv5{~!;p)HR>gVe}w^wMLm7KG$DrLD`Da$wBmwy-MA*Jv_{^H`LrRBoP>g6!_`@5UhBEWJ0ETyK>)0ynd>|E|b"
+    "82qKP`Z5Hr^ns_dvs92@T%x~W@Rj_Jlu7I65P8QLNRv;wM}d7hAkH)cd2Lgq+n7nJu>D+L&Poz1lZeWrW{a*M4J%L&kR`}yuEh2Wj7V5R)Z&_LNSe$CmO)9BDW+-"
+    "Bl?(}b<Z_2Eh<>wCrnw1ska)m-9-P(AMNt;{F0>|>MixZ0SNqy}rO~>;*N^V(2$3BLD#Ue1j*EJbV7Tt&25AVLji*87oY7!?fZ$xxU^7-Q2^s{xszFCy9@JViSA;"
+    "qSU<VDck+=qwege5er!=8q(BwH1GhMsgc)Pd_6*QjJ&S+M1Q3KnH`Aalr=6FV4-~WG^Bbn^8*GiIIlkA#g*Ce}+n_VZFIZ{)Fbo?Eh`@Bg>!Av5;#2YmqrV00JB2"
+    "v8H@R2L&@NI{P6i=Hz@<S$g_7rjALDR?m$pnv`B2GMG`nY@9;E7YjiN{MH*U1hTQt|xf!}2o&U}Ez3VGkEVuuN9s0nJIj=-eJHv#-CwwrWQ")
+# What Java's users write: each size follows its data.
+JAVA = """
+import java.io.*;
+import java.nio.file.*;
+import java.util.zip.*;
+class Zip {
+    public static void main(String[] names) throws Exception {
+        try (ZipOutputStream out = new ZipOutputStream(new FileOutputStream(names[0]))) {
+            for (int i = 1; i < names.length; i++) {
+                ZipEntry entry = new ZipEntry(names[i]);
+                entry.setTimeLocal(java.time.LocalDateTime.of(2026, 1, 1, 0, 0));
+                out.putNextEntry(entry);
+                Files.copy(Path.of(names[i]), out);
+                out.closeEntry();
+            }
+        }
+    }
+}
+"""
 DOCUMENT = b'{"zarr_format":3,"node_type":"group","attributes":{}}'
 
 
@@ -109,6 +144,34 @@ def by_libzip(folder, path):
     tool("ziptool", "-n", path, *(word for name in files(folder) for word in ("add_file", name, folder / name, 0, 0)), cwd=folder)
 
 
+def by_java(folder, path):
+    if shutil.which("javac") is None:
+        pytest.skip("javac is missing: the package openjdk-17-jdk-headless has it")
+    source = path.with_name("Zip.java")
+    source.write_text(JAVA)
+    tool("java", source, path, *files(folder), cwd=folder, env={**os.environ, "LC_ALL": "C.UTF-8"})
+
+
+def by_jar(folder, path):
+    if shutil.which("jar") is None:
+        pytest.skip("jar is missing: the package openjdk-17-jdk-headless has it")
+    tool("jar", "--create", "--no-manifest", "--file", path, "-C", folder, ".", cwd=folder, env={**os.environ, "LC_ALL": "C.UTF-8"})
+
+
+def as_java(folder, path):
+    """The bytes of JAVA: writeLOC(), writeEXT(), writeCEN() and writeEND() of java.util.zip.ZipOutputStream (JDK 17)."""
+    out, directory, n = b"", b"", files(folder)
+    for name in n:
+        data = (folder / name).read_bytes()
+        packer = zlib.compressobj(wbits=-15)
+        packed, at = packer.compress(data) + packer.flush(), len(out)
+        common = struct.pack("<HHHHH", 20, 0x0808, 8, 0, 0x5C21)  # deflated, UTF-8, sizes later; midnight of 2026-01-01
+        sizes = struct.pack("<III", zlib.crc32(data), len(packed), len(data))
+        out += b"PK\3\4" + common + bytes(12) + struct.pack("<HH", len(name.encode()), 0) + name.encode() + packed + b"PK\7\10" + sizes
+        directory += b"PK\1\2" + struct.pack("<H", 20) + common + sizes + struct.pack("<HHHHHII", len(name.encode()), 0, 0, 0, 0, 0, at) + name.encode()
+    path.write_bytes(out + directory + b"PK\5\6" + struct.pack("<HHHHIIH", 0, 0, len(n), len(n), len(directory), len(out), 0))
+
+
 WRITERS = {
     "zipfile": by_zipfile,
     "zipfile deflated": lambda f, p: by_zipfile(f, p, zipfile.ZIP_DEFLATED),
@@ -128,6 +191,9 @@ WRITERS = {
     "7z": by_seven_zip,
     "7z stored": lambda f, p: by_seven_zip(f, p, "-mx=0"),
     "libzip": by_libzip,
+    "java": by_java,
+    "jar": by_jar,
+    "as java": as_java,
 }
 
 
@@ -142,10 +208,36 @@ def test_every_writer(context, tree, tmp_path, writer, zarr_format):
         value = values[zarr_format, name]
         for _ in range(2):  # the second read has what the first one learned
             assert np.array_equal(store.open(name).read(value.dtype.str), value), name
+    if writer == "java":
+        as_java(root / f"v{zarr_format}.zarr", tmp_path / "same.zip")
+        assert read_headers(path) == read_headers(tmp_path / "same.zip")
     if writer != "ZipStore":
         folder = root / f"v{zarr_format}.zarr"
         assert sorted(store.keys()) == files(folder)
         assert all(store.get(name) == (folder / name).read_bytes() for name in files(folder))
+
+
+def read_headers(path):
+    """Of each member, without the lengths of what was compressed: the local header, the descriptor, and the record."""
+    found, data = [], path.read_bytes()
+    with zipfile.ZipFile(path) as archive:
+        for info in archive.infolist():
+            at = info.header_offset + 30 + len(info.filename.encode()) + struct.unpack_from("<H", data, info.header_offset + 28)[0]
+            after = data[at + info.compress_size:]
+            found.append((data[info.header_offset:at], after[:8], after[12:16], info.create_version, info.create_system, info.extra,
+                          info.external_attr, info.internal_attr, info.CRC, info.file_size))
+    return found
+
+
+def test_ome_zarr(context, tmp_path):
+    """The package writes the documents of the root several times: the last one counts."""
+    path = tmp_path / "x.zarr.zip"
+    path.write_bytes(zlib.decompress(base64.b85decode(OME_ZARR)))
+    store, data = context.store(str(path)), np.arange(24, dtype="u1").reshape(1, 4, 6)
+    assert len(json.loads(store.get("zarr.json"))["attributes"]["ome"]["multiscales"][0]["datasets"]) == 2
+    assert np.array_equal(store.open("s0").read("|u1"), data)
+    assert store.open("s1").read("|u1").tolist() == [[[4, 6, 8], [14, 16, 18]]]
+    assert subprocess.run([os.environ["ZARRC"], "verify", path]).returncode == 0
 
 
 @pytest.mark.parametrize("writer", ["zipfile", "zipfile deflated", "ZipStore", "7z", "libzip"])
@@ -282,7 +374,7 @@ def test_other_programs_read(context, tree, tmp_path, zarr_format, config):
 
 
 @pytest.mark.parametrize("writer", ["zipfile", "zipfile deflated", "zipfile zip64", "zipfile short comment", "zipfile prefix", "zipfile folder",
-                                    "zipfile stream", "ZipStore", "zip", "7z", "libzip"])
+                                    "zipfile stream", "ZipStore", "zip", "7z", "libzip", "as java"])
 def test_appends_to_every_writer(context, tree, tmp_path, writer):
     """What the other program stored stays, byte for byte, and both programs go on."""
     root, values = tree
