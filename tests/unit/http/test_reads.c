@@ -14,6 +14,8 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <dlfcn.h>
+#include <pthread.h>
 
 #include "../../sanitizers.h"
 #include "http/http.h"
@@ -167,6 +169,65 @@ static void check_reads(size_t n)
 }
 
 /* ---- tests ---- */
+
+enum {
+    OPENERS = 8
+};
+static pthread_barrier_t openers;
+
+struct opener {
+    pthread_t thread;
+    zarr_status st;
+    uint8_t bytes[PART];
+    zarr_error err;
+};
+
+static void *open_and_read(void *arg)
+{
+    const zarr_store_options opts = {.struct_size = sizeof opts,
+                                     .flags = ZARR_STORE_READ_ONLY};
+    struct opener *o = arg;
+    zarr_store_op op = {.verb = ZARR_STORE_GET,
+                        .key = KEY,
+                        .offset = 7,
+                        .length = PART,
+                        .mem = {ZARR_DEVICE_CPU, 0, o->bytes, 0, PART}};
+    zarr_store *own = NULL;
+    void *self = NULL;
+
+    (void)pthread_barrier_wait(&openers);
+    o->st = zr_http_open(&self, &env, server, NULL, &o->err);
+    if (o->st == ZARR_OK)
+        o->st = zr_store_open_custom_url(&own, &env, &zr_http_vtable, self, server, &opts,
+                                         &o->err);
+    if (o->st == ZARR_OK)
+        o->st = zr_store_run_one(own, &op, &o->err);
+    zarr_store_free(own);
+    return NULL;
+}
+
+/* The first test: libcurl is loaded and initialised while several threads open their
+ * first URL at once. */
+static void test_first_urls_at_once(void **state)
+{
+    static struct opener o[OPENERS];
+
+    (void)state;
+#ifdef __linux__
+    assert_null(dlopen("libcurl.so.4", RTLD_NOW | RTLD_NOLOAD));
+#endif
+    assert_int_equal(pthread_barrier_init(&openers, NULL, OPENERS), 0);
+    for (size_t i = 0; i < OPENERS; i++)
+        assert_int_equal(pthread_create(&o[i].thread, NULL, open_and_read, &o[i]), 0);
+    for (size_t i = 0; i < OPENERS; i++) {
+        assert_int_equal(pthread_join(o[i].thread, NULL), 0);
+        if (o[i].st != ZARR_OK)
+            fail_msg("%s", o[i].err.message);
+        for (uint64_t b = 0; b < PART; b++)
+            assert_int_equal(o[i].bytes[b], (uint8_t)((7 + b) * 131 + ((7 + b) >> 8)));
+    }
+    (void)pthread_barrier_destroy(&openers);
+}
 
 static void test_near_reads_are_one_request(void **state)
 {
@@ -470,6 +531,7 @@ static void test_cancel(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_first_urls_at_once),
         cmocka_unit_test(test_near_reads_are_one_request),
         cmocka_unit_test(test_a_warning_holds_no_lock),
         cmocka_unit_test(test_a_fault_is_one_of_all_reads),
