@@ -1,9 +1,11 @@
 """The life of the process: threads, forks, spawned workers, Ctrl-C, the end of the interpreter, and
 references that must not be lost."""
+import fcntl
 import gc
 import multiprocessing
 import os
 import signal
+import struct
 import subprocess
 import sys
 import textwrap
@@ -202,6 +204,34 @@ def test_interrupt(path, call):
             print("stopped", took < 5, array[0, 0])
     """, path, call)
     assert done.stdout == "stopped True 5.0\n", done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("kind", ["array", "group"])
+def test_interrupt_of_a_change_of_attributes(path, kind, zarr_format):
+    """It waits for the lock of the document, which another program holds until the end of the test."""
+    options = {"shape": (3,), "dtype": "i4"} if kind == "array" else {}
+    node = getattr(zarrc, f"create_{kind}")(path, zarr_format=zarr_format, attributes={"k": 1}, **options)
+    lock = os.open(f"{path}/{'zarr.json' if zarr_format == 3 else '.zattrs'}.__lock", os.O_RDWR | os.O_CREAT)
+    fcntl.fcntl(lock, 37, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 0))  # F_OFD_SETLK
+    try:
+        done = run("""
+            import os, signal, sys, threading
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            import zarrc
+            node = getattr(zarrc, f"open_{sys.argv[2]}")(sys.argv[1], mode="r+")
+            for call in ("node.attrs['k'] = 2", "del node.attrs['k']", "node.attrs.update(k=2)", "node.update_attributes({'k': 2})"):
+                try:
+                    threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+                    exec(call)
+                except KeyboardInterrupt:
+                    print("stopped")
+        """, path, kind)
+    finally:
+        os.close(lock)
+    assert done.stdout == "stopped\n" * 4, done.stdout + done.stderr
+    node.attrs["other"] = 2
+    assert dict(node.attrs) == {"k": 1, "other": 2}
 
 
 # ---- the end ----
