@@ -545,8 +545,13 @@ static void waits_end(void **state)
     w->lock_wait_ms = 0;
     s = open_sort(w, SORT_MEMORY);
     zr_backoff_init(&wait, s, "k", &cancel);
-    for (int i = 0; i < 3; i++)
+    for (uint64_t ms = 1; ms <= 4; ms *= 2) { /* the bound of the next wait */
+        assert_int_equal(wait.bound_ns, ms * 1000000);
         assert_status(zr_backoff_wait(&wait, ZARR_ERR_CONFLICT, &err), ZARR_OK);
+    }
+    wait.bound_ns = UINT64_C(600000000);
+    assert_status(zr_backoff_wait(&wait, ZARR_ERR_CONFLICT, &err), ZARR_OK);
+    assert_int_equal(wait.bound_ns, 1000000000);
     cancel.set = true;
     assert_status(zr_backoff_wait(&wait, ZARR_ERR_CONFLICT, &err), ZARR_ERR_CANCELLED);
     zarr_store_free(s);
