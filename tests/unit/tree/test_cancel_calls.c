@@ -4,6 +4,7 @@
  * calls of a store.
  */
 #include "cancel_test.h"
+#include "ctx/ctx.h"
 
 #include <time.h>
 
@@ -289,6 +290,22 @@ static zarr_status mute_erase_prefix(void *self, const char *prefix,
     return wait_for_cancel(cancel, err);
 }
 
+static zarr_status mute_clean(void *self, const char *prefix, uint64_t min_age_s,
+                              uint64_t *n_removed, const zarr_cancel *cancel,
+                              zarr_error *err)
+{
+    (void)self, (void)prefix, (void)min_age_s, (void)n_removed;
+    return wait_for_cancel(cancel, err);
+}
+
+static zarr_status mute_open(void **self, zarr_context *ctx, const char *url,
+                             const zarr_store_options *opts, const zarr_cancel *cancel,
+                             zarr_error *err)
+{
+    (void)self, (void)ctx, (void)url, (void)opts;
+    return wait_for_cancel(cancel, err);
+}
+
 static zarr_status mute_rename(void *self, const char *from, const char *to,
                                const zarr_cancel *cancel, zarr_error *err)
 {
@@ -332,6 +349,8 @@ static zarr_status call_store(zarr_store *s, zarr_array *a, int which,
     static const uint64_t block[2] = {0, 0};
     char text[8] = "";
     const zarr_memory mem = {.device_type = ZARR_DEVICE_CPU, .handle = text, .bytes = 8};
+    const zarr_store_options opts = {.struct_size = sizeof opts, .cancel = c};
+    zarr_store *none = NULL;
     uint64_t n = sizeof text;
     uint32_t kind;
     int32_t format;
@@ -369,6 +388,10 @@ static zarr_status call_store(zarr_store *s, zarr_array *a, int which,
         return zarr_array_block_erase(a, block, c, &terr);
     case 15:
         return zarr_store_get(s, "k", 0, text, &n, c, &terr);
+    case 16:
+        return zarr_store_clean(s, "src", 0, &n, c, &terr);
+    case 17:
+        return zarr_store_open(&none, zarr_store_context(s), "hung://x", &opts, &terr);
     default:
         return ZARR_OK;
     }
@@ -386,12 +409,15 @@ static void calls_of_a_store_end(void **state)
     mute.list = mute_list;
     mute.flush = mute_flush;
     mute.erase_prefix = mute_erase_prefix;
+    mute.clean = mute_clean;
+    mute.open = mute_open;
     s = open_hung(&w);
+    assert_ok(zr_store_register(w.ctx->stores, &mute, "test", &terr));
     assert_ok(zarr_store_open_custom(&hangs, w.ctx, &mute, NULL, NULL, &terr));
     hung_store.what = "no such key";
     a = open_array(hangs, "src/a");
     hung_store.what = "";
-    for (int which = 0; which < 16; which++) {
+    for (int which = 0; which < 18; which++) {
         alarm_cancel = fresh_cancel();
         alarm_in_ms(50);
         if (call_store(hangs, a, which, alarm_cancel) != ZARR_ERR_CANCELLED)
