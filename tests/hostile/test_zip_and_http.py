@@ -1,16 +1,18 @@
-"""The stores of every_store.py again, in a zip archive and on a web server: each step of probe.c ends as it does in a folder."""
+"""The stores of every_store.py again, in a zip archive, on a web server and in a bucket of S3: each step of probe.c ends as it does in a folder."""
 import pathlib
 import shutil
+import subprocess
 import sys
 import zipfile
 
 import pytest
 
 from every_store import CASES
-from test_hostile import compare, compare_cost, probe, pytestmark, write_store  # noqa: F401
+from test_hostile import BUILD, ENVIRONMENT, compare, compare_cost, probe, pytestmark, write_store  # noqa: F401
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 import nginx  # noqa: E402
+import s3_server  # noqa: E402
 
 # Keys are not files: that of a chunk is missing, although a part of its path is a key. In a folder it is an error.
 FILE_AMONG_FOLDERS = {"file_where_a_folder_of_chunks_belongs", "folder_of_chunks_is_file", "v2_folder_of_chunks_is_file"}
@@ -77,3 +79,29 @@ def test_server(name, www):
     wrong = [*compare_read_only(made, steps), *compare_cost(made, slowest, peak)]
     assert not wrong, "\n".join(wrong)
     shutil.rmtree(folder / name)
+
+
+@pytest.fixture(scope="module")
+def bucket(tmp_path_factory):
+    """The folder that is a bucket; the programs that run meanwhile find its server and its credentials."""
+    folder = tmp_path_factory.mktemp("s3") / s3_server.BUCKET
+    folder.mkdir()
+    with s3_server.start_service(folder) as server, pytest.MonkeyPatch.context() as patch:
+        for name, value in s3_server.make_variables(server.url).items():
+            patch.setitem(ENVIRONMENT, name, value)
+        done = subprocess.run([BUILD / "tests/hostile_probe", f"s3://{s3_server.BUCKET}/none"], capture_output=True, env=ENVIRONMENT, text=True)
+        if done.returncode and "S3: " in done.stderr:
+            pytest.skip(done.stderr.strip())  # a library is missing
+        yield folder
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_bucket(name, bucket):
+    made = make_case(name)
+    write_store(bucket / name, made)
+    steps, slowest, peak = probe(f"s3://{s3_server.BUCKET}/{name}", made)
+    wrong = [*compare(made, steps), *compare_cost(made, slowest, peak)]
+    if steps.get("write", ("ok",))[0] != "ok":
+        wrong += [f"a write that failed changed {key}" for key, value in made.files.items() if (bucket / name / key).read_bytes() != value]
+    assert not wrong, "\n".join(wrong)
+    shutil.rmtree(bucket / name)
