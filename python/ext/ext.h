@@ -42,6 +42,22 @@ enum {
     ZX_N_NAMES
 };
 
+/* Text as NumPy's StringDType gives it: its bytes are valid while the type is locked. */
+struct zx_np_text {
+    size_t bytes;
+    const char *data;
+};
+
+/* NumPy's functions for elements of StringDType; NULL: it has none. */
+struct zx_np_text_api {
+    void *(*lock)(PyObject *dtype);
+    void (*unlock)(void *lock);
+    /* 0: done, 1: the element is missing, -1: no memory */
+    int (*load)(void *lock, const void *element, struct zx_np_text *out);
+    /* 0: done, -1: no memory */
+    int (*store)(void *lock, void *element, const char *data, size_t bytes);
+};
+
 /* What the package binds with bind(), and the types. One for each module object. */
 typedef struct zx_state {
     PyObject *make_error; /* (code, message, facts) -> exception */
@@ -52,6 +68,7 @@ typedef struct zx_state {
     /* Functions of NumPy for C; NULL: it has another ABI. */
     PyObject *(*np_set_handler)(PyObject *handler);
     PyObject *(*np_make)(int ndim, const Py_ssize_t *shape, PyObject *dtype, int fortran);
+    struct zx_np_text_api np_text;
     PyObject *output_handler; /* outputs.c */
     PyObject *describe;       /* (core array) -> (NumPy's data type, byte order, how) */
     PyObject *ask_threads; /* () -> threads of a call, once while `asks`; may be NULL */
@@ -121,7 +138,8 @@ typedef struct {
     int32_t ndim;
     int64_t shape[ZARR_MAX_RANK];
     zarr_heap *heap;   /* of elements that are read */
-    PyObject *objects; /* a list, whose texts and bytes are written */
+    PyObject *objects; /* a tuple, whose texts and bytes are written */
+    char *copy;        /* of the texts of an array that are written */
 } zx_vlen;
 
 /* A tensor over memory of a Python object, which it keeps alive. */
@@ -236,9 +254,11 @@ PyObject *zx_empty(zx_context *context, const struct zx_wish *w);
 PyObject *zx_context_empty(PyObject *self, PyObject *args);
 /* Where the elements of such an array are; NULL: only its buffer tells. */
 void *zx_data_of_new(zx_state *st, PyObject *array);
-/* The tensor of an array of NumPy's own class that can be written to, without a look at
- * its buffer, which takes longer. False: only the buffer tells. */
-bool zx_memory_of_numpy(struct zx_memory *m, zx_state *st, PyObject *array);
+/* The tensor of an array of NumPy's own class, without a look at its buffer, which takes
+ * longer and which arrays of StringDType lack. False: only the buffer tells, or the array
+ * cannot be written to. */
+bool zx_memory_of_numpy(struct zx_memory *m, zx_state *st, PyObject *array,
+                        bool is_writable);
 PyObject *zx_small_empty(PyObject *module, PyObject *args);
 PyObject *zx_keep_outputs(PyObject *module, PyObject *number);
 PyObject *zx_outputs(PyObject *module, PyObject *unused);

@@ -57,7 +57,12 @@ enum { /* places in the table of NumPy's functions */
     EMPTY = 184,
     API_VERSION = 211,
     SET_HANDLER = 304,
-    LEAST_API = 0xf /* 1.22 */
+    LOAD_TEXT = 313,
+    STORE_TEXT = 314,
+    LOCK_TEXTS = 316,
+    UNLOCK_TEXTS = 318,
+    LEAST_API = 0xf, /* 1.22 */
+    TEXT_API = 0x12  /* 2.0, the first with StringDType */
 };
 
 /* ---- blocks ----------------------------------------------------------------- */
@@ -325,6 +330,7 @@ static void find_functions(zx_state *st, void **table)
 
     st->np_set_handler = NULL;
     st->np_make = NULL;
+    memset(&st->np_text, 0, sizeof st->np_text);
     if (!table)
         return;
     memcpy(&abi, &table[ABI_VERSION], sizeof abi);
@@ -335,6 +341,12 @@ static void find_functions(zx_state *st, void **table)
         return;
     memcpy(&st->np_set_handler, &table[SET_HANDLER], sizeof st->np_set_handler);
     memcpy(&st->np_make, &table[EMPTY], sizeof st->np_make);
+    if (api() < TEXT_API)
+        return;
+    memcpy(&st->np_text.load, &table[LOAD_TEXT], sizeof st->np_text.load);
+    memcpy(&st->np_text.store, &table[STORE_TEXT], sizeof st->np_text.store);
+    memcpy(&st->np_text.lock, &table[LOCK_TEXTS], sizeof st->np_text.lock);
+    memcpy(&st->np_text.unlock, &table[UNLOCK_TEXTS], sizeof st->np_text.unlock);
 }
 
 int zx_outputs_init(zx_state *st, PyObject *numpy_api)
@@ -383,12 +395,14 @@ void *zx_data_of_new(zx_state *st, PyObject *array)
     return st->np_make ? ((struct numpy_array *)array)->data : NULL;
 }
 
-bool zx_memory_of_numpy(struct zx_memory *m, zx_state *st, PyObject *array)
+bool zx_memory_of_numpy(struct zx_memory *m, zx_state *st, PyObject *array,
+                        bool is_writable)
 {
     static const zarr_tensor none = ZARR_TENSOR_INIT;
     const struct numpy_array *a = (const struct numpy_array *)array;
 
-    if (!st->np_make || !(a->flags & IS_WRITABLE) || a->ndim > ZARR_MAX_RANK)
+    if (!st->np_make || (is_writable && !(a->flags & IS_WRITABLE)) ||
+        a->ndim > ZARR_MAX_RANK)
         return false;
     m->t = none;
     m->t.device_type = ZARR_DEVICE_CPU;

@@ -253,7 +253,7 @@ static PyObject *read_now(const zx_quick *q, struct everyday *e, PyObject *memor
     zarr_status status = ZARR_ERR_INVALID;
 
     *is_late = false;
-    if (zx_io_init(&io, q->st, NULL) || (!zx_memory_of_numpy(&m, q->st, memory) &&
+    if (zx_io_init(&io, q->st, NULL) || (!zx_memory_of_numpy(&m, q->st, memory, true) &&
                                          zx_memory_init(&m, q->st, memory, true)))
         return NULL;
     m.t.byte_order = q->order;

@@ -320,6 +320,9 @@ def _read_fields(array: Array, selection: Selection | None, names: list[str], ou
 def from_vlen(array: Array, found: _core.Vlen) -> np.ndarray[Any, Any]:
     """Elements of variable length as an array of StringDType, or of objects."""
     kind = array._facts[3]
+    texts = found.texts(array.dtype) if array.dtype.kind == "T" else None
+    if texts is not None:
+        return texts.reshape(found.shape)
     listed = found.list(kind == _core.ZARR_KIND_STRING)
     if array.dtype.kind == "T":
         return np.array(listed, dtype=array.dtype).reshape(found.shape)
@@ -462,6 +465,8 @@ def to_vlen(array: Array, value: Any) -> _core.Vlen:
     given = np.asarray(value) if hasattr(value, "__array__") else np.asarray(value, object)
     if kind == _core.ZARR_KIND_STRING and given.dtype.kind not in ("O", "T", "U"):
         given = given.astype(str)
+    if kind == _core.ZARR_KIND_STRING and given.dtype.kind == "T" and not hasattr(given.dtype, "na_object"):
+        return array._vlen(given.shape, np.asarray(given.ravel()))
     listed = given.ravel().tolist()
     if kind == _core.ZARR_KIND_STRING:
         check_text(listed)

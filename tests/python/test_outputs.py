@@ -306,6 +306,11 @@ def test_a_numpy_with_another_abi_allocates_itself():
     _core.bind(errors.from_library, _log.on_log, np.empty, np.ndarray, np.dtype, None, _dtypes.describe)
     found = array[...]
     assert np.array_equal(found, data) and _core.outputs() == (0, 0)
+    texts = zarrc.create_array(None, shape=3, dtype=str)
+    for kind in [object, *([np.dtypes.StringDType()] if hasattr(np.dtypes, "StringDType") else [])]:
+        given = np.array(["ß", "", "x" * 99], kind)
+        texts[...] = given
+        assert texts[...].tolist() == given.tolist()
     """)
 
 

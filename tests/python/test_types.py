@@ -123,6 +123,73 @@ def test_text(store):
         array[0] = "\ud800"
 
 
+def _string_dtype(**options):
+    if not hasattr(np.dtypes, "StringDType"):
+        pytest.skip("NumPy 1 has no StringDType")
+    return np.dtypes.StringDType(**options)
+
+
+TEXTS = ["", "a", "fifteen bytes !", "sixteen bytes !!", "x" * 300, "ß€𝄞", "é" * 200, "a\0b", "c\0", "\0", "𝄞" * 4, "end"]  # NumPy keeps up to 15 and 255 bytes in other ways
+
+
+def test_arrays_of_text(store):
+    dtype = _string_dtype()
+    data = np.array(TEXTS * 3, dtype).reshape(6, 6)
+    array = zarrc.create_array(store, name="a", shape=(6, 6), dtype=str, chunks=(4, 5), fill_value="fill ß")
+    assert array[...].dtype == dtype and (array[...] == "fill ß").all()
+    array[...] = data
+    assert array[...].tolist() == data.tolist() and array[...].flags.c_contiguous and array[...].flags.writeable
+    assert array[::-2, 1::3].tolist() == data[::-2, 1::3].tolist() and array[5, 1] == TEXTS[7]
+    found = array[...]
+    found[0] = "another text of more than fifteen bytes"  # memory of its own
+    assert array[1:].tolist() == found[1:].tolist() and array[0].tolist() == data[0].tolist()
+    for given in (data[::-1], data.T, np.asfortranarray(data), data[:, ::-1], np.broadcast_to(data[2], (6, 6))):
+        array[...] = given
+        assert array[...].tolist() == given.tolist()
+    array[1:3, ::2] = data[3:5, 1::2]
+    assert array[1:3, ::2].tolist() == data[3:5, 1::2].tolist()
+    array[0] = data[1, :1]
+    array[4] = np.array("one text of no dimension", dtype)
+    assert array[0].tolist() == [data[1, 0]] * 6 and array[4].tolist() == ["one text of no dimension"] * 6
+    array[2:2] = data[:0]
+    assert array[2:2].shape == (0, 6) and array[2:2].dtype == dtype
+    out = np.empty((6, 6), dtype)
+    assert array.read(out=out[::-1]) is not None and out[::-1].tolist() == array[...].tolist()
+
+
+def test_one_text(store):
+    data = np.array("tëxt\0", _string_dtype())
+    array = zarrc.create_array(store, name="a", shape=(), dtype=str)
+    array[...] = data
+    assert array[...] == array[()] == "tëxt\0"
+    array[...] = "other"
+    assert zarrc.open_array(store, path="a")[()] == "other"
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, "none"])
+def test_missing_text(missing):
+    """What stands for a missing element is written if it is text."""
+    data = np.array(["a", missing, "c"], _string_dtype(na_object=missing))
+    array = zarrc.create_array(None, shape=3, dtype=str, chunks=2)
+    if missing == "none":
+        array[...] = data
+        assert array[...].tolist() == ["a", "none", "c"]
+        return
+    with pytest.raises(TypeError, match="elements are text"):
+        array[...] = data
+    array[...] = data[[0, 2, 0]]
+    assert array[...].tolist() == ["a", "c", "a"]
+
+
+def test_the_extension_checks_arrays_of_text():
+    array = zarrc.create_array(None, shape=3, dtype=str)
+    for wrong in (np.arange(3), np.array(["a"] * 2, _string_dtype()), np.array([["a"] * 3], _string_dtype())):
+        with pytest.raises(ValueError, match="one text an element"):
+            array._vlen((3,), wrong)
+    with pytest.raises(ValueError, match="one text an element"):
+        array._vlen((3,)).texts(np.dtype("int64"))
+
+
 def test_bytes():
     array = zarrc.create_array(None, shape=3, dtype="variable_length_bytes", chunks=2)
     array[:] = np.array([b"", b"a\0", b"\xff" * 99], object)
