@@ -169,8 +169,7 @@ void zr_pool_call_locked(uint32_t wanted, struct zr_pool_starts *starts)
 
         if (p->n_waiting > tokens) {
             atomic_store(&the_pool.tokens, tokens + 1);
-            if (tokens + 1 > p->n_waiting - p->n_sleeping)
-                zr_cond_signal(&p->idle);
+            starts->n_sleepers += tokens + 1 > p->n_waiting - p->n_sleeping;
         } else if (!pool_reserve_locked(starts)) {
             return;
         }
@@ -183,6 +182,8 @@ bool zr_pool_start(const struct zr_pool_starts *starts)
 {
     bool all = true;
 
+    for (uint32_t i = 0; i < starts->n_sleepers; i++)
+        zr_cond_signal(&the_pool.locked.idle);
     for (uint32_t i = 0; i < starts->n; i++) {
         struct pool_thread *t = &the_pool.locked.threads[starts->index[i]];
         const bool was_running =

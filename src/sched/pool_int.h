@@ -49,20 +49,21 @@ struct zr_job {
 void zr_job_work(struct zr_job *job, uint32_t worker);
 bool zr_job_is_open(const struct zr_job *job);
 
-/* Threads to start: chosen under the lock, started after it. */
+/* Threads to start and to wake: chosen under the lock, called after it. A thread that is
+ * woken before would only wait for the lock. */
 struct zr_pool_starts {
-    uint32_t n;
+    uint32_t n, n_sleepers;
     uint32_t index[POOL_CALL_MAX];
 };
 
 void zr_pool_setup(void); /* call it before the first lock */
 void zr_pool_lock(void);
 void zr_pool_unlock(void);
-/* Wakes up to `wanted` idle threads, or notes new ones to start. Call it with the lock
+/* Notes up to `wanted` idle threads to wake, or new ones to start. Call it with the lock
  * held. */
 void zr_pool_call_locked(uint32_t wanted, struct zr_pool_starts *starts);
-/* Starts the noted threads; false if one could not be started. Call it without the
- * lock. */
+/* Wakes and starts the noted threads; false if one could not be started. Call it without
+ * the lock. */
 bool zr_pool_start(const struct zr_pool_starts *starts);
 bool zr_pool_is_closed_locked(void);
 bool zr_pool_stays(void); /* whether zr_pool_stay() was called */
