@@ -22,7 +22,7 @@ from .errors import ZarrcError
 PRESENT, MISSING = {"status": "present"}, {"status": "missing"}
 _log = logging.getLogger("zarrc")
 _BUFFERS: tuple[Any, ...] = (cpu.NDBuffer, ZarrcNDBuffer)  # of elements, which have an array of NumPy
-_SMALL_BYTES = 32 << 10  # more are not decoded on the event loop: the library need not be asked
+_SMALL_BYTES = 64 << 10  # more are not decoded on the event loop: the library need not be asked
 
 
 class KeptRead(NamedTuple):

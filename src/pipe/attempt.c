@@ -8,7 +8,7 @@
 #include "pipe/pipe_int.h"
 
 enum {
-    AT_ONCE_BYTES = 32 << 10,       /* of decoded chunks: some 20 to 80 us */
+    AT_ONCE_BYTES = 64 << 10,       /* of decoded chunks: some 30 to 80 us */
     AT_ONCE_INDEX_BYTES = 64 << 10, /* of shard indexes */
     AT_ONCE_CHUNKS = 8
 };

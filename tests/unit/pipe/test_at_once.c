@@ -169,11 +169,11 @@ static void no_progress(void *user, const zarr_stats *so_far)
     (void)so_far;
 }
 
-/* More chunks than eight, more bytes than 32 KiB, a call that reports, another pipeline.
+/* More chunks than eight, more bytes than 64 KiB, a call that reports, another pipeline.
  */
 static void test_others(void **state)
 {
-    const uint64_t large[2] = {128, 128};
+    const uint64_t large[2] = {128, 129};
     zarr_stats stats = ZARR_STATS_INIT;
     zarr_io_options o = asked;
     struct scene s;
@@ -194,7 +194,7 @@ static void test_others(void **state)
     o.tuning = TUNING(.wave_bytes = 1); /* many waves are not small, either */
     assert_false(reads_at_once(&s, UINT64_C(3) * CHUNK, o));
     zarr_array_free(s.a);
-    s.a = pw_array(s.store, "large", NULL, large, large); /* chunks of 64 KiB */
+    s.a = pw_array(s.store, "large", NULL, large, large); /* chunks of 64.5 KiB */
     assert_ok(pw_box(s.a, zero, shape, data, NULL, true));
     {
         const uint64_t dims[2] = {1, 1};
