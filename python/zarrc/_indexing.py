@@ -163,6 +163,9 @@ def _is_pure_fancy(key: Any, ndim: int) -> bool:
 def any_key(array: Array, key: Any) -> Selection:
     """What `[]` takes, as zarr-python tells its meanings apart: a mask or coordinates if all items
     are integers or lists of them, else each dimension on its own."""
+    quick = array._key(key)
+    if isinstance(quick, _core.Selection):
+        return quick
     if is_mask(key, array.ndim):
         return mask(array, key)
     if _is_pure_fancy(key, array.ndim):
