@@ -53,7 +53,7 @@ __all__ = [
 
 def __dir__() -> list[str]:
     """The public names, also of what is not imported yet."""
-    return sorted({*__all__, *(name for name in globals() if name[:2] == "__" or name in ("plugins", "cupy", "dask", "torch"))})
+    return sorted({*__all__, "cupy", "plugins", *(name for name in globals() if name[:2] == "__" or name in _MODULES)})
 
 
 def __getattr__(name: str) -> Any:
@@ -70,19 +70,22 @@ def __getattr__(name: str) -> Any:
     if name == "ZarrcStore":
         from ._zarr_store import ZarrcStore
         return ZarrcStore
+    if name in _MODULES:
+        return _import(f"zarrc.{name}", "a module of the package")
     if name in _OF_ZARR:
-        return _of_zarr(name)
+        return _import(f"zarr.{name}", f"zarr-python's module zarr.{name}", f"; {_OF_ZARR[name]}")
     raise AttributeError(f"module 'zarrc' has no attribute {name!r}")
 
 
+_MODULES = ("cupy", "dask", "plugins", "torch")
+# zarr-python's modules, for programs that have `import zarrc as zarr`: arguments may be its objects.
 _OF_ZARR = {"codecs": 'name codecs instead: compressors={"name": "gzip", "configuration": {"level": 1}}',
             "storage": "give paths, URLs and dicts instead, or what zarrc.open_store returns"}
 
 
-def _of_zarr(name: str) -> Any:
-    """zarr-python's module, for programs that have `import zarrc as zarr`: arguments may be its objects."""
+def _import(module: str, what: str, remedy: str = "") -> Any:
     import importlib
     try:
-        return importlib.import_module(f"zarr.{name}")
+        return importlib.import_module(module)
     except ImportError as problem:
-        raise AttributeError(f"zarrc.{name} is zarr-python's module zarr.{name}, which cannot be imported ({problem}); {_OF_ZARR[name]}") from problem
+        raise AttributeError(f"zarrc.{module.partition('.')[2]} is {what}, which cannot be imported ({problem}){remedy}") from problem

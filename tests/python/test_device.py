@@ -608,7 +608,7 @@ path = sys.argv[1]
 
 def infer_from_what_is_handed_over():
     a = cupy.arange(20, dtype="f4")
-    z = zarrc.array(a, store=path, chunks=(10,), compressors={"id": "zlib", "level": 1}, zarr_format=2)
+    z = zarrc.array(a, store=path, chunks=(10,), compressors={"id": "zlib", "level": 1})
     assert isinstance(z[:], np.ndarray)  # a handle without a preference gives NumPy's
     for more in {"like": cupy.empty(())}, {"meta_array": cupy.empty(())}, {"like": cupy.ndarray}, {"like": "cupy", "device": "cuda:0"}:
         part = z.read(slice(3, 7), **more)
@@ -632,7 +632,7 @@ def a_device_array_is_a_regular_array():
     z[0:10] = np.arange(0, 10)
     z[10:20] = cupy.arange(10, 20)
     assert isinstance(z[:], cupy.ndarray) and (z[:] == cupy.arange(20)).all()
-    w = zarrc.cupy.open_array(store=path, mode="w", shape=(20,), chunks=(5,), dtype="i8", compressors={"id": "lz4"}, zarr_format=2)
+    w = zarrc.cupy.open_array(store=path, mode="w", shape=(20,), chunks=(5,), dtype="i8", compressors={"id": "lz4"})
     w[:] = cupy.arange(20)
     with zarrc.enable():
         assert (zarr.open_array(path)[:] == np.arange(20)).all()  # the CPU reads what the device wrote
