@@ -31,9 +31,8 @@ async def run_on_thread(work: Callable[..., _T], *args: Any, **kwargs: Any) -> _
 
 async def _find_handle(array: Any, device: str | None) -> Any:
     """`_indexing.find_handle`, on a thread where it opens something: the loop may have to answer that."""
-    if device is None or array._has_handle(device):
-        return _indexing.find_handle(array, device)
-    return await run_on_thread(_indexing.find_handle, array, device)
+    there = _indexing.find_handle(array, device, may_open=False)
+    return await run_on_thread(_indexing.find_handle, array, device) if there is NotImplemented else there
 
 
 async def _read(array: _core.Array, selection: _core.Selection | None, out: Any = None) -> Any:
@@ -142,12 +141,11 @@ class AsyncArrayBase:
         """A read for another library. On a device its memory is made, and given away, at once."""
         if fields:
             return await run_on_thread(_tensors.read, self.array, selection, like, fields=fields)
-        device = _tensors.choose_device(self.array, like)
-        there = None if device is None else await _find_handle(self.array, device)
-        if device is None or there is None:
+        there = await _find_handle(self.array, _tensors.choose_device(self.array, like))
+        if there is None:
             found = await _read(self.array, selection, _tensors.host_memory(self.array, selection, like))
             return _tensors.give(self.array, found, like, {})
-        queue, found = _find_queue(), _tensors.DeviceTensor.make(there, selection, device)
+        queue, found = _find_queue(), _tensors.DeviceTensor.make(there, selection, like.device)
         await queue.run(there._submit(queue.native, _core.ZX_READ, selection, found._block, _dtypes.NATIVE, found.after_allocator({})))
         return _tensors.take(like, found)
 

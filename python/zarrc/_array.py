@@ -287,25 +287,18 @@ class Array(Node, _core.Array):
             self._like = found
         return None if found == _libraries.NUMPY else found
 
-    def _for_device(self, device: str) -> Array | None:
-        """This array for calls that use memory of a device. None: its store cannot be opened again."""
-        store = self.store._for_device(device)
-        if store is None or store is self.store:
-            return None if store is None else self
-        twin = self._twin
-        if twin is None or not self._fits(twin, store):
+    def _for_device(self, device: str, may_open: bool = True) -> Any:
+        """This array in the store that `Store._for_device` gives; None and NotImplemented are as there."""
+        store, twin = self.store._for_device(device, may_open), self._twin
+        if store is None or store is NotImplemented:
+            return store
+        if store is self.store:
+            return self
+        if twin is None or twin.store._context is not store._context or twin._seen != (self.shape, self.dtype):
+            if not may_open:
+                return NotImplemented
             twin = self._twin = self._open_twin(store)
         return twin
-
-    def _fits(self, twin: Array, store: Store) -> bool:
-        return twin.store._context is store._context and twin._seen == (self.shape, self.dtype)
-
-    def _has_handle(self, device: str) -> bool:
-        """Whether `_for_device` has nothing to open."""
-        if not self.store._has_twin(device):
-            return False
-        store, twin = self.store._for_device(device), self._twin
-        return store is None or store is self.store or twin is not None and self._fits(twin, store)
 
     def _open_twin(self, store: Store) -> Array:
         """This array in another store of the same place. Raises NotFoundError if it is gone, and ConflictError if it is not as this handle

@@ -195,13 +195,14 @@ CUDA_KINDS = (_core.ZARR_DEVICE_CUDA, _core.ZARR_DEVICE_CUDA_MANAGED)  # memory 
 DEFAULT_STREAM = 1  # what DLPack and CUDA call the legacy default stream
 
 
-def find_handle(array: Array, device: str | None) -> Any:
-    """The handle of an array for calls that use memory of a device: itself, or one with the plug-in for the device, which is kept. None: a
-    store that cannot be opened again; the elements go through host memory. Those of the pipeline stay as they are."""
-    if device is None or device == "cpu":
-        return array
-    find = getattr(array, "_for_device", None)
-    return array if find is None else find(device)
+def find_handle(array: Array, device: str | None, may_open: bool = True) -> Any:
+    """The handle of an array for calls that use memory of a device: itself, or one with the plug-in for the device, which is kept. Those of
+    the pipeline stay as they are. None: the elements go through host memory, because no device is wanted or the store cannot be opened
+    again. NotImplemented: something must be opened, and may not."""
+    if device is None:
+        return None
+    find = None if device == "cpu" else getattr(array, "_for_device", None)
+    return array if find is None else find(device, may_open)
 
 
 def lend(tensor: Any, array: Array, options: dict[str, Any] | None = None, *, is_out: bool = False) -> tuple[Any, dict[str, Any]]:
@@ -375,7 +376,8 @@ def read(array: Array, selection: Selection | None, *, out: Any = None, fields: 
         array._read(selection, box, _dtypes.NATIVE, options)
         return finish_read(from_vlen(array, box), out, objects)
     if out is not None and is_tensor(out):
-        there = find_out(array, out)
+        _libraries.check_usable(out, is_out=True)
+        there = find_handle(array, _libraries.find_device(out))
         if there is None:
             return _fill(array, selection, out, options)
         memory, options = lend(out, there, options, is_out=True)
@@ -392,12 +394,6 @@ def read(array: Array, selection: Selection | None, *, out: Any = None, fields: 
     if out is not None:
         return out
     return target[()] if target.ndim == 0 else target
-
-
-def find_out(array: Array, out: Any) -> Any:
-    """The handle that fills memory of another library; None: only the library itself can, from host memory."""
-    _libraries.check_usable(out, is_out=True)
-    return find_handle(array, _libraries.find_device(out))
 
 
 def _fill(array: Array, selection: Selection | None, out: Any, options: dict[str, Any]) -> Any:

@@ -39,8 +39,10 @@ def _prepare(array: _core.Array, selection: _core.Selection, out: Any, name: str
         found = _indexing.fresh(array, shape, array.dtype)
         _indexing.check_shape(memory, shape, name)
         return _Part(array, None, selection, found, _indexing._check_out(found, shape, array.dtype), partial(_indexing.put_structs, memory, found))
+    _libraries.check_usable(out, is_out=True)
     _indexing.check_tensor(out, shape, array.dtype, name)
-    there, device = _indexing.find_out(array, out), _libraries.find_device(out)
+    device = _libraries.find_device(out)
+    there = _indexing.find_handle(array, device)
     if there is None:
         host = _indexing.memory_before(array, shape, out)
         return _Part(array, None, selection, host, _dtypes.NATIVE, partial(_indexing.copy_up, host, out, options))

@@ -55,13 +55,15 @@ class Store(_core.Store):
         """Whether a plug-in of the context knows the kind of memory."""
         return any(_devices.KINDS.get(row["device_type"]) == device.partition(":")[0] for row in self._context.registry(_core.ZARR_REGISTRY_MEMORY))
 
-    def _for_device(self, device: str) -> Store | None:
+    def _for_device(self, device: str, may_open: bool = True) -> Any:
         """The same store for calls that use memory of a device: itself, or one in a context with the package's plug-in, which is opened
-        once. None: it cannot be opened a second time."""
+        once. None: it cannot be opened a second time. NotImplemented: it must be opened, and may not."""
         name = _devices.plugin_name(device)
         if name is None:
             return self
         if name not in self._twins:  # of threads that come at the same moment, the first one's stays
+            if not may_open:
+                return NotImplemented
             self._twins.setdefault(name, None if self._can_use(device) else self._open_twin(device))
         twin = self._twins[name]
         if twin is None:
@@ -71,11 +73,6 @@ class Store(_core.Store):
                 raise make_error(type(twin), twin.reason)
             return None
         return twin if twin.read_only == self.read_only else twin.with_read_only(self.read_only)
-
-    def _has_twin(self, device: str) -> bool:
-        """Whether `_for_device` has nothing to open."""
-        name = _devices.plugin_name(device)
-        return name is None or name in self._twins
 
     @property
     def _can_reopen(self) -> bool:

@@ -62,7 +62,8 @@ class DeviceTensor:
 
     @classmethod
     def read(cls, array: _core.Array, selection: _core.Selection | None, device: str, options: dict[str, Any]) -> DeviceTensor:
-        if (there := _find_there(array, device)) is None:
+        _check_plain(array)
+        if (there := _indexing.find_handle(array, device)) is None:
             host = _native(array, selection)
             _indexing.read(array, selection, out=host, options=options)
             return cls.from_host(host, device, options)
@@ -80,7 +81,8 @@ class DeviceTensor:
 
     @classmethod
     def read_many(cls, array: _core.Array, selections: Sequence[_core.Selection], device: str, options: dict[str, Any]) -> list[DeviceTensor]:
-        if (there := _find_there(array, device)) is None:
+        _check_plain(array)
+        if (there := _indexing.find_handle(array, device)) is None:
             hosts = [_native(array, one) for one in selections]
             _parts.read(array, selections, hosts, options)
             return [cls.from_host(host, device, options) for host in hosts]
@@ -141,7 +143,7 @@ def read(array: _core.Array, selection: _core.Selection | None, like: _libraries
     if like is None or fields:
         found = _indexing.read(array, selection, fields=fields, options=options)
         return found if like is None else _give_host(found, like, options)
-    there = find_handle(array, like)
+    there = _indexing.find_handle(array, choose_device(array, like))
     if there is not None:
         return take(like, DeviceTensor.read(there, selection, str(like.device), options))
     return give(array, _indexing.read(array, selection, out=host_memory(array, selection, like), options=options), like, options)
@@ -152,17 +154,9 @@ def choose_device(array: _core.Array, like: _libraries.Like) -> str | None:
     return None if like.device == "cpu" or not _is_for_others(array) else like.device
 
 
-def find_handle(array: _core.Array, like: _libraries.Like) -> Any:
-    """The handle that reads into memory of a device for a library; None: the elements are read into host memory."""
-    device = choose_device(array, like)
-    return None if device is None else _indexing.find_handle(array, device)
-
-
-def _find_there(array: _core.Array, device: str) -> Any:
-    """The same without a library."""
+def _check_plain(array: _core.Array) -> None:
     if array._how != _dtypes.PLAIN:
         raise TypeError(f"elements of type {array.dtype} are in host memory only")
-    return _indexing.find_handle(array, device)
 
 
 def host_memory(array: _core.Array, selection: _core.Selection | None, like: _libraries.Like) -> np.ndarray[Any, Any] | None:
@@ -184,7 +178,7 @@ def take(like: _libraries.Like, tensor: Tensor | DeviceTensor) -> Any:
 
 def read_many(array: _core.Array, selections: Sequence[_core.Selection], like: _libraries.Like, options: dict[str, Any]) -> list[Any]:
     """The same for several selections, by one request where the library has memory for the elements."""
-    there = find_handle(array, like)
+    there = _indexing.find_handle(array, choose_device(array, like))
     if there is not None:
         return [take(like, one) for one in DeviceTensor.read_many(there, selections, str(like.device), options)]
     hosts = [host_memory(array, one, like) for one in selections]
