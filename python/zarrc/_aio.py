@@ -51,6 +51,7 @@ async def _read(array: _core.Array, selection: _core.Selection | None, out: Any 
         if there is None:
             host = await _read(array, selection, _indexing.memory_before(array, shape, out))
             return await run_on_thread(_indexing.copy_up, host, out, {})
+        _indexing.check_tensor(out, shape, array.dtype)
         memory, options = _indexing.lend(out, there, is_out=True)
         await queue.run(there._submit(queue.native, _core.ZX_READ, selection, memory, _dtypes.NATIVE, options))
         return out

@@ -558,10 +558,10 @@ def _split_codecs(codecs: Any) -> dict[str, Any]:
 def array(data: ArrayLike, **kwargs: Unpack[_arguments.Array]) -> Array:
     """Creates an array of the elements of `data`."""
     given: dict[str, Any] = {**kwargs}
+    dtype = _libraries.parse_dtype(given.pop("dtype", None))
     if not hasattr(data, "shape") or not hasattr(data, "dtype"):
-        data = np.asarray(data, dtype=given.pop("dtype", None))
-    elif given.get("dtype") is not None:
-        dtype = np.dtype(given.pop("dtype"))
+        data = np.asarray(data, dtype=dtype)
+    elif dtype is not None:
         data = np.asarray(data).astype(dtype) if not is_foreign(data) else _libraries.as_type(data, dtype)
     return create(data=data, **given)
 

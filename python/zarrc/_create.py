@@ -259,9 +259,8 @@ def _from_data(data: Any, given: dict[str, Any]) -> dict[str, Any]:
 def _find_dtype(data: Any) -> Any:
     """What NumPy makes of a data type, else its name: that of torch, or of what other arrays become. Raises TypeError for
     objects that are no text, before anything is created."""
-    name = str(data.dtype)
-    if name.startswith("torch."):
-        return name.removeprefix("torch.")
+    if str(data.dtype).startswith("torch."):
+        return data.dtype
     try:
         found = None if data.dtype is None else np.dtype(data.dtype)
     except TypeError:

@@ -268,8 +268,8 @@ class Group(Node, _core.Group):
             raise TypeError(f"{found.name} has the shape {found.shape}, not {_create.normalize_shape(shape)}")
         if dtype is None or _dtypes.library_name(dtype) == _dtypes.library_name(found.dtype):
             return found
-        wanted: Any = dtype
-        if exact or not np.can_cast(found.dtype, np.dtype(wanted)):
+        wanted = _libraries.parse_dtype(dtype)
+        if exact or wanted is None or not np.can_cast(found.dtype, wanted):
             raise TypeError(f"{found.name} has the data type {found.dtype}, not {dtype}")
         return found
 

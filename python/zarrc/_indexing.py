@@ -380,6 +380,7 @@ def read(array: Array, selection: Selection | None, *, out: Any = None, fields: 
         there = find_handle(array, _libraries.find_device(out))
         if there is None:
             return _fill(array, selection, out, options)
+        check_tensor(out, shape, array.dtype)
         memory, options = lend(out, there, options, is_out=True)
         there._read(selection, memory, _dtypes.NATIVE, options)
         return out
@@ -514,6 +515,7 @@ def prepare_tensor(array: Array, value: Any, options: dict[str, Any]) -> tuple[A
     if _libraries.find_other_dtype(value, array.dtype):
         value = _libraries.as_type(value, array.dtype.newbyteorder("="))
         _libraries.count(options, "host" if _libraries.find_device(value) == "cpu" else "device", value)
+    value = _libraries.resolve(value)
     there = find_handle(array, _libraries.find_device(value))
     if there is None:
         host = copy_down(value)

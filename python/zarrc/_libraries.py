@@ -62,13 +62,15 @@ class Library:
     to_host: (module, array) -> an array of NumPy
     as_type: (module, array, data type) -> the array with converted elements, on the same device
     fill: (module, array, array of NumPy) -> None, after a copy of the elements into the array. None: arrays are immutable
+    resolve: array -> itself, or a copy if its memory has other elements, which its library conjugates or negates when it uses them
     """
 
     def __init__(self, packages: tuple[str, ...], default_device: Callable[[], str], take: Callable[[Any, Any], Any],
                  from_host: Callable[[Any, Host, str], Any], to_host: Callable[[Any, Any], Host],
-                 as_type: Callable[[Any, Any, np.dtype[Any]], Any], fill: Callable[[Any, Any, Host], None] | None) -> None:
+                 as_type: Callable[[Any, Any, np.dtype[Any]], Any], fill: Callable[[Any, Any, Host], None] | None,
+                 resolve: Callable[[Any], Any] = lambda array: array) -> None:
         self.packages, self.default_device, self.take, self.from_host = packages, default_device, take, from_host
-        self.to_host, self.as_type, self.fill = to_host, as_type, fill
+        self.to_host, self.as_type, self.fill, self.resolve = to_host, as_type, fill, resolve
 
 
 def _torch_device(name: str) -> str:
@@ -123,7 +125,7 @@ LIBRARIES = {
         _as_cupy_type, _fill_cupy),
     "torch": Library(
         ("torch",), lambda: _torch_device(str(load("torch").get_default_device())), lambda torch, t: torch.from_dlpack(t), _torch_from_host,
-        _torch_to_host, lambda torch, a, dtype: a.to(getattr(torch, dtype.name)), _fill_torch),
+        _torch_to_host, lambda torch, a, dtype: a.to(getattr(torch, dtype.name)), _fill_torch, lambda a: a.resolve_conj().resolve_neg()),
     "jax": Library(
         ("jax", "jaxlib"), lambda: "cpu" if load("jax").default_backend() == "cpu" else "cuda:0", lambda jax, t: jax.dlpack.from_dlpack(t),
         lambda jax, host, device: jax.device_put(host, _jax_device(jax, device)), lambda jax, a: np.asarray(a),
@@ -249,7 +251,13 @@ def count(options: dict[str, Any], name: str, host: Host | Any) -> None:
 def to_host(array: Any) -> Host:
     """An array of NumPy with the elements of one of a library. An object of an unknown library must become one by itself."""
     name = find_name(array)
-    return np.asarray(array) if name in (None, "numpy") else LIBRARIES[name].to_host(load(name), array)
+    return np.asarray(array) if name in (None, "numpy") else LIBRARIES[name].to_host(load(name), resolve(array))
+
+
+def resolve(array: Any) -> Any:
+    """The array, or a copy of it, whose memory has its elements."""
+    name = find_name(array)
+    return LIBRARIES[name].resolve(array) if name in LIBRARIES else array
 
 
 def find_dtype(array: Any) -> np.dtype[Any] | None:
@@ -258,20 +266,24 @@ def find_dtype(array: Any) -> np.dtype[Any] | None:
     if dtype is None:
         told = getattr(array, "__cuda_array_interface__", None)
         return None if told is None else np.dtype(told["typestr"])
+    try:
+        return parse_dtype(dtype)
+    except TypeError:
+        return None
+
+
+def parse_dtype(dtype: Any) -> np.dtype[Any] | None:
+    """NumPy's data type for one of another library, or for a name of ml_dtypes. Raises TypeError for others; None stays None."""
     name = str(dtype).removeprefix("torch.")
     try:
-        return np.dtype(name if find_name(array) == "torch" else dtype)
-    except TypeError:
-        return _small_float(name)
-
-
-def _small_float(name: str) -> np.dtype[Any] | None:
-    try:
-        import ml_dtypes
-        found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
+        return None if dtype is None else np.dtype(name if name != str(dtype) else dtype)
+    except TypeError as problem:
+        try:
+            import ml_dtypes
+            found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
+        except (ImportError, AttributeError, TypeError):
+            raise problem from None
         return found
-    except (ImportError, AttributeError, TypeError):
-        return None
 
 
 def find_other_dtype(array: Any, wanted: np.dtype[Any]) -> np.dtype[Any] | None:
@@ -307,5 +319,7 @@ def check_usable(array: Any, *, is_out: bool) -> None:
     name = find_name(array)
     if is_out and name in LIBRARIES and LIBRARIES[name].fill is None:
         raise TypeError(f'out: arrays of {name} are immutable: read with like="{name}" instead')
+    if is_out and resolve(array) is not array:
+        raise TypeError("out: the tensor is a conjugate or negative view, whose memory has other elements: give the memory itself")
     if getattr(array, "requires_grad", False):
         raise TypeError(f"{'out' if is_out else 'value'}: the tensor requires grad: give its detach()")

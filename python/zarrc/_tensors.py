@@ -211,7 +211,7 @@ def _give_host(found: Any, like: _libraries.Like, options: dict[str, Any]) -> An
 def explain(array: _core.Array, selection: _core.Selection, out: Any, value: Any, like: _libraries.Like | None, device: str | None) -> str:
     """What a read, or a write of a value, would do."""
     given = out if value is None else value
-    tensor = given if given is not None and _indexing.is_foreign(given) else None
+    tensor = given if given is not None and (_indexing.is_foreign(given) if out is None else _indexing.is_tensor(given)) else None
     if tensor is not None:
         _libraries.check_usable(tensor, is_out=value is None)
         device = _libraries.find_device(tensor)

@@ -1,4 +1,5 @@
 """Datasets of torch, with forked and spawned workers. Without torch all of this is skipped: `make test-torch` installs it."""
+import asyncio
 import multiprocessing
 import os
 
@@ -99,6 +100,52 @@ def test_bfloat16_is_not_copied(path):
     assert tensor.dtype == torch.bfloat16 and tensor.data_ptr() == memory.ctypes.data
     read = torch.from_dlpack(array.tensor())
     assert read.dtype == torch.bfloat16 and read.to(torch.float32).tolist() == np.arange(24.0).reshape(4, 6).tolist()
+
+
+def test_what_is_handed_over(path):
+    """The stories of `test_device.py`, with tensors in host memory."""
+    t = torch.arange(20, dtype=torch.float32)
+    z = zarrc.array(t, store=path, chunks=10, compressors={"id": "zlib", "level": 1})
+    assert type(z[:]) is np.ndarray
+    for more in {"like": torch.empty(())}, {"meta_array": torch.empty(())}, {"like": torch.Tensor}, {"like": "torch", "device": "cpu"}:
+        assert torch.equal(z.read(slice(3, 7), **more), t[3:7])
+    assert z.append(torch.arange(5)) == (25,) and z.append(torch.ones(1, dtype=torch.bfloat16)) == (26,)
+    assert z[:].tolist() == [*range(20), *range(5), 1]
+    zarrc.save(path + ".group", t, b=t.to(torch.bfloat16))
+    with zarrc.config.set({"like": "torch"}):
+        found = zarrc.load(path + ".group")
+        assert torch.equal(found["arr_0"], t) and torch.equal(found["b"], t.to(torch.bfloat16))
+        assert isinstance(zarrc.open_array(path, like="numpy")[:], np.ndarray)
+    host, tensor = np.empty(4, "f4"), torch.empty(4)
+    z.read_many([slice(0, 4), slice(4, 8)], out=[host, tensor])
+    assert host.tolist() == [0, 1, 2, 3] and tensor.tolist() == [4, 5, 6, 7]
+    assert zarrc.array(t, dtype=torch.int16).dtype == "i2" and zarrc.array([1, 2], dtype="bfloat16")[:].dtype == "bfloat16"
+    assert zarrc.zeros_like(t.to(torch.bfloat16)).dtype == "bfloat16" and zarrc.create_array(None, shape=3, dtype=torch.bool).dtype == "?"
+    assert zarrc.open_group().require_array("a", shape=3, dtype=torch.float32).dtype == "f4"
+
+
+def test_memory_of_tensors(path):
+    """Views, of any strides, and what torch has in memory in another way."""
+    z = zarrc.create_array(path, shape=(8, 6), dtype="f4", chunks=3)
+    m = torch.arange(96.0).reshape(8, 12)
+    for view in m[:, ::2], m.reshape(12, 8).T[:, :6], m[0, :6].expand(8, 6), torch.tensor(5.0):
+        z[...] = view
+        assert (z[:] == view.numpy()).all()
+        whole = torch.zeros(12, 8).T
+        out = whole[:, ::2]
+        assert z.read(out=out) is out and (out == view).all() and whole.count_nonzero() <= 48
+    c = torch.tensor([1 + 2j, 3 - 1j])
+    for value in c.conj(), c.conj().imag, c.conj().imag[:1], c.conj()[0]:
+        zarrc.save(path + ".lazy", value)
+        assert torch.equal(zarrc.load(path + ".lazy", like="torch"), value.resolve_conj().resolve_neg())
+    n = zarrc.create_array(None, shape=2, dtype="f4")
+    n[:] = c.conj().imag
+    n.append(c.conj().imag.to(torch.float64))
+    assert n[:].tolist() == [-2, 1, -2, 1]
+    for out, match in (c.conj().imag, "negative view"), (torch.zeros(2, requires_grad=True), "detach"), (torch.zeros(2, dtype=torch.bfloat16), "data type"):
+        for call in (lambda: n.read(slice(2), out=out), lambda: n.read_many([slice(2)], out=[out]), lambda: asyncio.run(n.async_array.getitem(slice(2), out=out))):
+            with pytest.raises(TypeError, match=match):
+                call()
 
 
 def test_into_a_tensor(array, image):
