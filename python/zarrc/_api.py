@@ -111,7 +111,7 @@ def open(store: StoreLike = None, *, mode: str | None = None, zarr_format: int |
     """
     given: dict[str, Any] = {**kwargs}
     if device is not None or like is not None or meta_array is not None:
-        with _open_for(given, device, like, meta_array):
+        with _open_for(store, given, device, like, meta_array):
             return open(store, mode=mode, zarr_format=zarr_format, path=path, storage_options=storage_options, **given)
     store, storage_options = _compose(store, mode, storage_options, given)
     mode = _default_mode(store, mode)
@@ -138,11 +138,12 @@ def _config_for(store: Any, config: ConfigLike) -> ConfigLike:
 
 
 @contextlib.contextmanager
-def _open_for(given: dict[str, Any], device: str | None, like: Any, meta_array: Any) -> Iterator[None]:
+def _open_for(store: Any, given: dict[str, Any], device: str | None, like: Any, meta_array: Any) -> Iterator[None]:
     """What is opened in the ``with`` statement can use the device, and the member `config` of `given` says whose arrays it returns."""
     if device is not None:
         _devices.check_device(device)
-    wanted, device = _libraries.choose(like, meta_array, device, settings["device"])
+    owner = store.store if isinstance(store, Group) else store
+    wanted, device = _libraries.choose(like, meta_array, device, owner._default_device if isinstance(owner, Store) else settings["device"])
     if wanted is not None:
         given["config"] = dataclasses.replace(ArrayConfig.of(given.get("config")), like=wanted)
     with _devices.opening_for(device):
@@ -225,7 +226,7 @@ def open_array(store: StoreLike = None, *, mode: str | None = None, path: str | 
     given: dict[str, Any] = {**kwargs}
     if device is not None or like is not None or meta_array is not None:
         given["config"] = config
-        with _open_for(given, device, like, meta_array):
+        with _open_for(store, given, device, like, meta_array):
             return open_array(store, mode=mode, path=path, zarr_format=zarr_format, storage_options=storage_options, trust=trust, **given)
     store, storage_options = _compose(store, mode, storage_options, given)
     mode = _default_mode(store, mode)
@@ -310,7 +311,7 @@ def open_group(store: StoreLike = None, *, mode: str | None = None, path: str | 
     (['temp'], 12)
     """
     given: dict[str, Any] = {**kwargs, "attributes": attributes, "use_consolidated": use_consolidated}
-    with _open_for(given, device, like, meta_array):
+    with _open_for(store, given, device, like, meta_array):
         return _open_group(store, mode, path, zarr_format, storage_options, **given)
 
 
@@ -350,16 +351,11 @@ def open_consolidated(store: StoreLike = None, *, use_consolidated: bool | str =
 
 
 def group(store: StoreLike = None, *, overwrite: bool = False, path: str | None = None, zarr_format: int | None = None,
-          attributes: Mapping[str, Any] | None = None, storage_options: dict[str, Any] | None = None, **kwargs: Unpack[_arguments.Old]) -> Group:
-    """Opens or creates a group."""
-    given: dict[str, Any] = {**kwargs}
-    store, storage_options = _compose(store, "a", storage_options, given)
-    _refuse_old(given)
-    if overwrite:
-        return create_group(store, path=path, overwrite=True, zarr_format=zarr_format, attributes=attributes,
-                            storage_options=storage_options)
-    return open_group(store, mode="a", path=path, zarr_format=zarr_format, attributes=attributes,
-                      storage_options=storage_options)
+          attributes: Mapping[str, Any] | None = None, storage_options: dict[str, Any] | None = None, device: str | None = None,
+          like: LikeLike = None, meta_array: LikeLike = None, **kwargs: Unpack[_arguments.Old]) -> Group:
+    """Opens or creates a group. ``device`` and ``like`` are those of `open_group`."""
+    return open_group(store, mode="w" if overwrite else "a", path=path, zarr_format=zarr_format, attributes=attributes,
+                      storage_options=storage_options, device=device, like=like, meta_array=meta_array, **kwargs)
 
 
 async def open_async(store: StoreLike = None, **kwargs: Unpack[_arguments.OpenAsync]) -> AsyncArray | AsyncGroup:
@@ -374,7 +370,8 @@ async def open_async(store: StoreLike = None, **kwargs: Unpack[_arguments.OpenAs
 
 
 def create_group(store: StoreLike = None, *, path: str | None = None, zarr_format: int | None = None, overwrite: bool = False,
-                 attributes: Mapping[str, Any] | None = None, storage_options: dict[str, Any] | None = None) -> Group:
+                 attributes: Mapping[str, Any] | None = None, storage_options: dict[str, Any] | None = None, device: str | None = None,
+                 like: LikeLike = None, meta_array: LikeLike = None) -> Group:
     """Creates a group.
 
     Parameters
@@ -391,6 +388,12 @@ def create_group(store: StoreLike = None, *, path: str | None = None, zarr_forma
         Attributes of a new group. They must be JSON.
     storage_options : dict, optional
         Options of a plug-in's store, or of fsspec or obstore, which open a URL with another scheme.
+    device : str, optional
+        A device such as "cuda:0", whose memory ``read(device=)``, ``out=`` and values may then use. Loads the plug-in for it.
+    like : array, class, or {"numpy", "cupy", "torch", "jax"}, optional
+        Whose arrays reads return, on ``device`` or on that of the array. By default the setting ``like``.
+    meta_array : array, optional
+        What zarr 2 calls ``like``.
 
     Returns
     -------
@@ -410,8 +413,10 @@ def create_group(store: StoreLike = None, *, path: str | None = None, zarr_forma
     >>> root.create_group("raw").path
     'raw'
     """
-    place = open_place(store, mode="a", path=path, storage_options=storage_options)
-    return _group.create(place, overwrite=overwrite, attributes=attributes, zarr_format=zarr_format, config=_config_for(store, None))
+    more: dict[str, Any] = {}
+    with _open_for(store, more, device, like, meta_array):
+        place = open_place(store, mode="a", path=path, storage_options=storage_options)
+    return _group.create(place, overwrite=overwrite, attributes=attributes, zarr_format=zarr_format, config=_config_for(store, more.get("config")))
 
 
 def create_array(store: StoreLike = None, *, name: str | None = None, shape: ShapeLike | None = None, dtype: DTypeLike = None,
@@ -504,7 +509,7 @@ def create_array(store: StoreLike = None, *, name: str | None = None, shape: Sha
     (6,)
     """
     more: dict[str, Any] = {"config": config}
-    with _open_for(more, device, like, meta_array):
+    with _open_for(store, more, device, like, meta_array):
         place = open_place(store, mode="a", path=name, storage_options=storage_options)
     if data is None and (shape is None or dtype is None):
         raise ValueError("`shape` and `dtype`, or `data`, are needed")
@@ -527,7 +532,7 @@ def create(shape: ShapeLike | None = None, *, chunks: ChunksLike = "auto", dtype
     given: dict[str, Any] = {**kwargs}
     data = given.pop("data", None)
     more: dict[str, Any] = {"config": config}
-    with _open_for(more, device, like, meta_array):
+    with _open_for(store, more, device, like, meta_array):
         store, storage_options = _compose(store, "a", storage_options, given)
         given = _refuse_old(given)
         place = open_place(store, mode=mode if mode in _CREATING else "a", path=path, storage_options=storage_options)
@@ -764,7 +769,8 @@ def load(store: StoreLike, path: str | None = None, zarr_format: int | None = No
     return {name: member[()] for name, member in node.arrays()}
 
 
-def consolidate_metadata(store: StoreLike, path: str | None = None, zarr_format: int | None = None) -> Group:
+def consolidate_metadata(store: StoreLike, path: str | None = None, zarr_format: int | None = None, *, device: str | None = None,
+                         like: LikeLike = None, meta_array: LikeLike = None) -> Group:
     """Writes the metadata of all nodes below a group into one document, and opens the group from it.
 
     Parameters
@@ -775,6 +781,12 @@ def consolidate_metadata(store: StoreLike, path: str | None = None, zarr_format:
         Path of the group in the store. By default the root.
     zarr_format : {2, 3}, optional
         Format of the metadata. By default that of the node.
+    device : str, optional
+        A device such as "cuda:0", whose memory ``read(device=)``, ``out=`` and values may then use. Loads the plug-in for it.
+    like : array, class, or {"numpy", "cupy", "torch", "jax"}, optional
+        Whose arrays reads return, on ``device`` or on that of the array. By default as the group ``store`` was opened, else the setting ``like``.
+    meta_array : array, optional
+        What zarr 2 calls ``like``.
 
     Returns
     -------
@@ -795,12 +807,15 @@ def consolidate_metadata(store: StoreLike, path: str | None = None, zarr_format:
     >>> list(zarrc.consolidate_metadata("x.zarr"))
     ['a']
     """
-    place = open_place(store, mode="r+", path=path)
+    more: dict[str, Any] = {}
+    with _open_for(store, more, device, like, meta_array):
+        place = open_place(store, mode="r+", path=path)
     try:
         place.store._consolidate(place.path)
     except NotFoundError as problem:
         raise as_class(GroupNotFoundError, problem) from None
-    return _group.open_in_store(place.store, place.path, zarr_format=zarr_format, use_consolidated=True, config=_config_for(store, None))
+    return _group.open_in_store(place.store, place.path, zarr_format=zarr_format, use_consolidated=True,
+                                config=_config_for(store, more.get("config")))
 
 
 def tree(grp: StoreLike, expand: bool | None = None, level: int | None = None) -> Tree:

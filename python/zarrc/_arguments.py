@@ -82,7 +82,7 @@ class CreateArray(RequireArray, total=False):
     data: ArrayLike | None
 
 
-class GroupFull(_Properties, total=False):
+class GroupFull(_Properties, _Where, total=False):
     overwrite: bool
     config: ConfigLike
     chunks: ChunksLike

@@ -17,7 +17,6 @@ from ._edges import MOST_SIZES, count_edges, list_edges
 from ._node import Node
 from ._progress import reporter
 from ._store import Store
-from ._settings import settings
 from ._tensors import HOST, Column, DeviceTensor, Tensor
 from .errors import ConflictError, LimitError, NotFoundError, ZarrcError, in_store, make_error
 
@@ -282,7 +281,7 @@ class Array(Node, _core.Array):
             if is_own and self._like.device is not None:
                 return self._like
             like = self._like
-        found = _libraries.choose(like, meta_array, device, self.store._options.get("device") or settings["device"])[0]
+        found = _libraries.choose(like, meta_array, device, self.store._default_device)[0]
         if is_own:
             self._like = found
         return None if found == _libraries.NUMPY else found
@@ -679,10 +678,10 @@ class Array(Node, _core.Array):
             self.refresh()
 
     def with_config(self, config: ConfigLike) -> Array:
-        """The same array, read and written in another way."""
+        """The same array, read and written in another way. What the config does not say about `like` and `trust` stays as it is."""
         if isinstance(config, Mapping):
             config = {**{name: getattr(self._config, name) for name in ArrayConfig.__dataclass_fields__}, **config}
-        found = ArrayConfig.of(config)
+        found = ArrayConfig.of(config).inherit(self._config)
         return self._with(found.options())._configure(found)
 
     def _with_numpy(self) -> Array:

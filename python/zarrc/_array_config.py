@@ -41,6 +41,10 @@ class ArrayConfig:
             raise TypeError(f"config: unknown {', '.join(sorted(unknown))}; there are {', '.join(names)}")
         return cls.of(replace(defaults, **given))
 
+    def inherit(self, other: ArrayConfig) -> ArrayConfig:
+        """The same, with `like` and `trust` of another one where this one does not say them."""
+        return replace(self, like=other.like if self.like is None else self.like, trust=other.trust if self.trust is None else self.trust)
+
     def for_library(self, like: LikeLike) -> ArrayConfig:
         """The same with `like` in its final form; None changes nothing."""
         found = _libraries.check_like(like)

@@ -202,7 +202,7 @@ def _divisors(wanted: tuple[int, ...], shards: tuple[int, ...]) -> tuple[int, ..
 def create(place: Place, *, overwrite: bool = False, config: Any = None, if_missing: bool = False, data: Any = None,
            write_data: bool = True, claim: bool = False, document: str | None = None, device: str | None = None, **given: Any) -> Array:
     """Creates an array at a place, and writes `data` to it. `claim`: no other call replaces it before `_release_claim`."""
-    device = device or place.store._options.get("device") or settings["device"]
+    device = device or place.store._default_device
     found = ArrayConfig.of(config)
     if data is not None and document is None:
         given = _from_data(data, given)

@@ -95,19 +95,18 @@ class Group(Node, _core.Group):
     def _place(self, path: str) -> Place:
         return Place(self.store, self._child(path))
 
-    def _node(self, path: str) -> Array | Group:
+    def _node(self, path: str, like: LikeLike = None, meta_array: LikeLike = None) -> Array | Group:
         relative = path.strip("/")
         if not relative:
             return self
-        return open_node(self.store, relative, within=self, config=self._config)
+        return open_node(self.store, relative, within=self, config=self._config_for(None, like, meta_array))
 
     def _config_for(self, config: ConfigLike = None, like: LikeLike = None, meta_array: LikeLike = None, device: str | None = None) -> ConfigLike:
         """How a member reads and writes: what a call says, else what the group was opened with."""
-        wanted = _libraries.choose(like, meta_array, device, self.store._options.get("device") or settings["device"])[0]
+        wanted = _libraries.choose(like, meta_array, device, self.store._default_device)[0]
         if config is None and wanted is None:
             return self._config  # type: ignore[no-any-return]
-        found = ArrayConfig.of(config)
-        wanted = wanted or found.like or ArrayConfig.of(self._config).like
+        found = ArrayConfig.of(config).inherit(ArrayConfig.of(self._config))
         return found if wanted is None else dataclasses.replace(found, like=wanted)
 
     def __getitem__(self, path: str) -> Array | Group:
@@ -119,20 +118,20 @@ class Group(Node, _core.Group):
             raise KeyError(path) from problem
 
     @overload
-    def get(self, path: str) -> Array | Group | None: ...
+    def get(self, path: str, *, like: LikeLike = None, meta_array: LikeLike = None) -> Array | Group | None: ...
     @overload
-    def get(self, path: str, default: _Default) -> Array | Group | _Default: ...
-    def get(self, path: str, default: Any = None) -> Any:
-        """A member, or `default`."""
+    def get(self, path: str, default: _Default, *, like: LikeLike = None, meta_array: LikeLike = None) -> Array | Group | _Default: ...
+    def get(self, path: str, default: Any = None, *, like: LikeLike = None, meta_array: LikeLike = None) -> Any:
+        """A member, or `default`. ``like`` says whose arrays reads return, if not those that the group says."""
         try:
-            return self._node(path)
+            return self._node(path, like, meta_array)
         except NotFoundError:
             return default
 
-    def get_array(self, path: str) -> Array:
-        """Opens an array below the group."""
+    def get_array(self, path: str, *, like: LikeLike = None, meta_array: LikeLike = None) -> Array:
+        """Opens an array below the group. ``like`` is that of `get`."""
         try:
-            return _array.open_in_store(self.store, path.strip("/"), within=self, config=self._config)
+            return _array.open_in_store(self.store, path.strip("/"), within=self, config=self._config_for(None, like, meta_array))
         except NotFoundError as problem:
             raise as_class(ArrayNotFoundError, problem) from None
 

@@ -38,6 +38,12 @@ class Store(_core.Store):
         """Whether writes are refused."""
         return self._read_only
 
+    @property
+    def _default_device(self) -> str | None:
+        """The device that it was opened for, else the setting `device`."""
+        found: str | None = self._options.get("device") or settings["device"]
+        return found
+
     def with_read_only(self, read_only: bool = True) -> Store:
         """The same store, which refuses writes (or not)."""
         if self._parts is not None and not read_only:

@@ -82,6 +82,13 @@ class ZDType(Protocol):
     def to_native_dtype(self) -> Any: ...
 
 
+class TensorType(Protocol):
+    """A data type of torch."""
+
+    @property
+    def is_floating_point(self) -> bool: ...
+
+
 class HandleConfig(Protocol):
     """An ArrayConfig of zarrc or zarr-python."""
 
@@ -106,7 +113,7 @@ StoreLike: TypeAlias = Union[
     str, os.PathLike[str], _core.Store, _core.Group, Mapping[str, Any], AsyncStore, StorePath, ObjectStore, FileSystem,
     _plugin_classes.Store, None]
 ShapeLike: TypeAlias = Union[SupportsIndex, Iterable[SupportsIndex]]
-DTypeLike: TypeAlias = Union[npt.DTypeLike, type[_plugin_classes.DataType], dict[str, Any], ZDType, None]
+DTypeLike: TypeAlias = Union[npt.DTypeLike, type[_plugin_classes.DataType], dict[str, Any], ZDType, TensorType, None]
 ArrayLike: TypeAlias = Union[npt.ArrayLike, SupportsDLPack, SupportsCudaArray]
 Memory: TypeAlias = Union[np.ndarray[Any, Any], NDBuffer, SupportsDLPack, SupportsCudaArray]
 

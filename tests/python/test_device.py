@@ -600,7 +600,7 @@ def test_arrays_of_cupy(kind):
 STORIES = """
 import pickle
 import sys
-import cupy, zarr, zarrc, zarrc.cupy
+import cupy, zarr, zarrc
 import numpy as np
 
 path = sys.argv[1]
@@ -917,6 +917,14 @@ for call, error in ((lambda: z.read(out=rows, like="cupy"), TypeError), (lambda:
     except error:
         continue
     raise SystemExit("it read")
+
+# ---- the device of an open store ----
+torch.get_default_device = lambda: "cpu"
+there = zarrc.open_store(path, device="cuda:0")
+for opened in zarrc.open_array(there, like="torch"), zarrc.open(there, like="torch"), zarrc.open_array(path, like="torch", device="cuda"):
+    assert isinstance(opened[0], Tensor) and opened.config.like[1].startswith("cuda")
+assert zarrc.open_array(path, like="torch").config.like[1] == "cpu"
+torch.get_default_device = lambda: "cuda"
 
 # ---- stores that cannot be opened again ----
 for store in None, {}:
@@ -1237,6 +1245,9 @@ def test_members_are_as_their_group(path, numbers):
         "group": g.create_group("f").create_array("a", data=numbers), "open_group": zarrc.open_group(g, path="f")["a"],
         "copied": zarrc.copy(g["f"], g, "h")["a"], "require_group": g.require_group("i").create_array("a", data=numbers), "refresh": g.refresh()["a"],
         "hierarchy": next(g.create_hierarchy({"j": g["a"].metadata.to_dict()}))[1], "consolidated": zarrc.consolidate_metadata(g)["a"],
+        "consolidated store": zarrc.consolidate_metadata(g.store, like=Own)["a"], "open_consolidated": zarrc.open_consolidated(g.store, meta_array=Own)["a"],
+        "zeros": g.zeros(name="z", shape=3), "require ArrayConfig": g.require_array("b", shape=numbers.shape, config=zarrc.ArrayConfig(order="F")),
+        "with_config": g["a"].with_config(zarrc.ArrayConfig(order="F")), "async_array": g["a"].async_array.with_config(zarrc.ArrayConfig()).array,
         "hierarchy below": next(zarrc.create_hierarchy(store=g, nodes={"k": g["a"].metadata.to_dict()}))[1]}
     assert {name: type(z[:]) for name, z in found.items()} == dict.fromkeys(found, Own)
     assert found["config"].order == found["require"].order == "F"
@@ -1246,6 +1257,12 @@ def test_members_are_as_their_group(path, numbers):
     for like in {"like": Own}, {"meta_array": Own}:
         assert type(plain.require_array("a", shape=numbers.shape, dtype=numbers.dtype, **like)[:]) is Own
         assert type(plain.require_array("m", shape=3, dtype="i4", **like)[:]) is Own
+        assert type(plain.get("a", **like)[:]) is type(plain.get_array("a", **like)[:]) is type(plain.get("f", **like)["a"][:]) is Own
+        assert type(plain.zeros(name="o", shape=3, overwrite=True, **like)[:]) is Own
+        for make in zarrc.create_group, zarrc.group:
+            assert type(make(path + ".new", overwrite=True, **like).create_array("a", data=numbers)[:]) is Own
+    assert g["a"].with_config(zarrc.ArrayConfig(trust="full")).with_config(zarrc.ArrayConfig(order="F")).config.trust == "full"
+    assert type(g["a"].with_config(zarrc.ArrayConfig(like="numpy"))[:]) is np.ndarray
 
 
 def test_where_like_is_taken(path, numbers):
