@@ -2,9 +2,11 @@
 import ast
 import asyncio
 import doctest
+import importlib.metadata
 import importlib.util
 import os
 import re
+import shlex
 import subprocess
 import sys
 import textwrap
@@ -14,6 +16,7 @@ import numpy as np
 import pytest
 from conftest import install
 from documents import ROOT, read_blocks
+from packaging.requirements import Requirement
 
 import zarrc
 
@@ -111,9 +114,32 @@ def test_page(page, tmp_path):
         if not driver.exists():
             pytest.skip("the driver without a GPU is not built here")
         environment = {"PYTHONPATH": f"{environment['PYTHONPATH']}:{ROOT / 'tests/python/fakecupy'}", "LD_LIBRARY_PATH": str(driver)}
-    done = subprocess.run([sys.executable, "page.py"], cwd=tmp_path, capture_output=True, text=True, timeout=240,
+    link_packages(page.read_text(), tmp_path / "site")
+    done = subprocess.run([sys._base_executable, "-S", "page.py"], cwd=tmp_path, capture_output=True, text=True, timeout=240,
                           env={**os.environ, **environment})
     assert done.returncode == 0, done.stderr
+
+
+def link_packages(text, folder):
+    """The packages that a page tells to install, with what these require, and no others."""
+    told = re.findall(r"The programs of this page need `pip install ([^`]+)`", text.replace("\n", " "))
+    wanted = [Requirement(one) for one in ("numpy", *(shlex.split(told[0]) if told else ()))]
+    seen = set()
+    while wanted:
+        one = wanted.pop()
+        key = one.name.lower(), *sorted(one.extras)
+        if key in seen:
+            continue
+        seen.add(key)
+        try:
+            found = importlib.metadata.distribution(one.name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+        for top in {file.parts[0] for file in found.files or ()} - {"..", "__pycache__"}:
+            if not (folder / top).exists():
+                (folder / top).symlink_to(found.locate_file(top))
+        more = [Requirement(text) for text in found.requires or ()]
+        wanted += [each for each in more if each.marker is None or any(each.marker.evaluate({"extra": extra}) for extra in ("", *one.extras))]
 
 
 def examples_in_docstrings():
