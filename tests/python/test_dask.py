@@ -1,12 +1,17 @@
-"""Arrays of dask, on threads and on a real cluster of several processes."""
+"""Arrays of dask, on threads and on a real cluster of several processes; writers at once, by bench/python/concurrent."""
+import importlib.machinery
+import importlib.util
+import json
 import multiprocessing
 import os
+import re
 import subprocess
 import sys
 import warnings
 
 import numpy as np
 import pytest
+from conftest import ROOT
 
 import zarrc
 
@@ -255,3 +260,36 @@ def test_more_units_than_blocks(tmp_path, threads):
     square = zarrc.create_array(tmp_path / "y", shape=(2**13, 2**13), chunks=(1, 1), dtype="i1")
     with pytest.raises(zarrc.errors.LimitError, match="blocks of dask"):
         zd.from_zarrc(square)
+
+
+SCRIPT = ROOT / "bench/python/concurrent"
+
+
+@pytest.mark.parametrize("library, kind", [("zarrc", "threads"), ("zarrc", "dask processes"), ("zarr+zarrc", "processes"), ("zarr+zarrc", "dask threads")])
+def test_concurrent_writes_lose_nothing(semaphores, library, kind):
+    """Cells of the table of docs/python/concurrent-writes.md, by the script that makes it."""
+    if library != "zarrc":
+        pytest.importorskip("zarr")
+    done = subprocess.run([sys.executable, SCRIPT, "--one", library, kind, "shards"], capture_output=True, text=True, timeout=240)
+    assert json.loads(done.stdout)["wrong"] == 0, done.stdout + done.stderr
+
+
+def test_table_of_concurrent_writes(tmp_path, monkeypatch):
+    """The page has a row for each library and layout of the script, which writes them there."""
+    loader = importlib.machinery.SourceFileLoader("concurrent_writes", str(SCRIPT))
+    script = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    loader.exec_module(script)
+    told = script.PAGE.read_text()
+    for option, libraries in ("", script.LIBS), (" --s3", script.S3_LIBS):
+        table = told.partition(f"<!-- made by bench/python/concurrent{option} -->")[2].partition("<!-- end -->")[0]
+        rows = re.findall(r"(?m)^\| (.+?) \| (chunks|shards) \|", table)
+        assert rows == [(name, layout) for name in libraries.values() for layout in script.LAYOUTS]
+    rounds = [{"wrong": 0.5}, {"wrong": 0.0125}, {"error": "OSError", "step": "write"}, {"error": "OSError", "step": "read"}]
+    assert script.cell(rounds) == "1.2 to 50 %, 1 of 4 writes failed, 1 of 4 reads failed" and script.cell(rounds[:1]) == "50 %"
+    monkeypatch.setattr(script, "PAGE", tmp_path / "page.md")
+    script.PAGE.write_text(told)
+    script.save(["| mine | chunks | 0 % |"], {"zarr": "zarr-python 3.4.2"}, 7, "")
+    now = script.PAGE.read_text()
+    assert "| mine | chunks | 0 % |\n\n7 rounds each" in now and now.count("<!-- end -->") == 2 and "zarrista |" not in now

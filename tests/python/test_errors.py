@@ -231,7 +231,7 @@ def test_environment(path):
     done = run("import zarrc; print(zarrc.config['max_threads'], zarrc.config['memory_bytes'])", ZARRC_MAX_THREADS="many", ZARRC_MEMORY_BYTES="")
     assert done.stdout == "None None\n", done.stdout + done.stderr
     assert "ZARRC_DURABILITY" in run(code, ZARRC_DURABILITY="maybe").stderr
-    done = run("import zarrc, sys; print(sorted({'asyncio', 'zarr', 'ml_dtypes', 'dask', 'xarray'} & set(sys.modules)))")
+    done = run("import zarrc, sys; print(sorted({'asyncio', 'cupy', 'dask', 'jax', 'ml_dtypes', 'torch', 'xarray', 'zarr', 'zarrc.cupy', 'zarrc.plugins', 'zarrc.torch'} & set(sys.modules)))")
     assert done.stdout == "[]\n", done.stdout + done.stderr
 
 
