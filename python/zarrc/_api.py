@@ -16,7 +16,7 @@ from ._array import Array, AsyncArray
 from ._array_config import ArrayConfig
 from ._create import DEFAULT_FILL_VALUE
 from ._group import AsyncGroup, Group
-from ._indexing import is_foreign
+from ._indexing import as_host, is_foreign
 from ._places import Place, find_archive, join_path, open_place, open_store
 from ._settings import settings
 from ._store import Store
@@ -567,7 +567,8 @@ def array(data: ArrayLike, **kwargs: Unpack[_arguments.Array]) -> Array:
     if not hasattr(data, "shape") or not hasattr(data, "dtype"):
         data = np.asarray(data, dtype=dtype)
     elif dtype is not None:
-        data = np.asarray(data).astype(dtype) if not is_foreign(data) else _libraries.as_type(data, dtype)
+        converted = _libraries.as_type(data, dtype) if is_foreign(data) else None
+        data = np.asarray(as_host(data)).astype(dtype) if converted is None else converted
     return create(data=data, **given)
 
 

@@ -512,16 +512,16 @@ def write(array: Array, selection: Selection | None, value: Any, *, fields: Any 
 def prepare_tensor(array: Array, value: Any, options: dict[str, Any]) -> tuple[Any, Any, int, dict[str, Any]]:
     """(handle, memory, byte order, options) of a write from a tensor, whose elements its library converts to the array's data type."""
     _libraries.check_usable(value, is_out=False)
-    if _libraries.find_other_dtype(value, array.dtype):
-        value = _libraries.as_type(value, array.dtype.newbyteorder("="))
-        _libraries.count(options, "host" if _libraries.find_device(value) == "cpu" else "device", value)
-    value = _libraries.resolve(value)
-    there = find_handle(array, _libraries.find_device(value))
+    device = _libraries.find_device(value)
+    given: Any = value
+    if _libraries.find_other_dtype(value, array.dtype) and (given := _libraries.as_type(value, array.dtype.newbyteorder("="))) is not None:
+        _libraries.count(options, "host" if device == "cpu" else "device", given)
+    there = None if given is None else find_handle(array, device)
     if there is None:
-        host = copy_down(value)
+        host = copy_down(value if given is None else given)
         _libraries.count(options, "down", host)
         return array, *coerce(array.dtype, host), options
-    memory, options = lend(value, there, options)
+    memory, options = lend(_libraries.resolve(given), there, options)
     return there, memory, _dtypes.NATIVE, options
 
 

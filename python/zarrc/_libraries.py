@@ -293,16 +293,16 @@ def find_other_dtype(array: Any, wanted: np.dtype[Any]) -> np.dtype[Any] | None:
 
 
 def as_type(array: Any, dtype: np.dtype[Any]) -> Any:
-    """The array with its elements converted by its library, as NumPy's assignment converts them."""
+    """The array with its elements converted by its library, as NumPy's assignment converts them; None: the library lacks the data type."""
     name, given = find_name(array), find_dtype(array)
     if given is not None:
         np.empty(0, given).astype(dtype)  # raises what NumPy would
-    if name in (None, "numpy"):
-        raise TypeError(f"the memory has the data type {given}, and the array {dtype}: its library is none of {', '.join(LIBRARIES)}")
+    if name not in LIBRARIES or not is_number(dtype):
+        return None
     try:
         return LIBRARIES[name].as_type(load(name), array, dtype)
-    except (AttributeError, TypeError) as problem:
-        raise TypeError(f"{name} does not convert {given} to {dtype}: {problem}") from problem
+    except (AttributeError, TypeError):
+        return None
 
 
 def fill(array: Any, host: Host) -> None:

@@ -221,7 +221,9 @@ def explain(array: _core.Array, selection: _core.Selection, out: Any, value: Any
         device = like.device if _is_for_others(array) else None
     lines = []
     if value is not None and tensor is not None and (dtype := _libraries.find_other_dtype(tensor, array.dtype)):
-        lines.append(f"{_libraries.find_name(tensor)} converts {dtype} to {array.dtype}, in memory of {device}\n")
+        is_there = _libraries.find_name(tensor) in _libraries.LIBRARIES and _libraries.is_number(array.dtype)
+        lines.append(f"{_libraries.find_name(tensor) if is_there else 'NumPy'} converts {dtype} to {array.dtype}, in memory of {device if is_there else 'the host'}\n")
+        device = device if is_there else None
     if device is None or _libraries.is_host(device):
         return "".join([*lines, array._explain(value is not None, selection, None)])
     there = _indexing.find_handle(array, device)

@@ -839,10 +839,17 @@ with warnings.catch_warnings(record=True) as told:
     warnings.simplefilter("always")
     z[0, :2] = cupy.asarray(np.array([1 + 2j, 3]))
 assert any("imaginary" in str(one.message) for one in told) and z[0, :2].tolist() == [1, 3]
-try:
-    fields[:] = cupy.asarray(np.zeros(3, "M8[s]").view("i8"))
-except TypeError:
-    pass
+# Types that CuPy lacks, and memory of a library that is not known: NumPy converts them.
+for dtype, more in ([("a", "i4"), ("b", "f4")], {}), ("M8[s]", {}), ("S3", {}), ("bfloat16", {"chunks": 2}), ("f8", {}):
+    lacking, wanted = zarrc.create_array(path + ".l", shape=3, dtype=dtype, overwrite=True, **more), np.array([7, 8, 9])
+    for value in cupy.asarray(wanted), Numba(z.read((0, slice(3)), device="cuda:0")):
+        expected = np.zeros(3, lacking.dtype)
+        expected[:] = wanted if isinstance(value, cupy.ndarray) else z[0, :3]
+        lacking.write(slice(3), value, stats=(stats := {}))
+        is_there = dtype == "f8" and isinstance(value, cupy.ndarray)
+        assert (lacking[:] == expected).all() and stats.get("copies_device", 0) == is_there, (dtype, stats)
+        assert is_there or dtype == "bfloat16" or "NumPy converts" in lacking.explain(value=value)
+assert zarrc.array(cupy.asarray(wanted), dtype="M8[s]")[:].tolist() == wanted.astype("M8[s]").tolist()
 
 # ---- without elements ----
 nothing = zarrc.create_array(path + ".empty", data=cupy.empty((0, 10), "i4"))

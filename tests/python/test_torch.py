@@ -2,6 +2,7 @@
 import asyncio
 import multiprocessing
 import os
+import warnings
 
 import numpy as np
 import pytest
@@ -122,6 +123,29 @@ def test_what_is_handed_over(path):
     assert zarrc.array(t, dtype=torch.int16).dtype == "i2" and zarrc.array([1, 2], dtype="bfloat16")[:].dtype == "bfloat16"
     assert zarrc.zeros_like(t.to(torch.bfloat16)).dtype == "bfloat16" and zarrc.create_array(None, shape=3, dtype=torch.bool).dtype == "?"
     assert zarrc.open_group().require_array("a", shape=3, dtype=torch.float32).dtype == "f4"
+
+
+def test_data_types_are_converted_as_numpy_does(path):
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    given = {"f8": torch.tensor([1.5, -2.5, 300.0]), "i8": torch.tensor([1, -2, 300]), "bf16": torch.tensor([1.5, -2.5, 300.0], dtype=torch.bfloat16)}
+    for dtype in "i1", "u2", ">i4", "f2", "bfloat16", "M8[s]", "S4", [("a", "i4"), ("b", "f4")], "bool":
+        for value in given.values():
+            z = zarrc.create_array(path, shape=3, dtype=dtype, overwrite=True)
+            host = value.view(torch.int16).numpy().view(ml_dtypes.bfloat16) if value.dtype == torch.bfloat16 else value.numpy()
+            wanted, problem = np.zeros(3, z.dtype), None
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    wanted[:] = host
+                    z[:] = value
+            except (TypeError, ValueError) as found:
+                problem = type(found), str(found)
+            if problem is None:
+                assert z[:].tobytes() == wanted.tobytes(), (dtype, value)
+                continue
+            with pytest.raises(problem[0]) as ours:  # NumPy's error
+                z[:] = value
+            assert str(ours.value) == problem[1] and dtype in ("M8[s]", "S4")
 
 
 def test_memory_of_tensors(path):

@@ -65,6 +65,8 @@ class ndarray:
         return bool(self.get())
 
     def astype(self, dtype):
+        if np.dtype(dtype).kind not in "biufc":
+            raise TypeError(f"CuPy has no {dtype}")
         return asarray(self.get().astype(dtype))
 
     def copy(self):
