@@ -15,6 +15,7 @@ import sys
 import tempfile
 import threading
 import tomllib
+import types
 import weakref
 
 import numpy as np
@@ -22,7 +23,7 @@ import pytest
 import s3_server
 
 import zarrc
-from zarrc import _devices, _indexing, _parts, errors
+from zarrc import _devices, _indexing, _libraries, _parts, _tensors, errors
 
 CUDA = (2, 0)
 
@@ -1283,7 +1284,7 @@ def test_where_like_is_taken(path, numbers):
 
 
 @pytest.mark.parametrize("name", ["jax", "torch"])
-def test_libraries_in_host_memory(path, numbers, name):
+def test_libraries_in_host_memory(path, numbers, name, monkeypatch):
     library = pytest.importorskip(name, reason=f"make test-torch installs {name}")
     kind = library.Array if name == "jax" else library.Tensor
     for dtype in ("i4", ">i4", "f4", "bool"):
@@ -1293,6 +1294,11 @@ def test_libraries_in_host_memory(path, numbers, name):
         z[:2] = z[2:4]
         assert (zarrc.open(path)[:2] == data[2:4]).all() and all(isinstance(one, kind) for one in z.read_many([0, slice(2)]))
         z[0] = z[2:3]
+    made, make = [], _tensors._native
+    monkeypatch.setattr(_tensors, "_native", lambda *given: made.append(make(*given)) or made[-1])
+    whole = z.read(stats=(stats := {}))
+    assert (whole.unsafe_buffer_pointer() if name == "jax" else whole.data_ptr()) == made[0].ctypes.data  # no copy
+    assert stats["copies_up"] == stats["copies_down"] == stats["copies_device"] == 0
     if name == "jax":
         out = zarrc.open(path, like=name)[...]
         for call in (lambda: z.read(out=out), lambda: z.read_many([0], out=[out[0]]), lambda: z.get_basic_selection(0, out=out[0]),
@@ -1309,6 +1315,23 @@ def test_libraries_in_host_memory(path, numbers, name):
             zarrc.create_array(None, shape=3, dtype=[("a", "f4")])["a"] = library.zeros(3, requires_grad=True)
     with pytest.raises(TypeError, match=f"{name} does not take elements of type int4"):
         zarrc.create_array(None, shape=3, dtype="int4").read(like=name, device="cpu")
+
+
+def test_an_example_says_the_device():
+    """That of the example, else `device=`, else the default."""
+    class Example:
+        shape = ()
+
+        def __dlpack_device__(self):
+            return 2, 1
+
+    Example.__module__ = "torch"
+    assert _libraries.check_like(Example()) == ("torch", "cuda:1", None) and _libraries.check_like(Example) == ("torch", None, None)
+    for like, device, default, wanted in ((Example(), None, "cuda:0", "cuda:1"), (Example(), "cuda:2", "cuda:0", "cuda:2"), (Example, None, "cuda:0", "cuda:0"),
+                                          ("torch", "cpu", "cuda:0", "cpu"), ("torch", None, None, "cuda:3")):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setitem(sys.modules, "torch", types.SimpleNamespace(get_default_device=lambda: "cuda:3"))
+            assert _libraries.resolve_like(_libraries.check_like(like), device, default).device == wanted
 
 
 def test_counters_need_a_dict_of_numbers(path, numbers):
