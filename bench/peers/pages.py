@@ -114,7 +114,8 @@ def replace_table(text, table):
 
 HEAD = """# How fast zarrc is
 
-`scripts/gen-benchmarks` writes this page from the samples in `bench/results/`.
+`scripts/gen-benchmarks` writes this page from the samples in `bench/results/`. zarrc is its C library here; another
+[table](../bench/results/python-2-cores.md) is of the Python package.
 [bench/peers](../bench/peers/README.md) describes the method and defines each word.
 
 ## How to read the tables
