@@ -5,6 +5,7 @@ import json
 import multiprocessing
 import os
 import re
+import shutil
 import subprocess
 import sys
 import warnings
@@ -272,6 +273,37 @@ def test_concurrent_writes_lose_nothing(semaphores, library, kind):
         pytest.importorskip("zarr")
     done = subprocess.run([sys.executable, SCRIPT, "--one", library, kind, "shards"], capture_output=True, text=True, timeout=240)
     assert json.loads(done.stdout)["wrong"] == 0, done.stdout + done.stderr
+
+
+WRITE = """
+import sys, zarrc
+zarrc.config.set({"durability": "none", "locks": sys.argv[1], "max_threads": 1})
+z = zarrc.create_array(sys.argv[2], shape=4096 * int(sys.argv[3]), chunks=4096, dtype="u1", compressors=None)
+z[...] = 1
+"""
+CALLS = "fcntl", "newfstatat", "openat", "openat2", "pread64", "pwrite64", "renameat", "close"
+
+
+def count_calls(locks, folder, n):
+    """{system call: how often} of a program that writes n whole chunks."""
+    log = folder / f"{locks}-{n}"
+    done = subprocess.run(["strace", "-f", "-c", "--seccomp-bpf", "-e", "trace=" + ",".join(CALLS), "-o", log, sys.executable, "-c", WRITE, locks, f"{log}.zarr", str(n)], capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip(f"strace does not work here: {done.stderr}")
+    return {words[-1]: int(words[3]) for words in map(str.split, log.read_text().splitlines()) if len(words) > 4 and words[3].isdigit()}
+
+
+def test_cost_of_locks(tmp_path):
+    """What docs/python/concurrent-writes.md says of writes of whole blocks."""
+    if not shutil.which("strace"):
+        pytest.skip("strace is not installed")
+    calls = {(locks, n): count_calls(locks, tmp_path, n) for locks in ("os", "none") for n in (10, 510)}
+
+    def more(name):
+        """Calls that each block adds with locks, less those without. The interpreter makes a few more or less from run to run."""
+        return round(sum(sign * calls[key].get(name, 0) for key, sign in ((("os", 510), 1), (("os", 10), -1), (("none", 510), -1), (("none", 10), 1))) / 500)
+
+    assert more("fcntl") == 2 and all(more(name) <= 0 for name in CALLS if name != "fcntl"), calls
 
 
 def test_table_of_concurrent_writes(tmp_path, monkeypatch):
