@@ -66,6 +66,7 @@ def enable() -> EnabledScope:
                                   "zarrc's own arrays need no zarr-python", name="zarr") from None
     from zarr.registry import register_ndbuffer, register_pipeline
 
+    from zarrc_hook import codecs, data_types
     from zarrc_hook.buffer import ZarrcNDBuffer
     from zarrc_hook.pipeline import ZarrcCodecPipeline
 
@@ -73,6 +74,8 @@ def enable() -> EnabledScope:
     buffer: Any = ZarrcNDBuffer
     register_pipeline(pipeline)
     register_ndbuffer(buffer)
+    codecs.register()
+    data_types.register()
     before = EnabledScope(zarr.config.get(_SETTING))
     zarr.config.set({_SETTING: _NAME})
     if zarr.config.get(_BUFFER) == _default(_BUFFER):

@@ -35,14 +35,14 @@ def class_name(thing: Any) -> str:
 
 
 def _check_builtin(codec: Any) -> None:
-    """Refuses a codec that zarr-python itself does not have. Another class of the same name may do something else, and so
+    """Refuses a codec that is neither of zarr-python nor of `zarrc_hook`. Another class of the same name may do something else, and so
     may a class with another method in place of its own."""
     kind = type(codec)
     if kind.__name__ == "V2Codec" and kind.__module__ == "zarr.codecs._v2":
         for one in (*(codec.filters or ()), codec.compressor):
             if one is not None and type(one).__module__.partition(".")[0] != "numcodecs":
                 raise Refusal(f"codec {class_name(one)}")
-    elif not kind.__module__.startswith("zarr.codecs."):
+    elif not kind.__module__.startswith(("zarr.codecs.", "zarrc_hook.codecs")):
         raise Refusal(f"codec {class_name(codec)}")
     elif kind.__name__ == "ShardingCodec":
         if any(vars(cls).get(name) is not value for cls, name, value in _OF_SHARDS):

@@ -118,6 +118,13 @@ class Registry:
                 self._try({"python": (row,)}, row, plugin)
                 self._rows = (*self._rows, row)
 
+    def enter_private(self, cls: Any) -> Row:
+        """The row of a class, for contexts that have this row and no others."""
+        with self._lock:
+            row = self._number_class(cls)
+            self._enter(row, cls)
+        return row
+
     def _try(self, options: dict[str, Any], row: Row, cls: Any) -> None:
         """Registers in a context of its own, which refuses a name that the library has."""
         before = self.classes.get(row[1])

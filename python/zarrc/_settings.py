@@ -298,6 +298,11 @@ class Settings:
             return like
         return self._keep_context(wanted, device)
 
+    def context_with(self, like: _core.Context, row: _plugins.Row) -> _core.Context:
+        """A context as another one is, with one more class of Python."""
+        wanted = next(dict(key) for key, context in list(self._contexts.items()) if context is like)
+        return self._keep_context({**wanted, "python": (*wanted["python"], row)}, None)
+
     def like(self) -> _libraries.Like | None:
         """The setting `like`, with the device that is wanted now. The first read resolves it, so other programs need not have the library."""
         like = _libraries.check_like(self.values["like"])
