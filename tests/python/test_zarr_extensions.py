@@ -23,6 +23,7 @@ VERSION = tuple(int(part) for part in zarr.__version__.split(".")[:3])
 LOADS_TYPES = VERSION >= (3, 4, 1)  # entry points of data types
 NEW = [name for name in codecs.CLASSES if name not in ("CastValue", "ScaleOffset")]  # zarr-python 3.2 has these two
 NUMBERS = np.arange(5 * 7).reshape(5, 7)
+FUSED = "zarr.core.codec_pipeline.FusedCodecPipeline"
 LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
 
 
@@ -34,8 +35,9 @@ def register():
 
 
 def use_pipeline(way):
+    """`way`: "native" (zarrc's pipeline), or "own" and "fused", which are zarr-python's."""
     zarrc.pipeline_stats(reset=True)
-    return zarrc.enable() if way == "native" else zarr.config.set({"codec_pipeline.path": OWN})
+    return zarrc.enable() if way == "native" else zarr.config.set({"codec_pipeline.path": OWN if way == "own" else FUSED})
 
 
 def make_values(name):
@@ -185,9 +187,15 @@ def test_objects():
         assert "Snappy" in repr(codec) and "Snappy" in str(z.info)
     assert sorted(name for name, _ in group.arrays()) == ["bfloat16", "int4", "r24"]
     assert made[0].metadata.data_type != made[1].metadata.data_type
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        zarr.consolidate_metadata(group.store)
+    assert zarr.open_consolidated(group.store)["int4"] == made[1]
     one, two = (codecs.CLASSES["Bitround"](keepbits=n) for n in (3, 4))
     assert one != two and one == codecs.CLASSES["Bitround"].from_dict(one.to_dict()) and repr(one) == "Bitround(keepbits=3)"
     assert zarr.array(np.arange(3).astype(ml_dtypes.bfloat16)).dtype == ml_dtypes.bfloat16
+    assert zarr.ones_like(zarr.zeros(3, dtype="bfloat16"))[...].tolist() == [1, 1, 1]
+    assert zarr.from_array({}, data=zarr.full(3, 2, dtype="int4"))[...].tolist() == [2, 2, 2]
     assert zarrc.create_array({}, shape=3, dtype=made[0].metadata.data_type, compressors=made[0].compressors).dtype == ml_dtypes.bfloat16
 
 
@@ -265,7 +273,10 @@ CODECS = {  # values, and what create_array is given
 @pytest.mark.filterwarnings("ignore:The data type .* does not have a Zarr V3 specification")
 def test_codecs(case):
     values, spec = CODECS[case]
-    assert round_trip("own", values, **spec) == round_trip("native", values, **spec)
+    stored = round_trip("own", values, **spec)
+    assert stored == round_trip("native", values, **spec)
+    if VERSION >= (3, 3):  # it has the fused pipeline
+        assert stored == round_trip("fused", values, **spec)
 
 
 @pytest.mark.skipif(VERSION >= (3, 2), reason="zarr-python has these two codecs")
