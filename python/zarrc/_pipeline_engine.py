@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 from zarr.codecs import sharding as _sharding
+from zarr.codecs._v2 import V2Codec
 from zarr.core.buffer import cpu
 
 from . import _batch, _core, _dtypes
 from ._batch import Item, Refusal
 from ._pipeline_stores import LastStore, Settings, open_local
 from ._settings import settings
-from .errors import UnsupportedError
+from .errors import UnsupportedError, make_error
 
 _ORDERS = {"lexicographic": 0, "unordered": 0, "morton": _core.ZARR_INNER_ORDER_MORTON,
            "colexicographic": _core.ZARR_INNER_ORDER_COLUMN_MAJOR}
@@ -66,6 +67,16 @@ def make_document(metadata: Any) -> dict[str, Any]:
     for name in ("attributes", "consolidated_metadata", "dimension_names"):  # no call of the library here needs them
         document.pop(name, None)
     return document
+
+
+def document_text(metadata: Any) -> str:
+    """The document of an array. UnsupportedError: it has a codec that is not zarr-python's or zarrc's own."""
+    try:
+        for codec in metadata.codecs if metadata.zarr_format == 3 else (V2Codec(filters=metadata.filters, compressor=metadata.compressor),):
+            _check_builtin(codec)
+        return json.dumps(make_document(metadata), ensure_ascii=False)
+    except Refusal as why:
+        raise make_error(UnsupportedError, str(why)) from None
 
 
 def _lack(problem: UnsupportedError) -> Refusal:

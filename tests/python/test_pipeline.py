@@ -15,6 +15,7 @@ from zarr.core.indexing import oindex, oindex_set
 from zarr.storage import LocalStore, MemoryStore
 
 import zarrc
+from zarrc._array_engine import ZarrcHierarchyEngine
 
 # Two data types with everything; each other one with a store and a form of its own.
 CASES = [(kind, dtype, form) for dtype in ("<i4", ">f8") for kind in ("local", "memory", "other") for form in FORMATS]
@@ -328,3 +329,82 @@ def test_fallback_of_nested_shards():
         assert zarrc.ZarrcNDBuffer == NDBuffer and NDBuffer == zarrc.ZarrcNDBuffer and len({zarrc.ZarrcNDBuffer, NDBuffer}) == 1
         assert type("Other", (zarrc.ZarrcNDBuffer,), {}) not in (NDBuffer, zarrc.ZarrcNDBuffer)
         assert not isinstance(NDBuffer.create(shape=(1,), dtype="i4"), zarrc.ZarrcNDBuffer)
+
+
+# ---- engines: what may follow pipelines ----
+
+
+class EngineArray:
+    """A minimal stand-in for an array of zarr-python which hands whole selections to an engine."""
+
+    class Request:
+        def __init__(self, kind, selection):
+            self.kind, self.selection = kind, selection
+
+    def __init__(self, z, engines=None, is_async=False):
+        self.engine = (engines or ZarrcHierarchyEngine(z.store)).array_engine(z.path, z.metadata)
+        self.is_async = is_async
+
+    def get(self, kind, selection, **given):
+        request = self.Request(kind, selection)
+        if self.is_async:
+            return asyncio.run(self.engine.read_selection_async(request, **given))
+        return self.engine.read_selection(request, **given)
+
+    def set(self, kind, selection, value, **given):
+        request = self.Request(kind, selection)
+        if self.is_async:
+            asyncio.run(self.engine.write_selection_async(request, value, **given))
+        else:
+            self.engine.write_selection(request, value, **given)
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("kind", ["local", "memory", "other"])
+def test_engine(tmp_path, kind, form, is_async):
+    z = make_array(stores(tmp_path)[kind](), "<i4", form)
+    array, ref = EngineArray(z, is_async=is_async), np.array(z[...])
+    for key in BASIC:
+        ref[key] = value = values(ref.dtype, np.shape(ref[key]))
+        array.set("basic", key, value)
+        same(array.get("basic", key), ref[key])
+    rows, columns = np.array([5, 1, 7]), np.array([0, 3, 9])
+    array.set("orthogonal", (rows, slice(2, 8, 3)), -7)
+    ref[rows, 2:8:3] = -7
+    same(array.get("orthogonal", (rows, columns)), ref[np.ix_(rows, columns)])
+    array.set("coordinate", (rows, columns), [1, 2, 3])
+    ref[rows, columns] = [1, 2, 3]
+    same(array.get("coordinate", (rows, columns)), ref[rows, columns])
+    mask = ref % 3 == 0
+    array.set("mask", mask, 4)
+    same(array.get("mask", ~mask), ref[~mask])
+    ref[mask] = 4
+    height, width = z.shards or z.chunks
+    same(array.get("block", (1, 1)), ref[height:2 * height, width:2 * width])
+    out = NDBuffer.create(shape=ref.shape, dtype=ref.dtype, order="F", fill_value=0)
+    array.get("basic", ..., out=out)
+    same(out.as_numpy_array(), ref)
+    with own():
+        same(reopen(z)[...], ref)
+
+
+def test_engine_follows_metadata(tmp_path):
+    """The object counts: after a resize that only zarr-python knows, the engine is made anew."""
+    z = zarr.create_array(MemoryStore(), shape=(4, 4), chunks=(2, 2), dtype=[("a", "i4"), ("b", "f8")], fill_value=(1, 2.5))
+    array = EngineArray(z)
+    array.set("basic", slice(2), 7, fields="a")
+    assert (array.get("basic", 0, fields="a") == 7).all()
+    array.is_async = True
+    assert (array.get("basic", 3, fields="b") == 2.5).all()
+    z.resize((6, 4))
+    array.engine = array.engine.with_metadata(z.metadata)
+    assert array.get("basic", ...).shape == (6, 4) and array.get("basic", 5)["a"].tolist() == [1] * 4
+    with pytest.raises(ValueError, match="read-only"):
+        EngineArray(zarr.open_array(z.store.with_read_only(True), mode="r")).set("basic", 0, 0)
+
+
+def test_engine_refuses_other_codecs():
+    z = zarr.create_array(MemoryStore(), shape=4, dtype="i4", compressors=type("Other", (zarr.codecs.GzipCodec,), {})())
+    with pytest.raises(zarrc.errors.UnsupportedError, match="Other"):
+        EngineArray(z)
