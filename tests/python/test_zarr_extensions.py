@@ -390,7 +390,8 @@ def test_entry_points_are_the_tables():
 def test_every_codec_that_zarr_python_lacks():
     """The codecs of the registry that Zarr v3 may have and zarr-python has not."""
     from zarrc._settings import settings
-    known = {row["v3"] for row in settings.context().registry(zarrc._core.ZARR_REGISTRY_CODEC)} - {""}
+    rows = settings.context().registry(zarrc._core.ZARR_REGISTRY_CODEC)
+    known = {row["v3"] for row in rows if row["origin"] != "zarrc.plugins"} - {""}  # other tests register some
     theirs = {name for name, classes in codecs._find_registry().items()
               if any(not cls.__module__.startswith("zarrc_hook") for cls in classes.values())}
     assert known - theirs - {cls.name for cls in codecs.CLASSES.values()} == {"optional", "zarrs.optional"}  # their data type is ours alone
