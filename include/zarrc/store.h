@@ -191,10 +191,10 @@ typedef void (*zarr_store_place_fn)(void *user, const zarr_store_place *place);
 /** What a store has sent and received since it was opened, and what it wastes. */
 typedef struct zarr_store_counters {
     uint32_t struct_size, flags;
-    uint64_t requests;       /**< requests, repeated ones included */
-    uint64_t retries;        /**< requests that repeated one that failed */
-    uint64_t bytes_sent;     /**< bytes of bodies that were sent */
-    uint64_t bytes_received; /**< bytes of bodies that were received */
+    uint64_t requests;   /**< requests, repeated ones included */
+    uint64_t retries;    /**< requests that repeated one that failed */
+    uint64_t bytes_sent; /**< bytes of headers and bodies that were sent, before TLS */
+    uint64_t bytes_received; /**< the same of answers */
     /** in an archive: replaced and erased values whose bytes are still there */
     uint64_t dead_values;
     /** in an archive: bytes that no value uses, those of `dead_values` included */

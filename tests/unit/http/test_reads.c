@@ -81,13 +81,14 @@ static void open_store(const char *query)
         ZARR_OK);
 }
 
+static zarr_store_counters counted;
+
 static uint64_t close_store(void)
 {
-    zarr_store_counters c = {.struct_size = sizeof c};
-
-    zarr_store_read_counters(store, &c);
+    counted = (zarr_store_counters){.struct_size = sizeof counted};
+    zarr_store_read_counters(store, &counted);
     zarr_store_free(store);
-    return c.requests;
+    return counted.requests;
 }
 
 /* ---- reads ---- */
@@ -258,6 +259,10 @@ static void test_near_reads_are_one_request(void **state)
         requests = close_store();
         if (requests != row[i].requests)
             fail_msg("%s: %" PRIu64 " requests", row[i].query, requests);
+        assert_int_equal(counted.retries, requests - 1);
+        /* libcurl does not count the piece in which it stops */
+        assert_in_range(counted.bytes_received, (READS - 1) * STEP, requests * TOTAL);
+        assert_in_range(counted.bytes_sent, 1, requests * 1000);
     }
 }
 
