@@ -843,6 +843,57 @@ def test_libcurls_that_do_not_fit(tmp_path, number, features, missing, why):
     assert why in done.stdout and len(done.stdout.splitlines()) == 1, done.stdout + done.stderr
 
 
+def find_libcurl():
+    """The path of the file that the linker finds."""
+    done = run("""
+        import ctypes
+        try:
+            ctypes.CDLL("libcurl.so.4")
+        except OSError:
+            raise SystemExit
+        print(*{row.split()[-1] for row in open("/proc/self/maps") if "/libcurl" in row})
+    """)
+    return done.stdout.strip() or pytest.skip("this machine has no libcurl.so.4")
+
+
+@pytest.mark.parametrize("number", [0x074C00, 0])
+def test_newer_options_only_where_the_library_has_them(www, tmp_path, number):
+    """A libcurl that calls itself 7.76 lacks the options of later ones. 0: the machine's own."""
+    forwards = "\n".join(f'''long curl_{name}(long a, long b, long c, long d, long e)
+        {{ return ((long (*)(long, long, long, long, long))find("curl_{name}"))(a, b, c, d, e); }}'''
+                         for name in NAMES_OF_LIBCURL if name not in ("easy_setopt", "easy_getinfo"))
+    compile_library(tmp_path / "libcurl.so.4", f'''
+        #define _GNU_SOURCE
+        #include <dlfcn.h>
+        #include <unistd.h>
+        static void *find(const char *name) {{ return dlsym(dlopen("{find_libcurl()}", RTLD_NOW | RTLD_LOCAL), name); }}
+        {forwards}
+        long curl_easy_getinfo(long a, long b, long c) {{ return ((int (*)(long, long, ...))find("curl_easy_getinfo"))(a, b, c); }}
+        long curl_easy_setopt(long a, long b, long c)
+        {{
+            if (b % 10000 > 308) /* CURLOPT_DOH_SSL_VERIFYSTATUS, the last of 7.76 */
+                write(2, "newer\\n", 6);
+            return {number} && b % 10000 > 308 ? 48 : ((int (*)(long, long, ...))find("curl_easy_setopt"))(a, b, c);
+        }}
+        struct info {{ int age; const char *version; unsigned number; const char *host; int features; }};
+        void *curl_version_info(int which)
+        {{
+            static struct info own;
+            own = *((struct info *(*)(int))find("curl_version_info"))(which);
+            if (own.number >= 0x075000)
+                write(2, "has some\\n", 9);
+            own.number = {number} ? {number} : own.number;
+            return &own;
+        }}
+    ''')
+    with start_server(files(www)) as server:
+        done = run("""
+            import sys, zarrc
+            print(zarrc.open_array(sys.argv[1], mode="r")[...].sum())
+        """, f"{server.url}/x.zarr/plain", env={**os.environ, "LD_LIBRARY_PATH": str(tmp_path)})
+    assert done.stdout == f"{DATA.sum()}\n", done.stdout + done.stderr
+    assert ("newer" in done.stderr) == (number == 0 and "has some" in done.stderr), done.stderr
+
 
 def test_local_paths_load_no_library_of_remote_stores(tmp_path):
     """Python itself may load some of them for its own modules."""
