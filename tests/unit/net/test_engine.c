@@ -319,6 +319,21 @@ static void test_exit(void **state)
     expect_child(child);
 }
 
+/* Open sockets of IPv4, which are those of requests. */
+static int count_connections(void)
+{
+    int n = 0;
+
+    for (int fd = 0; fd < 4096; fd++) {
+        struct sockaddr_storage a = {0};
+        socklen_t bytes = sizeof a;
+
+        n +=
+            getsockname(fd, (struct sockaddr *)&a, &bytes) == 0 && a.ss_family == AF_INET;
+    }
+    return n;
+}
+
 static int child_main(struct zr_net *net, struct flight *f, const char *from)
 {
     struct zr_net_engine_stats s;
@@ -327,6 +342,8 @@ static int child_main(struct zr_net *net, struct flight *f, const char *from)
     zr_net_engine_stats_get(&s);
     if (!t || s.reactors || s.active || s.queued || s.sockets)
         return 1;
+    if (count_connections() > 0)
+        return 4;
     if (zr_event_wait(&f->all, UINT64_MAX)) /* the parent's requests are not here */
         return 2;
     trial_init(t, from, "/1000");
@@ -353,6 +370,8 @@ static void check_forks(const char *from)
         pid_t child;
 
         p = flight_start(net, &f, from, 300, i % 2 ? "latency=50" : "");
+        if (i > 0)
+            assert_true(count_connections() > 0); /* of the flight before */
         child = fork();
         if (child == 0)
             _exit(child_main(net, &f, from));
