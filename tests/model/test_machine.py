@@ -1,9 +1,11 @@
 """The life of an array: it is created, written, resized, appended to, deleted, reopened and read
 by other implementations, and compared with a numpy array and a dict. One handle stays open as long
 as possible. A second one is opened at random times and must see the changes of the first one after
-a refresh."""
+a refresh. It lives in a folder, and in a bucket of S3 whose server fails or loses requests at random."""
+import collections
 import json
 import pathlib
+import random
 import shutil
 import tempfile
 
@@ -16,6 +18,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 import cases
 import peers
 import strategies
+from s3_large import start_large_service
+from s3_server import BUCKET, answer_error, make_variables
 from zarrc_abi import ZarrcError
 from zarrc_ctypes import Context
 
@@ -38,10 +42,13 @@ class Life(RuleBasedStateMachine):
         if not CONTEXT:
             CONTEXT.append(Context(max_threads=2))
         self.folder = tempfile.mkdtemp(prefix="zarrc-machine-")
-        self.store = CONTEXT[0].store(self.folder)
+        self.store = self.open_store(seed)
         self.rng = np.random.default_rng(seed)
         self.case, self.attributes = case, {}
         self.create()
+
+    def open_store(self, seed):
+        return CONTEXT[0].store(self.folder)
 
     def create(self):
         self.array = self.store.create("a/b", document=self.case.document)
@@ -168,11 +175,11 @@ class Life(RuleBasedStateMachine):
             self.model = self.model.copy()
             self.model[self.chunk_box(chunk)] = np.frombuffer(self.fill, self.case.dtype)[0]
 
-    @rule()
-    def reopen(self):
+    @rule(seed=st.integers(0, 2**32 - 1))
+    def reopen(self, seed):
         self.array.close()
         self.store.close()
-        self.store = CONTEXT[0].store(self.folder)
+        self.store = self.open_store(seed)
         self.array = self.store.open("a/b")
         self.other.close()
         self.other = self.store.open("a/b")
@@ -228,3 +235,60 @@ TestLife = pytest.mark.timeout(3600)(Life.TestCase)
 TestLife.settings = settings(max_examples=min(1000, settings.default.max_examples),
                              stateful_step_count=25,
                              suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+
+
+# ---- in a bucket ----
+
+SERVICE, SEEN = [], collections.Counter()
+LATER = "carried out, but not answered"
+# Faults that pass, at once: without the header a repetition waits
+FAULTS = {"busy": answer_error(503, "SlowDown", Retry_After="0"), "fails": answer_error(500, "InternalError", Retry_After="0"),
+          "too many": answer_error(429, "TooManyRequests", Retry_After="0"), "a proxy": (502, {"Retry-After": "0"}, b"<html>"), "lost": None, LATER: None}
+OF_WRITES = {"conflict": answer_error(409, "ConditionalRequestConflict", Retry_After="0")}
+
+
+class Faults:
+    """Every eighth request fails, no more than twice one after the other for a key. No probe does: it would find nothing out."""
+
+    def __init__(self, service, seed):
+        self.service, self.draw, self.in_a_row = service, random.Random(seed), {}
+
+    def __call__(self, request):
+        faults = FAULTS | OF_WRITES if request.method in ("PUT", "DELETE") else FAULTS
+        name = self.draw.choice(list(faults)) if self.draw.random() < 0.125 else None
+        self.in_a_row[request.path] = count = self.in_a_row.get(request.path, 0) + 1 if name else 0
+        if not count or count > 2 or "probe" in request.path:
+            return None
+        SEEN[name, request.method] += 1
+        if name == LATER:
+            self.service.fault = None
+            self.service(request)
+            self.service.fault = self
+        return faults[name] or self.service.LOST
+
+
+@pytest.fixture(scope="module", autouse=True)
+def service(tmp_path_factory):
+    with start_large_service(tmp_path_factory.mktemp("bucket")) as server, pytest.MonkeyPatch.context() as patch:
+        for name, value in make_variables(server.url).items():
+            patch.setenv(name, value)
+        SERVICE.append(server.service)
+        yield
+
+
+class LifeInABucket(Life):
+    """Each operation succeeds: no fault is seen, and no change is lost or done twice."""
+
+    def open_store(self, seed):
+        SERVICE[0].folder, SERVICE[0].fault = pathlib.Path(self.folder), Faults(SERVICE[0], seed)
+        return CONTEXT[0].store(f"s3://{BUCKET}")
+
+
+@pytest.mark.timeout(3600)
+class TestLifeInABucket(LifeInABucket.TestCase):
+    settings = settings(TestLife.settings, max_examples=max(4, TestLife.settings.max_examples // 8))
+
+    def runTest(self):
+        super().runTest()
+        print(SEEN)
+        assert {name for name, _ in SEEN} == {*FAULTS, *OF_WRITES}

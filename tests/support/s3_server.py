@@ -189,6 +189,10 @@ class Service:
             return answer_error(400 if wrong == "AuthorizationHeaderMalformed" else 403, wrong)
         if self.is_anonymous and "Authorization" in request.headers:
             return answer_error(403, "SignedAlthoughAnonymous")
+        return self.carry_out(request)
+
+    def carry_out(self, request):
+        """What a request does that is no fault, and is signed as it should be."""
         if "x-amz-copy-source" in request.headers or "uploads" in request.path.partition("?")[2]:
             return answer_error(501, "NotImplemented")  # s3_large.py has both
         path, _, text = request.path.partition("?")
