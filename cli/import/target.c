@@ -75,12 +75,16 @@ int cli_import_target(struct import *im, bool replaces)
 int cli_import_commit(struct import *im)
 {
     zarr_copy_options opts = {.struct_size = sizeof opts, .flags = ZARR_COPY_OVERWRITE};
+    zarr_store_caps caps = ZARR_STORE_CAPS_INIT;
     zarr_error err = {0};
-    zarr_status st = zarr_store_flush(im->target_store, cli_cancel, &err);
+    zarr_status st = ZARR_OK;
     int rc;
 
     if (!cli_flag(im->cli, "no-consolidate"))
         opts.flags |= ZARR_COPY_CONSOLIDATED;
+    zarr_store_capabilities(im->target_store, &caps);
+    if (!(caps.flags & ZARR_STORE_CAP_AT_ONCE)) /* the job goes after the flush */
+        st = zarr_store_flush(im->target_store, cli_cancel, &err);
     if (st)
         return cli_fail(im->cli, st, &err, "cannot finish writing %s", im->node.shown);
     cli_job_end(im->cli, im->target_store, im->target_path);

@@ -148,7 +148,10 @@ enum {
     ZARR_STORE_CAP_APPEND = 131072,
     /** with ZARR_STORE_CAP_PARTS: a COPY with ZARR_STORE_OP_IN_PARTS. Without it the
      * library does a GET and a ZARR_STORE_PUT_PART */
-    ZARR_STORE_CAP_COPY_PARTS = 262144
+    ZARR_STORE_CAP_COPY_PARTS = 262144,
+    /** what was written since a flush appears at the next one, all of it at once. A flush
+     * may send all of it, so call it at the end only */
+    ZARR_STORE_CAP_AT_ONCE = 524288
 };
 
 /** What a store can do, as zarr_store_capabilities() and the table of a store report. */

@@ -442,9 +442,10 @@ zarr_status zr_store_list(zarr_store *s, const char *prefix, uint32_t how,
                           zarr_error *err);
 zarr_status zr_store_flush(zarr_store *s, const zarr_cancel *cancel, zarr_error *err);
 
-/* A capability that is not public: what was written since a flush appears at the next
- * one, all at once. */
-#define ZR_STORE_CAP_AT_ONCE UINT32_C(0x80000000)
+/* The end of the name of a lock file, as TensorStore writes it: both exclude each other.
+ */
+#define ZR_LOCK_SUFFIX ".__lock"
+
 /* Flushes, so that a loss of power never leaves what comes next without what was written.
  * Does nothing where all of it appears at once. */
 zarr_status zr_store_flush_before(zarr_store *s, const zarr_cancel *cancel,

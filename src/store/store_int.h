@@ -65,10 +65,6 @@ extern const struct zr_store_native zr_local_native, zr_memory_native;
 
 /* ---- waiting for a lock ------------------------------------------------------ */
 
-/* The end of the name of a lock file, as TensorStore writes it: both exclude each other.
- */
-#define ZR_LOCK_SUFFIX ".__lock"
-
 enum {
     ZR_LOCK_HOLDER_BYTES = 256
 };

@@ -249,15 +249,8 @@ void zarr_store_end_parts(zarr_store *store, const char *key, void *parts)
 
 void zarr_store_capabilities(const zarr_store *store, zarr_store_caps *out)
 {
-    zarr_store_caps caps;
-
-    if (!store)
-        return;
-    caps = store->caps;
-    caps.flags &= ~ZR_STORE_CAP_AT_ONCE;
-    caps.metadata_flags &= ~ZR_STORE_CAP_AT_ONCE;
-    caps.chunk_flags &= ~ZR_STORE_CAP_AT_ONCE;
-    zr_struct_give(out, out->struct_size, &caps, sizeof caps);
+    if (store)
+        zr_struct_give(out, out->struct_size, &store->caps, sizeof store->caps);
 }
 
 void zarr_store_read_counters(const zarr_store *store, zarr_store_counters *out)

@@ -323,7 +323,7 @@ static zarr_status copy_all(struct zr_copy *c, zarr_error *err)
     if (settle && mirror)
         ZR_TRY(settle_surplus(c, mirror, err));
     /* A loss of power must not leave documents without chunks. A move keeps its job
-     * object until the flush. */
+     * object until the flush, unless all of it appears at once. */
     if (!c->plain && !c->is_move)
         ZR_TRY(zr_store_flush_before(c->dst, c->opts.cancel, err));
     for (size_t i = 0; i < c->n_documents; i++)
@@ -398,6 +398,18 @@ out:
     return st;
 }
 
+/* A destination that appears at once has one flush, without the job object. */
+static zarr_status flush_at_once(struct zr_copy *c, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    if (c->src != c->dst && zr_store_can(c->dst, ZARR_STORE_CAP_AT_ONCE))
+        st = zr_store_flush(c->dst, c->opts.cancel, err);
+    if (st != ZARR_OK)
+        (void)copy_job(c, NULL); /* it is not complete */
+    return st;
+}
+
 static zarr_status copy_objects(struct zr_copy *c, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
@@ -407,14 +419,16 @@ static zarr_status copy_objects(struct zr_copy *c, zarr_error *err)
         ZR_TRY(begin_job(c, err));
     ZR_TRY(copy_all(c, err));
     if (c->is_move) {
-        ZR_TRY(zr_store_flush(c->dst, c->opts.cancel, err));
+        ZR_TRY(zr_store_flush_before(c->dst, c->opts.cancel, err));
         /* a writer that has a lock may have read already what it changes */
         ZR_TRY(zr_store_wait_for_writers(c->src, c->src_path, c->opts.cancel, err));
         ZR_TRY(zr_copy_check_source(c, err));
     }
     ZR_TRY(end_job(c, err));
-    if (c->is_move)
+    if (c->is_move) {
+        ZR_TRY(flush_at_once(c, err));
         st = erase_source(c, err);
+    }
 out:
     return st;
 }

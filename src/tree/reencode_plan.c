@@ -451,9 +451,9 @@ zarr_status zr_reencode_finish(struct zr_reencode *r, zarr_error *err)
     zr_str_init(&key, r->ctx->alloc);
     zr_path_key(&key, r->dst_path, ZR_DOC_JOB);
     ZR_TRY(zr_str_status(&key, err));
-    ZR_TRY(zr_store_flush(r->dst, r->opts.cancel, err));
+    ZR_TRY(zr_store_flush_before(r->dst, r->opts.cancel, err));
     ZR_TRY(zr_node_copy_plain(r->target, r->dst_path, r->dst, r->dst_path, &opts, err));
-    ZR_TRY(zr_store_flush(r->dst, r->opts.cancel, err));
+    ZR_TRY(zr_store_flush_before(r->dst, r->opts.cancel, err));
     st = zarr_store_erase(r->dst, zr_str_text(&key), r->opts.cancel, err);
     if (st == ZARR_ERR_NOT_FOUND) /* no job object: the state was COMPLETE */
         st = ZARR_OK;

@@ -529,11 +529,15 @@ def test_a_listing_that_lags_behind(call, server, until):
 ZIP = f"s3://{BUCKET}/in/new.zip"
 
 
-def test_a_new_archive_appears_at_the_end(call, server, array_file, tmp_path):
+@pytest.mark.parametrize("command", ["cp {folder}/small.zarr", "mv {folder}/copy.zarr", "import --chunks=10,10 {folder}/small.npy", "reencode {folder}/small.zarr"],
+                         ids=lambda text: text.split()[0])
+def test_a_new_archive_appears_at_the_end(call, server, array_file, tmp_path, command):
     writes = []
+    call("cp", array_file.with_suffix(".zarr"), tmp_path / "copy.zarr")
     server.service.before = lambda name, request: writes.append((name, request.path)) if request.method in ("PUT", "POST") and "probe" not in request.path else None
-    call("cp", array_file.with_suffix(".zarr"), ZIP)
+    call(*command.format(folder=tmp_path).split(), ZIP)
     assert writes == [("PutObject", f"/{BUCKET}/in/new.zip")]  # the chunks, the metadata and the end of the job at once
+    assert (tmp_path / "copy.zarr").exists() != command.startswith("mv")
     assert call("diff", array_file.with_suffix(".zarr"), ZIP).code == 0
     call("verify", ZIP)
     assert not [file for file in server.bucket.rglob("*") if file.is_file() and file.name != "new.zip"]
@@ -567,5 +571,9 @@ def test_a_new_ozx_has_its_order(call, server, array_file):
 
 def test_a_failed_archive_leaves_nothing(call, server, array_file):
     server.service.before = lambda name, request: answer_error(403, "AccessDenied") if name == "PutObject" and "new.zip" in request.path else None
-    assert "AccessDenied" in call("cp", array_file.with_suffix(".zarr"), ZIP, code=None).err
-    assert not (server.bucket / "in").exists()
+    for command in (("cp", array_file.with_suffix(".zarr")), ("import", array_file), ("reencode", array_file.with_suffix(".zarr")), ("mv", array_file.with_suffix(".zarr"))):
+        assert "AccessDenied" in call(*command, ZIP, code=None).err
+        assert not (server.bucket / "in").exists() and (array_file.with_suffix(".zarr") / "zarr.json").exists()
+    server.service.before = lambda *_: None
+    call("mv", "--resume", array_file.with_suffix(".zarr"), ZIP)
+    assert call("verify", ZIP).code == 0 and not array_file.with_suffix(".zarr").exists()

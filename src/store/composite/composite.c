@@ -44,7 +44,8 @@ static void composite_caps(void *self, zarr_store_caps *out)
                           *chunks = zr_store_caps(c->chunks);
 
     out->flags = (docs->flags & chunks->flags & ~of_docs) | (docs->flags & of_docs);
-    out->flags &= ~(uint32_t)ZARR_STORE_CAP_COALESCES; /* there is no submit() here */
+    /* there is no submit() here, and two parts appear one after the other */
+    out->flags &= ~(uint32_t)(ZARR_STORE_CAP_COALESCES | ZARR_STORE_CAP_AT_ONCE);
     out->metadata_flags = docs->flags;
     out->chunk_flags = chunks->flags;
     out->device_types = chunks->device_types;
