@@ -16,13 +16,13 @@ static const struct cli_option options[] = {
     {NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct cli_example examples[] = {
-    {"zarrc clean -n x.zarr", "List the files that killed writers left."},
+    {"zarrc clean -n x.zarr", "List what the command without -n removes."},
     {"zarrc clean --age=0 x.zarr", "Remove all of them now, except files in use."},
     {NULL, NULL}};
 
 struct debris {
     struct cli *cli;
-    uint64_t n_found, n_bytes;
+    uint64_t age, n_found, n_young;
 };
 
 static int on_debris(void *user, const zarr_store_item *item)
@@ -30,8 +30,11 @@ static int on_debris(void *user, const zarr_store_item *item)
     struct debris *d = user;
     struct cli *cli = d->cli;
 
+    if (cli_flag(cli, "dry-run") && item->age_s < d->age) {
+        d->n_young++;
+        return cli_is_cancelled();
+    }
     d->n_found++;
-    d->n_bytes += item->bytes == UINT64_MAX ? 0 : item->bytes;
     if (cli->json)
         cli_json_text(cli_json(cli), item->key);
     else if (cli_flag(cli, "dry-run") && cli_line(cli, "%s\n", item->key))
@@ -238,7 +241,7 @@ static int tell_unfinished(struct cli *cli, const struct cli_node *node)
 
 static int clean(struct cli *cli, struct cli_node *node, uint64_t age)
 {
-    struct debris d = {.cli = cli};
+    struct debris d = {.cli = cli, .age = age};
     uint64_t removed = 0;
     zarr_error err = {0};
     zarr_status st;
@@ -262,8 +265,10 @@ static int clean(struct cli *cli, struct cli_node *node, uint64_t age)
     if (cli->json)
         cli_json_u64(cli_key(cli_json(cli), "removed"), removed);
     if (cli_flag(cli, "dry-run"))
-        cli_say(cli, "%" PRIu64 " left-over files; files in use would be kept",
-                d.n_found);
+        cli_say(cli,
+                "%" PRIu64 " left-over files, and %" PRIu64
+                " younger than --age; files in use would be kept",
+                d.n_found, d.n_young);
     else
         cli_say(cli, "removed %" PRIu64 " of %" PRIu64 " left-over files", removed,
                 d.n_found);
@@ -308,8 +313,10 @@ const struct cli_command cli_cmd_clean = {
         "these chunks and elements, whatever --age says. What other programs or "
         "resize --keep-chunks left outside of a shape stays; resize to the same shape "
         "clears it.",
-    .json = "found: keys of the left-over files. arrays: arrays that were cleared, or "
-            "would be. removed: the number of removed files.",
+    .json =
+        "found: keys of the left-over files; with --dry-run those that are old enough. "
+        "arrays: arrays that were cleared, or "
+        "would be. removed: the number of removed files.",
     .options = options,
     .examples = examples,
     .see_also = "zarrc-verify zarrc-resize",

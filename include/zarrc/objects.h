@@ -238,6 +238,9 @@ typedef struct zarr_store_item {
     uint32_t is_prefix;
     /** 1: a symbolic link of a local store leads to the key or the prefix */
     uint32_t is_linked;
+    /** ZARR_LIST_DEBRIS: how old it is for zarr_store_clean(), in seconds; 0: not known
+     */
+    uint64_t age_s;
 } zarr_store_item;
 
 /** Receives one row of a listing. A non-zero return ends the listing. */
@@ -247,8 +250,8 @@ typedef int (*zarr_store_list_fn)(void *user, const zarr_store_item *item);
 enum {
     ZARR_LIST_RECURSIVE = 0, /**< every key below the prefix */
     ZARR_LIST_DIRECTORY = 1, /**< the keys and the prefixes one level below the prefix */
-    /** only temporary files and lock files that killed processes left; symbolic links are
-     * not followed */
+    /** only what zarr_store_clean() removes once it is old enough; symbolic links are not
+     * followed */
     ZARR_LIST_DEBRIS = 2,
     /** as ZARR_LIST_RECURSIVE, but each symbolic link of a local store is a key. This is
      * what zarr_store_erase_prefix() removes */

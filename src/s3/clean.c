@@ -165,9 +165,9 @@ static zarr_status abort_upload(struct s3_clean *c, const char *key, const char 
 
 /* Gives the row to the listing as "KEY?uploadId=ID". */
 static zarr_status give_upload(struct s3_clean *c, const char *key, const char *query,
-                               zarr_error *err)
+                               uint64_t age_s, zarr_error *err)
 {
-    zarr_store_item item = {.bytes = UINT64_MAX};
+    zarr_store_item item = {.bytes = UINT64_MAX, .age_s = age_s};
     struct zr_str name;
     zarr_status st;
 
@@ -184,7 +184,7 @@ static zarr_status give_upload(struct s3_clean *c, const char *key, const char *
 }
 
 static zarr_status clean_row(struct s3_clean *c, const struct clean_row *row,
-                             zarr_error *err)
+                             uint64_t age_s, zarr_error *err)
 {
     const char *const id = c->texts.ptr + row->id;
     const char *key;
@@ -203,7 +203,8 @@ static zarr_status clean_row(struct s3_clean *c, const struct clean_row *row,
     ZR_TRY(zr_str_status(&query, err));
     key = zr_str_text(&c->key) + c->store->prefix.bytes;
     if (can_abort(key, id))
-        st = (c->fn ? give_upload : abort_upload)(c, key, zr_str_text(&query), err);
+        st = c->fn ? give_upload(c, key, zr_str_text(&query), age_s, err)
+                   : abort_upload(c, key, zr_str_text(&query), err);
 out:
     zr_str_deinit(&query);
     return st;
@@ -252,10 +253,14 @@ static zarr_status clean_pages(struct s3_clean *c, zarr_error *err)
         ZR_TRY(zr_str_status(&c->query, err));
         ZR_TRY(zr_cancel_check(c->cancel, err));
         ZR_TRY(fetch_uploads(c, &now_s, err));
-        for (size_t i = 0; i < c->n && !c->is_ended; i++)
-            if (c->fn || (c->row[i].begun_s <= now_s &&
-                          (uint64_t)(now_s - c->row[i].begun_s) >= c->min_age_s))
-                ZR_TRY(clean_row(c, &c->row[i], err));
+        for (size_t i = 0; i < c->n && !c->is_ended; i++) {
+            const struct clean_row *row = &c->row[i];
+            const uint64_t age_s =
+                row->begun_s < now_s ? (uint64_t)(now_s - row->begun_s) : 0;
+
+            if (age_s >= c->min_age_s && row->begun_s <= now_s)
+                ZR_TRY(clean_row(c, row, age_s, err));
+        }
         if (c->is_truncated && !c->is_ended)
             ZR_TRY(turn_page(c, err));
     } while (c->is_truncated && !c->is_ended);

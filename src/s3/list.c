@@ -22,8 +22,9 @@ struct s3_row {
 struct s3_listing {
     struct zr_s3_store *store;
     bool is_deep, is_ended;
-    bool is_of_debris; /* gives the keys that probes left, and no others */
-    int64_t before_s;  /* of them those that are not younger */
+    bool is_of_debris; /* gives what killed processes left, and no other keys */
+    uint64_t min_age_s;
+    int64_t now_s; /* by the server's clock */
     zarr_store_list_fn fn;
     void *user;
     const zarr_cancel *cancel;
@@ -198,14 +199,24 @@ bool zr_s3_decode_key(struct zr_str *out, const char *text, bool is_escaped)
     return is_right;
 }
 
+/* Whether the listing has the row. Keys of lock files came with a hierarchy that another
+ * program copied file by file. They are keys, too, so that a delete of the hierarchy
+ * erases them. */
 static bool is_wanted(const struct s3_listing *l, const struct s3_row *row,
                       const char *key)
 {
     const char *const slash = strrchr(key, '/');
-    const bool is_debris = zr_starts_with(slash ? slash + 1 : key, ZR_S3_PROBE_NAME);
+    const bool is_probe = zr_starts_with(slash ? slash + 1 : key, ZR_S3_PROBE_NAME);
 
-    return is_debris == l->is_of_debris &&
-           (!is_debris || (!row->is_prefix && row->modified_s <= l->before_s));
+    return l->is_of_debris
+               ? !row->is_prefix && (is_probe || zr_ends_with(key, ZR_LOCK_SUFFIX))
+               : !is_probe;
+}
+
+/* Seconds since a value was written; 0 if that is not told. */
+static uint64_t row_age(const struct s3_listing *l, const struct s3_row *row)
+{
+    return row->modified_s < l->now_s ? (uint64_t)(l->now_s - row->modified_s) : 0;
 }
 
 static zarr_status give_row(struct s3_listing *l, const struct s3_row *row,
@@ -229,6 +240,10 @@ static zarr_status give_row(struct s3_listing *l, const struct s3_row *row,
     if (l->key.bytes <= l->prefix.bytes || zr_ends_with(item.key, "/") ||
         zr_key_validate(item.key, strlen(item.key), NULL) != ZARR_OK ||
         !is_wanted(l, row, item.key))
+        return ZARR_OK;
+    if (l->is_of_debris)
+        item.age_s = row_age(l, row);
+    if (item.age_s < l->min_age_s)
         return ZARR_OK;
     l->is_ended = l->fn(l->user, &item) != 0;
 out:
@@ -264,6 +279,7 @@ static zarr_status list_below(struct s3_listing *l, const char *prefix, zarr_err
 
     for (size_t i = 0; i < ZR_COUNT(texts); i++)
         zr_str_init(texts[i], alloc);
+    l->now_s = zr_wall_seconds() + atomic_load(&s->skew_s);
     zr_str_printf(&l->prefix, "%s%s%s", zr_str_text(&s->prefix), prefix,
                   *prefix ? "/" : "");
     ZR_TRY(zr_str_status(&l->prefix, err));
@@ -282,7 +298,6 @@ zarr_status zr_s3_list(void *self, const char *prefix, uint32_t how,
     struct s3_listing l = {.store = self,
                            .is_deep = how != ZARR_LIST_DIRECTORY,
                            .is_of_debris = how == ZARR_LIST_DEBRIS,
-                           .before_s = INT64_MAX,
                            .fn = fn,
                            .user = user,
                            .cancel = cancel};
@@ -325,20 +340,16 @@ zarr_status zr_s3_clean(void *self, const char *prefix, uint64_t min_age_s,
                         uint64_t *n_removed, const zarr_cancel *cancel, zarr_error *err)
 {
     struct zr_s3_store *s = self;
-    const int64_t now_s = zr_wall_seconds() + atomic_load(&s->skew_s);
     struct s3_cleaning c = {.s = s, .cancel = cancel, .err = err};
     struct s3_listing l = {.store = s,
                            .is_deep = true,
                            .is_of_debris = true,
-                           .before_s = INT64_MAX,
+                           .min_age_s = min_age_s,
                            .fn = clean_key,
                            .user = &c,
                            .cancel = cancel};
-    zarr_status st;
+    const zarr_status st = list_below(&l, prefix, err);
 
-    if (min_age_s > 0)
-        l.before_s = now_s - (int64_t)ZR_MIN(min_age_s, (uint64_t)now_s);
-    st = list_below(&l, prefix, err);
     *n_removed = c.n_removed;
     return st == ZARR_OK ? c.st : st;
 }

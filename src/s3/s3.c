@@ -76,12 +76,13 @@ static uint64_t put_reads_first(zarr_store_op **ops, uint64_t n)
     return n_reads;
 }
 
-/* A probe may erase its key, and so may zarr_store_clean(). */
+/* A probe may erase its key, and zarr_store_clean() that of a probe or of a lock file. */
 zarr_status zr_s3_check_key(const char *key, zarr_error *err)
 {
     const char *slash = strrchr(key, '/');
 
-    return zr_starts_with(slash ? slash + 1 : key, ZR_S3_PROBE_NAME)
+    return zr_starts_with(slash ? slash + 1 : key, ZR_S3_PROBE_NAME) ||
+                   zr_ends_with(key, ZR_LOCK_SUFFIX)
                ? zr_fail(err, ZARR_ERR_INVALID, "%s: this name is reserved", key)
                : ZARR_OK;
 }

@@ -386,7 +386,7 @@ void zr_s3_end_parts(void *self, const char *key, void *parts);
 zarr_status zr_s3_clean_uploads(struct zr_s3_store *s, const char *prefix,
                                 uint64_t min_age_s, uint64_t *n_removed,
                                 const zarr_cancel *cancel, zarr_error *err);
-/* Lists them as "KEY?uploadId=ID", those of any age. */
+/* Lists them as "KEY?uploadId=ID", with their age. */
 zarr_status zr_s3_list_uploads(struct zr_s3_store *s, const char *prefix,
                                zarr_store_list_fn fn, void *user,
                                const zarr_cancel *cancel, zarr_error *err);

@@ -334,7 +334,9 @@ def test_clean(zarrc, store):
     debris = [store / "temp/c/0/.zarrc-tmp-999999-0123456789abcdef", store / "temp/c/0/0.__lock"]
     for path in debris:
         path.write_bytes(b"x")
-    assert len(zarrc("clean", "-n", store).text.splitlines()) == 2
+    dry = zarrc("clean", "-n", store)
+    assert dry.text == "" and "and 2 younger" in dry.err
+    assert len(zarrc("clean", "-n", "--age=0", store).text.splitlines()) == 2
     assert zarrc("clean", "--json", store).json["removed"] == 0  # too young
     assert zarrc("clean", "--json", "--age=0", store).json["removed"] == 2
     assert files(store) == before

@@ -191,7 +191,7 @@ def test_errors_of_writes(call, server):
     assert "nobucket" in call("create", "s3://nobucket/x.zarr", "--shape=3", "--dtype=int8", env=env, code=None).err
 
 
-def test_clean_removes_probes(call, endpoint, buckets, tmp_path):
+def test_clean_removes_probes_and_keys_of_locks(call, endpoint, buckets, tmp_path):
     env, url, folder = make_variables(endpoint), f"s3://{BUCKET}/probed.zarr", buckets / BUCKET / "probed.zarr"
     call("create", f"{url}/a", "--shape=3", "--dtype=int8", env=env)
     for name in (".zarrc-probe-1", "a/.zarrc-probe-2"):
@@ -199,10 +199,15 @@ def test_clean_removes_probes(call, endpoint, buckets, tmp_path):
     assert "probe" not in call("ls", "-R", url, env=env).text
     call("cp", url, tmp_path / "copy.zarr", env=env)
     assert not list(tmp_path.rglob("*probe*"))
+    (folder / "a/c").mkdir()
+    (folder / "a/c/0.__lock").write_text("")
+    dry = call("clean", "-n", url, env=env)
+    assert dry.text == "" and "and 3 younger" in dry.err
     call("clean", url, env=env)
-    assert len(list(folder.rglob(".zarrc-probe-*"))) == 2
-    assert "2" in call("clean", "--age=0", url, env=env).err
-    assert not list(folder.rglob(".zarrc-probe-*")) and call("ls", url, env=env).text == "a\n"
+    assert len(list(folder.rglob(".zarrc-probe-*"))) == 2 and (folder / "a/c/0.__lock").exists()
+    assert call("clean", "-n", "--age=0", url, env=env).text.split() == [".zarrc-probe-1", "a/.zarrc-probe-2", "a/c/0.__lock"]
+    assert "removed 3 of 3" in call("clean", "--age=0", url, env=env).err
+    assert not list(folder.rglob(".zarrc-probe-*")) and not (folder / "a/c/0.__lock").exists() and call("ls", url, env=env).text == "a\n"
     call("rm", "-r", url, env=env)
 
 

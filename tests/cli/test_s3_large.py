@@ -3,6 +3,8 @@ import os
 import shutil
 import signal
 import subprocess
+import threading
+import time
 import urllib.parse
 import zipfile
 
@@ -229,14 +231,15 @@ def test_clean_aborts_old_uploads(call, server, large):
     server.service.page = 2
     for i in range(5):
         server.service.uploads[f"u{i}+&="] = {"key": f"x.zarr/c/a b+{i % 2}", "parts": {}, "meta": {}, "begun": i * 1000.0, "is_open": True}
-    for key, ident in (("x.zarr.other/c/0", "far"), ("x.zarr/c/1", "young")):
-        server.service.uploads[ident] = {"key": key, "parts": {}, "meta": {}, "begun": 4e9 if ident == "young" else 0.0, "is_open": True}
+    for key, ident, begun in (("x.zarr.other/c/0", "far", 0.0), ("x.zarr/c/1", "young", time.time() - 600)):
+        server.service.uploads[ident] = {"key": key, "parts": {}, "meta": {}, "begun": begun, "is_open": True}
     dry = call("clean", "-n", URL)
-    assert sorted(dry.text.split("\n")[:-1]) == sorted([*(f"c/a b+{i % 2}?uploadId=u{i}%2B%26%3D" for i in range(5)), "c/1?uploadId=young"])
-    assert "6 left-over" in dry.err and len(server.service.open_uploads()) == 7
+    assert sorted(dry.text.split("\n")[:-1]) == [f"c/a b+{i % 2}?uploadId=u{i}%2B%26%3D" for i in (0, 2, 4, 1, 3)]
+    assert "5 left-over files, and 1 younger" in dry.err and len(server.service.open_uploads()) == 7
     done = call("clean", "--json", URL)
     assert (len(done.json["found"]), done.json["removed"]) == (6, 5)
     assert sorted(server.service.open_uploads()) == ["x.zarr.other/c/0", "x.zarr/c/1"]
+    assert call("clean", "-n", "--age=300", URL).text == "c/1?uploadId=young\n"
     for answer, text in ((answer_xml("<ListMultipartUploadsResult><IsTruncated>true</IsTruncated></ListMultipartUploadsResult>"), "without a marker"),
                          (answer_xml("<ListMultipartUploadsResult><Upload><Key>far/1</Key><UploadId>1</UploadId>"
                                      "<Initiated>2001-01-01T00:00:00Z</Initiated></Upload></ListMultipartUploadsResult>"), "outside of the prefix"),

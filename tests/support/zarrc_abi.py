@@ -187,7 +187,7 @@ class NodeItem(Structure):
 
 class StoreItem(Structure):
     _fields_ = [("key", c_char_p), ("bytes", c_uint64), ("is_prefix", c_uint32),
-                ("reserved", c_uint32)]
+                ("is_linked", c_uint32), ("age_s", c_uint64)]
 
 
 class RepackResult(SizedStruct):

@@ -17,10 +17,33 @@
 /* ---- list ---- */
 
 struct local_listing {
+    struct zr_local *l;
     uint32_t how;
     zarr_store_list_fn fn;
     void *user;
 };
+
+/* Seconds since a file was written; 0 if its time is in the future. */
+static uint64_t file_age(const struct stat *st)
+{
+    const int64_t age = zr_wall_seconds() - (int64_t)st->st_mtim.tv_sec;
+
+    return age > 0 ? (uint64_t)age : 0;
+}
+
+/* The same of a path; 0: it is gone. */
+static uint64_t path_age(struct zr_local *l, const char *path)
+{
+    struct zr_local_dir dir;
+    struct stat st;
+    uint64_t age = 0;
+
+    if (zr_local_dir_open(l, path, false, &dir) == 0 &&
+        fstatat(dir.fd, dir.name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        age = file_age(&st);
+    zr_local_dir_close(&dir);
+    return age;
+}
 
 static zarr_status listing_visit(void *user, enum zr_local_event event, const char *path,
                                  bool is_linked, bool *stop, zarr_error *err)
@@ -36,6 +59,8 @@ static zarr_status listing_visit(void *user, enum zr_local_event event, const ch
     if (event == ZR_LOCAL_DIR && x->how != ZARR_LIST_DIRECTORY &&
         x->how != ZARR_LIST_DIRECTORY_UNLINKED && x->how != ZARR_LIST_FOLDERS)
         return ZARR_OK;
+    if (event == ZR_LOCAL_DEBRIS)
+        item.age_s = path_age(x->l, path);
     *stop = x->fn(x->user, &item) != 0;
     return ZARR_OK;
 }
@@ -44,7 +69,7 @@ zarr_status zr_local_list(void *self, const char *prefix, uint32_t how,
                           zarr_store_list_fn fn, void *user, const zarr_cancel *cancel,
                           zarr_error *err)
 {
-    struct local_listing x = {how, fn, user};
+    struct local_listing x = {self, how, fn, user};
     uint32_t flags = ZR_LOCAL_WALK_GO_ON;
 
     if (how == ZARR_LIST_DIRECTORY || how == ZARR_LIST_DIRECTORY_UNLINKED)
@@ -103,16 +128,13 @@ static bool debris_sweep(struct zr_local *l, const char *path, uint64_t min_age_
     struct zr_local_dir dir;
     enum zr_local_kind kind;
     struct stat st;
-    int64_t age;
     bool removed = false;
 
     if (zr_local_dir_open(l, path, false, &dir) != 0)
         goto out;
     if (fstatat(dir.fd, dir.name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode))
         goto out;
-    age = zr_wall_seconds() - (int64_t)st.st_mtim.tv_sec;
-    /* Without a minimum age it does not matter if the file system's clock is ahead. */
-    if (min_age_s > 0 && (age < 0 || (uint64_t)age < min_age_s))
+    if (file_age(&st) < min_age_s)
         goto out;
     kind = zr_local_name_kind(dir.name, strlen(dir.name));
     if (kind == ZR_LOCAL_LOCK)
