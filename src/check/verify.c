@@ -117,6 +117,16 @@ static int chunk_fault(void *user, const zarr_verify_item *item)
     return c->stopped;
 }
 
+/* What a resize to the same shape does with blocks outside of it, as zr_trim() does. */
+static const char *clearing_text(const zarr_store *store)
+{
+    return zr_store_can(store, ZARR_STORE_CAP_PUT_IF_VERSION) &&
+                   !zr_store_can(store, ZARR_STORE_CAP_LOCK) &&
+                   !zr_store_can(store, ZARR_STORE_CAP_ERASE_IF_VERSION)
+               ? "gives them the fill value, since this store cannot erase them safely"
+               : "clears them";
+}
+
 /* Called by zr_array_verify() at its end, on the caller's thread. */
 static void on_outside(void *user, bool chunks, uint64_t n, const char *key)
 {
@@ -129,12 +139,13 @@ static void on_outside(void *user, bool chunks, uint64_t n, const char *key)
 
     zr_fail(&text, ZARR_OK,
             "%" PRIu64 " chunk%s, this one among them, %s outside of the shape%s; a "
-            "resize to the same shape clears them",
+            "resize to the same shape %s",
             n, n == 1 ? "" : "s",
             chunks   ? n == 1 ? "is" : "are"
             : n == 1 ? "has elements"
                      : "have elements",
-            chunks ? "" : " that are not the fill value");
+            chunks ? "" : " that are not the fill value",
+            chunks ? clearing_text(c->store) : "clears them");
     find_fault(c, &f);
 }
 

@@ -140,6 +140,19 @@ def test_concurrent_commands(call, endpoint, buckets):
     call("ls", url, env=env, code=3)
 
 
+def test_a_shrink_keeps_chunks_of_fill_values(call, endpoint, buckets):
+    """Where no condition of a delete is trusted. verify tells what a resize would do, and no old element comes back."""
+    env, url, chunks = make_variables(endpoint), f"s3://{BUCKET}/shrunk.zarr", buckets / BUCKET / "shrunk.zarr/c"
+    call("import", buckets.parent / "a.npy", url, "--chunks=10,10", env=env)
+    call("resize", url, "15,40", env=env)
+    assert len([file for file in chunks.rglob("*") if file.is_file()]) == 16
+    said = call("verify", url, env=env).text
+    assert "8 chunks, this one among them, are outside of the shape; a resize to the same shape gives them the fill value" in said, said
+    call("resize", url, "40,40", env=env)
+    assert set(call("cat", f"{url}[15:]", env=env).text.split()) == {"0"} and call("cat", f"{url}[14,:2]", env=env).text.split() == ["560", "561"]
+    call("rm", "-r", url, env=env)
+
+
 def test_an_interrupt_ends_a_probe(call, server):
     """After it nothing more is sent, so the probe's key stays, until it is cleaned."""
     env, url, sent, started = make_variables(server.url), f"s3://{BUCKET}/stopped.zarr", [], threading.Event()
