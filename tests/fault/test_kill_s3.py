@@ -1,6 +1,9 @@
 """Commands that write to a bucket, killed at each of their requests: before the service carries it out, or after it has. Afterwards
 the rules of kill_check.py hold, as for files: readers find the old or the new state, `clean` finds what is left, and a repetition
-completes it. make test-long tries all points, .ci/run a sample by a fixed seed."""
+completes it. .ci/run tries a sample by a fixed seed, make test-long all points, which is this, too, in about an hour:
+
+    PYTHONPATH=build/dev/python HYPOTHESIS_PROFILE=long pytest tests/fault/test_kill_s3.py
+"""
 import json
 import os
 import random
@@ -21,8 +24,8 @@ from s3_server import BUCKET, make_variables
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 POINTS = 2  # of a sample, for each command
 AMAZON = "http://s3.us-east-1.amazonaws.com"  # the server is a proxy for it
-# A new shape appears before its rows, and a repetition appends once more. A bucket has no locks, which `clean` removes.
-COMMANDS = [replace(o, mixes=(o.command[1],), repeat="") if o.command[0] == "append" else o for o in ops.COMMANDS if o.name != "clean"]
+# A new shape appears before its rows, and a repetition appends once more.
+COMMANDS = [replace(o, mixes=(o.command[1],), repeat="") if o.command[0] == "append" else o for o in ops.COMMANDS]
 # Only on AWS are chunks of fill values erased.
 RUNS = [(o, is_amazon) for o in COMMANDS for is_amazon in (False, True)
         if is_amazon == o.name.startswith("shrink") or is_amazon and LONG]
