@@ -46,7 +46,13 @@ enum {
      * of the block's length up to 2^62. Calls that read the metadata again or change it
      * fail with ZARR_ERR_INVALID
      */
-    ZARR_OPEN_GRID_SHAPE = 1
+    ZARR_OPEN_GRID_SHAPE = 1,
+    /**
+     * zarr_array_open_document(): the store has this document, as zarr_group_list() has
+     * just told. The handle then is as one of zarr_array_open(): calls check whether the
+     * store still has the array. ZARR_ERR_INVALID without a store
+     */
+    ZARR_OPEN_STORED = 2
 };
 
 /** Options of an array handle, which zarr_array_open() and zarr_array_create() take. */
@@ -104,7 +110,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_open(zarr_array **out, zarr_stor
 /**
  * Opens an array from the text of its metadata, without I/O (but see `store`).
  * zarr_array_decode() and zarr_array_encode() need no store. With this handle, reads,
- * writes and zarr_array_recheck() do not check whether the store still has the array.
+ * writes and zarr_array_recheck() do not check whether the store still has the array,
+ * unless ZARR_OPEN_STORED is set.
  *
  * Spec: Zarr v3 core, "Array metadata"; Zarr v2, "Arrays".
  *

@@ -91,6 +91,7 @@ static const struct {
                N(ZARR_NODE_ARRAY),
                N(ZARR_NODE_GROUP),
                N(ZARR_OPEN_GRID_SHAPE),
+               N(ZARR_OPEN_STORED),
                N(ZARR_OPERATION_DECODE),
                N(ZARR_OPERATION_ENCODE),
                N(ZARR_OPERATION_ERASE),

@@ -811,6 +811,18 @@ def open_in_store(store: Any, path: str, *, zarr_format: int | None = None, conf
     return array
 
 
+def open_listed(store: Store, path: str, document: str, config: ArrayConfig, options: dict[str, Any]) -> Array:
+    """Opens an array whose document a listing has just read. `options` are those of `config`, with ZARR_OPEN_STORED."""
+    try:
+        array = _core.open_document(Array, store, path, document, None, options)
+    except ZarrcError as problem:
+        in_store(problem, store.url)
+        raise
+    array._configure(config)
+    warn_if_unfinished(array)
+    return array
+
+
 def _open(store: Any, path: str, *, zarr_format: int | None, config: Any, within: Any = None) -> Array:
     found = ArrayConfig.of(config)
     try:

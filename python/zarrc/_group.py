@@ -6,7 +6,7 @@ import contextvars
 import dataclasses
 import json
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
 import numpy as np
 
@@ -40,6 +40,21 @@ def _levels(max_depth: int | None) -> int:
     if max_depth is not None and max_depth < 0:
         raise ValueError(f"max_depth: {max_depth} is negative; None is all")
     return 0 if max_depth is None else max_depth + 1
+
+
+class _Row(NamedTuple):
+    """A member in a listing."""
+
+    path: str  # below the group
+    kind: int
+    zarr_format: int
+    document: str
+
+    @property
+    def has_all(self) -> bool:
+        """Whether the document alone describes the member: it is neither a group, with consolidated metadata, nor of format 2, with attributes
+        in another document."""
+        return self.kind == _core.ZARR_NODE_ARRAY and self.zarr_format == 3
 
 
 class Group(Node, _core.Group):
@@ -162,22 +177,33 @@ class Group(Node, _core.Group):
     def __bool__(self) -> bool:
         return True
 
-    def _rows(self, max_depth: int | None = 0, kind: int = 0) -> list[tuple[str, int]]:
-        """(path below the group, kind) of the members, damaged ones left out."""
+    def _rows(self, max_depth: int | None = 0, kind: int = 0) -> list[_Row]:
+        """The members, damaged ones left out."""
         skip = len(self.path) + 1 if self.path else 0
-        rows = self._members(_levels(max_depth))
-        return [(path[skip:], found) for path, _, _, found, _, _ in rows
+        return [_Row(path[skip:], found, zarr_format, document) for path, _, document, found, zarr_format, _ in self._members(_levels(max_depth))
                 if found in ((kind,) if kind else (_core.ZARR_NODE_ARRAY, _core.ZARR_NODE_GROUP))]
 
     def keys(self) -> Iterator[str]:
         """The names of the direct members."""
-        return (name for name, _ in self._rows())
+        return (row.path for row in self._rows())
 
-    def _open_row(self, row: tuple[str, int]) -> tuple[str, Any]:
-        return row[0], self.get_array(row[0]) if row[1] == _core.ZARR_NODE_ARRAY else self.get_group(row[0])
+    def _open_row(self, row: _Row) -> tuple[str, Any]:
+        return row.path, self.get_array(row.path) if row.kind == _core.ZARR_NODE_ARRAY else self.get_group(row.path)
 
-    def _open_rows(self, rows: list[tuple[str, int]]) -> Iterator[tuple[str, Any]]:
-        """Opens members. Each is a request if the store is far away, so many are opened at once."""
+    def _open_rows(self, rows: list[_Row]) -> Iterator[tuple[str, Any]]:
+        """Opens members: arrays of format 3 with the documents that the listing has read."""
+        config = ArrayConfig.of(self._config)
+        options = {**config.options(), "flags": _core.ZARR_OPEN_STORED}
+        is_listed = [row.has_all and not self._is_consolidated for row in rows]
+        others = self._open_unread([row for row, listed in zip(rows, is_listed) if not listed])
+        for row, listed in zip(rows, is_listed):
+            if listed:
+                yield row.path, _array.open_listed(self.store, self._child(row.path), row.document, config, options)
+            else:
+                yield next(others)
+
+    def _open_unread(self, rows: list[_Row]) -> Iterator[tuple[str, Any]]:
+        """Opens members whose documents are read again. Each is a request if the store is far away, so many are opened at once."""
         if len(rows) < 2 or self._is_consolidated or self.store._adapter is not None or self.store._caps[1] & _core.ZARR_STORE_CAP_FAST_GET:
             yield from map(self._open_row, rows)
             return
@@ -197,7 +223,7 @@ class Group(Node, _core.Group):
         return self._open_rows(self._rows(0, _core.ZARR_NODE_ARRAY))
 
     def array_keys(self) -> Iterator[str]:
-        return (name for name, _ in self._rows(0, _core.ZARR_NODE_ARRAY))
+        return (row.path for row in self._rows(0, _core.ZARR_NODE_ARRAY))
 
     def array_values(self) -> Iterator[Array]:
         return (array for _, array in self.arrays())
@@ -206,7 +232,7 @@ class Group(Node, _core.Group):
         return self._open_rows(self._rows(0, _core.ZARR_NODE_GROUP))
 
     def group_keys(self) -> Iterator[str]:
-        return (name for name, _ in self._rows(0, _core.ZARR_NODE_GROUP))
+        return (row.path for row in self._rows(0, _core.ZARR_NODE_GROUP))
 
     def group_values(self) -> Iterator[Group]:
         return (group for _, group in self.groups())
@@ -341,7 +367,7 @@ class Group(Node, _core.Group):
         """The same with the numbers of members."""
         from ._info import Info
 
-        kinds = [kind for _, kind in self._rows(None)]
+        kinds = [row.kind for row in self._rows(None)]
         return Info((*self.info.rows, ("No. members", len(kinds)), ("No. arrays", kinds.count(_core.ZARR_NODE_ARRAY)),
                      ("No. groups", kinds.count(_core.ZARR_NODE_GROUP))))
 

@@ -12,6 +12,36 @@ import zarrc
 from zarrc import errors
 
 
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_members_are_opened_as_one_is(path, zarr_format):
+    """A listing opens arrays of format 3 with the documents that it has read."""
+    root = zarrc.create_group(path, zarr_format=zarr_format)
+    group = root.create_group("in")
+    for i in range(3):
+        array = group.create_array(f"a{i}", shape=(4, 2), chunks=(2, 2), dtype="i4", fill_value=7, attributes={"n": i})
+        array[:2] = i
+    group.create_group("sub").create_array("deep", data=np.arange(3))
+    for reader in (zarrc.open_group(path, path="in", mode="r"), zarrc.open_group(path)["in"]):
+        members = dict(reader.members(None))
+        assert list(members) == ["a0", "a1", "a2", "sub", "sub/deep"]
+        for name, found in members.items():
+            assert found == reader[name] and found.path == f"in/{name}" and dict(found.attrs) == dict(reader[name].attrs)
+        assert [array[...].tolist() for _, array in reader.arrays()] == [[[i, i]] * 2 + [[7, 7]] * 2 for i in range(3)]
+    dict(zarrc.open_group(path)["in"].arrays())["a1"][3] = 9
+    assert group["a1"][2:].tolist() == [[7, 7], [9, 9]]
+    found = dict(group.arrays())["a2"]
+    zarrc.open_array(path, path="in/a2").resize((1, 2))
+    with pytest.raises(zarrc.errors.ConflictError):  # as of each other handle
+        found[...]
+    assert found.refresh() and found.shape == (1, 2)
+    del group["a2"]
+    with pytest.raises(zarrc.errors.NotFoundError):
+        found.refresh()
+    found = [array for _, array in zarrc.open_group(path, path="in", config={"read_missing_chunks": False}).arrays()]
+    with pytest.raises(zarrc.errors.NotFoundError):
+        found[0][...]
+
+
 def test_members(store):
     group = zarrc.open_group(store)
     a = group.create_array("a", shape=3, dtype="i4")

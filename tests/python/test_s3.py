@@ -914,7 +914,7 @@ def bench_client(tmp_path, monkeypatch):
     ("get", 32 << 20, 1, {"GetObject": 1 + 2 * 3}),  # the document; in each read the index and two ranges
     ("small", 8 * 16 << 10, 1, {"GetObject": 1 + 8}),
     ("list", 12, 1, {"ListObjects": 1}),
-    ("open", 12, 1, {"ListObjects": 1, "GetObject": 1 + 2 * 12}),  # the kind of each, then its document
+    ("open", 12, 1, {"ListObjects": 1, "GetObject": 1 + 12}),  # the document of each, from which it is opened
     ("chunks", 10 * 64 << 10, 1, {"GetObject": 1 + 10}),
     ("upload", 65 << 20, 2, {"CreateUpload": 1, "UploadPart": 9, "CompleteUpload": 1, "HeadObject": 2}),  # whether the array is still there: before and after
 ])

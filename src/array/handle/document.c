@@ -145,12 +145,14 @@ zarr_status zarr_array_open_document(zarr_array **out, zarr_context *ctx,
         ZR_TRY(
             zr_fail(err, ZARR_ERR_INVALID,
                     text ? "the store belongs to another context" : "no text is given"));
-    ZR_TRY(zr_array_options_read(&o, opts, ZARR_OPEN_GRID_SHAPE, err));
+    ZR_TRY(zr_array_options_read(&o, opts, ZARR_OPEN_GRID_SHAPE | ZARR_OPEN_STORED, err));
+    if (!store && (o.flags & ZARR_OPEN_STORED))
+        ZR_FAIL(err, ZARR_ERR_INVALID, "ZARR_OPEN_STORED needs a store");
     if (!store)
         ZR_TRY(no_store(&keep, ctx, err));
     ZR_TRY(zr_path_normal(&normal, ctx->alloc, path ? path : "", &ctx->limits, err));
     ZR_TRY(zr_array_new(&a, keep, normal, &o, err));
-    a->may_go = false;
+    a->may_go = a->may_go && (o.flags & ZARR_OPEN_STORED);
     a->may_probe = store || o.chunk_store;
     a->grid_shape = (o.flags & ZARR_OPEN_GRID_SHAPE) != 0;
     st = state_of_text(&state, a, text, attributes, o.zarr_format, o.cancel, err);

@@ -60,6 +60,43 @@ static void test_documents(void **state)
     close_one();
 }
 
+/* A document that the store has: the array is missed once it is gone. */
+static void test_stored_document(void **state)
+{
+    const zarr_array_open_options o = {.struct_size = sizeof o,
+                                       .flags = ZARR_OPEN_STORED};
+    zarr_array *a = NULL, *b = NULL;
+    int16_t v[N];
+    zarr_tensor t = host_tensor(v, whole);
+
+    (void)state;
+    for (int document = 0; document < 10; document++) {
+        const char *path;
+
+        open_one(document);
+        path = zarr_array_path(one);
+        assert_status(zarr_array_open_document(&a, w.ctx, zarr_array_metadata(one), NULL,
+                                               path, NULL, &o, &terr),
+                      ZARR_ERR_INVALID);
+        assert_says("ZARR_OPEN_STORED");
+        assert_ok(zarr_array_open_document(&a, w.ctx, zarr_array_metadata(one), NULL,
+                                           path, w.store, &o, &terr));
+        assert_ok(zarr_array_open_document(&b, w.ctx, zarr_array_metadata(one), NULL,
+                                           path, w.store, NULL, &terr));
+        assert_ok(zarr_array_recheck(a, NULL, &terr));
+        assert_ok(zarr_array_read(a, NULL, &t, NULL, &terr));
+        assert_int_equal(v[5], (int16_t)(5 * 331 + 3));
+        assert_ok(zarr_node_delete(w.store, path, &terr));
+        assert_status(zarr_array_recheck(a, NULL, &terr), ZARR_ERR_NOT_FOUND);
+        assert_status(zarr_array_read(a, NULL, &t, NULL, &terr), ZARR_ERR_NOT_FOUND);
+        assert_ok(zarr_array_recheck(b, NULL, &terr));
+        assert_ok(zarr_array_read(b, NULL, &t, NULL, &terr));
+        zarr_array_free(a);
+        zarr_array_free(b);
+        close_one();
+    }
+}
+
 /* numcodecs rounds floats only. Such an array of integers can be read, because decoding
  * changes nothing; a write would round them as if they were floats. */
 static void test_filter_that_only_decodes(void **state)
@@ -210,6 +247,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_documents),
+        cmocka_unit_test(test_stored_document),
         cmocka_unit_test(test_filter_that_only_decodes),
         cmocka_unit_test(test_grid_shape),
         cmocka_unit_test(test_grid_shape_of_equal_edges),
