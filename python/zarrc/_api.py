@@ -79,7 +79,7 @@ def open(store: StoreLike = None, *, mode: str | None = None, zarr_format: int |
         Options of a plug-in's store, or of fsspec or obstore, which open a URL with another scheme.
     device : str, optional
         A device such as "cuda:0", whose memory ``read(device=)``, ``out=`` and values may then use. Loads the plug-in for it.
-    like : array, class, or {"numpy", "cupy", "torch", "jax"}, optional
+    like : array, class, module, or {"numpy", "cupy", "torch", "jax"}, optional
         Whose arrays reads return, on ``device`` or on that of the array. By default the setting ``like``.
     meta_array : array, optional
         What zarr 2 calls ``like``.
@@ -193,7 +193,7 @@ def open_array(store: StoreLike = None, *, mode: str | None = None, path: str | 
         Which decoders that do not check their input may be used.
     device : str, optional
         A device such as "cuda:0", whose memory ``read(device=)``, ``out=`` and values may then use. Loads the plug-in for it.
-    like : array, class, or {"numpy", "cupy", "torch", "jax"}, optional
+    like : array, class, module, or {"numpy", "cupy", "torch", "jax"}, optional
         Whose arrays reads return, on ``device`` or on that of the array. By default the setting ``like``.
     meta_array : array, optional
         What zarr 2 calls ``like``.
@@ -279,7 +279,7 @@ def open_group(store: StoreLike = None, *, mode: str | None = None, path: str | 
         (format 2). By default it is used if it is there.
     device : str, optional
         A device such as "cuda:0", whose memory ``read(device=)``, ``out=`` and values may then use. Loads the plug-in for it.
-    like : array, class, or {"numpy", "cupy", "torch", "jax"}, optional
+    like : array, class, module, or {"numpy", "cupy", "torch", "jax"}, optional
         Whose arrays reads return, on ``device`` or on that of the array. By default the setting ``like``.
     meta_array : array, optional
         What zarr 2 calls ``like``.
@@ -390,7 +390,7 @@ def create_group(store: StoreLike = None, *, path: str | None = None, zarr_forma
         Options of a plug-in's store, or of fsspec or obstore, which open a URL with another scheme.
     device : str, optional
         A device such as "cuda:0", whose memory ``read(device=)``, ``out=`` and values may then use. Loads the plug-in for it.
-    like : array, class, or {"numpy", "cupy", "torch", "jax"}, optional
+    like : array, class, module, or {"numpy", "cupy", "torch", "jax"}, optional
         Whose arrays reads return, on ``device`` or on that of the array. By default the setting ``like``.
     meta_array : array, optional
         What zarr 2 calls ``like``.
@@ -478,7 +478,7 @@ def create_array(store: StoreLike = None, *, name: str | None = None, shape: Sha
         Appends crc32c to the codecs of each chunk. Without it, a changed byte may decode to wrong elements without an error.
     device : str, optional
         A device such as "cuda:0", whose memory ``read(device=)``, ``out=`` and values may then use. Loads the plug-in for it.
-    like : array, class, or {"numpy", "cupy", "torch", "jax"}, optional
+    like : array, class, module, or {"numpy", "cupy", "torch", "jax"}, optional
         Whose arrays reads return, on ``device`` or on that of the array. By default the setting ``like``.
     meta_array : array, optional
         What zarr 2 calls ``like``.
@@ -619,7 +619,7 @@ def from_array(store: StoreLike = None, *, data: ArrayLike, write_data: bool = T
         Run-time options of the handle: ``order``, ``write_empty_chunks``, ``read_missing_chunks``, ``trust``.
     device : str, optional
         A device such as "cuda:0", whose memory ``read(device=)``, ``out=`` and values may then use. Loads the plug-in for it.
-    like : array, class, or {"numpy", "cupy", "torch", "jax"}, optional
+    like : array, class, module, or {"numpy", "cupy", "torch", "jax"}, optional
         Whose arrays reads return, on ``device`` or on that of the array. By default the setting ``like``.
     meta_array : array, optional
         What zarr 2 calls ``like``.
@@ -784,7 +784,7 @@ def consolidate_metadata(store: StoreLike, path: str | None = None, zarr_format:
         Format of the metadata. By default that of the node.
     device : str, optional
         A device such as "cuda:0", whose memory ``read(device=)``, ``out=`` and values may then use. Loads the plug-in for it.
-    like : array, class, or {"numpy", "cupy", "torch", "jax"}, optional
+    like : array, class, module, or {"numpy", "cupy", "torch", "jax"}, optional
         Whose arrays reads return, on ``device`` or on that of the array. By default as the group ``store`` was opened, else the setting ``like``.
     meta_array : array, optional
         What zarr 2 calls ``like``.

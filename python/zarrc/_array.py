@@ -346,7 +346,7 @@ class Array(Node, _core.Array):
             How many threads the call uses at most. By default the setting ``max_threads``.
         device : str, optional
             A device such as "cuda:0", in whose memory the elements are returned.
-        like : array, class, or {"numpy", "cupy", "torch", "jax"}, optional
+        like : array, class, module, or {"numpy", "cupy", "torch", "jax"}, optional
             Whose arrays are returned, on ``device`` or on that of the array. By default as the array was opened.
         meta_array : array, optional
             What zarr 2 calls ``like``.
@@ -426,7 +426,7 @@ class Array(Node, _core.Array):
             How many threads the call uses at most. By default the setting ``max_threads``.
         device : str, optional
             A device such as "cuda:0", in whose memory the elements are returned.
-        like : array, class, or {"numpy", "cupy", "torch", "jax"}, optional
+        like : array, class, module, or {"numpy", "cupy", "torch", "jax"}, optional
             Whose arrays are returned, on ``device`` or on that of the array. By default as the array was opened.
         meta_array : array, optional
             What zarr 2 calls ``like``.

@@ -150,7 +150,7 @@ def make_spec(context: _core.Context, *, shape: Any, dtype: Any, chunks: Any = "
     if fill_value is None and zarr_format == 2:
         spec["fill_value"] = "null"
     elif fill_value is not None and fill_value is not DEFAULT_FILL_VALUE:
-        spec["fill_value"] = _dtypes.fill_json(context, name, fill_value)
+        spec["fill_value"] = _dtypes.fill_json(context, name, as_host(fill_value))
     elif fill_value is DEFAULT_FILL_VALUE or fill_value is None:
         spec["fill_value"] = _dtypes.default_fill_json(context, name)
     spec["codecs"] = (_codecs_v2(filters, compressors, serializer) if zarr_format == 2 else

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -171,9 +172,11 @@ def check_like(like: Any) -> Like | None:
         if like not in NAMES:
             raise ValueError(f"like: {like!r} is not one of {', '.join(NAMES)}")
         return NUMPY if like == "numpy" else Like(like)
+    if isinstance(like, ModuleType) and (name := _OF_PACKAGE.get(like.__name__.partition(".")[0])):
+        return check_like(name)
     name, kind = find_name(like), like if isinstance(like, type) else type(like)
     if name is None or not (issubclass(kind, np.ndarray) if name == "numpy" else any(hasattr(kind, one) for one in _OF_ARRAYS)):
-        raise TypeError(f"like: {like!r} is neither an array nor a class of {', '.join(NAMES)}, nor one of these names")
+        raise TypeError(f"like: {like!r} is neither an array nor a class nor a module of {', '.join(NAMES)}, nor one of these names")
     if name == "numpy":
         return NUMPY if kind is np.ndarray else Like("numpy", "cpu", kind)
     return Like(name, None if isinstance(like, type) else find_device(like))

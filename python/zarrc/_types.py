@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import EllipsisType
+from types import EllipsisType, ModuleType
 from typing import Any, Protocol, SupportsIndex, TypeAlias, Union
 
 import numpy as np
@@ -117,7 +117,7 @@ DTypeLike: TypeAlias = Union[npt.DTypeLike, type[_plugin_classes.DataType], dict
 ArrayLike: TypeAlias = Union[npt.ArrayLike, SupportsDLPack, SupportsCudaArray]
 Memory: TypeAlias = Union[np.ndarray[Any, Any], NDBuffer, SupportsDLPack, SupportsCudaArray]
 
-LikeLike: TypeAlias = Union[str, type[Any], np.ndarray[Any, Any], SupportsDLPack, SupportsCudaArray, _libraries.Like, None]
+LikeLike: TypeAlias = Union[str, type[Any], ModuleType, np.ndarray[Any, Any], SupportsDLPack, SupportsCudaArray, _libraries.Like, None]
 
 ChunksLike: TypeAlias = Union[str, SupportsIndex, Sequence[Union[SupportsIndex, Sequence[Any], None]], Mapping[str, Any], None]
 CodecLike: TypeAlias = Union[str, Mapping[str, Any], SupportsToDict, SupportsGetConfig]

@@ -108,7 +108,7 @@ def test_what_is_handed_over(path):
     t = torch.arange(20, dtype=torch.float32)
     z = zarrc.array(t, store=path, chunks=10, compressors={"id": "zlib", "level": 1})
     assert type(z[:]) is np.ndarray
-    for more in {"like": torch.empty(())}, {"meta_array": torch.empty(())}, {"like": torch.Tensor}, {"like": "torch", "device": "cpu"}:
+    for more in {"like": torch.empty(())}, {"meta_array": torch.empty(())}, {"like": torch.Tensor}, {"like": torch}, {"like": "torch", "device": "cpu"}:
         assert torch.equal(z.read(slice(3, 7), **more), t[3:7])
     assert z.append(torch.arange(5)) == (25,) and z.append(torch.ones(1, dtype=torch.bfloat16)) == (26,)
     assert z[:].tolist() == [*range(20), *range(5), 1]
