@@ -1,4 +1,5 @@
 """Arrays of dask, on threads and on a real cluster of several processes; writers at once, by bench/python/concurrent."""
+import concurrent.futures
 import importlib.machinery
 import importlib.util
 import json
@@ -325,3 +326,46 @@ def test_table_of_concurrent_writes(tmp_path, monkeypatch):
     script.save(["| mine | chunks | 0 % |"], {"zarr": "zarr-python 3.4.2"}, 7, "")
     now = script.PAGE.read_text()
     assert "| mine | chunks | 0 % |\n\n7 rounds each" in now and now.count("<!-- end -->") == 2 and "zarrista |" not in now
+
+
+def run_all(work, n=4):
+    with concurrent.futures.ThreadPoolExecutor(n) as pool:
+        return list(pool.map(work, range(n)))
+
+
+def test_what_is_safe(path):
+    """The rows of the page's last table that threads can show, each of which opens the array for itself."""
+    zarrc.create_array(path, shape=(40, 40), dtype="i4", shards=(20, 20), chunks=(5, 5), fill_value=-1)
+
+    def overwrite(i):
+        z, mixed = zarrc.open_array(path), 0
+        for value in range(i, 100, 4):
+            z[...] = value
+            found = z[...].reshape(2, 20, 2, 20)
+            mixed += int((found != found[:, :1, :, :1]).sum())
+        return mixed
+
+    assert run_all(overwrite) == [0] * 4  # in every read each block is from one writer
+    rows = zarrc.create_array(path + ".rows", shape=(0, 3), dtype="i4", chunks=(4, 3))
+
+    def append(i):
+        for _ in range(10):
+            zarrc.open_array(path + ".rows").append(np.full((3, 3), i))
+
+    run_all(append)
+    rows.refresh()
+    found = rows[...].reshape(40, 9)
+    assert (found == found[:, :1]).all() and np.bincount(found[:, 0]).tolist() == [10] * 4
+    zarrc.open_group(path + ".group", mode="w")
+    zarrc.consolidate_metadata(path + ".group")
+
+    def change(i):
+        group = zarrc.open_group(path + ".group")
+        for k in range(5):
+            group.attrs[f"{i}.{k}"] = k
+            group.create_array(f"{i}.{k}", shape=3, dtype="i4")
+
+    run_all(change)
+    names = {f"{i}.{k}" for i in range(4) for k in range(5)}
+    group = zarrc.open_consolidated(path + ".group")
+    assert set(group) == set(group.attrs) == names
