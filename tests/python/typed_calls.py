@@ -62,6 +62,8 @@ z.read_many([0, 1], like=np.ndarray)
 z.read(like=3)  # type: ignore[arg-type]
 zarrc.open("z", like=zarrc.DeviceTensor)
 zarrc.create_array("n", shape=3, dtype="i4", like="torch", device="cuda:0")
+zarrc.zeros(3, like=np), zarrc.zeros_like(out, like="jax"), group.ones(name="b", shape=3, like="jax")
+zarrc.consolidate_metadata("x.zarr", like="cupy").get_array("a", like=np.ndarray)
 z[0] = 1.5
 z[rows, 1:] = out
 z[{"a": 1}]  # type: ignore[index]
@@ -88,6 +90,7 @@ root = zarrc.open_group("x.zarr")
 root["a"] = np.arange(3)
 found: zarrc.Array | zarrc.Group | None = root.get("a")
 other: zarrc.Array | zarrc.Group | int = root.get("a", 3)
+root.get("a", like="cupy")
 root.require_array("b", shape=(3,), dtype="f4").attrs["unit"] = {"name": "m", "factors": [1, 2.5]}
 with zarrc.config.set({"max_threads": 2}, durability="each"):
     value: Any = zarrc.config.get("max_threads")
