@@ -60,14 +60,15 @@ def test_front_page(tmp_path, monkeypatch, capsys):
 
 def test_pipeline(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    block, *_ = blocks("docs/python.md")
+    block, small, *_ = blocks("docs/python.md")
     zarrc.pipeline_stats(reset=True)
-    run(block)
+    names = run(block)
+    run(small, **names)
     assert "'fallback_chunks': 0" in capsys.readouterr().out
 
 
 def test_python_md(path, numbers):
-    _, _, block, _ = blocks("docs/python.md")
+    _, _, _, block, _ = blocks("docs/python.md")
     z = zarrc.create_array(path, data=numbers.repeat(2, 0)[:120], chunks=(10, 10))
     rows = run(block, z=z)["rows"]
     assert len(rows) == 100 and (rows[7] == z[7]).all()
@@ -75,7 +76,7 @@ def test_python_md(path, numbers):
 
 def test_own_codec(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    _, block, *_ = blocks("docs/python.md")
+    _, _, block, *_ = blocks("docs/python.md")
     run(block)
     zarrc.create_array("x.zarr", data=np.arange(100), chunks=10, compressors="acme.deflate")
     assert (zarrc.open_array("x.zarr")[...] == np.arange(100)).all()
@@ -84,7 +85,7 @@ def test_own_codec(tmp_path, monkeypatch):
 def test_changes_joined(tmp_path):
     root = zarrc.create_group(tmp_path / "x.zarr")
     zarrc.consolidate_metadata(tmp_path / "x.zarr")
-    run(blocks("docs/python.md")[3], root=root)
+    run(blocks("docs/python.md")[4], root=root)
     assert list(zarrc.open_consolidated(tmp_path / "x.zarr")) == ["step0", "step1", "step2"]
 
 
