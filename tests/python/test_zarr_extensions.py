@@ -1,11 +1,14 @@
 """Data types and codecs that zarr-python lacks, by the entry points `zarr.data_type` and `zarr.codecs`: with zarr-python's own
 pipeline, which asks our classes chunk by chunk, and with zarrc's."""
+import concurrent.futures
+import multiprocessing
 import os
 import pickle
 import subprocess
 import sys
 import textwrap
 import tomllib
+import types
 import warnings
 
 import numpy as np
@@ -378,6 +381,21 @@ def test_many_threads():
         assert (z[...] == values).all()
 
 
+def _sum(z):
+    return float(z[...].sum())
+
+
+@pytest.mark.usefixtures("semaphores")
+@pytest.mark.parametrize("how", ["fork", "spawn"])
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_processes(tmp_path, how):
+    with use_pipeline("own"):
+        z = zarr.create_array(tmp_path / "x", shape=40, chunks=4, dtype="f4", compressors=[{"name": "snappy"}])
+        z[...] = 1
+        with concurrent.futures.ProcessPoolExecutor(2, multiprocessing.get_context(how)) as pool:
+            assert list(pool.map(_sum, [z, z], timeout=120)) == [40, 40]
+
+
 # ---- how they are found ----
 
 
@@ -403,21 +421,26 @@ def run(tmp_path, text, package=None):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.skipif(not LOADS_TYPES, reason="zarr-python loads the entry points of data types since 3.4.1")
 def test_installed(tmp_path):
-    """Nothing but zarr-python is imported by the program, which chose nothing."""
+    """A program that does not import zarrc."""
     run(tmp_path, """
-        import numpy as np, sys, zarr
+        import numpy as np, sys, warnings, zarr
         zarr.create_array({}, shape=4, dtype="i4")[...] = 1
         assert "zarrc" not in sys.modules and "ml_dtypes" not in sys.modules
-        z = zarr.create_array("x.zarr", shape=4, chunks=2, dtype="bfloat16", compressors=[{"name": "snappy"}])
-        import ml_dtypes
-        z[...] = np.arange(4).astype(ml_dtypes.bfloat16)
-        z = zarr.open_array("x.zarr")
-        assert z.dtype == ml_dtypes.bfloat16 and z[...].tolist() == [0, 1, 2, 3]
+        warnings.simplefilter("error")  # such as two classes for one codec
+        z = zarr.create_array("x.zarr", shape=4, chunks=2, dtype="f4", compressors=[{"name": "snappy"}],
+                              filters=[{"name": "scale_offset", "configuration": {"offset": 1}}])
+        z[...] = np.arange(4)
+        assert zarr.open_array("x.zarr")[...].tolist() == [0, 1, 2, 3]
+        assert zarr.create_array({}, shape=4, dtype="bool", serializer={"name": "packbits"})[...].sum() == 0
         assert zarr.config.get("codec_pipeline.path") != "zarrc.ZarrcCodecPipeline"
-        assert zarr.create_array({}, shape=4, dtype="int4", serializer={"name": "packbits"})[...].sum() == 0
-    """)
+    """ + ("""
+        z = zarr.create_array("y.zarr", shape=4, chunks=2, dtype="bfloat16", fill_value=2)
+        import ml_dtypes
+        z[:2] = np.arange(2).astype(ml_dtypes.bfloat16)
+        z = zarr.open_array("y.zarr")
+        assert z.dtype == ml_dtypes.bfloat16 and z[...].tolist() == [0, 1, 2, 2]
+    """ if LOADS_TYPES else ""))
 
 
 def test_installed_and_broken(tmp_path):
@@ -495,9 +518,21 @@ def test_never_taken_over(monkeypatch):
         data_types.CLASSES["int4"].from_native_dtype(np.dtype(ml_dtypes.int4))
     assert data_types.CLASSES["int2"].from_native_dtype(np.dtype(ml_dtypes.int2)).item_size == 1
 
+    class Others(dict):
+        """A registry that has not loaded the entry points."""
+
+        def __init__(self, cls, value="theirs:Codec"):
+            self.lazy_load_list = [types.SimpleNamespace(value=value, load=lambda: cls)]
+
     registries = codecs._find_registry()
+    monkeypatch.setitem(registries, "packbits", Others(Theirs))
+    assert codecs.choose.Packbits is Theirs
+    codecs.register()
+    assert registries["packbits"] == {}
+    monkeypatch.setitem(registries, "packbits", Others(None, "zarrc_hook.codecs:choose.Packbits"))
+    assert codecs.choose.Packbits is codecs.CLASSES["Packbits"]
     monkeypatch.setitem(registries, "snappy", {"theirs.Snappy": Theirs})
-    assert codecs.choose.Snappy is Theirs and codecs.choose.Packbits is codecs.CLASSES["Packbits"]
+    assert codecs.choose.Snappy is Theirs
     codecs.register()
     assert registries["snappy"] == {"theirs.Snappy": Theirs}
     with pytest.raises(AttributeError):
