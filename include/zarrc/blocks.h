@@ -40,6 +40,10 @@ enum {
 };
 
 /**
+ * @name Lists of blocks and chunks
+ * @{
+ */
+/**
  * Lists the blocks or chunks that the store has, or the missing blocks.
  *
  * @param array borrowed
@@ -55,11 +59,32 @@ enum {
  * @retval ZARR_ERR_CONFLICT another array has taken its place
  * @retval ZARR_ERR_CORRUPT the index of a shard is damaged
  * @retval ZARR_ERR_IO the store failed, or a directory of blocks cannot be read
- * @see zarr_array_block_counts(), zarr_array_block_key(), zarr_store_list()
+ * @see zarr_array_block_list_chunks(), zarr_array_block_counts(), zarr_store_list()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status
 zarr_array_list_blocks(zarr_array *array, uint32_t what, zarr_block_list_fn fn,
                        void *user, const zarr_io_options *opts, zarr_error *err);
+/**
+ * Lists the stored chunks of one block. In an array without shards, this is the block
+ * itself. A block that the store does not have has none. The call reads the index of the
+ * shard; it does not need a store that can list.
+ *
+ * @param array borrowed
+ * @param block grid coordinates of the block; NULL only for an array without dimensions
+ * @param fn called for each chunk
+ * @param user passed to `fn`
+ * @param opts `cancel` is used; NULL: defaults
+ * @return ZARR_OK, also when `fn` ended the listing
+ * @retval ZARR_ERR_CANCELLED `cancel` was set
+ * @retval ZARR_ERR_INVALID the coordinates are outside of the grid
+ * @retval ZARR_ERR_CORRUPT the index of the shard is damaged
+ * @retval ZARR_ERR_IO the store failed
+ * @see zarr_array_list_blocks()
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_block_list_chunks(
+    zarr_array *array, const uint64_t *block, zarr_block_list_fn fn, void *user,
+    const zarr_io_options *opts, zarr_error *err);
+/** @} */
 
 /**
  * Counts the objects that the store has for an array, and their bytes. Each object is a

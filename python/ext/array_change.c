@@ -1,6 +1,7 @@
 /* array_change.c - what changes an array as a whole, and what it has stored. */
 #include "ext.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- changes ---------------------------------------------------------------- */
@@ -11,6 +12,7 @@ struct change {
     int replace_all, changed, is_complete;
     uint64_t shape[ZARR_MAX_RANK], n, bytes;
     uint32_t what;
+    bool has_place; /* `shape` has the coordinates of a block */
     struct zx_rows rows;
 };
 
@@ -151,16 +153,34 @@ static zarr_status chunks_work(void *arg, zarr_cancel *cancel, zarr_error *err)
     struct change *c = arg;
 
     o.cancel = cancel;
+    if (c->has_place)
+        return zarr_array_block_list_chunks(c->a, c->shape, chunk_row, &c->rows, &o, err);
     return zarr_array_list_blocks(c->a, c->what, chunk_row, &c->rows, &o, err);
 }
 
-/* _chunks(what) -> [(key, offset, bytes, place...)] */
+/* Grid coordinates of a block. -1: an exception. */
+static int block_place(const zx_array *a, PyObject *coordinates, uint64_t *out)
+{
+    const int32_t n = zx_lengths(coordinates, out);
+
+    if (n >= 0 && n != a->ndim)
+        PyErr_Format(PyExc_ValueError, "%d coordinates for %d dimensions", (int)n,
+                     (int)a->ndim);
+    return n == a->ndim ? 0 : -1;
+}
+
+/* _chunks(what, coordinates=None) -> [(key, offset, bytes, coordinates...)]: with
+ * coordinates the chunks of one block */
 PyObject *zx_array_chunks(PyObject *o, PyObject *args)
 {
     zx_array *self = (zx_array *)o;
     struct change c = {.a = self->a};
+    PyObject *place = Py_None;
 
-    if (!PyArg_ParseTuple(args, "I", &c.what))
+    if (!PyArg_ParseTuple(args, "I|O", &c.what, &place))
+        return NULL;
+    c.has_place = place != Py_None;
+    if (c.has_place && block_place(self, place, c.shape))
         return NULL;
     if (zx_call(self->st, chunks_work, &c, self->a)) {
         zx_rows_free(&c.rows);
@@ -168,6 +188,113 @@ PyObject *zx_array_chunks(PyObject *o, PyObject *args)
     }
     return zx_rows_list(&c.rows);
 }
+
+/* ---- encoded blocks --------------------------------------------------------- */
+
+enum {
+    FIRST_BYTES = 64 << 10, /* room for a block, before its size is known */
+    MOST_TRIES = 8          /* other processes may replace it by a longer one */
+};
+
+struct encoded {
+    zarr_array *a;
+    uint64_t place[ZARR_MAX_RANK];
+    char *data;            /* read: malloc() */
+    uint64_t room, bytes;  /* read: of `data`, and how many were read */
+    Py_buffer view;        /* write */
+    zarr_store *flushed;   /* after the change; or NULL */
+    bool is_write, erases; /* neither: read */
+};
+
+static zarr_status grow(struct encoded *b, uint64_t bytes, zarr_error *err)
+{
+    char *data = bytes > PY_SSIZE_T_MAX ? NULL : realloc(b->data, (size_t)bytes);
+
+    if (!data) {
+        PyOS_snprintf(err->message, sizeof err->message,
+                      "no memory for a block of %llu bytes", (unsigned long long)bytes);
+        return err->code = ZARR_ERR_NO_MEMORY;
+    }
+    b->data = data;
+    b->room = bytes;
+    return ZARR_OK;
+}
+
+static zarr_status encoded_work(void *arg, zarr_cancel *cancel, zarr_error *err)
+{
+    struct encoded *b = arg;
+    zarr_status st = ZARR_OK;
+
+    if (b->is_write || b->erases) {
+        st = b->erases
+                 ? zarr_array_block_erase(b->a, b->place, cancel, err)
+                 : zarr_array_block_write_encoded(b->a, b->place, b->view.buf,
+                                                  (uint64_t)b->view.len, cancel, err);
+        return st == ZARR_OK && b->flushed ? zarr_store_flush(b->flushed, cancel, err)
+                                           : st;
+    }
+    b->bytes = FIRST_BYTES;
+    for (int i = 0; i < MOST_TRIES; i++) {
+        st = grow(b, b->bytes, err);
+        if (st)
+            return st;
+        st = zarr_array_block_read_encoded(b->a, b->place, b->data, &b->bytes, cancel,
+                                           err);
+        if (st != ZARR_ERR_LIMIT || b->bytes <= b->room)
+            break;
+    }
+    return st;
+}
+
+/* _block_key(coordinates) -> the key of a block */
+PyObject *zx_array_block_key(PyObject *o, PyObject *coordinates)
+{
+    zx_array *self = (zx_array *)o;
+    uint64_t place[ZARR_MAX_RANK];
+
+    return block_place(self, coordinates, place) ? NULL : zx_place_key(self, place);
+}
+
+/* _block_read(coordinates) -> encoded bytes */
+PyObject *zx_array_block_read(PyObject *o, PyObject *coordinates)
+{
+    zx_array *self = (zx_array *)o;
+    struct encoded b = {.a = self->a};
+    PyObject *out = NULL;
+
+    if (block_place(self, coordinates, b.place))
+        return NULL;
+    if (zx_call(self->st, encoded_work, &b, self->a) == 0)
+        out = PyBytes_FromStringAndSize(b.data, (Py_ssize_t)b.bytes);
+    free(b.data);
+    return out;
+}
+
+/* _block_write(coordinates, data or None): None erases the block */
+PyObject *zx_array_block_write(PyObject *o, PyObject *args)
+{
+    zx_array *self = (zx_array *)o;
+    struct encoded b = {.a = self->a};
+    PyObject *coordinates, *data;
+    int rc;
+
+    if (!PyArg_ParseTuple(args, "OO", &coordinates, &data) || zx_writable(self->store) ||
+        block_place(self, coordinates, b.place))
+        return NULL;
+    b.erases = data == Py_None;
+    b.is_write = !b.erases;
+    b.flushed = self->store->flushes_each ? self->store->s : NULL;
+    if (b.is_write && PyObject_GetBuffer(data, &b.view, PyBUF_SIMPLE))
+        return NULL;
+    rc = zx_call(self->st, encoded_work, &b, self->a);
+    if (b.is_write)
+        PyBuffer_Release(&b.view);
+    if (rc)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+/* ---- claims ----------------------------------------------------------------- */
 
 static zarr_status release_work(void *arg, zarr_cancel *cancel, zarr_error *err)
 {

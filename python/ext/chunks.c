@@ -344,7 +344,7 @@ PyType_Spec zx_block_spec = {"zarrc._core.Block", sizeof(zx_block), 0,
                              Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
                              block_slots};
 
-static PyObject *place_key(zx_array *a, const uint64_t *place)
+PyObject *zx_place_key(zx_array *a, const uint64_t *place)
 {
     char text[4096];
     size_t n = 0;
@@ -360,7 +360,7 @@ static PyObject *place_key(zx_array *a, const uint64_t *place)
 /* (key, Block or None); the piece is moved. */
 static PyObject *make_row(zx_array *a, struct piece *p)
 {
-    PyObject *key = place_key(a, p->place);
+    PyObject *key = zx_place_key(a, p->place);
     zx_block *block;
 
     if (!key || p->is_erased) {

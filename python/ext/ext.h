@@ -298,6 +298,9 @@ PyObject *zx_array_refresh(PyObject *self, PyObject *unused);
 PyObject *zx_array_recheck(PyObject *self, PyObject *unused);
 PyObject *zx_array_count_stored(PyObject *self, PyObject *args);
 PyObject *zx_array_chunks(PyObject *self, PyObject *args);
+PyObject *zx_array_block_key(PyObject *self, PyObject *coordinates);
+PyObject *zx_array_block_read(PyObject *self, PyObject *coordinates);
+PyObject *zx_array_block_write(PyObject *self, PyObject *args);
 PyObject *zx_array_select(PyObject *self, PyObject *args);
 PyObject *zx_array_select_points(PyObject *self, PyObject *args);
 PyObject *zx_array_select_mask(PyObject *self, PyObject *mask);
@@ -307,6 +310,8 @@ PyObject *zx_array_select_mask(PyObject *self, PyObject *mask);
 PyObject *zx_open_document(PyObject *module, PyObject *args);
 PyObject *zx_array_check_codecs(PyObject *self, PyObject *is_write);
 PyObject *zx_array_places(PyObject *self, PyObject *keys);
+/* The key of the block with grid coordinates. */
+PyObject *zx_place_key(zx_array *a, const uint64_t *place);
 PyObject *zx_array_decode(PyObject *self, PyObject *args);
 PyObject *zx_array_encode(PyObject *self, PyObject *args);
 

@@ -36,13 +36,14 @@ if TYPE_CHECKING:
     from zarrc_hook.buffer import ZarrcNDBuffer
     from zarrc_hook.pipeline import ZarrcCodecPipeline
 
+    from ._blocks import Block
     from ._data_type import dtype
     from ._zarr_store import ZarrcStore
 
 __version__: str = _version()
 
 __all__ = [
-    "Array", "ArrayConfig", "AsyncArray", "AsyncGroup", "Codec", "DeviceTensor", "Group", "Store", "Tensor", "ZarrcCodecPipeline",
+    "Array", "ArrayConfig", "AsyncArray", "AsyncGroup", "Block", "Codec", "DeviceTensor", "Group", "Store", "Tensor", "ZarrcCodecPipeline",
     "ZarrcError", "ZarrcNDBuffer", "ZarrcStore", "ZarrcWarning", "__version__", "array", "config", "consolidate_metadata", "copy", "copy_all",
     "copy_store", "create", "create_array", "create_group", "create_hierarchy", "delete_memory", "disable", "dtype", "empty", "empty_like", "enable",
     "errors", "from_array", "full", "full_like", "group", "load",
@@ -58,6 +59,9 @@ def __dir__() -> list[str]:
 
 def __getattr__(name: str) -> Any:
     """What few programs use is imported then, and so is zarr-python."""
+    if name == "Block":
+        from ._blocks import Block
+        return Block
     if name == "dtype":
         from ._data_type import dtype
         return dtype

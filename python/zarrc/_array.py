@@ -6,7 +6,7 @@ import json
 import math
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,19 +21,9 @@ from ._tensors import HOST, Column, DeviceTensor, Tensor
 from .errors import ConflictError, LimitError, NotFoundError, ZarrcError, in_store, make_error
 
 if TYPE_CHECKING:
+    from ._blocks import Block
     from ._info import Info
     from ._types import ArrayLike, ConfigLike, Fields, Key, LikeLike, Memory, Progress
-
-
-class Block(NamedTuple):
-    """What is stored as one object: a shard, or a chunk of an array without shards."""
-
-    coordinates: tuple[int, ...]
-    """Coordinates in the grid of blocks."""
-    key: str
-    """Key in the store."""
-    nbytes: int
-    """Stored bytes; 0 if the block is missing."""
 
 
 class _Indexer:
@@ -186,16 +176,6 @@ class Array(Node, _core.Array):
             return objects
         return objects * math.prod(s // c for s, c in zip(self.shards or (), self.chunks))
 
-    def stored_blocks(self) -> list[Block]:
-        """The blocks, chunks or whole shards, that are stored."""
-        rows = self._chunks(_core.ZARR_BLOCKS_STORED)  # a listing may not tell sizes
-        return [Block(tuple(place), key, nbytes if nbytes < 2**64 - 1 else self.store._stat(key) or 0)
-                for key, _, nbytes, *place in rows]
-
-    def missing_blocks(self) -> list[Block]:
-        """The blocks that are not stored, in C order. Their elements read as the fill value."""
-        return [Block(tuple(place), key, 0) for key, _, _, *place in self._chunks(_core.ZARR_BLOCKS_MISSING)]
-
     def nbytes_stored(self) -> int:
         """Bytes of everything that the store has for the array, metadata included."""
         names = ("zarr.json",) if self.zarr_format == 3 else (".zarray", ".zattrs")
@@ -258,6 +238,156 @@ class Array(Node, _core.Array):
     def blocks(self) -> _Indexer:
         """Whole blocks (shards, or chunks without shards) by their place in the grid: ``z.blocks[0, 1:3]``."""
         return _Indexer(self, _indexing.blocks)
+
+    # ---- blocks and chunks ----
+
+    def iter_blocks(self, key: Key = ..., *, stored: bool | None = None) -> Iterator[Block]:
+        """Iterates over the blocks that a selection touches, in C order. A block is what is stored as one object: a shard, or a chunk
+        of an array without shards.
+
+        Parameters
+        ----------
+        key : int, slice, list, array, or tuple of these, default ...
+            What ``z[key]`` takes.
+        stored : bool, optional
+            True: only blocks that the store has. False: only missing blocks.
+
+        Returns
+        -------
+        iterator of Block
+            Coordinates, elements, key and encoded size of each block. The store is listed once, at the first step; if it cannot list,
+            or the selection touches few of the array's blocks, the store is asked for each block.
+
+        Raises
+        ------
+        BoundsCheckError
+            An index is outside of the array.
+        NotFoundError
+            The array was moved or deleted.
+        StoreError
+            The store fails.
+
+        Examples
+        --------
+        >>> z = zarrc.create_array("x.zarr", shape=(4, 4), dtype="int8", chunks=(2, 2), compressors=None)
+        >>> z[0] = 1
+        >>> list(z.iter_blocks(np.s_[:, 0]))
+        [<Block (0, 0) [0:2, 0:2] c/0/0: 4 bytes>, <Block (1, 0) [2:4, 0:2] c/1/0: missing>]
+        """
+        from ._blocks import iter_blocks  # few programs need it
+        return iter_blocks(self, key, stored)
+
+    def iter_chunks(self, key: Key = ..., *, stored: bool | None = None) -> Iterator[Block]:
+        """Iterates over the chunks that a selection touches. A chunk is the smallest unit that is decoded on its own.
+
+        Chunks of one shard follow each other, in C order; the index of a shard is read when the iteration comes to it. In an array
+        without shards, this is `iter_blocks`.
+
+        Parameters
+        ----------
+        key : int, slice, list, array, or tuple of these, default ...
+            What ``z[key]`` takes.
+        stored : bool, optional
+            True: only chunks that the store has. False: only missing chunks.
+
+        Returns
+        -------
+        iterator of Block
+            Coordinates, elements, key, offset and encoded size of each chunk.
+
+        Raises
+        ------
+        BoundsCheckError
+            An index is outside of the array.
+        CorruptError
+            The index of a shard is damaged.
+        NotFoundError
+            The array was moved or deleted.
+        StoreError
+            The store fails.
+
+        Examples
+        --------
+        >>> z = zarrc.create_array("x.zarr", shape=8, dtype="int8", chunks=2, shards=4, compressors=None)
+        >>> z[:2] = 1
+        >>> [chunk.coordinates for chunk in z.iter_chunks(stored=True)]
+        [(0,)]
+        """
+        from ._blocks import iter_chunks
+        return iter_chunks(self, key, stored)
+
+    def block_key(self, coordinates: Sequence[int]) -> str:
+        """The key in the store of the block with these grid coordinates."""
+        return self._block_key(_as_coordinates(coordinates))
+
+    def block_read_encoded(self, coordinates: Sequence[int]) -> bytes:
+        """Reads the encoded bytes of one block, without decoding them.
+
+        Parameters
+        ----------
+        coordinates : sequence of int
+            Grid coordinates of the block.
+
+        Returns
+        -------
+        bytes
+            What the store has.
+
+        Raises
+        ------
+        NotFoundError
+            The store does not have the block.
+        ValueError
+            The grid has no such block.
+        StoreError
+            The store fails.
+
+        Examples
+        --------
+        >>> z = zarrc.create_array("x.zarr", data=np.arange(4, dtype="int8"), chunks=2, compressors=None)
+        >>> z.block_read_encoded([1])
+        b'\\x02\\x03'
+        """
+        return self._block_read(_as_coordinates(coordinates))
+
+    def block_write_encoded(self, coordinates: Sequence[int], data: bytes | bytearray | memoryview) -> None:
+        """Stores the encoded bytes of one block. They are not checked: bytes that the codecs of the array cannot decode make reads of the
+        block fail.
+
+        Parameters
+        ----------
+        coordinates : sequence of int
+            Grid coordinates of the block.
+        data : bytes-like
+            The bytes.
+
+        Raises
+        ------
+        ValueError
+            The grid has no such block.
+        NotFoundError
+            The array was moved or deleted.
+        ReadOnlyError
+            The store is read-only.
+        StoreError
+            The store fails.
+
+        Examples
+        --------
+        >>> z = zarrc.create_array("x.zarr", shape=4, dtype="int8", chunks=2, compressors=None)
+        >>> z.block_write_encoded([1], bytes([2, 3]))
+        >>> z[...]
+        array([0, 0, 2, 3], dtype=int8)
+        """
+        if data is None:
+            raise TypeError("data is None: block_erase removes a block")
+        self._block_write(_as_coordinates(coordinates), data)
+
+    def block_erase(self, coordinates: Sequence[int]) -> None:
+        """Removes one block from the store. Its elements then read as the fill value. A missing block is a NotFoundError."""
+        self._block_write(_as_coordinates(coordinates), None)
+
+    # ---- reads and writes ----
 
     def _get(self, key: Any) -> Any:
         """What ``[]`` of the extension leaves to Python."""
@@ -795,6 +925,13 @@ def _with(options: dict[str, Any], max_threads: int | None, stats: dict[str, int
             raise TypeError(f"stats: {stats!r} is not a dict")
         options = {**options, "stats": stats}
     return {**options, "max_threads": max_threads} if max_threads else options
+
+
+def _as_coordinates(given: Sequence[int]) -> tuple[int, ...]:
+    found = tuple(operator.index(one) for one in given)
+    if any(one < 0 for one in found):
+        raise ValueError(f"grid coordinates are not negative: {found}")
+    return found
 
 
 def _packed_shape(array: Array, shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ import json
 import math
 import operator
 import sys
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -171,6 +171,28 @@ def any_key(array: Array, key: Any) -> Selection:
     if _is_pure_fancy(key, array.ndim):
         return points(array, key)
     return orthogonal(array, key)
+
+
+class SplitKey(NamedTuple):
+    """A key of an array, as one item for each dimension: an integer, a slice, or an array of indexes or a mask."""
+
+    items: list[Any]
+    is_product: bool
+    """False: the items are the coordinates of elements."""
+
+
+def split_key(array: Array, key: Any) -> SplitKey:
+    """What `[]` takes, after the same checks."""
+    key = pop_fields(key)[1]
+    any_key(array, key)
+    if not array.ndim:
+        return SplitKey([], True)
+    if is_mask(key, array.ndim):
+        return SplitKey(list(np.nonzero(_as_array(key[0] if isinstance(key, tuple) else key))), False)
+    if _is_pure_fancy(key, array.ndim):
+        found = np.broadcast_arrays(*(np.asarray(_indexes(item, d)) for d, item in enumerate(_as_tuple(key))))
+        return SplitKey([one.ravel() for one in found], False)
+    return SplitKey([_orthogonal_item(item, d) for d, item in enumerate(_expand(_as_tuple(key), array.ndim))], True)
 
 
 # ---- elements out ----

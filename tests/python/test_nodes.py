@@ -318,12 +318,12 @@ def test_blocks_and_checksum(store, numbers):
     for shards in (None, (30, 20)):
         z = zarrc.create_array(store, shape=numbers.shape, dtype="int32", chunks=(15, 20), shards=shards, checksum=True,
                                overwrite=True)
-        places = sorted(block.coordinates for block in z.missing_blocks())
-        assert not z.stored_blocks() and len(places) == (4 if shards else 8)
+        places = [block.coordinates for block in z.iter_blocks(stored=False)]
+        assert not list(z.iter_blocks(stored=True)) and len(places) == (4 if shards else 8)
         z[:15, :20] = numbers[:15, :20]
-        (block,) = z.stored_blocks()
+        (block,) = z.iter_blocks(stored=True)
         assert block.coordinates == (0, 0) and block.key == "c/0/0" and block.nbytes == len(store.get(block.key))
-        assert [b.coordinates for b in z.missing_blocks()] == places[1:]
+        assert [b.coordinates for b in z.iter_blocks(stored=False)] == places[1:]
         assert z.compressors[-1].name == "crc32c"
         data = bytearray(store.get(block.key))
         data[3] ^= 1

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import zarrc
+from zarrc import errors
 
 SHAPE = (7, 5, 6)
 LAYOUTS = {
@@ -209,3 +210,99 @@ def test_wrong_blocks(key):
         with pytest.raises(IndexError):
             use()
     assert (z[:] == np.arange(6)).all()
+
+
+# ---- the blocks and chunks that a selection touches ----
+
+
+KEYS = [..., 3, np.s_[2:9], np.s_[::3, 4], np.s_[::-7, 1:11:5], np.s_[[0, -1], 3:], np.s_[:, [True, False] * 6], np.s_[[1, 9], [-1, 0]],
+        np.s_[12:4:-9, :0], np.s_[5:5]]
+GRIDS = [{"chunks": (4, 5)}, {"chunks": (2, 5), "shards": (4, 5)}, {"chunks": (2, 5), "shards": (8, 15)}, {"chunks": [[3, 1, 7, 2], [12]]}]
+
+
+def find_touched(z, sizes, key):
+    """The grid coordinates of the elements that a key selects, by NumPy."""
+    places = np.zeros(z.shape, bool)
+    places[key if isinstance(key, tuple) and all(isinstance(one, (list, int)) for one in key) else (
+        np.ix_(*(np.arange(n)[one] for n, one in zip(z.shape, key))) if isinstance(key, tuple) and any(isinstance(one, list) for one in key) else key)] = True
+    ends = [np.cumsum(one) for one in sizes]
+    return sorted({tuple(int(np.searchsorted(end, i, side="right")) for end, i in zip(ends, at)) for at in zip(*np.nonzero(places))})
+
+
+@pytest.mark.parametrize("grid", GRIDS, ids=["chunks", "one_chunk_shards", "shards", "rectilinear"])
+@pytest.mark.parametrize("url", ["memory://", "x.zarr"])
+def test_blocks_and_chunks_of_selections(grid, url, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    z = zarrc.create_array(url, shape=(13, 12), dtype="i2", **grid)
+    z[:5, 3:] = 1
+    mask = np.zeros(z.shape, bool)
+    mask[3:5, 11] = mask[12, 0] = True
+    for key in (*KEYS, mask):
+        blocks, chunks = list(z.iter_blocks(key)), list(z.iter_chunks(key))
+        assert [one.coordinates for one in blocks] == find_touched(z, z.write_chunk_sizes, key)
+        assert sorted(one.coordinates for one in chunks) == find_touched(z, z.read_chunk_sizes, key)
+        for found, method in ((blocks, z.iter_blocks), (chunks, z.iter_chunks)):
+            for stored in (True, False):
+                assert list(method(key, stored=stored)) == [one for one in found if one.is_stored == stored]
+            for one in found:
+                assert one.is_stored == (z[one.selection] == 1).any(), one
+                value = z.store.get(one.key)
+                assert (value is None if not one.is_stored and not one.is_chunk else 0 <= one.offset <= len(value or b"") - one.nbytes)
+                assert (one.nbytes > 0) == one.is_stored and repr(one.coordinates) in repr(one)
+    assert [one.nbytes for one in z.iter_blocks(stored=True)] == [len(z.store.get(one.key)) for one in z.iter_blocks(stored=True)]
+    with pytest.raises(IndexError):
+        z.iter_blocks(13)
+    with pytest.raises(IndexError):
+        z.iter_chunks(np.s_[0, 0, 0])
+
+
+def test_blocks_without_a_listing(monkeypatch):
+    """Of few blocks of many, the store is asked for each; a listing of all would take longer."""
+    z = zarrc.create_array("memory://", shape=10**12, dtype="i1", chunks=10)
+    z[10**9 + 3] = 5
+    monkeypatch.setattr(zarrc.Array, "_chunks", None)
+    first, second = z.iter_blocks(slice(10**9, 10**9 + 11))
+    assert first.is_stored and first.selection == (slice(10**9, 10**9 + 10),) and not second.is_stored and second.nbytes == 0
+    assert next(z.iter_blocks(slice(None, None, 10**9))).coordinates == (0,)
+    monkeypatch.undo()
+    (block,) = z.iter_blocks(stored=True)  # no step for each of the missing ones
+    assert block == first
+
+
+def test_blocks_of_arrays_without_dimensions_or_elements():
+    z = zarrc.create_array("memory://", data=np.float32(3))
+    (block,) = z.iter_blocks()
+    assert block.coordinates == () and block.selection == () and block.nbytes and list(z.iter_chunks()) == [block]
+    assert not list(zarrc.create_array("memory://", shape=(0, 4), dtype="i1", chunks=(2, 2)).iter_chunks())
+
+
+@pytest.mark.parametrize("url", ["memory://", "x.zarr", "x.zip"])
+def test_encoded_blocks(url, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    data = np.random.default_rng(1).integers(0, 256, (300, 300)).astype("u1")  # encoded blocks of more than 64 KiB
+    z = zarrc.create_array(url, shape=data.shape, dtype="u1", chunks=(300, 299), fill_value=9)
+    with pytest.raises(errors.NotFoundError):
+        z.block_read_encoded((0, 0))
+    z[...] = data
+    old = z.block_read_encoded((0, 0))
+    assert old == z.store.get(z.block_key((0, 0))) and len(old) > 1 << 16
+    if url != "x.zip":
+        z.block_erase([0, 0])
+        assert (z[:, :299] == 9).all()
+        with pytest.raises(errors.NotFoundError):
+            z.block_erase([0, 0])
+        z.block_write_encoded(np.array([0, 0]), memoryview(old))
+        assert (z[...] == data).all()
+        z.block_write_encoded((0, 1), b"")
+        (block,) = z.iter_blocks(np.s_[:, 299])
+        assert block.is_stored and block.nbytes == 0  # an object without bytes is no missing block
+        with pytest.raises(errors.CorruptError):
+            z[:, 299]
+    for wrong in ((0, 2), (0,), (-1, 0), (0, 0, 0)):
+        for call in (z.block_read_encoded, z.block_key, z.block_erase, lambda at: z.block_write_encoded(at, b"1")):
+            with pytest.raises(ValueError):
+                call(wrong)
+    with pytest.raises(TypeError, match="block_erase"):
+        z.block_write_encoded((0, 0), None)
+    with pytest.raises(errors.ReadOnlyError):
+        zarrc.open_array(z.store.with_read_only(), mode="r").block_write_encoded((0, 0), old)

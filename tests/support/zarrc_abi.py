@@ -315,6 +315,7 @@ FUNCTIONS = {
     "zarr_array_attribute_delete": (T, [P, S, P, E]),
     "zarr_array_attributes_merge": (T, [P, S, c_int, P, E]),
     "zarr_array_list_blocks": (T, [P, c_uint32, ChunkFn, P, POINTER(IoOptions), E]),
+    "zarr_array_block_list_chunks": (T, [P, SHAPE, ChunkFn, P, POINTER(IoOptions), E]),
     "zarr_array_block_read_encoded": (T, [P, SHAPE, P, POINTER(U), P, E]),
     "zarr_array_block_write_encoded": (T, [P, SHAPE, P, U, P, E]),
     "zarr_array_block_erase": (T, [P, SHAPE, P, E]), "zarr_array_block_key": (T, [P, SHAPE, *TEXT]),

@@ -436,12 +436,44 @@ out:
     return st;
 }
 
-zarr_status zarr_array_list_blocks(zarr_array *array, uint32_t what,
-                                   zarr_block_list_fn fn, void *user,
-                                   const zarr_io_options *opts, zarr_error *err)
+/* The stored chunks of one block, or the block itself if the array has no shards. */
+static zarr_status list_one(struct chunk_listing *l, const uint64_t *block,
+                            zarr_error *err)
 {
-    ZR_NEED(array, err);
-    struct chunk_listing l = {.array = array, .what = what, .fn = fn, .user = user};
+    const struct zr_inner_use use = {.fn = emit_inner, .arg = l};
+    const int32_t ndim = l->state->meta.ndim;
+    zarr_store_op op = {
+        .verb = ZARR_STORE_STAT, .flags = ZARR_STORE_OP_CHUNK, .cancel = l->cancel};
+    uint64_t row[ZARR_MAX_RANK + 1];
+    zarr_error e = {0};
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(check_chunk(l->state, block, err));
+    ZR_TRY(zr_array_key(l->array, l->state, block, &l->key, err));
+    if (l->state->sharded) {
+        ZR_TRY(zr_array_io(&l->io, l->array, l->state, ZARR_DEVICE_CPU, NULL, err));
+        l->io.cancel = l->cancel;
+        st = zr_shard_walk(&l->io, l->state, block, zr_str_text(&l->key), &use, err);
+        goto out;
+    }
+    op.key = zr_str_text(&l->key);
+    st = zr_store_run_one(l->array->chunk_store, &op, &e);
+    if (st == ZARR_ERR_NOT_FOUND)
+        return ZARR_OK;
+    ZR_TRY(zr_pass(err, st, &e));
+    if (ndim > 0)
+        memcpy(row, block, (size_t)ndim * sizeof *row);
+    row[ndim] = op.object_bytes;
+    l->stored.ndim = ndim;
+    emit_object(l, row);
+out:
+    return st;
+}
+
+/* `block` NULL: all blocks. */
+static zarr_status list_what(struct chunk_listing *l, const uint64_t *block,
+                             const zarr_io_options *opts, zarr_error *err)
+{
     zarr_io_options o;
     zarr_status st = zr_io_options_read(&o, opts, err);
 
@@ -449,18 +481,42 @@ zarr_status zarr_array_list_blocks(zarr_array *array, uint32_t what,
         st = zr_io_no_stream(&o, err);
     if (st != ZARR_OK)
         return st;
-    l.cancel = o.cancel;
-    l.state = zr_array_state_get(array);
-    zr_str_init(&l.key, array->h.ctx->alloc);
-    if (what > ZARR_BLOCKS_MISSING)
+    l->cancel = o.cancel;
+    l->state = zr_array_state_get(l->array);
+    zr_str_init(&l->key, l->array->h.ctx->alloc);
+    if (l->what > ZARR_BLOCKS_MISSING)
         st = zr_fail(err, ZARR_ERR_INVALID, "%" PRIu32 " is not one of ZARR_BLOCKS_*",
-                     what);
+                     l->what);
+    else if (block)
+        st = zr_path_prefix(err, list_one(l, block, err), l->array->h.path);
     else
-        st = list_chunks(&l, err);
-    zr_str_deinit(&l.key);
-    zr_stored_deinit(&l.stored);
-    zr_array_state_free(l.state);
+        st = list_chunks(l, err);
+    zr_str_deinit(&l->key);
+    zr_stored_deinit(&l->stored);
+    zr_array_state_free(l->state);
     return st;
+}
+
+zarr_status zarr_array_list_blocks(zarr_array *array, uint32_t what,
+                                   zarr_block_list_fn fn, void *user,
+                                   const zarr_io_options *opts, zarr_error *err)
+{
+    ZR_NEED(array, err);
+    struct chunk_listing l = {.array = array, .what = what, .fn = fn, .user = user};
+
+    return list_what(&l, NULL, opts, err);
+}
+
+zarr_status zarr_array_block_list_chunks(zarr_array *array, const uint64_t *block,
+                                         zarr_block_list_fn fn, void *user,
+                                         const zarr_io_options *opts, zarr_error *err)
+{
+    static const uint64_t origin; /* of an array without dimensions */
+    ZR_NEED(array, err);
+    struct chunk_listing l = {
+        .array = array, .what = ZARR_BLOCKS_CHUNKS, .fn = fn, .user = user};
+
+    return list_what(&l, block ? block : &origin, opts, err);
 }
 
 /* The length of an object that the listing did not tell; 0 if it was erased meanwhile. */

@@ -83,6 +83,39 @@ static void test_list(void **state)
         }
 }
 
+/* The chunks of one block. */
+static void test_lists_of_one_block(void **state)
+{
+    const uint64_t last[2] = {1, 1}, none[2] = {7, 0};
+
+    (void)state;
+    for (enum world_sort sort = 0; sort < N_WORLDS; sort++)
+        for (int kind = 2; kind <= 4; kind++) {
+            struct world w;
+            zarr_array *a;
+            struct seen s = {0};
+
+            world_open(&w, sort);
+            a = make_array(&w, "g/x", kind, 6, 7);
+            assert_ok(zarr_array_block_list_chunks(a, last, see_chunk, &s, NULL, &terr));
+            assert_int_equal(s.n, 0);
+            fill_array(a);
+            assert_ok(zarr_array_block_list_chunks(a, last, see_chunk, &s, NULL, &terr));
+            assert_int_equal(s.n, kind == 4 ? 2 : 1); /* two more are padding */
+            assert_int_equal(s.n_inner, kind == 4 ? 2 : 0);
+            assert_true(s.bytes > 0);
+            s = (struct seen){.stop_at = 1};
+            assert_ok(zarr_array_block_list_chunks(a, last, see_chunk, &s, NULL, &terr));
+            assert_int_equal(s.n, 1);
+            assert_status(
+                zarr_array_block_list_chunks(a, none, see_chunk, &s, NULL, &terr),
+                ZARR_ERR_INVALID);
+            assert_non_null(strstr(terr.message, "g/x"));
+            zarr_array_free(a);
+            world_close(&w);
+        }
+}
+
 static void test_encoded(void **state)
 {
     const uint64_t at[2] = {1, 2}, to[2] = {0, 0}, out[2] = {3, 0};
@@ -245,8 +278,11 @@ static void test_null_data(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_list),      cmocka_unit_test(test_encoded),
-        cmocka_unit_test(test_verify),    cmocka_unit_test(test_nested),
+        cmocka_unit_test(test_list),
+        cmocka_unit_test(test_encoded),
+        cmocka_unit_test(test_lists_of_one_block),
+        cmocka_unit_test(test_verify),
+        cmocka_unit_test(test_nested),
         cmocka_unit_test(test_null_data),
     };
 
