@@ -48,13 +48,13 @@ class _Row(NamedTuple):
     path: str  # below the group
     kind: int
     zarr_format: int
-    document: str
+    document: str | None
 
     @property
     def has_all(self) -> bool:
         """Whether the document alone describes the member: it is neither a group, with consolidated metadata, nor of format 2, with attributes
         in another document."""
-        return self.kind == _core.ZARR_NODE_ARRAY and self.zarr_format == 3
+        return self.kind == _core.ZARR_NODE_ARRAY and self.zarr_format == 3 and self.document is not None
 
 
 class Group(Node, _core.Group):
@@ -198,7 +198,7 @@ class Group(Node, _core.Group):
         others = self._open_unread([row for row, listed in zip(rows, is_listed) if not listed])
         for row, listed in zip(rows, is_listed):
             if listed:
-                yield row.path, _array.open_listed(self.store, self._child(row.path), row.document, config, options)
+                yield row.path, _array.open_listed(self.store, self._child(row.path), row.document or "", config, options)
             else:
                 yield next(others)
 
