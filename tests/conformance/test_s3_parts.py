@@ -1,5 +1,6 @@
 """Values in parts on S3, by the operations of a store: conditions, completions that are repeated or lost, other processes."""
 import ctypes
+import mmap
 import os
 import zipfile
 from ctypes import byref, c_uint64, c_void_p
@@ -12,7 +13,7 @@ from s3_server import BUCKET, answer_error, find_versitygw, make_variables, star
 from zarrc_abi import Error, Mem, StoreOp, lib
 from zarrc_ctypes import Context
 
-STAT, PUT, PUT_PART = 1, 2, 6
+STAT, PUT, ERASE, PUT_PART = 1, 2, 3, 6
 IF_VERSION, WANT_VERSION, IN_PARTS = 1, 4, 32
 OK = 0
 PART = 8 << 20
@@ -165,6 +166,31 @@ def test_a_server_without_conditions_of_completions(store, server):
     assert run(store, large)[0] == OK  # in one PUT, which has a condition
     assert (server.bucket / "pre/a/c/0").stat().st_size == 65 << 20 and server.service.count("CompleteUpload") == n
     assert name_status(run(store, large)[0]) == "conflict"
+
+
+def test_a_value_that_no_request_holds(store, server):
+    """Without conditions of completions, one of more than 5 GiB is refused before any byte is sent."""
+    server.service.conditional = False
+    libc, n = ctypes.CDLL(None, use_errno=True), (5 << 30) + 1
+    libc.mmap.restype, libc.mmap.argtypes = c_void_p, [c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+    at = libc.mmap(None, n, mmap.PROT_READ, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_NORESERVE, -1, 0)
+    assert at != c_void_p(-1).value, ctypes.get_errno()
+    op = Op(verb=PUT, key=KEY, length=n, flags=IF_VERSION, mem=Mem(device_type=1, handle=at, bytes=n))
+    status, text = run(store, op)
+    libc.munmap(c_void_p(at), ctypes.c_size_t(n))
+    assert name_status(status) == "unsupported" and "5 GiB" in text
+    assert server.service.open_uploads() == [] and not (server.bucket / "pre/a/c/0").exists()
+    assert not [row for row in server.log if "a/c/0" in row]
+
+
+def test_an_erase_of_nothing(store, server):
+    """Under the condition that the key is missing it does nothing."""
+    file = server.bucket / "pre/a/c/0"
+    assert name_status(run(store, Op(verb=ERASE, key=KEY, flags=IF_VERSION))[0]) == "not found"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"old")
+    assert name_status(run(store, Op(verb=ERASE, key=KEY, flags=IF_VERSION))[0]) == "conflict"
+    assert file.read_bytes() == b"old" and not [row for row in server.log if row.startswith("DELETE")]
 
 
 def test_a_large_value_with_a_condition(store, server):

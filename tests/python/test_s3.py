@@ -153,6 +153,10 @@ def test_an_answer_to_a_write_that_is_too_long(server):
     assert [row.split()[0] for row in server.log] == ["PUT", "HEAD"] and store.get("key") == b"1"
 
 
+CUSTOMER_KEY = {f"x-amz-server-side-encryption-customer-{name}": value for name, value in
+                (("algorithm", "AES256"), ("key", "a2V5"), ("key-md5", "bWQ1"))}  # which reads need, too
+
+
 def test_checksums_and_headers_of_new_objects(server):
     seen = {}
 
@@ -161,12 +165,15 @@ def test_checksums_and_headers_of_new_objects(server):
 
     server.service.fault = fault
     store = zarrc.open_store(URL, storage_options={**NATIVE, "endpoint": server.url, "checksums": True,
-                                                   "headers": {"x-amz-storage-class": "STANDARD_IA", "x-amz-request-payer": "requester"}})
+                                                   "headers": {"x-amz-storage-class": "STANDARD_IA", "x-amz-request-payer": "requester",
+                                                               "x-amz-server-side-encryption": "aws:kms", **CUSTOMER_KEY}})
     store.set("key", b"1")
     assert store.get("key") == b"1"
     assert seen["PUT"]["x-amz-checksum-sha256"] == "a4ayc/80/OGda4BO/1o/V0etpOqiLx1JwB5S3beHW0s=" and "x-amz-checksum-sha256" not in seen["GET"]
     assert seen["PUT"]["x-amz-storage-class"] == "STANDARD_IA" and "x-amz-storage-class" not in seen["GET"]
     assert seen["PUT"]["x-amz-request-payer"] == seen["GET"]["x-amz-request-payer"] == "requester"
+    assert seen["PUT"]["x-amz-server-side-encryption"] == "aws:kms" and "x-amz-server-side-encryption" not in seen["GET"]
+    assert all(seen[method][name] == value for method in ("PUT", "GET") for name, value in CUSTOMER_KEY.items())
 
 
 # ---- writes under conditions ----
@@ -440,6 +447,71 @@ def test_a_lost_write_of_another_is_a_conflict(server):
     server.service.fault = fault
     array[2, 2] = 5
     assert array[2, 2] == 5 and array[1, 1] == 77 and ("PUT", "412") in list_writes(server)
+
+
+@pytest.mark.parametrize("first", ["another writer", "its repetition"])
+@pytest.mark.parametrize("condition", ["If-Match", "If-None-Match"])
+def test_a_condition_that_is_delayed(server, condition, first):
+    """The service judges it after it has carried out what another writer sent, or what the client sent again when it waited no longer."""
+    folder, finished, held = server.service.folder / "lab/x.zarr", threading.Event(), []
+    options = {**NATIVE, "endpoint": server.url, "conditional": "etag", "stall_s": 1 if first == "its repetition" else 60}
+    key = "plain/c/0/0" if condition == "If-Match" else "new/zarr.json"
+
+    def gate(request):
+        if request.method != "PUT" or key not in request.path or held:
+            return
+        held.append(request.headers.get(condition))
+        if first == "its repetition":
+            finished.wait(60)
+        elif condition == "If-Match":
+            zarrc.open(folder / "plain", mode="r+")[1, 1] = 77
+        else:
+            zarrc.create_array(folder, name="new", shape=(3,), dtype="i1")
+
+    server.gate = gate
+    is_refused = (condition, first) == ("If-None-Match", "another writer")
+    with pytest.raises(zarrc.errors.ExistsError) if is_refused else contextlib.nullcontext():
+        if condition == "If-Match":
+            zarrc.open(f"{URL}/plain", mode="r+", storage_options=options)[2, 2] = 5
+        else:
+            zarrc.create_array(URL, name="new", shape=(7,), dtype="i2", storage_options=options)
+    finished.set()
+    wanted = ["412"] if is_refused else ["412", "200"] if first == "another writer" else ["200", "412"]
+    while len(found := [status for _, status in list_writes(server, key)]) < len(wanted):
+        time.sleep(0.01)
+    assert held[0] and found[:2] == wanted and set(found[2:]) <= {"412"}  # on a slow machine the client may repeat it once more
+    found = zarrc.open(folder, mode="r")
+    if condition == "If-Match":
+        assert found["plain"][2, 2] == 5 and found["plain"][1, 1] == (77 if first == "another writer" else DATA[1, 1])
+    else:
+        assert found["new"].shape == ((3,) if is_refused else (7,))
+
+
+def test_a_delete_whose_answer_is_lost_or_late(server, monkeypatch):
+    """On AWS it has a condition. That the key is gone when it is sent again is no failure; a value that another writer put there stays."""
+    path, seen = server.service.folder / "lab/x.zarr/plain/c/0/0", []
+
+    def fault(request):  # the server is a proxy for the host
+        request.path = request.path.removeprefix("http://s3.us-east-1.amazonaws.com")
+        if request.method != "DELETE" or len(seen) > 1:
+            return None
+        seen.append(request.headers["If-Match"])
+        if len(seen) == 1:
+            other[5, 5] = 77
+            return None
+        server.service.fault = None
+        server.service(request)
+        server.service.fault = fault
+        return server.service.LOST
+
+    server.service.fault = fault
+    monkeypatch.setenv("http_proxy", server.url)
+    array, other = open_array(server, endpoint="http://s3.us-east-1.amazonaws.com", style="path"), zarrc.open(path.parents[2], mode="r+")
+    array[:16, :8] = 0
+    array[:16, 8:16] = 0
+    assert array[5, 5] == 77 and path.exists() and len(seen) == 1
+    array[5, 5] = 0
+    assert len(seen) == 2 and all(seen) and not path.exists() and (array[:16, :16] == 0).all()
 
 
 @pytest.fixture(params=["own", "versitygw"])
@@ -858,6 +930,40 @@ def test_both_ways_with_tensorstore(versitygw, monkeypatch, zarr_format):
     expected[5, 7] = -1
     for name in ("own.zarr", "theirs.zarr"):
         np.testing.assert_array_equal(tensorstore.open(spec(name), open=True).result().read().result(), expected)
+
+
+def test_who_opens_a_url(versitygw, caplog):
+    """The setting, or an option that only another package has."""
+    url = f"s3://{BUCKET}/lab/x.zarr/plain"
+    s3fs_options = {"key": ID, "secret": SECRET, "client_kwargs": {"endpoint_url": versitygw, "region_name": "us-east-1"}}
+    obstore_options = {**NATIVE, "endpoint": versitygw, "client_options": {"allow_http": True}}
+
+    def open_with(remote, options):
+        caplog.clear()
+        with zarrc.config.set({"remote": remote}):
+            array = zarrc.open(url, mode="r", storage_options=options)
+            np.testing.assert_array_equal(array[...], DATA)
+            return array.store.kind, "no equivalent" in caplog.text
+
+    assert open_with("native", s3fs_options) == open_with("native", {**NATIVE, "endpoint": versitygw}) == ("s3", False)
+    if importlib.util.find_spec("obstore"):
+        assert open_with("native", obstore_options) == ("python", True) and open_with("obstore", obstore_options) == ("python", False)
+    if importlib.util.find_spec("s3fs"):
+        assert open_with("native", {**s3fs_options, "use_listings_cache": False}) == ("python", True) and open_with("fsspec", s3fs_options) == ("python", False)
+
+
+def test_xarray_and_dask_through_a_store(versitygw):
+    xarray, dask_array = pytest.importorskip("xarray"), pytest.importorskip("dask.array")
+
+    def open_store(**more):
+        return zarrc.ZarrcStore(f"s3://{BUCKET}/set.zarr", storage_options={**NATIVE, "endpoint": versitygw}, **more)
+
+    data = xarray.Dataset({"t": (("x", "y"), DATA)}, {"x": np.arange(64) * 0.5})
+    data.chunk({"x": 16}).to_zarr(open_store(), zarr_format=3, consolidated=False)
+    data.isel(x=slice(0, 8)).drop_vars("x").to_zarr(open_store(), region={"x": slice(0, 8), "y": slice(None)}, consolidated=False)
+    xarray.testing.assert_identical(xarray.open_zarr(open_store(), consolidated=False).compute(), data)
+    found = dask_array.from_zarr(zarr.open_array(open_store(), path="t", mode="r"))
+    assert found.numblocks == (4, 1) and (found.sum(axis=0).compute(num_workers=4) == DATA.sum(axis=0)).all()
 
 
 def test_moto():

@@ -1,7 +1,8 @@
 /*
- * unit/http/test_device.c - reads from a server into memory of a device. The body of each
- * answer lands in pinned memory and goes up from there, in the same waves and with the
- * same calls as the bytes of files. No reactor decodes.
+ * unit/http/test_device.c - reads from a server, by HTTP and as objects of S3, into
+ * memory of a device. The body of each answer lands in pinned memory and goes up from
+ * there, in the same waves and with the same calls as the bytes of files. No reactor
+ * decodes.
  */
 #include "unit/pipe/device_test.h"
 
@@ -40,16 +41,20 @@ static zarr_status copy_list(void *self, const zarr_memory *dst, const zarr_memo
     return zarr_fakedev_vtable_late()->copy_list(self, dst, src, n, stream, err);
 }
 
-/* Reads an array of a store to the device, with nothing kept from earlier reads. */
-static void read_from(const struct pw *w, const char *url, struct counts *c)
+/* Reads an array of a store to the device, with nothing kept from earlier reads. config:
+ * options of the store, or NULL. */
+static void read_from(const struct pw *w, const char *url, const char *config,
+                      struct counts *c)
 {
+    const zarr_store_options store_opts = {.struct_size = sizeof store_opts,
+                                           .config = config};
     zarr_io_options opts = ZARR_IO_OPTIONS_INIT;
     zarr_store *store = NULL;
     zarr_array *a = NULL;
     zarr_tensor t;
     zarr_memory mem;
 
-    assert_ok(zarr_store_open(&store, w->ctx, url, NULL, &terr));
+    assert_ok(zarr_store_open(&store, w->ctx, url, &store_opts, &terr));
     assert_ok(zarr_array_open(&a, store, "a", NULL, &terr));
     mem = tensor_new(w, &t, sizes);
     zarr_context_trim(w->ctx);
@@ -61,36 +66,60 @@ static void read_from(const struct pw *w, const char *url, struct counts *c)
     zarr_store_free(store);
 }
 
+/* What a read from a server does beyond that of the same files. */
+static void compare_reads(const struct counts *file, const struct counts *far)
+{
+    assert_true(far->moved.bytes_up >= N);
+    assert_int_equal(atomic_load(&from.pinned), far->moved.bytes_up);
+    assert_int_equal(atomic_load(&from.other), 0);
+    assert_int_equal(far->stats.bytes_up, far->moved.bytes_up);
+    assert_int_equal(far->stats.waves, file->stats.waves);
+    /* The store of a server discards the bytes between near ranges, and no others. */
+    assert_true(far->stats.bytes_stored <= file->stats.bytes_stored);
+    assert_int_equal(file->moved.bytes_up - far->moved.bytes_up,
+                     file->stats.bytes_stored - far->stats.bytes_stored);
+    assert_int_equal(far->moved.copies_up, file->moved.copies_up);
+    assert_int_equal(far->moved.copies_down, 0);
+    assert_int_equal(far->late.lists, file->late.lists);
+    assert_int_equal(far->late.syncs, file->late.syncs);
+    assert_true(far->late.pinned_allocs >= 1);
+}
+
+/* False: a library is missing. */
+static bool can_open(const struct pw *w, const char *url, const char *config)
+{
+    const zarr_store_options opts = {.struct_size = sizeof opts, .config = config};
+    zarr_store *store = NULL;
+    const zarr_status st = zarr_store_open(&store, w->ctx, url, &opts, NULL);
+
+    zarr_store_free(store);
+    return st != ZARR_ERR_UNSUPPORTED;
+}
+
 static void one_array(int kind, uint32_t threads, uint64_t wave)
 {
     const char *const root = getenv("ZR_SERVER_ROOT");
-    char dir[1024], url[1024], command[1100];
-    struct counts file, http;
+    char dir[1024], url[1024], config[1100], command[1100];
+    struct counts file, far;
     struct pw w;
 
     (void)snprintf(dir, sizeof dir, "%s/device", root);
     (void)snprintf(url, sizeof url, "%s/device", getenv("ZR_SERVER"));
+    (void)snprintf(config, sizeof config,
+                   "{\"endpoint\": \"%s\", \"anonymous\": true, \"style\": \"path\"}",
+                   getenv("ZR_SERVER"));
     assert_int_equal(mkdir(dir, 0700), 0);
     open_world(&w, threads, wave);
     zarr_store_free(w.store);
     assert_ok(zarr_store_open(&w.store, w.ctx, dir, NULL, &terr));
     zarr_array_free(filled_array(&w, "a", kind));
-    read_from(&w, dir, &file);
-    read_from(&w, url, &http);
-    assert_true(http.moved.bytes_up >= N);
-    assert_int_equal(atomic_load(&from.pinned), http.moved.bytes_up);
-    assert_int_equal(atomic_load(&from.other), 0);
-    assert_int_equal(http.stats.bytes_up, http.moved.bytes_up);
-    assert_int_equal(http.stats.waves, file.stats.waves);
-    /* The store of a server discards the bytes between near ranges, and no others. */
-    assert_true(http.stats.bytes_stored <= file.stats.bytes_stored);
-    assert_int_equal(file.moved.bytes_up - http.moved.bytes_up,
-                     file.stats.bytes_stored - http.stats.bytes_stored);
-    assert_int_equal(http.moved.copies_up, file.moved.copies_up);
-    assert_int_equal(http.moved.copies_down, 0);
-    assert_int_equal(http.late.lists, file.late.lists);
-    assert_int_equal(http.late.syncs, file.late.syncs);
-    assert_true(http.late.pinned_allocs >= 1);
+    read_from(&w, dir, NULL, &file);
+    read_from(&w, url, NULL, &far);
+    compare_reads(&file, &far);
+    if (can_open(&w, "s3://device", config)) {
+        read_from(&w, "s3://device", config, &far);
+        compare_reads(&file, &far);
+    }
     close_world(&w);
     (void)snprintf(command, sizeof command, "rm -r %s", dir);
     assert_int_equal(system(command), 0); // NOLINT(cert-env33-c)

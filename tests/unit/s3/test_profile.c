@@ -434,6 +434,55 @@ static void test_renewer(void **state)
     assert_int_equal(unlink(mark), 0);
 }
 
+static uint64_t key_number(struct zr_s3_keys *k)
+{
+    struct zr_s3_key *key = zr_s3_keys_get(k);
+    const uint64_t number = key->number;
+
+    zr_s3_key_free(key);
+    return number;
+}
+
+/* Before a key expires one thread fetches the next one. Others go on with the old key. */
+static void test_early_renewal(void **state)
+{
+    char command[400], mark[80], expires[32];
+    const time_t end = time(NULL) + 200;
+    bool is_refreshing = false;
+    struct zr_s3_keys k;
+    struct tm at;
+
+    (void)state;
+    (void)snprintf(mark, sizeof mark, "%s/mark", folder);
+    (void)strftime(expires, sizeof expires, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&end, &at));
+    (void)snprintf(
+        command, sizeof command,
+        "[profile early]\ncredential_process = while test -e %s; do sleep 0.01; "
+        "done; echo '{\"Version\": 1, \"AccessKeyId\": \"AK\", "
+        "\"SecretAccessKey\": \"S\", \"Expiration\": \"%s\"}'\n",
+        mark, expires);
+    write_file(config, command);
+    assert_int_equal(find(&k, (struct zr_s3_keys_options){.profile = "early"}), ZARR_OK);
+    assert_int_equal(zr_s3_keys_renew(&k, NULL, &err), ZARR_OK);
+    write_file(mark, ""); /* the program hangs now */
+    k.next_try_s = 0;
+    assert_int_equal(zr_s3_keys_ask(&k, &err), ZARR_OK);
+    while (!is_refreshing) {
+        zr_mutex_lock(&k.mutex);
+        is_refreshing = k.is_refreshing;
+        zr_mutex_unlock(&k.mutex);
+        (void)usleep(1000);
+    }
+    assert_false(zr_s3_keys_are_awaited(&k));
+    assert_int_equal(zr_s3_keys_check(&k, &err), ZARR_OK);
+    assert_int_equal(zr_s3_keys_renew(&k, NULL, &err), ZARR_OK); /* does not wait */
+    assert_int_equal(key_number(&k), 1);
+    assert_int_equal(unlink(mark), 0);
+    while (key_number(&k) < 2)
+        (void)usleep(1000);
+    zr_s3_keys_deinit(&k);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -445,6 +494,7 @@ int main(void)
         cmocka_unit_test(test_cancelled_renewal), /* replaces the file */
         cmocka_unit_test(test_renewers),
         cmocka_unit_test(test_renewer),
+        cmocka_unit_test(test_early_renewal),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);
