@@ -3,6 +3,7 @@ import collections
 import concurrent.futures
 import datetime
 import email.utils
+import itertools
 import json
 import os
 import signal
@@ -10,13 +11,14 @@ import socket
 import subprocess
 import threading
 import time
+import urllib.parse
 import zipfile
 
 import numpy as np
 import pytest
 import s3_server
 from conftest import PROGRAM
-from http_answers import start_server
+from http_answers import answer_propfind, start_server
 from s3_server import BUCKET, ID, SECRET, answer_error, answer_list, make_variables, start_service, start_versitygw
 
 DATA = np.arange(40 * 40, dtype="int32").reshape(40, 40)
@@ -68,7 +70,7 @@ def call(zarrc, monkeypatch):
     """Runs a command with no other variables of AWS than these."""
     def run(*words, code=0, env, **more):
         done = zarrc(*words, code=code, env=env, **more)
-        assert SECRET not in done.text + done.err
+        assert SECRET.encode() not in done.out and SECRET not in done.err
         return done
     return run
 
@@ -116,6 +118,60 @@ def test_writing_commands(call, endpoint, buckets):
     assert json.loads((local / "a/zarr.json").read_text())["attributes"] == {"units": "m"}
     call("rm", "-r", url, env=env)
     assert not local.exists() or not any(file.is_file() for file in local.rglob("*"))
+
+
+# Each command that opens a node, and the arguments of a run; {x} is the store, and {s} the array in/s +%.
+COMMANDS = ["info --json {x}/a", "ls -R {x}", "tree {x}", "cat {x}/a[3,:4]", "attrs list {s}", "export --format=npy {x}/a -", "explain {x}/a[3]", "verify --json {x}",
+            "diff {x}/a {s}", "plot -o - {x}/a", "create {x}/n/new --shape=3 --dtype=int8", "import {file} {x}/n/b --chunks=9,9 --shards=18,18",
+            "import {file} {x}/n/b[:,:]", "attrs set {x}/n/b k 1", "attrs merge {x}/n/b {{\"j\":2}}", "attrs del {x}/n/b k", "resize {x}/n/b 50,41",
+            "append --json {x}/a {file}", "cp {x}/a {x}/n/c", "mv {x}/n/c {x}/n/d", "reencode {x}/a {x}/n/e --zarr-format=2 --chunks=7,7", "migrate {x}/n/e",
+            "consolidate {x}", "ls {x}/n/d", "rm -r {x}/n/d", "clean --json {x}", "repack {x}"]
+OPEN_NONE = {"list", "calibrate", "version", "help", "completion"}
+
+
+def read_files(folder):
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+def test_every_command(call, endpoint, buckets, zarrc, tmp_path):
+    """It does in a bucket what it does in a folder, says the same, and leaves the same objects."""
+    help_text = zarrc("help").text
+    names = {line.split()[0] for line in help_text.partition("commands:")[2].partition("locations:")[0].splitlines() if line.strip()}
+    assert names - OPEN_NONE == {line.split()[0] for line in COMMANDS}
+    local, place, url, file = tmp_path / "every.zarr", buckets / BUCKET / "every.zarr", f"s3://{BUCKET}/every.zarr", buckets.parent / "a.npy"
+    zarrc("cp", buckets / BUCKET / "pre fix/x.zarr", local)
+    call("cp", buckets / BUCKET / "pre fix/x.zarr", url, env=make_variables(endpoint))
+    wrong = []
+    for command in COMMANDS:
+        one, two = (call(*(word.format(x=x, s=f"{x}/{s}", file=file) for word in command.split()), env=make_variables(endpoint), code=None)
+                    for x, s in ((local, "in/s +%"), (url, "in/s%20+%25")))
+        if not one.code == two.code == {"repack": 6, "diff": 1}.get(command.split()[0], 0):
+            wrong.append((command, one.code, two.code, one.err, two.err))
+        if command.split()[0] not in ("explain", "verify", "plot") and two.out.replace(url.encode(), str(local).encode()) != one.out:
+            wrong.append((command, one.out, two.out))  # those tell requests, times, and where the array is
+        if read_files(place) != read_files(local):
+            wrong.append((command, "it leaves other objects"))
+    call("rm", "-r", url, env=make_variables(endpoint))
+    assert not wrong
+
+
+@pytest.mark.parametrize("command", ["create {x}/n --shape=3 --dtype=int8", "import {file} {x}/n", "import {file} {x}/a[:,:]", "attrs set {x}/a k 1",
+                                     "attrs merge {x}/a {{}}", "attrs del {x}/in/s%20+%25 units", "resize {x}/a 50,41", "append {x}/a {file}", "cp {x}/a {x}/n",
+                                     "mv {x}/a {x}/n", "reencode {x}/a {x}/n", "migrate --zarr-format=2 {x}/a", "consolidate {x}", "rm -r {x}/a", "clean {x}"])
+def test_commands_that_write_need_a_store_for_it(zarrc, buckets, command):
+    """What commands that read do with a web server is in test_http_command.py."""
+    sent = []
+
+    def answer(request):
+        sent.append(request.method)
+        if request.method == "PROPFIND":
+            return answer_propfind(request, buckets / BUCKET / "pre fix")
+        file = buckets / BUCKET / "pre fix" / urllib.parse.unquote(request.path).lstrip("/")
+        return (200, {}, file.read_bytes()) if file.is_file() else (404, {}, b"")
+
+    with start_server(answer) as www:
+        done = zarrc(*(word.format(x=f"{www.url}/x.zarr", file=buckets.parent / "a.npy") for word in command.split()), code=None)
+    assert done.code == 6 and "stores of kind http cannot write" in done.err and set(sent) <= {"GET", "HEAD", "PROPFIND"}, done.err
 
 
 def test_concurrent_commands(call, endpoint, buckets):
@@ -245,7 +301,7 @@ def test_only_a_missing_key_is_missing(call, server):
                         (answer_error(403, "AccessDenied"), "anonymous=true"), (answer_error(400, "Odd"), "code Odd")):
         server.service.fault = lambda request, fault=fault: fault if "/c/" in request.path or "none" in request.path else None
         done = call("cat", f"{URL}/a[0,:4]", env=env, code=None)
-        assert done.code != 0 and text in done.err and "GET" in done.err and f"{server.url}/{BUCKET}" in done.err, done.err
+        assert done.code != 0 and all(part in done.err for part in (text, "GET", f"HTTP {fault[0]}", f"{server.url}/{BUCKET}")), done.err
         assert text in call("info", f"s3://{BUCKET}/none.zarr", env=env, code=None).err
     assert "NoSuchBucket" in call("ls", "s3://misspelt/x.zarr", env=env, code=None).err
 
@@ -291,11 +347,17 @@ def test_the_region_is_corrected_once(call, server):
 
     server.service.fault = fault
     for status, code, headers in ((301, "PermanentRedirect", {"x-amz-bucket-region": "eu-west-3", "Location": "http://127.0.0.1:9/"}),
+                                  (301, "PermanentRedirect", {"region": "eu-west-3", "details": "<Endpoint>127.0.0.1:9</Endpoint><Bucket>other</Bucket>"}),
                                   (400, "AuthorizationHeaderMalformed", {"x-amz-bucket-region": "eu-west-3"}),
                                   (400, "AuthorizationHeaderMalformed", {"region": "eu-west-3"})):
         assert call("cat", f"{URL}/a[0,:4]", env=make_variables(server.url)).text.split() == ["0", "1", "2", "3"]
     status, code, headers = 301, "PermanentRedirect", {"x-amz-bucket-region": "evil.example.com/", "Location": "http://127.0.0.1:9/"}
     assert "PermanentRedirect" in call("info", f"{URL}/a", env=make_variables(server.url), code=None).err
+    regions = itertools.cycle(["eu-west-1", "eu-west-2"])
+    server.service.fault = lambda request: answer_error(301, "PermanentRedirect", region=next(regions))
+    server.log.clear()
+    assert "PermanentRedirect" in call("info", f"{URL}/a", env=make_variables(server.url), code=None).err
+    assert max(collections.Counter(server.log).values()) <= 4  # one correction, and one once more for the text
 
 
 def test_the_clock_is_corrected_once(call, server):
@@ -444,6 +506,22 @@ def test_metadata_servers(call, server):
         assert "not of this machine" in call("info", f"{URL}/a", env={**env, **shown}, code=None).err
 
 
+def test_how_a_metadata_server_is_asked(call, server):
+    """Twice, without a proxy, and no redirect is followed."""
+    env = {"AWS_ENDPOINT_URL": server.url, "AWS_CONFIG_FILE": "/nonexistent", "AWS_SHARED_CREDENTIALS_FILE": "/nonexistent", "http_proxy": server.url}
+    for answer in ((302, {"Location": "/elsewhere"}, b""), (500, {"Retry-After": "0"}, b"")):
+        with start_server(lambda request, answer=answer: answer) as metadata:
+            done = call("info", f"{URL}/a", env={**env, "AWS_EC2_METADATA_SERVICE_ENDPOINT": metadata.url}, code=None)
+            assert "new credentials" in done.err and set(metadata.log) == {f"PUT /latest/api/token {answer[0]}"}, (metadata.log, done.err)
+            assert len(metadata.log) == 2 or answer[0] == 302
+            metadata.log.clear()
+            done = call("info", f"{URL}/a", env={**env, "AWS_EC2_METADATA_SERVICE_ENDPOINT": metadata.url, "AWS_EC2_METADATA_DISABLED": "true"}, code=None)
+            assert "no credentials were found" in done.err and not metadata.log
+    server.log.clear()
+    done = call("info", f"{URL}/a", env={**env, "AWS_EC2_METADATA_SERVICE_ENDPOINT": "http://192.0.2.1"}, code=None)  # an address of no host
+    assert "no credentials were found" in done.err and not server.log, done.err
+
+
 def test_a_metadata_server_that_is_silent(call, server):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         env = {"AWS_ENDPOINT_URL": server.url, "AWS_CONFIG_FILE": "/nonexistent", "AWS_SHARED_CREDENTIALS_FILE": "/nonexistent",
@@ -510,3 +588,12 @@ def test_a_session_token_needs_tls(call, server):
     assert "allow_http" in call("info", "s3://127.x/a.zarr", "--store-option=style=virtual", env=env, code=None).err
     env = make_variables(server.url, AWS_SESSION_TOKEN="tok", http_proxy="http://127.0.0.1:9")
     assert call("cat", f"{URL}/a[0,:2]", env=env).text.split() == ["0", "1"]
+    tokens = set()
+
+    def fault(request):  # the server is a proxy for the host
+        request.path = request.path.removeprefix("http://example.invalid")
+        tokens.add(request.headers.get("x-amz-security-token"))
+
+    server.service.fault = fault
+    env = make_variables("http://example.invalid", AWS_SESSION_TOKEN="tok", http_proxy=server.url)
+    assert call("cat", f"{URL}/a[0,:2]", "--store-option=allow_http=true", env=env).text.split() == ["0", "1"] and tokens == {"tok"}

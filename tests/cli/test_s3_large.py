@@ -13,6 +13,7 @@ import pytest
 from conftest import PROGRAM, peak
 from http_answers import HANGS, LOST, answer_range
 from s3_large import answer_xml, read_xml, start_large_service
+from scripted_server import run_server
 from s3_server import BUCKET, ID, SECRET, answer_error, answer_list, find_versitygw, make_variables, start_versitygw
 from test_s3_command import skip_without_libraries
 
@@ -80,6 +81,14 @@ def test_a_large_value_goes_up_in_parts(call, server, large):
     assert (server.bucket / "x.zarr/c/0/0").stat().st_size == 70 * MIB
     assert call("diff", large[0] / "a.zarr", URL).code == 0
     assert server.service.open_uploads() == []
+
+
+def test_parts_are_on_their_way_together(call, server, large):
+    """Each waits until the others have come."""
+    all_of_them = threading.Barrier(9)
+    server.gate = lambda request: all_of_them.wait(60) if "partNumber" in request.path else None
+    upload(call, large)
+    assert call("diff", large[0] / "a.zarr", URL).code == 0
 
 
 def test_checksums_of_parts(call, server, large, array_file):
@@ -387,6 +396,50 @@ def test_a_copy_in_parts_mixes_no_versions(call, server, array, etags, change, n
     assert call("cp", URL, OTHER, code=None).code != 0  # it then reads the value, which has no 6 GiB
     assert server.service.count("CompleteUpload") == 0 and server.service.open_uploads() == []
     assert n_parts is None or server.service.count("UploadPartCopy") == n_parts
+
+
+# ---- between any two stores ----
+
+
+@pytest.fixture(params=["folder", "archive", "bucket", "archive in a bucket", "web server"])
+def source(request, call, server, array_file, tmp_path):
+    """The same array in a store of each kind."""
+    local = array_file.with_suffix(".zarr")
+    if request.param == "folder":
+        yield local
+    elif request.param == "web server":
+        call("cp", local, tmp_path / "archive.zip")
+        with run_server(tmp_path) as www:
+            yield f"{www.environment['ZR_SERVER']}/archive.zip"
+    else:
+        url = {"archive": tmp_path / "source.zip", "bucket": f"s3://{BUCKET}/source.zarr", "archive in a bucket": f"s3://{BUCKET}/source.zip"}[request.param]
+        call("cp", local, url)
+        yield url
+
+
+@pytest.mark.parametrize("destination", ["{folder}/to.zarr", "{folder}/to.zip", f"s3://{BUCKET}/to.zarr", f"s3://{BUCKET}/to.zip"])
+def test_between_any_two_stores(call, server, source, destination, array_file, tmp_path):
+    """cp, diff, verify, reencode, mv and rm, with progress, a second run that resumes, and verification."""
+    to, local, is_spooled = destination.format(folder=tmp_path), array_file.with_suffix(".zarr"), destination.startswith("s3:") and destination.endswith("zip")
+    said = call("cp", "--verify", "--progress=json", source, to).err
+    assert [line for line in said.splitlines() if '"progress": "copy"' in line][-1].count('"done_items": 17') == 1 and "all bytes compared equal" in said, said
+    assert call("diff", local, to).code == call("diff", source, to).code == 0 and "1 array" in call("verify", to).err
+    if is_spooled:
+        assert "stores of kind zip cannot write" in call("cp", "--resume", source, to, code=6).err
+    else:
+        assert "skipped 17 objects" in call("cp", "--resume", source, to).err
+    other = to.replace("/to.", "/other.")
+    said = call("reencode", "--chunks=7,7", "--progress=json", source, other).err
+    assert '"progress": "reencode"' in said and call("diff", local, other).code == 0
+    moved = to.replace("/to.", "/moved.")
+    if is_spooled:  # nothing in it can be deleted
+        assert "stores of kind zip cannot write" in call("mv", to, moved, code=6).err
+        return
+    assert call("reencode", "--chunks=7,7", "--resume", source, other).code == 0
+    assert '"progress": "move"' in call("mv", "--progress=json", to, moved).err
+    assert call("diff", local, moved).code == 0 and call("info", to, code=3)
+    call("rm", "-r", "--progress=json", moved)
+    assert call("info", moved, code=3)
 
 
 # ---- many keys ----
