@@ -137,9 +137,10 @@ typedef struct {
     uint64_t n;
     int32_t ndim;
     int64_t shape[ZARR_MAX_RANK];
-    zarr_heap *heap;   /* of elements that are read */
-    PyObject *objects; /* a tuple, whose texts and bytes are written */
-    char *copy;        /* of the texts of an array that are written */
+    zx_context *context; /* owned */
+    zarr_heap *heap;     /* of elements that are read */
+    PyObject *objects;   /* a tuple, whose texts and bytes are written */
+    char *copy;          /* of the texts of an array that are written */
 } zx_vlen;
 
 /* A tensor over memory of a Python object, which it keeps alive. */
@@ -252,6 +253,9 @@ struct zx_wish {
  */
 PyObject *zx_empty(zx_context *context, const struct zx_wish *w);
 PyObject *zx_context_empty(PyObject *self, PyObject *args);
+/* calloc() and free() with memory that is kept likewise, if it is large. */
+void *zx_kept_calloc(zx_context *context, size_t n, size_t bytes);
+void zx_kept_free(void *p);
 /* Where the elements of such an array are; NULL: only its buffer tells. */
 void *zx_data_of_new(zx_state *st, PyObject *array);
 /* The tensor of an array of NumPy's own class, without a look at its buffer, which takes

@@ -1,6 +1,7 @@
 /* outputs.c - memory of new arrays of NumPy that a read fills. New pages from the system
  * cost more than decoding into them, and malloc gives large blocks back at once. So the
- * blocks of large arrays that are freed are kept, up to a limit, for the next read.
+ * blocks of large arrays that are freed are kept, up to a limit, for the next read, and
+ * so is the room in which texts come before an array of NumPy has them.
  *
  * NumPy lets a program allocate the data of its arrays (NEP 49, NumPy 1.22). The arrays
  * own their data like all others: NumPy resizes them in place, and reuses temporaries.
@@ -205,10 +206,18 @@ static void *output_malloc(void *unused, size_t bytes)
     return b->mem.handle;
 }
 
+/* NumPy wants zeros for elements of StringDType. */
 static void *output_calloc(void *unused, size_t n, size_t bytes)
 {
-    (void)unused;
-    return calloc(n, bytes);
+    void *p;
+
+    if (!makes_output || n < LEAST_BYTES / (bytes ? bytes : 1) ||
+        n > SIZE_MAX / (bytes ? bytes : 1))
+        return calloc(n, bytes);
+    p = output_malloc(unused, n * bytes);
+    if (p)
+        memset(p, 0, n * bytes);
+    return p;
 }
 
 /* The system may take the pages of an idle block. */
@@ -473,6 +482,22 @@ PyObject *zx_empty(zx_context *context, const struct zx_wish *w)
     if (PyErr_Occurred())
         Py_CLEAR(out);
     return out;
+}
+
+void *zx_kept_calloc(zx_context *context, size_t n, size_t bytes)
+{
+    void *p;
+
+    makes_output = n <= SIZE_MAX / bytes && n * bytes >= LEAST_BYTES &&
+                   is_kept(context->ctx, n * bytes);
+    p = output_calloc(NULL, n, bytes);
+    makes_output = false;
+    return p;
+}
+
+void zx_kept_free(void *p)
+{
+    output_free(NULL, p, 0);
 }
 
 /* _empty(shape, dtype, is_fortran, bytes) */

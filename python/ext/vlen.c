@@ -6,19 +6,25 @@
 
 #include <string.h>
 
+enum {
+    TEXT_BYTES = 2 * sizeof(size_t) /* an element of StringDType */
+};
+
 static void vlen_dealloc(PyObject *o)
 {
     zx_vlen *self = (zx_vlen *)o;
 
     zarr_heap_free(self->heap);
-    PyMem_Free(self->item);
-    PyMem_Free(self->copy);
+    zx_kept_free(self->item);
+    zx_kept_free(self->copy);
     Py_XDECREF(self->objects);
+    Py_XDECREF((PyObject *)self->context);
     zx_free(o);
 }
 
-static zx_vlen *vlen_new(zx_state *st, PyObject *shape)
+static zx_vlen *vlen_new(zx_context *context, PyObject *shape)
 {
+    zx_state *st = context->st;
     uint64_t length[ZARR_MAX_RANK], n = 1;
     const int32_t ndim = zx_lengths(shape, length);
     zx_vlen *self;
@@ -36,11 +42,12 @@ static zx_vlen *vlen_new(zx_state *st, PyObject *shape)
     if (!self)
         return NULL;
     self->st = st;
+    self->context = (zx_context *)Py_NewRef((PyObject *)context);
     self->n = n;
     self->ndim = ndim;
     for (int32_t d = 0; d < ndim; d++)
         self->shape[d] = (int64_t)length[d];
-    self->item = PyMem_Calloc(n ? n : 1, sizeof *self->item);
+    self->item = zx_kept_calloc(context, n ? (size_t)n : 1, sizeof *self->item);
     if (!self->item) {
         Py_DECREF(self);
         PyErr_NoMemory();
@@ -139,7 +146,7 @@ static int copy_texts(zx_vlen *self, const struct zx_memory *m, void *lock)
 
     if (borrow_texts(self, m, lock, &bytes))
         return -1;
-    to = self->copy = PyMem_Malloc(bytes ? bytes : 1);
+    to = self->copy = zx_kept_calloc(self->context, bytes ? bytes : 1, 1);
     if (!to) {
         PyErr_NoMemory();
         return -1;
@@ -202,7 +209,7 @@ PyObject *zx_array_vlen(PyObject *o, PyObject *args)
 
     if (!PyArg_ParseTuple(args, "O|O", &shape, &elements))
         return NULL;
-    self = vlen_new(a->st, shape);
+    self = vlen_new(a->store->context, shape);
     if (!self)
         return NULL;
     if (elements != Py_None) {
@@ -282,14 +289,19 @@ static PyObject *vlen_texts(PyObject *o, PyObject *dtype)
 {
     const zx_vlen *self = (zx_vlen *)o;
     const struct zx_np_text_api *api = &self->st->np_text;
+    const struct zx_wish wish = {
+        .ndim = 1, .shape = {self->n}, .bytes = self->n * TEXT_BYTES, .dtype = dtype};
     PyObject *out, *own = NULL;
     struct zx_memory m;
     void *lock;
 
     if (!api->store)
         Py_RETURN_NONE;
-    out = PyObject_CallFunction(self->st->np_empty, "KO", (unsigned long long)self->n,
-                                dtype);
+    if (!PyObject_TypeCheck(dtype, (PyTypeObject *)self->st->np_dtype)) {
+        PyErr_SetString(PyExc_TypeError, "a data type of NumPy is needed");
+        return NULL;
+    }
+    out = zx_empty(self->context, &wish);
     if (out)
         own = PyObject_GetAttr(out, self->st->name[ZX_NAME_DTYPE]);
     if (!own || texts_init(&m, self, out, own, true)) {

@@ -297,6 +297,31 @@ def test_without_memory_what_is_kept_goes_first():
     """)
 
 
+@pytest.mark.skipif(not hasattr(np.dtypes, "StringDType"), reason="NumPy 1 has no StringDType")
+def test_arrays_of_text_have_memory_that_is_kept():
+    run("""
+    n = 600_000  # 16 bytes each in the array, and where the library puts them
+    texts = zarrc.create_array(None, shape=n, chunks=n, dtype=str, fill_value="missing")
+    first = texts[:]
+    used, idle = _core.outputs()
+    assert 16 * n <= used < 32 * n and 16 * n <= idle < 32 * n
+    assert (first == "missing").all()
+    del first
+    assert _core.outputs() == (0, used + idle)
+    for value in ("", "x" * 15, "ß" * 200):
+        texts[:] = np.array([value, "y"] * (n // 2), np.dtypes.StringDType())
+        found = texts[:]
+        assert (found[::2] == value).all() and (found[1::2] == "y").all()
+        del found
+    found = texts[: n - 1]
+    found[5] = "another text that is longer than fifteen bytes"
+    _core.keep_outputs(0)
+    assert found[5].startswith("another") and found[4] == "ß" * 200 and texts[n - 1] == "y"
+    del found
+    assert _core.outputs() == (0, 0)
+    """)
+
+
 def test_a_numpy_with_another_abi_allocates_itself():
     run("""
     from zarrc import _native, _dtypes, _log, errors
