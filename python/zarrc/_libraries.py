@@ -320,9 +320,10 @@ def fill(array: Any, host: Host) -> None:
 def check_usable(array: Any, *, is_out: bool) -> None:
     """Raises TypeError for arrays whose memory must not be used as it is."""
     name = find_name(array)
-    if is_out and name in LIBRARIES and LIBRARIES[name].fill is None:
+    library = LIBRARIES[name] if is_out and name in LIBRARIES else None
+    if library is not None and library.fill is None:
         raise TypeError(f'out: arrays of {name} are immutable: read with like="{name}" instead')
-    if is_out and resolve(array) is not array:
+    if library is not None and library.resolve(array) is not array:
         raise TypeError("out: the tensor is a conjugate or negative view, whose memory has other elements: give the memory itself")
     if getattr(array, "requires_grad", False):
         raise TypeError(f"{'out' if is_out else 'value'}: the tensor requires grad: give its detach()")
