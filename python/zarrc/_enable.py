@@ -36,7 +36,7 @@ def enable() -> EnabledScope:
     """Makes zarr-python use zarrc for arrays that are opened afterwards, or only inside the block when used as a context manager.
 
     Arrays that a read returns are in memory that zarrc keeps for the next read, unless the program has changed zarr-python's
-    setting ``ndbuffer``.
+    setting ``ndbuffer``. Data types and codecs that zarr-python lacks are registered, and stay so.
 
     Returns
     -------

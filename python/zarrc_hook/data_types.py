@@ -1,7 +1,8 @@
 """What zarr-python finds by the entry points `zarr.data_type`: classes of the data types that it lacks.
 
-zarr-python 3.4.1 and newer imports all of them when it opens its first array, also for users who never chose zarrc. As
-`zarrc_hook.pipeline`, this imports neither zarrc nor ml_dtypes before an array has such a type, and it does not fail.
+zarr-python 3.4.1 and newer loads all of them when it opens its first array, also for users who never chose zarrc. As
+`zarrc_hook.pipeline`, this imports neither zarrc nor NumPy nor ml_dtypes before an array has such a type. If the import fails,
+`zarrc_hook.data_type` hides that.
 """
 from __future__ import annotations
 
@@ -33,21 +34,14 @@ if TYPE_CHECKING:
     registry: Any
     Mismatch: type[ValueError]
 else:
+    from zarr.core.dtype.common import HasEndianness, HasItemSize
+    from zarr.dtype import RawBytes
+    from zarr.dtype import ZDType as Base
+    from zarr.dtype import data_type_registry as registry
     try:
-        from zarr.core.dtype.common import HasEndianness, HasItemSize
-        from zarr.dtype import RawBytes
-        from zarr.dtype import ZDType as Base
-        try:
-            from zarr.errors import DataTypeValidationError as Mismatch
-        except ImportError:  # before 3.2
-            from zarr.core.dtype.common import DataTypeValidationError as Mismatch
-    except Exception:  # another zarr than we know: `choose` gives it nothing new
-        Mismatch = ValueError
-        Base, HasEndianness, HasItemSize, RawBytes = (type(name, (), {}) for name in ("Base", "HasEndianness", "HasItemSize", "RawBytes"))
-    try:
-        from zarr.dtype import data_type_registry as registry
-    except Exception:
-        registry = None
+        from zarr.errors import DataTypeValidationError as Mismatch
+    except ImportError:  # before 3.2
+        from zarr.core.dtype.common import DataTypeValidationError as Mismatch
 
 
 _SIZES = {  # bytes of an element, by the name in metadata, which is that in ml_dtypes
@@ -209,21 +203,10 @@ def _is_matched(dtype: Any) -> bool:
     return False
 
 
-class _Choice:
-    """What the entry points name: for each class, the one that zarr-python has under the name, or ours. A zarr-python that we do
-    not know registers one of its own once more."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name not in CLASSES:
-            raise AttributeError(name)
-        cls = CLASSES[name]
-        try:
-            return registry.contents.get(cls._zarr_v3_name, cls if Mismatch is not ValueError else next(iter(registry.contents.values())))
-        except Exception:
-            return cls
-
-
-choose = _Choice()
+def choose(name: str) -> Any:
+    """The class of an entry point: the one that zarr-python has under the name, or ours."""
+    cls = CLASSES[name]
+    return registry.contents.get(cls._zarr_v3_name, cls)
 
 
 def register() -> None:

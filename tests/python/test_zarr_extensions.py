@@ -19,6 +19,7 @@ from zarr.buffer.cpu import Buffer
 from zarr.storage import MemoryStore
 
 import zarrc
+import zarrc_hook
 from zarrc_hook import codecs, data_types
 
 ml_dtypes = pytest.importorskip("ml_dtypes", reason="scripts/venv installs ml_dtypes")
@@ -401,7 +402,7 @@ def test_processes(tmp_path, how):
 
 def test_entry_points_are_the_tables():
     points = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]
-    assert points["zarr.data_type"] == {name: f"zarrc_hook.data_types:choose.{name}" for name in data_types.CLASSES}
+    assert points["zarr.data_type"] == {name: f"zarrc_hook:data_type.{name}" for name in data_types.CLASSES}
     assert points["zarr.codecs"] == {cls.name: f"zarrc_hook.codecs:choose.{name}" for name, cls in codecs.CLASSES.items()}
 
 
@@ -468,32 +469,37 @@ def test_installed_and_broken(tmp_path):
     """, "raise ImportError('libmissing.so: cannot open shared object file')")
 
 
-def test_another_zarr_python(tmp_path):
-    """Classes without the base classes that we know harm no array."""
+@pytest.mark.parametrize("change", ['sys.modules["zarr.core.dtype.common"] = None', "zarr.dtype.ZDType = 1"])
+def test_another_zarr_python(tmp_path, change):
+    """If the classes cannot be made, zarr-python has none of the data types and works as before."""
+    run(tmp_path, f"""
+        import sys, zarr, zarr.dtype, zarr.registry
+        from importlib.metadata import entry_points
+        from zarr.dtype import data_type_registry
+        from zarr.core.dtype import registry, wrapper
+        known, before = dict(data_type_registry.contents), sys.modules["zarr.core.dtype.common"]
+        {change}
+        points = [point for point in entry_points(group="zarr.data_type") if point.value.startswith("zarrc_hook")]
+        assert len(points) == 17
+        for point in points:
+            cls = point.load()
+            data_type_registry.register(cls._zarr_v3_name, cls)
+        assert data_type_registry.contents == known
+        sys.modules["zarr.core.dtype.common"], zarr.dtype.ZDType = before, wrapper.ZDType
+        z = zarr.create_array({{}}, shape=(4,), dtype="i4")
+        z[...] = 1
+        assert z[...].sum() == 4
+    """)
+
+
+def test_another_zarr_python_and_codecs(tmp_path):
     run(tmp_path, """
         import sys, zarr, zarr.registry
         from importlib.metadata import entry_points
-        from zarr.dtype import data_type_registry
-        hidden = {name: sys.modules.pop(name) for name in ("zarr.core.dtype.common", "zarr.abc.codec")}
-        sys.modules.update(dict.fromkeys(hidden))
-        points = [point for group in ("zarr.data_type", "zarr.codecs") for point in entry_points(group=group) if "zarrc" in point.value]
-        loaded = [point.load() for point in points]
-        sys.modules.update(hidden)
-        assert len(loaded) == 36
-        known = dict(data_type_registry.contents)
-        for cls in loaded[:17]:
-            data_type_registry.register(cls._zarr_v3_name, cls)
-        assert data_type_registry.contents == known
-        z = zarr.create_array({}, shape=(4,), dtype="i4")
-        z[...] = 1
-        assert z[...].sum() == 4
-        for name in ("bfloat16", "nonsense"):
-            try:
-                zarr.create_array({}, shape=4, dtype=name)
-            except (TypeError, ValueError):
-                pass
-            else:
-                raise AssertionError
+        before = sys.modules["zarr.abc.codec"]
+        sys.modules["zarr.abc.codec"] = None
+        points = [point for point in entry_points(group="zarr.codecs") if point.value.startswith("zarrc_hook")]
+        assert len([point.load() for point in points]) == 19
     """)
 
 
@@ -502,7 +508,7 @@ def test_never_taken_over(monkeypatch):
     registry = data_types.registry
     other = registry.contents["float16"]
     monkeypatch.setitem(registry.contents, "bfloat16", other)
-    assert data_types.choose.bfloat16 is other and data_types.choose.int4 is data_types.CLASSES["int4"]
+    assert zarrc_hook.data_type.bfloat16 is other and zarrc_hook.data_type.int4 is data_types.CLASSES["int4"]
     data_types.register()
     assert registry.contents["bfloat16"] is other
 
