@@ -145,9 +145,9 @@ typedef struct zarr_context_options {
  *
  * If a member of the options is zero, an environment variable can set its default:
  *
- * - ZARRC_MAX_THREADS, ZARRC_MEMORY_BYTES (such as 512M or 4G), ZARRC_DEVICE_BYTES,
- *   ZARRC_PINNED_BYTES, ZARRC_ALLOCATORS, ZARRC_PIPELINE, ZARRC_CODEC_PREFERENCE,
- *   ZARRC_PLUGIN_OPTIONS: as the member of that name;
+ * - ZARRC_MAX_THREADS, ZARRC_MEMORY_BYTES (such as 512M or 4G), ZARRC_WAVE_BYTES,
+ *   ZARRC_DEVICE_BYTES, ZARRC_PINNED_BYTES, ZARRC_ALLOCATORS, ZARRC_PIPELINE,
+ *   ZARRC_CODEC_PREFERENCE, ZARRC_PLUGIN_OPTIONS: as the member of that name;
  * - ZARRC_LIMITS: a text for zarr_limits_parse();
  * - ZARRC_TRUST: verified, full or none;
  * - ZARRC_LOG_LEVEL: error, warn, info, debug or trace;

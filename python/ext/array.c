@@ -217,7 +217,36 @@ static int array_set_like(PyObject *o, PyObject *value, void *unused)
     return 0;
 }
 
+/* (wave_bytes, memory_bytes, coalesce_gap, coalesce_bytes); 0: the library's */
+static PyObject *array_tuning(PyObject *o, void *unused)
+{
+    const zarr_tuning *t = &((zx_array *)o)->tuning;
+
+    (void)unused;
+    return zx_shape(4, (const uint64_t[]){t->wave_bytes, t->memory_bytes, t->coalesce_gap,
+                                          t->coalesce_bytes});
+}
+
+static int array_set_tuning(PyObject *o, PyObject *value, void *unused)
+{
+    zarr_tuning *t = &((zx_array *)o)->tuning;
+    uint64_t n[ZARR_MAX_RANK];
+
+    (void)unused;
+    if (!value || zx_lengths(value, n) != 4) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_TypeError, "four numbers are needed");
+        return -1;
+    }
+    t->wave_bytes = n[0];
+    t->memory_bytes = n[1];
+    t->coalesce_gap = n[2];
+    t->coalesce_bytes = n[3];
+    return 0;
+}
+
 static PyGetSetDef array_getset[] = {
+    {"_tuning", array_tuning, array_set_tuning, NULL, NULL},
     {"_has_like", array_has_like, array_set_like, NULL, NULL},
     {"_is_fortran", array_is_fortran, array_set_fortran, NULL, NULL},
     {"shape", array_shape, NULL, "The lengths of the dimensions.", (void *)SHAPE},

@@ -41,10 +41,9 @@ static uint32_t call_threads(zx_state *st)
     return atomic_load(&st->max_threads);
 }
 
-int zx_io_init(struct zx_io *io, zx_state *st, PyObject *options)
+int zx_io_init(struct zx_io *io, const zx_array *a, PyObject *options)
 {
     static const zarr_io_options none = ZARR_IO_OPTIONS_INIT;
-    static const zarr_tuning plain = ZARR_TUNING_INIT;
     static const zarr_stats no_stats = ZARR_STATS_INIT;
 
     PyObject *field, *present, *counts;
@@ -54,17 +53,18 @@ int zx_io_init(struct zx_io *io, zx_state *st, PyObject *options)
     io->o = none;
     io->progress = io->field = io->counts = NULL;
     io->is_packed = 0;
-    io->o.max_threads = call_threads(st);
+    io->o.max_threads = call_threads(a->st);
+    io->tuning = a->tuning;
+    io->o.tuning = &io->tuning;
     if (!options || options == Py_None)
         return 0;
-    io->tuning = plain;
-    io->o.tuning = &io->tuning;
     if (zx_opt_u32(options, "max_threads", &io->o.max_threads) ||
         zx_opt_u32(options, "missing_chunks", &io->o.missing_chunks) ||
         zx_opt_u32(options, "empty_chunks", &io->o.empty_chunks) ||
         zx_opt_u32(options, "outside", &io->o.outside) ||
         zx_opt_u32(options, "inner_order", &io->tuning.inner_order) ||
         zx_opt_u32(options, "trust", &io->o.trust) ||
+        zx_opt_u64(options, "wave_bytes", &io->tuning.wave_bytes) ||
         zx_opt_u64(options, "memory_bytes", &io->tuning.memory_bytes) ||
         zx_opt_u64(options, "coalesce_gap", &io->tuning.coalesce_gap) ||
         zx_opt_u64(options, "coalesce_bytes", &io->tuning.coalesce_bytes) ||
@@ -327,7 +327,7 @@ PyObject *zx_array_getitem(PyObject *o, PyObject *key)
         return NULL;
     if (!is_quick)
         return PyObject_CallMethod(o, "_get", "(O)", key);
-    zx_io_init(&io, self->st, NULL); /* it calls Python, so no exception may be set yet */
+    zx_io_init(&io, self, NULL); /* it calls Python, so no exception may be set yet */
     out = fresh(self, sel, &wish);
     if (out && read_fresh(self, sel, out, &wish, &io))
         Py_CLEAR(out);
@@ -371,7 +371,7 @@ int zx_array_setitem(PyObject *o, PyObject *key, PyObject *value)
         Py_XDECREF(done);
         return done ? 0 : -1;
     }
-    zx_io_init(&io, self->st, NULL);
+    zx_io_init(&io, self, NULL);
     rc = move(self, sel, value, self->order, &io, false);
     zarr_selection_free(sel);
     return rc;
@@ -396,7 +396,7 @@ static int read_quick(zx_array *self, const zarr_selection *sel, PyObject *out)
     struct zx_io io;
     int rc;
 
-    if (zx_io_init(&io, self->st, NULL))
+    if (zx_io_init(&io, self, NULL))
         return -1;
     if (zx_io_memory(&io, &m, self, out, true, sel)) {
         PyErr_Clear();
@@ -468,7 +468,7 @@ static PyObject *read_or_write(PyObject *o, PyObject *args, bool is_read)
     int rc;
 
     if (!PyArg_ParseTuple(args, "OOI|O", &selection, &object, &order, &options) ||
-        zx_selection_arg(self->st, selection, &sel) || zx_io_init(&io, self->st, options))
+        zx_selection_arg(self->st, selection, &sel) || zx_io_init(&io, self, options))
         return NULL;
     rc = move(self, sel, object, order, &io, is_read);
     zx_io_deinit(&io);
@@ -505,7 +505,7 @@ PyObject *zx_array_append(PyObject *o, PyObject *args)
 
     if (zx_writable(self->store) ||
         !PyArg_ParseTuple(args, "OiI|O", &object, &axis, &order, &options) ||
-        zx_io_init(&io, self->st, options))
+        zx_io_init(&io, self, options))
         return NULL;
     if (zx_io_lend(&m, self, object, false)) {
         zx_io_deinit(&io);

@@ -42,6 +42,7 @@ PyObject *zx_array_wrap(zx_state *st, PyTypeObject *type, zx_store *store, zarr_
     self->a = a;
     self->store = (zx_store *)Py_NewRef((PyObject *)store);
     self->ndim = zarr_array_ndim(a);
+    self->tuning.struct_size = sizeof self->tuning;
     if (describe(self))
         Py_CLEAR(self);
     return (PyObject *)self;

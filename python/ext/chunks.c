@@ -80,52 +80,67 @@ PyObject *zx_array_check_codecs(PyObject *o, PyObject *is_write)
     Py_RETURN_NONE;
 }
 
-static PyObject *explanation_text(zx_array *self, const zarr_explanation *x)
+static PyObject *explanation_text(zx_array *self, const zarr_explanation *x,
+                                  uint32_t form)
 {
     zarr_error err;
     size_t bytes = 0;
     PyObject *out = NULL;
     char *text;
 
-    if (zx_check(self->st,
-                 zarr_explanation_text(x, ZARR_EXPLAIN_TEXT, NULL, 0, &bytes, &err), &err,
+    if (zx_check(self->st, zarr_explanation_text(x, form, NULL, 0, &bytes, &err), &err,
                  self->a))
         return NULL;
     text = PyMem_Malloc(bytes + 1);
     if (!text)
         return PyErr_NoMemory();
-    if (zx_check(
-            self->st,
-            zarr_explanation_text(x, ZARR_EXPLAIN_TEXT, text, bytes + 1, &bytes, &err),
-            &err, self->a) == 0)
+    if (zx_check(self->st, zarr_explanation_text(x, form, text, bytes + 1, &bytes, &err),
+                 &err, self->a) == 0)
         out = PyUnicode_DecodeUTF8(text, (Py_ssize_t)bytes, "replace");
     PyMem_Free(text);
     return out;
 }
 
-/* _explain(is_write, selection, memory or None) -> what the call would do, as text */
+/* (lines for people, JSON) */
+static PyObject *explanation_texts(zx_array *self, const zarr_explanation *x)
+{
+    PyObject *text = explanation_text(self, x, ZARR_EXPLAIN_TEXT);
+    PyObject *json = text ? explanation_text(self, x, ZARR_EXPLAIN_JSON) : NULL;
+
+    if (json)
+        return Py_BuildValue("(NN)", text, json);
+    Py_XDECREF(text);
+    return NULL;
+}
+
+/* _explain(is_write, selection, memory or None, options) -> what the call would do, as
+ * text and as JSON */
 PyObject *zx_array_explain(PyObject *o, PyObject *args)
 {
     zx_array *self = (zx_array *)o;
-    PyObject *selection, *object, *out = NULL;
+    PyObject *selection, *object, *options, *out = NULL;
     const zarr_selection *sel;
     zarr_explanation *x = NULL;
     struct zx_memory m = {.owner = NULL};
+    struct zx_io io;
     int is_write;
     zarr_error err;
     zarr_status status;
 
-    if (!PyArg_ParseTuple(args, "pOO", &is_write, &selection, &object) ||
-        zx_selection_arg(self->st, selection, &sel) ||
-        (object != Py_None && zx_io_lend(&m, self, object, false)))
+    if (!PyArg_ParseTuple(args, "pOOO", &is_write, &selection, &object, &options) ||
+        zx_selection_arg(self->st, selection, &sel) || zx_io_init(&io, self, options))
         return NULL;
+    if (object != Py_None && zx_io_lend(&m, self, object, false))
+        goto io;
     Py_BEGIN_ALLOW_THREADS status =
         zarr_array_explain(&x, self->a, is_write ? ZARR_EXPLAIN_WRITE : ZARR_EXPLAIN_READ,
-                           sel, object == Py_None ? NULL : &m.t, NULL, &err);
+                           sel, object == Py_None ? NULL : &m.t, &io.o, &err);
     Py_END_ALLOW_THREADS if (zx_check(self->st, status, &err, self->a) == 0) out =
-        explanation_text(self, x);
+        explanation_texts(self, x);
     zarr_explanation_free(x);
     zx_memory_deinit(&m);
+io:
+    zx_io_deinit(&io);
     return out;
 }
 
@@ -453,8 +468,7 @@ static PyObject *passage(PyObject *o, PyObject *args, bool is_read)
 
     if (!PyArg_ParseTuple(args, "OOIOOO", &selection, &object, &order, &keys, &values,
                           &options) ||
-        zx_selection_arg(self->st, selection, &p.sel) ||
-        zx_io_init(&p.io, self->st, options))
+        zx_selection_arg(self->st, selection, &p.sel) || zx_io_init(&p.io, self, options))
         return NULL;
     p.harvest.a = self->a;
     if (zx_io_memory(&p.io, &p.memory, self, object, is_read, p.sel))

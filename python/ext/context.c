@@ -69,7 +69,7 @@ static int read_wish(PyObject *dict, struct wish *w)
     w->limits.struct_size = sizeof w->limits;
     if (zx_opt_u32(dict, "max_threads", &w->o.max_threads) ||
         zx_opt_u64(dict, "memory_bytes", &w->o.memory_bytes) ||
-        zx_opt_u64(dict, "wave", &w->o.wave_bytes) ||
+        zx_opt_u64(dict, "wave_bytes", &w->o.wave_bytes) ||
         zx_opt_u32(dict, "log_level", &w->o.log_level) ||
         zx_opt_text(dict, "pipeline", &w->o.pipeline) ||
         zx_opt_text(dict, "codec_preference", &w->o.codec_preference) ||

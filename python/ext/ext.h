@@ -122,6 +122,7 @@ typedef struct {
     int32_t ndim;
     bool is_fortran; /* reads give new arrays in column-major order */
     bool has_like;   /* [] gives arrays of another library, which zarrc/_array.py does */
+    zarr_tuning tuning; /* of calls that name no other */
 } zx_array;
 
 typedef struct {
@@ -269,7 +270,8 @@ PyObject *zx_outputs(PyObject *module, PyObject *unused);
 
 /* ---- array_io.c ------------------------------------------------------------- */
 
-int zx_io_init(struct zx_io *io, zx_state *st, PyObject *options); /* a dict, or NULL */
+/* `options`: a dict, or NULL. */
+int zx_io_init(struct zx_io *io, const zx_array *a, PyObject *options);
 void zx_io_deinit(struct zx_io *io);
 /* Names the buffer that receives a byte for each chunk: whether the store has it. */
 int zx_io_present(struct zx_io *io, PyObject *object);

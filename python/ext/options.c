@@ -2,6 +2,9 @@
  * or None leaves the default. */
 #include "ext.h"
 
+#include <stddef.h>
+#include <string.h>
+
 int zx_opt(PyObject *dict, const char *name, PyObject **out)
 {
     PyObject *key;
@@ -26,34 +29,55 @@ int zx_opt(PyObject *dict, const char *name, PyObject **out)
     return 0;
 }
 
+#define COUNTER(name)                                                                    \
+    {                                                                                    \
+#        name, offsetof(zarr_stats, name)                                                \
+    }
+
+static const struct counter {
+    const char *name;
+    size_t at;
+} counters[] = {COUNTER(chunks_total),
+                COUNTER(chunks_done),
+                COUNTER(chunks_missing),
+                COUNTER(chunks_direct),
+                COUNTER(chunks_partial),
+                COUNTER(chunks_fallback),
+                COUNTER(chunks_distrusted),
+                COUNTER(elements),
+                COUNTER(bytes_stored),
+                COUNTER(bytes_decoded),
+                COUNTER(bytes_heap),
+                COUNTER(store_gets),
+                COUNTER(store_puts),
+                COUNTER(store_erases),
+                COUNTER(store_ranges),
+                COUNTER(index_reads),
+                COUNTER(index_hits),
+                COUNTER(copies_host),
+                COUNTER(bytes_host),
+                COUNTER(copies_up),
+                COUNTER(bytes_up),
+                COUNTER(copies_down),
+                COUNTER(bytes_down),
+                COUNTER(copies_device),
+                COUNTER(bytes_device),
+                COUNTER(copies_decoded_host),
+                COUNTER(waves),
+                COUNTER(read_modify_writes),
+                COUNTER(wall_ns)};
+
 int zx_stats_add(PyObject *counts, const zarr_stats *stats)
 {
-    const struct {
-        const char *name;
-        uint64_t n;
-    } row[] = {{"chunks_total", stats->chunks_total},
-               {"chunks_direct", stats->chunks_direct},
-               {"chunks_fallback", stats->chunks_fallback},
-               {"bytes_stored", stats->bytes_stored},
-               {"bytes_decoded", stats->bytes_decoded},
-               {"copies_host", stats->copies_host},
-               {"bytes_host", stats->bytes_host},
-               {"copies_up", stats->copies_up},
-               {"bytes_up", stats->bytes_up},
-               {"copies_down", stats->copies_down},
-               {"bytes_down", stats->bytes_down},
-               {"copies_device", stats->copies_device},
-               {"bytes_device", stats->bytes_device},
-               {"copies_decoded_host", stats->copies_decoded_host}};
-
-    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-        uint64_t n = 0;
+    for (size_t i = 0; i < sizeof counters / sizeof *counters; i++) {
+        uint64_t n = 0, more;
         PyObject *sum;
 
-        if (zx_opt_u64(counts, row[i].name, &n))
+        memcpy(&more, (const char *)stats + counters[i].at, sizeof more);
+        if (zx_opt_u64(counts, counters[i].name, &n))
             return -1;
-        sum = PyLong_FromUnsignedLongLong(n + row[i].n);
-        if (!sum || PyDict_SetItemString(counts, row[i].name, sum)) {
+        sum = PyLong_FromUnsignedLongLong(n + more);
+        if (!sum || PyDict_SetItemString(counts, counters[i].name, sum)) {
             Py_XDECREF(sum);
             return -1;
         }

@@ -85,7 +85,7 @@ PyObject *zx_array_read_many(PyObject *o, PyObject *args)
                         "each selection needs memory for elements of a fixed size");
         return NULL;
     }
-    if (zx_io_init(&p.io, p.array->st, options))
+    if (zx_io_init(&p.io, p.array, options))
         return NULL;
     rc = fill_parts(&p, selections, memories, orders);
     for (size_t i = 0; i < p.n; i++)

@@ -253,8 +253,9 @@ static PyObject *read_now(const zx_quick *q, struct everyday *e, PyObject *memor
     zarr_status status = ZARR_ERR_INVALID;
 
     *is_late = false;
-    if (zx_io_init(&io, q->st, NULL) || (!zx_memory_of_numpy(&m, q->st, memory, true) &&
-                                         zx_memory_init(&m, q->st, memory, true)))
+    if (zx_io_init(&io, q->array, NULL) ||
+        (!zx_memory_of_numpy(&m, q->st, memory, true) &&
+         zx_memory_init(&m, q->st, memory, true)))
         return NULL;
     m.t.byte_order = q->order;
     io.o.flags |= ZARR_IO_AT_ONCE;
@@ -283,7 +284,7 @@ static zx_request *make_request(const zx_quick *q, const struct everyday *e,
     r->array = (zx_array *)Py_NewRef((PyObject *)q->array);
     r->selection = zx_quick_selection(q, e);
     r->present = PyByteArray_FromStringAndSize(NULL, e->n);
-    if (!r->selection || !r->present || zx_io_init(&r->io, q->st, NULL) ||
+    if (!r->selection || !r->present || zx_io_init(&r->io, q->array, NULL) ||
         zx_io_present(&r->io, r->present) ||
         zx_memory_init(&r->memory, q->st, memory, true) || !has_shape(e, &r->memory)) {
         Py_DECREF((PyObject *)r);

@@ -264,8 +264,7 @@ PyObject *zx_array_submit(PyObject *o, PyObject *args)
     self->array = (zx_array *)Py_NewRef(o);
     self->selection = Py_NewRef(selection);
     self->options = Py_NewRef(options);
-    if (zx_io_init(&self->io, a->st, options) ||
-        request_memory(self, what, object, order) ||
+    if (zx_io_init(&self->io, a, options) || request_memory(self, what, object, order) ||
         launch(self, ((zx_queue *)queue)->box, what, axis))
         Py_CLEAR(self);
     return (PyObject *)self;

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from . import _consolidation, _core, _dtypes, _indexing, _libraries, _tensors
 
 if TYPE_CHECKING:
-    from typing import Self
+    from typing import Self, Unpack
 
+    from ._arguments import Controls
     from ._requests import Queue
     from ._types import ArrayLike, Key, LikeLike, Memory
 
@@ -159,9 +160,9 @@ class AsyncArrayBase:
             await _write(self.array, selection, value)
 
     async def read_many(self, keys: Iterable[Key], *, out: Memory | Sequence[Memory] | None = None, device: str | None = None,
-                        like: LikeLike = None, meta_array: LikeLike = None) -> list[Any]:
+                        like: LikeLike = None, meta_array: LikeLike = None, **controls: Unpack[Controls]) -> list[Any]:
         """What `Array.read_many` reads, on a thread of the loop's executor."""
-        found: list[Any] = await run_on_thread(self.array.read_many, keys, out=out, device=device, like=like, meta_array=meta_array)
+        found: list[Any] = await run_on_thread(self.array.read_many, keys, out=out, device=device, like=like, meta_array=meta_array, **controls)
         return found
 
     async def get_basic_selection(self, selection: Key = ..., *, out: Memory | None = None, like: LikeLike = None, meta_array: LikeLike = None) -> Any:

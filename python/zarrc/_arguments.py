@@ -20,6 +20,18 @@ class Old(TypedDict, total=False):
     zarr_version: None
 
 
+class Controls(TypedDict, total=False):
+    """How one call reads or writes: see `_settings.CONTROLS`."""
+
+    wave_bytes: int | str | None
+    memory_bytes: int | str | None
+    pipeline: str | None
+    codec_preference: str | None
+    trust: str | None
+    coalesce_gap: int | str | None
+    coalesce_bytes: int | str | None
+
+
 class _Where(TypedDict, total=False):
     device: str | None
     like: LikeLike

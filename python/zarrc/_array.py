@@ -17,12 +17,17 @@ from ._edges import MOST_SIZES, count_edges, list_edges
 from ._node import Node
 from ._progress import reporter
 from ._store import Store
+from ._settings import call_options, settings
 from ._tensors import HOST, Column, DeviceTensor, Tensor
 from .errors import ConflictError, LimitError, NotFoundError, ZarrcError, in_store, make_error
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
+    from ._arguments import Controls
     from ._blocks import Block
     from ._info import Info
+    from ._stats import Explanation
     from ._types import ArrayLike, ConfigLike, Fields, Key, LikeLike, Memory, Progress
 
 
@@ -456,7 +461,7 @@ class Array(Node, _core.Array):
 
     def read(self, key: Key = ..., *, out: Memory | None = None, fields: Fields = None, packed: bool = False,
              progress: Progress = None, max_threads: int | None = None, device: str | None = None, like: LikeLike = None,
-             meta_array: LikeLike = None, stats: dict[str, int] | None = None) -> Any:
+             meta_array: LikeLike = None, stats: dict[str, int] | None = None, **controls: Unpack[Controls]) -> Any:
         """Reads what ``z[key]`` reads, with options.
 
         Parameters
@@ -480,8 +485,11 @@ class Array(Node, _core.Array):
             Whose arrays are returned, on ``device`` or on that of the array. By default as the array was opened.
         meta_array : array, optional
             What zarr 2 calls ``like``.
-        stats : dict, optional
+        stats : Stats or dict, optional
             Counters of what the call did, such as ``bytes_stored`` and ``copies_up``, are added to it.
+        **controls
+            How this call works: ``wave_bytes``, ``memory_bytes``, ``pipeline``, ``codec_preference``, ``trust``, ``coalesce_gap`` and
+            ``coalesce_bytes``, as in `ArrayConfig`. They come before those of the array and the settings.
 
         Returns
         -------
@@ -519,12 +527,12 @@ class Array(Node, _core.Array):
             if out is not None or fields or packed:
                 raise TypeError("device= makes memory for whole elements: it goes without out=, fields= and packed=")
             with reporter(progress) as options:
-                return DeviceTensor.read(self, _indexing.any_key(self, key), device, _with(options, max_threads, stats))
+                return DeviceTensor.read(self, _indexing.any_key(self, key), device, _with(options, max_threads, stats, controls))
         if wanted is not None and not packed:
             more, key = _indexing.pop_fields(key)
             with reporter(progress) as options:
-                return _tensors.read(self, _indexing.any_key(self, key), wanted, fields=fields or more, options=_with(options, max_threads, stats))
-        if not (packed or fields or max_threads or stats is not None) and (progress is None or progress is False):  # a bar of tqdm may have no truth
+                return _tensors.read(self, _indexing.any_key(self, key), wanted, fields=fields or more, options=_with(options, max_threads, stats, controls))
+        if not (packed or fields or max_threads or controls or stats is not None) and (progress is None or progress is False):  # a bar of tqdm may have no truth
             if out is not None and self._read_into(key, out):
                 return out
             if (quick := self._key(key)) is not NotImplemented:
@@ -534,11 +542,11 @@ class Array(Node, _core.Array):
         if packed:
             out = np.empty(_packed_shape(self, selection.shape), np.uint8) if out is None else out
         with reporter(progress) as options:
-            return _indexing.read(self, selection, out=out, fields=fields or more, options=_with(options, max_threads, stats))
+            return _indexing.read(self, selection, out=out, fields=fields or more, options=_with(options, max_threads, stats, controls))
 
     def read_many(self, keys: Iterable[Key], *, out: Memory | Sequence[Memory] | None = None, progress: Progress = None,
                   max_threads: int | None = None, device: str | None = None, like: LikeLike = None, meta_array: LikeLike = None,
-                  stats: dict[str, int] | None = None) -> list[Any]:
+                  stats: dict[str, int] | None = None, **controls: Unpack[Controls]) -> list[Any]:
         """Reads what ``[z[key] for key in keys]`` reads, in one request.
 
         Chunks are fetched together, and a chunk that several keys need is fetched and decoded once. Text and bytes of any length are
@@ -560,8 +568,11 @@ class Array(Node, _core.Array):
             Whose arrays are returned, on ``device`` or on that of the array. By default as the array was opened.
         meta_array : array, optional
             What zarr 2 calls ``like``.
-        stats : dict, optional
+        stats : Stats or dict, optional
             Counters of what the call did, such as ``bytes_stored`` and ``copies_up``, are added to it.
+        **controls
+            How this call works: ``wave_bytes``, ``memory_bytes``, ``pipeline``, ``codec_preference``, ``trust``, ``coalesce_gap`` and
+            ``coalesce_bytes``, as in `ArrayConfig`. They come before those of the array and the settings.
 
         Returns
         -------
@@ -590,7 +601,7 @@ class Array(Node, _core.Array):
             raise TypeError("device= makes memory: it goes without out=")
         wanted = self._find_like(like, meta_array, device, out)
         with reporter(progress) as options:
-            options = _with(options, max_threads, stats)
+            options = _with(options, max_threads, stats, controls)
             if wanted is not None:
                 return _tensors.read_many(self, [_indexing.any_key(self, key) for key in keys], wanted, options)
             if on_device and like is None and meta_array is None:
@@ -598,14 +609,37 @@ class Array(Node, _core.Array):
             return _parts.read(self, [_indexing.any_key(self, key) for key in keys], out, options)
 
     def explain(self, key: Key = ..., *, out: Memory | None = None, value: ArrayLike | None = None, device: str | None = None,
-                like: LikeLike = None) -> str:
-        """Tells in lines of text what `read` with these arguments would do, or `write` with ``value``: which implementations of codecs it
-        would use, and which copies it would make. No element is read or written."""
+                like: LikeLike = None, max_threads: int | None = None, **controls: Unpack[Controls]) -> Explanation:
+        """Tells what `read` with these arguments would do, or `write` with ``value``: which implementations of codecs it would use, which
+        copies it would make, and how many waves it would take. No element is read or written.
+
+        Parameters
+        ----------
+        key, out, device, like
+            As for `read`.
+        value : array_like or tensor, optional
+            As for `write`.
+        max_threads : int, optional
+            How many threads the call would use at most.
+        **controls
+            As for `read`.
+
+        Returns
+        -------
+        Explanation
+            A mapping with the members of `zarr_explanation`, whose repr is lines of text.
+
+        Examples
+        --------
+        >>> z = zarrc.create_array("x.zarr", shape=(4, 4), dtype="int8", chunks=(2, 2))
+        >>> z.explain(wave_bytes=8)["waves"]
+        2
+        """
         wanted = self._find_like(like, None, device, value if out is None else out)
-        return _tensors.explain(self, _indexing.any_key(self, key), _indexing.unwrap(out), value, wanted, device)
+        return _tensors.explain(self, _indexing.any_key(self, key), _indexing.unwrap(out), value, wanted, device, _with({}, max_threads, None, controls))
 
     def write(self, key: Key, value: ArrayLike, *, fields: Fields = None, packed: bool = False, progress: Progress = None,
-              max_threads: int | None = None, stats: dict[str, int] | None = None) -> None:
+              max_threads: int | None = None, stats: dict[str, int] | None = None, **controls: Unpack[Controls]) -> None:
         """Writes what ``z[key] = value`` writes, with options.
 
         Parameters
@@ -622,8 +656,11 @@ class Array(Node, _core.Array):
             Is called with the number of chunks that are done, and of all chunks. True shows a bar of tqdm.
         max_threads : int, optional
             How many threads the call uses at most. By default the setting ``max_threads``.
-        stats : dict, optional
+        stats : Stats or dict, optional
             Counters of what the call did, such as ``bytes_stored`` and ``copies_down``, are added to it.
+        **controls
+            How this call works: ``wave_bytes``, ``memory_bytes``, ``pipeline``, ``codec_preference``, ``trust``, ``coalesce_gap`` and
+            ``coalesce_bytes``, as in `ArrayConfig`. They come before those of the array and the settings.
 
         Raises
         ------
@@ -648,7 +685,7 @@ class Array(Node, _core.Array):
             if packed:
                 options["packed"] = 1
             _indexing.write(self, _indexing.any_key(self, key), value, fields=fields or more,
-                            options=_with(options, max_threads, stats))
+                            options=_with(options, max_threads, stats, controls))
 
     def _read_as(self, like: LikeLike, meta_array: LikeLike, selection: _core.Selection, fields: Any, out: Any) -> Any:
         wanted = self._find_like(like, meta_array, None, out)
@@ -747,7 +784,7 @@ class Array(Node, _core.Array):
         with _consolidation.change(self.store, self.path):
             self._resize(tuple(operator.index(n) for n in shape), _consolidation.flag(_core.ZARR_RESIZE_CONSOLIDATED))
 
-    def append(self, data: ArrayLike, axis: int = 0) -> tuple[int, ...]:
+    def append(self, data: ArrayLike, axis: int = 0, **controls: Unpack[Controls]) -> tuple[int, ...]:
         """Writes elements after those that are there. Readers see all of them or none, and appends of several processes wait for each other.
 
         Parameters
@@ -756,6 +793,9 @@ class Array(Node, _core.Array):
             The elements. Their shape is that of the array, except along ``axis``.
         axis : int, default 0
             The dimension that grows.
+        **controls
+            How this call works: ``wave_bytes``, ``memory_bytes``, ``pipeline``, ``codec_preference``, ``trust``, ``coalesce_gap`` and
+            ``coalesce_bytes``, as in `ArrayConfig`. They come before those of the array and the settings.
 
         Returns
         -------
@@ -779,7 +819,7 @@ class Array(Node, _core.Array):
         """
         there, memory, order, options = self._to_append(data, axis)
         with _consolidation.change(self.store, self.path):
-            there._append(memory, axis % self.ndim, order, options)
+            there._append(memory, axis % self.ndim, order, {**options, **call_options(controls)})
         if there is not self:
             self._follow(there)
         return self.shape
@@ -823,6 +863,7 @@ class Array(Node, _core.Array):
         self._config = config if self._like is None or config.like is not None else config.for_library(self._like)
         self._is_fortran = self.order == "F"
         self._has_like = self._like is not None
+        self._tuning = config.tuning()
         return self
 
     # ---- what people see ----
@@ -919,7 +960,9 @@ class AsyncArray(AsyncArrayBase):
         return AsyncArray(self.array.with_config(config))
 
 
-def _with(options: dict[str, Any], max_threads: int | None, stats: dict[str, int] | None = None) -> dict[str, Any]:
+def _with(options: dict[str, Any], max_threads: int | None, stats: dict[str, int] | None, controls: Controls) -> dict[str, Any]:
+    if controls:
+        options = {**options, **call_options(controls)}
     if stats is not None:
         if not isinstance(stats, dict):
             raise TypeError(f"stats: {stats!r} is not a dict")

@@ -6,6 +6,7 @@ are gathered from the items along their dimension. No chunk is looked at alone.
 """
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +31,10 @@ class Grid:
         self.chunk = edges if self.is_regular else ()
         self._edges: list[Any] = [edge if isinstance(edge, int) else np.asarray(edge, np.int64) for edge in edges]
         self._ends = [None if isinstance(edge, int) else np.cumsum(edge) for edge in self._edges]
+
+    def count_elements(self) -> int:
+        """How many elements the largest chunk has."""
+        return math.prod(edge if isinstance(edge, int) else int(edge.max(initial=0)) for edge in self._edges)
 
     def begin(self, d: int, place: int) -> int:
         ends = self._ends[d]

@@ -88,12 +88,13 @@ class Engine:
     """What the library needs for one array, made at its first read or write. Refuses arrays that are
     not for the library."""
 
-    def __init__(self, metadata: Any, codecs: tuple[Any, ...], document: dict[str, Any] | None) -> None:
+    def __init__(self, metadata: Any, codecs: tuple[Any, ...], document: dict[str, Any] | None, batch_size: int = 1) -> None:
         self._handles: dict[tuple[Any, ...], _core.Array] = {}
         self._longer: dict[str, Engine] = {}
         self._last: LastStore | None = None
         self._seen: Settings | None = None
         self._encodes = False
+        self._batch_size = batch_size  # zarr-python's; 1 is its default, so it is no wish
         self._lock = threading.Lock()
         for codec in codecs:
             _check_builtin(codec)
@@ -197,6 +198,7 @@ class Engine:
             raise Refusal(f"metadata without a document: {type(problem).__name__}") from None
         except UnsupportedError as problem:
             raise _lack(problem) from None
+        found._tuning = self._wave_bytes(found), 0, 0, 0
         if found._how == _dtypes.OTHER:
             raise Refusal(f"data type {document.get('data_type', document.get('dtype'))} without a counterpart in NumPy")
         with self._lock:
@@ -204,6 +206,13 @@ class Engine:
                 self._handles.clear()
             self._handles[key] = found
         return found
+
+
+    def _wave_bytes(self, array: _core.Array) -> int:
+        """The decoded bytes of so many chunks as zarr-python's `codec_pipeline.batch_size` wants in a wave; 0: the library's own waves."""
+        if self._batch_size <= 1 or array._how == _dtypes.VLEN:
+            return 0
+        return min(self._batch_size * self.grid.count_elements() * array.dtype.itemsize, 2**64 - 1)
 
 
 _engines_lock = threading.Lock()
@@ -215,7 +224,7 @@ def find_engine(pipeline: Any) -> Engine:
     if found is None:
         with _engines_lock:
             try:
-                found = Engine(state["_metadata"], tuple(pipeline), state.get("_document"))
+                found = Engine(state["_metadata"], tuple(pipeline), state.get("_document"), pipeline.batch_size)
             except Refusal as why:
                 found = str(why)
             state["_engine"] = found

@@ -6,12 +6,13 @@ user's file zarrc.toml, else from the machine. The library's own variables, whic
 from __future__ import annotations
 
 import json
+import operator
 import os
 import re
 import stat
 import threading
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
 
 from . import _core, _devices, _libraries, _log, _plugins, _threads
 from .errors import UnsupportedError, ZarrcError, make_error
@@ -28,37 +29,15 @@ SYMLINKS = _numbers("ZARR_SYMLINKS", "within deny follow")
 TRUST = _numbers("ZARR_TRUST", "verified full none")
 _LOG_LEVELS = _numbers("ZARR_LOG", "error warn info debug trace")
 
-DEFAULTS: dict[str, Any] = {
-    "max_threads": None,  # how many threads work at once
-    "memory_bytes": None,  # bytes that buffers may take together
-    "output_cache": 256 << 20,  # bytes of freed arrays' memory that are kept for the next reads; of the process, at once
-    "durability": None,  # "none", "commit", "ordered" or "each"
-    "locks": None,  # "os" or "none"
-    "lock_wait": None,  # seconds that a write waits for the lock of its key; None: without limit
-    "symlinks": None,  # "within", "deny" or "follow"
-    "pipeline": None,
-    "codec_preference": None,
-    "plugins": (),  # files of plug-ins
-    "entry_points": True,  # whether plug-ins of installed packages are used
-    "plugin_options": None,  # a dict of dicts
-    "device": None,  # such as "cuda:0": whose plug-in is loaded
-    "like": None,  # whose arrays reads return: "numpy", "cupy", "torch", "jax", an array or a class of them
-    "device_allocators": None,  # a dict of functions by kind of memory: where reads with device= put elements
-    "allocators": None,
-    "trust": None,  # "verified", "full" or "none": decoders that do not check their input
-    "untrusted": False,  # narrow limits for data of unknown origin
-    "limits": None,  # a dict of limits by their names in zarr_limits
-    "log_level": None,  # None: what the logger "zarrc" takes
-    "remote": "native",  # who opens URLs of http and https: "native" (the library), "fsspec" or "obstore"
-    "consolidate": True,  # consolidated metadata follows changes of nodes: True, False, or "end" of the `with` block
-    "default_zarr_format": 3,
-    "array.order": "C",
-    "array.write_empty_chunks": False,
-    "array.read_missing_chunks": True,
-}
-_SIZE = re.compile(r"(\d+)\s*([KMGT]?)(?:i?B)?\Z", re.I)
-_OF_CONTEXT = ("max_threads", "memory_bytes", "pipeline", "codec_preference", "plugins", "plugin_options", "allocators",
-               "untrusted", "limits", "log_level", "trust")
+
+
+class Control(NamedTuple):
+    """How calls read and write. Each control is a setting, a member of `ArrayConfig`, and an argument of calls. The call comes first, then the
+    array, then the setting, then the environment."""
+
+    check: Callable[[str, Any], Any]  # (name, value) -> the value in its final form
+    parse: Callable[[str], Any]  # of a text of the environment
+    is_of_context: bool  # the library reads it from the environment; else the handle of an array keeps the setting
 
 
 def parse_size(value: int | str) -> int:
@@ -69,6 +48,66 @@ def parse_size(value: int | str) -> int:
     if not match:
         raise ValueError(f"{value!r} is not a number of bytes, such as 512M or 4G")
     return int(match[1]) << 10 * " KMGT".index(match[2].upper() or " ")
+
+
+def _check_bytes(name: str, value: Any) -> int:
+    try:
+        found = parse_size(value if isinstance(value, str) else operator.index(value))
+    except (ValueError, TypeError) as problem:
+        raise ValueError(f"{name}: {problem}") from None
+    if not 0 <= found < 1 << 64:
+        raise ValueError(f"{name}: {value!r} is not a number of bytes")
+    return found
+
+
+def _check_text(name: str, value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"{name}: {value!r} is not a text")
+    return value
+
+
+def _check_trust(name: str, value: Any) -> str:
+    choice(name, TRUST, value)
+    return str(value)
+
+
+_SIZE = re.compile(r"(\d+)\s*([KMGT]?)(?:i?B)?\Z", re.I)
+CONTROLS = {
+    "wave_bytes": Control(_check_bytes, parse_size, True),  # decoded bytes that a call handles in one step
+    "memory_bytes": Control(_check_bytes, parse_size, True),  # bytes of buffers: of the context together; of an array, of each call
+    "pipeline": Control(_check_text, str, True),  # such as "serial"
+    "codec_preference": Control(_check_text, str, True),  # such as "zstd=cpu.libzstd"
+    "trust": Control(_check_trust, str, True),  # "verified", "full" or "none": decoders that do not check their input
+    "coalesce_gap": Control(_check_bytes, parse_size, False),  # chunks of a shard are fetched together across gaps of so many bytes
+    "coalesce_bytes": Control(_check_bytes, parse_size, False),  # and at most so many bytes of them
+}
+DEFAULTS: dict[str, Any] = {
+    "max_threads": None,  # how many threads work at once
+    **dict.fromkeys(CONTROLS),
+    "output_cache": 256 << 20,  # bytes of freed arrays' memory that are kept for the next reads; of the process, at once
+    "durability": None,  # "none", "commit", "ordered" or "each"
+    "locks": None,  # "os" or "none"
+    "lock_wait": None,  # seconds that a write waits for the lock of its key; None: without limit
+    "symlinks": None,  # "within", "deny" or "follow"
+    "plugins": (),  # files of plug-ins
+    "entry_points": True,  # whether plug-ins of installed packages are used
+    "plugin_options": None,  # a dict of dicts
+    "device": None,  # such as "cuda:0": whose plug-in is loaded
+    "like": None,  # whose arrays reads return: "numpy", "cupy", "torch", "jax", an array or a class of them
+    "device_allocators": None,  # a dict of functions by kind of memory: where reads with device= put elements
+    "allocators": None,
+    "untrusted": False,  # narrow limits for data of unknown origin
+    "limits": None,  # a dict of limits by their names in zarr_limits
+    "log_level": None,  # None: what the logger "zarrc" takes
+    "remote": "native",  # who opens URLs of http and https: "native" (the library), "fsspec" or "obstore"
+    "consolidate": True,  # consolidated metadata follows changes of nodes: True, False, or "end" of the `with` block
+    "default_zarr_format": 3,
+    "array.order": "C",
+    "array.write_empty_chunks": False,
+    "array.read_missing_chunks": True,
+}
+_OF_CONTEXT = ("max_threads", "plugins", "plugin_options", "allocators", "untrusted", "limits", "log_level",
+               *(name for name, control in CONTROLS.items() if control.is_of_context))
 
 
 def choice(name: str, words: Mapping[str, int], value: str | None) -> int:
@@ -88,22 +127,41 @@ def _parse_limits(text: str) -> dict[str, str]:
     return dict(part.split("=", 1) for part in text.split(",") if part)
 
 
+def list_near(name: str, names: Iterable[str]) -> str:
+    """For the message about an unknown name: similar ones, or all."""
+    import difflib  # only errors need it
+    near = difflib.get_close_matches(name, names := tuple(names))
+    return f"similar names are {', '.join(near)}" if near else f"there are {', '.join(names)}"
+
+
+def call_options(controls: Mapping[str, Any]) -> dict[str, Any]:
+    """The controls of a call, as the library takes them. None: those of the array."""
+    found = {}
+    for name, value in controls.items():
+        if name not in CONTROLS:
+            raise TypeError(f"unexpected argument {name}; {list_near(name, CONTROLS)}")
+        if value is not None:
+            value = CONTROLS[name].check(name, value)
+            found[name] = TRUST[value] if name == "trust" else value
+    return found
+
+
 def check_setting(name: str, value: Any) -> Any:
     """A setting in its final form."""
     if name not in DEFAULTS:
-        raise KeyError(f"{name} is no setting of zarrc; there are {', '.join(DEFAULTS)}")
+        raise KeyError(f"{name} is no setting of zarrc; {list_near(name, DEFAULTS)}")
     if value is None:
         return DEFAULTS[name]
-    words = {"durability": DURABILITY, "locks": LOCKS, "symlinks": SYMLINKS, "log_level": _LOG_LEVELS, "trust": TRUST}.get(name)
+    if name in CONTROLS:
+        return CONTROLS[name].check(name, value)
+    words = {"durability": DURABILITY, "locks": LOCKS, "symlinks": SYMLINKS, "log_level": _LOG_LEVELS}.get(name)
     if words is not None:
         choice(name, words, value)
     elif name == "max_threads":
         if not isinstance(value, int) or not 1 <= value <= 65535:
             raise ValueError(f"max_threads: {value!r} is not a number from 1 to 65535")
-    elif name in ("memory_bytes", "output_cache"):
-        value = parse_size(value)
-        if not 0 <= value < 1 << 64:
-            raise ValueError(f"{name}: {value!r} is no number of bytes")
+    elif name == "output_cache":
+        value = _check_bytes(name, value)
     elif name == "limits":
         value = dict(value)
         _core.check_limits(_limits_text(value))
@@ -139,14 +197,14 @@ def _truth_or_end(text: str) -> bool | str:
 
 
 _OF_ENVIRONMENT: dict[str, Callable[[str], Any]] = {
-    "output_cache": parse_size, "durability": str, "locks": str, "symlinks": str, "untrusted": _truth, "entry_points": _truth, "device": str, "like": str,
+    **{name: control.parse for name, control in CONTROLS.items() if not control.is_of_context}, "output_cache": parse_size, "durability": str, "locks": str, "symlinks": str, "untrusted": _truth, "entry_points": _truth, "device": str, "like": str,
     "remote": str, "consolidate": _truth_or_end, "default_zarr_format": int, "array.order": str, "array.write_empty_chunks": _truth, "array.read_missing_chunks": _truth}
 
 
 # What the library reads, when a context is made. It takes it if nothing is set.
 _OF_LIBRARY: dict[str, tuple[str, Callable[[str], Any]]] = {
-    "max_threads": ("ZARRC_MAX_THREADS", parse_size), "memory_bytes": ("ZARRC_MEMORY_BYTES", parse_size), "pipeline": ("ZARRC_PIPELINE", str),
-    "codec_preference": ("ZARRC_CODEC_PREFERENCE", str), "allocators": ("ZARRC_ALLOCATORS", str), "trust": ("ZARRC_TRUST", str),
+    **{name: (f"ZARRC_{name.upper()}", control.parse) for name, control in CONTROLS.items() if control.is_of_context},
+    "max_threads": ("ZARRC_MAX_THREADS", parse_size), "allocators": ("ZARRC_ALLOCATORS", str),
     "log_level": ("ZARRC_LOG_LEVEL", str), "limits": ("ZARRC_LIMITS", _parse_limits), "plugin_options": ("ZARRC_PLUGIN_OPTIONS", json.loads)}
 
 

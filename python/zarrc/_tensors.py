@@ -9,6 +9,7 @@ import numpy as np
 
 from . import _core, _devices, _dtypes, _indexing, _libraries, _parts
 from ._settings import settings
+from ._stats import Explanation
 from .errors import UnsupportedError, make_error
 
 HOST = (_core.ZARR_DEVICE_CPU, 0)
@@ -208,30 +209,29 @@ def _give_host(found: Any, like: _libraries.Like, options: dict[str, Any]) -> An
     return _libraries.from_host(like, host.astype(host.dtype.newbyteorder("="), copy=False))
 
 
-def explain(array: _core.Array, selection: _core.Selection, out: Any, value: Any, like: _libraries.Like | None, device: str | None) -> str:
+def explain(array: _core.Array, selection: _core.Selection, out: Any, value: Any, like: _libraries.Like | None, device: str | None,
+            options: dict[str, Any]) -> Explanation:
     """What a read, or a write of a value, would do."""
-    given = out if value is None else value
+    given, is_write = out if value is None else value, value is not None
     tensor = given if given is not None and (_indexing.is_foreign(given) if out is None else _indexing.is_tensor(given)) else None
     if tensor is not None:
-        _libraries.check_usable(tensor, is_out=value is None)
+        _libraries.check_usable(tensor, is_out=not is_write)
         device = _libraries.find_device(tensor)
     elif given is not None:
         device = None
     elif like is not None:
         device = like.device if _is_for_others(array) else None
-    lines = []
-    if value is not None and tensor is not None and (dtype := _libraries.find_other_dtype(tensor, array.dtype)):
+    notes = []
+    if is_write and tensor is not None and (dtype := _libraries.find_other_dtype(tensor, array.dtype)):
         is_there = _libraries.find_name(tensor) in _libraries.LIBRARIES and _libraries.is_number(array.dtype)
-        lines.append(f"{_libraries.find_name(tensor) if is_there else 'NumPy'} converts {dtype} to {array.dtype}, in memory of {device if is_there else 'the host'}\n")
+        notes.append(f"{_libraries.find_name(tensor) if is_there else 'NumPy'} converts {dtype} to {array.dtype}, in memory of {device if is_there else 'the host'}")
         device = device if is_there else None
-    if device is None or _libraries.is_host(device):
-        return "".join([*lines, array._explain(value is not None, selection, None)])
-    there = _indexing.find_handle(array, device)
-    if there is None:
-        lines.append(f"elements are staged through host memory, because {array.store} cannot be opened again with the plug-in for {device}\n")
-        return "".join([*lines, array._explain(value is not None, selection, None)])
-    memory = there._device((1,) * len(selection.shape), device, None)
-    return "".join([*lines, there._explain(value is not None, selection, memory)])
+    there = None if device is None or _libraries.is_host(device) else _indexing.find_handle(array, device)
+    if there is not None:
+        return Explanation(notes, *there._explain(is_write, selection, there._device((1,) * len(selection.shape), str(device), None), options))
+    if device is not None and not _libraries.is_host(device):
+        notes.append(f"elements are staged through host memory, because {array.store} cannot be opened again with the plug-in for {device}")
+    return Explanation(notes, *array._explain(is_write, selection, None, options))
 
 
 class Column:

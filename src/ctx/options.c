@@ -212,6 +212,7 @@ zarr_status zr_ctx_options_read(zarr_context_options *out, uint64_t *memory_limi
     threads = out->max_threads;
     ZR_TRY(env_bytes("ZARRC_MAX_THREADS", UINT16_MAX, &threads, err));
     ZR_TRY(env_bytes("ZARRC_MEMORY_BYTES", UINT64_MAX, &out->memory_bytes, err));
+    ZR_TRY(env_bytes("ZARRC_WAVE_BYTES", UINT64_MAX, &out->wave_bytes, err));
     ZR_TRY(env_bytes("ZARRC_DEVICE_BYTES", UINT64_MAX, &out->device_bytes, err));
     ZR_TRY(env_bytes("ZARRC_PINNED_BYTES", UINT64_MAX, &out->pinned_bytes, err));
     ZR_TRY(env_log_level(&out->log_level, err));

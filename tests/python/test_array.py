@@ -2,14 +2,17 @@
 libraries ask of it."""
 import asyncio
 import operator
+import os
+import pathlib
 import pickle
+import subprocess
 import sys
 
 import numpy as np
 import pytest
 
 import zarrc
-from zarrc import _edges
+from zarrc import _edges, errors
 
 
 def test_resize_and_append(store, numbers):
@@ -48,6 +51,147 @@ def test_trust(path, numbers):
         zarrc.open_array(path, trust="some")
     with pytest.raises(ValueError, match="trust"):
         zarrc.config.set(trust="some")
+
+
+# ---- controls: the call comes first, then the array, the setting and the environment ----
+
+
+def count_waves(call, **controls):
+    stats = zarrc.Stats()
+    call(stats=stats, **controls)
+    return stats.waves
+
+
+def test_waves_of_each_level(path):
+    """16 chunks of 100 bytes: explain() and the counters of calls agree at each level."""
+    data = np.arange(1600, dtype="u1")
+    zarrc.create_array(path, data=data, chunks=100)
+    text = pathlib.Path(path, "zarr.json").read_bytes()
+
+    def see(z, **controls):
+        plan = z.explain(**controls)
+        assert plan.wave_bytes == plan["wave_bytes"] and f"{plan.waves} of at most {plan.wave_bytes} bytes" in repr(plan)
+        assert count_waves(z.read, **controls) == plan.waves
+        assert count_waves(lambda **given: z.read_many([...], **given), **controls) == plan.waves
+        return plan.waves
+
+    z = zarrc.open_array(path)
+    assert see(z) == 1 and see(z, wave_bytes=400) == 4 and see(z, wave_bytes=None) == 1 and see(z) == 1
+    with zarrc.config.set(wave_bytes="800"):
+        other = zarrc.open_array(path)
+    assert see(other) == 2 and see(other, wave_bytes=100) == 16 and see(z) == 1
+    third = other.with_config({"wave_bytes": 200})
+    assert see(third) == 8 and see(third, wave_bytes="1K") == 2 and third.config.wave_bytes == 200 and see(other) == 2
+    assert see(pickle.loads(pickle.dumps(third))) == 8
+    assert count_waves(lambda **given: third.write(..., data, **given)) == 8
+    assert count_waves(lambda **given: third.write(..., data, **given), wave_bytes=400) == 4
+    stats = zarrc.Stats()
+    assert "nothing" in repr(stats)
+    assert (third.read(stats=stats) == data).all() and (third[...] == data).all()
+    assert stats["bytes_decoded"] == stats.bytes_decoded == 1600 and "waves" in repr(stats) and "copies_up" not in repr(stats)
+    with pytest.raises(AttributeError):
+        stats.wave
+    assert pathlib.Path(path, "zarr.json").read_bytes() == text and "wave" not in str(third.metadata.to_dict())
+
+
+def test_pipeline_and_trust_of_each_level(path):
+    zarrc.create_array(path, data=np.arange(100), chunks=10)
+    with zarrc.config.set(pipeline="serial", trust="none"):
+        z = zarrc.open_array(path)
+    other = z.with_config({"pipeline": "waves", "trust": "full"})
+    found = [(one.explain(**controls).pipeline, one.explain(**controls).trust)
+             for one in (zarrc.open_array(path), z, other) for controls in ({}, {"pipeline": "serial", "trust": "verified"})]
+    called = ("serial", "verified")
+    assert found == [("waves", "verified"), called, ("serial", "none"), called, ("waves", "full"), called]
+    with pytest.raises(ValueError, match="nope"):
+        z.read(pipeline="nope")
+
+
+def test_codec_preference_of_each_level(path):
+    """A list that has no implementation is refused, and the message has it; so a level that comes first hides those below."""
+    zarrc.create_array(path, data=np.arange(100), chunks=10)
+    with pytest.raises(ValueError, match='of "zstd" is named "nope"'):
+        zarrc.open_array(path, config={"codec_preference": "zstd=nope"})
+    z = zarrc.open_array(path, config={"codec_preference": "zstd=cpu.libzstd"})
+    assert "cpu.libzstd" in repr(z.explain())
+    for call in (z.read, z.explain, lambda **given: z.write(0, 1, **given)):
+        with pytest.raises(ValueError, match='of "zstd" is named "nope"'):
+            call(codec_preference="zstd=nope")
+    with pytest.raises(ValueError, match="nocodec"), zarrc.config.set(codec_preference="nocodec=cpu"):
+        zarrc.open_array(path)
+
+
+def test_memory_of_each_level(path):
+    zarrc.create_array(path, shape=1 << 20, dtype="u1", chunks=1 << 20)[...] = 3
+    z = zarrc.open_array(path, config={"memory_bytes": "64K"})
+    assert z.config.memory_bytes == 65536
+    with pytest.raises(errors.LimitError):
+        z[...]
+    assert (z.read(memory_bytes="64M") == 3).all() and (zarrc.open_array(path)[...] == 3).all()
+    with pytest.raises(errors.LimitError):
+        zarrc.open_array(path).read(memory_bytes=65536)
+    with zarrc.config.set(memory_bytes="64K"), pytest.raises(errors.LimitError):
+        zarrc.open_array(path)[...]
+
+
+def test_coalescing_of_each_level(path):
+    """Each second of the 32 chunks of a shard. One thread joins four of them by default."""
+    zarrc.create_array(path, data=np.arange(320, dtype="u1"), chunks=10, shards=320)
+
+    def count_ranges(z, **controls):
+        stats = zarrc.Stats()
+        assert z.read(slice(None, None, 20), stats=stats, max_threads=1, **controls).tolist() == [i % 256 for i in range(0, 320, 20)]
+        return stats.store_ranges - stats.index_reads
+
+    z = zarrc.open_array(path)
+    assert count_ranges(z) == 4 and count_ranges(z, coalesce_gap=1) == 16 and count_ranges(z, coalesce_bytes=1) == 16
+    with zarrc.config.set(coalesce_gap=1):
+        z = zarrc.open_array(path)
+    assert z.config.coalesce_gap == 1 and count_ranges(z) == 16 and count_ranges(z, coalesce_gap="1K") == 4
+    assert count_ranges(z.with_config({"coalesce_gap": 1000})) == 4
+    assert count_ranges(zarrc.open_array(path, config={"coalesce_bytes": 1})) == 16
+
+
+def test_environment_of_controls(path):
+    """Each variable has the name of its setting, and comes last."""
+    zarrc.create_array(path, data=np.arange(320, dtype="u1"), chunks=10, shards=320)
+    code = f"""
+import zarrc
+z = zarrc.open_array({str(path)!r})
+plan, stats = z.explain(), zarrc.Stats()
+z.read(slice(None, None, 20), stats=stats, max_threads=1)
+print(plan.waves, plan.pipeline, plan.trust, stats.store_ranges - stats.index_reads, zarrc.config["wave_bytes"], zarrc.config["coalesce_gap"])
+with zarrc.config.set(wave_bytes=1000, trust="none", coalesce_gap=1000, codec_preference="zstd=cpu"):
+    z = zarrc.open_array({str(path)!r})
+plan, stats = z.explain(), zarrc.Stats()
+z.read(slice(None, None, 20), stats=stats, max_threads=1)
+print(plan.waves, plan.pipeline, plan.trust, stats.store_ranges - stats.index_reads, z.explain(wave_bytes=10).waves)
+"""
+    environment = {"ZARRC_WAVE_BYTES": "40", "ZARRC_TRUST": "full", "ZARRC_COALESCE_GAP": "1", "ZARRC_COALESCE_BYTES": "1K"}
+    done = subprocess.run([sys.executable, "-c", code], env={**os.environ, **environment}, capture_output=True, text=True)
+    assert done.stdout.splitlines() == ["8 waves full 16 40 1", "1 waves none 4 32"], done.stdout + done.stderr
+    done = subprocess.run([sys.executable, "-c", code], env={**os.environ, "ZARRC_PIPELINE": "serial"}, capture_output=True, text=True)
+    assert done.stdout.splitlines()[0].split()[1] == "serial", done.stdout + done.stderr
+    for name in ("ZARRC_COALESCE_GAP", "ZARRC_WAVE_BYTES"):
+        done = subprocess.run([sys.executable, "-c", code], env={**os.environ, name: "wide"}, capture_output=True, text=True)
+        assert name in done.stderr and "wide" in done.stderr
+
+
+def test_unknown_controls(path):
+    z = zarrc.create_array(path, data=np.arange(4))
+    for call in (z.read, z.explain, lambda **given: z.write(0, 1, **given), lambda **given: z.read_many([0], **given), lambda **given: z.append([1], **given)):
+        with pytest.raises(TypeError, match="wave_byte; similar names are wave_bytes"):
+            call(wave_byte=1)
+    with pytest.raises(TypeError, match="similar names are coalesce_gap"):
+        zarrc.open_array(path, config={"coalesce_gaps": 1})
+    with pytest.raises(KeyError, match="similar names are wave_bytes"):
+        zarrc.config.set(wavebytes=1)
+    for name, values in {"wave_bytes": (-1, 1.5, "much", 1 << 64), "pipeline": (1, ""), "trust": ("some", 1), "coalesce_gap": ("x",), "codec_preference": (3,)}.items():
+        for value in values:
+            for call in (lambda **given: zarrc.config.set(**given), lambda **given: zarrc.ArrayConfig(**given), z.read):
+                with pytest.raises(ValueError, match=name):
+                    call(**{name: value})
+    assert z.shape == (4,) and z[0] == 0
 
 
 def test_two_handles(path, numbers):

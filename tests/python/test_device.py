@@ -942,7 +942,7 @@ for store in None, {}:
     out = cupy.empty((2, 10), "i4")
     assert m.read(slice(2), out=out, stats=stats) is out and cupy.cuda.Device.entered == entered + 1 and (out.get() == data[:2]).all()
     assert stats["copies_up"] == 1 and stats["bytes_up"] == 80 and m._twin is None
-    assert "staged through host memory" in m.explain(like="cupy") and "staged" in m.explain(out=out) and "staged" not in m.explain()
+    assert "staged through host memory" in repr(m.explain(like="cupy")) and "staged" in m.explain(out=out).notes[0] and not m.explain().notes
     assert isinstance(m.read(0, like="cupy"), cupy.ndarray)
     stats = {}
     m.write(slice(2), cupy.asarray(data[:2] + 1.0), stats=stats)
@@ -978,7 +978,7 @@ for store in None, {}:
         except error:
             continue
         raise SystemExit("it fits")
-assert "cupy converts float64 to int32" in z.explain(0, value=cupy.empty(10, "f8")) and "host->cuda" in z.explain(like="cupy")
+assert "cupy converts float64 to int32" in z.explain(0, value=cupy.empty(10, "f8")).notes[0] and "host->cuda" in repr(z.explain(like="cupy"))
 assert z.store._twins["cuda"] is kept
 
 # ---- a plug-in that cannot be loaded ----

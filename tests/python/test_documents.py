@@ -68,7 +68,7 @@ def test_pipeline(tmp_path, monkeypatch, capsys):
 
 
 def test_python_md(path, numbers):
-    *_, block, _ = blocks("docs/python.md")
+    *_, block, _, _ = blocks("docs/python.md")
     z = zarrc.create_array(path, data=numbers.repeat(2, 0)[:120], chunks=(10, 10))
     rows = run(block, z=z)["rows"]
     assert len(rows) == 100 and (rows[7] == z[7]).all()
@@ -76,8 +76,9 @@ def test_python_md(path, numbers):
 
 def test_own_codec(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    _, _, of_blocks, block, *_ = blocks("docs/python.md")
+    _, _, of_blocks, block, *_, of_controls = blocks("docs/python.md")
     run(of_blocks, np=np)
+    run(of_controls, np=np)
     run(block)
     zarrc.create_array("x.zarr", data=np.arange(100), chunks=10, compressors="acme.deflate")
     assert (zarrc.open_array("x.zarr")[...] == np.arange(100)).all()
@@ -86,7 +87,7 @@ def test_own_codec(tmp_path, monkeypatch):
 def test_changes_joined(tmp_path):
     root = zarrc.create_group(tmp_path / "x.zarr")
     zarrc.consolidate_metadata(tmp_path / "x.zarr")
-    run(blocks("docs/python.md")[-1], root=root)
+    run(blocks("docs/python.md")[-2], root=root)
     assert list(zarrc.open_consolidated(tmp_path / "x.zarr")) == ["step0", "step1", "step2"]
 
 

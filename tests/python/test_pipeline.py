@@ -331,6 +331,27 @@ def test_fallback_of_nested_shards():
         assert not isinstance(NDBuffer.create(shape=(1,), dtype="i4"), zarrc.ZarrcNDBuffer)
 
 
+@pytest.mark.parametrize("kind", ["local", "memory", "other"])
+def test_batch_size_is_chunks_of_a_wave(tmp_path, kind, caplog):
+    """zarr-python's batch_size above 1 counts the chunks of a wave; 1, its default, means the library's own waves."""
+    def count_waves(call):
+        caplog.clear()
+        call()
+        return len([one for one in caplog.messages if ": wave " in one])
+
+    data = np.arange(1600, dtype="i2")
+    with caplog.at_level(1, "zarrc"), zarrc.config.set(log_level="trace"):
+        z = zarr.create_array(stores(tmp_path)[kind](), shape=data.shape, chunks=(100,), dtype="i2", overwrite=True)
+        assert count_waves(lambda: z.__setitem__(..., data)) == 1
+        for size in (4, 1):
+            with zarr.config.set({"codec_pipeline.batch_size": size}):
+                batched = reopen(z)
+            for _ in range(4):  # the later ones are quick
+                assert count_waves(lambda: same(batched[...], data)) == (4 if size == 4 else 1)
+            assert count_waves(lambda: batched.__setitem__(..., data)) == (4 if size == 4 else 1)
+    native_only()
+
+
 # ---- engines: what may follow pipelines ----
 
 

@@ -23,7 +23,8 @@ static inline int clear_environment(void **state)
     static const char *const variables[] = {
         "ZARRC_MAX_THREADS",      "ZARRC_MEMORY_BYTES", "ZARRC_PIPELINE",
         "ZARRC_CODEC_PREFERENCE", "ZARRC_LOG_LEVEL",    "ZARRC_DEVICE_BYTES",
-        "ZARRC_PINNED_BYTES",     "ZARRC_ALLOCATORS",   "ZARRC_MEMORY"};
+        "ZARRC_PINNED_BYTES",     "ZARRC_ALLOCATORS",   "ZARRC_MEMORY",
+        "ZARRC_WAVE_BYTES"};
 
     (void)state;
     for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++)

@@ -106,6 +106,7 @@ static void test_environment(void **state)
         {"ZARRC_MEMORY_BYTES", "-1"},
         {"ZARRC_MEMORY_BYTES", "K"},
         {"ZARRC_MEMORY_BYTES", "99999999T99"},
+        {"ZARRC_WAVE_BYTES", "much"},
         {"ZARRC_DEVICE_BYTES", "much"},
         {"ZARRC_PINNED_BYTES", "1X"},
         {"ZARRC_LOG_LEVEL", "loud"},
@@ -129,6 +130,7 @@ static void test_environment(void **state)
     (void)state;
     setenv("ZARRC_MAX_THREADS", "5", 1);
     setenv("ZARRC_MEMORY_BYTES", "3M", 1);
+    setenv("ZARRC_WAVE_BYTES", "64K", 1);
     setenv("ZARRC_PIPELINE", "serial", 1);
     setenv("ZARRC_CODEC_PREFERENCE", "gzip=x", 1);
     setenv("ZARRC_LOG_LEVEL", "debug", 1);
@@ -138,6 +140,7 @@ static void test_environment(void **state)
     assert_int_equal(ctx->device_id, 3);
     assert_int_equal(ctx->engine.max_threads, 5);
     assert_int_equal(ctx->budget.total, 3 << 20);
+    assert_int_equal(ctx->engine.wave_bytes, 64 << 10);
     assert_string_equal(ctx->pipeline->name, "serial");
     assert_string_equal(ctx->codec_preference, "gzip=x");
     assert_int_equal(ctx->log.level, ZARR_LOG_DEBUG);
