@@ -227,6 +227,8 @@ void cli_man_program(struct cli_string *out)
         "privileges.\n"
         ".TP\nZARRC_LOCKS, ZARRC_SYMLINKS\nDefaults for \\-\\-locks and "
         "\\-\\-symlinks. Ignored in a program with raised privileges.\n"
+        ".TP\nZARRC_WAVE_BYTES\nThe most decoded bytes of one wave, such as 64M. A "
+        "request handles its chunks in waves.\n"
         ".TP\nZARRC_DEVICE_BYTES, ZARRC_PINNED_BYTES\nThe most bytes for "
         "buffers on each device, and for pinned host memory of each "
         "device, such as 4G.\n"

@@ -188,7 +188,7 @@ def open_array(store: StoreLike = None, *, mode: str | None = None, path: str | 
     storage_options : dict, optional
         Options of a plug-in's store, or of fsspec or obstore, which open a URL with another scheme.
     config : ArrayConfig or dict, optional
-        Run-time options of the handle: ``order``, ``write_empty_chunks``, ``read_missing_chunks``, ``trust``.
+        Run-time options of the handle, by the names of `ArrayConfig`, such as ``order`` and ``wave_bytes``.
     trust : {"verified", "full", "none"}, optional
         Which decoders that do not check their input may be used.
     device : str, optional
@@ -469,7 +469,7 @@ def create_array(store: StoreLike = None, *, name: str | None = None, shape: Sha
     overwrite : bool, default False
         Replaces what is there, with all below it.
     config : ArrayConfig or dict, optional
-        Run-time options of the handle: ``order``, ``write_empty_chunks``, ``read_missing_chunks``, ``trust``.
+        Run-time options of the handle, by the names of `ArrayConfig`, such as ``order`` and ``wave_bytes``.
     write_data : bool, default True
         Whether the elements of ``data`` are written.
     if_missing : bool, default False
@@ -616,7 +616,7 @@ def from_array(store: StoreLike = None, *, data: ArrayLike, write_data: bool = T
     overwrite : bool, default False
         Replaces what is there, with all below it.
     config : ArrayConfig or dict, optional
-        Run-time options of the handle: ``order``, ``write_empty_chunks``, ``read_missing_chunks``, ``trust``.
+        Run-time options of the handle, by the names of `ArrayConfig`, such as ``order`` and ``wave_bytes``.
     device : str, optional
         A device such as "cuda:0", whose memory ``read(device=)``, ``out=`` and values may then use. Loads the plug-in for it.
     like : array, class, module, or {"numpy", "cupy", "torch", "jax"}, optional

@@ -23,7 +23,7 @@ zarrc.open_array(store=[1])  # type: ignore[arg-type]
 zarrc.create_array("a", shape=5, dtype=np.float32, chunks=2, shards=4, fill_value=1.5)
 zarrc.create_array("b", shape=np.zeros((3, 4)).shape, dtype=np.dtype("M8[s]"), chunks=(2, 2), fill_value=np.datetime64("NaT"))
 zarrc.create_array("c", shape=[np.int64(3)], dtype="bfloat16", chunks=[[1, 2]], compressors="zstd", filters=None)
-zarrc.create_array("d", data=[[1, 2], [3, 4]], compressors=[{"name": "gzip", "configuration": {"level": 1}}], config={"order": "F"})
+zarrc.create_array("d", data=[[1, 2], [3, 4]], compressors=[{"name": "gzip", "configuration": {"level": 1}}], config={"order": "F", "wave_bytes": 1})
 zarrc.create_array("e", data=np.arange(3), compressors=ZstdCodec(level=3), serializer=BytesCodec(), dimension_names=["x"])
 zarrc.create_array("f", data=np.arange(3), compressors=(BloscCodec(), zarrc.Codec("crc32c")), chunk_key_encoding="v2")
 zarrc.create_array("g", shape=3, dtype=int, zarr_format=2, compressors=numcodecs.Zstd(), fill_value=None)
@@ -57,6 +57,12 @@ z[0], z[-1, ::2], z[..., 1], z[[0, 2]], z[rows, 0], z[mask], z["field"]
 z.read((slice(2), 1), out=out, fields=["a"], progress=lambda done, total: None, max_threads=2)
 z.read(rows, device="cuda:0", progress=True)
 z.read(rows, like="cupy", stats={})
+z.read(rows, stats=zarrc.Stats(), wave_bytes="64M", trust="none", coalesce_gap=0)
+z.read(wave_byte=1)  # type: ignore[call-arg]
+z.write(0, 1, memory_bytes=[1])  # type: ignore[arg-type]
+z.explain(rows, pipeline="serial")["waves"]
+z.block_write_encoded(next(z.iter_blocks(rows, stored=True)).coordinates, b"")
+z.iter_chunks(stored="x")  # type: ignore[arg-type]
 z.read(meta_array=np.empty(0))
 z.read_many([0, 1], like=np.ndarray)
 z.read(like=3)  # type: ignore[arg-type]
