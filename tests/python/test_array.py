@@ -172,9 +172,9 @@ print(plan.waves, plan.pipeline, plan.trust, stats.store_ranges - stats.index_re
     assert done.stdout.splitlines() == ["8 waves full 16 40 1", "1 waves none 4 32"], done.stdout + done.stderr
     done = subprocess.run([sys.executable, "-c", code], env={**os.environ, "ZARRC_PIPELINE": "serial"}, capture_output=True, text=True)
     assert done.stdout.splitlines()[0].split()[1] == "serial", done.stdout + done.stderr
-    for name in ("ZARRC_COALESCE_GAP", "ZARRC_WAVE_BYTES"):
-        done = subprocess.run([sys.executable, "-c", code], env={**os.environ, name: "wide"}, capture_output=True, text=True)
-        assert name in done.stderr and "wide" in done.stderr
+    for name in ("ZARRC_COALESCE_GAP", "ZARRC_WAVE_BYTES", "ZARRC_CODEC_PREFERENCE"):
+        done = subprocess.run([sys.executable, "-c", code], env={**os.environ, name: "wide=cpu"}, capture_output=True, text=True)
+        assert "wide" in done.stderr and (name in done.stderr or name == "ZARRC_CODEC_PREFERENCE")
 
 
 def test_unknown_controls(path):

@@ -83,6 +83,21 @@ def test_a_hierarchy(server, www):
         store.set("k", b"")
 
 
+def test_blocks_without_a_listing(www):
+    """The server is asked for each block that the selection touches."""
+    for name in ("plain", "in/shards"):
+        local = zarrc.open_array(www / "x.zarr", path=name)
+        (www / "x.zarr" / local.block_key([1, 0])).unlink()
+        with start_server(files(www)) as server:
+            z = zarrc.open_array(f"{server.url}/x.zarr/{name}")
+            for key in (..., np.s_[30:40, 3]):
+                for method in ("iter_blocks", "iter_chunks"):
+                    found, wanted = list(getattr(z, method)(key)), list(getattr(local, method)(key))
+                    assert [one.coordinates for one in found] == [one.coordinates for one in wanted]
+                    assert [one.nbytes for one in found] == [one.nbytes for one in wanted] and not all(one.is_stored for one in found)
+            assert z.block_read_encoded([0, 0]) == local.block_read_encoded([0, 0])
+
+
 @needs_nginx
 def test_names_that_need_escapes(server, www):
     name = "a b%41 #?&ü"
