@@ -160,7 +160,8 @@ static void do_wave(struct reading *r, struct zr_wave *wave)
         goto out;
     if (batched || is_fetched_at_once(w.io, wave)) {
         ZR_TRY(zr_prefetch_begin(w.io, wave, &p, &err));
-        need = zr_prefetch_need(rq, wave, &p, batched);
+        need = batched || wave->n_segments > 1 ? zr_prefetch_need(rq, wave, &p, batched)
+                                               : zr_segment_need(w.io, &wave->segment[0]);
         st = zr_request_take(rq, need, &err);
         w.granted = st == ZARR_OK;
         ZR_TRY(st);

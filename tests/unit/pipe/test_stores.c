@@ -235,8 +235,10 @@ static void test_parts_of_chunks(void **state)
         assert_in_range(bytes, 4 * 8, 150 * 1024); /* a chunk has 192 KiB */
         assert_int_equal(m.most_ops, 4);
         assert_int_equal(m.rounds, 1 + (int)i); /* the index of the shard */
+        w.ctx->budget.peak = 0;
         assert_ok(read_columns(a, 2, UINT64_MAX, &bytes, &m));
         assert_in_range(bytes, 2 * 8, 150 * 1024);
+        assert_in_range(w.ctx->budget.peak, 2 * 8, 100 * 1024); /* from row to row */
         assert_int_equal(m.most_ops, 2);
         assert_int_equal(m.rounds, 1 + (int)i);
         if (i == 0) {
