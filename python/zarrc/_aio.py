@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mappin
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import _consolidation, _core, _dtypes, _indexing, _libraries, _tensors
+from ._settings import call_options
 
 if TYPE_CHECKING:
     from typing import Self, Unpack
@@ -36,13 +37,13 @@ async def _find_handle(array: Any, device: str | None) -> Any:
     return await run_on_thread(_indexing.find_handle, array, device) if there is NotImplemented else there
 
 
-async def _read(array: _core.Array, selection: _core.Selection | None, out: Any = None) -> Any:
+async def _read(array: _core.Array, selection: _core.Selection | None, out: Any, options: dict[str, Any]) -> Any:
     shape = array.shape if selection is None else selection.shape
     queue = _find_queue()
     if array._how == _dtypes.VLEN:
         objects = None if out is None else _indexing.check_objects(out, shape)
         box = array._vlen(shape)
-        await queue.run(array._submit(queue.native, _core.ZX_READ, selection, box, _dtypes.NATIVE, None))
+        await queue.run(array._submit(queue.native, _core.ZX_READ, selection, box, _dtypes.NATIVE, options or None))
         return _indexing.finish_read(_indexing.from_vlen(array, box), out, objects)
     if array._how == _dtypes.OTHER:
         return _indexing.read(array, selection)  # raises
@@ -50,24 +51,24 @@ async def _read(array: _core.Array, selection: _core.Selection | None, out: Any 
         _libraries.check_usable(out, is_out=True)
         there = await _find_handle(array, _libraries.find_device(out))
         if there is None:
-            host = await _read(array, selection, _indexing.memory_before(array, shape, out))
+            host = await _read(array, selection, _indexing.memory_before(array, shape, out), options)
             return await run_on_thread(_indexing.copy_up, host, out, {})
         _indexing.check_tensor(out, shape, array.dtype)
-        memory, options = _indexing.lend(out, there, is_out=True)
+        memory, options = _indexing.lend(out, there, options, is_out=True)
         await queue.run(there._submit(queue.native, _core.ZX_READ, selection, memory, _dtypes.NATIVE, options))
         return out
     target = _indexing.fresh(array, shape, array.dtype) if out is None else _indexing._output_memory(out)
     if out is not None and _dtypes.is_swapped_struct(array.dtype, target.dtype):
-        _indexing.put_structs(target, await _read(array, selection))
+        _indexing.put_structs(target, await _read(array, selection, None, options))
         return out
     order = _indexing._check_out(target, shape, array.dtype)
-    await queue.run(array._submit(queue.native, _core.ZX_READ, selection, target, order, None))
+    await queue.run(array._submit(queue.native, _core.ZX_READ, selection, target, order, options or None))
     if out is not None:
         return out
     return target[()] if target.ndim == 0 else target
 
 
-async def _write(array: _core.Array, selection: _core.Selection | None, value: Any) -> None:
+async def _write(array: _core.Array, selection: _core.Selection | None, value: Any, options: dict[str, Any]) -> None:
     queue = _find_queue()
     if array._how == _dtypes.VLEN:
         memory: Any = _indexing.to_vlen(array, value)
@@ -78,12 +79,12 @@ async def _write(array: _core.Array, selection: _core.Selection | None, value: A
     elif _indexing.is_foreign(value):
         _libraries.check_usable(value, is_out=False)
         await _find_handle(array, _libraries.find_device(value))
-        there, memory, order, options = _indexing.prepare_tensor(array, value, {})
+        there, memory, order, options = _indexing.prepare_tensor(array, value, options)
         await queue.run(there._submit(queue.native, _core.ZX_WRITE, selection, memory, order, options))
         return
     else:
         memory, order = _indexing.coerce(array.dtype, value)
-    await queue.run(array._submit(queue.native, _core.ZX_WRITE, selection, memory, order, None))
+    await queue.run(array._submit(queue.native, _core.ZX_WRITE, selection, memory, order, options or None))
 
 
 class AsyncOIndex:
@@ -123,41 +124,46 @@ class AsyncArrayBase:
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *_PLAIN})
 
-    async def getitem(self, selection: Key, *, out: Memory | None = None, like: LikeLike = None, meta_array: LikeLike = None) -> Any:
-        return await self._get(_indexing.any_key, selection, out, like, meta_array)
+    async def getitem(self, selection: Key, *, out: Memory | None = None, like: LikeLike = None, meta_array: LikeLike = None,
+                      **controls: Unpack[Controls]) -> Any:
+        """What ``[]`` of the array reads. Controls are as for `Array.read`."""
+        return await self._get(_indexing.any_key, selection, out, like, meta_array, call_options(controls))
 
-    async def setitem(self, selection: Key, value: ArrayLike) -> None:
-        await self._set(_indexing.any_key, selection, value)
+    async def setitem(self, selection: Key, value: ArrayLike, **controls: Unpack[Controls]) -> None:
+        """Writes as ``[]`` of the array does. Controls are as for `Array.write`."""
+        await self._set(_indexing.any_key, selection, value, call_options(controls))
 
-    async def _get(self, select: Callable[..., _core.Selection], key: Any, out: Any, like: LikeLike = None, meta_array: LikeLike = None) -> Any:
+    async def _get(self, select: Callable[..., _core.Selection], key: Any, out: Any, like: LikeLike = None, meta_array: LikeLike = None,
+                   options: dict[str, Any] | None = None) -> Any:
+        options = options or {}
         fields, key = _indexing.pop_fields(key)
         selection, out = select(self.array, key), _indexing.unwrap(out)
         wanted = self.array._find_like(like, meta_array, None, out)
         if wanted is not None:
-            return await self._get_like(selection, wanted, fields)
+            return await self._get_like(selection, wanted, fields, options)
         if fields:
-            return await run_on_thread(_indexing.read, self.array, selection, out=out, fields=fields)
-        return await _read(self.array, selection, out)
+            return await run_on_thread(_indexing.read, self.array, selection, out=out, fields=fields, options=options)
+        return await _read(self.array, selection, out, options)
 
-    async def _get_like(self, selection: _core.Selection, like: Any, fields: Any) -> Any:
+    async def _get_like(self, selection: _core.Selection, like: Any, fields: Any, options: dict[str, Any]) -> Any:
         """A read for another library. On a device its memory is made, and given away, at once."""
         if fields:
-            return await run_on_thread(_tensors.read, self.array, selection, like, fields=fields)
+            return await run_on_thread(_tensors.read, self.array, selection, like, fields=fields, options=options)
         there = await _find_handle(self.array, _tensors.choose_device(self.array, like))
         if there is None:
-            found = await _read(self.array, selection, _tensors.host_memory(self.array, selection, like))
+            found = await _read(self.array, selection, _tensors.host_memory(self.array, selection, like), options)
             return _tensors.give(self.array, found, like, {})
         queue, found = _find_queue(), _tensors.DeviceTensor.make(there, selection, like.device)
-        await queue.run(there._submit(queue.native, _core.ZX_READ, selection, found._block, _dtypes.NATIVE, found.after_allocator({})))
+        await queue.run(there._submit(queue.native, _core.ZX_READ, selection, found._block, _dtypes.NATIVE, found.after_allocator(options)))
         return _tensors.take(like, found)
 
-    async def _set(self, select: Callable[..., _core.Selection], key: Any, value: Any) -> None:
+    async def _set(self, select: Callable[..., _core.Selection], key: Any, value: Any, options: dict[str, Any] | None = None) -> None:
         fields, key = _indexing.pop_fields(key)
         selection = select(self.array, key)
         if fields:
-            await run_on_thread(_indexing.write, self.array, selection, value, fields=fields)
+            await run_on_thread(_indexing.write, self.array, selection, value, fields=fields, options=options)
         else:
-            await _write(self.array, selection, value)
+            await _write(self.array, selection, value, options or {})
 
     async def read_many(self, keys: Iterable[Key], *, out: Memory | Sequence[Memory] | None = None, device: str | None = None,
                         like: LikeLike = None, meta_array: LikeLike = None, **controls: Unpack[Controls]) -> list[Any]:
@@ -196,13 +202,13 @@ class AsyncArrayBase:
         """Single elements, or a mask: ``await a.vindex.getitem(([1, 5], [2, 3]))``."""
         return AsyncVIndex(self)
 
-    async def append(self, data: ArrayLike, axis: int = 0) -> tuple[int, ...]:
-        """Writes elements after those that are there, and returns the new shape."""
-        queue = _find_queue()
+    async def append(self, data: ArrayLike, axis: int = 0, **controls: Unpack[Controls]) -> tuple[int, ...]:
+        """Writes elements after those that are there, and returns the new shape. Controls are as for `Array.append`."""
+        queue, wanted = _find_queue(), call_options(controls)
         if _indexing.is_foreign(data):
             await run_on_thread(self.array._open_to_append, data)
         there, memory, order, options = self.array._to_append(data, axis)
-        await queue.run(there._submit(queue.native, _core.ZX_APPEND, None, memory, order, options, axis % self.array.ndim))
+        await queue.run(there._submit(queue.native, _core.ZX_APPEND, None, memory, order, {**options, **wanted}, axis % self.array.ndim))
         if there is not self.array:
             await run_on_thread(self.array._follow, there)
         await run_on_thread(_consolidation.update_above, self.array.store, self.array.path)

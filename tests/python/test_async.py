@@ -275,3 +275,24 @@ def test_arrays_of_a_class_need_no_thread(path, numbers, monkeypatch):
     for found in (asyncio.run(z.async_array.getitem(slice(3), like=Matrix)), asyncio.run(z.with_config({"like": Matrix}).async_array.getitem(slice(3)))):
         assert type(found) is Matrix and (found == numbers[:3]).all()
     assert asyncio.run(texts.async_array.getitem(...)).tolist() == ["a", "b"]
+
+
+def test_controls_of_calls(store):
+    """A call's own limit comes before that of the array."""
+    data = np.arange(1 << 17, dtype="u1")
+    a = zarrc.create_array(store, name="a", data=data, chunks=1 << 17).async_array
+    limited = a.with_config({"memory_bytes": "64K"})
+    calls = (lambda z, **controls: z.getitem(..., **controls), lambda z, **controls: z.setitem(..., data, **controls), lambda z, **controls: z.read_many([...], **controls),
+             lambda z, **controls: z.append(data[:3], **controls))
+
+    async def run():
+        for call in calls:
+            for z, controls in ((limited, {}), (a, {"memory_bytes": 65536})):
+                with pytest.raises(zarrc.errors.LimitError):
+                    await call(z, **controls)
+            with pytest.raises(TypeError, match="similar names are memory_bytes"):
+                await call(a, memory_byte=1)
+            await call(limited, memory_bytes="64M")
+        assert (await a.getitem(slice(1 << 17)) == data).all()
+
+    asyncio.run(run())
