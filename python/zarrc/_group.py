@@ -47,14 +47,7 @@ class _Row(NamedTuple):
 
     path: str  # below the group
     kind: int
-    zarr_format: int
-    document: str | None
-
-    @property
-    def has_all(self) -> bool:
-        """Whether the document alone describes the member: it is neither a group, with consolidated metadata, nor of format 2, with attributes
-        in another document."""
-        return self.kind == _core.ZARR_NODE_ARRAY and self.zarr_format == 3 and self.document is not None
+    document: str | None  # of an array that it describes alone; None: to open the member is to read it
 
 
 class Group(Node, _core.Group):
@@ -180,7 +173,9 @@ class Group(Node, _core.Group):
     def _rows(self, max_depth: int | None = 0, kind: int = 0) -> list[_Row]:
         """The members, damaged ones left out."""
         skip = len(self.path) + 1 if self.path else 0
-        return [_Row(path[skip:], found, zarr_format, document) for path, _, document, found, zarr_format, _ in self._members(_levels(max_depth))
+        whole = (_core.ZARR_NODE_ARRAY, 0 if self._is_consolidated else 3)  # format 2 has the attributes in another document
+        return [_Row(path[skip:], found, document if (found, zarr_format) == whole else None)
+                for path, _, document, found, zarr_format, _ in self._members(_levels(max_depth))
                 if found in ((kind,) if kind else (_core.ZARR_NODE_ARRAY, _core.ZARR_NODE_GROUP))]
 
     def keys(self) -> Iterator[str]:
@@ -194,13 +189,12 @@ class Group(Node, _core.Group):
         """Opens members: arrays of format 3 with the documents that the listing has read."""
         config = ArrayConfig.of(self._config)
         options = {**config.options(), "flags": _core.ZARR_OPEN_STORED}
-        is_listed = [row.has_all and not self._is_consolidated for row in rows]
-        others = self._open_unread([row for row, listed in zip(rows, is_listed) if not listed])
-        for row, listed in zip(rows, is_listed):
-            if listed:
-                yield row.path, _array.open_listed(self.store, self._child(row.path), row.document or "", config, options)
-            else:
+        others = self._open_unread([row for row in rows if row.document is None])
+        for row in rows:
+            if row.document is None:
                 yield next(others)
+            else:
+                yield row.path, _array.open_listed(self.store, self._child(row.path), row.document, config, options)
 
     def _open_unread(self, rows: list[_Row]) -> Iterator[tuple[str, Any]]:
         """Opens members whose documents are read again. Each is a request if the store is far away, so many are opened at once."""
