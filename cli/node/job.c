@@ -65,6 +65,15 @@ bool cli_job_deletes(const struct cli_job *job)
            (strcmp(job->command, "mv") == 0 && !job->source);
 }
 
+bool cli_job_is_of_import(const struct cli_job *job)
+{
+    static const char suffix[] = CLI_STAGING_SUFFIX;
+    const size_t n = job->source ? strlen(job->source) : 0, m = sizeof suffix - 1;
+
+    return strcmp(job->command, "mv") == 0 && n > m &&
+           strcmp(job->source + n - m, suffix) == 0;
+}
+
 void cli_job_free(struct cli_job *job)
 {
     free(job->command);
@@ -232,6 +241,11 @@ char *cli_job_hint(const struct cli_job *job, const char *shown)
                           at, to, at);
     else if (cli_job_deletes(job))
         hint = cli_format("zarrc rm -r %s completes it.", at);
+    else if (cli_job_is_of_import(job) || strcmp(job->command, "import") == 0)
+        hint =
+            cli_format("zarrc import --force with the same options starts again. zarrc "
+                       "rm -r %s removes it.",
+                       at);
     else if (moves || strcmp(job->command, "cp") == 0)
         /* --resume reads the copy from memory, and mv then deletes the source */
         hint = cli_format("zarrc %s --resume %s %s continues it.%s zarrc rm -r %s "
@@ -245,11 +259,6 @@ char *cli_job_hint(const struct cli_job *job, const char *shown)
         hint = cli_format("The same command with --resume continues it. zarrc rm -r %s "
                           "removes it.",
                           at);
-    else if (strcmp(job->command, "import") == 0)
-        hint =
-            cli_format("zarrc import --force with the same options starts again. zarrc "
-                       "rm -r %s removes it.",
-                       at);
     else if (strcmp(job->command, "migrate") == 0)
         hint = cli_format("zarrc migrate%s %s continues it.", options, at);
     else if (strcmp(job->command, "create") == 0)

@@ -69,8 +69,8 @@ bool cli_can_replace_rest(const struct cli_node *node)
     bool is = cli_node_is_missing(node) && cli_job_read(node->store, node->path, &job);
 
     if (is) {
-        is = (cli_job_deletes(&job) || strcmp(job.command, "create") == 0 ||
-              strcmp(job.command, "import") == 0) &&
+        is = (cli_job_deletes(&job) || cli_job_is_of_import(&job) ||
+              strcmp(job.command, "create") == 0 || strcmp(job.command, "import") == 0) &&
              zarr_store_list(node->store, node->path, ZARR_LIST_UNLINKED, look_at, &l,
                              cli_cancel, NULL) == ZARR_OK &&
              !l.foreign;

@@ -146,6 +146,9 @@ bool cli_job_read(zarr_store *store, const char *path, struct cli_job *out);
 void cli_job_free(struct cli_job *job);
 /* Whether the command was deleting the node: an rm, or the last step of an mv. */
 bool cli_job_deletes(const struct cli_job *job);
+/* Whether the command was the last step of an import that replaces an array, in a store
+ * where it is a copy: the whole new array is still at the temporary location. */
+bool cli_job_is_of_import(const struct cli_job *job);
 /* Puts the job object of this command, and removes it. */
 int cli_job_begin(struct cli *cli, zarr_store *store, const char *path,
                   const char *source);
