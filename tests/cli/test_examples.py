@@ -193,6 +193,7 @@ RUN_BY = {("README.md", "c"): "examples/readme.cmake",  # compiled and run as ex
           ("docs/stores.md", "console"): "test_shell",
           ("docs/build.md", "cmake"): "tests/embed",
           ("docs/cpp.md", "cpp"): "tests/cxx/run",
+          ("docs/python.md", "toml"): "tests/python/test_errors.py",
           **{("docs/fortran.md", language): "tests/embed" for language in ("fortran", "bash", "cmake")},
           **{(page, "python"): "tests/python/test_documents.py"
              for page in PAGES if page in ("README.md", "python/README.md", "docs/python.md") or re.match(r"docs/python/[^/]+$", page)}}

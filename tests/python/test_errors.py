@@ -10,6 +10,7 @@ import warnings
 
 import numpy as np
 import pytest
+from documents import read_blocks
 
 import zarrc
 from zarrc import _core, _threads, errors
@@ -235,15 +236,6 @@ def test_environment(path):
     assert done.stdout == "[]\n", done.stdout + done.stderr
 
 
-SETTINGS = """
-max_threads = 3
-memory_bytes = "64M"
-durability = "each"
-array.order = "F"
-limits = { chunk_bytes = "8G" }
-"""
-
-
 def test_file_of_settings(tmp_path):
     """It counts below the environment and `config.set`, and is found in XDG_CONFIG_HOME or by ZARRC_CONFIG only."""
     names = ("max_threads", "memory_bytes", "durability", "array.order", "limits", "locks")
@@ -257,19 +249,20 @@ def test_file_of_settings(tmp_path):
 
     home, file = tmp_path / "home", tmp_path / "home/.config/zarrc.toml"
     file.parent.mkdir(parents=True)
-    file.write_text(SETTINGS)
-    told = ["[3, 67108864, 'each', 'F', {'chunk_bytes': '8G'}, None] 0", "none", "each"]
+    shown = next(block.code for block in read_blocks("docs/python.md", "toml") if not block.reason)
+    file.write_text(given := f'durability = "each"\n{shown}')
+    told = ["[8, 4294967296, 'each', 'F', {'chunk_bytes': '8G'}, None] 0", "none", "each"]
     nothing = ["[None, None, None, 'C', None, None] 0", "none", "None"]
     assert run(HOME=str(home)) == run(XDG_CONFIG_HOME=str(file.parent)) == run(ZARRC_CONFIG=str(file)) == told
     assert run(HOME=str(tmp_path / "no")) == run(HOME=str(home), ZARRC_CONFIG="") == run(XDG_CONFIG_HOME="home/.config", HOME="/no") == nothing
     assert run(HOME=str(home), ZARRC_MAX_THREADS="2", ZARRC_DURABILITY="ordered", ZARRC_LIMITS="chunk_bytes=1G") == [
-        "[2, 67108864, 'ordered', 'F', {'chunk_bytes': '1G'}, None] 0", "none", "ordered"]
+        "[2, 4294967296, 'ordered', 'F', {'chunk_bytes': '1G'}, None] 0", "none", "ordered"]
     assert "no absolute path" in run(ZARRC_CONFIG="home/.config/zarrc.toml") and "No such file" in run(ZARRC_CONFIG="/no/zarrc.toml")
     for wrong, told_so in (("max_threads = 0", "max_threads: 0 is not"), ("max_thread = 1", "max_thread is no setting"), ("=", "Invalid"),
                            ("plugins = 5", "zarrc.toml: "), ("array = 5", "zarrc.toml: ")):
         file.write_text(wrong)
         assert told_so in run(HOME=str(home)) and "zarrc.toml" in run(HOME=str(home))
-    file.write_text(SETTINGS)
+    file.write_text(given)
     for other, mode in ((file, 0o666), (file, 0o664), (file.parent, 0o777)):
         before = other.stat().st_mode
         other.chmod(mode)
