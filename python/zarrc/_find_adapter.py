@@ -11,6 +11,11 @@ from ._settings import settings
 from .errors import UnsupportedError, ZarrcError, make_error
 
 
+# Storage options that obstore has, and no file system of fsspec. s3fs hands those on, and tells only at the first request
+_OF_OBSTORE = {"access_key_id", "client_options", "region", "retry_config", "secret_access_key", "session_token", "skip_signature",
+               "virtual_hosted_style_request"}
+
+
 def shown_url(url: str) -> str:
     """A URL as messages show it: without user info and without the values of query parameters."""
     try:
@@ -62,6 +67,8 @@ def open_url_adapter(url: str, options: dict[str, Any], remote: str = "native") 
     try:
         if remote == "obstore":
             raise ValueError('the setting "remote" is "obstore"')
+        if remote == "native" and (given := _OF_OBSTORE & {name.removeprefix("aws_") for name in options}):
+            raise ValueError(f"the options {', '.join(sorted(given))} are obstore's")
         from fsspec.core import url_to_fs
         fs, root = url_to_fs(url, **options)
         return FsspecAdapter(fs, fs, root)
