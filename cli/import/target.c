@@ -92,7 +92,7 @@ int cli_import_commit(struct import *im)
     if (!cli_flag(im->cli, "no-consolidate"))
         opts.flags |= ZARR_COPY_CONSOLIDATED;
     zarr_store_capabilities(im->target_store, &caps);
-    if (!(caps.flags & ZARR_STORE_CAP_AT_ONCE)) /* the job goes after the flush */
+    if (!(caps.flags & ZARR_STORE_CAP_ATOMIC_FLUSH)) /* the job goes after the flush */
         st = zarr_store_flush(im->target_store, cli_cancel, &err);
     if (st)
         return cli_fail(im->cli, st, &err, "cannot finish writing %s", im->node.shown);

@@ -48,8 +48,8 @@ enum {
      */
     ZARR_OPEN_GRID_SHAPE = 1,
     /**
-     * zarr_array_open_document(): the store has this document, as zarr_group_list() has
-     * just told. The handle then is as one of zarr_array_open(): calls check whether the
+     * zarr_array_open_document(): the document comes from zarr_group_list(), so the store
+     * has it. The handle behaves like one from zarr_array_open(): calls check whether the
      * store still has the array. ZARR_ERR_INVALID without a store
      */
     ZARR_OPEN_STORED = 2

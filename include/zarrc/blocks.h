@@ -66,7 +66,7 @@ zarr_array_list_blocks(zarr_array *array, uint32_t what, zarr_block_list_fn fn,
                        void *user, const zarr_io_options *opts, zarr_error *err);
 /**
  * Lists the stored chunks of one block. In an array without shards, this is the block
- * itself. A block that the store does not have has none. The call reads the index of the
+ * itself. A missing block has no stored chunks. The call reads the index of the
  * shard; it does not need a store that can list.
  *
  * @param array borrowed

@@ -238,7 +238,7 @@ typedef struct zarr_store_item {
     uint32_t is_prefix;
     /** 1: a symbolic link of a local store leads to the key or the prefix */
     uint32_t is_linked;
-    /** ZARR_LIST_DEBRIS: how old it is for zarr_store_clean(), in seconds; 0: not known
+    /** ZARR_LIST_DEBRIS: age in seconds, as zarr_store_clean() compares it; 0: unknown
      */
     uint64_t age_s;
 } zarr_store_item;
@@ -250,7 +250,7 @@ typedef int (*zarr_store_list_fn)(void *user, const zarr_store_item *item);
 enum {
     ZARR_LIST_RECURSIVE = 0, /**< every key below the prefix */
     ZARR_LIST_DIRECTORY = 1, /**< the keys and the prefixes one level below the prefix */
-    /** only what zarr_store_clean() removes once it is old enough; symbolic links are not
+    /** only keys that zarr_store_clean() removes, of any age; symbolic links are not
      * followed */
     ZARR_LIST_DEBRIS = 2,
     /** as ZARR_LIST_RECURSIVE, but each symbolic link of a local store is a key. This is

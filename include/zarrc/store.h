@@ -149,9 +149,9 @@ enum {
     /** with ZARR_STORE_CAP_PARTS: a COPY with ZARR_STORE_OP_IN_PARTS. Without it the
      * library does a GET and a ZARR_STORE_PUT_PART */
     ZARR_STORE_CAP_COPY_PARTS = 262144,
-    /** what was written since a flush appears at the next one, all of it at once. A flush
-     * may send all of it, so call it at the end only */
-    ZARR_STORE_CAP_AT_ONCE = 524288
+    /** values become visible at the next flush, all of them together. A flush may send
+     * all data, so flush once, after the last write */
+    ZARR_STORE_CAP_ATOMIC_FLUSH = 524288
 };
 
 /** What a store can do, as zarr_store_capabilities() and the table of a store report. */
@@ -197,7 +197,7 @@ typedef struct zarr_store_counters {
     uint64_t requests;   /**< requests, repeated ones included */
     uint64_t retries;    /**< requests that repeated one that failed */
     uint64_t bytes_sent; /**< bytes of headers and bodies that were sent, before TLS */
-    uint64_t bytes_received; /**< the same of answers */
+    uint64_t bytes_received; /**< bytes of headers and bodies of answers, after TLS */
     /** in an archive: replaced and erased values whose bytes are still there */
     uint64_t dead_values;
     /** in an archive: bytes that no value uses, those of `dead_values` included */

@@ -99,8 +99,8 @@ zarr_status zr_store_flush(zarr_store *s, const zarr_cancel *cancel, zarr_error 
 zarr_status zr_store_flush_before(zarr_store *s, const zarr_cancel *cancel,
                                   zarr_error *err)
 {
-    return zr_store_can(s, ZARR_STORE_CAP_AT_ONCE) ? ZARR_OK
-                                                   : zr_store_flush(s, cancel, err);
+    return zr_store_can(s, ZARR_STORE_CAP_ATOMIC_FLUSH) ? ZARR_OK
+                                                        : zr_store_flush(s, cancel, err);
 }
 
 zarr_status zarr_store_flush(zarr_store *store, const zarr_cancel *cancel,

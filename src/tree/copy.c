@@ -403,7 +403,7 @@ static zarr_status flush_at_once(struct zr_copy *c, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
-    if (c->src != c->dst && zr_store_can(c->dst, ZARR_STORE_CAP_AT_ONCE))
+    if (c->src != c->dst && zr_store_can(c->dst, ZARR_STORE_CAP_ATOMIC_FLUSH))
         st = zr_store_flush(c->dst, c->opts.cancel, err);
     if (st != ZARR_OK)
         (void)copy_job(c, NULL); /* it is not complete */

@@ -68,7 +68,7 @@ static void zip_caps(void *self, zarr_store_caps *out)
 
     out->flags = ZARR_STORE_CAP_RANGES | ZARR_STORE_CAP_SUFFIX | ZARR_STORE_CAP_LIST |
                  (z->can_write ? writes : (uint32_t)ZARR_STORE_CAP_IMMUTABLE) |
-                 (z->is_spooled ? (uint32_t)ZARR_STORE_CAP_AT_ONCE : 0u) |
+                 (z->is_spooled ? (uint32_t)ZARR_STORE_CAP_ATOMIC_FLUSH : 0u) |
                  (z->archive.caps.flags & passed);
     out->parallel = z->archive.caps.parallel;
     out->device_types = z->device_types;

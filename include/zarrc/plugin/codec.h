@@ -305,8 +305,8 @@ typedef struct zarr_codec_spec_vtable {
      */
     zarr_status (*elements)(const zarr_codec_spec *spec, const char *in,
                             zarr_codec_elements *out, zarr_error *err);
-    /** Changes what later codecs learn about their input. `*input` arrives as this codec
-     * has it, with `keepbits` -1. NULL: nothing changes. */
+    /** Changes what later codecs learn about their input. On entry, `*input` describes
+     * the input of this codec, with `keepbits` -1. NULL: nothing changes. */
     void (*pass)(const zarr_codec_spec *spec, zarr_codec_input *input);
     /**
      * array->bytes, for elements of less than a byte. Returns 1 if the encoded bytes are

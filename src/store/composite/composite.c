@@ -45,7 +45,7 @@ static void composite_caps(void *self, zarr_store_caps *out)
 
     out->flags = (docs->flags & chunks->flags & ~of_docs) | (docs->flags & of_docs);
     /* there is no submit() here, and two parts appear one after the other */
-    out->flags &= ~(uint32_t)(ZARR_STORE_CAP_COALESCES | ZARR_STORE_CAP_AT_ONCE);
+    out->flags &= ~(uint32_t)(ZARR_STORE_CAP_COALESCES | ZARR_STORE_CAP_ATOMIC_FLUSH);
     out->metadata_flags = docs->flags;
     out->chunk_flags = chunks->flags;
     out->device_types = chunks->device_types;
