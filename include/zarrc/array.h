@@ -42,9 +42,9 @@ enum {
     /**
      * zarr_array_open_document() and zarr_array_with(): the handle's shape reaches to the
      * end of the grid of blocks. Use this flag if the array may have grown since the
-     * document was read. A regular grid has no end: each length is the largest multiple
-     * of the block's length up to 2^62. Calls that read the metadata again or change it
-     * fail with ZARR_ERR_INVALID
+     * document was read. A regular grid has no end: each length of the shape is then the
+     * largest multiple of the block's length up to 2^62. Calls that read the metadata
+     * again or change it fail with ZARR_ERR_INVALID
      */
     ZARR_OPEN_GRID_SHAPE = 1,
     /**
@@ -353,8 +353,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_refresh(zarr_array *array, int *
  * several reads that belong together. If it succeeds, no read has returned a fill value
  * in place of an element that another writer removed. The handle keeps its shape. The
  * call cannot check, and succeeds, in a store with ZARR_STORE_CAP_IMMUTABLE, with a
- * handle of zarr_array_open_document(), and for an array that only consolidated metadata
- * describes.
+ * handle of zarr_array_open_document() without ZARR_OPEN_STORED, and for an array that
+ * only consolidated metadata describes.
  * @param array borrowed
  * @param cancel stops the call with ZARR_ERR_CANCELLED once it is set; may be NULL
  * @retval ZARR_ERR_NOT_FOUND the array was moved or deleted

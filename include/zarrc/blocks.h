@@ -34,8 +34,8 @@ enum {
     /** the chunks of stored shards; the call reads the index of each shard. In an array
      * without shards: the stored blocks */
     ZARR_BLOCKS_CHUNKS = 1,
-    /** missing blocks, in C order; `bytes` is 0. The call first lists the stored blocks
-     */
+    /** missing blocks, in C order; `bytes` is 0. The call first reads the listing of the
+     * store, without calling `fn` */
     ZARR_BLOCKS_MISSING = 2
 };
 
@@ -115,8 +115,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_count_stored(zarr_array *array,
  * grid coordinates, one for each dimension. Calls that change a block check the array's
  * document as zarr_array_write() does.
  *
- * @retval ZARR_ERR_INVALID the coordinates are outside of the grid; or a call that
- * changes the block has a store that is read-only
+ * @retval ZARR_ERR_INVALID the coordinates are outside of the grid; or the call would
+ * change a block of a read-only store
  * @{
  */
 /**

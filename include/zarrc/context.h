@@ -91,9 +91,9 @@ typedef struct zarr_context_options {
     const char *pipeline;
     /** preferred implementations of codecs, best first, such as
      * "zstd=cuda.nvcomp,cpu.libzstd;gzip=cpu"; "cpu" means every name that begins with
-     * "cpu.". An unknown codec is ZARR_ERR_INVALID. If no implementation in the list of a
-     * codec can be used, the log gets a warning. In the options of an array or a call, a
-     * list without a registered implementation is ZARR_ERR_INVALID. Copied; NULL: their
+     * "cpu.". An unknown codec is ZARR_ERR_INVALID. If none of the implementations named
+     * for a codec can be used, the log gets a warning. In the options of an array or a
+     * call, it is ZARR_ERR_INVALID if none of them is registered. Copied; NULL: their
      * priorities decide */
     const char *codec_preference;
     /** files of plug-ins to load, ended by NULL; borrowed for the call. They are loaded

@@ -154,10 +154,10 @@ enum {
  *
  * A missing chunk reads as the fill value. A read that finds one checks that the stored
  * array still has all selected elements. There is no such check in a store with
- * ZARR_STORE_CAP_IMMUTABLE, for a handle of zarr_array_open_document(), or for an array
- * that only consolidated metadata describes. If another writer has cut off a part of a
- * border chunk, that chunk is not missing, so there is no check (see
- * zarr_array_recheck()).
+ * ZARR_STORE_CAP_IMMUTABLE, for a handle of zarr_array_open_document() without
+ * ZARR_OPEN_STORED, or for an array that only consolidated metadata describes. If another
+ * writer has cut off a part of a border chunk, that chunk is not missing, so there is no
+ * check (see zarr_array_recheck()).
  *
  * In a store with ZARR_STORE_CAP_ATOMIC_PUT, all elements of a chunk are from one of its
  * stored values, whatever other writers do. There is one exception: stores of an
@@ -202,8 +202,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_read(zarr_array *array,
  * reads, changes and writes the block under a lock. A write of a whole block needs no
  * read, unless the block reaches beyond the shape (but see ZARR_OUTSIDE_RESET).
  * zarr_array_block_shape() tells the shape of blocks. The data is in the store when the
- * call returns, and zarr_store_flush() makes it durable. After a failure each object
- * still holds its old or its new value.
+ * call returns, and zarr_store_flush() makes it durable. After a failure in
+ * a store with ZARR_STORE_CAP_ATOMIC_PUT, each object still holds its old or new value.
  *
  * A write fails if the array was moved, deleted or replaced after it was opened. The
  * write checks this before each wave of chunks and after the last one. If a check finds

@@ -90,7 +90,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_erase_prefix(zarr_store *store,
  * In local stores, the call compares directories, so spelling and symbolic links do not
  * matter. It does not follow links below the prefixes. Other stores are the same store if
  * they are one handle, share their functions and `self`, or have the same place
- * (zarrc/plugin/store.h) or URL.
+ * (zarr_store_place) or URL.
  *
  * @param store,prefix the first store and its prefix
  * @param other,other_prefix the second store, which may be the same, and its prefix
@@ -328,8 +328,8 @@ typedef struct zarr_repack_result {
  * has their number. Without such bytes the call changes nothing.
  *
  * The new archive replaces the old one in one step, so readers and a killed process find
- * one of the two. The call holds the lock of the archive: other writers wait, as for any
- * session. The store needs room for both archives. Stores that are open read-only fail
+ * one of the two. The call holds the lock of the archive: other writers wait for it.
+ * The store needs room for both archives. Stores that are open read-only fail
  * after this call: open them again.
  *
  * Values are not decoded, and keep their headers and times. The call checks the headers,

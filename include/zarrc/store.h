@@ -245,7 +245,7 @@ enum {
  * set
  * @retval ZARR_ERR_INVALID the path is a file of unknown format, or an option is wrong
  * @retval ZARR_ERR_UNSUPPORTED no store is registered for `kind`, or for NAME in
- * "NAME://..."; or the path is a file of a format that the message names
+ * "NAME:..."; or the path is a file of a format that the message names
  * @retval ZARR_ERR_IO the directory cannot be opened or created
  * @see zarr_array_open(), zarr_group_open(), zarr_store_flush(), zarr_store_list()
  */
@@ -389,7 +389,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_open_composite(
  * and those nearest to the root first. The bytes of the members lie in the order in which
  * they were written, until zarr_store_repack() puts them into the order of the directory.
  * With the option {"zip_form": "ozx"}, each flush does that. Without the option only the
- * first flush does, for a new "*.ozx" that has a root node and no `.zarrc-job`.
+ * first flush does, for a new "*.ozx" that has a root node and no `.zarrc-job`, the mark
+ * of an unfinished node (zarrc/create.h).
  *
  * If another program changes the archive, a writable store reads the directory again. In
  * a read-only store, each read then fails with ZARR_ERR_IO.
@@ -495,9 +496,9 @@ ZARR_API void zarr_store_tell_place(const zarr_store *store, zarr_store_place_fn
                                     void *user);
 
 /**
- * Reads what a store has sent and received. Without a network, all numbers are 0 except
- * `dead_values` and `dead_bytes`, which count in a zip archive. Its other numbers are
- * those of the store that holds it. A composite store has the sums of its two stores.
+ * Reads what a store has sent and received. A store without a network has zeros. A zip
+ * archive has its own `dead_values` and `dead_bytes`, and the other numbers of the store
+ * that holds it. A composite store has the sums of its two stores.
  *
  * @param store borrowed
  * @param out receives the numbers. The caller sets `out->struct_size`

@@ -39,8 +39,8 @@ typedef struct zarr_codec_spec zarr_codec_spec;
  */
 /** Returns the name under which the specification is registered, never an alias. */
 ZARR_API const char *zarr_codec_spec_name(const zarr_codec_spec *spec);
-/** Returns the canonical configuration as JSON text, "{}" if it is empty. In canonical()
- * of an application or a plug-in it is the text of `raw`. */
+/** Returns the canonical configuration as JSON text, "{}" if it is empty. Inside of
+ * canonical() nothing is canonical yet, and it is the text of `raw`. */
 ZARR_API const char *zarr_codec_spec_json(const zarr_codec_spec *spec);
 /** Stores an integer member in `*out`. Returns 0, or -1 if the member is missing or is
  * not an integer of 64 bits; `*out` is then unchanged. */
@@ -137,9 +137,9 @@ typedef struct zarr_codec_input {
 enum {
     /**
      * a codec of numcodecs: `name` is its v2 id, and v3 metadata names it "numcodecs."
-     * and `name`, without an alias. If an array->array codec is already registered under
-     * that v3 name, as the v3 form of a v2 filter on bytes, the name keeps meaning that
-     * codec
+     * and `name`, without an alias. A v2 filter on bytes may have an array->array codec
+     * as its v3 form. If that one is registered under the v3 name already, the name
+     * keeps meaning it
      */
     ZARR_CODEC_SPEC_NUMCODECS = 1,
     ZARR_CODEC_SPEC_V3 = 2,           /**< v2 metadata cannot name the codec */
@@ -159,7 +159,7 @@ enum {
      * chunk. After a codec without this flag, shards are read and written whole
      */
     ZARR_CODEC_SPEC_ELEMENTWISE = 64,
-    /** array->array: keeps the shape, but elements depend on each other. A grid of shards
+    /** array->array: keeps the shape; elements may depend on each other. A grid of shards
      * after such a codec is checked when the array is opened. ELEMENTWISE implies this
      * flag */
     ZARR_CODEC_SPEC_KEEPS_SHAPE = 128,
@@ -167,8 +167,8 @@ enum {
      * codec is written, because other readers know no other name */
     ZARR_CODEC_SPEC_KEEPS_PREFIX = 256,
     /** bytes->bytes: adds a checksum, and decoding fails with CORRUPT if the bytes are
-     * not those that were encoded. Implementations without ZARR_CODEC_SAFE may decode its
-     * output; see ZARR_TRUST_VERIFIED */
+     * not those that were encoded. Implementations without ZARR_CODEC_SAFE may decode
+     * bytes that passed this check; see ZARR_TRUST_VERIFIED */
     ZARR_CODEC_SPEC_CHECKSUM = 512
 };
 

@@ -29,14 +29,14 @@ ZARR_BEGIN_DECLS
 
 /**
  * @name Extend a context
- * These calls register functions of the application, before the first store of the
- * context is opened. `vtable` is a table of functions, which the header of its type
+ * These calls register functions of the application, before the registries are sealed
+ * (zarr_context_create()). `vtable` is a table of functions, which the header of its type
  * describes. The table is copied; the functions and texts that it points to must outlive
  * the context. `origin` names who registers, and zarr_context_list() shows it.
  *
  * @retval ZARR_ERR_EXISTS a name in the table is taken, by the library or by another
  * origin; the message names both
- * @retval ZARR_ERR_INVALID the table lacks what is required, or a store has been opened
+ * @retval ZARR_ERR_INVALID the table lacks what is required, or the registries are sealed
  * @retval ZARR_ERR_ABI the size of the table does not fit
  * @{
  */
@@ -265,21 +265,21 @@ typedef const zarr_plugin *(*zarr_plugin_fn)(void);
 ZARR_PLUGIN_EXPORT const zarr_plugin *zarr_plugin_v1(void);
 
 /**
- * Loads a plug-in into a context, before the first store of the context is opened. A file
+ * Loads a plug-in into a context, before its registries are sealed. A file
  * that the context has loaded already is accepted. After a failure, what the plug-in had
  * registered stays registered, and the file stays mapped: free the context.
  *
  * @param ctx borrowed
  * @param path path of the shared library. No directories are searched; a relative path
  * begins at the working directory
- * @return ZARR_OK, a code under ERRORS, or what the plug-in's own function returns. The
- * message names the path
+ * @return ZARR_OK, one of the codes below, or what the plug-in's own function returns.
+ * The message names the path
  * @retval ZARR_ERR_NOT_FOUND there is no such file
  * @retval ZARR_ERR_IO the file cannot be loaded
  * @retval ZARR_ERR_ABI the file is not a plug-in, or has another ABI number
- * @retval ZARR_ERR_EXISTS a name is taken, also the plug-in's own; the message tells by
- * whom
- * @retval ZARR_ERR_INVALID a store of the context has been opened
+ * @retval ZARR_ERR_EXISTS the name of the plug-in, or one that it registers, is taken;
+ * the message tells by whom
+ * @retval ZARR_ERR_INVALID the registries are sealed
  * @see zarr_context_create(), zarr_context_register_dtype()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_context_load(zarr_context *ctx,

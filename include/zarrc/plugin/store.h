@@ -56,8 +56,8 @@ enum {
      * - GET: ZARR_STORE_CAP_VERSIONS
      * - PUT, COPY with zeros: ZARR_STORE_CAP_PUT_NEW
      * - other PUT and COPY, APPEND: ZARR_STORE_CAP_PUT_IF_VERSION
-     * - ERASE: ZARR_STORE_CAP_ERASE_IF_VERSION; but never with a version of zeros, for
-     *   which the library looks whether the key exists */
+     * - ERASE: ZARR_STORE_CAP_ERASE_IF_VERSION. A store never gets an ERASE with a
+     *   version of zeros: the library itself looks whether the key exists */
     ZARR_STORE_OP_IF_VERSION = 1,
     /** PUT, COPY, APPEND, ERASE: the caller holds `lock` for this key */
     ZARR_STORE_OP_LOCKED = 2,
@@ -259,15 +259,16 @@ typedef struct zarr_store_vtable {
      * ends. There is at least one. Only the last one may have fewer bytes than
      * `part_min_bytes` of zarr_store_caps, and no number exceeds `parts_max`. A part that
      * is sent again replaces the first one of its number. A part whose operation failed
-     * does not exist. Once parts have overlapped, a commit may fail with
-     * ZARR_ERR_INVALID.
+     * does not exist. If a part that was sent again had another length, so that parts
+     * overlapped, a commit may fail with ZARR_ERR_INVALID.
      *
      * Readers see the old value until a PUT with ZARR_STORE_OP_IN_PARTS, which commits
      * the parts: it gives the key the new value in one step. It may have conditions and a
      * lock as any PUT. The store itself checks the parts: if one is missing, or if they
      * do not have `length` bytes together, the commit fails with ZARR_ERR_INVALID.
      *
-     * A commit that fails changes nothing, or its answer was lost. The library may then
+     * If a commit fails, it changed nothing, or it succeeded and its answer was lost. The
+     * library may then
      * send parts and the commit again, also with another condition, or call end_parts().
      * If an earlier commit has succeeded, the store must report success and the version
      * of that one, whatever the conditions are. If the parts are lost, it reports
@@ -323,8 +324,8 @@ ZARR_API zarr_status zarr_store_run(zarr_store *store, zarr_store_op *op,
  * late. If `flags` of an operation are not known, all operations end with
  * ZARR_ERR_INVALID.
  *
- * If the store forks in an operation on this thread, the call returns in the child, too,
- * but calls `done` no more.
+ * If an operation on this thread forks the process, the call returns in the parent and
+ * in the child. In the child it does not call `done` afterwards.
  *
  * @param store borrowed until the last `done`
  * @param ops the operations; they, their keys and memory belong to the library until
@@ -354,8 +355,8 @@ ZARR_API void zarr_store_cancel(zarr_store *store, void *arg);
  */
 /**
  * Waits until the caller alone may change a key, for a read and a write that belong
- * together. The holder may do GETs, APPENDs and one PUT or ERASE, the writes with
- * ZARR_STORE_OP_LOCKED. A write without that flag waits until the lock is released, so
+ * together. The holder may do GETs, and with ZARR_STORE_OP_LOCKED also APPENDs and
+ * one PUT or ERASE. A write without that flag waits until the lock is released, so
  * the holder must not make one.
  *
  * Without ZARR_STORE_CAP_LOCK, the lock excludes only other callers on this handle. If
@@ -406,8 +407,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_begin_parts(void **parts,
                                                             const zarr_cancel *cancel,
                                                             zarr_error *err);
 /**
- * Ends what zarr_store_begin_parts() began, before its lock is released. Discards the
- * parts if no commit succeeded.
+ * Ends what zarr_store_begin_parts() began. Call it before the lock is released. Discards
+ * the parts if no commit succeeded.
  * @param store borrowed
  * @param key the same key
  * @param parts moved; may be NULL
