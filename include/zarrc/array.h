@@ -350,9 +350,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_refresh(zarr_array *array, int *
 
 /**
  * Checks whether the stored array still has all elements of this handle. Call it after
- * several reads that belong together. If it succeeds, no read has returned a fill value
- * in place of an element that another writer removed. The handle keeps its shape. The
- * call cannot check, and succeeds, in a store with ZARR_STORE_CAP_IMMUTABLE, with a
+ * several reads that belong together. If it has checked, no read has returned a fill
+ * value in place of an element that another writer removed. The handle keeps its shape.
+ * The call cannot check, and succeeds, in a store with ZARR_STORE_CAP_IMMUTABLE, with a
  * handle of zarr_array_open_document() without ZARR_OPEN_STORED, and for an array that
  * only consolidated metadata describes.
  * @param array borrowed

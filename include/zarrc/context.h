@@ -76,11 +76,11 @@ typedef struct zarr_context_options {
      */
     uint32_t max_threads;
     /**
-     * maximum bytes of the buffers of all running requests together. If one block needs
-     * more, a read, write, append or resize fails with ZARR_ERR_LIMIT before it changes
-     * anything; `zarr_tuning.memory_bytes` says how much a block needs. 0: an eighth of
-     * the memory of the machine, or of the control group if that has less, at least 256
-     * MiB. With this default no block is refused: one that needs more is handled alone
+     * maximum bytes of the buffers of all running requests together. If one chunk needs
+     * more, or in a write one shard, the call fails with ZARR_ERR_LIMIT before it changes
+     * anything; `zarr_tuning.memory_bytes` has the details. 0: an eighth of the memory of
+     * the machine, or of the control group if that has less, at least 256 MiB. With this
+     * default nothing is refused: a chunk or shard that needs more is handled alone
      */
     uint64_t memory_bytes;
     /** decoded bytes that a request handles in one step (a wave); 0: 64 MiB, and more for
@@ -93,7 +93,7 @@ typedef struct zarr_context_options {
      * "zstd=cuda.nvcomp,cpu.libzstd;gzip=cpu"; "cpu" means every name that begins with
      * "cpu.". An unknown codec is ZARR_ERR_INVALID. If none of the implementations named
      * for a codec can be used, the log gets a warning. In the options of an array or a
-     * call, it is ZARR_ERR_INVALID if none of them is registered. Copied; NULL: their
+     * call, that is ZARR_ERR_INVALID if none of them is registered. Copied; NULL: their
      * priorities decide */
     const char *codec_preference;
     /** files of plug-ins to load, ended by NULL; borrowed for the call. They are loaded

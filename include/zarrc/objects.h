@@ -337,7 +337,8 @@ typedef struct zarr_repack_result {
  * archive stays as it is.
  *
  * An archive of the form "ozx" also gets the order of members, the comment and the zip64
- * records that RFC-9 of OME-NGFF recommends. zarr_store_open_zip() tells which have it.
+ * records that RFC-9 of OME-NGFF recommends. zarr_store_open_zip() tells which archives
+ * have this form.
  *
  * @param store borrowed; the store of an archive. With ZARR_REPACK_LOOK it may be
  * read-only

@@ -106,7 +106,7 @@ enum {
     ZARR_STORE_CAP_SUFFIX = 2, /**< GET of the last bytes in one operation */
     ZARR_STORE_CAP_LIST = 4,   /**< list() */
     ZARR_STORE_CAP_WRITE = 8,  /**< PUT and ERASE */
-    /** a reader sees the old or the new value of a key, never a mix */
+    /** a reader sees the value before a PUT or that after it, never a mix */
     ZARR_STORE_CAP_ATOMIC_PUT = 16,
     /** lock() and unlock() exclude all other writers that use them */
     ZARR_STORE_CAP_LOCK = 32,

@@ -293,11 +293,11 @@ typedef struct zarr_codec_spec_vtable {
     /**
      * Tells which elements the codec takes and gives. `*out` arrives empty.
      *
-     * bytes->bytes: makes the codec a v2 filter on elements. v3 has such a filter between
-     * arrays, as "numcodecs." and `name`, which must be registered as an array->array
-     * codec. `in` is the NumPy type string of the elements that the codec gets, "" if
-     * they are not known; elements that the codec cannot take are INVALID. `in` NULL asks
-     * only for what the configuration names.
+     * bytes->bytes: a codec with this function is a v2 filter on elements. v3 has such a
+     * filter between arrays, as "numcodecs." and `name`, which must be registered as an
+     * array->array codec. `in` is the NumPy type string of the elements that the codec
+     * gets, "" if they are not known; elements that the codec cannot take are INVALID.
+     * `in` NULL asks only for what the configuration names.
      *
      * array->bytes: `takes` names the byte order of the elements before it in v2.
      *
@@ -306,7 +306,7 @@ typedef struct zarr_codec_spec_vtable {
     zarr_status (*elements)(const zarr_codec_spec *spec, const char *in,
                             zarr_codec_elements *out, zarr_error *err);
     /** Changes what later codecs learn about their input. On entry, `*input` describes
-     * the input of this codec, with `keepbits` -1. NULL: nothing changes. */
+     * the input of this codec, except that `keepbits` is -1. NULL: nothing changes. */
     void (*pass)(const zarr_codec_spec *spec, zarr_codec_input *input);
     /**
      * array->bytes, for elements of less than a byte. Returns 1 if the encoded bytes are

@@ -257,10 +257,10 @@ typedef struct zarr_store_vtable {
      * Then the library sends ZARR_STORE_PUT_PART, several at once and in any order. The
      * parts have the numbers 1, 2 and so on, and each begins where the one before it
      * ends. There is at least one. Only the last one may have fewer bytes than
-     * `part_min_bytes` of zarr_store_caps, and no number exceeds `parts_max`. A part that
-     * is sent again replaces the first one of its number. A part whose operation failed
-     * does not exist. If a part that was sent again had another length, so that parts
-     * overlapped, a commit may fail with ZARR_ERR_INVALID.
+     * `part_min_bytes` of zarr_store_caps, and no number exceeds `parts_max`, if that is
+     * not 0. A part that is sent again replaces the first one of its number. A part whose
+     * operation failed does not exist. If a part that was sent again had another length,
+     * so that parts overlapped, a commit may fail with ZARR_ERR_INVALID.
      *
      * Readers see the old value until a PUT with ZARR_STORE_OP_IN_PARTS, which commits
      * the parts: it gives the key the new value in one step. It may have conditions and a
