@@ -452,7 +452,7 @@ def test_a_lost_write_of_another_is_a_conflict(server):
 @pytest.mark.parametrize("first", ["another writer", "its repetition"])
 @pytest.mark.parametrize("condition", ["If-Match", "If-None-Match"])
 def test_a_condition_that_is_delayed(server, condition, first):
-    """The service judges it after it has carried out what another writer sent, or what the client sent again when it waited no longer."""
+    """The service judges it after it has carried out what another writer sent, or what the client sent again after it stopped waiting."""
     folder, finished, held = server.service.folder / "lab/x.zarr", threading.Event(), []
     options = {**NATIVE, "endpoint": server.url, "conditional": "etag", "stall_s": 1 if first == "its repetition" else 60}
     key = "plain/c/0/0" if condition == "If-Match" else "new/zarr.json"

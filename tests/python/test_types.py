@@ -168,7 +168,7 @@ def test_one_text(store):
 
 @pytest.mark.parametrize("missing", [None, np.nan, "none"])
 def test_missing_text(missing):
-    """What stands for a missing element is written if it is text."""
+    """The value in place of a missing element is written if it is text."""
     data = np.array(["a", missing, "c"], _string_dtype(na_object=missing))
     array = zarrc.create_array(None, shape=3, dtype=str, chunks=2)
     if missing == "none":
