@@ -270,8 +270,9 @@ ZARR_API void zarr_array_copy_shapes(const zarr_array *array, uint64_t *shape,
  * `configuration`, as the array's metadata has it. */
 ZARR_API const char *zarr_array_chunk_grid(const zarr_array *array);
 /**
- * Stores in `counts` how many chunks there are along each dimension. In a regular grid,
- * and in every array with shards, this is shape / chunk shape, rounded up.
+ * Stores in `counts` how many chunks there are along each dimension. Where all chunks
+ * have one shape, this is shape / chunk shape, rounded up. Shards may differ in shape;
+ * the chunks inside of them do not.
  */
 ZARR_API void zarr_array_chunk_counts(const zarr_array *array, uint64_t *counts);
 /**

@@ -201,9 +201,10 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_read(zarr_array *array,
  * Several threads and processes may write to one array. A write of a part of a block
  * reads, changes and writes the block under a lock. A write of a whole block needs no
  * read, unless the block reaches beyond the shape (but see ZARR_OUTSIDE_RESET).
- * zarr_array_block_shape() tells the shape of blocks. The data is in the store when the
- * call returns, and zarr_store_flush() makes it durable. After a failure in
- * a store with ZARR_STORE_CAP_ATOMIC_PUT, each object still holds its old or new value.
+ * zarr_array_block_shape() tells the shape of blocks. When the call returns, later reads
+ * through the same store find the data. zarr_store_flush() makes it durable, and shows it
+ * to other readers of a store with ZARR_STORE_CAP_ATOMIC_FLUSH. After a failure in a
+ * store with ZARR_STORE_CAP_ATOMIC_PUT, each object still holds its old or new value.
  *
  * A write fails if the array was moved, deleted or replaced after it was opened. The
  * write checks this before each wave of chunks and after the last one. If a check finds

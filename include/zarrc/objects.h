@@ -325,7 +325,8 @@ typedef struct zarr_repack_result {
 
 /**
  * Writes a zip archive anew, without the bytes that no value uses. zarr_store_counters
- * has their number. Without such bytes the call changes nothing.
+ * has their number. An archive that has no such bytes stays as it is, unless it has the
+ * form "ozx" and lacks something that this call gives such archives (see below).
  *
  * The new archive replaces the old one in one step, so readers and a killed process find
  * one of the two. The call holds the lock of the archive: other writers wait for it.

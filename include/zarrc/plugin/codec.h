@@ -159,9 +159,9 @@ enum {
      * chunk. After a codec without this flag, shards are read and written whole
      */
     ZARR_CODEC_SPEC_ELEMENTWISE = 64,
-    /** array->array: keeps the shape; elements may depend on each other. A grid of shards
-     * after such a codec is checked when the array is opened. ELEMENTWISE implies this
-     * flag */
+    /** array->array: keeps the shape; elements may depend on each other. If sharding
+     * follows such a codec, opening the array checks that each block is a whole number of
+     * chunks; without the flag, only decoding can tell. ELEMENTWISE implies this flag */
     ZARR_CODEC_SPEC_KEEPS_SHAPE = 128,
     /** if metadata names the codec "numcodecs." and `name`, the prefix stays when the
      * codec is written, because other readers know no other name */
@@ -316,11 +316,11 @@ typedef struct zarr_codec_spec_vtable {
      */
     int (*packs)(const zarr_codec_spec *spec, const zarr_chunk_spec *in);
     /**
-     * array->bytes, v2: tells which element a fill value is, for a codec whose elements
-     * stand for more than `dtype` can spell. `json` is the fill value of the metadata,
-     * "null" if there is none. The function writes that element as zarr_dtype_parse()
-     * reads it. A length of 0 means that the data type reads the fill value itself. NULL:
-     * it always does.
+     * array->bytes, v2: translates the fill value of the metadata for a codec whose
+     * elements are objects, such as lists, which `dtype` has as JSON text. `json` is the
+     * fill value, "null" if there is none. The function writes to `text` the element
+     * in the form that zarr_dtype_parse() reads. If it sets `*text_bytes` to 0, the data
+     * type reads `json` itself. NULL: the data type always does.
      */
     zarr_status (*fill_read)(const zarr_codec_spec *spec, const zarr_dtype *dtype,
                              const char *json, char *text, size_t cap, size_t *text_bytes,

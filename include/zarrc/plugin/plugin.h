@@ -94,9 +94,10 @@ typedef zarr_status (*zarr_parallel_fn)(void *arg, uint64_t i, uint32_t worker,
 /**
  * What the library gives to plug-ins. The table is static: a plug-in may keep the
  * pointer. It grows at its end only: a plug-in that also runs with older libraries checks
- * `struct_size` before it uses a newer entry. An entry without a comment is the public
- * function of its name: `dtype_name` is zarr_dtype_name(), `spec_i64` is
- * zarr_codec_spec_i64(), `runner_open` is zarr_codec_runner_open(). Thread class: frozen.
+ * `struct_size` before it uses a newer entry. Entries whose names begin with `spec_`,
+ * `runner_`, `dtype_` and `store_` are public functions: `spec_i64` is
+ * zarr_codec_spec_i64(), `runner_open` is zarr_codec_runner_open(), `dtype_name` is
+ * zarr_dtype_name(), `store_run` is zarr_store_run(). Thread class: frozen.
  */
 typedef struct zarr_host {
     uint32_t struct_size, abi; /**< abi: ZARR_PLUGIN_ABI */
@@ -140,6 +141,7 @@ typedef struct zarr_host {
                                      const zarr_pipeline_vtable *vtable, void *self,
                                      zarr_error *err);
 
+    /** The configuration of a codec. */
     const char *(*spec_name)(const zarr_codec_spec *spec);
     const char *(*spec_json)(const zarr_codec_spec *spec);
     int (*spec_i64)(const zarr_codec_spec *spec, const char *member, int64_t *out);
@@ -153,6 +155,7 @@ typedef struct zarr_host {
     zarr_status (*spec_dtype)(const zarr_dtype **out, const zarr_codec_spec *spec,
                               const char *name, zarr_error *err);
 
+    /** Data types. */
     const char *(*dtype_name)(const zarr_dtype *dtype);
     uint32_t (*dtype_kind)(const zarr_dtype *dtype);
     uint64_t (*dtype_item_bytes)(const zarr_dtype *dtype);
@@ -177,6 +180,7 @@ typedef struct zarr_host {
     zarr_status (*parallel)(uint64_t n, uint32_t max_threads, zarr_parallel_fn fn,
                             void *arg, zarr_error *err);
 
+    /** Chains of codecs in the configuration of a codec, and how to run them. */
     const char *(*spec_chain_json)(const zarr_codec_spec *spec, const char *member);
     int64_t (*spec_chain_codecs)(const zarr_codec_spec *spec, const char *member,
                                  int *array);
@@ -194,6 +198,7 @@ typedef struct zarr_host {
                                  zarr_error *err);
     void (*runner_close)(zarr_codec_runner *runner);
 
+    /** Operations of the store that store_open() opened. */
     zarr_status (*store_run)(zarr_store *store, zarr_store_op *op, zarr_error *err);
     zarr_status (*store_lock)(void **lock, zarr_store *store, const char *key,
                               const zarr_cancel *cancel, zarr_error *err);
@@ -215,7 +220,7 @@ typedef struct zarr_host {
     int (*option_bool)(zarr_context *ctx, const char *name, int *out);
     const char *(*option_text)(zarr_context *ctx, const char *name);
 
-    /** As zarr_store_submit() and zarr_store_cancel(). */
+    /** More operations of such a store. */
     void (*store_submit)(zarr_store *store, zarr_store_op **ops, uint64_t n,
                          void (*done)(void *arg, zarr_store_op *op,
                                       const zarr_error *err),

@@ -226,7 +226,8 @@ typedef struct zarr_store_vtable {
     void (*unlock)(void *self, void *lock);
     /** Flushes as zarr_store_flush(). NULL: there is nothing to flush. */
     zarr_status (*flush)(void *self, const zarr_cancel *cancel, zarr_error *err);
-    /** Erases all keys below a prefix. NULL: the library lists and erases them. */
+    /** Erases all keys that begin with `prefix` and a slash; with "", all keys. NULL: the
+     * library lists and erases them. */
     zarr_status (*erase_prefix)(void *self, const char *prefix, const zarr_cancel *cancel,
                                 zarr_error *err);
     /** Erases the files or keys that killed processes left, as zarr_store_clean() does.
