@@ -270,9 +270,9 @@ ZARR_API void zarr_array_copy_shapes(const zarr_array *array, uint64_t *shape,
  * `configuration`, as the array's metadata has it. */
 ZARR_API const char *zarr_array_chunk_grid(const zarr_array *array);
 /**
- * Stores in `counts` how many chunks there are along each dimension. Where all chunks
- * have one shape, this is shape / chunk shape, rounded up. Shards may differ in shape;
- * the chunks inside of them do not.
+ * Stores in `counts` how many chunks there are along each dimension. If all chunks have
+ * one shape, this is shape / chunk shape, rounded up. All chunks in shards have one
+ * shape, even if the shards differ in shape.
  */
 ZARR_API void zarr_array_chunk_counts(const zarr_array *array, uint64_t *counts);
 /**
@@ -351,11 +351,11 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_refresh(zarr_array *array, int *
 
 /**
  * Checks whether the stored array still has all elements of this handle. Call it after
- * several reads that belong together. If it has checked, no read has returned a fill
- * value in place of an element that another writer removed. The handle keeps its shape.
- * The call cannot check, and succeeds, in a store with ZARR_STORE_CAP_IMMUTABLE, with a
- * handle of zarr_array_open_document() without ZARR_OPEN_STORED, and for an array that
- * only consolidated metadata describes.
+ * several reads that belong together. If it checks and returns ZARR_OK, none of them
+ * returned a fill value in place of an element that another writer removed. The handle
+ * keeps its shape. The call cannot check, and succeeds, in a store with
+ * ZARR_STORE_CAP_IMMUTABLE, with a handle of zarr_array_open_document() without
+ * ZARR_OPEN_STORED, and for an array that only consolidated metadata describes.
  * @param array borrowed
  * @param cancel stops the call with ZARR_ERR_CANCELLED once it is set; may be NULL
  * @retval ZARR_ERR_NOT_FOUND the array was moved or deleted

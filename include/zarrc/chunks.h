@@ -79,7 +79,7 @@ typedef struct zarr_block_sink {
  * @retval ZARR_ERR_LIMIT a block has more encoded bytes than `zarr_limits.encoded_bytes`
  * @retval ZARR_ERR_NOT_FOUND a chunk is missing, and ZARR_MISSING_ERROR is set
  * @retval ZARR_ERR_CANCELLED `cancel` was set; or the flag ZARR_IO_AT_ONCE was set, and
- * the read is not small
+ * the read is not small or would wait
  * @see zarr_array_encode(), zarr_array_open_document(), zarr_array_block_extent()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_decode(

@@ -92,9 +92,9 @@ typedef struct zarr_context_options {
     /** preferred implementations of codecs, best first, such as
      * "zstd=cuda.nvcomp,cpu.libzstd;gzip=cpu"; "cpu" means every name that begins with
      * "cpu.". An unknown codec is ZARR_ERR_INVALID. If none of the implementations named
-     * for a codec can be used, the log gets a warning. In the options of an array or a
-     * call, that is ZARR_ERR_INVALID if none of them is registered. Copied; NULL: their
-     * priorities decide */
+     * for a codec can be used, the log gets a warning. If none of them is registered, a
+     * call that gets the text in the options of an array or in `zarr_tuning` fails with
+     * ZARR_ERR_INVALID. Copied; NULL: their priorities decide */
     const char *codec_preference;
     /** files of plug-ins to load, ended by NULL; borrowed for the call. They are loaded
      * before those of ZARRC_PLUGINS. NULL: none */
@@ -118,8 +118,9 @@ typedef struct zarr_context_options {
     const char *plugin_options;
     /** names of memory backends, separated by ";". Each allocates the memory of its kind
      * for the library and for zarr_memory_alloc(). If two have the same kind, the first
-     * allocates. Memory of other kinds is allocated by the backend that copies it. An
-     * unknown name gives a warning in the log. Copied; NULL: none */
+     * allocates. For a kind without a name here, the backend that copies memory of that
+     * kind also allocates it. An unknown name gives a warning in the log. Copied; NULL:
+     * none */
     const char *allocators;
     /** default memory, as in `zarr_memory`, of tensors that name no memory. A store or an
      * array may have another default. Elements of variable length and metadata are always

@@ -157,8 +157,9 @@ ZARR_API zarr_store *zarr_group_store(const zarr_group *group);
  * The path is relative to the group and may have several parts. A handle that answers
  * from consolidated metadata (zarr_group_is_consolidated()) opens nodes from it, without
  * a read, and finds no other nodes. The options of the new handle can forbid or demand
- * this (ZARR_CONSOLIDATED_NEVER, ZARR_CONSOLIDATED_MUST). Otherwise,
- * if no option tells the format, the calls look for the group's format first.
+ * this (ZARR_CONSOLIDATED_NEVER, ZARR_CONSOLIDATED_MUST). If a call reads the node from
+ * the store instead, and no option tells the format, it looks for the group's format
+ * first.
  * @{
  */
 /**

@@ -132,7 +132,7 @@ typedef struct zarr_io_options {
 enum {
     ZARR_IO_NO_HUGE_PAGES = 1, /**< do not ask for huge pages for the caller's memory */
     /** do a small read at once, on the thread of the caller. A small read has at most 8
-     * chunks, 32 KiB of decoded chunks and 64 KiB of shard indexes. Their stored bytes
+     * chunks, 64 KiB of decoded chunks and 64 KiB of shard indexes. Their stored bytes
      * are in host memory or in the page cache of a local file system. The elements have a
      * fixed size, all codecs are those of the library, and `progress` is NULL.
      *
@@ -183,7 +183,7 @@ enum {
  * bytes are more than `zarr_limits.encoded_bytes`, or it needs more than
  * `opts->tuning->memory_bytes`
  * @retval ZARR_ERR_CANCELLED `cancel` was set; or the flag ZARR_IO_AT_ONCE was set, and
- * the read is not small
+ * the read is not small or would wait
  * @retval ZARR_ERR_IO the store failed
  * @see zarr_array_read_submit(), zarr_array_read_vlen(), zarr_array_write(),
  * zarr_tensor_host(), zarr_selection_parse()

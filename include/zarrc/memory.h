@@ -150,8 +150,8 @@ static inline void zarr_tensor_host(zarr_tensor *out, const char *data_type, voi
  * exists.
  * @param ctx borrowed; NULL: no backend is known
  * @param text NUL-terminated
- * @param device_type receives the kind of memory, also after UNSUPPORTED; 0: the text
- * names none
+ * @param device_type receives the kind of memory, also after ZARR_ERR_UNSUPPORTED. It is
+ * 0 if the text names no kind (ZARR_ERR_INVALID)
  * @param device_id receives the number of the device
  * @retval ZARR_ERR_INVALID the text names no kind of memory, or no device of it
  * @retval ZARR_ERR_UNSUPPORTED the device has a name, but no memory backend of the kind

@@ -115,8 +115,8 @@ typedef struct zarr_delete_options {
  *
  * @param store,path as for zarr_node_delete()
  * @param opts options; NULL: defaults
- * @retval ZARR_ERR_CANCELLED `cancel` was set; the node is complete, or the rest is no
- * node. The call can be repeated
+ * @retval ZARR_ERR_CANCELLED `cancel` was set. Either the node is complete, or there is
+ * no node at the path any more, only some of its objects. The call can be repeated
  * @see zarr_node_delete()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status
@@ -178,8 +178,8 @@ typedef struct zarr_copy_options {
  * This codec depends on the attribute `_NCProperties` of a group above, and only one of
  * source and destination has such a group. Nothing was changed. Copy the whole hierarchy
  * of netCDF-C, or use zarr_node_reencode()
- * @retval ZARR_ERR_CANCELLED `cancel` was set; the copy may be complete beside
- * `.zarrc-job`
+ * @retval ZARR_ERR_CANCELLED `cancel` was set. `.zarrc-job` may be at the destination
+ * even if the copy is complete
  * @retval ZARR_ERR_IO a store failed
  * @see zarr_node_move()
  */

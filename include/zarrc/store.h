@@ -52,10 +52,10 @@ enum {
 /** Whether a local store follows symbolic links. 0: as the environment variable
  * ZARRC_SYMLINKS says ("within", "deny" or "follow"), else ZARR_SYMLINKS_WITHIN. */
 enum {
-    /** if they stay below the root of the store, or below the folder that
-     * zarr_location_parse() finds as the root for the path of the store. So reads and
-     * writes of a store that is a part of a larger hierarchy can follow a link into the
-     * rest of it. ZARR_SYMLINKS_DENY prevents that */
+    /** if they stay below the root of the store, or below the root of the hierarchy that
+     * the store is a part of. zarr_location_parse() finds that root in the same way, from
+     * the path of the store. So reads and writes of the store can follow a link into the
+     * rest of the hierarchy. ZARR_SYMLINKS_DENY prevents that */
     ZARR_SYMLINKS_WITHIN = 1,
     ZARR_SYMLINKS_DENY = 2,  /**< never */
     ZARR_SYMLINKS_FOLLOW = 3 /**< always */
