@@ -222,8 +222,9 @@ ZARR_API const char *zarr_array_codecs(const zarr_array *array);
 ZARR_API zarr_context *zarr_array_context(const zarr_array *array);
 /** Stores in `device_type` and `device_id` the default memory of tensors: that of the
  * handle's options, or else of its store of the chunks, or else of the context. For
- * elements of variable length it is host memory, unless the handle's options say
- * otherwise. */
+ * elements of variable length, the defaults of store and context do not count: the
+ * default is host memory, unless the handle's options name another. Reads and writes of
+ * such elements fail with ZARR_ERR_UNSUPPORTED in device memory. */
 ZARR_API void zarr_array_memory(const zarr_array *array, int32_t *device_type,
                                 int32_t *device_id);
 /** Returns the store of the metadata, owned by the array. */

@@ -91,10 +91,11 @@ typedef struct zarr_context_options {
     const char *pipeline;
     /** preferred implementations of codecs, best first, such as
      * "zstd=cuda.nvcomp,cpu.libzstd;gzip=cpu"; "cpu" means every name that begins with
-     * "cpu.". An unknown codec is ZARR_ERR_INVALID. If none of the implementations named
-     * for a codec can be used, the log gets a warning. If none of them is registered, a
-     * call that gets the text in the options of an array or in `zarr_tuning` fails with
-     * ZARR_ERR_INVALID. Copied; NULL: their priorities decide */
+     * "cpu.". An unknown codec is ZARR_ERR_INVALID. If no implementation named for a
+     * codec is registered, the log gets a warning. In the options of an array or in
+     * `zarr_tuning`, this is ZARR_ERR_INVALID instead. If the registered ones cannot be
+     * used, the log gets a warning, and the library uses another one. Copied; NULL: their
+     * priorities decide */
     const char *codec_preference;
     /** files of plug-ins to load, ended by NULL; borrowed for the call. They are loaded
      * before those of ZARRC_PLUGINS. NULL: none */
@@ -118,9 +119,9 @@ typedef struct zarr_context_options {
     const char *plugin_options;
     /** names of memory backends, separated by ";". Each allocates the memory of its kind
      * for the library and for zarr_memory_alloc(). If two have the same kind, the first
-     * allocates. For a kind without a name here, the backend that copies memory of that
-     * kind also allocates it. An unknown name gives a warning in the log. Copied; NULL:
-     * none */
+     * allocates. Each kind has one backend without ZARR_MEMORY_ALLOCATOR, which copies
+     * its memory. This backend also allocates if no name here is of its kind. An unknown
+     * name gives a warning in the log. Copied; NULL: none */
     const char *allocators;
     /** default memory, as in `zarr_memory`, of tensors that name no memory. A store or an
      * array may have another default. Elements of variable length and metadata are always
@@ -282,8 +283,9 @@ typedef struct zarr_registry_item {
     /** implementation: its codec; refused name: what it names, such as "codec"; device:
      * its memory backend; else "" */
     const char *of;
-    /** implementation: some of these words, separated by blanks: decode, encode, batch,
-     * partial, strided, within, safe, deterministic; else "" */
+    /** implementation: some of these words, separated by blanks; else "". Flags: decode,
+     * encode, batch, safe, deterministic, v2, v3. Functions that it has: partial,
+     * strided, within. zarrc/plugin/codec_impl.h describes both */
     const char *capabilities;
     /** implementation: kinds of memory of the encoded and of the decoded side, bit d for
      * the device type d; else 0 */

@@ -344,7 +344,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_list(zarr_group *group, zarr_nod
  * @return ZARR_OK, also when `fn` ended the walk
  * @retval ZARR_ERR_UNSUPPORTED the store cannot list
  * @retval ZARR_ERR_LIMIT the walk finds more names than `zarr_limits.listing_keys`, or
- * follows more links than `linked_directories`
+ * more directories behind symbolic links than `zarr_limits.linked_directories`
  * @retval ZARR_ERR_CANCELLED `cancel` was set
  * @retval ZARR_ERR_IO the store failed
  * @see zarr_group_list()

@@ -53,9 +53,9 @@ enum {
  * ZARRC_SYMLINKS says ("within", "deny" or "follow"), else ZARR_SYMLINKS_WITHIN. */
 enum {
     /** if they stay below the root of the store, or below the root of the hierarchy that
-     * the store is a part of. zarr_location_parse() finds that root in the same way, from
-     * the path of the store. So reads and writes of the store can follow a link into the
-     * rest of the hierarchy. ZARR_SYMLINKS_DENY prevents that */
+     * the store is a part of. The store finds the root of the hierarchy in its own path,
+     * by the rules of zarr_location_parse(). So reads and writes of the store can follow
+     * a link into the rest of the hierarchy. ZARR_SYMLINKS_DENY prevents that */
     ZARR_SYMLINKS_WITHIN = 1,
     ZARR_SYMLINKS_DENY = 2,  /**< never */
     ZARR_SYMLINKS_FOLLOW = 3 /**< always */
@@ -177,8 +177,8 @@ typedef struct zarr_store_caps {
 /**
  * Where the keys of a store are. Strip slashes at the beginning and the end of `prefix`.
  * Then the name of a value in the bucket of the endpoint is `prefix`, a slash and the
- * key. Stores at one place have equal members. A member that means nothing for a store is
- * NULL or "". No member has a credential.
+ * key. Two stores whose members are equal, without those slashes, have the same keys. A
+ * member that means nothing for a store is NULL or "". No member has a credential.
  */
 typedef struct zarr_store_place {
     uint32_t struct_size, flags; /**< `flags` must be 0 */
@@ -388,9 +388,10 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_open_composite(
  * directory has the records of zip64. It lists each "zarr.json" before all other members,
  * and those nearest to the root first. The bytes of the members lie in the order in which
  * they were written, until zarr_store_repack() puts them into the order of the directory.
- * With the option {"zip_form": "ozx"}, each flush does that. Without the option only the
- * first flush does, for a new "*.ozx" that has a root node and no `.zarrc-job`, the mark
- * of an unfinished node (zarrc/create.h).
+ * With the option {"zip_form": "ozx"}, each flush also puts them into that order, and so
+ * does freeing the store. Without the option, this happens once, in a new "*.ozx": at the
+ * first flush that finds a root node and no `.zarrc-job`. That object marks an unfinished
+ * node (zarrc/create.h).
  *
  * If another program changes the archive, a writable store reads the directory again. In
  * a read-only store, each read then fails with ZARR_ERR_IO.
