@@ -9,19 +9,156 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+
+/* ---- files ---- */
+
+/* A member of a group, with the files below it. */
+struct member {
+    char *name; /* owned */
+    struct info_files files;
+};
+
+/* The files of a node, and of each member of a group. */
+struct usage {
+    struct info_files all;
+    struct member *member; /* sorted by name */
+    size_t n_members;
+    size_t prefix_bytes; /* of a key, up to the names of members */
+    char *root;          /* directory of a local store, owned; NULL: another store */
+};
+
+static void usage_free(struct usage *u)
+{
+    for (size_t i = 0; i < u->n_members; i++)
+        free(u->member[i].name);
+    free(u->member);
+    free(u->root);
+}
+
+static void set_root(void *user, const zarr_store_place *place)
+{
+    struct usage *u = user;
+    struct stat st;
+
+    /* the place of an archive is a file */
+    if (strcmp(place->scheme, "file") == 0 && stat(place->prefix, &st) == 0 &&
+        S_ISDIR(st.st_mode))
+        u->root = cli_strdup(place->prefix);
+}
+
+static int add_member(void *user, const zarr_node_item *item)
+{
+    struct usage *u = user;
+
+    u->member = cli_realloc(u->member, (u->n_members + 1) * sizeof *u->member);
+    u->member[u->n_members++] = (struct member){.name = cli_strdup(item->name)};
+    return 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct member *x = a, *y = b;
+
+    return strcmp(x->name, y->name);
+}
+
+/* The first part of a path. */
+static int by_first_part(const void *path, const void *member)
+{
+    const char *name = ((const struct member *)member)->name;
+    const size_t n = strcspn(path, "/");
+    const int order = strncmp(path, name, n);
+
+    return order ? order : name[n] ? -1 : 0;
+}
+
+/* The member whose name is the first part of a path; NULL: there is none. */
+static struct member *find_member(const struct usage *u, const char *path)
+{
+    return u->n_members == 0
+               ? NULL
+               : bsearch(path, u->member, u->n_members, sizeof *u->member, by_first_part);
+}
+
+/* The bytes that a file takes on the disk; 0 if it is gone. POSIX leaves the unit of
+ * st_blocks open; Linux, macOS and the BSDs count 512 bytes. */
+static uint64_t allocated_bytes(const char *root, const char *key)
+{
+    char *path = cli_path_join(root, key);
+    struct stat st;
+    const uint64_t n = stat(path, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
+
+    free(path);
+    return n;
+}
+
+static int count_file(void *user, const zarr_store_item *item)
+{
+    struct usage *u = user;
+    struct member *m = NULL;
+    uint64_t allocated = 0;
+
+    if (item->is_prefix)
+        return cli_is_cancelled();
+    if (u->root)
+        allocated = allocated_bytes(u->root, item->key);
+    m = find_member(u, item->key + u->prefix_bytes);
+    if (m) {
+        m->files.n++;
+        m->files.allocated += allocated;
+    }
+    u->all.n++;
+    u->all.allocated += allocated;
+    return cli_is_cancelled();
+}
+
+/* A store that cannot list everything below the node leaves the numbers unknown. */
+static int get_usage(struct cli *cli, const struct cli_node *node, struct usage *u)
+{
+    const zarr_list_options o = {
+        .struct_size = sizeof o, .flags = ZARR_MEMBERS_GO_ON, .cancel = cli_cancel};
+    zarr_error err = {0};
+    zarr_status st = ZARR_OK;
+    bool is_known = false;
+
+    *u = (struct usage){.prefix_bytes = strlen(node->path) + (node->path[0] != '\0')};
+    zarr_store_tell_place(node->store, set_root, u);
+    if (node->group)
+        st = zarr_group_list(node->group, add_member, u, &o, &err);
+    if (u->n_members > 1)
+        qsort(u->member, u->n_members, sizeof *u->member, by_name);
+    if (!st)
+        is_known = zarr_store_list(node->store, node->path, ZARR_LIST_RECURSIVE,
+                                   count_file, u, cli_cancel, &err) == ZARR_OK;
+    if (cli_is_cancelled())
+        return cli_fail(cli, ZARR_ERR_CANCELLED, &err, "cannot list %s", node->shown);
+    u->all.is_known = is_known;
+    u->all.is_local = u->root != NULL;
+    for (size_t i = 0; i < u->n_members; i++) {
+        u->member[i].files.is_known = u->all.is_known;
+        u->member[i].files.is_local = u->all.is_local;
+    }
+    return CLI_OK;
+}
 
 /* ---- stored chunks ---- */
 
 static int get_stats(struct cli *cli, const struct cli_node *node, struct info_stats *s)
 {
     const zarr_io_options io = {.struct_size = sizeof io, .cancel = cli_cancel};
+    struct usage usage = {0};
     zarr_error err = {0};
     zarr_status st;
+    int rc;
 
     *s = (struct info_stats){.n_total = info_grid_count(node->array)};
     st = zarr_array_count_stored(node->array, &s->n_objects, &s->bytes, &io, &err);
-    return st ? cli_fail(cli, st, &err, "cannot list the chunks of %s", node->shown)
-              : CLI_OK;
+    rc = st ? cli_fail(cli, st, &err, "cannot list the chunks of %s", node->shown)
+            : get_usage(cli, node, &usage);
+    s->files = usage.all;
+    usage_free(&usage);
+    return rc;
 }
 
 /* ---- groups ---- */
@@ -39,10 +176,12 @@ struct totals {
     uint64_t n_objects, n_total, bytes, decoded;
     struct fault *fault;
     size_t n_faults;
+    struct usage usage;
 };
 
 static void totals_free(struct totals *t)
 {
+    usage_free(&t->usage);
     for (size_t i = 0; i < t->n_faults; i++) {
         free(t->fault[i].path);
         free(t->fault[i].reason);
@@ -151,7 +290,7 @@ static int get_totals(struct cli *cli, const struct cli_node *node, struct total
             rc = add_broken(cli, node, item->path, t);
     }
     cli_tree_free(&tree);
-    return rc;
+    return rc ? rc : get_usage(cli, node, &t->usage);
 }
 
 static void totals_text(struct cli *cli, const struct totals *t)
@@ -168,6 +307,7 @@ static void totals_text(struct cli *cli, const struct totals *t)
              cli_bytes_text(t->bytes, stored), t->n_objects,
              t->decoded == UINT64_MAX ? "more than 2^64 bytes"
                                       : cli_bytes_text(t->decoded, decoded));
+    info_files_text(cli, &t->usage.all);
 }
 
 static void totals_json(struct cli_json *j, const struct totals *t)
@@ -189,6 +329,7 @@ static void totals_json(struct cli_json *j, const struct totals *t)
     info_count_json(cli_key(j, "objects_possible"), t->n_total);
     cli_json_u64(cli_key(j, "bytes"), t->bytes);
     info_count_json(cli_key(j, "decoded_bytes"), t->decoded);
+    info_files_json(j, &t->usage.all);
     cli_json_end(j);
 }
 
@@ -199,21 +340,37 @@ static const char *kind_name(uint32_t kind)
                                      : "broken";
 }
 
+/* Where the rows of members go. */
+struct children {
+    struct cli *cli;
+    struct cli_json *json;
+    const struct usage *usage; /* NULL: without --stats */
+};
+
 static int child_text(void *user, const zarr_node_item *item)
 {
-    info_row(user, item->kind == ZARR_NODE_NONE ? "broken" : kind_name(item->kind), "%s",
-             item->name);
+    const struct children *c = user;
+    const struct member *m = c->usage ? find_member(c->usage, item->name) : NULL;
+    char files[64] = "";
+
+    if (m && m->files.is_known)
+        info_files_format(&m->files, files, sizeof files);
+    info_row(c->cli, item->kind == ZARR_NODE_NONE ? "broken" : kind_name(item->kind),
+             "%s%s%s", item->name, *files ? "  " : "", files);
     return 0;
 }
 
 static int child_json(void *user, const zarr_node_item *item)
 {
-    struct cli_json *j = user;
+    const struct children *c = user;
+    const struct member *m = c->usage ? find_member(c->usage, item->name) : NULL;
 
-    cli_json_object(j);
-    cli_json_text(cli_key(j, "name"), item->name);
-    cli_json_text(cli_key(j, "kind"), kind_name(item->kind));
-    cli_json_end(j);
+    cli_json_object(c->json);
+    cli_json_text(cli_key(c->json, "name"), item->name);
+    cli_json_text(cli_key(c->json, "kind"), kind_name(item->kind));
+    if (m)
+        info_files_json(c->json, &m->files);
+    cli_json_end(c->json);
     return 0;
 }
 
@@ -224,6 +381,7 @@ static zarr_status group_json(struct cli *cli, const struct cli_node *node,
     const zarr_list_options o = {
         .struct_size = sizeof o, .flags = ZARR_MEMBERS_GO_ON, .cancel = cli_cancel};
     struct cli_json *j = cli_json(cli);
+    struct children children = {.json = j, .usage = totals ? &totals->usage : NULL};
     zarr_status st;
 
     cli_json_object(j);
@@ -234,7 +392,7 @@ static zarr_status group_json(struct cli *cli, const struct cli_node *node,
     cli_json_bool(cli_key(j, "consolidated"), zarr_group_is_consolidated(group) != 0);
     cli_json_raw(cli_key(j, "attributes"), zarr_group_attributes(group));
     cli_json_array(cli_key(j, "children"));
-    st = zarr_group_list(group, child_json, j, &o, err);
+    st = zarr_group_list(group, child_json, &children, &o, err);
     cli_json_end(j);
     if (totals)
         totals_json(j, totals);
@@ -250,6 +408,7 @@ static zarr_status group_text(struct cli *cli, const struct cli_node *node,
 {
     const zarr_list_options o = {
         .struct_size = sizeof o, .flags = ZARR_MEMBERS_GO_ON, .cancel = cli_cancel};
+    struct children children = {.cli = cli, .usage = totals ? &totals->usage : NULL};
 
     cli_line(cli, "%s\n", node->shown);
     info_row(cli, "group", "Zarr v%d%s", (int)node->zarr_format,
@@ -259,7 +418,7 @@ static zarr_status group_text(struct cli *cli, const struct cli_node *node,
     if (totals)
         info_store_text(cli, node->store);
     info_attributes(cli, zarr_group_attributes(group));
-    return zarr_group_list(group, child_text, cli, &o, err);
+    return zarr_group_list(group, child_text, &children, &o, err);
 }
 
 static int group_info(struct cli *cli, struct cli_node *node)
@@ -268,11 +427,13 @@ static int group_info(struct cli *cli, struct cli_node *node)
     struct totals totals = {0};
     zarr_error err = {0};
     zarr_status st;
-    int rc = want ? get_totals(cli, node, &totals) : CLI_OK;
+    int rc = CLI_OK;
 
+    st = cli_node_group(node, &err);
+    if (!st && want)
+        rc = get_totals(cli, node, &totals);
     if (rc)
         goto out;
-    st = cli_node_group(node, &err);
     if (!st)
         st = (cli->json ? group_json : group_text)(cli, node, node->group,
                                                    want ? &totals : NULL, &err);
@@ -331,8 +492,8 @@ static int run_info(struct cli *cli)
 
 static const struct cli_option info_options[] = {
     {"stats", 's', 0, NULL, NULL,
-     "also count the stored objects and their bytes; groups: the sums of all arrays "
-     "below"},
+     "also count the stored objects, the files, and their bytes; groups: the sums of all "
+     "arrays below, and the files of each member"},
     {"metadata", 'm', 0, NULL, NULL, "print only the metadata document"},
     {NULL, 0, 0, NULL, NULL, NULL}};
 
@@ -354,6 +515,9 @@ const struct cli_command cli_cmd_info = {
         "Shows the shape, data type, fill value, chunks, shards, codecs and attributes "
         "of each array, or the attributes and members of each group. Only metadata is "
         "read, unless --stats is given.\n\n"
+        "--stats counts as files all keys of the node, documents included, but no "
+        "directories, locks and temporary files. On a local disk it also shows the bytes "
+        "that the file system allocated for them.\n\n"
         "--stats of a group names the nodes below that cannot be opened or counted, and "
         "goes on. The exit code is then that of zarrc-verify(1): 1, or 4 if only limits "
         "are in the way. The sums are without these nodes.",
@@ -368,16 +532,20 @@ const struct cli_command cli_cmd_info = {
         "for v2), fields (of structs: name, data_type, offset, shape of the subarray, "
         "and "
         "fields of a nested struct), bytes (decoded), metadata (the document). With "
-        "--stats: stored, an object with objects, objects_possible, bytes; and, of a "
+        "--stats: stored, an object with objects, objects_possible, bytes, files (null: "
+        "the "
+        "store cannot list), allocated_bytes (null: no local disk); and, of a "
         "store with a network, requests, an object with requests, retries, "
         "bytes_received, bytes_sent; and, of an archive with bytes that no value uses, "
         "dead, an object with values (replaced or erased) and bytes. Numbers that "
         "exceed 64 bits are null.\n\n"
-        "Groups: consolidated, children (list of objects with name and kind). With "
+        "Groups: consolidated, children (list of objects with name and kind; with "
+        "--stats also files and allocated_bytes). With "
         "--stats: stored, the sums of all arrays below: arrays, groups (the group itself "
         "counts), broken (number of faults), faults (objects with node, code and "
         "reason), "
-        "objects, objects_possible, bytes, decoded_bytes; requests and dead as of "
+        "objects, objects_possible, bytes, decoded_bytes, files, allocated_bytes; "
+        "requests and dead as of "
         "arrays.",
     .options = info_options,
     .examples = info_examples,

@@ -7,9 +7,17 @@
 
 #include "node/node.h"
 
+/* The keys below a node, and the bytes that they take on a local disk. */
+struct info_files {
+    uint64_t n, allocated;
+    bool is_known; /* false: the store cannot list */
+    bool is_local; /* false: `allocated` means nothing */
+};
+
 /* Statistics of the stored chunks. */
 struct info_stats {
     uint64_t n_objects, bytes, n_total;
+    struct info_files files;
 };
 
 /* The number of chunks of the outer grid: shards, if the array is sharded. */
@@ -23,6 +31,11 @@ void info_row(struct cli *cli, const char *name, const char *format, ...)
     ZARR_PRINTF(3, 4);
 /* Prints one line for each member of a JSON object. */
 void info_attributes(struct cli *cli, const char *attributes);
+/* "12 files, 48 KiB allocated"; as a line; as the members "files" and "allocated_bytes".
+ */
+void info_files_format(const struct info_files *f, char *text, size_t cap);
+void info_files_text(struct cli *cli, const struct info_files *f);
+void info_files_json(struct cli_json *j, const struct info_files *f);
 /* What the store has sent and received so far, if it has a network, and the dead bytes of
  * an archive: two lines, or the members "requests" and "dead". */
 void info_store_text(struct cli *cli, const zarr_store *store);

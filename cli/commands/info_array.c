@@ -259,6 +259,34 @@ static void stats_rows(struct cli *cli, const zarr_array *a, const struct info_s
     if (s->bytes && s->n_total && info_decoded_bytes(a) != UINT64_MAX)
         info_row(cli, "ratio", "%.3g",
                  all * ((double)s->n_objects / (double)s->n_total) / (double)s->bytes);
+    info_files_text(cli, &s->files);
+}
+
+void info_files_format(const struct info_files *f, char *text, size_t cap)
+{
+    char bytes[16];
+    const int n = snprintf(text, cap, "%" PRIu64 " file%s", f->n, f->n == 1 ? "" : "s");
+
+    if (f->is_local && n > 0 && (size_t)n < cap)
+        (void)snprintf(text + n, cap - (size_t)n, ", %s allocated",
+                       cli_bytes_text(f->allocated, bytes));
+}
+
+void info_files_text(struct cli *cli, const struct info_files *f)
+{
+    char text[64];
+
+    if (!f->is_known)
+        return;
+    info_files_format(f, text, sizeof text);
+    info_row(cli, "holds", "%s", text);
+}
+
+void info_files_json(struct cli_json *j, const struct info_files *f)
+{
+    info_count_json(cli_key(j, "files"), f->is_known ? f->n : UINT64_MAX);
+    info_count_json(cli_key(j, "allocated_bytes"),
+                    f->is_known && f->is_local ? f->allocated : UINT64_MAX);
 }
 
 void info_store_text(struct cli *cli, const zarr_store *store)
@@ -393,6 +421,7 @@ static void stats_json(struct cli_json *j, const struct info_stats *s)
     cli_json_u64(cli_key(j, "objects"), s->n_objects);
     info_count_json(cli_key(j, "objects_possible"), s->n_total);
     cli_json_u64(cli_key(j, "bytes"), s->bytes);
+    info_files_json(j, &s->files);
     cli_json_end(j);
 }
 

@@ -1,12 +1,19 @@
 """info, ls, tree, attrs, explain."""
 import json
 import os
+import re
 import shutil
 import zipfile
 
 import numpy as np
 import pytest
 import zarr
+
+
+def count_files(folder):
+    """Files and allocated bytes below a folder, without locks."""
+    files = [p for p in folder.rglob("*") if p.is_file() and not p.name.startswith("__lock")]
+    return {"files": len(files), "allocated_bytes": sum(p.stat().st_blocks * 512 for p in files)}
 
 
 @pytest.fixture(params=[2, 3])
@@ -284,7 +291,7 @@ def test_stats_of_groups(zarrc, tmp_path):
     top.create_array("g/b", shape=(6,), chunks=(2,), dtype="i2", compressors=None)[:2] = 7
     stored = zarrc("info", "--json", "--stats", tmp_path / "x.zarr").json["stored"]
     assert stored == {"arrays": 2, "groups": 2, "broken": 0, "faults": [], "objects": 3, "objects_possible": 5,
-                      "bytes": 20, "decoded_bytes": 28}
+                      "bytes": 20, "decoded_bytes": 28, **count_files(tmp_path / "x.zarr")}
     text = zarrc("info", "--stats", tmp_path / "x.zarr").text
     assert "2 arrays, 1 group\n" in text and "20 B in 3 objects, of 28 B decoded" in text
     assert "stored" not in zarrc("info", tmp_path / "x.zarr").text
@@ -390,3 +397,38 @@ def test_what_a_shell_expands(zarrc, tmp_path, command, zarr_format):
     assert "no operand is an array or a group" in zarrc(command, *inside, code=3).err
     for part in (names[-1], *inside):
         assert "is part of" in zarrc(command, part, code=3).err
+
+
+def test_files_of_a_node_and_of_members(zarrc, store):
+    path, _ = store
+    wanted = count_files(path / "model/temp")
+    assert wanted["files"] > 2 and wanted["allocated_bytes"] > 0
+    stored = zarrc("info", "--json", "--stats", path / "model/temp").json["stored"]
+    assert {name: stored[name] for name in wanted} == wanted
+    assert f"{wanted['files']} files, " in zarrc("info", "--stats", path / "model/temp").text
+    for place in (path, path / "model"):
+        info = zarrc("info", "--json", "--stats", place).json
+        assert {name: info["stored"][name] for name in wanted} == count_files(place)
+        for child in info["children"]:
+            assert {name: child[name] for name in wanted} == count_files(place / child["name"])
+    text = zarrc("info", "--stats", path).text
+    assert re.search(r"model  \d+ files, .* allocated\n", text) and re.search(r"holds +\d+ files, ", text)
+    assert "files" not in zarrc("info", "--json", path).json["children"][0]
+
+
+def test_files_of_other_stores(zarrc, store, tmp_path):
+    """Members of an archive are counted, and have no bytes of their own on a disk."""
+    path, _ = store
+    zarrc("cp", path, tmp_path / "x.zarr.zip")
+    for place, wanted in ((tmp_path / "x.zarr.zip", path), (tmp_path / "x.zarr.zip/model/temp", path / "model/temp")):
+        stored = zarrc("info", "--json", "--stats", place).json["stored"]
+        assert stored["files"] == count_files(wanted)["files"] and stored["allocated_bytes"] is None
+        assert "allocated" not in zarrc("info", "--stats", place).text
+
+
+def test_members_with_names_that_begin_alike(zarrc, tmp_path):
+    root = zarr.create_group(tmp_path / "x.zarr")
+    for name, n in (("a", 1), ("ab", 3), ("abc", 2), ("b", 0)):
+        root.create_array(name, shape=(4,), chunks=(1,), dtype="u1")[:n] = 1
+    info = zarrc("info", "--json", "--stats", tmp_path / "x.zarr").json
+    assert {child["name"]: child["files"] for child in info["children"]} == {"a": 2, "ab": 4, "abc": 3, "b": 1}
