@@ -91,11 +91,11 @@ typedef struct zarr_context_options {
     const char *pipeline;
     /** preferred implementations of codecs, best first, such as
      * "zstd=cuda.nvcomp,cpu.libzstd;gzip=cpu"; "cpu" means every name that begins with
-     * "cpu.". An unknown codec is ZARR_ERR_INVALID. If no implementation named for a
-     * codec is registered, the log gets a warning. In the options of an array or in
-     * `zarr_tuning`, this is ZARR_ERR_INVALID instead. If the registered ones cannot be
-     * used, the log gets a warning, and the library uses another one. Copied; NULL: their
-     * priorities decide */
+     * "cpu.". An unknown codec is ZARR_ERR_INVALID. If the list of a codec names no
+     * registered implementation of it, the log gets a warning. In the options of an array
+     * or in `zarr_tuning`, this is ZARR_ERR_INVALID instead. If the list names registered
+     * implementations, but none of them can be used, the log gets a warning, and the
+     * library uses another one. Copied; NULL: their priorities decide */
     const char *codec_preference;
     /** files of plug-ins to load, ended by NULL; borrowed for the call. They are loaded
      * before those of ZARRC_PLUGINS. NULL: none */
@@ -119,9 +119,9 @@ typedef struct zarr_context_options {
     const char *plugin_options;
     /** names of memory backends, separated by ";". Each allocates the memory of its kind
      * for the library and for zarr_memory_alloc(). If two have the same kind, the first
-     * allocates. Each kind has one backend without ZARR_MEMORY_ALLOCATOR, which copies
-     * its memory. This backend also allocates if no name here is of its kind. An unknown
-     * name gives a warning in the log. Copied; NULL: none */
+     * allocates. For each kind, the one backend without the flag ZARR_MEMORY_ALLOCATOR
+     * copies bytes to and from the memory. It also allocates if no name here is of its
+     * kind. An unknown name gives a warning in the log. Copied; NULL: none */
     const char *allocators;
     /** default memory, as in `zarr_memory`, of tensors that name no memory. A store or an
      * array may have another default. Elements of variable length and metadata are always

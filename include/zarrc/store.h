@@ -85,8 +85,8 @@ typedef struct zarr_store_options {
      * - A local store has the options "durability", "lock_wait_ms", "locks" and
      *   "symlinks", as in {"locks": "none", "lock_wait_ms": 500}. They override the
      *   members of these names.
-     * - A zip archive has the options "zip_update" and "zip_form". The store of the file
-     *   gets the others.
+     * - A zip archive has the options "zip_update" and "zip_form". zarr_store_open()
+     *   passes the others to the store that holds the archive.
      * - The function `open` of a registered store gets the text. */
     const char *config;
     /** default memory for arrays whose chunks are in this store, as in
