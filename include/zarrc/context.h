@@ -119,9 +119,10 @@ typedef struct zarr_context_options {
     const char *plugin_options;
     /** names of memory backends, separated by ";". Each allocates the memory of its kind
      * for the library and for zarr_memory_alloc(). If two have the same kind, the first
-     * allocates. For each kind, the one backend without the flag ZARR_MEMORY_ALLOCATOR
-     * copies bytes to and from the memory. It also allocates if no name here is of its
-     * kind. An unknown name gives a warning in the log. Copied; NULL: none */
+     * allocates. A kind has at most one backend without the flag ZARR_MEMORY_ALLOCATOR.
+     * Only this backend copies bytes to and from memory of the kind. It also allocates if
+     * this list names no backend of the kind. An unknown name gives a warning in the log.
+     * Copied; NULL: none */
     const char *allocators;
     /** default memory, as in `zarr_memory`, of tensors that name no memory. A store or an
      * array may have another default. Elements of variable length and metadata are always
@@ -183,9 +184,10 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_context_create(zarr_context **out,
                                                          zarr_error *err);
 
 /**
- * Counts the cores that this process may use. They are those of its affinity mask, but at
- * most the quota of its control group, rounded up, which is read once a second at most.
- * The result is the default of `zarr_context_options.max_threads`.
+ * Counts the cores that this process may use. The result is the smaller of two numbers:
+ * the cores of its affinity mask, and the quota of its control group, rounded up. The
+ * library reads the quota at most once a second. The result is the default of
+ * `zarr_context_options.max_threads`.
  *
  * @return at least 1
  */

@@ -272,7 +272,8 @@ zarr_group_attributes_merge(zarr_group *group, const char *json_object, int repl
                             const zarr_cancel *cancel, zarr_error *err);
 /** @} */
 
-/** One node of a listing. Its texts are borrowed for the call. */
+/** One node of a listing. Its texts live until the function that receives it returns, or
+ * in a `zarr_members` (zarrc/easy.h) as long as the list. */
 typedef struct zarr_node_item {
     uint32_t struct_size;
     uint32_t kind;       /**< one of ZARR_NODE_*; NONE: the node's metadata is damaged */

@@ -335,11 +335,13 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_open_custom(
  *
  * A listing has the keys of both stores. Moving a node is atomic only if all its keys are
  * in one of the two stores. Writes of elements use the locks of the chunk store, and
- * changes of documents those of the metadata store. zarr_store_capabilities() tells
- * `device_types` and `parallel` of the chunk store. In its `flags`, those for locks,
- * versions and conditions are from the metadata store. Any other flag is set if both
- * stores have it, but ZARR_STORE_CAP_COALESCES never. zarr_store_open()
- * cannot open the URL of a composite store.
+ * changes of documents those of the metadata store. zarr_store_open() cannot open the URL
+ * of a composite store.
+ *
+ * zarr_store_capabilities() of a composite store tells `device_types` and `parallel` of
+ * the chunk store. Its `flags` for locks, versions and conditional writes are those of
+ * the metadata store. ZARR_STORE_CAP_COALESCES and ZARR_STORE_CAP_ATOMIC_FLUSH are never
+ * set. Any other flag is set if both stores have it.
  *
  * @param out receives the store; owned: zarr_store_free()
  * @param metadata_store,chunk_store borrowed; the composite store keeps them alive
