@@ -138,8 +138,8 @@ enum {
      *
      * zarr_array_read_submit(): if the read is small and `stats` is NULL, the request is
      * done when the call returns. Otherwise the flag has no effect. For a request that is
-     * done, zarr_request_then() calls its function at once: if this function submits the
-     * next read, calls nest.
+     * done, zarr_request_then() calls its function at once. A function that starts the
+     * next read in this way recurses.
      *
      * zarr_array_read(), zarr_array_decode(): return ZARR_ERR_CANCELLED if the read is
      * not small, or would wait. The caller may repeat the call on another thread, without

@@ -329,9 +329,10 @@ typedef struct zarr_migrate_options {
  *   missing value in v3, which ZARR_MIGRATED_WARNED reports.
  * - To v2 with the attribute, the missing value becomes the fill value, and the attribute
  *   is removed.
- * - But if the missing value is finite, and the fill value was zero, the fill value
- *   becomes null. The attribute stays, written as a plain number. The same happens to a
- *   missing value that no element can have, such as 1.5 in an array of integers.
+ * - Exception: the fill value in v3 is zero, and the missing value is another finite
+ *   number. Then the fill value becomes null, and the attribute becomes a plain number.
+ *   The same happens if no element can have the missing value, such as 1.5 in an array of
+ *   integers.
  * - To v2 without the attribute, the fill value of numbers, text and bytes becomes null,
  *   because xarray would take elements equal to it for missing ones. NaN stays.
  *

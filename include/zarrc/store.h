@@ -175,10 +175,10 @@ typedef struct zarr_store_caps {
 #define ZARR_STORE_CAPS_INIT ZARR_SIZE_FIRST(zarr_store_caps)
 
 /**
- * Where the keys of a store are. Strip slashes at the beginning and the end of `prefix`.
+ * Where the keys of a store are. Before use, strip the slashes at both ends of `prefix`.
  * Then the name of a value in the bucket of the endpoint is `prefix`, a slash and the
- * key. Two stores whose members are equal, without those slashes, have the same keys. A
- * member that means nothing for a store is NULL or "". No member has a credential.
+ * key. Two stores with equal places have the same keys. A member that means nothing for a
+ * store is NULL or "". No member has a credential.
  */
 typedef struct zarr_store_place {
     uint32_t struct_size, flags; /**< `flags` must be 0 */
@@ -404,10 +404,10 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_open_composite(
  * @param opts options: flags, `cancel`, the default memory, `config` with "zip_update"
  * and "zip_form", and no others; NULL: defaults. With ZARR_STORE_CREATE the key may be
  * missing
- * @retval ZARR_ERR_NOT_FOUND there is no such key
+ * @retval ZARR_ERR_NOT_FOUND there is no such key, and ZARR_STORE_CREATE is not set
  * @retval ZARR_ERR_CORRUPT the value is no zip archive, or its directory is damaged
- * @retval ZARR_ERR_UNSUPPORTED the archive has several parts, or the key does not exist
- * and `store` cannot hold a new archive
+ * @retval ZARR_ERR_UNSUPPORTED the archive has several parts; or ZARR_STORE_CREATE is
+ * set, there is no such key, and `store` cannot hold a new archive
  * @retval ZARR_ERR_LIMIT there are more members than `zarr_limits.listing_keys`
  * @retval ZARR_ERR_IO the store failed
  * @see zarr_store_open()
