@@ -64,8 +64,8 @@ typedef struct zarr_array_spec {
     uint16_t reserved;
     uint32_t reserved2;
     /** the text of a whole zarr.json or .zarray, in place of the other members. Only
-     * `flags`, `cancel`, the same `zarr_format` and, beside a .zarray, `attributes` may
-     * be set, too */
+     * `flags`, `cancel`, `zarr_format` and, beside a .zarray, `attributes` may be set,
+     * too. `zarr_format` must be 0 or the format of the text */
     const char *document;
     /** v3: grid of chunks that differ in shape, such as "rectilinear": a JSON object with
      * `name` and `configuration`. With `chunk_shape` it is the grid of the shards; it
