@@ -142,8 +142,8 @@ typedef struct zarr_context_options {
  *
  * The registries contain what the library has built in. The application adds its own
  * entries with zarr_context_register_codec_spec() and its siblings, or loads plug-ins,
- * before it opens a store. These calls seal the registries, even if they fail: calls that
- * open a store, zarr_location_parse() and zarr_array_open_document(). Afterwards, a
+ * before it opens a store. zarr_location_parse(), zarr_array_open_document() and every
+ * call that opens a store seal the registries, even if they fail. Afterwards, a
  * registration returns ZARR_ERR_INVALID.
  *
  * If a member of the options is zero, an environment variable can set its default:

@@ -192,9 +192,9 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_copy(zarr_store *src, const char 
  * the call. Consolidated metadata of parents is not changed (see ZARR_COPY_CONSOLIDATED).
  *
  * Between stores or disks, in a store that cannot rename (a bucket, an archive), or if
- * one of the paths is the root of a store, the node is copied. The same happens with
- * ZARR_COPY_SKIP_EQUAL if something is at the destination. Then the call checks that the
- * source has not changed, and deletes it.
+ * one of the paths is the root of a store, the call copies the node. With
+ * ZARR_COPY_SKIP_EQUAL it also copies if something is at the destination. After the copy
+ * it checks that the source has not changed, and deletes the source.
  *
  * Otherwise a move is atomic: a reader finds the whole node at the old or at the new
  * path. ZARR_COPY_OVERWRITE deletes what is at the destination before the move.
