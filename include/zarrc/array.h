@@ -214,9 +214,9 @@ ZARR_API const char *zarr_array_attributes(const zarr_array *array);
 /**
  * Returns the codecs as a JSON list in the notation of v3. For a v2 array this is the
  * chain that its filters and compressor make. `zarr_array_spec.codecs` takes the list for
- * a new v3 array, not for a new v2 array. With "sharding_indexed" in it, `chunk_shape` of
- * the spec is the shape of a block. With `like` the program sets neither: the call takes
- * codecs and shapes from the model, for either format.
+ * a new v3 array, not for a new v2 array. If "sharding_indexed" is in the list, set
+ * `chunk_shape` of the spec to the shape of a block. To copy codecs and shapes to a new
+ * array of either format, set `zarr_array_spec.like` instead.
  */
 ZARR_API const char *zarr_array_codecs(const zarr_array *array);
 /** Returns the context, borrowed from the array. */

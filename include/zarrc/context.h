@@ -119,9 +119,9 @@ typedef struct zarr_context_options {
     const char *plugin_options;
     /** names of memory backends, separated by ";". Each allocates the memory of its kind
      * for the library and for zarr_memory_alloc(). If two have the same kind, the first
-     * allocates. A kind has at most one backend without the flag ZARR_MEMORY_ALLOCATOR.
-     * Only this backend copies bytes to and from memory of the kind. It also allocates if
-     * this list names no backend of the kind. An unknown name gives a warning in the log.
+     * allocates. A kind can have several backends that only allocate (flag
+     * ZARR_MEMORY_ALLOCATOR), and one that also copies bytes. That one allocates if this
+     * list names no backend of the kind. An unknown name gives a warning in the log.
      * Copied; NULL: none */
     const char *allocators;
     /** default memory, as in `zarr_memory`, of tensors that name no memory. A store or an

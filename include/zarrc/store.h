@@ -369,12 +369,13 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_open_composite(
  *
  * If `store` has ZARR_STORE_CAP_WRITE and ZARR_STORE_CAP_READ_PARTS, the archive can be
  * written. Values become members without compression. The first write takes the lock of
- * `key`. A flush writes the archive's directory of members and releases the lock. A write
- * does both, too, about every 10 s. In a pause of half a second or more the library does
- * both itself; if that fails, it tries again later. Freeing the store does both, but only
- * logs errors. A new archive appears with its first directory. If the process is killed,
- * values written after the last directory are lost. Opening an archive may have to wait
- * for another writer: at most `lock_wait_ms` of `store`, or until `cancel` is set.
+ * `key`. A flush writes the archive's directory of members and releases the lock. During
+ * many writes without a flush, the library does both about every 10 s. In a pause of half
+ * a second or more it also does both; if that fails, it tries again later. Freeing the
+ * store does both, but only logs errors. A new archive appears when its directory of
+ * members is first written. If the process is killed, values written after the last
+ * directory are lost. Opening an archive may have to wait for another writer: at most
+ * `lock_wait_ms` of `store`, or until `cancel` is set.
  *
  * Between the first write and the flush, other programs may refuse the archive. A child
  * process that is forked between the two cannot write. With the option {"zip_update":
