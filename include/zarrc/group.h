@@ -197,8 +197,8 @@ zarr_group_open_group(zarr_group **out, zarr_group *group, const char *path,
  * zarr_group_free()
  * @param parent borrowed
  * @param path path below `parent`
- * @param array_opts,group_opts as for zarr_node_open(). If both are given, set the same
- * `consolidated` in both. If `group_opts` is NULL, `consolidated` of `array_opts` is used
+ * @param array_opts,group_opts as for zarr_node_open(). `consolidated` of `group_opts` is
+ * used, or that of `array_opts` if `group_opts` is NULL
  * @retval ZARR_ERR_NOT_FOUND there is no node; or the options demand consolidated
  * metadata, and `parent` has none
  * @retval ZARR_ERR_CORRUPT the metadata breaks the rules of the format

@@ -144,7 +144,9 @@ zarr_status zarr_group_open_node(zarr_array **array, zarr_group **group,
     zarr_store *store = zarr_group_store(parent);
 
     ZR_TRY(node_options_read(&o, array_opts, group_opts, err));
-    if (!group_opts)
+    if (group_opts)
+        o.array.consolidated = o.group.consolidated;
+    else
         o.group.consolidated = o.array.consolidated;
     ZR_TRY(zr_child_find(&child, parent, path, o.group.consolidated, err));
     if (!child.entry)

@@ -10,6 +10,14 @@
     "{\"zarr_format\":3,\"node_type\":\"group\",\"consolidated_metadata\":{\"kind\":"    \
     "\"inline\",\"must_understand\":false,\"metadata\":{}}}"
 
+#define V3_LISTS_A                                                                       \
+    "{\"zarr_format\":3,\"node_type\":\"group\",\"consolidated_metadata\":{\"kind\":"    \
+    "\"inline\",\"must_understand\":false,\"metadata\":{\"a\":{\"zarr_format\":3,"       \
+    "\"node_type\":\"array\",\"shape\":[4],\"data_type\":\"uint8\",\"chunk_grid\":"      \
+    "{\"name\":\"regular\",\"configuration\":{\"chunk_shape\":[4]}},"                    \
+    "\"chunk_key_encoding\":{\"name\":\"default\"},\"fill_value\":0,"                    \
+    "\"codecs\":[{\"name\":\"bytes\"}]}}}}"
+
 /* ---- a store that writes down what it is asked for ------------------------ */
 
 static struct {
@@ -78,6 +86,7 @@ static void far_open(struct world *w)
     zarr_array_free(make_array(w, "mixed/a", 2, 4, 4));
     put_text(w, "mixed/zarr.json", V3_GROUP);
     put_text(w, "both/zarr.json", V3_BOTH);
+    put_text(w, "lists/zarr.json", V3_LISTS_A);
     far.below = w->store;
     far.deny = NULL;
     assert_ok(zarr_store_open_custom(&w->store, w->ctx, &far_vtable, NULL, NULL, &terr));
@@ -200,7 +209,10 @@ static void test_members(void **state)
     } members[] = {{"v2", "a", ".zarray .zgroup .zattrs .zmetadata;"},
                    {"v3", "a", "zarr.json;"}};
     const zarr_group_open_options never = {.struct_size = sizeof never,
-                                           .consolidated = ZARR_CONSOLIDATED_NEVER};
+                                           .consolidated = ZARR_CONSOLIDATED_NEVER},
+                                  any = {.struct_size = sizeof any};
+    const zarr_array_open_options array_never = {.struct_size = sizeof array_never,
+                                                 .consolidated = ZARR_CONSOLIDATED_NEVER};
     struct world w;
     zarr_group *g = NULL, *in = NULL;
     zarr_array *a = NULL;
@@ -232,6 +244,18 @@ static void test_members(void **state)
     assert_status(zarr_group_open_node(&a, &in, g, "a", NULL, NULL, &terr),
                   ZARR_ERR_NOT_FOUND);
     assert_string_equal(far.log, "");
+    zarr_group_free(g);
+
+    /* the options of the group decide whether its metadata is used */
+    assert_ok(zarr_group_open(&g, w.store, "lists", NULL, &terr));
+    far.log[0] = '\0';
+    assert_ok(zarr_group_open_node(&a, &in, g, "a", &array_never, &any, &terr));
+    assert_string_equal(far.log, "");
+    zarr_array_free(a);
+    assert_status(zarr_group_open_node(&a, &in, g, "a", NULL, &never, &terr),
+                  ZARR_ERR_NOT_FOUND);
+    assert_status(zarr_group_open_node(&a, &in, g, "a", &array_never, NULL, &terr),
+                  ZARR_ERR_NOT_FOUND);
     zarr_group_free(g);
     far_close(&w);
 }
