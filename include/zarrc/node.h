@@ -191,10 +191,13 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_copy(zarr_store *src, const char 
  * Moves a node with everything below it. Nothing else may write below the source during
  * the call. Consolidated metadata of parents is not changed (see ZARR_COPY_CONSOLIDATED).
  *
- * Between stores or disks, in a store that cannot rename (a bucket, an archive), or if
- * one of the paths is the root of a store, the call copies the node. With
- * ZARR_COPY_SKIP_EQUAL it also copies if something is at the destination. After the copy
- * it checks that the source has not changed, and deletes the source.
+ * In four cases the call copies the node, checks that the source has not changed, and
+ * deletes the source:
+ *
+ * - between stores or disks;
+ * - in a store that cannot rename (a bucket, an archive);
+ * - if one of the paths is the root of a store;
+ * - with ZARR_COPY_SKIP_EQUAL, if something is at the destination.
  *
  * Otherwise a move is atomic: a reader finds the whole node at the old or at the new
  * path. ZARR_COPY_OVERWRITE deletes what is at the destination before the move.
@@ -328,10 +331,9 @@ typedef struct zarr_migrate_options {
  * - To v3, the attribute `_FillValue` is set. Times, text and some other types have no
  *   missing value in v3, which ZARR_MIGRATED_WARNED reports.
  * - To v2 with the attribute, the missing value becomes the fill value, and the attribute
- *   is removed.
- * - Exception: the fill value in v3 is zero, and the missing value is another finite
- *   number. Then the fill value becomes null, and the attribute becomes a plain number.
- *   The same happens if no element can have the missing value, such as 1.5 in an array of
+ *   is removed. But if the fill value was zero, and the missing value is another finite
+ *   number, the fill value becomes null. The attribute then stays, as a plain number. The
+ *   same happens if no element can have the missing value, such as 1.5 in an array of
  *   integers.
  * - To v2 without the attribute, the fill value of numbers, text and bytes becomes null,
  *   because xarray would take elements equal to it for missing ones. NaN stays.
