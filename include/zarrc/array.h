@@ -353,11 +353,16 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_refresh(zarr_array *array, int *
 
 /**
  * Checks whether the stored array still has all elements of this handle. Call it after
- * several reads that belong together. If it checks and returns ZARR_OK, none of them
- * returned a fill value in place of an element that another writer removed. The handle
- * keeps its shape. The call cannot check, and succeeds, in a store with
- * ZARR_STORE_CAP_IMMUTABLE, with a handle of zarr_array_open_document() without
- * ZARR_OPEN_STORED, and for an array that only consolidated metadata describes.
+ * several reads that belong together. ZARR_OK means that none of these reads returned a
+ * fill value in place of an element that another writer removed. The handle keeps its
+ * shape.
+ *
+ * In three cases the call cannot check, and still returns ZARR_OK:
+ *
+ * - in a store with ZARR_STORE_CAP_IMMUTABLE;
+ * - with a handle of zarr_array_open_document() without ZARR_OPEN_STORED;
+ * - for an array that only consolidated metadata describes.
+ *
  * @param array borrowed
  * @param cancel stops the call with ZARR_ERR_CANCELLED once it is set; may be NULL
  * @retval ZARR_ERR_NOT_FOUND the array was moved or deleted

@@ -42,17 +42,17 @@ enum {
 typedef void (*zarr_log_fn)(void *user, uint32_t level, const char *text);
 
 /**
- * Which unsafe decoders may run. A decoder is unsafe if it does not check its input, as
- * some GPU decoders: its implementation lacks ZARR_CODEC_SAFE. On damaged or hostile
+ * Which unsafe decoders may run. Some GPU decoders do not check their input. Such a
+ * decoder is unsafe: its implementation lacks ZARR_CODEC_SAFE. On damaged or hostile
  * input it may crash, or overwrite device memory that does not belong to it. 0: a call
  * has the setting of its array, an array that of its context, and a context
  * ZARR_TRUST_VERIFIED.
  */
 enum {
     /**
-     * those whose input has passed a checksum in the same read. This requires a codec
-     * with ZARR_CODEC_SPEC_CHECKSUM, such as crc32c, later in the metadata than the codec
-     * of the decoder. A checksum detects damage. It does not stop an attacker, who can
+     * those whose input has passed a checksum in the same read. In the array's list of
+     * codecs, one with ZARR_CODEC_SPEC_CHECKSUM, such as crc32c, must follow the codec
+     * that they decode. A checksum detects damage. It does not stop an attacker, who can
      * write a valid one
      */
     ZARR_TRUST_VERIFIED = 1,

@@ -218,10 +218,10 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_copy(zarr_store *src, const char 
  * a symbolic link; nothing was changed
  * @retval ZARR_ERR_CONFLICT an object, the keys or the metadata of the source changed
  * during the call. If the source is still a node, repeat the call with
- * ZARR_COPY_SKIP_EQUAL and ZARR_COPY_OVERWRITE: it copies what differs. If it is no node
- * any more, the call had begun to delete it: the copy is complete as of that moment, and
- * only objects that changed later are still at the source. Or, with `os_code` EBUSY,
- * another call changes a node at the source or the destination
+ * ZARR_COPY_SKIP_EQUAL and ZARR_COPY_OVERWRITE: it copies what differs. If the source is
+ * no node any more, the copy is complete. Then objects that changed after the call copied
+ * them are still at the source. Or, with `os_code` EBUSY, another call changes a node at
+ * the source or the destination
  * @retval ZARR_ERR_UNSUPPORTED an array would lose the attribute that its shuffle depends
  * on, as in zarr_node_copy(); nothing was changed
  * @retval ZARR_ERR_CANCELLED `cancel` was set; the source is complete
