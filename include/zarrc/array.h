@@ -311,9 +311,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_block_locate(const zarr_array *a
                                                              uint64_t *block,
                                                              zarr_error *err);
 /**
- * Stores in `shape` the shape of the largest block, for buffers. In a regular grid that
- * is the shape of every block. In another grid it is 1 along a dimension that has 0
- * blocks. If the grid of a plug-in has no function `n_equal`, the call examines only the
+ * Stores in `shape` the largest length that blocks have along each dimension, for
+ * buffers. If the grid of a plug-in has no function `n_equal`, the call examines only the
  * first 65536 blocks along each dimension, and a later one may be larger.
  */
 ZARR_API void zarr_array_block_largest(const zarr_array *array, uint64_t *shape);

@@ -331,10 +331,8 @@ typedef struct zarr_migrate_options {
  * - To v3, the attribute `_FillValue` is set. Times, text and some other types have no
  *   missing value in v3, which ZARR_MIGRATED_WARNED reports.
  * - To v2 with the attribute, the missing value becomes the fill value, and the attribute
- *   is removed. But if the fill value was zero, and the missing value is another finite
- *   number, the fill value becomes null. The attribute then stays, as a plain number. The
- *   same happens if no element can have the missing value, such as 1.5 in an array of
- *   integers.
+ *   is removed. But if the fill value was zero, missing chunks must still read as zero.
+ *   Then the fill value usually becomes null, and the attribute stays, as a plain number.
  * - To v2 without the attribute, the fill value of numbers, text and bytes becomes null,
  *   because xarray would take elements equal to it for missing ones. NaN stays.
  *
