@@ -389,12 +389,10 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_store_open_composite(
  * Archives called "*.ozx" get the form "ozx", that of single-file OME-Zarr (RFC-9 of
  * OME-NGFF). The option "zip_form" sets the form: "ozx" or "plain". In the form "ozx" the
  * directory has the records of zip64. It lists every "zarr.json" first, from the root
- * down, and then the other members. The bytes of the members lie in the order in which
- * they were written, until zarr_store_repack() puts them into the order of the directory.
- * With the option {"zip_form": "ozx"}, each flush also puts them into that order, and so
- * does freeing the store. Without the option, this happens once, in a new "*.ozx": at the
- * first flush that finds a root node and no `.zarrc-job`. That object marks an unfinished
- * node (zarrc/create.h).
+ * down, and then the other members. In the file, members are in the order of the writes.
+ * zarr_store_repack() puts them into the order of the directory. With the option
+ * {"zip_form": "ozx"}, each flush does so, too. Without the option, only one flush does
+ * so: the first one that finds a complete hierarchy in a new "*.ozx".
  *
  * If another program changes the archive, a writable store reads the directory again. In
  * a read-only store, each read then fails with ZARR_ERR_IO.
