@@ -50,10 +50,9 @@ typedef void (*zarr_log_fn)(void *user, uint32_t level, const char *text);
  */
 enum {
     /**
-     * those whose input has passed a checksum in the same read. In the array's list of
-     * codecs, one with ZARR_CODEC_SPEC_CHECKSUM, such as crc32c, must follow the codec
-     * that they decode. A checksum detects damage. It does not stop an attacker, who can
-     * write a valid one
+     * those whose input has passed a checksum in the same read. For this, the array must
+     * have a checksum codec, such as crc32c, after the decoder's codec. A checksum
+     * detects damage. It does not stop an attacker, who can write a valid one
      */
     ZARR_TRUST_VERIFIED = 1,
     ZARR_TRUST_FULL = 2, /**< all: for data that the application trusts */

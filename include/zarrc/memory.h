@@ -26,8 +26,8 @@ enum {
 };
 
 /**
- * A range of bytes in memory of any kind. The struct is used in arrays and has no size
- * member, so it never gets more members.
+ * A range of bytes in memory of any kind. The struct has no size member, and its layout
+ * never changes.
  */
 typedef struct zarr_memory {
     int32_t device_type; /**< kind of memory, one of ZARR_DEVICE_* */

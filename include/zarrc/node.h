@@ -200,8 +200,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_copy(zarr_store *src, const char 
  * - with ZARR_COPY_SKIP_EQUAL, if something is at the destination.
  *
  * Otherwise a move is atomic: a reader finds the whole node at the old or at the new
- * path. ZARR_COPY_OVERWRITE deletes what is at the destination before the move.
- * `progress` is not called.
+ * path. ZARR_COPY_OVERWRITE deletes what is at the destination before the move. An
+ * atomic move does not call `progress`.
  *
  * If the node is a symbolic link inside a store, the call copies the node that the link
  * leads to, and deletes only the link. The call does not move the root of a store that
