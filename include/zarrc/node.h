@@ -191,21 +191,20 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_copy(zarr_store *src, const char 
  * Moves a node with everything below it. Nothing else may write below the source during
  * the call. Consolidated metadata of parents is not changed (see ZARR_COPY_CONSOLIDATED).
  *
- * In four cases the call copies the node, checks that the source has not changed, and
+ * In five cases the call copies the node, checks that the source has not changed, and
  * deletes the source:
  *
  * - between stores or disks;
  * - in a store that cannot rename (a bucket, an archive);
  * - if one of the paths is the root of a store;
- * - with ZARR_COPY_SKIP_EQUAL, if something is at the destination.
+ * - with ZARR_COPY_SKIP_EQUAL, if something is at the destination;
+ * - if the source is a symbolic link to a node. Then the call deletes only the link.
  *
  * Otherwise a move is atomic: a reader finds the whole node at the old or at the new
  * path. ZARR_COPY_OVERWRITE deletes what is at the destination before the move. An
  * atomic move does not call `progress`.
  *
- * If the node is a symbolic link inside a store, the call copies the node that the link
- * leads to, and deletes only the link. The call does not move the root of a store that
- * was opened by a symbolic link.
+ * The call does not move the root of a store that was opened by a symbolic link.
  *
  * @param src,src_path store and path of the node
  * @param dst,dst_path store and new path; the store may be the same
@@ -219,9 +218,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_copy(zarr_store *src, const char 
  * @retval ZARR_ERR_CONFLICT an object, the keys or the metadata of the source changed
  * during the call. If the source is still a node, repeat the call with
  * ZARR_COPY_SKIP_EQUAL and ZARR_COPY_OVERWRITE: it copies what differs. If the source is
- * no node any more, the copy is complete. Then objects that changed after the call copied
- * them are still at the source. Or, with `os_code` EBUSY, another call changes a node at
- * the source or the destination
+ * no node any more, the copy is complete, and the changed objects stay at the source.
+ * Or, with `os_code` EBUSY, another call changes a node at the source or the destination
  * @retval ZARR_ERR_UNSUPPORTED an array would lose the attribute that its shuffle depends
  * on, as in zarr_node_copy(); nothing was changed
  * @retval ZARR_ERR_CANCELLED `cancel` was set; the source is complete
