@@ -143,11 +143,11 @@ static inline void zarr_tensor_host(zarr_tensor *out, const char *data_type, voi
  */
 /**
  * Tells which memory a text such as "cuda:0" names: a kind, and after a colon the device
- * (number 0 if it is missing). A kind is one of host, cpu, cuda, cuda_host, cuda_managed,
- * opencl and ext, the name of a memory backend of the context, or a number of DLPack. A
- * device is a number, or a name that the backend of the kind finds, such as the UUID of a
- * GPU in "cuda:GPU-8932f937". The call does not check whether a device with such a number
- * exists.
+ * (number 0 if it is missing). A kind is the name of a memory backend of the context, a
+ * number of DLPack, or one of these words: host, cpu, cuda, cuda_host, cuda_managed,
+ * opencl, ext. A device is a number, or a name that the backend of the kind finds, such
+ * as the UUID of a GPU in "cuda:GPU-8932f937". The call does not check whether a device
+ * with such a number exists.
  * @param ctx borrowed; NULL: no backend is known
  * @param text NUL-terminated
  * @param device_type receives the kind of memory, also after ZARR_ERR_UNSUPPORTED. It is
