@@ -1,8 +1,9 @@
 /*
  * unit/s3/test_probe.c - what depends on the moment of a write: a cancel by tag that
  * comes before its request or while it waits for the probe of another write; when a
- * doubtful probe is made again; how long the joining of parts may be silent. The server
- * is a socket that never answers, or a thread.
+ * doubtful probe is made again; how long the joining of parts may be silent; how often
+ * and how long the metadata server is called. The server is a socket that never answers,
+ * or a thread.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -460,6 +461,80 @@ static void test_the_joining_of_parts_may_be_silent(void **state)
     end_service();
 }
 
+/* ---- the metadata server ---- */
+
+/* What libcurl is told about the time to connect, once for each try. */
+static struct {
+    CURLcode (*set)(CURL *, CURLoption, ...);
+    atomic_int n;
+    atomic_long ms[8];
+} connects;
+
+static CURLcode note_option(CURL *easy, CURLoption option, ...)
+{
+    CURLcode code;
+    va_list args;
+    long number;
+
+    va_start(args, option);
+    if (option >= CURLOPTTYPE_OFF_T && option < CURLOPTTYPE_BLOB) {
+        code = connects.set(easy, option, va_arg(args, curl_off_t));
+    } else if (option >= CURLOPTTYPE_FUNCTIONPOINT) {
+        code = connects.set(easy, option, va_arg(args, void (*)(void)));
+    } else if (option >= CURLOPTTYPE_OBJECTPOINT) {
+        code = connects.set(easy, option, va_arg(args, void *));
+    } else {
+        number = va_arg(args, long);
+        if (option == CURLOPT_CONNECTTIMEOUT_MS)
+            atomic_store(&connects.ms[atomic_fetch_add(&connects.n, 1) % 8], number);
+        code = connects.set(easy, option, number);
+    }
+    va_end(args);
+    return code;
+}
+
+static char metadata_url[64];
+
+static const char *instance_variable(const char *name)
+{
+    return strcmp(name, "AWS_EC2_METADATA_SERVICE_ENDPOINT") == 0 ? metadata_url : NULL;
+}
+
+/* A second to connect, two tries. The port refuses at once, so nothing depends on time.
+ */
+static void test_the_metadata_server_is_tried_twice(void **state)
+{
+    const struct zr_net_options net = {.connect_ms = 5000, .tries = 7};
+    struct zr_s3_profiles none = {.config = {0}};
+    const struct zr_s3_keys_options o = {.region = "us-east-1",
+                                         .variable = instance_variable,
+                                         .profiles = &none,
+                                         .net = &net};
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t bytes = sizeof at;
+    struct zr_s3_keys k = {.alloc = NULL};
+    zarr_error err = {0};
+    const int fd = socket(AF_INET, SOCK_STREAM, 0); /* it does not listen */
+
+    (void)state;
+    assert_int_equal(bind(fd, (struct sockaddr *)&at, bytes), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &bytes), 0);
+    snprintf(metadata_url, sizeof metadata_url, "http://127.0.0.1:%d",
+             ntohs(at.sin_port));
+    assert_int_equal(zr_s3_keys_init(&k, &o, &env, &err), ZARR_OK);
+    assert_int_equal(k.origin.source, ZR_S3_INSTANCE);
+    connects.set = zr_curl.easy_setopt;
+    zr_curl.easy_setopt = note_option;
+    assert_int_not_equal(zr_s3_keys_renew(&k, NULL, &err), ZARR_OK);
+    zr_curl.easy_setopt = connects.set;
+    assert_int_equal(atomic_load(&connects.n), 2);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(atomic_load(&connects.ms[i]), 1000);
+    zr_s3_keys_deinit(&k);
+    close(fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -470,6 +545,8 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(test_a_write_of_a_reactor, setup, teardown),
         cmocka_unit_test_setup_teardown(test_the_joining_of_parts_may_be_silent, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_the_metadata_server_is_tried_twice, setup,
                                         teardown),
     };
 
