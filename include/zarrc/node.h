@@ -130,7 +130,11 @@ enum {
     /** keep objects at the destination that have equal bytes, to resume a copy. If the
      * destination has any other object, the call fails with ZARR_ERR_EXISTS. With
      * ZARR_COPY_OVERWRITE as well, the call replaces objects that differ, and deletes
-     * those that the source does not have */
+     * those that the source does not have.
+     *
+     * If the destination's store cannot be written, such as an archive in a bucket, the
+     * call succeeds if the copy is complete and equal. Else it fails with
+     * ZARR_ERR_UNSUPPORTED */
     ZARR_COPY_SKIP_EQUAL = 2,
     /** remove the source of a move, and nodes that ZARR_COPY_OVERWRITE replaces, from the
      * consolidated metadata of the groups above (ZARR_CONSOLIDATED_REMOVE). Call

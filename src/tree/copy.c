@@ -311,7 +311,8 @@ static zarr_status copy_all(struct zr_copy *c, zarr_error *err)
 {
     const uint32_t threads = c->opts.max_threads;
     const bool mirror = (c->opts.flags & ZARR_COPY_OVERWRITE) != 0;
-    const bool settle = (c->opts.flags & ZARR_COPY_SKIP_EQUAL) && !c->plain &&
+    const bool settle = (c->opts.flags & ZARR_COPY_SKIP_EQUAL) &&
+                        (!c->plain || c->only_compares) &&
                         (mirror || zr_store_can(c->dst, ZARR_STORE_CAP_LIST));
     zarr_status st = ZARR_OK;
 
@@ -433,6 +434,36 @@ out:
     return st;
 }
 
+/* Continues a copy in a store that cannot be written, such as an archive in a bucket. It
+ * must be complete. */
+static zarr_status compare_objects(struct zr_copy *c, zarr_error *err)
+{
+    bool has_job = false;
+    zarr_error e = {0};
+    zarr_status st =
+        zr_doc_is_there(c->dst, c->dst_path, ZR_DOC_JOB, &has_job, c->opts.cancel, err);
+
+    ZR_TRY(st);
+    ZR_TRY(list_source(c, err));
+    st = has_job ? zr_fail(&e, ZARR_ERR_EXISTS, "the copy is not complete")
+                 : copy_objects(c, &e);
+    if (st == ZARR_ERR_EXISTS)
+        st = zr_prefix(&e, ZARR_ERR_UNSUPPORTED,
+                       "%s cannot be changed, and does not equal the source: delete it, "
+                       "or choose another destination",
+                       zarr_store_url(c->dst));
+    zr_pass(err, st, &e);
+out:
+    return st;
+}
+
+static bool can_only_compare(const struct zr_copy *c)
+{
+    return (c->opts.flags & (ZARR_COPY_SKIP_EQUAL | ZARR_COPY_OVERWRITE)) ==
+               ZARR_COPY_SKIP_EQUAL &&
+           !c->plain && !zr_store_can(c->dst, ZARR_STORE_CAP_WRITE);
+}
+
 static zarr_status copy_or_rename(struct zr_copy *c, int32_t format, zarr_error *err)
 {
     bool moved = false, listed = false;
@@ -441,6 +472,11 @@ static zarr_status copy_or_rename(struct zr_copy *c, int32_t format, zarr_error 
     ZR_TRY(check_apart(c, err));
     if (!c->plain)
         ZR_TRY(zr_copy_find_mark(c, err));
+    c->only_compares = can_only_compare(c);
+    if (c->only_compares) {
+        c->plain = true;
+        ZR_LEAVE(compare_objects(c, err));
+    }
     /* Lists before the destination is erased. If a store cannot tell that source and
      * destination are one place, the result must not be a copy of nothing. */
     c->keys.cancel = c->seen_keys.cancel = c->opts.cancel;

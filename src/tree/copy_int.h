@@ -27,6 +27,7 @@ struct zr_copy {
     zarr_copy_options opts;
     struct zr_claim claim, source;  /* of the destination, and of the source of a move */
     bool is_move, plain;            /* plain: without a job object */
+    bool only_compares;             /* plain, as the destination cannot be written */
     bool new_job;                   /* the job object was not there before */
     bool incomplete;                /* the source has a job object of another call */
     bool changes_mark;              /* see zr_copy_find_mark() */

@@ -399,11 +399,15 @@ out:
 
 /* ---- one object --------------------------------------------------------- */
 
-static zarr_status differs(const struct zr_copy *c, const char *key, zarr_error *err)
+/* Whether the object of the destination may be written, given that it does not equal. */
+static zarr_status check_different(const struct zr_copy *c, const char *key, bool there,
+                                   zarr_error *err)
 {
-    return c->opts.flags & ZARR_COPY_OVERWRITE
-               ? ZARR_OK
-               : zr_fail(err, ZARR_ERR_EXISTS, "%s exists with other bytes", key);
+    if (!there && c->only_compares)
+        return zr_fail(err, ZARR_ERR_EXISTS, "%s is missing", key);
+    if (!there || (c->opts.flags & ZARR_COPY_OVERWRITE))
+        return ZARR_OK;
+    return zr_fail(err, ZARR_ERR_EXISTS, "%s exists with other bytes", key);
 }
 
 static zarr_status object_begin(struct zr_copy *c, struct copied_object *o,
@@ -449,7 +453,7 @@ zarr_status zr_copy_clear_document(struct zr_copy *c, const char *name, bool era
     ZR_TRY(copy_is_there(c, &o, &there, &equal, err));
     if (!there || equal)
         goto out;
-    ZR_TRY(differs(c, zr_str_text(&o.dst_key), err));
+    ZR_TRY(check_different(c, zr_str_text(&o.dst_key), there, err));
     if (erase) {
         c->new_job = false; /* there is something to continue */
         st = zarr_store_erase(c->dst, zr_str_text(&o.dst_key), c->opts.cancel, err);
@@ -487,9 +491,8 @@ zarr_status zr_copy_object(struct zr_copy *c, const char *name, zarr_error *err)
     ZR_TRY(check_unchanged(c, name, &o, err));
     if (compare)
         ZR_TRY(copy_is_there(c, &o, &there, &equal, err));
-    if (there && !equal)
-        ZR_TRY(differs(c, zr_str_text(&o.dst_key), err));
     if (!equal) {
+        ZR_TRY(check_different(c, zr_str_text(&o.dst_key), there, err));
         put.key = zr_str_text(&o.dst_key);
         put.flags = copy_kind(put.key);
         if (!zr_mem_slice(&o.mem, 0, o.bytes, &put.mem))
