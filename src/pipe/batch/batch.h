@@ -139,8 +139,10 @@ struct zr_leaf_rooms {
 };
 /* Whether leaves of a level can get their room so late. */
 bool zr_leaf_rooms_can_wait(const struct zr_io *io, const struct zr_level *lv);
-/* Whether leaves of a level are elements as a device has them, on their way to host
- * memory: their length is known before they come. */
+/* Whether a leaf needs room: else its elements are stored as the caller has them. */
+bool zr_leaf_needs_room(const struct zr_io *io, const struct zr_leaf_write *lw);
+/* Whether leaves of a level are elements as a device has them, so that their length is
+ * known before they come to the value of a shard, which is in host memory. */
 bool zr_leaf_length_is_known(const struct zr_io *io, const struct zr_level *lv);
 /* Whether leaves of two levels can be encoded together: their programs have the same
  * stages. */

@@ -17,15 +17,19 @@ enum {
 
 /* Whether a chunk's elements must be gathered into a block instead of read from the
  * caller's memory. */
-static bool leaf_needs_block(const struct zr_batch_leaves *l,
-                             const struct zr_leaf_write *lw)
+static bool leaf_needs_block(const struct zr_io *io, const struct zr_leaf_write *lw)
 {
+    const struct zr_program *p = lw->level->encode;
     struct zr_target t;
     zarr_memory at;
 
     zr_target_borrow(&t, lw->proj);
-    return l->p->padded || !lw->proj->full ||
-           !zr_target_is_direct(l->w->io, l->p, &t, &at);
+    return p->padded || !lw->proj->full || !zr_target_is_direct(io, p, &t, &at);
+}
+
+bool zr_leaf_needs_room(const struct zr_io *io, const struct zr_leaf_write *lw)
+{
+    return !lw->level->encode->raw || leaf_needs_block(io, lw);
 }
 
 /* A program that begins with a copy to the host uses the copy that was compared with the
@@ -44,7 +48,7 @@ static zarr_status element_rooms(struct zr_batch_leaves *l, zarr_error *err)
     zarr_status st = ZARR_OK;
 
     for (uint32_t i = 0; i < l->n && !l->p->raw; i++)
-        n += leaf_needs_block(l, &l->lw[i]);
+        n += leaf_needs_block(l->w->io, &l->lw[i]);
     if (n > 0)
         ZR_TRY(zr_take_slices(l->w->io, l->p->decoded_device, &step, n, &l->block, err));
     if (leaves_need_host(l))
@@ -55,9 +59,10 @@ static zarr_status element_rooms(struct zr_batch_leaves *l, zarr_error *err)
         struct zr_leaf_write *lw = &l->lw[i];
 
         lw->block = lw->host = (zarr_memory){0};
-        if (l->p->raw && !zr_mem_slice(&lw->room, 0, bytes, &lw->block))
+        if (l->p->raw && lw->room.handle &&
+            !zr_mem_slice(&lw->room, 0, bytes, &lw->block))
             return zr_internal(err); /* the elements are what is stored */
-        if (l->block.handle && leaf_needs_block(l, lw) &&
+        if (l->block.handle && leaf_needs_block(l->w->io, lw) &&
             !zr_mem_slice(&l->block, n++ * step, bytes, &lw->block))
             return zr_internal(err);
         if (l->host.handle && !zr_mem_slice(&l->host, i * host_step, bytes, &lw->host))
@@ -101,7 +106,6 @@ bool zr_leaf_length_is_known(const struct zr_io *io, const struct zr_level *lv)
     const struct zr_program *p = lv->encode;
 
     return p && p->raw && p->encoded_exact && p->encoded_bound == p->decoded_bytes &&
-           zr_io_is_host(io, p->fetch_device) &&
            !zr_io_is_host(io, io->view.base.device_type);
 }
 

@@ -1,9 +1,10 @@
 /*
  * pipe/batch/gather.c - what a device does in lists when leaves are encoded: it
  * gathers the elements of all leaves over what was there before, compares them with the
- * fill value, and copies them to the host or from there. The elements of raw leaves come
- * to the host at once, where they are stored. Only the answers of the comparison come to
- * the host, unless the codecs work there anyway; then the host compares what it gets.
+ * fill value, and copies them to the host or from there. The elements of raw leaves go at
+ * once to the memory from which they are stored: of the host, or of the device if the
+ * store reaches it. Only the answers of the comparison come to the host, unless elements
+ * do so anyway; then the host compares what it gets.
  * Thread class: on the worker context.
  */
 #include "pipe/batch/batch_int.h"
@@ -293,6 +294,13 @@ out:
 
 /* ---- comparing ------------------------------------------------------------------ */
 
+/* Whether the elements come to the host: raw ones for a store that reaches no device, and
+ * those of codecs that work there. */
+static bool are_on_host(const struct zr_batch_leaves *l)
+{
+    return zr_io_is_host(l->w->io, l->leaf[0].cur.device_type);
+}
+
 static zarr_status compare_one(void *arg, uint64_t i, const struct zr_work *w,
                                zarr_error *err)
 {
@@ -324,33 +332,15 @@ zarr_status zr_leaves_compare(struct zr_batch_leaves *l, zarr_error *err)
     const struct zr_parallel_options opts = {
         .max_threads = l->threads, .grain = 1, .item_ns = l->p->decoded_bytes / 16};
 
-    if (!l->w->io->skip_empty || (!l->host.handle && !l->p->raw))
+    if (!l->w->io->skip_empty || !are_on_host(l))
         return ZARR_OK;
     return zr_workers_run(l->w, l->n, &opts, compare_one, l, err);
 }
 
-/* Whether runs of elements are copies of a value, by a list on the device. */
-static zarr_status ask_device(struct zr_batch_leaves *l, const zarr_memory *runs,
-                              uint32_t n, const void *value, uint8_t *equal,
-                              zarr_error *err)
-{
-    const struct zr_equal_list list = {.src = runs,
-                                       .n = n,
-                                       .pattern = value,
-                                       .item_bytes = l->p->item_bytes,
-                                       .equal = equal};
-
-    return zr_mem_equal_list(l->w->io->engine->memory, &list, &l->flow->stream,
-                             &l->w->worker->copies, err);
-}
-
 void zr_leaves_note_answers(struct zr_batch_leaves *l)
 {
-    for (uint32_t i = 0; i < l->n; i++) {
-        l->lw[i].empty = l->equal[i] && !l->lw[i].must_stay;
-        l->lw[i].filled = l->filled[i];
-        l->w->worker->stats.chunks_missing += l->lw[i].empty;
-    }
+    for (uint32_t i = 0; i < l->n; i++)
+        zr_leaf_note_answer(l->w, &l->lw[i], l->equal[i], l->filled[i]);
     l->equal = l->filled = NULL;
 }
 
@@ -360,19 +350,20 @@ static zarr_status compare_on_device(struct zr_batch_leaves *l, zarr_error *err)
     const struct zr_level *lv = l->lw[0].level;
     zarr_memory *runs = zr_arena_alloc(l->arena, l->n * sizeof *runs);
     uint8_t *equal = zr_arena_alloc(l->arena, 2 * (size_t)l->n);
-    uint8_t *filled = lv->own_fill && equal ? equal + l->n : equal;
+    const struct zr_leaf_answers a = {.elements = runs,
+                                      .n = l->n,
+                                      .equal = equal,
+                                      .filled =
+                                          lv->own_fill && equal ? equal + l->n : equal};
     zarr_status st = ZARR_OK;
 
     if (!runs || !equal)
         ZR_FAIL_MEMORY(err, l->n * sizeof *runs);
     for (uint32_t i = 0; i < l->n; i++)
         runs[i] = l->leaf[i].cur;
-    ZR_TRY(ask_device(l, runs, l->n, l->p->swap_bytes > 1 ? lv->fill_swapped : lv->fill,
-                      equal, err));
-    if (filled != equal)
-        ZR_TRY(ask_device(l, runs, l->n, l->w->io->layout->fill, filled, err));
-    l->equal = equal;
-    l->filled = filled;
+    ZR_TRY(zr_leaves_ask(l->w, lv, &a, &l->flow->stream, err));
+    l->equal = a.equal;
+    l->filled = a.filled;
 out:
     return st;
 }
@@ -389,7 +380,7 @@ zarr_status zr_leaves_gather(struct zr_batch_leaves *l, uint32_t n, zarr_error *
     for (uint32_t k = 0; k < n && l->w->io->skip_empty; k++)
         if (l[k].host.handle)
             ZR_TRY(copy_to_host(&l[k], err));
-        else if (!l[k].p->raw)
+        else if (!are_on_host(&l[k]))
             ZR_TRY(compare_on_device(&l[k], err));
 out:
     if (st != ZARR_OK && err && err->item >= all)

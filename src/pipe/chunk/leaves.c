@@ -125,35 +125,88 @@ zarr_status zr_leaf_compare(const struct zr_work *w, struct zr_leaf_write *lw,
     const struct zr_level *lv = lw->level;
     const struct zr_program *p = lv->encode;
     const uint64_t n = p->decoded_bytes / p->item_bytes;
+    bool equal, filled;
     void *ptr = NULL;
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_mem_host_ptr(w->io->engine->memory, elements, p->decoded_bytes, &ptr, err));
-    lw->empty = zr_elements_equal(ptr, n, p->swap_bytes > 1 ? lv->fill_swapped : lv->fill,
-                                  p->item_bytes, l->variable);
-    lw->filled = lw->empty;
+    equal = zr_elements_equal(ptr, n, p->swap_bytes > 1 ? lv->fill_swapped : lv->fill,
+                              p->item_bytes, l->variable);
+    filled = equal;
     if (lv->own_fill) /* the programs of such levels end in native order */
-        lw->filled = zr_all_equal(ptr, n, l->fill, p->item_bytes);
-    lw->empty = lw->empty && !lw->must_stay;
-    w->worker->stats.chunks_missing += lw->empty;
+        filled = zr_all_equal(ptr, n, l->fill, p->item_bytes);
+    zr_leaf_note_answer(w, lw, equal, filled);
 out:
     return st;
 }
 
-/* Fills the block, if there is one, and compares the elements with the fill value. Copies
- * elements that the CPU cannot read to *host, where encoding may continue. */
+zarr_status zr_leaves_ask(const struct zr_work *w, const struct zr_level *lv,
+                          const struct zr_leaf_answers *a, struct zr_stream *stream,
+                          zarr_error *err)
+{
+    const struct zr_program *p = lv->encode;
+    struct zr_equal_list list = {.src = a->elements,
+                                 .n = a->n,
+                                 .pattern =
+                                     p->swap_bytes > 1 ? lv->fill_swapped : lv->fill,
+                                 .item_bytes = p->item_bytes,
+                                 .equal = a->equal};
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(
+        zr_mem_equal_list(w->io->engine->memory, &list, stream, &w->worker->copies, err));
+    if (a->filled == a->equal)
+        goto out;
+    list.pattern = w->io->layout->fill;
+    list.equal = a->filled;
+    ZR_TRY(
+        zr_mem_equal_list(w->io->engine->memory, &list, stream, &w->worker->copies, err));
+out:
+    return st;
+}
+
+/* Compares elements where they are, in memory that the CPU cannot read. */
+static zarr_status compare_there(const struct zr_work *w, struct zr_leaf_write *lw,
+                                 const zarr_memory *elements, zarr_error *err)
+{
+    uint8_t answer[2] = {0, 0};
+    const struct zr_leaf_answers a = {.elements = elements,
+                                      .n = 1,
+                                      .equal = &answer[0],
+                                      .filled = &answer[lw->level->own_fill ? 1 : 0]};
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_leaves_ask(w, lw->level, &a, NULL, err));
+    zr_leaf_note_answer(w, lw, *a.equal, *a.filled);
+out:
+    return st;
+}
+
+/* Whether encoding begins with elements in host memory. */
+static bool begins_on_host(const struct zr_work *w, const struct zr_program *p,
+                           const zarr_memory *elements)
+{
+    return p->n == 0 ? !zr_store_device_direct(w->io->store, elements->device_type)
+                     : p->stage[p->n - 1].kind == ZR_STAGE_COPY;
+}
+
+/* Fills the block, if there is one, and compares the elements with the fill value. If
+ * encoding begins on the host, elements that the CPU cannot read are copied to *host
+ * first; else only the answer comes to the host. */
 static zarr_status take_elements(const struct zr_work *w, struct zr_leaf_write *lw,
                                  const struct leaf_elements *e, zarr_memory *host,
                                  zarr_error *err)
 {
+    const bool is_far =
+        w->io->skip_empty && !zr_device_is_host(w->io->engine->memory, e->at.device_type);
+    const bool stays = is_far && !begins_on_host(w, lw->level->encode, &e->at);
     zarr_status st = ZARR_OK;
 
     if (!e->is_callers)
         ZR_TRY(gather_elements(w, lw, &e->at, err));
     lw->empty = lw->filled = false;
     *host = e->at;
-    if (w->io->skip_empty &&
-        !zr_device_is_host(w->io->engine->memory, e->at.device_type)) {
+    if (is_far && !stays) {
         *host = lw->host;
         if (!host->handle)
             ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_A, ZARR_DEVICE_CPU, e->at.bytes, host,
@@ -162,7 +215,9 @@ static zarr_status take_elements(const struct zr_work *w, struct zr_leaf_write *
         ZR_TRY(zr_mem_copy_bytes(w->io->engine->memory, host, &e->at, e->at.bytes,
                                  &w->worker->copies, err));
     }
-    if (w->io->skip_empty)
+    if (stays)
+        ZR_TRY(compare_there(w, lw, &e->at, err));
+    else if (w->io->skip_empty)
         ZR_TRY(zr_leaf_compare(w, lw, host, err));
     w->worker->stats.chunks_done++;
 out:

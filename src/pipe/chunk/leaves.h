@@ -48,10 +48,30 @@ zarr_status zr_leaf_before(const struct zr_work *w, const struct zr_leaf_write *
  * if the CPU cannot read them, and sets lw->empty. */
 zarr_status zr_leaf_prepare(const struct zr_work *w, struct zr_leaf_write *lw,
                             zarr_memory *elements, zarr_memory *host, zarr_error *err);
-/* Sets lw->empty and lw->filled, from elements in host memory, and counts an empty leaf.
- */
+/* Compares elements in host memory with the fill value, and notes the answers. */
 zarr_status zr_leaf_compare(const struct zr_work *w, struct zr_leaf_write *lw,
                             const zarr_memory *elements, zarr_error *err);
+/* Sets lw->empty and lw->filled, and counts an empty leaf. equal: its elements equal the
+ * fill value of its level. filled: they equal that of the array. */
+static inline void zr_leaf_note_answer(const struct zr_work *w, struct zr_leaf_write *lw,
+                                       bool equal, bool filled)
+{
+    lw->empty = equal && !lw->must_stay;
+    lw->filled = filled;
+    w->worker->stats.chunks_missing += lw->empty;
+}
+/* Elements of n leaves of one level, in memory that the CPU cannot read, and the answers
+ * for zr_leaf_note_answer(): two arrays if level->own_fill, else `filled` is `equal`. */
+struct zr_leaf_answers {
+    const zarr_memory *elements;
+    uint64_t n;
+    uint8_t *equal, *filled;
+};
+/* Compares them where they are. The answers are valid after zr_stream_sync(), or on
+ * return if `stream` is NULL. */
+zarr_status zr_leaves_ask(const struct zr_work *w, const struct zr_level *lv,
+                          const struct zr_leaf_answers *a, struct zr_stream *stream,
+                          zarr_error *err);
 /* Takes scratch for the encoded chunk that becomes an object, in the memory that its
  * program ends in. Takes nothing if buffers grow. */
 zarr_status zr_leaf_room(const struct zr_work *w, const struct zr_level *lv,

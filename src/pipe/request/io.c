@@ -120,8 +120,8 @@ bool zr_is_batched(const struct zr_io *io, const struct zr_program *p)
             return true; /* an implementation takes batches */
     if (p->variable || p->padded || host)
         return false;
-    /* raw chunks of a store that reaches the device go there without us */
-    return !p->raw || zr_io_is_host(io, p->fetch_device);
+    /* a store that reaches the device reads raw chunks into it without us */
+    return !p->raw || p->encode || zr_io_is_host(io, p->fetch_device);
 }
 
 bool zr_wants_batches(const struct zr_io *io, const struct zr_program *p)

@@ -10,10 +10,12 @@
 
 /* Bytes of a leaf, and of the distance to the next one. tight: as many as it has, not as
  * many as it may have. False: they are too many. */
-static bool leaf_bytes(const struct zr_leaf_write *lw, bool tight, uint64_t *bytes,
-                       uint64_t *step)
+static bool leaf_bytes(const struct zr_io *io, const struct zr_leaf_write *lw, bool tight,
+                       uint64_t *bytes, uint64_t *step)
 {
     *bytes = tight ? (lw->empty ? 0 : lw->out.bytes) : lw->level->encoded_bound;
+    if (!zr_leaf_needs_room(io, lw))
+        *bytes = 0;
     if (!zr_add(*bytes, (uint64_t)ZR_CHUNK_ALIGNMENT - 1, step))
         return false;
     *step = *step / ZR_CHUNK_ALIGNMENT * ZR_CHUNK_ALIGNMENT;
@@ -24,18 +26,21 @@ static bool leaf_bytes(const struct zr_leaf_write *lw, bool tight, uint64_t *byt
 static zarr_status take_leaf_rooms(void *arg, bool tight, zarr_error *err)
 {
     struct zr_unit_batch *b = arg;
+    const struct zr_io *io = b->w.io;
     uint64_t at = 0, bytes = 0, step = 0, all = 0;
     zarr_status st = ZARR_OK;
 
     for (uint32_t i = 0; i < b->n; i++)
-        if (!leaf_bytes(&b->leaf[i], tight, &bytes, &step) || !zr_add(all, step, &all))
+        if (!leaf_bytes(io, &b->leaf[i], tight, &bytes, &step) ||
+            !zr_add(all, step, &all))
             ZR_FAIL(err, ZARR_ERR_LIMIT, "a batch too large for memory");
-    ZR_TRY(
-        zr_take_slices(b->w.io, b->lv->encode->fetch_device, &all, 1, &b->values, err));
+    if (all == 0)
+        goto out; /* the caller has them all, or all are empty */
+    ZR_TRY(zr_take_slices(io, b->lv->encode->fetch_device, &all, 1, &b->values, err));
     for (uint32_t i = 0; i < b->n; i++) {
         struct zr_leaf_write *lw = &b->leaf[i];
 
-        (void)leaf_bytes(lw, tight, &bytes, &step);
+        (void)leaf_bytes(io, lw, tight, &bytes, &step);
         if (step > 0 && !zr_mem_slice(&b->values, at, bytes, &lw->room))
             return zr_internal(err);
         at += step;

@@ -174,12 +174,16 @@ static void read_back(zarr_array *a, const zarr_memory *mem, const char *what)
         fail_msg("%s: other elements", what);
 }
 
-static void write_device(zarr_array *a, const zarr_memory *mem)
+static zarr_stats write_device(zarr_array *a, const zarr_memory *mem)
 {
+    zarr_io_options opts = ZARR_IO_OPTIONS_INIT;
+    zarr_stats stats = ZARR_STATS_INIT;
     zarr_tensor t = on_device(mem);
 
+    opts.stats = &stats;
     put(mem, (const uint8_t *)elements, BYTES);
-    OK(zarr_array_write(a, NULL, &t, NULL, &err));
+    OK(zarr_array_write(a, NULL, &t, &opts, &err));
+    return stats;
 }
 
 static void no_debris(void)
@@ -200,8 +204,9 @@ static void both_ways(int i, int direct)
     zarr_memory mem = device_memory();
     zarr_store *plain = open_store(root, 0);
     zarr_array *a = make(plain, i), *b = NULL;
-    zarr_tensor t;
     uint64_t reads, writes;
+    zarr_stats stats;
+    zarr_tensor t;
 
     fill(1 + (uint32_t)i);
     zarr_tensor_host(&t, NULL, elements, BYTES, 2, all);
@@ -212,7 +217,7 @@ static void both_ways(int i, int direct)
     reads = count(READS) - reads;
     fill(100 + (uint32_t)i);
     writes = count(WRITES);
-    write_device(b, &mem);
+    stats = write_device(b, &mem);
     writes = count(WRITES) - writes;
     read_back(a, &host, stored[i].name);
     read_back(b, &mem, stored[i].name);
@@ -220,6 +225,10 @@ static void both_ways(int i, int direct)
         (direct && i == 0 && writes == 0))
         fail_msg("%s: %d reads and %d writes by cuFile", stored[i].name, (int)reads,
                  (int)writes);
+    /* whole pages of raw chunks; a shard comes to the host once */
+    if (direct && (i == 0 || stored[i].shard[0]) &&
+        stats.bytes_down > (i == 0 ? 0 : BYTES))
+        fail_msg("%s: %d bytes came to the host", stored[i].name, (int)stats.bytes_down);
     if (direct && stored[i].shard[0] && reads > SHARDS)
         fail_msg("%s: %d reads by cuFile of %d shards", stored[i].name, (int)reads,
                  SHARDS);

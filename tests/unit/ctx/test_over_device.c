@@ -126,8 +126,7 @@ static void round_trip(zarr_context *ctx, zarr_store *s, const char *path, bool 
     check(zarr_array_read(a, NULL, &t, NULL, &err), &err);
     zarr_fakedev_count(device, &after);
     peek_is_data(&mem, 0, N);
-    if (raw) { /* each chunk twice; only its comparison with the fill value is on the
-                * host */
+    if (raw) { /* each chunk twice */
         assert_int_equal(after.copies_up, before.copies_up);
         assert_int_equal(after.bytes_device - before.bytes_device, 2 * sizeof data);
     }

@@ -160,6 +160,7 @@ static uint64_t context_bytes = UINT64_C(64) << 20;
 static uint32_t context_trust;
 static zarr_log_fn context_log;
 static uint32_t context_log_level;
+static int32_t values_device; /* of the store, where its chunks are; 0: the host */
 static const zarr_memory_vtable *device_table;  /* NULL: that of late streams */
 static void (*more_codecs)(const struct pw *w); /* registers them; NULL: none */
 static bool unchecked; /* the device's codec does not check its input */
@@ -199,6 +200,7 @@ static inline void open_world(struct pw *w, uint32_t threads, uint64_t wave)
         .encode = late_encode,
         .decode = late_decode,
         .settle = late_settle};
+    zarr_store_options where = ZARR_STORE_OPTIONS_INIT;
 
     pw_context_options(w, &opts);
     w->ctx->engine.memory_limit = 0; /* a chunk that needs more is alone */
@@ -211,7 +213,8 @@ static inline void open_world(struct pw *w, uint32_t threads, uint64_t wave)
     assert_ok(zarr_context_register_codec_impl(w->ctx, &late, "test", &terr));
     if (more_codecs)
         more_codecs(w);
-    assert_ok(zarr_store_open(&w->store, w->ctx, "memory:", NULL, &terr));
+    where.device_type = values_device;
+    assert_ok(zarr_store_open(&w->store, w->ctx, "memory:", &where, &terr));
     damage = -1;
     refuses = 0;
     for (int i = 0; i < N; i++)
@@ -254,6 +257,7 @@ static const struct kind {
     {"[" BYTES "," LATE "," GZIP "]", {10, 10}, true},
 };
 enum {
+    N_RAW = 2, /* the first ones are raw chunks */
     N_KINDS = sizeof kinds / sizeof kinds[0]
 };
 

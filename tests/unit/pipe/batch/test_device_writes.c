@@ -42,9 +42,11 @@ static void test_over_old_values(void **state)
     (void)state;
     for (uint32_t threads = 1; threads <= 4; threads += 3)
         for (uint64_t wave = 1024; wave <= (1 << 20); wave *= 1024)
-            for (int k = 0; k < N_KINDS; k++) {
+            for (int j = 0; j < 2 * N_KINDS; j++) {
+                const int k = j / 2;
                 struct pw w;
 
+                values_device = j % 2 ? ZARR_DEVICE_EXT : 0;
                 open_writes(&w, threads, wave);
                 for (size_t i = 0; i < ZR_COUNT(texts); i++) {
                     zarr_array *d, *h;
@@ -66,6 +68,7 @@ static void test_over_old_values(void **state)
                 }
                 close_world(&w);
             }
+    values_device = 0;
 }
 
 /* ---- counts ------------------------------------------------------------------------ */
@@ -196,6 +199,85 @@ static void test_raw(void **state)
         zarr_array_free(a);
         close_world(&w);
     }
+}
+
+/* Writes the same to a store with values on the device and to one on the host. */
+static void write_reached(struct pw *w, zarr_store *reached, const char *const *how,
+                          const uint64_t *chunk, struct counts *c)
+{
+    static int32_t want[N];
+    zarr_io_options opts = ZARR_IO_OPTIONS_INIT;
+    zarr_stats stats = ZARR_STATS_INIT;
+    zarr_array *a[2];
+    struct source s;
+    zarr_tensor t;
+
+    opts.tuning = TUNING(.pipeline = how[2]);
+    source_open(w, &s, how[1]);
+    for (int k = 0; k < 2; k++) {
+        a[k] = pw_array(k ? reached : w->store, "a", how[0], shape, chunk);
+        zarr_tensor_host(&t, NULL, base, sizeof base, 2, sizes);
+        assert_ok(zarr_array_write(a[k], NULL, &t, NULL, &terr));
+    }
+    count_begin(c, &opts);
+    assert_ok(zarr_array_write(a[1], s.sel, &s.t, &opts, &terr));
+    count_end(c);
+    opts.stats = &stats;
+    assert_ok(zarr_array_write(a[0], s.sel, &s.host, &opts, &terr));
+    assert_int_equal(c->stats.chunks_done, stats.chunks_done);
+    assert_int_equal(c->stats.chunks_missing, stats.chunks_missing);
+    for (int k = 0; k < 2; k++) {
+        zarr_tensor_host(&t, NULL, k ? got : want, sizeof got, 2, sizes);
+        assert_ok(zarr_array_read(a[k], NULL, &t, NULL, &terr));
+        zarr_array_free(a[k]);
+    }
+    assert_memory_equal(got, want, sizeof got);
+    assert_ok(zarr_node_delete(w->store, "a", &terr));
+    assert_ok(zarr_node_delete(reached, "a", &terr));
+    source_close(w, &s);
+}
+
+/* No raw chunk comes to the host if the store reaches the device, be it alone or in a
+ * batch: only the answers of the comparison do. Values of shards are made on the host. */
+static void test_raw_reached(void **state)
+{
+    static const char *const how[][3] = {
+        {"[" BYTES "]", "...", NULL},
+        {"[" BIG "]", "...", NULL},
+        {"[" BYTES "]", "3:90, 5:37", NULL},
+        {"[" BYTES "]", "20:30", NULL},
+        {"[" BYTES "]", "...", "serial"},
+        {"[" BIG "]", "3:90, 5:37", "serial"},
+        {"[" TURN "," BYTES "]", "...", NULL},
+        {"[" SHARD("[2,4]", BYTES, "end") "]", "...", NULL},
+        {"[" SHARD("[2,4]", BYTES, "end") "]", "...", "serial"},
+    };
+    static const uint64_t chunks[][2] = {{10, 40}, {2, 20}};
+
+    (void)state;
+    for (size_t i = 0; i < ZR_COUNT(how); i++)
+        for (size_t k = 0; k < ZR_COUNT(chunks); k++) {
+            const bool is_shard = strstr(how[i][0], "shard") != NULL;
+            zarr_store_options on_device = ZARR_STORE_OPTIONS_INIT;
+            zarr_store *reached = NULL;
+            struct counts c;
+            struct pw w;
+
+            open_writes(&w, 2, i % 2 ? 1024 : 1 << 20);
+            on_device.device_type = ZARR_DEVICE_EXT;
+            assert_ok(zarr_store_open(&reached, w.ctx, "memory:", &on_device, &terr));
+            write_reached(&w, reached, how[i], chunks[k], &c);
+            assert_int_equal(c.stats.bytes_down, is_shard ? sizeof data : 0);
+            assert_int_equal(c.moved.bytes_down, c.stats.bytes_down);
+            assert_int_equal(c.stats.copies_decoded_host,
+                             is_shard ? c.stats.chunks_done : 0);
+            if (!is_shard) { /* a shard goes up as a whole */
+                assert_int_equal(c.moved.bytes_up, 0);
+                assert_int_equal(c.late.equals, c.stats.chunks_done);
+            }
+            zarr_store_free(reached);
+            close_world(&w);
+        }
 }
 
 /* Raw inner chunks have places in their shard before it is known which are empty: the
@@ -330,13 +412,15 @@ static void test_declined_entries(void **state)
  * new one. */
 static void failing_calls(zarr_status status)
 {
-    for (int kind = 0; kind < N_KINDS; kind++) {
+    for (int i = 0; i < N_KINDS + N_RAW; i++) {
+        const int kind = i < N_KINDS ? i : i - N_KINDS;
         bool passed = false;
         struct source s;
         struct pw w;
         zarr_array *a;
         zarr_tensor t;
 
+        values_device = i < N_KINDS ? 0 : ZARR_DEVICE_EXT;
         open_writes(&w, 2, 1 << 20);
         a = write_base(&w, "d", kind);
         source_open(&w, &s, "::2, 1::3");
@@ -364,6 +448,7 @@ static void failing_calls(zarr_status status)
         zarr_array_free(a);
         close_world(&w);
     }
+    values_device = 0;
 }
 
 static void test_failing_calls(void **state)
@@ -491,12 +576,12 @@ static void test_locks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_endless_index),   cmocka_unit_test(test_over_old_values),
-        cmocka_unit_test(test_many_shards),     cmocka_unit_test(test_raw),
-        cmocka_unit_test(test_raw_gaps),        cmocka_unit_test(test_many_empty),
-        cmocka_unit_test(test_blended),         cmocka_unit_test(test_failing_calls),
-        cmocka_unit_test(test_short_of_memory), cmocka_unit_test(test_declined_entries),
-        cmocka_unit_test(test_locks),
+        cmocka_unit_test(test_endless_index),    cmocka_unit_test(test_over_old_values),
+        cmocka_unit_test(test_many_shards),      cmocka_unit_test(test_raw),
+        cmocka_unit_test(test_raw_reached),      cmocka_unit_test(test_raw_gaps),
+        cmocka_unit_test(test_many_empty),       cmocka_unit_test(test_blended),
+        cmocka_unit_test(test_failing_calls),    cmocka_unit_test(test_short_of_memory),
+        cmocka_unit_test(test_declined_entries), cmocka_unit_test(test_locks),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
