@@ -119,15 +119,6 @@ uint64_t nvcomp_length(const struct nvcomp_results *r, uint64_t i);
 int nvcomp_status(const struct nvcomp_results *r, uint64_t i);
 void nvcomp_results_close(struct nvcomp_results *r);
 
-/* ---- nvcomp_check.c: what a stream says of itself -------------------- */
-
-/* Whether a batch decodes it to exactly `want` bytes, as far as its headers tell. */
-int nvcomp_zstd_fits(const uint8_t *p, uint64_t n, uint64_t want);
-int nvcomp_zlib_fits(const uint8_t *p, uint64_t n);
-int nvcomp_gzip_fits(const uint8_t *p, uint64_t n, uint64_t want);
-int nvcomp_snappy_fits(const uint8_t *p, uint64_t n, uint64_t want);
-int nvcomp_lz4_fits(const uint8_t *p, uint64_t n, uint64_t want);
-
 /* ---- nvcomp_codec.c -------------------- */
 
 zarr_status nvcomp_register(const zarr_host *host, zarr_context *ctx, zarr_error *err);

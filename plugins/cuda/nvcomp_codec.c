@@ -2,7 +2,9 @@
  * cuda/nvcomp_codec.c - the codecs that nvCOMP does: zstd, gzip, zlib, snappy, lz4 and
  * KvikIO's nvcomp_batch. A chunk is one stream, some bytes after its beginning. Chunks
  * that have other forms, or that nvCOMP cannot do, are declined, so that the next
- * implementation does them and says what is wrong. Only for GDeflate there is none.
+ * implementation does them and says what is wrong. Only for GDeflate there is none. The
+ * forms are checked on the host before chunks are copied from there (cuda.nvcomp), or by
+ * a kernel where a store has brought them to the device (cuda.nvcomp.device).
  * Thread class: an instance is shared by threads; a call uses one lane.
  */
 #include "nvcomp.h"
@@ -23,15 +25,7 @@ enum {
 struct form {
     enum nvcomp_format format;
     uint32_t head, tail;
-    int checked; /* one of CHECK_* */
-};
-enum {
-    CHECK_NOTHING,
-    CHECK_ZSTD,
-    CHECK_ZLIB,
-    CHECK_GZIP,
-    CHECK_SNAPPY,
-    CHECK_LZ4
+    uint32_t how; /* for k_stream_fits(); K_STORED: it has no header */
 };
 
 struct nvcomp_self {
@@ -54,16 +48,16 @@ static struct form batch_form(const zarr_codec_spec *spec)
 
     (void)port_host->spec_bool(spec, "has_header", &head);
     if (is(name, "zstd"))
-        return (struct form){NVCOMP_ZSTD, 0, 0, CHECK_ZSTD};
+        return (struct form){NVCOMP_ZSTD, 0, 0, K_ZSTD};
     if (is(name, "deflate"))
-        return (struct form){NVCOMP_DEFLATE, 0, 0, CHECK_NOTHING};
+        return (struct form){NVCOMP_DEFLATE, 0, 0, K_STORED};
     if (is(name, "snappy"))
-        return (struct form){NVCOMP_SNAPPY, 0, 0, CHECK_SNAPPY};
+        return (struct form){NVCOMP_SNAPPY, 0, 0, K_SNAPPY};
     if (is(name, "gdeflate"))
-        return (struct form){NVCOMP_GDEFLATE, 0, 0, CHECK_NOTHING};
+        return (struct form){NVCOMP_GDEFLATE, 0, 0, K_STORED};
     if (head)
-        return (struct form){NVCOMP_LZ4, LZ4_HEAD, 0, CHECK_LZ4};
-    return (struct form){NVCOMP_LZ4, 0, 0, CHECK_NOTHING};
+        return (struct form){NVCOMP_LZ4, LZ4_HEAD, 0, K_LZ4_HEADED};
+    return (struct form){NVCOMP_LZ4, 0, 0, K_STORED};
 }
 
 /* Bytes of scratch memory that a call for `n` chunks needs on the first device that is in
@@ -138,10 +132,10 @@ static zarr_status bind_as(struct form form, void **out, const zarr_codec_bindin
         (void)spec;                                                                      \
         return bind_as((struct form){__VA_ARGS__}, out, to, err);                        \
     }
-BINDS(gzip, NVCOMP_GZIP, 0, 0, CHECK_GZIP)
-BINDS(zlib, NVCOMP_DEFLATE, ZLIB_HEAD, ZLIB_TAIL, CHECK_ZLIB)
-BINDS(snappy, NVCOMP_SNAPPY, 0, 0, CHECK_SNAPPY)
-BINDS(lz4, NVCOMP_LZ4, LZ4_HEAD, 0, CHECK_LZ4)
+BINDS(gzip, NVCOMP_GZIP, 0, 0, K_GZIP)
+BINDS(zlib, NVCOMP_DEFLATE, ZLIB_HEAD, ZLIB_TAIL, K_ZLIB)
+BINDS(snappy, NVCOMP_SNAPPY, 0, 0, K_SNAPPY)
+BINDS(lz4, NVCOMP_LZ4, LZ4_HEAD, 0, K_LZ4_HEADED)
 
 /* nvCOMP's encoder writes no checksum. */
 static zarr_status zstd_bind(void **out, const zarr_codec_spec *spec,
@@ -152,7 +146,7 @@ static zarr_status zstd_bind(void **out, const zarr_codec_spec *spec,
     if (to->encode && port_host->spec_bool(spec, "checksum", &sum) && sum)
         return port_host->fail(err, ZARR_ERR_UNSUPPORTED,
                                "nvCOMP: it writes no checksum of zstd");
-    return bind_as((struct form){NVCOMP_ZSTD, 0, 0, CHECK_ZSTD}, out, to, err);
+    return bind_as((struct form){NVCOMP_ZSTD, 0, 0, K_ZSTD}, out, to, err);
 }
 
 static zarr_status batch_bind(void **out, const zarr_codec_spec *spec,
@@ -168,32 +162,23 @@ static void self_close(void *self)
 
 /* ---- what it takes -------------------- */
 
+static int has_stream(const struct nvcomp_self *self, uint64_t n)
+{
+    return n > (uint64_t)self->form.head + self->form.tail && n <= DECODE_MOST;
+}
+
 /* Some valid streams destroy the context of the device, such as a skippable frame of zstd
- * before another one, so only those are taken whose headers the host has seen. */
+ * before another one, so only those are taken whose headers were seen: here, or by
+ * check_on_device(). */
 static int self_accepts(void *self_ptr, const zarr_codec_job *job)
 {
     const struct nvcomp_self *self = self_ptr;
     const uint8_t *p = (const uint8_t *)job->src.handle + job->src.offset;
-    const uint64_t n = job->src.bytes, want = self->decoded;
+    const uint64_t n = job->src.bytes;
 
-    if (n <= (uint64_t)self->form.head + self->form.tail || n > DECODE_MOST)
+    if (job->src.device_type != ZARR_DEVICE_CPU || !has_stream(self, n))
         return 0;
-    if (job->src.device_type != ZARR_DEVICE_CPU)
-        return 0;
-    switch (self->form.checked) {
-    case CHECK_ZSTD:
-        return nvcomp_zstd_fits(p, n, want);
-    case CHECK_ZLIB:
-        return nvcomp_zlib_fits(p, n);
-    case CHECK_GZIP:
-        return nvcomp_gzip_fits(p, n, want);
-    case CHECK_SNAPPY:
-        return nvcomp_snappy_fits(p, n, want);
-    case CHECK_LZ4:
-        return nvcomp_lz4_fits(p, n, want);
-    default:
-        return 1;
-    }
+    return k_stream_fits(p, n, self->decoded, self->form.how);
 }
 
 /* The longest output of the encoder, with what is before and after it. */
@@ -239,6 +224,7 @@ struct call {
     struct pending *pending;
     CUdeviceptr outputs; /* encoding: where they are first */
     uint64_t output_step;
+    int unseen; /* the host has not checked the headers */
 };
 
 static void pending_free(struct pending *p)
@@ -271,8 +257,8 @@ static void call_streams(struct call *c, zarr_status *declined, zarr_error *err)
 
         if (!port_reaches(&job->src) || !port_reaches(&job->dst) ||
             job->dst.device_id != c->lane->device->number ||
-            (!c->self->encode &&
-             (job->src.bytes <= around || job->dst.bytes != c->self->decoded)) ||
+            (!c->self->encode && (!has_stream(c->self, job->src.bytes) ||
+                                  job->dst.bytes != c->self->decoded)) ||
             (c->self->encode && job->dst.bytes == 0)) {
             *declined = decline(job, *declined, err);
             continue;
@@ -291,6 +277,65 @@ static void call_streams(struct call *c, zarr_status *declined, zarr_error *err)
         }
         c->pending->job[c->pending->n++] = i;
     }
+}
+
+/* Declines the chunks whose headers a kernel did not accept, and keeps the others. */
+static void keep_checked(struct call *c, const uint32_t *status, zarr_status *declined,
+                         zarr_error *err)
+{
+    struct pending *p = c->pending;
+    uint64_t left = 0;
+
+    for (uint64_t i = 0; i < p->n; i++)
+        if (status[i] == K_OK) {
+            c->stream[left] = c->stream[i];
+            p->job[left++] = p->job[i];
+        } else {
+            *declined = decline(&c->jobs[p->job[i]], *declined, err);
+        }
+    p->n = left;
+}
+
+/* Has a kernel check the headers, and waits for what it says. */
+static zarr_status check_on_device(struct call *c, zarr_status *declined, zarr_error *err)
+{
+    struct port_lane *l = &c->lane->port;
+    const uint64_t n = c->pending->n;
+    struct port_block list = {0}, says = {0};
+    const struct port_argument a[] = {{.kind = PORT_BUFFER},
+                                      {.kind = PORT_BLOCK, .block = &list},
+                                      {.kind = PORT_BLOCK, .block = &says},
+                                      {.kind = PORT_U64, .number = n}};
+    zarr_status st;
+
+    if (n == 0 || c->self->form.how == K_STORED)
+        return ZARR_OK;
+    st = port_stage(l, n * sizeof(struct k_stream), &list, err);
+    if (st == ZARR_OK)
+        st = port_result_open(l, n * sizeof(uint32_t), &says, err);
+    if (st != ZARR_OK)
+        return st;
+    for (uint64_t i = 0; i < n; i++) {
+        const zarr_memory *src = &c->jobs[c->pending->job[i]].src;
+
+        ((struct k_stream *)list.host)[i] =
+            (struct k_stream){.src = device_address(src),
+                              .src_bytes = src->bytes,
+                              .dst_bytes = c->self->decoded,
+                              .how = c->self->form.how,
+                              .number = (k_u32)i};
+    }
+    st = port_launch(l, PORT_CHECK_STREAMS, a, 4, n, err);
+    if (st == ZARR_OK)
+        st = port_result_fetch(l, &says, err);
+    if (st == ZARR_OK)
+        st = port_wait(l, err);
+    else
+        (void)port_wait(l, NULL);
+    if (st == ZARR_OK)
+        keep_checked(c, says.host, declined, err);
+    port_result_close(&says);
+    return st;
 }
 
 /* An output that is longer than its room is cut, and its job declined when its length is
@@ -333,8 +378,10 @@ static zarr_status call_queue(struct call *c, zarr_status *declined, zarr_error 
         c->outputs = b.scratch + b.scratch_bytes;
     }
     call_streams(c, declined, err);
+    if (c->unseen)
+        st = check_on_device(c, declined, err);
     b.n = c->pending->n;
-    if (b.n > 0)
+    if (st == ZARR_OK && b.n > 0)
         st = nvcomp_queue(c->lane, &b, &c->pending->results, err);
     return st == ZARR_OK && b.n > 0 && c->self->encode ? call_outputs(c, err) : st;
 }
@@ -380,18 +427,17 @@ static zarr_status call_new(struct call *c, zarr_error *err)
     return port_host->fail(err, ZARR_ERR_NO_MEMORY, "nvCOMP: no memory for a batch");
 }
 
-static zarr_status self_run(void *self, zarr_codec_job *jobs, uint64_t n,
-                            zarr_codec_exec *exec, zarr_error *err)
+static zarr_status run_call(struct call c, zarr_error *err)
 {
-    struct call c = {.self = self, .jobs = jobs, .n = n, .exec = exec};
+    zarr_codec_exec *exec = c.exec;
     zarr_status declined = ZARR_OK, st, end;
     struct port_lane *lane = NULL;
 
-    if (n == 0)
+    if (c.n == 0)
         return ZARR_OK;
     st = call_new(&c, err);
     if (st == ZARR_OK)
-        st = port_begin(exec->stream, jobs[0].dst.device_id, &lane, err);
+        st = port_begin(exec->stream, c.jobs[0].dst.device_id, &lane, err);
     if (st == ZARR_OK) {
         c.lane = (struct cuda_lane *)lane;
         st = call_queue(&c, &declined, err);
@@ -401,8 +447,8 @@ static zarr_status self_run(void *self, zarr_codec_job *jobs, uint64_t n,
     }
     free(c.stream);
     if (st != ZARR_OK) {
-        for (uint64_t i = 0; i < n; i++)
-            jobs[i].status = st;
+        for (uint64_t i = 0; i < c.n; i++)
+            c.jobs[i].status = st;
         pending_free(c.pending);
         return st;
     }
@@ -410,8 +456,22 @@ static zarr_status self_run(void *self, zarr_codec_job *jobs, uint64_t n,
         exec->pending = c.pending; /* moved */
         return declined;
     }
-    end = call_end(self, c.pending, jobs, declined == ZARR_OK ? err : NULL);
+    end = call_end(c.self, c.pending, c.jobs, declined == ZARR_OK ? err : NULL);
     return declined != ZARR_OK ? declined : end;
+}
+
+static zarr_status self_run(void *self, zarr_codec_job *jobs, uint64_t n,
+                            zarr_codec_exec *exec, zarr_error *err)
+{
+    return run_call((struct call){.self = self, .jobs = jobs, .n = n, .exec = exec}, err);
+}
+
+static zarr_status unseen_run(void *self, zarr_codec_job *jobs, uint64_t n,
+                              zarr_codec_exec *exec, zarr_error *err)
+{
+    return run_call(
+        (struct call){.self = self, .jobs = jobs, .n = n, .exec = exec, .unseen = 1},
+        err);
 }
 
 static zarr_status self_settle(void *self, zarr_codec_job *jobs, uint64_t n,
@@ -428,25 +488,30 @@ static zarr_status self_settle(void *self, zarr_codec_job *jobs, uint64_t n,
 #define V2      ZARR_CODEC_FOR_V2
 #define V2_V3   (ZARR_CODEC_FOR_V2 | ZARR_CODEC_FOR_V3)
 
-#define NVCOMP_TABLE(name, binds, can, formats, rank)                                    \
+#define NVCOMP_TABLE(name, suffix, flags, binds, rank, looks, encodes, decodes)          \
     {                                                                                    \
         .struct_size = sizeof(zarr_codec_impl_vtable),                                   \
-        .caps =                                                                          \
-            (can) | (formats) | ZARR_CODEC_BATCH | ZARR_CODEC_ASYNC | ZARR_CODEC_LOOKS,  \
-        .codec = name, .impl = "cuda.nvcomp", .in_kinds = PORT_KINDS,                    \
-        .out_kinds = PORT_KINDS, .priority = (rank), .bind = (binds),                    \
-        .accepts = self_accepts, .scratch = self_scratch,                                \
-        .encode = (can) == BOTH ? self_run : NULL, .decode = self_run,                   \
+        .caps = (flags) | ZARR_CODEC_BATCH | ZARR_CODEC_ASYNC, .codec = name,            \
+        .impl = "cuda.nvcomp" suffix, .in_kinds = PORT_KINDS, .out_kinds = PORT_KINDS,   \
+        .priority = (rank), .bind = (binds), .accepts = (looks),                         \
+        .scratch = self_scratch, .encode = (encodes), .decode = (decodes),               \
         .close = self_close, .settle = self_settle                                       \
     }
+/* A codec whose chunks come from the host, and then the decoder of those that a store has
+ * brought to the device. */
+#define NVCOMP_TABLES(name, binds, can, formats, rank)                                   \
+    NVCOMP_TABLE(name, "", (can) | (formats) | ZARR_CODEC_LOOKS, binds, rank,            \
+                 self_accepts, (can) == BOTH ? self_run : NULL, self_run),               \
+        NVCOMP_TABLE(name, ".device", DECODES | (formats), binds, rank, NULL, NULL,      \
+                     unseen_run)
 /* Our own decoder of lz4 has a higher priority. */
 static const zarr_codec_impl_vtable tables[] = {
-    NVCOMP_TABLE("zstd", zstd_bind, BOTH, V2_V3, 5),
-    NVCOMP_TABLE("gzip", gzip_bind, BOTH, V2_V3, 5),
-    NVCOMP_TABLE("zlib", zlib_bind, DECODES, V2_V3, 5),
-    NVCOMP_TABLE("snappy", snappy_bind, DECODES, V2_V3, 5),
-    NVCOMP_TABLE("lz4", lz4_bind, DECODES, V2_V3, 1),
-    NVCOMP_TABLE("nvcomp_batch", batch_bind, DECODES, V2, 5),
+    NVCOMP_TABLES("zstd", zstd_bind, BOTH, V2_V3, 5),
+    NVCOMP_TABLES("gzip", gzip_bind, BOTH, V2_V3, 5),
+    NVCOMP_TABLES("zlib", zlib_bind, DECODES, V2_V3, 5),
+    NVCOMP_TABLES("snappy", snappy_bind, DECODES, V2_V3, 5),
+    NVCOMP_TABLES("lz4", lz4_bind, DECODES, V2_V3, 1),
+    NVCOMP_TABLES("nvcomp_batch", batch_bind, DECODES, V2, 5),
 };
 
 zarr_status nvcomp_register(const zarr_host *host, zarr_context *ctx, zarr_error *err)

@@ -22,6 +22,7 @@
 #include "blosc1.h"
 #include "lz4_encode.h"
 #include "blosc1_encode.h"
+#include "stream_check.h"
 #include "sums.h"
 #include "filters.h"
 

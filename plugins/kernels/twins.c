@@ -69,6 +69,10 @@ TWIN(blosc_list)
 {
     K_RUN(n, k_blosc_list(B(0), B(1), B(2), B(3), B(4), U(5), U(6)));
 }
+TWIN(check_streams)
+{
+    K_RUN(n, k_check_streams(B(0), B(1), B(2), U(3)));
+}
 TWIN(sum_slices)
 {
     K_RUN(n, k_sum_slices(B(0), B(1), B(2), U(3), U(4)));
@@ -123,7 +127,7 @@ static const struct {
              ROW(blosc_open), ROW(blosc_number),  ROW(blosc_list),  ROW(sum_slices),
              ROW(sum_end),    ROW(cast),          ROW(unscale),     ROW(scale),
              ROW(delta),      ROW(delta_sums),    ROW(undelta),     ROW(unpack_bits),
-             ROW(pack_bits)};
+             ROW(pack_bits),  ROW(check_streams)};
 
 int kernels_twin(const char *name, uint64_t n, const struct kernels_argument *arguments)
 {

@@ -57,7 +57,8 @@ enum {
     K_BLOSCLZ = 4,
     K_DAMAGED = 5, /* not at all: src_bytes is the status */
     K_ZLIB = 6,    /* by other code only */
-    K_ZSTD = 7
+    K_ZSTD = 7,
+    K_GZIP = 8
 };
 /* A stream and the place of its output. */
 struct k_stream {

@@ -91,6 +91,7 @@ zarr_status port_copy(struct port_lane *l, const zarr_memory *dst, const zarr_me
     X(ENCODE, "k_encode", 1)                                                             \
     X(ENCODE_PIECES, "k_encode_pieces", 1)                                               \
     X(JOIN_BLOCKS, "k_join_blocks", 0)                                                   \
+    X(CHECK_STREAMS, "k_check_streams", 0)                                               \
     X(BLOSC_OPEN, "k_blosc_open", 0)                                                     \
     X(BLOSC_LIST, "k_blosc_list", 0)                                                     \
     X(BLOSC_PACK, "k_blosc_pack", 0)                                                     \

@@ -316,6 +316,83 @@ static void damaged_streams_fail(void **state)
 #endif
 }
 
+/* ---- headers -------------------- */
+
+/* A frame of zstd with stored and repeated blocks, of which only headers are read. */
+static void frame_make(struct encoded *e, uint64_t *seed)
+{
+    const uint32_t code = (uint32_t)below(seed, 4), single = code == 0 || below(seed, 2);
+    const uint64_t blocks = below(seed, 8);
+    uint8_t *p = block(100 * 10);
+    size_t n = 5;
+
+    e->how = K_ZSTD;
+    e->n_plain = 256 + below(seed, 3000);
+    if (code == 0)
+        e->n_plain = below(seed, 256);
+    zr_store_le32(p, 0xFD2FB528);
+    p[4] = (uint8_t)(code << 6 | single << 5 | (uint32_t)below(seed, 2) << 2);
+    if (!single)
+        p[n++] = (uint8_t)below(seed, 18 << 3);
+    for (uint32_t k = 0; k < 1U << code; k++)
+        p[n++] = (uint8_t)((e->n_plain - (code == 1 ? 256 : 0)) >> 8 * k);
+    for (uint64_t k = 0; k <= blocks; k++) {
+        const uint32_t kind = (uint32_t)below(seed, 3), bytes = (uint32_t)below(seed, 90);
+
+        zr_store_le32(p + n, bytes << 3 | kind << 1 | (k == blocks));
+        fill_random(p + n + 3, kind == 1 ? 1 : bytes, seed);
+        n += 3 + (kind == 1 ? 1 : bytes);
+    }
+    if (p[4] & 4)
+        n += 4;
+    e->plain = NULL;
+    e->n = n;
+    e->bytes = block(n);
+    memcpy(e->bytes, p, n);
+    free(p);
+}
+
+static uint32_t check_one(const struct target *t, const struct encoded *e)
+{
+    const struct k_stream s = {.src_bytes = e->n, .dst_bytes = e->n_plain, .how = e->how};
+    uint32_t status = K_OK;
+
+    LAUNCH(t, "k_check_streams", 1, BUFFER(e->bytes, e->n), BUFFER(&s, sizeof s),
+           BUFFER(&status, sizeof status), NUMBER(1));
+    return status;
+}
+
+/* What the kernel says is what the host says of the same bytes. */
+static void headers_are_checked(void **state)
+{
+    static const uint32_t hows[] = {K_ZLIB, K_GZIP, K_SNAPPY, K_LZ4_HEADED, K_STORED};
+    const int n = draws(400);
+    uint64_t seed = 61;
+    int good = 0;
+
+    for (int turn = 0; turn < n; turn++) {
+        struct encoded e;
+        uint32_t says;
+
+        frame_make(&e, &seed);
+        assert_int_equal(check_one(*state, &e), K_OK);
+        e.n_plain++;
+        assert_int_equal(check_one(*state, &e), K_UNSUPPORTED);
+        e.n_plain--;
+        damage(&e.bytes, &e.n, &seed);
+        for (size_t k = 0; k <= COUNT(hows); k++) {
+            e.how = k == 0 ? K_ZSTD : hows[k - 1];
+            says = check_one(*state, &e);
+            assert_int_equal(says, k_stream_fits(e.bytes, e.n, e.n_plain, e.how)
+                                       ? K_OK
+                                       : K_UNSUPPORTED);
+            good += k == 0 && says == K_OK;
+        }
+        encoded_free(&e);
+    }
+    assert_true(n < 100 || (good > 0 && good < n)); /* the draw has both */
+}
+
 /* ---- blosc -------------------- */
 
 struct blosc_kind {
@@ -571,6 +648,7 @@ int main(void)
         cmocka_unit_test(streams_decode),
         cmocka_unit_test(match_near_the_end),
         cmocka_unit_test(damaged_streams_fail),
+        cmocka_unit_test(headers_are_checked),
         cmocka_unit_test(blosc_chunks),
         cmocka_unit_test(other_blosc_is_unsupported),
         cmocka_unit_test(damaged_blosc_fails),

@@ -196,8 +196,15 @@ static void no_debris(void)
 
 /* ---- arrays -------------------- */
 
+/* Which transfers between disk and device are direct. */
+enum direct {
+    DIRECT_NONE,
+    DIRECT_WRITES, /* what nvCOMP encodes, it does not decode without trust */
+    DIRECT_BOTH
+};
+
 /* What the CPU wrote to the plain store is read on the device, and the other way. */
-static void both_ways(int i, int direct)
+static void both_ways(int i, enum direct direct)
 {
     const zarr_memory host = {
         .device_type = ZARR_DEVICE_CPU, .handle = got, .bytes = sizeof got};
@@ -221,8 +228,8 @@ static void both_ways(int i, int direct)
     writes = count(WRITES) - writes;
     read_back(a, &host, stored[i].name);
     read_back(b, &mem, stored[i].name);
-    if (direct != (reads > 0) || (!direct && writes > 0) ||
-        (direct && i == 0 && writes == 0))
+    if ((direct == DIRECT_BOTH) != (reads > 0) || (direct == DIRECT_NONE && writes > 0) ||
+        (direct != DIRECT_NONE && i == 0 && writes == 0))
         fail_msg("%s: %d reads and %d writes by cuFile", stored[i].name, (int)reads,
                  (int)writes);
     /* whole pages of raw chunks; a shard comes to the host once */
@@ -257,10 +264,44 @@ static void test_arrays(void **state)
 {
     (void)state;
     for (int i = 0; i < N_STORED; i++)
-        both_ways(i, strcmp(stored[i].name, "zstd") != 0);
+        both_ways(i, strcmp(stored[i].name, "zstd") == 0 ? DIRECT_WRITES : DIRECT_BOTH);
     assert_null(getenv("CUFILE_LOGFILE_PATH"));
     assert_ptr_equal(environ, list); /* no list was freed that another thread reads */
     assert_int_not_equal(access("cufile.log", F_OK), 0);
+}
+
+/* Trusted zstd goes from the disk to nvCOMP: nothing visits the host. */
+static void test_zstd_direct(void **state)
+{
+    enum {
+        ZSTD = 4
+    };
+    zarr_io_options opts = ZARR_IO_OPTIONS_INIT;
+    zarr_stats stats = ZARR_STATS_INIT;
+    zarr_memory mem = device_memory();
+    zarr_array *a = make(store, ZSTD);
+    zarr_tensor t;
+    uint64_t reads;
+
+    (void)state;
+    assert_string_equal(stored[ZSTD].name, "zstd");
+    fill(60);
+    zarr_tensor_host(&t, NULL, elements, BYTES, 2, all);
+    OK(zarr_array_write(a, NULL, &t, NULL, &err));
+    opts.stats = &stats;
+    opts.trust = ZARR_TRUST_FULL;
+    t = on_device(&mem);
+    reads = count(READS);
+    OK(zarr_array_read(a, NULL, &t, &opts, &err));
+    assert_true(count(READS) > reads);
+    fetch((uint8_t *)got, &mem, BYTES);
+    assert_memory_equal(got, elements, BYTES);
+    assert_int_equal(stats.chunks_fallback, 0);
+    assert_int_equal(stats.bytes_up, 0);
+    assert_int_equal(stats.bytes_down, 0);
+    assert_int_equal(stats.copies_decoded_host, 0);
+    zarr_memory_free(ctx, &mem);
+    zarr_array_free(a);
 }
 
 static void test_values(void **state)
@@ -335,8 +376,8 @@ static void test_short(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof most / sizeof *most; i++) {
         move_at_most(most[i]);
-        both_ways(0, 1);
-        both_ways(1, 1);
+        both_ways(0, DIRECT_BOTH);
+        both_ways(1, DIRECT_BOTH);
     }
     move_at_most(SIZE_MAX);
 }
@@ -479,7 +520,7 @@ static void test_not_native(void **state)
         assert_true(caps.flags & ZARR_STORE_CAP_FAST_GET);
         says_why(settings[i][2]);
         for (int k = 0; k < N_STORED; k++)
-            both_ways(k, 0);
+            both_ways(k, DIRECT_NONE);
         end_context();
         assert_int_equal(unsetenv(settings[i][0]), 0);
         assert_int_equal(begin_with(), 0);
@@ -582,16 +623,17 @@ static int has_direct(void)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_arrays),     cmocka_unit_test(test_values),
-        cmocka_unit_test(test_handles),    cmocka_unit_test(test_short),
-        cmocka_unit_test(test_failures),   cmocka_unit_test(test_killed),
-        cmocka_unit_test(test_not_native), cmocka_unit_test(test_refused_later),
-        cmocka_unit_test(test_real),
+        cmocka_unit_test(test_arrays),        cmocka_unit_test(test_zstd_direct),
+        cmocka_unit_test(test_values),        cmocka_unit_test(test_handles),
+        cmocka_unit_test(test_short),         cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_killed),        cmocka_unit_test(test_not_native),
+        cmocka_unit_test(test_refused_later), cmocka_unit_test(test_real),
     };
     int rc;
 
     program = argv[0];
-    if (setenv("ZARRC_CUFILE", FAKE_CUFILE, 1) != 0)
+    if (setenv("ZARRC_CUFILE", FAKE_CUFILE, 1) != 0 ||
+        setenv("ZARRC_NVCOMP", FAKE_NVCOMP, 1) != 0)
         return 1;
     if (argc > 2)
         return write_in_child(argv[2]);

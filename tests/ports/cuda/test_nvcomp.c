@@ -133,6 +133,42 @@ static int explains(zarr_array *a)
     return strstr(text, "@cuda.nvcomp") || strstr(text, "@cuda.blosc_foreign");
 }
 
+/* ---- other forms -------------------- */
+
+static void store_value(const uint8_t *p, uint64_t n)
+{
+    const zarr_memory mem = {
+        .device_type = ZARR_DEVICE_CPU, .handle = (void *)(uintptr_t)p, .bytes = n};
+
+    OK(zarr_store_write(store, "one/c/0/0", &mem, NULL, NULL, NULL, &err));
+}
+
+/* Frames that only the CPU decodes: the length is not told, or there are two. */
+static void other_frames(void)
+{
+    zarr_array *a = make_array(&one, elements);
+    const size_t bytes = (size_t)2 * N;
+    ZSTD_CCtx *c = ZSTD_createCCtx();
+    zarr_stats stats;
+    size_t n;
+
+    (void)ZSTD_CCtx_setParameter(c, ZSTD_c_contentSizeFlag, 0);
+    n = ZSTD_compress2(c, value, sizeof value, elements, bytes);
+    store_value(value, n);
+    OK(read_device(a, &one, ZARR_TRUST_FULL, &stats));
+    same(&one);
+    assert_int_equal(stats.chunks_fallback, 1);
+
+    n = ZSTD_compress(value, sizeof value, elements, bytes / 2, 3);
+    n += ZSTD_compress(value + n, sizeof value - n, elements + bytes / 2, bytes / 2, 3);
+    store_value(value, n);
+    OK(read_device(a, &one, ZARR_TRUST_FULL, &stats));
+    same(&one);
+    assert_int_equal(stats.chunks_fallback, 1);
+    (void)ZSTD_freeCCtx(c);
+    zarr_array_free(a);
+}
+
 /* ---- reading -------------------- */
 
 static void test_read(void **state)
@@ -164,6 +200,41 @@ static void test_read(void **state)
         assert_int_equal(calls(), before);
         zarr_array_free(a);
     }
+}
+
+/* From a store that reaches the device a kernel checks the headers, and no chunk visits
+ * the host, except those of blosc. */
+static void test_read_reached(void **state)
+{
+    zarr_store *const plain = store;
+    zarr_store_options on_device = ZARR_STORE_OPTIONS_INIT;
+    zarr_stats stats;
+
+    (void)state;
+    on_device.device_type = ZARR_DEVICE_CUDA;
+    OK(zarr_store_open(&store, ctx, "memory:", &on_device, &err));
+    for (int i = 0; i < N_ALL; i++) {
+        zarr_array *a = make_array(&all[i], elements);
+        const uint64_t before = calls();
+
+        OK(read_device(a, &all[i], ZARR_TRUST_FULL, &stats));
+        same(&all[i]);
+        if (!strstr(all[i].codecs, "blosc")) {
+            if (is_fake())
+                assert_true(calls() > before);
+            assert_int_equal(stats.chunks_fallback, 0);
+            assert_int_equal(stats.bytes_up, 0);
+            assert_int_equal(stats.copies_decoded_host, 0);
+            if (!all[i].shard[0]) /* an index is read on the host */
+                assert_int_equal(stats.bytes_down, 0);
+        }
+        OK(read_device(a, &all[i], ZARR_TRUST_VERIFIED, &stats));
+        same(&all[i]);
+        zarr_array_free(a);
+    }
+    other_frames();
+    zarr_store_free(store);
+    store = plain;
 }
 
 /* ---- writing -------------------- */
@@ -299,41 +370,10 @@ static void test_gdeflate(void **state)
     zarr_array_free(a);
 }
 
-/* ---- other forms -------------------- */
-
-static void store_value(const uint8_t *p, uint64_t n)
-{
-    const zarr_memory mem = {
-        .device_type = ZARR_DEVICE_CPU, .handle = (void *)(uintptr_t)p, .bytes = n};
-
-    OK(zarr_store_write(store, "one/c/0/0", &mem, NULL, NULL, NULL, &err));
-}
-
-/* Frames that only the CPU decodes: the length is not told, or there are two. */
 static void test_other_frames(void **state)
 {
-    zarr_array *a = make_array(&one, elements);
-    const size_t bytes = (size_t)2 * N;
-    ZSTD_CCtx *c = ZSTD_createCCtx();
-    zarr_stats stats;
-    size_t n;
-
     (void)state;
-    (void)ZSTD_CCtx_setParameter(c, ZSTD_c_contentSizeFlag, 0);
-    n = ZSTD_compress2(c, value, sizeof value, elements, bytes);
-    store_value(value, n);
-    OK(read_device(a, &one, ZARR_TRUST_FULL, &stats));
-    same(&one);
-    assert_int_equal(stats.chunks_fallback, 1);
-
-    n = ZSTD_compress(value, sizeof value, elements, bytes / 2, 3);
-    n += ZSTD_compress(value + n, sizeof value - n, elements + bytes / 2, bytes / 2, 3);
-    store_value(value, n);
-    OK(read_device(a, &one, ZARR_TRUST_FULL, &stats));
-    same(&one);
-    assert_int_equal(stats.chunks_fallback, 1);
-    (void)ZSTD_freeCCtx(c);
-    zarr_array_free(a);
+    other_frames();
 }
 
 /* nvCOMP says that it cannot; the CPU then says what is wrong. */
@@ -414,11 +454,11 @@ static void test_driver_fails(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_read),         cmocka_unit_test(test_write),
-        cmocka_unit_test(test_write_noise),  cmocka_unit_test(test_other_frames),
-        cmocka_unit_test(test_damage),       cmocka_unit_test(test_calls_fail),
-        cmocka_unit_test(test_driver_fails), cmocka_unit_test(test_kvikio),
-        cmocka_unit_test(test_gdeflate),
+        cmocka_unit_test(test_read),         cmocka_unit_test(test_read_reached),
+        cmocka_unit_test(test_write),        cmocka_unit_test(test_write_noise),
+        cmocka_unit_test(test_other_frames), cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_calls_fail),   cmocka_unit_test(test_driver_fails),
+        cmocka_unit_test(test_kvikio),       cmocka_unit_test(test_gdeflate),
     };
     int rc;
 

@@ -206,34 +206,42 @@ static void test_zstd_frames(void **state)
     /* 4 bytes of content: a raw block */
     static const uint8_t frame[] = {0x28, 0xB5, 0x2F, 0xFD, 0x20, 4,  0x21,
                                     0,    0,    'a',  'b',  'c',  'd'};
+    static uint8_t many[6 + 3 * (K_CHECK_BLOCKS + 1)];
     uint8_t copy[40];
     const uint64_t n = sizeof frame;
 
     (void)state;
-    assert_true(nvcomp_zstd_fits(frame, n, 4));
-    assert_false(nvcomp_zstd_fits(frame, n, 5));
+    assert_true(k_stream_fits(frame, n, 4, K_ZSTD));
+    assert_false(k_stream_fits(frame, n, 5, K_ZSTD));
     for (uint64_t k = 0; k < n; k++) /* cut */
-        assert_false(nvcomp_zstd_fits(frame, k, 4));
+        assert_false(k_stream_fits(frame, k, 4, K_ZSTD));
     memcpy(copy, frame, n);
     memcpy(copy + n, frame, n); /* two frames */
-    assert_false(nvcomp_zstd_fits(copy, 2 * n, 4));
-    assert_false(nvcomp_zstd_fits(copy, n + 4, 4)); /* bytes after the frame */
-    copy[4] = 0x24;                                 /* with a checksum */
-    assert_true(nvcomp_zstd_fits(copy, n + 4, 4));
-    assert_false(nvcomp_zstd_fits(copy, n, 4));
+    assert_false(k_stream_fits(copy, 2 * n, 4, K_ZSTD));
+    assert_false(k_stream_fits(copy, n + 4, 4, K_ZSTD)); /* bytes after the frame */
+    copy[4] = 0x24;                                      /* with a checksum */
+    assert_true(k_stream_fits(copy, n + 4, 4, K_ZSTD));
+    assert_false(k_stream_fits(copy, n, 4, K_ZSTD));
     copy[4] = 0x21; /* a dictionary */
-    assert_false(nvcomp_zstd_fits(copy, n, 4));
+    assert_false(k_stream_fits(copy, n, 4, K_ZSTD));
     copy[4] = 0x28; /* reserved */
-    assert_false(nvcomp_zstd_fits(copy, n, 4));
+    assert_false(k_stream_fits(copy, n, 4, K_ZSTD));
     copy[4] = 0x00; /* a window, and no size */
-    assert_false(nvcomp_zstd_fits(copy, n, 4));
+    assert_false(k_stream_fits(copy, n, 4, K_ZSTD));
     copy[4] = 0x20;
     copy[6] = 0x27; /* a block of the reserved kind */
-    assert_false(nvcomp_zstd_fits(copy, n, 4));
+    assert_false(k_stream_fits(copy, n, 4, K_ZSTD));
     copy[6] = 0x23; /* one byte, repeated */
-    assert_true(nvcomp_zstd_fits(copy, 10, 4));
+    assert_true(k_stream_fits(copy, 10, 4, K_ZSTD));
+    memcpy(many, frame, 6);
+    memset(many + 6, 0, sizeof many - 6); /* empty blocks */
+    many[sizeof many - 3] = 1;
+    many[5] = 0;
+    assert_false(k_stream_fits(many, sizeof many, 0, K_ZSTD)); /* too many */
+    memmove(many + 6 + 3, many + 6 + 6, sizeof many - 12);
+    assert_true(k_stream_fits(many, sizeof many - 3, 0, K_ZSTD));
     copy[0] = 0x50; /* skippable, or none */
-    assert_false(nvcomp_zstd_fits(copy, n, 4));
+    assert_false(k_stream_fits(copy, n, 4, K_ZSTD));
 }
 
 static void test_other_headers(void **state)
@@ -244,25 +252,26 @@ static void test_other_headers(void **state)
 
     (void)state;
     memcpy(copy, zlib, sizeof copy);
-    assert_true(nvcomp_zlib_fits(zlib, sizeof zlib));
-    assert_false(nvcomp_zlib_fits(zlib, 6));
+    assert_true(k_stream_fits(zlib, sizeof zlib, 1, K_ZLIB));
+    assert_false(k_stream_fits(zlib, 6, 1, K_ZLIB));
     copy[1] = 0xBB; /* a dictionary */
-    assert_false(nvcomp_zlib_fits(copy, sizeof copy));
+    assert_false(k_stream_fits(copy, sizeof copy, 1, K_ZLIB));
     copy[1] = 0x9D; /* the check of the header */
-    assert_false(nvcomp_zlib_fits(copy, sizeof copy));
+    assert_false(k_stream_fits(copy, sizeof copy, 1, K_ZLIB));
 
     gzip[20] = 200;
-    assert_true(nvcomp_gzip_fits(gzip, sizeof gzip, 200));
-    assert_true(nvcomp_gzip_fits(gzip, sizeof gzip, 200 + (UINT64_C(1) << 32)));
-    assert_false(nvcomp_gzip_fits(gzip, sizeof gzip, 400)); /* of two members */
-    gzip[3] = 8;                                            /* a name */
-    assert_false(nvcomp_gzip_fits(gzip, sizeof gzip, 200));
+    assert_true(k_stream_fits(gzip, sizeof gzip, 200, K_GZIP));
+    assert_true(k_stream_fits(gzip, sizeof gzip, 200 + (UINT64_C(1) << 32), K_GZIP));
+    assert_false(k_stream_fits(gzip, sizeof gzip, 400, K_GZIP)); /* of two members */
+    gzip[3] = 8;                                                 /* a name */
+    assert_false(k_stream_fits(gzip, sizeof gzip, 200, K_GZIP));
 
-    assert_true(nvcomp_snappy_fits((const uint8_t *)"\x80\x02", 2, 256));
-    assert_false(nvcomp_snappy_fits((const uint8_t *)"\x80\x02", 2, 255));
-    assert_false(nvcomp_snappy_fits((const uint8_t *)"\xff\xff\xff\xff\xff\x01", 6, 1));
-    assert_true(nvcomp_lz4_fits((const uint8_t *)"\0\1\0\0x", 5, 256));
-    assert_false(nvcomp_lz4_fits((const uint8_t *)"\0\1\0\0", 4, 256));
+    assert_true(k_stream_fits((const uint8_t *)"\x80\x02", 2, 256, K_SNAPPY));
+    assert_false(k_stream_fits((const uint8_t *)"\x80\x02", 2, 255, K_SNAPPY));
+    assert_false(
+        k_stream_fits((const uint8_t *)"\xff\xff\xff\xff\xff\x01", 6, 1, K_SNAPPY));
+    assert_true(k_stream_fits((const uint8_t *)"\0\1\0\0x", 5, 256, K_LZ4_HEADED));
+    assert_false(k_stream_fits((const uint8_t *)"\0\1\0\0", 4, 256, K_LZ4_HEADED));
 }
 
 int main(void)
