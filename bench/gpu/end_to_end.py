@@ -33,7 +33,7 @@ CHAINS = {
                  '"blocksize":0}}}}]',
     "zstd": '[{0},{{"name":"zstd","configuration":{{"level":1,"checksum":false}}}}]',
 }
-CPU_ONLY = b"lz4=cpu;blosc=cpu;zstd=cpu;shuffle=cpu;numcodecs.shuffle=cpu;numcodecs.lz4=cpu"
+CPU_ONLY = b"lz4=cpu;blosc=cpu;zstd=cpu;shuffle=cpu"
 DEEP = {"uint16": 128, "float32": 64}  # of a shard: 64 MiB
 CHUNKS = {"uint16": {"128K": (16, 64, 64), "1M": (32, 128, 128), "8M": (64, 256, 256)},
           "float32": {"128K": (8, 64, 64), "1M": (16, 128, 128), "8M": (32, 256, 256)}}
@@ -180,16 +180,18 @@ class Bench:
         memory, stats = self.block(self.options.kind, n_bytes), Stats()
         array = self.library.open(path)
         ways = {"": {}, ", CPU codecs": {"codec_preference": CPU_ONLY}}
+        if self.options.prefer:
+            ways[f", {self.options.prefer}"] = {"codec_preference": self.options.prefer.encode()}
         try:
             for way, more in ways.items():
-                if way and "1M" not in name:
+                if way == ", CPU codecs" and "1M" not in name:
                     continue
                 for offset in (0, n_bytes - values.nbytes):
                     memory.put(np.zeros_like(values), offset)
                 try:
                     def read(more=more):
                         array.read(memory, shape, stats=stats, **more)
-                    seconds, trace = self.time_runs(read, REPEATS if not way else 3), None if way else self.trace(read)
+                    seconds, trace = self.time_runs(read, 3 if way == ", CPU codecs" else REPEATS), None if way else self.trace(read)
                 except Failure as why:
                     self.note_failure(name + way, why)
                     continue
@@ -334,6 +336,7 @@ def main():
     parser.add_argument("--flat", type=int, default=1024, help="elements along two dimensions, a multiple of 256")
     parser.add_argument("--seconds", type=float, default=200)
     parser.add_argument("--cases", default="", help="words of the names of cases; default: all")
+    parser.add_argument("--prefer", default="", metavar="TEXT", help="a codec preference with which reads are timed, too")
     parser.add_argument("--trace", action="store_true", help="tell what the GPU did, by torch's profiler")
     options = parser.parse_args()
     faulthandler.enable()  # other packages are in this process, too
