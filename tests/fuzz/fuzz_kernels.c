@@ -65,13 +65,20 @@ static bool fuzz_cpu_decodes(const zarr_codec_impl_vtable *codec,
     return codec->decode(NULL, &job, 1, &exec, NULL) == ZARR_OK && job.dst_used == c->m;
 }
 
+/* Whether a stream of snappy has a literal of 4 GiB, which libsnappy takes as none. */
+static bool fuzz_wraps(const struct fuzz_chunk *c)
+{
+    return memmem(c->src, c->n, "\xFC\xFF\xFF\xFF\xFF", 5) != NULL;
+}
+
 static void fuzz_compare(const struct fuzz_chunk *c, uint32_t says,
                          const zarr_codec_impl_vtable *codec)
 {
     fuzz_check(says < K_STATUSES);
     /* liblz4 takes a match of no distance, which the format forbids; Blosc's other codecs
      * are for the CPU. */
-    if (!codec || says == K_BAD_OFFSET || says == K_UNSUPPORTED)
+    if (!codec || says == K_BAD_OFFSET || says == K_UNSUPPORTED ||
+        (says == K_BAD_INPUT && fuzz_wraps(c)))
         return;
     fuzz_check(fuzz_cpu_decodes(codec, c) == (says == K_OK));
     if (says == K_OK)
