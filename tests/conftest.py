@@ -34,8 +34,8 @@ ZARR_PYTHON = {"zarr", "peers", "both_ways"}
 
 # These count what the fake device does.
 OF_THE_FAKE_DEVICE = {"test_copies", "test_front"}
-NEVER_LEFT_OUT = {"test_memory_kinds",  # docs/status/memory.md says that CI runs it
-                  "test_hostile"}
+NEVER_LEFT_OUT = {"test_memory_kinds"}  # docs/status/memory.md says that CI runs it
+HALVED = {"test_hostile"}  # by make test; CI leaves none out
 
 
 def pytest_addoption(parser):
@@ -82,7 +82,10 @@ def pytest_collection_modifyitems(config, items):
     if os.environ.get("ZARRC_TEST_STORE"):
         leave(config, items, lambda item: "context" in item.fixturenames)
     if (most := config.getoption("--draw")) is not None and most < len(items):
-        drawn = set(random.Random(int(os.environ["ZARRC_SEED"])).sample([item.nodeid for item in items], most))
+        chance = random.Random(int(os.environ["ZARRC_SEED"]))
+        drawn = set(chance.sample([item.nodeid for item in items], most))
+        halved = [item.nodeid for item in items if module_name(item) in HALVED]
+        drawn.update(chance.sample(halved, len(halved) // 2) if "ZARR_TEST_FEW" in os.environ else halved)
         leave(config, items, lambda item: item.nodeid in drawn or module_name(item) in NEVER_LEFT_OUT)
     for item in items:
         if not LONG and item.get_closest_marker("long"):

@@ -327,6 +327,7 @@ def test_fork_while_threads_write(tmp_path):
     assert (stable.read("i8") == data).all()
 
 
+@pytest.mark.skipif("ZARR_TEST_FEW" in os.environ, reason="it starts pytest twice: not in make test")
 @pytest.mark.parametrize("workers", [[], ["-n", "1"]], ids=["alone", "xdist"])
 def test_seed_is_told(tmp_path, workers):
     """What passed without a word more (scripts/run-tests runs -q) can be repeated, too."""
