@@ -138,7 +138,7 @@ static bool place_is_better(const struct place_node *to, uint32_t j, uint32_t fr
                             int64_t cost)
 {
     return cost < to[j].cost ||
-           (cost == to[j].cost && !to[j].copied && to[j].from == 0 && from == j);
+           (cost == to[j].cost && !to[j].copied && to[j].from == 0 && from == j && j > 0);
 }
 
 static void place_impls(const struct zr_place *p, struct place_grid *g, uint32_t link)
