@@ -132,4 +132,9 @@ const zarr_host zr_host = {
     .store_cancel = zarr_store_cancel,
     .store_tell_place = zarr_store_tell_place,
     .store_read_counters = zarr_store_read_counters,
+    .next_open = zarr_codec_next_open,
+    .next_name = zarr_codec_next_name,
+    .next_scratch = zarr_codec_next_scratch,
+    .next_run = zarr_codec_next_run,
+    .next_close = zarr_codec_next_close,
 };

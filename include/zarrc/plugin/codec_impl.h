@@ -134,6 +134,8 @@ typedef struct zarr_codec_binding {
     const zarr_chunk_spec *encoded; /**< the same after the codec */
     /** kinds of memory of both sides, one of ZARR_DEVICE_* each */
     int32_t decoded_type, encoded_type;
+    const char *impl;  /**< name of the implementation, for tables that share functions */
+    const void *inner; /**< for zarr_codec_next_open(); not for the implementation */
 } zarr_codec_binding;
 
 /** The bit of a kind of memory in `in_kinds` and `out_kinds`. The kind is a device type
@@ -308,6 +310,54 @@ zarr_codec_runner_encode(const zarr_codec_runner *runner, zarr_codec_exec *exec,
                          const zarr_memory *src, zarr_memory *dst, zarr_error *err);
 /** Frees a runner, which may be NULL. */
 ZARR_API void zarr_codec_runner_close(zarr_codec_runner *runner);
+/** @} */
+
+/* ---- the next implementation ------------------------------------------------------- */
+
+/**
+ * The next implementation of a codec, bound for an implementation that wraps it: the best
+ * one after the wrapper, by preference and priority, that works between the same kinds of
+ * memory and needs no more alignment. The wrapper opens it in bind(), uses it in encode()
+ * and decode(), and closes it in close(). Thread class: frozen.
+ */
+typedef struct zarr_codec_next zarr_codec_next;
+
+/**
+ * @name Wrap the next implementation
+ * @{
+ */
+/**
+ * Binds the next implementation.
+ * @param out receives it; owned: zarr_codec_next_close()
+ * @param to what bind() of the wrapper got
+ * @retval ZARR_ERR_UNSUPPORTED there is none
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_codec_next_open(zarr_codec_next **out,
+                                                          const zarr_codec_binding *to,
+                                                          zarr_error *err);
+/** Returns the name of the implementation, such as "cpu.libzstd"; never NULL. Borrowed;
+ * it lives as long as `next`. */
+ZARR_API const char *zarr_codec_next_name(const zarr_codec_next *next);
+/** Returns how many bytes of scratch memory zarr_codec_next_run() needs in
+ * `exec->scratch`; for use in scratch(), whose parameters these are. */
+ZARR_API uint64_t zarr_codec_next_scratch(const zarr_codec_next *next, uint64_t n,
+                                          uint64_t max_out);
+/**
+ * Encodes or decodes chunks, in the direction of the wrapper. All work is done when the
+ * call returns, and the library has checked the lengths of the outputs.
+ * @param next borrowed
+ * @param exec what encode() or decode() of the wrapper got
+ * @param jobs chunks between the wrapper's kinds of memory, such as the wrapper's own
+ * jobs; `status`, `dst_used` and `flags` of each are set
+ * @param n number of jobs
+ * @return the first status of a job that is not ZARR_OK, whose text is in `err`
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_codec_next_run(const zarr_codec_next *next,
+                                                         zarr_codec_exec *exec,
+                                                         zarr_codec_job *jobs, uint64_t n,
+                                                         zarr_error *err);
+/** Closes the implementation; `next` may be NULL. */
+ZARR_API void zarr_codec_next_close(zarr_codec_next *next);
 /** @} */
 
 ZARR_END_DECLS

@@ -95,9 +95,10 @@ typedef zarr_status (*zarr_parallel_fn)(void *arg, uint64_t i, uint32_t worker,
  * What the library gives to plug-ins. The table is static: a plug-in may keep the
  * pointer. It grows at its end only: a plug-in that also runs with older libraries checks
  * `struct_size` before it uses a newer entry. Entries whose names begin with `spec_`,
- * `runner_`, `dtype_` and `store_` are public functions: `spec_i64` is
- * zarr_codec_spec_i64(), `runner_open` is zarr_codec_runner_open(), `dtype_name` is
- * zarr_dtype_name(), `store_run` is zarr_store_run(). Thread class: frozen.
+ * `runner_`, `next_`, `dtype_` and `store_` are public functions: `spec_i64` is
+ * zarr_codec_spec_i64(), `runner_open` is zarr_codec_runner_open(), `next_open` is
+ * zarr_codec_next_open(), `dtype_name` is zarr_dtype_name(), `store_run` is
+ * zarr_store_run(). Thread class: frozen.
  */
 typedef struct zarr_host {
     uint32_t struct_size, abi; /**< abi: ZARR_PLUGIN_ABI */
@@ -228,6 +229,15 @@ typedef struct zarr_host {
     void (*store_cancel)(zarr_store *store, void *arg);
     void (*store_tell_place)(const zarr_store *store, zarr_store_place_fn fn, void *user);
     void (*store_read_counters)(const zarr_store *store, zarr_store_counters *out);
+
+    /** The next implementation of a codec, for an implementation that wraps it. */
+    zarr_status (*next_open)(zarr_codec_next **out, const zarr_codec_binding *to,
+                             zarr_error *err);
+    const char *(*next_name)(const zarr_codec_next *next);
+    uint64_t (*next_scratch)(const zarr_codec_next *next, uint64_t n, uint64_t max_out);
+    zarr_status (*next_run)(const zarr_codec_next *next, zarr_codec_exec *exec,
+                            zarr_codec_job *jobs, uint64_t n, zarr_error *err);
+    void (*next_close)(zarr_codec_next *next);
 } zarr_host;
 
 /** Describes a plug-in. The struct and its texts are static. */

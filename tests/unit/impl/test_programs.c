@@ -1,6 +1,7 @@
 /*
  * unit/impl/test_programs.c - programs that are run: chains that compute, a transpose as
- * a stage, bytes around shards, batches, memory of a device, failing allocations.
+ * a stage, bytes around shards, batches, memory of a device, implementations that wrap
+ * the next one, failing allocations.
  */
 #include "unit/impl/made_up.h"
 #include "unit/impl/program_text.h"
@@ -198,6 +199,167 @@ static void foreign_memory(void **state)
     impl_env_close(&env);
 }
 
+/* ---- implementations that wrap the next one -------------------------------------- */
+
+static char wraps[200]; /* "wrapper>next " for each call */
+
+static zarr_status wrap_bind(void **self, const zarr_codec_spec *spec,
+                             const zarr_codec_binding *to, zarr_error *err)
+{
+    zarr_codec_next *next = NULL;
+    const zarr_status st = zarr_codec_next_open(&next, to, err);
+
+    ZR_UNUSED(spec);
+    *self = next;
+    if (st == ZARR_OK)
+        snprintf(wraps + strlen(wraps), sizeof wraps - strlen(wraps), "%s>%s ", to->impl,
+                 zarr_codec_next_name(next));
+    return st;
+}
+
+static uint64_t wrap_scratch(void *self, uint64_t n, uint64_t max_out)
+{
+    return zarr_codec_next_scratch(self, n, max_out);
+}
+
+static zarr_status wrap_code(void *self, zarr_codec_job *jobs, uint64_t n,
+                             zarr_codec_exec *exec, zarr_error *err)
+{
+    return zarr_codec_next_run(self, exec, jobs, n, err);
+}
+
+static void wrap_close(void *self)
+{
+    zarr_codec_next_close(self);
+}
+
+static const zarr_codec_impl_vtable wrapper = {
+    .struct_size = sizeof wrapper,
+    .caps = ZARR_CODEC_SAFE | ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE |
+            ZARR_CODEC_BATCH,
+    .codec = "zstd",
+    .in_kinds = CPU,
+    .out_kinds = CPU,
+    .bind = wrap_bind,
+    .scratch = wrap_scratch,
+    .encode = wrap_code,
+    .decode = wrap_code,
+    .close = wrap_close,
+};
+
+static void open_wrapped(struct impl_env *env, const char *const *names, int32_t priority)
+{
+    assert_int_equal(impl_env_open(env, NULL, NULL), ZARR_OK);
+    wraps[0] = 0;
+    for (; *names; names++) {
+        zarr_codec_impl_vtable v = wrapper;
+
+        v.impl = *names;
+        v.priority = priority;
+        assert_int_equal(zr_impl_register(&env->impls, &v, "test", NULL), ZARR_OK);
+    }
+}
+
+/* Equal priorities: the first one registered wraps the second, which wraps the core's. */
+static void wrappers_run_the_next(void **state)
+{
+    static const char *const names[] = {"cpu.first", "cpu.second", NULL};
+    const uint64_t dims[] = {4, 6, 0};
+    const struct impl_chain_args args = {
+        .format = 3, .codecs = "[" LITTLE ",\"zstd\"]", .dtype = "int32", .dims = dims};
+    struct impl_env env;
+    struct impl_chain c;
+    int32_t data[24] = {5, 6, 7};
+    uint8_t *enc = NULL, *dec = NULL;
+    zarr_error err = ZARR_ERROR_INIT;
+    size_t n = 0;
+
+    ZR_UNUSED(state);
+    open_wrapped(&env, names, 50);
+    assert_int_equal(impl_chain_open(&c, &env, &args, &err), ZARR_OK);
+    assert_string_equal(c.decode->stage[0].impl->vt.impl, "cpu.first");
+    /* bound for the stage, and once more as its fallback, in both directions */
+    assert_non_null(strstr(wraps, "cpu.second>cpu.libzstd cpu.first>cpu.second "));
+    assert_int_equal(impl_run(c.encode, &env, data, sizeof data, &enc, &n, &err),
+                     ZARR_OK);
+    assert_int_equal(impl_run(c.decode, &env, enc, n, &dec, &n, &err), ZARR_OK);
+    assert_int_equal(n, sizeof data);
+    assert_memory_equal(dec, data, n);
+    free(dec);
+    memset(enc, 7, 8); /* the error is that of the core's decoder */
+    assert_int_equal(impl_run(c.decode, &env, enc, 12, &dec, &n, &err), ZARR_ERR_CORRUPT);
+    assert_non_null(strstr(err.message, "zstd"));
+    free(enc);
+    impl_chain_close(&c);
+    impl_env_close(&env);
+}
+
+/* Nothing comes after the last one: it refuses to bind, and is not used. */
+static void the_last_wraps_nothing(void **state)
+{
+    static const char *const names[] = {"cpu.last", NULL};
+    const uint64_t dims[] = {4, 0};
+    const struct impl_chain_args args = {
+        .format = 3, .codecs = "[" LITTLE ",\"zstd\"]", .dtype = "int32", .dims = dims};
+    struct impl_env env;
+    struct impl_chain c;
+
+    ZR_UNUSED(state);
+    open_wrapped(&env, names, -50);
+    assert_int_equal(impl_chain_open(&c, &env, &args, NULL), ZARR_OK);
+    assert_string_equal(c.decode->stage[0].impl->vt.impl, "cpu.libzstd");
+    assert_null(c.decode->stage[0].fallback);
+    assert_string_equal(wraps, "");
+    impl_chain_close(&c);
+    impl_env_close(&env);
+}
+
+/* A part of the chunks of a batch fails. One that the next one does not accept is
+ * UNSUPPORTED, and one that it gives too much for is its bug. */
+static void wrapped_chunks_fail_alone(void **state)
+{
+    static const struct made_up_row rows[] = {{"zstd", "cpu.made", CPU, CPU, 10, 0},
+                                              {NULL, NULL, 0, 0, 0, 0}};
+    zarr_codec_impl_vtable v = wrapper;
+    const uint64_t dims[] = {4, 0};
+    const struct impl_chain_args args = {
+        .format = 3, .codecs = "[" LITTLE ",\"zstd\"]", .dtype = "int32", .dims = dims};
+    struct impl_env env;
+    struct impl_chain c;
+    char in[3][128] = {"a", "b", "x"};
+    uint8_t out[3][16];
+    zarr_codec_job jobs[3];
+    struct zr_stage_call call = {.jobs = jobs, .n = 3, .ts = &env.threads};
+    zarr_error err = ZARR_ERROR_INIT;
+
+    ZR_UNUSED(state);
+    open_with(&env, rows);
+    v.impl = "cpu.wrapper";
+    v.priority = 50;
+    wraps[0] = 0;
+    assert_int_equal(zr_impl_register(&env.impls, &v, "test", NULL), ZARR_OK);
+    assert_int_equal(impl_chain_open(&c, &env, &args, NULL), ZARR_OK);
+    assert_non_null(strstr(wraps, "cpu.wrapper>cpu.made"));
+    for (size_t i = 0; i < 3; i++)
+        jobs[i] = (zarr_codec_job){.src = zr_mem_of_host(in[i], i == 1 ? 128 : 8),
+                                   .dst = zr_mem_of_host(out[i], sizeof out[i])};
+    made_up_used = sizeof out[0];
+    assert_int_equal(zr_stage_run(&c.decode->stage[0], &call, false, &err),
+                     ZARR_ERR_UNSUPPORTED);
+    assert_int_equal(err.item, 1);
+    assert_non_null(strstr(err.message, "\"cpu.made\" does not take the chunk"));
+    assert_int_equal(jobs[0].status, ZARR_OK);
+    assert_int_equal(jobs[1].status, ZARR_ERR_UNSUPPORTED);
+    assert_int_equal(jobs[2].status, ZARR_ERR_CORRUPT);
+    made_up_used = 17; /* more than there is room for */
+    call.n = 1;
+    assert_int_equal(zr_stage_run(&c.decode->stage[0], &call, false, &err),
+                     ZARR_ERR_INTERNAL);
+    impl_chain_close(&c);
+    assert_int_equal(n_bound, 0);
+    impl_env_close(&env);
+}
+
 static zarr_status everything(const zarr_allocator *alloc)
 {
     static const char codecs[] = "[" TURN "," DELTA "," TURN "," BIG
@@ -218,8 +380,13 @@ static zarr_status everything(const zarr_allocator *alloc)
     v.impl = row.impl;
     v.in_kinds = v.out_kinds = CPU;
     v.priority = -5; /* last fallback, never run */
+    wraps[0] = 0;
     if (impl_env_open(&env, alloc, NULL) != ZARR_OK)
         return ZARR_ERR_NO_MEMORY;
+    ZR_TRY(zr_impl_register(&env.impls, &v, "test", NULL));
+    v = wrapper;
+    v.impl = "cpu.wrapper";
+    v.priority = 50;
     ZR_TRY(zr_impl_register(&env.impls, &v, "test", NULL));
     ZR_TRY(impl_chain_open(&c, &env, &args, NULL));
     ZR_TRY(impl_run(c.encode, &env, data, sizeof data, &enc, &n, NULL));
@@ -240,9 +407,15 @@ static void allocations_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(computing_chain_runs), cmocka_unit_test(transpose_stage),
-        cmocka_unit_test(bytes_around_shards),  cmocka_unit_test(batches_and_their_word),
-        cmocka_unit_test(foreign_memory),       cmocka_unit_test(allocations_fail),
+        cmocka_unit_test(computing_chain_runs),
+        cmocka_unit_test(transpose_stage),
+        cmocka_unit_test(bytes_around_shards),
+        cmocka_unit_test(batches_and_their_word),
+        cmocka_unit_test(foreign_memory),
+        cmocka_unit_test(wrappers_run_the_next),
+        cmocka_unit_test(the_last_wraps_nothing),
+        cmocka_unit_test(wrapped_chunks_fail_alone),
+        cmocka_unit_test(allocations_fail),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
