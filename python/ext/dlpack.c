@@ -1,8 +1,9 @@
 /* dlpack.c - tensors of DLPack, for data types that NumPy's own __dlpack__ refuses, such
- * as bfloat16. Out: the type Tensor, over memory of NumPy. In: a capsule of another
- * library, as memory of a read or write. */
+ * as bfloat16. Out: the type Tensor, over memory of NumPy; and bytes of the library that
+ * a plug-in works on. In: a capsule of another library, as memory of a read or write. */
 #include "ext.h"
 
+#include <stdlib.h>
 #include <zarrc/dlpack.h>
 
 /* The heads of the structs of dlpack.h (DLPack 1.1), of which only the deleters are
@@ -125,6 +126,84 @@ PyObject *zx_capsule(zx_array *array, const zarr_tensor *t, bool has_version,
                             has_version ? versioned : plain, capsule_drop);
     if (!capsule)
         delete_managed(has_version ? (void *)v : (void *)m, has_version);
+    return capsule;
+}
+
+void *zx_address(const zarr_memory *m)
+{
+    const bool has_addresses = m->device_type == ZARR_DEVICE_CPU ||
+                               m->device_type == ZARR_DEVICE_CUDA ||
+                               m->device_type == ZARR_DEVICE_CUDA_HOST ||
+                               m->device_type == ZARR_DEVICE_CUDA_MANAGED;
+
+    return has_addresses && m->handle ? (char *)m->handle + m->offset : m->handle;
+}
+
+/* A tensor of bytes, in one block with its length and what it has to release. */
+struct byte_tensor {
+    union {
+        struct dl_managed plain;
+        struct dl_versioned versioned;
+    } managed;
+    int64_t length, stride;
+    zarr_dlpack_release release;
+    void *user;
+};
+
+static void free_bytes(struct byte_tensor *b)
+{
+    b->release(b->user);
+    free(b);
+}
+
+static void delete_plain(struct dl_managed *self)
+{
+    free_bytes(self->manager);
+}
+
+static void delete_versioned(struct dl_versioned *self)
+{
+    free_bytes(self->manager);
+}
+
+PyObject *zx_bytes_capsule(const zarr_memory *m, bool is_read_only, bool has_version,
+                           zarr_dlpack_release release, void *user)
+{
+    struct byte_tensor *b = calloc(1, sizeof *b);
+    struct dl_tensor *t = NULL;
+    PyObject *capsule;
+
+    if (!b) {
+        release(user);
+        return PyErr_NoMemory();
+    }
+    t = has_version ? &b->managed.versioned.tensor : &b->managed.plain.tensor;
+    b->release = release;
+    b->user = user;
+    b->length = (int64_t)m->bytes;
+    b->stride = 1;
+    t->data = zx_address(m);
+    t->byte_offset = t->data && t->data == m->handle ? m->offset : 0;
+    t->device.type = m->device_type;
+    t->device.id = m->device_id;
+    t->ndim = 1;
+    t->dtype.code = 1; /* unsigned integers */
+    t->dtype.bits = 8;
+    t->dtype.lanes = 1;
+    t->shape = &b->length;
+    t->strides = &b->stride;
+    if (has_version) {
+        b->managed.versioned.version.major = 1;
+        b->managed.versioned.manager = b;
+        b->managed.versioned.deleter = delete_versioned;
+        b->managed.versioned.flags = is_read_only ? ZARR_DLPACK_READ_ONLY : 0;
+    } else {
+        b->managed.plain.manager = b;
+        b->managed.plain.deleter = delete_plain;
+    }
+    capsule = PyCapsule_New(&b->managed, has_version ? versioned : plain, capsule_drop);
+    if (!capsule)
+        free_bytes(b);
     return capsule;
 }
 

@@ -78,7 +78,7 @@ typedef struct zx_state {
     PyTypeObject *context_type, *store_type, *array_type, *group_type, *selection_type;
     PyTypeObject *vlen_type, *request_type, *queue_type, *tensor_type, *block_type;
     PyTypeObject *service_type, *batch_type, *device_type, *lock_type;
-    PyTypeObject *plugin_service_type, *plugin_call_type;
+    PyTypeObject *plugin_service_type, *plugin_call_type, *chunk_memory_type;
     PyTypeObject *quick_type;
     PyObject *name[ZX_N_NAMES];                /* of attributes, by ZX_NAME_* */
     atomic_ullong quick_batches, quick_chunks; /* of Quick, for `zarrc.pipeline_stats` */
@@ -224,6 +224,12 @@ int zx_memory_of_capsule(struct zx_memory *m, zx_array *a, PyObject *capsule,
 /* A capsule of DLPack of a tensor. Also after an exception `release` is called, once. */
 PyObject *zx_capsule(zx_array *array, const zarr_tensor *t, bool has_version,
                      zarr_dlpack_release release, void *user);
+/* A DLPack capsule over bytes of the library; `release` is called once, on any thread,
+ * also after a failure. */
+PyObject *zx_bytes_capsule(const zarr_memory *m, bool is_read_only, bool has_version,
+                           zarr_dlpack_release release, void *user);
+/* The address of a block, where addresses are handles; else the handle. */
+void *zx_address(const zarr_memory *m);
 PyObject *zx_array_device(PyObject *self, PyObject *args);
 void zx_memory_of_device(struct zx_memory *m, PyObject *device);
 /* Memory of a device by its address: a tuple (address, shape, strides in bytes or None,

@@ -372,7 +372,8 @@ static zarr_status ask(struct foreign *f, const struct question *q, struct zx_an
 
 /* A plug-in that was asked uses memory of the caller: the wait does not end before its
  * answer. */
-zarr_status zx_box_ask(struct zx_box *box, uint32_t what, void *arg, zarr_error *err)
+zarr_status zx_box_ask(struct zx_box *box, uint32_t what, void *arg,
+                       void (*here)(struct zx_letter *l), zarr_error *err)
 {
     struct zx_letter *l = letter_new(what, 1, NULL);
     struct zx_answer a;
@@ -384,8 +385,12 @@ zarr_status zx_box_ask(struct zx_box *box, uint32_t what, void *arg, zarr_error 
     answer_init(&a);
     l->answer = &a;
     l->arg = arg;
-    if (!box_put(box, l))
+    if (here) {
+        l->generation = atomic_load(&box->generation);
+        here(l);
+    } else if (!box_put(box, l)) {
         zx_letter_end(box, l, GONE);
+    }
     pthread_mutex_lock(&a.mutex);
     while (!a.is_done)
         pthread_cond_wait(&a.end, &a.mutex);

@@ -92,8 +92,10 @@ void zx_answer_call(struct zx_letter *l, zarr_status status, int os_code,
 /* Ends all parts that nothing has claimed, and frees the letter. */
 void zx_letter_end(struct zx_box *box, struct zx_letter *l, const char *why);
 
-/* Sends a letter about `arg` and waits for its answer, on a thread without the GIL. */
-zarr_status zx_box_ask(struct zx_box *box, uint32_t what, void *arg, zarr_error *err);
+/* Sends a letter about `arg` and waits for its answer, on a thread without the GIL. If
+ * `here` is not NULL, it gets the letter, and answers and frees it. */
+zarr_status zx_box_ask(struct zx_box *box, uint32_t what, void *arg,
+                       void (*here)(struct zx_letter *l), zarr_error *err);
 
 /* Makes a store whose letters go into `box`. */
 struct zx_foreign_spec {

@@ -126,7 +126,8 @@ static int exec(PyObject *module)
                  {&st->lock_type, &zx_lock_spec},
                  {&st->quick_type, &zx_quick_spec},
                  {&st->plugin_service_type, &zx_plugin_service_spec},
-                 {&st->plugin_call_type, &zx_plugin_call_spec}};
+                 {&st->plugin_call_type, &zx_plugin_call_spec},
+                 {&st->chunk_memory_type, &zx_chunk_memory_spec}};
 
     if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0) {
         PyErr_SetString(PyExc_ImportError,
@@ -171,6 +172,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(st->quick_type);
     Py_VISIT(st->plugin_service_type);
     Py_VISIT(st->plugin_call_type);
+    Py_VISIT(st->chunk_memory_type);
     return 0;
 }
 
@@ -205,6 +207,7 @@ static int clear(PyObject *module)
     zx_quick_deinit(st);
     Py_CLEAR(st->plugin_service_type);
     Py_CLEAR(st->plugin_call_type);
+    Py_CLEAR(st->chunk_memory_type);
     return 0;
 }
 

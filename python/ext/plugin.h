@@ -4,8 +4,8 @@
  * library calls, on any thread. They never call Python: each function puts a question
  * into a letter (foreign.h) and waits. plugin_service.c is the half that one thread of
  * Python calls: it takes the letters, with copies of all bytes, and answers them. So a
- * wave of chunks costs one turn of the GIL, and memory of the library is never in the
- * hands of Python.
+ * wave of chunks costs one turn of the GIL. Only an implementation of a codec gets memory
+ * of the library itself (plugin_memory.c), until its call ends.
  */
 #ifndef ZARRC_PYTHON_PLUGIN_H
 #define ZARRC_PYTHON_PLUGIN_H
@@ -22,7 +22,10 @@ enum {
     ZX_ASK_DECODE = 4,
     ZX_ASK_FILL_PARSE = 5, /* an element of the JSON text of a fill value */
     ZX_ASK_FILL_PRINT = 6,
-    ZX_ASK_OPEN = 7 /* a store of a URL */
+    ZX_ASK_OPEN = 7,         /* a store of a URL */
+    ZX_ASK_BIND = 8,         /* whether an implementation takes such chunks */
+    ZX_ASK_ENCODE_THERE = 9, /* chunks of a wave, in the memory where they are */
+    ZX_ASK_DECODE_THERE = 10
 };
 
 enum {
@@ -30,18 +33,22 @@ enum {
     ZX_FILL_BYTES = 512  /* most bytes of an element */
 };
 
-/* A codec, data type or store of Python. It lives as long as the process, because tables
- * of functions keep its texts. */
+/* A codec, an implementation of one, a data type or a store of Python. It lives as long
+ * as the process, because tables of functions keep its texts. */
 struct zx_plug {
     struct zx_plug *next;
-    uint64_t number;   /* the number that Python gave it */
-    uint32_t registry; /* ZARR_REGISTRY_* */
-    uint32_t kind;     /* ZARR_CODEC_* of a codec, ZARR_KIND_* of a data type */
-    uint32_t flags;    /* of a codec: ZARR_CODEC_SPEC_* */
+    atomic_bool is_dropped; /* its first registration failed: nothing uses it */
+    uint64_t number;        /* the number that Python gave it */
+    uint32_t registry;      /* ZARR_REGISTRY_* */
+    uint32_t kind;  /* ZARR_CODEC_* of a codec, ZARR_KIND_* of a data type, the kind of
+                       memory of an implementation */
+    uint32_t flags; /* ZARR_CODEC_SPEC_* of a codec, ZARR_CODEC_* of an implementation */
     bool is_lossy;
+    int32_t priority;    /* of an implementation */
     uint64_t item_bytes; /* of a data type, and what follows */
     uint32_t swap_bytes, item_bits;
-    char *name, *v2; /* `v2`: NULL: format 2 does not have it */
+    char *name;
+    char *other; /* the v2 name of a data type, or NULL; the codec of an implementation */
 };
 
 /* A chunk before or after a codec, with its fill value. */
@@ -69,14 +76,17 @@ struct zx_ask {
     void *chunk_fill;
     char dtype[ZX_NAME_BYTES];     /* ZX_ASK_RESOLVE: another data type; "": the same */
     struct zx_foreign_spec *store; /* ZX_ASK_OPEN: filled; its box is one of ours */
+    const zarr_codec_next *next;   /* of an implementation: the next one, or NULL */
+    zarr_codec_exec *exec;
 };
 
 /* ---- plugin_service.c ------------------------------------------------------- */
 
 /* Sends a question and waits for the answer. */
 zarr_status zx_ask(struct zx_ask *q, zarr_error *err);
-/* The plug-in of a name, or NULL. */
-const struct zx_plug *zx_plug_find(uint32_t registry, const char *name);
+/* The plug-in of a name, or NULL. `codec`: of an implementation; else NULL. */
+const struct zx_plug *zx_plug_find(uint32_t registry, const char *name,
+                                   const char *codec);
 /* Writes as snprintf(): a text of an answer, which is freed. */
 void zx_ask_text(struct zx_ask *q, char *text, size_t cap, size_t *text_bytes);
 /* Sets an error of a plug-in. Returns `status`. */
@@ -86,15 +96,32 @@ zarr_status zx_plug_fail(zarr_error *err, zarr_status status, const char *name,
 int zx_plugs_register(zx_state *st, zarr_context *ctx, PyObject *tuple);
 PyObject *zx_new_plugin_service(PyObject *module, PyObject *unused);
 
+/* ---- plugin_memory.c -------------------------------------------------------- */
+
+/* How many objects and exports of one call are alive, with the call itself. */
+struct zx_lease {
+    atomic_uint n;
+    atomic_bool is_over; /* nothing may be exported now */
+};
+struct zx_lease *zx_lease_new(void); /* NULL: an exception */
+void zx_lease_unref(void *lease);
+/* ([inputs], [outputs]) of jobs, as ChunkMemory; NULL: an exception. */
+PyObject *zx_chunk_memories(zx_state *st, struct zx_lease *lease,
+                            const zarr_codec_job *jobs, uint64_t n);
+/* The memory of such an object of this lease; NULL: an exception. */
+const zarr_memory *zx_chunk_memory(zx_state *st, const struct zx_lease *lease,
+                                   PyObject *object, bool is_output);
+
 /* ---- plugin_codec.c, plugin_dtype.c, plugin_store.c ------------------------- */
 
 zarr_status zx_codec_register(zarr_context *ctx, const struct zx_plug *p,
                               zarr_error *err);
+zarr_status zx_impl_register(zarr_context *ctx, const struct zx_plug *p, zarr_error *err);
 zarr_status zx_dtype_register(zarr_context *ctx, const struct zx_plug *p,
                               zarr_error *err);
 zarr_status zx_scheme_register(zarr_context *ctx, const struct zx_plug *p,
                                zarr_error *err);
 
-extern PyType_Spec zx_plugin_service_spec, zx_plugin_call_spec;
+extern PyType_Spec zx_plugin_service_spec, zx_plugin_call_spec, zx_chunk_memory_spec;
 
 #endif

@@ -1,6 +1,7 @@
-/* plugin_codec.c - the tables of a codec that is written in Python. All chunks of a wave
- * are one question. The input is shown to Python as a copy, and the answer is copied into
- * the library's memory, within its bounds. */
+/* plugin_codec.c - the tables of a codec that is written in Python, and of an
+ * implementation of a codec. All chunks of a wave are one question. The input of a codec
+ * is shown to Python as a copy, and the answer is copied into the library's memory,
+ * within its bounds. An implementation gets the memory itself. */
 #include "plugin.h"
 
 #include <stdlib.h>
@@ -8,7 +9,7 @@
 
 static const struct zx_plug *find_plug(const zarr_codec_spec *spec)
 {
-    return zx_plug_find(ZARR_REGISTRY_CODEC, zarr_codec_spec_name(spec));
+    return zx_plug_find(ZARR_REGISTRY_CODEC, zarr_codec_spec_name(spec), NULL);
 }
 
 static zarr_status fail_gone(zarr_error *err, const char *name)
@@ -76,6 +77,7 @@ static int lossy(const zarr_codec_spec *spec, const zarr_chunk_spec *in)
 
 struct bound {
     uint64_t number;
+    zarr_codec_next *next; /* owned: what an implementation may wrap; NULL: nothing */
     struct zx_chunk decoded, encoded;
     char json[];
 };
@@ -93,10 +95,10 @@ static void keep(struct zx_chunk *out, const zarr_chunk_spec *in)
     }
 }
 
-static zarr_status bind(void **self, const zarr_codec_spec *spec,
-                        const zarr_codec_binding *to, zarr_error *err)
+static zarr_status make_bound(struct bound **out, const struct zx_plug *p,
+                              const zarr_codec_spec *spec, const zarr_codec_binding *to,
+                              zarr_error *err)
 {
-    const struct zx_plug *p = find_plug(spec);
     const char *json = zarr_codec_spec_json(spec);
     const size_t n = strlen(json) + 1;
     struct bound *b;
@@ -111,15 +113,71 @@ static zarr_status bind(void **self, const zarr_codec_spec *spec,
     if (!b)
         return zx_plug_fail(err, ZARR_ERR_NO_MEMORY, p->name, "no memory");
     b->number = p->number;
+    b->next = NULL;
     keep(&b->decoded, to->decoded);
     keep(&b->encoded, to->encoded);
     memcpy(b->json, json, n);
-    *self = b;
+    *out = b;
     return ZARR_OK;
 }
 
+static zarr_status bind(void **self, const zarr_codec_spec *spec,
+                        const zarr_codec_binding *to, zarr_error *err)
+{
+    struct bound *b = NULL;
+    const zarr_status status = make_bound(&b, find_plug(spec), spec, to, err);
+
+    *self = b;
+    return status;
+}
+
+static void finish(void *self)
+{
+    zarr_codec_next_close(((struct bound *)self)->next);
+    free(self);
+}
+
+static zarr_status bind_impl(void **self, const zarr_codec_spec *spec,
+                             const zarr_codec_binding *to, zarr_error *err)
+{
+    struct bound *b = NULL;
+    zarr_status status = make_bound(
+        &b, zx_plug_find(ZARR_REGISTRY_CODEC_IMPL, to->impl, zarr_codec_spec_name(spec)),
+        spec, to, err);
+
+    if (status == ZARR_OK) {
+        struct zx_ask q = {.what = ZX_ASK_BIND,
+                           .number = b->number,
+                           .json = b->json,
+                           .format = to->encode != 0,
+                           .decoded = &b->decoded.spec,
+                           .encoded = &b->encoded.spec};
+
+        status = zx_ask(&q, err);
+        free(q.out);
+    }
+    if (status == ZARR_OK) {
+        status = zarr_codec_next_open(&b->next, to, err);
+        if (status == ZARR_ERR_UNSUPPORTED) /* it is the last one */
+            status = ZARR_OK;
+    }
+    if (status == ZARR_OK)
+        *self = b;
+    else if (b)
+        finish(b);
+    return status;
+}
+
+/* For what the implementation wraps; its own calls need none. */
+static uint64_t scratch(void *self, uint64_t n, uint64_t max_out)
+{
+    const zarr_codec_next *next = ((const struct bound *)self)->next;
+
+    return next ? zarr_codec_next_scratch(next, n, max_out) : 0;
+}
+
 static zarr_status run(void *self, uint32_t what, zarr_codec_job *jobs, uint64_t n,
-                       zarr_error *err)
+                       zarr_codec_exec *exec, zarr_error *err)
 {
     struct bound *b = self;
     struct zx_ask q = {.what = what,
@@ -128,32 +186,45 @@ static zarr_status run(void *self, uint32_t what, zarr_codec_job *jobs, uint64_t
                        .decoded = &b->decoded.spec,
                        .encoded = &b->encoded.spec,
                        .jobs = jobs,
-                       .n = n};
+                       .n = n,
+                       .next = b->next,
+                       .exec = exec};
+
+    zarr_status status;
 
     for (uint64_t i = 0; i < n; i++) { /* until Python answers */
         jobs[i].status = ZARR_ERR_IO;
         jobs[i].dst_used = 0;
     }
-    return zx_ask(&q, err);
+    status = zx_ask(&q, err);
+    for (uint64_t i = 0; i < n && status != ZARR_OK; i++)
+        if (jobs[i].status == ZARR_ERR_IO) /* it failed for all of them */
+            jobs[i].status = status;
+    return status;
 }
 
 static zarr_status encode(void *self, zarr_codec_job *jobs, uint64_t n,
                           zarr_codec_exec *exec, zarr_error *err)
 {
-    (void)exec;
-    return run(self, ZX_ASK_ENCODE, jobs, n, err);
+    return run(self, ZX_ASK_ENCODE, jobs, n, exec, err);
 }
 
 static zarr_status decode(void *self, zarr_codec_job *jobs, uint64_t n,
                           zarr_codec_exec *exec, zarr_error *err)
 {
-    (void)exec;
-    return run(self, ZX_ASK_DECODE, jobs, n, err);
+    return run(self, ZX_ASK_DECODE, jobs, n, exec, err);
 }
 
-static void finish(void *self)
+static zarr_status encode_there(void *self, zarr_codec_job *jobs, uint64_t n,
+                                zarr_codec_exec *exec, zarr_error *err)
 {
-    free(self);
+    return run(self, ZX_ASK_ENCODE_THERE, jobs, n, exec, err);
+}
+
+static zarr_status decode_there(void *self, zarr_codec_job *jobs, uint64_t n,
+                                zarr_codec_exec *exec, zarr_error *err)
+{
+    return run(self, ZX_ASK_DECODE_THERE, jobs, n, exec, err);
 }
 
 zarr_status zx_codec_register(zarr_context *ctx, const struct zx_plug *p, zarr_error *err)
@@ -186,4 +257,26 @@ zarr_status zx_codec_register(zarr_context *ctx, const struct zx_plug *p, zarr_e
     if (status == ZARR_OK)
         status = zarr_context_register_codec_impl(ctx, &way, "zarrc.plugins", err);
     return status;
+}
+
+/* In memory of a device, chunks begin where an implementation may read words of any
+ * size. */
+zarr_status zx_impl_register(zarr_context *ctx, const struct zx_plug *p, zarr_error *err)
+{
+    const bool is_host = p->kind == ZARR_DEVICE_CPU;
+    const zarr_codec_impl_vtable way = {.struct_size = sizeof way,
+                                        .caps = p->flags | ZARR_CODEC_BATCH,
+                                        .codec = p->other,
+                                        .impl = p->name,
+                                        .in_kinds = ZARR_MEMORY_BIT(p->kind),
+                                        .out_kinds = ZARR_MEMORY_BIT(p->kind),
+                                        .priority = p->priority,
+                                        .alignment = is_host ? 0 : 256,
+                                        .bind = bind_impl,
+                                        .scratch = scratch,
+                                        .encode = encode_there,
+                                        .decode = decode_there,
+                                        .close = finish};
+
+    return zarr_context_register_codec_impl(ctx, &way, "zarrc.plugins", err);
 }

@@ -10,7 +10,7 @@
 static zarr_status parse(zarr_dtype_info *info, const zarr_dtype_host *host,
                          const char *name, const char *json, zarr_error *err)
 {
-    const struct zx_plug *p = zx_plug_find(ZARR_REGISTRY_DTYPE, name);
+    const struct zx_plug *p = zx_plug_find(ZARR_REGISTRY_DTYPE, name, NULL);
 
     (void)host;
     (void)json;
@@ -100,9 +100,9 @@ zarr_status zx_dtype_register(zarr_context *ctx, const struct zx_plug *p, zarr_e
 {
     const zarr_dtype_vtable vt = {.struct_size = sizeof vt,
                                   .flags = ZARR_DTYPE_ANY_CONFIGURATION |
-                                           (p->v2 ? ZARR_DTYPE_V2_PLAIN : 0u),
+                                           (p->other ? ZARR_DTYPE_V2_PLAIN : 0u),
                                   .name = p->name,
-                                  .v2 = p->v2,
+                                  .v2 = p->other,
                                   .codec = default_codec(p),
                                   .parse = parse,
                                   .fill_parse = fill_parse,

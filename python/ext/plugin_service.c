@@ -4,6 +4,7 @@
  * an answer fails, so that an exception cannot leave a thread of the library waiting. */
 #include "plugin.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,20 +18,51 @@ typedef struct {
     struct zx_box *box;
     struct zx_letter *l;
     uint32_t what;
+    struct zx_lease *lease; /* of memory that Python was given; NULL: of none */
+    atomic_bool is_busy;    /* the next implementation runs */
 } plugin_call;
+
+/* An implementation of Python runs the next one on the thread of plug-ins. If that one
+ * asks, the same thread answers. */
+struct turn {
+    zx_state *st;
+    struct zx_box *box;
+    PyObject *take; /* borrowed: (question) */
+    PyThreadState *thread;
+};
+static _Thread_local struct turn *turn;
+
+static PyObject *make_questions(zx_state *st, struct zx_box *box, struct zx_letter *l);
 
 /* ---- on threads of the library ---------------------------------------------- */
 
-zarr_status zx_ask(struct zx_ask *q, zarr_error *err)
+/* Without the GIL, which it takes. The question fails if it gets no answer. */
+static void ask_here(struct zx_letter *l)
 {
-    return zx_box_ask(atomic_load(&the_box), ZX_PLUGIN, q, err);
+    struct turn *t = turn;
+    PyObject *list, *done = NULL;
+
+    PyEval_RestoreThread(t->thread);
+    list = make_questions(t->st, t->box, l);
+    if (list && PyList_Size(list) == 1)
+        done = PyObject_CallFunctionObjArgs(t->take, PyList_GetItem(list, 0), NULL);
+    Py_XDECREF(done);
+    Py_XDECREF(list);
+    PyErr_Clear();
+    t->thread = PyEval_SaveThread();
 }
 
-const struct zx_plug *zx_plug_find(uint32_t registry, const char *name)
+zarr_status zx_ask(struct zx_ask *q, zarr_error *err)
+{
+    return zx_box_ask(atomic_load(&the_box), ZX_PLUGIN, q, turn ? ask_here : NULL, err);
+}
+
+const struct zx_plug *zx_plug_find(uint32_t registry, const char *name, const char *codec)
 {
     const struct zx_plug *p = atomic_load(&plugs);
 
-    while (p && (p->registry != registry || strcmp(p->name, name) != 0))
+    while (p && (p->registry != registry || strcmp(p->name, name) != 0 ||
+                 atomic_load(&p->is_dropped) || (codec && strcmp(p->other, codec) != 0)))
         p = p->next;
     return p;
 }
@@ -67,20 +99,21 @@ zarr_status zx_plug_fail(zarr_error *err, zarr_status status, const char *name,
 /* ---- what was registered ---------------------------------------------------- */
 
 /* The plug-in of (registry, number, name, kind, flags, is_lossy, item_bytes, swap_bytes,
- * item_bits, v2 name or None); NULL: an exception. */
-static const struct zx_plug *make_plug(PyObject *tuple)
+ * item_bits, other name or None, priority); NULL: an exception. */
+static struct zx_plug *make_plug(PyObject *tuple, bool *is_new)
 {
     struct zx_plug made = {0}, *p;
     unsigned long long number, item_bytes;
-    const char *name, *v2;
-    size_t name_bytes, v2_bytes;
+    const char *name, *other;
+    size_t name_bytes, other_bytes;
     int is_lossy;
 
-    if (!PyArg_ParseTuple(tuple, "IKsIIpKIIz", &made.registry, &number, &name, &made.kind,
-                          &made.flags, &is_lossy, &item_bytes, &made.swap_bytes,
-                          &made.item_bits, &v2))
+    if (!PyArg_ParseTuple(tuple, "IKsIIpKIIzi", &made.registry, &number, &name,
+                          &made.kind, &made.flags, &is_lossy, &item_bytes,
+                          &made.swap_bytes, &made.item_bits, &other, &made.priority))
         return NULL;
-    p = (struct zx_plug *)(uintptr_t)zx_plug_find(made.registry, name);
+    p = (struct zx_plug *)(uintptr_t)zx_plug_find(
+        made.registry, name, made.registry == ZARR_REGISTRY_CODEC_IMPL ? other : NULL);
     if (p && p->number == number)
         return p;
     if (p) {
@@ -91,21 +124,22 @@ static const struct zx_plug *make_plug(PyObject *tuple)
     made.is_lossy = is_lossy;
     made.item_bytes = item_bytes;
     name_bytes = strlen(name) + 1;
-    v2_bytes = v2 ? strlen(v2) + 1 : 0;
-    p = malloc(sizeof *p + name_bytes + v2_bytes);
+    other_bytes = other ? strlen(other) + 1 : 0;
+    p = malloc(sizeof *p + name_bytes + other_bytes);
     if (!p) {
         PyErr_NoMemory();
         return NULL;
     }
     *p = made;
     p->name = (char *)(p + 1);
-    p->v2 = v2 ? p->name + name_bytes : NULL;
+    p->other = other ? p->name + name_bytes : NULL;
     memcpy(p->name, name, name_bytes);
-    if (v2)
-        memcpy(p->v2, v2, v2_bytes);
+    if (other)
+        memcpy(p->other, other, other_bytes);
     p->next = atomic_load(&plugs);
     while (!atomic_compare_exchange_weak(&plugs, &p->next, p))
         ;
+    *is_new = true;
     return p;
 }
 
@@ -115,6 +149,8 @@ static zarr_status register_one(zarr_context *ctx, const struct zx_plug *p,
     switch (p->registry) {
     case ZARR_REGISTRY_CODEC:
         return zx_codec_register(ctx, p, err);
+    case ZARR_REGISTRY_CODEC_IMPL:
+        return zx_impl_register(ctx, p, err);
     case ZARR_REGISTRY_DTYPE:
         return zx_dtype_register(ctx, p, err);
     default:
@@ -127,14 +163,18 @@ int zx_plugs_register(zx_state *st, zarr_context *ctx, PyObject *tuple)
     const Py_ssize_t n = tuple && PyTuple_Check(tuple) ? PyTuple_Size(tuple) : 0;
 
     for (Py_ssize_t i = 0; i < n; i++) {
-        const struct zx_plug *p = make_plug(PyTuple_GetItem(tuple, i));
+        bool is_new = false;
+        struct zx_plug *p = make_plug(PyTuple_GetItem(tuple, i), &is_new);
         zarr_error err;
         zarr_status status;
 
         if (!p)
             return -1;
         Py_BEGIN_ALLOW_THREADS status = register_one(ctx, p, &err);
-        Py_END_ALLOW_THREADS if (zx_check(st, status, &err, NULL)) return -1;
+        Py_END_ALLOW_THREADS if (status && is_new)
+            atomic_store(&p->is_dropped, true); /* another one may have its name */
+        if (zx_check(st, status, &err, NULL))
+            return -1;
     }
     return 0;
 }
@@ -196,6 +236,15 @@ static PyObject *question(plugin_call *call)
     case ZX_ASK_OPEN:
         return Py_BuildValue("(OIKszi)", call, q->what, number, q->json, q->more,
                              (int)q->format);
+    case ZX_ASK_BIND:
+        return Py_BuildValue("(OIKsNNi)", call, q->what, number, q->json,
+                             chunk_object(q->decoded), chunk_object(q->encoded),
+                             (int)q->format);
+    case ZX_ASK_ENCODE_THERE:
+    case ZX_ASK_DECODE_THERE:
+        return Py_BuildValue("(OIKsNNz)", call, q->what, number, q->json,
+                             chunk_object(q->decoded), chunk_object(q->encoded),
+                             q->next ? zarr_codec_next_name(q->next) : NULL);
     default:
         return Py_BuildValue("(OIKsNNN)", call, q->what, number, q->json,
                              chunk_object(q->decoded), chunk_object(q->encoded),
@@ -204,19 +253,19 @@ static PyObject *question(plugin_call *call)
 }
 
 /* Letters as questions. One that finds no memory fails at once. */
-static PyObject *list_questions(zx_service *self, struct zx_letter *l)
+static PyObject *make_questions(zx_state *st, struct zx_box *box, struct zx_letter *l)
 {
     PyObject *list = PyList_New(0);
 
     while (l) {
         struct zx_letter *next = l->next;
-        plugin_call *call = list ? zx_alloc(self->st->plugin_call_type) : NULL;
+        plugin_call *call = list ? zx_alloc(st->plugin_call_type) : NULL;
 
         if (call) {
             PyObject *asked;
 
-            call->st = self->st;
-            call->box = zx_box_ref(self->box);
+            call->st = st;
+            call->box = zx_box_ref(box);
             call->l = l;
             call->what = ((struct zx_ask *)l->arg)->what;
             asked = question(call);
@@ -226,11 +275,16 @@ static PyObject *list_questions(zx_service *self, struct zx_letter *l)
             Py_DECREF((PyObject *)call);
         } else {
             PyErr_Clear();
-            zx_letter_end(self->box, l, "no memory for a call of a plug-in");
+            zx_letter_end(box, l, "no memory for a call of a plug-in");
         }
         l = next;
     }
     return list;
+}
+
+static PyObject *list_questions(zx_service *self, struct zx_letter *l)
+{
+    return make_questions(self->st, self->box, l);
 }
 
 /* new_plugin_service() -> the one of the process */
@@ -258,6 +312,9 @@ static void call_dealloc(PyObject *o)
 {
     plugin_call *self = (plugin_call *)o;
 
+    if (self->lease)
+        atomic_store(&self->lease->is_over, true);
+    zx_lease_unref(self->lease);
     zx_letter_end(self->box, self->l, "the plug-in ended without an answer");
     zx_box_unref(self->box);
     zx_free(o);
@@ -378,12 +435,154 @@ static PyObject *call_answer_open(PyObject *o, PyObject *args)
     Py_RETURN_NONE;
 }
 
+/* ---- memory of the chunks ---------------------------------------------------- */
+
+/* memory() -> ([inputs], [outputs]) of an implementation's chunks, until kept() */
+static PyObject *call_memory(PyObject *o, PyObject *unused)
+{
+    plugin_call *self = (plugin_call *)o;
+    const struct zx_ask *q = self->l->arg;
+
+    (void)unused;
+    if (self->lease || atomic_load(&self->l->claimed[0])) {
+        PyErr_SetString(PyExc_RuntimeError, "the call is over");
+        return NULL;
+    }
+    self->lease = zx_lease_new();
+    return self->lease ? zx_chunk_memories(self->st, self->lease, q->jobs, q->n) : NULL;
+}
+
+/* kept() -> how many objects and exports of the memory are alive; it exports no more */
+static PyObject *call_kept(PyObject *o, PyObject *unused)
+{
+    struct zx_lease *lease = ((plugin_call *)o)->lease;
+
+    (void)unused;
+    if (!lease)
+        return PyLong_FromLong(0);
+    atomic_store(&lease->is_over, true);
+    return PyLong_FromUnsignedLong(atomic_load(&lease->n) - 1);
+}
+
+/* Jobs of pairs of memory; NULL: an exception. */
+static zarr_codec_job *make_jobs(plugin_call *self, PyObject *inputs, PyObject *outputs,
+                                 Py_ssize_t n)
+{
+    zarr_codec_job *jobs = PyMem_Calloc((size_t)n + 1, sizeof *jobs);
+
+    if (!jobs)
+        PyErr_NoMemory();
+    for (Py_ssize_t i = 0; jobs && i < n; i++) {
+        const zarr_memory *src =
+            zx_chunk_memory(self->st, self->lease, PyList_GetItem(inputs, i), false);
+        const zarr_memory *dst =
+            src ? zx_chunk_memory(self->st, self->lease, PyList_GetItem(outputs, i), true)
+                : NULL;
+
+        if (!dst) {
+            PyMem_Free(jobs);
+            return NULL;
+        }
+        jobs[i].src = *src;
+        jobs[i].dst = *dst;
+    }
+    return jobs;
+}
+
+static zarr_status run_next(plugin_call *self, zarr_codec_job *jobs, uint64_t n,
+                            PyObject *take, zarr_error *err)
+{
+    const struct zx_ask *q = self->l->arg;
+    struct turn t = {.st = self->st, .box = self->box, .take = take}, *const outer = turn;
+    zarr_status status;
+
+    t.thread = PyEval_SaveThread();
+    turn = &t;
+    status = zarr_codec_next_run(q->next, q->exec, jobs, n, err);
+    turn = outer;
+    PyEval_RestoreThread(t.thread);
+    return status;
+}
+
+/* [bytes or (status, text)] of jobs; only the first failure has a text of its own. */
+static PyObject *job_results(const zarr_codec_job *jobs, Py_ssize_t n,
+                             const zarr_error *err)
+{
+    const char *text = err->message;
+    PyObject *list = PyList_New(n);
+
+    for (Py_ssize_t i = 0; list && i < n; i++) {
+        const zarr_codec_job *j = &jobs[i];
+        PyObject *one =
+            j->status
+                ? Py_BuildValue("(is)", (int)j->status, text)
+                : PyLong_FromUnsignedLongLong(
+                      j->flags & ZARR_CODEC_JOB_NO_ROOM ? j->dst.bytes + 1 : j->dst_used);
+
+        if (j->status)
+            text = "it failed, too";
+        if (!one || PyList_SetItem(list, i, one))
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+/* next(inputs, outputs, take) -> [bytes or (status, text)]: the next implementation does
+ * chunks. take(question) answers what it asks meanwhile */
+static PyObject *call_next(PyObject *o, PyObject *args)
+{
+    plugin_call *self = (plugin_call *)o;
+    zarr_error err = ZARR_ERROR_INIT;
+    PyObject *inputs, *outputs, *take, *list = NULL;
+    zarr_codec_job *jobs;
+    Py_ssize_t n;
+
+    if (!PyArg_ParseTuple(args, "OOO", &inputs, &outputs, &take) ||
+        (n = PyList_Size(inputs)) < 0 || PyList_Size(outputs) < 0)
+        return NULL;
+    if (PyList_Size(outputs) != n)
+        return PyErr_Format(PyExc_ValueError, "%zd inputs have %zd outputs", n,
+                            PyList_Size(outputs));
+    if (!self->lease || atomic_load(&self->lease->is_over) ||
+        atomic_exchange(&self->is_busy, true)) {
+        PyErr_SetString(PyExc_RuntimeError,
+                        "the next implementation is called in the call of its wrapper, "
+                        "by one thread at a time");
+        return NULL;
+    }
+    jobs = make_jobs(self, inputs, outputs, n);
+    if (jobs) {
+        (void)run_next(self, jobs, (uint64_t)n, take, &err);
+        list = job_results(jobs, n, &err);
+        PyMem_Free(jobs);
+    }
+    atomic_store(&self->is_busy, false);
+    return list;
+}
+
 /* ---- answers to encode and decode ------------------------------------------- */
 
-/* One job: bytes, or (status, text). -1: an exception; `*text` is borrowed. */
-static int job_answer(zarr_codec_job *job, PyObject *answer, bool is_decode,
+/* The output has `n` bytes, or would have. True: there is room for them. */
+static bool has_room(zarr_codec_job *job, uint64_t n, bool is_decode, const char **text)
+{
+    const bool fits = n <= job->dst.bytes;
+
+    if (!fits) {
+        *text = is_decode ? "decoding gives more bytes than the chunk has"
+                          : "encoding gives more bytes than the codec promises";
+        job->flags |= ZARR_CODEC_JOB_NO_ROOM;
+    }
+    job->status = fits ? ZARR_OK : ZARR_ERR_CORRUPT;
+    job->dst_used = fits ? n : 0;
+    return fits;
+}
+
+/* One job: bytes, how many there are in its memory, or (status, text). -1: an exception;
+ * `*text` is borrowed. */
+static int job_answer(zarr_codec_job *job, PyObject *answer, uint32_t what,
                       const char **text)
 {
+    const bool is_decode = what == ZX_ASK_DECODE || what == ZX_ASK_DECODE_THERE;
     Py_buffer view;
     int status;
 
@@ -393,23 +592,23 @@ static int job_answer(zarr_codec_job *job, PyObject *answer, bool is_decode,
         job->status = status;
         return 0;
     }
+    if (what == ZX_ASK_ENCODE_THERE || what == ZX_ASK_DECODE_THERE) {
+        const unsigned long long n = PyLong_AsUnsignedLongLong(answer);
+
+        if (n == ULLONG_MAX && PyErr_Occurred())
+            return -1;
+        (void)has_room(job, n, is_decode, text);
+        return 0;
+    }
     if (PyObject_GetBuffer(answer, &view, PyBUF_C_CONTIGUOUS))
         return -1;
-    job->status = ZARR_OK;
-    if ((uint64_t)view.len > job->dst.bytes) {
-        *text = is_decode ? "decoding gives more bytes than the chunk has"
-                          : "encoding gives more bytes than the codec promises";
-        job->status = ZARR_ERR_CORRUPT;
-        job->flags |= ZARR_CODEC_JOB_NO_ROOM;
-    } else if (view.len > 0) {
+    if (has_room(job, (uint64_t)view.len, is_decode, text) && view.len > 0)
         memcpy((char *)job->dst.handle + job->dst.offset, view.buf, (size_t)view.len);
-    }
-    job->dst_used = job->status ? 0 : (uint64_t)view.len;
     PyBuffer_Release(&view);
     return 0;
 }
 
-/* chunks(list of bytes or (status, text)): answers all jobs of a call */
+/* chunks(list of answers): answers all jobs of a call */
 static PyObject *call_chunks(PyObject *o, PyObject *list)
 {
     plugin_call *self = (plugin_call *)o;
@@ -430,8 +629,8 @@ static PyObject *call_chunks(PyObject *o, PyObject *list)
 
         if ((uint64_t)n != q->n)
             PyErr_SetString(PyExc_ValueError, "one result for each chunk is needed");
-        else if (job_answer(job, PyList_GetItem(list, (Py_ssize_t)i),
-                            self->what == ZX_ASK_DECODE, &text) == 0 &&
+        else if (job_answer(job, PyList_GetItem(list, (Py_ssize_t)i), self->what,
+                            &text) == 0 &&
                  job->status && !first) {
             first = job->status;
             first_text = text;
@@ -454,6 +653,9 @@ static PyMethodDef call_methods[] = {
     {"answer_resolve", call_answer_resolve, METH_VARARGS, NULL},
     {"answer_open", call_answer_open, METH_VARARGS, NULL},
     {"chunks", call_chunks, METH_O, NULL},
+    {"memory", call_memory, METH_NOARGS, NULL},
+    {"kept", call_kept, METH_NOARGS, NULL},
+    {"next", call_next, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL}};
 static PyType_Slot call_slots[] = {
     {Py_tp_dealloc, call_dealloc}, {Py_tp_methods, call_methods}, {0, NULL}};

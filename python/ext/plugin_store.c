@@ -25,7 +25,7 @@ static zarr_status scheme_open(void **self, zarr_context *ctx, const char *url,
     (void)ctx;
     if (colon && (size_t)(colon - url) < sizeof scheme)
         memcpy(scheme, url, (size_t)(colon - url));
-    p = zx_plug_find(ZARR_REGISTRY_STORE, scheme);
+    p = zx_plug_find(ZARR_REGISTRY_STORE, scheme, NULL);
     if (!p)
         return zx_plug_fail(err, ZARR_ERR_INTERNAL, scheme,
                             "no such store is registered");

@@ -261,6 +261,25 @@ class PluginCall:
     def answer_resolve(self, shape: tuple[int, ...] | None, dtype: str | None, n_bytes: int, is_exact: bool, fill: bytes | None, /) -> None: ...
     def answer_open(self, service: Service, number: int, caps: int, parallel: int, /) -> None: ...
     def chunks(self, answers: list[Any], /) -> None: ...
+    def memory(self) -> tuple[list[ChunkMemory], list[ChunkMemory]]: ...
+    def kept(self) -> int: ...
+    def next(self, inputs: list[ChunkMemory], outputs: list[ChunkMemory], take: Callable[[Any], None], /) -> list[int | tuple[int, str]]: ...
+
+class ChunkMemory:
+    """The bytes of one chunk in memory of the library. They can be used during one call of an implementation."""
+
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def shape(self) -> tuple[int]: ...
+    @property
+    def dtype(self) -> np.dtype[np.uint8]: ...
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]: ...
+    def __dlpack__(self, *, stream: object = ..., max_version: tuple[int, int] | None = ..., dl_device: tuple[int, int] | None = ..., copy: bool | None = ...) -> Any: ...
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+    def __len__(self) -> int: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
 
 class PluginService:
     def wait(self) -> list[tuple[Any, ...]]: ...
@@ -275,6 +294,11 @@ ZARR_BLOCKS_STORED: int
 ZARR_CODEC_ARRAY_ARRAY: int
 ZARR_CODEC_ARRAY_BYTES: int
 ZARR_CODEC_BYTES_BYTES: int
+ZARR_CODEC_CAN_DECODE: int
+ZARR_CODEC_CAN_ENCODE: int
+ZARR_CODEC_FOR_V2: int
+ZARR_CODEC_FOR_V3: int
+ZARR_CODEC_SAFE: int
 ZARR_CODEC_SPEC_ELEMENTWISE: int
 ZARR_CODEC_SPEC_KEEPS_SHAPE: int
 ZARR_CODEC_SPEC_V2: int
@@ -365,6 +389,7 @@ ZARR_ORDER_LITTLE: int
 ZARR_OS_ERRNO: int
 ZARR_OUTSIDE_RESET: int
 ZARR_REGISTRY_CODEC: int
+ZARR_REGISTRY_CODEC_IMPL: int
 ZARR_REGISTRY_DTYPE: int
 ZARR_REGISTRY_MEMORY: int
 ZARR_REGISTRY_STORE: int
@@ -397,9 +422,12 @@ ZARR_TRUST_FULL: int
 ZARR_TRUST_NONE: int
 ZARR_TRUST_VERIFIED: int
 ZX_APPEND: int
+ZX_ASK_BIND: int
 ZX_ASK_CANONICAL: int
 ZX_ASK_DECODE: int
+ZX_ASK_DECODE_THERE: int
 ZX_ASK_ENCODE: int
+ZX_ASK_ENCODE_THERE: int
 ZX_ASK_FILL_PARSE: int
 ZX_ASK_FILL_PRINT: int
 ZX_ASK_OPEN: int

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _core, _dtypes, _log, _plugin_classes
+from . import _core, _dtypes, _implementations, _log, _plugin_classes
 from ._causes import line, remember
 from ._service import Service, Single
 from .errors import UnsupportedError, make_error
@@ -25,7 +25,7 @@ from .errors import UnsupportedError, make_error
 GROUP = "zarrc.plugins"
 _NO_BOUND = 2**64 - 1
 
-Row = tuple[int, int, str, int, int, bool, int, int, int, "str | None"]
+Row = tuple[int, int, str, int, int, bool, int, int, int, "str | None", int]
 
 
 def _kind(cls: type) -> int:
@@ -36,6 +36,9 @@ def _kind(cls: type) -> int:
 
 def _check_class(cls: Any) -> tuple[int, str]:
     """(registry, name) of a class; what is wrong with it is raised."""
+    if issubclass(cls, _implementations.Implementation):
+        _implementations.check(cls)
+        return _core.ZARR_REGISTRY_CODEC_IMPL, cls.name
     for registry, base, word in ((_core.ZARR_REGISTRY_CODEC, _plugin_classes.Codec, "name"), (_core.ZARR_REGISTRY_DTYPE, _plugin_classes.DataType, "name"),
                                  (_core.ZARR_REGISTRY_STORE, _plugin_classes.Store, "scheme")):
         if not issubclass(cls, base):
@@ -56,13 +59,21 @@ def _check_class(cls: Any) -> tuple[int, str]:
 def _row(number: int, registry: int, name: str, cls: Any) -> Row:
     """What the extension registers."""
     if registry == _core.ZARR_REGISTRY_DTYPE:
-        return registry, number, name, *_dtype_facts(cls)
+        return registry, number, name, *_dtype_facts(cls), 0
     if registry == _core.ZARR_REGISTRY_STORE:
-        return registry, number, name, 0, 0, False, 0, 0, 0, None
+        return registry, number, name, 0, 0, False, 0, 0, 0, None, 0
+    if registry == _core.ZARR_REGISTRY_CODEC_IMPL:
+        kind = _implementations.MEMORY[cls.memory]
+        return registry, number, name, kind, _implementations.flags(cls), False, 0, 0, 0, cls.codec, cls.priority
     flags = (0 if 2 in cls.zarr_formats else _core.ZARR_CODEC_SPEC_V3) | (0 if 3 in cls.zarr_formats else _core.ZARR_CODEC_SPEC_V2)
     if getattr(cls, "is_elementwise", False):
         flags |= _core.ZARR_CODEC_SPEC_ELEMENTWISE | _core.ZARR_CODEC_SPEC_KEEPS_SHAPE
-    return registry, number, name, _kind(cls), flags, bool(cls.is_lossy), 0, 0, 0, None
+    return registry, number, name, _kind(cls), flags, bool(cls.is_lossy), 0, 0, 0, None, 0
+
+
+def _key(row: Row) -> tuple[Any, ...]:
+    """What no two have in common. An implementation has a name beside those of its codec."""
+    return row[0], row[2], row[9] if row[0] == _core.ZARR_REGISTRY_CODEC_IMPL else None
 
 
 def _dtype_facts(cls: Any) -> tuple[int, int, bool, int, int, int, str | None]:
@@ -98,7 +109,7 @@ class Registry:
         self._lock = threading.RLock()  # a plug-in may register others while it is imported
         self._numbers = itertools.count(1)
         self.classes: dict[int, Any] = {}  # by number
-        self._known: dict[tuple[int, str], Row] = {}  # what the extension may have, which forgets nothing
+        self._known: dict[tuple[Any, ...], Row] = {}  # by `_key`: what the extension has, which forgets nothing
         self._rows: tuple[Row, ...] = ()
         self._files: tuple[str, ...] = ()
         self._found: tuple[tuple[str, ...], tuple[Row, ...]] | None = None  # of entry points
@@ -131,17 +142,19 @@ class Registry:
         self._enter(row, cls)
         try:
             _core.new_context(options)
-        except BaseException:
+        except BaseException as problem:
             if before is not None:
                 self._enter(row, before)
-            else:
-                del self.classes[row[1]]
+            else:  # a corrected class can be registered under the names
+                del self.classes[row[1]], self._known[_key(row)]
                 _dtypes.plugin_types.pop(row[2], None)
+            if "ZARR_CODEC_FOR_V2" in str(problem):
+                raise TypeError(f"{cls.__qualname__} has no `zarr_formats`: format 2 has another codec {cls.codec!r} than format 3") from problem
             raise
 
     def _enter(self, row: Row, cls: Any) -> None:
         """From now on the class answers for its row."""
-        self._known[row[0], row[2]] = row
+        self._known[_key(row)] = row
         self.classes[row[1]] = cls
         service()
         if row[0] == _core.ZARR_REGISTRY_DTYPE:
@@ -150,15 +163,16 @@ class Registry:
     def _number_class(self, cls: Any) -> Row:
         """The row of a class, which is checked against one of the same name."""
         registry, name = _check_class(cls)
-        known = self._known.get((registry, name))
+        row = _row(0, registry, name, cls)
+        known = self._known.get(_key(row))
+        row = (registry, next(self._numbers) if known is None else known[1], *row[2:])
         if known is None:
-            return _row(next(self._numbers), registry, name, cls)
+            return row
         there = self.classes.get(known[1], cls)
         if _full_name(there) != _full_name(cls):
             raise ValueError(f"{name} is registered already, by {_full_name(there)}")
-        row = _row(known[1], registry, name, cls)
         if row != known:
-            raise ValueError(f"{name} is registered already, with another base class, format, flag or size of elements; "
+            raise ValueError(f"{name} is registered already, with another base class, format, flag, priority or size of elements; "
                              "a new interpreter can register it so")
         return row
 
@@ -313,14 +327,15 @@ def _text(name: str, problem: BaseException) -> str:
     return text
 
 
-def _make_answers(name: str, results: list[Any], usual: int) -> list[Any]:
+def _make_answers(name: str, results: list[Any], usual: int | None) -> list[Any]:
     """The answers for the chunks of a batch. The library reports the first failure, and its
-    exception is kept."""
+    exception is kept. `usual`: the status of most; None: those of an implementation."""
     answers: list[Any] = []
     is_first = True
     for one in results:
         if isinstance(one, BaseException):
-            answers.append((_status(one, usual), (_text if is_first else line)(name, one)))
+            status = _implementations.status(one) if usual is None else _status(one, usual)
+            answers.append((status, (_text if is_first else line)(name, one)))
             is_first = False
         else:
             answers.append(one)
@@ -333,18 +348,28 @@ class _Answers(Service):
     thread_name = "zarrc-plugins"
 
     def __init__(self) -> None:
-        self._codecs: dict[tuple[int, str], _plugin_classes.Codec] = {}  # by number and configuration
+        self._codecs: dict[tuple[int, str], Any] = {}  # codecs and implementations, by number and configuration
+        self._there = threading.RLock()  # held by a call that has memory of the library
         self._answers: dict[int, Callable[..., None]] = {
             _core.ZX_ASK_CANONICAL: self._canonical, _core.ZX_ASK_RESOLVE: self._resolve,
             _core.ZX_ASK_ENCODE: self._encode, _core.ZX_ASK_DECODE: self._decode,
-            _core.ZX_ASK_FILL_PARSE: self._fill_parse, _core.ZX_ASK_FILL_PRINT: self._fill_print, _core.ZX_ASK_OPEN: self._open}
+            _core.ZX_ASK_FILL_PARSE: self._fill_parse, _core.ZX_ASK_FILL_PRINT: self._fill_print, _core.ZX_ASK_OPEN: self._open,
+            _core.ZX_ASK_BIND: self._bind, _core.ZX_ASK_ENCODE_THERE: self._encode_there, _core.ZX_ASK_DECODE_THERE: self._decode_there}
         super().__init__(_core.new_plugin_service())
 
     def take(self, question: Any) -> None:
         self._answer(*question)
 
     def fail(self, question: Any, text: str) -> None:
-        question[0].fail(_core.ZARR_ERR_IO, text)
+        if question[1] not in _THERE:
+            question[0].fail(_core.ZARR_ERR_IO, text)
+            return
+        with self._there:  # the library has its memory back when nothing uses it
+            question[0].fail(_core.ZARR_ERR_IO, text)
+
+    def in_child(self) -> None:
+        self._there = threading.RLock()
+        super().in_child()
 
     def _answer(self, call: Any, what: int, number: int, *rest: Any) -> None:
         try:
@@ -352,10 +377,13 @@ class _Answers(Service):
         except BaseException as problem:
             cls = registry.classes.get(number)
             name = getattr(cls, "name", None) or getattr(cls, "scheme", None) or "plug-in"
+            if isinstance(cls, type) and issubclass(cls, _implementations.Implementation):
+                call.fail(_implementations.status(problem), _text(f'codec "{cls.codec}": "{name}"', problem))
+                return
             usual = {_core.ZX_ASK_DECODE: _core.ZARR_ERR_CORRUPT, _core.ZX_ASK_OPEN: _core.ZARR_ERR_IO}.get(what, _core.ZARR_ERR_INVALID)
             call.fail(_status(problem, usual), _text(name, problem))
 
-    def _codec(self, cls: Any, number: int, text: str) -> _plugin_classes.Codec:
+    def _codec(self, cls: Any, number: int, text: str) -> Any:
         codec = self._codecs.get((number, text))
         if codec is None or type(codec) is not cls:
             if len(self._codecs) > 256:
@@ -395,6 +423,25 @@ class _Answers(Service):
         results = codec.decode_batch([_array(chunk, takes) for chunk in chunks], spec)
         call.chunks(_make_answers(cls.name, [_check_size(_elements(one, spec), spec) for one in results], _core.ZARR_ERR_CORRUPT))
 
+    def _bind(self, call: Any, cls: Any, number: int, text: str, before: Any, after: Any, is_encode: int) -> None:
+        if not self._codec(cls, number, text).supports(_spec(before), _spec(after)):
+            raise make_error(UnsupportedError, "it does not support such chunks")
+        call.answer(b"")
+
+    def _run_there(self, is_encode: bool, call: Any, cls: Any, number: int, text: str, before: Any, after: Any, next_name: str | None) -> None:
+        with self._there:
+            if self.is_closed:  # `fail` has answered
+                return
+            implementation = self._codec(cls, number, text)
+            batch = _implementations.Batch(call, self.take, _spec(before), _spec(after), next_name)
+            call.chunks(_make_answers(f'codec "{cls.codec}": "{cls.name}"', _implementations.run(implementation, call, batch, is_encode), None))
+
+    def _encode_there(self, *question: Any) -> None:
+        self._run_there(True, *question)
+
+    def _decode_there(self, *question: Any) -> None:
+        self._run_there(False, *question)
+
     def _fill_parse(self, call: Any, cls: Any, number: int, text: str, zarr_format: int) -> None:
         call.answer(_dtypes.plugin_element_bytes(cls, cls().fill_from_json(json.loads(text), zarr_format)))
 
@@ -419,4 +466,5 @@ def _check_size(result: Any, spec: _plugin_classes.ChunkSpec) -> Any:
     return result
 
 
+_THERE = (_core.ZX_ASK_ENCODE_THERE, _core.ZX_ASK_DECODE_THERE)
 service = Single(_Answers)

@@ -202,7 +202,7 @@ class AbiError(ZarrcError, RuntimeError):
 
 
 class InternalError(ZarrcError, RuntimeError):
-    """The library has a bug."""
+    """The library or a plug-in has a bug."""
 
     code = _core.ZARR_ERR_INTERNAL
 
@@ -231,6 +231,11 @@ def make_error(cls: type[ZarrcError], reason: str, **facts: Any) -> ZarrcError:
     error = cls(reason)
     _tell(error, {"reason": reason, **facts})
     return error
+
+
+def of_code(code: int, reason: str) -> ZarrcError:
+    """An exception of the class for an error code of the library."""
+    return make_error(_BY_CODE.get(code, InternalError), reason)
 
 
 def as_class(cls: type[ZarrcError], error: ZarrcError) -> ZarrcError:

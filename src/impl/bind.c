@@ -112,6 +112,7 @@ static zarr_status stage_add_fallbacks(const struct zr_place *p, uint32_t link,
     for (;;) {
         const struct zr_impl *impl = stage_next_host(p, link, head);
         struct zr_stage *next = NULL;
+        zarr_error own = ZARR_ERROR_INIT;
         zarr_status st = ZARR_OK;
 
         if (!impl)
@@ -120,7 +121,7 @@ static zarr_status stage_add_fallbacks(const struct zr_place *p, uint32_t link,
         if (!next)
             return zr_fail_memory(err, sizeof *next);
         next->in_device = next->out_device = ZARR_DEVICE_CPU;
-        st = stage_bind(next, p, link, impl, NULL);
+        st = stage_bind(next, p, link, impl, &own);
         if (st == ZARR_OK) {
             last->fallback = next; /* moved */
             last = next;
@@ -128,8 +129,9 @@ static zarr_status stage_add_fallbacks(const struct zr_place *p, uint32_t link,
         }
         zr_free(p->alloc, next);
         if (st != ZARR_ERR_UNSUPPORTED)
-            return zr_fail(err, st, "codec \"%s\": \"%s\" did not bind",
-                           zarr_codec_spec_name(p->links[link].spec), impl->vt.impl);
+            return zr_prefix(err, zr_pass(err, st, &own),
+                             "codec \"%s\": \"%s\" did not bind",
+                             zarr_codec_spec_name(p->links[link].spec), impl->vt.impl);
         excluded[link * zr_impl_count(p->impls) + impl->id] = true;
     }
 }

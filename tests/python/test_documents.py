@@ -19,6 +19,7 @@ from documents import ROOT, read_blocks
 from packaging.requirements import Requirement
 
 import zarrc
+from zarrc import _plugins
 
 PAGES = sorted((ROOT / "docs/python").glob("*.md"))
 
@@ -82,6 +83,16 @@ def test_own_codec(tmp_path, monkeypatch):
     run(block)
     zarrc.create_array("x.zarr", data=np.arange(100), chunks=10, compressors="acme.deflate")
     assert (zarrc.open_array("x.zarr")[...] == np.arange(100)).all()
+
+
+def test_own_implementation(path, monkeypatch):
+    monkeypatch.setattr(_plugins.registry, "_rows", _plugins.registry._rows)  # it is there for this test only
+    run(next(block for block in blocks("docs/python.md") if "plugins.Implementation" in block))
+    array = zarrc.create_array(path, data=np.arange(100), chunks=10, compressors={"name": "gzip", "configuration": {"level": 1}})
+    assert (array[...] == np.arange(100)).all() and "gzip@acme.zlib" in str(array.explain())
+    array.store.set("c/3", b"damage")
+    with pytest.raises(zarrc.ZarrcError, match="acme.zlib"):
+        array[...]
 
 
 def test_changes_joined(tmp_path):

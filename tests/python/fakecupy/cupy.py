@@ -72,6 +72,16 @@ class ndarray:
     def copy(self):
         return asarray(self.get())
 
+    def reshape(self, shape):
+        return asarray(self.get().reshape(shape))
+
+    def ravel(self):
+        return asarray(self.get().ravel())
+
+    @property
+    def T(self):
+        return asarray(np.ascontiguousarray(self.get().T))
+
     def get(self):
         if not self.size:
             return self._view.copy()
@@ -93,6 +103,10 @@ class cuda:
             return self
 
         def __exit__(self, *unused):
+            pass
+
+    class get_current_stream:
+        def synchronize(self):
             pass
 
     class alloc:
