@@ -5,11 +5,15 @@
  * so that no thread begins a long one at the end. A GPU or SIMD codec would also work on
  * the whole batch. The option {"example-rle": {"threads": 2}} bounds the threads.
  *
+ * A second implementation, "cpu.watch", wraps the next one and says on standard error how
+ * many chunks each call has. ZARRC_CODEC_PREFERENCE=example.rle=cpu.watch chooses it.
+ *
  *     cc -shared -fPIC -o codec_batch.so codec_batch.c
  *     zarrc --plugin=./codec_batch.so create --codec=example.rle ...
  */
 #include <zarrc/plugin/plugin.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -167,6 +171,55 @@ static const zarr_codec_impl_vtable way = {
     .decode = decode,
 };
 
+/* ---- an implementation that wraps the next one ---- */
+
+static zarr_status watch_bind(void **self, const zarr_codec_spec *spec,
+                              const zarr_codec_binding *to, zarr_error *err)
+{
+    zarr_codec_next *next = NULL;
+    const zarr_status st = host->next_open(&next, to, err);
+
+    (void)spec;
+    *self = next;
+    return st;
+}
+
+static uint64_t watch_scratch(void *self, uint64_t n, uint64_t max_out)
+{
+    return host->next_scratch((zarr_codec_next *)self, n, max_out);
+}
+
+static zarr_status watch_run(void *self, zarr_codec_job *jobs, uint64_t n,
+                             zarr_codec_exec *exec, zarr_error *err)
+{
+    const zarr_codec_next *next = (const zarr_codec_next *)self;
+
+    fprintf(stderr, "example.rle: %s does %llu chunks\n", host->next_name(next),
+            (unsigned long long)n);
+    return host->next_run(next, exec, jobs, n, err);
+}
+
+static void watch_close(void *self)
+{
+    host->next_close((zarr_codec_next *)self);
+}
+
+static const zarr_codec_impl_vtable watch = {
+    .struct_size = sizeof watch,
+    .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_CAN_ENCODE | ZARR_CODEC_BATCH |
+            ZARR_CODEC_SAFE | ZARR_CODEC_DETERMINISTIC,
+    .codec = "example.rle",
+    .impl = "cpu.watch",
+    .in_kinds = ZARR_MEMORY_BIT(ZARR_DEVICE_CPU),
+    .out_kinds = ZARR_MEMORY_BIT(ZARR_DEVICE_CPU),
+    .priority = -1, /* only by preference */
+    .bind = watch_bind,
+    .scratch = watch_scratch,
+    .encode = watch_run,
+    .decode = watch_run,
+    .close = watch_close,
+};
+
 static zarr_status load(const zarr_host *given, zarr_context *ctx, void **self,
                         zarr_error *err)
 {
@@ -179,7 +232,9 @@ static zarr_status load(const zarr_host *given, zarr_context *ctx, void **self,
                           "example-rle: `threads` is %lld, must be 0 to 1024",
                           (long long)threads);
     st = host->register_codec_spec(ctx, &meaning, err);
-    return st != ZARR_OK ? st : host->register_codec_impl(ctx, &way, err);
+    if (st == ZARR_OK)
+        st = host->register_codec_impl(ctx, &way, err);
+    return st != ZARR_OK ? st : host->register_codec_impl(ctx, &watch, err);
 }
 
 static const zarr_plugin plugin = {.struct_size = sizeof plugin,

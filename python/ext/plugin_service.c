@@ -437,7 +437,7 @@ static PyObject *call_answer_open(PyObject *o, PyObject *args)
 
 /* ---- memory of the chunks ---------------------------------------------------- */
 
-/* memory() -> ([inputs], [outputs]) of an implementation's chunks, until kept() */
+/* memory() -> ([inputs], [outputs]) of an implementation's chunks, until count_kept() */
 static PyObject *call_memory(PyObject *o, PyObject *unused)
 {
     plugin_call *self = (plugin_call *)o;
@@ -452,8 +452,9 @@ static PyObject *call_memory(PyObject *o, PyObject *unused)
     return self->lease ? zx_chunk_memories(self->st, self->lease, q->jobs, q->n) : NULL;
 }
 
-/* kept() -> how many objects and exports of the memory are alive; it exports no more */
-static PyObject *call_kept(PyObject *o, PyObject *unused)
+/* count_kept() -> how many objects and exports of the memory are alive; it exports no
+ * more */
+static PyObject *call_count_kept(PyObject *o, PyObject *unused)
 {
     struct zx_lease *lease = ((plugin_call *)o)->lease;
 
@@ -654,7 +655,7 @@ static PyMethodDef call_methods[] = {
     {"answer_open", call_answer_open, METH_VARARGS, NULL},
     {"chunks", call_chunks, METH_O, NULL},
     {"memory", call_memory, METH_NOARGS, NULL},
-    {"kept", call_kept, METH_NOARGS, NULL},
+    {"count_kept", call_count_kept, METH_NOARGS, NULL},
     {"next", call_next, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL}};
 static PyType_Slot call_slots[] = {

@@ -184,19 +184,19 @@ def run(implementation: Implementation, call: _core.PluginCall, batch: Batch, is
         failure = problem
     finally:
         del inputs, outputs
-    found = [] if failure else _checked(results, lengths, gives.is_exact)
+    found = [] if failure else _check_results(results, lengths, gives.is_exact)
     del results
     _forget(found if failure is None else [failure])
-    if call.kept():
+    if call.count_kept():
         gc.collect()
-    if n := call.kept():
+    if n := call.count_kept():
         raise RuntimeError(f"{n} arrays or objects of the chunks' memory are alive after the call, which ends their memory")
     if failure is not None:
         raise failure
     return found
 
 
-def _checked(results: Any, lengths: list[int], is_exact: bool) -> list[int | Exception]:
+def _check_results(results: Any, lengths: list[int], is_exact: bool) -> list[int | Exception]:
     """A number or an exception for each chunk. What is neither fails all."""
     results = [None] * len(lengths) if results is None else list(results)
     if len(results) != len(lengths):

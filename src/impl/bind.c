@@ -319,15 +319,15 @@ out:
 
 const char *zarr_codec_next_name(const zarr_codec_next *next)
 {
-    return next->stage.impl->vt.impl;
+    return next ? next->stage.impl->vt.impl : "";
 }
 
 uint64_t zarr_codec_next_scratch(const zarr_codec_next *next, uint64_t n,
                                  uint64_t max_out)
 {
-    const zarr_codec_impl_vtable *v = &next->stage.impl->vt;
+    const zarr_codec_impl_vtable *v = next ? &next->stage.impl->vt : NULL;
 
-    return v->scratch ? v->scratch(next->stage.self, n, max_out) : 0;
+    return v && v->scratch ? v->scratch(next->stage.self, n, max_out) : 0;
 }
 
 /* Runs jobs in one call. A call that failed as a whole gives each of them its status. */

@@ -23,7 +23,7 @@ numbers_used = itertools.count()
 
 
 @pytest.fixture(autouse=True)
-def registered(monkeypatch):
+def own_registry(monkeypatch):
     """What a test registers is there for this test only."""
     monkeypatch.setattr(_plugins.registry, "_rows", _plugins.registry._rows)
 
@@ -47,16 +47,16 @@ def implement(decode=inflate, encode=None, base=plugins.Implementation, **member
     """Registers an implementation of gzip. `calls` has (chunks, name of the next one, configuration, thread) of each call."""
     calls = []
 
-    def counted(function):
+    def counter(function):
         def method(self, inputs, outputs, batch):
             calls.append((len(inputs), batch.next_name, str(self.configuration), threading.current_thread().name))
             return function(inputs, outputs, batch)
         return method
 
     if decode is not None:
-        members.setdefault("decode_batch", counted(decode))
+        members.setdefault("decode_batch", counter(decode))
     if encode is not None:
-        members.setdefault("encode_batch", counted(encode))
+        members.setdefault("encode_batch", counter(encode))
     name = members.pop("name", f"test.way{next(numbers_used)}")
     cls = type("Way", (base,), {"codec": "gzip", "name": name, "memory": "host", "is_safe": True, "calls": calls, "__qualname__": f"Way_{name}", **members})
     return plugins.register(cls)
@@ -383,7 +383,7 @@ def test_wrappers(path, numbers):
 
 def test_a_wrapper_of_a_codec_of_python(path, numbers):
     """The codec answers on the thread that waits for it."""
-    class Turned(plugins.BytesCodec):
+    class Reverse(plugins.BytesCodec):
         name = "test.turned"
 
         def encode(self, chunk, spec):
@@ -391,7 +391,7 @@ def test_a_wrapper_of_a_codec_of_python(path, numbers):
 
         decode = encode
 
-    plugins.register(Turned)
+    plugins.register(Reverse)
     way = implement(lambda inputs, outputs, batch: batch.next(inputs, outputs), codec="test.turned")
     array = zarrc.create_array(path, data=numbers, chunks=(7, 9), compressors="test.turned")
     assert (array[...] == numbers).all() and {call[1] for call in way.calls} == {"cpu.python"}
@@ -431,7 +431,7 @@ def test_wrong_calls_of_the_next_one(path, numbers):
 # ---- devices ----
 
 
-class Poked:
+class BackDoor:
     """Host memory that goes to the fake device and comes from it."""
 
     def __init__(self, device):
@@ -457,14 +457,14 @@ class Poked:
 @needs_device
 def test_device(device, path, numbers):
     """Encoded chunks go to the device, and elements stay there."""
-    poked = Poked(device)
+    door = BackDoor(device)
 
     def decode(inputs, outputs, batch):
         for one, to in zip(inputs, outputs):
-            poked.put(to, zlib.decompress(poked.get(one), 31))
+            door.put(to, zlib.decompress(door.get(one), 31))
 
     def encode(inputs, outputs, batch):
-        return [poked.put(to, zlib.compress(poked.get(one), wbits=31)) for one, to in zip(inputs, outputs)]
+        return [door.put(to, zlib.compress(door.get(one), wbits=31)) for one, to in zip(inputs, outputs)]
 
     way = implement(decode, encode, memory="cuda")
     array = make(path, numbers)
@@ -487,7 +487,7 @@ def test_device(device, path, numbers):
 @pytest.mark.parametrize("alone", [False, True])
 def test_device_declines(device, path, numbers, problem, alone):
     """The CPU does these chunks. An implementation that is the last one of its memory declines when it calls the next one."""
-    poked = Poked(device)
+    door = BackDoor(device)
 
     def decode(inputs, outputs, batch):
         assert batch.next_name is None
@@ -496,10 +496,10 @@ def test_device_declines(device, path, numbers, problem, alone):
         if problem is None:
             with pytest.raises(zarrc.errors.UnsupportedError, match="no next") as caught:
                 batch.next(inputs, outputs)
-            return [caught.value if i % 2 else poked.put(to, zlib.decompress(poked.get(one), 31)) for i, (one, to) in enumerate(zip(inputs, outputs))]
+            return [caught.value if i % 2 else door.put(to, zlib.decompress(door.get(one), 31)) for i, (one, to) in enumerate(zip(inputs, outputs))]
         if not alone:
             raise problem
-        return [problem if i % 2 else poked.put(to, zlib.decompress(poked.get(one), 31)) for i, (one, to) in enumerate(zip(inputs, outputs))]
+        return [problem if i % 2 else door.put(to, zlib.decompress(door.get(one), 31)) for i, (one, to) in enumerate(zip(inputs, outputs))]
 
     implement(decode, memory="cuda")
     array = make(path, numbers)
@@ -511,10 +511,10 @@ def test_device_declines(device, path, numbers, problem, alone):
 
 @needs_device
 def test_device_errors(device, path, numbers):
-    poked = Poked(device)
+    door = BackDoor(device)
 
     def decode(inputs, outputs, batch):
-        return [poked.put(to, zlib.decompress(poked.get(one), 31)) if poked.get(one)[:2].tolist() == [31, 139] else zarrc.errors.CorruptError("no gzip")
+        return [door.put(to, zlib.decompress(door.get(one), 31)) if door.get(one)[:2].tolist() == [31, 139] else zarrc.errors.CorruptError("no gzip")
                 for one, to in zip(inputs, outputs)]
 
     implement(decode, memory="cuda")
@@ -530,8 +530,8 @@ def test_device_errors(device, path, numbers):
 
 @needs_device
 def test_device_wrapper(device, path, numbers):
-    poked = Poked(device)
-    inner = implement(lambda inputs, outputs, batch: [poked.put(to, zlib.decompress(poked.get(one), 31)) for one, to in zip(inputs, outputs)], memory="cuda")
+    door = BackDoor(device)
+    inner = implement(lambda inputs, outputs, batch: [door.put(to, zlib.decompress(door.get(one), 31)) for one, to in zip(inputs, outputs)], memory="cuda")
     outer = implement(lambda inputs, outputs, batch: batch.next(inputs, outputs), memory="cuda", priority=200)
     array = make(path, numbers)
     found = array.read(device="cuda:0")
@@ -622,20 +622,20 @@ def test_threads(path, numbers):
 
 
 def test_leaks(path, numbers):
-    class Held(plugins.Implementation):
+    class Watch(plugins.Implementation):
         codec, name, memory, is_safe = "gzip", "test.held", "host", True
         arrays = weakref.WeakSet()
 
         def decode_batch(self, inputs, outputs, batch):
-            Held.arrays.add(batch)
+            Watch.arrays.add(batch)
             return batch.next(inputs, outputs)
 
-    plugins.register(Held)
+    plugins.register(Watch)
     array = make(path, numbers)
     for _ in range(20):
         array[...]
     gc.collect()
-    assert not Held.arrays
+    assert not Watch.arrays
 
 
 WAY = """

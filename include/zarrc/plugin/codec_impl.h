@@ -315,10 +315,10 @@ ZARR_API void zarr_codec_runner_close(zarr_codec_runner *runner);
 /* ---- the next implementation ------------------------------------------------------- */
 
 /**
- * The next implementation of a codec, bound for an implementation that wraps it: the best
- * one after the wrapper, by preference and priority, that works between the same kinds of
- * memory and needs no more alignment. The wrapper opens it in bind(), uses it in encode()
- * and decode(), and closes it in close(). Thread class: frozen.
+ * The next implementation of a codec, bound for an implementation that wraps it. It is
+ * the best one after the wrapper, by preference and priority. It works between the same
+ * kinds of memory and needs no more alignment. The wrapper opens it in bind(), uses it in
+ * encode() and decode(), and closes it in close(). Thread class: frozen.
  */
 typedef struct zarr_codec_next zarr_codec_next;
 
