@@ -319,7 +319,7 @@ out:
 
 const char *zarr_codec_next_name(const zarr_codec_next *next)
 {
-    return next ? next->stage.impl->vt.impl : "";
+    return next ? next->stage.impl->vt.impl : NULL;
 }
 
 uint64_t zarr_codec_next_scratch(const zarr_codec_next *next, uint64_t n,

@@ -335,7 +335,7 @@ typedef struct zarr_codec_next zarr_codec_next;
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_codec_next_open(zarr_codec_next **out,
                                                           const zarr_codec_binding *to,
                                                           zarr_error *err);
-/** Returns the name of the implementation, such as "cpu.libzstd"; never NULL. Borrowed;
+/** Returns the name of the implementation, such as "cpu.libzstd". Borrowed;
  * it lives as long as `next`. */
 ZARR_API const char *zarr_codec_next_name(const zarr_codec_next *next);
 /** Returns how many bytes of scratch memory zarr_codec_next_run() needs in
