@@ -19,7 +19,7 @@ from zarrc.plugins import Batch, ChunkMemory, Implementation
 class Shuffle(Implementation):
     """The first bytes of all elements, then the second ones, and so on. Bytes behind the last element stay."""
 
-    codec = "shuffle"
+    codec = "numcodecs.shuffle"
     name = "example.numpy"
     memory = "host"
     is_safe = True  # NumPy and CuPy check all bounds

@@ -308,12 +308,18 @@ PyObject *zx_new_plugin_service(PyObject *module, PyObject *unused)
 
 /* ---- PluginCall ------------------------------------------------------------- */
 
+/* Before the answer: the library has its memory back then. */
+static void end_lease(plugin_call *self)
+{
+    if (self->lease)
+        atomic_store(&self->lease->is_over, true);
+}
+
 static void call_dealloc(PyObject *o)
 {
     plugin_call *self = (plugin_call *)o;
 
-    if (self->lease)
-        atomic_store(&self->lease->is_over, true);
+    end_lease(self);
     zx_lease_unref(self->lease);
     zx_letter_end(self->box, self->l, "the plug-in ended without an answer");
     zx_box_unref(self->box);
@@ -329,6 +335,7 @@ static PyObject *call_fail(PyObject *o, PyObject *args)
 
     if (!PyArg_ParseTuple(args, "is", &status, &text))
         return NULL;
+    end_lease(self);
     if (zx_claim(self->box, self->l, 0))
         zx_answer_call(self->l, status, 0, text, NULL);
     Py_RETURN_NONE;
@@ -459,9 +466,9 @@ static PyObject *call_count_kept(PyObject *o, PyObject *unused)
     struct zx_lease *lease = ((plugin_call *)o)->lease;
 
     (void)unused;
+    end_lease((plugin_call *)o);
     if (!lease)
         return PyLong_FromLong(0);
-    atomic_store(&lease->is_over, true);
     return PyLong_FromUnsignedLong(atomic_load(&lease->n) - 1);
 }
 
@@ -618,6 +625,7 @@ static PyObject *call_chunks(PyObject *o, PyObject *list)
     zarr_status first = ZARR_OK;
     struct zx_ask *q;
 
+    end_lease(self);
     if (n < 0 || !zx_claim(self->box, self->l, 0)) {
         if (PyErr_Occurred())
             return NULL;

@@ -76,7 +76,7 @@ class Implementation:
     Attributes
     ----------
     codec : str
-        The codec, by its name in `Array.compressors`, `filters` or `serializer`, without "numcodecs.".
+        The codec, by its name in metadata.
     name : str
         The name of the implementation, for `codec_preference` and `Array.explain`: such as "acme.cuda".
     memory : str
@@ -137,6 +137,11 @@ class Implementation:
         raise NotImplementedError(f"{self.name} does not encode")
 
 
+def codec_name(cls: type[Implementation]) -> str:
+    """The codec as the library names it."""
+    return cls.codec.removeprefix("numcodecs.")
+
+
 def check(cls: Any) -> None:
     """Raises what is wrong with a class of implementations."""
     for word in ("codec", "name", "memory"):
@@ -174,18 +179,17 @@ def run(implementation: Implementation, call: _core.PluginCall, batch: Batch, is
     method, gives = (implementation.encode_batch, batch.encoded) if is_encode else (implementation.decode_batch, batch.decoded)
     inputs, outputs = call.memory()
     lengths = [one.nbytes for one in outputs]
-    results: Any = None
+    found: list[int | Exception] = []
     failure: BaseException | None = None
     try:
-        results = method(inputs, outputs, batch)
-        if implementation.memory in _OF_CUDA:
-            _synchronize()
+        try:
+            found = _check_results(method(inputs, outputs, batch), lengths, gives.is_exact)
+        finally:
+            if implementation.memory in _OF_CUDA:
+                _synchronize()
     except BaseException as problem:
         failure = problem
-    finally:
-        del inputs, outputs
-    found = [] if failure else _check_results(results, lengths, gives.is_exact)
-    del results
+    del inputs, outputs
     _forget(found if failure is None else [failure])
     if call.count_kept():
         gc.collect()
@@ -212,11 +216,13 @@ def _check_results(results: Any, lengths: list[int], is_exact: bool) -> list[int
 
 
 def _synchronize() -> None:
-    """What CuPy and torch have queued on their current streams is done. They do not wait when they write to memory of ours."""
-    if (cupy := sys.modules.get("cupy")) is not None:
-        cupy.cuda.get_current_stream().synchronize()
-    if (torch := sys.modules.get("torch")) is not None and torch.cuda.is_initialized():
-        torch.cuda.current_stream().synchronize()
+    """What CuPy and torch have queued on their current streams is done, also after a failure. They do not wait for what they queue."""
+    of_cupy = getattr(sys.modules.get("cupy"), "cuda", None)
+    if hasattr(of_cupy, "get_current_stream"):  # else another thread is about to import it
+        of_cupy.get_current_stream().synchronize()
+    of_torch = getattr(sys.modules.get("torch"), "cuda", None)
+    if hasattr(of_torch, "current_stream") and of_torch.is_initialized():
+        of_torch.current_stream().synchronize()
 
 
 def _forget(results: Iterable[object]) -> None:

@@ -64,7 +64,7 @@ def _row(number: int, registry: int, name: str, cls: Any) -> Row:
         return registry, number, name, 0, 0, False, 0, 0, 0, None, 0
     if registry == _core.ZARR_REGISTRY_CODEC_IMPL:
         kind = _implementations.MEMORY[cls.memory]
-        return registry, number, name, kind, _implementations.flags(cls), False, 0, 0, 0, cls.codec, cls.priority
+        return registry, number, name, kind, _implementations.flags(cls), False, 0, 0, 0, _implementations.codec_name(cls), cls.priority
     flags = (0 if 2 in cls.zarr_formats else _core.ZARR_CODEC_SPEC_V3) | (0 if 3 in cls.zarr_formats else _core.ZARR_CODEC_SPEC_V2)
     if getattr(cls, "is_elementwise", False):
         flags |= _core.ZARR_CODEC_SPEC_ELEMENTWISE | _core.ZARR_CODEC_SPEC_KEEPS_SHAPE
