@@ -149,7 +149,6 @@ static zarr_status bind_impl(void **self, const zarr_codec_spec *spec,
         struct zx_ask q = {.what = ZX_ASK_BIND,
                            .number = b->number,
                            .json = b->json,
-                           .format = to->encode != 0,
                            .decoded = &b->decoded.spec,
                            .encoded = &b->encoded.spec};
 

@@ -237,9 +237,8 @@ static PyObject *question(plugin_call *call)
         return Py_BuildValue("(OIKszi)", call, q->what, number, q->json, q->more,
                              (int)q->format);
     case ZX_ASK_BIND:
-        return Py_BuildValue("(OIKsNNi)", call, q->what, number, q->json,
-                             chunk_object(q->decoded), chunk_object(q->encoded),
-                             (int)q->format);
+        return Py_BuildValue("(OIKsNN)", call, q->what, number, q->json,
+                             chunk_object(q->decoded), chunk_object(q->encoded));
     case ZX_ASK_ENCODE_THERE:
     case ZX_ASK_DECODE_THERE:
         return Py_BuildValue("(OIKsNNz)", call, q->what, number, q->json,

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import operator
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Sequence
@@ -205,14 +206,19 @@ def _check_results(results: Any, lengths: list[int], is_exact: bool) -> list[int
     results = [None] * len(lengths) if results is None else list(results)
     if len(results) != len(lengths):
         raise ValueError(f"it gave {len(results)} results for {len(lengths)} chunks")
-    found: list[int | Exception] = []
-    for one, length in zip(results, lengths):
-        if one is None and not is_exact:
+    return [_check_result(one, length, is_exact) for one, length in zip(results, lengths)]
+
+
+def _check_result(one: Any, length: int, is_exact: bool) -> int | Exception:
+    if one is None:
+        if not is_exact:
             raise TypeError("it gave None, and the length of the output is not known: give how many bytes it has")
-        if one is not None and (isinstance(one, bool) or not isinstance(one, (int, Exception)) or isinstance(one, int) and one < 0):
-            raise TypeError(f"it gave {one!r}, which is neither a number of bytes nor an exception")
-        found.append(length if one is None else one)
-    return found
+        return length
+    if isinstance(one, Exception):
+        return one
+    if not hasattr(one, "__index__") or isinstance(one, bool) or one < 0:
+        raise TypeError(f"it gave {one!r}, which is neither a number of bytes nor an exception")
+    return operator.index(one)
 
 
 def _synchronize() -> None:

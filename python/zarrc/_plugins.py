@@ -147,7 +147,8 @@ class Registry:
                 self._enter(row, before)
             else:  # a corrected class can be registered under the names
                 del self.classes[row[1]], self._known[_key(row)]
-                _dtypes.plugin_types.pop(row[2], None)
+                if row[0] == _core.ZARR_REGISTRY_DTYPE:
+                    _dtypes.plugin_types.pop(row[2], None)
             if "ZARR_CODEC_FOR_V2" in str(problem):
                 raise TypeError(f"{cls.__qualname__} has no `zarr_formats`: format 2 has another codec {cls.codec!r} than format 3") from problem
             raise
@@ -423,7 +424,7 @@ class _Answers(Service):
         results = codec.decode_batch([_array(chunk, takes) for chunk in chunks], spec)
         call.chunks(_make_answers(cls.name, [_check_size(_elements(one, spec), spec) for one in results], _core.ZARR_ERR_CORRUPT))
 
-    def _bind(self, call: Any, cls: Any, number: int, text: str, before: Any, after: Any, is_encode: int) -> None:
+    def _bind(self, call: Any, cls: Any, number: int, text: str, before: Any, after: Any) -> None:
         if not self._codec(cls, number, text).supports(_spec(before), _spec(after)):
             raise make_error(UnsupportedError, "it does not support such chunks")
         call.answer(b"")
