@@ -223,10 +223,10 @@ def _check_result(one: Any, length: int, is_exact: bool) -> int | Exception:
 
 def _synchronize() -> None:
     """What CuPy and torch have queued on their current streams is done, also after a failure. They do not wait for what they queue."""
-    of_cupy = getattr(sys.modules.get("cupy"), "cuda", None)
+    of_cupy: Any = getattr(sys.modules.get("cupy"), "cuda", None)
     if hasattr(of_cupy, "get_current_stream"):  # else another thread is about to import it
         of_cupy.get_current_stream().synchronize()
-    of_torch = getattr(sys.modules.get("torch"), "cuda", None)
+    of_torch: Any = getattr(sys.modules.get("torch"), "cuda", None)
     if hasattr(of_torch, "current_stream") and of_torch.is_initialized():
         of_torch.current_stream().synchronize()
 

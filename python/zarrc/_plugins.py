@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _core, _dtypes, _implementations, _log, _plugin_classes
+from . import _core, _dtypes, _log, _plugin_classes
 from ._causes import line, remember
 from ._service import Service, Single
 from .errors import UnsupportedError, make_error
@@ -36,6 +36,8 @@ def _kind(cls: type) -> int:
 
 def _check_class(cls: Any) -> tuple[int, str]:
     """(registry, name) of a class; what is wrong with it is raised."""
+    from . import _implementations  # few programs have one
+
     if issubclass(cls, _implementations.Implementation):
         _implementations.check(cls)
         return _core.ZARR_REGISTRY_CODEC_IMPL, cls.name
@@ -63,6 +65,8 @@ def _row(number: int, registry: int, name: str, cls: Any) -> Row:
     if registry == _core.ZARR_REGISTRY_STORE:
         return registry, number, name, 0, 0, False, 0, 0, 0, None, 0
     if registry == _core.ZARR_REGISTRY_CODEC_IMPL:
+        from . import _implementations
+
         kind = _implementations.MEMORY[cls.memory]
         return registry, number, name, kind, _implementations.flags(cls), False, 0, 0, 0, _implementations.codec_name(cls), cls.priority
     flags = (0 if 2 in cls.zarr_formats else _core.ZARR_CODEC_SPEC_V3) | (0 if 3 in cls.zarr_formats else _core.ZARR_CODEC_SPEC_V2)
@@ -328,15 +332,14 @@ def _text(name: str, problem: BaseException) -> str:
     return text
 
 
-def _make_answers(name: str, results: list[Any], usual: int | None) -> list[Any]:
+def _make_answers(name: str, results: list[Any], status: Callable[[BaseException], int]) -> list[Any]:
     """The answers for the chunks of a batch. The library reports the first failure, and its
-    exception is kept. `usual`: the status of most; None: those of an implementation."""
+    exception is kept."""
     answers: list[Any] = []
     is_first = True
     for one in results:
         if isinstance(one, BaseException):
-            status = _implementations.status(one) if usual is None else _status(one, usual)
-            answers.append((status, (_text if is_first else line)(name, one)))
+            answers.append((status(one), (_text if is_first else line)(name, one)))
             is_first = False
         else:
             answers.append(one)
@@ -378,8 +381,10 @@ class _Answers(Service):
         except BaseException as problem:
             cls = registry.classes.get(number)
             name = getattr(cls, "name", None) or getattr(cls, "scheme", None) or "plug-in"
-            if isinstance(cls, type) and issubclass(cls, _implementations.Implementation):
-                call.fail(_implementations.status(problem), _text(f'codec "{cls.codec}": "{name}"', problem))
+            if what in (_core.ZX_ASK_BIND, *_THERE):
+                from . import _implementations
+
+                call.fail(_implementations.status(problem), _text(f'codec "{getattr(cls, "codec", None)}": "{name}"', problem))
                 return
             usual = {_core.ZX_ASK_DECODE: _core.ZARR_ERR_CORRUPT, _core.ZX_ASK_OPEN: _core.ZARR_ERR_IO}.get(what, _core.ZARR_ERR_INVALID)
             call.fail(_status(problem, usual), _text(name, problem))
@@ -417,12 +422,12 @@ class _Answers(Service):
     def _encode(self, call: Any, cls: Any, number: int, text: str, before: Any, after: Any, chunks: list[bytes]) -> None:
         codec, spec, gives = self._codec(cls, number, text), _spec(before), _spec(after)
         results = codec.encode_batch([_array(chunk, spec) for chunk in chunks], spec)
-        call.chunks(_make_answers(cls.name, [_elements(one, gives) for one in results], _core.ZARR_ERR_INVALID))
+        call.chunks(_make_answers(cls.name, [_elements(one, gives) for one in results], lambda one: _status(one, _core.ZARR_ERR_INVALID)))
 
     def _decode(self, call: Any, cls: Any, number: int, text: str, before: Any, after: Any, chunks: list[bytes]) -> None:
         codec, spec, takes = self._codec(cls, number, text), _spec(before), _spec(after)
         results = codec.decode_batch([_array(chunk, takes) for chunk in chunks], spec)
-        call.chunks(_make_answers(cls.name, [_check_size(_elements(one, spec), spec) for one in results], _core.ZARR_ERR_CORRUPT))
+        call.chunks(_make_answers(cls.name, [_check_size(_elements(one, spec), spec) for one in results], lambda one: _status(one, _core.ZARR_ERR_CORRUPT)))
 
     def _bind(self, call: Any, cls: Any, number: int, text: str, before: Any, after: Any) -> None:
         if not self._codec(cls, number, text).supports(_spec(before), _spec(after)):
@@ -430,12 +435,15 @@ class _Answers(Service):
         call.answer(b"")
 
     def _run_there(self, is_encode: bool, call: Any, cls: Any, number: int, text: str, before: Any, after: Any, next_name: str | None) -> None:
+        from . import _implementations
+
         with self._there:
             if self.is_closed:  # `fail` has answered
                 return
             implementation = self._codec(cls, number, text)
             batch = _implementations.Batch(call, self.take, _spec(before), _spec(after), next_name)
-            call.chunks(_make_answers(f'codec "{cls.codec}": "{cls.name}"', _implementations.run(implementation, call, batch, is_encode), None))
+            results = _implementations.run(implementation, call, batch, is_encode)
+            call.chunks(_make_answers(f'codec "{cls.codec}": "{cls.name}"', results, _implementations.status))
 
     def _encode_there(self, *question: Any) -> None:
         self._run_there(True, *question)

@@ -117,6 +117,15 @@ def test_memory_is_not_copied(path):
     assert (out == data).all() and sorted(places) == [out.ctypes.data + 800 * i for i in range(10)] and stats.copies_host == 0
 
 
+def test_inside_zarr_python(path, numbers):
+    zarr = pytest.importorskip("zarr")
+    way = implement()
+    make(path, numbers)
+    with zarrc.enable():
+        assert (zarr.open_array(path)[...] == numbers).all()
+    assert sum(call[0] for call in way.calls) == 45
+
+
 def capsule_name(capsule):
     get = ctypes.pythonapi.PyCapsule_GetName
     get.restype, get.argtypes = ctypes.c_char_p, [ctypes.py_object]
