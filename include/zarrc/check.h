@@ -1,8 +1,8 @@
 /**
  * @file
- * Checks: zarr_node_verify() checks everything that is stored in a hierarchy,
- * zarr_array_verify() in one array, and zarr_node_diff() compares two nodes. All of them
- * only read.
+ * Calls that look at all elements: zarr_node_verify() checks everything that is stored in
+ * a hierarchy, zarr_array_verify() in one array, zarr_node_diff() compares two nodes, and
+ * zarr_array_summary() computes statistics. All of them only read.
  */
 #ifndef ZARRC_CHECK_H
 #define ZARRC_CHECK_H
@@ -342,6 +342,120 @@ typedef struct zarr_diff_result {
 ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_diff(
     zarr_store *store_a, const char *path_a, zarr_store *store_b, const char *path_b,
     zarr_diff_result *result, const zarr_diff_options *opts, zarr_error *err);
+
+/* ---- summary ---------------------------------------------------------------------- */
+
+/** Options of zarr_array_summary(). */
+typedef struct zarr_summary_options {
+    uint32_t struct_size, flags; /**< `flags` must be 0 */
+    /** dimensions of the region over which statistics are computed; the others are kept,
+     * and each of their places gets its own. NULL: over all dimensions */
+    const int32_t *over;
+    uint32_t n_over; /**< how many they are */
+    /** dimension that `weights` belongs to, one of `over` */
+    int32_t weights_dim;
+    /** a weight of at least 0 for each index of `weights_dim`, such as the cosine of the
+     * latitude, for sum, mean and standard deviation. NULL: all are 1 */
+    const double *weights;
+    uint64_t n_weights; /**< how many they are */
+    /** an element: elements with this value are missing, and only counted; NULL: no value
+     * means that. zarr_array_missing_value() gives the one of an array */
+    const void *missing;
+    /** `n_bins` + 1 rising edges of the histogram, as for NumPy; NULL: bins of equal
+     * width from the least to the greatest element. Only over all dimensions */
+    const double *edges;
+    uint32_t n_bins;           /**< bins of the histogram; 0: none is made */
+    uint32_t n_quantiles;      /**< how many `quantiles` there are */
+    const double *quantiles;   /**< from 0 to 1. Only over all dimensions */
+    zarr_progress_fn progress; /**< receives decoded bytes; may be NULL */
+    void *progress_user;       /**< passed to `progress` */
+    /** options of the reads. `field`, `missing_chunks`, `trust`, `stats`, `max_threads`,
+     * `cancel` and `tuning` are used; NULL: defaults */
+    const zarr_io_options *io;
+} zarr_summary_options;
+
+#define ZARR_SUMMARY_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_summary_options)
+
+/** Flags of a zarr_summary. */
+enum {
+    /** quantiles, and a histogram without edges of the caller, are from a sketch. The
+     * rank of a quantile errs by at most 1 % */
+    ZARR_SUMMARY_SKETCH = 1
+};
+
+/**
+ * Statistics of elements. Each pointer to results has `n_places` of them, one for each
+ * place of the dimensions that are kept, in C order. A place without elements has zeros
+ * as its extremes, and NaN as mean and deviation. Thread class: frozen.
+ */
+typedef struct zarr_summary {
+    uint32_t struct_size, flags; /**< `flags`: ZARR_SUMMARY_SKETCH or 0 */
+    int32_t ndim;                /**< number of dimensions that are kept */
+    uint32_t n_bins;             /**< bins of the histogram */
+    const uint64_t *shape;       /**< their lengths */
+    const int32_t *dims;         /**< which dimensions of the region they are */
+    uint64_t n_places;           /**< product of the lengths; 1 if none is kept */
+    const zarr_dtype *dtype;     /**< data type of the elements */
+    const uint64_t *count;       /**< elements that are neither missing nor NaN */
+    const uint64_t *n_missing;   /**< elements that have the missing value */
+    const uint64_t *n_nan;       /**< other elements that are NaN or NaT */
+    const void *min, *max;       /**< least and greatest elements, of type `dtype` */
+    /** sums, means and standard deviations (the divisor is the number of elements or the
+     * sum of weights); NaN for times */
+    const double *sum, *mean, *std;
+    /** sums of integers without weights, exactly: `sum_high` * 2^64 + `sum_low`; else
+     * NULL */
+    const int64_t *sum_high;
+    const uint64_t *sum_low; /**< see `sum_high` */
+    const double *weight;    /**< sums of the weights of elements; NULL without weights */
+    const double *edges;     /**< `n_bins` + 1 edges of the histogram; NULL without one */
+    const uint64_t *bins;    /**< elements in each bin; the last has its upper edge */
+    uint64_t n_below;        /**< elements below the first edge */
+    uint64_t n_above;        /**< elements above the last edge */
+    const double *quantiles; /**< one for each of the options */
+} zarr_summary;
+
+/**
+ * @name Statistics of an array
+ * @{
+ */
+/**
+ * Computes statistics of the elements of an array or of a region of it. Memory holds a
+ * part of the array and what each kept place needs. The call reads each element once. If
+ * the region is a box, and a chunk needs at most a quarter of the context's memory, it
+ * decodes each chunk once. It does not decode missing chunks.
+ *
+ * Sums of integers are exact. The error of a sum of n floats is, before it is rounded, at
+ * most n * 2^-104 of the sum of absolute values. Results do not depend on the number of
+ * threads. A sum above the largest double is infinite.
+ *
+ * Quantiles lie between neighbouring elements, as those of NumPy do by default. They are
+ * exact for types of up to 16 bits, and for regions whose elements, as doubles, take at
+ * most a quarter of the context's memory. Otherwise a sketch is used, and `flags` tells.
+ *
+ * @param out receives the statistics; owned: zarr_summary_free()
+ * @param array borrowed
+ * @param selection the region, made for the array's shape; NULL: all elements
+ * @param opts options; NULL: defaults
+ * @retval ZARR_ERR_INVALID an option is wrong, or the selection does not fit the array
+ * @retval ZARR_ERR_UNSUPPORTED elements are not real numbers, booleans or times; or
+ * quantiles, a histogram or weights are asked for times
+ * @retval ZARR_ERR_LIMIT the kept places need more than the context's memory
+ * @retval ZARR_ERR_CORRUPT a chunk is damaged
+ * @retval ZARR_ERR_NOT_FOUND as for zarr_array_read()
+ * @retval ZARR_ERR_CONFLICT as for zarr_array_read()
+ * @retval ZARR_ERR_CANCELLED `opts->io->cancel` was set
+ * @retval ZARR_ERR_IO the store failed
+ * @see zarr_array_missing_value(), zarr_array_read()
+ */
+ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_summary(zarr_summary **out,
+                                                        zarr_array *array,
+                                                        const zarr_selection *selection,
+                                                        const zarr_summary_options *opts,
+                                                        zarr_error *err);
+/** Frees statistics. `summary` may be NULL. */
+ZARR_API void zarr_summary_free(zarr_summary *summary);
+/** @} */
 
 ZARR_END_DECLS
 

@@ -163,6 +163,7 @@ static PyMethodDef array_methods[] = {
     {"_places", zx_array_places, METH_O, NULL},
     {"_check_address", zx_array_check_address, METH_O, NULL},
     {"_explain", zx_array_explain, METH_VARARGS, NULL},
+    {"_summary", zx_array_summary, METH_VARARGS, NULL},
     {"_check_codecs", zx_array_check_codecs, METH_O, NULL},
     {"_decode", zx_array_decode, METH_VARARGS, NULL},
     {"_encode", zx_array_encode, METH_VARARGS, NULL},

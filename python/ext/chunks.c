@@ -144,6 +144,152 @@ io:
     return out;
 }
 
+/* ---- statistics ------------------------------------------------------------- */
+
+/* The options of a summary, and the memory that they point to. */
+struct summary_call {
+    zx_array *array;
+    const zarr_selection *selection;
+    zarr_summary_options o;
+    struct zx_io io;
+    int32_t over[ZARR_MAX_RANK];
+    Py_buffer weights, edges, quantiles, missing;
+    zarr_summary *out;
+};
+
+/* *n becomes the number of doubles of a member; the buffer is released by its `obj`. */
+static int doubles_option(PyObject *options, const char *name, Py_buffer *view,
+                          const double **out, uint64_t *n)
+{
+    PyObject *object;
+
+    if (zx_opt(options, name, &object))
+        return -1;
+    if (!object)
+        return 0;
+    if (PyObject_GetBuffer(object, view, PyBUF_C_CONTIGUOUS))
+        return -1;
+    *out = view->buf;
+    *n = (uint64_t)view->len / sizeof(double);
+    return 0;
+}
+
+static int over_option(struct summary_call *c, PyObject *options)
+{
+    uint64_t over[ZARR_MAX_RANK];
+    const uint64_t *given = NULL;
+    int32_t n = -1;
+
+    if (zx_opt_shape(options, "over", over, &given, &n))
+        return -1;
+    for (int32_t i = 0; given && i < n; i++)
+        c->over[i] = (int32_t)given[i];
+    if (given) {
+        c->o.over = c->over;
+        c->o.n_over = (uint32_t)n;
+    }
+    return 0;
+}
+
+static int summary_options(struct summary_call *c, PyObject *options)
+{
+    uint64_t n_edges = 0, n_quantiles = 0, dim = 0;
+    PyObject *missing;
+
+    if (over_option(c, options) || zx_opt(options, "missing", &missing) ||
+        doubles_option(options, "weights", &c->weights, &c->o.weights, &c->o.n_weights) ||
+        doubles_option(options, "edges", &c->edges, &c->o.edges, &n_edges) ||
+        doubles_option(options, "quantiles", &c->quantiles, &c->o.quantiles,
+                       &n_quantiles) ||
+        zx_opt_u64(options, "weights_dim", &dim) ||
+        zx_opt_u32(options, "bins", &c->o.n_bins) ||
+        (missing && missing != Py_True &&
+         PyObject_GetBuffer(missing, &c->missing, PyBUF_C_CONTIGUOUS)))
+        return -1;
+    if (missing == Py_True && !c->io.o.field)
+        c->o.missing = zarr_array_missing_value(c->array->a);
+    else if (missing && missing != Py_True)
+        c->o.missing = c->missing.buf;
+    c->o.weights_dim = (int32_t)dim;
+    c->o.n_quantiles = (uint32_t)n_quantiles;
+    c->o.io = &c->io.o;
+    return 0;
+}
+
+static zarr_status run_summary(void *arg, zarr_cancel *cancel, zarr_error *err)
+{
+    struct summary_call *c = arg;
+
+    c->io.o.cancel = cancel;
+    return zarr_array_summary(&c->out, c->array->a, c->selection, &c->o, err);
+}
+
+static int put_bytes(PyObject *out, const char *name, const void *data, uint64_t n,
+                     uint64_t bytes)
+{
+    PyObject *value = NULL;
+    int rc;
+
+    if (!data)
+        return 0;
+    if (n <= (uint64_t)PY_SSIZE_T_MAX / bytes)
+        value = PyByteArray_FromStringAndSize(data, (Py_ssize_t)(n * bytes));
+    else
+        PyErr_NoMemory();
+    rc = value ? PyDict_SetItemString(out, name, value) : -1;
+    Py_XDECREF(value);
+    return rc;
+}
+
+/* The lists as bytes, by their names in zarr_summary. */
+static PyObject *summary_dict(const zarr_summary *s, uint32_t n_quantiles)
+{
+    const uint64_t n = s->n_places, item = zarr_dtype_item_bytes(s->dtype);
+    const uint64_t edges = (uint64_t)s->n_bins + 1;
+    PyObject *out = Py_BuildValue("{s:I,s:K,s:K}", "flags", (unsigned)s->flags, "n_below",
+                                  (unsigned long long)s->n_below, "n_above",
+                                  (unsigned long long)s->n_above);
+
+    if (out &&
+        (put_bytes(out, "dims", s->dims, (uint64_t)s->ndim, 4) ||
+         put_bytes(out, "count", s->count, n, 8) ||
+         put_bytes(out, "missing", s->n_missing, n, 8) ||
+         put_bytes(out, "nan", s->n_nan, n, 8) ||
+         put_bytes(out, "min", s->min, n, item) ||
+         put_bytes(out, "max", s->max, n, item) || put_bytes(out, "sum", s->sum, n, 8) ||
+         put_bytes(out, "mean", s->mean, n, 8) || put_bytes(out, "std", s->std, n, 8) ||
+         put_bytes(out, "sum_high", s->sum_high, n, 8) ||
+         put_bytes(out, "sum_low", s->sum_low, n, 8) ||
+         put_bytes(out, "weight", s->weight, n, 8) ||
+         put_bytes(out, "edges", s->edges, edges, 8) ||
+         put_bytes(out, "bins", s->bins, s->n_bins, 8) ||
+         put_bytes(out, "quantiles", s->quantiles, n_quantiles, 8)))
+        Py_CLEAR(out);
+    return out;
+}
+
+/* _summary(selection, options) -> the members of a zarr_summary */
+PyObject *zx_array_summary(PyObject *o, PyObject *args)
+{
+    struct summary_call c = {.array = (zx_array *)o, .o = ZARR_SUMMARY_OPTIONS_INIT};
+    PyObject *selection, *options, *out = NULL;
+
+    if (!PyArg_ParseTuple(args, "OO", &selection, &options) ||
+        zx_selection_arg(c.array->st, selection, &c.selection) ||
+        zx_io_init(&c.io, c.array, options))
+        return NULL;
+    if (summary_options(&c, options) == 0 &&
+        zx_call(c.array->st, run_summary, &c, c.array->a) == ZARR_OK)
+        out = summary_dict(c.out, c.o.n_quantiles);
+    zarr_summary_free(c.out);
+    PyBuffer_Release(&c.weights); /* which does nothing if there is none */
+    PyBuffer_Release(&c.edges);
+    PyBuffer_Release(&c.quantiles);
+    PyBuffer_Release(&c.missing);
+    zx_io_deinit(&c.io);
+    return out;
+}
+
 /* ---- keys ------------------------------------------------------------------- */
 
 /* Fills the grid coordinates of a list of keys. -1: an exception. */

@@ -291,6 +291,7 @@ int zx_array_setitem(PyObject *self, PyObject *key, PyObject *value);
 PyObject *zx_array_key(PyObject *self, PyObject *key);
 PyObject *zx_array_fresh(PyObject *self, PyObject *args);
 PyObject *zx_array_explain(PyObject *self, PyObject *args);
+PyObject *zx_array_summary(PyObject *self, PyObject *args);
 PyObject *zx_array_read(PyObject *self, PyObject *args);
 PyObject *zx_array_read_into(PyObject *self, PyObject *args);
 PyObject *zx_array_write(PyObject *self, PyObject *args);

@@ -28,7 +28,7 @@ from ._core import version as _version
 from ._enable import disable, enable, pipeline_stats
 from ._group import AsyncGroup, Group
 from ._places import delete_memory, open_store
-from ._stats import Explanation, Stats
+from ._stats import Explanation, Stats, Summary
 from ._store import Store
 from ._tensors import DeviceTensor, Tensor
 from .errors import ZarrcError, ZarrcWarning
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 __version__: str = _version()
 
 __all__ = [
-    "Array", "ArrayConfig", "AsyncArray", "AsyncGroup", "Block", "Codec", "DeviceTensor", "Explanation", "Group", "Stats", "Store", "Tensor", "ZarrcCodecPipeline",
+    "Array", "ArrayConfig", "AsyncArray", "AsyncGroup", "Block", "Codec", "DeviceTensor", "Explanation", "Group", "Stats", "Store", "Summary", "Tensor", "ZarrcCodecPipeline",
     "ZarrcError", "ZarrcNDBuffer", "ZarrcStore", "ZarrcWarning", "__version__", "array", "config", "consolidate_metadata", "copy", "copy_all",
     "copy_store", "create", "create_array", "create_group", "create_hierarchy", "delete_memory", "disable", "dtype", "empty", "empty_like", "enable",
     "errors", "from_array", "full", "full_like", "group", "load",

@@ -18,6 +18,7 @@ from ._node import Node
 from ._progress import reporter
 from ._store import Store
 from ._settings import call_options, settings
+from ._stats import Summary
 from ._tensors import HOST, Column, DeviceTensor, Tensor
 from .errors import ConflictError, LimitError, NotFoundError, ZarrcError, in_store, make_error
 
@@ -638,6 +639,73 @@ class Array(Node, _core.Array):
         wanted = self._find_like(like, None, device, value if out is None else out)
         return _tensors.explain(self, _indexing.any_key(self, key), _indexing.unwrap(out), value, wanted, device, _with({}, max_threads, None, controls))
 
+    def summary(self, key: Key = ..., *, over: int | str | Sequence[int | str] | None = None, weights: Mapping[int | str, ArrayLike] | None = None,
+                missing: ArrayLike | None = True, bins: int | ArrayLike | None = None, quantiles: ArrayLike | None = None, field: str | None = None,
+                max_threads: int | None = None, stats: dict[str, int] | None = None, **controls: Unpack[Controls]) -> Summary:
+        """Computes statistics of the elements of ``z[key]``, a part of them at a time: each chunk is read and decoded once.
+
+        Sums of integers are exact. Sums of floats are rounded once, from about twice the digits. Results do not depend on the number
+        of threads. NaN and missing elements are counted, and left out of everything else.
+
+        Parameters
+        ----------
+        key : int, slice, list, array, or tuple of these, default ...
+            What ``z[key]`` takes.
+        over : int, str or sequence of them, optional
+            Dimensions of ``z[key]`` over which statistics are computed, by number or name. By default all of them.
+        weights : mapping, optional
+            One dimension, by number or name, and a weight for each index of it: ``{"lat": np.cos(np.radians(lat))}``. They apply to
+            sum, mean and standard deviation.
+        missing : scalar, bool, default True
+            Elements with this value are missing. True: the value that xarray shows as NaN, such as the attribute ``_FillValue``. False
+            or None: no value means that.
+        bins : int or array_like, optional
+            Makes a histogram, with this many bins between the extremes, or with these edges. Only over all dimensions.
+        quantiles : array_like, optional
+            Numbers from 0 to 1. Only over all dimensions. They are exact for types of up to 16 bits, and if the elements as doubles
+            take at most a quarter of the context's memory.
+        field : str, optional
+            One field of a struct type.
+        max_threads : int, optional
+            How many threads the call uses at most. By default the setting ``max_threads``.
+        stats : Stats or dict, optional
+            Counters of what the call did, such as ``bytes_stored``, are added to it.
+        **controls
+            As for `read`.
+
+        Returns
+        -------
+        Summary
+            The statistics: ``count``, ``missing``, ``nan``, ``min``, ``max``, ``sum``, ``mean``, ``std`` and more.
+
+        Raises
+        ------
+        UnsupportedError
+            Elements are not real numbers, booleans or times.
+        CorruptError
+            A stored chunk is damaged.
+        ValueError
+            An option does not fit the array.
+
+        Examples
+        --------
+        >>> z = zarrc.create_array("x.zarr", data=np.arange(6, dtype="int16").reshape(2, 3), chunks=(1, 3))
+        >>> z.summary().sum, z.summary().mean
+        (15, 2.5)
+        >>> z.summary(over=0).max
+        array([3, 4, 5], dtype=int16)
+        """
+        selection = _indexing.any_key(self, key)
+        dtype = self.dtype
+        for name in field.split(".") if field else ():
+            dtype = dtype[name]
+        dtype = dtype.newbyteorder("=")
+        options = _with({"field": field}, max_threads, stats, controls)
+        options.update(_summary_options(self, selection.shape, over, weights, bins, quantiles))
+        if missing is not None and missing is not False:  # True: the library finds it
+            options["missing"] = missing if missing is True else np.asarray(missing).astype(dtype).reshape(1).view(np.uint8)
+        return Summary(self._summary(selection, options), selection.shape, dtype)
+
     def write(self, key: Key, value: ArrayLike, *, fields: Fields = None, packed: bool = False, progress: Progress = None,
               max_threads: int | None = None, stats: dict[str, int] | None = None, **controls: Unpack[Controls]) -> None:
         """Writes what ``z[key] = value`` writes, with options.
@@ -968,6 +1036,43 @@ def _with(options: dict[str, Any], max_threads: int | None, stats: dict[str, int
             raise TypeError(f"stats: {stats!r} is not a dict")
         options = {**options, "stats": stats}
     return {**options, "max_threads": max_threads} if max_threads else options
+
+
+def _dimension(array: Array, shape: tuple[int, ...], given: int | str) -> int:
+    """The number of a dimension of the result of a key."""
+    if isinstance(given, str):
+        names = array.dimension_names or ()
+        if len(shape) != array.ndim:
+            raise ValueError(f"dimension {given!r}: the key drops dimensions, so give the number of the one that is meant")
+        if given not in names:
+            raise ValueError(f"dimension {given!r} is not one of {names}")
+        return names.index(given)
+    number = operator.index(given)
+    if not -len(shape) <= number < len(shape):
+        raise ValueError(f"dimension {number} is not one of {len(shape)}")
+    return number % len(shape)
+
+
+def _summary_options(array: Array, shape: tuple[int, ...], over: Any, weights: Any, bins: Any, quantiles: Any) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    if over is not None:
+        dims = over if isinstance(over, Iterable) and not isinstance(over, str) else [over]
+        options["over"] = tuple(_dimension(array, shape, one) for one in dims)
+    if weights is not None:
+        [(dim, values)] = weights.items()
+        options.update(weights_dim=_dimension(array, shape, dim), weights=np.ascontiguousarray(values, np.float64))
+    if isinstance(bins, (int, np.integer)):
+        if bins <= 0:
+            raise ValueError(f"bins={bins}: expected at least 1")
+        options["bins"] = bins
+    elif bins is not None:
+        edges = np.ascontiguousarray(bins, np.float64)
+        if edges.ndim != 1 or len(edges) < 2:
+            raise ValueError("bins: expected a number, or at least two edges")
+        options.update(edges=edges, bins=len(edges) - 1)
+    if quantiles is not None:
+        options["quantiles"] = np.ascontiguousarray(np.atleast_1d(quantiles), np.float64)
+    return options
 
 
 def _as_coordinates(given: Sequence[int]) -> tuple[int, ...]:

@@ -7,6 +7,8 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from . import _core
 
 _MOST = 100  # causes: metadata of any text are among them
@@ -65,6 +67,59 @@ class Explanation(Mapping[str, Any]):
 
     def __repr__(self) -> str:
         return self._text.rstrip("\n")
+
+
+class Summary:
+    """Statistics of elements, from `Array.summary`. Over all dimensions they are numbers, else arrays of the dimensions that are kept.
+
+    Attributes
+    ----------
+    count, missing, nan : int
+        Elements that are neither missing nor NaN (or NaT), that are missing, and other ones that are NaN.
+    min, max
+        The least and the greatest element, in the array's data type. Without elements they are zero.
+    sum
+        The sum: exact for integers without weights, else a float.
+    mean, std : float
+        Mean and standard deviation (as ``np.std``, the divisor is the number of elements). NaN without elements, and for times.
+    weight : float or None
+        Sum of the weights.
+    dims : tuple of int
+        The dimensions of the result of the key that are kept.
+    histogram : tuple of arrays or None
+        Numbers of elements and edges of the bins, as ``np.histogram`` returns them.
+    below, above : int
+        Elements outside of the edges.
+    quantiles : array or None
+        As ``np.quantile`` computes them, for each of the given ones.
+    is_sketch : bool
+        Whether quantiles, and a histogram without given edges, are from a sketch: their rank errs by at most 1 %.
+    """
+
+    def __init__(self, found: dict[str, Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        self.dims = tuple(np.frombuffer(found["dims"], np.int32).tolist())
+        kept = tuple(shape[d] for d in self.dims)
+
+        def give(name: str, kind: Any) -> Any:
+            value = np.frombuffer(found[name], kind).reshape(kept)[()] if name in found else None
+            return value if kept or value is None or name in ("min", "max") else value.item()
+
+        self.count, self.missing, self.nan = (give(name, np.uint64) for name in ("count", "missing", "nan"))
+        self.min, self.max = give("min", dtype), give("max", dtype)
+        self.sum, self.mean, self.std = (give(name, np.float64) for name in ("sum", "mean", "std"))
+        self.weight = give("weight", np.float64)
+        if "sum_high" in found:  # integers of Python have no largest
+            high, low = give("sum_high", np.int64), give("sum_low", np.uint64)
+            self.sum = high.astype(object) * 2**64 + low.astype(object) if kept else high * 2**64 + low
+        self.histogram = (np.frombuffer(found["bins"], np.uint64), np.frombuffer(found["edges"])) if "bins" in found else None
+        self.quantiles = np.frombuffer(found["quantiles"]) if "quantiles" in found else None
+        self.below, self.above = found["n_below"], found["n_above"]
+        self.is_sketch = bool(found["flags"] & 1)
+
+    def __repr__(self) -> str:
+        rows = [(name, value) for name, value in vars(self).items() if name not in ("below", "above", "dims") and value is not None]
+        width = max(len(name) for name, _ in rows)
+        return "\n".join(f"{name:<{width}} : {value}" for name, value in rows)
 
 
 class _PipelineStats:

@@ -1,10 +1,14 @@
 /*
  * unit/check/test_verify.c - zarr_node_verify(): each kind of finding with its place,
  * counts, progress, cancelling, failures, and each allocation failing in turn.
+ * zarr_array_summary(): cells against exact integers, options of C, and the same
+ * failures; tests/python/test_summary.py has the rest.
  */
+#include "check/summary_int.h"
 #include "unit/array/array_test.h"
 #include "sanitizers.h"
 
+#include <math.h>
 #include <stdbool.h>
 
 enum {
@@ -456,6 +460,148 @@ static void test_no_memory(void **state)
     }
 }
 
+/* ---- summary ---------------------------------------------------------------------- */
+
+static uint64_t draw(uint64_t *seed)
+{
+    *seed = *seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return *seed ^ *seed >> 31;
+}
+
+/* Sums and extremes of n numbers, in one row and in columns, against plain loops. */
+static void check_cells(const zarr_dtype *type, uint64_t seed, size_t n)
+{
+    static struct zr_summary_scratch scratch;
+    static int64_t data[10000];
+    struct zr_summary_cell row = {.n = 0}, column[8] = {{.n = 0}}, joined = {.n = 0};
+    const struct zr_summary_columns c = {.src = (const uint8_t *)data,
+                                         .n_cells = 8,
+                                         .n_steps = n / 8,
+                                         .cell_stride = 1,
+                                         .step_bytes = 8 * sizeof *data};
+    int64_t min = INT64_MAX, max = INT64_MIN;
+    struct zr_summary_type t;
+    zr_int128 sum = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        data[i] = (int64_t)(draw(&seed) >> seed % 60);
+        sum += data[i];
+        min = ZR_MIN(min, data[i]);
+        max = ZR_MAX(max, data[i]);
+    }
+    assert_ok(zr_summary_type_init(&t, type, NULL, &terr));
+    zr_summary_add_row(&t, &scratch, &row, (const uint8_t *)data, n);
+    zr_summary_add_columns(&t, &scratch, column, &c);
+    for (int i = 0; i < 8; i++)
+        zr_summary_join(&t, &joined, &column[i]);
+    assert_true(row.sum.integer == sum && joined.sum.integer == sum);
+    assert_true(row.min.integer == min && joined.max.integer == max);
+    assert_true(row.n == n && joined.n == n);
+    assert_true(fabs(row.squares - joined.squares) <= 1e-12 * row.squares);
+}
+
+static void test_cells(void **state)
+{
+    const zarr_dtype *type;
+    struct world w;
+
+    (void)state;
+    world_open(&w, WORLD_MEMORY);
+    assert_ok(zarr_dtype_find(&type, w.ctx, "int64", &terr));
+    for (size_t n = 8; n <= 10000; n = n * 3 / 8 * 8)
+        for (uint64_t seed = 0; seed < 5; seed++)
+            check_cells(type, seed, n);
+    world_close(&w);
+}
+
+/* Bounds of what is asked for, in the words of the message. */
+static void test_summary_options(void **state)
+{
+    const int32_t over[] = {0, 0}, beyond[] = {2};
+    const double weights[] = {1, 2, 3, -1}, ranks[] = {2};
+    zarr_summary_options o[6];
+    zarr_summary *s = NULL;
+    zarr_array *a;
+    struct world w;
+
+    (void)state;
+    for (size_t i = 0; i < 6; i++)
+        o[i] = (zarr_summary_options)ZARR_SUMMARY_OPTIONS_INIT;
+    o[0].over = over;
+    o[0].n_over = 2;
+    o[1].over = beyond;
+    o[1].n_over = 1;
+    o[2].weights = weights;
+    o[2].n_weights = 3;
+    o[3].weights = weights;
+    o[3].n_weights = 4;
+    o[4].quantiles = ranks;
+    o[4].n_quantiles = 1;
+    o[5].flags = 1;
+    world_open(&w, WORLD_MEMORY);
+    a = make_array(&w, "a", 3, 4, 5);
+    for (size_t i = 0; i < 6; i++)
+        assert_int_equal(zarr_array_summary(&s, a, NULL, &o[i], &terr), ZARR_ERR_INVALID);
+    assert_null(s);
+    o[3].weights_dim = 2;
+    assert_int_equal(zarr_array_summary(&s, a, NULL, &o[3], &terr), ZARR_ERR_INVALID);
+    zarr_summary_free(NULL);
+    zarr_array_free(a);
+    world_close(&w);
+}
+
+static void check_summary(zarr_array *a, const zarr_summary_options *o)
+{
+    zarr_summary *s = NULL;
+    const zarr_status st = zarr_array_summary(&s, a, NULL, o, &terr);
+
+    if (st != ZARR_OK) {
+        assert_int_equal(st, ZARR_ERR_NO_MEMORY);
+        assert_null(s);
+        return;
+    }
+    assert_int_equal(s->n_places, 1);
+    assert_int_equal(s->count[0], 6 * 7);
+    assert_int_equal(((const int32_t *)s->max)[0], 5006);
+    assert_true(s->mean[0] == 2503 && s->quantiles[0] == 2503);
+    assert_int_equal(s->bins[0] + s->bins[1] + s->bins[2], 6 * 7);
+    zarr_summary_free(s);
+}
+
+static void test_summary_no_memory(void **state)
+{
+    const double weights[] = {1, 1, 1, 1, 1, 1}, rank = 0.5;
+    zarr_summary_options o = ZARR_SUMMARY_OPTIONS_INIT;
+    int64_t k;
+
+    (void)state;
+    o.weights = weights;
+    o.n_weights = 6;
+    o.n_bins = 3;
+    o.quantiles = &rank;
+    o.n_quantiles = 1;
+    for (int kind = 2; kind <= 4; kind++) {
+        bool reached = true;
+
+        for (k = 1; reached; k += ZR_FAIL_STEP(k)) {
+            struct world w;
+            zarr_array *a;
+
+            world_open(&w, WORLD_MEMORY);
+            a = make_array(&w, "a", kind, 6, 7);
+            fill_array(a);
+            zarr_context_trim(w.ctx);
+            atomic_store(&w.fail_at, k);
+            check_summary(a, &o);
+            reached = atomic_load(&w.fail_at) == 0;
+            atomic_store(&w.fail_at, 0);
+            zarr_array_free(a);
+            world_close(&w);
+        }
+        assert_true(k > 10);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -470,6 +616,9 @@ int main(void)
         cmocka_unit_test(test_stop_and_cancel),
         cmocka_unit_test(test_wrong_options),
         cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_cells),
+        cmocka_unit_test(test_summary_options),
+        cmocka_unit_test(test_summary_no_memory),
     };
 
     return cmocka_run_group_tests_name("verify", tests, NULL, NULL);
