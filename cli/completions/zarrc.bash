@@ -45,13 +45,16 @@ _zarrc()
     plot,--map|plot,-m) words='viridis cividis magma gray coolwarm turbo' ;;
     plot,--origin) words='upper lower' ;;
     plot,--aspect) words='auto equal fill' ;;
+    summary,--format|summary,-F) words='text csv' ;;
+    summary,--trust) words='verified full none' ;;
+    summary,--missing-chunks) words='fill error' ;;
     esac
     if [[ -n $words ]]; then
         COMPREPLY=($(compgen -W "$words" -- "$cur"))
         return
     fi
     if [[ -z $command && $cur != -* ]]; then
-        words='info ls tree cat attrs create import export explain cp mv rm resize append reencode migrate verify diff clean repack consolidate plot list calibrate version help completion'
+        words='info ls tree cat attrs create import export explain cp mv rm resize append reencode migrate verify diff clean repack consolidate plot summary list calibrate version help completion'
     elif [[ $cur == -* ]]; then
         words=' --json -j --max-threads --mem --limit --untrusted --lock-wait --locks --symlinks --store-option --progress --color --plugin --log-level -q --quiet -v --verbose -h --help'
         case $command in
@@ -77,6 +80,7 @@ _zarrc()
         repack) words+=' -n --dry-run' ;;
         consolidate) words+=' --check --key' ;;
         plot) words+=' -o --output -f --force -t --term -s --slice --field --size -m --map -p --percentiles --min --max --hide-fill --origin --aspect --bare --title' ;;
+        summary) words+=' --over --weights --missing --quantiles -b --bins --edges -F --format --field --trust --missing-chunks' ;;
         calibrate) words+=' -n --dry-run --size' ;;
         esac
     else

@@ -10,7 +10,7 @@
 #define COMMANDS(X) \
     X(info) X(ls) X(tree) X(cat) X(attrs) X(create) X(import) X(export) X(explain) X(cp) \
     X(mv) X(rm) X(resize) X(append) X(reencode) X(migrate) X(verify) X(diff) X(clean) \
-    X(repack) X(consolidate) X(plot) X(list) X(calibrate) X(version) X(help) X(completion) X(generate)
+    X(repack) X(consolidate) X(plot) X(summary) X(list) X(calibrate) X(version) X(help) X(completion) X(generate)
 /* clang-format on */
 
 #define DECLARE(name) extern const struct cli_command cli_cmd_##name;

@@ -205,7 +205,7 @@ static const char *const synonyms[][2] = {
     {"remove", "rm"},        {"rename", "mv"},        {"move", "mv"},
     {"copy", "cp"},          {"du", "info --stats"},  {"size", "info --stats"},
     {"dump", "info"},        {"show", "info"},        {"mkdir", "create --group"},
-    {"compare", "diff"},
+    {"compare", "diff"},     {"stats", "summary"},    {"statistics", "summary"},
 };
 
 static const char *find_synonym(const char *word)

@@ -307,3 +307,74 @@ def test_export_with_closed_standard_streams(tmp_path):
                                tmp_path / "b.npy"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         assert done.returncode == 0, (closed, done)
         assert (tmp_path / "b.npy").read_bytes() == (tmp_path / "good.npy").read_bytes(), closed
+
+
+# ---- zarrc summary ----
+
+@pytest.fixture
+def climate(tmp_path):
+    group = zarr.open_group(tmp_path / "s.zarr", mode="w")
+    data = np.random.default_rng(0).normal(280, 10, (4, 6, 8)).astype("f4")
+    data[1, 2, 3], data[1, 2, 4] = np.nan, -999
+    temp = group.create_array("temp", shape=data.shape, chunks=(2, 3, 4), dtype="f4", dimension_names=["time", "lat", "lon"])
+    temp[...] = data
+    temp.attrs["_FillValue"] = -999.0
+    latitude = group.create_array("lat", shape=(6,), dtype="f8", dimension_names=["lat"])
+    latitude[...] = np.linspace(-75, 75, 6)
+    return tmp_path / "s.zarr", np.where(data == -999, np.nan, data).astype("f8"), np.cos(np.radians(latitude[...]))
+
+
+def test_summary(zarrc, climate):
+    path, data, _ = climate
+    [place] = zarrc("summary", path / "temp", "--json").json["places"]
+    assert (place["count"], place["missing"], place["nan"]) == (190, 1, 1)
+    assert np.allclose([place["mean"], place["std"], place["sum"]], [np.nanmean(data), np.nanstd(data), np.nansum(data)], rtol=1e-14)
+    assert (np.float32(place["min"]), np.float32(place["max"])) == (np.nanmin(data), np.nanmax(data))
+    lines = dict(line.split() for line in zarrc("summary", path / "temp").text.splitlines())
+    assert lines["count"] == "190" and float(lines["mean"]) == place["mean"]
+    assert zarrc("summary", path / "temp", "--missing=none", "--json").json["places"][0]["min"] == -999
+    assert zarrc("summary", path / "temp", "--json", "-j", "1").text == zarrc("summary", path / "temp", "--json", "-j", "4").text
+
+
+@pytest.mark.parametrize("region, key", [("", (slice(None),)), ("[3]", (3,)), ("[2:,1:4]", (slice(2, None), slice(1, 4))), ("[..., 1:4, ::2]", (..., slice(1, 4), slice(None, None, 2)))])
+def test_summary_weights(zarrc, climate, region, key):
+    path, data, weights = climate
+    full = np.broadcast_to(weights[:, None], data.shape)[key]
+    part = data[key]
+    good = ~np.isnan(part)
+    [place] = zarrc("summary", f"{path}/temp{region}", "--weights=lat", "--json").json["places"]
+    assert np.isclose(place["mean"], np.average(part[good], weights=full[good]), rtol=1e-14)
+    assert np.isclose(place["weight"], full[good].sum(), rtol=1e-14)
+    rows = zarrc("summary", f"{path}/temp{region}", "--over=lat,lon", "--weights=lat", "--format=csv").text.splitlines()
+    names = rows[0].split(",")
+    assert names[-1] == "weight" and (names[0] == "time") == (part.ndim == 3)
+    for row, one, weight, fine in zip(rows[1:], part.reshape(-1, *part.shape[-2:]), full.reshape(-1, *part.shape[-2:]), good.reshape(-1, *part.shape[-2:]), strict=True):
+        assert np.isclose(float(dict(zip(names, row.split(",")))["mean"]), np.average(one[fine], weights=weight[fine]), rtol=1e-14)
+
+
+def test_summary_histogram(zarrc, climate):
+    path, data, _ = climate
+    good = data[~np.isnan(data)]
+    found = zarrc("summary", path / "temp", "--bins=5", "--quantiles=0.1,0.5", "--json").json
+    counts, edges = np.histogram(good, 5)
+    assert found["bins"] == counts.tolist() and found["edges"] == edges.tolist() and not found["sketch"]
+    assert found["quantiles"] == np.quantile(good, [0.1, 0.5]).tolist()
+    bars = zarrc("summary", path / "temp", "--edges=270,280,290").text.splitlines()[-3:]
+    assert [int(bar.split()[2]) for bar in bars[:2]] == np.histogram(good, [270, 280, 290])[0].tolist()
+    assert max(bar.count("#") for bar in bars) == 50 and bars[2].startswith("outside of the edges: ")
+
+
+def test_summary_of_integers_and_refusals(zarrc, climate, tmp_path):
+    path = climate[0]
+    ends = [-2**63, -2**63, 5, 2**63 - 1]
+    zarr.create_array(tmp_path / "n", data=np.array(ends))
+    assert f"sum      {sum(ends)}\n" in zarrc("summary", tmp_path / "n").text
+    empty = zarrc("summary", f"{tmp_path}/n[2:2]", "--json").json["places"][0]
+    assert empty == {"index": [], "count": 0, "missing": 0, "nan": 0, "min": None, "max": None, "mean": None, "std": None, "sum": 0}
+    for wrong in (["--over=height"], ["--over=3"], ["--weights=lon"], ["--quantiles=2"], ["--edges=1"], ["--edges=1,2", "--bins=3"],
+                  ["--bins=3", "--over=time"], ["--missing=x"], ["--json", "--format=csv"]):
+        refused = zarrc("summary", path / "temp", *wrong, code=None)
+        assert refused.code == 2 or refused.code == 3, (wrong, refused.code, refused.err)
+    assert 'did you mean "summary"' in zarrc("stats", path, code=2).err
+    (path / "temp/c/0/1/1").write_bytes(b"no")
+    assert "c/0/1/1" in zarrc("summary", path / "temp", code=4).err

@@ -40,7 +40,8 @@ def make_array(group, name, shape, dtype="i2", **more):
 def make_hierarchies(folder):
     particles = save_struct(folder)
     x, a = zarr.create_group(folder / "x.zarr"), zarr.create_group(folder / "a.zarr")
-    make_array(x, "temp", (20, 180, 360), chunks=(1, 180, 360), dimension_names=("time", "y", "x"),
+    make_array(x, "lat", (180,), dimension_names=("lat",))
+    make_array(x, "temp", (20, 180, 360), chunks=(1, 180, 360), dimension_names=("time", "lat", "lon"),
                attributes={"units": "K", "history": "made"})
     make_array(x, "a", (64, 64))
     make_array(x, "image", (40, 50), "u1")
