@@ -22,6 +22,11 @@ struct k_walk {
     k_u32 status, lane;
 };
 
+/* Literals, and the match after them. `end`: where the next sequence begins. */
+struct k_sequence {
+    k_u32 at, literals, back, bytes, end, stage;
+};
+
 /* The next byte of the input; 0, and the status, if there is none. */
 K_FUNCTION k_u32 k_next(struct k_walk *w)
 {

@@ -22,6 +22,7 @@
 #    define K_SHARED           __local
 #    define K_ROOM(type, name) __local type name
 #    define K_POPCOUNT(x)      popcount(x)
+#    define K_HIGHEST(x)       (31 - clz(x))
 #    if !defined(K_LANES) || K_LANES == 1
 #        define K_MEET() ((void)0)
 #    else
@@ -51,6 +52,7 @@ typedef uint4 k_quad;
 #        define K_MEET()               __nvvm_bar_warp_sync(0xFFFFFFFFU)
 #        define K_ROOM(type, name)     static __attribute__((shared)) type name
 #        define K_POPCOUNT(x)          ((k_u32)__builtin_popcount(x))
+#        define K_HIGHEST(x)           (31 - (k_u32)__builtin_clz(x))
 #        define K_ATOMIC_MAX(place, x) ((void)__nvvm_atom_max_gen_ui(place, x))
 #        define K_TAKE(share, lane, x, from)                                             \
             ((k_u32)__nvvm_shfl_sync_idx_i32(0xFFFFFFFFU, (int)(x), (int)(from), 31))
@@ -66,6 +68,7 @@ typedef uint4 k_quad;
 #        define K_MEET()                     __syncwarp()
 #        define K_ROOM(type, name)           __shared__ type name
 #        define K_POPCOUNT(x)                ((k_u32)__popc(x))
+#        define K_HIGHEST(x)                 (31 - (k_u32)__clz((int)(x)))
 #        define K_ATOMIC_MAX(place, x)       ((void)atomicMax(place, x))
 #        define K_JOIN(share, lane, bits)    __ballot_sync(0xFFFFFFFFU, (bits) != 0)
 #        define K_BALLOT(x)                  __ballot_sync(0xFFFFFFFFU, (x) != 0)
@@ -92,6 +95,7 @@ typedef uint4 k_quad;
 #    define K_RINT(x) rint(x)
 #    define K_SHARED
 #    define K_POPCOUNT(x) ((k_u32)__builtin_popcount(x))
+#    define K_HIGHEST(x)  (31 - (k_u32)__builtin_clz(x))
 #    define K_WORDS       0 /* alignment and aliasing: bytes only */
 #    if !defined(K_TEAM)
 #        define K_ROOM(type, name) type name

@@ -43,10 +43,6 @@ struct k_team {
     k_quad next;          /* this lane's part of the piece after these */
 };
 
-/* Literals, and the match after them. `end`: where the next sequence begins. */
-struct k_sequence {
-    k_u32 at, literals, back, bytes, end, stage;
-};
 enum { /* how far a sequence could be read */
     K_WHOLE = 0,
     K_NO_LITERALS,

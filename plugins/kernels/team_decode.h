@@ -118,11 +118,41 @@ K_FUNCTION k_u32 k_scan(struct k_team *w, k_u32 *at)
     return K_POPCOUNT(K_BALLOT(first || w->room->jump[mine] != mine));
 }
 
+/* Executes the first `count` of the lanes' sequences, or as many as one step may have.
+ * Returns their number. */
+K_FUNCTION k_u32 k_execute(struct k_team *w, struct k_sequence *q, k_u32 count)
+{
+    const k_u32 size = w->lane < count ? q->literals + q->bytes : 0;
+    k_u32 o = k_sum_before(w, size), status, bad, total;
+
+    bad = K_BALLOT(o + size > K_STEP);
+    count = bad && K_FIRST(bad) < count ? K_FIRST(bad) : count;
+    o += w->o;
+    status = w->lane < count ? k_judge(w, o, q) : K_OK;
+    bad = K_BALLOT(status != K_OK);
+    if (bad) {
+        count = K_FIRST(bad) + 1;
+        w->status = K_TAKE(0, w->lane, status, count - 1);
+    }
+    q->literals = w->lane < count ? q->literals : 0;
+    q->bytes = w->lane < count ? q->bytes : 0;
+    total = K_TAKE(0, w->lane, o + q->literals + q->bytes, count - 1);
+    if (total > K_RING && total - K_RING > w->oldest)
+        w->oldest = total - K_RING;
+    k_batch_literals(w, q, o);
+    K_MEET();
+    k_batch_matches(w, q, o);
+    w->o = total;
+    k_flush(w, 0);
+    K_MEET();
+    return count;
+}
+
 /* A step: the next sequences, or one that is long. */
 K_FUNCTION void k_step(struct k_team *w)
 {
     struct k_sequence q;
-    k_u32 at, count, o, size, status, bad, total;
+    k_u32 at, count;
 
     k_refill(w);
     count = k_scan(w, &at);
@@ -134,29 +164,8 @@ K_FUNCTION void k_step(struct k_team *w)
         k_sequence_alone(w, &q);
         return;
     }
-    size = w->lane < count ? q.literals + q.bytes : 0;
-    o = k_sum_before(w, size);
-    bad = K_BALLOT(o + size > K_STEP);
-    count = bad && K_FIRST(bad) < count ? K_FIRST(bad) : count;
-    o += w->o;
-    status = w->lane < count ? k_judge(w, o, &q) : K_OK;
-    bad = K_BALLOT(status != K_OK);
-    if (bad) {
-        count = K_FIRST(bad) + 1;
-        w->status = K_TAKE(0, w->lane, status, count - 1);
-    }
-    q.literals = w->lane < count ? q.literals : 0;
-    q.bytes = w->lane < count ? q.bytes : 0;
-    total = K_TAKE(0, w->lane, o + q.literals + q.bytes, count - 1);
+    count = k_execute(w, &q, count);
     w->i = K_TAKE(0, w->lane, q.end, count - 1);
-    if (total > K_RING && total - K_RING > w->oldest)
-        w->oldest = total - K_RING;
-    k_batch_literals(w, &q, o);
-    K_MEET();
-    k_batch_matches(w, &q, o);
-    w->o = total;
-    k_flush(w, 0);
-    K_MEET();
 }
 
 /* Decodes from byte i of the input on. */

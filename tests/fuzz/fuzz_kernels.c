@@ -1,8 +1,9 @@
 /*
  * fuzz/fuzz_kernels.c - the kernels of plugins/kernels as host C, over chunks of any
- * bytes: decoders of streams, chunks of Blosc 1, checksums, packed bits. Blocks have
- * exactly the size of their content, so the address sanitizer sees each wild access.
- * What the CPU's codecs decode, the kernels decode to the same bytes, and nothing else.
+ * bytes: decoders of streams, chunks of Blosc 1, frames of zstd, checksums, packed bits.
+ * Blocks have exactly the size of their content, so the address sanitizer sees each wild
+ * access. What the CPU's codecs decode, the kernels decode to the same bytes, and nothing
+ * else; of zstd, they may decode less.
  * The first byte of the input picks the kernel, the next two are the decoded length.
  */
 #include "fuzz.h"
@@ -19,7 +20,9 @@ enum {
     FUZZ_KERNELS = 8,
     FUZZ_BLOSC = 5, /* less: how a stream is decoded */
     FUZZ_SUMS = 6,
-    FUZZ_EACH = 5 /* work items of a sum, or of packed bits */
+    FUZZ_ZSTD = 8,    /* only this number */
+    FUZZ_BLOCKS = 50, /* of zstd, in a chunk */
+    FUZZ_EACH = 5     /* work items of a sum, or of packed bits */
 };
 
 struct fuzz_chunk {
@@ -148,6 +151,37 @@ static void fuzz_blosc(const struct fuzz_chunk *c)
     fuzz_free(scratch, c->m);
 }
 
+/* The launches for a chunk of zstd. The CPU decodes more than the kernels do. */
+static void fuzz_zstd(const struct fuzz_chunk *c)
+{
+    const size_t sequences = c->m / K_ZSTD_BYTES * 8, room = sequences + c->m;
+    const struct k_zstd_chunk chunk = {.src_bytes = c->n,
+                                       .dst_bytes = c->m,
+                                       .literals = sequences,
+                                       .most_blocks = FUZZ_BLOCKS};
+    struct k_zstd_block *blocks = fuzz_block(FUZZ_BLOCKS * sizeof *blocks);
+    uint8_t *scratch = fuzz_block(room);
+    uint32_t status = K_OK, n = 0;
+
+    RUN("k_zstd_open", 1, BYTES(c->src), BYTES((void *)(uintptr_t)&chunk), BYTES(blocks),
+        BYTES(&n), BYTES(&status), NUMBER(1));
+    fuzz_check(n <= FUZZ_BLOCKS && (n > 0) == (status == K_OK));
+    RUN("k_zstd_literals", n, BYTES(scratch), BYTES(c->src),
+        BYTES((void *)(uintptr_t)&chunk), BYTES(blocks), BYTES(&status), NUMBER(n));
+    RUN("k_zstd_sequences", n, BYTES(scratch), BYTES(c->src),
+        BYTES((void *)(uintptr_t)&chunk), BYTES(blocks), BYTES(&status), NUMBER(n));
+    RUN("k_zstd_execute", 1, BYTES(c->dst), BYTES(c->src), BYTES(scratch),
+        BYTES((void *)(uintptr_t)&chunk), BYTES(blocks), BYTES(&n), BYTES(&status),
+        NUMBER(1));
+    fuzz_check(status < K_STATUSES);
+    if (status == K_OK) {
+        fuzz_check(fuzz_cpu_decodes(&zr_cpu_zstd, c));
+        fuzz_check(memcmp(c->dst, c->want, c->m) == 0);
+    }
+    fuzz_free(blocks, FUZZ_BLOCKS);
+    fuzz_free(scratch, room);
+}
+
 /* ---- sums and bits -------------------------------------------------------------- */
 
 static uint32_t fuzz_sum(const struct fuzz_chunk *c, struct k_sum *sum, uint64_t each,
@@ -229,7 +263,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (size < FUZZ_HEAD)
         return 0;
-    kernel = data[0] % FUZZ_KERNELS;
+    kernel = data[0] == FUZZ_ZSTD ? FUZZ_ZSTD : data[0] % FUZZ_KERNELS;
     c.n = size - FUZZ_HEAD;
     c.m = data[1] + 256U * data[2];
     c.src = fuzz_block(c.n);
@@ -243,6 +277,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         fuzz_blosc(&c);
     } else if (kernel == FUZZ_SUMS) {
         fuzz_sums(&c);
+    } else if (kernel == FUZZ_ZSTD) {
+        fuzz_zstd(&c);
     } else {
         fuzz_bits(&c);
     }

@@ -124,6 +124,8 @@ static void seeds_kernels(struct impl_env *env)
         {5, "{\"id\":\"blosc\",\"cname\":\"lz4\",\"clevel\":0}"},
         {6, "{\"id\":\"crc32c\"}"},
         {7, "{\"id\":\"crc32c\"}"},
+        {8, "{\"id\":\"zstd\",\"level\":1}"},
+        {8, "{\"id\":\"zstd\",\"level\":19,\"checksum\":true}"},
     };
     static const uint64_t dims[] = {600, 0};
 

@@ -26,7 +26,7 @@ struct cuda;
 struct target {
     const char *name;
     uint32_t lanes; /* work items of a stream */
-    int team;       /* the team of k_decode() as fibers, and of other kernels the twins */
+    int team;       /* kernels of teams as fibers, and of other kernels the twins */
     struct opencl *opencl;
     struct cuda *cuda; /* all of them 0: the twins */
 };

@@ -31,6 +31,7 @@ static struct {
     uint32_t shared[K_LANES]; /* values that lanes show to the others */
     int at[K_LANES];          /* the line at which a lane waits; 0: it has ended */
     uint32_t lane;            /* the one that runs */
+    void (*run)(const struct argument *a);
     const struct argument *arguments;
 } team;
 
@@ -60,11 +61,38 @@ static uint32_t team_ballot(uint32_t x, int line)
     return x;
 }
 
+static void run_decode(const struct argument *a)
+{
+    k_decode(a[0].bytes, a[1].bytes, a[2].bytes, a[3].bytes, a[4].n);
+}
+
+static void run_zstd_literals(const struct argument *a)
+{
+    k_zstd_literals(a[0].bytes, a[1].bytes, a[2].bytes, a[3].bytes, a[4].bytes, a[5].n);
+}
+
+static void run_zstd_sequences(const struct argument *a)
+{
+    k_zstd_sequences(a[0].bytes, a[1].bytes, a[2].bytes, a[3].bytes, a[4].bytes, a[5].n);
+}
+
+static void run_zstd_execute(const struct argument *a)
+{
+    k_zstd_execute(a[0].bytes, a[1].bytes, a[2].bytes, a[3].bytes, a[4].bytes, a[5].bytes,
+                   a[6].bytes, a[7].n);
+}
+
+static const struct {
+    const char *name;
+    void (*run)(const struct argument *a);
+} kernels[] = {{"k_decode", run_decode},
+               {"k_zstd_literals", run_zstd_literals},
+               {"k_zstd_sequences", run_zstd_sequences},
+               {"k_zstd_execute", run_zstd_execute}};
+
 static void lane_run(void)
 {
-    const struct argument *a = team.arguments;
-
-    k_decode(a[0].bytes, a[1].bytes, a[2].bytes, a[3].bytes, a[4].n);
+    team.run(team.arguments);
     team_meet(0);
 }
 
@@ -93,8 +121,13 @@ static void one_team(uint64_t stream)
 int team_launch(const char *kernel, uint64_t streams,
                 const struct argument arguments[ARGUMENTS_MOST])
 {
-    if (strcmp(kernel, "k_decode") != 0)
+    size_t k = 0;
+
+    while (k < COUNT(kernels) && strcmp(kernel, kernels[k].name) != 0)
+        k++;
+    if (k == COUNT(kernels))
         return 0;
+    team.run = kernels[k].run;
     if (!team.stacks)
         team.stacks = block((size_t)STACK * K_LANES);
     team.arguments = arguments;
