@@ -27,10 +27,10 @@ struct shape {
     double streams, literals, sequences, few, few_rounds, many, many_rounds, declined;
 };
 struct chunk {
-    uint8_t *plain, *encoded, *out, *scratch;
+    uint8_t *plain, *encoded, *out;
+    struct k_zstd_block *blocks; /* the scratch memory begins with them */
     size_t n, n_encoded;
-    struct k_zstd_block *blocks;
-    uint32_t n_blocks, status;
+    uint32_t status;
 };
 struct copy {
     uint32_t to, need, done; /* first byte, and where its source ends */
@@ -76,31 +76,31 @@ static void shuffle(uint8_t *to, const uint8_t *from, size_t n, size_t item)
 
 static void decode(struct chunk *c)
 {
+    const size_t blocks = BLOCKS_MOST * sizeof *c->blocks;
     struct k_zstd_chunk d = {.src_bytes = c->n_encoded,
                              .dst_bytes = c->n,
-                             .literals = c->n / K_ZSTD_BYTES * 8,
+                             .literals = blocks + c->n / K_ZSTD_BYTES * 8,
+                             .sequences = blocks,
                              .most_blocks = BLOCKS_MOST};
-    const struct kernels_argument chunk = {.bytes = &d}, blocks = {.bytes = c->blocks},
-                                  src = {.bytes = c->encoded},
-                                  scratch = {.bytes = c->scratch},
-                                  status = {.bytes = &c->status},
-                                  count = {.bytes = &c->n_blocks}, one = {.number = 1};
-    struct kernels_argument n = {0};
+    const struct kernels_argument chunk = {.bytes = &d}, src = {.bytes = c->encoded},
+                                  scratch = {.bytes = c->blocks},
+                                  status = {.bytes = &c->status}, out = {.bytes = c->out},
+                                  none = {.number = 0}, one = {.number = 1},
+                                  n = {.number = BLOCKS_MOST};
 
     c->status = K_OK;
-    kernels_twin(
+    (void)kernels_twin(
         "k_zstd_open", 1,
-        (const struct kernels_argument[]){src, chunk, blocks, count, status, one});
-    n.number = c->n_blocks;
-    kernels_twin(
-        "k_zstd_literals", n.number,
-        (const struct kernels_argument[]){scratch, src, chunk, blocks, status, n});
-    kernels_twin(
-        "k_zstd_sequences", n.number,
-        (const struct kernels_argument[]){scratch, src, chunk, blocks, status, n});
-    kernels_twin("k_zstd_execute", 1,
-                 (const struct kernels_argument[]){
-                     {.bytes = c->out}, src, scratch, chunk, blocks, count, status, one});
+        (const struct kernels_argument[]){scratch, src, chunk, status, none, one});
+    (void)kernels_twin(
+        "k_zstd_literals", BLOCKS_MOST,
+        (const struct kernels_argument[]){scratch, src, chunk, status, none, n});
+    (void)kernels_twin(
+        "k_zstd_sequences", BLOCKS_MOST,
+        (const struct kernels_argument[]){scratch, src, chunk, status, none, n});
+    (void)kernels_twin(
+        "k_zstd_execute", 1,
+        (const struct kernels_argument[]){out, src, scratch, chunk, status, none, one});
     if (c->status == K_OK && memcmp(c->out, c->plain, c->n) != 0) {
         (void)fputs("zstd_shape: a chunk decodes to other bytes\n", stderr);
         exit(1);
@@ -130,7 +130,7 @@ static uint32_t count_rounds(struct copy *all, size_t n)
 static void add_rounds(const struct chunk *c, const struct k_zstd_block *b, uint32_t at,
                        uint32_t width, double *groups, double *rounds)
 {
-    const uint64_t *list = (const uint64_t *)c->scratch + b->sequences;
+    const uint64_t *list = (const uint64_t *)(c->blocks + BLOCKS_MOST) + b->sequences;
     struct copy all[MANY];
 
     for (uint32_t k = 0; k < b->n_sequences; k += width) {
@@ -195,7 +195,7 @@ static void count_chunk(struct chunk *c, int level, struct shape *s)
         s->declined += 1;
         return;
     }
-    for (uint32_t k = 0; k < c->n_blocks; k++) {
+    for (uint32_t k = 0; k < BLOCKS_MOST && c->blocks[k].kind != K_BLOCK_NONE; k++) {
         count_block(c, &c->blocks[k], at, s);
         at += c->blocks[k].size;
     }
@@ -212,8 +212,7 @@ static void count_level(const uint8_t *bytes, size_t n, size_t item, size_t each
     struct chunk c = {.plain = room(each),
                       .encoded = room(ZSTD_compressBound(each)),
                       .out = room(each),
-                      .scratch = room(3 * each),
-                      .blocks = room(BLOCKS_MOST * sizeof *c.blocks)};
+                      .blocks = room(BLOCKS_MOST * sizeof *c.blocks + 3 * each)};
     struct shape s = {0};
 
     for (size_t at = 0; at < n; at += c.n) {
@@ -232,7 +231,6 @@ static void count_level(const uint8_t *bytes, size_t n, size_t item, size_t each
     free(c.plain);
     free(c.encoded);
     free(c.out);
-    free(c.scratch);
     free(c.blocks);
 }
 

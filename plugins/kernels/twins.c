@@ -75,19 +75,19 @@ TWIN(check_streams)
 }
 TWIN(zstd_open)
 {
-    K_RUN(n, k_zstd_open(B(0), B(1), B(2), B(3), B(4), U(5)));
+    K_RUN(n, k_zstd_open(B(0), B(1), B(2), B(3), U(4), U(5)));
 }
 TWIN(zstd_literals)
 {
-    K_RUN(n, k_zstd_literals(B(0), B(1), B(2), B(3), B(4), U(5)));
+    K_RUN(n, k_zstd_literals(B(0), B(1), B(2), B(3), U(4), U(5)));
 }
 TWIN(zstd_sequences)
 {
-    K_RUN(n, k_zstd_sequences(B(0), B(1), B(2), B(3), B(4), U(5)));
+    K_RUN(n, k_zstd_sequences(B(0), B(1), B(2), B(3), U(4), U(5)));
 }
 TWIN(zstd_execute)
 {
-    K_RUN(n, k_zstd_execute(B(0), B(1), B(2), B(3), B(4), B(5), B(6), U(7)));
+    K_RUN(n, k_zstd_execute(B(0), B(1), B(2), B(3), B(4), U(5), U(6)));
 }
 TWIN(sum_slices)
 {

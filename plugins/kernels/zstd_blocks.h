@@ -308,11 +308,17 @@ K_FUNCTION void k_zstd_frames(struct k_zstd_walk *z, k_u64 src)
     }
 }
 
-/* One work item for a chunk. counts[i] becomes the number of blocks of chunk i, 0 if it
- * is damaged. Blocks that are not in use become K_BLOCK_NONE. */
-K_KERNEL k_zstd_open(K_GLOBAL const k_u8 *src, K_GLOBAL const struct k_zstd_chunk *chunks,
-                     K_GLOBAL struct k_zstd_block *blocks, K_GLOBAL k_u32 *counts,
-                     K_GLOBAL k_u32 *status, k_u64 n_chunks)
+/* The list of blocks of all chunks in scratch memory, `blocks` bytes from its start. */
+K_FUNCTION K_GLOBAL struct k_zstd_block *k_zstd_list(K_GLOBAL k_u8 *scratch, k_u64 blocks)
+{
+    return (K_GLOBAL struct k_zstd_block *)(scratch + blocks);
+}
+
+/* One work item for a chunk. The places in the list that it does not need become
+ * K_BLOCK_NONE; all of them if it is damaged. */
+K_KERNEL k_zstd_open(K_GLOBAL k_u8 *scratch, K_GLOBAL const k_u8 *src,
+                     K_GLOBAL const struct k_zstd_chunk *chunks, K_GLOBAL k_u32 *status,
+                     k_u64 blocks, k_u64 n_chunks)
 {
     const k_u64 at = K_PLACE;
     struct k_zstd_walk z;
@@ -327,7 +333,7 @@ K_KERNEL k_zstd_open(K_GLOBAL const k_u8 *src, K_GLOBAL const struct k_zstd_chun
     z.w.i = z.w.o = 0;
     z.w.status =
         c->dst_bytes > K_ZSTD_MOST || c->src_bytes > K_ZSTD_MOST ? K_UNSUPPORTED : K_OK;
-    z.blocks = blocks + c->first_block;
+    z.blocks = k_zstd_list(scratch, blocks) + c->first_block;
     z.most_blocks = c->most_blocks;
     z.n_blocks = z.literals = z.sequences = z.flags = 0;
     k_zstd_frames(&z, c->src);
@@ -337,7 +343,6 @@ K_KERNEL k_zstd_open(K_GLOBAL const k_u8 *src, K_GLOBAL const struct k_zstd_chun
         status[c->number] = z.w.status;
         z.n_blocks = 0;
     }
-    counts[at] = z.n_blocks;
     for (k_u32 k = 0; k < c->most_blocks; k++) {
         z.blocks[k].chunk = (k_u32)at;
         if (k >= z.n_blocks)

@@ -272,11 +272,9 @@ K_FUNCTION void k_output_block(struct k_output *t, K_GLOBAL const k_u8 *src,
 
 /* A group for each chunk. Those of which a kernel before reported damage are left out. */
 K_KERNEL k_zstd_execute(K_GLOBAL k_u8 *dst, K_GLOBAL const k_u8 *src,
-                        K_GLOBAL const k_u8 *scratch,
+                        K_GLOBAL k_u8 *scratch,
                         K_GLOBAL const struct k_zstd_chunk *chunks,
-                        K_GLOBAL const struct k_zstd_block *blocks,
-                        K_GLOBAL const k_u32 *counts, K_GLOBAL k_u32 *status,
-                        k_u64 n_chunks)
+                        K_GLOBAL k_u32 *status, k_u64 blocks, k_u64 n_chunks)
 {
     const k_u64 at = K_STREAM;
     struct k_output t;
@@ -289,14 +287,18 @@ K_KERNEL k_zstd_execute(K_GLOBAL k_u8 *dst, K_GLOBAL const k_u8 *src,
     t.w.how = K_ZSTD;
 #endif
     K_GLOBAL const struct k_zstd_chunk *c = &chunks[at];
+    K_GLOBAL const struct k_zstd_block *b = k_zstd_list(scratch, blocks) + c->first_block;
 
     t.w.lane = K_LANE;
     t.w.status = status[c->number];
     if (t.w.status != K_OK)
         return;
     k_output_begin(&t, dst + c->dst, (k_u32)c->dst_bytes);
-    for (k_u32 k = 0; k < counts[at] && t.w.status == K_OK; k++)
-        k_output_block(&t, src, scratch, c, blocks + c->first_block + k);
+    for (k_u32 k = 0; k < c->most_blocks && b[k].kind != K_BLOCK_NONE; k++) {
+        k_output_block(&t, src, scratch, c, &b[k]);
+        if (t.w.status != K_OK)
+            break;
+    }
     k_output_end(&t);
     if (t.w.status == K_OK && t.w.o != t.w.m)
         t.w.status = K_TOO_SHORT;

@@ -394,16 +394,16 @@ K_FUNCTION void k_tree_build(K_NEAR struct k_tree_room *r, K_GLOBAL const k_u8 *
 /* A group for each block: its literals. */
 K_KERNEL k_zstd_literals(K_GLOBAL k_u8 *scratch, K_GLOBAL const k_u8 *src,
                          K_GLOBAL const struct k_zstd_chunk *chunks,
-                         K_GLOBAL const struct k_zstd_block *blocks,
-                         K_GLOBAL k_u32 *status, k_u64 n_blocks)
+                         K_GLOBAL k_u32 *status, k_u64 blocks, k_u64 n_blocks)
 {
     K_NEAR_ROOM(struct k_tree_room, room);
+    K_GLOBAL const struct k_zstd_block *list = k_zstd_list(scratch, blocks);
     const k_u64 at = K_STREAM;
     struct k_zstd_sections p;
 
-    if (at >= n_blocks || blocks[at].kind != K_BLOCK_COMPRESSED)
+    if (at >= n_blocks || list[at].kind != K_BLOCK_COMPRESSED)
         return;
-    K_GLOBAL const struct k_zstd_block *b = &blocks[at];
+    K_GLOBAL const struct k_zstd_block *b = &list[at];
     K_GLOBAL const struct k_zstd_chunk *c = &chunks[b->chunk];
     K_GLOBAL const k_u8 *s = src + b->src;
     K_GLOBAL k_u8 *to = scratch + c->literals + b->literals;
@@ -413,7 +413,7 @@ K_KERNEL k_zstd_literals(K_GLOBAL k_u8 *scratch, K_GLOBAL const k_u8 *src,
         k_literals_plain(s, &p, to, K_LANE);
         return;
     }
-    k_tree_build(&room, src, blocks + c->first_block + b->tree, K_LANE);
+    k_tree_build(&room, src, list + c->first_block + b->tree, K_LANE);
     const k_u32 tree = p.type == K_LITERALS_TREE ? room.bytes : 0;
 
     if (!room.bytes || !k_literal_streams(&room, s + p.literals + tree,
@@ -658,20 +658,20 @@ K_FUNCTION void k_sequences_decode(const K_NEAR struct k_sequence_room *r,
 /* A group for each block: its sequences. */
 K_KERNEL k_zstd_sequences(K_GLOBAL k_u8 *scratch, K_GLOBAL const k_u8 *src,
                           K_GLOBAL const struct k_zstd_chunk *chunks,
-                          K_GLOBAL struct k_zstd_block *blocks, K_GLOBAL k_u32 *status,
-                          k_u64 n_blocks)
+                          K_GLOBAL k_u32 *status, k_u64 blocks, k_u64 n_blocks)
 {
     K_NEAR_ROOM(struct k_sequence_room, room);
+    K_GLOBAL struct k_zstd_block *list = k_zstd_list(scratch, blocks);
     const k_u64 at = K_STREAM;
     struct k_sequences q;
 
-    if (at >= n_blocks || blocks[at].kind != K_BLOCK_COMPRESSED ||
-        blocks[at].n_sequences == 0)
+    if (at >= n_blocks || list[at].kind != K_BLOCK_COMPRESSED ||
+        list[at].n_sequences == 0)
         return;
-    K_GLOBAL struct k_zstd_block *b = &blocks[at];
+    K_GLOBAL struct k_zstd_block *b = &list[at];
     K_GLOBAL const struct k_zstd_chunk *c = &chunks[b->chunk];
 
-    k_tables_build(&room, src, blocks + c->first_block, b, K_LANE);
+    k_tables_build(&room, src, list + c->first_block, b, K_LANE);
     if (K_LANE != 0)
         return;
     q.status = K_OK;

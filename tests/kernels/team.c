@@ -68,18 +68,18 @@ static void run_decode(const struct argument *a)
 
 static void run_zstd_literals(const struct argument *a)
 {
-    k_zstd_literals(a[0].bytes, a[1].bytes, a[2].bytes, a[3].bytes, a[4].bytes, a[5].n);
+    k_zstd_literals(a[0].bytes, a[1].bytes, a[2].bytes, a[3].bytes, a[4].n, a[5].n);
 }
 
 static void run_zstd_sequences(const struct argument *a)
 {
-    k_zstd_sequences(a[0].bytes, a[1].bytes, a[2].bytes, a[3].bytes, a[4].bytes, a[5].n);
+    k_zstd_sequences(a[0].bytes, a[1].bytes, a[2].bytes, a[3].bytes, a[4].n, a[5].n);
 }
 
 static void run_zstd_execute(const struct argument *a)
 {
-    k_zstd_execute(a[0].bytes, a[1].bytes, a[2].bytes, a[3].bytes, a[4].bytes, a[5].bytes,
-                   a[6].bytes, a[7].n);
+    k_zstd_execute(a[0].bytes, a[1].bytes, a[2].bytes, a[3].bytes, a[4].bytes, a[5].n,
+                   a[6].n);
 }
 
 static const struct {

@@ -37,55 +37,60 @@ static uint32_t most_blocks(size_t n_plain)
     return 16 + (uint32_t)(n_plain / 1024);
 }
 
-/* Decodes chunks that lie one behind the other; gaps of 50 bytes are behind outputs. */
-static void decode_all(const struct target *t, const struct encoded *e, size_t count,
-                       uint8_t *dst, size_t m, uint32_t *status)
+/* Describes chunks that lie one behind the other, with 50 bytes behind each output. The
+ * blocks of all are in front of the scratch memory. */
+static struct k_zstd_chunk *describe(const struct encoded *e, size_t count, size_t *n,
+                                     size_t *m, size_t *room, size_t *n_blocks)
 {
     struct k_zstd_chunk *chunks = calloc(count, sizeof *chunks);
-    uint32_t *counts = calloc(count, sizeof *counts);
-    struct k_zstd_block *blocks;
-    struct argument list, all, src, scratch;
-    size_t n = 0, at = 0, room = 0, n_blocks = 0;
 
-    assert_true(chunks && counts);
+    assert_non_null(chunks);
+    *n = *m = *n_blocks = 0;
+    for (size_t i = 0; i < count; i++)
+        *n_blocks += most_blocks(e[i].n_plain);
+    *room = *n_blocks * sizeof(struct k_zstd_block);
+    *n_blocks = 0;
     for (size_t i = 0; i < count; i++) {
         const size_t sequences = e[i].n_plain / K_ZSTD_BYTES * 8;
 
-        chunks[i] = (struct k_zstd_chunk){.src = n,
+        chunks[i] = (struct k_zstd_chunk){.src = *n,
                                           .src_bytes = e[i].n,
-                                          .dst = at,
+                                          .dst = *m,
                                           .dst_bytes = e[i].n_plain,
-                                          .literals = room + sequences,
-                                          .sequences = room,
-                                          .first_block = (uint32_t)n_blocks,
+                                          .literals = *room + sequences,
+                                          .sequences = *room,
+                                          .first_block = (uint32_t)*n_blocks,
                                           .most_blocks = most_blocks(e[i].n_plain),
                                           .number = (uint32_t)(count - 1 - i)};
-        n += e[i].n;
-        at += e[i].n_plain + 50;
-        room += (sequences + e[i].n_plain + 7) / 8 * 8;
-        n_blocks += chunks[i].most_blocks;
+        *n += e[i].n;
+        *m += e[i].n_plain + 50;
+        *room += (sequences + e[i].n_plain + 7) / 8 * 8;
+        *n_blocks += chunks[i].most_blocks;
     }
-    assert_int_equal(at, m);
-    blocks = calloc(n_blocks, sizeof *blocks);
-    src = BUFFER(block(n), n);
-    scratch = BUFFER(block(room), room);
-    assert_non_null(blocks);
+    return chunks;
+}
+
+static void decode_all(const struct target *t, const struct encoded *e, size_t count,
+                       uint8_t *dst, size_t m, uint32_t *status)
+{
+    size_t n, bytes, room, n_blocks;
+    struct k_zstd_chunk *chunks = describe(e, count, &n, &bytes, &room, &n_blocks);
+    const struct argument list = BUFFER(chunks, count * sizeof *chunks),
+                          src = BUFFER(block(n), n), scratch = BUFFER(block(room), room),
+                          says = BUFFER(status, count * sizeof *status);
+
+    assert_int_equal(bytes, m);
     for (size_t i = 0; i < count; i++)
         memcpy((uint8_t *)src.bytes + chunks[i].src, e[i].bytes, e[i].n);
     memset(scratch.bytes, 0xC3, room);
-    list = BUFFER(chunks, count * sizeof *chunks);
-    all = BUFFER(blocks, n_blocks * sizeof *blocks);
-    LAUNCH(t, "k_zstd_open", count, src, list, all, BUFFER(counts, 4 * count),
-           BUFFER(status, 4 * count), NUMBER(count));
-    LAUNCH_STREAMS(t, "k_zstd_literals", n_blocks, scratch, src, list, all,
-                   BUFFER(status, 4 * count), NUMBER(n_blocks));
-    LAUNCH_STREAMS(t, "k_zstd_sequences", n_blocks, scratch, src, list, all,
-                   BUFFER(status, 4 * count), NUMBER(n_blocks));
-    LAUNCH_STREAMS(t, "k_zstd_execute", count, BUFFER(dst, m), src, scratch, list, all,
-                   BUFFER(counts, 4 * count), BUFFER(status, 4 * count), NUMBER(count));
+    LAUNCH(t, "k_zstd_open", count, scratch, src, list, says, NUMBER(0), NUMBER(count));
+    LAUNCH_STREAMS(t, "k_zstd_literals", n_blocks, scratch, src, list, says, NUMBER(0),
+                   NUMBER(n_blocks));
+    LAUNCH_STREAMS(t, "k_zstd_sequences", n_blocks, scratch, src, list, says, NUMBER(0),
+                   NUMBER(n_blocks));
+    LAUNCH_STREAMS(t, "k_zstd_execute", count, BUFFER(dst, m), src, scratch, list, says,
+                   NUMBER(0), NUMBER(count));
     free(chunks);
-    free(counts);
-    free(blocks);
     free(src.bytes);
     free(scratch.bytes);
 }
