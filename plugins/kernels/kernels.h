@@ -15,7 +15,6 @@
 #include "planes.h"
 #include "lz.h"
 #include "team.h"
-#include "team_copies.h"
 #include "team_formats.h"
 #include "team_decode.h"
 #include "decode.h"

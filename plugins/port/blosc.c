@@ -2,7 +2,7 @@
  * port/blosc.c - the decoder of blosc. The host reads the headers of encoded chunks that
  * it has, by the twins of kernels/blosc1.h, and the bytes go to the device as they are.
  * One launch decodes the streams of all chunks, and one unshuffles their blocks. Streams
- * of zstd and zlib are decoded by port_decoder.
+ * of zstd take the kernels of zstd (zstd.c), or they and those of zlib port_decoder.
  *
  * Format: kernels/blosc1.h.
  */
@@ -14,12 +14,15 @@
 enum {
     FEW_STREAMS = 64, /* more streams than these and one each 256 bytes are refused */
     STREAM_BYTES = 256,
+    FEW_ZSTD = 16, /* likewise of zstd, which need more memory */
+    ZSTD_BYTES = 4096,
     GAP = 512 /* bytes between two chunks that are copied rather than left out */
 };
 
 struct blosc_self {
     uint64_t decoded; /* bytes of a chunk */
     int foreign;      /* streams of port_decoder are decoded, too */
+    int zstd;         /* streams of zstd are decoded, too */
 };
 
 /* A chunk of a batch, in the order of the buffers. */
@@ -63,16 +66,22 @@ int port_blosc_fits(const struct k_frame *f, uint64_t decoded)
     return f->n_streams <= FEW_STREAMS + decoded / STREAM_BYTES;
 }
 
+static uint64_t most_zstd(uint64_t decoded)
+{
+    return FEW_ZSTD + decoded / ZSTD_BYTES;
+}
+
 /* Reads the header of a chunk on the host: a status of K_. */
 static uint32_t read_header(const struct blosc_self *self, const uint8_t *p,
                             const struct k_chunk *at, struct k_frame *f)
 {
     const uint32_t st = k_blosc_header(p, at, f);
 
-    if (st == K_UNSUPPORTED && self->foreign && f->n_blocks > 0 &&
-        knows_foreign(to_port_format(f->how)))
+    if (st != K_UNSUPPORTED || f->n_blocks == 0)
+        return st;
+    if (self->zstd && f->how == K_ZSTD && f->n_streams <= most_zstd(at->dst_bytes))
         return K_OK;
-    return st;
+    return self->foreign && knows_foreign(to_port_format(f->how)) ? K_OK : st;
 }
 
 static int blosc_accepts(void *self_ptr, const zarr_codec_job *job)
@@ -282,16 +291,19 @@ static zarr_status decode_foreign(const struct work *w, enum port_format f,
                                   uint64_t n, zarr_error *err)
 {
     struct port_call *c = w->call;
+    const struct blosc_self *self = c->self;
     zarr_memory left = c->exec->scratch;
 
     if (n == 0)
         return ZARR_OK;
-    if (c->pending->inner[f])
+    if (!self->zstd && c->pending->inner[f])
         return port_host->fail(err, ZARR_ERR_UNSUPPORTED,
                                PORT_NAME ".blosc: the output has several buffers");
     left.offset += (w->used + 255) / 256 * 256;
     left.bytes =
         w->room > (w->used + 255) / 256 * 256 ? w->room - (w->used + 255) / 256 * 256 : 0;
+    if (self->zstd)
+        return port_zstd_decode(c, dst, w->scratch, list, n, &left, err);
     return port_decoder->decode(c->lane, f, dst, w->scratch, list, n, &left,
                                 &c->pending->inner[f], err);
 }
@@ -449,8 +461,11 @@ static zarr_status blosc_host(struct port_call *c, struct port_item *items,
 
 static zarr_status blosc_queue(struct port_call *c, zarr_error *err)
 {
+    const struct blosc_self *self = c->self;
     struct port_item *items = NULL;
     zarr_status st = port_items(c, &items, err);
+
+    c->pending->declines = self->zstd;
 
     if (st == ZARR_OK)
         st = blosc_host(c, items, err);
@@ -469,15 +484,16 @@ static zarr_status blosc_decode(void *self, zarr_codec_job *jobs, uint64_t n,
 
 /* ---- the tables -------------------- */
 
-static zarr_status bind_any(void **self, const zarr_codec_binding *to, int foreign,
-                            zarr_error *err)
+static zarr_status bind_any(void **out, const zarr_codec_binding *to,
+                            struct blosc_self self, zarr_error *err)
 {
     struct blosc_self *s = malloc(sizeof *s);
 
     if (!s)
         return port_no_memory(err);
-    *s = (struct blosc_self){.decoded = to->decoded->n_bytes, .foreign = foreign};
-    *self = s;
+    *s = self;
+    s->decoded = to->decoded->n_bytes;
+    *out = s;
     return ZARR_OK;
 }
 
@@ -495,9 +511,18 @@ static zarr_status blosc_bind(void **self, const zarr_codec_spec *spec,
                               const zarr_codec_binding *to, zarr_error *err)
 {
     if (named_format(spec) == PORT_N_FORMATS)
-        return bind_any(self, to, 0, err);
+        return bind_any(self, to, (struct blosc_self){0}, err);
     return port_host->fail(err, ZARR_ERR_UNSUPPORTED,
                            PORT_NAME ".blosc: no decoder of what is inside");
+}
+
+static zarr_status zstd_bind(void **self, const zarr_codec_spec *spec,
+                             const zarr_codec_binding *to, zarr_error *err)
+{
+    if (named_format(spec) == PORT_ZSTD)
+        return bind_any(self, to, (struct blosc_self){.zstd = 1}, err);
+    return port_host->fail(err, ZARR_ERR_UNSUPPORTED,
+                           PORT_NAME ".blosc_zstd: something else is inside");
 }
 
 static zarr_status foreign_bind(void **self, const zarr_codec_spec *spec,
@@ -506,12 +531,13 @@ static zarr_status foreign_bind(void **self, const zarr_codec_spec *spec,
     const enum port_format f = named_format(spec);
 
     if (f != PORT_N_FORMATS && knows_foreign(f))
-        return bind_any(self, to, 1, err);
+        return bind_any(self, to, (struct blosc_self){.foreign = 1}, err);
     return port_host->fail(err, ZARR_ERR_UNSUPPORTED,
                            PORT_NAME ".blosc_foreign: no decoder of what is inside");
 }
 
-/* Encoded chunks, blocks before they are unshuffled, and what port_decoder needs. */
+/* Encoded chunks, blocks before they are unshuffled, and what port_decoder or the kernels
+ * of zstd need. */
 static uint64_t blosc_scratch(void *self_ptr, uint64_t n, uint64_t max_out)
 {
     const struct blosc_self *self = self_ptr;
@@ -525,16 +551,18 @@ static uint64_t blosc_scratch(void *self_ptr, uint64_t n, uint64_t max_out)
 
         most = one > most ? one : most;
     }
+    if (self->zstd)
+        most = port_zstd_scratch(n * most_zstd(max_out), n * max_out);
     if (most > 0 && (__builtin_add_overflow(bytes, most, &bytes) ||
                      __builtin_add_overflow(bytes, 256, &bytes)))
         return UINT64_MAX;
     return bytes;
 }
 
-#define BLOSC(table, name, safe, bound)                                                  \
+#define BLOSC(table, name, more, bound)                                                  \
     const zarr_codec_impl_vtable table = {                                               \
         .struct_size = sizeof table,                                                     \
-        .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_BATCH | ZARR_CODEC_ASYNC | (safe) |   \
+        .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_BATCH | ZARR_CODEC_ASYNC | (more) |   \
                 ZARR_CODEC_FOR_V2 | ZARR_CODEC_FOR_V3,                                   \
         .codec = "blosc",                                                                \
         .impl = PORT_NAME name,                                                          \
@@ -548,5 +576,6 @@ static uint64_t blosc_scratch(void *self_ptr, uint64_t n, uint64_t max_out)
         .settle = port_settle,                                                           \
         .close = free}
 BLOSC(port_blosc, ".blosc", ZARR_CODEC_SAFE, blosc_bind);
+BLOSC(port_blosc_zstd, ".blosc_zstd", ZARR_CODEC_SAFE | ZARR_CODEC_IF_FASTER, zstd_bind);
 /* The decoders of port_decoder need not check their input. */
 BLOSC(port_blosc_foreign, ".blosc_foreign", 0, foreign_bind);

@@ -278,6 +278,10 @@ static zarr_status blosc_bind(void **self, const zarr_codec_spec *spec,
     if (to->encode && (!cname || !shuffle || strcmp(cname, "lz4") != 0 || clevel == 0))
         return port_host->fail(err, ZARR_ERR_UNSUPPORTED,
                                PORT_NAME ".blosc: encodes lz4 only");
+    if (!to->encode && cname &&
+        (strcmp(cname, "zstd") == 0 || strcmp(cname, "zlib") == 0))
+        return port_host->fail(err, ZARR_ERR_UNSUPPORTED,
+                               PORT_NAME ".blosc_device: no decoder of what is inside");
     s = malloc(sizeof *s);
     if (!s)
         return port_no_memory(err);

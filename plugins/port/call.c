@@ -78,7 +78,8 @@ static zarr_status report(const struct port_pending *p, zarr_codec_job *jobs,
             why = ((const k_u32 *)p->status.host)[i];
         if (why == K_OK)
             continue;
-        jobs[i].status = why == K_UNSUPPORTED ? ZARR_ERR_UNSUPPORTED : ZARR_ERR_CORRUPT;
+        jobs[i].status =
+            why == K_UNSUPPORTED || p->declines ? ZARR_ERR_UNSUPPORTED : ZARR_ERR_CORRUPT;
         if (st != ZARR_OK)
             continue;
         st = port_host->fail(err, jobs[i].status, "%s: %s", p->codec, reason(why));

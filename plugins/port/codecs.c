@@ -9,8 +9,10 @@ zarr_status port_register_codecs(zarr_context *ctx, zarr_error *err)
 {
     static const zarr_codec_impl_vtable *const all[] = {&port_lz4,
                                                         &port_snappy,
+                                                        &port_zstd,
                                                         &port_shuffle,
                                                         &port_blosc,
+                                                        &port_blosc_zstd,
                                                         &port_blosc_foreign,
                                                         &port_blosc_device,
                                                         &port_crc32c,

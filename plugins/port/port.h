@@ -95,6 +95,10 @@ zarr_status port_copy(struct port_lane *l, const zarr_memory *dst, const zarr_me
     X(BLOSC_OPEN, "k_blosc_open", 0)                                                     \
     X(BLOSC_LIST, "k_blosc_list", 0)                                                     \
     X(BLOSC_PACK, "k_blosc_pack", 0)                                                     \
+    X(ZSTD_OPEN, "k_zstd_open", 0)                                                       \
+    X(ZSTD_LITERALS, "k_zstd_literals", 1)                                               \
+    X(ZSTD_SEQUENCES, "k_zstd_sequences", 1)                                             \
+    X(ZSTD_EXECUTE, "k_zstd_execute", 1)                                                 \
     X(SUM_SLICES, "k_sum_slices", 0)                                                     \
     X(SUM_END, "k_sum_end", 0)                                                           \
     X(CAST, "k_cast", 0)                                                                 \

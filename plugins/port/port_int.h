@@ -21,6 +21,7 @@ struct port_pending {
     struct port_block sizes;     /* encoding: bytes of the outputs, or 0 for too many */
     uint32_t *early;             /* K_ statuses that the host found; NULL: none */
     void *inner[PORT_N_FORMATS]; /* of port_decoder */
+    int declines;                /* damage, too: the next implementation judges it */
 };
 
 /* A call of encode() or decode(). */
@@ -129,10 +130,12 @@ zarr_status port_launch_planes(struct port_lane *l, enum port_kernel k,
 zarr_status port_stage_empty(struct port_lane *l, uint64_t bytes, struct port_block *out,
                              zarr_error *err);
 
-/* lz4_encode.c: `self` of lz4 is not NULL if it encodes. */
-uint64_t port_lz4_scratch(void *self, uint64_t n, uint64_t max_out);
-zarr_status port_lz4_encode_group(struct port_call *c, const struct port_item *x,
-                                  uint64_t n, zarr_error *err);
+/* zstd.c: scratch memory for n streams of `decoded` bytes together; UINT64_MAX: too much.
+ * port_zstd_decode() queues the kernels; places of `streams` are in `dst` and `src`. */
+uint64_t port_zstd_scratch(uint64_t n, uint64_t decoded);
+zarr_status port_zstd_decode(struct port_call *c, struct port_place dst,
+                             struct port_place src, const struct k_stream *streams,
+                             uint64_t n, const zarr_memory *scratch, zarr_error *err);
 /* Whether a frame has so few streams that their list is shorter than its elements. */
 int port_blosc_fits(const struct k_frame *f, uint64_t decoded);
 /* decode() for chunks in the device's memory. */
@@ -144,10 +147,10 @@ static inline const uint8_t *port_host_bytes(const zarr_memory *m)
     return (const uint8_t *)m->handle + m->offset;
 }
 
-extern const zarr_codec_impl_vtable port_lz4, port_snappy, port_shuffle, port_blosc,
-    port_blosc_device, port_blosc_foreign, port_crc32c, port_crc32, port_adler32,
-    port_fletcher32, port_jenkins_lookup3, port_delta, port_delta_array,
-    port_fixedscaleoffset, port_fixedscaleoffset_array, port_quantize,
+extern const zarr_codec_impl_vtable port_lz4, port_snappy, port_zstd, port_shuffle,
+    port_blosc, port_blosc_device, port_blosc_foreign, port_blosc_zstd, port_crc32c,
+    port_crc32, port_adler32, port_fletcher32, port_jenkins_lookup3, port_delta,
+    port_delta_array, port_fixedscaleoffset, port_fixedscaleoffset_array, port_quantize,
     port_quantize_array, port_astype, port_astype_array, port_packbits,
     port_packbits_array;
 

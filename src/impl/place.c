@@ -6,7 +6,8 @@
  * positions x memories^2 x implementations: a few hundred steps at open.
  *
  * Costs, the weightiest first: the rank in the preference's list; that the device was
- * slower than the CPU when they were measured (costs.c); copies, which are
+ * slower than the CPU when they were measured (costs.c), or that an implementation with
+ * ZARR_CODEC_IF_FASTER was not measured; copies, which are
  * cheaper near the stored bytes because those are fewer; priorities. So a device
  * implementation is used if elements go to the device anyway, and then the compressed
  * bytes are copied. It is not used if elements would have to come back, unless the codec
@@ -90,10 +91,12 @@ bool zr_place_is_usable(const struct zr_place *p, uint32_t link,
     *cost =
         -(int64_t)ZR_MAX(ZR_MIN(v->priority, PLACE_PRIORITY_MAX), -PLACE_PRIORITY_MAX);
     *cost += PLACE_PRIORITY_MAX;
-    if (in_device != ZARR_DEVICE_CPU && out_device != ZARR_DEVICE_CPU) {
+    const bool if_faster = v->caps & ZARR_CODEC_IF_FASTER;
+
+    if (if_faster || (in_device != ZARR_DEVICE_CPU && out_device != ZARR_DEVICE_CPU)) {
         const struct zr_measured *m = zr_place_find_measurement(p, link, impl);
 
-        if (m && m->host_ns < m->device_ns)
+        if (m ? m->host_ns < m->device_ns : if_faster)
             *cost += PLACE_SLOWER_COST;
     }
     *cost += PLACE_RANK_COST * zr_preference_rank(p->opts->preference, codec, v->impl);

@@ -119,7 +119,12 @@ enum {
      * decoder only for chunks that it copies from host memory, and calls accepts() once,
      * before the copy. For device decoders that fail badly on some valid streams
      */
-    ZARR_CODEC_LOOKS = 256
+    ZARR_CODEC_LOOKS = 256,
+    /**
+     * for implementations of a device. It is used only if `zarrc calibrate` measured that
+     * it is faster than the CPU, or if the codec preference names it
+     */
+    ZARR_CODEC_IF_FASTER = 512
 };
 
 /**

@@ -589,7 +589,8 @@ static void test_allocator(void **state)
 /* ---- damage -------------------- */
 
 /* Bytes of a chunk in turn. What the device refuses the CPU refuses, too. */
-static void damage_chunk(const struct kind *k, const char *key)
+static void damage_chunk(const struct kind *k, const char *key,
+                         const zarr_io_options *opts)
 {
     static uint8_t data[65536];
     const uint64_t bytes = N * item_bytes(k);
@@ -605,7 +606,7 @@ static void damage_chunk(const struct kind *k, const char *key)
 
         data[at] ^= 0x55;
         OK(zarr_store_put(store, key, data, n, NULL, &err));
-        st = zarr_array_read(a, NULL, &t, NULL, &err);
+        st = zarr_array_read(a, NULL, &t, opts, &err);
         zarr_tensor_host(&host, NULL, got, bytes, 2, t.shape);
         if (st != ZARR_OK)
             assert_int_equal(st, zarr_array_read(a, NULL, &host, NULL, &err));
@@ -622,8 +623,48 @@ static void damage_chunk(const struct kind *k, const char *key)
 static void test_damage(void **state)
 {
     (void)state;
-    damage_chunk(&kinds[8], "whole_lz4/c/1/1");
-    damage_chunk(&kinds[10], "blosc_lz4/c/0/1");
+    damage_chunk(&kinds[8], "whole_lz4/c/1/1", NULL);
+    damage_chunk(&kinds[10], "blosc_lz4/c/0/1", NULL);
+}
+
+/* The kernels of zstd decode if they are named: all chunks, and without trust. */
+static void test_zstd(void **state)
+{
+    const zarr_tuning tuning = {.struct_size = sizeof tuning,
+                                .codec_preference =
+                                    "zstd=cuda.zstd;blosc=cuda.blosc_zstd"};
+    zarr_io_options opts = ZARR_IO_OPTIONS_INIT;
+    int found = 0;
+
+    (void)state;
+    opts.tuning = &tuning;
+    for (int i = 0; i < n_kinds; i++) {
+        const struct kind *k = &kinds[i];
+        const uint64_t bytes = N * item_bytes(k);
+        zarr_stats stats = ZARR_STATS_INIT;
+        zarr_array *a;
+        zarr_tensor t;
+        zarr_memory mem;
+
+        if (!strstr(k->name, "zstd"))
+            continue;
+        a = make_array(k, elements);
+        OK(zarr_memory_alloc(&mem, ctx, ZARR_DEVICE_CUDA, 0, bytes, &err));
+        t = whole_tensor(&mem);
+        opts.stats = &stats;
+        OK(zarr_array_read(a, NULL, &t, &opts, &err));
+        opts.stats = NULL;
+        fetch(got, &mem, bytes);
+        assert_memory_equal(got, elements, bytes);
+        assert_int_equal(stats.chunks_fallback + stats.chunks_distrusted, 0);
+        zarr_memory_free(ctx, &mem);
+        zarr_array_free(a);
+        OK(zarr_node_delete(store, k->name, &err));
+        found++;
+    }
+    assert_int_equal(found, 3);
+    damage_chunk(&kinds[5], "zstd_big_endian/c/0/1", &opts);
+    damage_chunk(&kinds[11], "blosc_zstd/c/0/1", &opts);
 }
 
 static int begin(void **state)
@@ -649,6 +690,7 @@ int main(void)
         cmocka_unit_test(test_context_stays), cmocka_unit_test(test_classify),
         cmocka_unit_test(test_second_device), cmocka_unit_test(test_names),
         cmocka_unit_test(test_allocator),     cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_zstd),
     };
 
     return cmocka_run_group_tests(tests, begin, end);

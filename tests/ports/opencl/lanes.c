@@ -6,6 +6,8 @@
 
 #include <stdlib.h>
 
+const struct port_decoder *port_decoder; /* none: the kernels decode zstd */
+
 static struct lane *as_lane(struct port_lane *l)
 {
     return (struct lane *)l;

@@ -39,7 +39,8 @@ static const struct by {
     {"blosc_blosclz", "opencl.blosc", NULL},
     {"blosc_lz4_plain", "opencl.blosc", "opencl.blosc_device"},
     {"blosc_stored", "opencl.blosc", NULL},
-    {"blosc_zstd", "opencl.blosc_foreign", NULL},
+    {"zstd", "cpu.libzstd", "cpu.libzstd"}, /* unless it is named: zstd_is_named() */
+    {"blosc_zstd", "cpu.libblosc", NULL},
     {"blosc_lz4_bits", "opencl.blosc", "opencl.blosc_device"},
     {"blosc_lz4_large", "opencl.blosc", "opencl.blosc_device"},
     {"raw_crc32", "opencl.crc32", "opencl.crc32"},
@@ -123,7 +124,7 @@ static void test_waits(void **state)
         zarr_tensor dst;
         zarr_memory mem;
 
-        if (!find_by(k)->reader || strstr(k->name, "zstd")) /* its decoder waits */
+        if (!find_by(k)->reader || strstr(k->name, "zstd"))
             continue;
         a = make_array(k, elements);
         OK(zarr_memory_alloc(&mem, ctx, ZARR_DEVICE_OPENCL, 0, N * item_bytes(k), &err));
@@ -279,6 +280,41 @@ static void test_v2(void **state)
     }
 }
 
+static const zarr_io_options *zstd_is_named(void)
+{
+    static const zarr_tuning tuning = {.struct_size = sizeof tuning,
+                                       .codec_preference =
+                                           "zstd=opencl.zstd;blosc=opencl.blosc_zstd"};
+    static zarr_io_options opts = ZARR_IO_OPTIONS_INIT;
+
+    opts.tuning = &tuning;
+    return &opts;
+}
+
+/* The kernels of zstd, which need no trust. */
+static void test_zstd(void **state)
+{
+    static uint8_t elements[4 * N];
+
+    (void)state;
+    for (int i = 0; i < n_kinds; i++) {
+        const struct kind *k = &kinds[i];
+        zarr_io_options opts = *zstd_is_named();
+        zarr_stats stats = ZARR_STATS_INIT;
+        zarr_array *a;
+
+        if (!strstr(k->name, "zstd"))
+            continue;
+        a = make_array(k, elements);
+        opts.stats = &stats;
+        read_both(a, k, strstr(k->name, "blosc") ? "opencl.blosc_zstd" : "opencl.zstd",
+                  &opts);
+        assert_int_equal(stats.chunks_fallback, 0);
+        zarr_array_free(a);
+        OK(zarr_node_delete(store, k->name, &err));
+    }
+}
+
 /* Encoded chunks of blosc in the device's memory, as a store there has them. */
 static void test_blosc_on_device(void **state)
 {
@@ -367,7 +403,8 @@ static void test_damage(void **state)
     (void)state;
     on_device.tuning = &tuning;
     damage_chunk("blosc_lz4_blocks", "blosc_lz4_blocks/c/0/1", &on_device);
-    damage_chunk("blosc_zstd", "blosc_zstd/c/0/1", full_trust());
+    damage_chunk("zstd_big_endian", "zstd_big_endian/c/0/1", zstd_is_named());
+    damage_chunk("blosc_zstd", "blosc_zstd/c/0/1", zstd_is_named());
     damage_chunk("whole_lz4", "whole_lz4/c/1/1", NULL);
     damage_chunk("blosc_lz4", "blosc_lz4/c/0/1", NULL);
     damage_chunk("blosc_lz4hc_bits", "blosc_lz4hc_bits/c/0/1", NULL);
@@ -392,11 +429,9 @@ static int end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_read),
-        cmocka_unit_test(test_waits),
-        cmocka_unit_test(test_write),
-        cmocka_unit_test(test_v2),
-        cmocka_unit_test(test_blosc_on_device),
+        cmocka_unit_test(test_read),   cmocka_unit_test(test_waits),
+        cmocka_unit_test(test_write),  cmocka_unit_test(test_v2),
+        cmocka_unit_test(test_zstd),   cmocka_unit_test(test_blosc_on_device),
         cmocka_unit_test(test_damage),
     };
 

@@ -94,6 +94,21 @@ static const struct {
      NULL,
      "copy host->ext -> zstd@ext.test/cpu.libzstd",
      "copy ext->host -> zstd@cpu.libzstd"},
+    /* One that was not measured is used if it is named. */
+    {{{"zstd", "ext.test", EXT, EXT, 0,
+       ZARR_CODEC_SAFE | ZARR_CODEC_CAN_DECODE | ZARR_CODEC_IF_FASTER}},
+     "[" LITTLE ",\"zstd\"]",
+     12,
+     NULL,
+     "zstd@cpu.libzstd -> copy host->ext",
+     "copy ext->host -> zstd@cpu.libzstd"},
+    {{{"zstd", "ext.test", EXT, EXT, 0,
+       ZARR_CODEC_SAFE | ZARR_CODEC_CAN_DECODE | ZARR_CODEC_IF_FASTER}},
+     "[" LITTLE ",\"zstd\"]",
+     12,
+     "zstd=ext",
+     "copy host->ext -> zstd@ext.test/cpu.libzstd",
+     "copy ext->host -> zstd@cpu.libzstd"},
     /* A device decodes what another one of its codecs gives, unless it must look. */
     {{{"crc32c", "ext.sum", EXT, EXT, 0, 0}, {"zstd", "ext.test", EXT, EXT, 0, 0}},
      "[" LITTLE ",\"zstd\",\"crc32c\"]",
@@ -168,6 +183,56 @@ static void places(void **state)
         impl_chain_close(&c);
         impl_env_close(&env);
         assert_int_equal(n_bound, 0);
+    }
+}
+
+static struct zr_measured measured = {.codec = "zstd",
+                                      .impl = "ext.test",
+                                      .device_type = ZARR_DEVICE_EXT,
+                                      .chunk_bytes = 96,
+                                      .host_ns = 20};
+
+static const struct zr_costs *get_costs(void *arg)
+{
+    static const struct zr_costs costs = {.of = &measured, .n = 1};
+
+    ZR_UNUSED(arg);
+    return &costs;
+}
+
+/* Measurements decide between the CPU and an implementation of a device. */
+static void measurements(void **state)
+{
+    const uint32_t caps[] = {ZARR_CODEC_SAFE | ZARR_CODEC_CAN_DECODE,
+                             ZARR_CODEC_SAFE | ZARR_CODEC_CAN_DECODE |
+                                 ZARR_CODEC_IF_FASTER};
+    const uint64_t dims[] = {6, 4, 0};
+    const struct impl_chain_args args = {.format = 3,
+                                         .codecs = "[" LITTLE ",\"zstd\"]",
+                                         .dtype = "int32",
+                                         .dims = dims,
+                                         .target_device = ZARR_DEVICE_EXT};
+
+    ZR_UNUSED(state);
+    for (size_t i = 0; i < 2 * ZR_COUNT(caps); i++) {
+        const struct made_up_row rows[] = {{"zstd", "ext.test", EXT, EXT, 0, caps[i / 2]},
+                                           {0}};
+        struct impl_env env;
+        struct impl_chain c;
+        struct zr_str text;
+
+        open_with(&env, rows);
+        env.impls.costs = get_costs;
+        measured.device_ns = i % 2 ? 30 : 10;
+        zr_str_init(&text, NULL);
+        assert_int_equal(impl_chain_open(&c, &env, &args, NULL), ZARR_OK);
+        program_print(c.decode, &text);
+        assert_string_equal(zr_str_text(&text),
+                            i % 2 ? "zstd@cpu.libzstd -> copy host->ext"
+                                  : "copy host->ext -> zstd@ext.test/cpu.libzstd");
+        zr_str_deinit(&text);
+        impl_chain_close(&c);
+        impl_env_close(&env);
     }
 }
 
@@ -481,6 +546,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(places),
+        cmocka_unit_test(measurements),
         cmocka_unit_test(stores_that_reach_the_device),
         cmocka_unit_test(bindings),
         cmocka_unit_test(no_device_without_sizes),
