@@ -85,33 +85,54 @@ K_FUNCTION k_u32 k_zstd_mode(k_u32 modes, k_u32 table)
     return modes >> (6 - 2 * table) & 3;
 }
 
+/* Bytes of the header of literals with a code, and bits of each of its two lengths. */
+K_FUNCTION k_u32 k_zstd_coded_head(k_u32 format)
+{
+    return format < 2 ? 3 : format + 2;
+}
+K_FUNCTION k_u32 k_zstd_coded_bits(k_u32 format)
+{
+    return format < 2 ? 10 : format == 2 ? 14 : 18;
+}
+
+/* The lengths in the header of the literals, as a number without its type. */
+K_FUNCTION void k_zstd_lengths(struct k_zstd_sections *p, k_u32 format, k_u64 x)
+{
+    const k_u32 bits = k_zstd_coded_bits(format), mask = (1U << bits) - 1;
+
+    if (p->type >= K_LITERALS_TREE) {
+        p->streams = format > 0 ? 4 : 1;
+        p->n_literals = (k_u32)(x >> 4) & mask;
+        p->literal_bytes = (k_u32)(x >> (4 + bits)) & mask;
+    } else {
+        p->streams = 1;
+        p->n_literals = (k_u32)(x >> (format & 1 ? 4 : 3));
+        p->literal_bytes = p->type == K_LITERALS_RLE ? 1 : p->n_literals;
+    }
+}
+
 /* The header of the literals; 0: damaged. */
 K_FUNCTION int k_zstd_literals_header(K_GLOBAL const k_u8 *s, k_u32 n,
                                       struct k_zstd_sections *p)
 {
-    const k_u32 type = n ? s[0] & 3U : 0, format = n ? s[0] >> 2 & 3U : 0;
-    const int coded = type >= K_LITERALS_TREE;
-    const k_u32 more = format < 2 ? 0 : format - 1;
-    const k_u32 head = coded ? 3 + more : format == 1 ? 2 : format == 3 ? 3 : 1;
-    const k_u32 bits = !coded ? 20 : more == 0 ? 10 : more == 1 ? 14 : 18;
+    const k_u32 first = n ? s[0] : 0U, format = first >> 2 & 3;
+    const int coded = (first & 3) >= K_LITERALS_TREE;
+    const k_u32 plain = format == 1 ? 2 : format == 3 ? 3 : 1;
     k_u64 x = 0;
 
-    if (head > n)
+    p->type = first & 3;
+    p->literals = coded ? k_zstd_coded_head(format) : plain;
+    if (p->literals > n)
         return 0;
-    for (k_u32 k = 0; k < head; k++)
+    for (k_u32 k = 0; k < p->literals; k++)
         x |= (k_u64)s[k] << 8 * k;
-    x >>= coded || (format & 1) ? 4 : 3;
-    p->type = type;
-    p->streams = coded && format > 0 ? 4 : 1;
-    p->n_literals = (k_u32)x & ((1U << bits) - 1);
-    p->literals = head;
-    p->literal_bytes = coded                    ? (k_u32)(x >> bits) & ((1U << bits) - 1)
-                       : type == K_LITERALS_RLE ? 1
-                                                : p->n_literals;
-    if (p->literal_bytes > n - head || p->n_literals > K_ZSTD_BLOCK_MOST)
+    k_zstd_lengths(p, format, x);
+    if (p->literal_bytes > n - p->literals || p->n_literals > K_ZSTD_BLOCK_MOST)
         return 0;
-    return !coded || (p->streams == 1 ? p->n_literals > 0 && p->literal_bytes > 0
-                                      : p->n_literals >= 6 && p->literal_bytes >= 10);
+    if (!coded)
+        return 1;
+    return p->streams == 1 ? p->n_literals > 0 && p->literal_bytes > 0
+                           : p->n_literals >= 6 && p->literal_bytes >= 10;
 }
 
 /* Reads the headers of both sections of n bytes; 0: damaged. */

@@ -348,13 +348,14 @@ K_FUNCTION int k_literal_streams(const K_NEAR struct k_tree_room *r,
         return 0;
     for (k_u32 k = 0; k < p->streams; k++) {
         const k_u32 last = k + 1 == p->streams;
-        const k_u32 bytes = last ? n - at : s[2 * k] + ((k_u32)s[2 * k + 1] << 8);
+        const k_u32 bytes =
+            last ? n - at : s[(k_u64)2 * k] + ((k_u32)s[(k_u64)2 * k + 1] << 8);
         const k_u32 count = last ? p->n_literals - k * each : each;
 
         if (bytes > n - at)
             return 0;
         if (k % K_LANES == lane &&
-            !k_literal_stream(r, s + at, bytes, to + k * each, count))
+            !k_literal_stream(r, s + at, bytes, to + (k_u64)each * k, count))
             return 0;
         at += bytes;
     }
@@ -408,7 +409,8 @@ K_KERNEL k_zstd_literals(K_GLOBAL k_u8 *scratch, K_GLOBAL const k_u8 *src,
     K_GLOBAL const k_u8 *s = src + b->src;
     K_GLOBAL k_u8 *to = scratch + c->literals + b->literals;
 
-    (void)k_zstd_read_sections(s, b->bytes, &p);
+    if (!k_zstd_read_sections(s, b->bytes, &p))
+        return; /* k_zstd_open() has read them */
     if (p.type < K_LITERALS_TREE) {
         k_literals_plain(s, &p, to, K_LANE);
         return;
@@ -522,7 +524,7 @@ K_FUNCTION k_u32 k_table_build(K_NEAR struct k_sequence_room *r, K_GLOBAL const 
     K_NEAR k_u32 *cell = r->cell + k_table_cells(table);
     struct k_shares t;
 
-    t.share = r->share + table * K_SYMBOLS;
+    t.share = r->share + (k_u64)K_SYMBOLS * table;
     t.log = t.n = 0;
     if (k_table_find(src + b->src, b->bytes, table, &t) == 0)
         return K_ZSTD_NO_BLOCK;
@@ -545,12 +547,12 @@ K_FUNCTION void k_tables_build(K_NEAR struct k_sequence_room *r, K_GLOBAL const 
                                                  : b->table_match;
         struct k_shares t;
 
-        t.share = r->share + k * K_SYMBOLS;
+        t.share = r->share + (k_u64)K_SYMBOLS * k;
         if (k == K_TABLES) {
             r->stream = k_table_find(src + b->src, b->bytes, K_TABLES, &t);
         } else {
             r->log[k] = k_table_build(r, src, blocks + from, k);
-            k_table_values(r->value + k * K_SYMBOLS, k);
+            k_table_values(r->value + (k_u64)K_SYMBOLS * k, k);
         }
     }
     K_MEET();
