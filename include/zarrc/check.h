@@ -35,9 +35,11 @@ enum {
 
 /** Subjects of findings. */
 enum {
-    ZARR_FINDING_NODE = 1,         /**< a node that cannot be opened */
-    ZARR_FINDING_CHUNK = 2,        /**< a stored object, or a chunk of a shard */
-    ZARR_FINDING_CONSOLIDATED = 3, /**< consolidated metadata that differs from a node */
+    ZARR_FINDING_NODE = 1,  /**< a node that cannot be opened */
+    ZARR_FINDING_CHUNK = 2, /**< a stored object, or a chunk of a shard */
+    /** consolidated metadata that differs from a node, or that readers ignore because it
+     * is damaged */
+    ZARR_FINDING_CONSOLIDATED = 3,
     /** with ZARR_VERIFY_STRICT: metadata of an array that a strict reader refuses */
     ZARR_FINDING_STRICT = 4,
     /** elements stored outside of the array's shape, which a larger shape would show.

@@ -32,9 +32,10 @@ static zarr_status open_array(zarr_array **out, const struct node_check *c,
 }
 
 static zarr_status open_group(zarr_group **out, const struct node_check *c,
-                              zarr_error *err)
+                              uint32_t consolidated, zarr_error *err)
 {
-    const zarr_group_open_options o = {.struct_size = sizeof o, .cancel = c->opts.cancel};
+    const zarr_group_open_options o = {
+        .struct_size = sizeof o, .consolidated = consolidated, .cancel = c->opts.cancel};
 
     return zarr_group_open(out, c->store, zr_str_text(&c->path), &o, err);
 }
@@ -341,17 +342,47 @@ out:
     return st;
 }
 
+/* Opens of a group pass over consolidated metadata that is broken. */
+static zarr_status verify_ignored(struct node_check *c, const zarr_group *group,
+                                  zarr_error *err)
+{
+    zarr_finding f = {.what = ZARR_FINDING_CONSOLIDATED,
+                      .severity = ZARR_SEVERITY_WARNING};
+    zarr_group *again = NULL;
+    zarr_error why = {0};
+    struct zr_str key;
+    zarr_status st = open_group(&again, c, ZARR_CONSOLIDATED_MUST, &why);
+
+    zarr_group_free(again);
+    if (st == ZARR_OK || st == ZARR_ERR_NOT_FOUND)
+        return ZARR_OK;
+    if (!is_finding(st, &why))
+        return zr_pass(err, st, &why);
+    f.status = st;
+    f.message = why.message;
+    zr_str_init(&key, c->ctx->alloc);
+    zr_path_key(&key, zr_str_text(&c->path),
+                zarr_group_zarr_format(group) == 2 ? ZR_DOC_CONSOLIDATED : ZR_DOC_V3);
+    st = zr_str_status(&key, err);
+    if (st == ZARR_OK) {
+        f.key = zr_str_text(&key);
+        find_fault(c, &f);
+    }
+    zr_str_deinit(&key);
+    return st;
+}
+
 static zarr_status verify_group(struct node_check *c, zarr_error *err)
 {
     zarr_group *group = NULL;
     zarr_error why = {0};
-    zarr_status st = open_group(&group, c, &why);
+    zarr_status st = open_group(&group, c, 0, &why);
 
     c->result.n_groups++;
     if (st != ZARR_OK)
         return node_fault(c, st, &why, err);
-    if (zarr_group_is_consolidated(group))
-        st = verify_consolidated(c, group, err);
+    st = zarr_group_is_consolidated(group) ? verify_consolidated(c, group, err)
+                                           : verify_ignored(c, group, err);
     zarr_group_free(group);
     return st;
 }
@@ -374,7 +405,7 @@ static zarr_status verify_broken(struct node_check *c, zarr_error *err)
     zarr_status st = open_array(&array, c, &why);
 
     if (st == ZARR_ERR_NOT_FOUND)
-        st = open_group(&group, c, &why);
+        st = open_group(&group, c, 0, &why);
     if (group)
         st = zarr_group_list(group, pass_member, NULL, &list, &why);
     zarr_array_free(array);
