@@ -7,8 +7,30 @@
 
 #include <string.h>
 
+/* What both commands do with damage; lost: becomes true if some was skipped. */
+#define LOST_OPTION                                                                      \
+    {                                                                                    \
+        "lost", 0, 0, "WORD", "nan|fill",                                                \
+            "what elements become that --skip-damaged leaves out: NaN if the data type " \
+            "has one, else the fill value; or always the fill value (default: nan)"      \
+    }
+static int skip_damage(struct cli *cli, struct cli_dump *dump, bool *lost)
+{
+    const char *word = cli_text(cli, "lost");
+
+    dump->lost = cli_flag(cli, "skip-damaged") ? lost : NULL;
+    dump->lost_fill = word && *word == 'f';
+    if (word && !dump->lost)
+        return cli_error(cli, CLI_USAGE, NULL, "--lost requires --skip-damaged");
+    if (dump->lost && cli_missing_is_error(cli))
+        return cli_error(cli, CLI_USAGE, NULL,
+                         "--skip-damaged and --missing-chunks=error exclude each other");
+    return CLI_OK;
+}
+
 static int run_cat(struct cli *cli)
 {
+    bool lost = false;
     struct cli_node node = {0};
     struct cli_dump dump = {.cli = cli, .node = &node, .file = stdout};
     int rc;
@@ -21,11 +43,13 @@ static int run_cat(struct cli *cli)
         return cli_error(cli, CLI_USAGE, NULL, "--json requires --format=json");
     if (cli->json)
         dump.format = "json";
-    rc = cli_node_open(cli, cli->args[0], CLI_OPEN_ARRAY | CLI_OPEN_REGION, &node);
+    rc = skip_damage(cli, &dump, &lost);
+    if (!rc)
+        rc = cli_node_open(cli, cli->args[0], CLI_OPEN_ARRAY | CLI_OPEN_REGION, &node);
     if (!rc)
         rc = cli_dump(&dump);
     cli_node_close(&node);
-    return rc;
+    return rc ? rc : lost ? CLI_LOST : CLI_OK;
 }
 
 static const char formats_about[] =
@@ -39,7 +63,12 @@ static const char formats_about[] =
     "nested lists of such elements.\n\n"
     "Elements are in C order. Memory does not grow with the array; --mem limits "
     "it. "
-    "--memory reads into the memory of a device, and copies from there.";
+    "--memory reads into the memory of a device, and copies from there.\n\n"
+    "--skip-damaged reads the rest of an array of which some chunks are damaged. Each "
+    "region that is lost is one line on stderr (with --json, an object \"lost\" with "
+    "node, region and reason), and the exit code is 8. The smallest region is a chunk; "
+    "if the index of a shard is damaged, it is the shard. Network, permissions and "
+    "limits stay errors.";
 
 static const struct cli_option cat_options[] = {
     {"format", 'F', 0, "FORMAT", CLI_DUMP_FORMATS, "output format (default: text)"},
@@ -47,6 +76,8 @@ static const struct cli_option cat_options[] = {
     CLI_MEMORY_OPTION,
     CLI_TRUST_OPTION,
     CLI_MISSING_OPTION,
+    CLI_SKIP_DAMAGED_OPTION,
+    LOST_OPTION,
     {NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct cli_example cat_examples[] = {
@@ -96,6 +127,7 @@ static void report_export(struct cli *cli, const struct cli_node *node,
 static int run_export(struct cli *cli)
 {
     const char *path = cli->args[1];
+    bool lost = false;
     struct cli_node node = {0};
     struct cli_file file = {0};
     struct cli_dump dump = {.cli = cli, .node = &node, .progress = "export"};
@@ -107,7 +139,9 @@ static int run_export(struct cli *cli)
     if (!dump.format)
         return cli_error(cli, CLI_USAGE, "Choose one, such as --format=npy.",
                          "%s has no known extension: option --format is missing", path);
-    rc = cli_node_open(cli, cli->args[0], CLI_OPEN_ARRAY | CLI_OPEN_REGION, &node);
+    rc = skip_damage(cli, &dump, &lost);
+    if (!rc)
+        rc = cli_node_open(cli, cli->args[0], CLI_OPEN_ARRAY | CLI_OPEN_REGION, &node);
     if (!rc && cli_flag(cli, "force"))
         rc = cli_require_outside(cli, path, &node);
     if (!rc)
@@ -121,7 +155,7 @@ static int run_export(struct cli *cli)
         report_export(cli, &node, dump.format);
     cli_file_close(&file);
     cli_node_close(&node);
-    return rc;
+    return rc ? rc : lost ? CLI_LOST : CLI_OK;
 }
 
 static const struct cli_option export_options[] = {
@@ -132,6 +166,8 @@ static const struct cli_option export_options[] = {
     CLI_MEMORY_OPTION,
     CLI_TRUST_OPTION,
     CLI_MISSING_OPTION,
+    CLI_SKIP_DAMAGED_OPTION,
+    LOST_OPTION,
     {"force", 'f', 0, NULL, NULL, "overwrite FILE if it exists"},
     {NULL, 0, 0, NULL, NULL, NULL}};
 

@@ -20,6 +20,7 @@ static const struct cli_option options[] = {
      "values "
      "change"},
     CLI_MISSING_OPTION,
+    CLI_SKIP_DAMAGED_OPTION,
     CLI_CONSOLIDATED_OPTION,
     {NULL, 0, 0, NULL, NULL, NULL}};
 
@@ -230,8 +231,12 @@ static int reencode(struct reencode *r)
 static int run(struct cli *cli)
 {
     struct reencode r = {.cli = cli, .result = ZARR_REENCODE_RESULT_INIT};
+    uint64_t n_lost = 0;
     int rc = cli_check_resume(cli);
 
+    if (!rc && cli_flag(cli, "skip-damaged") && cli_missing_is_error(cli))
+        rc = cli_error(cli, CLI_USAGE, NULL,
+                       "--skip-damaged and --missing-chunks=error exclude each other");
     if (!rc)
         rc = cli_node_open(cli, cli->args[0], CLI_OPEN_ANY, &r.src);
     if (!rc)
@@ -242,13 +247,15 @@ static int run(struct cli *cli)
         rc = check_places(&r);
     if (!rc)
         rc = check_group_options(&r);
+    if (!rc && cli_flag(cli, "skip-damaged"))
+        rc = cli_salvage_node(cli, &r.src, &n_lost);
     if (!rc)
         rc = reencode(&r);
     if (rc)
         cli_remove_empty_root(&r.dst);
     cli_node_close(&r.src);
     cli_node_close(&r.dst);
-    return rc;
+    return rc ? rc : n_lost ? CLI_LOST : CLI_OK;
 }
 
 const struct cli_command cli_cmd_reencode = {
@@ -282,7 +289,13 @@ const struct cli_command cli_cmd_reencode = {
         "it has chunks and an object .zarrc-job. After an interrupt, a crash or kill -9, "
         "the same command with --resume continues: it does not write complete chunks "
         "again, and the result has the same bytes as without the interruption. After a "
-        "power failure add --verify.",
+        "power failure add --verify.\n\n"
+        "--skip-damaged first verifies SOURCE. Chunks that cannot be decoded are left "
+        "out: they are missing in DESTINATION, so that their elements have the fill "
+        "value, and --missing-chunks=error finds them. Each is one line on stderr, and "
+        "the exit code is 8. Arrays whose metadata is damaged stay errors; "
+        "zarrc-verify(1) "
+        "repairs them.",
     .json =
         "source, destination: locations. state: new, resumed, or complete (it already "
         "was). arrays, groups. bytes: decoded size of all arrays. bytes_skipped: "

@@ -20,12 +20,19 @@ static const struct cli_option options[] = {
      "also report metadata that zarrc reads and a strict reader refuses"},
     {"show", 'N', 0, "N", NULL,
      "show at most N faults, and count the rest (default: 1000; 0: all)"},
+    {"repair", 0, 0, "HOW", NULL,
+     "delete: make broken blocks missing. from:STORE: copy them from the same path of "
+     "another store. consolidated: restore metadata from the consolidated metadata, or "
+     "the other way round. Without --yes it only prints the plan"},
+    {"yes", 'y', 0, NULL, NULL, "with --repair: do it"},
     {NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct cli_example examples[] = {
     {"zarrc verify x.zarr", "Check a whole store."},
     {"zarrc verify --untrusted --json download.zarr",
      "Check untrusted data with stricter limits; faults as JSON."},
+    {"zarrc verify --repair=from:b.zarr x.zarr",
+     "Plan which broken blocks another store can replace; --yes replaces them."},
     {NULL, NULL}};
 
 struct verify {
@@ -34,6 +41,9 @@ struct verify {
     struct cli_progress progress;
     bool begun;
     zarr_verify_result result;
+    struct cli_faults faults;          /* for --repair */
+    uint64_t n_in_data;                /* faults that only the check of the data finds */
+    bool is_silent;                    /* counts only */
     uint64_t limit, n_shown, n_hidden; /* limit 0: no limit */
     double seconds;
 };
@@ -56,6 +66,12 @@ static int on_finding(void *user, const zarr_finding *f)
     struct verify *v = user;
     struct cli *cli = v->cli;
 
+    if (v->is_silent)
+        return cli_is_cancelled();
+    v->n_in_data += (f->what == ZARR_FINDING_CHUNK || f->what == ZARR_FINDING_MISSING) &&
+                    f->severity != ZARR_SEVERITY_LIMIT;
+    if (cli_text(cli, "repair"))
+        (void)cli_faults_add(&v->faults, f);
     if (f->severity == ZARR_SEVERITY_NOTE && cli->quiet && !cli->json)
         return cli->out_failed;
     if (v->limit && v->n_shown == v->limit) {
@@ -206,19 +222,17 @@ static void on_rest(void *user, const struct cli_rest *rest)
     free(text);
 }
 
-static int verify(struct verify *v)
+/* Finds the faults. */
+static int look(struct verify *v, uint32_t flags)
 {
     struct cli *cli = v->cli;
-    const double began = cli_seconds();
     zarr_verify_options opts = ZARR_VERIFY_OPTIONS_INIT;
     zarr_error err = {0};
     zarr_status st;
 
-    opts.flags = (cli_flag(cli, "no-data") ? ZARR_VERIFY_NO_DATA : 0) |
-                 (cli_flag(cli, "strict") ? ZARR_VERIFY_STRICT : 0) |
-                 (cli_missing_is_error(cli) ? ZARR_VERIFY_MISSING_ERROR : 0);
+    opts.flags = flags;
     opts.tell = on_finding;
-    opts.progress = on_progress;
+    opts.progress = v->is_silent ? NULL : on_progress;
     opts.tell_user = opts.progress_user = v;
     opts.cancel = cli_cancel;
     st = zarr_node_verify(v->node.store, v->node.path, &v->result, &opts, &err);
@@ -229,14 +243,50 @@ static int verify(struct verify *v)
     if (cli_jobs_each(cli, &v->node, on_job, v) ||
         cli_rests_each(cli, &v->node, on_rest, v))
         return CLI_IO;
-    if (cli->out_failed)
-        return CLI_IO;
+    return cli->out_failed ? CLI_IO : CLI_OK;
+}
+
+/* Mends what it can, and counts the faults that are left. */
+static int repair(struct verify *v, uint32_t flags, uint64_t *n_left)
+{
+    uint64_t n_mended = 0, n_failed = 0;
+    const uint64_t n = n_faults(v);
+    int rc = cli_repair(v->cli, &v->node, &v->faults, &n_mended, &n_failed);
+
+    *n_left = n - n_mended;
+    if (rc || !cli_flag(v->cli, "yes") ||
+        strcmp(cli_text(v->cli, "repair"), "delete") == 0)
+        return rc;
+    v->is_silent = true; /* one repair of metadata mends several faults */
+    rc = look(v, flags | ZARR_VERIFY_NO_DATA);
+    *n_left = n_faults(v) + v->n_in_data - n_mended + n_failed;
+    return rc;
+}
+
+static int verify(struct verify *v)
+{
+    struct cli *cli = v->cli;
+    const double began = cli_seconds();
+    const uint32_t flags = (cli_flag(cli, "no-data") ? ZARR_VERIFY_NO_DATA : 0) |
+                           (cli_flag(cli, "strict") ? ZARR_VERIFY_STRICT : 0) |
+                           (cli_missing_is_error(cli) ? ZARR_VERIFY_MISSING_ERROR : 0);
+    uint64_t n_left, n_limits;
+    int rc = look(v, flags);
+
+    if (rc)
+        return rc;
     v->seconds = cli_seconds() - began;
     if (cli->json)
         report_json(v);
     else
         report_text(v);
-    return n_faults(v) ? CLI_DIFFERENT : v->result.n_limits ? CLI_CORRUPT : CLI_OK;
+    n_left = n_faults(v);
+    n_limits = v->result.n_limits;
+    if (cli_text(cli, "repair"))
+        rc = repair(v, flags, &n_left);
+    if (rc)
+        return rc;
+    return n_left ? CLI_DIFFERENT : n_limits ? CLI_CORRUPT : CLI_OK;
 }
 
 static int verify_one(struct cli *cli, const char *place)
@@ -245,16 +295,21 @@ static int verify_one(struct cli *cli, const char *place)
     int rc = cli_u64(cli, "show", &v.limit);
 
     if (!rc)
-        rc = cli_node_open(cli, place, CLI_OPEN_PROBE, &v.node);
+        rc = cli_node_open(cli, place,
+                           CLI_OPEN_PROBE | (cli_flag(cli, "yes") ? CLI_OPEN_WRITE : 0u),
+                           &v.node);
     if (!rc)
         rc = verify(&v);
+    cli_faults_free(&v.faults);
     cli_node_close(&v.node);
     return rc;
 }
 
 static int run(struct cli *cli)
 {
-    return cli_each_node(cli, false, verify_one);
+    const int rc = cli_repair_check(cli);
+
+    return rc ? rc : cli_each_node(cli, false, verify_one);
 }
 
 const struct cli_command cli_cmd_verify = {
@@ -300,15 +355,39 @@ const struct cli_command cli_cmd_verify = {
         "elements have the fill value. Without a checksum, a changed bit is found only "
         "if "
         "the decoder detects it.\n\n"
+        "--repair prints one line for each repair, with the regions of elements that are "
+        "lost or copied, and changes nothing without --yes. delete removes a broken "
+        "block; of "
+        "a shard with a sound index only the broken chunks. These elements then have the "
+        "fill value. from:STORE copies a broken block, or the elements of a broken "
+        "chunk, "
+        "from the same path of STORE, and restores metadata from there. The array there "
+        "must "
+        "have the same shape and data type. consolidated restores broken or missing "
+        "metadata "
+        "from the consolidated metadata of a group above; consolidated metadata that is "
+        "broken or out of date is written anew from the nodes.\n\n"
+        "Each repair is first made in memory and read there. Then it changes one object "
+        "in "
+        "one step, if that still is the broken one. No other object changes. After a "
+        "kill, "
+        "repeat the command. If metadata was restored, repeat it as well: the first run "
+        "does "
+        "not check what is below. Objects that exceed a limit, that this build cannot "
+        "decode, or that need a permission are never repaired. With --yes the exit code "
+        "is "
+        "0 if all faults were mended.\n\n"
         "An array is read in spite of metadata that cannot change its elements: a "
         "compression level out of range, or members that v2 does not know. --strict "
         "reports the first fault of this kind in each array, as other readers may refuse "
         "it. zarrc-reencode(1) writes metadata without such faults.",
-    .json = "node. faults: objects with node, key, block (coordinates in the grid of "
-            "blocks, or null), code, reason, severity (error, warning, limit or note). "
-            "valid (null: no fault, but something is above the limits); n_faults, "
-            "n_limits and n_notes (not only those in faults); arrays; groups; objects; "
-            "bytes (stored); seconds.",
+    .json =
+        "node. faults: objects with node, key, block (coordinates in the grid of "
+        "blocks, or null), code, reason, severity (error, warning, limit or note). "
+        "valid (null: no fault, but something is above the limits); n_faults, "
+        "n_limits and n_notes (not only those in faults); arrays; groups; objects; "
+        "bytes (stored); seconds. With --repair also repairs: objects with key, action, "
+        "regions (texts, as after the name of an array), done, reason (null: possible).",
     .options = options,
     .examples = examples,
     .see_also = "zarrc-clean zarrc-diff",

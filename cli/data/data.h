@@ -18,6 +18,8 @@ struct cli_dump {
     FILE *file;                  /* stdout: through cli_out() */
     bool wrap_json;              /* cat --json: an object around the elements */
     const char *progress;        /* word that the progress line begins with, or NULL */
+    bool *lost;     /* NULL: damage is an error; else becomes true if any was skipped */
+    bool lost_fill; /* what is lost becomes the fill value, also if NaN exists */
 };
 /* Writes the node's region, or all of the array. */
 int cli_dump(const struct cli_dump *dump);

@@ -291,6 +291,7 @@ struct slot {
 
 struct stream {
     struct sink *sink;
+    struct cli_salvage salvage;
     struct cli_memory memory;
     zarr_selection *outer;
     struct cli_boxes boxes;
@@ -303,10 +304,9 @@ static zarr_status start(struct stream *s, struct slot *slot, zarr_error *err)
     struct cli *cli = s->sink->dump->cli;
     zarr_tensor tensor = {.struct_size = sizeof tensor};
     zarr_io_options opts;
-    zarr_array *array = s->sink->dump->node->array;
+    zarr_array *array = s->salvage.through ? s->salvage.through : s->salvage.array;
     zarr_status st;
 
-    slot->box = s->boxes;
     st = cli_boxes_select(&slot->box, s->outer, &slot->selection, err);
     if (st)
         return st;
@@ -338,6 +338,26 @@ static void slot_clear(struct slot *slot)
     slot->selection = NULL;
 }
 
+/* Waits for a read. Damage that is to be skipped is replaced, and the box read again. */
+static zarr_status finish(struct stream *s, struct slot *slot, zarr_error *err)
+{
+    const struct cli_dump *dump = s->sink->dump;
+    zarr_status st = zarr_request_wait(slot->request, ZARR_WAIT_FOREVER, NULL, err);
+
+    while (st && dump->lost && cli_is_damage(st, err)) {
+        const zarr_error failed = *err;
+
+        slot_clear(slot);
+        st = cli_salvage_block(&s->salvage, &failed, dump->node->shown, err);
+        *dump->lost = true;
+        if (!st)
+            st = start(s, slot, err);
+        if (!st)
+            st = zarr_request_wait(slot->request, ZARR_WAIT_FOREVER, NULL, err);
+    }
+    return st;
+}
+
 static int stream_all(struct stream *s)
 {
     struct cli *cli = s->sink->dump->cli;
@@ -347,9 +367,12 @@ static int stream_all(struct stream *s)
     uint64_t done = 0;
     unsigned n_boxes = 0;
     zarr_error err = {0};
-    zarr_status st = more ? start(s, &s->slots[0], &err) : ZARR_OK;
+    zarr_status st = ZARR_OK;
     int rc = CLI_OK;
 
+    s->slots[0].box = s->boxes;
+    if (more)
+        st = start(s, &s->slots[0], &err);
     if (s->sink->dump->progress)
         cli_progress_begin(
             &progress, cli, s->sink->dump->progress,
@@ -358,11 +381,12 @@ static int stream_all(struct stream *s)
         struct slot *now = &s->slots[n_boxes % 2], *next = &s->slots[(n_boxes + 1) % 2];
         const uint64_t n = now->box.n_items * n_values;
 
-        st = zarr_request_wait(now->request, ZARR_WAIT_FOREVER, NULL, &err);
+        st = finish(s, now, &err);
         if (!st)
             st = cli_memory_download(cli, &now->device, now->data,
                                      n * s->sink->item_bytes, &err);
         more = cli_boxes_next(&s->boxes);
+        next->box = s->boxes;
         if (!st && more)
             st = start(s, next, &err);
         if (!st)
@@ -381,13 +405,16 @@ static int stream_all(struct stream *s)
 
 static int stream(struct sink *sink, zarr_selection *selection)
 {
-    struct stream s = {.sink = sink, .outer = selection};
     const struct cli_node *node = sink->dump->node;
+    struct stream s = {.sink = sink, .outer = selection};
     const uint64_t *unit = node->region ? NULL : zarr_array_chunk_shape(node->array);
     const uint64_t bytes = sink->field.n_values * sink->item_bytes;
     uint64_t max_items = cli_buffer_bytes(sink->dump->cli) / 2 / bytes;
     int rc;
 
+    s.salvage.cli = sink->dump->cli;
+    s.salvage.array = node->array;
+    s.salvage.nan = !sink->dump->lost_fill;
     cli_boxes_init(&s.boxes, sink->ndim - sink->field.ndim, sink->shape, unit, max_items,
                    true);
     s.slot_bytes = cli_boxes_max_items(&s.boxes) * bytes;
@@ -404,6 +431,7 @@ static int stream(struct sink *sink, zarr_selection *selection)
         zarr_memory_free(sink->dump->cli->ctx, &s.slots[i].device);
         free(s.slots[i].data);
     }
+    cli_salvage_free(&s.salvage);
     return rc;
 }
 

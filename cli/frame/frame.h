@@ -44,6 +44,7 @@ enum {
     CLI_EXISTS = 5,      /* the target already exists */
     CLI_UNSUPPORTED = 6, /* valid, but this build does not support it */
     CLI_AGAIN = 7,       /* another process or the store was busy: may succeed later */
+    CLI_LOST = 8,        /* done, but --skip-damaged left out damaged data */
     CLI_INTERRUPTED = 130,
     CLI_PIPE = 141 /* as of a program that SIGPIPE ended */
 };

@@ -18,6 +18,7 @@ const struct cli_exit_row cli_exit_rows[] = {
     {"7",
      "another process is at work there, or the store did not answer in time: the same "
      "command may succeed later. After the codes 1 to 6 it would fail again"},
+    {"8", "done, but --skip-damaged left out data that is damaged"},
     {"130", "interrupted"},
     {"141", "a reader of the output closed the pipe"},
     {NULL, NULL}};

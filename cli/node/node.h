@@ -204,6 +204,119 @@ bool cli_is_sharded(const zarr_array *array);
 /* The configuration of a sharding codec (codec: JSON), or NULL for any other codec. */
 const char *cli_sharding_config(const char *codec);
 
+/* ---- damage (salvage.c, overlay.c) ---- */
+
+#define CLI_SKIP_DAMAGED_OPTION                                                          \
+    {                                                                                    \
+        "skip-damaged", 0, 0, NULL, NULL,                                                \
+            "leave out chunks that cannot be decoded, name each on stderr, and end "     \
+            "with exit code 8"                                                           \
+    }
+/* Whether damage of what is stored causes this status: neither the network, nor a
+ * permission, nor a limit or a codec of this build. */
+bool cli_is_damage(zarr_status st, const zarr_error *err);
+
+/* A store that reads `base` and keeps all changes in memory; zarr_store_free(*out) frees
+ * both. *overlay lives as long as *out. */
+struct cli_overlay;
+zarr_status cli_overlay_open(struct cli_overlay **overlay, zarr_store **out,
+                             zarr_store *base, zarr_error *err);
+/* The version of a key in the base, for cli_overlay_commit(). */
+void cli_overlay_see(const struct cli_overlay *overlay, const char *key,
+                     zarr_store_value *out);
+/* Makes the change of one key in the base, if the key has the version `seen` there, and
+ * forgets it. CONFLICT: another writer changed the key. */
+zarr_status cli_overlay_commit(struct cli_overlay *overlay, const char *key,
+                               const zarr_store_value *seen, zarr_error *err);
+
+void cli_overlay_forget(struct cli_overlay *overlay, const char *key);
+
+/* A box of elements. */
+struct cli_region {
+    uint64_t start[ZARR_MAX_RANK], count[ZARR_MAX_RANK];
+};
+/* "0:10,20:30", as after the name of an array; owned. */
+char *cli_region_text(int32_t ndim, const struct cli_region *region);
+
+/* Elements of one block that cannot be decoded. */
+struct cli_lost {
+    struct cli_region region;
+    uint64_t block[ZARR_MAX_RANK];
+    int32_t ndim;
+    bool is_block; /* nothing of the block can be decoded */
+    char *reason;
+};
+/* Zero it before use. */
+struct cli_losses {
+    struct cli_lost *items;
+    size_t n, cap;
+};
+/* Decodes each chunk of a block, and appends the regions that are lost. */
+zarr_status cli_block_probe(struct cli *cli, zarr_array *array, const uint64_t *block,
+                            struct cli_losses *out, zarr_error *err);
+/* Replaces the region by missing chunks, or by NaN if the type has one. The other chunks
+ * of the block keep their encoded bytes. */
+zarr_status cli_block_drop(zarr_array *array, const struct cli_lost *lost, bool nan,
+                           zarr_error *err);
+void cli_losses_free(struct cli_losses *losses);
+/* One line on stderr; with --json, a JSON object. */
+void cli_tell_lost(struct cli *cli, const char *shown, const struct cli_lost *lost);
+
+/* Buffers of cli_region_read(). Zero it before use. */
+struct cli_elements_block {
+    void *data;
+    uint64_t bytes;
+    zarr_heap *heap;
+};
+/* missing: ZARR_MISSING_*. */
+zarr_status cli_region_read(struct cli *cli, zarr_array *array,
+                            const struct cli_region *region, uint32_t missing,
+                            struct cli_elements_block *out, zarr_error *err);
+/* repeat: data is one element, which is written to all of the region. */
+zarr_status cli_region_write(zarr_array *array, const struct cli_region *region,
+                             const void *data, bool repeat, zarr_error *err);
+void cli_elements_block_free(struct cli_elements_block *block);
+
+/* Reads of one array that skip damage. Set the first three members. */
+struct cli_salvage {
+    struct cli *cli;
+    zarr_array *array;   /* borrowed */
+    bool nan;            /* in the place of what is lost, if the type has it */
+    zarr_array *through; /* the array without the damage that was found; NULL: none yet */
+    zarr_store *store;
+    uint64_t n_lost;
+};
+/* After a read that failed because of damage: drops the lost chunks of the block that the
+ * error names, and tells them. After ZARR_OK, read again from `through`. */
+zarr_status cli_salvage_block(struct cli_salvage *salvage, const zarr_error *failed,
+                              const char *shown, zarr_error *err);
+void cli_salvage_free(struct cli_salvage *salvage);
+/* Verifies a node, and gives it a store without the chunks that are lost; tells them.
+ * Frees node->array and node->group. */
+int cli_salvage_node(struct cli *cli, struct cli_node *node, uint64_t *n_lost);
+
+/* Faults of zarr_node_verify() that a repair can mend. Zero it before use. */
+struct cli_fault {
+    char *path, *key, *message;
+    uint32_t what, kind;           /* ZARR_FINDING_*, ZARR_NODE_* */
+    uint64_t block[ZARR_MAX_RANK]; /* CHUNK */
+    uint64_t n_findings;           /* of this block */
+};
+struct cli_faults {
+    struct cli_fault *items;
+    size_t n, cap;
+};
+/* Copies a finding. Returns false if no repair can mend it. */
+bool cli_faults_add(struct cli_faults *all, const zarr_finding *finding);
+void cli_faults_free(struct cli_faults *all);
+/* repair.c: whether --repair and --yes are valid. */
+int cli_repair_check(struct cli *cli);
+/* Prints how --repair mends these faults, and with --yes mends them. *n_mended: of the
+ * findings in chunks; *n_failed: repairs that are not possible. With --json: "repairs"
+ * inside the open object. */
+int cli_repair(struct cli *cli, struct cli_node *node, const struct cli_faults *faults,
+               uint64_t *n_mended, uint64_t *n_failed);
+
 /* ---- one field of structs (field.c) ---- */
 
 #define CLI_FIELD_OPTION                                                                 \
