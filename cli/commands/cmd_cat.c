@@ -2,6 +2,7 @@
  * commands/cmd_cat.c - zarrc cat and zarrc export: write elements to stdout or to a file.
  * data/dump.c has the formats.
  */
+#include "cf/cf.h"
 #include "data/data.h"
 #include "node/work.h"
 
@@ -73,6 +74,7 @@ static const char formats_about[] =
 static const struct cli_option cat_options[] = {
     {"format", 'F', 0, "FORMAT", CLI_DUMP_FORMATS, "output format (default: text)"},
     CLI_FIELD_OPTION,
+    CLI_NEAREST_OPTION,
     CLI_MEMORY_OPTION,
     CLI_TRUST_OPTION,
     CLI_MISSING_OPTION,
@@ -83,6 +85,8 @@ static const struct cli_option cat_options[] = {
 static const struct cli_example cat_examples[] = {
     {"zarrc cat 'x.zarr/temp[0,:5,:5]'", "A corner of the first plane as text."},
     {"zarrc cat --format=csv 'x.zarr/temp[0]' > t0.csv", "One plane for a spreadsheet."},
+    {"zarrc cat 'climate.zarr/tas[time@2003-07, lat@35:70, lon@-10:40]'",
+     "July 2003 over Europe, by the coordinates of the array."},
     {"zarrc cat --format=npy x.zarr/temp | python -c 'import io, numpy, sys; "
      "print(numpy.load(io.BytesIO(sys.stdin.buffer.read())).mean())'",
      "Pipe an array into NumPy."},
@@ -163,6 +167,7 @@ static const struct cli_option export_options[] = {
      "output format (default: by the extension of FILE: .npy, .csv, .json, .txt, .raw, "
      ".bin)"},
     CLI_FIELD_OPTION,
+    CLI_NEAREST_OPTION,
     CLI_MEMORY_OPTION,
     CLI_TRUST_OPTION,
     CLI_MISSING_OPTION,

@@ -3,6 +3,7 @@
  * with everything below them. The exit code is 0 if they are equal, 1 if they differ, and
  * any other code if the comparison failed.
  */
+#include "cf/cf.h"
 #include "diff/diff.h"
 
 static const struct cli_option options[] = {
@@ -12,6 +13,7 @@ static const struct cli_option options[] = {
     {"show", 'N', 0, "N", NULL,
      "show at most N different elements of each array, and count the rest (default: 10; "
      "0: all)"},
+    CLI_NEAREST_OPTION,
     {"storage", 0, 0, NULL, NULL, "also compare chunks, shards, codecs and format"},
     {"data", 0, 0, NULL, NULL,
      "compare only elements, and the properties that they require to be equal"},

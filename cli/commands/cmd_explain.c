@@ -2,6 +2,7 @@
  * commands/cmd_explain.c - zarrc explain: prints the library's description of a read or
  * write.
  */
+#include "cf/cf.h"
 #include "node/node.h"
 
 #include <stdlib.h>
@@ -74,6 +75,7 @@ static const struct cli_option explain_options[] = {
      "the memory of the elements, such as cuda:0; see zarrc list devices (default: "
      "host)"},
     CLI_TRUST_OPTION,
+    CLI_NEAREST_OPTION,
     {NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct cli_example explain_examples[] = {

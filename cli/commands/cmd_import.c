@@ -5,6 +5,7 @@
  * fails, a new array is removed, and an array that it should replace stays
  * (import/target.c).
  */
+#include "cf/cf.h"
 #include "import/import.h"
 #include "node/work.h"
 #include "spec/spec.h"
@@ -229,6 +230,7 @@ static const struct cli_option import_options[] = {
     {"dtype", 't', 0, "TYPE", NULL,
      "raw, text: data type of the elements, as float32 or >i2 (default for text in a new "
      "array: string); npy: a data type that NumPy lacks, as bfloat16, or string"},
+    CLI_NEAREST_OPTION,
     {"shape", 0, 0, "SHAPE", NULL,
      "raw, elements, lines: lengths of the dimensions, as 100,200"},
     {"byte-order", 0, 0, "ORDER", "little|big",

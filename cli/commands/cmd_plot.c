@@ -1,6 +1,7 @@
 /*
  * commands/cmd_plot.c - zarrc plot: draws an array as a PNG file or in the terminal.
  */
+#include "cf/cf.h"
 #include "plot/plot.h"
 
 #include <math.h>
@@ -17,6 +18,7 @@ static const struct cli_option options[] = {
     {"slice", 's', 0, "REGION", NULL,
      "draw this region, as 3,:,: or ::10; the same as NODE[REGION]"},
     CLI_FIELD_OPTION,
+    CLI_NEAREST_OPTION,
     {"size", 0, 0, "WxH", NULL,
      "size in pixels (default: 1000 wide, up to 750 high); in the terminal: in "
      "characters"},
@@ -249,8 +251,11 @@ static int run(struct cli *cli)
     if (!rc && slice && p.node.region)
         rc = cli_error(cli, CLI_USAGE, NULL, "two regions: [%s] and --slice=%s",
                        p.node.region, slice);
-    if (!rc && slice)
+    if (!rc && slice) {
         p.node.region = cli_strdup(slice);
+        rc = cf_region_resolve(cli, p.node.store, p.node.array, p.node.shown,
+                               &p.node.region);
+    }
     if (!rc)
         rc = plot(&p);
     cli_plot_data_free(&p.data);

@@ -155,6 +155,7 @@ void cli_help_program(struct cli_string *out)
         "  x.zarr:/array        a node; the root of the store is x.zarr\n"
         "  x.zarr/a[0:10,::2]   a region of an array, as in Python (quote it for "
         "the shell)\n"
+        "  x.zarr/a[lat@35:70]  a region by name: values after @, indices after =\n"
         "\nexamples:\n"
         "  zarrc ls -R x.zarr\n"
         "  zarrc info x.zarr/temp\n"

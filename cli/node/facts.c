@@ -1,8 +1,10 @@
 /*
- * node/facts.c - texts and properties of arrays that several commands print alike.
+ * node/facts.c - texts and properties of arrays that several commands print alike, and
+ * elements as numbers, for plots.
  */
-#include "node/node.h"
+#include "node/work.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,4 +48,24 @@ const char *cli_sharding_config(const char *codec)
     if (!name || m != sizeof sharding - 1 || strncmp(name, sharding, m) != 0)
         return NULL;
     return cli_json_member(codec, "configuration", &n);
+}
+
+/* ---- elements as numbers, in native byte order ---- */
+
+bool cli_is_number(const zarr_dtype *type)
+{
+    return zarr_dtype_number(type, NULL, NULL, 0) > 0;
+}
+
+/* Of complex numbers and other types with several components, the length of the vector.
+ * 64-bit integers lose their low bits. */
+double cli_number(const zarr_dtype *type, const void *element)
+{
+    double v[ZARR_COMPONENTS_MAX] = {0};
+    const uint32_t n = zarr_dtype_number(type, element, v, ZARR_COMPONENTS_MAX);
+    double length = v[0];
+
+    for (uint32_t i = 1; i < n; i++)
+        length = (double)hypotl(length, v[i]);
+    return length;
 }

@@ -2,6 +2,7 @@
  * node/location.c - opens the node that an operand names. zarr_location_parse() has the
  * grammar of operands.
  */
+#include "cf/cf.h"
 #include "node/work.h"
 
 #include <stdlib.h>
@@ -254,6 +255,8 @@ int cli_node_open(struct cli *cli, const char *text, unsigned flags,
         if (st)
             rc = cli_fail(cli, st, &err, "cannot open array %s", node->shown);
     }
+    if (!rc && node->array)
+        rc = cf_region_resolve(cli, node->store, node->array, node->shown, &node->region);
 out:
     zarr_location_free(at);
     return rc;

@@ -201,7 +201,7 @@ typedef void (*cli_rest_fn)(void *user, const struct cli_rest *rest);
 int cli_rests_each(struct cli *cli, const struct cli_node *node, cli_rest_fn fn,
                    void *user);
 
-/* ---- elements as numbers (elements.c) ---- */
+/* ---- elements as numbers (facts.c) ---- */
 
 /* False for text, raw bytes and structs. A time counts as a number. */
 bool cli_is_number(const zarr_dtype *type);

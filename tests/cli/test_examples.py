@@ -37,7 +37,18 @@ def make_array(group, name, shape, dtype="i2", **more):
     return array
 
 
+def make_climate(folder):
+    """Two years of monthly means, with coordinates as xarray writes them."""
+    group = zarr.create_group(folder / "climate.zarr", attributes={"Conventions": "CF-1.12"})
+    axes = {"time": (np.arange(24) * 30.5 + 15, "days since 2003-01-01"), "lat": (np.arange(-87.5, 90, 5), "degrees_north"),
+            "lon": (np.arange(0, 360, 5.0), "degrees_east")}
+    for name, (values, units) in axes.items():
+        group.create_array(name, data=values, dimension_names=[name], attributes={"units": units})
+    make_array(group, "tas", (24, 36, 72), dimension_names=tuple(axes), attributes={"units": "K", "scale_factor": 0.01, "add_offset": 273.15, "_FillValue": -1})
+
+
 def make_hierarchies(folder):
+    make_climate(folder)
     particles = save_struct(folder)
     x, a = zarr.create_group(folder / "x.zarr"), zarr.create_group(folder / "a.zarr")
     make_array(x, "lat", (180,), dimension_names=("lat",))
@@ -156,6 +167,7 @@ def test_shell(page, model, tmp_path):
     rng = np.random.default_rng(7)
     np.save(folder / "brain.npy", rng.integers(0, 9, (189, 233, 197), "u1"))
     np.save(folder / "elevation.npy", rng.integers(400, 500, (344, 403), "i2"))
+    make_climate(folder)
     run("import", folder / "elevation.npy", folder / "old.zarr/elevation", "--zarr-format=2", "--chunks=100,100")
     for block in read_blocks(page):
         if block.language == "sh" and not block.reason:

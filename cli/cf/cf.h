@@ -1,0 +1,136 @@
+/*
+ * cf/cf.h - what the CF conventions say about arrays: dates of their calendars
+ * (cf/calendar.c), values of packed and of time arrays (cf/decode.c), coordinates, and
+ * regions by name and value (cf/region.c).
+ */
+#ifndef CLI_CF_H
+#define CLI_CF_H
+
+#include "frame/frame.h"
+
+/* ---- dates (calendar.c) ---- */
+
+enum cf_calendar {
+    CF_STANDARD, /* Julian before 1582-10-15, Gregorian from then on */
+    CF_PROLEPTIC,
+    CF_JULIAN,
+    CF_NOLEAP,
+    CF_ALL_LEAP,
+    CF_360_DAY
+};
+/* Returns false if there is no such calendar; NULL is the standard one. */
+bool cf_calendar_find(const char *name, enum cf_calendar *out);
+
+/* Parts of a date, from the coarsest to the finest. */
+enum cf_part {
+    CF_YEAR,
+    CF_MONTH,
+    CF_DAY,
+    CF_HOUR,
+    CF_MINUTE,
+    CF_SECOND,
+    CF_MICROSECOND
+};
+struct cf_date {
+    int64_t part[7]; /* by CF_* */
+};
+/* An instant: microseconds since 1970-01-01 in its calendar. No instant: */
+#define CF_NO_TIME INT64_MIN
+
+/* The instant of a date; CF_NO_TIME if the calendar lacks it. */
+int64_t cf_date_instant(enum cf_calendar calendar, const struct cf_date *date);
+void cf_instant_date(enum cf_calendar calendar, int64_t instant, struct cf_date *out);
+/* The last instant of a period: of the month, if `finest` is CF_MONTH. */
+int64_t cf_period_end(enum cf_calendar calendar, const struct cf_date *date,
+                      enum cf_part finest);
+/* Reads a date in the form of ISO 8601, or the beginning of one, and sets *finest to its
+ * last part. loose: parts may have fewer digits, as in units. Returns the end of the
+ * date; NULL if there is none. */
+const char *cf_date_parse(const char *text, bool loose, struct cf_date *out,
+                          enum cf_part *finest);
+/* Appends "2003-07-16T12:00:00", with a fraction if there is one. */
+void cf_instant_print(enum cf_calendar calendar, int64_t instant, struct cli_string *out);
+/* The finest part that the instant needs, CF_DAY or finer. */
+enum cf_part cf_instant_part(int64_t instant);
+
+/* "days since 1850-01-01" of a calendar. */
+struct cf_units {
+    enum cf_calendar calendar;
+    int64_t since;            /* an instant */
+    long double microseconds; /* of one unit */
+};
+/* Returns false if the text is no unit of time with a reference date. */
+bool cf_units_parse(const char *text, enum cf_calendar calendar, struct cf_units *out);
+/* The instant of a number; CF_NO_TIME for NaN, or beyond 64 bits. */
+int64_t cf_units_instant(const struct cf_units *units, long double value);
+
+/* ---- values (decode.c) ---- */
+
+enum cf_kind {
+    CF_STORED, /* decoded values are the stored ones */
+    CF_NUMBER, /* numbers that are scaled, masked or of another sign */
+    CF_TIME    /* instants */
+};
+enum {
+    CF_MISSING_MAX = 4
+};
+/* How the attributes of an array say that its elements are decoded. Zero it before use.
+ */
+struct cf {
+    enum cf_kind kind;
+    const zarr_dtype *type;    /* stored, borrowed */
+    const zarr_dtype *decoded; /* of decoded values; of times: datetime64[us] */
+    struct cf_units units;
+    int64_t tick, per_tick;          /* of datetime64: microseconds, or ticks in one */
+    double scale, offset, low, high; /* low, high: the valid range */
+    bool has_scale, is_masked, is_unsigned, is_signed;
+    double missing[CF_MISSING_MAX]; /* as stored */
+    int n_missing;
+    bool is_longitude, is_latitude;
+    char *unit, *name; /* attributes units; long_name or standard_name; owned, or NULL */
+};
+/* Reads the attributes of an array. type: of its elements, or of a field. */
+int cf_find(struct cli *cli, const zarr_array *array, const zarr_dtype *type,
+            const char *shown, struct cf *out);
+void cf_free(struct cf *cf);
+/* The decoded value of one stored element: NaN if it is missing. */
+double cf_number(const struct cf *cf, const void *element);
+/* The instant of one stored element of CF_TIME. */
+int64_t cf_time(const struct cf *cf, const void *element);
+/* Decodes n elements into elements of cf->decoded. */
+void cf_decode(const struct cf *cf, const void *elements, uint64_t n, void *out);
+
+/* ---- coordinates and regions (region.c) ---- */
+
+union cf_value {
+    double number;
+    int64_t time; /* an instant */
+};
+/* The values of a coordinate array. Zero it before use. */
+struct cf_coordinate {
+    struct cf cf;
+    zarr_array *array;
+    uint64_t n;
+    union cf_value *value; /* of all elements */
+};
+/* Finds the array `name` in the group of `path` or in one of the groups above, and reads
+ * it. out->array is NULL if there is none, or if its elements are not numbers. */
+int cf_coordinate_read(struct cli *cli, zarr_store *store, const char *path,
+                       const char *name, struct cf_coordinate *out);
+void cf_coordinate_free(struct cf_coordinate *c);
+/* Appends value i as text. */
+void cf_coordinate_print(const struct cf_coordinate *c, uint64_t i,
+                         struct cli_string *out);
+
+#define CLI_NEAREST_OPTION                                                               \
+    {                                                                                    \
+        "nearest", 0, 0, NULL, NULL,                                                     \
+            "take the nearest point for a value that lies between points of a "          \
+            "coordinate"                                                                 \
+    }
+/* Replaces names in the text of a region ("lat@35:70, time=3") by indices along the
+ * dimensions of the array. A region without names stays. shown: the node in messages. */
+int cf_region_resolve(struct cli *cli, zarr_store *store, const zarr_array *array,
+                      const char *shown, char **region);
+
+#endif

@@ -1,0 +1,272 @@
+"""Regions by name and value, compared with xarray's isel and sel; values of the CF conventions, compared with
+xarray.decode_cf and cftime."""
+import io
+import json
+
+import cftime
+import numpy as np
+import pytest
+import xarray
+import zarr
+
+pytestmark = [pytest.mark.zarr_makes_input,
+              pytest.mark.filterwarnings("ignore:Consolidated metadata"),
+              pytest.mark.filterwarnings("ignore::xarray.SerializationWarning")]
+
+LATS = np.linspace(-87.5, 87.5, 36)
+LONS = np.arange(0, 360, 5.0)
+
+
+def dataset(lats=LATS, lons=LONS, times=None, calendar="standard"):
+    """A field over time, lat and lon, whose elements are all different."""
+    if times is None:
+        times = xarray.date_range("2003-01-16", periods=24, freq="MS", calendar=calendar, use_cftime=True)
+    shape = (len(times), len(lats), len(lons))
+    return xarray.Dataset(
+        {"tas": (("time", "lat", "lon"), np.arange(np.prod(shape), dtype="f8").reshape(shape))},
+        coords={"time": times, "lat": ("lat", lats, {"units": "degrees_north"}),
+                "lon": ("lon", lons, {"units": "degrees_east"})})
+
+
+def store(data, path, zarr_format=3, **encoding):
+    data.to_zarr(path, zarr_format=zarr_format, consolidated=False, encoding=encoding, mode="w")
+    return path
+
+
+def read(zarrc, *words):
+    return np.load(io.BytesIO(zarrc("cat", "--format=npy", *words).out))
+
+
+@pytest.fixture(scope="module", params=[2, 3])
+def climate(request, tmp_path_factory):
+    """A store of each format, and what xarray reads from it."""
+    path = store(dataset(), tmp_path_factory.mktemp("cf") / "x.zarr", request.param)
+    return path, xarray.open_zarr(path, consolidated=False, decode_times=xarray.coders.CFDatetimeCoder(use_cftime=True))
+
+
+# ---- by index ----
+
+@pytest.mark.parametrize("region, index", [
+    ("time=3", {"time": 3}),
+    ("time=3, lat=10:20", {"time": 3, "lat": slice(10, 20)}),
+    ("lat=10:20:3,time=-1", {"time": -1, "lat": slice(10, 20, 3)}),
+    ("lon=[5,1,9]", {"lon": [5, 1, 9]}),
+    ("2, lon=::-1", {"time": 2, "lon": slice(None, None, -1)}),
+    ("2,:3,lon=7", {"time": 2, "lat": slice(3), "lon": 7}),
+    (" lon = 7 , lat = 3 ", {"lat": 3, "lon": 7}),
+])
+def test_names_take_indices_as_isel(zarrc, climate, region, index):
+    path, data = climate
+    assert np.array_equal(read(zarrc, f"{path}/tas[{region}]"), data.tas.isel(index).values)
+
+
+# ---- by value ----
+
+@pytest.mark.parametrize("region, labels", [
+    ("lat@2.5", {"lat": 2.5}),
+    ("lat@35:70", {"lat": slice(35, 70)}),
+    ("lat@-87.5:-2.5", {"lat": slice(-87.5, -2.5)}),
+    ("lat@:0", {"lat": slice(None, 0)}),
+    ("lat@0:", {"lat": slice(0, None)}),
+    ("lat@[2.5,-7.5]", {"lat": [2.5, -7.5]}),
+    ("lon@10:40, lat@35:70", {"lat": slice(35, 70), "lon": slice(10, 40)}),
+    ("time@2003-07", {"time": "2003-07"}),
+    ("time@2003", {"time": "2003"}),
+    ("time@2003-07:2004-02", {"time": slice("2003-07", "2004-02")}),
+    ("time@2003-07-01:2003-09-01", {"time": slice("2003-07-01", "2003-09-01")}),
+    ("time@2003-07-01T00:00:2004", {"time": slice("2003-07-01", "2004")}),
+    ("time@2004:", {"time": slice("2004", None)}),
+    ("time@2003-07, lat@35:70, lon@10", {"time": "2003-07", "lat": slice(35, 70), "lon": 10}),
+])
+def test_values_select_as_sel(zarrc, climate, region, labels):
+    path, data = climate
+    wanted = data.tas
+    for dim, label in labels.items():
+        wanted = wanted.sel({dim: label})
+    assert np.array_equal(read(zarrc, f"{path}/tas[{region}]"), wanted.values)
+
+
+def test_a_name_of_a_dimension_mixes_with_values(zarrc, climate):
+    path, data = climate
+    got = read(zarrc, f"{path}/tas[lon=[3,1], time@2003-07, lat=-1]")
+    assert np.array_equal(got, data.tas.isel(lon=[3, 1], lat=-1).sel(time="2003-07").values)
+
+
+@pytest.mark.parametrize("kind", ["rising", "falling"])
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i4"])
+def test_random_ranges_equal_sel(zarrc, tmp_path, rng, kind, dtype):
+    for _ in range(5):
+        n = int(rng.integers(9, 40))
+        values = np.unique(rng.integers(-50, 50, n) / (1 if dtype == "i4" else 4)).astype(dtype)
+        values = values if kind == "rising" else values[::-1]
+        data = xarray.Dataset({"a": ("x", np.arange(len(values)))}, coords={"x": values})
+        path = store(data, tmp_path / "x.zarr")
+        for _ in range(6):
+            low, high = sorted(float(v) for v in rng.integers(-120, 120, 2) / 2)
+            wanted = data.a.sel(x=slice(low, high) if kind == "rising" else slice(high, low)).values
+            if wanted.size:
+                assert np.array_equal(read(zarrc, f"{path}/a[x@{low}:{high}]"), wanted), (values, low, high)
+            else:
+                assert "no point lies in the range" in zarrc("cat", f"{path}/a[x@{low}:{high}]", code=2).err
+            if kind == "falling":
+                assert zarrc("cat", f"{path}/a[x@{high}:{low}]", code=None).code == (0 if wanted.size else 2)
+            value = float(rng.choice(values)) + float(rng.choice([0, .1]))
+            nearest = data.a.sel(x=value, method="nearest").values
+            near = read(zarrc, "--nearest", f"{path}/a[x@{value}]")
+            distances = abs(values.astype("f8") - value)
+            assert distances[int(near)] == distances[int(nearest)]
+
+
+# ---- longitudes ----
+
+@pytest.mark.parametrize("first", [0, -180])
+@pytest.mark.parametrize("falls", [False, True])
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+def test_ranges_cross_the_seam_of_longitudes(zarrc, tmp_path, rng, first, falls, dtype):
+    lons = (first + np.arange(0, 360, 2.5)).astype(dtype)
+    lons = lons[::-1] if falls else lons
+    data = xarray.Dataset({"a": ("lon", lons.copy())}, coords={"lon": ("lon", lons, {"units": "degrees_east"})})
+    path = store(data, tmp_path / "x.zarr")
+    ranges = [(-10, 40), (350, 10), (170, -170), (170, 190), (-180, 180), (0, 360), (355, 365), (-2.5, -2.5)]
+    for low, high in ranges + [tuple(rng.integers(-180, 360, 2)) for _ in range(6)]:
+        end = high + 360 * np.ceil((low - high) / 360) if high < low else high
+        east = (lons.astype("f8") - low) % 360
+        wanted = lons[east <= end - low]
+        order = np.argsort(east[east <= end - low], kind="stable")
+        wanted = wanted[order[::-1] if falls else order]
+        got = np.atleast_1d(read(zarrc, f"{path}/a[lon@{low}:{high}]"))
+        assert np.array_equal(np.sort(got), np.sort(wanted)), (low, high)
+        inside = first <= low <= high <= lons.max()
+        assert np.array_equal(got, np.sort(wanted)[::-1] if inside and falls else np.sort(wanted) if inside else wanted)
+    assert read(zarrc, f"{path}/a[lon@-10]") % 360 == 350
+
+
+def test_points_at_0_and_360_are_one(zarrc, tmp_path):
+    data = dataset(lons=np.arange(0, 361, 10.0)).isel(time=0, lat=0, drop=True)
+    path = store(data, tmp_path / "x.zarr")
+    assert read(zarrc, f"{path}/tas[lon@-20:20]").tolist() == [34, 35, 0, 1, 2]
+    assert read(zarrc, f"{path}/tas[lon@0:360]").size == 37
+
+
+def test_a_seam_reaches_every_command(zarrc, tmp_path):
+    path = store(dataset(), tmp_path / "x.zarr")
+    region = f"{path}/tas[time=0, lat@2.5, lon@-10:10]"
+    values = read(zarrc, region)
+    assert values.tolist() == [1366, 1367, 1296, 1297, 1298]
+    zarrc("export", region, tmp_path / "a.npy")
+    assert np.array_equal(np.load(tmp_path / "a.npy"), values)
+    assert zarrc("cat", region).text.split() == [str(v) for v in values]
+    assert zarrc("diff", region, f"{path}/tas[0,18,[70,71,0,1,2]]").code == 0
+    assert zarrc("explain", region).text.startswith("read \"tas\"")
+    assert zarrc("plot", "--json", region).json["shape"] == [5]
+    assert zarrc("plot", "--json", "--slice=time=0,lon@-10:10", f"{path}/tas").json["shape"] == [36, 5]
+    np.save(tmp_path / "new.npy", values + .5)
+    zarrc("import", tmp_path / "new.npy", region)
+    assert np.array_equal(read(zarrc, region), values + .5)
+
+
+# ---- dates ----
+
+@pytest.mark.parametrize("calendar", ["standard", "proleptic_gregorian", "julian", "noleap", "all_leap", "360_day"])
+def test_dates_of_every_calendar(zarrc, tmp_path, calendar, rng):
+    first = cftime.datetime(1999, 12, 1, calendar=calendar)
+    times = cftime.num2date(np.sort(rng.choice(3000, 60, replace=False)) / 4, f"days since {first:%Y-%m-%d}", calendar)
+    data = xarray.Dataset({"a": ("time", np.arange(60))}, coords={"time": times})
+    path = store(data, tmp_path / "x.zarr", time={"units": "hours since 1850-1-1 00:00:00", "dtype": "f8"})
+    data = data.sel(time=slice("1999", None))
+    for label in ["2000", "2000-02", "2001-01", "2000-12"] + [str(t)[:10] for t in rng.choice(times, 5)]:
+        wanted = data.a.sel(time=label).values
+        if wanted.size:
+            assert np.array_equal(np.atleast_1d(read(zarrc, f"{path}/a[time@{label}]")), wanted), label
+        else:
+            assert "no point has this value" in zarrc("cat", f"{path}/a[time@{label}]", code=2).err
+    assert np.array_equal(read(zarrc, f"{path}/a[time@2000-02:2001-06]"),
+                          data.a.sel(time=slice("2000-02", "2001-06")).values)
+
+
+def test_a_date_as_precise_as_the_values_is_one_point(zarrc, tmp_path):
+    times = np.datetime64("2003-07-01", "ns") + np.arange(10) * np.timedelta64(6, "h")
+    data = xarray.Dataset({"a": ("time", np.arange(10))}, coords={"time": times})
+    path = store(data, tmp_path / "x.zarr")
+    for label in ["2003-07-01", "2003-07-02T06", "2003-07-02T06:00:00", "2003-07"]:
+        wanted = data.a.sel(time=label).values
+        got = read(zarrc, f"{path}/a[time@{label}]")
+        assert got.shape == wanted.shape and np.array_equal(got, wanted)
+    assert "The nearest is 2003-07-02T06:00:00" in zarrc("cat", f"{path}/a[time@2003-07-02T07:10]", code=2).err
+    assert read(zarrc, "--nearest", f"{path}/a[time@2003-07-02T07:10]") == 5
+
+
+def test_datetime64_is_a_coordinate(zarrc, tmp_path):
+    group = zarr.open_group(tmp_path / "x.zarr", mode="w", zarr_format=3)
+    times = np.datetime64("1969-12-30T12", "ns") + np.arange(8) * np.timedelta64(12, "h")
+    group.create_array("time", data=times, dimension_names=["time"])
+    group.create_array("a", data=np.arange(8), dimension_names=["time"])
+    assert read(zarrc, f"{tmp_path}/x.zarr/a[time@1970-01]").tolist() == [3, 4, 5, 6, 7]
+    assert read(zarrc, f"{tmp_path}/x.zarr/a[time@1969-12-31]").tolist() == [1, 2]
+    assert read(zarrc, f"{tmp_path}/x.zarr/a[time@1969-12-31T12:1970-01-01T00:00]").tolist() == [2, 3]
+
+
+# ---- where coordinates are, and errors ----
+
+def test_coordinates_of_groups_above(zarrc, tmp_path):
+    path = store(dataset(), tmp_path / "x.zarr")
+    group = zarr.open_group(path)
+    group.create_array("deep/er/a", data=np.arange(36), dimension_names=["lat"])
+    assert read(zarrc, f"{path}/deep/er/a[lat@0:10]").tolist() == [18, 19]
+
+
+def test_a_coordinate_along_a_dimension_of_another_name(zarrc, tmp_path):
+    data = xarray.Dataset({"a": ("x", np.arange(5))}, coords={"height": ("x", [1., 2, 4, 8, 16])})
+    path = store(data, tmp_path / "x.zarr")
+    assert read(zarrc, f"{path}/a[height@2:8]").tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("region, words", [
+    ("lat@3", ["lat@3", "no point has this value", "lat has 36 values from -87.5 to 87.5", "nearest is 2.5"]),
+    ("lat@88:90", ["no point lies in the range", "from -87.5 to 87.5"]),
+    ("lat@70:35", ["the range falls, but the values rise"]),
+    ("lat@35:70:2", ["no step"]),
+    ("lat@abc", ["not a number"]),
+    ("lat@", ["lat@ selects nothing"]),
+    ("lat=", ["lat= selects nothing"]),
+    ("1,,lat=3", ["an item selects nothing"]),
+    ("time@2007", ["from 2003-02-01T00:00:00 to 2005-01-01T00:00:00"]),
+    ("time@2003-02-30", ["no date of the calendar"]),
+    ("time@2003-13", ["no date of the calendar"]),
+    ("time@12", ["no date of the calendar"]),
+    ("lat=2.5", ["invalid region", "2.5"]),
+    ("lat=3,lat=4", ["dimension 1 again"]),
+    ("lat=3,2,3", ["dimension 1 again"]),
+    ("height=3", ["has no dimension height; its dimensions are time, lat, lon"]),
+    ("height@3", ["has no dimension or coordinate height; its dimensions are time, lat, lon"]),
+    ("...,lat=3", ["Items without names come first"]),
+    ("1,2,3,4,lat=3", ["has no dimension"]),
+])
+def test_errors_show_names_and_ranges(zarrc, climate, region, words):
+    path, _ = climate
+    err = zarrc("cat", f"{path}/tas[{region}]", code=None)
+    assert err.code in (2, 3)
+    for word in words:
+        assert word in err.err
+
+
+def test_coordinates_of_two_dimensions_are_refused(zarrc, tmp_path):
+    lat = np.linspace(-80, 80, 12).reshape(3, 4)
+    data = xarray.Dataset({"a": (("y", "x"), np.zeros((3, 4)))}, coords={"lat": (("y", "x"), lat)})
+    path = store(data, tmp_path / "x.zarr")
+    err = zarrc("cat", f"{path}/a[lat@0:10]", code=2).err
+    assert "2 dimensions (y, x)" in err and "from -80 to 80" in err
+
+
+def test_values_that_are_not_sorted(zarrc, tmp_path):
+    data = xarray.Dataset({"a": ("x", np.arange(5))}, coords={"x": [3., 1, 2, 5, 2]})
+    path = store(data, tmp_path / "x.zarr")
+    assert "not sorted" in zarrc("cat", f"{path}/a[x@1:3]", code=2).err
+    assert "several points" in zarrc("cat", f"{path}/a[x@2]", code=2).err
+    assert read(zarrc, f"{path}/a[x@5]") == 3
+
+
+def test_packed_coordinates_are_decoded(zarrc, tmp_path):
+    path = store(dataset(), tmp_path / "x.zarr", lat={"dtype": "i2", "scale_factor": 0.5, "add_offset": 10.0,
+                                                      "_FillValue": -999})
+    assert read(zarrc, f"{path}/tas[time=0,lon=0,lat@2.5]") == 18 * 72
