@@ -83,7 +83,7 @@ struct cf {
     struct cf_units units;
     int64_t tick, per_tick;          /* of datetime64: microseconds, or ticks in one */
     double scale, offset, low, high; /* low, high: the valid range */
-    bool has_scale, is_masked, is_unsigned, is_signed;
+    bool has_scale, is_masked, is_unsigned, is_signed, is_bool;
     double missing[CF_MISSING_MAX]; /* as stored */
     int n_missing;
     bool is_longitude, is_latitude;
@@ -93,6 +93,14 @@ struct cf {
 int cf_find(struct cli *cli, const zarr_array *array, const zarr_dtype *type,
             const char *shown, struct cf *out);
 void cf_free(struct cf *cf);
+#define CLI_DECODE_OPTION                                                                \
+    {                                                                                    \
+        "decode", 0, 0, NULL, NULL,                                                      \
+            "decode values by the CF conventions, as xarray does: scale_factor, "        \
+            "add_offset, missing values, _Unsigned, times and booleans"                  \
+    }
+/* Whether --decode or ZARRC_DECODE=1 is given. */
+bool cf_is_wanted(const struct cli *cli);
 /* The decoded value of one stored element: NaN if it is missing. */
 double cf_number(const struct cf *cf, const void *element);
 /* The instant of one stored element of CF_TIME. */

@@ -135,6 +135,10 @@ static void find_packing(struct cf *cf, const char *attributes)
     cf->is_unsigned = sign && kind == ZARR_KIND_INT && strcmp(sign, "true") == 0;
     cf->is_signed = sign && kind == ZARR_KIND_UINT && strcmp(sign, "false") == 0;
     free(sign);
+    sign = attribute_text(attributes, "dtype");
+    cf->is_bool =
+        sign && strcmp(sign, "bool") == 0 && zarr_dtype_item_bytes(cf->type) == 1;
+    free(sign);
     cf->scale = 1;
     cf->has_scale = attribute_numbers(attributes, "scale_factor", &cf->scale, 1) == 1;
     if (attribute_numbers(attributes, "add_offset", &cf->offset, 1) == 1)
@@ -198,6 +202,8 @@ static const char *decoded_name(const struct cf *cf)
         return "<M8[us]";
     if (cf->has_scale)
         return "float64";
+    if (cf->is_bool && !cf->is_masked)
+        return "bool";
     if (cf->is_masked)
         return bytes <= 2 ? "float32" : "float64";
     return names[cf->is_unsigned][bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : 3];
@@ -230,15 +236,21 @@ int cf_find(struct cli *cli, const zarr_array *array, const zarr_dtype *type,
     find_packing(out, attributes);
     find_missing(out, array, attributes);
     find_time(cli, out, attributes, shown);
-    if (out->kind != CF_TIME &&
-        (out->has_scale || out->is_masked || out->is_unsigned || out->is_signed))
-        out->kind = CF_NUMBER;
     if (out->kind == CF_TIME || out->has_scale || out->is_unsigned || out->is_signed ||
-        (out->is_masked && zarr_dtype_kind(type) != ZARR_KIND_FLOAT))
+        out->is_bool || (out->is_masked && zarr_dtype_kind(type) != ZARR_KIND_FLOAT))
         name = decoded_name(out);
+    if (out->kind == CF_STORED && (name || out->is_masked))
+        out->kind = CF_NUMBER;
     if (name)
         st = zarr_dtype_find(&out->decoded, cli->ctx, name, &err);
     return st ? cli_fail(cli, st, &err, "cannot decode %s", shown) : CLI_OK;
+}
+
+bool cf_is_wanted(const struct cli *cli)
+{
+    const char *setting = getenv("ZARRC_DECODE");
+
+    return cli_flag(cli, "decode") || (setting && strcmp(setting, "1") == 0);
 }
 
 void cf_free(struct cf *cf)
@@ -288,10 +300,12 @@ static void decode_number(const struct cf *cf, const char *element, size_t bytes
     const double v = cf_number(cf, element);
     const float narrow = (float)v;
 
-    if (cf->decoded == cf->type || !(cf->has_scale || cf->is_masked)) {
+    if (!cf->has_scale && (cf->decoded == cf->type || !cf->is_masked)) {
         memcpy(out, element, bytes); /* a masked float, or bits of another sign */
         if (isnan(v) && zarr_dtype_parse(cf->type, "\"NaN\"", out, NULL) != ZARR_OK)
             memset(out, 0xff, bytes);
+        if (cf->is_bool)
+            *out = v != 0;
     } else if (zarr_dtype_item_bytes(cf->decoded) == sizeof v) {
         memcpy(out, &v, sizeof v);
     } else {

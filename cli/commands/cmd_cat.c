@@ -62,6 +62,13 @@ static const char formats_about[] =
     "as \"NaN\" (other NaNs as \"0x...\"), text as a JSON string, bytes as a base64 "
     "string, dates as an integer or \"NaT\", structs as an object of their fields. json: "
     "nested lists of such elements.\n\n"
+    "--decode, or ZARRC_DECODE=1 in the environment, writes values as xarray.decode_cf() "
+    "makes them. Integers with missing values become floats, and missing values NaN. "
+    "Dates "
+    "are like 2003-07-16T12:00:00 in text, csv, elements and json; npy and raw have "
+    "datetime64[us], for the Gregorian calendar only. Unlike in xarray, values outside "
+    "of "
+    "valid_range, valid_min or valid_max are missing, too.\n\n"
     "Elements are in C order. Memory does not grow with the array; --mem limits "
     "it. "
     "--memory reads into the memory of a device, and copies from there.\n\n"
@@ -75,6 +82,7 @@ static const struct cli_option cat_options[] = {
     {"format", 'F', 0, "FORMAT", CLI_DUMP_FORMATS, "output format (default: text)"},
     CLI_FIELD_OPTION,
     CLI_NEAREST_OPTION,
+    CLI_DECODE_OPTION,
     CLI_MEMORY_OPTION,
     CLI_TRUST_OPTION,
     CLI_MISSING_OPTION,
@@ -87,6 +95,8 @@ static const struct cli_example cat_examples[] = {
     {"zarrc cat --format=csv 'x.zarr/temp[0]' > t0.csv", "One plane for a spreadsheet."},
     {"zarrc cat 'climate.zarr/tas[time@2003-07, lat@35:70, lon@-10:40]'",
      "July 2003 over Europe, by the coordinates of the array."},
+    {"zarrc cat --decode --format=csv 'climate.zarr/tas[time=0]'",
+     "Scaled values and NaN instead of stored integers."},
     {"zarrc cat --format=npy x.zarr/temp | python -c 'import io, numpy, sys; "
      "print(numpy.load(io.BytesIO(sys.stdin.buffer.read())).mean())'",
      "Pipe an array into NumPy."},
@@ -168,6 +178,7 @@ static const struct cli_option export_options[] = {
      ".bin)"},
     CLI_FIELD_OPTION,
     CLI_NEAREST_OPTION,
+    CLI_DECODE_OPTION,
     CLI_MEMORY_OPTION,
     CLI_TRUST_OPTION,
     CLI_MISSING_OPTION,

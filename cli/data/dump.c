@@ -5,6 +5,7 @@
  * The text formats count the index of each element, which tells where rows and nested
  * lists begin and end, so a box may end anywhere.
  */
+#include "cf/cf.h"
 #include "data/data.h"
 
 #include <errno.h>
@@ -28,8 +29,10 @@ enum {
 struct sink {
     const struct cli_dump *dump;
     enum style style;
-    const zarr_dtype *type;
-    size_t item_bytes;
+    const zarr_dtype *type; /* that is written */
+    size_t item_bytes;      /* of it */
+    struct cf cf;           /* with --decode; else kind is CF_STORED */
+    size_t stored_bytes;    /* of an element that is read */
     struct cli_field field;
     int32_t ndim; /* the field's subarray included */
     uint64_t shape[ZARR_MAX_RANK], at[ZARR_MAX_RANK];
@@ -167,6 +170,15 @@ static int make_element(struct sink *s, const unsigned char *data)
 
     s->element.n_bytes = 0;
     cli_string_add(&s->element, "", 0);
+    if (s->cf.kind == CF_TIME) {
+        int64_t instant;
+
+        memcpy(&instant, data, sizeof instant);
+        cli_string_add(&s->element, "\"", readable ? 0 : 1);
+        cf_instant_print(s->cf.units.calendar, instant, &s->element);
+        cli_string_add(&s->element, "\"", readable ? 0 : 1);
+        return CLI_OK;
+    }
     if (readable)
         rc = cli_element_text(s->dump->cli, s->type, data, &s->element);
     if (!rc && s->style == STYLE_TEXT)
@@ -297,6 +309,7 @@ struct stream {
     struct cli_boxes boxes;
     uint64_t slot_bytes;
     struct slot slots[2];
+    unsigned char *decoded; /* with --decode */
 };
 
 static zarr_status start(struct stream *s, struct slot *slot, zarr_error *err)
@@ -314,7 +327,8 @@ static zarr_status start(struct stream *s, struct slot *slot, zarr_error *err)
         slot->data = cli_alloc((size_t)s->slot_bytes);
     cli_boxes_tensor(&slot->box, slot->data, s->slot_bytes, slot->shape, &tensor);
     cli_field_tensor(&s->sink->field, slot->shape, &tensor);
-    if (s->sink->style == STYLE_NPY || s->sink->style == STYLE_RAW)
+    if ((s->sink->style == STYLE_NPY || s->sink->style == STYLE_RAW) &&
+        s->sink->cf.kind == CF_STORED)
         tensor.byte_order = ZARR_ORDER_LITTLE;
     opts = s->sink->field.options;
     st = cli_memory_tensor(cli, &s->memory, s->slot_bytes, &slot->device, &tensor, err);
@@ -358,6 +372,19 @@ static zarr_status finish(struct stream *s, struct slot *slot, zarr_error *err)
     return st;
 }
 
+/* Writes the n elements of a box that was read. */
+static int put_read(struct stream *s, const struct slot *slot, uint64_t n)
+{
+    struct sink *sink = s->sink;
+
+    if (sink->cf.kind == CF_STORED)
+        return put_box(sink, slot->data, n);
+    cf_decode(&sink->cf, slot->data, n, s->decoded);
+    if (sink->style == STYLE_NPY || sink->style == STYLE_RAW)
+        cli_elements_swap(sink->type, NULL, ZARR_ORDER_LITTLE, s->decoded, n);
+    return put_box(sink, s->decoded, n);
+}
+
 static int stream_all(struct stream *s)
 {
     struct cli *cli = s->sink->dump->cli;
@@ -384,13 +411,13 @@ static int stream_all(struct stream *s)
         st = finish(s, now, &err);
         if (!st)
             st = cli_memory_download(cli, &now->device, now->data,
-                                     n * s->sink->item_bytes, &err);
+                                     n * s->sink->stored_bytes, &err);
         more = cli_boxes_next(&s->boxes);
         next->box = s->boxes;
         if (!st && more)
             st = start(s, next, &err);
         if (!st)
-            rc = put_box(s->sink, now->data, n);
+            rc = put_read(s, now, n);
         done += n * s->sink->item_bytes;
         slot_clear(now);
         cli_progress_update(&progress, done, 0);
@@ -408,8 +435,10 @@ static int stream(struct sink *sink, zarr_selection *selection)
     const struct cli_node *node = sink->dump->node;
     struct stream s = {.sink = sink, .outer = selection};
     const uint64_t *unit = node->region ? NULL : zarr_array_chunk_shape(node->array);
-    const uint64_t bytes = sink->field.n_values * sink->item_bytes;
-    uint64_t max_items = cli_buffer_bytes(sink->dump->cli) / 2 / bytes;
+    const bool decodes = sink->cf.kind != CF_STORED;
+    const uint64_t bytes = sink->field.n_values * sink->stored_bytes;
+    const uint64_t more = decodes ? sink->field.n_values * sink->item_bytes : 0;
+    uint64_t max_items = cli_buffer_bytes(sink->dump->cli) / (2 * bytes + more);
     int rc;
 
     s.salvage.cli = sink->dump->cli;
@@ -418,6 +447,8 @@ static int stream(struct sink *sink, zarr_selection *selection)
     cli_boxes_init(&s.boxes, sink->ndim - sink->field.ndim, sink->shape, unit, max_items,
                    true);
     s.slot_bytes = cli_boxes_max_items(&s.boxes) * bytes;
+    if (decodes)
+        s.decoded = cli_alloc((size_t)(cli_boxes_max_items(&s.boxes) * more) + 1);
     rc = cli_memory_find(sink->dump->cli, &s.memory);
     if (!rc)
         rc = begin(sink);
@@ -432,6 +463,7 @@ static int stream(struct sink *sink, zarr_selection *selection)
         free(s.slots[i].data);
     }
     cli_salvage_free(&s.salvage);
+    free(s.decoded);
     return rc;
 }
 
@@ -476,6 +508,28 @@ static int refuse_csv(const struct sink *s)
     return rc;
 }
 
+/* Sets the type to write, with --decode that of decoded values. */
+static int find_type(struct sink *s)
+{
+    const struct cli_node *node = s->dump->node;
+    const bool is_binary = s->style == STYLE_NPY || s->style == STYLE_RAW;
+    int rc = CLI_OK;
+
+    s->type = s->field.type;
+    s->stored_bytes = (size_t)zarr_dtype_item_bytes(s->type);
+    if (cf_is_wanted(s->dump->cli)) {
+        rc = cf_find(s->dump->cli, node->array, s->type, node->shown, &s->cf);
+        s->type = s->cf.decoded;
+    }
+    s->item_bytes = (size_t)zarr_dtype_item_bytes(s->type);
+    if (!rc && is_binary && s->cf.kind == CF_TIME && s->cf.units.calendar > CF_PROLEPTIC)
+        rc = cli_error(s->dump->cli, CLI_UNSUPPORTED,
+                       "Choose --format=elements (or text, csv, json).",
+                       "%s: the format %s has only dates of the Gregorian calendar",
+                       node->shown, s->dump->format);
+    return rc;
+}
+
 int cli_dump(const struct cli_dump *dump)
 {
     struct sink s = {.dump = dump, .style = find_style(dump->format)};
@@ -485,10 +539,10 @@ int cli_dump(const struct cli_dump *dump)
 
     if (!rc)
         rc = cli_node_select(dump->cli, node, node->array, &selection);
+    if (!rc)
+        rc = find_type(&s);
     if (rc)
-        return rc;
-    s.type = s.field.type;
-    s.item_bytes = (size_t)zarr_dtype_item_bytes(s.type);
+        goto out;
     s.ndim = zarr_selection_ndim(selection);
     memcpy(s.shape, zarr_selection_shape(selection), (size_t)s.ndim * sizeof *s.shape);
     for (int32_t d = 0; d < s.field.ndim && s.ndim < ZARR_MAX_RANK; d++)
@@ -502,7 +556,9 @@ int cli_dump(const struct cli_dump *dump)
         rc = refuse_csv(&s);
     else
         rc = stream(&s, selection);
+out:
     zarr_selection_free(selection);
+    cf_free(&s.cf);
     cli_string_free(&s.text);
     cli_string_free(&s.element);
     return rc;

@@ -234,6 +234,7 @@ void cli_man_program(struct cli_string *out)
         ".TP\nNO_COLOR\nIf set and not empty, output has no colours.\n"
         ".TP\nZARRC_MAX_THREADS, ZARRC_MEMORY_BYTES, ZARRC_LOG_LEVEL\n"
         "Defaults for \\-\\-max\\-threads, \\-\\-mem and \\-\\-log\\-level.\n"
+        ".TP\nZARRC_DECODE\n1: cat and export decode values, as with \\-\\-decode.\n"
         ".TP\nZARRC_LIMITS\nLimits as for \\-\\-limit, separated by commas. It does not "
         "change the limits of \\-\\-untrusted. Ignored in a program with raised "
         "privileges.\n"

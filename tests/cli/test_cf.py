@@ -270,3 +270,123 @@ def test_packed_coordinates_are_decoded(zarrc, tmp_path):
     path = store(dataset(), tmp_path / "x.zarr", lat={"dtype": "i2", "scale_factor": 0.5, "add_offset": 10.0,
                                                       "_FillValue": -999})
     assert read(zarrc, f"{path}/tas[time=0,lon=0,lat@2.5]") == 18 * 72
+
+
+# ---- decoded values ----
+
+RAW = {dtype: np.array([0, 1, 2, 100, -1 if np.dtype(dtype).kind != "u" else 255, 7, 127, 3]).astype(dtype)
+       for dtype in ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8")}
+ATTRIBUTES = {
+    "plain": {},
+    "scale": {"scale_factor": 0.1},
+    "offset": {"add_offset": -5.5},
+    "both": {"scale_factor": 0.01, "add_offset": 273.15, "_FillValue": 7},
+    "fill": {"_FillValue": 7},
+    "missing": {"missing_value": 100},
+    "two": {"_FillValue": 7, "missing_value": 100, "scale_factor": 2.0},
+}
+VARIABLES = {f"{dtype}_{name}": (RAW[dtype], attributes) for dtype in RAW for name, attributes in ATTRIBUTES.items()} | {
+    "unsigned": (RAW["i1"], {"_Unsigned": "true"}),
+    "unsigned_fill": (RAW["i1"], {"_Unsigned": "true", "_FillValue": -1, "scale_factor": 0.5}),
+    "unsigned_2": (RAW["i2"], {"_Unsigned": "true", "_FillValue": -1}),
+    "signed": (RAW["u1"], {"_Unsigned": "false"}),
+    "bool": (np.array([0, 1, 1], "i1"), {"dtype": "bool"}),
+    "nan": (np.array([1, np.nan, 3], "f4"), {"_FillValue": np.nan}),
+    "large": (np.array([1, 1e20, 3], "f4"), {"missing_value": float(np.float32(1e20))}),
+    "half": (np.array([1, 7, 3], "f2"), {"_FillValue": 7}),
+    "text": (np.array(["a", "bc"], "U2"), {}),
+    "days": (np.array([0, 59, 60, 700000]), {"units": "days since 1850-01-01"}),
+    "hours": (np.array([0, 1.5, 7]), {"units": "hours since 2000-01-01 06:00", "_FillValue": 7.0}),
+    "old": (np.array([1, 2], "i4"), {"units": "seconds since 1970-01-01", "calendar": "proleptic_gregorian"}),
+    "fill_time": (np.array([1, 7], "i4"), {"units": "days since 1970-01-01T00:00:00Z", "_FillValue": 7}),
+}
+
+
+def write_variables(path, zarr_format, variables):
+    from xarray.backends.zarr import FillValueCoder
+    group = zarr.open_group(path, mode="w", zarr_format=zarr_format)
+    for name, (values, attributes) in variables.items():
+        attributes, fill = dict(attributes), attributes.get("_FillValue")
+        if zarr_format == 2:
+            attributes["_ARRAY_DIMENSIONS"] = [f"d_{name}"]
+            attributes.pop("_FillValue", None)
+        elif fill is not None:
+            attributes["_FillValue"] = FillValueCoder.encode(np.array(fill, values.dtype)[()], values.dtype)
+        array = group.create_array(name, shape=values.shape, dtype=values.dtype, attributes=attributes,
+                                   fill_value=fill if zarr_format == 2 else 0 if values.dtype.kind != "U" else "",
+                                   dimension_names=[f"d_{name}"] if zarr_format == 3 else None)
+        array[...] = values
+    return path
+
+
+@pytest.fixture(scope="module", params=[2, 3])
+def variables(request, tmp_path_factory):
+    path = write_variables(tmp_path_factory.mktemp("cf") / "x.zarr", request.param, VARIABLES)
+    return path, xarray.open_zarr(path, consolidated=False)
+
+
+@pytest.mark.filterwarnings("ignore:.*does not have a Zarr V3 specification")
+@pytest.mark.parametrize("name", VARIABLES)
+def test_decoded_values_equal_xarray(zarrc, variables, name):
+    path, data = variables
+    wanted, got = data[name].values, read(zarrc, "--decode", f"{path}/{name}")
+    if wanted.dtype.kind == "M":
+        assert got.dtype == "<M8[us]"
+    elif wanted.dtype.kind in "fiub":
+        assert got.dtype == wanted.dtype
+    assert np.array_equal(got.astype(wanted.dtype), wanted, equal_nan=wanted.dtype.kind in "fM")
+    lines = zarrc("cat", "--decode", "--format=elements", f"{path}/{name}", env=None).out.splitlines()
+    assert len(lines) == wanted.size
+
+
+@pytest.mark.parametrize("calendar", ["standard", "gregorian", "proleptic_gregorian", "julian", "noleap", "365_day",
+                                      "all_leap", "366_day", "360_day"])
+@pytest.mark.parametrize("units", ["days since 1582-10-01", "hours since 1-1-1 0:0:0", "seconds since 1999-12-30 12:30:15.5",
+                                   "minutes since 0001-03-01 00:00:00 +05:30", "milliseconds since 1970-1-1 UTC"])
+def test_times_equal_cftime(zarrc, tmp_path, rng, calendar, units):
+    unit = {"d": 1, "h": 24, "s": 86400, "m": 1440}[units[0]] if not units.startswith("milli") else 86400000
+    values = np.concatenate([np.arange(40) - 20, rng.integers(-500, 250000, 100), rng.integers(0, 10**6, 50) / 8]) * unit
+    values = values[values >= 0]
+    path = write_variables(tmp_path / "x.zarr", 3, {"t": (values, {"units": units, "calendar": calendar})})
+    wanted = cftime.num2date(values, units, calendar)
+    got = zarrc("cat", "--decode", f"{path}/t").text.splitlines()
+    for text, date in zip(got, wanted, strict=True):
+        whole = f"{date.year:04}-{date.month:02}-{date.day:02}T{date.hour:02}:{date.minute:02}:{date.second:02}"
+        assert text == whole + (f".{date.microsecond:06}" if date.microsecond else "")
+    code = zarrc("export", "--decode", f"{path}/t", tmp_path / "t.npy", code=None).code
+    assert code == (0 if calendar in ("standard", "gregorian", "proleptic_gregorian") else 6)
+
+
+def test_valid_ranges_are_missing(zarrc, tmp_path):
+    values = np.array([-9, 0, 5, 11], "i2")
+    variables = {"a": (values, {"valid_range": [0, 10]}), "b": (values, {"valid_min": 0}), "c": (values, {"valid_max": 10.0})}
+    path = write_variables(tmp_path / "x.zarr", 3, variables)
+    nan = np.nan
+    for name, wanted in (("a", [nan, 0, 5, nan]), ("b", [nan, 0, 5, 11]), ("c", [-9, 0, 5, nan])):
+        assert np.array_equal(read(zarrc, "--decode", f"{path}/{name}"), wanted, equal_nan=True)
+
+
+def test_a_setting_decodes_too(zarrc, tmp_path):
+    path = write_variables(tmp_path / "x.zarr", 3, {"a": (np.array([5], "i2"), {"scale_factor": 0.5})})
+    assert zarrc("cat", f"{path}/a").text == "5\n"
+    assert zarrc("cat", f"{path}/a", env={"ZARRC_DECODE": "1"}).text == "2.5\n"
+    zarrc("export", "--decode", f"{path}/a", tmp_path / "a.csv")
+    assert (tmp_path / "a.csv").read_text() == "2.5\n"
+    data = zarrc("cat", "--decode", "--json", f"{path}/a").json
+    assert (data["data_type"], data["data"]) == ("float64", [2.5])
+
+
+def test_decoding_needs_no_more_memory_for_large_arrays(zarrc, tmp_path, rng):
+    values = rng.integers(0, 100, 500_000).astype("i2")
+    path = write_variables(tmp_path / "x.zarr", 3, {"a": (values, {"scale_factor": 0.5, "_FillValue": 3})})
+    got = np.load(io.BytesIO(zarrc("cat", "--mem=64K", "--decode", "--format=npy", f"{path}/a", code=None).out or
+                             zarrc("cat", "--mem=2M", "--decode", "--format=npy", f"{path}/a").out))
+    assert np.array_equal(got, np.where(values == 3, np.nan, values / 2), equal_nan=True)
+
+
+def test_units_that_are_not_known_stay_numbers(zarrc, tmp_path):
+    path = write_variables(tmp_path / "x.zarr", 3, {"a": (np.array([5]), {"units": "fortnights since 1970-01-01"}),
+                                                   "b": (np.array([5]), {"units": "days since 1970-01-01", "calendar": "mayan"})})
+    for name in "ab":
+        result = zarrc("cat", "--decode", f"{path}/{name}")
+        assert result.text == "5\n" and "the times stay numbers" in result.err
