@@ -101,6 +101,8 @@ void cf_free(struct cf *cf);
     }
 /* Whether --decode or ZARRC_DECODE=1 is given. */
 bool cf_is_wanted(const struct cli *cli);
+/* Whether elements are integers or floats, which can be packed. */
+bool cf_is_number(const zarr_dtype *type);
 /* The decoded value of one stored element: NaN if it is missing. */
 double cf_number(const struct cf *cf, const void *element);
 /* The instant of one stored element of CF_TIME. */

@@ -209,7 +209,7 @@ static const char *decoded_name(const struct cf *cf)
     return names[cf->is_unsigned][bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : 3];
 }
 
-static bool is_plain_number(const zarr_dtype *type)
+bool cf_is_number(const zarr_dtype *type)
 {
     const uint32_t kind = zarr_dtype_kind(type);
 
@@ -231,7 +231,7 @@ int cf_find(struct cli *cli, const zarr_array *array, const zarr_dtype *type,
         out->kind = find_tick(out) ? CF_TIME : CF_STORED;
         return CLI_OK;
     }
-    if (!is_plain_number(type))
+    if (!cf_is_number(type))
         return CLI_OK;
     find_packing(out, attributes);
     find_missing(out, array, attributes);

@@ -31,7 +31,8 @@ static const struct cli_option options[] = {
      "value of the last colour, or the high end of a line's axis"},
     {"hide-fill", 0, 0, NULL, NULL,
      "show elements that have the fill value as missing, too"},
-    {"origin", 0, 0, "WHERE", "upper|lower", "position of row 0 (default: upper)"},
+    {"origin", 0, 0, "WHERE", "upper|lower",
+     "position of row 0 (default: upper; latitudes: so that north is up)"},
     {"aspect", 0, 0, "MODE", "auto|equal|fill",
      "equal: elements are square; fill: use the whole size; auto (default): equal unless "
      "the picture becomes too narrow"},
@@ -43,6 +44,8 @@ static const struct cli_example examples[] = {
     {"zarrc plot -o t.png 'x.zarr/temp[3,:,:]'", "One plane of a 3-D array."},
     {"zarrc plot --term -m coolwarm --min=-2 --max=2 x.zarr/anomaly",
      "In the terminal, with a fixed range of values."},
+    {"zarrc plot -o july.png 'climate.zarr/tas[time@2003-07, lat@35:70, lon@-10:40]'",
+     "A month over Europe, with coordinates on the axes."},
     {"zarrc plot --bare --size=256x256 -o thumbnail.png x.zarr/image", "A thumbnail."},
     {NULL, NULL}};
 
@@ -163,8 +166,11 @@ static void make_title(struct plot *p)
 {
     const char *given = cli_text(p->cli, "title");
 
-    p->title =
-        given ? cli_strdup(given) : cli_format("%s%s", p->node.shown, p->data.region);
+    const char *unit = p->data.unit;
+
+    p->title = given ? cli_strdup(given)
+                     : cli_format("%s%s%s%s%s", p->node.shown, p->data.region,
+                                  unit ? " (" : "", unit ? unit : "", unit ? ")" : "");
     p->style.title = p->title;
 }
 
@@ -193,6 +199,29 @@ static int write_png(struct plot *p)
     return rc;
 }
 
+/* What the axes show, and which end of them. */
+static void report_axes(struct cli_json *j, const struct plot *p)
+{
+    cli_json_text(cli_key(j, "units"), p->data.unit);
+    cli_json_text(cli_key(j, "origin"), p->style.lower ? "lower" : "upper");
+    cli_json_array(cli_key(j, "axes"));
+    for (int i = 2 - p->data.ndim; i < 2; i++) {
+        const struct plot_axis *a = &p->data.axis[i];
+        struct cli_string ends[2] = {{0}};
+
+        for (uint64_t k = 0; a->at.array && k < 2; k++)
+            cf_coordinate_print(&a->at, k ? a->n - 1 : 0, &ends[k]);
+        cli_json_object(j);
+        cli_json_text(cli_key(j, "label"), a->name);
+        cli_json_text(cli_key(j, "first"), ends[0].text);
+        cli_json_text(cli_key(j, "last"), ends[1].text);
+        cli_json_end(j);
+        cli_string_free(&ends[0]);
+        cli_string_free(&ends[1]);
+    }
+    cli_json_end(j);
+}
+
 static void report_json(const struct plot *p)
 {
     struct cli_json *j = cli_json(p->cli);
@@ -215,6 +244,7 @@ static void report_json(const struct plot *p)
     cli_json_u64(cli_key(j, "missing"), p->data.n_values - p->data.n_finite);
     cli_json_f64(cli_key(j, "low"), p->style.range.low);
     cli_json_f64(cli_key(j, "high"), p->style.range.high);
+    report_axes(j, p);
     cli_json_text(cli_key(j, "file"), cli_text(p->cli, "output"));
     cli_json_end(j);
 }
@@ -232,6 +262,8 @@ static int plot(struct plot *p)
         rc = choose_range(p);
     if (rc)
         return rc;
+    if (!cli_text(p->cli, "origin")) /* north is up */
+        p->style.lower = p->data.ndim == 2 && p->data.axis[0].is_northward;
     make_title(p);
     rc = p->term ? cli_plot_term(p->cli, &p->data, &p->style, p->width, p->height)
                  : write_png(p);
@@ -253,8 +285,7 @@ static int run(struct cli *cli)
                        p.node.region, slice);
     if (!rc && slice) {
         p.node.region = cli_strdup(slice);
-        rc = cf_region_resolve(cli, p.node.store, p.node.array, p.node.shown,
-                               &p.node.region);
+        rc = cli_node_resolve(cli, &p.node);
     }
     if (!rc)
         rc = plot(&p);
@@ -280,14 +311,17 @@ const struct cli_command cli_cmd_plot = {
         "of a very large array, so that any array takes about a second. If most of these "
         "are missing, the stored chunks are found and drawn. Colours cover the 2nd to "
         "the 98th percentile of the elements that were read, unless options give "
-        "another range. NaN and missing values are grey. The missing value is the "
-        "one of xarray, for arrays whose dimensions have names: the fill value in v2, "
-        "the attribute _FillValue in v3. Axes show indexes of the array.",
+        "another range.\n\n"
+        "Values are decoded as by zarrc-cat(1) --decode, except times: scale_factor and "
+        "add_offset are applied, and NaN and missing values are grey. An axis shows the "
+        "one-dimensional coordinate of its dimension with the units, or indexes if there "
+        "is none. North is up, and longitudes go on across the seam.",
     .json = "node; region; shape: of the drawn region; samples: elements read along each "
             "axis; sampled: whether elements were left out; min, max: of the elements "
             "read; missing: the number of NaN and missing values; low, high: the range "
-            "of the colours or the "
-            "axis; file.",
+            "of the colours or the axis; units: of the elements; origin: upper or lower; "
+            "axes: a list of objects with label, first and last (of the coordinate, or "
+            "null); file.",
     .options = options,
     .examples = examples,
     .see_also = "zarrc-cat zarrc-info",

@@ -199,7 +199,7 @@ complete -c zarrc -n '__fish_seen_subcommand_from plot' -s p -l percentiles -x -
 complete -c zarrc -n '__fish_seen_subcommand_from plot' -l min -x -d 'value of the first colour, or the low end of a line\'s axis'
 complete -c zarrc -n '__fish_seen_subcommand_from plot' -l max -x -d 'value of the last colour, or the high end of a line\'s axis'
 complete -c zarrc -n '__fish_seen_subcommand_from plot' -l hide-fill -d 'show elements that have the fill value as missing, too'
-complete -c zarrc -n '__fish_seen_subcommand_from plot' -l origin -x -a 'upper lower' -d 'position of row 0 (default: upper)'
+complete -c zarrc -n '__fish_seen_subcommand_from plot' -l origin -x -a 'upper lower' -d 'position of row 0 (default: upper; latitudes: so that north is up)'
 complete -c zarrc -n '__fish_seen_subcommand_from plot' -l aspect -x -a 'auto equal fill' -d 'equal: elements are square; fill: use the whole size; auto (default): equal unless the picture becomes too narrow'
 complete -c zarrc -n '__fish_seen_subcommand_from plot' -l bare -d 'draw no axes, title and colour bar'
 complete -c zarrc -n '__fish_seen_subcommand_from plot' -l title -x -d 'title (default: the node and its region)'

@@ -256,7 +256,7 @@ int cli_node_open(struct cli *cli, const char *text, unsigned flags,
             rc = cli_fail(cli, st, &err, "cannot open array %s", node->shown);
     }
     if (!rc && node->array)
-        rc = cf_region_resolve(cli, node->store, node->array, node->shown, &node->region);
+        rc = cli_node_resolve(cli, node);
 out:
     zarr_location_free(at);
     return rc;
@@ -284,6 +284,7 @@ void cli_node_close(struct cli_node *node)
     zarr_store_free(node->store);
     free(node->path);
     free(node->region);
+    free(node->asked);
     free(node->shown);
     *node = (struct cli_node){0};
 }
@@ -295,6 +296,19 @@ int cli_node_flush(struct cli *cli, struct cli_node *node)
     zarr_status st = zarr_store_flush(node->store, cancel, &err);
 
     return st ? cli_fail(cli, st, &err, "cannot finish writing %s", node->shown) : CLI_OK;
+}
+
+int cli_node_resolve(struct cli *cli, struct cli_node *node)
+{
+    char *asked = node->region ? cli_strdup(node->region) : NULL;
+    const int rc =
+        cf_region_resolve(cli, node->store, node->array, node->shown, &node->region);
+
+    if (!asked || strcmp(asked, node->region) == 0)
+        free(asked);
+    else
+        node->asked = asked;
+    return rc;
 }
 
 int cli_node_select(struct cli *cli, const struct cli_node *node, const zarr_array *array,

@@ -33,6 +33,7 @@ struct cli_node {
     zarr_store *store;
     char *path;          /* inside the store, "" for its root */
     char *region;        /* without its brackets; NULL: none was given */
+    char *asked;         /* the region as it was written, if it had names; else NULL */
     char *shown;         /* the node's name in messages: "x.zarr:/temp" */
     uint32_t kind;       /* ZARR_NODE_* */
     int32_t zarr_format; /* 2, 3; 0 if there is no node */
@@ -80,6 +81,8 @@ void cli_node_close(struct cli_node *node);
 /* Completes the writes (zarr_store_flush), also those before an interrupt; a later one
  * ends it. Prints the error. */
 int cli_node_flush(struct cli *cli, struct cli_node *node);
+/* Replaces names in node->region by indices. cli_node_open() does this. */
+int cli_node_resolve(struct cli *cli, struct cli_node *node);
 /* node->region (NULL: all) as a selection of `array`; owned by the caller. */
 int cli_node_select(struct cli *cli, const struct cli_node *node, const zarr_array *array,
                     zarr_selection **out);

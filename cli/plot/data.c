@@ -28,6 +28,20 @@ static int64_t clip(int64_t v, int64_t n, bool down)
     return v < 0 ? 0 : v > n ? n : v;
 }
 
+/* Parses "[1,2]", which the library has already accepted. */
+static void read_list(const char *at, size_t bytes, struct dim_region *p)
+{
+    char *end;
+
+    p->list = cli_alloc(bytes * sizeof *p->list); /* an index has a comma or bracket */
+    for (const char *next = at + 1; next < at + bytes; next = end + strspn(end, ", ")) {
+        p->list[p->n_list] = strtoll(next, &end, 10);
+        if (end == next)
+            break;
+        p->n_list++;
+    }
+}
+
 /* Parses "a:b:c", "7" or "[1,2]", which the library has already accepted. */
 static void read_dim(const char *at, size_t bytes, uint64_t length, struct dim_region *p)
 {
@@ -41,8 +55,11 @@ static void read_dim(const char *at, size_t bytes, uint64_t length, struct dim_r
     }
     while (bytes && at[bytes - 1] == ' ')
         bytes--;
-    snprintf(p->text, sizeof p->text, "%.*s", (int)(bytes < 31 ? bytes : 31), at);
     p->is_list = bytes && *at == '[';
+    snprintf(p->text, sizeof p->text, "%.*s", (int)(bytes < 31 ? bytes : 31),
+             p->is_list && bytes > 31 ? "[...]" : at);
+    if (p->is_list)
+        read_list(at, bytes, p);
     if (p->is_list || bytes >= sizeof item)
         return;
     memcpy(item, at, bytes);
@@ -280,19 +297,21 @@ static void convert(struct reading *r, const char *elements)
     const char *fill = r->q->hide_fill ? zarr_array_fill_value(r->array) : NULL;
     const char *missing = zarr_array_missing_value(r->array);
     const bool is_vector = zarr_dtype_components(type) > 1;
+    const bool by_cf = type == r->field.type && cf_is_number(type);
 
     if (fill)
         fill += r->field.offset;
-    out->is_integer = zarr_dtype_kind(type) != ZARR_KIND_FLOAT && !is_vector;
+    out->is_integer =
+        zarr_dtype_kind(type) != ZARR_KIND_FLOAT && !is_vector && !r->cf.has_scale;
     out->min = (double)INFINITY;
     out->max = -(double)INFINITY;
     for (uint64_t i = 0; i < out->n_values; i++) {
         const char *element = elements + i * bytes;
-        double v = cli_number(type, element); /* NaN for NaT */
+        double v = by_cf ? cf_number(&r->cf, element) : cli_number(type, element);
 
         if (!has_value(r->field.type, element) ||
             (fill && memcmp(element, fill, bytes) == 0) ||
-            (missing && is_equal(type, element, missing)))
+            (missing && !by_cf && is_equal(type, element, missing)))
             v = (double)NAN;
         out->values[i] = v;
         if (isfinite(v)) {
@@ -374,6 +393,8 @@ static void describe(struct reading *r)
                                              .n_samples = s->n_samples,
                                              .start = p->start,
                                              .step = p->step,
+                                             .first = (double)p->start,
+                                             .spacing = (double)p->step,
                                              .name = name ? cli_strdup(name) : NULL};
     }
     cli_string_add(&text, "[", 1);
@@ -382,7 +403,11 @@ static void describe(struct reading *r)
         cli_string_printf(&text, "%s%s", d ? ", " : "", r->dims[d].text);
     }
     cli_string_add(&text, "]", 1);
-    if (any) {
+    r->out->unit = r->cf.unit && r->cf.kind != CF_TIME ? cli_strdup(r->cf.unit) : NULL;
+    if (r->q->node->asked) {
+        free(text.text);
+        r->out->region = cli_format("[%s]", r->q->node->asked);
+    } else if (any) {
         r->out->region = text.text;
     } else {
         free(text.text);
@@ -396,9 +421,11 @@ int cli_plot_read(const struct plot_request *request, struct plot_data *out)
     int rc = cli_field_find(request->cli, request->node, &r.field);
 
     if (!rc)
+        rc = cf_find(request->cli, r.array, r.field.type, request->node->shown, &r.cf);
+    if (!rc)
         rc = cli_node_select(request->cli, request->node, r.array, &r.outer);
     if (rc)
-        return rc;
+        goto out;
     read_region(request->node->region ? request->node->region : "",
                 zarr_array_ndim(r.array), zarr_array_shape(r.array), r.dims);
     rc = choose_axes(&r);
@@ -408,6 +435,12 @@ int cli_plot_read(const struct plot_request *request, struct plot_data *out)
     }
     if (!rc)
         describe(&r);
+    if (!rc)
+        rc = cli_plot_coordinates(&r);
+out:
+    for (int32_t d = 0; d < zarr_array_ndim(r.array); d++)
+        free(r.dims[d].list);
+    cf_free(&r.cf);
     free(r.axis[0].list);
     free(r.axis[1].list);
     zarr_selection_free(r.whole);
@@ -422,5 +455,8 @@ void cli_plot_data_free(struct plot_data *data)
     free(data->region);
     free(data->axis[0].name);
     free(data->axis[1].name);
+    free(data->unit);
+    cf_coordinate_free(&data->axis[0].at);
+    cf_coordinate_free(&data->axis[1].at);
     *data = (struct plot_data){0};
 }

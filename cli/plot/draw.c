@@ -49,15 +49,6 @@ static int widest(const struct plot_ticks *t, int scale)
 
 /* ---- layout ---- */
 
-/* The indexes that an axis shows. */
-static struct plot_range axis_range(const struct plot_axis *a)
-{
-    const double first = (double)a->start;
-    const double last = first + (double)a->step * ((double)a->n - 1);
-
-    return (struct plot_range){fmin(first, last), fmax(first, last)};
-}
-
 static bool is_equal_aspect(const struct layout *l)
 {
     const double rows = (double)l->data->axis[0].n * fabs((double)l->data->axis[0].step);
@@ -93,11 +84,13 @@ static struct plot_box fit_box(const struct layout *l, struct plot_box room)
 
 static void make_ticks(struct layout *l, int height)
 {
-    const struct plot_range rows =
-        l->data->ndim == 2 ? axis_range(&l->data->axis[0]) : l->style->range;
+    const int most = height / (l->text * 4);
 
-    cli_plot_ticks(rows, height / (l->text * 4), l->data->ndim == 2, &l->ticks[0]);
-    cli_plot_ticks(l->style->range, height / (l->text * 4), false, &l->values);
+    if (l->data->ndim == 2)
+        cli_plot_axis_ticks(&l->data->axis[0], most, &l->ticks[0]);
+    else
+        cli_plot_ticks(l->style->range, most, false, &l->ticks[0]);
+    cli_plot_ticks(l->style->range, most, false, &l->values);
 }
 
 static void make_layout(struct layout *l)
@@ -137,7 +130,7 @@ static void text(struct layout *l, int x, int y, const char *what, struct plot_r
 static int x_pixel(const struct layout *l, double index)
 {
     const struct plot_axis *a = &l->data->axis[1];
-    const double i = (index - (double)a->start) / (double)a->step;
+    const double i = (index - a->first) / a->spacing;
 
     return l->box.x + (int)((i + 0.5) / (double)a->n * l->box.width);
 }
@@ -149,7 +142,7 @@ static int y_pixel(const struct layout *l, double at)
     double share;
 
     if (l->data->ndim == 2) {
-        share = ((at - (double)a->start) / (double)a->step + 0.5) / (double)a->n;
+        share = ((at - a->first) / a->spacing + 0.5) / (double)a->n;
         share = l->style->lower ? 1 - share : share;
     } else {
         share = (r.high - at) / (r.high - r.low);
@@ -162,13 +155,12 @@ static void draw_x_axis(struct layout *l)
     const int y = l->box.y + l->box.height, s = l->scale;
     const char *name = l->data->axis[1].name;
     struct plot_ticks *t = &l->ticks[1];
-    const struct plot_range range = axis_range(&l->data->axis[1]);
-    char last[24];
     int each;
 
-    snprintf(last, sizeof last, "%.0f", range.high);
-    each = cli_text_width(last, s) + 6 * s * 4;
-    cli_plot_ticks(range, l->box.width / each > 10 ? 10 : l->box.width / each, true, t);
+    cli_plot_axis_ticks(&l->data->axis[1], 2, t);
+    each = widest(t, s) + 6 * s * 4;
+    cli_plot_axis_ticks(&l->data->axis[1],
+                        l->box.width / each > 10 ? 10 : l->box.width / each, t);
     for (int i = 0; i < t->n; i++) {
         const int x = x_pixel(l, t->at[i]);
 

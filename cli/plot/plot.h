@@ -7,6 +7,7 @@
 #ifndef CLI_PLOT_H
 #define CLI_PLOT_H
 
+#include "cf/cf.h"
 #include "node/work.h"
 
 /* ---- colours (plot/color.c) ---- */
@@ -27,7 +28,12 @@ struct plot_axis {
     uint64_t n;          /* elements of the region */
     uint64_t n_samples;  /* elements that are drawn */
     int64_t start, step; /* array index of element i: start + i * step */
-    char *name;          /* of the dimension, or NULL */
+    char *name;          /* of the dimension, with the coordinate's units; or NULL */
+    /* what ticks show of element i: first + i * spacing. An index, or the coordinate if
+     * its values are evenly spaced */
+    double first, spacing;
+    bool is_even, is_northward;
+    struct cf_coordinate at; /* the values of the n elements; at.array NULL: none */
 };
 
 struct plot_data {
@@ -38,6 +44,7 @@ struct plot_data {
     double min, max;          /* of the finite values */
     bool is_integer, sampled; /* sampled: not every element of the region was read */
     char *region;             /* as drawn: "[0,:,:]" */
+    char *unit;               /* attribute units, or NULL */
 };
 
 /* Reads at most `rows` by `columns` samples of the node's region. */
@@ -69,6 +76,10 @@ struct plot_ticks {
 /* At most `most` round numbers in the range; whole: integers only. */
 void cli_plot_ticks(struct plot_range range, int most, bool whole,
                     struct plot_ticks *out);
+
+/* The same for an axis. */
+void cli_plot_axis_ticks(const struct plot_axis *axis, int most, struct plot_ticks *out);
+struct plot_range cli_plot_axis_range(const struct plot_axis *axis);
 
 /* ---- pixels (plot/canvas.c) ---- */
 

@@ -10,6 +10,8 @@
 struct dim_region {
     bool is_index, is_list;
     int64_t start, step;
+    int64_t *list; /* owned */
+    uint64_t n_list;
     char text[32];
 };
 
@@ -33,7 +35,11 @@ struct reading {
     struct sampling axis[2];
     int n_axes;
     struct cli_field field;
+    struct cf cf; /* of the field */
 };
+
+/* Gives coordinates to the axes of the result (plot/range.c). */
+int cli_plot_coordinates(struct reading *r);
 
 /* Replaces elements between the samples of a sparse array: each stored chunk of the
  * region gets the pixels that it covers. Of more than `most` chunks, evenly spaced ones.

@@ -3,7 +3,7 @@
  * range leaves out some percent of the values at both ends, so that one outlier does not
  * give all others the same colour.
  */
-#include "plot/plot.h"
+#include "plot/plot_int.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -105,4 +105,128 @@ void cli_plot_ticks(struct plot_range r, int most, bool whole, struct plot_ticks
             number_text(at, step, largest, out->text[out->n]);
         out->n++;
     }
+}
+
+/* ---- coordinates ---- */
+
+struct plot_range cli_plot_axis_range(const struct plot_axis *a)
+{
+    const double last = a->first + a->spacing * ((double)a->n - 1);
+
+    return (struct plot_range){fmin(a->first, last), fmax(a->first, last)};
+}
+
+void cli_plot_axis_ticks(const struct plot_axis *a, int most, struct plot_ticks *out)
+{
+    cli_plot_ticks(cli_plot_axis_range(a), most, !a->is_even, out);
+    for (int k = 0; k < out->n && a->at.array && !a->is_even; k++) {
+        const double i = round((out->at[k] - a->first) / a->spacing);
+        struct cli_string text = {0};
+        char *zeros;
+
+        if (!(i >= 0 && i < (double)a->n))
+            continue;
+        cf_coordinate_print(&a->at, (uint64_t)i, &text);
+        zeros = strstr(text.text, "T00:00:00");
+        zeros = zeros ? zeros : strstr(text.text, ":00:00");
+        if (zeros)
+            *zeros = '\0';
+        snprintf(out->text[k], sizeof out->text[k], "%.23s", text.text);
+        cli_string_free(&text);
+    }
+}
+
+/* Longitudes go on across the seam: 350, 355, 360. */
+static void unwrap_longitudes(struct cf_coordinate *c)
+{
+    bool is_far = false;
+
+    for (uint64_t i = 1; i < c->n; i++) {
+        const double turn = c->value[i].number - c->value[i - 1].number;
+
+        if (isfinite(turn))
+            c->value[i].number -= 360 * round(turn / 360);
+        is_far = is_far || c->value[i].number >= 360;
+    }
+    is_far = is_far && c->value[0].number > 180;
+    for (uint64_t i = 0; i < c->n && is_far; i++)
+        c->value[i].number -= 360;
+}
+
+/* Ticks at round numbers need evenly spaced values. */
+static void find_spacing(struct plot_axis *a)
+{
+    const struct cf_coordinate *c = &a->at;
+    const double first = c->value[0].number, last = c->value[c->n - 1].number;
+    const double spacing = (last - first) / ((double)c->n - 1);
+
+    if (c->cf.kind == CF_TIME || c->n < 2 || !isfinite(spacing) || spacing == 0)
+        return;
+    for (uint64_t i = 0; i < c->n; i++)
+        if (!(fabs(c->value[i].number - first - (double)i * spacing) <=
+              1e-3 * fabs(spacing)))
+            return;
+    a->is_even = true;
+    a->first = first;
+    a->spacing = spacing;
+}
+
+/* Keeps of all values of a coordinate those of the axis. False: it does not fit. */
+static bool pick_values(const struct dim_region *p, uint64_t n, struct cf_coordinate *c)
+{
+    union cf_value *value = cli_alloc((size_t)n * sizeof *value);
+    const int64_t all = (int64_t)c->n;
+
+    for (uint64_t i = 0; i < n; i++) {
+        int64_t at = p->list ? p->list[i] : p->start + (int64_t)i * p->step;
+
+        at += at < 0 ? all : 0;
+        if (at < 0 || at >= all || (p->list && p->n_list != n)) {
+            free(value);
+            return false;
+        }
+        value[i] = c->value[at];
+    }
+    free(c->value);
+    c->value = value;
+    c->n = n;
+    return true;
+}
+
+static int read_axis(struct reading *r, struct plot_axis *a, int32_t dim)
+{
+    const uint64_t most = 1u << 22; /* values, to be quick */
+    struct cf_coordinate c = {0};
+    const char *unit;
+    char *name;
+    int rc = CLI_OK;
+
+    if (a->name && zarr_array_shape(r->array)[dim] <= most)
+        rc = cf_coordinate_read(r->q->cli, r->q->node->store, zarr_array_path(r->array),
+                                a->name, &c);
+    if (rc || !c.array || zarr_array_ndim(c.array) != 1 ||
+        c.n != zarr_array_shape(r->array)[dim] || !pick_values(&r->dims[dim], a->n, &c)) {
+        cf_coordinate_free(&c);
+        return rc;
+    }
+    a->at = c; /* moved */
+    if (c.cf.is_longitude && c.cf.kind != CF_TIME)
+        unwrap_longitudes(&a->at);
+    find_spacing(a);
+    a->is_northward =
+        c.cf.is_latitude && c.value[0].number < a->at.value[a->n - 1].number;
+    unit = c.cf.kind == CF_TIME ? NULL : c.cf.unit;
+    name = unit ? cli_format("%s (%s)", a->name, unit) : cli_strdup(a->name);
+    free(a->name);
+    a->name = name;
+    return CLI_OK;
+}
+
+int cli_plot_coordinates(struct reading *r)
+{
+    int rc = CLI_OK;
+
+    for (int i = 2 - r->n_axes; i < 2 && !rc; i++)
+        rc = read_axis(r, &r->out->axis[i], r->axis[i].array_dim);
+    return rc;
 }

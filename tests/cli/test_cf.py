@@ -390,3 +390,41 @@ def test_units_that_are_not_known_stay_numbers(zarrc, tmp_path):
     for name in "ab":
         result = zarrc("cat", "--decode", f"{path}/{name}")
         assert result.text == "5\n" and "the times stay numbers" in result.err
+
+
+# ---- plots ----
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_plots_apply_scale_and_missing_values(zarrc, tmp_path, zarr_format):
+    data = dataset().isel(time=slice(3)) + 250
+    data.tas[1, 3:5, 7] = np.nan
+    data.tas.attrs["units"] = "K"
+    path = store(data, tmp_path / "x.zarr", zarr_format, tas={"dtype": "i2", "scale_factor": 0.5, "_FillValue": -1})
+    shown = zarrc("plot", "--json", f"{path}/tas[time@2003-03]").json
+    wanted = xarray.open_zarr(path, consolidated=False).tas[1].values
+    assert (shown["min"], shown["max"]) == (np.nanmin(wanted), np.nanmax(wanted))
+    assert (shown["missing"], shown["units"], shown["region"]) == (2, "K", "[time@2003-03]")
+    assert shown["axes"] == [{"label": "lat (degrees_north)", "first": "-87.5", "last": "87.5"},
+                             {"label": "lon (degrees_east)", "first": "0", "last": "355"}]
+    line = zarrc("plot", "--json", f"{path}/tas[lat=3,lon=7]").json
+    assert line["axes"] == [{"label": "time", "first": "2003-02-01T00:00:00", "last": "2003-04-01T00:00:00"}]
+    seam = zarrc("plot", "--json", f"{path}/tas[time=0,lon@-20:20]").json
+    assert seam["axes"][1] == {"label": "lon (degrees_east)", "first": "-20", "last": "20"}
+
+
+def test_plots_draw_north_up(zarrc, tmp_path):
+    def draw(data, *options):
+        path = store(data, tmp_path / "x.zarr")
+        return zarrc("plot", "--bare", "--size=72x36", "-o", "-", "--title=t", *options, f"{path}/tas[time=0]").out
+    rising, falling = dataset(), dataset().isel(lat=slice(None, None, -1))
+    assert draw(rising) == draw(falling) == draw(rising, "--origin=lower")
+    assert draw(rising) != draw(rising, "--origin=upper")
+
+
+def test_ticks_show_coordinates(zarrc, tmp_path):
+    """The axes of equal data differ if their coordinates do."""
+    pictures = set()
+    for lats, times in ((LATS, None), (LATS / 2, None), (np.sort(np.abs(LATS) ** 2), None), (LATS, np.arange(24.))):
+        path = store(dataset(lats=lats, times=times), tmp_path / "x.zarr")
+        pictures.add(zarrc("plot", "-o", "-", "--title=t", "--origin=upper", f"{path}/tas[lon=0]").out)
+    assert len(pictures) == 4
