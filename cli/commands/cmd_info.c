@@ -347,17 +347,93 @@ struct children {
     const struct usage *usage; /* NULL: without --stats */
 };
 
-static int child_text(void *user, const zarr_node_item *item)
+enum {
+    MOST_OPENED = 256 /* members: without consolidated metadata each takes a request */
+};
+
+/* A member that is printed. */
+struct child {
+    char *name; /* owned */
+    uint32_t kind;
+    zarr_array *array; /* owned; NULL: no array, or it was not opened */
+};
+struct child_list {
+    struct child *item;
+    size_t n;
+};
+
+static int add_child(void *user, const zarr_node_item *item)
 {
-    const struct children *c = user;
-    const struct member *m = c->usage ? find_member(c->usage, item->name) : NULL;
+    struct child_list *l = user;
+
+    l->item = cli_realloc(l->item, (l->n + 1) * sizeof *l->item);
+    l->item[l->n++] = (struct child){.name = cli_strdup(item->name), .kind = item->kind};
+    return 0;
+}
+
+/* The dimensions of all members with their lengths: "time = 24, lat = 36". */
+static void dimensions_row(struct cli *cli, const struct child_list *l)
+{
+    struct cli_string all = {0};
+
+    cli_string_add(&all, ", ", 2);
+    for (size_t i = 0; i < l->n; i++)
+        for (int32_t d = 0; l->item[i].array && d < zarr_array_ndim(l->item[i].array);
+             d++) {
+            const char *name = zarr_array_dimension_name(l->item[i].array, d);
+            char *text = name ? cli_format(", %s = %" PRIu64 ", ", name,
+                                           zarr_array_shape(l->item[i].array)[d])
+                              : NULL;
+
+            if (text && !strstr(all.text, text))
+                cli_string_add(&all, text + 2, strlen(text) - 2);
+            free(text);
+        }
+    if (all.n_bytes > 2)
+        info_row(cli, "dimensions", "%.*s", (int)all.n_bytes - 4, all.text + 2);
+    cli_string_free(&all);
+}
+
+static void child_text(const struct children *c, const struct child *m)
+{
+    const struct member *found = c->usage ? find_member(c->usage, m->name) : NULL;
     char files[64] = "";
 
-    if (m && m->files.is_known)
-        info_files_format(&m->files, files, sizeof files);
-    info_row(c->cli, item->kind == ZARR_NODE_NONE ? "broken" : kind_name(item->kind),
-             "%s%s%s", item->name, *files ? "  " : "", files);
-    return 0;
+    if (found && found->files.is_known)
+        info_files_format(&found->files, files, sizeof files);
+    if (m->array)
+        info_variable_text(c->cli, m->array, m->name, files);
+    else
+        info_row(c->cli, kind_name(m->kind), "%s%s%s", m->name, *files ? "  " : "",
+                 files);
+}
+
+/* Prints the members: dimensions, coordinates, then the others. Frees them. */
+static void children_text(const struct children *c, zarr_group *group,
+                          struct child_list *l)
+{
+    const zarr_array_open_options opts = {.struct_size = sizeof opts,
+                                          .cancel = cli_cancel};
+    const size_t most = zarr_group_is_consolidated(group) ? l->n : MOST_OPENED;
+
+    for (size_t i = 0; i < l->n && i < most; i++)
+        if (l->item[i].kind == ZARR_NODE_ARRAY &&
+            zarr_group_open_array(&l->item[i].array, group, l->item[i].name, &opts,
+                                  NULL) != ZARR_OK)
+            l->item[i].array = NULL;
+    dimensions_row(c->cli, l);
+    for (int coordinates = 1; coordinates >= 0; coordinates--)
+        for (size_t i = 0; i < l->n; i++) {
+            const struct child *m = &l->item[i];
+
+            if ((m->array && info_is_coordinate(m->array, m->name)) == coordinates)
+                child_text(c, m);
+        }
+    for (size_t i = 0; i < l->n; i++) {
+        zarr_array_free(l->item[i].array);
+        free(l->item[i].name);
+    }
+    free(l->item);
 }
 
 static int child_json(void *user, const zarr_node_item *item)
@@ -409,6 +485,8 @@ static zarr_status group_text(struct cli *cli, const struct cli_node *node,
     const zarr_list_options o = {
         .struct_size = sizeof o, .flags = ZARR_MEMBERS_GO_ON, .cancel = cli_cancel};
     struct children children = {.cli = cli, .usage = totals ? &totals->usage : NULL};
+    struct child_list list = {0};
+    zarr_status st;
 
     cli_line(cli, "%s\n", node->shown);
     info_row(cli, "group", "Zarr v%d%s", (int)node->zarr_format,
@@ -418,7 +496,9 @@ static zarr_status group_text(struct cli *cli, const struct cli_node *node,
     if (totals)
         info_store_text(cli, node->store);
     info_attributes(cli, zarr_group_attributes(group));
-    return zarr_group_list(group, child_text, &children, &o, err);
+    st = zarr_group_list(group, add_child, &list, &o, err);
+    children_text(&children, group, &list);
+    return st;
 }
 
 static int group_info(struct cli *cli, struct cli_node *node)
@@ -513,8 +593,14 @@ const struct cli_command cli_cmd_info = {
     .max_args = -1,
     .about =
         "Shows the shape, data type, fill value, chunks, shards, codecs and attributes "
-        "of each array, or the attributes and members of each group. Only metadata is "
-        "read, unless --stats is given.\n\n"
+        "of each array. Of each group it shows the attributes, the dimensions and the "
+        "members as ncdump -h does: coordinates first, with types, shapes, missing "
+        "values "
+        "and the attributes that tell what the values mean. Without consolidated "
+        "metadata, "
+        "members after the 256th are names only. Only metadata is read, unless --stats "
+        "is "
+        "given.\n\n"
         "--stats counts as files all keys of the node, documents included, but no "
         "directories, locks and temporary files. On a local disk it also shows the bytes "
         "that the file system allocated for them.\n\n"

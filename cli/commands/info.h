@@ -29,6 +29,12 @@ void info_count_json(struct cli_json *j, uint64_t n);
 /* Prints one property as a line. */
 void info_row(struct cli *cli, const char *name, const char *format, ...)
     ZARR_PRINTF(3, 4);
+/* Whether the array is the coordinate of the dimension of its name. */
+bool info_is_coordinate(const zarr_array *array, const char *name);
+/* Prints a member of a group as ncdump -h does: its dimensions and type, and the
+ * attributes that tell what its values mean. files: more text for its line, or "". */
+void info_variable_text(struct cli *cli, const zarr_array *array, const char *name,
+                        const char *files);
 /* Prints one line for each member of a JSON object. */
 void info_attributes(struct cli *cli, const char *attributes);
 /* "12 files, 48 KiB allocated"; as a line; as the members "files" and "allocated_bytes".

@@ -189,6 +189,61 @@ static void names_row(struct cli *cli, const zarr_array *array)
     cli_string_free(&s);
 }
 
+/* "tas(time=24, lat=36, lon=72)"; owned. */
+static char *variable_text(const zarr_array *array, const char *name)
+{
+    struct cli_string s = {0};
+
+    cli_string_printf(&s, "%s(", name);
+    for (int32_t d = 0; d < zarr_array_ndim(array); d++) {
+        const char *dim = zarr_array_dimension_name(array, d);
+
+        cli_string_printf(&s, "%s%s%s%" PRIu64, d ? ", " : "", dim ? dim : "",
+                          dim ? "=" : "", zarr_array_shape(array)[d]);
+    }
+    cli_string_printf(&s, ")");
+    return s.text;
+}
+
+bool info_is_coordinate(const zarr_array *array, const char *name)
+{
+    const char *dim =
+        zarr_array_ndim(array) == 1 ? zarr_array_dimension_name(array, 0) : NULL;
+
+    return dim && strcmp(dim, name) == 0;
+}
+
+void info_variable_text(struct cli *cli, const zarr_array *array, const char *name,
+                        const char *files)
+{
+    static const char *const keys[] = {
+        "units",      "calendar",      "standard_name", "long_name",     "scale_factor",
+        "add_offset", "missing_value", "valid_range",   "valid_min",     "valid_max",
+        "_Unsigned",  "flag_values",   "flag_masks",    "flag_meanings", "coordinates",
+        "bounds",     "grid_mapping",  "cell_methods"};
+    const char *attributes = zarr_array_attributes(array);
+    char *shown = variable_text(array, name), *fill;
+    const zarr_dtype *type = zarr_array_dtype(array);
+
+    info_row(cli, info_is_coordinate(array, name) ? "coordinate" : "array", "%s  %s%s%s",
+             shown, zarr_dtype_n_fields(type) ? "struct" : cli_type_name(type),
+             *files ? "  " : "", files);
+    free(shown);
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        size_t n = 0;
+        const char *value = cli_json_member(attributes, keys[i], &n);
+        char *line = value ? cli_json_line(value, n) : NULL;
+
+        if (line)
+            info_row(cli, "", "  %s: %s", keys[i], line);
+        free(line);
+    }
+    fill = cli_fill_text(type, zarr_array_missing_value(array), NULL);
+    if (fill)
+        info_row(cli, "", "  _FillValue: %s", fill);
+    free(fill);
+}
+
 void info_attributes(struct cli *cli, const char *attributes)
 {
     const char *at = cli_json_members(attributes), *value;

@@ -428,3 +428,60 @@ def test_ticks_show_coordinates(zarrc, tmp_path):
         path = store(dataset(lats=lats, times=times), tmp_path / "x.zarr")
         pictures.add(zarrc("plot", "-o", "-", "--title=t", "--origin=upper", f"{path}/tas[lon=0]").out)
     assert len(pictures) == 4
+
+
+# ---- the header of a group ----
+
+HEADER = """
+  dimensions   lat = 36, lon = 72, time = 24
+  coordinate   lat(lat=36)  float64
+                 units: "degrees_north"
+{nan}  coordinate   lon(lon=72)  float64
+                 units: "degrees_east"
+{nan}  coordinate   time(time=24)  int64
+                 units: "days since 2003-02-01 00:00:00.000000"
+                 calendar: "noleap"
+  array        mask(lat=36, lon=72)  int8
+                 flag_values: [0, 1]
+                 flag_meanings: "sea land"
+  array        tas(time=24, lat=36, lon=72)  float32
+                 units: "K"
+                 _FillValue: 1e+20
+"""
+
+
+@pytest.mark.parametrize("zarr_format, consolidated", [(2, False), (2, True), (3, False)])
+def test_info_prints_the_header_of_a_group(zarrc, tmp_path, zarr_format, consolidated):
+    data = dataset(calendar="noleap")
+    data.attrs["Conventions"] = "CF-1.12"
+    data.tas.attrs["units"] = "K"
+    data["mask"] = ("lat", "lon"), np.zeros((36, 72), "i1"), {"flag_values": [0, 1], "flag_meanings": "sea land"}
+    data.to_zarr(tmp_path / "x.zarr", zarr_format=zarr_format, consolidated=consolidated,
+                 encoding={"tas": {"dtype": "f4", "_FillValue": np.float32(1e20)}})
+    text = zarrc("info", "x.zarr", cwd=tmp_path).text
+    head, _, rest = text.partition("\n  dimensions")
+    assert 'Conventions: "CF-1.12"' in head and f"Zarr v{zarr_format}" in head
+    assert "\n  dimensions" + rest == HEADER.replace("{nan}", '                 _FillValue: "NaN"\n')
+    shown = zarrc("info", "--json", "x.zarr", cwd=tmp_path).json
+    assert [child["name"] for child in shown["children"]] == ["lat", "lon", "mask", "tas", "time"]
+
+
+def test_info_of_a_group_goes_on_after_a_broken_member(zarrc, tmp_path):
+    path = store(dataset(), tmp_path / "x.zarr")
+    document = path / "lat/zarr.json"
+    document.write_text(document.read_text().replace('"float64"', '"float65"'))
+    zarr.open_group(path).create_group("sub")
+    text = zarrc("info", path).text
+    assert "  array        lat\n" in text and "tas(time=24, lat=36, lon=72)" in text and "  group        sub\n" in text
+
+
+def test_info_of_a_group_opens_256_members(zarrc, tmp_path):
+    group = zarr.open_group(tmp_path / "x.zarr", mode="w")
+    for i in range(260):
+        (tmp_path / f"x.zarr/a{i:03}").mkdir()
+        if i == 0:
+            group.create_array("a000", shape=(3,), dtype="i1", overwrite=True)
+        else:
+            (tmp_path / f"x.zarr/a{i:03}/zarr.json").write_bytes((tmp_path / "x.zarr/a000/zarr.json").read_bytes())
+    text = zarrc("info", tmp_path / "x.zarr").text
+    assert "a255(3)" in text and "  array        a256\n" in text
