@@ -72,7 +72,8 @@ enum cf_kind {
     CF_TIME    /* instants */
 };
 enum {
-    CF_MISSING_MAX = 4
+    CF_MISSING_MAX = 4,
+    CF_FLAGS_MAX = 64
 };
 /* How the attributes of an array say that its elements are decoded. Zero it before use.
  */
@@ -86,6 +87,9 @@ struct cf {
     bool has_scale, is_masked, is_unsigned, is_signed, is_bool;
     double missing[CF_MISSING_MAX]; /* as stored */
     int n_missing;
+    double flag[CF_FLAGS_MAX], mask[CF_FLAGS_MAX]; /* flag_values, flag_masks */
+    int n_flags, n_masks;
+    char *meanings; /* flag_meanings; owned, or NULL */
     bool is_longitude, is_latitude;
     char *unit, *name; /* attributes units; long_name or standard_name; owned, or NULL */
 };
@@ -107,6 +111,9 @@ bool cf_is_number(const zarr_dtype *type);
 double cf_number(const struct cf *cf, const void *element);
 /* The instant of one stored element of CF_TIME. */
 int64_t cf_time(const struct cf *cf, const void *element);
+/* Appends the meanings of a decoded element that has flags, as "cloud|snow". Returns
+ * false if there are none. */
+bool cf_flags_print(const struct cf *cf, const void *decoded, struct cli_string *out);
 /* Decodes n elements into elements of cf->decoded. */
 void cf_decode(const struct cf *cf, const void *elements, uint64_t n, void *out);
 

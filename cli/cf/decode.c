@@ -234,6 +234,9 @@ int cf_find(struct cli *cli, const zarr_array *array, const zarr_dtype *type,
     if (!cf_is_number(type))
         return CLI_OK;
     find_packing(out, attributes);
+    out->meanings = attribute_text(attributes, "flag_meanings");
+    out->n_flags = attribute_numbers(attributes, "flag_values", out->flag, CF_FLAGS_MAX);
+    out->n_masks = attribute_numbers(attributes, "flag_masks", out->mask, CF_FLAGS_MAX);
     find_missing(out, array, attributes);
     find_time(cli, out, attributes, shown);
     if (out->kind == CF_TIME || out->has_scale || out->is_unsigned || out->is_signed ||
@@ -257,6 +260,7 @@ void cf_free(struct cf *cf)
 {
     free(cf->unit);
     free(cf->name);
+    free(cf->meanings);
     *cf = (struct cf){0};
 }
 
@@ -291,6 +295,38 @@ int64_t cf_time(const struct cf *cf, const void *element)
         return CF_NO_TIME;
     return ticks * cf->tick / cf->per_tick -
            (ticks * cf->tick % cf->per_tick < 0); /* rounded down */
+}
+
+static bool has_flag(const struct cf *cf, double v, int i)
+{
+    if (cf->n_masks == 0)
+        return i < cf->n_flags && v == cf->flag[i];
+    return i < cf->n_masks && fabs(v) < 9e15 && fabs(cf->mask[i]) < 9e15 &&
+           (double)((int64_t)v & (int64_t)cf->mask[i]) ==
+               (i < cf->n_flags ? cf->flag[i] : cf->mask[i]);
+}
+
+bool cf_flags_print(const struct cf *cf, const void *decoded, struct cli_string *out)
+{
+    const char *word = cf->meanings ? cf->meanings : "";
+    double v = (double)NAN;
+    bool any = false;
+
+    if (cf->n_flags + cf->n_masks == 0 ||
+        zarr_dtype_number(cf->decoded, decoded, &v, 1) != 1)
+        return false;
+    for (int i = 0; *word; i++) {
+        const size_t n = strcspn(word, " ");
+
+        if (has_flag(cf, v, i)) {
+            cli_string_add(out, "|", any);
+            cli_add_clean(out, word, n);
+            any = true;
+        }
+        word += n;
+        word += strspn(word, " ");
+    }
+    return any;
 }
 
 /* One element as a number of the decoded type. */

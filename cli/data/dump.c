@@ -163,6 +163,29 @@ static void join_lines(struct sink *s)
     s->element = line;
 }
 
+/* Adds a date or the meanings of flags. Returns false for other elements. */
+static bool add_meaning(struct sink *s, const unsigned char *data, bool quoted)
+{
+    struct cli_string text = {0};
+    char *json = NULL;
+    bool is_done = true;
+    int64_t instant;
+
+    if (s->cf.kind == CF_TIME) {
+        memcpy(&instant, data, sizeof instant);
+        cf_instant_print(s->cf.units.calendar, instant, &text);
+    } else {
+        is_done = cf_flags_print(&s->cf, data, &text);
+    }
+    if (is_done && quoted)
+        json = cli_json_quote(text.text);
+    if (is_done)
+        cli_string_printf(&s->element, "%s", json ? json : text.text);
+    free(json);
+    cli_string_free(&text);
+    return is_done;
+}
+
 static int make_element(struct sink *s, const unsigned char *data)
 {
     const bool readable = s->style == STYLE_TEXT || s->style == STYLE_CSV;
@@ -170,15 +193,8 @@ static int make_element(struct sink *s, const unsigned char *data)
 
     s->element.n_bytes = 0;
     cli_string_add(&s->element, "", 0);
-    if (s->cf.kind == CF_TIME) {
-        int64_t instant;
-
-        memcpy(&instant, data, sizeof instant);
-        cli_string_add(&s->element, "\"", readable ? 0 : 1);
-        cf_instant_print(s->cf.units.calendar, instant, &s->element);
-        cli_string_add(&s->element, "\"", readable ? 0 : 1);
+    if (s->cf.type && add_meaning(s, data, !readable))
         return CLI_OK;
-    }
     if (readable)
         rc = cli_element_text(s->dump->cli, s->type, data, &s->element);
     if (!rc && s->style == STYLE_TEXT)

@@ -485,3 +485,15 @@ def test_info_of_a_group_opens_256_members(zarrc, tmp_path):
             (tmp_path / f"x.zarr/a{i:03}/zarr.json").write_bytes((tmp_path / "x.zarr/a000/zarr.json").read_bytes())
     text = zarrc("info", tmp_path / "x.zarr").text
     assert "a255(3)" in text and "  array        a256\n" in text
+
+
+def test_flags_become_their_meanings(zarrc, tmp_path):
+    mask = {"flag_values": [0, 1, 2], "flag_meanings": "sea land ice"}
+    bits = {"flag_masks": [1, 2, 12, 12], "flag_values": [1, 2, 4, 8], "flag_meanings": "cloud snow low high"}
+    path = write_variables(tmp_path / "x.zarr", 3, {
+        "a": (np.array([0, 2, 9, 7], "i1"), mask | {"_FillValue": 7}), "b": (np.array([0, 3, 5, 8], "u1"), bits)})
+    assert zarrc("cat", "--decode", "--format=csv", f"{path}/a").text.split() == ["sea", "ice", "9.0", "NaN"]
+    assert zarrc("cat", "--decode", "--format=csv", f"{path}/b").text.split() == ["0", "cloud|snow", "cloud|low", "high"]
+    assert zarrc("cat", "--decode", "--json", f"{path}/b").json["data"] == [0, "cloud|snow", "cloud|low", "high"]
+    assert read(zarrc, "--decode", f"{path}/b").tolist() == [0, 3, 5, 8]
+    assert zarrc("cat", f"{path}/a").text.split() == ["0", "2", "9", "7"]
