@@ -2,6 +2,7 @@
  * commands/cmd_summary.c - zarrc summary: statistics of an array or of a region, as text,
  * CSV or JSON, and a histogram that is drawn with characters.
  */
+#include "cf/cf.h"
 #include "node/node.h"
 
 #include <math.h>
@@ -9,6 +10,7 @@
 #include <string.h>
 
 static const struct cli_option options[] = {
+    CLI_NEAREST_OPTION,
     {"over", 0, 0, "DIMS", NULL,
      "compute statistics over these dimensions of the region, by name or number, and "
      "keep "

@@ -63,12 +63,12 @@ _zarrc()
         info) words+=' -s --stats -m --metadata' ;;
         ls) words+=' -l --long -R --recursive --stored' ;;
         tree) words+=' --ascii' ;;
-        cat) words+=' -F --format --field --memory --trust --missing-chunks --skip-damaged --lost' ;;
+        cat) words+=' -F --format --field --nearest --decode --memory --trust --missing-chunks --skip-damaged --lost' ;;
         attrs) words+=' -t --text --replace --no-consolidate' ;;
         create) words+=' --shape -t --dtype -l --like --document -c --chunks -s --shards -C --codec --index-codec --checksum --index-at-start --fill --dims -a --attributes --zarr-format --key-encoding --separator --order --keep-fill -g --group -f --force --if-missing --no-consolidate' ;;
-        import) words+=' -F --format -t --dtype --shape --byte-order --offset --field -l --like -c --chunks -s --shards -C --codec --index-codec --checksum --index-at-start --fill --dims -a --attributes --zarr-format --key-encoding --separator --order --keep-fill -f --force --no-consolidate' ;;
-        export) words+=' -F --format --field --memory --trust --missing-chunks --skip-damaged --lost -f --force' ;;
-        explain) words+=' -w --write --memory --trust' ;;
+        import) words+=' -F --format -t --dtype --nearest --shape --byte-order --offset --field -l --like -c --chunks -s --shards -C --codec --index-codec --checksum --index-at-start --fill --dims -a --attributes --zarr-format --key-encoding --separator --order --keep-fill -f --force --no-consolidate' ;;
+        export) words+=' -F --format --field --nearest --decode --memory --trust --missing-chunks --skip-damaged --lost -f --force' ;;
+        explain) words+=' -w --write --memory --trust --nearest' ;;
         cp) words+=' -f --force --resume --skip-equal --verify --no-consolidate' ;;
         mv) words+=' -f --force --resume --skip-equal --no-consolidate' ;;
         rm) words+=' -r --recursive -f --force -n --dry-run --no-consolidate' ;;
@@ -77,12 +77,12 @@ _zarrc()
         reencode) words+=' -c --chunks -s --shards -C --codec --index-codec --checksum --index-at-start --fill --dims -a --attributes --zarr-format --key-encoding --separator --order --resume -f --force --verify --keep-fill --missing-chunks --skip-damaged --no-consolidate' ;;
         migrate) words+=' --zarr-format -n --dry-run -f --force --remove-old --keep-fill --resume --no-consolidate' ;;
         verify) words+=' --no-data --missing-chunks --strict -N --show --repair -y --yes' ;;
-        diff) words+=' --rtol --atol --nan-differs -N --show --storage --data --field --missing-chunks' ;;
+        diff) words+=' --rtol --atol --nan-differs -N --show --nearest --storage --data --field --missing-chunks' ;;
         clean) words+=' -n --dry-run --age' ;;
         repack) words+=' -n --dry-run' ;;
         consolidate) words+=' --check --key' ;;
-        plot) words+=' -o --output -f --force -t --term -s --slice --field --size -m --map -p --percentiles --min --max --hide-fill --origin --aspect --bare --title' ;;
-        summary) words+=' --over --weights --missing --quantiles -b --bins --edges -F --format --field --trust --missing-chunks' ;;
+        plot) words+=' -o --output -f --force -t --term -s --slice --field --nearest --size -m --map -p --percentiles --min --max --hide-fill --origin --aspect --bare --title' ;;
+        summary) words+=' --nearest --over --weights --missing --quantiles -b --bins --edges -F --format --field --trust --missing-chunks' ;;
         calibrate) words+=' -n --dry-run --size' ;;
         esac
     else
