@@ -125,17 +125,17 @@ zarr_status zr_leaf_compare(const struct zr_work *w, struct zr_leaf_write *lw,
     const struct zr_level *lv = lw->level;
     const struct zr_program *p = lv->encode;
     const uint64_t n = p->decoded_bytes / p->item_bytes;
-    bool equal, filled;
     void *ptr = NULL;
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_mem_host_ptr(w->io->engine->memory, elements, p->decoded_bytes, &ptr, err));
-    equal = zr_elements_equal(ptr, n, p->swap_bytes > 1 ? lv->fill_swapped : lv->fill,
-                              p->item_bytes, l->variable);
-    filled = equal;
+    lw->empty = zr_elements_equal(ptr, n, p->swap_bytes > 1 ? lv->fill_swapped : lv->fill,
+                                  p->item_bytes, l->variable);
+    lw->filled = lw->empty;
     if (lv->own_fill) /* the programs of such levels end in native order */
-        filled = zr_all_equal(ptr, n, l->fill, p->item_bytes);
-    zr_leaf_note_answer(w, lw, equal, filled);
+        lw->filled = zr_all_equal(ptr, n, l->fill, p->item_bytes);
+    lw->empty = lw->empty && !lw->must_stay;
+    w->worker->stats.chunks_missing += lw->empty;
 out:
     return st;
 }

@@ -48,10 +48,11 @@ zarr_status zr_leaf_before(const struct zr_work *w, const struct zr_leaf_write *
  * if the CPU cannot read them, and sets lw->empty. */
 zarr_status zr_leaf_prepare(const struct zr_work *w, struct zr_leaf_write *lw,
                             zarr_memory *elements, zarr_memory *host, zarr_error *err);
-/* Compares elements in host memory with the fill value, and notes the answers. */
+/* Compares elements in host memory with the fill value, sets lw->empty and lw->filled,
+ * and counts an empty leaf. */
 zarr_status zr_leaf_compare(const struct zr_work *w, struct zr_leaf_write *lw,
                             const zarr_memory *elements, zarr_error *err);
-/* Sets lw->empty and lw->filled, and counts an empty leaf. equal: its elements equal the
+/* The same with answers that are known. equal: its elements equal the
  * fill value of its level. filled: they equal that of the array. */
 static inline void zr_leaf_note_answer(const struct zr_work *w, struct zr_leaf_write *lw,
                                        bool equal, bool filled)
