@@ -1,7 +1,6 @@
 """Groups: the members of a hierarchy."""
 from __future__ import annotations
 
-import concurrent.futures
 import contextvars
 import dataclasses
 import json
@@ -201,6 +200,7 @@ class Group(Node, _core.Group):
         if len(rows) < 2 or self._is_consolidated or self.store._adapter is not None or self.store._caps[1] & _core.ZARR_STORE_CAP_FAST_GET:
             yield from map(self._open_row, rows)
             return
+        import concurrent.futures  # here, because it takes 0.6 ms of the time of `import zarrc`
         with concurrent.futures.ThreadPoolExecutor(_AT_ONCE, "zarrc-open") as pool:
             for i in range(0, len(rows), _AT_ONCE):
                 opened = [pool.submit(contextvars.copy_context().run, self._open_row, row) for row in rows[i:i + _AT_ONCE]]
