@@ -213,7 +213,8 @@ bool cf_is_number(const zarr_dtype *type)
 {
     const uint32_t kind = zarr_dtype_kind(type);
 
-    return kind == ZARR_KIND_INT || kind == ZARR_KIND_UINT || kind == ZARR_KIND_FLOAT;
+    return zarr_dtype_components(type) == 1 &&
+           (kind == ZARR_KIND_INT || kind == ZARR_KIND_UINT || kind == ZARR_KIND_FLOAT);
 }
 
 int cf_find(struct cli *cli, const zarr_array *array, const zarr_dtype *type,

@@ -67,6 +67,7 @@ static int check_inits(void)
     CHECK_INIT(zarr_open_options, ZARR_OPEN_OPTIONS_INIT);
     CHECK_INIT(zarr_consolidate_options, ZARR_CONSOLIDATE_OPTIONS_INIT);
     CHECK_INIT(zarr_shape_options, ZARR_SHAPE_OPTIONS_INIT);
+    CHECK_INIT(zarr_summary_options, ZARR_SUMMARY_OPTIONS_INIT);
     return n;
 }
 
