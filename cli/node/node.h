@@ -246,7 +246,9 @@ struct cli_lost {
     struct cli_region region;
     uint64_t block[ZARR_MAX_RANK];
     int32_t ndim;
-    bool is_block; /* nothing of the block can be decoded */
+    bool is_all;        /* no element of the block can be decoded */
+    bool is_block;      /* nor has it chunks outside of the shape */
+    bool is_read_error; /* the disk or the network failed */
     char *reason;
 };
 /* Zero it before use. */
@@ -257,9 +259,14 @@ struct cli_losses {
 /* Decodes each chunk of a block, and appends the regions that are lost. */
 zarr_status cli_block_probe(struct cli *cli, zarr_array *array, const uint64_t *block,
                             struct cli_losses *out, zarr_error *err);
-/* Replaces the region by missing chunks, or by NaN if the type has one. The other chunks
- * of the block keep their encoded bytes. */
-zarr_status cli_block_drop(zarr_array *array, const struct cli_lost *lost, bool nan,
+enum cli_drop {
+    CLI_DROP_ERASE, /* the chunks become missing */
+    CLI_DROP_FILL,  /* chunks of fill values are written */
+    CLI_DROP_NAN    /* chunks of NaN, if the type has it */
+};
+/* Replaces a lost region. The other chunks of the block keep their encoded bytes. */
+zarr_status cli_block_drop(struct cli *cli, zarr_array *array,
+                           const struct cli_lost *lost, enum cli_drop how,
                            zarr_error *err);
 void cli_losses_free(struct cli_losses *losses);
 /* One line on stderr; with --json, a JSON object. */
@@ -275,9 +282,11 @@ struct cli_elements_block {
 zarr_status cli_region_read(struct cli *cli, zarr_array *array,
                             const struct cli_region *region, uint32_t missing,
                             struct cli_elements_block *out, zarr_error *err);
-/* repeat: data is one element, which is written to all of the region. */
+/* repeat: data is one element, which is written to all of the region. empty:
+ * ZARR_EMPTY_CHUNKS_*. */
 zarr_status cli_region_write(zarr_array *array, const struct cli_region *region,
-                             const void *data, bool repeat, zarr_error *err);
+                             const void *data, bool repeat, uint32_t empty,
+                             zarr_error *err);
 void cli_elements_block_free(struct cli_elements_block *block);
 
 /* Reads of one array that skip damage. Set the first three members. */

@@ -183,24 +183,44 @@ static zarr_status erase_key(const struct cli_overlay *o, const char *key,
     return st == ZARR_ERR_NOT_FOUND ? ZARR_OK : st;
 }
 
+/* version: the one to replace, all zero: none, NULL: whatever is there. */
 static zarr_status put_key(const struct cli_overlay *o, const char *key, uint64_t bytes,
-                           const zarr_store_value *seen, zarr_error *err)
+                           const zarr_store_version *version, zarr_error *err)
 {
-    static const zarr_store_version none = {{0}};
-    const bool is_new = seen->bytes == UINT64_MAX;
     zarr_memory mem = {.device_type = ZARR_DEVICE_CPU, .bytes = bytes};
     zarr_status st;
 
     mem.handle = cli_alloc((size_t)bytes + 1);
     st = zarr_store_get(o->values, key, 0, mem.handle, &bytes, NULL, err);
     if (!st)
-        st = zarr_store_write(o->base, key, &mem,
-                              seen->has_version ? &seen->version
-                              : is_new          ? &none
-                                                : NULL,
-                              NULL, cli_cancel, err);
+        st = zarr_store_write(o->base, key, &mem, version, NULL, cli_cancel, err);
     free(mem.handle);
     return st;
+}
+
+/* The change of a key that had no value: it is missing, or something else is in its
+ * place. put: the length of the new value, or NULL. */
+static zarr_status commit_unseen(const struct cli_overlay *o, const char *key,
+                                 const uint64_t *put, zarr_error *err)
+{
+    static const zarr_store_version none = {{0}};
+    zarr_store_value now = ZARR_STORE_VALUE_INIT;
+    zarr_status st = zarr_store_stat(o->base, key, &now, cli_cancel, err);
+
+    if (st == ZARR_ERR_NOT_FOUND)
+        return put ? put_key(o, key, *put, &none, err) : ZARR_OK;
+    if (!st) {
+        *err = (zarr_error){.code = ZARR_ERR_CONFLICT};
+        snprintf(err->message, sizeof err->message, "%s: was written meanwhile", key);
+        return ZARR_ERR_CONFLICT;
+    }
+    if (!cli_is_damage(st, err))
+        return st;
+    /* a link is replaced in one step, and a folder in two */
+    if (put && put_key(o, key, *put, NULL, NULL) == ZARR_OK)
+        return ZARR_OK;
+    st = remove_fault(o, key, err);
+    return st || !put ? st : put_key(o, key, *put, &none, err);
 }
 
 void cli_overlay_see(const struct cli_overlay *o, const char *key, zarr_store_value *out)
@@ -225,24 +245,15 @@ zarr_status cli_overlay_commit(struct cli_overlay *o, const char *key,
 {
     zarr_store_value value = ZARR_STORE_VALUE_INIT;
     const bool put = zarr_store_stat(o->values, key, &value, NULL, NULL) == ZARR_OK;
-    const bool erase = has_key(o->erased, key);
-    zarr_error why = {0};
-    zarr_status st = ZARR_OK;
+    zarr_status st;
 
-    if (!put && !erase)
+    if (!put && !has_key(o->erased, key))
         return ZARR_OK;
-    if (seen->bytes == UINT64_MAX && !seen->has_version) {
-        zarr_store_value now = ZARR_STORE_VALUE_INIT;
-
-        st = zarr_store_stat(o->base, key, &now, cli_cancel, &why);
-        if (st == ZARR_ERR_NOT_FOUND)
-            st = ZARR_OK;
-        else if (cli_is_damage(st, &why))
-            st = remove_fault(o, key, err);
-    }
-    if (!st && put)
-        st = put_key(o, key, value.bytes, seen, err);
-    else if (!st)
+    if (seen->bytes == UINT64_MAX)
+        st = commit_unseen(o, key, put ? &value.bytes : NULL, err);
+    else if (put)
+        st = put_key(o, key, value.bytes, seen->has_version ? &seen->version : NULL, err);
+    else
         st = erase_key(o, key, seen, err);
     if (!st)
         cli_overlay_forget(o, key);

@@ -28,11 +28,13 @@ struct repair {
     const struct cli_node *node;
     enum how how;
     bool yes;
+    enum cli_drop drop;
     struct cli_node from; /* the other store */
     struct cli_overlay *overlay;
     zarr_store *store; /* the overlay */
-    struct watched *watched;
-    size_t n_watched;
+    struct watched watched[2];
+    unsigned n_watched;
+    struct cli_keys tried;                /* paths whose documents cannot be restored */
     uint64_t n_items, n_failed, n_mended; /* n_mended: findings in chunks */
 };
 
@@ -45,21 +47,19 @@ static zarr_status set_error(zarr_error *err, zarr_status st, const char *text)
 
 /* ---- the keys of one repair ---- */
 
-static void watch(struct repair *r, char *key)
+static void watch(struct repair *r, const char *path, const char *name)
 {
-    struct watched *w;
+    struct watched *w = &r->watched[r->n_watched++];
 
-    r->watched = cli_realloc(r->watched, (r->n_watched + 1) * sizeof *r->watched);
-    w = &r->watched[r->n_watched++];
-    w->key = key;
-    cli_overlay_see(r->overlay, key, &w->seen);
+    w->key = cli_path_join(path, name);
+    cli_overlay_see(r->overlay, w->key, &w->seen);
 }
 
 /* Makes the changes, or after a failure forgets them. A plan keeps those of documents. */
 static zarr_status finish(struct repair *r, zarr_status st, bool keep, zarr_error *err)
 {
-    for (size_t i = 0; i < r->n_watched; i++) {
-        struct watched *w = &r->watched[i];
+    for (; r->n_watched; r->n_watched--) {
+        struct watched *w = &r->watched[r->n_watched - 1];
 
         if (!st && r->yes)
             st = cli_overlay_commit(r->overlay, w->key, &w->seen, err);
@@ -67,75 +67,85 @@ static zarr_status finish(struct repair *r, zarr_status st, bool keep, zarr_erro
             cli_overlay_forget(r->overlay, w->key);
         free(w->key);
     }
-    free(r->watched);
-    r->watched = NULL;
-    r->n_watched = 0;
     return st;
 }
 
 /* ---- the plan ---- */
 
-static void tell_json(const struct repair *r, const char *key, const char *action,
-                      const struct cli_losses *lost, const char *reason)
-{
-    struct cli_json *j = cli_json(r->cli);
-
-    cli_json_object(j);
-    cli_json_text(cli_key(j, "key"), key);
-    cli_json_text(cli_key(j, "action"), action);
-    cli_json_list(cli_key(j, "regions"));
-    for (size_t i = 0; lost && i < lost->n; i++) {
-        char *text = cli_region_text(lost->items[i].ndim, &lost->items[i].region);
-
-        cli_json_text(j, text);
-        free(text);
-    }
-    cli_json_end(j);
-    cli_json_bool(cli_key(j, "done"), r->yes && !reason);
-    cli_json_text(cli_key(j, "reason"), reason);
-    cli_json_end(j);
-}
-
 /* One line of the plan, or of what was done. lost may be NULL. */
 static void tell(struct repair *r, const char *key, const char *action,
                  const struct cli_losses *lost, zarr_status st, const zarr_error *err)
 {
+    struct cli_json *j = r->cli->json ? cli_json(r->cli) : NULL;
     struct cli_string regions = {0};
 
     r->n_items++;
     r->n_failed += st != ZARR_OK;
-    if (r->cli->json) {
-        tell_json(r, key, action, lost, st ? err->message : NULL);
-        return;
-    }
     cli_string_add(&regions, "", 0);
+    if (j) {
+        cli_json_object(j);
+        cli_json_text(cli_key(j, "key"), key);
+        cli_json_text(cli_key(j, "action"), action);
+        cli_json_list(cli_key(j, "regions"));
+    }
     for (size_t i = 0; lost && i < lost->n; i++) {
         char *text = cli_region_text(lost->items[i].ndim, &lost->items[i].region);
 
-        cli_string_printf(&regions, " [%s]", text);
+        if (j)
+            cli_json_text(j, text);
+        else
+            cli_string_printf(&regions, " [%s]", text);
         free(text);
     }
-    if (st)
+    if (j) {
+        cli_json_end(j);
+        cli_json_bool(cli_key(j, "done"), r->yes && !st);
+        cli_json_text(cli_key(j, "reason"), st ? err->message : NULL);
+        cli_json_end(j);
+    } else if (st) {
         cli_line(r->cli, "%s: cannot %s%s: %s\n", key, action, regions.text,
                  err->message);
-    else
+    } else {
         cli_line(r->cli, "%s: %s%s%s\n", key, r->yes ? "done: " : "plan: ", action,
                  regions.text);
+    }
     cli_string_free(&regions);
 }
 
 /* ---- blocks ---- */
 
+static bool has_same_fill(const zarr_array *a, const zarr_array *b)
+{
+    const zarr_array *const both[2] = {a, b};
+    char text[2][ZARR_ERROR_MESSAGE_BYTES] = {{0}};
+    size_t bytes[2] = {0};
+
+    for (int i = 0; i < 2; i++) {
+        const void *fill = zarr_array_fill_value(both[i]);
+
+        if (fill && zarr_dtype_print(zarr_array_dtype(both[i]), fill, text[i],
+                                     sizeof text[i], &bytes[i], NULL) != ZARR_OK)
+            return false;
+    }
+    return bytes[0] == bytes[1] && bytes[0] < sizeof text[0] &&
+           memcmp(text[0], text[1], bytes[0]) == 0;
+}
+
+/* Whether encoded blocks of one array mean the same in the other. */
 static bool has_same_encoding(const zarr_array *a, const zarr_array *b,
                               const uint64_t *block)
 {
+    const size_t shape_bytes = (size_t)zarr_array_ndim(a) * sizeof(uint64_t);
     uint64_t at[2][ZARR_MAX_RANK] = {{0}}, size[2][ZARR_MAX_RANK] = {{0}};
 
-    return zarr_array_block_extent(a, block, at[0], size[0], NULL) == ZARR_OK &&
+    return zarr_array_ndim(a) == zarr_array_ndim(b) &&
+           memcmp(zarr_array_shape(a), zarr_array_shape(b), shape_bytes) == 0 &&
+           zarr_dtype_equal(zarr_array_dtype(a), zarr_array_dtype(b)) &&
+           zarr_array_block_extent(a, block, at[0], size[0], NULL) == ZARR_OK &&
            zarr_array_block_extent(b, block, at[1], size[1], NULL) == ZARR_OK &&
            memcmp(at[0], at[1], sizeof at[0]) == 0 &&
            memcmp(size[0], size[1], sizeof size[0]) == 0 &&
-           strcmp(zarr_array_codecs(a), zarr_array_codecs(b)) == 0;
+           strcmp(zarr_array_codecs(a), zarr_array_codecs(b)) == 0 && has_same_fill(a, b);
 }
 
 static zarr_status copy_encoded(zarr_array *other, zarr_array *array,
@@ -156,47 +166,48 @@ static zarr_status copy_encoded(zarr_array *other, zarr_array *array,
     return st;
 }
 
-static zarr_status copy_elements(struct repair *r, zarr_array *other, zarr_array *array,
-                                 const struct cli_region *region, zarr_error *err)
-{
-    const uint64_t n = cli_product(zarr_array_ndim(array), region->count);
-    struct cli_elements_block buffer = {0};
-    zarr_status st;
-
-    if (cli_mul(n, zarr_dtype_item_bytes(zarr_array_dtype(array))) >
-        cli_buffer_bytes(r->cli))
-        return set_error(err, ZARR_ERR_LIMIT,
-                         "the other store has other codecs or chunks, and the elements "
-                         "exceed the buffers: raise --mem");
-    st = cli_region_read(r->cli, other, region, ZARR_MISSING_ERROR, &buffer, err);
-    if (!st)
-        st = cli_region_write(array, region, buffer.data, false, err);
-    cli_elements_block_free(&buffer);
-    return st;
-}
-
 static zarr_status copy_block(struct repair *r, zarr_array *array, const char *path,
                               const struct cli_losses *lost, zarr_error *err)
 {
-    const size_t shape_bytes = (size_t)zarr_array_ndim(array) * sizeof(uint64_t);
+    const struct cli_lost *first = &lost->items[0];
+    struct cli_elements_block buffer = {0};
     char *at = cli_path_join(r->from.path, path);
     zarr_array *other = NULL;
     zarr_status st = zarr_array_open(&other, r->from.store, at, NULL, err);
 
-    if (!st &&
-        (zarr_array_ndim(array) != zarr_array_ndim(other) ||
-         memcmp(zarr_array_shape(array), zarr_array_shape(other), shape_bytes) != 0 ||
-         !zarr_dtype_equal(zarr_array_dtype(array), zarr_array_dtype(other))))
+    if (!st && !has_same_encoding(array, other, first->block))
         st = set_error(err, ZARR_ERR_INVALID,
-                       "the array in the other store has another shape or data type");
-    if (!st && lost->items[0].is_block &&
-        has_same_encoding(array, other, lost->items[0].block))
-        st = copy_encoded(other, array, lost->items[0].block, err);
+                       "the array in the other store has another shape, data type, fill "
+                       "value, chunk grid or codecs");
+    if (!st && first->is_block)
+        st = copy_encoded(other, array, first->block, err);
     else
-        for (size_t i = 0; i < lost->n && !st; i++)
-            st = copy_elements(r, other, array, &lost->items[i].region, err);
+        for (size_t i = 0; i < lost->n && !st; i++) {
+            const struct cli_region *region = &lost->items[i].region;
+
+            st = cli_region_read(r->cli, other, region, ZARR_MISSING_ERROR, &buffer, err);
+            if (!st)
+                st = cli_region_write(array, region, buffer.data, false,
+                                      ZARR_EMPTY_CHUNKS_WRITE, err);
+        }
+    cli_elements_block_free(&buffer);
     zarr_array_free(other);
     free(at);
+    return st;
+}
+
+/* Replaces what is lost of one block. */
+static zarr_status delete_block(struct repair *r, zarr_array *array,
+                                const struct cli_losses *lost, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    for (size_t i = 0; i < lost->n && !st; i++)
+        st = lost->items[i].is_read_error
+                 ? set_error(err, ZARR_ERR_IO,
+                             "it cannot be read, but may be sound: the disk or the "
+                             "network failed; reencode --skip-damaged saves the rest")
+                 : cli_block_drop(r->cli, array, &lost->items[i], r->drop, err);
     return st;
 }
 
@@ -210,11 +221,9 @@ static zarr_status mend_block(struct repair *r, const struct cli_fault *fault,
 
     if (!st)
         st = cli_block_probe(r->cli, array, fault->block, lost, err);
-    if (!st && lost->n && r->how == HOW_FROM)
-        st = copy_block(r, array, fault->path, lost, err);
-    else
-        for (size_t i = 0; i < lost->n && !st; i++)
-            st = cli_block_drop(array, &lost->items[i], false, err);
+    if (!st && lost->n)
+        st = r->how == HOW_FROM ? copy_block(r, array, fault->path, lost, err)
+                                : delete_block(r, array, lost, err);
     if (!st)
         st = cli_block_probe(r->cli, array, fault->block, &rest, err);
     if (!st && rest.n)
@@ -230,11 +239,12 @@ static void repair_block(struct repair *r, const struct cli_fault *fault)
     zarr_error err = {0};
     zarr_status st;
 
-    watch(r, cli_strdup(fault->key));
+    watch(r, "", fault->key);
     st = mend_block(r, fault, &lost, &err);
     st = finish(r, st, false, &err);
     tell(r, fault->key,
          r->how == HOW_FROM                  ? "copy"
+         : r->drop == CLI_DROP_FILL          ? "fill"
          : lost.n && !lost.items[0].is_block ? "delete chunks"
                                              : "delete",
          &lost, st, &err);
@@ -344,34 +354,117 @@ static zarr_status open_node(const struct repair *r, const char *path, zarr_erro
     return st == ZARR_ERR_UNSUPPORTED ? ZARR_OK : st;
 }
 
+/* Whether a document of a newer version is in the place of the one to restore, or only
+ * documents of the other format. */
+static bool is_no_place(const struct repair *r, const char *path, bool is_v3)
+{
+    static const char *const names[] = {"zarr.json", ".zarray", ".zgroup"};
+    bool has[2] = {false, false}, is_newer = false; /* has: documents of v2, of v3 */
+
+    for (unsigned i = 0; i < 3; i++) {
+        char *key = cli_path_join(path, names[i]), text[4096] = "";
+        uint64_t n = sizeof text - 1;
+        size_t bytes = 0;
+        const char *version, *type;
+        const zarr_status st =
+            zarr_store_get(r->store, key, 0, text, &n, cli_cancel, NULL);
+
+        has[i == 0] = has[i == 0] || st != ZARR_ERR_NOT_FOUND;
+        version = cli_json_member(text, "zarr_format", &bytes);
+        is_newer = is_newer || (version && bytes && strcspn(version, "23") != 0);
+        type = i == 0 ? cli_json_member(text, "node_type", &bytes) : NULL;
+        is_newer = is_newer || (type && strncmp(type, "\"array\"", 7) != 0 &&
+                                strncmp(type, "\"group\"", 7) != 0);
+        free(key);
+    }
+    return is_newer || (has[!is_v3] && !has[is_v3]);
+}
+
+static zarr_status check_place(const struct repair *r, const struct documents *d,
+                               zarr_error *err)
+{
+    const bool is_v3 = strcmp(d->main_name, "zarr.json") == 0;
+    char *above = cli_strdup(d->path), *slash = strrchr(above, '/');
+    const bool bad =
+        is_no_place(r, above, is_v3) ||
+        (*above && (*(slash ? slash : above) = '\0', is_no_place(r, above, is_v3)));
+
+    free(above);
+    return bad ? set_error(err, ZARR_ERR_INVALID,
+                           "its metadata, or that of the group above, has another Zarr "
+                           "format than the metadata to restore")
+               : ZARR_OK;
+}
+
+/* How many of the first stored blocks can be decoded with restored metadata. */
+struct fit {
+    struct repair *r;
+    zarr_array *array;
+    unsigned n, n_good;
+};
+
+static int try_block(void *user, const zarr_block_info *block)
+{
+    struct fit *f = user;
+    struct cli_losses lost = {0};
+
+    f->n_good +=
+        cli_block_probe(f->r->cli, f->array, block->coordinates, &lost, NULL) || !lost.n;
+    cli_losses_free(&lost);
+    return ++f->n == 8 || f->n_good;
+}
+
+/* Opens a node, and if it is an array, looks at its chunks. */
+static zarr_status check_restored(struct repair *r, const char *path, zarr_error *err)
+{
+    struct fit fit = {.r = r};
+    zarr_status st = open_node(r, path, err);
+
+    if (!st && zarr_array_open(&fit.array, r->store, path, NULL, NULL) == ZARR_OK)
+        st = zarr_array_list_blocks(fit.array, ZARR_BLOCKS_STORED, try_block, &fit, NULL,
+                                    err);
+    zarr_array_free(fit.array);
+    return st || !fit.n || fit.n_good
+               ? st
+               : set_error(err, ZARR_ERR_CORRUPT,
+                           "the chunks cannot be decoded with the metadata to restore");
+}
+
 /* Tries the main document alone, then the attributes alone, then both: a sound document
  * keeps its bytes. */
 static zarr_status put_documents(struct repair *r, const struct documents *d,
                                  zarr_error *err)
 {
-    char *key[2] = {cli_path_join(d->path, d->main_name),
-                    cli_path_join(d->path, ".zattrs")};
+    const char *const names[2] = {d->main_name, ".zattrs"};
     const char *text[2] = {d->main, d->attributes};
-    zarr_status st = ZARR_ERR_NOT_FOUND;
+    const unsigned sets = strcmp(d->main_name, "zarr.json") == 0 ? 1 : 3;
+    zarr_status st = check_place(r, d, err);
+    bool done = false;
 
-    watch(r, cli_strdup(key[0]));
-    watch(r, cli_strdup(key[1]));
-    for (unsigned set = 1; set <= 3 && st; set++) {
-        st = ZARR_OK;
-        for (unsigned i = 0; i < 2 && !st; i++) {
-            cli_overlay_forget(r->overlay, key[i]);
+    watch(r, d->path, names[0]);
+    if (sets > 1)
+        watch(r, d->path, names[1]);
+    for (unsigned set = 1; set <= sets && !st && !done; set++) {
+        for (unsigned i = 0; i < r->n_watched && !st; i++) {
+            const char *key = r->watched[i].key;
+
+            cli_overlay_forget(r->overlay, key);
             if (set & 1u << i && text[i])
-                st =
-                    zarr_store_put(r->store, key[i], text[i], strlen(text[i]), NULL, err);
-            else if (set & 1u << i && i == 1)
-                st = zarr_store_erase(r->store, key[i], NULL, err);
+                st = zarr_store_put(r->store, key, text[i], strlen(text[i]), NULL, err);
+            else if (set & 1u << i)
+                st = zarr_store_erase(r->store, key, NULL, err);
         }
-        if (!st)
-            st = open_node(r, d->path, err);
+        done = !st && open_node(r, d->path, err) == ZARR_OK;
     }
-    free(key[0]);
-    free(key[1]);
-    return st;
+    return st ? st : done ? check_restored(r, d->path, err) : err->code;
+}
+
+static int add_path(void *user, const char *path, const char *what)
+{
+    const zarr_store_item item = {.key = path};
+
+    (void)what;
+    return cli_keys_add(user, &item);
 }
 
 /* Restores the documents of one node. */
@@ -381,6 +474,9 @@ static bool restore(struct repair *r, const char *path)
     zarr_error err = {0};
     zarr_status st;
 
+    for (size_t i = 0; i < r->tried.n_items; i++)
+        if (strcmp(r->tried.items[i], path) == 0)
+            return false;
     if (r->how == HOW_FROM)
         find_in_store(r, &d);
     else
@@ -393,16 +489,12 @@ static bool restore(struct repair *r, const char *path)
     st = finish(r, st, true, &err);
     tell(r, *path ? path : "/", "restore the metadata", NULL, st, &err);
     documents_free(&d);
+    if (st)
+        (void)add_path(&r->tried, path, NULL);
     return st == ZARR_OK;
 }
 
 /* ---- consolidated metadata ---- */
-
-static void watch_consolidated(struct repair *r, const char *path)
-{
-    watch(r, cli_path_join(path, "zarr.json"));
-    watch(r, cli_path_join(path, ".zmetadata"));
-}
 
 static bool consolidate(struct repair *r, const char *path)
 {
@@ -412,7 +504,8 @@ static bool consolidate(struct repair *r, const char *path)
     zarr_status st;
 
     opts.consolidated = ZARR_CONSOLIDATED_NEVER;
-    watch_consolidated(r, path);
+    watch(r, path, "zarr.json");
+    watch(r, path, ".zmetadata");
     st = zarr_group_open(&group, r->store, path, &opts, &err);
     if (!st)
         st = zarr_group_consolidate(group, NULL, &err);
@@ -429,45 +522,16 @@ static int any_key(void *user, const zarr_store_item *item)
     return 1;
 }
 
-/* One node that differs from its entry. */
-static bool repair_entry(struct repair *r, const char *path, bool *restored)
+/* Whether the documents of a node are missing, but not what is below it. */
+static bool is_missing(const struct repair *r, const char *path)
 {
-    char *above = cli_strdup(path);
     bool any = false;
     zarr_error err = {0};
-    zarr_status st = ZARR_OK;
 
-    if (open_node(r, path, &err) == ZARR_ERR_NOT_FOUND)
-        st = zarr_store_list(r->store, path, ZARR_LIST_RECURSIVE, any_key, &any,
-                             cli_cancel, &err);
-    if (any) {
-        free(above);
-        return *restored = restore(r, path);
-    }
-    if (r->how == HOW_FROM) { /* only the other direction mends it */
-        free(above);
-        return true;
-    }
-    while (*above) {
-        char *slash = strrchr(above, '/');
-
-        *(slash ? slash : above) = '\0';
-        watch_consolidated(r, above);
-    }
-    if (!st)
-        st = zarr_group_consolidated_update(r->store, path, NULL, NULL, &err);
-    st = finish(r, st, true, &err);
-    tell(r, path, "bring the consolidated metadata up to date", NULL, st, &err);
-    free(above);
-    return st == ZARR_OK;
-}
-
-static int add_path(void *user, const char *path, const char *what)
-{
-    const zarr_store_item item = {.key = path};
-
-    (void)what;
-    return cli_keys_add(user, &item);
+    return open_node(r, path, &err) == ZARR_ERR_NOT_FOUND &&
+           zarr_store_list(r->store, path, ZARR_LIST_RECURSIVE, any_key, &any, cli_cancel,
+                           &err) == ZARR_OK &&
+           any;
 }
 
 /* The paths of a group's nodes that differ from its consolidated metadata. */
@@ -491,18 +555,18 @@ static bool repair_group(struct repair *r, const char *path)
 {
     struct cli_keys paths = {0};
     zarr_error err = {0};
-    zarr_status st = find_stale(r, path, &paths, &err);
-    bool ok = true, restored = false;
+    const zarr_status st = find_stale(r, path, &paths, &err);
+    bool ok = !st || st == ZARR_ERR_NOT_FOUND || cli_is_damage(st, &err);
+    bool again = false, stale = st ? st != ZARR_ERR_NOT_FOUND : paths.n_items > 0;
 
-    if (st == ZARR_ERR_NOT_FOUND) /* not consolidated */
-        return true;
-    if (st)
-        return r->how == HOW_CONSOLIDATED && consolidate(r, path);
-    for (size_t i = 0; i < paths.n_items && ok && !restored && !cli_is_cancelled(); i++)
-        ok = repair_entry(r, paths.items[i], &restored);
+    for (size_t i = 0; i < paths.n_items && ok && !again && !cli_is_cancelled(); i++)
+        if (is_missing(r, paths.items[i]))
+            ok = again = restore(r, paths.items[i]);
     cli_keys_free(&paths);
-    /* other nodes may be below the restored one */
-    return restored && ok ? repair_group(r, path) : ok;
+    if (again) /* other nodes may be below the restored one */
+        return repair_group(r, path);
+    /* from: only the other direction mends it */
+    return ok && (!stale || r->how != HOW_CONSOLIDATED || consolidate(r, path));
 }
 
 /* A node whose own documents are sound: a group, because of those of another node. */
@@ -521,6 +585,7 @@ static bool repair_sound_node(struct repair *r, const struct cli_fault *fault)
 
 static int repair_open(struct repair *r, const char *text)
 {
+    zarr_store_caps caps = ZARR_STORE_CAPS_INIT;
     zarr_error err = {0};
     zarr_status st;
     int rc = CLI_OK;
@@ -532,8 +597,19 @@ static int repair_open(struct repair *r, const char *text)
         rc = cli_node_open(r->cli, text + strlen("from:"), CLI_OPEN_PROBE, &r->from);
     if (rc)
         return rc;
+    zarr_store_capabilities(r->node->store, &caps);
+    r->drop = caps.flags & ZARR_STORE_CAP_PUT_IF_VERSION &&
+                      !(caps.flags & ZARR_STORE_CAP_ERASE_IF_VERSION)
+                  ? CLI_DROP_FILL /* such as S3: an erase might hit a newer object */
+                  : CLI_DROP_ERASE;
     st = cli_overlay_open(&r->overlay, &r->store, r->node->store, &err);
     return st ? cli_fail(r->cli, st, &err, "cannot repair %s", r->node->shown) : CLI_OK;
+}
+
+/* Whether documents are missing or damaged: neither limits, permissions nor network. */
+static bool is_broken(zarr_status st, const zarr_error *err)
+{
+    return st == ZARR_ERR_NOT_FOUND || cli_is_damage(st, err);
 }
 
 static void repair_all(struct repair *r, const struct cli_faults *faults)
@@ -547,7 +623,7 @@ static void repair_all(struct repair *r, const struct cli_faults *faults)
         if (f->what == ZARR_FINDING_CHUNK && r->how != HOW_CONSOLIDATED)
             repair_block(r, f);
         else if (f->what == ZARR_FINDING_NODE && r->how != HOW_DELETE &&
-                 open_node(r, f->path, &err))
+                 is_broken(open_node(r, f->path, &err), &err))
             (void)restore(r, f->path);
         else
             later[i] = f->what != ZARR_FINDING_CHUNK && r->how != HOW_DELETE;
@@ -593,6 +669,7 @@ int cli_repair(struct cli *cli, struct cli_node *node, const struct cli_faults *
         repair_all(&r, faults);
     if (!rc && cli->json)
         cli_json_end(cli_json(cli));
+    cli_keys_free(&r.tried);
     zarr_store_free(r.store);
     cli_node_close(&r.from);
     if (!rc && r.yes)

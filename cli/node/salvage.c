@@ -6,6 +6,7 @@
  */
 #include "node/work.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,7 @@ struct probe {
     uint64_t counts[ZARR_MAX_RANK]; /* of chunks in the block */
     unsigned char *is_lost;         /* one for each chunk, in C order */
     uint64_t n, n_lost;
+    uint64_t n_outside; /* chunks of the block outside of the shape */
 };
 
 static zarr_status probe_begin(struct probe *p, zarr_array *array, const uint64_t *block,
@@ -47,6 +49,9 @@ static zarr_status probe_begin(struct probe *p, zarr_array *array, const uint64_
         p->counts[d] = ((size[d] < inside ? size[d] : inside) - 1) / p->chunk[d] + 1;
     }
     p->n = cli_product(p->ndim, p->counts);
+    for (int32_t d = 0; d < p->ndim; d++)
+        size[d] = (size[d] - 1) / p->chunk[d] + 1;
+    p->n_outside = cli_product(p->ndim, size) - p->n;
     return ZARR_OK;
 }
 
@@ -135,7 +140,8 @@ zarr_status cli_region_read(struct cli *cli, zarr_array *array,
 }
 
 zarr_status cli_region_write(zarr_array *array, const struct cli_region *region,
-                             const void *data, bool repeat, zarr_error *err)
+                             const void *data, bool repeat, uint32_t empty,
+                             zarr_error *err)
 {
     static const int64_t zeros[ZARR_MAX_RANK] = {0};
     const int32_t ndim = zarr_array_ndim(array);
@@ -147,12 +153,15 @@ zarr_status cli_region_write(zarr_array *array, const struct cli_region *region,
 
     if (st)
         return st;
-    opts.outside = ZARR_OUTSIDE_RESET;
-    opts.empty_chunks = ZARR_EMPTY_CHUNKS_SKIP;
+    opts.empty_chunks = empty;
     zarr_tensor_host(&tensor, NULL, (void *)(uintptr_t)data, 0, ndim, region->count);
     if (repeat)
         tensor.strides = zeros;
     st = cli_write(array, selection, &tensor, &opts, err);
+    if (cli_is_damage(st, err)) { /* of a chunk that is partly outside of the shape */
+        opts.outside = ZARR_OUTSIDE_RESET;
+        st = cli_write(array, selection, &tensor, &opts, err);
+    }
     zarr_selection_free(selection);
     return st;
 }
@@ -256,7 +265,10 @@ static struct cli_lost *add_lost(struct cli_losses *l, const struct probe *p,
     lost = &l->items[l->n++];
     memset(lost, 0, sizeof *lost);
     lost->ndim = p->ndim;
-    lost->is_block = p->n_lost == p->n;
+    lost->is_all = p->n_lost == p->n;
+    lost->is_block = lost->is_all && (!p->is_lost || !p->n_outside);
+    lost->is_read_error = why->code == ZARR_ERR_IO && why->os_domain == ZARR_OS_ERRNO &&
+                          why->os_code == EIO;
     if (p->ndim)
         memcpy(lost->block, block, (size_t)p->ndim * sizeof *block);
     lost->reason = cli_strdup(why->message);
@@ -304,18 +316,52 @@ static bool make_element(const zarr_array *array, bool nan, void *element)
     return false;
 }
 
-zarr_status cli_block_drop(zarr_array *array, const struct cli_lost *lost, bool nan,
-                           zarr_error *err)
+/* A codec may turn NaN into a number: then it becomes the fill value. */
+static zarr_status check_nan(struct cli *cli, zarr_array *array,
+                             const struct cli_lost *lost, const void *nan,
+                             zarr_error *err)
 {
-    const zarr_dtype *type = zarr_array_dtype(array);
-    void *element = cli_alloc((size_t)zarr_dtype_item_bytes(type) + 1);
+    struct cli_elements_block now = {0};
+    struct cli_region one = lost->region;
+    char text[2][128] = {{0}};
+    size_t bytes;
     zarr_status st;
 
-    nan = make_element(array, nan, element);
-    if (lost->is_block && !nan)
+    for (int32_t d = 0; d < lost->ndim; d++)
+        one.count[d] = 1;
+    st = cli_region_read(cli, array, &one, ZARR_MISSING_FILL, &now, err);
+    for (int i = 0; i < 2 && !st; i++)
+        st = zarr_dtype_print(zarr_array_dtype(array), i ? now.data : nan, text[i],
+                              sizeof text[i], &bytes, err);
+    if (!st && strcmp(text[0], text[1]) != 0)
+        st = cli_block_drop(cli, array, lost, CLI_DROP_ERASE, err);
+    cli_elements_block_free(&now);
+    return st;
+}
+
+zarr_status cli_block_drop(struct cli *cli, zarr_array *array,
+                           const struct cli_lost *lost, enum cli_drop how,
+                           zarr_error *err)
+{
+    const uint32_t empty =
+        how == CLI_DROP_FILL ? ZARR_EMPTY_CHUNKS_WRITE : ZARR_EMPTY_CHUNKS_SKIP;
+    const zarr_dtype *type = zarr_array_dtype(array);
+    void *element = cli_alloc((size_t)zarr_dtype_item_bytes(type) + 1);
+    bool nan;
+    zarr_status st;
+
+    nan = make_element(array, how == CLI_DROP_NAN, element);
+    if (lost->is_block && !nan && how != CLI_DROP_FILL)
         st = zarr_array_block_erase(array, lost->block, cli_cancel, err);
     else
-        st = cli_region_write(array, &lost->region, element, true, err);
+        st = cli_region_write(array, &lost->region, element, true, empty, err);
+    if (lost->is_all && cli_is_damage(st, err)) { /* the index of a nested shard */
+        st = zarr_array_block_erase(array, lost->block, cli_cancel, err);
+        if (!st && nan)
+            st = cli_region_write(array, &lost->region, element, true, empty, err);
+    }
+    if (!st && nan)
+        st = check_nan(cli, array, lost, element, err);
     free(element);
     return st;
 }
@@ -362,7 +408,8 @@ static zarr_status skip_block(struct cli *cli, zarr_array *array, const uint64_t
     zarr_status st = cli_block_probe(cli, array, block, &losses, err);
 
     for (size_t i = 0; i < losses.n && !st; i++) {
-        st = cli_block_drop(array, &losses.items[i], nan, err);
+        st = cli_block_drop(cli, array, &losses.items[i],
+                            nan ? CLI_DROP_NAN : CLI_DROP_ERASE, err);
         cli_tell_lost(cli, shown, &losses.items[i]);
         ++*n_lost;
     }

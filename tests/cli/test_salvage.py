@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import struct
+import subprocess
 import zipfile
 from dataclasses import dataclass, field
 
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 import s3_server
 import zarr
+from conftest import PROGRAM
 from zarr.codecs import BloscCodec, BytesCodec, Crc32cCodec, GzipCodec, ShardingCodec, ZstdCodec
 
 LOST = 8
@@ -230,6 +232,7 @@ def test_delete(zarrc, damage_case):
     assert files(store) == before
     assert {r["key"] for r in plan["repairs"]} == keys and not any(r["done"] or r["reason"] for r in plan["repairs"])
     done = zarrc("verify", "--json", "--repair=delete", "--yes", store).json
+    assert sorted((r["key"], r["action"], r["regions"]) for r in done["repairs"]) == sorted((r["key"], r["action"], r["regions"]) for r in plan["repairs"])
     assert {r["key"] for r in done["repairs"]} == keys and all(r["done"] for r in done["repairs"])
     mask = lost_mask(case, [region for r in done["repairs"] for region in r["regions"]])
     assert mask.sum() == case.n_lost
@@ -364,11 +367,11 @@ def two_stores(zarrc, tmp_path):
     return store, sound
 
 
-def check_repairs(zarrc, url, sound, *words, **more):
+def check_repairs(zarrc, url, sound, *words, actions=("delete chunks", "delete"), **more):
     assert zarrc("cat", "--skip-damaged", f"{url}/a", code=LOST, **more).err.count("is lost") == 1
     done = zarrc("verify", "--json", "--repair=delete", url, code=1, **more).json
     assert [(r["action"], r["regions"]) for r in sorted(done["repairs"], key=lambda r: r["key"])] == [
-        ("delete chunks", ["8:12,8:12"]), ("delete", ["0:8,8:16"])]
+        (actions[0], ["8:12,8:12"]), (actions[1], ["0:8,8:16"])]
     zarrc("verify", "-q", f"--repair=from:{sound}", "--yes", *words, url, **more)
     zarrc("verify", url, **more)
     zarrc("diff", url, sound, **more)
@@ -392,8 +395,14 @@ def test_bucket(zarrc, two_stores):
         if zarrc("info", f"s3://{s3_server.BUCKET}/sound.zarr", env=env, code=None).code == 6:
             pytest.skip("this build has no S3")
         shutil.copytree(sound, store.parent / "kept.zarr")
-        check_repairs(zarrc, f"s3://{s3_server.BUCKET}/x.zarr", store.parent / "kept.zarr", env=env)
+        shutil.copytree(store, store.parent / "y.zarr")
+        check_repairs(zarrc, f"s3://{s3_server.BUCKET}/x.zarr", store.parent / "kept.zarr", actions=("fill", "fill"), env=env)
+        zarrc("verify", "--repair=delete", "--yes", f"s3://{s3_server.BUCKET}/y.zarr", env=env)
     assert files(store) == files(sound)
+    filled = store.parent / "y.zarr"  # S3 has no conditional erase
+    assert files(filled).keys() == files(sound).keys()
+    zarrc("verify", filled)
+    assert (zarr.open_group(filled, mode="r")["b"][:8, 8:] == 0).all()
 
 
 def test_a_permission_is_no_damage(zarrc, two_stores):
@@ -413,12 +422,12 @@ def test_another_array_in_the_other_store(zarrc, two_stores, tmp_path):
     done = zarrc("verify", "--json", f"--repair=from:{sound}", "--yes", store, code=1).json
     assert {r["key"]: r["done"] for r in done["repairs"]} == {"a/c/1/1": False, "b/c/0/1": False}
     assert all(r["reason"] for r in done["repairs"]) and files(store) == before
-    other = tmp_path / "other.zarr"  # other chunks and codecs: elements are copied
-    zarrc("import", tmp_path / "a.npy", other / "a", "-c", "5,5", "-C", "zstd:1")
-    zarrc("import", tmp_path / "a.npy", other / "b", "-c", "16,3")
-    zarrc("verify", f"--repair=from:{other}", "--yes", store)
-    zarrc("diff", "--quiet", store / "b", other / "b")
-    zarrc("verify", store)
+    other = tmp_path / "other.zarr"  # other chunks, or another fill value, which missing chunks of a shard have
+    zarrc("import", tmp_path / "a.npy", other / "a", "-c", "4,4", "-s", "8,8", "-C", "crc32c")
+    edit(other / "a/zarr.json", lambda t: t.update(fill_value=7))
+    zarrc("import", tmp_path / "a.npy", other / "b", "-c", "16,3", "-C", "gzip:1")
+    done = zarrc("verify", "--json", f"--repair=from:{other}", "--yes", store, code=1).json
+    assert all("another shape" in r["reason"] for r in done["repairs"]) and files(store) == before
 
 
 def test_a_folder_with_files_stays(zarrc, two_stores):
@@ -442,6 +451,88 @@ def test_every_damaged_chunk_of_a_box(zarrc, tmp_path):
     rows = done.json["data"]
     assert rows[1][2] == 65.0 and sum(e == "NaN" for row in rows for e in row) == 69
     assert len(done.err.splitlines()) == 69
+
+
+def edit(path, change):
+    text = json.loads(path.read_text())
+    change(text)
+    path.write_text(json.dumps(text))
+
+
+@pytest.mark.parametrize("name, change", [
+    ("a/zarr.json", lambda t: t.update(zarr_format=4)), ("a/zarr.json", lambda t: t.update(node_type="table")),
+    ("zarr.json", lambda t: t["consolidated_metadata"].update(kind="external"))], ids=["format", "node type", "consolidated metadata"])
+def test_a_newer_version_is_no_damage(zarrc, two_stores, name, change):
+    store, sound = two_stores
+    shutil.rmtree(store)
+    zarrc("consolidate", "-q", sound)
+    shutil.copytree(sound, store)
+    edit(store / name, change)
+    before = files(store)
+    for how in ("consolidated", f"from:{sound}", "delete"):
+        zarrc("verify", f"--repair={how}", "--yes", store, code=1)
+        assert files(store) == before
+
+
+@pytest.mark.parametrize("is_missing", [False, True])
+def test_metadata_of_the_other_format(zarrc, tmp_path, is_missing):
+    """zarr.json beside .zarray would hide the chunks of v2."""
+    store, other = tmp_path / "x.zarr", tmp_path / "other.zarr"
+    for place, number in ((store, 2), (other, 3)):
+        array = zarr.create_group(place, zarr_format=number).create_array("a", shape=4, chunks=2, dtype="i4")
+        array[:] = 1
+    if is_missing:
+        (store / "a/.zarray").unlink()
+    else:
+        (store / "a/.zattrs").write_text("x")
+    before = files(store)
+    zarrc("verify", f"--repair=from:{other}", "--yes", store, code=1)
+    assert files(store) == before
+
+
+def test_metadata_that_does_not_fit_the_chunks(zarrc, two_stores):
+    """With it, all chunks would look damaged."""
+    store, sound = two_stores
+    (store / "a/zarr.json").write_text("{")
+    edit(sound / "a/zarr.json", lambda t: t.update(data_type="float64", fill_value=0.0))
+    before = files(store)
+    done = zarrc("verify", "--json", f"--repair=from:{sound}", "--yes", store / "a", code=1).json
+    assert "cannot be decoded" in done["repairs"][0]["reason"] and files(store) == before
+
+
+def test_chunks_outside_of_the_shape_stay(zarrc, two_stores):
+    store, sound = two_stores
+    for place in (store, sound):
+        edit(place / "a/zarr.json", lambda t: t.update(shape=[12, 12]))
+    zarrc("verify", "--repair=delete", "--yes", store / "a")
+    for place in (store, sound):
+        edit(place / "a/zarr.json", lambda t: t.update(shape=[16, 16]))
+    now, old = (zarr.open_array(p / "a", mode="r")[...] for p in (store, sound))
+    old[8:12, 8:12] = 0
+    assert (now == old).all()
+
+
+def test_a_codec_without_nan(zarrc, tmp_path):
+    array = zarr.create_array(tmp_path / "x.zarr", shape=4, chunks=2, dtype="f8", fill_value=-1, zarr_format=2, compressors=None,
+                              filters=[numcodecs.AsType("<i4", "<f8")])
+    array[:] = np.arange(1, 5)
+    (tmp_path / "x.zarr/0").write_bytes(b"x")
+    assert zarrc("cat", "--skip-damaged", tmp_path / "x.zarr", code=LOST).text.split() == ["-1.0", "-1.0", "3.0", "4.0"]
+
+
+def test_a_read_error_may_be_of_the_network(zarrc, two_stores, tmp_path):
+    """EIO: NFS has it after a timeout. The chunk may be sound."""
+    store, _ = two_stores
+    before, key = files(store), "b/c/1/1"
+    if not shutil.which("strace"):
+        pytest.skip("strace is not installed")
+    done = subprocess.run(["strace", "-f", "-o", tmp_path / "log", "-P", store / key, "-e", "inject=preadv2,pread64,read:error=EIO",
+                           PROGRAM, "verify", "--json", "--repair=delete", "--yes", store / "b"], capture_output=True, text=True)
+    if "ptrace" in done.stderr:
+        pytest.skip("this machine permits no ptrace")
+    repairs = {r["key"]: r["done"] for r in json.loads(done.stdout)["repairs"]}
+    assert repairs == {"b/c/0/1": True, key: False}
+    assert files(store) == {k: v for k, v in before.items() if k != "b/c/0/1"}
 
 
 @pytest.mark.parametrize("words", [
