@@ -354,6 +354,23 @@ static zarr_status open_node(const struct repair *r, const char *path, zarr_erro
     return st == ZARR_ERR_UNSUPPORTED ? ZARR_OK : st;
 }
 
+/* Reads a document: owned, empty if it has no text. Returns false if it is missing. */
+static bool read_document(const struct repair *r, const char *path, const char *name,
+                          char **text)
+{
+    zarr_store_value value = ZARR_STORE_VALUE_INIT;
+    char *key = cli_path_join(path, name);
+    const zarr_status st = zarr_store_stat(r->store, key, &value, cli_cancel, NULL);
+    uint64_t n = st || value.bytes > ((uint64_t)64 << 20) ? 0 : value.bytes;
+
+    *text = cli_alloc((size_t)n + 1);
+    if (zarr_store_get(r->store, key, 0, *text, &n, cli_cancel, NULL) != ZARR_OK)
+        n = 0;
+    (*text)[n] = '\0';
+    free(key);
+    return st != ZARR_ERR_NOT_FOUND;
+}
+
 /* Whether a document of a newer version is in the place of the one to restore, or only
  * documents of the other format. */
 static bool is_no_place(const struct repair *r, const char *path, bool is_v3)
@@ -362,20 +379,18 @@ static bool is_no_place(const struct repair *r, const char *path, bool is_v3)
     bool has[2] = {false, false}, is_newer = false; /* has: documents of v2, of v3 */
 
     for (unsigned i = 0; i < 3; i++) {
-        char *key = cli_path_join(path, names[i]), text[4096] = "";
-        uint64_t n = sizeof text - 1;
-        size_t bytes = 0;
         const char *version, *type;
-        const zarr_status st =
-            zarr_store_get(r->store, key, 0, text, &n, cli_cancel, NULL);
+        size_t bytes = 0;
+        char *text;
 
-        has[i == 0] = has[i == 0] || st != ZARR_ERR_NOT_FOUND;
+        if (read_document(r, path, names[i], &text))
+            has[i == 0] = true;
         version = cli_json_member(text, "zarr_format", &bytes);
-        is_newer = is_newer || (version && bytes && strcspn(version, "23") != 0);
         type = i == 0 ? cli_json_member(text, "node_type", &bytes) : NULL;
-        is_newer = is_newer || (type && strncmp(type, "\"array\"", 7) != 0 &&
-                                strncmp(type, "\"group\"", 7) != 0);
-        free(key);
+        is_newer = is_newer || (version && strcspn(version, "23") != 0) ||
+                   (type && strncmp(type, "\"array\"", 7) != 0 &&
+                    strncmp(type, "\"group\"", 7) != 0);
+        free(text);
     }
     return is_newer || (has[!is_v3] && !has[is_v3]);
 }
@@ -392,7 +407,7 @@ static zarr_status check_place(const struct repair *r, const struct documents *d
     free(above);
     return bad ? set_error(err, ZARR_ERR_INVALID,
                            "its metadata, or that of the group above, has another Zarr "
-                           "format than the metadata to restore")
+                           "format than the metadata to restore, or is newer")
                : ZARR_OK;
 }
 
