@@ -34,7 +34,9 @@ struct repair {
     zarr_store *store; /* the overlay */
     struct watched watched[2];
     unsigned n_watched;
-    struct cli_keys tried;                /* paths whose documents cannot be restored */
+    char *checked;         /* path of the array that check_metadata() looked at */
+    bool is_doubtful;      /* its verdict */
+    struct cli_keys tried; /* paths whose documents cannot be restored */
     uint64_t n_items, n_failed, n_mended; /* n_mended: findings in chunks */
 };
 
@@ -196,6 +198,45 @@ static zarr_status copy_block(struct repair *r, zarr_array *array, const char *p
     return st;
 }
 
+/* How many of the first stored blocks can be decoded, at least in part. */
+struct fit {
+    struct repair *r;
+    zarr_array *array;
+    unsigned n, n_good, most;
+};
+
+static int try_block(void *user, const zarr_block_info *block)
+{
+    struct fit *f = user;
+    struct cli_losses lost = {0};
+
+    f->n_good += cli_block_probe(f->r->cli, f->array, block->coordinates, &lost, NULL) ||
+                 lost.n == 0 || !lost.items[0].is_all;
+    cli_losses_free(&lost);
+    return ++f->n == f->most || f->n_good;
+}
+
+/* If nothing of several blocks can be decoded, the metadata may be wrong, not they. */
+static zarr_status check_metadata(struct repair *r, zarr_array *array, const char *path,
+                                  zarr_error *err)
+{
+    struct fit fit = {.r = r, .array = array};
+    zarr_status st = ZARR_OK;
+
+    if (!r->checked || strcmp(r->checked, path) != 0) {
+        st =
+            zarr_array_list_blocks(array, ZARR_BLOCKS_STORED, try_block, &fit, NULL, err);
+        free(r->checked);
+        r->checked = cli_strdup(path);
+        r->is_doubtful = fit.n > 1 && !fit.n_good;
+    }
+    return st || !r->is_doubtful
+               ? st
+               : set_error(err, ZARR_ERR_CORRUPT,
+                           "no block of the array can be decoded, so the metadata may be "
+                           "wrong: restore it, or delete the array");
+}
+
 /* Replaces what is lost of one block. */
 static zarr_status delete_block(struct repair *r, zarr_array *array,
                                 const struct cli_losses *lost, zarr_error *err)
@@ -221,6 +262,8 @@ static zarr_status mend_block(struct repair *r, const struct cli_fault *fault,
 
     if (!st)
         st = cli_block_probe(r->cli, array, fault->block, lost, err);
+    if (!st && lost->n && r->how == HOW_DELETE)
+        st = check_metadata(r, array, fault->path, err);
     if (!st && lost->n)
         st = r->how == HOW_FROM ? copy_block(r, array, fault->path, lost, err)
                                 : delete_block(r, array, lost, err);
@@ -411,28 +454,10 @@ static zarr_status check_place(const struct repair *r, const struct documents *d
                : ZARR_OK;
 }
 
-/* How many of the first stored blocks can be decoded with restored metadata. */
-struct fit {
-    struct repair *r;
-    zarr_array *array;
-    unsigned n, n_good;
-};
-
-static int try_block(void *user, const zarr_block_info *block)
-{
-    struct fit *f = user;
-    struct cli_losses lost = {0};
-
-    f->n_good +=
-        cli_block_probe(f->r->cli, f->array, block->coordinates, &lost, NULL) || !lost.n;
-    cli_losses_free(&lost);
-    return ++f->n == 8 || f->n_good;
-}
-
 /* Opens a node, and if it is an array, looks at its chunks. */
 static zarr_status check_restored(struct repair *r, const char *path, zarr_error *err)
 {
-    struct fit fit = {.r = r};
+    struct fit fit = {.r = r, .most = 8};
     zarr_status st = open_node(r, path, err);
 
     if (!st && zarr_array_open(&fit.array, r->store, path, NULL, NULL) == ZARR_OK)
@@ -685,6 +710,7 @@ int cli_repair(struct cli *cli, struct cli_node *node, const struct cli_faults *
     if (!rc && cli->json)
         cli_json_end(cli_json(cli));
     cli_keys_free(&r.tried);
+    free(r.checked);
     zarr_store_free(r.store);
     cli_node_close(&r.from);
     if (!rc && r.yes)

@@ -541,3 +541,19 @@ def test_a_read_error_may_be_of_the_network(zarrc, two_stores, tmp_path):
     ["reencode", "--skip-damaged", "--missing-chunks=error", "x", "y"], ["verify", "--repair=from:", "x"], ["verify", "--repair=all", "x"]])
 def test_usage(zarrc, words):
     zarrc(*words, code=2)
+
+
+def test_delete_with_wrong_metadata(zarrc, tmp_path):
+    """If nothing can be decoded, the metadata may be wrong: sound chunks stay."""
+    z = zarr.create_array(tmp_path / "x.zarr/a", shape=(8,), chunks=(2,), dtype="i4", compressors=[zarr.codecs.ZstdCodec()])
+    z[:] = np.arange(8)
+    document = tmp_path / "x.zarr/a/zarr.json"
+    sound, before = document.read_text(), files(tmp_path / "x.zarr/a/c")
+    text = json.loads(sound)
+    text["codecs"][-1] = {"name": "gzip", "configuration": {"level": 1}}
+    document.write_text(json.dumps(text))
+    done = zarrc("verify", "--json", "--repair=delete", "--yes", tmp_path / "x.zarr/a", code=1).json
+    assert len(done["repairs"]) == 4 and all("metadata may be wrong" in r["reason"] and not r["done"] for r in done["repairs"])
+    assert files(tmp_path / "x.zarr/a/c") == before
+    document.write_text(sound)
+    zarrc("verify", tmp_path / "x.zarr/a")
