@@ -237,16 +237,12 @@ struct boxes {
 static void place_dims(struct boxes *b, const struct zr_summary_job *j,
                        const uint64_t *count)
 {
-    int32_t r = 0;
+    int32_t d = 0;
 
-    for (int32_t d = 0; d < b->ndim; d++) {
-        const bool fits = r < j->ndim && count[d] == j->shape[r];
-
-        if (count[d] == 1 && (!fits || b->ndim - d > j->ndim - r)) {
-            b->cell_stride[d] = 0;
-            continue;
-        }
-        b->cell_stride[d] = j->cell_stride[r++];
+    for (int32_t r = 0; r < j->ndim; r++) {
+        while (count[d] != j->shape[r] && b->ndim - d > j->ndim - r)
+            d++;
+        b->cell_stride[d++] = j->cell_stride[r];
     }
 }
 

@@ -206,6 +206,14 @@ def test_each_chunk_is_decoded_once(tmp_path):
     assert array.summary(slice(32, 64)).mean == 2
 
 
+def test_dropped_dimension_beside_others_of_one_element():
+    data = np.arange(90).reshape(5, 6, 1, 3)
+    array = zarrc.create_array("memory:", data=data, chunks=(3, 4, 1, 2))
+    for key in ((slice(0, 1), slice(3, 5), 0, slice(2, 3)), (0, slice(3, 5), slice(0, 1), 2), (slice(0, 1), slice(3, 5), 0, 2)):
+        for over in range(data[key].ndim):
+            assert np.array_equal(array.summary(key, over=over).sum, data[key].sum(over))
+
+
 def test_missing_value_of_the_array():
     array = zarrc.create_array("memory:", data=np.array([1.0, -999, 3]), dimension_names=["x"], attributes={"_FillValue": -999.0})
     assert (array.summary().mean, array.summary().missing) == (2, 1)
