@@ -429,7 +429,7 @@ typedef struct zarr_summary {
  *
  * Sums of integers are exact. The error of a sum of n floats is, before it is rounded, at
  * most n * 2^-104 of the sum of absolute values. Results do not depend on the number of
- * threads. A sum above the largest double is infinite.
+ * threads. If a part of a sum is above the largest double, it is infinite or NaN.
  *
  * Quantiles lie between neighbouring elements, as those of NumPy do by default. They are
  * exact for types of up to 16 bits, and for regions whose elements, as doubles, take at

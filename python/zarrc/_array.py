@@ -703,7 +703,10 @@ class Array(Node, _core.Array):
         options = _with({"field": field}, max_threads, stats, controls)
         options.update(_summary_options(self, selection.shape, over, weights, bins, quantiles))
         if missing is not None and missing is not False:  # True: the library finds it
-            options["missing"] = missing if missing is True else np.asarray(missing).astype(dtype).reshape(1).view(np.uint8)
+            value = missing if missing is True else np.asarray(missing).astype(dtype).reshape(1)
+            if dtype.kind in "iu" and value is not True and value.item() != missing:
+                raise ValueError(f"missing={missing}: not a number of type {dtype}")
+            options["missing"] = value if value is True else value.view(np.uint8)
         return Summary(self._summary(selection, options), selection.shape, dtype)
 
     def write(self, key: Key, value: ArrayLike, *, fields: Fields = None, packed: bool = False, progress: Progress = None,

@@ -22,6 +22,8 @@ enum {
     BLOCK_CELLS = 512,     /* neighbouring cells of a unit at most */
     MOST_SLOTS = 64,
     MOST_SLOT_CELLS = 4096,
+    PLACE_BYTES = 80, /* of the result */
+    BIN_BYTES = 24,
     MANY_CELLS = 2048 /* units of so many cells need no slots */
 };
 
@@ -111,11 +113,13 @@ static zarr_status make_cells(struct zr_summary_job *j, zarr_error *err)
         j->cell_stride[d] = j->n_cells;
         j->n_cells = zr_mul_cap(j->n_cells, j->shape[d]);
     }
-    bytes = zr_mul_cap(j->n_cells, sizeof *j->cells);
+    bytes = zr_add_cap(zr_mul_cap(j->n_cells, sizeof *j->cells + PLACE_BYTES),
+                       (uint64_t)j->opts.n_bins * BIN_BYTES);
     if (bytes > total)
         return zr_fail_limit(err, "memory_bytes", total,
-                             "%" PRIu64 " places of the result need %" PRIu64 " bytes",
-                             j->n_cells, bytes);
+                             "%" PRIu64 " places and %" PRIu32
+                             " bins of the result need %" PRIu64 " bytes",
+                             j->n_cells, j->opts.n_bins, bytes);
     if (!zr_fits(j->n_cells, &n))
         return zr_fail_memory(err, bytes);
     j->cells = zr_calloc(j->ctx->alloc, ZR_MAX(n, 1), sizeof *j->cells);

@@ -1,30 +1,24 @@
 /*
  * check/summary_int.h - what the files that compute statistics share. summary_kernels.c
- * adds elements in memory to cells, summary_spread.c has quantiles and histograms,
- * summary.c reads an array, and summary_results.c makes what the caller gets.
+ * adds elements in memory to cells, summary.c reads an array, and summary_results.c makes
+ * what the caller gets, with quantiles and histograms.
  */
 #ifndef ZR_CHECK_SUMMARY_INT_H
 #define ZR_CHECK_SUMMARY_INT_H
 
 #include "check/check.h"
+#include "dtype/dtype.h"
 
 __extension__ typedef __int128 zr_int128;
 
-/* What elements are for the kernels. */
-enum zr_summary_form {
-    ZR_SUMMARY_REAL,  /* floats: loaded as doubles */
-    ZR_SUMMARY_SMALL, /* integers of at most 32 bits: loaded as doubles */
-    ZR_SUMMARY_WIDE /* integers of 64 bits and times. uint64 has its highest bit flipped,
-                       which makes it an int64 in the same order */
-};
-
 enum {
-    ZR_SUMMARY_RUN = 4096 /* elements that stay in the nearest cache meanwhile */
+    ZR_SUMMARY_RUN = 512, /* elements that stay in the nearest cache meanwhile */
+    ZR_SUMMARY_LANES = 16
 };
 
 union zr_summary_value {
-    double real;     /* REAL */
-    int64_t integer; /* SMALL, WIDE */
+    double real;     /* floats, and integers of at most 32 bits */
+    int64_t integer; /* is_wide */
 };
 
 /* The statistics of the elements that one place of the result has. */
@@ -41,14 +35,15 @@ struct zr_summary_cell {
 };
 
 struct zr_summary_type {
-    enum zr_summary_form form;
-    bool is_time; /* WIDE: INT64_MIN is NaT */
-    bool is_flipped;
-    bool has_missing;
+    struct zr_number number;
+    bool is_wide;    /* integers of 64 bits and times; others are loaded as doubles */
+    bool is_time;    /* INT64_MIN is NaT */
+    bool is_flipped; /* uint64 has its highest bit flipped, so it is an int64 in order */
+    bool has_missing, nan_is_missing;
     uint32_t item_bytes;
-    /* Converts n elements, to doubles unless the form is WIDE. */
+    /* Converts n elements, to doubles unless is_wide. */
     void (*load)(const struct zr_summary_type *t, void *dst, const void *src, size_t n);
-    /* Compared by value, as xarray does. NaN: each NaN is missing. REAL, SMALL: `real` */
+    /* Compared by value, as xarray does. NaN: each NaN is missing, or none */
     union zr_summary_value missing;
     double table[256]; /* of types of one byte: their values */
 };
@@ -59,7 +54,7 @@ zarr_status zr_summary_type_init(struct zr_summary_type *t, const zarr_dtype *dt
 
 /* Memory for the elements of a run. One thread at a time. */
 struct zr_summary_scratch {
-    union zr_summary_value run[ZR_SUMMARY_RUN];
+    union zr_summary_value run[ZR_SUMMARY_RUN]; /* a multiple of the lanes */
     union zr_summary_value rows[ZR_SUMMARY_RUN];
 };
 
@@ -87,6 +82,16 @@ size_t zr_summary_load_doubles(const struct zr_summary_type *t,
 /* Adds a number that is the sum of two doubles. The error is at most 3 * 2^-106 of the
  * result. */
 void zr_summary_add_pair(double *hi, double *lo, double other_hi, double other_lo);
+/* (hi + lo) / by, with an error of little more than that of the last rounding. */
+double zr_summary_divide_pair(double hi, double lo, double by);
+static inline double zr_summary_double(const struct zr_summary_type *t,
+                                       const union zr_summary_value *v)
+{
+    if (!t->is_wide)
+        return v->real;
+    return t->is_flipped ? (double)((uint64_t)v->integer ^ (uint64_t)1 << 63)
+                         : (double)v->integer;
+}
 
 /* ---- summary_results.c: quantiles and histograms ------------------------------ */
 

@@ -1,56 +1,31 @@
 /*
  * check/summary_kernels.c - adds elements in memory to cells. A run of at most
- * ZR_SUMMARY_RUN elements is converted, searched for extremes, summed, and read once more
- * for the squares of the distances from its mean. If the sum is NaN, or an element is
- * missing, elements are dropped first. Runs are joined by the formula of Chan, Golub and
- * LeVeque. Loops have a fixed number of lanes, which the compiler keeps in vectors, so
- * the result is the same with any instruction set.
+ * ZR_SUMMARY_RUN elements is converted, and read for its sum, for its extremes, and for
+ * the squares of the distances from its mean. Elements that are left out are NaN
+ * meanwhile. Runs are joined by the formula of Chan, Golub and LeVeque. Loops have a
+ * fixed number of lanes, so the result is the same with any instruction set.
  *
- * Sums of floats are pairs of doubles. With u = 2^-53 and S the sum of absolute values:
- * - Adding a double to a pair errs by at most 2 u^2 of the result, and adding a pair by
- *   3 u^2 (Joldes, Muller and Popescu 2017).
- * - In a block of 512 elements, each of 16 lanes adds 32 doubles, and the 31 errors
- * apart. This errs by at most 31^2 u^2 S (Ogita, Rump and Oishi 2005), and adding its
- * result to the pair of the lane by less than 100 u^2 S.
- * - The rest of a run takes less than 512 / 16 steps in each lane. Then 16 pairs are
- * added. A run of n elements with a block thus errs by less than 1200 u^2 S < 4 n u^2 S.
- * Without one, if n >= 16, it is less than (2 n / 16 + 48) u^2 S; else it takes n steps
- * and one addition of a pair. So the error is less than n * 2^-104 of S, also after runs
- * are joined. Thread class: plain functions.
+ * The sum of a run is a double in each of LANES lanes, and the sum of the errors of its
+ * additions. With u = 2^-53 and S the sum of absolute values, this errs by at most d^2
+ * u^2 S if d additions follow each other (Ogita, Rump and Oishi 2005). A run of n numbers
+ * has d < n / LANES + 4, or less if n is smaller than LANES. Adding a pair of doubles to
+ * another errs by 3 u^2 S (Joldes, Muller and Popescu 2017). So the error is less than 4
+ * n u^2 S = n * 2^-104 * S, also after runs are joined. Sums of integers of 32 bits are
+ * exact.
+ * Thread class: plain functions.
  */
 #include "check/summary_int.h"
 
-#include <float.h>
 #include <math.h>
 #include <string.h>
 
 enum {
-    LANES = 8,
-    SUM_LANES = 16, /* the additions of one lane wait for each other */
-    BLOCK_STEPS = 32,
-    BLOCK = BLOCK_STEPS * SUM_LANES
+    LANES = ZR_SUMMARY_LANES
 };
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* What the passes find in a run. */
-struct run_facts {
-    union zr_summary_value min, max;
-    size_t n_nan, n_missing;
-    double hi, lo;     /* of doubles; REAL: a pair */
-    zr_int128 integer; /* SMALL, WIDE */
-};
-
 /* ---- pairs of doubles --------------------------------------------------------- */
-
-INLINE void add_double(double *hi, double *lo, double x)
-{
-    const double s = *hi + x, b = s - *hi;
-    const double e = ((*hi - (s - b)) + (x - b)) + *lo;
-
-    *hi = s + e;
-    *lo = e - (*hi - s);
-}
 
 INLINE double sum_error(double a, double b, double s)
 {
@@ -80,196 +55,228 @@ void zr_summary_add_pair(double *hi, double *lo, double other_hi, double other_l
     normalise(hi, lo, a, b + f);
 }
 
-/* ---- passes over doubles ------------------------------------------------------ */
-
-/* Four lanes: compilers keep a loop of four in registers. */
-struct extremes {
-    double min[4], max[4];
-};
-
-INLINE void widen_extremes(struct extremes *e, const double *x)
+double zr_summary_divide_pair(double hi, double lo, double by)
 {
-    for (size_t l = 0; l < 4; l++) {
-        e->min[l] = x[l] < e->min[l] ? x[l] : e->min[l];
-        e->max[l] = x[l] > e->max[l] ? x[l] : e->max[l];
-    }
+    const double q = hi / by;
+
+    return isfinite(q) ? q + (fma(-q, by, hi) + lo) / by : q;
 }
 
-INLINE void find_extremes(const double *x, size_t n, struct run_facts *r)
+/* ---- runs of doubles ---------------------------------------------------------- */
+
+/* In all of these, n is a multiple of LANES, and NaN is left out, if there is any. */
+
+/* Makes missing elements NaN. */
+INLINE void mark_missing(struct zr_summary_cell *c, double *x, size_t n, double missing)
 {
-    struct extremes a, b, c, d;
-    size_t i = 0;
+    uint64_t lost[LANES] = {0}, nan[LANES] = {0};
 
-    for (size_t l = 0; l < 4; l++) {
-        a.min[l] = b.min[l] = c.min[l] = d.min[l] = x[0];
-        a.max[l] = b.max[l] = c.max[l] = d.max[l] = x[0];
-    }
-    for (; i + 16 <= n; i += 16) {
-        widen_extremes(&a, x + i);
-        widen_extremes(&b, x + i + 4);
-        widen_extremes(&c, x + i + 8);
-        widen_extremes(&d, x + i + 12);
-    }
-    for (; i < n; i++) {
-        a.min[0] = x[i] < a.min[0] ? x[i] : a.min[0];
-        a.max[0] = x[i] > a.max[0] ? x[i] : a.max[0];
-    }
-    for (size_t l = 0; l < 4; l++) {
-        a.min[l] = ZR_MIN(ZR_MIN(a.min[l], b.min[l]), ZR_MIN(c.min[l], d.min[l]));
-        a.max[l] = ZR_MAX(ZR_MAX(a.max[l], b.max[l]), ZR_MAX(c.max[l], d.max[l]));
-    }
-    r->min.real = ZR_MIN(ZR_MIN(a.min[0], a.min[1]), ZR_MIN(a.min[2], a.min[3]));
-    r->max.real = ZR_MAX(ZR_MAX(a.max[0], a.max[1]), ZR_MAX(a.max[2], a.max[3]));
-}
+    for (size_t i = 0; i < n; i += LANES)
+        for (size_t l = 0; l < LANES; l++) {
+            const double v = x[i + l];
 
-/* Adds a block to the pairs of the lanes. */
-INLINE void add_block_sums(double *hi, double *lo, const double *x)
-{
-    double sum[SUM_LANES], rest[SUM_LANES] = {0};
-
-    for (size_t l = 0; l < SUM_LANES; l++)
-        sum[l] = x[l];
-    for (size_t i = SUM_LANES; i < BLOCK; i += SUM_LANES)
-        for (size_t l = 0; l < SUM_LANES; l++) {
-            const double v = x[i + l], s = sum[l] + v, b = s - sum[l];
-
-            rest[l] += (sum[l] - (s - b)) + (v - b);
-            sum[l] = s;
+            lost[l] += v == missing ? 1 : 0;
+            nan[l] += v != v ? 1 : 0;
+            x[i + l] = v == missing ? (double)NAN : v;
         }
-    for (size_t l = 0; l < SUM_LANES; l++) {
-        const double s = hi[l] + sum[l], b = s - hi[l];
-        const double e = ((hi[l] - (s - b)) + (sum[l] - b)) + (lo[l] + rest[l]);
-
-        hi[l] = s + e;
-        lo[l] = e - (hi[l] - s);
+    for (size_t l = 0; l < LANES; l++) {
+        c->n_missing += lost[l];
+        c->n_nan += nan[l];
     }
 }
 
-/* n is a multiple of SUM_LANES, here and in sum_plain(). */
-INLINE void sum_pairs(const double *x, size_t n, struct run_facts *r)
+/* Adds to a sum and to the sum of its errors. */
+INLINE void add_double(double *sum, double *rest, double x)
 {
-    double hi[SUM_LANES] = {0}, lo[SUM_LANES] = {0};
-    size_t i = 0;
+    const double s = *sum + x;
 
-    for (; i + BLOCK <= n; i += BLOCK)
-        add_block_sums(hi, lo, x + i);
-    for (; i < n; i += SUM_LANES)
-        for (size_t l = 0; l < SUM_LANES; l++)
-            add_double(&hi[l], &lo[l], x[i + l]);
-    r->hi = hi[0];
-    r->lo = lo[0];
-    for (size_t l = 1; l < SUM_LANES; l++)
-        zr_summary_add_pair(&r->hi, &r->lo, hi[l], lo[l]);
+    *rest += sum_error(*sum, x, s);
+    *sum = s;
 }
 
-INLINE double sum_plain(const double *x, size_t n)
+INLINE void sum_run(struct zr_summary_cell *c, const double *x, size_t n, bool has_nan)
 {
-    double sum[SUM_LANES] = {0};
+    double sum[LANES] = {0}, rest[LANES] = {0}, hi;
 
-    for (size_t i = 0; i < n; i += SUM_LANES)
-        for (size_t l = 0; l < SUM_LANES; l++)
-            sum[l] += x[i + l];
-    for (size_t l = 1; l < SUM_LANES; l++)
-        sum[0] += sum[l];
-    return sum[0];
+    for (size_t i = 0; i < n; i += LANES)
+        for (size_t l = 0; l < LANES; l++)
+            add_double(&sum[l], &rest[l], has_nan && x[i + l] != x[i + l] ? 0 : x[i + l]);
+    for (size_t w = LANES / 2; w > 0; w /= 2)
+        for (size_t l = 0; l < w; l++) {
+            rest[l] += rest[l + w];
+            add_double(&sum[l], &rest[l], sum[l + w]);
+        }
+    hi = sum[0] + rest[0];
+    c->sum.real.hi = isfinite(hi) ? hi : sum[0]; /* the errors of infinities are NaN */
+    c->sum.real.lo = isfinite(hi) ? sum_error(sum[0], rest[0], hi) : 0;
 }
 
-INLINE double square_doubles(const double *x, size_t n, double mean)
+INLINE void find_extremes(struct zr_summary_cell *c, const double *x, size_t n)
+{
+    double min[LANES], max[LANES];
+
+    for (size_t l = 0; l < LANES; l++) {
+        min[l] = (double)INFINITY;
+        max[l] = -(double)INFINITY;
+    }
+    for (size_t i = 0; i < n; i += LANES)
+        for (size_t l = 0; l < LANES; l++) {
+            min[l] = x[i + l] < min[l] ? x[i + l] : min[l];
+            max[l] = x[i + l] > max[l] ? x[i + l] : max[l];
+        }
+    for (size_t l = 1; l < LANES; l++) {
+        min[0] = ZR_MIN(min[0], min[l]);
+        max[0] = ZR_MAX(max[0], max[l]);
+    }
+    c->min.real = min[0];
+    c->max.real = max[0];
+}
+
+INLINE double square_run(const double *x, size_t n, double mean, bool has_nan)
 {
     double sum[LANES] = {0};
-    size_t i = 0;
 
-    for (; i + LANES <= n; i += LANES)
-        for (size_t l = 0; l < LANES; l++)
-            sum[l] += (x[i + l] - mean) * (x[i + l] - mean);
-    for (; i < n; i++)
-        sum[0] += (x[i] - mean) * (x[i] - mean);
+    for (size_t i = 0; i < n; i += LANES)
+        for (size_t l = 0; l < LANES; l++) {
+            const double d = has_nan && x[i + l] != x[i + l] ? 0 : x[i + l] - mean;
+
+            sum[l] += d * d;
+        }
     for (size_t l = 1; l < LANES; l++)
         sum[0] += sum[l];
     return sum[0];
 }
 
-/* ---- passes over integers of 64 bits ------------------------------------------ */
-
-static void sum_wide(const int64_t *x, size_t n, struct run_facts *r)
+INLINE double mean_of_run(const struct zr_summary_cell *c)
 {
-    int64_t min = INT64_MAX, max = INT64_MIN, high[LANES] = {0};
-    uint64_t low[LANES] = {0};
-    size_t i = 0;
-
-    for (; i + LANES <= n; i += LANES)
-        for (size_t l = 0; l < LANES; l++) {
-            high[l] += x[i + l] >> 32;
-            low[l] += (uint32_t)x[i + l];
-        }
-    for (; i < n; i++) {
-        high[0] += x[i] >> 32;
-        low[0] += (uint32_t)x[i];
-    }
-    for (i = 0; i < n; i++) {
-        min = x[i] < min ? x[i] : min;
-        max = x[i] > max ? x[i] : max;
-    }
-    r->min.integer = min;
-    r->max.integer = max;
-    r->integer = 0;
-    for (size_t l = 0; l < LANES; l++)
-        r->integer += (zr_int128)high[l] * ((zr_int128)1 << 32) + (zr_int128)low[l];
+    return zr_summary_divide_pair(c->sum.real.hi, c->sum.real.lo, (double)c->n);
 }
 
-/* Makes the numbers their distances from `center`, as doubles. */
-static void subtract_center(union zr_summary_value *x, size_t n, int64_t center,
-                            bool is_far)
+/* Fills a run of `count` elements up to lanes. Returns its length. */
+INLINE size_t pad(double *x, size_t count, double value)
 {
+    size_t n = count;
+
+    for (; n % LANES > 0; n++)
+        x[n] = value;
+    return n;
+}
+
+/* The statistics of `count` elements at x, which may be padded. */
+INLINE void scan(struct zr_summary_cell *c, double *x, size_t count, double missing)
+{
+    const size_t n = pad(x, count, (double)NAN);
+    double mean;
+
+    c->n = count;
+    find_extremes(c, x, n);
+    (void)pad(x, count, 0);
+    sum_run(c, x, n, false);
+    if (!isnan(c->sum.real.hi) && !(missing >= c->min.real && missing <= c->max.real)) {
+        mean = mean_of_run(c);
+        (void)pad(x, count, mean);
+        c->squares = square_run(x, n, mean, false);
+        return;
+    }
+    (void)pad(x, count, (double)NAN);
+    mark_missing(c, x, n, missing);
+    c->n_nan -= n - count;
+    c->n -= c->n_nan + c->n_missing;
+    find_extremes(c, x, n);
+    sum_run(c, x, n, true);
+    c->squares = square_run(x, n, mean_of_run(c), true);
+}
+
+static void scan_portable(struct zr_summary_cell *c, double *x, size_t n, double missing)
+{
+    scan(c, x, n, missing);
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx2"))) static void scan_avx2(struct zr_summary_cell *c,
+                                                      double *x, size_t n, double missing)
+{
+    scan(c, x, n, missing);
+}
+#endif
+
+static void scan_doubles(struct zr_summary_cell *c, double *x, size_t n, double missing)
+{
+#if defined(__x86_64__)
+    if (zr_cpu_features & ZR_CPU_AVX2) {
+        scan_avx2(c, x, n, missing);
+        return;
+    }
+#endif
+    scan_portable(c, x, n, missing);
+}
+
+/* ---- runs of integers of 64 bits ---------------------------------------------- */
+
+/* Replaces each number with its distance from the mean. */
+static void make_distances(const struct zr_summary_type *t,
+                           const struct zr_summary_cell *c, union zr_summary_value *x,
+                           size_t n)
+{
+    const int64_t center = (int64_t)(c->sum.integer / (zr_int128)c->n);
+    const bool is_far = (uint64_t)c->max.integer - (uint64_t)c->min.integer > INT64_MAX;
+    const double rest =
+        (double)(c->sum.integer % (zr_int128)c->n) / (double)c->n; /* of the mean */
+
+    for (size_t i = 0; i < n; i++) {
+        const int64_t v = x[i].integer;
+        const double d = is_far ? (double)v - (double)center
+                                : (double)(int64_t)((uint64_t)v - (uint64_t)center);
+
+        x[i].real = t->has_missing && v == t->missing.integer ? (double)NAN : d - rest;
+    }
+}
+
+INLINE void scan_wide(const struct zr_summary_type *t, struct zr_summary_cell *c,
+                      union zr_summary_value *x, size_t n, bool is_filtered)
+{
+    int64_t min = INT64_MAX, max = INT64_MIN;
+    zr_int128 sum = 0;
+
     for (size_t i = 0; i < n; i++) {
         const int64_t v = x[i].integer;
 
-        x[i].real = is_far ? (double)v - (double)center
-                           : (double)(int64_t)((uint64_t)v - (uint64_t)center);
+        if (is_filtered && t->is_time && v == INT64_MIN) {
+            c->n_nan++;
+        } else if (is_filtered && t->has_missing && v == t->missing.integer) {
+            c->n_missing++;
+        } else {
+            sum += v;
+            min = v < min ? v : min;
+            max = v > max ? v : max;
+        }
+    }
+    c->n = n - c->n_nan - c->n_missing;
+    c->sum.integer = sum;
+    c->min.integer = min;
+    c->max.integer = max;
+    if (c->n > 0 && !t->is_time) {
+        make_distances(t, c, x, n);
+        c->squares = square_run(&x->real, pad(&x->real, n, (double)NAN), 0, true);
     }
 }
 
-/* ---- instruction sets --------------------------------------------------------- */
-
-struct summary_kernels {
-    void (*extremes)(const double *x, size_t n, struct run_facts *r);
-    void (*pairs)(const double *x, size_t n, struct run_facts *r);
-    double (*plain)(const double *x, size_t n);
-    double (*square)(const double *x, size_t n, double mean);
-};
-
-#define KERNELS(set, attribute)                                                          \
-    attribute static void extremes_##set(const double *x, size_t n, struct run_facts *r) \
-    {                                                                                    \
-        find_extremes(x, n, r);                                                          \
-    }                                                                                    \
-    attribute static void pairs_##set(const double *x, size_t n, struct run_facts *r)    \
-    {                                                                                    \
-        sum_pairs(x, n, r);                                                              \
-    }                                                                                    \
-    attribute static double plain_##set(const double *x, size_t n)                       \
-    {                                                                                    \
-        return sum_plain(x, n);                                                          \
-    }                                                                                    \
-    attribute static double square_##set(const double *x, size_t n, double mean)         \
-    {                                                                                    \
-        return square_doubles(x, n, mean);                                               \
-    }                                                                                    \
-    static const struct summary_kernels set = {extremes_##set, pairs_##set, plain_##set, \
-                                               square_##set};
-
-KERNELS(portable, )
-#if defined(__x86_64__)
-KERNELS(avx2, __attribute__((target("avx2"))))
-#endif
-
-static const struct summary_kernels *choose_kernels(void)
+static void add_run(const struct zr_summary_type *t, struct zr_summary_cell *cell,
+                    union zr_summary_value *x, size_t n)
 {
-#if defined(__x86_64__)
-    if (zr_cpu_features & ZR_CPU_AVX2)
-        return &avx2;
-#endif
-    return &portable;
+    struct zr_summary_cell c = {.n = 0};
+
+    if (t->is_wide && (t->is_time || t->has_missing))
+        scan_wide(t, &c, x, n, true);
+    else if (t->is_wide)
+        scan_wide(t, &c, x, n, false);
+    else
+        scan_doubles(&c, &x->real, n, t->missing.real);
+    if (t->nan_is_missing) {
+        c.n_missing += c.n_nan;
+        c.n_nan = 0;
+    }
+    zr_summary_join(t, cell, &c);
 }
 
 /* ---- conversion --------------------------------------------------------------- */
@@ -362,265 +369,68 @@ static void load_half(const struct zr_summary_type *t, void *dst, const void *sr
 
 /* ---- types -------------------------------------------------------------------- */
 
-static void fill_byte_table(struct zr_summary_type *t, const zarr_dtype *dtype)
+static bool choose_load(struct zr_summary_type *t, const zarr_dtype *dtype)
 {
-    for (unsigned i = 0; i < 256; i++) {
-        const uint8_t byte = (uint8_t)i;
+    const bool is_signed = t->number.kind == ZARR_KIND_INT;
 
-        (void)zarr_dtype_number(dtype, &byte, &t->table[i], 1);
-    }
-}
-
-static bool choose_integer(struct zr_summary_type *t, const zarr_dtype *dtype,
-                           bool has_sign)
-{
-    t->form = ZR_SUMMARY_SMALL;
-    switch (t->item_bytes) {
+    switch (t->number.bytes) {
     case 1:
-        fill_byte_table(t, dtype);
+        for (unsigned i = 0; i < 256; i++) {
+            const uint8_t byte = (uint8_t)i;
+
+            (void)zarr_dtype_number(dtype, &byte, &t->table[i], 1);
+        }
         t->load = load_byte;
         return true;
     case 2:
-        t->load = has_sign ? load_int16 : load_uint16;
+        t->load =
+            t->number.real
+                ? strcmp(t->number.real->name, "bfloat16") == 0 ? load_bfloat : load_half
+                : (is_signed ? load_int16 : load_uint16);
         return true;
     case 4:
-        t->load = has_sign ? load_int32 : load_uint32;
+        t->load = t->number.real ? load_float : is_signed ? load_int32 : load_uint32;
         return true;
     default:
-        t->form = ZR_SUMMARY_WIDE;
-        t->is_flipped = !has_sign;
-        t->load = has_sign ? load_same : load_flipped;
-        return t->item_bytes == 8;
+        t->is_wide = !t->number.real;
+        t->is_flipped = t->is_wide && !is_signed;
+        t->load = t->is_flipped ? load_flipped : load_same;
+        return t->number.bytes == 8;
     }
 }
 
-static bool choose_float(struct zr_summary_type *t, const zarr_dtype *dtype)
+static bool choose_type(struct zr_summary_type *t, const zarr_dtype *dtype)
 {
-    const char *name = zarr_dtype_name(dtype);
+    const uint32_t kind = zarr_dtype_kind(dtype);
 
-    t->form = ZR_SUMMARY_REAL;
-    switch (t->item_bytes) {
-    case 1:
-        fill_byte_table(t, dtype);
-        t->load = load_byte;
-        return true;
-    case 2:
-        t->load = name && strcmp(name, "bfloat16") == 0 ? load_bfloat : load_half;
-        return name && (t->load == load_bfloat || strcmp(name, "float16") == 0);
-    case 4:
-        t->load = load_float;
-        return true;
-    default:
-        t->load = load_same;
-        return t->item_bytes == 8;
-    }
-}
-
-static bool choose_form(struct zr_summary_type *t, const zarr_dtype *dtype)
-{
-    if (zarr_dtype_components(dtype) != 1)
+    t->is_time = kind == ZARR_KIND_DATETIME || kind == ZARR_KIND_TIMEDELTA;
+    if (t->is_time)
+        t->number = zr_number_make(ZARR_KIND_INT, t->item_bytes & 15);
+    else if (kind == ZARR_KIND_BOOL)
+        t->number = zr_number_make(ZARR_KIND_UINT, 1);
+    else if (!zr_number_from_dtype(dtype, &t->number) || t->number.parts != 1)
         return false;
-    switch (zarr_dtype_kind(dtype)) {
-    case ZARR_KIND_BOOL:
-    case ZARR_KIND_UINT:
-        return choose_integer(t, dtype, false);
-    case ZARR_KIND_INT:
-        return choose_integer(t, dtype, true);
-    case ZARR_KIND_FLOAT:
-        return choose_float(t, dtype);
-    case ZARR_KIND_DATETIME:
-    case ZARR_KIND_TIMEDELTA:
-        t->is_time = true;
-        return choose_integer(t, dtype, true);
-    default:
-        return false;
-    }
+    return t->number.bytes == t->item_bytes && choose_load(t, dtype);
 }
 
 zarr_status zr_summary_type_init(struct zr_summary_type *t, const zarr_dtype *dtype,
                                  const void *missing, zarr_error *err)
 {
-    const char *name = zarr_dtype_name(dtype);
-
     *t = (struct zr_summary_type){
         .item_bytes = (uint32_t)ZR_MIN(zarr_dtype_item_bytes(dtype), UINT32_MAX)};
-    if (!choose_form(t, dtype))
+    if (zarr_dtype_components(dtype) != 1 || !choose_type(t, dtype))
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "elements of data type %s have no summary: it needs real numbers, "
                        "booleans or times",
-                       name ? name : zarr_dtype_v2(dtype));
+                       zr_dtype_label(dtype));
     t->missing.real = (double)NAN; /* equal to nothing */
     if (missing) {
-        t->has_missing = true;
         t->load(t, &t->missing, missing, 1);
+        t->has_missing = true;
+        t->nan_is_missing = t->is_wide ? t->is_time && t->missing.integer == INT64_MIN
+                                       : isnan(t->missing.real);
     }
     return ZARR_OK;
-}
-
-/* ---- runs --------------------------------------------------------------------- */
-
-static bool nan_is_missing(const struct zr_summary_type *t)
-{
-    if (!t->has_missing)
-        return false;
-    return t->form == ZR_SUMMARY_WIDE ? t->is_time && t->missing.integer == INT64_MIN
-                                      : isnan(t->missing.real);
-}
-
-/* These move the elements to the front that are not missing and not NaN, and count the
- * others. */
-static size_t keep_doubles(const struct zr_summary_type *t, double *x, size_t n,
-                           struct run_facts *r)
-{
-    size_t kept = 0;
-
-    r->n_nan = r->n_missing = 0;
-    for (size_t i = 0; i < n; i++) {
-        const double v = x[i];
-        const bool nan = v != v, missing = v == t->missing.real;
-
-        x[kept] = v;
-        r->n_nan += nan ? 1 : 0;
-        r->n_missing += missing ? 1 : 0;
-        kept += nan || missing ? 0 : 1;
-    }
-    return kept;
-}
-
-static size_t keep_wide(const struct zr_summary_type *t, int64_t *x, size_t n,
-                        struct run_facts *r)
-{
-    size_t kept = 0;
-
-    r->n_nan = r->n_missing = 0;
-    if (!t->is_time && !t->has_missing)
-        return n;
-    for (size_t i = 0; i < n; i++) {
-        const int64_t v = x[i];
-        const bool nan = t->is_time && v == INT64_MIN;
-        const bool missing = t->has_missing && v == t->missing.integer;
-
-        x[kept] = v;
-        r->n_nan += nan ? 1 : 0;
-        r->n_missing += !nan && missing ? 1 : 0;
-        kept += nan || missing ? 0 : 1;
-    }
-    return kept;
-}
-
-static void sum_floats(const struct summary_kernels *k, const double *x, size_t n,
-                       struct run_facts *r)
-{
-    const size_t even = n - n % SUM_LANES;
-    double hi = 0, lo = 0;
-
-    r->hi = r->lo = 0;
-    if (even > 0)
-        k->pairs(x, even, r);
-    for (size_t i = even; i < n; i++)
-        add_double(&hi, &lo, x[i]);
-    if (isfinite(hi) && isfinite(r->hi)) {
-        zr_summary_add_pair(&r->hi, &r->lo, hi, lo);
-        return;
-    }
-    r->hi = r->lo = 0; /* the errors of infinities are NaN */
-    for (size_t i = 0; i < n; i++)
-        r->hi += x[i];
-}
-
-static void sum_doubles(const struct zr_summary_type *t, const struct summary_kernels *k,
-                        const double *x, size_t n, struct run_facts *r)
-{
-    const size_t even = n - n % SUM_LANES;
-
-    if (t->form == ZR_SUMMARY_REAL) {
-        sum_floats(k, x, n, r);
-        return;
-    }
-    r->hi = k->plain(x, even); /* 2^12 numbers of 32 bits: the sum is exact */
-    for (size_t i = even; i < n; i++)
-        r->hi += x[i];
-}
-
-static bool contains_value(const double *x, size_t n, double value)
-{
-    uint64_t found[LANES] = {0};
-    size_t i = 0;
-
-    for (; i + LANES <= n; i += LANES)
-        for (size_t l = 0; l < LANES; l++)
-            found[l] |= x[i + l] == value ? UINT64_MAX : 0;
-    for (; i < n; i++)
-        found[0] |= x[i] == value ? 1 : 0;
-    for (size_t l = 1; l < LANES; l++)
-        found[0] |= found[l];
-    return found[0] != 0;
-}
-
-static void add_doubles(const struct zr_summary_type *t, struct zr_summary_cell *cell,
-                        double *x, size_t n)
-{
-    const struct summary_kernels *k = choose_kernels();
-    struct zr_summary_cell c = {.n = n};
-    struct run_facts r;
-
-    sum_doubles(t, k, x, n, &r);
-    if (isnan(r.hi) || (t->has_missing && contains_value(x, n, t->missing.real))) {
-        c.n = keep_doubles(t, x, n, &r);
-        c.n_nan = nan_is_missing(t) ? 0 : r.n_nan;
-        c.n_missing = r.n_missing + (r.n_nan - c.n_nan);
-        sum_doubles(t, k, x, c.n, &r);
-    }
-    if (c.n > 0) {
-        k->extremes(x, c.n, &r);
-        c.squares = k->square(x, c.n, r.hi / (double)c.n);
-        if (t->form == ZR_SUMMARY_REAL) {
-            c.sum.real.hi = r.hi;
-            c.sum.real.lo = r.lo;
-            c.min = r.min;
-            c.max = r.max;
-        } else {
-            c.sum.integer = (int64_t)r.hi;
-            c.min.integer = (int64_t)r.min.real;
-            c.max.integer = (int64_t)r.max.real;
-        }
-    }
-    zr_summary_join(t, cell, &c);
-}
-
-static void add_wide(const struct zr_summary_type *t, struct zr_summary_cell *cell,
-                     union zr_summary_value *x, size_t n)
-{
-    struct zr_summary_cell c = {.n = 0};
-    struct run_facts r;
-
-    c.n = keep_wide(t, &x->integer, n, &r);
-    c.n_nan = nan_is_missing(t) ? 0 : r.n_nan;
-    c.n_missing = r.n_missing + (r.n_nan - c.n_nan);
-    if (c.n > 0) {
-        sum_wide(&x->integer, c.n, &r);
-        c.sum.integer = r.integer;
-        c.min = r.min;
-        c.max = r.max;
-    }
-    if (c.n > 0 && !t->is_time) {
-        const zr_int128 count = (zr_int128)c.n;
-        const uint64_t range = (uint64_t)r.max.integer - (uint64_t)r.min.integer;
-
-        subtract_center(x, c.n, (int64_t)(r.integer / count), range > INT64_MAX);
-        c.squares = choose_kernels()->square(&x->real, c.n,
-                                             (double)(r.integer % count) / (double)c.n);
-    }
-    zr_summary_join(t, cell, &c);
-}
-
-static void add_run(const struct zr_summary_type *t, struct zr_summary_cell *cell,
-                    union zr_summary_value *x, size_t n)
-{
-    if (t->form == ZR_SUMMARY_WIDE)
-        add_wide(t, cell, x, n);
-    else
-        add_doubles(t, cell, &x->real, n);
 }
 
 /* ---- for the other files ------------------------------------------------------ */
@@ -655,7 +465,7 @@ void zr_summary_add_columns(const struct zr_summary_type *t, struct zr_summary_s
                             struct zr_summary_cell *cells,
                             const struct zr_summary_columns *c)
 {
-    const size_t width = ZR_MIN(c->n_cells, (size_t)64);
+    const size_t width = ZR_MIN(c->n_cells, (size_t)32);
     const size_t height = ZR_MIN(c->n_steps, ZR_SUMMARY_RUN / width);
 
     for (size_t k = 0; k < c->n_cells; k += width)
@@ -679,8 +489,9 @@ static double mean_distance(const struct zr_summary_type *t,
     const double na = (double)a->n, nb = (double)b->n;
     zr_int128 x, y;
 
-    if (t->form == ZR_SUMMARY_REAL)
-        return b->sum.real.hi / nb - a->sum.real.hi / na;
+    if (!t->is_wide)
+        return zr_summary_divide_pair(b->sum.real.hi, b->sum.real.lo, nb) -
+               zr_summary_divide_pair(a->sum.real.hi, a->sum.real.lo, na);
     x = a->sum.integer - (zr_int128)a->min.integer * (zr_int128)a->n;
     y = b->sum.integer - (zr_int128)a->min.integer * (zr_int128)b->n;
     return (double)y / nb - (double)x / na;
@@ -693,7 +504,7 @@ static void join_values(const struct zr_summary_type *t, struct zr_summary_cell 
     const double by = t->is_time ? 0 : mean_distance(t, a, b);
 
     a->squares += b->squares + by * by * (na * (nb / (na + nb)));
-    if (t->form == ZR_SUMMARY_REAL) {
+    if (!t->is_wide) {
         zr_summary_add_pair(&a->sum.real.hi, &a->sum.real.lo, b->sum.real.hi,
                             b->sum.real.lo);
         a->min.real = ZR_MIN(a->min.real, b->min.real);
@@ -724,17 +535,17 @@ void zr_summary_join(const struct zr_summary_type *t, struct zr_summary_cell *to
 size_t zr_summary_load_doubles(const struct zr_summary_type *t,
                                struct zr_summary_scratch *s, const uint8_t *src, size_t n)
 {
-    struct run_facts r;
+    size_t kept = 0;
 
     t->load(t, s->run, src, n);
-    if (t->form != ZR_SUMMARY_WIDE)
-        return keep_doubles(t, &s->run->real, n, &r);
-    n = keep_wide(t, &s->run->integer, n, &r);
     for (size_t i = 0; i < n; i++) {
-        const int64_t v = s->run[i].integer;
+        const union zr_summary_value v = s->run[i];
+        const bool is_missing = t->is_wide
+                                    ? t->has_missing && v.integer == t->missing.integer
+                                    : isnan(v.real) || v.real == t->missing.real;
 
-        s->run[i].real =
-            t->is_flipped ? (double)((uint64_t)v ^ (uint64_t)1 << 63) : (double)v;
+        s->run[kept].real = zr_summary_double(t, &v);
+        kept += is_missing ? 0 : 1;
     }
-    return n;
+    return kept;
 }

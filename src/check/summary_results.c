@@ -250,7 +250,7 @@ static double find_quantile(const struct zr_summary_spread *p, double q)
     place = q * (double)(n - 1);
     part = place - floor(place);
     find_rank(p, ZR_MIN((uint64_t)place, n - 1), &a, &b);
-    if (a == b)
+    if (a == b || part == 0) /* infinities have no distance */
         return a;
     /* as NumPy does it, so that both round equally */
     return part >= 0.5 ? b - (b - a) * (1 - part) : a + (b - a) * part;
@@ -322,7 +322,7 @@ static zarr_status make_lists(struct results *r, const struct zr_summary_job *j,
     r->s.std = r->std = make_list(r, n, sizeof *r->std);
     if (j->opts.weights) {
         r->s.weight = r->weight = make_list(r, n, sizeof *r->weight);
-    } else if (j->type.form != ZR_SUMMARY_REAL && !j->type.is_time) {
+    } else if (!j->type.number.real && !j->type.is_time) {
         r->s.sum_high = r->sum_high = make_list(r, n, sizeof *r->sum_high);
         r->s.sum_low = r->sum_low = make_list(r, n, sizeof *r->sum_low);
     }
@@ -338,35 +338,29 @@ static zarr_status make_lists(struct results *r, const struct zr_summary_job *j,
     return r->lacks_memory ? zr_fail_memory(err, UINT64_MAX) : ZARR_OK;
 }
 
+/* A sum of integers, exactly. */
 static zr_int128 true_sum(const struct zr_summary_type *t,
                           const struct zr_summary_cell *c)
 {
     const zr_int128 flip = t->is_flipped ? (zr_int128)1 << 63 : 0;
 
-    return c->sum.integer + flip * (zr_int128)c->n;
+    return t->is_wide ? c->sum.integer + flip * (zr_int128)c->n
+                      : (zr_int128)c->sum.real.hi + (zr_int128)c->sum.real.lo;
 }
 
 /* The sum as two doubles. */
 static void sum_pair(const struct zr_summary_type *t, const struct zr_summary_cell *c,
                      double *hi, double *lo)
 {
-    if (t->form == ZR_SUMMARY_REAL) {
-        *hi = c->sum.real.hi;
-        *lo = c->sum.real.lo;
-    } else {
+    if (t->is_wide) {
         const zr_int128 sum = true_sum(t, c);
 
         *hi = (double)sum;
         *lo = (double)(sum - (zr_int128)*hi);
+    } else {
+        *hi = c->sum.real.hi;
+        *lo = c->sum.real.lo;
     }
-}
-
-/* (hi + lo) / by, with an error of little more than that of the last rounding. */
-static double divide_pair(double hi, double lo, double by)
-{
-    const double q = hi / by;
-
-    return isfinite(q) ? q + (fma(-q, by, hi) + lo) / by : q;
 }
 
 static double mean_of_cell(const struct zr_summary_type *t,
@@ -375,7 +369,7 @@ static double mean_of_cell(const struct zr_summary_type *t,
     double hi, lo;
 
     sum_pair(t, c, &hi, &lo);
-    return divide_pair(hi, lo, (double)c->n);
+    return zr_summary_divide_pair(hi, lo, (double)c->n);
 }
 
 /* Weighted sums of cells. */
@@ -401,82 +395,19 @@ static void weigh(struct weighing *w, const struct zr_summary_type *t,
     w->squares += c->squares * weight + by * by * before * (n / w->weight_hi);
 }
 
-/* ---- elements as the array has them ------------------------------------------- */
-
-static uint16_t encode_half(double v)
-{
-    const float f = (float)(isinf(v) ? v : v * 0x1p-112);
-    uint32_t bits;
-
-    memcpy(&bits, &f, sizeof bits);
-    return (uint16_t)((bits >> 16 & 0x8000) | (isinf(v) ? 0x7c00 : bits >> 13 & 0x7fff));
-}
-
-static void encode_byte(const struct zr_summary_type *t, double v, uint8_t *out)
-{
-    for (unsigned i = 0; i < 256; i++)
-        if (t->table[i] == v) {
-            *out = (uint8_t)i;
-            return;
-        }
-}
-
-static void encode_real(const struct zr_summary_job *j, double v, uint8_t *out)
-{
-    const float f = (float)v;
-    uint32_t bits;
-    uint16_t half;
-
-    switch (j->type.item_bytes) {
-    case 1:
-        encode_byte(&j->type, v, out);
-        return;
-    case 2:
-        memcpy(&bits, &f, sizeof bits);
-        half = strcmp(zarr_dtype_name(j->dtype), "bfloat16") == 0 ? (uint16_t)(bits >> 16)
-                                                                  : encode_half(v);
-        memcpy(out, &half, sizeof half);
-        return;
-    case 4:
-        memcpy(out, &f, sizeof f);
-        return;
-    default:
-        memcpy(out, &v, sizeof v);
-        return;
-    }
-}
-
-static void encode_integer(const struct zr_summary_job *j, int64_t v, uint8_t *out)
-{
-    const uint64_t bits = (uint64_t)v ^ (j->type.is_flipped ? (uint64_t)1 << 63 : 0);
-    const uint32_t four = (uint32_t)bits;
-    const uint16_t two = (uint16_t)bits;
-
-    switch (j->type.item_bytes) {
-    case 1:
-        encode_byte(&j->type, (double)v, out);
-        return;
-    case 2:
-        memcpy(out, &two, sizeof two);
-        return;
-    case 4:
-        memcpy(out, &four, sizeof four);
-        return;
-    default:
-        memcpy(out, &bits, sizeof bits);
-        return;
-    }
-}
-
-static void encode(const struct zr_summary_job *j, const union zr_summary_value *v,
+/* Stores an extreme as the array has it. */
+static void encode(const struct zr_summary_type *t, const union zr_summary_value *v,
                    uint8_t *list, uint64_t place)
 {
-    uint8_t *out = list + place * j->type.item_bytes;
+    uint64_t bits;
 
-    if (j->type.form == ZR_SUMMARY_REAL)
-        encode_real(j, v->real, out);
+    if (t->is_wide)
+        bits = (uint64_t)v->integer ^ (t->is_flipped ? (uint64_t)1 << 63 : 0);
+    else if (!t->number.real)
+        bits = (uint64_t)(int64_t)v->real;
     else
-        encode_integer(j, v->integer, out);
+        (void)zr_float_from_f64(t->number.real, v->real, &bits); /* exact */
+    zr_number_put(&t->number, list + place * t->item_bytes, bits);
 }
 
 /* ---- one place ---------------------------------------------------------------- */
@@ -487,7 +418,7 @@ static void finish_sums(struct results *r, const struct zr_summary_job *j,
     double lo;
 
     sum_pair(&j->type, c, &r->sum[p], &lo);
-    r->mean[p] = divide_pair(r->sum[p], lo, (double)c->n);
+    r->mean[p] = zr_summary_divide_pair(r->sum[p], lo, (double)c->n);
     r->std[p] = sqrt(c->squares / (double)c->n);
     if (r->sum_high) {
         const zr_int128 sum = true_sum(&j->type, c);
@@ -516,15 +447,15 @@ static void finish_place(struct results *r, const struct zr_summary_job *j, uint
     r->n_missing[p] = all.n_missing;
     r->n_nan[p] = all.n_nan;
     if (all.n > 0) {
-        encode(j, &all.min, r->min, p);
-        encode(j, &all.max, r->max, p);
+        encode(&j->type, &all.min, r->min, p);
+        encode(&j->type, &all.max, r->max, p);
     }
     if (j->type.is_time) {
         r->sum[p] = r->mean[p] = r->std[p] = (double)NAN;
     } else if (o->weights) {
         r->weight[p] = w.weight_hi;
         r->sum[p] = w.sum_hi;
-        r->mean[p] = divide_pair(w.sum_hi, w.sum_lo, w.weight_hi);
+        r->mean[p] = zr_summary_divide_pair(w.sum_hi, w.sum_lo, w.weight_hi);
         r->std[p] = sqrt(w.squares / w.weight_hi);
     } else {
         finish_sums(r, j, &all, p);
@@ -546,14 +477,6 @@ static void finish_places(struct results *r, const struct zr_summary_job *j)
 
 /* ---- the histogram and quantiles ---------------------------------------------- */
 
-static double cell_double(const struct zr_summary_job *j, const union zr_summary_value *v)
-{
-    if (j->type.form == ZR_SUMMARY_REAL)
-        return v->real;
-    return j->type.is_flipped ? (double)((uint64_t)v->integer ^ (uint64_t)1 << 63)
-                              : (double)v->integer;
-}
-
 /* Edges of equal bins between the extremes, as numpy.histogram() makes them. */
 static zarr_status make_edges(struct results *r, const struct zr_summary_job *j,
                               zarr_error *err)
@@ -565,8 +488,8 @@ static zarr_status make_edges(struct results *r, const struct zr_summary_job *j,
     for (uint64_t i = 0; i < j->n_cells; i++) /* one, or one for each weight */
         zr_summary_join(&j->type, &all, j->cells + i);
     if (all.n > 0) {
-        low = cell_double(j, &all.min);
-        high = cell_double(j, &all.max);
+        low = zr_summary_double(&j->type, &all.min);
+        high = zr_summary_double(&j->type, &all.max);
     }
     if (!isfinite(high - low))
         return zr_fail(err, ZARR_ERR_INVALID,

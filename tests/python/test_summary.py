@@ -111,8 +111,10 @@ def test_infinities():
 
 def test_constant_elements_have_no_deviation():
     for value in (0.1, -1e-300, np.float32(0.3)):
-        data = np.full((100, 70), value)
-        assert zarrc.create_array("memory:", data=data, chunks=(7, 9)).summary().std == 0
+        for n in range(1, 40):
+            data = np.full((n, 3), value)
+            array = zarrc.create_array("memory:", data=data, chunks=(2, 2))
+            assert array.summary().std == 0 and not array.summary(over=0).std.any()
     ends = np.array([2**63, 2**63 + 2] * 999, "u8")
     assert zarrc.create_array("memory:", data=ends, chunks=100).summary().std == 1
 
@@ -218,6 +220,16 @@ def test_missing_value_of_the_array():
     array = zarrc.create_array("memory:", data=np.array([1.0, -999, 3]), dimension_names=["x"], attributes={"_FillValue": -999.0})
     assert (array.summary().mean, array.summary().missing) == (2, 1)
     assert array.summary(missing=False).count == 3 and array.summary(missing=3).sum == -998
+    for wrong in (300, 1.5):
+        with pytest.raises(ValueError, match="not a number of type int8"):
+            zarrc.create_array("memory:", data=np.array([44, 1], "i1")).summary(missing=wrong)
+
+
+def test_infinite_quantiles_and_more_bins_than_memory():
+    array = zarrc.create_array("memory:", data=np.array([-np.inf, 1, np.inf]))
+    assert array.summary(quantiles=[0, 0.5, 1]).quantiles.tolist() == [-np.inf, 1, np.inf]
+    with zarrc.config.set(memory_bytes=32 << 20), pytest.raises(errors.LimitError, match="bins"):
+        zarrc.create_array("memory:", data=np.arange(3)).summary(bins=10**7)
 
 
 def test_damage_and_wrong_arguments(tmp_path):
