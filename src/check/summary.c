@@ -225,15 +225,10 @@ static void job_deinit(struct zr_summary_job *j)
 
 /* Boxes of the array if the region is one; else boxes of the region's result. */
 struct boxes {
-    int32_t ndim;
+    struct zr_box_walk walk;
     bool is_array;
-    const struct zr_grid *grid;   /* boxes end where its chunks end */
-    uint64_t unit[ZARR_MAX_RANK]; /* instead of the grid: multiples of these; 0: none */
-    uint64_t base[ZARR_MAX_RANK], end[ZARR_MAX_RANK], step[ZARR_MAX_RANK];
-    uint64_t start[ZARR_MAX_RANK], count[ZARR_MAX_RANK]; /* the current box */
     uint64_t cell_stride[ZARR_MAX_RANK];
     uint64_t most; /* elements of a box at most */
-    bool begun, done;
 };
 
 /* Pairs the dimensions of the array with those of the region. What a selection drops has
@@ -244,101 +239,54 @@ static void place_dims(struct boxes *b, const struct zr_summary_job *j,
     int32_t d = 0;
 
     for (int32_t r = 0; r < j->ndim; r++) {
-        while (count[d] != j->shape[r] && b->ndim - d > j->ndim - r)
+        while (count[d] != j->shape[r] && zarr_array_ndim(j->array) - d > j->ndim - r)
             d++;
         b->cell_stride[d++] = j->cell_stride[r];
     }
 }
 
 /* Chooses blocks as the unit if one fits into a box, else chunks. */
-static void choose_unit(struct boxes *b, const struct zr_summary_job *j,
-                        const uint64_t *count)
+static void init_array_walk(struct boxes *b, const struct zr_summary_job *j,
+                            const uint64_t *base, const uint64_t *count)
 {
     const zarr_array *a = j->array;
+    const int32_t ndim = zarr_array_ndim(a);
     const uint64_t *block = zarr_array_block_shape(a), *chunk = zarr_array_chunk_shape(a);
-    const uint64_t least = j->ctx->budget.total / 4 / j->type.item_bytes;
-    uint64_t shape[ZARR_MAX_RANK], n = 1;
+    uint64_t unit[ZARR_MAX_RANK], n = 1;
 
-    b->most = ZR_MAX(
-        ZR_MIN(BOX_BYTES, j->ctx->budget.total / 8) / (uint64_t)j->type.item_bytes, 1);
-    zarr_array_block_largest(a, shape);
-    if (!block)
-        b->grid = zr_array_grid(a);
-    for (int32_t d = 0; d < b->ndim; d++)
-        n = zr_mul_cap(n, ZR_MIN(shape[d], count[d]));
+    zarr_array_block_largest(a, unit);
+    for (int32_t d = 0; d < ndim; d++)
+        n = zr_mul_cap(n, ZR_MIN(unit[d], count[d]));
     if (block && n > b->most && chunk)
-        memcpy(shape, chunk, (size_t)b->ndim * sizeof *shape);
-    memcpy(b->unit, shape, (size_t)b->ndim * sizeof *shape);
+        memcpy(unit, chunk, (size_t)ndim * sizeof *unit);
     n = 1;
-    for (int32_t d = 0; d < b->ndim; d++)
-        n = zr_mul_cap(n, ZR_MIN(shape[d], count[d]));
-    b->most = ZR_MAX(b->most, ZR_MIN(n, least));
+    for (int32_t d = 0; d < ndim; d++)
+        n = zr_mul_cap(n, ZR_MIN(unit[d], count[d]));
+    b->most = ZR_MAX(b->most, ZR_MIN(n, j->ctx->budget.total / 4 / j->type.item_bytes));
+    zr_box_walk_init(&b->walk, ndim, count, unit, b->most);
+    memcpy(b->walk.base, base, sizeof b->walk.base);
+    if (block)
+        memcpy(b->walk.unit, unit, (size_t)ndim * sizeof *unit);
+    else
+        b->walk.grid = zr_array_grid(a);
 }
 
 static void boxes_init(struct boxes *b, const struct zr_summary_job *j)
 {
-    uint64_t count[ZARR_MAX_RANK];
-    struct zr_box_walk walk;
+    uint64_t base[ZARR_MAX_RANK] = {0}, count[ZARR_MAX_RANK];
 
-    *b = (struct boxes){.ndim = zarr_array_ndim(j->array)};
-    memcpy(count, zarr_array_shape(j->array), (size_t)b->ndim * sizeof *count);
-    b->is_array = !j->region || zr_selection_is_box(j->region, b->base, count);
+    *b = (struct boxes){.most = ZR_MIN(BOX_BYTES, j->ctx->budget.total / 8)};
+    b->most = ZR_MAX(b->most / j->type.item_bytes, 1);
+    memcpy(count, zarr_array_shape(j->array),
+           (size_t)zarr_array_ndim(j->array) * sizeof *count);
+    b->is_array = !j->region || zr_selection_is_box(j->region, base, count);
     if (b->is_array) {
         place_dims(b, j, count);
-        choose_unit(b, j, count);
+        init_array_walk(b, j, base, count);
     } else {
-        b->ndim = j->ndim;
-        memset(b->base, 0, sizeof b->base);
-        memcpy(count, j->shape, sizeof count);
         memcpy(b->cell_stride, j->cell_stride, sizeof b->cell_stride);
-        b->most = ZR_MAX(ZR_MIN(BOX_BYTES, j->ctx->budget.total / 8) /
-                             (uint64_t)j->type.item_bytes,
-                         1);
+        zr_box_walk_init(&b->walk, j->ndim, j->shape, NULL, b->most);
     }
-    zr_box_walk_init(&walk, b->ndim, count, b->is_array ? b->unit : NULL, b->most);
-    memcpy(b->step, walk.step, sizeof b->step);
-    memcpy(b->start, b->base, sizeof b->start);
-    for (int32_t d = 0; d < b->ndim; d++)
-        b->end[d] = b->base[d] + count[d];
-    b->done = j->n_items == 0;
-}
-
-/* A box ends where a chunk ends, unless this chunk begins before the box. */
-static uint64_t summary_box_length(const struct boxes *b, int32_t d)
-{
-    const uint64_t n = ZR_MIN(b->step[d], b->end[d] - b->start[d]);
-    const uint64_t end = b->start[d] + n;
-    uint64_t origin = 0, size;
-
-    if (end >= b->end[d] || !b->is_array)
-        return n;
-    if (b->grid)
-        zr_grid_extent(b->grid, d, zr_grid_locate(b->grid, d, end), &origin, &size);
-    else
-        origin = end - end % b->unit[d];
-    return origin > b->start[d] ? origin - b->start[d] : n;
-}
-
-static bool boxes_next(struct boxes *b)
-{
-    int32_t d = b->ndim - 1;
-
-    if (b->done)
-        return false;
-    for (; b->begun && d >= 0; d--) {
-        b->start[d] += b->count[d];
-        if (b->start[d] < b->end[d])
-            break;
-        b->start[d] = b->base[d];
-    }
-    if (b->begun && d < 0) {
-        b->done = true;
-        return false;
-    }
-    b->begun = true;
-    for (d = 0; d < b->ndim; d++)
-        b->count[d] = summary_box_length(b, d);
-    return true;
 }
 
 /* ---- the elements of one box -------------------------------------------------- */
@@ -385,14 +333,14 @@ static int32_t list_axes(const struct zr_summary_job *j, const struct boxes *b,
     uint64_t bytes[ZARR_MAX_RANK], step = j->type.item_bytes;
     int32_t n = 0;
 
-    for (int32_t d = b->ndim - 1; d >= 0; d--) {
+    for (int32_t d = b->walk.ndim - 1; d >= 0; d--) {
         bytes[d] = step;
-        step *= b->count[d];
+        step *= b->walk.count[d];
     }
-    for (int32_t d = 0; d < b->ndim; d++)
-        if (b->count[d] > 1)
+    for (int32_t d = 0; d < b->walk.ndim; d++)
+        if (b->walk.count[d] > 1)
             add_axis(axes, &n,
-                     &(struct axis){b->count[d], bytes[d], b->cell_stride[d], 0});
+                     &(struct axis){b->walk.count[d], bytes[d], b->cell_stride[d], 0});
     return n;
 }
 
@@ -517,7 +465,7 @@ static void join_slots(const struct division *v)
 }
 
 static zarr_status add_box(struct zr_summary_job *j, const struct boxes *b,
-                           const uint8_t *data, uint64_t n_items, zarr_error *err)
+                           const uint8_t *data, zarr_error *err)
 {
     const struct zr_parallel_options o = {.max_threads = j->io.max_threads,
                                           .item_ns = PIECE_ITEMS};
@@ -525,8 +473,8 @@ static zarr_status add_box(struct zr_summary_job *j, const struct boxes *b,
     struct axis axes[ZARR_MAX_RANK];
     zarr_status st = ZARR_OK;
 
-    for (int32_t d = 0; d < b->ndim; d++)
-        v.cells += (b->start[d] - b->base[d]) * b->cell_stride[d];
+    for (int32_t d = 0; d < b->walk.ndim; d++)
+        v.cells += b->walk.start[d] * b->cell_stride[d];
     divide_axes(&v, axes, list_axes(j, b, axes));
     choose_slots(&v);
     if (v.n_slots > 1) {
@@ -539,7 +487,8 @@ static zarr_status add_box(struct zr_summary_job *j, const struct boxes *b,
     if (v.n_slots > 1)
         join_slots(&v);
     if (j->spread.type)
-        ZR_TRY(zr_summary_spread_add(&j->spread, j->scratch, data, (size_t)n_items, err));
+        ZR_TRY(zr_summary_spread_add(&j->spread, j->scratch, data,
+                                     (size_t)b->walk.n_items, err));
 out:
     zr_free(j->ctx->alloc, v.slots);
     return st;
@@ -554,7 +503,6 @@ struct buffer {
     zarr_request *request;
     zarr_selection *selection;
     struct boxes box; /* its current box is the one that is read */
-    uint64_t n_items, shape[ZARR_MAX_RANK];
     zarr_tensor tensor;
     zarr_stats stats;
 };
@@ -562,14 +510,17 @@ struct buffer {
 static zarr_status select_box(const struct zr_summary_job *j, struct buffer *f,
                               zarr_error *err)
 {
-    const struct boxes *b = &f->box;
+    const struct zr_box_walk *w = &f->box.walk;
+    uint64_t start[ZARR_MAX_RANK];
     zarr_selection *inner = NULL;
     zarr_status st = ZARR_OK;
 
-    if (b->is_array)
-        return zarr_selection_box(&f->selection, b->ndim, zarr_array_shape(j->array),
-                                  b->start, b->count, err);
-    ZR_TRY(zarr_selection_box(&inner, b->ndim, j->shape, b->start, b->count, err));
+    for (int32_t d = 0; d < w->ndim; d++)
+        start[d] = w->base[d] + w->start[d];
+    if (f->box.is_array)
+        return zarr_selection_box(&f->selection, w->ndim, zarr_array_shape(j->array),
+                                  start, w->count, err);
+    ZR_TRY(zarr_selection_box(&inner, w->ndim, j->shape, start, w->count, err));
     ZR_TRY(zarr_selection_compose(&f->selection, j->region, inner, err));
 out:
     zarr_selection_free(inner);
@@ -584,8 +535,6 @@ static zarr_status start_box_read(struct zr_summary_job *j, const struct boxes *
     zarr_status st = ZARR_OK;
 
     f->box = *boxes;
-    f->n_items = zr_product_cap(boxes->count, (size_t)boxes->ndim);
-    memcpy(f->shape, boxes->count, (size_t)boxes->ndim * sizeof *f->shape);
     f->stats = (zarr_stats)ZARR_STATS_INIT;
     io.stats = &f->stats;
     if (!f->data) {
@@ -594,8 +543,8 @@ static zarr_status start_box_read(struct zr_summary_job *j, const struct boxes *
                             &f->memory, err));
         f->data = (uint8_t *)f->memory.handle + f->memory.offset;
     }
-    zarr_tensor_host(&f->tensor, NULL, f->data, f->n_items * j->type.item_bytes,
-                     boxes->ndim, f->shape);
+    zarr_tensor_host(&f->tensor, NULL, f->data, f->box.walk.n_items * j->type.item_bytes,
+                     f->box.walk.ndim, f->box.walk.count);
     ZR_TRY(select_box(j, f, err));
     ZR_TRY(zarr_array_read_submit(&f->request, j->array, f->selection, &f->tensor, &io,
                                   err));
@@ -651,17 +600,17 @@ static zarr_status summarise_boxes(struct zr_summary_job *j, zarr_error *err)
     zarr_status st = ZARR_OK;
 
     boxes_init(&boxes, j);
-    more = boxes_next(&boxes);
+    more = zr_box_walk_next(&boxes.walk);
     if (more)
         ZR_TRY(start_box_read(j, &boxes, &buffer[now], err));
     while (more) {
         ZR_TRY(end_read(j, &buffer[now], err));
         ZR_TRY(zr_cancel_check(j->io.cancel, err));
-        more = boxes_next(&boxes);
+        more = zr_box_walk_next(&boxes.walk);
         if (more)
             ZR_TRY(start_box_read(j, &boxes, &buffer[!now], err));
-        ZR_TRY(add_box(j, &buffer[now].box, buffer[now].data, buffer[now].n_items, err));
-        tell_summary_progress(j, buffer[now].n_items);
+        ZR_TRY(add_box(j, &buffer[now].box, buffer[now].data, err));
+        tell_summary_progress(j, buffer[now].box.walk.n_items);
         now = !now;
     }
     ZR_TRY(zarr_array_recheck(j->array, j->io.cancel, err));

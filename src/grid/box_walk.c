@@ -49,13 +49,16 @@ void zr_box_walk_init(struct zr_box_walk *b, int32_t ndim, const uint64_t *shape
 static uint64_t box_length(const struct zr_box_walk *b, int32_t d)
 {
     const uint64_t n = ZR_MIN(b->step[d], b->shape[d] - b->start[d]);
-    const uint64_t end = b->start[d] + n;
-    uint64_t origin, size;
+    const uint64_t end = b->start[d] + n, last = b->base[d] + end;
+    uint64_t origin = last, size;
 
-    if (!b->grid || end >= b->shape[d])
+    if (end >= b->shape[d])
         return n;
-    zr_grid_extent(b->grid, d, zr_grid_locate(b->grid, d, end), &origin, &size);
-    return origin > b->start[d] ? origin - b->start[d] : n;
+    if (b->grid)
+        zr_grid_extent(b->grid, d, zr_grid_locate(b->grid, d, last), &origin, &size);
+    else if (b->unit[d] > 0)
+        origin = last - last % b->unit[d];
+    return origin > b->base[d] + b->start[d] ? origin - b->base[d] - b->start[d] : n;
 }
 
 bool zr_box_walk_next(struct zr_box_walk *b)

@@ -145,6 +145,9 @@ struct zr_box_walk {
     uint64_t start[ZARR_MAX_RANK], count[ZARR_MAX_RANK]; /* the current box */
     uint64_t n_items;                                    /* elements in it */
     bool begun, done;
+    /* The shape begins here in the grid; then boxes end where its chunks end, or
+     * multiples of `unit` (0: anywhere). For the caller to set. */
+    uint64_t base[ZARR_MAX_RANK], unit[ZARR_MAX_RANK];
 };
 /* unit: boxes are multiples of these lengths if max_items (at least 1) allows it; NULL:
  * single elements. Sets no grid. */
