@@ -13,16 +13,14 @@ static const struct cli_option options[] = {
     CLI_NEAREST_OPTION,
     {"over", 0, 0, "DIMS", NULL,
      "compute statistics over these dimensions of the region, by name or number, and "
-     "keep "
-     "the others (default: over all)"},
+     "keep the others (default: over all)"},
     {"weights", 0, 0, "DIM[=NAME]", NULL,
      "weight elements by the cosine of the latitude, which is the array of the name of "
      "the dimension DIM beside the array, in degrees; NAME: by the elements of that "
      "array"},
     {"missing", 0, 0, "VALUE", NULL,
      "elements with this value are missing; none: no value means that (default: the "
-     "value "
-     "that xarray shows as NaN)"},
+     "value that xarray shows as NaN)"},
     {"quantiles", 0, 0, "Q,...", NULL, "quantiles, from 0 to 1, such as 0.05,0.5,0.95"},
     {"bins", 'b', 0, "N", NULL, "make a histogram of N bins between the extremes"},
     {"edges", 0, 0, "X,...", NULL, "make a histogram with these edges"},
@@ -281,8 +279,14 @@ static int find_weights(struct summary *s)
     st = zarr_array_open(&from, s->node.store, path, NULL, &err);
     rc = st ? cli_fail(s->cli, st, &err, "cannot open the weights %s", path)
             : read_weights(s, from, s->o.weights_dim);
-    for (uint64_t i = 0; i < s->o.n_weights && !equals; i++) /* 90 degrees give 6e-17 */
+    for (uint64_t i = 0; i < s->o.n_weights && !equals && !rc; i++) {
+        if (!(fabs(s->weights[i]) < 90.01))
+            rc = cli_error(s->cli, CLI_USAGE, "DIM=NAME takes the weights themselves.",
+                           "%s has %g, which is not a latitude in degrees", path,
+                           s->weights[i]);
+        /* 90 degrees give 6e-17 */
         s->weights[i] = fmax(cos(s->weights[i] * (3.14159265358979323846 / 180)), 0);
+    }
 out:
     zarr_array_free(from);
     free(path);
@@ -303,34 +307,22 @@ static bool has_sums(const zarr_summary *r)
     return kind != ZARR_KIND_DATETIME && kind != ZARR_KIND_TIMEDELTA;
 }
 
+__extension__ typedef unsigned __int128 uint128;
+
 /* A sum of integers as decimal digits; owned. */
 static char *integer_text(int64_t high, uint64_t low)
 {
-    uint64_t word[4];
     char digits[48], *c = digits + sizeof digits - 1;
-    bool left = true;
+    uint128 v = (uint128)(uint64_t)high << 64 | low;
 
-    if (high < 0) { /* the absolute value */
-        low = ~low + 1;
-        high = low == 0 ? -high : ~high;
-        left = false;
-    }
-    word[0] = (uint64_t)high >> 32;
-    word[1] = (uint64_t)high & UINT32_MAX;
-    word[2] = low >> 32;
-    word[3] = low & UINT32_MAX;
+    if (high < 0)
+        v = -v;
     *c = '\0';
     do {
-        uint64_t rest = 0;
-
-        for (int i = 0; i < 4; i++) {
-            rest = rest << 32 | word[i];
-            word[i] = rest / 10;
-            rest %= 10;
-        }
-        *--c = (char)('0' + (int)rest);
-    } while (word[0] | word[1] | word[2] | word[3]);
-    return cli_format("%s%s", left ? "" : "-", c);
+        *--c = (char)('0' + (int)(v % 10));
+        v /= 10;
+    } while (v > 0);
+    return cli_format("%s%s", high < 0 ? "-" : "", c);
 }
 
 /* A number as the shortest text that reads back as itself, as in JSON; owned. */
@@ -494,26 +486,25 @@ static int write_text(const struct summary *s)
     return rc;
 }
 
+static void write_json_list(struct cli_json *j, const char *key, const double *list,
+                            uint32_t n)
+{
+    cli_json_list(cli_key(j, key));
+    for (uint32_t i = 0; i < n; i++)
+        cli_json_f64(j, list[i]);
+    cli_json_end(j);
+}
+
 static void write_json_spread(const struct summary *s, struct cli_json *j)
 {
     const zarr_summary *r = s->result;
 
-    if (s->o.n_quantiles > 0) {
-        cli_json_list(cli_key(j, "quantiles"));
-        for (uint32_t i = 0; i < s->o.n_quantiles; i++)
-            cli_json_f64(j, r->quantiles[i]);
-        cli_json_end(j);
-    }
+    if (s->o.n_quantiles > 0)
+        write_json_list(j, "quantiles", r->quantiles, s->o.n_quantiles);
     if (r->n_bins == 0)
         return;
-    cli_json_list(cli_key(j, "edges"));
-    for (uint32_t i = 0; i <= r->n_bins; i++)
-        cli_json_f64(j, r->edges[i]);
-    cli_json_end(j);
-    cli_json_list(cli_key(j, "bins"));
-    for (uint32_t i = 0; i < r->n_bins; i++)
-        cli_json_u64(j, r->bins[i]);
-    cli_json_end(j);
+    write_json_list(j, "edges", r->edges, r->n_bins + 1);
+    cli_json_shape(cli_key(j, "bins"), (int32_t)r->n_bins, r->bins);
     cli_json_u64(cli_key(j, "below"), r->n_below);
     cli_json_u64(cli_key(j, "above"), r->n_above);
 }
@@ -665,19 +656,16 @@ const struct cli_command cli_cmd_summary = {
         "Shows how many elements an array or a region has, how many are missing and NaN, "
         "and the least element, the greatest, the mean, the standard deviation (whose "
         "divisor is the number of elements) and the sum. Missing elements and NaN are "
-        "left "
-        "out. With --over, the others of the dimensions are kept, and each of their "
-        "places "
-        "has a line.\n\n"
+        "left out. With --over, the others of the dimensions are kept, and each of their "
+        "places has a line.\n\n"
         "Sums of integers are exact. Sums of floats have about twice the digits of a "
         "double before they are rounded. Results do not depend on the number of threads. "
         "Each chunk is read and decoded once. Memory does not grow with the array, but "
         "with the places that are kept; --mem limits it.\n\n"
         "Quantiles, and histograms without --edges, are exact for types of up to 16 "
-        "bits, "
-        "and if the elements as doubles fit in a quarter of --mem. Otherwise they are "
-        "from "
-        "a sketch, whose ranks err by at most 1 %. The output says so.",
+        "bits, and if the elements as doubles fit in a quarter of --mem. Otherwise they "
+        "are "
+        "from a sketch, whose ranks err by at most 1 %. The output says so.",
     .json =
         "node. dimensions: names of those that are kept, and shape: their lengths. "
         "sketch: whether quantiles and bins are from a sketch. places: an object for "

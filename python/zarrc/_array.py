@@ -702,11 +702,13 @@ class Array(Node, _core.Array):
         dtype = dtype.newbyteorder("=")
         options = _with({"field": field}, max_threads, stats, controls)
         options.update(_summary_options(self, selection.shape, over, weights, bins, quantiles))
-        if missing is not None and missing is not False:  # True: the library finds it
-            value = missing if missing is True else np.asarray(missing).astype(dtype).reshape(1)
-            if dtype.kind in "iu" and value is not True and value.item() != missing:
+        if missing is True:  # the library finds it
+            options["missing"] = True
+        elif missing is not None and missing is not False:
+            value = np.asarray(missing).astype(dtype).reshape(1)
+            if dtype.kind in "iu" and value.item() != missing:
                 raise ValueError(f"missing={missing}: not a number of type {dtype}")
-            options["missing"] = value if value is True else value.view(np.uint8)
+            options["missing"] = value.view(np.uint8)
         return Summary(self._summary(selection, options), selection.shape, dtype)
 
     def write(self, key: Key, value: ArrayLike, *, fields: Fields = None, packed: bool = False, progress: Progress = None,

@@ -376,5 +376,7 @@ def test_summary_of_integers_and_refusals(zarrc, climate, tmp_path):
         refused = zarrc("summary", path / "temp", *wrong, code=None)
         assert refused.code == 2 or refused.code == 3, (wrong, refused.code, refused.err)
     assert 'did you mean "summary"' in zarrc("stats", path, code=2).err
+    zarr.open(path / "lat")[0] = np.nan
+    assert "not a latitude" in zarrc("summary", path / "temp", "--weights=lat", code=2).err
     (path / "temp/c/0/1/1").write_bytes(b"no")
     assert "c/0/1/1" in zarrc("summary", path / "temp", code=4).err
