@@ -12,7 +12,7 @@
 __extension__ typedef __int128 zr_int128;
 
 enum {
-    ZR_SUMMARY_RUN = 512, /* elements that stay in the nearest cache meanwhile */
+    ZR_SUMMARY_RUN = 768, /* elements that stay in the nearest cache meanwhile */
     ZR_SUMMARY_LANES = 16
 };
 
