@@ -122,7 +122,7 @@ def test_writing_commands(call, endpoint, buckets):
 
 # Each command that opens a node, and the arguments of a run; {x} is the store, and {s} the array in/s +%.
 COMMANDS = ["info --json {x}/a", "ls -R {x}", "tree {x}", "cat {x}/a[3,:4]", "attrs list {s}", "export --format=npy {x}/a -", "explain {x}/a[3]", "verify --json {x}",
-            "diff {x}/a {s}", "plot -o - {x}/a", "create {x}/n/new --shape=3 --dtype=int8", "import {file} {x}/n/b --chunks=9,9 --shards=18,18",
+            "diff {x}/a {s}", "plot -o - {x}/a", "summary {x}/a[3:9]", "create {x}/n/new --shape=3 --dtype=int8", "import {file} {x}/n/b --chunks=9,9 --shards=18,18",
             "import {file} {x}/n/b[:,:]", "attrs set {x}/n/b k 1", "attrs merge {x}/n/b {{\"j\":2}}", "attrs del {x}/n/b k", "resize {x}/n/b 50,41",
             "append --json {x}/a {file}", "cp {x}/a {x}/n/c", "mv {x}/n/c {x}/n/d", "reencode {x}/a {x}/n/e --zarr-format=2 --chunks=7,7", "migrate {x}/n/e",
             "consolidate {x}", "ls {x}/n/d", "rm -r {x}/n/d", "clean --json {x}", "repack {x}"]
