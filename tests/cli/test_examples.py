@@ -51,7 +51,7 @@ def make_hierarchies(folder):
     make_climate(folder)
     particles = save_struct(folder)
     x, a = zarr.create_group(folder / "x.zarr"), zarr.create_group(folder / "a.zarr")
-    make_array(x, "lat", (180,), dimension_names=("lat",))
+    x.create_array("lat", data=np.arange(-89.5, 90), dimension_names=("lat",))
     make_array(x, "temp", (20, 180, 360), chunks=(1, 180, 360), dimension_names=("time", "lat", "lon"),
                attributes={"units": "K", "history": "made"})
     make_array(x, "a", (64, 64))
