@@ -129,6 +129,7 @@ static int teardown(void **state)
 {
     (void)state;
     zarr_store_free(store);
+    store = NULL; /* a test need not open one */
     zr_memory_registry_deinit(&memory);
     return 0;
 }
