@@ -436,7 +436,7 @@ out:
 
 /* Continues a copy in a store that cannot be written, such as an archive in a bucket. It
  * must be complete. */
-static zarr_status compare_objects(struct zr_copy *c, zarr_error *err)
+static zarr_status compare_destination(struct zr_copy *c, zarr_error *err)
 {
     bool has_job = false;
     zarr_error e = {0};
@@ -475,7 +475,7 @@ static zarr_status copy_or_rename(struct zr_copy *c, int32_t format, zarr_error 
     c->only_compares = can_only_compare(c);
     if (c->only_compares) {
         c->plain = true;
-        ZR_LEAVE(compare_objects(c, err));
+        ZR_LEAVE(compare_destination(c, err));
     }
     /* Lists before the destination is erased. If a store cannot tell that source and
      * destination are one place, the result must not be a copy of nothing. */
