@@ -145,6 +145,8 @@ void cf_coordinate_print(const struct cf_coordinate *c, uint64_t i,
             "take the nearest point for a value that lies between points of a "          \
             "coordinate"                                                                 \
     }
+/* Bytes of a region's item: up to the next comma outside of brackets. */
+size_t cf_item_bytes(const char *at);
 /* Replaces names in the text of a region ("lat@35:70, time=3") by indices along the
  * dimensions of the array. A region without names stays. shown: the node in messages. */
 int cf_region_resolve(struct cli *cli, zarr_store *store, const zarr_array *array,

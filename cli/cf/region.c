@@ -587,8 +587,7 @@ static int resolve_item(struct naming *r, char *item, struct cli_string *dims,
     return rc;
 }
 
-/* Bytes up to the next comma outside of brackets. */
-static size_t item_bytes(const char *at)
+size_t cf_item_bytes(const char *at)
 {
     int depth = 0;
     size_t n = 0;
@@ -610,7 +609,7 @@ int cf_region_resolve(struct cli *cli, zarr_store *store, const zarr_array *arra
         return CLI_OK;
     r.nearest = cli_flag(cli, "nearest");
     for (const char *at = *region; !rc && *at;) {
-        size_t bytes = item_bytes(at), blank = strspn(at, " ");
+        size_t bytes = cf_item_bytes(at), blank = strspn(at, " ");
         char *item = cli_strdup(at + (blank < bytes ? blank : bytes));
         size_t n = bytes - (blank < bytes ? blank : bytes);
 

@@ -60,7 +60,7 @@ struct summary {
 
 /* ---- options ------------------------------------------------------------------ */
 
-/* Adds what the region has for the next dimension; "..." stands for several. */
+/* Adds what the region has for the next dimension; "..." means several. */
 static void add_part(struct summary *s, int *n, const char *text, int length, int rest)
 {
     const int ndim = zarr_array_ndim(s->node.array);

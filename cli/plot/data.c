@@ -84,23 +84,12 @@ static void select_all(struct dim_region *p)
     *p = (struct dim_region){.step = 1, .text = ":"};
 }
 
-/* Bytes up to the next comma outside of brackets. */
-static size_t item_bytes(const char *at)
-{
-    int depth = 0;
-    size_t n = 0;
-
-    for (; at[n] && (at[n] != ',' || depth > 0); n++)
-        depth += at[n] == '[' ? 1 : at[n] == ']' ? -1 : 0;
-    return n;
-}
-
 static size_t count_items(const char *at)
 {
     size_t n = 0;
 
     while (*at) {
-        size_t bytes = item_bytes(at);
+        size_t bytes = cf_item_bytes(at);
 
         n += strncmp(at + strspn(at, " "), "...", 3) != 0;
         at += bytes + (at[bytes] == ',');
@@ -115,7 +104,7 @@ static void read_region(const char *text, int32_t ndim, const uint64_t *shape,
     int32_t d = 0;
 
     while (*text && d < ndim) {
-        size_t bytes = item_bytes(text);
+        size_t bytes = cf_item_bytes(text);
 
         if (strncmp(text + strspn(text, " "), "...", 3) == 0) {
             for (size_t i = n_items; i < (size_t)ndim && d < ndim; i++)

@@ -116,7 +116,7 @@ typedef struct zarr_delete_options {
  * @param store,path as for zarr_node_delete()
  * @param opts options; NULL: defaults
  * @retval ZARR_ERR_CANCELLED `cancel` was set. Either the node is complete, or there is
- * no node at the path any more, only some of its objects. The call can be repeated
+ * no node at the path, only some of its objects. The call can be repeated
  * @see zarr_node_delete()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status
@@ -222,7 +222,7 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_node_copy(zarr_store *src, const char 
  * @retval ZARR_ERR_CONFLICT an object, the keys or the metadata of the source changed
  * during the call. If the source is still a node, repeat the call with
  * ZARR_COPY_SKIP_EQUAL and ZARR_COPY_OVERWRITE: it copies what differs. If the source is
- * no node any more, the copy is complete, and the changed objects stay at the source.
+ * not a node, the copy is complete, and the changed objects stay at the source.
  * Or, with `os_code` EBUSY, another call changes a node at the source or the destination
  * @retval ZARR_ERR_UNSUPPORTED an array would lose the attribute that its shuffle depends
  * on, as in zarr_node_copy(); nothing was changed

@@ -591,7 +591,7 @@ def test_a_corrected_class(base, wrong, right):
     assert zarrc.create_array(None, shape=3, dtype="test.late_type").dtype == "i2" if base is plugins.DataType else True
 
 
-def test_a_codec_that_nobody_has(path, caplog):
+def test_a_codec_that_is_not_registered(path, caplog):
     """A warning says that the implementation is of no use: another plug-in could bring the codec."""
     way = implement(codec="test.missing")
     with pytest.warns(zarrc.ZarrcWarning, match=f'"{way.name}" cannot be used: there is no codec "test.missing"'):
