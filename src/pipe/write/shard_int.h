@@ -25,6 +25,9 @@ struct zr_shard_writer {
     bool filled;         /* everything written so far equals the array's fill value */
     uint32_t first, end; /* its inner chunks in the batch of shard_write.c */
 };
+/* Whether new values of shards of the outer level `lv` are made on the device: their
+ * chunks are raw, and the store reaches it. */
+bool zr_shard_is_made_there(const struct zr_io *io, const struct zr_level *lv);
 /* Begins with the old value, if there is one. */
 zarr_status zr_shard_begin(struct zr_shard_writer *s, const struct zr_work *w,
                            struct zr_shard_write *sw, zarr_error *err);

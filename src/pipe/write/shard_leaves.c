@@ -48,18 +48,37 @@ static zarr_status early_leaf_rooms(struct zr_shard_group *g, zarr_error *err)
     return late_leaf_rooms(g, true, err);
 }
 
+/* Moves bytes of the value to the front. On a device all chunks are new and have the same
+ * length, so a chunk and its new place do not overlap. */
+static zarr_status move_bytes(struct zr_shard_writer *s, uint64_t to, uint64_t from,
+                              uint64_t bytes, zarr_error *err)
+{
+    const struct zr_memory_registry *memory = s->w->io->engine->memory;
+    const zarr_memory *value = &s->sw->block;
+    zarr_memory dst, src;
+    void *at = NULL;
+    zarr_status st = ZARR_OK;
+
+    if (zr_device_is_host(memory, value->device_type)) {
+        ZR_TRY(zr_mem_host_ptr(memory, value, from + bytes, &at, err));
+        memmove((unsigned char *)at + to, (unsigned char *)at + from, (size_t)bytes);
+        goto out;
+    }
+    if (!zr_mem_slice(value, to, bytes, &dst) || !zr_mem_slice(value, from, bytes, &src))
+        return zr_internal(err);
+    st = zr_mem_copy_bytes(memory, &dst, &src, bytes, &s->w->worker->copies, err);
+out:
+    return st;
+}
+
 /* Closes the gaps that empty leaves left: chunks follow each other in the value as in the
  * index. */
 static zarr_status close_gaps(struct zr_shard_writer *s, zarr_error *err)
 {
-    unsigned char *value = NULL;
-    void *at = NULL;
     zarr_status st = ZARR_OK;
 
     if (s->gap == UINT64_MAX)
         return ZARR_OK;
-    ZR_TRY(zr_mem_host_ptr(s->w->io->engine->memory, &s->sw->block, s->pos, &at, err));
-    value = at;
     s->pos = s->gap;
     s->any = false;
     for (uint64_t id = 0; id < s->next; id++) {
@@ -68,7 +87,7 @@ static zarr_status close_gaps(struct zr_shard_writer *s, zarr_error *err)
         s->any |= pair[0] != ZR_INDEX_MISSING;
         if (pair[0] == ZR_INDEX_MISSING || pair[0] < s->gap)
             continue;
-        memmove(value + s->pos, value + pair[0], pair[1]);
+        ZR_TRY(move_bytes(s, s->pos, pair[0], pair[1], err));
         pair[0] = s->pos;
         s->pos += pair[1];
     }

@@ -11,13 +11,29 @@
 
 /* ---- appending --------------------------------------------------------- */
 
-/* A block for the value. Bytes that come from a device are copied there. */
+bool zr_shard_is_made_there(const struct zr_io *io, const struct zr_level *lv)
+{
+    const struct zr_level *in = &io->layout->level[1];
+
+    return io->layout->n_levels == 2 && !lv->bytes_encode &&
+           zr_leaf_length_is_known(io, in) &&
+           !zr_io_is_host(io, in->decode->fetch_device) && io->inner_order == 0 &&
+           !io->sink && !io->no_direct;
+}
+
+/* A block for the value. Bytes that come from a device are copied there. A value that is
+ * made on the device is made on the host if memory is short there. */
 static zarr_status take_block(const struct zr_shard_writer *s, uint64_t bytes,
                               zarr_memory *block, zarr_error *err)
 {
     const struct zr_io *io = s->w->io;
     const zarr_memory *tensor = &io->view.base;
 
+    if (!s->w->on_host && !s->sw->stream && !s->sw->old.handle &&
+        zr_shard_is_made_there(io, s->lv) &&
+        zr_pool_take(io->engine->pool, tensor->device_type, tensor->device_id, bytes,
+                     block, NULL) == ZARR_OK)
+        return ZARR_OK;
     if (s->in->is_shard || zr_io_is_host(io, tensor->device_type) ||
         !(zr_leaf_rooms_can_wait(io, s->in) || zr_leaf_length_is_known(io, s->in)))
         return zr_pool_take(io->engine->pool, ZARR_DEVICE_CPU, 0, bytes, block, err);
@@ -288,10 +304,13 @@ void zr_shard_close(struct zr_shard_writer *s)
     s->pairs = NULL;
 }
 
+/* The host encodes the index. */
 static zarr_status write_index(struct zr_shard_writer *s, zarr_error *err)
 {
-    zarr_memory dst;
-    bool at_end = s->lv->shard->index_at_end;
+    const struct zr_engine *engine = s->w->io->engine;
+    const bool at_end = s->lv->shard->index_at_end;
+    uint64_t *own = NULL;
+    zarr_memory dst, host;
     zarr_status st = ZARR_OK;
 
     if (at_end)
@@ -299,10 +318,17 @@ static zarr_status write_index(struct zr_shard_writer *s, zarr_error *err)
     if (!zr_mem_slice(&s->sw->block, at_end ? s->pos - s->base : 0, s->lv->index_bytes,
                       &dst))
         return zr_internal(err);
-    ZR_TRY(zr_index_encode(s->w, s->lv, s->pairs, &dst, err));
+    host = dst;
+    if (!zr_device_is_host(engine->memory, dst.device_type))
+        ZR_TRY(zr_index_memory(s->w, s->lv, &own, &host, err));
+    ZR_TRY(zr_index_encode(s->w, s->lv, s->pairs, &host, err));
+    if (own)
+        ZR_TRY(zr_mem_copy_bytes(engine->memory, &dst, &host, host.bytes,
+                                 &s->w->worker->copies, err));
     s->sw->out = s->sw->block;
     s->sw->out.bytes = s->pos + (at_end ? s->lv->index_bytes : 0);
 out:
+    zr_free(engine->alloc, own);
     return st;
 }
 

@@ -234,7 +234,9 @@ uint64_t zr_shards_on_device(const struct zr_io *io, const struct zr_level *lv,
 
     for (uint32_t i = 1; i + 1 < l->n_levels; i++)
         all = zr_mul_cap(all, l->level[i].n_inner_all);
-    return zr_device_need(io, leaf, true, true, most_of_device(io, leaf, all));
+    return zr_add_cap(zr_device_need(io, leaf, true, true, most_of_device(io, leaf, all)),
+                      zr_shard_is_made_there(io, lv) ? zr_mul_cap(lv->encoded_bound, n)
+                                                     : 0);
 }
 
 static uint32_t group_most(const struct zr_shard_group *g)

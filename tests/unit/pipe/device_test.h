@@ -258,6 +258,7 @@ static const struct kind {
 };
 enum {
     N_RAW = 2, /* the first ones are raw chunks */
+    RAW_SHARDS = 9,
     N_KINDS = sizeof kinds / sizeof kinds[0]
 };
 
