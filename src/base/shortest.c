@@ -12,7 +12,8 @@
 #include "base/pow10_int.h"
 
 enum {
-    POW10_FIRST = -292
+    POW10_FIRST = -297, /* of pow10_row */
+    POW10_STEP = sizeof pow5_row / sizeof *pow5_row
 };
 
 /* floor(e * log10(2)), floor(e * log10(2) + log10(3/4)), floor(e * log2(10)): by
@@ -34,6 +35,22 @@ static int floor_log2_pow10(int e)
 
 __extension__ typedef unsigned __int128 uint128;
 
+/* 10^e, shifted to 128 bits and rounded up. gen-pow10 checks that the product of two rows
+ * has enough bits. */
+static void find_power(int e, uint64_t power[2])
+{
+    const int at = e - POW10_FIRST;
+    const uint64_t *row = pow10_row[at / POW10_STEP], five = pow5_row[at % POW10_STEP];
+    const uint128 low = (uint128)row[2] * five;
+    const uint128 middle = (uint128)row[1] * five + (uint64_t)(low >> 64);
+    uint128 high = (uint128)row[0] * five + (uint64_t)(middle >> 64);
+
+    if (!(high >> 127))
+        high = high << 1 | (uint64_t)middle >> 63;
+    power[0] = (uint64_t)(high >> 64);
+    power[1] = (uint64_t)high + 1;
+}
+
 /* c * power / 2^128, with the lowest bit set where something is cut off. */
 static uint64_t scale_sticky(const uint64_t power[2], uint64_t c)
 {
@@ -47,13 +64,15 @@ int zr_shortest(uint64_t c, int q, bool narrow_below, bool even, uint64_t *digit
 {
     const int k = narrow_below ? floor_log10_three_quarters_pow2(q) : floor_log10_pow2(q);
     const int shift = q + floor_log2_pow10(-k) + 1;
-    const uint64_t *power = pow10_bits[-k - POW10_FIRST];
-    const uint64_t v = scale_sticky(power, (4 * c) << shift);
-    uint64_t low = scale_sticky(power, (4 * c - (narrow_below ? 1 : 2)) << shift);
-    uint64_t high = scale_sticky(power, (4 * c + 2) << shift);
-    const uint64_t s = v / 4, ten = s / 10;
+    uint64_t power[2], v, low, high, s, ten;
     bool below, above;
 
+    find_power(-k, power);
+    v = scale_sticky(power, (4 * c) << shift);
+    low = scale_sticky(power, (4 * c - (narrow_below ? 1 : 2)) << shift);
+    high = scale_sticky(power, (4 * c + 2) << shift);
+    s = v / 4;
+    ten = s / 10;
     low += !even; /* ties are rounded to even numbers, so only an even number's interval
                      includes its ends */
     high -= !even;
