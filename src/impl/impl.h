@@ -380,6 +380,18 @@ typedef zarr_status (*zr_host_job_fn)(void *self, const struct zr_host_job *io,
  * with its text in err. */
 zarr_status zr_jobs_each(zr_host_job_fn fn, void *self, zarr_codec_job *jobs, uint64_t n,
                          zarr_codec_exec *exec, zarr_error *err);
+/* Defines encode() or decode() of zarr_codec_impl_vtable, which runs fn on each job. */
+#define ZR_JOBS_EACH(name, fn)                                                           \
+    static zarr_status name(void *self, zarr_codec_job *jobs, uint64_t n,                \
+                            zarr_codec_exec *exec, zarr_error *err)                      \
+    {                                                                                    \
+        return zr_jobs_each(fn, self, jobs, n, exec, err);                               \
+    }
+/* What bind() makes: zeroed memory of the specification's allocator. Its first member is
+ * the allocator. Returns NULL if there is no memory. */
+void *zr_self_new(const zarr_codec_spec *spec, size_t bytes, zarr_error *err);
+/* close() for one that has no other memory. */
+void zr_self_free(void *self);
 /*
  * A zr_host_job_fn returns this if the output is longer than the room. The job then fails
  * with CORRUPT and ZARR_CODEC_JOB_NO_ROOM, and the caller may try again with more room.

@@ -63,6 +63,24 @@ zarr_status zr_jobs_each(zr_host_job_fn fn, void *self, zarr_codec_job *jobs, ui
     return first;
 }
 
+void *zr_self_new(const zarr_codec_spec *spec, size_t bytes, zarr_error *err)
+{
+    const zarr_allocator *alloc = zarr_codec_spec_allocator(spec);
+    const zarr_allocator **self = zr_calloc(alloc, 1, bytes);
+
+    if (self)
+        *self = alloc;
+    else
+        (void)zr_fail_memory(err, bytes);
+    return self;
+}
+
+void zr_self_free(void *self)
+{
+    if (self)
+        zr_free(*(const zarr_allocator **)self, self);
+}
+
 zarr_status zr_too_long(zarr_error *err, const char *codec, size_t room)
 {
     (void)zr_fail(err, ZARR_ERR_CORRUPT, "%s: more than %zu bytes", codec, room);

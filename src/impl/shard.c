@@ -396,11 +396,7 @@ out:
     return st;
 }
 
-static zarr_status shard_decode(void *self, zarr_codec_job *jobs, uint64_t n,
-                                zarr_codec_exec *exec, zarr_error *err)
-{
-    return zr_jobs_each(shard_decode_one, self, jobs, n, exec, err);
-}
+ZR_JOBS_EACH(shard_decode, shard_decode_one)
 
 /* ---- encoding -------------------------------------------------------------------- */
 
@@ -477,11 +473,7 @@ out:
     return st;
 }
 
-static zarr_status shard_encode(void *self, zarr_codec_job *jobs, uint64_t n,
-                                zarr_codec_exec *exec, zarr_error *err)
-{
-    return zr_jobs_each(shard_encode_one, self, jobs, n, exec, err);
-}
+ZR_JOBS_EACH(shard_encode, shard_encode_one)
 
 /* The bytes that all elements of variable length point to; 0 if that is not known. */
 static uint64_t shard_pointed_at(const zarr_codec_job *job)

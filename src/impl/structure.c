@@ -24,26 +24,18 @@ struct array_self {
     size_t stride[ZARR_MAX_RANK]; /* bytes of a step in the decoded side, by dimension */
 };
 
-static void array_close(void *self)
-{
-    if (self)
-        zr_free(((struct array_self *)self)->alloc, self);
-}
-
 static zarr_status array_new(struct array_self **out, const zarr_codec_spec *spec,
                              const zarr_chunk_spec *decoded, zarr_error *err)
 {
-    const zarr_allocator *alloc = zarr_codec_spec_allocator(spec);
     const uint64_t item_bytes =
         decoded->dtype ? zarr_dtype_item_bytes(decoded->dtype) : 0;
     struct array_self *self = NULL;
 
     if (!item_bytes)
         return zr_internal(err);
-    self = zr_calloc(alloc, 1, sizeof *self);
+    self = zr_self_new(spec, sizeof *self, err);
     if (!self)
-        return zr_fail_memory(err, sizeof *self);
-    self->alloc = alloc;
+        return ZARR_ERR_NO_MEMORY;
     self->ndim = decoded->ndim;
     self->item_bytes = (size_t)item_bytes;
     self->n_items = (size_t)(decoded->n_bytes / item_bytes);
@@ -129,17 +121,9 @@ static zarr_status swap_encode_one(void *self, const struct zr_host_job *io, siz
     return swap_one(self, io, true, used, err);
 }
 
-static zarr_status swap_decode(void *self, zarr_codec_job *jobs, uint64_t n,
-                               zarr_codec_exec *exec, zarr_error *err)
-{
-    return zr_jobs_each(swap_decode_one, self, jobs, n, exec, err);
-}
+ZR_JOBS_EACH(swap_decode, swap_decode_one)
 
-static zarr_status swap_encode(void *self, zarr_codec_job *jobs, uint64_t n,
-                               zarr_codec_exec *exec, zarr_error *err)
-{
-    return zr_jobs_each(swap_encode_one, self, jobs, n, exec, err);
-}
+ZR_JOBS_EACH(swap_encode, swap_encode_one)
 
 const zarr_codec_impl_vtable zr_cpu_bytes = {
     .struct_size = sizeof(zarr_codec_impl_vtable),
@@ -152,7 +136,7 @@ const zarr_codec_impl_vtable zr_cpu_bytes = {
     .bind = swap_bind,
     .encode = swap_encode,
     .decode = swap_decode,
-    .close = array_close,
+    .close = zr_self_free,
 };
 
 /* ---- transpose ------------------------------------------------------------------- */
@@ -227,17 +211,9 @@ static zarr_status permute_encode_one(void *self, const struct zr_host_job *io,
     return permute_one(self, io, true, used, err);
 }
 
-static zarr_status permute_decode(void *self, zarr_codec_job *jobs, uint64_t n,
-                                  zarr_codec_exec *exec, zarr_error *err)
-{
-    return zr_jobs_each(permute_decode_one, self, jobs, n, exec, err);
-}
+ZR_JOBS_EACH(permute_decode, permute_decode_one)
 
-static zarr_status permute_encode(void *self, zarr_codec_job *jobs, uint64_t n,
-                                  zarr_codec_exec *exec, zarr_error *err)
-{
-    return zr_jobs_each(permute_encode_one, self, jobs, n, exec, err);
-}
+ZR_JOBS_EACH(permute_encode, permute_encode_one)
 
 const zarr_codec_impl_vtable zr_cpu_transpose = {
     .struct_size = sizeof(zarr_codec_impl_vtable),
@@ -250,5 +226,5 @@ const zarr_codec_impl_vtable zr_cpu_transpose = {
     .bind = permute_bind,
     .encode = permute_encode,
     .decode = permute_decode,
-    .close = array_close,
+    .close = zr_self_free,
 };

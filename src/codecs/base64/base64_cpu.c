@@ -32,11 +32,7 @@ static zarr_status base64_decode_one(void *self, const struct zr_host_job *io,
     return ZARR_OK;
 }
 
-static zarr_status base64_decode(void *self, zarr_codec_job *jobs, uint64_t n,
-                                 zarr_codec_exec *exec, zarr_error *err)
-{
-    return zr_jobs_each(base64_decode_one, self, jobs, n, exec, err);
-}
+ZR_JOBS_EACH(base64_decode, base64_decode_one)
 
 static zarr_status base64_encode_one(void *self, const struct zr_host_job *io,
                                      size_t *used, zarr_codec_exec *exec, zarr_error *err)
@@ -62,11 +58,7 @@ static zarr_status base64_encode_one(void *self, const struct zr_host_job *io,
     return ZARR_OK;
 }
 
-static zarr_status base64_encode(void *self, zarr_codec_job *jobs, uint64_t n,
-                                 zarr_codec_exec *exec, zarr_error *err)
-{
-    return zr_jobs_each(base64_encode_one, self, jobs, n, exec, err);
-}
+ZR_JOBS_EACH(base64_encode, base64_encode_one)
 
 const zarr_codec_impl_vtable zr_cpu_base64 = {
     .struct_size = sizeof(zarr_codec_impl_vtable),

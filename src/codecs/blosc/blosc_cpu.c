@@ -231,11 +231,7 @@ out:
     return st;
 }
 
-static zarr_status blosc_decode(void *self, zarr_codec_job *jobs, uint64_t n,
-                                zarr_codec_exec *exec, zarr_error *err)
-{
-    return zr_jobs_each(blosc_decode_one, self, jobs, n, exec, err);
-}
+ZR_JOBS_EACH(blosc_decode, blosc_decode_one)
 
 /* ---- decoding in part ------------------------------------------------------------- */
 
@@ -367,16 +363,14 @@ static int blosc_shuffle_number(const char *word, size_t typesize)
 static zarr_status blosc_bind(void **out, const zarr_codec_spec *spec,
                               const zarr_codec_binding *to, zarr_error *err)
 {
-    const zarr_allocator *alloc = zarr_codec_spec_allocator(spec);
-    struct blosc_self *self = zr_calloc(alloc, 1, sizeof *self);
+    struct blosc_self *self = zr_self_new(spec, sizeof *self, err);
     int64_t clevel = 5, typesize = to->decoded->item_bytes_hint, blocksize = 0;
 
     if (!self)
-        return zr_fail_memory(err, sizeof *self);
+        return ZARR_ERR_NO_MEMORY;
     (void)zarr_codec_spec_i64(spec, "clevel", &clevel);
     (void)zarr_codec_spec_i64(spec, "typesize", &typesize);
     (void)zarr_codec_spec_i64(spec, "blocksize", &blocksize);
-    self->alloc = alloc;
     self->cname = zarr_codec_spec_text(spec, "cname");
     self->clevel = (int)clevel;
     self->typesize = typesize < 1 || typesize > BLOSC_MAX_TYPESIZE ? 1 : (size_t)typesize;
@@ -385,12 +379,6 @@ static zarr_status blosc_bind(void **out, const zarr_codec_spec *spec,
         blosc_shuffle_number(zarr_codec_spec_text(spec, "shuffle"), (size_t)typesize);
     *out = self;
     return ZARR_OK;
-}
-
-static void blosc_close(void *self)
-{
-    if (self)
-        zr_free(((struct blosc_self *)self)->alloc, self);
 }
 
 static zarr_status blosc_encode_one(void *self_ptr, const struct zr_host_job *io,
@@ -423,11 +411,7 @@ static zarr_status blosc_encode_one(void *self_ptr, const struct zr_host_job *io
     return ZARR_OK;
 }
 
-static zarr_status blosc_encode(void *self, zarr_codec_job *jobs, uint64_t n,
-                                zarr_codec_exec *exec, zarr_error *err)
-{
-    return zr_jobs_each(blosc_encode_one, self, jobs, n, exec, err);
-}
+ZR_JOBS_EACH(blosc_encode, blosc_encode_one)
 
 static uint64_t blosc_size_hint(void *self, const zarr_codec_job *job, int encode)
 {
@@ -448,7 +432,7 @@ const zarr_codec_impl_vtable zr_cpu_blosc = {
     .bind = blosc_bind,
     .encode = blosc_encode,
     .decode = blosc_decode,
-    .close = blosc_close,
+    .close = zr_self_free,
     .size_hint = blosc_size_hint,
     .partial = blosc_partial,
 };

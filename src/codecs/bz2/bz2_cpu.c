@@ -16,24 +16,16 @@ struct bz2_self {
 static zarr_status bz2_bind(void **out, const zarr_codec_spec *spec,
                             const zarr_codec_binding *to, zarr_error *err)
 {
-    const zarr_allocator *alloc = zarr_codec_spec_allocator(spec);
-    struct bz2_self *self = zr_calloc(alloc, 1, sizeof *self);
+    struct bz2_self *self = zr_self_new(spec, sizeof *self, err);
     int64_t level = 1;
 
     ZR_UNUSED(to);
     if (!self)
-        return zr_fail_memory(err, sizeof *self);
+        return ZARR_ERR_NO_MEMORY;
     (void)zarr_codec_spec_i64(spec, "level", &level);
-    self->alloc = alloc;
     self->level = (int)level;
     *out = self;
     return ZARR_OK;
-}
-
-static void bz2_close(void *self)
-{
-    if (self)
-        zr_free(((struct bz2_self *)self)->alloc, self);
 }
 
 /* The rest of source and destination. z gets them in pieces that fit 32 bits. */
@@ -120,11 +112,7 @@ out:
     return st;
 }
 
-static zarr_status bz2_decode(void *self, zarr_codec_job *jobs, uint64_t n,
-                              zarr_codec_exec *exec, zarr_error *err)
-{
-    return zr_jobs_each(bz2_decode_one, self, jobs, n, exec, err);
-}
+ZR_JOBS_EACH(bz2_decode, bz2_decode_one)
 
 /* ---- encoding --------------------------------------------------------------------- */
 
@@ -156,11 +144,7 @@ static zarr_status bz2_encode_one(void *self_ptr, const struct zr_host_job *io,
     return st;
 }
 
-static zarr_status bz2_encode(void *self, zarr_codec_job *jobs, uint64_t n,
-                              zarr_codec_exec *exec, zarr_error *err)
-{
-    return zr_jobs_each(bz2_encode_one, self, jobs, n, exec, err);
-}
+ZR_JOBS_EACH(bz2_encode, bz2_encode_one)
 
 const zarr_codec_impl_vtable zr_cpu_bz2 = {
     .struct_size = sizeof(zarr_codec_impl_vtable),
@@ -173,5 +157,5 @@ const zarr_codec_impl_vtable zr_cpu_bz2 = {
     .bind = bz2_bind,
     .encode = bz2_encode,
     .decode = bz2_decode,
-    .close = bz2_close,
+    .close = zr_self_free,
 };

@@ -73,11 +73,7 @@ static zarr_status cast_encode_one(void *self, const struct zr_host_job *io, siz
     return cast_one(&((const struct cast_self *)self)->encode, io, true, used, err);
 }
 
-static zarr_status cast_encode(void *self, zarr_codec_job *jobs, uint64_t n,
-                               zarr_codec_exec *exec, zarr_error *err)
-{
-    return zr_jobs_each(cast_encode_one, self, jobs, n, exec, err);
-}
+ZR_JOBS_EACH(cast_encode, cast_encode_one)
 
 static zarr_status cast_decode_one(void *self, const struct zr_host_job *io, size_t *used,
                                    zarr_codec_exec *exec, zarr_error *err)
@@ -86,11 +82,7 @@ static zarr_status cast_decode_one(void *self, const struct zr_host_job *io, siz
     return cast_one(&((const struct cast_self *)self)->decode, io, false, used, err);
 }
 
-static zarr_status cast_decode(void *self, zarr_codec_job *jobs, uint64_t n,
-                               zarr_codec_exec *exec, zarr_error *err)
-{
-    return zr_jobs_each(cast_decode_one, self, jobs, n, exec, err);
-}
+ZR_JOBS_EACH(cast_decode, cast_decode_one)
 
 const zarr_codec_impl_vtable zr_cpu_cast_value = {
     .struct_size = sizeof(zarr_codec_impl_vtable),
@@ -113,27 +105,19 @@ struct scale_self {
     struct zr_affine affine;
 };
 
-static void scale_close(void *self)
-{
-    if (self)
-        zr_free(((struct scale_self *)self)->alloc, self);
-}
-
 static zarr_status scale_bind(void **out, const zarr_codec_spec *spec,
                               const zarr_codec_binding *to, zarr_error *err)
 {
-    const zarr_allocator *alloc = zarr_codec_spec_allocator(spec);
-    struct scale_self *self = zr_calloc(alloc, 1, sizeof *self);
+    struct scale_self *self = zr_self_new(spec, sizeof *self, err);
     zarr_status st = ZARR_OK;
 
     if (!self)
-        return zr_fail_memory(err, sizeof *self);
-    self->alloc = alloc;
+        return ZARR_ERR_NO_MEMORY;
     ZR_TRY(zr_affine_open(&self->affine, spec, to->decoded->dtype, err));
     *out = self;
     self = NULL; /* moved */
 out:
-    scale_close(self);
+    zr_self_free(self);
     return st;
 }
 
@@ -239,11 +223,7 @@ static zarr_status scale_encode_one(void *self, const struct zr_host_job *io,
     return scale_one(self, io, true, used, err);
 }
 
-static zarr_status scale_encode(void *self, zarr_codec_job *jobs, uint64_t n,
-                                zarr_codec_exec *exec, zarr_error *err)
-{
-    return zr_jobs_each(scale_encode_one, self, jobs, n, exec, err);
-}
+ZR_JOBS_EACH(scale_encode, scale_encode_one)
 
 static zarr_status scale_decode_one(void *self, const struct zr_host_job *io,
                                     size_t *used, zarr_codec_exec *exec, zarr_error *err)
@@ -252,11 +232,7 @@ static zarr_status scale_decode_one(void *self, const struct zr_host_job *io,
     return scale_one(self, io, false, used, err);
 }
 
-static zarr_status scale_decode(void *self, zarr_codec_job *jobs, uint64_t n,
-                                zarr_codec_exec *exec, zarr_error *err)
-{
-    return zr_jobs_each(scale_decode_one, self, jobs, n, exec, err);
-}
+ZR_JOBS_EACH(scale_decode, scale_decode_one)
 
 const zarr_codec_impl_vtable zr_cpu_scale_offset = {
     .struct_size = sizeof(zarr_codec_impl_vtable),
@@ -269,5 +245,5 @@ const zarr_codec_impl_vtable zr_cpu_scale_offset = {
     .bind = scale_bind,
     .encode = scale_encode,
     .decode = scale_decode,
-    .close = scale_close,
+    .close = zr_self_free,
 };

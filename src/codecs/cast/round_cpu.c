@@ -56,12 +56,6 @@ static zarr_status round_bind(void **out, const zarr_codec_spec *spec,
     return ZARR_OK;
 }
 
-static void round_close(void *self)
-{
-    if (self)
-        zr_free(((struct round_self *)self)->alloc, self);
-}
-
 /* `drop` is the number of fraction bits to drop, at least 1. `infinity` has the bits of
  * infinity without the sign. */
 #define ROUND_LOOPS(type, width)                                                         \
@@ -154,11 +148,7 @@ static zarr_status round_encode_one(void *self, const struct zr_host_job *io,
     return ZARR_OK;
 }
 
-static zarr_status round_encode(void *self, zarr_codec_job *jobs, uint64_t n,
-                                zarr_codec_exec *exec, zarr_error *err)
-{
-    return zr_jobs_each(round_encode_one, self, jobs, n, exec, err);
-}
+ZR_JOBS_EACH(round_encode, round_encode_one)
 
 static zarr_status round_decode_one(void *self, const struct zr_host_job *io,
                                     size_t *used, zarr_codec_exec *exec, zarr_error *err)
@@ -172,11 +162,7 @@ static zarr_status round_decode_one(void *self, const struct zr_host_job *io,
     return ZARR_OK;
 }
 
-static zarr_status round_decode(void *self, zarr_codec_job *jobs, uint64_t n,
-                                zarr_codec_exec *exec, zarr_error *err)
-{
-    return zr_jobs_each(round_decode_one, self, jobs, n, exec, err);
-}
+ZR_JOBS_EACH(round_decode, round_decode_one)
 
 const zarr_codec_impl_vtable zr_cpu_bitround = {
     .struct_size = sizeof(zarr_codec_impl_vtable),
@@ -189,5 +175,5 @@ const zarr_codec_impl_vtable zr_cpu_bitround = {
     .bind = round_bind,
     .encode = round_encode,
     .decode = round_decode,
-    .close = round_close,
+    .close = zr_self_free,
 };

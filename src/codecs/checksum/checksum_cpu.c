@@ -104,12 +104,6 @@ static zarr_status sum_bind(void **out, const zarr_codec_spec *spec,
     return ZARR_OK;
 }
 
-static void sum_close(void *self)
-{
-    if (self)
-        zr_free(((struct sum_self *)self)->alloc, self);
-}
-
 /* ---- both ways -------------------------------------------------------------------- */
 
 /* Compares the sum. *payload: the first of the bytes that it covers. */
@@ -180,11 +174,7 @@ out:
     return st;
 }
 
-static zarr_status sum_decode(void *self, zarr_codec_job *jobs, uint64_t n,
-                              zarr_codec_exec *exec, zarr_error *err)
-{
-    return zr_jobs_each(sum_decode_one, self, jobs, n, exec, err);
-}
+ZR_JOBS_EACH(sum_decode, sum_decode_one)
 
 static zarr_status sum_encode_one(void *self_ptr, const struct zr_host_job *io,
                                   size_t *used, zarr_codec_exec *exec, zarr_error *err)
@@ -201,11 +191,7 @@ static zarr_status sum_encode_one(void *self_ptr, const struct zr_host_job *io,
     return ZARR_OK;
 }
 
-static zarr_status sum_encode(void *self, zarr_codec_job *jobs, uint64_t n,
-                              zarr_codec_exec *exec, zarr_error *err)
-{
-    return zr_jobs_each(sum_encode_one, self, jobs, n, exec, err);
-}
+ZR_JOBS_EACH(sum_encode, sum_encode_one)
 
 #define SUM_VTABLE(name, library)                                                        \
     {                                                                                    \
@@ -214,7 +200,7 @@ static zarr_status sum_encode(void *self, zarr_codec_job *jobs, uint64_t n,
                 ZARR_CODEC_DETERMINISTIC,                                                \
         .codec = name, .impl = library, .in_kinds = ZR_HOST_KINDS,                       \
         .out_kinds = ZR_HOST_KINDS, .bind = sum_bind, .encode = sum_encode,              \
-        .decode = sum_decode, .close = sum_close, .within = sum_within,                  \
+        .decode = sum_decode, .close = zr_self_free, .within = sum_within,               \
     }
 const zarr_codec_impl_vtable zr_cpu_crc32c = SUM_VTABLE("crc32c", "cpu.zarrc");
 const zarr_codec_impl_vtable zr_cpu_crc32 = SUM_VTABLE("crc32", "cpu.libdeflate");

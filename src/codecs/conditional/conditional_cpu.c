@@ -128,11 +128,7 @@ out:
     return st;
 }
 
-static zarr_status cond_decode(void *self, zarr_codec_job *jobs, uint64_t n,
-                               zarr_codec_exec *exec, zarr_error *err)
-{
-    return zr_jobs_each(cond_decode_one, self, jobs, n, exec, err);
-}
+ZR_JOBS_EACH(cond_decode, cond_decode_one)
 
 /* ---- encoding ------------------------------------------------------------------ */
 
@@ -174,11 +170,7 @@ out:
     return st;
 }
 
-static zarr_status cond_encode(void *self, zarr_codec_job *jobs, uint64_t n,
-                               zarr_codec_exec *exec, zarr_error *err)
-{
-    return zr_jobs_each(cond_encode_one, self, jobs, n, exec, err);
-}
+ZR_JOBS_EACH(cond_encode, cond_encode_one)
 
 static uint64_t cond_size_hint(void *self, const zarr_codec_job *job, int encode)
 {

@@ -32,25 +32,17 @@ static const char *deflate_name(const struct deflate_self *self)
 static zarr_status deflate_bind(void **out, const zarr_codec_spec *spec,
                                 const zarr_codec_binding *to, zarr_error *err)
 {
-    const zarr_allocator *alloc = zarr_codec_spec_allocator(spec);
-    struct deflate_self *self = zr_calloc(alloc, 1, sizeof *self);
+    struct deflate_self *self = zr_self_new(spec, sizeof *self, err);
     int64_t level = -1;
 
     ZR_UNUSED(to);
     if (!self)
-        return zr_fail_memory(err, sizeof *self);
+        return ZARR_ERR_NO_MEMORY;
     (void)zarr_codec_spec_i64(spec, "level", &level);
-    self->alloc = alloc;
     self->level = level < 0 ? 6 : (int)level;
     self->gzip = zr_streq(zarr_codec_spec_name(spec), "gzip");
     *out = self;
     return ZARR_OK;
-}
-
-static void deflate_close(void *self)
-{
-    if (self)
-        zr_free(((struct deflate_self *)self)->alloc, self);
 }
 
 static zarr_status deflate_thread_open(void *self, void **state, zarr_error *err)
@@ -170,11 +162,7 @@ out:
     return st;
 }
 
-static zarr_status deflate_decode(void *self, zarr_codec_job *jobs, uint64_t n,
-                                  zarr_codec_exec *exec, zarr_error *err)
-{
-    return zr_jobs_each(deflate_decode_one, self, jobs, n, exec, err);
-}
+ZR_JOBS_EACH(deflate_decode, deflate_decode_one)
 
 /* ---- encoding --------------------------------------------------------------------- */
 
@@ -209,11 +197,7 @@ out:
     return st;
 }
 
-static zarr_status deflate_encode(void *self, zarr_codec_job *jobs, uint64_t n,
-                                  zarr_codec_exec *exec, zarr_error *err)
-{
-    return zr_jobs_each(deflate_encode_one, self, jobs, n, exec, err);
-}
+ZR_JOBS_EACH(deflate_encode, deflate_encode_one)
 
 #define DEFLATE_VTABLE(name)                                                             \
     {                                                                                    \
@@ -223,7 +207,7 @@ static zarr_status deflate_encode(void *self, zarr_codec_job *jobs, uint64_t n,
         .codec = name, .impl = "cpu.libdeflate", .in_kinds = ZR_HOST_KINDS,              \
         .out_kinds = ZR_HOST_KINDS, .bind = deflate_bind,                                \
         .thread_open = deflate_thread_open, .thread_close = deflate_thread_close,        \
-        .encode = deflate_encode, .decode = deflate_decode, .close = deflate_close,      \
+        .encode = deflate_encode, .decode = deflate_decode, .close = zr_self_free,       \
     }
 const zarr_codec_impl_vtable zr_cpu_gzip = DEFLATE_VTABLE("gzip");
 const zarr_codec_impl_vtable zr_cpu_zlib = DEFLATE_VTABLE("zlib");

@@ -38,12 +38,6 @@ out:
     return st;
 }
 
-static void filter_close(void *self)
-{
-    if (self)
-        zr_free(((struct filter_self *)self)->alloc, self);
-}
-
 /* ---- arithmetic ------------------------------------------------------------------ */
 
 /* Size in bytes of the float type in which NumPy computes. */
@@ -288,11 +282,7 @@ static zarr_status filter_decode_one(void *self, const struct zr_host_job *io,
     return filter_one(self, io, false, used, err);
 }
 
-static zarr_status filter_decode(void *self, zarr_codec_job *jobs, uint64_t n,
-                                 zarr_codec_exec *exec, zarr_error *err)
-{
-    return zr_jobs_each(filter_decode_one, self, jobs, n, exec, err);
-}
+ZR_JOBS_EACH(filter_decode, filter_decode_one)
 
 static zarr_status filter_encode_one(void *self, const struct zr_host_job *io,
                                      size_t *used, zarr_codec_exec *exec, zarr_error *err)
@@ -301,11 +291,7 @@ static zarr_status filter_encode_one(void *self, const struct zr_host_job *io,
     return filter_one(self, io, true, used, err);
 }
 
-static zarr_status filter_encode(void *self, zarr_codec_job *jobs, uint64_t n,
-                                 zarr_codec_exec *exec, zarr_error *err)
-{
-    return zr_jobs_each(filter_encode_one, self, jobs, n, exec, err);
-}
+ZR_JOBS_EACH(filter_encode, filter_encode_one)
 
 #define FILTER_VTABLE(table, id)                                                         \
     const zarr_codec_impl_vtable table = {                                               \
@@ -319,7 +305,7 @@ static zarr_status filter_encode(void *self, zarr_codec_job *jobs, uint64_t n,
         .bind = filter_bind,                                                             \
         .encode = filter_encode,                                                         \
         .decode = filter_decode,                                                         \
-        .close = filter_close,                                                           \
+        .close = zr_self_free,                                                           \
     }
 FILTER_VTABLE(zr_cpu_delta, "delta");
 FILTER_VTABLE(zr_cpu_delta_array, "numcodecs.delta");

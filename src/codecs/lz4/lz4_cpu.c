@@ -20,24 +20,16 @@ struct lz4_self {
 static zarr_status lz4_bind(void **out, const zarr_codec_spec *spec,
                             const zarr_codec_binding *to, zarr_error *err)
 {
-    const zarr_allocator *alloc = zarr_codec_spec_allocator(spec);
-    struct lz4_self *self = zr_calloc(alloc, 1, sizeof *self);
+    struct lz4_self *self = zr_self_new(spec, sizeof *self, err);
     int64_t acceleration = 1;
 
     ZR_UNUSED(to);
     if (!self)
-        return zr_fail_memory(err, sizeof *self);
+        return ZARR_ERR_NO_MEMORY;
     (void)zarr_codec_spec_i64(spec, "acceleration", &acceleration);
-    self->alloc = alloc;
     self->acceleration = (int)acceleration;
     *out = self;
     return ZARR_OK;
-}
-
-static void lz4_close(void *self)
-{
-    if (self)
-        zr_free(((struct lz4_self *)self)->alloc, self);
 }
 
 static zarr_status lz4_thread_open(void *self, void **state, zarr_error *err)
@@ -81,11 +73,7 @@ static zarr_status lz4_decode_one(void *self, const struct zr_host_job *io, size
     return ZARR_OK;
 }
 
-static zarr_status lz4_decode(void *self, zarr_codec_job *jobs, uint64_t n,
-                              zarr_codec_exec *exec, zarr_error *err)
-{
-    return zr_jobs_each(lz4_decode_one, self, jobs, n, exec, err);
-}
+ZR_JOBS_EACH(lz4_decode, lz4_decode_one)
 
 static zarr_status lz4_encode_one(void *self_ptr, const struct zr_host_job *io,
                                   size_t *used, zarr_codec_exec *exec, zarr_error *err)
@@ -110,11 +98,7 @@ static zarr_status lz4_encode_one(void *self_ptr, const struct zr_host_job *io,
     return ZARR_OK;
 }
 
-static zarr_status lz4_encode(void *self, zarr_codec_job *jobs, uint64_t n,
-                              zarr_codec_exec *exec, zarr_error *err)
-{
-    return zr_jobs_each(lz4_encode_one, self, jobs, n, exec, err);
-}
+ZR_JOBS_EACH(lz4_encode, lz4_encode_one)
 
 static uint64_t lz4_size_hint(void *self, const zarr_codec_job *job, int encode)
 {
@@ -137,6 +121,6 @@ const zarr_codec_impl_vtable zr_cpu_lz4 = {
     .thread_close = lz4_thread_close,
     .encode = lz4_encode,
     .decode = lz4_decode,
-    .close = lz4_close,
+    .close = zr_self_free,
     .size_hint = lz4_size_hint,
 };

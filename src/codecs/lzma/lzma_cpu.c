@@ -98,26 +98,18 @@ static zarr_status lzma_check_memory(const struct lzma_self *self, uint64_t need
                    needs, self->memory);
 }
 
-static void lzma_close(void *self)
-{
-    if (self)
-        zr_free(((struct lzma_self *)self)->alloc, self);
-}
-
 static zarr_status lzma_bind(void **out, const zarr_codec_spec *spec,
                              const zarr_codec_binding *to, zarr_error *err)
 {
-    const zarr_allocator *alloc = zarr_codec_spec_allocator(spec);
-    struct lzma_self *self = zr_calloc(alloc, 1, sizeof *self);
+    struct lzma_self *self = zr_self_new(spec, sizeof *self, err);
     int64_t format = LZMA_XZ, check = -1, preset = LZMA_PRESET_DEFAULT;
     zarr_status st = ZARR_OK;
 
     if (!self)
-        return zr_fail_memory(err, sizeof *self);
+        return ZARR_ERR_NO_MEMORY;
     (void)zarr_codec_spec_i64(spec, "format", &format);
     (void)zarr_codec_spec_i64(spec, "check", &check);
     (void)zarr_codec_spec_i64(spec, "preset", &preset);
-    self->alloc = alloc;
     self->format = (int)format;
     self->preset = (uint32_t)preset;
     self->check = check < 0 ? LZMA_CHECK_CRC64 : (lzma_check)check;
@@ -131,7 +123,7 @@ static zarr_status lzma_bind(void **out, const zarr_codec_spec *spec,
     *out = self; /* moved */
     self = NULL;
 out:
-    lzma_close(self);
+    zr_self_free(self);
     return st;
 }
 
@@ -218,11 +210,7 @@ static zarr_status lzma_decode_one(void *self_ptr, const struct zr_host_job *io,
     return ZARR_OK;
 }
 
-static zarr_status lzma_decode(void *self, zarr_codec_job *jobs, uint64_t n,
-                               zarr_codec_exec *exec, zarr_error *err)
-{
-    return zr_jobs_each(lzma_decode_one, self, jobs, n, exec, err);
-}
+ZR_JOBS_EACH(lzma_decode, lzma_decode_one)
 
 /* ---- encoding --------------------------------------------------------------------- */
 
@@ -266,11 +254,7 @@ static zarr_status lzma_encode_one(void *self_ptr, const struct zr_host_job *io,
                    "lzma: this liblzma cannot encode with these filters or this check");
 }
 
-static zarr_status lzma_encode(void *self, zarr_codec_job *jobs, uint64_t n,
-                               zarr_codec_exec *exec, zarr_error *err)
-{
-    return zr_jobs_each(lzma_encode_one, self, jobs, n, exec, err);
-}
+ZR_JOBS_EACH(lzma_encode, lzma_encode_one)
 
 const zarr_codec_impl_vtable zr_cpu_lzma = {
     .struct_size = sizeof(zarr_codec_impl_vtable),
@@ -285,5 +269,5 @@ const zarr_codec_impl_vtable zr_cpu_lzma = {
     .thread_close = lzma_thread_close,
     .encode = lzma_encode,
     .decode = lzma_decode,
-    .close = lzma_close,
+    .close = zr_self_free,
 };

@@ -218,11 +218,7 @@ out:
     return st;
 }
 
-static zarr_status n5_decode(void *self, zarr_codec_job *jobs, uint64_t n,
-                             zarr_codec_exec *exec, zarr_error *err)
-{
-    return zr_jobs_each(n5_decode_one, self, jobs, n, exec, err);
-}
+ZR_JOBS_EACH(n5_decode, n5_decode_one)
 
 /* ---- encoding -------------------------------------------- */
 
@@ -265,11 +261,7 @@ out:
     return st;
 }
 
-static zarr_status n5_encode(void *self, zarr_codec_job *jobs, uint64_t n,
-                             zarr_codec_exec *exec, zarr_error *err)
-{
-    return zr_jobs_each(n5_encode_one, self, jobs, n, exec, err);
-}
+ZR_JOBS_EACH(n5_encode, n5_encode_one)
 
 const zarr_codec_impl_vtable zr_cpu_n5_default = {
     .struct_size = sizeof(zarr_codec_impl_vtable),

@@ -184,17 +184,9 @@ static zarr_status categorize_encode_one(void *self_ptr, const struct zr_host_jo
     return ZARR_OK;
 }
 
-static zarr_status categorize_decode(void *self, zarr_codec_job *jobs, uint64_t n,
-                                     zarr_codec_exec *exec, zarr_error *err)
-{
-    return zr_jobs_each(categorize_decode_one, self, jobs, n, exec, err);
-}
+ZR_JOBS_EACH(categorize_decode, categorize_decode_one)
 
-static zarr_status categorize_encode(void *self, zarr_codec_job *jobs, uint64_t n,
-                                     zarr_codec_exec *exec, zarr_error *err)
-{
-    return zr_jobs_each(categorize_encode_one, self, jobs, n, exec, err);
-}
+ZR_JOBS_EACH(categorize_encode, categorize_encode_one)
 
 const zarr_codec_impl_vtable zr_cpu_categorize = {
     .struct_size = sizeof(zarr_codec_impl_vtable),

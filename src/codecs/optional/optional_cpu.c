@@ -38,14 +38,12 @@ static void opt_close(void *self_ptr)
 static zarr_status opt_bind(void **out, const zarr_codec_spec *spec,
                             const zarr_codec_binding *to, zarr_error *err)
 {
-    const zarr_allocator *alloc = zarr_codec_spec_allocator(spec);
-    struct opt_self *self = zr_calloc(alloc, 1, sizeof *self);
+    struct opt_self *self = zr_self_new(spec, sizeof *self, err);
     zarr_chunk_spec mask = {0}, data = {0};
     zarr_status st = ZARR_OK;
 
     if (!self)
-        return zr_fail_memory(err, sizeof *self);
-    self->alloc = alloc;
+        return ZARR_ERR_NO_MEMORY;
     self->codec = zarr_codec_spec_name(spec);
     ZR_TRY(zr_spec_optional_inner(spec, to->decoded, &mask, &data, err));
     self->value_bytes = (size_t)zarr_dtype_item_bytes(data.dtype);
@@ -195,11 +193,7 @@ out:
     return st;
 }
 
-static zarr_status opt_decode(void *self, zarr_codec_job *jobs, uint64_t n,
-                              zarr_codec_exec *exec, zarr_error *err)
-{
-    return zr_jobs_each(opt_decode_one, self, jobs, n, exec, err);
-}
+ZR_JOBS_EACH(opt_decode, opt_decode_one)
 
 /* ---- encoding ------------------------------------------------------------------ */
 
@@ -259,11 +253,7 @@ out:
     return st;
 }
 
-static zarr_status opt_encode(void *self, zarr_codec_job *jobs, uint64_t n,
-                              zarr_codec_exec *exec, zarr_error *err)
-{
-    return zr_jobs_each(opt_encode_one, self, jobs, n, exec, err);
-}
+ZR_JOBS_EACH(opt_encode, opt_encode_one)
 
 #define OPT_VTABLE(name)                                                                 \
     {                                                                                    \

@@ -17,12 +17,6 @@ struct pack_self {
     bool bools;     /* numcodecs' packing of bools */
 };
 
-static void pack_close(void *self)
-{
-    if (self)
-        zr_free(((struct pack_self *)self)->alloc, self);
-}
-
 /* ---- components of native order ------------------------------------------------- */
 
 static uint64_t pack_load(const uint8_t *at, uint32_t bytes)
@@ -98,7 +92,7 @@ static zarr_status pack_bind(void **out, const zarr_codec_spec *spec,
     *out = self; /* moved */
     self = NULL;
 out:
-    pack_close(self);
+    zr_self_free(self);
     return st;
 }
 
@@ -334,7 +328,7 @@ static uint64_t pack_size_hint(void *self_ptr, const zarr_codec_job *job, int en
                 ZARR_CODEC_DETERMINISTIC | (more),                                       \
         .codec = name, .impl = "cpu.zarrc", .in_kinds = ZR_HOST_KINDS,                   \
         .out_kinds = ZR_HOST_KINDS, .bind = pack_bind, .encode = pack_encode,            \
-        .decode = pack_decode, .close = pack_close, .size_hint = pack_size_hint,         \
+        .decode = pack_decode, .close = zr_self_free, .size_hint = pack_size_hint,       \
     }
 const zarr_codec_impl_vtable zr_cpu_packbits =
     PACK_VTABLE("packbits", ZARR_CODEC_FOR_V2 | ZARR_CODEC_FOR_V3);

@@ -14,24 +14,16 @@ struct shuffle_self {
 static zarr_status shuffle_bind(void **out, const zarr_codec_spec *spec,
                                 const zarr_codec_binding *to, zarr_error *err)
 {
-    const zarr_allocator *alloc = zarr_codec_spec_allocator(spec);
-    struct shuffle_self *self = zr_calloc(alloc, 1, sizeof *self);
+    struct shuffle_self *self = zr_self_new(spec, sizeof *self, err);
     int64_t width = 1;
 
     ZR_UNUSED(to);
     if (!self)
-        return zr_fail_memory(err, sizeof *self);
+        return ZARR_ERR_NO_MEMORY;
     (void)zarr_codec_spec_i64(spec, "elementsize", &width);
-    self->alloc = alloc;
     self->width = width < 1 ? 1 : (size_t)width;
     *out = self;
     return ZARR_OK;
-}
-
-static void shuffle_close(void *self)
-{
-    if (self)
-        zr_free(((struct shuffle_self *)self)->alloc, self);
 }
 
 static zarr_status shuffle_check(const struct shuffle_self *self,
@@ -62,11 +54,7 @@ out:
     return st;
 }
 
-static zarr_status shuffle_decode(void *self, zarr_codec_job *jobs, uint64_t n,
-                                  zarr_codec_exec *exec, zarr_error *err)
-{
-    return zr_jobs_each(shuffle_decode_one, self, jobs, n, exec, err);
-}
+ZR_JOBS_EACH(shuffle_decode, shuffle_decode_one)
 
 static zarr_status shuffle_encode_one(void *self_ptr, const struct zr_host_job *io,
                                       size_t *used, zarr_codec_exec *exec,
@@ -83,11 +71,7 @@ out:
     return st;
 }
 
-static zarr_status shuffle_encode(void *self, zarr_codec_job *jobs, uint64_t n,
-                                  zarr_codec_exec *exec, zarr_error *err)
-{
-    return zr_jobs_each(shuffle_encode_one, self, jobs, n, exec, err);
-}
+ZR_JOBS_EACH(shuffle_encode, shuffle_encode_one)
 
 const zarr_codec_impl_vtable zr_cpu_shuffle = {
     .struct_size = sizeof(zarr_codec_impl_vtable),
@@ -100,5 +84,5 @@ const zarr_codec_impl_vtable zr_cpu_shuffle = {
     .bind = shuffle_bind,
     .encode = shuffle_encode,
     .decode = shuffle_decode,
-    .close = shuffle_close,
+    .close = zr_self_free,
 };

@@ -30,11 +30,7 @@ static zarr_status snappy_decode_one(void *self, const struct zr_host_job *io,
     return ZARR_OK;
 }
 
-static zarr_status snappy_decode(void *self, zarr_codec_job *jobs, uint64_t n,
-                                 zarr_codec_exec *exec, zarr_error *err)
-{
-    return zr_jobs_each(snappy_decode_one, self, jobs, n, exec, err);
-}
+ZR_JOBS_EACH(snappy_decode, snappy_decode_one)
 
 static zarr_status snappy_encode_one(void *self, const struct zr_host_job *io,
                                      size_t *used, zarr_codec_exec *exec, zarr_error *err)
@@ -51,11 +47,7 @@ static zarr_status snappy_encode_one(void *self, const struct zr_host_job *io,
     return ZARR_OK;
 }
 
-static zarr_status snappy_encode(void *self, zarr_codec_job *jobs, uint64_t n,
-                                 zarr_codec_exec *exec, zarr_error *err)
-{
-    return zr_jobs_each(snappy_encode_one, self, jobs, n, exec, err);
-}
+ZR_JOBS_EACH(snappy_encode, snappy_encode_one)
 
 /* The length is a base-128 number of up to five bytes, lowest seven bits first. */
 static uint64_t snappy_size_hint(void *self, const zarr_codec_job *job, int encode)

@@ -76,12 +76,6 @@ out:
     return st;
 }
 
-static void vlen_close(void *self)
-{
-    if (self)
-        zr_free(((struct vlen_self *)self)->alloc, self);
-}
-
 static zarr_status vlen_fail(const struct vlen_self *self, const char *what, uint64_t i,
                              zarr_error *err)
 {
@@ -168,11 +162,7 @@ out:
     return st;
 }
 
-static zarr_status vlen_decode(void *self, zarr_codec_job *jobs, uint64_t n,
-                               zarr_codec_exec *exec, zarr_error *err)
-{
-    return zr_jobs_each(vlen_decode_one, self, jobs, n, exec, err);
-}
+ZR_JOBS_EACH(vlen_decode, vlen_decode_one)
 
 /* Converts items in place to their encoded form. */
 static zarr_status vlen_to_stored(const struct vlen_self *self, uint8_t *at,
@@ -244,11 +234,7 @@ out:
     return st;
 }
 
-static zarr_status vlen_encode(void *self, zarr_codec_job *jobs, uint64_t n,
-                               zarr_codec_exec *exec, zarr_error *err)
-{
-    return zr_jobs_each(vlen_encode_one, self, jobs, n, exec, err);
-}
+ZR_JOBS_EACH(vlen_encode, vlen_encode_one)
 
 /* Encoding: the exact encoded size. */
 static uint64_t vlen_size_hint(void *self, const zarr_codec_job *job, int encode)
@@ -274,7 +260,7 @@ static uint64_t vlen_size_hint(void *self, const zarr_codec_job *job, int encode
                 ZARR_CODEC_DETERMINISTIC | (more),                                       \
         .codec = name, .impl = "cpu.zarrc", .in_kinds = ZR_HOST_KINDS,                   \
         .out_kinds = ZR_HOST_KINDS, .bind = vlen_bind, .encode = vlen_encode,            \
-        .decode = vlen_decode, .close = vlen_close, .size_hint = vlen_size_hint,         \
+        .decode = vlen_decode, .close = zr_self_free, .size_hint = vlen_size_hint,       \
         .thread_open = vlen_thread_open, .thread_close = vlen_thread_close,              \
     }
 const zarr_codec_impl_vtable zr_cpu_vlen_utf8 = VLEN_VTABLE("vlen-utf8", 0);

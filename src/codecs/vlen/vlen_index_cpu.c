@@ -190,11 +190,7 @@ out:
     return st;
 }
 
-static zarr_status vidx_decode(void *self, zarr_codec_job *jobs, uint64_t n,
-                               zarr_codec_exec *exec, zarr_error *err)
-{
-    return zr_jobs_each(vidx_decode_one, self, jobs, n, exec, err);
-}
+ZR_JOBS_EACH(vidx_decode, vidx_decode_one)
 
 /* ---- encoding ------------------------------------------------------------------ */
 
@@ -302,11 +298,7 @@ out:
     return st;
 }
 
-static zarr_status vidx_encode(void *self, zarr_codec_job *jobs, uint64_t n,
-                               zarr_codec_exec *exec, zarr_error *err)
-{
-    return zr_jobs_each(vidx_encode_one, self, jobs, n, exec, err);
-}
+ZR_JOBS_EACH(vidx_encode, vidx_encode_one)
 
 /* Encoding: the size before the nested codecs, and some more room. */
 static uint64_t vidx_size_hint(void *self, const zarr_codec_job *job, int encode)

@@ -51,12 +51,6 @@ static zarr_status zfp_bind(void **out, const zarr_codec_spec *spec,
     return st;
 }
 
-static void zfp_close(void *self)
-{
-    if (self)
-        zr_free(((struct zfp_self *)self)->alloc, self);
-}
-
 static zarr_status zfp_thread_open(void *self, void **state, zarr_error *err)
 {
     struct zfp_thread *t = zr_calloc(NULL, 1, sizeof *t);
@@ -439,11 +433,7 @@ static zarr_status zfp_decode_strided(void *self, zarr_codec_job *job,
     return st;
 }
 
-static zarr_status zfp_decode(void *self, zarr_codec_job *jobs, uint64_t n,
-                              zarr_codec_exec *exec, zarr_error *err)
-{
-    return zr_jobs_each(zfp_decode_one, self, jobs, n, exec, err);
-}
+ZR_JOBS_EACH(zfp_decode, zfp_decode_one)
 
 /* ---- encoding --------------------------------------------------------------------- */
 
@@ -521,11 +511,7 @@ out:
     return st;
 }
 
-static zarr_status zfp_encode(void *self, zarr_codec_job *jobs, uint64_t n,
-                              zarr_codec_exec *exec, zarr_error *err)
-{
-    return zr_jobs_each(zfp_encode_one, self, jobs, n, exec, err);
-}
+ZR_JOBS_EACH(zfp_encode, zfp_encode_one)
 
 #define ZFP_VTABLE(name)                                                                 \
     {                                                                                    \
@@ -535,7 +521,7 @@ static zarr_status zfp_encode(void *self, zarr_codec_job *jobs, uint64_t n,
         .codec = name, .impl = "cpu.libzfp", .in_kinds = ZR_HOST_KINDS,                  \
         .out_kinds = ZR_HOST_KINDS, .bind = zfp_bind, .thread_open = zfp_thread_open,    \
         .thread_close = zfp_thread_close, .encode = zfp_encode, .decode = zfp_decode,    \
-        .close = zfp_close, .strided = zfp_decode_strided,                               \
+        .close = zr_self_free, .strided = zfp_decode_strided,                            \
     }
 const zarr_codec_impl_vtable zr_cpu_zfp = ZFP_VTABLE("zfp");
 const zarr_codec_impl_vtable zr_cpu_zfpy = ZFP_VTABLE("zfpy");

@@ -46,25 +46,17 @@ struct zstd_thread {
 static zarr_status zstd_bind(void **out, const zarr_codec_spec *spec,
                              const zarr_codec_binding *to, zarr_error *err)
 {
-    const zarr_allocator *alloc = zarr_codec_spec_allocator(spec);
-    struct zstd_self *self = zr_calloc(alloc, 1, sizeof *self);
+    struct zstd_self *self = zr_self_new(spec, sizeof *self, err);
     int64_t level = 0;
 
     ZR_UNUSED(to);
     if (!self)
-        return zr_fail_memory(err, sizeof *self);
+        return ZARR_ERR_NO_MEMORY;
     (void)zarr_codec_spec_i64(spec, "level", &level);
     (void)zarr_codec_spec_bool(spec, "checksum", &self->checksum);
-    self->alloc = alloc;
     self->level = (int)level;
     *out = self;
     return ZARR_OK;
-}
-
-static void zstd_close(void *self)
-{
-    if (self)
-        zr_free(((struct zstd_self *)self)->alloc, self);
 }
 
 static zarr_status zstd_thread_open(void *self, void **state, zarr_error *err)
@@ -159,11 +151,7 @@ out:
     return st;
 }
 
-static zarr_status zstd_decode(void *self, zarr_codec_job *jobs, uint64_t n,
-                               zarr_codec_exec *exec, zarr_error *err)
-{
-    return zr_jobs_each(zstd_decode_one, self, jobs, n, exec, err);
-}
+ZR_JOBS_EACH(zstd_decode, zstd_decode_one)
 
 zarr_status zr_codecs_unzstd(uint8_t *dst, size_t dst_bytes, const uint8_t *src,
                              size_t src_bytes, zarr_error *err)
@@ -419,11 +407,7 @@ static zarr_status zstd_encode_one(void *self_ptr, const struct zr_host_job *io,
     return zr_no_room(err, "zstd");
 }
 
-static zarr_status zstd_encode(void *self, zarr_codec_job *jobs, uint64_t n,
-                               zarr_codec_exec *exec, zarr_error *err)
-{
-    return zr_jobs_each(zstd_encode_one, self, jobs, n, exec, err);
-}
+ZR_JOBS_EACH(zstd_encode, zstd_encode_one)
 
 /* The content size of the first frame. The destination grows if there are more frames. */
 static uint64_t zstd_size_hint(void *self, const zarr_codec_job *job, int encode)
@@ -451,7 +435,7 @@ const zarr_codec_impl_vtable zr_cpu_zstd = {
     .thread_close = zstd_thread_close,
     .encode = zstd_encode,
     .decode = zstd_decode,
-    .close = zstd_close,
+    .close = zr_self_free,
     .size_hint = zstd_size_hint,
     .strided = zstd_decode_strided,
     .strided_least = PIECES_LEAST,
