@@ -247,8 +247,7 @@ static zarr_status diff_pair(struct zr_diff *d, const struct zr_node_row *a,
         zr_str_init(&p.path[side], d->ctx->alloc);
     d->result.n_nodes++;
     for (int side = 0; side < 2; side++) {
-        zr_path_key(&p.path[side], d->top[side], side ? b->path : a->path);
-        ZR_TRY(zr_str_status(&p.path[side], err));
+        ZR_TRY(zr_path_key(&p.path[side], d->top[side], side ? b->path : a->path, err));
     }
     if (*a->path == '\0') {
         p.selection[0] = d->opts.selection_a;
@@ -320,8 +319,7 @@ static zarr_status count_bytes(struct zr_diff *d, const struct zr_nodes *nodes,
 
         if (nodes->item[i].kind != ZARR_NODE_ARRAY)
             continue;
-        zr_path_key(&path, d->top[0], nodes->item[i].path);
-        ZR_TRY(zr_str_status(&path, err));
+        ZR_TRY(zr_path_key(&path, d->top[0], nodes->item[i].path, err));
         st = zarr_array_open(&array, d->store[0], zr_str_text(&path), &opts, &why);
         if (st == ZARR_OK)
             d->total_bytes = zr_add_cap(d->total_bytes, zr_decoded_bytes(array));

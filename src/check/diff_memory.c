@@ -54,8 +54,7 @@ static zarr_status check_pair(struct zr_diff *d, const char *const below[2],
     zr_str_init(&path, d->ctx->alloc);
     for (int side = 0; side < 2; side++) {
         zr_str_clear(&path);
-        zr_path_key(&path, d->top[side], below[side]);
-        ZR_TRY(zr_str_status(&path, err));
+        ZR_TRY(zr_path_key(&path, d->top[side], below[side], err));
         if (zarr_array_open(&array[side], d->store[side], zr_str_text(&path), &opts,
                             NULL) != ZARR_OK)
             goto out;

@@ -202,8 +202,7 @@ static zarr_status verify_record(struct node_check *c, zarr_array *array, zarr_e
     ZR_TRY(zarr_array_clear_leftovers(array, &found, &look, err));
     if (!found)
         goto out;
-    zr_path_key(&key, zr_str_text(&c->path), ZR_DOC_LEFTOVERS);
-    ZR_TRY(zr_str_status(&key, err));
+    ZR_TRY(zr_path_key(&key, zr_str_text(&c->path), ZR_DOC_LEFTOVERS, err));
     f.key = zr_str_text(&key);
     find_fault(c, &f);
 out:
@@ -325,9 +324,9 @@ static zarr_status verify_consolidated(struct node_check *c, zarr_group *group,
 
     zr_str_init(&key, c->ctx->alloc);
     zr_str_init(&cc.text, c->ctx->alloc);
-    zr_path_key(&key, zr_str_text(&c->path),
-                zarr_group_zarr_format(group) == 2 ? ZR_DOC_CONSOLIDATED : ZR_DOC_V3);
-    ZR_TRY(zr_str_status(&key, err));
+    ZR_TRY(zr_path_key(
+        &key, zr_str_text(&c->path),
+        zarr_group_zarr_format(group) == 2 ? ZR_DOC_CONSOLIDATED : ZR_DOC_V3, err));
     cc.key = zr_str_text(&key);
     st = zarr_group_consolidated_check(group, consolidated_fault, &cc, &o, &why);
     if (st != ZARR_OK && is_finding(st, &why) && c->any_broken)
@@ -361,9 +360,9 @@ static zarr_status verify_ignored(struct node_check *c, const zarr_group *group,
     f.status = st;
     f.message = why.message;
     zr_str_init(&key, c->ctx->alloc);
-    zr_path_key(&key, zr_str_text(&c->path),
-                zarr_group_zarr_format(group) == 2 ? ZR_DOC_CONSOLIDATED : ZR_DOC_V3);
-    st = zr_str_status(&key, err);
+    st = zr_path_key(&key, zr_str_text(&c->path),
+                     zarr_group_zarr_format(group) == 2 ? ZR_DOC_CONSOLIDATED : ZR_DOC_V3,
+                     err);
     if (st == ZARR_OK) {
         f.key = zr_str_text(&key);
         find_fault(c, &f);
@@ -422,8 +421,7 @@ static zarr_status verify_node(struct node_check *c, const struct zr_node_row *n
 
     c->kind = node->kind;
     c->done_here = 0;
-    zr_path_key(&c->path, c->top, node->path);
-    ZR_TRY(zr_str_status(&c->path, err));
+    ZR_TRY(zr_path_key(&c->path, c->top, node->path, err));
     ZR_TRY(zr_cancel_check(c->opts.cancel, err));
     if (node->kind == ZARR_NODE_GROUP)
         ZR_TRY(verify_group(c, err));
@@ -472,8 +470,7 @@ static zarr_status count_node(struct node_check *c, const struct zr_node_row *no
     c->any_broken = c->any_broken || node->kind == ZARR_NODE_NONE;
     if (node->kind != ZARR_NODE_ARRAY)
         return ZARR_OK;
-    zr_path_key(&c->path, c->top, node->path);
-    ZR_TRY(zr_str_status(&c->path, err));
+    ZR_TRY(zr_path_key(&c->path, c->top, node->path, err));
     st = open_array(&array, c, &why);
     if (st == ZARR_OK)
         st =

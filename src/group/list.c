@@ -45,7 +45,7 @@ static zarr_status emit_entry(struct walk_call *c, const struct zr_entry *e,
         .kind = e->kind, .zarr_format = e->format, .depth = (int32_t)zr_path_depth(rest)};
     zarr_status st = ZARR_OK;
 
-    zr_path_key(&c->path, c->group->h.path, rest);
+    (void)zr_path_key(&c->path, c->group->h.path, rest, NULL);
     zr_str_clear(&c->text);
     zr_json_write(e->doc, ZR_META_INDENT, &c->text);
     ZR_TRY(zr_str_status(&c->path, err));
@@ -117,8 +117,7 @@ static zarr_status emit_child(struct walk_call *c, const struct zr_children *lev
     };
     zarr_status st = ZARR_OK;
 
-    zr_path_key(&c->path, level->path, child->name);
-    ZR_TRY(zr_str_status(&c->path, err));
+    ZR_TRY(zr_path_key(&c->path, level->path, child->name, err));
     if (child->st != ZARR_OK) {
         item.kind = ZARR_NODE_NONE;
         zr_log(&c->group->h.ctx->log, ZARR_LOG_WARN, "%s", child->err.message);

@@ -24,7 +24,7 @@ static struct zr_doc_ahead *ahead_add(struct zr_docs_ahead *a, const char *path,
 
     *d = (struct zr_doc_ahead){.name = name, .room = (size_t)room};
     zr_str_init(&d->key, alloc);
-    zr_path_key(&d->key, path, name);
+    (void)zr_path_key(&d->key, path, name, NULL);
     d->text = zr_malloc(alloc, d->room + 1);
     return d->text && zr_str_status(&d->key, NULL) == ZARR_OK ? d : NULL;
 }

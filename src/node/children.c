@@ -155,7 +155,7 @@ static zarr_status block_fill(struct zr_children *k, zarr_error *err)
         child->st = ZARR_OK;
         zr_found_init(&child->found, k->alloc);
         zr_str_init(&child->path, k->alloc);
-        zr_path_key(&child->path, k->path, child->name);
+        (void)zr_path_key(&child->path, k->path, child->name, NULL);
     }
     if (k->n > 1 && can_ask_ahead(k))
         ask_ahead(k);

@@ -46,8 +46,7 @@ static zarr_status make_nodes(const struct zr_subtree *g, const char *top,
     for (size_t i = 0; i < g->n; i++) {
         struct zr_meta_node *node = &(*nodes)[i];
 
-        zr_path_key(&path, top, g->node[i].path);
-        ZR_TRY(zr_str_status(&path, err));
+        ZR_TRY(zr_path_key(&path, top, g->node[i].path, err));
         node->path = zr_arena_strndup(text, zr_str_text(&path), path.bytes);
         if (!node->path)
             ZR_FAIL_MEMORY(err, path.bytes);
@@ -93,8 +92,8 @@ static zarr_status has_entry(const struct updating *u, const char *path,
     zarr_status st = ZARR_OK;
 
     zr_str_init(&key, u->ctx->alloc);
-    zr_path_key(&key, relative_path(u, path), u->format == 2 ? ZR_DOC_GROUP : "");
-    ZR_TRY(zr_str_status(&key, err));
+    ZR_TRY(zr_path_key(&key, relative_path(u, path), u->format == 2 ? ZR_DOC_GROUP : "",
+                       err));
     *has = zr_json_get(map, zr_str_text(&key)) != NULL;
 out:
     zr_str_deinit(&key);
@@ -311,8 +310,7 @@ static zarr_status update_outside(const struct updating *inside, uint64_t *n_upd
     ZR_TRY(zr_ctx_open_above(&root, &top, u.store, err));
     if (!root)
         goto out;
-    zr_path_key(&path, top, u.path);
-    ZR_TRY(zr_str_status(&path, err));
+    ZR_TRY(zr_path_key(&path, top, u.path, err));
     top[zr_path_parent_bytes(top)] = '\0';
     u.store = root;
     u.path = zr_str_text(&path);

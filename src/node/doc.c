@@ -39,8 +39,7 @@ zarr_status zr_doc_place_open(struct zr_doc_place *place, const struct zr_doc_so
         .limit = src->large ? limits->consolidated_bytes : limits->metadata_bytes,
         .limit_name = src->large ? "consolidated_bytes" : "metadata_bytes"};
     zr_str_init(&place->key, ctx->alloc);
-    zr_path_key(&place->key, src->path, src->name);
-    return zr_str_status(&place->key, err);
+    return zr_path_key(&place->key, src->path, src->name, err);
 }
 
 static zarr_status doc_room(struct zr_doc *d, uint64_t need,
@@ -157,8 +156,7 @@ zarr_status zr_doc_wait_for_writer(zarr_store *store, const char *path, const ch
     zarr_status st = ZARR_OK;
 
     zr_str_init(&key, zr_store_context(store)->alloc);
-    zr_path_key(&key, path, name);
-    ZR_TRY(zr_str_status(&key, err));
+    ZR_TRY(zr_path_key(&key, path, name, err));
     st = zr_store_wait_for_writer(store, zr_str_text(&key), cancel, err);
 out:
     zr_str_deinit(&key);
@@ -199,8 +197,7 @@ zarr_status zr_doc_is_there(zarr_store *store, const char *path, const char *nam
     zarr_status st = ZARR_OK;
 
     zr_str_init(&key, zr_store_context(store)->alloc);
-    zr_path_key(&key, path, name);
-    ZR_TRY(zr_str_status(&key, err));
+    ZR_TRY(zr_path_key(&key, path, name, err));
     st = zr_key_is_there(store, zr_str_text(&key), zr_key_kind(name), there, cancel, err);
 out:
     zr_str_deinit(&key);

@@ -154,8 +154,7 @@ zarr_status zr_doc_erase(zarr_store *store, const char *path, const char *name,
     zarr_status st = ZARR_OK;
 
     zr_str_init(&key, zr_store_context(store)->alloc);
-    zr_path_key(&key, path, name);
-    ZR_TRY(zr_str_status(&key, err));
+    ZR_TRY(zr_path_key(&key, path, name, err));
     op.key = zr_str_text(&key);
     st = zr_store_run_one(store, &op, &e);
     st = st == ZARR_ERR_NOT_FOUND ? ZARR_OK : zr_pass(err, st, &e);

@@ -25,8 +25,10 @@ size_t zr_path_parent_bytes(const char *path);
 /* Checks that a new node of this format may have this path. */
 zarr_status zr_path_check_new(const char *path, int format, const zarr_limits *limits,
                               zarr_error *err);
-/* Sets out to "path/name", or to one of them if the other is "". */
-void zr_path_key(struct zr_str *out, const char *path, const char *name);
+/* Sets out to "path/name", or to one of them if the other is "". Returns the status of
+ * `out`. */
+zarr_status zr_path_key(struct zr_str *out, const char *path, const char *name,
+                        zarr_error *err);
 size_t zr_path_depth(const char *path); /* number of components of a normalised path */
 /* Compares paths in the order of a walk: a node comes right before all nodes below it,
  * siblings in byte order of their names. */

@@ -125,8 +125,8 @@ static zarr_status name_documents(struct documents *d, zarr_store *store,
     for (size_t i = 0; i <= ATTRS; i++)
         zr_str_init(&d->key[i], zr_store_context(store)->alloc);
     for (size_t i = 0; i <= ATTRS && st == ZARR_OK; i++) {
-        zr_path_key(&d->key[i], path, i < ATTRS ? first_names[i] : ZR_DOC_ATTRS);
-        st = zr_str_status(&d->key[i], err);
+        st =
+            zr_path_key(&d->key[i], path, i < ATTRS ? first_names[i] : ZR_DOC_ATTRS, err);
     }
     return st;
 }
@@ -459,8 +459,7 @@ zarr_status zr_node_erase_watched(zarr_store *store, const char *path,
     s.op = zr_malloc(alloc, ERASE_BATCH * sizeof *s.op);
     if (!s.op)
         ZR_FAIL_MEMORY(err, ERASE_BATCH * sizeof *s.op);
-    zr_path_key(&job, path, ZR_DOC_JOB);
-    ZR_TRY(zr_str_status(&job, err));
+    ZR_TRY(zr_path_key(&job, path, ZR_DOC_JOB, err));
     s.job = zr_str_text(&job);
     ZR_TRY(prepare_erase(store, path, watch, err));
     st = zr_store_erase_link(store, path, &link, err);

@@ -19,8 +19,7 @@ static zarr_status job_key(struct zr_str *key, zarr_store *store, const char *pa
                            zarr_error *err)
 {
     zr_str_init(key, zr_store_context(store)->alloc);
-    zr_path_key(key, path, ZR_DOC_JOB);
-    return zr_str_status(key, err);
+    return zr_path_key(key, path, ZR_DOC_JOB, err);
 }
 
 static zarr_status give_text(void *arg, const struct zr_doc *old, struct zr_str *text,

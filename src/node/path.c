@@ -91,13 +91,15 @@ out:
     return st;
 }
 
-void zr_path_key(struct zr_str *out, const char *path, const char *name)
+zarr_status zr_path_key(struct zr_str *out, const char *path, const char *name,
+                        zarr_error *err)
 {
     zr_str_clear(out);
     zr_str_puts(out, path);
     if (*path && *name)
         zr_str_putc(out, '/');
     zr_str_puts(out, name);
+    return zr_str_status(out, err);
 }
 
 size_t zr_path_depth(const char *path)

@@ -49,8 +49,7 @@ static zarr_status read_children(struct zr_subtree *g, zarr_store *store, const 
 
     zr_str_init(&path, g->alloc);
     zr_str_init(&full, g->alloc);
-    zr_path_key(&full, top, g->node[i].path);
-    ZR_TRY(zr_str_status(&full, err));
+    ZR_TRY(zr_path_key(&full, top, g->node[i].path, err));
     ZR_TRY(
         zr_children_open(&children, store, zr_str_text(&full), g->format, &g->seen, err));
     for (;;) {
@@ -60,8 +59,7 @@ static zarr_status read_children(struct zr_subtree *g, zarr_store *store, const 
         ZR_TRY(zr_pass(err, child->st, &child->err));
         if (child->found.format != g->format)
             continue;
-        zr_path_key(&path, g->node[i].path, child->name);
-        ZR_TRY(zr_str_status(&path, err));
+        ZR_TRY(zr_path_key(&path, g->node[i].path, child->name, err));
         ZR_TRY(add_node(g, zr_str_text(&path), &child->found, err));
     }
 out:
@@ -81,8 +79,7 @@ static zarr_status read_attributes(struct zr_subtree *g, zarr_store *store,
     zr_str_init(&full, g->alloc);
     for (size_t i = 0; i < g->n; i++) {
         ZR_TRY(zr_cancel_check(g->seen.cancel, err));
-        zr_path_key(&full, top, g->node[i].path);
-        ZR_TRY(zr_str_status(&full, err));
+        ZR_TRY(zr_path_key(&full, top, g->node[i].path, err));
         if (g->seen.wait_for_writers)
             ZR_TRY(zr_doc_wait_for_writer(store, zr_str_text(&full), ZR_DOC_ATTRS,
                                           g->seen.cancel, err));

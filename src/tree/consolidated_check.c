@@ -19,7 +19,7 @@ struct checking {
 
 static void tell(struct checking *c, const char *path, const char *what)
 {
-    zr_path_key(&c->path, c->top, path);
+    (void)zr_path_key(&c->path, c->top, path, NULL);
     if (!c->stopped && !c->path.failed)
         c->stopped = c->fn(c->user, zr_str_text(&c->path), what) != 0;
 }

@@ -130,8 +130,7 @@ static zarr_status settle_surplus(struct zr_copy *c, bool erase, zarr_error *err
         if (zr_streq(there.item[j], ZR_DOC_JOB) ||
             (i < c->keys.n && zr_streq(c->keys.item[i], there.item[j])))
             continue;
-        zr_path_key(&key, c->dst_path, there.item[j]);
-        ZR_TRY(zr_str_status(&key, err));
+        ZR_TRY(zr_path_key(&key, c->dst_path, there.item[j], err));
         if (!erase)
             ZR_FAIL(err, ZARR_ERR_EXISTS, "%s exists, but the source lacks it",
                     zr_str_text(&key));

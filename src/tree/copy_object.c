@@ -239,8 +239,7 @@ static zarr_status see_document(struct zr_copy *c, const char *name, zarr_error 
 
     zr_str_init(&o.src_key, c->ctx->alloc);
     ZR_TRY(zr_cancel_check(c->opts.cancel, err));
-    zr_path_key(&o.src_key, c->src_path, name);
-    ZR_TRY(zr_str_status(&o.src_key, err));
+    ZR_TRY(zr_path_key(&o.src_key, c->src_path, name, err));
     if (c->changes_mark && zr_streq(zr_path_name(name), ZR_DOC_ARRAY))
         ZR_TRY(zr_copy_check_mark(c, zr_str_text(&o.src_key), err));
     ZR_TRY(object_read(c, &o, false, err));
@@ -362,8 +361,7 @@ static zarr_status check_mark(void *arg, uint64_t i, uint32_t worker, zarr_error
     ZR_TRY(zr_cancel_check(c->opts.cancel, err));
     if (!mark->known)
         goto out;
-    zr_path_key(&key, c->src_path, c->keys.item[i]);
-    ZR_TRY(zr_str_status(&key, err));
+    ZR_TRY(zr_path_key(&key, c->src_path, c->keys.item[i], err));
     st = stat_object(c, c->src, zr_str_text(&key), &bytes, &version, err);
     if (st == ZARR_ERR_NOT_FOUND || (st == ZARR_OK && !is_marked(mark, bytes, &version)))
         st = zr_fail(err, ZARR_ERR_CONFLICT, "%s changed while the node was moved",
@@ -418,10 +416,8 @@ static zarr_status object_begin(struct zr_copy *c, struct copied_object *o,
     zr_str_init(&o->src_key, c->ctx->alloc);
     zr_str_init(&o->dst_key, c->ctx->alloc);
     ZR_TRY(zr_cancel_check(c->opts.cancel, err));
-    zr_path_key(&o->src_key, c->src_path, name);
-    zr_path_key(&o->dst_key, c->dst_path, name);
-    ZR_TRY(zr_str_status(&o->src_key, err));
-    ZR_TRY(zr_str_status(&o->dst_key, err));
+    ZR_TRY(zr_path_key(&o->src_key, c->src_path, name, err));
+    ZR_TRY(zr_path_key(&o->dst_key, c->dst_path, name, err));
     if (!both && !zr_copy_is_document(name))
         ZR_TRY(copy_by_store(c, o, err));
     if (!o->is_copied)

@@ -29,7 +29,7 @@ void zr_migration_tell(const struct zr_migration *m, const struct zr_migrated *n
         return;
     zr_str_init(&key, m->ctx->alloc);
     if (name)
-        zr_path_key(&key, node->path, name);
+        (void)zr_path_key(&key, node->path, name, NULL);
     item.key = name && !key.failed ? zr_str_text(&key) : NULL;
     m->opts.tell(m->opts.user, &item);
     zr_str_deinit(&key);
@@ -205,8 +205,7 @@ static zarr_status add_children(struct zr_migration *m, size_t i, zarr_error *er
         ZR_TRY(zr_children_next(&children, &child, err));
         if (!child)
             break;
-        zr_path_key(&path, m->node[i].path, child->name);
-        ZR_TRY(zr_str_status(&path, err));
+        ZR_TRY(zr_path_key(&path, m->node[i].path, child->name, err));
         ZR_TRY(migrate_add(m, zr_str_text(&path), &child->found, child->st, &child->err,
                            err));
     }

@@ -77,8 +77,7 @@ static zarr_status remove_doc(const struct zr_migration *m,
 
     zr_str_init(&key, m->ctx->alloc);
     ZR_TRY(zr_migration_check_cancel(m, err));
-    zr_path_key(&key, node->path, name);
-    ZR_TRY(zr_str_status(&key, err));
+    ZR_TRY(zr_path_key(&key, node->path, name, err));
     op.key = zr_str_text(&key);
     st = zr_store_run_one(m->store, &op, &e);
     if (st == ZARR_OK && !text && !is_dry(m))

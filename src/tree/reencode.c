@@ -62,10 +62,8 @@ static zarr_status each_pair(struct zr_reencode *r, const char *below, reencode_
 
     zr_str_init(&src, r->ctx->alloc);
     zr_str_init(&dst, r->ctx->alloc);
-    zr_path_key(&src, r->src_path, below);
-    zr_path_key(&dst, r->dst_path, below);
-    ZR_TRY(zr_str_status(&src, err));
-    ZR_TRY(zr_str_status(&dst, err));
+    ZR_TRY(zr_path_key(&src, r->src_path, below, err));
+    ZR_TRY(zr_path_key(&dst, r->dst_path, below, err));
     opts.chunk_store = r->dst;
     from.cancel = r->opts.cancel;
     pair.path = zr_str_text(&src);

@@ -133,10 +133,8 @@ static zarr_status plan_node(struct zr_reencode *r, const struct zr_node_row *no
 
     zr_str_init(&src, r->ctx->alloc);
     zr_str_init(&dst, r->ctx->alloc);
-    zr_path_key(&src, r->src_path, node->path);
-    zr_path_key(&dst, r->dst_path, node->path);
-    ZR_TRY(zr_str_status(&src, err));
-    ZR_TRY(zr_str_status(&dst, err));
+    ZR_TRY(zr_path_key(&src, r->src_path, node->path, err));
+    ZR_TRY(zr_path_key(&dst, r->dst_path, node->path, err));
     ZR_TRY(zr_cancel_check(r->opts.cancel, err));
     if (node->kind == ZARR_NODE_GROUP)
         ZR_TRY(plan_group(r, node, zr_str_text(&src), zr_str_text(&dst), err));
@@ -237,8 +235,7 @@ static zarr_status make_job(struct zr_reencode *r, zarr_error *err)
     add_source(r);
     zr_str_puts(&r->job, ", \"documents\": {");
     for (size_t i = 0; i < keys.n && st == ZARR_OK; i++) {
-        zr_path_key(&key, r->dst_path, keys.item[i]);
-        st = zr_str_status(&key, err);
+        st = zr_path_key(&key, r->dst_path, keys.item[i], err);
         zr_doc_init(&doc, r->ctx->alloc);
         if (st == ZARR_OK)
             st = job_text(&doc, r, r->target, keys.item[i], err);
@@ -449,8 +446,7 @@ zarr_status zr_reencode_finish(struct zr_reencode *r, zarr_error *err)
     opts.flags = ZARR_COPY_SKIP_EQUAL;
     opts.cancel = r->opts.cancel;
     zr_str_init(&key, r->ctx->alloc);
-    zr_path_key(&key, r->dst_path, ZR_DOC_JOB);
-    ZR_TRY(zr_str_status(&key, err));
+    ZR_TRY(zr_path_key(&key, r->dst_path, ZR_DOC_JOB, err));
     ZR_TRY(zr_store_flush_before(r->dst, r->opts.cancel, err));
     ZR_TRY(zr_node_copy_plain(r->target, r->dst_path, r->dst, r->dst_path, &opts, err));
     ZR_TRY(zr_store_flush_before(r->dst, r->opts.cancel, err));

@@ -178,8 +178,7 @@ static zarr_status stored_version(zarr_array *a, struct zr_array_state *s,
     zr_mutex_lock(&a->h.mutex);
     if (!s->document_key) {
         zr_str_init(&key, s->alloc);
-        zr_path_key(&key, a->h.path, document_name(s));
-        st = zr_str_status(&key, err);
+        st = zr_path_key(&key, a->h.path, document_name(s), err);
         s->document_key = zr_str_take(&key);
     }
     zr_mutex_unlock(&a->h.mutex);

@@ -69,8 +69,7 @@ static zarr_status first_chunk_is_there(const zarr_array *a, int32_t ndim, char 
         zr_str_putc(&name, '0');
     }
     ZR_TRY(zr_str_status(&name, err));
-    zr_path_key(&key, a->h.path, zr_str_text(&name));
-    ZR_TRY(zr_str_status(&key, err));
+    ZR_TRY(zr_path_key(&key, a->h.path, zr_str_text(&name), err));
     st = zr_key_is_there(a->chunk_store, zr_str_text(&key), ZARR_STORE_OP_CHUNK, there,
                          cancel, err);
 out:

@@ -16,8 +16,7 @@ zarr_status zr_shape_lock(const zarr_array *array, const zarr_cancel *cancel, vo
 
     zr_str_init(&key, array->h.ctx->alloc);
     ZR_TRY(zr_array_may_change(array, err));
-    zr_path_key(&key, array->h.path, APPEND_LOCK);
-    ZR_TRY(zr_str_status(&key, err));
+    ZR_TRY(zr_path_key(&key, array->h.path, APPEND_LOCK, err));
     ZR_TRY(zr_store_lock(array->h.store, zr_str_text(&key), cancel, lock, err));
 out:
     zr_str_deinit(&key);
