@@ -72,6 +72,32 @@ char *zr_strndup(const zarr_allocator *a, const char *s, size_t n)
     return copy;
 }
 
+static void *plain_alloc(void *user, size_t bytes)
+{
+    ZR_UNUSED(user);
+    return zr_malloc(NULL, bytes);
+}
+
+static void *plain_realloc(void *user, void *block, size_t bytes)
+{
+    ZR_UNUSED(user);
+    return zr_realloc(NULL, block, bytes);
+}
+
+static void plain_free(void *user, void *block)
+{
+    ZR_UNUSED(user);
+    zr_free(NULL, block);
+}
+
+const zarr_allocator *zr_allocator_or_plain(const zarr_allocator *a)
+{
+    static const zarr_allocator plain = {
+        .alloc = plain_alloc, .realloc = plain_realloc, .free = plain_free};
+
+    return a ? a : &plain;
+}
+
 char *zr_strdup(const zarr_allocator *a, const char *s)
 {
     return zr_strndup(a, s, strlen(s));

@@ -18,6 +18,8 @@ void *zr_malloc(const zarr_allocator *a, size_t bytes);
 void *zr_calloc(const zarr_allocator *a, size_t n, size_t bytes); /* product checked */
 void *zr_realloc(const zarr_allocator *a, void *p, size_t bytes);
 void zr_free(const zarr_allocator *a, void *p);
+/* The allocator, or one that uses malloc: for code that may not be the library's. */
+const zarr_allocator *zr_allocator_or_plain(const zarr_allocator *a);
 char *zr_strdup(const zarr_allocator *a, const char *s);
 char *zr_strndup(const zarr_allocator *a, const char *s, size_t n);
 /* Grows *p to hold at least `need` items (amortised doubling, product checked). */

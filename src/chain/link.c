@@ -22,34 +22,9 @@ const char *zarr_codec_spec_json(const zarr_codec_spec *spec)
     return spec->json ? spec->json : "{}";
 }
 
-/* Codecs get this allocator if the library has none and uses malloc. */
-static void *link_plain_alloc(void *user, size_t bytes)
-{
-    ZR_UNUSED(user);
-    return zr_malloc(NULL, bytes);
-}
-
-static void *link_plain_realloc(void *user, void *block, size_t bytes)
-{
-    ZR_UNUSED(user);
-    return zr_realloc(NULL, block, bytes);
-}
-
-static void link_plain_free(void *user, void *block)
-{
-    ZR_UNUSED(user);
-    zr_free(NULL, block);
-}
-
 const zarr_allocator *zarr_codec_spec_allocator(const zarr_codec_spec *spec)
 {
-    static const zarr_allocator plain = {.alloc = link_plain_alloc,
-                                         .realloc = link_plain_realloc,
-                                         .free = link_plain_free};
-
-    if (!spec)
-        return NULL;
-    return spec->alloc ? spec->alloc : &plain;
+    return spec ? zr_allocator_or_plain(spec->alloc) : NULL;
 }
 
 zarr_status zarr_codec_spec_dtype(const zarr_dtype **out, const zarr_codec_spec *spec,

@@ -25,25 +25,6 @@ void zr_dtype_unmake(struct zarr_dtype *t)
     zr_free(t->alloc, t);
 }
 
-/* The allocator for tables if the context has no allocator of its own. */
-static void *plain_alloc(void *user, size_t bytes)
-{
-    ZR_UNUSED(user);
-    return zr_malloc(NULL, bytes);
-}
-static void *plain_realloc(void *user, void *block, size_t bytes)
-{
-    ZR_UNUSED(user);
-    return zr_realloc(NULL, block, bytes);
-}
-static void plain_free(void *user, void *block)
-{
-    ZR_UNUSED(user);
-    zr_free(NULL, block);
-}
-static const zarr_allocator plain_allocator = {NULL, plain_alloc, plain_realloc,
-                                               plain_free};
-
 static zarr_status find_for_table(const zarr_dtype **out, const zarr_dtype_host *host,
                                   const char *text, zarr_error *err)
 {
@@ -303,7 +284,7 @@ zarr_status zr_dtype_make(struct zarr_dtype **out, struct zr_dtype_registry *r,
     t->entry = entry;
     t->alloc = r->alloc;
     t->info.struct_size = sizeof t->info;
-    t->info.allocator = r->alloc ? r->alloc : &plain_allocator;
+    t->info.allocator = zr_allocator_or_plain(r->alloc);
     t->info.name = v2 ? v2 : name;
     if (v2)
         ZR_TRY(entry->vt.parse_v2(&t->info, &host, v2, err));
