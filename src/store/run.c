@@ -379,10 +379,16 @@ static void run_done(void *arg, zarr_store_op *op, const zarr_error *err)
     zr_event_set(&w->event);
 }
 
-/* Waits for a submitted operation, and asks the store to end it if it is cancelled.
+static void run_cancel_one(zarr_store *s, void *arg)
+{
+    if (s->vt.cancel)
+        s->vt.cancel(s->self, arg);
+}
+
+/* Waits for submitted operations, and calls ask() to end them if they are cancelled.
  * Returns false in a forked child. */
-static bool run_wait(const zarr_store *s, struct zr_event *event,
-                     const zarr_cancel *cancel, void *arg)
+static bool run_wait(zarr_store *s, struct zr_event *event, const zarr_cancel *cancel,
+                     void (*ask)(zarr_store *s, void *arg), void *arg)
 {
     bool asked = false;
 
@@ -391,8 +397,8 @@ static bool run_wait(const zarr_store *s, struct zr_event *event,
         if (zr_has_forked(event->generation))
             return false;
         asked = zr_is_cancelled(cancel);
-        if (asked && s->vt.cancel)
-            s->vt.cancel(s->self, arg);
+        if (asked)
+            ask(s, arg);
     }
     return true;
 }
@@ -403,7 +409,7 @@ static void run_submit_and_wait(zarr_store *s, zarr_store_op *op, zarr_error *er
 
     zr_event_init(&w.event);
     s->vt.submit(s->self, &op, 1, run_done, &w);
-    if (!run_wait(s, &w.event, op->cancel, &w)) /* done will never be called */
+    if (!run_wait(s, &w.event, op->cancel, run_cancel_one, &w)) /* done never comes */
         zr_op_end(op,
                   zr_fail(err, ZARR_ERR_CANCELLED, "%s: inherited through fork", op->key),
                   0);
@@ -577,22 +583,6 @@ static zarr_status run_many_end(struct run_many *m, uint64_t n, zarr_error *err)
     return m->ops[m->first].status;
 }
 
-/* Returns false in a forked child. */
-static bool run_many_wait(zarr_store *s, struct run_many *m, const zarr_cancel *cancel)
-{
-    bool asked = false;
-
-    while (!zr_event_wait(&m->event,
-                          cancel && !asked ? zr_now_ns() + RUN_CANCEL_NS : UINT64_MAX)) {
-        if (zr_has_forked(m->event.generation))
-            return false;
-        asked = zr_is_cancelled(cancel);
-        if (asked)
-            zr_store_cancel(s, m);
-    }
-    return true;
-}
-
 /* Hands all operations at once to a store with an event loop. */
 static zarr_status run_many_submitted(zarr_store *s, zarr_store_op *ops, uint64_t n,
                                       zarr_error *err)
@@ -612,7 +602,7 @@ static zarr_status run_many_submitted(zarr_store *s, zarr_store_op *ops, uint64_
     zr_mutex_init(&m.mutex);
     zr_event_init(&m.event);
     zr_store_submit(s, ptrs, n, run_many_done, &m);
-    if (run_many_wait(s, &m, ops[0].cancel))
+    if (run_wait(s, &m.event, ops[0].cancel, zr_store_cancel, &m))
         st = run_many_end(&m, n, err);
     else
         st = zr_fail(err, ZARR_ERR_CANCELLED, "inherited through fork");
