@@ -10,37 +10,22 @@
 
 /* ---- waiting ---- */
 
-struct request_wait {
-    struct zr_event event;
-    zarr_status st;
-    zarr_error err;
-};
-
 static void request_done(struct zr_net_request *r, zarr_status st, const zarr_error *err)
 {
-    struct request_wait *w = r->user;
-
-    w->st = zr_pass(&w->err, st, err);
-    zr_event_set(&w->event);
+    zr_outcome_set(r->user, st, err);
 }
 
 zarr_status zr_net_run(struct zr_net *net, struct zr_net_request *r, zarr_error *err)
 {
-    struct request_wait w = {.st = ZARR_OK};
-    zarr_status st;
+    struct zr_outcome outcome;
 
     if (zr_attempt_runs())
         return zr_attempt_fail(err);
-    zr_event_init(&w.event);
+    zr_outcome_init(&outcome);
     r->done = request_done;
-    r->user = &w;
+    r->user = &outcome;
     zr_net_submit(net, r);
-    if (zr_event_wait(&w.event, UINT64_MAX))
-        st = zr_pass(err, w.st, &w.err);
-    else
-        st = zr_fail(err, ZARR_ERR_CANCELLED, "the process was forked during a request");
-    zr_event_deinit(&w.event);
-    return st;
+    return zr_outcome_wait(&outcome, err);
 }
 
 /* ---- a sink into one buffer ---- */

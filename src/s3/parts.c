@@ -171,18 +171,9 @@ void zr_s3_part_send(struct zr_s3_part *p)
 
 /* ---- a trial ---- */
 
-struct upload_wait {
-    struct zr_event event;
-    zarr_status st;
-    zarr_error err;
-};
-
 static void wait_ended(struct zr_s3_upload *u, zarr_status st, zarr_error *err)
 {
-    struct upload_wait *w = u->user;
-
-    w->st = zr_pass(&w->err, st, err);
-    zr_event_set(&w->event);
+    zr_outcome_set(u->user, st, err);
 }
 
 static void wait_part_ended(struct zr_s3_part *p, zarr_status st, zarr_error *err)
@@ -193,34 +184,21 @@ static void wait_part_ended(struct zr_s3_part *p, zarr_status st, zarr_error *er
     wait_ended(u, st, err);
 }
 
-/* Waits for a step of an upload that was started. */
-static zarr_status wait_for_upload(struct upload_wait *w, zarr_error *err)
-{
-    zarr_status st = ZARR_OK;
-
-    if (zr_event_wait(&w->event, UINT64_MAX))
-        st = zr_pass(err, w->st, &w->err);
-    else
-        st = zr_fail(err, ZARR_ERR_CANCELLED, "the process was forked during a request");
-    zr_event_deinit(&w->event);
-    return st;
-}
-
 /* Completes under a condition that holds or not. *is_right: the service did the same. */
 static zarr_status try_completion(struct zr_s3_upload *u, const char *etag, bool holds,
                                   bool *is_right, zarr_error *err)
 {
-    struct upload_wait w = {.st = ZARR_OK};
+    struct zr_outcome outcome;
     zarr_store_version version;
     zarr_error why = {0};
     zarr_status st;
 
     zr_s3_make_version(&version, etag);
-    zr_event_init(&w.event);
-    u->user = &w;
+    zr_outcome_init(&outcome);
+    u->user = &outcome;
     u->ended = wait_ended;
     zr_s3_upload_complete(u, &version);
-    st = wait_for_upload(&w, &why);
+    st = zr_outcome_wait(&outcome, &why);
     *is_right = st == (holds ? ZARR_OK : ZARR_ERR_CONFLICT);
     if (st == ZARR_ERR_CONFLICT || st == ZARR_ERR_UNSUPPORTED)
         return ZARR_OK;
@@ -230,7 +208,7 @@ static zarr_status try_completion(struct zr_s3_upload *u, const char *etag, bool
 static zarr_status try_part(struct zr_s3_upload *u, zarr_error *err)
 {
     struct zr_s3_part *p = zr_calloc(u->store->reader.env.alloc, 1, sizeof *p);
-    struct upload_wait w = {.st = ZARR_OK};
+    struct zr_outcome outcome;
 
     if (!p)
         return zr_fail_memory(err, sizeof *p);
@@ -241,10 +219,10 @@ static zarr_status try_part(struct zr_s3_upload *u, zarr_error *err)
                              .cancel = u->cancel,
                              .tag = u->tag,
                              .ended = wait_part_ended};
-    zr_event_init(&w.event);
-    u->user = &w;
+    zr_outcome_init(&outcome);
+    u->user = &outcome;
     zr_s3_part_send(p);
-    return wait_for_upload(&w, err);
+    return zr_outcome_wait(&outcome, err);
 }
 
 static void abort_ended(struct zr_s3_upload *u, zarr_status st, zarr_error *err)

@@ -319,37 +319,23 @@ void zr_s3_request_deinit(struct zr_s3_request *r)
 
 /* ---- waiting ---- */
 
-struct call_wait {
-    struct zr_event event;
-    zarr_status st;
-    zarr_error err;
-};
-
 static void call_ended(struct zr_s3_request *r, zarr_status st, const zarr_error *err)
 {
-    struct call_wait *w = r->user;
-
-    w->st = zr_pass(&w->err, st, err);
-    zr_event_set(&w->event);
+    zr_outcome_set(r->user, st, err);
 }
 
 zarr_status zr_s3_call(struct zr_s3_request *r, zarr_error *err)
 {
-    struct call_wait w = {.st = ZARR_OK};
-    zarr_status st = zr_s3_keys_renew(&r->store->keys, r->cancel, err);
+    struct zr_outcome outcome;
+    const zarr_status st = zr_s3_keys_renew(&r->store->keys, r->cancel, err);
 
     if (st != ZARR_OK)
         return st;
     if (zr_attempt_runs())
         return zr_attempt_fail(err);
-    zr_event_init(&w.event);
+    zr_outcome_init(&outcome);
     r->done = call_ended;
-    r->user = &w;
+    r->user = &outcome;
     zr_s3_send(r);
-    if (zr_event_wait(&w.event, UINT64_MAX))
-        st = zr_pass(err, w.st, &w.err);
-    else
-        st = zr_fail(err, ZARR_ERR_CANCELLED, "the process was forked during a request");
-    zr_event_deinit(&w.event);
-    return st;
+    return zr_outcome_wait(&outcome, err);
 }

@@ -79,3 +79,29 @@ bool zr_event_wait(struct zr_event *e, uint64_t deadline_ns)
     zr_block_end();
     return set;
 }
+
+/* ---- outcomes ---------------------------------------------------------------------- */
+
+void zr_outcome_init(struct zr_outcome *o)
+{
+    *o = (struct zr_outcome){.st = ZARR_OK};
+    zr_event_init(&o->event);
+}
+
+void zr_outcome_set(struct zr_outcome *o, zarr_status st, const zarr_error *err)
+{
+    o->st = zr_pass(&o->err, st, err);
+    zr_event_set(&o->event);
+}
+
+zarr_status zr_outcome_wait(struct zr_outcome *o, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+
+    if (zr_event_wait(&o->event, UINT64_MAX))
+        st = zr_pass(err, o->st, &o->err);
+    else
+        st = zr_fail(err, ZARR_ERR_CANCELLED, "the process was forked during a request");
+    zr_event_deinit(&o->event);
+    return st;
+}

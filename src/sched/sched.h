@@ -135,6 +135,17 @@ bool zr_event_is_set(struct zr_event *e);
 /* deadline_ns is a time of zr_now_ns(); UINT64_MAX: none. True: the event is set. */
 bool zr_event_wait(struct zr_event *e, uint64_t deadline_ns);
 
+/* A status that another thread sets once, and one thread waits for. */
+struct zr_outcome {
+    struct zr_event event;
+    zarr_status st;
+    zarr_error err;
+};
+void zr_outcome_init(struct zr_outcome *o);
+void zr_outcome_set(struct zr_outcome *o, zarr_status st, const zarr_error *err);
+/* Waits and ends the outcome. Returns its status, or CANCELLED in a forked child. */
+zarr_status zr_outcome_wait(struct zr_outcome *o, zarr_error *err);
+
 /* ---- events for event loops ---------------------------------------------- */
 
 /* A descriptor that becomes readable once and stays so, for poll() and its kin. Thread
