@@ -387,6 +387,24 @@ zarr_status zr_jobs_each(zr_host_job_fn fn, void *self, zarr_codec_job *jobs, ui
     {                                                                                    \
         return zr_jobs_each(fn, self, jobs, n, exec, err);                               \
     }
+/* Defines NAME_encode() and NAME_decode() of a codec whose NAME_one() does both ways. */
+#define ZR_JOBS_BOTH_WAYS(name)                                                          \
+    static zarr_status name##_encode_one(void *self, const struct zr_host_job *io,       \
+                                         size_t *used, zarr_codec_exec *exec,            \
+                                         zarr_error *err)                                \
+    {                                                                                    \
+        ZR_UNUSED(exec);                                                                 \
+        return name##_one(self, io, true, used, err);                                    \
+    }                                                                                    \
+    static zarr_status name##_decode_one(void *self, const struct zr_host_job *io,       \
+                                         size_t *used, zarr_codec_exec *exec,            \
+                                         zarr_error *err)                                \
+    {                                                                                    \
+        ZR_UNUSED(exec);                                                                 \
+        return name##_one(self, io, false, used, err);                                   \
+    }                                                                                    \
+    ZR_JOBS_EACH(name##_encode, name##_encode_one)                                       \
+    ZR_JOBS_EACH(name##_decode, name##_decode_one)
 /* What bind() makes: zeroed memory of the specification's allocator. Its first member is
  * the allocator. Returns NULL if there is no memory. */
 void *zr_self_new(const zarr_codec_spec *spec, size_t bytes, zarr_error *err);

@@ -107,23 +107,7 @@ out:
     return st;
 }
 
-static zarr_status swap_decode_one(void *self, const struct zr_host_job *io, size_t *used,
-                                   zarr_codec_exec *exec, zarr_error *err)
-{
-    ZR_UNUSED(exec);
-    return swap_one(self, io, false, used, err);
-}
-
-static zarr_status swap_encode_one(void *self, const struct zr_host_job *io, size_t *used,
-                                   zarr_codec_exec *exec, zarr_error *err)
-{
-    ZR_UNUSED(exec);
-    return swap_one(self, io, true, used, err);
-}
-
-ZR_JOBS_EACH(swap_decode, swap_decode_one)
-
-ZR_JOBS_EACH(swap_encode, swap_encode_one)
+ZR_JOBS_BOTH_WAYS(swap)
 
 const zarr_codec_impl_vtable zr_cpu_bytes = {
     .struct_size = sizeof(zarr_codec_impl_vtable),
@@ -195,25 +179,7 @@ out:
     return st;
 }
 
-static zarr_status permute_decode_one(void *self, const struct zr_host_job *io,
-                                      size_t *used, zarr_codec_exec *exec,
-                                      zarr_error *err)
-{
-    ZR_UNUSED(exec);
-    return permute_one(self, io, false, used, err);
-}
-
-static zarr_status permute_encode_one(void *self, const struct zr_host_job *io,
-                                      size_t *used, zarr_codec_exec *exec,
-                                      zarr_error *err)
-{
-    ZR_UNUSED(exec);
-    return permute_one(self, io, true, used, err);
-}
-
-ZR_JOBS_EACH(permute_decode, permute_decode_one)
-
-ZR_JOBS_EACH(permute_encode, permute_encode_one)
+ZR_JOBS_BOTH_WAYS(permute)
 
 const zarr_codec_impl_vtable zr_cpu_transpose = {
     .struct_size = sizeof(zarr_codec_impl_vtable),

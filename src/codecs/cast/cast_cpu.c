@@ -43,9 +43,10 @@ out:
     return st;
 }
 
-static zarr_status cast_one(const struct zr_cast_loop *run, const struct zr_host_job *io,
+static zarr_status cast_one(const struct cast_self *self, const struct zr_host_job *io,
                             bool encode, size_t *used, zarr_error *err)
 {
+    const struct zr_cast_loop *run = encode ? &self->encode : &self->decode;
     const size_t from = run->cast.from.bytes, to = run->cast.to.bytes;
     const zarr_status bad_status = encode ? ZARR_ERR_INVALID : ZARR_ERR_CORRUPT;
     const size_t n = io->src_bytes / from;
@@ -66,23 +67,7 @@ static zarr_status cast_one(const struct zr_cast_loop *run, const struct zr_host
     return ZARR_OK;
 }
 
-static zarr_status cast_encode_one(void *self, const struct zr_host_job *io, size_t *used,
-                                   zarr_codec_exec *exec, zarr_error *err)
-{
-    ZR_UNUSED(exec);
-    return cast_one(&((const struct cast_self *)self)->encode, io, true, used, err);
-}
-
-ZR_JOBS_EACH(cast_encode, cast_encode_one)
-
-static zarr_status cast_decode_one(void *self, const struct zr_host_job *io, size_t *used,
-                                   zarr_codec_exec *exec, zarr_error *err)
-{
-    ZR_UNUSED(exec);
-    return cast_one(&((const struct cast_self *)self)->decode, io, false, used, err);
-}
-
-ZR_JOBS_EACH(cast_decode, cast_decode_one)
+ZR_JOBS_BOTH_WAYS(cast)
 
 const zarr_codec_impl_vtable zr_cpu_cast_value = {
     .struct_size = sizeof(zarr_codec_impl_vtable),
@@ -216,23 +201,7 @@ static zarr_status scale_one(const struct scale_self *self, const struct zr_host
     return ZARR_OK;
 }
 
-static zarr_status scale_encode_one(void *self, const struct zr_host_job *io,
-                                    size_t *used, zarr_codec_exec *exec, zarr_error *err)
-{
-    ZR_UNUSED(exec);
-    return scale_one(self, io, true, used, err);
-}
-
-ZR_JOBS_EACH(scale_encode, scale_encode_one)
-
-static zarr_status scale_decode_one(void *self, const struct zr_host_job *io,
-                                    size_t *used, zarr_codec_exec *exec, zarr_error *err)
-{
-    ZR_UNUSED(exec);
-    return scale_one(self, io, false, used, err);
-}
-
-ZR_JOBS_EACH(scale_decode, scale_decode_one)
+ZR_JOBS_BOTH_WAYS(scale)
 
 const zarr_codec_impl_vtable zr_cpu_scale_offset = {
     .struct_size = sizeof(zarr_codec_impl_vtable),

@@ -275,23 +275,7 @@ static zarr_status filter_one(const struct filter_self *self,
     return filter_apply(self, io, encode, n, err);
 }
 
-static zarr_status filter_decode_one(void *self, const struct zr_host_job *io,
-                                     size_t *used, zarr_codec_exec *exec, zarr_error *err)
-{
-    ZR_UNUSED(exec);
-    return filter_one(self, io, false, used, err);
-}
-
-ZR_JOBS_EACH(filter_decode, filter_decode_one)
-
-static zarr_status filter_encode_one(void *self, const struct zr_host_job *io,
-                                     size_t *used, zarr_codec_exec *exec, zarr_error *err)
-{
-    ZR_UNUSED(exec);
-    return filter_one(self, io, true, used, err);
-}
-
-ZR_JOBS_EACH(filter_encode, filter_encode_one)
+ZR_JOBS_BOTH_WAYS(filter)
 
 #define FILTER_VTABLE(table, id)                                                         \
     const zarr_codec_impl_vtable table = {                                               \
