@@ -20,6 +20,9 @@ enum zr_tail {
  * published. */
 zarr_status zr_struct_read(void *dst, size_t dst_bytes, size_t min_bytes, const void *src,
                            enum zr_tail tail, const char *name, zarr_error *err);
+/* UNSUPPORTED, "what: unknown flags ...", if others than the known ones are set. */
+zarr_status zr_flags_check(uint32_t flags, uint32_t known, const char *what,
+                           zarr_error *err);
 /* Size of a struct of which `member` is the last member: for structs that have grown,
  * min_bytes of zr_struct_read() is the size through the last member of the first
  * release. */

@@ -68,3 +68,11 @@ void zr_struct_give(void *dst, size_t dst_bytes, const void *src, size_t src_byt
     memset((unsigned char *)dst + n, 0, dst_bytes - n);
     memcpy(dst, &size, sizeof size);
 }
+
+zarr_status zr_flags_check(uint32_t flags, uint32_t known, const char *what,
+                           zarr_error *err)
+{
+    return flags & ~known ? zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                                    "%s: unknown flags 0x%" PRIx32, what, flags & ~known)
+                          : ZARR_OK;
+}

@@ -363,9 +363,7 @@ static zarr_status diff_options(struct zr_diff *d, const zarr_diff_options *opts
 
     ZR_TRY(zr_struct_read(&d->opts, sizeof d->opts, 2 * sizeof(uint32_t), opts,
                           ZR_TAIL_REFUSE, "zarr_diff_options", err));
-    if (d->opts.flags & ~(uint32_t)DIFF_FLAGS)
-        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "diff options: unknown flags 0x%" PRIx32,
-                d->opts.flags);
+    ZR_TRY(zr_flags_check(d->opts.flags, DIFF_FLAGS, "diff options", err));
     if (!(d->opts.rtol >= 0) || !(d->opts.atol >= 0))
         ZR_FAIL(err, ZARR_ERR_INVALID, "a tolerance is a number from 0 up");
     d->data_only = d->opts.flags & ZARR_DIFF_DATA || d->opts.field;

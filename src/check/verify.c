@@ -523,10 +523,10 @@ zarr_status zarr_node_verify(zarr_store *store, const char *path,
     zr_str_init(&c.path, c.ctx->alloc);
     ZR_TRY(zr_struct_read(&c.opts, sizeof c.opts, 2 * sizeof(uint32_t), opts,
                           ZR_TAIL_REFUSE, "zarr_verify_options", err));
-    if (c.opts.flags &
-        ~(uint32_t)(ZARR_VERIFY_NO_DATA | ZARR_VERIFY_STRICT | ZARR_VERIFY_MISSING_ERROR))
-        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "verify options: unknown flags 0x%" PRIx32,
-                c.opts.flags);
+    ZR_TRY(zr_flags_check(c.opts.flags,
+                          ZARR_VERIFY_NO_DATA | ZARR_VERIFY_STRICT |
+                              ZARR_VERIFY_MISSING_ERROR,
+                          "verify options", err));
     st = verify_tree(&c, path, err);
     if (result)
         zr_struct_give(result, result->struct_size, &c.result, sizeof c.result);

@@ -150,9 +150,8 @@ static zarr_status check_options(const zarr_context_options *o, zarr_error *err)
 {
     const zarr_allocator *a = o->allocator;
 
-    if (o->flags)
-        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "context options: unknown flags 0x%" PRIx32, o->flags);
+    if (zr_flags_check(o->flags, 0, "context options", err) != ZARR_OK)
+        return ZARR_ERR_UNSUPPORTED;
     if (a && (!a->alloc || !a->realloc || !a->free))
         return zr_fail(err, ZARR_ERR_INVALID,
                        "allocator: alloc, realloc and free must all be given");
@@ -253,9 +252,7 @@ zarr_status zr_ctx_limits_read(zarr_limits *out, const zarr_context_options *opt
 
     ZR_TRY(zr_struct_read(out, sizeof *out, 2 * sizeof(uint32_t), opts->limits,
                           ZR_TAIL_REFUSE, "zarr_limits", err));
-    if (out->flags)
-        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "limits: unknown flags 0x%" PRIx32,
-                out->flags);
+    ZR_TRY(zr_flags_check(out->flags, 0, "limits", err));
     if (text) {
         st = zarr_limits_parse(&usual, text, err);
         ZR_TRY(zr_prefix(err, st, "environment variable ZARRC_LIMITS"));

@@ -31,9 +31,7 @@ static zarr_status open_place(struct place *p, zarr_context *ctx, const char *lo
     *p = (struct place){0};
     ZR_TRY(zr_struct_read(&p->opts, sizeof p->opts, 2 * sizeof(uint32_t), opts,
                           ZR_TAIL_REFUSE, "zarr_open_options", err));
-    if (p->opts.flags)
-        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "open options: unknown flags 0x%" PRIx32,
-                p->opts.flags);
+    ZR_TRY(zr_flags_check(p->opts.flags, 0, "open options", err));
     ZR_TRY(zr_struct_read(&store, sizeof store, 2 * sizeof(uint32_t), p->opts.store,
                           ZR_TAIL_REFUSE, "zarr_store_options", err));
     store.flags |= store_flag;

@@ -52,8 +52,7 @@ static zarr_status read_group_spec(zarr_group_spec *out, const zarr_group_spec *
 
     ZR_TRY(zr_struct_read(out, sizeof *out, 2 * sizeof(uint32_t), spec, ZR_TAIL_REFUSE,
                           "zarr_group_spec", err));
-    if (out->flags & ~known)
-        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "group: unknown flags 0x%" PRIx32, out->flags);
+    ZR_TRY(zr_flags_check(out->flags, known, "group", err));
     ZR_TRY(zr_format_check(out->zarr_format, err));
 out:
     return st;

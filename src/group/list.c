@@ -184,10 +184,9 @@ static zarr_status list_options_read(zarr_list_options *o, const zarr_list_optio
     zarr_status st = zr_struct_read(o, sizeof *o, 2 * sizeof(uint32_t), opts,
                                     ZR_TAIL_REFUSE, "zarr_list_options", err);
 
-    if (st == ZARR_OK && o->flags & ~(uint32_t)ZARR_MEMBERS_GO_ON)
-        st = zr_fail(err, ZARR_ERR_UNSUPPORTED, "list options: unknown flags 0x%" PRIx32,
-                     o->flags);
-    return st;
+    return st == ZARR_OK
+               ? zr_flags_check(o->flags, ZARR_MEMBERS_GO_ON, "list options", err)
+               : st;
 }
 
 static zarr_status walk_group(struct walk_call *call, const zarr_list_options *opts,

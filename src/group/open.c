@@ -61,9 +61,7 @@ zarr_status zr_group_options_read(zarr_group_open_options *o,
 
     ZR_TRY(zr_struct_read(o, sizeof *o, 2 * sizeof(uint32_t), opts, ZR_TAIL_REFUSE,
                           "zarr_group_open_options", err));
-    if (o->flags)
-        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "group options: unknown flags 0x%" PRIx32,
-                o->flags);
+    ZR_TRY(zr_flags_check(o->flags, 0, "group options", err));
     ZR_TRY(zr_format_check(o->zarr_format, err));
     if (o->consolidated > ZARR_CONSOLIDATED_NEVER)
         ZR_FAIL(err, ZARR_ERR_INVALID, "%" PRIu32 " is not one of ZARR_CONSOLIDATED_*",

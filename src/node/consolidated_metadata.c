@@ -403,9 +403,8 @@ zarr_status zr_consolidate_options_read(zarr_consolidate_options *o,
     zarr_status st = zr_struct_read(o, sizeof *o, 2 * sizeof(uint32_t), opts,
                                     ZR_TAIL_REFUSE, "zarr_consolidate_options", err);
 
-    if (st == ZARR_OK && (o->flags & ~flags))
-        st = zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                     "consolidate options: unknown flags 0x%" PRIx32, o->flags);
+    if (st == ZARR_OK)
+        st = zr_flags_check(o->flags, flags, "consolidate options", err);
     if (st == ZARR_OK && o->key && !key)
         st = zr_fail(err, ZARR_ERR_INVALID,
                      "consolidate options: this call takes no `key`");

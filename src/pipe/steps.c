@@ -126,9 +126,7 @@ static zarr_status step_worker_open(zarr_pipeline_worker **out, zarr_request *rq
     struct zarr_pipeline_worker *worker = NULL;
 
     *out = NULL;
-    if (flags & ~(uint32_t)ZARR_PIPELINE_PLAIN)
-        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "worker: unknown flags 0x%" PRIx32,
-                       flags);
+    ZR_TRY(zr_flags_check(flags, ZARR_PIPELINE_PLAIN, "worker", err));
     worker = zr_calloc(rq->io.engine->alloc, 1, sizeof *worker);
     if (!worker)
         return zr_fail_memory(err, sizeof *worker);
@@ -232,8 +230,7 @@ static zarr_status step_plan_open(zarr_pipeline_plan **out, zarr_request *rq,
     *out = NULL;
     ZR_TRY(zr_struct_read(&cut, sizeof cut, 2 * sizeof(uint32_t), wish, ZR_TAIL_REFUSE,
                           "zarr_pipeline_cut", err));
-    if (cut.flags & ~(uint32_t)ZARR_PIPELINE_PLAIN)
-        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "plan: unknown flags 0x%" PRIx32, cut.flags);
+    ZR_TRY(zr_flags_check(cut.flags, ZARR_PIPELINE_PLAIN, "plan", err));
     (cut.flags & ZARR_PIPELINE_PLAIN ? zr_serial_cut : zr_waves_cut)(&rq->io, &args);
     if (!args.plain)
         take_wishes(&args, &cut);

@@ -542,10 +542,10 @@ static zarr_status copy_begin(struct zr_copy *c, const char *src_path,
     zr_names_init(&c->seen_keys, c->ctx->alloc);
     ZR_TRY(zr_struct_read(&c->opts, sizeof c->opts, 2 * sizeof(uint32_t), opts,
                           ZR_TAIL_REFUSE, "zarr_copy_options", err));
-    if (c->opts.flags &
-        ~(uint32_t)(ZARR_COPY_OVERWRITE | ZARR_COPY_SKIP_EQUAL | ZARR_COPY_CONSOLIDATED))
-        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "copy options: unknown flags 0x%" PRIx32,
-                c->opts.flags);
+    ZR_TRY(zr_flags_check(c->opts.flags,
+                          ZARR_COPY_OVERWRITE | ZARR_COPY_SKIP_EQUAL |
+                              ZARR_COPY_CONSOLIDATED,
+                          "copy options", err));
     if (c->opts.objects_skipped)
         *c->opts.objects_skipped = 0;
     if (c->opts.bytes_skipped)

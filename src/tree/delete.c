@@ -56,9 +56,7 @@ zarr_status zarr_node_delete_watched(zarr_store *store, const char *path,
 
     ZR_TRY(zr_struct_read(&o, sizeof o, 2 * sizeof(uint32_t), opts, ZR_TAIL_REFUSE,
                           "zarr_delete_options", err));
-    if (o.flags & ~(uint32_t)ZARR_DELETE_CONSOLIDATED)
-        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "delete options: unknown flags 0x%" PRIx32,
-                o.flags);
+    ZR_TRY(zr_flags_check(o.flags, ZARR_DELETE_CONSOLIDATED, "delete options", err));
     watch = (struct zr_erase_watch){.progress = o.progress,
                                     .user = o.progress_user,
                                     .cancel = o.cancel,

@@ -247,9 +247,7 @@ static zarr_status migration_begin(struct zr_migration *m, const zarr_migrate_op
 
     ZR_TRY(zr_struct_read(&m->opts, sizeof m->opts, 2 * sizeof(uint32_t), o,
                           ZR_TAIL_REFUSE, "zarr_migrate_options", err));
-    if (m->opts.flags & ~known)
-        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "migrate options: unknown flags 0x%" PRIx32,
-                m->opts.flags);
+    ZR_TRY(zr_flags_check(m->opts.flags, known, "migrate options", err));
     ZR_TRY(zr_format_check(m->opts.zarr_format, err));
     m->to = m->opts.zarr_format ? m->opts.zarr_format : 3;
     m->from = 5 - m->to;

@@ -204,9 +204,7 @@ static zarr_status reencode_options(struct zr_reencode *r,
 
     ZR_TRY(zr_struct_read(&r->opts, sizeof r->opts, 2 * sizeof(uint32_t), opts,
                           ZR_TAIL_REFUSE, "zarr_reencode_options", err));
-    if (r->opts.flags & ~(uint32_t)REENCODE_FLAGS)
-        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "reencode options: unknown flags 0x%" PRIx32,
-                r->opts.flags);
+    ZR_TRY(zr_flags_check(r->opts.flags, REENCODE_FLAGS, "reencode options", err));
     if ((r->opts.flags & both) == both)
         ZR_FAIL(err, ZARR_ERR_INVALID,
                 "reencode options: RESUME and OVERWRITE exclude each other");

@@ -12,9 +12,8 @@ static zarr_status check_spec(const zarr_array_spec *s, zarr_error *err)
                            ZARR_SPEC_KEEP_FILL | ZARR_SPEC_CLAIM | ZARR_SPEC_CHECKSUM |
                            ZARR_SPEC_CONSOLIDATED;
 
-    if (s->flags & ~known)
-        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "array spec: unknown flags 0x%" PRIx32,
-                       s->flags & ~known);
+    if (zr_flags_check(s->flags, known, "array spec", err) != ZARR_OK)
+        return ZARR_ERR_UNSUPPORTED;
     if (s->flags & ZARR_SPEC_KEEP_CHUNKS && s->flags & ZARR_SPEC_OVERWRITE)
         return zr_fail(err, ZARR_ERR_INVALID,
                        "KEEP_CHUNKS keeps chunks that OVERWRITE deletes");

@@ -391,9 +391,8 @@ zarr_status zarr_tensor_to_dlpack(struct DLManagedTensorVersioned **out,
         *out = NULL;
     if (!out || !ctx)
         return no_argument(out, err);
-    if (flags & ~(uint32_t)(ZARR_DLPACK_READ_ONLY | ZARR_DLPACK_COPIED))
-        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "DLPack: unknown flags 0x%" PRIx32,
-                       flags);
+    ZR_TRY(
+        zr_flags_check(flags, ZARR_DLPACK_READ_ONLY | ZARR_DLPACK_COPIED, "DLPack", err));
     ZR_TRY(tensor_out(&b, &t, ctx, tensor, &padded, err));
     b->u.versioned = (struct DLManagedTensorVersioned){
         .major = DLPACK_MAJOR,

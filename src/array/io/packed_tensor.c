@@ -27,9 +27,8 @@ static zarr_status packed_check(const zarr_tensor *t, const zarr_dtype *dtype, s
     const uint32_t width = zr_dtype_padded_bits(dtype);
     uint64_t bits = 1;
 
-    if (t->flags & ~(uint32_t)ZARR_TENSOR_PACKED)
-        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "tensor: unknown flags 0x%" PRIx32,
-                       t->flags & ~(uint32_t)ZARR_TENSOR_PACKED);
+    if (zr_flags_check(t->flags, ZARR_TENSOR_PACKED, "tensor", err) != ZARR_OK)
+        return ZARR_ERR_UNSUPPORTED;
     if (width < 2 || zarr_dtype_components(dtype) != 1)
         return zr_fail(err, ZARR_ERR_INVALID,
                        "tensor: elements of %s cannot be packed: only those of 2, 4 or 6 "

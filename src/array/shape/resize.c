@@ -203,10 +203,7 @@ static zarr_status shape_options_read(zarr_shape_options *o,
     zarr_status st = zr_struct_read(o, sizeof *o, 2 * sizeof(uint32_t), opts,
                                     ZR_TAIL_REFUSE, "zarr_shape_options", err);
 
-    if (st == ZARR_OK && (o->flags & ~flags))
-        st = zr_fail(err, ZARR_ERR_UNSUPPORTED, "shape options: unknown flags 0x%" PRIx32,
-                     o->flags);
-    return st;
+    return st == ZARR_OK ? zr_flags_check(o->flags, flags, "shape options", err) : st;
 }
 
 zarr_status zarr_array_resize(zarr_array *array, const uint64_t *shape,
