@@ -5,7 +5,8 @@
  * offsets of a chunk are checked: a stream that cannot be decoded is listed as K_DAMAGED.
  *
  * Format: README_CHUNK_FORMAT.rst of c-blosc; the offsets of blocks count from the start
- * of the chunk. Inside are lz4, lz4hc, blosclz or snappy; others are K_UNSUPPORTED.
+ * of the chunk. Inside are lz4, lz4hc, blosclz, snappy or zstd. The last is decoded by
+ * k_zstd_open() and the kernels after it; other formats are K_UNSUPPORTED.
  */
 #ifndef K_BLOSC1_H
 #define K_BLOSC1_H
@@ -89,7 +90,7 @@ K_FUNCTION k_u32 k_blosc_inside(K_GLOBAL const struct k_chunk *c,
 {
     const k_u32 st = f->how == K_DAMAGED ? K_UNSUPPORTED : k_blosc_blocks(c, f);
 
-    return st == K_OK && f->how > K_DAMAGED ? K_UNSUPPORTED : st;
+    return st == K_OK && f->how == K_ZLIB ? K_UNSUPPORTED : st;
 }
 
 K_FUNCTION k_u32 k_blosc_header(K_GLOBAL const k_u8 *p, K_GLOBAL const struct k_chunk *c,

@@ -51,7 +51,7 @@ K_FUNCTION void k_decode_stream(struct k_walk *w, k_u32 how)
     else if (how == K_LZ4 || how == K_SNAPPY || how == K_BLOSCLZ)
         k_decode_matches(w, how);
     else
-        w->status = (k_u32)w->n; /* K_DAMAGED */
+        w->status = how == K_DAMAGED ? (k_u32)w->n : K_UNSUPPORTED;
     if (w->status == K_OK && w->o != w->m)
         w->status = K_TOO_SHORT;
 }

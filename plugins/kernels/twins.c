@@ -73,6 +73,10 @@ TWIN(check_streams)
 {
     K_RUN(n, k_check_streams(B(0), B(1), B(2), U(3)));
 }
+TWIN(zstd_take)
+{
+    K_RUN(n, k_zstd_take(B(0), B(1), U(2)));
+}
 TWIN(zstd_open)
 {
     K_RUN(n, k_zstd_open(B(0), B(1), B(2), B(3), U(4), U(5)));
@@ -138,14 +142,14 @@ static const struct {
     const char *name;
     void (*run)(uint64_t n, const struct kernels_argument *a);
 } twins[] = {
-    ROW(copy_boxes),   ROW(fill_boxes),    ROW(copy_runs),     ROW(gather),
-    ROW(differ),       ROW(unshuffle),     ROW(shuffle),       ROW(decode),
-    ROW(encode),       ROW(encode_pieces), ROW(join_blocks),   ROW(blosc_pack),
-    ROW(blosc_open),   ROW(blosc_number),  ROW(blosc_list),    ROW(sum_slices),
-    ROW(sum_end),      ROW(cast),          ROW(unscale),       ROW(scale),
-    ROW(delta),        ROW(delta_sums),    ROW(undelta),       ROW(unpack_bits),
-    ROW(pack_bits),    ROW(zstd_open),     ROW(zstd_literals), ROW(zstd_sequences),
-    ROW(zstd_execute), ROW(check_streams)};
+    ROW(copy_boxes),     ROW(fill_boxes),    ROW(copy_runs),    ROW(gather),
+    ROW(differ),         ROW(unshuffle),     ROW(shuffle),      ROW(decode),
+    ROW(encode),         ROW(encode_pieces), ROW(join_blocks),  ROW(blosc_pack),
+    ROW(blosc_open),     ROW(blosc_number),  ROW(blosc_list),   ROW(sum_slices),
+    ROW(sum_end),        ROW(cast),          ROW(unscale),      ROW(scale),
+    ROW(delta),          ROW(delta_sums),    ROW(undelta),      ROW(unpack_bits),
+    ROW(pack_bits),      ROW(zstd_take),     ROW(zstd_open),    ROW(zstd_literals),
+    ROW(zstd_sequences), ROW(zstd_execute),  ROW(check_streams)};
 
 int kernels_twin(const char *name, uint64_t n, const struct kernels_argument *arguments)
 {

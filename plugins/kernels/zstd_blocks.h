@@ -27,7 +27,9 @@ enum {
 struct k_zstd_chunk {
     k_u64 src, src_bytes, dst, dst_bytes, literals, sequences;
     k_u32 first_block, most_blocks; /* its places in the list of blocks */
-    k_u32 number, unused;           /* `number`: place of its status */
+    k_u32 number;                   /* place of its status */
+    k_u32 stream;                   /* of k_zstd_take() */
+    k_u32 idle, unused;             /* `idle`: there is nothing to decode */
 };
 
 enum { /* kinds of blocks: one more than the format's number */
@@ -329,6 +331,27 @@ K_FUNCTION void k_zstd_frames(struct k_zstd_walk *z, k_u64 src)
     }
 }
 
+/* One work item for a chunk: it gets the bytes of its place in a list of streams, which
+ * k_decode() then leaves out. If that one is not of zstd, the chunk is idle. */
+K_KERNEL k_zstd_take(K_GLOBAL struct k_stream *streams,
+                     K_GLOBAL struct k_zstd_chunk *chunks, k_u64 n_chunks)
+{
+    const k_u64 at = K_PLACE;
+
+    if (at >= n_chunks)
+        return;
+    K_GLOBAL struct k_zstd_chunk *c = &chunks[at];
+    K_GLOBAL struct k_stream *s = &streams[c->stream];
+
+    c->idle = s->how != K_ZSTD;
+    if (c->idle)
+        return;
+    c->src = s->src;
+    c->src_bytes = s->src_bytes;
+    s->how = K_STORED;
+    s->src_bytes = s->dst_bytes = 0;
+}
+
 /* The list of blocks of all chunks in scratch memory, `blocks` bytes from its start. */
 K_FUNCTION K_GLOBAL struct k_zstd_block *k_zstd_list(K_GLOBAL k_u8 *scratch, k_u64 blocks)
 {
@@ -357,8 +380,9 @@ K_KERNEL k_zstd_open(K_GLOBAL k_u8 *scratch, K_GLOBAL const k_u8 *src,
     z.blocks = k_zstd_list(scratch, blocks) + c->first_block;
     z.most_blocks = c->most_blocks;
     z.n_blocks = z.literals = z.sequences = z.flags = 0;
-    k_zstd_frames(&z, c->src);
-    if (z.n_blocks == 0)
+    if (!c->idle)
+        k_zstd_frames(&z, c->src);
+    if (z.n_blocks == 0 && !c->idle)
         k_zstd_bad(&z, K_BAD_HEADER);
     if (z.w.status != K_OK) {
         status[c->number] = z.w.status;

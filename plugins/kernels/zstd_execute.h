@@ -291,7 +291,7 @@ K_KERNEL k_zstd_execute(K_GLOBAL k_u8 *dst, K_GLOBAL const k_u8 *src,
 
     t.w.lane = K_LANE;
     t.w.status = status[c->number];
-    if (t.w.status != K_OK)
+    if (t.w.status != K_OK || c->idle)
         return;
     k_output_begin(&t, dst + c->dst, (k_u32)c->dst_bytes);
     for (k_u32 k = 0; k < c->most_blocks && b[k].kind != K_BLOCK_NONE; k++) {

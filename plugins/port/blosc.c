@@ -23,6 +23,7 @@ struct blosc_self {
     uint64_t decoded; /* bytes of a chunk */
     int foreign;      /* streams of port_decoder are decoded, too */
     int zstd;         /* streams of zstd are decoded, too */
+    int on_device;    /* the encoded bytes are in its memory (blosc_device.c) */
 };
 
 /* A chunk of a batch, in the order of the buffers. */
@@ -61,14 +62,16 @@ static int knows_foreign(enum port_format f)
     return port_decoder && port_decoder->knows && port_decoder->knows(f);
 }
 
-int port_blosc_fits(const struct k_frame *f, uint64_t decoded)
-{
-    return f->n_streams <= FEW_STREAMS + decoded / STREAM_BYTES;
-}
-
 static uint64_t most_zstd(uint64_t decoded)
 {
     return FEW_ZSTD + decoded / ZSTD_BYTES;
+}
+
+int port_blosc_fits(const struct k_frame *f, uint64_t decoded, int zstd)
+{
+    if (f->how == K_ZSTD)
+        return zstd && f->n_streams <= most_zstd(decoded);
+    return f->n_streams <= FEW_STREAMS + decoded / STREAM_BYTES;
 }
 
 /* Reads the header of a chunk on the host: a status of K_. */
@@ -77,11 +80,14 @@ static uint32_t read_header(const struct blosc_self *self, const uint8_t *p,
 {
     const uint32_t st = k_blosc_header(p, at, f);
 
-    if (st != K_UNSUPPORTED || f->n_blocks == 0)
+    if (f->n_blocks == 0 || (st != K_OK && st != K_UNSUPPORTED))
         return st;
-    if (self->zstd && f->how == K_ZSTD && f->n_streams <= most_zstd(at->dst_bytes))
-        return K_OK;
-    return self->foreign && knows_foreign(to_port_format(f->how)) ? K_OK : st;
+    if (foreign(f->how) && self->foreign)
+        return knows_foreign(to_port_format(f->how)) &&
+                       f->n_streams <= FEW_STREAMS + at->dst_bytes / STREAM_BYTES
+                   ? K_OK
+                   : K_UNSUPPORTED;
+    return port_blosc_fits(f, at->dst_bytes, self->zstd) ? st : K_UNSUPPORTED;
 }
 
 static int blosc_accepts(void *self_ptr, const zarr_codec_job *job)
@@ -93,8 +99,10 @@ static int blosc_accepts(void *self_ptr, const zarr_codec_job *job)
 
     if (job->src.bytes > K_BLOSC1_HEADER + self->decoded)
         return 0;
+    if (port_reaches(&job->src))
+        return 1;
     st = read_header(self, port_host_bytes(&job->src), &at, &f);
-    return st != K_UNSUPPORTED && (st != K_OK || port_blosc_fits(&f, self->decoded));
+    return st != K_UNSUPPORTED;
 }
 
 /* ---- encoded bytes go up -------------------- */
@@ -286,24 +294,31 @@ static int is_zstd(const struct k_stream *s)
     return s->how == K_ZSTD;
 }
 
+zarr_memory port_memory_rest(const zarr_memory *m, uint64_t used)
+{
+    zarr_memory rest = *m;
+
+    used = (used + 255) / 256 * 256;
+    rest.offset += used;
+    rest.bytes = rest.bytes > used ? rest.bytes - used : 0;
+    return rest;
+}
+
 static zarr_status decode_foreign(const struct work *w, enum port_format f,
                                   struct port_place dst, const struct k_stream *list,
                                   uint64_t n, zarr_error *err)
 {
     struct port_call *c = w->call;
     const struct blosc_self *self = c->self;
-    zarr_memory left = c->exec->scratch;
+    const zarr_memory left = port_memory_rest(&c->exec->scratch, w->used);
 
     if (n == 0)
         return ZARR_OK;
     if (!self->zstd && c->pending->inner[f])
         return port_host->fail(err, ZARR_ERR_UNSUPPORTED,
                                PORT_NAME ".blosc: the output has several buffers");
-    left.offset += (w->used + 255) / 256 * 256;
-    left.bytes =
-        w->room > (w->used + 255) / 256 * 256 ? w->room - (w->used + 255) / 256 * 256 : 0;
     if (self->zstd)
-        return port_zstd_decode(c, dst, w->scratch, list, n, &left, err);
+        return port_zstd_decode(c, dst, w->scratch, list, n, &left, NULL, err);
     return port_decoder->decode(c->lane, f, dst, w->scratch, list, n, &left,
                                 &c->pending->inner[f], err);
 }
@@ -479,6 +494,8 @@ static zarr_status blosc_decode(void *self, zarr_codec_job *jobs, uint64_t n,
     static const struct port_codec codec = {
         .name = "blosc", .results = PORT_STATUSES, .queue = blosc_queue};
 
+    if (((const struct blosc_self *)self)->on_device)
+        return port_blosc_zstd_decode(self, jobs, n, exec, err);
     return port_run(&codec, self, jobs, n, exec, err);
 }
 
@@ -493,6 +510,7 @@ static zarr_status bind_any(void **out, const zarr_codec_binding *to,
         return port_no_memory(err);
     *s = self;
     s->decoded = to->decoded->n_bytes;
+    s->on_device = to->encoded_type != ZARR_DEVICE_CPU;
     *out = s;
     return ZARR_OK;
 }
@@ -541,7 +559,7 @@ static zarr_status foreign_bind(void **self, const zarr_codec_spec *spec,
 static uint64_t blosc_scratch(void *self_ptr, uint64_t n, uint64_t max_out)
 {
     const struct blosc_self *self = self_ptr;
-    const uint64_t each = 2 * max_out + K_BLOSC1_HEADER + 16;
+    const uint64_t each = self->on_device ? max_out : 2 * max_out + K_BLOSC1_HEADER + 16;
     uint64_t bytes, most = 0;
 
     if (max_out > K_BLOSC_MOST || __builtin_mul_overflow(n, each, &bytes))
@@ -559,23 +577,24 @@ static uint64_t blosc_scratch(void *self_ptr, uint64_t n, uint64_t max_out)
     return bytes;
 }
 
-#define BLOSC(table, name, more, bound)                                                  \
+#define BLOSC(table, name, more, bound, from, rank)                                      \
     const zarr_codec_impl_vtable table = {                                               \
         .struct_size = sizeof table,                                                     \
         .caps = ZARR_CODEC_CAN_DECODE | ZARR_CODEC_BATCH | ZARR_CODEC_ASYNC | (more) |   \
                 ZARR_CODEC_FOR_V2 | ZARR_CODEC_FOR_V3,                                   \
         .codec = "blosc",                                                                \
         .impl = PORT_NAME name,                                                          \
-        .in_kinds = ZARR_MEMORY_BIT(ZARR_DEVICE_CPU),                                    \
+        .in_kinds = ZARR_MEMORY_BIT(ZARR_DEVICE_CPU) | (from),                           \
         .out_kinds = PORT_KINDS,                                                         \
-        .priority = 10,                                                                  \
+        .priority = (rank),                                                              \
         .bind = (bound),                                                                 \
         .accepts = blosc_accepts,                                                        \
         .scratch = blosc_scratch,                                                        \
         .decode = blosc_decode,                                                          \
         .settle = port_settle,                                                           \
         .close = free}
-BLOSC(port_blosc, ".blosc", ZARR_CODEC_SAFE, blosc_bind);
-BLOSC(port_blosc_zstd, ".blosc_zstd", ZARR_CODEC_SAFE | ZARR_CODEC_IF_FASTER, zstd_bind);
+BLOSC(port_blosc, ".blosc", ZARR_CODEC_SAFE, blosc_bind, 0, 10);
+BLOSC(port_blosc_zstd, ".blosc_zstd", ZARR_CODEC_SAFE | ZARR_CODEC_IF_FASTER, zstd_bind,
+      PORT_KINDS, 9);
 /* The decoders of port_decoder need not check their input. */
-BLOSC(port_blosc_foreign, ".blosc_foreign", 0, foreign_bind);
+BLOSC(port_blosc_foreign, ".blosc_foreign", 0, foreign_bind, 0, 10);

@@ -16,6 +16,8 @@ struct work {
     struct k_chunk *chunk;
     struct k_frame *frame;
     uint64_t n_blocks, n_streams, most; /* most: bytes of the largest block */
+    uint64_t n_zstd, used;              /* streams of frames of zstd; bytes of planes */
+    int zstd;                           /* these are decoded, too */
 };
 
 static zarr_status stage_copy(struct port_lane *l, const void *from, uint64_t bytes,
@@ -29,7 +31,7 @@ static zarr_status stage_copy(struct port_lane *l, const void *from, uint64_t by
 }
 
 /* Places for the blocks before they are unshuffled. */
-static zarr_status place_chunks(const struct work *w, zarr_error *err)
+static zarr_status place_chunks(struct work *w, zarr_error *err)
 {
     const struct port_place scratch = port_memory_place(&w->call->exec->scratch);
     const uint64_t room = w->call->exec->scratch.bytes;
@@ -50,6 +52,7 @@ static zarr_status place_chunks(const struct work *w, zarr_error *err)
         job->dst_used = job->dst.bytes;
         used += job->dst.bytes;
     }
+    w->used = used;
     return ZARR_OK;
 }
 
@@ -87,7 +90,7 @@ static void number(struct work *w)
     for (uint64_t i = 0; i < w->n; i++) {
         struct k_frame *f = &w->frame[i];
 
-        if (!port_blosc_fits(f, w->chunk[i].dst_bytes)) {
+        if (f->n_blocks > 0 && !port_blosc_fits(f, w->chunk[i].dst_bytes, w->zstd)) {
             port_note_status(w->call, w->item[i].number, K_UNSUPPORTED);
             f->n_blocks = f->n_streams = 0;
         }
@@ -95,8 +98,51 @@ static void number(struct work *w)
         f->first_stream = w->n_streams;
         w->n_blocks += f->n_blocks;
         w->n_streams += f->n_streams;
+        w->n_zstd += f->how == K_ZSTD ? f->n_streams : 0;
         w->most = f->n_blocks > 0 && f->block_bytes > w->most ? f->block_bytes : w->most;
     }
+}
+
+/* Describes the streams of frames of zstd, of which the host has no bytes. */
+static void describe_zstd(const struct work *w, struct k_stream *s)
+{
+    for (uint64_t i = 0; i < w->n; i++) {
+        const struct k_frame *f = &w->frame[i];
+        const struct k_chunk *c = &w->chunk[i];
+
+        for (uint64_t k = 0; f->how == K_ZSTD && k < f->n_streams; k++) {
+            const uint64_t block = k / f->n_splits, done = block * f->block_bytes;
+            const uint64_t left = c->dst_bytes - done;
+            const uint64_t each =
+                left < f->block_bytes ? left : f->block_bytes / f->n_splits;
+
+            *s++ = (struct k_stream){.src = f->first_stream + k,
+                                     .dst = c->scratch + done + k % f->n_splits * each,
+                                     .dst_bytes = each,
+                                     .how = K_ZSTD,
+                                     .number = (k_u32)c->number};
+        }
+    }
+}
+
+/* Decodes the streams of zstd in the list of all. */
+static zarr_status decode_zstd(const struct work *w, const struct port_block *list,
+                               zarr_error *err)
+{
+    const zarr_memory rest = port_memory_rest(&w->call->exec->scratch, w->used);
+    struct k_stream *s;
+    zarr_status st;
+
+    if (w->n_zstd == 0)
+        return ZARR_OK;
+    s = malloc((size_t)w->n_zstd * sizeof *s);
+    if (!s)
+        return port_no_memory(err);
+    describe_zstd(w, s);
+    st = port_zstd_decode(w->call, port_memory_place(&rest), w->item[0].src, s, w->n_zstd,
+                          &rest, list, err);
+    free(s);
+    return st;
 }
 
 static zarr_status decode_listed(const struct work *w, zarr_error *err)
@@ -124,6 +170,8 @@ static zarr_status decode_listed(const struct work *w, zarr_error *err)
 
     st = port_launch(l, PORT_BLOSC_LIST, a, 7, w->n_blocks, err);
     if (st == ZARR_OK)
+        st = decode_zstd(w, &streams, err);
+    if (st == ZARR_OK)
         st = port_launch_decode(l, scratch, src, &streams, w->n_streams,
                                 &w->call->pending->status, err);
     return st == ZARR_OK ? port_launch_planes(l, PORT_UNSHUFFLE, &all, err) : st;
@@ -141,20 +189,34 @@ static zarr_status decode_chunks(struct work *w, zarr_error *err)
     return w->n_blocks > 0 ? decode_listed(w, err) : ZARR_OK;
 }
 
-static zarr_status decode_group(struct port_call *c, const struct port_item *x,
-                                uint64_t n, zarr_error *err)
+static zarr_status decode_some(struct port_call *c, const struct port_item *x, uint64_t n,
+                               int zstd, zarr_error *err)
 {
     struct work w = {.call = c,
                      .item = x,
                      .n = n,
+                     .zstd = zstd,
                      .chunk = calloc((size_t)n, sizeof *w.chunk),
                      .frame = calloc((size_t)n, sizeof *w.frame)};
     const zarr_status st =
         w.chunk && w.frame ? decode_chunks(&w, err) : port_no_memory(err);
 
+    c->pending->declines = zstd;
     free(w.chunk);
     free(w.frame);
     return st;
+}
+
+static zarr_status decode_group(struct port_call *c, const struct port_item *x,
+                                uint64_t n, zarr_error *err)
+{
+    return decode_some(c, x, n, 0, err);
+}
+
+static zarr_status decode_zstd_group(struct port_call *c, const struct port_item *x,
+                                     uint64_t n, zarr_error *err)
+{
+    return decode_some(c, x, n, 1, err);
 }
 
 zarr_status port_blosc_decode(void *self, zarr_codec_job *jobs, uint64_t n,
@@ -162,6 +224,15 @@ zarr_status port_blosc_decode(void *self, zarr_codec_job *jobs, uint64_t n,
 {
     static const struct port_codec codec = {
         .name = "blosc", .results = PORT_STATUSES, .group = decode_group};
+
+    return port_run(&codec, self, jobs, n, exec, err);
+}
+
+zarr_status port_blosc_zstd_decode(void *self, zarr_codec_job *jobs, uint64_t n,
+                                   zarr_codec_exec *exec, zarr_error *err)
+{
+    static const struct port_codec codec = {
+        .name = "blosc", .results = PORT_STATUSES, .group = decode_zstd_group};
 
     return port_run(&codec, self, jobs, n, exec, err);
 }

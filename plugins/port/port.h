@@ -95,6 +95,7 @@ zarr_status port_copy(struct port_lane *l, const zarr_memory *dst, const zarr_me
     X(BLOSC_OPEN, "k_blosc_open", 0)                                                     \
     X(BLOSC_LIST, "k_blosc_list", 0)                                                     \
     X(BLOSC_PACK, "k_blosc_pack", 0)                                                     \
+    X(ZSTD_TAKE, "k_zstd_take", 0)                                                       \
     X(ZSTD_OPEN, "k_zstd_open", 0)                                                       \
     X(ZSTD_LITERALS, "k_zstd_literals", 1)                                               \
     X(ZSTD_SEQUENCES, "k_zstd_sequences", 1)                                             \

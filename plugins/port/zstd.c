@@ -75,7 +75,8 @@ static void describe(struct k_zstd_chunk *chunks, const struct k_stream *streams
             .sequences = parts,
             .first_block = (k_u32)block,
             .most_blocks = (k_u32)most_blocks(s->dst_bytes),
-            .number = s->number};
+            .number = s->number,
+            .stream = (k_u32)s->src};
         parts += parts_bytes(s->dst_bytes);
         block += chunks[i].most_blocks;
     }
@@ -83,7 +84,8 @@ static void describe(struct k_zstd_chunk *chunks, const struct k_stream *streams
 
 zarr_status port_zstd_decode(struct port_call *c, struct port_place dst,
                              struct port_place src, const struct k_stream *streams,
-                             uint64_t n, const zarr_memory *scratch, zarr_error *err)
+                             uint64_t n, const zarr_memory *scratch,
+                             const struct port_block *list, zarr_error *err)
 {
     const struct port_place own = port_memory_place(scratch);
     struct port_block chunks;
@@ -106,7 +108,13 @@ zarr_status port_zstd_decode(struct port_call *c, struct port_place dst,
     const struct port_argument each[] = {a[2], a[1], a[3],
                                          a[4], a[5], PORT_ARG_U64(at.n_blocks)};
 
-    st = port_launch(c->lane, PORT_ZSTD_OPEN, b, 6, n, err);
+    if (list) {
+        const struct port_argument take[] = {PORT_ARG_BLOCK(*list), a[3], a[6]};
+
+        st = port_launch(c->lane, PORT_ZSTD_TAKE, take, 3, n, err);
+    }
+    if (st == ZARR_OK)
+        st = port_launch(c->lane, PORT_ZSTD_OPEN, b, 6, n, err);
     if (st == ZARR_OK)
         st = port_launch(c->lane, PORT_ZSTD_LITERALS, each, 6, at.n_blocks * port_lanes(),
                          err);
@@ -138,7 +146,8 @@ static zarr_status zstd_group(struct port_call *c, const struct port_item *x, ui
                                        .number = (k_u32)x[i].number};
         x[i].job->dst_used = x[i].job->dst.bytes;
     }
-    st = port_zstd_decode(c, x[0].dst, x[0].src, streams, n, &c->exec->scratch, err);
+    st =
+        port_zstd_decode(c, x[0].dst, x[0].src, streams, n, &c->exec->scratch, NULL, err);
     free(streams);
     return st;
 }

@@ -98,6 +98,12 @@ const struct kind kinds[] = {
     {"packbits_lz4", "float32", "[" PACKBITS("last_byte") "," LZ4 "]", {40, 50}, {0, 0}},
     {"packed_bools", "bool", "[" BOOLS "," LITTLE "," LZ4 "]", {33, 47}, {0, 0}},
     {"gzip", "uint16", "[" LITTLE "," GZIP "]", SHARDED},
+    {"blosc_zstd_blocks", /* blocks of 3,000 bytes, of which each chunk ends with a part
+                           */
+     "float32",
+     "[" LITTLE "," BLOSC("zstd", "3", "bitshuffle", "3", "3000") "]",
+     {96, 70},
+     {0, 0}},
 };
 const int n_kinds = sizeof kinds / sizeof kinds[0];
 

@@ -60,6 +60,11 @@ static const struct {
      ",{\"name\":\"zstd\",\"configuration\":{\"level\":1,\"checksum\":false}}]",
      {256, 512},
      {0, 0}},
+    {"blosc_zstd",
+     "[" LITTLE ",{\"name\":\"blosc\",\"configuration\":{\"cname\":\"zstd\",\"clevel\":5,"
+     "\"shuffle\":\"shuffle\",\"typesize\":4,\"blocksize\":0}}]",
+     {256, 512},
+     {0, 0}},
     {"sharded", "[" LITTLE "]", {64, 128}, {256, 512}},
     {"sharded_lz4",
      "[" LITTLE ",{\"name\":\"numcodecs.lz4\",\"configuration\":{\"acceleration\":1}}]",
@@ -203,6 +208,12 @@ enum direct {
     DIRECT_WRITES, /* what nvCOMP encodes, it does not decode without trust */
     DIRECT_BOTH
 };
+static enum direct expect_direct(int i)
+{
+    return strcmp(stored[i].name, "zstd") == 0         ? DIRECT_WRITES
+           : strcmp(stored[i].name, "blosc_zstd") == 0 ? DIRECT_NONE
+                                                       : DIRECT_BOTH;
+}
 
 /* The most bytes that come to the host in a write: of whole pages of raw chunks none, of
  * shards the part of the last page. Shards of encoded chunks come there once. */
@@ -274,44 +285,59 @@ static void test_arrays(void **state)
 {
     (void)state;
     for (int i = 0; i < N_STORED; i++)
-        both_ways(i, strcmp(stored[i].name, "zstd") == 0 ? DIRECT_WRITES : DIRECT_BOTH);
+        both_ways(i, expect_direct(i));
     assert_null(getenv("CUFILE_LOGFILE_PATH"));
     assert_ptr_equal(environ, list); /* no list was freed that another thread reads */
     assert_int_not_equal(access("cufile.log", F_OK), 0);
 }
 
-/* Trusted zstd goes from the disk to nvCOMP: nothing visits the host. */
-static void test_zstd_direct(void **state)
+/* Nothing visits the host between the disk and a decoder of the device. */
+static void read_direct(int i, uint32_t trust, const char *preference)
 {
-    enum {
-        ZSTD = 4
-    };
+    const zarr_tuning tuning = {.struct_size = sizeof tuning,
+                                .codec_preference = preference};
     zarr_io_options opts = ZARR_IO_OPTIONS_INIT;
     zarr_stats stats = ZARR_STATS_INIT;
     zarr_memory mem = device_memory();
-    zarr_array *a = make(store, ZSTD);
+    zarr_array *a = make(store, i);
     zarr_tensor t;
     uint64_t reads;
 
-    (void)state;
-    assert_string_equal(stored[ZSTD].name, "zstd");
     fill(60);
     zarr_tensor_host(&t, NULL, elements, BYTES, 2, all);
     OK(zarr_array_write(a, NULL, &t, NULL, &err));
     opts.stats = &stats;
-    opts.trust = ZARR_TRUST_FULL;
+    opts.trust = trust;
+    opts.tuning = &tuning;
     t = on_device(&mem);
     reads = count(READS);
     OK(zarr_array_read(a, NULL, &t, &opts, &err));
     assert_true(count(READS) > reads);
     fetch((uint8_t *)got, &mem, BYTES);
     assert_memory_equal(got, elements, BYTES);
-    assert_int_equal(stats.chunks_fallback, 0);
+    assert_int_equal(stats.chunks_fallback + stats.chunks_distrusted, 0);
     assert_int_equal(stats.bytes_up, 0);
     assert_int_equal(stats.bytes_down, 0);
     assert_int_equal(stats.copies_decoded_host, 0);
     zarr_memory_free(ctx, &mem);
     zarr_array_free(a);
+}
+
+/* Trusted zstd goes to nvCOMP, whose input a kernel checks, and any zstd to the kernels
+ * that are named. */
+static void test_zstd_direct(void **state)
+{
+    enum {
+        ZSTD = 4,
+        BLOSC_ZSTD = 5
+    };
+
+    (void)state;
+    assert_string_equal(stored[ZSTD].name, "zstd");
+    assert_string_equal(stored[BLOSC_ZSTD].name, "blosc_zstd");
+    read_direct(ZSTD, ZARR_TRUST_FULL, NULL);
+    read_direct(ZSTD, ZARR_TRUST_NONE, "zstd=cuda.zstd");
+    read_direct(BLOSC_ZSTD, ZARR_TRUST_NONE, "blosc=cuda.blosc_zstd");
 }
 
 static void test_values(void **state)

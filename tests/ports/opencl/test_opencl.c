@@ -41,6 +41,7 @@ static const struct by {
     {"blosc_stored", "opencl.blosc", NULL},
     {"zstd", "cpu.libzstd", "cpu.libzstd"}, /* unless it is named: zstd_is_named() */
     {"blosc_zstd", "cpu.libblosc", NULL},
+    {"blosc_zstd_blocks", "cpu.libblosc", NULL},
     {"blosc_lz4_bits", "opencl.blosc", "opencl.blosc_device"},
     {"blosc_lz4_large", "opencl.blosc", "opencl.blosc_device"},
     {"raw_crc32", "opencl.crc32", "opencl.crc32"},
@@ -292,11 +293,10 @@ static const zarr_io_options *zstd_is_named(void)
 }
 
 /* The kernels of zstd, which need no trust. */
-static void test_zstd(void **state)
+static void read_all_zstd(int from_device)
 {
     static uint8_t elements[4 * N];
 
-    (void)state;
     for (int i = 0; i < n_kinds; i++) {
         const struct kind *k = &kinds[i];
         zarr_io_options opts = *zstd_is_named();
@@ -310,32 +310,16 @@ static void test_zstd(void **state)
         read_both(a, k, strstr(k->name, "blosc") ? "opencl.blosc_zstd" : "opencl.zstd",
                   &opts);
         assert_int_equal(stats.chunks_fallback, 0);
+        assert_int_equal(stats.bytes_up == 0, from_device);
         zarr_array_free(a);
         OK(zarr_node_delete(store, k->name, &err));
     }
 }
 
-/* Encoded chunks of blosc in the device's memory, as a store there has them. */
-static void test_blosc_on_device(void **state)
+static void test_zstd(void **state)
 {
-    static uint8_t elements[4 * N];
-    const zarr_tuning tuning = {.struct_size = sizeof tuning,
-                                .codec_preference = "blosc=opencl.blosc_device"};
-    zarr_io_options opts = ZARR_IO_OPTIONS_INIT;
-
     (void)state;
-    opts.tuning = &tuning;
-    for (int i = 0; i < n_kinds; i++) {
-        const struct kind *k = &kinds[i];
-        zarr_array *a;
-
-        if (!strstr(k->name, "blosc") || strstr(k->name, "zstd"))
-            continue;
-        a = make_array(k, elements);
-        read_both(a, k, "opencl.blosc_device", &opts);
-        zarr_array_free(a);
-        OK(zarr_node_delete(store, k->name, &err));
-    }
+    read_all_zstd(0);
 }
 
 /* ---- damage -------------------- */
@@ -394,6 +378,57 @@ static void damage_chunk(const char *name, const char *key, const zarr_io_option
     OK(zarr_node_delete(store, k->name, &err));
 }
 
+/* A store whose values are in the device's memory. */
+static zarr_store *enter_device_store(void)
+{
+    zarr_store *const plain = store;
+    zarr_store_options o = ZARR_STORE_OPTIONS_INIT;
+
+    o.device_type = ZARR_DEVICE_OPENCL;
+    OK(zarr_store_open(&store, ctx, "memory:", &o, &err));
+    return plain;
+}
+
+static void leave_device_store(zarr_store *plain)
+{
+    zarr_store_free(store);
+    store = plain;
+}
+
+static void test_zstd_on_device(void **state)
+{
+    zarr_store *const plain = enter_device_store();
+
+    (void)state;
+    read_all_zstd(1);
+    damage_chunk("zstd_big_endian", "zstd_big_endian/c/0/1", zstd_is_named());
+    damage_chunk("blosc_zstd", "blosc_zstd/c/0/1", zstd_is_named());
+    leave_device_store(plain);
+}
+
+/* Encoded chunks of blosc in the device's memory, as a store there has them. */
+static void test_blosc_on_device(void **state)
+{
+    static uint8_t elements[4 * N];
+    const zarr_tuning tuning = {.struct_size = sizeof tuning,
+                                .codec_preference = "blosc=opencl.blosc_device"};
+    zarr_io_options opts = ZARR_IO_OPTIONS_INIT;
+
+    (void)state;
+    opts.tuning = &tuning;
+    for (int i = 0; i < n_kinds; i++) {
+        const struct kind *k = &kinds[i];
+        zarr_array *a;
+
+        if (!strstr(k->name, "blosc") || strstr(k->name, "zstd"))
+            continue;
+        a = make_array(k, elements);
+        read_both(a, k, "opencl.blosc_device", &opts);
+        zarr_array_free(a);
+        OK(zarr_node_delete(store, k->name, &err));
+    }
+}
+
 static void test_damage(void **state)
 {
     const zarr_tuning tuning = {.struct_size = sizeof tuning,
@@ -432,7 +467,7 @@ int main(void)
         cmocka_unit_test(test_read),   cmocka_unit_test(test_waits),
         cmocka_unit_test(test_write),  cmocka_unit_test(test_v2),
         cmocka_unit_test(test_zstd),   cmocka_unit_test(test_blosc_on_device),
-        cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_damage), cmocka_unit_test(test_zstd_on_device),
     };
 
     if (!opencl_is_alive()) {
