@@ -110,11 +110,15 @@ static int set_chain(void *user, const zarr_registry_item *codec)
 
 /* The codecs of new arrays for devices say more than a default configuration, such as
  * which compressor inside of a codec devices have. Implementations of a codec among them
- * are measured with all of them. */
+ * are measured with all of them, except those of plug-ins for zstd inside of blosc. */
 static zarr_status prefer_device_codecs(struct cli *cli, struct cli_survey *s,
                                         zarr_error *err)
 {
     const uint64_t length = 1;
+    static const char zstd[] =
+        "[{\"name\":\"bytes\",\"configuration\":{\"endian\":\"little\"}},"
+        "{\"name\":\"blosc\",\"configuration\":{\"cname\":\"zstd\",\"clevel\":5,"
+        "\"shuffle\":\"shuffle\",\"typesize\":4,\"blocksize\":0}}]";
     zarr_array_spec spec = ZARR_ARRAY_SPEC_INIT;
     zarr_array_open_options opts = ZARR_ARRAY_OPEN_OPTIONS_INIT;
     zarr_store *store = NULL;
@@ -134,7 +138,8 @@ static zarr_status prefer_device_codecs(struct cli *cli, struct cli_survey *s,
 
         if (m->chain && m->zarr_format == 3 && strstr(zarr_array_codecs(array), name)) {
             free(m->chain);
-            m->chain = cli_strdup(zarr_array_codecs(array));
+            m->chain = cli_strdup(
+                strstr(m->name, ".blosc_zstd") ? zstd : zarr_array_codecs(array));
         }
         free(name);
     }

@@ -81,6 +81,18 @@ def test_any_codec_of_the_registry(tmp_path, name):
     assert {(name, False, size) for size in (1 << 16, 1 << 19, 1 << 22)} <= measured, document.err
 
 
+@pytest.mark.long
+def test_zstd_of_blosc_is_measured(tmp_path):
+    """Such chunks are those of cuda.blosc_zstd, which is used only where it was the faster one."""
+    build = PLUGIN.parent.parent
+    if not (build / "lib/zarrc/v1/cuda.so").exists() or not (build / "tests/fakecuda").exists():
+        pytest.skip("this build has no plug-in for CUDA, or no driver for its tests")
+    document = device(tmp_path, "calibrate", "-n", "--json", "--size=4M", more={
+        "ZARRC_PLUGINS": str(build / "lib/zarrc/v1/cuda.so"), "LD_LIBRARY_PATH": str(build / "tests/fakecuda")})
+    measured = {m["implementation"]: m["codec"] for m in document.json["measured"] if m["chunk_bytes"] == 1 << 16}
+    assert measured["cuda.blosc_zstd"] == measured["cuda.blosc_device"] == "blosc" and measured["cuda.zstd"] == "zstd"
+
+
 def test_what_is_not_trusted_is_measured(place, tmp_path):
     """The command wrote what it reads, so a decoder that does not check its input does these chunks itself."""
     rates = {"model": {"unsafe": 1, "codec": 0.1}}
