@@ -7,7 +7,7 @@
  *
  * Format: RFC 8878 and doc/zstd_compression_format.md of zstd 1.5.7, strictly. What only
  * libzstd accepts is damage here. Dictionaries, windows of more than 2 GiB, and chunks of
- * more than K_ZSTD_MOST bytes or of too many blocks or sequences are K_UNSUPPORTED.
+ * more than K_ZSTD_MOST bytes or of too many sequences are K_UNSUPPORTED.
  */
 #ifndef K_ZSTD_BLOCKS_H
 #define K_ZSTD_BLOCKS_H
@@ -23,20 +23,20 @@ enum {
 
 /* A chunk: its bytes, the place of its output, and of scratch memory: dst_bytes bytes for
  * literals, and for sequences a number of 64 bits, which is aligned, for each
- * K_ZSTD_BYTES bytes of dst_bytes. */
+ * K_ZSTD_BYTES bytes of dst_bytes. Blocks that have no place in the list are at the end
+ * of the sequences, from there backwards. */
 struct k_zstd_chunk {
     k_u64 src, src_bytes, dst, dst_bytes, literals, sequences;
-    k_u32 first_block, most_blocks; /* its places in the list of blocks */
+    k_u32 first_block, most_blocks; /* its places in the list of blocks, one or more */
     k_u32 number;                   /* place of its status */
     k_u32 stream;                   /* of k_zstd_take() */
     k_u32 idle, unused;             /* `idle`: there is nothing to decode */
 };
 
-enum { /* kinds of blocks: one more than the format's number */
-    K_BLOCK_NONE = 0,
-    K_BLOCK_RAW = 1,
-    K_BLOCK_RLE = 2,
-    K_BLOCK_COMPRESSED = 3
+enum {
+    K_BLOCK_RAW = 0,
+    K_BLOCK_RLE = 1,
+    K_BLOCK_COMPRESSED = 2
 };
 enum { /* flags of blocks */
     K_FRAME_FIRST = 1,
@@ -44,7 +44,8 @@ enum { /* flags of blocks */
     K_FRAME_SIZED = 4, /* the frame has its content's length */
     K_FRAME_SUMMED = 8 /* a checksum is behind its last block */
 };
-/* A block. `tree` and the tables name the blocks of the chunk that describe them. */
+/* A block, which has content or ends its frame. `tree` and the tables name the blocks of
+ * the chunk that describe them. */
 struct k_zstd_block {
     k_u64 src;
     k_u32 bytes, kind, flags, chunk;
@@ -55,7 +56,24 @@ struct k_zstd_block {
     k_u32 most;            /* decoded bytes of a block of this frame */
     k_u32 window, content; /* of the frame */
     k_u32 repeat0, repeat1, repeat2; /* offsets after it (zstd_streams.h) */
+    k_u32 n_blocks;                  /* of the chunk, in its first block only */
 };
+
+/* Block k of a chunk. The list of all chunks begins `blocks` bytes from the start of
+ * scratch memory. */
+K_FUNCTION K_GLOBAL struct k_zstd_block *k_zstd_at(K_GLOBAL k_u8 *scratch, k_u64 blocks,
+                                                   K_GLOBAL const struct k_zstd_chunk *c,
+                                                   k_u32 k)
+{
+    const k_u64 size = sizeof(struct k_zstd_block);
+    const k_u64 end = c->sequences + c->dst_bytes / K_ZSTD_BYTES * sizeof(k_u64);
+
+    return (
+        K_GLOBAL struct k_zstd_block *)(scratch +
+                                        (k < c->most_blocks
+                                             ? blocks + size * (c->first_block + k)
+                                             : end - size * (k - c->most_blocks + 1)));
+}
 
 /* The sections of a compressed block. Places count from its start. */
 struct k_zstd_sections {
@@ -172,9 +190,10 @@ K_FUNCTION int k_zstd_read_sections(K_GLOBAL const k_u8 *s, k_u32 n,
  * fields are those of the next block. */
 struct k_zstd_walk {
     struct k_walk w;
-    K_GLOBAL struct k_zstd_block *blocks;
-    k_u32 n_blocks, most_blocks;
-    k_u32 literals, sequences;
+    K_GLOBAL k_u8 *scratch;
+    k_u64 blocks;
+    K_GLOBAL const struct k_zstd_chunk *chunk;
+    k_u32 n_blocks, literals, sequences;
     k_u32 flags, most, window, content;
     k_u32 tree, table_literals, table_offset, table_match;
 };
@@ -258,38 +277,49 @@ K_FUNCTION void k_zstd_compressed(struct k_zstd_walk *z, K_GLOBAL struct k_zstd_
         z->table_match =
             k_zstd_source(z, k_zstd_mode(p.modes, K_TABLE_MATCH), z->table_match);
     }
-    if (p.n_sequences > z->w.m / K_ZSTD_BYTES - z->sequences)
-        k_zstd_bad(z, K_UNSUPPORTED);
     b->n_literals = b->size = p.n_literals;
     b->n_sequences = p.n_sequences;
-    b->tree = z->tree;
+    b->tree = p.type < K_LITERALS_TREE ? z->n_blocks : z->tree;
     b->table_literals = z->table_literals;
     b->table_offset = z->table_offset;
     b->table_match = z->table_match;
     k_zstd_count(z, p.n_literals);
 }
 
-/* A block, from its header on. Returns whether it is the last one of its frame. */
-K_FUNCTION int k_zstd_block_next(struct k_zstd_walk *z, k_u64 src)
+/* Whether the sequences of the blocks so far, and `more`, leave room for another block
+ * where the list has none. */
+K_FUNCTION int k_zstd_has_room(const struct k_zstd_walk *z, k_u32 more)
 {
-    const k_u32 x = (k_u32)k_number(&z->w, 3), kind = 1 + (x >> 1 & 3), n = x >> 3;
-    K_GLOBAL struct k_zstd_block *b = z->blocks + z->n_blocks;
+    const k_u32 listed = z->chunk->most_blocks;
+    const k_u64 others = z->n_blocks < listed ? 0 : z->n_blocks - listed + 1;
 
-    if (z->n_blocks == z->most_blocks)
-        k_zstd_bad(z, K_UNSUPPORTED);
-    else if (kind > K_BLOCK_COMPRESSED || n > z->most)
+    return z->sequences + more + others * (sizeof(struct k_zstd_block) / sizeof(k_u64)) <=
+           z->w.m / K_ZSTD_BYTES;
+}
+
+/* A block, from its header on. Returns whether it is the last one of its frame. */
+K_FUNCTION int k_zstd_block_next(struct k_zstd_walk *z)
+{
+    const k_u32 x = (k_u32)k_number(&z->w, 3), kind = x >> 1 & 3, n = x >> 3;
+    K_GLOBAL struct k_zstd_block *b =
+        k_zstd_at(z->scratch, z->blocks, z->chunk, z->n_blocks);
+
+    if (kind > K_BLOCK_COMPRESSED || n > z->most)
         k_zstd_bad(z, K_BAD_INPUT);
     else if ((kind == K_BLOCK_RLE ? 1 : n) > z->w.n - z->w.i)
         k_zstd_bad(z, K_BAD_INPUT);
+    else if (!k_zstd_has_room(z, 0))
+        k_zstd_bad(z, K_UNSUPPORTED);
     if (z->w.status != K_OK)
         return 1;
-    b->src = src + z->w.i;
+    b->src = z->chunk->src + z->w.i;
     b->bytes = kind == K_BLOCK_RLE ? 1 : n;
     b->kind = kind;
     b->flags = z->flags | (x & 1 ? K_FRAME_LAST : 0U);
     b->literals = z->literals;
     b->sequences = z->sequences;
     b->n_literals = b->n_sequences = 0;
+    b->tree = z->n_blocks;
     b->size = n;
     b->most = z->most;
     b->window = z->window;
@@ -298,16 +328,20 @@ K_FUNCTION int k_zstd_block_next(struct k_zstd_walk *z, k_u64 src)
         k_zstd_compressed(z, b);
     else
         k_zstd_count(z, n);
+    if (!k_zstd_has_room(z, b->n_sequences))
+        k_zstd_bad(z, K_UNSUPPORTED);
     z->literals += b->n_literals;
     z->sequences += b->n_sequences;
     z->w.i += b->bytes;
+    if (!(x & 1) && b->size + b->n_sequences == 0)
+        return 0; /* it has no content: the next one takes its place */
     z->flags &= ~(k_u32)K_FRAME_FIRST;
     z->n_blocks++;
     return x & 1;
 }
 
 /* All frames. */
-K_FUNCTION void k_zstd_frames(struct k_zstd_walk *z, k_u64 src)
+K_FUNCTION void k_zstd_frames(struct k_zstd_walk *z)
 {
     while (z->w.status == K_OK && z->w.i < z->w.n) {
         const k_u32 magic = (k_u32)k_number(&z->w, 4);
@@ -315,7 +349,7 @@ K_FUNCTION void k_zstd_frames(struct k_zstd_walk *z, k_u64 src)
 
         if (magic == K_ZSTD_MAGIC) {
             k_zstd_frame(z);
-            while (z->w.status == K_OK && !k_zstd_block_next(z, src))
+            while (z->w.status == K_OK && !k_zstd_block_next(z))
                 ;
             if (z->flags & K_FRAME_SUMMED)
                 (void)k_number(&z->w, 4);
@@ -352,14 +386,7 @@ K_KERNEL k_zstd_take(K_GLOBAL struct k_stream *streams,
     s->src_bytes = s->dst_bytes = 0;
 }
 
-/* The list of blocks of all chunks in scratch memory, `blocks` bytes from its start. */
-K_FUNCTION K_GLOBAL struct k_zstd_block *k_zstd_list(K_GLOBAL k_u8 *scratch, k_u64 blocks)
-{
-    return (K_GLOBAL struct k_zstd_block *)(scratch + blocks);
-}
-
-/* One work item for a chunk. The places in the list that it does not need become
- * K_BLOCK_NONE; all of them if it is damaged. */
+/* One work item for a chunk. A damaged one has no blocks. */
 K_KERNEL k_zstd_open(K_GLOBAL k_u8 *scratch, K_GLOBAL const k_u8 *src,
                      K_GLOBAL const struct k_zstd_chunk *chunks, K_GLOBAL k_u32 *status,
                      k_u64 blocks, k_u64 n_chunks)
@@ -377,22 +404,30 @@ K_KERNEL k_zstd_open(K_GLOBAL k_u8 *scratch, K_GLOBAL const k_u8 *src,
     z.w.i = z.w.o = 0;
     z.w.status =
         c->dst_bytes > K_ZSTD_MOST || c->src_bytes > K_ZSTD_MOST ? K_UNSUPPORTED : K_OK;
-    z.blocks = k_zstd_list(scratch, blocks) + c->first_block;
-    z.most_blocks = c->most_blocks;
+    z.scratch = scratch;
+    z.blocks = blocks;
+    z.chunk = c;
     z.n_blocks = z.literals = z.sequences = z.flags = 0;
     if (!c->idle)
-        k_zstd_frames(&z, c->src);
+        k_zstd_frames(&z);
     if (z.n_blocks == 0 && !c->idle)
         k_zstd_bad(&z, K_BAD_HEADER);
     if (z.w.status != K_OK) {
         status[c->number] = z.w.status;
         z.n_blocks = 0;
     }
-    for (k_u32 k = 0; k < c->most_blocks; k++) {
-        z.blocks[k].chunk = (k_u32)at;
-        if (k >= z.n_blocks)
-            z.blocks[k].kind = K_BLOCK_NONE;
-    }
+    for (k_u32 k = 0; k < c->most_blocks; k++)
+        k_zstd_at(scratch, blocks, c, k)->chunk = (k_u32)at;
+    k_zstd_at(scratch, blocks, c, 0)->n_blocks = z.n_blocks;
+}
+
+/* The chunk of the group with a place in the list. The group does the block there, and
+ * each one that is as many blocks after it as the chunk has places. */
+K_FUNCTION K_GLOBAL const struct k_zstd_chunk *
+k_zstd_group(K_GLOBAL k_u8 *scratch, k_u64 blocks,
+             K_GLOBAL const struct k_zstd_chunk *chunks, k_u64 at)
+{
+    return &chunks[((K_GLOBAL const struct k_zstd_block *)(scratch + blocks))[at].chunk];
 }
 
 #endif

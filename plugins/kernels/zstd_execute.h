@@ -287,18 +287,15 @@ K_KERNEL k_zstd_execute(K_GLOBAL k_u8 *dst, K_GLOBAL const k_u8 *src,
     t.w.how = K_ZSTD;
 #endif
     K_GLOBAL const struct k_zstd_chunk *c = &chunks[at];
-    K_GLOBAL const struct k_zstd_block *b = k_zstd_list(scratch, blocks) + c->first_block;
+    const k_u32 n = k_zstd_at(scratch, blocks, c, 0)->n_blocks;
 
     t.w.lane = K_LANE;
     t.w.status = status[c->number];
     if (t.w.status != K_OK || c->idle)
         return;
     k_output_begin(&t, dst + c->dst, (k_u32)c->dst_bytes);
-    for (k_u32 k = 0; k < c->most_blocks && b[k].kind != K_BLOCK_NONE; k++) {
-        k_output_block(&t, src, scratch, c, &b[k]);
-        if (t.w.status != K_OK)
-            break;
-    }
+    for (k_u32 k = 0; k < n && t.w.status == K_OK; k++)
+        k_output_block(&t, src, scratch, c, k_zstd_at(scratch, blocks, c, k));
     k_output_end(&t);
     if (t.w.status == K_OK && t.w.o != t.w.m)
         t.w.status = K_TOO_SHORT;

@@ -373,54 +373,70 @@ K_FUNCTION void k_literals_plain(K_GLOBAL const k_u8 *s, const struct k_zstd_sec
             to[k] = s[p->literals];
 }
 
-/* Builds the tree of block b; r->bytes becomes 0 if it is damaged. All lanes call it. */
+/* Builds the tree of block b; r->bytes becomes 0 if it is damaged. */
 K_FUNCTION void k_tree_build(K_NEAR struct k_tree_room *r, K_GLOBAL const k_u8 *src,
-                             K_GLOBAL const struct k_zstd_block *b, k_u32 lane)
+                             K_GLOBAL const struct k_zstd_block *b)
 {
     struct k_zstd_sections p;
 
-    if (lane == 0) {
-        r->bytes = 0;
-        if (k_zstd_read_sections(src + b->src, b->bytes, &p))
-            r->bytes = k_tree_weights(r, src + b->src + p.literals, p.literal_bytes);
-        r->bits = r->bytes ? k_tree_order(r) : 0;
-        r->bytes = r->bits ? r->bytes : 0;
-    }
-    K_MEET();
-    if (r->bytes)
-        k_tree_fill(r, lane);
-    K_MEET();
+    r->bytes = 0;
+    if (k_zstd_read_sections(src + b->src, b->bytes, &p))
+        r->bytes = k_tree_weights(r, src + b->src + p.literals, p.literal_bytes);
+    r->bits = r->bytes ? k_tree_order(r) : 0;
+    r->bytes = r->bits ? r->bytes : 0;
 }
 
-/* A group for each block: its literals. */
+/* The literals of block b, whose tree is that of block `from`. All lanes call it, and
+ * meet under no condition, for PoCL. Returns 0: damaged. */
+K_FUNCTION int k_literals_decode(K_NEAR struct k_tree_room *r, K_GLOBAL const k_u8 *src,
+                                 K_GLOBAL const struct k_zstd_block *b,
+                                 K_GLOBAL const struct k_zstd_block *from,
+                                 K_GLOBAL k_u8 *to, k_u32 lane)
+{
+    K_GLOBAL const k_u8 *s = src + b->src;
+    struct k_zstd_sections p;
+    /* k_zstd_open() has read them */
+    const int known =
+        b->kind == K_BLOCK_COMPRESSED && k_zstd_read_sections(s, b->bytes, &p);
+    const int coded = known && p.type >= K_LITERALS_TREE;
+
+    if (coded && lane == 0)
+        k_tree_build(r, src, from);
+    K_MEET();
+    if (coded && r->bytes)
+        k_tree_fill(r, lane);
+    K_MEET();
+    if (known && !coded)
+        k_literals_plain(s, &p, to, lane);
+    if (!coded)
+        return 1;
+    const k_u32 tree = p.type == K_LITERALS_TREE ? r->bytes : 0;
+
+    return r->bytes && k_literal_streams(r, s + p.literals + tree, p.literal_bytes - tree,
+                                         &p, to, lane);
+}
+
+/* A group for each place in the list: the literals of its blocks. */
 K_KERNEL k_zstd_literals(K_GLOBAL k_u8 *scratch, K_GLOBAL const k_u8 *src,
                          K_GLOBAL const struct k_zstd_chunk *chunks,
                          K_GLOBAL k_u32 *status, k_u64 blocks, k_u64 n_blocks)
 {
     K_NEAR_ROOM(struct k_tree_room, room);
-    K_GLOBAL const struct k_zstd_block *list = k_zstd_list(scratch, blocks);
     const k_u64 at = K_STREAM;
-    struct k_zstd_sections p;
 
-    if (at >= n_blocks || list[at].kind != K_BLOCK_COMPRESSED)
+    if (at >= n_blocks)
         return;
-    K_GLOBAL const struct k_zstd_block *b = &list[at];
-    K_GLOBAL const struct k_zstd_chunk *c = &chunks[b->chunk];
-    K_GLOBAL const k_u8 *s = src + b->src;
-    K_GLOBAL k_u8 *to = scratch + c->literals + b->literals;
+    K_GLOBAL const struct k_zstd_chunk *c = k_zstd_group(scratch, blocks, chunks, at);
+    const k_u32 n = k_zstd_at(scratch, blocks, c, 0)->n_blocks;
 
-    if (!k_zstd_read_sections(s, b->bytes, &p))
-        return; /* k_zstd_open() has read them */
-    if (p.type < K_LITERALS_TREE) {
-        k_literals_plain(s, &p, to, K_LANE);
-        return;
+    for (k_u32 k = (k_u32)at - c->first_block; k < n; k += c->most_blocks) {
+        K_GLOBAL const struct k_zstd_block *b = k_zstd_at(scratch, blocks, c, k);
+
+        if (!k_literals_decode(&room, src, b, k_zstd_at(scratch, blocks, c, b->tree),
+                               scratch + c->literals + b->literals, K_LANE))
+            status[c->number] = K_BAD_INPUT;
+        K_MEET();
     }
-    k_tree_build(&room, src, list + c->first_block + b->tree, K_LANE);
-    const k_u32 tree = p.type == K_LITERALS_TREE ? room.bytes : 0;
-
-    if (!room.bytes || !k_literal_streams(&room, s + p.literals + tree,
-                                          p.literal_bytes - tree, &p, to, K_LANE))
-        status[c->number] = K_BAD_INPUT;
 }
 
 /* ---- sequences -------------------- */
@@ -535,10 +551,11 @@ K_FUNCTION k_u32 k_table_build(K_NEAR struct k_sequence_room *r, K_GLOBAL const 
     return t.log;
 }
 
-/* All tables of block b, and in r->stream the place of its stream, 0: damaged. Each lane
- * does one of the four. */
-K_FUNCTION void k_tables_build(K_NEAR struct k_sequence_room *r, K_GLOBAL const k_u8 *src,
-                               K_GLOBAL const struct k_zstd_block *blocks,
+/* This lane's part of the tables of block b, and in r->stream the place of its stream, 0:
+ * damaged. Each lane does one of the four. */
+K_FUNCTION void k_tables_build(K_NEAR struct k_sequence_room *r, K_GLOBAL k_u8 *scratch,
+                               K_GLOBAL const k_u8 *src,
+                               K_GLOBAL const struct k_zstd_chunk *c, k_u64 blocks,
                                K_GLOBAL const struct k_zstd_block *b, k_u32 lane)
 {
     for (k_u32 k = lane; k <= K_TABLES; k += K_LANES) {
@@ -551,11 +568,10 @@ K_FUNCTION void k_tables_build(K_NEAR struct k_sequence_room *r, K_GLOBAL const 
         if (k == K_TABLES) {
             r->stream = k_table_find(src + b->src, b->bytes, K_TABLES, &t);
         } else {
-            r->log[k] = k_table_build(r, src, blocks + from, k);
+            r->log[k] = k_table_build(r, src, k_zstd_at(scratch, blocks, c, from), k);
             k_table_values(r->value + (k_u64)K_SYMBOLS * k, k);
         }
     }
-    K_MEET();
 }
 
 /* The three offsets that were used last. */
@@ -657,36 +673,45 @@ K_FUNCTION void k_sequences_decode(const K_NEAR struct k_sequence_room *r,
     b->repeat2 = q->repeats.c;
 }
 
-/* A group for each block: its sequences. */
+/* Whether the tables of a block are good, and its stream begins inside of it. */
+K_FUNCTION int k_tables_fit(const K_NEAR struct k_sequence_room *r, k_u32 bytes)
+{
+    return r->stream > 0 && r->stream < bytes &&
+           r->log[K_TABLE_LITERALS] != K_ZSTD_NO_BLOCK &&
+           r->log[K_TABLE_OFFSET] != K_ZSTD_NO_BLOCK &&
+           r->log[K_TABLE_MATCH] != K_ZSTD_NO_BLOCK;
+}
+
+/* A group for each place in the list: the sequences of its blocks. */
 K_KERNEL k_zstd_sequences(K_GLOBAL k_u8 *scratch, K_GLOBAL const k_u8 *src,
                           K_GLOBAL const struct k_zstd_chunk *chunks,
                           K_GLOBAL k_u32 *status, k_u64 blocks, k_u64 n_blocks)
 {
     K_NEAR_ROOM(struct k_sequence_room, room);
-    K_GLOBAL struct k_zstd_block *list = k_zstd_list(scratch, blocks);
     const k_u64 at = K_STREAM;
     struct k_sequences q;
 
-    if (at >= n_blocks || list[at].kind != K_BLOCK_COMPRESSED ||
-        list[at].n_sequences == 0)
+    if (at >= n_blocks)
         return;
-    K_GLOBAL struct k_zstd_block *b = &list[at];
-    K_GLOBAL const struct k_zstd_chunk *c = &chunks[b->chunk];
+    K_GLOBAL const struct k_zstd_chunk *c = k_zstd_group(scratch, blocks, chunks, at);
+    K_GLOBAL k_u64 *to = (K_GLOBAL k_u64 *)(scratch + c->sequences);
+    const k_u32 n = k_zstd_at(scratch, blocks, c, 0)->n_blocks;
 
-    k_tables_build(&room, src, list + c->first_block, b, K_LANE);
-    if (K_LANE != 0)
-        return;
-    q.status = K_OK;
-    if (room.stream == 0 || room.stream >= b->bytes ||
-        room.log[K_TABLE_LITERALS] == K_ZSTD_NO_BLOCK ||
-        room.log[K_TABLE_OFFSET] == K_ZSTD_NO_BLOCK ||
-        room.log[K_TABLE_MATCH] == K_ZSTD_NO_BLOCK)
-        q.status = K_BAD_INPUT;
-    else
-        k_sequences_decode(&room, src, b,
-                           (K_GLOBAL k_u64 *)(scratch + c->sequences) + b->sequences, &q);
-    if (q.status != K_OK)
-        status[c->number] = q.status;
+    for (k_u32 k = (k_u32)at - c->first_block; k < n; k += c->most_blocks) {
+        K_GLOBAL struct k_zstd_block *b = k_zstd_at(scratch, blocks, c, k);
+
+        if (b->n_sequences > 0)
+            k_tables_build(&room, scratch, src, c, blocks, b, K_LANE);
+        K_MEET();
+        if (b->n_sequences > 0 && K_LANE == 0) {
+            q.status = k_tables_fit(&room, b->bytes) ? K_OK : K_BAD_INPUT;
+            if (q.status == K_OK)
+                k_sequences_decode(&room, src, b, to + b->sequences, &q);
+            if (q.status != K_OK)
+                status[c->number] = q.status;
+        }
+        K_MEET();
+    }
 }
 
 #endif

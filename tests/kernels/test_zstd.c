@@ -31,10 +31,10 @@ static void encoded_free(struct encoded *e)
     free(e->bytes);
 }
 
-/* Blocks of a chunk that fit: more than libzstd makes of whole chunks. */
+/* Places in the list of blocks, as plugins/port gives them to a chunk. */
 static uint32_t most_blocks(size_t n_plain)
 {
-    return 64 + (uint32_t)(n_plain / 1024);
+    return 4 + (uint32_t)(n_plain / 16384);
 }
 
 /* Describes chunks that lie one behind the other, with 50 bytes behind each output. The
@@ -173,12 +173,14 @@ static void fill(uint8_t *p, size_t n, uint64_t kind, uint64_t *seed)
                                                : below(seed, 200));
 }
 
-/* Settings of a frame: the low bits of `how` say whether it has its size and a sum, and
- * whether it is flushed often. */
+/* Settings of a frame: the low bits of `how` say whether it has its size and a sum,
+ * whether it is flushed often, and whether its blocks have 1 KiB at most. */
 enum {
     SIZED = 1,
     SUMMED = 2,
-    FLUSHED = 4
+    FLUSHED = 4,
+    NARROW = 8,
+    HOWS = 16
 };
 
 static ZSTD_CCtx *encoder; /* of all frames; main() frees it */
@@ -206,9 +208,11 @@ static void append(struct encoded *e, size_t n, uint64_t kind, int level, unsign
     in.src = plain + e->n_plain;
     set(ZSTD_c_compressionLevel, level);
     set(ZSTD_c_checksumFlag, how & SUMMED ? 1 : 0);
+    if (how & NARROW)
+        set(ZSTD_c_windowLog, 10);
     if (how & SIZED)
         assert_false(ZSTD_isError(ZSTD_CCtx_setPledgedSrcSize(encoder, n)));
-    while (how & FLUSHED && in.pos < n) {
+    while (how & FLUSHED && n > 2000 && in.pos < n) { /* else more blocks than fit */
         in.size = in.pos + 1 + below(seed, n / 3 + 10);
         in.size = in.size < n ? in.size : n;
         assert_int_equal(ZSTD_compressStream2(encoder, &out, &in, ZSTD_e_flush), 0);
@@ -286,12 +290,65 @@ static void several_frames_decode(void **state)
                 if (below(&seed, 4) == 0)
                     append_skipped(&e[i], below(&seed, 40));
                 append(&e[i], draw_size(&seed, size_most(t) / 8), below(&seed, KINDS),
-                       1 + (int)below(&seed, 9), (unsigned)below(&seed, 8), &seed);
+                       1 + (int)below(&seed, 9), (unsigned)below(&seed, HOWS), &seed);
             }
         all_decode(t, e, COUNT(e));
         for (size_t i = 0; i < COUNT(e); i++)
             encoded_free(&e[i]);
     }
+}
+
+/* Appends a block that is not compressed. */
+static void append_block(struct encoded *e, uint32_t kind, uint32_t n, int last)
+{
+    const uint32_t head = n << 3 | kind << 1 | (last ? 1U : 0U);
+    const size_t stored = kind == K_BLOCK_RLE ? 1 : n;
+
+    e->bytes = realloc(e->bytes, e->n + 3 + stored);
+    e->plain = realloc(e->plain, e->n_plain + n + 1);
+    assert_true(e->bytes && e->plain);
+    for (size_t k = 0; k < 3; k++)
+        e->bytes[e->n + k] = (uint8_t)(head >> 8 * k);
+    memset(e->bytes + e->n + 3, (int)(e->n % 251), stored);
+    memset(e->plain + e->n_plain, (int)(e->n % 251), n);
+    e->n += 3 + stored;
+    e->n_plain += n;
+}
+
+/* A frame of up to `most` bytes in small blocks, with many that have no content. */
+static void append_small_blocks(struct encoded *e, size_t most, uint32_t least)
+{
+    static const uint8_t head[] = {0x28, 0xB5, 0x2F, 0xFD, 0x00, 0x00};
+
+    e->bytes = realloc(e->bytes, e->n + sizeof head);
+    assert_non_null(e->bytes);
+    memcpy(e->bytes + e->n, head, sizeof head);
+    e->n += sizeof head;
+    for (uint32_t k = 0; e->n_plain + least + 20 < most; k++) {
+        append_block(e, k % 2 ? K_BLOCK_RAW : K_BLOCK_RLE, 0, 0);
+        append_block(e, k % 3 ? K_BLOCK_RAW : K_BLOCK_RLE, least + k % 20, 0);
+    }
+    append_block(e, K_BLOCK_RAW, 0, 1);
+}
+
+/* Blocks that have no place in the list are where sequences could be: eleven of these
+ * are 44 bytes. Empty blocks need no place. */
+static void small_blocks_decode(void **state)
+{
+    const struct target *t = *state;
+    const size_t most = t->team ? 3000 : 40000;
+    struct encoded e[3] = {{0}};
+    uint32_t says = K_OK;
+
+    append_small_blocks(&e[0], most, 60);
+    append_small_blocks(&e[1], most / 2, 44);
+    append_small_blocks(&e[1], most, 300);
+    all_decode(t, e, 2);
+    append_small_blocks(&e[2], most, 2);
+    outputs_free(decode(t, &e[2], 1, &says), 1);
+    assert_int_equal(says, K_UNSUPPORTED);
+    for (size_t i = 0; i < COUNT(e); i++)
+        encoded_free(&e[i]);
 }
 
 /* A chunk in hex; the m bytes that it decodes to are all `value`. */
@@ -512,7 +569,8 @@ static void draw_damaged(struct encoded *e, size_t most, uint64_t *seed)
 {
     *e = (struct encoded){0};
     append(e, draw_size(seed, most), below(seed, KINDS), 1 + (int)below(seed, 12),
-           (unsigned)below(seed, 8) & (below(seed, 4) ? ~(unsigned)SUMMED : 7U), seed);
+           (unsigned)below(seed, HOWS) & (below(seed, 4) ? ~(unsigned)SUMMED : HOWS - 1U),
+           seed);
     damage(e, seed);
 }
 
@@ -583,6 +641,7 @@ int main(void)
         cmocka_unit_test(known_frames),
         cmocka_unit_test(all_levels_decode),
         cmocka_unit_test(several_frames_decode),
+        cmocka_unit_test(small_blocks_decode),
         cmocka_unit_test(frames_of_a_folder),
         cmocka_unit_test(damaged_chunks_as_libzstd),
         cmocka_unit_test(damaged_chunks_as_the_twin),
