@@ -5,36 +5,42 @@
  * access. What the CPU's codecs decode, the kernels decode to the same bytes, and nothing
  * else; of zstd, they may decode less.
  * The first byte of the input picks the kernel, the next two are the decoded length.
+ * Decoders run by one item (the twin) or by a team, which is what GPUs have.
  */
 #include "fuzz.h"
 
+#include <sanitizer/asan_interface.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zstd.h>
 
 #include "codecs/codecs_int.h"
-#include "kernels.h"
-#include "twins.h"
+#include "kernels/runner.h"
 
 enum {
     FUZZ_HEAD = 3,
     FUZZ_KERNELS = 8,
     FUZZ_BLOSC = 5, /* less: how a stream is decoded */
     FUZZ_SUMS = 6,
-    FUZZ_ZSTD = 8,    /* only this number */
+    FUZZ_ZSTD = 8, /* only this number */
+    FUZZ_TEAM = 9, /* zstd by a team, and the numbers after it streams by teams */
+    FUZZ_TEAM_END = FUZZ_TEAM + 1 + FUZZ_BLOSC,
     FUZZ_BLOCKS = 50, /* of zstd, in a chunk */
+    FUZZ_GAP = 64,    /* bytes between parts of scratch memory */
     FUZZ_EACH = 5     /* work items of a sum, or of packed bits */
 };
 
+static const struct target fuzz_twin = {.name = "host", .lanes = 1},
+                           fuzz_team = {.name = "team", .lanes = LANES, .team = 1};
+
 struct fuzz_chunk {
+    const struct target *by;
     uint8_t *src, *dst, *want; /* dst and want: m bytes */
     size_t n, m;
 };
 
-#define BYTES(p)  ((struct kernels_argument){.bytes = (p)})
-#define NUMBER(v) ((struct kernels_argument){.number = (v)})
-#define RUN(name, items, ...)                                                            \
-    fuzz_check(kernels_twin(name, items, (const struct kernels_argument[]){__VA_ARGS__}))
+#define BYTES(p)              BUFFER(p, 0)
+#define RUN(name, items, ...) LAUNCH(&fuzz_twin, name, items, __VA_ARGS__)
 
 static void fuzz_check(bool ok)
 {
@@ -103,8 +109,8 @@ static void fuzz_stream(const struct fuzz_chunk *c, uint32_t how)
     struct k_stream stream = {.src_bytes = c->n, .dst_bytes = c->m, .how = how};
     uint32_t status = K_OK;
 
-    RUN("k_decode", K_LANES, BYTES(c->dst), BYTES(c->src), BYTES(&stream), BYTES(&status),
-        NUMBER(1));
+    LAUNCH_STREAMS(c->by, "k_decode", 1, BYTES(c->dst), BYTES(c->src), BYTES(&stream),
+                   BYTES(&status), NUMBER(1));
     fuzz_compare(c, status, fuzz_codec(how));
 }
 
@@ -152,34 +158,55 @@ static void fuzz_blosc(const struct fuzz_chunk *c)
     fuzz_free(scratch, c->m);
 }
 
-/* The launches for a chunk of zstd. The CPU decodes more than the kernels do. */
-static void fuzz_zstd(const struct fuzz_chunk *c)
+/* The launches for a chunk of zstd, with gaps in the scratch memory that no kernel may
+ * touch. Returns the status. */
+static uint32_t fuzz_zstd_decode(const struct fuzz_chunk *c, const struct target *by)
 {
     const size_t blocks = FUZZ_BLOCKS * sizeof(struct k_zstd_block),
-                 sequences = c->m / K_ZSTD_BYTES * 8, room = blocks + sequences + c->m;
+                 sequences = c->m / K_ZSTD_BYTES * 8, first = blocks + FUZZ_GAP,
+                 second = first + sequences + FUZZ_GAP;
     struct k_zstd_chunk chunk = {.src_bytes = c->n,
                                  .dst_bytes = c->m,
-                                 .literals = blocks + sequences,
-                                 .sequences = blocks,
+                                 .literals = second,
+                                 .sequences = first,
                                  .most_blocks = FUZZ_BLOCKS};
-    uint8_t *scratch = calloc(1, room);
-    uint32_t status = K_OK;
+    uint8_t *scratch = malloc(second + c->m);
+    const struct k_zstd_block *list = (const void *)scratch;
+    uint32_t status = K_OK, n = 0;
 
     fuzz_check(scratch != NULL);
+    memset(scratch, 0xC3, second + c->m);
+    ASAN_POISON_MEMORY_REGION(scratch + blocks, FUZZ_GAP);
+    ASAN_POISON_MEMORY_REGION(scratch + first + sequences, FUZZ_GAP);
     RUN("k_zstd_open", 1, BYTES(scratch), BYTES(c->src), BYTES(&chunk), BYTES(&status),
         NUMBER(0), NUMBER(1));
-    RUN("k_zstd_literals", FUZZ_BLOCKS, BYTES(scratch), BYTES(c->src), BYTES(&chunk),
-        BYTES(&status), NUMBER(0), NUMBER(FUZZ_BLOCKS));
-    RUN("k_zstd_sequences", FUZZ_BLOCKS, BYTES(scratch), BYTES(c->src), BYTES(&chunk),
-        BYTES(&status), NUMBER(0), NUMBER(FUZZ_BLOCKS));
-    RUN("k_zstd_execute", 1, BYTES(c->dst), BYTES(c->src), BYTES(scratch), BYTES(&chunk),
-        BYTES(&status), NUMBER(0), NUMBER(1));
+    while (n < FUZZ_BLOCKS && list[n].kind != K_BLOCK_NONE) /* others do nothing */
+        n++;
+    LAUNCH_STREAMS(by, "k_zstd_literals", n, BYTES(scratch), BYTES(c->src), BYTES(&chunk),
+                   BYTES(&status), NUMBER(0), NUMBER(FUZZ_BLOCKS));
+    LAUNCH_STREAMS(by, "k_zstd_sequences", n, BYTES(scratch), BYTES(c->src),
+                   BYTES(&chunk), BYTES(&status), NUMBER(0), NUMBER(FUZZ_BLOCKS));
+    LAUNCH_STREAMS(by, "k_zstd_execute", 1, BYTES(c->dst), BYTES(c->src), BYTES(scratch),
+                   BYTES(&chunk), BYTES(&status), NUMBER(0), NUMBER(1));
+    ASAN_UNPOISON_MEMORY_REGION(scratch, second);
+    free(scratch);
     fuzz_check(status < K_STATUSES);
     if (status == K_OK) {
         fuzz_check(ZSTD_decompress(c->want, c->m, c->src, c->n) == c->m);
         fuzz_check(memcmp(c->dst, c->want, c->m) == 0);
     }
-    free(scratch);
+    return status;
+}
+
+/* The CPU decodes more than the kernels do. A team decodes what the twin decodes. */
+static void fuzz_zstd(const struct fuzz_chunk *c)
+{
+    const bool good = fuzz_zstd_decode(c, &fuzz_twin) == K_OK;
+
+    if (c->by == &fuzz_twin)
+        return;
+    memset(c->dst, 0, c->m);
+    fuzz_check((fuzz_zstd_decode(c, c->by) == K_OK) == good);
 }
 
 /* ---- sums and bits -------------------------------------------------------------- */
@@ -263,7 +290,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (size < FUZZ_HEAD)
         return 0;
-    kernel = data[0] == FUZZ_ZSTD ? FUZZ_ZSTD : data[0] % FUZZ_KERNELS;
+    kernel = data[0];
+    c.by = kernel >= FUZZ_TEAM && kernel < FUZZ_TEAM_END ? &fuzz_team : &fuzz_twin;
+    if (kernel == FUZZ_TEAM)
+        kernel = FUZZ_ZSTD;
+    else if (c.by == &fuzz_team)
+        kernel -= FUZZ_TEAM + 1;
+    else if (kernel != FUZZ_ZSTD)
+        kernel %= FUZZ_KERNELS;
     c.n = size - FUZZ_HEAD;
     c.m = data[1] + 256U * data[2];
     c.src = fuzz_block(c.n);

@@ -233,6 +233,84 @@ static void seeds_arrays(struct impl_env *env)
         }
 }
 
+/* Numbers of 32 bits in a walk; words; few values, most of them small; and pages of noise
+ * of which each is there twice. */
+static void zstd_plain(uint8_t *p, size_t n, unsigned kind)
+{
+    uint64_t seed = 0x9E3779B97F4A7C15u + kind;
+    uint32_t x = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t r = impl_random(&seed) >> 20;
+
+        x += i % 4 == 0 ? (uint32_t)(r % 200) : 0;
+        p[i] =
+            (uint8_t)(kind == 0   ? x >> 8 * (i % 4)
+                      : kind == 1 ? (uint8_t) "the cat sat on a mat, "[(i * i / 7) % 22]
+                      : kind == 2 ? r % 4 * (r % 41)
+                      : i % 512 < 256 ? r
+                                      : p[i - 256]);
+    }
+}
+
+/* Appends a frame with `how`: its size and a sum; blocks of 1 KiB, which repeat tables;
+ * or blocks of several lengths. Returns its bytes. */
+static size_t zstd_frame(ZSTD_CCtx *cctx, uint8_t *to, size_t room, const uint8_t *plain,
+                         size_t n, int level, unsigned how)
+{
+    ZSTD_outBuffer out = {.dst = to, .size = room};
+    ZSTD_inBuffer in = {.src = plain};
+
+    (void)ZSTD_CCtx_reset(cctx, ZSTD_reset_session_and_parameters);
+    (void)ZSTD_CCtx_setParameter(cctx, ZSTD_c_compressionLevel, level);
+    (void)ZSTD_CCtx_setParameter(cctx, ZSTD_c_checksumFlag, how == 0);
+    if (how == 0)
+        (void)ZSTD_CCtx_setPledgedSrcSize(cctx, n);
+    if (how == 1)
+        (void)ZSTD_CCtx_setParameter(cctx, ZSTD_c_windowLog, 10);
+    for (size_t step = 40; how == 2 && in.pos + step < n; step += step / 2) {
+        in.size = in.pos + step;
+        if (ZSTD_compressStream2(cctx, &out, &in, ZSTD_e_flush) != 0)
+            seeds_failed = 1;
+    }
+    in.size = n;
+    if (ZSTD_compressStream2(cctx, &out, &in, ZSTD_e_end) != 0)
+        seeds_failed = 1;
+    return out.pos;
+}
+
+/* Frames of all levels for the kernels of zstd, by one item and by a team. A skippable
+ * frame and another one follow the fourth of each kind. */
+static void seeds_zstd(void)
+{
+    static const int levels[] = {-5, 1, 3, 9, 19};
+    static const size_t lengths[] = {3000, 40000, 6000, 4000};
+    static uint8_t plain[1 << 16], input[1 << 16];
+    ZSTD_CCtx *cctx = ZSTD_createCCtx();
+    int number = 100;
+
+    for (unsigned k = 0; k < ZR_COUNT(levels) * 4 * 4; k++) {
+        const int level = levels[k / 16];
+        const unsigned kind = k / 4 % 4, how = k % 4;
+        const size_t n = lengths[kind];
+        size_t at = 2;
+
+        zstd_plain(plain, n, kind);
+        at += zstd_frame(cctx, input + at, 20000, plain, n - how * 100, level, how);
+        if (how == 3) {
+            memcpy(input + at, "\x50\x2A\x4D\x18\x05\0\0\0other", 13);
+            at += 13;
+            at += zstd_frame(cctx, input + at, 20000, plain + n - 300, 300, level, 0);
+        }
+        input[0] = (uint8_t)((how % 3 ? n - how * 100 : n) % 256);
+        input[1] = (uint8_t)((how % 3 ? n - how * 100 : n) / 256);
+        seed_write("kernels", number++, 8, input, at);
+        if (n < 8192) /* a team is slow */
+            seed_write("kernels", number++, 9, input, at);
+    }
+    ZSTD_freeCCtx(cctx);
+}
+
 /* Two frames without their sizes, a skippable one between; two gzip members. */
 static void seeds_foreign(void)
 {
@@ -329,6 +407,7 @@ int main(int argc, char **argv)
     seeds_encoded(&env);
     seeds_arrays(&env);
     seeds_kernels(&env);
+    seeds_zstd();
     seeds_foreign();
     seeds_chains();
     impl_env_close(&env);

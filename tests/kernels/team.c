@@ -23,7 +23,7 @@ static void team_meet(int line);
 #    include <ucontext.h>
 
 enum {
-    STACK = 1 << 18
+    STACK = 1 << 16
 };
 static struct {
     ucontext_t host, fibers[K_LANES];
