@@ -1,7 +1,7 @@
 /*
- * cf/calendar.c - dates of the CF calendars. An instant counts microseconds since
- * 1970-01-01 of its own calendar, so 64 bits hold twice the years that dates may have.
- * The standard calendar and the Julian one have no year 0; the year before 1 is -1.
+ * cf/calendar.c - dates of the CF calendars. An instant counts microseconds, so 64 bits
+ * hold twice the years that dates may have. The standard calendar and the Julian one have
+ * no year 0; the year before 1 is -1.
  */
 #include "cf/cf.h"
 
@@ -12,29 +12,24 @@
 #include <strings.h>
 
 static const int64_t day_us = INT64_C(86400000000), most_year = 140000;
+/* Days from 0000-01-01 of the Gregorian calendar. */
+static const int64_t first_gregorian = 578101 /* 1582-10-15 */, epoch = 719528;
 
 bool cf_calendar_find(const char *name, enum cf_calendar *out)
 {
-    static const struct {
-        const char *name;
-        enum cf_calendar calendar;
-    } rows[] = {{"standard", CF_STANDARD},
-                {"gregorian", CF_STANDARD},
-                {"proleptic_gregorian", CF_PROLEPTIC},
-                {"julian", CF_JULIAN},
-                {"noleap", CF_NOLEAP},
-                {"365_day", CF_NOLEAP},
-                {"all_leap", CF_ALL_LEAP},
-                {"366_day", CF_ALL_LEAP},
-                {"360_day", CF_360_DAY}};
+    static const char *const names[] = {"standard", "gregorian", "proleptic_gregorian",
+                                        "julian",   "noleap",    "365_day",
+                                        "all_leap", "366_day",   "360_day"};
+    static const enum cf_calendar calendars[] = {CF_STANDARD, CF_STANDARD, CF_PROLEPTIC,
+                                                 CF_JULIAN,   CF_NOLEAP,   CF_NOLEAP,
+                                                 CF_ALL_LEAP, CF_ALL_LEAP, CF_360_DAY};
 
-    *out = CF_STANDARD;
-    for (size_t i = 0; name && i < sizeof rows / sizeof *rows; i++)
-        if (strcasecmp(name, rows[i].name) == 0) {
-            *out = rows[i].calendar;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcasecmp(name ? name : "standard", names[i]) == 0) {
+            *out = calendars[i];
             return true;
         }
-    return !name;
+    return false;
 }
 
 /* ---- days ---- */
@@ -49,33 +44,12 @@ static bool has_year_zero(enum cf_calendar calendar)
     return calendar != CF_STANDARD && calendar != CF_JULIAN;
 }
 
-/* Days since 1970-01-01 of the Gregorian calendar. Years begin in March, so that the day
- * after a leap day begins one: era years have era_days, and century_gap is 1 if every
- * hundredth year has no leap day. */
-static int64_t solar_days(bool julian, int64_t year, int64_t month, int64_t day)
+/* The calendar whose rules hold on a day. */
+static enum cf_calendar rules(enum cf_calendar calendar, int64_t day)
 {
-    const int64_t y = month <= 2 ? year - 1 : year, n = julian ? 4 : 400;
-    const int64_t era = floor_div(y, n), rest = y - era * n;
-    const int64_t in_year = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1;
-
-    return julian ? era * 1461 + rest * 365 + in_year - 719470
-                  : era * 146097 + rest * 365 + rest / 4 - rest / 100 + in_year - 719468;
-}
-
-static void solar_date(bool julian, int64_t days, int64_t *date)
-{
-    const int64_t n = julian ? 1461 : 146097;
-    const int64_t at = days + (julian ? 719470 : 719468), era = floor_div(at, n);
-    const int64_t rest = at - era * n;
-    const int64_t year = julian
-                             ? (rest - rest / 1460) / 365
-                             : (rest - rest / 1460 + rest / 36524 - rest / 146096) / 365;
-    const int64_t in_year = rest - (365 * year + (julian ? 0 : year / 4 - year / 100));
-    const int64_t m = (5 * in_year + 2) / 153;
-
-    date[CF_DAY] = in_year - (153 * m + 2) / 5 + 1;
-    date[CF_MONTH] = m < 10 ? m + 3 : m - 9;
-    date[CF_YEAR] = year + era * (julian ? 4 : 400) + (date[CF_MONTH] <= 2);
+    return calendar != CF_STANDARD ? calendar
+           : day < first_gregorian ? CF_JULIAN
+                                   : CF_PROLEPTIC;
 }
 
 static int64_t month_days(enum cf_calendar calendar, int64_t year, int64_t month)
@@ -83,89 +57,77 @@ static int64_t month_days(enum cf_calendar calendar, int64_t year, int64_t month
     static const int64_t days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
     bool leap = calendar == CF_ALL_LEAP;
 
-    if (calendar == CF_360_DAY)
-        return 30;
-    if (calendar == CF_JULIAN || (calendar == CF_STANDARD && year <= 1582))
-        leap = year % 4 == 0;
-    else if (calendar == CF_PROLEPTIC || calendar == CF_STANDARD)
-        leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    return days[month - 1] + (month == 2 && leap);
+    if (calendar == CF_JULIAN || calendar == CF_PROLEPTIC)
+        leap = year % 4 == 0 &&
+               (calendar == CF_JULIAN || year % 100 != 0 || year % 400 == 0);
+    return calendar == CF_360_DAY ? 30 : days[month - 1] + (month == 2 && leap);
 }
 
-/* Days in the months before, in calendars whose years are all the same. */
-static int64_t days_before(enum cf_calendar calendar, int64_t month)
+/* The day on which a year begins. The Julian year 0 begins two days early. */
+static int64_t year_day(enum cf_calendar calendar, int64_t year)
 {
-    int64_t n = 0;
-
-    for (int64_t m = 1; m < month; m++)
-        n += month_days(calendar, 1, m);
-    return n;
-}
-
-static int64_t date_days(enum cf_calendar calendar, int64_t year, int64_t month,
-                         int64_t day)
-{
-    const int64_t first_gregorian = -141427; /* 1582-10-15 */
-    int64_t days;
+    const int64_t before = year - 1;
 
     switch (calendar) {
-    case CF_STANDARD:
-        days = solar_days(false, year, month, day);
-        return days >= first_gregorian ? days : solar_days(true, year, month, day);
-    case CF_PROLEPTIC:
     case CF_JULIAN:
-        return solar_days(calendar == CF_JULIAN, year, month, day);
+        return year * 365 + floor_div(before, 4) - 1;
+    case CF_PROLEPTIC:
+        return year * 365 + floor_div(before, 4) - floor_div(before, 100) +
+               floor_div(before, 400) + 1;
     default:
-        return (year - 1970) * days_before(calendar, 13) + days_before(calendar, month) +
-               day - 1;
+        return year * (calendar == CF_360_DAY    ? 360
+                       : calendar == CF_ALL_LEAP ? 366
+                                                 : 365);
     }
+}
+
+static int64_t date_day(enum cf_calendar calendar, int64_t year, const int64_t *part)
+{
+    int64_t day = year_day(calendar, year) + part[CF_DAY] - 1;
+
+    for (int64_t m = 1; m < part[CF_MONTH] && m <= 12; m++)
+        day += month_days(calendar, year, m);
+    return day;
 }
 
 int64_t cf_date_instant(enum cf_calendar calendar, const struct cf_date *date)
 {
     const int64_t *p = date->part;
-    int64_t year = p[CF_YEAR];
+    const int64_t year = p[CF_YEAR] + (p[CF_YEAR] < 0 && !has_year_zero(calendar));
+    struct cf_date same;
+    int64_t day, instant;
 
-    if (year < -most_year || year > most_year || (year == 0 && !has_year_zero(calendar)))
+    if (year < -most_year || year > most_year)
         return CF_NO_TIME;
-    if (year < 0 && !has_year_zero(calendar))
-        year++;
-    if (p[CF_MONTH] < 1 || p[CF_MONTH] > 12 || p[CF_DAY] < 1 ||
-        p[CF_DAY] > month_days(calendar, year, p[CF_MONTH]) || p[CF_HOUR] > 23 ||
-        p[CF_MINUTE] > 59 || p[CF_SECOND] > 59)
-        return CF_NO_TIME;
-    if (calendar == CF_STANDARD && year == 1582 && p[CF_MONTH] == 10 && p[CF_DAY] > 4 &&
-        p[CF_DAY] < 15)
-        return CF_NO_TIME;
-    return date_days(calendar, year, p[CF_MONTH], p[CF_DAY]) * day_us +
-           ((p[CF_HOUR] * 60 + p[CF_MINUTE]) * 60 + p[CF_SECOND]) * 1000000 +
-           p[CF_MICROSECOND];
+    day = date_day(rules(calendar, first_gregorian), year, p);
+    if (rules(calendar, day) == CF_JULIAN)
+        day = date_day(CF_JULIAN, year, p);
+    instant = (day - epoch) * day_us +
+              ((p[CF_HOUR] * 60 + p[CF_MINUTE]) * 60 + p[CF_SECOND]) * 1000000 +
+              p[CF_MICROSECOND];
+    cf_instant_date(calendar, instant, &same);
+    return memcmp(&same, date, sizeof same) == 0 ? instant : CF_NO_TIME;
 }
 
 void cf_instant_date(enum cf_calendar calendar, int64_t instant, struct cf_date *out)
 {
-    const int64_t days = floor_div(instant, day_us);
-    int64_t rest = instant - days * day_us, *p = out->part;
+    int64_t day = floor_div(instant, day_us) + epoch, *p = out->part;
+    int64_t rest = instant - (day - epoch) * day_us;
+    const enum cf_calendar by = rules(calendar, day);
+    int64_t year = floor_div(day * 400, year_day(by, 400) - year_day(by, 0)) - 1;
 
     p[CF_MICROSECOND] = rest % 1000000;
     rest /= 1000000;
     p[CF_SECOND] = rest % 60;
     p[CF_MINUTE] = rest / 60 % 60;
     p[CF_HOUR] = rest / 3600;
-    if (calendar <= CF_JULIAN) {
-        solar_date(calendar == CF_JULIAN || (calendar == CF_STANDARD && days < -141427),
-                   days, p);
-    } else {
-        const int64_t n = days_before(calendar, 13), year = floor_div(days, n);
-
-        p[CF_YEAR] = year + 1970;
-        p[CF_DAY] = days - year * n + 1;
-        for (p[CF_MONTH] = 1; p[CF_DAY] > month_days(calendar, 1, p[CF_MONTH]);
-             p[CF_MONTH]++)
-            p[CF_DAY] -= month_days(calendar, 1, p[CF_MONTH]);
-    }
-    if (p[CF_YEAR] <= 0 && !has_year_zero(calendar))
-        p[CF_YEAR]--;
+    while (year_day(by, year + 1) <= day)
+        year++;
+    day -= year_day(by, year);
+    for (p[CF_MONTH] = 1; day >= month_days(by, year, p[CF_MONTH]); p[CF_MONTH]++)
+        day -= month_days(by, year, p[CF_MONTH]);
+    p[CF_DAY] = day + 1;
+    p[CF_YEAR] = year - (year <= 0 && !has_year_zero(calendar));
 }
 
 int64_t cf_period_end(enum cf_calendar calendar, const struct cf_date *date,
@@ -174,20 +136,16 @@ int64_t cf_period_end(enum cf_calendar calendar, const struct cf_date *date,
     static const int64_t length[] = {INT64_C(86400000000), INT64_C(3600000000), 60000000,
                                      1000000, 1};
     struct cf_date next = *date;
-    int64_t end;
 
     if (finest >= CF_DAY)
-        return cf_date_instant(calendar, date) + length[finest - CF_DAY] - 1;
-    if (finest == CF_MONTH && next.part[CF_MONTH] < 12) {
-        next.part[CF_MONTH]++;
-    } else {
+        return cf_date_instant(calendar, date) + length[finest - CF_DAY];
+    if (finest == CF_YEAR || ++next.part[CF_MONTH] > 12) {
         next.part[CF_MONTH] = 1;
         next.part[CF_YEAR]++;
     }
     if (next.part[CF_YEAR] == 0 && !has_year_zero(calendar))
         next.part[CF_YEAR] = 1;
-    end = cf_date_instant(calendar, &next);
-    return end == CF_NO_TIME ? INT64_MAX : end - 1;
+    return cf_date_instant(calendar, &next);
 }
 
 enum cf_part cf_instant_part(int64_t instant)
@@ -213,20 +171,10 @@ static bool digits(const char **at, size_t least, size_t most, int64_t *out)
     return true;
 }
 
-/* Reads a fraction of a second as microseconds. */
-static void fraction(const char **at, int64_t *out)
-{
-    int64_t unit = 100000;
-
-    for (*out = 0; isdigit((unsigned char)**at); ++*at, unit /= 10)
-        *out += (**at - '0') * unit;
-}
-
 const char *cf_date_parse(const char *text, bool loose, struct cf_date *out,
                           enum cf_part *finest)
 {
     static const char *const before[] = {"", "-", "-", "Tt ", ":", ":"};
-    const size_t least = loose ? 1 : 2;
     const char *at = text + (*text == '-');
 
     *out = (struct cf_date){.part = {0, 1, 1, 0, 0, 0, 0}};
@@ -239,14 +187,16 @@ const char *cf_date_parse(const char *text, bool loose, struct cf_date *out,
         const char *next = at + 1;
 
         if (!*at || !strchr(before[part], *at) ||
-            !digits(&next, least, 2, &out->part[part]))
+            !digits(&next, loose ? 1 : 2, 2, &out->part[part]))
             return at;
         at = next;
         *finest = part;
     }
     if (*at == '.' && isdigit((unsigned char)at[1])) {
-        at++;
-        fraction(&at, &out->part[CF_MICROSECOND]);
+        int64_t unit = 100000;
+
+        for (at++; isdigit((unsigned char)*at); at++, unit /= 10)
+            out->part[CF_MICROSECOND] += (*at - '0') * unit;
         *finest = CF_MICROSECOND;
     }
     return at;
@@ -285,55 +235,39 @@ static bool read_zone(const char *at, int64_t *minutes)
     sign = *at == '-' ? -1 : 1;
     if (!strchr("+-", *at++) || !digits(&at, 1, 4, &hours))
         return false;
-    if (hours > 99) {
-        rest = hours % 100;
-        hours /= 100;
-    } else if (*at == ':') {
-        at++;
-        if (!digits(&at, 1, 2, &rest))
-            return false;
-    }
-    *minutes = sign * (hours * 60 + rest);
+    if (*at == ':' && (at++, !digits(&at, 1, 2, &rest)))
+        return false;
+    *minutes = sign * (rest + (hours > 99 ? hours / 100 * 60 + hours % 100 : hours * 60));
     return at[strspn(at, " ")] == '\0';
 }
 
-static bool read_unit(const char *word, size_t bytes, enum cf_calendar calendar,
-                      long double *microseconds)
+/* The microseconds of a unit of this name; 0 if there is none. */
+static double unit_length(const char *name, size_t bytes, enum cf_calendar calendar)
 {
     static const struct {
-        const char *names; /* between spaces; a plural s may follow */
         double microseconds;
-    } rows[] = {{" nanosecond nanosec ns ", 1e-3},
-                {" microsecond microsec us ", 1},
-                {" millisecond millisec msec ms ", 1e3},
-                {" second sec s ", 1e6},
-                {" minute min ", 6e7},
-                {" hour hr h ", 3.6e9},
-                {" day d ", 8.64e10},
-                {" week ", 6.048e11}};
-    char name[24];
+        const char *names; /* a plural s may follow each */
+    } rows[] = {{1e-3, "nanosecond nanosec ns"},
+                {1, "microsecond microsec us"},
+                {1e3, "millisecond millisec msec ms"},
+                {1e6, "second sec s"},
+                {6e7, "minute min"},
+                {3.6e9, "hour hr h"},
+                {8.64e10, "day d"},
+                {6.048e11, "week"},
+                {30 * 8.64e10, "month"}};
+    const size_t n_rows = sizeof rows / sizeof *rows - (calendar != CF_360_DAY);
 
-    for (size_t i = 0; i < bytes && i < sizeof name - 3; i++)
-        name[i + 1] = (char)tolower((unsigned char)word[i]);
-    if (bytes == 0 || bytes > sizeof name - 3)
-        return false;
-    name[0] = ' ';
-    for (int plural = 0; plural < 2; plural++) {
-        if (plural && (bytes < 2 || name[bytes] != 's'))
-            return false;
-        bytes -= (size_t)plural;
-        memcpy(name + 1 + bytes, " ", 2);
-        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-            if (strstr(rows[i].names, name)) {
-                *microseconds = rows[i].microseconds;
-                return true;
-            }
-        if (calendar == CF_360_DAY && strcmp(name, " month ") == 0) {
-            *microseconds = 30 * (long double)day_us;
-            return true;
+    for (size_t i = 0; i < n_rows; i++)
+        for (const char *at = rows[i].names; *at; at += strspn(at, " ")) {
+            const size_t n = strcspn(at, " ");
+            const bool plural = bytes == n + 1 && tolower((unsigned char)name[n]) == 's';
+
+            if ((bytes == n || plural) && strncasecmp(name, at, n) == 0)
+                return rows[i].microseconds;
+            at += n;
         }
-    }
-    return false;
+    return 0;
 }
 
 bool cf_units_parse(const char *text, enum cf_calendar calendar, struct cf_units *out)
@@ -344,15 +278,13 @@ bool cf_units_parse(const char *text, enum cf_calendar calendar, struct cf_units
     enum cf_part finest;
     int64_t minutes;
 
-    *out = (struct cf_units){.calendar = calendar};
-    if (!read_unit(at, word, calendar, &out->microseconds))
-        return false;
+    *out = (struct cf_units){.calendar = calendar,
+                             .microseconds = unit_length(at, word, calendar)};
     at += word;
     at += strspn(at, " ");
-    if (strncasecmp(at, "since ", 6) != 0)
+    if (out->microseconds == 0 || strncasecmp(at, "since ", 6) != 0)
         return false;
-    at += 6 + strspn(at + 6, " ");
-    at = cf_date_parse(at, true, &date, &finest);
+    at = cf_date_parse(at + 6 + strspn(at + 6, " "), true, &date, &finest);
     if (!at || !read_zone(at, &minutes))
         return false;
     out->since = cf_date_instant(calendar, &date);

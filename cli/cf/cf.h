@@ -34,13 +34,14 @@ enum cf_part {
 struct cf_date {
     int64_t part[7]; /* by CF_* */
 };
-/* An instant: microseconds since 1970-01-01 in its calendar. No instant: */
+/* An instant: microseconds since 1970-01-01 of the Gregorian calendar, or since a day of
+ * another calendar. No instant: */
 #define CF_NO_TIME INT64_MIN
 
 /* The instant of a date; CF_NO_TIME if the calendar lacks it. */
 int64_t cf_date_instant(enum cf_calendar calendar, const struct cf_date *date);
 void cf_instant_date(enum cf_calendar calendar, int64_t instant, struct cf_date *out);
-/* The last instant of a period: of the month, if `finest` is CF_MONTH. */
+/* The first instant after a period: after the month, if `finest` is CF_MONTH. */
 int64_t cf_period_end(enum cf_calendar calendar, const struct cf_date *date,
                       enum cf_part finest);
 /* Reads a date in the form of ISO 8601, or the beginning of one, and sets *finest to its
@@ -69,7 +70,8 @@ int64_t cf_units_instant(const struct cf_units *units, long double value);
 enum cf_kind {
     CF_STORED, /* decoded values are the stored ones */
     CF_NUMBER, /* numbers that are scaled, masked or of another sign */
-    CF_TIME    /* instants */
+    CF_TIME,   /* instants */
+    CF_TEXT    /* bytes that are text in UTF-8 */
 };
 enum {
     CF_MISSING_MAX = 4,
@@ -79,10 +81,12 @@ enum {
  */
 struct cf {
     enum cf_kind kind;
-    const zarr_dtype *type;    /* stored, borrowed */
-    const zarr_dtype *decoded; /* of decoded values; of times: datetime64[us] */
+    const zarr_dtype *type; /* stored, borrowed */
+    const zarr_dtype
+        *decoded;         /* of decoded values; times: datetime64[us], text: string */
+    uint64_t value_bytes; /* stored bytes of a value; of all its characters, if it */
+    bool joins;           /* joins them along the last dimension of the array */
     struct cf_units units;
-    int64_t tick, per_tick;          /* of datetime64: microseconds, or ticks in one */
     double scale, offset, low, high; /* low, high: the valid range */
     bool has_scale, is_masked, is_unsigned, is_signed, is_bool;
     double missing[CF_MISSING_MAX]; /* as stored */
@@ -91,7 +95,7 @@ struct cf {
     int n_flags, n_masks;
     char *meanings; /* flag_meanings; owned, or NULL */
     bool is_longitude, is_latitude;
-    char *unit, *name; /* attributes units; long_name or standard_name; owned, or NULL */
+    char *unit; /* attribute units; owned, or NULL */
 };
 /* Reads the attributes of an array. type: of its elements, or of a field. */
 int cf_find(struct cli *cli, const zarr_array *array, const zarr_dtype *type,
@@ -101,7 +105,7 @@ void cf_free(struct cf *cf);
     {                                                                                    \
         "decode", 0, 0, NULL, NULL,                                                      \
             "decode values by the CF conventions, as xarray does: scale_factor, "        \
-            "add_offset, missing values, _Unsigned, times and booleans"                  \
+            "add_offset, missing values, _Unsigned, times, booleans and text in bytes"   \
     }
 /* Whether --decode or ZARRC_DECODE=1 is given. */
 bool cf_is_wanted(const struct cli *cli);
@@ -114,26 +118,30 @@ int64_t cf_time(const struct cf *cf, const void *element);
 /* Appends the meanings of a decoded element that has flags, as "cloud|snow". Returns
  * false if there are none. */
 bool cf_flags_print(const struct cf *cf, const void *decoded, struct cli_string *out);
-/* Decodes n elements into elements of cf->decoded. */
+/* Decodes n values into elements of cf->decoded. Text points into `elements`. */
 void cf_decode(const struct cf *cf, const void *elements, uint64_t n, void *out);
 
 /* ---- coordinates and regions (region.c) ---- */
 
-union cf_value {
-    double number;
-    int64_t time; /* an instant */
-};
 /* The values of a coordinate array. Zero it before use. */
 struct cf_coordinate {
     struct cf cf;
     zarr_array *array;
     uint64_t n;
-    union cf_value *value; /* of all elements */
+    double *value; /* numbers, instants, or indices of `text`; NaN: missing */
+    char **text;   /* n_text labels of an array of text; else NULL */
+    uint64_t n_text;
 };
 /* Finds the array `name` in the group of `path` or in one of the groups above, and reads
- * it. out->array is NULL if there is none, or if its elements are not numbers. */
+ * it. out->array is NULL if there is none, or if its elements are neither numbers nor
+ * text. */
 int cf_coordinate_read(struct cli *cli, zarr_store *store, const char *path,
                        const char *name, struct cf_coordinate *out);
+/* The same for a part, as "10:20", of a coordinate of one dimension with this length.
+ * Other coordinates count as none. */
+int cf_coordinate_read_part(struct cli *cli, zarr_store *store, const char *path,
+                            const char *name, const char *part, uint64_t length,
+                            struct cf_coordinate *out);
 void cf_coordinate_free(struct cf_coordinate *c);
 /* Appends value i as text. */
 void cf_coordinate_print(const struct cf_coordinate *c, uint64_t i,

@@ -1,7 +1,7 @@
 /*
  * cf/decode.c - decodes stored elements by the CF conventions, as xarray.decode_cf():
- * scale_factor, add_offset, _FillValue, missing_value, _Unsigned, times and booleans.
- * Unlike xarray, it also takes values outside of the valid range as missing.
+ * scale_factor, add_offset, _FillValue, missing_value, _Unsigned, times, booleans and
+ * text. Unlike xarray, it also takes values outside of the valid range as missing.
  */
 #include "cf/cf.h"
 
@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /* ---- attributes ---- */
 
@@ -20,34 +21,37 @@ static char *attribute_text(const char *attributes, const char *key)
     return value ? cli_json_unquote(value, n) : NULL;
 }
 
-static bool read_number(const char *json, size_t bytes, double *out)
-{
-    char *text = *json == '"' ? cli_json_unquote(json, bytes)
-                              : cli_format("%.*s", (int)bytes, json);
-    const bool ok = text && bytes < 64 && cli_parse_f64(text, out);
-
-    free(text);
-    return ok;
-}
-
 /* Reads a number, or up to `most` numbers of a list. Returns how many. */
 static int attribute_numbers(const char *attributes, const char *key, double *out,
                              int most)
 {
     size_t n = 0;
     const char *value = cli_json_member(attributes, key, &n);
+    const bool is_list = value && *value == '[';
+    bool ok = value != NULL;
     int count = 0;
 
-    if (!value || *value != '[')
-        return value && read_number(value, n, out) ? 1 : 0;
-    while (count < most) {
-        const char *item = cli_json_item(value, (size_t)count, &n);
+    while (ok && count < most) {
+        const char *item = is_list ? cli_json_item(value, (size_t)count, &n) : value;
+        char *text = !item          ? NULL
+                     : *item == '"' ? cli_json_unquote(item, n)
+                                    : cli_format("%.*s", (int)n, item);
 
-        if (!item || !read_number(item, n, &out[count]))
-            break;
-        count++;
+        ok = text && cli_parse_f64(text, &out[count]);
+        count += ok;
+        free(text);
+        ok = ok && is_list;
     }
     return count;
+}
+
+static bool attribute_is(const char *attributes, const char *key, const char *word)
+{
+    char *text = attribute_text(attributes, key);
+    const bool same = text && strcmp(text, word) == 0;
+
+    free(text);
+    return same;
 }
 
 /* Whether units are "degrees_east", "degree_E" and so on, or the same of the north. */
@@ -63,18 +67,11 @@ static bool is_degrees(const char *unit, const char *toward)
 
 static void find_direction(struct cf *cf, const char *attributes)
 {
-    char *standard = attribute_text(attributes, "standard_name");
-
-    cf->is_longitude =
-        is_degrees(cf->unit, "east") || (standard && strcmp(standard, "longitude") == 0 &&
-                                         (!cf->unit || strcmp(cf->unit, "degrees") == 0));
-    cf->is_latitude =
-        is_degrees(cf->unit, "north") || (standard && strcmp(standard, "latitude") == 0);
-    cf->name = attribute_text(attributes, "long_name");
-    if (!cf->name)
-        cf->name = standard;
-    else
-        free(standard);
+    cf->is_longitude = is_degrees(cf->unit, "east") ||
+                       (attribute_is(attributes, "standard_name", "longitude") &&
+                        (!cf->unit || strcmp(cf->unit, "degrees") == 0));
+    cf->is_latitude = is_degrees(cf->unit, "north") ||
+                      attribute_is(attributes, "standard_name", "latitude");
 }
 
 /* ---- what the attributes say ---- */
@@ -93,8 +90,8 @@ static double stored_number(const struct cf *cf, const void *element)
 {
     double v = (double)NAN;
 
-    return zarr_dtype_number(cf->type, element, &v, 1) == 1 ? with_sign(cf, v)
-                                                            : (double)NAN;
+    (void)zarr_dtype_number(cf->type, element, &v, 1);
+    return with_sign(cf, v);
 }
 
 static void find_missing(struct cf *cf, const zarr_array *array, const char *attributes)
@@ -113,66 +110,73 @@ static void find_missing(struct cf *cf, const zarr_array *array, const char *att
         if (!isnan(v[i]))
             cf->missing[cf->n_missing++] = with_sign(cf, v[i]);
     }
-    cf->low = -(double)INFINITY;
-    cf->high = (double)INFINITY;
-    if (attribute_numbers(attributes, "valid_range", v, 2) == 2) {
-        cf->low = v[0];
-        cf->high = v[1];
-    } else {
-        attribute_numbers(attributes, "valid_min", &cf->low, 1);
-        attribute_numbers(attributes, "valid_max", &cf->high, 1);
+    v[0] = v[1] = (double)NAN; /* no limit */
+    if (attribute_numbers(attributes, "valid_range", v, 2) != 2) {
+        v[0] = v[1] = (double)NAN;
+        attribute_numbers(attributes, "valid_min", &v[0], 1);
+        attribute_numbers(attributes, "valid_max", &v[1], 1);
     }
-    cf->low = isnan(cf->low) ? -(double)INFINITY : cf->low;
-    cf->high = isnan(cf->high) ? (double)INFINITY : cf->high;
+    cf->low = v[0];
+    cf->high = v[1];
     cf->is_masked = cf->n_missing > 0 || isfinite(cf->low) || isfinite(cf->high);
 }
 
 static void find_packing(struct cf *cf, const char *attributes)
 {
     const uint32_t kind = zarr_dtype_kind(cf->type);
-    char *sign = attribute_text(attributes, "_Unsigned");
 
-    cf->is_unsigned = sign && kind == ZARR_KIND_INT && strcmp(sign, "true") == 0;
-    cf->is_signed = sign && kind == ZARR_KIND_UINT && strcmp(sign, "false") == 0;
-    free(sign);
-    sign = attribute_text(attributes, "dtype");
+    cf->is_unsigned =
+        kind == ZARR_KIND_INT && attribute_is(attributes, "_Unsigned", "true");
+    cf->is_signed =
+        kind == ZARR_KIND_UINT && attribute_is(attributes, "_Unsigned", "false");
     cf->is_bool =
-        sign && strcmp(sign, "bool") == 0 && zarr_dtype_item_bytes(cf->type) == 1;
-    free(sign);
+        attribute_is(attributes, "dtype", "bool") && zarr_dtype_item_bytes(cf->type) == 1;
     cf->scale = 1;
     cf->has_scale = attribute_numbers(attributes, "scale_factor", &cf->scale, 1) == 1;
     if (attribute_numbers(attributes, "add_offset", &cf->offset, 1) == 1)
         cf->has_scale = true;
 }
 
-/* datetime64: how many microseconds a tick has, or ticks a microsecond. */
-static bool find_tick(struct cf *cf)
+/* datetime64 counts "D", "h", "m", "s", "ms" and so on since 1970. */
+static void find_datetime(struct cf *cf)
 {
-    static const struct {
-        const char *unit;
-        int64_t tick, per_tick;
-    } rows[] = {{"W", INT64_C(604800000000), 1},
-                {"D", INT64_C(86400000000), 1},
-                {"h", INT64_C(3600000000), 1},
-                {"m", 60000000, 1},
-                {"s", 1000000, 1},
-                {"ms", 1000, 1},
-                {"us", 1, 1},
-                {"ns", 1, 1000},
-                {"ps", 1, 1000000},
-                {"fs", 1, 1000000000}};
-    const char *text = zarr_dtype_v2(cf->type), *unit = text ? strchr(text, '[') : NULL;
+    const char *name = zarr_dtype_v2(cf->type), *unit = name ? strchr(name, '[') : NULL;
+    char *units;
 
-    for (size_t i = 0; unit && i < sizeof rows / sizeof *rows; i++) {
-        const size_t n = strlen(rows[i].unit);
+    if (!unit)
+        return;
+    unit++;
+    units = strcmp(unit, "m]") == 0 ? cli_strdup("minutes since 1970-01-01")
+            : strcmp(unit, "W]") == 0
+                ? cli_strdup("weeks since 1970-01-01")
+                : cli_format("%.*s since 1970-01-01", (int)strcspn(unit, "]"), unit);
+    if (cf_units_parse(units, CF_PROLEPTIC, &cf->units))
+        cf->kind = CF_TIME;
+    free(units);
+}
 
-        if (strncmp(unit + 1, rows[i].unit, n) == 0 && unit[n + 1] == ']') {
-            cf->tick = rows[i].tick;
-            cf->per_tick = rows[i].per_tick;
-            return true;
-        }
+/* Text in bytes. Characters are joined along their last dimension. */
+static const char *find_text(struct cli *cli, struct cf *cf, const zarr_array *array,
+                             const char *shown)
+{
+    const int32_t ndim = zarr_array_ndim(array);
+    const char *last = ndim > 0 ? zarr_array_dimension_name(array, ndim - 1) : NULL;
+    char *encoding = attribute_text(zarr_array_attributes(array), "_Encoding");
+
+    cf->kind = CF_TEXT;
+    cf->joins = ndim > 0 && zarr_array_dtype(array) == cf->type && cf->value_bytes == 1 &&
+                (encoding || (last && (strstr(last, "str") || strstr(last, "char"))));
+    if (cf->joins)
+        cf->value_bytes = zarr_array_shape(array)[ndim - 1];
+    if (encoding && strcasecmp(encoding, "utf-8") != 0 &&
+        strcasecmp(encoding, "utf8") != 0 && strcasecmp(encoding, "ascii") != 0) {
+        cli_warn(cli, "%s: the text stays bytes: its encoding is \"%s\"", shown,
+                 encoding);
+        cf->kind = CF_STORED;
+        cf->joins = false;
     }
-    return false;
+    free(encoding);
+    return cf->kind == CF_TEXT ? "string" : NULL;
 }
 
 static void find_time(struct cli *cli, struct cf *cf, const char *attributes,
@@ -192,21 +196,27 @@ static void find_time(struct cli *cli, struct cf *cf, const char *attributes,
     free(calendar);
 }
 
+/* The name of the type of decoded numbers and times; NULL: the stored type. */
 static const char *decoded_name(const struct cf *cf)
 {
-    const uint64_t bytes = zarr_dtype_item_bytes(cf->type);
     static const char *const names[2][4] = {{"int8", "int16", "int32", "int64"},
                                             {"uint8", "uint16", "uint32", "uint64"}};
+    const uint64_t bytes = zarr_dtype_item_bytes(cf->type);
 
     if (cf->kind == CF_TIME)
         return "<M8[us]";
     if (cf->has_scale)
         return "float64";
-    if (cf->is_bool && !cf->is_masked)
-        return "bool";
-    if (cf->is_masked)
+    if (cf->is_masked && zarr_dtype_kind(cf->type) != ZARR_KIND_FLOAT)
         return bytes <= 2 ? "float32" : "float64";
-    return names[cf->is_unsigned][bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : 3];
+    if (cf->is_bool)
+        return "bool";
+    if (cf->is_unsigned || cf->is_signed)
+        return names[cf->is_unsigned][bytes == 1   ? 0
+                                      : bytes == 2 ? 1
+                                      : bytes == 4 ? 2
+                                                   : 3];
+    return NULL;
 }
 
 bool cf_is_number(const zarr_dtype *type)
@@ -217,34 +227,42 @@ bool cf_is_number(const zarr_dtype *type)
            (kind == ZARR_KIND_INT || kind == ZARR_KIND_UINT || kind == ZARR_KIND_FLOAT);
 }
 
+/* Reads the attributes of numbers. Returns the name of the decoded type, or NULL. */
+static const char *find_numbers(struct cli *cli, struct cf *cf, const zarr_array *array,
+                                const char *shown)
+{
+    const char *attributes = zarr_array_attributes(array), *name;
+
+    find_packing(cf, attributes);
+    cf->meanings = attribute_text(attributes, "flag_meanings");
+    cf->n_flags = attribute_numbers(attributes, "flag_values", cf->flag, CF_FLAGS_MAX);
+    cf->n_masks = attribute_numbers(attributes, "flag_masks", cf->mask, CF_FLAGS_MAX);
+    find_missing(cf, array, attributes);
+    find_time(cli, cf, attributes, shown);
+    name = decoded_name(cf);
+    if (cf->kind == CF_STORED && (name || cf->is_masked))
+        cf->kind = CF_NUMBER;
+    return name;
+}
+
 int cf_find(struct cli *cli, const zarr_array *array, const zarr_dtype *type,
             const char *shown, struct cf *out)
 {
-    const char *attributes = zarr_array_attributes(array), *name = NULL;
+    const uint32_t kind = zarr_dtype_kind(type);
+    const char *name = NULL;
     zarr_error err = {0};
     zarr_status st = ZARR_OK;
 
     *out = (struct cf){.type = type, .decoded = type};
-    out->unit = attribute_text(attributes, "units");
-    find_direction(out, attributes);
-    if (zarr_dtype_kind(type) == ZARR_KIND_DATETIME) {
-        out->units.calendar = CF_PROLEPTIC;
-        out->kind = find_tick(out) ? CF_TIME : CF_STORED;
-        return CLI_OK;
-    }
-    if (!cf_is_number(type))
-        return CLI_OK;
-    find_packing(out, attributes);
-    out->meanings = attribute_text(attributes, "flag_meanings");
-    out->n_flags = attribute_numbers(attributes, "flag_values", out->flag, CF_FLAGS_MAX);
-    out->n_masks = attribute_numbers(attributes, "flag_masks", out->mask, CF_FLAGS_MAX);
-    find_missing(out, array, attributes);
-    find_time(cli, out, attributes, shown);
-    if (out->kind == CF_TIME || out->has_scale || out->is_unsigned || out->is_signed ||
-        out->is_bool || (out->is_masked && zarr_dtype_kind(type) != ZARR_KIND_FLOAT))
-        name = decoded_name(out);
-    if (out->kind == CF_STORED && (name || out->is_masked))
-        out->kind = CF_NUMBER;
+    out->value_bytes = zarr_dtype_item_bytes(type);
+    out->unit = attribute_text(zarr_array_attributes(array), "units");
+    find_direction(out, zarr_array_attributes(array));
+    if (kind == ZARR_KIND_DATETIME)
+        find_datetime(out);
+    else if (kind == ZARR_KIND_BYTES)
+        name = find_text(cli, out, array, shown);
+    else if (cf_is_number(type))
+        name = find_numbers(cli, out, array, shown);
     if (name)
         st = zarr_dtype_find(&out->decoded, cli->ctx, name, &err);
     return st ? cli_fail(cli, st, &err, "cannot decode %s", shown) : CLI_OK;
@@ -260,7 +278,6 @@ bool cf_is_wanted(const struct cli *cli)
 void cf_free(struct cf *cf)
 {
     free(cf->unit);
-    free(cf->name);
     free(cf->meanings);
     *cf = (struct cf){0};
 }
@@ -288,14 +305,10 @@ int64_t cf_time(const struct cf *cf, const void *element)
 {
     int64_t ticks;
 
-    if (cf->tick == 0)
+    if (zarr_dtype_kind(cf->type) != ZARR_KIND_DATETIME)
         return cf_units_instant(&cf->units, cf_number(cf, element));
     memcpy(&ticks, element, sizeof ticks);
-    if (ticks == INT64_MIN || ticks > INT64_MAX / cf->tick ||
-        ticks < -(INT64_MAX / cf->tick))
-        return CF_NO_TIME;
-    return ticks * cf->tick / cf->per_tick -
-           (ticks * cf->tick % cf->per_tick < 0); /* rounded down */
+    return ticks == INT64_MIN ? CF_NO_TIME : cf_units_instant(&cf->units, ticks);
 }
 
 static bool has_flag(const struct cf *cf, double v, int i)
@@ -331,11 +344,11 @@ bool cf_flags_print(const struct cf *cf, const void *decoded, struct cli_string 
 }
 
 /* One element as a number of the decoded type. */
-static void decode_number(const struct cf *cf, const char *element, size_t bytes,
-                          char *out)
+static void decode_number(const struct cf *cf, const char *element, char *out)
 {
     const double v = cf_number(cf, element);
     const float narrow = (float)v;
+    const size_t bytes = (size_t)cf->value_bytes;
 
     if (!cf->has_scale && (cf->decoded == cf->type || !cf->is_masked)) {
         memcpy(out, element, bytes); /* a masked float, or bits of another sign */
@@ -352,20 +365,25 @@ static void decode_number(const struct cf *cf, const char *element, size_t bytes
 
 void cf_decode(const struct cf *cf, const void *elements, uint64_t n, void *out)
 {
-    const size_t bytes = (size_t)zarr_dtype_item_bytes(cf->type);
     const size_t decoded = (size_t)zarr_dtype_item_bytes(cf->decoded);
     const char *from = elements;
     char *to = out;
 
-    for (uint64_t i = 0; i < n; i++, from += bytes, to += decoded) {
+    for (uint64_t i = 0; i < n; i++, from += cf->value_bytes, to += decoded) {
         if (cf->kind == CF_TIME) {
             const int64_t t = cf_time(cf, from);
 
             memcpy(to, &t, sizeof t);
         } else if (cf->kind == CF_NUMBER) {
-            decode_number(cf, from, bytes, to);
+            decode_number(cf, from, to);
+        } else if (cf->kind == CF_TEXT) {
+            zarr_vlen text = {.data = from, .bytes = cf->value_bytes};
+
+            while (text.bytes > 0 && from[text.bytes - 1] == '\0')
+                text.bytes--;
+            memcpy(to, &text, sizeof text);
         } else {
-            memcpy(to, from, bytes);
+            memcpy(to, from, (size_t)cf->value_bytes);
         }
     }
 }

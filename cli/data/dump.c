@@ -33,8 +33,9 @@ struct sink {
     size_t item_bytes;      /* of it */
     struct cf cf;           /* with --decode; else kind is CF_STORED */
     size_t stored_bytes;    /* of an element that is read */
+    uint64_t n_joined;      /* elements of one item: characters, else 1 */
     struct cli_field field;
-    int32_t ndim; /* the field's subarray included */
+    int32_t ndim; /* the field's subarray included, without joined characters */
     uint64_t shape[ZARR_MAX_RANK], at[ZARR_MAX_RANK];
     size_t width; /* of a column of the format text */
     struct cli_string text, element;
@@ -167,7 +168,6 @@ static void join_lines(struct sink *s)
 static bool add_meaning(struct sink *s, const unsigned char *data, bool quoted)
 {
     struct cli_string text = {0};
-    char *json = NULL;
     bool is_done = true;
     int64_t instant;
 
@@ -178,10 +178,9 @@ static bool add_meaning(struct sink *s, const unsigned char *data, bool quoted)
         is_done = cf_flags_print(&s->cf, data, &text);
     }
     if (is_done && quoted)
-        json = cli_json_quote(text.text);
-    if (is_done)
-        cli_string_printf(&s->element, "%s", json ? json : text.text);
-    free(json);
+        cli_string_add_quoted(&s->element, text.text);
+    else if (is_done)
+        cli_string_add(&s->element, text.text, text.n_bytes);
     cli_string_free(&text);
     return is_done;
 }
@@ -393,6 +392,7 @@ static int put_read(struct stream *s, const struct slot *slot, uint64_t n)
 {
     struct sink *sink = s->sink;
 
+    n /= sink->n_joined;
     if (sink->cf.kind == CF_STORED)
         return put_box(sink, slot->data, n);
     cf_decode(&sink->cf, slot->data, n, s->decoded);
@@ -419,7 +419,8 @@ static int stream_all(struct stream *s)
     if (s->sink->dump->progress)
         cli_progress_begin(
             &progress, cli, s->sink->dump->progress,
-            cli_mul(cli_product(s->sink->ndim, s->sink->shape), s->sink->item_bytes), 0);
+            cli_mul(zarr_selection_n_items(s->outer), n_values * s->sink->stored_bytes),
+            0);
     for (; more && !st && !rc; n_boxes++) {
         struct slot *now = &s->slots[n_boxes % 2], *next = &s->slots[(n_boxes + 1) % 2];
         const uint64_t n = now->box.n_items * n_values;
@@ -434,7 +435,7 @@ static int stream_all(struct stream *s)
             st = start(s, next, &err);
         if (!st)
             rc = put_read(s, now, n);
-        done += n * s->sink->item_bytes;
+        done += n * s->sink->stored_bytes;
         slot_clear(now);
         cli_progress_update(&progress, done, 0);
     }
@@ -460,8 +461,9 @@ static int stream(struct sink *sink, zarr_selection *selection)
     s.salvage.cli = sink->dump->cli;
     s.salvage.array = node->array;
     s.salvage.nan = !sink->dump->lost_fill;
-    cli_boxes_init(&s.boxes, sink->ndim - sink->field.ndim, sink->shape, unit, max_items,
-                   true);
+    max_items = max_items < sink->n_joined ? sink->n_joined : max_items;
+    cli_boxes_init(&s.boxes, zarr_selection_ndim(selection),
+                   zarr_selection_shape(selection), unit, max_items, true);
     s.slot_bytes = cli_boxes_max_items(&s.boxes) * bytes;
     if (decodes)
         s.decoded = cli_alloc((size_t)(cli_boxes_max_items(&s.boxes) * more) + 1);
@@ -524,26 +526,49 @@ static int refuse_csv(const struct sink *s)
     return rc;
 }
 
-/* Sets the type to write, with --decode that of decoded values. */
-static int find_type(struct sink *s)
+/* Whether a region takes one index along the last dimension, which it removes. */
+static bool drops_last(const char *region, int32_t ndim)
+{
+    int32_t n = 0;
+    bool drops = false;
+
+    for (const char *at = region ? region : ""; *at; n++) {
+        const size_t bytes = cf_item_bytes(at);
+
+        drops = strcspn(at, ":[.") >= bytes;
+        at += bytes + (at[bytes] == ',');
+    }
+    return drops && (n == ndim || strchr(region, '.'));
+}
+
+/* Finds what --decode makes of the elements. */
+static int find_decoding(struct sink *s)
 {
     const struct cli_node *node = s->dump->node;
     const bool is_binary = s->style == STYLE_NPY || s->style == STYLE_RAW;
-    int rc = CLI_OK;
+    int rc = cf_find(s->dump->cli, node->array, s->type, node->shown, &s->cf);
+    char name[32];
 
-    s->type = s->field.type;
-    s->stored_bytes = (size_t)zarr_dtype_item_bytes(s->type);
-    if (cf_is_wanted(s->dump->cli)) {
-        rc = cf_find(s->dump->cli, node->array, s->type, node->shown, &s->cf);
-        s->type = s->cf.decoded;
+    if (rc)
+        return rc;
+    s->type = s->cf.decoded;
+    if (is_binary && s->cf.kind == CF_TIME && s->cf.units.calendar > CF_PROLEPTIC)
+        return cli_error(s->dump->cli, CLI_UNSUPPORTED,
+                         "Choose --format=elements (or text, csv, json).",
+                         "%s: the format %s has only dates of the Gregorian calendar",
+                         node->shown, s->dump->format);
+    if (s->cf.joins && !drops_last(node->region, zarr_array_ndim(node->array))) {
+        s->n_joined = s->shape[--s->ndim] ? s->shape[s->ndim] : 1;
+        s->cf.value_bytes = s->n_joined;
     }
-    s->item_bytes = (size_t)zarr_dtype_item_bytes(s->type);
-    if (!rc && is_binary && s->cf.kind == CF_TIME && s->cf.units.calendar > CF_PROLEPTIC)
-        rc = cli_error(s->dump->cli, CLI_UNSUPPORTED,
-                       "Choose --format=elements (or text, csv, json).",
-                       "%s: the format %s has only dates of the Gregorian calendar",
-                       node->shown, s->dump->format);
-    return rc;
+    if (!is_binary || s->cf.kind != CF_TEXT)
+        return CLI_OK;
+    s->cf.kind = CF_STORED;
+    (void)snprintf(name, sizeof name, "|S%" PRIu64, s->cf.value_bytes);
+    return zarr_dtype_find(&s->type, s->dump->cli->ctx, name, NULL) == ZARR_OK
+               ? CLI_OK
+               : cli_error(s->dump->cli, CLI_UNSUPPORTED, NULL, "%s: no type %s",
+                           node->shown, name);
 }
 
 int cli_dump(const struct cli_dump *dump)
@@ -555,14 +580,20 @@ int cli_dump(const struct cli_dump *dump)
 
     if (!rc)
         rc = cli_node_select(dump->cli, node, node->array, &selection);
-    if (!rc)
-        rc = find_type(&s);
     if (rc)
         goto out;
+    s.type = s.field.type;
+    s.stored_bytes = (size_t)zarr_dtype_item_bytes(s.type);
+    s.n_joined = 1;
     s.ndim = zarr_selection_ndim(selection);
     memcpy(s.shape, zarr_selection_shape(selection), (size_t)s.ndim * sizeof *s.shape);
     for (int32_t d = 0; d < s.field.ndim && s.ndim < ZARR_MAX_RANK; d++)
         s.shape[s.ndim++] = s.field.shape[d];
+    if (cf_is_wanted(dump->cli))
+        rc = find_decoding(&s);
+    s.item_bytes = (size_t)zarr_dtype_item_bytes(s.type);
+    if (rc)
+        goto out;
     if (zarr_dtype_variable(s.type) && (s.style == STYLE_NPY || s.style == STYLE_RAW))
         rc = cli_error(dump->cli, CLI_UNSUPPORTED,
                        "Choose --format=elements (or text, csv, json).",

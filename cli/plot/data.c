@@ -28,20 +28,6 @@ static int64_t clip(int64_t v, int64_t n, bool down)
     return v < 0 ? 0 : v > n ? n : v;
 }
 
-/* Parses "[1,2]", which the library has already accepted. */
-static void read_list(const char *at, size_t bytes, struct dim_region *p)
-{
-    char *end;
-
-    p->list = cli_alloc(bytes * sizeof *p->list); /* an index has a comma or bracket */
-    for (const char *next = at + 1; next < at + bytes; next = end + strspn(end, ", ")) {
-        p->list[p->n_list] = strtoll(next, &end, 10);
-        if (end == next)
-            break;
-        p->n_list++;
-    }
-}
-
 /* Parses "a:b:c", "7" or "[1,2]", which the library has already accepted. */
 static void read_dim(const char *at, size_t bytes, uint64_t length, struct dim_region *p)
 {
@@ -58,8 +44,7 @@ static void read_dim(const char *at, size_t bytes, uint64_t length, struct dim_r
     p->is_list = bytes && *at == '[';
     snprintf(p->text, sizeof p->text, "%.*s", (int)(bytes < 31 ? bytes : 31),
              p->is_list && bytes > 31 ? "[...]" : at);
-    if (p->is_list)
-        read_list(at, bytes, p);
+    p->item = cli_format("%.*s", (int)bytes, at);
     if (p->is_list || bytes >= sizeof item)
         return;
     memcpy(item, at, bytes);
@@ -428,7 +413,7 @@ int cli_plot_read(const struct plot_request *request, struct plot_data *out)
         rc = cli_plot_coordinates(&r);
 out:
     for (int32_t d = 0; d < zarr_array_ndim(r.array); d++)
-        free(r.dims[d].list);
+        free(r.dims[d].item);
     cf_free(&r.cf);
     free(r.axis[0].list);
     free(r.axis[1].list);

@@ -10,8 +10,7 @@
 struct dim_region {
     bool is_index, is_list;
     int64_t start, step;
-    int64_t *list; /* owned */
-    uint64_t n_list;
+    char *item; /* of the region, owned; NULL: all */
     char text[32];
 };
 

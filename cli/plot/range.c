@@ -142,83 +142,57 @@ static void unwrap_longitudes(struct cf_coordinate *c)
     bool is_far = false;
 
     for (uint64_t i = 1; i < c->n; i++) {
-        const double turn = c->value[i].number - c->value[i - 1].number;
+        const double turn = c->value[i] - c->value[i - 1];
 
         if (isfinite(turn))
-            c->value[i].number -= 360 * round(turn / 360);
-        is_far = is_far || c->value[i].number >= 360;
+            c->value[i] -= 360 * round(turn / 360);
+        is_far = is_far || c->value[i] >= 360;
     }
-    is_far = is_far && c->value[0].number > 180;
+    is_far = is_far && c->value[0] > 180;
     for (uint64_t i = 0; i < c->n && is_far; i++)
-        c->value[i].number -= 360;
+        c->value[i] -= 360;
 }
 
 /* Ticks at round numbers need evenly spaced values. */
 static void find_spacing(struct plot_axis *a)
 {
     const struct cf_coordinate *c = &a->at;
-    const double first = c->value[0].number, last = c->value[c->n - 1].number;
+    const double first = c->value[0], last = c->value[c->n - 1];
     const double spacing = (last - first) / ((double)c->n - 1);
 
-    if (c->cf.kind == CF_TIME || c->n < 2 || !isfinite(spacing) || spacing == 0)
+    if (c->cf.kind == CF_TIME || c->text || c->n < 2 || !isfinite(spacing) ||
+        spacing == 0)
         return;
     for (uint64_t i = 0; i < c->n; i++)
-        if (!(fabs(c->value[i].number - first - (double)i * spacing) <=
-              1e-3 * fabs(spacing)))
+        if (!(fabs(c->value[i] - first - (double)i * spacing) <= 1e-3 * fabs(spacing)))
             return;
     a->is_even = true;
     a->first = first;
     a->spacing = spacing;
 }
 
-/* Keeps of all values of a coordinate those of the axis. False: it does not fit. */
-static bool pick_values(const struct dim_region *p, uint64_t n, struct cf_coordinate *c)
-{
-    union cf_value *value = cli_alloc((size_t)n * sizeof *value);
-    const int64_t all = (int64_t)c->n;
-
-    for (uint64_t i = 0; i < n; i++) {
-        int64_t at = p->list ? p->list[i] : p->start + (int64_t)i * p->step;
-
-        at += at < 0 ? all : 0;
-        if (at < 0 || at >= all || (p->list && p->n_list != n)) {
-            free(value);
-            return false;
-        }
-        value[i] = c->value[at];
-    }
-    free(c->value);
-    c->value = value;
-    c->n = n;
-    return true;
-}
-
+/* Gives the axis the coordinate of its dimension. */
 static int read_axis(struct reading *r, struct plot_axis *a, int32_t dim)
 {
     const uint64_t most = 1u << 22; /* values, to be quick */
-    struct cf_coordinate c = {0};
-    const char *unit;
-    char *name;
+    const char *part = r->dims[dim].item ? r->dims[dim].item : "...", *unit;
+    struct cf_coordinate *c = &a->at;
+    char *name = a->name;
     int rc = CLI_OK;
 
-    if (a->name && zarr_array_shape(r->array)[dim] <= most)
-        rc = cf_coordinate_read(r->q->cli, r->q->node->store, zarr_array_path(r->array),
-                                a->name, &c);
-    if (rc || !c.array || zarr_array_ndim(c.array) != 1 ||
-        c.n != zarr_array_shape(r->array)[dim] || !pick_values(&r->dims[dim], a->n, &c)) {
-        cf_coordinate_free(&c);
+    if (name && a->n <= most)
+        rc = cf_coordinate_read_part(r->q->cli, r->q->node->store,
+                                     zarr_array_path(r->array), name, part,
+                                     zarr_array_shape(r->array)[dim], c);
+    if (rc || !c->array || c->n == 0)
         return rc;
-    }
-    a->at = c; /* moved */
-    if (c.cf.is_longitude && c.cf.kind != CF_TIME)
-        unwrap_longitudes(&a->at);
+    if (c->cf.is_longitude && c->cf.kind != CF_TIME)
+        unwrap_longitudes(c);
     find_spacing(a);
-    a->is_northward =
-        c.cf.is_latitude && c.value[0].number < a->at.value[a->n - 1].number;
-    unit = c.cf.kind == CF_TIME ? NULL : c.cf.unit;
-    name = unit ? cli_format("%s (%s)", a->name, unit) : cli_strdup(a->name);
-    free(a->name);
-    a->name = name;
+    a->is_northward = c->cf.is_latitude && c->value[0] < c->value[a->n - 1];
+    unit = c->cf.kind == CF_TIME ? NULL : c->cf.unit;
+    a->name = unit ? cli_format("%s (%s)", name, unit) : cli_strdup(name);
+    free(name);
     return CLI_OK;
 }
 
