@@ -13,133 +13,51 @@
 
 /* ---- files ---- */
 
-/* A member of a group, with the files below it. */
-struct member {
-    char *name; /* owned */
+/* The files below a node, and the directory of a local store; else NULL. */
+struct counting {
     struct info_files files;
+    char *root;
 };
-
-/* The files of a node, and of each member of a group. */
-struct usage {
-    struct info_files all;
-    struct member *member; /* sorted by name */
-    size_t n_members;
-    size_t prefix_bytes; /* of a key, up to the names of members */
-    char *root;          /* directory of a local store, owned; NULL: another store */
-};
-
-static void usage_free(struct usage *u)
-{
-    for (size_t i = 0; i < u->n_members; i++)
-        free(u->member[i].name);
-    free(u->member);
-    free(u->root);
-}
 
 static void set_root(void *user, const zarr_store_place *place)
 {
-    struct usage *u = user;
+    struct counting *c = user;
     struct stat st;
 
     /* the place of an archive is a file */
     if (strcmp(place->scheme, "file") == 0 && stat(place->prefix, &st) == 0 &&
         S_ISDIR(st.st_mode))
-        u->root = cli_strdup(place->prefix);
+        c->root = cli_strdup(place->prefix);
 }
 
-static int add_member(void *user, const zarr_node_item *item)
-{
-    struct usage *u = user;
-
-    u->member = cli_realloc(u->member, (u->n_members + 1) * sizeof *u->member);
-    u->member[u->n_members++] = (struct member){.name = cli_strdup(item->name)};
-    return 0;
-}
-
-static int by_name(const void *a, const void *b)
-{
-    const struct member *x = a, *y = b;
-
-    return strcmp(x->name, y->name);
-}
-
-/* The first part of a path. */
-static int by_first_part(const void *path, const void *member)
-{
-    const char *name = ((const struct member *)member)->name;
-    const size_t n = strcspn(path, "/");
-    const int order = strncmp(path, name, n);
-
-    return order ? order : name[n] ? -1 : 0;
-}
-
-/* The member whose name is the first part of a path; NULL: there is none. */
-static struct member *find_member(const struct usage *u, const char *path)
-{
-    return u->n_members == 0
-               ? NULL
-               : bsearch(path, u->member, u->n_members, sizeof *u->member, by_first_part);
-}
-
-/* The bytes that a file takes on the disk; 0 if it is gone. POSIX leaves the unit of
- * st_blocks open; Linux, macOS and the BSDs count 512 bytes. */
-static uint64_t allocated_bytes(const char *root, const char *key)
-{
-    char *path = cli_path_join(root, key);
-    struct stat st;
-    const uint64_t n = stat(path, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
-
-    free(path);
-    return n;
-}
-
+/* POSIX leaves the unit of st_blocks open; Linux, macOS and the BSDs count 512 bytes. */
 static int count_file(void *user, const zarr_store_item *item)
 {
-    struct usage *u = user;
-    struct member *m = NULL;
-    uint64_t allocated = 0;
+    struct counting *c = user;
+    char *path = c->root ? cli_path_join(c->root, item->key) : NULL;
+    struct stat st;
 
-    if (item->is_prefix)
-        return cli_is_cancelled();
-    if (u->root)
-        allocated = allocated_bytes(u->root, item->key);
-    m = find_member(u, item->key + u->prefix_bytes);
-    if (m) {
-        m->files.n++;
-        m->files.allocated += allocated;
-    }
-    u->all.n++;
-    u->all.allocated += allocated;
+    c->files.n += !item->is_prefix;
+    if (path && !item->is_prefix && stat(path, &st) == 0)
+        c->files.allocated += (uint64_t)st.st_blocks * 512;
+    free(path);
     return cli_is_cancelled();
 }
 
-/* A store that cannot list everything below the node leaves the numbers unknown. */
-static int get_usage(struct cli *cli, const struct cli_node *node, struct usage *u)
+/* Counts the files of a member of a node; "": of the node itself. A store that cannot
+ * list leaves the numbers unknown. */
+static struct info_files count_files(const struct cli_node *node, const char *member)
 {
-    const zarr_list_options o = {
-        .struct_size = sizeof o, .flags = ZARR_MEMBERS_GO_ON, .cancel = cli_cancel};
-    zarr_error err = {0};
-    zarr_status st = ZARR_OK;
-    bool is_known = false;
+    struct counting c = {{0}, NULL};
+    char *path = cli_path_join(node->path, member);
 
-    *u = (struct usage){.prefix_bytes = strlen(node->path) + (node->path[0] != '\0')};
-    zarr_store_tell_place(node->store, set_root, u);
-    if (node->group)
-        st = zarr_group_list(node->group, add_member, u, &o, &err);
-    if (u->n_members > 1)
-        qsort(u->member, u->n_members, sizeof *u->member, by_name);
-    if (!st)
-        is_known = zarr_store_list(node->store, node->path, ZARR_LIST_RECURSIVE,
-                                   count_file, u, cli_cancel, &err) == ZARR_OK;
-    if (cli_is_cancelled())
-        return cli_fail(cli, ZARR_ERR_CANCELLED, &err, "cannot list %s", node->shown);
-    u->all.is_known = is_known;
-    u->all.is_local = u->root != NULL;
-    for (size_t i = 0; i < u->n_members; i++) {
-        u->member[i].files.is_known = u->all.is_known;
-        u->member[i].files.is_local = u->all.is_local;
-    }
-    return CLI_OK;
+    zarr_store_tell_place(node->store, set_root, &c);
+    c.files.is_known = zarr_store_list(node->store, path, ZARR_LIST_RECURSIVE, count_file,
+                                       &c, cli_cancel, NULL) == ZARR_OK;
+    c.files.is_local = c.root != NULL;
+    free(c.root);
+    free(path);
+    return c.files;
 }
 
 /* ---- stored chunks ---- */
@@ -147,18 +65,14 @@ static int get_usage(struct cli *cli, const struct cli_node *node, struct usage 
 static int get_stats(struct cli *cli, const struct cli_node *node, struct info_stats *s)
 {
     const zarr_io_options io = {.struct_size = sizeof io, .cancel = cli_cancel};
-    struct usage usage = {0};
     zarr_error err = {0};
     zarr_status st;
-    int rc;
 
-    *s = (struct info_stats){.n_total = info_grid_count(node->array)};
+    *s = (struct info_stats){.n_total = info_grid_count(node->array),
+                             .files = count_files(node, "")};
     st = zarr_array_count_stored(node->array, &s->n_objects, &s->bytes, &io, &err);
-    rc = st ? cli_fail(cli, st, &err, "cannot list the chunks of %s", node->shown)
-            : get_usage(cli, node, &usage);
-    s->files = usage.all;
-    usage_free(&usage);
-    return rc;
+    return st ? cli_fail(cli, st, &err, "cannot list the chunks of %s", node->shown)
+              : CLI_OK;
 }
 
 /* ---- groups ---- */
@@ -176,12 +90,11 @@ struct totals {
     uint64_t n_objects, n_total, bytes, decoded;
     struct fault *fault;
     size_t n_faults;
-    struct usage usage;
+    struct info_files files;
 };
 
 static void totals_free(struct totals *t)
 {
-    usage_free(&t->usage);
     for (size_t i = 0; i < t->n_faults; i++) {
         free(t->fault[i].path);
         free(t->fault[i].reason);
@@ -278,7 +191,7 @@ static int get_totals(struct cli *cli, const struct cli_node *node, struct total
     struct cli_tree tree = {0};
     int rc = cli_tree_list(cli, node, &tree);
 
-    *t = (struct totals){0};
+    *t = (struct totals){.files = count_files(node, "")};
     for (size_t i = 0; i < tree.n_items && !rc; i++) {
         const struct cli_tree_item *item = &tree.items[i];
 
@@ -290,7 +203,7 @@ static int get_totals(struct cli *cli, const struct cli_node *node, struct total
             rc = add_broken(cli, node, item->path, t);
     }
     cli_tree_free(&tree);
-    return rc ? rc : get_usage(cli, node, &t->usage);
+    return rc;
 }
 
 static void totals_text(struct cli *cli, const struct totals *t)
@@ -307,7 +220,7 @@ static void totals_text(struct cli *cli, const struct totals *t)
              cli_bytes_text(t->bytes, stored), t->n_objects,
              t->decoded == UINT64_MAX ? "more than 2^64 bytes"
                                       : cli_bytes_text(t->decoded, decoded));
-    info_files_text(cli, &t->usage.all);
+    info_files_text(cli, &t->files);
 }
 
 static void totals_json(struct cli_json *j, const struct totals *t)
@@ -329,7 +242,7 @@ static void totals_json(struct cli_json *j, const struct totals *t)
     info_count_json(cli_key(j, "objects_possible"), t->n_total);
     cli_json_u64(cli_key(j, "bytes"), t->bytes);
     info_count_json(cli_key(j, "decoded_bytes"), t->decoded);
-    info_files_json(j, &t->usage.all);
+    info_files_json(j, &t->files);
     cli_json_end(j);
 }
 
@@ -340,39 +253,57 @@ static const char *kind_name(uint32_t kind)
                                      : "broken";
 }
 
-/* Where the rows of members go. */
-struct children {
-    struct cli *cli;
-    struct cli_json *json;
-    const struct usage *usage; /* NULL: without --stats */
-};
+/* ---- members of a group ---- */
 
 enum {
     MOST_OPENED = 256 /* members: without consolidated metadata each takes a request */
 };
 
-/* A member that is printed. */
+/* A member; with --stats, with its files. */
 struct child {
     char *name; /* owned */
     uint32_t kind;
     zarr_array *array; /* owned; NULL: no array, or it was not opened */
+    struct info_files files;
 };
-struct child_list {
+struct children {
     struct child *item;
     size_t n;
 };
 
 static int add_child(void *user, const zarr_node_item *item)
 {
-    struct child_list *l = user;
+    struct children *l = user;
 
     l->item = cli_realloc(l->item, (l->n + 1) * sizeof *l->item);
     l->item[l->n++] = (struct child){.name = cli_strdup(item->name), .kind = item->kind};
     return 0;
 }
 
+static void open_children(const struct cli_node *node, const struct children *l)
+{
+    const zarr_array_open_options opts = {.struct_size = sizeof opts,
+                                          .cancel = cli_cancel};
+    const size_t most = zarr_group_is_consolidated(node->group) ? l->n : MOST_OPENED;
+
+    for (size_t i = 0; i < l->n && i < most; i++)
+        if (l->item[i].kind == ZARR_NODE_ARRAY &&
+            zarr_group_open_array(&l->item[i].array, node->group, l->item[i].name, &opts,
+                                  NULL) != ZARR_OK)
+            l->item[i].array = NULL;
+}
+
+static void children_free(struct children *l)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        zarr_array_free(l->item[i].array);
+        free(l->item[i].name);
+    }
+    free(l->item);
+}
+
 /* The dimensions of all members with their lengths: "time = 24, lat = 36". */
-static void dimensions_row(struct cli *cli, const struct child_list *l)
+static void dimensions_row(struct cli *cli, const struct children *l)
 {
     struct cli_string all = {0};
 
@@ -394,132 +325,94 @@ static void dimensions_row(struct cli *cli, const struct child_list *l)
     cli_string_free(&all);
 }
 
-static void child_text(const struct children *c, const struct child *m)
+/* Prints the members: dimensions, coordinates, then the others. */
+static void children_text(struct cli *cli, const struct children *l)
 {
-    const struct member *found = c->usage ? find_member(c->usage, m->name) : NULL;
-    char files[64] = "";
-
-    if (found && found->files.is_known)
-        info_files_format(&found->files, files, sizeof files);
-    if (m->array)
-        info_variable_text(c->cli, m->array, m->name, files);
-    else
-        info_row(c->cli, kind_name(m->kind), "%s%s%s", m->name, *files ? "  " : "",
-                 files);
-}
-
-/* Prints the members: dimensions, coordinates, then the others. Frees them. */
-static void children_text(const struct children *c, zarr_group *group,
-                          struct child_list *l)
-{
-    const zarr_array_open_options opts = {.struct_size = sizeof opts,
-                                          .cancel = cli_cancel};
-    const size_t most = zarr_group_is_consolidated(group) ? l->n : MOST_OPENED;
-
-    for (size_t i = 0; i < l->n && i < most; i++)
-        if (l->item[i].kind == ZARR_NODE_ARRAY &&
-            zarr_group_open_array(&l->item[i].array, group, l->item[i].name, &opts,
-                                  NULL) != ZARR_OK)
-            l->item[i].array = NULL;
-    dimensions_row(c->cli, l);
+    dimensions_row(cli, l);
     for (int coordinates = 1; coordinates >= 0; coordinates--)
         for (size_t i = 0; i < l->n; i++) {
             const struct child *m = &l->item[i];
+            char files[64];
 
-            if ((m->array && info_is_coordinate(m->array, m->name)) == coordinates)
-                child_text(c, m);
+            if ((m->array && info_is_coordinate(m->array, m->name)) != coordinates)
+                continue;
+            info_files_format(&m->files, "  ", files, sizeof files);
+            if (m->array)
+                info_variable_text(cli, m->array, m->name, files);
+            else
+                info_row(cli, kind_name(m->kind), "%s%s", m->name, files);
         }
-    for (size_t i = 0; i < l->n; i++) {
-        zarr_array_free(l->item[i].array);
-        free(l->item[i].name);
-    }
-    free(l->item);
 }
 
-static int child_json(void *user, const zarr_node_item *item)
+static void group_text(struct cli *cli, const struct cli_node *node,
+                       const struct totals *totals, const struct children *l)
 {
-    const struct children *c = user;
-    const struct member *m = c->usage ? find_member(c->usage, item->name) : NULL;
-
-    cli_json_object(c->json);
-    cli_json_text(cli_key(c->json, "name"), item->name);
-    cli_json_text(cli_key(c->json, "kind"), kind_name(item->kind));
-    if (m)
-        info_files_json(c->json, &m->files);
-    cli_json_end(c->json);
-    return 0;
+    cli_line(cli, "%s\n", node->shown);
+    info_row(cli, "group", "Zarr v%d%s", (int)node->zarr_format,
+             zarr_group_is_consolidated(node->group) ? ", consolidated metadata" : "");
+    if (totals)
+        totals_text(cli, totals);
+    if (totals)
+        info_store_text(cli, node->store);
+    info_attributes(cli, zarr_group_attributes(node->group));
+    open_children(node, l);
+    children_text(cli, l);
 }
 
-static zarr_status group_json(struct cli *cli, const struct cli_node *node,
-                              zarr_group *group, const struct totals *totals,
-                              zarr_error *err)
+static void group_json(struct cli *cli, const struct cli_node *node,
+                       const struct totals *totals, const struct children *l)
 {
-    const zarr_list_options o = {
-        .struct_size = sizeof o, .flags = ZARR_MEMBERS_GO_ON, .cancel = cli_cancel};
     struct cli_json *j = cli_json(cli);
-    struct children children = {.json = j, .usage = totals ? &totals->usage : NULL};
-    zarr_status st;
 
     cli_json_object(j);
     cli_json_text(cli_key(j, "node"), node->shown);
     cli_json_text(cli_key(j, "path"), node->path);
     cli_json_text(cli_key(j, "kind"), "group");
     cli_json_i64(cli_key(j, "zarr_format"), node->zarr_format);
-    cli_json_bool(cli_key(j, "consolidated"), zarr_group_is_consolidated(group) != 0);
-    cli_json_raw(cli_key(j, "attributes"), zarr_group_attributes(group));
+    cli_json_bool(cli_key(j, "consolidated"),
+                  zarr_group_is_consolidated(node->group) != 0);
+    cli_json_raw(cli_key(j, "attributes"), zarr_group_attributes(node->group));
     cli_json_array(cli_key(j, "children"));
-    st = zarr_group_list(group, child_json, &children, &o, err);
+    for (size_t i = 0; i < l->n; i++) {
+        cli_json_object(j);
+        cli_json_text(cli_key(j, "name"), l->item[i].name);
+        cli_json_text(cli_key(j, "kind"), kind_name(l->item[i].kind));
+        if (totals)
+            info_files_json(j, &l->item[i].files);
+        cli_json_end(j);
+    }
     cli_json_end(j);
     if (totals)
         totals_json(j, totals);
     if (totals)
         info_store_json(j, node->store);
     cli_json_end(j);
-    return st;
-}
-
-static zarr_status group_text(struct cli *cli, const struct cli_node *node,
-                              zarr_group *group, const struct totals *totals,
-                              zarr_error *err)
-{
-    const zarr_list_options o = {
-        .struct_size = sizeof o, .flags = ZARR_MEMBERS_GO_ON, .cancel = cli_cancel};
-    struct children children = {.cli = cli, .usage = totals ? &totals->usage : NULL};
-    struct child_list list = {0};
-    zarr_status st;
-
-    cli_line(cli, "%s\n", node->shown);
-    info_row(cli, "group", "Zarr v%d%s", (int)node->zarr_format,
-             zarr_group_is_consolidated(group) ? ", consolidated metadata" : "");
-    if (totals)
-        totals_text(cli, totals);
-    if (totals)
-        info_store_text(cli, node->store);
-    info_attributes(cli, zarr_group_attributes(group));
-    st = zarr_group_list(group, add_child, &list, &o, err);
-    children_text(&children, group, &list);
-    return st;
 }
 
 static int group_info(struct cli *cli, struct cli_node *node)
 {
+    const zarr_list_options o = {
+        .struct_size = sizeof o, .flags = ZARR_MEMBERS_GO_ON, .cancel = cli_cancel};
     const bool want = cli_flag(cli, "stats");
     struct totals totals = {0};
+    struct children children = {0};
     zarr_error err = {0};
-    zarr_status st;
-    int rc = CLI_OK;
+    zarr_status st = cli_node_group(node, &err);
+    int rc = !st && want ? get_totals(cli, node, &totals) : CLI_OK;
 
-    st = cli_node_group(node, &err);
-    if (!st && want)
-        rc = get_totals(cli, node, &totals);
     if (rc)
         goto out;
     if (!st)
-        st = (cli->json ? group_json : group_text)(cli, node, node->group,
-                                                   want ? &totals : NULL, &err);
+        st = zarr_group_list(node->group, add_child, &children, &o, &err);
+    for (size_t i = 0; i < children.n && want; i++)
+        children.item[i].files = count_files(node, children.item[i].name);
+    if (!st)
+        (cli->json ? group_json : group_text)(cli, node, want ? &totals : NULL,
+                                              &children);
     rc = st ? cli_fail(cli, st, &err, "cannot read group %s", node->shown)
             : faults_exit_code(&totals);
 out:
+    children_free(&children);
     totals_free(&totals);
     return rc;
 }

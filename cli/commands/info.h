@@ -37,9 +37,10 @@ void info_variable_text(struct cli *cli, const zarr_array *array, const char *na
                         const char *files);
 /* Prints one line for each member of a JSON object. */
 void info_attributes(struct cli *cli, const char *attributes);
-/* "12 files, 48 KiB allocated"; as a line; as the members "files" and "allocated_bytes".
- */
-void info_files_format(const struct info_files *f, char *text, size_t cap);
+/* "12 files, 48 KiB allocated" after another text, or "" if they are not known; as a
+ * line; as the members "files" and "allocated_bytes". */
+void info_files_format(const struct info_files *f, const char *before, char *text,
+                       size_t cap);
 void info_files_text(struct cli *cli, const struct info_files *f);
 void info_files_json(struct cli_json *j, const struct info_files *f);
 /* What the store has sent and received so far, if it has a network, and the dead bytes of

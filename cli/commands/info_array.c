@@ -189,22 +189,6 @@ static void names_row(struct cli *cli, const zarr_array *array)
     cli_string_free(&s);
 }
 
-/* "tas(time=24, lat=36, lon=72)"; owned. */
-static char *variable_text(const zarr_array *array, const char *name)
-{
-    struct cli_string s = {0};
-
-    cli_string_printf(&s, "%s(", name);
-    for (int32_t d = 0; d < zarr_array_ndim(array); d++) {
-        const char *dim = zarr_array_dimension_name(array, d);
-
-        cli_string_printf(&s, "%s%s%s%" PRIu64, d ? ", " : "", dim ? dim : "",
-                          dim ? "=" : "", zarr_array_shape(array)[d]);
-    }
-    cli_string_printf(&s, ")");
-    return s.text;
-}
-
 bool info_is_coordinate(const zarr_array *array, const char *name)
 {
     const char *dim =
@@ -221,24 +205,30 @@ void info_variable_text(struct cli *cli, const zarr_array *array, const char *na
         "add_offset", "missing_value", "valid_range",   "valid_min",     "valid_max",
         "_Unsigned",  "flag_values",   "flag_masks",    "flag_meanings", "coordinates",
         "bounds",     "grid_mapping",  "cell_methods"};
-    const char *attributes = zarr_array_attributes(array);
-    char *shown = variable_text(array, name), *fill;
     const zarr_dtype *type = zarr_array_dtype(array);
+    char *fill = cli_fill_text(type, zarr_array_missing_value(array), NULL);
+    struct cli_string dims = {0};
 
-    info_row(cli, info_is_coordinate(array, name) ? "coordinate" : "array", "%s  %s%s%s",
-             shown, zarr_dtype_n_fields(type) ? "struct" : cli_type_name(type),
-             *files ? "  " : "", files);
-    free(shown);
+    cli_string_add(&dims, "", 0);
+    for (int32_t d = 0; d < zarr_array_ndim(array); d++) {
+        const char *dim = zarr_array_dimension_name(array, d);
+
+        cli_string_printf(&dims, "%s%s%s%" PRIu64, d ? ", " : "", dim ? dim : "",
+                          dim ? "=" : "", zarr_array_shape(array)[d]);
+    }
+    info_row(cli, info_is_coordinate(array, name) ? "coordinate" : "array",
+             "%s(%s)  %s%s", name, dims.text,
+             zarr_dtype_n_fields(type) ? "struct" : cli_type_name(type), files);
+    cli_string_free(&dims);
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         size_t n = 0;
-        const char *value = cli_json_member(attributes, keys[i], &n);
+        const char *value = cli_json_member(zarr_array_attributes(array), keys[i], &n);
         char *line = value ? cli_json_line(value, n) : NULL;
 
         if (line)
             info_row(cli, "", "  %s: %s", keys[i], line);
         free(line);
     }
-    fill = cli_fill_text(type, zarr_array_missing_value(array), NULL);
     if (fill)
         info_row(cli, "", "  _FillValue: %s", fill);
     free(fill);
@@ -317,24 +307,26 @@ static void stats_rows(struct cli *cli, const zarr_array *a, const struct info_s
     info_files_text(cli, &s->files);
 }
 
-void info_files_format(const struct info_files *f, char *text, size_t cap)
+void info_files_format(const struct info_files *f, const char *before, char *text,
+                       size_t cap)
 {
     char bytes[16];
-    const int n = snprintf(text, cap, "%" PRIu64 " file%s", f->n, f->n == 1 ? "" : "s");
 
-    if (f->is_local && n > 0 && (size_t)n < cap)
-        (void)snprintf(text + n, cap - (size_t)n, ", %s allocated",
-                       cli_bytes_text(f->allocated, bytes));
+    *text = '\0';
+    if (f->is_known)
+        (void)snprintf(text, cap, "%s%" PRIu64 " file%s%s%s%s", before, f->n,
+                       f->n == 1 ? "" : "s", f->is_local ? ", " : "",
+                       f->is_local ? cli_bytes_text(f->allocated, bytes) : "",
+                       f->is_local ? " allocated" : "");
 }
 
 void info_files_text(struct cli *cli, const struct info_files *f)
 {
     char text[64];
 
-    if (!f->is_known)
-        return;
-    info_files_format(f, text, sizeof text);
-    info_row(cli, "holds", "%s", text);
+    info_files_format(f, "", text, sizeof text);
+    if (*text)
+        info_row(cli, "holds", "%s", text);
 }
 
 void info_files_json(struct cli_json *j, const struct info_files *f)
