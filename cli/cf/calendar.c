@@ -15,21 +15,31 @@ static const int64_t day_us = INT64_C(86400000000), most_year = 140000;
 /* Days from 0000-01-01 of the Gregorian calendar. */
 static const int64_t first_gregorian = 578101 /* 1582-10-15 */, epoch = 719528;
 
+/* Whether a list of words has this one. plural: also with an s at its end. */
+static bool has_word(const char *list, const char *word, size_t bytes, bool plural)
+{
+    for (; *list; list += strspn(list, " ")) {
+        const size_t n = strcspn(list, " ");
+        const bool same = bytes == n || (plural && bytes == n + 1 &&
+                                         tolower((unsigned char)word[n]) == 's');
+
+        if (same && strncasecmp(list, word, n) == 0)
+            return true;
+        list += n;
+    }
+    return false;
+}
+
 bool cf_calendar_find(const char *name, enum cf_calendar *out)
 {
-    static const char *const names[] = {"standard", "gregorian", "proleptic_gregorian",
-                                        "julian",   "noleap",    "365_day",
-                                        "all_leap", "366_day",   "360_day"};
-    static const enum cf_calendar calendars[] = {CF_STANDARD, CF_STANDARD, CF_PROLEPTIC,
-                                                 CF_JULIAN,   CF_NOLEAP,   CF_NOLEAP,
-                                                 CF_ALL_LEAP, CF_ALL_LEAP, CF_360_DAY};
+    static const char *const names[] = {
+        "standard gregorian", "proleptic_gregorian", "julian",
+        "noleap 365_day",     "all_leap 366_day",    "360_day"};
 
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcasecmp(name ? name : "standard", names[i]) == 0) {
-            *out = calendars[i];
+    for (*out = CF_STANDARD; name && *out <= CF_360_DAY; ++*out)
+        if (has_word(names[*out], name, strlen(name), false))
             return true;
-        }
-    return false;
+    return !name;
 }
 
 /* ---- days ---- */
@@ -90,21 +100,27 @@ static int64_t date_day(enum cf_calendar calendar, int64_t year, const int64_t *
     return day;
 }
 
-int64_t cf_date_instant(enum cf_calendar calendar, const struct cf_date *date)
+/* Also of dates with a part that is too large by one: of the month after December. */
+static int64_t make_instant(enum cf_calendar calendar, const int64_t *p)
 {
-    const int64_t *p = date->part;
     const int64_t year = p[CF_YEAR] + (p[CF_YEAR] < 0 && !has_year_zero(calendar));
-    struct cf_date same;
-    int64_t day, instant;
+    int64_t day = date_day(rules(calendar, first_gregorian), year, p);
 
-    if (year < -most_year || year > most_year)
-        return CF_NO_TIME;
-    day = date_day(rules(calendar, first_gregorian), year, p);
     if (rules(calendar, day) == CF_JULIAN)
         day = date_day(CF_JULIAN, year, p);
-    instant = (day - epoch) * day_us +
-              ((p[CF_HOUR] * 60 + p[CF_MINUTE]) * 60 + p[CF_SECOND]) * 1000000 +
-              p[CF_MICROSECOND];
+    return (day - epoch) * day_us +
+           ((p[CF_HOUR] * 60 + p[CF_MINUTE]) * 60 + p[CF_SECOND]) * 1000000 +
+           p[CF_MICROSECOND];
+}
+
+int64_t cf_date_instant(enum cf_calendar calendar, const struct cf_date *date)
+{
+    struct cf_date same;
+    int64_t instant;
+
+    if (date->part[CF_YEAR] < -most_year || date->part[CF_YEAR] > most_year)
+        return CF_NO_TIME;
+    instant = make_instant(calendar, date->part);
     cf_instant_date(calendar, instant, &same);
     return memcmp(&same, date, sizeof same) == 0 ? instant : CF_NO_TIME;
 }
@@ -133,28 +149,12 @@ void cf_instant_date(enum cf_calendar calendar, int64_t instant, struct cf_date 
 int64_t cf_period_end(enum cf_calendar calendar, const struct cf_date *date,
                       enum cf_part finest)
 {
-    static const int64_t length[] = {INT64_C(86400000000), INT64_C(3600000000), 60000000,
-                                     1000000, 1};
     struct cf_date next = *date;
 
-    if (finest >= CF_DAY)
-        return cf_date_instant(calendar, date) + length[finest - CF_DAY];
-    if (finest == CF_YEAR || ++next.part[CF_MONTH] > 12) {
-        next.part[CF_MONTH] = 1;
-        next.part[CF_YEAR]++;
-    }
+    next.part[finest]++;
     if (next.part[CF_YEAR] == 0 && !has_year_zero(calendar))
         next.part[CF_YEAR] = 1;
-    return cf_date_instant(calendar, &next);
-}
-
-enum cf_part cf_instant_part(int64_t instant)
-{
-    return instant % day_us == 0                ? CF_DAY
-           : instant % INT64_C(3600000000) == 0 ? CF_HOUR
-           : instant % 60000000 == 0            ? CF_MINUTE
-           : instant % 1000000 == 0             ? CF_SECOND
-                                                : CF_MICROSECOND;
+    return make_instant(calendar, next.part);
 }
 
 /* ---- text ---- */
@@ -259,14 +259,8 @@ static double unit_length(const char *name, size_t bytes, enum cf_calendar calen
     const size_t n_rows = sizeof rows / sizeof *rows - (calendar != CF_360_DAY);
 
     for (size_t i = 0; i < n_rows; i++)
-        for (const char *at = rows[i].names; *at; at += strspn(at, " ")) {
-            const size_t n = strcspn(at, " ");
-            const bool plural = bytes == n + 1 && tolower((unsigned char)name[n]) == 's';
-
-            if ((bytes == n || plural) && strncasecmp(name, at, n) == 0)
-                return rows[i].microseconds;
-            at += n;
-        }
+        if (has_word(rows[i].names, name, bytes, true))
+            return rows[i].microseconds;
     return 0;
 }
 

@@ -51,8 +51,6 @@ const char *cf_date_parse(const char *text, bool loose, struct cf_date *out,
                           enum cf_part *finest);
 /* Appends "2003-07-16T12:00:00", with a fraction if there is one. */
 void cf_instant_print(enum cf_calendar calendar, int64_t instant, struct cli_string *out);
-/* The finest part that the instant needs, CF_DAY or finer. */
-enum cf_part cf_instant_part(int64_t instant);
 
 /* "days since 1850-01-01" of a calendar. */
 struct cf_units {

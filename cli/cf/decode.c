@@ -137,19 +137,18 @@ static void find_packing(struct cf *cf, const char *attributes)
         cf->has_scale = true;
 }
 
-/* datetime64 counts "D", "h", "m", "s", "ms" and so on since 1970. */
+/* datetime64 counts "D", "h", "s", "ms" and so on since 1970. */
 static void find_datetime(struct cf *cf)
 {
     const char *name = zarr_dtype_v2(cf->type), *unit = name ? strchr(name, '[') : NULL;
     char *units;
 
-    if (!unit)
+    if (!unit || strcmp(unit, "[M]") == 0)
         return;
-    unit++;
-    units = strcmp(unit, "m]") == 0 ? cli_strdup("minutes since 1970-01-01")
-            : strcmp(unit, "W]") == 0
-                ? cli_strdup("weeks since 1970-01-01")
-                : cli_format("%.*s since 1970-01-01", (int)strcspn(unit, "]"), unit);
+    units = cli_format("%.*s%s since 1970-01-01", (int)strcspn(unit + 1, "]"), unit + 1,
+                       strcmp(unit, "[m]") == 0   ? "in"
+                       : strcmp(unit, "[W]") == 0 ? "eek"
+                                                  : "");
     if (cf_units_parse(units, CF_PROLEPTIC, &cf->units))
         cf->kind = CF_TIME;
     free(units);
@@ -313,11 +312,12 @@ int64_t cf_time(const struct cf *cf, const void *element)
 
 static bool has_flag(const struct cf *cf, double v, int i)
 {
-    if (cf->n_masks == 0)
-        return i < cf->n_flags && v == cf->flag[i];
-    return i < cf->n_masks && fabs(v) < 9e15 && fabs(cf->mask[i]) < 9e15 &&
-           (double)((int64_t)v & (int64_t)cf->mask[i]) ==
-               (i < cf->n_flags ? cf->flag[i] : cf->mask[i]);
+    const double mask = i < cf->n_masks ? cf->mask[i] : -1;
+    const double flag = i < cf->n_flags ? cf->flag[i] : mask;
+
+    return i < (cf->n_masks ? cf->n_masks : cf->n_flags) && v == rint(v) &&
+           fabs(v) < 9e15 && fabs(mask) < 9e15 &&
+           (double)((int64_t)v & (int64_t)mask) == flag;
 }
 
 bool cf_flags_print(const struct cf *cf, const void *decoded, struct cli_string *out)

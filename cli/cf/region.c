@@ -56,22 +56,13 @@ static bool is_text(const zarr_dtype *type)
 /* The text of one value; owned. */
 static char *read_text(const struct cf *cf, const char *element)
 {
-    char *json, *text;
-    zarr_vlen item;
-    size_t n = 0;
+    char *json, *text = NULL;
 
     if (zarr_dtype_kind(cf->type) == ZARR_KIND_BYTES)
         return cli_format("%.*s", (int)cf->value_bytes, element);
-    if (zarr_dtype_kind(cf->type) == ZARR_KIND_STRING) {
-        memcpy(&item, element, sizeof item);
-        return cli_format("%.*s", (int)item.bytes,
-                          item.bytes ? (const char *)item.data : "");
-    }
-    json = cli_alloc((size_t)cf->value_bytes * 3 + 3); /* \uXXXX escapes included */
-    text = zarr_dtype_print(cf->type, element, json, (size_t)cf->value_bytes * 3 + 3, &n,
-                            NULL) == ZARR_OK
-               ? cli_json_unquote(json, n)
-               : NULL;
+    json = cli_fill_text(cf->type, element, NULL);
+    if (json)
+        text = cli_json_unquote(json, strlen(json));
     free(json);
     return text ? text : cli_strdup("");
 }
@@ -231,75 +222,86 @@ static int refuse(const struct naming *r, const char *hint, const char *why)
 /* The values that a text means, ends included. */
 struct interval {
     double low, high;
-    enum cf_part finest; /* of a period */
+    bool is_period;
 };
 
-/* Text is the index of the label that equals it. */
-static bool read_label(const struct naming *r, const char *text, struct interval *out,
+/* Reads the longest label that a delimiter follows. Its value is its index. */
+static bool read_label(const struct naming *r, const char **at, struct interval *out,
                        const char **why)
 {
+    size_t longest = 0;
     uint64_t n = 0;
 
-    for (uint64_t i = 0; i < r->c.n; i++)
-        if (strcmp(r->c.text[i], text) == 0 && n++ == 0)
-            out->low = (double)i;
-    out->high = out->low;
+    for (uint64_t i = 0; i < r->c.n; i++) {
+        const size_t bytes = strlen(r->c.text[i]);
+
+        if (bytes < longest || strncmp(*at, r->c.text[i], bytes) != 0 ||
+            !strchr(":,]", (*at)[bytes]))
+            continue;
+        n = bytes > longest ? 1 : n + 1;
+        longest = bytes;
+        out->low = (double)i;
+    }
+    *at += longest;
     *why = n > 1 ? "several points have this value" : "no point has this value";
     return n == 1;
 }
 
-static bool read_period(const struct naming *r, const char *text, struct interval *out)
+/* Whether a date is coarser than the values: then it means all values of its period. */
+static bool is_coarse(const struct cf_coordinate *c, enum cf_part finest)
+{
+    for (uint64_t i = 0; i < c->n && finest >= CF_DAY; i++) {
+        struct cf_date date;
+
+        cf_instant_date(c->cf.units.calendar, (int64_t)c->value[i], &date);
+        for (int part = finest + 1; !isnan(c->value[i]) && part <= CF_MICROSECOND; part++)
+            if (date.part[part] > 0)
+                return true;
+    }
+    return finest < CF_DAY;
+}
+
+static bool read_period(const struct naming *r, const char **at, struct interval *out)
 {
     const enum cf_calendar calendar = r->c.cf.units.calendar;
     struct cf_date date;
-    const char *end = cf_date_parse(text, false, &date, &out->finest);
-    int64_t first;
+    enum cf_part finest;
+    const char *end = cf_date_parse(*at, false, &date, &finest);
+    const int64_t first = end ? cf_date_instant(calendar, &date) : CF_NO_TIME;
 
-    if (!end || end[strspn(end, " ")] != '\0')
+    if (first == CF_NO_TIME)
         return false;
-    first = cf_date_instant(calendar, &date);
+    *at = end;
     out->low = (double)first;
     out->high =
-        nextafter((double)cf_period_end(calendar, &date, out->finest), -(double)INFINITY);
-    return first != CF_NO_TIME;
+        nextafter((double)cf_period_end(calendar, &date, finest), -(double)INFINITY);
+    out->is_period = is_coarse(&r->c, finest);
+    return true;
 }
 
-static int read_value(const struct naming *r, const char *text, size_t bytes,
-                      struct interval *out)
+static int read_value(const struct naming *r, const char **at, struct interval *out)
 {
-    char *copy = cli_format("%.*s", (int)bytes, text);
     const char *why = is_time(&r->c) ? "a value is no date of the calendar, as 2003-07"
                                      : "a value is not a number";
+    char *end;
     bool ok;
 
-    *out = (struct interval){0};
-    if (r->c.text) {
-        ok = read_label(r, copy, out, &why);
-    } else if (is_time(&r->c)) {
-        ok = read_period(r, copy, out);
+    if (is_time(&r->c)) {
+        ok = read_period(r, at, out);
+    } else if (r->c.text) {
+        ok = read_label(r, at, out, &why);
     } else {
-        ok = cli_parse_f64(copy, &out->low) && !isnan(out->low);
+        out->low = strtod(*at, &end);
+        ok = end > *at && !isnan(out->low);
+        *at = end;
         if (zarr_dtype_kind(r->c.cf.decoded) == ZARR_KIND_FLOAT &&
             zarr_dtype_item_bytes(r->c.cf.decoded) == sizeof(float))
             out->low = (double)(float)out->low;
-        out->high = out->low;
     }
-    free(copy);
-    return ok ? CLI_OK : refuse(r, NULL, why);
-}
-
-/* The colon between the ends of a range, not one of a time of day or of a label; NULL:
- * there is none. */
-static const char *find_colon(const struct naming *r, const char *text)
-{
-    struct cf_date date;
-    enum cf_part finest;
-    const char *end = is_time(&r->c) ? cf_date_parse(text, false, &date, &finest) : NULL;
-
-    for (uint64_t i = 0; i < r->c.n_text; i++)
-        if (strcmp(r->c.text[i], text) == 0)
-            return NULL;
-    return strchr(end ? end : text, ':');
+    if (!is_time(&r->c))
+        out->high = out->low;
+    *at += strspn(*at, " ");
+    return ok && strchr(":,]", **at) ? CLI_OK : refuse(r, NULL, why);
 }
 
 /* 1: the values never fall, -1: they never rise, 0: neither, or some are missing. */
@@ -386,63 +388,42 @@ static void add_longitudes(struct naming *r, double low, double high, bool falls
         add_between(r, first, rest);
 }
 
-static int add_range(struct naming *r, const char *colon)
+static int add_range(struct naming *r, double low, double high)
 {
     const int sorted = order(&r->c);
-    struct interval low = {.low = -(double)INFINITY}, high = {.high = (double)INFINITY};
-    int rc = CLI_OK;
+    const uint64_t n = r->n;
 
     if (sorted == 0)
         return refuse(r, "Select by index: NAME=FIRST:END.", "the values are not sorted");
-    if (find_colon(r, colon + 1))
-        return refuse(r, NULL, "a range of values has no step");
-    if (colon > r->text)
-        rc = read_value(r, r->text, (size_t)(colon - r->text), &low);
-    if (!rc && colon[1] != '\0')
-        rc = read_value(r, colon + 1, strlen(colon + 1), &high);
-    if (rc)
-        return rc;
-    if (r->is_wrapped && r->c.n > 0 && isfinite(low.low) && isfinite(high.high))
-        add_longitudes(r, low.low, high.high, sorted < 0);
-    else if (low.low <= high.high)
-        add_between(r, low.low, high.high);
+    if (r->is_wrapped && r->c.n > 0 && isfinite(low) && isfinite(high))
+        add_longitudes(r, low, high, sorted < 0);
+    else if (low <= high)
+        add_between(r, low, high);
     else if (sorted < 0)
-        add_between(r, high.low, low.high);
+        add_between(r, high, low);
     else
         return refuse(r, NULL, "the range falls, but the values rise");
-    return r->n > 0 ? CLI_OK : refuse(r, NULL, "no point lies in the range");
+    return r->n > n ? CLI_OK : refuse(r, NULL, "no point lies in the range");
 }
 
 /* ---- items ---- */
 
-/* Whether a date is coarser than the values: then it means all values of its period. */
-static bool is_period(const struct cf_coordinate *c, enum cf_part finest)
+/* Selects "35:70", "2003-07" or "35". *is_one: whether it is one point. */
+static int add_item(struct naming *r, const char **at, bool *is_one)
 {
-    enum cf_part part = CF_DAY;
+    struct interval low = {.low = -(double)INFINITY}, high = {.high = (double)INFINITY};
+    const uint64_t n = r->n;
+    int rc = **at == ':' ? CLI_OK : read_value(r, at, &low);
 
-    for (uint64_t i = 0; i < c->n; i++)
-        if (!isnan(c->value[i]) && cf_instant_part((int64_t)c->value[i]) > part)
-            part = cf_instant_part((int64_t)c->value[i]);
-    return is_time(c) && finest < part;
-}
-
-/* "[35,70]" */
-static int add_list(struct naming *r)
-{
-    const char *at = r->text;
-    int rc = CLI_OK;
-
-    do {
-        const size_t n = strcspn(++at, ",]");
-        struct interval v;
-
-        r->index = cli_realloc(r->index, (size_t)(r->n + r->c.n + 1) * sizeof *r->index);
-        rc = read_value(r, at, n, &v);
-        if (!rc)
-            rc = add_point(r, v.low);
-        at += n;
-    } while (!rc && *at == ',');
-    return rc || strcmp(at, "]") == 0 ? rc : refuse(r, NULL, "the list does not end");
+    if (!rc && **at == ':') {
+        ++*at;
+        rc = **at ? read_value(r, at, &high) : CLI_OK;
+        return rc ? rc : add_range(r, low.low, high.high);
+    }
+    if (!rc && low.is_period)
+        add_between(r, low.low, low.high);
+    *is_one = r->n == n;
+    return rc || r->n > n ? rc : add_point(r, low.low);
 }
 
 /* Writes the selected indices as "3", "3:7" or "[3,5]". */
@@ -462,12 +443,11 @@ static void print_indices(const struct naming *r, bool is_one, struct cli_string
                               k + 1 < r->n ? "" : "]");
 }
 
-/* Adds the indices of "35:70", "2003-07", "35" or "[35,70]". */
+/* Adds the indices of an item or of a list of items, "[35,70]". */
 static int add_values(struct naming *r, struct cli_string *out)
 {
     const bool is_list = *r->text == '[';
-    const char *colon = is_list ? NULL : find_colon(r, r->text);
-    struct interval v;
+    const char *at = r->text + is_list;
     bool is_one = false;
     int rc;
 
@@ -475,22 +455,16 @@ static int add_values(struct naming *r, struct cli_string *out)
     r->error = !r->is_wrapped                                            ? 0
                : zarr_dtype_item_bytes(r->c.cf.decoded) == sizeof(float) ? 1e-4
                                                                          : 1e-9;
-    r->index = cli_alloc((size_t)(r->c.n + 1) * sizeof *r->index);
     r->n = 0;
-    if (is_list) {
-        rc = add_list(r);
-    } else if (colon) {
-        rc = add_range(r, colon);
-    } else {
-        rc = read_value(r, r->text, strlen(r->text), &v);
-        if (!rc && is_period(&r->c, v.finest))
-            add_between(r, v.low, v.high);
-        is_one = !rc && r->n == 0;
-        if (is_one)
-            rc = add_point(r, v.low);
-    }
+    do {
+        r->index = cli_realloc(r->index, (size_t)(r->n + r->c.n + 1) * sizeof *r->index);
+        rc = add_item(r, &at, &is_one);
+    } while (!rc && is_list && *at == ',' && at++);
+    if (!rc && strcmp(at, is_list ? "]" : "") != 0)
+        rc = refuse(r, NULL,
+                    is_list ? "the list does not end" : "a range of values has no step");
     if (!rc)
-        print_indices(r, is_one, out);
+        print_indices(r, is_one && !is_list, out);
     free(r->index);
     r->index = NULL;
     return rc;
@@ -584,20 +558,23 @@ static int resolve_item(struct naming *r, const char *item, struct cli_string *d
                         int32_t *next)
 {
     const char *sign = item + strcspn(item, "=@");
+    char *name = trim(item, (size_t)(sign - item));
     struct cli_string indices = {0};
     int32_t dim = *next;
     int rc = CLI_OK;
 
+    r->name = name;
+    r->text = *sign ? sign + 1 + strspn(sign + 1, " ") : item;
+    *next += !*sign;
     if (*r->text == '\0')
-        return cli_error(r->cli, CLI_USAGE, NULL, "region of %s: %s selects nothing",
-                         r->shown, *item ? item : "an item");
-    if (*sign == '@')
+        rc = cli_error(r->cli, CLI_USAGE, NULL, "region of %s: %s selects nothing",
+                       r->shown, *item ? item : "an item");
+    else if (*sign == '@')
         rc = resolve_values(r, &dim, &indices);
-    else if (*sign == '=' && (dim = find_dimension(r->array, r->name)) < 0)
+    else if (*sign == '=' && (dim = find_dimension(r->array, name)) < 0)
         rc = refuse_name(r, "dimension");
     if (*sign != '@')
         cli_string_printf(&indices, "%s", r->text);
-    *next += *sign == '\0';
     if (!rc && (strcmp(item, "...") == 0 || dim >= zarr_array_ndim(r->array)))
         rc = cli_error(r->cli, CLI_USAGE,
                        "Items without names come first, without \"...\".",
@@ -611,6 +588,7 @@ static int resolve_item(struct naming *r, const char *item, struct cli_string *d
     else
         cli_string_free(&indices);
     cf_coordinate_free(&r->c);
+    free(name);
     return rc;
 }
 
@@ -637,15 +615,9 @@ int cf_region_resolve(struct cli *cli, zarr_store *store, const zarr_array *arra
     r.nearest = cli_flag(cli, "nearest");
     for (const char *at = *region; !rc && *at;) {
         const size_t bytes = cf_item_bytes(at);
-        char *item = trim(at, bytes), *name = trim(item, strcspn(item, "=@")), *text;
+        char *item = trim(at, bytes);
 
-        text = item + strcspn(item, "=@");
-        text = *text ? trim(text + 1, strlen(text + 1)) : cli_strdup(item);
-        r.name = name;
-        r.text = text;
         rc = resolve_item(&r, item, dims, &next);
-        free(text);
-        free(name);
         free(item);
         at += bytes + (at[bytes] == ',');
     }

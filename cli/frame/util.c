@@ -195,6 +195,20 @@ uint64_t cli_product(int32_t ndim, const uint64_t *shape)
     return n;
 }
 
+char *cli_fill_text(const zarr_dtype *type, const void *fill, zarr_error *err)
+{
+    size_t n = 0;
+    char *text = NULL;
+
+    if (!fill || zarr_dtype_print(type, fill, NULL, 0, &n, err) != ZARR_OK)
+        return NULL;
+    text = cli_alloc(n + 1);
+    if (zarr_dtype_print(type, fill, text, n + 1, &n, err) == ZARR_OK)
+        return text;
+    free(text);
+    return NULL;
+}
+
 int cli_keys_add(void *user, const zarr_store_item *item)
 {
     struct cli_keys *k = user;

@@ -15,20 +15,6 @@ const char *cli_type_name(const zarr_dtype *type)
     return name ? name : zarr_dtype_v2(type);
 }
 
-char *cli_fill_text(const zarr_dtype *type, const void *fill, zarr_error *err)
-{
-    size_t n = 0;
-    char *text = NULL;
-
-    if (!fill || zarr_dtype_print(type, fill, NULL, 0, &n, err) != ZARR_OK)
-        return NULL;
-    text = cli_alloc(n + 1);
-    if (zarr_dtype_print(type, fill, text, n + 1, &n, err) == ZARR_OK)
-        return text;
-    free(text);
-    return NULL;
-}
-
 bool cli_is_sharded(const zarr_array *array)
 {
     const uint64_t *chunks = zarr_array_chunk_shape(array),
