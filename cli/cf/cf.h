@@ -86,7 +86,7 @@ struct cf {
     bool joins;           /* joins them along the last dimension of the array */
     struct cf_units units;
     double scale, offset, low, high; /* low, high: the valid range */
-    bool has_scale, is_masked, is_unsigned, is_signed, is_bool;
+    bool has_scale, is_masked, is_bool;
     double missing[CF_MISSING_MAX]; /* as stored */
     int n_missing;
     double flag[CF_FLAGS_MAX], mask[CF_FLAGS_MAX]; /* flag_values, flag_masks */
@@ -129,6 +129,7 @@ struct cf_coordinate {
     double *value; /* numbers, instants, or indices of `text`; NaN: missing */
     char **text;   /* n_text labels of an array of text; else NULL */
     uint64_t n_text;
+    bool is_line; /* it has one dimension, apart from characters that are joined */
 };
 /* Finds the array `name` in the group of `path` or in one of the groups above, and reads
  * it. out->array is NULL if there is none, or if its elements are neither numbers nor
@@ -153,6 +154,9 @@ void cf_coordinate_print(const struct cf_coordinate *c, uint64_t i,
     }
 /* Bytes of a region's item: up to the next comma outside of brackets. */
 size_t cf_item_bytes(const char *at);
+/* Splits a region without names into one item for each dimension, which the caller owns:
+ * "...,3" becomes ":", ":" and "3". */
+void cf_region_split(const char *region, int32_t ndim, char **items);
 /* Replaces names in the text of a region ("lat@35:70, time=3") by indices along the
  * dimensions of the array. A region without names stays. shown: the node in messages. */
 int cf_region_resolve(struct cli *cli, zarr_store *store, const zarr_array *array,

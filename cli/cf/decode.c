@@ -76,14 +76,22 @@ static void find_direction(struct cf *cf, const char *attributes)
 
 /* ---- what the attributes say ---- */
 
-/* The number with the sign that _Unsigned gives to it. */
-static double with_sign(const struct cf *cf, double v)
+/* Gives the type the sign that _Unsigned tells. */
+static zarr_status find_sign(struct cli *cli, struct cf *cf, const char *attributes,
+                             zarr_error *err)
 {
-    const int bits = (int)zarr_dtype_item_bits(cf->type);
+    const uint32_t kind = zarr_dtype_kind(cf->type);
+    char *name;
+    zarr_status st;
 
-    if (cf->is_unsigned && v < 0)
-        return v + ldexp(1, bits);
-    return cf->is_signed && v >= ldexp(1, bits - 1) ? v - ldexp(1, bits) : v;
+    if (kind == ZARR_KIND_FLOAT ||
+        !attribute_is(attributes, "_Unsigned", kind == ZARR_KIND_INT ? "true" : "false"))
+        return ZARR_OK;
+    name = cli_format("%s%d", kind == ZARR_KIND_INT ? "uint" : "int",
+                      (int)zarr_dtype_item_bits(cf->type));
+    st = zarr_dtype_find(&cf->type, cli->ctx, name, err);
+    free(name);
+    return st;
 }
 
 static double stored_number(const struct cf *cf, const void *element)
@@ -91,24 +99,27 @@ static double stored_number(const struct cf *cf, const void *element)
     double v = (double)NAN;
 
     (void)zarr_dtype_number(cf->type, element, &v, 1);
-    return with_sign(cf, v);
+    return v;
 }
 
-static void find_missing(struct cf *cf, const zarr_array *array, const char *attributes)
+static void find_missing(struct cf *cf, const void *element, const char *attributes)
 {
-    const void *element =
-        zarr_array_dtype(array) == cf->type ? zarr_array_missing_value(array) : NULL;
+    const double all = ldexp(1, (int)zarr_dtype_item_bits(cf->type));
+    const uint32_t kind = zarr_dtype_kind(cf->type);
     double v[CF_MISSING_MAX];
     int n = attribute_numbers(attributes, "missing_value", v, CF_MISSING_MAX - 1);
 
     if (element)
         v[n++] = stored_number(cf, element);
     for (int i = 0; i < n; i++) {
-        if (zarr_dtype_kind(cf->type) == ZARR_KIND_FLOAT &&
-            zarr_dtype_item_bytes(cf->type) == sizeof(float))
+        if (kind == ZARR_KIND_FLOAT && zarr_dtype_item_bytes(cf->type) == sizeof(float))
             v[i] = (double)(float)v[i];
+        if (kind == ZARR_KIND_UINT && v[i] < 0)
+            v[i] += all;
+        if (kind == ZARR_KIND_INT && v[i] >= all / 2)
+            v[i] -= all;
         if (!isnan(v[i]))
-            cf->missing[cf->n_missing++] = with_sign(cf, v[i]);
+            cf->missing[cf->n_missing++] = v[i];
     }
     v[0] = v[1] = (double)NAN; /* no limit */
     if (attribute_numbers(attributes, "valid_range", v, 2) != 2) {
@@ -119,22 +130,6 @@ static void find_missing(struct cf *cf, const zarr_array *array, const char *att
     cf->low = v[0];
     cf->high = v[1];
     cf->is_masked = cf->n_missing > 0 || isfinite(cf->low) || isfinite(cf->high);
-}
-
-static void find_packing(struct cf *cf, const char *attributes)
-{
-    const uint32_t kind = zarr_dtype_kind(cf->type);
-
-    cf->is_unsigned =
-        kind == ZARR_KIND_INT && attribute_is(attributes, "_Unsigned", "true");
-    cf->is_signed =
-        kind == ZARR_KIND_UINT && attribute_is(attributes, "_Unsigned", "false");
-    cf->is_bool =
-        attribute_is(attributes, "dtype", "bool") && zarr_dtype_item_bytes(cf->type) == 1;
-    cf->scale = 1;
-    cf->has_scale = attribute_numbers(attributes, "scale_factor", &cf->scale, 1) == 1;
-    if (attribute_numbers(attributes, "add_offset", &cf->offset, 1) == 1)
-        cf->has_scale = true;
 }
 
 /* datetime64 counts "D", "h", "s", "ms" and so on since 1970. */
@@ -198,24 +193,13 @@ static void find_time(struct cli *cli, struct cf *cf, const char *attributes,
 /* The name of the type of decoded numbers and times; NULL: the stored type. */
 static const char *decoded_name(const struct cf *cf)
 {
-    static const char *const names[2][4] = {{"int8", "int16", "int32", "int64"},
-                                            {"uint8", "uint16", "uint32", "uint64"}};
-    const uint64_t bytes = zarr_dtype_item_bytes(cf->type);
-
     if (cf->kind == CF_TIME)
         return "<M8[us]";
     if (cf->has_scale)
         return "float64";
     if (cf->is_masked && zarr_dtype_kind(cf->type) != ZARR_KIND_FLOAT)
-        return bytes <= 2 ? "float32" : "float64";
-    if (cf->is_bool)
-        return "bool";
-    if (cf->is_unsigned || cf->is_signed)
-        return names[cf->is_unsigned][bytes == 1   ? 0
-                                      : bytes == 2 ? 1
-                                      : bytes == 4 ? 2
-                                                   : 3];
-    return NULL;
+        return zarr_dtype_item_bytes(cf->type) <= 2 ? "float32" : "float64";
+    return cf->is_bool ? "bool" : NULL;
 }
 
 bool cf_is_number(const zarr_dtype *type)
@@ -231,37 +215,44 @@ static const char *find_numbers(struct cli *cli, struct cf *cf, const zarr_array
                                 const char *shown)
 {
     const char *attributes = zarr_array_attributes(array), *name;
+    const bool is_whole = zarr_array_dtype(array) == cf->decoded; /* no field */
 
-    find_packing(cf, attributes);
+    cf->is_bool = attribute_is(attributes, "dtype", "bool") && cf->value_bytes == 1;
+    cf->scale = 1;
+    cf->has_scale = attribute_numbers(attributes, "scale_factor", &cf->scale, 1) == 1;
+    if (attribute_numbers(attributes, "add_offset", &cf->offset, 1) == 1)
+        cf->has_scale = true;
     cf->meanings = attribute_text(attributes, "flag_meanings");
     cf->n_flags = attribute_numbers(attributes, "flag_values", cf->flag, CF_FLAGS_MAX);
     cf->n_masks = attribute_numbers(attributes, "flag_masks", cf->mask, CF_FLAGS_MAX);
-    find_missing(cf, array, attributes);
+    find_missing(cf, is_whole ? zarr_array_missing_value(array) : NULL, attributes);
     find_time(cli, cf, attributes, shown);
     name = decoded_name(cf);
-    if (cf->kind == CF_STORED && (name || cf->is_masked))
+    if (cf->kind == CF_STORED && (name || cf->is_masked || cf->type != cf->decoded))
         cf->kind = CF_NUMBER;
+    cf->decoded = cf->type;
     return name;
 }
 
 int cf_find(struct cli *cli, const zarr_array *array, const zarr_dtype *type,
             const char *shown, struct cf *out)
 {
-    const uint32_t kind = zarr_dtype_kind(type);
-    const char *name = NULL;
+    const char *attributes = zarr_array_attributes(array), *name = NULL;
     zarr_error err = {0};
     zarr_status st = ZARR_OK;
 
     *out = (struct cf){.type = type, .decoded = type};
     out->value_bytes = zarr_dtype_item_bytes(type);
-    out->unit = attribute_text(zarr_array_attributes(array), "units");
-    find_direction(out, zarr_array_attributes(array));
-    if (kind == ZARR_KIND_DATETIME)
-        find_datetime(out);
-    else if (kind == ZARR_KIND_BYTES)
-        name = find_text(cli, out, array, shown);
-    else if (cf_is_number(type))
+    out->unit = attribute_text(attributes, "units");
+    find_direction(out, attributes);
+    if (cf_is_number(type))
+        st = find_sign(cli, out, attributes, &err);
+    if (!st && cf_is_number(type))
         name = find_numbers(cli, out, array, shown);
+    else if (zarr_dtype_kind(type) == ZARR_KIND_DATETIME)
+        find_datetime(out);
+    else if (zarr_dtype_kind(type) == ZARR_KIND_BYTES)
+        name = find_text(cli, out, array, shown);
     if (name)
         st = zarr_dtype_find(&out->decoded, cli->ctx, name, &err);
     return st ? cli_fail(cli, st, &err, "cannot decode %s", shown) : CLI_OK;

@@ -137,9 +137,9 @@ int cf_coordinate_read_part(struct cli *cli, zarr_store *store, const char *path
         return rc;
     type = zarr_array_dtype(out->array);
     rc = cf_find(cli, out->array, type, name, &out->cf);
+    out->is_line = zarr_array_ndim(out->array) == 1 + out->cf.joins;
     if (!rc && (is_time(out) || is_text(type) || cf_is_number(type)) &&
-        (!part || (zarr_array_ndim(out->array) == 1 + out->cf.joins &&
-                   zarr_array_shape(out->array)[0] == length)))
+        (!part || (out->is_line && zarr_array_shape(out->array)[0] == length)))
         return read_values(cli, name, part ? part : "...", out);
     cf_coordinate_free(out);
     return rc;
@@ -184,7 +184,7 @@ struct naming {
     zarr_store *store;
     const zarr_array *array;
     const char *shown;
-    const char *name, *text; /* of this item: "lat", "35:70" */
+    const char *item, *name, *text; /* "lat@35:70", "lat", "35:70" */
     struct cf_coordinate c;
     bool is_wrapped; /* longitudes, which repeat after 360 degrees */
     double error;    /* how far apart two of them are the same */
@@ -193,29 +193,42 @@ struct naming {
     bool nearest; /* --nearest */
 };
 
-/* Prints an error with the range of the values: "lat has 180 values from 89.5 to -89.5".
- */
+/* The name of a dimension in messages. */
+static const char *dimension_name(const zarr_array *array, int32_t d)
+{
+    const char *name = zarr_array_dimension_name(array, d);
+
+    return name ? name : "(no name)";
+}
+
+/* Prints an error with the range of the coordinate, "lat has 180 values from 89.5 to
+ * -89.5", and with the names of dimensions if they are wrong. */
 static int refuse(const struct naming *r, const char *hint, const char *why)
 {
     const struct cf_coordinate *c = &r->c;
-    struct cli_string range = {0};
+    const zarr_array *named = c->array ? c->array : r->array;
+    struct cli_string more = {0};
     uint64_t low = 0, high = 0;
     int rc;
 
+    for (int32_t d = 0; (!c->array || !c->is_line) && d < zarr_array_ndim(named); d++)
+        cli_string_printf(&more, "%s%s", d ? ", " : "; the dimensions are ",
+                          dimension_name(named, d));
     for (uint64_t i = 0; i < c->n; i++) {
         low = c->value[i] < c->value[low] ? i : low;
         high = c->value[i] > c->value[high] ? i : high;
     }
+    if (c->array)
+        cli_string_printf(&more, "; %s has %" PRIu64 " values", r->name, c->n);
     if (c->n > 0) {
-        cli_string_printf(&range, " from ");
-        cf_coordinate_print(c, low < high ? low : high, &range);
-        cli_string_printf(&range, " to ");
-        cf_coordinate_print(c, low < high ? high : low, &range);
+        cli_string_printf(&more, " from ");
+        cf_coordinate_print(c, low < high ? low : high, &more);
+        cli_string_printf(&more, " to ");
+        cf_coordinate_print(c, low < high ? high : low, &more);
     }
-    rc = cli_error(r->cli, CLI_USAGE, hint,
-                   "region %s@%s of %s: %s; %s has %" PRIu64 " values%s", r->name,
-                   r->text, r->shown, why, r->name, c->n, range.text ? range.text : "");
-    cli_string_free(&range);
+    rc = cli_error(r->cli, CLI_USAGE, hint, "region %s of %s: %s%s", r->item, r->shown,
+                   why, more.text ? more.text : "");
+    cli_string_free(&more);
     return rc;
 }
 
@@ -254,8 +267,8 @@ static bool is_coarse(const struct cf_coordinate *c, enum cf_part finest)
         struct cf_date date;
 
         cf_instant_date(c->cf.units.calendar, (int64_t)c->value[i], &date);
-        for (int part = finest + 1; !isnan(c->value[i]) && part <= CF_MICROSECOND; part++)
-            if (date.part[part] > 0)
+        for (int k = (int)finest + 1; !isnan(c->value[i]) && k <= CF_MICROSECOND; k++)
+            if (date.part[k] > 0)
                 return true;
     }
     return finest < CF_DAY;
@@ -472,50 +485,10 @@ static int add_values(struct naming *r, struct cli_string *out)
 
 static int32_t find_dimension(const zarr_array *array, const char *name)
 {
-    for (int32_t d = 0; name && d < zarr_array_ndim(array); d++) {
-        const char *other = zarr_array_dimension_name(array, d);
-
-        if (other && strcmp(name, other) == 0)
+    for (int32_t d = 0; d < zarr_array_ndim(array); d++)
+        if (strcmp(dimension_name(array, d), name) == 0)
             return d;
-    }
     return -1;
-}
-
-/* "time, lat, lon"; owned. */
-static char *names_text(const zarr_array *array)
-{
-    struct cli_string out = {0};
-
-    for (int32_t d = 0; d < zarr_array_ndim(array); d++) {
-        const char *name = zarr_array_dimension_name(array, d);
-
-        cli_string_printf(&out, "%s%s", d ? ", " : "", name ? name : "(no name)");
-    }
-    return out.text ? out.text : cli_strdup("none");
-}
-
-static int refuse_name(const struct naming *r, const char *what)
-{
-    char *names = names_text(r->array);
-    const int rc =
-        cli_error(r->cli, CLI_USAGE, NULL, "%s has no %s %s; its dimensions are %s",
-                  r->shown, what, r->name, names);
-
-    free(names);
-    return rc;
-}
-
-static int refuse_plane(const struct naming *r)
-{
-    char *names = names_text(r->c.array);
-    char *why = cli_format("the coordinate has %d dimensions (%s), not 1",
-                           (int)zarr_array_ndim(r->c.array), names);
-    const int rc =
-        refuse(r, "Select by index along its dimensions: NAME=FIRST:END.", why);
-
-    free(why);
-    free(names);
-    return rc;
 }
 
 /* Resolves NAME@VALUES. *dim: the dimension that it selects along. */
@@ -524,20 +497,18 @@ static int resolve_values(struct naming *r, int32_t *dim, struct cli_string *out
     int rc =
         cf_coordinate_read(r->cli, r->store, zarr_array_path(r->array), r->name, &r->c);
 
-    *dim = find_dimension(r->array, r->name);
     if (rc)
         return rc;
     if (!r->c.array)
-        return refuse_name(r, *dim < 0 ? "dimension or coordinate"
-                                       : "coordinate of numbers, times or text");
-    if (zarr_array_ndim(r->c.array) - r->c.cf.joins != 1)
-        return refuse_plane(r);
+        return refuse(r, NULL, "there is no such coordinate of numbers, times or text");
+    if (!r->c.is_line)
+        return refuse(r, "Select by index along its dimensions: NAME=FIRST:END.",
+                      "the coordinate has several dimensions");
+    *dim = find_dimension(r->array, r->name);
     if (*dim < 0) /* a coordinate along a dimension of another name */
-        *dim = find_dimension(r->array, zarr_array_dimension_name(r->c.array, 0));
-    if (*dim < 0)
-        return refuse_name(r, "dimension of the coordinate");
-    if (zarr_array_shape(r->array)[*dim] != r->c.n)
-        return refuse(r, NULL, "the dimension has another length");
+        *dim = find_dimension(r->array, dimension_name(r->c.array, 0));
+    if (*dim < 0 || zarr_array_shape(r->array)[*dim] != r->c.n)
+        return refuse(r, NULL, "no dimension has this name and length");
     return add_values(r, out);
 }
 
@@ -563,26 +534,23 @@ static int resolve_item(struct naming *r, const char *item, struct cli_string *d
     int32_t dim = *next;
     int rc = CLI_OK;
 
+    r->item = *item ? item : "(empty)";
     r->name = name;
     r->text = *sign ? sign + 1 + strspn(sign + 1, " ") : item;
     *next += !*sign;
     if (*r->text == '\0')
-        rc = cli_error(r->cli, CLI_USAGE, NULL, "region of %s: %s selects nothing",
-                       r->shown, *item ? item : "an item");
+        rc = refuse(r, NULL, "it selects nothing");
     else if (*sign == '@')
         rc = resolve_values(r, &dim, &indices);
     else if (*sign == '=' && (dim = find_dimension(r->array, name)) < 0)
-        rc = refuse_name(r, "dimension");
+        rc = refuse(r, NULL, "no dimension has this name");
     if (*sign != '@')
         cli_string_printf(&indices, "%s", r->text);
     if (!rc && (strcmp(item, "...") == 0 || dim >= zarr_array_ndim(r->array)))
-        rc = cli_error(r->cli, CLI_USAGE,
-                       "Items without names come first, without \"...\".",
-                       "region of %s: \"%s\" has no dimension", r->shown, item);
+        rc = refuse(r, "Items without names come first, without \"...\".",
+                    "it has no dimension");
     else if (!rc && dims[dim].n_bytes)
-        rc = cli_error(r->cli, CLI_USAGE, NULL,
-                       "region of %s: %s selects dimension %d again", r->shown, item,
-                       (int)dim);
+        rc = refuse(r, NULL, "another item selects along this dimension, too");
     if (!rc)
         dims[dim] = indices; /* moved */
     else
@@ -600,6 +568,27 @@ size_t cf_item_bytes(const char *at)
     for (; at[n] && (at[n] != ',' || depth > 0); n++)
         depth += at[n] == '[' ? 1 : at[n] == ']' ? -1 : 0;
     return n;
+}
+
+void cf_region_split(const char *region, int32_t ndim, char **items)
+{
+    int32_t n = 0, d = 0;
+
+    for (const char *at = region; *at; n++)
+        at += cf_item_bytes(at) + (at[cf_item_bytes(at)] == ',');
+    for (const char *at = region; *at && d < ndim;) {
+        const size_t bytes = cf_item_bytes(at);
+
+        items[d] = trim(at, bytes);
+        if (strcmp(items[d], "...") != 0)
+            d++;
+        else
+            for (free(items[d]); n <= ndim; n++)
+                items[d++] = cli_strdup(":");
+        at += bytes + (at[bytes] == ',');
+    }
+    while (d < ndim)
+        items[d++] = cli_strdup(":");
 }
 
 int cf_region_resolve(struct cli *cli, zarr_store *store, const zarr_array *array,

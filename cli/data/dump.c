@@ -529,16 +529,14 @@ static int refuse_csv(const struct sink *s)
 /* Whether a region takes one index along the last dimension, which it removes. */
 static bool drops_last(const char *region, int32_t ndim)
 {
-    int32_t n = 0;
-    bool drops = false;
+    char *items[ZARR_MAX_RANK];
+    bool drops;
 
-    for (const char *at = region ? region : ""; *at; n++) {
-        const size_t bytes = cf_item_bytes(at);
-
-        drops = strcspn(at, ":[.") >= bytes;
-        at += bytes + (at[bytes] == ',');
-    }
-    return drops && (n == ndim || strchr(region, '.'));
+    cf_region_split(region ? region : "", ndim, items);
+    drops = !strpbrk(items[ndim - 1], ":[");
+    for (int32_t d = 0; d < ndim; d++)
+        free(items[d]);
+    return drops;
 }
 
 /* Finds what --decode makes of the elements. */

@@ -29,79 +29,23 @@ static int64_t clip(int64_t v, int64_t n, bool down)
 }
 
 /* Parses "a:b:c", "7" or "[1,2]", which the library has already accepted. */
-static void read_dim(const char *at, size_t bytes, uint64_t length, struct dim_region *p)
+static void read_dim(const char *at, uint64_t length, struct dim_region *p)
 {
-    char item[64], *colon, *second;
+    const char *colon = strchr(at, ':'), *second = colon ? strchr(colon + 1, ':') : NULL;
+    char *first = cli_format("%.*s", (int)strcspn(at, ":"), at);
     int64_t v;
 
-    *p = (struct dim_region){.step = 1};
-    while (bytes && *at == ' ') {
-        at++;
-        bytes--;
-    }
-    while (bytes && at[bytes - 1] == ' ')
-        bytes--;
-    p->is_list = bytes && *at == '[';
-    snprintf(p->text, sizeof p->text, "%.*s", (int)(bytes < 31 ? bytes : 31),
-             p->is_list && bytes > 31 ? "[...]" : at);
-    p->item = cli_format("%.*s", (int)bytes, at);
-    if (p->is_list || bytes >= sizeof item)
-        return;
-    memcpy(item, at, bytes);
-    item[bytes] = '\0';
-    colon = strchr(item, ':');
-    if (!colon) {
-        p->is_index = cli_parse_i64(item, &p->start);
-        return;
-    }
-    *colon++ = '\0';
-    second = strchr(colon, ':');
+    p->step = 1;
+    p->is_list = *at == '[';
+    p->is_index = !colon && cli_parse_i64(at, &p->start);
+    snprintf(p->text, sizeof p->text, "%s", strlen(at) < sizeof p->text ? at : "[...]");
     if (second && cli_parse_i64(second + 1, &v) && v != 0)
         p->step = v;
-    if (cli_parse_i64(item, &v))
+    if (colon && cli_parse_i64(first, &v))
         p->start = clip(v, (int64_t)length, p->step < 0);
-    else
+    else if (colon)
         p->start = p->step < 0 ? (int64_t)length - 1 : 0;
-}
-
-static void select_all(struct dim_region *p)
-{
-    *p = (struct dim_region){.step = 1, .text = ":"};
-}
-
-static size_t count_items(const char *at)
-{
-    size_t n = 0;
-
-    while (*at) {
-        size_t bytes = cf_item_bytes(at);
-
-        n += strncmp(at + strspn(at, " "), "...", 3) != 0;
-        at += bytes + (at[bytes] == ',');
-    }
-    return n;
-}
-
-static void read_region(const char *text, int32_t ndim, const uint64_t *shape,
-                        struct dim_region *dims)
-{
-    const size_t n_items = count_items(text);
-    int32_t d = 0;
-
-    while (*text && d < ndim) {
-        size_t bytes = cf_item_bytes(text);
-
-        if (strncmp(text + strspn(text, " "), "...", 3) == 0) {
-            for (size_t i = n_items; i < (size_t)ndim && d < ndim; i++)
-                select_all(&dims[d++]);
-        } else {
-            read_dim(text, bytes, shape[d], &dims[d]);
-            d++;
-        }
-        text += bytes + (text[bytes] == ',');
-    }
-    while (d < ndim)
-        select_all(&dims[d++]);
+    free(first);
 }
 
 /* ---- samples ---- */
@@ -400,8 +344,10 @@ int cli_plot_read(const struct plot_request *request, struct plot_data *out)
         rc = cli_node_select(request->cli, request->node, r.array, &r.outer);
     if (rc)
         goto out;
-    read_region(request->node->region ? request->node->region : "",
-                zarr_array_ndim(r.array), zarr_array_shape(r.array), r.dims);
+    cf_region_split(request->node->region ? request->node->region : "",
+                    zarr_array_ndim(r.array), r.items);
+    for (int32_t d = 0; d < zarr_array_ndim(r.array); d++)
+        read_dim(r.items[d], zarr_array_shape(r.array)[d], &r.dims[d]);
     rc = choose_axes(&r);
     if (!rc) {
         limit_chunks(r.array, &r.axis[2 - r.n_axes], r.n_axes);
@@ -413,7 +359,7 @@ int cli_plot_read(const struct plot_request *request, struct plot_data *out)
         rc = cli_plot_coordinates(&r);
 out:
     for (int32_t d = 0; d < zarr_array_ndim(r.array); d++)
-        free(r.dims[d].item);
+        free(r.items[d]);
     cf_free(&r.cf);
     free(r.axis[0].list);
     free(r.axis[1].list);

@@ -10,7 +10,6 @@
 struct dim_region {
     bool is_index, is_list;
     int64_t start, step;
-    char *item; /* of the region, owned; NULL: all */
     char text[32];
 };
 
@@ -30,6 +29,7 @@ struct reading {
     struct plot_data *out;
     zarr_array *array;
     zarr_selection *outer, *inner, *whole;
+    char *items[ZARR_MAX_RANK]; /* of the region; owned */
     struct dim_region dims[ZARR_MAX_RANK];
     struct sampling axis[2];
     int n_axes;

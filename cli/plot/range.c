@@ -175,14 +175,14 @@ static void find_spacing(struct plot_axis *a)
 static int read_axis(struct reading *r, struct plot_axis *a, int32_t dim)
 {
     const uint64_t most = 1u << 22; /* values, to be quick */
-    const char *part = r->dims[dim].item ? r->dims[dim].item : "...", *unit;
+    const char *unit;
     struct cf_coordinate *c = &a->at;
     char *name = a->name;
     int rc = CLI_OK;
 
     if (name && a->n <= most)
         rc = cf_coordinate_read_part(r->q->cli, r->q->node->store,
-                                     zarr_array_path(r->array), name, part,
+                                     zarr_array_path(r->array), name, r->items[dim],
                                      zarr_array_shape(r->array)[dim], c);
     if (rc || !c->array || c->n == 0)
         return rc;

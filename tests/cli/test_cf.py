@@ -227,18 +227,18 @@ def test_a_coordinate_along_a_dimension_of_another_name(zarrc, tmp_path):
     ("lat@70:35", ["the range falls, but the values rise"]),
     ("lat@35:70:2", ["no step"]),
     ("lat@abc", ["not a number"]),
-    ("lat@", ["lat@ selects nothing"]),
-    ("lat=", ["lat= selects nothing"]),
-    ("1,,lat=3", ["an item selects nothing"]),
+    ("lat@", ["region lat@ of", "selects nothing"]),
+    ("lat=", ["region lat= of", "selects nothing"]),
+    ("1,,lat=3", ["region (empty) of", "selects nothing"]),
     ("time@2007", ["from 2003-02-01T00:00:00 to 2005-01-01T00:00:00"]),
     ("time@2003-02-30", ["no date of the calendar"]),
     ("time@2003-13", ["no date of the calendar"]),
     ("time@12", ["no date of the calendar"]),
     ("lat=2.5", ["invalid region", "2.5"]),
-    ("lat=3,lat=4", ["dimension 1 again"]),
-    ("lat=3,2,3", ["dimension 1 again"]),
-    ("height=3", ["has no dimension height; its dimensions are time, lat, lon"]),
-    ("height@3", ["has no dimension or coordinate height; its dimensions are time, lat, lon"]),
+    ("lat=3,lat=4", ["region lat=4 of", "another item selects along this dimension"]),
+    ("lat=3,2,3", ["region 3 of", "another item selects along this dimension"]),
+    ("height=3", ["no dimension has this name; the dimensions are time, lat, lon"]),
+    ("height@3", ["no such coordinate", "the dimensions are time, lat, lon"]),
     ("...,lat=3", ["Items without names come first"]),
     ("1,2,3,4,lat=3", ["has no dimension"]),
 ])
@@ -255,7 +255,7 @@ def test_coordinates_of_two_dimensions_are_refused(zarrc, tmp_path):
     data = xarray.Dataset({"a": (("y", "x"), np.zeros((3, 4)))}, coords={"lat": (("y", "x"), lat)})
     path = store(data, tmp_path / "x.zarr")
     err = zarrc("cat", f"{path}/a[lat@0:10]", code=2).err
-    assert "2 dimensions (y, x)" in err and "from -80 to 80" in err
+    assert "several dimensions; the dimensions are y, x" in err and "from -80 to 80" in err
 
 
 def test_values_that_are_not_sorted(zarrc, tmp_path):
