@@ -12,7 +12,13 @@
 #define ZR_COUNT(a)  (sizeof(a) / sizeof((a)[0]))
 #define ZR_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define ZR_MAX(a, b) ((a) > (b) ? (a) : (b))
-#define ZR_UNUSED(x) ((void)(x))
+/* For one to four parameters. */
+#define ZR_UNUSED(...)                 ZR_UNUSED_(__VA_ARGS__, 4, 3, 2, 1, )(__VA_ARGS__)
+#define ZR_UNUSED_(a, b, c, d, n, ...) ZR_UNUSED_##n
+#define ZR_UNUSED_1(a)                 ((void)(a))
+#define ZR_UNUSED_2(a, b)              (ZR_UNUSED_1(a), ZR_UNUSED_1(b))
+#define ZR_UNUSED_3(a, b, c)           (ZR_UNUSED_2(a, b), ZR_UNUSED_1(c))
+#define ZR_UNUSED_4(a, b, c, d)        (ZR_UNUSED_3(a, b, c), ZR_UNUSED_1(d))
 
 #define ZR_HOST_IS_LITTLE (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
 

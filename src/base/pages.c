@@ -101,7 +101,6 @@ void zr_pages_advise(void *p, size_t bytes)
     if (interior >= PAGES_LARGE_BYTES)
         (void)madvise((char *)p + gap, interior, MADV_HUGEPAGE);
 #else
-    ZR_UNUSED(p);
-    ZR_UNUSED(bytes);
+    ZR_UNUSED(p, bytes);
 #endif
 }

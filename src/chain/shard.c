@@ -219,10 +219,7 @@ out:
 static zarr_status shard_canonical(const zarr_codec_spec *raw, int format, char *text,
                                    size_t cap, size_t *text_bytes, zarr_error *err)
 {
-    ZR_UNUSED(raw);
-    ZR_UNUSED(format);
-    ZR_UNUSED(text);
-    ZR_UNUSED(cap);
+    ZR_UNUSED(raw, format, text, cap);
     ZR_UNUSED(text_bytes);
     return zr_internal(err);
 }

@@ -74,9 +74,7 @@ static zarr_status bytes_complete(const zarr_codec_spec *spec, const zarr_chunk_
 {
     struct zr_conf_text t;
 
-    ZR_UNUSED(spec);
-    ZR_UNUSED(array);
-    ZR_UNUSED(err);
+    ZR_UNUSED(spec, array, err);
     *text_bytes = 0;
     if (zr_dtype_has_order(in->dtype))
         return ZARR_OK;

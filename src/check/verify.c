@@ -388,8 +388,7 @@ static zarr_status verify_group(struct node_check *c, zarr_error *err)
 
 static int pass_member(void *user, const zarr_node_item *item)
 {
-    ZR_UNUSED(user);
-    ZR_UNUSED(item);
+    ZR_UNUSED(user, item);
     return ZARR_WALK_STOP;
 }
 

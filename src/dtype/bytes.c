@@ -229,8 +229,7 @@ static zarr_status base64_fill_print(const zarr_dtype_info *info, int format,
 {
     struct zr_sink s = {text, cap, 0};
 
-    ZR_UNUSED(format);
-    ZR_UNUSED(err);
+    ZR_UNUSED(format, err);
     zr_sink_putc(&s, '"');
     zr_sink_base64(&s, element, (size_t)info->item_bytes);
     zr_sink_putc(&s, '"');

@@ -83,8 +83,7 @@ static zarr_status integer_fill_print(const zarr_dtype_info *info, int format,
     struct zr_sink s = {text, cap, 0};
     uint64_t bits = integer_load(info, element);
 
-    ZR_UNUSED(format);
-    ZR_UNUSED(err);
+    ZR_UNUSED(format, err);
     if (info->kind == ZARR_KIND_INT && bits >> 63) {
         zr_sink_putc(&s, '-');
         bits = 0 - bits; /* the magnitude, also of -2^63 */
@@ -114,10 +113,7 @@ static void integer_number(const zarr_dtype_info *info, const void *element, dou
 static zarr_status bool_parse(zarr_dtype_info *info, const zarr_dtype_host *host,
                               const char *name, const char *json, zarr_error *err)
 {
-    ZR_UNUSED(host);
-    ZR_UNUSED(name);
-    ZR_UNUSED(json);
-    ZR_UNUSED(err);
+    ZR_UNUSED(host, name, json, err);
     info->kind = ZARR_KIND_BOOL;
     info->item_bytes = 1;
     info->component_bits = 1;
@@ -155,9 +151,7 @@ static zarr_status bool_fill_print(const zarr_dtype_info *info, int format,
 {
     struct zr_sink s = {text, cap, 0};
 
-    ZR_UNUSED(info);
-    ZR_UNUSED(format);
-    ZR_UNUSED(err);
+    ZR_UNUSED(info, format, err);
     zr_sink_puts(&s, zr_load_low(element, 1) ? "true" : "false");
     return zr_sink_end(&s, text_bytes);
 }

@@ -266,8 +266,7 @@ static zarr_status real_parse(zarr_dtype_info *info, const zarr_dtype_host *host
                                                       : name + strlen("complex_");
     const struct zr_float *f = zr_float_find(part, strlen(part));
 
-    ZR_UNUSED(host);
-    ZR_UNUSED(json);
+    ZR_UNUSED(host, json);
     if (!f)
         return zr_internal(err);
     info->param[0] = (uint64_t)(f - zr_floats);

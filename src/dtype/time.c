@@ -209,9 +209,7 @@ static zarr_status time_fill_print(const zarr_dtype_info *info, int format,
     struct zr_sink s = {text, cap, 0};
     int64_t v;
 
-    ZR_UNUSED(info);
-    ZR_UNUSED(format);
-    ZR_UNUSED(err);
+    ZR_UNUSED(info, format, err);
     memcpy(&v, element, sizeof v);
     if (v == INT64_MIN) {
         zr_sink_puts(&s, "\"NaT\"");

@@ -38,20 +38,14 @@ static zarr_status vlen_parse(zarr_dtype_info *info, uint32_t kind)
 static zarr_status string_parse(zarr_dtype_info *info, const zarr_dtype_host *host,
                                 const char *name, const char *json, zarr_error *err)
 {
-    ZR_UNUSED(host);
-    ZR_UNUSED(name);
-    ZR_UNUSED(json);
-    ZR_UNUSED(err);
+    ZR_UNUSED(host, name, json, err);
     return vlen_parse(info, ZARR_KIND_STRING);
 }
 
 static zarr_status vbytes_parse(zarr_dtype_info *info, const zarr_dtype_host *host,
                                 const char *name, const char *json, zarr_error *err)
 {
-    ZR_UNUSED(host);
-    ZR_UNUSED(name);
-    ZR_UNUSED(json);
-    ZR_UNUSED(err);
+    ZR_UNUSED(host, name, json, err);
     return vlen_parse(info, ZARR_KIND_VBYTES);
 }
 
@@ -73,8 +67,7 @@ static zarr_status vlen_write(const char *name, uint32_t what, char *text, size_
 static zarr_status string_write(const zarr_dtype_info *info, uint32_t what, char *text,
                                 size_t cap, size_t *text_bytes, zarr_error *err)
 {
-    ZR_UNUSED(info);
-    ZR_UNUSED(err);
+    ZR_UNUSED(info, err);
     return vlen_write("string", what, text, cap, text_bytes);
 }
 
@@ -82,8 +75,7 @@ static zarr_status string_write(const zarr_dtype_info *info, uint32_t what, char
 static zarr_status vbytes_write(const zarr_dtype_info *info, uint32_t what, char *text,
                                 size_t cap, size_t *text_bytes, zarr_error *err)
 {
-    ZR_UNUSED(info);
-    ZR_UNUSED(err);
+    ZR_UNUSED(info, err);
     return vlen_write("variable_length_bytes", what, text, cap, text_bytes);
 }
 

@@ -137,8 +137,7 @@ static zarr_status http_refuse(struct zr_http_reader *reader,
     const struct zr_http_store *s = (const void *)reader;
     const zarr_status st = zr_net_fail_status(err, r);
 
-    ZR_UNUSED(body);
-    ZR_UNUSED(body_bytes);
+    ZR_UNUSED(body, body_bytes);
     *next = ZR_HTTP_FAIL;
     if (st == ZARR_ERR_DENIED && r->answer.status == 403 && s->denied_is_missing)
         return zr_fail(err, ZARR_ERR_NOT_FOUND, "no such key (HTTP 403)");

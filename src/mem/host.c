@@ -76,8 +76,7 @@ static void host_free(void *self, zarr_memory *mem)
 static zarr_status host_copy(void *self, const zarr_memory *dst, const zarr_memory *src,
                              uint64_t bytes, void *stream, zarr_error *err)
 {
-    ZR_UNUSED(self);
-    ZR_UNUSED(stream);
+    ZR_UNUSED(self, stream);
     if (bytes > dst->bytes || bytes > src->bytes)
         return zr_internal(err);
     zr_host_copy(zr_mem_at(dst), zr_mem_at(src), (size_t)bytes);
@@ -87,9 +86,7 @@ static zarr_status host_copy(void *self, const zarr_memory *dst, const zarr_memo
 static zarr_status host_copy_box(void *self, const zarr_box *box, void *stream,
                                  zarr_error *err)
 {
-    ZR_UNUSED(self);
-    ZR_UNUSED(stream);
-    ZR_UNUSED(err);
+    ZR_UNUSED(self, stream, err);
     zr_host_box_copy(box);
     return ZARR_OK;
 }
@@ -97,9 +94,7 @@ static zarr_status host_copy_box(void *self, const zarr_box *box, void *stream,
 static zarr_status host_fill_box(void *self, const zarr_box *box, const void *pattern,
                                  void *stream, zarr_error *err)
 {
-    ZR_UNUSED(self);
-    ZR_UNUSED(stream);
-    ZR_UNUSED(err);
+    ZR_UNUSED(self, stream, err);
     zr_host_box_fill(box, pattern);
     return ZARR_OK;
 }
@@ -110,9 +105,7 @@ static zarr_status host_describe(void *self, int32_t device_id, zarr_device_fact
     const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     const long idle = sysconf(_SC_AVPHYS_PAGES);
 
-    ZR_UNUSED(self);
-    ZR_UNUSED(device_id);
-    ZR_UNUSED(err);
+    ZR_UNUSED(self, device_id, err);
     if (page <= 0)
         return ZARR_OK;
     if (pages > 0)

@@ -31,8 +31,7 @@ void zr_net_submit(struct zr_net *net, struct zr_net_request *r)
 
 zarr_status zr_net_run(struct zr_net *net, struct zr_net_request *r, zarr_error *err)
 {
-    ZR_UNUSED(net);
-    ZR_UNUSED(r);
+    ZR_UNUSED(net, r);
     return zr_internal(err);
 }
 
@@ -48,8 +47,7 @@ bool zr_net_is_reactor(void)
 
 void zr_net_cancel(struct zr_net *net, const void *tag)
 {
-    ZR_UNUSED(net);
-    ZR_UNUSED(tag);
+    ZR_UNUSED(net, tag);
 }
 
 void zr_net_scope_begin(struct zr_net_scope *s, const struct zr_net *net, const void *tag)
@@ -69,8 +67,7 @@ void zr_net_scope_end(struct zr_net_scope *s)
 
 bool zr_net_scope_is_cancelled(const struct zr_net *net, const void *tag)
 {
-    ZR_UNUSED(net);
-    ZR_UNUSED(tag);
+    ZR_UNUSED(net, tag);
     return false;
 }
 

@@ -8,10 +8,7 @@
 zarr_status zr_xml_read(const struct zr_xml_sink *sink, const zarr_allocator *alloc,
                         const char *bytes, size_t n, zarr_error *err)
 {
-    ZR_UNUSED(sink);
-    ZR_UNUSED(alloc);
-    ZR_UNUSED(bytes);
-    ZR_UNUSED(n);
+    ZR_UNUSED(sink, alloc, bytes, n);
     return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                    "listings in XML are not supported: this build lacks libexpat");
 }

@@ -84,9 +84,7 @@ int zr_net_on_request(void *user, char *there, char *here, int there_port, int h
 {
     struct zr_net_transfer *t = user;
 
-    ZR_UNUSED(here);
-    ZR_UNUSED(there_port);
-    ZR_UNUSED(here_port);
+    ZR_UNUSED(here, there_port, here_port);
     if (t->was_public && zr_net_is_private_text(there))
         zr_net_fail(t, ZARR_ERR_IO, "%s", socket_refusal);
     /* libcurl sends any request again if an old connection turns out to be closed. The

@@ -150,10 +150,7 @@ static void reader_doctype(void *user, const XML_Char *name, const XML_Char *sys
 {
     struct xml_reader *r = user;
 
-    ZR_UNUSED(name);
-    ZR_UNUSED(system);
-    ZR_UNUSED(pub);
-    ZR_UNUSED(has_subset);
+    ZR_UNUSED(name, system, pub, has_subset);
     if (r->st == ZARR_OK)
         reader_stop(
             r, zr_fail(&r->err, ZARR_ERR_CORRUPT, "the XML declares a document type"));

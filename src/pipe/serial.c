@@ -37,8 +37,7 @@ static zarr_status serial_read(void *self, zarr_request *rq,
     struct zr_wave wave;
     zarr_status st = ZARR_OK;
 
-    ZR_UNUSED(self);
-    ZR_UNUSED(steps);
+    ZR_UNUSED(self, steps);
     plain.no_direct = true;
     zr_wave_init(&wave, io->engine->alloc);
     zr_serial_cut(io, &args);
@@ -68,8 +67,7 @@ static zarr_status serial_write(void *self, zarr_request *rq,
     zarr_selection *all = NULL;
     zarr_status st = ZARR_OK;
 
-    ZR_UNUSED(self);
-    ZR_UNUSED(steps);
+    ZR_UNUSED(self, steps);
     plain.no_direct = true;
     ZR_TRY(zr_worker_take(io->engine, &w.rq->cancel, &w.worker, err));
     ZR_TRY(zr_io_project(&p, io, &all, err));

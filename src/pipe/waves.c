@@ -291,8 +291,7 @@ static zarr_status waves_read(void *self, zarr_request *rq,
     zarr_status st = ZARR_OK;
     bool many = false;
 
-    ZR_UNUSED(self);
-    ZR_UNUSED(steps);
+    ZR_UNUSED(self, steps);
     if (!r)
         return zr_fail_memory(err, sizeof *r);
     zr_flights_init(&r->f, pull_waves);

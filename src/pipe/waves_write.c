@@ -189,8 +189,7 @@ zarr_status zr_waves_write(void *self, zarr_request *rq, const zarr_pipeline_ste
     zarr_selection *all = NULL;
     zarr_status st = ZARR_OK;
 
-    ZR_UNUSED(self);
-    ZR_UNUSED(steps);
+    ZR_UNUSED(self, steps);
     if (!w)
         return zr_fail_memory(err, sizeof *w);
     zr_flights_init(&w->f, pull_batches);

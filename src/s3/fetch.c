@@ -167,8 +167,7 @@ static zarr_status body_write(void *user, const void *bytes, size_t n, zarr_erro
 
 static zarr_status body_begin(void *user, const struct zr_net_answer *a, zarr_error *err)
 {
-    ZR_UNUSED(a);
-    ZR_UNUSED(err);
+    ZR_UNUSED(a, err);
     zr_str_clear(user);
     return ZARR_OK;
 }

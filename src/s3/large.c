@@ -106,8 +106,7 @@ static void large_aborted(struct zr_s3_upload *u, zarr_status st, zarr_error *sa
     struct s3_large *l = u->user;
     zarr_error err = l->err;
 
-    ZR_UNUSED(st);
-    ZR_UNUSED(said);
+    ZR_UNUSED(st, said);
     large_end_or_again(l, l->st, &err);
 }
 

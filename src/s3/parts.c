@@ -227,8 +227,7 @@ static zarr_status try_part(struct zr_s3_upload *u, zarr_error *err)
 
 static void abort_ended(struct zr_s3_upload *u, zarr_status st, zarr_error *err)
 {
-    ZR_UNUSED(st);
-    ZR_UNUSED(err);
+    ZR_UNUSED(st, err);
     zr_event_set(u->user);
 }
 
@@ -304,8 +303,7 @@ void zr_s3_end_parts(void *self, const char *key, void *parts)
 {
     struct zr_s3_upload *u = parts;
 
-    ZR_UNUSED(self);
-    ZR_UNUSED(key);
+    ZR_UNUSED(self, key);
     if (!u->is_committed && !atomic_load(&u->was_cancelled) &&
         !zr_has_forked(u->generation) && !zr_net_is_reactor() && !zr_attempt_runs()) {
         u->cancel = NULL;

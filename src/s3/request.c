@@ -168,8 +168,7 @@ static zarr_status request_begin_body(void *user, const struct zr_net_answer *a,
 {
     struct zr_s3_request *r = user;
 
-    ZR_UNUSED(a);
-    ZR_UNUSED(err);
+    ZR_UNUSED(a, err);
     zr_str_clear(&r->answer); /* what a lost connection left */
     return ZARR_OK;
 }

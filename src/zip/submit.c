@@ -155,8 +155,7 @@ static zarr_status run_item(void *arg, uint64_t i, uint32_t worker, zarr_error *
     zarr_store_op *op = b->op[i];
     zarr_error err = {0};
 
-    ZR_UNUSED(worker);
-    ZR_UNUSED(unused);
+    ZR_UNUSED(worker, unused);
     op->status = zr_zip_run_one(b->z, op, b->ahead ? &b->ahead[i] : NULL, &err);
     op->os_code = op->status != ZARR_OK ? err.os_code : 0;
     b->done(b->arg, op, op->status != ZARR_OK ? &err : NULL);

@@ -115,8 +115,7 @@ static zarr_status column_fill(void *arg, uint64_t i, uint32_t worker, zarr_erro
     const uint8_t *run = NULL;
     uint64_t at = w->first[i], run_at = at;
 
-    ZR_UNUSED(worker);
-    ZR_UNUSED(err);
+    ZR_UNUSED(worker, err);
     for (uint64_t k = i * w->each; k < end; k++) {
         const zarr_vlen *item = &w->item[k];
 

@@ -16,8 +16,7 @@ static zarr_status base64_decode_one(void *self, const struct zr_host_job *io,
     const char *text = (const char *)io->src;
     size_t padding = 0;
 
-    ZR_UNUSED(self);
-    ZR_UNUSED(exec);
+    ZR_UNUSED(self, exec);
     if (io->src_bytes % 4)
         return zr_fail(err, ZARR_ERR_CORRUPT,
                        "base64: %zu characters, which is not a multiple of 4",
@@ -39,8 +38,7 @@ static zarr_status base64_encode_one(void *self, const struct zr_host_job *io,
 {
     uint8_t *to = io->dst;
 
-    ZR_UNUSED(self);
-    ZR_UNUSED(exec);
+    ZR_UNUSED(self, exec);
     if (io->dst_bytes / 4 < io->src_bytes / 3 + (io->src_bytes % 3 != 0))
         return zr_no_room(err, "base64");
     for (size_t i = 0; i < io->src_bytes; i += 3, to += 4) {

@@ -213,8 +213,7 @@ static zarr_status blosc_decode_one(void *self, const struct zr_host_job *io,
     struct blosc_header h = {0};
     int got = 0;
 
-    ZR_UNUSED(self);
-    ZR_UNUSED(exec);
+    ZR_UNUSED(self, exec);
     ZR_TRY(blosc_open(&h, io, err));
     *used = h.nbytes;
     if (h.flags & BLOSC_FLAG_STORED) {

@@ -123,8 +123,7 @@ static zarr_status blosc_complete(const zarr_codec_spec *spec, const zarr_chunk_
     const char *shuffle = zarr_codec_spec_text(spec, "shuffle");
     int64_t typesize = in->item_bytes_hint ? in->item_bytes_hint : 1;
 
-    ZR_UNUSED(array);
-    ZR_UNUSED(err);
+    ZR_UNUSED(array, err);
     (void)zarr_codec_spec_i64(spec, "typesize", &typesize);
     if (zr_streq(shuffle, blosc_shuffles[BLOSC_WORD_AUTO]))
         shuffle = typesize == 1 ? "bitshuffle" : "shuffle";

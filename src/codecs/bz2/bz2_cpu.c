@@ -101,8 +101,7 @@ static zarr_status bz2_decode_one(void *self, const struct zr_host_job *io, size
     struct bz2_sides s;
     zarr_status st = ZARR_OK;
 
-    ZR_UNUSED(self);
-    ZR_UNUSED(exec);
+    ZR_UNUSED(self, exec);
     bz2_sides_open(&s, io);
     do
         ZR_TRY(bz2_one_stream(&s, io->dst_bytes, err));

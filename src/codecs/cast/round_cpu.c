@@ -153,8 +153,7 @@ ZR_JOBS_EACH(round_encode, round_encode_one)
 static zarr_status round_decode_one(void *self, const struct zr_host_job *io,
                                     size_t *used, zarr_codec_exec *exec, zarr_error *err)
 {
-    ZR_UNUSED(self);
-    ZR_UNUSED(exec);
+    ZR_UNUSED(self, exec);
     if (io->dst_bytes < io->src_bytes)
         return zr_too_long(err, "bitround", io->dst_bytes);
     memcpy(io->dst, io->src, io->src_bytes);

@@ -147,8 +147,7 @@ static zarr_status round_v2_resolve(const zarr_codec_spec *spec,
 {
     const uint32_t unit = in->item_bytes_hint;
 
-    ZR_UNUSED(out);
-    ZR_UNUSED(fill_out);
+    ZR_UNUSED(out, fill_out);
     if (!zr_conf_is_stored(spec) && in->exact && unit && in->n_bytes % unit)
         return zr_fail(err, ZARR_ERR_INVALID,
                        "bitround: %" PRIu64

@@ -103,9 +103,7 @@ static zarr_status crc32c_spell(const zarr_codec_spec *spec, zarr_codec_spelling
                                 char *text, size_t cap, size_t *text_bytes,
                                 zarr_error *err)
 {
-    ZR_UNUSED(text);
-    ZR_UNUSED(cap);
-    ZR_UNUSED(err);
+    ZR_UNUSED(text, cap, err);
     *text_bytes = 0;
     how->prefix = zr_conf_has(spec, "location");
     return ZARR_OK;

@@ -69,9 +69,7 @@ static zarr_status cond_chain_input(const zarr_codec_spec *spec, const char *mem
                                     const zarr_chunk_spec *in, zarr_chunk_spec *out,
                                     zarr_error *err)
 {
-    ZR_UNUSED(spec);
-    ZR_UNUSED(member);
-    ZR_UNUSED(err);
+    ZR_UNUSED(spec, member, err);
     out->n_bytes = in->n_bytes;
     out->item_bytes_hint = in->item_bytes_hint;
     return ZARR_OK;

@@ -53,8 +53,7 @@ static zarr_status lz4_decode_one(void *self, const struct zr_host_job *io, size
     uint32_t says = 0;
     int got = 0;
 
-    ZR_UNUSED(self);
-    ZR_UNUSED(exec);
+    ZR_UNUSED(self, exec);
     if (io->src_bytes < LZ4_PREFIX_BYTES || block > INT_MAX)
         return zr_fail(err, ZARR_ERR_CORRUPT, "lz4: %zu bytes are not a block",
                        io->src_bytes);

@@ -77,8 +77,7 @@ out:
 
 static uint64_t n5_scratch(void *self, uint64_t n, uint64_t max_out)
 {
-    ZR_UNUSED(n);
-    ZR_UNUSED(max_out);
+    ZR_UNUSED(n, max_out);
     return ((const struct n5_self *)self)->bytes;
 }
 

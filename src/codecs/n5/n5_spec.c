@@ -106,9 +106,7 @@ static zarr_status n5_chain_input(const zarr_codec_spec *spec, const char *membe
                                   const zarr_chunk_spec *in, zarr_chunk_spec *out,
                                   zarr_error *err)
 {
-    ZR_UNUSED(spec);
-    ZR_UNUSED(member);
-    ZR_UNUSED(err);
+    ZR_UNUSED(spec, member, err);
     *out = *in;
     return ZARR_OK;
 }

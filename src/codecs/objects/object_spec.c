@@ -357,8 +357,7 @@ static zarr_status categorize_elements(const zarr_codec_spec *spec, const char *
 {
     const char *dtype = zarr_codec_spec_text(spec, "dtype");
 
-    ZR_UNUSED(in);
-    ZR_UNUSED(err);
+    ZR_UNUSED(in, err);
     if (dtype && *dtype == '>')
         out->takes[0] = '>';
     return ZARR_OK;

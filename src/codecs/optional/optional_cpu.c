@@ -72,8 +72,7 @@ static zarr_status opt_room(const zarr_codec_exec *exec, size_t bytes, uint8_t *
  * mask, which together have the chunk's decoded size. */
 static uint64_t opt_scratch(void *self, uint64_t n, uint64_t max_out)
 {
-    ZR_UNUSED(self);
-    ZR_UNUSED(n);
+    ZR_UNUSED(self, n);
     return max_out;
 }
 

@@ -201,9 +201,7 @@ static zarr_status packbits_v2_resolve(const zarr_codec_spec *spec,
                                        const zarr_chunk_spec *in, zarr_chunk_spec *out,
                                        void *fill_out, zarr_error *err)
 {
-    ZR_UNUSED(spec);
-    ZR_UNUSED(fill_out);
-    ZR_UNUSED(err);
+    ZR_UNUSED(spec, fill_out, err);
     out->n_bytes = 1 + in->n_bytes / 8 + (in->n_bytes % 8 != 0);
     out->item_bytes_hint = 1;
     return ZARR_OK;

@@ -190,9 +190,7 @@ const zarr_codec_spec_vtable zr_spec_reshape = {
 static zarr_status squeeze_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
                                    zarr_chunk_spec *out, void *fill_out, zarr_error *err)
 {
-    ZR_UNUSED(spec);
-    ZR_UNUSED(fill_out);
-    ZR_UNUSED(err);
+    ZR_UNUSED(spec, fill_out, err);
     out->ndim = 0;
     memset(out->shape, 0, sizeof out->shape);
     for (int32_t i = 0; i < in->ndim; i++)

@@ -13,8 +13,7 @@ static zarr_status snappy_decode_one(void *self, const struct zr_host_job *io,
     const char *src = (const char *)io->src;
     size_t says = 0;
 
-    ZR_UNUSED(self);
-    ZR_UNUSED(exec);
+    ZR_UNUSED(self, exec);
     if (snappy_uncompressed_length(src, io->src_bytes, &says) != SNAPPY_OK)
         return zr_fail(err, ZARR_ERR_CORRUPT, "snappy: %zu bytes are not a block",
                        io->src_bytes);
@@ -35,8 +34,7 @@ ZR_JOBS_EACH(snappy_decode, snappy_decode_one)
 static zarr_status snappy_encode_one(void *self, const struct zr_host_job *io,
                                      size_t *used, zarr_codec_exec *exec, zarr_error *err)
 {
-    ZR_UNUSED(self);
-    ZR_UNUSED(exec);
+    ZR_UNUSED(self, exec);
     if (io->src_bytes > UINT32_MAX)
         return zr_fail(err, ZARR_ERR_INVALID, "snappy: %zu bytes are too many",
                        io->src_bytes);

@@ -158,9 +158,7 @@ static zarr_status cleaning_visit(void *user, enum zr_local_event event, const c
 {
     struct local_cleaning *x = user;
 
-    ZR_UNUSED(is_linked);
-    ZR_UNUSED(stop);
-    ZR_UNUSED(err);
+    ZR_UNUSED(is_linked, stop, err);
     if (event == ZR_LOCAL_DEBRIS && debris_sweep(x->l, path, x->min_age_s))
         x->n_removed++;
     return ZARR_OK;
@@ -214,8 +212,7 @@ static zarr_status erasing_visit(void *user, enum zr_local_event event, const ch
     const struct local_erasing *x = user;
     zarr_store_op op = {.verb = ZARR_STORE_ERASE, .key = path, .cancel = x->cancel};
 
-    ZR_UNUSED(is_linked);
-    ZR_UNUSED(stop);
+    ZR_UNUSED(is_linked, stop);
     if (event == ZR_LOCAL_DEBRIS)
         (void)debris_sweep(x->l, path, 0);
     if (event == ZR_LOCAL_DIR_END)

@@ -108,25 +108,21 @@ static zarr_status lent_pin(void *self, struct zr_store_pin *p, zarr_error *err)
 
 static void lent_unpin(void *self, struct zr_store_pin *p)
 {
-    ZR_UNUSED(self);
-    ZR_UNUSED(p);
+    ZR_UNUSED(self, p);
 }
 
 /* Values do not change while they are lent. */
 static zarr_status lent_lock(void *self, const char *key, const zarr_cancel *cancel,
                              void **lock, zarr_error *err)
 {
-    ZR_UNUSED(key);
-    ZR_UNUSED(cancel);
-    ZR_UNUSED(err);
+    ZR_UNUSED(key, cancel, err);
     *lock = self;
     return ZARR_OK;
 }
 
 static void lent_unlock(void *self, void *lock)
 {
-    ZR_UNUSED(self);
-    ZR_UNUSED(lock);
+    ZR_UNUSED(self, lock);
 }
 
 static void lent_caps(void *self, zarr_store_caps *out)

@@ -330,16 +330,14 @@ static zarr_status memory_begin_parts(void *self, const char *key, void *lock,
     struct zr_memory_parts *p = NULL;
     const zarr_status st = zr_memory_parts_create(&p, m->env.alloc, key, err);
 
-    ZR_UNUSED(lock);
-    ZR_UNUSED(cancel);
+    ZR_UNUSED(lock, cancel);
     *parts = p;
     return st;
 }
 
 static void memory_end_parts(void *self, const char *key, void *parts)
 {
-    ZR_UNUSED(self);
-    ZR_UNUSED(key);
+    ZR_UNUSED(self, key);
     zr_memory_parts_free(parts);
 }
 
