@@ -419,6 +419,10 @@ static inline zarr_status zr_spec_refuse_dtype(const zarr_codec_spec *spec,
 /* Sets out->n_bytes to n_bytes + extra. Returns LIMIT if the sum does not fit. */
 zarr_status zr_spec_set_bound(zarr_chunk_spec *out, const char *codec, uint64_t n_bytes,
                               uint64_t extra, zarr_error *err);
+/* resolve() of a codec that compresses bytes: its output has no items, and at most
+ * in->n_bytes + extra bytes. */
+zarr_status zr_spec_compressed(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
+                               zarr_chunk_spec *out, uint64_t extra, zarr_error *err);
 /* The value of a macro as text. */
 #define ZR_DIGITS(n)      ZR_DIGITS_TEXT(n)
 #define ZR_DIGITS_TEXT(n) #n

@@ -300,3 +300,11 @@ zarr_status zr_spec_set_bound(zarr_chunk_spec *out, const char *codec, uint64_t 
                        "%s: a chunk of %" PRIu64 " bytes is too large", codec, n_bytes);
     return ZARR_OK;
 }
+
+zarr_status zr_spec_compressed(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
+                               zarr_chunk_spec *out, uint64_t extra, zarr_error *err)
+{
+    out->exact = 0;
+    out->item_bytes_hint = 1;
+    return zr_spec_set_bound(out, zarr_codec_spec_name(spec), in->n_bytes, extra, err);
+}

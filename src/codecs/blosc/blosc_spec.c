@@ -84,9 +84,7 @@ static zarr_status blosc_resolve(const zarr_codec_spec *spec, const zarr_chunk_s
         return zr_fail(err, ZARR_ERR_INVALID,
                        "blosc: chunks have at most 2147483631 bytes, not %" PRIu64,
                        in->n_bytes);
-    out->exact = 0;
-    out->item_bytes_hint = 1;
-    return zr_spec_set_bound(out, zarr_codec_spec_name(spec), in->n_bytes, 16, err);
+    return zr_spec_compressed(spec, in, out, 16, err);
 }
 
 enum {

@@ -28,10 +28,7 @@ static zarr_status bz2_resolve(const zarr_codec_spec *spec, const zarr_chunk_spe
                                zarr_chunk_spec *out, void *fill_out, zarr_error *err)
 {
     ZR_UNUSED(fill_out);
-    out->exact = 0;
-    out->item_bytes_hint = 1;
-    return zr_spec_set_bound(out, zarr_codec_spec_name(spec), in->n_bytes,
-                             in->n_bytes / 100 + 1 + 600, err);
+    return zr_spec_compressed(spec, in, out, in->n_bytes / 100 + 1 + 600, err);
 }
 
 static const char *const bz2_aliases[] = {"https://codec.zarrs.dev/bytes_to_bytes/bz2",

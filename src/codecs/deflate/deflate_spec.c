@@ -56,10 +56,7 @@ static zarr_status deflate_resolve(const zarr_codec_spec *spec, const zarr_chunk
                                    zarr_chunk_spec *out, void *fill_out, zarr_error *err)
 {
     ZR_UNUSED(fill_out);
-    out->exact = 0;
-    out->item_bytes_hint = 1;
-    return zr_spec_set_bound(out, zarr_codec_spec_name(spec), in->n_bytes,
-                             5 * (in->n_bytes / 5000 + 1) + 9 + 18, err);
+    return zr_spec_compressed(spec, in, out, 5 * (in->n_bytes / 5000 + 1) + 9 + 18, err);
 }
 
 static const char *const gzip_aliases[] = {"numcodecs.gzip", NULL};

@@ -33,10 +33,7 @@ static zarr_status lz4_resolve(const zarr_codec_spec *spec, const zarr_chunk_spe
         return zr_fail(err, ZARR_ERR_INVALID,
                        "lz4: chunks have at most 2113929216 bytes, not %" PRIu64,
                        in->n_bytes);
-    out->exact = 0;
-    out->item_bytes_hint = 1;
-    return zr_spec_set_bound(out, zarr_codec_spec_name(spec), in->n_bytes,
-                             in->n_bytes / 255 + 16 + 4, err);
+    return zr_spec_compressed(spec, in, out, in->n_bytes / 255 + 16 + 4, err);
 }
 
 const zarr_codec_spec_vtable zr_spec_lz4 = {

@@ -297,9 +297,7 @@ static zarr_status lzma_resolve(const zarr_codec_spec *spec, const zarr_chunk_sp
     (void)zarr_codec_spec_i64(spec, "format", &container);
     if (container != LZMA_FORMAT_XZ && !zr_add(extra, in->n_bytes, &extra))
         extra = UINT64_MAX;
-    out->exact = 0;
-    out->item_bytes_hint = 1;
-    return zr_spec_set_bound(out, zarr_codec_spec_name(spec), in->n_bytes, extra, err);
+    return zr_spec_compressed(spec, in, out, extra, err);
 }
 
 const zarr_codec_spec_vtable zr_spec_lzma = {

@@ -60,10 +60,7 @@ static zarr_status pcodec_resolve(const zarr_codec_spec *spec, const zarr_chunk_
     if ((kind != ZARR_KIND_INT && kind != ZARR_KIND_UINT && kind != ZARR_KIND_FLOAT) ||
         (bits != 16 && bits != 32 && bits != 64))
         return zr_spec_refuse_dtype(spec, in->dtype, "numbers of 16, 32 or 64 bits", err);
-    out->exact = 0;
-    out->item_bytes_hint = 1;
-    return zr_spec_set_bound(out, zarr_codec_spec_name(spec), in->n_bytes,
-                             in->n_bytes / 8 + 65536, err);
+    return zr_spec_compressed(spec, in, out, in->n_bytes / 8 + 65536, err);
 }
 
 static const char *const pcodec_aliases[] = {

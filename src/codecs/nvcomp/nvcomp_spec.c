@@ -146,10 +146,7 @@ static zarr_status nvcomp_resolve(const zarr_codec_spec *spec, const zarr_chunk_
                        "nvcomp_batch: chunks of %s have at most %" PRIu64
                        " bytes, not %" PRIu64,
                        zr_nvcomp_algorithms[k], most[k], in->n_bytes);
-    out->exact = 0;
-    out->item_bytes_hint = 1;
-    return zr_spec_set_bound(out, zarr_codec_spec_name(spec), in->n_bytes,
-                             in->n_bytes / 6 + (64 << 10), err);
+    return zr_spec_compressed(spec, in, out, in->n_bytes / 6 + (64 << 10), err);
 }
 
 const zarr_codec_spec_vtable zr_spec_nvcomp_batch = {

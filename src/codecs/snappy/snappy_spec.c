@@ -16,10 +16,7 @@ static zarr_status snappy_resolve(const zarr_codec_spec *spec, const zarr_chunk_
         return zr_fail(err, ZARR_ERR_INVALID,
                        "snappy: chunks have at most 4294967295 bytes, not %" PRIu64,
                        in->n_bytes);
-    out->exact = 0;
-    out->item_bytes_hint = 1;
-    return zr_spec_set_bound(out, zarr_codec_spec_name(spec), in->n_bytes,
-                             in->n_bytes / 6 + 32, err);
+    return zr_spec_compressed(spec, in, out, in->n_bytes / 6 + 32, err);
 }
 
 const zarr_codec_spec_vtable zr_spec_snappy = {

@@ -33,10 +33,8 @@ static zarr_status zstd_resolve(const zarr_codec_spec *spec, const zarr_chunk_sp
     const uint64_t n = in->n_bytes, small = 128 << 10;
 
     ZR_UNUSED(fill_out);
-    out->exact = 0;
-    out->item_bytes_hint = 1;
-    return zr_spec_set_bound(out, zarr_codec_spec_name(spec), n,
-                             (n >> 8) + (n < small ? (small - n) >> 11 : 0), err);
+    return zr_spec_compressed(spec, in, out,
+                              (n >> 8) + (n < small ? (small - n) >> 11 : 0), err);
 }
 
 /* v2 omits a false checksum, because numcodecs before 0.13 does not know the member. */
