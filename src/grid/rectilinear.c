@@ -44,29 +44,14 @@ static void rectilinear_free(void *self)
 /* ---- finding chunks -------------------------------------------------------- */
 
 /* The last run that begins at or before a chunk, or a coordinate. */
-static const struct edge_run *run_of_chunk(const struct edges *e, uint64_t chunk)
+static const struct edge_run *find_run(const struct edges *e, bool is_chunk, uint64_t at)
 {
     size_t low = 0, high = e->n;
 
     while (high - low > 1) {
-        size_t mid = low + (high - low) / 2;
+        const size_t mid = low + (high - low) / 2;
 
-        if (e->run[mid].chunk <= chunk)
-            low = mid;
-        else
-            high = mid;
-    }
-    return &e->run[low];
-}
-
-static const struct edge_run *run_of_coord(const struct edges *e, uint64_t at)
-{
-    size_t low = 0, high = e->n;
-
-    while (high - low > 1) {
-        size_t mid = low + (high - low) / 2;
-
-        if (e->run[mid].origin <= at)
+        if ((is_chunk ? e->run[mid].chunk : e->run[mid].origin) <= at)
             low = mid;
         else
             high = mid;
@@ -80,7 +65,7 @@ static uint64_t edges_locate(const struct edges *e, uint64_t at)
 
     if (e->step)
         return at / e->step;
-    r = run_of_coord(e, at);
+    r = find_run(e, false, at);
     return r->chunk + (at - r->origin) / r->edge;
 }
 
@@ -108,7 +93,7 @@ static void rectilinear_extent(const void *self, int32_t dim, uint64_t chunk,
         *origin = chunk * e->step;
         *size = e->step;
     } else {
-        const struct edge_run *run = run_of_chunk(e, chunk);
+        const struct edge_run *run = find_run(e, true, chunk);
 
         *origin = run->origin + (chunk - run->chunk) * run->edge;
         *size = run->edge;
@@ -123,7 +108,7 @@ static uint64_t rectilinear_n_equal(const void *self, int32_t dim, uint64_t chun
 
     if (e->step)
         return e->n_chunks - chunk;
-    run = run_of_chunk(e, chunk);
+    run = find_run(e, true, chunk);
     return run->count - (chunk - run->chunk);
 }
 
