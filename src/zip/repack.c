@@ -370,9 +370,10 @@ static void repack_init(struct zip_repack *r, struct zr_zip_store *z,
     zr_str_init(&r->piece, z->table.alloc);
 }
 
-/* In a session, with its table. */
-static zarr_status repack_session(struct zr_zip_store *z, zarr_repack_result *out,
-                                  const zarr_cancel *cancel, zarr_error *err)
+/* only_look: changes nothing; else in a session, with its table. */
+static zarr_status look_and_repack(struct zr_zip_store *z, bool only_look,
+                                   zarr_repack_result *out, const zarr_cancel *cancel,
+                                   zarr_error *err)
 {
     struct zip_repack r;
     zarr_status st = ZARR_OK;
@@ -381,7 +382,7 @@ static zarr_status repack_session(struct zr_zip_store *z, zarr_repack_result *ou
     ZR_TRY(list_places(&r, err));
     ZR_TRY(find_head(&r, err));
     ZR_TRY(look(&r, out, err));
-    if (!out->is_needed)
+    if (only_look || !out->is_needed)
         goto out;
     ZR_TRY(zr_zip_session_begin_anew(z, cancel, err));
     ZR_TRY(copy_members(&r, err));
@@ -399,27 +400,12 @@ zarr_status zr_zip_repack_busy(struct zr_zip_store *z, zarr_repack_result *out,
 
     ZR_TRY(zr_zip_session_begin(z, cancel, err));
     atomic_store(&z->idle_at_ns, UINT64_MAX); /* the keeper need not wait for this */
-    st = repack_session(z, out, cancel, err);
+    st = look_and_repack(z, false, out, cancel, err);
     if (st == ZARR_OK)
         st = zr_zip_session_end(z, err);
     if (st != ZARR_OK && z->archive.in_session)
         zr_zip_session_drop(z);
 out:
-    return st;
-}
-
-static zarr_status repack_look(struct zr_zip_store *z, zarr_repack_result *out,
-                               const zarr_cancel *cancel, zarr_error *err)
-{
-    struct zip_repack r;
-    zarr_status st = ZARR_OK;
-
-    repack_init(&r, z, cancel);
-    ZR_TRY(list_places(&r, err));
-    ZR_TRY(find_head(&r, err));
-    st = look(&r, out, err);
-out:
-    repack_deinit(&r);
     return st;
 }
 
@@ -435,7 +421,7 @@ zarr_status zr_zip_repack(void *self, uint32_t flags, zarr_repack_result *out,
     ZR_TRY(zr_zip_refresh_busy(z, true, cancel, err));
     if (z->archive.bytes == 0) /* not written yet */
         goto out;
-    st = flags & ZARR_REPACK_LOOK ? repack_look(z, out, cancel, err)
+    st = flags & ZARR_REPACK_LOOK ? look_and_repack(z, true, out, cancel, err)
                                   : zr_zip_repack_busy(z, out, cancel, err);
 out:
     zr_zip_busy_end(z);

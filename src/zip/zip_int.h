@@ -452,7 +452,6 @@ struct zr_zip_record {
 };
 enum {
     ZR_ZIP_RECORD_MOST = ZR_ZIP_CENTRAL_BYTES + 28, /* without the name */
-    ZR_ZIP_ENDS_MOST = ZR_ZIP_END64_BYTES + ZR_ZIP_LOCATOR_BYTES + ZR_ZIP_END_BYTES
 };
 /* Write a header with its name to p, and return its length. */
 size_t zr_zip_write_local(uint8_t *p, const struct zr_zip_record *r);
