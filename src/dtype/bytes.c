@@ -202,26 +202,23 @@ static zarr_status parse_string(const zarr_dtype_info *info, int format,
     return zr_value_refuse(info, v, "base64 of all its bytes is expected", err);
 }
 
-static zarr_status bytes_fill_parse(const zarr_dtype_info *info, int format,
-                                    const char *json, void *element, zarr_error *err)
+static zarr_status bytes_from_json(const zarr_dtype_info *info, int format,
+                                   const struct zr_json *v, void *element,
+                                   zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-    struct zr_value value;
     uint64_t zero = 1;
 
-    ZR_TRY(zr_value_open(&value, info, json, err));
-    if (zr_json_is(value.v, ZR_JSON_STRING))
-        ZR_TRY(parse_string(info, format, value.v, element, err));
-    else if (zr_json_is(value.v, ZR_JSON_ARRAY))
-        ZR_TRY(byte_list(info, value.v, element, err));
-    else if (format == 2 && zr_json_u64(value.v, &zero) && zero == 0)
-        memset(element, 0, (size_t)info->item_bytes);
-    else
-        ZR_TRY(zr_value_refuse(info, value.v, "base64 text is expected", err));
-out:
-    zr_value_close(&value);
-    return st;
+    if (zr_json_is(v, ZR_JSON_STRING))
+        return parse_string(info, format, v, element, err);
+    if (zr_json_is(v, ZR_JSON_ARRAY))
+        return byte_list(info, v, element, err);
+    if (format != 2 || !zr_json_u64(v, &zero) || zero != 0)
+        return zr_value_refuse(info, v, "base64 text is expected", err);
+    memset(element, 0, (size_t)info->item_bytes);
+    return ZARR_OK;
 }
+
+ZR_FILL_PARSE(bytes)
 
 static zarr_status base64_fill_print(const zarr_dtype_info *info, int format,
                                      const void *element, char *text, size_t cap,

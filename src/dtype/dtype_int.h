@@ -68,16 +68,21 @@ void zr_sink_base64(struct zr_sink *s, const uint8_t *bytes, size_t n);
 zarr_status zr_sink_end(struct zr_sink *s, size_t *text_bytes);
 
 /* ---- JSON text in ---- */
-struct zr_value {
-    struct zr_json_doc doc;
-    struct zr_json literal;
-    const struct zr_json *v;
-};
-/* Opens the value of a JSON text. Takes a number from the text without parsing it, so
- * `json` must outlive the value. */
-zarr_status zr_value_open(struct zr_value *value, const zarr_dtype_info *info,
-                          const char *json, zarr_error *err);
-void zr_value_close(struct zr_value *value);
+typedef zarr_status (*zr_from_json_fn)(const zarr_dtype_info *info, int format,
+                                       const struct zr_json *v, void *element,
+                                       zarr_error *err);
+/* fill_parse() of zarr_dtype_vtable by a function that gets the parsed text. Takes a
+ * number from the text without parsing it. */
+zarr_status zr_fill_parse(zr_from_json_fn fn, const zarr_dtype_info *info, int format,
+                          const char *json, void *element, zarr_error *err);
+/* Defines NAME_fill_parse() by NAME_from_json(). */
+#define ZR_FILL_PARSE(name)                                                              \
+    static zarr_status name##_fill_parse(const zarr_dtype_info *info, int format,        \
+                                         const char *json, void *element,                \
+                                         zarr_error *err)                                \
+    {                                                                                    \
+        return zr_fill_parse(name##_from_json, info, format, json, element, err);        \
+    }
 /* Returns INVALID with the message "<v> is not a valid <type name>: <rule>". */
 zarr_status zr_value_refuse(const zarr_dtype_info *info, const struct zr_json *v,
                             const char *rule, zarr_error *err);

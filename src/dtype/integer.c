@@ -55,11 +55,11 @@ static uint64_t integer_load(const zarr_dtype_info *info, const void *element)
     return info->kind == ZARR_KIND_INT && (low & sign) ? low - 2 * sign : low;
 }
 
-static zarr_status integer_fill_parse(const zarr_dtype_info *info, int format,
-                                      const char *json, void *element, zarr_error *err)
+static zarr_status integer_from_json(const zarr_dtype_info *info, int format,
+                                     const struct zr_json *v, void *element,
+                                     zarr_error *err)
 {
     zarr_status st = ZARR_OK;
-    struct zr_value value;
     unsigned width = (unsigned)info->item_bits;
     bool is_signed = info->kind == ZARR_KIND_INT;
     int64_t low = is_signed ? -INT64_MAX - 1 : 0;
@@ -68,13 +68,13 @@ static zarr_status integer_fill_parse(const zarr_dtype_info *info, int format,
     ZR_UNUSED(format);
     if (is_signed && width < 64)
         low = -((int64_t)1 << (width - 1));
-    ZR_TRY(zr_value_open(&value, info, json, err));
-    ZR_TRY(zr_value_integer(info, value.v, low, high, &bits, err));
+    ZR_TRY(zr_value_integer(info, v, low, high, &bits, err));
     zr_store_low(element, bits, info->item_bytes);
 out:
-    zr_value_close(&value);
     return st;
 }
+
+ZR_FILL_PARSE(integer)
 
 static zarr_status integer_fill_print(const zarr_dtype_info *info, int format,
                                       const void *element, char *text, size_t cap,
@@ -123,27 +123,26 @@ static zarr_status bool_parse(zarr_dtype_info *info, const zarr_dtype_host *host
     return ZARR_OK;
 }
 
-static zarr_status bool_fill_parse(const zarr_dtype_info *info, int format,
-                                   const char *json, void *element, zarr_error *err)
+static zarr_status bool_from_json(const zarr_dtype_info *info, int format,
+                                  const struct zr_json *v, void *element, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
-    struct zr_value value;
     bool truth = false;
     uint64_t bits = 0;
 
     ZR_UNUSED(format);
-    ZR_TRY(zr_value_open(&value, info, json, err));
-    if (zr_json_bool(value.v, &truth))
+    if (zr_json_bool(v, &truth))
         bits = truth;
-    else if (zr_json_is(value.v, ZR_JSON_NUMBER)) /* old files: 0 and 1 */
-        ZR_TRY(zr_value_integer(info, value.v, 0, 1, &bits, err));
+    else if (zr_json_is(v, ZR_JSON_NUMBER)) /* old files: 0 and 1 */
+        ZR_TRY(zr_value_integer(info, v, 0, 1, &bits, err));
     else
-        ZR_TRY(zr_value_refuse(info, value.v, "true or false is expected", err));
+        ZR_TRY(zr_value_refuse(info, v, "true or false is expected", err));
     zr_store_low(element, bits, 1);
 out:
-    zr_value_close(&value);
     return st;
 }
+
+ZR_FILL_PARSE(bool)
 
 static zarr_status bool_fill_print(const zarr_dtype_info *info, int format,
                                    const void *element, char *text, size_t cap,

@@ -176,29 +176,25 @@ static bool has_value(const struct optional *self, const void *element)
     return ((const uint8_t *)element)[self->value->info.item_bytes] != 0;
 }
 
-static zarr_status optional_fill_parse(const zarr_dtype_info *info, int format,
-                                       const char *json, void *element, zarr_error *err)
+static zarr_status optional_from_json(const zarr_dtype_info *info, int format,
+                                      const struct zr_json *v, void *element,
+                                      zarr_error *err)
 {
     const struct optional *self = info->self;
     zarr_status st = ZARR_OK;
-    struct zr_value value;
 
     memset(element, 0, (size_t)info->item_bytes);
-    ZR_TRY(zr_value_open(&value, info, json, err));
-    if (zr_json_is(value.v, ZR_JSON_NULL))
-        goto out;
-    if (!zr_json_is(value.v, ZR_JSON_ARRAY) || zr_json_count(value.v) != 1) {
-        st = zr_value_refuse(info, value.v, "null or a list of one value is expected",
-                             err);
-        goto out;
-    }
-    ZR_TRY(
-        zr_dtype_fill_parse(self->value, zr_json_at(value.v, 0), format, element, err));
+    if (zr_json_is(v, ZR_JSON_NULL))
+        return ZARR_OK;
+    if (!zr_json_is(v, ZR_JSON_ARRAY) || zr_json_count(v) != 1)
+        return zr_value_refuse(info, v, "null or a list of one value is expected", err);
+    ZR_TRY(zr_dtype_fill_parse(self->value, zr_json_at(v, 0), format, element, err));
     ((uint8_t *)element)[self->value->info.item_bytes] = 1;
 out:
-    zr_value_close(&value);
     return st;
 }
+
+ZR_FILL_PARSE(optional)
 
 static zarr_status optional_fill_print(const zarr_dtype_info *info, int format,
                                        const void *element, char *text, size_t cap,

@@ -135,20 +135,15 @@ out:
     return st;
 }
 
-static zarr_status real_fill_parse(const zarr_dtype_info *info, int format,
-                                   const char *json, void *element, zarr_error *err)
+static zarr_status real_from_json(const zarr_dtype_info *info, int format,
+                                  const struct zr_json *v, void *element, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-    struct zr_value value;
-
-    ZR_TRY(zr_value_open(&value, info, json, err));
-    st = info->kind == ZARR_KIND_COMPLEX
-             ? parse_pair(info, format, value.v, element, err)
-             : parse_float(info, format, value.v, value.v, element, err);
-out:
-    zr_value_close(&value);
-    return st;
+    return info->kind == ZARR_KIND_COMPLEX
+               ? parse_pair(info, format, v, element, err)
+               : parse_float(info, format, v, v, element, err);
 }
+
+ZR_FILL_PARSE(real)
 
 /* ---- out ------------------------------------------------------------------ */
 

@@ -218,33 +218,35 @@ out:
     return st;
 }
 
-zarr_status zr_struct_fill_parse(const zarr_dtype_info *info, int format,
-                                 const char *json, void *element, zarr_error *err)
+static zarr_status struct_from_json(const zarr_dtype_info *info, int format,
+                                    const struct zr_json *v, void *element,
+                                    zarr_error *err)
 {
     const struct zr_struct *self = info->self;
-    zarr_status st = ZARR_OK;
-    struct zr_value value;
     uint64_t zero = 1;
     char shown[64];
     size_t n = 0;
 
-    ZR_TRY(zr_value_open(&value, info, json, err));
-    if (zr_json_is(value.v, ZR_JSON_OBJECT)) {
-        ZR_TRY(parse_object(self, format, value.v, element, err));
-    } else if (format == 2 && zr_json_u64(value.v, &zero) && zero == 0) {
+    if (zr_json_is(v, ZR_JSON_OBJECT))
+        return parse_object(self, format, v, element, err);
+    if (format == 2 && zr_json_u64(v, &zero) && zero == 0) {
         memset(element, 0, (size_t)info->item_bytes);
-    } else if (zr_value_base64(value.v, element, (size_t)info->item_bytes, &n) &&
+    } else if (zr_value_base64(v, element, (size_t)info->item_bytes, &n) &&
                n == info->item_bytes) {
         zr_struct_swap(self, &(struct zr_order){.order = ZARR_ORDER_LITTLE}, element, 1);
     } else {
-        st = zr_fail(err, ZARR_ERR_INVALID,
-                     "%s: a struct's value must be an object with every field, or base64 "
-                     "of its %" PRIu64 " bytes",
-                     zr_json_excerpt(value.v, shown, sizeof shown), info->item_bytes);
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "%s: a struct's value must be an object with every field, or "
+                       "base64 of its %" PRIu64 " bytes",
+                       zr_json_excerpt(v, shown, sizeof shown), info->item_bytes);
     }
-out:
-    zr_value_close(&value);
-    return st;
+    return ZARR_OK;
+}
+
+zarr_status zr_struct_fill_parse(const zarr_dtype_info *info, int format,
+                                 const char *json, void *element, zarr_error *err)
+{
+    return zr_fill_parse(struct_from_json, info, format, json, element, err);
 }
 
 void zr_struct_fill_default(const zarr_dtype_info *info, void *element)

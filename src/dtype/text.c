@@ -102,13 +102,14 @@ uint64_t zr_load_low(const void *element, uint64_t n)
 
 /* ---- in ------------------------------------------------------------------- */
 
-zarr_status zr_value_open(struct zr_value *value, const zarr_dtype_info *info,
-                          const char *json, zarr_error *err)
+zarr_status zr_fill_parse(zr_from_json_fn fn, const zarr_dtype_info *info, int format,
+                          const char *json, void *element, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     const zarr_limits limits = {.string_bytes = 4 * ZR_ITEM_BYTES_MAX};
+    struct zr_json number = {.type = ZR_JSON_NUMBER};
+    struct zr_json_doc doc;
+    zarr_status st = ZARR_OK;
 
-    zr_json_doc_init(&value->doc, info->allocator);
     while (*json == ' ' || *json == '\n' || *json == '\t' || *json == '\r')
         json++;
     if (*json == '-' || (*json >= '0' && *json <= '9')) {
@@ -116,21 +117,20 @@ zarr_status zr_value_open(struct zr_value *value, const zarr_dtype_info *info,
 
         while (strchr(" \n\t\r", json[n - 1]))
             n--;
-        value->literal =
-            (struct zr_json){.type = ZR_JSON_NUMBER, .u.text = {.ptr = json, .bytes = n}};
-        value->v = &value->literal;
-        return ZARR_OK;
+        number.u.text.ptr = json;
+        number.u.text.bytes = n;
+        return fn(info, format, &number, element, err);
     }
-    st = zr_json_parse(&value->doc, json, strlen(json), &limits, err);
+    zr_json_doc_init(&doc, info->allocator);
+    st = zr_json_parse(&doc, json, strlen(json), &limits, err);
     if (st == ZARR_ERR_CORRUPT)
         st = zr_prefix(err, ZARR_ERR_INVALID, "%s", info->name);
-    value->v = value->doc.root;
+    if (st == ZARR_OK)
+        st = fn(info, format, doc.root, element, err);
+    else
+        memset(element, 0, (size_t)info->item_bytes); /* it owns nothing */
+    zr_json_doc_deinit(&doc);
     return st;
-}
-
-void zr_value_close(struct zr_value *value)
-{
-    zr_json_doc_deinit(&value->doc);
 }
 
 zarr_status zr_value_refuse(const zarr_dtype_info *info, const struct zr_json *v,

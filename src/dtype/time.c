@@ -182,25 +182,24 @@ static void time_fill_default(const zarr_dtype_info *info, void *element)
     memcpy(element, &nat, sizeof nat);
 }
 
-static zarr_status time_fill_parse(const zarr_dtype_info *info, int format,
-                                   const char *json, void *element, zarr_error *err)
+static zarr_status time_from_json(const zarr_dtype_info *info, int format,
+                                  const struct zr_json *v, void *element, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
-    struct zr_value value;
     uint64_t bits = 0;
 
     ZR_UNUSED(format);
-    ZR_TRY(zr_value_open(&value, info, json, err));
-    if (zr_json_is_text(value.v, "NaT")) {
+    if (zr_json_is_text(v, "NaT")) {
         time_fill_default(info, element);
-        goto out;
+        return ZARR_OK;
     }
-    ZR_TRY(zr_value_integer(info, value.v, INT64_MIN, INT64_MAX, &bits, err));
+    ZR_TRY(zr_value_integer(info, v, INT64_MIN, INT64_MAX, &bits, err));
     memcpy(element, &bits, sizeof bits);
 out:
-    zr_value_close(&value);
     return st;
 }
+
+ZR_FILL_PARSE(time)
 
 static zarr_status time_fill_print(const zarr_dtype_info *info, int format,
                                    const void *element, char *text, size_t cap,

@@ -87,39 +87,33 @@ static uint32_t utf8_next(const unsigned char **s)
     return c;
 }
 
-static zarr_status utf32_fill_parse(const zarr_dtype_info *info, int format,
-                                    const char *json, void *element, zarr_error *err)
+static zarr_status utf32_from_json(const zarr_dtype_info *info, int format,
+                                   const struct zr_json *v, void *element,
+                                   zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-    struct zr_value value;
     uint8_t *to = element, *end = to + info->item_bytes;
     const unsigned char *s, *s_end;
     uint64_t zero = 1;
 
     memset(element, 0, (size_t)info->item_bytes);
-    ZR_TRY(zr_value_open(&value, info, json, err));
-    if (format == 2 && zr_json_u64(value.v, &zero) && zero == 0) /* old files: 0 for "" */
-        goto out;
-    if (!zr_json_is(value.v, ZR_JSON_STRING)) {
-        st = zr_value_refuse(info, value.v, "text is expected", err);
-        goto out;
-    }
-    s = (const unsigned char *)value.v->u.text.ptr;
-    s_end = s + value.v->u.text.bytes;
+    if (format == 2 && zr_json_u64(v, &zero) && zero == 0) /* old files: 0 for "" */
+        return ZARR_OK;
+    if (!zr_json_is(v, ZR_JSON_STRING))
+        return zr_value_refuse(info, v, "text is expected", err);
+    s = (const unsigned char *)v->u.text.ptr;
+    s_end = s + v->u.text.bytes;
     while (s < s_end) {
         uint32_t c = utf8_next(&s);
 
-        if (to == end) {
-            st = zr_value_refuse(info, value.v, "the text is too long", err);
-            goto out;
-        }
+        if (to == end)
+            return zr_value_refuse(info, v, "the text is too long", err);
         memcpy(to, &c, 4);
         to += 4;
     }
-out:
-    zr_value_close(&value);
-    return st;
+    return ZARR_OK;
 }
+
+ZR_FILL_PARSE(utf32)
 
 static void sink_utf8(struct zr_sink *s, uint32_t c)
 {

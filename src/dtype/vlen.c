@@ -107,28 +107,26 @@ static bool is_v2_zero(const struct zr_json *v, int format)
     return format == 2 && zr_json_u64(v, &zero) && zero == 0;
 }
 
-static zarr_status string_fill_parse(const zarr_dtype_info *info, int format,
-                                     const char *json, void *element, zarr_error *err)
+static zarr_status string_from_json(const zarr_dtype_info *info, int format,
+                                    const struct zr_json *v, void *element,
+                                    zarr_error *err)
 {
     zarr_status st = ZARR_OK;
-    struct zr_value value;
     uint8_t *data = NULL;
 
     memset(element, 0, sizeof(zarr_vlen));
-    ZR_TRY(zr_value_open(&value, info, json, err));
-    if (is_v2_zero(value.v, format))
-        goto out;
-    if (!zr_json_is(value.v, ZR_JSON_STRING)) {
-        st = zr_value_refuse(info, value.v, "text is expected", err);
-        goto out;
-    }
-    ZR_TRY(item_take(info, element, value.v->u.text.bytes, &data, err));
+    if (is_v2_zero(v, format))
+        return ZARR_OK;
+    if (!zr_json_is(v, ZR_JSON_STRING))
+        return zr_value_refuse(info, v, "text is expected", err);
+    ZR_TRY(item_take(info, element, v->u.text.bytes, &data, err));
     if (data)
-        memcpy(data, value.v->u.text.ptr, value.v->u.text.bytes);
+        memcpy(data, v->u.text.ptr, v->u.text.bytes);
 out:
-    zr_value_close(&value);
     return st;
 }
+
+ZR_FILL_PARSE(string)
 
 static void element_free(const zarr_dtype_info *info, void *element)
 {
@@ -187,25 +185,22 @@ out:
     return st;
 }
 
-static zarr_status vbytes_fill_parse(const zarr_dtype_info *info, int format,
-                                     const char *json, void *element, zarr_error *err)
+static zarr_status vbytes_from_json(const zarr_dtype_info *info, int format,
+                                    const struct zr_json *v, void *element,
+                                    zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-    struct zr_value value;
-
     memset(element, 0, sizeof(zarr_vlen));
-    ZR_TRY(zr_value_open(&value, info, json, err));
-    if (zr_json_is(value.v, ZR_JSON_STRING))
-        ZR_TRY(vbytes_from_base64(info, value.v, element, err));
-    else if (zr_json_is(value.v, ZR_JSON_ARRAY))
-        ZR_TRY(vbytes_from_list(info, value.v, element, err));
-    else if (!is_v2_zero(value.v, format))
-        ZR_TRY(zr_value_refuse(info, value.v,
-                               "base64 text or a list of numbers is expected", err));
-out:
-    zr_value_close(&value);
-    return st;
+    if (zr_json_is(v, ZR_JSON_STRING))
+        return vbytes_from_base64(info, v, element, err);
+    if (zr_json_is(v, ZR_JSON_ARRAY))
+        return vbytes_from_list(info, v, element, err);
+    return is_v2_zero(v, format)
+               ? ZARR_OK
+               : zr_value_refuse(info, v, "base64 text or a list of numbers is expected",
+                                 err);
 }
+
+ZR_FILL_PARSE(vbytes)
 
 static zarr_status item_read(const zarr_dtype_info *info, const void *element,
                              zarr_vlen *item, zarr_error *err)

@@ -120,22 +120,19 @@ static bool ragged_is_empty(const struct zr_json *v, int format)
            ((zr_json_u64(v, &zero) && zero == 0) || zr_json_is_text(v, ""));
 }
 
-static zarr_status ragged_fill_parse(const zarr_dtype_info *info, int format,
-                                     const char *json, void *element, zarr_error *err)
+static zarr_status ragged_from_json(const zarr_dtype_info *info, int format,
+                                    const struct zr_json *v, void *element,
+                                    zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-    struct zr_value value;
-
     memset(element, 0, sizeof(zarr_vlen));
-    ZR_TRY(zr_value_open(&value, info, json, err));
-    if (zr_json_is(value.v, ZR_JSON_ARRAY))
-        ZR_TRY(ragged_from_list(info, format, value.v, element, err));
-    else if (!ragged_is_empty(value.v, format))
-        ZR_TRY(zr_value_refuse(info, value.v, "a list is expected", err));
-out:
-    zr_value_close(&value);
-    return st;
+    if (zr_json_is(v, ZR_JSON_ARRAY))
+        return ragged_from_list(info, format, v, element, err);
+    return ragged_is_empty(v, format)
+               ? ZARR_OK
+               : zr_value_refuse(info, v, "a list is expected", err);
 }
+
+ZR_FILL_PARSE(ragged)
 
 static zarr_status ragged_fill_print(const zarr_dtype_info *info, int format,
                                      const void *element, char *text, size_t cap,

@@ -12,12 +12,11 @@ enum zr_scratch_slot {
     ZR_SCRATCH_FETCH, /* encoded bytes as fetched */
     ZR_SCRATCH_A,     /* A and B: outputs of stages, in turn */
     ZR_SCRATCH_B,
-    ZR_SCRATCH_BLOCK,    /* the decoded chunk of a write */
-    ZR_SCRATCH_INDEX,    /* a shard's index */
-    ZR_SCRATCH_OLD,      /* the old object */
-    ZR_SCRATCH_OLD_BODY, /* the old object after its outer codecs are decoded */
-    ZR_SCRATCH_BODY,     /* an encoded object under construction */
-    ZR_SCRATCH_CODEC,    /* scratch that an implementation requests */
+    ZR_SCRATCH_BLOCK, /* the decoded chunk of a write */
+    ZR_SCRATCH_INDEX, /* a shard's index */
+    ZR_SCRATCH_OLD,   /* the old object */
+    ZR_SCRATCH_BODY,  /* an encoded object under construction */
+    ZR_SCRATCH_CODEC, /* scratch that an implementation requests */
     /* FALL_IN and FALL_OUT: input and output of a fallback on the host */
     ZR_SCRATCH_FALL_IN,
     ZR_SCRATCH_FALL_OUT,
