@@ -1,29 +1,20 @@
 /*
  * bench/gpu/decode.c - LZ4 streams and chunks of blosc. Each case encodes a few chunks
  * and repeats them in memory of their own. All decoded bytes are compared before a row
- * counts.
+ * counts. zstd.c uses the same for frames of zstd.
  */
 #include <blosc.h>
 #include <lz4.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zstd.h>
 
 #include "kernels.h"
 #include "speed.h"
 
 enum {
-    DISTINCT = 8,
     LANES = 32, /* of a stream */
     EACH = 256  /* work items of a block that is unshuffled */
-};
-/* What is decoded: n chunks of `chunk` bytes, of which the first DISTINCT repeat. */
-struct decoded {
-    uint64_t chunk, n, encoded; /* bytes of a chunk, chunks, encoded bytes of all */
-    uint32_t item;
-    double noise;
-    uint8_t *plain[DISTINCT], *bytes[DISTINCT];
-    uint64_t n_bytes[DISTINCT];
-    double sequences; /* of LZ4, in a KiB */
 };
 
 /* Sequences in a block of LZ4. */
@@ -50,37 +41,49 @@ static uint64_t count_sequences(const uint8_t *p, uint64_t n)
     return count;
 }
 
-static void make(struct decoded *all, int by_blosc)
+/* Encodes `values` to room for `room` bytes; returns the length. */
+static uint64_t encode(struct decoded *all, uint8_t *plain, const uint8_t *values,
+                       uint8_t *to, uint64_t room)
+{
+    const int level = all->level;
+    int n;
+
+    memcpy(plain, values, all->chunk);
+    if (all->form == OF_ZSTD) {
+        const size_t bytes = ZSTD_compress(to, room, plain, all->chunk, level);
+
+        return ZSTD_isError(bytes) ? 0 : bytes;
+    }
+    if (all->form != OF_LZ4)
+        return (uint64_t)blosc_compress_ctx(all->form == OF_BLOSC ? 5 : level, 1,
+                                            all->item, all->chunk, values, to, room,
+                                            all->form == OF_BLOSC ? "lz4" : "zstd", 0, 1);
+    shuffle(plain, values, all->chunk, all->item);
+    n = LZ4_compress_default((const char *)plain, (char *)to, (int)all->chunk, (int)room);
+    all->sequences +=
+        (double)count_sequences(to, (uint64_t)n) * 1024 / ((double)all->chunk * DISTINCT);
+    return (uint64_t)n;
+}
+
+void decoded_make(struct decoded *all)
 {
     const uint64_t room = all->chunk + all->chunk / 100 + 1024;
-    uint64_t sequences = 0, sum = 0;
+    uint8_t *values = memory(all->chunk);
+    uint64_t sum = 0;
 
+    all->sequences = 0;
     for (int i = 0; i < DISTINCT; i++) {
-        uint8_t *values = memory(all->chunk);
-        int n;
-
         all->plain[i] = memory(all->chunk);
         all->bytes[i] = memory(room);
         field(values, all->chunk, all->item, all->noise, (uint64_t)i + 1);
-        if (by_blosc) {
-            memcpy(all->plain[i], values, all->chunk);
-            n = blosc_compress_ctx(5, 1, all->item, all->chunk, values, all->bytes[i],
-                                   room, "lz4", 0, 1);
-        } else {
-            shuffle(all->plain[i], values, all->chunk, all->item);
-            n = LZ4_compress_default((const char *)all->plain[i], (char *)all->bytes[i],
-                                     (int)all->chunk, (int)room);
-            sequences += count_sequences(all->bytes[i], (uint64_t)n);
-        }
-        all->n_bytes[i] = (uint64_t)n;
-        sum += (uint64_t)n;
-        free(values);
+        all->n_bytes[i] = encode(all, all->plain[i], values, all->bytes[i], room);
+        sum += all->n_bytes[i];
     }
     all->encoded = sum * (all->n / DISTINCT);
-    all->sequences = (double)sequences * 1024 / ((double)all->chunk * DISTINCT);
+    free(values);
 }
 
-static void decoded_free(struct decoded *all)
+void decoded_free(struct decoded *all)
 {
     for (int i = 0; i < DISTINCT; i++) {
         free(all->plain[i]);
@@ -88,8 +91,7 @@ static void decoded_free(struct decoded *all)
     }
 }
 
-/* The encoded chunks, one after the other. */
-static cu_place upload(struct speed *s, const struct decoded *all)
+cu_place decoded_upload(struct speed *s, const struct decoded *all)
 {
     uint8_t *bytes = memory(all->encoded);
     uint64_t at = 0;
@@ -104,17 +106,18 @@ static cu_place upload(struct speed *s, const struct decoded *all)
     return where;
 }
 
-/* Runs the launches over poisoned output, and compares. */
-static int right(struct speed *s, const struct decoded *all, const struct launch *list,
-                 size_t n, const cu_place where[2])
+int decoded_right(struct speed *s, const struct decoded *all, const struct launch *list,
+                  size_t n, const cu_place where[2])
 {
     const uint64_t bytes = all->chunk * all->n;
     uint8_t *got = memory(bytes);
     uint32_t *status = memory(all->n * sizeof *status);
     int equal = 1;
 
-    must(s, s->d.set_async(where[0], 0xEE, bytes, s->stream), "set");
-    must(s, s->d.set_async(where[1], 0, all->n * sizeof *status, s->stream), "set");
+    if (n > 0) {
+        must(s, s->d.set_async(where[0], 0xEE, bytes, s->stream), "set");
+        must(s, s->d.set_async(where[1], 0, all->n * sizeof *status, s->stream), "set");
+    }
     for (size_t i = 0; i < n; i++)
         launch(s, &list[i]);
     must(s, s->d.stream_wait(s->stream), "wait");
@@ -128,8 +131,8 @@ static int right(struct speed *s, const struct decoded *all, const struct launch
     return equal;
 }
 
-static void say(struct speed *s, const struct decoded *all, const char *what, int equal,
-                double seconds)
+void decoded_say(struct speed *s, const struct decoded *all, const char *what, int equal,
+                 double seconds)
 {
     const uint64_t bytes = all->chunk * all->n;
     char name[100], more[200];
@@ -149,7 +152,8 @@ static void lz4_case(struct speed *s, struct decoded *all)
     const uint64_t bytes = all->chunk * all->n;
     uint64_t at = 0;
 
-    make(all, 0);
+    all->form = OF_LZ4;
+    decoded_make(all);
     for (uint64_t i = 0; i < all->n; i++) {
         streams[i] = (struct k_stream){.src = at,
                                        .src_bytes = all->n_bytes[i % DISTINCT],
@@ -159,13 +163,14 @@ static void lz4_case(struct speed *s, struct decoded *all)
                                        .number = (uint32_t)i};
         at += streams[i].src_bytes;
     }
-    const cu_place where[] = {place(s, bytes), place(s, all->n * 4), upload(s, all),
+    const cu_place where[] = {place(s, bytes), place(s, all->n * 4),
+                              decoded_upload(s, all),
                               place_copy(s, streams, all->n * sizeof *streams)};
     const struct launch decode = {
         "k_decode", all->n * LANES, {where[0], where[2], where[3], where[1], all->n}};
-    const int equal = right(s, all, &decode, 1, where);
+    const int equal = decoded_right(s, all, &decode, 1, where);
 
-    say(s, all, "lz4", equal, timed_launches(s, &decode, 1));
+    decoded_say(s, all, "lz4", equal, timed_launches(s, &decode, 1));
     places_free(s, where, sizeof where / sizeof *where);
     free(streams);
     decoded_free(all);
@@ -219,7 +224,8 @@ static void blosc_case(struct speed *s, struct decoded *all)
     const uint64_t bytes = all->chunk * all->n, n = all->n;
     uint64_t at = 0, counts[2];
 
-    make(all, 1);
+    all->form = OF_BLOSC;
+    decoded_make(all);
     for (uint64_t i = 0; i < n; i++) {
         chunks[i] = (struct k_chunk){.src = at,
                                      .src_bytes = all->n_bytes[i % DISTINCT],
@@ -231,7 +237,7 @@ static void blosc_case(struct speed *s, struct decoded *all)
     }
     cu_place w[] = {place(s, bytes),
                     place(s, n * 4),
-                    upload(s, all),
+                    decoded_upload(s, all),
                     place_copy(s, chunks, n * sizeof *chunks),
                     place(s, n * sizeof(struct k_frame)),
                     place(s, 2 * sizeof(uint64_t)),
@@ -251,12 +257,12 @@ static void blosc_case(struct speed *s, struct decoded *all)
         "k_decode", counts[1] * LANES, {w[6], w[2], w[7], w[1], counts[1]}};
     list[4] = (struct launch){
         "k_unshuffle", counts[0] * EACH, {w[0], w[6], w[8], counts[0], EACH}};
-    const int equal = right(s, all, list, 5, w);
+    const int equal = decoded_right(s, all, list, 5, w);
 
-    say(s, all, "blosc-lz4, all", equal, timed_launches(s, list, 5));
-    say(s, all, "blosc-lz4, k_blosc_*", equal, timed_launches(s, list, 3));
-    say(s, all, "blosc-lz4, k_decode", equal, timed_launches(s, list + 3, 1));
-    say(s, all, "blosc-lz4, k_unshuffle", equal, timed_launches(s, list + 4, 1));
+    decoded_say(s, all, "blosc-lz4, all", equal, timed_launches(s, list, 5));
+    decoded_say(s, all, "blosc-lz4, k_blosc_*", equal, timed_launches(s, list, 3));
+    decoded_say(s, all, "blosc-lz4, k_decode", equal, timed_launches(s, list + 3, 1));
+    decoded_say(s, all, "blosc-lz4, k_unshuffle", equal, timed_launches(s, list + 4, 1));
     places_free(s, w, sizeof w / sizeof *w);
     free(chunks);
     decoded_free(all);

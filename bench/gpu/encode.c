@@ -11,7 +11,6 @@
 #include "speed.h"
 
 enum {
-    DISTINCT = 8,
     LANES = 32 /* of a stream */
 };
 struct encoded {

@@ -32,6 +32,9 @@ CHAINS = {
     "blosc-lz4": '[{0},{{"name":"blosc","configuration":{{"cname":"lz4","clevel":5,"shuffle":"shuffle","typesize":{1},'
                  '"blocksize":0}}}}]',
     "zstd": '[{0},{{"name":"zstd","configuration":{{"level":1,"checksum":false}}}}]',
+    "zstd-3": '[{0},{{"name":"zstd","configuration":{{"level":3,"checksum":false}}}}]',
+    "blosc-zstd": '[{0},{{"name":"blosc","configuration":{{"cname":"zstd","clevel":3,"shuffle":"shuffle","typesize":{1},'
+                  '"blocksize":0}}}}]',
 }
 CPU_ONLY = b"lz4=cpu;blosc=cpu;zstd=cpu;shuffle=cpu"
 DEEP = {"uint16": 128, "float32": 64}  # of a shard: 64 MiB
@@ -39,7 +42,8 @@ CHUNKS = {"uint16": {"128K": (16, 64, 64), "1M": (32, 128, 128), "8M": (64, 256,
           "float32": {"128K": (8, 64, 64), "1M": (16, 128, 128), "8M": (32, 256, 256)}}
 RATIO = 1.75  # that the noise is chosen for; 1.5 to 2 are found
 # The most wanted first.
-CASES = [("1M", "blosc-lz4 lz4 zstd raw", "uint16"), ("1M", "blosc-lz4 lz4 zstd", "float32"), ("128K", "blosc-lz4 lz4 zstd", "uint16"),
+CASES = [("1M", "blosc-lz4 lz4 zstd zstd-3 blosc-zstd raw", "uint16"), ("1M", "blosc-lz4 lz4 zstd", "float32"),
+         ("128K", "blosc-lz4 lz4 zstd zstd-3 blosc-zstd", "uint16"),
          ("8M", "blosc-lz4 lz4 zstd", "uint16"), ("128K", "blosc-lz4 lz4 zstd", "float32"), ("8M", "blosc-lz4 lz4 zstd", "float32"),
          ("1M", "shuffle-lz4", "uint16 float32"), ("128K", "raw", "uint16"), ("8M", "raw", "uint16")]
 REPEATS = 5
@@ -184,7 +188,7 @@ class Bench:
             ways[f", {self.options.prefer}"] = {"codec_preference": self.options.prefer.encode()}
         try:
             for way, more in ways.items():
-                if way == ", CPU codecs" and "1M" not in name:
+                if way == ", CPU codecs" and "1M" not in name and not self.options.prefer:
                     continue
                 for offset in (0, n_bytes - values.nbytes):
                     memory.put(np.zeros_like(values), offset)
@@ -199,7 +203,7 @@ class Bench:
                          up_gb_s=round(stored / 1e9 / statistics.median(seconds), 2),
                          of_bus=round(stored / 1e9 / statistics.median(seconds) / self.up_rate, 3), fallback=stats.chunks_fallback,
                          decoded_host=stats.copies_decoded_host, stats=stats.nonzero_counters(), trace=trace)
-            if "1M" in name:
+            if "1M" in name or self.options.prefer:
                 self.by_cpu(name, array, shape, n_bytes, memory)
         finally:
             array.close()
@@ -261,7 +265,7 @@ class Bench:
 
     def case(self, codec, dtype, size):
         name = f"{codec} {dtype} {size}"
-        writes = size == "1M" and dtype == "uint16" and self.is_wanted(f"write {name}")
+        writes = size == "1M" and dtype == "uint16" and self.is_wanted(f"write {name}") and not self.options.prefer
         if not writes and not self.is_wanted(name):
             return
         values = field(dtype, self.noise(codec, dtype), DEEP[dtype], self.options.flat)
@@ -275,7 +279,7 @@ class Bench:
         try:
             stored = self.store(path, codec, dtype, size, values)
             self.reads(name, path, dtype, values, stored)
-            if size == "1M" and codec in ("blosc-lz4", "zstd") and dtype == "uint16" and self.seconds_left() > 0:
+            if size == "1M" and codec in ("blosc-lz4", "zstd") and dtype == "uint16" and not self.options.prefer and self.seconds_left() > 0:
                 self.others(name, path, int(np.prod(self.shape(dtype))) * np.dtype(dtype).itemsize)
         except Failure as why:
             self.note_failure(name, why)
@@ -336,7 +340,7 @@ def main():
     parser.add_argument("--flat", type=int, default=1024, help="elements along two dimensions, a multiple of 256")
     parser.add_argument("--seconds", type=float, default=200)
     parser.add_argument("--cases", default="", help="words of the names of cases; default: all")
-    parser.add_argument("--prefer", default="", metavar="TEXT", help="a codec preference with which reads are timed, too")
+    parser.add_argument("--prefer", default="", metavar="TEXT", help="a codec preference with which reads are timed, too, beside the CPU alone")
     parser.add_argument("--trace", action="store_true", help="tell what the GPU did, by torch's profiler")
     options = parser.parse_args()
     faulthandler.enable()  # other packages are in this process, too

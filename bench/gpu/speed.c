@@ -32,7 +32,7 @@ void *memory(uint64_t n)
 
     if (p)
         return p;
-    (void)fprintf(stderr, "no memory\n");
+    (void)fprintf(stderr, "no memory for %llu bytes\n", (unsigned long long)n);
     exit(1);
 }
 
@@ -49,8 +49,13 @@ double now(void)
 /* Work items of a group: some kernels have one stream in each. */
 static unsigned group_items(const char *kernel)
 {
-    return strcmp(kernel, "k_decode") == 0 || strcmp(kernel, "k_encode") == 0 ? WARP
-                                                                              : BLOCK;
+    static const char *const streamed[] = {"k_decode", "k_encode", "k_zstd_literals",
+                                           "k_zstd_sequences", "k_zstd_execute"};
+
+    for (size_t i = 0; i < sizeof streamed / sizeof *streamed; i++)
+        if (strcmp(kernel, streamed[i]) == 0)
+            return WARP;
+    return BLOCK;
 }
 
 void launch(struct speed *s, const struct launch *l)
@@ -77,6 +82,12 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+double median(double *all, size_t n)
+{
+    qsort(all, n, sizeof *all, compare);
+    return all[n / 2];
+}
+
 double median_seconds(struct speed *s, void (*body)(struct speed *, const void *),
                       const void *of)
 {
@@ -93,8 +104,7 @@ double median_seconds(struct speed *s, void (*body)(struct speed *, const void *
         if (i >= 0)
             all[i] = (double)ms * 1e-3;
     }
-    qsort(all, REPEATS, sizeof *all, compare);
-    return all[REPEATS / 2];
+    return median(all, REPEATS);
 }
 
 struct launches {
@@ -279,16 +289,14 @@ int main(int argc, char **argv)
     static const struct group {
         const char *name;
         void (*run)(struct speed *);
-    } groups[] = {{"copies", speed_copies},
-                  {"moves", speed_moves},
-                  {"lz4", speed_lz4},
-                  {"blosc", speed_blosc},
-                  {"encode", speed_encode}};
+    } groups[] = {{"copies", speed_copies}, {"moves", speed_moves},
+                  {"lz4", speed_lz4},       {"blosc", speed_blosc},
+                  {"encode", speed_encode}, {"zstd", speed_zstd}};
     static struct speed s;
 
     if (argc < 2) {
         (void)fprintf(stderr, "usage: kernels_speed OUT.json [copies] [moves] [lz4] "
-                              "[blosc] [encode] (ZARR_TEST_FEW=1: small)\n");
+                              "[blosc] [encode] [zstd] (ZARR_TEST_FEW=1: small)\n");
         return 2;
     }
     speed_open(&s, argv[1]);

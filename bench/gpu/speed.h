@@ -12,7 +12,8 @@
 
 enum {
     REPEATS = 5,
-    PARAMETERS_MOST = 8
+    PARAMETERS_MOST = 8,
+    DISTINCT = 8 /* chunks that are encoded; others repeat them */
 };
 struct speed {
     struct driver d;
@@ -38,6 +39,7 @@ void launch(struct speed *s, const struct launch *l);
 /* The median seconds of REPEATS runs by the device's clock, after one that warms up. */
 double median_seconds(struct speed *s, void (*body)(struct speed *, const void *),
                       const void *of);
+double median(double *all, size_t n); /* it sorts them */
 double timed_launches(struct speed *s, const struct launch *list, size_t n);
 double now(void); /* seconds of this machine's clock */
 
@@ -62,10 +64,38 @@ void field(void *to, uint64_t n_bytes, uint32_t item, double noise, uint64_t see
 double noise_for(uint32_t item, double ratio);
 void shuffle(uint8_t *to, const uint8_t *from, uint64_t bytes, uint32_t item);
 
+/* What is decoded: n chunks of `chunk` bytes, of which the first DISTINCT repeat. */
+struct decoded {
+    enum {
+        OF_LZ4,
+        OF_BLOSC, /* with LZ4 inside */
+        OF_ZSTD,
+        OF_BLOSC_ZSTD
+    } form;
+    int level;                  /* of zstd */
+    uint64_t chunk, n, encoded; /* bytes of a chunk, chunks, encoded bytes of all */
+    uint32_t item;
+    double noise;
+    uint8_t *plain[DISTINCT], *bytes[DISTINCT];
+    uint64_t n_bytes[DISTINCT];
+    double sequences; /* of LZ4, in a KiB */
+};
+void decoded_make(struct decoded *all);
+void decoded_free(struct decoded *all);
+/* The encoded chunks, one after the other. */
+cu_place decoded_upload(struct speed *s, const struct decoded *all);
+/* Runs the launches over poisoned output, and compares it; without launches, compares
+ * what is there. where: the output, statuses. */
+int decoded_right(struct speed *s, const struct decoded *all, const struct launch *list,
+                  size_t n, const cu_place where[2]);
+void decoded_say(struct speed *s, const struct decoded *all, const char *what, int equal,
+                 double seconds);
+
 void speed_copies(struct speed *s); /* between host and device, and what calls cost */
 void speed_lz4(struct speed *s);
 void speed_blosc(struct speed *s);
 void speed_encode(struct speed *s);
+void speed_zstd(struct speed *s);  /* beside nvCOMP, and the CPU with a copy */
 void speed_moves(struct speed *s); /* boxes, planes, fills, comparisons, sums, casts */
 
 #endif

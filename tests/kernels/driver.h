@@ -33,6 +33,7 @@ typedef void *cu_context, *cu_module, *cu_function, *cu_stream, *cu_event;
     CALL(module_unload, "cuModuleUnload", (cu_module m))                                 \
     CALL(function_get, "cuModuleGetFunction",                                            \
          (cu_function * f, cu_module m, const char *name))                               \
+    CALL(memory_left, "cuMemGetInfo_v2", (size_t * left, size_t * all))                  \
     CALL(alloc, "cuMemAlloc_v2", (cu_place * at, size_t n))                              \
     CALL(free, "cuMemFree_v2", (cu_place at))                                            \
     CALL(host_alloc, "cuMemAllocHost_v2", (void **p, size_t n))                          \

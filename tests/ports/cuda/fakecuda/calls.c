@@ -379,6 +379,23 @@ CUresult cuCtxPopCurrent_v2(CUcontext *out)
     return CUDA_SUCCESS;
 }
 
+CUresult cuCtxSetCurrent(CUcontext c)
+{
+    depth = 0;
+    return c ? cuCtxPushCurrent_v2(c) : CUDA_SUCCESS;
+}
+
+static CUresult wait_all(void)
+{
+    fake_drain(NULL);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxSynchronize(void)
+{
+    FAKE_CALL("cuCtxSynchronize", NULL, wait_all());
+}
+
 CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *props)
 {
     static char pools[DEVICES_MAX];

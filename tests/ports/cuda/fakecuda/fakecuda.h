@@ -66,6 +66,18 @@ CUDA_DRIVER_NEWER(FAKE_DECLARE)
 FAKE_API CUresult cuStreamBeginCapture_v2(CUstream s, int mode);
 FAKE_API CUresult cuStreamEndCapture(CUstream s, void **graph);
 FAKE_API CUresult cuStreamQuery(CUstream s);
+/* For bench/gpu; the plug-in does not use them. */
+FAKE_API CUresult cuCtxSetCurrent(CUcontext c);
+FAKE_API CUresult cuCtxSynchronize(void);
+FAKE_API CUresult cuMemAllocHost_v2(void **out, size_t bytes);
+FAKE_API CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t n);
+FAKE_API CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t n);
+FAKE_API CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t n,
+                                       CUstream s);
+FAKE_API CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t n, CUstream s);
+FAKE_API CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t n,
+                                       CUstream s);
+FAKE_API CUresult cuEventElapsedTime(float *ms, CUevent from, CUevent to);
 
 /* The k-th call from now on fails with a result; 0: none. */
 FAKE_API void fakecuda_fail(uint64_t k, int result);

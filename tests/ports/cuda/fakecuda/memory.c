@@ -214,6 +214,11 @@ CUresult cuMemHostAlloc(void **out, size_t bytes, unsigned flags)
     FAKE_CALL("cuMemHostAlloc", NULL, pinned_block(out, bytes));
 }
 
+CUresult cuMemAllocHost_v2(void **out, size_t bytes)
+{
+    return cuMemHostAlloc(out, bytes, 0);
+}
+
 CUresult cuMemFreeHost(void *p)
 {
     FAKE_CALL("cuMemFreeHost", NULL, block_free((CUdeviceptr)(uintptr_t)p, 1));
