@@ -7,6 +7,7 @@
  */
 #include "runner.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <zstd.h>
 
@@ -436,6 +437,15 @@ static const struct known known[] = {
             "2b0000"
             "4100",
      5, 0, K_BAD_INPUT},
+    {WINDOW "450000"
+            "080002002f430bae",
+     18, 0, K_BAD_OFFSET}, /* an offset of 0, which libzstd 1.5.5 takes for 1 */
+    {WINDOW "550000"
+            "72800104207e1f02aa00",
+     7, 0, K_BAD_INPUT}, /* weights of a tree that end early; libzstd 1.5.6 takes them */
+    {WINDOW "950000"
+            "6848656c6c6f20576f726c64210a80000000",
+     13, 0, K_BAD_INPUT}, /* bytes after a count of 0; libzstd 1.5.4 takes them */
     {"25b52ffd0000"
      "2b0000"
      "41",
@@ -529,6 +539,141 @@ static void frames_of_a_folder(void **state)
     printf("%zu frames, %zu declined\n", n, declined);
     assert_true(n > 0 && declined <= n / 10);
 }
+
+/* ---- golden folders -------------------- */
+
+/* Decodes a file of zstd's golden folders, and says what became of it. */
+typedef uint32_t golden_fn(const struct target *t, const char *path, struct encoded *e);
+
+/* For each file of KERNELS_FRAMES/golden-<name>: how many gave K_OK, and all. */
+static size_t each_golden(const struct target *t, const char *name, golden_fn *decodes,
+                          size_t *n)
+{
+    char folder[800], path[1100];
+    struct dirent *at;
+    size_t good = 0;
+    DIR *d;
+
+    (void)snprintf(folder, sizeof folder, "%s/golden-%s", getenv("KERNELS_FRAMES"), name);
+    *n = 0;
+    d = opendir(folder);
+    if (!d)
+        return 0;
+    while ((at = readdir(d))) {
+        struct encoded e = {0};
+        uint32_t says;
+
+        if (*at->d_name == '.')
+            continue;
+        (void)snprintf(path, sizeof path, "%s/%s", folder, at->d_name);
+        says = decodes(t, path, &e);
+        printf("%s/%s: status %u\n", name, at->d_name, says);
+        good += says == K_OK;
+        ++*n;
+        encoded_free(&e);
+    }
+    (void)closedir(d);
+    return good;
+}
+
+static uint32_t status_of(const struct target *t, const struct encoded *e)
+{
+    uint32_t says = K_OK;
+    uint8_t **out;
+
+    if (t->team && e->n_plain >= 300000) /* fibers are slow */
+        return K_UNSUPPORTED;
+    out = decode(t, e, 1, &says);
+    if (says == K_OK)
+        assert_memory_equal(out[0], e->plain, e->n_plain);
+    outputs_free(out, 1);
+    return says;
+}
+
+/* Of a frame that libzstd decodes, what it decodes to. */
+static uint32_t golden_frame(const struct target *t, const char *path, struct encoded *e)
+{
+    size_t n;
+
+    e->bytes = read_file(path, &e->n);
+    e->plain = block(BYTES_MOST);
+    n = ZSTD_decompress(e->plain, BYTES_MOST, e->bytes, e->n);
+    e->n_plain = n;
+    return ZSTD_isError(n) ? (uint32_t)K_UNSUPPORTED : status_of(t, e);
+}
+
+/* No length makes a damaged frame a good one. */
+static uint32_t golden_damage(const struct target *t, const char *path, struct encoded *e)
+{
+    uint32_t says = K_BAD_INPUT;
+
+    e->bytes = read_file(path, &e->n);
+    e->plain = block(64);
+    (void)ZSTD_decompress(e->plain, 64, e->bytes, e->n);
+    for (e->n_plain = 0; e->n_plain < 64 && says != K_OK; e->n_plain++)
+        says = status_of(t, e);
+    return says;
+}
+
+static uint32_t golden_plain(const struct target *t, const char *path, struct encoded *e)
+{
+    static const int levels[] = {-3, 1, 3, 9, 19};
+    uint32_t says = K_OK;
+
+    e->plain = read_file(path, &e->n_plain);
+    e->bytes = block(ZSTD_compressBound(e->n_plain));
+    for (size_t i = 0; i < COUNT(levels) && says == K_OK; i++) {
+        e->n = ZSTD_compress(e->bytes, ZSTD_compressBound(e->n_plain), e->plain,
+                             e->n_plain, levels[i]);
+        says = status_of(t, e);
+    }
+    return says;
+}
+
+/* A frame that needs this dictionary. */
+static uint32_t golden_dictionary(const struct target *t, const char *path,
+                                  struct encoded *e)
+{
+    ZSTD_CCtx *cctx = ZSTD_createCCtx();
+    size_t n;
+    uint8_t *dictionary = read_file(path, &n);
+    uint32_t says;
+
+    e->plain = dictionary;
+    e->n_plain = n;
+    e->bytes = block(ZSTD_compressBound(n));
+    e->n = ZSTD_compress_usingDict(cctx, e->bytes, ZSTD_compressBound(n), dictionary, n,
+                                   dictionary, n, 3);
+    (void)ZSTD_freeCCtx(cctx);
+    assert_false(ZSTD_isError(e->n));
+    says = status_of(t, e);
+    assert_int_equal(says, K_UNSUPPORTED);
+    return says;
+}
+
+/* Beside the frames of decodecorpus. A good frame is decoded or declined: zeroSeq_2B has
+ * a count of sequences in two bytes that is 0, which libzstd 1.5.4 refuses, too. Of what
+ * its doc/decompressor_errata.md names, block-128k, empty-block and rle-first-block are
+ * decoded. Damage is refused, also what libzstd up to 1.5.6 decodes: off0,
+ * truncated_huff_state and zeroSeq_extraneous. */
+static void frames_of_golden_folders(void **state)
+{
+    const struct target *t = *state;
+    size_t n, good;
+
+    if (!getenv("KERNELS_FRAMES")) {
+        puts("KERNELS_FRAMES names no folder of frames");
+        skip();
+    }
+    assert_true(each_golden(t, "decompression", golden_frame, &n) >= 1);
+    assert_int_equal(each_golden(t, "decompression-errors", golden_damage, &n), 0);
+    good = each_golden(t, "compression", golden_plain, &n);
+    assert_true(n > 0 && good == n);
+    (void)each_golden(t, "dictionaries", golden_dictionary, &n);
+    assert_true(n > 0);
+}
+
+/* ---- damage -------------------- */
 
 static uint8_t damaged_byte(uint8_t was, uint64_t kind, uint64_t *seed)
 {
@@ -643,6 +788,7 @@ int main(void)
         cmocka_unit_test(several_frames_decode),
         cmocka_unit_test(small_blocks_decode),
         cmocka_unit_test(frames_of_a_folder),
+        cmocka_unit_test(frames_of_golden_folders),
         cmocka_unit_test(damaged_chunks_as_libzstd),
         cmocka_unit_test(damaged_chunks_as_the_twin),
     };
