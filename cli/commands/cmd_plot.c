@@ -19,6 +19,7 @@ static const struct cli_option options[] = {
      "draw this region, as 3,:,: or ::10; the same as NODE[REGION]"},
     CLI_FIELD_OPTION,
     CLI_NEAREST_OPTION,
+    CLI_DECODE_OPTION,
     {"size", 0, 0, "WxH", NULL,
      "size in pixels (default: 1000 wide, up to 750 high); in the terminal: in "
      "characters"},
@@ -312,7 +313,8 @@ const struct cli_command cli_cmd_plot = {
         "are missing, the stored chunks are found and drawn. Colours cover the 2nd to "
         "the 98th percentile of the elements that were read, unless options give "
         "another range.\n\n"
-        "Values are decoded as by zarrc-cat(1) --decode, except times: scale_factor and "
+        "Values are always decoded as by zarrc-cat(1) --decode, except times: "
+        "scale_factor and "
         "add_offset are applied, and NaN and missing values are grey. An axis shows the "
         "one-dimensional coordinate of its dimension with the units, or indexes if there "
         "is none. North is up, and longitudes go on across the seam.",

@@ -201,10 +201,10 @@ void info_variable_text(struct cli *cli, const zarr_array *array, const char *na
                         const char *files)
 {
     static const char *const keys[] = {
-        "units",      "calendar",      "standard_name", "long_name",     "scale_factor",
-        "add_offset", "missing_value", "valid_range",   "valid_min",     "valid_max",
-        "_Unsigned",  "flag_values",   "flag_masks",    "flag_meanings", "coordinates",
-        "bounds",     "grid_mapping",  "cell_methods"};
+        "units",       "calendar",      "standard_name", "long_name",   "scale_factor",
+        "add_offset",  "missing_value", "valid_range",   "valid_min",   "valid_max",
+        "_Unsigned",   "_Encoding",     "flag_values",   "flag_masks",  "flag_meanings",
+        "coordinates", "bounds",        "grid_mapping",  "cell_methods"};
     const zarr_dtype *type = zarr_array_dtype(array);
     char *fill = cli_fill_text(type, zarr_array_missing_value(array), NULL);
     struct cli_string dims = {0};

@@ -555,10 +555,10 @@ static int find_decoding(struct sink *s)
                          "Choose --format=elements (or text, csv, json).",
                          "%s: the format %s has only dates of the Gregorian calendar",
                          node->shown, s->dump->format);
-    if (s->cf.joins && !drops_last(node->region, zarr_array_ndim(node->array))) {
+    if (s->cf.joins && !drops_last(node->region, zarr_array_ndim(node->array)))
         s->n_joined = s->shape[--s->ndim] ? s->shape[s->ndim] : 1;
+    if (s->cf.joins)
         s->cf.value_bytes = s->n_joined;
-    }
     if (!is_binary || s->cf.kind != CF_TEXT)
         return CLI_OK;
     s->cf.kind = CF_STORED;

@@ -206,6 +206,83 @@ def test_datetime64_is_a_coordinate(zarrc, tmp_path):
     assert read(zarrc, f"{tmp_path}/x.zarr/a[time@1969-12-31T12:1970-01-01T00:00]").tolist() == [2, 3]
 
 
+# ---- text ----
+
+STATIONS = ["oslo", "bergen", "tromsø", "a:b", "røst", "oslo 2"]
+
+
+@pytest.mark.filterwarnings("ignore:.*does not have a Zarr V3 specification")
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("kind", ["T", "U", "S", "characters"])
+def test_coordinates_of_text(zarrc, tmp_path, zarr_format, kind):
+    """xarray reads the same labels; its slices of unsorted labels go by position, too."""
+    labels = np.array(STATIONS, object if kind == "T" else "U")
+    if kind in ("S", "characters"):
+        labels = np.array([name.encode() for name in STATIONS])
+    data = xarray.Dataset({"a": (("x", "station"), np.arange(12).reshape(2, 6))}, coords={"station": STATIONS})
+    path = store(data.drop_vars("station") if kind == "characters" else data.assign_coords(station=labels),
+                 tmp_path / "x.zarr", zarr_format)
+    if kind == "characters":
+        write_characters(path, "station", labels, zarr_format, "station")
+    for region, label in (("oslo", "oslo"), ("oslo 2", "oslo 2"), ("[røst,oslo]", ["røst", "oslo"]), ("a:b", "a:b"),
+                          ("bergen:røst", slice("bergen", "røst")), ("tromsø:", slice("tromsø", None)),
+                          (":bergen", slice(None, "bergen")), ("[tromsø]", ["tromsø"])):
+        assert np.array_equal(read(zarrc, f"{path}/a[station@{region}]"), data.a.sel(station=label).values), region
+    assert read(zarrc, f"{path}/a[x=1,station@tromsø]") == 8
+    for region in ("osl", "oslo:kiruna", "[oslo,kiruna]"):
+        assert "no point has this value; station has 6 values from oslo to oslo 2" in \
+            zarrc("cat", f"{path}/a[station@{region}]", code=2).err
+    assert "the range falls" in zarrc("cat", f"{path}/a[station@røst:oslo]", code=2).err
+    shown = zarrc("plot", "--json", f"{path}/a").json["axes"][1]
+    assert shown == {"label": "station", "first": "oslo", "last": "oslo 2"}
+
+
+def write_characters(path, name, labels, zarr_format, dim, **attributes):
+    width = max(map(len, labels))
+    group, dims = zarr.open_group(path, mode="a", zarr_format=zarr_format), [dim, f"string{width}"]
+    if zarr_format == 2:
+        attributes["_ARRAY_DIMENSIONS"] = dims
+    array = group.create_array(name, shape=(len(labels), width), dtype="S1", chunks=(2, 3), attributes=attributes,
+                               dimension_names=dims if zarr_format == 3 else None)
+    array[...] = np.array([list(label.ljust(width, b"\0")) for label in labels], "u1").view("S1")
+
+
+@pytest.mark.filterwarnings("ignore:.*does not have a Zarr V3 specification")
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("encoding", [None, "utf-8"])
+def test_characters_become_text(zarrc, tmp_path, zarr_format, encoding):
+    labels = [name.encode() for name in STATIONS]
+    path = tmp_path / "x.zarr"
+    write_characters(path, "name", labels, zarr_format, "x", **({"_Encoding": encoding} if encoding else {}))
+    wanted = xarray.open_zarr(path, consolidated=False).name
+    if encoding:
+        assert wanted.values.tolist() == STATIONS
+    assert zarrc("cat", "--decode", "--json", f"{path}/name").json["data"] == STATIONS
+    assert zarrc("cat", "--decode", "--format=csv", f"{path}/name").out.decode().splitlines() == STATIONS
+    assert zarrc("cat", "--decode", "--json", f"{path}/name[x=2:4]").json["data"] == STATIONS[2:4]
+    assert zarrc("cat", "--decode", "--json", f"{path}/name[4]").json["data"] == STATIONS[4]
+    assert zarrc("cat", "--decode", "--json", f"{path}/name[:2,0]").json["data"] == ["o", "b"]
+    assert zarrc("cat", "--decode", "--json", f"{path}/name[:2,:3]").json["data"] == ["osl", "ber"]
+    got = read(zarrc, "--decode", f"{path}/name")
+    assert got.tolist() == labels and got.dtype == f"S{max(map(len, labels))}"
+    if not encoding:
+        assert np.array_equal(got, wanted.values)
+    assert zarrc("cat", f"{path}/name[:1,:3]").text.split() == ["o", "s", "l"]
+
+
+@pytest.mark.filterwarnings("ignore:.*does not have a Zarr V3 specification")
+def test_bytes_become_text(zarrc, tmp_path):
+    values = np.array(["á", "b", "ccc"], object)
+    data = xarray.Dataset({"a": ("x", values)})
+    path = store(data, tmp_path / "x.zarr", 3, a={"dtype": "S1"})
+    assert xarray.open_zarr(path, consolidated=False).a.values.tolist() == list(values)
+    assert zarrc("cat", "--decode", "--json", f"{path}/a").json["data"] == list(values)
+    attributes = zarr.open_array(path / "a").attrs
+    attributes["_Encoding"] = "utf-16"
+    result = zarrc("cat", "--decode", f"{path}/a[1]")
+    assert result.text == "b\n" and 'its encoding is "utf-16"' in result.err
+
+
 # ---- where coordinates are, and errors ----
 
 def test_coordinates_of_groups_above(zarrc, tmp_path):
