@@ -374,6 +374,12 @@ typedef struct zarr_summary_options {
     /** options of the reads. `field`, `missing_chunks`, `trust`, `stats`, `max_threads`,
      * `cancel` and `tuning` are used; NULL: defaults */
     const zarr_io_options *io;
+    /** gives the values of `n` elements, so that packed elements have the statistics of
+     * what they mean; NaN: the element is missing. Extremes are then of type float64, and
+     * `missing` is not used. Any thread calls it, and several at a time. NULL: elements
+     * are values */
+    void (*convert)(void *user, const void *elements, uint64_t n, double *values);
+    void *convert_user; /**< passed to `convert` */
 } zarr_summary_options;
 
 #define ZARR_SUMMARY_OPTIONS_INIT ZARR_SIZE_FIRST(zarr_summary_options)

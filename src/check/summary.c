@@ -1,30 +1,25 @@
 /*
- * check/summary.c - zarr_array_summary(): reads a region box by box into two buffers,
- * one of which is filled while the elements of the other are added to cells. Boxes are
- * whole chunks. Each place of the dimensions that are kept has a cell; so has each index
- * of the dimension with weights, which is folded at the end.
+ * check/summary.c - zarr_array_summary(): reads a region box by box, and adds the
+ * elements of each box to cells. Boxes are whole chunks. Each place of the dimensions
+ * that are kept has a cell; so has each index of the dimension with weights, which is
+ * folded at the end.
  *
- * The work on a box is divided into units, in a way that does not depend on the number of
- * threads. If the box has many cells, a unit has some of them, and adds all their
- * elements in order. Otherwise units have parts of the elements, and slots of their own,
- * which are joined in order.
- * Thread class: plain functions.
+ * The elements of a box are divided along its longest axis into units, which do not
+ * depend on the number of threads. If units share cells, each has slots of its own, which
+ * are joined in order. Thread class: plain functions.
  */
 #include "array/array.h"
 #include "check/summary_int.h"
 
-#include <math.h>
 #include <string.h>
 
 enum {
-    BOX_BYTES = 16 << 20,
-    PIECE_ITEMS = 1 << 16, /* elements of a unit at least, if there are as many */
-    BLOCK_CELLS = 512,     /* neighbouring cells of a unit at most */
-    MOST_SLOTS = 64,
-    MOST_SLOT_CELLS = 4096,
-    PLACE_BYTES = 80, /* of the result */
-    BIN_BYTES = 24,
-    MANY_CELLS = 2048 /* units of so many cells need no slots */
+    BOX_BYTES = 32 << 20,
+    UNIT_ITEMS = 1 << 16, /* elements of a unit at least, if there are as many */
+    MOST_UNITS = 64,
+    MOST_SLOTS = 4096, /* of a unit */
+    PLACE_BYTES = 80,  /* of the result */
+    BIN_BYTES = 24
 };
 
 /* ---- what is asked for -------------------------------------------------------- */
@@ -128,31 +123,22 @@ static zarr_status make_cells(struct zr_summary_job *j, zarr_error *err)
 
 static zarr_status find_type(struct zr_summary_job *j, zarr_error *err)
 {
+    const zarr_dtype *dtype = zarr_array_dtype(j->array);
     zarr_dtype_field field = ZARR_DTYPE_FIELD_INIT;
     zarr_status st = ZARR_OK;
 
-    j->dtype = zarr_array_dtype(j->array);
     if (j->io.field) {
-        ZR_TRY(zarr_dtype_field_find(j->dtype, j->io.field, &field, err));
+        ZR_TRY(zarr_dtype_field_find(dtype, j->io.field, &field, err));
         if (field.ndim > 0)
             ZR_FAIL(err, ZARR_ERR_UNSUPPORTED,
                     "the field %s is a subarray, which has no summary", j->io.field);
-        j->dtype = field.dtype;
+        dtype = field.dtype;
     }
-    ZR_TRY(zr_summary_type_init(&j->type, j->dtype, j->opts.missing, err));
+    ZR_TRY(zr_summary_type_init(&j->type, dtype, &j->opts, err));
+    if (j->opts.convert)
+        ZR_TRY(zarr_dtype_find(&j->type.dtype, j->ctx, "float64", err));
 out:
     return st;
-}
-
-static zarr_status make_scratch(struct zr_summary_job *j, zarr_error *err)
-{
-    const struct zr_parallel_options o = {.max_threads = j->io.max_threads};
-
-    if (j->io.max_threads == 0)
-        j->io.max_threads = j->ctx->engine.max_threads;
-    j->n_scratch = zr_parallel_workers(UINT64_MAX, &o);
-    j->scratch = zr_calloc(j->ctx->alloc, j->n_scratch, sizeof *j->scratch);
-    return j->scratch ? ZARR_OK : zr_fail_memory(err, j->n_scratch * sizeof *j->scratch);
 }
 
 static zarr_status read_summary_options(struct zr_summary_job *j,
@@ -170,8 +156,24 @@ static zarr_status read_summary_options(struct zr_summary_job *j,
     j->io.present = NULL;
     j->io.progress = NULL;
     j->io.stream = NULL;
+    if (j->io.max_threads == 0)
+        j->io.max_threads = j->ctx->engine.max_threads;
 out:
     return st;
+}
+
+static zarr_status init_spread(struct zr_summary_job *j, zarr_error *err)
+{
+    struct zr_summary_spread *p = &j->spread;
+
+    if (j->opts.n_quantiles + (uint64_t)j->opts.n_bins == 0)
+        return ZARR_OK;
+    p->type = &j->type;
+    p->alloc = j->ctx->alloc;
+    p->n_bins = j->opts.n_bins;
+    p->edges = p->n_bins > 0 ? j->opts.edges : NULL;
+    p->is_collecting = j->opts.n_quantiles > 0 || !p->edges;
+    return zr_summary_spread_init(p, j->n_items, j->ctx->budget.total / 4, err);
 }
 
 static zarr_status job_init(struct zr_summary_job *j, const zarr_summary_options *opts,
@@ -192,33 +194,9 @@ static zarr_status job_init(struct zr_summary_job *j, const zarr_summary_options
     ZR_TRY(check_weights(j, err));
     ZR_TRY(make_cells(j, err));
     ZR_TRY(check_spread(j, err));
-    ZR_TRY(make_scratch(j, err));
-    j->spread.is_collecting =
-        j->opts.n_quantiles > 0 || (j->opts.n_bins > 0 && !j->opts.edges);
-    if (j->opts.edges && j->opts.n_bins > 0 && !zr_summary_is_counted(&j->type)) {
-        j->spread.edges.edges = j->opts.edges;
-        j->spread.edges.n = j->opts.n_bins;
-        j->spread.edges.count =
-            zr_calloc(j->ctx->alloc, j->opts.n_bins, sizeof *j->spread.edges.count);
-        if (!j->spread.edges.count)
-            ZR_FAIL_MEMORY(err, j->opts.n_bins * sizeof *j->spread.edges.count);
-    }
-    if (j->spread.is_collecting || j->opts.n_bins > 0)
-        ZR_TRY(zr_summary_spread_init(&j->spread, &j->type, j->n_items,
-                                      j->ctx->budget.total / 4, j->ctx->alloc, err));
+    ZR_TRY(init_spread(j, err));
 out:
     return st;
-}
-
-static void job_deinit(struct zr_summary_job *j)
-{
-    const zarr_allocator *alloc = j->ctx->alloc;
-
-    if (j->spread.type)
-        zr_summary_spread_deinit(&j->spread);
-    zr_free(alloc, j->spread.edges.count);
-    zr_free(alloc, j->scratch);
-    zr_free(alloc, j->cells);
 }
 
 /* ---- boxes -------------------------------------------------------------------- */
@@ -294,201 +272,126 @@ static void boxes_init(struct boxes *b, const struct zr_summary_job *j)
 struct axis {
     uint64_t n, bytes; /* elements, and bytes from one to the next */
     uint64_t cells;    /* cells from one to the next; 0: none */
-    uint64_t local;    /* the same in a slot */
 };
 
-/* How a box is divided. The innermost axis is either a row, whose elements go to one
- * cell, or neighbouring cells; then `steps` is the axis along which they get elements. */
 struct division {
-    struct zr_summary_job *j;
+    const struct zr_summary_type *type;
     const uint8_t *data;
     struct zr_summary_cell *cells, *slots; /* cells: that of the first element */
-    struct axis kept[ZARR_MAX_RANK], over[ZARR_MAX_RANK]; /* but inner and steps */
-    int32_t n_kept, n_over;
-    struct axis inner, steps;
-    uint64_t piece;             /* of the row, or of the steps */
-    uint64_t n_blocks;          /* of neighbouring cells; 1 in a row */
-    uint64_t n_units, n_pieces; /* groups of cells; pieces of the elements of one */
-    uint64_t n_cells, n_slots;
+    struct axis axis[ZARR_MAX_RANK];       /* outermost first */
+    int32_t n_axes, longest;
+    /* the neighbouring elements, and the axis along which they get more; -1: none */
+    int32_t inner, steps;
+    uint64_t n_units, n_slots; /* n_slots: of each unit */
 };
 
-static void add_axis(struct axis *axes, int32_t *n, const struct axis *axis)
+/* Lists the axes that are longer than 1. Elements that follow each other share one. */
+static void list_axes(struct division *v, const struct zr_box_walk *w,
+                      const uint64_t *cell_stride)
 {
-    struct axis *last = axes + *n - 1;
+    uint64_t bytes = v->type->item_bytes;
+    struct axis *first = v->axis + ZARR_MAX_RANK;
 
-    if (*n > 0 && last->cells == axis->cells * axis->n &&
-        (last->cells > 0) == (axis->cells > 0)) {
-        last->n *= axis->n; /* the elements follow each other */
-        last->bytes = axis->bytes;
-        last->cells = axis->cells;
-        return;
-    }
-    axes[(*n)++] = *axis;
-}
-
-/* The axes of a box that are longer than 1, outermost first, joined where possible. */
-static int32_t list_axes(const struct zr_summary_job *j, const struct boxes *b,
-                         struct axis *axes)
-{
-    uint64_t bytes[ZARR_MAX_RANK], step = j->type.item_bytes;
-    int32_t n = 0;
-
-    for (int32_t d = b->walk.ndim - 1; d >= 0; d--) {
-        bytes[d] = step;
-        step *= b->walk.count[d];
-    }
-    for (int32_t d = 0; d < b->walk.ndim; d++)
-        if (b->walk.count[d] > 1)
-            add_axis(axes, &n,
-                     &(struct axis){b->walk.count[d], bytes[d], b->cell_stride[d], 0});
-    return n;
-}
-
-static void divide_axes(struct division *v, struct axis *axes, int32_t n)
-{
-    const struct axis one = {.n = 1};
-    bool has_steps = false;
-
-    v->inner = n > 0 ? axes[--n] : one;
-    v->steps = one;
-    for (int32_t i = n - 1; i >= 0; i--)
-        if (v->inner.cells > 0 && axes[i].cells == 0 && !has_steps) {
-            v->steps = axes[i];
-            has_steps = true;
-            axes[i].n = 0;
+    for (int32_t d = w->ndim - 1; d >= 0; bytes *= w->count[d--])
+        if (w->count[d] == 1)
+            continue;
+        else if (v->n_axes > 0 && cell_stride[d] == first->cells * first->n &&
+                 (cell_stride[d] > 0) == (first->cells > 0))
+            first->n *= w->count[d];
+        else {
+            *--first = (struct axis){w->count[d], bytes, cell_stride[d]};
+            v->n_axes++;
         }
-    for (int32_t i = 0; i < n; i++)
-        if (axes[i].n > 0 && axes[i].cells > 0)
-            v->kept[v->n_kept++] = axes[i];
-        else if (axes[i].n > 0)
-            v->over[v->n_over++] = axes[i];
-}
-
-static void choose_slots(struct division *v)
-{
-    const bool is_row = v->inner.cells == 0;
-    const uint64_t length = is_row ? v->inner.n : v->steps.n;
-    const uint64_t width = is_row ? 1 : ZR_MIN(v->inner.n, BLOCK_CELLS);
-    uint64_t local = is_row ? 1 : v->inner.n;
-
-    v->piece = ZR_MAX(PIECE_ITEMS / width, 1);
-    v->n_pieces = zr_ceil_div_u64(length, v->piece);
-    for (int32_t i = 0; i < v->n_over; i++)
-        v->n_pieces *= v->over[i].n;
-    v->n_blocks = is_row ? 1 : zr_ceil_div_u64(v->inner.n, BLOCK_CELLS);
-    v->n_units = v->n_blocks;
-    for (int32_t i = v->n_kept - 1; i >= 0; i--) {
-        v->kept[i].local = local;
-        local *= v->kept[i].n;
-        v->n_units *= v->kept[i].n;
-    }
-    v->n_cells = local;
-    v->n_slots = v->n_cells >= MANY_CELLS
-                     ? 1
-                     : ZR_MIN(ZR_MIN(v->n_pieces, MOST_SLOTS), MOST_SLOT_CELLS / local);
-    v->n_slots = ZR_MAX(v->n_slots, 1);
-}
-
-/* Adds where the element with this number, in C order of the axes, is. */
-static void locate(const struct axis *axes, int32_t n, uint64_t number, uint64_t *bytes,
-                   uint64_t *cells, uint64_t *local)
-{
-    for (int32_t i = n - 1; i >= 0; i--) {
-        const uint64_t at = number % axes[i].n;
-
-        *bytes += at * axes[i].bytes;
-        *cells += at * axes[i].cells;
-        *local += at * axes[i].local;
-        number /= axes[i].n;
-    }
-}
-
-static void add_piece(const struct division *v, struct zr_summary_scratch *s,
-                      struct zr_summary_cell *cells, const uint8_t *src, uint64_t block,
-                      uint64_t piece)
-{
-    const struct zr_summary_type *t = &v->j->type;
-    const bool is_row = v->inner.cells == 0;
-    const uint64_t first = block * BLOCK_CELLS, at = piece * v->piece;
-    const uint64_t length = is_row ? v->inner.n : v->steps.n;
-    const struct zr_summary_columns c = {
-        .src = src + first * t->item_bytes + at * v->steps.bytes,
-        .n_cells = (size_t)ZR_MIN(v->inner.n - first, BLOCK_CELLS),
-        .n_steps = (size_t)ZR_MIN(length - at, v->piece),
-        .cell_stride = (size_t)(v->n_slots > 1 ? 1 : v->inner.cells),
-        .step_bytes = (size_t)v->steps.bytes};
-
-    if (is_row)
-        zr_summary_add_row(t, s, cells, src + at * t->item_bytes,
-                           (size_t)ZR_MIN(length - at, v->piece));
+    if (v->n_axes == 0)
+        v->axis[v->n_axes++] = (struct axis){1, bytes, 0};
     else
-        zr_summary_add_columns(t, s, cells + first * c.cell_stride, &c);
+        memmove(v->axis, first, (size_t)v->n_axes * sizeof *first);
 }
 
-/* Item i: unit i % n_units, slot i / n_units. */
-static zarr_status run_unit(void *arg, uint64_t i, uint32_t worker, zarr_error *err)
+static void divide(struct division *v, uint64_t n_items)
+{
+    const struct axis *axis = v->axis;
+
+    v->n_slots = 1;
+    for (int32_t i = 0; i < v->n_axes; i++)
+        v->n_slots = zr_add_cap(v->n_slots, (axis[i].n - 1) * axis[i].cells);
+    v->inner = v->n_axes - 1;
+    v->steps = v->longest = -1;
+    for (int32_t i = 0; i < v->n_axes; i++) {
+        if (axis[v->inner].cells > 0 && axis[i].cells == 0)
+            v->steps = i;
+        if ((axis[i].cells > 0 || v->n_slots <= MOST_SLOTS) &&
+            (v->longest < 0 || axis[i].n > axis[v->longest].n))
+            v->longest = i;
+    }
+    v->n_units = ZR_MIN(zr_ceil_div_u64(n_items, UNIT_ITEMS), MOST_UNITS);
+    v->n_units = ZR_MIN(v->n_units, axis[v->longest].n);
+    if (axis[v->longest].cells > 0 || v->n_units == 1)
+        v->n_slots = 0;
+}
+
+/* Adds the elements of a part of the longest axis. */
+static zarr_status add_unit(void *arg, uint64_t unit, uint32_t worker, zarr_error *err)
 {
     const struct division *v = arg;
-    const uint64_t slot = i / v->n_units, unit = i % v->n_units;
-    const uint64_t block = unit % v->n_blocks, low = slot * v->n_pieces / v->n_slots;
-    const uint64_t high = (slot + 1) * v->n_pieces / v->n_slots;
-    const uint64_t length = v->inner.cells == 0 ? v->inner.n : v->steps.n;
-    const uint64_t per_row = zr_ceil_div_u64(length, v->piece);
-    uint64_t bytes = 0, global = 0, local = 0;
-    struct zr_summary_cell *cells;
+    const uint64_t n = v->axis[v->longest].n, low = unit * n / v->n_units;
+    struct axis axis[ZARR_MAX_RANK];
+    struct zr_summary_cell *cells = v->slots ? v->slots + unit * v->n_slots : v->cells;
+    struct zr_summary_block b = {.n_steps = 1};
+    const uint8_t *src = v->data + low * v->axis[v->longest].bytes;
+    uint64_t n_rows = 1;
 
+    ZR_UNUSED(worker);
     ZR_UNUSED(err);
-    locate(v->kept, v->n_kept, unit / v->n_blocks, &bytes, &global, &local);
-    cells = v->n_slots > 1 ? v->slots + slot * v->n_cells + local : v->cells + global;
-    for (uint64_t p = low; p < high; p++) {
-        uint64_t from = bytes, none = 0;
+    memcpy(axis, v->axis, sizeof axis);
+    axis[v->longest].n = (unit + 1) * n / v->n_units - low;
+    cells += low * axis[v->longest].cells;
+    b.n = (size_t)axis[v->inner].n;
+    b.cell_stride = (size_t)axis[v->inner].cells;
+    if (v->steps >= 0) {
+        b.n_steps = (size_t)axis[v->steps].n;
+        b.step_bytes = (size_t)axis[v->steps].bytes;
+    }
+    for (int32_t i = 0; i < v->inner; i++)
+        n_rows *= i == v->steps ? 1 : axis[i].n;
+    for (uint64_t row = 0; row < n_rows; row++) {
+        uint64_t rest = row, cell = 0;
 
-        locate(v->over, v->n_over, p / per_row, &from, &none, &none);
-        add_piece(v, &v->j->scratch[worker], cells, v->data + from, block, p % per_row);
+        b.src = src;
+        for (int32_t i = v->inner - 1; i >= 0; i--)
+            if (i != v->steps) {
+                b.src += rest % axis[i].n * axis[i].bytes;
+                cell += rest % axis[i].n * axis[i].cells;
+                rest /= axis[i].n;
+            }
+        zr_summary_add(v->type, cells + cell, &b);
     }
     return ZARR_OK;
-}
-
-static void join_slots(const struct division *v)
-{
-    const uint64_t width = v->inner.cells == 0 ? 1 : v->inner.n;
-
-    for (uint64_t c = 0; c < v->n_cells; c += width) {
-        uint64_t bytes = 0, global = 0, local = 0;
-
-        locate(v->kept, v->n_kept, c / width, &bytes, &global, &local);
-        for (uint64_t slot = 0; slot < v->n_slots; slot++)
-            for (uint64_t i = 0; i < width; i++)
-                zr_summary_join(&v->j->type, v->cells + global + i * v->inner.cells,
-                                v->slots + slot * v->n_cells + local + i);
-    }
 }
 
 static zarr_status add_box(struct zr_summary_job *j, const struct boxes *b,
                            const uint8_t *data, zarr_error *err)
 {
     const struct zr_parallel_options o = {.max_threads = j->io.max_threads,
-                                          .item_ns = PIECE_ITEMS};
-    struct division v = {.j = j, .data = data, .cells = j->cells};
-    struct axis axes[ZARR_MAX_RANK];
+                                          .item_ns = UNIT_ITEMS};
+    struct division v = {.type = &j->type, .data = data, .cells = j->cells};
     zarr_status st = ZARR_OK;
 
     for (int32_t d = 0; d < b->walk.ndim; d++)
         v.cells += b->walk.start[d] * b->cell_stride[d];
-    divide_axes(&v, axes, list_axes(j, b, axes));
-    choose_slots(&v);
-    if (v.n_slots > 1) {
+    list_axes(&v, &b->walk, b->cell_stride);
+    divide(&v, b->walk.n_items);
+    if (v.n_slots > 0) {
         v.slots =
-            zr_calloc(j->ctx->alloc, (size_t)(v.n_slots * v.n_cells), sizeof *v.slots);
+            zr_calloc(j->ctx->alloc, (size_t)(v.n_units * v.n_slots), sizeof *v.slots);
         if (!v.slots)
-            return zr_fail_memory(err, v.n_slots * v.n_cells * sizeof *v.slots);
+            return zr_fail_memory(err, v.n_units * v.n_slots * sizeof *v.slots);
     }
-    ZR_TRY(zr_parallel_run(v.n_units * v.n_slots, &o, run_unit, &v, err));
-    if (v.n_slots > 1)
-        join_slots(&v);
+    ZR_TRY(zr_parallel_run(v.n_units, &o, add_unit, &v, err));
+    for (uint64_t i = 0; i < v.n_units * v.n_slots; i++)
+        zr_summary_join(&j->type, v.cells + i % v.n_slots, v.slots + i);
     if (j->spread.type)
-        ZR_TRY(zr_summary_spread_add(&j->spread, j->scratch, data,
-                                     (size_t)b->walk.n_items, err));
+        ZR_TRY(zr_summary_spread_add(&j->spread, data, b->walk.n_items, err));
 out:
     zr_free(j->ctx->alloc, v.slots);
     return st;
@@ -496,131 +399,78 @@ out:
 
 /* ---- reading ------------------------------------------------------------------ */
 
-/* A buffer and the read that fills it. */
-struct buffer {
-    uint8_t *data;
-    zarr_memory memory; /* of the context's pool: `data` */
-    zarr_request *request;
-    zarr_selection *selection;
-    struct boxes box; /* its current box is the one that is read */
-    zarr_tensor tensor;
-    zarr_stats stats;
-};
-
-static zarr_status select_box(const struct zr_summary_job *j, struct buffer *f,
-                              zarr_error *err)
+static zarr_status select_box(const struct zr_summary_job *j, const struct boxes *b,
+                              zarr_selection **out, zarr_error *err)
 {
-    const struct zr_box_walk *w = &f->box.walk;
+    const struct zr_box_walk *w = &b->walk;
     uint64_t start[ZARR_MAX_RANK];
     zarr_selection *inner = NULL;
     zarr_status st = ZARR_OK;
 
     for (int32_t d = 0; d < w->ndim; d++)
         start[d] = w->base[d] + w->start[d];
-    if (f->box.is_array)
-        return zarr_selection_box(&f->selection, w->ndim, zarr_array_shape(j->array),
-                                  start, w->count, err);
+    if (b->is_array)
+        return zarr_selection_box(out, w->ndim, zarr_array_shape(j->array), start,
+                                  w->count, err);
     ZR_TRY(zarr_selection_box(&inner, w->ndim, j->shape, start, w->count, err));
-    ZR_TRY(zarr_selection_compose(&f->selection, j->region, inner, err));
+    ZR_TRY(zarr_selection_compose(out, j->region, inner, err));
 out:
     zarr_selection_free(inner);
     return st;
 }
 
-/* Starts to read the current box of `boxes`. */
-static zarr_status start_box_read(struct zr_summary_job *j, const struct boxes *boxes,
-                                  struct buffer *f, zarr_error *err)
+static zarr_status read_box(struct zr_summary_job *j, const struct boxes *b, void *data,
+                            zarr_error *err)
 {
+    const struct zr_box_walk *w = &b->walk;
+    zarr_selection *selection = NULL;
+    zarr_stats stats = ZARR_STATS_INIT;
     zarr_io_options io = j->io;
+    zarr_tensor tensor;
     zarr_status st = ZARR_OK;
 
-    f->box = *boxes;
-    f->stats = (zarr_stats)ZARR_STATS_INIT;
-    io.stats = &f->stats;
-    if (!f->data) {
-        ZR_TRY(zr_pool_take(j->ctx->pool, ZARR_DEVICE_CPU, 0,
-                            ZR_MIN(boxes->most, j->n_items) * j->type.item_bytes,
-                            &f->memory, err));
-        f->data = (uint8_t *)f->memory.handle + f->memory.offset;
-    }
-    zarr_tensor_host(&f->tensor, NULL, f->data, f->box.walk.n_items * j->type.item_bytes,
-                     f->box.walk.ndim, f->box.walk.count);
-    ZR_TRY(select_box(j, f, err));
-    ZR_TRY(zarr_array_read_submit(&f->request, j->array, f->selection, &f->tensor, &io,
-                                  err));
+    io.stats = &stats;
+    zarr_tensor_host(&tensor, NULL, data, w->n_items * j->type.item_bytes, w->ndim,
+                     w->count);
+    ZR_TRY(select_box(j, b, &selection, err));
+    st = zarr_array_read(j->array, selection, &tensor, &io, err);
+    for (size_t i = 0; i < (sizeof stats - offsetof(zarr_stats, chunks_total)) /
+                               sizeof stats.chunks_total;
+         i++)
+        (&j->stats.chunks_total)[i] += (&stats.chunks_total)[i];
 out:
+    zarr_selection_free(selection);
     return st;
-}
-
-static void add_stats(zarr_stats *sum, const zarr_stats *more)
-{
-    uint64_t *to = &sum->chunks_total;
-    const uint64_t *from = &more->chunks_total;
-    const size_t n = (sizeof *sum - offsetof(zarr_stats, chunks_total)) / sizeof *to;
-
-    for (size_t i = 0; i < n; i++)
-        to[i] += from[i];
-}
-
-/* Waits for the read, also after a failure of something else. */
-static zarr_status end_read(struct zr_summary_job *j, struct buffer *f, zarr_error *err)
-{
-    zarr_status st = ZARR_OK;
-
-    if (f->request)
-        st = zarr_request_wait(f->request, ZARR_WAIT_FOREVER, NULL, err);
-    zarr_request_free(f->request);
-    zarr_selection_free(f->selection);
-    f->request = NULL;
-    f->selection = NULL;
-    add_stats(&j->stats, &f->stats);
-    f->stats = (zarr_stats)ZARR_STATS_INIT;
-    return st;
-}
-
-static void tell_summary_progress(struct zr_summary_job *j, uint64_t n_items)
-{
-    const zarr_progress now = {.struct_size = sizeof now,
-                               .path = zarr_array_path(j->array),
-                               .bytes_done = zr_mul_cap(n_items, j->type.item_bytes) +
-                                             j->bytes_done,
-                               .bytes_total = zr_mul_cap(j->n_items, j->type.item_bytes)};
-
-    j->bytes_done = now.bytes_done;
-    if (j->opts.progress)
-        j->opts.progress(j->opts.progress_user, &now);
 }
 
 static zarr_status summarise_boxes(struct zr_summary_job *j, zarr_error *err)
 {
-    struct buffer buffer[2] = {{.data = NULL}, {.data = NULL}};
+    zarr_progress now = {.struct_size = sizeof now,
+                         .path = zarr_array_path(j->array),
+                         .bytes_total = zr_mul_cap(j->n_items, j->type.item_bytes)};
+    zarr_memory memory = {0};
     struct boxes boxes;
-    bool more;
-    int now = 0;
     zarr_status st = ZARR_OK;
 
     boxes_init(&boxes, j);
-    more = zr_box_walk_next(&boxes.walk);
-    if (more)
-        ZR_TRY(start_box_read(j, &boxes, &buffer[now], err));
-    while (more) {
-        ZR_TRY(end_read(j, &buffer[now], err));
+    ZR_TRY(zr_pool_take(
+        j->ctx->pool, ZARR_DEVICE_CPU, 0,
+        zr_mul_cap(ZR_MAX(ZR_MIN(boxes.most, j->n_items), 1), j->type.item_bytes),
+        &memory, err));
+    while (zr_box_walk_next(&boxes.walk)) {
+        uint8_t *data = (uint8_t *)memory.handle + memory.offset;
+
         ZR_TRY(zr_cancel_check(j->io.cancel, err));
-        more = zr_box_walk_next(&boxes.walk);
-        if (more)
-            ZR_TRY(start_box_read(j, &boxes, &buffer[!now], err));
-        ZR_TRY(add_box(j, &buffer[now].box, buffer[now].data, err));
-        tell_summary_progress(j, buffer[now].box.walk.n_items);
-        now = !now;
+        ZR_TRY(read_box(j, &boxes, data, err));
+        ZR_TRY(add_box(j, &boxes, data, err));
+        now.bytes_done += boxes.walk.n_items * j->type.item_bytes;
+        if (j->opts.progress)
+            j->opts.progress(j->opts.progress_user, &now);
     }
     ZR_TRY(zarr_array_recheck(j->array, j->io.cancel, err));
 out:
-    for (int i = 0; i < 2; i++) {
-        zarr_request_cancel(buffer[i].request);
-        (void)end_read(j, &buffer[i], NULL);
-        if (buffer[i].data)
-            zr_pool_give(j->ctx->pool, &buffer[i].memory);
-    }
+    if (memory.handle)
+        zr_pool_give(j->ctx->pool, &memory);
     return st;
 }
 
@@ -644,6 +494,7 @@ zarr_status zarr_array_summary(zarr_summary **out, zarr_array *array,
 out:
     if (j.io.stats)
         zr_struct_give(j.io.stats, j.io.stats->struct_size, &j.stats, sizeof j.stats);
-    job_deinit(&j);
+    zr_summary_spread_deinit(&j.spread);
+    zr_free(j.ctx->alloc, j.cells);
     return st;
 }

@@ -3,264 +3,240 @@
  * zarr_array_summary() gets: each place from its cell, or with weights from its cells.
  *
  * Types of up to 16 bits have a counter for each value. Other elements are collected as
- * doubles, all of them if there is room. Else they go to a sketch (Munro and Paterson
- * 1980): sorted buffers of SKETCH_VALUES numbers. Two of one level become one of the next
- * level, which keeps each second number, so a number of level h stands in the place of
- * 2^h elements. Each level errs in the rank of a number by at most 1 / (2 *
- * SKETCH_VALUES) of all elements: with 64 levels that is 0.8 %. Thread class: solo.
+ * doubles. If there is no room for all, they go to a sketch (Munro and Paterson 1980): a
+ * full level is sorted, and each second number moves to the next level. This changes the
+ * rank of a number by at most 2^h, once in LEVEL_VALUES * 2^h elements. So with 52 levels
+ * ranks err by at most 52 / LEVEL_VALUES = 0.64 % of all elements.
+ * Thread class: solo.
  */
 #include "check/summary_int.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    SKETCH_VALUES = 4096
+    LEVEL_VALUES = 8192
 };
 
-static int compare_doubles(const void *a, const void *b)
+/* Also of struct zr_summary_weighted, which begins with its value. */
+static int compare_values(const void *a, const void *b)
 {
     const double x = *(const double *)a, y = *(const double *)b;
 
     return (x > y) - (x < y);
 }
 
-static int compare_weighted(const void *a, const void *b)
-{
-    const struct zr_summary_weighted *x = a, *y = b;
+/* ---- elements that are added -------------------------------------------------- */
 
-    return (x->value > y->value) - (x->value < y->value);
+static size_t n_patterns(const struct zr_summary_spread *p)
+{
+    return (size_t)1 << (8 * p->type->item_bytes);
 }
 
-zarr_status zr_summary_spread_init(struct zr_summary_spread *p,
-                                   const struct zr_summary_type *t, uint64_t n_items,
-                                   uint64_t most_bytes, const zarr_allocator *alloc,
-                                   zarr_error *err)
+static zarr_status make_level(struct zr_summary_spread *p, size_t h, size_t n,
+                              zarr_error *err)
 {
-    p->type = t;
-    p->alloc = alloc;
-    if (zr_summary_is_counted(t)) {
-        p->counts = zr_calloc(alloc, (size_t)1 << (8 * t->item_bytes), sizeof *p->counts);
+    if (!p->level[h].value)
+        p->level[h].value = zr_calloc(p->alloc, n, sizeof(double));
+    return p->level[h].value ? ZARR_OK : zr_fail_memory(err, n * sizeof(double));
+}
+
+static zarr_status make_bins(struct zr_summary_spread *p, zarr_error *err)
+{
+    p->bins = zr_calloc(p->alloc, (size_t)p->n_bins, sizeof *p->bins);
+    return p->bins ? ZARR_OK : zr_fail_memory(err, p->n_bins * sizeof *p->bins);
+}
+
+zarr_status zr_summary_spread_init(struct zr_summary_spread *p, uint64_t n_items,
+                                   uint64_t most_bytes, zarr_error *err)
+{
+    if (p->type->item_bytes <= 2) {
+        p->counts = zr_calloc(p->alloc, n_patterns(p), sizeof *p->counts);
         return p->counts ? ZARR_OK : zr_fail_memory(err, sizeof(uint64_t) << 16);
     }
-    if (!p->is_collecting)
-        return ZARR_OK;
+    if (p->edges) {
+        zarr_status st = make_bins(p, err);
+
+        if (st != ZARR_OK || !p->is_collecting)
+            return st;
+    }
     p->is_sketch = zr_mul_cap(n_items, sizeof(double)) > most_bytes;
-    p->cap = p->is_sketch ? SKETCH_VALUES : (size_t)ZR_MAX(n_items, 1);
-    p->level[0] = zr_calloc(alloc, p->cap, sizeof(double));
-    return p->level[0] ? ZARR_OK : zr_fail_memory(err, p->cap * sizeof(double));
+    p->most = p->is_sketch ? LEVEL_VALUES : (size_t)ZR_MAX(n_items, 1);
+    return make_level(p, 0, p->most, err);
 }
 
 void zr_summary_spread_deinit(struct zr_summary_spread *p)
 {
-    for (size_t i = 0; i < ZR_COUNT(p->level); i++)
-        zr_free(p->alloc, p->level[i]);
-    zr_free(p->alloc, p->weighted);
+    if (!p->alloc)
+        return;
+    for (size_t h = 0; h < ZR_SUMMARY_LEVELS; h++)
+        zr_free(p->alloc, p->level[h].value);
+    zr_free(p->alloc, p->list);
+    zr_free(p->alloc, p->bins);
     zr_free(p->alloc, p->counts);
 }
 
-/* ---- the sketch --------------------------------------------------------------- */
-
-/* Merges two sorted buffers into `out`, and keeps each second number: of each pair the
- * first, or the second if `odd` is 1. */
-static void merge_halves(double *out, const double *a, const double *b, size_t odd)
+/* Level 0 is full: moves half of its numbers up, and so on. */
+static zarr_status move_up(struct zr_summary_spread *p, zarr_error *err)
 {
-    size_t i = 0, k = 0;
+    zarr_status st = ZARR_OK;
 
-    for (size_t n = 0; n < (size_t)2 * SKETCH_VALUES; n++) {
-        const bool first = k == SKETCH_VALUES || (i < SKETCH_VALUES && a[i] <= b[k]);
-        const double v = first ? a[i++] : b[k++];
+    for (size_t h = 0; p->level[h].n == LEVEL_VALUES; h++) {
+        double *from = p->level[h].value, *to;
 
-        if (n % 2 == odd)
-            out[n / 2] = v;
+        if (h + 1 == ZR_SUMMARY_LEVELS)
+            ZR_FAIL_LIMIT(err, "memory_bytes", p->most, "there are too many elements");
+        ZR_TRY(make_level(p, h + 1, LEVEL_VALUES, err));
+        qsort(from, LEVEL_VALUES, sizeof *from, compare_values);
+        to = p->level[h + 1].value;
+        for (size_t i = p->level[h].is_odd; i < LEVEL_VALUES; i += 2)
+            to[p->level[h + 1].n++] = from[i];
+        p->level[h].is_odd = !p->level[h].is_odd;
+        p->level[h].n = 0;
     }
+out:
+    return st;
 }
 
-/* Level 0 is full: moves its numbers to a level that is empty. */
-static zarr_status carry(struct zr_summary_spread *p, zarr_error *err)
+static void count_bins(struct zr_summary_spread *p, double v, uint64_t times)
 {
-    double *full = p->level[0], *spare = NULL;
-    size_t h = 1;
+    uint64_t low = 0, high = p->n_bins;
 
-    qsort(full, SKETCH_VALUES, sizeof *full, compare_doubles);
-    for (; h < ZR_COUNT(p->level) && p->has_level[h]; h++)
-        ;
-    spare = zr_calloc(p->alloc, SKETCH_VALUES, sizeof *spare);
-    if (!spare || h == ZR_COUNT(p->level)) {
-        zr_free(p->alloc, spare);
-        return zr_fail_memory(err, SKETCH_VALUES * sizeof *spare);
-    }
-    /* level[1] holds numbers of weight 1 */
-    for (size_t i = 1; i < h; i++) {
-        merge_halves(spare, full, p->level[i], p->odd[i]);
-        p->odd[i] ^= 1;
-        p->has_level[i] = false;
-        memcpy(full, spare, SKETCH_VALUES * sizeof *full);
-    }
-    zr_free(p->alloc, p->level[h]);
-    memcpy(spare, full, SKETCH_VALUES * sizeof *spare);
-    p->level[h] = spare;
-    p->has_level[h] = true;
-    p->n_first = 0;
-    return ZARR_OK;
-}
-
-static void count_patterns(struct zr_summary_spread *p, const uint8_t *src, size_t n)
-{
-    const uint16_t *x = (const uint16_t *)(const void *)src;
-
-    if (p->type->item_bytes == 1)
-        for (size_t i = 0; i < n; i++)
-            p->counts[src[i]]++;
-    else
-        for (size_t i = 0; i < n; i++)
-            p->counts[x[i]]++;
-}
-
-static void count_bins(struct zr_summary_bins *b, double v, uint64_t times)
-{
-    size_t low = 0, high = b->n;
-
-    if (v < b->edges[0] || v > b->edges[b->n]) {
-        *(v < b->edges[0] ? &b->below : &b->above) += times;
+    if (v < p->edges[0] || v > p->edges[p->n_bins]) {
+        *(v < p->edges[0] ? &p->below : &p->above) += times;
         return;
     }
     while (low + 1 < high) {
-        const size_t mid = low + (high - low) / 2;
+        const uint64_t mid = low + (high - low) / 2;
 
-        if (v < b->edges[mid])
+        if (v < p->edges[mid])
             high = mid;
         else
             low = mid;
     }
-    b->count[low] += times;
+    p->bins[low] += times;
 }
 
-zarr_status zr_summary_spread_add(struct zr_summary_spread *p,
-                                  struct zr_summary_scratch *s, const uint8_t *src,
-                                  size_t n, zarr_error *err)
+zarr_status zr_summary_spread_add(struct zr_summary_spread *p, const uint8_t *src,
+                                  uint64_t n, zarr_error *err)
 {
+    double x[ZR_BLOCK];
     zarr_status st = ZARR_OK;
 
-    if (p->counts) {
-        count_patterns(p, src, n);
-        return ZARR_OK;
-    }
-    while (n > 0 && st == ZARR_OK) {
-        const size_t now = ZR_MIN(n, (size_t)ZR_SUMMARY_RUN);
-        const size_t kept = zr_summary_load_doubles(p->type, s, src, now);
+    for (uint64_t i = 0; p->counts && i < n; i++)
+        p->counts[p->type->item_bytes == 1 ? src[i]
+                                           : ((const uint16_t *)(const void *)src)[i]]++;
+    for (uint64_t now; !p->counts && n > 0; n -= now, src += now * p->type->item_bytes) {
+        size_t kept;
 
-        for (size_t i = 0; i < kept && st == ZARR_OK; i++) {
-            if (p->edges.count)
-                count_bins(&p->edges, s->run[i].real, 1);
+        now = ZR_MIN(n, (uint64_t)ZR_BLOCK);
+        kept = zr_summary_load_doubles(p->type, x, src, (size_t)now);
+        for (size_t i = 0; i < kept; i++) {
+            if (p->bins)
+                count_bins(p, x[i], 1);
             if (p->is_collecting)
-                p->level[0][p->n_first++] = s->run[i].real;
-            if (p->is_sketch && p->n_first == SKETCH_VALUES)
-                st = carry(p, err);
+                p->level[0].value[p->level[0].n++] = x[i];
+            if (p->is_sketch && p->level[0].n == p->most)
+                ZR_TRY(move_up(p, err));
         }
-        src += now * p->type->item_bytes;
-        n -= now;
     }
+out:
     return st;
 }
 
-/* ---- results ------------------------------------------------------------------ */
+/* ---- quantiles and histograms ------------------------------------------------- */
 
-static void list_counts(struct zr_summary_spread *p, struct zr_summary_scratch *s)
+static void list_add(struct zr_summary_spread *p, double value, uint64_t weight)
 {
-    const size_t n = (size_t)1 << (8 * p->type->item_bytes);
-
-    for (size_t i = 0; i < n; i++) {
-        const uint16_t pattern = (uint16_t)i;
-        const uint8_t byte = (uint8_t)i;
-
-        if (p->counts[i] > 0 &&
-            zr_summary_load_doubles(p->type, s,
-                                    n == 256 ? &byte : (const uint8_t *)&pattern, 1) > 0)
-            p->weighted[p->n_weighted++] =
-                (struct zr_summary_weighted){s->run[0].real, p->counts[i]};
-    }
-}
-
-static void list_level(struct zr_summary_spread *p, size_t h, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        p->weighted[p->n_weighted++] = (struct zr_summary_weighted){
-            p->level[h][i], h > 0 ? UINT64_C(1) << (h - 1) : 1};
+    p->list[p->n_list++] = (struct zr_summary_weighted){value, weight};
 }
 
 /* Sorts what was added, for the functions that follow. */
-static zarr_status finish_list(struct zr_summary_spread *p, struct zr_summary_scratch *s,
-                               zarr_error *err)
+static zarr_status make_list(struct zr_summary_spread *p, zarr_error *err)
 {
-    size_t n = p->n_first;
+    size_t n = p->counts ? n_patterns(p) : 0;
 
-    if (p->counts)
-        n = (size_t)1 << (8 * p->type->item_bytes);
-    for (size_t h = 1; h < ZR_COUNT(p->level); h++)
-        n += p->has_level[h] ? SKETCH_VALUES : 0;
+    for (size_t h = 0; h < ZR_SUMMARY_LEVELS; h++)
+        n += p->level[h].n;
+    p->n_list = n;
     if (!p->counts && !p->is_sketch) {
-        qsort(p->level[0], n, sizeof(double), compare_doubles);
-        p->n_weighted = n; /* level[0] itself is the list */
+        if (n > 0)
+            qsort(p->level[0].value, n, sizeof(double), compare_values);
         return ZARR_OK;
     }
-    p->weighted = zr_calloc(p->alloc, ZR_MAX(n, 1), sizeof *p->weighted);
-    if (!p->weighted)
-        return zr_fail_memory(err, zr_mul_cap(n, sizeof *p->weighted));
-    if (p->counts)
-        list_counts(p, s);
-    else
-        list_level(p, 0, p->n_first);
-    for (size_t h = 1; h < ZR_COUNT(p->level); h++)
-        if (p->has_level[h])
-            list_level(p, h, SKETCH_VALUES);
-    qsort(p->weighted, p->n_weighted, sizeof *p->weighted, compare_weighted);
+    p->list = zr_calloc(p->alloc, n, sizeof *p->list);
+    if (!p->list)
+        return zr_fail_memory(err, zr_mul_cap(n, sizeof *p->list));
+    p->n_list = 0;
+    for (size_t i = 0; p->counts && i < n; i++) {
+        const uint16_t pattern = (uint16_t)i;
+        const uint8_t byte = (uint8_t)i;
+        const void *element = p->type->item_bytes == 1 ? (const void *)&byte : &pattern;
+        double v;
+
+        if (p->counts[i] > 0 && zr_summary_load_doubles(p->type, &v, element, 1) > 0)
+            list_add(p, v, p->counts[i]);
+    }
+    for (size_t h = 0; h < ZR_SUMMARY_LEVELS; h++)
+        for (size_t i = 0; i < p->level[h].n; i++)
+            list_add(p, p->level[h].value[i], UINT64_C(1) << h);
+    qsort(p->list, p->n_list, sizeof *p->list, compare_values);
     return ZARR_OK;
 }
 
-static struct zr_summary_weighted weighted_at(const struct zr_summary_spread *p, size_t i)
+static struct zr_summary_weighted list_item(const struct zr_summary_spread *p, size_t i)
 {
-    return p->weighted ? p->weighted[i] : (struct zr_summary_weighted){p->level[0][i], 1};
+    return p->list ? p->list[i] : (struct zr_summary_weighted){p->level[0].value[i], 1};
 }
 
 /* The two elements with the ranks `rank` and `rank` + 1. */
 static void find_rank(const struct zr_summary_spread *p, uint64_t rank, double *a,
                       double *b)
 {
-    size_t i = p->weighted ? 0 : (size_t)rank;
-    uint64_t before = p->weighted ? 0 : rank;
+    size_t i = p->list ? 0 : (size_t)rank;
+    uint64_t end = p->list ? list_item(p, 0).weight : rank + 1;
 
-    for (; i + 1 < p->n_weighted && rank >= before + weighted_at(p, i).weight; i++)
-        before += weighted_at(p, i).weight;
-    *a = *b = weighted_at(p, i).value;
-    if (rank + 1 >= before + weighted_at(p, i).weight && i + 1 < p->n_weighted)
-        *b = weighted_at(p, i + 1).value;
+    while (i + 1 < p->n_list && end <= rank)
+        end += list_item(p, ++i).weight;
+    *a = list_item(p, i).value;
+    *b = i + 1 < p->n_list && end <= rank + 1 ? list_item(p, i + 1).value : *a;
 }
 
-static double find_quantile(const struct zr_summary_spread *p, double q)
+/* As NumPy does it, so that both round equally. n: the number of elements. */
+static double find_quantile(const struct zr_summary_spread *p, double q, uint64_t n)
 {
-    uint64_t n = p->weighted ? 0 : p->n_weighted;
     double place, part, a, b;
 
-    for (size_t i = 0; p->weighted && i < p->n_weighted; i++)
-        n += p->weighted[i].weight;
-    if (n == 0)
+    if (n == 0 || p->n_list == 0)
         return (double)NAN;
     place = q * (double)(n - 1);
     part = place - floor(place);
     find_rank(p, ZR_MIN((uint64_t)place, n - 1), &a, &b);
     if (a == b || part == 0) /* infinities have no distance */
         return a;
-    /* as NumPy does it, so that both round equally */
     return part >= 0.5 ? b - (b - a) * (1 - part) : a + (b - a) * part;
 }
 
-/* Counts the elements, or the numbers of the sketch, in bins. */
-static void count_list(const struct zr_summary_spread *p, struct zr_summary_bins *b)
+/* Edges of equal bins between the extremes, as numpy.histogram() makes them. */
+static zarr_status make_edges(const struct zr_summary_type *t,
+                              const struct zr_summary_cell *all, double *edges,
+                              uint32_t n, zarr_error *err)
 {
-    for (size_t i = 0; i < p->n_weighted; i++)
-        count_bins(b, weighted_at(p, i).value, weighted_at(p, i).weight);
+    double low = all->n > 0 ? zr_summary_double(t, &all->min) : 0;
+    double high = all->n > 0 ? zr_summary_double(t, &all->max) : 1;
+
+    if (!isfinite(high - low))
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "elements reach from %g to %g: a histogram needs edges", low,
+                       high);
+    if (low == high) {
+        low -= 0.5;
+        high += 0.5;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        edges[i] = low + (double)i * ((high - low) / (double)n);
+    edges[n] = high;
+    return ZARR_OK;
 }
 
 /* ---- results ------------------------------------------------------------------ */
@@ -292,7 +268,7 @@ void zarr_summary_free(zarr_summary *summary)
     zarr_context_free(ctx);
 }
 
-static void *make_list(struct results *r, uint64_t n, size_t bytes)
+static void *make_zeros(struct results *r, uint64_t n, size_t bytes)
 {
     uint64_t all = 0;
     size_t fits = 0;
@@ -307,69 +283,35 @@ static void *make_list(struct results *r, uint64_t n, size_t bytes)
     return list;
 }
 
-static zarr_status make_lists(struct results *r, const struct zr_summary_job *j,
-                              zarr_error *err)
-{
-    const uint64_t n = r->s.n_places;
+#define MAKE(name, n) r->s.name = r->name = make_zeros(r, n, sizeof *r->name)
 
-    r->s.count = r->count = make_list(r, n, sizeof *r->count);
-    r->s.n_missing = r->n_missing = make_list(r, n, sizeof *r->n_missing);
-    r->s.n_nan = r->n_nan = make_list(r, n, sizeof *r->n_nan);
-    r->s.min = r->min = make_list(r, n, j->type.item_bytes);
-    r->s.max = r->max = make_list(r, n, j->type.item_bytes);
-    r->s.sum = r->sum = make_list(r, n, sizeof *r->sum);
-    r->s.mean = r->mean = make_list(r, n, sizeof *r->mean);
-    r->s.std = r->std = make_list(r, n, sizeof *r->std);
+static zarr_status make_members(struct results *r, const struct zr_summary_job *j,
+                                zarr_error *err)
+{
+    const uint64_t n = r->s.n_places, bytes = zr_mul_cap(n, j->type.number.bytes);
+
+    MAKE(count, n);
+    MAKE(n_missing, n);
+    MAKE(n_nan, n);
+    MAKE(min, bytes);
+    MAKE(max, bytes);
+    MAKE(sum, n);
+    MAKE(mean, n);
+    MAKE(std, n);
     if (j->opts.weights) {
-        r->s.weight = r->weight = make_list(r, n, sizeof *r->weight);
-    } else if (!j->type.number.real && !j->type.is_time) {
-        r->s.sum_high = r->sum_high = make_list(r, n, sizeof *r->sum_high);
-        r->s.sum_low = r->sum_low = make_list(r, n, sizeof *r->sum_low);
+        MAKE(weight, n);
+    } else if (j->type.is_whole && !j->type.is_time) {
+        MAKE(sum_high, n);
+        MAKE(sum_low, n);
     }
-    if (j->opts.n_bins > 0) {
-        r->s.n_bins = j->opts.n_bins;
-        r->s.edges = r->edges =
-            make_list(r, (uint64_t)j->opts.n_bins + 1, sizeof *r->edges);
-        r->s.bins = r->bins = make_list(r, j->opts.n_bins, sizeof *r->bins);
+    r->s.n_bins = j->opts.n_bins;
+    if (r->s.n_bins > 0) {
+        MAKE(edges, (uint64_t)r->s.n_bins + 1);
+        MAKE(bins, r->s.n_bins);
     }
     if (j->opts.n_quantiles > 0)
-        r->s.quantiles = r->quantiles =
-            make_list(r, j->opts.n_quantiles, sizeof *r->quantiles);
+        MAKE(quantiles, j->opts.n_quantiles);
     return r->lacks_memory ? zr_fail_memory(err, UINT64_MAX) : ZARR_OK;
-}
-
-/* A sum of integers, exactly. */
-static zr_int128 true_sum(const struct zr_summary_type *t,
-                          const struct zr_summary_cell *c)
-{
-    const zr_int128 flip = t->is_flipped ? (zr_int128)1 << 63 : 0;
-
-    return t->is_wide ? c->sum.integer + flip * (zr_int128)c->n
-                      : (zr_int128)c->sum.real.hi + (zr_int128)c->sum.real.lo;
-}
-
-/* The sum as two doubles. */
-static void sum_pair(const struct zr_summary_type *t, const struct zr_summary_cell *c,
-                     double *hi, double *lo)
-{
-    if (t->is_wide) {
-        const zr_int128 sum = true_sum(t, c);
-
-        *hi = (double)sum;
-        *lo = (double)(sum - (zr_int128)*hi);
-    } else {
-        *hi = c->sum.real.hi;
-        *lo = c->sum.real.lo;
-    }
-}
-
-static double mean_of_cell(const struct zr_summary_type *t,
-                           const struct zr_summary_cell *c)
-{
-    double hi, lo;
-
-    sum_pair(t, c, &hi, &lo);
-    return zr_summary_divide_pair(hi, lo, (double)c->n);
 }
 
 /* Weighted sums of cells. */
@@ -380,17 +322,17 @@ struct weighing {
 static void weigh(struct weighing *w, const struct zr_summary_type *t,
                   const struct zr_summary_cell *c, double weight)
 {
-    double hi, lo, product, n, by, before = w->weight_hi;
+    double hi, lo, product, n, by, rest, before = w->weight_hi;
 
     if (c->n == 0 || weight == 0)
         return;
-    sum_pair(t, c, &hi, &lo);
+    zr_summary_sum(t, c, &hi, &lo);
     product = hi * weight;
     zr_summary_add_pair(&w->sum_hi, &w->sum_lo, product,
                         isfinite(product) ? fma(hi, weight, -product) + lo * weight : 0);
     n = weight * (double)c->n;
     zr_summary_add_pair(&w->weight_hi, &w->weight_lo, n, fma(weight, (double)c->n, -n));
-    by = mean_of_cell(t, c) - w->mean;
+    by = zr_summary_mean(t, c, &rest) - w->mean;
     w->mean += by * (n / w->weight_hi);
     w->squares += c->squares * weight + by * by * before * (n / w->weight_hi);
 }
@@ -402,33 +344,15 @@ static void encode(const struct zr_summary_type *t, const union zr_summary_value
     uint64_t bits;
 
     if (t->is_wide)
-        bits = (uint64_t)v->integer ^ (t->is_flipped ? (uint64_t)1 << 63 : 0);
+        bits = (uint64_t)v->integer ^ t->flip;
     else if (!t->number.real)
         bits = (uint64_t)(int64_t)v->real;
     else
         (void)zr_float_from_f64(t->number.real, v->real, &bits); /* exact */
-    zr_number_put(&t->number, list + place * t->item_bytes, bits);
+    zr_number_put(&t->number, list + place * t->number.bytes, bits);
 }
 
-/* ---- one place ---------------------------------------------------------------- */
-
-static void finish_sums(struct results *r, const struct zr_summary_job *j,
-                        const struct zr_summary_cell *c, uint64_t p)
-{
-    double lo;
-
-    sum_pair(&j->type, c, &r->sum[p], &lo);
-    r->mean[p] = zr_summary_divide_pair(r->sum[p], lo, (double)c->n);
-    r->std[p] = sqrt(c->squares / (double)c->n);
-    if (r->sum_high) {
-        const zr_int128 sum = true_sum(&j->type, c);
-
-        r->sum_low[p] = (uint64_t)sum;
-        r->sum_high[p] =
-            (int64_t)((sum - (zr_int128)r->sum_low[p]) / ((zr_int128)1 << 64));
-    }
-}
-
+/* The statistics of place p; `cells` are those of its weights, or one. */
 static void finish_place(struct results *r, const struct zr_summary_job *j, uint64_t p,
                          const struct zr_summary_cell *cells)
 {
@@ -437,6 +361,7 @@ static void finish_place(struct results *r, const struct zr_summary_job *j, uint
     const uint64_t stride = o->weights ? j->cell_stride[o->weights_dim] : 0;
     struct zr_summary_cell all = {.n = 0};
     struct weighing w = {.mean = 0};
+    double rest;
 
     for (uint64_t i = 0; i < n; i++) {
         zr_summary_join(&j->type, &all, cells + i * stride);
@@ -450,15 +375,22 @@ static void finish_place(struct results *r, const struct zr_summary_job *j, uint
         encode(&j->type, &all.min, r->min, p);
         encode(&j->type, &all.max, r->max, p);
     }
-    if (j->type.is_time) {
-        r->sum[p] = r->mean[p] = r->std[p] = (double)NAN;
-    } else if (o->weights) {
-        r->weight[p] = w.weight_hi;
-        r->sum[p] = w.sum_hi;
-        r->mean[p] = zr_summary_divide_pair(w.sum_hi, w.sum_lo, w.weight_hi);
-        r->std[p] = sqrt(w.squares / w.weight_hi);
+    if (!o->weights) {
+        zr_summary_sum(&j->type, &all, &w.sum_hi, &w.sum_lo);
+        w.weight_hi = (double)all.n;
+        w.squares = all.squares;
     } else {
-        finish_sums(r, j, &all, p);
+        r->weight[p] = w.weight_hi;
+    }
+    r->sum[p] = j->type.is_time ? (double)NAN : w.sum_hi;
+    r->mean[p] = zr_summary_divide_pair(w.sum_hi, w.sum_lo, w.weight_hi, &rest);
+    r->std[p] = sqrt(w.squares / w.weight_hi);
+    if (j->type.is_time)
+        r->mean[p] = r->std[p] = (double)NAN;
+    if (r->sum_high) {
+        r->sum_low[p] = (uint64_t)all.sum.integer;
+        r->sum_high[p] = (int64_t)((all.sum.integer - (zr_int128)r->sum_low[p]) /
+                                   ((zr_int128)1 << 64));
     }
 }
 
@@ -475,62 +407,35 @@ static void finish_places(struct results *r, const struct zr_summary_job *j)
     }
 }
 
-/* ---- the histogram and quantiles ---------------------------------------------- */
-
-/* Edges of equal bins between the extremes, as numpy.histogram() makes them. */
-static zarr_status make_edges(struct results *r, const struct zr_summary_job *j,
-                              zarr_error *err)
-{
-    const uint32_t n = j->opts.n_bins;
-    struct zr_summary_cell all = {.n = 0};
-    double low = 0, high = 1;
-
-    for (uint64_t i = 0; i < j->n_cells; i++) /* one, or one for each weight */
-        zr_summary_join(&j->type, &all, j->cells + i);
-    if (all.n > 0) {
-        low = zr_summary_double(&j->type, &all.min);
-        high = zr_summary_double(&j->type, &all.max);
-    }
-    if (!isfinite(high - low))
-        return zr_fail(err, ZARR_ERR_INVALID,
-                       "elements reach from %g to %g: a histogram needs edges", low,
-                       high);
-    if (low == high) {
-        low -= 0.5;
-        high += 0.5;
-    }
-    for (uint32_t i = 0; i < n; i++)
-        r->edges[i] = low + (double)i * ((high - low) / (double)n);
-    r->edges[n] = high;
-    return ZARR_OK;
-}
-
 static zarr_status finish_spread(struct results *r, struct zr_summary_job *j,
                                  zarr_error *err)
 {
-    struct zr_summary_bins bins = {
-        .edges = r->edges, .count = r->bins, .n = j->opts.n_bins};
+    struct zr_summary_spread *p = &j->spread;
+    struct zr_summary_cell all = {.n = 0};
     zarr_status st = ZARR_OK;
 
-    if (!j->spread.type)
+    if (!p->type)
         return ZARR_OK;
-    ZR_TRY(finish_list(&j->spread, j->scratch, err));
+    for (uint64_t i = 0; i < j->n_cells; i++) /* one, or one for each weight */
+        zr_summary_join(&j->type, &all, j->cells + i);
+    ZR_TRY(make_list(p, err));
     for (uint32_t i = 0; i < j->opts.n_quantiles; i++)
-        r->quantiles[i] = find_quantile(&j->spread, j->opts.quantiles[i]);
-    if (j->opts.edges)
-        memcpy(r->edges, j->opts.edges, (bins.n + 1) * sizeof *r->edges);
-    else if (bins.n > 0)
-        ZR_TRY(make_edges(r, j, err));
-    if (j->spread.edges.count) {
-        memcpy(r->bins, j->spread.edges.count, bins.n * sizeof *r->bins);
-        bins.below = j->spread.edges.below;
-        bins.above = j->spread.edges.above;
-    } else if (bins.n > 0) {
-        count_list(&j->spread, &bins);
+        r->quantiles[i] = find_quantile(p, j->opts.quantiles[i], all.n);
+    if (p->edges)
+        memcpy(r->edges, p->edges, ((size_t)p->n_bins + 1) * sizeof *r->edges);
+    else if (p->n_bins > 0)
+        ZR_TRY(make_edges(&j->type, &all, r->edges, r->s.n_bins, err));
+    if (p->n_bins > 0 && !p->bins) {
+        p->edges = r->edges;
+        ZR_TRY(make_bins(p, err));
+        for (size_t i = 0; i < p->n_list; i++)
+            count_bins(p, list_item(p, i).value, list_item(p, i).weight);
     }
-    r->s.n_below = bins.below;
-    r->s.n_above = bins.above;
-    r->s.flags = j->spread.is_sketch ? ZARR_SUMMARY_SKETCH : 0;
+    if (p->bins)
+        memcpy(r->bins, p->bins, (size_t)p->n_bins * sizeof *r->bins);
+    r->s.n_below = p->below;
+    r->s.n_above = p->above;
+    r->s.flags = p->is_sketch ? ZARR_SUMMARY_SKETCH : 0;
 out:
     return st;
 }
@@ -546,7 +451,7 @@ zarr_status zr_summary_make_results(zarr_summary **out, struct zr_summary_job *j
     zr_arena_init(&r->arena, j->ctx->alloc);
     r->ctx = zarr_context_ref(j->ctx);
     r->s.struct_size = sizeof r->s;
-    r->s.dtype = j->dtype;
+    r->s.dtype = j->type.dtype;
     r->s.n_places = 1;
     for (int32_t d = 0; d < j->ndim; d++)
         if (!zr_summary_is_over(j, d)) {
@@ -556,7 +461,7 @@ zarr_status zr_summary_make_results(zarr_summary **out, struct zr_summary_job *j
         }
     r->s.shape = r->shape;
     r->s.dims = r->dims;
-    ZR_TRY(make_lists(r, j, err));
+    ZR_TRY(make_members(r, j, err));
     finish_places(r, j);
     ZR_TRY(finish_spread(r, j, err));
     *out = &r->s;

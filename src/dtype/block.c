@@ -32,6 +32,19 @@ static int block_form(const struct zr_number *number)
     return number->kind == ZARR_KIND_INT ? -(int)number->bytes : (int)number->bytes;
 }
 
+/* The exponent moves from the bias of a half to that of a float by a multiplication,
+ * which is right for subnormal numbers, too. */
+static inline double half_to_double(uint16_t x)
+{
+    const bool is_special = (x & 0x7c00) == 0x7c00; /* infinity, NaN */
+    const uint32_t bits = (uint32_t)(x & 0x8000) << 16 | (uint32_t)(x & 0x7fff) << 13 |
+                          (is_special ? UINT32_C(0x7f800000) : 0);
+    float f;
+
+    memcpy(&f, &bits, sizeof f);
+    return (double)f * (is_special ? 1 : 0x1p112);
+}
+
 #define BLOCK_EACH(type, to)                                                             \
     for (size_t i = 0; i < n; i++) {                                                     \
         type v;                                                                          \
@@ -74,15 +87,13 @@ void zr_block_real(const struct zr_number *number, const uint8_t *src, size_t n,
 
     src = block_native(number, src, n, room);
     if (number->kind == ZARR_KIND_FLOAT) {
-        const struct zr_number half = zr_number_make(ZARR_KIND_FLOAT, 2);
-
         switch (number->bytes) {
         case 8:
             BLOCK_EACH(double, v);
         case 4:
             BLOCK_EACH(float, (double)v);
         default:
-            BLOCK_EACH(uint16_t, zr_numpy_load(&half, &v).d);
+            BLOCK_EACH(uint16_t, half_to_double(v));
         }
         return;
     }

@@ -471,14 +471,16 @@ static uint64_t draw(uint64_t *seed)
 /* Sums and extremes of n numbers, in one row and in columns, against plain loops. */
 static void check_cells(const zarr_dtype *type, uint64_t seed, size_t n)
 {
-    static struct zr_summary_scratch scratch;
     static int64_t data[10000];
     struct zr_summary_cell row = {.n = 0}, column[8] = {{.n = 0}}, joined = {.n = 0};
-    const struct zr_summary_columns c = {.src = (const uint8_t *)data,
-                                         .n_cells = 8,
-                                         .n_steps = n / 8,
-                                         .cell_stride = 1,
-                                         .step_bytes = 8 * sizeof *data};
+    const zarr_summary_options o = ZARR_SUMMARY_OPTIONS_INIT;
+    const struct zr_summary_block whole = {
+        .src = (const uint8_t *)data, .n = n, .n_steps = 1};
+    const struct zr_summary_block c = {.src = (const uint8_t *)data,
+                                       .n = 8,
+                                       .n_steps = n / 8,
+                                       .cell_stride = 1,
+                                       .step_bytes = 8 * sizeof *data};
     int64_t min = INT64_MAX, max = INT64_MIN;
     struct zr_summary_type t;
     zr_int128 sum = 0;
@@ -489,9 +491,9 @@ static void check_cells(const zarr_dtype *type, uint64_t seed, size_t n)
         min = ZR_MIN(min, data[i]);
         max = ZR_MAX(max, data[i]);
     }
-    assert_ok(zr_summary_type_init(&t, type, NULL, &terr));
-    zr_summary_add_row(&t, &scratch, &row, (const uint8_t *)data, n);
-    zr_summary_add_columns(&t, &scratch, column, &c);
+    assert_ok(zr_summary_type_init(&t, type, &o, &terr));
+    zr_summary_add(&t, &row, &whole);
+    zr_summary_add(&t, column, &c);
     for (int i = 0; i < 8; i++)
         zr_summary_join(&t, &joined, &column[i]);
     assert_true(row.sum.integer == sum && joined.sum.integer == sum);
