@@ -3,14 +3,16 @@
  * CSV or JSON, and a histogram that is drawn with characters.
  */
 #include "cf/cf.h"
-#include "node/node.h"
+#include "data/data.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const struct cli_option options[] = {
     CLI_NEAREST_OPTION,
+    CLI_DECODE_OPTION,
     {"over", 0, 0, "DIMS", NULL,
      "compute statistics over these dimensions of the region, by name or number, and "
      "keep the others (default: over all)"},
@@ -48,59 +50,20 @@ struct summary {
     zarr_io_options io;
     /* What the region has for each dimension of the array, and the array's dimension that
      * each of the result is. */
-    char *part[ZARR_MAX_RANK];
+    char *item[ZARR_MAX_RANK];
     int32_t dim[ZARR_MAX_RANK], n_dims;
     int32_t over[ZARR_MAX_RANK];
-    double *weights, *quantiles, *edges;
+    struct cf_coordinate weights, kept[ZARR_MAX_RANK]; /* kept: of the result */
+    double *quantiles, *edges;
     void *missing;
+    struct cf cf; /* with --decode */
+    bool has_dates;
     zarr_summary *result;
     struct cli_progress progress;
     bool begun;
 };
 
 /* ---- options ------------------------------------------------------------------ */
-
-/* Adds what the region has for the next dimension; "..." means several. */
-static void add_part(struct summary *s, int *n, const char *text, int length, int rest)
-{
-    const int ndim = zarr_array_ndim(s->node.array);
-    const bool dots = length == 3 && memcmp(text, "...", 3) == 0;
-    int64_t index;
-
-    for (int i = dots ? ndim - *n - rest : 1; i > 0 && *n < ndim; i--) {
-        s->part[*n] = dots ? cli_strdup(":") : cli_format("%.*s", length, text);
-        if (dots ||
-            !cli_parse_i64(s->part[*n], &index)) /* an index drops its dimension */
-            s->dim[s->n_dims++] = *n;
-        (*n)++;
-    }
-}
-
-/* Splits the region, which cli_node_select() has checked. */
-static void split_region(struct summary *s)
-{
-    const char *text = s->node.region ? s->node.region : "";
-    int n = 0, rest = 0, depth = 0;
-
-    for (const char *c = text; *c; c++) {
-        depth += (*c == '[') - (*c == ']');
-        rest += *c == ',' && depth == 0;
-    }
-    while (*text) {
-        const char *end;
-        int length;
-
-        text += strspn(text, " ");
-        for (end = text, depth = 0; *end && (*end != ',' || depth > 0); end++)
-            depth += (*end == '[') - (*end == ']');
-        length = (int)(end - text);
-        while (length > 0 && text[length - 1] == ' ')
-            length--;
-        add_part(s, &n, text, length, rest--);
-        text = end + (*end == ',');
-    }
-    add_part(s, &n, "...", 3, 0);
-}
 
 /* The dimension of the region that the text names. */
 static int find_dim(const struct summary *s, const char *text, int32_t *dim)
@@ -123,66 +86,57 @@ static int find_dim(const struct summary *s, const char *text, int32_t *dim)
                      "%s has no dimension \"%s\"", s->node.shown, text);
 }
 
-/* The parts of a text between commas. The caller frees *copy and *part. */
-static int split(const char *text, char **copy, char ***part)
+/* The text before the next comma, which the caller owns; NULL after the last. */
+static char *next_item(const char **at)
 {
-    int n = 1, i = 0;
+    const size_t n = *at ? strcspn(*at, ",") : 0;
+    char *item = *at ? cli_format("%.*s", (int)n, *at) : NULL;
 
-    for (const char *c = text; *c; c++)
-        n += *c == ',';
-    *copy = cli_strdup(text);
-    *part = cli_alloc((size_t)n * sizeof **part);
-    for (char *c = *copy; c; i++) {
-        (*part)[i] = c;
-        c = strchr(c, ',');
-        if (c)
-            *c++ = '\0';
-    }
-    return n;
+    if (*at)
+        *at = (*at)[n] ? *at + n + 1 : NULL;
+    return item;
 }
 
 static int read_over(struct summary *s)
 {
-    const char *text = cli_text(s->cli, "over");
-    char *copy, **part;
-    int n, rc = CLI_OK;
+    const char *at = cli_text(s->cli, "over");
+    int rc = CLI_OK;
 
-    if (!text)
-        return CLI_OK;
-    n = split(text, &copy, &part);
-    if (n > ZARR_MAX_RANK)
-        rc = cli_error(s->cli, CLI_USAGE, NULL, "option --over: too many dimensions");
-    for (int i = 0; i < n && !rc; i++)
-        rc = find_dim(s, part[i], &s->over[i]);
-    s->o.over = s->over;
-    s->o.n_over = (uint32_t)n;
-    free(part);
-    free(copy);
+    s->o.over = at ? s->over : NULL;
+    for (char *item; !rc && (item = next_item(&at)) != NULL; free(item))
+        rc =
+            s->o.n_over == ZARR_MAX_RANK
+                ? cli_error(s->cli, CLI_USAGE, NULL, "option --over: too many dimensions")
+                : find_dim(s, item, &s->over[s->o.n_over++]);
     return rc;
 }
 
 /* Numbers between commas, in memory of their own. */
 static int read_numbers(struct summary *s, const char *option, double **out, uint32_t *n)
 {
-    const char *text = cli_text(s->cli, option);
-    char *copy, **part;
-    int count, rc = CLI_OK;
+    const char *at = cli_text(s->cli, option);
+    int rc = CLI_OK;
 
-    if (!text)
-        return CLI_OK;
-    count = split(text, &copy, &part);
-    *out = cli_alloc((size_t)count * sizeof **out);
-    for (int i = 0; i < count && !rc; i++)
-        if (!cli_parse_f64(part[i], &(*out)[i]))
+    for (char *item; !rc && (item = next_item(&at)) != NULL; free(item)) {
+        *out = cli_realloc(*out, ((size_t)*n + 1) * sizeof **out);
+        if (!cli_parse_f64(item, &(*out)[(*n)++]))
             rc = cli_error(s->cli, CLI_USAGE, NULL, "option --%s: \"%s\" is not a number",
-                           option, part[i]);
-    *n = (uint32_t)count;
-    free(part);
-    free(copy);
+                           option, item);
+    }
     return rc;
 }
 
-static int read_missing(struct summary *s)
+static void convert(void *user, const void *elements, uint64_t n, double *values)
+{
+    const struct cf *cf = user;
+    const char *element = elements;
+
+    for (uint64_t i = 0; i < n; i++, element += cf->value_bytes)
+        values[i] = cf_number(cf, element);
+}
+
+/* Reads --field, --missing and --decode. */
+static int read_type(struct summary *s)
 {
     const char *text = cli_text(s->cli, "missing");
     struct cli_field field;
@@ -195,249 +149,289 @@ static int read_missing(struct summary *s)
     if (!text) {
         s->o.missing = s->io.field ? NULL : zarr_array_missing_value(s->node.array);
     } else if (strcmp(text, "none") != 0 && !zarr_dtype_variable(field.type)) {
-        s->missing = cli_alloc(zarr_dtype_item_bytes(field.type) + 1);
+        s->missing = cli_alloc((size_t)zarr_dtype_item_bytes(field.type) + 1);
         if (zarr_dtype_parse(field.type, text, s->missing, &err))
             return cli_error(s->cli, CLI_USAGE, NULL, "option --missing: %s",
                              err.message);
         s->o.missing = s->missing;
     }
+    if (!cf_is_wanted(s->cli))
+        return CLI_OK;
+    if (text)
+        return cli_error(s->cli, CLI_USAGE, "The attributes tell what is missing.",
+                         "--decode and --missing exclude each other");
+    rc = cf_find(s->cli, s->node.array, field.type, s->node.shown, &s->cf);
+    s->has_dates = s->cf.kind == CF_TIME;
+    if (s->cf.kind == CF_NUMBER ||
+        (s->has_dates && zarr_dtype_kind(field.type) != ZARR_KIND_DATETIME)) {
+        s->o.convert = convert;
+        s->o.convert_user = &s->cf;
+    }
+    return rc;
+}
+
+/* Reads what the region has of an array along one dimension of the result. c->array: NULL
+ * if there is none. */
+static int read_coordinate(const struct summary *s, const char *name, int32_t r,
+                           struct cf_coordinate *c)
+{
+    const zarr_array *a = s->node.array;
+    const int32_t d = s->dim[r];
+
+    return name ? cf_coordinate_read_part(s->cli, s->node.store, zarr_array_path(a), name,
+                                          s->item[d], zarr_array_shape(a)[d], c)
+                : CLI_OK;
+}
+
+static int read_weights(struct summary *s)
+{
+    const char *text = cli_text(s->cli, "weights"),
+               *equals = text ? strchr(text, '=') : NULL;
+    const char *name = equals ? equals + 1 : text;
+    char *dim = text ? cli_format("%.*s", (int)strcspn(text, "="), text) : NULL;
+    struct cf_coordinate *c = &s->weights;
+    int rc = text ? find_dim(s, dim, &s->o.weights_dim) : CLI_OK;
+
+    free(dim);
+    if (rc || !text)
+        return rc;
+    rc = read_coordinate(s, name, s->o.weights_dim, c);
+    if (rc)
+        return rc;
+    if (!c->array || c->text || c->cf.kind == CF_TIME)
+        return cli_error(
+            s->cli, CLI_USAGE, NULL,
+            "%s has no array %s of one number for each index of the dimension",
+            s->node.shown, name);
+    for (uint64_t i = 0; i < c->n && !equals; i++) {
+        if (!(fabs(c->value[i]) < 90.01))
+            return cli_error(s->cli, CLI_USAGE, "DIM=NAME takes the weights themselves.",
+                             "%s has %g, which is not a latitude in degrees", name,
+                             c->value[i]);
+        /* 90 degrees give 6e-17 */
+        c->value[i] = fmax(cos(c->value[i] * (3.14159265358979323846 / 180)), 0);
+    }
+    s->o.weights = c->value;
+    s->o.n_weights = c->n;
     return CLI_OK;
 }
 
-/* ---- weights ------------------------------------------------------------------ */
-
-/* The path of the array `name` beside the one that is summed up. Owned. */
-static char *sibling_path(const struct summary *s, const char *name)
+static int read_options(struct summary *s)
 {
-    const char *slash = strrchr(s->node.path, '/');
-    char *above =
-        cli_format("%.*s", slash ? (int)(slash - s->node.path) : 0, s->node.path);
-    char *path = cli_path_join(above, name);
+    struct cli *cli = s->cli;
+    uint64_t bins = 0;
+    uint32_t n_edges = 0;
+    int64_t index;
+    int rc = s->node.region ? cli_node_select(cli, &s->node, s->node.array, &s->region)
+                            : CLI_OK;
 
-    free(above);
-    return path;
-}
-
-/* Reads what the region has of a one-dimensional array of numbers. */
-static int read_weights(struct summary *s, zarr_array *from, int32_t dim)
-{
-    const char *part = s->part[s->dim[dim]];
-    const zarr_dtype *type = zarr_array_dtype(from);
-    const uint64_t item = zarr_dtype_item_bytes(type);
-    zarr_selection *selection = NULL;
-    zarr_tensor tensor;
-    zarr_error err = {0};
-    zarr_status st;
-    uint64_t n, bytes;
-    uint8_t *data;
-
-    if (zarr_array_ndim(from) != 1 || zarr_dtype_components(type) != 1 ||
-        zarr_dtype_number(type, NULL, NULL, 0) != 1 ||
-        zarr_array_shape(from)[0] != zarr_array_shape(s->node.array)[s->dim[dim]])
-        return cli_error(
-            s->cli, CLI_USAGE, NULL,
-            "%s is not an array of one number for each index of the dimension",
-            zarr_array_path(from));
-    st = zarr_selection_parse(&selection, 1, zarr_array_shape(from), part, &err);
-    if (st)
-        return cli_fail(s->cli, st, &err, "cannot select [%s] of the weights", part);
-    n = zarr_selection_n_items(selection);
-    bytes = cli_mul(n, item > sizeof *s->weights ? item : sizeof *s->weights);
-    data = cli_alloc((size_t)bytes + 1);
-    s->weights = cli_alloc((size_t)bytes + 1);
-    zarr_tensor_host(&tensor, NULL, data, n * item, 1, &n);
-    st = cli_read(from, selection, &tensor, NULL, &err);
-    for (uint64_t i = 0; i < n && !st; i++)
-        (void)zarr_dtype_number(type, data + i * item, &s->weights[i], 1);
-    s->o.weights = s->weights;
-    s->o.n_weights = n;
-    free(data);
-    zarr_selection_free(selection);
-    return st ? cli_fail_array(s->cli, from, st, &err, "cannot read the weights %s",
-                               zarr_array_path(from))
-              : CLI_OK;
-}
-
-static int find_weights(struct summary *s)
-{
-    const char *text = cli_text(s->cli, "weights");
-    const char *equals = text ? strchr(text, '=') : NULL;
-    char *dim = NULL, *path = NULL;
-    zarr_array *from = NULL;
-    zarr_error err = {0};
-    zarr_status st;
-    int rc;
-
-    if (!text)
-        return CLI_OK;
-    dim =
-        cli_format("%.*s", (int)(equals ? (size_t)(equals - text) : strlen(text)), text);
-    path = sibling_path(s, equals ? equals + 1 : dim);
-    rc = find_dim(s, dim, &s->o.weights_dim);
     if (rc)
-        goto out;
-    st = zarr_array_open(&from, s->node.store, path, NULL, &err);
-    rc = st ? cli_fail(s->cli, st, &err, "cannot open the weights %s", path)
-            : read_weights(s, from, s->o.weights_dim);
-    for (uint64_t i = 0; i < s->o.n_weights && !equals && !rc; i++) {
-        if (!(fabs(s->weights[i]) < 90.01))
-            rc = cli_error(s->cli, CLI_USAGE, "DIM=NAME takes the weights themselves.",
-                           "%s has %g, which is not a latitude in degrees", path,
-                           s->weights[i]);
-        /* 90 degrees give 6e-17 */
-        s->weights[i] = fmax(cos(s->weights[i] * (3.14159265358979323846 / 180)), 0);
-    }
-out:
-    zarr_array_free(from);
-    free(path);
-    free(dim);
-    return rc;
+        return rc;
+    cf_region_split(s->node.region ? s->node.region : "", zarr_array_ndim(s->node.array),
+                    s->item);
+    for (int32_t d = 0; d < zarr_array_ndim(s->node.array); d++)
+        if (!cli_parse_i64(s->item[d], &index)) /* an index drops its dimension */
+            s->dim[s->n_dims++] = d;
+    if ((rc = read_over(s)) || (rc = read_type(s)) || (rc = read_weights(s)) ||
+        (rc = read_numbers(s, "quantiles", &s->quantiles, &s->o.n_quantiles)) ||
+        (rc = read_numbers(s, "edges", &s->edges, &n_edges)) ||
+        (rc = cli_u64(cli, "bins", &bins)))
+        return rc;
+    s->o.quantiles = s->quantiles;
+    s->o.edges = s->edges;
+    s->o.n_bins = n_edges > 0 ? n_edges - 1 : (uint32_t)bins;
+    if (bins > 1000000 || n_edges == 1 || (bins > 0 && n_edges > 0))
+        return cli_error(cli, CLI_USAGE, NULL,
+                         "a histogram has either --bins, 1000000 at most, or two --edges "
+                         "or more");
+    if (s->has_dates && (s->o.n_bins > 0 || s->o.n_quantiles > 0 || s->o.weights))
+        return cli_error(cli, CLI_UNSUPPORTED,
+                         "Leave out --decode: they are numbers then.",
+                         "times have no histogram, quantiles or weights");
+    return CLI_OK;
 }
 
 /* ---- output ------------------------------------------------------------------- */
 
 enum {
-    BAR_WIDTH = 50
+    BAR_WIDTH = 50,
+    COUNT = 0, /* kinds of columns */
+    ELEMENT,
+    MEAN, /* a number that places without elements lack */
+    NUMBER
 };
 
-static bool has_sums(const zarr_summary *r)
-{
-    const uint32_t kind = zarr_dtype_kind(r->dtype);
-
-    return kind != ZARR_KIND_DATETIME && kind != ZARR_KIND_TIMEDELTA;
-}
+static const struct column {
+    const char *name;
+    int kind, width;
+    size_t member; /* of zarr_summary */
+} columns[] = {
+    {"count", COUNT, 11, offsetof(zarr_summary, count)},
+    {"missing", COUNT, 11, offsetof(zarr_summary, n_missing)},
+    {"nan", COUNT, 11, offsetof(zarr_summary, n_nan)},
+    {"min", ELEMENT, 19, offsetof(zarr_summary, min)},
+    {"max", ELEMENT, 19, offsetof(zarr_summary, max)},
+    {"mean", MEAN, 19, offsetof(zarr_summary, mean)},
+    {"std", MEAN, 19, offsetof(zarr_summary, std)},
+    {"sum", NUMBER, 19, offsetof(zarr_summary, sum)},
+    {"weight", NUMBER, 19, offsetof(zarr_summary, weight)},
+};
+enum {
+    N_COLUMNS = sizeof columns / sizeof *columns
+};
 
 __extension__ typedef unsigned __int128 uint128;
 
-/* A sum of integers as decimal digits; owned. */
-static char *integer_text(int64_t high, uint64_t low)
+/* A sum of integers as decimal digits. */
+static void print_integer(int64_t high, uint64_t low, struct cli_string *out)
 {
     char digits[48], *c = digits + sizeof digits - 1;
     uint128 v = (uint128)(uint64_t)high << 64 | low;
 
-    if (high < 0)
-        v = -v;
+    v = high < 0 ? -v : v;
     *c = '\0';
     do {
         *--c = (char)('0' + (int)(v % 10));
         v /= 10;
     } while (v > 0);
-    return cli_format("%s%s", high < 0 ? "-" : "", c);
+    cli_string_printf(out, "%s%s", high < 0 ? "-" : "", c);
 }
 
-/* A number as the shortest text that reads back as itself, as in JSON; owned. */
-static char *double_text(double v)
+/* Appends an element, or a double if type is NULL; dates with --decode. */
+static int print_element(const struct summary *s, const zarr_dtype *type,
+                         const void *element, bool is_json, struct cli_string *out)
 {
-    char text[32] = "NaN";
-
-    for (int digits = 1; digits <= 17 && !isnan(v); digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, v);
-        if (strtod(text, NULL) == v)
-            break;
-    }
-    return cli_strdup(text);
-}
-
-enum {
-    COLUMN_COUNT,
-    COLUMN_MISSING,
-    COLUMN_NAN,
-    COLUMN_MIN,
-    COLUMN_MAX,
-    COLUMN_MEAN,
-    COLUMN_STD,
-    COLUMN_SUM,
-    COLUMN_WEIGHT,
-    N_COLUMNS
-};
-static const char *const columns[] = {"count", "missing", "nan", "min",   "max",
-                                      "mean",  "std",     "sum", "weight"};
-
-/* The statistic of a place as JSON text; owned. NULL: there is none. */
-static char *value_text(const zarr_summary *r, int column, uint64_t p)
-{
-    const uint64_t item = zarr_dtype_item_bytes(r->dtype);
-    const void *element[] = {(const char *)r->min + p * item,
-                             (const char *)r->max + p * item};
     zarr_error err = {0};
+    double v;
 
-    switch (column) {
-    case COLUMN_COUNT:
-        return cli_format("%llu", (unsigned long long)r->count[p]);
-    case COLUMN_MISSING:
-        return cli_format("%llu", (unsigned long long)r->n_missing[p]);
-    case COLUMN_NAN:
-        return cli_format("%llu", (unsigned long long)r->n_nan[p]);
-    case COLUMN_MIN:
-    case COLUMN_MAX:
-        return r->count[p] ? cli_fill_text(r->dtype, element[column - COLUMN_MIN], &err)
-                           : NULL;
-    case COLUMN_SUM:
-        if (r->sum_high)
-            return integer_text(r->sum_high[p], r->sum_low[p]);
-        return has_sums(r) ? double_text(r->sum[p]) : NULL;
-    case COLUMN_WEIGHT:
-        return r->weight ? double_text(r->weight[p]) : NULL;
-    default:
-        return has_sums(r) && r->count[p]
-                   ? double_text(column == COLUMN_MEAN ? r->mean[p] : r->std[p])
-                   : NULL;
+    if (!s->has_dates) {
+        if (!type && zarr_dtype_find(&type, s->cli->ctx, "float64", &err))
+            return cli_fail(s->cli, err.code, &err, "cannot write a number");
+        return is_json ? cli_element_json(s->cli, type, element, out)
+                       : cli_element_text(s->cli, type, element, out);
     }
-}
-
-static void dim_name(const struct summary *s, int32_t kept, char name[64])
-{
-    const int32_t dim = s->dim[s->result->dims[kept]];
-    const char *own = zarr_array_dimension_name(s->node.array, dim);
-
-    if (own)
-        snprintf(name, 64, "%s", own);
-    else
-        snprintf(name, 64, "dim_%d", (int)dim);
-}
-
-/* The index of a place along each kept dimension. */
-static void place_index(const zarr_summary *r, uint64_t p, uint64_t *index)
-{
-    for (int32_t i = r->ndim - 1; i >= 0; i--) {
-        index[i] = p % r->shape[i];
-        p /= r->shape[i];
+    cli_string_add(out, "\"", is_json);
+    if (s->o.convert) {
+        memcpy(&v, element, sizeof v);
+        cf_instant_print(s->cf.units.calendar, cf_units_instant(&s->cf.units, v), out);
+    } else {
+        cf_instant_print(s->cf.units.calendar, cf_time(&s->cf, element), out);
     }
+    cli_string_add(out, "\"", is_json);
+    return CLI_OK;
 }
 
-/* One cell of the table, which begins a line if column is 0. */
-static int write_cell(const struct summary *s, bool is_csv, int column, const char *text)
-{
-    return is_csv ? cli_line(s->cli, "%s%s", column ? "," : "", text)
-                  : cli_line(s->cli, "%s%-*s", column ? " " : "", column < 6 ? 11 : 18,
-                             text);
-}
-
-static int write_places(const struct summary *s, bool is_csv)
+/* Appends the statistic of a place; nothing if there is none. */
+static int print_value(const struct summary *s, const struct column *column, uint64_t p,
+                       bool is_json, struct cli_string *out)
 {
     const zarr_summary *r = s->result;
-    const int n = N_COLUMNS - !r->weight;
-    uint64_t index[ZARR_MAX_RANK];
-    char name[64];
+    const char *list =
+        *(const char *const *)(const void *)((const char *)r + column->member);
+    const bool is_date = s->has_dates && s->o.convert && column->kind == MEAN &&
+                         column->member == offsetof(zarr_summary, mean);
+    const double *number = (const double *)(const void *)list + p;
+    const uint32_t kind = zarr_dtype_kind(r->dtype);
+
+    if (column->kind == COUNT)
+        cli_string_printf(out, "%" PRIu64, ((const uint64_t *)(const void *)list)[p]);
+    else if (column->kind == ELEMENT)
+        return r->count[p] ? print_element(s, r->dtype,
+                                           list + p * zarr_dtype_item_bytes(r->dtype),
+                                           is_json, out)
+                           : CLI_OK;
+    else if (column->kind == NUMBER && list && r->sum_high)
+        print_integer(r->sum_high[p], r->sum_low[p], out);
+    else if (kind != ZARR_KIND_DATETIME && kind != ZARR_KIND_TIMEDELTA && list &&
+             (column->kind == NUMBER || r->count[p]) && (is_date || !s->has_dates))
+        return print_element(s, NULL, number, is_json, out);
+    return CLI_OK;
+}
+
+static void print_dim(const struct summary *s, int32_t kept, struct cli_string *out)
+{
+    const int32_t d = s->dim[s->result->dims[kept]];
+    const char *name = zarr_array_dimension_name(s->node.array, d);
+
+    if (name)
+        cli_add_clean(out, name, strlen(name));
+    else
+        cli_string_printf(out, "dim_%d", (int)d);
+}
+
+/* The index of a place along a kept dimension. */
+static uint64_t place_index(const zarr_summary *r, uint64_t p, int32_t kept)
+{
+    for (int32_t i = r->ndim - 1; i > kept; i--)
+        p /= r->shape[i];
+    return p % r->shape[kept];
+}
+
+/* The value of the coordinate at a place, or the index. */
+static void print_place(const struct summary *s, uint64_t p, int32_t kept,
+                        struct cli_string *out)
+{
+    const uint64_t i = place_index(s->result, p, kept);
+
+    if (s->kept[kept].array)
+        cf_coordinate_print(&s->kept[kept], i, out);
+    else
+        cli_string_printf(out, "%" PRIu64, i);
+}
+
+/* Makes the text a field of CSV. */
+static void quote(struct cli_string *text)
+{
+    struct cli_string out = {0};
+
+    for (const char *c = text->text; *c; c++)
+        cli_string_printf(&out, *c == '"' ? "\"\"" : "%c", *c);
+    text->n_bytes = 0;
+    cli_string_printf(text, "\"%s\"", out.text);
+    cli_string_free(&out);
+}
+
+/* One cell of the table, which begins a line if c is 0; line 0: the names. */
+static int write_cell(const struct summary *s, bool is_csv, int c, uint64_t line)
+{
+    const int32_t ndim = s->result->ndim;
+    const struct column *column = c < ndim ? NULL : &columns[c - ndim];
+    struct cli_string text = {0};
     int rc = CLI_OK;
 
-    for (int c = 0; c < r->ndim + n && !rc; c++) {
-        if (c < r->ndim)
-            dim_name(s, c, name);
-        rc = write_cell(s, is_csv, c, c < r->ndim ? name : columns[c - r->ndim]);
-    }
-    for (uint64_t p = 0; p < r->n_places && !rc; p++) {
-        rc = cli_printf(s->cli, "\n");
-        place_index(r, p, index);
-        for (int c = 0; c < r->ndim + n && !rc; c++) {
-            char *text = c < r->ndim ? cli_format("%llu", (unsigned long long)index[c])
-                                     : value_text(r, c - r->ndim, p);
+    cli_string_add(&text, "", 0);
+    if (!column && line == 0)
+        print_dim(s, c, &text);
+    else if (!column)
+        print_place(s, line - 1, c, &text);
+    else if (line == 0)
+        cli_string_printf(&text, "%s", column->name);
+    else
+        rc = print_value(s, column, line - 1, false, &text);
+    if (is_csv && strpbrk(text.text, ",\""))
+        quote(&text);
+    if (!rc && !is_csv)
+        rc = cli_line(s->cli, "%s%-*s", c ? " " : "", column ? column->width : 11,
+                      text.text);
+    else if (!rc)
+        rc = cli_line(s->cli, "%s%s", c ? "," : "", text.text);
+    cli_string_free(&text);
+    return rc;
+}
 
-            rc = write_cell(s, is_csv, c, text ? text : "");
-            free(text);
-        }
+static int write_table(const struct summary *s, bool is_csv)
+{
+    const zarr_summary *r = s->result;
+    const int n = r->ndim + N_COLUMNS - !r->weight;
+    int rc = CLI_OK;
+
+    for (uint64_t line = 0; line <= r->n_places && !rc; line++) {
+        for (int c = 0; c < n && !rc; c++)
+            rc = write_cell(s, is_csv, c, line);
+        if (!rc)
+            rc = cli_printf(s->cli, "\n");
     }
-    return rc ? rc : cli_printf(s->cli, "\n");
+    return rc;
 }
 
 /* Bars of the histogram, the longest of BAR_WIDTH characters. */
@@ -468,13 +462,14 @@ static int write_text(const struct summary *s)
     int rc = CLI_OK;
 
     if (r->ndim > 0)
-        return write_places(s, false);
+        return write_table(s, false);
     for (int c = 0; c < N_COLUMNS && !rc; c++) {
-        char *text = value_text(r, c, 0);
+        struct cli_string text = {0};
 
-        if (text)
-            rc = cli_line(s->cli, "%-8s %s\n", columns[c], text);
-        free(text);
+        rc = print_value(s, &columns[c], 0, false, &text);
+        if (!rc && text.text)
+            rc = cli_line(s->cli, "%-8s %s\n", columns[c].name, text.text);
+        cli_string_free(&text);
     }
     for (uint32_t i = 0; i < s->o.n_quantiles && !rc; i++)
         rc = cli_line(s->cli, "q%-7g %.9g\n", s->quantiles[i], r->quantiles[i]);
@@ -509,46 +504,70 @@ static void write_json_spread(const struct summary *s, struct cli_json *j)
     cli_json_u64(cli_key(j, "above"), r->n_above);
 }
 
+static int write_json_place(const struct summary *s, struct cli_json *j, uint64_t p)
+{
+    const zarr_summary *r = s->result;
+    int rc = CLI_OK;
+
+    cli_json_object(j);
+    cli_json_list(cli_key(j, "index"));
+    for (int32_t i = 0; i < r->ndim; i++)
+        cli_json_u64(j, place_index(r, p, i));
+    cli_json_end(j);
+    if (r->ndim > 0)
+        cli_json_object(cli_key(j, "coordinates"));
+    for (int32_t i = 0; i < r->ndim; i++) {
+        const struct cf_coordinate *c = &s->kept[i];
+        struct cli_string name = {0}, text = {0};
+
+        print_dim(s, i, &name);
+        print_place(s, p, i, &text);
+        if (c->array && (c->text || c->cf.kind == CF_TIME))
+            cli_json_text(cli_key(j, name.text), text.text);
+        else if (c->array)
+            cli_json_f64(cli_key(j, name.text), c->value[place_index(r, p, i)]);
+        cli_string_free(&name);
+        cli_string_free(&text);
+    }
+    if (r->ndim > 0)
+        cli_json_end(j);
+    for (int c = 0; c < N_COLUMNS - !r->weight && !rc; c++) {
+        struct cli_string text = {0};
+
+        rc = print_value(s, &columns[c], p, true, &text);
+        cli_json_raw(cli_key(j, columns[c].name), text.text);
+        cli_string_free(&text);
+    }
+    cli_json_end(j);
+    return rc;
+}
+
 static int write_json(const struct summary *s)
 {
     const zarr_summary *r = s->result;
     struct cli_json *j = cli_json(s->cli);
-    uint64_t index[ZARR_MAX_RANK];
-    char name[64];
+    int rc = CLI_OK;
 
     cli_json_object(j);
     cli_json_text(cli_key(j, "node"), s->node.shown);
     cli_json_list(cli_key(j, "dimensions"));
     for (int32_t i = 0; i < r->ndim; i++) {
-        dim_name(s, i, name);
-        cli_json_text(j, name);
+        struct cli_string name = {0};
+
+        print_dim(s, i, &name);
+        cli_json_text(j, name.text);
+        cli_string_free(&name);
     }
     cli_json_end(j);
     cli_json_shape(cli_key(j, "shape"), r->ndim, r->shape);
     cli_json_bool(cli_key(j, "sketch"), (r->flags & ZARR_SUMMARY_SKETCH) != 0);
     cli_json_array(cli_key(j, "places"));
-    for (uint64_t p = 0; p < r->n_places; p++) {
-        cli_json_object(j);
-        place_index(r, p, index);
-        cli_json_shape(cli_key(j, "index"), r->ndim, index);
-        for (int c = 0; c < N_COLUMNS - !r->weight; c++) {
-            char *text = value_text(r, c, p);
-            const bool is_plain = text && (*text == '-' ? text[1] : *text) <= '9';
-
-            if (is_plain || (text && *text == '"'))
-                cli_json_raw(cli_key(j, columns[c]), text);
-            else if (text) /* inf, nan */
-                cli_json_f64(cli_key(j, columns[c]), strtod(text, NULL));
-            else
-                cli_json_null(cli_key(j, columns[c]));
-            free(text);
-        }
-        cli_json_end(j);
-    }
+    for (uint64_t p = 0; p < r->n_places && !rc; p++)
+        rc = write_json_place(s, j, p);
     cli_json_end(j);
     write_json_spread(s, j);
     cli_json_end(j);
-    return CLI_OK;
+    return rc;
 }
 
 /* ---- the command -------------------------------------------------------------- */
@@ -563,47 +582,11 @@ static void on_progress(void *user, const zarr_progress *now)
     cli_progress_update(&s->progress, now->bytes_done, 0);
 }
 
-static int read_options(struct summary *s)
-{
-    struct cli *cli = s->cli;
-    uint64_t bins = 0;
-    uint32_t n_edges = 0;
-    int rc;
-
-    if (cli->json && cli_text(cli, "format"))
-        return cli_error(cli, CLI_USAGE, NULL, "--json and --format exclude each other");
-    if (s->node.region) {
-        rc = cli_node_select(cli, &s->node, s->node.array, &s->region);
-        if (rc)
-            return rc;
-    }
-    split_region(s);
-    rc = read_over(s);
-    if (!rc)
-        rc = read_missing(s);
-    if (!rc)
-        rc = find_weights(s);
-    if (!rc)
-        rc = read_numbers(s, "quantiles", &s->quantiles, &s->o.n_quantiles);
-    if (!rc)
-        rc = read_numbers(s, "edges", &s->edges, &n_edges);
-    if (!rc)
-        rc = cli_u64(cli, "bins", &bins);
-    if (!rc && (bins > 1000000 || n_edges == 1 || (bins > 0 && n_edges > 0)))
-        rc =
-            cli_error(cli, CLI_USAGE, NULL,
-                      "a histogram has either --bins, 1000000 at most, or two --edges or "
-                      "more");
-    s->o.quantiles = s->quantiles;
-    s->o.edges = s->edges;
-    s->o.n_bins = n_edges > 0 ? n_edges - 1 : (uint32_t)bins;
-    return rc;
-}
-
 static int compute(struct summary *s)
 {
     zarr_error err = {0};
     zarr_status st;
+    int rc = CLI_OK;
 
     s->io.cancel = cli_cancel;
     s->io.trust = cli_trust(s->cli);
@@ -615,28 +598,40 @@ static int compute(struct summary *s)
     st = zarr_array_summary(&s->result, s->node.array, s->region, &s->o, &err);
     if (s->begun)
         cli_progress_end(&s->progress, st == ZARR_OK);
-    return st ? cli_fail_array(s->cli, s->node.array, st, &err, "cannot summarise %s",
-                               s->node.shown)
-              : CLI_OK;
+    if (st)
+        return cli_fail_array(s->cli, s->node.array, st, &err, "cannot summarise %s",
+                              s->node.shown);
+    for (int32_t i = 0; i < s->result->ndim && !rc; i++)
+        rc = read_coordinate(
+            s, zarr_array_dimension_name(s->node.array, s->dim[s->result->dims[i]]),
+            s->result->dims[i], &s->kept[i]);
+    return rc;
 }
 
 static int run(struct cli *cli)
 {
     struct summary s = {.cli = cli, .o = ZARR_SUMMARY_OPTIONS_INIT};
     const char *format = cli_text(cli, "format");
-    int rc = cli_node_open(cli, cli->args[0], CLI_OPEN_ARRAY | CLI_OPEN_REGION, &s.node);
+    int rc = cli->json && format ? cli_error(cli, CLI_USAGE, NULL,
+                                             "--json and --format exclude each other")
+                                 : CLI_OK;
 
+    if (!rc)
+        rc = cli_node_open(cli, cli->args[0], CLI_OPEN_ARRAY | CLI_OPEN_REGION, &s.node);
     if (!rc)
         rc = read_options(&s);
     if (!rc)
         rc = compute(&s);
     if (!rc)
         rc = cli->json                  ? write_json(&s)
-             : format && *format == 'c' ? write_places(&s, true)
+             : format && *format == 'c' ? write_table(&s, true)
                                         : write_text(&s);
-    for (int32_t d = 0; d < ZARR_MAX_RANK; d++)
-        free(s.part[d]);
-    free(s.weights);
+    for (int32_t d = 0; d < ZARR_MAX_RANK; d++) {
+        free(s.item[d]);
+        cf_coordinate_free(&s.kept[d]);
+    }
+    cf_coordinate_free(&s.weights);
+    cf_free(&s.cf);
     free(s.quantiles);
     free(s.edges);
     free(s.missing);
