@@ -364,6 +364,45 @@ def test_summary_histogram(zarrc, climate):
     assert max(bar.count("#") for bar in bars) == 50 and bars[2].startswith("outside of the edges: ")
 
 
+def test_summary_of_a_month_and_region_as_csv(zarrc, tmp_path):
+    """The mean of each day of July over a region across the seam, weighted by area, as xarray computes it."""
+    import xarray
+    time, lat, lon = np.arange("2003-06-01", "2003-09-01", dtype="M8[D]"), np.linspace(87.5, -87.5, 36), np.arange(0, 360, 5.0)
+    data = np.random.default_rng(0).normal(280, 10, (len(time), 36, 72))
+    data[30:40, 5, 3] = np.nan
+    source = xarray.Dataset({"tas": (("time", "lat", "lon"), data)}, {
+        "time": time.astype("M8[ns]"), "lat": ("lat", lat, {"units": "degrees_north"}), "lon": ("lon", lon, {"units": "degrees_east"})})
+    source.to_zarr(tmp_path / "c.zarr", zarr_format=2, encoding={"tas": {
+        "dtype": "i2", "scale_factor": 0.01, "add_offset": 280.0, "_FillValue": -32768, "chunks": (10, 20, 30)}})
+    part = xarray.open_zarr(tmp_path / "c.zarr").tas.sel(time="2003-07", lat=slice(70, 35)).isel(lon=[70, 71, *range(9)])
+    want = part.weighted(np.cos(np.radians(part.lat))).mean(("lat", "lon"))
+    rows = zarrc("summary", f"{tmp_path}/c.zarr/tas[time@2003-07, lat@35:70, lon@-10:40]", "--decode", "--over=lat,lon",
+                 "--weights=lat", "--format=csv").text.splitlines()
+    found = [dict(zip(rows[0].split(","), row.split(","))) for row in rows[1:]]
+    assert [row["time"] for row in found] == [f"2003-07-{day:02}T00:00:00" for day in range(1, 32)]
+    assert np.allclose([float(row["mean"]) for row in found], want.values, rtol=1e-13)
+    assert sum(int(row["missing"]) for row in found) == 10
+    one = zarrc("summary", f"{tmp_path}/c.zarr/tas[time@2003-07-02]", "--over=lat", "--json", env={"ZARRC_DECODE": "1"}).json
+    assert one["places"][3]["coordinates"] == {"lon": 15} and one["places"][3]["missing"] == 1
+    ends = zarrc("summary", tmp_path / "c.zarr/time", "--decode").text
+    assert "max      2003-08-31T00:00:00\nmean     2003-07-16T12:00:00\n" in ends and "sum" not in ends
+
+
+@pytest.mark.parametrize("dtype, attributes", [
+    ("i2", {"scale_factor": -0.5, "add_offset": 3, "missing_value": [-9, 7]}), ("i1", {"_Unsigned": "true", "_FillValue": -1}),
+    ("u2", {"valid_range": [5, 60]}), ("f4", {"missing_value": 5.0, "scale_factor": 0.1}), ("i8", {"valid_max": 90})])
+def test_summary_decoded(zarrc, tmp_path, dtype, attributes):
+    """Statistics are those of the elements that cat --decode writes."""
+    data = np.random.default_rng(1).integers(-100 if dtype[0] != "u" else 0, 100, (37, 19)).astype(dtype)
+    array = zarr.create_array(tmp_path / "a", data=data, chunks=(10, 7), zarr_format=2, attributes=attributes)
+    good = np.array(zarrc("cat", tmp_path / "a", "--decode", "--format=csv").text.replace("\n", ",").split(",")[:-1], "f8")
+    lost, good = np.isnan(good).sum(), good[~np.isnan(good)]
+    [found] = zarrc("summary", tmp_path / "a", "--decode", "--json", "--bins=4", "--quantiles=0.3").json["places"]
+    assert (found["count"], found["missing"], found["nan"]) == (good.size, lost, 0) and array.shape == data.shape
+    assert np.allclose([found[name] for name in ("min", "max", "mean", "std", "sum")],
+                       [good.min(), good.max(), good.mean(), good.std(), good.sum()], rtol=1e-6 if dtype == "f4" else 1e-13)
+
+
 def test_summary_of_integers_and_refusals(zarrc, climate, tmp_path):
     path = climate[0]
     ends = [-2**63, -2**63, 5, 2**63 - 1]
@@ -372,7 +411,7 @@ def test_summary_of_integers_and_refusals(zarrc, climate, tmp_path):
     empty = zarrc("summary", f"{tmp_path}/n[2:2]", "--json").json["places"][0]
     assert empty == {"index": [], "count": 0, "missing": 0, "nan": 0, "min": None, "max": None, "mean": None, "std": None, "sum": 0}
     for wrong in (["--over=height"], ["--over=3"], ["--weights=lon"], ["--quantiles=2"], ["--edges=1"], ["--edges=1,2", "--bins=3"],
-                  ["--bins=3", "--over=time"], ["--missing=x"], ["--json", "--format=csv"]):
+                  ["--bins=3", "--over=time"], ["--missing=x"], ["--json", "--format=csv"], ["--decode", "--missing=3"]):
         refused = zarrc("summary", path / "temp", *wrong, code=None)
         assert refused.code == 2 or refused.code == 3, (wrong, refused.code, refused.err)
     assert 'did you mean "summary"' in zarrc("stats", path, code=2).err
