@@ -47,6 +47,8 @@ static int run_cat(struct cli *cli)
     rc = skip_damage(cli, &dump, &lost);
     if (!rc)
         rc = cli_node_open(cli, cli->args[0], CLI_OPEN_ARRAY | CLI_OPEN_REGION, &node);
+    if (!rc && dump.lost)
+        rc = cli_salvage_open(cli, &node);
     if (!rc)
         rc = cli_dump(&dump);
     cli_node_close(&node);
@@ -160,6 +162,8 @@ static int run_export(struct cli *cli)
     rc = skip_damage(cli, &dump, &lost);
     if (!rc)
         rc = cli_node_open(cli, cli->args[0], CLI_OPEN_ARRAY | CLI_OPEN_REGION, &node);
+    if (!rc && dump.lost)
+        rc = cli_salvage_open(cli, &node);
     if (!rc && cli_flag(cli, "force"))
         rc = cli_require_outside(cli, path, &node);
     if (!rc)

@@ -71,7 +71,7 @@ static int on_finding(void *user, const zarr_finding *f)
     v->n_in_data += (f->what == ZARR_FINDING_CHUNK || f->what == ZARR_FINDING_MISSING) &&
                     f->severity != ZARR_SEVERITY_LIMIT;
     if (cli_text(cli, "repair"))
-        (void)cli_faults_add(&v->faults, f);
+        cli_faults_add(&v->faults, f);
     if (f->severity == ZARR_SEVERITY_NOTE && cli->quiet && !cli->json)
         return cli->out_failed;
     if (v->limit && v->n_shown == v->limit) {
@@ -254,8 +254,7 @@ static int repair(struct verify *v, uint32_t flags, uint64_t *n_left)
     int rc = cli_repair(v->cli, &v->node, &v->faults, &n_mended, &n_failed);
 
     *n_left = n - n_mended;
-    if (rc || !cli_flag(v->cli, "yes") ||
-        strcmp(cli_text(v->cli, "repair"), "delete") == 0)
+    if (rc || !cli_flag(v->cli, "yes"))
         return rc;
     v->is_silent = true; /* one repair of metadata mends several faults */
     rc = look(v, flags | ZARR_VERIFY_NO_DATA);

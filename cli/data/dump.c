@@ -318,7 +318,6 @@ struct slot {
 
 struct stream {
     struct sink *sink;
-    struct cli_salvage salvage;
     struct cli_memory memory;
     zarr_selection *outer;
     struct cli_boxes boxes;
@@ -332,7 +331,7 @@ static zarr_status start(struct stream *s, struct slot *slot, zarr_error *err)
     struct cli *cli = s->sink->dump->cli;
     zarr_tensor tensor = {.struct_size = sizeof tensor};
     zarr_io_options opts;
-    zarr_array *array = s->salvage.through ? s->salvage.through : s->salvage.array;
+    zarr_array *array = s->sink->dump->node->array;
     zarr_status st;
 
     st = cli_boxes_select(&slot->box, s->outer, &slot->selection, err);
@@ -377,7 +376,8 @@ static zarr_status finish(struct stream *s, struct slot *slot, zarr_error *err)
         const zarr_error failed = *err;
 
         slot_clear(slot);
-        st = cli_salvage_block(&s->salvage, &failed, dump->node->shown, err);
+        st = cli_salvage_block(dump->cli, dump->node, &failed,
+                               dump->lost_fill ? CLI_MEND_ERASE : CLI_MEND_NAN, err);
         *dump->lost = true;
         if (!st)
             st = start(s, slot, err);
@@ -458,9 +458,6 @@ static int stream(struct sink *sink, zarr_selection *selection)
     uint64_t max_items = cli_buffer_bytes(sink->dump->cli) / (2 * bytes + more);
     int rc;
 
-    s.salvage.cli = sink->dump->cli;
-    s.salvage.array = node->array;
-    s.salvage.nan = !sink->dump->lost_fill;
     max_items = max_items < sink->n_joined ? sink->n_joined : max_items;
     cli_boxes_init(&s.boxes, zarr_selection_ndim(selection),
                    zarr_selection_shape(selection), unit, max_items, true);
@@ -480,7 +477,6 @@ static int stream(struct sink *sink, zarr_selection *selection)
         zarr_memory_free(sink->dump->cli->ctx, &s.slots[i].device);
         free(s.slots[i].data);
     }
-    cli_salvage_free(&s.salvage);
     free(s.decoded);
     return rc;
 }

@@ -205,7 +205,7 @@ bool cli_is_sharded(const zarr_array *array);
 /* The configuration of a sharding codec (codec: JSON), or NULL for any other codec. */
 const char *cli_sharding_config(const char *codec);
 
-/* ---- damage (salvage.c, overlay.c) ---- */
+/* ---- damage (salvage.c, overlay.c, repair.c) ---- */
 
 #define CLI_SKIP_DAMAGED_OPTION                                                          \
     {                                                                                    \
@@ -222,15 +222,12 @@ bool cli_is_damage(zarr_status st, const zarr_error *err);
 struct cli_overlay;
 zarr_status cli_overlay_open(struct cli_overlay **overlay, zarr_store **out,
                              zarr_store *base, zarr_error *err);
-/* The version of a key in the base, for cli_overlay_commit(). */
-void cli_overlay_see(const struct cli_overlay *overlay, const char *key,
-                     zarr_store_value *out);
-/* Makes the change of one key in the base, if the key has the version `seen` there, and
- * forgets it. CONFLICT: another writer changed the key. */
-zarr_status cli_overlay_commit(struct cli_overlay *overlay, const char *key,
+/* The length and version of a value, for cli_overlay_commit(). */
+void cli_value_see(zarr_store *store, const char *key, zarr_store_value *out);
+/* Makes the change of one key in the base, if the key has the version `seen` there.
+ * CONFLICT: another writer changed the key. */
+zarr_status cli_overlay_commit(const struct cli_overlay *overlay, const char *key,
                                const zarr_store_value *seen, zarr_error *err);
-
-void cli_overlay_forget(struct cli_overlay *overlay, const char *key);
 
 /* A box of elements. */
 struct cli_region {
@@ -239,75 +236,42 @@ struct cli_region {
 /* "0:10,20:30", as after the name of an array; owned. */
 char *cli_region_text(int32_t ndim, const struct cli_region *region);
 
-/* Elements of one block that cannot be decoded. */
-struct cli_lost {
-    struct cli_region region;
-    uint64_t block[ZARR_MAX_RANK];
-    int32_t ndim;
-    bool is_all;        /* no element of the block can be decoded */
-    bool is_block;      /* nor has it chunks outside of the shape */
-    bool is_read_error; /* the disk or the network failed */
-    char *reason;
-};
-/* Zero it before use. */
+/* The elements of a block that cannot be decoded. Zero it before use. */
 struct cli_losses {
-    struct cli_lost *items;
+    struct cli_region *items;
     size_t n, cap;
+    bool is_all;        /* the whole block */
+    bool is_read_error; /* the disk or the network failed */
+    zarr_error why;     /* of one of them */
 };
-/* Decodes each chunk of a block, and appends the regions that are lost. */
-zarr_status cli_block_probe(struct cli *cli, zarr_array *array, const uint64_t *block,
-                            struct cli_losses *out, zarr_error *err);
-enum cli_drop {
-    CLI_DROP_ERASE, /* the chunks become missing */
-    CLI_DROP_FILL,  /* chunks of fill values are written */
-    CLI_DROP_NAN    /* chunks of NaN, if the type has it */
+enum cli_mend {
+    CLI_MEND_ERASE, /* the chunks become missing */
+    CLI_MEND_FILL,  /* chunks of fill values are written */
+    CLI_MEND_NAN,   /* chunks of NaN, if the type has it */
+    CLI_MEND_COPY   /* from another array with the same encoding */
 };
-/* Replaces a lost region. The other chunks of the block keep their encoded bytes. */
-zarr_status cli_block_drop(struct cli *cli, zarr_array *array,
-                           const struct cli_lost *lost, enum cli_drop how,
-                           zarr_error *err);
+/* Replaces the chunks of a block that cannot be decoded, and appends their regions. The
+ * other chunks of the block keep their encoded bytes. array: of an overlay; other: for
+ * CLI_MEND_COPY. */
+zarr_status cli_block_mend(struct cli *cli, zarr_array *array, const uint64_t *block,
+                           enum cli_mend how, zarr_array *other,
+                           struct cli_losses *losses, zarr_error *err);
 void cli_losses_free(struct cli_losses *losses);
-/* One line on stderr; with --json, a JSON object. */
-void cli_tell_lost(struct cli *cli, const char *shown, const struct cli_lost *lost);
 
-/* Buffers of cli_region_read(). Zero it before use. */
-struct cli_elements_block {
-    void *data;
-    uint64_t bytes;
-    zarr_heap *heap;
-};
-/* missing: ZARR_MISSING_*. */
-zarr_status cli_region_read(struct cli *cli, zarr_array *array,
-                            const struct cli_region *region, uint32_t missing,
-                            struct cli_elements_block *out, zarr_error *err);
-/* repeat: data is one element, which is written to all of the region. empty:
- * ZARR_EMPTY_CHUNKS_*. */
-zarr_status cli_region_write(zarr_array *array, const struct cli_region *region,
-                             const void *data, bool repeat, uint32_t empty,
-                             zarr_error *err);
-void cli_elements_block_free(struct cli_elements_block *block);
-
-/* Reads of one array that skip damage. Set the first three members. */
-struct cli_salvage {
-    struct cli *cli;
-    zarr_array *array;   /* borrowed */
-    bool nan;            /* in the place of what is lost, if the type has it */
-    zarr_array *through; /* the array without the damage that was found; NULL: none yet */
-    zarr_store *store;
-    uint64_t n_lost;
-};
-/* After a read that failed because of damage: drops the lost chunks of the block that the
- * error names, and tells them. After ZARR_OK, read again from `through`. */
-zarr_status cli_salvage_block(struct cli_salvage *salvage, const zarr_error *failed,
-                              const char *shown, zarr_error *err);
-void cli_salvage_free(struct cli_salvage *salvage);
-/* Verifies a node, and gives it a store without the chunks that are lost; tells them.
- * Frees node->array and node->group. */
+/* Gives a node a store in which damage can be mended. Opens node->array again. */
+int cli_salvage_open(struct cli *cli, struct cli_node *node);
+/* After a read of node->array that failed because of damage: mends the block that the
+ * error names, and tells what is lost. After ZARR_OK, read again. */
+zarr_status cli_salvage_block(struct cli *cli, const struct cli_node *node,
+                              const zarr_error *failed, enum cli_mend how,
+                              zarr_error *err);
+/* Verifies a node, makes lost chunks missing as cli_salvage_open() permits, and tells
+ * them. */
 int cli_salvage_node(struct cli *cli, struct cli_node *node, uint64_t *n_lost);
 
 /* Faults of zarr_node_verify() that a repair can mend. Zero it before use. */
 struct cli_fault {
-    char *path, *key, *message;
+    char *path, *key;
     uint32_t what, kind;           /* ZARR_FINDING_*, ZARR_NODE_* */
     uint64_t block[ZARR_MAX_RANK]; /* CHUNK */
     uint64_t n_findings;           /* of this block */
@@ -316,10 +280,10 @@ struct cli_faults {
     struct cli_fault *items;
     size_t n, cap;
 };
-/* Copies a finding. Returns false if no repair can mend it. */
-bool cli_faults_add(struct cli_faults *all, const zarr_finding *finding);
+/* Copies a finding, if a repair can mend it. */
+void cli_faults_add(struct cli_faults *all, const zarr_finding *finding);
 void cli_faults_free(struct cli_faults *all);
-/* repair.c: whether --repair and --yes are valid. */
+/* Whether --repair and --yes are valid. */
 int cli_repair_check(struct cli *cli);
 /* Prints how --repair mends these faults, and with --yes mends them. *n_mended: of the
  * findings in chunks; *n_failed: repairs that are not possible. With --json: "repairs"

@@ -1,7 +1,8 @@
 /*
  * store/local/write.c - PUT, COPY and ERASE of the local store. A value is always
  * written under another name and renamed over the key. So every reader finds the old or
- * the new one, at any time and after any kill. With ZARR_LOCKS_OS the other name is
+ * the new one, at any time and after any kill. An empty folder in the place of a value is
+ * removed. With ZARR_LOCKS_OS the other name is
  * the lock file (local/lock.c), with ZARR_LOCKS_NONE a temporary name.
  *
  * Durability:
@@ -210,6 +211,8 @@ static int write_rename(struct zr_local *l, const struct zr_local_dir *dir,
         os_code = write_rename_new(dir, from_name);
     else if (renameat(dir->fd, from_name, dir->fd, dir->name) != 0)
         os_code = errno;
+    if (os_code == EISDIR && unlinkat(dir->fd, dir->name, AT_REMOVEDIR) == 0)
+        os_code = renameat(dir->fd, from_name, dir->fd, dir->name) != 0 ? errno : 0;
     if (os_code != 0)
         return os_code;
     atomic_fetch_add(&l->n_written, 1);
@@ -571,6 +574,8 @@ static zarr_status erase_in_dir(struct zr_local *l, zarr_store_op *op,
         return st;
     if (unlinkat(dir->fd, dir->name, 0) != 0)
         os_code = errno;
+    if (os_code == EISDIR && unlinkat(dir->fd, dir->name, AT_REMOVEDIR) == 0)
+        os_code = 0;
     if (os_code == ENOENT)
         return erase_missing(op, err);
     if (os_code == 0) {

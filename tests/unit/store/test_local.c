@@ -140,6 +140,13 @@ static void not_a_value(void **state)
     assert_int_equal(err.os_code, EISDIR);
     assert_status(put_text(s, "dir", "x"), ZARR_ERR_IO);
     assert_status(zarr_store_erase(s, "dir", NULL, &err), ZARR_ERR_IO);
+    make_dir(w, "empty");
+    assert_status(get_status(s, "empty", &err), ZARR_ERR_IO);
+    assert_status(put_text(s, "empty", "x"), ZARR_OK);
+    assert_string_equal(get_text(s, "empty"), "x");
+    make_dir(w, "empty2");
+    assert_status(zarr_store_erase(s, "empty2", NULL, &err), ZARR_OK);
+    assert_false(exists(w, "empty2"));
     assert_status(get_status(s, "fifo", &err), ZARR_ERR_IO);
     assert_non_null(strstr(err.message, "FIFO"));
     assert_status(get_status(s, "socket", &err), ZARR_ERR_IO);
