@@ -42,8 +42,7 @@ struct verify {
     bool begun;
     zarr_verify_result result;
     struct cli_faults faults;          /* for --repair */
-    uint64_t n_in_data;                /* faults that only the check of the data finds */
-    bool is_silent;                    /* counts only */
+    bool is_silent;                    /* after a repair: tells nothing */
     uint64_t limit, n_shown, n_hidden; /* limit 0: no limit */
     double seconds;
 };
@@ -66,12 +65,10 @@ static int on_finding(void *user, const zarr_finding *f)
     struct verify *v = user;
     struct cli *cli = v->cli;
 
-    if (v->is_silent)
-        return cli_is_cancelled();
-    v->n_in_data += (f->what == ZARR_FINDING_CHUNK || f->what == ZARR_FINDING_MISSING) &&
-                    f->severity != ZARR_SEVERITY_LIMIT;
     if (cli_text(cli, "repair"))
         cli_faults_add(&v->faults, f);
+    if (v->is_silent)
+        return cli_is_cancelled();
     if (f->severity == ZARR_SEVERITY_NOTE && cli->quiet && !cli->json)
         return cli->out_failed;
     if (v->limit && v->n_shown == v->limit) {
@@ -222,21 +219,23 @@ static void on_rest(void *user, const struct cli_rest *rest)
     free(text);
 }
 
-/* Finds the faults. */
-static int look(struct verify *v, uint32_t flags)
+static int find(void *user)
 {
+    struct verify *v = user;
     struct cli *cli = v->cli;
     zarr_verify_options opts = ZARR_VERIFY_OPTIONS_INIT;
     zarr_error err = {0};
     zarr_status st;
 
-    opts.flags = flags;
+    opts.flags = (cli_flag(cli, "no-data") ? ZARR_VERIFY_NO_DATA : 0) |
+                 (cli_flag(cli, "strict") ? ZARR_VERIFY_STRICT : 0) |
+                 (cli_missing_is_error(cli) ? ZARR_VERIFY_MISSING_ERROR : 0);
     opts.tell = on_finding;
     opts.progress = v->is_silent ? NULL : on_progress;
     opts.tell_user = opts.progress_user = v;
     opts.cancel = cli_cancel;
     st = zarr_node_verify(v->node.store, v->node.path, &v->result, &opts, &err);
-    if (v->begun)
+    if (v->begun && !v->is_silent)
         cli_progress_end(&v->progress, st == ZARR_OK);
     if (st)
         return cli_fail(cli, st, &err, "cannot verify %s", v->node.shown);
@@ -246,31 +245,11 @@ static int look(struct verify *v, uint32_t flags)
     return cli->out_failed ? CLI_IO : CLI_OK;
 }
 
-/* Mends what it can, and counts the faults that are left. */
-static int repair(struct verify *v, uint32_t flags, uint64_t *n_left)
-{
-    uint64_t n_mended = 0, n_failed = 0;
-    const uint64_t n = n_faults(v);
-    int rc = cli_repair(v->cli, &v->node, &v->faults, &n_mended, &n_failed);
-
-    *n_left = n - n_mended;
-    if (rc || !cli_flag(v->cli, "yes"))
-        return rc;
-    v->is_silent = true; /* one repair of metadata mends several faults */
-    rc = look(v, flags | ZARR_VERIFY_NO_DATA);
-    *n_left = n_faults(v) + v->n_in_data - n_mended + n_failed;
-    return rc;
-}
-
 static int verify(struct verify *v)
 {
     struct cli *cli = v->cli;
     const double began = cli_seconds();
-    const uint32_t flags = (cli_flag(cli, "no-data") ? ZARR_VERIFY_NO_DATA : 0) |
-                           (cli_flag(cli, "strict") ? ZARR_VERIFY_STRICT : 0) |
-                           (cli_missing_is_error(cli) ? ZARR_VERIFY_MISSING_ERROR : 0);
-    uint64_t n_left, n_limits;
-    int rc = look(v, flags);
+    int rc = find(v);
 
     if (rc)
         return rc;
@@ -279,13 +258,12 @@ static int verify(struct verify *v)
         report_json(v);
     else
         report_text(v);
-    n_left = n_faults(v);
-    n_limits = v->result.n_limits;
+    v->is_silent = true;
     if (cli_text(cli, "repair"))
-        rc = repair(v, flags, &n_left);
+        rc = cli_repair(cli, &v->node, &v->faults, find, v);
     if (rc)
         return rc;
-    return n_left ? CLI_DIFFERENT : n_limits ? CLI_CORRUPT : CLI_OK;
+    return n_faults(v) ? CLI_DIFFERENT : v->result.n_limits ? CLI_CORRUPT : CLI_OK;
 }
 
 static int verify_one(struct cli *cli, const char *place)

@@ -231,10 +231,11 @@ zarr_status cli_overlay_commit(const struct cli_overlay *overlay, const char *ke
 
 /* A box of elements. */
 struct cli_region {
+    int32_t ndim;
     uint64_t start[ZARR_MAX_RANK], count[ZARR_MAX_RANK];
 };
 /* "0:10,20:30", as after the name of an array; owned. */
-char *cli_region_text(int32_t ndim, const struct cli_region *region);
+char *cli_region_text(const struct cli_region *region);
 
 /* The elements of a block that cannot be decoded. Zero it before use. */
 struct cli_losses {
@@ -274,7 +275,6 @@ struct cli_fault {
     char *path, *key;
     uint32_t what, kind;           /* ZARR_FINDING_*, ZARR_NODE_* */
     uint64_t block[ZARR_MAX_RANK]; /* CHUNK */
-    uint64_t n_findings;           /* of this block */
 };
 struct cli_faults {
     struct cli_fault *items;
@@ -285,11 +285,11 @@ void cli_faults_add(struct cli_faults *all, const zarr_finding *finding);
 void cli_faults_free(struct cli_faults *all);
 /* Whether --repair and --yes are valid. */
 int cli_repair_check(struct cli *cli);
-/* Prints how --repair mends these faults, and with --yes mends them. *n_mended: of the
- * findings in chunks; *n_failed: repairs that are not possible. With --json: "repairs"
- * inside the open object. */
-int cli_repair(struct cli *cli, struct cli_node *node, const struct cli_faults *faults,
-               uint64_t *n_mended, uint64_t *n_failed);
+/* Prints how --repair mends these faults. With --yes mends them, and then calls find(),
+ * which verifies again and fills *faults, until there is nothing to mend. With --json:
+ * "repairs" inside the open object. */
+int cli_repair(struct cli *cli, struct cli_node *node, struct cli_faults *faults,
+               int (*find)(void *user), void *user);
 
 /* ---- one field of structs (field.c) ---- */
 

@@ -44,38 +44,22 @@ static void overlay_run(void *self, zarr_store_op *op, zarr_error *err)
         op->status = zarr_store_put(o->values, op->key, "", 0, op->cancel, err);
     } else if (op->verb != ZARR_STORE_PUT && changed && value.bytes == 0) {
         op->status = ZARR_ERR_NOT_FOUND;
-        *err = (zarr_error){.code = op->status};
-        snprintf(err->message, sizeof err->message, "%s: no such key", op->key);
+        if (err)
+            *err = (zarr_error){.code = op->status, .message = "no such key"};
     } else {
         op->status = zarr_store_run(
             changed || op->verb == ZARR_STORE_PUT ? o->values : o->base, op, err);
     }
 }
 
-struct overlay_listing {
-    const struct cli_overlay *overlay;
-    zarr_store_list_fn fn;
-    void *user;
-};
-
-static int pass_item(void *user, const zarr_store_item *item)
-{
-    const struct overlay_listing *l = user;
-    zarr_store_value value;
-    const bool is_erased = !item->is_prefix &&
-                           has_changed(l->overlay, item->key, &value) && !value.bytes;
-
-    return is_erased ? 0 : l->fn(l->user, item);
-}
-
-/* Only keys of the base are ever changed, or documents that are read by their names. */
+/* Only values of the base are ever changed, or documents that are read by their names. */
 static zarr_status overlay_list(void *self, const char *prefix, uint32_t how,
                                 zarr_store_list_fn fn, void *user,
                                 const zarr_cancel *cancel, zarr_error *err)
 {
-    struct overlay_listing l = {self, fn, user};
+    const struct cli_overlay *o = self;
 
-    return zarr_store_list(l.overlay->base, prefix, how, pass_item, &l, cancel, err);
+    return zarr_store_list(o->base, prefix, how, fn, user, cancel, err);
 }
 
 static void overlay_place(void *self, zarr_store_place_fn fn, void *user)

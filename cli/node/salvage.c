@@ -23,8 +23,8 @@ bool cli_is_damage(zarr_status st, const zarr_error *err)
 static zarr_status select_region(zarr_selection **out, const zarr_array *array,
                                  const struct cli_region *region, zarr_error *err)
 {
-    return zarr_selection_box(out, zarr_array_ndim(array), zarr_array_shape(array),
-                              region->start, region->count, err);
+    return zarr_selection_box(out, region->ndim, zarr_array_shape(array), region->start,
+                              region->count, err);
 }
 
 /* Buffers of read_region(). */
@@ -45,9 +45,8 @@ static zarr_status read_region(struct cli *cli, zarr_array *array,
                                struct elements *out, zarr_error *err)
 {
     const zarr_dtype *type = zarr_array_dtype(array);
-    const int32_t ndim = zarr_array_ndim(array);
     const uint64_t bytes =
-        cli_mul(cli_product(ndim, region->count), zarr_dtype_item_bytes(type));
+        cli_mul(cli_product(region->ndim, region->count), zarr_dtype_item_bytes(type));
     zarr_io_options opts = ZARR_IO_OPTIONS_INIT;
     zarr_selection *selection = NULL;
     zarr_tensor tensor;
@@ -65,7 +64,7 @@ static zarr_status read_region(struct cli *cli, zarr_array *array,
         return st;
     opts.heap = out->heap;
     opts.missing_chunks = missing;
-    zarr_tensor_host(&tensor, NULL, out->data, bytes, ndim, region->count);
+    zarr_tensor_host(&tensor, NULL, out->data, bytes, region->ndim, region->count);
     st = cli_read(array, selection, &tensor, &opts, err);
     zarr_selection_free(selection);
     return st;
@@ -85,7 +84,7 @@ static zarr_status write_region(zarr_array *array, const struct cli_region *regi
     if (st)
         return st;
     opts.empty_chunks = empty;
-    zarr_tensor_host(&tensor, NULL, (void *)(uintptr_t)data, 0, zarr_array_ndim(array),
+    zarr_tensor_host(&tensor, NULL, (void *)(uintptr_t)data, 0, region->ndim,
                      region->count);
     if (repeat)
         tensor.strides = zeros;
@@ -98,12 +97,12 @@ static zarr_status write_region(zarr_array *array, const struct cli_region *regi
     return st;
 }
 
-char *cli_region_text(int32_t ndim, const struct cli_region *region)
+char *cli_region_text(const struct cli_region *region)
 {
     struct cli_string text = {0};
 
     cli_string_add(&text, "", 0);
-    for (int32_t d = 0; d < ndim; d++)
+    for (int32_t d = 0; d < region->ndim; d++)
         cli_string_printf(&text, "%s%" PRIu64 ":%" PRIu64, d ? "," : "", region->start[d],
                           region->start[d] + region->count[d]);
     return text.text;
@@ -127,7 +126,7 @@ static void clip(const zarr_array *array, struct cli_region *region)
 {
     const uint64_t *shape = zarr_array_shape(array);
 
-    for (int32_t d = 0; d < zarr_array_ndim(array); d++)
+    for (int32_t d = 0; d < region->ndim; d++)
         if (region->count[d] > shape[d] - region->start[d])
             region->count[d] = shape[d] - region->start[d];
 }
@@ -176,7 +175,7 @@ static zarr_status check_nan(struct mend *m, const struct cli_region *region,
     struct cli_region one = *region;
     zarr_status st;
 
-    for (int32_t d = 0; d < zarr_array_ndim(m->array); d++)
+    for (int32_t d = 0; d < one.ndim; d++)
         one.count[d] = 1;
     st = read_region(m->cli, m->array, &one, ZARR_MISSING_FILL, &m->copy, err);
     if (st || memcmp(m->copy.data, m->element, (size_t)m->copy.bytes) == 0)
@@ -273,7 +272,7 @@ static bool is_erased(const struct mend *m)
 static zarr_status mend_part(struct mend *m, const struct cli_region *part,
                              zarr_error *err)
 {
-    const uint64_t n_chunks = cli_product(zarr_array_ndim(m->array), part->count);
+    const uint64_t n_chunks = cli_product(part->ndim, part->count);
     zarr_error why = {0};
     zarr_status st =
         read_region(m->cli, m->array, part, ZARR_MISSING_FILL, &m->buffer, &why);
@@ -302,6 +301,7 @@ zarr_status cli_block_mend(struct cli *cli, zarr_array *array, const uint64_t *b
                      .other = other,
                      .block = block,
                      .how = how,
+                     .all.ndim = ndim,
                      .lost = lost};
     struct cli_boxes parts;
     uint64_t n_lost = 0;
@@ -342,25 +342,21 @@ void cli_losses_free(struct cli_losses *l)
     *l = (struct cli_losses){0};
 }
 
-static void tell_lost(struct cli *cli, const char *shown, const char *region,
+static void tell_lost(struct cli *cli, const char *shown, const struct cli_region *lost,
                       const char *reason)
 {
-    struct cli_string text = {0};
+    char *region = cli_region_text(lost), *node = cli_json_quote(shown),
+         *why = cli_json_quote(reason);
 
-    if (cli->json) {
-        struct cli_json *j = cli_json_start(cli, &text, true);
-
-        cli_json_object(j);
-        cli_json_object(cli_key(j, "lost"));
-        cli_json_text(cli_key(j, "node"), shown);
-        cli_json_text(cli_key(j, "region"), region);
-        cli_json_text(cli_key(j, "reason"), reason);
-        (void)cli_json_finish(j);
-        fprintf(stderr, "%s\n", text.text);
-    } else {
+    if (cli->json)
+        fprintf(stderr,
+                "{\"lost\": {\"node\": %s, \"region\": \"%s\", \"reason\": %s}}\n", node,
+                region, why);
+    else
         cli_warn(cli, "%s[%s] is lost: %s", shown, region, reason);
-    }
-    cli_string_free(&text);
+    free(region);
+    free(node);
+    free(why);
 }
 
 /* Mends and tells what is lost of one block. */
@@ -371,12 +367,8 @@ static zarr_status skip_block(struct cli *cli, zarr_array *array, const uint64_t
     struct cli_losses lost = {0};
     zarr_status st = cli_block_mend(cli, array, block, how, NULL, &lost, err);
 
-    for (size_t i = 0; i < lost.n && !st; i++) {
-        char *region = cli_region_text(zarr_array_ndim(array), &lost.items[i]);
-
-        tell_lost(cli, shown, region, lost.why.message);
-        free(region);
-    }
+    for (size_t i = 0; i < lost.n && !st; i++)
+        tell_lost(cli, shown, &lost.items[i], lost.why.message);
     *n_lost += lost.n;
     cli_losses_free(&lost);
     return st;
@@ -427,30 +419,16 @@ zarr_status cli_salvage_block(struct cli *cli, const struct cli_node *node,
 
 /* ---- the faults that verify finds ---- */
 
-/* Whether a repair may mend it: neither a limit, a codec of this build, nor a note. */
-static bool is_mendable(const zarr_finding *f)
-{
-    return f->what == ZARR_FINDING_CONSOLIDATED ||
-           ((f->what == ZARR_FINDING_CHUNK || f->what == ZARR_FINDING_NODE) &&
-            f->severity != ZARR_SEVERITY_NOTE &&
-            (f->status == ZARR_ERR_CORRUPT || f->status == ZARR_ERR_IO ||
-             (f->status == ZARR_ERR_NOT_FOUND && f->what == ZARR_FINDING_NODE)));
-}
-
 void cli_faults_add(struct cli_faults *all, const zarr_finding *f)
 {
+    const bool is_node = f->what == ZARR_FINDING_NODE;
     struct cli_fault *fault;
 
-    if (!is_mendable(f))
+    if ((!is_node && f->what != ZARR_FINDING_CHUNK &&
+         f->what != ZARR_FINDING_CONSOLIDATED) ||
+        (f->status != ZARR_ERR_CORRUPT && f->status != ZARR_ERR_IO &&
+         (f->status != ZARR_ERR_NOT_FOUND || !is_node)))
         return;
-    for (size_t i = all->n; i > 0 && all->n - i < 64; i--) { /* other chunks of a shard */
-        fault = &all->items[i - 1];
-        if (fault->what == f->what && strcmp(fault->key, f->key) == 0 &&
-            strcmp(fault->path, f->path) == 0) {
-            fault->n_findings++;
-            return;
-        }
-    }
     if (all->n == all->cap) {
         all->cap = all->cap ? 2 * all->cap : 64;
         all->items = cli_realloc(all->items, all->cap * sizeof *all->items);
@@ -459,8 +437,7 @@ void cli_faults_add(struct cli_faults *all, const zarr_finding *f)
     *fault = (struct cli_fault){.path = cli_strdup(f->path),
                                 .key = cli_strdup(f->key),
                                 .what = f->what,
-                                .kind = f->kind,
-                                .n_findings = 1};
+                                .kind = f->kind};
     if (f->block && f->ndim)
         memcpy(fault->block, f->block, (size_t)f->ndim * sizeof *f->block);
 }
