@@ -90,41 +90,40 @@ static bool begin(struct repair *r, const char *action, const char *key)
 
 /* ---- blocks ---- */
 
-/* Whether encoded blocks of one array mean the same in the other. */
-static bool has_same_encoding(const zarr_array *a, const zarr_array *b)
+/* What encoded blocks depend on; owned. */
+static char *encoding_text(const zarr_array *a)
 {
     const zarr_dtype *type = zarr_array_dtype(a);
-    const int32_t ndim = zarr_array_ndim(a);
-    char *fills[2];
-    bool same =
-        ndim == zarr_array_ndim(b) && zarr_dtype_equal(type, zarr_array_dtype(b)) &&
-        memcmp(zarr_array_shape(a), zarr_array_shape(b),
-               (size_t)ndim * sizeof(uint64_t)) == 0 &&
-        strcmp(zarr_array_chunk_grid(a), zarr_array_chunk_grid(b)) == 0 &&
-        strcmp(zarr_array_codecs(a), zarr_array_codecs(b)) == 0;
+    char *shape = cli_shape_text(zarr_array_ndim(a), zarr_array_shape(a));
+    char *fill = cli_fill_text(type, zarr_array_fill_value(a), NULL);
+    char *text = cli_format("%s %s %s %s %s", cli_type_name(type), shape,
+                            zarr_array_chunk_grid(a), zarr_array_codecs(a),
+                            fill ? fill : "");
 
-    if (!same)
-        return false;
-    fills[0] = cli_fill_text(type, zarr_array_fill_value(a), NULL);
-    fills[1] = cli_fill_text(type, zarr_array_fill_value(b), NULL);
-    same = fills[0] && fills[1] ? strcmp(fills[0], fills[1]) == 0 : fills[0] == fills[1];
-    free(fills[0]);
-    free(fills[1]);
-    return same;
+    free(shape);
+    free(fill);
+    return text;
 }
 
+/* Opens the array of the other store. Its encoded blocks must mean the same. */
 static zarr_status open_other(const struct repair *r, const char *path,
                               const zarr_array *array, zarr_array **out, zarr_error *err)
 {
-    char *at = cli_path_join(r->from.path, path);
+    char *at = cli_path_join(r->from.path, path), *mine, *others;
     zarr_status st = zarr_array_open(out, r->from.store, at, NULL, err);
 
     free(at);
-    return st || has_same_encoding(array, *out)
-               ? st
-               : set_error(err, ZARR_ERR_INVALID,
-                           "the array in the other store has another shape, data type, "
-                           "fill value, chunk grid or codecs");
+    if (st)
+        return st;
+    mine = encoding_text(array);
+    others = encoding_text(*out);
+    if (strcmp(mine, others) != 0)
+        st = set_error(err, ZARR_ERR_INVALID,
+                       "the array in the other store has another shape, data type, fill "
+                       "value, chunk grid or codecs");
+    free(mine);
+    free(others);
+    return st;
 }
 
 struct fit {

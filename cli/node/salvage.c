@@ -18,85 +18,6 @@ bool cli_is_damage(zarr_status st, const zarr_error *err)
                                       !zarr_error_text(err, ZARR_ERROR_SETTING, NULL, 0));
 }
 
-/* ---- regions ---- */
-
-static zarr_status select_region(zarr_selection **out, const zarr_array *array,
-                                 const struct cli_region *region, zarr_error *err)
-{
-    return zarr_selection_box(out, region->ndim, zarr_array_shape(array), region->start,
-                              region->count, err);
-}
-
-/* Buffers of read_region(). */
-struct elements {
-    void *data;
-    uint64_t bytes;
-    zarr_heap *heap;
-};
-
-static void elements_free(struct elements *e)
-{
-    zarr_heap_free(e->heap);
-    free(e->data);
-}
-
-static zarr_status read_region(struct cli *cli, zarr_array *array,
-                               const struct cli_region *region, uint32_t missing,
-                               struct elements *out, zarr_error *err)
-{
-    const zarr_dtype *type = zarr_array_dtype(array);
-    const uint64_t bytes =
-        cli_mul(cli_product(region->ndim, region->count), zarr_dtype_item_bytes(type));
-    zarr_io_options opts = ZARR_IO_OPTIONS_INIT;
-    zarr_selection *selection = NULL;
-    zarr_tensor tensor;
-    zarr_status st;
-
-    if (out->bytes < bytes || !out->data) {
-        free(out->data);
-        out->data = cli_alloc((size_t)bytes);
-        out->bytes = bytes;
-    }
-    st = cli_heap(cli, type, &out->heap, err);
-    if (!st)
-        st = select_region(&selection, array, region, err);
-    if (st)
-        return st;
-    opts.heap = out->heap;
-    opts.missing_chunks = missing;
-    zarr_tensor_host(&tensor, NULL, out->data, bytes, region->ndim, region->count);
-    st = cli_read(array, selection, &tensor, &opts, err);
-    zarr_selection_free(selection);
-    return st;
-}
-
-/* repeat: data is one element, which is written to all of the region. */
-static zarr_status write_region(zarr_array *array, const struct cli_region *region,
-                                const void *data, bool repeat, uint32_t empty,
-                                zarr_error *err)
-{
-    static const int64_t zeros[ZARR_MAX_RANK] = {0};
-    zarr_io_options opts = ZARR_IO_OPTIONS_INIT;
-    zarr_selection *selection = NULL;
-    zarr_tensor tensor;
-    zarr_status st = select_region(&selection, array, region, err);
-
-    if (st)
-        return st;
-    opts.empty_chunks = empty;
-    zarr_tensor_host(&tensor, NULL, (void *)(uintptr_t)data, 0, region->ndim,
-                     region->count);
-    if (repeat)
-        tensor.strides = zeros;
-    st = cli_write(array, selection, &tensor, &opts, err);
-    if (cli_is_damage(st, err)) { /* of a chunk that is partly outside of the shape */
-        opts.outside = ZARR_OUTSIDE_RESET;
-        st = cli_write(array, selection, &tensor, &opts, err);
-    }
-    zarr_selection_free(selection);
-    return st;
-}
-
 char *cli_region_text(const struct cli_region *region)
 {
     struct cli_string text = {0};
@@ -115,11 +36,73 @@ struct mend {
     zarr_array *array, *other;
     const uint64_t *block;
     enum cli_mend how;
-    void *element; /* for CLI_MEND_NAN, and the fill value */
     struct cli_region all;
-    struct elements buffer, copy;
+    void *element; /* that is put in the place of lost ones */
+    void *data;    /* the region that was read last */
+    zarr_heap *heap;
     struct cli_losses *lost;
 };
+
+static zarr_status select_region(zarr_selection **out, const zarr_array *array,
+                                 const struct cli_region *region, zarr_error *err)
+{
+    return zarr_selection_box(out, region->ndim, zarr_array_shape(array), region->start,
+                              region->count, err);
+}
+
+/* Reads to m->data. missing: ZARR_MISSING_*. */
+static zarr_status read_region(struct mend *m, zarr_array *array,
+                               const struct cli_region *region, uint32_t missing,
+                               zarr_error *err)
+{
+    const zarr_dtype *type = zarr_array_dtype(array);
+    const uint64_t bytes =
+        cli_mul(cli_product(region->ndim, region->count), zarr_dtype_item_bytes(type));
+    zarr_io_options opts = ZARR_IO_OPTIONS_INIT;
+    zarr_selection *selection = NULL;
+    zarr_tensor tensor;
+    zarr_status st = select_region(&selection, array, region, err);
+
+    if (!st)
+        st = cli_heap(m->cli, type, &m->heap, err);
+    if (!st) {
+        free(m->data);
+        m->data = cli_alloc((size_t)bytes);
+        opts.heap = m->heap;
+        opts.missing_chunks = missing;
+        zarr_tensor_host(&tensor, NULL, m->data, bytes, region->ndim, region->count);
+        st = cli_read(array, selection, &tensor, &opts, err);
+    }
+    zarr_selection_free(selection);
+    return st;
+}
+
+/* Writes m->data, or the element everywhere. */
+static zarr_status write_region(struct mend *m, const struct cli_region *region,
+                                bool repeat, zarr_error *err)
+{
+    static const int64_t zeros[ZARR_MAX_RANK] = {0};
+    zarr_io_options opts = ZARR_IO_OPTIONS_INIT;
+    zarr_selection *selection = NULL;
+    zarr_tensor tensor;
+    zarr_status st = select_region(&selection, m->array, region, err);
+
+    if (st)
+        return st;
+    opts.empty_chunks =
+        m->how == CLI_MEND_ERASE ? ZARR_EMPTY_CHUNKS_SKIP : ZARR_EMPTY_CHUNKS_WRITE;
+    zarr_tensor_host(&tensor, NULL, repeat ? m->element : m->data, 0, region->ndim,
+                     region->count);
+    if (repeat)
+        tensor.strides = zeros;
+    st = cli_write(m->array, selection, &tensor, &opts, err);
+    if (cli_is_damage(st, err)) { /* of a chunk that is partly outside of the shape */
+        opts.outside = ZARR_OUTSIDE_RESET;
+        st = cli_write(m->array, selection, &tensor, &opts, err);
+    }
+    zarr_selection_free(selection);
+    return st;
+}
 
 /* Cuts off what is outside of the shape. */
 static void clip(const zarr_array *array, struct cli_region *region)
@@ -172,31 +155,28 @@ static void set_fill(struct mend *m)
 static zarr_status check_nan(struct mend *m, const struct cli_region *region,
                              zarr_error *err)
 {
+    const size_t bytes = (size_t)zarr_dtype_item_bytes(zarr_array_dtype(m->array));
     struct cli_region one = *region;
     zarr_status st;
 
     for (int32_t d = 0; d < one.ndim; d++)
         one.count[d] = 1;
-    st = read_region(m->cli, m->array, &one, ZARR_MISSING_FILL, &m->copy, err);
-    if (st || memcmp(m->copy.data, m->element, (size_t)m->copy.bytes) == 0)
+    st = read_region(m, m->array, &one, ZARR_MISSING_FILL, err);
+    if (st || memcmp(m->data, m->element, bytes) == 0)
         return st;
     set_fill(m);
-    return write_region(m->array, region, m->element, true, ZARR_EMPTY_CHUNKS_SKIP, err);
+    return write_region(m, region, true, err);
 }
 
 static zarr_status mend_region(struct mend *m, const struct cli_region *region,
                                zarr_error *err)
 {
-    const bool copies = m->how == CLI_MEND_COPY;
     zarr_status st = ZARR_OK;
 
-    if (copies)
-        st = read_region(m->cli, m->other, region, ZARR_MISSING_ERROR, &m->copy, err);
+    if (m->other)
+        st = read_region(m, m->other, region, ZARR_MISSING_ERROR, err);
     if (!st)
-        st = write_region(m->array, region, copies ? m->copy.data : m->element, !copies,
-                          m->how == CLI_MEND_ERASE ? ZARR_EMPTY_CHUNKS_SKIP
-                                                   : ZARR_EMPTY_CHUNKS_WRITE,
-                          err);
+        st = write_region(m, region, !m->other, err);
     if (!st && m->how == CLI_MEND_NAN)
         st = check_nan(m, region, err);
     return st;
@@ -225,7 +205,7 @@ static zarr_status mend_whole(struct mend *m, zarr_error *err)
 {
     zarr_status st;
 
-    if (m->how == CLI_MEND_COPY)
+    if (m->other)
         return copy_encoded(m, err);
     st = zarr_array_block_erase(m->array, m->block, cli_cancel, err);
     return st || m->how == CLI_MEND_ERASE ? st : mend_region(m, &m->all, err);
@@ -274,8 +254,7 @@ static zarr_status mend_part(struct mend *m, const struct cli_region *part,
 {
     const uint64_t n_chunks = cli_product(part->ndim, part->count);
     zarr_error why = {0};
-    zarr_status st =
-        read_region(m->cli, m->array, part, ZARR_MISSING_FILL, &m->buffer, &why);
+    zarr_status st = read_region(m, m->array, part, ZARR_MISSING_FILL, &why);
 
     /* a part has at most as many chunks as elements */
     for (uint64_t i = 0; cli_is_damage(st, &why) && !m->lost->is_all && i < n_chunks;
@@ -283,7 +262,7 @@ static zarr_status mend_part(struct mend *m, const struct cli_region *part,
         st = mend_found(m, part, &why, err);
         if (st || is_erased(m))
             return st;
-        st = read_region(m->cli, m->array, part, ZARR_MISSING_FILL, &m->buffer, &why);
+        st = read_region(m, m->array, part, ZARR_MISSING_FILL, &why);
     }
     if (st)
         *err = why;
@@ -330,8 +309,8 @@ zarr_status cli_block_mend(struct cli *cli, zarr_array *array, const uint64_t *b
         lost->items[0] = m.all;
         lost->n = 1;
     }
-    elements_free(&m.buffer);
-    elements_free(&m.copy);
+    zarr_heap_free(m.heap);
+    free(m.data);
     free(m.element);
     return st;
 }
