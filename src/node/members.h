@@ -22,6 +22,8 @@ void zr_names_deinit(struct zr_names *names);
  * listing_keys. */
 zarr_status zr_names_keys(struct zr_names *names, zarr_store *store, const char *path,
                           zarr_error *err);
+/* The place of a key among those, or names->n. */
+size_t zr_names_find(const struct zr_names *names, const char *key);
 
 /* ---- children of a group in the store, block by block ------------------- */
 

@@ -74,6 +74,15 @@ static int compare_keys(const void *a, const void *b)
     return zr_path_compare(*(const char *const *)a, *(const char *const *)b);
 }
 
+size_t zr_names_find(const struct zr_names *names, const char *key)
+{
+    const char **at = names->n > 0 ? bsearch(&key, names->item, names->n,
+                                             sizeof *names->item, compare_keys)
+                                   : NULL;
+
+    return at ? (size_t)(at - names->item) : names->n;
+}
+
 /* An application's store may report a prefix once for each key below it. */
 static void drop_repeats(struct zr_names *names)
 {

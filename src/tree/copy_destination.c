@@ -8,18 +8,11 @@
  */
 #include "tree/copy_int.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-static int compare_to(const void *key, const void *item)
-{
-    return zr_path_compare(key, *(const char *const *)item);
-}
 
 static bool has_key(const struct zr_names *names, const char *key)
 {
-    return names->n > 0 &&
-           bsearch(key, names->item, names->n, sizeof *names->item, compare_to) != NULL;
+    return zr_names_find(names, key) < names->n;
 }
 
 struct mix_look {

@@ -298,19 +298,12 @@ out:
 
 /* ---- a move's source that changes ------------------------------------------ */
 
-static int compare_with_key(const void *key, const void *item)
-{
-    return zr_path_compare(key, *(const char *const *)item);
-}
-
 /* NULL: there is no such key, or this is no move. */
 static struct zr_copy_mark *find_copy_mark(const struct zr_copy *c, const char *name)
 {
-    const char **at = c->mark ? bsearch(name, c->keys.item, c->keys.n,
-                                        sizeof *c->keys.item, compare_with_key)
-                              : NULL;
+    const size_t at = c->mark ? zr_names_find(&c->keys, name) : c->keys.n;
 
-    return at ? &c->mark[at - c->keys.item] : NULL;
+    return at < c->keys.n ? &c->mark[at] : NULL;
 }
 
 static void mark_copied(struct zr_copy *c, const char *name,
