@@ -127,9 +127,8 @@ struct cf_coordinate {
     zarr_array *array;
     uint64_t n;
     double *value; /* numbers, instants, or indices of `text`; NaN: missing */
-    char **text;   /* n_text labels of an array of text; else NULL */
-    uint64_t n_text;
-    bool is_line; /* it has one dimension, apart from characters that are joined */
+    char **text;   /* n labels of an array of text; else NULL */
+    bool is_line;  /* it has one dimension, apart from characters that are joined */
 };
 /* Finds the array `name` in the group of `path` or in one of the groups above, and reads
  * it. out->array is NULL if there is none, or if its elements are neither numbers nor

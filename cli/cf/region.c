@@ -69,10 +69,8 @@ static char *read_text(const struct cf *cf, const char *element)
 
 static void decode_values(struct cf_coordinate *c, const char *elements)
 {
-    if (is_text(c->cf.type)) {
+    if (is_text(c->cf.type))
         c->text = cli_alloc((size_t)c->n * sizeof *c->text + 1);
-        c->n_text = c->n;
-    }
     for (uint64_t i = 0; i < c->n; i++, elements += c->cf.value_bytes) {
         const int64_t instant = is_time(c) ? cf_time(&c->cf, elements) : 0;
 
@@ -153,7 +151,7 @@ int cf_coordinate_read(struct cli *cli, zarr_store *store, const char *path,
 
 void cf_coordinate_free(struct cf_coordinate *c)
 {
-    for (uint64_t i = 0; i < c->n_text; i++)
+    for (uint64_t i = 0; i < c->n && c->text; i++)
         free(c->text[i]);
     free(c->text);
     cf_free(&c->cf);
@@ -219,7 +217,8 @@ static int refuse(const struct naming *r, const char *hint, const char *why)
         high = c->value[i] > c->value[high] ? i : high;
     }
     if (c->array)
-        cli_string_printf(&more, "; %s has %" PRIu64 " values", r->name, c->n);
+        cli_string_printf(&more, "; %s has %" PRIu64 " value%s", r->name, c->n,
+                          c->n == 1 ? "" : "s");
     if (c->n > 0) {
         cli_string_printf(&more, " from ");
         cf_coordinate_print(c, low < high ? low : high, &more);
@@ -264,10 +263,11 @@ static bool read_label(const struct naming *r, const char **at, struct interval 
 static bool is_coarse(const struct cf_coordinate *c, enum cf_part finest)
 {
     for (uint64_t i = 0; i < c->n && finest >= CF_DAY; i++) {
-        struct cf_date date;
+        struct cf_date date = {{0}};
 
-        cf_instant_date(c->cf.units.calendar, (int64_t)c->value[i], &date);
-        for (int k = (int)finest + 1; !isnan(c->value[i]) && k <= CF_MICROSECOND; k++)
+        if (!isnan(c->value[i]))
+            cf_instant_date(c->cf.units.calendar, (int64_t)c->value[i], &date);
+        for (int k = (int)finest + 1; k <= CF_MICROSECOND; k++)
             if (date.part[k] > 0)
                 return true;
     }
@@ -401,8 +401,10 @@ static void add_longitudes(struct naming *r, double low, double high, bool falls
         add_between(r, first, rest);
 }
 
-static int add_range(struct naming *r, double low, double high)
+static int add_range(struct naming *r, const struct interval *from,
+                     const struct interval *to)
 {
+    const double low = from->low, high = to->high;
     const int sorted = order(&r->c);
     const uint64_t n = r->n;
 
@@ -413,7 +415,7 @@ static int add_range(struct naming *r, double low, double high)
     else if (low <= high)
         add_between(r, low, high);
     else if (sorted < 0)
-        add_between(r, high, low);
+        add_between(r, to->low, from->high);
     else
         return refuse(r, NULL, "the range falls, but the values rise");
     return r->n > n ? CLI_OK : refuse(r, NULL, "no point lies in the range");
@@ -431,7 +433,7 @@ static int add_item(struct naming *r, const char **at, bool *is_one)
     if (!rc && **at == ':') {
         ++*at;
         rc = **at ? read_value(r, at, &high) : CLI_OK;
-        return rc ? rc : add_range(r, low.low, high.high);
+        return rc ? rc : add_range(r, &low, &high);
     }
     if (!rc && low.is_period)
         add_between(r, low.low, low.high);
@@ -503,7 +505,7 @@ static int resolve_values(struct naming *r, int32_t *dim, struct cli_string *out
         return refuse(r, NULL, "there is no such coordinate of numbers, times or text");
     if (!r->c.is_line)
         return refuse(r, "Select by index along its dimensions: NAME=FIRST:END.",
-                      "the coordinate has several dimensions");
+                      "the coordinate does not have one dimension");
     *dim = find_dimension(r->array, r->name);
     if (*dim < 0) /* a coordinate along a dimension of another name */
         *dim = find_dimension(r->array, dimension_name(r->c.array, 0));

@@ -184,6 +184,16 @@ def test_dates_of_every_calendar(zarrc, tmp_path, calendar, rng):
                           data.a.sel(time=slice("2000-02", "2001-06")).values)
 
 
+def test_periods_of_a_falling_coordinate(zarrc, tmp_path):
+    times = np.datetime64("2003-01-15", "ns") + np.arange(24) * np.timedelta64(30, "D")
+    data = xarray.Dataset({"a": ("time", np.arange(24))}, coords={"time": times}).isel(time=slice(None, None, -1))
+    path = store(data, tmp_path / "x.zarr")
+    wanted = data.a[(data.time.dt.year == 2003) & (data.time.dt.month >= 7) | (data.time.dt.year == 2004)].values
+    assert np.array_equal(read(zarrc, f"{path}/a[time@2003-07:2004]"), wanted)
+    assert np.array_equal(read(zarrc, f"{path}/a[time@2004:2003-07]"), wanted)
+    assert np.array_equal(read(zarrc, f"{path}/a[time@[2004-01,2003-07]]"), [12, 6])
+
+
 def test_a_date_as_precise_as_the_values_is_one_point(zarrc, tmp_path):
     times = np.datetime64("2003-07-01", "ns") + np.arange(10) * np.timedelta64(6, "h")
     data = xarray.Dataset({"a": ("time", np.arange(10))}, coords={"time": times})
@@ -332,7 +342,7 @@ def test_coordinates_of_two_dimensions_are_refused(zarrc, tmp_path):
     data = xarray.Dataset({"a": (("y", "x"), np.zeros((3, 4)))}, coords={"lat": (("y", "x"), lat)})
     path = store(data, tmp_path / "x.zarr")
     err = zarrc("cat", f"{path}/a[lat@0:10]", code=2).err
-    assert "several dimensions; the dimensions are y, x" in err and "from -80 to 80" in err
+    assert "does not have one dimension; the dimensions are y, x" in err and "from -80 to 80" in err
 
 
 def test_values_that_are_not_sorted(zarrc, tmp_path):
