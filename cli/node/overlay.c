@@ -62,11 +62,6 @@ static zarr_status overlay_list(void *self, const char *prefix, uint32_t how,
     return zarr_store_list(o->base, prefix, how, fn, user, cancel, err);
 }
 
-static void overlay_place(void *self, zarr_store_place_fn fn, void *user)
-{
-    zarr_store_tell_place(((struct cli_overlay *)self)->base, fn, user);
-}
-
 static void overlay_close(void *self)
 {
     struct cli_overlay *o = self;
@@ -84,7 +79,6 @@ zarr_status cli_overlay_open(struct cli_overlay **overlay, zarr_store **out,
                                             .caps = overlay_caps,
                                             .run = overlay_run,
                                             .list = overlay_list,
-                                            .place = overlay_place,
                                             .close = overlay_close};
     zarr_context *ctx = zarr_store_context(base);
     struct cli_overlay *o = cli_alloc(sizeof *o);

@@ -17,10 +17,10 @@ struct repair {
     bool blocks, metadata; /* what it mends */
     enum cli_mend how;     /* of blocks */
     bool yes;
-    struct cli_node from; /* the other store; store NULL: none */
-    struct cli_keys done; /* actions with their keys, which are not repeated */
-    char *checked;        /* path of the array that is_doubtful() looked at */
-    bool is_doubtful;     /* its verdict */
+    struct cli_node from;          /* the other store; store NULL: none */
+    struct cli_keys done;          /* actions with their keys, which are not repeated */
+    char *checked;                 /* path of the array that is_doubtful() looked at */
+    bool is_doubtful;              /* its verdict */
     unsigned n_mended, n_restored; /* in this round */
     uint64_t n_items, n_failed;
 };
@@ -96,9 +96,9 @@ static char *encoding_text(const zarr_array *a)
     const zarr_dtype *type = zarr_array_dtype(a);
     char *shape = cli_shape_text(zarr_array_ndim(a), zarr_array_shape(a));
     char *fill = cli_fill_text(type, zarr_array_fill_value(a), NULL);
-    char *text = cli_format("%s %s %s %s %s", cli_type_name(type), shape,
-                            zarr_array_chunk_grid(a), zarr_array_codecs(a),
-                            fill ? fill : "");
+    char *text =
+        cli_format("%s %s %s %s %s", cli_type_name(type), shape, zarr_array_chunk_grid(a),
+                   zarr_array_codecs(a), fill ? fill : "");
 
     free(shape);
     free(fill);
@@ -378,7 +378,8 @@ static void restore(struct repair *r, const char *path, bool is_missing)
         st = set_error(&err, ZARR_ERR_INVALID,
                        "the metadata to restore has another Zarr format");
     }
-    for (unsigned set = d.format ? 1 : 4; set < (d.format == 2 ? 4 : 2) && is_broken(st, &err); set++)
+    for (unsigned set = d.format ? 1 : 4;
+         set < (d.format == 2 ? 4 : 2) && is_broken(st, &err); set++)
         st = put_documents(r, path, &d, set, &err);
     r->n_restored++;
     tell(r, "restore the metadata", *path ? path : "/", NULL, st, &err);
@@ -418,9 +419,9 @@ static int repair_open(struct repair *r, const char *text)
                      !(caps.flags & ZARR_STORE_CAP_ERASE_IF_VERSION)
                  ? CLI_MEND_FILL /* such as S3: an erase might hit a newer object */
                  : CLI_MEND_ERASE;
-    return r->how == CLI_MEND_COPY ? cli_node_open(r->cli, text + strlen("from:"),
-                                                   CLI_OPEN_PROBE, &r->from)
-                                   : CLI_OK;
+    return r->how == CLI_MEND_COPY
+               ? cli_node_open(r->cli, text + strlen("from:"), CLI_OPEN_PROBE, &r->from)
+               : CLI_OK;
 }
 
 static void repair_all(struct repair *r, const struct cli_faults *faults)
@@ -437,7 +438,8 @@ static void repair_all(struct repair *r, const struct cli_faults *faults)
         else if (r->metadata && is_broken(st, &err))
             restore(r, f->path, st == ZARR_ERR_NOT_FOUND);
     }
-    /* Else it would lose the nodes that could not be restored. A later round may do it. */
+    /* Else it would lose the nodes that could not be restored. A later round may do it.
+     */
     for (size_t i = 0; i < faults->n && !r->blocks && !r->n_restored; i++)
         if (faults->items[i].what != ZARR_FINDING_CHUNK &&
             faults->items[i].kind == ZARR_NODE_GROUP && !cli_is_cancelled())

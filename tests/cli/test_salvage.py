@@ -491,6 +491,22 @@ def test_metadata_of_the_other_format(zarrc, tmp_path, is_missing):
     assert files(store) == before
 
 
+def test_what_is_below_a_restored_group(zarrc, tmp_path):
+    """One command repairs it, too."""
+    store, sound = tmp_path / "x.zarr", tmp_path / "sound.zarr"
+    array = zarr.create_group(sound).create_group("g").create_array("a", shape=4, chunks=2, dtype="i4", compressors=None)
+    array[:] = 1
+    shutil.copytree(sound, store)
+    (store / "g/zarr.json").unlink()
+    (store / "g/a/c/1").write_bytes(b"")
+    plan = zarrc("verify", "--json", f"--repair=from:{sound}", store).json
+    assert [r["action"] for r in plan["repairs"]] == ["restore the metadata"]
+    done = zarrc("verify", "--json", f"--repair=from:{sound}", "--yes", store).json
+    assert [(r["key"], r["action"]) for r in done["repairs"]] == [("g", "restore the metadata"), ("g/a/c/1", "copy")]
+    assert files(store).keys() == files(sound).keys()
+    zarrc("verify", store)
+
+
 def test_metadata_that_does_not_fit_the_chunks(zarrc, two_stores):
     """With it, all chunks would look damaged."""
     store, sound = two_stores
