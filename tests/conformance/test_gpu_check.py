@@ -45,24 +45,24 @@ def test_rehearsal(tmp_path):
 CHANGED = {"kernels": ["1 a", "2 b"], "bench": ["2 b"], "python": [], "suite": ["1 a"], "gds": ["it has not passed on a GPU"]}
 PLANS = {
     ("9",): """machine          2 s  from   0 s  always
-zstd            40 s  from   2 s  always
-damage          10 s  from  42 s  always
-zstd_bench      90 s  from  52 s  always
-kernels         25 s  from 142 s  2 commits since it ran
-gds             10 s  from 167 s  it has not passed on a GPU
-suite           45 s  from 177 s  1 a
-bench          200 s  from 222 s  2 b
-422 of 540 s
+zstd            65 s  from   2 s  always
+damage          10 s  from  67 s  always
+zstd_bench      90 s  from  77 s  always
+kernels         25 s  from 167 s  2 commits since it ran
+gds             10 s  from 192 s  it has not passed on a GPU
+suite           45 s  from 202 s  1 a
+bench          200 s  from 247 s  2 b
+447 of 540 s
 """,
-    ("1.2",): """machine          2 s  from   0 s  always
-zstd            40 s  from   2 s  always
-damage          10 s  from  42 s  always
+    ("1.5",): """machine          2 s  from   0 s  always
+zstd            65 s  from   2 s  always
+damage          10 s  from  67 s  always
 zstd_bench      90 s  left out    always
 kernels         25 s  left out    2 commits since it ran
-gds             10 s  from  52 s  it has not passed on a GPU
+gds             10 s  from  77 s  it has not passed on a GPU
 suite           45 s  left out    1 a
 bench          200 s  left out    2 b
-62 of 72 s
+87 of 90 s
 """,
     ("2", "bench", "python", "damage"): """damage          10 s  from   0 s  always
 bench          200 s  left out    2 b
@@ -120,10 +120,11 @@ def test_changed(tmp_path):
 def test_short_run(tmp_path):
     """A part whose estimate is longer than the time that is left does not begin."""
     (tmp_path / "changed.json").write_text(json.dumps(CHANGED))
+    (tmp_path / "tree").write_text("0123abcd\n")
     gpu_check("--rehearse", "--build", BUILD, "--out", tmp_path, "--folder", tmp_path, "--minutes", "3", "zstd", "bench")
     parts = json.loads((tmp_path / "report.json").read_text())["parts"]
     assert list(parts) == ["zstd", "bench"]
-    assert parts["zstd"]["state"] == "passed" and parts["zstd"]["rows"]
+    assert parts["zstd"]["state"] == "passed" and parts["zstd"]["rows"] and parts["zstd"]["tree"] == "0123abcd"
     assert parts["bench"]["state"] == "left out" and parts["bench"]["why"].startswith("it takes 200 s")
 
 
