@@ -2,6 +2,8 @@
 import ctypes
 import itertools
 import json
+import os
+import re
 from ctypes import byref, c_char_p, c_int, c_uint64, c_void_p
 
 import numpy as np
@@ -13,6 +15,8 @@ from zarrc_abi import (CHUNKS_OBJECTS, STATUS, U, U64_MAX, ArrayOpenOptions, Arr
 from zarrc_memory import Tensor, io_options
 
 OVERWRITE, NO_PARENTS, INDEX_AT_START, IF_MISSING = 1, 2, 4, 8
+NO_FALLBACK = "ZARRC_TEST_NO_FALLBACK" in os.environ  # a read fails if an implementation of a codec declines a chunk,
+SMALL_BLOCKS = re.compile(r'"blocksize": ?([1-9]\d{0,2}|[123]\d{3})\b')  # except blosc with many blocks of less than 4 KiB
 
 
 def array_spec(shape, dtype, zarr_format=0, chunks=None, shards=None, fill_value=None, codecs=None,
@@ -175,8 +179,12 @@ class Array(Handle):
     def read_into(self, view, selection=None, memory="host", **options):
         """Fills the view. Options are members of zarr_io_options."""
         tensor, source = Tensor(view, self.context, memory), open_elsewhere(self)
+        if NO_FALLBACK:
+            options.setdefault("stats", Stats())
         call("zarr_array_read", source.pointer, selection and selection.pointer, byref(tensor.struct),
              byref(io_options(**options)))
+        if NO_FALLBACK and not SMALL_BLOCKS.search(self.metadata):
+            assert options["stats"].chunks_fallback == 0, f"chunks were declined: {options['stats']}, {self.metadata}"
         return tensor.fetch()
 
     def read(self, dtype, selection=None, memory="host", **options):
