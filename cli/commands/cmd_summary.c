@@ -36,8 +36,9 @@ static const struct cli_example examples[] = {
     {"zarrc summary x.zarr/temp", "All elements."},
     {"zarrc summary --weights=lat 'x.zarr/temp[3]'",
      "The mean of a map, weighted by the area of its cells."},
-    {"zarrc summary --over=lat,lon --weights=lat --format=csv x.zarr/temp > mean.csv",
-     "A line for each time."},
+    {"zarrc summary --decode --over=lat,lon --weights=lat --format=csv "
+     "'climate.zarr/tas[time@2003-07, lat@35:70, lon@-10:40]' > mean.csv",
+     "The mean over Europe for each time of July 2003."},
     {"zarrc summary --bins=20 --quantiles=0.05,0.5,0.95 x.zarr/temp",
      "How elements are spread."},
     {NULL, NULL}};
@@ -57,6 +58,7 @@ struct summary {
     double *quantiles, *edges;
     void *missing;
     struct cf cf; /* with --decode */
+    const zarr_dtype *float64;
     bool has_dates;
     zarr_summary *result;
     struct cli_progress progress;
@@ -155,8 +157,11 @@ static int read_type(struct summary *s)
                              err.message);
         s->o.missing = s->missing;
     }
-    if (!cf_is_wanted(s->cli))
-        return CLI_OK;
+    rc = zarr_dtype_find(&s->float64, s->cli->ctx, "float64", &err)
+             ? cli_fail(s->cli, err.code, &err, "cannot write numbers")
+             : CLI_OK;
+    if (rc || !cf_is_wanted(s->cli))
+        return rc;
     if (text)
         return cli_error(s->cli, CLI_USAGE, "The attributes tell what is missing.",
                          "--decode and --missing exclude each other");
@@ -257,24 +262,25 @@ enum {
     BAR_WIDTH = 50,
     COUNT = 0, /* kinds of columns */
     ELEMENT,
-    MEAN, /* a number that places without elements lack */
-    NUMBER
+    MEAN,
+    DEVIATION,
+    SUM
 };
 
 static const struct column {
     const char *name;
-    int kind, width;
+    int kind;
     size_t member; /* of zarr_summary */
 } columns[] = {
-    {"count", COUNT, 11, offsetof(zarr_summary, count)},
-    {"missing", COUNT, 11, offsetof(zarr_summary, n_missing)},
-    {"nan", COUNT, 11, offsetof(zarr_summary, n_nan)},
-    {"min", ELEMENT, 19, offsetof(zarr_summary, min)},
-    {"max", ELEMENT, 19, offsetof(zarr_summary, max)},
-    {"mean", MEAN, 19, offsetof(zarr_summary, mean)},
-    {"std", MEAN, 19, offsetof(zarr_summary, std)},
-    {"sum", NUMBER, 19, offsetof(zarr_summary, sum)},
-    {"weight", NUMBER, 19, offsetof(zarr_summary, weight)},
+    {"count", COUNT, offsetof(zarr_summary, count)},
+    {"missing", COUNT, offsetof(zarr_summary, n_missing)},
+    {"nan", COUNT, offsetof(zarr_summary, n_nan)},
+    {"min", ELEMENT, offsetof(zarr_summary, min)},
+    {"max", ELEMENT, offsetof(zarr_summary, max)},
+    {"mean", MEAN, offsetof(zarr_summary, mean)},
+    {"std", DEVIATION, offsetof(zarr_summary, std)},
+    {"sum", SUM, offsetof(zarr_summary, sum)},
+    {"weight", SUM, offsetof(zarr_summary, weight)},
 };
 enum {
     N_COLUMNS = sizeof columns / sizeof *columns
@@ -297,26 +303,21 @@ static void print_integer(int64_t high, uint64_t low, struct cli_string *out)
     cli_string_printf(out, "%s%s", high < 0 ? "-" : "", c);
 }
 
-/* Appends an element, or a double if type is NULL; dates with --decode. */
+/* Appends an element of the result, or a date with --decode. */
 static int print_element(const struct summary *s, const zarr_dtype *type,
                          const void *element, bool is_json, struct cli_string *out)
 {
-    zarr_error err = {0};
-    double v;
+    double v = 0;
 
-    if (!s->has_dates) {
-        if (!type && zarr_dtype_find(&type, s->cli->ctx, "float64", &err))
-            return cli_fail(s->cli, err.code, &err, "cannot write a number");
+    if (!s->has_dates)
         return is_json ? cli_element_json(s->cli, type, element, out)
                        : cli_element_text(s->cli, type, element, out);
-    }
-    cli_string_add(out, "\"", is_json);
-    if (s->o.convert) {
+    if (s->o.convert)
         memcpy(&v, element, sizeof v);
-        cf_instant_print(s->cf.units.calendar, cf_units_instant(&s->cf.units, v), out);
-    } else {
-        cf_instant_print(s->cf.units.calendar, cf_time(&s->cf, element), out);
-    }
+    cli_string_add(out, "\"", is_json);
+    cf_instant_print(
+        s->cf.units.calendar,
+        s->o.convert ? cf_units_instant(&s->cf.units, v) : cf_time(&s->cf, element), out);
     cli_string_add(out, "\"", is_json);
     return CLI_OK;
 }
@@ -328,35 +329,21 @@ static int print_value(const struct summary *s, const struct column *column, uin
     const zarr_summary *r = s->result;
     const char *list =
         *(const char *const *)(const void *)((const char *)r + column->member);
-    const bool is_date = s->has_dates && s->o.convert && column->kind == MEAN &&
-                         column->member == offsetof(zarr_summary, mean);
-    const double *number = (const double *)(const void *)list + p;
+    const bool is_element = column->kind == ELEMENT;
+    const zarr_dtype *type = is_element ? r->dtype : s->float64;
     const uint32_t kind = zarr_dtype_kind(r->dtype);
 
+    if (!list || (column->kind != COUNT && column->kind != SUM && r->count[p] == 0))
+        return CLI_OK;
     if (column->kind == COUNT)
         cli_string_printf(out, "%" PRIu64, ((const uint64_t *)(const void *)list)[p]);
-    else if (column->kind == ELEMENT)
-        return r->count[p] ? print_element(s, r->dtype,
-                                           list + p * zarr_dtype_item_bytes(r->dtype),
-                                           is_json, out)
-                           : CLI_OK;
-    else if (column->kind == NUMBER && list && r->sum_high)
+    else if (column->kind == SUM && r->sum_high)
         print_integer(r->sum_high[p], r->sum_low[p], out);
-    else if (kind != ZARR_KIND_DATETIME && kind != ZARR_KIND_TIMEDELTA && list &&
-             (column->kind == NUMBER || r->count[p]) && (is_date || !s->has_dates))
-        return print_element(s, NULL, number, is_json, out);
+    else if (is_element || (kind != ZARR_KIND_DATETIME && kind != ZARR_KIND_TIMEDELTA &&
+                            (!s->has_dates || column->kind == MEAN)))
+        return print_element(s, type, list + p * zarr_dtype_item_bytes(type), is_json,
+                             out);
     return CLI_OK;
-}
-
-static void print_dim(const struct summary *s, int32_t kept, struct cli_string *out)
-{
-    const int32_t d = s->dim[s->result->dims[kept]];
-    const char *name = zarr_array_dimension_name(s->node.array, d);
-
-    if (name)
-        cli_add_clean(out, name, strlen(name));
-    else
-        cli_string_printf(out, "dim_%d", (int)d);
 }
 
 /* The index of a place along a kept dimension. */
@@ -367,16 +354,43 @@ static uint64_t place_index(const zarr_summary *r, uint64_t p, int32_t kept)
     return p % r->shape[kept];
 }
 
-/* The value of the coordinate at a place, or the index. */
-static void print_place(const struct summary *s, uint64_t p, int32_t kept,
-                        struct cli_string *out)
+/* Appends the name of a column. The first ones are the kept dimensions. */
+static void print_name(const struct summary *s, int c, struct cli_string *out)
 {
-    const uint64_t i = place_index(s->result, p, kept);
+    const zarr_summary *r = s->result;
+    const char *name = c < r->ndim
+                           ? zarr_array_dimension_name(s->node.array, s->dim[r->dims[c]])
+                           : columns[c - r->ndim].name;
 
-    if (s->kept[kept].array)
-        cf_coordinate_print(&s->kept[kept], i, out);
+    if (name)
+        cli_add_clean(out, name, strlen(name));
     else
-        cli_string_printf(out, "%" PRIu64, i);
+        cli_string_printf(out, "dim_%d", (int)s->dim[r->dims[c]]);
+}
+
+/* Appends the value of a column. That of a dimension is its coordinate, or the index. */
+static int print_cell(const struct summary *s, int c, uint64_t p, bool is_json,
+                      struct cli_string *out)
+{
+    const int32_t ndim = s->result->ndim;
+    const struct cf_coordinate *at = &s->kept[c < ndim ? c : 0];
+    const uint64_t i = c < ndim ? place_index(s->result, p, c) : 0;
+    const bool is_text = is_json && at->array &&
+                         (at->text || at->cf.kind == CF_TIME || isnan(at->value[i]));
+    struct cli_string text = {0};
+
+    if (c >= ndim)
+        return print_value(s, &columns[c - ndim], p, is_json, out);
+    if (at->array)
+        cf_coordinate_print(at, i, &text);
+    else
+        cli_string_printf(&text, "%" PRIu64, i);
+    if (is_text)
+        cli_string_add_quoted(out, text.text);
+    else
+        cli_string_add(out, text.text, text.n_bytes);
+    cli_string_free(&text);
+    return CLI_OK;
 }
 
 /* Makes the text a field of CSV. */
@@ -391,43 +405,34 @@ static void quote(struct cli_string *text)
     cli_string_free(&out);
 }
 
-/* One cell of the table, which begins a line if c is 0; line 0: the names. */
-static int write_cell(const struct summary *s, bool is_csv, int c, uint64_t line)
+static int n_columns(const struct summary *s)
 {
-    const int32_t ndim = s->result->ndim;
-    const struct column *column = c < ndim ? NULL : &columns[c - ndim];
-    struct cli_string text = {0};
-    int rc = CLI_OK;
-
-    cli_string_add(&text, "", 0);
-    if (!column && line == 0)
-        print_dim(s, c, &text);
-    else if (!column)
-        print_place(s, line - 1, c, &text);
-    else if (line == 0)
-        cli_string_printf(&text, "%s", column->name);
-    else
-        rc = print_value(s, column, line - 1, false, &text);
-    if (is_csv && strpbrk(text.text, ",\""))
-        quote(&text);
-    if (!rc && !is_csv)
-        rc = cli_line(s->cli, "%s%-*s", c ? " " : "", column ? column->width : 11,
-                      text.text);
-    else if (!rc)
-        rc = cli_line(s->cli, "%s%s", c ? "," : "", text.text);
-    cli_string_free(&text);
-    return rc;
+    return s->result->ndim + N_COLUMNS - !s->result->weight;
 }
 
+/* A line of names, then one for each place. */
 static int write_table(const struct summary *s, bool is_csv)
 {
     const zarr_summary *r = s->result;
-    const int n = r->ndim + N_COLUMNS - !r->weight;
     int rc = CLI_OK;
 
     for (uint64_t line = 0; line <= r->n_places && !rc; line++) {
-        for (int c = 0; c < n && !rc; c++)
-            rc = write_cell(s, is_csv, c, line);
+        for (int c = 0; c < n_columns(s) && !rc; c++) {
+            const int width = c < r->ndim + 3 ? 11 : 19;
+            struct cli_string text = {0};
+
+            cli_string_add(&text, "", 0);
+            if (line == 0)
+                print_name(s, c, &text);
+            else
+                rc = print_cell(s, c, line - 1, false, &text);
+            if (is_csv && strpbrk(text.text, ",\""))
+                quote(&text);
+            if (!rc)
+                rc = cli_line(s->cli, "%s%-*s", c ? is_csv ? "," : " " : "",
+                              is_csv ? 0 : width, text.text);
+            cli_string_free(&text);
+        }
         if (!rc)
             rc = cli_printf(s->cli, "\n");
     }
@@ -506,36 +511,25 @@ static void write_json_spread(const struct summary *s, struct cli_json *j)
 
 static int write_json_place(const struct summary *s, struct cli_json *j, uint64_t p)
 {
-    const zarr_summary *r = s->result;
+    const int32_t ndim = s->result->ndim;
     int rc = CLI_OK;
 
     cli_json_object(j);
     cli_json_list(cli_key(j, "index"));
-    for (int32_t i = 0; i < r->ndim; i++)
-        cli_json_u64(j, place_index(r, p, i));
+    for (int32_t i = 0; i < ndim; i++)
+        cli_json_u64(j, place_index(s->result, p, i));
     cli_json_end(j);
-    if (r->ndim > 0)
+    if (ndim > 0)
         cli_json_object(cli_key(j, "coordinates"));
-    for (int32_t i = 0; i < r->ndim; i++) {
-        const struct cf_coordinate *c = &s->kept[i];
+    for (int c = 0; c < n_columns(s) && !rc; c++) {
         struct cli_string name = {0}, text = {0};
 
-        print_dim(s, i, &name);
-        print_place(s, p, i, &text);
-        if (c->array && (c->text || c->cf.kind == CF_TIME))
-            cli_json_text(cli_key(j, name.text), text.text);
-        else if (c->array)
-            cli_json_f64(cli_key(j, name.text), c->value[place_index(r, p, i)]);
+        if (c > 0 && c == ndim)
+            cli_json_end(j);
+        print_name(s, c, &name);
+        rc = print_cell(s, c, p, true, &text);
+        cli_json_raw(cli_key(j, name.text), text.text);
         cli_string_free(&name);
-        cli_string_free(&text);
-    }
-    if (r->ndim > 0)
-        cli_json_end(j);
-    for (int c = 0; c < N_COLUMNS - !r->weight && !rc; c++) {
-        struct cli_string text = {0};
-
-        rc = print_value(s, &columns[c], p, true, &text);
-        cli_json_raw(cli_key(j, columns[c].name), text.text);
         cli_string_free(&text);
     }
     cli_json_end(j);
@@ -554,7 +548,7 @@ static int write_json(const struct summary *s)
     for (int32_t i = 0; i < r->ndim; i++) {
         struct cli_string name = {0};
 
-        print_dim(s, i, &name);
+        print_name(s, i, &name);
         cli_json_text(j, name.text);
         cli_string_free(&name);
     }
@@ -652,21 +646,25 @@ const struct cli_command cli_cmd_summary = {
         "and the least element, the greatest, the mean, the standard deviation (whose "
         "divisor is the number of elements) and the sum. Missing elements and NaN are "
         "left out. With --over, the others of the dimensions are kept, and each of their "
-        "places has a line.\n\n"
+        "places has a line, which begins with its coordinates, or with indices along "
+        "dimensions without a coordinate.\n\n"
+        "--decode, or ZARRC_DECODE=1 in the environment, computes statistics of the "
+        "values that zarrc cat --decode writes: scaled, with missing values and those "
+        "outside of the valid range left out. Times have a least, a greatest and a mean "
+        "date.\n\n"
         "Sums of integers are exact. Sums of floats have about twice the digits of a "
         "double before they are rounded. Results do not depend on the number of threads. "
         "Each chunk is read and decoded once. Memory does not grow with the array, but "
         "with the places that are kept; --mem limits it.\n\n"
         "Quantiles, and histograms without --edges, are exact for types of up to 16 "
         "bits, and if the elements as doubles fit in a quarter of --mem. Otherwise they "
-        "are "
-        "from a sketch, whose ranks err by at most 1 %. The output says so.",
-    .json =
-        "node. dimensions: names of those that are kept, and shape: their lengths. "
-        "sketch: whether quantiles and bins are from a sketch. places: an object for "
-        "each place, with index, count, missing, nan, min, max, mean, std, sum, and "
-        "with --weights weight; without elements null. quantiles. edges, bins, below, "
-        "above: the histogram.",
+        "are from a sketch, whose ranks err by at most 1 %. The output says so.",
+    .json = "node. dimensions: names of those that are kept, and shape: their lengths. "
+            "sketch: whether quantiles and bins are from a sketch. places: an object for "
+            "each place, with index, coordinates by name, count, missing, nan, min, max, "
+            "mean, std, sum, and with --weights weight; without elements null. "
+            "quantiles. edges, bins, below, "
+            "above: the histogram.",
     .options = options,
     .examples = examples,
     .see_also = "zarrc-cat zarrc-plot zarrc-info",

@@ -17,8 +17,8 @@ enum {
     BOX_BYTES = 32 << 20,
     UNIT_ITEMS = 1 << 16, /* elements of a unit at least, if there are as many */
     MOST_UNITS = 64,
-    MOST_SLOTS = 4096, /* of a unit */
-    PLACE_BYTES = 80,  /* of the result */
+    MOST_SLOTS = 512, /* of a unit */
+    PLACE_BYTES = 80, /* of the result */
     BIN_BYTES = 24
 };
 

@@ -37,20 +37,8 @@ struct run {
     uint64_t n_missing[LANES], n_nan[LANES];
 };
 
-/* Makes missing elements NaN, and counts both. */
-INLINE void mark_missing(struct run *r, double missing)
-{
-    for (size_t i = 0; i < r->end; i += r->stride)
-        for (size_t l = 0; l < LANES; l++) {
-            const double v = r->x[i + l];
-
-            r->n_missing[l] += v == missing ? 1 : 0;
-            r->n_nan[l] += v != v ? 1 : 0;
-            r->x[i + l] = v == missing ? (double)NAN : v;
-        }
-}
-
-INLINE void find_extremes(struct run *r)
+/* marks: counts missing elements and NaN, and makes both NaN. */
+INLINE void find_extremes(struct run *r, double missing, bool marks)
 {
     double min[LANES], max[LANES];
 
@@ -60,16 +48,20 @@ INLINE void find_extremes(struct run *r)
     }
     for (size_t i = 0; i < r->end; i += r->stride)
         for (size_t l = 0; l < LANES; l++) {
-            const double v = r->x[i + l];
+            const double x = r->x[i + l], v = marks && x == missing ? (double)NAN : x;
 
             min[l] = v < min[l] ? v : min[l];
             max[l] = v > max[l] ? v : max[l];
+            if (marks) {
+                r->n_missing[l] += x == missing ? 1 : 0;
+                r->n_nan[l] += x != x ? 1 : 0;
+                r->x[i + l] = v;
+            }
         }
     memcpy(r->min, min, sizeof min);
     memcpy(r->max, max, sizeof max);
 }
 
-/* steps: additions before a pair is normalised; 0: sums have no errors. */
 /* steps: additions before a pair is normalised. */
 INLINE void sum_pairs(struct run *r, size_t steps, bool skips_nan)
 {
@@ -154,7 +146,7 @@ INLINE bool scan(const struct zr_summary_type *t, struct run *r, size_t n, bool 
     bool skips_nan = false;
 
     pad(r, end, (double)NAN);
-    find_extremes(r);
+    find_extremes(r, missing, false);
     pad(r, end, 0);
     if (t->is_whole)
         sum_lanes(r, 0, false);
@@ -164,9 +156,8 @@ INLINE bool scan(const struct zr_summary_type *t, struct run *r, size_t n, bool 
         skips_nan |= isnan(r->hi[l]) || (missing >= r->min[l] && missing <= r->max[l]);
     if (skips_nan) {
         pad(r, end, (double)NAN);
-        mark_missing(r, missing);
+        find_extremes(r, missing, true);
         r->n_nan[LANES - 1] -= r->end - end; /* may wrap until lanes are folded */
-        find_extremes(r);
         sum_lanes(r, is_row ? ROW_STEPS : 1, true);
     }
     return skips_nan;
