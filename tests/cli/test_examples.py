@@ -2,10 +2,12 @@
 
 An example runs in a new folder with the files that the examples name. A test fails if the command fails, or if a
 document names a command or an option that the program does not have. examples/ has the programs in C."""
+import base64
 import os
 import re
 import shlex
 import shutil
+import struct
 import subprocess
 import sys
 
@@ -38,13 +40,28 @@ def make_array(group, name, shape, dtype="i2", **more):
 
 
 def make_climate(folder):
-    """Two years of monthly means, with coordinates as xarray writes them."""
-    group = zarr.create_group(folder / "climate.zarr", attributes={"Conventions": "CF-1.12"})
-    axes = {"time": (np.arange(24) * 30.5 + 15, "days since 2003-01-01"), "lat": (np.arange(-87.5, 90, 5), "degrees_north"),
-            "lon": (np.arange(0, 360, 5.0), "degrees_east")}
-    for name, (values, units) in axes.items():
-        group.create_array(name, data=values, dimension_names=[name], attributes={"units": units})
-    make_array(group, "tas", (24, 36, 72), dimension_names=tuple(axes), attributes={"units": "K", "scale_factor": 0.01, "add_offset": 273.15, "_FillValue": -1})
+    """Two years of monthly means in the form of CMIP6, as xarray writes it."""
+    group = zarr.create_group(folder / "climate.zarr", attributes={
+        "Conventions": "CF-1.7 CMIP-6.2", "source_id": "example", "experiment_id": "historical", "frequency": "mon"})
+    ends = np.array([31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] * 2).cumsum() + 153 * 365.0
+    time = np.stack([np.append(153 * 365.0, ends[:-1]), ends], 1)
+    lat, lon = np.arange(-87.5, 90, 5), np.arange(0, 360, 5.0)
+    t, y, x = np.meshgrid(np.arange(24), np.radians(lat), np.radians(lon), indexing="ij")
+    tas = (300 - 50 * np.sin(y)**2 - 15 * np.sin(y) * np.cos(t * np.pi / 6) + 3 * np.sin(2 * x)).round(2).astype("f4")
+    tas[:, 0] = 1e20
+    missing = float(np.float32(1e20))
+    for name, data, dims, attributes in (
+            ("time", time.mean(1), ["time"], {"axis": "T", "units": "days since 1850-01-01", "calendar": "noleap", "bounds": "time_bnds"}),
+            ("time_bnds", time, ["time", "bnds"], {}),
+            ("lat", lat, ["lat"], {"axis": "Y", "standard_name": "latitude", "units": "degrees_north"}),
+            ("lon", lon, ["lon"], {"axis": "X", "standard_name": "longitude", "units": "degrees_east"}),
+            ("height", np.array(2.0), [], {"axis": "Z", "units": "m", "positive": "up"}),
+            ("tas", tas, ["time", "lat", "lon"],
+             {"standard_name": "air_temperature", "units": "K", "cell_methods": "area: time: mean", "coordinates": "height",
+              "missing_value": missing, "_FillValue": base64.b64encode(struct.pack("<d", missing)).decode()})):
+        group.create_array(name, data=data, chunks=(1, *data.shape[1:]) if name == "tas" else "auto", dimension_names=dims,
+                           attributes=attributes, fill_value=missing if name == "tas" else None)
+    run("consolidate", folder / "climate.zarr")
 
 
 def make_hierarchies(folder):
@@ -178,9 +195,25 @@ def test_shell(page, model, tmp_path):
                 add_versitygw(folder)
             run_session(block.code, folder)
     if page == "docs/shell.md":
+        check_stories(folder)
         assert (folder / "brain-side.png").read_bytes().startswith(b"\x89PNG")
         for name in ("brain", "elevation"):
             assert np.array_equal(zarr.open_array(folder / "new.zarr" / name)[...], np.load(folder / f"{name}.npy"))
+
+
+def check_stories(folder):
+    """What the stories of the page made, as xarray computes it."""
+    xarray = pytest.importorskip("xarray")
+    climate, copy = (xarray.open_zarr(folder / name) for name in ("climate.zarr", "archive.zarr"))
+    xarray.testing.assert_identical(climate.load(), copy.load())
+    europe = climate.tas.sel(lat=slice(35, 70), time=slice("2003-06", "2003-08")).isel(lon=[70, 71, *range(9)])
+    rows = [line.split(",") for line in (folder / "europe.csv").read_text().splitlines()]
+    assert [row[0] for row in rows] == ["time", "2003-06-16T00:00:00", "2003-07-16T12:00:00", "2003-08-16T12:00:00"]
+    mean = [float(row[rows[0].index("mean")]) for row in rows[1:]]
+    assert np.allclose(mean, europe.astype("f8").weighted(np.cos(np.radians(europe.lat))).mean(("lat", "lon")), rtol=1e-14)
+    assert (folder / "july.png").read_bytes().startswith(b"\x89PNG")
+    salvaged, good = xarray.open_zarr(folder / "salvaged.zarr", consolidated=False).tas, np.arange(24) != 6
+    assert salvaged[6].isnull().all() and np.array_equal(salvaged[good], climate.tas[good], equal_nan=True)
 
 
 def add_versitygw(folder):
