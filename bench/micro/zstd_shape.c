@@ -195,7 +195,7 @@ static void count_chunk(struct chunk *c, int level, struct shape *s)
         s->declined += 1;
         return;
     }
-    for (uint32_t k = 0; k < c->blocks[0].n_blocks; k++) {
+    for (uint32_t k = 0; k < BLOCKS_MOST && c->blocks[k].kind != K_BLOCK_NONE; k++) {
         count_block(c, &c->blocks[k], at, s);
         at += c->blocks[k].size;
     }

@@ -33,10 +33,11 @@ struct k_zstd_chunk {
     k_u32 idle, unused;             /* `idle`: there is nothing to decode */
 };
 
-enum {
-    K_BLOCK_RAW = 0,
-    K_BLOCK_RLE = 1,
-    K_BLOCK_COMPRESSED = 2
+enum { /* kinds of blocks: one more than the format's number */
+    K_BLOCK_NONE = 0,
+    K_BLOCK_RAW = 1,
+    K_BLOCK_RLE = 2,
+    K_BLOCK_COMPRESSED = 3
 };
 enum { /* flags of blocks */
     K_FRAME_FIRST = 1,
@@ -300,7 +301,7 @@ K_FUNCTION int k_zstd_has_room(const struct k_zstd_walk *z, k_u32 more)
 /* A block, from its header on. Returns whether it is the last one of its frame. */
 K_FUNCTION int k_zstd_block_next(struct k_zstd_walk *z)
 {
-    const k_u32 x = (k_u32)k_number(&z->w, 3), kind = x >> 1 & 3, n = x >> 3;
+    const k_u32 x = (k_u32)k_number(&z->w, 3), kind = 1 + (x >> 1 & 3), n = x >> 3;
     K_GLOBAL struct k_zstd_block *b =
         k_zstd_at(z->scratch, z->blocks, z->chunk, z->n_blocks);
 
@@ -386,7 +387,8 @@ K_KERNEL k_zstd_take(K_GLOBAL struct k_stream *streams,
     s->src_bytes = s->dst_bytes = 0;
 }
 
-/* One work item for a chunk. A damaged one has no blocks. */
+/* One work item for a chunk. The places in the list that it does not need become
+ * K_BLOCK_NONE; all of them if it is damaged. */
 K_KERNEL k_zstd_open(K_GLOBAL k_u8 *scratch, K_GLOBAL const k_u8 *src,
                      K_GLOBAL const struct k_zstd_chunk *chunks, K_GLOBAL k_u32 *status,
                      k_u64 blocks, k_u64 n_chunks)
@@ -416,8 +418,12 @@ K_KERNEL k_zstd_open(K_GLOBAL k_u8 *scratch, K_GLOBAL const k_u8 *src,
         status[c->number] = z.w.status;
         z.n_blocks = 0;
     }
-    for (k_u32 k = 0; k < c->most_blocks; k++)
-        k_zstd_at(scratch, blocks, c, k)->chunk = (k_u32)at;
+    for (k_u32 k = 0; k < c->most_blocks; k++) {
+        K_GLOBAL struct k_zstd_block *b = k_zstd_at(scratch, blocks, c, k);
+
+        b->chunk = (k_u32)at;
+        b->kind = k < z.n_blocks ? b->kind : K_BLOCK_NONE;
+    }
     k_zstd_at(scratch, blocks, c, 0)->n_blocks = z.n_blocks;
 }
 

@@ -310,7 +310,11 @@ static zarr_status decode_foreign(const struct work *w, enum port_format f,
 {
     struct port_call *c = w->call;
     const struct blosc_self *self = c->self;
-    const zarr_memory left = port_memory_rest(&c->exec->scratch, w->used);
+    const struct port_zstd z = {.dst = dst,
+                                .src = w->scratch,
+                                .streams = list,
+                                .n = n,
+                                .scratch = port_memory_rest(&c->exec->scratch, w->used)};
 
     if (n == 0)
         return ZARR_OK;
@@ -318,8 +322,8 @@ static zarr_status decode_foreign(const struct work *w, enum port_format f,
         return port_host->fail(err, ZARR_ERR_UNSUPPORTED,
                                PORT_NAME ".blosc: the output has several buffers");
     if (self->zstd)
-        return port_zstd_decode(c, dst, w->scratch, list, n, &left, NULL, err);
-    return port_decoder->decode(c->lane, f, dst, w->scratch, list, n, &left,
+        return port_zstd_decode(c, &z, err);
+    return port_decoder->decode(c->lane, f, dst, w->scratch, list, n, &z.scratch,
                                 &c->pending->inner[f], err);
 }
 

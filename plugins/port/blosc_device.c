@@ -129,18 +129,22 @@ static void describe_zstd(const struct work *w, struct k_stream *s)
 static zarr_status decode_zstd(const struct work *w, const struct port_block *list,
                                zarr_error *err)
 {
-    const zarr_memory rest = port_memory_rest(&w->call->exec->scratch, w->used);
+    struct port_zstd z = {.src = w->item[0].src,
+                          .n = w->n_zstd,
+                          .list = list,
+                          .scratch = port_memory_rest(&w->call->exec->scratch, w->used)};
     struct k_stream *s;
     zarr_status st;
 
-    if (w->n_zstd == 0)
+    if (z.n == 0)
         return ZARR_OK;
-    s = malloc((size_t)w->n_zstd * sizeof *s);
+    s = malloc((size_t)z.n * sizeof *s);
     if (!s)
         return port_no_memory(err);
     describe_zstd(w, s);
-    st = port_zstd_decode(w->call, port_memory_place(&rest), w->item[0].src, s, w->n_zstd,
-                          &rest, list, err);
+    z.dst = port_memory_place(&z.scratch);
+    z.streams = s;
+    st = port_zstd_decode(w->call, &z, err);
     free(s);
     return st;
 }

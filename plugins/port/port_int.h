@@ -131,14 +131,21 @@ zarr_status port_stage_empty(struct port_lane *l, uint64_t bytes, struct port_bl
                              zarr_error *err);
 
 /* zstd.c: scratch memory for n streams of `decoded` bytes together; UINT64_MAX: too much.
- * port_zstd_decode() queues the kernels; places of `streams` are in `dst` and `src`. With
- * a `list` that a kernel wrote, `src` of each is its place in that list, from which it
- * gets its bytes if it is of zstd; the list keeps the others. */
+ */
 uint64_t port_zstd_scratch(uint64_t n, uint64_t decoded);
-zarr_status port_zstd_decode(struct port_call *c, struct port_place dst,
-                             struct port_place src, const struct k_stream *streams,
-                             uint64_t n, const zarr_memory *scratch,
-                             const struct port_block *list, zarr_error *err);
+/* Streams of zstd, with places in `dst` and `src`. With a `list` that a kernel wrote,
+ * `src` of each is its place in that list, from which it gets its bytes if it is of zstd;
+ * the list keeps the others. */
+struct port_zstd {
+    struct port_place dst, src;
+    const struct k_stream *streams;
+    uint64_t n;
+    const struct port_block *list; /* NULL: none */
+    zarr_memory scratch;
+};
+/* Queues the kernels. */
+zarr_status port_zstd_decode(struct port_call *c, const struct port_zstd *z,
+                             zarr_error *err);
 /* Whether a frame has so few streams that their list is shorter than its elements, and
  * so few of zstd, which only `zstd` permits, that their scratch memory suffices. */
 int port_blosc_fits(const struct k_frame *f, uint64_t decoded, int zstd);

@@ -39,32 +39,31 @@ struct layout {
     uint64_t n_blocks;
 };
 
-static zarr_status lay_out(struct layout *at, const struct k_stream *streams, uint64_t n,
-                           const zarr_memory *scratch, zarr_error *err)
+static zarr_status lay_out(struct layout *at, const struct port_zstd *z, zarr_error *err)
 {
-    const uint64_t start = port_memory_place(scratch).at;
+    const uint64_t start = port_memory_place(&z->scratch).at;
     uint64_t parts = 0;
 
     *at = (struct layout){.blocks = (start + ALIGNED - 1) / ALIGNED * ALIGNED};
-    for (uint64_t i = 0; i < n; i++) {
-        at->n_blocks += most_blocks(streams[i].dst_bytes);
-        parts += parts_bytes(streams[i].dst_bytes);
+    for (uint64_t i = 0; i < z->n; i++) {
+        at->n_blocks += most_blocks(z->streams[i].dst_bytes);
+        parts += parts_bytes(z->streams[i].dst_bytes);
     }
     at->parts = at->blocks + at->n_blocks * sizeof(struct k_zstd_block);
     at->end = at->parts + parts;
-    if (at->n_blocks <= UINT32_MAX && at->end - start <= scratch->bytes)
+    if (at->n_blocks <= UINT32_MAX && at->end - start <= z->scratch.bytes)
         return ZARR_OK;
     return port_host->fail(err, ZARR_ERR_UNSUPPORTED,
                            PORT_NAME ".zstd: the chunks are too long");
 }
 
-static void describe(struct k_zstd_chunk *chunks, const struct k_stream *streams,
-                     uint64_t n, const struct layout *at)
+static void describe(struct k_zstd_chunk *chunks, const struct port_zstd *z,
+                     const struct layout *at)
 {
     uint64_t parts = at->parts, block = 0;
 
-    for (uint64_t i = 0; i < n; i++) {
-        const struct k_stream *s = &streams[i];
+    for (uint64_t i = 0; i < z->n; i++) {
+        const struct k_stream *s = &z->streams[i];
 
         chunks[i] = (struct k_zstd_chunk){
             .src = s->src,
@@ -82,39 +81,37 @@ static void describe(struct k_zstd_chunk *chunks, const struct k_stream *streams
     }
 }
 
-zarr_status port_zstd_decode(struct port_call *c, struct port_place dst,
-                             struct port_place src, const struct k_stream *streams,
-                             uint64_t n, const zarr_memory *scratch,
-                             const struct port_block *list, zarr_error *err)
+zarr_status port_zstd_decode(struct port_call *c, const struct port_zstd *z,
+                             zarr_error *err)
 {
-    const struct port_place own = port_memory_place(scratch);
+    const struct port_place own = port_memory_place(&z->scratch);
     struct port_block chunks;
     struct layout at;
-    zarr_status st = lay_out(&at, streams, n, scratch, err);
+    zarr_status st = lay_out(&at, z, err);
 
     if (st == ZARR_OK)
-        st = port_stage(c->lane, n * sizeof(struct k_zstd_chunk), &chunks, err);
+        st = port_stage(c->lane, z->n * sizeof(struct k_zstd_chunk), &chunks, err);
     if (st != ZARR_OK)
         return st;
-    describe(chunks.host, streams, n, &at);
-    struct port_argument a[] = {PORT_ARG_BUFFER(dst),
-                                PORT_ARG_BUFFER(src),
+    describe(chunks.host, z, &at);
+    struct port_argument a[] = {PORT_ARG_BUFFER(z->dst),
+                                PORT_ARG_BUFFER(z->src),
                                 PORT_ARG_BUFFER(own),
                                 PORT_ARG_BLOCK(chunks),
                                 PORT_ARG_BLOCK(c->pending->status),
                                 PORT_ARG_U64(at.blocks),
-                                PORT_ARG_U64(n)};
+                                PORT_ARG_U64(z->n)};
     const struct port_argument b[] = {a[2], a[1], a[3], a[4], a[5], a[6]};
     const struct port_argument each[] = {a[2], a[1], a[3],
                                          a[4], a[5], PORT_ARG_U64(at.n_blocks)};
 
-    if (list) {
-        const struct port_argument take[] = {PORT_ARG_BLOCK(*list), a[3], a[6]};
+    if (z->list) {
+        const struct port_argument take[] = {PORT_ARG_BLOCK(*z->list), a[3], a[6]};
 
-        st = port_launch(c->lane, PORT_ZSTD_TAKE, take, 3, n, err);
+        st = port_launch(c->lane, PORT_ZSTD_TAKE, take, 3, z->n, err);
     }
     if (st == ZARR_OK)
-        st = port_launch(c->lane, PORT_ZSTD_OPEN, b, 6, n, err);
+        st = port_launch(c->lane, PORT_ZSTD_OPEN, b, 6, z->n, err);
     if (st == ZARR_OK)
         st = port_launch(c->lane, PORT_ZSTD_LITERALS, each, 6, at.n_blocks * port_lanes(),
                          err);
@@ -122,7 +119,7 @@ zarr_status port_zstd_decode(struct port_call *c, struct port_place dst,
         st = port_launch(c->lane, PORT_ZSTD_SEQUENCES, each, 6,
                          at.n_blocks * port_lanes(), err);
     if (st == ZARR_OK)
-        st = port_launch(c->lane, PORT_ZSTD_EXECUTE, a, 7, n * port_lanes(), err);
+        st = port_launch(c->lane, PORT_ZSTD_EXECUTE, a, 7, z->n * port_lanes(), err);
     return st;
 }
 
@@ -132,6 +129,11 @@ static zarr_status zstd_group(struct port_call *c, const struct port_item *x, ui
                               zarr_error *err)
 {
     struct k_stream *streams = calloc((size_t)n, sizeof *streams);
+    const struct port_zstd z = {.dst = x[0].dst,
+                                .src = x[0].src,
+                                .streams = streams,
+                                .n = n,
+                                .scratch = c->exec->scratch};
     zarr_status st;
 
     if (!streams)
@@ -146,8 +148,7 @@ static zarr_status zstd_group(struct port_call *c, const struct port_item *x, ui
                                        .number = (k_u32)x[i].number};
         x[i].job->dst_used = x[i].job->dst.bytes;
     }
-    st =
-        port_zstd_decode(c, x[0].dst, x[0].src, streams, n, &c->exec->scratch, NULL, err);
+    st = port_zstd_decode(c, &z, err);
     free(streams);
     return st;
 }

@@ -302,7 +302,7 @@ static void several_frames_decode(void **state)
 /* Appends a block that is not compressed. */
 static void append_block(struct encoded *e, uint32_t kind, uint32_t n, int last)
 {
-    const uint32_t head = n << 3 | kind << 1 | (last ? 1U : 0U);
+    const uint32_t head = n << 3 | (kind - 1) << 1 | (last ? 1U : 0U);
     const size_t stored = kind == K_BLOCK_RLE ? 1 : n;
 
     e->bytes = realloc(e->bytes, e->n + 3 + stored);
