@@ -2,7 +2,7 @@
  * commands/cmd_program.c - commands about the program itself: help, completion, version,
  * and the hidden command that writes man pages and completions into a folder.
  */
-#include "frame/docs.h"
+#include "frame/frame.h"
 
 #include <errno.h>
 #include <stdlib.h>

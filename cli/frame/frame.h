@@ -2,7 +2,7 @@
  * frame/frame.h - the header that every file of the program includes: exit codes,
  * options, messages, progress, stdout, JSON. A subcommand is one file
  * commands/cmd_<name>.c. It defines a `const struct cli_command`, which is listed in
- * frame/commands.c. The parser, --help, the man page and the completions are made from
+ * frame/options.c. The parser, --help, the man page and the completions are made from
  * that table. The program includes only the public headers <zarrc/...> of the library,
  * which proves that the public API is sufficient.
  *
@@ -96,7 +96,7 @@ struct cli_command {
     int (*run)(struct cli *cli);        /* returns an exit code */
 };
 
-/* All commands in the order of the help, NULL-terminated (commands.c). */
+/* All commands in the order of the help, NULL-terminated (options.c). */
 extern const struct cli_command *const cli_commands[];
 /* The command of that name, or NULL. */
 const struct cli_command *cli_command_find(const char *name);
@@ -137,6 +137,18 @@ struct cli {
     bool pipe_closed; /* the reader of an output has gone */
 };
 
+/* The options and operands of the command line. */
+struct cli_value {
+    const struct cli_option *option;
+    const char *text; /* NULL for a flag */
+};
+struct cli_values {
+    struct cli_value *items;
+    size_t n_items;
+    const char **args; /* operands */
+    int n_args;
+};
+
 /* ---- values of options by long name; an unknown name aborts the program ---- */
 
 bool cli_flag(const struct cli *cli, const char *name);
@@ -171,18 +183,16 @@ bool cli_parse_shape(const char *text, uint64_t out[ZARR_MAX_RANK], int32_t *ndi
 int cli_exit_code(zarr_status status, const zarr_error *err);
 
 /* Prints what failed (the format: "cannot read x.zarr:/a"), why (the library's message
- * and the name of the status) and, if one is known, a hint what to do next. Returns the
- * exit code of st. After an interrupt it prints one line and returns CLI_INTERRUPTED. */
-int cli_fail(struct cli *cli, zarr_status st, const zarr_error *err, const char *format,
-             ...) ZARR_PRINTF(4, 5);
-
-/* The same after work on an array: --json has the block that failed, too. */
-int cli_fail_array(struct cli *cli, const zarr_array *array, zarr_status st,
-                   const zarr_error *err, const char *format, ...) ZARR_PRINTF(5, 6);
-
-/* cli_fail() with a hint of the caller's. */
-int cli_fail_hint(struct cli *cli, zarr_status st, const zarr_error *err,
-                  const char *hint, const char *format, ...) ZARR_PRINTF(5, 6);
+ * and the name of the status) and a hint what to do next. hint NULL: one is found if it
+ * is known. array: --json has the block that failed, too; NULL: there is none. Returns
+ * the exit code of st. After an interrupt it prints one line and returns CLI_INTERRUPTED.
+ */
+int cli_fail_with(struct cli *cli, zarr_status st, const zarr_error *err,
+                  const zarr_array *array, const char *hint, const char *format, ...)
+    ZARR_PRINTF(6, 7);
+#define cli_fail(cli, st, err, ...) cli_fail_with(cli, st, err, NULL, NULL, __VA_ARGS__)
+#define cli_fail_array(cli, array, st, err, ...)                                         \
+    cli_fail_with(cli, st, err, array, NULL, __VA_ARGS__)
 
 /* cli_fail() for an error that the program itself detects: one line and, unless NULL, a
  * hint (a sentence or "Try: ..."). Returns exit_code. */
@@ -194,11 +204,17 @@ int cli_error(struct cli *cli, int exit_code, const char *hint, const char *form
 int cli_errno(struct cli *cli, int error_number, const char *format, ...)
     ZARR_PRINTF(3, 4);
 
-/* Each prints one line: cli_warn() unless -q, cli_note() only with -v, cli_say() unless
- * -q or --json. */
-void cli_warn(struct cli *cli, const char *format, ...) ZARR_PRINTF(2, 3);
-void cli_note(struct cli *cli, const char *format, ...) ZARR_PRINTF(2, 3);
-void cli_say(struct cli *cli, const char *format, ...) ZARR_PRINTF(2, 3);
+/* Prints one line: warnings unless -q, notes only with -v, results unless -q or --json.
+ */
+enum {
+    CLI_TELL_WARNING,
+    CLI_TELL_NOTE,
+    CLI_TELL_RESULT
+};
+void cli_tell(struct cli *cli, int how, const char *format, ...) ZARR_PRINTF(3, 4);
+#define cli_warn(cli, ...) cli_tell(cli, CLI_TELL_WARNING, __VA_ARGS__)
+#define cli_note(cli, ...) cli_tell(cli, CLI_TELL_NOTE, __VA_ARGS__)
+#define cli_say(cli, ...)  cli_tell(cli, CLI_TELL_RESULT, __VA_ARGS__)
 
 /* The most similar word of a NULL-terminated list, for "did you mean"; NULL if none is
  * similar. */
@@ -240,12 +256,12 @@ void cli_progress_end(struct cli_progress *p, bool ok);
  * not. Then every call returns CLI_IO, and the command should stop. main() prints errors
  * of the final flush. */
 int cli_out(struct cli *cli, const void *data, size_t bytes);
-/* Control characters but line ends become \u escapes, as in JSON: names from a store must
- * not send any to the terminal. */
-int cli_printf(struct cli *cli, const char *format, ...) ZARR_PRINTF(2, 3);
-/* The same for one line, or a part of it: a line end inside a name becomes an escape,
- * too. Only the one that ends `format` stays. */
-int cli_line(struct cli *cli, const char *format, ...) ZARR_PRINTF(2, 3);
+/* Control characters become \u escapes, as in JSON: names from a store must not send any
+ * to the terminal. Line ends stay, but cli_line() escapes those of names, too: only the
+ * one that ends `format` stays. */
+int cli_print(struct cli *cli, bool is_line, const char *format, ...) ZARR_PRINTF(3, 4);
+#define cli_printf(cli, ...) cli_print(cli, false, __VA_ARGS__)
+#define cli_line(cli, ...)   cli_print(cli, true, __VA_ARGS__)
 /* Appends text with its control characters escaped in the same way. */
 struct cli_string;
 void cli_add_clean(struct cli_string *out, const char *text, size_t bytes);
@@ -375,5 +391,20 @@ int cli_file_create(struct cli *cli, const char *path, bool force, struct cli_fi
 int cli_file_commit(struct cli *cli, struct cli_file *file);
 /* Removes the temporary file unless it was committed. Always call it. */
 void cli_file_close(struct cli_file *file);
+
+/* ---- help, man pages and completions (help.c, docs_man.c, docs_completion.c) ---- */
+
+void cli_help_program(struct cli_string *out);
+void cli_help_options(struct cli_string *out); /* those of all commands */
+void cli_help_command(const struct cli_command *command, struct cli_string *out);
+/* "-c, --chunks=SHAPE" */
+void cli_help_option_name(const struct cli_option *option, struct cli_string *out);
+/* "zarrc info [OPTION]... NODE" */
+void cli_help_usage(const struct cli_command *command, struct cli_string *out);
+
+void cli_man_program(struct cli_string *out);
+void cli_man_command(const struct cli_command *command, struct cli_string *out);
+/* shell: bash, zsh or fish; returns false for any other. */
+bool cli_completion(const char *shell, struct cli_string *out);
 
 #endif

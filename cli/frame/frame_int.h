@@ -4,9 +4,7 @@
 #ifndef CLI_FRAME_INT_H
 #define CLI_FRAME_INT_H
 
-#include "frame/docs.h"
 #include "frame/frame.h"
-#include "frame/options.h"
 
 /* Options that every command has. */
 extern const struct cli_option cli_common_options[];

@@ -342,17 +342,22 @@ static char *vformat(const struct cli *cli, const char *format, va_list args)
     return hide_secrets(cli, text);
 }
 
-/* r has the hint, the error and the array. */
-ZARR_PRINTF(4, 0)
-static int fail(struct cli *cli, zarr_status st, struct report r, const char *format,
-                va_list args)
+int cli_fail_with(struct cli *cli, zarr_status st, const zarr_error *err,
+                  const zarr_array *array, const char *hint, const char *format, ...)
 {
-    char *what = vformat(cli, format, args);
+    struct report r = {.next = hint ? hint : hint_for(cli, st, err),
+                       .error = err,
+                       .array = array,
+                       .code = zarr_status_text(st),
+                       .exit_code = cli_exit_code(st, err)};
+    va_list args;
+    char *what;
 
+    va_start(args, format);
+    what = vformat(cli, format, args);
+    va_end(args);
     r.what = what;
-    r.code = zarr_status_text(st);
-    r.exit_code = cli_exit_code(st, r.error);
-    r.why = r.error && r.error->message[0] ? r.error->message : r.code;
+    r.why = err && err->message[0] ? err->message : r.code;
     if (st == ZARR_ERR_CANCELLED || cli_is_cancelled()) {
         r = (struct report){
             .code = "cancelled", .what = "interrupted", .exit_code = CLI_INTERRUPTED};
@@ -363,46 +368,6 @@ static int fail(struct cli *cli, zarr_status st, struct report r, const char *fo
     }
     free(what);
     return r.exit_code;
-}
-
-int cli_fail(struct cli *cli, zarr_status st, const zarr_error *err, const char *format,
-             ...)
-{
-    const struct report r = {.next = hint_for(cli, st, err), .error = err};
-    va_list args;
-    int rc;
-
-    va_start(args, format);
-    rc = fail(cli, st, r, format, args);
-    va_end(args);
-    return rc;
-}
-
-int cli_fail_array(struct cli *cli, const zarr_array *array, zarr_status st,
-                   const zarr_error *err, const char *format, ...)
-{
-    const struct report r = {
-        .next = hint_for(cli, st, err), .error = err, .array = array};
-    va_list args;
-    int rc;
-
-    va_start(args, format);
-    rc = fail(cli, st, r, format, args);
-    va_end(args);
-    return rc;
-}
-
-int cli_fail_hint(struct cli *cli, zarr_status st, const zarr_error *err,
-                  const char *hint, const char *format, ...)
-{
-    const struct report r = {.next = hint, .error = err};
-    va_list args;
-    int rc;
-
-    va_start(args, format);
-    rc = fail(cli, st, r, format, args);
-    va_end(args);
-    return rc;
 }
 
 static const char *code_name(int exit_code)
@@ -462,50 +427,28 @@ int cli_errno(struct cli *cli, int error_number, const char *format, ...)
     return r.exit_code;
 }
 
-ZARR_PRINTF(3, 0)
-static void line(const struct cli *cli, const char *prefix, const char *format,
-                 va_list args)
+void cli_tell(struct cli *cli, int how, const char *format, ...)
 {
     struct cli_string s = {0};
-    char *text = vformat(cli, format, args);
+    va_list args;
+    char *text;
 
-    cli_string_printf(&s, "%s", prefix);
+    if (cli->quiet || (how == CLI_TELL_NOTE && cli->verbose == 0) ||
+        (how == CLI_TELL_RESULT && cli->json))
+        return;
+    if (how == CLI_TELL_WARNING)
+        cli_string_printf(&s, "%s ",
+                          cli->color_err ? "\033[1;33mzarrc: warning:\033[0m"
+                                         : "zarrc: warning:");
+    else if (how == CLI_TELL_NOTE)
+        cli_string_printf(&s, "zarrc: ");
+    va_start(args, format);
+    text = vformat(cli, format, args);
+    va_end(args);
     add_clean(&s, text);
     cli_string_add(&s, "\n", 1);
     write_stderr(&s);
     free(text);
-}
-
-void cli_warn(struct cli *cli, const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    if (!cli->quiet)
-        line(cli,
-             cli->color_err ? "\033[1;33mzarrc: warning:\033[0m " : "zarrc: warning: ",
-             format, args);
-    va_end(args);
-}
-
-void cli_note(struct cli *cli, const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    if (cli->verbose > 0 && !cli->quiet)
-        line(cli, "zarrc: ", format, args);
-    va_end(args);
-}
-
-void cli_say(struct cli *cli, const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    if (!cli->quiet && !cli->json)
-        line(cli, "", format, args);
-    va_end(args);
 }
 
 enum {

@@ -80,44 +80,24 @@ void cli_add_clean(struct cli_string *out, const char *text, size_t bytes)
     add_clean_bytes(out, text, bytes, true);
 }
 
-ZARR_PRINTF(3, 0)
-static int print_clean(struct cli *cli, bool line_ends, const char *format, va_list args)
+int cli_print(struct cli *cli, bool is_line, const char *format, ...)
 {
     const size_t n = strlen(format);
-    const bool ends = !line_ends && n > 0 && format[n - 1] == '\n';
+    const bool ends = is_line && n > 0 && format[n - 1] == '\n';
     struct cli_string text = {0}, clean = {0};
+    va_list args;
     int rc;
 
+    va_start(args, format);
     cli_string_vprintf(&text, format, args);
+    va_end(args);
     if (text.n_bytes > 0)
-        add_clean_bytes(&clean, text.text, text.n_bytes - ends, line_ends);
+        add_clean_bytes(&clean, text.text, text.n_bytes - ends, !is_line);
     if (ends)
         cli_string_add(&clean, "\n", 1);
     rc = cli_out(cli, clean.text, clean.n_bytes);
     cli_string_free(&text);
     cli_string_free(&clean);
-    return rc;
-}
-
-int cli_printf(struct cli *cli, const char *format, ...)
-{
-    va_list args;
-    int rc;
-
-    va_start(args, format);
-    rc = print_clean(cli, true, format, args);
-    va_end(args);
-    return rc;
-}
-
-int cli_line(struct cli *cli, const char *format, ...)
-{
-    va_list args;
-    int rc;
-
-    va_start(args, format);
-    rc = print_clean(cli, false, format, args);
-    va_end(args);
     return rc;
 }
 

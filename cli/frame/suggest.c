@@ -3,7 +3,6 @@
  * mean".
  */
 #include "frame/frame_int.h"
-#include "frame/options.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,6 @@
  * reencode/make.c - creates the metadata of one re-encoded array: that of the source,
  * changed by the options of the command line.
  */
-#include "frame/options.h"
 #include "reencode/reencode.h"
 #include "spec/spec.h"
 
