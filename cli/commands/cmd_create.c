@@ -201,7 +201,7 @@ static const struct cli_option create_options[] = {
      "lengths of the dimensions, as 100,200; \"\" for a scalar"},
     {"dtype", 't', 0, "TYPE", NULL,
      "data type: float32, <i2, |S4, numpy.datetime64[ns] ..."},
-    {"like", 'l', CLI_VALUE_NODE, "ARRAY", NULL,
+    {"like", 'l', CLI_VALUE_FILE, "ARRAY", NULL,
      "take everything that no option gives from this array"},
     {"document", 0, CLI_VALUE_FILE, "FILE", NULL,
      "take all metadata from this zarr.json or .zarray; - is standard input"},

@@ -22,12 +22,11 @@ static bool is_visible(const struct cli_command *c)
 
 static void bash_names(const struct cli_option *o, struct cli_string *out)
 {
-    for (; o && o->name; o++)
-        if (!(o->flags & CLI_HIDDEN)) {
-            if (o->letter)
-                cli_string_printf(out, " -%c", o->letter);
-            cli_string_printf(out, " --%s", o->name);
-        }
+    for (; o && o->name; o++) {
+        if (o->letter)
+            cli_string_printf(out, " -%c", o->letter);
+        cli_string_printf(out, " --%s", o->name);
+    }
 }
 
 /* One case of bash for each option with choices: "command,--option) words='...' ;;". */
@@ -124,7 +123,7 @@ static void zsh_option(const struct cli_option *o, struct cli_string *out)
                 cli_string_add(out, "(", 1);
                 add_words(out, o->choices);
                 cli_string_add(out, ")", 1);
-            } else if (o->flags & (CLI_VALUE_FILE | CLI_VALUE_NODE)) {
+            } else if (o->flags & CLI_VALUE_FILE) {
                 cli_string_printf(out, "_files");
             }
         }
@@ -135,8 +134,7 @@ static void zsh_option(const struct cli_option *o, struct cli_string *out)
 static void zsh_options(const struct cli_option *o, struct cli_string *out)
 {
     for (; o && o->name; o++)
-        if (!(o->flags & CLI_HIDDEN))
-            zsh_option(o, out);
+        zsh_option(o, out);
 }
 
 static void zsh(struct cli_string *out)
@@ -183,8 +181,6 @@ static void fish_options(const char *when, const struct cli_option *o,
                          struct cli_string *out)
 {
     for (; o && o->name; o++) {
-        if (o->flags & CLI_HIDDEN)
-            continue;
         cli_string_printf(out, "complete -c zarrc%s", when);
         if (o->letter)
             cli_string_printf(out, " -s %c", o->letter);
@@ -194,8 +190,7 @@ static void fish_options(const char *when, const struct cli_option *o,
             add_words(out, o->choices);
             cli_string_printf(out, "'");
         } else if (o->value) {
-            cli_string_printf(out, o->flags & (CLI_VALUE_FILE | CLI_VALUE_NODE) ? " -r"
-                                                                                : " -x");
+            cli_string_printf(out, o->flags & CLI_VALUE_FILE ? " -r" : " -x");
         }
         cli_string_printf(out, " -d '");
         fish_text(out, o->help);

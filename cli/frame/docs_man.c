@@ -7,14 +7,15 @@
 #include "frame/frame_int.h"
 
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char page_date[] = "2026-11-21"; /* fixed, so that pages are reproducible */
 
-/* Adds text with the characters escaped that are special to roff. */
-static void add_roff(struct cli_string *out, const char *text)
+/* Adds n bytes of text with the characters escaped that are special to roff. */
+static void add_bytes(struct cli_string *out, const char *text, size_t n)
 {
-    for (const char *t = text; *t; t++) {
+    for (const char *t = text; t < text + n; t++) {
         bool begins = t == text || t[-1] == '\n';
 
         if (*t == '\\')
@@ -28,6 +29,11 @@ static void add_roff(struct cli_string *out, const char *text)
     }
 }
 
+static void add_roff(struct cli_string *out, const char *text)
+{
+    add_bytes(out, text, strlen(text));
+}
+
 /* Adds paragraphs, which empty lines separate. */
 static void add_paragraphs(struct cli_string *out, const char *text)
 {
@@ -36,13 +42,10 @@ static void add_paragraphs(struct cli_string *out, const char *text)
     while (*text) {
         const char *end = strstr(text, "\n\n");
         size_t n = end ? (size_t)(end - text) : strlen(text);
-        char *paragraph = cli_format("%.*s", (int)n, text);
-        struct cli_string owned = {.text = paragraph, .n_bytes = n, .cap = n + 1};
 
         cli_string_printf(out, "%s", between);
-        add_roff(out, paragraph);
+        add_bytes(out, text, n);
         cli_string_add(out, "\n", 1);
-        cli_string_free(&owned);
         between = ".PP\n";
         text += n + (end ? 2 : 0);
     }
@@ -86,8 +89,7 @@ static void add_option(struct cli_string *out, const struct cli_option *o)
 static void add_options(struct cli_string *out, const struct cli_option *table)
 {
     for (; table && table->name; table++)
-        if (!(table->flags & CLI_HIDDEN))
-            add_option(out, table);
+        add_option(out, table);
 }
 
 static void add_exit_status(struct cli_string *out)
@@ -120,13 +122,10 @@ static void add_see_also(struct cli_string *out, const char *names)
     cli_string_printf(out, ".SH SEE ALSO\n");
     while (*names) {
         size_t n = strcspn(names, " ");
-        char *name = cli_format("%.*s", (int)n, names);
-        struct cli_string owned = {.text = name, .n_bytes = n, .cap = n + 1};
 
         cli_string_printf(out, "%s.BR ", comma);
-        add_roff(out, name);
+        add_bytes(out, names, n);
         cli_string_printf(out, " (1)");
-        cli_string_free(&owned);
         comma = ",\n";
         names += n + strspn(names + n, " ");
     }
@@ -138,7 +137,6 @@ void cli_man_command(const struct cli_command *c, struct cli_string *out)
     char *name = cli_format("zarrc-%s", c->name);
     char *also =
         cli_format("zarrc%s%s", c->see_also ? " " : "", c->see_also ? c->see_also : "");
-    struct cli_string owned[2] = {{.text = name, .cap = 1}, {.text = also, .cap = 1}};
 
     add_head(out, name, c->summary);
     cli_string_printf(out, "\\fBzarrc %s\\fR [\\fIOPTION\\fR]...", c->name);
@@ -160,8 +158,8 @@ void cli_man_command(const struct cli_command *c, struct cli_string *out)
     add_exit_status(out);
     add_examples(out, c->examples);
     add_see_also(out, also);
-    cli_string_free(&owned[0]);
-    cli_string_free(&owned[1]);
+    free(name);
+    free(also);
 }
 
 static const char program_about[] =

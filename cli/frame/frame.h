@@ -52,10 +52,8 @@ enum {
 /* ---- the tables ---- */
 
 enum {
-    CLI_REPEAT = 1,     /* may be given several times: cli_count(), cli_text_at() */
-    CLI_HIDDEN = 2,     /* omitted from help, man page and completion */
-    CLI_VALUE_FILE = 4, /* the value completes to files */
-    CLI_VALUE_NODE = 8  /* the value completes to folders */
+    CLI_REPEAT = 1,    /* may be given several times: cli_count(), cli_text_at() */
+    CLI_VALUE_FILE = 2 /* the value completes to files and folders */
 };
 
 /* One option. A table of options ends with an entry whose name is NULL. */
@@ -397,10 +395,8 @@ void cli_file_close(struct cli_file *file);
 void cli_help_program(struct cli_string *out);
 void cli_help_options(struct cli_string *out); /* those of all commands */
 void cli_help_command(const struct cli_command *command, struct cli_string *out);
-/* "-c, --chunks=SHAPE" */
-void cli_help_option_name(const struct cli_option *option, struct cli_string *out);
-/* "zarrc info [OPTION]... NODE" */
-void cli_help_usage(const struct cli_command *command, struct cli_string *out);
+/* "usage: zarrc info [OPTION]... NODE"; owned. */
+char *cli_help_usage(const struct cli_command *command);
 
 void cli_man_program(struct cli_string *out);
 void cli_man_command(const struct cli_command *command, struct cli_string *out);

@@ -5,6 +5,7 @@
  */
 #include "frame/frame_int.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 const struct cli_exit_row cli_exit_rows[] = {
@@ -50,44 +51,18 @@ static void add_words(struct cli_string *out, const char *text, size_t indent,
     }
 }
 
-void cli_help_usage(const struct cli_command *command, struct cli_string *out)
-{
-    cli_string_printf(out, "zarrc %s [OPTION]...%s%s", command->name,
-                      *command->operands ? " " : "", command->operands);
-}
-
-void cli_help_option_name(const struct cli_option *option, struct cli_string *out)
-{
-    if (option->letter)
-        cli_string_printf(out, "-%c, ", option->letter);
-    cli_string_printf(out, "--%s", option->name);
-    if (option->value)
-        cli_string_printf(out, "=%s", option->value);
-}
-
-static void add_option_help(const struct cli_option *option, struct cli_string *out)
-{
-    const bool repeat = (option->flags & CLI_REPEAT) != 0;
-    char *text = cli_format("%s%s", option->help, repeat ? "; may be repeated" : "");
-    struct cli_string owned = {
-        .text = text, .n_bytes = strlen(text), .cap = strlen(text) + 1};
-
-    add_words(out, text, OPTION_COLUMN, OPTION_COLUMN);
-    cli_string_free(&owned);
-}
-
 static void add_options(const struct cli_option *table, struct cli_string *out)
 {
     for (; table && table->name; table++) {
+        const char *repeat = table->flags & CLI_REPEAT ? "; may be repeated" : "";
+        char *text = cli_format("%s%s", table->help, repeat);
         struct cli_string name = {0};
         size_t column;
 
-        if (table->flags & CLI_HIDDEN)
-            continue;
-        cli_string_add(&name, "  ", 2);
-        if (!table->letter)
-            cli_string_add(&name, "    ", 4);
-        cli_help_option_name(table, &name);
+        if (table->letter)
+            cli_string_printf(&name, "  -%c, ", table->letter);
+        cli_string_printf(&name, "%s--%s%s%s", table->letter ? "" : "      ", table->name,
+                          table->value ? "=" : "", table->value ? table->value : "");
         cli_string_add(out, name.text, name.n_bytes);
         column = name.n_bytes;
         if (column + 2 > OPTION_COLUMN) {
@@ -95,11 +70,12 @@ static void add_options(const struct cli_option *table, struct cli_string *out)
             column = 0;
         }
         cli_string_printf(out, "%*s", (int)(OPTION_COLUMN - column), "");
-        add_option_help(table, out);
+        add_words(out, text, OPTION_COLUMN, OPTION_COLUMN);
         if (table->choices)
             cli_string_printf(out, "\n%*s(%s)", OPTION_COLUMN, "", table->choices);
         cli_string_add(out, "\n", 1);
         cli_string_free(&name);
+        free(text);
     }
 }
 
@@ -109,20 +85,27 @@ static void add_paragraphs(const char *text, struct cli_string *out)
         const char *end = strstr(text, "\n\n");
         size_t n = end ? (size_t)(end - text) : strlen(text);
         char *paragraph = cli_format("%.*s", (int)n, text);
-        struct cli_string holder = {.text = paragraph, .n_bytes = n, .cap = n + 1};
 
         add_words(out, paragraph, 0, 0);
         cli_string_add(out, "\n\n", 2);
-        cli_string_free(&holder);
+        free(paragraph);
         text += n + (end ? 2 : 0);
     }
 }
 
+char *cli_help_usage(const struct cli_command *command)
+{
+    return cli_format("usage: zarrc %s [OPTION]...%s%s", command->name,
+                      *command->operands ? " " : "", command->operands);
+}
+
 void cli_help_command(const struct cli_command *command, struct cli_string *out)
 {
-    cli_string_printf(out, "zarrc %s - %s\n\nusage: ", command->name, command->summary);
-    cli_help_usage(command, out);
-    cli_string_add(out, "\n\n", 2);
+    char *usage = cli_help_usage(command);
+
+    cli_string_printf(out, "zarrc %s - %s\n\n%s\n\n", command->name, command->summary,
+                      usage);
+    free(usage);
     add_paragraphs(command->about, out);
     if (command->options && command->options->name) {
         cli_string_printf(out, "options:\n");

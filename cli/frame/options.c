@@ -131,8 +131,7 @@ static int unknown_option(struct cli *cli, const char *name, size_t bytes)
 
     for (size_t t = 0; t < 2; t++)
         for (const struct cli_option *o = tables[t]; o && o->name && n < 127; o++)
-            if (!(o->flags & CLI_HIDDEN))
-                names[n++] = o->name;
+            names[n++] = o->name;
     names[n] = NULL;
     near = cli_nearest(word, names);
     cli_error(cli, CLI_USAGE, try_help(cli),
@@ -276,19 +275,18 @@ static int parse_command(struct cli *cli, const char *word)
 static int check_operands(struct cli *cli)
 {
     const struct cli_command *c = cli->command;
-    struct cli_string usage = {0};
+    char *usage;
     int rc = CLI_OK;
 
     if (!c || cli_flag(cli, "help"))
         return CLI_OK;
-    cli_string_add(&usage, "usage: ", 7);
-    cli_help_usage(c, &usage);
+    usage = cli_help_usage(c);
     if (cli->n_args < c->min_args)
-        rc = cli_error(cli, CLI_USAGE, usage.text, "%s: too few operands", c->name);
+        rc = cli_error(cli, CLI_USAGE, usage, "%s: too few operands", c->name);
     else if (c->max_args >= 0 && cli->n_args > c->max_args)
-        rc = cli_error(cli, CLI_USAGE, usage.text, "%s: unexpected operand \"%s\"",
-                       c->name, cli->args[c->max_args]);
-    free(usage.text);
+        rc = cli_error(cli, CLI_USAGE, usage, "%s: unexpected operand \"%s\"", c->name,
+                       cli->args[c->max_args]);
+    free(usage);
     return rc;
 }
 
