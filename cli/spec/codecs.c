@@ -3,7 +3,7 @@
  * "blosc:cname=lz4,clevel=5". The short form becomes the JSON of the format, which the
  * library checks. Of a codec this file only knows the parameter of NAME:VALUE.
  */
-#include "spec/spec_int.h"
+#include "spec/spec.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,13 +2,10 @@
  * spec/spec.c - the options that describe a new array, for create, import and reencode.
  * The library checks their values.
  */
-#include "spec/spec_int.h"
+#include "spec/spec.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-_Static_assert(CLI_TEXT_N == sizeof((struct cli_spec *)0)->text / sizeof(char *),
-               "text[] has an entry for each CLI_TEXT_*");
 
 const char *cli_spec_keep(struct cli_spec *s, int which, char *text)
 {
