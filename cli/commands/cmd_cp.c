@@ -1,29 +1,18 @@
 /*
- * commands/cmd_cp.c - zarrc cp: copies a node with everything below it, byte for byte,
- * between any two stores. Chunks are copied first and the node's own metadata last, so
- * that an interrupted copy is not yet a node. --resume continues it. --verify reads both
- * sides again and compares their bytes.
+ * commands/cmd_cp.c - zarrc cp and zarrc mv. cp copies a node with everything below it,
+ * byte for byte, between any two stores. Chunks are copied first and the node's own
+ * metadata last, so that an interrupted copy is not yet a node. --resume continues it.
+ * --verify reads both sides again and compares their bytes. mv renames a node, or copies
+ * it and then deletes the source, which stays complete until every byte is at the
+ * destination and flushed; the library does both (zarr_node_move).
  */
 #include "node/work.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const struct cli_option options[] = {
-    CLI_COPY_OPTIONS(CLI_RESUME_DOES_NOTHING),
-    {"verify", 0, 0, NULL, NULL, "read both afterwards and compare all bytes"},
-    CLI_CONSOLIDATED_OPTION,
-    {NULL, 0, 0, NULL, NULL, NULL}};
-
-static const struct cli_example examples[] = {
-    {"zarrc cp run.zarr/temp backup.zarr/temp", "Copy an array into another hierarchy."},
-    {"zarrc cp --resume --verify big.zarr /mnt/big.zarr",
-     "Continue an interrupted copy, then compare all bytes."},
-    {"until zarrc cp --resume big.zarr /mnt/big.zarr || [ $? -lt 7 ]; do sleep 60; "
-     "done",
-     "Try again after faults that pass, and after an interruption."},
-    {NULL, NULL}};
+#include <sys/stat.h>
+#include <unistd.h>
 
 struct copying {
     struct cli *cli;
@@ -32,7 +21,6 @@ struct copying {
     struct cli_progress progress;
     uint64_t objects, bytes;
     uint64_t objects_skipped, bytes_skipped; /* they were there */
-    bool verified;
 };
 
 static void tell_progress(void *user, uint64_t objects, uint64_t bytes)
@@ -44,7 +32,60 @@ static void tell_progress(void *user, uint64_t objects, uint64_t bytes)
     cli_progress_update(&c->progress, bytes, objects);
 }
 
-/* ---- --verify ---- */
+/* Copies with zarr_node_copy(), or moves with zarr_node_move(). */
+static zarr_status transfer(struct copying *c, bool moves, zarr_error *err)
+{
+    struct cli *cli = c->cli;
+    const zarr_copy_options opts = {
+        .struct_size = sizeof opts,
+        .flags = (cli_flag(cli, "force") ? ZARR_COPY_OVERWRITE : 0u) |
+                 (cli_skips_equal(cli) ? ZARR_COPY_SKIP_EQUAL : 0u) |
+                 (cli_flag(cli, "no-consolidate") ? 0u : ZARR_COPY_CONSOLIDATED),
+        .max_threads = cli->max_threads,
+        .progress = tell_progress,
+        .progress_user = c,
+        .cancel = cli_cancel,
+        .objects_skipped = &c->objects_skipped,
+        .bytes_skipped = &c->bytes_skipped};
+    zarr_status st;
+
+    cli_progress_begin(&c->progress, cli, moves ? "move" : "copy", c->total.n_bytes,
+                       c->total.n_objects);
+    st = (moves ? zarr_node_move : zarr_node_copy)(c->src.store, c->src.path,
+                                                   c->dst.store, c->dst.path, &opts, err);
+    cli_progress_end(&c->progress, st == ZARR_OK);
+    return st;
+}
+
+/* The members that the documents of both commands have. */
+static void begin_json(const struct copying *c, uint64_t objects, uint64_t bytes)
+{
+    struct cli_json *j = cli_json(c->cli);
+
+    cli_json_object(j);
+    cli_json_text(cli_key(j, "source"), c->src.shown);
+    cli_json_text(cli_key(j, "destination"), c->dst.shown);
+    cli_json_u64(cli_key(j, "objects"), objects);
+    cli_json_u64(cli_key(j, "bytes"), bytes);
+    cli_json_u64(cli_key(j, "objects_skipped"), c->objects_skipped);
+    cli_json_u64(cli_key(j, "bytes_skipped"), c->bytes_skipped);
+}
+
+static int count_source(struct copying *c)
+{
+    return cli_objects_count(c->cli, &c->src, c->cli->progress != CLI_PROGRESS_NONE,
+                             &c->total);
+}
+
+static void close_both(struct copying *c, int rc)
+{
+    if (rc)
+        cli_remove_empty_root(&c->dst);
+    cli_node_close(&c->src);
+    cli_node_close(&c->dst);
+}
+
+/* ---- cp --verify ---- */
 
 enum {
     PIECE = 1 << 20
@@ -98,67 +139,42 @@ static int compare_all(struct copying *c)
     if (!rc && cli_is_cancelled())
         rc = cli_fail(c->cli, ZARR_ERR_CANCELLED, NULL, "cannot compare");
     cli_progress_end(&c->progress, rc == CLI_OK);
-    c->verified = rc == CLI_OK;
     cli_keys_free(&keys);
     free(buffer);
     return rc;
 }
 
-/* ---- the copy ---- */
+/* ---- cp ---- */
 
-static int copy(struct copying *c)
+static void tell_copied(const struct copying *c, uint64_t objects, uint64_t bytes,
+                        double s)
 {
-    struct cli *cli = c->cli;
-    zarr_copy_options opts = {.struct_size = sizeof opts};
-    zarr_error err = {0};
-    zarr_status st;
+    const bool verified = cli_flag(c->cli, "verify");
+    char size[16], speed[16], *skipped = cli_skipped_text(c->objects_skipped);
 
-    opts.flags = (cli_flag(cli, "force") ? ZARR_COPY_OVERWRITE : 0u) |
-                 (cli_skips_equal(cli) ? ZARR_COPY_SKIP_EQUAL : 0u) |
-                 (cli_flag(cli, "no-consolidate") ? 0u : ZARR_COPY_CONSOLIDATED);
-    opts.max_threads = cli->max_threads;
-    opts.progress = tell_progress;
-    opts.progress_user = c;
-    opts.cancel = cli_cancel;
-    opts.objects_skipped = &c->objects_skipped;
-    opts.bytes_skipped = &c->bytes_skipped;
-    cli_progress_begin(&c->progress, cli, "copy", c->total.n_bytes, c->total.n_objects);
-    st =
-        zarr_node_copy(c->src.store, c->src.path, c->dst.store, c->dst.path, &opts, &err);
-    cli_progress_end(&c->progress, st == ZARR_OK);
-    if (st)
-        return cli_tell_copy_failure(cli, st, &err, "copy", &c->src, &c->dst);
-    return cli_node_flush(cli, &c->dst);
-}
-
-static void summary(const struct copying *c, uint64_t objects, uint64_t bytes, double s)
-{
-    struct cli *cli = c->cli;
-    char size[16], speed[16], *skipped;
-
-    if (cli->json) {
-        struct cli_json *j = cli_json(cli);
-
-        cli_json_object(j);
-        cli_json_text(cli_key(j, "source"), c->src.shown);
-        cli_json_text(cli_key(j, "destination"), c->dst.shown);
-        cli_json_u64(cli_key(j, "objects"), objects);
-        cli_json_u64(cli_key(j, "bytes"), bytes);
-        cli_json_u64(cli_key(j, "objects_skipped"), c->objects_skipped);
-        cli_json_u64(cli_key(j, "bytes_skipped"), c->bytes_skipped);
-        cli_json_f64(cli_key(j, "seconds"), s);
-        cli_json_bool(cli_key(j, "verified"), c->verified);
-        cli_json_end(j);
+    if (c->cli->json) {
+        begin_json(c, objects, bytes);
+        cli_json_f64(cli_key(cli_json(c->cli), "seconds"), s);
+        cli_json_bool(cli_key(cli_json(c->cli), "verified"), verified);
     }
-    skipped = cli_skipped_text(c->objects_skipped);
-    cli_say(cli, "copied %" PRIu64 " objects, %s, %s/s%s%s", objects,
+    cli_say(c->cli, "copied %" PRIu64 " objects, %s, %s/s%s%s", objects,
             cli_bytes_text(bytes, size),
             cli_bytes_text((uint64_t)((double)bytes / (s > 0 ? s : 1e-9)), speed),
-            skipped, c->verified ? "; all bytes compared equal" : "");
+            skipped, verified ? "; all bytes compared equal" : "");
     free(skipped);
 }
 
-static int run(struct cli *cli)
+static int copy(struct copying *c)
+{
+    zarr_error err = {0};
+    const zarr_status st = transfer(c, false, &err);
+
+    if (st)
+        return cli_tell_copy_failure(c->cli, st, &err, "copy", &c->src, &c->dst);
+    return cli_node_flush(c->cli, &c->dst);
+}
+
+static int run_cp(struct cli *cli)
 {
     struct copying c = {.cli = cli};
     double began = cli_seconds(), took;
@@ -174,7 +190,7 @@ static int run(struct cli *cli)
     if (!rc)
         rc = cli_require_copyable(cli, &c.src, &c.dst);
     if (!rc)
-        rc = cli_objects_count(cli, &c.src, cli->progress != CLI_PROGRESS_NONE, &c.total);
+        rc = count_source(&c);
     if (!rc) {
         c.dst.began = cli_copy_may_begin(cli, &c.dst, cli_skips_equal(cli));
         rc = copy(&c);
@@ -185,14 +201,26 @@ static int run(struct cli *cli)
     if (!rc && cli_flag(cli, "verify"))
         rc = compare_all(&c);
     if (!rc)
-        summary(&c, objects, bytes, took);
+        tell_copied(&c, objects, bytes, took);
     rc = cli_update_after(cli, &c.dst, true, rc);
-    if (rc)
-        cli_remove_empty_root(&c.dst);
-    cli_node_close(&c.src);
-    cli_node_close(&c.dst);
+    close_both(&c, rc);
     return rc;
 }
+
+static const struct cli_option cp_options[] = {
+    CLI_COPY_OPTIONS(CLI_RESUME_DOES_NOTHING),
+    {"verify", 0, 0, NULL, NULL, "read both afterwards and compare all bytes"},
+    CLI_CONSOLIDATED_OPTION,
+    {NULL, 0, 0, NULL, NULL, NULL}};
+
+static const struct cli_example cp_examples[] = {
+    {"zarrc cp run.zarr/temp backup.zarr/temp", "Copy an array into another hierarchy."},
+    {"zarrc cp --resume --verify big.zarr /mnt/big.zarr",
+     "Continue an interrupted copy, then compare all bytes."},
+    {"until zarrc cp --resume big.zarr /mnt/big.zarr || [ $? -lt 7 ]; do sleep 60; "
+     "done",
+     "Try again after faults that pass, and after an interruption."},
+    {NULL, NULL}};
 
 const struct cli_command cli_cmd_cp = {
     .name = "cp",
@@ -218,8 +246,260 @@ const struct cli_command cli_cmd_cp = {
     .json = "source, destination: locations. objects, bytes: copied. "
             "objects_skipped, bytes_skipped: found equal. seconds. verified: all bytes "
             "were compared.",
-    .options = options,
-    .examples = examples,
+    .options = cp_options,
+    .examples = cp_examples,
     .see_also = "zarrc-mv zarrc-reencode zarrc-diff",
-    .run = run,
+    .run = run_cp,
+};
+
+/* ---- mv: a move that failed ---- */
+
+static bool both_exist(const struct cli_node *src, const struct cli_node *dst)
+{
+    uint32_t kind[2] = {ZARR_NODE_NONE, ZARR_NODE_NONE};
+    int32_t format;
+
+    return zarr_node_probe(dst->store, dst->path, &kind[0], &format, cli_cancel, NULL) ==
+               ZARR_OK &&
+           zarr_node_probe(src->store, src->path, &kind[1], &format, cli_cancel, NULL) ==
+               ZARR_OK &&
+           kind[0] != ZARR_NODE_NONE && kind[0] == kind[1];
+}
+
+/* The job object at the destination is deleted only after the flush of the copy. */
+static bool has_job(const struct cli_node *dst)
+{
+    struct cli_job job;
+    const bool has = cli_job_read(dst->store, dst->path, &job);
+
+    cli_job_free(&job);
+    return has;
+}
+
+/* The system may report a failed write to the disk only once, and then reads the copy
+ * from memory. So --resume would find it equal and delete the source. */
+static int not_durable(struct cli *cli, zarr_status st, const zarr_error *err,
+                       const struct cli_node *src, const struct cli_node *dst)
+{
+    char *at = cli_shell_word(dst->shown);
+    char *hint = cli_format(
+        "SOURCE is complete and unchanged. Do not continue with --resume: it could "
+        "delete the only good copy. When the disk works again, the same command with "
+        "--force alone copies all of it anew. "
+        "zarrc rm -r %s removes the copy.",
+        at);
+    const int rc =
+        cli_fail_with(cli, st, err, NULL, hint,
+                      "%s was copied to %s, but the copy may not be on the disk",
+                      src->shown, dst->shown);
+
+    free(hint);
+    free(at);
+    return rc;
+}
+
+static int tell_move_failure(struct cli *cli, zarr_status st, const zarr_error *err,
+                             const struct cli_node *src, const struct cli_node *dst)
+{
+    const bool is_new = cli_node_is_missing(dst);
+    const bool both = st != ZARR_ERR_CONFLICT && both_exist(src, dst);
+
+    if (both && has_job(dst) && (is_new || st == ZARR_ERR_IO || st == ZARR_ERR_DENIED))
+        return not_durable(cli, st, err, src, dst);
+    if (both && is_new)
+        return cli_fail_with(
+            cli, st, err, NULL,
+            "Both are complete. When it can be deleted, the same command with "
+            "--resume does it.",
+            "%s was copied to %s, but cannot be deleted", src->shown, dst->shown);
+    return cli_tell_copy_failure(cli, st, err, "move", src, dst);
+}
+
+/* ---- mv ---- */
+
+static int move(struct copying *c)
+{
+    struct cli *cli = c->cli;
+    zarr_error err = {0};
+    zarr_status st;
+    int rc = CLI_OK;
+
+    if (!cli_same_store(&c->src, &c->dst)) /* else this is a rename, most likely */
+        rc = count_source(c);
+    if (rc)
+        return rc;
+    st = transfer(c, true, &err);
+    if (st)
+        return tell_move_failure(cli, st, &err, &c->src, &c->dst);
+    rc = cli_node_flush(cli, &c->dst);
+    if (!rc)
+        rc = cli_node_flush(cli, &c->src);
+    if (!rc && !*c->src.path) /* the store is empty now: removes its folder */
+        (void)rmdir(cli_local_root(&c->src));
+    return rc;
+}
+
+static void tell_moved(const struct copying *c)
+{
+    char *skipped = cli_skipped_text(c->objects_skipped);
+
+    if (c->cli->json)
+        begin_json(c, c->objects - c->objects_skipped, c->bytes - c->bytes_skipped);
+    if (c->objects == 0) /* the store renamed the node */
+        cli_say(c->cli, "moved %s to %s", c->src.shown, c->dst.shown);
+    else
+        cli_say(c->cli, "moved %s to %s: %" PRIu64 " objects copied%s", c->src.shown,
+                c->dst.shown, c->objects - c->objects_skipped, skipped);
+    free(skipped);
+}
+
+/* A link to a store is not a node: a copy of the store, which may be the only one on
+ * another disk, must not replace it. A link inside of a store is the library's: it copies
+ * what the link names, and deletes the link. */
+static int refuse_link(struct cli *cli, const struct cli_node *node)
+{
+    const char *root = cli_local_root(node);
+    char *store = NULL;
+    struct stat st;
+
+    if (*node->path || lstat(root, &st) != 0 || !S_ISLNK(st.st_mode))
+        return CLI_OK;
+    store = realpath(root, NULL);
+    cli_error(cli, CLI_UNSUPPORTED,
+              "To move the store, name it instead of the link. The command mv of the "
+              "system moves the link.",
+              "%s is a link to %s", node->shown, store ? store : "a store");
+    free(store);
+    return CLI_UNSUPPORTED;
+}
+
+/* Both, also if the first fails. */
+static int update_both(struct cli *cli, struct cli_node *src, struct cli_node *dst,
+                       int rc)
+{
+    const int first = cli_update_after(cli, src, true, rc);
+    const int second = cli_update_after(cli, dst, true, rc);
+
+    return first ? first : second;
+}
+
+/* Whether a move to this destination was interrupted while it deleted the source, and
+ * this command goes on: the library then completes it. */
+static bool can_finish(const struct cli *cli, const struct cli_node *src,
+                       const struct cli_node *dst)
+{
+    struct cli_job job;
+    char *name;
+    bool is = false;
+
+    if (!cli_job_read(src->store, src->path, &job))
+        return false;
+    name = cli_job_name(dst);
+    is = strcmp(job.command, "mv") == 0 && cli_job_deletes(&job) && job.destination &&
+         strcmp(job.destination, name) == 0 && dst->kind != ZARR_NODE_NONE &&
+         (cli_skips_equal(cli) || cli_flag(cli, "force"));
+    free(name);
+    cli_job_free(&job);
+    return is;
+}
+
+/* A move that was killed after its last step has no source any more, or an empty folder,
+ * and consolidated metadata may not list the destination. */
+static int complete(struct copying *c)
+{
+    struct cli *cli = c->cli;
+    struct cli_node *src = &c->src, *dst = &c->dst;
+    const bool there = dst->kind != ZARR_NODE_NONE, skips = cli_skips_equal(cli);
+    const bool unlisted = there && cli_is_unlisted(dst);
+    const bool empty = there && cli_is_empty_folder(src);
+    int rc = CLI_OK;
+
+    if (skips ? unlisted || empty : unlisted && cli_flag(cli, "force")) {
+        if (empty)
+            rc = cli_delete_folder(cli, src);
+        if (!rc)
+            rc = cli_update_after(cli, dst, true, CLI_OK);
+        if (!rc)
+            tell_moved(c);
+        return rc;
+    }
+    if (empty && !unlisted)
+        return cli_error(cli, CLI_NOT_FOUND,
+                         "If a move was interrupted, zarrc mv --resume with the same "
+                         "locations completes it.",
+                         "there is nothing to move: %s is an empty folder", src->shown);
+    if (!unlisted)
+        return cli_node_fail_missing(cli, 0, src);
+    return cli_error(cli, CLI_NOT_FOUND,
+                     "If a move was interrupted, the same command with --resume "
+                     "completes it.",
+                     "there is no Zarr array or group at %s, and consolidated metadata "
+                     "does not list %s",
+                     src->shown, dst->shown);
+}
+
+static int run_mv(struct cli *cli)
+{
+    const unsigned how = CLI_OPEN_WRITE | CLI_OPEN_PROBE | CLI_OPEN_MISSING;
+    struct copying c = {.cli = cli};
+    int rc = cli_check_resume(cli);
+
+    if (!rc)
+        rc = cli_node_open(cli, cli->args[0], how, &c.src);
+    if (!rc)
+        rc = cli_node_open(cli, cli->args[1], CLI_OPEN_NEW | CLI_OPEN_PROBE, &c.dst);
+    if (!rc)
+        rc = cli_share_archive(cli, &c.src, &c.dst);
+    if (!rc && cli_node_is_missing(&c.src) && !can_finish(cli, &c.src, &c.dst)) {
+        rc = complete(&c);
+        goto out;
+    }
+    if (!rc)
+        rc = refuse_link(cli, &c.src);
+    if (!rc)
+        rc = cli_require_copyable(cli, &c.src, &c.dst);
+    if (!rc) {
+        c.src.began = c.dst.began = cli_copy_may_begin(cli, &c.dst, cli_skips_equal(cli));
+        rc = move(&c);
+        if (!rc)
+            tell_moved(&c);
+        rc = update_both(cli, &c.src, &c.dst, rc);
+    }
+out:
+    close_both(&c, rc);
+    return rc;
+}
+
+static const struct cli_option mv_options[] = {
+    CLI_COPY_OPTIONS("fail if it is complete, because SOURCE is gone then"),
+    CLI_CONSOLIDATED_OPTION,
+    {NULL, 0, 0, NULL, NULL, NULL}};
+
+static const struct cli_example mv_examples[] = {
+    {"zarrc mv x.zarr/temp x.zarr/old/temp", "Move an array into a group."},
+    {NULL, NULL}};
+
+const struct cli_command cli_cmd_mv = {
+    .name = "mv",
+    .summary = "move or rename a node",
+    .operands = "SOURCE DESTINATION",
+    .min_args = 2,
+    .max_args = 2,
+    .about =
+        "Moves an array or a group with everything below it, inside a store or to "
+        "another store. DESTINATION is its new name. It must not exist yet unless "
+        "--force, --resume or --skip-equal is given. SOURCE and DESTINATION must not be "
+        "the same location "
+        "or inside each other; links in the two paths are resolved for this check, links "
+        "below them are not.\n\n"
+        "Inside one store this is one step. Otherwise SOURCE is deleted after all of it "
+        "was copied, unless another program wrote into it meanwhile. If the command is "
+        "interrupted, the same command with --resume continues.\n\n"
+        "SOURCE must not be a link to a store: mv(1) moves the link.",
+    .json = "source, destination: locations. objects, bytes: copied; 0 if the store "
+            "renamed the node. objects_skipped, bytes_skipped: found equal.",
+    .options = mv_options,
+    .examples = mv_examples,
+    .see_also = "zarrc-cp zarrc-rm",
+    .run = run_mv,
 };
