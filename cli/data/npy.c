@@ -9,7 +9,6 @@
 #include "node/node.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -209,54 +208,6 @@ bool cli_npy_header(const zarr_dtype *type, int32_t ndim, const uint64_t *shape,
 
 /* ---- reading ---- */
 
-/* The end of the Python string that begins at `at`, after its quote. */
-static const char *string_end(const char *at)
-{
-    const char quote = *at++;
-
-    for (; *at && *at != quote; at++)
-        at += *at == '\\' && at[1];
-    return *at ? at + 1 : at;
-}
-
-/* The text after "'key':", or NULL. Fields of a struct, which are in brackets, may have
- * the same names as keys. */
-static const char *member(const char *dict, const char *key)
-{
-    const size_t n = strlen(key);
-    int depth = 0;
-
-    for (const char *at = dict; *at;) {
-        const char *end = *at == '\'' || *at == '"' ? string_end(at) : at + 1;
-
-        depth += (*at == '(' || *at == '[') - (*at == ')' || *at == ']');
-        if (depth == 0 && (size_t)(end - at) == n + 2 && strncmp(at + 1, key, n) == 0) {
-            const char *colon = end + strspn(end, " ");
-
-            if (*colon == ':')
-                return colon + 1 + strspn(colon + 1, " ");
-        }
-        at = end;
-    }
-    return NULL;
-}
-
-static bool read_type(const char *at, char type[64])
-{
-    size_t n;
-
-    if (!at || (*at != '\'' && *at != '"'))
-        return false;
-    n = strcspn(at + 1, "'\"");
-    if (n == 0 || n >= 64)
-        return false;
-    memcpy(type, at + 1, n);
-    type[n] = '\0';
-    if (strcmp(type, "<f1") == 0 || strcmp(type, "|f1") == 0)
-        memcpy(type, "|V1", sizeof "|V1"); /* float8_e5m2 of ml_dtypes; NumPy lacks it */
-    return true;
-}
-
 /* Adds a Python string as a JSON string. *at is its first quote, and is set to the end of
  * the string. latin1: the header is Latin-1 (versions 1 and 2), not UTF-8. */
 static bool add_string(struct cli_string *out, const char **at, bool latin1)
@@ -288,64 +239,63 @@ static bool add_string(struct cli_string *out, const char **at, bool latin1)
     return *s == quote;
 }
 
-/* Converts a list of tuples to JSON lists, owned by the caller; NULL if it is not valid.
- * The library checks the contents. */
-static char *read_fields(const char *at, bool latin1)
+/* The Python dict as JSON, owned by the caller; NULL if it is not valid. Tuples become
+ * lists. The library checks the contents of a list of fields. */
+static char *read_dict(const char *at, bool latin1)
 {
     struct cli_string out = {0};
     int depth = 0;
 
     do {
-        if (*at == '(' || *at == '[') {
-            cli_string_add(&out, "[", 1);
+        if (strchr("{[(", *at) && *at) {
+            cli_string_add(&out, *at == '{' ? "{" : "[", 1);
             depth++;
-        } else if (depth > 0 && (*at == ')' || *at == ']')) {
+        } else if (depth > 0 && *at && strchr("}])", *at)) {
             if (out.text[out.n_bytes - 1] == ',') /* as in (3,) */
                 out.n_bytes--;
-            cli_string_add(&out, "]", 1);
+            cli_string_add(&out, *at == '}' ? "}" : "]", 1);
             depth--;
         } else if (*at == '\'' || *at == '"') {
             if (!add_string(&out, &at, latin1))
                 break;
             continue;
-        } else if (*at == ',' || isdigit((unsigned char)*at)) {
+        } else if (strncmp(at, "True", 4) == 0 || strncmp(at, "False", 5) == 0) {
+            cli_string_printf(&out, *at == 'T' ? "true" : "false");
+            at += *at == 'T' ? 3 : 4;
+        } else if (*at == ',' || *at == ':' || isdigit((unsigned char)*at)) {
             cli_string_add(&out, at, 1);
-        } else if (!strchr(" uL", *at) || !*at) {
+        } else if (!strchr(" uL", *at) || !*at) { /* u'text', 3L: Python 2 */
             break;
         }
         at++;
     } while (depth > 0);
-    if (depth > 0) {
-        cli_string_free(&out);
-        return NULL;
-    }
-    return out.text;
+    if (depth == 0)
+        return out.text;
+    cli_string_free(&out);
+    return NULL;
 }
 
-static bool read_shape(const char *at, struct cli_npy *out)
+/* The value of a member on its own, owned; NULL: there is none. */
+static char *member(const char *dict, const char *key)
 {
-    if (!at || *at != '(')
-        return false;
-    at++;
-    for (;;) {
-        char *end;
+    size_t n = 0;
+    const char *value = cli_json_member(dict, key, &n);
 
-        at += strspn(at, " ");
-        if (*at == ')')
-            return true;
-        if (!isdigit((unsigned char)*at) || out->ndim == ZARR_MAX_RANK)
-            return false;
-        errno = 0;
-        out->shape[out->ndim++] = strtoull(at, &end, 10);
-        if (errno)
-            return false;
-        at = end + (*end == 'L'); /* Python 2 */
-        at += strspn(at, " ");
-        if (*at == ',')
-            at++;
-        else if (*at != ')')
-            return false;
-    }
+    return value ? cli_format("%.*s", (int)n, value) : NULL;
+}
+
+/* Takes the text of descr. */
+static bool read_type(char *descr, struct cli_npy *out)
+{
+    char *type = descr ? cli_json_unquote(descr, strlen(descr)) : NULL;
+    const bool ok = type && *type && strlen(type) < sizeof out->type;
+
+    if (ok) /* float8_e5m2 of ml_dtypes; NumPy lacks it */
+        snprintf(out->type, sizeof out->type, "%s",
+                 strcmp(type, "<f1") == 0 || strcmp(type, "|f1") == 0 ? "|V1" : type);
+    free(type);
+    free(descr);
+    return ok;
 }
 
 static int wrong(struct cli *cli, const char *name, const char *what)
@@ -354,27 +304,28 @@ static int wrong(struct cli *cli, const char *name, const char *what)
                      what);
 }
 
-static int parse_dict(struct cli *cli, const char *name, const char *dict, bool latin1,
+static int parse_dict(struct cli *cli, const char *name, const char *dict,
                       struct cli_npy *out)
 {
-    const char *type = member(dict, "descr");
-    const char *fortran = member(dict, "fortran_order");
+    char *descr = member(dict, "descr"), *fortran = member(dict, "fortran_order");
+    char *shape = member(dict, "shape");
+    int rc = CLI_OK;
 
-    if (type && *type == '[') {
-        out->fields = read_fields(type, latin1);
-        if (!out->fields)
-            return wrong(cli, name, "descr has an invalid list of fields");
-    } else if (!read_type(type, out->type))
-        return wrong(cli, name, "no descr");
-    if (strchr(out->type, 'O'))
-        return cli_error(cli, CLI_UNSUPPORTED, NULL, "%s holds Python objects", name);
-    if (!fortran ||
-        (strncmp(fortran, "True", 4) != 0 && strncmp(fortran, "False", 5) != 0))
-        return wrong(cli, name, "no fortran_order");
-    out->fortran = *fortran == 'T';
-    if (!read_shape(member(dict, "shape"), out))
-        return wrong(cli, name, "no shape");
-    return CLI_OK;
+    if (descr && *descr == '[')
+        out->fields = descr;
+    else if (!read_type(descr, out))
+        rc = wrong(cli, name, "no descr");
+    if (!rc && strchr(out->type, 'O'))
+        rc = cli_error(cli, CLI_UNSUPPORTED, NULL, "%s holds Python objects", name);
+    out->fortran = fortran && strcmp(fortran, "true") == 0;
+    if (!rc && !out->fortran && (!fortran || strcmp(fortran, "false") != 0))
+        rc = wrong(cli, name, "no fortran_order");
+    if (!rc &&
+        (!shape || *shape != '[' || !cli_parse_shape(shape, out->shape, &out->ndim)))
+        rc = wrong(cli, name, "no shape");
+    free(fortran);
+    free(shape);
+    return rc;
 }
 
 /* A file of another format is not a store, and the library says what it is. */
@@ -421,7 +372,7 @@ int cli_npy_read(struct cli *cli, struct cli_source *source, struct cli_npy *out
 {
     unsigned char head[12];
     size_t n_length, bytes = 0;
-    char *dict;
+    char *text, *dict = NULL;
     int rc = read_magic(cli, source, head);
 
     *out = (struct cli_npy){.ndim = 0};
@@ -436,11 +387,15 @@ int cli_npy_read(struct cli *cli, struct cli_source *source, struct cli_npy *out
     if (bytes > MAX_HEADER)
         return cli_error(cli, CLI_CORRUPT, NULL,
                          "%s: the header has %zu bytes, over 1 MiB", source->name, bytes);
-    dict = cli_alloc(bytes + 1);
-    rc = read_part(cli, source, dict, bytes);
+    text = cli_alloc(bytes + 1);
+    rc = read_part(cli, source, text, bytes);
     if (!rc)
-        rc = parse_dict(cli, source->name, dict, head[6] < 3, out);
+        dict = *text == '{' ? read_dict(text, head[6] < 3) : NULL;
+    if (!rc)
+        rc = dict ? parse_dict(cli, source->name, dict, out)
+                  : wrong(cli, source->name, "its header is not a Python dict");
     out->data_offset = 8 + n_length + bytes;
     free(dict);
+    free(text);
     return rc;
 }
