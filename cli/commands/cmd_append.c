@@ -7,9 +7,13 @@
 #include "data/data.h"
 #include "node/work.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static const struct cli_option options[] = {
     {"axis", 0, 0, "N", NULL,
@@ -29,10 +33,23 @@ static const struct cli_example examples[] = {
     {"zarrc append --format=lines x.zarr/names new.txt", "Append each line as one text."},
     {NULL, NULL}};
 
+/* A .npy or raw file: a regular file is mapped, a stream is read in pieces. */
+struct input {
+    struct cli_source source;
+    bool is_npy, fortran;
+    uint32_t byte_order; /* ZARR_ORDER_* */
+    const zarr_dtype *dtype;
+    int32_t ndim; /* 0, without a shape, for a raw file */
+    uint64_t shape[ZARR_MAX_RANK];
+    uint64_t data_at, data_bytes; /* data_bytes: UINT64_MAX if it is not known */
+    void *map;                    /* NULL for a stream */
+    uint64_t map_bytes;
+};
+
 struct appending {
     struct cli *cli;
     struct cli_node node;
-    struct cli_input in;
+    struct input in;
     int32_t ndim, axis;
     const zarr_dtype
         *file_type;     /* in a .npy header that stands for the array's type, or NULL */
@@ -44,6 +61,109 @@ struct appending {
     uint64_t (*range)[2];
     size_t n_ranges;
 };
+
+/* ---- the file ---- */
+
+static int read_header(struct cli *cli, struct input *in)
+{
+    struct cli_npy npy;
+    zarr_error err = {0};
+    zarr_status st;
+    bool is_big;
+    int rc = cli_npy_read(cli, &in->source, &npy);
+
+    if (rc)
+        return rc;
+    in->fortran = npy.fortran;
+    in->byte_order = npy.type[0] == '>' ? ZARR_ORDER_BIG : ZARR_ORDER_LITTLE;
+    is_big = npy.fields && strstr(npy.fields, "\">");
+    if (is_big || cli_fields_have_padding(npy.fields)) { /* the file is not converted */
+        free(npy.fields);
+        return cli_error(cli, CLI_UNSUPPORTED,
+                         "zarrc import can write it into a region of the array.",
+                         "%s has %s fields", in->source.name,
+                         is_big ? "big-endian" : "padding between its");
+    }
+    in->ndim = npy.ndim;
+    in->data_at = npy.data_offset;
+    memcpy(in->shape, npy.shape, sizeof in->shape);
+    st = zarr_dtype_find(&in->dtype, cli->ctx, npy.fields ? npy.fields : npy.type, &err);
+    free(npy.fields);
+    return st ? cli_fail(cli, st, &err, "data type of %s", in->source.name) : CLI_OK;
+}
+
+static int map_file(struct cli *cli, struct input *in)
+{
+    const int fd = in->source.fd;
+    struct stat st;
+
+    in->data_bytes = UINT64_MAX;
+    if (fstat(fd, &st) != 0)
+        return cli_errno(cli, errno, "cannot read %s", in->source.name);
+    if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size < in->data_at)
+        return CLI_OK;
+    in->data_bytes = (uint64_t)st.st_size - in->data_at;
+    in->map_bytes = (uint64_t)st.st_size;
+    if (in->data_bytes == 0)
+        return CLI_OK;
+    in->map = mmap(NULL, (size_t)in->map_bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (in->map == MAP_FAILED) { /* read it as a stream */
+        in->map = NULL;
+        in->data_bytes = UINT64_MAX;
+    }
+    return CLI_OK;
+}
+
+static int check_length(struct cli *cli, struct input *in)
+{
+    uint64_t need = cli_product(in->ndim, in->shape);
+
+    need = cli_mul(need, zarr_dtype_item_bytes(in->dtype));
+    if (in->data_bytes != UINT64_MAX && in->data_bytes < need)
+        return cli_error(cli, CLI_CORRUPT, NULL,
+                         "%s is too short: %" PRIu64 " bytes of elements, %" PRIu64
+                         " expected",
+                         in->source.name, in->data_bytes, need);
+    if (in->data_bytes != UINT64_MAX) /* another file may follow in the same stream */
+        in->data_bytes = need;
+    return CLI_OK;
+}
+
+/* format: "npy", "raw", or NULL: npy if the file begins like one, else raw. */
+static int open_input(struct cli *cli, const char *name, const char *format,
+                      struct input *in)
+{
+    int byte = format && *format == 'n' ? 0x93 : 0;
+    off_t begin;
+    int rc = cli_source_open(cli, name, &in->source);
+
+    in->byte_order = ZARR_ORDER_LITTLE;
+    if (rc)
+        return rc;
+    begin = lseek(in->source.fd, 0, SEEK_CUR);
+    if (!format)
+        rc = cli_source_peek(cli, &in->source, &byte);
+    in->is_npy = byte == 0x93;
+    if (!rc && in->is_npy)
+        rc = read_header(cli, in);
+    in->data_at += begin > 0 ? (uint64_t)begin : 0; /* what is before it was read */
+    if (!rc)
+        rc = map_file(cli, in);
+    if (!rc && in->is_npy)
+        rc = check_length(cli, in);
+    return rc;
+}
+
+static void close_input(struct input *in)
+{
+    if (in->map && in->source.fd == STDIN_FILENO) /* the next program reads on after it */
+        (void)lseek(in->source.fd, (off_t)(in->data_at + in->data_bytes), SEEK_SET);
+    if (in->map)
+        munmap(in->map, (size_t)in->map_bytes);
+    cli_source_close(&in->source);
+}
+
+/* ---- checks of the file against the array ---- */
 
 static int read_axis(struct appending *a)
 {
@@ -65,7 +185,7 @@ static int read_axis(struct appending *a)
 static int match_npy(struct appending *a)
 {
     const uint64_t *want = zarr_array_shape(a->node.array);
-    struct cli_input *in = &a->in;
+    struct input *in = &a->in;
     bool ok = true;
 
     if (cli_npy_represents(in->dtype, zarr_array_dtype(a->node.array))) {
@@ -100,7 +220,7 @@ static int match_npy(struct appending *a)
 
 static int match_raw(struct appending *a)
 {
-    struct cli_input *in = &a->in;
+    struct input *in = &a->in;
     const char *order = cli_text(a->cli, "byte-order");
 
     in->dtype = zarr_array_dtype(a->node.array);
@@ -257,11 +377,8 @@ static char *ranges_text(const struct appending *a)
 
     cli_string_add(&text, "", 0);
     for (size_t i = 0; i < a->n_ranges; i++) {
-        char *one = cli_format("%s%" PRIu64 ":%" PRIu64, i ? ", " : "", a->range[i][0],
-                               a->range[i][1]);
-
-        cli_string_add(&text, one, strlen(one));
-        free(one);
+        cli_string_printf(&text, "%s%" PRIu64 ":%" PRIu64, i ? ", " : "", a->range[i][0],
+                          a->range[i][1]);
     }
     return text.text;
 }
@@ -327,7 +444,7 @@ static int append(struct appending *a)
     if (!rc && cli_is_text_format(format))
         return append_text(a, format);
     if (!rc)
-        rc = cli_input_open(a->cli, a->cli->args[1], format, &a->in);
+        rc = open_input(a->cli, a->cli->args[1], format, &a->in);
     if (!rc)
         rc = match(a);
     if (rc)
@@ -354,7 +471,7 @@ static int run(struct cli *cli)
     if (a.node.began)
         rc = cli_update_after(cli, &a.node, false, rc);
     free(a.range);
-    cli_input_close(&a.in);
+    close_input(&a.in);
     cli_node_close(&a.node);
     return rc;
 }

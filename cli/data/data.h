@@ -1,6 +1,6 @@
 /*
- * data/data.h - elements of an array as bytes or text, for cat and export, and files of
- * elements as input of import and append.
+ * data/data.h - elements of an array as bytes or text, for cat and export, and text and
+ * .npy files as input of import and append.
  */
 #ifndef CLI_DATA_H
 #define CLI_DATA_H
@@ -89,25 +89,5 @@ bool cli_npy_fits(const zarr_dtype *file, const zarr_dtype *type, const void *el
                   uint64_t n);
 /* Reads the header (versions 1, 2, 3) and nothing after it. */
 int cli_npy_read(struct cli *cli, struct cli_source *source, struct cli_npy *out);
-
-/* ---- input.c: files of elements ---- */
-
-/* A .npy or raw file: a regular file is mapped, a stream is read in pieces. Zero it
- * before use. */
-struct cli_input {
-    struct cli_source source;
-    bool is_npy, fortran;
-    uint32_t byte_order; /* ZARR_ORDER_* */
-    const zarr_dtype *dtype;
-    int32_t ndim; /* 0, without a shape, for a raw file */
-    uint64_t shape[ZARR_MAX_RANK];
-    uint64_t data_at, data_bytes; /* data_bytes: UINT64_MAX if it is not known */
-    void *map;                    /* NULL for a stream */
-    uint64_t map_bytes;
-};
-/* format: "npy", "raw", or NULL: npy if the file begins like one, else raw. */
-int cli_input_open(struct cli *cli, const char *name, const char *format,
-                   struct cli_input *in);
-void cli_input_close(struct cli_input *in);
 
 #endif

@@ -264,7 +264,7 @@ static char *read_dict(const char *at, bool latin1)
             at += *at == 'T' ? 3 : 4;
         } else if (*at == ',' || *at == ':' || isdigit((unsigned char)*at)) {
             cli_string_add(&out, at, 1);
-        } else if (!strchr(" uL", *at) || !*at) { /* u'text', 3L: Python 2 */
+        } else if (!strchr(" \nuL", *at) || !*at) { /* u'text', 3L: Python 2 */
             break;
         }
         at++;
