@@ -19,34 +19,16 @@ static const struct cli_example examples[] = {
     {"zarrc resize x.zarr/temp -- -,-,-", "Clear what is stored outside of the shape."},
     {NULL, NULL}};
 
-/* "100,-,3": '-' keeps a length. */
 static int read_shape(struct cli *cli, const struct cli_node *node, uint64_t *shape)
 {
-    const uint64_t *old = zarr_array_shape(node->array);
-    int32_t ndim = zarr_array_ndim(node->array), n = 0;
-    char *copy = cli_strdup(cli->args[1]), *at = copy;
-    bool ok = true;
+    const int32_t ndim = zarr_array_ndim(node->array);
+    int32_t n = 0;
 
-    while (ok && (*at || n > 0)) {
-        size_t m = strcspn(at, ",x");
-        bool more = at[m] != '\0';
-
-        at[m] = '\0';
-        if (n < ndim && strcmp(at, "-") == 0)
-            shape[n] = old[n];
-        else
-            ok = n < ndim && cli_parse_u64(at, &shape[n]);
-        n++;
-        if (!more)
-            break;
-        at += m + 1;
-    }
-    free(copy);
-    if (!ok || n != ndim)
-        return cli_error(cli, CLI_USAGE, "Write lengths as 100,200; '-' keeps a length.",
-                         "\"%s\" is not a shape of %d dimensions", cli->args[1],
-                         (int)ndim);
-    return CLI_OK;
+    memcpy(shape, zarr_array_shape(node->array), (size_t)ndim * sizeof *shape);
+    if (cli_parse_shape(cli->args[1], true, shape, &n) && n == ndim)
+        return CLI_OK;
+    return cli_error(cli, CLI_USAGE, "Write lengths as 100,200; '-' keeps a length.",
+                     "\"%s\" is not a shape of %d dimensions", cli->args[1], (int)ndim);
 }
 
 static void report(struct cli *cli, const struct cli_node *node, const char *before)

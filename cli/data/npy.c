@@ -320,8 +320,8 @@ static int parse_dict(struct cli *cli, const char *name, const char *dict,
     out->fortran = fortran && strcmp(fortran, "true") == 0;
     if (!rc && !out->fortran && (!fortran || strcmp(fortran, "false") != 0))
         rc = wrong(cli, name, "no fortran_order");
-    if (!rc &&
-        (!shape || *shape != '[' || !cli_parse_shape(shape, out->shape, &out->ndim)))
+    if (!rc && (!shape || *shape != '[' ||
+                !cli_parse_shape(shape, false, out->shape, &out->ndim)))
         rc = wrong(cli, name, "no shape");
     free(fortran);
     free(shape);

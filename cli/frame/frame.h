@@ -173,7 +173,9 @@ bool cli_parse_u64(const char *text, uint64_t *out);
 bool cli_parse_i64(const char *text, int64_t *out);
 bool cli_parse_f64(const char *text, double *out);
 bool cli_parse_size(const char *text, uint64_t *out);
-bool cli_parse_shape(const char *text, uint64_t out[ZARR_MAX_RANK], int32_t *ndim);
+/* keep: "-" leaves a length of `out` as it is. */
+bool cli_parse_shape(const char *text, bool keep, uint64_t out[ZARR_MAX_RANK],
+                     int32_t *ndim);
 
 /* ---- errors and other messages: to stderr ---- */
 

@@ -142,7 +142,8 @@ bool cli_parse_size(const char *text, uint64_t *out)
     return true;
 }
 
-bool cli_parse_shape(const char *text, uint64_t out[ZARR_MAX_RANK], int32_t *ndim)
+bool cli_parse_shape(const char *text, bool keep, uint64_t out[ZARR_MAX_RANK],
+                     int32_t *ndim)
 {
     int32_t n = 0;
     size_t bytes = strlen(text);
@@ -163,7 +164,8 @@ bool cli_parse_shape(const char *text, uint64_t out[ZARR_MAX_RANK], int32_t *ndi
             at++;
             m--;
         }
-        ok = n < ZARR_MAX_RANK && cli_parse_u64(at, &out[n]) && out[n] <= INT64_MAX;
+        ok = n < ZARR_MAX_RANK && ((keep && strcmp(at, "-") == 0) ||
+                                   (cli_parse_u64(at, &out[n]) && out[n] <= INT64_MAX));
         n += ok;
         at += m + (split != '\0');
     }
@@ -221,7 +223,7 @@ int cli_shape(struct cli *cli, const char *name, uint64_t out[ZARR_MAX_RANK],
     *ndim = 0;
     if (given)
         *given = text != NULL;
-    return text && !cli_parse_shape(text, out, ndim)
+    return text && !cli_parse_shape(text, false, out, ndim)
                ? wrong_value(cli, name, "list of lengths: write 100,200")
                : CLI_OK;
 }

@@ -20,7 +20,7 @@ static bool fits_rank(const struct reencode *r, const struct cli_value *value,
     if (r->src.kind != ZARR_NODE_GROUP || !value->option || !value->text ||
         (strcmp(value->option->name, "chunks") != 0 &&
          strcmp(value->option->name, "shards") != 0) ||
-        (!cli_parse_shape(value->text, lengths, &n) &&
+        (!cli_parse_shape(value->text, false, lengths, &n) &&
          !cli_edges_parse(value->text, &grid, &n))) {
         cli_string_free(&grid);
         return true;
