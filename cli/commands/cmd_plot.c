@@ -191,7 +191,7 @@ static int write_png(struct plot *p)
     if (!rc) {
         cli_canvas_init(&canvas, p->width, p->height, (struct plot_rgb){255, 255, 255});
         cli_plot_draw(&canvas, &p->data, &p->style);
-        rc = cli_canvas_write(p->cli, &canvas, file.file, p->title);
+        rc = cli_canvas_write(p->cli, &canvas, file.file);
     }
     if (!rc)
         rc = cli_file_commit(p->cli, &file);

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <math.h>
 #include <png.h>
-#include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -169,62 +168,17 @@ void cli_canvas_text(struct plot_canvas *c, int x, int y, const struct plot_text
 
 /* ---- PNG ---- */
 
-static void on_png_error(png_structp png, png_const_charp message)
+int cli_canvas_write(struct cli *cli, const struct plot_canvas *c, FILE *file)
 {
-    char *text = png_get_error_ptr(png);
+    png_image image = {.version = PNG_IMAGE_VERSION,
+                       .width = (png_uint_32)c->width,
+                       .height = (png_uint_32)c->height,
+                       .format = PNG_FORMAT_RGB};
 
-    snprintf(text, 128, "%s", message);
-    longjmp(png_jmpbuf(png), 1);
-}
-
-static void on_png_warning(png_structp png, png_const_charp message)
-{
-    (void)png;
-    (void)message;
-}
-
-/* Changes no local variable between setjmp and longjmp. */
-static bool write_png(png_structp png, png_infop info, const struct plot_canvas *c,
-                      png_text *title)
-{
-    if (setjmp(png_jmpbuf(png)))
-        return false;
-    png_set_IHDR(png, info, (png_uint_32)c->width, (png_uint_32)c->height, 8,
-                 PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT,
-                 PNG_FILTER_TYPE_DEFAULT);
-    png_set_text(png, info, title, 1);
-    png_write_info(png, info);
-    for (int y = 0; y < c->height; y++)
-        png_write_row(png, c->pixels + (size_t)y * (size_t)c->width * 3);
-    png_write_end(png, info);
-    return true;
-}
-
-int cli_canvas_write(struct cli *cli, const struct plot_canvas *c, FILE *file,
-                     const char *title)
-{
-    char message[128] = "no memory", key[] = "Title";
-    char *copy = cli_utf8_valid(title);
-    bool ascii = true;
-    png_text text = {.key = key, .text = copy};
-    png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, message,
-                                              on_png_error, on_png_warning);
-    png_infop info = png ? png_create_info_struct(png) : NULL;
-    bool ok = false;
-
-    for (const char *p = copy; *p; p++)
-        ascii = ascii && (signed char)*p > 0;
-    /* tEXt is Latin-1, iTXt is UTF-8 */
-    text.compression = ascii ? PNG_TEXT_COMPRESSION_NONE : PNG_ITXT_COMPRESSION_NONE;
-    if (info) {
-        errno = 0;
-        png_init_io(png, file);
-        ok = write_png(png, info, c, &text);
-    }
-    png_destroy_write_struct(&png, &info);
-    free(copy);
-    if (!ok && ferror(file) && errno)
-        return cli_errno(cli, errno, "cannot write the PNG");
-    return ok ? CLI_OK
-              : cli_error(cli, CLI_IO, NULL, "cannot write the PNG: %s", message);
+    errno = 0;
+    if (png_image_write_to_stdio(&image, file, 0, c->pixels, 0, NULL))
+        return CLI_OK;
+    return ferror(file) && errno
+               ? cli_errno(cli, errno, "cannot write the PNG")
+               : cli_error(cli, CLI_IO, NULL, "cannot write the PNG: %s", image.message);
 }

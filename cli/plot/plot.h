@@ -114,24 +114,20 @@ void cli_canvas_line(struct plot_canvas *c, struct plot_box box,
 void cli_canvas_text(struct plot_canvas *c, int x, int y, const struct plot_text *text);
 int cli_text_width(const char *text, int scale);
 int cli_text_height(int scale);
-/* Writes a PNG file with title in its text chunk. */
-int cli_canvas_write(struct cli *cli, const struct plot_canvas *c, FILE *file,
-                     const char *title);
+/* Writes a PNG file. */
+int cli_canvas_write(struct cli *cli, const struct plot_canvas *c, FILE *file);
 
-/* A glyph has rows of 5 bits each; the highest bit is the leftmost pixel. */
+/* A glyph has rows of 5 bits each; the highest bit is the leftmost pixel (plot/font.c).
+ */
 enum {
     PLOT_FONT_WIDTH = 5,
     PLOT_FONT_HEIGHT = 7
 };
-/* The glyph of an ASCII character; control characters get '?' (plot/font.c). */
-const uint8_t *cli_font_ascii(char c);
 /* Draws the next character of UTF-8 text with its combining marks, and goes on behind it;
- * a box if there is no glyph (plot/font_unicode.c). False: the text is at its end. */
+ * a box if there is no glyph. False: the text is at its end. */
 bool cli_font_next(const char **text, uint8_t glyph[PLOT_FONT_HEIGHT]);
 /* The number of glyphs of UTF-8 text. */
 int cli_font_count(const char *text);
-/* The same text with '?' for each byte that is not UTF-8. Owned. */
-char *cli_utf8_valid(const char *text);
 
 /* ---- pictures ---- */
 
