@@ -38,25 +38,12 @@ static bool is_opaque(uint32_t kind)
     return kind == ZARR_KIND_RAW || kind == ZARR_KIND_BYTES;
 }
 
-/* Adds the library's text of an element, of any length. */
 static int add_printed(struct cli *cli, const zarr_dtype *type, const void *element,
                        struct cli_string *out)
 {
-    char small[128];
     zarr_error err = {0};
-    size_t n = 0;
-    zarr_status st = zarr_dtype_print(type, element, small, sizeof small, &n, &err);
+    const zarr_status st = cli_element_print(type, element, out, &err);
 
-    if (!st && n < sizeof small) {
-        cli_string_add(out, small, n);
-    } else if (!st) {
-        char *large = cli_alloc(n + 1);
-
-        st = zarr_dtype_print(type, element, large, n + 1, &n, &err);
-        if (!st)
-            cli_string_add(out, large, n);
-        free(large);
-    }
     return st ? cli_fail(cli, st, &err, "cannot write an element as text") : CLI_OK;
 }
 

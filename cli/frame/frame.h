@@ -369,7 +369,10 @@ void cli_string_vprintf(struct cli_string *s, const char *format, va_list args)
 const char *cli_bytes_text(uint64_t bytes, char text[16]);
 /* "(100, 200, 3)", as NumPy prints a shape; owned by the caller. */
 char *cli_shape_text(int32_t ndim, const uint64_t *shape);
-/* An element as JSON, as a fill value; owned. NULL if it is NULL, or after an error, with
+/* Appends an element as the JSON that v3 has for a fill value. */
+zarr_status cli_element_print(const zarr_dtype *type, const void *element,
+                              struct cli_string *out, zarr_error *err);
+/* A fill value as JSON; owned. NULL if it is NULL, or after an error, with
  * *err set. */
 char *cli_fill_text(const zarr_dtype *type, const void *fill, zarr_error *err);
 /* The product of the lengths, or UINT64_MAX on overflow. */

@@ -195,17 +195,31 @@ uint64_t cli_product(int32_t ndim, const uint64_t *shape)
     return n;
 }
 
+zarr_status cli_element_print(const zarr_dtype *type, const void *element,
+                              struct cli_string *out, zarr_error *err)
+{
+    char small[128], *large;
+    size_t n = 0;
+    zarr_status st = zarr_dtype_print(type, element, small, sizeof small, &n, err);
+
+    if (!st && n < sizeof small) {
+        cli_string_add(out, small, n);
+    } else if (!st) {
+        large = cli_alloc(n + 1);
+        st = zarr_dtype_print(type, element, large, n + 1, &n, err);
+        cli_string_add(out, large, st ? 0 : n);
+        free(large);
+    }
+    return st;
+}
+
 char *cli_fill_text(const zarr_dtype *type, const void *fill, zarr_error *err)
 {
-    size_t n = 0;
-    char *text = NULL;
+    struct cli_string text = {0};
 
-    if (!fill || zarr_dtype_print(type, fill, NULL, 0, &n, err) != ZARR_OK)
-        return NULL;
-    text = cli_alloc(n + 1);
-    if (zarr_dtype_print(type, fill, text, n + 1, &n, err) == ZARR_OK)
-        return text;
-    free(text);
+    if (fill && cli_element_print(type, fill, &text, err) == ZARR_OK)
+        return text.text;
+    cli_string_free(&text);
     return NULL;
 }
 

@@ -65,7 +65,7 @@ zarr_status cli_node_group(struct cli_node *node, zarr_error *err);
  * several operands it skips those that are no node but a part of one, such as
  * x.zarr/zarr.json, and says so. With --json and more than one operand, the documents are
  * items of an array. blank_lines: an empty line of text is between operands. Returns the
- * exit code of the first failure (each.c). */
+ * exit code of the first failure. */
 int cli_each_node(struct cli *cli, bool blank_lines,
                   int (*fn)(struct cli *cli, const char *operand));
 /* The node whose file or folder of chunks this path in its store is, by its name in
@@ -158,7 +158,7 @@ zarr_status cli_boxes_select(const struct cli_boxes *boxes, const zarr_selection
 void cli_boxes_tensor(const struct cli_boxes *boxes, void *data, uint64_t data_bytes,
                       uint64_t shape_out[ZARR_MAX_RANK], zarr_tensor *out);
 
-/* ---- memory that --memory names, and --trust (memory.c) ---- */
+/* ---- memory that --memory names, and --trust (facts.c) ---- */
 
 #define CLI_MEMORY_OPTION                                                                \
     {                                                                                    \
