@@ -73,8 +73,8 @@ static void begin_json(const struct copying *c, uint64_t objects, uint64_t bytes
 
 static int count_source(struct copying *c)
 {
-    return cli_objects_count(c->cli, &c->src, c->cli->progress != CLI_PROGRESS_NONE,
-                             &c->total);
+    return cli_objects_count(c->cli, &c->src, ZARR_LIST_RECURSIVE,
+                             c->cli->progress != CLI_PROGRESS_NONE, &c->total);
 }
 
 static void close_both(struct copying *c, int rc)

@@ -10,40 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int find_file(void *user, const zarr_store_item *item)
-{
-    bool *files = user;
-
-    *files |= !item->is_prefix;
-    return *files || cli_is_cancelled();
-}
-
-/* A folder with nodes in it may become a group. A folder with only other files may not,
- * because deleting the group would delete them. */
-static int check_group_folder(struct cli *cli, const struct cli_node *node)
-{
-    bool files = false, nodes = false;
-    zarr_error err = {0};
-    zarr_status st;
-    int rc = cli_job_refuse(cli, node);
-
-    if (rc || cli_flag(cli, "force"))
-        return rc;
-    rc = cli_has_nodes_below(cli, node, &nodes);
-    if (rc || nodes)
-        return rc;
-    st = zarr_store_list(node->store, node->path, ZARR_LIST_RECURSIVE, find_file, &files,
-                         cli_cancel, &err);
-    if (st || cli_is_cancelled())
-        return cli_fail(cli, st, &err, "cannot list %s", node->shown);
-    if (files)
-        return cli_error(cli, CLI_EXISTS,
-                         "Choose another location. --force creates the group, but zarrc "
-                         "rm of the group would delete the files.",
-                         "there is no Zarr node at %s, but there are files", node->shown);
-    return CLI_OK;
-}
-
 static int refuse_existing(struct cli *cli, const struct cli_node *node)
 {
     const bool group = cli_flag(cli, "group");
@@ -51,7 +17,7 @@ static int refuse_existing(struct cli *cli, const struct cli_node *node)
     if (node->kind == ZARR_NODE_NONE && node->zarr_format)
         return cli_refuse_broken(cli, node, !group);
     if (node->kind == ZARR_NODE_NONE)
-        return group ? check_group_folder(cli, node) : cli_require_unused(cli, node);
+        return group ? cli_require_no_files(cli, node) : cli_require_unused(cli, node);
     if (group && node->kind == ZARR_NODE_GROUP && cli_flag(cli, "if-missing"))
         return CLI_OK;
     if (group && node->kind == ZARR_NODE_ARRAY)

@@ -3,7 +3,7 @@
  * the nodes first. The library returns them sorted, parents before children, with their
  * metadata documents, so that a listing opens no array.
  */
-#include "node/node.h"
+#include "node/work.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -235,26 +235,19 @@ struct blocks {
 static int print_block(void *user, const zarr_block_info *block)
 {
     struct blocks *b = user;
-    zarr_store_value value = {.struct_size = sizeof value, .bytes = block->bytes};
-    zarr_error err;
+    const uint64_t bytes = cli_object_bytes(b->store, block->key, block->bytes);
 
-    if (value.bytes == UINT64_MAX &&
-        zarr_store_stat(b->store, block->key, &value, cli_cancel, &err))
-        value.bytes = 0; /* erased meanwhile */
     if (!b->j) {
-        b->rc = b->missing ? cli_line(b->cli, "missing  %s\n", block->key)
-                           : cli_line(b->cli, "stored   %s  %" PRIu64 "\n", block->key,
-                                      value.bytes);
+        b->rc = b->missing
+                    ? cli_line(b->cli, "missing  %s\n", block->key)
+                    : cli_line(b->cli, "stored   %s  %" PRIu64 "\n", block->key, bytes);
         return b->rc != CLI_OK;
     }
     cli_json_object(b->j);
     cli_json_text(cli_key(b->j, "key"), block->key);
-    cli_json_array(cli_key(b->j, "block"));
-    for (int32_t d = 0; d < block->ndim; d++)
-        cli_json_u64(b->j, block->coordinates[d]);
-    cli_json_end(b->j);
+    cli_json_shape(cli_key(b->j, "block"), block->ndim, block->coordinates);
     if (!b->missing)
-        cli_json_u64(cli_key(b->j, "bytes"), value.bytes);
+        cli_json_u64(cli_key(b->j, "bytes"), bytes);
     cli_json_end(b->j);
     return 0;
 }
@@ -357,7 +350,7 @@ const struct cli_command cli_cmd_ls = {
         "arrays also have shape, data_type, chunks (the shape of blocks: shards "
         "if the array has them). With --stored instead of nodes: stored, a list of "
         "objects "
-        "with key, chunk (place in the grid) and bytes, and missing, the same without "
+        "with key, block (place in the grid) and bytes, and missing, the same without "
         "bytes.",
     .options = ls_options,
     .examples = ls_examples,

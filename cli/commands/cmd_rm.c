@@ -168,7 +168,7 @@ static int remove_one(struct cli *cli, const char *text)
     if (!rc && !is_link(&node))
         rc = check_children(cli, &node);
     if (!rc && !is_link(&node))
-        rc = cli_objects_count_erased(cli, &node, &objects);
+        rc = cli_objects_count(cli, &node, ZARR_LIST_UNLINKED, false, &objects);
     if (!rc && !cli_flag(cli, "dry-run"))
         rc = delete_one(cli, &node, objects.n_objects);
     if (!rc)

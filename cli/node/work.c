@@ -119,31 +119,53 @@ static bool is_document(const char *name)
     return is;
 }
 
-struct below {
-    const char *path;
-    bool found;
+/* Which keys below a node to look for. */
+enum {
+    KEY_ANY,
+    KEY_NODE, /* a document of a node below it */
+    KEY_OTHER /* none of the node's own documents */
 };
 
-static int find_below(void *user, const zarr_store_item *item)
-{
-    struct below *b = user;
-    const char *slash = strrchr(cli_path_below(item->key, b->path), '/');
+struct find_key {
+    int what;
+    const char *path;
+    char *found; /* its name below the node, owned */
+};
 
-    b->found |= slash && is_document(slash + 1);
-    return b->found || cli_is_cancelled();
+static int look_at_key(void *user, const zarr_store_item *item)
+{
+    struct find_key *f = user;
+    const char *name = cli_path_below(item->key, f->path), *slash = strrchr(name, '/');
+
+    if (item->is_prefix || (f->what == KEY_NODE && !(slash && is_document(slash + 1))) ||
+        (f->what == KEY_OTHER && is_document(name)))
+        return cli_is_cancelled();
+    f->found = cli_strdup(name);
+    return 1;
+}
+
+/* *found: the name of the first key of that kind, owned; NULL: there is none. */
+static int find_key(struct cli *cli, const struct cli_node *node, int what, char **found)
+{
+    struct find_key f = {.what = what, .path = node->path};
+    zarr_error err = {0};
+    zarr_status st = zarr_store_list(node->store, node->path, ZARR_LIST_RECURSIVE,
+                                     look_at_key, &f, cli_cancel, &err);
+
+    *found = f.found;
+    return st || cli_is_cancelled()
+               ? cli_fail(cli, st, &err, "cannot list %s", node->shown)
+               : CLI_OK;
 }
 
 int cli_has_nodes_below(struct cli *cli, const struct cli_node *node, bool *out)
 {
-    struct below b = {.path = node->path};
-    zarr_error err = {0};
-    zarr_status st = zarr_store_list(node->store, node->path, ZARR_LIST_RECURSIVE,
-                                     find_below, &b, cli_cancel, &err);
+    char *found;
+    const int rc = find_key(cli, node, KEY_NODE, &found);
 
-    *out = b.found;
-    if (st || cli_is_cancelled())
-        return cli_fail(cli, st, &err, "cannot list %s", node->shown);
-    return CLI_OK;
+    *out = found != NULL;
+    free(found);
+    return rc;
 }
 
 char *cli_shown_below(const struct cli_node *node, const char *path)
@@ -183,8 +205,8 @@ static int count_object(void *user, const zarr_store_item *item)
     return cli_is_cancelled();
 }
 
-static int count_objects(struct cli *cli, const struct cli_node *node, uint32_t how,
-                         bool with_bytes, struct cli_objects *out)
+int cli_objects_count(struct cli *cli, const struct cli_node *node, uint32_t how,
+                      bool with_bytes, struct cli_objects *out)
 {
     struct counting c = {node->store, with_bytes, out};
     zarr_error err = {0};
@@ -196,71 +218,28 @@ static int count_objects(struct cli *cli, const struct cli_node *node, uint32_t 
     return CLI_OK;
 }
 
-int cli_objects_count(struct cli *cli, const struct cli_node *node, bool with_bytes,
-                      struct cli_objects *out)
-{
-    return count_objects(cli, node, ZARR_LIST_RECURSIVE, with_bytes, out);
-}
-
-int cli_objects_count_erased(struct cli *cli, const struct cli_node *node,
-                             struct cli_objects *out)
-{
-    return count_objects(cli, node, ZARR_LIST_UNLINKED, false, out);
-}
-
-static int any_object(void *user, const zarr_store_item *item)
-{
-    bool *any = user;
-
-    (void)item;
-    *any = true;
-    return 1;
-}
-
 int cli_require_empty(struct cli *cli, const struct cli_node *node)
 {
-    bool any = false;
-    zarr_error err = {0};
-    zarr_status st;
+    char *found;
+    int rc;
 
     if (cli_job_refuse(cli, node))
         return CLI_EXISTS;
-    st = zarr_store_list(node->store, node->path, ZARR_LIST_RECURSIVE, any_object, &any,
-                         cli_cancel, &err);
-
-    if (st)
-        return cli_fail(cli, st, &err, "cannot list %s", node->shown);
-    if (any && cli_rest_of_array(node))
-        return cli_rest_error(cli, CLI_EXISTS, node);
-    if (any)
-        return cli_error(cli, CLI_EXISTS,
-                         "Choose another location, or empty it yourself.",
-                         "there are files at %s that are not a Zarr node", node->shown);
-    return CLI_OK;
+    rc = find_key(cli, node, KEY_ANY, &found);
+    if (!rc && found)
+        rc = cli_rest_of_array(node)
+                 ? cli_rest_error(cli, CLI_EXISTS, node)
+                 : cli_error(
+                       cli, CLI_EXISTS, "Choose another location, or empty it yourself.",
+                       "there are files at %s that are not a Zarr node", node->shown);
+    free(found);
+    return rc;
 }
 
-struct find_other {
-    const char *path;
-    char *name; /* of the first key that is not a document of the node itself */
-};
-
-static int find_other(void *user, const zarr_store_item *item)
-{
-    struct find_other *f = user;
-    const char *name = cli_path_below(item->key, f->path);
-
-    if (item->is_prefix || is_document(name))
-        return cli_is_cancelled(); /* another process may be creating the node right now
-                                    */
-    f->name = cli_strdup(name);
-    return 1;
-}
-
+/* Another process may be creating the node right now, so its documents are no files. */
 int cli_require_unused(struct cli *cli, const struct cli_node *node)
 {
-    struct find_other f = {.path = node->path};
-    zarr_error err = {0};
-    zarr_status st;
+    char *found;
     int rc = CLI_OK;
 
     if (cli_flag(cli, "force") && cli_can_replace_rest(node))
@@ -269,17 +248,34 @@ int cli_require_unused(struct cli *cli, const struct cli_node *node)
         return CLI_EXISTS;
     if (cli_flag(cli, "force"))
         return CLI_OK;
-    st = zarr_store_list(node->store, node->path, ZARR_LIST_RECURSIVE, find_other, &f,
-                         cli_cancel, &err);
-    if (st || cli_is_cancelled())
-        rc = cli_fail(cli, st, &err, "cannot list %s", node->shown);
-    else if (f.name)
+    rc = find_key(cli, node, KEY_OTHER, &found);
+    if (!rc && found)
         rc = cli_error(cli, CLI_EXISTS,
                        "Choose another location. --force deletes only chunks that a "
                        "former array left.",
                        "there is no Zarr node at %s, but there are files (%s)",
-                       node->shown, f.name);
-    free(f.name);
+                       node->shown, found);
+    free(found);
+    return rc;
+}
+
+int cli_require_no_files(struct cli *cli, const struct cli_node *node)
+{
+    bool nodes = false;
+    char *found = NULL;
+    int rc = cli_job_refuse(cli, node);
+
+    if (rc || cli_flag(cli, "force"))
+        return rc;
+    rc = cli_has_nodes_below(cli, node, &nodes);
+    if (!rc && !nodes)
+        rc = find_key(cli, node, KEY_ANY, &found);
+    if (!rc && found)
+        rc = cli_error(cli, CLI_EXISTS,
+                       "Choose another location. --force creates the group, but zarrc "
+                       "rm of the group would delete the files.",
+                       "there is no Zarr node at %s, but there are files", node->shown);
+    free(found);
     return rc;
 }
 
@@ -514,6 +510,13 @@ int cli_update_after(struct cli *cli, struct cli_node *node, bool below, int rc)
                  err.message);
     done = cli_node_flush(cli, node);
     return rc ? rc : done;
+}
+
+static int any_object(void *user, const zarr_store_item *item)
+{
+    (void)item;
+    *(bool *)user = true;
+    return 1;
 }
 
 bool cli_is_empty_folder(const struct cli_node *node)

@@ -34,16 +34,14 @@ const char *cli_path_below(const char *path, const char *top);
 /* The name of an item of node's tree in messages: "x.zarr:/group/temp". Owned. */
 char *cli_shown_below(const struct cli_node *node, const char *path);
 
-/* Counts the objects below a node. with_bytes: adds up their lengths, which may cost a
- * request for each object. */
+/* Counts the objects below a node. how: ZARR_LIST_RECURSIVE, or ZARR_LIST_UNLINKED for
+ * what a deletion removes: a symbolic link is one object. with_bytes: adds up their
+ * lengths, which may cost a request for each object. */
 struct cli_objects {
     uint64_t n_objects, n_bytes;
 };
-int cli_objects_count(struct cli *cli, const struct cli_node *node, bool with_bytes,
-                      struct cli_objects *out);
-/* Counts what a deletion of the node removes: a symbolic link is one object. */
-int cli_objects_count_erased(struct cli *cli, const struct cli_node *node,
-                             struct cli_objects *out);
+int cli_objects_count(struct cli *cli, const struct cli_node *node, uint32_t how,
+                      bool with_bytes, struct cli_objects *out);
 /* The length of one object: `listed` if the listing had it (not UINT64_MAX), else as the
  * store reports it; 0 if the store does not know. */
 uint64_t cli_object_bytes(zarr_store *store, const char *key, uint64_t listed);
@@ -54,6 +52,9 @@ int cli_require_empty(struct cli *cli, const struct cli_node *node);
 /* The same check before an array is created at a missing node's path. With --force it
  * passes, and the library decides: it deletes left-over chunks, but no other files. */
 int cli_require_unused(struct cli *cli, const struct cli_node *node);
+/* The same check before a group is created there. A folder with nodes in it may become a
+ * group, and with --force any folder. */
+int cli_require_no_files(struct cli *cli, const struct cli_node *node);
 
 /* The same check before a node is copied or moved, with the options --force and
  * --skip-equal. An interrupted copy may be continued or replaced. */
