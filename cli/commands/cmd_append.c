@@ -390,10 +390,8 @@ static void report(struct appending *a)
     char *places = ranges_text(a);
 
     if (cli->json) {
-        struct cli_json *j = cli_json(cli);
+        struct cli_json *j = cli_json_node(cli, a->node.shown);
 
-        cli_json_object(j);
-        cli_json_text(cli_key(j, "node"), a->node.shown);
         cli_json_u64(cli_key(j, "appended"), a->added);
         cli_json_i64(cli_key(j, "axis"), a->axis);
         cli_json_shape(cli_key(j, "shape"), a->ndim, zarr_array_shape(a->node.array));

@@ -148,10 +148,8 @@ static void look_at_staged(struct cli *cli, const struct cli_node *node, const c
                            const char *shown)
 {
     const size_t suffix = sizeof CLI_STAGING_SUFFIX - 1;
-    uint32_t kind = ZARR_NODE_NONE;
-    int32_t format = 0;
     struct cli_job job;
-    zarr_status st;
+    int32_t format;
 
     if (!is_staged(path))
         return;
@@ -161,8 +159,8 @@ static void look_at_staged(struct cli *cli, const struct cli_node *node, const c
         char *inside = cli_format("%.*s", (int)(strlen(path) - suffix), path);
         char *at = cli_format("%.*s", (int)(strlen(shown) - suffix), shown);
 
-        st = zarr_node_probe(node->store, inside, &kind, &format, cli_cancel, NULL);
-        tell_staged(cli, at, st == ZARR_OK && format == 0);
+        cli_kind_at(node->store, inside, &format);
+        tell_staged(cli, at, format == 0);
         free(at);
         free(inside);
     }

@@ -65,11 +65,8 @@ static int check(struct cli *cli, struct cli_node *node)
     zarr_error err = {0};
     zarr_status st;
 
-    if (cli->json) {
-        cli_json_object(cli_json(cli));
-        cli_json_text(cli_key(cli_json(cli), "node"), node->shown);
-        cli_json_array(cli_key(cli_json(cli), "differences"));
-    }
+    if (cli->json)
+        cli_json_array(cli_key(cli_json_node(cli, node->shown), "differences"));
     st = open_nodes(node, &group, &err);
     if (!st)
         st = zarr_group_consolidated_check(group, differs, &c, &o, &err);
@@ -100,11 +97,8 @@ static int consolidate(struct cli *cli, struct cli_node *node)
             : cli_node_flush(cli, node);
     if (!rc)
         rc = cli_tree_list(cli, node, &tree);
-    if (!rc && cli->json) {
-        cli_json_object(cli_json(cli));
-        cli_json_text(cli_key(cli_json(cli), "node"), node->shown);
-        cli_json_u64(cli_key(cli_json(cli), "nodes"), tree.n_items - 1);
-    }
+    if (!rc && cli->json)
+        cli_json_u64(cli_key(cli_json_node(cli, node->shown), "nodes"), tree.n_items - 1);
     if (!rc)
         cli_say(cli, "consolidated %zu node%s below %s", tree.n_items - 1,
                 tree.n_items == 2 ? "" : "s", node->shown);

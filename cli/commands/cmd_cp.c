@@ -256,14 +256,9 @@ const struct cli_command cli_cmd_cp = {
 
 static bool both_exist(const struct cli_node *src, const struct cli_node *dst)
 {
-    uint32_t kind[2] = {ZARR_NODE_NONE, ZARR_NODE_NONE};
-    int32_t format;
+    const uint32_t kind = cli_kind_at(src->store, src->path, NULL);
 
-    return zarr_node_probe(dst->store, dst->path, &kind[0], &format, cli_cancel, NULL) ==
-               ZARR_OK &&
-           zarr_node_probe(src->store, src->path, &kind[1], &format, cli_cancel, NULL) ==
-               ZARR_OK &&
-           kind[0] != ZARR_NODE_NONE && kind[0] == kind[1];
+    return kind != ZARR_NODE_NONE && kind == cli_kind_at(dst->store, dst->path, NULL);
 }
 
 /* The job object at the destination is deleted only after the flush of the copy. */

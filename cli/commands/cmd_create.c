@@ -129,9 +129,7 @@ static void report(struct cli *cli, const struct cli_node *node, bool group)
 
     if (!cli->json)
         return;
-    j = cli_json(cli);
-    cli_json_object(j);
-    cli_json_text(cli_key(j, "node"), node->shown);
+    j = cli_json_node(cli, node->shown);
     cli_json_text(cli_key(j, "kind"), group ? "group" : "array");
     if (!group)
         cli_json_raw(cli_key(j, "metadata"), zarr_array_metadata(node->array));

@@ -185,9 +185,7 @@ static void report(const struct import *im)
 
     if (!im->cli->json)
         return;
-    j = cli_json(im->cli);
-    cli_json_object(j);
-    cli_json_text(cli_key(j, "node"), im->node.shown);
+    j = cli_json_node(im->cli, im->node.shown);
     cli_json_bool(cli_key(j, "created"), im->created);
     cli_json_shape(cli_key(j, "shape"), im->header.ndim, im->header.shape);
     cli_json_u64(cli_key(j, "bytes"), cli_import_bytes(im));

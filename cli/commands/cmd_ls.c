@@ -148,10 +148,8 @@ static const char *kind_name(uint32_t kind)
 static void listing_json(struct cli *cli, const struct cli_node *node,
                          const struct listing *l)
 {
-    struct cli_json *j = cli_json(cli);
+    struct cli_json *j = cli_json_node(cli, node->shown);
 
-    cli_json_object(j);
-    cli_json_text(cli_key(j, "node"), node->shown);
     cli_json_array(cli_key(j, "nodes"));
     for (size_t i = 0; i < l->n; i++) {
         const struct entry *e = &l->items[i];

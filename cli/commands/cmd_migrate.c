@@ -117,8 +117,7 @@ static int migrate(struct cli *cli, struct cli_node *node, struct migrating *m)
     opts.user = m;
     opts.cancel = cli_cancel;
     if (cli->json) {
-        cli_json_object(cli_json(cli));
-        cli_json_text(cli_key(cli_json(cli), "node"), node->shown);
+        cli_json_node(cli, node->shown);
         cli_json_u64(cli_key(cli_json(cli), "zarr_format"), format);
         cli_json_array(cli_key(cli_json(cli), "documents"));
     }

@@ -36,14 +36,9 @@ static void report(struct cli *cli, const struct cli_node *node, const char *bef
     int32_t ndim = zarr_array_ndim(node->array);
     char *now = cli_shape_text(ndim, zarr_array_shape(node->array));
 
-    if (cli->json) {
-        struct cli_json *j = cli_json(cli);
-
-        cli_json_object(j);
-        cli_json_text(cli_key(j, "node"), node->shown);
-        cli_json_shape(cli_key(j, "shape"), ndim, zarr_array_shape(node->array));
-        cli_json_end(j);
-    }
+    if (cli->json)
+        cli_json_shape(cli_key(cli_json_node(cli, node->shown), "shape"), ndim,
+                       zarr_array_shape(node->array));
     cli_say(cli, "%s: %s, was %s", node->shown, now, before);
     free(now);
 }

@@ -108,10 +108,8 @@ static void report(struct cli *cli, const struct cli_node *node,
     bool dry = cli_flag(cli, "dry-run");
 
     if (cli->json) {
-        struct cli_json *j = cli_json(cli);
+        struct cli_json *j = cli_json_node(cli, node->shown);
 
-        cli_json_object(j);
-        cli_json_text(cli_key(j, "node"), node->shown);
         cli_json_text(cli_key(j, "kind"), node->kind == ZARR_NODE_ARRAY   ? "array"
                                           : node->kind == ZARR_NODE_GROUP ? "group"
                                           : cli_node_is_missing(node)     ? "rest"

@@ -104,37 +104,34 @@ static void zsh_text(struct cli_string *out, const char *text)
     }
 }
 
-static void zsh_option(const struct cli_option *o, struct cli_string *out)
+static void zsh_options(const struct cli_option *o, struct cli_string *out)
 {
-    const char *star = o->flags & CLI_REPEAT ? "*" : "";
+    for (; o && o->name; o++) {
+        const char *star = o->flags & CLI_REPEAT ? "*" : "";
 
-    for (int which = o->letter ? 0 : 1; which < 2; which++) {
-        if (which == 0)
-            cli_string_printf(out, "        '%s-%c%s[", star, o->letter,
-                              o->value ? "+" : "");
+        if (o->letter && *star) /* '*'{-v,--verbose}'[...]' */
+            cli_string_printf(out, "        '*'{-%c%s,--%s%s}'[", o->letter,
+                              o->value ? "+" : "", o->name, o->value ? "=" : "");
+        else if (o->letter) /* '(-q --quiet)'{-q,--quiet}'[...]' */
+            cli_string_printf(out, "        '(-%c --%s)'{-%c%s,--%s%s}'[", o->letter,
+                              o->name, o->letter, o->value ? "+" : "", o->name,
+                              o->value ? "=" : "");
         else
             cli_string_printf(out, "        '%s--%s%s[", star, o->name,
                               o->value ? "=" : "");
         zsh_text(out, o->help);
         cli_string_add(out, "]", 1);
-        if (o->value) {
+        if (o->value)
             cli_string_printf(out, ":%s:", o->value);
-            if (o->choices) {
-                cli_string_add(out, "(", 1);
-                add_words(out, o->choices);
-                cli_string_add(out, ")", 1);
-            } else if (o->flags & CLI_VALUE_FILE) {
-                cli_string_printf(out, "_files");
-            }
+        if (o->choices) {
+            cli_string_add(out, "(", 1);
+            add_words(out, o->choices);
+            cli_string_add(out, ")", 1);
+        } else if (o->flags & CLI_VALUE_FILE) {
+            cli_string_printf(out, "_files");
         }
         cli_string_printf(out, "'\n");
     }
-}
-
-static void zsh_options(const struct cli_option *o, struct cli_string *out)
-{
-    for (; o && o->name; o++)
-        zsh_option(o, out);
 }
 
 static void zsh(struct cli_string *out)

@@ -277,6 +277,8 @@ struct cli_json;
 struct cli_string;
 /* The writer of the document on stdout. main() ends the document with a newline. */
 struct cli_json *cli_json(struct cli *cli);
+/* Begins the object of a command on a node there, with the member "node". */
+struct cli_json *cli_json_node(struct cli *cli, const char *shown);
 /* A writer into *out (NULL: stdout). one_line: without line breaks. */
 struct cli_json *cli_json_start(struct cli *cli, struct cli_string *out, bool one_line);
 /* Closes open objects and arrays, writes the rest and frees the writer. */

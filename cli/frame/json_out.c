@@ -387,6 +387,15 @@ char *cli_json_line(const char *json, size_t bytes)
     return out.text;
 }
 
+struct cli_json *cli_json_node(struct cli *cli, const char *shown)
+{
+    struct cli_json *j = cli_json(cli);
+
+    cli_json_object(j);
+    cli_json_text(cli_key(j, "node"), shown);
+    return j;
+}
+
 void cli_json_shape(struct cli_json *j, int32_t ndim, const uint64_t *shape)
 {
     if (!shape) {

@@ -49,14 +49,10 @@ static bool is_staged(const struct import *im)
 {
     char *folder = staging_folder(im), *path = NULL;
     bool is = folder && access(folder, F_OK) == 0;
-    uint32_t kind = ZARR_NODE_NONE;
-    int32_t format = 0;
 
     if (!is && *im->node.path) { /* the store may have no folders */
         path = cli_format("%s" CLI_STAGING_SUFFIX, im->node.path);
-        is = zarr_node_probe(im->node.store, path, &kind, &format, cli_cancel, NULL) ==
-                 ZARR_OK &&
-             kind != ZARR_NODE_NONE;
+        is = cli_kind_at(im->node.store, path, NULL) != ZARR_NODE_NONE;
     }
     free(path);
     free(folder);

@@ -308,13 +308,9 @@ int cli_job_refuse(struct cli *cli, const struct cli_node *node)
 static int staged_error(struct cli *cli, const struct cli_node *node)
 {
     char *path = cli_format("%s" CLI_STAGING_SUFFIX, node->path);
-    uint32_t kind = 0;
-    int32_t format = 0;
     int rc = CLI_OK;
 
-    if (*node->path &&
-        zarr_node_probe(node->store, path, &kind, &format, NULL, NULL) == ZARR_OK &&
-        kind == ZARR_NODE_ARRAY) {
+    if (*node->path && cli_kind_at(node->store, path, NULL) == ZARR_NODE_ARRAY) {
         char *from = cli_format("%s" CLI_STAGING_SUFFIX, node->shown);
         char *a = cli_shell_word(from), *b = cli_shell_word(node->shown);
         char *hint = cli_format("zarrc mv %s %s completes it.", a, b);
@@ -336,7 +332,6 @@ static int staged_error(struct cli *cli, const struct cli_node *node)
 int cli_job_check_missing(struct cli *cli, const struct cli_node *node)
 {
     char *path = cli_strdup(node->path);
-    const char *root = cli_local_root(node);
     struct cli_job job;
     int rc = CLI_OK;
 
@@ -344,7 +339,7 @@ int cli_job_check_missing(struct cli *cli, const struct cli_node *node)
         char *slash = strrchr(path, '/');
 
         if (cli_job_read(node->store, path, &job)) {
-            char *shown = *path ? cli_format("%s:/%s", root, path) : cli_strdup(root);
+            char *shown = cli_shown_at(node, path);
 
             rc = cli_job_error(cli, CLI_NOT_FOUND, &job, shown);
             free(shown);
@@ -399,8 +394,7 @@ int cli_jobs_each(struct cli *cli, const struct cli_node *node, cli_job_fn fn, v
 
         *(end ? end : path) = '\0';
         if (cli_job_read(node->store, path, &job)) {
-            shown = *path ? cli_format("%s:/%s", cli_local_root(node), path)
-                          : cli_strdup(cli_local_root(node));
+            shown = cli_shown_at(node, path);
             hint = cli_job_hint(&job, shown);
             fn(user, keys.items[i], job.command, hint);
             free(shown);

@@ -49,8 +49,7 @@ static int add_name(void *user, const zarr_node_item *item)
 /* Consolidated metadata may name a node that another program deleted. */
 static char *stale_hint(const struct cli_node *node, const char *parent)
 {
-    const char *root = cli_local_root(node);
-    char *group = *parent ? cli_format("%s:/%s", root, parent) : cli_strdup(root);
+    char *group = cli_shown_at(node, parent);
     char *word = cli_shell_word(group);
     char *hint = cli_format("Consolidated metadata still names it. zarrc consolidate %s "
                             "writes it anew.",
@@ -332,7 +331,6 @@ char *cli_node_above(const struct cli_node *node)
     char *file = cli_path_join(cli_local_root(node), node->path);
     char *path = cli_strdup(node->path), *shown = NULL;
     uint32_t kind = ZARR_NODE_NONE;
-    int32_t format = 0;
     struct stat st;
     const bool exists = stat(file, &st) == 0;
     const bool is_file = exists && S_ISREG(st.st_mode);
@@ -341,12 +339,10 @@ char *cli_node_above(const struct cli_node *node)
         char *slash = strrchr(path, '/');
 
         *(slash ? slash : path) = '\0';
-        if (zarr_node_probe(node->store, path, &kind, &format, NULL, NULL) != ZARR_OK)
-            kind = ZARR_NODE_NONE;
+        kind = cli_kind_at(node->store, path, NULL);
     }
     if (kind == ZARR_NODE_ARRAY || (kind == ZARR_NODE_GROUP && is_file))
-        shown = *path ? cli_format("%s:/%s", cli_local_root(node), path)
-                      : cli_strdup(cli_local_root(node));
+        shown = cli_shown_at(node, path);
     free(path);
     free(file);
     return shown;
@@ -354,12 +350,9 @@ char *cli_node_above(const struct cli_node *node)
 
 static bool has_node(const struct cli_node *at)
 {
-    uint32_t kind = ZARR_NODE_NONE;
-    int32_t format = 0;
-    const zarr_status st =
-        zarr_node_probe(at->store, at->path, &kind, &format, NULL, NULL);
+    int32_t format;
 
-    return format != 0 || (st == ZARR_OK && kind != ZARR_NODE_NONE);
+    return cli_kind_at(at->store, at->path, &format) != ZARR_NODE_NONE || format > 0;
 }
 
 /* Whether the operand is a part of a node. Whatever else is wrong with it, fn reports. */

@@ -48,12 +48,8 @@ bool cli_rest_of_array(const struct cli_node *node)
     struct rest_look l = {.path = node->path};
     const char *slash = strrchr(node->path, '/');
     char *parent = cli_format("%.*s", slash ? (int)(slash - node->path) : 0, node->path);
-    uint32_t kind = ZARR_NODE_NONE;
-    int32_t format = 0;
-    const bool below_group =
-        *node->path && cli_node_is_missing(node) &&
-        zarr_node_probe(node->store, parent, &kind, &format, NULL, NULL) == ZARR_OK &&
-        kind == ZARR_NODE_GROUP;
+    const bool below_group = *node->path && cli_node_is_missing(node) &&
+                             cli_kind_at(node->store, parent, NULL) == ZARR_NODE_GROUP;
 
     free(parent);
     return below_group &&
@@ -185,7 +181,7 @@ static int list_folders(struct rests *r, const char *path)
 static void tell_rest(const struct rests *r, const char *path, const struct folder *f)
 {
     const bool is_group = f->foreign;
-    char *shown = cli_format("%s:/%s", cli_local_root(r->node), path);
+    char *shown = cli_shown_at(r->node, path);
     char *at = cli_shell_word(shown), *hint;
 
     if (is_group)

@@ -175,6 +175,29 @@ char *cli_shown_below(const struct cli_node *node, const char *path)
     return cli_format(*node->path ? "%s/%s" : "%s:/%s", node->shown, path);
 }
 
+char *cli_shown_at(const struct cli_node *node, const char *path)
+{
+    const char *root = cli_local_root(node);
+
+    return *path ? cli_format("%s:/%s", root, path) : cli_strdup(root);
+}
+
+uint32_t cli_kind_at(zarr_store *store, const char *path, int32_t *format)
+{
+    uint32_t kind = ZARR_NODE_NONE;
+    int32_t found = 0;
+
+    const zarr_status st = zarr_node_probe(store, path, &kind, &found, cli_cancel, NULL);
+
+    if (st)
+        kind = ZARR_NODE_NONE;
+    if (st && st != ZARR_ERR_NOT_FOUND && found == 0)
+        found = -1;
+    if (format)
+        *format = found;
+    return kind;
+}
+
 /* ---- objects ---- */
 
 uint64_t cli_object_bytes(zarr_store *store, const char *key, uint64_t listed)
@@ -347,11 +370,10 @@ char *cli_skipped_text(uint64_t n_objects)
  * may have moved the source away. */
 static bool still_has_node(const struct cli_node *node)
 {
-    uint32_t kind = ZARR_NODE_NONE;
-    int32_t format = 0;
+    int32_t format;
 
-    (void)!zarr_node_probe(node->store, node->path, &kind, &format, NULL, NULL);
-    return format != 0;
+    cli_kind_at(node->store, node->path, &format);
+    return format > 0;
 }
 
 int cli_tell_copy_failure(struct cli *cli, zarr_status st, const zarr_error *err,

@@ -33,6 +33,11 @@ int cli_has_nodes_below(struct cli *cli, const struct cli_node *node, bool *out)
 const char *cli_path_below(const char *path, const char *top);
 /* The name of an item of node's tree in messages: "x.zarr:/group/temp". Owned. */
 char *cli_shown_below(const struct cli_node *node, const char *path);
+/* The name in messages of a path in node's store. Owned. */
+char *cli_shown_at(const struct cli_node *node, const char *path);
+/* The kind of the node at a path, ZARR_NODE_*; NONE if it cannot be read. *format (NULL
+ * permitted): 0 if there is no node, not even a broken one; -1 if that is not known. */
+uint32_t cli_kind_at(zarr_store *store, const char *path, int32_t *format);
 
 /* Counts the objects below a node. how: ZARR_LIST_RECURSIVE, or ZARR_LIST_UNLINKED for
  * what a deletion removes: a symbolic link is one object. with_bytes: adds up their
