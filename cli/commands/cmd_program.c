@@ -1,13 +1,9 @@
 /*
- * commands/cmd_program.c - commands about the program itself: help, completion, version,
- * and the hidden command that writes man pages and completions into a folder.
+ * commands/cmd_program.c - commands about the program itself: help, completion, version.
  */
 #include "frame/frame.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static int put(struct cli *cli, struct cli_string *text)
 {
@@ -30,29 +26,35 @@ static int put(struct cli *cli, struct cli_string *text)
 
 static int run_help(struct cli *cli)
 {
+    const char *name = cli->n_args > 0 ? cli->args[0] : NULL;
+    const struct cli_command *c = name ? cli_command_find(name) : NULL;
     struct cli_string text = {0};
-    const struct cli_command *c = NULL;
 
-    if (cli->n_args == 0) {
-        cli_help_program(&text);
-        return put(cli, &text);
-    }
-    if (strcmp(cli->args[0], "options") == 0) {
-        cli_help_options(&text);
-        return put(cli, &text);
-    }
-    c = cli_command_find(cli->args[0]);
-    if (!c)
+    if (name && !c && strcmp(name, "options") != 0)
         return cli_error(cli, CLI_USAGE, "zarrc help lists all commands.",
-                         "unknown command \"%s\"", cli->args[0]);
-    cli_help_command(c, &text);
+                         "unknown command \"%s\"", name);
+    if (cli_flag(cli, "man") && c)
+        cli_man_command(c, &text);
+    else if (cli_flag(cli, "man"))
+        cli_man_program(&text);
+    else if (c)
+        cli_help_command(c, &text);
+    else if (name)
+        cli_help_options(&text);
+    else
+        cli_help_program(&text);
     return put(cli, &text);
 }
+
+static const struct cli_option help_options[] = {
+    {"man", 0, 0, NULL, NULL, "print the man page, which programs such as man -l format"},
+    {NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct cli_example help_examples[] = {
     {"zarrc help", "All commands."},
     {"zarrc help cat", "One command: its options and examples."},
     {"zarrc help options", "The options of all commands."},
+    {"zarrc help --man cat | man -l -", "A man page that is not installed."},
     {NULL, NULL}};
 
 const struct cli_command cli_cmd_help = {
@@ -65,6 +67,7 @@ const struct cli_command cli_cmd_help = {
              "options "
              "that all commands have. The man pages have the same texts and more.",
     .json = "An object with the member text.",
+    .options = help_options,
     .examples = help_examples,
     .run = run_help,
 };
@@ -189,83 +192,4 @@ const struct cli_command cli_cmd_version = {
     .examples = version_examples,
     .see_also = "zarrc-list",
     .run = run_version,
-};
-
-/* ---- generate ---- */
-
-static int write_page(struct cli *cli, const char *folder, const char *name,
-                      struct cli_string *text)
-{
-    char *path = cli_path_join(folder, name);
-    struct cli_file file = {0};
-    int rc = cli_file_create(cli, path, true, &file);
-
-    if (!rc) {
-        fwrite(text->text, 1, text->n_bytes, file.file);
-        rc = cli_file_commit(cli, &file);
-    }
-    cli_file_close(&file);
-    cli_string_free(text);
-    free(path);
-    return rc;
-}
-
-static int write_man(struct cli *cli, const char *folder)
-{
-    struct cli_string text = {0};
-    int rc;
-
-    cli_man_program(&text);
-    rc = write_page(cli, folder, "zarrc.1", &text);
-    for (size_t i = 0; cli_commands[i] && !rc; i++)
-        if (!(cli_commands[i]->flags & CLI_CMD_HIDDEN)) {
-            char name[64];
-
-            snprintf(name, sizeof name, "zarrc-%s.1", cli_commands[i]->name);
-            cli_man_command(cli_commands[i], &text);
-            rc = write_page(cli, folder, name, &text);
-        }
-    return rc;
-}
-
-static int write_completions(struct cli *cli, const char *folder)
-{
-    static const char *const shells[][2] = {
-        {"bash", "zarrc.bash"}, {"zsh", "_zarrc"}, {"fish", "zarrc.fish"}};
-    int rc = CLI_OK;
-
-    for (size_t i = 0; i < 3 && !rc; i++) {
-        struct cli_string text = {0};
-
-        cli_completion(shells[i][0], &text);
-        rc = write_page(cli, folder, shells[i][1], &text);
-    }
-    return rc;
-}
-
-static int run_generate(struct cli *cli)
-{
-    if (mkdir(cli->args[1], 0777) != 0 && errno != EEXIST)
-        return cli_errno(cli, errno, "cannot create %s", cli->args[1]);
-    if (strcmp(cli->args[0], "man") == 0)
-        return write_man(cli, cli->args[1]);
-    if (strcmp(cli->args[0], "completions") == 0)
-        return write_completions(cli, cli->args[1]);
-    return cli_error(cli, CLI_USAGE, NULL, "\"%s\" is not one of man, completions",
-                     cli->args[0]);
-}
-
-static const struct cli_example generate_examples[] = {
-    {"zarrc generate man man", "Write all man pages into the folder man."}, {NULL, NULL}};
-
-const struct cli_command cli_cmd_generate = {
-    .name = "generate",
-    .summary = "write man pages or completions into a folder",
-    .operands = "man|completions FOLDER",
-    .min_args = 2,
-    .max_args = 2,
-    .flags = CLI_CMD_HIDDEN | CLI_CMD_NO_CONTEXT,
-    .about = "For the build and for packagers.",
-    .examples = generate_examples,
-    .run = run_generate,
 };

@@ -1,4 +1,4 @@
-# bash completion of zarrc; written by zarrc generate
+# bash completion of zarrc; written by zarrc completion
 _zarrc()
 {
     local cur prev words='' command='' i
@@ -84,6 +84,7 @@ _zarrc()
         plot) words+=' -o --output -f --force -t --term -s --slice --field --nearest --decode --size -m --map -p --percentiles --min --max --hide-fill --origin --aspect --bare --title' ;;
         summary) words+=' --nearest --over --weights --missing --quantiles -b --bins --edges -F --format --field --trust --missing-chunks' ;;
         calibrate) words+=' -n --dry-run --size' ;;
+        help) words+=' --man' ;;
         esac
     else
         COMPREPLY=($(compgen -f -- "$cur"))

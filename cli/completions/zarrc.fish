@@ -1,4 +1,4 @@
-# fish completion of zarrc; written by zarrc generate
+# fish completion of zarrc; written by zarrc completion
 complete -c zarrc -n __fish_use_subcommand -f -a info -d 'show the properties of an array or group'
 complete -c zarrc -n __fish_use_subcommand -f -a ls -d 'list the members of a group, or the blocks of an array'
 complete -c zarrc -n __fish_use_subcommand -f -a tree -d 'draw the hierarchy below a group'
@@ -217,3 +217,4 @@ complete -c zarrc -n '__fish_seen_subcommand_from summary' -l trust -x -a 'verif
 complete -c zarrc -n '__fish_seen_subcommand_from summary' -l missing-chunks -x -a 'fill error' -d 'read a missing chunk as the fill value, or fail (default: fill)'
 complete -c zarrc -n '__fish_seen_subcommand_from calibrate' -s n -l dry-run -d 'measure and print, but keep nothing'
 complete -c zarrc -n '__fish_seen_subcommand_from calibrate' -l size -x -d 'bytes of elements in each measurement, in steps of 4 MiB (default: 1G, or a quarter of --mem, of the machine\'s memory or of a device\'s if that is less)'
+complete -c zarrc -n '__fish_seen_subcommand_from help' -l man -d 'print the man page, which programs such as man -l format'

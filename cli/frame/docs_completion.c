@@ -13,11 +13,6 @@ static void add_words(struct cli_string *out, const char *choices)
         cli_string_add(out, *c == '|' ? " " : c, 1);
 }
 
-static bool is_visible(const struct cli_command *c)
-{
-    return !(c->flags & CLI_CMD_HIDDEN);
-}
-
 /* ---- bash ---- */
 
 static void bash_names(const struct cli_option *o, struct cli_string *out)
@@ -47,7 +42,7 @@ static void bash_choices(const char *command, const struct cli_option *o,
 
 static void bash(struct cli_string *out)
 {
-    cli_string_printf(out, "# bash completion of zarrc; written by zarrc generate\n"
+    cli_string_printf(out, "# bash completion of zarrc; written by zarrc completion\n"
                            "_zarrc()\n{\n"
                            "    local cur prev words='' command='' i\n"
                            "    cur=${COMP_WORDS[COMP_CWORD]}\n"
@@ -61,8 +56,7 @@ static void bash(struct cli_string *out)
                            "    case $command,$prev in\n");
     bash_choices("*", cli_common_options, out);
     for (size_t i = 0; cli_commands[i]; i++)
-        if (is_visible(cli_commands[i]))
-            bash_choices(cli_commands[i]->name, cli_commands[i]->options, out);
+        bash_choices(cli_commands[i]->name, cli_commands[i]->options, out);
     cli_string_printf(out,
                       "    esac\n"
                       "    if [[ -n $words ]]; then\n"
@@ -70,13 +64,12 @@ static void bash(struct cli_string *out)
                       "        return\n    fi\n"
                       "    if [[ -z $command && $cur != -* ]]; then\n        words='");
     for (size_t i = 0; cli_commands[i]; i++)
-        if (is_visible(cli_commands[i]))
-            cli_string_printf(out, "%s%s", i ? " " : "", cli_commands[i]->name);
+        cli_string_printf(out, "%s%s", i ? " " : "", cli_commands[i]->name);
     cli_string_printf(out, "'\n    elif [[ $cur == -* ]]; then\n        words='");
     bash_names(cli_common_options, out);
     cli_string_printf(out, "'\n        case $command in\n");
     for (size_t i = 0; cli_commands[i]; i++)
-        if (is_visible(cli_commands[i]) && cli_commands[i]->options) {
+        if (cli_commands[i]->options) {
             cli_string_printf(out, "        %s) words+='", cli_commands[i]->name);
             bash_names(cli_commands[i]->options, out);
             cli_string_printf(out, "' ;;\n");
@@ -136,16 +129,15 @@ static void zsh_options(const struct cli_option *o, struct cli_string *out)
 
 static void zsh(struct cli_string *out)
 {
-    cli_string_printf(out, "#compdef zarrc\n# written by zarrc generate\n_zarrc() {\n"
+    cli_string_printf(out, "#compdef zarrc\n# written by zarrc completion\n_zarrc() {\n"
                            "    local -a common commands options\n    common=(\n");
     zsh_options(cli_common_options, out);
     cli_string_printf(out, "    )\n    commands=(\n");
-    for (size_t i = 0; cli_commands[i]; i++)
-        if (is_visible(cli_commands[i])) {
-            cli_string_printf(out, "        '%s:", cli_commands[i]->name);
-            zsh_text(out, cli_commands[i]->summary);
-            cli_string_printf(out, "'\n");
-        }
+    for (size_t i = 0; cli_commands[i]; i++) {
+        cli_string_printf(out, "        '%s:", cli_commands[i]->name);
+        zsh_text(out, cli_commands[i]->summary);
+        cli_string_printf(out, "'\n");
+    }
     cli_string_printf(
         out, "    )\n"
              "    if (( CURRENT == 2 )); then\n"
@@ -153,7 +145,7 @@ static void zsh(struct cli_string *out)
              "        _arguments $common\n        return\n    fi\n"
              "    local command=$words[2]\n    options=()\n    case $command in\n");
     for (size_t i = 0; cli_commands[i]; i++)
-        if (is_visible(cli_commands[i]) && cli_commands[i]->options) {
+        if (cli_commands[i]->options) {
             cli_string_printf(out, "    %s) options=(\n", cli_commands[i]->name);
             zsh_options(cli_commands[i]->options, out);
             cli_string_printf(out, "    ) ;;\n");
@@ -197,24 +189,21 @@ static void fish_options(const char *when, const struct cli_option *o,
 
 static void fish(struct cli_string *out)
 {
-    cli_string_printf(out, "# fish completion of zarrc; written by zarrc generate\n");
-    for (size_t i = 0; cli_commands[i]; i++)
-        if (is_visible(cli_commands[i])) {
-            cli_string_printf(out,
-                              "complete -c zarrc -n __fish_use_subcommand -f -a %s -d '",
-                              cli_commands[i]->name);
-            fish_text(out, cli_commands[i]->summary);
-            cli_string_printf(out, "'\n");
-        }
+    cli_string_printf(out, "# fish completion of zarrc; written by zarrc completion\n");
+    for (size_t i = 0; cli_commands[i]; i++) {
+        cli_string_printf(out, "complete -c zarrc -n __fish_use_subcommand -f -a %s -d '",
+                          cli_commands[i]->name);
+        fish_text(out, cli_commands[i]->summary);
+        cli_string_printf(out, "'\n");
+    }
     fish_options("", cli_common_options, out);
-    for (size_t i = 0; cli_commands[i]; i++)
-        if (is_visible(cli_commands[i])) {
-            char when[80];
+    for (size_t i = 0; cli_commands[i]; i++) {
+        char when[80];
 
-            snprintf(when, sizeof when, " -n '__fish_seen_subcommand_from %s'",
-                     cli_commands[i]->name);
-            fish_options(when, cli_commands[i]->options, out);
-        }
+        snprintf(when, sizeof when, " -n '__fish_seen_subcommand_from %s'",
+                 cli_commands[i]->name);
+        fish_options(when, cli_commands[i]->options, out);
+    }
 }
 
 bool cli_completion(const char *shell, struct cli_string *out)

@@ -1,8 +1,8 @@
 /*
  * frame/docs_man.c - man pages, made from the commands' tables with the macros of man(7),
  * without warnings of mandoc -T lint. There is one page for the program and one for each
- * command. Each has the exit codes, the output of --json, and examples. `zarrc generate
- * man DIR` writes them; a test compares the pages in man/ with its output.
+ * command. Each has the exit codes, the output of --json, and examples. `zarrc help
+ * --man COMMAND` prints them; a test compares the pages in man/ with its output.
  */
 #include "frame/frame_int.h"
 
@@ -53,8 +53,8 @@ static void add_paragraphs(struct cli_string *out, const char *text)
 
 static void add_head(struct cli_string *out, const char *name, const char *summary)
 {
-    cli_string_printf(
-        out, ".\\\" Written by zarrc generate man from the tables in cli/.\n.TH ");
+    cli_string_printf(out,
+                      ".\\\" Written by zarrc help --man from the tables in cli/.\n.TH ");
     for (const char *n = name; *n; n++)
         cli_string_printf(out, *n == '-' ? "\\-" : "%c", toupper((unsigned char)*n));
     cli_string_printf(out, " 1 \"%s\" \"zarrc %s\" \"zarrc manual\"\n.SH NAME\n",
@@ -217,8 +217,6 @@ void cli_man_program(struct cli_string *out)
     add_paragraphs(out, program_about);
     cli_string_printf(out, ".SH COMMANDS\n");
     for (size_t i = 0; cli_commands[i]; i++) {
-        if (cli_commands[i]->flags & CLI_CMD_HIDDEN)
-            continue;
         cli_string_printf(out, ".TP\n\\fB%s\\fR\n", cli_commands[i]->name);
         add_roff(out, cli_commands[i]->summary);
         cli_string_printf(out, ".\n");

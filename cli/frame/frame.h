@@ -75,8 +75,7 @@ struct cli_example {
 struct cli;
 
 enum {
-    CLI_CMD_HIDDEN = 1,    /* not in lists and completions, no man page */
-    CLI_CMD_NO_CONTEXT = 2 /* cli->ctx stays NULL */
+    CLI_CMD_NO_CONTEXT = 1 /* cli->ctx stays NULL */
 };
 
 struct cli_command {

@@ -128,9 +128,8 @@ void cli_help_program(struct cli_string *out)
                       "zarrc - Zarr arrays on the command line, formats 2 and 3\n\n"
                       "usage: zarrc COMMAND [OPTION]... [OPERAND]...\n\ncommands:\n");
     for (size_t i = 0; cli_commands[i]; i++)
-        if (!(cli_commands[i]->flags & CLI_CMD_HIDDEN))
-            cli_string_printf(out, "  %-12s %s\n", cli_commands[i]->name,
-                              cli_commands[i]->summary);
+        cli_string_printf(out, "  %-12s %s\n", cli_commands[i]->name,
+                          cli_commands[i]->summary);
     cli_string_printf(
         out,
         "\nlocations:\n"

@@ -18,7 +18,7 @@
 #define COMMANDS(X) \
     X(info) X(ls) X(tree) X(cat) X(attrs) X(create) X(import) X(export) X(explain) X(cp) \
     X(mv) X(rm) X(resize) X(append) X(reencode) X(migrate) X(verify) X(diff) X(clean) \
-    X(repack) X(consolidate) X(plot) X(summary) X(list) X(calibrate) X(version) X(help) X(completion) X(generate)
+    X(repack) X(consolidate) X(plot) X(summary) X(list) X(calibrate) X(version) X(help) X(completion)
 /* clang-format on */
 
 #define DECLARE(name) extern const struct cli_command cli_cmd_##name;
@@ -265,8 +265,7 @@ static int parse_command(struct cli *cli, const char *word)
     if (cli->command)
         return CLI_OK;
     for (size_t i = 0; cli_commands[i] && n < 127; i++)
-        if (!(cli_commands[i]->flags & CLI_CMD_HIDDEN))
-            names[n++] = cli_commands[i]->name;
+        names[n++] = cli_commands[i]->name;
     names[n] = NULL;
     near = find_synonym(word);
     return refuse_command(cli, word, names, near ? near : cli_nearest(word, names));

@@ -13,10 +13,15 @@ AGAIN = "stale: run `cmake --build build/dev --target docs_cli`"
 
 
 @pytest.fixture(scope="module")
-def pages(zarrc, tmp_path_factory):
+def pages(zarrc, commands, tmp_path_factory):
     folder = tmp_path_factory.mktemp("docs")
-    zarrc("generate", "man", folder / "man")
-    zarrc("generate", "completions", folder / "completions")
+    for place in ("man", "completions"):
+        (folder / place).mkdir()
+    for command in ["", *commands]:
+        page = folder / "man" / f"zarrc{command and '-'}{command}.1"
+        page.write_text(zarrc("help", "--man", *command.split()).text)
+    for shell, name in {"bash": "zarrc.bash", "zsh": "_zarrc", "fish": "zarrc.fish"}.items():
+        (folder / "completions" / name).write_text(zarrc("completion", shell).text)
     return folder
 
 
@@ -42,11 +47,6 @@ def test_status_is_fresh():
     if done.returncode == 77:
         pytest.skip(done.stdout.strip())
     assert done.returncode == 0, done.stdout
-
-
-def test_one_page_for_each_command(pages, commands):
-    names = {p.name for p in (pages / "man").iterdir()}
-    assert names == {"zarrc.1"} | {f"zarrc-{c}.1" for c in commands}
 
 
 @pytest.mark.skipif(not shutil.which("mandoc"), reason="mandoc is not installed")
