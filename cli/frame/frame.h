@@ -153,6 +153,8 @@ bool cli_flag(const struct cli *cli, const char *name);
 const char *cli_text(const struct cli *cli, const char *name);
 int cli_count(const struct cli *cli, const char *name);
 const char *cli_text_at(const struct cli *cli, const char *name, int i);
+/* The place of the value among the option's choices, from 1 on; 0: not given. */
+uint32_t cli_choice(const struct cli *cli, const char *name);
 /* These return CLI_USAGE if the value is not valid. If the option was not given, *out
  * keeps its value. */
 int cli_u64(struct cli *cli, const char *name, uint64_t *out);

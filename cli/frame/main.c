@@ -71,12 +71,10 @@ static void watch_signals(void)
 
 static uint32_t log_level(const struct cli *cli)
 {
-    static const char *const names[] = {"error", "warn", "info", "debug", "trace"};
-    const char *level = cli_text(cli, "log-level");
+    const uint32_t level = cli_choice(cli, "log-level"); /* as ZARR_LOG_* */
 
-    for (uint32_t i = 0; level && i < 5; i++)
-        if (strcmp(level, names[i]) == 0)
-            return i + 1;
+    if (level)
+        return level;
     if (cli->quiet)
         return ZARR_LOG_ERROR;
     if (cli->verbose)

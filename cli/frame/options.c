@@ -336,40 +336,26 @@ void cli_options_free(struct cli *cli)
 
 static bool decide_color(const struct cli *cli, int fd)
 {
-    const char *when = cli_text(cli, "color");
+    const uint32_t when = cli_choice(cli, "color"); /* auto, always, never */
     const char *no = getenv("NO_COLOR");
     const char *term = getenv("TERM");
 
-    if (when && strcmp(when, "auto") != 0)
-        return strcmp(when, "always") == 0;
+    if (when > 1)
+        return when == 2;
     return isatty(fd) && !(no && *no) && !(term && strcmp(term, "dumb") == 0);
 }
 
 static int decide_progress(const struct cli *cli)
 {
-    static const char *const names[] = {"none", "bar", "lines", "json"};
-    const char *mode = cli_text(cli, "progress");
+    static const int modes[] = {CLI_PROGRESS_BAR, CLI_PROGRESS_LINES, CLI_PROGRESS_JSON,
+                                CLI_PROGRESS_NONE};
+    const uint32_t mode = cli_choice(cli, "progress"); /* auto, bar, lines, ... */
 
-    for (int i = 0; mode && i < 4; i++)
-        if (strcmp(mode, names[i]) == 0)
-            return i;
-    if (cli->quiet)
-        return CLI_PROGRESS_NONE;
-    if (cli->json)
+    if (mode > 1)
+        return modes[mode - 2];
+    if (cli->quiet || cli->json)
         return CLI_PROGRESS_NONE;
     return isatty(STDERR_FILENO) ? CLI_PROGRESS_BAR : CLI_PROGRESS_LINES;
-}
-
-/* The place of the option's value among its choices, from 1 on; 0: not given. */
-static uint32_t choice_number(const struct cli *cli, const char *name)
-{
-    const char *at = cli_option_find(cli->command, name, strlen(name))->choices;
-    const char *value = cli_text(cli, name);
-
-    for (uint32_t i = 1; value; i++, at += strcspn(at, "|") + 1)
-        if (strncmp(at, value, strlen(value)) == 0)
-            return i;
-    return 0;
 }
 
 int cli_options_common(struct cli *cli)
@@ -384,8 +370,8 @@ int cli_options_common(struct cli *cli)
     cli->color_out = decide_color(cli, STDOUT_FILENO);
     cli->color_err = decide_color(cli, STDERR_FILENO);
     cli->progress = decide_progress(cli);
-    cli->locks = choice_number(cli, "locks");
-    cli->symlinks = choice_number(cli, "symlinks");
+    cli->locks = cli_choice(cli, "locks");
+    cli->symlinks = cli_choice(cli, "symlinks");
     rc = cli_u64(cli, "max-threads", &threads);
     if (!rc && threads > 1024)
         rc = cli_error(cli, CLI_USAGE, NULL, "option --max-threads: at most 1024");

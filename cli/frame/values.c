@@ -54,6 +54,16 @@ const char *cli_text(const struct cli *cli, const char *name)
     return cli_text_at(cli, name, cli_count(cli, name) - 1);
 }
 
+uint32_t cli_choice(const struct cli *cli, const char *name)
+{
+    const char *at = find_option(cli, name)->choices, *value = cli_text(cli, name);
+
+    for (uint32_t i = 1; value; i++, at += strcspn(at, "|") + 1)
+        if (strncmp(at, value, strlen(value)) == 0)
+            return i;
+    return 0;
+}
+
 /* ---- parsers ---- */
 
 bool cli_parse_u64(const char *text, uint64_t *out)
@@ -176,43 +186,41 @@ bool cli_parse_shape(const char *text, bool keep, uint64_t out[ZARR_MAX_RANK],
 
 /* ---- values of options ---- */
 
-static int wrong_value(struct cli *cli, const char *name, const char *what)
+static int check(struct cli *cli, const char *name, bool ok, const char *what)
 {
-    return cli_error(cli, CLI_USAGE, NULL, "option --%s: \"%s\" is not a %s", name,
-                     cli_text(cli, name), what);
+    return ok ? CLI_OK
+              : cli_error(cli, CLI_USAGE, NULL, "option --%s: \"%s\" is not a %s", name,
+                          cli_text(cli, name), what);
 }
 
 int cli_u64(struct cli *cli, const char *name, uint64_t *out)
 {
     const char *text = cli_text(cli, name);
 
-    return text && !cli_parse_u64(text, out)
-               ? wrong_value(cli, name, "whole number of at least 0")
-               : CLI_OK;
+    return check(cli, name, !text || cli_parse_u64(text, out),
+                 "whole number of at least 0");
 }
 
 int cli_i64(struct cli *cli, const char *name, int64_t *out)
 {
     const char *text = cli_text(cli, name);
 
-    return text && !cli_parse_i64(text, out) ? wrong_value(cli, name, "whole number")
-                                             : CLI_OK;
+    return check(cli, name, !text || cli_parse_i64(text, out), "whole number");
 }
 
 int cli_f64(struct cli *cli, const char *name, double *out)
 {
     const char *text = cli_text(cli, name);
 
-    return text && !cli_parse_f64(text, out) ? wrong_value(cli, name, "number") : CLI_OK;
+    return check(cli, name, !text || cli_parse_f64(text, out), "number");
 }
 
 int cli_size(struct cli *cli, const char *name, uint64_t *out)
 {
     const char *text = cli_text(cli, name);
 
-    return text && !cli_parse_size(text, out)
-               ? wrong_value(cli, name, "size: write 4096, 64M, 2GiB or 2GB")
-               : CLI_OK;
+    return check(cli, name, !text || cli_parse_size(text, out),
+                 "size: write 4096, 64M, 2GiB or 2GB");
 }
 
 int cli_shape(struct cli *cli, const char *name, uint64_t out[ZARR_MAX_RANK],
@@ -223,7 +231,6 @@ int cli_shape(struct cli *cli, const char *name, uint64_t out[ZARR_MAX_RANK],
     *ndim = 0;
     if (given)
         *given = text != NULL;
-    return text && !cli_parse_shape(text, false, out, ndim)
-               ? wrong_value(cli, name, "list of lengths: write 100,200")
-               : CLI_OK;
+    return check(cli, name, !text || cli_parse_shape(text, false, out, ndim),
+                 "list of lengths: write 100,200");
 }

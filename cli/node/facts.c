@@ -62,20 +62,12 @@ double cli_number(const zarr_dtype *type, const void *element)
 
 bool cli_missing_is_error(const struct cli *cli)
 {
-    const char *text = cli_text(cli, "missing-chunks");
-
-    return text && strcmp(text, "error") == 0;
+    return cli_choice(cli, "missing-chunks") == 2;
 }
 
 uint32_t cli_trust(const struct cli *cli)
 {
-    const char *text = cli_text(cli, "trust");
-
-    if (!text)
-        return 0;
-    return strcmp(text, "full") == 0   ? ZARR_TRUST_FULL
-           : strcmp(text, "none") == 0 ? ZARR_TRUST_NONE
-                                       : ZARR_TRUST_VERIFIED;
+    return cli_choice(cli, "trust"); /* as ZARR_TRUST_* */
 }
 
 int cli_memory_find(struct cli *cli, struct cli_memory *out)

@@ -64,31 +64,13 @@ static uint64_t align_down(uint64_t n, uint64_t unit)
     return unit > 1 && n > unit ? n - n % unit : n;
 }
 
-static void steps_contiguous(struct cli_boxes *b, const uint64_t *unit,
-                             uint64_t max_items)
-{
-    uint64_t inner = 1;
-    int32_t d = b->ndim - 1;
-
-    for (; d >= 0; d--) {
-        if (cli_mul(inner, b->shape[d]) > max_items)
-            break;
-        b->step[d] = b->shape[d];
-        inner *= b->shape[d];
-    }
-    if (d < 0)
-        return;
-    b->step[d] = align_down(max_items / inner, unit ? unit[d] : 1);
-    while (--d >= 0)
-        b->step[d] = 1;
-}
-
-static void align_steps(struct cli_boxes *b, const uint64_t *unit, uint64_t max_items)
+static void plan_steps(struct cli_boxes *b, const uint64_t *unit, uint64_t max_items,
+                       bool contiguous)
 {
     uint64_t n = 1;
 
     for (int32_t d = 0; d < b->ndim; d++)
-        b->step[d] = least(unit && unit[d] ? unit[d] : 1, b->shape[d]);
+        b->step[d] = least(!contiguous && unit && unit[d] ? unit[d] : 1, b->shape[d]);
     n = cli_product(b->ndim, b->step);
     for (int32_t d = 0; d < b->ndim && n > max_items; d++) { /* one unit does not fit */
         uint64_t rest = n / b->step[d] ? n / b->step[d] : 1;
@@ -104,8 +86,8 @@ static void align_steps(struct cli_boxes *b, const uint64_t *unit, uint64_t max_
 
         if (wanted >= b->shape[d])
             b->step[d] = b->shape[d];
-        else if (times > 1)
-            b->step[d] *= times;
+        else
+            b->step[d] = contiguous && unit ? align_down(wanted, unit[d]) : wanted;
         n = cli_product(b->ndim, b->step);
         if (b->step[d] < b->shape[d])
             break; /* a split dimension ends the box */
@@ -123,10 +105,7 @@ void cli_boxes_init(struct cli_boxes *boxes, int32_t ndim, const uint64_t *shape
     }
     if (max_items == 0)
         max_items = 1;
-    if (contiguous)
-        steps_contiguous(boxes, unit, max_items);
-    else
-        align_steps(boxes, unit, max_items);
+    plan_steps(boxes, unit, max_items, contiguous);
 }
 
 uint64_t cli_boxes_max_items(const struct cli_boxes *boxes)
