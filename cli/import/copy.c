@@ -170,17 +170,29 @@ static zarr_status write_box(struct import *im, const struct cli_boxes *file_box
 
 /* ---- shards that are larger than the buffer ---- */
 
-/* Whether one block of the new array exceeds the buffer. */
-static bool exceeds_buffer(const struct import *im)
+/* The bytes of one block of the new array; 0: there is no regular block. clipped: only
+ * those inside of the array's shape. */
+static uint64_t block_bytes(const struct import *im, bool clipped)
 {
     const uint64_t *unit =
         im->node.region ? NULL : zarr_array_block_shape(im->node.array);
-    uint64_t bytes = element_bytes(im);
+    uint64_t bytes = unit ? element_bytes(im) : 0;
 
     for (int32_t d = 0; unit && d < im->header.ndim; d++)
         bytes =
-            cli_mul(bytes, unit[d] < im->header.shape[d] ? unit[d] : im->header.shape[d]);
-    return unit && bytes > cli_buffer_bytes(im->cli);
+            cli_mul(bytes, clipped && unit[d] > im->header.shape[d] ? im->header.shape[d]
+                                                                    : unit[d]);
+    return bytes;
+}
+
+/* The exit code after writes that ended with st. */
+static int tell_written(struct import *im, zarr_status st, const zarr_error *err, int rc)
+{
+    if (im->reported)
+        return CLI_CORRUPT;
+    return st ? cli_fail_array(im->cli, im->node.array, st, err, "cannot write %s",
+                               im->node.shown)
+              : rc;
 }
 
 /* Copies one box, whose numbers are those of the array. */
@@ -231,12 +243,9 @@ static zarr_status copy_shard(struct import *im, const uint64_t *shard,
 /* Boxes of a pipe are not those of shards, which each box would write anew. */
 static int refuse_pipe(struct import *im)
 {
-    uint64_t bytes = element_bytes(im);
-    const uint64_t *unit = zarr_array_block_shape(im->node.array);
+    const uint64_t bytes = block_bytes(im, false);
     char need[16], have[16], hint[80];
 
-    for (int32_t d = 0; d < im->header.ndim; d++)
-        bytes = cli_mul(bytes, unit[d]);
     snprintf(hint, sizeof hint, "Try: --mem=%" PRIu64 "M, or import a file.",
              (cli_mul(bytes, 8) >> 20) + 1);
     return cli_error(im->cli, CLI_CORRUPT, hint,
@@ -266,14 +275,8 @@ static int copy_shards(struct import *im, bool *whole)
             shard[d] = 0;
     }
     cli_progress_end(&progress, !rc && !st);
-    if (im->reported)
-        return CLI_CORRUPT;
-    *whole = st == ZARR_ERR_UNSUPPORTED && im->copied == 0;
-    if (*whole)
-        return CLI_OK;
-    return st ? cli_fail_array(im->cli, im->node.array, st, &err, "cannot write %s",
-                               im->node.shown)
-              : rc;
+    *whole = st == ZARR_ERR_UNSUPPORTED && im->copied == 0 && !im->reported;
+    return *whole ? CLI_OK : tell_written(im, st, &err, rc);
 }
 
 /* ---- boxes ---- */
@@ -320,11 +323,7 @@ static int copy_boxes(struct import *im)
     }
     cli_progress_end(&progress, !rc && !st);
     free(data);
-    if (im->reported)
-        return CLI_CORRUPT;
-    return st ? cli_fail_array(im->cli, im->node.array, st, &err, "cannot write %s",
-                               im->node.shown)
-              : rc;
+    return tell_written(im, st, &err, rc);
 }
 
 static int write_text(struct import *im)
@@ -336,9 +335,7 @@ static int write_text(struct import *im)
 
     cli_elements_tensor(&im->elements, im->header.ndim, im->header.shape, shape, &tensor);
     st = cli_write(im->node.array, im->selection, &tensor, write_options(im), &err);
-    return st ? cli_fail_array(im->cli, im->node.array, st, &err, "cannot write %s",
-                               im->node.shown)
-              : CLI_OK;
+    return tell_written(im, st, &err, CLI_OK);
 }
 
 /* A pipe must end after the last element. */
@@ -362,7 +359,7 @@ int cli_import_copy(struct import *im)
 
     if (im->text)
         return write_text(im);
-    whole = !exceeds_buffer(im);
+    whole = block_bytes(im, true) <= cli_buffer_bytes(im->cli);
     rc = whole ? CLI_OK : copy_shards(im, &whole);
     if (whole)
         rc = copy_boxes(im);

@@ -1,7 +1,7 @@
 /*
  * import/import.h - the state of zarrc import, shared by import/file.c (the type and
- * shape of the file), import/copy.c (copying the elements), import/target.c (the location
- * of a new array) and cmd_import.c (options, region, creation of the array).
+ * shape of the file), import/copy.c (copying the elements) and cmd_import.c (options,
+ * region, location and creation of the array).
  */
 #ifndef CLI_IMPORT_H
 #define CLI_IMPORT_H
@@ -55,17 +55,5 @@ int32_t cli_import_region(const struct import *im, uint64_t shape[ZARR_MAX_RANK]
 
 /* Copies the elements into the open array. */
 int cli_import_copy(struct import *im);
-
-/* ---- import/target.c ---- */
-
-/* Fills target_store, target_path, target_root and staged. replaces: there is an array at
- * the node's location. */
-int cli_import_target(struct import *im, bool replaces);
-/* Flushes the complete array and moves it to the node's location. */
-int cli_import_commit(struct import *im);
-/* Deletes the incomplete new array and nothing else. Warns if it cannot. */
-void cli_import_undo(struct import *im);
-/* Frees the target_ members. */
-void cli_import_free(struct import *im);
 
 #endif
