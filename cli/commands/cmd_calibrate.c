@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 enum {
     NAME_MOST = 128, /* bytes of a name */
@@ -340,14 +339,6 @@ static zarr_status subject_open(const struct calibration *c, struct subject *s,
     return st;
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 /* One way to do a row: a preference, and the implementation that must do all chunks. */
 struct way {
     bool encode;
@@ -389,12 +380,12 @@ static zarr_status look(const struct subject *s, const char *codec, struct way *
 static uint64_t request(const struct subject *s, struct way *w, const zarr_io_options *o,
                         zarr_status *st, zarr_error *err)
 {
-    const uint64_t begin = now_ns();
+    const uint64_t begin = cli_now_ns();
     uint64_t took;
 
     *st = w->encode ? zarr_array_write(s->array, NULL, &s->tensor, o, err)
                     : zarr_array_read(s->array, NULL, &s->tensor, o, err);
-    took = now_ns() - begin;
+    took = cli_now_ns() - begin;
     if (!*st && o->stats->chunks_fallback + o->stats->chunks_distrusted > 0)
         w->instead = cli_strdup("another implementation");
     return *st || w->instead || cli_is_cancelled() ? 0 : took > 0 ? took : 1;

@@ -8,11 +8,22 @@
  */
 #include "node/work.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* The options of cp and mv on what is at the destination. */
+#define COPY_OPTIONS(complete)                                                           \
+    {"force", 'f', 0, NULL, NULL, "delete the node at DESTINATION first"},               \
+        CLI_RESUME_OPTION(complete),                                                     \
+    {                                                                                    \
+        "skip-equal", 0, 0, NULL, NULL,                                                  \
+            "as --resume: skip objects that DESTINATION already has with equal bytes; "  \
+            "with --force, replace different objects and delete extra ones"              \
+    }
 
 struct copying {
     struct cli *cli;
@@ -32,6 +43,90 @@ static void tell_progress(void *user, uint64_t objects, uint64_t bytes)
     cli_progress_update(&c->progress, bytes, objects);
 }
 
+/* ---- the destination ---- */
+
+/* Whether cp and mv keep what is equal at the destination: --resume or --skip-equal. */
+static bool skips_equal(const struct cli *cli)
+{
+    return cli_flag(cli, "resume") || cli_flag(cli, "skip-equal");
+}
+
+/* Whether a missing destination may be made. An interrupted copy may be continued or
+ * replaced. */
+static int require_copyable(struct cli *cli, const struct cli_node *src,
+                            const struct cli_node *dst)
+{
+    const bool force = cli_flag(cli, "force"), skip = skips_equal(cli);
+    struct cli_job job;
+    char *name;
+    bool same;
+    int rc = CLI_OK;
+
+    if (!cli_node_is_missing(dst))
+        return CLI_OK;
+    if (!cli_job_read(dst->store, dst->path, &job))
+        return force || !skip ? cli_require_empty(cli, dst) : CLI_OK;
+    name = cli_job_name(src);
+    same = strcmp(job.command, cli->command->name) == 0 && job.source &&
+           strcmp(job.source, name) == 0;
+    if (!force && skip && !same)
+        rc = cli_error(cli, CLI_EXISTS,
+                       "--skip-equal --force replaces it: what differs is replaced, and "
+                       "what SOURCE does not have is deleted.",
+                       "the interrupted %s at %s is of another source or command%s%s%s",
+                       job.command, dst->shown, job.source ? " (" : "",
+                       job.source ? job.source : "", job.source ? ")" : "");
+    else if (!force && !skip)
+        rc = cli_job_error(cli, CLI_EXISTS, &job, dst->shown);
+    free(name);
+    cli_job_free(&job);
+    return rc;
+}
+
+/* ---- the transfer ---- */
+
+/* "; skipped 3 objects that were there", or "" for none. Owned. */
+static char *skipped_text(uint64_t n_objects)
+{
+    return n_objects
+               ? cli_format("; skipped %" PRIu64 " object%s that %s there", n_objects,
+                            n_objects == 1 ? "" : "s", n_objects == 1 ? "was" : "were")
+               : cli_strdup("");
+}
+
+/* The last step of a move deletes the node before what is below it, and another program
+ * may have moved the source away. */
+static bool still_has_node(const struct cli_node *node)
+{
+    int32_t format;
+
+    cli_kind_at(node->store, node->path, &format);
+    return format > 0;
+}
+
+/* Prints why a copy or move failed, with what helps. */
+static int tell_copy_failure(struct cli *cli, zarr_status st, const zarr_error *err,
+                             const char *verb, const struct cli_node *src,
+                             const struct cli_node *dst)
+{
+    if (st == ZARR_ERR_EXISTS && skips_equal(cli) && !cli_flag(cli, "force"))
+        return cli_error(cli, CLI_EXISTS,
+                         "With --force, --skip-equal replaces what differs and deletes "
+                         "what SOURCE does not have.",
+                         "cannot %s %s to %s: %s", verb, src->shown, dst->shown,
+                         err->message);
+    if (st == ZARR_ERR_CONFLICT && err->os_code != EBUSY)
+        return cli_error(cli, CLI_EXISTS,
+                         still_has_node(src)
+                             ? "The same command with --skip-equal --force copies what "
+                               "differs."
+                             : "SOURCE has no node any more. Compare what it still has "
+                               "with DESTINATION before you delete either.",
+                         "cannot %s %s to %s: %s", verb, src->shown, dst->shown,
+                         err->message);
+    return cli_fail(cli, st, err, "cannot %s %s to %s", verb, src->shown, dst->shown);
+}
+
 /* Copies with zarr_node_copy(), or moves with zarr_node_move(). */
 static zarr_status transfer(struct copying *c, bool moves, zarr_error *err)
 {
@@ -39,7 +134,7 @@ static zarr_status transfer(struct copying *c, bool moves, zarr_error *err)
     const zarr_copy_options opts = {
         .struct_size = sizeof opts,
         .flags = (cli_flag(cli, "force") ? ZARR_COPY_OVERWRITE : 0u) |
-                 (cli_skips_equal(cli) ? ZARR_COPY_SKIP_EQUAL : 0u) |
+                 (skips_equal(cli) ? ZARR_COPY_SKIP_EQUAL : 0u) |
                  (cli_flag(cli, "no-consolidate") ? 0u : ZARR_COPY_CONSOLIDATED),
         .max_threads = cli->max_threads,
         .progress = tell_progress,
@@ -150,7 +245,7 @@ static void tell_copied(const struct copying *c, uint64_t objects, uint64_t byte
                         double s)
 {
     const bool verified = cli_flag(c->cli, "verify");
-    char size[16], speed[16], *skipped = cli_skipped_text(c->objects_skipped);
+    char size[16], speed[16], *skipped = skipped_text(c->objects_skipped);
 
     if (c->cli->json) {
         begin_json(c, objects, bytes);
@@ -170,7 +265,7 @@ static int copy(struct copying *c)
     const zarr_status st = transfer(c, false, &err);
 
     if (st)
-        return cli_tell_copy_failure(c->cli, st, &err, "copy", &c->src, &c->dst);
+        return tell_copy_failure(c->cli, st, &err, "copy", &c->src, &c->dst);
     return cli_node_flush(c->cli, &c->dst);
 }
 
@@ -188,11 +283,11 @@ static int run_cp(struct cli *cli)
     if (!rc)
         rc = cli_share_archive(cli, &c.src, &c.dst);
     if (!rc)
-        rc = cli_require_copyable(cli, &c.src, &c.dst);
+        rc = require_copyable(cli, &c.src, &c.dst);
     if (!rc)
         rc = count_source(&c);
     if (!rc) {
-        c.dst.began = cli_copy_may_begin(cli, &c.dst, cli_skips_equal(cli));
+        c.dst.began = cli_copy_may_begin(cli, &c.dst, skips_equal(cli));
         rc = copy(&c);
     }
     took = cli_seconds() - began;
@@ -208,7 +303,7 @@ static int run_cp(struct cli *cli)
 }
 
 static const struct cli_option cp_options[] = {
-    CLI_COPY_OPTIONS(CLI_RESUME_DOES_NOTHING),
+    COPY_OPTIONS(CLI_RESUME_DOES_NOTHING),
     {"verify", 0, 0, NULL, NULL, "read both afterwards and compare all bytes"},
     CLI_CONSOLIDATED_OPTION,
     {NULL, 0, 0, NULL, NULL, NULL}};
@@ -307,7 +402,7 @@ static int tell_move_failure(struct cli *cli, zarr_status st, const zarr_error *
             "Both are complete. When it can be deleted, the same command with "
             "--resume does it.",
             "%s was copied to %s, but cannot be deleted", src->shown, dst->shown);
-    return cli_tell_copy_failure(cli, st, err, "move", src, dst);
+    return tell_copy_failure(cli, st, err, "move", src, dst);
 }
 
 /* ---- mv ---- */
@@ -336,7 +431,7 @@ static int move(struct copying *c)
 
 static void tell_moved(const struct copying *c)
 {
-    char *skipped = cli_skipped_text(c->objects_skipped);
+    char *skipped = skipped_text(c->objects_skipped);
 
     if (c->cli->json)
         begin_json(c, c->objects - c->objects_skipped, c->bytes - c->bytes_skipped);
@@ -392,10 +487,38 @@ static bool can_finish(const struct cli *cli, const struct cli_node *src,
     name = cli_job_name(dst);
     is = strcmp(job.command, "mv") == 0 && cli_job_deletes(&job) && job.destination &&
          strcmp(job.destination, name) == 0 && dst->kind != ZARR_NODE_NONE &&
-         (cli_skips_equal(cli) || cli_flag(cli, "force"));
+         (skips_equal(cli) || cli_flag(cli, "force"));
     free(name);
     cli_job_free(&job);
     return is;
+}
+
+/* Whether consolidated metadata of a group above the node does not list it. */
+static bool is_unlisted(const struct cli_node *node)
+{
+    zarr_group_open_options opts = {.struct_size = sizeof opts};
+    char *path = cli_strdup(node->path);
+    bool unlisted = false;
+
+    opts.consolidated = ZARR_CONSOLIDATED_MUST;
+    while (*path && !unlisted) {
+        zarr_group *group = NULL;
+        zarr_array *array = NULL;
+        zarr_group *member = NULL;
+        char *slash = strrchr(path, '/');
+        const char *below;
+
+        *(slash ? slash : path) = '\0';
+        below = cli_path_below(node->path, path);
+        if (zarr_group_open(&group, node->store, path, &opts, NULL) == ZARR_OK)
+            unlisted = zarr_group_open_node(&array, &member, group, below, NULL, NULL,
+                                            NULL) == ZARR_ERR_NOT_FOUND;
+        zarr_array_free(array);
+        zarr_group_free(member);
+        zarr_group_free(group);
+    }
+    free(path);
+    return unlisted;
 }
 
 /* A move that was killed after its last step has no source any more, or an empty folder,
@@ -404,8 +527,8 @@ static int complete(struct copying *c)
 {
     struct cli *cli = c->cli;
     struct cli_node *src = &c->src, *dst = &c->dst;
-    const bool there = dst->kind != ZARR_NODE_NONE, skips = cli_skips_equal(cli);
-    const bool unlisted = there && cli_is_unlisted(dst);
+    const bool there = dst->kind != ZARR_NODE_NONE, skips = skips_equal(cli);
+    const bool unlisted = there && is_unlisted(dst);
     const bool empty = there && cli_is_empty_folder(src);
     int rc = CLI_OK;
 
@@ -452,9 +575,9 @@ static int run_mv(struct cli *cli)
     if (!rc)
         rc = refuse_link(cli, &c.src);
     if (!rc)
-        rc = cli_require_copyable(cli, &c.src, &c.dst);
+        rc = require_copyable(cli, &c.src, &c.dst);
     if (!rc) {
-        c.src.began = c.dst.began = cli_copy_may_begin(cli, &c.dst, cli_skips_equal(cli));
+        c.src.began = c.dst.began = cli_copy_may_begin(cli, &c.dst, skips_equal(cli));
         rc = move(&c);
         if (!rc)
             tell_moved(&c);
@@ -466,7 +589,7 @@ out:
 }
 
 static const struct cli_option mv_options[] = {
-    CLI_COPY_OPTIONS("fail if it is complete, because SOURCE is gone then"),
+    COPY_OPTIONS("fail if it is complete, because SOURCE is gone then"),
     CLI_CONSOLIDATED_OPTION,
     {NULL, 0, 0, NULL, NULL, NULL}};
 

@@ -125,11 +125,15 @@ static void report(struct cli *cli, const struct cli_node *node,
 /* Whether there is nothing at the location. A node of a local store is a folder. */
 static bool is_missing(struct cli *cli, const char *text)
 {
-    char *path = cli_local_path(cli, text);
+    zarr_location *p = NULL;
+    const bool is_local =
+        zarr_location_parse(&p, cli->ctx, text, NULL) == ZARR_OK && p->is_local;
+    char *path = is_local ? cli_path_join(p->url, p->path) : NULL;
     const bool missing =
         path && access(path, F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR);
 
     free(path);
+    zarr_location_free(p);
     return missing;
 }
 

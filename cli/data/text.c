@@ -50,12 +50,11 @@ static int add_printed(struct cli *cli, const zarr_dtype *type, const void *elem
 /* JSON may have U+007F to U+009F as they are, which terminals obey. */
 static bool has_controls(const char *text, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        const unsigned char next = i + 1 < n ? (unsigned char)text[i + 1] : 0;
+    unsigned code;
 
-        if (text[i] == 0x7f || (text[i] == '\xc2' && next >= 0x80 && next < 0xa0))
+    for (size_t i = 0; i < n; i++)
+        if (cli_control(text + i, n - i, false, &code) > 0)
             return true;
-    }
     return false;
 }
 
@@ -104,19 +103,24 @@ static void add_raw(const unsigned char *data, size_t n, bool hex, struct cli_st
 
 /* Text with its control characters escaped, for terminals and CSV. keep: those that are
  * not. */
-static void add_line(const void *text, size_t n, const char *keep, struct cli_string *out)
+static void add_line(const void *text, size_t bytes, const char *keep,
+                     struct cli_string *out)
 {
-    const unsigned char *data = text;
+    const char *at = text, *end = at + bytes;
 
     cli_string_add(out, "", 0);
-    for (size_t i = 0; i < n; i++)
-        if (data[i] == 0xc2 && i + 1 < n && data[i + 1] >= 0x80 && data[i + 1] < 0xa0)
-            cli_string_printf(out, "\\x%02x", data[++i]); /* U+0080 to U+009F */
-        else if ((data[i] < 0x20 && (data[i] == 0 || !strchr(keep, data[i]))) ||
-                 data[i] == 0x7f)
-            cli_string_printf(out, "\\x%02x", data[i]);
+    while (at < end) {
+        unsigned code;
+        const size_t n = *at && strchr(keep, *at)
+                             ? 0
+                             : cli_control(at, (size_t)(end - at), false, &code);
+
+        if (n > 0)
+            cli_string_printf(out, "\\x%02x", code);
         else
-            cli_string_add(out, data + i, 1);
+            cli_string_add(out, at, 1);
+        at += n ? n : 1;
+    }
 }
 
 /* A JSON string without its quotes, as lines; any other value unchanged. */

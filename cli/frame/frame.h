@@ -180,9 +180,6 @@ bool cli_parse_shape(const char *text, bool keep, uint64_t out[ZARR_MAX_RANK],
 
 /* ---- errors and other messages: to stderr ---- */
 
-/* The exit code of a status. err may be NULL. */
-int cli_exit_code(zarr_status status, const zarr_error *err);
-
 /* Prints what failed (the format: "cannot read x.zarr:/a"), why (the library's message
  * and the name of the status) and a hint what to do next. hint NULL: one is found if it
  * is known. array: --json has the block that failed, too; NULL: there is none. Returns
@@ -238,7 +235,7 @@ struct cli_progress {
     uint64_t total_bytes, total_items; /* 0: not known */
     uint64_t done_bytes, done_items;
     uint64_t skipped_bytes; /* done by an interrupted command before: not in the rate */
-    int64_t began_ns, shown_ns;
+    uint64_t began_ns, shown_ns;
     int width_shown;
 };
 /* what: the word that the line begins with, "copy"; borrowed. */
@@ -345,10 +342,13 @@ struct cli_keys {
 /* A zarr_store_list_fn; user is a struct cli_keys. */
 int cli_keys_add(void *user, const zarr_store_item *item);
 void cli_keys_free(struct cli_keys *k);
+/* Nanoseconds of a monotonic clock. */
+uint64_t cli_now_ns(void);
 /* Overwrites bytes with zeros. No compiler removes it. */
 void cli_wipe(void *p, size_t n);
 /* As snprintf, into new memory that the caller owns. */
 char *cli_format(const char *format, ...) ZARR_PRINTF(1, 2);
+char *cli_vformat(const char *format, va_list args) ZARR_PRINTF(1, 0);
 /* "a/b"; a or b may be empty. Owned. */
 char *cli_path_join(const char *a, const char *b);
 

@@ -39,6 +39,11 @@ const char *cli_nearest_name(const struct cli *cli, const char *message);
 
 /* ---- out.c ---- */
 
+/* Appends text for stdout or stderr (fd) with its control characters escaped: names from
+ * a store must not send any to the terminal. line_ends: also those. */
+void cli_add_escaped(struct cli_string *out, const char *text, size_t bytes, int fd,
+                     bool line_ends);
+
 /* Flushes and closes stdout. Returns CLI_IO if anything could not be written. */
 int cli_out_finish(struct cli *cli);
 

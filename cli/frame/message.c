@@ -31,7 +31,7 @@ static bool passes(int os_code)
     return found;
 }
 
-int cli_exit_code(zarr_status status, const zarr_error *err)
+static int find_exit_code(zarr_status status, const zarr_error *err)
 {
     switch (status) {
     case ZARR_OK:
@@ -181,25 +181,9 @@ static const char *hint_for(struct cli *cli, zarr_status status, const zarr_erro
     }
 }
 
-/* Adds text with its control characters escaped: names from a store must not send any to
- * the terminal. */
 static void add_clean(struct cli_string *s, const char *text)
 {
-    const bool terminal = isatty(STDERR_FILENO);
-    size_t left = strlen(text);
-
-    while (left > 0) {
-        unsigned code = 0;
-        const size_t n = cli_control(text, left, terminal, &code);
-        const size_t step = n ? n : 1;
-
-        if (n > 0)
-            cli_string_printf(s, code < 0x100 ? "\\x%02x" : "\\u%04x", code);
-        else
-            cli_string_add(s, text, 1);
-        text += step;
-        left -= step;
-    }
+    cli_add_escaped(s, text, strlen(text), STDERR_FILENO, true);
 }
 
 static void write_stderr(struct cli_string *s)
@@ -329,17 +313,7 @@ static char *hide_secrets(const struct cli *cli, char *text)
 ZARR_PRINTF(2, 0)
 static char *vformat(const struct cli *cli, const char *format, va_list args)
 {
-    char *text = NULL;
-    va_list again;
-    int n;
-
-    va_copy(again, args);
-    n = vsnprintf(NULL, 0, format, args);
-    text = cli_alloc(n > 0 ? (size_t)n + 1 : 1);
-    if (n > 0)
-        vsnprintf(text, (size_t)n + 1, format, again);
-    va_end(again);
-    return hide_secrets(cli, text);
+    return hide_secrets(cli, cli_vformat(format, args));
 }
 
 int cli_fail_with(struct cli *cli, zarr_status st, const zarr_error *err,
@@ -349,7 +323,7 @@ int cli_fail_with(struct cli *cli, zarr_status st, const zarr_error *err,
                        .error = err,
                        .array = array,
                        .code = zarr_status_text(st),
-                       .exit_code = cli_exit_code(st, err)};
+                       .exit_code = find_exit_code(st, err)};
     va_list args;
     char *what;
 

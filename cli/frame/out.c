@@ -56,19 +56,20 @@ size_t cli_control(const char *text, size_t bytes, bool terminal, unsigned *code
                : 0;
 }
 
-static void add_clean_bytes(struct cli_string *out, const char *text, size_t bytes,
-                            bool line_ends)
+void cli_add_escaped(struct cli_string *out, const char *text, size_t bytes, int fd,
+                     bool line_ends)
 {
-    const bool terminal = isatty(STDOUT_FILENO);
+    const bool terminal = isatty(fd);
 
     for (size_t i = 0; i < bytes;) {
         unsigned code = 0;
-        const size_t n = text[i] == '\n' && line_ends
+        const size_t n = text[i] == '\n' && !line_ends
                              ? 0
                              : cli_control(text + i, bytes - i, terminal, &code);
 
         if (n > 0)
-            cli_string_printf(out, "\\u%04x", code);
+            cli_string_printf(
+                out, fd == STDERR_FILENO && code < 0x100 ? "\\x%02x" : "\\u%04x", code);
         else
             cli_string_add(out, text + i, 1);
         i += n ? n : 1;
@@ -77,7 +78,7 @@ static void add_clean_bytes(struct cli_string *out, const char *text, size_t byt
 
 void cli_add_clean(struct cli_string *out, const char *text, size_t bytes)
 {
-    add_clean_bytes(out, text, bytes, true);
+    cli_add_escaped(out, text, bytes, STDOUT_FILENO, false);
 }
 
 int cli_print(struct cli *cli, bool is_line, const char *format, ...)
@@ -92,7 +93,7 @@ int cli_print(struct cli *cli, bool is_line, const char *format, ...)
     cli_string_vprintf(&text, format, args);
     va_end(args);
     if (text.n_bytes > 0)
-        add_clean_bytes(&clean, text.text, text.n_bytes - ends, !is_line);
+        cli_add_escaped(&clean, text.text, text.n_bytes - ends, STDOUT_FILENO, is_line);
     if (ends)
         cli_string_add(&clean, "\n", 1);
     rc = cli_out(cli, clean.text, clean.n_bytes);

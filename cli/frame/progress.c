@@ -12,18 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
-static const int64_t second = 1000000000;
-
-static int64_t now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * second + t.tv_nsec;
-}
+static const uint64_t second = 1000000000;
 
 void cli_progress_begin(struct cli_progress *p, struct cli *cli, const char *what,
                         uint64_t total_bytes, uint64_t total_items)
@@ -31,7 +22,7 @@ void cli_progress_begin(struct cli_progress *p, struct cli *cli, const char *wha
     *p = (struct cli_progress){.cli = cli, .what = what};
     p->total_bytes = total_bytes;
     p->total_items = total_items;
-    p->began_ns = now_ns();
+    p->began_ns = cli_now_ns();
     p->shown_ns = p->began_ns;
 }
 
@@ -45,7 +36,7 @@ static double share(const struct cli_progress *p)
     return -1;
 }
 
-static double seconds_since(const struct cli_progress *p, int64_t now)
+static double seconds_since(const struct cli_progress *p, uint64_t now)
 {
     return (double)(now - p->began_ns) / 1e9;
 }
@@ -183,7 +174,7 @@ static void show_json(const struct cli_progress *p, double elapsed)
     free(s.text);
 }
 
-static void show(struct cli_progress *p, int64_t now)
+static void show(struct cli_progress *p, uint64_t now)
 {
     double elapsed = seconds_since(p, now);
 
@@ -198,8 +189,8 @@ static void show(struct cli_progress *p, int64_t now)
 
 void cli_progress_update(struct cli_progress *p, uint64_t done_bytes, uint64_t done_items)
 {
-    static const int64_t tenths[] = {0, 1, 100, 10}; /* none, bar, lines, json */
-    int64_t now;
+    static const uint64_t tenths[] = {0, 1, 100, 10}; /* none, bar, lines, json */
+    uint64_t now;
 
     if (!p->cli)
         return;
@@ -207,7 +198,7 @@ void cli_progress_update(struct cli_progress *p, uint64_t done_bytes, uint64_t d
     p->done_items = done_items;
     if (p->cli->progress == CLI_PROGRESS_NONE)
         return;
-    now = now_ns();
+    now = cli_now_ns();
     if (now - p->shown_ns < tenths[p->cli->progress] * (second / 10))
         return;
     if (p->cli->progress == CLI_PROGRESS_BAR && !p->width_shown &&
@@ -223,9 +214,9 @@ void cli_progress_end(struct cli_progress *p, bool ok)
     if (ok && p->total_bytes && p->done_bytes < p->total_bytes)
         p->done_bytes = p->total_bytes;
     if (p->cli->progress == CLI_PROGRESS_JSON)
-        show(p, now_ns());
+        show(p, cli_now_ns());
     if (p->width_shown) {
-        show_bar(p, seconds_since(p, now_ns()));
+        show_bar(p, seconds_since(p, cli_now_ns()));
         fputc('\n', stderr);
     }
     p->cli = NULL;

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static void no_memory(size_t bytes)
 {
@@ -42,6 +43,14 @@ char *cli_strdup(const char *text)
 
     memcpy(copy, text, n);
     return copy;
+}
+
+uint64_t cli_now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 void cli_wipe(void *p, size_t n)
@@ -121,17 +130,25 @@ void cli_string_printf(struct cli_string *s, const char *format, ...)
     va_end(args);
 }
 
-char *cli_format(const char *format, ...)
+ZARR_PRINTF(1, 0)
+char *cli_vformat(const char *format, va_list args)
 {
     struct cli_string s = {0};
+
+    cli_string_add(&s, "", 0);
+    cli_string_vprintf(&s, format, args);
+    return s.text;
+}
+
+char *cli_format(const char *format, ...)
+{
     va_list args;
+    char *text;
 
     va_start(args, format);
-    cli_string_vprintf(&s, format, args);
+    text = cli_vformat(format, args);
     va_end(args);
-    if (!s.text)
-        cli_string_add(&s, "", 0);
-    return s.text;
+    return text;
 }
 
 char *cli_path_join(const char *a, const char *b)

@@ -150,26 +150,27 @@ char *cli_job_name(const struct cli_node *node)
     return name ? name : cli_format("%s:/%s", zarr_store_url(node->store), node->path);
 }
 
-/* Whether a message would show this byte of UTF-8 in another way: it is a control
- * character, or begins one of U+0080 to U+009F. */
-static bool is_control(const char *at)
+/* The length of the character at the beginning if a message would show it in another way.
+ */
+static size_t control_length(const char *at)
 {
-    const unsigned char c = (unsigned char)at[0], next = (unsigned char)at[1];
+    unsigned code;
 
-    return c < 0x20 || c == 0x7f || (c == 0xc2 && next >= 0x80 && next < 0xa0);
+    return cli_control(at, strlen(at), false, &code);
 }
 
 /* $'...', which bash, ksh and zsh know. */
 static void add_escaped(struct cli_string *s, const char *text)
 {
     cli_string_add(s, "$'", 2);
-    for (; *text; text++)
-        if (is_control(text) || *text == '\'' || *text == '\\') {
-            cli_string_printf(s, "\\x%02x", (unsigned char)*text);
-            if ((unsigned char)*text == 0xc2)
-                cli_string_printf(s, "\\x%02x", (unsigned char)*++text);
-        } else
-            cli_string_add(s, text, 1);
+    while (*text) {
+        size_t n = *text == '\'' || *text == '\\' ? 1 : control_length(text);
+
+        if (n == 0)
+            cli_string_add(s, text++, 1);
+        for (; n > 0; n--)
+            cli_string_printf(s, "\\x%02x", (unsigned char)*text++);
+    }
     cli_string_add(s, "'", 1);
 }
 
@@ -181,7 +182,7 @@ char *cli_shell_word(const char *text)
     bool escaped = false;
 
     for (const char *p = text; *p; p++)
-        escaped |= is_control(p);
+        escaped |= control_length(p) > 0;
     if (*text == '-') /* a location, and no option */
         cli_string_add(&s, "./", 2);
     if (escaped) {

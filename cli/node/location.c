@@ -18,17 +18,6 @@ static bool exists(const char *path)
     return stat(path, &st) == 0;
 }
 
-char *cli_local_path(struct cli *cli, const char *text)
-{
-    zarr_location *p = NULL;
-    char *path = NULL;
-
-    if (zarr_location_parse(&p, cli->ctx, text, NULL) == ZARR_OK && p->is_local)
-        path = cli_path_join(p->url, p->path);
-    zarr_location_free(p);
-    return path;
-}
-
 /* ---- the node ---- */
 
 /* Names of the children of a group, for "did you mean". */
@@ -163,13 +152,37 @@ static int open_store(struct cli *cli, const zarr_location *at, unsigned flags,
     return st ? cli_fail(cli, st, &err, "cannot open %s", node->shown) : CLI_OK;
 }
 
+/* The node whose file or folder of chunks this path in its store is, by its name in
+ * messages; NULL: it is not part of a node. The path has no node. Owned. */
+static char *node_above(const struct cli_node *node)
+{
+    char *file = cli_path_join(cli_local_root(node), node->path);
+    char *path = cli_strdup(node->path), *shown = NULL;
+    uint32_t kind = ZARR_NODE_NONE;
+    struct stat st;
+    const bool exists = stat(file, &st) == 0;
+    const bool is_file = exists && S_ISREG(st.st_mode);
+
+    while (exists && *path && kind == ZARR_NODE_NONE) {
+        char *slash = strrchr(path, '/');
+
+        *(slash ? slash : path) = '\0';
+        kind = cli_kind_at(node->store, path, NULL);
+    }
+    if (kind == ZARR_NODE_ARRAY || (kind == ZARR_NODE_GROUP && is_file))
+        shown = cli_shown_at(node, path);
+    free(path);
+    free(file);
+    return shown;
+}
+
 /* The error for an operand such as x.zarr/zarr.json; CLI_OK if it is no part of a node.
  */
 static int refuse_part(struct cli *cli, unsigned flags, const struct cli_node *node)
 {
     const unsigned missing = CLI_OPEN_NEW | CLI_OPEN_MISSING | CLI_OPEN_REST;
     char *above =
-        cli_node_is_missing(node) && !(flags & missing) ? cli_node_above(node) : NULL;
+        cli_node_is_missing(node) && !(flags & missing) ? node_above(node) : NULL;
     char *word = above ? cli_shell_word(above) : NULL;
     char *hint = above ? cli_format("zarrc info %s shows it.", word) : NULL;
     const int rc =
@@ -222,8 +235,6 @@ static zarr_status find_node(struct cli_node *node, unsigned flags, zarr_error *
 int cli_node_open(struct cli *cli, const char *text, unsigned flags,
                   struct cli_node *node)
 {
-    const zarr_array_open_options opts = {.struct_size = sizeof opts,
-                                          .cancel = cli_cancel};
     zarr_location *at = NULL;
     zarr_error err = {0};
     zarr_status st;
@@ -251,7 +262,7 @@ int cli_node_open(struct cli *cli, const char *text, unsigned flags,
         rc = check_kind(cli, flags, node);
     if (!rc && node->kind == ZARR_NODE_ARRAY && !node->array &&
         !(flags & CLI_OPEN_PROBE)) {
-        st = zarr_array_open(&node->array, node->store, node->path, &opts, &err);
+        st = open_at_once(node, CLI_OPEN_ARRAY, &err);
         if (st)
             rc = cli_fail(cli, st, &err, "cannot open array %s", node->shown);
     }
@@ -326,28 +337,6 @@ int cli_node_select(struct cli *cli, const struct cli_node *node, const zarr_arr
 
 /* ---- several nodes ---- */
 
-char *cli_node_above(const struct cli_node *node)
-{
-    char *file = cli_path_join(cli_local_root(node), node->path);
-    char *path = cli_strdup(node->path), *shown = NULL;
-    uint32_t kind = ZARR_NODE_NONE;
-    struct stat st;
-    const bool exists = stat(file, &st) == 0;
-    const bool is_file = exists && S_ISREG(st.st_mode);
-
-    while (exists && *path && kind == ZARR_NODE_NONE) {
-        char *slash = strrchr(path, '/');
-
-        *(slash ? slash : path) = '\0';
-        kind = cli_kind_at(node->store, path, NULL);
-    }
-    if (kind == ZARR_NODE_ARRAY || (kind == ZARR_NODE_GROUP && is_file))
-        shown = cli_shown_at(node, path);
-    free(path);
-    free(file);
-    return shown;
-}
-
 static bool has_node(const struct cli_node *at)
 {
     int32_t format;
@@ -368,7 +357,7 @@ static bool skip(struct cli *cli, const char *text)
         cli_store_open(cli, &node.store, at->url, ZARR_STORE_READ_ONLY, &err) ==
             ZARR_OK) {
         node.path = cli_strdup(at->path);
-        above = has_node(&node) ? NULL : cli_node_above(&node);
+        above = has_node(&node) ? NULL : node_above(&node);
     }
     if (above)
         cli_say(cli, "%s is part of %s, not a node: skipped", text, above);

@@ -45,9 +45,6 @@ struct cli_node {
                             the node, for cli_update_after() */
 };
 
-/* The path of the file or folder that `text` names, without the region; it need not
- * exist. NULL if the store is not a local folder. Owned. */
-char *cli_local_path(struct cli *cli, const char *text);
 /* Opens a store with the options of the command line; flags: ZARR_STORE_*. Prints
  * nothing.
  */
@@ -68,9 +65,6 @@ zarr_status cli_node_group(struct cli_node *node, zarr_error *err);
  * exit code of the first failure. */
 int cli_each_node(struct cli *cli, bool blank_lines,
                   int (*fn)(struct cli *cli, const char *operand));
-/* The node whose file or folder of chunks this path in its store is, by its name in
- * messages; NULL: it is not part of a node. The path has no node. Owned. */
-char *cli_node_above(const struct cli_node *node);
 /* Whether there is no node, not even a broken one. */
 bool cli_node_is_missing(const struct cli_node *node);
 /* The error that cli_node_open() prints for a missing node; flags: as for that call.

@@ -11,15 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 double cli_seconds(void)
 {
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+    return (double)cli_now_ns() / 1e9;
 }
 
 /* ---- nodes ---- */
@@ -323,81 +319,6 @@ int cli_check_resume(struct cli *cli)
     return CLI_OK;
 }
 
-bool cli_skips_equal(const struct cli *cli)
-{
-    return cli_flag(cli, "resume") || cli_flag(cli, "skip-equal");
-}
-
-int cli_require_copyable(struct cli *cli, const struct cli_node *src,
-                         const struct cli_node *dst)
-{
-    const bool force = cli_flag(cli, "force"), skip = cli_skips_equal(cli);
-    struct cli_job job;
-    char *name;
-    bool same;
-    int rc = CLI_OK;
-
-    if (!cli_node_is_missing(dst))
-        return CLI_OK;
-    if (!cli_job_read(dst->store, dst->path, &job))
-        return force || !skip ? cli_require_empty(cli, dst) : CLI_OK;
-    name = cli_job_name(src);
-    same = strcmp(job.command, cli->command->name) == 0 && job.source &&
-           strcmp(job.source, name) == 0;
-    if (!force && skip && !same)
-        rc = cli_error(cli, CLI_EXISTS,
-                       "--skip-equal --force replaces it: what differs is replaced, and "
-                       "what SOURCE does not have is deleted.",
-                       "the interrupted %s at %s is of another source or command%s%s%s",
-                       job.command, dst->shown, job.source ? " (" : "",
-                       job.source ? job.source : "", job.source ? ")" : "");
-    else if (!force && !skip)
-        rc = cli_job_error(cli, CLI_EXISTS, &job, dst->shown);
-    free(name);
-    cli_job_free(&job);
-    return rc;
-}
-
-char *cli_skipped_text(uint64_t n_objects)
-{
-    return n_objects
-               ? cli_format("; skipped %" PRIu64 " object%s that %s there", n_objects,
-                            n_objects == 1 ? "" : "s", n_objects == 1 ? "was" : "were")
-               : cli_strdup("");
-}
-
-/* The last step of a move deletes the node before what is below it, and another program
- * may have moved the source away. */
-static bool still_has_node(const struct cli_node *node)
-{
-    int32_t format;
-
-    cli_kind_at(node->store, node->path, &format);
-    return format > 0;
-}
-
-int cli_tell_copy_failure(struct cli *cli, zarr_status st, const zarr_error *err,
-                          const char *verb, const struct cli_node *src,
-                          const struct cli_node *dst)
-{
-    if (st == ZARR_ERR_EXISTS && cli_skips_equal(cli) && !cli_flag(cli, "force"))
-        return cli_error(cli, CLI_EXISTS,
-                         "With --force, --skip-equal replaces what differs and deletes "
-                         "what SOURCE does not have.",
-                         "cannot %s %s to %s: %s", verb, src->shown, dst->shown,
-                         err->message);
-    if (st == ZARR_ERR_CONFLICT && err->os_code != EBUSY)
-        return cli_error(cli, CLI_EXISTS,
-                         still_has_node(src)
-                             ? "The same command with --skip-equal --force copies what "
-                               "differs."
-                             : "SOURCE has no node any more. Compare what it still has "
-                               "with DESTINATION before you delete either.",
-                         "cannot %s %s to %s: %s", verb, src->shown, dst->shown,
-                         err->message);
-    return cli_fail(cli, st, err, "cannot %s %s to %s", verb, src->shown, dst->shown);
-}
-
 /* ---- locations ---- */
 
 const char *cli_local_root(const struct cli_node *node)
@@ -484,33 +405,6 @@ static void warn_consolidated(struct cli *cli, const struct cli_node *node, bool
         zarr_group_free(group);
     }
     free(path);
-}
-
-bool cli_is_unlisted(const struct cli_node *node)
-{
-    zarr_group_open_options opts = {.struct_size = sizeof opts};
-    char *path = cli_strdup(node->path);
-    bool unlisted = false;
-
-    opts.consolidated = ZARR_CONSOLIDATED_MUST;
-    while (*path && !unlisted) {
-        zarr_group *group = NULL;
-        zarr_array *array = NULL;
-        zarr_group *member = NULL;
-        char *slash = strrchr(path, '/');
-        const char *below;
-
-        *(slash ? slash : path) = '\0';
-        below = cli_path_below(node->path, path);
-        if (zarr_group_open(&group, node->store, path, &opts, NULL) == ZARR_OK)
-            unlisted = zarr_group_open_node(&array, &member, group, below, NULL, NULL,
-                                            NULL) == ZARR_ERR_NOT_FOUND;
-        zarr_array_free(array);
-        zarr_group_free(member);
-        zarr_group_free(group);
-    }
-    free(path);
-    return unlisted;
 }
 
 int cli_update_after(struct cli *cli, struct cli_node *node, bool below, int rc)

@@ -61,17 +61,6 @@ int cli_require_unused(struct cli *cli, const struct cli_node *node);
  * group, and with --force any folder. */
 int cli_require_no_files(struct cli *cli, const struct cli_node *node);
 
-/* The same check before a node is copied or moved, with the options --force and
- * --skip-equal. An interrupted copy may be continued or replaced. */
-int cli_require_copyable(struct cli *cli, const struct cli_node *src,
-                         const struct cli_node *dst);
-/* "; skipped 3 objects that were there", or "" for none. Owned. */
-char *cli_skipped_text(uint64_t n_objects);
-/* Prints why a copy or move failed, with what helps. */
-int cli_tell_copy_failure(struct cli *cli, zarr_status st, const zarr_error *err,
-                          const char *verb, const struct cli_node *src,
-                          const struct cli_node *dst);
-
 /* Returns CLI_EXISTS for a node with broken metadata, unless --force may replace it. A
  * node with nodes below it is never replaced. */
 int cli_refuse_broken(struct cli *cli, const struct cli_node *node, bool may_replace);
@@ -88,20 +77,8 @@ void cli_remove_empty_root(const struct cli_node *node);
             "written yet, and " complete                                                 \
     }
 #define CLI_RESUME_DOES_NOTHING "do nothing if it is complete"
-/* The options of cp and mv on what is at the destination. */
-#define CLI_COPY_OPTIONS(complete)                                                       \
-    {"force", 'f', 0, NULL, NULL, "delete the node at DESTINATION first"},               \
-        CLI_RESUME_OPTION(complete),                                                     \
-    {                                                                                    \
-        "skip-equal", 0, 0, NULL, NULL,                                                  \
-            "as --resume: skip objects that DESTINATION already has with equal bytes; "  \
-            "with --force, replace different objects and delete extra ones"              \
-    }
 /* --force deletes what --resume would continue. */
 int cli_check_resume(struct cli *cli);
-/* Whether cp and mv keep what is equal at the destination: --resume or --skip-equal. */
-bool cli_skips_equal(const struct cli *cli);
-
 /* The option of commands that call cli_update_after(). */
 #define CLI_CONSOLIDATED_OPTION                                                          \
     {                                                                                    \
@@ -115,8 +92,6 @@ bool cli_skips_equal(const struct cli *cli);
  * decides, because every exit code can come after a part of the change. Returns rc, or
  * how the update ended if that is CLI_OK. */
 int cli_update_after(struct cli *cli, struct cli_node *node, bool below, int rc);
-/* Whether consolidated metadata of a group above the node does not list it. */
-bool cli_is_unlisted(const struct cli_node *node);
 /* What an rm or an mv that was killed at its very end leaves: a folder without objects.
  */
 bool cli_is_empty_folder(const struct cli_node *node);
