@@ -1,7 +1,7 @@
 /*
  * commands/cmd_import.c - zarrc import: writes the elements of a .npy, raw or text file,
  * or of standard input, into a new array or a region of an existing array. A .npy or raw
- * file is read box by box (import/copy.c), so memory does not grow with it. If the import
+ * file is read box by box (import/file.c), so memory does not grow with it. If the import
  * fails, a new array is removed, and an array that it should replace stays.
  */
 #include "cf/cf.h"

@@ -1,7 +1,7 @@
 /*
  * import/import.h - the state of zarrc import, shared by import/file.c (the type and
- * shape of the file), import/copy.c (copying the elements) and cmd_import.c (options,
- * region, location and creation of the array).
+ * shape of the file, and its elements) and cmd_import.c (options, region, location and
+ * creation of the array).
  */
 #ifndef CLI_IMPORT_H
 #define CLI_IMPORT_H
@@ -38,8 +38,6 @@ struct import {
     bool staged;
 };
 
-/* ---- import/file.c ---- */
-
 int cli_import_open(struct import *im);
 /* Fills format, raw, text, header, type, padded_type, item_bytes, byte_order, orders and
  * elements. The node must be open. */
@@ -50,8 +48,6 @@ uint64_t cli_import_bytes(const struct import *im);
 /* The shape that elements for the region must have, with the dimensions of a subarray
  * field at the end. Returns the rank. */
 int32_t cli_import_region(const struct import *im, uint64_t shape[ZARR_MAX_RANK]);
-
-/* ---- import/copy.c ---- */
 
 /* Copies the elements into the open array. */
 int cli_import_copy(struct import *im);

@@ -180,13 +180,9 @@ static bool list_chunks(struct stored *all, bool inner)
 /* Chunks only of few shards: their indexes must be read. */
 static bool list_stored(struct stored *all, uint64_t most)
 {
-    const uint64_t *inner = zarr_array_chunk_shape(all->r->array);
-    const uint64_t *outer = zarr_array_block_shape(all->r->array);
-    const size_t bytes = (size_t)zarr_array_ndim(all->r->array) * sizeof *inner;
-
     if (!list_chunks(all, false))
         return false;
-    if (!inner || (outer && memcmp(inner, outer, bytes) == 0) || all->n > most / 16)
+    if (!cli_is_sharded(all->r->array) || all->n > most / 16)
         return true;
     return list_chunks(all, true) || list_chunks(all, false);
 }
