@@ -376,10 +376,9 @@ static char *ranges_text(const struct appending *a)
     struct cli_string text = {0};
 
     cli_string_add(&text, "", 0);
-    for (size_t i = 0; i < a->n_ranges; i++) {
+    for (size_t i = 0; i < a->n_ranges; i++)
         cli_string_printf(&text, "%s%" PRIu64 ":%" PRIu64, i ? ", " : "", a->range[i][0],
                           a->range[i][1]);
-    }
     return text.text;
 }
 
@@ -398,8 +397,6 @@ static void report(struct appending *a)
         cli_json_array(cli_key(j, "ranges"));
         for (size_t i = 0; i < a->n_ranges; i++)
             cli_json_shape(j, 2, a->range[i]);
-        cli_json_end(j);
-        cli_json_end(j);
     }
     cli_say(cli, "%s: appended %" PRIu64 " along axis %d%s%s, new shape %s",
             a->node.shown, a->added, (int)a->axis, a->n_ranges ? " at " : "", places,

@@ -170,10 +170,8 @@ int cli_shape(struct cli *cli, const char *name, uint64_t out[ZARR_MAX_RANK],
 
 /* The same conversions of a text. They return false if it is not valid, and print
  * nothing. */
-bool cli_parse_u64(const char *text, uint64_t *out);
 bool cli_parse_i64(const char *text, int64_t *out);
 bool cli_parse_f64(const char *text, double *out);
-bool cli_parse_size(const char *text, uint64_t *out);
 /* keep: "-" leaves a length of `out` as it is. */
 bool cli_parse_shape(const char *text, bool keep, uint64_t out[ZARR_MAX_RANK],
                      int32_t *ndim);
@@ -284,7 +282,6 @@ int cli_json_finish(struct cli_json *j);
 /* The key of the next value; only inside an object. Returns j. */
 struct cli_json *cli_key(struct cli_json *j, const char *key);
 /* Ends objects and arrays until `depth` of them are open. */
-int cli_json_depth(const struct cli_json *j);
 void cli_json_end_to(struct cli_json *j, int depth);
 void cli_json_object(struct cli_json *j); /* {  ... until cli_json_end() */
 void cli_json_array(struct cli_json *j);  /* [  each value on its own line */

@@ -66,7 +66,7 @@ uint32_t cli_choice(const struct cli *cli, const char *name)
 
 /* ---- parsers ---- */
 
-bool cli_parse_u64(const char *text, uint64_t *out)
+static bool parse_u64(const char *text, uint64_t *out)
 {
     char *end = NULL;
     unsigned long long value;
@@ -132,12 +132,12 @@ static double unit_factor(const char *unit)
     return factor;
 }
 
-bool cli_parse_size(const char *text, uint64_t *out)
+static bool parse_size(const char *text, uint64_t *out)
 {
     char *end = NULL;
     double value, factor;
 
-    if (cli_parse_u64(text, out)) /* exact */
+    if (parse_u64(text, out)) /* exact */
         return true;
     if (*text < '0' || *text > '9' || text[1] == 'x')
         return false;
@@ -175,7 +175,7 @@ bool cli_parse_shape(const char *text, bool keep, uint64_t out[ZARR_MAX_RANK],
             m--;
         }
         ok = n < ZARR_MAX_RANK && ((keep && strcmp(at, "-") == 0) ||
-                                   (cli_parse_u64(at, &out[n]) && out[n] <= INT64_MAX));
+                                   (parse_u64(at, &out[n]) && out[n] <= INT64_MAX));
         n += ok;
         at += m + (split != '\0');
     }
@@ -197,8 +197,7 @@ int cli_u64(struct cli *cli, const char *name, uint64_t *out)
 {
     const char *text = cli_text(cli, name);
 
-    return check(cli, name, !text || cli_parse_u64(text, out),
-                 "whole number of at least 0");
+    return check(cli, name, !text || parse_u64(text, out), "whole number of at least 0");
 }
 
 int cli_i64(struct cli *cli, const char *name, int64_t *out)
@@ -219,7 +218,7 @@ int cli_size(struct cli *cli, const char *name, uint64_t *out)
 {
     const char *text = cli_text(cli, name);
 
-    return check(cli, name, !text || cli_parse_size(text, out),
+    return check(cli, name, !text || parse_size(text, out),
                  "size: write 4096, 64M, 2GiB or 2GB");
 }
 

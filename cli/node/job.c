@@ -227,7 +227,8 @@ static char *migrate_options(const char *source)
     return s.text;
 }
 
-char *cli_job_hint(const struct cli_job *job, const char *shown)
+/* The commands that continue or remove it. Owned. */
+static char *make_hint(const struct cli_job *job, const char *shown)
 {
     char *at = cli_shell_word(shown),
          *from = cli_shell_word(job->source ? job->source : "SOURCE"),
@@ -280,7 +281,7 @@ char *cli_job_hint(const struct cli_job *job, const char *shown)
 int cli_job_error(struct cli *cli, int exit_code, const struct cli_job *job,
                   const char *shown)
 {
-    char *hint = cli_job_hint(job, shown);
+    char *hint = make_hint(job, shown);
 
     cli_error(cli, exit_code, hint,
               cli_job_deletes(job)
@@ -359,7 +360,7 @@ void cli_job_warn(struct cli *cli, const struct cli_node *node)
     struct cli_job job;
 
     if (cli_job_read(node->store, node->path, &job)) {
-        char *hint = cli_job_hint(&job, node->shown);
+        char *hint = make_hint(&job, node->shown);
 
         cli_warn(cli, "%s is incomplete: a %s was interrupted, or is at work. %s",
                  node->shown, job.command, hint);
@@ -396,7 +397,7 @@ int cli_jobs_each(struct cli *cli, const struct cli_node *node, cli_job_fn fn, v
         *(end ? end : path) = '\0';
         if (cli_job_read(node->store, path, &job)) {
             shown = cli_shown_at(node, path);
-            hint = cli_job_hint(&job, shown);
+            hint = make_hint(&job, shown);
             fn(user, keys.items[i], job.command, hint);
             free(shown);
             free(hint);

@@ -6,8 +6,6 @@
 #include "node/work.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -136,8 +136,6 @@ int cli_job_begin(struct cli *cli, zarr_store *store, const char *path,
 void cli_job_end(struct cli *cli, zarr_store *store, const char *path);
 /* The node's name in a job object of the library, whatever the current folder. Owned. */
 char *cli_job_name(const struct cli_node *node);
-/* The commands that continue or remove it. Owned. */
-char *cli_job_hint(const struct cli_job *job, const char *shown);
 int cli_job_error(struct cli *cli, int exit_code, const struct cli_job *job,
                   const char *shown);
 /* CLI_EXISTS if there is a job object at a missing node's path, where a new node cannot
