@@ -625,28 +625,21 @@ static void at_most(uint64_t *bytes, uint64_t of, uint64_t part)
         *bytes = of / part;
 }
 
-/* Bytes of elements without --size: as much as fills a device, but a small part of the
- * memory of the machine, of the budget for buffers and of each device. */
-static int default_size(struct cli *cli, const struct calibration *s, uint64_t *total)
-{
-    uint64_t budget = s->host_bytes / BUDGET_PART;
-    const int rc = cli_size(cli, "mem", &budget);
-
-    *total = SIZE_MOST;
-    at_most(total, s->host_bytes, MEMORY_PART);
-    at_most(total, budget, MEMORY_PART);
-    for (int i = 0; i < s->n_devices; i++) {
-        at_most(total, s->device[i].total_bytes, MEMORY_PART);
-        at_most(total, s->device[i].free_bytes, MEMORY_PART);
-    }
-    *total = *total > STEP ? *total : STEP;
-    return rc;
-}
-
+/* Without --size: as much as fills a device, but a small part of the memory of the
+ * machine, of the budget for buffers and of each device. */
 static int choose_size(struct calibration *c)
 {
-    int rc = default_size(c->cli, c, &c->total);
+    uint64_t budget = c->host_bytes / BUDGET_PART;
+    int rc = cli_size(c->cli, "mem", &budget);
 
+    c->total = SIZE_MOST;
+    at_most(&c->total, c->host_bytes, MEMORY_PART);
+    at_most(&c->total, budget, MEMORY_PART);
+    for (int i = 0; i < c->n_devices; i++) {
+        at_most(&c->total, c->device[i].total_bytes, MEMORY_PART);
+        at_most(&c->total, c->device[i].free_bytes, MEMORY_PART);
+    }
+    c->total = c->total > STEP ? c->total : STEP;
     if (!rc)
         rc = cli_size(c->cli, "size", &c->total);
     c->total -= c->total % STEP;

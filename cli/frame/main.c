@@ -141,20 +141,6 @@ static int make_context(struct cli *cli)
     return st ? cli_fail(cli, st, &err, "cannot start") : CLI_OK;
 }
 
-static int help(struct cli *cli)
-{
-    struct cli_string text = {0};
-    int rc;
-
-    if (cli->command)
-        cli_help_command(cli->command, &text);
-    else
-        cli_help_program(&text);
-    rc = cli_out(cli, text.text, text.n_bytes);
-    cli_string_free(&text);
-    return rc;
-}
-
 static int no_command(struct cli *cli)
 {
     struct cli_string text = {0};
@@ -176,8 +162,14 @@ static int run(struct cli *cli, int argc, char **argv)
         rc = cli_options_common(cli);
     if (rc)
         return rc;
-    if (cli_flag(cli, "help"))
-        return help(cli);
+    if (cli_flag(cli, "help")) { /* as zarrc help COMMAND */
+        const char *name = cli->command ? cli->command->name : NULL;
+
+        cli->args = &name;
+        cli->n_args = name ? 1 : 0;
+        cli->command = cli_command_find("help");
+        return cli->command->run(cli);
+    }
     if (!cli->command)
         return no_command(cli);
     if (!(cli->command->flags & CLI_CMD_NO_CONTEXT))

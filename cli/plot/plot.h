@@ -1,8 +1,8 @@
 /*
  * plot/plot.h - what the files of zarrc plot share: plot/data.c (reading samples as
- * numbers), plot/range.c (range of values, ticks), plot/color.c, plot/font.c,
- * plot/canvas.c (pixels and PNG), plot/draw.c (the picture), plot/term.c (the picture in
- * a terminal) and cmd_plot.c.
+ * numbers), plot/range.c (range of values, ticks), plot/font.c, plot/canvas.c (colours,
+ * pixels and PNG), plot/draw.c (the picture), plot/term.c (the picture in a terminal) and
+ * cmd_plot.c.
  */
 #ifndef CLI_PLOT_H
 #define CLI_PLOT_H
@@ -10,7 +10,7 @@
 #include "cf/cf.h"
 #include "node/work.h"
 
-/* ---- colours (plot/color.c) ---- */
+/* ---- colours (plot/canvas.c) ---- */
 
 struct plot_rgb {
     uint8_t r, g, b;
