@@ -374,25 +374,22 @@ int cli_error(struct cli *cli, int exit_code, const char *hint, const char *form
 int cli_errno(struct cli *cli, int error_number, const char *format, ...)
 {
     struct report r = {.code = "io", .exit_code = CLI_IO};
-    char *where = NULL, *what = NULL;
+    char *where, *what;
     va_list args;
 
     if (error_number == EPIPE) {
         cli->pipe_closed = true;
         return CLI_PIPE;
     }
+    if (error_number == EEXIST)
+        r = (struct report){.code = "exists", .exit_code = CLI_EXISTS};
+    else if (error_number == ENOENT)
+        r.code = "not found";
+    else if (error_number == EINTR && cli_is_cancelled())
+        r = (struct report){.code = "cancelled", .exit_code = CLI_INTERRUPTED};
     va_start(args, format);
     where = vformat(cli, format, args);
     va_end(args);
-    if (error_number == EEXIST) {
-        r.code = "exists";
-        r.exit_code = CLI_EXISTS;
-    } else if (error_number == ENOENT) {
-        r.code = "not found";
-    } else if (error_number == EINTR && cli_is_cancelled()) {
-        r.code = "cancelled";
-        r.exit_code = CLI_INTERRUPTED;
-    }
     what = cli_format("%s: %s", where, strerror(error_number));
     r.what = what;
     report(cli, &r);

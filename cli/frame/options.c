@@ -80,35 +80,25 @@ const struct cli_option cli_common_options[] = {
     {"help", 'h', 0, NULL, NULL, "show this help"},
     {NULL, 0, 0, NULL, NULL, NULL}};
 
-static const struct cli_option *find_in(const struct cli_option *table, const char *name,
-                                        size_t bytes)
-{
-    for (; table && table->name; table++)
-        if (strncmp(table->name, name, bytes) == 0 && table->name[bytes] == '\0')
-            return table;
-    return NULL;
-}
-
-const struct cli_option *cli_option_find(const struct cli_command *command,
-                                         const char *name, size_t bytes)
-{
-    const struct cli_option *found =
-        command ? find_in(command->options, name, bytes) : NULL;
-
-    return found ? found : find_in(cli_common_options, name, bytes);
-}
-
-static const struct cli_option *find_letter(const struct cli_command *command,
-                                            char letter)
+/* By its name of so many bytes, or by its letter if name is NULL. */
+static const struct cli_option *find(const struct cli_command *command, char letter,
+                                     const char *name, size_t bytes)
 {
     const struct cli_option *tables[] = {command ? command->options : NULL,
                                          cli_common_options};
 
     for (size_t t = 0; t < 2; t++)
         for (const struct cli_option *o = tables[t]; o && o->name; o++)
-            if (o->letter == letter)
+            if (name ? strncmp(o->name, name, bytes) == 0 && o->name[bytes] == '\0'
+                     : o->letter == letter)
                 return o;
     return NULL;
+}
+
+const struct cli_option *cli_option_find(const struct cli_command *command,
+                                         const char *name, size_t bytes)
+{
+    return find(command, '\0', name, bytes);
 }
 
 static const char *try_help(const struct cli *cli)
@@ -141,25 +131,24 @@ static int unknown_option(struct cli *cli, const char *name, size_t bytes)
     return CLI_USAGE;
 }
 
-static bool is_choice(const char *choices, const char *text)
+uint32_t cli_choice_place(const char *choices, const char *text)
 {
-    size_t n = strlen(text);
+    for (uint32_t i = 1;; i++) {
+        const size_t n = strcspn(choices, "|");
 
-    while (*choices) {
-        size_t m = strcspn(choices, "|");
-
-        if (m == n && strncmp(choices, text, n) == 0)
-            return true;
-        choices += m + (choices[m] == '|');
+        if (strlen(text) == n && strncmp(choices, text, n) == 0)
+            return i;
+        if (!choices[n])
+            return 0;
+        choices += n + 1;
     }
-    return false;
 }
 
 static int add_value(struct cli *cli, const struct cli_option *option, const char *text)
 {
     struct cli_values *v = cli->values;
 
-    if (text && option->choices && !is_choice(option->choices, text))
+    if (text && option->choices && !cli_choice_place(option->choices, text))
         return cli_error(cli, CLI_USAGE, try_help(cli),
                          "option --%s: \"%s\" is not one of %s", option->name, text,
                          option->choices);
@@ -200,7 +189,7 @@ static int parse_short(struct cli *cli, struct arguments *w, const char *letters
     int rc = CLI_OK;
 
     for (; *letters && !rc; letters++) {
-        const struct cli_option *option = find_letter(cli->command, *letters);
+        const struct cli_option *option = find(cli->command, *letters, NULL, 0);
 
         if (!option)
             return cli_error(cli, CLI_USAGE, try_help(cli), "unknown option -%c",

@@ -56,12 +56,9 @@ const char *cli_text(const struct cli *cli, const char *name)
 
 uint32_t cli_choice(const struct cli *cli, const char *name)
 {
-    const char *at = find_option(cli, name)->choices, *value = cli_text(cli, name);
+    const char *value = cli_text(cli, name);
 
-    for (uint32_t i = 1; value; i++, at += strcspn(at, "|") + 1)
-        if (strncmp(at, value, strlen(value)) == 0)
-            return i;
-    return 0;
+    return value ? cli_choice_place(find_option(cli, name)->choices, value) : 0;
 }
 
 /* ---- parsers ---- */

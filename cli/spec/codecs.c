@@ -207,26 +207,26 @@ int cli_spec_keys(struct cli *cli, struct cli_spec *s)
     if (*text == '{' || text[name_length(text)] == '\0')
         return CLI_OK;
     rc = add_short(cli, "key encoding", text, false, &out);
-    s->spec.key_encoding = cli_spec_keep(s, CLI_TEXT_KEYS, out.text);
+    s->spec.key_encoding = cli_spec_keep(s, out.text);
     return rc;
 }
 
-int cli_spec_codecs(struct cli *cli, const char *option, int which, bool v2,
-                    struct cli_spec *s)
+int cli_spec_codecs(struct cli *cli, const char *option, bool v2, struct cli_spec *s,
+                    const char **out)
 {
-    struct cli_string out = {0};
+    struct cli_string json = {0};
     int n = cli_count(cli, option), rc = CLI_OK;
 
     if (n == 1 && strcmp(cli_text(cli, option), "none") == 0) {
-        cli_string_printf(&out, v2 ? "{\"filters\": null, \"compressor\": null}" : "[]");
+        cli_string_printf(&json, v2 ? "{\"filters\": null, \"compressor\": null}" : "[]");
     } else if (v2) {
-        rc = codecs_v2(cli, n, &out);
+        rc = codecs_v2(cli, n, &json);
     } else {
-        cli_string_add(&out, "[", 1);
+        cli_string_add(&json, "[", 1);
         for (int i = 0; i < n && !rc; i++)
-            rc = add_codec(cli, cli_text_at(cli, option, i), false, &out);
-        cli_string_add(&out, "]", 1);
+            rc = add_codec(cli, cli_text_at(cli, option, i), false, &json);
+        cli_string_add(&json, "]", 1);
     }
-    cli_spec_keep(s, which, out.text);
+    *out = cli_spec_keep(s, json.text);
     return rc;
 }

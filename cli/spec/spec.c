@@ -7,16 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *cli_spec_keep(struct cli_spec *s, int which, char *text)
+const char *cli_spec_keep(struct cli_spec *s, char *text)
 {
-    free(s->text[which]);
-    s->text[which] = text;
+    s->text[s->n_texts++] = text;
     return text;
 }
 
 void cli_spec_free(struct cli_spec *spec)
 {
-    for (size_t i = 0; i < sizeof spec->text / sizeof spec->text[0]; i++)
+    for (size_t i = 0; i < spec->n_texts; i++)
         free(spec->text[i]);
     *spec = (struct cli_spec){.spec = {.struct_size = sizeof spec->spec}};
 }
@@ -28,7 +27,7 @@ static int read_names(struct cli *cli, struct cli_spec *s)
     char *at = cli_strdup(cli_text(cli, "dims"));
     int32_t n = 0;
 
-    cli_spec_keep(s, CLI_TEXT_NAMES, at);
+    cli_spec_keep(s, at);
     if (!cli_is_utf8(at))
         return cli_error(cli, CLI_USAGE, NULL, "option --dims: \"%s\" is not UTF-8", at);
     while (n < ZARR_MAX_RANK) {
@@ -113,7 +112,7 @@ static int read_grid(struct cli *cli, const char *option, struct cli_spec *s, bo
                          (int)s->spec.ndim);
     }
     if (*done)
-        s->spec.chunk_grid = cli_spec_keep(s, CLI_TEXT_GRID, grid.text); /* moved */
+        s->spec.chunk_grid = cli_spec_keep(s, grid.text); /* moved */
     else
         cli_string_free(&grid);
     return CLI_OK;
@@ -222,14 +221,10 @@ int cli_spec_read(struct cli *cli, struct cli_spec *spec)
         rc = read_chunks(cli, spec);
     if (!rc)
         rc = read_shards(cli, spec);
-    if (!rc && cli_count(cli, "codec")) {
-        rc = cli_spec_codecs(cli, "codec", CLI_TEXT_CODECS, format == 2, spec);
-        spec->spec.codecs = spec->text[CLI_TEXT_CODECS];
-    }
-    if (!rc && cli_count(cli, "index-codec")) {
-        rc = cli_spec_codecs(cli, "index-codec", CLI_TEXT_INDEX, false, spec);
-        spec->spec.index_codecs = spec->text[CLI_TEXT_INDEX];
-    }
+    if (!rc && cli_count(cli, "codec"))
+        rc = cli_spec_codecs(cli, "codec", format == 2, spec, &spec->spec.codecs);
+    if (!rc && cli_count(cli, "index-codec"))
+        rc = cli_spec_codecs(cli, "index-codec", false, spec, &spec->spec.index_codecs);
     if (!rc && cli_text(cli, "dims"))
         rc = read_names(cli, spec);
     return rc;

@@ -44,22 +44,13 @@
             "as they are, even if the missing value changes"                             \
     }
 
-/* The owned texts of a spec. */
-enum {
-    CLI_TEXT_CODECS,
-    CLI_TEXT_INDEX,
-    CLI_TEXT_NAMES,
-    CLI_TEXT_GRID,
-    CLI_TEXT_KEYS,
-    CLI_TEXT_N
-};
-
 /* A zarr_array_spec with the data that it points to. Zero it before use. */
 struct cli_spec {
     zarr_array_spec spec;
     uint64_t shape[ZARR_MAX_RANK], chunks[ZARR_MAX_RANK], shards[ZARR_MAX_RANK];
     const char *names[ZARR_MAX_RANK];
-    char *text[CLI_TEXT_N]; /* behind the pointers of spec */
+    char *text[5]; /* owned, behind pointers of spec: codecs, names, grid, key encoding */
+    size_t n_texts;
 };
 /* Takes everything from a model, which must stay open until the new array is created. */
 void cli_spec_like(struct cli_spec *spec, zarr_array *model);
@@ -72,11 +63,11 @@ bool cli_edges_parse(const char *text, struct cli_string *out, int32_t *ndim);
 
 /* ---- for spec.c and codecs.c ---- */
 
-/* Makes text number `which` of the spec, which takes ownership. Returns text. */
-const char *cli_spec_keep(struct cli_spec *s, int which, char *text);
-/* Stores the values of an option (--codec, --index-codec) as JSON in text `which`. */
-int cli_spec_codecs(struct cli *cli, const char *option, int which, bool v2,
-                    struct cli_spec *s);
+/* Takes a text that a pointer of spec needs. Returns it. */
+const char *cli_spec_keep(struct cli_spec *s, char *text);
+/* The values of an option (--codec, --index-codec) as JSON; kept by the spec. */
+int cli_spec_codecs(struct cli *cli, const char *option, bool v2, struct cli_spec *s,
+                    const char **out);
 /* Reads --key-encoding: a name, NAME:KEY=VALUE,... or JSON. */
 int cli_spec_keys(struct cli *cli, struct cli_spec *s);
 
