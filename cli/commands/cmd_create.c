@@ -133,7 +133,6 @@ static void report(struct cli *cli, const struct cli_node *node, bool group)
     cli_json_text(cli_key(j, "kind"), group ? "group" : "array");
     if (!group)
         cli_json_raw(cli_key(j, "metadata"), zarr_array_metadata(node->array));
-    cli_json_end(j);
 }
 
 static int run_create(struct cli *cli)

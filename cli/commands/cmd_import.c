@@ -358,12 +358,12 @@ static void report(const struct import *im)
     cli_json_bool(cli_key(j, "created"), im->created);
     cli_json_shape(cli_key(j, "shape"), im->header.ndim, im->header.shape);
     cli_json_u64(cli_key(j, "bytes"), cli_import_bytes(im));
-    cli_json_end(j);
 }
 
 static int run_import(struct cli *cli)
 {
-    struct import im = {.cli = cli, .field.n_values = 1};
+    struct import im = {.cli = cli,
+                        .field = {.n_values = 1, .options = ZARR_IO_OPTIONS_INIT}};
     int rc = prepare(&im);
 
     if (!rc)

@@ -1,5 +1,5 @@
 /*
- * commands/cmd_program.c - commands about the program itself: help, completion, version.
+ * commands/cmd_program.c - commands about the program itself: help and completion.
  */
 #include "frame/frame.h"
 
@@ -102,70 +102,4 @@ const struct cli_command cli_cmd_completion = {
     .json = "An object with the member text.",
     .examples = completion_examples,
     .run = run_completion,
-};
-
-/* ---- version ---- */
-
-static int codec_json(void *user, const zarr_registry_item *item)
-{
-    struct cli_json *j = user;
-
-    cli_json_object(j);
-    cli_json_text(cli_key(j, "name"), item->name);
-    cli_json_text(cli_key(j, "origin"), item->origin);
-    cli_json_text(cli_key(j, "detail"), item->detail);
-    cli_json_end(j);
-    return 0;
-}
-
-static int version_json(struct cli *cli)
-{
-    struct cli_json *j = cli_json(cli);
-    zarr_error err = {0};
-    zarr_status st;
-
-    cli_json_object(j);
-    cli_json_text(cli_key(j, "program"), ZARR_VERSION_STRING);
-    cli_json_text(cli_key(j, "library"), zarr_version());
-    cli_json_u64(cli_key(j, "library_number"), zarr_version_number());
-    cli_json_list(cli_key(j, "zarr_formats"));
-    cli_json_u64(j, 2);
-    cli_json_u64(j, 3);
-    cli_json_end(j);
-    cli_json_array(cli_key(j, "codecs"));
-    st = zarr_context_list(cli->ctx, ZARR_REGISTRY_CODEC_IMPL, codec_json, j, &err);
-    cli_json_end(j);
-    cli_json_end(j);
-    return st ? cli_fail(cli, st, &err, "cannot list the codecs") : CLI_OK;
-}
-
-static int run_version(struct cli *cli)
-{
-    return cli->json ? version_json(cli)
-                     : cli_printf(cli,
-                                  "zarrc %s (library %s)\n"
-                                  "zarrc list shows what this build supports.\n",
-                                  ZARR_VERSION_STRING, zarr_version());
-}
-
-static const struct cli_example version_examples[] = {
-    {"zarrc version", "The versions of the program and of the library that it uses."},
-    {"zarrc version --json",
-     "The same for other programs, with the codecs of this build."},
-    {NULL, NULL}};
-
-const struct cli_command cli_cmd_version = {
-    .name = "version",
-    .summary = "show the versions of the program and the library",
-    .operands = "",
-    .about = "Shows the version of the program, and the version of the library that it "
-             "uses.",
-    .json = "program, library: versions as text. library_number: major * 1000000 + minor "
-            "* 1000 + patch. zarr_formats: list of numbers. codecs: list of objects with "
-            "name, origin and detail, one for each implementation of a codec; detail is "
-            "its description with its priority and, where it is "
-            "a library, the version of that.",
-    .examples = version_examples,
-    .see_also = "zarrc-list",
-    .run = run_version,
 };

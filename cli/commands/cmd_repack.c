@@ -31,7 +31,6 @@ static void tell(struct cli *cli, const struct cli_node *node,
         cli_json_bool(cli_key(j, "needed"), r->is_needed);
         cli_json_u64(cli_key(j, "bytes_before"), r->bytes_before);
         cli_json_u64(cli_key(j, "bytes_after"), r->bytes_after);
-        cli_json_end(j);
     }
     cli_bytes_text(r->bytes_before, before);
     cli_bytes_text(saved, text);

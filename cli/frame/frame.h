@@ -270,7 +270,6 @@ size_t cli_control(const char *text, size_t bytes, bool terminal, unsigned *code
 /* ---- JSON on stdout: objects and arrays, at most 256 levels deep ---- */
 
 struct cli_json;
-struct cli_string;
 /* The writer of the document on stdout. main() ends the document with a newline. */
 struct cli_json *cli_json(struct cli *cli);
 /* Begins the object of a command on a node there, with the member "node". */
@@ -315,6 +314,8 @@ bool cli_json_unquote_to(const char *json, size_t bytes, struct cli_string *out)
 /* Text as a JSON string with quotes; what is not UTF-8 becomes U+FFFD. Owned. */
 char *cli_json_quote(const char *text);
 bool cli_is_utf8(const char *text);
+/* The length of the UTF-8 sequence at the beginning, or 0 if it is not valid. */
+size_t cli_utf8_length(const char *text);
 /* The same value on one line: {"a": [1, 2]}. Owned. */
 char *cli_json_line(const char *json, size_t bytes);
 /* Where the members of an object begin, for cli_json_next(). */

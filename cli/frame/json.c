@@ -163,9 +163,9 @@ void cli_json_end(struct cli_json *j)
     cli_string_add(&j->buffer, &l.close, 1);
 }
 
-/* The length of the UTF-8 sequence at t, or 0 if it is not valid. */
-static size_t utf8_length(const unsigned char *t)
+size_t cli_utf8_length(const char *text)
 {
+    const unsigned char *t = (const unsigned char *)text;
     size_t n = t[0] < 0x80   ? 1
                : t[0] < 0xc2 ? 0
                : t[0] < 0xe0 ? 2
@@ -188,7 +188,7 @@ void cli_string_add_quoted(struct cli_string *s, const char *text)
 
     cli_string_add(s, "\"", 1);
     while (*t) {
-        size_t n = utf8_length(t);
+        size_t n = cli_utf8_length((const char *)t);
 
         if (n == 0)
             cli_string_add(s, "\xef\xbf\xbd", 3);
@@ -209,11 +209,10 @@ void cli_string_add_quoted(struct cli_string *s, const char *text)
 
 bool cli_is_utf8(const char *text)
 {
-    const unsigned char *t = (const unsigned char *)text;
     size_t n = 1;
 
-    for (; *t && n; t += n)
-        n = utf8_length(t);
+    for (; *text && n; text += n)
+        n = cli_utf8_length(text);
     return n > 0;
 }
 

@@ -330,11 +330,6 @@ static size_t element_bytes(const struct import *im)
     return im->item_bytes * (size_t)im->field.n_values;
 }
 
-static const zarr_io_options *write_options(const struct import *im)
-{
-    return im->field.options.field ? &im->field.options : NULL;
-}
-
 static int read_at(struct import *im, uint64_t item, void *to, size_t bytes)
 {
     const uint64_t at = im->header.data_offset + item * element_bytes(im);
@@ -391,7 +386,7 @@ static zarr_status write_tensor(struct import *im, const zarr_selection *selecti
 {
     return im->shard
                ? zarr_shard_writer_write(im->shard, tensor, err)
-               : cli_write(im->node.array, selection, tensor, write_options(im), err);
+               : cli_write(im->node.array, selection, tensor, &im->field.options, err);
 }
 
 /* Converts the n elements of a tensor to the type of the array and writes them. */
@@ -638,7 +633,7 @@ static int write_text(struct import *im)
     zarr_status st;
 
     cli_elements_tensor(&im->elements, im->header.ndim, im->header.shape, shape, &tensor);
-    st = cli_write(im->node.array, im->selection, &tensor, write_options(im), &err);
+    st = cli_write(im->node.array, im->selection, &tensor, &im->field.options, &err);
     return tell_written(im, st, &err, CLI_OK);
 }
 

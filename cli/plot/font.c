@@ -245,24 +245,14 @@ static const struct {
  * not UTF-8. */
 static uint32_t next_code(const char **text)
 {
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
     const unsigned char *t = (const unsigned char *)*text;
-    const int n = t[0] < 0x80   ? 1
-                  : t[0] < 0xc0 ? 0
-                  : t[0] < 0xe0 ? 2
-                  : t[0] < 0xf0 ? 3
-                  : t[0] < 0xf8 ? 4
-                                : 0;
+    const size_t n = cli_utf8_length(*text);
     uint32_t code = n > 1 ? t[0] & (0x7fu >> n) : t[0];
-    bool ok = n > 0;
 
-    for (int i = 1; i < n && ok; i++) {
-        ok = (t[i] & 0xc0) == 0x80;
+    for (size_t i = 1; i < n; i++)
         code = code << 6 | (t[i] & 0x3f);
-    }
-    ok = ok && code >= least[n] && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff);
-    *text += ok ? n : 1;
-    return ok ? code : 0xfffd;
+    *text += n ? n : 1;
+    return n ? code : 0xfffd;
 }
 
 /* Draws the accent above or below the letter. Letters that leave no room become lower. */

@@ -33,14 +33,10 @@ static void add_value(struct cli_string *out, const char *text)
                  strcmp(text, "null") == 0 || strchr("[{\"", *text) ||
                  (strchr("0123456789-", *text) && cli_parse_f64(text, &number));
 
-    if (plain) {
+    if (plain)
         cli_string_printf(out, "%s", text);
-    } else {
-        char *quoted = cli_json_quote(text);
-
-        cli_string_printf(out, "%s", quoted);
-        free(quoted);
-    }
+    else
+        cli_string_add_quoted(out, text);
 }
 
 /* The length of a pair KEY=VALUE. A comma separates pairs; text without '=' after a comma
