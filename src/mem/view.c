@@ -83,8 +83,9 @@ static zarr_status view_check_form(const zarr_tensor *t, int32_t ndim, zarr_erro
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "tensor: packed elements are for zarr_array_read() and "
                        "zarr_array_write() only");
-    if (zr_flags_check(t->flags, 0, "tensor", err) != ZARR_OK)
-        return ZARR_ERR_UNSUPPORTED;
+    if (t->flags)
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "tensor: unknown flags 0x%" PRIx32,
+                       t->flags);
     if (t->byte_order > ZARR_ORDER_BIG)
         return zr_fail(err, ZARR_ERR_INVALID,
                        "tensor: byte order %" PRIu32 " is not one of ZARR_ORDER_*",

@@ -121,8 +121,12 @@ zarr_status zr_io_options_read(zarr_io_options *o, const zarr_io_options *opts,
     ZR_TRY(zr_struct_read(o, sizeof *o, 2 * sizeof(uint32_t), opts, ZR_TAIL_REFUSE,
                           "zarr_io_options", err));
     ZR_TRY(tuning_read(&tuning, o->tuning, err));
-    ZR_TRY(zr_flags_check(tuning.flags, 0, "tuning", err));
-    ZR_TRY(zr_flags_check(o->flags, known, "io options", err));
+    if (tuning.flags)
+        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "tuning: unknown flags 0x%" PRIx32,
+                tuning.flags);
+    if (o->flags & ~known)
+        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "io options: unknown flags 0x%" PRIx32,
+                o->flags & ~known);
     if (o->missing_chunks > ZARR_MISSING_ERROR ||
         o->empty_chunks > ZARR_EMPTY_CHUNKS_WRITE)
         ZR_FAIL(err, ZARR_ERR_INVALID,
