@@ -551,7 +551,8 @@ static int find_decoding(struct sink *s)
                          "Choose --format=elements (or text, csv, json).",
                          "%s: the format %s has only dates of the Gregorian calendar",
                          node->shown, s->dump->format);
-    if (s->cf.joins && !drops_last(node->region, zarr_array_ndim(node->array)))
+    if (s->cf.joins && !drops_last(node->region, zarr_array_ndim(node->array)) &&
+        s->shape[s->ndim - 1] <= cli_buffer_bytes(s->dump->cli) / 32)
         s->n_joined = s->shape[--s->ndim] ? s->shape[s->ndim] : 1;
     if (s->cf.joins)
         s->cf.value_bytes = s->n_joined;

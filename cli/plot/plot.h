@@ -79,7 +79,6 @@ void cli_plot_ticks(struct plot_range range, int most, bool whole,
 
 /* The same for an axis. */
 void cli_plot_axis_ticks(const struct plot_axis *axis, int most, struct plot_ticks *out);
-struct plot_range cli_plot_axis_range(const struct plot_axis *axis);
 
 /* ---- pixels (plot/canvas.c) ---- */
 

@@ -109,16 +109,12 @@ void cli_plot_ticks(struct plot_range r, int most, bool whole, struct plot_ticks
 
 /* ---- coordinates ---- */
 
-struct plot_range cli_plot_axis_range(const struct plot_axis *a)
-{
-    const double last = a->first + a->spacing * ((double)a->n - 1);
-
-    return (struct plot_range){fmin(a->first, last), fmax(a->first, last)};
-}
-
 void cli_plot_axis_ticks(const struct plot_axis *a, int most, struct plot_ticks *out)
 {
-    cli_plot_ticks(cli_plot_axis_range(a), most, !a->is_even, out);
+    const double last = a->first + a->spacing * ((double)a->n - 1);
+    const struct plot_range range = {fmin(a->first, last), fmax(a->first, last)};
+
+    cli_plot_ticks(range, most, !a->is_even, out);
     for (int k = 0; k < out->n && a->at.array && !a->is_even; k++) {
         const double i = round((out->at[k] - a->first) / a->spacing);
         struct cli_string text = {0};
@@ -126,6 +122,7 @@ void cli_plot_axis_ticks(const struct plot_axis *a, int most, struct plot_ticks 
 
         if (!(i >= 0 && i < (double)a->n))
             continue;
+        cli_string_add(&text, "", 0);
         cf_coordinate_print(&a->at, (uint64_t)i, &text);
         zeros = strstr(text.text, "T00:00:00");
         zeros = zeros ? zeros : strstr(text.text, ":00:00");
