@@ -249,9 +249,9 @@ enum cli_mend {
  * other chunks of the block keep their encoded bytes. array: of an overlay; other: for
  * CLI_MEND_COPY. */
 zarr_status cli_block_mend(struct cli *cli, zarr_array *array, const uint64_t *block,
-                           enum cli_mend how, zarr_array *other,
-                           struct cli_losses *losses, zarr_error *err);
-void cli_losses_free(struct cli_losses *losses);
+                           enum cli_mend how, zarr_array *other, struct cli_losses *lost,
+                           zarr_error *err);
+void cli_losses_free(struct cli_losses *lost);
 
 /* Gives a node a store in which damage can be mended. Opens node->array again. */
 int cli_salvage_open(struct cli *cli, struct cli_node *node);

@@ -387,7 +387,32 @@ static void restore(struct repair *r, const char *path, bool is_missing)
     free(d.texts[1]);
 }
 
-/* Writes the consolidated metadata of a group anew. */
+static int any_key(void *user, const zarr_store_item *item)
+{
+    (void)item;
+    *(bool *)user = true;
+    return 1;
+}
+
+/* A node that differs from its entry. If only its documents are missing, the entry may be
+ * their last copy. */
+static int restore_missing(void *user, const char *path, const char *what)
+{
+    struct repair *r = user;
+    bool any = false;
+    zarr_error err = {0};
+
+    (void)what;
+    if (open_node(r->node->store, path, &err) == ZARR_ERR_NOT_FOUND &&
+        zarr_store_list(r->node->store, path, ZARR_LIST_RECURSIVE, any_key, &any,
+                        cli_cancel, &err) == ZARR_OK &&
+        any)
+        restore(r, path, false);
+    return cli_is_cancelled();
+}
+
+/* Writes the consolidated metadata of a group anew, unless nodes had to be restored from
+ * it: then a later round may do it. */
 static void consolidate(struct repair *r, const char *path)
 {
     zarr_group_open_options opts = ZARR_GROUP_OPEN_OPTIONS_INIT;
@@ -395,9 +420,15 @@ static void consolidate(struct repair *r, const char *path)
     zarr_error err = {0};
     zarr_status st;
 
-    if (!begin(r, "consolidate", path))
+    opts.consolidated = ZARR_CONSOLIDATED_MUST;
+    st = zarr_group_open(&group, r->node->store, path, &opts, &err);
+    if (!st)
+        st = zarr_group_consolidated_check(group, restore_missing, r, NULL, &err);
+    zarr_group_free(group);
+    if ((st && !is_broken(st, &err)) || r->n_restored || !begin(r, "consolidate", path))
         return;
     opts.consolidated = ZARR_CONSOLIDATED_NEVER;
+    group = NULL;
     st = zarr_group_open(&group, r->node->store, path, &opts, &err);
     if (!st && r->yes)
         st = zarr_group_consolidate(group, NULL, &err);

@@ -491,6 +491,17 @@ def test_metadata_of_the_other_format(zarrc, tmp_path, is_missing):
     assert files(store) == before
 
 
+def test_the_last_copy_of_metadata_stays(zarrc, two_stores):
+    """A folder with chunks and other files is reported by nothing but the consolidated metadata."""
+    store, _ = two_stores
+    zarrc("consolidate", "-q", store)
+    (store / "b/README").write_text("x")
+    (store / "b/zarr.json").unlink()
+    done = zarrc("verify", "--json", "--repair=consolidated", "--yes", store, code=1).json
+    assert [(r["key"], r["action"]) for r in done["repairs"]] == [("b", "restore the metadata")]
+    assert zarrc("info", store / "b").text
+
+
 def test_what_is_below_a_restored_group(zarrc, tmp_path):
     """One command repairs it, too."""
     store, sound = tmp_path / "x.zarr", tmp_path / "sound.zarr"
