@@ -34,7 +34,7 @@ enum {
 /* Bytes for literals and sequences of a stream. */
 static uint64_t parts_bytes(uint64_t decoded)
 {
-    return decoded / K_ZSTD_BYTES * sizeof(k_u64) + (decoded + 7) / 8 * 8;
+    return decoded / K_ZSTD_BYTES * sizeof(uint64_t) + (decoded + 7) / 8 * 8;
 }
 
 /* A row without a time. */
@@ -175,7 +175,7 @@ static struct k_zstd_chunk *describe(const struct parts *p, uint64_t *n_blocks,
         chunks[i].dst_bytes = from->dst_bytes;
         chunks[i].number = from->number;
         chunks[i].sequences = *room;
-        chunks[i].literals = *room + from->dst_bytes / K_ZSTD_BYTES * sizeof(k_u64);
+        chunks[i].literals = *room + from->dst_bytes / K_ZSTD_BYTES * sizeof(uint64_t);
         *room += parts_bytes(from->dst_bytes);
     }
     return chunks;

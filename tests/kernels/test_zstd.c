@@ -576,7 +576,7 @@ static size_t each_golden(const struct target *t, const char *name, golden_fn *d
     return good;
 }
 
-static uint32_t status_of(const struct target *t, const struct encoded *e)
+static uint32_t golden_status(const struct target *t, const struct encoded *e)
 {
     uint32_t says = K_OK;
     uint8_t **out;
@@ -599,7 +599,7 @@ static uint32_t golden_frame(const struct target *t, const char *path, struct en
     e->plain = block(BYTES_MOST);
     n = ZSTD_decompress(e->plain, BYTES_MOST, e->bytes, e->n);
     e->n_plain = n;
-    return ZSTD_isError(n) ? (uint32_t)K_UNSUPPORTED : status_of(t, e);
+    return ZSTD_isError(n) ? (uint32_t)K_UNSUPPORTED : golden_status(t, e);
 }
 
 /* No length makes a damaged frame a good one. */
@@ -611,7 +611,7 @@ static uint32_t golden_damage(const struct target *t, const char *path, struct e
     e->plain = block(64);
     (void)ZSTD_decompress(e->plain, 64, e->bytes, e->n);
     for (e->n_plain = 0; e->n_plain < 64 && says != K_OK; e->n_plain++)
-        says = status_of(t, e);
+        says = golden_status(t, e);
     return says;
 }
 
@@ -625,7 +625,7 @@ static uint32_t golden_plain(const struct target *t, const char *path, struct en
     for (size_t i = 0; i < COUNT(levels) && says == K_OK; i++) {
         e->n = ZSTD_compress(e->bytes, ZSTD_compressBound(e->n_plain), e->plain,
                              e->n_plain, levels[i]);
-        says = status_of(t, e);
+        says = golden_status(t, e);
     }
     return says;
 }
@@ -646,7 +646,7 @@ static uint32_t golden_dictionary(const struct target *t, const char *path,
                                    dictionary, n, 3);
     (void)ZSTD_freeCCtx(cctx);
     assert_false(ZSTD_isError(e->n));
-    says = status_of(t, e);
+    says = golden_status(t, e);
     assert_int_equal(says, K_UNSUPPORTED);
     return says;
 }
