@@ -73,8 +73,6 @@ static int check(struct cli *cli, struct cli_node *node)
     zarr_group_free(group);
     if (st || cli_is_cancelled())
         return cli_fail(cli, st, &err, "cannot check %s", node->shown);
-    if (cli->json)
-        cli_json_end(cli_json(cli));
     if (c.n == 0)
         cli_say(cli, "consolidated metadata of %s is up to date", node->shown);
     return c.n ? CLI_DIFFERENT : CLI_OK;

@@ -378,10 +378,10 @@ static int not_durable(struct cli *cli, zarr_status st, const zarr_error *err,
         "--force alone copies all of it anew. "
         "zarrc rm -r %s removes the copy.",
         at);
-    const int rc =
-        cli_fail_with(cli, st, err, NULL, hint,
-                      "%s was copied to %s, but the copy may not be on the disk",
-                      src->shown, dst->shown);
+    const int rc = cli_tell_failure(
+        cli, &(struct cli_failure){.status = st, .error = err, .hint = hint},
+        "%s was copied to %s, but the copy may not be on the disk", src->shown,
+        dst->shown);
 
     free(hint);
     free(at);
@@ -397,10 +397,11 @@ static int tell_move_failure(struct cli *cli, zarr_status st, const zarr_error *
     if (both && has_job(dst) && (is_new || st == ZARR_ERR_IO || st == ZARR_ERR_DENIED))
         return not_durable(cli, st, err, src, dst);
     if (both && is_new)
-        return cli_fail_with(
-            cli, st, err, NULL,
-            "Both are complete. When it can be deleted, the same command with "
-            "--resume does it.",
+        return cli_tell_failure(
+            cli,
+            &(struct cli_failure){st, err, NULL,
+                                  "Both are complete. When it can be deleted, the same "
+                                  "command with --resume does it."},
             "%s was copied to %s, but cannot be deleted", src->shown, dst->shown);
     return tell_copy_failure(cli, st, err, "move", src, dst);
 }

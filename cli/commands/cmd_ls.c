@@ -167,8 +167,6 @@ static void listing_json(struct cli *cli, const struct cli_node *node,
         }
         cli_json_end(j);
     }
-    cli_json_end(j);
-    cli_json_end(j);
 }
 
 /* ---- ls ---- */
@@ -271,8 +269,6 @@ static int list_blocks(struct cli *cli, const struct cli_node *node)
         if (b.j)
             cli_json_end(b.j);
     }
-    if (b.j)
-        cli_json_end(b.j);
     return st ? cli_fail(cli, st, &err, "cannot list the blocks of %s", node->shown)
               : b.rc;
 }

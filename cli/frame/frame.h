@@ -178,17 +178,22 @@ bool cli_parse_shape(const char *text, bool keep, uint64_t out[ZARR_MAX_RANK],
 
 /* ---- errors and other messages: to stderr ---- */
 
+/* Why something failed. array: --json has the block that failed, too; NULL: there is
+ * none. hint NULL: one is found if it is known. */
+struct cli_failure {
+    zarr_status status;
+    const zarr_error *error;
+    const zarr_array *array;
+    const char *hint;
+};
 /* Prints what failed (the format: "cannot read x.zarr:/a"), why (the library's message
- * and the name of the status) and a hint what to do next. hint NULL: one is found if it
- * is known. array: --json has the block that failed, too; NULL: there is none. Returns
- * the exit code of st. After an interrupt it prints one line and returns CLI_INTERRUPTED.
- */
-int cli_fail_with(struct cli *cli, zarr_status st, const zarr_error *err,
-                  const zarr_array *array, const char *hint, const char *format, ...)
-    ZARR_PRINTF(6, 7);
-#define cli_fail(cli, st, err, ...) cli_fail_with(cli, st, err, NULL, NULL, __VA_ARGS__)
+ * and the name of the status) and a hint what to do next. Returns the exit code of the
+ * status. After an interrupt it prints one line and returns CLI_INTERRUPTED. */
+int cli_tell_failure(struct cli *cli, const struct cli_failure *f, const char *format,
+                     ...) ZARR_PRINTF(3, 4);
+#define cli_fail(cli, st, err, ...) cli_fail_array(cli, NULL, st, err, __VA_ARGS__)
 #define cli_fail_array(cli, array, st, err, ...)                                         \
-    cli_fail_with(cli, st, err, array, NULL, __VA_ARGS__)
+    cli_tell_failure(cli, &(struct cli_failure){st, err, array, NULL}, __VA_ARGS__)
 
 /* cli_fail() for an error that the program itself detects: one line and, unless NULL, a
  * hint (a sentence or "Try: ..."). Returns exit_code. */

@@ -316,14 +316,15 @@ static char *vformat(const struct cli *cli, const char *format, va_list args)
     return hide_secrets(cli, cli_vformat(format, args));
 }
 
-int cli_fail_with(struct cli *cli, zarr_status st, const zarr_error *err,
-                  const zarr_array *array, const char *hint, const char *format, ...)
+int cli_tell_failure(struct cli *cli, const struct cli_failure *f, const char *format,
+                     ...)
 {
-    struct report r = {.next = hint ? hint : hint_for(cli, st, err),
+    const zarr_error *err = f->error;
+    struct report r = {.next = f->hint ? f->hint : hint_for(cli, f->status, err),
                        .error = err,
-                       .array = array,
-                       .code = zarr_status_text(st),
-                       .exit_code = find_exit_code(st, err)};
+                       .array = f->array,
+                       .code = zarr_status_text(f->status),
+                       .exit_code = find_exit_code(f->status, err)};
     va_list args;
     char *what;
 
@@ -332,7 +333,7 @@ int cli_fail_with(struct cli *cli, zarr_status st, const zarr_error *err,
     va_end(args);
     r.what = what;
     r.why = err && err->message[0] ? err->message : r.code;
-    if (st == ZARR_ERR_CANCELLED || cli_is_cancelled()) {
+    if (f->status == ZARR_ERR_CANCELLED || cli_is_cancelled()) {
         r = (struct report){
             .code = "cancelled", .what = "interrupted", .exit_code = CLI_INTERRUPTED};
         if (cli->json || !cli->quiet)
